@@ -2,4 +2,4 @@
 
 package isa
 
-func detect() Path { return Plain }
+func features() []Feature { return nil }

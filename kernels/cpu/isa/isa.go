@@ -37,8 +37,31 @@ func Parse(s string) (Path, error) {
 	return 0, fmt.Errorf("unknown CPU path %q; it must be one of %s", s, strings.Join(names[:], ", "))
 }
 
+// A Feature is something that a path needs of the CPU or the system.
+type Feature struct {
+	Name    string
+	Path    Path // the first path that needs it
+	Present bool
+}
+
+// Features lists what the paths need, in their order. It is empty in a binary
+// that holds no assembly: another architecture, or the build tag noasm.
+var Features = sync.OnceValue(features)
+
 // Best is the fastest path that this machine can run, without regard to DARKROOM_CPU.
-var Best = sync.OnceValue(detect)
+var Best = sync.OnceValue(func() Path { return best(Features()) })
+
+// best is the path below the first one that lacks something.
+func best(all []Feature) Path {
+	p := Plain
+	for _, f := range all {
+		if !f.Present {
+			return min(p, f.Path-1)
+		}
+		p = f.Path
+	}
+	return p
+}
 
 // Choose returns the path named by the environment variable DARKROOM_CPU, or
 // the best one where it is unset or empty. A path that the machine lacks is an error.

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+)
+
+func doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine offers and what is missing",
+		Long: `Say what this machine offers: the CPU and the set of kernels chosen for it (and
+why not a faster one), memory, GPUs, and the optional programs found on PATH.`,
+		Example: "  darkroom doctor\n  DARKROOM_CPU=avx2 darkroom doctor --json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m := examine()
+			if err := emit(cmd, m, m.write); err != nil {
+				return err
+			}
+			if m.Path.Error != "" {
+				return usagef("%s", m.Path.Error)
+			}
+			return nil
+		},
+	}
+}
+
+// A machine is what doctor found.
+type machine struct {
+	Build  build         `json:"build"`
+	CPU    cpuInfo       `json:"cpu"`
+	Path   pathInfo      `json:"path"`
+	Memory memoryInfo    `json:"memory"`
+	GPU    gpuInfo       `json:"gpu"`
+	Tools  []toolFinding `json:"tools"`
+}
+
+type cpuInfo struct {
+	Model    string   `json:"model"`
+	Cores    int      `json:"cores"`   // logical ones that the system shows
+	Threads  int      `json:"threads"` // that Darkroom will use
+	Features []string `json:"features"`
+}
+
+type pathInfo struct {
+	Chosen string   `json:"chosen"`
+	Best   string   `json:"best"`
+	Forced string   `json:"forced,omitempty"` // DARKROOM_CPU
+	Why    []string `json:"why,omitempty"`    // not a faster one
+	Error  string   `json:"error,omitempty"`
+}
+
+// Bytes; 0 where the system does not say.
+type memoryInfo struct {
+	Total     uint64 `json:"total"`
+	Available uint64 `json:"available"`
+}
+
+func examine() machine {
+	m := machine{
+		Build:  readBuild(),
+		CPU:    cpuInfo{Model: cpuModel(), Cores: runtime.NumCPU(), Threads: runtime.GOMAXPROCS(0), Features: []string{}},
+		Path:   examinePath(),
+		Memory: memory(),
+		GPU:    findGPUs(os.DirFS("/")),
+		Tools:  findTools(),
+	}
+	for _, f := range isa.Features() {
+		if f.Present {
+			m.CPU.Features = append(m.CPU.Features, f.Name)
+		}
+	}
+	return m
+}
+
+// examinePath says which kernels will run, and what stands in the way of faster ones.
+func examinePath() pathInfo {
+	chosen, err := isa.Choose()
+	p := pathInfo{Chosen: chosen.String(), Best: isa.Best().String(), Forced: os.Getenv("DARKROOM_CPU")}
+	if err != nil {
+		p.Chosen, p.Error = "none", err.Error()
+		return p
+	}
+	if chosen < isa.Best() {
+		p.Why = append(p.Why, fmt.Sprintf("DARKROOM_CPU=%s asks for it; %s would be faster", p.Forced, p.Best))
+	}
+	if len(isa.Features()) == 0 {
+		p.Why = append(p.Why, "this binary holds no assembly (build tag noasm, or an architecture that has none yet): correct, but slow")
+	}
+	for path := isa.Best() + 1; path <= isa.AMX; path++ {
+		var lacking []string
+		for _, f := range isa.Features() {
+			if f.Path == path && !f.Present {
+				lacking = append(lacking, f.Name)
+			}
+		}
+		if len(lacking) > 0 {
+			p.Why = append(p.Why, fmt.Sprintf("%s: this machine lacks %s", path, strings.Join(lacking, ", ")))
+		}
+	}
+	return p
+}
+
+func (m machine) write(w io.Writer) {
+	t := table{}
+	t.add("build", m.Build.String())
+	t.add("cpu", m.CPU.Model)
+	t.add("", fmt.Sprintf("%d cores, %d threads used", m.CPU.Cores, m.CPU.Threads))
+	if len(m.CPU.Features) > 0 {
+		t.add("", strings.Join(m.CPU.Features, " "))
+	}
+	t.add("path", m.Path.Chosen)
+	if m.Path.Error != "" {
+		t.add("", m.Path.Error)
+	}
+	for _, why := range m.Path.Why {
+		t.add("", why)
+	}
+	t.add("memory", fmt.Sprintf("%s, %s free", size(m.Memory.Total), size(m.Memory.Available)))
+	for i, s := range m.GPU.lines() {
+		t.add([]string{"gpu", ""}[min(i, 1)], s)
+	}
+	t.write(w)
+	fmt.Fprintln(w)
+	tools := table{header: []string{"TOOL", "FOUND", "ENABLES"}}
+	for _, f := range m.Tools {
+		found := f.Path
+		if found == "" {
+			found = "no"
+		}
+		tools.add(f.Name, found, f.Enables)
+	}
+	tools.write(w)
+}
+
+// size is a number of bytes for people.
+func size(n uint64) string {
+	switch {
+	case n == 0:
+		return "unknown"
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}

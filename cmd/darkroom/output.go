@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// emit prints a command's result: doc as JSON with --json, else what text writes.
+func emit(cmd *cobra.Command, doc any, text func(w io.Writer)) error {
+	asJSON, err := cmd.Flags().GetBool("json")
+	if err != nil {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	if !asJSON {
+		text(w)
+		return nil
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(doc); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	return nil
+}
+
+// A table is rows of text, printed in aligned columns. Columns of numbers are
+// set to the right where the header begins with '>'.
+type table struct {
+	header []string // may be empty: no header line
+	rows   [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) write(w io.Writer) {
+	var widths []int
+	measure := func(cells []string) {
+		for i, c := range cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	header := make([]string, len(t.header))
+	right := map[int]bool{}
+	for i, h := range t.header {
+		header[i] = strings.TrimPrefix(h, ">")
+		right[i] = h != header[i]
+	}
+	measure(header)
+	for _, r := range t.rows {
+		measure(r)
+	}
+	line := func(cells []string) string {
+		var b strings.Builder
+		for i, c := range cells {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+			if right[i] {
+				c = pad + c
+			} else {
+				c += pad
+			}
+			b.WriteString(c + "  ")
+		}
+		return strings.TrimRight(b.String(), " ")
+	}
+	if len(header) > 0 {
+		fmt.Fprintln(w, bold(w, line(header)))
+	}
+	for _, r := range t.rows {
+		fmt.Fprintln(w, line(r))
+	}
+}
+
+// bold sets s in bold type where w is a terminal that wants colour.
+func bold(w io.Writer, s string) string {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return s
+	}
+	if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+		return s
+	}
+	return "\x1b[1m" + s + "\x1b[0m"
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// newRoot builds the command tree. A new subcommand is one file and one line here.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "darkroom",
+		Short: "Post-train image, video and vision-language models with reinforcement learning",
+		Long: `Darkroom develops pictures: it post-trains image, video and vision-language
+models with reinforcement learning, in one binary, with no Python.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted.`,
+		Example:       "  darkroom doctor\n  darkroom list paths --json",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          knownCommand,
+		RunE:          showHelp,
+
+		SuggestionsMinimumDistance: 2,
+	}
+	root.PersistentFlags().Bool("json", false, "print one JSON document instead of text for people")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(
+		doctorCommand(),
+		listCommand(),
+		versionCommand(),
+	)
+	root.InitDefaultCompletionCmd()
+	root.SetHelpCommand(helpCommand())
+	markUsageErrors(root)
+	return root
+}
+
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// noArgs refuses arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("'%s' takes no arguments, got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// knownCommand refuses what cobra could not match with a subcommand.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", strings.Join(near, `" or "`))
+	}
+	return fmt.Errorf("unknown command %q\nhint: %s", args[0], hint)
+}
+
+// helpCommand is cobra's own, except that an unknown topic is an error.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Help about a command",
+		Example: "  darkroom help doctor",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return usageError{err}
+			}
+			if len(rest) > 0 {
+				return usageError{knownCommand(topic, rest)}
+			}
+			return topic.Help()
+		},
+	}
+}
+
+// markUsageErrors makes every complaint about flags and arguments a usageError.
+func markUsageErrors(cmd *cobra.Command) {
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usagef("%w\nhint: see '%s --help'", err, c.CommandPath())
+	})
+	if !cmd.Runnable() { // only a group of commands: without this, a wrong name would pass
+		cmd.Args, cmd.RunE = knownCommand, showHelp
+	}
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		markUsageErrors(sub)
+	}
+}
