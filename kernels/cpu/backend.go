@@ -1,0 +1,58 @@
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+)
+
+// Backend computes on the processor's cores.
+type Backend struct {
+	ref.Backend // operations that have no method here run by definition
+	path        isa.Path
+	pool        *pool
+}
+
+var _ kernels.Backend = (*Backend)(nil)
+
+// Options say how a Backend is made.
+type Options struct {
+	Threads int // 0: as many as the process may use
+	Path    isa.Path
+}
+
+// New makes a backend for the best path, or the one that DARKROOM_CPU names.
+func New() (*Backend, error) {
+	path, err := isa.Choose()
+	if err != nil {
+		return nil, err
+	}
+	return NewWith(Options{Path: path}), nil
+}
+
+// NewWith makes a backend for a path that the machine has.
+func NewWith(o Options) *Backend {
+	if o.Threads <= 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
+	}
+	return &Backend{path: o.Path, pool: newPool(o.Threads)}
+}
+
+// Close ends the backend's workers. Its memory lives on.
+func (b *Backend) Close() { b.pool.close() }
+
+// Name says the path: "cpu/avx512".
+func (b *Backend) Name() string { return "cpu/" + b.path.String() }
+
+// Path is the set of kernels in use.
+func (b *Backend) Path() isa.Path { return b.path }
+
+// Threads is the number of goroutines that compute.
+func (b *Backend) Threads() int { return b.pool.threads }
+
+func (b *Backend) String() string {
+	return fmt.Sprintf("%s, %d threads", b.Name(), b.Threads())
+}

@@ -1,0 +1,147 @@
+package cpu
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// pool runs the tasks of one parallel-for at a time on a fixed set of goroutines.
+//
+// Tasks are taken from an atomic counter, so a descheduled worker delays only the
+// task it holds; the caller takes tasks too, and waits only for those that were
+// started. Idle workers look for work for a moment and then park: spinning longer
+// collapses on a busy machine.
+type pool struct {
+	threads int
+	current atomic.Pointer[job]
+	parked  atomic.Int32
+	wake    chan struct{}
+	stop    chan struct{}
+	once    sync.Once
+}
+
+// job is one parallel-for.
+type job struct {
+	n       int32
+	next    atomic.Int32
+	pending sync.WaitGroup // tasks not finished
+	left    atomic.Int32   // the same, for a short look before waiting
+	task    func(int)
+	failure atomic.Pointer[any]
+}
+
+// spin is how long an idle worker, or a waiting caller, looks before it parks.
+const spin = 15 * time.Microsecond
+
+func newPool(threads int) *pool {
+	p := &pool{threads: threads, wake: make(chan struct{}, threads), stop: make(chan struct{})}
+	for range threads - 1 {
+		go p.work()
+	}
+	return p
+}
+
+func (p *pool) close() { p.once.Do(func() { close(p.stop) }) }
+
+// run calls task(0) ... task(n-1), in no order, and returns when all are done.
+func (p *pool) run(n int, task func(int)) {
+	if p.threads == 1 || n <= 1 {
+		for i := range n {
+			task(i)
+		}
+		return
+	}
+	j := &job{n: int32(n), task: task}
+	j.pending.Add(n)
+	j.left.Store(int32(n))
+	p.current.Store(j)
+	for range min(int(p.parked.Load()), n-1) {
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+	j.take()
+	for t := time.Now(); j.left.Load() > 0; {
+		if time.Since(t) > spin {
+			j.pending.Wait()
+			break
+		}
+	}
+	p.current.CompareAndSwap(j, nil)
+	if f := j.failure.Load(); f != nil {
+		panic(*f)
+	}
+}
+
+// take runs tasks until none is left to start.
+func (j *job) take() {
+	for {
+		i := j.next.Add(1) - 1
+		if i >= j.n {
+			return
+		}
+		j.one(int(i))
+	}
+}
+
+func (j *job) one(i int) {
+	defer func() {
+		if r := recover(); r != nil {
+			j.failure.CompareAndSwap(nil, &r)
+		}
+		j.left.Add(-1)
+		j.pending.Done()
+	}()
+	j.task(i)
+}
+
+func (p *pool) work() {
+	var last *job
+	for {
+		if j := p.next(last); j != nil {
+			j.take()
+			last = j
+			continue
+		}
+		p.parked.Add(1)
+		if j := p.current.Load(); j == nil || j == last {
+			select {
+			case <-p.wake:
+			case <-p.stop:
+				return
+			}
+		}
+		p.parked.Add(-1)
+	}
+}
+
+// next looks for a job other than the last one for a moment.
+func (p *pool) next(last *job) *job {
+	for t := time.Now(); ; {
+		for range 64 {
+			if j := p.current.Load(); j != nil && j != last {
+				return j
+			}
+		}
+		if time.Since(t) > spin {
+			return nil
+		}
+	}
+}
+
+// rows calls f for pieces [lo, hi) of [0, n), each of grain rows or a few more; it
+// stays on the caller's goroutine where there is one piece.
+func (p *pool) rows(n, grain int, f func(lo, hi int)) {
+	if n == 0 {
+		return
+	}
+	grain = max(grain, 1)
+	if p.threads == 1 || n <= grain {
+		f(0, n)
+		return
+	}
+	pieces := (n + grain - 1) / grain
+	p.run(pieces, func(i int) { f(i*n/pieces, (i+1)*n/pieces) })
+}

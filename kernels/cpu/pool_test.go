@@ -1,0 +1,70 @@
+package cpu
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+)
+
+func TestPoolRunsEveryTaskOnce(t *testing.T) {
+	for _, threads := range []int{1, 2, 5} {
+		p := newPool(threads)
+		defer p.close()
+		for _, n := range []int{0, 1, 2, 3, 100, 1000} {
+			for range 50 {
+				seen := make([]atomic.Int32, n)
+				p.run(n, func(i int) { seen[i].Add(1) })
+				for i := range seen {
+					if got := seen[i].Load(); got != 1 {
+						t.Fatalf("%d threads, %d tasks: task %d ran %d times", threads, n, i, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestPoolRowsCoverTheRange(t *testing.T) {
+	p := newPool(3)
+	defer p.close()
+	for _, n := range []int{0, 1, 7, 64, 1001} {
+		for _, grain := range []int{0, 1, 3, 64, 5000} {
+			seen := make([]atomic.Int32, n)
+			p.rows(n, grain, func(lo, hi int) {
+				for i := lo; i < hi; i++ {
+					seen[i].Add(1)
+				}
+			})
+			for i := range seen {
+				if seen[i].Load() != 1 {
+					t.Fatalf("n %d, grain %d: row %d was done %d times", n, grain, i, seen[i].Load())
+				}
+			}
+		}
+	}
+}
+
+func TestPoolHandsAPanicToTheCaller(t *testing.T) {
+	p := newPool(3)
+	defer p.close()
+	defer func() {
+		if r := recover(); fmt.Sprint(r) != "task 7" {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	p.run(20, func(i int) {
+		if i == 7 {
+			panic("task 7")
+		}
+	})
+	t.Error("no panic")
+}
+
+func BenchmarkPoolEmpty(b *testing.B) {
+	p := newPool(2)
+	defer p.close()
+	b.ReportAllocs()
+	for b.Loop() {
+		p.run(2, func(int) {})
+	}
+}

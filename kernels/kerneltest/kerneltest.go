@@ -1,0 +1,122 @@
+package kerneltest
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+)
+
+// Case is one operation at one shape.
+type Case struct {
+	Op, Name string
+	Run      func(e *Env)
+}
+
+// Cases lists the cases of every family.
+func Cases() []Case {
+	var all []Case
+	for _, family := range families {
+		all = append(all, family()...)
+	}
+	return all
+}
+
+// Run holds a backend to ref.
+func Run(t *testing.T, b kernels.Backend) {
+	for _, c := range Cases() {
+		t.Run(c.Op+"/"+c.Name, func(t *testing.T) {
+			for _, shift := range []int{0, 3} {
+				want, err := play(c, ref.Backend{}, shift)
+				if err != nil {
+					t.Fatalf("ref: %v", err)
+				}
+				got, err := play(c, b, shift)
+				if err != nil {
+					t.Fatalf("%s: %v", b.Name(), err)
+				}
+				if err := compare(got, want); err != nil {
+					t.Fatalf("%s, operands shifted by %d: %v", b.Name(), shift, err)
+				}
+			}
+		})
+	}
+}
+
+// play runs a case on one backend and returns what it named.
+func play(c Case, b kernels.Backend, shift int) (outs []result, err error) {
+	e := &Env{B: b, shift: shift, seed: hash(c.Op + "/" + c.Name)}
+	defer func() {
+		for _, o := range e.owned {
+			b.Free(o.buf)
+		}
+	}()
+	c.Run(e)
+	b.Sync()
+	for _, o := range e.owned {
+		if err := e.guards(o); err != nil {
+			return nil, err
+		}
+	}
+	for _, o := range e.outs {
+		outs = append(outs, result{o.name, o.span.DType, e.Bytes(o.span)})
+	}
+	for _, w := range e.nears {
+		if err := w(); err != nil {
+			return nil, err
+		}
+	}
+	return outs, nil
+}
+
+type result struct {
+	name  string
+	dtype kernels.DType
+	bytes []byte
+}
+
+func compare(got, want []result) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%d results, want %d", len(got), len(want))
+	}
+	for i, w := range want {
+		g := got[i]
+		if bytes.Equal(g.bytes, w.bytes) {
+			continue
+		}
+		n := w.dtype.Size()
+		wrong, first := 0, -1
+		for at := 0; at < len(w.bytes); at += n {
+			x, y := g.bytes[at:at+n], w.bytes[at:at+n]
+			if bytes.Equal(x, y) || (isNaN(w.dtype, x) && isNaN(w.dtype, y)) {
+				continue
+			}
+			if first < 0 {
+				first = at / n
+			}
+			wrong++
+		}
+		if wrong > 0 {
+			at := first * n
+			return fmt.Errorf("%s: %d of %d elements differ; the first is [%d]: got %s, want %s", w.name, wrong, len(w.bytes)/n,
+				first, show(w.dtype, g.bytes[at:at+n]), show(w.dtype, w.bytes[at:at+n]))
+		}
+	}
+	return nil
+}
+
+func isNaN(d kernels.DType, b []byte) bool {
+	v, ok := number(d, b)
+	return ok && math.IsNaN(v)
+}
+
+func show(d kernels.DType, b []byte) string {
+	v, ok := number(d, b)
+	if !ok {
+		return fmt.Sprintf("%x", b)
+	}
+	return fmt.Sprintf("%g (%x)", v, b)
+}
