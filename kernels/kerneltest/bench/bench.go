@@ -1,0 +1,245 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+)
+
+// Row is one timed operation. Its keys are those of the peer's rows, and three more.
+type Row struct {
+	Op       string  `json:"op"`
+	Shape    []int   `json:"shape"`
+	DType    string  `json:"dtype"`
+	Threads  int     `json:"threads"`
+	BestMS   float64 `json:"best_ms"`
+	MedianMS float64 `json:"median_ms"`
+	GFlops   float64 `json:"GF/s,omitempty"`
+	GBytes   float64 `json:"GB/s,omitempty"`
+	Of       string  `json:"peak"`             // which probed peak bounds it: f32, bf16 or memory
+	Fraction float64 `json:"fraction_of_peak"` // of that peak, probed in this run
+	Checked  int     `json:"checked"`          // elements compared with ref, all equal
+}
+
+// Peaks are what the machine was probed to do with some number of threads.
+type Peaks struct {
+	F32    float64 `json:"f32_gflops"`
+	BF16   float64 `json:"bf16_gflops"`
+	Memory float64 `json:"memory_gbytes"`
+}
+
+// Options choose what is run.
+type Options struct {
+	Families []string // names in Families; all where empty
+	Backend  func(threads int) kernels.Backend
+	Peaks    func(threads int) Peaks
+	Threads  []int
+	Repeat   int
+	Done     func(Row) // called as rows are finished
+}
+
+// family is a group of workloads that the command line names.
+type family struct {
+	name      string
+	workloads []workload
+}
+
+// workload is one row before it is run.
+type workload struct {
+	op    string
+	shape []int
+	dtype kernels.DType
+	work  float64 // floating-point operations, or bytes moved
+	bytes bool
+	// prepare makes the operands and returns what to time and how to check it:
+	// check returns the number of elements that it compared.
+	prepare func(m *maker) (run func(), check func() (int, error))
+}
+
+func families() []family {
+	return []family{{"gemm", matrixProducts()}, {"attention", attentions()}, {"conv", convolutions()}, {"rows", rowOps()}}
+}
+
+// Families lists what can be chosen.
+func Families() []string {
+	var names []string
+	for _, f := range families() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Run times the chosen families and returns their rows. A result that differs from
+// ref is an error.
+func Run(ctx context.Context, o Options) ([]Row, error) {
+	for _, name := range o.Families {
+		if !slices.Contains(Families(), name) {
+			return nil, fmt.Errorf("unknown benchmark %q; there are %v", name, Families())
+		}
+	}
+	var rows []Row
+	for _, threads := range o.Threads {
+		b, peaks := o.Backend(threads), o.Peaks(threads)
+		for _, f := range families() {
+			if len(o.Families) > 0 && !slices.Contains(o.Families, f.name) {
+				continue
+			}
+			for _, w := range f.workloads {
+				if err := ctx.Err(); err != nil {
+					return rows, err
+				}
+				row, err := w.time(b, peaks, o.Repeat)
+				if err != nil {
+					return rows, fmt.Errorf("%s %v %v: %w", w.op, w.shape, w.dtype, err)
+				}
+				row.Threads = threads
+				rows = append(rows, row)
+				if o.Done != nil {
+					o.Done(row)
+				}
+			}
+		}
+	}
+	return rows, nil
+}
+
+// time runs a workload twice, checks it, and then takes the best and the median of
+// some more runs, as the peer does.
+func (w workload) time(b kernels.Backend, peaks Peaks, repeat int) (Row, error) {
+	m := &maker{b: b}
+	defer m.free()
+	run, check := w.prepare(m)
+	run()
+	run()
+	b.Sync()
+	checked, err := check()
+	if err != nil {
+		return Row{}, err
+	}
+	times := make([]time.Duration, max(repeat, 1))
+	for i := range times {
+		start := time.Now()
+		run()
+		b.Sync()
+		times[i] = time.Since(start)
+	}
+	slices.Sort(times)
+	best, median := times[0], times[len(times)/2]
+	row := Row{Op: w.op, Shape: w.shape, DType: long[w.dtype], BestMS: ms(best), MedianMS: ms(median), Checked: checked}
+	rate := w.work / best.Seconds() / 1e9
+	switch {
+	case w.bytes:
+		row.GBytes, row.Of, row.Fraction = round(rate, 10), "memory", rate/peaks.Memory
+	case w.dtype == kernels.BF16:
+		row.GFlops, row.Of, row.Fraction = round(rate, 10), "bf16", rate/peaks.BF16
+	default:
+		row.GFlops, row.Of, row.Fraction = round(rate, 10), "f32", rate/peaks.F32
+	}
+	row.Fraction = round(row.Fraction, 1000)
+	return row, nil
+}
+
+// long are the peer's names of the types.
+var long = map[kernels.DType]string{kernels.F32: "float32", kernels.BF16: "bfloat16"}
+
+func ms(d time.Duration) float64     { return round(d.Seconds()*1e3, 1e4) }
+func round(x, parts float64) float64 { return math.Round(x*parts) / parts }
+
+// mathOf is the arithmetic that goes with a type of operand.
+func mathOf(d kernels.DType) kernels.Math {
+	if d == kernels.BF16 {
+		return kernels.MathBF16
+	}
+	return kernels.MathF32
+}
+
+// maker makes operands: random numbers, never zeros, since the clock of some units
+// depends on the data.
+type maker struct {
+	b     kernels.Backend
+	owned []*kernels.Buffer
+	drawn uint64
+}
+
+func (m *maker) free() {
+	for _, b := range m.owned {
+		m.b.Free(b)
+	}
+}
+
+func (m *maker) empty(d kernels.DType, n int) kernels.Span {
+	buf := m.b.Alloc(n * d.Size())
+	m.owned = append(m.owned, buf)
+	return kernels.Span{Buf: buf, Len: n, DType: d}
+}
+
+// random fills a span with uniform numbers of deviation 1.
+func (m *maker) random(d kernels.DType, n int) kernels.Span {
+	m.drawn++
+	r := rand.New(rand.NewPCG(11, m.drawn))
+	raw := make([]byte, n*d.Size())
+	for i := range n {
+		x := (float32(r.Uint32()>>8)*0x1p-24 - 0.5) * 3.4641016
+		if d == kernels.BF16 {
+			binary.LittleEndian.PutUint16(raw[2*i:], ref.ToBF16(x))
+		} else {
+			binary.LittleEndian.PutUint32(raw[4*i:], math.Float32bits(x))
+		}
+	}
+	s := m.empty(d, n)
+	m.b.Upload(s, raw)
+	return s
+}
+
+func (m *maker) matrix(d kernels.DType, rows, cols int) kernels.Mat {
+	return kernels.NewMat(m.random(d, rows*cols), rows, cols)
+}
+
+func (m *maker) result(d kernels.DType, rows, cols int) kernels.Mat {
+	return kernels.NewMat(m.empty(d, rows*cols), rows, cols)
+}
+
+// host copies a span to host memory, where ref can read it.
+func (m *maker) host(s kernels.Span) kernels.Span {
+	raw := make([]byte, s.Len*s.DType.Size())
+	m.b.Download(raw, s)
+	h := kernels.Span{Buf: ref.Backend{}.Alloc(len(raw)), Len: s.Len, DType: s.DType}
+	ref.Backend{}.Upload(h, raw)
+	return h
+}
+
+// hostMat is host for a matrix of any stride: its rows become contiguous.
+func (m *maker) hostMat(a kernels.Mat) kernels.Mat {
+	s := m.host(a.Span.Slice(0, (a.Rows-1)*a.Stride+a.Cols))
+	return kernels.Mat{Span: s, Rows: a.Rows, Cols: a.Cols, Stride: a.Stride}
+}
+
+// fresh is an empty span for ref's result.
+func fresh(d kernels.DType, n int) kernels.Span {
+	return kernels.Span{Buf: ref.Backend{}.Alloc(n * d.Size()), Len: n, DType: d}
+}
+
+func freshMat(d kernels.DType, rows, cols int) kernels.Mat {
+	return kernels.NewMat(fresh(d, rows*cols), rows, cols)
+}
+
+// same compares bits of equally shaped matrices, any NaN with any NaN.
+func same(got, want kernels.Mat) (int, error) {
+	size := got.DType.Size()
+	for r := range want.Rows {
+		g, w := got.Row(r).Raw(), want.Row(r).Raw()
+		for c := range want.Cols {
+			if x, y := string(g[c*size:(c+1)*size]), string(w[c*size:(c+1)*size]); x != y {
+				return 0, fmt.Errorf("sampled row %d, column %d: got bits %x, ref has %x", r, c, x, y)
+			}
+		}
+	}
+	return want.Rows * want.Cols, nil
+}
