@@ -10,27 +10,34 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/peak"
 )
 
 func doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine offers and what is missing",
 		Long: `Say what this machine offers: the CPU and the set of kernels chosen for it (and
-why not a faster one), memory, GPUs, and the optional programs found on PATH.`,
+why not a faster one), what it was measured to do at best, memory, GPUs, and the
+optional programs found on PATH.`,
 		Example: "  darkroom doctor\n  DARKROOM_CPU=avx2 darkroom doctor --json",
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			m := examine()
-			if err := emit(cmd, m, m.write); err != nil {
-				return err
-			}
-			if m.Path.Error != "" {
-				return usagef("%s", m.Path.Error)
-			}
-			return nil
-		},
 	}
+	probe := cmd.Flags().Bool("probe", true, "measure the peaks (one or two seconds)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		m := examine()
+		if *probe && m.Path.Error == "" {
+			m.Peaks = probePeaks()
+		}
+		if err := emit(cmd, m, m.write); err != nil {
+			return err
+		}
+		if m.Path.Error != "" {
+			return usagef("%s", m.Path.Error)
+		}
+		return nil
+	}
+	return cmd
 }
 
 // A machine is what doctor found.
@@ -38,6 +45,7 @@ type machine struct {
 	Build  build         `json:"build"`
 	CPU    cpuInfo       `json:"cpu"`
 	Path   pathInfo      `json:"path"`
+	Peaks  []peak.Table  `json:"peaks,omitempty"` // with one thread, and with all
 	Memory memoryInfo    `json:"memory"`
 	GPU    gpuInfo       `json:"gpu"`
 	Tools  []toolFinding `json:"tools"`
@@ -95,15 +103,11 @@ func examinePath() pathInfo {
 	if len(isa.Features()) == 0 {
 		p.Why = append(p.Why, "this binary holds no assembly (build tag noasm, or an architecture that has none yet): correct, but slow")
 	}
-	for path := isa.Best() + 1; path <= isa.AMX; path++ {
-		var lacking []string
-		for _, f := range isa.Features() {
-			if f.Path == path && !f.Present {
-				lacking = append(lacking, f.Name)
-			}
-		}
-		if len(lacking) > 0 {
-			p.Why = append(p.Why, fmt.Sprintf("%s: this machine lacks %s", path, strings.Join(lacking, ", ")))
+	named := isa.Best() // one reason a path is enough: what follows from it is no news
+	for _, f := range isa.Features() {
+		if f.Path > named && !f.Present {
+			p.Why = append(p.Why, fmt.Sprintf("not %s: this machine lacks %s", f.Path, f.Name))
+			named = f.Path
 		}
 	}
 	return p
@@ -129,6 +133,7 @@ func (m machine) write(w io.Writer) {
 		t.add([]string{"gpu", ""}[min(i, 1)], s)
 	}
 	t.write(w)
+	writePeaks(w, m.Peaks)
 	fmt.Fprintln(w)
 	tools := table{header: []string{"TOOL", "FOUND", "ENABLES"}}
 	for _, f := range m.Tools {
