@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/peak"
+	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
+)
+
+// A benchReport is what `bench --json` prints.
+type benchReport struct {
+	Bench string       `json:"bench"`
+	Build build        `json:"build"`
+	Path  string       `json:"path"`
+	Peaks []peak.Table `json:"peaks"` // probed in this run, for each number of threads
+	Rows  []bench.Row  `json:"rows"`
+}
+
+func benchCommand() *cobra.Command {
+	var threads []int
+	var repeat int
+	var against string
+	cmd := &cobra.Command{
+		Use:   "bench [" + strings.Join(bench.Families(), "|") + "]...",
+		Short: "Check the kernels against their definition, then time them",
+		Long: `Check the kernels against their definition, then time them.
+
+Each row is compared bit by bit with the reference loops on sampled rows of its
+result before it is timed. With --against, FILE is the output of another run, or of
+a PyTorch program that prints the same keys; the last column is then how many times
+faster this run is, and the geometric means follow the table.`,
+		Example: "  darkroom bench gemm --threads 1\n  darkroom bench attention conv --json > bench.json",
+		ValidArgs: bench.Families(),
+		Args: func(_ *cobra.Command, args []string) error {
+			for _, a := range args {
+				if !slices.Contains(bench.Families(), a) {
+					return fmt.Errorf("unknown benchmark %q; there are %s", a, strings.Join(bench.Families(), ", "))
+				}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, n := range threads {
+				if n < 1 {
+					return usagef("--threads %d: at least 1 is needed", n)
+				}
+			}
+			other, err := readRows(against)
+			if err != nil {
+				return err
+			}
+			path, err := isa.Choose()
+			if err != nil {
+				return usageError{err}
+			}
+			report := benchReport{Bench: "kernels", Build: readBuild(), Path: path.String()}
+			out := cmd.OutOrStdout()
+			quiet, _ := cmd.Flags().GetBool("json")
+			options := bench.Options{
+				Families: args, Threads: threads, Repeat: repeat,
+				Backend: func(n int) kernels.Backend { return cpu.NewWith(cpu.Options{Path: path, Threads: n}) },
+				Peaks: func(n int) bench.Peaks {
+					p := peak.Measure(path, n)
+					report.Peaks = append(report.Peaks, p)
+					if !quiet {
+						fmt.Fprintf(out, "\n%s, %d threads; probed peaks: f32 %.0f GF/s, bf16 %.0f GF/s, memory %.1f GB/s\n", path, n, p.F32, p.BF16, p.Memory)
+						fmt.Fprintf(out, benchLine+"\n", "op", "shape", "dtype", "threads", "best ms", "median", "rate", "", "of peak", "ratio")
+					}
+					return bench.Peaks{F32: p.F32, BF16: p.BF16, Memory: p.Memory}
+				},
+				Done: func(r bench.Row) {
+					if !quiet {
+						printBenchRow(out, r, other)
+					}
+				},
+			}
+			report.Rows, err = bench.Run(cmd.Context(), options)
+			if err != nil {
+				return err
+			}
+			return emit(cmd, report, func(w io.Writer) { printMeans(w, report.Rows, other) })
+		},
+	}
+	cmd.Flags().IntSliceVar(&threads, "threads", []int{1, 2}, "numbers of threads to run with")
+	cmd.Flags().IntVar(&repeat, "repeat", 7, "timed runs of each row")
+	cmd.Flags().StringVar(&against, "against", "", "FILE of rows to compare with")
+	return cmd
+}
+
+const benchLine = "%-22s %-18s %-9s %7s %10s %10s %8s %-5s %8s %6s"
+
+func printBenchRow(w io.Writer, r bench.Row, other map[string]float64) {
+	rate, unit := r.GFlops, "GF/s"
+	if r.GBytes > 0 {
+		rate, unit = r.GBytes, "GB/s"
+	}
+	ratio := ""
+	if ms, ok := other[benchKey(r)]; ok {
+		ratio = fmt.Sprintf("%.2f", ms/r.BestMS)
+	}
+	fmt.Fprintf(w, benchLine+"\n", r.Op, strings.Join(strings.Fields(fmt.Sprint(r.Shape)), ","), r.DType, fmt.Sprint(r.Threads),
+		fmt.Sprintf("%.3f", r.BestMS), fmt.Sprintf("%.3f", r.MedianMS), fmt.Sprintf("%.1f", rate), unit, fmt.Sprintf("%.0f %%", 100*r.Fraction), ratio)
+}
+
+// printMeans prints the geometric mean of the ratios for each op and dtype.
+func printMeans(w io.Writer, rows []bench.Row, other map[string]float64) {
+	if len(other) == 0 {
+		return
+	}
+	type group struct{ op, dtype string }
+	var order []group
+	logs := map[group][]float64{}
+	for _, r := range rows {
+		ms, ok := other[benchKey(r)]
+		if !ok {
+			continue
+		}
+		g := group{r.Op, r.DType}
+		if logs[g] == nil {
+			order = append(order, g)
+		}
+		logs[g] = append(logs[g], math.Log(ms/r.BestMS))
+	}
+	t := table{header: []string{"OP", "DTYPE", ">ROWS", ">TIMES FASTER (GEOMETRIC MEAN)"}}
+	for _, g := range order {
+		sum := 0.0
+		for _, l := range logs[g] {
+			sum += l
+		}
+		t.add(g.op, g.dtype, fmt.Sprint(len(logs[g])), fmt.Sprintf("%.2f", math.Exp(sum/float64(len(logs[g])))))
+	}
+	fmt.Fprintln(w)
+	t.write(w)
+}
+
+// benchKey names a row across runs. Weights packed on each call are compared with
+// the same row of a program that knows no other way, and a convolution with the
+// better of that program's two layouts.
+func benchKey(r bench.Row) string {
+	op := strings.TrimSuffix(strings.TrimSuffix(r.Op, "_repacked"), "_channels_last")
+	return fmt.Sprint(op, r.Shape, r.DType, r.Threads)
+}
+
+// readRows reads the best times of another run, by key.
+func readRows(file string) (map[string]float64, error) {
+	if file == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usagef("--against: %w", err)
+	}
+	var doc struct{ Rows []bench.Row }
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, usagef("--against: %s is not the JSON of a benchmark: %w", file, err)
+	}
+	if len(doc.Rows) == 0 {
+		return nil, usagef("--against: %s holds no rows\nhint: it must be an object with a list \"rows\"", file)
+	}
+	best := map[string]float64{}
+	for _, r := range doc.Rows {
+		if ms, ok := best[benchKey(r)]; !ok || r.BestMS < ms {
+			best[benchKey(r)] = r.BestMS
+		}
+	}
+	return best, nil
+}
