@@ -40,7 +40,7 @@ Each row is compared bit by bit with the reference loops on sampled rows of its
 result before it is timed. With --against, FILE is the output of another run, or of
 a PyTorch program that prints the same keys; the last column is then how many times
 faster this run is, and the geometric means follow the table.`,
-		Example: "  darkroom bench gemm --threads 1\n  darkroom bench attention conv --json > bench.json",
+		Example:   "  darkroom bench gemm --threads 1\n  darkroom bench attention conv --json > bench.json",
 		ValidArgs: bench.Families(),
 		Args: func(_ *cobra.Command, args []string) error {
 			for _, a := range args {

@@ -1,0 +1,50 @@
+package kerneltest
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write testdata/digests.json anew")
+
+// TestDigests holds ref to its recorded bits. It runs in builds for several
+// instruction sets (make check), where the compiler makes other code of it.
+func TestDigests(t *testing.T) {
+	const file = "testdata/digests.json"
+	got, err := Digests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		b, err := json.MarshalIndent(got, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, append(b, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string]string
+	if err := json.Unmarshal(b, &want); err != nil {
+		t.Fatal(err)
+	}
+	for name, sum := range got {
+		switch w, ok := want[name]; {
+		case !ok:
+			t.Errorf("%s has no recorded digest (go test ./kernels/kerneltest -update)", name)
+		case w != sum:
+			t.Errorf("%s: the bits changed: %s, recorded %s", name, sum, w)
+		}
+	}
+	for name := range want {
+		if _, ok := got[name]; !ok {
+			t.Errorf("%s is recorded, but no such case exists", name)
+		}
+	}
+}
