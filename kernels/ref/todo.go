@@ -4,8 +4,6 @@ import "github.com/darkroom-rl/darkroom/kernels"
 
 // Operations whose loops are still to come. Each line goes when its loop arrives.
 
-func (Backend) Pack(kernels.Mat, kernels.Math) *kernels.Packed { panic("ref: Pack is to come") }
-func (Backend) Gemm(*kernels.Gemm)                             { panic("ref: Gemm is to come") }
 func (Backend) Attention(*kernels.Attention)                   { panic("ref: Attention is to come") }
 func (Backend) AttentionBackward(*kernels.AttentionBackward) {
 	panic("ref: AttentionBackward is to come")

@@ -1,0 +1,39 @@
+// Package gemm computes the matrix products of the CPU backend: kernels.Gemm and
+// kernels.Pack, with the bits of ref.Gemm on every path.
+//
+// Start with Engine in engine.go, then product.go, which cuts a product into tasks.
+//
+// # How a product runs
+//
+// C is cut into blocks of rows and ranges of columns, never along k. A task packs its
+// rows of A into scratch, then walks over panels of 32 columns: for each panel it runs
+// the chunks of k through a micro-kernel, which adds to a scratch block of C (rows of
+// 32 fp32, contiguous, in L1 or L2), and then finishes that block: bias, activation,
+// gate, residual, and the store in C's type. B's panels come from a weight packed once,
+// from a shared packing stage (several row blocks use them), or are packed by the task
+// itself (one row block).
+//
+// # Units
+//
+// A unit (unit.go) is one arithmetic on one path: how A and B are packed, and the
+// block kernel. A new path implements unit and is added to unitsOf:
+//
+//	packB  32 columns of op(B), a range of k, into a panel of its own layout
+//	packA  rows of op(A), a range of k, into a block of its own layout
+//	run    C[rows][32] (+)= A block · B panel over a chunk of k
+//
+// Columns and k beyond the matrix are zeros in packed panels, since a weight packed
+// for the forward product is repacked from its panels for the backward.
+//
+// # Layouts here (paths AVX512 and BF16)
+//
+//	bf16 panel of B  [k/32][16 dword rows][32 columns]; of every four consecutive k the
+//	                 even dword row holds {high: 0, low: 2}, the odd one {high: 1, low: 3}:
+//	                 VDPBF16PS takes the high half first, so even dword rows make the
+//	                 chain E of the bf16 rule and odd ones the chain O
+//	bf16 block of A  rows of dwords in the same order, k padded to 32
+//	f32 panel of B   [k][32 columns]
+//	f32 block of A   rows
+//
+// The assembly is written by the generator in gen; run go generate after a change.
+package gemm

@@ -1,0 +1,133 @@
+package gemm
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+)
+
+// Parallel calls task(0) ... task(n-1), in any order and at the same time, and
+// returns when all are done.
+type Parallel func(n int, task func(i int))
+
+// Engine computes products on one path. It holds scratch memory that its calls reuse;
+// calls may overlap.
+type Engine struct {
+	path    isa.Path
+	threads int
+	units   map[kernels.Math]unit // empty: the loops of ref
+	scratch arenas
+
+	// Activate applies an activation to numbers in place.
+	Activate func(op kernels.UnaryOp, v []float32)
+}
+
+// New makes an engine for a path; threads is what its tasks are cut for.
+func New(path isa.Path, threads int) *Engine {
+	return &Engine{path: path, threads: max(threads, 1), units: unitsOf(path)}
+}
+
+// Gemm computes a product.
+func (e *Engine) Gemm(a *kernels.Gemm, par Parallel) {
+	m, n, k := ref.GemmShape(a)
+	if m == 0 || n == 0 {
+		return
+	}
+	if u, ok := e.units[a.Math]; ok {
+		newProduct(e, u, a, m, n, k).run(par)
+		return
+	}
+	// Rows of ref load all of B: few tasks, each of many rows.
+	tasks := min(m, 4*e.threads, max(1, m*n*k>>15))
+	par(tasks, func(i int) { ref.Gemm(a, i*m/tasks, (i+1)*m/tasks) })
+}
+
+// PackedBytes is the memory that a packed [n,k] weight takes.
+func (e *Engine) PackedBytes(n, k int, m kernels.Math) int {
+	if u, ok := e.units[m]; ok {
+		return panels(n) * u.panelBytes(k)
+	}
+	return n * k * [...]int{kernels.MathF32: 4, kernels.MathBF16: 2}[m]
+}
+
+// Pack fills p (Math, N, K and a Buf of PackedBytes are set) from the weight w.
+func (e *Engine) Pack(p *kernels.Packed, w kernels.Mat, par Parallel) {
+	u, ok := e.units[p.Math]
+	if !ok {
+		p.Form = ref.FormRows
+		tasks := min(p.N, 4*e.threads)
+		par(tasks, func(i int) { ref.Pack(p, w, i*p.N/tasks, (i+1)*p.N/tasks) })
+		return
+	}
+	p.Form = u.form()
+	if p.N == 0 || p.K == 0 {
+		return
+	}
+	b, base := operandOf(w, false), pointer(p.Buf.Host)
+	size := u.panelBytes(p.K)
+	each := max(1, 1<<19/size) // panels a task
+	tasks := (panels(p.N) + each - 1) / each
+	par(tasks, func(i int) {
+		s := e.scratch.take(tmpBytes)
+		for j := i * each; j < min((i+1)*each, panels(p.N)); j++ {
+			u.packB(unsafe.Add(base, j*size), s.get(0), b, j*panel, min(panel, p.N-j*panel), 0, p.K)
+		}
+		e.scratch.put(s)
+	})
+}
+
+// panel is the number of columns of a panel of B, and of a block of C.
+const panel = 32
+
+func panels(n int) int { return (n + panel - 1) / panel }
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// arena is scratch memory, cut into parts that begin on cache lines.
+type arena struct {
+	memory []byte
+	parts  [6]unsafe.Pointer
+}
+
+func (s *arena) get(i int) unsafe.Pointer { return s.parts[i] }
+
+// arenas are those not in use.
+type arenas struct {
+	mu   sync.Mutex
+	free []*arena
+}
+
+// take returns an arena with parts of at least the given sizes; contents are undefined.
+func (l *arenas) take(sizes ...int) *arena {
+	l.mu.Lock()
+	s := &arena{}
+	if n := len(l.free); n > 0 {
+		s, l.free = l.free[n-1], l.free[:n-1]
+	}
+	l.mu.Unlock()
+	total := 64
+	for _, n := range sizes {
+		total += roundUp(n, 64)
+	}
+	if len(s.memory) < total {
+		s.memory = make([]byte, total+total/4)
+	}
+	p := unsafe.Pointer(&s.memory[0])
+	at := int(-uintptr(p) & 63)
+	for i, n := range sizes {
+		s.parts[i] = unsafe.Add(p, at)
+		at += roundUp(n, 64)
+	}
+	return s
+}
+
+func (l *arenas) put(s *arena) {
+	l.mu.Lock()
+	l.free = append(l.free, s)
+	l.mu.Unlock()
+}
+
+func pointer[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }

@@ -1,0 +1,38 @@
+// Command gen writes the assembly of package gemm. Run it with go generate.
+package main
+
+import (
+	"log"
+	"os"
+	"path/filepath"
+)
+
+// files are the outputs by name.
+func files() map[string][]byte {
+	bf16 := newFile()
+	for rows := 1; rows <= 6; rows++ {
+		bf16.bf16Dot(rows)
+	}
+	f32 := newFile()
+	for rows := 1; rows <= 14; rows++ {
+		f32.f32Dot(rows)
+	}
+	return map[string][]byte{
+		"f32_amd64.s":    f32.Bytes(),
+		"pack_amd64.s":   packFile().Bytes(),
+		"finish_amd64.s": finishFile().Bytes(),
+		"bf16_amd64.s":   bf16.Bytes(),
+	}
+}
+
+func main() {
+	dir := "."
+	if len(os.Args) > 1 {
+		dir = os.Args[1]
+	}
+	for name, text := range files() {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			log.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// product is one call, cut into tasks: row blocks x ranges of panels.
+type product struct {
+	*kernels.Gemm
+	e       *Engine
+	u       unit
+	m, n, k int
+	alpha   float32
+	a, b    operand
+
+	kp       int // k with every sample padded to the unit's step
+	rowBlock int // rows of a task
+	width    int // panels of a task
+	rowBytes int // of packed A
+	size     int // bytes of a panel of B
+	shared   unsafe.Pointer
+	from, to int // panels in shared
+}
+
+// Budgets, in bytes. A task's block of A stays in L2 beside the panels that stream by;
+// the shared packing of B stays in L3.
+const (
+	blockBudget  = 512 << 10
+	sharedBudget = 24 << 20
+)
+
+func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
+	p := &product{Gemm: g, e: e, u: u, m: m, n: n, k: k, alpha: g.Alpha}
+	if p.alpha == 0 {
+		p.alpha = 1
+	}
+	p.a = operandOf(g.A, g.Layout == kernels.TN)
+	for _, s := range p.samples() {
+		p.kp += roundUp(s, u.step())
+	}
+	p.size = u.panelBytes(p.kp)
+	switch {
+	case g.W == nil:
+		p.b = operandOf(g.B, g.Layout != kernels.NT)
+	case g.W.Form != u.form():
+		panic("gemm: a weight packed for another path")
+	case g.Layout == kernels.NN:
+		p.b = operand{packed: g.W}
+	default:
+		p.shared, p.to = pointer(g.W.Buf.Host), panels(n)
+	}
+	p.rowBytes = u.rowBytes(p.kp)
+	p.cut()
+	return p
+}
+
+// cut chooses the tasks' size: row blocks whose A fits the budget, as equal as they
+// can be, and ranges of panels long enough to repay packing A, short enough that
+// every thread gets several tasks.
+func (p *product) cut() {
+	unit := p.u.rows()
+	most := max(4*unit, min(192, blockBudget/p.rowBytes)/unit*unit)
+	blocks := (p.m + most - 1) / most
+	p.rowBlock = roundUp((p.m+blocks-1)/blocks, unit)
+	p.width = panels(p.n)
+	if p.e.threads == 1 {
+		return
+	}
+	blocks = (p.m + p.rowBlock - 1) / p.rowBlock
+	work := func(panels int) int { return min(p.rowBlock, p.m) * panels * panel * p.kp }
+	for blocks*((panels(p.n)+p.width-1)/p.width) < 6*p.e.threads && work(p.width) > 12<<20 {
+		p.width = (p.width + 1) / 2
+	}
+}
+
+func (p *product) samples() []int {
+	if len(p.Segments) > 0 {
+		return p.Segments
+	}
+	return []int{p.k}
+}
+
+// run packs B in stages of as many panels as the budget holds, where several row
+// blocks read them, and computes.
+func (p *product) run(par Parallel) {
+	blocks := (p.m + p.rowBlock - 1) / p.rowBlock
+	if p.shared != nil || blocks == 1 {
+		p.compute(0, panels(p.n), par)
+		return
+	}
+	stage := max(1, sharedBudget/p.size)
+	s := p.e.scratch.take(min(stage, panels(p.n)) * p.size)
+	p.shared = s.get(0)
+	for lo := 0; lo < panels(p.n); lo += stage {
+		p.from, p.to = lo, min(lo+stage, panels(p.n))
+		each := max(1, 1<<18/p.size)
+		par((p.to-lo+each-1)/each, func(i int) {
+			s := p.e.scratch.take(tmpBytes)
+			for j := lo + i*each; j < min(lo+(i+1)*each, p.to); j++ {
+				p.packPanel(p.panel(j), s.get(0), j)
+			}
+			p.e.scratch.put(s)
+		})
+		p.compute(lo, p.to, par)
+	}
+	p.e.scratch.put(s)
+}
+
+// panel is where panel j is in shared memory.
+func (p *product) panel(j int) unsafe.Pointer { return unsafe.Add(p.shared, (j-p.from)*p.size) }
+
+func (p *product) packPanel(dst, tmp unsafe.Pointer, j int) {
+	k0, at := 0, 0
+	for _, s := range p.samples() {
+		if s > 0 {
+			p.u.packB(unsafe.Add(dst, p.u.panelBytes(at)), tmp, p.b, j*panel, min(panel, p.n-j*panel), k0, s)
+		}
+		k0, at = k0+s, at+roundUp(s, p.u.step())
+	}
+}
+
+// compute runs the tasks of panels lo to hi-1.
+func (p *product) compute(lo, hi int, par Parallel) {
+	blocks := (p.m + p.rowBlock - 1) / p.rowBlock
+	ranges := (hi - lo + p.width - 1) / p.width
+	par(blocks*ranges, func(i int) {
+		m0 := i / ranges * p.rowBlock
+		j0 := lo + i%ranges*p.width
+		p.task(m0, min(p.rowBlock, p.m-m0), j0, min(j0+p.width, hi))
+	})
+}
+
+// Parts of a task's arena.
+const (
+	partTmp = iota
+	partA
+	partC
+	partSample
+	partPanel
+	partBias
+)
+
+// task computes rows m0 and on of panels j0 to j1-1.
+func (p *product) task(m0, rows, j0, j1 int) {
+	own := 0
+	if p.shared == nil {
+		own = p.size
+	}
+	cBytes := roundUp(rows, 16) * panel * 4
+	s := p.e.scratch.take(tmpBytes, roundUp(rows, 16)*p.rowBytes, cBytes, cBytes, own, panel*4)
+	k0, at := 0, 0
+	for _, length := range p.samples() {
+		if length > 0 {
+			p.u.packA(s.get(partA), s.get(partTmp), p.rowBytes, p.a, m0, rows, k0, length, at)
+		}
+		k0, at = k0+length, at+roundUp(length, p.u.step())
+	}
+	for j := j0; j < j1; j++ {
+		b := s.get(partPanel)
+		if p.shared != nil {
+			b = p.panel(j)
+		} else {
+			p.packPanel(b, s.get(partTmp), j)
+		}
+		p.block(s, b, m0, rows, j, j+1 < j1 && p.shared != nil)
+		p.finish(s, m0, rows, j)
+	}
+	p.e.scratch.put(s)
+}
+
+// block adds up one block of C in scratch, sample after sample.
+func (p *product) block(s *arena, b unsafe.Pointer, m0, rows, j int, more bool) {
+	c := s.get(partC)
+	if len(p.Segments) == 0 {
+		p.sum(c, s, b, rows, 0, p.k, more)
+		return
+	}
+	// The sum begins with C, or with the first product: -0 + x is x.
+	n := rows * panel
+	for i, sums := 0, unsafe.Slice((*float32)(c), n); i < n; i++ {
+		sums[i] = negativeZero
+	}
+	if p.Accumulate {
+		p.pass(p.u.passes().add, c, p.C, m0, rows, j)
+	}
+	at := 0
+	for _, length := range p.Segments {
+		p.sum(s.get(partSample), s, b, rows, at, length, false)
+		p.u.passes().addScaled(c, s.get(partSample), rows, p.alpha)
+		at += roundUp(length, p.u.step())
+	}
+}
+
+// sum is one sample's block of C: chunks of k, so that a chunk of the panel stays in
+// L1 while the rows go by.
+func (p *product) sum(c unsafe.Pointer, s *arena, b unsafe.Pointer, rows, at, k int, more bool) {
+	chunk := p.u.chunk()
+	if k == 0 {
+		clear(unsafe.Slice((*float32)(c), rows*panel))
+	}
+	for done := 0; done < k; done += chunk {
+		length := min(chunk, k-done)
+		from := unsafe.Add(b, p.u.panelBytes(at+done))
+		next := from
+		if done+length < k || more {
+			next = unsafe.Add(b, p.u.panelBytes(roundUp(at+done+length, p.u.step())))
+		}
+		p.u.run((*float32)(c), s.get(partA), p.rowBytes, from, rows, at+done, length, done == 0, next, p.u.panelBytes(length))
+	}
+}

@@ -1,0 +1,71 @@
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// unit is one arithmetic on one path.
+type unit interface {
+	// form marks the layout of its panels in a kernels.Packed.
+	form() int
+	// step is what k is padded to in packed memory: samples begin at multiples of it.
+	step() int
+	// rowBytes is the distance of rows of a packed block of A over k (a multiple of
+	// step); a block of A has rows rounded up to 16.
+	rowBytes(k int) int
+	// panelBytes is the size of a panel of B over k.
+	panelBytes(k int) int
+	// rows is what row blocks are multiples of where they can be, and chunk the k that
+	// one run takes where there are several row blocks.
+	rows() int
+	chunk() int
+
+	// packA packs rows of op(A), k numbers from k0 on, at a block's k = at.
+	packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int)
+	// packB packs columns of op(B), k numbers from k0 on; p is where they begin.
+	packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int)
+	// run is C[rows][32] (+)= A·B over k from at on; C starts from zero where fresh is
+	// set. ahead, of aheadBytes, is memory that will be read next.
+	run(c *float32, block unsafe.Pointer, rowBytes int, p unsafe.Pointer, rows, at, k int, fresh bool, ahead unsafe.Pointer, aheadBytes int)
+
+	// passes finish blocks of C.
+	passes() *passes
+}
+
+// passes work on rows of 32 fp32 in scratch. Bits of columns say which exist in the
+// other operand; strides are in bytes, and stride 0 repeats a row.
+type passes struct {
+	add, mul  [2]func(c, src unsafe.Pointer, stride, rows int, columns uint32)                      // by type: F32, BF16
+	store     [2]func(c, dst unsafe.Pointer, stride, rows int, columns uint32, bias unsafe.Pointer) // dst = c + bias
+	addScaled func(c, t unsafe.Pointer, rows int, alpha float32)                                    // c += alpha t
+}
+
+// tmpBytes is the scratch that packA and packB may use.
+const tmpBytes = 64 << 10
+
+// operand is op(A) or op(B) as lines (rows of C, or its columns) over k.
+type operand struct {
+	p      unsafe.Pointer
+	dtype  kernels.DType
+	size   int             // bytes an element
+	stride int             // bytes from line to line, or from k to k where across is set
+	across bool            // lines lie beside each other
+	packed *kernels.Packed // lines are the columns of this weight, k its rows
+}
+
+func operandOf(m kernels.Mat, across bool) operand {
+	return operand{p: pointer(m.Raw()), dtype: m.DType, size: m.DType.Size(), stride: m.Stride * m.DType.Size(), across: across}
+}
+
+// at is the address of element k of a line.
+func (o operand) at(line, k int) unsafe.Pointer {
+	if o.across {
+		return unsafe.Add(o.p, k*o.stride+line*o.size)
+	}
+	return unsafe.Add(o.p, line*o.stride+k*o.size)
+}
+
+// bits has the lowest n of 32 set.
+func bits(n int) uint32 { return uint32(1<<n - 1) }

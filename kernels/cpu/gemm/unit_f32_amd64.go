@@ -1,0 +1,119 @@
+//go:build amd64 && !noasm
+
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// f32Unit is MathF32 on path AVX512 and up.
+type f32Unit struct{}
+
+func (f32Unit) form() int            { return formPanels }
+func (f32Unit) step() int            { return 32 }
+func (f32Unit) panelBytes(k int) int { return roundUp(k, 32) * panel * 4 }
+func (f32Unit) rows() int            { return 14 }
+func (f32Unit) chunk() int           { return 128 }
+func (f32Unit) passes() *passes      { return &passes512 }
+
+func (f32Unit) rowBytes(k int) int {
+	n := roundUp(k, 32) * 4
+	if n%1024 == 0 {
+		n += 64
+	}
+	return n
+}
+
+func (f32Unit) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
+	dst := unsafe.Add(block, at*4)
+	if !a.across {
+		copyRows(dst, a.at(row0, k0), rowBytes, a.stride, rows, k, a.dtype)
+		return
+	}
+	const most = 512
+	for done := 0; done < k; done += most {
+		n := min(most, k-done)
+		for r := 0; r < rows; r += 32 {
+			columns := min(32, rows-r)
+			panelRows(tmp, a.at(row0+r, k0+done), a.stride, n, columns, a.dtype)
+			for h := 0; h*16 < columns; h++ {
+				transpose16(unsafe.Add(dst, (r+h*16)*rowBytes+done*4), unsafe.Add(tmp, h*64), rowBytes, 128, 64, 2048, (n+15)/16)
+			}
+		}
+	}
+}
+
+func (u f32Unit) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) {
+	switch {
+	case b.packed != nil:
+		// Turn the 32 x 32 blocks of the forward panels over.
+		size := u.panelBytes(b.packed.K)
+		src := unsafe.Add(pointer(b.packed.Buf.Host), col0*128)
+		for i := range 4 {
+			h, v := i%2, i/2 // half of the columns, half of k
+			transpose16(unsafe.Add(p, h*64+v*16*128), unsafe.Add(src, h*16*128+v*64), 128, 128, 32*128, size, panels(k))
+		}
+	case b.across:
+		panelRows(p, b.at(col0, k0), b.stride, k, cols, b.dtype)
+		clear(unsafe.Slice((*float32)(p), roundUp(k, 32)*panel)[k*panel:])
+	default:
+		for h := range 2 {
+			n := max(0, min(16, cols-16*h))
+			half, full := unsafe.Add(p, h*64), 0
+			if n == 16 && b.dtype == kernels.F32 {
+				if full = k &^ 31; full > 0 {
+					transpose16(half, b.at(col0+16*h, k0), 128, b.stride, 2048, 64, full/16)
+				}
+			}
+			if full == k {
+				continue
+			}
+			u.tiles(unsafe.Add(half, full*128), tmp, b, col0+16*h, n, k0+full, k-full)
+		}
+	}
+}
+
+// tiles packs up to 16 lines, zeros for those and for k that lack, by way of tmp.
+func (f32Unit) tiles(half, tmp unsafe.Pointer, b operand, line, n, k0, k int) {
+	const most = 256
+	const row = most*4 + 64
+	for done := 0; done < k; done += most {
+		length := min(most, k-done)
+		if n < 16 || length%32 != 0 {
+			clear(unsafe.Slice((*byte)(tmp), 16*row))
+		}
+		if n > 0 {
+			copyRows(tmp, b.at(line, k0+done), row, b.stride, n, length, b.dtype)
+		}
+		transpose16(unsafe.Add(half, done*128), tmp, 128, row, 2048, 64, roundUp(length, 32)/16)
+	}
+}
+
+func copyRows(dst, src unsafe.Pointer, dstStride, srcStride, rows, k int, d kernels.DType) {
+	if d == kernels.BF16 {
+		widenRows(dst, src, dstStride, srcStride, rows, k)
+		return
+	}
+	for r := range rows {
+		copy(unsafe.Slice((*float32)(unsafe.Add(dst, r*dstStride)), k), unsafe.Slice((*float32)(unsafe.Add(src, r*srcStride)), k))
+	}
+}
+
+func panelRows(dst, src unsafe.Pointer, stride, k, columns int, d kernels.DType) {
+	if d == kernels.BF16 {
+		panelRowsBF16(dst, src, stride, k, bits(columns))
+	} else {
+		panelRowsF32(dst, src, stride, k, bits(columns))
+	}
+}
+
+var f32Rows = [15]func(*block){nil, f32Rows1, f32Rows2, f32Rows3, f32Rows4, f32Rows5, f32Rows6, f32Rows7,
+	f32Rows8, f32Rows9, f32Rows10, f32Rows11, f32Rows12, f32Rows13, f32Rows14}
+
+func (f32Unit) run(c *float32, a unsafe.Pointer, rowBytes int, p unsafe.Pointer, rows, at, k int, fresh bool, ahead unsafe.Pointer, aheadBytes int) {
+	b := blockAt(c, unsafe.Add(a, at*4), p, ahead)
+	b.lda, b.steps = uintptr(rowBytes), k
+	b.over(rows, 14, 4*aheadBytes, fresh, f32Rows[:])
+}

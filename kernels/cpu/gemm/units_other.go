@@ -1,0 +1,11 @@
+//go:build !amd64 || noasm
+
+package gemm
+
+import (
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+)
+
+// unitsOf is empty: products run by the loops of ref.
+func unitsOf(isa.Path) map[kernels.Math]unit { return nil }
