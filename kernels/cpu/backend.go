@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/gemm"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
@@ -14,6 +15,7 @@ type Backend struct {
 	ref.Backend // operations that have no method here run by definition
 	path        isa.Path
 	pool        *pool
+	gemm        *gemm.Engine
 }
 
 var _ kernels.Backend = (*Backend)(nil)
@@ -38,7 +40,7 @@ func NewWith(o Options) *Backend {
 	if o.Threads <= 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
 	}
-	return &Backend{path: o.Path, pool: newPool(o.Threads)}
+	return &Backend{path: o.Path, pool: newPool(o.Threads), gemm: gemm.New(o.Path, o.Threads)}
 }
 
 // Close ends the backend's workers. Its memory lives on.

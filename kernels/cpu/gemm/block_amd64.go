@@ -4,18 +4,27 @@ package gemm
 
 //go:generate go run ./gen
 
-// block is the argument of a block kernel. Its addresses are plain numbers, since they
-// end up past the memory that they walk over; the caller keeps that alive.
-type block struct {
-	c         uintptr // rows of 32 float32
-	a         uintptr // packed A, first row, first k
-	b         uintptr // panel of B, first k
-	lda       uintptr // bytes from row to row of a
-	steps     int     // of k: 32 wide in bf16, 1 in f32
-	blocks    int     // of rows
-	start     int     // 0: c starts from zero
-	ahead     uintptr // memory to bring near meanwhile
-	aheadStep uintptr // bytes of it a step
+// over runs a block kernel over rows in blocks as equal as they can be: of one size,
+// then of one less.
+func (b *block) over(rows, most int, kernel []func(*block)) {
+	n := (rows + most - 1) / most
+	size, larger := rows/n, rows%n
+	b.aheadStep = uintptr(roundUp(b.aheadBytes/(n*b.steps), 64))
+	for i := range 2 {
+		count := larger
+		if i == 1 {
+			count = n - larger
+		}
+		if count == 0 {
+			continue
+		}
+		s := size + 1 - i
+		b.blocks = count
+		kernel[s](b)
+		b.a += uintptr(count*s) * b.lda
+		b.c += uintptr(count * s * panel * 4)
+		b.ahead += uintptr(count*b.steps) * b.aheadStep
+	}
 }
 
 //go:noescape

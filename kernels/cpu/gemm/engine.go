@@ -90,6 +90,7 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 type arena struct {
 	memory []byte
 	parts  [6]unsafe.Pointer
+	block  block
 }
 
 func (s *arena) get(i int) unsafe.Pointer { return s.parts[i] }

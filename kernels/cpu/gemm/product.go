@@ -15,11 +15,13 @@ type product struct {
 	alpha   float32
 	a, b    operand
 
-	kp       int // k with every sample padded to the unit's step
-	rowBlock int // rows of a task
-	width    int // panels of a task
-	rowBytes int // of packed A
-	size     int // bytes of a panel of B
+	samples  []int  // lengths of the separate sums of k
+	whole    [1]int // samples where there is one
+	kp       int    // k with every sample padded to the unit's step
+	rowBlock int    // rows of a task
+	width    int    // panels of a task
+	rowBytes int    // of packed A
+	size     int    // bytes of a panel of B
 	shared   unsafe.Pointer
 	from, to int // panels in shared
 }
@@ -36,8 +38,12 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 	if p.alpha == 0 {
 		p.alpha = 1
 	}
+	if p.samples = g.Segments; len(p.samples) == 0 {
+		p.whole[0] = k
+		p.samples = p.whole[:]
+	}
 	p.a = operandOf(g.A, g.Layout == kernels.TN)
-	for _, s := range p.samples() {
+	for _, s := range p.samples {
 		p.kp += roundUp(s, u.step())
 	}
 	p.size = u.panelBytes(p.kp)
@@ -75,13 +81,6 @@ func (p *product) cut() {
 	}
 }
 
-func (p *product) samples() []int {
-	if len(p.Segments) > 0 {
-		return p.Segments
-	}
-	return []int{p.k}
-}
-
 // run packs B in stages of as many panels as the budget holds, where several row
 // blocks read them, and computes.
 func (p *product) run(par Parallel) {
@@ -113,7 +112,7 @@ func (p *product) panel(j int) unsafe.Pointer { return unsafe.Add(p.shared, (j-p
 
 func (p *product) packPanel(dst, tmp unsafe.Pointer, j int) {
 	k0, at := 0, 0
-	for _, s := range p.samples() {
+	for _, s := range p.samples {
 		if s > 0 {
 			p.u.packB(unsafe.Add(dst, p.u.panelBytes(at)), tmp, p.b, j*panel, min(panel, p.n-j*panel), k0, s)
 		}
@@ -151,7 +150,7 @@ func (p *product) task(m0, rows, j0, j1 int) {
 	cBytes := roundUp(rows, 16) * panel * 4
 	s := p.e.scratch.take(tmpBytes, roundUp(rows, 16)*p.rowBytes, cBytes, cBytes, own, panel*4)
 	k0, at := 0, 0
-	for _, length := range p.samples() {
+	for _, length := range p.samples {
 		if length > 0 {
 			p.u.packA(s.get(partA), s.get(partTmp), p.rowBytes, p.a, m0, rows, k0, length, at)
 		}
@@ -207,6 +206,11 @@ func (p *product) sum(c unsafe.Pointer, s *arena, b unsafe.Pointer, rows, at, k 
 		if done+length < k || more {
 			next = unsafe.Add(b, p.u.panelBytes(roundUp(at+done+length, p.u.step())))
 		}
-		p.u.run((*float32)(c), s.get(partA), p.rowBytes, from, rows, at+done, length, done == 0, next, p.u.panelBytes(length))
+		s.block = block{c: uintptr(c), a: uintptr(s.get(partA)), b: uintptr(from), lda: uintptr(p.rowBytes),
+			ahead: uintptr(next), aheadBytes: p.u.panelBytes(length)}
+		if done > 0 {
+			s.block.start = 1
+		}
+		p.u.run(&s.block, rows, at+done, length)
 	}
 }

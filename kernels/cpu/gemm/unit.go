@@ -26,12 +26,30 @@ type unit interface {
 	packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int)
 	// packB packs columns of op(B), k numbers from k0 on; p is where they begin.
 	packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int)
-	// run is C[rows][32] (+)= A·B over k from at on; C starts from zero where fresh is
-	// set. ahead, of aheadBytes, is memory that will be read next.
-	run(c *float32, block unsafe.Pointer, rowBytes int, p unsafe.Pointer, rows, at, k int, fresh bool, ahead unsafe.Pointer, aheadBytes int)
+	// run is C[rows][32] (+)= A·B over k from at on, with b's addresses of C, of the
+	// block of A and of the panel's k. b is the unit's to change.
+	run(b *block, rows, at, k int)
 
 	// passes finish blocks of C.
 	passes() *passes
+}
+
+// block is the argument of a unit's run and of its block kernels. Its addresses are
+// plain numbers, since kernels end up past the memory that they walk over; who calls
+// run keeps that alive.
+type block struct {
+	c          uintptr // rows of 32 float32
+	a          uintptr // packed A, first row, first k
+	b          uintptr // panel of B, first k
+	lda        uintptr // bytes from row to row of a
+	start      int     // 0: c starts from zero
+	ahead      uintptr // what will be read next, to bring near meanwhile
+	aheadBytes int     // how much of it
+
+	// A kernel's loops, which run sets.
+	steps     int     // of k
+	blocks    int     // of rows
+	aheadStep uintptr // bytes of ahead a step
 }
 
 // passes work on rows of 32 fp32 in scratch. Bits of columns say which exist in the

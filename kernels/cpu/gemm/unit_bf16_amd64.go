@@ -136,34 +136,8 @@ func repack(p, tmp unsafe.Pointer, w *kernels.Packed, col0, k int) {
 
 var bf16Rows = [7]func(*block){nil, bf16Rows1, bf16Rows2, bf16Rows3, bf16Rows4, bf16Rows5, bf16Rows6}
 
-func (bf16Unit) run(c *float32, a unsafe.Pointer, rowBytes int, p unsafe.Pointer, rows, at, k int, fresh bool, ahead unsafe.Pointer, aheadBytes int) {
-	b := blockAt(c, unsafe.Add(a, at*2), p, ahead)
-	b.lda, b.steps = uintptr(rowBytes), (k+31)/32
-	b.over(rows, 6, aheadBytes, fresh, bf16Rows[:])
-}
-
-func blockAt(c *float32, a, b, ahead unsafe.Pointer) block {
-	return block{c: uintptr(unsafe.Pointer(c)), a: uintptr(a), b: uintptr(b), ahead: uintptr(ahead)}
-}
-
-// over runs a block kernel over rows in blocks as equal as they can be: of one size,
-// then of one less.
-func (b *block) over(rows, most, aheadBytes int, fresh bool, kernel []func(*block)) {
-	n := (rows + most - 1) / most
-	if !fresh {
-		b.start = 1
-	}
-	size, larger := rows/n, rows%n
-	b.aheadStep = uintptr(roundUp(aheadBytes/(n*max(1, b.steps)), 64))
-	for _, s := range [2]struct{ size, count int }{{size + 1, larger}, {size, n - larger}} {
-		if s.count == 0 {
-			continue
-		}
-		b.blocks = s.count
-		kernel[s.size](b)
-		done := s.count * s.size
-		b.a += uintptr(done) * b.lda
-		b.c += uintptr(done * panel * 4)
-		b.ahead += uintptr(s.count*b.steps) * b.aheadStep
-	}
+func (bf16Unit) run(b *block, rows, at, k int) {
+	b.a += uintptr(at * 2)
+	b.steps = (k + 31) / 32
+	b.over(rows, 6, bf16Rows[:])
 }

@@ -112,8 +112,9 @@ func panelRows(dst, src unsafe.Pointer, stride, k, columns int, d kernels.DType)
 var f32Rows = [15]func(*block){nil, f32Rows1, f32Rows2, f32Rows3, f32Rows4, f32Rows5, f32Rows6, f32Rows7,
 	f32Rows8, f32Rows9, f32Rows10, f32Rows11, f32Rows12, f32Rows13, f32Rows14}
 
-func (f32Unit) run(c *float32, a unsafe.Pointer, rowBytes int, p unsafe.Pointer, rows, at, k int, fresh bool, ahead unsafe.Pointer, aheadBytes int) {
-	b := blockAt(c, unsafe.Add(a, at*4), p, ahead)
-	b.lda, b.steps = uintptr(rowBytes), k
-	b.over(rows, 14, 4*aheadBytes, fresh, f32Rows[:])
+func (f32Unit) run(b *block, rows, at, k int) {
+	b.a += uintptr(at * 4)
+	b.steps = k
+	b.aheadBytes *= 4 // a kernel prefetches once for four steps
+	b.over(rows, 14, f32Rows[:])
 }
