@@ -1,0 +1,221 @@
+package darkroom_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const module = "github.com/darkroom-rl/darkroom"
+
+// places lists the packages from the bottom of the building to its top. A package
+// may import what an earlier line holds, and what shares its own place; nothing
+// else of its line, and nothing of a later one. "x" is the package x alone,
+// "x/..." also all below it; the closest match counts. ARCHITECTURE.md explains
+// the order.
+var places = [][]string{
+	{"kernels/rng", "sde/...", "video", "assets/...", "trainer/config"},
+	{"kernels"},
+	{"kernels/ref"},
+	{"kernels/kerneltest/..."},
+	{"kernels/cpu/...", "kernels/cuda/..."},
+	{"kernels/tensor/..."},
+	{"kernels/autograd/..."},
+	{"kernels/nn/..."},
+	{"vision/..."},
+	{"diffusion/...", "rewards/...", "video/..."},
+	{"trainer/..."},
+	{"cmd/..."},
+}
+
+// pure packages are plain float64 mathematics: they import nothing of the
+// engine, and sde nothing but the standard library.
+var pure = []string{"trainer/advantage"}
+var standardOnly = []string{"sde", "trainer/config"}
+
+// helpers may be imported by the tests of any package.
+var helpers = []string{"kernels/kerneltest", "sde/sdetest"}
+
+// configReader is what trainer/config reads files with.
+const configReader = "github.com/pelletier/go-toml/v2"
+
+func TestArrows(t *testing.T) {
+	wrong, files := arrows(os.DirFS("."))
+	for _, w := range wrong {
+		t.Error(w)
+	}
+	if files < 20 {
+		t.Errorf("only %d files were read: the walk is broken", files)
+	}
+}
+
+// arrows reads the imports of every .go file, whatever its build tags, and
+// returns what breaks the rules, and how many files it read.
+func arrows(root fs.FS) (wrong []string, files int) {
+	err := fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			name := d.Name()
+			if file != "." && (name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if path.Ext(file) != ".go" {
+			return nil
+		}
+		files++
+		found, err := checkFile(root, file)
+		wrong = append(wrong, found...)
+		return err
+	})
+	if err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	return wrong, files
+}
+
+func checkFile(root fs.FS, file string) (wrong []string, err error) {
+	src, err := fs.ReadFile(root, file)
+	if err != nil {
+		return nil, err
+	}
+	syntax, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	from, test := path.Dir(file), strings.HasSuffix(file, "_test.go")
+	if from != "." && tier(from) < 0 {
+		return []string{fmt.Sprintf("%s: package %s has no place; give it one in arrows_test.go", file, from)}, nil
+	}
+	for _, spec := range syntax.Imports {
+		name, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		if why := arrow(from, name, test); why != "" {
+			wrong = append(wrong, fmt.Sprintf("%s: %s", file, why))
+		}
+	}
+	return wrong, nil
+}
+
+// arrow says what is wrong with a package's import; nothing where all is well.
+func arrow(from, name string, test bool) string {
+	to, ours := strings.CutPrefix(name, module+"/")
+	switch {
+	case name == "C":
+		return "imports C: the default build needs no C compiler"
+	case !ours && within(from, standardOnly) && !test && strings.Contains(name, ".") && name != configReader:
+		return fmt.Sprintf("%s imports %s, but may import the standard library only", from, name)
+	case !ours || from == "." || test && within(to, helpers):
+		return ""
+	case tier(to) < 0:
+		return fmt.Sprintf("%s, which is imported, has no place; give it one in arrows_test.go", to)
+	case within(from, pure) && !test && strings.HasPrefix(to, "kernels"):
+		return fmt.Sprintf("%s is plain mathematics and may not import %s", from, to)
+	case place(from) == place(to):
+		return ""
+	case tier(to) >= tier(from):
+		return fmt.Sprintf("%s may not import %s: the arrow does not point down", from, to)
+	}
+	return ""
+}
+
+// within reports whether a package is one of the folders or below one.
+func within(pkg string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(f string) bool {
+		return pkg == f || strings.HasPrefix(pkg, f+"/")
+	})
+}
+
+// place is the closest pattern of places that matches a package, or "".
+func place(pkg string) string {
+	best, score := "", -1
+	for _, p := range slices.Concat(places...) {
+		folder, below := strings.CutSuffix(p, "/...")
+		if pkg != folder && !(below && strings.HasPrefix(pkg, folder+"/")) {
+			continue
+		}
+		closeness := 2 * len(folder)
+		if !below {
+			closeness++ // "video" is closer to video than "video/..." is
+		}
+		if closeness > score {
+			best, score = p, closeness
+		}
+	}
+	return best
+}
+
+// tier is the height of a package's place, -1 where it has none.
+func tier(pkg string) int {
+	p := place(pkg)
+	return slices.IndexFunc(places, func(line []string) bool { return slices.Contains(line, p) })
+}
+
+// TestArrowsFails checks the checker on made-up trees: it must object to each
+// of the first, and to none of the second.
+func TestArrowsFails(t *testing.T) {
+	file := func(imports ...string) *fstest.MapFile {
+		src := "//go:build plan9 && never\n\npackage p\n"
+		for _, i := range imports {
+			src += fmt.Sprintf("import %q\n", i)
+		}
+		return &fstest.MapFile{Data: []byte(src)}
+	}
+	for name, want := range map[string]struct {
+		file, imports, says string
+	}{
+		"up":            {"kernels/ref/a.go", module + "/kernels/nn", "does not point down"},
+		"up in a test":  {"kernels/rng/a_test.go", module + "/kernels/cpu", "does not point down"},
+		"far up":        {"vision/clip/a.go", module + "/trainer/rollout", "does not point down"},
+		"to the top":    {"trainer/loss/a.go", module + "/cmd/darkroom", "does not point down"},
+		"beside":        {"rewards/a.go", module + "/diffusion/vae", "does not point down"},
+		"beside, low":   {"kernels/cpu/gemm/a.go", module + "/kernels/cuda", "does not point down"},
+		"root of video": {"video/a.go", module + "/video/flow", "does not point down"},
+		"rng and ref":   {"kernels/rng/a.go", module + "/kernels/ref", "does not point down"},
+		"new package":   {"utils/a.go", "fmt", "has no place"},
+		"of nothing":    {"rewards/a.go", module + "/misc", "has no place"},
+		"helper":        {"rewards/a.go", module + "/vision/nosuch", ""},
+		"pure":          {"trainer/advantage/a.go", module + "/kernels/tensor", "plain mathematics"},
+		"sde":           {"sde/a.go", "gonum.org/v1/gonum/stat", "standard library only"},
+		"cgo":           {"kernels/cuda/a.go", "C", "no C compiler"},
+		"kerneltest":    {"kernels/ref/a_test.go", module + "/kernels/kerneltest", ""},
+		"sde's test":    {"sde/a_test.go", "gonum.org/v1/gonum/stat", ""},
+		"down":          {"kernels/cpu/gemm/a.go", module + "/kernels/ref", ""},
+		"own folder":    {"kernels/cpu/gemm/a.go", module + "/kernels/cpu/isa", ""},
+		"all the way":   {"cmd/darkroom/a.go", module + "/kernels/rng", ""},
+		"config":        {"trainer/config/a.go", configReader, ""},
+		"clip":          {"video/flow/a.go", module + "/video", ""},
+	} {
+		wrong, files := arrows(fstest.MapFS{want.file: file(want.imports)})
+		if files != 1 {
+			t.Errorf("%s: read %d files", name, files)
+		}
+		switch {
+		case want.says == "" && len(wrong) > 0:
+			t.Errorf("%s: objected to: %s", name, wrong)
+		case want.says != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], want.says)):
+			t.Errorf("%s: got %q, want one line with %q", name, wrong, want.says)
+		}
+	}
+	tree := fstest.MapFS{
+		"a/testdata/x.go": file(module + "/nosuch"),
+		"_old/x.go":       file(module + "/nosuch"),
+		".git/x.go":       file(module + "/nosuch"),
+	}
+	if wrong, _ := arrows(tree); len(wrong) > 0 {
+		t.Errorf("folders that Go ignores: %s", wrong)
+	}
+}
