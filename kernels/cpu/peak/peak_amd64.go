@@ -26,10 +26,10 @@ func readAVX512(x *uint64, lines int) uint64
 
 // tileConfig is the operand of LDTILECFG.
 type tileConfig struct {
-	palette, startRow uint8
-	_                 [14]uint8
-	columnBytes       [16]uint16
-	rows              [16]uint8
+	palette     uint8
+	_           [15]uint8
+	columnBytes [16]uint16
+	rows        [16]uint8
 }
 
 // multiplyAdds is the loop of fp32 multiply-adds and its floating-point operations.
