@@ -29,9 +29,13 @@ func randomMat(d kernels.DType, rows, cols int) kernels.Mat {
 	return m
 }
 
-// BenchmarkPeer reports the best GF/s of one thread: go test -bench Peer -benchtime 5x.
+// BenchmarkPeer reports the best GF/s of one thread on the path of DARKROOM_CPU: go test -bench Peer -benchtime 5x.
 func BenchmarkPeer(b *testing.B) {
-	e := New(isa.Best(), 1)
+	path, err := isa.Choose()
+	if err != nil {
+		b.Skip(err)
+	}
+	e := New(path, 1)
 	for _, d := range []kernels.DType{kernels.F32, kernels.BF16} {
 		m := [...]kernels.Math{kernels.MathF32, kernels.MathBF16}[d]
 		for _, s := range peerShapes {

@@ -86,3 +86,57 @@ func f32Rows13(a *block)
 
 //go:noescape
 func f32Rows14(a *block)
+
+//go:noescape
+func wideRows1(a *block)
+
+//go:noescape
+func wideRows2(a *block)
+
+//go:noescape
+func wideRows3(a *block)
+
+//go:noescape
+func wideRows4(a *block)
+
+//go:noescape
+func wideRows5(a *block)
+
+//go:noescape
+func wideRows6(a *block)
+
+//go:noescape
+func f32AVX2Rows1(a *block)
+
+//go:noescape
+func f32AVX2Rows2(a *block)
+
+//go:noescape
+func f32AVX2Rows3(a *block)
+
+//go:noescape
+func f32AVX2Rows4(a *block)
+
+//go:noescape
+func f32AVX2Rows5(a *block)
+
+//go:noescape
+func f32AVX2Rows6(a *block)
+
+//go:noescape
+func wideAVX2Rows1(a *block)
+
+//go:noescape
+func wideAVX2Rows2(a *block)
+
+//go:noescape
+func wideAVX2Rows3(a *block)
+
+//go:noescape
+func wideAVX2Rows4(a *block)
+
+//go:noescape
+func wideAVX2Rows5(a *block)
+
+//go:noescape
+func wideAVX2Rows6(a *block)

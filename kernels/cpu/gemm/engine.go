@@ -104,11 +104,14 @@ type arenas struct {
 // take returns an arena with parts of at least the given sizes; contents are undefined.
 func (l *arenas) take(sizes ...int) *arena {
 	l.mu.Lock()
-	s := &arena{}
+	var s *arena
 	if n := len(l.free); n > 0 {
 		s, l.free = l.free[n-1], l.free[:n-1]
 	}
 	l.mu.Unlock()
+	if s == nil {
+		s = &arena{}
+	}
 	total := 64
 	for _, n := range sizes {
 		total += roundUp(n, 64)

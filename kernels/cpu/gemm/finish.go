@@ -58,7 +58,7 @@ func fill(row []float32, x float32) {
 }
 
 // pass combines a block with the same block of a matrix.
-func (p *product) pass(f [2]func(c, src unsafe.Pointer, stride, rows int, columns uint32), c unsafe.Pointer, m kernels.Mat, m0, rows, j int) {
+func (p *product) pass(f [2]pass, c unsafe.Pointer, m kernels.Mat, m0, rows, j int) {
 	o := operandOf(m, false)
 	f[m.DType](c, o.at(m0, j*panel), o.stride, rows, p.columns(j))
 }

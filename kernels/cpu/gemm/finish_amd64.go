@@ -23,12 +23,22 @@ func storeRowsBF16(c, dst unsafe.Pointer, stride, rows int, columns uint32, bias
 func storeRowsF32(c, dst unsafe.Pointer, stride, rows int, columns uint32, bias unsafe.Pointer)
 
 //go:noescape
+func storeRowsBF16BW(c, dst unsafe.Pointer, stride, rows int, columns uint32, bias unsafe.Pointer)
+
+//go:noescape
 func addScaled(c, t unsafe.Pointer, rows int, alpha float32)
 
-// passes512 are the passes of paths BF16 and up.
-var passes512 = passes{
-	add:       [2]func(c, src unsafe.Pointer, stride, rows int, columns uint32){addRowsF32, addRowsBF16},
-	mul:       [2]func(c, src unsafe.Pointer, stride, rows int, columns uint32){mulRowsF32, mulRowsBF16},
-	store:     [2]func(c, dst unsafe.Pointer, stride, rows int, columns uint32, bias unsafe.Pointer){storeRowsF32, storeRowsBF16},
-	addScaled: addScaled,
+// passes512 are the passes of path AVX512; passesBF16 round faster.
+var (
+	passes512  = passesWith(storeRowsBF16BW)
+	passesBF16 = passesWith(storeRowsBF16)
+)
+
+func passesWith(storeBF16 storePass) *passes {
+	return &passes{
+		add:       [2]pass{addRowsF32, addRowsBF16},
+		mul:       [2]pass{mulRowsF32, mulRowsBF16},
+		store:     [2]storePass{storeRowsF32, storeBF16},
+		addScaled: addScaled,
+	}
 }

@@ -33,3 +33,12 @@ func panelRowsBF16(dst, src unsafe.Pointer, stride, k int, columns uint32)
 
 //go:noescape
 func panelRowsF32(dst, src unsafe.Pointer, stride, k int, columns uint32)
+
+//go:noescape
+func pairRowsF32BW(dst, src unsafe.Pointer, dstStride, srcStride, rows, k int)
+
+//go:noescape
+func weaveF32BW(dst, src unsafe.Pointer, stride, steps int, columns uint32)
+
+//go:noescape
+func roundRows(p unsafe.Pointer, stride, rows, k int)

@@ -55,10 +55,15 @@ type block struct {
 // passes work on rows of 32 fp32 in scratch. Bits of columns say which exist in the
 // other operand; strides are in bytes, and stride 0 repeats a row.
 type passes struct {
-	add, mul  [2]func(c, src unsafe.Pointer, stride, rows int, columns uint32)                      // by type: F32, BF16
-	store     [2]func(c, dst unsafe.Pointer, stride, rows int, columns uint32, bias unsafe.Pointer) // dst = c + bias
-	addScaled func(c, t unsafe.Pointer, rows int, alpha float32)                                    // c += alpha t
+	add, mul  [2]pass                                            // by the other operand's type: F32, BF16
+	store     [2]storePass                                       // dst = c + bias
+	addScaled func(c, t unsafe.Pointer, rows int, alpha float32) // c += alpha t
 }
+
+type (
+	pass      func(c, src unsafe.Pointer, stride, rows int, columns uint32)
+	storePass func(c, dst unsafe.Pointer, stride, rows int, columns uint32, bias unsafe.Pointer)
+)
 
 // tmpBytes is the scratch that packA and packB may use.
 const tmpBytes = 64 << 10

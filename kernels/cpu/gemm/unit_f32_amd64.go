@@ -9,22 +9,16 @@ import (
 )
 
 // f32Unit is MathF32 on path AVX512 and up.
-type f32Unit struct{}
+type f32Unit struct{ finish *passes }
 
 func (f32Unit) form() int            { return formPanels }
 func (f32Unit) step() int            { return 32 }
 func (f32Unit) panelBytes(k int) int { return roundUp(k, 32) * panel * 4 }
 func (f32Unit) rows() int            { return 14 }
 func (f32Unit) chunk() int           { return 128 }
-func (f32Unit) passes() *passes      { return &passes512 }
+func (u f32Unit) passes() *passes    { return u.finish }
 
-func (f32Unit) rowBytes(k int) int {
-	n := roundUp(k, 32) * 4
-	if n%1024 == 0 {
-		n += 64
-	}
-	return n
-}
+func (f32Unit) rowBytes(k int) int { return apart(roundUp(k, 32) * 4) }
 
 func (f32Unit) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
 	dst := unsafe.Add(block, at*4)

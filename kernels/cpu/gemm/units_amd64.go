@@ -10,8 +10,12 @@ import (
 // unitsOf lists the units of a path.
 func unitsOf(path isa.Path) map[kernels.Math]unit {
 	switch path {
+	case isa.AVX2:
+		return map[kernels.Math]unit{kernels.MathF32: f32AVX2{}, kernels.MathBF16: wideAVX2{}}
+	case isa.AVX512:
+		return map[kernels.Math]unit{kernels.MathF32: f32Unit{passes512}, kernels.MathBF16: newWideUnit()}
 	case isa.BF16, isa.AMX:
-		return map[kernels.Math]unit{kernels.MathF32: f32Unit{}, kernels.MathBF16: bf16Unit{}}
+		return map[kernels.Math]unit{kernels.MathF32: f32Unit{passesBF16}, kernels.MathBF16: newBF16Unit()}
 	}
 	return nil
 }

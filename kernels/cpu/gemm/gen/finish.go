@@ -47,7 +47,7 @@ func (f *file) combineRows(verb, inst string, float bool) {
 
 // storeRows is dst = c + bias.
 func (f *file) storeRows(float bool) {
-	name := "storeRowsBF16"
+	name := f.named("storeRowsBF16")
 	if float {
 		name = "storeRowsF32"
 	}
@@ -57,6 +57,7 @@ func (f *file) storeRows(float bool) {
 	f.op("MOVQ dst+8(FP), DI")
 	f.op("MOVQ stride+16(FP), R8")
 	f.op("MOVQ rows+24(FP), CX")
+	f.cvtConstants()
 	f.op("MOVL columns+32(FP), AX")
 	f.op("MOVQ bias+40(FP), BX")
 	if float {

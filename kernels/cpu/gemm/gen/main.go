@@ -17,11 +17,20 @@ func files() map[string][]byte {
 	for rows := 1; rows <= 14; rows++ {
 		f32.f32Dot(rows)
 	}
+	wide, avx2 := newFile(), newFile()
+	for rows := 1; rows <= 6; rows++ {
+		wide.wideDot(rows)
+		avx2.f32Dot2(rows)
+		avx2.wideDot2(rows)
+	}
 	return map[string][]byte{
-		"f32_amd64.s":    f32.Bytes(),
-		"pack_amd64.s":   packFile().Bytes(),
-		"finish_amd64.s": finishFile().Bytes(),
-		"bf16_amd64.s":   bf16.Bytes(),
+		"wide_amd64.s":     wide.Bytes(),
+		"avx2_amd64.s":     avx2.Bytes(),
+		"rounding_amd64.s": roundingFile().Bytes(),
+		"f32_amd64.s":      f32.Bytes(),
+		"pack_amd64.s":     packFile().Bytes(),
+		"finish_amd64.s":   finishFile().Bytes(),
+		"bf16_amd64.s":     bf16.Bytes(),
 	}
 }
 

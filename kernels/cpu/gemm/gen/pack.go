@@ -6,22 +6,33 @@ import "fmt"
 // k that VDPBF16PS needs for the two chains of the bf16 rule: of every four
 // consecutive k, the first dword holds {high: 0, low: 2}, the second {high: 1, low: 3}.
 
+// pairBytes pairs the eight words of 16 bytes.
+var pairBytes = []int{4, 5, 0, 1, 6, 7, 2, 3, 12, 13, 8, 9, 14, 15, 10, 11}
+
+// weaveOne takes words from the halves of one register in turn.
+func (f *file) weaveOne() {
+	var words []int
+	for i := range 32 {
+		words = append(words, i/2+i%2*16, 0)
+	}
+	f.bytes("weaveOne", words)
+}
+
 // tables writes the constants of this file.
 func (f *file) tables() {
-	f.bytes("pairBytes", []int{4, 5, 0, 1, 6, 7, 2, 3, 12, 13, 8, 9, 14, 15, 10, 11})
-	var weaveLow, weaveHigh, weaveOne, oddWords, evenWords []int
+	f.bytes("pairBytes", pairBytes)
+	f.weaveOne()
+	var weaveLow, weaveHigh, oddWords, evenWords []int
 	for i := range 32 {
 		word := i/2 + i%2*32
 		weaveLow = append(weaveLow, word, 0)
 		weaveHigh = append(weaveHigh, word+16, 0)
-		weaveOne = append(weaveOne, i/2+i%2*16, 0)
 		n := i&^3 + [...]int{2, 0, 3, 1}[i&3]
 		oddWords = append(oddWords, 2*n+1, 0)
 		evenWords = append(evenWords, 2*n, 0)
 	}
 	f.bytes("weaveLow", weaveLow)
 	f.bytes("weaveHigh", weaveHigh)
-	f.bytes("weaveOne", weaveOne)
 	f.bytes("oddWords", oddWords)
 	f.bytes("evenWords", evenWords)
 }
@@ -41,7 +52,7 @@ func (f *file) bytes(name string, b []int) {
 func (f *file) pairRows(float bool) {
 	name := "pairRowsBF16"
 	if float {
-		name = "pairRowsF32"
+		name = f.named("pairRowsF32")
 	}
 	f.fn(name, 48, fmt.Sprintf(`func %s(dst, src unsafe.Pointer, dstStride, srcStride, rows, k int)
 		dst gets rows of k numbers as bf16, padded with zeros to 32 and paired.`, name))
@@ -52,6 +63,9 @@ func (f *file) pairRows(float bool) {
 	f.op("MOVQ rows+32(FP), DX")
 	f.op("MOVQ k+40(FP), R10")
 	f.op("VBROADCASTI32X4 pairBytes<>(SB), Z31")
+	if float {
+		f.cvtConstants()
+	}
 	f.op("MOVQ R10, CX")
 	f.op("ANDQ $31, CX")
 	f.op("MOVL $1, AX")
@@ -175,7 +189,7 @@ func (f *file) transpose(name, doc string, load func(z int)) {
 func (f *file) weave(float bool) {
 	name := "weaveBF16"
 	if float {
-		name = "weaveF32"
+		name = f.named("weaveF32")
 	}
 	f.fn(name, 36, fmt.Sprintf(`func %s(dst, src unsafe.Pointer, stride, steps int, columns uint32)
 		dst gets steps blocks of 16 dword rows x 32 columns from 32 rows of src each;
@@ -184,8 +198,11 @@ func (f *file) weave(float bool) {
 	f.op("MOVQ src+8(FP), SI")
 	f.op("MOVQ stride+16(FP), R8")
 	f.op("MOVQ steps+24(FP), DX")
-	f.op("MOVL columns+32(FP), AX")
 	f.op("LEAQ (R8)(R8*2), R9")
+	if float {
+		f.cvtConstants()
+	}
+	f.op("MOVL columns+32(FP), AX")
 	if float {
 		f.op("KMOVW AX, K1")
 		f.op("SHRL $16, AX")
@@ -329,6 +346,19 @@ func (f *file) panelRows(float bool) {
 	f.op("DECQ CX")
 	f.op("JNE row")
 	f.plainRet()
+}
+
+// roundingFile is what path AVX512 has of its own.
+func roundingFile() *file {
+	f := newFile()
+	f.bf16 = false
+	f.bytes("pairBytes", pairBytes)
+	f.weaveOne()
+	f.pairRows(true)
+	f.weave(true)
+	f.storeRows(false)
+	f.roundRows()
+	return f
 }
 
 func packFile() *file {

@@ -1,0 +1,109 @@
+//go:build amd64 && !noasm
+
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// formPaired marks panels of 32 columns of bf16, k paired; formPanels panels of fp32.
+const (
+	formPaired = 1
+	formPanels = 2
+)
+
+// pairedPanels is how B is packed for bf16 on paths AVX512 and BF16, which differ in
+// how they round fp32.
+type pairedPanels struct {
+	pairF32  func(dst, src unsafe.Pointer, dstStride, srcStride, rows, k int)
+	weaveF32 func(dst, src unsafe.Pointer, stride, steps int, columns uint32)
+}
+
+func (pairedPanels) form() int            { return formPaired }
+func (pairedPanels) step() int            { return 32 }
+func (pairedPanels) panelBytes(k int) int { return roundUp(k, 32) * panel * 2 }
+
+func (u pairedPanels) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) {
+	switch {
+	case b.packed != nil:
+		u.repack(p, tmp, b.packed, col0, k)
+	case b.across:
+		u.weave(p, tmp, b, col0, cols, k0, k)
+	default:
+		for h := range 2 {
+			n := max(0, min(16, cols-16*h))
+			half, full := unsafe.Add(p, h*64), 0
+			if n == 16 && b.dtype == kernels.BF16 {
+				if full = k &^ 31; full > 0 {
+					transposePaired16(half, b.at(col0+16*h, k0), 128, b.stride, 2048, 64, full/32)
+				}
+			}
+			if full == k {
+				continue
+			}
+			u.tiles(unsafe.Add(half, full*64), tmp, b, col0+16*h, n, k0+full, k-full)
+		}
+	}
+}
+
+// tiles packs up to 16 lines, with zeros for those that lack, by way of tmp.
+func (u pairedPanels) tiles(half, tmp unsafe.Pointer, b operand, line, n, k0, k int) {
+	const most = 512
+	if n < 16 {
+		clear(unsafe.Slice((*byte)(tmp), 16*most*2))
+	}
+	for done := 0; done < k; done += most {
+		length := min(most, k-done)
+		if n > 0 {
+			u.pairRows(tmp, b.at(line, k0+done), most*2+64, b.stride, n, length, b.dtype)
+		}
+		transpose16(unsafe.Add(half, done*64), tmp, 128, most*2+64, 2048, 64, (length+31)/32)
+	}
+}
+
+func (u pairedPanels) pairRows(dst, src unsafe.Pointer, dstStride, srcStride, rows, k int, d kernels.DType) {
+	if d == kernels.F32 {
+		u.pairF32(dst, src, dstStride, srcStride, rows, k)
+	} else {
+		pairRowsBF16(dst, src, dstStride, srcStride, rows, k)
+	}
+}
+
+// weave packs columns that lie across k; the rows of a last, partial step pass by tmp.
+func (u pairedPanels) weave(dst, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) {
+	one := func(dst, src unsafe.Pointer, stride, steps int) {
+		if b.dtype == kernels.F32 {
+			u.weaveF32(dst, src, stride, steps, bits(cols))
+		} else {
+			weaveBF16(dst, src, stride, steps, bits(cols))
+		}
+	}
+	if full := k / 32; full > 0 {
+		one(dst, b.at(col0, k0), b.stride, full)
+	}
+	if tail := k % 32; tail > 0 {
+		width := panel * b.size
+		rows := unsafe.Slice((*byte)(tmp), 32*width)
+		clear(rows)
+		for i := range tail {
+			copy(rows[i*width:], unsafe.Slice((*byte)(b.at(col0, k0+k-tail+i)), cols*b.size))
+		}
+		one(unsafe.Add(dst, (k-tail)*64), tmp, width, 1)
+	}
+}
+
+// repack makes a panel of 32 columns over k = the weight's rows from its forward panels.
+func (u pairedPanels) repack(p, tmp unsafe.Pointer, w *kernels.Packed, col0, k int) {
+	src := unsafe.Add(pointer(w.Buf.Host), col0*64)
+	size := u.panelBytes(w.K)
+	const most = 8 // blocks in tmp
+	for i := 0; i < panels(k); i += most {
+		n := min(most, panels(k)-i)
+		unweave(tmp, unsafe.Add(src, i*size), size, n)
+		for h := range 2 {
+			transpose16(unsafe.Add(p, i*2048+h*64), unsafe.Add(tmp, h*1024), 128, 64, 2048, 2048, n)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+//go:build amd64 && !noasm
+
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+)
+
+// Path AVX2 has kernels in assembly; its packing and its passes are plain Go.
+
+// f32AVX2 is MathF32.
+type f32AVX2 struct{}
+
+func (f32AVX2) form() int            { return formPanels }
+func (f32AVX2) step() int            { return 32 }
+func (f32AVX2) rowBytes(k int) int   { return apart(roundUp(k, 32) * 4) }
+func (f32AVX2) panelBytes(k int) int { return roundUp(k, 32) * panel * 4 }
+func (f32AVX2) rows() int            { return 6 }
+func (f32AVX2) chunk() int           { return 128 }
+func (f32AVX2) passes() *passes      { return passesGo }
+
+func (f32AVX2) packA(block, _ unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
+	for r := range rows {
+		dst := unsafe.Slice((*float32)(unsafe.Add(block, r*rowBytes+at*4)), k)
+		a.line(dst, row0+r, k0)
+	}
+}
+
+func (u f32AVX2) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) {
+	dst := unsafe.Slice((*float32)(p), roundUp(k, 32)*panel)
+	clear(dst)
+	if w := b.packed; w != nil {
+		src := unsafe.Slice((*float32)(pointer(w.Buf.Host)), panels(w.N)*u.panelBytes(w.K)/4)
+		for i := range k {
+			from := src[i/panel*u.panelBytes(w.K)/4+i%panel:]
+			for c := range cols {
+				dst[i*panel+c] = from[(col0+c)*panel]
+			}
+		}
+		return
+	}
+	line := unsafe.Slice((*float32)(tmp), tmpBytes/4)
+	for c := range cols {
+		for done := 0; done < k; done += len(line) {
+			part := line[:min(len(line), k-done)]
+			b.line(part, col0+c, k0+done)
+			for i, x := range part {
+				dst[(done+i)*panel+c] = x
+			}
+		}
+	}
+}
+
+var f32AVX2Rows = [7]func(*block){nil, f32AVX2Rows1, f32AVX2Rows2, f32AVX2Rows3, f32AVX2Rows4, f32AVX2Rows5, f32AVX2Rows6}
+
+func (f32AVX2) run(b *block, rows, at, k int) {
+	b.a += uintptr(at * 4)
+	b.steps = k
+	b.over(rows, 6, f32AVX2Rows[:])
+}
+
+// wideAVX2 is MathBF16, on the panels of path AVX512.
+type wideAVX2 struct{ f32AVX2 }
+
+func (wideAVX2) form() int            { return formPaired }
+func (wideAVX2) panelBytes(k int) int { return roundUp(k, 32) * panel * 2 }
+func (wideAVX2) chunk() int           { return 256 }
+
+func (wideAVX2) packA(block, _ unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
+	for r := range rows {
+		dst := unsafe.Slice((*float32)(unsafe.Add(block, r*rowBytes+at*4)), roundUp(k, 32))
+		a.line(dst[:k], row0+r, k0)
+		clear(dst[k:])
+		if a.dtype == kernels.F32 {
+			for i, x := range dst[:k] {
+				dst[i] = ref.RoundBF16(x)
+			}
+		}
+	}
+}
+
+// paired is the index of the bf16 of k and column c in a panel.
+func paired(k, c int) int { return (k&^3/2+k&1)*64 + c*2 + 1 - k>>1&1 }
+
+func (u wideAVX2) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) {
+	dst := unsafe.Slice((*uint16)(p), roundUp(k, 32)*panel)
+	clear(dst)
+	if w := b.packed; w != nil {
+		src := unsafe.Slice((*uint16)(pointer(w.Buf.Host)), panels(w.N)*u.panelBytes(w.K)/2)
+		for i := range k {
+			from := src[i/panel*u.panelBytes(w.K)/2:]
+			for c := range cols {
+				dst[paired(i, c)] = from[paired(col0+c, i%panel)]
+			}
+		}
+		return
+	}
+	line := unsafe.Slice((*float32)(tmp), tmpBytes/4)
+	for c := range cols {
+		for done := 0; done < k; done += len(line) {
+			part := line[:min(len(line), k-done)]
+			b.line(part, col0+c, k0+done)
+			for i, x := range part {
+				dst[paired(done+i, c)] = ref.ToBF16(x)
+			}
+		}
+	}
+}
+
+var wideAVX2Rows = [7]func(*block){nil, wideAVX2Rows1, wideAVX2Rows2, wideAVX2Rows3, wideAVX2Rows4, wideAVX2Rows5, wideAVX2Rows6}
+
+func (wideAVX2) run(b *block, rows, at, k int) {
+	b.a += uintptr(at * 4)
+	b.steps = (k + 31) / 32
+	b.over(rows, 6, wideAVX2Rows[:])
+}
+
+// line widens elements k0 and on of a line.
+func (o operand) line(dst []float32, line, k0 int) {
+	step := o.size
+	if o.across {
+		step = o.stride
+	}
+	p := o.at(line, k0)
+	for i := range dst {
+		if o.dtype == kernels.F32 {
+			dst[i] = *(*float32)(unsafe.Add(p, i*step))
+		} else {
+			dst[i] = ref.FromBF16(*(*uint16)(unsafe.Add(p, i*step)))
+		}
+	}
+}
