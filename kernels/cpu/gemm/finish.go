@@ -21,13 +21,9 @@ func (p *product) finish(s *arena, m0, rows, j int) {
 	if p.alpha != 1 && len(p.Segments) == 0 {
 		fill(row, p.alpha)
 		ps.mul[kernels.F32](c, s.get(partBias), 0, rows, bits(panel))
+		p.setBias(s, j)
 	}
-	fill(row, negativeZero) // adds nothing to any number
-	if !p.Bias.Empty() {
-		ref.Load(row[:min(panel, p.n-j*panel)], p.Bias, j*panel)
-	}
-	later := p.Act != kernels.Identity || !p.Pre.Empty() || !p.Gate.Empty() || !p.Residual.Empty() || p.Accumulate && len(p.Segments) == 0
-	if later {
+	if p.later {
 		if !p.Bias.Empty() {
 			ps.add[kernels.F32](c, s.get(partBias), 0, rows, bits(panel))
 			fill(row, negativeZero)
@@ -49,6 +45,16 @@ func (p *product) finish(s *arena, m0, rows, j int) {
 		}
 	}
 	p.store(s, p.C, m0, rows, j)
+}
+
+// setBias puts the panel's biases into scratch. Where there are none it is -0, which
+// changes no number that it is added to.
+func (p *product) setBias(s *arena, j int) {
+	row := unsafe.Slice((*float32)(s.get(partBias)), panel)
+	fill(row, negativeZero)
+	if !p.Bias.Empty() {
+		ref.Load(row[:min(panel, p.n-j*panel)], p.Bias, j*panel)
+	}
 }
 
 func fill(row []float32, x float32) {

@@ -22,6 +22,8 @@ type product struct {
 	width    int    // panels of a task
 	rowBytes int    // of packed A
 	size     int    // bytes of a panel of B
+	later    bool   // there is more of an epilogue than a bias
+	simple   bool   // there is not, and the sum is one
 	shared   unsafe.Pointer
 	from, to int // panels in shared
 }
@@ -58,6 +60,8 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 		p.shared, p.to = pointer(g.W.Buf.Host), panels(n)
 	}
 	p.rowBytes = u.rowBytes(p.kp)
+	p.later = g.Act != kernels.Identity || !g.Pre.Empty() || !g.Gate.Empty() || !g.Residual.Empty() || g.Accumulate && len(g.Segments) == 0
+	p.simple = !p.later && p.alpha == 1 && len(g.Segments) == 0 && k > 0
 	p.cut()
 	return p
 }
@@ -163,17 +167,25 @@ func (p *product) task(m0, rows, j0, j1 int) {
 		} else {
 			p.packPanel(b, s.get(partTmp), j)
 		}
-		p.block(s, b, m0, rows, j, j+1 < j1 && p.shared != nil)
-		p.finish(s, m0, rows, j)
+		p.setBias(s, j)
+		direct := p.simple && p.u.direct(p.C.DType) && (j+1)*panel <= p.n
+		p.block(s, b, m0, rows, j, j+1 < j1 && p.shared != nil, direct)
+		if !direct {
+			p.finish(s, m0, rows, j)
+		}
 	}
 	p.e.scratch.put(s)
 }
 
 // block adds up one block of C in scratch, sample after sample.
-func (p *product) block(s *arena, b unsafe.Pointer, m0, rows, j int, more bool) {
+func (p *product) block(s *arena, b unsafe.Pointer, m0, rows, j int, more, direct bool) {
 	c := s.get(partC)
 	if len(p.Segments) == 0 {
-		p.sum(c, s, b, rows, 0, p.k, more)
+		var out unsafe.Pointer
+		if direct {
+			out = operandOf(p.C, false).at(m0, j*panel)
+		}
+		p.sum(c, s, b, out, rows, 0, p.k, more)
 		return
 	}
 	// The sum begins with C, or with the first product: -0 + x is x.
@@ -186,15 +198,15 @@ func (p *product) block(s *arena, b unsafe.Pointer, m0, rows, j int, more bool) 
 	}
 	at := 0
 	for _, length := range p.Segments {
-		p.sum(s.get(partSample), s, b, rows, at, length, false)
+		p.sum(s.get(partSample), s, b, nil, rows, at, length, false)
 		p.u.passes().addScaled(c, s.get(partSample), rows, p.alpha)
 		at += roundUp(length, p.u.step())
 	}
 }
 
 // sum is one sample's block of C: chunks of k, so that a chunk of the panel stays in
-// L1 while the rows go by.
-func (p *product) sum(c unsafe.Pointer, s *arena, b unsafe.Pointer, rows, at, k int, more bool) {
+// L1 while the rows go by. The last one stores the block where out is set.
+func (p *product) sum(c unsafe.Pointer, s *arena, b, out unsafe.Pointer, rows, at, k int, more bool) {
 	chunk := p.u.chunk()
 	if k == 0 {
 		clear(unsafe.Slice((*float32)(c), rows*panel))
@@ -210,6 +222,10 @@ func (p *product) sum(c unsafe.Pointer, s *arena, b unsafe.Pointer, rows, at, k 
 			ahead: uintptr(next), aheadBytes: p.u.panelBytes(length)}
 		if done > 0 {
 			s.block.start = 1
+		}
+		if out != nil && done+length == k {
+			s.block.out, s.block.outStride, s.block.bias = uintptr(out), uintptr(p.C.Stride*p.C.DType.Size()), uintptr(s.get(partBias))
+			s.block.outBF16 = int(p.C.DType)
 		}
 		p.u.run(&s.block, rows, at+done, length)
 	}

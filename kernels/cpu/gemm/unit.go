@@ -30,6 +30,9 @@ type unit interface {
 	// block of A and of the panel's k. b is the unit's to change.
 	run(b *block, rows, at, k int)
 
+	// direct says whether run can finish blocks itself, for a C of a type.
+	direct(d kernels.DType) bool
+
 	// passes finish blocks of C.
 	passes() *passes
 }
@@ -45,6 +48,13 @@ type block struct {
 	start      int     // 0: c starts from zero
 	ahead      uintptr // what will be read next, to bring near meanwhile
 	aheadBytes int     // how much of it
+
+	// Where out is set the block is finished: it goes to out with bias added, and c
+	// need not hold it. A unit that does not do so says it by direct.
+	out       uintptr // rows of 32 columns
+	outStride uintptr // bytes
+	outBF16   int     // 0: fp32
+	bias      uintptr // 32 float32
 
 	// A kernel's loops, which run sets.
 	steps     int     // of k

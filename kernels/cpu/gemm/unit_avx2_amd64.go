@@ -14,13 +14,14 @@ import (
 // f32AVX2 is MathF32.
 type f32AVX2 struct{}
 
-func (f32AVX2) form() int            { return formPanels }
-func (f32AVX2) step() int            { return 32 }
-func (f32AVX2) rowBytes(k int) int   { return apart(roundUp(k, 32) * 4) }
-func (f32AVX2) panelBytes(k int) int { return roundUp(k, 32) * panel * 4 }
-func (f32AVX2) rows() int            { return 6 }
-func (f32AVX2) chunk() int           { return 128 }
-func (f32AVX2) passes() *passes      { return passesGo }
+func (f32AVX2) form() int                 { return formPanels }
+func (f32AVX2) step() int                 { return 32 }
+func (f32AVX2) rowBytes(k int) int        { return apart(roundUp(k, 32) * 4) }
+func (f32AVX2) panelBytes(k int) int      { return roundUp(k, 32) * panel * 4 }
+func (f32AVX2) rows() int                 { return 6 }
+func (f32AVX2) chunk() int                { return 128 }
+func (f32AVX2) passes() *passes           { return passesGo }
+func (f32AVX2) direct(kernels.DType) bool { return false }
 
 func (f32AVX2) packA(block, _ unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
 	for r := range rows {

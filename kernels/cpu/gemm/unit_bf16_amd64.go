@@ -2,7 +2,11 @@
 
 package gemm
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
 
 // bf16Unit is MathBF16 on path BF16: A is packed like B, row by row.
 type bf16Unit struct{ pairedPanels }
@@ -11,10 +15,11 @@ func newBF16Unit() unit {
 	return bf16Unit{pairedPanels{pairF32: pairRowsF32, weaveF32: weaveF32}}
 }
 
-func (bf16Unit) rows() int          { return 6 }
-func (bf16Unit) chunk() int         { return 256 }
-func (bf16Unit) passes() *passes    { return passesBF16 }
-func (bf16Unit) rowBytes(k int) int { return apart(roundUp(k, 32) * 2) }
+func (bf16Unit) rows() int                 { return 6 }
+func (bf16Unit) chunk() int                { return 256 }
+func (bf16Unit) passes() *passes           { return passesBF16 }
+func (bf16Unit) direct(kernels.DType) bool { return true }
+func (bf16Unit) rowBytes(k int) int        { return apart(roundUp(k, 32) * 2) }
 
 // apart avoids distances of rows that are multiples of 1 KiB, which would put a block's rows into
 // few sets of L1.

@@ -11,12 +11,13 @@ import (
 // f32Unit is MathF32 on path AVX512 and up.
 type f32Unit struct{ finish *passes }
 
-func (f32Unit) form() int            { return formPanels }
-func (f32Unit) step() int            { return 32 }
-func (f32Unit) panelBytes(k int) int { return roundUp(k, 32) * panel * 4 }
-func (f32Unit) rows() int            { return 14 }
-func (f32Unit) chunk() int           { return 128 }
-func (u f32Unit) passes() *passes    { return u.finish }
+func (f32Unit) form() int                     { return formPanels }
+func (f32Unit) step() int                     { return 32 }
+func (f32Unit) panelBytes(k int) int          { return roundUp(k, 32) * panel * 4 }
+func (f32Unit) rows() int                     { return 14 }
+func (f32Unit) chunk() int                    { return 128 }
+func (u f32Unit) direct(d kernels.DType) bool { return d == kernels.F32 || u.finish == passesBF16 }
+func (u f32Unit) passes() *passes             { return u.finish }
 
 func (f32Unit) rowBytes(k int) int { return apart(roundUp(k, 32) * 4) }
 

@@ -2,7 +2,11 @@
 
 package gemm
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
 
 // wideUnit is MathBF16 on path AVX512: A is packed as fp32, rounded to bf16, and the
 // kernel spreads B's halves.
@@ -12,10 +16,11 @@ func newWideUnit() unit {
 	return wideUnit{pairedPanels{pairF32: pairRowsF32BW, weaveF32: weaveF32BW}}
 }
 
-func (wideUnit) rows() int          { return 6 }
-func (wideUnit) chunk() int         { return 256 }
-func (wideUnit) passes() *passes    { return passes512 }
-func (wideUnit) rowBytes(k int) int { return apart(roundUp(k, 32) * 4) }
+func (wideUnit) rows() int                 { return 6 }
+func (wideUnit) chunk() int                { return 256 }
+func (wideUnit) passes() *passes           { return passes512 }
+func (wideUnit) direct(kernels.DType) bool { return false }
+func (wideUnit) rowBytes(k int) int        { return apart(roundUp(k, 32) * 4) }
 
 func (wideUnit) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
 	f32Unit{}.packA(block, tmp, rowBytes, a, row0, rows, k0, k, at)

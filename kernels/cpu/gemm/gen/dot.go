@@ -70,6 +70,7 @@ func (f *file) bf16Dot(rows int) {
 	f.op("ADDQ block_aheadStep(AX), R11")
 	f.op("DECQ CX")
 	f.op("JNE step")
+	f.storeOut(rows, func(r, half int) int { return acc(r, half, 0) }, 24)
 	f.nextRows(rows)
 	f.ret()
 }
@@ -104,6 +105,40 @@ func (f *file) startRows(rows int) {
 	}
 	f.op("MOVQ R13, BX")
 	f.op("MOVQ block_steps(AX), CX")
+}
+
+// storeOut stores a finished block with its biases into C itself, where the caller wants
+// that: rows of all 32 columns, as fp32 or bf16. It ends at label next.
+func (f *file) storeOut(rows int, at func(r, half int) int, free int) {
+	f.op("MOVQ block_out(AX), R10")
+	f.op("TESTQ R10, R10")
+	f.op("JEQ next")
+	f.op("MOVQ block_bias(AX), BX")
+	f.op("VMOVUPS (BX), Z%d", free)
+	f.op("VMOVUPS 64(BX), Z%d", free+1)
+	for r := range rows {
+		for half := range 2 {
+			f.op("VADDPS Z%d, Z%d, Z%d", free+half, at(r, half), at(r, half))
+		}
+	}
+	f.op("MOVQ block_outStride(AX), CX")
+	f.op("CMPQ block_outBF16(AX), $0")
+	f.op("JNE narrow")
+	for r := range rows {
+		f.op("VMOVUPS Z%d, (R10)", at(r, 0))
+		f.op("VMOVUPS Z%d, 64(R10)", at(r, 1))
+		f.op("ADDQ CX, R10")
+	}
+	f.op("MOVQ R10, block_out(AX)")
+	f.op("JMP next")
+	f.label("narrow")
+	for r := range rows {
+		f.cvt2bf16(at(r, 0), at(r, 1), at(r, 0))
+		f.op("VMOVDQU32 Z%d, (R10)", at(r, 0))
+		f.op("ADDQ CX, R10")
+	}
+	f.op("MOVQ R10, block_out(AX)")
+	f.label("next")
 }
 
 // nextRows moves A and C on and closes the loop over row blocks.
@@ -177,9 +212,13 @@ func (f *file) f32Dot(rows int) {
 	f.op("DECQ CX")
 	f.op("JNE one")
 	f.label("done")
+	f.op("CMPQ block_out(AX), $0")
+	f.op("JNE out")
 	for i := range rows * 2 {
 		f.op("VMOVUPS Z%d, %d(DI)", i, i*64)
 	}
+	f.label("out")
+	f.storeOut(rows, func(r, half int) int { return r*2 + half }, 28)
 	f.nextRows(rows)
 	f.ret()
 }
