@@ -1,0 +1,158 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Conversions from storage. Widening is exact, subnormals included; narrowing
+// rounds once, to nearest even, whatever the stored type, and keeps subnormals
+// (the engine flushes them in its operations, storage does not). NaN stays NaN.
+//
+// Invariant (tests): every one of the 65536 F16, BF16 and the 256 F8 values
+// widens to its formula's value, and every rounding agrees with big.Float.
+
+// Len is the number of elements.
+func (t Tensor) Len() int { return int(int64(len(t.Data)) * 8 / int64(t.DType.Bits())) }
+
+// Rows is the part of a tensor with first index in [from, to), sharing its data.
+func (t Tensor) Rows(from, to int) (Tensor, error) {
+	if len(t.Shape) == 0 || from < 0 || from > to || to > t.Shape[0] {
+		return Tensor{}, &Error{Tensor: t.Name, Problem: fmt.Sprintf("shape %v has no rows [%d, %d)", t.Shape, from, to)}
+	}
+	if t.DType.Bits() < 8 {
+		return Tensor{}, &Error{Tensor: t.Name, Problem: fmt.Sprintf("rows of packed %s", t.DType)}
+	}
+	part := t
+	part.Shape = append([]int{to - from}, t.Shape[1:]...)
+	row := 0
+	if t.Shape[0] > 0 {
+		row = len(t.Data) / t.Shape[0]
+	}
+	part.Data = t.Data[from*row : to*row : to*row]
+	return part, nil
+}
+
+// Float32 converts a tensor of any float type. It fills dst, or a new slice if
+// dst is nil.
+func (t Tensor) Float32(dst []float32) ([]float32, error) {
+	dst, err := room(t, dst)
+	if err != nil {
+		return nil, err
+	}
+	src := t.Data
+	switch t.DType {
+	case F32:
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+		}
+	case BF16:
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(src[2*i:])) << 16)
+		}
+	case F16:
+		for i := range dst {
+			dst[i] = fromF16(binary.LittleEndian.Uint16(src[2*i:]))
+		}
+	case F64:
+		for i := range dst {
+			dst[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:])))
+		}
+	case F8E4M3, F8E5M2:
+		for i := range dst {
+			dst[i] = fromF8(t.DType, src[i])
+		}
+	default:
+		return nil, t.cannot("a float32")
+	}
+	return dst, nil
+}
+
+// BF16 converts a tensor of any float type to bf16, rounding once. It fills dst,
+// or a new slice if dst is nil.
+func (t Tensor) BF16(dst []uint16) ([]uint16, error) {
+	dst, err := room(t, dst)
+	if err != nil {
+		return nil, err
+	}
+	src := t.Data
+	switch t.DType {
+	case BF16:
+		for i := range dst {
+			dst[i] = binary.LittleEndian.Uint16(src[2*i:])
+		}
+	case F32:
+		for i := range dst {
+			dst[i] = toBF16(math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:])))
+		}
+	case F16:
+		for i := range dst {
+			dst[i] = toBF16(fromF16(binary.LittleEndian.Uint16(src[2*i:])))
+		}
+	case F64:
+		for i := range dst {
+			dst[i] = toBF16(toOdd(math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:]))))
+		}
+	case F8E4M3, F8E5M2:
+		for i := range dst {
+			dst[i] = toBF16(fromF8(t.DType, src[i]))
+		}
+	default:
+		return nil, t.cannot("a bf16")
+	}
+	return dst, nil
+}
+
+// Int64 converts a tensor of integers or truth values. It fills dst, or a new
+// slice if dst is nil.
+func (t Tensor) Int64(dst []int64) ([]int64, error) {
+	dst, err := room(t, dst)
+	if err != nil {
+		return nil, err
+	}
+	src := t.Data
+	for i := range dst {
+		switch t.DType {
+		case I64:
+			dst[i] = int64(binary.LittleEndian.Uint64(src[8*i:]))
+		case I32:
+			dst[i] = int64(int32(binary.LittleEndian.Uint32(src[4*i:])))
+		case U32:
+			dst[i] = int64(binary.LittleEndian.Uint32(src[4*i:]))
+		case I16:
+			dst[i] = int64(int16(binary.LittleEndian.Uint16(src[2*i:])))
+		case U16:
+			dst[i] = int64(binary.LittleEndian.Uint16(src[2*i:]))
+		case I8:
+			dst[i] = int64(int8(src[i]))
+		case U8, BOOL:
+			dst[i] = int64(src[i])
+		default:
+			return nil, t.cannot("an int64")
+		}
+	}
+	return dst, nil
+}
+
+// room checks dst, or makes it.
+func room[T any](t Tensor, dst []T) ([]T, error) {
+	if dst == nil {
+		return make([]T, t.Len()), nil
+	}
+	if len(dst) != t.Len() {
+		return nil, &Error{Tensor: t.Name, Problem: fmt.Sprintf("%d elements do not fit a slice of %d", t.Len(), len(dst))}
+	}
+	return dst, nil
+}
+
+func (t Tensor) cannot(what string) error {
+	hint := "a checkpoint in F32, F16 or BF16 of this model is needed"
+	switch t.DType {
+	case I64, I32, I16, I8, U64, U32, U16, U8, BOOL:
+		hint = "these are whole numbers; quantised weights need their unquantised checkpoint"
+	case F64, F32, F16, BF16:
+		hint = "these are floats; whole numbers were expected here"
+	}
+	return &Error{Tensor: t.Name, Problem: fmt.Sprintf("%s cannot be read as %s", t.DType, what), Hint: hint}
+}

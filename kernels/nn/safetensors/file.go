@@ -1,0 +1,101 @@
+package safetensors
+
+import (
+	"fmt"
+	"os"
+	"slices"
+)
+
+// File is one open .safetensors file. Its methods may be called from several
+// goroutines at once, except Close.
+type File struct {
+	Header
+	index map[string]int // into Tensors
+	src   source
+}
+
+// A source gives spans of a file's bytes.
+type source interface {
+	span(off, n int64) ([]byte, error)
+	drop(off, n int64)
+	close() error
+}
+
+// Tensor is a tensor with its data: little endian, rows first.
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int
+	Data  []byte // of a mapped file: read only, and gone after Close
+}
+
+// Open opens a file and checks its header. The data is mapped, not read.
+func Open(path string) (*File, error) {
+	f, h, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	file := &File{Header: *h, index: map[string]int{}, src: openSource(f, h.Bytes)}
+	for i, t := range h.Tensors {
+		file.index[t.Name] = i
+	}
+	return file, nil
+}
+
+// Names lists the tensors, sorted.
+func (f *File) Names() []string {
+	names := make([]string, len(f.Tensors))
+	for i, t := range f.Tensors {
+		names[i] = t.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Info describes a tensor.
+func (f *File) Info(name string) (Info, bool) {
+	i, ok := f.index[name]
+	if !ok {
+		return Info{}, false
+	}
+	return f.Tensors[i], true
+}
+
+// Tensor returns a tensor with its data.
+func (f *File) Tensor(name string) (Tensor, error) {
+	info, ok := f.Info(name)
+	if !ok {
+		return Tensor{}, &Error{Path: f.Path, Tensor: name, Problem: "not in this file", Hint: hintInspect}
+	}
+	data, err := f.src.span(info.Offset, info.Bytes)
+	if err != nil {
+		return Tensor{}, fmt.Errorf("%s: reading tensor %q: %w", f.Path, shorten(name), err)
+	}
+	return Tensor{name, info.DType, info.Shape, data}, nil
+}
+
+// Drop tells the system that a tensor's pages are not needed soon. Its data stays
+// valid: touched again, it is read from the disk again.
+func (f *File) Drop(name string) {
+	if info, ok := f.Info(name); ok {
+		f.src.drop(info.Offset, info.Bytes)
+	}
+}
+
+// Close unmaps the file. Data of its tensors must not be touched afterwards.
+func (f *File) Close() error { return f.src.close() }
+
+// readAt is the source where files cannot be mapped: each span is read anew.
+type readAt struct{ f *os.File }
+
+func (r readAt) span(off, n int64) ([]byte, error) {
+	if int64(int(n)) != n {
+		return nil, fmt.Errorf("%d bytes need a 64-bit machine", n)
+	}
+	data := make([]byte, n) // the header was checked against the file's size
+	_, err := r.f.ReadAt(data, off)
+	return data, err
+}
+
+func (r readAt) drop(off, n int64) {}
+func (r readAt) close() error      { return r.f.Close() }

@@ -1,0 +1,82 @@
+package safetensors
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+)
+
+// FuzzHeader takes any bytes for a file. What is accepted must be wholly covered
+// by its tensors, each of the size that its shape says, and encode must make of
+// it a file that reads back the same.
+func FuzzHeader(f *testing.F) {
+	for text := range hostile() {
+		f.Add([]byte(text))
+	}
+	f.Add([]byte(raw("{}", 0)))
+	f.Add([]byte(raw(`{"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[2,1],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[],"data_offsets":[4,5]}}`, 5)))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		h, err := readHeader(bytes.NewReader(file), int64(len(file)))
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || e.Problem == "" || e.Hint == "" {
+				t.Fatalf("an error without a remedy: %v", err)
+			}
+			return
+		}
+		var all []Tensor
+		at := int64(len(file))
+		for i := len(h.Tensors) - 1; i >= 0; i-- {
+			x := h.Tensors[i]
+			if x.Offset+x.Bytes != at || x.Offset < 8 {
+				t.Fatalf("%q at [%d, %d), the next one at %d", x.Name, x.Offset, x.Offset+x.Bytes, at)
+			}
+			at = x.Offset
+			tensor := Tensor{x.Name, x.DType, x.Shape, file[x.Offset : x.Offset+x.Bytes]}
+			if size, err := sizeOf(x.DType, x.Shape); err != nil || size != x.Bytes || tensor.Len() != x.Len() {
+				t.Fatalf("%+v: %v", x, err)
+			}
+			if _, err := tensor.Float32(nil); err == nil && x.Len() > 0 {
+				if _, err := tensor.BF16(nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _ = tensor.Int64(nil)
+			all = append(all, tensor)
+		}
+		head, order, err := encode(all, h.Metadata)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := append([]byte{}, head...)
+		for _, x := range order {
+			again = append(again, x.Data...)
+		}
+		h2, err := readHeader(bytes.NewReader(again), int64(len(again)))
+		if err != nil || len(h2.Tensors) != len(h.Tensors) || len(h2.Metadata) != len(h.Metadata) {
+			t.Fatalf("%q read back: %+v, %v", again, h2, err)
+		}
+		for i, x := range h2.Tensors {
+			if order[i].Name != x.Name && x.Bytes > 0 || int64(len(order[i].Data)) != x.Bytes {
+				t.Fatalf("%q moved", x.Name)
+			}
+		}
+	})
+}
+
+// FuzzIndex takes any bytes for an index: it is accepted with a home for every
+// tensor, or refused with a remedy.
+func FuzzIndex(f *testing.F) {
+	f.Add([]byte(`{"metadata":{"total_size":2},"weight_map":{"a":"s1.safetensors","b":"../s2.safetensors"}}`))
+	f.Add([]byte(`{"weight_map":{"a":1}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		ix, err := parseIndex(text)
+		if err == nil && (len(ix.shards()) == 0 || ix.total < 0) {
+			t.Fatalf("%+v", ix)
+		}
+		var e *Error
+		if err != nil && (!errors.As(err, &e) || e.Hint == "") {
+			t.Fatalf("an error without a remedy: %v", err)
+		}
+	})
+}

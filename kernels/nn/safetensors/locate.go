@@ -1,0 +1,59 @@
+package safetensors
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// locate finds a file that a stranger's file names, and refuses any that does not
+// lie in folder after symbolic links are followed. One exception: the hub's cache
+// keeps snapshots/REVISION/name as a link to blobs/HASH beside snapshots.
+func locate(folder, name string) (string, error) {
+	outside := problem("an index may name only files beside it; do not trust this download", "it names %q, outside its folder", shorten(name))
+	if strings.ContainsAny(name, "\\:\x00") || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return "", outside
+	}
+	root, err := realPath(folder)
+	if err != nil {
+		return "", err
+	}
+	real, err := realPath(filepath.Join(folder, filepath.FromSlash(name)))
+	if err != nil {
+		return "", err
+	}
+	if within(root, real) {
+		return real, nil
+	}
+	if blobs := hubBlobs(root); blobs != "" && within(blobs, real) {
+		return real, nil
+	}
+	return "", problem("put the file itself into the folder, or name the file instead of the folder", "%s is a link to a place outside the folder", name)
+}
+
+func realPath(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+func within(folder, path string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// hubBlobs is X/blobs for a folder in X/snapshots/REVISION, if it is a true
+// folder and not itself a link to somewhere else.
+func hubBlobs(folder string) string {
+	for dir := folder; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if up := filepath.Dir(dir); filepath.Base(up) == "snapshots" {
+			blobs := filepath.Join(filepath.Dir(up), "blobs")
+			if st, err := os.Lstat(blobs); err == nil && st.IsDir() {
+				return blobs
+			}
+		}
+	}
+	return ""
+}
