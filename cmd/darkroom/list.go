@@ -2,11 +2,14 @@ package main
 
 import (
 	"io"
+	"reflect"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
 )
 
 func listCommand() *cobra.Command {
@@ -52,7 +55,7 @@ type kind struct {
 }
 
 func kinds() []kind {
-	return []kind{{"paths", pathNames}}
+	return []kind{{"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}}
 }
 
 func kindNames() string {
@@ -78,6 +81,41 @@ func pathNames() []name {
 			w += " (this CPU lacks it)"
 		}
 		all = append(all, name{"paths", isa.Path(p).String(), w})
+	}
+	return all
+}
+
+// opNames are the operations of the engine, with what each is given.
+func opNames() []name {
+	var all []name
+	backend := reflect.TypeFor[kernels.Backend]()
+	for i := range backend.NumMethod() {
+		m := backend.Method(i)
+		if m.Type.NumIn() != 1 || m.Type.In(0).Kind() != reflect.Pointer {
+			continue // memory, names
+		}
+		operands := m.Type.In(0).Elem()
+		if operands.Name() != m.Name {
+			continue
+		}
+		var fields []string
+		for i := range operands.NumField() {
+			f := operands.Field(i)
+			if f.Anonymous {
+				f.Name = "all of " + f.Name + ","
+			}
+			fields = append(fields, f.Name)
+		}
+		all = append(all, name{"ops", m.Name, strings.Join(fields, " ")})
+	}
+	return all
+}
+
+// benchmarkNames are the families that bench runs.
+func benchmarkNames() []name {
+	var all []name
+	for _, f := range bench.Families() {
+		all = append(all, name{"benchmarks", f, "darkroom bench " + f})
 	}
 	return all
 }

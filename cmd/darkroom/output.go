@@ -19,7 +19,11 @@ func emit(cmd *cobra.Command, doc any, text func(w io.Writer)) error {
 	}
 	w := cmd.OutOrStdout()
 	if !asJSON {
-		text(w)
+		out := &firstError{w: w}
+		text(out)
+		if out.err != nil {
+			return fmt.Errorf("printing: %w", out.err)
+		}
 		return nil
 	}
 	enc := json.NewEncoder(w)
@@ -29,6 +33,21 @@ func emit(cmd *cobra.Command, doc any, text func(w io.Writer)) error {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
 	return nil
+}
+
+// firstError remembers the first error of a writer, for those who print many
+// lines and look once: a full disk must not end as success.
+type firstError struct {
+	w   io.Writer
+	err error
+}
+
+func (f *firstError) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	if f.err == nil {
+		f.err = err
+	}
+	return n, err
 }
 
 // A table is rows of text, printed in aligned columns. Columns of numbers are
@@ -83,6 +102,9 @@ func (t *table) write(w io.Writer) {
 
 // bold sets s in bold type where w is a terminal that wants colour.
 func bold(w io.Writer, s string) string {
+	if inner, ok := w.(*firstError); ok {
+		w = inner.w
+	}
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return s

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestInterrupted: a command that was told to stop ends with 130, not with 1.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errs bytes.Buffer
+	code := run(ctx, []string{"bench", "gemm", "--threads", "1", "--json"}, strings.NewReader(""), &out, &errs)
+	if code != exitInterrupted || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("exit code %d, %q", code, errs.String())
+	}
+}
+
+// TestOutputFails: what could not be printed is a failure.
+func TestOutputFails(t *testing.T) {
+	for _, args := range [][]string{{"list"}, {"list", "--json"}, {"version"}} {
+		var errs bytes.Buffer
+		code := run(context.Background(), args, strings.NewReader(""), full{}, &errs)
+		if code != exitFailed || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%v: exit code %d, %q", args, code, errs.String())
+		}
+	}
+}
+
+// full is a disk without space.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
