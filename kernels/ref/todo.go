@@ -4,7 +4,7 @@ import "github.com/darkroom-rl/darkroom/kernels"
 
 // Operations whose loops are still to come. Each line goes when its loop arrives.
 
-func (Backend) Attention(*kernels.Attention)                   { panic("ref: Attention is to come") }
+func (Backend) Attention(*kernels.Attention) { panic("ref: Attention is to come") }
 func (Backend) AttentionBackward(*kernels.AttentionBackward) {
 	panic("ref: AttentionBackward is to come")
 }
@@ -46,6 +46,5 @@ func (Backend) Fill(kernels.Span, float32)                 { panic("ref: Fill is
 func (Backend) Copy(*kernels.Copy)                         { panic("ref: Copy is to come") }
 func (Backend) SumRows(*kernels.SumRows)                   { panic("ref: SumRows is to come") }
 func (Backend) Reduce(*kernels.Reduce)                     { panic("ref: Reduce is to come") }
-func (Backend) Normal(*kernels.Normal)                     { panic("ref: Normal is to come") }
 func (Backend) Row(*kernels.Row)                           { panic("ref: Row is to come") }
 func (Backend) AdamW(*kernels.AdamW)                       { panic("ref: AdamW is to come") }
