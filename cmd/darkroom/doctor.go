@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -42,13 +43,13 @@ optional programs found on PATH.`,
 
 // A machine is what doctor found.
 type machine struct {
-	Build  build         `json:"build"`
-	CPU    cpuInfo       `json:"cpu"`
-	Path   pathInfo      `json:"path"`
-	Peaks  []peak.Table  `json:"peaks,omitempty"` // with one thread, and with all
-	Memory memoryInfo    `json:"memory"`
-	GPU    gpuInfo       `json:"gpu"`
-	Tools  []toolFinding `json:"tools"`
+	Build  build        `json:"build"`
+	CPU    cpuInfo      `json:"cpu"`
+	Path   pathInfo     `json:"path"`
+	Peaks  []peak.Table `json:"peaks,omitempty"` // with one thread, and with all
+	Memory memoryInfo   `json:"memory"`
+	GPUs   []string     `json:"gpus"` // models
+	Extras []finding    `json:"extras"`
 }
 
 type cpuInfo struct {
@@ -78,8 +79,8 @@ func examine() machine {
 		CPU:    cpuInfo{Model: cpuModel(), Cores: runtime.NumCPU(), Threads: runtime.GOMAXPROCS(0), Features: []string{}},
 		Path:   examinePath(),
 		Memory: memory(),
-		GPU:    findGPUs(os.DirFS("/")),
-		Tools:  findTools(),
+		GPUs:   findGPUs(os.DirFS("/")),
+		Extras: append(findTools(), findLibraries(os.DirFS("/"))...),
 	}
 	for _, f := range isa.Features() {
 		if f.Present {
@@ -129,21 +130,20 @@ func (m machine) write(w io.Writer) {
 		t.add("", why)
 	}
 	t.add("memory", fmt.Sprintf("%s, %s free", size(m.Memory.Total), size(m.Memory.Available)))
-	for i, s := range m.GPU.lines() {
-		t.add([]string{"gpu", ""}[min(i, 1)], s)
+	for _, model := range m.GPUs {
+		t.add("gpu", model)
+	}
+	if len(m.GPUs) == 0 {
+		t.add("gpu", "no NVIDIA GPU found")
 	}
 	t.write(w)
 	writePeaks(w, m.Peaks)
 	fmt.Fprintln(w)
-	tools := table{header: []string{"TOOL", "FOUND", "ENABLES"}}
-	for _, f := range m.Tools {
-		found := f.Path
-		if found == "" {
-			found = "no"
-		}
-		tools.add(f.Name, found, f.Enables)
+	extras := table{header: []string{"OPTIONAL", "FOUND", "ENABLES"}}
+	for _, f := range m.Extras {
+		extras.add(f.Name, cmp.Or(f.Path, "no"), f.Enables)
 	}
-	tools.write(w)
+	extras.write(w)
 }
 
 // size is a number of bytes for people.

@@ -6,33 +6,16 @@ import (
 	"strings"
 )
 
-// gpuInfo is what can be known of NVIDIA GPUs without loading a library: doctor
-// must work, and say so, where loading would fail.
-type gpuInfo struct {
-	Devices   []string `json:"devices"`   // models that the kernel driver names
-	Libraries []string `json:"libraries"` // libcuda and its optional friends, where found
-}
-
-// findGPUs looks below root (the file system's root, but for tests).
-func findGPUs(root fs.FS) gpuInfo {
-	g := gpuInfo{Devices: []string{}, Libraries: []string{}}
+// findGPUs names the NVIDIA GPUs that the kernel's driver knows, without loading
+// a library: doctor must work, and say so, where loading would fail. root is the
+// root of the file system, but for tests.
+func findGPUs(root fs.FS) []string {
+	models := []string{}
 	infos, _ := fs.Glob(root, "proc/driver/nvidia/gpus/*/information") // only a bad pattern is an error
 	for _, f := range infos {
-		g.Devices = append(g.Devices, gpuModel(root, f))
+		models = append(models, gpuModel(root, f))
 	}
-	dirs := []string{
-		"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib",
-		"usr/lib/wsl/lib", "usr/local/cuda/lib64", "usr/local/nvidia/lib64",
-	}
-	for _, lib := range []string{"libcuda.so.1", "libcublasLt.so.*", "libcudnn.so.*", "libnccl.so.*"} {
-		for _, d := range dirs {
-			if hits, _ := fs.Glob(root, path.Join(d, lib)); len(hits) > 0 {
-				g.Libraries = append(g.Libraries, "/"+hits[0])
-				break
-			}
-		}
-	}
-	return g
+	return models
 }
 
 func gpuModel(root fs.FS, file string) string {
@@ -48,14 +31,26 @@ func gpuModel(root fs.FS, file string) string {
 	return "unknown model"
 }
 
-func (g gpuInfo) lines() []string {
-	var s []string
-	s = append(s, g.Devices...)
-	if len(g.Devices) == 0 {
-		s = append(s, "no NVIDIA GPU found; computing on the CPU")
+// findLibraries looks for NVIDIA's libraries in the places where they are installed.
+func findLibraries(root fs.FS) []finding {
+	dirs := []string{
+		"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib",
+		"usr/lib/wsl/lib", "usr/local/cuda/lib64", "usr/local/nvidia/lib64",
 	}
-	if len(g.Devices) > 0 && (len(g.Libraries) == 0 || !strings.Contains(g.Libraries[0], "libcuda.so")) {
-		s = append(s, "libcuda.so.1 not found: the driver's user part is not installed")
+	libraries := []finding{
+		{Name: "libcuda.so.1", Enables: "computing on NVIDIA GPUs (planned; it comes with the driver)"},
+		{Name: "libcublasLt.so.*", Enables: "faster products on GPUs (planned)"},
+		{Name: "libcudnn.so.*", Enables: "faster convolutions on GPUs (planned)"},
+		{Name: "libnccl.so.*", Enables: "several GPUs (planned)"},
 	}
-	return append(s, g.Libraries...)
+	for i, lib := range libraries {
+		for _, d := range dirs {
+			if hits, _ := fs.Glob(root, path.Join(d, lib.Name)); len(hits) > 0 {
+				libraries[i].Path = "/" + hits[0]
+				break
+			}
+		}
+		libraries[i].Name = strings.TrimSuffix(lib.Name, ".*")
+	}
+	return libraries
 }

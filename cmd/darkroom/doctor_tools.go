@@ -2,17 +2,18 @@ package main
 
 import "os/exec"
 
-// A toolFinding is an optional program and where it was found.
-type toolFinding struct {
+// A finding is something optional, and where it was found.
+type finding struct {
 	Name    string `json:"name"`
-	Path    string `json:"path"` // empty: not on PATH
+	Path    string `json:"path"` // empty: not found
 	Enables string `json:"enables"`
 }
 
-func findTools() []toolFinding {
-	tools := []toolFinding{
-		{Name: "ffmpeg", Enables: "video files other than GIF, APNG, PNG folders and Y4M"},
-		{Name: "tesseract", Enables: "the OCR reward read by Tesseract"},
+// findTools looks for programs on PATH.
+func findTools() []finding {
+	tools := []finding{
+		{Name: "ffmpeg", Enables: "video files other than GIF, APNG, PNG folders and Y4M (planned)"},
+		{Name: "tesseract", Enables: "words read by Tesseract as a reward (planned)"},
 	}
 	for i := range tools {
 		if p, err := exec.LookPath(tools[i].Name); err == nil {
