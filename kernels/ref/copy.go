@@ -1,0 +1,117 @@
+package ref
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// Copy moves the box whose first axis longer than one is cut to lo to hi-1; see
+// CopyRows. Between equal types bits are moved as they are; a cast goes through fp32.
+func Copy(a *kernels.Copy, lo, hi int) {
+	cut := CopyAxis(a)
+	from, to := [5]int{}, a.Shape
+	from[cut], to[cut] = lo, hi
+	if lo >= hi || slices.Contains(to[:], 0) {
+		return
+	}
+	for index := from; ; {
+		src, dst := 0, 0
+		for i, x := range index {
+			src += x * a.SrcStride[i]
+			dst += x * a.DstStride[i]
+		}
+		copyOne(a, src, dst)
+		axis := 4
+		for ; axis >= 0; axis-- {
+			if index[axis]++; index[axis] < to[axis] {
+				break
+			}
+			index[axis] = from[axis]
+		}
+		if axis < 0 {
+			return
+		}
+	}
+}
+
+// CopyAxis is the axis along which a copy is cut into pieces, and CopyRows its length.
+func CopyAxis(a *kernels.Copy) int {
+	for i, n := range a.Shape {
+		if n > 1 {
+			return i
+		}
+	}
+	return 4
+}
+
+// CopyRows is the length of the axis that a copy is cut along.
+func CopyRows(a *kernels.Copy) int { return a.Shape[CopyAxis(a)] }
+
+func copyOne(a *kernels.Copy, src, dst int) {
+	if a.Src.DType == a.Dst.DType && !a.Accumulate {
+		n := a.Src.DType.Size()
+		copy(a.Dst.Raw()[dst*n:(dst+1)*n], a.Src.Raw()[src*n:])
+		return
+	}
+	v := number(a.Src, src)
+	if a.Accumulate {
+		v = Add(number(a.Dst, dst), v)
+	}
+	if a.Dst.DType == kernels.F16 {
+		h := ToF16(v)
+		copy(a.Dst.Raw()[2*dst:], []byte{byte(h), byte(h >> 8)})
+		return
+	}
+	Store(a.Dst, dst, []float32{v})
+}
+
+// number is one element in fp32.
+func number(s kernels.Span, i int) float32 {
+	if s.DType == kernels.F16 {
+		b := s.Raw()[2*i:]
+		return FromF16(uint16(b[0]) | uint16(b[1])<<8)
+	}
+	var x [1]float32
+	Load(x[:], s, i)
+	return x[0]
+}
+
+// FromF16 widens a half: exactly, its denormals too.
+func FromF16(h uint16) float32 {
+	sign, e, m := uint32(h&0x8000)<<16, uint32(h>>10&31), uint32(h&0x3ff)
+	switch e {
+	case 31:
+		return math.Float32frombits(sign | 0x7f80_0000 | m<<13)
+	case 0:
+		return math.Float32frombits(sign | math.Float32bits(float32(m)*0x1p-24))
+	}
+	return math.Float32frombits(sign | (e+112)<<23 | m<<13)
+}
+
+// ToF16 rounds to the nearest half, ties to even, with denormal halves.
+func ToF16(x float32) uint16 {
+	u := math.Float32bits(x)
+	sign, abs := uint16(u>>16)&0x8000, u&0x7fff_ffff
+	switch {
+	case abs > 0x7f80_0000:
+		return sign | 0x7e00 | uint16(abs>>13)&0x3ff
+	case abs >= 0x477f_f000: // 65520 and above round to infinity
+		return sign | 0x7c00
+	case abs < 0x3880_0000: // below 2^-14: a multiple of 2^-24
+		v := math.Float32frombits(abs)
+		return sign | uint16(math.RoundToEven(float64(v)*0x1p24))
+	}
+	abs += 0xfff + abs>>13&1
+	return sign | uint16((abs-112<<23)>>13)
+}
+
+// Copy moves the whole box.
+func (Backend) Copy(a *kernels.Copy) {
+	if a.Accumulate && a.Dst.DType == kernels.F16 {
+		panic(fmt.Sprintf("kernels: Copy adds to %s", a.Dst.DType))
+	}
+	Copy(a, 0, CopyRows(a))
+}
