@@ -71,7 +71,10 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 // every thread gets several tasks.
 func (p *product) cut() {
 	unit := p.u.rows()
-	most := max(4*unit, min(192, blockBudget/p.rowBytes)/unit*unit)
+	if p.a.across && p.m > 96 {
+		unit = 96 // rows of op(A) that fill cache lines, and whole row blocks of 6
+	}
+	most := max(min(4*unit, 96), min(192, blockBudget/p.rowBytes)/unit*unit)
 	blocks := (p.m + most - 1) / most
 	p.rowBlock = roundUp((p.m+blocks-1)/blocks, unit)
 	p.width = panels(p.n)

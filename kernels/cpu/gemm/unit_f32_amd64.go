@@ -32,6 +32,12 @@ func (f32Unit) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, r
 		n := min(most, k-done)
 		for r := 0; r < rows; r += 32 {
 			columns := min(32, rows-r)
+			if a.dtype == kernels.F32 && columns == 32 && n%16 == 0 {
+				for h := range 2 {
+					transpose16(unsafe.Add(dst, (r+h*16)*rowBytes+done*4), a.at(row0+r+h*16, k0+done), rowBytes, a.stride, 64, 16*a.stride, n/16)
+				}
+				continue
+			}
 			panelRows(tmp, a.at(row0+r, k0+done), a.stride, n, columns, a.dtype)
 			for h := 0; h*16 < columns; h++ {
 				transpose16(unsafe.Add(dst, (r+h*16)*rowBytes+done*4), unsafe.Add(tmp, h*64), rowBytes, 128, 64, 2048, (n+15)/16)

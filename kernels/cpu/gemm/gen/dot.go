@@ -39,7 +39,7 @@ func (f *file) bf16Dot(rows int) {
 	for i := range rows * 4 {
 		f.op("VPXORD Z%d, Z%d, Z%d", i, i, i)
 	}
-	tmp, lines := 0, 2*prefetches(rows*4)
+	tmp := 0
 	for j := range 8 {
 		for i := range 4 {
 			f.op("VMOVDQU32 %d(BX), Z%d", j*256+i*64, 24+i)
@@ -54,8 +54,8 @@ func (f *file) bf16Dot(rows int) {
 				}
 			}
 		}
-		for i := range lines / 8 {
-			f.op("PREFETCHT0 %d(R11)", (j*lines/8+i)*64)
+		for i := range 4 {
+			f.op("PREFETCHT1 %d(R11)", (j*4+i)*64)
 		}
 	}
 	for r := range rows {
@@ -197,7 +197,7 @@ func (f *file) f32Dot(rows int) {
 	}
 	lines := prefetches(rows * 2)
 	for i := range lines {
-		f.op("PREFETCHT0 %d(R11)", i*64)
+		f.op("PREFETCHT1 %d(R11)", i*64)
 	}
 	f.op("ADDQ block_aheadStep(AX), R11")
 	f.advance(rows, 16, 512)

@@ -199,6 +199,9 @@ func (f *file) weave(float bool) {
 	f.op("MOVQ stride+16(FP), R8")
 	f.op("MOVQ steps+24(FP), DX")
 	f.op("LEAQ (R8)(R8*2), R9")
+	f.op("MOVQ R8, R10")
+	f.op("SHLQ $5, R10 // rows to come: a stride is too long for the hardware's own prefetch")
+	f.op("ADDQ SI, R10")
 	if float {
 		f.cvtConstants()
 	}
@@ -216,6 +219,13 @@ func (f *file) weave(float bool) {
 	f.label("step")
 	f.op("MOVL $8, CX")
 	f.label("four")
+	for _, row := range []string{"(R10)", "(R10)(R8*1)", "(R10)(R8*2)", "(R10)(R9*1)"} {
+		f.op("PREFETCHT0 %s", row)
+		if float {
+			f.op("PREFETCHT0 64%s", row)
+		}
+	}
+	f.op("LEAQ (R10)(R8*4), R10")
 	for e := range 2 {
 		high := [...]string{"(SI)", "(SI)(R8*1)"}[e]
 		low := [...]string{"(SI)(R8*2)", "(SI)(R9*1)"}[e]
@@ -331,7 +341,13 @@ func (f *file) panelRows(float bool) {
 	f.op("KMOVW AX, K1")
 	f.op("SHRL $16, AX")
 	f.op("KMOVW AX, K2")
+	f.op("MOVQ R8, R10")
+	f.op("SHLQ $4, R10")
 	f.label("row")
+	f.op("PREFETCHT0 (SI)(R10*1)")
+	if float {
+		f.op("PREFETCHT0 64(SI)(R10*1)")
+	}
 	for half := range 2 {
 		if float {
 			f.op("VMOVUPS.Z %d(SI), K%d, Z%d", half*64, half+1, half)
