@@ -15,7 +15,7 @@ func (f32Unit) form() int                     { return formPanels }
 func (f32Unit) step() int                     { return 32 }
 func (f32Unit) panelBytes(k int) int          { return roundUp(k, 32) * panel * 4 }
 func (f32Unit) rows() int                     { return 14 }
-func (f32Unit) chunk() int                    { return 128 }
+func (f32Unit) chunk() int                    { return 256 }
 func (u f32Unit) direct(d kernels.DType) bool { return d == kernels.F32 || u.finish == passesBF16 }
 func (u f32Unit) passes() *passes             { return u.finish }
 
