@@ -3,6 +3,7 @@ package kerneltest
 // families are the conformance rows, one file a family of operations.
 var families = []func() []Case{
 	normals,
+	products,
 }
 
 // Sizes are the lengths at which loops go wrong.
