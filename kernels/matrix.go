@@ -29,8 +29,9 @@ type Gemm struct {
 
 	// Segments, for TN alone, are the numbers of rows of A and B that belong to
 	// one sample each; they add up to A.Rows. The product of every sample is formed
-	// alone (in bf16 math its rows are zero-padded to 32) and the products are
-	// added in order. Nil means one sample.
+	// alone (in bf16 math its rows are zero-padded to 32), and the products, each times
+	// Alpha, are added in order, to C where Accumulate is set. No epilogue goes with
+	// them. Nil means one sample.
 	Segments []int
 
 	Alpha    float32 // 0 means 1
