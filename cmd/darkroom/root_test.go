@@ -1,0 +1,68 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestHelp: every command says what it does and shows an example, and every
+// example line names that command, known flags and a fitting number of arguments.
+func TestHelp(t *testing.T) {
+	root := newRoot()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" { // cobra's own
+			continue
+		}
+		if cmd.Short == "" || cmd.Example == "" {
+			t.Errorf("%s: no description or no example", cmd.Name())
+		}
+		if !cmd.Runnable() {
+			t.Errorf("%s does nothing", cmd.Name())
+		}
+		for line := range strings.Lines(cmd.Example) {
+			if err := checkExample(cmd.Name(), line); err != nil {
+				t.Errorf("%s: example %q: %v", cmd.Name(), strings.TrimSpace(line), err)
+			}
+		}
+	}
+}
+
+// exampleLine is an indented command line, perhaps with variables before it and
+// its output sent elsewhere.
+var exampleLine = regexp.MustCompile(`^ +(?:[A-Z_]+=\S+ )*darkroom ([^>|]*)`)
+
+func checkExample(name, line string) error {
+	parts := exampleLine.FindStringSubmatch(line)
+	if parts == nil {
+		return usagef("no command line")
+	}
+	words := strings.Fields(parts[1])
+	cmd, args, err := newRoot().Find(words)
+	if err != nil {
+		return err
+	}
+	if cmd.Name() != name {
+		return usagef("runs %q", cmd.Name())
+	}
+	if err := cmd.ParseFlags(args); err != nil {
+		return err
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+// TestCheckExample: the check above objects to what it should.
+func TestCheckExample(t *testing.T) {
+	for line, good := range map[string]bool{
+		"  darkroom doctor": true,
+		"  DARKROOM_CPU=avx2 darkroom doctor --json | jq": true,
+		"  darkroom doctor --jsn":                         false,
+		"  darkroom doctor now > file":                    false,
+		"  darkroom list":                                 false,
+		"  doctor --json":                                 false,
+	} {
+		if err := checkExample("doctor", line); (err == nil) != good {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
