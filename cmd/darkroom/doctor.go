@@ -146,13 +146,10 @@ func (m machine) write(w io.Writer) {
 	extras.write(w)
 }
 
-// size is a number of bytes for people.
+// size is an amount of memory for people.
 func size(n uint64) string {
-	switch {
-	case n == 0:
+	if n == 0 {
 		return "unknown"
-	case n < 1<<30:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
-	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	return bytesText(int64(n))
 }

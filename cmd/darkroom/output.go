@@ -114,3 +114,15 @@ func bold(w io.Writer, s string) string {
 	}
 	return "\x1b[1m" + s + "\x1b[0m"
 }
+
+// bytesText is a number of bytes for people: 17 B, 1.2 KiB, 3.4 GiB.
+func bytesText(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	x, unit := float64(n)/(1<<10), 0
+	for x >= 1023.95 && unit < 3 { // never 1024.0
+		x, unit = x/(1<<10), unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", x, "KMGT"[unit])
+}

@@ -50,8 +50,8 @@ func findWeights(path string) (string, error) {
 		return "", &Error{Path: path, Problem: found[0] + " is one of several shards, but their index is missing",
 			Hint: "fetch the file that ends in " + indexSuffix + " as well; a save that was stopped leaves none", Cause: os.ErrNotExist}
 	case len(found) == 1:
-		if _, err := locate(path, found[0]); err != nil {
-			return "", in(path, err)
+		if _, err := Locate(path, found[0]); err != nil {
+			return "", err
 		}
 		return filepath.Join(path, found[0]), nil
 	case len(found) > 1:

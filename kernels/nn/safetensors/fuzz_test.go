@@ -11,7 +11,9 @@ import (
 // it a file that reads back the same.
 func FuzzHeader(f *testing.F) {
 	for text := range hostile() {
-		f.Add([]byte(text))
+		if len(text) < 500 { // the fuzzer would spend its time on shortening the long one
+			f.Add([]byte(text))
+		}
 	}
 	f.Add([]byte(raw("{}", 0)))
 	f.Add([]byte(raw(`{"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[2,1],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[],"data_offsets":[4,5]}}`, 5)))

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 const indexSuffix = ".safetensors.index.json"
@@ -98,6 +99,9 @@ func (p *walker) weightMap(home map[string]string) error {
 		}
 		if !strings.HasSuffix(file, ".safetensors") {
 			return tensorProblem(name, "only safetensors are read", "listed for %q, which is no .safetensors file", shorten(file))
+		}
+		if strings.ContainsFunc(file, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return tensorProblem(name, hintAgain, "listed for %q, which is no name of a file", shorten(file))
 		}
 		home[name] = file
 		return nil

@@ -1,16 +1,18 @@
 package safetensors
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// locate finds a file that a stranger's file names, and refuses any that does not
-// lie in folder after symbolic links are followed. One exception: the hub's cache
+// Locate finds a file or folder that a stranger's file names, and refuses what does
+// not lie in folder after symbolic links are followed. name has forward slashes. One exception: the hub's cache
 // keeps snapshots/REVISION/name as a link to blobs/HASH beside snapshots.
-func locate(folder, name string) (string, error) {
-	outside := problem("an index may name only files beside it; do not trust this download", "it names %q, outside its folder", shorten(name))
+func Locate(folder, name string) (string, error) {
+	outside := &Error{Path: folder, Problem: fmt.Sprintf("it names %q, outside itself", shorten(name)),
+		Hint: "a model may name only what lies in its folder; do not trust this download"}
 	if strings.ContainsAny(name, "\\:\x00") || !filepath.IsLocal(filepath.FromSlash(name)) {
 		return "", outside
 	}
@@ -28,7 +30,8 @@ func locate(folder, name string) (string, error) {
 	if blobs := hubBlobs(root); blobs != "" && within(blobs, real) {
 		return real, nil
 	}
-	return "", problem("put the file itself into the folder, or name the file instead of the folder", "%s is a link to a place outside the folder", name)
+	return "", &Error{Path: folder, Problem: fmt.Sprintf("%s is a link to a place outside this folder", name),
+		Hint: "put the file itself into the folder, or name the file instead of the folder"}
 }
 
 func realPath(path string) (string, error) {

@@ -83,13 +83,13 @@ func (s *Set) openShards() error {
 	var lost []string
 	names := ix.shards()
 	for _, name := range names {
-		real, err := locate(s.Folder, name)
+		real, err := Locate(s.Folder, name)
 		if errors.Is(err, os.ErrNotExist) {
 			lost = append(lost, name)
 			continue
 		}
 		if err != nil {
-			return in(s.Index, err)
+			return err
 		}
 		if len(lost) > 0 {
 			continue // the error is certain; only the names are still wanted

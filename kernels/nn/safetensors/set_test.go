@@ -124,6 +124,7 @@ func TestOpenFolderRefuses(t *testing.T) {
 		`"a": listed twice in the index`:                                                    index(`"a":"s1.safetensors","a":"s2.safetensors"`),
 		"which is no .safetensors file":                                                     index(`"a":"pytorch_model.bin"`),
 		"want the file of a as a string, got 1":                                             index(`"a":1`),
+		`"s\x1b[31m.safetensors", which is no name`:                                         index(`"a":"s\u001b[31m.safetensors"`),
 		"no weight_map, or an empty one":                                                    index(``),
 		"invalid JSON at byte":                                                              {"in/" + ixName: `{"weight_map":{`},
 		"want an object, got":                                                               {"in/" + ixName: `[]`},

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func inspectCommand() *cobra.Command {
+	var tensors bool
+	cmd := &cobra.Command{
+		Use:   "inspect PATH...",
+		Short: "Say what a .safetensors file or a model folder holds",
+		Long: `Say what was understood of a .safetensors file, an index of shards, or a folder
+in the hub's layout: a pipeline (model_index.json), a model (config.json), an
+adapter (adapter_config.json), a tokenizer. Headers are read and checked, weights are not.`,
+		Example: "  darkroom inspect model.safetensors\n  darkroom inspect stable-diffusion-3.5-medium\n  darkroom inspect --tensors --json stable-diffusion-3.5-medium/transformer",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("'%s' needs a file or a folder\nhint: see '%s --help'", cmd.CommandPath(), cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all := []*inspected{} // in JSON a list, also when it is empty
+			var errs []error
+			for _, path := range args {
+				in, err := inspect(path, tensors)
+				if err != nil {
+					errs = append(errs, err)
+				}
+				if in != nil {
+					all = append(all, in)
+				}
+			}
+			err := emit(cmd, all, func(w io.Writer) {
+				for i, in := range all {
+					if i > 0 {
+						fmt.Fprintln(w)
+					}
+					in.write(w)
+				}
+			})
+			return errors.Join(append(errs, err)...)
+		},
+	}
+	cmd.Flags().BoolVar(&tensors, "tensors", false, "list a folder's tensors, too (a file's always are)")
+	return cmd
+}
+
+// inspected is what was understood of one path, or of one part of a pipeline.
+type inspected struct {
+	Name     string       `json:"name,omitempty"` // of a part
+	Path     string       `json:"path"`
+	Kind     string       `json:"kind"`              // file, weights, or the kind of a folder
+	Class    string       `json:"class,omitempty"`   // as the folder's JSON says
+	Library  string       `json:"library,omitempty"` // that wrote it
+	Settings []setting    `json:"settings,omitempty"`
+	Weights  *weightsInfo `json:"weights,omitempty"`
+	Tensors  []tensorInfo `json:"tensors,omitempty"`
+	Parts    []*inspected `json:"parts,omitempty"`
+	Notes    []string     `json:"notes,omitempty"`
+	Error    string       `json:"error,omitempty"` // of a part that could not be read
+}
+
+// inspect returns what could be understood, and an error if that was not all.
+func inspect(path string, tensors bool) (*inspected, error) {
+	st, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no such file or folder\nhint: models are read from the disk; fetch the model's folder from its hub first", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if st.IsDir() {
+		return inspectFolder(path, tensors)
+	}
+	in := &inspected{Path: path, Kind: "file"}
+	if err := in.readWeights(path, true); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+func (in *inspected) write(w io.Writer) {
+	fmt.Fprintln(w, bold(w, in.headline()))
+	switch {
+	case in.Kind == "pipeline":
+		fmt.Fprintln(w)
+		in.writeParts(w)
+	case len(in.Settings) > 0:
+		t := table{}
+		for _, s := range in.Settings {
+			t.add("  "+s.Key, s.text())
+		}
+		t.write(w)
+	}
+	if len(in.Tensors) > 0 {
+		fmt.Fprintln(w)
+		in.writeTensors(w)
+	}
+	if in.Weights != nil {
+		fmt.Fprintln(w)
+		in.Weights.write(w)
+	}
+	for i, n := range in.Notes {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, "note: "+n)
+	}
+}
+
+// headline: path: class (library), parameters, size, where the weights lie.
+func (in *inspected) headline() string {
+	s := in.Path + ": " + in.Kind
+	if in.Class != "" {
+		s += " " + printable(in.Class)
+	}
+	if in.Library != "" {
+		s += " (" + printable(in.Library) + ")"
+	}
+	total, have := in.Weights, in.Weights != nil
+	if in.Kind == "pipeline" {
+		total, have = in.sum(), true
+	}
+	if have {
+		s += fmt.Sprintf(", %s, %s", plural(total.Parameters, "parameter"), bytesText(total.Bytes))
+	}
+	return s
+}
+
+// writeParts prints a pipeline: its parts, then what sizes each has.
+func (in *inspected) writeParts(w io.Writer) {
+	t := table{header: []string{"PART", "CLASS", "DTYPE", ">PARAMETERS", ">SIZE", "WEIGHTS"}}
+	for _, p := range in.Parts {
+		row := []string{printable(p.Name), printable(p.Class), "-", "-", "-", "-"}
+		switch {
+		case p.Error != "":
+			row[5] = "cannot be read, see below"
+		case p.Weights != nil:
+			row = append(row[:2], p.Weights.dtypes(), commas(p.Weights.Parameters), bytesText(p.Weights.Bytes), p.Weights.where())
+		}
+		t.add(row...)
+	}
+	sum := in.sum()
+	t.add("total", "", sum.dtypes(), commas(sum.Parameters), bytesText(sum.Bytes), plural(int64(len(sum.Files)), "file"))
+	t.write(w)
+	fmt.Fprintln(w)
+	t = table{header: []string{"PART", "SETTING", "VALUE"}}
+	addSettings := func(name string, all []setting) {
+		for _, s := range all {
+			t.add(printable(name), s.Key, s.text())
+			name = ""
+		}
+	}
+	for _, p := range in.Parts {
+		addSettings(p.Name, p.Settings)
+	}
+	addSettings("(pipeline)", in.Settings)
+	t.write(w)
+	for _, p := range in.Parts {
+		if len(p.Tensors) > 0 {
+			fmt.Fprintf(w, "\n%s\n", bold(w, printable(p.Name)))
+			p.writeTensors(w)
+		}
+	}
+}
+
+// printable makes a stranger's text safe to print on a terminal, and short.
+func printable(s string) string {
+	const most = 100
+	if r := []rune(s); len(r) > most {
+		s = fmt.Sprintf("%s... (%s)", string(r[:most]), plural(int64(len(s)), "byte"))
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		if !isPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
