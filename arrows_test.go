@@ -41,6 +41,9 @@ var places = [][]string{
 var pure = []string{"trainer/advantage"}
 var standardOnly = []string{"sde", "trainer/config"}
 
+// testOnly modules must not become part of the program.
+var testOnly = []string{"gorgonia.org/gorgonia", "github.com/rogpeppe/go-internal", "github.com/google/go-cmp"}
+
 // helpers may be imported by the tests of any package.
 var helpers = []string{"kernels/kerneltest", "sde/sdetest"}
 
@@ -116,6 +119,8 @@ func arrow(from, name string, test bool) string {
 	switch {
 	case name == "C":
 		return "imports C: the default build needs no C compiler"
+	case !test && within(name, testOnly):
+		return fmt.Sprintf("%s imports %s, which is for tests only", from, name)
 	case !ours && within(from, standardOnly) && !test && strings.Contains(name, ".") && name != configReader:
 		return fmt.Sprintf("%s imports %s, but may import the standard library only", from, name)
 	case !ours || from == "." || test && within(to, helpers):
@@ -191,6 +196,8 @@ func TestArrowsFails(t *testing.T) {
 		"pure":          {"trainer/advantage/a.go", module + "/kernels/tensor", "plain mathematics"},
 		"sde":           {"sde/a.go", "gonum.org/v1/gonum/stat", "standard library only"},
 		"cgo":           {"kernels/cuda/a.go", "C", "no C compiler"},
+		"oracle":        {"kernels/autograd/a.go", "gorgonia.org/gorgonia", "for tests only"},
+		"oracle's use":  {"kernels/autograd/a_test.go", "gorgonia.org/gorgonia", ""},
 		"kerneltest":    {"kernels/ref/a_test.go", module + "/kernels/kerneltest", ""},
 		"sde's test":    {"sde/a_test.go", "gonum.org/v1/gonum/stat", ""},
 		"down":          {"kernels/cpu/gemm/a.go", module + "/kernels/ref", ""},

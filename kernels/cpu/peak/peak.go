@@ -21,12 +21,13 @@ type Table struct {
 	Memory  float64 `json:"memory_gbytes"`
 }
 
-// The sizes that are read, for each thread: they lie in the level that they are
-// named for on every server CPU of the last years.
+// The sizes that each thread reads. They lie in the level that they are named for
+// on the server CPUs of the last years, as long as few threads share an L3.
 const (
 	sizeL2     = 512 << 10
 	sizeL3     = 6 << 20
-	sizeMemory = 256 << 20 // of all threads together
+	allMemory  = 256 << 20 // of all threads together, but
+	leastShare = 16 << 20  // at least this for each, or it would stay in the caches
 )
 
 // Measure probes everything; it takes about half a second.
@@ -37,7 +38,7 @@ func Measure(p isa.Path, threads int) Table {
 		BF16:    BF16(p, threads),
 		L2:      Read(p, threads, sizeL2),
 		L3:      Read(p, threads, sizeL3),
-		Memory:  Read(p, threads, sizeMemory/threads),
+		Memory:  Read(p, threads, max(allMemory/threads, leastShare)),
 	}
 }
 
@@ -60,22 +61,18 @@ func BF16(p isa.Path, threads int) float64 {
 }
 
 // Read is the rate at which threads read, each its own size bytes over and over.
+// Each thread writes its own first, so that they lie in memory near it.
 func Read(p isa.Path, threads, size int) float64 {
 	const chunk = 256 << 10 // a call
-	words := make([]uint64, threads*size/8)
-	for i := range words {
-		words[i] = uint64(i) * 0x9E3779B97F4A7C15
-	}
-	parts := make(chan []uint64, threads)
-	for t := range threads {
-		parts <- words[t*size/8 : (t+1)*size/8]
-	}
 	return best(threads, func() (func(), float64) {
-		mine, at := <-parts, 0
-		n := min(chunk/8, len(mine))
+		words, at := make([]uint64, size/8), 0
+		for i := range words {
+			words[i] = uint64(i) * 0x9E3779B97F4A7C15
+		}
+		n := min(chunk/8, len(words))
 		return func() {
-			read(p, mine[at:at+n])
-			if at += n; at+n > len(mine) {
+			read(p, words[at:at+n])
+			if at += n; at+n > len(words) {
 				at = 0
 			}
 		}, float64(8 * n)
