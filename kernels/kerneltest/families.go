@@ -3,6 +3,14 @@ package kerneltest
 // families are the conformance rows, one file a family of operations.
 var families = []func() []Case{
 	normals,
+	norms,
+	groupNorms,
+	softmaxes,
+	embeddings,
+	elementwise,
+	reductions,
+	copies,
+	training,
 	products,
 }
 
