@@ -21,13 +21,20 @@ type Engine struct {
 	units   map[kernels.Math]unit // empty: the loops of ref
 	scratch arenas
 
-	// Activate applies an activation to numbers in place.
+	// Activate applies an activation to numbers in place, with ref's bits. New sets a
+	// plain loop; who has a faster one puts it here.
 	Activate func(op kernels.UnaryOp, v []float32)
 }
 
 // New makes an engine for a path; threads is what its tasks are cut for.
 func New(path isa.Path, threads int) *Engine {
-	return &Engine{path: path, threads: max(threads, 1), units: unitsOf(path)}
+	return &Engine{path: path, threads: max(threads, 1), units: unitsOf(path), Activate: activate}
+}
+
+func activate(op kernels.UnaryOp, v []float32) {
+	for i, x := range v {
+		v[i] = ref.Activate(op, x)
+	}
 }
 
 // Gemm computes a product.

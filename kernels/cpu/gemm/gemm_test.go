@@ -125,12 +125,12 @@ type shape struct {
 	ta, tb, tc kernels.DType
 	packed     bool
 	wild       bool
-	epilogue   int // bits: bias, pre, gate, residual, accumulate, alpha
+	epilogue   int // bits: bias, pre, gate, residual, accumulate, alpha, activation
 	segments   bool
 }
 
 func (s shape) String() string {
-	return fmt.Sprintf("%s %s %dx%dx%d %s,%s->%s packed=%t wild=%t epilogue=%06b segments=%t",
+	return fmt.Sprintf("%s %s %dx%dx%d %s,%s->%s packed=%t wild=%t epilogue=%07b segments=%t",
 		s.layout, s.math, s.m, s.n, s.k, s.ta, s.tb, s.tc, s.packed, s.wild, s.epilogue, s.segments)
 }
 
@@ -175,6 +175,9 @@ func (s shape) gemm(seed uint64) (g *kernels.Gemm, w kernels.Mat) {
 	g.Accumulate = has(4) && s.tc == kernels.F32
 	if has(5) {
 		g.Alpha = 0.37
+	}
+	if has(6) {
+		g.Act = kernels.SiLU
 	}
 	return g, g.B
 }
@@ -234,7 +237,7 @@ func TestEqualsRef(t *testing.T) {
 			ta: types[r.IntN(2)], tb: types[r.IntN(2)], tc: types[r.IntN(2)], wild: r.IntN(4) == 0}
 		s.packed = s.layout != kernels.TN && r.IntN(2) == 0
 		if r.IntN(2) == 0 {
-			s.epilogue = r.IntN(64)
+			s.epilogue = r.IntN(128)
 		}
 		if s.layout == kernels.TN && r.IntN(2) == 0 {
 			s.segments, s.epilogue = true, s.epilogue&0x30

@@ -16,7 +16,7 @@ func newBF16Unit() unit {
 }
 
 func (bf16Unit) rows() int                 { return 6 }
-func (bf16Unit) chunk() int { return 256 }
+func (bf16Unit) chunk() int                { return 256 }
 func (bf16Unit) passes() *passes           { return passesBF16 }
 func (bf16Unit) direct(kernels.DType) bool { return true }
 func (bf16Unit) rowBytes(k int) int        { return apart(roundUp(k, 32) * 2) }
