@@ -34,3 +34,16 @@ func TestOutputFails(t *testing.T) {
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestPanics: a mistake in the program is a failure, not the user's usage.
+func TestPanics(t *testing.T) {
+	var errs bytes.Buffer
+	code := run(context.Background(), []string{"version"}, strings.NewReader(""), broken{}, &errs)
+	if code != exitFailed || !strings.Contains(errs.String(), "a mistake in the program: out of order") {
+		t.Errorf("exit code %d, %q", code, errs.String())
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { panic("out of order") }
