@@ -80,7 +80,7 @@ func inspectFolder(path string, tensors bool) (*inspected, error) {
 func pipelinePart(pipeline, name, class string, tensors bool) (*inspected, error) {
 	in := &inspected{Name: name, Path: filepath.Join(pipeline, name), Class: class}
 	if _, err := safetensors.Locate(pipeline, name); errors.Is(err, os.ErrNotExist) {
-		return in, fmt.Errorf("%s: no such folder, but model_index.json names it\nhint: the download is not complete: fetch the folder again", in.Path)
+		return in, fmt.Errorf("%s: there is no %q, but model_index.json names it\nhint: the download is not complete: fetch the folder again", pipeline, name)
 	} else if err != nil {
 		return in, err
 	}

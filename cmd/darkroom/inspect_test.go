@@ -156,7 +156,7 @@ func TestInspectBrokenPipeline(t *testing.T) {
 	code, out, errs := command("inspect", root)
 	if code != exitFailed || strings.Count(errs, "hint: ") != 2 ||
 		!strings.Contains(errs, "1 of 2 shards are missing: model-00002-of-00002.safetensors") ||
-		!strings.Contains(errs, "scheduler: no such folder, but model_index.json names it") {
+		!strings.Contains(errs, `there is no "scheduler", but model_index.json names it`) {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 	for _, want := range []string{"text_encoder T5EncoderModel - - - cannot be read, see below", "vae AutoencoderKL F16+F32 37 692 B",

@@ -6,14 +6,14 @@ import "math"
 func fromF16(h uint16) float32 {
 	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&0x3ff)
 	switch {
-	case exp == 31 && frac != 0:
-		return math.Float32frombits(sign | 0x7fc0_0000 | frac<<13) // NaN, quiet
-	case exp == 31:
-		return math.Float32frombits(sign | 0x7f80_0000)
+	case exp-1 < 30: // normal, nearly always
+		return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
 	case exp == 0: // frac · 2^-24, a normal float32
 		return math.Float32frombits(sign | math.Float32bits(float32(frac)*0x1p-24))
+	case frac != 0:
+		return math.Float32frombits(sign | 0x7fc0_0000 | frac<<13) // NaN, quiet
 	}
-	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
+	return math.Float32frombits(sign | 0x7f80_0000)
 }
 
 // fromF8 widens F8E5M2, which is F16's upper half, and F8E4M3, which has no

@@ -2,14 +2,14 @@ package safetensors
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 )
 
 // Locate finds a file or folder that a stranger's file names, and refuses what does
-// not lie in folder after symbolic links are followed. name has forward slashes. One exception: the hub's cache
-// keeps snapshots/REVISION/name as a link to blobs/HASH beside snapshots.
+// not lie in folder after symbolic links are followed. One exception: the hub's
+// cache keeps snapshots/REVISION/name as a link to blobs/HASH beside snapshots.
+// name has forward slashes.
 func Locate(folder, name string) (string, error) {
 	outside := &Error{Path: folder, Problem: fmt.Sprintf("it names %q, outside itself", shorten(name)),
 		Hint: "a model may name only what lies in its folder; do not trust this download"}
@@ -30,7 +30,7 @@ func Locate(folder, name string) (string, error) {
 	if blobs := hubBlobs(root); blobs != "" && within(blobs, real) {
 		return real, nil
 	}
-	return "", &Error{Path: folder, Problem: fmt.Sprintf("%s is a link to a place outside this folder", name),
+	return "", &Error{Path: folder, Problem: fmt.Sprintf("%q is a link to a place outside this folder", shorten(name)),
 		Hint: "put the file itself into the folder, or name the file instead of the folder"}
 }
 
@@ -47,15 +47,12 @@ func within(folder, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// hubBlobs is X/blobs for a folder in X/snapshots/REVISION, if it is a true
-// folder and not itself a link to somewhere else.
+// hubBlobs is X/blobs for a folder in X/snapshots/REVISION. It is compared with
+// paths whose links were followed, so a link in its place leads nowhere.
 func hubBlobs(folder string) string {
 	for dir := folder; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if up := filepath.Dir(dir); filepath.Base(up) == "snapshots" {
-			blobs := filepath.Join(filepath.Dir(up), "blobs")
-			if st, err := os.Lstat(blobs); err == nil && st.IsDir() {
-				return blobs
-			}
+			return filepath.Join(filepath.Dir(up), "blobs")
 		}
 	}
 	return ""
