@@ -10,17 +10,41 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// passesGo are the passes in plain Go.
-var passesGo = &passes{
-	add:   [2]pass{combinePass(ref.Add, kernels.F32), combinePass(ref.Add, kernels.BF16)},
-	mul:   [2]pass{combinePass(ref.Mul, kernels.F32), combinePass(ref.Mul, kernels.BF16)},
-	store: [2]storePass{storeGo(kernels.F32), storeGo(kernels.BF16)},
-	addScaled: func(c, t unsafe.Pointer, rows int, alpha float32) {
-		x, y := unsafe.Slice((*float32)(c), rows*panel), unsafe.Slice((*float32)(t), rows*panel)
-		for i := range x {
-			x[i] = ref.Add(x[i], ref.Mul(alpha, y[i]))
-		}
+// passesAVX2 are assembly over whole rows, and plain Go over narrower ones.
+var passesAVX2 = &passes{
+	add: [2]pass{
+		wholeRows(addRowsF32AVX2, combinePass(ref.Add, kernels.F32)),
+		wholeRows(addRowsBF16AVX2, combinePass(ref.Add, kernels.BF16)),
 	},
+	mul: [2]pass{
+		wholeRows(mulRowsF32AVX2, combinePass(ref.Mul, kernels.F32)),
+		wholeRows(mulRowsBF16AVX2, combinePass(ref.Mul, kernels.BF16)),
+	},
+	store: [2]storePass{
+		wholeStore(storeRowsF32AVX2, storeGo(kernels.F32)),
+		wholeStore(storeRowsBF16AVX2, storeGo(kernels.BF16)),
+	},
+	addScaled: addScaledAVX2,
+}
+
+func wholeRows(whole func(c, src unsafe.Pointer, stride, rows int), part pass) pass {
+	return func(c, src unsafe.Pointer, stride, rows int, columns uint32) {
+		if columns == bits(panel) {
+			whole(c, src, stride, rows)
+			return
+		}
+		part(c, src, stride, rows, columns)
+	}
+}
+
+func wholeStore(whole func(c, dst unsafe.Pointer, stride, rows int, bias unsafe.Pointer), part storePass) storePass {
+	return func(c, dst unsafe.Pointer, stride, rows int, columns uint32, bias unsafe.Pointer) {
+		if columns == bits(panel) {
+			whole(c, dst, stride, rows, bias)
+			return
+		}
+		part(c, dst, stride, rows, columns, bias)
+	}
 }
 
 func combinePass(f func(a, b float32) float32, d kernels.DType) pass {
@@ -29,7 +53,7 @@ func combinePass(f func(a, b float32) float32, d kernels.DType) pass {
 		o := operand{p: src, dtype: d, size: d.Size(), stride: stride}
 		var row [panel]float32
 		for r := range rows {
-			o.line(row[:n], r, 0)
+			widenTo(row[:n], o.at(r, 0), d)
 			x := unsafe.Slice((*float32)(unsafe.Add(c, r*panel*4)), panel)
 			for i, y := range row[:n] {
 				x[i] = f(x[i], y)
@@ -55,3 +79,46 @@ func storeGo(d kernels.DType) storePass {
 		}
 	}
 }
+
+// widenTo widens numbers that lie side by side.
+func widenTo(dst []float32, p unsafe.Pointer, d kernels.DType) {
+	if d == kernels.F32 {
+		copy(dst, unsafe.Slice((*float32)(p), len(dst)))
+		return
+	}
+	whole := len(dst) / 8
+	if whole > 0 {
+		widenAVX2(pointer(dst), p, whole)
+	}
+	src := unsafe.Slice((*uint16)(p), len(dst))
+	for i := whole * 8; i < len(dst); i++ {
+		dst[i] = ref.FromBF16(src[i])
+	}
+}
+
+//go:noescape
+func addRowsF32AVX2(c, src unsafe.Pointer, stride, rows int)
+
+//go:noescape
+func addRowsBF16AVX2(c, src unsafe.Pointer, stride, rows int)
+
+//go:noescape
+func mulRowsF32AVX2(c, src unsafe.Pointer, stride, rows int)
+
+//go:noescape
+func mulRowsBF16AVX2(c, src unsafe.Pointer, stride, rows int)
+
+//go:noescape
+func storeRowsF32AVX2(c, dst unsafe.Pointer, stride, rows int, bias unsafe.Pointer)
+
+//go:noescape
+func storeRowsBF16AVX2(c, dst unsafe.Pointer, stride, rows int, bias unsafe.Pointer)
+
+//go:noescape
+func addScaledAVX2(c, t unsafe.Pointer, rows int, alpha float32)
+
+//go:noescape
+func widenAVX2(dst, src unsafe.Pointer, groups int)
+
+//go:noescape
+func roundAVX2(dst, src unsafe.Pointer, groups int)

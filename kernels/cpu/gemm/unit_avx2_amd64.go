@@ -20,13 +20,23 @@ func (f32AVX2) rowBytes(k int) int        { return apart(roundUp(k, 32) * 4) }
 func (f32AVX2) panelBytes(k int) int      { return roundUp(k, 32) * panel * 4 }
 func (f32AVX2) rows() int                 { return 6 }
 func (f32AVX2) chunk() int                { return 128 }
-func (f32AVX2) passes() *passes           { return passesGo }
+func (f32AVX2) passes() *passes           { return passesAVX2 }
 func (f32AVX2) direct(kernels.DType) bool { return false }
 
-func (f32AVX2) packA(block, _ unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
-	for r := range rows {
-		dst := unsafe.Slice((*float32)(unsafe.Add(block, r*rowBytes+at*4)), k)
-		a.line(dst, row0+r, k0)
+func (f32AVX2) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
+	block = unsafe.Add(block, at*4)
+	if !a.across {
+		for r := range rows {
+			widenTo(unsafe.Slice((*float32)(unsafe.Add(block, r*rowBytes)), k), a.at(row0+r, k0), a.dtype)
+		}
+		return
+	}
+	line := unsafe.Slice((*float32)(tmp), rows)
+	for i := range k {
+		widenTo(line, a.at(row0, k0+i), a.dtype)
+		for r, x := range line {
+			*(*float32)(unsafe.Add(block, r*rowBytes+i*4)) = x
+		}
 	}
 }
 
@@ -43,16 +53,7 @@ func (u f32AVX2) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) 
 		}
 		return
 	}
-	line := unsafe.Slice((*float32)(tmp), tmpBytes/4)
-	for c := range cols {
-		for done := 0; done < k; done += len(line) {
-			part := line[:min(len(line), k-done)]
-			b.line(part, col0+c, k0+done)
-			for i, x := range part {
-				dst[(done+i)*panel+c] = x
-			}
-		}
-	}
+	b.blocks(tmp, col0, cols, k0, k, func(i, c int, x float32) { dst[i*panel+c] = x })
 }
 
 var f32AVX2Rows = [7]func(*block){nil, f32AVX2Rows1, f32AVX2Rows2, f32AVX2Rows3, f32AVX2Rows4, f32AVX2Rows5, f32AVX2Rows6}
@@ -70,15 +71,13 @@ func (wideAVX2) form() int            { return formPaired }
 func (wideAVX2) panelBytes(k int) int { return roundUp(k, 32) * panel * 2 }
 func (wideAVX2) chunk() int           { return 256 }
 
-func (wideAVX2) packA(block, _ unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
+func (u wideAVX2) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
+	u.f32AVX2.packA(block, tmp, rowBytes, a, row0, rows, k0, k, at)
 	for r := range rows {
-		dst := unsafe.Slice((*float32)(unsafe.Add(block, r*rowBytes+at*4)), roundUp(k, 32))
-		a.line(dst[:k], row0+r, k0)
-		clear(dst[k:])
+		row := unsafe.Slice((*float32)(unsafe.Add(block, r*rowBytes+at*4)), roundUp(k, 32))
+		clear(row[k:])
 		if a.dtype == kernels.F32 {
-			for i, x := range dst[:k] {
-				dst[i] = ref.RoundBF16(x)
-			}
+			roundAVX2(pointer(row), pointer(row), len(row)/8)
 		}
 	}
 }
@@ -99,16 +98,7 @@ func (u wideAVX2) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int)
 		}
 		return
 	}
-	line := unsafe.Slice((*float32)(tmp), tmpBytes/4)
-	for c := range cols {
-		for done := 0; done < k; done += len(line) {
-			part := line[:min(len(line), k-done)]
-			b.line(part, col0+c, k0+done)
-			for i, x := range part {
-				dst[paired(done+i, c)] = ref.ToBF16(x)
-			}
-		}
-	}
+	b.blocks(tmp, col0, cols, k0, k, func(i, c int, x float32) { dst[paired(i, c)] = ref.ToBF16(x) })
 }
 
 var wideAVX2Rows = [7]func(*block){nil, wideAVX2Rows1, wideAVX2Rows2, wideAVX2Rows3, wideAVX2Rows4, wideAVX2Rows5, wideAVX2Rows6}
@@ -119,18 +109,27 @@ func (wideAVX2) run(b *block, rows, at, k int) {
 	b.over(rows, 6, wideAVX2Rows[:])
 }
 
-// line widens elements k0 and on of a line.
-func (o operand) line(dst []float32, line, k0 int) {
-	step := o.size
+// blocks calls put for every k and column of a panel, in an order that keeps what is
+// read and written near.
+func (o operand) blocks(tmp unsafe.Pointer, col0, cols, k0, k int, put func(k, c int, x float32)) {
 	if o.across {
-		step = o.stride
+		row := unsafe.Slice((*float32)(tmp), cols)
+		for i := range k {
+			widenTo(row, o.at(col0, k0+i), o.dtype)
+			for c, x := range row {
+				put(i, c, x)
+			}
+		}
+		return
 	}
-	p := o.at(line, k0)
-	for i := range dst {
-		if o.dtype == kernels.F32 {
-			dst[i] = *(*float32)(unsafe.Add(p, i*step))
-		} else {
-			dst[i] = ref.FromBF16(*(*uint16)(unsafe.Add(p, i*step)))
+	line := unsafe.Slice((*float32)(tmp), 64)
+	for done := 0; done < k; done += len(line) {
+		part := line[:min(len(line), k-done)]
+		for c := range cols {
+			widenTo(part, o.at(col0+c, k0+done), o.dtype)
+			for i, x := range part {
+				put(done+i, c, x)
+			}
 		}
 	}
 }

@@ -24,13 +24,14 @@ func files() map[string][]byte {
 		avx2.wideDot2(rows)
 	}
 	return map[string][]byte{
-		"wide_amd64.s":     wide.Bytes(),
-		"avx2_amd64.s":     avx2.Bytes(),
-		"rounding_amd64.s": roundingFile().Bytes(),
-		"f32_amd64.s":      f32.Bytes(),
-		"pack_amd64.s":     packFile().Bytes(),
-		"finish_amd64.s":   finishFile().Bytes(),
-		"bf16_amd64.s":     bf16.Bytes(),
+		"wide_amd64.s":       wide.Bytes(),
+		"avx2_amd64.s":       avx2.Bytes(),
+		"rounding_amd64.s":   roundingFile().Bytes(),
+		"f32_amd64.s":        f32.Bytes(),
+		"pack_amd64.s":       packFile().Bytes(),
+		"finish_amd64.s":     finishFile().Bytes(),
+		"avx2passes_amd64.s": avx2PassesFile().Bytes(),
+		"bf16_amd64.s":       bf16.Bytes(),
 	}
 }
 
