@@ -64,3 +64,24 @@ func Exp2Short(x float32) float32 {
 	}
 	return Mul(p, exp2i(n))
 }
+
+// exp2Q are the coefficients of (2^f - 1)/f on [-½, ½], from the highest power.
+var exp2Q = [6]float32{0.000153533634, 0.0013398875, 0.00961843692, 0.0555033237, 0.240226477, 0.693147182}
+
+// Exp2 is 2^x for x <= 0 (and a little above), to fp32's accuracy: n = round(x),
+// f = x - n, (1 + f·q(f))·2^n. Below -126 it is 0.
+func Exp2(x float32) float32 {
+	if x != x {
+		return x
+	}
+	if !(x >= -126) {
+		return 0
+	}
+	n := roundEven(x)
+	f := Sub(x, n)
+	q := exp2Q[0]
+	for _, c := range exp2Q[1:] {
+		q = FMA(q, f, c)
+	}
+	return Mul(FMA(q, f, 1), exp2i(n))
+}

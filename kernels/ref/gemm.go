@@ -121,6 +121,23 @@ type line struct {
 	tame bool
 }
 
+func newLine(x []float32) line {
+	for _, v := range x {
+		e := math.Float32bits(v) >> 23 & 0xff
+		if v != 0 && e-(127-40) > 80 {
+			return line{x, false}
+		}
+	}
+	return line{x, true}
+}
+
+// roundAll rounds numbers to bf16.
+func roundAll(x []float32) {
+	for i, v := range x {
+		x[i] = RoundBF16(v)
+	}
+}
+
 func (l line) part(at, length int) line { return line{l.x[at : at+length], l.tame} }
 
 // lines loads rows of a matrix, or columns where across is set.
@@ -148,22 +165,16 @@ func (l lines) load(first, count, k int) []line {
 		if !l.across {
 			Load(x, l.a.Span, (first+j)*l.a.Stride)
 		}
-		out[j] = line{x, true}
-		for i := range x {
-			if l.math == kernels.MathBF16 {
-				x[i] = RoundBF16(x[i])
-			}
-			e := math.Float32bits(x[i]) >> 23 & 0xff
-			if x[i] != 0 && e-(127-40) > 80 {
-				out[j].tame = false
-			}
+		if l.math == kernels.MathBF16 {
+			roundAll(x)
 		}
+		out[j] = newLine(x)
 	}
 	return out
 }
 
 // productOf is the sum of a kind of arithmetic: of one row with up to four columns,
-// over length of k from b's at on.
+// over length of k from b's at on. It runs on from what sum holds.
 func productOf(m kernels.Math) func(sum *[4]float32, a line, b []line, at, length int) {
 	if m == kernels.MathBF16 {
 		return productBF16
@@ -174,7 +185,7 @@ func productOf(m kernels.Math) func(sum *[4]float32, a line, b []line, at, lengt
 func productF32(sum *[4]float32, a line, b []line, at, length int) {
 	for c := range b {
 		x, y := a.x[:length], b[c].x[at:at+length]
-		v := float32(0)
+		v := sum[c]
 		if a.tame && b[c].tame {
 			for i, xi := range x {
 				// FMA without its branches for the ends of the range.
@@ -197,7 +208,7 @@ func productF32(sum *[4]float32, a line, b []line, at, length int) {
 func productBF16(sum *[4]float32, a line, b []line, at, length int) {
 	for c := range b {
 		x, y := a.x[:length], b[c].x[at:at+length]
-		v := float32(0)
+		v := sum[c]
 		for k := 0; k < length; k += 32 {
 			end := min(k+32, length)
 			var e, o float32
