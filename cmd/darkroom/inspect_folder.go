@@ -185,7 +185,7 @@ func readJSON(folder, name string) (map[string]any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	if err := dec.Decode(&doc); err != nil || doc == nil {
-		if err == nil || err == io.EOF {
+		if err == nil || errors.Is(err, io.EOF) {
 			err = errors.New("no object in it")
 		}
 		return nil, fmt.Errorf("%s: invalid JSON: %w\nhint: the file is damaged; fetch it again", path, err)

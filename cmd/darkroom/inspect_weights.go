@@ -46,7 +46,7 @@ func (in *inspected) readWeights(path string, tensors bool) error {
 	if err != nil {
 		return err
 	}
-	defer set.Close()
+	defer func() { _ = set.Close() }() // it was only read
 	sum := &weightsInfo{Index: filepath.Base(set.Index), Metadata: set.Metadata}
 	if set.Index == "" {
 		sum.Index = ""

@@ -22,7 +22,7 @@ func writeAtomic(path string, write func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
 			f.Close()
-			os.Remove(f.Name())
+			_ = os.Remove(f.Name()) // the first error tells more
 			err = fmt.Errorf("writing %s: %w", path, err)
 		}
 	}()

@@ -80,7 +80,7 @@ func missing(path string, err error) error {
 func readHeader(r io.ReaderAt, size int64) (*Header, error) {
 	var first [64]byte
 	got, err := r.ReadAt(first[:min(size, int64(len(first)))], 0)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("reading the header: %w", err)
 	}
 	if got < 8 {

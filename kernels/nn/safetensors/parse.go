@@ -69,7 +69,7 @@ func (p *walker) next() (json.Token, error) {
 		if errors.As(err, &syntax) {
 			at = syntax.Offset
 		}
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("it ends too early")
 		}
 		return nil, problem(hintAgain, "invalid JSON at byte %d of the file: %v", p.base+at, err)
@@ -249,7 +249,7 @@ func (p *walker) tensor(name string) (Info, error) {
 
 // end checks that only the padding is left.
 func (p *walker) end() error {
-	if tok, err := p.dec.Token(); err != io.EOF {
+	if tok, err := p.dec.Token(); !errors.Is(err, io.EOF) {
 		if err != nil {
 			return problem(hintAgain, "text after the JSON's end, at byte %d of the file", p.base+p.dec.InputOffset())
 		}

@@ -37,8 +37,7 @@ func OpenFolder(path string) (*Set, error) {
 		err = s.add(found, found)
 	}
 	if err != nil {
-		s.Close()
-		return nil, err
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
