@@ -11,6 +11,7 @@ var families = []func() []Case{
 	reductions,
 	copies,
 	training,
+	convs,
 	products,
 }
 
