@@ -20,7 +20,14 @@
 //
 //	packB  32 columns of op(B), a range of k, into a panel of its own layout
 //	packA  rows of op(A), a range of k, into a block of its own layout
-//	run    C[rows][32] (+)= A block · B panel over a chunk of k
+//	run    C[rows][32] (+)= A block · B panel over a chunk of k; C is scratch, rows of
+//	       128 bytes, unless the unit says (direct) that it can store the finished block
+//	       with its biases in C itself, which saves a pass
+//	passes what finishes a block in scratch otherwise
+//
+// The driver gives run addresses in a block struct, with the memory that will be read
+// next for prefetching; rows are at most 192 and k at most the unit's chunk (all of k
+// where one row block of the kernel holds all rows), so that a call stays short.
 //
 // Columns and k beyond the matrix are zeros in packed panels, since a weight packed
 // for the forward product is repacked from its panels for the backward.

@@ -63,11 +63,18 @@ func (u pairedPanels) tiles(half, tmp unsafe.Pointer, b operand, line, n, k0, k 
 	}
 }
 
+// oneCall is about as many numbers as one call of assembly may pack: the collector
+// waits for it to return.
+const oneCall = 1 << 19
+
 func (u pairedPanels) pairRows(dst, src unsafe.Pointer, dstStride, srcStride, rows, k int, d kernels.DType) {
+	f := pairRowsBF16
 	if d == kernels.F32 {
-		u.pairF32(dst, src, dstStride, srcStride, rows, k)
-	} else {
-		pairRowsBF16(dst, src, dstStride, srcStride, rows, k)
+		f = u.pairF32
+	}
+	some := max(1, oneCall/k)
+	for r := 0; r < rows; r += some {
+		f(unsafe.Add(dst, r*dstStride), unsafe.Add(src, r*srcStride), dstStride, srcStride, min(some, rows-r), k)
 	}
 }
 
@@ -80,8 +87,9 @@ func (u pairedPanels) weave(dst, tmp unsafe.Pointer, b operand, col0, cols, k0, 
 			weaveBF16(dst, src, stride, steps, bits(cols))
 		}
 	}
-	if full := k / 32; full > 0 {
-		one(dst, b.at(col0, k0), b.stride, full)
+	const some = oneCall / 32 / panel
+	for step := 0; step < k/32; step += some {
+		one(unsafe.Add(dst, step*2048), b.at(col0, k0+step*32), b.stride, min(some, k/32-step))
 	}
 	if tail := k % 32; tail > 0 {
 		width := panel * b.size

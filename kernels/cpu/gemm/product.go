@@ -97,7 +97,7 @@ func (p *product) run(par Parallel) {
 		return
 	}
 	stage := max(1, sharedBudget/p.size)
-	s := p.e.scratch.take(min(stage, panels(p.n)) * p.size)
+	s := p.e.stages.take(min(stage, panels(p.n)) * p.size)
 	p.shared = s.get(0)
 	for lo := 0; lo < panels(p.n); lo += stage {
 		p.from, p.to = lo, min(lo+stage, panels(p.n))
@@ -111,7 +111,7 @@ func (p *product) run(par Parallel) {
 		})
 		p.compute(lo, p.to, par)
 	}
-	p.e.scratch.put(s)
+	p.e.stages.put(s)
 }
 
 // panel is where panel j is in shared memory.
@@ -211,6 +211,9 @@ func (p *product) block(s *arena, b unsafe.Pointer, m0, rows, j int, more, direc
 // L1 while the rows go by. The last one stores the block where out is set.
 func (p *product) sum(c unsafe.Pointer, s *arena, b, out unsafe.Pointer, rows, at, k int, more bool) {
 	chunk := p.u.chunk()
+	if rows <= p.u.rows() {
+		chunk = k // the panel is read once
+	}
 	if k == 0 {
 		clear(unsafe.Slice((*float32)(c), rows*panel))
 	}
