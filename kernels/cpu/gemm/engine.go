@@ -19,8 +19,8 @@ type Engine struct {
 	path    isa.Path
 	threads int
 	units   map[kernels.Math]unit // empty: the loops of ref
-	scratch arenas // of tasks
-	stages  arenas // for panels of B that tasks share
+	scratch arenas                // of tasks
+	stages  arenas                // for panels of B that tasks share
 
 	// Activate applies an activation to numbers in place, with ref's bits. New sets a
 	// plain loop; who has a faster one puts it here.

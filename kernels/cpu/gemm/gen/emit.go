@@ -33,9 +33,6 @@ func (f *file) op(format string, args ...any) { fmt.Fprintf(f, "\t"+format+"\n",
 // label writes a jump target.
 func (f *file) label(name string) { fmt.Fprintf(f, "%s:\n", name) }
 
-// note writes a comment.
-func (f *file) note(format string, args ...any) { fmt.Fprintf(f, "\t// "+format+"\n", args...) }
-
 // fn opens a function whose arguments take argBytes. Its frame holds MXCSR.
 func (f *file) fn(name string, argBytes int, doc string) {
 	for _, l := range strings.Split(strings.TrimSpace(doc), "\n") {
