@@ -70,21 +70,23 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 // can be, and ranges of panels long enough to repay packing A, short enough that
 // every thread gets several tasks.
 func (p *product) cut() {
-	unit := p.u.rows()
-	if p.a.across && p.m > 96 {
-		unit = 96 // rows of op(A) that fill cache lines, and whole row blocks of 6
+	unit, least := p.u.rows(), 4 // panels of a range
+	if p.a.across {
+		unit, least = 32, 16 // rows of op(A) that fill cache lines, and are packed at more cost
 	}
-	most := max(min(4*unit, 96), min(192, blockBudget/p.rowBytes)/unit*unit)
+	most := max(96, min(192, blockBudget/p.rowBytes)) / unit * unit
 	blocks := (p.m + most - 1) / most
 	p.rowBlock = roundUp((p.m+blocks-1)/blocks, unit)
 	p.width = panels(p.n)
-	if p.e.threads == 1 {
-		return
-	}
 	blocks = (p.m + p.rowBlock - 1) / p.rowBlock
-	work := func(panels int) int { return min(p.rowBlock, p.m) * panels * panel * p.kp }
-	for blocks*((panels(p.n)+p.width-1)/p.width) < 6*p.e.threads && work(p.width) > 12<<20 {
-		p.width = (p.width + 1) / 2
+	for p.e.threads > 1 {
+		tasks := blocks * ((panels(p.n) + p.width - 1) / p.width)
+		half := (p.width + 1) / 2
+		small := min(p.rowBlock, p.m)*half*panel*p.kp < 6<<20 // 50 us of bf16
+		if tasks >= 6*p.e.threads || tasks >= p.e.threads && half < least || small || half == p.width {
+			break
+		}
+		p.width = half
 	}
 }
 

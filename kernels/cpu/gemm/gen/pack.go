@@ -220,9 +220,9 @@ func (f *file) weave(float bool) {
 	f.op("MOVL $8, CX")
 	f.label("four")
 	for _, row := range []string{"(R10)", "(R10)(R8*1)", "(R10)(R8*2)", "(R10)(R9*1)"} {
-		f.op("PREFETCHT0 %s", row)
+		f.op("PREFETCHT1 %s", row)
 		if float {
-			f.op("PREFETCHT0 64%s", row)
+			f.op("PREFETCHT1 64%s", row)
 		}
 	}
 	f.op("LEAQ (R10)(R8*4), R10")
@@ -342,11 +342,11 @@ func (f *file) panelRows(float bool) {
 	f.op("SHRL $16, AX")
 	f.op("KMOVW AX, K2")
 	f.op("MOVQ R8, R10")
-	f.op("SHLQ $4, R10")
+	f.op("SHLQ $5, R10")
 	f.label("row")
-	f.op("PREFETCHT0 (SI)(R10*1)")
+	f.op("PREFETCHT1 (SI)(R10*1)")
 	if float {
-		f.op("PREFETCHT0 64(SI)(R10*1)")
+		f.op("PREFETCHT1 64(SI)(R10*1)")
 	}
 	for half := range 2 {
 		if float {
