@@ -13,6 +13,7 @@ var families = []func() []Case{
 	training,
 	convs,
 	products,
+	attentions,
 }
 
 // Sizes are the lengths at which loops go wrong.
