@@ -51,15 +51,16 @@ func (u pairedPanels) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k 
 // tiles packs up to 16 lines, with zeros for those that lack, by way of tmp.
 func (u pairedPanels) tiles(half, tmp unsafe.Pointer, b operand, line, n, k0, k int) {
 	const most = 512
+	const row = most*2 + 64
 	if n < 16 {
-		clear(unsafe.Slice((*byte)(tmp), 16*most*2))
+		clear(unsafe.Slice((*byte)(tmp), 16*row))
 	}
 	for done := 0; done < k; done += most {
 		length := min(most, k-done)
 		if n > 0 {
-			u.pairRows(tmp, b.at(line, k0+done), most*2+64, b.stride, n, length, b.dtype)
+			u.pairRows(tmp, b.at(line, k0+done), row, b.stride, n, length, b.dtype)
 		}
-		transpose16(unsafe.Add(half, done*64), tmp, 128, most*2+64, 2048, 64, (length+31)/32)
+		transpose16(unsafe.Add(half, done*64), tmp, 128, row, 2048, 64, (length+31)/32)
 	}
 }
 

@@ -48,7 +48,7 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 	for _, s := range p.samples {
 		p.kp += roundUp(s, u.step())
 	}
-	p.size = u.panelBytes(p.kp)
+	p.size = max(64, u.panelBytes(p.kp)) // k may be 0
 	switch {
 	case g.W == nil:
 		p.b = operandOf(g.B, g.Layout != kernels.NT)
