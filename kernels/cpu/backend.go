@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/attention"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/gemm"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
@@ -16,6 +17,7 @@ type Backend struct {
 	path        isa.Path
 	pool        *pool
 	gemm        *gemm.Engine
+	attention   *attention.Engine
 }
 
 var _ kernels.Backend = (*Backend)(nil)
@@ -40,7 +42,9 @@ func NewWith(o Options) *Backend {
 	if o.Threads <= 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
 	}
-	return &Backend{path: o.Path, pool: newPool(o.Threads), gemm: gemm.New(o.Path, o.Threads)}
+	b := &Backend{path: o.Path, pool: newPool(o.Threads), gemm: gemm.New(o.Path, o.Threads)}
+	b.attention = attention.New(o.Path, b.gemm, o.Threads)
+	return b
 }
 
 // Close ends the backend's workers. Its memory lives on.

@@ -1,0 +1,6 @@
+package cpu
+
+import "github.com/darkroom-rl/darkroom/kernels"
+
+// Attention computes every query.
+func (b *Backend) Attention(a *kernels.Attention) { b.attention.Attention(a, b.pool.run) }

@@ -1,0 +1,96 @@
+package attention
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/gemm"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+)
+
+// queries is the number of queries of a block.
+const queries = gemm.Panel
+
+// Engine computes attention on one path. Its calls may overlap.
+type Engine struct {
+	threads int
+	paths   map[kernels.Math]path // empty: the loops of ref
+	arenas  sync.Pool
+}
+
+// path is one arithmetic on one path.
+type path struct {
+	gemm.Blocks
+	math    kernels.Math
+	weigh   func(*weighing)
+	rescale func(*weighing, int) // nil: plain Go
+}
+
+// New makes an engine that uses the block kernels of products.
+func New(p isa.Path, products *gemm.Engine, threads int) *Engine {
+	e := &Engine{threads: threads, paths: map[kernels.Math]path{}}
+	for _, m := range []kernels.Math{kernels.MathF32, kernels.MathBF16} {
+		if b, ok := products.Blocks(m); ok {
+			e.paths[m] = pathOf(p, m, b)
+		}
+	}
+	return e
+}
+
+// goPath has the passes between products in plain Go.
+func goPath(m kernels.Math, b gemm.Blocks) path {
+	return path{Blocks: b, math: m, weigh: func(w *weighing) { w.run(m) }}
+}
+
+// Attention computes the forward.
+func (e *Engine) Attention(a *kernels.Attention, par gemm.Parallel) {
+	p, ok := e.paths[a.Math]
+	if !ok || !plainScale(a.Scale) {
+		n := a.Q.B * a.Q.H * a.Q.S
+		tasks := min(n, 4*e.threads)
+		par(tasks, func(i int) { ref.Attention(a, i*n/tasks, (i+1)*n/tasks) })
+		return
+	}
+	ref.Attention(a, 0, 0) // the check of shapes
+	blocks := (a.Q.S + queries - 1) / queries * (a.Q.H / max(a.K.H, 1))
+	heads := a.K.B * a.K.H
+	if blocks == 0 || heads == 0 {
+		return
+	}
+	parts := min(blocks, max(1, (4*e.threads+heads-1)/heads))
+	if e.threads == 1 {
+		parts = 1
+	}
+	par(heads*parts, func(i int) {
+		unit, part := i/parts, i%parts
+		f := e.forward(a, p, unit/a.K.H, unit%a.K.H)
+		for j := part * blocks / parts; j < (part+1)*blocks/parts; j++ {
+			f.block(j)
+		}
+		e.arenas.Put(f)
+	})
+}
+
+// plainScale says whether a scaled -Inf stays -Inf.
+func plainScale(s float32) bool { return s > 1e-30 && s < 1e30 }
+
+// part is a piece of memory that is used again.
+type part []byte
+
+// at gives the piece at least n bytes, aligned to a cache line.
+func (p *part) at(n int) unsafe.Pointer {
+	if len(*p) < n+64 {
+		*p = make([]byte, n+n/4+64)
+	}
+	b := unsafe.Pointer(unsafe.SliceData(*p))
+	return unsafe.Add(b, -uintptr(b)&63)
+}
+
+func floats(p unsafe.Pointer, n int) []float32 { return unsafe.Slice((*float32)(p), n) }
+
+var minusInf = float32(math.Inf(-1))
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }

@@ -1,0 +1,93 @@
+package attention
+
+import (
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+)
+
+// weighing is what happens to a block of scores between its two products: the step
+// m', r, l, p of ref.Attention, for 32 queries at once. Padding queries are computed
+// like others, and ignored.
+type weighing struct {
+	s, p, o unsafe.Pointer // [keys][32] fp32; the panel of P, or s itself in f32; [dv][32] fp32
+	keys    int
+	dv      int
+	c       float32
+	m, l, r [queries]float32
+	rescale func(*weighing, int)
+}
+
+func (w *weighing) start(f *forward, n int) {
+	w.s, w.p, w.o, w.dv = f.s, f.p, f.o, f.V.D
+	w.rescale = f.rescale
+	for i := range queries {
+		w.m[i], w.l[i] = minusInf, 0
+	}
+	clear(floats(w.o, roundUp(w.dv, 32)*queries))
+}
+
+// scale multiplies O with r.
+func (w *weighing) scale(rows int) {
+	if w.rescale != nil {
+		w.rescale(w, rows)
+		return
+	}
+	o := floats(w.o, rows*queries)
+	for i := range o {
+		o[i] = ref.Mul(o[i], w.r[i%queries])
+	}
+}
+
+// run is the pass in plain Go.
+func (w *weighing) run(m kernels.Math) {
+	exp2 := ref.Exp2
+	if m == kernels.MathBF16 {
+		exp2 = ref.Exp2Short
+	}
+	s := floats(w.s, w.keys*queries)
+	changed := false
+	for i := range queries {
+		most := minusInf
+		for j := i; j < len(s); j += queries {
+			most = ref.Max(s[j], most)
+		}
+		next := ref.Max(ref.Mul(most, w.c), w.m[i])
+		w.r[i] = 1
+		if next != w.m[i] {
+			w.r[i] = exp2(ref.Sub(w.m[i], next))
+			changed = true
+		}
+		w.m[i], w.l[i] = next, ref.Mul(w.l[i], w.r[i])
+		base := next
+		if base == minusInf {
+			base = 0
+		}
+		for j := i; j < len(s); j += queries {
+			s[j] = exp2(ref.FMA(s[j], w.c, -base))
+			w.l[i] = ref.Add(w.l[i], s[j])
+		}
+	}
+	if changed {
+		w.scale(w.dv)
+	}
+	if m == kernels.MathBF16 {
+		panelGo(w.p, s)
+	}
+}
+
+// panelGo packs rows of 32 into a paired panel, zeros after the last.
+func panelGo(dst unsafe.Pointer, s []float32) {
+	rows := len(s) / queries
+	p := unsafe.Slice((*uint16)(dst), roundUp(rows, 32)*queries)
+	for k := range roundUp(rows, 32) {
+		for c := range queries {
+			x := float32(0)
+			if k < rows {
+				x = s[k*queries+c]
+			}
+			p[((k&^3)/2+k&1)*2*queries+c*2+1-k>>1&1] = ref.ToBF16(x)
+		}
+	}
+}
