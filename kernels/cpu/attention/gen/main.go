@@ -1,0 +1,26 @@
+// Command gen writes the assembly of package attention. Run it with go generate; a
+// test compares what is committed with what it writes.
+package main
+
+import (
+	"log"
+	"os"
+)
+
+func files() map[string][]byte {
+	f32, bf16, wide := newFile(false), newFile(true), newFile(false)
+	f32.rescale()
+	f32.weigh("weighF32", true)
+	bf16.tables()
+	bf16.weigh("weighBF16", false)
+	wide.weigh("weighWide", false)
+	return map[string][]byte{"f32_amd64.s": f32.Bytes(), "bf16_amd64.s": bf16.Bytes(), "wide_amd64.s": wide.Bytes()}
+}
+
+func main() {
+	for name, text := range files() {
+		if err := os.WriteFile(name, text, 0o644); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
