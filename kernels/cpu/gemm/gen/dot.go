@@ -29,12 +29,7 @@ func (f *file) bf16Dot(rows int) {
 	acc := func(r, half, chain int) int { return r*4 + chain*2 + half }
 	row := aRows(f, rows)
 	f.startRows(rows)
-	f.op("CMPQ block_start(AX), $0")
-	f.op("JNE step")
-	f.op("VPXOR X0, X0, X0")
-	for i := range rows * 2 {
-		f.op("VMOVUPS Z0, %d(DI)", i*64)
-	}
+	f.op("MOVQ block_start(AX), R15 // whether C holds a sum")
 	f.label("step")
 	for i := range rows * 4 {
 		f.op("VPXORD Z%d, Z%d, Z%d", i, i, i)
@@ -58,18 +53,34 @@ func (f *file) bf16Dot(rows int) {
 			f.op("PREFETCHT1 %d(R11)", (j*4+i)*64)
 		}
 	}
-	for r := range rows {
-		for half := range 2 {
-			e, o := acc(r, half, 0), acc(r, half, 1)
-			f.op("VADDPS Z%d, Z%d, Z%d", o, e, e)
-			f.op("VADDPS %d(DI), Z%d, Z%d", r*128+half*64, e, e)
-			f.op("VMOVUPS Z%d, %d(DI)", e, r*128+half*64)
-		}
-	}
 	f.advance(rows, 64, 2048)
 	f.op("ADDQ block_aheadStep(AX), R11")
+	each := func(do func(e, o, at int)) {
+		for r := range rows {
+			for half := range 2 {
+				do(acc(r, half, 0), acc(r, half, 1), r*128+half*64)
+			}
+		}
+	}
+	each(func(e, o, _ int) { f.op("VADDPS Z%d, Z%d, Z%d", o, e, e) })
+	f.op("TESTQ R15, R15")
+	f.op("JEQ first")
+	each(func(e, _, at int) { f.op("VADDPS %d(DI), Z%d, Z%d", at, e, e) })
+	f.op("JMP added")
+	f.label("first")
+	f.op("VPXORD Z28, Z28, Z28")
+	each(func(e, _, _ int) { f.op("VADDPS Z28, Z%d, Z%d", e, e) })
+	f.op("MOVQ $1, R15")
+	f.label("added")
 	f.op("DECQ CX")
-	f.op("JNE step")
+	f.op("JEQ last")
+	each(func(e, _, at int) { f.op("VMOVUPS Z%d, %d(DI)", e, at) })
+	f.op("JMP step")
+	f.label("last")
+	f.op("CMPQ block_out(AX), $0")
+	f.op("JNE out")
+	each(func(e, _, at int) { f.op("VMOVUPS Z%d, %d(DI)", e, at) })
+	f.label("out")
 	f.storeOut(rows, func(r, half int) int { return acc(r, half, 0) }, 24)
 	f.nextRows(rows)
 	f.ret()
@@ -98,6 +109,7 @@ func aRows(f *file, rows int) func(r, disp int) string {
 // startRows points SI (and R10) at the block's first row of A, BX at the panel.
 func (f *file) startRows(rows int) {
 	f.label("rows")
+	f.prefetchOut(rows)
 	f.op("MOVQ R12, SI")
 	if rows > 7 {
 		f.op("LEAQ (R12)(R9*2), R10")
@@ -105,6 +117,20 @@ func (f *file) startRows(rows int) {
 	}
 	f.op("MOVQ R13, BX")
 	f.op("MOVQ block_steps(AX), CX")
+}
+
+// prefetchOut asks for the lines that storeOut will write: a store that misses would
+// hold up those of the scratch block behind it.
+func (f *file) prefetchOut(rows int) {
+	f.op("MOVQ block_out(AX), CX")
+	f.op("TESTQ CX, CX")
+	f.op("JEQ asked")
+	f.op("MOVQ block_outStride(AX), BX")
+	for range rows {
+		f.op("BYTE $0x0F; BYTE $0x0D; BYTE $0x09 // PREFETCHW (CX)")
+		f.op("ADDQ BX, CX")
+	}
+	f.label("asked")
 }
 
 // storeOut stores a finished block with its biases into C itself, where the caller wants
