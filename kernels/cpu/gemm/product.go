@@ -70,11 +70,13 @@ func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 // can be, and ranges of panels long enough to repay packing A, short enough that
 // every thread gets several tasks.
 func (p *product) cut() {
-	unit, least := p.u.rows(), 4 // panels of a range
+	unit, fewest := p.u.rows(), 48 // rows
+	least := 4                     // panels of a range
 	if p.a.across {
-		unit, least = 32, 16 // rows of op(A) that fill cache lines, and are packed at more cost
+		// Columns of A that fill cache lines, and are packed at more cost.
+		unit, fewest, least = 32, 96, 16
 	}
-	most := max(96, min(192, blockBudget/p.rowBytes)) / unit * unit
+	most := max(fewest, min(192, blockBudget/p.rowBytes)) / unit * unit
 	blocks := (p.m + most - 1) / most
 	p.rowBlock = roundUp((p.m+blocks-1)/blocks, unit)
 	p.width = panels(p.n)
