@@ -1,0 +1,132 @@
+package tensor
+
+import (
+	"math/bits"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// Memory is handed out in size classes, four to each power of two, so that a piece
+// which was used for one shape serves the next of about that size: at most a quarter
+// of a piece is unused.
+//
+// Invariant (tests): the same work done twice takes the same pieces, and nothing new.
+
+// smallest is the size of class 0.
+const smallest = 256
+
+// Pool lends memory of a backend.
+type Pool struct {
+	backend kernels.Backend
+	free    [160][]*storage // by class
+	stats   Stats
+	// Poison fills new tensors with NaN, for tests: what is read before it is written shows.
+	Poison bool
+}
+
+// Stats are sizes in bytes of the pieces lent, as classes round them.
+type Stats struct {
+	InUse, Peak int // lent now, and the most since ResetPeak
+	Held        int // taken from the backend, lent or waiting
+	Live        int // pieces lent now
+	Allocs      int // pieces ever asked of the backend
+}
+
+// storage is a piece of memory. Its generation changes each time it comes back.
+type storage struct {
+	buf        *kernels.Buffer
+	class      int
+	refs       int
+	generation uint32
+}
+
+// NewPool is an empty pool over a backend.
+func NewPool(b kernels.Backend) *Pool { return &Pool{backend: b} }
+
+// Backend is where the memory comes from.
+func (p *Pool) Backend() kernels.Backend { return p.backend }
+
+// Stats says what is lent.
+func (p *Pool) Stats() Stats { return p.stats }
+
+// ResetPeak starts the peak anew from what is lent now.
+func (p *Pool) ResetPeak() { p.stats.Peak = p.stats.InUse }
+
+// Trim gives the memory that waits back to the backend.
+func (p *Pool) Trim() {
+	for c, waiting := range p.free {
+		for _, s := range waiting {
+			p.backend.Free(s.buf)
+			p.stats.Held -= classBytes(c)
+		}
+		p.free[c] = nil
+	}
+}
+
+// New is a tensor whose contents are undefined.
+func (p *Pool) New(d kernels.DType, shape ...int) *Tensor {
+	t := &Tensor{pool: p, dtype: d}
+	t.setShape(shape)
+	t.stride = t.Cols()
+	t.store = p.take(t.Len() * d.Size())
+	t.generation = t.store.generation
+	if p.Poison {
+		p.poison(t)
+	}
+	return t
+}
+
+// Zeros is a tensor of zeros.
+func (p *Pool) Zeros(d kernels.DType, shape ...int) *Tensor {
+	t := p.New(d, shape...)
+	p.backend.Fill(t.Span(), 0)
+	return t
+}
+
+func (p *Pool) take(n int) *storage {
+	c := classOf(n)
+	size := classBytes(c)
+	var s *storage
+	if waiting := p.free[c]; len(waiting) > 0 {
+		s = waiting[len(waiting)-1]
+		p.free[c] = waiting[:len(waiting)-1]
+	} else {
+		s = &storage{buf: p.backend.Alloc(size), class: c}
+		p.stats.Held += size
+		p.stats.Allocs++
+	}
+	s.refs = 1
+	p.stats.Live++
+	p.stats.InUse += size
+	p.stats.Peak = max(p.stats.Peak, p.stats.InUse)
+	return s
+}
+
+func (p *Pool) giveBack(s *storage) {
+	s.generation++
+	p.free[s.class] = append(p.free[s.class], s)
+	p.stats.Live--
+	p.stats.InUse -= classBytes(s.class)
+}
+
+// classOf is the smallest class that holds n bytes.
+func classOf(n int) int {
+	if n <= smallest {
+		return 0
+	}
+	power := bits.Len(uint(n-1)) - 1 // 2^power < n <= 2^(power+1), or n = 2^power+1 and more
+	quarter := 1 << (power - 2)
+	steps := (n - 1<<power + quarter - 1) / quarter // 1 to 4
+	return (power-8)*4 + steps
+}
+
+// classBytes is the size of a class's pieces.
+func classBytes(c int) int { return (4 + c%4) << (c/4 + 6) }
+
+func (p *Pool) poison(t *Tensor) {
+	b := make([]byte, t.Len()*t.dtype.Size())
+	for i := range b {
+		b[i] = 0xff
+	}
+	p.backend.Upload(t.Span(), b)
+}

@@ -1,0 +1,135 @@
+package tensor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+)
+
+func TestSizeClasses(t *testing.T) {
+	last := 0
+	for n := 1; n < 1<<20; n = n + 1 + n/97 {
+		c := classOf(n)
+		if size := classBytes(c); size < n || n > smallest && size > n+n/4+1 {
+			t.Fatalf("%d bytes get a piece of %d", n, size)
+		}
+		if c > 0 && classBytes(c-1) >= n {
+			t.Fatalf("%d bytes would fit class %d, and get %d", n, c-1, c)
+		}
+		if c < last {
+			t.Fatalf("classes fall at %d bytes", n)
+		}
+		last = c
+	}
+}
+
+func TestMemoryIsUsedAgain(t *testing.T) {
+	p := NewPool(ref.Backend{})
+	for range 5 {
+		a, b := p.New(kernels.F32, 30, 40), p.New(kernels.BF16, 1000)
+		a.Free()
+		b.Free()
+	}
+	s := p.Stats()
+	if s.Allocs != 2 || s.InUse != 0 || s.Live != 0 || s.Peak < 4*1200+2000 || s.Held != s.Peak {
+		t.Errorf("after five rounds of two tensors: %+v", s)
+	}
+	p.Trim()
+	if s := p.Stats(); s.Held != 0 {
+		t.Errorf("after Trim: %+v", s)
+	}
+}
+
+func TestViewsKeepMemoryAlive(t *testing.T) {
+	p := NewPool(ref.Backend{})
+	x := make([]float32, 24)
+	for i := range x {
+		x[i] = float32(i)
+	}
+	a := p.FromF32(kernels.F32, x, 2, 3, 4)
+	mid := a.Columns(1, 3)
+	second := a.Slice(1, 2)
+	flat := a.Reshape(6, 4)
+	half := mid.Slice(1, 2)
+	a.Free()
+	if got := mid.F32(); !slices.Equal(got, []float32{1, 2, 5, 6, 9, 10, 13, 14, 17, 18, 21, 22}) {
+		t.Errorf("columns: %v", got)
+	}
+	if got := second.F32(); !slices.Equal(got, x[12:]) {
+		t.Errorf("slice: %v", got)
+	}
+	if got := half.F32(); !slices.Equal(got, []float32{13, 14, 17, 18, 21, 22}) {
+		t.Errorf("slice of columns: %v", got)
+	}
+	if h := flat.Heads(2); h.D != 2 || h.S != 6 || h.B != 1 || h.SS != 4 {
+		t.Errorf("heads: %+v", h)
+	}
+	if p.Stats().Live != 1 {
+		t.Errorf("the parent's memory went back under its views")
+	}
+	for _, v := range []*Tensor{mid, second, flat, half} {
+		v.Free()
+	}
+	if p.Stats().Live != 0 {
+		t.Errorf("memory did not go back with the last view")
+	}
+}
+
+func TestMisuseIsCaught(t *testing.T) {
+	p := NewPool(ref.Backend{})
+	for name, f := range map[string]func(){
+		"weights f32[2 2] is used after it was freed":  func() { a := p.New(kernels.F32, 2, 2).Named("weights"); a.Free(); a.Mat() },
+		"weights f32[2 2] is freed after it was freed": func() { a := p.New(kernels.F32, 2, 2).Named("weights"); a.Free(); a.Free() },
+		"retained after it was freed":                  func() { a := p.New(kernels.F32, 2); a.Free(); a.Retain() },
+		"has gaps between its rows":                    func() { p.New(kernels.F32, 2, 4).Columns(0, 2).Span() },
+		"cannot be seen as":                            func() { p.New(kernels.F32, 2, 4).Reshape(3, 3) },
+		"at most 6 axes":                               func() { p.New(kernels.F32, 1, 1, 1, 1, 1, 1, 1) },
+		"used after it was freed": func() { // its memory is another's by now
+			a := p.New(kernels.F32, 77)
+			a.Free()
+			p.New(kernels.F32, 77)
+			a.F32()
+		},
+	} {
+		if got := panicOf(f); !strings.Contains(got, name) {
+			t.Errorf("want a panic with %q, got %q", name, got)
+		}
+	}
+}
+
+func panicOf(f func()) (s string) {
+	defer func() { s, _ = recover().(string) }()
+	f()
+	return ""
+}
+
+func TestScope(t *testing.T) {
+	p := NewPool(ref.Backend{})
+	s := p.Scope()
+	s.New(kernels.F32, 8)
+	b := s.New(kernels.F32, 8)
+	s.New(kernels.F32, 8).Free()
+	s.Keep(b)
+	s.End()
+	if p.Stats().Live != 1 {
+		t.Errorf("a scope left %d pieces; one was kept", p.Stats().Live)
+	}
+	b.Free()
+}
+
+func TestTransfers(t *testing.T) {
+	p := NewPool(ref.Backend{})
+	x := []float32{1, -2.5, 3.14159, 1e-3}
+	if got := p.FromF32(kernels.F32, x, 2, 2).F32(); !slices.Equal(got, x) {
+		t.Errorf("f32: %v", got)
+	}
+	got := p.FromF32(kernels.BF16, x, 4).F32()
+	for i, v := range x {
+		if got[i] != ref.RoundBF16(v) {
+			t.Errorf("bf16: %v became %v", v, got[i])
+		}
+	}
+}
