@@ -1,0 +1,83 @@
+package autograd
+
+// Activation checkpointing (Chen et al., 2016, "Training deep nets with sublinear memory
+// cost"), and the scope of a block's memory.
+//
+// A block is a function of values and parameters. It is run in full in the forward. With
+// Checkpoint nothing is recorded then; backward runs it again, records, and goes through
+// the record. The second run reads the same operands and computes the same bits, and it
+// adds to the very same gradients in the same order: no bit depends on Checkpoint.
+//
+// f must be a function of what it captures alone: it draws by keys, and changes nothing.
+
+// Block runs f and lets go of all values that f made, except those it returns and what
+// backward reads.
+func (tp *Tape) Block(f func() []*Value) []*Value {
+	outer := tp.frame
+	if !tp.Train || !tp.Checkpoint || tp.rerun || outer.silent {
+		start := len(outer.values)
+		outs := f()
+		outer.values = outer.values[:start+sweep(outer.values[start:], outs)]
+		return outs
+	}
+	tp.frame = &frame{silent: true}
+	outs := f()
+	inner := tp.frame
+	tp.frame = outer
+	kept := inner.values[:sweep(inner.values, outs)]
+	for _, v := range kept {
+		v.frame = outer
+		outer.values = append(outer.values, v)
+	}
+	if n := tp.record(kept...); n != nil {
+		n.name = "block"
+		n.back = func() { tp.again(f, outs, kept) }
+	}
+	return outs
+}
+
+// again runs a block a second time and takes the gradients of its results through it.
+func (tp *Tape) again(f func() []*Value, first, kept []*Value) {
+	outer := tp.frame
+	tp.frame, tp.rerun, tp.spent = new(frame), true, false
+	second := f()
+	for i, v := range first {
+		w := second[i]
+		if w == v || v.grad == nil { // w == v: the block handed on what it was given
+			continue
+		}
+		tp.give(w, v.grad)
+		v.grad = nil
+	}
+	tp.spent = true
+	inner := tp.frame
+	tp.backward(inner)
+	sweep(inner.values, nil)
+	tp.frame, tp.rerun = outer, false
+}
+
+// sweep lets go of values that are not in keep, moves the others to the front and
+// counts them.
+func sweep(values, keep []*Value) int {
+	n := 0
+	for i, v := range values {
+		values[i] = nil
+		switch {
+		case contains(keep, v) || v.leaf:
+			values[n] = v
+			n++
+		default:
+			v.release()
+		}
+	}
+	return n
+}
+
+func contains(vs []*Value, v *Value) bool {
+	for _, w := range vs {
+		if w == v {
+			return true
+		}
+	}
+	return false
+}

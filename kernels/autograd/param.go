@@ -1,0 +1,148 @@
+package autograd
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// Param is a named parameter: frozen (packed once, no gradient) or trained (fp32, with a
+// packed working copy where products are bf16, and an fp32 gradient).
+type Param struct {
+	Name  string
+	Shape []int // a linear weight is [out, in]; a convolution's [out, KH, KW, in]
+	// Value is the stored form. It is nil for a frozen weight that only products read.
+	Value   *tensor.Tensor
+	Trained bool
+	Conv    kernels.ConvShape // the geometry of a convolution's weight; zero for others
+
+	pool   *tensor.Pool
+	packed [2]*kernels.Packed // by arithmetic, made when first needed
+	sums   []*tensor.Tensor   // gradients, one for each use in a pass
+}
+
+// NewParam is a parameter with its values in t, which it takes over. A trained one is F32.
+func NewParam(name string, t *tensor.Tensor, trained bool) *Param {
+	if trained && t.DType() != kernels.F32 {
+		panic(fmt.Sprintf("autograd: the trained parameter %s is %s, not f32", name, t.DType()))
+	}
+	return &Param{Name: name, Shape: t.Shape(), Value: t.Named(name), Trained: trained, pool: t.Pool()}
+}
+
+// NewPacked is a frozen weight that exists only in packed form.
+func NewPacked(name string, shape []int, pool *tensor.Pool, w *kernels.Packed) *Param {
+	p := &Param{Name: name, Shape: shape, pool: pool, Conv: w.Conv}
+	p.packed[w.Math] = w
+	return p
+}
+
+// Repack puts another packed form in the place of a frozen weight's, which is freed.
+func (p *Param) Repack(w *kernels.Packed) {
+	p.dropPacked()
+	p.packed[w.Math] = w
+}
+
+// Updated says that Value was changed: packed copies are made anew when next needed.
+func (p *Param) Updated() {
+	if p.Value == nil {
+		panic("autograd: Updated: " + p.Name + " has no values of its own")
+	}
+	p.dropPacked()
+}
+
+func (p *Param) dropPacked() {
+	for m, w := range p.packed {
+		if w != nil {
+			p.pool.Backend().Free(w.Buf)
+			p.packed[m] = nil
+		}
+	}
+}
+
+// Free gives all memory back.
+func (p *Param) Free() {
+	p.dropPacked()
+	p.ZeroGrad()
+	if p.Value != nil {
+		p.Value.Free()
+		p.Value = nil
+	}
+}
+
+// operand is the weight as the second operand of a product. F32 products read fp32
+// values where they lie; bf16 ones read a packed copy.
+func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
+	if w := p.packed[m]; w != nil {
+		return kernels.Mat{}, w
+	}
+	if p.Value == nil {
+		panic(fmt.Sprintf("autograd: %s was packed for other arithmetic than %s", p.Name, m))
+	}
+	n := p.Shape[0]
+	w := kernels.NewMat(p.Value.Span(), n, p.Value.Len()/n)
+	if m == kernels.MathF32 && p.Value.DType() == kernels.F32 {
+		return w, nil
+	}
+	if p.Conv.KH > 0 {
+		p.packed[m] = p.pool.Backend().PackConv(p.Value.Span(), p.Conv, m)
+	} else {
+		p.packed[m] = p.pool.Backend().Pack(w, m)
+	}
+	return kernels.Mat{}, p.packed[m]
+}
+
+// span is a vector parameter's memory; nil is absent.
+func (p *Param) span() kernels.Span {
+	if p == nil {
+		return kernels.Span{}
+	}
+	return p.Value.Span()
+}
+
+// wantsGrad reports whether backward must form the parameter's gradient.
+func (p *Param) wantsGrad() bool { return p != nil && p.Trained }
+
+// sum is where this use of the parameter adds its gradient. A parameter that is used
+// several times in a pass has a sum for each: added sample by sample through all passes
+// of a step, and to each other at its end. With one sum the order of additions would
+// depend on the size of the micro-batch.
+func (tp *Tape) sum(p *Param) kernels.Span {
+	use := tp.uses[p]
+	tp.uses[p]++
+	if use == len(p.sums) {
+		p.sums = append(p.sums, p.pool.Zeros(kernels.F32, p.Shape...).Named("gradient of "+p.Name))
+	}
+	return p.sums[use].Span()
+}
+
+// sumIf is sum for a parameter that may be absent or frozen.
+func (tp *Tape) sumIf(p *Param) kernels.Span {
+	if !p.wantsGrad() {
+		return kernels.Span{}
+	}
+	return tp.sum(p)
+}
+
+// Grad is the gradient so far, f32, in the parameter's shape; nil if no backward
+// reached it. Call it once the step's passes are done: it adds up the uses.
+func (p *Param) Grad() *tensor.Tensor {
+	if len(p.sums) == 0 {
+		return nil
+	}
+	for _, s := range p.sums[1:] {
+		z := p.sums[0].Span()
+		p.pool.Backend().Binary(&kernels.Binary{Op: kernels.Add, X: z, Y: s.Span(), Z: z})
+		s.Free()
+	}
+	p.sums = p.sums[:1]
+	return p.sums[0]
+}
+
+// ZeroGrad forgets the gradient.
+func (p *Param) ZeroGrad() {
+	for _, s := range p.sums {
+		s.Free()
+	}
+	p.sums = p.sums[:0]
+}

@@ -1,0 +1,271 @@
+package autograd
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// Options say how a tape computes.
+type Options struct {
+	DType      kernels.DType // of activations and their gradients: F32 or BF16
+	Math       kernels.Math  // of products
+	Train      bool          // record what leads to trained parameters
+	Checkpoint bool          // blocks run again in backward instead of keeping their values
+}
+
+// Tape computes values and remembers how, for backward.
+type Tape struct {
+	Options
+	// Keys, one a sample, name the samples of this pass for operations that draw
+	// (Dropout). They must not depend on the sample's place in the batch.
+	Keys []rng.Key
+
+	pool  *tensor.Pool
+	be    kernels.Backend
+	frame *frame
+	uses  map[*Param]int   // how often backward added to a parameter
+	even  map[[2]int][]int // segments of equal samples: count, rows
+	rerun bool             // a block is being run again
+	spent bool             // backward ran
+}
+
+// frame is what a stretch of the forward made.
+type frame struct {
+	values []*Value
+	nodes  []*node
+	silent bool // nothing is recorded, though needs are worked out
+}
+
+// node is a recorded operation.
+type node struct {
+	name  string
+	outs  []*Value
+	saved []*tensor.Tensor
+	back  func()
+}
+
+// New is an empty tape that takes its memory from pool.
+func New(pool *tensor.Pool, o Options) *Tape {
+	return &Tape{Options: o, pool: pool, be: pool.Backend(), frame: new(frame), uses: map[*Param]int{}, even: map[[2]int][]int{}}
+}
+
+// Pool is where the tape's memory comes from.
+func (tp *Tape) Pool() *tensor.Pool { return tp.pool }
+
+// Value is a result on a tape.
+type Value struct {
+	tape     *Tape
+	t        *tensor.Tensor
+	grad     *tensor.Tensor
+	segments []int // rows of each sample, where they are not Rows/Shape[0]
+	needs    bool
+	leaf     bool // its gradient is kept for the caller
+	frame    *frame
+}
+
+// Tensor is the memory of the value, the tape's to free.
+func (v *Value) Tensor() *tensor.Tensor { return v.t }
+
+// Shape is the length of each axis.
+func (v *Value) Shape() []int { return v.t.Shape() }
+
+// Dim is the length of an axis; -1 is the last.
+func (v *Value) Dim(i int) int { return v.t.Dim(i) }
+
+// F32 copies the numbers to the host.
+func (v *Value) F32() []float32 { return v.t.F32() }
+
+// NeedsGrad reports whether a trained parameter or a Variable leads to the value.
+func (v *Value) NeedsGrad() bool { return v.needs }
+
+// Grad is the gradient of a Variable after Backward; nil if nothing reached it.
+func (v *Value) Grad() *tensor.Tensor { return v.grad }
+
+// Input is a value that gets no gradient. The tensor stays the caller's and must
+// outlive the tape's pass.
+func (tp *Tape) Input(t *tensor.Tensor) *Value {
+	return tp.own(&Value{t: t.Retain()})
+}
+
+// Variable is an input whose gradient Backward leaves in Grad.
+func (tp *Tape) Variable(t *tensor.Tensor) *Value {
+	return tp.own(&Value{t: t.Retain(), needs: tp.Train, leaf: true})
+}
+
+// Upload is an input of the given numbers in the type of activations.
+func (tp *Tape) Upload(name string, x []float32, shape ...int) *Value {
+	return tp.own(&Value{t: tp.pool.FromF32(tp.DType, x, shape...).Named(name)})
+}
+
+func (tp *Tape) own(v *Value) *Value {
+	if tp.spent {
+		panic("autograd: the tape's backward has run; Reset it before the next forward")
+	}
+	v.tape, v.frame = tp, tp.frame
+	tp.frame.values = append(tp.frame.values, v)
+	return v
+}
+
+// result makes the value of an operation from its memory and its operands (absent ones
+// may be nil). A Value takes the lengths of its samples from the first operand.
+func (tp *Tape) result(name string, t *tensor.Tensor, in ...*Value) *Value {
+	v := tp.own(&Value{t: t.Named(name)})
+	for _, x := range in {
+		if x == nil {
+			continue
+		}
+		if x.tape != tp {
+			panic(fmt.Sprintf("autograd: %s: an operand belongs to another tape", name))
+		}
+		v.needs = v.needs || x.needs
+	}
+	if len(in) > 0 && in[0] != nil && in[0].segments != nil && in[0].t.Rows() == t.Rows() {
+		v.segments = in[0].segments
+	}
+	return v
+}
+
+// needsParam marks a value that a trained parameter leads to.
+func (v *Value) needsParam(ps ...*Param) *Value {
+	for _, p := range ps {
+		v.needs = v.needs || v.tape.Train && p != nil && p.Trained
+	}
+	return v
+}
+
+// record notes how outs were made, if any needs a gradient; otherwise it returns nil.
+func (tp *Tape) record(outs ...*Value) *node {
+	if tp.frame.silent {
+		return nil
+	}
+	for _, v := range outs {
+		if v.needs {
+			n := &node{name: v.t.Name(), outs: outs}
+			tp.frame.nodes = append(tp.frame.nodes, n)
+			return n
+		}
+	}
+	return nil
+}
+
+// save keeps memory until the node's backward has run.
+func (n *node) save(t *tensor.Tensor) *tensor.Tensor {
+	t = t.Retain()
+	n.saved = append(n.saved, t)
+	return t
+}
+
+// hold hands memory over to the node.
+func (n *node) hold(t *tensor.Tensor) *tensor.Tensor {
+	n.saved = append(n.saved, t)
+	return t
+}
+
+// Seed is a gradient that backward starts from.
+type Seed struct {
+	Of   *Value
+	Grad []float32
+}
+
+// Backward takes gradients at outputs to the gradients of parameters (added to what is
+// there) and of Variables. It uses the tape up: Reset follows.
+func (tp *Tape) Backward(seeds ...Seed) {
+	switch {
+	case !tp.Train:
+		panic("autograd: backward on a tape that does not train")
+	case tp.spent:
+		panic("autograd: a second backward on one tape; run the forward again")
+	}
+	for _, s := range seeds {
+		if s.Of.tape != tp {
+			panic("autograd: a seed of another tape")
+		}
+		if s.Of.needs {
+			tp.give(s.Of, tp.pool.FromF32(s.Of.t.DType(), s.Grad, s.Of.Shape()...).Named("gradient of "+s.Of.t.Name()))
+		}
+	}
+	tp.spent = true
+	clear(tp.uses)
+	tp.backward(tp.frame)
+}
+
+// backward runs a frame's nodes from the last to the first.
+func (tp *Tape) backward(f *frame) {
+	for i := len(f.nodes) - 1; i >= 0; i-- {
+		n := f.nodes[i]
+		if n.reached() {
+			n.back()
+		}
+		n.drop()
+		f.nodes[i] = nil
+	}
+	f.nodes = f.nodes[:0]
+}
+
+func (n *node) reached() bool {
+	for _, v := range n.outs {
+		if v.grad != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// drop lets go of everything that a node held.
+func (n *node) drop() {
+	for _, t := range n.saved {
+		t.Free()
+	}
+	for _, v := range n.outs {
+		v.dropGrad()
+		v.release()
+	}
+	n.saved, n.outs, n.back = nil, nil, nil
+}
+
+// Release says that the caller will not use the values again. Memory that no backward
+// reads goes back at once.
+func (tp *Tape) Release(vs ...*Value) {
+	if tp.Train && tp.Checkpoint && !tp.frame.silent && !tp.rerun {
+		return // a block that runs again needs what it was given
+	}
+	for _, v := range vs {
+		if v.frame == tp.frame && !v.leaf {
+			v.release()
+		}
+	}
+}
+
+func (v *Value) release() {
+	if !v.leaf && v.t.Alive() {
+		v.t.Free()
+	}
+}
+
+func (v *Value) dropGrad() {
+	if v.grad != nil && !v.leaf {
+		v.grad.Free()
+		v.grad = nil
+	}
+}
+
+// Reset frees every value; the tape is as new.
+func (tp *Tape) Reset() {
+	for _, n := range tp.frame.nodes {
+		if n != nil {
+			n.drop()
+		}
+	}
+	for _, v := range tp.frame.values {
+		v.leaf = false
+		v.dropGrad()
+		v.release()
+	}
+	clear(tp.frame.values)
+	clear(tp.frame.nodes)
+	*tp.frame = frame{values: tp.frame.values[:0], nodes: tp.frame.nodes[:0]}
+	tp.spent = false
+}
