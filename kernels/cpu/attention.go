@@ -4,3 +4,8 @@ import "github.com/darkroom-rl/darkroom/kernels"
 
 // Attention computes every query.
 func (b *Backend) Attention(a *kernels.Attention) { b.attention.Attention(a, b.pool.run) }
+
+// AttentionBackward computes every gradient.
+func (b *Backend) AttentionBackward(a *kernels.AttentionBackward) {
+	b.attention.AttentionBackward(a, b.pool.run)
+}

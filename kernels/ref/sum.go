@@ -54,3 +54,6 @@ func (l *lanes64) total() float64 {
 	}
 	return l[0]
 }
+
+// Dot is the sum of x·y, as Norm and AttentionBackward form it.
+func Dot(x, y []float32) float32 { return dot(x, y) }

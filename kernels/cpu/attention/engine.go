@@ -16,14 +16,18 @@ const queries = gemm.Panel
 
 // Engine computes attention on one path. Its calls may overlap.
 type Engine struct {
-	threads int
-	paths   map[kernels.Math]path // empty: the loops of ref
-	arenas  sync.Pool
+	threads   int
+	paths     map[kernels.Math]path // empty: the loops of ref
+	arenas    sync.Pool             // *forward
+	gradients sync.Pool             // *backward
 }
 
 // path is one arithmetic on one path.
 type path struct {
 	gemm.Blocks
+	grade   func(*grading)
+	dots    func(f *backward, h int)
+	lined   bool // rows of a packed A are bf16, paired, and not fp32
 	math    kernels.Math
 	weigh   func(*weighing)
 	rescale func(*weighing, int) // nil: plain Go
@@ -42,7 +46,7 @@ func New(p isa.Path, products *gemm.Engine, threads int) *Engine {
 
 // goPath has the passes between products in plain Go.
 func goPath(m kernels.Math, b gemm.Blocks) path {
-	return path{Blocks: b, math: m, weigh: func(w *weighing) { w.run(m) }}
+	return path{Blocks: b, math: m, weigh: func(w *weighing) { w.run(m) }, grade: func(g *grading) { g.run(m) }, dots: dotsGo}
 }
 
 // Attention computes the forward.

@@ -1,6 +1,7 @@
 package attention
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -43,7 +44,9 @@ func (e *Engine) forward(a *kernels.Attention, p path, b, kh int) *forward {
 	f.o = f.memory[6].at(roundUp(a.V.D, 32) * queries * 4)
 	f.tile = f.memory[7].at(32*queries*4 + 128)
 	f.constants = unsafe.Add(f.tile, 32*queries*4)
-	clear(floats(f.constants, 32))
+	for i := range 32 { // what changes no number, not even -0
+		floats(f.constants, 32)[i] = float32(math.Copysign(0, -1))
+	}
 	return f
 }
 

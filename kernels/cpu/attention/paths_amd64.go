@@ -3,6 +3,8 @@
 package attention
 
 import (
+	"unsafe"
+
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/gemm"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
@@ -16,17 +18,47 @@ func pathOf(at isa.Path, m kernels.Math, b gemm.Blocks) path {
 	if at < isa.AVX512 {
 		return p
 	}
-	p.rescale = rescale
+	p.rescale, p.dots = rescale, dots512
 	switch {
 	case m == kernels.MathF32:
-		p.weigh = weighF32
+		p.weigh, p.grade = weighF32, gradeF32
 	case at < isa.BF16:
-		p.weigh = weighWide
+		p.weigh, p.grade = weighWide, gradeWide
 	default:
-		p.weigh = weighBF16
+		p.weigh, p.grade, p.lined = weighBF16, gradeBF16, true
 	}
 	return p
 }
+
+// dots512 is dotsGo, where dO and O are of one type.
+func dots512(f *backward, h int) {
+	if f.DO.DType != f.O.DType || f.Q.S == 0 {
+		dotsGo(f, h)
+		return
+	}
+	n := f.O.DType.Size()
+	x, y := unsafe.Pointer(&f.DO.Raw()[f.DO.At(f.b, 0, h)*n]), unsafe.Pointer(&f.O.Raw()[f.O.At(f.b, 0, h)*n])
+	dot := dotRowsF32
+	if f.O.DType == kernels.BF16 {
+		dot = dotRowsBF16
+	}
+	dot(unsafe.Pointer(&f.delta[0]), x, y, f.DO.SS*n, f.O.SS*n, f.Q.S, f.O.D)
+}
+
+//go:noescape
+func dotRowsF32(dst, x, y unsafe.Pointer, xStride, yStride, rows, d int)
+
+//go:noescape
+func dotRowsBF16(dst, x, y unsafe.Pointer, xStride, yStride, rows, d int)
+
+//go:noescape
+func gradeF32(x *grading)
+
+//go:noescape
+func gradeBF16(x *grading)
+
+//go:noescape
+func gradeWide(x *grading)
 
 //go:noescape
 func rescale(w *weighing, rows int)

@@ -11,7 +11,13 @@ func files() map[string][]byte {
 	f32, bf16, wide := newFile(false), newFile(true), newFile(false)
 	f32.rescale()
 	f32.weigh("weighF32", true)
+	f32.grade("gradeF32", true)
+	f32.dotRows("dotRowsF32", true)
+	f32.dotRows("dotRowsBF16", false)
 	bf16.tables()
+	bf16.tableOfPairs()
+	bf16.grade("gradeBF16", false)
+	wide.grade("gradeWide", false)
 	bf16.weigh("weighBF16", false)
 	wide.weigh("weighWide", false)
 	return map[string][]byte{"f32_amd64.s": f32.Bytes(), "bf16_amd64.s": bf16.Bytes(), "wide_amd64.s": wide.Bytes()}

@@ -155,28 +155,33 @@ func (f *file) weigh(name string, full bool) {
 	f.label("tailed")
 	f.op("ADDQ $256, DI")
 	f.label("pad")
-	if !full {
-		// Zeros up to the end of a step of 32 keys.
-		f.op("MOVQ weighing_keys(BX), CX")
-		f.op("ADDQ $3, CX")
-		f.op("SHRQ $2, CX")
-		f.op("NEGQ CX")
-		f.op("ANDQ $7, CX")
-		f.op("JEQ end")
-		f.op("VPXORD Z0, Z0, Z0")
-		f.label("zeros")
-		for i := range 4 {
-			f.op("VMOVDQU32 Z0, %d(DI)", i*64)
-		}
-		f.op("ADDQ $256, DI")
-		f.op("DECQ CX")
-		f.op("JNE zeros")
-	}
-	f.label("end")
+	f.padPanel(full, "weighing_keys")
 	for i := range 2 {
 		f.op("VMOVUPS Z%d, weighing_l+%d(BX)", sums+i, i*64)
 	}
 	f.ret()
+}
+
+// padPanel writes zeros to the panel at DI up to the end of a step of 32 keys.
+func (f *file) padPanel(full bool, keys string) {
+	if full {
+		return
+	}
+	f.op("MOVQ %s(BX), CX", keys)
+	f.op("ADDQ $3, CX")
+	f.op("SHRQ $2, CX")
+	f.op("NEGQ CX")
+	f.op("ANDQ $7, CX")
+	f.op("JEQ end")
+	f.op("VPXORD Z0, Z0, Z0")
+	f.label("zeros")
+	for i := range 4 {
+		f.op("VMOVDQU32 Z0, %d(DI)", i*64)
+	}
+	f.op("ADDQ $256, DI")
+	f.op("DECQ CX")
+	f.op("JNE zeros")
+	f.label("end")
 }
 
 // weighRows makes P of up to four rows of scores.
