@@ -42,7 +42,7 @@ type backward struct {
 func (e *Engine) AttentionBackward(a *kernels.AttentionBackward, par gemm.Parallel) {
 	p, ok := e.paths[a.Math]
 	ref.Attention(&a.Attention, 0, 0) // the check of shapes
-	if !ok || !plainScale(a.Scale) {
+	if !ok || !plain(&a.Attention) {
 		n, heads := a.Q.B*a.Q.H*a.Q.S, a.K.B*a.K.H
 		tasks := min(n, 4*e.threads)
 		par(tasks, func(i int) { ref.AttentionBackwardQueries(a, i*n/tasks, (i+1)*n/tasks) })

@@ -25,12 +25,12 @@ type Engine struct {
 // path is one arithmetic on one path.
 type path struct {
 	gemm.Blocks
-	grade   func(*grading)
-	dots    func(f *backward, h int)
-	lined   bool // rows of a packed A are bf16, paired, and not fp32
-	math    kernels.Math
-	weigh   func(*weighing)
-	rescale func(*weighing, int) // nil: plain Go
+	grade func(*grading)
+	dots  func(f *backward, h int)
+	lined bool // rows of a packed A are bf16, paired, and not fp32
+	math  kernels.Math
+	end   func(w *weighing, rows int)
+	weigh func(*weighing)
 }
 
 // New makes an engine that uses the block kernels of products.
@@ -46,13 +46,13 @@ func New(p isa.Path, products *gemm.Engine, threads int) *Engine {
 
 // goPath has the passes between products in plain Go.
 func goPath(m kernels.Math, b gemm.Blocks) path {
-	return path{Blocks: b, math: m, weigh: func(w *weighing) { w.run(m) }, grade: func(g *grading) { g.run(m) }, dots: dotsGo}
+	return path{Blocks: b, math: m, weigh: func(w *weighing) { w.run(m) }, grade: func(g *grading) { g.run(m) }, dots: dotsGo, end: (*weighing).end}
 }
 
 // Attention computes the forward.
 func (e *Engine) Attention(a *kernels.Attention, par gemm.Parallel) {
 	p, ok := e.paths[a.Math]
-	if !ok || !plainScale(a.Scale) {
+	if !ok || !plain(a) {
 		n := a.Q.B * a.Q.H * a.Q.S
 		tasks := min(n, 4*e.threads)
 		par(tasks, func(i int) { ref.Attention(a, i*n/tasks, (i+1)*n/tasks) })
@@ -78,8 +78,10 @@ func (e *Engine) Attention(a *kernels.Attention, par gemm.Parallel) {
 	})
 }
 
-// plainScale says whether a scaled -Inf stays -Inf.
-func plainScale(s float32) bool { return s > 1e-30 && s < 1e30 }
+// plain says whether heads have elements, and a scaled -Inf stays -Inf.
+func plain(a *kernels.Attention) bool {
+	return a.Scale > 1e-30 && a.Scale < 1e30 && a.Q.D > 0 && a.V.D > 0
+}
 
 // part is a piece of memory that is used again.
 type part []byte

@@ -106,35 +106,16 @@ func shift(a *kernels.Attention, s unsafe.Pointer, b, h, i0, n, k0, keys int) bo
 
 // finish writes O and LSE of a block of queries.
 func (f *forward) finish(h, i0, n int, any bool) {
-	w := &f.w
-	o := floats(f.o, roundUp(f.V.D, 32)*queries)
 	if !any {
-		clear(o)
+		clear(floats(f.o, roundUp(f.V.D, 32)*queries))
 	}
-	for i := range queries {
-		w.r[i] = 0
-		if w.l[i] != 0 {
-			w.r[i] = ref.Div(1, w.l[i])
-			continue
-		}
-		for d := range f.V.D { // also where a hidden value was infinite
-			o[d*queries+i] = 0
-		}
-	}
-	w.scale(f.V.D)
+	f.end(&f.w, f.V.D)
 	out := gemm.HeadLines(f.O, f.b, h, false)
 	for d := 0; d < f.V.D; d += 32 {
 		f.Turn(f.tile, unsafe.Add(f.o, d*queries*4))
 		f.Store(out, i0, n, d, min(32, f.V.D-d), f.tile, f.constants)
 	}
-	if f.LSE.Empty() {
-		return
-	}
-	lse := f.LSE.F32()[(f.b*f.Q.H+h)*f.Q.S+i0:]
-	for i := range n {
-		lse[i] = minusInf
-		if w.l[i] != 0 {
-			lse[i] = ref.FMA(ref.Log(w.l[i]), ref.Log2E, w.m[i])
-		}
+	if !f.LSE.Empty() {
+		copy(f.LSE.F32()[(f.b*f.Q.H+h)*f.Q.S+i0:][:n], f.w.lse[:])
 	}
 }

@@ -18,7 +18,7 @@ func pathOf(at isa.Path, m kernels.Math, b gemm.Blocks) path {
 	if at < isa.AVX512 {
 		return p
 	}
-	p.rescale, p.dots = rescale, dots512
+	p.end, p.dots = end512, dots512
 	switch {
 	case m == kernels.MathF32:
 		p.weigh, p.grade = weighF32, gradeF32
@@ -61,7 +61,7 @@ func gradeBF16(x *grading)
 func gradeWide(x *grading)
 
 //go:noescape
-func rescale(w *weighing, rows int)
+func end512(w *weighing, rows int)
 
 //go:noescape
 func weighF32(w *weighing)

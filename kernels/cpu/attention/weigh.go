@@ -16,24 +16,36 @@ type weighing struct {
 	dv      int
 	c       float32
 	m, l, r [queries]float32
-	rescale func(*weighing, int)
+	lse     [queries]float32
 }
 
 func (w *weighing) start(f *forward, n int) {
 	w.s, w.p, w.o, w.dv = f.s, f.p, f.o, f.V.D
-	w.rescale = f.rescale
 	for i := range queries {
 		w.m[i], w.l[i] = minusInf, 0
 	}
 	clear(floats(w.o, roundUp(w.dv, 32)*queries))
 }
 
+// end makes O and LSE of what was added up.
+func (w *weighing) end(rows int) {
+	for i := range queries {
+		w.r[i], w.lse[i] = 0, minusInf
+		if w.l[i] != 0 {
+			w.r[i], w.lse[i] = ref.Div(1, w.l[i]), ref.FMA(ref.Log(w.l[i]), ref.Log2E, w.m[i])
+		}
+	}
+	w.scale(rows)
+	o := floats(w.o, rows*queries)
+	for i := range o {
+		if w.l[i%queries] == 0 { // also where a hidden value was infinite
+			o[i] = 0
+		}
+	}
+}
+
 // scale multiplies O with r.
 func (w *weighing) scale(rows int) {
-	if w.rescale != nil {
-		w.rescale(w, rows)
-		return
-	}
 	o := floats(w.o, rows*queries)
 	for i := range o {
 		o[i] = ref.Mul(o[i], w.r[i%queries])

@@ -9,7 +9,7 @@ import (
 
 func files() map[string][]byte {
 	f32, bf16, wide := newFile(false), newFile(true), newFile(false)
-	f32.rescale()
+	f32.end()
 	f32.weigh("weighF32", true)
 	f32.grade("gradeF32", true)
 	f32.dotRows("dotRowsF32", true)

@@ -240,16 +240,3 @@ func (f *file) rescaleLoop() {
 	f.op("DECQ CX")
 	f.op("JNE rescale")
 }
-
-// rescale is weighing.scale.
-func (f *file) rescale() {
-	f.fn("rescale", 16, "func rescale(w *weighing, rows int)\no *= r, for each query.")
-	f.op("MOVQ w+0(FP), BX")
-	f.op("MOVQ rows+8(FP), CX")
-	f.op("MOVQ weighing_o(BX), DI")
-	for i := range 2 {
-		f.op("VMOVUPS weighing_r+%d(BX), Z%d", i*64, 6+i)
-	}
-	f.rescaleLoop()
-	f.ret()
-}
