@@ -10,8 +10,7 @@ import (
 // file collects the text of one assembly file.
 type file struct {
 	bytes.Buffer
-	bf16   bool // the path has VCVTNE2PS2BF16
-	floats []string
+	bf16 bool // the path has VCVTNE2PS2BF16
 }
 
 func newFile(bf16 bool) *file {
