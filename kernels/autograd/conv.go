@@ -43,8 +43,14 @@ func (tp *Tape) Conv(x *Value, w *Param, o ConvWith) *Value {
 	n.back = func() {
 		tp.giveMaybe(o.Residual, y.grad)
 		dx := tp.needed(x)
-		b := kernels.ConvBackward{Conv: c, DY: y.grad.Span(), DX: spanOf(dx), DWeight: tp.sumIf(w), DBias: tp.sumIf(o.Bias)}
+		b := kernels.ConvBackward{Conv: c, DY: y.grad.Span(), DX: spanOf(dx), DWeight: tp.sumIf(w)}
 		b.Residual = kernels.Span{}
+		switch {
+		case w.Trained:
+			b.DBias = tp.sumIf(o.Bias)
+		case o.Bias.wantsGrad(): // the same sums, which need no x
+			tp.be.SumRows(&kernels.SumRows{X: y.grad.Mat(), Segments: y.samples(), Out: tp.sum(o.Bias), Accumulate: true})
+		}
 		weight, packed := w.operand(tp.Math)
 		b.Weight, b.Packed = weight.Span, packed
 		tp.be.ConvBackward(&b)

@@ -59,6 +59,9 @@ func turnedWeight(a *kernels.ConvBackward) []float32 {
 // order (bf16 math: zero-padded to 32 at the sample's end), and added in the order of
 // the samples; DBias adds pixels one after another within a sample.
 func ConvBackwardWeight(a *kernels.ConvBackward, lo, hi int) {
+	if a.DWeight.Empty() && a.DBias.Empty() {
+		return
+	}
 	s := a.Shape
 	oh, ow := s.OutSize(a.H, a.W)
 	pixels, row := oh*ow, s.KH*s.KW*s.In

@@ -1,0 +1,137 @@
+package nn
+
+import (
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+)
+
+// Linear is y = x Wᵀ + b, and an adapter where one was added.
+type Linear struct {
+	Name string
+	W, B *autograd.Param
+	lora *adapter
+}
+
+// Linear asks for name.weight [out, in], and name.bias [out].
+func (p *Params) Linear(name string, in, out int, bias bool) *Linear {
+	l := &Linear{Name: p.name(name), W: p.get(name+".weight", matrix, fanIn(in), kernels.ConvShape{}, out, in)}
+	if bias {
+		l.B = p.get(name+".bias", vector, fanIn(in), kernels.ConvShape{}, out)
+	}
+	p.root.modules = append(p.root.modules, module{name: l.Name, linear: l})
+	return l
+}
+
+// Apply computes the layer; o.Bias is the layer's own.
+func (l *Linear) Apply(tp *autograd.Tape, x *autograd.Value, o autograd.With) *autograd.Value {
+	o.Bias = l.B
+	if l.lora.active() {
+		return l.lora.linear(tp, l, x, o)
+	}
+	return tp.Linear(x, l.W, o)
+}
+
+// Conv is a convolution over NHWC pictures, and an adapter where one was added.
+type Conv struct {
+	Name string
+	W, B *autograd.Param
+	lora *adapter
+}
+
+// Conv asks for name.weight [out, in, KH, KW] and name.bias.
+func (p *Params) Conv(name string, s kernels.ConvShape, bias bool) *Conv {
+	in := fanIn(s.In * s.KH * s.KW)
+	c := &Conv{Name: p.name(name), W: p.get(name+".weight", matrix, in, s, s.Out, s.In, s.KH, s.KW)}
+	if bias {
+		c.B = p.get(name+".bias", vector, in, kernels.ConvShape{}, s.Out)
+	}
+	p.root.modules = append(p.root.modules, module{name: c.Name, conv: c})
+	return c
+}
+
+// Square is the geometry of a kernel x kernel convolution that is padded on all sides.
+func Square(in, out, kernel, stride, pad int) kernels.ConvShape {
+	return kernels.ConvShape{In: in, Out: out, KH: kernel, KW: kernel, Stride: stride, Top: pad, Left: pad, Bottom: pad, Right: pad}
+}
+
+// Apply computes the layer, plus residual (nil for none).
+func (c *Conv) Apply(tp *autograd.Tape, x, residual *autograd.Value) *autograd.Value {
+	o := autograd.ConvWith{Bias: c.B, Residual: residual}
+	if c.lora.active() {
+		return c.lora.conv(tp, c, x, o)
+	}
+	return tp.Conv(x, c.W, o)
+}
+
+// Norm is a layer norm or RMS norm over the last axis.
+type Norm struct {
+	Kind         kernels.NormKind
+	Weight, Bias *autograd.Param
+	Eps          float32
+}
+
+// LayerNorm asks for name.weight and name.bias [n].
+func (p *Params) LayerNorm(name string, n int, eps float32) *Norm {
+	one := initial{value: 1}
+	return &Norm{Kind: kernels.LayerNorm, Weight: p.get(name+".weight", vector, one, kernels.ConvShape{}, n),
+		Bias: p.get(name+".bias", vector, initial{}, kernels.ConvShape{}, n), Eps: eps}
+}
+
+// RMSNorm asks for name.weight [n].
+func (p *Params) RMSNorm(name string, n int, eps float32) *Norm {
+	return &Norm{Kind: kernels.RMSNorm, Weight: p.get(name+".weight", vector, initial{value: 1}, kernels.ConvShape{}, n), Eps: eps}
+}
+
+// PlainNorm has no parameters: what the modulated norms of transformers normalise with.
+func PlainNorm(kind kernels.NormKind, eps float32) *Norm { return &Norm{Kind: kind, Eps: eps} }
+
+// Apply normalises every row.
+func (n *Norm) Apply(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	return n.Modulated(tp, x, nil, nil)
+}
+
+// Modulated normalises, times (1 + scale), plus shift: one row of each a sample.
+func (n *Norm) Modulated(tp *autograd.Tape, x, scale, shift *autograd.Value) *autograd.Value {
+	return tp.Norm(x, autograd.NormWith{Kind: n.Kind, Weight: n.Weight, Bias: n.Bias, Scale: scale, Shift: shift, Eps: n.Eps})
+}
+
+// Heads normalises each head of x [B, S, heads·D] alone. A nil norm is none.
+func (n *Norm) Heads(tp *autograd.Tape, x *autograd.Value, heads int) *autograd.Value {
+	if n == nil {
+		return x
+	}
+	b, s, c := x.Dim(0), x.Dim(1), x.Dim(2)
+	split := tp.Reshape(x, b, s, heads, c/heads)
+	y := n.Apply(tp, split)
+	z := tp.Reshape(y, b, s, c)
+	tp.Release(split, y)
+	return z
+}
+
+// GroupNorm normalises groups of channels of a picture.
+type GroupNorm struct {
+	Groups       int
+	Weight, Bias *autograd.Param
+	Eps          float32
+}
+
+// GroupNorm asks for name.weight and name.bias [channels].
+func (p *Params) GroupNorm(name string, channels, groups int, eps float32) *GroupNorm {
+	return &GroupNorm{Groups: groups, Eps: eps, Weight: p.get(name+".weight", vector, initial{value: 1}, kernels.ConvShape{}, channels),
+		Bias: p.get(name+".bias", vector, initial{}, kernels.ConvShape{}, channels)}
+}
+
+// Apply normalises, and applies act (Identity or SiLU).
+func (n *GroupNorm) Apply(tp *autograd.Tape, x *autograd.Value, act kernels.UnaryOp) *autograd.Value {
+	return tp.GroupNorm(x, autograd.GroupNormWith{Groups: n.Groups, Weight: n.Weight, Bias: n.Bias, Eps: n.Eps, Act: act})
+}
+
+// Embedding asks for name.weight [rows, cols], for Tape.Embedding.
+func (p *Params) Embedding(name string, rows, cols int) *autograd.Param {
+	return p.get(name+".weight", table, initial{sigma: 1}, kernels.ConvShape{}, rows, cols)
+}
+
+// Vector asks for a parameter by its full name: a scale, a position, a query token.
+func (p *Params) Vector(name string, shape ...int) *autograd.Param {
+	return p.get(name, vector, initial{sigma: 0.02}, kernels.ConvShape{}, shape...)
+}

@@ -1,0 +1,222 @@
+package nn
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// How a parameter gets from storage into the form that computes. One tensor at a time is
+// uploaded in the type that it is stored in (fp16 in the type of the products), packed,
+// and freed again: no weight exists twice.
+
+// kind says what a parameter is for.
+type kind uint8
+
+const (
+	matrix kind = iota // the weight of a product: packed where frozen
+	vector             // a bias, a norm's weight: F32
+	table              // rows to look up: as stored
+)
+
+// initial draws a parameter that is not read.
+type initial struct {
+	bound float32 // uniform between -bound and bound
+	value float32 // or this constant
+	sigma float32 // or normal
+}
+
+func (i initial) draw(k rng.Key, n int) []float32 {
+	x := make([]float32, n)
+	switch {
+	case i.bound > 0:
+		k.Uniform(x, 0)
+		for j, u := range x {
+			x[j] = float32(i.bound * (2*u - 1))
+		}
+	case i.sigma > 0:
+		k.Normal(x, 0)
+		for j, u := range x {
+			x[j] = i.sigma * u
+		}
+	default:
+		for j := range x {
+			x[j] = i.value
+		}
+	}
+	return x
+}
+
+// fanIn is PyTorch's default for layers: uniform within 1/sqrt(inputs).
+func fanIn(n int) initial { return initial{bound: float32(1 / math.Sqrt(float64(n)))} }
+
+// get makes a parameter, or notes why it cannot and returns nil.
+func (p *Params) get(name string, k kind, init initial, conv kernels.ConvShape, shape ...int) *autograd.Param {
+	r, name := p.root, p.name(name)
+	if p.zero {
+		init = initial{}
+	}
+	if r.entries[name] != nil {
+		p.fail(fmt.Errorf("%s: asked for twice", name))
+		return nil
+	}
+	e := &entry{name: name, stored: shape, init: init}
+	r.entries[name] = e
+	src, err := r.read(e)
+	if err != nil {
+		p.fail(err)
+		return nil
+	}
+	trained := false
+	for _, re := range r.train {
+		trained = trained || re.MatchString(name)
+	}
+	e.param, err = r.make(e, src, k, conv, trained)
+	if err != nil {
+		p.fail(fmt.Errorf("%s: %w", name, err))
+		return nil
+	}
+	r.order = append(r.order, e)
+	return e.param
+}
+
+// read is the stored tensor, or the drawn one.
+func (r *root) read(e *entry) (safetensors.Tensor, error) {
+	if r.Source == nil {
+		n := 1
+		for _, d := range e.stored {
+			n *= d
+		}
+		return stored(e.name, e.stored, e.init.draw(r.Key.With(rng.Purpose(e.name)), n)), nil
+	}
+	if !r.has[e.name] {
+		return safetensors.Tensor{}, fmt.Errorf("%s: missing%s", e.name, nearHint(e.name, r.stored))
+	}
+	t, err := r.Source.Tensor(e.name)
+	if err != nil {
+		return t, err
+	}
+	if !slices.Equal(t.Shape, e.stored) {
+		if !slices.Equal(squeeze(t.Shape), squeeze(e.stored)) {
+			return t, fmt.Errorf("%s: its shape is %v, the model's %v", e.name, t.Shape, e.stored)
+		}
+		e.stored = slices.Clone(t.Shape) // a linear layer stored as a 1x1 convolution, or the other way
+	}
+	return t, nil
+}
+
+// squeeze leaves out a convolution's trailing axes of one.
+func squeeze(shape []int) []int {
+	if len(shape) == 4 && shape[2] == 1 && shape[3] == 1 {
+		return shape[:2]
+	}
+	return shape
+}
+
+// make turns a stored tensor into a parameter.
+func (r *root) make(e *entry, src safetensors.Tensor, k kind, conv kernels.ConvShape, trained bool) (*autograd.Param, error) {
+	shape := e.stored
+	if k == matrix && conv.KH == 0 {
+		shape = []int{e.stored[0], e.stored[1]}
+	}
+	if conv.KH > 0 {
+		shape = []int{conv.Out, conv.KH, conv.KW, conv.In}
+	}
+	t, err := r.upload(src, shape, conv, trained || k == vector)
+	if err != nil {
+		return nil, err
+	}
+	if trained || k != matrix {
+		w := autograd.NewParam(e.name, t, trained)
+		w.Conv = conv
+		return w, nil
+	}
+	defer t.Free()
+	return autograd.NewPacked(e.name, shape, r.Pool, r.pack(t, conv)), nil
+}
+
+// pack is the form that products of the model's arithmetic read.
+func (r *root) pack(t *tensor.Tensor, conv kernels.ConvShape) *kernels.Packed {
+	be := r.Pool.Backend()
+	if conv.KH > 0 {
+		w := be.PackConv(t.Span(), conv, r.Math)
+		w.Conv = conv
+		return w
+	}
+	return be.Pack(t.Mat(), r.Math)
+}
+
+// upload brings a stored tensor into memory: in F32, or in as few bytes as its values
+// and the products need. A convolution's axes are put in the order of the engine.
+func (r *root) upload(src safetensors.Tensor, shape []int, conv kernels.ConvShape, wide bool) (*tensor.Tensor, error) {
+	var t *tensor.Tensor
+	if narrow := src.DType == safetensors.BF16 || src.DType != safetensors.F32 && r.Math == kernels.MathBF16; narrow && !wide {
+		x, err := src.BF16(nil)
+		if err != nil {
+			return nil, err
+		}
+		t = r.Pool.New(kernels.BF16, shape...)
+		b := make([]byte, 2*len(x))
+		for i, v := range x {
+			binary.LittleEndian.PutUint16(b[2*i:], v)
+		}
+		t.UploadBytes(b)
+	} else {
+		x, err := src.Float32(nil)
+		if err != nil {
+			return nil, err
+		}
+		t = r.Pool.FromF32(kernels.F32, x, shape...)
+	}
+	if d, ok := r.Source.(interface{ Drop(string) }); ok {
+		d.Drop(src.Name)
+	}
+	if conv.KH*conv.KW > 1 {
+		defer t.Free()
+		return r.turn(t, conv, false), nil
+	}
+	return t, nil
+}
+
+// turn copies a convolution's weight from the disk's order of axes [out, in, KH, KW] to
+// the engine's [out, KH, KW, in], or back.
+func (r *root) turn(t *tensor.Tensor, s kernels.ConvShape, back bool) *tensor.Tensor {
+	disk, engine := [5]int{0, s.In * s.KH * s.KW, s.KW, 1, s.KH * s.KW}, [5]int{0, s.In * s.KH * s.KW, s.KW * s.In, s.In, 1}
+	shape := []int{s.Out, s.KH, s.KW, s.In}
+	if back {
+		disk, engine = engine, disk
+		shape = []int{s.Out, s.In, s.KH, s.KW}
+	}
+	u := r.Pool.New(t.DType(), shape...)
+	r.Pool.Backend().Copy(&kernels.Copy{Src: t.Span(), Dst: u.Span(), Shape: [5]int{1, s.Out, s.KH, s.KW, s.In}, SrcStride: disk, DstStride: engine})
+	return u
+}
+
+// export is a parameter as the disk has it, in fp32.
+func (e *entry) export(name string) safetensors.Tensor {
+	t := e.param.Value.Retain()
+	if s := e.param.Conv; s.KH*s.KW > 1 {
+		r := &root{Options: Options{Pool: t.Pool()}}
+		u := r.turn(t, s, true)
+		t.Free()
+		t = u
+	}
+	defer t.Free()
+	return stored(name, e.stored, t.F32())
+}
+
+// stored is a tensor of numbers as safetensors has it.
+func stored(name string, shape []int, x []float32) safetensors.Tensor {
+	b := make([]byte, 4*len(x))
+	for i, v := range x {
+		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
+	}
+	return safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: b}
+}

@@ -1,0 +1,309 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+)
+
+// LoRA (Hu et al., 2021, "LoRA: Low-rank adaptation of large language models"), as PEFT
+// has it: y = x Wᵀ + b + s·(dropout(x) Aᵀ) Bᵀ, with s = alpha/r, or alpha/sqrt(r) (rsLoRA).
+//
+// The sum is made by residuals of products: t = gate · s·h Bᵀ + residual in fp32, then
+// gate · (x Wᵀ + b) + t; before an activation, the sum before it is kept in fp32.
+//
+// Invariants (tests): with B = 0 the layer has the bits of the layer without adapter;
+// switching off gives the base exactly; the gradients are those of finite differences.
+
+// LoRA says where adapters go and what they are.
+type LoRA struct {
+	Rank    int
+	Alpha   float32
+	RSLoRA  bool
+	Dropout float32
+	// Targets are module names, or their ends after a dot: "to_q", "attn.to_q". The single
+	// target "all-linear" is every linear layer. Pattern, in its place, is a regular
+	// expression for whole names.
+	Targets []string
+	Pattern string
+	// Exclude and ExcludePattern leave out modules by the same rules.
+	Exclude        []string
+	ExcludePattern string
+	Key            rng.Key // draws A
+}
+
+// Adapters are the low-rank pairs of one AddLoRA.
+type Adapters struct {
+	On     bool // off: layers compute the base model
+	root   *root
+	list   []*adapter
+	merged bool
+}
+
+// adapter is the pair of one module.
+type adapter struct {
+	set     *Adapters
+	module  module
+	a, b    *entry
+	scale   float32
+	dropout float32
+}
+
+// AddLoRA puts an adapter on every layer that matches. A is drawn as PEFT draws it, B is
+// zero: the model does not change yet. The pairs count as trained parameters.
+func (p *Params) AddLoRA(c LoRA) (*Adapters, error) {
+	if c.Rank <= 0 {
+		return nil, fmt.Errorf("LoRA: the rank is %d; it must be at least 1", c.Rank)
+	}
+	match, err := c.matcher()
+	if err != nil {
+		return nil, err
+	}
+	set := &Adapters{On: true, root: p.root}
+	for _, m := range p.root.modules {
+		if !match(m) {
+			continue
+		}
+		ad, err := set.newAdapter(m, c)
+		if err != nil {
+			return nil, err
+		}
+		set.list = append(set.list, ad)
+	}
+	if len(set.list) == 0 {
+		var names []string
+		for _, m := range p.root.modules {
+			names = append(names, m.name)
+		}
+		asked := c.Pattern + strings.Join(c.Targets, ", ")
+		return nil, fmt.Errorf("LoRA: %q matches no layer%s", asked, nearHint(asked, names))
+	}
+	for _, ad := range set.list { // nothing is put in place unless all can be
+		ad.put()
+	}
+	return set, nil
+}
+
+// matcher is PEFT's rule for names.
+func (c LoRA) matcher() (func(m module) bool, error) {
+	in, err := nameRule(c.Targets, c.Pattern)
+	if err != nil {
+		return nil, fmt.Errorf("LoRA: which layers: %w", err)
+	}
+	out, err := nameRule(c.Exclude, c.ExcludePattern)
+	if err != nil {
+		return nil, fmt.Errorf("LoRA: which layers to leave out: %w", err)
+	}
+	all := c.Pattern == "all-linear" || len(c.Targets) == 1 && c.Targets[0] == "all-linear"
+	return func(m module) bool { return (all && m.linear != nil || in(m.name)) && !out(m.name) }, nil
+}
+
+func nameRule(ends []string, pattern string) (func(name string) bool, error) {
+	var re *regexp.Regexp
+	if pattern != "" {
+		var err error
+		if re, err = whole(pattern); err != nil {
+			return nil, err
+		}
+	}
+	return func(name string) bool {
+		return re != nil && re.MatchString(name) ||
+			slices.ContainsFunc(ends, func(end string) bool { return name == end || strings.HasSuffix(name, "."+end) })
+	}, nil
+}
+
+func (set *Adapters) newAdapter(m module, c LoRA) (*adapter, error) {
+	base := m.weight()
+	switch {
+	case base == nil:
+		return nil, fmt.Errorf("LoRA: %s was not loaded", m.name)
+	case base.Trained:
+		return nil, fmt.Errorf("LoRA: %s is trained itself; train the one or the other", m.name)
+	case m.adapter() != nil:
+		return nil, fmt.Errorf("LoRA: %s has an adapter already", m.name)
+	}
+	ad := &adapter{set: set, module: m, scale: c.Alpha / float32(c.Rank), dropout: c.Dropout}
+	if c.RSLoRA {
+		ad.scale = float32(float64(c.Alpha) / math.Sqrt(float64(c.Rank)))
+	}
+	out, inputs := base.Shape[0], 1
+	for _, d := range base.Shape[1:] {
+		inputs *= d
+	}
+	shapeA, shapeB, conv := []int{c.Rank, inputs}, []int{out, c.Rank}, kernels.ConvShape{}
+	if m.conv != nil {
+		conv = base.Conv
+		conv.Out = c.Rank
+		shapeA, shapeB = []int{c.Rank, conv.In, conv.KH, conv.KW}, []int{out, c.Rank, 1, 1}
+	}
+	var err error
+	r := set.root
+	if ad.a, err = r.drawn(m.name+".lora_A.weight", shapeA, fanIn(inputs), conv, c.Key); err == nil {
+		ad.b, err = r.drawn(m.name+".lora_B.weight", shapeB, initial{}, kernels.ConvShape{}, c.Key)
+	}
+	return ad, err
+}
+
+// drawn is a trained parameter that no file has.
+func (r *root) drawn(name string, shape []int, init initial, conv kernels.ConvShape, k rng.Key) (*entry, error) {
+	e := &entry{name: name, stored: shape, init: init}
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	var err error
+	e.param, err = r.make(e, stored(name, shape, init.draw(k.With(rng.Purpose(name)), n)), matrix, conv, true)
+	return e, err
+}
+
+func (m module) weight() *autograd.Param {
+	if m.conv != nil {
+		return m.conv.W
+	}
+	return m.linear.W
+}
+
+func (m module) adapter() *adapter {
+	if m.conv != nil {
+		return m.conv.lora
+	}
+	return m.linear.lora
+}
+
+// put makes the layer use the adapter.
+func (ad *adapter) put() {
+	if m := ad.module; m.conv != nil {
+		m.conv.lora = ad
+	} else {
+		m.linear.lora = ad
+	}
+	r := ad.set.root
+	for _, e := range []*entry{ad.a, ad.b} {
+		r.entries[e.name] = e
+		r.order = append(r.order, e)
+	}
+}
+
+func (ad *adapter) active() bool { return ad != nil && ad.set.On && !ad.set.merged }
+
+// linear is the layer with its adapter.
+func (ad *adapter) linear(tp *autograd.Tape, l *Linear, x *autograd.Value, o autograd.With) *autograd.Value {
+	alpha := ad.scale
+	if o.Alpha != 0 {
+		alpha *= o.Alpha
+	}
+	h := tp.Linear(ad.drop(tp, x), ad.a.param, autograd.With{})
+	last := o
+	if o.Act != kernels.Identity {
+		o.Gate, o.Residual = nil, nil
+	}
+	t := tp.Linear(h, ad.b.param, autograd.With{Alpha: alpha, Gate: o.Gate, Residual: o.Residual, Wide: true})
+	base := autograd.With{Bias: o.Bias, Gate: o.Gate, Residual: t, Alpha: o.Alpha, Wide: o.Wide || o.Act != kernels.Identity}
+	y := tp.Linear(x, l.W, base)
+	tp.Release(h, t)
+	if o.Act == kernels.Identity {
+		return y
+	}
+	return finish(tp, y, last)
+}
+
+// finish is what follows the sum where there is an activation.
+func finish(tp *autograd.Tape, y *autograd.Value, o autograd.With) *autograd.Value {
+	z := tp.Unary(o.Act, y)
+	tp.Release(y)
+	switch {
+	case o.Gate != nil && o.Residual != nil:
+		return tp.Gated(z, o.Gate, o.Residual)
+	case o.Residual != nil:
+		return tp.Add(z, o.Residual)
+	case o.Gate != nil || o.Wide:
+		panic("nn: a layer with an adapter and an activation has no gate of its own, nor an f32 result")
+	}
+	return z
+}
+
+// conv is the layer with its adapter: A has the layer's kernel, B is 1x1.
+func (ad *adapter) conv(tp *autograd.Tape, c *Conv, x *autograd.Value, o autograd.ConvWith) *autograd.Value {
+	h := tp.Conv(ad.drop(tp, x), ad.a.param, autograd.ConvWith{})
+	o.Residual = tp.Linear(h, ad.b.param, autograd.With{Alpha: ad.scale, Residual: o.Residual, Wide: true})
+	y := tp.Conv(x, c.W, o)
+	tp.Release(h, o.Residual)
+	return y
+}
+
+func (ad *adapter) drop(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	return tp.Dropout(x, ad.dropout, rng.Purpose(ad.module.name))
+}
+
+// Params are the pairs' parameters.
+func (s *Adapters) Params() []*autograd.Param {
+	var all []*autograd.Param
+	for _, ad := range s.list {
+		all = append(all, ad.a.param, ad.b.param)
+	}
+	return all
+}
+
+// Modules are the names of the layers that have a pair.
+func (s *Adapters) Modules() []string {
+	var all []string
+	for _, ad := range s.list {
+		all = append(all, ad.module.name)
+	}
+	return all
+}
+
+// Tensors are the pairs for writing, in fp32, named prefix + module + ".lora_A.weight":
+// the prefix is "base_model.model." in PEFT's files and "transformer." or "unet." in
+// diffusers'.
+func (s *Adapters) Tensors(prefix string) []safetensors.Tensor {
+	var all []safetensors.Tensor
+	for _, ad := range s.list {
+		all = append(all, ad.a.export(prefix+ad.a.name), ad.b.export(prefix+ad.b.name))
+	}
+	return all
+}
+
+// Load reads all pairs from files that Tensors' names fit.
+func (s *Adapters) Load(src Source, prefix string) error {
+	names := src.Names()
+	for _, ad := range s.list {
+		for _, e := range []*entry{ad.a, ad.b} {
+			if !slices.Contains(names, prefix+e.name) {
+				return fmt.Errorf("LoRA: %s%s: missing%s", prefix, e.name, nearHint(prefix+e.name, names))
+			}
+			if err := s.root.reload(e, src, prefix); err != nil {
+				return fmt.Errorf("LoRA: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// reload puts other values into a trained parameter.
+func (r *root) reload(e *entry, src Source, prefix string) error {
+	t, err := src.Tensor(prefix + e.name)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(squeeze(t.Shape), squeeze(e.stored)) {
+		return fmt.Errorf("%s: its shape is %v, the adapter's %v", t.Name, t.Shape, e.stored)
+	}
+	u, err := r.upload(t, e.param.Shape, e.param.Conv, true)
+	if err != nil {
+		return err
+	}
+	defer u.Free()
+	n := u.Len()
+	r.Pool.Backend().Copy(&kernels.Copy{Src: u.Span(), Dst: e.param.Value.Span(), Shape: [5]int{1, 1, 1, 1, n},
+		SrcStride: [5]int{4: 1}, DstStride: [5]int{4: 1}})
+	e.param.Updated()
+	return nil
+}

@@ -1,0 +1,200 @@
+package nn
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// Source is where parameters are read: a safetensors.Set or File.
+type Source interface {
+	Names() []string
+	Tensor(name string) (safetensors.Tensor, error)
+}
+
+// Options say how parameters come to be.
+type Options struct {
+	Pool *tensor.Pool
+	Math kernels.Math // the arithmetic that frozen weights are packed for
+	// Source may be nil: parameters are then drawn, each by Key and its name. It must stay
+	// open while adapters are merged.
+	Source Source
+	Key    rng.Key
+	Train  []string // regular expressions that match the whole name of what is trained
+}
+
+// Params hands out named parameters below a prefix.
+type Params struct {
+	root   *root
+	prefix string
+	zero   bool
+}
+
+// root is what all Params of a model share.
+type root struct {
+	Options
+	train   []*regexp.Regexp
+	entries map[string]*entry
+	order   []*entry
+	modules []module // in the order they were made
+	errs    []error
+	known   []*regexp.Regexp // stored names that the model does not read
+	stored  []string         // names in the source
+	has     map[string]bool
+}
+
+// entry is one parameter.
+type entry struct {
+	name   string
+	stored []int // its shape on disk
+	param  *autograd.Param
+	init   initial
+}
+
+// module is a layer that an adapter can sit on.
+type module struct {
+	name   string
+	linear *Linear
+	conv   *Conv
+}
+
+// New is the root of a model's parameters.
+func New(o Options) (*Params, error) {
+	r := &root{Options: o, entries: map[string]*entry{}, has: map[string]bool{}}
+	if o.Source != nil {
+		r.stored = o.Source.Names()
+		for _, n := range r.stored {
+			r.has[n] = true
+		}
+	}
+	for _, t := range o.Train {
+		re, err := whole(t)
+		if err != nil {
+			return nil, fmt.Errorf("which parameters to train: %w", err)
+		}
+		r.train = append(r.train, re)
+	}
+	return &Params{root: r}, nil
+}
+
+// whole is a pattern that must match all of a name.
+func whole(pattern string) (*regexp.Regexp, error) { return regexp.Compile("^(?:" + pattern + ")$") }
+
+// Sub is the parameters below a name: p.Sub("transformer_blocks.0").
+func (p *Params) Sub(name string) *Params {
+	return &Params{root: p.root, prefix: p.name(name) + ".", zero: p.zero}
+}
+
+// At is Sub("name.i").
+func (p *Params) At(name string, i int) *Params { return p.Sub(fmt.Sprintf("%s.%d", name, i)) }
+
+// Zeroed hands out parameters that are zero where they are drawn: the layers that a fresh
+// model starts without.
+func (p *Params) Zeroed() *Params { return &Params{root: p.root, prefix: p.prefix, zero: true} }
+
+func (p *Params) name(name string) string { return p.prefix + name }
+
+// Has reports whether the source has a tensor of this name: for parts that a family's
+// models have or have not.
+func (p *Params) Has(name string) bool { return p.root.has[p.name(name)] }
+
+// Ignore names stored tensors (regular expressions of whole names) that the model does
+// not read, so that Check does not report them.
+func (p *Params) Ignore(patterns ...string) {
+	for _, s := range patterns {
+		re, err := whole(regexp.QuoteMeta(p.prefix) + s)
+		if err != nil {
+			p.fail(fmt.Errorf("nn: Ignore: %w", err))
+			continue
+		}
+		p.root.known = append(p.root.known, re)
+	}
+}
+
+func (p *Params) fail(err error) { p.root.errs = append(p.root.errs, err) }
+
+// most is how many mistakes of a kind Check spells out.
+const most = 20
+
+// Check reports every parameter that is missing or has another shape, every stored
+// tensor that was never asked for, and every pattern of Train that matched nothing.
+func (p *Params) Check() error {
+	r := p.root
+	errs := slices.Clone(r.errs)
+	var left []string
+	for _, name := range r.stored {
+		if r.entries[name] == nil && !slices.ContainsFunc(r.known, func(k *regexp.Regexp) bool { return k.MatchString(name) }) {
+			left = append(left, name)
+		}
+	}
+	for i, name := range left {
+		if i == most {
+			errs = append(errs, fmt.Errorf("and %d more that the model does not have", len(left)-most))
+			break
+		}
+		errs = append(errs, fmt.Errorf("%s: the model has no such parameter", name))
+	}
+	for i, re := range r.train {
+		if !slices.ContainsFunc(r.order, func(e *entry) bool { return re.MatchString(e.name) }) {
+			errs = append(errs, fmt.Errorf("train: %q matches no parameter%s", r.Train[i], nearHint(r.Train[i], r.names())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *root) names() []string {
+	var all []string
+	for _, e := range r.order {
+		all = append(all, e.name)
+	}
+	return all
+}
+
+// All is every parameter in the order the model asked for them, adapters last.
+func (p *Params) All() []*autograd.Param {
+	var all []*autograd.Param
+	for _, e := range p.root.order {
+		all = append(all, e.param)
+	}
+	return all
+}
+
+// Trained is the trained parameters.
+func (p *Params) Trained() []*autograd.Param {
+	return slices.DeleteFunc(p.All(), func(w *autograd.Param) bool { return !w.Trained })
+}
+
+// ZeroGrad forgets all gradients.
+func (p *Params) ZeroGrad() {
+	for _, w := range p.All() {
+		w.ZeroGrad()
+	}
+}
+
+// Free gives all memory back.
+func (p *Params) Free() {
+	for _, w := range p.All() {
+		w.Free()
+	}
+	p.root.order, p.root.entries = nil, map[string]*entry{}
+}
+
+// Tensors are the trained parameters whose names begin with prefix, in fp32 and in the
+// shapes of the disk, for writing.
+func (p *Params) Tensors() []safetensors.Tensor {
+	var all []safetensors.Tensor
+	for _, e := range p.root.order {
+		if e.param.Trained && strings.HasPrefix(e.name, p.prefix) {
+			all = append(all, e.export(e.name))
+		}
+	}
+	return all
+}
