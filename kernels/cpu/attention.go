@@ -9,3 +9,6 @@ func (b *Backend) Attention(a *kernels.Attention) { b.attention.Attention(a, b.p
 func (b *Backend) AttentionBackward(a *kernels.AttentionBackward) {
 	b.attention.AttentionBackward(a, b.pool.run)
 }
+
+// Rope turns every token.
+func (b *Backend) Rope(a *kernels.Rope) { b.attention.Rope(a, b.pool.run) }

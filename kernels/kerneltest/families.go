@@ -14,6 +14,7 @@ var families = []func() []Case{
 	convs,
 	products,
 	attentions,
+	ropes,
 }
 
 // Sizes are the lengths at which loops go wrong.

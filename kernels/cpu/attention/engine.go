@@ -17,6 +17,7 @@ const queries = gemm.Panel
 // Engine computes attention on one path. Its calls may overlap.
 type Engine struct {
 	threads   int
+	rope      [2][2]func(*turning)  // by kind, and F32 or BF16; nil: the loop of ref
 	paths     map[kernels.Math]path // empty: the loops of ref
 	arenas    sync.Pool             // *forward
 	gradients sync.Pool             // *backward
@@ -35,7 +36,7 @@ type path struct {
 
 // New makes an engine that uses the block kernels of products.
 func New(p isa.Path, products *gemm.Engine, threads int) *Engine {
-	e := &Engine{threads: threads, paths: map[kernels.Math]path{}}
+	e := &Engine{threads: threads, paths: map[kernels.Math]path{}, rope: ropesOf(p)}
 	for _, m := range []kernels.Math{kernels.MathF32, kernels.MathBF16} {
 		if b, ok := products.Blocks(m); ok {
 			e.paths[m] = pathOf(p, m, b)

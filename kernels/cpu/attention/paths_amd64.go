@@ -71,3 +71,24 @@ func weighBF16(w *weighing)
 
 //go:noescape
 func weighWide(w *weighing)
+
+// ropesOf are the rope kernels of a path.
+func ropesOf(at isa.Path) (all [2][2]func(*turning)) {
+	if at >= isa.AVX512 {
+		all[kernels.RopeInterleaved] = [2]func(*turning){ropeInterleavedF32, ropeInterleavedBF16}
+		all[kernels.RopeHalves] = [2]func(*turning){ropeHalvesF32, ropeHalvesBF16}
+	}
+	return all
+}
+
+//go:noescape
+func ropeInterleavedF32(t *turning)
+
+//go:noescape
+func ropeInterleavedBF16(t *turning)
+
+//go:noescape
+func ropeHalvesF32(t *turning)
+
+//go:noescape
+func ropeHalvesBF16(t *turning)
