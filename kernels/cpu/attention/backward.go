@@ -56,6 +56,7 @@ func (e *Engine) AttentionBackward(a *kernels.AttentionBackward, par gemm.Parall
 		}
 		f.AttentionBackward, f.path = a, p
 		f.run(i/a.K.H, i%a.K.H)
+		f.AttentionBackward = nil
 		e.gradients.Put(f)
 	})
 }

@@ -75,6 +75,7 @@ func (e *Engine) Attention(a *kernels.Attention, par gemm.Parallel) {
 		for j := part * blocks / parts; j < (part+1)*blocks/parts; j++ {
 			f.block(j)
 		}
+		f.Attention = nil // its memory is the caller's
 		e.arenas.Put(f)
 	})
 }
