@@ -71,8 +71,8 @@ func (f *file) round(z, tmp int) {
 	f.op("VMOVDQA32 Z%d, Z%d", tmp, z)
 }
 
-// pair makes dwords {low: lo, high: hi} of two registers of fp32, in lo. With rounded
-// set they are bf16 already.
+// pair makes dwords {low: lo, high: hi} of two registers of fp32, in lo; where the path
+// lacks the instruction, round came first.
 func (f *file) pair(lo, hi, tmp int) {
 	if f.bf16 {
 		f.cvt2bf16(lo, hi, lo)
