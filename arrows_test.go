@@ -42,7 +42,7 @@ var pure = []string{"trainer/advantage"}
 var standardOnly = []string{"sde", "trainer/config"}
 
 // testOnly modules must not become part of the program.
-var testOnly = []string{"gorgonia.org/gorgonia", "github.com/rogpeppe/go-internal", "github.com/google/go-cmp"}
+var testOnly = []string{"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/rogpeppe/go-internal", "github.com/google/go-cmp"}
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{"kernels/kerneltest", "sde/sdetest"}

@@ -8,20 +8,23 @@ package autograd
 // the record. The second run reads the same operands and computes the same bits, and it
 // adds to the very same gradients in the same order: no bit depends on Checkpoint.
 //
-// f must be a function of what it captures alone: it draws by keys, and changes nothing.
+// f must be a function of its operands: it draws by keys, and changes nothing. It may
+// capture values that stay what they are, but not a variable that is assigned later
+// (h = Block(... h ...)): on the second run it would see the later value, and panics.
 
-// Block runs f and lets go of all values that f made, except those it returns and what
-// backward reads.
-func (tp *Tape) Block(f func() []*Value) []*Value {
+// Block runs f on the operands in, and lets go of all values that f made, except those
+// it returns and what backward reads.
+func (tp *Tape) Block(f func(in ...*Value) []*Value, in ...*Value) []*Value {
 	outer := tp.frame
 	if !tp.Train || !tp.Checkpoint || tp.rerun || outer.silent {
 		start := len(outer.values)
-		outs := f()
+		outs := f(in...)
 		outer.values = outer.values[:start+sweep(outer.values[start:], outs)]
 		return outs
 	}
+	born := tp.born
 	tp.frame = &frame{silent: true}
-	outs := f()
+	outs := f(in...)
 	inner := tp.frame
 	tp.frame = outer
 	kept := inner.values[:sweep(inner.values, outs)]
@@ -30,17 +33,18 @@ func (tp *Tape) Block(f func() []*Value) []*Value {
 		outer.values = append(outer.values, v)
 	}
 	if n := tp.record(kept...); n != nil {
-		n.name = "block"
-		n.back = func() { tp.again(f, outs, kept) }
+		n.name, n.born = "block", born
+		n.back = func() { tp.again(f, in, outs, n.born) }
 	}
 	return outs
 }
 
 // again runs a block a second time and takes the gradients of its results through it.
-func (tp *Tape) again(f func() []*Value, first, kept []*Value) {
+func (tp *Tape) again(f func(in ...*Value) []*Value, in, first []*Value, born int) {
 	outer := tp.frame
 	tp.frame, tp.rerun, tp.spent = new(frame), true, false
-	second := f()
+	tp.bornBefore = born
+	second := f(in...)
 	for i, v := range first {
 		w := second[i]
 		if w == v || v.grad == nil { // w == v: the block handed on what it was given

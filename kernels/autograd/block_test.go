@@ -27,7 +27,8 @@ const (
 )
 
 func (l *layer) run(tp *Tape, x, condition *Value) *Value {
-	outs := tp.Block(func() []*Value {
+	outs := tp.Block(func(in ...*Value) []*Value {
+		x, condition := in[0], in[1]
 		m := tp.Chunk(tp.Linear(tp.Unary(kernels.SiLU, condition), l.mod, With{Bias: l.modBias}), 6)
 		h := tp.Norm(x, NormWith{Scale: m[0], Shift: m[1], Eps: 1e-6})
 		head := func(w *Param) *Value {
@@ -47,7 +48,7 @@ func (l *layer) run(tp *Tape, x, condition *Value) *Value {
 			h = tp.Linear(h, l.up, o)
 		}
 		return []*Value{tp.Linear(h, l.down, With{Gate: m[5], Residual: y})}
-	})
+	}, x, condition)
 	return outs[0]
 }
 
@@ -216,7 +217,8 @@ func (m *model) forwardNoDropout(tp *Tape) []byte {
 	rng.New(1).Normal(x, 0)
 	h, c := tp.Upload("x", x, 2, 3, width), tp.Upload("c", x[:2*width], 2, width)
 	for _, l := range m.layers {
-		outs := tp.Block(func() []*Value {
+		outs := tp.Block(func(in ...*Value) []*Value {
+			h := in[0]
 			mod := tp.Chunk(tp.Linear(c, l.mod, With{Bias: l.modBias}), 6)
 			n := tp.Norm(h, NormWith{Scale: mod[0], Shift: mod[1], Eps: 1e-6})
 			a := tp.Attention(tp.Linear(n, l.q, With{}), tp.Linear(n, l.k, With{}), tp.Linear(n, l.v, With{}), Attend{Heads: heads})
@@ -224,7 +226,7 @@ func (m *model) forwardNoDropout(tp *Tape) []byte {
 			t := tp.Linear(tp.Linear(y, l.upA, With{}), l.upB, With{Wide: true})
 			u := tp.Unary(kernels.SiLU, tp.Linear(y, l.up, With{Bias: l.upBias, Residual: t, Wide: true}))
 			return []*Value{tp.Linear(u, l.down, With{Gate: mod[5], Residual: y})}
-		})
+		}, h)
 		h = outs[0]
 	}
 	return h.t.Bytes()
@@ -308,6 +310,15 @@ func TestMisuseOfTheTape(t *testing.T) {
 			y := tp.Unary(kernels.SiLU, tp.Input(x))
 			tp.Release(y)
 			tp.Add(y, y)
+		},
+		"captured a variable that was assigned since": func() {
+			tp := New(pool, Options{Train: true, Checkpoint: true})
+			h := tp.Variable(x)
+			for range 2 {
+				h = tp.Block(func(...*Value) []*Value { return []*Value{tp.Unary(kernels.Square, h)} })[0]
+			}
+			_, seed := Sum(h)
+			tp.Backward(seed)
 		},
 		"does not train": func() { New(pool, Options{}).Backward() },
 	} {

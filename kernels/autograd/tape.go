@@ -23,13 +23,15 @@ type Tape struct {
 	// (Dropout). They must not depend on the sample's place in the batch.
 	Keys []rng.Key
 
-	pool  *tensor.Pool
-	be    kernels.Backend
-	frame *frame
-	uses  map[*Param]int   // how often backward added to a parameter
-	even  map[[2]int][]int // segments of equal samples: count, rows
-	rerun bool             // a block is being run again
-	spent bool             // backward ran
+	pool       *tensor.Pool
+	be         kernels.Backend
+	frame      *frame
+	uses       map[*Param]int   // how often backward added to a parameter
+	even       map[[2]int][]int // segments of equal samples: count, rows
+	born       int              // values made since Reset
+	rerun      bool             // a block is being run again,
+	bornBefore int              // whose operands are older than this
+	spent      bool             // backward ran
 }
 
 // frame is what a stretch of the forward made.
@@ -45,6 +47,7 @@ type node struct {
 	outs  []*Value
 	saved []*tensor.Tensor
 	back  func()
+	born  int // a block's place among values
 }
 
 // New is an empty tape that takes its memory from pool.
@@ -64,6 +67,7 @@ type Value struct {
 	needs    bool
 	leaf     bool // its gradient is kept for the caller
 	frame    *frame
+	born     int
 }
 
 // Tensor is the memory of the value, the tape's to free.
@@ -104,7 +108,8 @@ func (tp *Tape) own(v *Value) *Value {
 	if tp.spent {
 		panic("autograd: the tape's backward has run; Reset it before the next forward")
 	}
-	v.tape, v.frame = tp, tp.frame
+	v.tape, v.frame, v.born = tp, tp.frame, tp.born
+	tp.born++
 	tp.frame.values = append(tp.frame.values, v)
 	return v
 }
@@ -119,6 +124,9 @@ func (tp *Tape) result(name string, t *tensor.Tensor, in ...*Value) *Value {
 		}
 		if x.tape != tp {
 			panic(fmt.Sprintf("autograd: %s: an operand belongs to another tape", name))
+		}
+		if tp.rerun && x.frame != tp.frame && x.born >= tp.bornBefore {
+			panic(fmt.Sprintf("autograd: %s: a block that runs again reads %v, made after it: it captured a variable that was assigned since; hand the value to Block", name, x.t))
 		}
 		v.needs = v.needs || x.needs
 	}
@@ -267,5 +275,5 @@ func (tp *Tape) Reset() {
 	clear(tp.frame.values)
 	clear(tp.frame.nodes)
 	*tp.frame = frame{values: tp.frame.values[:0], nodes: tp.frame.nodes[:0]}
-	tp.spent = false
+	tp.spent, tp.born = false, 0
 }
