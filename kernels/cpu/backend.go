@@ -8,6 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/attention"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/gemm"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/rows"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
@@ -18,6 +19,7 @@ type Backend struct {
 	pool        *pool
 	gemm        *gemm.Engine
 	attention   *attention.Engine
+	rows        *rows.Engine
 }
 
 var _ kernels.Backend = (*Backend)(nil)
@@ -42,7 +44,8 @@ func NewWith(o Options) *Backend {
 	if o.Threads <= 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
 	}
-	b := &Backend{path: o.Path, pool: newPool(o.Threads), gemm: gemm.New(o.Path, o.Threads)}
+	b := &Backend{path: o.Path, pool: newPool(o.Threads), gemm: gemm.New(o.Path, o.Threads), rows: rows.New(o.Path)}
+	b.gemm.Activate = b.rows.Activate
 	b.attention = attention.New(o.Path, b.gemm, o.Threads)
 	return b
 }

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A kernel is a loop over blocks of 64 elements and a masked tail. What it is told
+// stands in a job; operand i of src and dst is memory of fp32 ("f") or bf16 ("b").
+type kernel struct {
+	name     string
+	src, dst string   // a letter an operand: "x" has the variant's type, "f" is fp32
+	variants []string // types in and out: "ff", "bb", "bf", "fb"
+	sum      bool     // 64 lanes are added: their total goes to the job
+	max      bool     // the same for a maximum
+	columns  bool     // the loop runs down the rows of 64 columns, lanes are columns
+	cast     bool     // AVX2 has the variants with bf16, over whole blocks
+	body     func(v *vector)
+}
+
+// Registers: 0 to 6 are the body's. 16 to 19 hold the lanes of sums, on AVX2 7 to 14;
+// 15 is AVX2's mask.
+const maskY = 15
+
+// block is where in a kernel the generator is.
+type block struct {
+	k      kernel
+	types  string
+	j      int // the vector within the block
+	masked bool
+}
+
+var srcRegs = []string{"SI", "R8", "R9", "R10", "R11", "R12", "R13"}
+
+const dstReg, maskReg = "DI", "R14"
+
+func (v *vector) name() string { return v.k.name + strings.ToUpper(v.types) + v.suffix }
+
+func (v *vector) kernel(k kernel, types string) {
+	v.block = block{k: k, types: types}
+	fmt.Fprintf(v, "// func %s(a *job)\nTEXT ·%s(SB), NOSPLIT, $16-8\n", v.name(), v.name())
+	v.op("STMXCSR", "saved-8(SP)")
+	v.op("MOVL", "$0x9FC0", "flushing-16(SP)")
+	v.op("LDMXCSR", "flushing-16(SP)")
+	v.op("MOVQ", "a+0(FP)", "BX")
+	for i := range k.src {
+		v.op("MOVQ", fmt.Sprintf("job_src+%d(BX)", 8*i), srcRegs[i])
+	}
+	v.op("MOVQ", "job_dst(BX)", dstReg)
+	v.op("MOVQ", "job_n(BX)", "DX")
+	v.op("XORQ", "CX", "CX")
+	if k.sum && !k.columns || k.max {
+		for j := range 64 / v.lanes() {
+			if k.max {
+				v.op("VMOVUPS", v.u32(0xff800000), v.lane(j))
+			} else {
+				v.logic("VPXOR", v.lane(j), v.lane(j), v.lane(j))
+			}
+		}
+	}
+	v.label("loop")
+	v.op("LEAQ", "64(CX)", "AX")
+	v.op("CMPQ", "AX", "DX")
+	v.op("JGT", "tail")
+	v.whole("rows")
+	v.op("ADDQ", "$64", "CX")
+	v.op("JMP", "loop")
+	v.label("tail")
+	v.op("SUBQ", "CX", "DX")
+	v.op("JEQ", "done")
+	v.masks()
+	v.masked = true
+	v.whole("tailRows")
+	v.masked = false
+	v.label("done")
+	v.total()
+	v.op("LDMXCSR", "saved-8(SP)")
+	v.op("VZEROUPPER")
+	v.op("RET")
+	v.WriteByte('\n')
+}
+
+// whole writes one block of 64.
+func (v *vector) whole(label string) {
+	if v.k.columns {
+		v.column(label)
+		return
+	}
+	for v.j = 0; v.j < 64/v.lanes(); v.j++ {
+		v.mask()
+		v.k.body(v)
+	}
+}
+
+// column runs the body down the rows of a block, with the lanes taken from dst and
+// put back.
+func (v *vector) column(label string) {
+	vectors := 64 / v.lanes()
+	for v.j = 0; v.j < vectors; v.j++ {
+		v.mask()
+		v.move(v.at(dstReg, 4), v.lane(v.j), true)
+	}
+	v.op("MOVQ", "job_rows(BX)", "AX")
+	for i := range v.k.src {
+		if v.k.src[i] == 'x' {
+			v.op("MOVQ", fmt.Sprintf("job_src+%d(BX)", 8*i), srcRegs[i])
+		}
+	}
+	v.label(label)
+	for v.j = 0; v.j < vectors; v.j++ {
+		v.mask()
+		v.k.body(v)
+	}
+	for i := range v.k.src {
+		if v.k.src[i] == 'x' {
+			v.op("ADDQ", fmt.Sprintf("job_stride+%d(BX)", 8*i), srcRegs[i])
+		}
+	}
+	v.op("DECQ", "AX")
+	v.op("JNZ", label)
+	for v.j = 0; v.j < vectors; v.j++ {
+		v.mask()
+		v.move(v.lane(v.j), v.at(dstReg, 4), false)
+	}
+}
+
+func (v *vector) lane(j int) int {
+	if v.wide() {
+		return 16 + j
+	}
+	return 7 + j
+}
+
+// masks prepares the tail of DX elements.
+func (v *vector) masks() {
+	if !v.wide() {
+		v.op("LEAQ", "·masks<>+256(SB)", maskReg)
+		v.op("SHLQ", "$2", "DX")
+		v.op("SUBQ", "DX", maskReg)
+		return
+	}
+	v.op("MOVQ", "$-1", "AX")
+	v.op("BZHIQ", "DX", "AX", "AX")
+	for k := 1; k <= 4; k++ {
+		v.op("KMOVW", "AX", fmt.Sprintf("K%d", k))
+		v.op("SHRQ", "$16", "AX")
+	}
+}
+
+func (v *vector) mask() {
+	if v.masked && !v.wide() {
+		v.op("VMOVDQU", fmt.Sprintf("%d(%s)", v.j*32, maskReg), maskY)
+	}
+}
+
+func (v *vector) k1() string { return fmt.Sprintf("K%d", v.j+1) }
+
+// at is the memory of the current vector of an operand.
+func (v *vector) at(reg string, size int) string {
+	return fmt.Sprintf("%d(%s)(CX*%d)", v.j*v.lanes()*size, reg, size)
+}
+
+// move is a load or a store of fp32.
+func (v *vector) move(from, to any, load bool) {
+	switch {
+	case !v.masked:
+		v.op("VMOVUPS", from, to)
+	case !v.wide():
+		v.op("VMASKMOVPS", from, maskY, to)
+	case load:
+		v.op("VMOVUPS.Z", from, v.k1(), to)
+	default:
+		v.op("VMOVUPS", from, v.k1(), to)
+	}
+}
+
+// src loads operand i.
+func (v *vector) load(i, to int) {
+	if v.k.src[i] == 'f' || v.types[0] == 'f' {
+		v.move(v.at(srcRegs[i], 4), to, true)
+		return
+	}
+	if v.masked && v.wide() {
+		v.op("VPMOVZXWD.Z", v.at(srcRegs[i], 2), v.k1(), to)
+	} else {
+		v.op("VPMOVZXWD", v.at(srcRegs[i], 2), to)
+	}
+	v.op("VPSLLD", "$16", to, to)
+}
+
+// store puts x into the destination. tmp is lost, and x.
+func (v *vector) store(x, tmp int) {
+	if v.k.dst == "f" || v.types[1] == 'f' {
+		v.move(x, v.at(dstReg, 4), false)
+		return
+	}
+	v.toBF16(x, tmp)
+	at := v.at(dstReg, 2)
+	switch {
+	case !v.wide():
+		v.op("VMOVDQU", fmt.Sprintf("X%d", x), at)
+	case v.masked:
+		v.op("VMOVDQU16", fmt.Sprintf("Y%d", x), v.k1(), at)
+	default:
+		v.op("VMOVDQU", fmt.Sprintf("Y%d", x), at)
+	}
+}
+
+// scalar is number i of the job in every lane.
+func (v *vector) scalar(i, to int) {
+	v.op("VBROADCASTSS", fmt.Sprintf("job_s+%d(BX)", 4*i), to)
+}
+
+// merge runs inst into the lanes: elements beyond the tail leave theirs alone. tmp is
+// lost on AVX2.
+func (v *vector) merge(inst string, a, b any, tmp int) {
+	to := v.lane(v.j)
+	switch {
+	case !v.masked:
+		v.op(inst, a, b, to)
+	case v.wide():
+		v.op(inst, a, b, v.k1(), to)
+	default:
+		v.op("VMOVAPS", to, tmp)
+		v.op(inst, a, b, tmp)
+		v.op("VBLENDVPS", maskY, tmp, to, to)
+	}
+}
+
+// add, fma and most put x, or x·y, into the lanes.
+func (v *vector) add(x, tmp int) {
+	if v.masked && !v.wide() {
+		v.op("VADDPS", x, v.lane(v.j), tmp)
+		v.op("VBLENDVPS", maskY, tmp, v.lane(v.j), v.lane(v.j))
+		return
+	}
+	v.merge("VADDPS", x, v.lane(v.j), tmp)
+}
+
+func (v *vector) fma(x, y, tmp int) { v.merge("VFMADD231PS", x, y, tmp) }
+
+// most keeps the lane where x is a NaN.
+func (v *vector) most(x, tmp int) {
+	if v.masked && !v.wide() {
+		v.op("VMAXPS", v.lane(v.j), x, tmp)
+		v.op("VBLENDVPS", maskY, tmp, v.lane(v.j), v.lane(v.j))
+		return
+	}
+	v.merge("VMAXPS", v.lane(v.j), x, tmp)
+}
+
+// total adds the lanes: (0+1)+(2+3) of sixteen each, then halves.
+func (v *vector) total() {
+	if v.k.columns || !v.k.sum && !v.k.max {
+		return
+	}
+	inst := "VADDPS"
+	if v.k.max {
+		inst = "VMAXPS"
+	}
+	add := func(b, a int) { v.op(inst, b, a, a) }
+	l := v.lane
+	if v.wide() {
+		add(l(1), l(0))
+		add(l(3), l(2))
+		add(l(2), l(0))
+		v.op("VEXTRACTF64X4", "$1", l(0), "Y1")
+		v.op("VMOVAPS", l(0), 0)
+	} else {
+		for h := range 2 {
+			add(l(2+h), l(h))
+			add(l(6+h), l(4+h))
+			add(l(4+h), l(h))
+		}
+		v.op("VMOVAPS", l(0), 0)
+		v.op("VMOVAPS", l(1), 1)
+	}
+	v.op(inst, "Y1", "Y0", "Y0")
+	v.op("VEXTRACTF128", "$1", "Y0", "X1")
+	v.op(inst, "X1", "X0", "X0")
+	v.op("VPSHUFD", "$0x0E", "X0", "X1")
+	v.op(inst, "X1", "X0", "X0")
+	v.op("VPSHUFD", "$0x01", "X0", "X1")
+	v.op(inst, "X1", "X0", "X0")
+	v.op("VMOVSS", "X0", "job_total(BX)")
+}

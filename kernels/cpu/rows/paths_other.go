@@ -1,0 +1,7 @@
+//go:build !amd64 || noasm
+
+package rows
+
+import "github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+
+func setOf(isa.Path) *set { return nil }
