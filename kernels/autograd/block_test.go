@@ -3,6 +3,7 @@ package autograd
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -155,6 +156,50 @@ func TestMicroBatchesAndCheckpointsChangeNothing(t *testing.T) {
 				if !bytes.Equal(grads, gotGrads) {
 					t.Errorf("%s, LoRA %d: micro-batches of %d, checkpoint %t: other gradients", o.DType, lora, c.micro, c.o.Checkpoint)
 				}
+			}
+		}
+	}
+}
+
+// TestModelGradients holds gradients of a four-layer model to finite differences: of each
+// parameter, along a random direction.
+func TestModelGradients(t *testing.T) {
+	for _, lora := range []int{-1, 2} {
+		m := newModel(ref.Backend{}, 4, lora)
+		tp := New(m.pool, f32)
+		loss := func() (float64, Seed) {
+			y := m.forward(tp, 0, 2)
+			return Dot(y, seedOf(y, 0).Grad)
+		}
+		_, seed := loss()
+		tp.Backward(seed)
+		tp.Reset()
+		for k, p := range m.params {
+			if !p.Trained {
+				continue
+			}
+			x, direction := p.Value.F32(), make([]float32, p.Value.Len())
+			rng.New(8).Step(k).Normal(direction, 0)
+			got, size := 0.0, 0.0
+			for i, g := range p.Grad().F32() {
+				got += float64(g) * float64(direction[i])
+				size += float64(direction[i]) * float64(direction[i])
+			}
+			at := func(h float64) float64 {
+				y := slices.Clone(x)
+				for i := range y {
+					y[i] += float32(h * float64(direction[i]))
+				}
+				p.Value.UploadF32(y)
+				v, _ := loss()
+				tp.Reset()
+				return v
+			}
+			h := 0.004 / math.Sqrt(size)
+			want := (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h)
+			p.Value.UploadF32(x)
+			if math.Abs(got-want) > 0.01*(math.Sqrt(size)+math.Abs(want)) {
+				t.Errorf("LoRA %d: %s %v: %v along a direction, finite differences give %v", lora, p.Name, p.Shape, got, want)
 			}
 		}
 	}

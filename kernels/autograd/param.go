@@ -70,6 +70,10 @@ func (p *Param) Free() {
 	}
 }
 
+// smallWeight is the number of elements up to which a trained weight is read where it
+// lies: a packed copy, made anew after each update, would cost more than it saves.
+const smallWeight = 1 << 16
+
 // operand is the weight as the second operand of a product. F32 products read fp32
 // values where they lie; bf16 ones read a packed copy.
 func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
@@ -81,7 +85,8 @@ func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
 	}
 	n := p.Shape[0]
 	w := kernels.NewMat(p.Value.Span(), n, p.Value.Len()/n)
-	if m == kernels.MathF32 && p.Value.DType() == kernels.F32 {
+	small := p.Trained && p.Conv.KH == 0 && p.Value.Len() <= smallWeight
+	if m == kernels.MathF32 && p.Value.DType() == kernels.F32 || small {
 		return w, nil
 	}
 	if p.Conv.KH > 0 {

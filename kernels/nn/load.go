@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -156,27 +157,31 @@ func (r *root) pack(t *tensor.Tensor, conv kernels.ConvShape) *kernels.Packed {
 // upload brings a stored tensor into memory: in F32, or in as few bytes as its values
 // and the products need. A convolution's axes are put in the order of the engine.
 func (r *root) upload(src safetensors.Tensor, shape []int, conv kernels.ConvShape, wide bool) (*tensor.Tensor, error) {
-	var t *tensor.Tensor
-	if narrow := src.DType == safetensors.BF16 || src.DType != safetensors.F32 && r.Math == kernels.MathBF16; narrow && !wide {
+	d := kernels.F32
+	if !wide && (src.DType == safetensors.BF16 || src.DType != safetensors.F32 && r.Math == kernels.MathBF16) {
+		d = kernels.BF16
+	}
+	t := r.Pool.New(d, shape...)
+	switch {
+	case src.DType == safetensors.F32 || src.DType == safetensors.BF16 && d == kernels.BF16:
+		t.UploadBytes(src.Data) // every machine that this runs on is little endian
+	case d == kernels.BF16:
 		x, err := src.BF16(nil)
 		if err != nil {
+			t.Free()
 			return nil, err
 		}
-		t = r.Pool.New(kernels.BF16, shape...)
-		b := make([]byte, 2*len(x))
-		for i, v := range x {
-			binary.LittleEndian.PutUint16(b[2*i:], v)
-		}
-		t.UploadBytes(b)
-	} else {
+		t.UploadBytes(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 2*len(x)))
+	default:
 		x, err := src.Float32(nil)
 		if err != nil {
+			t.Free()
 			return nil, err
 		}
-		t = r.Pool.FromF32(kernels.F32, x, shape...)
+		t.UploadF32(x)
 	}
-	if d, ok := r.Source.(interface{ Drop(string) }); ok {
-		d.Drop(src.Name)
+	if s, ok := r.Source.(interface{ Drop(string) }); ok {
+		s.Drop(src.Name)
 	}
 	if conv.KH*conv.KW > 1 {
 		defer t.Free()
