@@ -31,7 +31,7 @@ func (tp *Tape) Gather(x *Value, rows []int32) *Value {
 	checkIndex(x.t.String(), rows, x.t.Rows())
 	c := x.t.Cols()
 	y := tp.result("gather", tp.pool.New(x.t.DType(), len(rows), c), x)
-	y.segments = nil
+	y.segments, y.batch = nil, 0
 	at := tp.pool.FromI32(rows, len(rows))
 	defer at.Free()
 	tp.be.Embedding(&kernels.Embedding{Table: x.t.Mat(), Index: at.Span(), Y: y.t.Mat()})

@@ -81,11 +81,7 @@ func (v *Value) samples() []int {
 	if v.segments != nil {
 		return v.segments
 	}
-	n := 1
-	if v.t.Rank() > 1 {
-		n = v.Dim(0)
-	}
-	rows := v.t.Rows()
+	n, rows := v.count(), v.t.Rows()
 	if n == 0 || rows == 0 {
 		return nil
 	}
@@ -98,6 +94,17 @@ func (v *Value) samples() []int {
 		v.tape.even[k] = s
 	}
 	return s
+}
+
+// count is the number of samples of a value that is not ragged.
+func (v *Value) count() int {
+	switch {
+	case v.batch > 0:
+		return v.batch
+	case v.t.Rank() < 2:
+		return 1
+	}
+	return v.Dim(0)
 }
 
 // rowsPer is how many rows of x belong to each row of m: one row of m a sample.

@@ -290,6 +290,14 @@ func TestShapeGradients(t *testing.T) {
 		return e.Mul(p[0], e.Unary(kernels.Square, p[2])) // p[1] gets no gradient
 	})
 	check(t, "chunk", func(e *env) *Value { return e.Linear(e.Chunk(e.Var(2, 6), 3)[1], e.Param(3, 2), With{}) })
+	check(t, "patches", func(e *env) *Value {
+		x := e.Permute(e.Reshape(e.Var(2, 4, 4, 3), 4, 2, 2, 2, 3), 0, 2, 1, 3, 4)
+		y := e.Norm(e.Reshape(x, 2, 4, 12), NormWith{Scale: e.Var(2, 12), Eps: 1e-2})
+		if s := e.Reshape(x, 8, 12).samples(); len(s) != 2 || s[0] != 4 {
+			panic(fmt.Sprint("samples of patches: ", s))
+		}
+		return e.Linear(y, e.Param(2, 12), With{})
+	})
 	check(t, "permute", func(e *env) *Value {
 		return e.Mul(e.Permute(e.Var(2, 3, 2, 4), 0, 2, 3, 1), e.Var(2, 2, 4, 3))
 	})

@@ -9,18 +9,20 @@ import (
 )
 
 // Reshape views the same elements in another shape. Samples stay together: where the
-// first axis no longer counts them, the value remembers their lengths.
+// first axis no longer counts them, the value remembers how many they are.
 func (tp *Tape) Reshape(x *Value, shape ...int) *Value {
 	t := x.t.Reshape(shape...)
 	y := tp.result(x.t.Name(), t, x)
-	y.segments = nil
-	if x.segments != nil || t.Rank() < 2 || t.Dim(0) != x.Dim(0) {
-		for _, rows := range x.samples() {
-			n := rows * x.t.Cols()
-			if t.Cols() == 0 || n%t.Cols() != 0 {
-				panic(fmt.Sprintf("autograd: Reshape of %v to %v cuts through rows of samples", x.t, shape))
-			}
-			y.segments = append(y.segments, n/t.Cols())
+	y.segments, y.batch = nil, 0
+	if x.segments == nil && (t.Rank() < 2 || t.Dim(0) != x.count()) {
+		y.batch = x.count()
+		if y.batch > 0 && t.Rows()%y.batch != 0 {
+			panic(fmt.Sprintf("autograd: Reshape of %v to %v cuts through rows of samples", x.t, slices.Clone(shape)))
+		}
+	}
+	if t.Cols() > 0 {
+		for _, rows := range x.segments {
+			y.segments = append(y.segments, rows*x.t.Cols()/t.Cols())
 		}
 	}
 	if n := tp.record(y); n != nil {
@@ -160,8 +162,9 @@ func (tp *Tape) Permute(x *Value, order ...int) *Value {
 		shape[i] = x.Dim(a)
 	}
 	y := tp.result("permute", tp.pool.New(x.t.DType(), shape...), x)
+	y.segments = nil
 	if order[0] != 0 {
-		y.segments = nil
+		y.batch = 0
 	}
 	tp.permute(x.t, y.t, order, false)
 	if n := tp.record(y); n != nil {

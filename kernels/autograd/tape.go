@@ -63,7 +63,8 @@ type Value struct {
 	tape     *Tape
 	t        *tensor.Tensor
 	grad     *tensor.Tensor
-	segments []int // rows of each sample, where they are not Rows/Shape[0]
+	segments []int // rows of each sample, where they are ragged
+	batch    int   // the number of samples, where the first axis does not count them
 	needs    bool
 	leaf     bool // its gradient is kept for the caller
 	frame    *frame
@@ -130,8 +131,13 @@ func (tp *Tape) result(name string, t *tensor.Tensor, in ...*Value) *Value {
 		}
 		v.needs = v.needs || x.needs
 	}
-	if len(in) > 0 && in[0] != nil && in[0].segments != nil && in[0].t.Rows() == t.Rows() {
-		v.segments = in[0].segments
+	if len(in) > 0 && in[0] != nil && t.Rank() > 1 && in[0].t.Rank() > 1 {
+		if in[0].t.Rows() == t.Rows() {
+			v.segments = in[0].segments
+		}
+		if in[0].t.Dim(0) == t.Dim(0) {
+			v.batch = in[0].batch
+		}
 	}
 	return v
 }

@@ -74,7 +74,7 @@ func (s *Adapters) fill() {
 var precisions = []autograd.Options{{}, {DType: kernels.BF16, Math: kernels.MathBF16}}
 
 // TestAdaptersLeaveTheBaseAlone compares bits: a fresh adapter changes none; switched off
-// a trained one changes none; merged and unmerged neither, nor a packed byte.
+// a trained one changes none; merged and unmerged neither.
 func TestAdaptersLeaveTheBaseAlone(t *testing.T) {
 	for _, o := range precisions {
 		p, b, set := withLoRA(t, Options{Math: o.Math, Key: rng.New(1)}, everywhere)
