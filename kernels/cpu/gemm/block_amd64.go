@@ -140,3 +140,81 @@ func wideAVX2Rows5(a *block)
 
 //go:noescape
 func wideAVX2Rows6(a *block)
+
+//go:noescape
+func bf16Narrow1(a *block)
+
+//go:noescape
+func bf16Narrow2(a *block)
+
+//go:noescape
+func bf16Narrow3(a *block)
+
+//go:noescape
+func bf16Narrow4(a *block)
+
+//go:noescape
+func bf16Narrow5(a *block)
+
+//go:noescape
+func bf16Narrow6(a *block)
+
+//go:noescape
+func bf16Narrow7(a *block)
+
+//go:noescape
+func bf16Narrow8(a *block)
+
+//go:noescape
+func bf16Narrow9(a *block)
+
+//go:noescape
+func bf16Narrow10(a *block)
+
+//go:noescape
+func bf16Narrow11(a *block)
+
+//go:noescape
+func bf16Narrow12(a *block)
+
+//go:noescape
+func f32Narrow1(a *block)
+
+//go:noescape
+func f32Narrow2(a *block)
+
+//go:noescape
+func f32Narrow3(a *block)
+
+//go:noescape
+func f32Narrow4(a *block)
+
+//go:noescape
+func f32Narrow5(a *block)
+
+//go:noescape
+func f32Narrow6(a *block)
+
+//go:noescape
+func f32Narrow7(a *block)
+
+//go:noescape
+func f32Narrow8(a *block)
+
+//go:noescape
+func f32Narrow9(a *block)
+
+//go:noescape
+func f32Narrow10(a *block)
+
+//go:noescape
+func f32Narrow11(a *block)
+
+//go:noescape
+func f32Narrow12(a *block)
+
+//go:noescape
+func f32Narrow13(a *block)
+
+//go:noescape
+func f32Narrow14(a *block)

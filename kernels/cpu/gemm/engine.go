@@ -99,6 +99,7 @@ type arena struct {
 	memory []byte
 	parts  [6]unsafe.Pointer
 	block  block
+	narrow bool // the task's panel has no more than 16 columns
 }
 
 func (s *arena) get(i int) unsafe.Pointer { return s.parts[i] }

@@ -175,6 +175,7 @@ func (p *product) task(m0, rows, j0, j1 int) {
 			p.packPanel(b, s.get(partTmp), j)
 		}
 		p.setBias(s, j)
+		s.narrow = p.narrow(j)
 		direct := p.simple && p.u.direct(p.C.DType) && (j+1)*panel <= p.n
 		p.block(s, b, m0, rows, j, j+1 < j1 && p.shared != nil, direct)
 		if !direct {
@@ -211,6 +212,9 @@ func (p *product) block(s *arena, b unsafe.Pointer, m0, rows, j int, more, direc
 	}
 }
 
+// narrow says whether half of panel j has no columns.
+func (p *product) narrow(j int) bool { return p.n-j*panel <= panel/2 }
+
 // sum is one sample's block of C: chunks of k, so that a chunk of the panel stays in
 // L1 while the rows go by. The last one stores the block where out is set.
 func (p *product) sum(c unsafe.Pointer, s *arena, b, out unsafe.Pointer, rows, at, k int, more bool) {
@@ -229,7 +233,7 @@ func (p *product) sum(c unsafe.Pointer, s *arena, b, out unsafe.Pointer, rows, a
 			next = unsafe.Add(b, p.u.panelBytes(roundUp(at+done+length, p.u.step())))
 		}
 		s.block = block{c: uintptr(c), a: uintptr(s.get(partA)), b: uintptr(from), lda: uintptr(p.rowBytes),
-			ahead: uintptr(next), aheadBytes: p.u.panelBytes(length)}
+			ahead: uintptr(next), aheadBytes: p.u.panelBytes(length), narrow: s.narrow}
 		if done > 0 {
 			s.block.start = 1
 		}

@@ -12,6 +12,8 @@ type unit interface {
 	form() int
 	// step is what k is padded to in packed memory: samples begin at multiples of it.
 	step() int
+	// grain is what run's at, and its k where A is not padded, are multiples of.
+	grain() int
 	// rowBytes is the distance of rows of a packed block of A over k (a multiple of
 	// step); a block of A has rows rounded up to 16.
 	rowBytes(k int) int
@@ -56,8 +58,11 @@ type block struct {
 	outBF16   int     // 0: fp32
 	bias      uintptr // 32 float32
 
+	narrow bool // only columns 0 to 15 are wanted; the unit may compute all
+
 	// A kernel's loops, which run sets.
 	steps     int     // of k
+	tail      int     // groups of four k in the last step, 0 for all
 	blocks    int     // of rows
 	aheadStep uintptr // bytes of ahead a step
 }

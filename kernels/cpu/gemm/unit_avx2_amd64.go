@@ -16,6 +16,7 @@ type f32AVX2 struct{}
 
 func (f32AVX2) form() int                 { return formPanels }
 func (f32AVX2) step() int                 { return 32 }
+func (f32AVX2) grain() int                { return 1 }
 func (f32AVX2) rowBytes(k int) int        { return apart(roundUp(k, 32) * 4) }
 func (f32AVX2) panelBytes(k int) int      { return roundUp(k, 32) * panel * 4 }
 func (f32AVX2) rows() int                 { return 6 }
@@ -69,6 +70,7 @@ type wideAVX2 struct{ f32AVX2 }
 
 func (wideAVX2) form() int            { return formPaired }
 func (wideAVX2) panelBytes(k int) int { return roundUp(k, 32) * panel * 2 }
+func (wideAVX2) grain() int           { return 32 }
 func (wideAVX2) chunk() int           { return 256 }
 
 func (u wideAVX2) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {

@@ -48,10 +48,20 @@ func (u bf16Unit) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0
 	}
 }
 
-var bf16Rows = [7]func(*block){nil, bf16Rows1, bf16Rows2, bf16Rows3, bf16Rows4, bf16Rows5, bf16Rows6}
+func (bf16Unit) grain() int { return 4 }
+
+var (
+	bf16Rows   = [7]func(*block){nil, bf16Rows1, bf16Rows2, bf16Rows3, bf16Rows4, bf16Rows5, bf16Rows6}
+	bf16Narrow = [13]func(*block){nil, bf16Narrow1, bf16Narrow2, bf16Narrow3, bf16Narrow4, bf16Narrow5, bf16Narrow6,
+		bf16Narrow7, bf16Narrow8, bf16Narrow9, bf16Narrow10, bf16Narrow11, bf16Narrow12}
+)
 
 func (bf16Unit) run(b *block, rows, at, k int) {
 	b.a += uintptr(at * 2)
-	b.steps = (k + 31) / 32
-	b.over(rows, 6, bf16Rows[:])
+	b.steps, b.tail = (k+31)/32, (k%32+3)/4%8
+	if b.narrow {
+		b.over(rows, 12, bf16Narrow[:])
+	} else {
+		b.over(rows, 6, bf16Rows[:])
+	}
 }

@@ -110,12 +110,22 @@ func panelRows(dst, src unsafe.Pointer, stride, k, columns int, d kernels.DType)
 	}
 }
 
-var f32Rows = [15]func(*block){nil, f32Rows1, f32Rows2, f32Rows3, f32Rows4, f32Rows5, f32Rows6, f32Rows7,
-	f32Rows8, f32Rows9, f32Rows10, f32Rows11, f32Rows12, f32Rows13, f32Rows14}
+func (f32Unit) grain() int { return 1 }
 
-func (f32Unit) run(b *block, rows, at, k int) {
+var (
+	f32Rows = [15]func(*block){nil, f32Rows1, f32Rows2, f32Rows3, f32Rows4, f32Rows5, f32Rows6, f32Rows7,
+		f32Rows8, f32Rows9, f32Rows10, f32Rows11, f32Rows12, f32Rows13, f32Rows14}
+	f32Narrow = [15]func(*block){nil, f32Narrow1, f32Narrow2, f32Narrow3, f32Narrow4, f32Narrow5, f32Narrow6, f32Narrow7,
+		f32Narrow8, f32Narrow9, f32Narrow10, f32Narrow11, f32Narrow12, f32Narrow13, f32Narrow14}
+)
+
+func (u f32Unit) run(b *block, rows, at, k int) {
 	b.a += uintptr(at * 4)
 	b.steps = k
 	b.aheadBytes *= 4 // a kernel prefetches once for four steps
-	b.over(rows, 14, f32Rows[:])
+	if b.narrow {
+		b.over(rows, 14, f32Narrow[:])
+	} else {
+		b.over(rows, 14, f32Rows[:])
+	}
 }

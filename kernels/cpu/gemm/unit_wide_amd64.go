@@ -17,6 +17,7 @@ func newWideUnit() unit {
 }
 
 func (wideUnit) rows() int                 { return 6 }
+func (wideUnit) grain() int                { return 32 }
 func (wideUnit) chunk() int                { return 256 }
 func (wideUnit) passes() *passes           { return passes512 }
 func (wideUnit) direct(kernels.DType) bool { return false }

@@ -20,44 +20,63 @@ func (f *file) blockProlog() {
 	f.flush()
 }
 
-// bf16Dot is the kernel of path BF16 for blocks of rows x 32.
-func (f *file) bf16Dot(rows int) {
-	name := fmt.Sprintf("bf16Rows%d", rows)
+// bf16Dot is the kernel of path BF16 for blocks of rows x 32, or of rows x 16 where
+// the other half of the panel is not wanted. The last step may have fewer than its
+// eight groups of four k: what lacks is zeros, which turn a sum of -0 into +0.
+func (f *file) bf16Dot(rows, halves int) {
+	name := fmt.Sprintf("bf16%s%d", kind(halves), rows)
 	f.fn(name, 8, fmt.Sprintf(`func %s(a *block)
-		C[%d rows][32] += E + O for each step of 32 k.`, name, rows))
+		C[%d rows][%d] += E + O for each step of 32 k.`, name, rows, halves*16))
 	f.blockProlog()
-	acc := func(r, half, chain int) int { return r*4 + chain*2 + half }
+	acc := func(r, half, chain int) int { return (r*2+chain)*halves + half }
 	row := aRows(f, rows)
-	f.startRows(rows)
+	f.startRows(rows, halves)
 	f.op("MOVQ block_start(AX), R15 // whether C holds a sum")
-	f.label("step")
-	for i := range rows * 4 {
-		f.op("VPXORD Z%d, Z%d, Z%d", i, i, i)
-	}
 	tmp := 0
-	for j := range 8 {
-		for i := range 4 {
-			f.op("VMOVDQU32 %d(BX), Z%d", j*256+i*64, 24+i)
+	group := func(j int) {
+		for chain := range 2 {
+			for half := range halves {
+				f.op("VMOVDQU32 %d(BX), Z%d", j*256+chain*128+half*64, 24+chain*2+half)
+			}
 		}
 		for r := range rows {
 			for chain := range 2 {
+				if halves == 1 {
+					f.dpbf16Spread(row(r, j*8+chain*4), 24+chain*2, acc(r, 0, chain))
+					continue
+				}
 				t := 28 + tmp%4
 				tmp++
 				f.op("VPBROADCASTD %s, Z%d", row(r, j*8+chain*4), t)
-				for half := range 2 {
+				for half := range halves {
 					f.dpbf16(24+chain*2+half, t, acc(r, half, chain))
 				}
 			}
 		}
+	}
+	f.label("step")
+	for i := range rows * 2 * halves {
+		f.op("VPXORD Z%d, Z%d, Z%d", i, i, i)
+	}
+	f.op("CMPQ CX, $1")
+	f.op("JNE whole")
+	f.op("MOVQ block_tail(AX), CX")
+	f.op("TESTQ CX, CX")
+	f.op("JNE group")
+	f.op("MOVQ $1, CX")
+	f.label("whole")
+	for j := range 8 {
+		group(j)
 		for i := range 4 {
 			f.op("PREFETCHT1 %d(R11)", (j*4+i)*64)
 		}
 	}
 	f.advance(rows, 64, 2048)
 	f.op("ADDQ block_aheadStep(AX), R11")
+	f.label("sum")
 	each := func(do func(e, o, at int)) {
 		for r := range rows {
-			for half := range 2 {
+			for half := range halves {
 				do(acc(r, half, 0), acc(r, half, 1), r*128+half*64)
 			}
 		}
@@ -76,40 +95,76 @@ func (f *file) bf16Dot(rows int) {
 	f.op("JEQ last")
 	each(func(e, _, at int) { f.op("VMOVUPS Z%d, %d(DI)", e, at) })
 	f.op("JMP step")
+	f.label("group")
+	group(0)
+	f.advance(rows, 8, 256)
+	f.op("DECQ CX")
+	f.op("JNE group")
+	f.op("VPXORD Z28, Z28, Z28")
+	for i := range rows * 2 * halves {
+		f.op("VADDPS Z28, Z%d, Z%d", i, i)
+	}
+	f.op("MOVQ $1, CX")
+	f.op("JMP sum")
 	f.label("last")
-	f.op("CMPQ block_out(AX), $0")
-	f.op("JNE out")
-	each(func(e, _, at int) { f.op("VMOVUPS Z%d, %d(DI)", e, at) })
-	f.label("out")
-	f.storeOut(rows, func(r, half int) int { return acc(r, half, 0) }, 24)
-	f.nextRows(rows)
+	f.finishRows(rows, halves, func(r, half int) int { return acc(r, half, 0) }, 24)
 	f.ret()
+}
+
+// kind names kernels by their width.
+func kind(halves int) string {
+	if halves == 1 {
+		return "Narrow"
+	}
+	return "Rows"
+}
+
+// finishRows stores a block of sums to C, or to where the caller wants the finished
+// block, and goes on to the next.
+func (f *file) finishRows(rows, halves int, at func(r, half int) int, free int) {
+	if halves == 2 {
+		f.op("CMPQ block_out(AX), $0")
+		f.op("JNE out")
+	}
+	for r := range rows {
+		for half := range halves {
+			f.op("VMOVUPS Z%d, %d(DI)", at(r, half), r*128+half*64)
+		}
+	}
+	if halves == 2 {
+		f.label("out")
+		f.storeOut(rows, at, free)
+	}
+	f.nextRows(rows)
 }
 
 // aRows sets the strides up and returns the addressing of A's rows: SI is row 0,
 // R10 row 7, and R8, R9, R14 are 1, 3 and 5 row strides.
-func aRows(f *file, rows int) func(r, disp int) string {
+func aRows(f *file, rows int) func(r, disp int) address {
 	if rows > 3 {
 		f.op("LEAQ (R8)(R8*2), R9")
 	}
 	if rows > 5 {
 		f.op("LEAQ (R8)(R8*4), R14")
 	}
-	return func(r, disp int) string {
-		base := "SI"
+	return func(r, disp int) address {
+		const si, r8, r9, r10, r14 = 6, 8, 9, 10, 14
+		base := si
 		if r >= 7 {
-			base = "R10"
-			r -= 7
+			base, r = r10, r-7
 		}
-		index := [...]string{"", "(R8*1)", "(R8*2)", "(R9*1)", "(R8*4)", "(R14*1)", "(R9*2)"}[r]
-		return fmt.Sprintf("%d(%s)%s", disp, base, index)
+		at := [...]address{{index: -1}, {index: r8, scale: 1}, {index: r8, scale: 2}, {index: r9, scale: 1}, {index: r8, scale: 4}, {index: r14, scale: 1}, {index: r9, scale: 2}}[r]
+		at.base, at.disp = base, disp
+		return at
 	}
 }
 
 // startRows points SI (and R10) at the block's first row of A, BX at the panel.
-func (f *file) startRows(rows int) {
+func (f *file) startRows(rows, halves int) {
 	f.label("rows")
-	f.prefetchOut(rows)
+	if halves == 2 {
+		f.prefetchOut(rows)
+	}
 	f.op("MOVQ R12, SI")
 	if rows > 7 {
 		f.op("LEAQ (R12)(R9*2), R10")
@@ -185,34 +240,44 @@ func (f *file) advance(rows, a, b int) {
 	}
 }
 
-// f32Dot is the kernel of paths AVX512 and up for blocks of rows x 32: C is held in
-// registers over all k.
-func (f *file) f32Dot(rows int) {
-	name := fmt.Sprintf("f32Rows%d", rows)
+// f32Dot is the kernel of paths AVX512 and up for blocks of rows x 32, or of rows x 16
+// where the other half of the panel is not wanted: C is held in registers over all k.
+func (f *file) f32Dot(rows, halves int) {
+	name := fmt.Sprintf("f32%s%d", kind(halves), rows)
 	f.fn(name, 8, fmt.Sprintf(`func %s(a *block)
-		C[%d rows][32] = one chain of FMA over k.`, name, rows))
+		C[%d rows][%d] = one chain of FMA over k.`, name, rows, halves*16))
 	f.blockProlog()
 	row := aRows(f, rows)
-	f.startRows(rows)
+	acc := func(r, half int) int { return r*halves + half }
+	each := func(do func(z, at int)) {
+		for r := range rows {
+			for half := range halves {
+				do(acc(r, half), r*128+half*64)
+			}
+		}
+	}
+	f.startRows(rows, halves)
 	f.op("CMPQ block_start(AX), $0")
 	f.op("JNE load")
-	for i := range rows * 2 {
-		f.op("VPXORD Z%d, Z%d, Z%d", i, i, i)
-	}
+	each(func(z, _ int) { f.op("VPXORD Z%d, Z%d, Z%d", z, z, z) })
 	f.op("JMP loaded")
 	f.label("load")
-	for i := range rows * 2 {
-		f.op("VMOVUPS %d(DI), Z%d", i*64, i)
-	}
+	each(func(z, at int) { f.op("VMOVUPS %d(DI), Z%d", at, z) })
 	f.label("loaded")
 	one := func(k, parity int) {
-		f.op("VMOVUPS %d(BX), Z28", k*128)
-		f.op("VMOVUPS %d(BX), Z29", k*128+64)
+		for half := range halves {
+			f.op("VMOVUPS %d(BX), Z%d", k*128+half*64, 28+half)
+		}
 		for r := range rows {
+			if halves == 1 {
+				f.op("VFMADD231PS.BCST %s, Z28, Z%d", row(r, k*4), acc(r, 0))
+				continue
+			}
 			t := 30 + (r+parity)%2
 			f.op("VBROADCASTSS %s, Z%d", row(r, k*4), t)
-			f.op("VFMADD231PS Z28, Z%d, Z%d", t, r*2)
-			f.op("VFMADD231PS Z29, Z%d, Z%d", t, r*2+1)
+			for half := range halves {
+				f.op("VFMADD231PS Z%d, Z%d, Z%d", 28+half, t, acc(r, half))
+			}
 		}
 	}
 	f.op("SUBQ $4, CX")
@@ -221,11 +286,12 @@ func (f *file) f32Dot(rows int) {
 	for k := range 4 {
 		one(k, k*rows)
 	}
-	lines := prefetches(rows * 2)
-	for i := range lines {
-		f.op("PREFETCHT1 %d(R11)", i*64)
+	if halves == 2 { // loads are what a narrow kernel is short of
+		for i := range prefetches(rows * 2) {
+			f.op("PREFETCHT1 %d(R11)", i*64)
+		}
+		f.op("ADDQ block_aheadStep(AX), R11")
 	}
-	f.op("ADDQ block_aheadStep(AX), R11")
 	f.advance(rows, 16, 512)
 	f.op("SUBQ $4, CX")
 	f.op("JGE four")
@@ -238,14 +304,7 @@ func (f *file) f32Dot(rows int) {
 	f.op("DECQ CX")
 	f.op("JNE one")
 	f.label("done")
-	f.op("CMPQ block_out(AX), $0")
-	f.op("JNE out")
-	for i := range rows * 2 {
-		f.op("VMOVUPS Z%d, %d(DI)", i, i*64)
-	}
-	f.label("out")
-	f.storeOut(rows, func(r, half int) int { return r*2 + half }, 28)
-	f.nextRows(rows)
+	f.finishRows(rows, halves, acc, 28)
 	f.ret()
 }
 

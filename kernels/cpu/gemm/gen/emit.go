@@ -78,6 +78,37 @@ func (f *file) dpbf16(s2, s1, d int) {
 	f.evex(fmt.Sprintf("VDPBF16PS Z%d, Z%d, Z%d", s2, s1, d), 2, 0x52, d, s1, s2)
 }
 
+// dpbf16Spread is VDPBF16PS with a dword of memory that is spread to all: EVEX.b, and a
+// displacement counted in dwords.
+func (f *file) dpbf16Spread(at address, s1, d int) {
+	not := func(v, bit int) int { return 1 - v>>bit&1 }
+	if at.disp%4 != 0 || at.disp/4 > 127 {
+		panic("gen: a displacement that does not fit")
+	}
+	index, scale := 4, 0 // no index
+	if at.index >= 0 {
+		index, scale = at.index, map[int]int{1: 0, 2: 1, 4: 2}[at.scale]
+	}
+	p0 := not(d, 3)<<7 | not(index, 3)<<6 | not(at.base, 3)<<5 | not(d, 4)<<4 | 2
+	p1 := (15-s1&15)<<3 | 4 | 2
+	p2 := 0x50 | not(s1, 4)<<3
+	modrm, sib := 0x44|d&7<<3, scale<<6|index&7<<3|at.base&7
+	f.op("BYTE $0x62; BYTE $0x%02X; BYTE $0x%02X; BYTE $0x%02X; BYTE $0x52; BYTE $0x%02X; BYTE $0x%02X; BYTE $0x%02X // VDPBF16PS.BCST %s, Z%d, Z%d",
+		p0, p1, p2, modrm, sib, at.disp/4, at, s1, d)
+}
+
+// address is disp(base)(index*scale), registers by number; no index is -1.
+type address struct{ disp, base, index, scale int }
+
+var registers = map[int]string{6: "SI", 8: "R8", 9: "R9", 10: "R10", 14: "R14"}
+
+func (a address) String() string {
+	if a.index < 0 {
+		return fmt.Sprintf("%d(%s)", a.disp, registers[a.base])
+	}
+	return fmt.Sprintf("%d(%s)(%s*%d)", a.disp, registers[a.base], registers[a.index], a.scale)
+}
+
 // cvt2bf16 is VCVTNE2PS2BF16, or does its work where the path lacks it: the low half
 // of d from lo, the high half from hi.
 func (f *file) cvt2bf16(lo, hi, d int) {

@@ -11,11 +11,17 @@ import (
 func files() map[string][]byte {
 	bf16 := newFile()
 	for rows := 1; rows <= 6; rows++ {
-		bf16.bf16Dot(rows)
+		bf16.bf16Dot(rows, 2)
+	}
+	for rows := 1; rows <= 12; rows++ {
+		bf16.bf16Dot(rows, 1)
 	}
 	f32 := newFile()
 	for rows := 1; rows <= 14; rows++ {
-		f32.f32Dot(rows)
+		f32.f32Dot(rows, 2)
+	}
+	for rows := 1; rows <= 14; rows++ {
+		f32.f32Dot(rows, 1)
 	}
 	wide, avx2 := newFile(), newFile()
 	for rows := 1; rows <= 6; rows++ {

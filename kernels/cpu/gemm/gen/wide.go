@@ -14,7 +14,7 @@ func (f *file) wideDot(rows int) {
 	f.op("MOVL $0xFFFF0000, CX")
 	f.op("VPBROADCASTD CX, Z31")
 	row := aRows(f, rows)
-	f.startRows(rows)
+	f.startRows(rows, 2)
 	f.op("CMPQ block_start(AX), $0")
 	f.op("JNE step")
 	f.op("VPXOR X0, X0, X0")
