@@ -52,6 +52,11 @@ func convs() []Case {
 				e.Out("y", a.Y)
 			}})
 		}
+		all = append(all, Case{"Upsample", fmt.Sprintf("wild %s", d), func(e *Env) {
+			x, y := e.Wild(d, 2*3*5), e.Junk(d, 2*3*5*4)
+			e.B.Upsample(&kernels.Upsample{X: x, Y: y, N: 1, H: 2, W: 3, C: 5, Factor: 2})
+			e.Out("y", y)
+		}})
 		for _, factor := range []int{1, 2, 3} {
 			all = append(all, Case{"Upsample", fmt.Sprintf("%s by %d", d, factor), func(e *Env) {
 				const n, h, w, c = 2, 3, 5, 33
@@ -130,6 +135,11 @@ func convBackward(e *Env, c convCase, d kernels.DType, m kernels.Math) {
 	e.Out("dx", a.DX)
 	e.Out("dweight", a.DWeight)
 	e.Out("dbias", a.DBias)
+	frozen := kernels.ConvBackward{Conv: f, DY: a.DY, DX: e.Junk(d, f.X.Len)}
+	frozen.Packed, frozen.Weight = e.B.PackConv(f.Weight, s, m), kernels.Span{}
+	e.B.ConvBackward(&frozen)
+	e.Out("dx of a packed weight", frozen.DX)
+	e.B.Free(frozen.Packed.Buf)
 	if m == kernels.MathF32 && d == kernels.F32 {
 		inner := func(x, y []float64) (sum float64) {
 			for i, v := range x {

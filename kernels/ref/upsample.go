@@ -3,13 +3,18 @@ package ref
 import "github.com/darkroom-rl/darkroom/kernels"
 
 // Upsample repeats pixels; rows lo to hi-1 are the N·H·Factor picture rows of Y.
+// Between equal types bits are moved as they are; a cast goes through fp32.
 func Upsample(a *kernels.Upsample, lo, hi int) {
-	row := make([]float32, a.C)
+	row, size := make([]float32, a.C), a.X.DType.Size()
 	for r := lo; r < hi; r++ {
-		from := (r / a.Factor) * a.W * a.C
 		for w := range a.W * a.Factor {
-			Load(row, a.X, from+(w/a.Factor)*a.C)
-			Store(a.Y, (r*a.W*a.Factor+w)*a.C, row)
+			from, to := (r/a.Factor*a.W+w/a.Factor)*a.C, (r*a.W*a.Factor+w)*a.C
+			if a.X.DType == a.Y.DType {
+				copy(a.Y.Raw()[to*size:(to+a.C)*size], a.X.Raw()[from*size:])
+				continue
+			}
+			Load(row, a.X, from)
+			Store(a.Y, to, row)
 		}
 	}
 }

@@ -41,8 +41,7 @@ func (e *Engine) Conv(a *kernels.Conv, par Parallel) {
 	u, ok := e.units[a.Math]
 	switch {
 	case !ok:
-		tasks := min(a.N*oh, 8*e.threads)
-		par(tasks, func(i int) { ref.Conv(a, i*a.N*oh/tasks, (i+1)*a.N*oh/tasks) })
+		split(a.N*oh, e.threads, par, func(lo, hi int) { ref.Conv(a, lo, hi) })
 	case s.KH*s.KW == 1 && s.Stride == 1 && s.Top+s.Left+s.Bottom+s.Right == 0:
 		e.Gemm(pointwise(a), par)
 	default:
@@ -270,7 +269,7 @@ func (c *convolution) gather(s *arena, sample, y0, rows int) {
 	a, size := c.conv, c.conv.X.DType.Size()
 	raw := unsafe.Slice((*byte)(s.get(partSample)), rows*c.ow*c.k*size)
 	for r := range rows {
-		gatherRow(raw[r*c.ow*c.k*size:], a, sample+c.n0, y0+r, c.ow)
+		gatherWindows(raw[r*c.ow*c.k*size:], a, sample+c.n0, y0+r, 0, a.Shape.KH, c.ow)
 	}
 	from := operand{p: s.get(partSample), dtype: a.X.DType, size: size, stride: c.k * size}
 	at := 0
@@ -280,9 +279,9 @@ func (c *convolution) gather(s *arena, sample, y0, rows int) {
 	}
 }
 
-// gatherRow is the KH·KW·In values under each pixel of an output row, in X's type,
-// zeros outside the picture.
-func gatherRow(dst []byte, a *kernels.Conv, sample, y, ow int) {
+// gatherWindows is what lies under each pixel of an output row, window rows dy0 to
+// dy1-1, in X's type, zeros outside the picture.
+func gatherWindows(dst []byte, a *kernels.Conv, sample, y, dy0, dy1, ow int) {
 	s, size := a.Shape, a.X.DType.Size()
 	pixel := s.In * size
 	x := a.X.Raw()
@@ -290,7 +289,7 @@ func gatherRow(dst []byte, a *kernels.Conv, sample, y, ow int) {
 	for i := range ow {
 		left := i*s.Stride - s.Left
 		lo, hi := max(0, -left), max(0, min(s.KW, a.W-left)) // dx inside the picture
-		for dy := range s.KH {
+		for dy := dy0; dy < dy1; dy++ {
 			part := dst[at : at+s.KW*pixel]
 			at += len(part)
 			in := y*s.Stride - s.Top + dy

@@ -21,6 +21,19 @@ type pairedPanels struct {
 	weaveF32 func(dst, src unsafe.Pointer, stride, steps int, columns uint32)
 }
 
+// paired is the index of the bf16 of k and column c in a panel.
+func paired(k, c int) int { return (k&^3/2+k&1)*64 + c*2 + 1 - k>>1&1 }
+
+// unpackPaired reads the 32 columns at k.
+func unpackPaired(dst, p unsafe.Pointer, k int) {
+	to, from := (*[panel]uint16)(dst), (*[2*panel - 1]uint16)(unsafe.Add(p, paired(k, 0)*2))
+	for c := range to {
+		to[c] = from[2*c]
+	}
+}
+
+func (pairedPanels) unpack(dst, p unsafe.Pointer, k int) { unpackPaired(dst, p, k) }
+
 func (pairedPanels) form() int            { return formPaired }
 func (pairedPanels) step() int            { return 32 }
 func (pairedPanels) panelBytes(k int) int { return roundUp(k, 32) * panel * 2 }

@@ -28,6 +28,8 @@ type unit interface {
 	packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int)
 	// packB packs columns of op(B), k numbers from k0 on; p is where they begin.
 	packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int)
+	// unpack reads the 32 columns at k of a panel, as fp32 or bf16.
+	unpack(dst, p unsafe.Pointer, k int)
 	// run is C[rows][32] (+)= A·B over k from at on, with b's addresses of C, of the
 	// block of A and of the panel's k. b is the unit's to change.
 	run(b *block, rows, at, k int)

@@ -41,6 +41,8 @@ func (f32AVX2) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, r
 	}
 }
 
+func (f32AVX2) unpack(dst, p unsafe.Pointer, k int) { unpackPlain(dst, p, k) }
+
 func (u f32AVX2) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) {
 	dst := unsafe.Slice((*float32)(p), roundUp(k, 32)*panel)
 	clear(dst)
@@ -84,8 +86,7 @@ func (u wideAVX2) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0
 	}
 }
 
-// paired is the index of the bf16 of k and column c in a panel.
-func paired(k, c int) int { return (k&^3/2+k&1)*64 + c*2 + 1 - k>>1&1 }
+func (wideAVX2) unpack(dst, p unsafe.Pointer, k int) { unpackPaired(dst, p, k) }
 
 func (u wideAVX2) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) {
 	dst := unsafe.Slice((*uint16)(p), roundUp(k, 32)*panel)

@@ -46,6 +46,13 @@ func (f32Unit) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, r
 	}
 }
 
+func (f32Unit) unpack(dst, p unsafe.Pointer, k int) { unpackPlain(dst, p, k) }
+
+// unpackPlain reads the 32 columns at k of a panel of fp32.
+func unpackPlain(dst, p unsafe.Pointer, k int) {
+	*(*[panel]float32)(dst) = *(*[panel]float32)(unsafe.Add(p, k*panel*4))
+}
+
 func (u f32Unit) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) {
 	switch {
 	case b.packed != nil:
