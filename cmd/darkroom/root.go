@@ -31,6 +31,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted.`,
 		doctorCommand(),
 		inspectCommand(),
 		listCommand(),
+		parityCommand(),
 		versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

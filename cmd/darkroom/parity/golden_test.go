@@ -1,0 +1,50 @@
+package parity
+
+import (
+	"context"
+	"slices"
+	"testing"
+)
+
+// later are operations of the copied families that a later part of Darkroom
+// brings: conversations with pictures.
+var later = []string{
+	"vlm.assistant_mask", "vlm.last_eos_mask", "vlm.rollout_deepeyes", "vlm.rollout_verl", "vlm.tool_text_truncate",
+}
+
+// TestGolden holds every operation that exists to the repository's copies of the
+// recorded cases, and lists those that do not exist yet.
+func TestGolden(t *testing.T) {
+	r, err := Run(context.Background(), []string{"testdata/golden"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range r.Errors {
+		t.Error(e)
+	}
+	for _, f := range r.Failures {
+		t.Errorf("%s %s: %s", f.Op, f.Case, f.What)
+	}
+	if r.Cases < 900 {
+		t.Errorf("only %d cases were found", r.Cases)
+	}
+	for _, op := range r.Ops {
+		if op.Unsupported && !slices.Contains(later, op.Op) {
+			t.Logf("not yet: %s (%d cases)", op.Op, op.Cases)
+		}
+		if !op.Unsupported && slices.Contains(later, op.Op) {
+			t.Errorf("%s exists: strike it off the list of later ones", op.Op)
+		}
+	}
+}
+
+// TestOpsOnce: no operation stands in two areas' tables.
+func TestOpsOnce(t *testing.T) {
+	n := 0
+	for _, area := range areas {
+		n += len(area)
+	}
+	if all := len(Ops()); all != n {
+		t.Errorf("%d operations, but %d entries in the tables", all, n)
+	}
+}

@@ -1,0 +1,15 @@
+package parity
+
+import "maps"
+
+// Ops is every operation that cases may name: one table an area, each in the
+// adapter file of that area.
+func Ops() map[string]Op {
+	all := map[string]Op{}
+	for _, area := range areas {
+		maps.Copy(all, area)
+	}
+	return all
+}
+
+var areas = []map[string]Op{}
