@@ -182,22 +182,26 @@ func (f *backward) block(h, k0, n int) {
 		clear(floats(f.dv, panels(dv)*block/4))
 	}
 	for i := range f.blocks {
+		some := min(queries, f.Q.S-i*queries)
+		f.job.Narrow = some <= queries/2
 		f.Run(&f.job, g.s, unsafe.Add(f.k, k0*f.kRows), unsafe.Add(f.q, i*f.qPanel), f.kRows, n, 0, d, false)
 		f.Run(&f.job, g.g, unsafe.Add(f.v, k0*f.vRows), unsafe.Add(f.do, i*f.doPanel), f.vRows, n, 0, dv, false)
 		g.c = ref.Mul(f.Scale, ref.Log2E)
-		if shift(&f.Attention, g.s, f.b, h, i*queries, min(queries, f.Q.S-i*queries), k0, n) {
+		if shift(&f.Attention, g.s, f.b, h, i*queries, some, k0, n) {
 			g.c = 1
 		}
 		copy(g.shift[:], f.shift[i*queries:])
 		copy(g.delta[:], f.delta[i*queries:])
 		f.grade(g)
+		f.Run(&f.job, unsafe.Add(f.dq, i*panels(d)*tileBytes), f.kt, g.panel, f.ktRows, d, k0, n, k0 > 0)
 		for c := range panels(dv) {
-			f.Run(&f.job, unsafe.Add(f.dv, c*block), g.p, unsafe.Add(f.dox, c*f.over+i*step), g.rowBytes, n, 0, queries, i > 0)
+			f.job.Narrow = dv-c*queries <= queries/2
+			f.Run(&f.job, unsafe.Add(f.dv, c*block), g.p, unsafe.Add(f.dox, c*f.over+i*step), g.rowBytes, n, 0, some, i > 0)
 		}
 		for c := range panels(d) {
-			f.Run(&f.job, unsafe.Add(f.dk, c*block), g.d, unsafe.Add(f.qx, c*f.over+i*step), g.rowBytes, n, 0, queries, i > 0)
+			f.job.Narrow = d-c*queries <= queries/2
+			f.Run(&f.job, unsafe.Add(f.dk, c*block), g.d, unsafe.Add(f.qx, c*f.over+i*step), g.rowBytes, n, 0, some, i > 0)
 		}
-		f.Run(&f.job, unsafe.Add(f.dq, i*panels(d)*tileBytes), f.kt, g.panel, f.ktRows, d, k0, n, k0 > 0)
 	}
 }
 

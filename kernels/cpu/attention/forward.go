@@ -58,6 +58,7 @@ func (f *forward) block(j int) {
 	f.PackPanel(f.q, f.scratch, gemm.HeadLines(f.Q, f.b, h, false), i0, n, f.Q.D)
 	w := &f.w
 	w.start(f, n)
+	f.job.Narrow = n <= queries/2
 	reach := ref.Reach(f.Attention, f.b, i0)
 	for k0 := 0; k0 < reach; k0 += kernels.KeyBlock {
 		keys := min(kernels.KeyBlock, f.keys-k0)

@@ -61,7 +61,10 @@ func (b Blocks) PackPanel(dst, scratch unsafe.Pointer, x Lines, line, lines, k i
 }
 
 // Job is the argument of Run; who calls keeps its addresses alive.
-type Job struct{ b block }
+type Job struct {
+	b      block
+	Narrow bool // only columns 0 to 15 of C are wanted
+}
 
 // Run is C (+)= A·B over k from at on; c and panel are where they begin, a begins at
 // its k = 0. Where add is not set C starts from zero.
@@ -69,7 +72,7 @@ func (b Blocks) Run(j *Job, c, a, panel unsafe.Pointer, rowBytes, rows, at, k in
 	if rows == 0 || k == 0 {
 		return
 	}
-	j.b = block{c: uintptr(c), a: uintptr(a), b: uintptr(panel), lda: uintptr(rowBytes)}
+	j.b = block{c: uintptr(c), a: uintptr(a), b: uintptr(panel), lda: uintptr(rowBytes), narrow: j.Narrow}
 	if add {
 		j.b.start = 1
 	}
