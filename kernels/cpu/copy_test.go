@@ -7,13 +7,18 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
 // Boxes with their axes in every order, cut out of larger memory on either side, are
 // copied, cast and added as ref does it.
 func TestCopyOrders(t *testing.T) {
-	b := NewWith(Options{Threads: 2})
+	path, err := isa.Choose()
+	if err != nil {
+		t.Skip(err)
+	}
+	b := NewWith(Options{Path: path, Threads: 2})
 	defer b.Close()
 	orders := [][]int{{0, 1, 2, 3}, {0, 1, 3, 2}, {0, 3, 1, 2}, {3, 2, 1, 0}, {1, 0, 2, 3}, {2, 3, 0, 1}, {0, 2, 1, 3}}
 	types := []kernels.DType{kernels.F32, kernels.BF16, kernels.F16}
@@ -69,7 +74,11 @@ func randomSpan(d kernels.DType, n int) kernels.Span {
 }
 
 func BenchmarkCopy(b *testing.B) {
-	be := NewWith(Options{})
+	path, err := isa.Choose()
+	if err != nil {
+		b.Skip(err)
+	}
+	be := NewWith(Options{Path: path})
 	defer be.Close()
 	x, y := randomSpan(kernels.F32, 1<<22), randomSpan(kernels.F32, 1<<22)
 	h := randomSpan(kernels.BF16, 1<<22)
