@@ -33,10 +33,15 @@ type Row struct {
 //	P = P·(1 - Rate·Decay) - Step·M / (sqrt(V)·RootScale + Eps)
 //
 // where Step = Rate/(1-Beta1^t) and RootScale = 1/sqrt(1-Beta2^t) are the caller's.
+// The betas are float64 so that 1-Beta2 is rounded once: taken from a rounded
+// 0.999 it would be off by 1e-5 of itself.
 type AdamW struct {
 	P, Grad, M, V    Span // f32
 	GradScale        float32
-	Beta1, Beta2     float32
+	Beta1, Beta2     float64
 	Rate, Decay, Eps float32
 	Step, RootScale  float32
 }
+
+// New is the share of the new value in each average, 1-Beta1 and 1-Beta2.
+func (a *AdamW) New() (first, second float32) { return float32(1 - a.Beta1), float32(1 - a.Beta2) }

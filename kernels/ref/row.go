@@ -55,11 +55,12 @@ func Row(a *kernels.Row, lo, hi int) {
 //	P = P·(1 - Rate·Decay) - (Step·M) / fma(sqrt(V), RootScale, Eps)
 func AdamW(a *kernels.AdamW, lo, hi int) {
 	p, g, m, v := a.P.F32(), a.Grad.F32(), a.M.F32(), a.V.F32()
-	c1, c2, keep := Sub(1, a.Beta1), Sub(1, a.Beta2), Sub(1, Mul(a.Rate, a.Decay))
+	c1, c2 := a.New()
+	beta2, keep := float32(a.Beta2), Sub(1, Mul(a.Rate, a.Decay))
 	for i := lo; i < hi; i++ {
 		gi := Mul(g[i], a.GradScale)
 		m[i] = FMA(c1, Sub(gi, m[i]), Flush(m[i]))
-		v[i] = FMA(c2, Mul(gi, gi), Mul(a.Beta2, v[i]))
+		v[i] = FMA(c2, Mul(gi, gi), Mul(beta2, v[i]))
 		p[i] = Sub(Mul(p[i], keep), Div(Mul(a.Step, m[i]), FMA(Sqrt(v[i]), a.RootScale, a.Eps)))
 	}
 }

@@ -12,4 +12,6 @@ func Ops() map[string]Op {
 	return all
 }
 
-var areas = []map[string]Op{}
+var areas = []map[string]Op{
+	trainingOps,
+}

@@ -13,7 +13,8 @@ func (e *Engine) AdamW(a *kernels.AdamW, lo, hi int) {
 	}
 	w := e.begin()
 	defer w.end(e)
-	w.s = [8]float32{a.GradScale, ref.Sub(1, a.Beta1), ref.Sub(1, a.Beta2), a.Beta2, a.RootScale, a.Eps, a.Step,
+	c1, c2 := a.New()
+	w.s = [8]float32{a.GradScale, c1, c2, float32(a.Beta2), a.RootScale, a.Eps, a.Step,
 		ref.Sub(1, ref.Mul(a.Rate, a.Decay))}
 	for at := lo; at < hi; at += longest / 2 {
 		n := min(longest/2, hi-at)
