@@ -32,9 +32,13 @@ type initial struct {
 	bound float32 // uniform between -bound and bound
 	value float32 // or this constant
 	sigma float32 // or normal
+	fill  func() []float32
 }
 
 func (i initial) draw(k rng.Key, n int) []float32 {
+	if i.fill != nil {
+		return i.fill()
+	}
 	x := make([]float32, n)
 	switch {
 	case i.bound > 0:
@@ -204,9 +208,9 @@ func (r *root) turn(t *tensor.Tensor, s kernels.ConvShape, back bool) *tensor.Te
 	return u
 }
 
-// export is a parameter as the disk has it, in fp32.
-func (e *entry) export(name string) safetensors.Tensor {
-	t := e.param.Value.Retain()
+// export is a parameter, or its gradient, as the disk has it, in fp32.
+func (e *entry) export(name string, of *tensor.Tensor) safetensors.Tensor {
+	t := of.Retain()
 	if s := e.param.Conv; s.KH*s.KW > 1 {
 		r := &root{Options: Options{Pool: t.Pool()}}
 		u := r.turn(t, s, true)

@@ -266,7 +266,7 @@ func (s *Adapters) Modules() []string {
 func (s *Adapters) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for _, ad := range s.list {
-		all = append(all, ad.a.export(prefix+ad.a.name), ad.b.export(prefix+ad.b.name))
+		all = append(all, ad.a.export(prefix+ad.a.name, ad.a.param.Value), ad.b.export(prefix+ad.b.name, ad.b.param.Value))
 	}
 	return all
 }

@@ -210,12 +210,12 @@ func TestFreshParametersDependOnTheirNamesAlone(t *testing.T) {
 
 func TestTimestepEmbedding(t *testing.T) {
 	for _, x := range []float64{0, 1e-9, 0.3, 0.785398, 1.5707963, 3.2, 999.5, 12345.678, -2.5} {
-		s, c := sincos(x)
+		s, c := Sincos(x)
 		if math.Abs(s-math.Sin(x)) > 3e-16 || math.Abs(c-math.Cos(x)) > 3e-16 {
 			t.Errorf("sin, cos %v: %v, %v", x, s-math.Sin(x), c-math.Cos(x))
 		}
-		if y := -x / 100; math.Abs(exp(y)/math.Exp(y)-1) > 4e-16 {
-			t.Errorf("exp %v: %v", y, exp(y)/math.Exp(y)-1)
+		if y := -x / 100; math.Abs(Exp(y)/math.Exp(y)-1) > 4e-16 {
+			t.Errorf("exp %v: %v", y, Exp(y)/math.Exp(y)-1)
 		}
 	}
 	e := Timestep{Dim: 8, CosFirst: true}.Embed([]float32{500, 1})

@@ -45,6 +45,8 @@ type root struct {
 	entries map[string]*entry
 	order   []*entry
 	modules []module // in the order they were made
+	buffers []*Buffer
+	fixed   []*autograd.Param // what models made of buffers
 	errs    []error
 	known   []*regexp.Regexp // stored names that the model does not read
 	stored  []string         // names in the source
@@ -184,7 +186,10 @@ func (p *Params) Free() {
 	for _, w := range p.All() {
 		w.Free()
 	}
-	p.root.order, p.root.entries = nil, map[string]*entry{}
+	for _, w := range p.root.fixed {
+		w.Free()
+	}
+	p.root.order, p.root.fixed, p.root.entries = nil, nil, map[string]*entry{}
 }
 
 // Tensors are the trained parameters whose names begin with prefix, in fp32 and in the
@@ -193,8 +198,27 @@ func (p *Params) Tensors() []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for _, e := range p.root.order {
 		if e.param.Trained && strings.HasPrefix(e.name, p.prefix) {
-			all = append(all, e.export(e.name))
+			all = append(all, e.export(e.name, e.param.Value))
 		}
 	}
 	return all
+}
+
+// Grad is the gradient of a trained parameter, in the shape of the disk; zeros where
+// nothing reached it.
+func (p *Params) Grad(name string) (safetensors.Tensor, error) {
+	e := p.root.entries[p.name(name)]
+	switch {
+	case e == nil || e.param == nil:
+		return safetensors.Tensor{}, fmt.Errorf("%s: the model has no such parameter", p.name(name))
+	case !e.param.Trained:
+		return safetensors.Tensor{}, fmt.Errorf("%s: it is not trained", e.name)
+	case e.param.Grad() == nil:
+		n := 1
+		for _, d := range e.stored {
+			n *= d
+		}
+		return stored(e.name, e.stored, make([]float32, n)), nil
+	}
+	return e.export(e.name, e.param.Grad()), nil
 }

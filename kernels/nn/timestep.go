@@ -34,10 +34,10 @@ func (o Timestep) Embed(t []float32) []float32 {
 	const log10000 = 9.210340371976184
 	for i := range half {
 		exponent := float32(float32(-log10000)*float32(i)) / (float32(half) - o.Shift)
-		f := float32(exp(float64(exponent)))
+		f := float32(Exp(float64(exponent)))
 		for s, v := range t {
 			phase := float32(scale * float32(v*f))
-			sin, cos := sincos(float64(phase))
+			sin, cos := Sincos(float64(phase))
 			out[s*o.Dim+sinAt+i], out[s*o.Dim+cosAt+i] = float32(sin), float32(cos)
 		}
 	}
@@ -53,8 +53,8 @@ func horner(x float64, c ...float64) float64 {
 	return p
 }
 
-// exp by Cody and Waite's reduction, for |x| < 700.
-func exp(x float64) float64 {
+// Exp is the same on every machine: Cody and Waite's reduction, for |x| < 700.
+func Exp(x float64) float64 {
 	k := math.RoundToEven(float64(x * math.Log2E))
 	r := x - float64(k*6.93147180369123816490e-01)
 	r -= float64(k * 1.90821492927058770002e-10)
@@ -62,8 +62,9 @@ func exp(x float64) float64 {
 	return math.Ldexp(p, int(k))
 }
 
-// sincos for |x| < 1e6, by reduction to a quarter turn in three parts.
-func sincos(x float64) (sin, cos float64) {
+// Sincos is the same on every machine: for |x| < 1e6, by reduction to a quarter turn in
+// three parts.
+func Sincos(x float64) (sin, cos float64) {
 	k := math.RoundToEven(float64(x * (2 / math.Pi)))
 	r := x - float64(k*1.57079632673412561417e+00)
 	r -= float64(k * 6.07710050630396597660e-11)

@@ -14,4 +14,5 @@ func Ops() map[string]Op {
 
 var areas = []map[string]Op{
 	trainingOps,
+	transformerOps,
 }

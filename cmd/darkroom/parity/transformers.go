@@ -1,0 +1,26 @@
+package parity
+
+import "github.com/darkroom-rl/darkroom/diffusion/mmdit"
+
+// Diffusion transformers.
+
+var transformerOps = map[string]Op{
+	"models.sd3_transformer": sd3Transformer,
+}
+
+func sd3Transformer(c *Case) error {
+	config, err := mmdit.ReadConfig(c.Dir())
+	if err != nil {
+		return err
+	}
+	return runNetwork(c, c.Dir(), func(n *network) error {
+		m := mmdit.New(n.params, config)
+		if err := n.params.Check(); err != nil {
+			return err
+		}
+		x := n.picture("in.hidden_states")
+		text, pooled := n.value("in.encoder_hidden_states"), n.value("in.pooled_projections")
+		n.outPicture("out.sample", m.Forward(n.tape, x, text, pooled, n.floats("in.timestep")))
+		return nil
+	})
+}

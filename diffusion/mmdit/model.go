@@ -1,0 +1,105 @@
+package mmdit
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+)
+
+// Model is the network: patches and text in, a velocity for every pixel of the latents out.
+type Model struct {
+	Config
+	patch            *nn.Conv
+	params           *nn.Params
+	positions        *nn.Buffer // of PositionsSide x PositionsSide patches
+	crops            map[[2]int]*autograd.Param
+	context          *nn.Linear
+	timeMLP, pooled  *nn.MLP
+	blocks           []*block
+	modulateOut, out *nn.Linear
+	norm             *nn.Norm
+}
+
+// timeDim is the length of the sinusoidal embedding.
+const timeDim = 256
+
+// New asks p for the network's parameters; p.Check says what was wrong with them.
+func New(p *nn.Params, c Config) *Model {
+	w := c.Width()
+	m := &Model{Config: c, norm: plain(), params: p, crops: map[[2]int]*autograd.Param{}}
+	shape := nn.Square(c.In, w, c.PatchSize, c.PatchSize, 0)
+	m.patch = p.Conv("pos_embed.proj", shape, true)
+	m.positions = p.Buffer("pos_embed.pos_embed", func() []float32 { return c.waves() }, 1, c.PositionsSide*c.PositionsSide, w)
+	e := p.Sub("time_text_embed")
+	m.timeMLP = &nn.MLP{Up: e.Linear("timestep_embedder.linear_1", timeDim, w, true), Down: e.Linear("timestep_embedder.linear_2", w, w, true), Act: kernels.SiLU}
+	m.pooled = &nn.MLP{Up: e.Linear("text_embedder.linear_1", c.Pooled, w, true), Down: e.Linear("text_embedder.linear_2", w, w, true), Act: kernels.SiLU}
+	m.context = p.Linear("context_embedder", c.Context, w, true)
+	for i := range c.Layers {
+		m.blocks = append(m.blocks, newBlock(p.At("transformer_blocks", i), c, i))
+	}
+	m.modulateOut = p.Linear("norm_out.linear", w, 2*w, true)
+	m.out = p.Linear("proj_out", w, c.PatchSize*c.PatchSize*c.Out, true)
+	return m
+}
+
+// Forward is the velocity at latents [B, H, W, In], as F32 [B, H, W, Out]. text is
+// [B, S, Context], pooled [B, Pooled], and time, one number a sample, 1000·sigma.
+func (m *Model) Forward(tp *autograd.Tape, latents, text, pooled *autograd.Value, time []float32) *autograd.Value {
+	b, h, w := latents.Dim(0), latents.Dim(1)/m.PatchSize, latents.Dim(2)/m.PatchSize
+	if h*m.PatchSize != latents.Dim(1) || w*m.PatchSize != latents.Dim(2) || max(h, w) > m.PositionsSide {
+		panic(fmt.Sprintf("mmdit: latents of %d x %d: sides must be multiples of %d, and at most %d", latents.Dim(1), latents.Dim(2), m.PatchSize, m.PatchSize*m.PositionsSide))
+	}
+	grid := m.patch.Apply(tp, latents, nil)
+	x := tp.AddParam(tp.Reshape(grid, b, h*w, m.Width()), m.crop(h, w))
+	tp.Release(grid)
+	context := m.context.Apply(tp, text, autograd.With{})
+	condition := m.condition(tp, pooled, time)
+	for i, block := range m.blocks {
+		if i == len(m.blocks)-1 {
+			x = tp.Block(func(in ...*autograd.Value) []*autograd.Value {
+				y, _ := block.forward(tp, in[0], in[1], in[2])
+				return []*autograd.Value{y}
+			}, x, context, condition)[0]
+			break
+		}
+		out := tp.Block(func(in ...*autograd.Value) []*autograd.Value {
+			y, t := block.forward(tp, in[0], in[1], in[2])
+			return []*autograd.Value{y, t}
+		}, x, context, condition)
+		tp.Release(x, context)
+		x, context = out[0], out[1]
+	}
+	s := tp.Chunk(m.modulateOut.Apply(tp, condition, autograd.With{}), 2)
+	y := m.out.Apply(tp, m.norm.Modulated(tp, x, s[0], s[1]), autograd.With{Wide: true})
+	return unpatch(tp, y, b, h, w, m.PatchSize, m.Out)
+}
+
+// condition is silu(time + pooled text), which all modulations read.
+func (m *Model) condition(tp *autograd.Tape, pooled *autograd.Value, time []float32) *autograd.Value {
+	waves := nn.Timestep{Dim: timeDim, CosFirst: true}.Embed(time)
+	t := m.timeMLP.Apply(tp, tp.Upload("time", waves, len(time), timeDim), autograd.With{})
+	return tp.Unary(kernels.SiLU, m.pooled.Apply(tp, pooled, autograd.With{Residual: t}))
+}
+
+// crop is the middle h x w of the table of positions.
+func (m *Model) crop(h, w int) *autograd.Param {
+	key := [2]int{h, w}
+	if m.crops[key] == nil {
+		top, left := (m.PositionsSide-h)/2, (m.PositionsSide-w)/2
+		var cut []float32
+		for y := top; y < top+h; y++ {
+			at := y*m.PositionsSide + left
+			cut = append(cut, m.positions.Rows(at, at+w)...)
+		}
+		m.crops[key] = m.params.Constant(fmt.Sprintf("positions of %d x %d", h, w), cut, h*w, m.Width())
+	}
+	return m.crops[key]
+}
+
+// unpatch puts tokens [B, h·w, p·p·C] beside each other as pictures [B, h·p, w·p, C].
+func unpatch(tp *autograd.Tape, x *autograd.Value, b, h, w, p, c int) *autograd.Value {
+	rows := tp.Permute(tp.Reshape(x, b*h, w, p, p*c), 0, 2, 1, 3)
+	return tp.Reshape(rows, b, h*p, w*p, c)
+}
