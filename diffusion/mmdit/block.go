@@ -1,8 +1,6 @@
 package mmdit
 
 import (
-	"slices"
-
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -19,10 +17,22 @@ import (
 // The last layer's text is read for the last time in its attention: it has no out and no
 // MLP, and its modulation has a scale, then a shift (diffusers' AdaLayerNormContinuous).
 
-type block struct {
+// Block is one layer. FLUX begins with such layers too: its tokens have places by
+// rotation, text tokens first.
+type Block struct {
 	image, text *stream
 	heads       int
 }
+
+// BlockOptions say which of the family's layers it is.
+type BlockOptions struct {
+	Heads, HeadDim int
+	QKNorm         bool // RMS norms of each head's queries and keys
+	Dual           bool // a second attention of the picture alone
+	Last           bool // text is read for the last time
+}
+
+func (o BlockOptions) width() int { return o.Heads * o.HeadDim }
 
 // stream is one stream's half of a layer.
 type stream struct {
@@ -34,27 +44,28 @@ type stream struct {
 	continuous bool // the modulation is a scale and a shift alone
 }
 
-func newBlock(p *nn.Params, c Config, layer int) *block {
-	width, last := c.Width(), layer == c.Layers-1
-	attn := p.Sub("attn")
-	image := &stream{norm: plain(), attention: attention(attn, c, [4]string{"to_q", "to_k", "to_v", "to_out.0"}, "norm_q", "norm_k"), mlp: mlp(p, "ff", width)}
+// NewBlock asks p for a layer's parameters.
+func NewBlock(p *nn.Params, o BlockOptions) *Block {
+	width := o.width()
+	attn, own := p.Sub("attn"), [4]string{"to_q", "to_k", "to_v", "to_out.0"}
+	image := &stream{norm: plain(), attention: o.attention(attn, own, "norm_q", "norm_k"), mlp: mlp(p, "ff", width)}
 	chunks := 6
-	if slices.Contains(c.Dual, layer) {
+	if o.Dual {
 		chunks = 9
-		image.second = attention(p.Sub("attn2"), c, [4]string{"to_q", "to_k", "to_v", "to_out.0"}, "norm_q", "norm_k")
+		image.second = o.attention(p.Sub("attn2"), own, "norm_q", "norm_k")
 	}
 	image.modulation = p.Linear("norm1.linear", width, chunks*width, true)
 	names := [4]string{"add_q_proj", "add_k_proj", "add_v_proj", "to_add_out"}
-	text := &stream{norm: plain(), continuous: last}
-	if last {
+	text := &stream{norm: plain(), continuous: o.Last}
+	if o.Last {
 		names[3] = ""
 		text.modulation = p.Linear("norm1_context.linear", width, 2*width, true)
 	} else {
 		text.modulation = p.Linear("norm1_context.linear", width, 6*width, true)
 		text.mlp = mlp(p, "ff_context", width)
 	}
-	text.attention = attention(attn, c, names, "norm_added_q", "norm_added_k")
-	return &block{image: image, text: text, heads: c.Heads}
+	text.attention = o.attention(attn, names, "norm_added_q", "norm_added_k")
+	return &Block{image: image, text: text, heads: o.Heads}
 }
 
 func plain() *nn.Norm { return nn.PlainNorm(kernels.LayerNorm, 1e-6) }
@@ -64,35 +75,54 @@ func mlp(p *nn.Params, name string, width int) *nn.MLP {
 }
 
 // attention asks for the layers called names: queries, keys, values, out ("" for none).
-func attention(p *nn.Params, c Config, names [4]string, normQ, normK string) *nn.Attention {
-	w := c.Width()
-	a := &nn.Attention{Heads: c.Heads, Q: p.Linear(names[0], w, w, true), K: p.Linear(names[1], w, w, true), V: p.Linear(names[2], w, w, true)}
+func (o BlockOptions) attention(p *nn.Params, names [4]string, normQ, normK string) *nn.Attention {
+	w := o.width()
+	a := &nn.Attention{Heads: o.Heads, Q: p.Linear(names[0], w, w, true), K: p.Linear(names[1], w, w, true), V: p.Linear(names[2], w, w, true)}
 	if names[3] != "" {
 		a.Out = p.Linear(names[3], w, w, true)
 	}
-	if c.QKNorm != nil {
-		a.NormQ, a.NormK = p.RMSNorm(normQ, c.HeadDim, 1e-6), p.RMSNorm(normK, c.HeadDim, 1e-6)
+	if o.QKNorm {
+		a.NormQ, a.NormK = p.RMSNorm(normQ, o.HeadDim, 1e-6), p.RMSNorm(normK, o.HeadDim, 1e-6)
 	}
 	return a
 }
 
-// forward takes tokens of both streams and the condition, after its activation, and
-// returns the tokens; text is nil after the last layer.
-func (b *block) forward(tp *autograd.Tape, x, text, condition *autograd.Value) (*autograd.Value, *autograd.Value) {
+// Forward takes tokens of both streams and the condition, after its activation, and
+// returns the tokens; text is nil after the last layer. Where tokens have places, turn
+// rotates the joint queries or keys, text first; without, it is nil and pictures are first.
+func (b *Block) Forward(tp *autograd.Tape, x, text, condition *autograd.Value, turn func(*autograd.Value) *autograd.Value) (*autograd.Value, *autograd.Value) {
 	xs, ts := b.image.modulate(tp, x, condition), b.text.modulate(tp, text, condition)
 	q, k, v := b.image.attention.QKV(tp, xs.in, xs.in)
 	tq, tk, tv := b.text.attention.QKV(tp, ts.in, ts.in)
-	jq, jk, jv := tp.Concat(1, q, tq), tp.Concat(1, k, tk), tp.Concat(1, v, tv)
-	tp.Release(q, k, v, tq, tk, tv)
+	join := func(x, t *autograd.Value) *autograd.Value {
+		defer tp.Release(x, t)
+		if turn == nil {
+			return tp.Concat(1, x, t)
+		}
+		return tp.Concat(1, t, x)
+	}
+	jq, jk, jv := join(q, tq), join(k, tk), join(v, tv)
+	if turn != nil {
+		q, k := jq, jk
+		jq, jk = turn(q), turn(k)
+		tp.Release(q, k)
+	}
 	joint := tp.Attention(jq, jk, jv, autograd.Attend{Heads: b.heads})
 	tp.Release(jq, jk, jv)
-	halves := tp.Split(joint, 1, x.Dim(1), text.Dim(1))
+	var ax, at *autograd.Value
+	if turn == nil {
+		halves := tp.Split(joint, 1, x.Dim(1), text.Dim(1))
+		ax, at = halves[0], halves[1]
+	} else {
+		halves := tp.Split(joint, 1, text.Dim(1), x.Dim(1))
+		at, ax = halves[0], halves[1]
+	}
 	tp.Release(joint)
-	x = b.image.finish(tp, x, halves[0], xs)
+	x = b.image.finish(tp, x, ax, xs)
 	if b.text.mlp == nil {
 		return x, nil
 	}
-	return x, b.text.finish(tp, text, halves[1], ts)
+	return x, b.text.finish(tp, text, at, ts)
 }
 
 // modulated is what the condition does to a stream in one layer.

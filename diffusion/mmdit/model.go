@@ -2,6 +2,7 @@ package mmdit
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -17,7 +18,7 @@ type Model struct {
 	crops            map[[2]int]*autograd.Param
 	context          *nn.Linear
 	timeMLP, pooled  *nn.MLP
-	blocks           []*block
+	blocks           []*Block
 	modulateOut, out *nn.Linear
 	norm             *nn.Norm
 }
@@ -37,7 +38,8 @@ func New(p *nn.Params, c Config) *Model {
 	m.pooled = &nn.MLP{Up: e.Linear("text_embedder.linear_1", c.Pooled, w, true), Down: e.Linear("text_embedder.linear_2", w, w, true), Act: kernels.SiLU}
 	m.context = p.Linear("context_embedder", c.Context, w, true)
 	for i := range c.Layers {
-		m.blocks = append(m.blocks, newBlock(p.At("transformer_blocks", i), c, i))
+		m.blocks = append(m.blocks, NewBlock(p.At("transformer_blocks", i), BlockOptions{Heads: c.Heads, HeadDim: c.HeadDim,
+			QKNorm: c.QKNorm != nil, Dual: slices.Contains(c.Dual, i), Last: i == c.Layers-1}))
 	}
 	m.modulateOut = p.Linear("norm_out.linear", w, 2*w, true)
 	m.out = p.Linear("proj_out", w, c.PatchSize*c.PatchSize*c.Out, true)
@@ -59,13 +61,13 @@ func (m *Model) Forward(tp *autograd.Tape, latents, text, pooled *autograd.Value
 	for i, block := range m.blocks {
 		if i == len(m.blocks)-1 {
 			x = tp.Block(func(in ...*autograd.Value) []*autograd.Value {
-				y, _ := block.forward(tp, in[0], in[1], in[2])
+				y, _ := block.Forward(tp, in[0], in[1], in[2], nil)
 				return []*autograd.Value{y}
 			}, x, context, condition)[0]
 			break
 		}
 		out := tp.Block(func(in ...*autograd.Value) []*autograd.Value {
-			y, t := block.forward(tp, in[0], in[1], in[2])
+			y, t := block.Forward(tp, in[0], in[1], in[2], nil)
 			return []*autograd.Value{y, t}
 		}, x, context, condition)
 		tp.Release(x, context)

@@ -79,6 +79,17 @@ func (n *network) input(name string, a Array, picture bool) *autograd.Value {
 // floats are an input's numbers in fp32.
 func (n *network) floats(name string) []float32 { return toF32(n.Floats(name)) }
 
+// rows are an input's rows in fp32.
+func (n *network) rows(name string) [][]float32 {
+	a := n.Array(name)
+	cols := a.Shape[len(a.Shape)-1]
+	var rows [][]float32
+	for x := toF32(a.Data); len(x) >= cols && cols > 0; x = x[cols:] {
+		rows = append(rows, x[:cols])
+	}
+	return rows
+}
+
 // out records an output.
 func (n *network) out(name string, v *autograd.Value) { n.output(name, v, false) }
 
