@@ -32,10 +32,12 @@ type AttentionBias struct {
 // AttentionBackward takes the gradient DO of O to DQ, DK and DV. The forward's
 // operands, O and LSE are those of the forward. Delta is scratch, f32 [B, H, Sq].
 // With grouped heads DK and DV add over the query heads of their group, in order.
+// DBias, optional, f32 with the layout of Bias, is added to.
 type AttentionBackward struct {
 	Attention
 	DO, DQ, DK, DV Heads
 	Delta          Span
+	DBias          Span
 }
 
 // RopeKind says which elements turn together.

@@ -17,8 +17,8 @@ type Attend struct {
 	Scale   float32 // 0 means 1/sqrt(head dimension)
 	Causal  bool
 	KeyLens []int32 // one a sample, optional: keys at and after it are not seen
-	// Bias, optional, F32 [1 or B, Heads, Sq, Sk], is added to the scaled scores. It gets
-	// no gradient.
+	// Bias, optional, F32 [1 or B, Heads, Sq, Sk], is added to the scaled scores. One that
+	// samples share gets the sum of their gradients, whose bits depend on the micro-batch.
 	Bias *Value
 }
 
@@ -32,7 +32,7 @@ func (tp *Tape) Attention(q, k, v *Value, o Attend) *Value {
 	if a.Scale == 0 {
 		a.Scale = float32(1 / sqrt(float64(a.Q.D)))
 	}
-	y := tp.result("attention", tp.pool.New(tp.DType, widen(q.Shape(), o.Heads*a.V.D)...), q, k, v)
+	y := tp.result("attention", tp.pool.New(tp.DType, widen(q.Shape(), o.Heads*a.V.D)...), q, k, v, o.Bias)
 	a.O = y.t.Heads(o.Heads)
 	n := tp.record(y)
 	if n == nil {
@@ -52,8 +52,15 @@ func (tp *Tape) Attention(q, k, v *Value, o Attend) *Value {
 		// The kernel writes all three gradients; those that nobody needs are dropped.
 		dq, dk, dv := tp.likeGrad(q), tp.likeGrad(k), tp.likeGrad(v)
 		delta := tp.pool.New(kernels.F32, lse.Shape()...)
-		tp.be.AttentionBackward(&kernels.AttentionBackward{Attention: a, DO: y.grad.Heads(o.Heads),
-			DQ: dq.Heads(o.Heads), DK: dk.Heads(o.KVHeads), DV: dv.Heads(o.KVHeads), Delta: delta.Span()})
+		b := kernels.AttentionBackward{Attention: a, DO: y.grad.Heads(o.Heads),
+			DQ: dq.Heads(o.Heads), DK: dk.Heads(o.KVHeads), DV: dv.Heads(o.KVHeads), Delta: delta.Span()}
+		dbias := tp.needed(o.Bias)
+		if dbias != nil {
+			b.DBias = dbias.Span()
+			tp.be.Fill(b.DBias, 0)
+		}
+		tp.be.AttentionBackward(&b)
+		tp.giveIf(o.Bias, dbias)
 		delta.Free()
 		tp.giveOrFree(q, dq)
 		tp.giveOrFree(k, dk)
@@ -76,9 +83,6 @@ func attentionBias(o Attend, q, k *Value) kernels.AttentionBias {
 		return kernels.AttentionBias{}
 	}
 	t, sq, sk := o.Bias.t, q.Dim(-2), k.Dim(-2)
-	if o.Bias.needs {
-		panic("autograd: Attention: the bias needs a gradient, which is not worked out")
-	}
 	if t.Rank() != 4 || t.DType() != kernels.F32 || t.Dim(1) != o.Heads || t.Dim(2) != sq || t.Dim(3) != sk {
 		panic(fmt.Sprintf("autograd: Attention: bias %v for %d heads, %d queries and %d keys", t, o.Heads, sq, sk))
 	}

@@ -9,9 +9,18 @@ import (
 // Embedding looks rows up: y[r] = table[index[r]], in shape [dims..., C]. Backward adds
 // rows to the table's gradient in order.
 func (tp *Tape) Embedding(table *Param, index []int32, dims ...int) *Value {
+	return tp.embedding(tp.DType, table, index, dims)
+}
+
+// EmbeddingWide looks rows up as F32, whatever the type of activations: biases of attention.
+func (tp *Tape) EmbeddingWide(table *Param, index []int32, dims ...int) *Value {
+	return tp.embedding(kernels.F32, table, index, dims)
+}
+
+func (tp *Tape) embedding(d kernels.DType, table *Param, index []int32, dims []int) *Value {
 	checkIndex(table.Name, index, table.Shape[0])
 	c := table.Shape[1]
-	y := tp.result(table.Name, tp.pool.New(tp.DType, append(dims[:len(dims):len(dims)], c)...)).needsParam(table)
+	y := tp.result(table.Name, tp.pool.New(d, append(dims[:len(dims):len(dims)], c)...)).needsParam(table)
 	at := tp.pool.FromI32(index, len(index))
 	defer at.Free()
 	tp.be.Embedding(&kernels.Embedding{Table: kernels.NewMat(table.Value.Span(), table.Shape[0], c), Index: at.Span(), Y: y.t.Mat()})

@@ -201,6 +201,10 @@ func TestAttentionGradients(t *testing.T) {
 		bias := e.fixed([]float32{0, 1, -1, 2, 0.5, 0.1}, 1, 1, 2, 3)
 		return e.Attention(e.Var(2, 2, 4), e.Var(2, 3, 4), e.Var(2, 3, 4), Attend{Heads: 1, Bias: bias})
 	})
+	check(t, "trained bias", func(e *env) *Value {
+		return e.Attention(e.Var(2, 2, 8), e.Var(2, 3, 8), e.Var(2, 3, 8), Attend{Heads: 2,
+			Bias: e.Permute(e.EmbeddingWide(e.Param(3, 2), []int32{0, 1, 2, 2, 0, 1}, 1, 2, 3), 0, 3, 1, 2)})
+	})
 	for _, kind := range []kernels.RopeKind{kernels.RopeInterleaved, kernels.RopeHalves} {
 		check(t, fmt.Sprint("rope ", kind), func(e *env) *Value {
 			cos := e.fixed([]float32{1, 1, .5, .8, .1, .6}, 3, 2)

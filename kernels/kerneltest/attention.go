@@ -103,7 +103,13 @@ func (c attentionCase) backward(e *Env) {
 	junk := func(n int) kernels.Span { return e.Junk(c.dtype, n) }
 	g := &kernels.AttentionBackward{Attention: *a, DO: c.heads(e, random, c.sq, c.h, a.V.D), DQ: c.heads(e, junk, c.sq, c.h, c.d),
 		DK: c.heads(e, junk, c.sk, kh, c.d), DV: c.heads(e, junk, c.sk, kh, a.V.D), Delta: e.Junk(kernels.F32, c.b*c.h*c.sq)}
+	if c.bias {
+		g.DBias = e.Zeros(kernels.F32, a.Bias.Len)
+	}
 	e.B.AttentionBackward(g)
+	if c.bias {
+		e.Out("DBias", g.DBias)
+	}
 	e.Out("Delta", g.Delta)
 	e.Out("DQ", g.DQ.Span)
 	e.Out("DK", g.DK.Span)
@@ -111,7 +117,14 @@ func (c attentionCase) backward(e *Env) {
 	if c.wild || c.loud {
 		return
 	}
-	dq, dk, dv := attentionBackwardFormula(e, g)
+	dq, dk, dv, dbias := attentionBackwardFormula(e, g)
+	if c.bias {
+		tol := 1e-4
+		if c.math == kernels.MathBF16 || c.dtype == kernels.BF16 {
+			tol = 0.1
+		}
+		e.Near("DBias", g.DBias, dbias, tol, tol)
+	}
 	c.near(e, "DQ", g.DQ, dq)
 	c.near(e, "DK", g.DK, dk)
 	c.near(e, "DV", g.DV, dv)
@@ -198,9 +211,10 @@ func attentionFormula(e *Env, a *kernels.Attention) []float64 {
 	return o
 }
 
-func attentionBackwardFormula(e *Env, a *kernels.AttentionBackward) (dq, dk, dv []float64) {
+func attentionBackwardFormula(e *Env, a *kernels.AttentionBackward) (dq, dk, dv, dbias []float64) {
 	q, k, v, do := plain(e, a.Q), plain(e, a.K), plain(e, a.V), plain(e, a.DO)
 	dq, dk, dv = make([]float64, len(q)), make([]float64, len(k)), make([]float64, len(v))
+	dbias = make([]float64, a.Bias.Len)
 	probabilities(e, &a.Attention, func(b, h, i int, p []float64) {
 		kh := h / (a.Q.H / a.K.H)
 		at := ((b*a.Q.S+i)*a.Q.H + h)
@@ -215,7 +229,11 @@ func attentionBackwardFormula(e *Env, a *kernels.AttentionBackward) (dq, dk, dv 
 			mean += p[j] * dp[j]
 		}
 		for j := range p {
-			ds := p[j] * (dp[j] - mean) * float64(a.Scale)
+			ds := p[j] * (dp[j] - mean)
+			if len(dbias) > 0 {
+				dbias[b*a.Bias.SB+h*a.Bias.SH+i*a.Bias.SQ+j] += ds
+			}
+			ds *= float64(a.Scale)
 			to := (b*a.K.S+j)*a.K.H + kh
 			for d := range a.Q.D {
 				dq[at*a.Q.D+d] += ds * k[to*a.K.D+d]
@@ -223,5 +241,5 @@ func attentionBackwardFormula(e *Env, a *kernels.AttentionBackward) (dq, dk, dv 
 			}
 		}
 	})
-	return dq, dk, dv
+	return dq, dk, dv, dbias
 }

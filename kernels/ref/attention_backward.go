@@ -111,6 +111,20 @@ func newGradients(a *kernels.AttentionBackward, b, h int) *gradients {
 // row is p and dS of query i, over its sequence's keys, zero-padded to 32.
 func (g *gradients) row(i int) (p, ds []float32) {
 	a, n := g.a, len(g.keys)
+	p, ds = g.slopes(i)
+	for j := range n {
+		ds[j] = Mul(ds[j], a.Scale)
+	}
+	if a.Math == kernels.MathBF16 {
+		roundAll(p)
+		roundAll(ds)
+	}
+	return p, ds
+}
+
+// slopes is p and the gradient of the scores as they enter the softmax, in fp32.
+func (g *gradients) slopes(i int) (p, ds []float32) {
+	a, n := g.a, len(g.keys)
 	p, ds = make([]float32, (n+31)/32*32), make([]float32, (n+31)/32*32)
 	s := newScores(&a.Attention, g.b, g.h, i)
 	dots(a.Math, p[:n], g.queries[i], g.keys)
@@ -126,13 +140,27 @@ func (g *gradients) row(i int) (p, ds []float32) {
 			ds[j] = 0
 			continue
 		}
-		ds[j] = Mul(Mul(w, Sub(ds[j], g.delta[i])), a.Scale)
-	}
-	if a.Math == kernels.MathBF16 {
-		roundAll(p)
-		roundAll(ds)
+		ds[j] = Mul(w, Sub(ds[j], g.delta[i]))
 	}
 	return p, ds
+}
+
+// AttentionBackwardBias adds p·(dP - Delta) to DBias for heads lo to hi-1, samples in
+// order where they share it. Delta is that of AttentionBackwardQueries.
+func AttentionBackwardBias(a *kernels.AttentionBackward, lo, hi int) {
+	if a.DBias.Empty() {
+		return
+	}
+	for h := lo; h < hi; h++ {
+		for b := range a.Q.B {
+			g := newGradients(a, b, h)
+			for i := range a.Q.S {
+				_, ds := g.slopes(i)
+				at := b*a.Bias.SB + h*a.Bias.SH + i*a.Bias.SQ
+				addTo(a.DBias.Slice(at, at+len(g.keys)), ds[:len(g.keys)])
+			}
+		}
+	}
 }
 
 // across is dst[d] = x · columns[d].
@@ -167,4 +195,5 @@ func columnLines(rows []line, padded int) []line {
 func (Backend) AttentionBackward(a *kernels.AttentionBackward) {
 	AttentionBackwardQueries(a, 0, a.Q.B*a.Q.H*a.Q.S)
 	AttentionBackwardKeys(a, 0, a.K.B*a.K.H)
+	AttentionBackwardBias(a, 0, a.Q.H)
 }

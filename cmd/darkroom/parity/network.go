@@ -22,6 +22,7 @@ type network struct {
 	tape   *autograd.Tape
 	inputs map[string]operand
 	outs   map[string]operand
+	seeds  []autograd.Seed // besides those of the recorded cotangents
 }
 
 // operand is a value and whether the case has it as NCHW, the engine as NHWC.
@@ -115,7 +116,7 @@ func (n *network) backward() error {
 	if !n.Has("grad") {
 		return nil
 	}
-	var seeds []autograd.Seed
+	seeds := n.seeds
 	for name, o := range n.outs {
 		cot := "cot." + strings.TrimPrefix(name, "out.")
 		if !n.Has(cot) {
