@@ -34,6 +34,11 @@ type operand struct {
 // runNetwork opens the case's folder, lets forward build the model and run it, and goes
 // backward where the case has gradients.
 func runNetwork(c *Case, folder string, forward func(n *network) error) error {
+	return runNamed(c, folder, func(s nn.Source) nn.Source { return s }, forward)
+}
+
+// runNamed is runNetwork for a folder whose tensors may have other names.
+func runNamed(c *Case, folder string, names func(nn.Source) nn.Source, forward func(n *network) error) error {
 	be, err := cpu.New()
 	if err != nil {
 		return err
@@ -45,7 +50,7 @@ func runNetwork(c *Case, folder string, forward func(n *network) error) error {
 	}
 	defer set.Close()
 	pool := tensor.NewPool(be)
-	params, err := nn.New(nn.Options{Pool: pool, Source: set, Train: []string{".*"}})
+	params, err := nn.New(nn.Options{Pool: pool, Source: names(set), Train: []string{".*"}})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,202 @@
+package vae
+
+import (
+	"github.com/darkroom-rl/darkroom/diffusion/resnet"
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+)
+
+// KL is AutoencoderKL (Rombach et al., 2022): levels of residual blocks, one head of
+// attention in the middle.
+type KL struct {
+	Config
+	encoder, decoder *half
+	quant, postQuant *nn.Conv
+	shift            *autograd.Param
+}
+
+const eps = 1e-6
+
+// half is the encoder or the decoder: both are in, levels, middle, out; a decoder's middle
+// comes first.
+type half struct {
+	in, out *nn.Conv
+	middle  *middle
+	levels  []*level
+	norm    *nn.GroupNorm
+}
+
+type level struct {
+	blocks []*resnet.Block
+	resize *nn.Conv // nil at the last level
+}
+
+// middle is the coarsest level's blocks, and attention between all its pixels.
+type middle struct {
+	first, second *resnet.Block
+	norm          *nn.GroupNorm
+	attention     *nn.Attention // nil: none
+}
+
+// Names reads older folders by the names of today.
+func Names(src nn.Source) nn.Source {
+	return nn.Rename(src, "attentions.0.query.", "attentions.0.to_q.", "attentions.0.key.", "attentions.0.to_k.",
+		"attentions.0.value.", "attentions.0.to_v.", "attentions.0.proj_attn.", "attentions.0.to_out.0.")
+}
+
+// New asks p for both halves' parameters; p.Check says what was wrong with them.
+func New(p *nn.Params, c Config) *KL {
+	v := &KL{Config: c, encoder: newEncoder(p.Sub("encoder"), c), decoder: newDecoder(p.Sub("decoder"), c)}
+	if c.QuantConv {
+		v.quant = p.Conv("quant_conv", nn.Square(2*c.Latent, 2*c.Latent, 1, 1, 0), true)
+	}
+	if c.PostQuantConv {
+		v.postQuant = p.Conv("post_quant_conv", nn.Square(c.Latent, c.Latent, 1, 1, 0), true)
+	}
+	v.shift = p.Constant("the latents' shift", []float32{c.Shift}, 1)
+	return v
+}
+
+func newEncoder(p *nn.Params, c Config) *half {
+	h := &half{in: p.Conv("conv_in", nn.Square(c.In, c.Channels[0], 3, 1, 1), true)}
+	in := c.Channels[0]
+	for i, out := range c.Channels {
+		b := p.At("down_blocks", i)
+		l := newLevel(b, in, out, c.Layers, c.Groups)
+		if in = out; i < len(c.Channels)-1 {
+			// One pixel of padding, on the right and below.
+			l.resize = b.Conv("downsamplers.0.conv", kernels.ConvShape{In: out, Out: out, KH: 3, KW: 3, Stride: 2, Bottom: 1, Right: 1}, true)
+		}
+		h.levels = append(h.levels, l)
+	}
+	h.finish(p, c, in, 2*c.Latent, in)
+	return h
+}
+
+func newDecoder(p *nn.Params, c Config) *half {
+	in := c.Channels[len(c.Channels)-1]
+	deep := in
+	h := &half{in: p.Conv("conv_in", nn.Square(c.Latent, in, 3, 1, 1), true)}
+	for i := range c.Channels {
+		b, out := p.At("up_blocks", i), c.Channels[len(c.Channels)-1-i]
+		l := newLevel(b, in, out, c.Layers+1, c.Groups)
+		if in = out; i < len(c.Channels)-1 {
+			l.resize = resnet.Up(b, out)
+		}
+		h.levels = append(h.levels, l)
+	}
+	h.finish(p, c, in, c.Out, deep)
+	return h
+}
+
+func newLevel(p *nn.Params, in, out, blocks, groups int) *level {
+	l := &level{}
+	for i := range blocks {
+		l.blocks = append(l.blocks, resnet.New(p.At("resnets", i), in, out, 0, groups, eps))
+		in = out
+	}
+	return l
+}
+
+// finish asks for what both halves have: the middle, and the last convolution.
+func (h *half) finish(p *nn.Params, c Config, in, out, deep int) {
+	m := p.Sub("mid_block")
+	h.middle = &middle{first: resnet.New(m.At("resnets", 0), deep, deep, 0, c.Groups, eps), second: resnet.New(m.At("resnets", 1), deep, deep, 0, c.Groups, eps)}
+	if c.Attention {
+		a := m.At("attentions", 0)
+		h.middle.norm = a.GroupNorm("group_norm", deep, c.Groups, eps)
+		h.middle.attention = m.Attention("attentions.0", deep, deep, 1, deep, true)
+	}
+	h.norm = p.GroupNorm("conv_norm_out", in, c.Groups, eps)
+	h.out = p.Conv("conv_out", nn.Square(in, out, 3, 1, 1), true)
+}
+
+// Encode is the mean and the logarithm of the variance of latents, before scaling.
+func (v *KL) Encode(tp *autograd.Tape, pictures *autograd.Value) (mean, logVariance *autograd.Value) {
+	x := v.encoder.in.Apply(tp, pictures, nil)
+	for _, l := range v.encoder.levels {
+		x = l.blocksOf(tp, x)
+		if l.resize != nil {
+			x = replace(tp, x, l.resize.Apply(tp, x, nil))
+		}
+	}
+	x = v.encoder.middle.apply(tp, x)
+	x = v.encoder.last(tp, x)
+	if v.quant != nil {
+		x = replace(tp, x, v.quant.Apply(tp, x, nil))
+	}
+	halves := tp.Split(x, 3, v.Latent, v.Latent)
+	return halves[0], halves[1]
+}
+
+// Scaled is latents as diffusion models have them: (mean - Shift)·Scaling.
+func (v *KL) Scaled(tp *autograd.Tape, mean *autograd.Value) *autograd.Value {
+	return tp.Scale(tp.AddParam(tp.Scale(mean, -1), v.shift), -v.Scaling)
+}
+
+// Decode is the pictures of scaled latents.
+func (v *KL) Decode(tp *autograd.Tape, latents *autograd.Value) *autograd.Value {
+	x := tp.AddParam(tp.Scale(latents, 1/v.Scaling), v.shift)
+	if v.postQuant != nil {
+		x = replace(tp, x, v.postQuant.Apply(tp, x, nil))
+	}
+	x = replace(tp, x, v.decoder.in.Apply(tp, x, nil))
+	x = v.decoder.middle.apply(tp, x)
+	for _, l := range v.decoder.levels {
+		x = l.blocksOf(tp, x)
+		if l.resize != nil {
+			x = replace(tp, x, resnet.Double(tp, l.resize, x))
+		}
+	}
+	return v.decoder.last(tp, x)
+}
+
+// replace lets x go for y.
+func replace(tp *autograd.Tape, x, y *autograd.Value) *autograd.Value {
+	tp.Release(x)
+	return y
+}
+
+// last is the norm, SiLU and the last convolution.
+func (h *half) last(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	y := h.norm.Apply(tp, x, kernels.SiLU)
+	tp.Release(x)
+	return replace(tp, y, h.out.Apply(tp, y, nil))
+}
+
+func (l *level) blocksOf(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	for _, b := range l.blocks {
+		x = replace(tp, x, inBlock(tp, b, x))
+	}
+	return x
+}
+
+// inBlock is a residual block as a unit of memory.
+func inBlock(tp *autograd.Tape, b *resnet.Block, x *autograd.Value) *autograd.Value {
+	return tp.Block(func(in ...*autograd.Value) []*autograd.Value {
+		return []*autograd.Value{b.Apply(tp, in[0], nil)}
+	}, x)[0]
+}
+
+func (m *middle) apply(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	x = replace(tp, x, inBlock(tp, m.first, x))
+	if m.attention != nil {
+		b, h, w, c := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
+		x = tp.Block(func(in ...*autograd.Value) []*autograd.Value {
+			n := tp.Reshape(m.norm.Apply(tp, in[0], kernels.Identity), b, h*w, c)
+			y := m.attention.Apply(tp, n, n, autograd.Attend{}, autograd.With{Residual: tp.Reshape(in[0], b, h*w, c)})
+			return []*autograd.Value{tp.Reshape(y, b, h, w, c)}
+		}, x)[0]
+	}
+	return replace(tp, x, inBlock(tp, m.second, x))
+}
+
+// ClampLogVariance bounds the logarithm of the variance, as upstream does before it draws.
+func ClampLogVariance(x []float32) []float32 {
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = min(max(v, -30), 20)
+	}
+	return y
+}
