@@ -162,7 +162,7 @@ func replace(tp *autograd.Tape, x, y *autograd.Value) *autograd.Value {
 func (h *half) last(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
 	y := h.norm.Apply(tp, x, kernels.SiLU)
 	tp.Release(x)
-	return replace(tp, y, h.out.Apply(tp, y, nil))
+	return replace(tp, y, h.out.ApplyWide(tp, y))
 }
 
 func (l *level) blocksOf(tp *autograd.Tape, x *autograd.Value) *autograd.Value {

@@ -56,7 +56,16 @@ func Square(in, out, kernel, stride, pad int) kernels.ConvShape {
 
 // Apply computes the layer, plus residual (nil for none).
 func (c *Conv) Apply(tp *autograd.Tape, x, residual *autograd.Value) *autograd.Value {
-	o := autograd.ConvWith{Bias: c.B, Residual: residual}
+	return c.with(tp, x, autograd.ConvWith{Residual: residual})
+}
+
+// ApplyWide computes the layer as F32, whatever the type of activations: a network's last.
+func (c *Conv) ApplyWide(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	return c.with(tp, x, autograd.ConvWith{Wide: true})
+}
+
+func (c *Conv) with(tp *autograd.Tape, x *autograd.Value, o autograd.ConvWith) *autograd.Value {
+	o.Bias = c.B
 	if c.lora.active() {
 		return c.lora.conv(tp, c, x, o)
 	}

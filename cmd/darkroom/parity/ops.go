@@ -16,5 +16,5 @@ var areas = []map[string]Op{
 	autoencoderOps,
 	textOps,
 	trainingOps,
-	transformerOps,
+	denoiserOps,
 }

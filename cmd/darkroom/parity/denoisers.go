@@ -3,13 +3,15 @@ package parity
 import (
 	"github.com/darkroom-rl/darkroom/diffusion/flux"
 	"github.com/darkroom-rl/darkroom/diffusion/mmdit"
+	"github.com/darkroom-rl/darkroom/diffusion/unet"
 )
 
-// Diffusion transformers.
+// Diffusion networks.
 
-var transformerOps = map[string]Op{
+var denoiserOps = map[string]Op{
 	"models.flux_transformer": fluxTransformer,
 	"models.sd3_transformer":  sd3Transformer,
+	"models.unet2d_condition": unetCondition,
 }
 
 func sd3Transformer(c *Case) error {
@@ -45,6 +47,25 @@ func fluxTransformer(c *Case) error {
 			in.Guidance = n.floats("in.guidance")
 		}
 		n.out("out.sample", m.Forward(n.tape, in))
+		return nil
+	})
+}
+
+func unetCondition(c *Case) error {
+	config, err := unet.ReadConfig(c.Dir())
+	if err != nil {
+		return err
+	}
+	return runNetwork(c, c.Dir(), func(n *network) error {
+		m := unet.New(n.params, config)
+		if err := n.params.Check(); err != nil {
+			return err
+		}
+		in := unet.Inputs{Latents: n.picture("in.sample"), Text: n.value("in.encoder_hidden_states"), Time: n.floats("in.timestep")}
+		if config.Added != "" {
+			in.Pooled, in.Sizes = n.value("in.text_embeds"), n.rows("in.time_ids")
+		}
+		n.outPicture("out.sample", m.Forward(n.tape, in))
 		return nil
 	})
 }
