@@ -15,6 +15,7 @@ func Ops() map[string]Op {
 var areas = []map[string]Op{
 	autoencoderOps,
 	textOps,
+	tokenizerOps,
 	trainingOps,
 	denoiserOps,
 }

@@ -1,0 +1,302 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+)
+
+// Open reads a folder's tokenizer: tokenizer.json, or vocab.json and merges.txt, or
+// spiece.model.
+func Open(dir string) (*Tokenizer, error) {
+	if exists(dir, "tokenizer.json") {
+		return ReadFile(filepath.Join(dir, "tokenizer.json"))
+	}
+	if exists(dir, "vocab.json") && exists(dir, "merges.txt") {
+		return openMerges(dir)
+	}
+	if exists(dir, "spiece.model") {
+		return openSentencePiece(dir)
+	}
+	return nil, fmt.Errorf("%s: no tokenizer: tokenizer.json, or vocab.json with merges.txt, or spiece.model is needed", dir)
+}
+
+func exists(dir, name string) bool {
+	info, err := os.Stat(filepath.Join(dir, name))
+	return err == nil && !info.IsDir()
+}
+
+// file is tokenizer.json.
+type file struct {
+	Added      []added         `json:"added_tokens"`
+	Normalizer json.RawMessage `json:"normalizer"`
+	Split      json.RawMessage `json:"pre_tokenizer"`
+	Post       json.RawMessage `json:"post_processor"`
+	Decoder    json.RawMessage `json:"decoder"`
+	Model      *modelFile      `json:"model"`
+}
+
+type modelFile struct {
+	Type        string          `json:"type"`
+	Vocab       json.RawMessage `json:"vocab"`
+	Merges      json.RawMessage `json:"merges"`
+	Unknown     *string         `json:"unk_token"`
+	UnknownID   *int32          `json:"unk_id"`
+	Suffix      string          `json:"end_of_word_suffix"`
+	Prefix      string          `json:"continuing_subword_prefix"`
+	FuseUnknown bool            `json:"fuse_unk"`
+	Fallback    bool            `json:"byte_fallback"`
+	Ignore      bool            `json:"ignore_merges"`
+}
+
+// ReadFile reads a tokenizer.json.
+func ReadFile(path string) (*Tokenizer, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t, err := Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+// Read reads the text of a tokenizer.json.
+func Read(data []byte) (*Tokenizer, error) {
+	var f file
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, fmt.Errorf("not a tokenizer.json: %w", err)
+	}
+	if f.Model == nil {
+		return nil, errors.New(`not a tokenizer.json: it has no "model"`)
+	}
+	t := &Tokenizer{}
+	var err error
+	if t.model, err = f.Model.build(); err != nil {
+		return nil, err
+	}
+	if t.normalize, err = readNormalizer(f.Normalizer); err != nil {
+		return nil, err
+	}
+	if t.split, err = readSplitter(f.Split); err != nil {
+		return nil, err
+	}
+	if t.post, err = readPost(f.Post); err != nil {
+		return nil, err
+	}
+	if t.decode, err = readDecoder(f.Decoder); err != nil {
+		return nil, err
+	}
+	return t, t.add(f.Added)
+}
+
+// add takes added tokens in.
+func (t *Tokenizer) add(tokens []added) error {
+	t.added, t.ids, t.names, t.special = tokens, map[string]int32{}, map[int32]string{}, map[int32]bool{}
+	t.vocabulary = t.model.size()
+	for _, a := range tokens {
+		if a.ID < 0 || a.ID > 1<<24 {
+			return fmt.Errorf("added token %q has the id %d", a.Content, a.ID)
+		}
+		t.ids[a.Content], t.names[a.ID], t.special[a.ID] = a.ID, a.Content, a.Special
+		t.vocabulary = max(t.vocabulary, int(a.ID)+1)
+	}
+	return nil
+}
+
+func (f *modelFile) build() (model, error) {
+	kind := f.Type
+	if kind == "" && len(f.Merges) > 0 {
+		kind = "BPE"
+	}
+	switch kind {
+	case "BPE":
+		return f.bpe()
+	case "Unigram":
+		return f.unigram()
+	}
+	return nil, fmt.Errorf("a model of type %q is not known; BPE and Unigram are", f.Type)
+}
+
+func (f *modelFile) bpe() (model, error) {
+	var vocabulary map[string]int32
+	if err := json.Unmarshal(f.Vocab, &vocabulary); err != nil {
+		return nil, fmt.Errorf("model.vocab: %w", err)
+	}
+	merges, err := readMerges(f.Merges)
+	if err != nil {
+		return nil, err
+	}
+	m := newBPE(vocabulary)
+	m.suffix, m.prefix, m.bytes, m.ignoreRank, m.fuse = f.Suffix, f.Prefix, f.Fallback, f.Ignore, f.FuseUnknown
+	if f.Unknown != nil {
+		if id, ok := vocabulary[*f.Unknown]; ok {
+			m.unknown = id
+		}
+	}
+	return m, m.learn(merges)
+}
+
+func newBPE(vocabulary map[string]int32) *bpe {
+	m := &bpe{ids: vocabulary, texts: make(map[int32]string, len(vocabulary)), unknown: -1}
+	for s, id := range vocabulary {
+		m.texts[id] = s
+	}
+	return m
+}
+
+// readMerges reads pairs, or texts with a blank between the two.
+func readMerges(raw json.RawMessage) ([][2]string, error) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return nil, fmt.Errorf("model.merges: %w", err)
+	}
+	merges := make([][2]string, len(items))
+	for i, item := range items {
+		var pair []string
+		var text string
+		switch {
+		case json.Unmarshal(item, &pair) == nil && len(pair) == 2:
+			merges[i] = [2]string{pair[0], pair[1]}
+		case json.Unmarshal(item, &text) == nil:
+			a, b, ok := strings.Cut(text, " ")
+			if !ok {
+				return nil, fmt.Errorf("model.merges[%d]: %q is not two pieces", i, text)
+			}
+			merges[i] = [2]string{a, b}
+		default:
+			return nil, fmt.Errorf("model.merges[%d]: %.40s is not two pieces", i, item)
+		}
+	}
+	return merges, nil
+}
+
+func (f *modelFile) unigram() (model, error) {
+	var rows [][]any
+	if err := json.Unmarshal(f.Vocab, &rows); err != nil {
+		return nil, fmt.Errorf("model.vocab: %w", err)
+	}
+	texts, scores := make([]string, len(rows)), make([]float64, len(rows))
+	for i, r := range rows {
+		if len(r) != 2 {
+			return nil, fmt.Errorf("model.vocab[%d]: a piece and its score were expected", i)
+		}
+		var okText, okScore bool
+		texts[i], okText = r[0].(string)
+		scores[i], okScore = r[1].(float64)
+		if !okText || !okScore {
+			return nil, fmt.Errorf("model.vocab[%d]: a piece and its score were expected", i)
+		}
+	}
+	if f.UnknownID == nil || *f.UnknownID < 0 || int(*f.UnknownID) >= len(rows) {
+		return nil, errors.New(`model: "unk_id" must name a piece`)
+	}
+	return newUnigram(texts, scores, *f.UnknownID, f.Fallback), nil
+}
+
+// openMerges reads the older form: vocab.json, merges.txt and, for special tokens,
+// tokenizer_config.json. Its class says how texts are split.
+func openMerges(dir string) (*Tokenizer, error) {
+	var vocabulary map[string]int32
+	if err := hub.JSON(filepath.Join(dir, "vocab.json"), &vocabulary); err != nil {
+		return nil, err
+	}
+	lines, err := hub.ReadFile(filepath.Join(dir, "merges.txt"))
+	if err != nil {
+		return nil, err
+	}
+	m := newBPE(vocabulary)
+	var merges [][2]string
+	for i, line := range strings.Split(string(lines), "\n") {
+		line = strings.TrimRight(line, "\r")
+		if line == "" || i == 0 && strings.HasPrefix(line, "#version") {
+			continue
+		}
+		a, b, ok := strings.Cut(line, " ")
+		if !ok {
+			return nil, fmt.Errorf("%s:%d: %q is not two pieces", filepath.Join(dir, "merges.txt"), i+1, line)
+		}
+		merges = append(merges, [2]string{a, b})
+	}
+	var settings settingsFile
+	if exists(dir, "tokenizer_config.json") {
+		if err := hub.JSON(filepath.Join(dir, "tokenizer_config.json"), &settings); err != nil {
+			return nil, err
+		}
+	}
+	t := &Tokenizer{model: m, decode: decoder{joinBytes}}
+	if strings.HasPrefix(settings.Class, "CLIP") {
+		err = t.likeCLIP(m)
+	} else {
+		err = t.likeQwen()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := m.learn(merges); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "merges.txt"), err)
+	}
+	if err := t.add(settings.added(vocabulary)); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(settings.Class, "CLIP") {
+		begin, ok := t.ID("<|startoftext|>")
+		end, ok2 := t.ID("<|endoftext|>")
+		if !ok || !ok2 {
+			return nil, fmt.Errorf("%s: a CLIP tokenizer without <|startoftext|> or <|endoftext|>", dir)
+		}
+		m.unknown, t.post = end, post{[]int32{begin}, []int32{end}}
+	}
+	return t, nil
+}
+
+// settingsFile is what tokenizer_config.json says about special tokens.
+type settingsFile struct {
+	Class   string           `json:"tokenizer_class"`
+	Decoder map[string]added `json:"added_tokens_decoder"`
+}
+
+// added are the listed tokens; without a list, those of the vocabulary between <| and |>.
+func (s settingsFile) added(vocabulary map[string]int32) []added {
+	var all []added
+	for key, a := range s.Decoder {
+		if _, err := fmt.Sscan(key, &a.ID); err == nil {
+			all = append(all, a)
+		}
+	}
+	if len(all) == 0 {
+		for text, id := range vocabulary {
+			if strings.HasPrefix(text, "<|") && strings.HasSuffix(text, "|>") {
+				all = append(all, added{ID: id, Content: text, Special: true})
+			}
+		}
+	}
+	return all
+}
+
+// likeCLIP is how CLIP splits: lower case, words, single digits.
+func (t *Tokenizer) likeCLIP(m *bpe) error {
+	m.suffix = "</w>"
+	normal, err := readNormalizer([]byte(`{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Replace","pattern":{"Regex":"\\s+"},"content":" "},{"type":"Lowercase"}]}`))
+	if err != nil {
+		return err
+	}
+	t.normalize = normal
+	t.split, err = readSplitter([]byte(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"<\\|startoftext\\|>|<\\|endoftext\\|>|'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"},"behavior":"Removed","invert":true},{"type":"ByteLevel"}]}`))
+	return err
+}
+
+// likeQwen is how Qwen2 splits.
+func (t *Tokenizer) likeQwen() (err error) {
+	if t.normalize, err = readNormalizer([]byte(`{"type":"NFC"}`)); err != nil {
+		return err
+	}
+	t.split, err = readSplitter([]byte(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated"},{"type":"ByteLevel","use_regex":false}]}`))
+	return err
+}

@@ -1,0 +1,188 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// splitter cuts pieces of text into words; first says that the text begins with them.
+type splitter func(pieces []string, first bool) []string
+
+type splitterFile struct {
+	Type          string         `json:"type"`
+	Pretokenizers []splitterFile `json:"pretokenizers"`
+	Pattern       pattern        `json:"pattern"`
+	Behavior      string         `json:"behavior"`
+	Invert        bool           `json:"invert"`
+	PrefixSpace   bool           `json:"add_prefix_space"`
+	UseRegex      *bool          `json:"use_regex"`
+	Replacement   string         `json:"replacement"`
+	Scheme        string         `json:"prepend_scheme"`
+	Split         *bool          `json:"split"`
+	Individual    bool           `json:"individual_digits"`
+}
+
+func readSplitter(raw json.RawMessage) (splitter, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var f splitterFile
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, fmt.Errorf("pre_tokenizer: %w", err)
+	}
+	return f.build()
+}
+
+// words is GPT-2's expression.
+const words = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+
+func (f splitterFile) build() (splitter, error) {
+	switch f.Type {
+	case "Sequence":
+		var all []splitter
+		for _, p := range f.Pretokenizers {
+			one, err := p.build()
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, one)
+		}
+		return func(pieces []string, first bool) []string {
+			for _, s := range all {
+				pieces = s(pieces, first)
+			}
+			return pieces
+		}, nil
+	case "Split":
+		find, err := f.Pattern.compile()
+		if err != nil {
+			return nil, fmt.Errorf("pre_tokenizer Split: %w", err)
+		}
+		return each(func(s string) []string { return cutAt(s, find(s), f.Behavior, f.Invert) }), knownBehavior(f.Behavior)
+	case "WhitespaceSplit":
+		return each(func(s string) []string { return strings.FieldsFunc(s, unicode.IsSpace) }), nil
+	case "Whitespace":
+		find, err := compile(`\w+|[^\w\s]+`)
+		return each(func(s string) []string { return cutAt(s, find(s), "Removed", true) }), err
+	case "Digits":
+		expression := `\p{N}+`
+		if f.Individual {
+			expression = `\p{N}`
+		}
+		find, err := compile(expression)
+		return each(func(s string) []string { return cutAt(s, find(s), "Isolated", false) }), err
+	case "ByteLevel":
+		return f.byteLevel()
+	case "Metaspace":
+		return f.metaspace(), nil
+	}
+	return nil, fmt.Errorf("pre_tokenizer of type %q is not known", f.Type)
+}
+
+// each applies f to every piece, and drops what is empty.
+func each(f func(string) []string) splitter {
+	return func(pieces []string, _ bool) []string {
+		var all []string
+		for _, p := range pieces {
+			for _, w := range f(p) {
+				if w != "" {
+					all = append(all, w)
+				}
+			}
+		}
+		return all
+	}
+}
+
+func (f splitterFile) byteLevel() (splitter, error) {
+	var find finder
+	if f.UseRegex == nil || *f.UseRegex {
+		var err error
+		if find, err = compile(words); err != nil {
+			return nil, err
+		}
+	}
+	return each(func(s string) []string {
+		if f.PrefixSpace && !strings.HasPrefix(s, " ") {
+			s = " " + s
+		}
+		pieces := []string{s}
+		if find != nil {
+			pieces = cutAt(s, find(s), "Isolated", false)
+		}
+		for i, p := range pieces {
+			pieces[i] = toByteLevel(p)
+		}
+		return pieces
+	}), nil
+}
+
+// metaspace writes blanks as a character, puts one before the text, and cuts before each.
+func (f splitterFile) metaspace() splitter {
+	mark := f.Replacement
+	return func(pieces []string, first bool) []string {
+		var all []string
+		for i, p := range pieces {
+			p = strings.ReplaceAll(p, " ", mark)
+			prepend := f.Scheme == "always" || f.Scheme == "" || f.Scheme == "first" && first && i == 0
+			if prepend && !strings.HasPrefix(p, mark) {
+				p = mark + p
+			}
+			if f.Split != nil && !*f.Split {
+				all = append(all, p)
+				continue
+			}
+			all = append(all, cutAt(p, plainMatches(p, mark), "MergedWithNext", false)...)
+		}
+		return all
+	}
+}
+
+func knownBehavior(b string) error {
+	switch b {
+	case "Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous":
+		return nil
+	}
+	return fmt.Errorf("pre_tokenizer Split: behavior %q is not known", b)
+}
+
+// cutAt cuts at matches; invert exchanges them with what lies between.
+func cutAt(s string, matches [][2]int, behavior string, invert bool) []string {
+	type part struct {
+		text  string
+		match bool
+	}
+	var parts []part
+	from := 0
+	for _, m := range matches {
+		if m[0] > from {
+			parts = append(parts, part{s[from:m[0]], invert})
+		}
+		parts = append(parts, part{s[m[0]:m[1]], !invert})
+		from = m[1]
+	}
+	if from < len(s) {
+		parts = append(parts, part{s[from:], invert})
+	}
+	var all []string
+	joined := false // whether the last of all takes what follows
+	for i, p := range parts {
+		last := len(all) - 1
+		switch {
+		case behavior == "Removed" && p.match:
+		case behavior == "MergedWithPrevious" && p.match && i > 0 && !parts[i-1].match,
+			behavior == "MergedWithNext" && joined,
+			behavior == "Contiguous" && p.match && i > 0 && parts[i-1].match:
+			all[last] += p.text
+			joined = false
+		default:
+			all = append(all, p.text)
+		}
+		if behavior == "MergedWithNext" {
+			joined = p.match && i+1 < len(parts) && !parts[i+1].match
+		}
+	}
+	return all
+}

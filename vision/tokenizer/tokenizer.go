@@ -1,0 +1,132 @@
+package tokenizer
+
+// Tokenizer turns texts into ids.
+type Tokenizer struct {
+	added      []added
+	normalize  normalizer
+	split      splitter
+	model      model
+	post       post
+	decode     decoder
+	ids        map[string]int32 // of added tokens
+	names      map[int32]string
+	special    map[int32]bool
+	vocabulary int
+}
+
+// model cuts a word into pieces.
+type model interface {
+	pieces(word string, out []Piece) []Piece
+	id(piece string) (int32, bool)
+	piece(id int32) (string, bool)
+	size() int
+}
+
+// Piece is a piece of text and its id.
+type Piece struct {
+	Text string
+	ID   int32
+}
+
+// Encoding is a text in pieces.
+type Encoding struct {
+	Tokens []string
+	IDs    []int32
+}
+
+func (e *Encoding) add(p ...Piece) {
+	for _, x := range p {
+		e.Tokens = append(e.Tokens, x.Text)
+		e.IDs = append(e.IDs, x.ID)
+	}
+}
+
+// Encode is the text's pieces, without the special tokens that frame it. Special tokens
+// inside the text are recognised.
+func (t *Tokenizer) Encode(text string) Encoding {
+	var e Encoding
+	for i, s := range cut(text, t.added, false) {
+		if s.token != nil {
+			e.add(Piece{s.token.Content, s.token.ID})
+			continue
+		}
+		normal := s.text
+		if t.normalize != nil {
+			normal = t.normalize(normal)
+		}
+		for j, s := range cut(normal, t.added, true) {
+			if s.token != nil {
+				e.add(Piece{s.token.Content, s.token.ID})
+				continue
+			}
+			for _, word := range t.words(s.text, i+j == 0) {
+				e.add(t.model.pieces(word, nil)...)
+			}
+		}
+	}
+	return e
+}
+
+func (t *Tokenizer) words(text string, first bool) []string {
+	if text == "" {
+		return nil
+	}
+	if t.split == nil {
+		return []string{text}
+	}
+	return t.split([]string{text}, first)
+}
+
+// Framed is Encode with the special tokens around it.
+func (t *Tokenizer) Framed(text string) []int32 { return t.post.frame(t.Encode(text).IDs) }
+
+// Fixed is a text of exactly n ids: its end is cut so that the special tokens stay, or pad
+// follows. seen is how many ids are the text's.
+func (t *Tokenizer) Fixed(text string, n int, pad int32) (ids []int32, seen int) {
+	body := t.Encode(text).IDs
+	if room := max(0, n-t.post.extra()); len(body) > room {
+		body = body[:room]
+	}
+	ids = t.post.frame(body)
+	if len(ids) > n {
+		ids = ids[:n]
+	}
+	seen = len(ids)
+	for len(ids) < n {
+		ids = append(ids, pad)
+	}
+	return ids, seen
+}
+
+// ID is a token's id.
+func (t *Tokenizer) ID(token string) (int32, bool) {
+	if id, ok := t.ids[token]; ok {
+		return id, true
+	}
+	return t.model.id(token)
+}
+
+// Token is the text of an id.
+func (t *Tokenizer) Token(id int32) (string, bool) {
+	if s, ok := t.names[id]; ok {
+		return s, true
+	}
+	return t.model.piece(id)
+}
+
+// Special reports whether an id is a special token.
+func (t *Tokenizer) Special(id int32) bool { return t.special[id] }
+
+// Size is one more than the largest id.
+func (t *Tokenizer) Size() int { return t.vocabulary }
+
+// Decode is the text of ids; ids that do not exist are left out.
+func (t *Tokenizer) Decode(ids []int32) string {
+	tokens := make([]string, 0, len(ids))
+	for _, id := range ids {
+		if s, ok := t.Token(id); ok {
+			tokens = append(tokens, s)
+		}
+	}
+	return t.decode.text(tokens)
+}
