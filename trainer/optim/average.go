@@ -7,27 +7,42 @@ package optim
 // flow_grpo keeps one for evaluation and checkpoints, DiffusionNFT samples from
 // one, its old policy.
 type Average struct {
+	Pace
 	Weights []float64
-	Limit   float64
-	Shape   Decay
-	Every   int
-	T       int // steps done, counted whether they moved the average or not
 }
 
 // NewAverage starts at the weights.
 func NewAverage(o Options, weights []float64) *Average {
-	return &Average{Weights: append([]float64(nil), weights...), Limit: o.EMA, Shape: o.EMAShape, Every: o.EMAEvery}
+	return &Average{Pace: o.Pace(), Weights: append([]float64(nil), weights...)}
 }
 
 // Step follows the weights once and returns the decay of this step.
 func (a *Average) Step(weights []float64) (decay float64) {
-	decay = a.Shape.At(a.Limit, a.T)
-	a.T++
-	if a.T%max(1, a.Every) != 0 {
+	decay, due := a.Next()
+	if !due {
 		return decay
 	}
 	for i, w := range weights {
 		a.Weights[i] += (1 - decay) * (w - a.Weights[i])
 	}
 	return decay
+}
+
+// A Pace says when an average moves and how much of it is kept. The weights
+// themselves may lie elsewhere, on a device.
+type Pace struct {
+	Limit float64
+	Shape Decay
+	Every int
+	T     int // steps done, counted whether they moved the average or not
+}
+
+// Pace is that of the average which the options ask for.
+func (o Options) Pace() Pace { return Pace{Limit: o.EMA, Shape: o.EMAShape, Every: o.EMAEvery} }
+
+// Next counts a step, and returns its decay and whether the average moves.
+func (p *Pace) Next() (decay float64, due bool) {
+	decay = p.Shape.At(p.Limit, p.T)
+	p.T++
+	return decay, p.T%max(1, p.Every) == 0
 }
