@@ -1,0 +1,15 @@
+// Package trainer is the loop: (*Trainer).Step rolls samples, has them scored,
+// compares the scores, blames decisions, moves the weights and remembers.
+//
+// A denoising step and a generated token are the same thing here, a decision: an
+// action with the log-probability it had. So one loop serves every policy and
+// every algorithm; what is particular to one is an [Objective], an estimator of
+// advantages or a [Memory], and Step asks for no name.
+//
+// Start at trainer.go. sample.go has what is passed along; policy.go what a model
+// must do; decided.go and noised.go the two kinds of objective: those that judge
+// the decisions that were made, and those that noise the finished sample anew.
+// Package toy is a policy that is small enough to be followed by hand.
+//
+// Scores and advantages are float64, one a sample, and NaN is a missing score.
+package trainer

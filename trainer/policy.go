@@ -1,0 +1,49 @@
+package trainer
+
+// Weights name one of a policy's sets of weights. They share what is not trained:
+// switching between them costs no second copy of a model.
+type Weights int
+
+const (
+	Current   Weights = iota // what is trained
+	Reference                // what it should stay close to: where training began, or was last reset
+	Old                      // what follows the current ones at a distance
+)
+
+// A Policy is a model that acts.
+type Policy interface {
+	// Roll makes one sample for each key.
+	Roll(w Weights, keys []Key) ([]Sample, error)
+	// Eval asks the network at some points. A point need not be a state that was
+	// rolled: an objective may noise a sample anew.
+	Eval(w Weights, at []Point) (Answers, error)
+	// Params are the trained weights.
+	Params() Params
+}
+
+// A Point is a question to the network.
+type Point struct {
+	Key   Key // whose prompt
+	State []float64
+	Time  float64
+}
+
+// Answers are the network's outputs, one a point.
+type Answers struct {
+	Outputs [][]float64
+	// Back takes the objective's gradients at the outputs, and adds what they
+	// mean for the weights to Params' gradient. Only answers of the current
+	// weights have it.
+	Back func(grads [][]float64) error
+}
+
+// Params are the weights that an optimiser moves. They may lie on a device.
+type Params interface {
+	// Norm is the length of the gathered gradient.
+	Norm() float64
+	// Move takes a step of the optimiser along the gradient times scale, and
+	// forgets the gradient.
+	Move(scale, rate float64)
+	// Follow moves other weights towards the current ones: w += (1-decay) (current - w).
+	Follow(w Weights, decay float64)
+}

@@ -1,0 +1,41 @@
+package trainer
+
+// A Key says which sample is meant: the coordinates of everything drawn for it.
+type Key struct {
+	Iteration int
+	Prompt    int // number of the prompt; samples of one prompt are a group
+	Sample    int // number within the group
+}
+
+// A Sample is what a policy made of a prompt, and how.
+type Sample struct {
+	Key       Key
+	Decisions Decisions
+	Item      Item
+}
+
+// Item is what a reward sees.
+type Item struct {
+	Final []float64 // the last state
+}
+
+// Decisions are the choices on the way to one sample, oldest first, as parallel
+// slices. A choice is what came after a state: the next latent, a token.
+type Decisions struct {
+	Step    []int       // of the sampler
+	State   [][]float64 // the network's input
+	Time    []float64   // and its other one
+	Choice  [][]float64
+	LogProb []float64 // under the weights that chose; 0 where nothing was drawn
+	Trained []bool    // whether an objective may judge it
+}
+
+// Add appends a decision.
+func (d *Decisions) Add(step int, state []float64, time float64, choice []float64, logProb float64, trained bool) {
+	d.Step = append(d.Step, step)
+	d.State = append(d.State, state)
+	d.Time = append(d.Time, time)
+	d.Choice = append(d.Choice, choice)
+	d.LogProb = append(d.LogProb, logProb)
+	d.Trained = append(d.Trained, trained)
+}

@@ -1,0 +1,299 @@
+package toy
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// drift moves by h v and draws with deviation sigma: the plainest random sampler.
+type drift struct{ h, sigma float64 }
+
+func (d drift) mean(x, v []float64) []float64 {
+	m := slices.Clone(x)
+	for i := range m {
+		m[i] += d.h * v[i]
+	}
+	return m
+}
+
+func (d drift) Next(x, v, noise []float64) []float64 {
+	next := d.mean(x, v)
+	for i := range noise {
+		next[i] += d.sigma * noise[i]
+	}
+	return next
+}
+
+func (d drift) Judge(x, v, next []float64) trainer.Judgement {
+	j := trainer.Judgement{Mean: d.mean(x, v), Deviation: d.sigma, Gain: d.h, DLogProb: make([]float64, len(x))}
+	for i := range x {
+		off := next[i] - j.Mean[i]
+		j.LogProb -= off * off / (2 * d.sigma * d.sigma * float64(len(x)))
+		j.DLogProb[i] = off / (d.sigma * d.sigma * float64(len(x)))
+	}
+	return j
+}
+
+// ratioLoss is -mean A exp(lp - old) + beta mean (mean - reference)².
+func ratioLoss(beta float64) func(trainer.Choices) (trainer.Verdict, error) {
+	return func(c trainer.Choices) (trainer.Verdict, error) {
+		v := trainer.Verdict{Metrics: map[string][]float64{}}
+		n := float64(len(c.LogProb))
+		for i, lp := range c.LogProb {
+			ratio := math.Exp(lp - c.OldLogProb[i])
+			v.Metrics["ratio"] = append(v.Metrics["ratio"], ratio)
+			v.Loss -= c.Advantages[i] * ratio / n
+			v.GradLogProb = append(v.GradLogProb, -c.Advantages[i]*ratio/n)
+			grad := make([]float64, len(c.Mean[i]))
+			for e, m := range c.Mean[i] {
+				off := m - c.ReferenceMean[i][e]
+				v.Loss += beta * off * off / n
+				grad[e] = 2 * beta * off / n
+			}
+			v.GradMean = append(v.GradMean, grad)
+		}
+		return v, nil
+	}
+}
+
+const groups, members = 2, 3
+
+// newRun is a policy of rows of two with two random steps of three, and a trainer
+// for it.
+func newRun(t *testing.T, seed uint64) (*Policy, *trainer.Trainer) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1))
+	draw := func(n int) []float64 {
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = r.NormFloat64()
+		}
+		return x
+	}
+	o := optim.Defaults()
+	o.LR, o.Updates = 1e-2, 3
+	net, err := NewLinear(2, draw(8), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, noise := map[trainer.Key][]float64{}, map[trainer.Key][][]float64{}
+	var keys []trainer.Key
+	for g := range groups {
+		for m := range members {
+			k := trainer.Key{Prompt: g, Sample: m}
+			keys = append(keys, k)
+			start[k], noise[k] = draw(4), [][]float64{draw(4), draw(4), draw(4)}
+		}
+	}
+	p := &Policy{Linear: net,
+		Legs: []Leg{{Time: 1, Move: drift{h: 0.3, sigma: 0.2}, Random: true, Trained: true}, {Time: 0.7, Move: drift{h: 0.4}},
+			{Time: 0.3, Move: drift{h: 0.3, sigma: 0.1}, Random: true, Trained: true}},
+		Start: func(k trainer.Key) []float64 { return start[k] },
+		Noise: func(k trainer.Key, leg int) []float64 { return noise[k][leg] },
+	}
+	target := [][]float64{{1, -1}, {-2, 0.5}}
+	tr := &trainer.Trainer{Policy: p, Optim: o,
+		Prompts: func(int) []trainer.Key { return keys },
+		Score: func(samples []trainer.Sample) ([]float64, error) {
+			var scores []float64
+			for _, s := range samples {
+				scores = append(scores, Distance(s.Item.Final, target[s.Key.Prompt]))
+			}
+			return scores, nil
+		},
+		Compare: func(_ []trainer.Sample, scores []float64) ([]float64, error) {
+			mean := 0.0
+			for _, s := range scores {
+				mean += s / float64(len(scores))
+			}
+			out := slices.Clone(scores)
+			for i := range out {
+				out[i] -= mean
+			}
+			return out, nil
+		},
+		Objective: trainer.Decided{Transition: p.Transition, Loss: ratioLoss(0.3), Reference: true},
+	}
+	return p, tr
+}
+
+// TestFirstRatioIsOne: rolling and judging are one computation.
+func TestFirstRatioIsOne(t *testing.T) {
+	_, tr := newRun(t, 3)
+	r, err := tr.Step()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for u, update := range r.Updates {
+		for i, ratio := range update.Metrics["ratio"] {
+			if u == 0 && ratio != 1 {
+				t.Errorf("ratio %d of the first update is %v", i, ratio)
+			}
+		}
+	}
+	if last := r.Updates[2].Metrics["ratio"]; len(last) != 2*groups*members || last[0] == 1 {
+		t.Errorf("%d ratios in the last update, the first is %v: nothing moved", len(last), last[0])
+	}
+}
+
+// TestGradient holds what reaches the weights to finite differences of the loss.
+func TestGradient(t *testing.T) {
+	p, tr := newRun(t, 4)
+	samples, err := p.Roll(trainer.Current, tr.Prompts(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	advantages := []float64{1, -2, 0.5, 0.3, 2, -1}
+	noised := trainer.Noised{
+		Noise: func(k trainer.Key) (float64, []float64) { return 0.4, p.Noise(k, 1) },
+		Mix: func(x0, noise []float64, time float64) []float64 {
+			mixed := slices.Clone(x0)
+			for i := range mixed {
+				mixed[i] = (1-time)*x0[i] + time*noise[i]
+			}
+			return mixed
+		},
+		Loss: func(r trainer.Recall) (trainer.Verdict, error) {
+			var v trainer.Verdict
+			for i, out := range r.Output {
+				grad := make([]float64, len(out))
+				for e, x := range out {
+					off := x - (r.Noise[i][e] - r.Final[i][e]) + 0.1*r.Old[i][e] - 0.2*r.Reference[i][e]
+					v.Loss += r.Advantages[i] * off * off
+					grad[e] = 2 * r.Advantages[i] * off
+				}
+				v.GradOutput = append(v.GradOutput, grad)
+			}
+			return v, nil
+		},
+	}
+	for name, o := range map[string]trainer.Objective{"decided": tr.Objective, "noised": noised} {
+		for i := range p.sets[trainer.Current] {
+			loss := func(h float64) float64 {
+				p.sets[trainer.Current][i] += h
+				defer func() { p.sets[trainer.Current][i] -= h }()
+				b, err := o.Blame(p, samples, advantages)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b.Loss
+			}
+			want := (loss(1e-6) - loss(-1e-6)) / 2e-6
+			clear(p.grad)
+			loss(0)
+			if got := p.grad[i]; math.Abs(got-want) > 1e-6*(1+math.Abs(want)) {
+				t.Errorf("%s: weight %d: gradient %v, differences say %v", name, i, got, want)
+			}
+		}
+	}
+}
+
+// TestLearns: twenty iterations bring the samples closer to their targets.
+func TestLearns(t *testing.T) {
+	_, tr := newRun(t, 5)
+	tr.Objective = trainer.Decided{Transition: tr.Policy.(*Policy).Transition, Loss: ratioLoss(0), Reference: true}
+	score := func() float64 {
+		r, err := tr.Step()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, s := range r.Scores {
+			sum += s
+		}
+		return sum
+	}
+	first := score()
+	for range 18 {
+		score()
+	}
+	if last := score(); last < 0.8*first || tr.Iteration != 20 || tr.Updates != 60 {
+		t.Errorf("score %v at first, %v after %d iterations and %d updates", first, last, tr.Iteration, tr.Updates)
+	}
+}
+
+// TestMemories: one that keeps nothing is the current weights, the reference stays.
+func TestMemories(t *testing.T) {
+	p, tr := newRun(t, 6)
+	before := p.Weights(trainer.Reference)
+	tr.Memories = []trainer.Memory{{Weights: trainer.Old, Pace: optim.Pace{Shape: optim.Decay{Kind: "constant"}}}}
+	if _, err := tr.Step(); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(p.Weights(trainer.Reference), before) || slices.Equal(p.Weights(trainer.Current), before) {
+		t.Error("the reference moved, or the weights did not")
+	}
+	for i, w := range p.Weights(trainer.Old) {
+		if math.Abs(w-p.sets[trainer.Current][i]) > 1e-15 {
+			t.Errorf("old weight %d is %v, want %v", i, w, p.sets[trainer.Current][i])
+		}
+	}
+}
+
+// TestMissingScore: a sample without a score changes nothing, as if it had not
+// been judged; the others' ratios are all there.
+func TestMissingScore(t *testing.T) {
+	p, tr := newRun(t, 8)
+	score, compare := tr.Score, tr.Compare
+	tr.Score = func(s []trainer.Sample) ([]float64, error) {
+		scores, err := score(s)
+		scores[1] = math.NaN()
+		return scores, err
+	}
+	tr.Compare = func(s []trainer.Sample, scores []float64) ([]float64, error) {
+		all, err := compare(append(slices.Clone(s[:1]), s[2:]...), append(slices.Clone(scores[:1]), scores[2:]...))
+		return slices.Insert(all, 1, math.NaN()), err
+	}
+	r, err := tr.Step()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.Updates[0].Metrics["ratio"]); n != 2*(groups*members-1) || len(r.Samples) != groups*members {
+		t.Errorf("%d ratios, %d samples", n, len(r.Samples))
+	}
+	if norm := p.Norm(); norm != 0 {
+		t.Errorf("a gradient of norm %v is left after the update", norm)
+	}
+}
+
+// TestRefusals: what cannot be learned from does not move the weights.
+func TestRefusals(t *testing.T) {
+	for says, spoil := range map[string]func(*Policy, *trainer.Trainer){
+		"the gradient's norm is NaN": func(_ *Policy, tr *trainer.Trainer) {
+			tr.Compare = func(s []trainer.Sample, _ []float64) ([]float64, error) {
+				all := make([]float64, len(s))
+				all[0] = math.Inf(1)
+				return all, nil
+			}
+		},
+		"has the score": func(_ *Policy, tr *trainer.Trainer) {
+			tr.Compare = func(s []trainer.Sample, _ []float64) ([]float64, error) {
+				return append(make([]float64, len(s)-1), math.NaN()), nil
+			}
+		},
+		"none of 6 samples has a score": func(_ *Policy, tr *trainer.Trainer) {
+			tr.Score = func([]trainer.Sample) ([]float64, error) {
+				nan := math.NaN()
+				return []float64{nan, nan, nan, nan, nan, nan}, nil
+			}
+		},
+		"no decision may be judged": func(p *Policy, _ *trainer.Trainer) { p.Legs[0].Trained, p.Legs[2].Trained = false, false },
+		"has no rows of 2":          func(p *Policy, _ *trainer.Trainer) { p.Start = func(trainer.Key) []float64 { return []float64{1} } },
+	} {
+		p, tr := newRun(t, 7)
+		before := p.Weights(trainer.Current)
+		spoil(p, tr)
+		if _, err := tr.Step(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+		if !slices.Equal(before, p.Weights(trainer.Current)) {
+			t.Errorf("%s: the weights moved", says)
+		}
+	}
+}

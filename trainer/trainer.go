@@ -1,0 +1,138 @@
+package trainer
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// A Trainer improves a policy. Its fields are the parts of an algorithm.
+type Trainer struct {
+	Policy    Policy
+	Actor     Weights                                                     // whose samples are learned from
+	Prompts   func(iteration int) []Key                                   // what is rolled
+	Score     func(samples []Sample) ([]float64, error)                   // NaN: no score for this one
+	Compare   func(samples []Sample, scores []float64) ([]float64, error) // the advantages
+	Objective Objective
+	Optim     optim.Options
+	Memories  []Memory
+
+	Iteration int // finished ones
+	Updates   int // of the weights, in all
+}
+
+// An Objective turns advantages into gradients: it asks the policy where it needs
+// to, and gives the gradients of its loss back to the answers.
+type Objective interface {
+	Blame(p Policy, samples []Sample, advantages []float64) (Blame, error)
+}
+
+// Blame is what an objective says about one update.
+type Blame struct {
+	Loss    float64
+	Metrics map[string][]float64 // by step of the sampler or by sample, as the objective says
+}
+
+// A Memory is a set of weights that follows the current ones, once an iteration.
+type Memory struct {
+	Weights Weights
+	Pace    optim.Pace
+	Decay   float64 // of the last iteration
+}
+
+// A Report says what one iteration did.
+type Report struct {
+	Samples    []Sample
+	Scores     []float64
+	Advantages []float64
+	Updates    []Update
+}
+
+// An Update is one move of the weights.
+type Update struct {
+	Blame
+	Norm float64 // of the gradient, before it was clipped
+	Rate float64
+}
+
+// Step is one iteration: roll, score, compare; then blame and move for each
+// update; then remember. Samples without a score are rolled and reported, but
+// nobody is blamed for them.
+func (t *Trainer) Step() (*Report, error) {
+	samples, err := t.Policy.Roll(t.Actor, t.Prompts(t.Iteration))
+	if err != nil {
+		return nil, fmt.Errorf("rolling iteration %d: %w", t.Iteration, err)
+	}
+	scores, err := t.Score(samples)
+	if err != nil {
+		return nil, fmt.Errorf("scoring iteration %d: %w", t.Iteration, err)
+	}
+	advantages, err := t.Compare(samples, scores)
+	if err != nil {
+		return nil, fmt.Errorf("comparing the scores of iteration %d: %w", t.Iteration, err)
+	}
+	judged, worth, err := scored(samples, scores, advantages)
+	if err != nil {
+		return nil, fmt.Errorf("iteration %d: %w", t.Iteration, err)
+	}
+	report := &Report{Samples: samples, Scores: scores, Advantages: advantages}
+	for range t.Optim.Updates {
+		blame, err := t.Objective.Blame(t.Policy, judged, worth)
+		if err != nil {
+			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates), t.Iteration, err)
+		}
+		update, err := t.move(blame)
+		if err != nil {
+			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates), t.Iteration, err)
+		}
+		report.Updates = append(report.Updates, update)
+	}
+	t.remember()
+	return report, nil
+}
+
+// scored leaves out the samples without a score. An advantage may be missing only
+// where the score is.
+func scored(samples []Sample, scores, advantages []float64) (judged []Sample, worth []float64, err error) {
+	if len(scores) != len(samples) || len(advantages) != len(samples) {
+		return nil, nil, fmt.Errorf("%d samples have %d scores and %d advantages", len(samples), len(scores), len(advantages))
+	}
+	for i, s := range samples {
+		switch {
+		case math.IsNaN(scores[i]):
+		case math.IsNaN(advantages[i]):
+			return nil, nil, fmt.Errorf("sample %d of prompt %d has the score %v, but no advantage", s.Key.Sample, s.Key.Prompt, scores[i])
+		default:
+			judged, worth = append(judged, s), append(worth, advantages[i])
+		}
+	}
+	if len(judged) == 0 {
+		return nil, nil, fmt.Errorf("none of %d samples has a score", len(samples))
+	}
+	return judged, worth, nil
+}
+
+// move takes one step of the optimiser.
+func (t *Trainer) move(b Blame) (Update, error) {
+	params := t.Policy.Params()
+	u := Update{Blame: b, Norm: params.Norm(), Rate: t.Optim.Rate(t.Updates)}
+	if math.IsNaN(u.Norm) || math.IsInf(u.Norm, 0) {
+		return u, fmt.Errorf("the gradient's norm is %v: the weights stay as they are", u.Norm)
+	}
+	params.Move(optim.ClipScale(u.Norm, t.Optim.GradClip), u.Rate)
+	t.Updates++
+	return u, nil
+}
+
+// remember lets the memories follow, and ends the iteration.
+func (t *Trainer) remember() {
+	for i := range t.Memories {
+		m := &t.Memories[i]
+		var due bool
+		if m.Decay, due = m.Pace.Next(); due {
+			t.Policy.Params().Follow(m.Weights, m.Decay)
+		}
+	}
+	t.Iteration++
+}
