@@ -307,3 +307,13 @@ func (r *root) reload(e *entry, src Source, prefix string) error {
 	e.param.Updated()
 	return nil
 }
+
+// Join takes the pairs of another set of the same model in: they are switched and merged
+// together from now on.
+func (s *Adapters) Join(o *Adapters) {
+	for _, ad := range o.list {
+		ad.set = s
+	}
+	s.list = append(s.list, o.list...)
+	o.list = nil
+}

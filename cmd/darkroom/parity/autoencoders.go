@@ -17,7 +17,7 @@ func autoencoderKL(c *Case) error {
 	if err != nil {
 		return err
 	}
-	return runNamed(c, c.Dir(), vae.Names, func(n *network) error {
+	return runFolder(c, c.Dir(), how{names: vae.Names}, func(n *network) error {
 		m := vae.New(n.params, config)
 		if err := n.params.Check(); err != nil {
 			return err

@@ -25,6 +25,13 @@ type network struct {
 	seeds  []autograd.Seed // besides those of the recorded cotangents
 }
 
+// how says how a folder is opened.
+type how struct {
+	names       func(nn.Source) nn.Source // nil: as they are
+	frozen      bool                      // nothing is trained but adapters
+	forwardOnly bool
+}
+
 // operand is a value and whether the case has it as NCHW, the engine as NHWC.
 type operand struct {
 	v       *autograd.Value
@@ -34,11 +41,10 @@ type operand struct {
 // runNetwork opens the case's folder, lets forward build the model and run it, and goes
 // backward where the case has gradients.
 func runNetwork(c *Case, folder string, forward func(n *network) error) error {
-	return runNamed(c, folder, func(s nn.Source) nn.Source { return s }, forward)
+	return runFolder(c, folder, how{}, forward)
 }
 
-// runNamed is runNetwork for a folder whose tensors may have other names.
-func runNamed(c *Case, folder string, names func(nn.Source) nn.Source, forward func(n *network) error) error {
+func runFolder(c *Case, folder string, how how, forward func(n *network) error) error {
 	be, err := cpu.New()
 	if err != nil {
 		return err
@@ -50,14 +56,21 @@ func runNamed(c *Case, folder string, names func(nn.Source) nn.Source, forward f
 	}
 	defer set.Close()
 	pool := tensor.NewPool(be)
-	params, err := nn.New(nn.Options{Pool: pool, Source: names(set), Train: []string{".*"}})
+	o := nn.Options{Pool: pool, Source: set}
+	if how.names != nil {
+		o.Source = how.names(set)
+	}
+	if !how.frozen {
+		o.Train = []string{".*"}
+	}
+	params, err := nn.New(o)
 	if err != nil {
 		return err
 	}
 	defer params.Free()
 	n := &network{Case: c, params: params, tape: autograd.New(pool, autograd.Options{Train: true}), inputs: map[string]operand{}, outs: map[string]operand{}}
 	defer n.tape.Reset()
-	if err := forward(n); err != nil {
+	if err := forward(n); err != nil || how.forwardOnly {
 		return err
 	}
 	return n.backward()

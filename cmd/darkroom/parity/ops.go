@@ -13,6 +13,7 @@ func Ops() map[string]Op {
 }
 
 var areas = []map[string]Op{
+	adapterOps,
 	autoencoderOps,
 	textOps,
 	tokenizerOps,

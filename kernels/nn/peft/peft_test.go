@@ -1,0 +1,146 @@
+package peft
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// model is two layers of attention's names and a convolution.
+func model(t *testing.T) *nn.Params {
+	t.Helper()
+	p, err := nn.New(nn.Options{Pool: tensor.NewPool(ref.Backend{}), Key: rng.New(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		p.At("blocks", i).Linear("attn.to_q", 6, 4, true)
+		p.At("blocks", i).Linear("attn.to_k", 6, 4, false)
+	}
+	p.Conv("conv_in", nn.Square(3, 5, 3, 1, 1), true)
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// bytes are an adapter's tensors.
+func bytes(s *nn.Adapters) (all []string) {
+	for _, x := range s.Tensors("") {
+		all = append(all, x.Name+string(x.Data))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestThereAndBack writes both layouts and reads them into other models.
+func TestThereAndBack(t *testing.T) {
+	p := model(t)
+	set, err := p.AddLoRA(nn.LoRA{Rank: 2, Alpha: 6, Targets: []string{"to_q", "conv_in"}, Key: rng.New(7)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Settings{Rank: 2, Alpha: 6}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "one", "pytorch_lora_weights.safetensors")
+	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(dir, "peft"), set, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteDiffusers(file, set, s, "unet"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(dir, "peft"), file, filepath.Dir(file)} {
+		a, err := Open(path, "unet")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k, err := a.kindOf("conv_in"); err != nil || k != (kind{2, 6}) {
+			t.Errorf("%s: %v, %v", path, k, err)
+		}
+		got, err := a.AddTo(model(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(bytes(got), bytes(set)) {
+			t.Errorf("%s: not what was written", path)
+		}
+		a.Close()
+	}
+	if a, err := Open(file, "transformer"); err == nil {
+		a.Close()
+		t.Error("a U-Net's adapter was opened for a transformer")
+	}
+}
+
+// TestFilesOfOthers reads what other programs write, and says what it cannot.
+func TestFilesOfOthers(t *testing.T) {
+	f32 := func(name string, shape ...int) safetensors.Tensor {
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		return safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: make([]byte, 4*n)}
+	}
+	half := f32("unet.blocks.1.attn.to_k.alpha", 1)
+	copy(half.Data, []byte{0, 0, 0, 0x3f})
+	old := []safetensors.Tensor{f32("unet.blocks.0.attn.to_q.lora.down.weight", 3, 6), f32("unet.blocks.0.attn.to_q.lora.up.weight", 4, 3),
+		f32("unet.blocks.1.attn.to_k.lora_A.weight", 1, 6), f32("unet.blocks.1.attn.to_k.lora_B.weight", 4, 1), half}
+	path := filepath.Join(t.TempDir(), "a.safetensors")
+	write := func(tensors []safetensors.Tensor, metadata map[string]string) {
+		if err := safetensors.Write(path, tensors, metadata); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(old, nil)
+	a, err := Open(path, "unet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for module, want := range map[string]kind{"blocks.0.attn.to_q": {3, 3}, "blocks.1.attn.to_k": {1, 0.5}} {
+		if k, err := a.kindOf(module); err != nil || k != want {
+			t.Errorf("%s: %v, %v", module, k, err)
+		}
+	}
+	if set, err := a.AddTo(model(t)); err != nil || len(set.Modules()) != 2 {
+		t.Error(set, err)
+	}
+	a.Close()
+
+	for want, c := range map[string]struct {
+		tensors  []safetensors.Tensor
+		metadata string
+	}{
+		"kohya":      {[]safetensors.Tensor{f32("lora_unet_blocks_0.lora_down.weight", 1, 6)}, ""},
+		"use_dora":   {old, `{"unet.r": 3, "unet.use_dora": true}`},
+		"no tensors": {[]safetensors.Tensor{f32("x", 1)}, ""},
+		"no such layer": {[]safetensors.Tensor{f32("unet.blocks.9.attn.to_q.lora_A.weight", 1, 6), f32("unet.blocks.9.attn.to_q.lora_B.weight", 4, 1),
+			f32("unet.blocks.1.attn.to_q.lora_A.weight", 1, 6), f32("unet.blocks.1.attn.to_q.lora_B.weight", 4, 1)}, ""},
+		"missing": {[]safetensors.Tensor{f32("unet.blocks.0.attn.to_q.lora_A.weight", 1, 6)}, ""},
+		"shape":   {[]safetensors.Tensor{f32("unet.blocks.0.attn.to_q.lora_A.weight", 1, 7), f32("unet.blocks.0.attn.to_q.lora_B.weight", 4, 1)}, ""},
+	} {
+		var metadata map[string]string
+		if c.metadata != "" {
+			metadata = map[string]string{"lora_adapter_metadata": c.metadata}
+		}
+		write(c.tensors, metadata)
+		a, err := Open(path, "unet")
+		if err == nil {
+			_, err = a.AddTo(model(t))
+			a.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

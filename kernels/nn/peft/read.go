@@ -1,0 +1,279 @@
+package peft
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+)
+
+// Settings is what both layouts say about an adapter.
+type Settings struct {
+	Rank         int                `json:"r"`
+	Alpha        float64            `json:"lora_alpha"`
+	RSLoRA       bool               `json:"use_rslora"`
+	Dropout      float64            `json:"lora_dropout"`
+	RankPattern  map[string]int     `json:"rank_pattern"`
+	AlphaPattern map[string]float64 `json:"alpha_pattern"`
+
+	DoRA     bool            `json:"use_dora"`
+	Bias     string          `json:"bias"`
+	LoRABias bool            `json:"lora_bias"`
+	Save     json.RawMessage `json:"modules_to_save"`
+	FanIn    bool            `json:"fan_in_fan_out"`
+	Kind     string          `json:"peft_type"`
+}
+
+// supported names the first thing that is asked for and not done here.
+func (s Settings) supported() error {
+	switch {
+	case s.Kind != "" && s.Kind != "LORA":
+		return fmt.Errorf("peft_type is %q; LORA is known", s.Kind)
+	case s.DoRA:
+		return fmt.Errorf("use_dora: DoRA is not known; a plain LoRA is needed")
+	case s.Bias != "" && s.Bias != "none" || s.LoRABias:
+		return fmt.Errorf("bias: adapters that train biases are not known")
+	case len(s.Save) > 0 && string(s.Save) != "null" && string(s.Save) != "[]":
+		return fmt.Errorf("modules_to_save: %s is stored whole, which is not known", s.Save)
+	case s.FanIn:
+		return fmt.Errorf("fan_in_fan_out: transposed layers are not known")
+	}
+	return nil
+}
+
+// Adapter is an adapter's file, open.
+type Adapter struct {
+	path     string
+	set      source
+	names    map[string]string // "MODULE.lora_A.weight" under a component's prefix: the file's name
+	prefix   string
+	settings Settings
+	said     bool // the settings were found
+}
+
+type source interface {
+	nn.Source
+	Close() error
+}
+
+// Open opens a PEFT folder, or a folder or file of diffusers'; component is what the model
+// is called in a pipeline: "transformer", "unet", "text_encoder".
+func Open(path, component string) (*Adapter, error) {
+	a := &Adapter{path: path, prefix: component + ".", names: map[string]string{}}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	file := path
+	if info.IsDir() {
+		file = filepath.Join(path, "adapter_model.safetensors")
+		if _, err := os.Stat(filepath.Join(path, "adapter_config.json")); err == nil {
+			if err := hub.JSON(filepath.Join(path, "adapter_config.json"), &a.settings); err != nil {
+				return nil, err
+			}
+			a.prefix, a.said = "base_model.model.", true
+		} else {
+			file = filepath.Join(path, "pytorch_lora_weights.safetensors")
+		}
+	}
+	f, err := safetensors.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	a.path, a.set = file, f
+	if err := a.read(f, component); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return a, nil
+}
+
+// read understands names and settings.
+func (a *Adapter) read(f *safetensors.File, component string) error {
+	if !a.said {
+		if text := f.Metadata["lora_adapter_metadata"]; text != "" {
+			if err := a.metadata(text, component); err != nil {
+				return err
+			}
+		}
+	}
+	if err := a.settings.supported(); err != nil {
+		return err
+	}
+	foreign := ""
+	for _, name := range f.Names() {
+		rest, ok := strings.CutPrefix(name, a.prefix)
+		if !ok {
+			foreign = name
+			continue
+		}
+		a.names[today(rest)] = name
+	}
+	if len(a.modules()) == 0 {
+		hint := ""
+		if strings.HasPrefix(foreign, "lora_unet_") || strings.HasPrefix(foreign, "lora_te") {
+			hint = "; these are kohya's names: convert the file with diffusers first"
+		} else if foreign != "" {
+			hint = fmt.Sprintf(" (it has %s)", foreign)
+		}
+		return fmt.Errorf("no tensors named %s*.lora_A.weight%s", a.prefix, hint)
+	}
+	return nil
+}
+
+// metadata is diffusers' settings: one object whose keys begin with the component.
+func (a *Adapter) metadata(text, component string) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return fmt.Errorf("lora_adapter_metadata: %w", err)
+	}
+	own := map[string]json.RawMessage{}
+	for key, v := range all {
+		if rest, ok := strings.CutPrefix(key, component+"."); ok {
+			own[rest] = v
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	flat, err := json.Marshal(own)
+	if err == nil {
+		err = json.Unmarshal(flat, &a.settings)
+	}
+	if err != nil {
+		return fmt.Errorf("lora_adapter_metadata: %w", err)
+	}
+	a.said = true
+	return nil
+}
+
+// today is a tensor's name as PEFT has it, for those of older files.
+func today(name string) string {
+	for _, pair := range [][2]string{{".lora.down.weight", ".lora_A.weight"}, {".lora.up.weight", ".lora_B.weight"},
+		{".lora_linear_layer.down.weight", ".lora_A.weight"}, {".lora_linear_layer.up.weight", ".lora_B.weight"},
+		{".lora_A.default.weight", ".lora_A.weight"}, {".lora_B.default.weight", ".lora_B.weight"}} {
+		if base, ok := strings.CutSuffix(name, pair[0]); ok {
+			return base + pair[1]
+		}
+	}
+	return name
+}
+
+// modules are the layers that have a pair.
+func (a *Adapter) modules() []string {
+	var all []string
+	for name := range a.names {
+		if m, ok := strings.CutSuffix(name, ".lora_A.weight"); ok {
+			all = append(all, m)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Names are of the form "MODULE.lora_A.weight".
+func (a *Adapter) Names() []string {
+	var all []string
+	for name := range a.names {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Tensor reads one of Names.
+func (a *Adapter) Tensor(name string) (safetensors.Tensor, error) {
+	t, err := a.set.Tensor(a.names[name])
+	t.Name = name
+	return t, err
+}
+
+// Close closes the file.
+func (a *Adapter) Close() error { return a.set.Close() }
+
+// kind is what a module's pair is.
+type kind struct {
+	rank  int
+	alpha float64
+}
+
+// kindOf is the rank that the file has and the alpha that its settings say.
+func (a *Adapter) kindOf(module string) (kind, error) {
+	down, err := a.Tensor(module + ".lora_A.weight")
+	if err != nil {
+		return kind{}, err
+	}
+	if len(down.Shape) == 0 {
+		return kind{}, fmt.Errorf("%s.lora_A.weight: it is a single number", module)
+	}
+	k := kind{rank: down.Shape[0], alpha: a.settings.Alpha}
+	if !a.said || a.settings.Alpha == 0 {
+		k.alpha = float64(k.rank)
+	}
+	for pattern, alpha := range a.settings.AlphaPattern {
+		if re, err := regexp.Compile(`^(?:.*\.)?(?:` + pattern + `)$`); err == nil && re.MatchString(module) {
+			k.alpha = alpha
+		}
+	}
+	if _, ok := a.names[module+".alpha"]; ok {
+		t, err := a.Tensor(module + ".alpha")
+		if err != nil {
+			return k, err
+		}
+		x, err := t.Float32(nil)
+		if err != nil || len(x) != 1 {
+			return k, fmt.Errorf("%s.alpha: one number was expected", module)
+		}
+		k.alpha = float64(x[0])
+	}
+	return k, nil
+}
+
+// AddTo puts the adapter on a model and loads it. Every pair of the file must find its layer.
+func (a *Adapter) AddTo(p *nn.Params) (*nn.Adapters, error) {
+	groups := map[kind][]string{}
+	var order []kind
+	for _, m := range a.modules() {
+		k, err := a.kindOf(m)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.path, err)
+		}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], m)
+	}
+	var set *nn.Adapters
+	for _, k := range order {
+		exact := make([]string, len(groups[k]))
+		for i, m := range groups[k] {
+			exact[i] = regexp.QuoteMeta(m)
+		}
+		s, err := p.AddLoRA(nn.LoRA{Rank: k.rank, Alpha: float32(k.alpha), RSLoRA: a.settings.RSLoRA, Dropout: float32(a.settings.Dropout), Pattern: strings.Join(exact, "|")})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.path, err)
+		}
+		if set == nil {
+			set = s
+		} else {
+			set.Join(s)
+		}
+	}
+	found := set.Modules()
+	for _, m := range a.modules() {
+		if !slices.Contains(found, m) {
+			return nil, fmt.Errorf("%s: %s: the model has no such layer", a.path, m)
+		}
+	}
+	if err := set.Load(a, ""); err != nil {
+		return nil, fmt.Errorf("%s: %w", a.path, err)
+	}
+	return set, nil
+}
