@@ -19,4 +19,6 @@ var areas = []map[string]Op{
 	tokenizerOps,
 	trainingOps,
 	denoiserOps,
+	solverOps,
+	transitionOps,
 }

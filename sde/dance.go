@@ -1,0 +1,22 @@
+package sde
+
+import "math"
+
+// DanceGRPO's SDE (Xue et al., 2025): with the score of the predicted clean sample,
+//
+//	score = -(x - (1-s)·x0)/s²
+//	mean  = x - v·Δ + η²/2·score·Δ,   τ = η·√Δ
+//
+// MixGRPO's copy drops the log-probability's constants. KL divides by τ in verl-omni, and
+// by η in Flow-Factory. DanceGRPO draws noise even where it says ODE; nothing samples so.
+
+// Dance is one step with noise level eta.
+func Dance(s Schedule, step int, eta float64, density Density) Row {
+	r := flowRow(s, step)
+	delta := r.From - r.To
+	score := x(0).minus(r.Clean.times(1 - r.From)).times(-1 / (r.From * r.From))
+	r.Next = x(0).plus(output(0).times(-delta), score.times(eta*eta/2*delta))
+	r.Noise, r.Density = eta*math.Sqrt(delta), density
+	r.KLDeviation = r.Noise
+	return r
+}

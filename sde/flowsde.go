@@ -1,0 +1,30 @@
+package sde
+
+import "math"
+
+// Flow-SDE (Flow-GRPO; Liu et al., 2025): the SDE with the flow's marginals,
+//
+//	g    = η·√(s/(1-s))
+//	mean = x·(1 - g²Δ/(2s)) - v·(1 + g²(1-s)/(2s))·Δ,   τ = g·√Δ,   Δ = s - s'
+//
+// Where s is exactly 1 its g is infinite, and upstream puts the schedule's second sigma
+// into 1-s. GenRL truncates: g ≤ clip/√Δ, so that τ ≤ clip. At the last step s' = 0 noise is
+// drawn like anywhere else: windows leave that step out.
+//
+// KL divides by g, not τ, upstream.
+
+// FlowSDE is one step with noise level eta; clip > 0 bounds τ.
+func FlowSDE(s Schedule, step int, eta, clip float64) Row {
+	r := flowRow(s, step)
+	delta, below := r.From-r.To, r.From
+	if r.From == 1 {
+		below = s.Sigmas[1]
+	}
+	g := eta * math.Sqrt(r.From/(1-below))
+	if clip > 0 {
+		g = math.Min(g, clip/math.Sqrt(delta))
+	}
+	r.Next = x(0).times(1 - g*g*delta/(2*r.From)).plus(output(0).times(-(1 + g*g*(1-r.From)/(2*r.From)) * delta))
+	r.Noise, r.KLDeviation, r.Density = g*math.Sqrt(delta), g, Gaussian
+	return r
+}

@@ -1,0 +1,43 @@
+package sde
+
+import "math"
+
+// Schedule is the times that a sampler stops at.
+type Schedule struct {
+	// Sigmas are T+1: of noise in flows, from 1 (noise alone) to the terminal value.
+	Sigmas []float64
+	// Timesteps are what the network is told at each of the T steps.
+	Timesteps []float64
+	// AlphaProd are the T+1 shares of signal of a variance-preserving schedule (products
+	// of alphas); nil for flows.
+	AlphaProd []float64
+}
+
+// Steps is T.
+func (s Schedule) Steps() int {
+	if s.AlphaProd != nil {
+		return len(s.AlphaProd) - 1
+	}
+	return len(s.Sigmas) - 1
+}
+
+// Shift moves times towards noise: k·t / (1 + (k-1)·t). k = 1 is the identity.
+func Shift(k, t float64) float64 { return k * t / (1 + (k-1)*t) }
+
+// linspace is n numbers from a to b.
+func linspace(a, b float64, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = a
+		if n > 1 {
+			x[i] = a + (b-a)*float64(i)/float64(n-1)
+		}
+	}
+	if n > 1 {
+		x[n-1] = b
+	}
+	return x
+}
+
+// lambda is half the logarithm of the signal-to-noise ratio of a flow.
+func lambda(sigma float64) float64 { return math.Log(1-sigma) - math.Log(sigma) }
