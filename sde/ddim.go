@@ -41,7 +41,7 @@ func (p Prediction) split(a float64) (clean, noise Mix, err error) {
 
 // DDIM is one step.
 func DDIM(s Schedule, step int, eta float64, p Prediction, clip bool) (Row, error) {
-	a, to := s.AlphaProd[step], s.AlphaProd[step+1]
+	a, to := s.Alpha[step], s.AlphaPrev[step]
 	clean, noise, err := p.split(a)
 	if err != nil {
 		return Row{}, err
@@ -67,7 +67,7 @@ func DDIM(s Schedule, step int, eta float64, p Prediction, clip bool) (Row, erro
 //
 // Nothing is drawn at timestep 0.
 func DDPM(s Schedule, step int, p Prediction, large bool) (Row, error) {
-	a, to := s.AlphaProd[step], s.AlphaProd[step+1]
+	a, to := s.Alpha[step], s.AlphaPrev[step]
 	clean, _, err := p.split(a)
 	if err != nil {
 		return Row{}, err

@@ -8,15 +8,16 @@ type Schedule struct {
 	Sigmas []float64
 	// Timesteps are what the network is told at each of the T steps.
 	Timesteps []float64
-	// AlphaProd are the T+1 shares of signal of a variance-preserving schedule (products
-	// of alphas); nil for flows.
-	AlphaProd []float64
+	// Alpha and AlphaPrev are the shares of signal (products of alphas) before and after
+	// each of the T steps of a variance-preserving schedule; nil for flows. A step need not
+	// begin where the one before it ended: spacings round.
+	Alpha, AlphaPrev []float64
 }
 
 // Steps is T.
 func (s Schedule) Steps() int {
-	if s.AlphaProd != nil {
-		return len(s.AlphaProd) - 1
+	if s.Alpha != nil {
+		return len(s.Alpha)
 	}
 	return len(s.Sigmas) - 1
 }

@@ -19,6 +19,7 @@ var areas = []map[string]Op{
 	tokenizerOps,
 	trainingOps,
 	denoiserOps,
+	scheduleOps,
 	solverOps,
 	transitionOps,
 }

@@ -143,7 +143,7 @@ func perStep(c *Case, row func(s sde.Schedule) (sde.Row, error)) ([]sde.Row, []f
 	var rows []sde.Row
 	var time []float64
 	for i := range a {
-		r, err := row(sde.Schedule{AlphaProd: []float64{a[i], to[i]}, Timesteps: []float64{steps[i]}})
+		r, err := row(sde.Schedule{Alpha: a[i : i+1], AlphaPrev: to[i : i+1], Timesteps: steps[i : i+1]})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -282,7 +282,7 @@ func ddim(c *Case) error {
 	b := &batch{Case: c, x: c.Array("x")}
 	b.width = len(b.x.Data) / b.x.Shape[0]
 	for i := range a {
-		r, err := sde.DDIM(sde.Schedule{AlphaProd: []float64{a[i], to[i]}}, 0, eta, p, clip)
+		r, err := sde.DDIM(sde.Schedule{Alpha: a[i : i+1], AlphaPrev: to[i : i+1]}, 0, eta, p, clip)
 		if err != nil {
 			return err
 		}
