@@ -54,10 +54,10 @@ func solve(c *Case, rows []sde.Row, time []float64) {
 		noise = noiseOf(c)
 	}
 	t := sde.Run(rows, x.Data, field(c, time), noise)
-	c.Put("trajectory", states(x.Shape, t.States))
+	c.Put("trajectory", statesOf(x.Shape, t.States))
 }
 
-func states(shape []int, all [][]float64) Array {
+func statesOf(shape []int, all [][]float64) Array {
 	a := Array{Shape: append([]int{len(all)}, shape...)}
 	for _, s := range all {
 		a.Data = append(a.Data, s...)
@@ -207,7 +207,7 @@ func rolloutMixGRPO(c *Case) error {
 		lps = append(lps, t.LogProb[step])
 	}
 	c.Put("sigmas_used", s.Sigmas)
-	c.Put("all_latents", states(z.Shape[1:], t.States))
+	c.Put("all_latents", statesOf(z.Shape[1:], t.States))
 	c.Put("final_latents", Array{z.Shape, final})
 	c.Put("window_log_probs", lps)
 	return nil

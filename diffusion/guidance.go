@@ -1,0 +1,64 @@
+package diffusion
+
+import "math"
+
+// Guidance combines what a network says with the prompt and without it (Ho and Salimans,
+// 2022), v = u + w·(c - u), and two ways to keep the result's size:
+//
+//	norm     v·|c|/|v| over the last axis (Qwen-Image)
+//	rescale  r·v·std(c)/std(v) + (1-r)·v over a sample, deviation with n-1 (Lin et al., 2023)
+
+// Guide is v = u + scale·(c - u).
+func Guide(uncond, cond []float64, scale float64) []float64 {
+	v := make([]float64, len(cond))
+	for i, c := range cond {
+		v[i] = uncond[i] + scale*(c-uncond[i])
+	}
+	return v
+}
+
+// GuideNorm is Guide with every row of width as long as the conditional one.
+func GuideNorm(uncond, cond []float64, scale float64, width int) []float64 {
+	v := Guide(uncond, cond, scale)
+	for at := 0; at+width <= len(v); at += width {
+		var own, want float64
+		for i := at; i < at+width; i++ {
+			own, want = own+v[i]*v[i], want+cond[i]*cond[i]
+		}
+		for i := at; i < at+width; i++ {
+			v[i] *= math.Sqrt(want) / math.Sqrt(own)
+		}
+	}
+	return v
+}
+
+// Rescale gives one guided sample the deviation of the conditional one, to the degree r.
+func Rescale(guided, cond []float64, r float64) []float64 {
+	scale := deviation(cond) / deviation(guided)
+	v := make([]float64, len(guided))
+	for i, g := range guided {
+		v[i] = r*g*scale + (1-r)*g
+	}
+	return v
+}
+
+func deviation(x []float64) float64 {
+	mean, squares := 0.0, 0.0
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		squares += (v - mean) * (v - mean)
+	}
+	return math.Sqrt(squares / float64(len(x)-1))
+}
+
+// NoisedVP is a clean sample noised to a share a of signal, and the velocity there:
+// √a·x0 + √(1-a)·e and √a·e - √(1-a)·x0.
+func NoisedVP(clean, noise []float64, a float64) (x, velocity []float64) {
+	signal, sigma := math.Sqrt(a), math.Sqrt(1-a)
+	for i, c := range clean {
+		x, velocity = append(x, signal*c+sigma*noise[i]), append(velocity, signal*noise[i]-sigma*c)
+	}
+	return x, velocity
+}

@@ -1,0 +1,144 @@
+package sde
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Trees (BranchGRPO; Li et al., 2025): samples share their beginning and branch at split
+// points. Nodes are numbered as they are made, level by level; the edge from a parent to
+// its child is one decision that may be trained.
+
+// Tree is the nodes of one prompt.
+type Tree struct {
+	Parent  []int // -1 of the root
+	Step    []int // denoising steps done
+	Depth   []int
+	SDE     []bool // the edge to the node drew
+	LogProb []float64
+	Leaves  []int
+}
+
+// NewTree has a root.
+func NewTree() *Tree {
+	return &Tree{Parent: []int{-1}, Step: []int{0}, Depth: []int{0}, SDE: []bool{false}, LogProb: []float64{0}, Leaves: []int{0}}
+}
+
+// Grow adds a child, and returns its number.
+func (t *Tree) Grow(parent int, drew bool, logProb float64) int {
+	t.Parent, t.Step, t.Depth = append(t.Parent, parent), append(t.Step, t.Step[parent]+1), append(t.Depth, t.Depth[parent]+1)
+	t.SDE, t.LogProb = append(t.SDE, drew), append(t.LogProb, logProb)
+	return len(t.Parent) - 1
+}
+
+// PathLogProb is the sum of the edges' log-probabilities from the root to a node.
+func (t *Tree) PathLogProb(node int) float64 {
+	sum := 0.0
+	for ; node > 0; node = t.Parent[node] {
+		sum += t.LogProb[node]
+	}
+	return sum
+}
+
+// children lists each node's.
+func (t *Tree) children() [][]int {
+	all := make([][]int, len(t.Parent))
+	for n, p := range t.Parent {
+		if p >= 0 {
+			all[p] = append(all[p], n)
+		}
+	}
+	return all
+}
+
+// SplitPoints are where a tree splits: a list "0,3,6", each cut to the last step and sorted,
+// doubles kept; or, without a list, i·(T/rounds).
+func SplitPoints(list string, rounds, steps int) ([]int, error) {
+	points := []int{}
+	if list == "" {
+		for i := range rounds {
+			points = append(points, min(i*(steps/rounds), steps-1))
+		}
+		return points, nil
+	}
+	for _, s := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil {
+			return nil, fmt.Errorf("split points %q: %q is not a whole number", list, s)
+		}
+		points = append(points, min(max(n, 0), steps-1))
+	}
+	slices.Sort(points)
+	return points, nil
+}
+
+// InMixedWindow says whether a step of a mixed tree draws: those of [step/stride·stride,
+// +size) that exist.
+func InMixedWindow(step, steps, size, stride int) bool {
+	from := step / stride * stride
+	return step >= from && step <= min(steps-1, from+size-1)
+}
+
+// Fuse carries the leaves' rewards up: a node's is the mean of the leaves below it, or, by
+// probability, the sum over its children of softmax(log-probability)·reward.
+func (t *Tree) Fuse(leafRewards []float64, byProbability bool) []float64 {
+	rewards, sums, counts := make([]float64, len(t.Parent)), make([]float64, len(t.Parent)), make([]float64, len(t.Parent))
+	for i, n := range t.Leaves {
+		rewards[n], sums[n], counts[n] = leafRewards[i], leafRewards[i], 1
+	}
+	children := t.children()
+	for n := len(t.Parent) - 1; n >= 0; n-- {
+		if len(children[n]) == 0 {
+			continue
+		}
+		if !byProbability {
+			for _, c := range children[n] {
+				sums[n], counts[n] = sums[n]+sums[c], counts[n]+counts[c]
+			}
+			rewards[n] = sums[n] / counts[n]
+			continue
+		}
+		top := math.Inf(-1)
+		for _, c := range children[n] {
+			top = math.Max(top, t.LogProb[c])
+		}
+		total := 0.0
+		for _, c := range children[n] {
+			w := math.Exp(t.LogProb[c] - top)
+			total += w
+			rewards[n] += w * rewards[c]
+		}
+		rewards[n] /= total
+	}
+	return rewards
+}
+
+// DepthAdvantages compares nodes of one depth: (r - mean)/(deviation + 1e-8), deviation with
+// n-1; 0 for a lone node and where the deviation is below 1e-6.
+func (t *Tree) DepthAdvantages(rewards []float64) []float64 {
+	byDepth := map[int][]int{}
+	for n, d := range t.Depth {
+		byDepth[d] = append(byDepth[d], n)
+	}
+	advantages := make([]float64, len(rewards))
+	for _, nodes := range byDepth {
+		mean, squares := 0.0, 0.0
+		for _, n := range nodes {
+			mean += rewards[n] / float64(len(nodes))
+		}
+		for _, n := range nodes {
+			squares += (rewards[n] - mean) * (rewards[n] - mean)
+		}
+		deviation := math.Sqrt(squares / float64(len(nodes)-1))
+		if len(nodes) < 2 || deviation < 1e-6 {
+			continue
+		}
+		for _, n := range nodes {
+			advantages[n] = (rewards[n] - mean) / (deviation + 1e-8)
+		}
+	}
+	return advantages
+}

@@ -1,0 +1,213 @@
+package sde
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A window is the steps of one iteration that are stochastic and trained. Its position is a
+// function of the iteration (and of draws, for the random kinds), so that nothing has to be
+// saved and any iteration can be planned.
+//
+//	full      every step
+//	fraction  the first ⌊T·f⌋ (flow_grpo, where 0.99 drops the last)
+//	range     ⌊T·a⌋ to ⌊T·b⌋-1 (UniRL)
+//	subset    ⌊(T-Drop)·f⌋ steps drawn without order from all but the last Drop (DanceGRPO)
+//	random    Size steps in a row from a drawn start (flow_grpo fast, miles, verl-omni)
+//	sliding   Size steps in a row that move by Stride every Every iterations (MixGRPO)
+//	frozen    Size steps from From on, always
+//
+// What a sliding window does with a remainder that is shorter than it is Tail: "shift" moves
+// it back so that it fits (verl-omni), "skip" leaves the remainder out (UniRL), "short" cuts
+// it, and "mixgrpo" cuts it and has an empty one where it begins at the very end, as MixGRPO
+// does. Lasting makes later positions shorter (MixGRPO's decay, exp_decay).
+type WindowOptions struct {
+	Kind     string  `toml:"kind" enum:"full,fraction,range,subset,random,sliding,frozen" doc:"how the window is placed"`
+	Size     int     `toml:"size" range:"[0,inf)" doc:"steps in the window"`
+	Every    int     `toml:"every" range:"[1,inf)" doc:"iterations at one position"`
+	Stride   int     `toml:"stride" range:"[0,inf)" doc:"steps from position to position; 0: size minus overlap"`
+	Overlap  int     `toml:"overlap" range:"[0,inf)" doc:"steps that two positions share"`
+	Start    string  `toml:"start" enum:"noisy,clean" doc:"which end it begins at"`
+	From     int     `toml:"from" range:"[0,inf)" doc:"steps before the first position"`
+	Drop     int     `toml:"drop" range:"[0,inf)" doc:"last steps that are never trained"`
+	RollBack bool    `toml:"roll_back" doc:"begin again after the last position; otherwise stay there"`
+	Tail     string  `toml:"tail" enum:"shift,skip,short,mixgrpo" doc:"what happens to a remainder"`
+	Fraction float64 `toml:"fraction" range:"[0,1]" doc:"share of the steps"`
+	Low      float64 `toml:"low" range:"[0,1]" doc:"where a range begins"`
+	High     float64 `toml:"high" range:"[0,1]" doc:"where a range ends"`
+
+	Lasting   string  `toml:"lasting" enum:"constant,decay,exp_decay" doc:"how Every changes with the position"`
+	MinEvery  int     `toml:"min_every" range:"[0,inf)" doc:"of decay"`
+	MaxEvery  int     `toml:"max_every" range:"[0,inf)" doc:"of decay"`
+	DecayFrom int     `toml:"decay_from" range:"[0,inf)" doc:"of exp_decay: the step after which it begins"`
+	DecayRate float64 `toml:"decay_rate" range:"[0,inf)" doc:"of exp_decay"`
+}
+
+// DefaultWindow is every step but the last.
+func DefaultWindow() WindowOptions {
+	return WindowOptions{Kind: "full", Every: 1, Start: "noisy", Drop: 1, RollBack: true, Tail: "shift", Fraction: 1, High: 1, Lasting: "constant"}
+}
+
+// Check reports what does not fit together.
+func (o WindowOptions) Check(report func(key, problem, hint string)) {
+	needs := o.Kind == "random" || o.Kind == "sliding" || o.Kind == "frozen"
+	if needs && o.Size < 1 {
+		report("size", fmt.Sprintf("a %s window needs a size", o.Kind), "size = 4 is what MixGRPO uses")
+	}
+	if o.Kind == "sliding" && o.Stride == 0 && o.Overlap >= o.Size && o.Size > 0 {
+		report("overlap", fmt.Sprintf("an overlap of %d steps leaves a window of %d no way to move", o.Overlap, o.Size), "overlap must be smaller than size")
+	}
+	if o.Kind == "range" && o.Low >= o.High {
+		report("low", fmt.Sprintf("the range from %v to %v is empty", o.Low, o.High), "low must be smaller than high")
+	}
+	if o.Lasting == "decay" && (o.MaxEvery < 1 || o.MinEvery > o.MaxEvery) {
+		report("max_every", "decay goes from max_every to min_every iterations", "max_every must be at least 1 and at least min_every")
+	}
+}
+
+// Support is the first and the last start that a random window may have.
+func (o WindowOptions) Support(steps int) (first, last int) {
+	return o.From, steps - o.Drop - o.Size
+}
+
+// Steps are the window's steps at an iteration, ascending. draw gives a whole number below
+// n, by the caller's key; the kinds that are not random do not call it.
+func (o WindowOptions) Steps(steps, iteration int, draw func(n int) int) []int {
+	switch o.Kind {
+	case "fraction":
+		return span(0, int(float64(steps)*o.Fraction))
+	case "range":
+		return span(int(float64(steps)*o.Low), int(float64(steps)*o.High))
+	case "subset":
+		return subset(steps-o.Drop, int(float64(steps-o.Drop)*o.Fraction), draw)
+	case "random":
+		first, last := o.Support(steps)
+		if last < first {
+			return span(first, steps-o.Drop)
+		}
+		start := first + draw(last-first+1)
+		return span(start, start+o.Size)
+	case "frozen":
+		return span(o.From, min(o.From+o.Size, steps-o.Drop))
+	case "sliding":
+		p := o.Position(steps, iteration)
+		return span(p.Start, min(p.Start+o.Size, steps-o.Drop))
+	}
+	return span(0, steps-o.Drop)
+}
+
+func span(from, to int) []int {
+	all := []int{}
+	for i := from; i < to; i++ {
+		all = append(all, i)
+	}
+	return all
+}
+
+// subset draws k of n: a partial shuffle.
+func subset(n, k int, draw func(int) int) []int {
+	all := span(0, n)
+	for i := range k {
+		j := i + draw(n-i)
+		all[i], all[j] = all[j], all[i]
+	}
+	all = all[:k]
+	slices.Sort(all)
+	return all
+}
+
+// Position is where a sliding window stands.
+type Position struct{ Start, Since int } // Since: iterations spent there before this one
+
+// Position is a sliding or frozen window's at an iteration.
+func (o WindowOptions) Position(steps, iteration int) Position {
+	if o.Kind == "frozen" {
+		return Position{o.From, iteration % o.lasts(o.From, steps)}
+	}
+	starts := o.starts(steps)
+	if len(starts) == 0 {
+		return Position{Start: o.From, Since: iteration}
+	}
+	round := 0
+	for _, s := range starts {
+		round += o.lasts(s, steps)
+	}
+	if o.RollBack {
+		iteration %= round
+	}
+	for _, s := range starts {
+		n := o.lasts(s, steps)
+		if iteration < n {
+			return Position{s, iteration}
+		}
+		iteration -= n
+	}
+	last := starts[len(starts)-1]
+	return Position{last, iteration % o.lasts(last, steps)}
+}
+
+// starts are a sliding window's positions in one round.
+func (o WindowOptions) starts(steps int) []int {
+	stride, end := o.Stride, steps-o.Drop
+	if stride == 0 {
+		stride = o.Size - o.Overlap
+	}
+	stride = max(stride, 1)
+	var starts []int
+	for s := o.From; ; s += stride {
+		if o.Tail == "mixgrpo" && s > end || o.Tail == "short" && s >= end || o.Tail == "skip" && s+o.Size > end && s > o.From {
+			break
+		}
+		if o.Tail == "shift" {
+			starts = append(starts, max(o.From, min(s, end-o.Size)))
+			if s+o.Size >= end {
+				break
+			}
+			continue
+		}
+		starts = append(starts, s)
+	}
+	if o.Tail == "mixgrpo" && !o.RollBack && (len(starts) == 0 || starts[len(starts)-1] != end) {
+		starts = append(starts, end) // where it is cut to, and stays
+	}
+	if o.Start == "clean" {
+		slices.Reverse(starts)
+	}
+	return starts
+}
+
+// lasts is the number of iterations at a position.
+func (o WindowOptions) lasts(start, steps int) int {
+	n := o.Every
+	switch o.Lasting {
+	case "decay":
+		p := float64(start) / float64(steps-o.Drop)
+		n = max(o.MinEvery, int(float64(o.MaxEvery)*(1-p)+float64(o.MinEvery)*p))
+	case "exp_decay":
+		n = int(math.Ceil(float64(o.Every) * math.Exp(-o.DecayRate*float64(max(0, start-o.DecayFrom)))))
+	}
+	return max(n, 1)
+}
+
+// Coverage counts how often each step is in the window over the first iterations.
+func (o WindowOptions) Coverage(steps, iterations int, draw func(iteration, n int) int) []int {
+	counts := make([]int, steps)
+	for i := range iterations {
+		for _, s := range o.Steps(steps, i, func(n int) int { return draw(i, n) }) {
+			if s >= 0 && s < steps {
+				counts[s]++
+			}
+		}
+	}
+	return counts
+}
+
+// SharedPrefix is the number of steps before the window: where a group starts from one
+// noise they are deterministic and equal, and need to be computed once.
+func SharedPrefix(window []int) int {
+	if len(window) == 0 {
+		return 0
+	}
+	return window[0]
+}

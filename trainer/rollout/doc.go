@@ -1,0 +1,2 @@
+// Package rollout is what is rolled: which prompts, how often, with which seeds.
+package rollout
