@@ -1,0 +1,159 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxSize is the largest text that is read, in bytes.
+const MaxSize = 1 << 20
+
+// A Document is a TOML text, what was set over it, and the mistakes found so far.
+type Document struct {
+	sources  []source // the file, then each --set
+	root     *table
+	mistakes []Mistake
+	broken   bool // does not parse: what is missing may stand where it could not be read
+}
+
+// A source is a text that values come from.
+type source struct {
+	name string
+	text []byte
+	set  bool // on the command line
+}
+
+// Parse reads a text. What is wrong with it is told by Err.
+func Parse(name string, text []byte) *Document {
+	d := &Document{root: newTable(byHeader)}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	d.sources = []source{{name: name, text: text}}
+	if problem, at := unreadable(text); problem != "" {
+		d.sources[0].text = text[:min(len(text), MaxSize)]
+		d.broken = true
+		d.add(span{0, at, at}, "", problem, "the file must be plain text in UTF-8")
+		return d
+	}
+	p := parser{doc: d, text: text}
+	p.all()
+	return d
+}
+
+// unreadable says why a text is none, and where.
+func unreadable(text []byte) (problem string, at int) {
+	if len(text) > MaxSize {
+		return fmt.Sprintf("the file has %d bytes; at most %d are read", len(text), MaxSize), 0
+	}
+	if i := bytes.IndexByte(text, 0); i >= 0 {
+		return "a NUL byte", i
+	}
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && n == 1 {
+			return fmt.Sprintf("the byte 0x%02x is not UTF-8", text[i]), i
+		}
+		i += n
+	}
+	return "", 0
+}
+
+// Err is all mistakes so far in the order of their positions, or nil.
+func (d *Document) Err() error {
+	if len(d.mistakes) == 0 {
+		return nil
+	}
+	all := slices.Clone(d.mistakes)
+	slices.SortStableFunc(all, func(a, b Mistake) int {
+		return cmp.Or(a.at.source-b.at.source, a.at.at-b.at.at)
+	})
+	for i := range all[:min(len(all), mostTold)] {
+		d.locate(&all[i])
+	}
+	return Mistakes(all)
+}
+
+// Report adds a mistake found by the owner of a key, unless the value at this key
+// is wrong already. The message stands where the key's value is written, else at
+// the closest table around it.
+func (d *Document) Report(key, problem, hint string) {
+	if !d.Clean(key) {
+		return
+	}
+	d.add(d.find(key), key, fmt.Sprintf("%q: %s", key, problem), hint)
+}
+
+// Clean reports whether there is no mistake at a key, nor below it. A text that
+// could not be parsed is clean nowhere.
+func (d *Document) Clean(key string) bool {
+	return !d.broken && !slices.ContainsFunc(d.mistakes, func(m Mistake) bool { return key == "" || within(m.key, key) })
+}
+
+func within(key, table string) bool {
+	rest, ok := strings.CutPrefix(key, table)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// find is the span of the value at a key, or of what is closest around it.
+func (d *Document) find(key string) span {
+	for ; key != ""; key = parent(key) {
+		if e := d.root.lookup(key); e != nil {
+			if e.value.kind == aTable || e.value.kind == aList && e.value.span == (span{}) {
+				return e.key
+			}
+			return e.value.span
+		}
+	}
+	return span{}
+}
+
+// parent is a key without its last part: "a.b" of "a.b.c", "a" of "a[3]".
+func parent(key string) string {
+	return key[:max(0, strings.LastIndexAny(key, ".["))]
+}
+
+// Origin says who wrote a value.
+type Origin int
+
+const (
+	Absent Origin = iota
+	File
+	CommandLine
+)
+
+// Origin says whether a key is written, and where.
+func (d *Document) Origin(key string) Origin {
+	e := d.root.lookup(key)
+	switch {
+	case e == nil:
+		return Absent
+	case d.sources[e.value.source].set:
+		return CommandLine
+	}
+	return File
+}
+
+// Text is the string at a key, "" where there is none. It is for what must be known
+// before the rest can be decoded.
+func (d *Document) Text(key string) string {
+	if e := d.root.lookup(key); e != nil && e.value.kind == aString {
+		return e.value.text
+	}
+	return ""
+}
+
+// Len is the number of elements of the list at a key.
+func (d *Document) Len(key string) int {
+	if e := d.root.lookup(key); e != nil {
+		return len(e.value.items)
+	}
+	return 0
+}
+
+// add appends a mistake that stands at a span.
+func (d *Document) add(at span, key, problem, hint string) {
+	d.mistakes = append(d.mistakes, Mistake{Problem: brief(problem), Hint: hint, at: at, key: key})
+}

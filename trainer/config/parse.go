@@ -1,0 +1,216 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// maxParts bounds the parts of a key, and maxDepth how deep values may nest.
+const (
+	maxParts = 16
+	maxDepth = 16
+)
+
+// A parser makes a tree of a text. go-toml's parser knows the syntax; this one
+// keeps positions, and TOML's rules about writing a table twice. Behind what does
+// not parse it goes on at the next line that looks like a key or a header.
+type parser struct {
+	doc    *Document
+	source int
+	text   []byte
+
+	p    unstable.Parser
+	base int    // offset of what p was given
+	into *table // of the last header; nil if that was wrong: its keys are nobody's
+}
+
+func (r *parser) all() {
+	r.into = r.doc.root
+	for {
+		r.p.Reset(r.text[r.base:])
+		for r.p.NextExpression() {
+			r.expression(r.p.Expression())
+		}
+		if r.p.Error() == nil {
+			return
+		}
+		at := r.syntax(r.p.Error())
+		next := resume(r.text, at.at)
+		if next < 0 || len(r.doc.mistakes) > mostTold {
+			return
+		}
+		r.base = next
+	}
+}
+
+// begins is what a line looks like that a new expression begins on.
+var begins = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z0-9_-]+([ \t]*\.[ \t]*[A-Za-z0-9_-]+)*[ \t]*=|\[\[?[ \t]*[A-Za-z_][A-Za-z0-9_.-]*[ \t]*\]\]?[ \t\r]*(#.*)?$)`)
+
+// resume is where to go on after a mistake at an offset, -1 if there is no such place.
+func resume(text []byte, at int) int {
+	newline := bytes.IndexByte(text[at:], '\n')
+	if newline < 0 {
+		return -1
+	}
+	start := at + newline + 1
+	found := begins.FindIndex(text[start:])
+	if found == nil {
+		return -1
+	}
+	return start + found[0]
+}
+
+// syntax reports an error of go-toml's parser.
+func (r *parser) syntax(err error) span {
+	r.doc.broken = true
+	at := span{r.source, len(r.text), len(r.text)}
+	var where *unstable.ParserError
+	if errors.As(err, &where) {
+		raw := r.p.Range(where.Highlight)
+		at.at = min(r.base+int(raw.Offset), len(r.text))
+		at.to = min(at.at+int(raw.Length), len(r.text))
+	}
+	problem, hint := explain(err.Error(), r.text[at.at:])
+	r.doc.add(at, "", problem, hint)
+	return at
+}
+
+// explain adds what usually helps to an error of syntax.
+func explain(problem string, rest []byte) (string, string) {
+	switch {
+	case strings.Contains(problem, "at start of value") && len(rest) > 0 && (rest[0] == '\n' || rest[0] == '\r' || rest[0] == '#'):
+		return "a value is missing", ""
+	case strings.Contains(problem, "at start of value"), strings.HasPrefix(problem, "expected keyword"):
+		return "this is not a value", "strings are written in quotation marks"
+	case strings.Contains(problem, "'=' after key"):
+		return problem, "a line is key = value, or [table]"
+	case strings.Contains(problem, "expected newline"):
+		return "nothing may follow here", "each key stands on a line of its own; comments begin with #"
+	case strings.Contains(problem, "array is incomplete"):
+		return problem, "a list ends with ]"
+	}
+	return problem, ""
+}
+
+// expression takes a header or a key with its value.
+func (r *parser) expression(n *unstable.Node) {
+	keys := r.keys(n)
+	switch {
+	case len(keys) > maxParts:
+		r.doc.add(keys[maxParts].key, "", fmt.Sprintf("a key has at most %d parts, this one %d", maxParts, len(keys)), "")
+		if n.Kind != unstable.KeyValue {
+			r.into = nil
+		}
+	case n.Kind == unstable.Table:
+		r.into = r.header(keys)
+	case n.Kind == unstable.ArrayTable:
+		r.into = r.listHeader(keys)
+	case n.Kind == unstable.KeyValue && r.into != nil:
+		r.assign(r.into, keys, n, 0)
+	}
+}
+
+// keys are the parts of a key, each an entry with a name and a place.
+func (r *parser) keys(n *unstable.Node) []entry {
+	var all []entry
+	for it := n.Key(); it.Next(); {
+		all = append(all, entry{name: string(it.Node().Data), key: r.span(it.Node().Raw)})
+	}
+	return all
+}
+
+func (r *parser) span(raw unstable.Range) span {
+	at := r.base + int(raw.Offset)
+	return span{r.source, at, at + int(raw.Length)}
+}
+
+// assign puts the value of a KeyValue into a table.
+func (r *parser) assign(t *table, keys []entry, n *unstable.Node, depth int) (end int) {
+	last := len(keys) - 1
+	start := r.base + int(n.Raw.Offset)
+	equals := keys[last].key.to
+	equals += bytes.IndexByte(r.text[equals:], '=') + 1
+	v := r.value(n.Value(), r.filler(equals), depth+1)
+	end = start + int(n.Raw.Length)
+	for i := range keys[:last] {
+		if t = r.dotted(t, keys[:i+1]); t == nil {
+			return end
+		}
+	}
+	if old := t.byName[keys[last].name]; old != nil {
+		r.twice(keys, old)
+		return end
+	}
+	t.put(&entry{keys[last].name, keys[last].key, v})
+	return end
+}
+
+// filler skips what may stand between values.
+func (r *parser) filler(at int) int {
+	for at < len(r.text) {
+		switch r.text[at] {
+		case ' ', '\t', '\r', '\n', ',':
+			at++
+		case '#':
+			newline := bytes.IndexByte(r.text[at:], '\n')
+			if newline < 0 {
+				return len(r.text)
+			}
+			at += newline
+		default:
+			return at
+		}
+	}
+	return at
+}
+
+// value makes a value of a node that begins at an offset.
+func (r *parser) value(n *unstable.Node, at, depth int) *value {
+	v := &value{span: span{r.source, at, at + 1}}
+	if depth > maxDepth {
+		r.doc.add(v.span, "", fmt.Sprintf("values nest at most %d deep", maxDepth), "")
+		return v
+	}
+	switch n.Kind {
+	case unstable.Array:
+		v.kind, v.to = aList, at+1
+		for it := n.Children(); it.Next(); {
+			item := r.value(it.Node(), r.filler(v.to), depth+1)
+			v.items, v.to = append(v.items, item), item.to
+			if item.kind == nothing {
+				v.kind = nothing
+			}
+		}
+		v.to = min(r.filler(v.to)+1, len(r.text))
+	case unstable.InlineTable:
+		v.kind, v.table, v.to = aTable, newTable(inline), at+1
+		for it := n.Children(); it.Next(); {
+			v.to = r.assign(v.table, r.keys(it.Node()), it.Node(), depth)
+		}
+		v.to = min(r.filler(v.to)+1, len(r.text))
+		closed(v.table)
+	default:
+		v.span = r.span(n.Raw)
+		v.raw = string(r.text[v.at:v.to])
+		if problem, hint := v.scalar(n); problem != "" {
+			r.doc.add(v.span, "", problem, hint)
+			v.kind = nothing
+		}
+	}
+	return v
+}
+
+// closed marks the tables made by dots inside an inline table: nothing may be added.
+func closed(t *table) {
+	for _, e := range t.entries {
+		if sub := e.value.table; sub != nil && sub.how == byDots {
+			sub.how = inline
+			closed(sub)
+		}
+	}
+}
