@@ -14,6 +14,7 @@ func Ops() map[string]Op {
 
 var areas = []map[string]Op{
 	adapterOps,
+	advantageOps,
 	autoencoderOps,
 	textOps,
 	tokenizerOps,
