@@ -4,23 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/sde"
 )
-
-// A Transition is what a sampler makes of a network's output at one step: where
-// the next state may lie, and how likely a given one was. Its mean depends on the
-// output linearly and element by element, as that of every row of coefficients.
-type Transition interface {
-	Judge(state, output, choice []float64) Judgement
-}
-
-// A Judgement is what one choice was worth under the output.
-type Judgement struct {
-	LogProb   float64
-	Mean      []float64
-	Deviation float64   // as the divergence of two means is divided by it
-	DLogProb  []float64 // the log-probability's gradient at the mean
-	Gain      float64   // the mean's derivative by the output
-}
 
 // Decided blames the decisions that were made. Each step of the sampler has its
 // own loss over the samples that may be judged there, and the objective is the
@@ -28,15 +14,16 @@ type Judgement struct {
 //
 // Invariant (test): in the first update after a roll every ratio is exactly 1.
 type Decided struct {
-	Transition func(step int) Transition
-	Loss       func(Choices) (Verdict, error)
-	Reference  bool // whether Loss looks at the means of the reference weights
+	Rows      []sde.Row // of the sampler that rolled, by step
+	Loss      func(Choices) (Verdict, error)
+	Reference bool // whether Loss looks at the means of the reference weights
 }
 
-// Choices is one step's decisions, one a sample.
+// Choices are one step's decisions, one a sample.
 type Choices struct {
-	LogProb, OldLogProb, Advantages, Deviation []float64
-	Mean, ReferenceMean                        [][]float64
+	Row                             sde.Row
+	LogProb, OldLogProb, Advantages []float64
+	Mean, ReferenceMean             [][]float64 // of the next state
 }
 
 // A Verdict is a loss, and its gradients at what it was given.
@@ -88,6 +75,12 @@ type place struct{ sample, decision int }
 
 // step is the loss of one step. Its gradients go back to the policy times weight.
 func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantages []float64, weight float64) (Verdict, error) {
+	if step < 0 || step >= len(o.Rows) {
+		return Verdict{}, fmt.Errorf("the sampler has %d steps", len(o.Rows))
+	}
+	if looksBack(o.Rows[step]) {
+		return Verdict{}, fmt.Errorf("the sampler looks back at outputs before this step, which are not kept; train a window of one-step rows")
+	}
 	points := make([]Point, len(at))
 	for i, a := range at {
 		s := samples[a.sample]
@@ -97,23 +90,21 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 	if err != nil {
 		return Verdict{}, err
 	}
-	transition := o.Transition(step)
-	judge := func(outputs [][]float64) []Judgement {
-		all := make([]Judgement, len(at))
+	row := o.Rows[step]
+	judge := func(outputs [][]float64) []judgement {
+		all := make([]judgement, len(at))
 		for i, a := range at {
-			d := samples[a.sample].Decisions
-			all[i] = transition.Judge(d.State[a.decision], outputs[i], d.Choice[a.decision])
+			all[i] = judgeChoice(row, points[i].State, outputs[i], samples[a.sample].Decisions.Choice[a.decision])
 		}
 		return all
 	}
 	now := judge(answers.Outputs)
-	c := Choices{}
+	c := Choices{Row: row}
 	for i, a := range at {
-		c.LogProb = append(c.LogProb, now[i].LogProb)
+		c.LogProb = append(c.LogProb, now[i].logProb)
 		c.OldLogProb = append(c.OldLogProb, samples[a.sample].Decisions.LogProb[a.decision])
 		c.Advantages = append(c.Advantages, advantages[a.sample])
-		c.Deviation = append(c.Deviation, now[i].Deviation)
-		c.Mean = append(c.Mean, now[i].Mean)
+		c.Mean = append(c.Mean, now[i].mean)
 	}
 	if o.Reference {
 		reference, err := p.Eval(Reference, points)
@@ -121,7 +112,7 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 			return Verdict{}, err
 		}
 		for _, j := range judge(reference.Outputs) {
-			c.ReferenceMean = append(c.ReferenceMean, j.Mean)
+			c.ReferenceMean = append(c.ReferenceMean, j.mean)
 		}
 	}
 	v, err := o.Loss(c)
@@ -131,21 +122,49 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 	return v, answers.Back(atOutputs(v, now, weight))
 }
 
+// looksBack reports whether a row needs more than this step's state and output.
+func looksBack(r sde.Row) bool {
+	mixes := []sde.Mix{r.Next}
+	if r.Correct != nil {
+		mixes = append(mixes, *r.Correct)
+	}
+	if r.Clamp != nil {
+		mixes = append(mixes, r.Clamp.Of)
+	}
+	past := func(coefficients []float64) bool {
+		return len(coefficients) > 1 && slices.ContainsFunc(coefficients[1:], func(c float64) bool { return c != 0 })
+	}
+	return slices.ContainsFunc(mixes, func(m sde.Mix) bool { return past(m.X) || past(m.Out) || past(m.Y) })
+}
+
+// A judgement is what one choice was worth under an output.
+type judgement struct {
+	logProb           float64
+	mean, grad, slope []float64 // grad is the log-probability's at the mean, slope the mean's at the output
+}
+
+func judgeChoice(row sde.Row, state, output, choice []float64) judgement {
+	var h sde.History
+	h.Push(state, output)
+	mean := row.Mean(&h)
+	return judgement{row.LogProb(mean, choice), mean, row.LogProbGrad(mean, choice), row.Slope(&h)}
+}
+
 // atOutputs carries a loss's gradients from log-probabilities and means to the
 // network's outputs.
-func atOutputs(v Verdict, now []Judgement, weight float64) [][]float64 {
+func atOutputs(v Verdict, now []judgement, weight float64) [][]float64 {
 	grads := make([][]float64, len(now))
 	for i, j := range now {
-		grads[i] = make([]float64, len(j.Mean))
+		grads[i] = make([]float64, len(j.mean))
 		for e := range grads[i] {
 			g := 0.0
 			if v.GradLogProb != nil {
-				g += v.GradLogProb[i] * j.DLogProb[e]
+				g += v.GradLogProb[i] * j.grad[e]
 			}
 			if v.GradMean != nil {
 				g += v.GradMean[i][e]
 			}
-			grads[i][e] = weight * g * j.Gain
+			grads[i][e] = weight * g * j.slope[e]
 		}
 	}
 	return grads

@@ -7,38 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
-
-// drift moves by h v and draws with deviation sigma: the plainest random sampler.
-type drift struct{ h, sigma float64 }
-
-func (d drift) mean(x, v []float64) []float64 {
-	m := slices.Clone(x)
-	for i := range m {
-		m[i] += d.h * v[i]
-	}
-	return m
-}
-
-func (d drift) Next(x, v, noise []float64) []float64 {
-	next := d.mean(x, v)
-	for i := range noise {
-		next[i] += d.sigma * noise[i]
-	}
-	return next
-}
-
-func (d drift) Judge(x, v, next []float64) trainer.Judgement {
-	j := trainer.Judgement{Mean: d.mean(x, v), Deviation: d.sigma, Gain: d.h, DLogProb: make([]float64, len(x))}
-	for i := range x {
-		off := next[i] - j.Mean[i]
-		j.LogProb -= off * off / (2 * d.sigma * d.sigma * float64(len(x)))
-		j.DLogProb[i] = off / (d.sigma * d.sigma * float64(len(x)))
-	}
-	return j
-}
 
 // ratioLoss is -mean A exp(lp - old) + beta mean (mean - reference)².
 func ratioLoss(beta float64) func(trainer.Choices) (trainer.Verdict, error) {
@@ -63,6 +35,8 @@ func ratioLoss(beta float64) func(trainer.Choices) (trainer.Verdict, error) {
 }
 
 const groups, members = 2, 3
+
+var schedule = sde.Schedule{Sigmas: []float64{1, 0.8, 0.5, 0.2}}
 
 // newRun is a policy of rows of two with two random steps of three, and a trainer
 // for it.
@@ -92,10 +66,10 @@ func newRun(t *testing.T, seed uint64) (*Policy, *trainer.Trainer) {
 		}
 	}
 	p := &Policy{Linear: net,
-		Legs: []Leg{{Time: 1, Move: drift{h: 0.3, sigma: 0.2}, Random: true, Trained: true}, {Time: 0.7, Move: drift{h: 0.4}},
-			{Time: 0.3, Move: drift{h: 0.3, sigma: 0.1}, Random: true, Trained: true}},
+		Rows:  []sde.Row{sde.FlowSDE(schedule, 0, 0.7, 0), sde.Euler(schedule, 1), sde.CPS(schedule, 2, 0.5)},
+		Times: schedule.Sigmas[:3], Trained: []int{0, 2},
 		Start: func(k trainer.Key) []float64 { return start[k] },
-		Noise: func(k trainer.Key, leg int) []float64 { return noise[k][leg] },
+		Noise: func(k trainer.Key, step int) []float64 { return noise[k][step] },
 	}
 	target := [][]float64{{1, -1}, {-2, 0.5}}
 	tr := &trainer.Trainer{Policy: p, Optim: o,
@@ -118,7 +92,7 @@ func newRun(t *testing.T, seed uint64) (*Policy, *trainer.Trainer) {
 			}
 			return out, nil
 		},
-		Objective: trainer.Decided{Transition: p.Transition, Loss: ratioLoss(0.3), Reference: true},
+		Objective: trainer.Decided{Rows: p.Rows, Loss: ratioLoss(0.3), Reference: true},
 	}
 	return p, tr
 }
@@ -197,7 +171,7 @@ func TestGradient(t *testing.T) {
 // TestLearns: twenty iterations bring the samples closer to their targets.
 func TestLearns(t *testing.T) {
 	_, tr := newRun(t, 5)
-	tr.Objective = trainer.Decided{Transition: tr.Policy.(*Policy).Transition, Loss: ratioLoss(0), Reference: true}
+	tr.Objective = trainer.Decided{Rows: tr.Policy.(*Policy).Rows, Loss: ratioLoss(0), Reference: true}
 	score := func() float64 {
 		r, err := tr.Step()
 		if err != nil {
@@ -283,8 +257,12 @@ func TestRefusals(t *testing.T) {
 				return []float64{nan, nan, nan, nan, nan, nan}, nil
 			}
 		},
-		"no decision may be judged": func(p *Policy, _ *trainer.Trainer) { p.Legs[0].Trained, p.Legs[2].Trained = false, false },
-		"has no rows of 2":          func(p *Policy, _ *trainer.Trainer) { p.Start = func(trainer.Key) []float64 { return []float64{1} } },
+		"no decision may be judged": func(p *Policy, _ *trainer.Trainer) { p.Trained = nil },
+		"looks back": func(_ *Policy, tr *trainer.Trainer) {
+			rows := []sde.Row{{Next: sde.Mix{Out: []float64{1, 0.5}}}, {}, {}}
+			tr.Objective = trainer.Decided{Rows: rows, Loss: ratioLoss(0), Reference: true}
+		},
+		"has no rows of 2": func(p *Policy, _ *trainer.Trainer) { p.Start = func(trainer.Key) []float64 { return []float64{1} } },
 	} {
 		p, tr := newRun(t, 7)
 		before := p.Weights(trainer.Current)
