@@ -110,7 +110,7 @@ func TestMissingIsAbsent(t *testing.T) {
 		}
 	}
 	for name, got := range map[string][]float64{"best": Best(ids, rewards), "ends": Ends(ids, rewards), "pass@k": PassAtK(ids, rewards, true, 0),
-		"gardo": Gardo(ids, rewards, [][]float64{{1, 0}, {1, 1}, {0, 1}, {1, 2}, {1, 0}, {0, 1}, {1, 1}, {2, 1}}),
+		"gardo":   Gardo(ids, rewards, [][]float64{{1, 0}, {1, 1}, {0, 1}, {1, 2}, {1, 0}, {0, 1}, {1, 1}, {2, 1}}),
 		"history": (&History{Size: 4, Min: 1}).Update([]string{"a", "a", "a", "a", "b", "b", "b", "b"}, rewards)} {
 		for i, v := range rewards {
 			if math.IsNaN(v) != math.IsNaN(got[i]) {

@@ -22,6 +22,7 @@ var areas = []map[string]Op{
 	treeOps,
 	windowOps,
 	denoiserOps,
+	lossOps,
 	samplingOps,
 	scheduleOps,
 	solverOps,

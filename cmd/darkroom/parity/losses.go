@@ -1,0 +1,419 @@
+package parity
+
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+)
+
+// Objectives over decisions, and over samples that are noised anew.
+
+var lossOps = map[string]Op{
+	"align.direct":            alignDirect,
+	"loss.awm":                lossAWM,
+	"loss.awm_log_prob":       lossAWMLogProb,
+	"loss.dance_two_rewards":  lossDance,
+	"loss.dgpo":               lossDGPO,
+	"loss.dpo":                lossDPO,
+	"loss.flow_factory":       lossClip,
+	"loss.flow_grpo":          lossFlowGRPO,
+	"loss.guard_flow_factory": lossGuard,
+	"loss.guard_flow_grpo":    lossGuard,
+	"loss.kl_mean":            lossKLMean,
+	"loss.longcat":            lossLongCat,
+	"loss.mixgrpo":            lossMixGRPO,
+	"loss.nft":                lossNFT,
+	"loss.nft_r":              lossNFT,
+	"loss.reward_hinge":       lossHinge,
+	"loss.tempflow":           lossTempFlow,
+	"loss.verl_dppo":          lossDPPO,
+	"loss.verl_flow_grpo":     lossClip,
+	"loss.verl_guard":         lossGuard,
+	"loss.weighted_fm":        lossWeightedFlow,
+}
+
+// samples are an array's rows over its first axis.
+func samples(a Array) [][]float64 {
+	n := a.Shape[0]
+	if n == 0 {
+		return nil
+	}
+	width := len(a.Data) / n
+	rows := make([][]float64, n)
+	for i := range rows {
+		rows[i] = a.Data[i*width : (i+1)*width]
+	}
+	return rows
+}
+
+func flat(rows [][]float64) (all []float64) {
+	for _, r := range rows {
+		all = append(all, r...)
+	}
+	return all
+}
+
+// clipOptions are the ranges that a case gives: one number, or two with their signs.
+func clipOptions(c *Case) loss.Clip {
+	pair := func(name string) (low, high float64) {
+		if !c.Has(name) {
+			return 0, 0
+		}
+		v := c.Floats(name)
+		if len(v) == 1 {
+			return v[0], v[0]
+		}
+		return -v[0], v[1]
+	}
+	var o loss.Clip
+	o.Low, o.High = pair("clip_range")
+	o.AdvLow, o.AdvHigh = pair("adv_clip")
+	return o
+}
+
+func terms(c *Case) loss.Terms {
+	t := loss.Terms{LogProb: c.Floats("log_prob"), Old: c.Floats("old_log_prob")}
+	if c.Has("advantages") {
+		t.Advantage = c.Floats("advantages")
+	}
+	for name, to := range map[string]*[][]float64{"mean": &t.Mean, "mean_old": &t.MeanOld, "mean_ref": &t.MeanRef} {
+		if c.Has(name) {
+			*to = samples(c.Array(name))
+		}
+	}
+	for name, to := range map[string]*[]float64{"std": &t.Std, "sqrt_dt": &t.SqrtDt, "is_weights": &t.Weight} {
+		if c.Has(name) {
+			*to = c.Floats(name)
+		}
+	}
+	return t
+}
+
+// putClip puts an objective's results under the names that any of the cases has.
+func putClip(c *Case, r loss.Result) {
+	c.Put("ratio", r.Ratio)
+	c.Put("policy_loss", r.Policy)
+	c.Put("kl_loss", r.KL)
+	c.Put("loss", r.Loss)
+	c.Put("grad_log_prob", r.GradLogProb)
+	if r.GradMean != nil {
+		c.Put("grad_mean", Array{c.Array("mean").Shape, flat(r.GradMean)})
+	}
+	for ours, theirs := range map[string]string{"approx_kl": "approx_kl", "clipped": "clipfrac", "ppo_kl": "ppo_kl", "ratio_mean": "ratio_mean", "ratio_std": "ratio_std",
+		"clipped_high": "pg_clipfrac_higher", "clipped_low": "pg_clipfrac_lower"} {
+		c.Put(theirs, r.Metrics[ours])
+	}
+	c.Put("pg_clipfrac", r.Metrics["clipped"])
+}
+
+func lossClip(c *Case) error {
+	r, err := clipOptions(c).Of(terms(c))
+	putClip(c, r)
+	return err
+}
+
+// squaresTimes is k·x².
+func squaresTimes(k float64, x []float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = k * v * v
+	}
+	return out
+}
+
+func lossFlowGRPO(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	t.KLDenominator, o.KLWeight = squaresTimes(2, t.Std), c.Float("beta")
+	r, err := o.Of(t)
+	if err == nil && o.KLWeight == 0 {
+		r.KL, r.GradMean = klOnly(t)
+	}
+	putClip(c, r)
+	return err
+}
+
+// klOnly is a KL that the loss does not weigh.
+func klOnly(t loss.Terms) (float64, [][]float64) {
+	kl, grad := loss.KLMeans(t.Mean, t.MeanRef, t.KLDenominator)
+	for _, row := range grad {
+		clear(row)
+	}
+	return kl, grad
+}
+
+func lossTempFlow(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	tau := c.Floats("tau")
+	t.KLDenominator, o.KLWeight, o.Boost = squaresTimes(2, tau), c.Float("beta"), 2.25*tau[0]
+	r, err := o.Of(t)
+	putClip(c, r)
+	return err
+}
+
+func lossLongCat(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	o.KLWeight = c.Float("beta")
+	if c.String("kind") == "flow_sde" {
+		o.Scale = loss.LongCatScale(c.Floats("sigma"), c.Floats("sigma_1"), t.SqrtDt)
+		for i, s := range t.Std {
+			t.KLDenominator = append(t.KLDenominator, 2*s*s*t.SqrtDt[i]*t.SqrtDt[i])
+		}
+		o.KLWeight *= o.Scale * o.Scale
+	} else {
+		t.KLDenominator = []float64{1}
+	}
+	r, err := o.Of(t)
+	scale := o.Scale
+	if scale == 0 {
+		scale = 1
+	}
+	r.Policy /= scale // upstream logs it without the scale
+	putClip(c, r)
+	return err
+}
+
+func lossGuard(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	o.Ratio = map[string]string{"loss.guard_flow_grpo": "guard_batch", "loss.verl_guard": "guard", "loss.guard_flow_factory": "guard_plain"}[c.Op]
+	if c.Has("beta") {
+		o.KLWeight = c.Float("beta")
+		g := 0.0
+		for _, s := range t.Std {
+			g += s / float64(len(t.Std))
+		}
+		t.KLDenominator = []float64{2 * g * g}
+	}
+	r, err := o.Of(t)
+	putClip(c, r)
+	if o.Ratio == "guard_batch" && len(r.Bias) > 0 {
+		c.Put("ratio_mean_bias", r.Bias[0])
+	}
+	return err
+}
+
+func lossDPPO(c *Case) error {
+	t := terms(c)
+	n := len(t.LogProb)
+	for _, v := range []*[]float64{&t.Std, &t.SqrtDt} {
+		for len(*v) < n {
+			*v = append(*v, (*v)[0])
+		}
+	}
+	r := loss.DPPO{Threshold: c.Float("threshold"), UseStd: c.Bool("use_std")}.Of(t)
+	c.Put("loss", r.Loss)
+	c.Put("grad_log_prob", r.GradLogProb)
+	for name, v := range r.Metrics {
+		c.Put(name, v)
+	}
+	return nil
+}
+
+func lossKLMean(c *Case) error {
+	mean := c.Array("mean")
+	kl, grad := loss.KLMeans(samples(mean), samples(c.Array("mean_ref")), squaresTimes(2, c.Floats("std")))
+	c.Put("loss", kl)
+	c.Put("grad_mean", Array{mean.Shape, flat(grad)})
+	return nil
+}
+
+// lossMixGRPO adds half the mean squared change of log-probabilities.
+func lossMixGRPO(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	n := c.Float("accumulation") * c.Float("num_train_steps")
+	o.Scale = 1 / n
+	r, err := o.Of(t)
+	if err != nil {
+		return err
+	}
+	kl, grad := loss.SquaredChange(t.LogProb, t.Old)
+	r.KL = kl / n
+	r.Loss += c.Float("kl_coeff") * r.KL
+	for i, g := range grad {
+		r.GradLogProb[i] += c.Float("kl_coeff") * g / n
+	}
+	putClip(c, r)
+	return nil
+}
+
+func lossDance(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	o.Scale = 1 / (c.Float("accumulation") * c.Float("num_train_steps"))
+	sum, grad := 0.0, make([]float64, len(t.LogProb))
+	for _, name := range []string{"vq", "mq"} {
+		t.Advantage = c.Floats("advantages_" + name)
+		r, err := o.Of(t)
+		if err != nil {
+			return err
+		}
+		w := c.Float(name + "_coef")
+		sum += w * r.Loss
+		for i, g := range r.GradLogProb {
+			grad[i] += w * g
+		}
+	}
+	c.Put("loss", sum)
+	c.Put("grad_log_prob", grad)
+	return nil
+}
+
+// noisedTerms are a forward-process case's.
+func noisedTerms(c *Case) loss.Noised {
+	var t loss.Noised
+	for name, to := range map[string]*[][]float64{"x0": &t.Clean, "noise": &t.Noise, "v": &t.V, "v_old": &t.VOld, "v_ref": &t.VRef, "v_ema": &t.EMA} {
+		if c.Has(name) {
+			*to = samples(c.Array(name))
+		}
+	}
+	if c.Has("t") {
+		t.Time = c.Floats("t")
+	}
+	return t
+}
+
+func putGradV(c *Case, grad [][]float64) { c.Put("grad_v", Array{c.Array("v").Shape, flat(grad)}) }
+
+func lossNFT(c *Case) error {
+	o := loss.NFT{Beta: c.Float("beta"), AdvClip: c.Float("adv_clip"), KLWeight: c.Float("kl_coef")}
+	var probability []float64
+	if c.Has("r") {
+		probability = c.Floats("r")
+	} else {
+		probability = advantage.Probability(c.Floats("advantages"), o.AdvClip, c.String("mode"))
+		c.Put("r", probability)
+	}
+	r := o.Of(noisedTerms(c), probability)
+	c.Put("policy_loss", r.Policy)
+	c.Put("kl_loss", r.KL)
+	c.Put("ref_kl_loss", r.KL)
+	c.Put("loss", r.Loss)
+	c.Put("total_loss", r.Loss)
+	c.Put("old_deviate", r.OldDistance)
+	mean := func(x []float64) (m float64) {
+		for _, v := range x {
+			m += v / float64(len(x))
+		}
+		return m
+	}
+	c.Put("reward_prob_mean", mean(probability))
+	if c.Op == "loss.nft" {
+		c.Put("positive_loss", r.Positive)
+		c.Put("negative_loss", r.Negative)
+	} else {
+		c.Put("positive_loss", mean(r.Positive))
+		c.Put("negative_loss", mean(r.Negative))
+	}
+	putGradV(c, r.GradV)
+	return nil
+}
+
+func lossAWMLogProb(c *Case) error {
+	t := noisedTerms(c)
+	lp, grad, err := loss.AWMLogProb(t, c.String("weighting"), numberOr(c, "power", 1), c.Floats("w"))
+	var std []float64
+	for _, time := range t.Time {
+		std = append(std, loss.AWMDeviation(time))
+	}
+	c.Put("log_prob", lp)
+	c.Put("std", std)
+	putGradV(c, grad)
+	return err
+}
+
+func lossAWM(c *Case) error {
+	o := loss.AWM{Clip: clipOptions(c), SumFirst: c.String("loss_type") == "sum_first"}
+	if most := c.Float("advantage_max"); most >= 0 {
+		o.Boost = most / o.AdvHigh
+	}
+	lp := c.Array("log_prob")
+	policy, grad := o.Of(samples(lp), samples(c.Array("old_log_prob")), c.Floats("advantages"))
+	// Velocities are [times, samples, ...]: a row a pair of both.
+	v := c.Array("v")
+	rows := func(name string) [][]float64 {
+		a := c.Array(name)
+		return samples(Array{append([]int{a.Shape[0] * a.Shape[1]}, a.Shape[2:]...), a.Data})
+	}
+	denominator := []float64{1}
+	if c.String("kl_weight") == "ELBO" {
+		denominator = squaresTimes(2, c.Floats("std"))
+	}
+	kl, gradKL := loss.KLMeans(rows("v"), rows("v_ref"), denominator)
+	ema, gradEMA := loss.KLMeans(rows("v"), rows("v_ema"), denominator)
+	gradV := flat(gradKL)
+	for i, g := range flat(gradEMA) {
+		gradV[i] = c.Float("beta")*gradV[i] + c.Float("ema_beta")*g
+	}
+	c.Put("policy_loss", policy)
+	c.Put("kl_loss", kl)
+	c.Put("ema_kl_loss", ema)
+	c.Put("loss", policy+c.Float("beta")*kl+c.Float("ema_beta")*ema)
+	c.Put("grad_log_prob", Array{lp.Shape, flat(grad)})
+	c.Put("grad_v", Array{v.Shape, gradV})
+	return nil
+}
+
+func lossDPO(c *Case) error {
+	t := noisedTerms(c)
+	n := len(t.V) / 2
+	var pairs [][2]int
+	for i := range n {
+		if c.String("layout") == "halves" {
+			pairs = append(pairs, [2]int{i, i + n})
+		} else {
+			pairs = append(pairs, [2]int{2 * i, 2*i + 1})
+		}
+	}
+	r := loss.DPO(t, pairs, c.Float("beta"))
+	c.Put("inside", r.Inside)
+	c.Put("loss", r.Loss)
+	c.Put("implicit_acc", r.Accuracy)
+	c.Put("margins", r.Margin)
+	putGradV(c, r.GradV)
+	return nil
+}
+
+func lossWeightedFlow(c *Case) error {
+	l, grad := loss.WeightedFlow(noisedTerms(c), c.Floats("weights"))
+	c.Put("loss", l)
+	putGradV(c, grad)
+	return nil
+}
+
+func lossDGPO(c *Case) error {
+	o := loss.DGPO{Beta: c.Float("beta"), GroupSize: c.Int("group_size")}
+	if c.Has("clip") {
+		if v := c.Floats("clip"); len(v) == 2 {
+			o.Clip = &[2]float64{v[0], v[1]}
+		}
+	}
+	l, grad := o.Of(noisedTerms(c), c.Floats("advantages"), c.Ints("group"))
+	c.Put("loss", l)
+	putGradV(c, grad)
+	return nil
+}
+
+func alignDirect(c *Case) error {
+	sigmas := c.Floats("sigmas")
+	a, b := sigmas[c.Int("t_base")], sigmas[c.Int("t_start")]
+	if c.Int("inversion") != 0 {
+		a, b = b, a
+	}
+	x0 := c.Array("x0")
+	noisy := loss.DirectNoisy(x0.Data, c.Floats("noise"), a)
+	clean, slope := loss.DirectClean(noisy, c.Floats("v"), c.Floats("noise"), a, b)
+	grad := c.Floats("grad_out")
+	for i := range grad {
+		grad[i] *= slope
+	}
+	c.Put("noisy", Array{x0.Shape, noisy})
+	c.Put("x0_rec", Array{x0.Shape, clean})
+	c.Put("grad_v", Array{x0.Shape, grad})
+	return nil
+}
+
+func lossHinge(c *Case) error {
+	l, grad := loss.RewardHinge(c.Floats("reward"), c.Float("margin"), math.Max(c.Float("accumulation"), 1e-300))
+	c.Put("loss", l)
+	c.Put("grad_reward", grad)
+	return nil
+}

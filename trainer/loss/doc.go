@@ -1,0 +1,15 @@
+// Package loss is the objectives: what is minimised, and its gradient at what a network puts
+// out. Everything is plain float64 over slices: log-probabilities, means of transitions,
+// velocities, rewards. Autograd begins where these gradients end; there is no other version
+// of a loss.
+//
+// Start with Clip in clip.go, the clipped policy objective with its ratios and KLs as
+// options. dppo.go masks instead of clipping. nft.go, awm.go, dpo.go, dgpo.go,
+// flowmatch.go and direct.go look at a finished sample that is noised anew. tokens.go
+// and below is for the tokens of a language model.
+//
+// Rows are samples; "mean" over rows, and over elements where a row has several.
+//
+// Invariants (tests): every gradient agrees with finite differences; in the first update
+// after a roll every ratio is exactly 1.
+package loss

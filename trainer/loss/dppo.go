@@ -1,0 +1,55 @@
+package loss
+
+import "math"
+
+// DPPO (verl-omni's flow variant): no clip. A sample is dropped where its transition has
+// moved far, b >= Threshold with b = mean (m - m_old)²/(2τ²), and goes on moving: ratio above
+// 1 with a positive advantage, or below with a negative one. Dropped samples count in the
+// mean. Nothing flows through the means. UseStd false divides by 2 instead of 2τ².
+type DPPO struct {
+	Threshold float64 `toml:"threshold" range:"[0,inf)" doc:"how far a transition may move"`
+	UseStd    bool    `toml:"use_std" doc:"measure in deviations"`
+}
+
+// Of is the objective.
+func (o DPPO) Of(t Terms) Result {
+	n := len(t.LogProb)
+	r := Result{Ratio: make([]float64, n), Bias: make([]float64, n), GradLogProb: make([]float64, n), Metrics: map[string]float64{"ratio_min": math.Inf(1), "ratio_max": math.Inf(-1)}}
+	m, w := r.Metrics, 1/float64(n)
+	for i, lp := range t.LogProb {
+		d := lp - t.Old[i]
+		ratio, denominator := math.Exp(d), 2.0
+		if o.UseStd {
+			tau := t.Std[i] * t.SqrtDt[i]
+			denominator = 2 * tau * tau
+		}
+		b := distance(t.Mean[i], t.MeanOld[i]) / denominator
+		r.Ratio[i], r.Bias[i] = ratio, b
+		far := b >= o.Threshold
+		up, down := far && ratio > 1 && t.Advantage[i] > 0, far && ratio < 1 && t.Advantage[i] < 0
+		count := func(name string, is bool) {
+			if is {
+				m[name] += w
+			} else {
+				m[name] += 0
+			}
+		}
+		count("kl_mask_fraction", far)
+		count("pos_rm_fraction", up)
+		count("neg_rm_fraction", down)
+		count("masked_fraction", up || down)
+		count("unmasked_fraction", !up && !down)
+		m["ppo_kl"] -= d * w
+		m["approx_kl"] += d * d / 2 * w
+		m["kl_new_old_mean"] += b * w
+		m["kl_new_old_max"] = math.Max(m["kl_new_old_max"], b)
+		m["ratio_min"], m["ratio_max"] = math.Min(m["ratio_min"], ratio), math.Max(m["ratio_max"], ratio)
+		if !up && !down {
+			r.Policy -= t.Advantage[i] * ratio * w
+			r.GradLogProb[i] = -t.Advantage[i] * ratio * w
+		}
+	}
+	m["ratio_mean"], m["ratio_std"] = average(r.Ratio), spread(r.Ratio, 0)
+	r.Loss = r.Policy
+	return r
+}

@@ -1,0 +1,17 @@
+package loss
+
+// WeightedFlow is flow matching with a weight a sample: mean of A·(v - (e - x0))² over
+// everything. The weight is 1 for fine-tuning, 1 or 0 for the best of a group, the reward
+// for reward-weighted regression.
+func WeightedFlow(t Noised, weights []float64) (loss float64, grad [][]float64) {
+	grad = zeros(t.V)
+	for i, v := range t.V {
+		n := float64(len(v) * len(t.V))
+		for e := range v {
+			d := v[e] - t.target(i, e)
+			loss += weights[i] * d * d / n
+			grad[i][e] = 2 * weights[i] * d / n
+		}
+	}
+	return loss, grad
+}

@@ -1,0 +1,70 @@
+package loss
+
+import "math"
+
+// DiffusionNFT (Zheng et al., 2025): with x_t the noised clean sample, v the network's
+// velocity and v_old that of the old weights,
+//
+//	v+ = β·v + (1-β)·v_old,  v- = (1+β)·v_old - β·v,  x0± = x_t - t·v±
+//	l± = mean (x0± - x0)² / w±,  w± = max(1e-5, mean |x0± - x0|) without gradient
+//	L  = clip · mean (r·l+ + (1-r)·l-)/β + klWeight · mean (v - v_ref)²
+//
+// r is the probability that a sample is optimal (advantage.Probability).
+type NFT struct {
+	Beta     float64 `toml:"beta" range:"(0,inf)" doc:"how far the two policies lie apart"`
+	AdvClip  float64 `toml:"adv_clip" range:"(0,inf)" doc:"what advantages are cut to"`
+	KLWeight float64 `toml:"kl" range:"[0,inf)" doc:"weight of the distance to the reference"`
+}
+
+// Noised is what forward-process objectives look at, a row a sample.
+type Noised struct {
+	Clean, Noise       [][]float64
+	Time               []float64
+	V, VOld, VRef, EMA [][]float64
+}
+
+// target is the velocity of the clean sample.
+func (n Noised) target(i, e int) float64 { return n.Noise[i][e] - n.Clean[i][e] }
+
+// NFTResult also has the two parts of each sample.
+type NFTResult struct {
+	Loss, Policy, KL   float64
+	Positive, Negative []float64
+	OldDistance        float64
+	GradV              [][]float64
+}
+
+// Of is the objective; r is a probability a sample.
+func (o NFT) Of(t Noised, r []float64) NFTResult {
+	out := NFTResult{GradV: zeros(t.V)}
+	n := float64(len(t.V))
+	for i, v := range t.V {
+		d, time := float64(len(v)), t.Time[i]
+		errors := func(sign float64) (diff []float64, weight float64) {
+			diff = make([]float64, len(v))
+			for e := range v {
+				x := (1-time)*t.Clean[i][e] + time*t.Noise[i][e]
+				mixed := t.VOld[i][e] + sign*o.Beta*(v[e]-t.VOld[i][e])
+				diff[e] = x - time*mixed - t.Clean[i][e]
+				weight += math.Abs(diff[e]) / d
+			}
+			return diff, math.Max(weight, 1e-5)
+		}
+		plus, wp := errors(1)
+		minus, wm := errors(-1)
+		lp, lm := 0.0, 0.0
+		for e := range v {
+			lp += plus[e] * plus[e] / wp / d
+			lm += minus[e] * minus[e] / wm / d
+			old := v[e] - t.VOld[i][e]
+			out.OldDistance += old * old / d / n
+			kl := v[e] - t.VRef[i][e]
+			out.KL += kl * kl / d / n
+			out.GradV[i][e] = o.AdvClip/n*(r[i]*2*plus[e]/wp*-time+(1-r[i])*2*minus[e]/wm*time)/d + o.KLWeight*2*kl/d/n
+		}
+		out.Positive, out.Negative = append(out.Positive, lp), append(out.Negative, lm)
+		out.Policy += o.AdvClip * (r[i]*lp + (1-r[i])*lm) / o.Beta / n
+	}
+	out.Loss = out.Policy + o.KLWeight*out.KL
+	return out
+}
