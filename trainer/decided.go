@@ -3,9 +3,11 @@ package trainer
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // Decided blames the decisions that were made. Each step of the sampler has its
@@ -15,24 +17,8 @@ import (
 // Invariant (test): in the first update after a roll every ratio is exactly 1.
 type Decided struct {
 	Rows      []sde.Row // of the sampler that rolled, by step
-	Loss      func(Choices) (Verdict, error)
+	Loss      func(loss.Terms) (loss.Result, error)
 	Reference bool // whether Loss looks at the means of the reference weights
-}
-
-// Choices are one step's decisions, one a sample.
-type Choices struct {
-	Row                             sde.Row
-	LogProb, OldLogProb, Advantages []float64
-	Mean, ReferenceMean             [][]float64 // of the next state
-}
-
-// A Verdict is a loss, and its gradients at what it was given.
-type Verdict struct {
-	Loss        float64
-	GradLogProb []float64   // nil: none
-	GradMean    [][]float64 // nil: none
-	GradOutput  [][]float64 // of a loss that looks at outputs
-	Metrics     map[string][]float64
 }
 
 // Blame is Objective's. Its metrics are those of the steps, one after another in
@@ -49,9 +35,11 @@ func (o Decided) Blame(p Policy, samples []Sample, advantages []float64) (Blame,
 			return b, fmt.Errorf("step %d: %w", step, err)
 		}
 		b.Loss += v.Loss / float64(len(steps))
-		b.Metrics["step_loss"] = append(b.Metrics["step_loss"], v.Loss)
-		for name, values := range v.Metrics {
-			b.Metrics[name] = append(b.Metrics[name], values...)
+		b.add("loss", v.Loss)
+		b.add("kl", v.KL)
+		b.add("ratio", v.Ratio...)
+		for name, value := range v.Metrics {
+			b.add(name, value)
 		}
 	}
 	return b, nil
@@ -74,12 +62,12 @@ func judged(samples []Sample) map[int][]place {
 type place struct{ sample, decision int }
 
 // step is the loss of one step. Its gradients go back to the policy times weight.
-func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantages []float64, weight float64) (Verdict, error) {
+func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantages []float64, weight float64) (loss.Result, error) {
 	if step < 0 || step >= len(o.Rows) {
-		return Verdict{}, fmt.Errorf("the sampler has %d steps", len(o.Rows))
+		return loss.Result{}, fmt.Errorf("the sampler has %d steps", len(o.Rows))
 	}
 	if looksBack(o.Rows[step]) {
-		return Verdict{}, fmt.Errorf("the sampler looks back at outputs before this step, which are not kept; train a window of one-step rows")
+		return loss.Result{}, fmt.Errorf("the sampler looks back at outputs before this step, which are not kept; train a window of one-step rows")
 	}
 	points := make([]Point, len(at))
 	for i, a := range at {
@@ -88,7 +76,7 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 	}
 	answers, err := p.Eval(Current, points)
 	if err != nil {
-		return Verdict{}, err
+		return loss.Result{}, err
 	}
 	row := o.Rows[step]
 	judge := func(outputs [][]float64) []judgement {
@@ -99,27 +87,40 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 		return all
 	}
 	now := judge(answers.Outputs)
-	c := Choices{Row: row}
-	for i, a := range at {
-		c.LogProb = append(c.LogProb, now[i].logProb)
-		c.OldLogProb = append(c.OldLogProb, samples[a.sample].Decisions.LogProb[a.decision])
-		c.Advantages = append(c.Advantages, advantages[a.sample])
-		c.Mean = append(c.Mean, now[i].mean)
+	t := terms(row, at, samples, advantages)
+	for _, j := range now {
+		t.LogProb, t.Mean = append(t.LogProb, j.logProb), append(t.Mean, j.mean)
 	}
 	if o.Reference {
 		reference, err := p.Eval(Reference, points)
 		if err != nil {
-			return Verdict{}, err
+			return loss.Result{}, err
 		}
 		for _, j := range judge(reference.Outputs) {
-			c.ReferenceMean = append(c.ReferenceMean, j.mean)
+			t.MeanRef = append(t.MeanRef, j.mean)
 		}
 	}
-	v, err := o.Loss(c)
+	v, err := o.Loss(t)
 	if err != nil {
 		return v, err
 	}
 	return v, answers.Back(atOutputs(v, now, weight))
+}
+
+// terms are what a loss is told about decisions, as far as it was known when they
+// were made.
+func terms(row sde.Row, at []place, samples []Sample, advantages []float64) loss.Terms {
+	var t loss.Terms
+	for _, a := range at {
+		d := samples[a.sample].Decisions
+		t.Old = append(t.Old, d.LogProb[a.decision])
+		t.MeanOld = append(t.MeanOld, d.Mean[a.decision])
+		t.Advantage = append(t.Advantage, advantages[a.sample])
+		t.KLDenominator = append(t.KLDenominator, 2*row.KLDeviation*row.KLDeviation)
+		t.Std = append(t.Std, row.KLDeviation)
+		t.SqrtDt = append(t.SqrtDt, math.Sqrt(math.Abs(row.From-row.To)))
+	}
+	return t
 }
 
 // looksBack reports whether a row needs more than this step's state and output.
@@ -152,7 +153,7 @@ func judgeChoice(row sde.Row, state, output, choice []float64) judgement {
 
 // atOutputs carries a loss's gradients from log-probabilities and means to the
 // network's outputs.
-func atOutputs(v Verdict, now []judgement, weight float64) [][]float64 {
+func atOutputs(v loss.Result, now []judgement, weight float64) [][]float64 {
 	grads := make([][]float64, len(now))
 	for i, j := range now {
 		grads[i] = make([]float64, len(j.mean))

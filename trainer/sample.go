@@ -26,16 +26,7 @@ type Decisions struct {
 	State   [][]float64 // the network's input
 	Time    []float64   // and its other one
 	Choice  [][]float64
-	LogProb []float64 // under the weights that chose; 0 where nothing was drawn
-	Trained []bool    // whether an objective may judge it
-}
-
-// Add appends a decision.
-func (d *Decisions) Add(step int, state []float64, time float64, choice []float64, logProb float64, trained bool) {
-	d.Step = append(d.Step, step)
-	d.State = append(d.State, state)
-	d.Time = append(d.Time, time)
-	d.Choice = append(d.Choice, choice)
-	d.LogProb = append(d.LogProb, logProb)
-	d.Trained = append(d.Trained, trained)
+	Mean    [][]float64 // of the choices that were likely
+	LogProb []float64   // under the weights that chose; 0 where nothing was drawn
+	Trained []bool      // whether an objective may judge it
 }

@@ -34,6 +34,14 @@ type Blame struct {
 	Metrics map[string][]float64 // by step of the sampler or by sample, as the objective says
 }
 
+// add appends values to a metric.
+func (b *Blame) add(name string, values ...float64) {
+	if b.Metrics == nil {
+		b.Metrics = map[string][]float64{}
+	}
+	b.Metrics[name] = append(b.Metrics[name], values...)
+}
+
 // A Memory is a set of weights that follows the current ones, once an iteration.
 type Memory struct {
 	Weights Weights

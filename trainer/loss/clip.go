@@ -204,7 +204,7 @@ func KLMeans(mean, ref [][]float64, denominator []float64) (kl float64, grad [][
 
 // metrics describe the ratios.
 func (o Clip) metrics(t Terms, ratio []float64) map[string]float64 {
-	m := map[string]float64{"ratio_mean": average(ratio), "ratio_std": spread(ratio, 1)}
+	m := map[string]float64{"ratio_mean": average(ratio), "ratio_std": spread(ratio, 1), "clipped": 0, "clipped_high": 0, "clipped_low": 0}
 	n := float64(len(ratio))
 	for i, r := range ratio {
 		d := t.LogProb[i] - t.Old[i]

@@ -29,8 +29,11 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 		net := func(x []float64, step int) []float64 { return p.forward(w, x, p.Times[step]) }
 		t := sde.Run(p.Rows, start, net, func(step int) []float64 { return p.Noise(key, step) })
 		samples[i].Key = key
+		d := &samples[i].Decisions
+		*d = trainer.Decisions{Time: p.Times, Mean: t.Means, LogProb: t.LogProb,
+			State: t.States[:len(p.Rows)], Choice: t.States[1:]}
 		for step := range p.Rows {
-			samples[i].Decisions.Add(step, t.States[step], p.Times[step], t.States[step+1], t.LogProb[step], slices.Contains(p.Trained, step))
+			d.Step, d.Trained = append(d.Step, step), append(d.Trained, slices.Contains(p.Trained, step))
 		}
 		samples[i].Item.Final = t.States[len(p.Rows)]
 	}

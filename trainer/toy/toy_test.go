@@ -9,29 +9,13 @@ import (
 
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
-// ratioLoss is -mean A exp(lp - old) + beta mean (mean - reference)².
-func ratioLoss(beta float64) func(trainer.Choices) (trainer.Verdict, error) {
-	return func(c trainer.Choices) (trainer.Verdict, error) {
-		v := trainer.Verdict{Metrics: map[string][]float64{}}
-		n := float64(len(c.LogProb))
-		for i, lp := range c.LogProb {
-			ratio := math.Exp(lp - c.OldLogProb[i])
-			v.Metrics["ratio"] = append(v.Metrics["ratio"], ratio)
-			v.Loss -= c.Advantages[i] * ratio / n
-			v.GradLogProb = append(v.GradLogProb, -c.Advantages[i]*ratio/n)
-			grad := make([]float64, len(c.Mean[i]))
-			for e, m := range c.Mean[i] {
-				off := m - c.ReferenceMean[i][e]
-				v.Loss += beta * off * off / n
-				grad[e] = 2 * beta * off / n
-			}
-			v.GradMean = append(v.GradMean, grad)
-		}
-		return v, nil
-	}
+// clipped is a loss that reads all that decisions offer.
+func clipped(kl float64) loss.Clip {
+	return loss.Clip{Low: 0.2, High: 0.2, AdvLow: 5, AdvHigh: 5, KLWeight: kl}
 }
 
 const groups, members = 2, 3
@@ -92,7 +76,7 @@ func newRun(t *testing.T, seed uint64) (*Policy, *trainer.Trainer) {
 			}
 			return out, nil
 		},
-		Objective: trainer.Decided{Rows: p.Rows, Loss: ratioLoss(0.3), Reference: true},
+		Objective: trainer.Decided{Rows: p.Rows, Loss: clipped(0.3).Of, Reference: true},
 	}
 	return p, tr
 }
@@ -125,29 +109,18 @@ func TestGradient(t *testing.T) {
 	}
 	advantages := []float64{1, -2, 0.5, 0.3, 2, -1}
 	noised := trainer.Noised{
-		Noise: func(k trainer.Key) (float64, []float64) { return 0.4, p.Noise(k, 1) },
-		Mix: func(x0, noise []float64, time float64) []float64 {
-			mixed := slices.Clone(x0)
-			for i := range mixed {
-				mixed[i] = (1-time)*x0[i] + time*noise[i]
-			}
-			return mixed
-		},
-		Loss: func(r trainer.Recall) (trainer.Verdict, error) {
-			var v trainer.Verdict
-			for i, out := range r.Output {
-				grad := make([]float64, len(out))
-				for e, x := range out {
-					off := x - (r.Noise[i][e] - r.Final[i][e]) + 0.1*r.Old[i][e] - 0.2*r.Reference[i][e]
-					v.Loss += r.Advantages[i] * off * off
-					grad[e] = 2 * r.Advantages[i] * off
-				}
-				v.GradOutput = append(v.GradOutput, grad)
-			}
-			return v, nil
+		Draw: func(k trainer.Key) (float64, []float64) { return 0.4, p.Noise(k, 1) },
+		Loss: func(t loss.Noised, advantages []float64) (trainer.Verdict, error) {
+			// the adaptive weights of NFT have no gradient; this loss has none
+			value, grad := loss.WeightedFlow(t, advantages)
+			return trainer.Verdict{Loss: value, Grad: grad}, nil
 		},
 	}
-	for name, o := range map[string]trainer.Objective{"decided": tr.Objective, "noised": noised} {
+	guard := clipped(0.1)
+	guard.Ratio = "guard_plain"
+	for name, o := range map[string]trainer.Objective{
+		"decided": tr.Objective, "noised": noised, "guard": trainer.Decided{Rows: p.Rows, Loss: guard.Of, Reference: true},
+	} {
 		for i := range p.sets[trainer.Current] {
 			loss := func(h float64) float64 {
 				p.sets[trainer.Current][i] += h
@@ -171,7 +144,7 @@ func TestGradient(t *testing.T) {
 // TestLearns: twenty iterations bring the samples closer to their targets.
 func TestLearns(t *testing.T) {
 	_, tr := newRun(t, 5)
-	tr.Objective = trainer.Decided{Rows: tr.Policy.(*Policy).Rows, Loss: ratioLoss(0), Reference: true}
+	tr.Objective = trainer.Decided{Rows: tr.Policy.(*Policy).Rows, Loss: clipped(0).Of, Reference: true}
 	score := func() float64 {
 		r, err := tr.Step()
 		if err != nil {
@@ -239,7 +212,8 @@ func TestMissingScore(t *testing.T) {
 // TestRefusals: what cannot be learned from does not move the weights.
 func TestRefusals(t *testing.T) {
 	for says, spoil := range map[string]func(*Policy, *trainer.Trainer){
-		"the gradient's norm is NaN": func(_ *Policy, tr *trainer.Trainer) {
+		"the gradient's norm is": func(p *Policy, tr *trainer.Trainer) {
+			tr.Objective = trainer.Decided{Rows: p.Rows, Loss: loss.Clip{Low: 1, High: 1}.Of}
 			tr.Compare = func(s []trainer.Sample, _ []float64) ([]float64, error) {
 				all := make([]float64, len(s))
 				all[0] = math.Inf(1)
@@ -260,7 +234,7 @@ func TestRefusals(t *testing.T) {
 		"no decision may be judged": func(p *Policy, _ *trainer.Trainer) { p.Trained = nil },
 		"looks back": func(_ *Policy, tr *trainer.Trainer) {
 			rows := []sde.Row{{Next: sde.Mix{Out: []float64{1, 0.5}}}, {}, {}}
-			tr.Objective = trainer.Decided{Rows: rows, Loss: ratioLoss(0), Reference: true}
+			tr.Objective = trainer.Decided{Rows: rows, Loss: clipped(0).Of, Reference: true}
 		},
 		"has no rows of 2": func(p *Policy, _ *trainer.Trainer) { p.Start = func(trainer.Key) []float64 { return []float64{1} } },
 	} {

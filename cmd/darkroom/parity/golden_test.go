@@ -3,6 +3,7 @@ package parity
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -11,6 +12,9 @@ import (
 var later = []string{
 	"vlm.assistant_mask", "vlm.last_eos_mask", "vlm.rollout_deepeyes", "vlm.rollout_verl", "vlm.tool_text_truncate",
 }
+
+// unfinished areas are being built: what is missing of them is only listed.
+var unfinished = []string{"combine", "vlm"}
 
 // TestGolden holds every operation that exists to the repository's copies of the
 // recorded cases, and lists those that do not exist yet.
@@ -29,8 +33,13 @@ func TestGolden(t *testing.T) {
 		t.Errorf("only %d cases were found", r.Cases)
 	}
 	for _, op := range r.Ops {
-		if op.Unsupported && !slices.Contains(later, op.Op) {
+		area, _, _ := strings.Cut(op.Op, ".")
+		switch {
+		case !op.Unsupported || slices.Contains(later, op.Op):
+		case slices.Contains(unfinished, area):
 			t.Logf("not yet: %s (%d cases)", op.Op, op.Cases)
+		default:
+			t.Errorf("%s does not exist, and has %d cases", op.Op, op.Cases)
 		}
 		if !op.Unsupported && slices.Contains(later, op.Op) {
 			t.Errorf("%s exists: strike it off the list of later ones", op.Op)

@@ -188,6 +188,9 @@ func decaySchedule(c *Case) error {
 	return nil
 }
 
+// mostUpdates bounds what a case can ask for.
+const mostUpdates = 1 << 20
+
 func lrSchedule(c *Case) error {
 	o := optim.Options{LR: c.Float("lr"), Schedule: c.String("kind"), Cycles: 1, Power: 1, End: 1e-7}
 	if o.Schedule != "constant" && c.Has("num_warmup_steps") {
@@ -205,8 +208,12 @@ func lrSchedule(c *Case) error {
 	if c.Has("power") {
 		o.Power = c.Float("power")
 	}
+	updates := c.Int("updates")
+	if updates > mostUpdates {
+		return fmt.Errorf("%d updates are more than any case needs", updates)
+	}
 	var rates []float64
-	for i := range c.Int("updates") {
+	for i := range updates {
 		rates = append(rates, o.Rate(i))
 	}
 	c.Put("lr", rates)
