@@ -210,6 +210,17 @@ func (w *work) sum(k kernel, n int, src ...operand) float32 {
 	return w.total
 }
 
+// sumOf is the sum of a row, and the row in fp32: where it is, or widened on the way.
+func (w *work) sumOf(slot int, x operand, n int) (operand, float32) {
+	if f := w.kernel(sumWide, x.d, kernels.F32); f != nil {
+		wide := own(w.row(slot, n))
+		w.call(f, n, wide, []operand{x}, 0)
+		return wide, w.total
+	}
+	x = w.widened(slot, x, n)
+	return x, w.sum(sum, n, x)
+}
+
 // columns adds down the rows of n columns to acc. strides are in elements.
 func (w *work) columns(k kernel, acc []float32, rows int, src []operand, strides []int) {
 	n := len(acc)

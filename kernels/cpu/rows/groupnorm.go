@@ -113,7 +113,7 @@ func (g *pixels) groups(channel []float64) []float64 {
 // write runs an element-wise kernel over all pixels, whose further operands are
 // numbers for each channel; these are repeated, so that no call is short.
 func (g *pixels) write(k kernel, x, y operand, channel ...[]float32) {
-	repeat := max(1, 1024/g.c)
+	repeat := max(1, 512/g.c)
 	var wide [4]operand
 	for i, v := range channel {
 		all := make([]float32, 0, repeat*g.c)

@@ -44,6 +44,7 @@ const (
 	expSum
 	expTimes
 	sum
+	sumWide
 	dot
 	squares
 	most

@@ -33,14 +33,17 @@ func (e *Engine) Norm(a *kernels.Norm, lo, hi int) {
 	inv := ref.Div(1, float32(n))
 	p := w.affine(a)
 	for r := lo; r < hi; r++ {
-		x := w.known(norm, rowSlot, rowOf(a.X, r), n)
+		x := rowOf(a.X, r)
 		mean := float32(0)
 		if a.Kind == kernels.LayerNorm {
-			mean = ref.Mul(w.sum(sum, n, x), inv)
+			var total float32
+			x, total = w.sumOf(rowSlot, x, n)
+			mean = ref.Mul(total, inv)
 			if !a.Mean.Empty() {
 				a.Mean.F32()[r] = mean
 			}
 		}
+		x = w.known(norm, rowSlot, x, n)
 		w.s[0] = mean
 		variance := ref.Mul(w.sum(squares, n, x), inv)
 		rstd := ref.Div(1, ref.Sqrt(ref.Add(variance, a.Eps)))

@@ -284,8 +284,10 @@ func setAVX512() *set {
 	s[onePlus][0][0] = onePlusFFAVX512
 	s[norm][0][0] = normFFAVX512
 	s[norm][1][1] = normBBAVX512
+	s[norm][0][1] = normFBAVX512
 	s[normTwice][0][0] = normTwiceFFAVX512
 	s[normTwice][1][1] = normTwiceBBAVX512
+	s[normTwice][0][1] = normTwiceFBAVX512
 	s[normGrad][0][0] = normGradFFAVX512
 	s[normGrad][0][1] = normGradFBAVX512
 	s[group][0][0] = groupFFAVX512
@@ -303,6 +305,7 @@ func setAVX512() *set {
 	s[expTimes][0][0] = expTimesFFAVX512
 	s[sum][0][0] = sumFFAVX512
 	s[sum][1][0] = sumBFAVX512
+	s[sumWide][1][0] = sumWideBFAVX512
 	s[dot][0][0] = dotFFAVX512
 	s[dot][1][0] = dotBFAVX512
 	s[squares][0][0] = squaresFFAVX512
@@ -517,10 +520,16 @@ func normFFAVX512(a *job)
 func normBBAVX512(a *job)
 
 //go:noescape
+func normFBAVX512(a *job)
+
+//go:noescape
 func normTwiceFFAVX512(a *job)
 
 //go:noescape
 func normTwiceBBAVX512(a *job)
+
+//go:noescape
+func normTwiceFBAVX512(a *job)
 
 //go:noescape
 func normGradFFAVX512(a *job)
@@ -572,6 +581,9 @@ func sumFFAVX512(a *job)
 
 //go:noescape
 func sumBFAVX512(a *job)
+
+//go:noescape
+func sumWideBFAVX512(a *job)
 
 //go:noescape
 func dotFFAVX512(a *job)
@@ -652,7 +664,9 @@ func setBF16() *set {
 	s[modulate][1][1] = modulateBBBF16
 	s[fma][1][1] = fmaBBBF16
 	s[norm][1][1] = normBBBF16
+	s[norm][0][1] = normFBBF16
 	s[normTwice][1][1] = normTwiceBBBF16
+	s[normTwice][0][1] = normTwiceFBBF16
 	s[normGrad][0][1] = normGradFBBF16
 	s[group][1][1] = groupBBBF16
 	s[groupSiLU][1][1] = groupSiLUBBBF16
@@ -758,7 +772,13 @@ func fmaBBBF16(a *job)
 func normBBBF16(a *job)
 
 //go:noescape
+func normFBBF16(a *job)
+
+//go:noescape
 func normTwiceBBBF16(a *job)
+
+//go:noescape
+func normTwiceFBBF16(a *job)
 
 //go:noescape
 func normGradFBBF16(a *job)

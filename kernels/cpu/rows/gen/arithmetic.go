@@ -86,11 +86,11 @@ func formulas() []kernel {
 			v.store(0, 1)
 		}},
 		// fma((x - s0)·s1, w, b), and then fma(that, w', b')
-		{name: "norm", src: "xff", dst: "x", variants: same, body: func(v *vector) {
+		{name: "norm", src: "xff", dst: "x", variants: append(same[:len(same):len(same)], "fb"), body: func(v *vector) {
 			v.normalised()
 			v.store(0, 1)
 		}},
-		{name: "normTwice", src: "xffff", dst: "x", variants: same, body: func(v *vector) {
+		{name: "normTwice", src: "xffff", dst: "x", variants: append(same[:len(same):len(same)], "fb"), body: func(v *vector) {
 			v.normalised()
 			v.load(3, 1)
 			v.load(4, 2)
@@ -166,6 +166,12 @@ func formulas() []kernel {
 		// Sums: x, x·y, (x - s0)², the maximum.
 		{name: "sum", src: "x", variants: []string{"ff", "bf"}, sum: true, body: func(v *vector) {
 			v.load(0, 0)
+			v.add(0, 1)
+		}},
+		// x and its sum: a row of bf16 is widened once
+		{name: "sumWide", src: "x", dst: "f", variants: []string{"bf"}, sum: true, body: func(v *vector) {
+			v.load(0, 0)
+			v.move(0, v.at(dstReg, 4), false)
 			v.add(0, 1)
 		}},
 		{name: "dot", src: "xx", variants: []string{"ff", "bf"}, sum: true, body: func(v *vector) {

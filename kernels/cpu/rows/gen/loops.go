@@ -19,20 +19,21 @@ type kernel struct {
 }
 
 // Registers: 0 to 6 are the body's. 16 to 19 hold the lanes of sums, on AVX2 7 to 14;
-// 15 is AVX2's mask.
+// 15 is AVX2's mask, 24 to 31 hold the job's numbers on AVX-512.
 const maskY = 15
 
 // block is where in a kernel the generator is.
 type block struct {
-	k      kernel
-	types  string
-	j      int // the vector within the block
-	masked bool
+	k       kernel
+	types   string
+	j       int // the vector within the block
+	scalars int // which of the job's numbers the body asks for, as bits
+	masked  bool
 }
 
 var srcRegs = []string{"SI", "R8", "R9", "R10", "R11", "R12", "R13"}
 
-const dstReg, maskReg = "DI", "R14"
+const dstReg, maskReg, aheadReg = "DI", "R14", "R15"
 
 func (v *vector) name() string { return v.k.name + strings.ToUpper(v.types) + v.suffix }
 
@@ -49,6 +50,7 @@ func (v *vector) kernel(k kernel, types string) {
 	v.op("MOVQ", "job_dst(BX)", dstReg)
 	v.op("MOVQ", "job_n(BX)", "DX")
 	v.op("XORQ", "CX", "CX")
+	v.hold()
 	if k.sum && !k.columns || k.max {
 		for j := range 64 / v.lanes() {
 			if k.max {
@@ -101,12 +103,22 @@ func (v *vector) column(label string) {
 		v.move(v.at(dstReg, 4), v.lane(v.j), true)
 	}
 	v.op("MOVQ", "job_rows(BX)", "AX")
+	// Rows lie far apart: what the next block of pixels reads is asked for, row by row.
+	v.op("MOVQ", "job_stride(BX)", aheadReg)
+	v.op("SHLQ", "$6", aheadReg)
 	for i := range v.k.src {
 		if v.k.src[i] == 'x' {
 			v.op("MOVQ", fmt.Sprintf("job_src+%d(BX)", 8*i), srcRegs[i])
 		}
 	}
 	v.label(label)
+	if !v.masked {
+		v.op("LEAQ", fmt.Sprintf("(%s)(%s*1)", srcRegs[0], aheadReg), "R13")
+		size := map[byte]int{'f': 4, 'b': 2}[v.types[0]]
+		for at := 0; at < 64*size; at += 64 {
+			v.op("PREFETCHT1", fmt.Sprintf("%d(R13)(CX*%d)", at, size))
+		}
+	}
 	for v.j = 0; v.j < vectors; v.j++ {
 		v.mask()
 		v.k.body(v)
@@ -206,9 +218,34 @@ func (v *vector) store(x, tmp int) {
 	}
 }
 
-// scalar is number i of the job in every lane.
+// scalar is number i of the job in every lane. AVX-512 has registers to hold the job's eight
+// numbers over the whole loop.
 func (v *vector) scalar(i, to int) {
+	if v.wide() {
+		v.scalars |= 1 << i
+		v.op("VMOVAPS", scalarReg+i, to)
+		return
+	}
 	v.op("VBROADCASTSS", fmt.Sprintf("job_s+%d(BX)", 4*i), to)
+}
+
+// scalarReg is the first of them.
+const scalarReg = 24
+
+// hold loads the numbers that the body asks for: a rehearsal says which.
+func (v *vector) hold() {
+	if !v.wide() {
+		return
+	}
+	written := v.Len()
+	v.scalars = 0
+	v.k.body(v)
+	v.Truncate(written)
+	for i := range 8 {
+		if v.scalars>>i&1 == 1 {
+			v.op("VBROADCASTSS", fmt.Sprintf("job_s+%d(BX)", 4*i), scalarReg+i)
+		}
+	}
 }
 
 // merge runs inst into the lanes: elements beyond the tail leave theirs alone. tmp is
