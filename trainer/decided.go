@@ -27,7 +27,7 @@ func (o Decided) Blame(p Policy, samples []Sample, advantages []float64) (Blame,
 	b := Blame{Metrics: map[string][]float64{}}
 	steps := judged(samples)
 	if len(steps) == 0 {
-		return b, fmt.Errorf("no decision may be judged: no step of the sampler is both random and trained")
+		return b, fmt.Errorf("no decision may be judged: the window holds none of the sampler's steps")
 	}
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
 		v, err := o.step(p, step, steps[step], samples, advantages, 1/float64(len(steps)))
@@ -65,6 +65,9 @@ type place struct{ sample, decision int }
 func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantages []float64, weight float64) (loss.Result, error) {
 	if step < 0 || step >= len(o.Rows) {
 		return loss.Result{}, fmt.Errorf("the sampler has %d steps", len(o.Rows))
+	}
+	if o.Rows[step].Density == sde.None {
+		return loss.Result{}, fmt.Errorf("the sampler draws nothing here, so its choice has no log-probability; train the steps of a window that draw")
 	}
 	if looksBack(o.Rows[step]) {
 		return loss.Result{}, fmt.Errorf("the sampler looks back at outputs before this step, which are not kept; train a window of one-step rows")

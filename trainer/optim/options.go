@@ -6,7 +6,7 @@ import "fmt"
 type Options struct {
 	LR          float64    `toml:"lr" range:"(0,inf)" doc:"learning rate, the highest of the schedule"`
 	WeightDecay float64    `toml:"weight_decay" range:"[0,inf)" doc:"share of a weight that a step with lr 1 would take away"`
-	Betas       [2]float64 `toml:"betas" doc:"how much of the averages of the gradient and of its square is kept"`
+	Betas       [2]float64 `toml:"betas" range:"[0,1)" doc:"how much of the averages of the gradient and of its square is kept"`
 	Eps         float64    `toml:"eps" range:"[0,inf)" doc:"added to the root of the squared gradient's average"`
 	GradClip    float64    `toml:"grad_clip" range:"[0,inf)" doc:"largest norm of the whole gradient; 0 does not clip"`
 	Updates     int        `toml:"updates" range:"[1,inf)" doc:"updates per iteration"`
@@ -34,11 +34,6 @@ func Defaults() Options {
 
 // Check reports what no single field can know.
 func (o Options) Check(report func(key, problem, hint string)) {
-	for _, b := range o.Betas {
-		if !(b >= 0 && b < 1) {
-			report("betas", fmt.Sprintf("%v is not in [0,1)", b), "AdamW's usual values are [0.9, 0.999]")
-		}
-	}
 	if o.Schedule != "constant" && o.Steps > 0 && o.Warmup >= o.Steps {
 		report("warmup", fmt.Sprintf("the warm-up of %d updates leaves nothing of the schedule's %d", o.Warmup, o.Steps),
 			"shorten the warm-up, or set schedule_steps = 0 for the length of the run")

@@ -88,7 +88,6 @@ func TestAverage(t *testing.T) {
 func TestCheck(t *testing.T) {
 	for says, change := range map[string]func(*Options){
 		"":                func(*Options) {},
-		"betas":           func(o *Options) { o.Betas[1] = 1 },
 		"warmup":          func(o *Options) { o.Schedule, o.Warmup, o.Steps = "linear", 10, 10 },
 		"lr_end":          func(o *Options) { o.Schedule, o.End = "polynomial", 1 },
 		"ema_shape.steps": func(o *Options) { o.EMA, o.EMAShape.Kind = 0.9, "cosine" },

@@ -232,8 +232,9 @@ func TestRefusals(t *testing.T) {
 			}
 		},
 		"no decision may be judged": func(p *Policy, _ *trainer.Trainer) { p.Trained = nil },
+		"draws nothing here":        func(p *Policy, _ *trainer.Trainer) { p.Trained = []int{0, 1} },
 		"looks back": func(_ *Policy, tr *trainer.Trainer) {
-			rows := []sde.Row{{Next: sde.Mix{Out: []float64{1, 0.5}}}, {}, {}}
+			rows := []sde.Row{{Next: sde.Mix{Out: []float64{1, 0.5}}, Density: sde.Gaussian}, {}, {}}
 			tr.Objective = trainer.Decided{Rows: rows, Loss: clipped(0).Of, Reference: true}
 		},
 		"has no rows of 2": func(p *Policy, _ *trainer.Trainer) { p.Start = func(trainer.Key) []float64 { return []float64{1} } },

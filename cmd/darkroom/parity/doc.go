@@ -7,7 +7,7 @@
 // the outputs of a case from its inputs:
 //
 //	func statTracker(c *Case) error {
-//		a, err := advantage.Group(c.Floats("rewards"), c.Strings("groups"), advantage.Options{Global: c.Bool("global_std")})
+//		a, err := numpyGroup(c.Bool("global_std")).Of(idsOf(c.Strings("groups")), c.Floats("rewards"))
 //		if err != nil {
 //			return err
 //		}

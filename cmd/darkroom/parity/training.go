@@ -42,21 +42,11 @@ func adamW(c *Case) error {
 	if c.String("dtype") == "float32" {
 		step = adamWKernel
 	}
-	after, m, v, err := step(o, params, rowsOf(grads))
+	after, m, v, err := step(o, params, samples(grads))
 	c.Put("params", Array{grads.Shape, after})
 	c.Put("exp_avg", m)
 	c.Put("exp_avg_sq", v)
 	return err
-}
-
-// rowsOf splits the first axis of an array.
-func rowsOf(a Array) [][]float64 {
-	all := make([][]float64, a.Shape[0])
-	for i := range all {
-		n := len(a.Data) / len(all)
-		all[i] = a.Data[i*n : (i+1)*n]
-	}
-	return all
 }
 
 // adamWTwin returns the parameters after every step, and the last state.
@@ -126,7 +116,7 @@ func followed(c *Case, o optim.Options) error {
 	if len(params.Shape) != 2 || params.Shape[1] != len(a.Weights) {
 		return fmt.Errorf("params have shape %v, the initial weights %d elements", params.Shape, len(a.Weights))
 	}
-	for _, p := range rowsOf(params) {
+	for _, p := range samples(params) {
 		decays = append(decays, a.Step(p))
 		weights = append(weights, a.Weights...)
 	}
