@@ -235,7 +235,7 @@ func TestOneMistake(t *testing.T) {
 		"run.days = 1979-05-27":                 `must be an integer, not a date`,
 		"run.seed = 1\nrun.seed = 2":            "2:5: the key \"run.seed\" is written twice\n",
 		"[heat]\n[heat]":                        "2:2: the table \"heat\" is written twice\n",
-		"[heat.inner]\n[heat]\ninner.depth = 1": `"inner" is written twice`,
+		"[heat.inner]\n[heat]\ninner.depth = 1": `"heat.inner" is written twice`,
 		"heat = {inner = {}}\n[heat.maybe]":     `the table "heat" is written twice`,
 		"run.days = 1 2":                        "nothing may follow here",
 		"run.cook = 'bread":                     "1:",

@@ -15,6 +15,9 @@ import (
 func (d *Document) Decode(key string, into any) {
 	v := reflect.ValueOf(into).Elem()
 	c := decoder{doc: d, everywhere: keysOf(v.Type(), key)}
+	for _, k := range c.everywhere {
+		c.last = append(c.last, k[1+strings.LastIndexByte(k, '.'):])
+	}
 	if key == "" {
 		c.table(d.root, span{}, "", v)
 		return
@@ -29,6 +32,7 @@ func (d *Document) Decode(key string, into any) {
 type decoder struct {
 	doc        *Document
 	everywhere []string // keys there are
+	last       []string // the last part of each
 }
 
 // setDefaults is what an element of a list of tables may have.
@@ -66,7 +70,7 @@ func (c *decoder) table(t *table, at span, path string, into reflect.Value) {
 }
 
 func (c *decoder) missing(at span, key string) {
-	if !c.doc.broken { // it may stand in what could not be read
+	if !c.doc.broken && !c.doc.fragment { // it may stand in what could not be read
 		c.doc.add(at, key, fmt.Sprintf("missing key %q", key), "")
 	}
 }
@@ -78,26 +82,33 @@ func (c *decoder) unknown(e *entry, path string, all []field) {
 	if e.value.kind == aTable && e.value.table.how != inline || e.value.isAppended() {
 		what = "table"
 	}
-	var here []string
-	for _, f := range all {
-		here = append(here, f.name)
-	}
-	if n := cmp.Or(Near(e.name, here), elsewhere(e.name, c.everywhere)); n != "" {
-		hint = fmt.Sprintf("did you mean %q?", n)
-	} else if len(here) <= 12 {
-		hint = "there are " + strings.Join(here, ", ")
+	if len(c.doc.mistakes) <= mostTold { // more are counted, not told
+		hint = c.hint(e.name, all)
 	}
 	c.doc.add(e.key, key, fmt.Sprintf("unknown %s %q", what, key), hint)
 }
 
-// elsewhere is the first key that ends with a name.
-func elsewhere(name string, keys []string) string {
-	for _, k := range keys {
-		if k == name || strings.HasSuffix(k, "."+name) {
-			return k
-		}
+func (c *decoder) hint(name string, all []field) string {
+	var here []string
+	for _, f := range all {
+		here = append(here, f.name)
 	}
-	return ""
+	if n := cmp.Or(Near(name, here), c.elsewhere(name)); n != "" {
+		return fmt.Sprintf("did you mean %q?", n)
+	}
+	return "there are " + strings.Join(here, ", ")
+}
+
+// elsewhere is the first key that ends with a name, or with one like it.
+func (c *decoder) elsewhere(name string) string {
+	i := slices.Index(c.last, name)
+	if i < 0 {
+		i = slices.Index(c.last, Near(name, c.last))
+	}
+	if i < 0 {
+		return ""
+	}
+	return c.everywhere[i]
 }
 
 // value fills a field from an entry.
@@ -108,10 +119,14 @@ func (c *decoder) value(e *entry, f field, key string, into reflect.Value) {
 	}
 	switch f.typ.Kind() {
 	case reflect.Pointer:
-		into.Set(reflect.New(f.typ.Elem()))
-		begin(into)
+		fresh := reflect.New(f.typ.Elem())
+		begin(fresh)
+		if !into.IsNil() {
+			fresh.Elem().Set(into.Elem())
+		}
+		into.Set(fresh)
 		f.typ = f.typ.Elem()
-		c.value(e, f, key, into.Elem())
+		c.value(e, f, key, fresh.Elem())
 	case reflect.Struct:
 		if v.kind != aTable {
 			hint := fmt.Sprintf("write [%s] on a line of its own, and its keys below", key)
@@ -142,7 +157,7 @@ func (c *decoder) list(e *entry, f field, key string, into reflect.Value) {
 	v := e.value
 	one := f
 	one.typ = f.typ.Elem()
-	if v.kind != aList && f.single {
+	if v.kind != aList && v.kind != aTable && f.single {
 		into.Set(reflect.MakeSlice(f.typ, 1, 1))
 		c.value(e, one, key, into.Index(0))
 		return
@@ -159,11 +174,13 @@ func (c *decoder) list(e *entry, f field, key string, into reflect.Value) {
 	case f.required && n == 0:
 		c.wrong(e, key, "must not be empty", "")
 		return
-	case f.typ.Kind() == reflect.Slice:
-		into.Set(reflect.MakeSlice(f.typ, n, n))
-	case n != f.typ.Len():
+	case f.typ.Kind() == reflect.Array && n != f.typ.Len():
 		c.wrong(e, key, fmt.Sprintf("must have %d elements, has %d", f.typ.Len(), n), "")
 		return
+	case n == 0:
+		into.SetZero()
+	case f.typ.Kind() == reflect.Slice:
+		into.Set(reflect.MakeSlice(f.typ, n, n))
 	}
 	for i := range v.items {
 		item := into.Index(i)

@@ -18,6 +18,7 @@ type Document struct {
 	root     *table
 	mistakes []Mistake
 	broken   bool // does not parse: what is missing may stand where it could not be read
+	fragment bool // nothing in it is required
 }
 
 // A source is a text that values come from.
@@ -40,6 +41,13 @@ func Parse(name string, text []byte) *Document {
 	}
 	p := parser{doc: d, text: text}
 	p.all()
+	return d
+}
+
+// ParseFragment is Parse of a part of a document, of which no key is required.
+func ParseFragment(name string, text []byte) *Document {
+	d := Parse(name, text)
+	d.fragment = true
 	return d
 }
 

@@ -75,7 +75,7 @@ func (r *parser) above(keys []entry) *table {
 }
 
 // dotted is the table a of a.b = 1.
-func (r *parser) dotted(t *table, keys []entry) *table {
+func (r *parser) dotted(t *table, path string, keys []entry) *table {
 	last := keys[len(keys)-1]
 	old := t.byName[last.name]
 	switch {
@@ -84,7 +84,7 @@ func (r *parser) dotted(t *table, keys []entry) *table {
 	case old.value.table != nil && old.value.table.how == byDots:
 		return old.value.table
 	}
-	r.twice(keys, old)
+	r.twiceIn(path, keys, old)
 	return nil
 }
 
@@ -95,13 +95,16 @@ func (r *parser) open(t *table, k entry, how definition) *table {
 }
 
 // twice reports that a key is written, though it is there already.
-func (r *parser) twice(keys []entry, old *entry) {
-	last := keys[len(keys)-1]
+func (r *parser) twice(keys []entry, old *entry) { r.twiceIn("", keys, old) }
+
+// twiceIn is twice in a table.
+func (r *parser) twiceIn(table string, keys []entry, old *entry) {
+	last, name := keys[len(keys)-1], join(table, names(keys))
 	what := "key"
 	if old.value.kind == aTable || old.value.isAppended() {
 		what = "table"
 	}
-	r.doc.add(last.key, names(keys), fmt.Sprintf("the %s %q is written twice", what, names(keys)), "")
+	r.doc.add(last.key, name, fmt.Sprintf("the %s %q is written twice", what, name), "")
 	r.doc.mistakes[len(r.doc.mistakes)-1].first = &old.key
 }
 

@@ -1,9 +1,12 @@
 package config
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Near is the name most like a wrong one, "" if none is like enough: about a third
-// of the letters may differ.
+// of the letters may differ, or one may begin with all of the other.
 func Near(wrong string, names []string) string {
 	best, least := "", max(1, len(wrong)/3)+1
 	for _, n := range names {
@@ -11,7 +14,15 @@ func Near(wrong string, names []string) string {
 			best, least = n, d
 		}
 	}
-	return best
+	if best != "" {
+		return best
+	}
+	for _, n := range names {
+		if len(n) > 2 && strings.HasPrefix(wrong, n) || len(wrong) > 2 && strings.HasPrefix(n, wrong) {
+			return n
+		}
+	}
+	return ""
 }
 
 // edits is the number of letters to insert, delete, replace, or swap with their

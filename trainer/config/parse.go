@@ -27,6 +27,8 @@ type parser struct {
 	p    unstable.Parser
 	base int    // offset of what p was given
 	into *table // of the last header; nil if that was wrong: its keys are nobody's
+	path string // of into
+	last span   // of the last error of syntax
 }
 
 func (r *parser) all() {
@@ -39,8 +41,7 @@ func (r *parser) all() {
 		if r.p.Error() == nil {
 			return
 		}
-		at := r.syntax(r.p.Error())
-		next := resume(r.text, at.at)
+		next := r.resume(r.syntax(r.p.Error()))
 		if next < 0 || len(r.doc.mistakes) > mostTold {
 			return
 		}
@@ -51,19 +52,30 @@ func (r *parser) all() {
 // begins is what a line looks like that a new expression begins on.
 var begins = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z0-9_-]+([ \t]*\.[ \t]*[A-Za-z0-9_-]+)*[ \t]*=|\[\[?[ \t]*[A-Za-z_][A-Za-z0-9_.-]*[ \t]*\]\]?[ \t\r]*(#.*)?$)`)
 
-// resume is where to go on after a mistake at an offset, -1 if there is no such place.
-func resume(text []byte, at int) int {
-	newline := bytes.IndexByte(text[at:], '\n')
+// resume is where to go on after a mistake, -1 if there is no such place: at the line
+// of the mistake if an expression may begin there that the one before ran into, else
+// behind it. The keys below a header that is wrong are nobody's.
+func (r *parser) resume(at span) int {
+	line := 1 + bytes.LastIndexByte(r.text[:at.at], '\n')
+	if found := begins.FindIndex(r.text[line:]); line > r.base && line+indent(r.text[line:]) == at.at && found != nil && found[0] == 0 {
+		return line
+	}
+	if start := line + indent(r.text[line:]); start < len(r.text) && r.text[start] == '[' {
+		r.into = nil
+	}
+	newline := bytes.IndexByte(r.text[at.at:], '\n')
 	if newline < 0 {
 		return -1
 	}
-	start := at + newline + 1
-	found := begins.FindIndex(text[start:])
+	start := at.at + newline + 1
+	found := begins.FindIndex(r.text[start:])
 	if found == nil {
 		return -1
 	}
 	return start + found[0]
 }
+
+func indent(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " \t")) }
 
 // syntax reports an error of go-toml's parser.
 func (r *parser) syntax(err error) span {
@@ -75,8 +87,11 @@ func (r *parser) syntax(err error) span {
 		at.at = min(r.base+int(raw.Offset), len(r.text))
 		at.to = min(at.at+int(raw.Length), len(r.text))
 	}
-	problem, hint := explain(err.Error(), r.text[at.at:])
-	r.doc.add(at, "", problem, hint)
+	if at != r.last { // else it was tried once more, from its line
+		problem, hint := explain(err.Error(), r.text[at.at:])
+		r.doc.add(at, "", problem, hint)
+		r.last = at
+	}
 	return at
 }
 
@@ -85,6 +100,8 @@ func explain(problem string, rest []byte) (string, string) {
 	switch {
 	case strings.Contains(problem, "at start of value") && len(rest) > 0 && (rest[0] == '\n' || rest[0] == '\r' || rest[0] == '#'):
 		return "a value is missing", ""
+	case strings.Contains(problem, "at start of value") && len(rest) > 0 && rest[0] == '.':
+		return "this is not a value", "numbers have a digit before the point: 0.5"
 	case strings.Contains(problem, "at start of value"), strings.HasPrefix(problem, "expected keyword"):
 		return "this is not a value", "strings are written in quotation marks"
 	case strings.Contains(problem, "'=' after key"):
@@ -107,11 +124,11 @@ func (r *parser) expression(n *unstable.Node) {
 			r.into = nil
 		}
 	case n.Kind == unstable.Table:
-		r.into = r.header(keys)
+		r.into, r.path = r.header(keys), names(keys)
 	case n.Kind == unstable.ArrayTable:
-		r.into = r.listHeader(keys)
+		r.into, r.path = r.listHeader(keys), names(keys)
 	case n.Kind == unstable.KeyValue && r.into != nil:
-		r.assign(r.into, keys, n, 0)
+		r.assign(r.into, r.path, keys, n, 0)
 	}
 }
 
@@ -129,21 +146,21 @@ func (r *parser) span(raw unstable.Range) span {
 	return span{r.source, at, at + int(raw.Length)}
 }
 
-// assign puts the value of a KeyValue into a table.
-func (r *parser) assign(t *table, keys []entry, n *unstable.Node, depth int) (end int) {
+// assign puts the value of a KeyValue into a table, whose path is for messages.
+func (r *parser) assign(t *table, path string, keys []entry, n *unstable.Node, depth int) (end int) {
 	last := len(keys) - 1
 	start := r.base + int(n.Raw.Offset)
 	equals := keys[last].key.to
 	equals += bytes.IndexByte(r.text[equals:], '=') + 1
-	v := r.value(n.Value(), r.filler(equals), depth+1)
+	v := r.value(n.Value(), join(path, names(keys)), r.filler(equals), depth+1)
 	end = start + int(n.Raw.Length)
 	for i := range keys[:last] {
-		if t = r.dotted(t, keys[:i+1]); t == nil {
+		if t = r.dotted(t, path, keys[:i+1]); t == nil {
 			return end
 		}
 	}
 	if old := t.byName[keys[last].name]; old != nil {
-		r.twice(keys, old)
+		r.twiceIn(path, keys, old)
 		return end
 	}
 	t.put(&entry{keys[last].name, keys[last].key, v})
@@ -170,7 +187,7 @@ func (r *parser) filler(at int) int {
 }
 
 // value makes a value of a node that begins at an offset.
-func (r *parser) value(n *unstable.Node, at, depth int) *value {
+func (r *parser) value(n *unstable.Node, path string, at, depth int) *value {
 	v := &value{span: span{r.source, at, at + 1}}
 	if depth > maxDepth {
 		r.doc.add(v.span, "", fmt.Sprintf("values nest at most %d deep", maxDepth), "")
@@ -180,7 +197,7 @@ func (r *parser) value(n *unstable.Node, at, depth int) *value {
 	case unstable.Array:
 		v.kind, v.to = aList, at+1
 		for it := n.Children(); it.Next(); {
-			item := r.value(it.Node(), r.filler(v.to), depth+1)
+			item := r.value(it.Node(), path, r.filler(v.to), depth+1)
 			v.items, v.to = append(v.items, item), item.to
 			if item.kind == nothing {
 				v.kind = nothing
@@ -190,7 +207,7 @@ func (r *parser) value(n *unstable.Node, at, depth int) *value {
 	case unstable.InlineTable:
 		v.kind, v.table, v.to = aTable, newTable(inline), at+1
 		for it := n.Children(); it.Next(); {
-			v.to = r.assign(v.table, r.keys(it.Node()), it.Node(), depth)
+			v.to = r.assign(v.table, path, r.keys(it.Node()), it.Node(), depth)
 		}
 		v.to = min(r.filler(v.to)+1, len(r.text))
 		closed(v.table)

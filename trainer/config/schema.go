@@ -28,6 +28,9 @@ func fields(t reflect.Type) []field {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag, tagged := f.Tag.Lookup("toml")
+		if tag == "-" {
+			continue
+		}
 		if !tagged {
 			if f.Anonymous {
 				for _, inner := range fields(f.Type) {

@@ -36,6 +36,7 @@ func (o *writer) table(v reflect.Value, header, path string) {
 		case f.later:
 		case isTables(f.typ):
 			tables = append(tables, f)
+		case f.typ.Kind() == reflect.Pointer && inner.IsNil():
 		default:
 			o.line(join(path, f.name), f.name, literal(inner, f.single))
 		}
@@ -61,6 +62,45 @@ func (o *writer) table(v reflect.Value, header, path string) {
 			}
 		}
 	}
+}
+
+// WriteTables writes the tables of a list at a key as they were written, for fields
+// that are left for later. Nested tables become dotted keys.
+func WriteTables(w io.Writer, d *Document, key string) error {
+	out := &writer{w: bufio.NewWriter(w), some: true}
+	if e := d.root.lookup(key); e != nil {
+		for _, item := range e.value.items {
+			out.header("[[" + key + "]]")
+			out.raw(d, item.table, "")
+		}
+	}
+	return out.w.Flush()
+}
+
+func (o *writer) raw(d *Document, t *table, prefix string) {
+	if t == nil {
+		return
+	}
+	for _, e := range t.entries {
+		key, v := join(prefix, bare(e.name)), e.value
+		switch {
+		case v.kind == aTable && v.table.how != inline:
+			o.raw(d, v.table, key)
+		case v.kind == aString:
+			o.line("", key, quote(v.text))
+		case v.isAppended(): // nothing that is configured so nests deeper
+		default:
+			o.line("", key, string(d.sources[v.source].text[v.at:v.to]))
+		}
+	}
+}
+
+// bare is a name without quotation marks where it needs none.
+func bare(name string) string {
+	if name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" {
+		return name
+	}
+	return quote(name)
 }
 
 // isTables reports whether a type is written under headers.
@@ -107,6 +147,7 @@ func (o *writer) line(key, name, text string) {
 
 // literal is a value as TOML writes it.
 func literal(v reflect.Value, single bool) string {
+	v = reflect.Indirect(v)
 	switch v.Kind() {
 	case reflect.String:
 		return quote(v.String())
