@@ -1,0 +1,12 @@
+// Package experiment is the TOML file that a user writes: its root, what its names
+// mean, what cannot be combined, and what it amounts to before anything runs.
+//
+// Start with experiment.go, the root; each table of the file is a struct in the
+// file of its name, or in the package that it configures. names.go is the one
+// visible table of names, presets/ holds the settings of published systems as TOML
+// that anyone could have written, checks.go what no single table can know, and
+// plan.go what `darkroom plan` prints.
+//
+// What counts is, from weakest to strongest: the defaults, the preset of the whole
+// file, the preset of a table, the file, --set.
+package experiment

@@ -1,0 +1,105 @@
+package experiment
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// An Experiment is all that a file says.
+type Experiment struct {
+	Preset     string        `toml:"preset" doc:"settings of a published system, for every table"`
+	Run        Run           `toml:"run"`
+	Model      Model         `toml:"model"`
+	Sampler    Sampler       `toml:"sampler"`
+	Rollout    Rollout       `toml:"rollout"`
+	Rewards    []Reward      `toml:"reward" doc:"what pictures are judged by"`
+	Advantage  Advantage     `toml:"advantage"`
+	Loss       Loss          `toml:"loss"`
+	Optim      optim.Options `toml:"optim"`
+	Monitors   []Monitor     `toml:"monitor" doc:"what is watched while the run goes on"`
+	Evaluate   Evaluate      `toml:"evaluate"`
+	Checkpoint Checkpoint    `toml:"checkpoint"`
+	Episode    *Episode      `toml:"episode" doc:"turns of a vision-language model"`
+	Stages     []Stage       `toml:"stage,later" doc:"overrides that are run one after another"`
+
+	doc   *config.Document
+	given []given // presets, weakest first
+}
+
+// Default is the experiment of an empty file.
+func Default() Experiment {
+	return Experiment{
+		Run:        Run{Device: "auto"},
+		Model:      Model{Precision: "bf16", Train: []string{"lora"}, LoRA: defaultLoRA()},
+		Sampler:    defaultSampler(),
+		Rollout:    Rollout{PromptsPerIteration: 4, Group: 12},
+		Advantage:  defaultAdvantage(),
+		Loss:       defaultLoss(),
+		Optim:      optim.Defaults(),
+		Evaluate:   Evaluate{Samples: 1, Seed: 1},
+		Checkpoint: Checkpoint{Every: 20, Keep: 3},
+	}
+}
+
+// Read reads a file and what is set over it. The error holds every mistake.
+func Read(file string, sets []string) (*Experiment, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, config.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return Parse(file, text, sets)
+}
+
+// Parse is Read of a text.
+func Parse(name string, text []byte, sets []string) (*Experiment, error) {
+	doc := config.Parse(name, text)
+	for _, s := range sets {
+		doc.Set(s)
+	}
+	e := Default()
+	e.doc = doc
+	e.applyPresets()
+	doc.Decode("", &e)
+	e.readStages()
+	e.check(doc)
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	return &e, nil
+}
+
+// Write writes the resolved file: every key with its value, and who gave it where
+// that was not the file.
+func (e *Experiment) Write(w io.Writer) error {
+	if err := config.Write(w, e, e.origin); err != nil {
+		return err
+	}
+	return config.WriteTables(w, e.doc, "stage")
+}
+
+// origin says who gave a key's value; nothing where it was the file.
+func (e *Experiment) origin(key string) string {
+	switch e.doc.Origin(key) {
+	case config.File:
+		return ""
+	case config.CommandLine:
+		return "--set"
+	}
+	for i := len(e.given) - 1; i >= 0; i-- {
+		g := e.given[i]
+		if strings.HasPrefix(key, g.table) && g.doc.Origin(key) != config.Absent {
+			return "preset " + g.preset.Name.Name
+		}
+	}
+	return "default"
+}

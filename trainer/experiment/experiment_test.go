@@ -1,0 +1,305 @@
+package experiment
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/config"
+)
+
+// least is a file with nothing but what must be there.
+const least = `[run]
+name = "x"
+iterations = 40
+[model]
+path = "embed:tiny"
+[rollout]
+prompts = "embed:scenes"
+[[reward]]
+name = "jpeg"
+`
+
+func parse(t *testing.T, text string, sets ...string) *Experiment {
+	t.Helper()
+	e, err := Parse("a.toml", []byte(text), sets)
+	if err != nil {
+		t.Fatalf("%v\nin %s with %s", err, text, sets)
+	}
+	return e
+}
+
+// TestGood reads every good file, plans it, and reads back what it writes.
+func TestGood(t *testing.T) {
+	files, _ := filepath.Glob("testdata/good/*.toml")
+	if len(files) < 5 {
+		t.Fatalf("only %d files", len(files))
+	}
+	for _, f := range files {
+		e, err := Read(f, nil)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := e.Plan(); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+		roundTrip(t, e)
+	}
+}
+
+// roundTrip: the resolved file says the same as the file.
+func roundTrip(t *testing.T, e *Experiment) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := e.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	again := parse(t, b.String())
+	e.doc, e.given, again.doc, again.given = nil, nil, nil, nil
+	if !reflect.DeepEqual(e, again) {
+		t.Errorf("got %+v\nwant %+v\nthrough\n%s", again, e, b.String())
+	}
+}
+
+// TestBad: each file has one mistake, and a message that is told exactly.
+func TestBad(t *testing.T) {
+	files, _ := filepath.Glob("testdata/bad/*.toml")
+	if len(files) < 70 {
+		t.Errorf("only %d files", len(files))
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(strings.TrimSuffix(f, "toml") + "txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(f)
+		_, err = Parse(name, text, nil)
+		var mistakes config.Mistakes
+		if !errors.As(err, &mistakes) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := err.Error() + "\n"; got != string(want) {
+			t.Errorf("%s: got\n%swant\n%s", name, got, want)
+		}
+		if n := 1; len(mistakes) != n && !strings.HasPrefix(name, "three-") {
+			t.Errorf("%s: %d mistakes", name, len(mistakes))
+		}
+	}
+}
+
+// TestPresets: every preset is understood, makes a plan, and is written back.
+func TestPresets(t *testing.T) {
+	for _, p := range Presets() {
+		if p.Card == "" {
+			t.Errorf("%s has no card", p.Name.Name)
+		}
+		text := fmt.Sprintf("preset = %q\n", p.Name.Name) + least
+		e := parse(t, text)
+		if _, err := e.Plan(); err != nil {
+			t.Errorf("%s: %v", p.Name.Name, err)
+		}
+		checkSetKeys(t, p, e)
+		roundTrip(t, e)
+	}
+}
+
+// checkSetKeys: what a preset says is what the experiment has.
+func checkSetKeys(t *testing.T, p Preset, e *Experiment) {
+	t.Helper()
+	own := partial{&Model{}, &Sampler{}, &Rollout{}, &Advantage{}, &Loss{}, nil, nil}
+	d := config.ParseFragment(p.Name.Name, []byte(p.Text))
+	d.Decode("", &own)
+	if err := d.Err(); err != nil {
+		t.Error(err)
+	}
+	if d.Text("loss.objective") != e.Loss.Objective || own.Sampler.Steps != 0 && own.Sampler.Steps != e.Sampler.Steps {
+		t.Errorf("%s is not what became of it", p.Name.Name)
+	}
+}
+
+// TestOrder: defaults, the file's preset, a table's preset, the file, --set.
+func TestOrder(t *testing.T) {
+	e := parse(t, "preset = \"dance\"\n"+least+"[loss]\npreset = \"dapo\"\nclip_high = 0.3\n[advantage]\nestimator = \"dr\"\n", "sampler.steps=12")
+	if e.Sampler.Solver != "dance" || e.Sampler.Steps != 12 || e.Loss.ClipRange != 0.2 || e.Loss.ClipHigh != 0.3 || e.Optim.LR != 1e-5 {
+		t.Errorf("%+v", e)
+	}
+	if e.Advantage.Scale != "none" || e.Advantage.Clip != 5 {
+		t.Errorf("an estimator's name is stronger than the preset's: %+v", e.Advantage)
+	}
+	var b bytes.Buffer
+	if err := e.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{`steps = 12 +# --set`, `solver = "dance" +# preset dance`, `clip_range = 0.2 +# preset dapo`, `clip_high = 0.3$`, `eval_steps = 28 +# default`} {
+		if !matches(line, b.String()) {
+			t.Errorf("no line %q in\n%s", line, b.String())
+		}
+	}
+}
+
+// TestWindowNames: the cards of windows are of the kinds that there are.
+func TestWindowNames(t *testing.T) {
+	f, _ := reflect.TypeFor[sde.WindowOptions]().FieldByName("Kind")
+	var names []string
+	for _, n := range Windows() {
+		names = append(names, n.Name)
+	}
+	if got := strings.Join(names, ","); got != f.Tag.Get("enum") {
+		t.Errorf("%s, but sde has %s", got, f.Tag.Get("enum"))
+	}
+	f, _ = reflect.TypeFor[Loss]().FieldByName("Aggregation")
+	names = nil
+	for _, n := range Aggregations() {
+		names = append(names, n.Name)
+	}
+	if got := strings.Join(names, ","); got != f.Tag.Get("enum") {
+		t.Errorf("%s, but [loss] has %s", got, f.Tag.Get("enum"))
+	}
+}
+
+// TestNames: every name has a card, and stands once in its section; an ambiguous
+// name is none of a section.
+func TestNames(t *testing.T) {
+	for _, s := range Sections() {
+		seen := map[string]bool{}
+		for _, n := range s.Has {
+			if n.Card == "" || seen[n.Name] {
+				t.Errorf("%s: %q has no card, or is there twice", s.Name, n.Name)
+			}
+			seen[n.Name] = true
+			if _, ok := find(Ambiguous(), n.Name); ok && s.Name != "ambiguous" {
+				t.Errorf("%s: %q is ambiguous", s.Name, n.Name)
+			}
+		}
+	}
+}
+
+// TestSolvers: what the table says of a solver is what its rows do, on every
+// schedule that it goes with.
+func TestSolvers(t *testing.T) {
+	for _, k := range Solvers() {
+		for _, kind := range Schedules() {
+			if kind.Ladder != k.Ladder || (kind.Name.Name == "heun") != (k.Name.Name == "heun") {
+				continue
+			}
+			s := defaultSampler()
+			s.Schedule.Kind, s.Noise = kind.Name.Name, 0.5
+			schedule, err := s.schedule(8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			row, draws, judged, history := k.make(s), false, false, false
+			for step := range schedule.Steps() {
+				r := row(schedule, step)
+				draws = draws || r.Stochastic()
+				judged = judged || r.Stochastic() && r.Density != sde.None
+				history = history || len(r.Next.X) > 1 || len(r.Next.Out) > 1 || r.Correct != nil
+			}
+			if draws != k.Draws || judged != k.Judged || history != k.History {
+				t.Errorf("%s on %s: draws %v, judged %v, history %v", k.Name.Name, kind.Name.Name, draws, judged, history)
+			}
+		}
+	}
+}
+
+// TestPlan: windows, coverage and counts of MixGRPO's schedule, counted by hand.
+func TestPlan(t *testing.T) {
+	e := parse(t, least, "sampler.steps=10", "sampler.window={kind='sliding', size=4, every=10, stride=2}", "rollout.group=2", "rollout.prompts_per_iteration=3", "sampler.guidance=1", "rollout.shared_noise=true")
+	p, err := e.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Stages[0]
+	want := []Position{{0, 9, []int{0, 1, 2, 3}}, {10, 19, []int{2, 3, 4, 5}}, {20, 29, []int{4, 5, 6, 7}}, {30, 39, []int{5, 6, 7, 8}}}
+	if !reflect.DeepEqual(s.Windows, want) {
+		t.Errorf("windows %v", s.Windows)
+	}
+	if want := []int{10, 10, 20, 20, 20, 30, 20, 20, 10, 0}; !slices.Equal(s.Coverage, want) {
+		t.Errorf("coverage %v", s.Coverage)
+	}
+	// 3 groups of 2, 10 steps; 0, 2, 4, 5 steps before the window are shared: 3·(0+2+4+5)/4 fewer.
+	c := s.Counts
+	if c.Samples != 6 || c.Rollout != 60-8.25 || c.Shared != 8.25 || c.Train != 24 || c.Backward != 24 || c.FullForward != 120 || c.FullBack != 60 || c.Reference != 0 {
+		t.Errorf("counts %+v", *c)
+	}
+	for i, r := range s.Rows {
+		if r.Trained != (i < 4) || (r.Noise > 0) != (i < 4) {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+}
+
+// TestTreeCounts: a binary tree of 4 steps that splits at 0 and 2 runs the network
+// 1 + 2 + 2 + 4 times.
+func TestTreeCounts(t *testing.T) {
+	e := parse(t, least, "sampler.steps=4", "sampler.solver=dance", "sampler.tree={splits=[0,2]}", "advantage.estimator=tree", "rollout.group=4", "rollout.prompts_per_iteration=1", "sampler.guidance=1")
+	p, err := e.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := p.Stages[0].Counts; c.Rollout != 9 || c.Shared != 7 {
+		t.Errorf("%+v", *c)
+	}
+}
+
+// TestWarnings: each of these says what it should, and nothing else.
+func TestWarnings(t *testing.T) {
+	quiet := []string{"evaluate.prompts=held", "monitor=[{watch='kl', rises_above=1}]"}
+	for says, sets := range map[string][]string{
+		"": nil,
+		"steps 5-9 are never trained in 40 iterations": {"sampler.window={kind='frozen', size=5}"},
+		"steps 3, 7-9 are never":                       {"sampler.window={kind='sliding', size=3, stride=4, every=4, tail='skip'}"},
+		"have an empty window":                         {"sampler.window={kind='sliding', size=4, every=1, drop=2, tail='mixgrpo'}"},
+		"the last step is trained":                     {"sampler.window.drop=0"},
+		"is below what rounding":                       {"loss.clip_range=1e-9"},
+		"never clips":                                  {"loss.clip_range=0.2"},
+		"leaves one point":                             {"sampler.flash={ratio=0.1}", "sampler.window={kind='frozen', size=9}"},
+		"there are no held-out":                        {"evaluate.prompts=''"},
+		"hacking of the trained":                       {"monitor=[]"},
+	} {
+		e := parse(t, least, append(slices.Clone(quiet), sets...)...)
+		p, err := e.Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case says == "" && len(p.Warnings) > 0:
+			t.Errorf("%q", p.Warnings)
+		case says != "" && (len(p.Warnings) == 0 || !strings.Contains(strings.Join(p.Warnings, "\n"), says)):
+			t.Errorf("%s: %q", says, p.Warnings)
+		}
+	}
+}
+
+// TestStages: each stage begins with the file, not with the stage before it.
+func TestStages(t *testing.T) {
+	e := parse(t, least+"[[stage]]\niterations = 10\nsampler.steps = 6\n[[stage]]\niterations = 30\n[stage.loss]\nclip_range = 1e-5\n")
+	if e.Stages[0].Sampler.Steps != 6 || e.Stages[1].Sampler.Steps != 10 || e.Stages[1].Loss.ClipRange != 1e-5 || e.Stages[0].Loss.ClipRange != 1e-4 {
+		t.Errorf("%+v", e.Stages)
+	}
+	p, err := e.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Stages) != 2 || p.Stages[1].First != 10 || p.Stages[1].Windows[0].First != 10 || len(p.Stages[0].Rows) != 6 {
+		t.Errorf("%+v", p.Stages)
+	}
+}
+
+func matches(pattern, text string) bool {
+	return regexp.MustCompile("(?m)" + pattern).MatchString(text)
+}

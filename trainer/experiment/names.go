@@ -1,0 +1,314 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// The one table of names: what can be written in a file, what it means, and what it
+// is made by. A new solver, estimator or objective is its own file in its package,
+// and one line here.
+
+// A Name is something that can be written, with its card.
+type Name struct {
+	Name string `json:"name"`
+	Card string `json:"card"` // a sentence or two: what it is, and whose
+	sets string // keys of its table that the name sets
+}
+
+// A Section is a kind of names.
+type Section struct {
+	Name string // as darkroom list knows it
+	Key  string // where such a name is written
+	Has  []Name
+}
+
+// Sections are all names.
+func Sections() []Section {
+	return []Section{
+		{"solvers", "sampler.solver", named(Solvers(), func(s Solver) Name { return s.Name })},
+		{"schedules", "sampler.schedule.kind", named(Schedules(), func(s ScheduleKind) Name { return s.Name })},
+		{"windows", "sampler.window.kind", Windows()},
+		{"advantages", "advantage.estimator", Estimators()},
+		{"objectives", "loss.objective", named(Objectives(), func(o ObjectiveKind) Name { return o.Name })},
+		{"kls", "loss.kl.estimator", KLs()},
+		{"aggregations", "loss.aggregation", Aggregations()},
+		{"rewards", "reward.name", Rewards()},
+		{"presets", "preset", named(Presets(), func(p Preset) Name { return p.Name })},
+		{"ambiguous", "", Ambiguous()},
+	}
+}
+
+func named[T any](all []T, name func(T) Name) []Name {
+	var names []Name
+	for _, x := range all {
+		names = append(names, name(x))
+	}
+	return names
+}
+
+// A rowOf is a solver: the row of a step.
+type rowOf = func(s sde.Schedule, step int) sde.Row
+
+// A Solver is a way to take a step.
+type Solver struct {
+	Name
+	Draws   bool // at random
+	Judged  bool // has a log-probability
+	Ladder  bool // of variance-preserving schedules ("ddpm")
+	History bool // looks at steps before the last
+	Whole   bool // must take every step of a trajectory
+	make    func(Sampler) rowOf
+}
+
+// Solvers are those of package sde.
+func Solvers() []Solver {
+	always := func(row rowOf) func(Sampler) rowOf { return func(Sampler) rowOf { return row } }
+	dpm := func(m sde.Multistep) func(Sampler) rowOf { m.LowerOrderFinal = true; return always(m.Row) }
+	return []Solver{
+		{Name: Name{Name: "euler", Card: "Euler's step along the flow; deterministic."}, make: always(sde.Euler)},
+		{Name: Name{Name: "heun", Card: "Heun's method, two calls a step (diffusers); deterministic, with the schedule heun."}, History: true, Whole: true, make: always(sde.Heun)},
+		{Name: Name{Name: "flow-sde", Card: "The SDE with the flow's marginals (Flow-GRPO); noise_limit bounds a step's deviation (LongCat, GenRL)."}, Draws: true, Judged: true,
+			make: func(s Sampler) rowOf {
+				return func(t sde.Schedule, step int) sde.Row { return sde.FlowSDE(t, step, s.Noise, s.NoiseLimit) }
+			}},
+		{Name: Name{Name: "dance", Card: "DanceGRPO's SDE: constant noise, the score of the predicted clean sample."}, Draws: true, Judged: true,
+			make: func(s Sampler) rowOf {
+				density := sde.Gaussian
+				if s.Density == "unnormalised" {
+					density = sde.Unnormalised
+				}
+				return func(t sde.Schedule, step int) sde.Row { return sde.Dance(t, step, s.Noise, density) }
+			}},
+		{Name: Name{Name: "cps", Card: "Coefficients-preserving sampling (Flow-CPS): latents have the noise that their time asks for; the log-probability is the bare square."}, Draws: true, Judged: true,
+			make: func(s Sampler) rowOf {
+				return func(t sde.Schedule, step int) sde.Row { return sde.CPS(t, step, s.Noise) }
+			}},
+		{Name: Name{Name: "flow-ddim", Card: "DDIM for flows (DiffusionNFT's solver); noise = 0 is Euler's step."}, Draws: true, Judged: true,
+			make: func(s Sampler) rowOf {
+				return func(t sde.Schedule, step int) sde.Row { return sde.FlowDDIM(t, step, s.Noise) }
+			}},
+		{Name: Name{Name: "renoise", Card: "The predicted clean sample noised anew (diffusers' stochastic_sampling); it has no log-probability."}, Draws: true, make: always(sde.EulerStochastic)},
+		{Name: Name{Name: "dpm++2m", Card: "DPM-Solver++, multistep, second order (midpoint); deterministic."}, History: true, make: dpm(sde.Multistep{Order: 2})},
+		{Name: Name{Name: "dpm++2m-heun", Card: "DPM-Solver++, multistep, second order (heun); deterministic."}, History: true, make: dpm(sde.Multistep{Order: 2, Heun: true})},
+		{Name: Name{Name: "dpm++3m", Card: "DPM-Solver++, multistep, third order; deterministic."}, History: true, make: dpm(sde.Multistep{Order: 3, Heun: true})},
+		{Name: Name{Name: "dpm++2m-sde", Card: "Stochastic DPM-Solver++, multistep, second order (midpoint)."}, Draws: true, Judged: true, History: true, make: dpm(sde.Multistep{Order: 2, SDE: true})},
+		{Name: Name{Name: "dpm++2s", Card: "DPM-Solver++, singlestep, second order; deterministic."}, History: true, Whole: true,
+			make: always(func(t sde.Schedule, step int) sde.Row {
+				return sde.Singlestep{Orders: sde.SinglestepOrders(2, t.Steps(), true)}.Row(t, step)
+			})},
+		{Name: Name{Name: "unipc", Card: "UniPC, predictor and corrector of second order (Wan's default); deterministic."}, History: true, Whole: true, make: always(sde.UniPC{Order: 2}.Row)},
+		{Name: Name{Name: "ddim", Card: "DDIM with eta = noise for variance-preserving models (ddpo-pytorch, trl)."}, Draws: true, Judged: true, Ladder: true,
+			make: func(s Sampler) rowOf {
+				return func(t sde.Schedule, step int) sde.Row {
+					r, _ := sde.DDIM(t, step, s.Noise, sde.Prediction(s.Prediction), s.Clip) // the prediction is one of the enum
+					return r
+				}
+			}},
+		{Name: Name{Name: "ddpm", Card: "Ancestral sampling for variance-preserving models (Ho et al.)."}, Draws: true, Judged: true, Ladder: true,
+			make: func(s Sampler) rowOf {
+				return func(t sde.Schedule, step int) sde.Row {
+					r, _ := sde.DDPM(t, step, sde.Prediction(s.Prediction), false)
+					return r
+				}
+			}},
+	}
+}
+
+// A ScheduleKind is a way to place the times.
+type ScheduleKind struct {
+	Name
+	Ladder bool
+	make   func(o Schedule, steps int) (sde.Schedule, error)
+}
+
+// Schedules are those of package sde.
+func Schedules() []ScheduleKind {
+	flow := func(change func(*sde.FlowOptions)) func(Schedule, int) (sde.Schedule, error) {
+		return func(o Schedule, steps int) (sde.Schedule, error) {
+			f := sde.DefaultFlow()
+			f.Shift, f.SigmaMin, f.SigmaMax = o.Shift, sde.Shift(o.Shift, f.SigmaMin), sde.Shift(o.Shift, f.SigmaMax)
+			change(&f)
+			return sde.Flow(f, steps, nil, 0)
+		}
+	}
+	grid := func(make func(shift float64, steps int) sde.Schedule) func(Schedule, int) (sde.Schedule, error) {
+		return func(o Schedule, steps int) (sde.Schedule, error) { return make(o.Shift, steps), nil }
+	}
+	return []ScheduleKind{
+		{Name{Name: "shifted", Card: "diffusers' grid for flows, shifted (SD3, flow_grpo)."}, false, flow(func(*sde.FlowOptions) {})},
+		{Name{Name: "static", Card: "An even grid from 1 to 0, shifted (DanceGRPO, MixGRPO, BranchGRPO)."}, false, grid(sde.Static)},
+		{Name{Name: "dynamic", Card: "Shifted by the picture's size (FLUX, Qwen-Image in diffusers); tokens is the number of patches."}, false, dynamic},
+		{Name{Name: "karras", Card: "Sigmas spaced by Karras's rule between those of shifted."}, false, flow(func(f *sde.FlowOptions) { f.Karras = true })},
+		{Name{Name: "exponential", Card: "Sigmas spaced evenly in their logarithm."}, false, flow(func(f *sde.FlowOptions) { f.Exponential = true })},
+		{Name{Name: "beta", Card: "Sigmas spaced by quantiles of a beta distribution."}, false, flow(func(f *sde.FlowOptions) { f.Beta = true })},
+		{Name{Name: "heun", Card: "shifted, with every inner sigma twice, for the solver heun."}, false, grid(sde.FlowHeun)},
+		{Name{Name: "unipc", Card: "UniPC's grid for flows (Wan), from just below 1."}, false, grid(func(k float64, n int) sde.Schedule { return sde.FlowUniPC(k, n, false) })},
+		{Name{Name: "dpm", Card: "DPM-Solver's grid for flows."}, false, grid(func(k float64, n int) sde.Schedule { return sde.FlowDPM(k, n, false) })},
+		{Name{Name: "ddpm", Card: "Variance-preserving: steps of a ladder of a thousand (Stable Diffusion 1, 2, XL)."}, true, ladder},
+	}
+}
+
+// dynamic is FLUX's: an even base, shifted by a line through 256 and 4096 tokens.
+func dynamic(o Schedule, steps int) (sde.Schedule, error) {
+	f := sde.DefaultFlow()
+	f.Dynamic = true
+	var base []float64
+	for i := range steps {
+		base = append(base, 1-float64(i)/float64(steps))
+	}
+	return sde.Flow(f, steps, base, sde.DynamicShift(o.Tokens, 256, 4096, 0.5, 1.15))
+}
+
+// ladder is Stable Diffusion's.
+func ladder(o Schedule, steps int) (sde.Schedule, error) {
+	v := sde.DefaultVP()
+	v.Betas, v.Spacing, v.BetaStart, v.BetaEnd, v.AlphaOne = o.Betas, o.Spacing, 0.00085, 0.012, false
+	if v.Spacing == "leading" {
+		v.Offset = 1
+	}
+	s, _, err := sde.DDIMSteps(v, steps)
+	return s, err
+}
+
+// Windows are the kinds of sde.WindowOptions.
+func Windows() []Name {
+	return []Name{
+		{Name: "full", Card: "Every step but the last drop ones."},
+		{Name: "fraction", Card: "The first share of the steps (flow_grpo, where 0.99 drops the last)."},
+		{Name: "range", Card: "From one share of the steps to another (UniRL)."},
+		{Name: "subset", Card: "A share of the steps, drawn without order (DanceGRPO)."},
+		{Name: "random", Card: "Some steps in a row from a drawn start (flow_grpo fast, verl-omni, miles)."},
+		{Name: "sliding", Card: "Some steps in a row that move with the iterations (MixGRPO)."},
+		{Name: "frozen", Card: "Some steps in a row, always the same (MixGRPO-Flash*)."},
+	}
+}
+
+// compares is what the names of group estimators set.
+func compares(over, baseline, scale string) string {
+	return fmt.Sprintf("over = %q\nbaseline = %q\nscale = %q", over, baseline, scale)
+}
+
+// Estimators are the ways to make advantages of rewards.
+func Estimators() []Name {
+	return []Name{
+		{Name: "group", Card: "Reward less its group's mean, over the group's deviation (GRPO).", sets: compares("group", "mean", "group")},
+		{Name: "global", Card: "Reward less its group's mean, over the batch's deviation (flow_grpo's default; Lite-PPO).", sets: compares("group", "mean", "batch")},
+		{Name: "batch", Card: "Reward less the batch's mean, over the batch's deviation (MixGRPO without groups; REINFORCE++ on outcomes).", sets: compares("batch", "mean", "batch")},
+		{Name: "dr", Card: "Reward less its group's mean, not divided (Dr.GRPO).", sets: compares("group", "mean", "none")},
+		{Name: "max-group", Card: "Reward less its group's mean, over the largest deviation of any group (GenRL).", sets: compares("group", "mean", "max_group")},
+		{Name: "leave-one-out", Card: "Reward less the mean of the others of its group (RLOO).", sets: compares("group", "others", "none")},
+		{Name: "history", Card: "Reward compared with the last rewards of its prompt (DDPO's tracker)."},
+		{Name: "win-rate", Card: "Share of comparisons with its group that a sample wins, by a judge of pairs; then as group (Pref-GRPO)."},
+		{Name: "best", Card: "1 for the best of a group, 0 for all others (fine-tuning on the best)."},
+		{Name: "ends", Card: "+1 for the best of a group, -1 for the worst, 0 for all others (online DPO)."},
+		{Name: "pass-at-k", Card: "Only the best of a group counts, by its lead over the second (verl)."},
+		{Name: "diversity", Card: "As dr, and good samples count more the farther they lie from the others (GARDO)."},
+		{Name: "tree", Card: "Nodes of a tree compared with those of the same depth (BranchGRPO)."},
+		{Name: "gae", Card: "Generalised advantage estimation over tokens, with a value network (PPO)."},
+	}
+}
+
+// An ObjectiveKind is what a policy is trained by.
+type ObjectiveKind struct {
+	Name
+	Ratio  bool // of probabilities: needs steps that draw and can be judged
+	Noised bool // judges the final sample, noised anew
+	Pairs  bool // of a better and a worse sample
+	Tokens bool // of sequences of tokens
+}
+
+// Objectives are those of trainer/loss.
+func Objectives() []ObjectiveKind {
+	return []ObjectiveKind{
+		{Name: Name{Name: "clip", Card: "The clipped ratio (PPO, GRPO); clip_high and dual_clip are off unless set.", sets: `ratio = "plain"`}, Ratio: true},
+		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true},
+		{Name: Name{Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO)."}, Ratio: true},
+		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true},
+		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM)."}, Noised: true},
+		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true},
+		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true},
+		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best)."}, Noised: true},
+		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true},
+		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through a noised sample (Direct-Align, ReFL); the reward must be differentiable."}, Noised: true},
+		{Name: Name{Name: "gspo", Card: "One clipped ratio a sequence: the mean over its tokens (GSPO)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "cispo", Card: "The clipped ratio as a weight without gradient (CISPO)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "sapo", Card: "A sigmoid of the ratio in place of the clip (SAPO)."}, Ratio: true, Tokens: true},
+	}
+}
+
+// KLs are the ways to measure the distance from the reference.
+func KLs() []Name {
+	return []Name{
+		{Name: "mean", Card: "Distance of the means over the step's deviation: exact for steps that draw (flow_grpo)."},
+		{Name: "velocity", Card: "Distance of the network's outputs (Flow-Factory, NFT, AWM)."},
+		{Name: "k1", Card: "Log-ratio."},
+		{Name: "k2", Card: "Half the squared log-ratio."},
+		{Name: "k3", Card: "exp(-k1) + k1 - 1: never negative (GRPO)."},
+	}
+}
+
+// Aggregations are the ways to average over decisions.
+func Aggregations() []Name {
+	return []Name{
+		{Name: "token-mean", Card: "All decisions weigh the same (DAPO, CISPO)."},
+		{Name: "seq-mean-token-mean", Card: "Mean over samples of the mean of each (GRPO, GSPO)."},
+		{Name: "seq-mean-token-sum", Card: "Mean over samples of the sum of each."},
+		{Name: "seq-mean-token-sum-norm", Card: "Sum over a constant length (Dr.GRPO)."},
+	}
+}
+
+// Rewards are the names that [[reward]] will know; darkroom score says which can be
+// used in this version.
+func Rewards() []Name {
+	return []Name{
+		{Name: "layout", Card: "Objects where the prompt's boxes say (intersection over union)."},
+		{Name: "ocr", Card: "Words that can be read in the picture, against those asked for."},
+		{Name: "aesthetic", Card: "A head on CLIP's features that predicts how much people like a picture."},
+		{Name: "clip", Card: "Cosine of CLIP's features of picture and prompt."},
+		{Name: "pickscore", Card: "PickScore: a CLIP trained on people's choices."},
+		{Name: "hpsv2", Card: "Human Preference Score v2."},
+		{Name: "jpeg", Card: "Size as a JPEG: the simplest reward there is (DDPO)."},
+		{Name: "sharpness", Card: "Statistics of edges and colours."},
+		{Name: "motion", Card: "Optical flow of a clip: enough of it, smooth, and true to the picture."},
+		{Name: "format", Card: "An answer in the form that was asked for."},
+		{Name: "accuracy", Card: "An answer that is right."},
+		{Name: "tools", Card: "Tools used well."},
+		{Name: "exec", Card: "A program that speaks JSON lines."},
+		{Name: "http", Card: "A server that speaks the documented protocol."},
+		{Name: "judge", Card: "A vision-language model's opinion, over an OpenAI-compatible API or from a local folder."},
+	}
+}
+
+// Ambiguous are names that mean several methods, with what to write instead. They
+// are refused wherever a name is asked for.
+func Ambiguous() []Name {
+	return []Name{
+		{Name: "srpo", Card: `three methods: Semantic Relative Preference Optimization for diffusion is objective = "reward-gradient"; history resampling for language models and self-guided process rewards are not built in`},
+		{Name: "spo", Card: `four methods: the single-stream one is estimator = "history"; segment, soft and step-by-step preference optimisation are not built in`},
+		{Name: "arpo", Card: `two methods: neither agentic, entropy-guided rollouts nor replay for GUI agents are built in; estimator = "group" is what both start from`},
+		{Name: "rpo", Card: `two methods: objective = "dpo" is what both the λ-harmonic one and NeMo's start from`},
+		{Name: "grpo", Card: `conventions that differ: preset = "flow_grpo", "dance", "mixgrpo" for pictures; "dapo", "drgrpo", "gspo" for tokens`},
+		{Name: "fast", Card: `preset = "flow_grpo_fast" or "mixgrpo_flash"`},
+		{Name: "g2rpo", Card: `two methods, neither built in: fine-grained GRPO for flow models, and guided GRPO for language models (g2rpo-a)`},
+	}
+}
+
+// find is the name in a list.
+func find(names []Name, name string) (Name, bool) {
+	i := slices.IndexFunc(names, func(n Name) bool { return n.Name == name })
+	if i < 0 {
+		return Name{}, false
+	}
+	return names[i], true
+}
+
+func solverNamed(name string) (Solver, bool) {
+	i := slices.IndexFunc(Solvers(), func(s Solver) bool { return s.Name.Name == name })
+	if i < 0 {
+		return Solver{}, false
+	}
+	return Solvers()[i], true
+}

@@ -1,0 +1,166 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// A Plan is what an experiment amounts to, before anything runs.
+type Plan struct {
+	Name       string      `json:"name"`
+	Iterations int         `json:"iterations"`
+	Stages     []StagePlan `json:"stages"` // one where the file has none
+	Seed       int         `json:"seed"`
+	Seeds      []Seed      `json:"seeds"`
+	Warnings   []string    `json:"warnings"`
+}
+
+// A StagePlan is the plan of a stage.
+type StagePlan struct {
+	Name       string     `json:"name,omitempty"`
+	First      int        `json:"first"` // iteration
+	Iterations int        `json:"iterations"`
+	Planned    int        `json:"planned"` // the first ones, which windows, coverage and counts are of
+	Solver     string     `json:"solver,omitempty"`
+	Outside    string     `json:"outside,omitempty"`
+	Schedule   string     `json:"schedule,omitempty"`
+	Rows       []PlanRow  `json:"rows,omitempty"`    // of the first iteration
+	Windows    []Position `json:"windows,omitempty"` // iteration by iteration, in runs
+	Coverage   []int      `json:"coverage,omitempty"`
+	Counts     *Counts    `json:"counts,omitempty"`
+}
+
+// A PlanRow is a step of the sampler: next = x·Latents + Σ Outputs·network + Noise·z.
+type PlanRow struct {
+	Step    int       `json:"step"`
+	From    float64   `json:"from"`
+	To      float64   `json:"to"`
+	Latents []float64 `json:"x"`      // by lag
+	Outputs []float64 `json:"output"` // by lag
+	Noise   float64   `json:"deviation"`
+	Trained bool      `json:"trained"`
+}
+
+// A Position is the window of some iterations in a row.
+type Position struct {
+	First int   `json:"first"`
+	Last  int   `json:"last"`
+	Steps []int `json:"steps"`
+}
+
+// mostPositions bounds the list of windows that move at random, mostPlanned the
+// iterations that are gone through.
+const (
+	mostPositions = 40
+	mostPlanned   = 20000
+)
+
+// Plan makes the plan.
+func (e *Experiment) Plan() (*Plan, error) {
+	p := &Plan{Name: e.Run.Name, Iterations: e.Run.Iterations, Seed: e.Run.Seed, Seeds: e.seeds(), Warnings: []string{}}
+	stages := e.Stages
+	if len(stages) == 0 {
+		stages = []Stage{{Iterations: e.Run.Iterations, Sampler: e.Sampler, Rollout: e.Rollout, Advantage: e.Advantage, Loss: e.Loss, Optim: e.Optim}}
+	}
+	first := 0
+	for _, s := range stages {
+		at := e.at(s)
+		one := StagePlan{Name: s.Name, First: first, Iterations: s.Iterations}
+		if e.Episode == nil {
+			if err := at.planSampling(&one); err != nil {
+				return nil, fmt.Errorf("planning the iterations from %d on: %w", first, err)
+			}
+		}
+		for _, w := range at.warnings(one) {
+			if !slices.Contains(p.Warnings, w) {
+				p.Warnings = append(p.Warnings, w)
+			}
+		}
+		p.Stages = append(p.Stages, one)
+		first += s.Iterations
+	}
+	return p, nil
+}
+
+// planSampling fills rows, windows, coverage and counts.
+func (e *Experiment) planSampling(p *StagePlan) error {
+	p.Solver, p.Outside, p.Schedule = e.Sampler.Solver, e.Sampler.Outside, e.Sampler.Schedule.Kind
+	p.Coverage = make([]int, e.Sampler.Steps)
+	var work workload
+	planned := min(p.Iterations, mostPlanned)
+	for i := range planned {
+		window := e.window(p.First + i)
+		trained := e.trained(window)
+		for _, s := range trained {
+			p.Coverage[s]++
+		}
+		if n := len(p.Windows); n > 0 && slices.Equal(p.Windows[n-1].Steps, window) {
+			p.Windows[n-1].Last++
+		} else {
+			p.Windows = append(p.Windows, Position{p.First + i, p.First + i, window})
+		}
+		work.add(e, window, trained)
+	}
+	schedule, rows, err := e.Sampler.rows(e.drawn(p.Windows[0].Steps))
+	if err != nil {
+		return err
+	}
+	trained := e.trained(p.Windows[0].Steps)
+	for _, r := range rows {
+		p.Rows = append(p.Rows, planRow(r, schedule, slices.Contains(trained, r.Step)))
+	}
+	p.Planned, p.Counts = planned, work.counts(e, planned)
+	if len(p.Windows) > mostPositions {
+		p.Windows = p.Windows[:mostPositions]
+	}
+	return nil
+}
+
+// planRow is a row as it is shown. Where a predicted clean sample is cut, the
+// coefficients are those of a prediction within its bounds.
+func planRow(r sde.Row, s sde.Schedule, trained bool) PlanRow {
+	p := PlanRow{Step: r.Step, From: r.From, To: r.To, Noise: r.Noise, Trained: trained}
+	add := func(to []float64, from []float64, gain float64) []float64 {
+		for i, c := range from {
+			if i == len(to) {
+				to = append(to, 0)
+			}
+			to[i] += gain * c
+		}
+		return to
+	}
+	p.Latents = add(add(nil, r.Next.X, 1), r.Next.Y, 1)
+	p.Outputs = add(nil, r.Next.Out, 1)
+	if r.Clamp != nil {
+		p.Latents, p.Outputs = add(p.Latents, r.Clamp.Of.X, r.Clamp.Gain), add(p.Outputs, r.Clamp.Of.Out, r.Clamp.Gain)
+	}
+	return p
+}
+
+// drawn are the steps that are taken by the solver: the window's, or those of a tree.
+func (e *Experiment) drawn(window []int) []int {
+	if e.objective().Noised {
+		return nil
+	}
+	if e.Sampler.Tree == nil {
+		return window
+	}
+	all := slices.Concat(window, e.Sampler.Tree.Splits) // splits always draw
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// trained are the steps whose choices are judged.
+func (e *Experiment) trained(window []int) []int { return e.drawn(window) }
+
+// objective is the kind of the loss.
+func (e *Experiment) objective() ObjectiveKind {
+	for _, o := range Objectives() {
+		if o.Name.Name == e.Loss.Objective {
+			return o
+		}
+	}
+	return ObjectiveKind{}
+}

@@ -1,0 +1,123 @@
+package experiment
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// Presets are TOML that anyone could have written: each is the settings of a
+// published system, in the words of this file, and sets nothing that is not seen
+// there. darkroom plan --resolved shows what became of it.
+
+//go:embed presets/*.toml
+var presetFiles embed.FS
+
+// A Preset is a file of settings; its card is the comment that it begins with.
+type Preset struct {
+	Name
+	Text string
+}
+
+// Presets are all, in the order of their names.
+func Presets() []Preset {
+	files, err := presetFiles.ReadDir("presets")
+	if err != nil {
+		panic(err) // embedded
+	}
+	var all []Preset
+	for _, f := range files {
+		text, err := presetFiles.ReadFile(path.Join("presets", f.Name()))
+		if err != nil {
+			panic(err)
+		}
+		var card []string
+		for line := range strings.Lines(string(text)) {
+			words, ok := strings.CutPrefix(line, "# ")
+			if !ok {
+				break
+			}
+			card = append(card, strings.TrimSpace(words))
+		}
+		name := Name{Name: strings.TrimSuffix(f.Name(), ".toml"), Card: strings.Join(card, " ")}
+		all = append(all, Preset{name, string(text)})
+	}
+	return all
+}
+
+// given is a preset that a file asks for, for one table or, with "", for all.
+type given struct {
+	preset Preset
+	table  string
+	doc    *config.Document
+}
+
+// presetTables may ask for a preset of their own.
+var presetTables = [...]string{"", "sampler", "advantage", "loss"}
+
+// applyPresets decodes the presets that the file names, and then what its own
+// names set, so that only written keys are stronger.
+func (e *Experiment) applyPresets() {
+	for _, table := range presetTables {
+		key := strings.TrimPrefix(table+".preset", ".")
+		name := e.doc.Text(key)
+		if name == "" {
+			continue
+		}
+		for _, p := range Presets() {
+			if p.Name.Name == name {
+				e.apply(given{p, table, config.ParseFragment("preset "+name, []byte(p.Text))})
+			}
+		}
+	}
+	e.namesSet(e.doc)
+}
+
+// apply decodes one preset over the experiment.
+func (e *Experiment) apply(g given) {
+	if g.table != "sampler" {
+		e.namesSet(g.doc)
+	}
+	switch g.table {
+	case "":
+		p := partial{&e.Model, &e.Sampler, &e.Rollout, &e.Advantage, &e.Loss, &e.Optim, e.Episode}
+		g.doc.Decode("", &p)
+		e.Model, e.Sampler, e.Rollout, e.Advantage, e.Loss, e.Optim, e.Episode = *p.Model, *p.Sampler, *p.Rollout, *p.Advantage, *p.Loss, *p.Optim, p.Episode
+	case "sampler":
+		g.doc.Decode("sampler", &e.Sampler)
+	case "advantage":
+		g.doc.Decode("advantage", &e.Advantage)
+	case "loss":
+		g.doc.Decode("loss", &e.Loss)
+	}
+	if err := g.doc.Err(); err != nil {
+		panic(fmt.Sprintf("the preset %s: %v", g.preset.Name.Name, err)) // a test decodes all
+	}
+	e.given = append(e.given, g)
+}
+
+// partial is the tables that a preset may hold. Nothing in it is required.
+type partial struct {
+	Model     *Model         `toml:"model"`
+	Sampler   *Sampler       `toml:"sampler"`
+	Rollout   *Rollout       `toml:"rollout"`
+	Advantage *Advantage     `toml:"advantage"`
+	Loss      *Loss          `toml:"loss"`
+	Optim     *optim.Options `toml:"optim"`
+	Episode   *Episode       `toml:"episode"`
+}
+
+// namesSet decodes what the names of an estimator and an objective stand for.
+func (e *Experiment) namesSet(doc *config.Document) {
+	decode := func(names []Name, key string, into any) {
+		if n, ok := find(names, doc.Text(key)); ok && n.sets != "" {
+			config.ParseFragment(n.Name, []byte(n.sets)).Decode("", into)
+		}
+	}
+	decode(Estimators(), "advantage.estimator", &e.Advantage)
+	decode(named(Objectives(), func(o ObjectiveKind) Name { return o.Name }), "loss.objective", &e.Loss)
+}

@@ -1,0 +1,120 @@
+package experiment
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// Sampler is [sampler]: the steps of the window are taken by Solver, all others by
+// Outside, evaluations by EvalSolver.
+type Sampler struct {
+	Preset     string            `toml:"preset" doc:"settings of a published system, for this table"`
+	Solver     string            `toml:"solver" doc:"of the steps that are trained; see darkroom list solvers"`
+	Outside    string            `toml:"outside" doc:"of the steps that are not"`
+	EvalSolver string            `toml:"eval_solver" doc:"of evaluations"`
+	Steps      int               `toml:"steps" range:"[1,1000]" doc:"of a rollout"`
+	EvalSteps  int               `toml:"eval_steps" range:"[1,1000]" doc:"of an evaluation"`
+	Noise      float64           `toml:"noise" range:"[0,10]" doc:"eta, the solver's noise level"`
+	NoiseLimit float64           `toml:"noise_limit" range:"[0,inf)" doc:"of flow-sde: the largest deviation of a step; 0: none"`
+	Density    string            `toml:"density" enum:"gaussian,unnormalised" doc:"of dance: whether the log-probability has its constants"`
+	Prediction string            `toml:"prediction" enum:"epsilon,sample,v_prediction" doc:"of ddim and ddpm: what the network puts out"`
+	Clip       bool              `toml:"clip_sample" doc:"of ddim: cut the clean prediction to 1"`
+	Guidance   float64           `toml:"guidance" range:"[0,100]" doc:"scale; 1 or less samples without"`
+	GuideBy    string            `toml:"guidance_kind" enum:"cfg,cfg-norm,embedded" doc:"two outputs combined, the same with the norm kept, or an input of the network"`
+	Schedule   Schedule          `toml:"schedule"`
+	Window     sde.WindowOptions `toml:"window"`
+	Flash      *Flash            `toml:"flash" doc:"a compressed tail after the window (MixGRPO-Flash)"`
+	Tree       *Tree             `toml:"tree" doc:"samples that branch (BranchGRPO, TempFlow)"`
+}
+
+func defaultSampler() Sampler {
+	return Sampler{
+		Solver: "flow-sde", Outside: "euler", EvalSolver: "euler", Steps: 10, EvalSteps: 28, Noise: 0.7, Density: "gaussian", Prediction: "epsilon",
+		Guidance: 4.5, GuideBy: "cfg",
+		Schedule: Schedule{Kind: "shifted", Shift: 3, Tokens: 4096, Betas: "scaled_linear", Spacing: "leading"},
+		Window:   sde.DefaultWindow(),
+	}
+}
+
+// Schedule is the times that the sampler stops at.
+type Schedule struct {
+	Kind    string  `toml:"kind" doc:"see darkroom list schedules"`
+	Shift   float64 `toml:"shift" range:"(0,inf)" doc:"towards noise; 1 leaves the times even"`
+	Tokens  int     `toml:"tokens" range:"[1,1e8]" doc:"of dynamic: patches of the picture, which decide the shift"`
+	Betas   string  `toml:"betas" enum:"linear,scaled_linear,squaredcos_cap_v2" doc:"of ddpm: how noise grows"`
+	Spacing string  `toml:"spacing" enum:"leading,trailing,linspace" doc:"of ddpm: which of the thousand steps are taken"`
+}
+
+// Flash is a compressed tail.
+type Flash struct {
+	Ratio float64 `toml:"ratio" range:"(0,1]" doc:"share of the tail's steps that remain"`
+	Order int     `toml:"order" range:"[1,3]" doc:"of the multistep solver"`
+	All   bool    `toml:"all" doc:"solve every step so, and none by the window's solver"`
+}
+
+// SetDefaults is MixGRPO-Flash's.
+func (f *Flash) SetDefaults() { *f = Flash{Ratio: 0.4, Order: 2} }
+
+// Tree is how samples branch.
+type Tree struct {
+	Splits   []int       `toml:"splits" range:"[0,1000]" doc:"steps at which every sample has several children"`
+	Children int         `toml:"children" range:"[2,1000]" doc:"at a split"`
+	Scale    float64     `toml:"scale" range:"(0,inf)" doc:"of the noise at a split; the density keeps the unscaled deviation"`
+	Fuse     string      `toml:"fuse" enum:"mean,probability" doc:"how a node's reward comes of those below it"`
+	Prune    sde.Pruning `toml:"prune"`
+}
+
+// SetDefaults is a tree without pruning.
+func (t *Tree) SetDefaults() {
+	*t = Tree{Children: 2, Scale: 1, Fuse: "mean", Prune: sde.Pruning{SlideEvery: 1, StopDepth: -1, Width: "none", Ratio: 1, Until: 1}}
+}
+
+// Leaves is the number of samples that one root becomes.
+func (t *Tree) Leaves() int {
+	n := 1
+	for range t.Splits {
+		n = min(n*t.Children, 1<<30)
+	}
+	return n
+}
+
+// rows are the steps of an iteration's sampler, and its schedule.
+func (s Sampler) rows(window []int) (sde.Schedule, []sde.Row, error) {
+	schedule, err := s.schedule(s.Steps)
+	if err != nil {
+		return schedule, nil, err
+	}
+	inside, err := s.row(s.Solver)
+	if err != nil {
+		return schedule, nil, err
+	}
+	outside, err := s.row(s.Outside)
+	if err != nil {
+		return schedule, nil, err
+	}
+	p := sde.Plan{Window: window, Inside: inside, Outside: outside}
+	if f := s.Flash; f != nil {
+		p.Flash = &sde.Flash{Ratio: f.Ratio, Shift: s.Schedule.Shift, All: f.All, Solver: sde.Multistep{Order: f.Order, LowerOrderFinal: true}}
+	}
+	schedule, rows := p.Rows(schedule)
+	return schedule, rows, nil
+}
+
+func (s Sampler) schedule(steps int) (sde.Schedule, error) {
+	for _, k := range Schedules() {
+		if k.Name.Name == s.Schedule.Kind {
+			return k.make(s.Schedule, steps)
+		}
+	}
+	return sde.Schedule{}, fmt.Errorf("no schedule is named %q", s.Schedule.Kind)
+}
+
+func (s Sampler) row(solver string) (func(sde.Schedule, int) sde.Row, error) {
+	for _, k := range Solvers() {
+		if k.Name.Name == solver {
+			return k.make(s), nil
+		}
+	}
+	return nil, fmt.Errorf("no solver is named %q", solver)
+}

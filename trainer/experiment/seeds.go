@@ -1,0 +1,54 @@
+package experiment
+
+import "github.com/darkroom-rl/darkroom/kernels/rng"
+
+// A Seed is a purpose that random numbers are drawn for, and the coordinates of each
+// draw: nothing else decides what is drawn, neither batches nor threads nor resuming.
+type Seed struct {
+	Purpose     rng.Purpose `json:"purpose"`
+	Coordinates string      `json:"coordinates"`
+	Draws       string      `json:"draws"`
+}
+
+// The purposes.
+const (
+	startNoise rng.Purpose = "start noise"
+	stepNoise  rng.Purpose = "step noise"
+	windowDraw rng.Purpose = "window"
+	prompts    rng.Purpose = "prompts"
+	evalNoise  rng.Purpose = "evaluation"
+	timesDrawn rng.Purpose = "times"
+	sampling   rng.Purpose = "tokens"
+)
+
+// seeds lists what this experiment draws.
+func (e *Experiment) seeds() []Seed {
+	all := []Seed{{prompts, "iteration", "which prompts are rolled"}}
+	sample := "iteration, prompt, sample"
+	if e.Rollout.SharedNoise {
+		all = append(all, Seed{startNoise, "iteration, prompt", "the noise that a group starts from"})
+	} else {
+		all = append(all, Seed{startNoise, sample, "the noise that a sample starts from"})
+	}
+	switch {
+	case e.Episode != nil:
+		all = []Seed{all[0], {sampling, sample + ", attempt, turn", "the tokens of an answer"}}
+	case e.Sampler.Tree != nil:
+		all = append(all, Seed{stepNoise, "iteration, prompt, sample, step, branch", "the noise of a branch's step"})
+	default:
+		all = append(all, Seed{stepNoise, sample + ", step", "the noise of a step in the window"})
+	}
+	if k := e.Sampler.Window.Kind; e.Episode == nil && (k == "random" || k == "subset") {
+		all = append(all, Seed{windowDraw, "iteration", "where the window stands"})
+	}
+	if e.objective().Noised {
+		all = append(all, Seed{timesDrawn, sample + ", step", "times and noise of the objective"})
+	}
+	return append(all, Seed{evalNoise, "prompt, sample (of evaluate.seed)", "the noise of held-out samples, the same in every evaluation"})
+}
+
+// window is the steps that an iteration trains, as far as the window says.
+func (e *Experiment) window(iteration int) []int {
+	draw := rng.New(uint64(e.Run.Seed)).With(windowDraw).Iteration(iteration).Draw()
+	return e.Sampler.Window.Steps(e.Sampler.Steps, iteration, draw.Intn)
+}

@@ -1,0 +1,43 @@
+package experiment
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// Stage is one [[stage]]: for some iterations, other values of some keys. Each stage
+// begins with what the file says outside of stages, not with the stage before it.
+type Stage struct {
+	Name       string        `toml:"name" doc:"for the ledger"`
+	Iterations int           `toml:"iterations,required" range:"[1,1e9]" doc:"of this stage"`
+	Sampler    Sampler       `toml:"sampler"`
+	Rollout    Rollout       `toml:"rollout"`
+	Advantage  Advantage     `toml:"advantage"`
+	Loss       Loss          `toml:"loss"`
+	Optim      optim.Options `toml:"optim"`
+}
+
+// readStages decodes every stage over the rest of the file.
+func (e *Experiment) readStages() {
+	for i := range e.doc.Len("stage") {
+		s := Stage{Sampler: e.Sampler, Rollout: e.Rollout, Advantage: e.Advantage, Loss: e.Loss, Optim: e.Optim}
+		e.doc.Decode(fmt.Sprintf("stage[%d]", i), &s)
+		e.Stages = append(e.Stages, s)
+	}
+	if e.written("stage") && e.doc.Len("stage") == 0 {
+		e.doc.Report("stage", "must be a list of tables", "write [[stage]]: there may be several")
+	}
+}
+
+// written reports whether a key is written.
+func (e *Experiment) written(key string) bool { return e.doc.Origin(key) != config.Absent }
+
+// at is the experiment during a stage.
+func (e *Experiment) at(s Stage) *Experiment {
+	other := *e
+	other.Run.Iterations = s.Iterations
+	other.Sampler, other.Rollout, other.Advantage, other.Loss, other.Optim = s.Sampler, s.Rollout, s.Advantage, s.Loss, s.Optim
+	return &other
+}

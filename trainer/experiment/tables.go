@@ -1,0 +1,90 @@
+package experiment
+
+// Run is [run].
+type Run struct {
+	Name       string `toml:"name,required" doc:"the run's folder, below runs/"`
+	Seed       int    `toml:"seed" range:"[0,inf)" doc:"all that is random follows from it"`
+	Iterations int    `toml:"iterations,required" range:"[1,1e9]" doc:"rolls and updates"`
+	Device     string `toml:"device" doc:"auto, cpu, or cuda:0"`
+}
+
+// Model is [model].
+type Model struct {
+	Path      string   `toml:"path,required" doc:"a folder in the hub's layout, or embed:NAME"`
+	Precision string   `toml:"precision" enum:"bf16,f32" doc:"of frozen weights and activations"`
+	Train     []string `toml:"train,single" doc:"\"lora\", \"full\", or patterns of parameter names"`
+	LoRA      LoRA     `toml:"lora"`
+}
+
+// LoRA is the adapter that is trained.
+type LoRA struct {
+	Rank    int      `toml:"rank" range:"[1,4096]" doc:"inner dimension"`
+	Alpha   float64  `toml:"alpha" range:"(0,inf)" doc:"the adapter is scaled by alpha/rank"`
+	Targets []string `toml:"targets,single" doc:"names of the layers, or how they end"`
+}
+
+// The targets are flow_grpo's for SD3's own attention.
+func defaultLoRA() LoRA {
+	return LoRA{Rank: 32, Alpha: 64, Targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}}
+}
+
+// Rollout is [rollout].
+type Rollout struct {
+	Prompts             string `toml:"prompts,required" doc:"a .txt, .jsonl or .csv, or embed:NAME"`
+	PromptsPerIteration int    `toml:"prompts_per_iteration" range:"[1,1e6]" doc:"groups of an iteration"`
+	Group               int    `toml:"group" range:"[1,1e6]" doc:"samples of a prompt"`
+	SharedNoise         bool   `toml:"shared_noise" doc:"a group starts from one noise, so that steps before the window are shared"`
+}
+
+// Reward is one [[reward]].
+type Reward struct {
+	Name    string  `toml:"name,required" doc:"see darkroom list rewards"`
+	Weight  float64 `toml:"weight" doc:"share of the sum"`
+	Train   bool    `toml:"train" doc:"false: gold, measured and never trained on"`
+	Path    string  `toml:"path" doc:"folder of the weights, or program"`
+	URL     string  `toml:"url" doc:"of an http or openai reward"`
+	KeyEnv  string  `toml:"key_env" doc:"name of the environment variable that holds the key"`
+	Timeout float64 `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
+}
+
+// SetDefaults is what a reward is before its keys are read.
+func (r *Reward) SetDefaults() { *r = Reward{Weight: 1, Train: true, Timeout: 60} }
+
+// Monitor is one [[monitor]].
+type Monitor struct {
+	Watch      string   `toml:"watch,required" doc:"reward.NAME, gold.NAME, or a metric of the ledger"`
+	FallsBelow *float64 `toml:"falls_below" doc:"of its value at the start"`
+	RisesAbove *float64 `toml:"rises_above" doc:"its value"`
+	Then       string   `toml:"then" enum:"warn,stop,rollback" doc:"what to do"`
+}
+
+// SetDefaults is what a monitor is before its keys are read.
+func (m *Monitor) SetDefaults() { *m = Monitor{Then: "warn"} }
+
+// Evaluate is [evaluate].
+type Evaluate struct {
+	Every   int    `toml:"every" range:"[0,inf)" doc:"iterations; 0: only before and after"`
+	Prompts string `toml:"prompts" doc:"held out; empty: none"`
+	Samples int    `toml:"samples" range:"[1,1e6]" doc:"of a prompt"`
+	Seed    int    `toml:"seed" range:"[0,inf)" doc:"the same in every evaluation"`
+}
+
+// Checkpoint is [checkpoint].
+type Checkpoint struct {
+	Every int `toml:"every" range:"[1,inf)" doc:"iterations"`
+	Keep  int `toml:"keep" range:"[1,inf)" doc:"the last ones; older are deleted"`
+}
+
+// Episode is [episode]: turns of a vision-language model with tools.
+type Episode struct {
+	Protocol string   `toml:"protocol" enum:"deepeyes,mini_o3,pixel_reasoner,pyvision,vrag" doc:"how calls and pictures are written"`
+	Turns    int      `toml:"turns" range:"[1,1e4]" doc:"answers of the model"`
+	Tools    []string `toml:"tools" doc:"what may be called"`
+	Tokens   int      `toml:"tokens" range:"[1,1e7]" doc:"of an episode, prompt included"`
+	Pictures int      `toml:"pictures" range:"[1,1e4]" doc:"of an episode"`
+}
+
+// SetDefaults is DeepEyes's.
+func (e *Episode) SetDefaults() {
+	*e = Episode{Protocol: "deepeyes", Turns: 6, Tools: []string{"zoom"}, Tokens: 16384, Pictures: 8}
+}

@@ -1,0 +1,113 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// warnings are what seems unwise, and runs all the same.
+func (e *Experiment) warnings(p StagePlan) []string {
+	var all []string
+	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	if e.Episode == nil && e.objective().Ratio {
+		if never := untrained(p.Coverage); never != "" {
+			warn("%s never trained in %d iterations", never, p.Planned)
+		}
+		for _, w := range p.Windows {
+			if len(w.Steps) == 0 {
+				warn("iterations %d-%d have an empty window: they roll samples and train nothing", w.First, w.Last)
+			}
+		}
+		if last := p.Rows[len(p.Rows)-1]; last.Trained && last.To == 0 && e.Sampler.Solver == "flow-sde" {
+			warn("the last step is trained, and flow-sde leaves its noise in the picture: window.drop = 1 leaves it out")
+		}
+		if floor, step := e.noiseFloor(p.Rows); e.Model.Precision == "bf16" && e.Loss.ClipRange > 0 && floor > e.Loss.ClipRange {
+			warn("clip_range %.2g is below what rounding to bf16 does to the log-probability of step %d (about %.1g): its samples are clipped by noise", e.Loss.ClipRange, step, floor)
+		}
+		if e.Loss.ClipRange > 0.05 && e.Loss.Ratio == "plain" {
+			warn("clip_range %v never clips: log-probabilities are means over the elements of a picture, and ratios stay within a thousandth of 1 (published: 1e-6 to 1e-3)", e.Loss.ClipRange)
+		}
+		if s := e.Sampler; s.Flash != nil && flashLeaves(s, p.Windows[0].Steps) {
+			warn("flash.ratio = %v leaves one point of the tail: its last sigma is not 0, and pictures keep noise", s.Flash.Ratio)
+		}
+	}
+	if e.Rollout.Group == 1 && e.Advantage.Estimator == "history" && p.First == 0 {
+		warn("with one sample a prompt, the first %d visits of a prompt are compared with the batch", e.Advantage.History.Min)
+	}
+	if e.Evaluate.Prompts == "" {
+		warn("there are no held-out prompts ([evaluate] prompts): a gain cannot be told from learning the prompts by heart")
+	}
+	if len(e.Monitors) == 0 && !e.hasGold() {
+		warn("no reward is gold and no monitor watches: hacking of the trained reward would be seen by eye only")
+	}
+	if e.Rollout.SharedNoise && e.Sampler.Tree == nil && e.objective().Noised && e.Sampler.Noise == 0 {
+		warn("a group from one start noise and no noise after it is one picture, made %d times", e.Rollout.Group)
+	}
+	return all
+}
+
+func (e *Experiment) hasGold() bool {
+	for _, r := range e.Rewards {
+		if !r.Train {
+			return true
+		}
+	}
+	return false
+}
+
+// untrained names the steps that no iteration trains: "step 9 is", "steps 15-24 are".
+func untrained(coverage []int) string {
+	var runs []string
+	steps := 0
+	for i := 0; i < len(coverage); i++ {
+		if coverage[i] > 0 {
+			continue
+		}
+		first := i
+		for i+1 < len(coverage) && coverage[i+1] == 0 {
+			i++
+		}
+		steps += i - first + 1
+		if runs = append(runs, fmt.Sprint(first)); i > first {
+			runs[len(runs)-1] = fmt.Sprintf("%d-%d", first, i)
+		}
+	}
+	switch {
+	case steps == 0 || steps == 1 && coverage[len(coverage)-1] == 0: // the last step alone is always left out
+		return ""
+	case steps == 1:
+		return "step " + runs[0] + " is"
+	}
+	return "steps " + strings.Join(runs, ", ") + " are"
+}
+
+// noiseFloor is about what rounding a network's output to bf16 does to the
+// log-probability of a trained step, at worst: a relative error of 2^-9 of an output
+// of size 1 moves the mean by g·2^-9, and the log-probability's mean over elements by
+// half the square of that over the deviation.
+func (e *Experiment) noiseFloor(rows []PlanRow) (floor float64, step int) {
+	for _, r := range rows {
+		if !r.Trained || r.Noise == 0 || len(r.Outputs) == 0 {
+			continue
+		}
+		moved := math.Abs(r.Outputs[0]) * 0x1p-9
+		f := moved * moved / (2 * r.Noise * r.Noise)
+		if e.Sampler.Solver == "cps" { // whose log-probability is not over the deviation
+			f = moved * moved
+		}
+		if f > floor {
+			floor, step = f, r.Step
+		}
+	}
+	return floor, step
+}
+
+// flashLeaves reports a tail of one point.
+func flashLeaves(s Sampler, window []int) bool {
+	if s.Flash.All || len(window) == 0 {
+		return false
+	}
+	last := window[len(window)-1]
+	return int(float64(s.Steps-last)*s.Flash.Ratio) <= 1
+}
