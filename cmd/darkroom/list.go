@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
 func listCommand() *cobra.Command {
@@ -18,7 +19,7 @@ func listCommand() *cobra.Command {
 		Short: "Print the names that can be used, with a line each",
 		Long: `Print the names that can be used, with a line each. KIND is one of
 ` + kindNames() + `; without it, everything is printed.`,
-		Example: "  darkroom list\n  darkroom list paths --json",
+		Example: "  darkroom list\n  darkroom list solvers\n  darkroom list paths --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var names []name
@@ -55,7 +56,17 @@ type kind struct {
 }
 
 func kinds() []kind {
-	return []kind{{"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}}
+	all := []kind{{"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}}
+	for _, s := range experiment.Sections() {
+		all = append(all, kind{s.Name, func() []name {
+			var names []name
+			for _, n := range s.Has {
+				names = append(names, name{s.Name, n.Name, n.Card})
+			}
+			return names
+		}})
+	}
+	return all
 }
 
 func kindNames() string {

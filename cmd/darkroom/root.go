@@ -32,6 +32,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted.`,
 		inspectCommand(),
 		listCommand(),
 		parityCommand(),
+		planCommand(),
 		versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

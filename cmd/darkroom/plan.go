@@ -1,0 +1,198 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+func planCommand() *cobra.Command {
+	var sets []string
+	var resolved bool
+	cmd := &cobra.Command{
+		Use:   "plan FILE.toml",
+		Short: "Check an experiment's file, and say what it amounts to",
+		Long: `Check an experiment's file, and say what it amounts to: the steps of the sampler as
+numbers, which of them each iteration trains, how often the network runs, what
+random numbers depend on, and what seems unwise. All mistakes are reported at once.
+No model is loaded.`,
+		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("'%s' needs one file\nhint: see '%s --help'", cmd.CommandPath(), cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := readExperiment(args[0], sets)
+			if err != nil {
+				return err
+			}
+			if resolved {
+				return e.Write(cmd.OutOrStdout())
+			}
+			p, err := e.Plan()
+			if err != nil {
+				return usageError{err}
+			}
+			return emit(cmd, p, func(w io.Writer) { writePlan(w, p) })
+		},
+	}
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
+	cmd.Flags().BoolVar(&resolved, "resolved", false, "print the whole file with every default, and who set what")
+	return cmd
+}
+
+// readExperiment reads a file; what is wrong with it is the user's mistake.
+func readExperiment(file string, sets []string) (*experiment.Experiment, error) {
+	e, err := experiment.Read(file, sets)
+	var mistakes config.Mistakes
+	switch {
+	case errors.As(err, &mistakes):
+		return nil, usagef("%s\n%w", plural(int64(len(mistakes)), "mistake"), err)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usagef("%s: no such file", file)
+	case err != nil:
+		return nil, usageError{err}
+	}
+	return e, nil
+}
+
+func writePlan(w io.Writer, p *experiment.Plan) {
+	fmt.Fprintln(w, bold(w, fmt.Sprintf("%s: %s, seed %d", printable(p.Name), plural(int64(p.Iterations), "iteration"), p.Seed)))
+	for i, s := range p.Stages {
+		if len(p.Stages) > 1 {
+			name := strings.TrimSpace(fmt.Sprintf("stage %d %s", i, printable(s.Name)))
+			fmt.Fprintf(w, "\n%s\n", bold(w, fmt.Sprintf("%s: iterations %d to %d", name, s.First, s.First+s.Iterations-1)))
+		}
+		if len(s.Rows) > 0 {
+			writeRows(w, s)
+			writeWindows(w, s)
+			writeCounts(w, s.Counts)
+		}
+	}
+	writeSeeds(w, p)
+	for i, warning := range p.Warnings {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, "warning: "+warning)
+	}
+}
+
+// writeRows prints the steps of the sampler: next = x·latents + output·network + deviation·z.
+func writeRows(w io.Writer, s experiment.StagePlan) {
+	fmt.Fprintf(w, "\nsampler of iteration %d: %s in the window, %s outside, schedule %s\n", s.First, s.Solver, s.Outside, s.Schedule)
+	t := table{header: []string{">STEP", ">FROM", ">TO", ">LATENTS", ">OUTPUT", ">DEVIATION", "TRAINED", ">ITERATIONS"}}
+	for _, r := range s.Rows {
+		deviation, trained, times := "-", "", "0"
+		if r.Noise != 0 {
+			deviation = figures(r.Noise)
+		}
+		if r.Trained {
+			trained = "yes"
+		}
+		if r.Step < len(s.Coverage) {
+			times = fmt.Sprint(s.Coverage[r.Step])
+		}
+		t.add(fmt.Sprint(r.Step), figures(r.From), figures(r.To), byLag(r.Latents), byLag(r.Outputs), deviation, trained, times)
+	}
+	t.write(w)
+}
+
+// byLag prints coefficients of this step and of those before it.
+func byLag(c []float64) string {
+	var all []string
+	for _, x := range c {
+		all = append(all, figures(x))
+	}
+	if len(all) == 0 {
+		return "0"
+	}
+	return strings.Join(all, " ")
+}
+
+// figures is a number with five of them.
+func figures(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e5 {
+		return fmt.Sprint(int(x))
+	}
+	return strconv.FormatFloat(x, 'g', 5, 64)
+}
+
+// writeWindows prints which steps are trained when; a window that never moves is
+// one line.
+func writeWindows(w io.Writer, s experiment.StagePlan) {
+	const most = 12
+	fmt.Fprintln(w)
+	t := table{header: []string{"ITERATIONS", "WINDOW"}}
+	for i, p := range s.Windows {
+		if i == most {
+			break
+		}
+		t.add(span(p.First, p.Last), steps(p.Steps))
+	}
+	t.write(w)
+	if len(s.Windows) > most {
+		fmt.Fprintf(w, "... and so on; ITERATIONS above counts the %d planned ones\n", s.Planned)
+	}
+}
+
+// span is a range of numbers for people.
+func span(first, last int) string {
+	if first == last {
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d-%d", first, last)
+}
+
+// steps writes ascending numbers as ranges.
+func steps(all []int) string {
+	var s []string
+	for i := 0; i < len(all); i++ {
+		first := all[i]
+		for i+1 < len(all) && all[i+1] == all[i]+1 {
+			i++
+		}
+		s = append(s, span(first, all[i]))
+	}
+	if s == nil {
+		return "none"
+	}
+	return strings.Join(s, ", ")
+}
+
+func writeCounts(w io.Writer, c *experiment.Counts) {
+	fmt.Fprintf(w, "\npasses of the network an iteration (%s)\n", plural(int64(c.Samples), "sample"))
+	t := table{header: []string{"", ">FORWARD", ">BACKWARD"}}
+	n := func(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }
+	t.add("rollout", n(c.Rollout), "")
+	if c.Shared > 0 {
+		t.add("(shared in a group, computed once)", "-"+n(c.Shared), "")
+	}
+	if c.Reference > 0 {
+		t.add("reference", n(c.Reference), "")
+	}
+	t.add("training", n(c.Train), n(c.Backward))
+	t.add("all", n(c.Rollout+c.Reference+c.Train), n(c.Backward))
+	t.add("every step of every sample trained", n(c.FullForward), n(c.FullBack))
+	t.write(w)
+}
+
+func writeSeeds(w io.Writer, p *experiment.Plan) {
+	fmt.Fprintf(w, "\nrandom numbers: functions of the seed %d and of\n", p.Seed)
+	t := table{header: []string{"PURPOSE", "COORDINATES", "DRAWS"}}
+	for _, s := range p.Seeds {
+		t.add(string(s.Purpose), s.Coordinates, s.Draws)
+	}
+	t.write(w)
+}
