@@ -82,3 +82,37 @@ func KeepByMean(ids []int, scores []float64, low, high float64) []int {
 	slices.Sort(kept)
 	return kept
 }
+
+// KeepByDeviation drops groups whose rewards deviate (n-1) by less than least, and groups
+// with a missing one, and those whose judge failed. Rows that ran out of turns stay outside
+// the deviation where exceeded is given.
+func KeepByDeviation(ids []int, scores []float64, least float64, failed func(group int) bool, exceeded []bool) []int {
+	var kept []int
+	for _, g := range Groups(ids) {
+		var r []float64
+		bad := failed(ids[g[0]])
+		for _, i := range g {
+			bad = bad || math.IsNaN(scores[i])
+			if exceeded == nil || !exceeded[i] {
+				r = append(r, scores[i])
+			}
+		}
+		if !bad && len(r) > 1 && deviation(r, 1) >= least {
+			kept = append(kept, g...)
+		}
+	}
+	slices.Sort(kept)
+	return kept
+}
+
+// KeepUnequal keeps groups whose rewards are not all equal, and samples alone (PyVision-RL).
+func KeepUnequal(ids []int, scores []float64) []int {
+	var kept []int
+	for _, g := range Groups(ids) {
+		if len(g) == 1 || slices.ContainsFunc(g, func(i int) bool { return scores[i] != scores[g[0]] }) {
+			kept = append(kept, g...)
+		}
+	}
+	slices.Sort(kept)
+	return kept
+}

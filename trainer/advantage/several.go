@@ -11,13 +11,15 @@ import (
 //	advantages  Σ w·(estimator of each reward) ("advantage_aggr")
 //	gdpo        the latter, compared once more over the batch (GDPO; Liu et al., 2026)
 //
-// A sample with any reward missing has none: its sum is NaN.
+// A sample with any reward missing has none: its sum is NaN. With Partial those that are there
+// are added up (TRL), and only one without any is missing.
 
 // Several says how.
 type Several struct {
-	Each  Options  // of one reward, or of the sum
-	How   string   `toml:"combine" enum:"rewards,advantages,gdpo" doc:"what is added up"`
-	After *Options // of gdpo: over the batch
+	Each    Options  // of one reward, or of the sum
+	How     string   `toml:"combine" enum:"rewards,advantages,gdpo" doc:"what is added up"`
+	After   *Options // of gdpo: over the batch
+	Partial bool     `toml:"partial" doc:"add up the rewards that are there"`
 }
 
 // Of combines rewards[k][sample].
@@ -25,7 +27,7 @@ func (s Several) Of(ids []int, rewards [][]float64, weights []float64) ([]float6
 	if len(rewards) != len(weights) || len(rewards) == 0 {
 		return nil, fmt.Errorf("%d rewards with %d weights", len(rewards), len(weights))
 	}
-	sum := make([]float64, len(ids))
+	sum, found := make([]float64, len(ids)), make([]bool, len(ids))
 	for k, r := range rewards {
 		part := r
 		if s.How != "rewards" {
@@ -35,7 +37,16 @@ func (s Several) Of(ids []int, rewards [][]float64, weights []float64) ([]float6
 			}
 		}
 		for i := range sum {
+			if s.Partial && math.IsNaN(part[i]) {
+				continue
+			}
 			sum[i] += weights[k] * part[i]
+			found[i] = true
+		}
+	}
+	for i := range sum {
+		if !found[i] {
+			sum[i] = math.NaN()
 		}
 	}
 	switch {

@@ -5,14 +5,14 @@ import "math"
 // Changes to rewards before they are compared.
 
 // Overlong is DAPO's soft penalty: 0 up to maximum - buffer, then falling by factor over the
-// buffer, and at -1 (floor) or falling on beyond the maximum.
+// buffer, and at -factor (floor) or falling on beyond the maximum.
 func Overlong(length, maximum, buffer int, factor float64, floor bool) float64 {
 	over := float64(length - (maximum - buffer))
 	if over <= 0 {
 		return 0
 	}
 	if floor && length > maximum {
-		return -1
+		return -factor
 	}
 	return -over / float64(buffer) * factor
 }

@@ -27,6 +27,7 @@ type Case struct {
 	in     map[string]any // as decoded: json.Number, string, bool, nil, Array, []any, map[string]any
 	tensor func(name string) (Array, bool, error)
 	ran    *outcome // shared with Subs
+	want   map[string]any
 }
 
 // outcome is what an op left behind.
@@ -42,6 +43,21 @@ func newCase(name, op, dir string, in map[string]any) *Case {
 // Put records an output: a number, bool, string, Array, a slice or a
 // map[string]any of these, nested as needed. nil and NaN are null.
 func (c *Case) Put(name string, v any) { c.ran.out[name] = v }
+
+// Recorded is a list of whole numbers that stands among the case's outputs though it was
+// drawn, not computed: what else is recorded follows from it.
+func (c *Case) Recorded(name string) []int {
+	a, err := arrayOf(c.want[name])
+	if err != nil {
+		c.complain("output %q: an array of whole numbers was expected", name)
+		return nil
+	}
+	ints := make([]int, len(a.Data))
+	for i, x := range a.Data {
+		ints[i] = int(x)
+	}
+	return ints
+}
 
 // Dir is the folder that the case's file lies in.
 func (c *Case) Dir() string { return c.dir }

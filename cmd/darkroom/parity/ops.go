@@ -18,6 +18,7 @@ var areas = []map[string]Op{
 	iterationOps,
 	autoencoderOps,
 	textOps,
+	tokenOps,
 	tokenizerOps,
 	trainingOps,
 	treeOps,

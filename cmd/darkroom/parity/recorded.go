@@ -42,6 +42,7 @@ func parse(raw []byte, dir string, tensor tensorSource) (recorded, error) {
 		return c, err
 	}
 	c.want, err = outputs(doc, tensor)
+	c.seen.want = c.want
 	if err == nil && len(c.want) == 0 {
 		err = errors.New(`records no output: "out" is empty or missing`)
 	}

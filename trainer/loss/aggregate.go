@@ -1,0 +1,98 @@
+package loss
+
+import "fmt"
+
+// How the tokens of a batch become one number. Rows are answers, masks say which tokens
+// are the model's; a row without any is not counted as an answer.
+//
+//	token-mean               sum / tokens
+//	seq-mean-token-sum       sum of each row, over rows (GPG, REINFORCE)
+//	seq-mean-token-mean      mean of each row, over rows (GRPO, GSPO)
+//	seq-mean-token-sum-norm  sum / padded width, or / Scale (Dr.GRPO)
+//
+// Over several workers the whole batch's tokens and rows are divided by, and the result is
+// times the workers.
+type Aggregate struct {
+	Mode    string  `toml:"aggregate" enum:"token-mean,seq-mean-token-sum,seq-mean-token-mean,seq-mean-token-sum-norm" doc:"how tokens are averaged"`
+	Tokens  float64 `toml:"-"` // of the whole batch; 0: those at hand
+	Rows    float64 `toml:"-"`
+	Scale   float64 `toml:"-"`
+	Workers float64 `toml:"-"` // 0: 1
+	AllRows bool    `toml:"-"` // rows without tokens count too, as 0 (EasyR1, TRL)
+	AtLeast bool    `toml:"-"` // a row's length is at least 1, and nothing is added to it (TRL)
+}
+
+// Weights are what each token's loss is multiplied by.
+func (a Aggregate) Weights(mask [][]float64) ([][]float64, error) {
+	tokens, rows, width := 0.0, 0.0, 0.0
+	for _, m := range mask {
+		n := sum(m)
+		tokens += n
+		if n > 0 || a.AllRows {
+			rows++
+		}
+		width = float64(len(m))
+	}
+	workers := one(a.Workers)
+	if a.Tokens != 0 {
+		tokens = a.Tokens
+	}
+	if a.Rows != 0 {
+		rows = a.Rows
+	}
+	w := zeros(mask)
+	for i, m := range mask {
+		n := sum(m)
+		for t, on := range m {
+			switch a.Mode {
+			case "token-mean":
+				w[i][t] = on / tokens * workers
+			case "seq-mean-token-sum":
+				w[i][t] = on / rows * workers
+			case "seq-mean-token-mean":
+				if length := n + 1e-8; a.AtLeast {
+					w[i][t] = on / max(n, 1) / rows * workers
+				} else {
+					w[i][t] = on / length / rows * workers
+				}
+			case "seq-mean-token-sum-norm":
+				if a.Scale != 0 {
+					width = a.Scale
+				}
+				w[i][t] = on / width
+			default:
+				return nil, fmt.Errorf("aggregate %q is not known: token-mean, seq-mean-token-sum, seq-mean-token-mean and seq-mean-token-sum-norm are", a.Mode)
+			}
+		}
+	}
+	return w, nil
+}
+
+func sum(x []float64) (s float64) {
+	for _, v := range x {
+		s += v
+	}
+	return s
+}
+
+// weighed is the sum of values times weights.
+func weighed(values, weights [][]float64) (s float64) {
+	for i, row := range values {
+		for t, v := range row {
+			if w := weights[i][t]; w != 0 {
+				s += v * w
+			}
+		}
+	}
+	return s
+}
+
+// maskedMean is the mean over tokens that count, as verl takes it: over their number plus
+// 1e-8.
+func maskedMean(values, mask [][]float64) float64 {
+	n := 0.0
+	for _, m := range mask {
+		n += sum(m)
+	}
+	return weighed(values, mask) / (n + 1e-8)
+}

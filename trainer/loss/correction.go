@@ -1,0 +1,198 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// The sampler that rolled and the trainer that learns may disagree. With d the trainer's old
+// log-probability minus the sampler's, of a token or summed over an answer:
+//
+//	weights    min(e^d, threshold), d cut to ±20, 0 outside the mask; Normalise divides by
+//	           their mean over tokens (token) or over answers of their means (sequence)
+//	rejection  answers or tokens are dropped where k1 = -d leaves [ln low, ln high] ("x" means
+//	           1/x to x), or k2 = d²/2 or k3 = e^d - 1 - d exceed a bound
+
+// Weights are the rollout weights, and what they were divided by (0: by nothing).
+func Weights(log, mask [][]float64, sequence bool, threshold float64, normalise bool) (w [][]float64, by float64) {
+	w = zeros(log)
+	for i, row := range log {
+		whole := 0.0
+		for k, on := range mask[i] {
+			if on != 0 {
+				whole += row[k] * on
+			}
+		}
+		for k, d := range row {
+			if mask[i][k] == 0 {
+				continue
+			}
+			if sequence {
+				d = whole
+			}
+			w[i][k] = math.Min(math.Exp(cutLog(d, farthest))*mask[i][k], threshold)
+		}
+	}
+	if !normalise {
+		return w, 0
+	}
+	total, n := 0.0, 0.0
+	for i, m := range mask {
+		size := sum(m)
+		if !sequence {
+			total, n = total+weighed(w[i:i+1], mask[i:i+1]), n+size
+		} else if size > 0 {
+			total, n = total+weighed(w[i:i+1], mask[i:i+1])/(size+1e-8), n+1
+		}
+	}
+	if !sequence {
+		n += 1e-8
+	}
+	by = total / n
+	for _, row := range w {
+		for k := range row {
+			row[k] /= by
+		}
+	}
+	return w, by
+}
+
+// Rejection is the mask without what is dropped. rules are like "token_k1,seq_mean_k3" with
+// as many bounds, "0.5_2.0,0.05", or one for all.
+func Rejection(log, mask [][]float64, rules, bounds string) ([][]float64, error) {
+	names, limits := strings.Split(rules, ","), strings.Split(bounds, ",")
+	if len(limits) == 1 {
+		for len(limits) < len(names) {
+			limits = append(limits, limits[0])
+		}
+	}
+	if len(limits) != len(names) {
+		return nil, fmt.Errorf("rejection: %d rules with %d bounds", len(names), len(limits))
+	}
+	out := zeros(mask)
+	for i := range mask {
+		copy(out[i], mask[i])
+	}
+	for r, name := range names {
+		at := strings.LastIndex(name, "_")
+		if at < 0 {
+			return nil, fmt.Errorf("rejection: %q is not a level and an estimator, like token_k1", name)
+		}
+		inside, err := bound(name[at+1:], limits[r])
+		if err != nil {
+			return nil, err
+		}
+		for i, row := range log {
+			values := estimates(name[at+1:], row)
+			switch level := name[:at]; level {
+			case "token":
+				for k, v := range values {
+					if !inside(v) {
+						out[i][k] = 0
+					}
+				}
+			case "seq_sum", "seq_mean", "seq_max":
+				if !inside(over(level, values, mask[i])) {
+					clear(out[i])
+				}
+			default:
+				return nil, fmt.Errorf("rejection: level %q is not known: token, seq_sum, seq_mean and seq_max are", level)
+			}
+		}
+	}
+	return out, nil
+}
+
+func estimates(kind string, log []float64) []float64 {
+	out := make([]float64, len(log))
+	for k, d := range log {
+		d = cutLog(d, farthest)
+		switch kind {
+		case "k1":
+			out[k] = -d
+		case "k2":
+			out[k] = d * d / 2
+		default:
+			out[k] = math.Exp(d) - 1 - d
+		}
+	}
+	return out
+}
+
+// over is an answer's sum, mean or maximum.
+func over(level string, values, mask []float64) float64 {
+	total, top, n := 0.0, math.Inf(-1), sum(mask)
+	for k, v := range values {
+		if mask[k] != 0 {
+			total += v * mask[k]
+			top = math.Max(top, v)
+		}
+	}
+	switch {
+	case level == "seq_sum":
+		return total
+	case level == "seq_mean":
+		return total / (n + 1e-8)
+	case n == 0:
+		return 0
+	}
+	return top
+}
+
+// bound says what is kept.
+func bound(kind, limit string) (func(float64) bool, error) {
+	number := func(s string) (float64, error) {
+		x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+		if err != nil {
+			return 0, fmt.Errorf("rejection: the bound %q is not a number, or two with _ between", limit)
+		}
+		return x, nil
+	}
+	if kind != "k1" {
+		most, err := number(limit)
+		return func(v float64) bool { return v <= most }, err
+	}
+	low, high, two := strings.Cut(limit, "_")
+	if !two {
+		high = low
+	}
+	h, err := number(high)
+	if err != nil {
+		return nil, err
+	}
+	l := 1 / h
+	if two {
+		if l, err = number(low); err != nil {
+			return nil, err
+		}
+	}
+	return func(v float64) bool { return v >= math.Log(l) && v <= math.Log(h) }, nil
+}
+
+// RatioTRL is TRL's correction: e^d of a token, or of an answer's sum, cut to [low, high] or
+// 0 outside; masked tokens have 1.
+func RatioTRL(log, mask [][]float64, sequence, drop bool, low, high float64) [][]float64 {
+	var out [][]float64
+	keep := func(r float64) float64 {
+		if drop && (r < low || r > high) {
+			return 0
+		}
+		return math.Min(math.Max(r, low), high)
+	}
+	for i, row := range log {
+		var ratios []float64
+		whole := 0.0
+		for k, d := range row {
+			d *= mask[i][k]
+			whole += d
+			ratios = append(ratios, keep(math.Exp(d)))
+		}
+		if sequence {
+			ratios = []float64{keep(math.Exp(whole))}
+		}
+		out = append(out, ratios)
+	}
+	return out
+}
