@@ -26,8 +26,8 @@ type Case struct {
 	path   string         // "config." in Sub("config")
 	in     map[string]any // as decoded: json.Number, string, bool, nil, Array, []any, map[string]any
 	tensor func(name string) (Array, bool, error)
-	ran    *outcome // shared with Subs
-	want   map[string]any
+	ran    *outcome       // shared with Subs
+	want   map[string]any // for Recorded alone
 }
 
 // outcome is what an op left behind.
