@@ -91,8 +91,15 @@ func writePlan(w io.Writer, p *experiment.Plan) {
 
 // writeRows prints the steps of the sampler: next = x·latents + output·network + deviation·z.
 func writeRows(w io.Writer, s experiment.StagePlan) {
-	fmt.Fprintf(w, "\nsampler of iteration %d: %s in the window, %s outside, schedule %s\n", s.First, s.Solver, s.Outside, s.Schedule)
-	t := table{header: []string{">STEP", ">FROM", ">TO", ">LATENTS", ">OUTPUT", ">DEVIATION", "TRAINED", ">ITERATIONS"}}
+	header := []string{">STEP", ">FROM", ">TO", ">LATENTS", ">OUTPUT", ">DEVIATION", "TRAINED", ">ITERATIONS"}
+	where := "in every step"
+	if s.Coverage != nil {
+		where = "in the window, " + s.Outside + " outside"
+	} else {
+		header = header[:6]
+	}
+	fmt.Fprintf(w, "\nsampler of iteration %d: %s %s, schedule %s\n", s.First, s.Solver, where, s.Schedule)
+	t := table{header: header}
 	for _, r := range s.Rows {
 		deviation, trained, times := "-", "", "0"
 		if r.Noise != 0 {
@@ -104,7 +111,8 @@ func writeRows(w io.Writer, s experiment.StagePlan) {
 		if r.Step < len(s.Coverage) {
 			times = fmt.Sprint(s.Coverage[r.Step])
 		}
-		t.add(fmt.Sprint(r.Step), figures(r.From), figures(r.To), byLag(r.Latents), byLag(r.Outputs), deviation, trained, times)
+		cells := []string{fmt.Sprint(r.Step), figures(r.From), figures(r.To), byLag(r.Latents), byLag(r.Outputs), deviation, trained, times}
+		t.add(cells[:len(header)]...)
 	}
 	t.write(w)
 }
@@ -133,6 +141,9 @@ func figures(x float64) string {
 // one line.
 func writeWindows(w io.Writer, s experiment.StagePlan) {
 	const most = 12
+	if len(s.Windows) == 0 {
+		return
+	}
 	fmt.Fprintln(w)
 	t := table{header: []string{"ITERATIONS", "WINDOW"}}
 	for i, p := range s.Windows {

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -169,6 +170,8 @@ func (s Sampler) Check(r report) {
 	}
 	if s.Solver == "cps" && s.Noise > 1 {
 		r("noise", fmt.Sprintf("cps draws a share of each step's noise, sin(eta·π/2), and %v is above 1", s.Noise), "0.8 is what Flow-CPS uses")
+	} else {
+		s.checkRows(r, solver)
 	}
 	if s.NoiseLimit > 0 && s.Solver != "flow-sde" {
 		r("noise_limit", fmt.Sprintf("%s has no limit", s.Solver), `only solver = "flow-sde" has`)
@@ -203,16 +206,54 @@ func (s Sampler) checkLadder(r report, solvers []solverAt) {
 	}
 }
 
+// checkRows: a solver's coefficients must be numbers. Where the noise is more than
+// a step has to give, they are roots of negative ones.
+func (s Sampler) checkRows(r report, solver Solver) {
+	schedule, err := s.schedule(s.Steps)
+	if err != nil || solver.Ladder != (schedule.Alpha != nil) || solver.Name.Name == "heun" {
+		return // reported
+	}
+	row := solver.make(s)
+	for step := range schedule.Steps() {
+		one := row(schedule, step)
+		for _, c := range slices.Concat(one.Next.X, one.Next.Out, one.Next.Y, []float64{one.Noise}) {
+			if math.IsNaN(c) || math.IsInf(c, 0) {
+				r("noise", fmt.Sprintf("%v is more noise than step %d of %s has", s.Noise, step, s.Solver), "a smaller one")
+				return
+			}
+		}
+	}
+}
+
+// mostIterations bounds what a window counts in.
+const mostIterations = 1e9
+
 // checkWindow: the window must have steps to stand on.
 func (s Sampler) checkWindow(r report) {
 	w := s.Window
+	type limited struct {
+		key   string
+		value int
+	}
+	for _, one := range []limited{{"stride", w.Stride}, {"overlap", w.Overlap}, {"from", w.From}} {
+		if one.value > s.Steps {
+			r("window."+one.key, fmt.Sprintf("%d steps are more than the sampler's %d", one.value, s.Steps), "")
+			return
+		}
+	}
+	for _, one := range []limited{{"every", w.Every}, {"min_every", w.MinEvery}, {"max_every", w.MaxEvery}, {"decay_from", w.DecayFrom}} {
+		if one.value > mostIterations {
+			r("window."+one.key, fmt.Sprintf("%d is too large", one.value), "no run has that many iterations")
+			return
+		}
+	}
 	if w.Drop >= s.Steps {
 		r("window.drop", fmt.Sprintf("leaves no step of %d", s.Steps), "drop is the number of last steps that are never trained, usually 1")
 		return
 	}
 	switch last := s.Steps - w.Drop; w.Kind {
 	case "random", "sliding", "frozen":
-		if w.From+w.Size > last {
+		if w.Size > last || w.From+w.Size > last {
 			r("window.size", fmt.Sprintf("%d steps from step %d on do not fit into the first %d of %d", w.Size, w.From, last, s.Steps), "a smaller size, a smaller drop, or more steps")
 		}
 	case "fraction", "range", "subset":

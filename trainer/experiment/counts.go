@@ -30,7 +30,7 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 		shared = groups*group*float64(s.Steps) - rollout
 	default:
 		steps := s.steps(window)
-		if e.Rollout.SharedNoise && !e.objective().Noised {
+		if e.Rollout.SharedNoise && !e.objective().Noised && e.Sampler.Outside != e.Sampler.Solver {
 			shared = groups * (group - 1) * float64(sde.SharedPrefix(window))
 		}
 		rollout = groups*group*float64(steps) - shared

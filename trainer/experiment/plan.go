@@ -115,6 +115,9 @@ func (e *Experiment) planSampling(p *StagePlan) error {
 	if len(p.Windows) > mostPositions {
 		p.Windows = p.Windows[:mostPositions]
 	}
+	if e.objective().Noised {
+		p.Windows, p.Coverage = nil, nil
+	}
 	return nil
 }
 
@@ -139,10 +142,15 @@ func planRow(r sde.Row, s sde.Schedule, trained bool) PlanRow {
 	return p
 }
 
-// drawn are the steps that are taken by the solver: the window's, or those of a tree.
+// drawn are the steps that are taken by the solver: the window's, those of a tree,
+// or all where the objective looks at the final sample only.
 func (e *Experiment) drawn(window []int) []int {
 	if e.objective().Noised {
-		return nil
+		var all []int
+		for i := range e.Sampler.Steps {
+			all = append(all, i)
+		}
+		return all
 	}
 	if e.Sampler.Tree == nil {
 		return window
@@ -153,7 +161,12 @@ func (e *Experiment) drawn(window []int) []int {
 }
 
 // trained are the steps whose choices are judged.
-func (e *Experiment) trained(window []int) []int { return e.drawn(window) }
+func (e *Experiment) trained(window []int) []int {
+	if e.objective().Noised {
+		return nil
+	}
+	return e.drawn(window)
+}
 
 // objective is the kind of the loss.
 func (e *Experiment) objective() ObjectiveKind {

@@ -7,7 +7,8 @@ import (
 )
 
 // Sampler is [sampler]: the steps of the window are taken by Solver, all others by
-// Outside, evaluations by EvalSolver.
+// Outside, evaluations by EvalSolver. An objective that looks at final samples has no
+// window: Solver takes every step.
 type Sampler struct {
 	Preset     string            `toml:"preset" doc:"settings of a published system, for this table"`
 	Solver     string            `toml:"solver" doc:"of the steps that are trained; see darkroom list solvers"`

@@ -35,10 +35,14 @@ func (e *Experiment) seeds() []Seed {
 		all = []Seed{all[0], {sampling, sample + ", attempt, turn", "the tokens of an answer"}}
 	case e.Sampler.Tree != nil:
 		all = append(all, Seed{stepNoise, "iteration, prompt, sample, step, branch", "the noise of a branch's step"})
+	case e.objective().Noised:
+		if s, ok := solverNamed(e.Sampler.Solver); ok && s.Draws {
+			all = append(all, Seed{stepNoise, sample + ", step", "the noise of a step"})
+		}
 	default:
 		all = append(all, Seed{stepNoise, sample + ", step", "the noise of a step in the window"})
 	}
-	if k := e.Sampler.Window.Kind; e.Episode == nil && (k == "random" || k == "subset") {
+	if k := e.Sampler.Window.Kind; e.Episode == nil && !e.objective().Noised && (k == "random" || k == "subset") {
 		all = append(all, Seed{windowDraw, "iteration", "where the window stands"})
 	}
 	if e.objective().Noised {
