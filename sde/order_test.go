@@ -1,0 +1,153 @@
+package sde_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/sde/sdetest"
+)
+
+var data = sdetest.Gaussian{Mean: 1.5, Variance: 0.3}
+
+// TestOrders measures the order of every deterministic solver: go test -v prints the slopes.
+// Multistep methods begin with a step of first order, and UniPC ends with one, whose errors
+// of second order are what is left of the whole.
+func TestOrders(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		want   float64
+		solver sdetest.Solver
+	}{
+		{"euler", 1, sdetest.Each(sde.Euler)},
+		{"dpm++ 1", 1, sdetest.Each(sde.Multistep{Order: 1}.Row)},
+		{"dpm++ 2M midpoint", 2, sdetest.Each(sde.Multistep{Order: 2}.Row)},
+		{"dpm++ 2M heun", 2, sdetest.Each(sde.Multistep{Order: 2, Heun: true}.Row)},
+		{"dpm++ 3M", 2, sdetest.Each(sde.Multistep{Order: 3}.Row)},
+		{"dpm++ 2S midpoint", 2, single(2, false)},
+		{"dpm++ 2S heun", 2, single(2, true)},
+		{"dpm++ 3S heun", 3, single(3, true)},
+		{"unipc 1", 2, sdetest.Each(sde.UniPC{Order: 1}.Row)},
+		{"unipc 2 bh2", 2, sdetest.Each(sde.UniPC{Order: 2}.Row)},
+		{"unipc 2 bh1", 2, sdetest.Each(sde.UniPC{Order: 2, BH1: true}.Row)},
+	} {
+		order := sdetest.Order(func(steps int) float64 { return data.Error(c.solver, sdetest.Even(0.9, 0.1, steps)) }, 192, 384)
+		t.Logf("%-18s order %.2f (declared %v)", c.name, order, c.want)
+		if math.Abs(order-c.want) > 0.35 {
+			t.Errorf("%s: order %.2f, declared %v", c.name, order, c.want)
+		}
+	}
+	order := sdetest.Order(func(steps int) float64 { return heunError(sdetest.Even(0.9, 0.1, steps)) }, 192, 384)
+	t.Logf("%-18s order %.2f (declared 2)", "heun", order)
+	if math.Abs(order-2) > 0.35 {
+		t.Errorf("heun: order %.2f", order)
+	}
+}
+
+// single is the singlestep solver of an order.
+func single(order int, heun bool) sdetest.Solver {
+	return func(s sde.Schedule) []sde.Row {
+		m := sde.Singlestep{Orders: sde.SinglestepOrders(order, s.Steps(), false), Heun: heun}
+		return sdetest.Each(m.Row)(s)
+	}
+}
+
+// heunError lists every inner sigma twice, as that solver's schedules do, and goes on to the
+// last sigma's second half.
+func heunError(s sde.Schedule) float64 {
+	var doubled []float64
+	for i, v := range s.Sigmas {
+		doubled = append(doubled, v)
+		if i > 0 {
+			doubled = append(doubled, v)
+		}
+	}
+	d := sde.Schedule{Sigmas: doubled}
+	net := func(x []float64, step int) []float64 {
+		slope, shift := data.Velocity(doubled[step])
+		return []float64{slope*x[0] + shift}
+	}
+	t := sde.Run(sdetest.Each(sde.Heun)(d), []float64{data.Path(0.9, 0.7)}, net, nil)
+	return math.Abs(t.States[len(t.States)-1][0] - data.Path(0.1, 0.7))
+}
+
+// stochastic are the solvers that draw, at a noise level.
+func stochastic(eta float64) map[string]sdetest.Solver {
+	return map[string]sdetest.Solver{
+		"flow-sde":  sdetest.Each(func(s sde.Schedule, i int) sde.Row { return sde.FlowSDE(s, i, eta, 0) }),
+		"dance":     sdetest.Each(func(s sde.Schedule, i int) sde.Row { return sde.Dance(s, i, eta, sde.Gaussian) }),
+		"cps":       sdetest.Each(func(s sde.Schedule, i int) sde.Row { return sde.CPS(s, i, eta) }),
+		"flow-ddim": sdetest.Each(func(s sde.Schedule, i int) sde.Row { return sde.FlowDDIM(s, i, eta) }),
+	}
+}
+
+// TestMarginals: every stochastic solver tends to the flow's marginals, with weak order 1,
+// but for CPS, whose noise does not shrink with the step: what it is off by stays.
+func TestMarginals(t *testing.T) {
+	mean, variance := data.At(0.1)
+	off := func(solver sdetest.Solver) func(steps int) float64 {
+		return func(steps int) float64 {
+			m, v := data.Marginal(solver, sdetest.Even(0.9, 0.1, steps))
+			return math.Hypot(m-mean, v-variance)
+		}
+	}
+	all := stochastic(0.5)
+	all["sde-dpm++ 1"] = sdetest.Each(sde.Multistep{Order: 1, SDE: true}.Row)
+	for name, solver := range all {
+		f := off(solver)
+		order := sdetest.Order(f, 192, 384)
+		t.Logf("%-12s weak order %.2f, off by %.2g after 400 steps", name, order, f(400))
+		if name != "cps" && (order < 0.8 || f(400) > 0.02) {
+			t.Errorf("%s: weak order %.2f, off by %.2g", name, order, f(400))
+		}
+	}
+}
+
+// TestNoNoiseIsEuler: without noise they are all the same step.
+func TestNoNoiseIsEuler(t *testing.T) {
+	s := sdetest.Even(0.95, 0.05, 7)
+	want := sdetest.Each(sde.Euler)(s)
+	for name, solver := range stochastic(0) {
+		for i, r := range solver(s) {
+			got, step := r.Next, want[i].Next
+			if math.Abs(got.X[0]-step.X[0]) > 1e-12 || math.Abs(got.Out[0]-step.Out[0]) > 1e-12 || r.Noise != 0 {
+				t.Errorf("%s, step %d: %v %v %v, Euler %v %v", name, i, got.X, got.Out, r.Noise, step.X, step.Out)
+			}
+		}
+	}
+}
+
+// TestLogProbGradients holds the gradient by the output to differences.
+func TestLogProbGradients(t *testing.T) {
+	s := sdetest.Even(0.9, 0.1, 5)
+	rows := map[string]sde.Row{"flow-sde": sde.FlowSDE(s, 2, 0.7, 0), "truncated": sde.FlowSDE(s, 2, 0.7, 0.1), "dance": sde.Dance(s, 2, 0.3, sde.Gaussian),
+		"dance bare": sde.Dance(s, 2, 0.3, sde.Unnormalised), "cps": sde.CPS(s, 2, 0.8), "ddim": sde.FlowDDIM(s, 2, 0.6)}
+	vp, err := sde.DDIM(sde.Schedule{Alpha: []float64{0.5}, AlphaPrev: []float64{0.8}}, 0, 1, sde.VPredict, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows["ddim clipped"] = vp
+	for name, r := range rows {
+		x, v, next := []float64{0.3, -1.2, 2.5}, []float64{0.4, 0.9, -1.1}, []float64{0.1, 0.2, 0.3}
+		lp := func() float64 {
+			var h sde.History
+			h.Push(x, v)
+			return r.LogProb(r.Mean(&h), next)
+		}
+		var h sde.History
+		h.Push(x, v)
+		g, slope := r.LogProbGrad(r.Mean(&h), next), r.Slope(&h)
+		for i := range v {
+			const d = 1e-6
+			old := v[i]
+			v[i] = old + d
+			up := lp()
+			v[i] = old - d
+			down := lp()
+			v[i] = old
+			if want := (up - down) / (2 * d); math.Abs(g[i]*slope[i]-want) > 1e-6*(1+math.Abs(want)) {
+				t.Errorf("%s[%d]: %g, differences say %g", name, i, g[i]*slope[i], want)
+			}
+		}
+	}
+}
