@@ -8,8 +8,10 @@ type Advantage struct {
 	Preset    string `toml:"preset" doc:"settings of a published system, for this table"`
 	Estimator string `toml:"estimator" doc:"see darkroom list advantages"`
 	advantage.Options
-	Combine string  `toml:"combine" enum:"rewards,advantages,gdpo" doc:"weigh rewards, or the advantages of each, or these compared over the batch once more"`
+	advantage.Several
 	History History `toml:"history"`
+	Gamma   float64 `toml:"gamma" range:"[0,1]" doc:"of gae and reinforce++: how much a token counts for the one before it"`
+	Lambda  float64 `toml:"lambda" range:"[0,1]" doc:"of gae: 1 trusts rewards, 0 the value network"`
 }
 
 // History is how many rewards of a prompt are remembered, of the estimator history.
@@ -19,7 +21,7 @@ type History struct {
 }
 
 func defaultAdvantage() Advantage {
-	return Advantage{Estimator: "group", Options: advantage.Defaults(), Combine: "rewards", History: History{Size: 32, Min: 16}}
+	return Advantage{Estimator: "group", Options: advantage.Defaults(), Several: advantage.Several{How: "rewards"}, History: History{Size: 32, Min: 16}, Gamma: 1, Lambda: 1}
 }
 
 // Check reports what does not fit together.

@@ -65,6 +65,8 @@ func (e *Experiment) checkTables(doc *config.Document, prefix string) {
 	}
 	if e.Episode == nil {
 		e.checkSampling(r)
+	} else {
+		e.checkTokens(r)
 	}
 	e.checkGroups(r)
 }
@@ -343,8 +345,25 @@ func (e *Experiment) checkSampling(r report) {
 		}
 		r(key, problem, hint)
 	}
-	if e.Advantage.Estimator == "gae" {
-		r("advantage.estimator", "gae needs a value of each token, and a sampler of pictures has none", `write estimator = "group"; gae is for episodes`)
+	if slices.Contains([]string{"gae", "opo", "gpg", "reinforce++"}, e.Advantage.Estimator) {
+		r("advantage.estimator", fmt.Sprintf("%s looks at tokens, and a sampler of pictures has none", e.Advantage.Estimator), `write estimator = "group", or [episode] for a language model`)
+	}
+	if o.Tokens {
+		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of tokens, and a sampler of pictures has none", e.Loss.Objective), `write objective = "clip", or [episode] for a language model`)
+	}
+}
+
+// checkTokens: a language model's episodes have tokens, and neither steps nor final
+// pictures that could be noised.
+func (e *Experiment) checkTokens(r report) {
+	o := e.objective()
+	switch {
+	case o.Name.Name != "" && !o.Tokens && o.Name.Name != "clip":
+		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of pictures, and an episode has tokens", e.Loss.Objective), `write objective = "clip", "gspo", "cispo", ...`)
+	case e.Advantage.Estimator == "tree":
+		r("advantage.estimator", "an episode has no tree", `write estimator = "group"`)
+	case e.Loss.KL.Weight > 0 && (e.Loss.KL.Estimator == "mean" || e.Loss.KL.Estimator == "velocity"):
+		r("loss.kl.estimator|loss.kl|loss.kl.weight", "tokens have log-probabilities, and no means", `write estimator = "k3"`)
 	}
 }
 

@@ -108,6 +108,9 @@ func TestPresets(t *testing.T) {
 			t.Errorf("%s has no card", p.Name.Name)
 		}
 		text := fmt.Sprintf("preset = %q\n", p.Name.Name) + least
+		if strings.Contains(p.Card, "for tokens") {
+			text += "[episode]\n"
+		}
 		e := parse(t, text)
 		if _, err := e.Plan(); err != nil {
 			t.Errorf("%s: %v", p.Name.Name, err)
@@ -133,7 +136,7 @@ func checkSetKeys(t *testing.T, p Preset, e *Experiment) {
 
 // TestOrder: defaults, the file's preset, a table's preset, the file, --set.
 func TestOrder(t *testing.T) {
-	e := parse(t, "preset = \"dance\"\n"+least+"[loss]\npreset = \"dapo\"\nclip_high = 0.3\n[advantage]\nestimator = \"dr\"\n", "sampler.steps=12")
+	e := parse(t, "preset = \"dance\"\n"+least+"[loss]\npreset = \"drgrpo\"\nclip_high = 0.3\n[advantage]\nestimator = \"dr\"\n", "sampler.steps=12")
 	if e.Sampler.Solver != "dance" || e.Sampler.Steps != 12 || e.Loss.ClipRange != 0.2 || e.Loss.ClipHigh != 0.3 || e.Optim.LR != 1e-5 {
 		t.Errorf("%+v", e)
 	}
@@ -144,7 +147,7 @@ func TestOrder(t *testing.T) {
 	if err := e.Write(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{`steps = 12 +# --set`, `solver = "dance" +# preset dance`, `clip_range = 0.2 +# preset dapo`, `clip_high = 0.3$`, `eval_steps = 28 +# default`} {
+	for _, line := range []string{`steps = 12 +# --set`, `solver = "dance" +# preset dance`, `clip_range = 0.2 +# preset drgrpo`, `clip_high = 0.3$`, `eval_steps = 28 +# default`} {
 		if !matches(line, b.String()) {
 			t.Errorf("no line %q in\n%s", line, b.String())
 		}
@@ -161,7 +164,7 @@ func TestWindowNames(t *testing.T) {
 	if got := strings.Join(names, ","); got != f.Tag.Get("enum") {
 		t.Errorf("%s, but sde has %s", got, f.Tag.Get("enum"))
 	}
-	f, _ = reflect.TypeFor[Loss]().FieldByName("Aggregation")
+	f, _ = reflect.TypeFor[Loss]().FieldByName("Mode")
 	names = nil
 	for _, n := range Aggregations() {
 		names = append(names, n.Name)

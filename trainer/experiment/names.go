@@ -34,7 +34,7 @@ func Sections() []Section {
 		{"advantages", "advantage.estimator", Estimators()},
 		{"objectives", "loss.objective", named(Objectives(), func(o ObjectiveKind) Name { return o.Name })},
 		{"kls", "loss.kl.estimator", KLs()},
-		{"aggregations", "loss.aggregation", Aggregations()},
+		{"aggregations", "loss.aggregate", Aggregations()},
 		{"rewards", "reward.name", Rewards()},
 		{"presets", "preset", named(Presets(), func(p Preset) Name { return p.Name })},
 		{"ambiguous", "", Ambiguous()},
@@ -207,6 +207,9 @@ func Estimators() []Name {
 		{Name: "pass-at-k", Card: "Only the best of a group counts, by its lead over the second (verl)."},
 		{Name: "diversity", Card: "As dr, and good samples count more the farther they lie from the others (GARDO)."},
 		{Name: "tree", Card: "Nodes of a tree compared with those of the same depth (BranchGRPO)."},
+		{Name: "opo", Card: "Reward less its group's mean weighted by length (OPO); for tokens."},
+		{Name: "gpg", Card: "As dr, times samples over those with a reward (GPG); for tokens."},
+		{Name: "reinforce++", Card: "Rewards to go, discounted by gamma, whitened over the batch's tokens (REINFORCE++)."},
 		{Name: "gae", Card: "Generalised advantage estimation over tokens, with a value network (PPO)."},
 	}
 }
@@ -234,6 +237,9 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true},
 		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through a noised sample (Direct-Align, ReFL); the reward must be differentiable."}, Noised: true},
 		{Name: Name{Name: "gspo", Card: "One clipped ratio a sequence: the mean over its tokens (GSPO)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "gspo-mean", Card: "gspo with the gradient of the mean (EasyR1, OpenRLHF)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "gmpo", Card: "The geometric mean of clipped ratios, one number a sequence (GMPO)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "gpg", Card: "The log-probability times the advantage, without a ratio (GPG, REINFORCE)."}, Tokens: true},
 		{Name: Name{Name: "cispo", Card: "The clipped ratio as a weight without gradient (CISPO)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "sapo", Card: "A sigmoid of the ratio in place of the clip (SAPO)."}, Ratio: true, Tokens: true},
 	}
@@ -247,6 +253,7 @@ func KLs() []Name {
 		{Name: "k1", Card: "Log-ratio."},
 		{Name: "k2", Card: "Half the squared log-ratio."},
 		{Name: "k3", Card: "exp(-k1) + k1 - 1: never negative (GRPO)."},
+		{Name: "abs", Card: "Size of the log-ratio."},
 	}
 }
 
@@ -254,8 +261,8 @@ func KLs() []Name {
 func Aggregations() []Name {
 	return []Name{
 		{Name: "token-mean", Card: "All decisions weigh the same (DAPO, CISPO)."},
-		{Name: "seq-mean-token-mean", Card: "Mean over samples of the mean of each (GRPO, GSPO)."},
 		{Name: "seq-mean-token-sum", Card: "Mean over samples of the sum of each."},
+		{Name: "seq-mean-token-mean", Card: "Mean over samples of the mean of each (GRPO, GSPO)."},
 		{Name: "seq-mean-token-sum-norm", Card: "Sum over a constant length (Dr.GRPO)."},
 	}
 }
