@@ -108,7 +108,9 @@ func writeRows(w io.Writer, s experiment.StagePlan) {
 		if r.Trained {
 			trained = "yes"
 		}
-		if r.Step < len(s.Coverage) {
+		if tail := len(s.Rows) < len(s.Coverage) && !r.Trained; tail { // a compressed tail has other steps
+			times = "-"
+		} else if r.Step < len(s.Coverage) {
 			times = fmt.Sprint(s.Coverage[r.Step])
 		}
 		cells := []string{fmt.Sprint(r.Step), figures(r.From), figures(r.To), byLag(r.Latents), byLag(r.Outputs), deviation, trained, times}

@@ -230,6 +230,7 @@ func TestOneMistake(t *testing.T) {
 		"run.days = 1.0":                        "must be an integer, not a number\n",
 		"run.days = 1e3":                        "hint: write 1000",
 		"run.days = 9223372036854775808":        `more than 64 bits`,
+		"heat.any = 1e999":                      `this number is too large`,
 		"run.days = 012":                        `leading zero`,
 		"run.days = 1__2":                       `underscores`,
 		"run.days = 1979-05-27":                 `must be an integer, not a date`,

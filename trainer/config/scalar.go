@@ -29,7 +29,10 @@ func (v *value) scalar(n *unstable.Node) (problem, hint string) {
 		if v.real = math.NaN(); !strings.HasSuffix(v.raw, "nan") {
 			v.real, err = strconv.ParseFloat(strings.ReplaceAll(v.raw, "_", ""), 64)
 		}
-		if err != nil && !errors.Is(err, strconv.ErrRange) { // too large is inf, which is refused where it matters
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return "this number is too large", "inf is infinity"
+		case err != nil:
 			return "this is not a number", ""
 		}
 	default:

@@ -1,6 +1,10 @@
 package experiment
 
-import "github.com/darkroom-rl/darkroom/sde"
+import (
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
 
 // Counts are passes of the network an iteration, on average; guidance by two outputs
 // counts twice. Full is what the same samples cost where every step is taken for
@@ -26,7 +30,7 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 	var rollout, shared float64
 	switch {
 	case s.Tree != nil:
-		rollout = groups * treeSteps(s)
+		rollout = groups * treeSteps(s, nil)
 		shared = groups*group*float64(s.Steps) - rollout
 	default:
 		steps := s.steps(window)
@@ -37,7 +41,7 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 	}
 	judged := groups * group * float64(len(trained))
 	if s.Tree != nil {
-		judged = groups * treeSteps(s)
+		judged = groups * treeSteps(s, trained)
 	}
 	if e.objective().Noised {
 		judged = groups * group * float64(e.Loss.Times)
@@ -76,16 +80,16 @@ func (s Sampler) steps(window []int) int {
 	return schedule.Steps()
 }
 
-// treeSteps is how often the network runs in a tree: once a node, whose output serves
-// all its children.
-func treeSteps(s Sampler) float64 {
+// treeSteps is how often the network runs in a tree, at all steps (nil) or some: once a
+// node, whose output serves all its children.
+func treeSteps(s Sampler, some []int) float64 {
 	total, wide := 0.0, 1.0
 	for step := range s.Steps {
-		total += wide
-		for _, p := range s.Tree.Splits {
-			if p == step {
-				wide *= float64(s.Tree.Children)
-			}
+		if some == nil || slices.Contains(some, step) {
+			total += wide
+		}
+		if slices.Contains(s.Tree.Splits, step) {
+			wide *= float64(s.Tree.Children)
 		}
 	}
 	return total

@@ -247,14 +247,14 @@ func TestPlan(t *testing.T) {
 }
 
 // TestTreeCounts: a binary tree of 4 steps that splits at 0 and 2 runs the network
-// 1 + 2 + 2 + 4 times.
+// 1 + 2 + 2 + 4 times; the last step is not trained.
 func TestTreeCounts(t *testing.T) {
 	e := parse(t, least, "sampler.steps=4", "sampler.solver=dance", "sampler.tree={splits=[0,2]}", "advantage.estimator=tree", "rollout.group=4", "rollout.prompts_per_iteration=1", "sampler.guidance=1")
 	p, err := e.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := p.Stages[0].Counts; c.Rollout != 9 || c.Shared != 7 {
+	if c := p.Stages[0].Counts; c.Rollout != 9 || c.Shared != 7 || c.Train != 5 {
 		t.Errorf("%+v", *c)
 	}
 }

@@ -25,7 +25,7 @@ const (
 func (e *Experiment) seeds() []Seed {
 	all := []Seed{{prompts, "iteration", "which prompts are rolled"}}
 	sample := "iteration, prompt, sample"
-	if e.Rollout.SharedNoise {
+	if e.Rollout.SharedNoise || e.Sampler.Tree != nil {
 		all = append(all, Seed{startNoise, "iteration, prompt", "the noise that a group starts from"})
 	} else {
 		all = append(all, Seed{startNoise, sample, "the noise that a sample starts from"})
@@ -34,7 +34,7 @@ func (e *Experiment) seeds() []Seed {
 	case e.Episode != nil:
 		all = []Seed{all[0], {sampling, sample + ", attempt, turn", "the tokens of an answer"}}
 	case e.Sampler.Tree != nil:
-		all = append(all, Seed{stepNoise, "iteration, prompt, sample, step, branch", "the noise of a branch's step"})
+		all = append(all, Seed{stepNoise, "iteration, prompt, step, branch", "the noise of a branch's step"})
 	case e.objective().Noised:
 		if s, ok := solverNamed(e.Sampler.Solver); ok && s.Draws {
 			all = append(all, Seed{stepNoise, sample + ", step", "the noise of a step"})
