@@ -37,6 +37,9 @@ No model is loaded.`,
 			if err != nil {
 				return err
 			}
+			if asJSON, _ := cmd.Flags().GetBool("json"); resolved && asJSON {
+				return usagef("--resolved prints TOML, and --json JSON\nhint: leave one of them out")
+			}
 			if resolved {
 				return e.Write(cmd.OutOrStdout())
 			}

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -152,165 +151,6 @@ func (s Section) one() string {
 	return strings.TrimSuffix(s.Name, "s")
 }
 
-// Check reports what does not fit together in [sampler].
-func (s Sampler) Check(r report) {
-	solver, ok := solverNamed(s.Solver)
-	outside, ok2 := solverNamed(s.Outside)
-	eval, ok3 := solverNamed(s.EvalSolver)
-	if !ok || !ok2 || !ok3 {
-		return // reported with its name
-	}
-	s.checkLadder(r, []solverAt{{"solver", solver}, {"outside", outside}, {"eval_solver", eval}})
-	switch {
-	case outside.Draws && s.Outside != s.Solver:
-		r("outside", fmt.Sprintf("%s draws noise, and steps outside of the window do not", s.Outside), `write outside = "euler", or the name of the solver to use it for all steps`)
-	case outside.Whole && s.Window.Kind != "" && solver.Draws:
-		r("outside", fmt.Sprintf("%s must take every step of a trajectory, and the window's are taken by %s", s.Outside, s.Solver), `write outside = "euler"; eval_solver may be any`)
-	}
-	if solver.Whole && solver.Name.Name == "heun" && s.Schedule.Kind != "heun" {
-		r("schedule.kind", "heun takes two calls a step, and needs their times", `write schedule = { kind = "heun" }`)
-	}
-	if s.Solver == "cps" && s.Noise > 1 {
-		r("noise", fmt.Sprintf("cps draws a share of each step's noise, sin(eta·π/2), and %v is above 1", s.Noise), "0.8 is what Flow-CPS uses")
-	} else {
-		s.checkRows(r, solver)
-	}
-	if s.NoiseLimit > 0 && s.Solver != "flow-sde" {
-		r("noise_limit", fmt.Sprintf("%s has no limit", s.Solver), `only solver = "flow-sde" has`)
-	}
-	s.checkWindow(r)
-	s.checkFlash(r, solver)
-	s.checkTree(r, solver)
-}
-
-type solverAt struct {
-	key    string
-	solver Solver
-}
-
-// checkLadder: variance-preserving solvers and schedules belong together.
-func (s Sampler) checkLadder(r report, solvers []solverAt) {
-	i := slices.IndexFunc(Schedules(), func(k ScheduleKind) bool { return k.Name.Name == s.Schedule.Kind })
-	if i < 0 {
-		return
-	}
-	kind := Schedules()[i]
-	for _, at := range solvers {
-		switch {
-		case at.solver.Ladder && !kind.Ladder:
-			r(at.key, fmt.Sprintf("%s is for variance-preserving models, and the schedule %q is for flows", at.solver.Name.Name, s.Schedule.Kind), `write schedule = { kind = "ddpm" }, or a solver for flows`)
-		case !at.solver.Ladder && kind.Ladder:
-			r(at.key, fmt.Sprintf("%s is for flows, and the schedule \"ddpm\" is for variance-preserving models", at.solver.Name.Name), `write "ddim" or "ddpm" here, or another schedule`)
-		}
-	}
-	if _, err := s.schedule(s.Steps); err != nil {
-		r("steps", err.Error(), "")
-	}
-}
-
-// checkRows: a solver's coefficients must be numbers. Where the noise is more than
-// a step has to give, they are roots of negative ones.
-func (s Sampler) checkRows(r report, solver Solver) {
-	schedule, err := s.schedule(s.Steps)
-	if err != nil || solver.Ladder != (schedule.Alpha != nil) || solver.Name.Name == "heun" {
-		return // reported
-	}
-	row := solver.make(s)
-	for step := range schedule.Steps() {
-		one := row(schedule, step)
-		for _, c := range slices.Concat(one.Next.X, one.Next.Out, one.Next.Y, []float64{one.Noise}) {
-			if math.IsNaN(c) || math.IsInf(c, 0) {
-				r("noise", fmt.Sprintf("%v is more noise than step %d of %s has", s.Noise, step, s.Solver), "a smaller one")
-				return
-			}
-		}
-	}
-}
-
-// mostIterations bounds what a window counts in.
-const mostIterations = 1e9
-
-// checkWindow: the window must have steps to stand on.
-func (s Sampler) checkWindow(r report) {
-	w := s.Window
-	type limited struct {
-		key   string
-		value int
-	}
-	for _, one := range []limited{{"stride", w.Stride}, {"overlap", w.Overlap}, {"from", w.From}} {
-		if one.value > s.Steps {
-			r("window."+one.key, fmt.Sprintf("%d steps are more than the sampler's %d", one.value, s.Steps), "")
-			return
-		}
-	}
-	for _, one := range []limited{{"every", w.Every}, {"min_every", w.MinEvery}, {"max_every", w.MaxEvery}, {"decay_from", w.DecayFrom}} {
-		if one.value > mostIterations {
-			r("window."+one.key, fmt.Sprintf("%d is too large", one.value), "no run has that many iterations")
-			return
-		}
-	}
-	if w.Drop >= s.Steps {
-		r("window.drop", fmt.Sprintf("leaves no step of %d", s.Steps), "drop is the number of last steps that are never trained, usually 1")
-		return
-	}
-	switch last := s.Steps - w.Drop; w.Kind {
-	case "random", "sliding", "frozen":
-		if w.Size > last || w.From+w.Size > last {
-			r("window.size", fmt.Sprintf("%d steps from step %d on do not fit into the first %d of %d", w.Size, w.From, last, s.Steps), "a smaller size, a smaller drop, or more steps")
-		}
-	case "fraction", "range", "subset":
-		if steps := w.Steps(s.Steps, 0, func(int) int { return 0 }); len(steps) == 0 {
-			r("window.kind", fmt.Sprintf("the window holds none of %d steps", s.Steps), "a larger share, or more steps")
-		}
-	}
-}
-
-// checkFlash: the compressed tail follows a window of neighbours.
-func (s Sampler) checkFlash(r report, solver Solver) {
-	if s.Flash == nil {
-		return
-	}
-	switch {
-	case s.Window.Kind == "subset":
-		r("flash", "a compressed tail follows the window, and the steps of a subset lie anywhere", `write window = { kind = "sliding", ... }, or leave flash out`)
-	case solver.Ladder:
-		r("flash", fmt.Sprintf("the tail is solved for flows, and %s is not for them", s.Solver), "leave flash out")
-	case s.Tree != nil:
-		r("flash", "a tree's branches are solved step by step, without a compressed tail", "leave flash or tree out")
-	}
-}
-
-// checkTree: what branches must draw.
-func (s Sampler) checkTree(r report, solver Solver) {
-	if s.Tree == nil {
-		return
-	}
-	if !solver.Draws {
-		r("tree", fmt.Sprintf("%s draws nothing: all children of a split would be equal", s.Solver), `a solver that draws, such as "dance"`)
-	}
-	if solver.History {
-		r("tree", fmt.Sprintf("%s looks at steps before the last, which a branch shares with others", s.Solver), `a solver of one step, such as "dance"`)
-	}
-	if len(s.Tree.Splits) == 0 {
-		r("tree.splits", "a tree needs steps to branch at", "BranchGRPO uses [0, 3, 6, 9]")
-	}
-	for _, p := range s.Tree.Splits {
-		if p >= s.Steps {
-			r("tree.splits", fmt.Sprintf("step %d is not one of %d, which begin at 0", p, s.Steps), "")
-			return
-		}
-	}
-	if !slices.IsSorted(s.Tree.Splits) || len(slices.Compact(slices.Clone(s.Tree.Splits))) < len(s.Tree.Splits) {
-		r("tree.splits", "the steps are not in ascending order, each once", "")
-	}
-	if n := s.Tree.Leaves(); n > 4096 {
-		r("tree.splits", fmt.Sprintf("one sample would become %d", n), "fewer splits or children")
-	}
-	if s.Tree.Prune.Width != "none" && s.Tree.Prune.Ratio == 0 {
-		r("tree.prune.ratio", "nothing would be kept", "0.5 keeps half of the late edges")
-	}
-}
-
 // checkSampling: sampler against objective.
 func (e *Experiment) checkSampling(r report) {
 	solver, ok := solverNamed(e.Sampler.Solver)
@@ -375,71 +215,12 @@ func (e *Experiment) checkGroups(r report) {
 	switch {
 	case alone && pairs:
 		r("rollout.group|loss.objective", fmt.Sprintf("objective %q needs a better and a worse sample of each prompt", e.Loss.Objective), "a group of 2 or more")
-	case alone && slices.Contains([]string{"group", "dr", "max-group", "leave-one-out", "global", "win-rate", "ends", "best", "pass-at-k", "diversity"}, e.Advantage.Estimator):
-		r("rollout.group", fmt.Sprintf("estimator %q compares the samples of a prompt, and there is one", e.Advantage.Estimator), `a group of 2 or more, or estimator = "history" or "batch"`)
+	case alone && e.Advantage.Singleton == "zero" && slices.Contains([]string{"group", "dr", "max-group", "leave-one-out", "global", "win-rate", "ends", "best", "pass-at-k", "diversity"}, e.Advantage.Estimator):
+		r("rollout.group", fmt.Sprintf("estimator %q compares the samples of a prompt, and there is one: its advantage is 0", e.Advantage.Estimator), `a group of 2 or more, or estimator = "history" or "batch", or singleton = "raw"`)
 	case pairs && e.Advantage.Estimator != "ends":
 		r("advantage.estimator|loss.objective", fmt.Sprintf("objective %q takes the best and the worst of a group", e.Loss.Objective), `write estimator = "ends"`)
 	case e.Sampler.Tree != nil && e.Episode == nil && e.Rollout.Group != e.Sampler.Tree.Leaves() && len(e.Sampler.Tree.Splits) > 0:
 		r("rollout.group|sampler.tree", fmt.Sprintf("a tree with %d splits has %d leaves, not %d", len(e.Sampler.Tree.Splits), e.Sampler.Tree.Leaves(), e.Rollout.Group), "a group is the leaves of one tree")
-	}
-}
-
-// checkRewards: something to train on, each name once.
-func (e *Experiment) checkRewards(r report) {
-	if len(e.Rewards) == 0 {
-		if !e.written("reward") {
-			r("reward", "there is none: nothing says which picture is better", "write [[reward]] with a name, such as \"aesthetic\"")
-		}
-		return
-	}
-	seen := map[string]bool{}
-	trained := false
-	for i, w := range e.Rewards {
-		key := fmt.Sprintf("reward[%d].", i)
-		if seen[w.Name] && w.Name != "" {
-			r(key+"name", fmt.Sprintf("%q is there twice", w.Name), "one [[reward]] with the sum of both weights")
-		}
-		seen[w.Name] = true
-		trained = trained || w.Train
-		switch {
-		case w.Train && w.Weight == 0 && w.Name != "":
-			r(key+"weight", "a reward of weight 0 changes nothing", "write train = false to measure it only")
-		case w.Name == "http" && w.URL == "":
-			r(key+"name", "an http reward needs a url", `for example url = "http://localhost:8080"`)
-		case w.Name == "exec" && w.Path == "":
-			r(key+"name", "an exec reward needs the path of a program", "")
-		case w.KeyEnv != "" && strings.ContainsAny(w.KeyEnv, " =-"):
-			r(key+"key_env", "this is not the name of an environment variable", "write the variable's name here, and never the key itself")
-		}
-	}
-	if !trained {
-		r("reward", "all are gold (train = false): there is nothing to train on", "leave train out of one of them")
-	}
-}
-
-// checkMonitors: they watch something that exists.
-func (e *Experiment) checkMonitors(r report) {
-	var names []string
-	for _, w := range e.Rewards {
-		kind := "reward."
-		if !w.Train {
-			kind = "gold."
-		}
-		names = append(names, kind+w.Name)
-	}
-	for i, m := range e.Monitors {
-		key := fmt.Sprintf("monitor[%d].", i)
-		isReward := strings.HasPrefix(m.Watch, "reward.") || strings.HasPrefix(m.Watch, "gold.")
-		if isReward && !slices.Contains(names, m.Watch) {
-			hint := "what can be watched: " + strings.Join(names, ", ")
-			if n := config.Near(m.Watch, names); n != "" {
-				hint = fmt.Sprintf("did you mean %q?", n)
-			}
-			r(key+"watch", fmt.Sprintf("no reward is called %q", m.Watch), hint)
-		}
-		if m.FallsBelow == nil && m.RisesAbove == nil && m.Watch != "" {
-			r(key+"watch", "nothing says when", "write falls_below or rises_above")
-		}
 	}
 }
 

@@ -1,0 +1,71 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
+)
+
+// Rewards, and the monitors that watch them.
+
+// checkRewards: something to train on, each name once.
+func (e *Experiment) checkRewards(r report) {
+	if len(e.Rewards) == 0 {
+		if !e.written("reward") {
+			r("reward", "there is none: nothing says which picture is better", "write [[reward]] with a name, such as \"aesthetic\"")
+		}
+		return
+	}
+	seen := map[string]bool{}
+	trained := false
+	for i, w := range e.Rewards {
+		key := fmt.Sprintf("reward[%d].", i)
+		if seen[w.Name] && w.Name != "" {
+			r(key+"name", fmt.Sprintf("%q is there twice", w.Name), "one [[reward]] with the sum of both weights")
+		}
+		seen[w.Name] = true
+		trained = trained || w.Train
+		switch {
+		case w.Train && w.Weight == 0 && w.Name != "":
+			r(key+"weight", "a reward of weight 0 changes nothing", "write train = false to measure it only")
+		case w.Name == "http" && w.URL == "":
+			r(key+"name", "an http reward needs a url", `for example url = "http://localhost:8080"`)
+		case w.Name == "exec" && w.Path == "":
+			r(key+"name", "an exec reward needs the path of a program", "")
+		case w.KeyEnv != "" && strings.ContainsAny(w.KeyEnv, " =-"):
+			r(key+"key_env", "this is not the name of an environment variable", "write the variable's name here, and never the key itself")
+		}
+	}
+	if !trained {
+		r("reward", "all are gold (train = false): there is nothing to train on", "leave train out of one of them")
+	}
+}
+
+// checkMonitors: they watch something that exists.
+func (e *Experiment) checkMonitors(r report) {
+	var names []string
+	for _, w := range e.Rewards {
+		kind := "reward."
+		if !w.Train {
+			kind = "gold."
+		}
+		names = append(names, kind+w.Name)
+	}
+	for i, m := range e.Monitors {
+		key := fmt.Sprintf("monitor[%d].", i)
+		isReward := strings.HasPrefix(m.Watch, "reward.") || strings.HasPrefix(m.Watch, "gold.")
+		if isReward && !slices.Contains(names, m.Watch) {
+			hint := "what can be watched: " + strings.Join(names, ", ")
+			if n := config.Near(m.Watch, names); n != "" {
+				hint = fmt.Sprintf("did you mean %q?", n)
+			}
+			r(key+"watch", fmt.Sprintf("no reward is called %q", m.Watch), hint)
+		}
+		if m.FallsBelow == nil && m.RisesAbove == nil && m.Watch != "" {
+			r(key+"watch", "nothing says when", "write falls_below or rises_above")
+		}
+	}
+}
+
