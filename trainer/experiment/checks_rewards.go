@@ -68,4 +68,3 @@ func (e *Experiment) checkMonitors(r report) {
 		}
 	}
 }
-

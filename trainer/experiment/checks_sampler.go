@@ -166,4 +166,3 @@ func (s Sampler) checkTree(r report, solver Solver) {
 		r("tree.prune.ratio", "nothing would be kept", "0.5 keeps half of the late edges")
 	}
 }
-

@@ -306,3 +306,45 @@ func TestStages(t *testing.T) {
 func matches(pattern, text string) bool {
 	return regexp.MustCompile("(?m)" + pattern).MatchString(text)
 }
+
+// TestCompositions: every solver with every window, tree, tail and kind of objective
+// is either refused with a hint, or makes a plan.
+func TestCompositions(t *testing.T) {
+	planned := map[string]bool{}
+	for _, solver := range Solvers() {
+		for _, window := range Windows() {
+			for _, with := range [][]string{nil, {"sampler.flash={ratio=0.5}"}, {"sampler.tree={splits=[0,2]}", "advantage.estimator=tree", "rollout.group=4"}} {
+				for _, objective := range []string{"clip", "dppo", "nft"} {
+					sets := append([]string{
+						"sampler.solver=" + solver.Name.Name, "sampler.noise=0.5", "loss.objective=" + objective,
+						fmt.Sprintf("sampler.window={kind=%q, size=3, every=2, low=0.2, high=0.8, fraction=0.5}", window.Name),
+					}, with...)
+					if solver.Ladder {
+						sets = append(sets, "sampler.schedule.kind=ddpm", "sampler.outside="+solver.Name.Name, "sampler.eval_solver=ddim")
+					}
+					e, err := Parse("a.toml", []byte(least), sets)
+					if err != nil {
+						if !strings.Contains(err.Error(), "hint: ") {
+							t.Errorf("no hint: %v", err)
+						}
+						continue
+					}
+					if _, err := e.Plan(); err != nil {
+						t.Errorf("%s: %v", sets, err)
+					}
+					planned[objective+" "+solver.Name.Name] = true
+				}
+			}
+		}
+	}
+	for _, solver := range Solvers() { // each can be used for what it can do
+		for _, objective := range []string{"clip", "dppo"} {
+			if key := objective + " " + solver.Name.Name; planned[key] != solver.Judged {
+				t.Errorf("%s: planned %v", key, planned[key])
+			}
+		}
+		if key := "nft " + solver.Name.Name; !planned[key] && solver.Name.Name != "heun" && !solver.Ladder {
+			t.Errorf("%s is never planned", key)
+		}
+	}
+}
