@@ -298,6 +298,9 @@ func TestStages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if never := strings.Join(p.Warnings, "\n"); strings.Contains(never, "never trained") {
+		t.Errorf("%s", never)
+	}
 	if len(p.Stages) != 2 || p.Stages[1].First != 10 || p.Stages[1].Windows[0].First != 10 || len(p.Stages[0].Rows) != 6 {
 		t.Errorf("%+v", p.Stages)
 	}

@@ -64,7 +64,7 @@ func (e *Experiment) Plan() (*Plan, error) {
 	if len(stages) == 0 {
 		stages = []Stage{{Iterations: e.Run.Iterations, Sampler: e.Sampler, Rollout: e.Rollout, Advantage: e.Advantage, Loss: e.Loss, Optim: e.Optim}}
 	}
-	first := 0
+	first, whole := 0, coverage{}
 	for _, s := range stages {
 		at := e.at(s)
 		one := StagePlan{Name: s.Name, First: first, Iterations: s.Iterations}
@@ -73,6 +73,7 @@ func (e *Experiment) Plan() (*Plan, error) {
 				return nil, fmt.Errorf("planning the iterations from %d on: %w", first, err)
 			}
 		}
+		whole.add(one)
 		for _, w := range at.warnings(one) {
 			if !slices.Contains(p.Warnings, w) {
 				p.Warnings = append(p.Warnings, w)
@@ -81,6 +82,7 @@ func (e *Experiment) Plan() (*Plan, error) {
 		p.Stages = append(p.Stages, one)
 		first += s.Iterations
 	}
+	p.Warnings = append(whole.warnings(), p.Warnings...)
 	return p, nil
 }
 

@@ -2,7 +2,9 @@ package experiment
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -11,9 +13,6 @@ func (e *Experiment) warnings(p StagePlan) []string {
 	var all []string
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if e.Episode == nil && e.objective().Ratio {
-		if never := untrained(p.Coverage); never != "" {
-			warn("%s never trained in %d iterations", never, p.Planned)
-		}
 		for _, w := range p.Windows {
 			if len(w.Steps) == 0 {
 				warn("iterations %d-%d have an empty window: they roll samples and train nothing", w.First, w.Last)
@@ -43,6 +42,41 @@ func (e *Experiment) warnings(p StagePlan) []string {
 	}
 	if e.Rollout.SharedNoise && e.Sampler.Tree == nil && e.objective().Noised && e.Sampler.Noise == 0 {
 		warn("a group from one start noise and no noise after it is one picture, made %d times", e.Rollout.Group)
+	}
+	return all
+}
+
+// coverage counts how often steps are trained over stages with as many steps.
+type coverage struct {
+	iterations int
+	counts     map[int][]int // by the number of steps
+}
+
+func (c *coverage) add(p StagePlan) {
+	if p.Coverage == nil {
+		return
+	}
+	if c.counts == nil {
+		c.counts = map[int][]int{}
+	}
+	c.iterations += p.Planned
+	all := c.counts[len(p.Coverage)]
+	if all == nil {
+		all = make([]int, len(p.Coverage))
+		c.counts[len(p.Coverage)] = all
+	}
+	for i, n := range p.Coverage {
+		all[i] += n
+	}
+}
+
+// warnings name the steps that no stage trains.
+func (c *coverage) warnings() []string {
+	all := []string{}
+	for _, steps := range slices.Sorted(maps.Keys(c.counts)) {
+		if never := untrained(c.counts[steps]); never != "" {
+			all = append(all, fmt.Sprintf("%s never trained in %d iterations", never, c.iterations))
+		}
 	}
 	return all
 }
