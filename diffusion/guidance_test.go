@@ -1,0 +1,115 @@
+package diffusion
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func normals(r *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = r.NormFloat64()
+	}
+	return x
+}
+
+func near(t *testing.T, what string, got, want []float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		if !(math.Abs(got[i]-want[i]) <= 1e-12*(1+math.Abs(want[i]))) {
+			t.Errorf("%s: value %d is %v, want %v", what, i, got[i], want[i])
+		}
+	}
+}
+
+// A scale of 0 is the unconditional prediction, 1 the conditional one; between and beyond
+// them it is a line.
+func TestGuideIsALine(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	u, c := normals(r, 6), normals(r, 6)
+	near(t, "scale 0", Guide(u, c, 0), u)
+	near(t, "scale 1", Guide(u, c, 1), c)
+	low, mid, high := Guide(u, c, 2), Guide(u, c, 4), Guide(u, c, 6)
+	for i := range mid {
+		if math.Abs((low[i]+high[i])/2-mid[i]) > 1e-12 {
+			t.Errorf("value %d is not on the line", i)
+		}
+	}
+}
+
+// Every row of the guided prediction is as long as the conditional one, and keeps its
+// direction.
+func TestGuideNormKeepsLengths(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	const width = 5
+	u, c := normals(r, 3*width), normals(r, 3*width)
+	plain, v := Guide(u, c, 4.5), GuideNorm(u, c, 4.5, width)
+	for at := 0; at < len(v); at += width {
+		var own, want, along, free float64
+		for i := at; i < at+width; i++ {
+			own, want = own+v[i]*v[i], want+c[i]*c[i]
+			along, free = along+v[i]*plain[i], free+plain[i]*plain[i]
+		}
+		near(t, "length", []float64{math.Sqrt(own)}, []float64{math.Sqrt(want)})
+		near(t, "direction", []float64{along}, []float64{math.Sqrt(own * free)})
+	}
+}
+
+// A degree of 0 changes nothing, 1 gives the conditional deviation.
+func TestRescaleKeepsDeviation(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	c := normals(r, 16)
+	v := Guide(normals(r, 16), c, 7)
+	near(t, "degree 0", Rescale(v, c, 0), v)
+	near(t, "degree 1", []float64{deviation(Rescale(v, c, 1))}, []float64{deviation(c)})
+	if got := deviation([]float64{1, 3}); got != math.Sqrt2 {
+		t.Errorf("the deviation of 1 and 3, with n-1, is %v", got)
+	}
+}
+
+// The clean sample and the noise are found again from the noised one and the velocity.
+func TestNoisedVPTurnsBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	clean, noise := normals(r, 9), normals(r, 9)
+	for _, a := range []float64{0, 0.3, 1} {
+		x, v := NoisedVP(clean, noise, a)
+		gotClean, gotNoise := make([]float64, 9), make([]float64, 9)
+		for i := range x {
+			gotClean[i] = math.Sqrt(a)*x[i] - math.Sqrt(1-a)*v[i]
+			gotNoise[i] = math.Sqrt(1-a)*x[i] + math.Sqrt(a)*v[i]
+		}
+		near(t, "clean", gotClean, clean)
+		near(t, "noise", gotNoise, noise)
+	}
+}
+
+// Unpacking what was packed is the identity, and a token is the patch at its place.
+func TestPackAndUnpack(t *testing.T) {
+	for _, size := range [][3]int{{1, 2, 2}, {3, 2, 6}, {4, 8, 4}, {16, 4, 4}} {
+		channels, height, width := size[0], size[1], size[2]
+		latents := make([]float64, channels*height*width)
+		for i := range latents {
+			latents[i] = float64(i)
+		}
+		tokens, places := Pack(latents, channels, height, width)
+		if len(places) != height*width/4 || len(tokens) != len(latents) {
+			t.Fatalf("%v: %d places, %d values", size, len(places), len(tokens))
+		}
+		if !slices.Equal(Unpack(tokens, channels, height, width), latents) {
+			t.Errorf("%v: unpacking does not restore", size)
+		}
+		for n, p := range places {
+			for k := range 4 * channels {
+				y, x := 2*p[1]+k%4/2, 2*p[2]+k%2
+				if want := float64((k/4*height+y)*width + x); tokens[n*4*channels+k] != want {
+					t.Errorf("%v: token %v element %d is %v, want %v", size, p, k, tokens[n*4*channels+k], want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package sde
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// grown is a tree of steps with two children at the splits, and advantages for its nodes.
+func grown(steps int, splits []int) (*Tree, []float64) {
+	r := rand.New(rand.NewPCG(3, 4))
+	schedule := Schedule{Sigmas: linspace(0.95, 0, steps+1)}
+	row := func(step int) Row { return FlowSDE(schedule, step, 0.7, 0) }
+	g := Growth{Splits: splits, Children: 2, Scale: 1, Stochastic: row, Deterministic: row}
+	tree, _, _ := g.Run(steps, []float64{0, 0}, func(x []float64, _ int) []float64 { return x }, func() []float64 { return []float64{r.NormFloat64(), r.NormFloat64()} })
+	advantages := make([]float64, len(tree.Parent))
+	for i := range advantages {
+		advantages[i] = r.NormFloat64()
+	}
+	return tree, advantages
+}
+
+// A tree has 2^splits leaves, every edge is one step, and parents come before children.
+func TestGrowth(t *testing.T) {
+	for _, splits := range [][]int{nil, {0}, {0, 2}, {1, 2, 3}} {
+		tree, _ := grown(5, splits)
+		if len(tree.Leaves) != 1<<len(splits) {
+			t.Errorf("splits at %v: %d leaves", splits, len(tree.Leaves))
+		}
+		for n := 1; n < len(tree.Parent); n++ {
+			p := tree.Parent[n]
+			if p >= n || tree.Step[n] != tree.Step[p]+1 || tree.Depth[n] != tree.Depth[p]+1 {
+				t.Errorf("splits at %v: node %d after %d", splits, n, p)
+			}
+		}
+		for _, leaf := range tree.Leaves {
+			if tree.Step[leaf] != 5 {
+				t.Errorf("splits at %v: a leaf after %d steps", splits, tree.Step[leaf])
+			}
+		}
+	}
+}
+
+func TestPruning(t *testing.T) {
+	splits := []int{0, 1}
+	tree, advantages := grown(6, splits)
+	all := span(1, len(tree.Parent))
+	kept := func(p Pruning, update int) []int { return p.Kept(tree, advantages, splits, 6, update, 10) }
+	late := func(nodes []int) (n int) {
+		for _, e := range nodes {
+			if tree.Step[tree.Parent[e]] > 1 {
+				n++
+			}
+		}
+		return n
+	}
+	if got := kept(Pruning{SlideEvery: 1, Until: 1}, 0); !slices.Equal(got, all) {
+		t.Errorf("no pruning keeps %v of %v", got, all)
+	}
+	for update, depths := range map[int][]int{0: {4, 5}, 2: {3, 4}, 4: {2, 3}, 9: {2, 3}} {
+		p := Pruning{Depths: []int{5, 4}, Slide: true, SlideEvery: 2, StopDepth: 2, Until: 1}
+		want := slices.DeleteFunc(slices.Clone(all), func(n int) bool { return slices.Contains(depths, tree.Depth[n]) })
+		if got := kept(p, update); !slices.Equal(got, want) {
+			t.Errorf("update %d without depths %v keeps %v, want %v", update, depths, got, want)
+		}
+		if !slices.Equal(p.Depths, []int{5, 4}) {
+			t.Error("the options were changed")
+		}
+	}
+	for width, want := range map[string]int{"branch": 4 * 2, "ends": late(all) / 2} {
+		p := Pruning{SlideEvery: 1, Width: width, Ratio: 0.5, Until: 0.5}
+		if got := kept(p, 5); late(got) != want || len(got)-late(got) != len(all)-late(all) {
+			t.Errorf("width %s keeps %d late edges of %d, want %d", width, late(got), late(all), want)
+		}
+		if got := kept(p, 6); !slices.Equal(got, all) {
+			t.Errorf("width %s goes on after the share until", width)
+		}
+	}
+	for _, n := range kept(Pruning{SlideEvery: 3, Until: 1, Mixed: true, MixedWindow: 1}, 0) {
+		if step := tree.Step[tree.Parent[n]]; step != 0 && step != 1 && step != 3 {
+			t.Errorf("mixed keeps the edge from step %d", step)
+		}
+	}
+}
