@@ -17,7 +17,7 @@ type Blocks struct {
 // Blocks are those of the engine's path; false where it has none.
 func (e *Engine) Blocks(m kernels.Math) (Blocks, bool) {
 	u, ok := e.units[m]
-	return Blocks{u, turnOf(e.path)}, ok
+	return Blocks{lentBy(e.path, m, u), turnOf(e.path)}, ok
 }
 
 // Panel is the number of columns of a panel of B, and of C.

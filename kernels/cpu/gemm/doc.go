@@ -32,13 +32,15 @@
 // Columns and k beyond the matrix are zeros in packed panels, since a weight packed
 // for the forward product is repacked from its panels for the backward.
 //
-// # Layouts here (paths AVX512 and BF16)
+// # Layouts here (paths AVX512, BF16 and AMX)
 //
 //	bf16 panel of B  [k/32][16 dword rows][32 columns]; of every four consecutive k the
 //	                 even dword row holds {high: 0, low: 2}, the odd one {high: 1, low: 3}:
 //	                 VDPBF16PS takes the high half first, so even dword rows make the
 //	                 chain E of the bf16 rule and odd ones the chain O
 //	bf16 block of A  rows of dwords in the same order, k padded to 32
+//	tile panel of B  [k/32][16 dword rows][32 columns], path AMX: a dword is {low: 2i, high: 2i+1}
+//	tile block of A  rows of bf16, k in its order, padded to 32
 //	f32 panel of B   [k][32 columns]
 //	f32 block of A   rows
 //

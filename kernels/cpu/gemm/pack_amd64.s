@@ -532,7 +532,7 @@ four:
 	RET
 
 // func unweave(dst, src unsafe.Pointer, srcStep, blocks int)
-// dst gets 32 rows of 32 paired bf16 for each block of 16 dword rows x 32 columns.
+// dst gets 32 rows of 32 bf16 for each block of 16 dword rows x 32 columns.
 TEXT ·unweave(SB), NOSPLIT, $16-32
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI

@@ -8,17 +8,21 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// formPaired marks panels of 32 columns of bf16, k paired; formPanels panels of fp32.
+// formPaired marks panels of 32 columns of bf16, k paired; formPanels panels of fp32;
+// formTiles panels of bf16 with k in its order.
 const (
 	formPaired = 1
 	formPanels = 2
+	formTiles  = 3
 )
 
-// pairedPanels is how B is packed for bf16 on paths AVX512 and BF16, which differ in
-// how they round fp32.
+// pairedPanels is how B is packed for bf16 on paths AVX512, BF16 and AMX, which differ
+// in how they round fp32, or in the order of k.
 type pairedPanels struct {
-	pairF32  func(dst, src unsafe.Pointer, dstStride, srcStride, rows, k int)
-	weaveF32 func(dst, src unsafe.Pointer, stride, steps int, columns uint32)
+	pairF32, pairBF16   func(dst, src unsafe.Pointer, dstStride, srcStride, rows, k int)
+	weaveF32, weaveBF16 func(dst, src unsafe.Pointer, stride, steps int, columns uint32)
+	unweave             func(dst, src unsafe.Pointer, srcStep, blocks int)
+	turn                func(dst, src unsafe.Pointer, dstStride, srcStride, dstStep, srcStep, count int) // of 16 lines as they are
 }
 
 // paired is the index of the bf16 of k and column c in a panel.
@@ -50,7 +54,7 @@ func (u pairedPanels) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k 
 			half, full := unsafe.Add(p, h*64), 0
 			if n == 16 && b.dtype == kernels.BF16 {
 				if full = k &^ 31; full > 0 {
-					transposePaired16(half, b.at(col0+16*h, k0), 128, b.stride, 2048, 64, full/32)
+					u.turn(half, b.at(col0+16*h, k0), 128, b.stride, 2048, 64, full/32)
 				}
 			}
 			if full == k {
@@ -82,7 +86,7 @@ func (u pairedPanels) tiles(half, tmp unsafe.Pointer, b operand, line, n, k0, k 
 const oneCall = 1 << 19
 
 func (u pairedPanels) pairRows(dst, src unsafe.Pointer, dstStride, srcStride, rows, k int, d kernels.DType) {
-	f := pairRowsBF16
+	f := u.pairBF16
 	if d == kernels.F32 {
 		f = u.pairF32
 	}
@@ -98,7 +102,7 @@ func (u pairedPanels) weave(dst, tmp unsafe.Pointer, b operand, col0, cols, k0, 
 		if b.dtype == kernels.F32 {
 			u.weaveF32(dst, src, stride, steps, bits(cols))
 		} else {
-			weaveBF16(dst, src, stride, steps, bits(cols))
+			u.weaveBF16(dst, src, stride, steps, bits(cols))
 		}
 	}
 	const some = oneCall / 32 / panel
@@ -123,7 +127,7 @@ func (u pairedPanels) repack(p, tmp unsafe.Pointer, w *kernels.Packed, col0, k i
 	const most = 8 // blocks in tmp
 	for i := 0; i < panels(k); i += most {
 		n := min(most, panels(k)-i)
-		unweave(tmp, unsafe.Add(src, i*size), size, n)
+		u.unweave(tmp, unsafe.Add(src, i*size), size, n)
 		for h := range 2 {
 			transpose16(unsafe.Add(p, i*2048+h*64), unsafe.Add(tmp, h*1024), 128, 64, 2048, 2048, n)
 		}

@@ -67,6 +67,7 @@ type block struct {
 	tail      int     // groups of four k in the last step, 0 for all
 	blocks    int     // of rows
 	aheadStep uintptr // bytes of ahead a step
+	tiles     uintptr // sizes of tiles, on path AMX
 }
 
 // passes work on rows of 32 fp32 in scratch. Bits of columns say which exist in the

@@ -12,7 +12,8 @@ import (
 type bf16Unit struct{ pairedPanels }
 
 func newBF16Unit() unit {
-	return bf16Unit{pairedPanels{pairF32: pairRowsF32, weaveF32: weaveF32}}
+	return bf16Unit{pairedPanels{pairF32: pairRowsF32, weaveF32: weaveF32,
+		pairBF16: pairRowsBF16, weaveBF16: weaveBF16, unweave: unweave, turn: transposePaired16}}
 }
 
 func (bf16Unit) rows() int                 { return 6 }

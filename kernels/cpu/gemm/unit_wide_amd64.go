@@ -13,7 +13,8 @@ import (
 type wideUnit struct{ pairedPanels }
 
 func newWideUnit() unit {
-	return wideUnit{pairedPanels{pairF32: pairRowsF32BW, weaveF32: weaveF32BW}}
+	return wideUnit{pairedPanels{pairF32: pairRowsF32BW, weaveF32: weaveF32BW,
+		pairBF16: pairRowsBF16, weaveBF16: weaveBF16, unweave: unweave, turn: transposePaired16}}
 }
 
 func (wideUnit) rows() int                 { return 6 }

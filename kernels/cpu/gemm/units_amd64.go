@@ -14,8 +14,19 @@ func unitsOf(path isa.Path) map[kernels.Math]unit {
 		return map[kernels.Math]unit{kernels.MathF32: f32AVX2{}, kernels.MathBF16: wideAVX2{}}
 	case isa.AVX512:
 		return map[kernels.Math]unit{kernels.MathF32: f32Unit{passes512}, kernels.MathBF16: newWideUnit()}
-	case isa.BF16, isa.AMX:
+	case isa.BF16:
 		return map[kernels.Math]unit{kernels.MathF32: f32Unit{passesBF16}, kernels.MathBF16: newBF16Unit()}
+	case isa.AMX:
+		return map[kernels.Math]unit{kernels.MathF32: f32Unit{passesBF16}, kernels.MathBF16: newAMXUnit()}
 	}
 	return nil
+}
+
+// lentBy is the unit of Blocks: attention writes weights into panels itself, with k
+// paired, so on path AMX it borrows the unit of path BF16, whose bits are the same.
+func lentBy(path isa.Path, m kernels.Math, u unit) unit {
+	if path == isa.AMX && m == kernels.MathBF16 {
+		return newBF16Unit()
+	}
+	return u
 }

@@ -9,3 +9,5 @@ import (
 
 // unitsOf is empty: products run by the loops of ref.
 func unitsOf(isa.Path) map[kernels.Math]unit { return nil }
+
+func lentBy(_ isa.Path, _ kernels.Math, u unit) unit { return u }

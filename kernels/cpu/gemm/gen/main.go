@@ -38,6 +38,7 @@ func files() map[string][]byte {
 		"finish_amd64.s":     finishFile().Bytes(),
 		"avx2passes_amd64.s": avx2PassesFile().Bytes(),
 		"bf16_amd64.s":       bf16.Bytes(),
+		"amx_amd64.s":        amxFile().Bytes(),
 	}
 }
 

@@ -20,7 +20,9 @@ func (f *file) weaveOne() {
 
 // tables writes the constants of this file.
 func (f *file) tables() {
-	f.bytes("pairBytes", pairBytes)
+	if !f.natural {
+		f.bytes("pairBytes", pairBytes)
+	}
 	f.weaveOne()
 	var weaveLow, weaveHigh, oddWords, evenWords []int
 	for i := range 32 {
@@ -28,6 +30,9 @@ func (f *file) tables() {
 		weaveLow = append(weaveLow, word, 0)
 		weaveHigh = append(weaveHigh, word+16, 0)
 		n := i&^3 + [...]int{2, 0, 3, 1}[i&3]
+		if f.natural {
+			n = i
+		}
 		oddWords = append(oddWords, 2*n+1, 0)
 		evenWords = append(evenWords, 2*n, 0)
 	}
@@ -50,19 +55,24 @@ func (f *file) bytes(name string, b []int) {
 
 // pairRows packs rows of A: each 32 k become 64 bytes, paired, zeros after the last.
 func (f *file) pairRows(float bool) {
-	name := "pairRowsBF16"
+	name := f.named("pairRowsBF16")
 	if float {
 		name = f.named("pairRowsF32")
 	}
 	f.fn(name, 48, fmt.Sprintf(`func %s(dst, src unsafe.Pointer, dstStride, srcStride, rows, k int)
-		dst gets rows of k numbers as bf16, padded with zeros to 32 and paired.`, name))
+		dst gets rows of k numbers as bf16, padded with zeros to 32%s.`, name, map[bool]string{false: " and paired"}[f.natural]))
 	f.op("MOVQ dst+0(FP), DI")
 	f.op("MOVQ src+8(FP), SI")
 	f.op("MOVQ dstStride+16(FP), R8")
 	f.op("MOVQ srcStride+24(FP), R9")
 	f.op("MOVQ rows+32(FP), DX")
 	f.op("MOVQ k+40(FP), R10")
-	f.op("VBROADCASTI32X4 pairBytes<>(SB), Z31")
+	pair := func() { f.op("VPSHUFB Z31, Z0, Z0") }
+	if f.natural {
+		pair = func() {}
+	} else {
+		f.op("VBROADCASTI32X4 pairBytes<>(SB), Z31")
+	}
 	if float {
 		f.cvtConstants()
 	}
@@ -92,11 +102,11 @@ func (f *file) pairRows(float bool) {
 		f.op("VMOVUPS (R13), Z0")
 		f.op("VMOVUPS 64(R13), Z1")
 		f.cvt2bf16(0, 1, 0)
-		f.op("VPSHUFB Z31, Z0, Z0")
+		pair()
 		f.op("ADDQ $128, R13")
 	} else {
 		f.op("VMOVDQU16 (R13), Z0")
-		f.op("VPSHUFB Z31, Z0, Z0")
+		pair()
 		f.op("ADDQ $64, R13")
 	}
 	f.op("VMOVDQU32 Z0, (R12)")
@@ -113,7 +123,7 @@ func (f *file) pairRows(float bool) {
 	} else {
 		f.op("VMOVDQU16.Z (R13), K1, Z0")
 	}
-	f.op("VPSHUFB Z31, Z0, Z0")
+	pair()
 	f.op("VMOVDQU32 Z0, (R12)")
 	f.label("next")
 	f.op("ADDQ R8, DI")
@@ -187,7 +197,7 @@ func (f *file) transpose(name, doc string, load func(z int)) {
 
 // weave packs rows that run across k, 32 at a time, into paired dwords of 32 columns.
 func (f *file) weave(float bool) {
-	name := "weaveBF16"
+	name := f.named("weaveBF16")
 	if float {
 		name = f.named("weaveF32")
 	}
@@ -229,6 +239,10 @@ func (f *file) weave(float bool) {
 	for e := range 2 {
 		high := [...]string{"(SI)", "(SI)(R8*1)"}[e]
 		low := [...]string{"(SI)(R8*2)", "(SI)(R9*1)"}[e]
+		if f.natural {
+			low = [...]string{"(SI)", "(SI)(R8*2)"}[e]
+			high = [...]string{"(SI)(R8*1)", "(SI)(R9*1)"}[e]
+		}
 		if float {
 			for half := range 2 {
 				f.op("VMOVUPS.Z %d%s, K%d, Z%d", half*64, high, half+1, half*2+1)
@@ -259,8 +273,9 @@ func (f *file) weave(float bool) {
 // unweave undoes weave: paired dwords of 32 columns become rows along the columns,
 // themselves paired for a product over the columns.
 func (f *file) unweave() {
-	f.fn("unweave", 32, `func unweave(dst, src unsafe.Pointer, srcStep, blocks int)
-		dst gets 32 rows of 32 paired bf16 for each block of 16 dword rows x 32 columns.`)
+	name := f.named("unweave")
+	f.fn(name, 32, fmt.Sprintf(`func %s(dst, src unsafe.Pointer, srcStep, blocks int)
+		dst gets 32 rows of 32 bf16 for each block of 16 dword rows x 32 columns.`, name))
 	f.op("MOVQ dst+0(FP), DI")
 	f.op("MOVQ src+8(FP), SI")
 	f.op("MOVQ srcStep+16(FP), R8")
@@ -269,14 +284,17 @@ func (f *file) unweave() {
 	f.op("VMOVDQU32 evenWords<>(SB), Z30")
 	f.label("block")
 	for i := range 16 {
-		k := i/2*4 + i%2
+		odd, even := i/2*4+i%2, i/2*4+i%2+2 // the k of high halves, and of low ones
+		if f.natural {
+			odd, even = 2*i+1, 2*i
+		}
 		f.op("VMOVDQU32 %d(SI), Z0", i*128)
 		f.op("VMOVDQU32 %d(SI), Z1", i*128+64)
 		f.op("VMOVDQA32 Z31, Z2")
 		f.op("VPERMI2W Z1, Z0, Z2")
 		f.op("VPERMT2W Z1, Z30, Z0")
-		f.op("VMOVDQU32 Z2, %d(DI)", k*64)
-		f.op("VMOVDQU32 Z0, %d(DI)", (k+2)*64)
+		f.op("VMOVDQU32 Z2, %d(DI)", odd*64)
+		f.op("VMOVDQU32 Z0, %d(DI)", even*64)
 	}
 	f.op("ADDQ R8, SI")
 	f.op("ADDQ $2048, DI")
