@@ -98,8 +98,8 @@ func DDIMSteps(o VPOptions, steps int) (Schedule, []int, error) {
 		default:
 			return Schedule{}, nil, fmt.Errorf("timestep_spacing %q is not known: leading, trailing and linspace are", o.Spacing)
 		}
-		if t >= n {
-			return Schedule{}, nil, fmt.Errorf("timestep %d lies past the last, %d: steps_offset is too large", t, n-1)
+		if t < 0 || t >= n {
+			return Schedule{}, nil, fmt.Errorf("timestep %d is not one of 0 to %d: steps_offset is %d", t, n-1, o.Offset)
 		}
 		prev, share := t-n/steps, shares[0]
 		switch {

@@ -80,7 +80,8 @@ func (o WindowOptions) Steps(steps, iteration int, draw func(n int) int) []int {
 	case "range":
 		return span(int(float64(steps)*o.Low), int(float64(steps)*o.High))
 	case "subset":
-		return subset(steps-o.Drop, int(float64(steps-o.Drop)*o.Fraction), draw)
+		n := max(0, steps-o.Drop)
+		return subset(n, int(float64(n)*o.Fraction), draw)
 	case "random":
 		first, last := o.Support(steps)
 		if last < first {

@@ -96,7 +96,8 @@ func TestSchedules(t *testing.T) {
 			t.Errorf("beta: the quantile of %v has %v below it", x, p)
 		}
 	}
-	for _, o := range []VPOptions{{TrainSteps: 0}, {TrainSteps: 10, Betas: "odd"}, {TrainSteps: 10, Betas: "linear", Spacing: "odd"}, {TrainSteps: 10, Betas: "linear", Spacing: "leading", Offset: 9}} {
+	for _, o := range []VPOptions{{TrainSteps: 0}, {TrainSteps: 10, Betas: "odd"}, {TrainSteps: 10, Betas: "linear", Spacing: "odd"}, {TrainSteps: 10, Betas: "linear", Spacing: "leading", Offset: 9},
+		{TrainSteps: 10, Betas: "linear", Spacing: "leading", Offset: -1}} {
 		if _, _, err := DDIMSteps(o, 5); err == nil {
 			t.Errorf("%+v passes", o)
 		}

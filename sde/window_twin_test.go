@@ -106,6 +106,9 @@ func TestDrawnWindows(t *testing.T) {
 			t.Errorf("%d windows start at %d; the support is %d to %d", starts[s], s, first, last)
 		}
 	}
+	if w := (WindowOptions{Kind: "subset", Fraction: 1, Drop: 5}).Steps(3, 0, r.IntN); len(w) != 0 {
+		t.Errorf("all steps are dropped, and %v remain", w)
+	}
 	some := WindowOptions{Kind: "subset", Fraction: 0.6, Drop: 1}
 	total := 0
 	for s, n := range some.Coverage(10, 500, func(_, n int) int { return r.IntN(n) }) {
