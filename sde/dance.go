@@ -16,7 +16,10 @@ func Dance(s Schedule, step int, eta float64, density Density) Row {
 	delta := r.From - r.To
 	score := x(0).minus(r.Clean.times(1 - r.From)).times(-1 / (r.From * r.From))
 	r.Next = x(0).plus(output(0).times(-delta), score.times(eta*eta/2*delta))
-	r.Noise, r.Density = eta*math.Sqrt(delta), density
+	r.Noise = eta * math.Sqrt(delta)
 	r.KLDeviation = r.Noise
+	if r.Noise != 0 {
+		r.Density = density
+	}
 	return r
 }

@@ -25,6 +25,9 @@ func FlowSDE(s Schedule, step int, eta, clip float64) Row {
 		g = math.Min(g, clip/math.Sqrt(delta))
 	}
 	r.Next = x(0).times(1 - g*g*delta/(2*r.From)).plus(output(0).times(-(1 + g*g*(1-r.From)/(2*r.From)) * delta))
-	r.Noise, r.KLDeviation, r.Density = g*math.Sqrt(delta), g, Gaussian
+	r.Noise, r.KLDeviation = g*math.Sqrt(delta), g
+	if r.Noise != 0 {
+		r.Density = Gaussian
+	}
 	return r
 }

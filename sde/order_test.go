@@ -10,37 +10,57 @@ import (
 
 var data = sdetest.Gaussian{Mean: 1.5, Variance: 0.3}
 
-// TestOrders measures the order of every deterministic solver: go test -v prints the slopes.
+// deterministic are the solvers that do not draw, with the order of their global error.
 // Multistep methods begin with a step of first order, and UniPC ends with one, whose errors
 // of second order are what is left of the whole.
-func TestOrders(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		want   float64
-		solver sdetest.Solver
-	}{
-		{"euler", 1, sdetest.Each(sde.Euler)},
-		{"dpm++ 1", 1, sdetest.Each(sde.Multistep{Order: 1}.Row)},
-		{"dpm++ 2M midpoint", 2, sdetest.Each(sde.Multistep{Order: 2}.Row)},
-		{"dpm++ 2M heun", 2, sdetest.Each(sde.Multistep{Order: 2, Heun: true}.Row)},
-		{"dpm++ 3M", 2, sdetest.Each(sde.Multistep{Order: 3}.Row)},
-		{"dpm++ 2S midpoint", 2, single(2, false)},
-		{"dpm++ 2S heun", 2, single(2, true)},
-		{"dpm++ 3S heun", 3, single(3, true)},
-		{"unipc 1", 2, sdetest.Each(sde.UniPC{Order: 1}.Row)},
-		{"unipc 2 bh2", 2, sdetest.Each(sde.UniPC{Order: 2}.Row)},
-		{"unipc 2 bh1", 2, sdetest.Each(sde.UniPC{Order: 2, BH1: true}.Row)},
-	} {
-		order := sdetest.Order(func(steps int) float64 { return data.Error(c.solver, sdetest.Even(0.9, 0.1, steps)) }, 192, 384)
-		t.Logf("%-18s order %.2f (declared %v)", c.name, order, c.want)
-		if math.Abs(order-c.want) > 0.35 {
-			t.Errorf("%s: order %.2f, declared %v", c.name, order, c.want)
+var deterministic = []struct {
+	name   string
+	want   float64
+	solver sdetest.Solver
+}{
+	{"euler", 1, sdetest.Each(sde.Euler)},
+	{"heun", 2, sdetest.Each(sde.Heun)},
+	{"dpm++ 1", 1, sdetest.Each(sde.Multistep{Order: 1}.Row)},
+	{"dpm++ 2M midpoint", 2, sdetest.Each(sde.Multistep{Order: 2}.Row)},
+	{"dpm++ 2M heun", 2, sdetest.Each(sde.Multistep{Order: 2, Heun: true}.Row)},
+	{"dpm++ 3M", 2, sdetest.Each(sde.Multistep{Order: 3}.Row)},
+	{"dpm++ 2S midpoint", 2, single(2, false)},
+	{"dpm++ 2S heun", 2, single(2, true)},
+	{"dpm++ 3S heun", 3, single(3, true)},
+	{"unipc 1", 2, sdetest.Each(sde.UniPC{Order: 1}.Row)},
+	{"unipc 2 bh2", 2, sdetest.Each(sde.UniPC{Order: 2}.Row)},
+	{"unipc 2 bh1", 2, sdetest.Each(sde.UniPC{Order: 2, BH1: true}.Row)},
+}
+
+// times are the solver's times: Heun's are twice each, and it goes on to the last one's
+// second half.
+func times(name string, steps int) sde.Schedule {
+	s := sdetest.Even(0.9, 0.1, steps)
+	if name != "heun" {
+		return s
+	}
+	var doubled []float64
+	for i, v := range s.Sigmas {
+		doubled = append(doubled, v)
+		if i > 0 {
+			doubled = append(doubled, v)
 		}
 	}
-	order := sdetest.Order(func(steps int) float64 { return heunError(sdetest.Even(0.9, 0.1, steps)) }, 192, 384)
-	t.Logf("%-18s order %.2f (declared 2)", "heun", order)
-	if math.Abs(order-2) > 0.35 {
-		t.Errorf("heun: order %.2f", order)
+	return sde.Schedule{Sigmas: doubled}
+}
+
+// TestOrders measures the order of every deterministic solver, for data whose network is
+// linear and for data whose is not: go test -v prints the slopes.
+func TestOrders(t *testing.T) {
+	modes := sdetest.Mixture{Mode: 1, Variance: 0.2}
+	end := modes.Flow(0.4, 0.9, 0.1)
+	for _, c := range deterministic {
+		linear := sdetest.Order(func(n int) float64 { return data.Error(c.solver, times(c.name, n)) }, 192, 384)
+		bent := sdetest.Order(func(n int) float64 { return math.Abs(modes.End(c.solver, times(c.name, n), 0.4) - end) }, 192, 384)
+		t.Logf("%-18s order %.2f, two modes %.2f (declared %v)", c.name, linear, bent, c.want)
+		if math.Abs(linear-c.want) > 0.35 || math.Abs(bent-c.want) > 0.35 {
+			t.Errorf("%s: order %.2f, two modes %.2f, declared %v", c.name, linear, bent, c.want)
+		}
 	}
 }
 
@@ -50,25 +70,6 @@ func single(order int, heun bool) sdetest.Solver {
 		m := sde.Singlestep{Orders: sde.SinglestepOrders(order, s.Steps(), false), Heun: heun}
 		return sdetest.Each(m.Row)(s)
 	}
-}
-
-// heunError lists every inner sigma twice, as that solver's schedules do, and goes on to the
-// last sigma's second half.
-func heunError(s sde.Schedule) float64 {
-	var doubled []float64
-	for i, v := range s.Sigmas {
-		doubled = append(doubled, v)
-		if i > 0 {
-			doubled = append(doubled, v)
-		}
-	}
-	d := sde.Schedule{Sigmas: doubled}
-	net := func(x []float64, step int) []float64 {
-		slope, shift := data.Velocity(doubled[step])
-		return []float64{slope*x[0] + shift}
-	}
-	t := sde.Run(sdetest.Each(sde.Heun)(d), []float64{data.Path(0.9, 0.7)}, net, nil)
-	return math.Abs(t.States[len(t.States)-1][0] - data.Path(0.1, 0.7))
 }
 
 // stochastic are the solvers that draw, at a noise level.
@@ -93,12 +94,49 @@ func TestMarginals(t *testing.T) {
 	}
 	all := stochastic(0.5)
 	all["sde-dpm++ 1"] = sdetest.Each(sde.Multistep{Order: 1, SDE: true}.Row)
+	all["sde-dpm++ 2M"] = sdetest.Each(sde.Multistep{Order: 2, SDE: true}.Row)
 	for name, solver := range all {
 		f := off(solver)
 		order := sdetest.Order(f, 192, 384)
 		t.Logf("%-12s weak order %.2f, off by %.2g after 400 steps", name, order, f(400))
 		if name != "cps" && (order < 0.8 || f(400) > 0.02) {
 			t.Errorf("%s: weak order %.2f, off by %.2g", name, order, f(400))
+		}
+	}
+}
+
+// TestPointMarginals: where the data is one point the prediction is exact, and kernels that
+// noise it anew keep the marginal exactly, in any number of steps.
+func TestPointMarginals(t *testing.T) {
+	point := sdetest.Gaussian{Mean: 1.5}
+	all := stochastic(0.7)
+	delete(all, "flow-sde") // these two follow the SDE, not the marginal
+	delete(all, "dance")
+	all["renoise"] = sdetest.Each(sde.EulerStochastic)
+	all["sde-dpm++ 2M"] = sdetest.Each(sde.Multistep{Order: 2, SDE: true}.Row)
+	for name, solver := range all {
+		for _, steps := range []int{1, 3, 10} {
+			m, v := point.Marginal(solver, sdetest.Even(0.9, 0.1, steps))
+			mean, variance := point.At(0.1)
+			if math.Abs(m-mean) > 1e-12 || math.Abs(v-variance) > 1e-12 {
+				t.Errorf("%s, %d steps: %g %g, want %g %g", name, steps, m, v, mean, variance)
+			}
+		}
+	}
+}
+
+// TestFromNoiseAlone: solvers in λ begin at s = 1, where it is infinite, and end at 0 with
+// finite coefficients, in any number of steps.
+func TestFromNoiseAlone(t *testing.T) {
+	for _, c := range append(deterministic, struct {
+		name   string
+		want   float64
+		solver sdetest.Solver
+	}{"unipc 3", 0, sdetest.Each(sde.UniPC{Order: 3}.Row)}) {
+		for _, steps := range []int{2, 3, 4, 6, 12} {
+			if x := (sdetest.Mixture{Mode: 1, Variance: 0.2}).End(c.solver, sde.Static(3, steps), 0.4); math.IsNaN(x) || math.Abs(x) > 2 {
+				t.Errorf("%s, %d steps: %g", c.name, steps, x)
+			}
 		}
 	}
 }

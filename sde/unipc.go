@@ -1,6 +1,9 @@
 package sde
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // UniPC (Zhao et al., 2023) for flows, on predictions of the clean sample: a step first
 // corrects the latents that produced the present output (UniC), then predicts the next ones
@@ -22,7 +25,7 @@ func (u UniPC) order(s Schedule, step int) int {
 // Row is one step.
 func (u UniPC) Row(s Schedule, step int) Row {
 	r := flowRow(s, step)
-	if step > 0 && !contains(u.Off, step-1) {
+	if step > 0 && !slices.Contains(u.Off, step-1) {
 		c := u.correct(s, step)
 		r.Correct = &c
 	}
@@ -91,7 +94,8 @@ func (u UniPC) coefficients(h float64, n int) (phi, b float64, conditions []floa
 	return phi, b, conditions
 }
 
-// weights solve the conditions; one unknown is 1/2, as upstream sets it.
+// weights solve the conditions; one unknown is 1/2, as upstream sets it. A step back to s = 1
+// is infinitely far in λ: its weight is 0, the limit, and the others solve what is left.
 func weights(at, conditions []float64) []float64 {
 	n := len(at)
 	if n == 0 {
@@ -100,6 +104,18 @@ func weights(at, conditions []float64) []float64 {
 	if n == 1 {
 		return []float64{0.5}
 	}
+	for i, r := range at {
+		if math.IsInf(r, 0) {
+			near := append(append([]float64(nil), at[:i]...), at[i+1:]...)
+			return slices.Insert(vandermonde(near, conditions), i, 0)
+		}
+	}
+	return vandermonde(at, conditions)
+}
+
+// vandermonde solves the sum of ρ_j·r_j^i = b_i.
+func vandermonde(at, conditions []float64) []float64 {
+	n := len(at)
 	m := make([][]float64, n)
 	for i := range m {
 		for _, r := range at {
@@ -136,13 +152,4 @@ func solve(m [][]float64) []float64 {
 		out[i] = m[i][n] / m[i][i]
 	}
 	return out
-}
-
-func contains(list []int, v int) bool {
-	for _, x := range list {
-		if x == v {
-			return true
-		}
-	}
-	return false
 }

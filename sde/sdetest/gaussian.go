@@ -69,24 +69,36 @@ func (g Gaussian) Error(solver Solver, s sde.Schedule) float64 {
 	return math.Abs(t.States[s.Steps()][0] - g.Path(s.Sigmas[s.Steps()], z))
 }
 
-// Marginal is the mean and the variance that one-step rows end with, begun with the true
-// ones.
+// Marginal is the mean and the variance that a solver ends with, begun with the true ones.
+// The network is linear, so that whatever rows make of the start and their draws is linear
+// too: sde.Run goes through once, with the coefficients of (1, start, draw 0, draw 1, ...) in
+// the place of latents. That holds for every row without a Clamp, of any lag.
 func (g Gaussian) Marginal(solver Solver, s sde.Schedule) (mean, variance float64) {
-	mean, variance = g.At(s.Sigmas[0])
-	for i, r := range solver(s) {
-		slope, shift := g.Velocity(s.Sigmas[i])
-		gain := coefficient(r.Next.X) + coefficient(r.Next.Out)*slope
-		mean = gain*mean + coefficient(r.Next.Out)*shift
-		variance = gain*gain*variance + r.Noise*r.Noise
+	n := s.Steps() + 2
+	start := make([]float64, n)
+	start[0], variance = g.At(s.Sigmas[0])
+	start[1] = math.Sqrt(variance)
+	net := func(x []float64, step int) []float64 {
+		slope, shift := g.Velocity(s.Sigmas[step])
+		out := make([]float64, n)
+		for i, v := range x {
+			out[i] = slope * v
+		}
+		out[0] += shift
+		return out
 	}
-	return mean, variance
-}
-
-func coefficient(lags []float64) float64 {
-	if len(lags) == 0 {
-		return 0
+	draw := func(step int) []float64 {
+		z := make([]float64, n)
+		z[step+2] = 1
+		return z
 	}
-	return lags[0]
+	t := sde.Run(solver(s), start, net, draw)
+	end := t.States[s.Steps()]
+	variance = 0
+	for _, c := range end[1:] {
+		variance += c * c
+	}
+	return end[0], variance
 }
 
 // Order is the slope of the logarithm of an error over the logarithm of the step size,
