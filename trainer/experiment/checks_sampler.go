@@ -26,6 +26,10 @@ func (s Sampler) Check(r report) {
 	if solver.Whole && solver.Name.Name == "heun" && s.Schedule.Kind != "heun" {
 		r("schedule.kind", "heun takes two calls a step, and needs their times", `write schedule = { kind = "heun" }`)
 	}
+	if solver.Name.Name != "heun" && s.Schedule.Kind == "heun" {
+		r("schedule.kind", fmt.Sprintf("heun lists every time twice, and %s would take steps of no length", s.Solver), `write schedule = { kind = "shifted" }, or solver = "heun"`)
+		return // its rows would be reported again, as noise
+	}
 	if s.Solver == "cps" && s.Noise > 1 {
 		r("noise", fmt.Sprintf("cps draws a share of each step's noise, sin(eta·π/2), and %v is above 1", s.Noise), "0.8 is what Flow-CPS uses")
 	} else {
