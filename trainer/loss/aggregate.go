@@ -1,6 +1,9 @@
 package loss
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // How the tokens of a batch become one number. Rows are answers, masks say which tokens
 // are the model's; a row without any is not counted as an answer.
@@ -44,6 +47,9 @@ func (a Aggregate) Weights(mask [][]float64) ([][]float64, error) {
 	for i, m := range mask {
 		n := sum(m)
 		for t, on := range m {
+			if on == 0 && a.known() { // and nothing is divided by 0 where no token is the model's
+				continue
+			}
 			switch a.Mode {
 			case "token-mean":
 				w[i][t] = on / tokens * workers
@@ -67,6 +73,13 @@ func (a Aggregate) Weights(mask [][]float64) ([][]float64, error) {
 	}
 	return w, nil
 }
+
+// Aggregates are the modes' names.
+func Aggregates() []string {
+	return []string{"token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"}
+}
+
+func (a Aggregate) known() bool { return slices.Contains(Aggregates(), a.Mode) }
 
 func sum(x []float64) (s float64) {
 	for _, v := range x {

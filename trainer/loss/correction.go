@@ -171,28 +171,52 @@ func bound(kind, limit string) (func(float64) bool, error) {
 	return func(v float64) bool { return v >= math.Log(l) && v <= math.Log(h) }, nil
 }
 
-// RatioTRL is TRL's correction: e^d of a token, or of an answer's sum, cut to [low, high] or
-// 0 outside; masked tokens have 1.
-func RatioTRL(log, mask [][]float64, sequence, drop bool, low, high float64) [][]float64 {
-	var out [][]float64
-	keep := func(r float64) float64 {
-		if drop && (r < low || r > high) {
-			return 0
-		}
-		return math.Min(math.Max(r, low), high)
-	}
+// Bounded is what TRL and OpenRLHF multiply a token's loss by: e^d between two bounds.
+//
+//	token      each token's own (TRL token_*, OpenRLHF tis and icepop)
+//	sequence   that of the answer's sum (TRL sequence_*)
+//	geometric  each token's own, not cut, in answers whose mean lies inside (OpenRLHF's
+//	           seq-mask-tis, whose comment says that it cuts)
+//
+// What lies outside is cut to the bound, or has weight 0 with Drop (TRL's *_mask, icepop).
+// Masked tokens count with d = 0.
+type Bounded struct {
+	Level     string
+	Drop      bool
+	Low, High float64
+}
+
+// Weights are those of all tokens.
+func (o Bounded) Weights(log, mask [][]float64) ([][]float64, error) {
+	out := zeros(log)
 	for i, row := range log {
-		var ratios []float64
 		whole := 0.0
 		for k, d := range row {
-			d *= mask[i][k]
-			whole += d
-			ratios = append(ratios, keep(math.Exp(d)))
+			whole += d * mask[i][k]
 		}
-		if sequence {
-			ratios = []float64{keep(math.Exp(whole))}
+		inside := o.keep(math.Exp(whole/max(sum(mask[i]), 1))) != 0
+		for k, d := range row {
+			switch o.Level {
+			case "token":
+				out[i][k] = o.keep(math.Exp(d * mask[i][k]))
+			case "sequence":
+				out[i][k] = o.keep(math.Exp(whole))
+			case "geometric":
+				if inside {
+					out[i][k] = math.Exp(d * mask[i][k])
+				}
+			default:
+				return nil, fmt.Errorf("correction: level %q is not known: token, sequence and geometric are", o.Level)
+			}
 		}
-		out = append(out, ratios)
 	}
-	return out
+	return out, nil
+}
+
+// keep bounds a ratio.
+func (o Bounded) keep(r float64) float64 {
+	if (o.Drop || o.Level == "geometric") && (r < o.Low || r > o.High) {
+		return 0
+	}
+	return min(max(r, o.Low), o.High)
 }

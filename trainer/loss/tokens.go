@@ -2,46 +2,119 @@ package loss
 
 import (
 	"fmt"
-	"math"
+	"slices"
 )
 
 // Objectives over the tokens of answers. With d = lp - old, r = e^d of a token, s the mean of
-// d over an answer's tokens, A the token's advantage, w optional rollout weights:
+// d over an answer's tokens, A the token's advantage:
 //
 //	ppo        max(-A·r, -A·clip(r)); where A < 0 at most -A·Dual (dual clip). GRPO, DAPO
 //	           (High > Low), Dr.GRPO (by aggregation), RLOO, REINFORCE++ by their advantages
 //	gspo       ppo with one ratio an answer, e^s; each token gets the gradient of its own
-//	           log-probability (Zheng et al., 2025)
-//	gspo-mean  the same with the gradient of the mean (EasyR1, OpenRLHF)
-//	cispo      -clip(r)·A·lp, no gradient through the ratio (MiniMax-M1)
+//	           log-probability (Zheng et al., 2025; verl)
+//	gspo-mean  the same with the gradient of the mean (EasyR1, OpenRLHF, TRL)
+//	luspo      gspo-mean whose answers weigh by their length (TRL): sums in place of means
+//	cispo      -clip(r)·A·lp, no gradient through the ratio (MiniMax-M1). TRL has no lower
+//	           bound, and its epsilon_high is the bound itself: Low = 1, High one less
 //	sapo       -A·4/τ·σ(τ·(r-1)), τ by the sign of A (Gao et al., 2025)
-//	gpg        -A·lp
-//	gmpo       -A·e^(mean of d, each cut in the direction of A), one number an answer
+//	gpg        -A·lp (REINFORCE)
+//	gmpo       gmpo.go
+//	vespo      -φ·A·lp, one weight an answer, vespo.go
+//	clip-cov   ppo without some tokens, kl-cov -A·r with a pull on some: covariance.go
 //
-// d is cut to ±20 (gspo: at most 10), with no gradient beyond.
+// In order, a token's loss is computed, left out (keep.go), multiplied by its rollout weight
+// and joined by Weight·KL to the reference; then tokens are averaged (aggregate.go), and
+// EntropyWeight times their mean entropy is taken off.
+//
+// d is cut to ±20 with no gradient beyond (gspo: the mean is cut at 10 from above, as in
+// verl). TRL does not cut; its log-ratios never get there.
+//
+// Invariants (tests): every gradient agrees with finite differences where nothing is held
+// fixed; right after a roll it is the policy gradient, whatever the objective.
 type TokenLoss struct {
-	Objective string  `toml:"objective" enum:"ppo,gspo,gspo-mean,cispo,sapo,gpg,gmpo" doc:"the token objective"`
-	Low       float64 `toml:"clip_low" range:"[0,inf)" doc:"how far a ratio may fall below 1"`
-	High      float64 `toml:"clip_high" range:"[0,inf)" doc:"how far a ratio may rise above 1"`
-	Dual      float64 `toml:"dual_clip" range:"[0,inf)" doc:"bound of the loss where the advantage is negative; 0: none"`
-	TauPos    float64 `toml:"tau_pos" range:"(0,inf)" doc:"sapo's temperature where the advantage is positive"`
-	TauNeg    float64 `toml:"tau_neg" range:"(0,inf)" doc:"and where it is negative"`
+	Objective string     `toml:"objective" enum:"ppo,gspo,gspo-mean,luspo,cispo,sapo,gpg,gmpo,vespo,clip-cov,kl-cov" doc:"the token objective"`
+	Low       float64    `toml:"clip_low" range:"[0,inf)" doc:"how far a ratio may fall below 1"`
+	High      float64    `toml:"clip_high" range:"[0,inf)" doc:"how far a ratio may rise above 1"`
+	Dual      float64    `toml:"dual_clip" range:"[0,inf)" doc:"bound of the loss where the advantage is negative; 0: none"`
+	Cap       float64    `toml:"ratio_cap" range:"[0,inf)" doc:"largest ratio where the clip lets it pass (TRL's delta); 0: none"`
+	Sequence  bool       `toml:"sequence_ratio" doc:"one ratio an answer, with the gradient of the mean"`
+	TauPos    float64    `toml:"tau_pos" range:"(0,inf)" doc:"sapo's temperature where the advantage is positive"`
+	TauNeg    float64    `toml:"tau_neg" range:"(0,inf)" doc:"and where it is negative"`
+	Vespo     Vespo      `toml:"vespo"`
+	Cov       Covariance `toml:"covariance"`
+	Keep      Keep       `toml:"keep"`
+	KL        TokenKL    `toml:"kl"`
 	Aggregate Aggregate
 
-	ZeroIsPositive bool `toml:"-"` // sapo: A = 0 has TauPos (EasyR1)
+	EntropyWeight float64 `toml:"entropy_weight" range:"[0,inf)" doc:"of the bonus for mean entropy"`
+}
+
+// TokenKL is the penalty for leaving a reference, token by token.
+type TokenKL struct {
+	Weight    float64 `toml:"weight" range:"[0,inf)" doc:"0: none"`
+	Estimator string  `toml:"estimator" enum:"k1,k2,k3,abs" doc:"of the log-probabilities (kl.go)"`
+	Corrected bool    `toml:"corrected" doc:"times the ratio, so that its mean is over the current policy (TRL's use_bias_correction_kl)"`
+}
+
+// DefaultTokens is PPO's clip as GRPO has it, with the published values of what is off.
+func DefaultTokens() TokenLoss {
+	return TokenLoss{Objective: "ppo", Low: 0.2, High: 0.2, TauPos: 1, TauNeg: 1.05, Vespo: DefaultVespo(), Cov: DefaultCovariance(),
+		Keep: Keep{Entropy: 1}, KL: TokenKL{Estimator: "k3"}, Aggregate: Aggregate{Mode: "token-mean"}}
+}
+
+// TokenObjectives are their names.
+func TokenObjectives() []string {
+	return []string{"ppo", "gspo", "gspo-mean", "luspo", "cispo", "sapo", "gpg", "gmpo", "vespo", "clip-cov", "kl-cov"}
+}
+
+// Known says whether an objective exists.
+func (o TokenLoss) Known() error {
+	if slices.Contains(TokenObjectives(), o.Objective) {
+		return nil
+	}
+	return fmt.Errorf("token objective %q is not known: write one of %v", o.Objective, TokenObjectives())
+}
+
+// Check reports options that contradict each other or would do nothing.
+func (o TokenLoss) Check(report func(key, problem, hint string)) {
+	clips := slices.Contains([]string{"ppo", "gspo", "gspo-mean", "luspo"}, o.Objective)
+	switch {
+	case o.Dual != 0 && !clips:
+		report("dual_clip", fmt.Sprintf("objective %q has no clip that it could bound", o.Objective), "leave it out")
+	case o.Dual != 0 && o.Dual <= 1:
+		report("dual_clip", "at 1 or less the loss of every token with a negative advantage is cut", "3 is usual")
+	}
+	switch {
+	case o.Cap != 0 && !clips:
+		report("ratio_cap", fmt.Sprintf("objective %q has no clip that would let a ratio pass", o.Objective), "leave it out")
+	case o.Cap != 0 && o.Cap <= 1+o.High:
+		report("ratio_cap", "lies inside the clip", "write a cap above 1 + clip_high")
+	}
+	if o.Sequence && !slices.Contains([]string{"ppo", "cispo", "sapo", "gspo-mean", "luspo"}, o.Objective) {
+		report("sequence_ratio", fmt.Sprintf("objective %q has a ratio of its own", o.Objective), "leave it out")
+	}
+	if o.Low >= 1 && o.Objective != "cispo" && o.Objective != "gmpo" {
+		report("clip_low", "at 1 or more a ratio is never too low", "0.2 is usual")
+	}
+	o.Cov.check(o.Objective, report)
 }
 
 // Tokens are what a token objective looks at: rows are answers.
 type Tokens struct {
 	LogProb, Old, Advantage, Mask [][]float64
-	Weight                        [][]float64 // nil: 1
+	Weight                        [][]float64 // of the rollout's correction; nil: 1
+	Reference                     [][]float64 // log-probabilities, where KL has a weight
+	Sampler                       [][]float64 // log-probabilities, where Keep.Drift is set; nil: Old
+	Entropy                       [][]float64 // where it is looked at
+	Draw                          [][]float64 // a uniform number a token, for clip-cov
 }
 
-// TokenResult is a loss and its gradient by the log-probabilities.
+// TokenResult is a loss and its gradients.
 type TokenResult struct {
-	Loss    float64
-	Grad    [][]float64
-	Metrics map[string]float64
+	Loss, KL, Entropy float64
+	Grad              [][]float64 // by the log-probabilities
+	GradEntropy       [][]float64 // by the entropies; nil where nothing reads them
+	Metrics           map[string]float64
 }
 
 // farthest is where a log-ratio is cut.
@@ -49,17 +122,29 @@ const farthest = 20
 
 // Of is the objective.
 func (o TokenLoss) Of(t Tokens) (TokenResult, error) {
-	if o.Objective == "gmpo" {
+	if err := o.Known(); err != nil {
+		return TokenResult{}, err
+	}
+	if err := o.complete(t); err != nil {
+		return TokenResult{}, err
+	}
+	switch o.Objective {
+	case "gmpo":
 		return o.geometric(t), nil
+	case "gspo-mean":
+		o.Objective, o.Sequence = "ppo", true
+	case "luspo":
+		o.Objective, o.Sequence, o.Aggregate = "ppo", true, Aggregate{Mode: "seq-mean-token-sum", AllRows: true}
 	}
 	w, err := o.Aggregate.Weights(t.Mask)
 	if err != nil {
 		return TokenResult{}, err
 	}
+	b := o.batch(t)
 	r := TokenResult{Grad: zeros(t.LogProb), Metrics: map[string]float64{}}
 	moved, clipped, dual := zeros(t.LogProb), zeros(t.LogProb), zeros(t.LogProb)
 	for i, lp := range t.LogProb {
-		mean := answerMean(t, i)
+		a := o.answer(t, i)
 		for k := range lp {
 			d := lp[k] - t.Old[i][k]
 			if moved[i][k] = -d; o.Objective != "gspo" {
@@ -68,150 +153,101 @@ func (o TokenLoss) Of(t Tokens) (TokenResult, error) {
 			if t.Mask[i][k] == 0 {
 				continue
 			}
-			v := o.token(lp[k], d, mean, t.Advantage[i][k])
-			weight := w[i][k]
-			if t.Weight != nil {
-				weight *= t.Weight[i][k]
+			v := o.token(at{lp[k], d, t.Advantage[i][k], i, k}, a, b)
+			v = v.times(b.kept[i][k])
+			if t.Weight != nil && o.Objective != "vespo" { // which has them in its φ
+				v = v.times(t.Weight[i][k])
 			}
-			r.Loss += v.value * weight
-			r.Grad[i][k] += v.own * weight
-			if v.shared != 0 {
-				n := math.Max(sum(t.Mask[i]), 1)
-				for j, on := range t.Mask[i] {
-					r.Grad[i][j] += v.shared * weight * on / n
-				}
+			if o.KL.Weight != 0 {
+				kl := o.reference(lp[k], t.Reference[i][k], d, a.mean)
+				r.KL += kl.value * w[i][k]
+				v = v.plus(kl.times(o.KL.Weight))
 			}
+			r.Loss += v.value * w[i][k]
+			r.Grad[i][k] += v.own * w[i][k]
+			share(r.Grad[i], t.Mask[i], v.shared*w[i][k])
 			clipped[i][k], dual[i][k] = v.clipped, v.dual
 		}
 	}
+	o.addEntropy(t, b.kept, &r)
 	r.Metrics["ppo_kl"], r.Metrics["clipped"], r.Metrics["clipped_dual"] = maskedMean(moved, t.Mask), maskedMean(clipped, t.Mask), maskedMean(dual, t.Mask)
 	return r, nil
 }
 
-// answerMean is the mean log-ratio of an answer.
-func answerMean(t Tokens, i int) float64 {
-	s := 0.0
-	for k, on := range t.Mask[i] {
-		if on != 0 {
-			s += (t.LogProb[i][k] - t.Old[i][k]) * on
+// complete says what an objective needs and does not have.
+func (o TokenLoss) complete(t Tokens) error {
+	needs := []struct {
+		what string
+		is   bool
+		rows [][]float64
+	}{
+		{"old log-probabilities", true, t.Old}, {"advantages", true, t.Advantage}, {"masks", true, t.Mask},
+		{"rollout weights", t.Weight != nil, t.Weight}, {"log-probabilities of the reference", o.KL.Weight != 0, t.Reference},
+		{"log-probabilities of the sampler", t.Sampler != nil, t.Sampler},
+		{"entropies", o.EntropyWeight != 0 || o.Keep.byEntropy(), t.Entropy}, {"draws", o.Objective == "clip-cov", t.Draw},
+	}
+	for _, n := range needs {
+		if !n.is {
+			continue
+		}
+		if len(n.rows) != len(t.LogProb) {
+			return fmt.Errorf("%d answers have log-probabilities, %d have %s", len(t.LogProb), len(n.rows), n.what)
+		}
+		for i, row := range n.rows {
+			if len(row) != len(t.LogProb[i]) {
+				return fmt.Errorf("answer %d has %d log-probabilities, and %d %s", i, len(t.LogProb[i]), len(row), n.what)
+			}
 		}
 	}
-	return s / math.Max(sum(t.Mask[i]), 1)
+	return nil
 }
 
-// token is one token's loss, its slope by its own log-probability, and by the answer's mean.
-type token struct{ value, own, shared, clipped, dual float64 }
+// wholeBatch is what tokens know of all others.
+type wholeBatch struct{ kept, chosen [][]float64 }
 
-func (o TokenLoss) token(lp, d, mean, a float64) token {
-	switch o.Objective {
-	case "gpg":
-		return token{value: -a * lp, own: -a}
-	case "cispo":
-		r := math.Exp(cutLog(d, farthest))
-		bound := math.Min(math.Max(r, 1-o.Low), 1+o.High)
-		return token{value: -bound * a * lp, own: -bound * a, clipped: differs(r, bound)}
-	case "sapo":
-		tau := o.TauNeg
-		if a > 0 || a == 0 && o.ZeroIsPositive {
-			tau = o.TauPos
-		}
-		r := math.Exp(cutLog(d, farthest))
-		g := sigmoid(tau * (r - 1))
-		v := token{value: -a * g * 4 / tau}
-		if math.Abs(d) <= farthest {
-			v.own = -a * 4 * g * (1 - g) * r
-		}
-		return v
-	case "gspo":
-		v := o.clip(math.Min(mean, 10), a, mean <= 10)
-		return v
-	case "gspo-mean":
-		v := o.clip(mean, a, true)
-		v.own, v.shared = 0, v.own
-		return v
-	}
-	return o.clip(cutLog(d, farthest), a, math.Abs(d) <= farthest)
+func (o TokenLoss) batch(t Tokens) wholeBatch {
+	return wholeBatch{o.Keep.mask(t), o.chosen(t)}
 }
 
-func cutLog(d, most float64) float64 { return math.Min(math.Max(d, -most), most) }
-
-func differs(x, y float64) float64 {
-	if x != y {
-		return 1
+// share spreads the gradient of an answer's mean log-ratio over its tokens.
+func share(grad, mask []float64, g float64) {
+	if g == 0 {
+		return
 	}
-	return 0
+	n := max(sum(mask), 1)
+	for k, on := range mask {
+		grad[k] += g * on / n
+	}
 }
 
-// clip is PPO's token at a log-ratio; live says whether a gradient passes.
-func (o TokenLoss) clip(d, a float64, live bool) token {
-	r := math.Exp(d)
-	bound := math.Min(math.Max(r, 1-o.Low), 1+o.High)
-	v := token{value: -a * r}
-	if live {
-		v.own = -a * r
+// addEntropy takes the bonus off. Tokens that Keep leaves out have none. An aggregate over a
+// number of Tokens divides by it (TRL's dapo); the others by the tokens at hand.
+func (o TokenLoss) addEntropy(t Tokens, kept [][]float64, r *TokenResult) {
+	if o.EntropyWeight == 0 {
+		return
 	}
-	if cut := -a * bound; cut > v.value {
-		v = token{value: cut, clipped: 1}
+	on, n := zeros(t.Mask), 0.0
+	drift := o.Keep
+	drift.Drift = 0 // TRL drops answers from the policy's part alone
+	if o.Keep.Drift != 0 {
+		kept = drift.mask(t)
 	}
-	if a < 0 && o.Dual > 0 && -a*o.Dual < v.value {
-		v.value, v.own, v.dual = -a*o.Dual, 0, 1
-	}
-	return v
-}
-
-// geometric is GMPO (Zhao et al., 2025): bounds are on the logarithm, and every row counts.
-func (o TokenLoss) geometric(t Tokens) TokenResult {
-	r := TokenResult{Grad: zeros(t.LogProb), Metrics: map[string]float64{}}
-	rows := float64(len(t.LogProb))
-	high, low := zeros(t.LogProb), zeros(t.LogProb)
-	for i, lp := range t.LogProb {
-		n := sum(t.Mask[i]) + 1e-8
-		log, advantage, weight := 0.0, 0.0, 0.0
-		live := make([]float64, len(lp))
-		for k, on := range t.Mask[i] {
-			if on == 0 {
-				continue
-			}
-			d, a := lp[k]-t.Old[i][k], t.Advantage[i][k]
-			sign := 0.0
-			switch {
-			case a > 0:
-				sign = 1
-			case a < 0:
-				sign = -1
-			}
-			cut := math.Min(math.Max(d, -o.Low), o.High)
-			kept := sign * math.Min(sign*d, sign*cut)
-			log += kept * on / n
-			if sign*d <= sign*cut {
-				live[k] = math.Abs(sign) * on / n
-			}
-			if d != cut && sign > 0 {
-				high[i][k] = 1
-			}
-			if d != cut && sign < 0 {
-				low[i][k] = 1
-			}
-			advantage += a * on / n
-			if t.Weight != nil {
-				weight += math.Log(t.Weight[i][k]+1e-10) * on / n
-			}
-		}
-		v := -advantage * math.Exp(log) * math.Exp(weight) / rows
-		r.Loss += v
-		for k := range lp {
-			r.Grad[i][k] = v * live[k]
+	for i, m := range t.Mask {
+		for k := range m {
+			on[i][k] = m[k] * kept[i][k]
+			n += on[i][k]
 		}
 	}
-	r.Metrics["clipped"], r.Metrics["clipped_low"] = maskedMean(high, t.Mask), maskedMean(low, t.Mask)
-	return r
-}
-
-// Known says whether an objective exists.
-func (o TokenLoss) Known() error {
-	switch o.Objective {
-	case "ppo", "gspo", "gspo-mean", "cispo", "sapo", "gpg", "gmpo":
-		return nil
+	if o.Aggregate.Mode == "token-mean" && o.Aggregate.Tokens != 0 {
+		n = o.Aggregate.Tokens / one(o.Aggregate.Workers)
 	}
-	return fmt.Errorf("token objective %q is not known", o.Objective)
+	n = max(n, 1)
+	r.Entropy = weighed(t.Entropy, on) / n
+	r.Loss -= o.EntropyWeight * r.Entropy
+	r.GradEntropy = on
+	for i := range on {
+		for k := range on[i] {
+			on[i][k] *= -o.EntropyWeight / n
+		}
+	}
 }

@@ -9,7 +9,7 @@ import (
 
 // answers are three of four tokens, with an observation inside and one answer empty.
 func answers(r *rand.Rand) Tokens {
-	t := Tokens{Old: rows(r, 4, 4), Advantage: rows(r, 4, 4), Weight: rows(r, 4, 4),
+	t := Tokens{Old: rows(r, 4, 4), Advantage: rows(r, 4, 4), Weight: rows(r, 4, 4), Reference: rows(r, 4, 4), Sampler: rows(r, 4, 4), Entropy: rows(r, 4, 4), Draw: rows(r, 4, 4),
 		Mask: [][]float64{{1, 1, 1, 1}, {1, 0, 1, 0}, {0, 1, 1, 0}, {0, 0, 0, 0}}}
 	for i, row := range t.Old {
 		lp := make([]float64, len(row))
@@ -17,31 +17,123 @@ func answers(r *rand.Rand) Tokens {
 			lp[k] = v + 0.3*r.NormFloat64()
 			t.Weight[i][k] = math.Exp(t.Weight[i][k] / 3)
 			t.Advantage[i][k] = t.Advantage[i][0]
+			t.Reference[i][k] = v + 0.3*t.Reference[i][k]
+			t.Sampler[i][k] = v + 0.3*t.Sampler[i][k]
+			t.Entropy[i][k] = math.Abs(t.Entropy[i][k])
 		}
 		t.LogProb = append(t.LogProb, lp)
 	}
 	return t
 }
 
+// tokenTable is every objective whose value has the gradient, with every option that
+// changes it.
+func tokenTable() map[string]TokenLoss {
+	table := map[string]TokenLoss{}
+	for _, objective := range []string{"ppo", "gspo-mean", "luspo", "sapo", "gpg", "gmpo", "clip-cov", "kl-cov"} {
+		for _, mode := range Aggregates() {
+			o := DefaultTokens()
+			o.Objective, o.High, o.Aggregate.Mode = objective, 0.28, mode
+			o.Cov = Covariance{Share: 0.3, Low: -0.1, High: 2, Weight: 0.7}
+			table[objective+" "+mode] = o
+		}
+	}
+	for name, change := range map[string]func(*TokenLoss){
+		"dual":              func(o *TokenLoss) { o.Dual = 1.1 },
+		"cap":               func(o *TokenLoss) { o.Cap = 1.3 },
+		"cap in the clip":   func(o *TokenLoss) { o.Cap = 1.1 },
+		"one ratio":         func(o *TokenLoss) { o.Sequence = true },
+		"one soft ratio":    func(o *TokenLoss) { o.Objective, o.Sequence = "sapo", true },
+		"drift":             func(o *TokenLoss) { o.Keep.Drift = 0.01 },
+		"entropy share":     func(o *TokenLoss) { o.Keep.Entropy = 0.5 },
+		"all rows":          func(o *TokenLoss) { o.Aggregate = Aggregate{Mode: "seq-mean-token-mean", AllRows: true, AtLeast: true} },
+		"whole batch":       func(o *TokenLoss) { o.Aggregate = Aggregate{Mode: "token-mean", Tokens: 31, Workers: 2} },
+		"k1":                func(o *TokenLoss) { o.KL = TokenKL{Weight: 0.3, Estimator: "k1"} },
+		"k2":                func(o *TokenLoss) { o.KL = TokenKL{Weight: 0.3, Estimator: "k2"} },
+		"k3":                func(o *TokenLoss) { o.KL = TokenKL{Weight: 0.3, Estimator: "k3"} },
+		"abs":               func(o *TokenLoss) { o.KL = TokenKL{Weight: 0.3, Estimator: "abs"} },
+		"corrected":         func(o *TokenLoss) { o.KL = TokenKL{Weight: 0.3, Estimator: "k3", Corrected: true} },
+		"corrected, answer": func(o *TokenLoss) { o.Sequence, o.KL = true, TokenKL{Weight: 0.3, Estimator: "k3", Corrected: true} },
+		"entropy":           func(o *TokenLoss) { o.EntropyWeight = 0.2 },
+		"entropy of some":   func(o *TokenLoss) { o.EntropyWeight, o.Keep = 0.2, Keep{Drift: 0.01, Entropy: 0.5} },
+		"entropy, batch":    func(o *TokenLoss) { o.EntropyWeight, o.Aggregate = 0.2, Aggregate{Mode: "token-mean", Tokens: 31} },
+	} {
+		o := DefaultTokens()
+		change(&o)
+		table[name] = o
+	}
+	return table
+}
+
 func TestTokenGradients(t *testing.T) {
-	for seed := range uint64(6) {
-		x := answers(rand.New(rand.NewPCG(seed, 2)))
-		for _, objective := range []string{"ppo", "gspo-mean", "sapo", "gpg", "gmpo"} {
-			for _, mode := range []string{"token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"} {
-				o := TokenLoss{Objective: objective, Low: 0.2, High: 0.28, Dual: 1.5, TauPos: 1, TauNeg: 1.05, Aggregate: Aggregate{Mode: mode}}
-				got, err := o.Of(x)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i := range x.LogProb {
-					differences(t, fmt.Sprint(objective, " ", mode, " ", i), x.LogProb[i], got.Grad[i], func() float64 { r, _ := o.Of(x); return r.Loss })
+	for name, o := range tokenTable() {
+		for seed := range uint64(4) {
+			x := answers(rand.New(rand.NewPCG(seed, 2)))
+			got, err := o.Of(x)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			f := func() float64 { r, _ := o.Of(x); return r.Loss }
+			for i := range x.LogProb {
+				differences(t, fmt.Sprint(name, " ", i), x.LogProb[i], got.Grad[i], f)
+				if got.GradEntropy != nil {
+					differences(t, fmt.Sprint(name, " entropy ", i), x.Entropy[i], got.GradEntropy[i], f)
 				}
 			}
 		}
 	}
 }
 
-// gspo and cispo hold a ratio fixed: the gradient is that of the loss with it held.
+// What differences cannot see: which tokens are left out.
+func TestLeftOut(t *testing.T) {
+	x := Tokens{LogProb: [][]float64{{-1, -1}, {-2, -2}}, Old: [][]float64{{-1, -1}, {-2, -2}}, Advantage: [][]float64{{1, 1}, {-1, -1}}, Mask: [][]float64{{1, 1}, {1, 1}},
+		Sampler: [][]float64{{-0.5, -0.5}, {-1.5, -1.5}}, Entropy: [][]float64{{1, 2}, {3, 4}}, Draw: [][]float64{{0.9, 0.8}, {0.7, 0.1}}}
+	for name, c := range map[string]struct {
+		change func(*TokenLoss)
+		want   [][]float64 // of the gradient, times the tokens
+	}{
+		"all":        {func(*TokenLoss) {}, [][]float64{{-1, -1}, {1, 1}}},
+		"drifted":    {func(o *TokenLoss) { o.Keep.Drift = 0.4 }, [][]float64{{-1, -1}, {0, 0}}},
+		"not so far": {func(o *TokenLoss) { o.Keep.Drift = 0.6 }, [][]float64{{-1, -1}, {1, 1}}},
+		"high half":  {func(o *TokenLoss) { o.Keep.Entropy = 0.5 }, [][]float64{{0, 0}, {1, 1}}},
+		"highest":    {func(o *TokenLoss) { o.Keep.Entropy = 0.2 }, [][]float64{{0, 0}, {0, 1}}},
+		// All covariances are 1/2: the least draws are left out, or the first ones pulled.
+		"covariance": {func(o *TokenLoss) { o.Objective, o.Cov = "clip-cov", Covariance{Share: 0.5, High: 1} }, [][]float64{{-1, -1}, {0, 0}}},
+		"above":      {func(o *TokenLoss) { o.Objective, o.Cov = "clip-cov", Covariance{Share: 0.5, Low: 0.6, High: 1} }, [][]float64{{-1, -1}, {1, 1}}},
+	} {
+		o := DefaultTokens()
+		c.change(&o)
+		got, err := o.Of(x)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for i := range c.want {
+			for k, want := range c.want[i] {
+				if math.Abs(got.Grad[i][k]*4-want) > 1e-12 {
+					t.Errorf("%s: %v, want %v", name, got.Grad, c.want)
+				}
+			}
+		}
+	}
+}
+
+// The published values of weights that have a closed form (survey of the projects' code).
+func TestPublishedWeights(t *testing.T) {
+	v := DefaultVespo()
+	for _, c := range []struct{ w, a, want float64 }{{1, 1, 1}, {1, -1, 1}, {0.5, 1, 1.1204}, {0.5, -1, 0.3398}, {2, 1, 0.1991}, {2, -1, 1.0827}} {
+		if got := v.weight(math.Log(c.w), c.a); math.Abs(got-c.want) > 5e-5 {
+			t.Errorf("vespo at %g, advantage %g: %v, want %v", c.w, c.a, got, c.want)
+		}
+	}
+	o := DefaultTokens()
+	for _, c := range []struct{ r, a, want float64 }{{0.5, 1, 1.5102}, {1, 1, 2}, {1.5, 1, 2.4898}, {0.5, -1, 1.4159}, {1, -1, 1.9048}, {1.5, -1, 2.3936}} {
+		if got := -o.soft(math.Log(c.r), c.a, true).value / c.a; math.Abs(got-c.want) > 5e-5 {
+			t.Errorf("sapo at %g, advantage %g: %v, want %v", c.r, c.a, got, c.want)
+		}
+	}
+}
+
+// gspo, cispo and vespo hold a ratio fixed: the gradient is that of the loss with it held.
 func TestHeldRatios(t *testing.T) {
 	x := answers(rand.New(rand.NewPCG(8, 2)))
 	w, err := Aggregate{Mode: "token-mean"}.Weights(x.Mask)
@@ -56,8 +148,24 @@ func TestHeldRatios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o := DefaultTokens()
+	o.Objective = "vespo"
+	vespo, err := o.Of(x)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, row := range x.LogProb {
+		whole := 1.0
 		for k := range row {
+			if whole *= x.Weight[i][k]; x.Mask[i][k] != 0 {
+				whole *= math.Exp(row[k] - x.Old[i][k])
+			}
+		}
+		for k := range row {
+			phi := o.Vespo.weight(math.Log(whole), x.Advantage[i][k])
+			if want := -phi * x.Advantage[i][k] * w[i][k]; math.Abs(vespo.Grad[i][k]-want) > 1e-9 {
+				t.Errorf("vespo: %v, want %v", vespo.Grad[i][k], want)
+			}
 			a, weight := x.Advantage[i][k], w[i][k]*x.Weight[i][k]
 			r := math.Min(math.Max(math.Exp(row[k]-x.Old[i][k]), 0.8), 1.28)
 			if want := -r * a * weight; math.Abs(cispo.Grad[i][k]-want) > 1e-12 {
@@ -70,31 +178,101 @@ func TestHeldRatios(t *testing.T) {
 	}
 }
 
-// Right after a roll every objective's gradient is the policy gradient.
+// Right after a roll every objective's value and gradient are those of the policy gradient:
+// ratios are exactly 1, and nothing is clipped however narrow the range is.
 func TestFirstTokenUpdate(t *testing.T) {
 	x := answers(rand.New(rand.NewPCG(9, 2)))
 	x.Weight = nil
 	x.LogProb = x.Old
-	w, err := Aggregate{Mode: "seq-mean-token-mean"}.Weights(x.Mask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, objective := range []string{"ppo", "gspo", "gspo-mean", "cispo", "sapo", "gpg"} {
-		o := TokenLoss{Objective: objective, Low: 1e-9, High: 1e-9, TauPos: 1, TauNeg: 1, Aggregate: Aggregate{Mode: "seq-mean-token-mean"}}
+	for _, objective := range TokenObjectives() {
+		mode := "seq-mean-token-mean"
+		if objective == "luspo" { // has its own
+			mode = "seq-mean-token-sum"
+		}
+		w, err := Aggregate{Mode: mode, AllRows: objective == "luspo" || objective == "gmpo"}.Weights(x.Mask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := DefaultTokens()
+		o.Objective, o.Low, o.High, o.Aggregate.Mode, o.TauPos, o.TauNeg, o.Cov.Low = objective, 0, 0, mode, 1, 1, 9
+		o.Cov.High, o.Cov.Weight = 10, 0
 		got, err := o.Of(x)
 		if err != nil {
 			t.Fatal(err)
 		}
+		value := 0.0
 		for i := range w {
 			for k := range w[i] {
-				if want := -x.Advantage[i][k] * w[i][k]; math.Abs(got.Grad[i][k]-want) > 1e-9 {
-					t.Errorf("%s: %v, want %v", objective, got.Grad[i][k], want)
+				g := -x.Advantage[i][k] * w[i][k]
+				if value += g; objective == "gpg" || objective == "cispo" || objective == "vespo" {
+					value += g * (x.LogProb[i][k] - 1)
+				} else if objective == "sapo" {
+					value += g // 4·sigmoid(0)
+				}
+				if math.Abs(got.Grad[i][k]-g) > 1e-8 {
+					t.Errorf("%s: %v, want %v", objective, got.Grad[i][k], g)
 				}
 			}
 		}
+		if math.Abs(got.Loss-value) > 1e-8 {
+			t.Errorf("%s: loss %v, want %v", objective, got.Loss, value)
+		}
+		if n := got.Metrics["clipped"]; n != 0 && objective != "kl-cov" {
+			t.Errorf("%s: %v clipped", objective, n)
+		}
 	}
-	if (TokenLoss{Objective: "odd"}).Known() == nil || (TokenLoss{Objective: "ppo"}).Known() != nil {
-		t.Error("which objectives are known")
+}
+
+func TestTokenErrors(t *testing.T) {
+	for name, spoil := range map[string]func(*TokenLoss, *Tokens){
+		"objective":    func(o *TokenLoss, _ *Tokens) { o.Objective = "odd" },
+		"aggregate":    func(o *TokenLoss, _ *Tokens) { o.Aggregate.Mode = "odd" },
+		"no old":       func(_ *TokenLoss, x *Tokens) { x.Old = nil },
+		"short row":    func(_ *TokenLoss, x *Tokens) { x.Mask[1] = x.Mask[1][:2] },
+		"short weight": func(_ *TokenLoss, x *Tokens) { x.Weight = x.Weight[:3] },
+		"no reference": func(o *TokenLoss, x *Tokens) { o.KL.Weight, x.Reference = 1, nil },
+		"no draws":     func(o *TokenLoss, x *Tokens) { o.Objective, x.Draw = "clip-cov", nil },
+		"no entropy":   func(o *TokenLoss, x *Tokens) { o.Keep.Entropy, x.Entropy = 0.5, nil },
+	} {
+		o, x := DefaultTokens(), answers(rand.New(rand.NewPCG(1, 2)))
+		spoil(&o, &x)
+		if _, err := o.Of(x); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	// A batch without a single token of the model has no loss, and nothing is divided by 0.
+	x := answers(rand.New(rand.NewPCG(1, 2)))
+	x.Mask = zeros(x.Mask)
+	for _, objective := range TokenObjectives() {
+		o := DefaultTokens()
+		o.Objective, o.EntropyWeight = objective, 1
+		got, err := o.Of(x)
+		if err != nil || got.Loss != 0 || sum(got.Grad[0]) != 0 {
+			t.Errorf("%s without tokens: %v, %v", objective, got, err)
+		}
+	}
+}
+
+func TestTokenCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*TokenLoss)
+		keys   string
+	}{
+		"defaults":      {func(*TokenLoss) {}, ""},
+		"dual of sapo":  {func(o *TokenLoss) { o.Objective, o.Dual = "sapo", 3 }, "dual_clip"},
+		"dual below 1":  {func(o *TokenLoss) { o.Dual = 0.5 }, "dual_clip"},
+		"cap inside":    {func(o *TokenLoss) { o.Cap = 1.1 }, "ratio_cap"},
+		"cap of cispo":  {func(o *TokenLoss) { o.Objective, o.Cap = "cispo", 3 }, "ratio_cap"},
+		"ratio of gmpo": {func(o *TokenLoss) { o.Objective, o.Sequence = "gmpo", true }, "sequence_ratio"},
+		"all the way":   {func(o *TokenLoss) { o.Low = 1 }, "clip_low"},
+		"no covariance": {func(o *TokenLoss) { o.Objective, o.Cov.Low = "clip-cov", 5 }, "covariance.low"},
+	} {
+		o, got := DefaultTokens(), ""
+		c.change(&o)
+		o.Check(func(key, _, _ string) { got += key })
+		if got != c.keys {
+			t.Errorf("%s: %q is reported, not %q", name, got, c.keys)
+		}
 	}
 }
 
@@ -135,6 +313,28 @@ func TestCorrections(t *testing.T) {
 		if _, err := Rejection(log, mask, rules, bounds); err == nil {
 			t.Errorf("%s with %s", rules, bounds)
 		}
+	}
+	for name, c := range map[string]struct {
+		o    Bounded
+		want []float64 // of log 0.1, -0.4 and a masked 30: e^0.1 = 1.105, e^-0.4 = 0.670, e^-0.3 = 0.741, e^-0.15 = 0.861
+	}{
+		"cut":             {Bounded{Level: "token", Low: 0.8, High: 1.1}, []float64{1.1, 0.8, 1}},
+		"dropped":         {Bounded{Level: "token", Drop: true, Low: 0.8, High: 2}, []float64{math.Exp(0.1), 0, 1}},
+		"answer":          {Bounded{Level: "sequence", Low: 0.8, High: 2}, []float64{0.8, 0.8, 0.8}},
+		"answer dropped":  {Bounded{Level: "sequence", Drop: true, Low: 0.8, High: 2}, []float64{0, 0, 0}},
+		"geometric":       {Bounded{Level: "geometric", Low: 0.8, High: 1.05}, []float64{math.Exp(0.1), math.Exp(-0.4), 1}},
+		"geometric, gone": {Bounded{Level: "geometric", Low: 0.9, High: 2}, []float64{0, 0, 0}},
+	} {
+		w, err := c.o.Weights(log, mask)
+		for k, want := range c.want {
+			if err != nil || math.Abs(w[0][k]-want) > 1e-12 {
+				t.Errorf("%s: %v, want %v (%v)", name, w, c.want, err)
+				break
+			}
+		}
+	}
+	if _, err := (Bounded{Level: "odd"}).Weights(log, mask); err == nil {
+		t.Error("an odd level")
 	}
 	same := OffPolicy([][]float64{{-1, -2}}, [][]float64{{-1, -2}}, [][]float64{{1, 1}})
 	for _, name := range []string{"kl", "k3_kl", "log_ppl_diff", "chi2_token", "chi2_seq"} {

@@ -3,6 +3,7 @@ package parity
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
@@ -36,16 +37,20 @@ var tokenOps = map[string]Op{
 	"vlm.kl_in_reward":              klInReward,
 	"vlm.logprob":                   tokenLogProb,
 	"vlm.loss_cispo":                tokenLoss,
+	"vlm.loss_easyr1":               lossEasyR1,
 	"vlm.loss_gmpo":                 tokenLoss,
 	"vlm.loss_gpg":                  tokenLoss,
 	"vlm.loss_gspo":                 tokenLoss,
+	"vlm.loss_openrlhf":             lossOpenRLHF,
 	"vlm.loss_ppo":                  tokenLoss,
 	"vlm.loss_reinforce":            tokenLoss,
 	"vlm.loss_sapo":                 tokenLoss,
+	"vlm.loss_trl":                  lossTRL,
 	"vlm.offpolicy_metrics":         offPolicy,
 	"vlm.overlong":                  overlong,
 	"vlm.rejection_mask":            rejectionMask,
 	"vlm.response_mask":             responseMask,
+	"vlm.sampling_probs":            samplingProbabilities,
 	"vlm.stop_properly":             stopProperly,
 	"vlm.value_loss":                tokenValue,
 }
@@ -435,15 +440,33 @@ func offPolicy(c *Case) error {
 
 func tokenRatioTRL(c *Case) error {
 	old, sampler, mask, tool := mat(c, "old_logp"), mat(c, "sampling_logp"), mat(c, "completion_mask"), mat(c, "tool_mask")
-	log := make([][]float64, len(old))
-	for i := range old {
-		for t := range old[i] {
-			log[i] = append(log[i], old[i][t]-sampler[i][t])
+	log := minus(old, sampler)
+	for i := range mask {
+		for t := range mask[i] {
 			mask[i][t] *= tool[i][t]
 		}
 	}
 	mode := c.String("mode")
-	r := loss.RatioTRL(log, mask, mode[:3] == "seq", mode[len(mode)-4:] == "mask", numberOr(c, "clip_min", 0), numberOr(c, "clip_max", math.Inf(1)))
+	o := loss.Bounded{Level: "token", Drop: strings.HasSuffix(mode, "_mask"), Low: numberOr(c, "clip_min", 0), High: numberOr(c, "clip_max", math.Inf(1))}
+	if strings.HasPrefix(mode, "seq") {
+		o.Level = "sequence"
+	}
+	r, err := o.Weights(log, mask)
+	if o.Level == "sequence" { // recorded as one number an answer
+		for i := range r {
+			r[i] = r[i][:1]
+		}
+	}
 	c.Put("ratio", Array{[]int{len(r), len(r[0])}, flat(r)})
-	return nil
+	return err
+}
+
+func minus(x, y [][]float64) [][]float64 {
+	out := make([][]float64, len(x))
+	for i := range x {
+		for t := range x[i] {
+			out[i] = append(out[i], x[i][t]-y[i][t])
+		}
+	}
+	return out
 }

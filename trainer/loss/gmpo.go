@@ -1,0 +1,62 @@
+package loss
+
+import "math"
+
+// GMPO (Zhao et al., 2025): the geometric mean of an answer's ratios,
+//
+//	-A·e^(mean of c), c = s·min(s·d, s·clip(d, -low, high)), s = sign A
+//
+// one number an answer. The bounds are on the logarithm, A is the mean of the answer's
+// advantages, and every row counts, also those without tokens (verl). Rollout weights enter
+// as their geometric mean.
+
+func (o TokenLoss) geometric(t Tokens) TokenResult {
+	r := TokenResult{Grad: zeros(t.LogProb), Metrics: map[string]float64{}}
+	rows := float64(len(t.LogProb))
+	moved, high, low := zeros(t.LogProb), zeros(t.LogProb), zeros(t.LogProb)
+	for i, lp := range t.LogProb {
+		n := sum(t.Mask[i]) + 1e-8
+		log, advantage, weight := 0.0, 0.0, 0.0
+		live := make([]float64, len(lp))
+		for k, on := range t.Mask[i] {
+			if on == 0 {
+				continue
+			}
+			d, a := lp[k]-t.Old[i][k], t.Advantage[i][k]
+			moved[i][k] = -d
+			sign := signOf(a)
+			cut := min(max(d, -o.Low), o.High)
+			log += sign * min(sign*d, sign*cut) * on / n
+			if sign*d <= sign*cut {
+				live[k] = math.Abs(sign) * on / n
+			}
+			if d != cut && sign > 0 {
+				high[i][k] = 1
+			}
+			if d != cut && sign < 0 {
+				low[i][k] = 1
+			}
+			advantage += a * on / n
+			if t.Weight != nil {
+				weight += math.Log(t.Weight[i][k]+1e-10) * on / n
+			}
+		}
+		v := -advantage * math.Exp(log) * math.Exp(weight) / rows
+		r.Loss += v
+		for k := range lp {
+			r.Grad[i][k] = v * live[k]
+		}
+	}
+	r.Metrics["ppo_kl"], r.Metrics["clipped"], r.Metrics["clipped_low"] = maskedMean(moved, t.Mask), maskedMean(high, t.Mask), maskedMean(low, t.Mask)
+	return r
+}
+
+func signOf(x float64) float64 {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	}
+	return 0
+}
