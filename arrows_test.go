@@ -38,7 +38,7 @@ var places = [][]string{
 
 // pure packages are plain float64 mathematics: they import nothing of the
 // engine, and sde nothing but the standard library.
-var pure = []string{"trainer/advantage"}
+var pure = []string{"trainer/advantage", "trainer/loss"}
 var standardOnly = []string{"sde", "trainer/config"}
 
 // testOnly modules must not become part of the program.

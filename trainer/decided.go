@@ -121,6 +121,7 @@ func terms(row sde.Row, at []place, samples []Sample, advantages []float64) loss
 		t.Advantage = append(t.Advantage, advantages[a.sample])
 		t.KLDenominator = append(t.KLDenominator, 2*row.KLDeviation*row.KLDeviation)
 		t.Std = append(t.Std, row.KLDeviation)
+		t.Deviation = append(t.Deviation, row.Noise)
 		t.SqrtDt = append(t.SqrtDt, math.Sqrt(math.Abs(row.From-row.To)))
 	}
 	return t

@@ -14,6 +14,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // least is a file with nothing but what must be there.
@@ -349,5 +350,37 @@ func TestCompositions(t *testing.T) {
 		if key := "nft " + solver.Name.Name; !planned[key] && solver.Name.Name != "heun" && !solver.Ladder {
 			t.Errorf("%s is never planned", key)
 		}
+	}
+}
+
+// TestTokenObjectives: every name of a token objective is one that package loss has.
+func TestTokenObjectives(t *testing.T) {
+	n := 0
+	for _, o := range Objectives() {
+		if !o.Tokens {
+			continue
+		}
+		n++
+		l := defaultLoss()
+		l.Objective, l.DualClip = o.Name.Name, 3
+		if err := l.Tokens().Known(); err != nil {
+			t.Error(err)
+		}
+	}
+	if all := len(loss.TokenObjectives()); n != all-1 { // ppo is called clip
+		t.Errorf("%d names for %d objectives", n, all)
+	}
+}
+
+// TestClipOptions: what a file sets of the clip reaches it.
+func TestClipOptions(t *testing.T) {
+	l := defaultLoss()
+	l.ClipRange, l.ClipHigh, l.DualClip, l.NoiseWeight, l.KL.Weight = 0.1, 0.2, 3, 2.25, 0.4
+	if o := l.Clip(); o.Low != 0.1 || o.High != 0.2 || o.Dual != 3 || o.NoiseWeight != 2.25 || o.KLWeight != 0.4 {
+		t.Errorf("%+v", o)
+	}
+	l.KL.Estimator = "k3"
+	if o := l.Tokens(); o.Low != 0.1 || o.High != 0.2 || o.Dual != 3 || o.KL.Weight != 0.4 || o.KL.Estimator != "k3" {
+		t.Errorf("%+v", o)
 	}
 }

@@ -65,7 +65,7 @@ func (l Loss) bounds() (low, high float64) {
 // [advantage]: here they are cut to what cannot be exceeded.
 func (l Loss) Clip() loss.Clip {
 	low, high := l.bounds()
-	return loss.Clip{Low: low, High: high, AdvLow: math.MaxFloat64, AdvHigh: math.MaxFloat64, Ratio: l.Ratio, KLWeight: l.KL.Weight}
+	return loss.Clip{Low: low, High: high, Dual: l.DualClip, AdvLow: math.MaxFloat64, AdvHigh: math.MaxFloat64, Ratio: l.Ratio, NoiseWeight: l.NoiseWeight, KLWeight: l.KL.Weight}
 }
 
 // Tokens is the objective of a language model's tokens.
@@ -75,5 +75,8 @@ func (l Loss) Tokens() loss.TokenLoss {
 	if objective == "clip" {
 		objective = "ppo"
 	}
-	return loss.TokenLoss{Objective: objective, Low: low, High: high, Dual: l.DualClip, TauPos: l.TauPositive, TauNeg: l.TauNegative, Aggregate: l.Aggregate}
+	o := loss.DefaultTokens()
+	o.Objective, o.Low, o.High, o.Dual, o.TauPos, o.TauNeg, o.Aggregate = objective, low, high, l.DualClip, l.TauPositive, l.TauNegative, l.Aggregate
+	o.KL.Weight, o.KL.Estimator = l.KL.Weight, l.KL.Estimator
+	return o
 }

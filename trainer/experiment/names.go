@@ -241,6 +241,10 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "gmpo", Card: "The geometric mean of clipped ratios, one number a sequence (GMPO)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "gpg", Card: "The log-probability times the advantage, without a ratio (GPG, REINFORCE)."}, Tokens: true},
 		{Name: Name{Name: "cispo", Card: "The clipped ratio as a weight without gradient (CISPO)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "luspo", Card: "gspo-mean whose sequences weigh by their length (LUSPO)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "vespo", Card: "A smooth weight of the whole sequence in place of a clip (VESPO)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "clip-cov", Card: "The clipped ratio without some tokens whose probability and advantage move together (Clip-Cov)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "kl-cov", Card: "No clip; the tokens whose probability and advantage move together most are pulled back (KL-Cov)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "sapo", Card: "A sigmoid of the ratio in place of the clip (SAPO)."}, Ratio: true, Tokens: true},
 	}
 }

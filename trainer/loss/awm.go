@@ -11,7 +11,13 @@ import (
 //	Uniform -d,  t -d·t,  t**2 -d·t²,  huber -(√(d + 1e-10) - 1e-5)·t,
 //	ghuber -((d + 1e-10)^p - 1e-10^p)·t/p
 //
-// and its objective clips ratios of these like any other.
+// and its objective clips ratios of these like any other, over several times of each sample:
+//
+//	sum_first  one ratio a sample, e^(mean over times of lp - old)
+//	exp_first  one ratio a time and sample
+//
+// plus the distance of velocities to the reference, and to the moving average of the weights.
+// Upstream these are unweighted, or over 2·std² (ELBO) with the deviation of AWMDeviation.
 
 // AWMLogProb is the log-probabilities, and their slope by the velocities times w.
 func AWMLogProb(t Noised, weighting string, power float64, w []float64) (lp []float64, grad [][]float64, err error) {
@@ -52,38 +58,106 @@ func AWMDeviation(time float64) float64 {
 	return 0.7 * math.Sqrt(time/(1-math.Min(math.Max(time, 0), 0.99)))
 }
 
-// AWM clips ratios over several noised times of each sample: one ratio of the means over
-// times (SumFirst), or one of each.
+// AWM is the objective over the times of each sample.
 type AWM struct {
 	Clip
-	SumFirst bool `toml:"sum_first" doc:"one ratio a sample"`
+	Ratios    string  `toml:"ratios" enum:"sum_first,exp_first" doc:"one ratio a sample, or one a time"`
+	AdvMax    float64 `toml:"adv_max" range:"[0,inf)" doc:"advantages at adv_high become this, the others with them; 0: as they are"`
+	ELBO      bool    `toml:"elbo" doc:"distances of velocities are over twice the squared deviation of their time"`
+	EMAWeight float64 `toml:"ema_weight" range:"[0,inf)" doc:"of the distance to the moving average"`
 }
 
-// Of is the policy's part over log-probabilities [times][samples].
-func (o AWM) Of(lp, old [][]float64, advantages []float64) (policy float64, grad [][]float64) {
-	grad = zeros(lp)
-	times, n := float64(len(lp)), float64(len(advantages))
-	for i, a := range advantages {
-		a = one(o.Boost) * o.cut(a)
-		if o.SumFirst {
-			mean := 0.0
-			for k := range lp {
-				mean += (lp[k][i] - old[k][i]) / times
-			}
-			ratio := math.Exp(mean)
-			value, slope := o.clipped(a, ratio)
-			policy += value / n
-			for k := range lp {
-				grad[k][i] = slope * ratio / times / n
-			}
-			continue
+// DefaultAWM is the published setting.
+func DefaultAWM() AWM {
+	return AWM{Clip: DefaultClip(), Ratios: "sum_first", AdvMax: 1}
+}
+
+// Check reports options that contradict each other.
+func (o AWM) Check(report func(key, problem, hint string)) {
+	o.Clip.Check(report)
+	if o.AdvMax != 0 && o.AdvHigh == 0 {
+		report("adv_max", "without adv_high there is no largest advantage that it could become", "adv_high = 5 is usual")
+	}
+	if o.guarded() || o.NoiseWeight != 0 || o.NoiseScale {
+		report("ratio", "noised samples have no transitions whose noise could weigh", `write ratio = "plain", and leave noise_weight and noise_scale out`)
+	}
+}
+
+// AWMTerms are what it looks at: log-probabilities [times][samples], and velocities a row a
+// pair of both, times first.
+type AWMTerms struct {
+	LogProb, Old  [][]float64
+	Advantage     []float64
+	V, VRef, VEMA [][]float64
+	Std           []float64 // of ELBO
+}
+
+// AWMResult is a loss with its parts.
+type AWMResult struct {
+	Loss, Policy, KL, EMA float64
+	GradLogProb, GradV    [][]float64
+}
+
+// Of is the objective.
+func (o AWM) Of(t AWMTerms) (AWMResult, error) {
+	if len(t.LogProb) == 0 || len(t.Old) != len(t.LogProb) || len(t.V) != len(t.LogProb)*len(t.Advantage) {
+		return AWMResult{}, fmt.Errorf("awm: %d times of %d samples, %d of the old policy, %d velocities: a time and sample has one of each", len(t.LogProb), len(t.Advantage), len(t.Old), len(t.V))
+	}
+	if o.Ratios != "sum_first" && o.Ratios != "exp_first" {
+		return AWMResult{}, fmt.Errorf("awm: ratios %q is not known: sum_first and exp_first are", o.Ratios)
+	}
+	r := AWMResult{GradLogProb: zeros(t.LogProb), GradV: zeros(t.V)}
+	for i, a := range t.Advantage {
+		a = o.cut(a)
+		if o.AdvMax != 0 {
+			a *= o.AdvMax / o.AdvHigh
 		}
-		for k := range lp {
-			ratio := math.Exp(lp[k][i] - old[k][i])
-			value, slope := o.clipped(a, ratio)
-			policy += value / n / times
-			grad[k][i] = slope * ratio / n / times
+		r.Policy += o.sample(t, i, a, r.GradLogProb)
+	}
+	denominator := []float64{1}
+	if o.ELBO {
+		denominator = nil
+		for _, s := range t.Std {
+			denominator = append(denominator, 2*s*s)
 		}
 	}
-	return policy, grad
+	r.Loss = r.Policy
+	for _, x := range []struct {
+		weight float64
+		ref    [][]float64
+		out    *float64
+	}{{o.KLWeight, t.VRef, &r.KL}, {o.EMAWeight, t.VEMA, &r.EMA}} {
+		if x.ref == nil {
+			continue
+		}
+		kl, grad := KLMeans(t.V, x.ref, denominator)
+		*x.out = kl
+		r.Loss += x.weight * kl
+		addTimes(r.GradV, grad, x.weight)
+	}
+	return r, nil
+}
+
+// sample is one sample's loss over its times, and fills in the gradients.
+func (o AWM) sample(t AWMTerms, i int, a float64, grad [][]float64) (policy float64) {
+	times, n := float64(len(t.LogProb)), float64(len(t.Advantage))
+	if o.Ratios == "sum_first" {
+		mean := 0.0
+		for k := range t.LogProb {
+			mean += (t.LogProb[k][i] - t.Old[k][i]) / times
+		}
+		ratio := math.Exp(mean)
+		v := o.bounds().loss(a, ratio)
+		for k := range grad {
+			grad[k][i] = v.slope * ratio / times / n
+		}
+		return v.value / n
+	}
+	for k := range t.LogProb {
+		ratio := math.Exp(t.LogProb[k][i] - t.Old[k][i])
+		v := o.bounds().loss(a, ratio)
+		policy += v.value / n / times
+		grad[k][i] = v.slope * ratio / n / times
+	}
+	return policy
 }

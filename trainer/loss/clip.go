@@ -2,95 +2,150 @@ package loss
 
 import (
 	"fmt"
-	"math"
+	"slices"
 )
 
-// The clipped policy objective (PPO; Schulman et al., 2017) over the decisions of one step:
+// The clipped policy objective (PPO; Schulman et al., 2017) over the decisions of one step,
+// and every published variant of it as options:
 //
-//	L = mean of w·max(-A·r, -A·clip(r, 1-low, 1+high)) · scale + weight·KL
+//	L = mean of w·clipped(A, r)·scale + weight·scale²·KL + change·½ mean (lp - old)², all over Parts
+//	clipped(A, r) = max(-A·r, -A·clip(r, 1-low, 1+high)); where A < 0 at most -A·Dual
 //
-// A is the advantage cut to [-AdvLow, AdvHigh] and times Boost; w optional rollout weights.
-// The ratio is
+//	r       the forms of the ratio: ratio.go
+//	A       the advantage cut to [-AdvLow, AdvHigh], times NoiseWeight·τ (TempFlow: 2.25), τ the
+//	        step's deviation
+//	w       optional rollout weights; the mean stays that of the rows (verl-omni), it is not
+//	        divided by the sum of weights
+//	scale   1, or LongCat's weight of the step's noise (noise.go)
+//	KL      the mean of (m - m_ref)²/denominator: kl.go says who divides by what
+//	change  MixGRPO's KL, to the weights that rolled
+//	Parts   steps and batches whose gradients are summed (DanceGRPO, MixGRPO); flow_grpo takes
+//	        the mean of its own losses, which is the same
 //
-//	plain         exp(lp - old)
-//	guard         exp((lp - old + bias)·τ), GRPO-Guard: bias = mean (m - m_old)²/(2τ²) of a
-//	              sample, τ = mean(std)·mean(√Δ), and L over mean(√Δ)² (verl-omni)
-//	guard_batch   the bias is one number, a mean over the batch too (flow_grpo's Guard, whose
-//	              mean(dim=()) averages over everything)
-//	guard_plain   guard without the division (Flow-Factory)
+// Several rewards are several results joined by Sum (DanceGRPO's video loss) or one advantage
+// (package advantage).
 //
-// KL is mean of (m - m_ref)²/denominator: which denominator the published system has is in
-// KLDenominator's rows.
+// Invariants (tests): gradients agree with finite differences; in the first update after a
+// roll every ratio is exactly 1, and value and gradient are the policy gradient's.
 type Clip struct {
 	Low     float64 `toml:"clip_low" range:"[0,inf)" doc:"how far a ratio may fall below 1"`
 	High    float64 `toml:"clip_high" range:"[0,inf)" doc:"how far a ratio may rise above 1"`
+	Dual    float64 `toml:"dual_clip" range:"[0,inf)" doc:"bound of the loss where the advantage is negative; 0: none"`
 	AdvLow  float64 `toml:"adv_low" range:"[0,inf)" doc:"advantages are cut to at least minus this"`
-	AdvHigh float64 `toml:"adv_high" range:"[0,inf)" doc:"advantages are cut to at most this"`
+	AdvHigh float64 `toml:"adv_high" range:"[0,inf)" doc:"advantages are cut to at most this; both 0: not cut"`
 	Ratio   string  `toml:"ratio" enum:"plain,guard,guard_batch,guard_plain" doc:"the form of the ratio"`
 
-	Boost    float64 `toml:"-"` // of advantages; 0: 1
-	Scale    float64 `toml:"-"` // of the policy's part; 0: 1
-	KLWeight float64 `toml:"-"`
+	NoiseWeight  float64 `toml:"noise_weight" range:"[0,inf)" doc:"advantages times this times the step's deviation (TempFlow: 2.25); 0: as they are"`
+	NoiseScale   bool    `toml:"noise_scale" doc:"losses weigh by the step's noise (LongCat)"`
+	ChangeWeight float64 `toml:"change_weight" range:"[0,inf)" doc:"of half the mean squared change of log-probabilities (MixGRPO)"`
+	KLWeight     float64 `toml:"-"` // the reference stands elsewhere in a file
+	Parts        float64 `toml:"-"` // 0: 1
 }
 
-// Terms are what an objective looks at, a row a sample.
+// DefaultClip is Flow-GRPO's.
+func DefaultClip() Clip {
+	return Clip{Low: 1e-4, High: 1e-4, AdvLow: 5, AdvHigh: 5, Ratio: "plain"}
+}
+
+// Check reports options that contradict each other or would do nothing.
+func (o Clip) Check(report func(key, problem, hint string)) {
+	if o.Low >= 1 {
+		report("clip_low", "at 1 or more a ratio is never too low", "1e-4 is usual")
+	}
+	if o.Dual != 0 && o.Dual <= 1 {
+		report("dual_clip", "at 1 or less the loss of every negative advantage is cut", "3 is usual")
+	}
+	if o.NoiseWeight != 0 && o.NoiseScale {
+		report("noise_scale", "noise_weight weighs by the step's noise already", "leave one of them out")
+	}
+	if (o.AdvLow == 0) != (o.AdvHigh == 0) {
+		report("adv_low", "with one bound 0 half of all advantages are 0", "write both, or neither")
+	}
+}
+
+// Terms are what an objective looks at, a row a sample. What all rows share may be given once.
 type Terms struct {
 	LogProb, Old, Advantage []float64
 	Weight                  []float64   // nil: 1
 	Mean, MeanOld, MeanRef  [][]float64 // of transitions; nil where nothing reads them
-	KLDenominator           []float64   // of each row
-	Std, SqrtDt             []float64   // of guard
+	KLDenominator           []float64   // where KLWeight is set
+	Std, SqrtDt             []float64   // of guard: what the kernel returned, and √Δ
+	Deviation               []float64   // of NoiseWeight
+	Sigma, SigmaBelow       []float64   // of NoiseScale: of the step, and of the one below 1
 }
 
 // Result is a loss and its gradients.
 type Result struct {
-	Loss, Policy, KL float64
-	Ratio, Bias      []float64
-	GradLogProb      []float64
-	GradMean         [][]float64 // nil where no term reads the means
-	Metrics          map[string]float64
+	Loss, Policy, KL, Change float64
+	Ratio, Bias              []float64
+	GradLogProb              []float64
+	GradMean                 [][]float64 // nil where no term reads the means
+	Metrics                  map[string]float64
 }
 
 // Of is the objective of some decisions.
 func (o Clip) Of(t Terms) (Result, error) {
-	n := len(t.LogProb)
-	if len(t.Old) != n || len(t.Advantage) != n || t.Weight != nil && len(t.Weight) != n {
-		return Result{}, fmt.Errorf("%d log-probabilities, %d old ones, %d advantages", n, len(t.Old), len(t.Advantage))
+	if err := o.complete(t); err != nil {
+		return Result{}, err
 	}
-	r, err := o.ratios(t)
-	if err != nil {
-		return r, err
+	r := o.ratios(t)
+	n, parts := len(t.LogProb), one(o.Parts)
+	scale := 1.0
+	if o.NoiseScale {
+		scale = LongCatScale(t.Sigma, t.SigmaBelow, t.SqrtDt)
 	}
-	scale := one(o.Scale)
-	if o.Ratio == "guard" || o.Ratio == "guard_batch" {
-		q := average(t.SqrtDt)
-		scale /= q * q
-	}
+	policy := scale * o.guardFactor(t) / parts
 	slope := make([]float64, n) // of the loss by each ratio
 	for i, ratio := range r.Ratio {
-		a := one(o.Boost) * o.cut(t.Advantage[i])
-		value, by := o.clipped(a, ratio)
-		w := scale / float64(n)
-		if t.Weight != nil {
-			w *= t.Weight[i]
+		a := o.cut(t.Advantage[i])
+		if o.NoiseWeight != 0 {
+			a *= o.NoiseWeight * of(t.Deviation, i)
 		}
-		r.Policy += value * w
-		slope[i] = by * w
+		v := o.bounds().loss(a, ratio)
+		w := policy / float64(n)
+		if t.Weight != nil {
+			w *= of(t.Weight, i)
+		}
+		r.Policy += v.value * w
+		slope[i] = v.slope * w
 	}
 	o.throughRatios(t, &r, slope)
 	r.Loss = r.Policy
 	if o.KLWeight != 0 {
-		o.addKL(t, &r)
+		o.addKL(t, &r, o.KLWeight*scale*scale/parts)
+	}
+	if o.ChangeWeight != 0 {
+		o.addChange(t, &r, o.ChangeWeight/parts)
 	}
 	r.Metrics = o.metrics(t, r.Ratio)
 	return r, nil
 }
 
-func one(x float64) float64 {
-	if x == 0 {
-		return 1
+// complete says what an objective needs and does not have.
+func (o Clip) complete(t Terms) error {
+	n := len(t.LogProb)
+	if n == 0 || len(t.Old) != n || len(t.Advantage) != n {
+		return fmt.Errorf("%d log-probabilities, %d old ones, %d advantages: a decision has one of each", n, len(t.Old), len(t.Advantage))
 	}
-	return x
+	if !slices.Contains([]string{"", "plain", "guard", "guard_batch", "guard_plain"}, o.Ratio) {
+		return fmt.Errorf("ratio %q is not known: plain, guard, guard_batch and guard_plain are", o.Ratio)
+	}
+	means := func(m [][]float64) bool { return len(m) == n }
+	for _, x := range []struct {
+		what    string
+		missing bool
+	}{
+		{"ratio " + o.Ratio + " needs the means of the old policy, deviations and √Δ", o.guarded() && !(means(t.Mean) && means(t.MeanOld) && len(t.Std) > 0 && len(t.SqrtDt) > 0)},
+		{"a KL on means needs those of the reference, and denominators", o.KLWeight != 0 && !(means(t.Mean) && means(t.MeanRef) && len(t.KLDenominator) > 0)},
+		{"noise_weight needs the deviations of the steps", o.NoiseWeight != 0 && len(t.Deviation) == 0},
+		{"noise_scale needs sigmas and √Δ", o.NoiseScale && (len(t.Sigma) == 0 || len(t.SigmaBelow) == 0 || len(t.SqrtDt) == 0)},
+		{"rollout weights are there, but not one a row", t.Weight != nil && len(t.Weight) != n && len(t.Weight) != 1},
+	} {
+		if x.missing {
+			return fmt.Errorf("clip: %s", x.what)
+		}
+	}
+	return nil
 }
 
 // cut bounds an advantage.
@@ -98,191 +153,99 @@ func (o Clip) cut(a float64) float64 {
 	if o.AdvLow == 0 && o.AdvHigh == 0 {
 		return a
 	}
-	return math.Min(math.Max(a, -o.AdvLow), o.AdvHigh)
+	return min(max(a, -o.AdvLow), o.AdvHigh)
 }
 
-// clipped is one sample's loss and its derivative by the ratio.
-func (o Clip) clipped(a, ratio float64) (value, slope float64) {
-	bounded := math.Min(math.Max(ratio, 1-o.Low), 1+o.High)
-	if plain, cut := -a*ratio, -a*bounded; plain < cut {
-		return cut, 0
-	}
-	return -a * ratio, -a
+func (o Clip) bounds() bounds { return bounds{low: o.Low, high: o.High, dual: o.Dual} }
+
+// bounds are how far a ratio may go; samples of pictures and tokens share them.
+type bounds struct{ low, high, dual, cap float64 }
+
+// bounded is a loss, and its slope by the ratio.
+type bounded struct {
+	value, slope  float64
+	clipped, dual bool
 }
 
-// ratios are those of all rows.
-func (o Clip) ratios(t Terms) (Result, error) {
-	r := Result{Ratio: make([]float64, len(t.LogProb))}
-	if o.Ratio == "" || o.Ratio == "plain" {
-		for i, lp := range t.LogProb {
-			r.Ratio[i] = math.Exp(lp - t.Old[i])
-		}
-		return r, nil
+func (b bounds) loss(a, r float64) bounded {
+	v := bounded{value: -a * r, slope: -a}
+	if b.cap > 0 && r > b.cap {
+		v = bounded{value: -a * b.cap}
 	}
-	if len(t.Mean) != len(t.LogProb) || len(t.MeanOld) != len(t.LogProb) || len(t.Std) == 0 || len(t.SqrtDt) == 0 {
-		return r, fmt.Errorf("ratio %q needs the means of the old policy", o.Ratio)
-	}
-	tau := guardScale(t)
-	total := 0.0
-	for i, m := range t.Mean {
-		b := distance(m, t.MeanOld[i]) / (2 * tau * tau)
-		r.Bias = append(r.Bias, b)
-		total += b
-	}
-	if o.Ratio == "guard_batch" {
-		for i := range r.Bias {
-			r.Bias[i] = total / float64(len(t.Mean))
+	within := min(max(r, 1-b.low), 1+b.high)
+	if cut := -a * within; cut > v.value {
+		v = bounded{value: cut, clipped: true}
+		if within == r { // a cap may lie inside the clip
+			v.slope = -a
 		}
 	}
-	for i, lp := range t.LogProb {
-		r.Ratio[i] = math.Exp((lp - t.Old[i] + r.Bias[i]) * tau)
+	if a < 0 && b.dual > 0 && -a*b.dual < v.value {
+		v.value, v.slope, v.dual = -a*b.dual, 0, true
 	}
-	return r, nil
-}
-
-func guardScale(t Terms) float64 { return average(t.Std) * average(t.SqrtDt) }
-
-// throughRatios takes the slopes by the ratios to log-probabilities and means.
-func (o Clip) throughRatios(t Terms, r *Result, slope []float64) {
-	n := len(slope)
-	r.GradLogProb = make([]float64, n)
-	if o.Ratio == "" || o.Ratio == "plain" {
-		for i, s := range slope {
-			r.GradLogProb[i] = s * r.Ratio[i]
-		}
-		return
-	}
-	tau := guardScale(t)
-	byBias := make([]float64, n)
-	for i, s := range slope {
-		r.GradLogProb[i] = s * r.Ratio[i] * tau
-		byBias[i] = r.GradLogProb[i]
-	}
-	if o.Ratio == "guard_batch" {
-		all := average(byBias)
-		for i := range byBias {
-			byBias[i] = all
-		}
-	}
-	r.GradMean = zeros(t.Mean)
-	for i, m := range t.Mean {
-		for e := range m {
-			r.GradMean[i][e] = byBias[i] * (m[e] - t.MeanOld[i][e]) / (tau * tau * float64(len(m)))
-		}
-	}
+	return v
 }
 
 // addKL adds the distance to the reference.
-func (o Clip) addKL(t Terms, r *Result) {
+func (o Clip) addKL(t Terms, r *Result, weight float64) {
 	if r.GradMean == nil {
 		r.GradMean = zeros(t.Mean)
 	}
 	kl, grad := KLMeans(t.Mean, t.MeanRef, t.KLDenominator)
 	r.KL = kl
-	r.Loss += o.KLWeight * kl
-	for i, row := range grad {
-		for e, g := range row {
-			r.GradMean[i][e] += o.KLWeight * g
-		}
-	}
+	r.Loss += weight * kl
+	addTimes(r.GradMean, grad, weight)
 }
 
-// KLMeans is the mean over rows of the mean of (m - ref)²/denominator, and its gradient.
-func KLMeans(mean, ref [][]float64, denominator []float64) (kl float64, grad [][]float64) {
-	grad = zeros(mean)
-	for i, m := range mean {
-		d := denominator[min(i, len(denominator)-1)]
-		n := float64(len(m) * len(mean))
-		for e := range m {
-			diff := m[e] - ref[i][e]
-			kl += diff * diff / d / n
-			grad[i][e] = 2 * diff / d / n
-		}
+// addChange adds the distance to the weights that rolled.
+func (o Clip) addChange(t Terms, r *Result, weight float64) {
+	kl, grad := SquaredChange(t.LogProb, t.Old)
+	r.Change = kl
+	r.Loss += weight * kl
+	for i, g := range grad {
+		r.GradLogProb[i] += weight * g
 	}
-	return kl, grad
 }
 
 // metrics describe the ratios.
 func (o Clip) metrics(t Terms, ratio []float64) map[string]float64 {
-	m := map[string]float64{"ratio_mean": average(ratio), "ratio_std": spread(ratio, 1), "clipped": 0, "clipped_high": 0, "clipped_low": 0}
+	m := map[string]float64{"ratio_mean": average(ratio), "ratio_std": spread(ratio, 1), "ratio_min": slices.Min(ratio), "ratio_max": slices.Max(ratio),
+		"clipped": 0, "clipped_high": 0, "clipped_low": 0, "approx_kl": 0, "ppo_kl": 0}
 	n := float64(len(ratio))
 	for i, r := range ratio {
 		d := t.LogProb[i] - t.Old[i]
 		m["approx_kl"] += d * d / 2 / n
 		m["ppo_kl"] -= d / n
-		if r-1 > o.High {
-			m["clipped_high"] += 1 / n
-		}
-		if 1-r > o.Low {
-			m["clipped_low"] += 1 / n
-		}
-		if math.Abs(r-1) > o.High {
-			m["clipped"] += 1 / n
+		high, low := r-1 > o.High, 1-r > o.Low
+		for name, is := range map[string]bool{"clipped_high": high, "clipped_low": low, "clipped": high || low} {
+			if is {
+				m[name] += 1 / n
+			}
 		}
 	}
 	return m
 }
 
-// average is the mean of numbers.
-func average(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
-}
-
-// spread is the deviation, 0 where there are too few numbers.
-func spread(x []float64, ddof int) float64 {
-	if len(x) <= ddof {
-		return 0
-	}
-	m, squares := average(x), 0.0
-	for _, v := range x {
-		squares += (v - m) * (v - m)
-	}
-	return math.Sqrt(squares / float64(len(x)-ddof))
-}
-
-// distance is the mean squared difference.
-func distance(x, y []float64) float64 {
-	sum := 0.0
-	for i, v := range x {
-		sum += (v - y[i]) * (v - y[i])
-	}
-	return sum / float64(len(x))
-}
-
-// zeros has the shape of x.
-func zeros(x [][]float64) [][]float64 {
-	z := make([][]float64, len(x))
-	for i := range x {
-		z[i] = make([]float64, len(x[i]))
-	}
-	return z
-}
-
-// SquaredChange is half the mean squared change of log-probabilities, MixGRPO's KL.
-func SquaredChange(lp, old []float64) (kl float64, grad []float64) {
-	n := float64(len(lp))
-	for i, v := range lp {
-		d := v - old[i]
-		kl += d * d / 2 / n
-		grad = append(grad, d/n)
-	}
-	return kl, grad
-}
-
-// LongCatScale weighs a step by its noise (GenRL): the mean of √(s/(1-s))/√Δ, where s = 1
-// takes the schedule's second sigma below. KL is weighed by its square.
-func LongCatScale(sigma, second, sqrtDt []float64) float64 {
-	sum := 0.0
-	for i, s := range sigma {
-		below := s
-		if s == 1 {
-			below = second[min(i, len(second)-1)]
+// Sum joins results over the same decisions: one clipped loss a reward, each with its own
+// advantages (DanceGRPO's loss for video). Ratios and metrics are those of the first.
+func Sum(weights []float64, results []Result) Result {
+	var out Result
+	for i, r := range results {
+		w := weights[i]
+		if i == 0 {
+			out.Ratio, out.Bias, out.Metrics = r.Ratio, r.Bias, r.Metrics
+			out.GradLogProb = make([]float64, len(r.GradLogProb))
 		}
-		sum += math.Sqrt(s/(1-below)) / sqrtDt[min(i, len(sqrtDt)-1)]
+		out.Loss, out.Policy, out.KL, out.Change = out.Loss+w*r.Loss, out.Policy+w*r.Policy, out.KL+w*r.KL, out.Change+w*r.Change
+		for k, g := range r.GradLogProb {
+			out.GradLogProb[k] += w * g
+		}
+		if r.GradMean == nil {
+			continue
+		}
+		if out.GradMean == nil {
+			out.GradMean = zeros(r.GradMean)
+		}
+		addTimes(out.GradMean, r.GradMean, w)
 	}
-	return sum / float64(len(sigma))
+	return out
 }

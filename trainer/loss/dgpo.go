@@ -8,12 +8,14 @@ import "math"
 //
 //	L = mean of σ(S)·A·d
 //
-// Where Clip is set a sample gets no gradient if exp(d_old - d) has left [1+low, 1+high] in
-// the direction of its advantage.
+// With Clip a sample gets no gradient if exp(d_old - d) has left [1-Low, 1+High] in the
+// direction of its advantage. The loss's value stays.
 type DGPO struct {
-	Beta      float64
-	GroupSize int
-	Clip      *[2]float64 // low (negative) and high
+	Beta      float64 `toml:"beta" range:"(0,inf)" doc:"how far the implicit policies lie apart"`
+	GroupSize int     `toml:"-"`
+	Clip      bool    `toml:"clip" doc:"leave samples out that have moved far"`
+	Low       float64 `toml:"clip_low" range:"[0,inf)" doc:"how far a ratio may fall below 1"`
+	High      float64 `toml:"clip_high" range:"[0,inf)" doc:"how far a ratio may rise above 1"`
 }
 
 // Of is the objective.
@@ -34,9 +36,9 @@ func (o DGPO) Of(t Noised, advantages []float64, ids []int) (loss float64, grad 
 	for i, v := range t.V {
 		w := sigmoid(sums[ids[i]]) * advantages[i] / float64(len(t.V))
 		loss += w * d[i]
-		if o.Clip != nil {
+		if o.Clip {
 			ratio := math.Exp(err(i, t.VOld[i]) - d[i])
-			if advantages[i] > 0 && ratio > 1+o.Clip[1] || advantages[i] <= 0 && ratio < 1+o.Clip[0] {
+			if advantages[i] > 0 && ratio > 1+o.High || advantages[i] <= 0 && ratio < 1-o.Low {
 				continue
 			}
 		}

@@ -4,9 +4,13 @@
 // of a loss.
 //
 // Start with Clip in clip.go, the clipped policy objective with its ratios and KLs as
-// options. dppo.go masks instead of clipping. nft.go, awm.go, dpo.go, dgpo.go,
-// flowmatch.go and direct.go look at a finished sample that is noised anew. tokens.go
-// and below is for the tokens of a language model.
+// options (ratio.go, noise.go, kl.go). dppo.go masks instead of clipping. nft.go, awm.go,
+// dpo.go, dgpo.go, flowmatch.go and direct.go look at a finished sample that is noised anew.
+//
+// For the tokens of a language model start with TokenLoss in tokens.go: what one token's loss
+// is stands in surrogates.go, gmpo.go, vespo.go and covariance.go, which tokens count in
+// keep.go, how they are averaged in aggregate.go. correction.go and offpolicy.go are for a
+// sampler that disagrees with the trainer; heads.go is log-probability, entropy and value.
 //
 // Rows are samples; "mean" over rows, and over elements where a row has several.
 //

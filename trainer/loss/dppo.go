@@ -20,20 +20,14 @@ func (o DPPO) Of(t Terms) Result {
 		d := lp - t.Old[i]
 		ratio, denominator := math.Exp(d), 2.0
 		if o.UseStd {
-			tau := t.Std[i] * t.SqrtDt[i]
+			tau := of(t.Std, i) * of(t.SqrtDt, i)
 			denominator = 2 * tau * tau
 		}
 		b := distance(t.Mean[i], t.MeanOld[i]) / denominator
 		r.Ratio[i], r.Bias[i] = ratio, b
 		far := b >= o.Threshold
 		up, down := far && ratio > 1 && t.Advantage[i] > 0, far && ratio < 1 && t.Advantage[i] < 0
-		count := func(name string, is bool) {
-			if is {
-				m[name] += w
-			} else {
-				m[name] += 0
-			}
-		}
+		count := func(name string, is bool) { m[name] += indicator(is) * w }
 		count("kl_mask_fraction", far)
 		count("pos_rm_fraction", up)
 		count("neg_rm_fraction", down)

@@ -2,11 +2,50 @@ package loss
 
 import "math"
 
-// Estimators of KL from log-probabilities (Schulman, 2020), with x = lp - ref:
+// Distances from a reference, or from the weights that rolled.
+//
+// On means, the mean over rows of the mean of (m - ref)²/denominator: exact for steps that
+// draw, with the denominator 2τ². Who divides by what:
+//
+//	flow_grpo, flow_grpo's Guard  2g², the coefficient without √Δ; Guard's g is the batch's mean
+//	verl-omni, Pref-GRPO          2q², q what the kernel returned: g for Flow-SDE, τ for CPS, Dance
+//	TempFlow, LongCat's Flow-SDE  2τ²
+//	LongCat's CPS, AWM, NFT       1 (AWM with ELBO weights 2·std²)
+//
+// Denominators below 1e-20 count as that (Pref-GRPO).
+//
+// On log-probabilities, MixGRPO's is half their mean squared change. Estimators
+// from single ones (Schulman, 2020), with x = lp - ref:
 //
 //	k1  x          k2  x²/2          k3  e^-x + x - 1          abs  |x|
 //
 // verl cuts k3's exponent to ±20 and its value to ±10; OpenRLHF cuts all to ±10.
+
+// KLMeans is the distance of means, and its gradient.
+func KLMeans(mean, ref [][]float64, denominator []float64) (kl float64, grad [][]float64) {
+	grad = zeros(mean)
+	for i, m := range mean {
+		d := max(of(denominator, i), 1e-20)
+		n := float64(len(m) * len(mean))
+		for e := range m {
+			diff := m[e] - ref[i][e]
+			kl += diff * diff / d / n
+			grad[i][e] = 2 * diff / d / n
+		}
+	}
+	return kl, grad
+}
+
+// SquaredChange is half the mean squared change of log-probabilities.
+func SquaredChange(lp, old []float64) (kl float64, grad []float64) {
+	n := float64(len(lp))
+	for i, v := range lp {
+		d := v - old[i]
+		kl += d * d / 2 / n
+		grad = append(grad, d/n)
+	}
+	return kl, grad
+}
 
 // KL is an estimate and its slope by lp.
 func KL(kind string, lp, ref float64) (kl, slope float64) {

@@ -42,74 +42,173 @@ func differences(t *testing.T, name string, x, grad []float64, f func() float64)
 
 func terms(r *rand.Rand, n int) Terms {
 	t := Terms{LogProb: random(r, n), Old: random(r, n), Advantage: random(r, n), Weight: random(r, n), Mean: rows(r, n, 3), MeanOld: rows(r, n, 3), MeanRef: rows(r, n, 3),
-		KLDenominator: []float64{0.5, 0.7, 1, 2, 3}, Std: []float64{0.6, 0.7, 0.8, 0.9, 1}, SqrtDt: []float64{0.3, 0.4, 0.5, 0.3, 0.4}}
+		KLDenominator: []float64{0.5, 0.7, 1, 2, 3}, Std: []float64{0.6, 0.7, 0.8, 0.9, 1}, SqrtDt: []float64{0.3, 0.4, 0.5, 0.3, 0.4},
+		Deviation: []float64{0.4}, Sigma: []float64{1, 0.9, 0.8, 0.7, 0.6}, SigmaBelow: []float64{0.95}}
 	for i := range t.LogProb {
 		t.LogProb[i] = t.Old[i] + 0.3*t.LogProb[i]
 	}
 	return t
 }
 
-func TestClipGradients(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
+// clipTable is every form of the ratio with every option.
+func clipTable() map[string]Clip {
+	table := map[string]Clip{}
 	for _, ratio := range []string{"plain", "guard", "guard_batch", "guard_plain"} {
-		for _, weight := range []float64{0, 0.3} {
-			x := terms(r, 5)
-			o := Clip{Low: 0.1, High: 0.2, AdvLow: 1, AdvHigh: 1.5, Ratio: ratio, Boost: 1.3, Scale: 0.7, KLWeight: weight}
-			f := func() float64 {
-				got, err := o.Of(x)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return got.Loss
-			}
-			got, err := o.Of(x)
-			if err != nil {
-				t.Fatal(err)
-			}
-			differences(t, ratio+" log-probability", x.LogProb, got.GradLogProb, f)
-			for i := range got.GradMean {
-				differences(t, fmt.Sprint(ratio, " mean ", i), x.Mean[i], got.GradMean[i], f)
-			}
+		for name, change := range map[string]func(*Clip){
+			"alone":        func(*Clip) {},
+			"reference":    func(o *Clip) { o.KLWeight = 0.3 },
+			"dual":         func(o *Clip) { o.Dual = 1.05 },
+			"not cut":      func(o *Clip) { o.AdvLow, o.AdvHigh = 0, 0 },
+			"noise":        func(o *Clip) { o.NoiseWeight = 2.25 },
+			"noise's step": func(o *Clip) { o.NoiseScale, o.KLWeight = true, 0.3 },
+			"change":       func(o *Clip) { o.ChangeWeight = 0.4 },
+			"parts":        func(o *Clip) { o.Parts, o.ChangeWeight, o.KLWeight = 6, 0.4, 0.3 },
+		} {
+			o := Clip{Low: 0.1, High: 0.2, AdvLow: 1, AdvHigh: 1.5, Ratio: ratio}
+			change(&o)
+			table[ratio+" "+name] = o
 		}
 	}
-	if _, err := (Clip{Ratio: "guard"}).Of(Terms{LogProb: []float64{1}, Old: []float64{1}, Advantage: []float64{1}}); err == nil {
-		t.Error("a guard without old means")
-	}
-	if _, err := (Clip{}).Of(Terms{LogProb: []float64{1}}); err == nil {
-		t.Error("a log-probability without an old one")
+	return table
+}
+
+func TestClipGradients(t *testing.T) {
+	for name, o := range clipTable() {
+		x := terms(rand.New(rand.NewPCG(1, 2)), 5)
+		f := func() float64 {
+			got, err := o.Of(x)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			return got.Loss
+		}
+		f()
+		got, _ := o.Of(x)
+		differences(t, name+" log-probability", x.LogProb, got.GradLogProb, f)
+		for i := range got.GradMean {
+			differences(t, fmt.Sprint(name, " mean ", i), x.Mean[i], got.GradMean[i], f)
+		}
 	}
 }
 
 // In the first update nothing has moved: every ratio is exactly 1, the loss is minus the
-// mean advantage, and its gradient that of the plain policy gradient.
+// mean advantage, and its gradient that of the plain policy gradient, however narrow the
+// clip is.
 func TestFirstUpdate(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	x := terms(r, 5)
-	x.Weight = nil
-	copy(x.LogProb, x.Old)
-	x.MeanOld = x.Mean
-	for _, ratio := range []string{"plain", "guard", "guard_batch", "guard_plain"} {
-		got, err := Clip{Low: 1e-9, High: 1e-9, Ratio: ratio}.Of(x)
+	for name, o := range clipTable() {
+		x := terms(rand.New(rand.NewPCG(3, 4)), 5)
+		x.Weight = nil
+		copy(x.LogProb, x.Old)
+		x.MeanOld, x.MeanRef = x.Mean, x.Mean
+		o.Low, o.High = 0, 0
+		got, err := o.Of(x)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tau, scale := 1.0, 1.0
-		if ratio != "plain" {
+		tau, scale := 1.0, o.guardFactor(x)/one(o.Parts)
+		if o.guarded() {
 			tau = guardScale(x)
-			if ratio != "guard_plain" {
-				scale = 1 / (average(x.SqrtDt) * average(x.SqrtDt))
-			}
 		}
+		if o.NoiseScale {
+			scale *= LongCatScale(x.Sigma, x.SigmaBelow, x.SqrtDt)
+		}
+		want := 0.0
 		for i, v := range got.Ratio {
 			if v != 1 {
-				t.Errorf("%s: ratio %v", ratio, v)
+				t.Errorf("%s: ratio %v", name, v)
 			}
-			if want := -x.Advantage[i] / 5 * tau * scale; math.Abs(got.GradLogProb[i]-want) > 1e-12 {
-				t.Errorf("%s: gradient %v, want %v", ratio, got.GradLogProb[i], want)
+			a := o.cut(x.Advantage[i])
+			if o.NoiseWeight != 0 {
+				a *= o.NoiseWeight * x.Deviation[0]
+			}
+			want -= a / 5 * scale
+			if g := -a / 5 * tau * scale; math.Abs(got.GradLogProb[i]-g) > 1e-12 {
+				t.Errorf("%s: gradient %v, want %v", name, got.GradLogProb[i], g)
+			}
+			for _, g := range got.GradMean {
+				if sum(g) != 0 {
+					t.Errorf("%s: gradient %v by a mean that has not moved", name, g)
+				}
 			}
 		}
-		if got.Metrics["clipped"] != 0 {
-			t.Errorf("%s: %v clipped", ratio, got.Metrics["clipped"])
+		if math.Abs(got.Loss-want) > 1e-12 || got.Metrics["clipped"] != 0 {
+			t.Errorf("%s: loss %v, want %v; %v clipped", name, got.Loss, want, got.Metrics["clipped"])
+		}
+	}
+	x := terms(rand.New(rand.NewPCG(3, 4)), 5)
+	x.LogProb, x.MeanOld = x.Old, x.Mean
+	dppo := DPPO{UseStd: true}.Of(x) // nothing has moved, so nothing moves on
+	for i, a := range x.Advantage {
+		if dppo.Ratio[i] != 1 || math.Abs(dppo.GradLogProb[i]+a/5) > 1e-12 {
+			t.Errorf("dppo: ratio %v, gradient %v, want %v", dppo.Ratio[i], dppo.GradLogProb[i], -a/5)
+		}
+	}
+}
+
+func TestClipErrors(t *testing.T) {
+	for name, spoil := range map[string]func(*Clip, *Terms){
+		"ratio":          func(o *Clip, _ *Terms) { o.Ratio = "odd" },
+		"no rows":        func(_ *Clip, x *Terms) { *x = Terms{} },
+		"no old":         func(_ *Clip, x *Terms) { x.Old = nil },
+		"no advantage":   func(_ *Clip, x *Terms) { x.Advantage = x.Advantage[:2] },
+		"short weights":  func(_ *Clip, x *Terms) { x.Weight = x.Weight[:2] },
+		"guard, no old":  func(o *Clip, x *Terms) { o.Ratio, x.MeanOld = "guard", nil },
+		"no reference":   func(o *Clip, x *Terms) { o.KLWeight, x.MeanRef = 1, nil },
+		"no denominator": func(o *Clip, x *Terms) { o.KLWeight, x.KLDenominator = 1, nil },
+		"no deviation":   func(o *Clip, x *Terms) { o.NoiseWeight, x.Deviation = 1, nil },
+		"no sigma":       func(o *Clip, x *Terms) { o.NoiseScale, x.Sigma = true, nil },
+	} {
+		o, x := DefaultClip(), terms(rand.New(rand.NewPCG(1, 2)), 5)
+		if _, err := o.Of(x); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&o, &x)
+		if _, err := o.Of(x); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	awm := func(change func(*AWM)) AWM { o := DefaultAWM(); change(&o); return o }
+	clip := func(change func(*Clip)) Clip { o := DefaultClip(); change(&o); return o }
+	for name, c := range map[string]struct {
+		options interface {
+			Check(func(key, problem, hint string))
+		}
+		keys string
+	}{
+		"clip":          {DefaultClip(), ""},
+		"awm":           {DefaultAWM(), ""},
+		"all the way":   {clip(func(o *Clip) { o.Low = 1 }), "clip_low"},
+		"dual below 1":  {clip(func(o *Clip) { o.Dual = 1 }), "dual_clip"},
+		"noise twice":   {clip(func(o *Clip) { o.NoiseWeight, o.NoiseScale = 1, true }), "noise_scale"},
+		"half cut":      {clip(func(o *Clip) { o.AdvHigh = 0 }), "adv_low"},
+		"awm, no bound": {awm(func(o *AWM) { o.AdvLow, o.AdvHigh = 0, 0 }), "adv_max"},
+		"awm, guard":    {awm(func(o *AWM) { o.Ratio = "guard" }), "ratio"},
+	} {
+		got := ""
+		c.options.Check(func(key, _, _ string) { got += key })
+		if got != c.keys {
+			t.Errorf("%s: %q is reported, not %q", name, got, c.keys)
+		}
+	}
+}
+
+// One loss a reward, with weights, is one loss with the weighted gradients.
+func TestSum(t *testing.T) {
+	x := terms(rand.New(rand.NewPCG(5, 5)), 5)
+	o := Clip{Low: 0.1, High: 0.2, KLWeight: 0.2, Ratio: "plain"}
+	a, _ := o.Of(x)
+	x.Advantage = []float64{1, -1, 2, 0, 1}
+	b, _ := o.Of(x)
+	s := Sum([]float64{0.3, 2}, []Result{a, b})
+	if math.Abs(s.Loss-0.3*a.Loss-2*b.Loss) > 1e-12 {
+		t.Error(s.Loss, a.Loss, b.Loss)
+	}
+	for i, g := range s.GradLogProb {
+		if math.Abs(g-0.3*a.GradLogProb[i]-2*b.GradLogProb[i]) > 1e-12 || math.Abs(s.GradMean[i][1]-2.3*b.GradMean[i][1]) > 1e-12 {
+			t.Error(g, s.GradMean[i])
 		}
 	}
 }
@@ -210,19 +309,85 @@ func dgpoHeld(x, fixed Noised, a []float64) (loss float64) {
 	return loss
 }
 
-func TestAWMRatios(t *testing.T) {
+func TestAWM(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 1))
-	for _, first := range []bool{false, true} {
-		lp, old, a := rows(r, 3, 4), rows(r, 3, 4), random(r, 4)
-		for k := range lp {
-			for i := range lp[k] {
-				lp[k][i] = old[k][i] + 0.2*lp[k][i]
+	for _, ratios := range []string{"sum_first", "exp_first"} {
+		for _, elbo := range []bool{false, true} {
+			x := AWMTerms{LogProb: rows(r, 3, 4), Old: rows(r, 3, 4), Advantage: random(r, 4), V: rows(r, 12, 2), VRef: rows(r, 12, 2), VEMA: rows(r, 12, 2)}
+			for k := range x.LogProb {
+				for i := range x.LogProb[k] {
+					x.LogProb[k][i] = x.Old[k][i] + 0.2*x.LogProb[k][i]
+				}
+			}
+			for i := range x.V {
+				x.Std = append(x.Std, AWMDeviation(float64(i)/12))
+			}
+			x.Std[0] = 0.1 // at time 0 nothing is noise, and the distance has no measure
+			o := AWM{Clip: Clip{Low: 0.1, High: 0.1, AdvLow: 2, AdvHigh: 2, KLWeight: 0.2}, Ratios: ratios, AdvMax: 1, ELBO: elbo, EMAWeight: 0.3}
+			f := func() float64 { l, _ := o.Of(x); return l.Loss }
+			got, err := o.Of(x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k := range x.LogProb {
+				differences(t, "awm "+ratios, x.LogProb[k], got.GradLogProb[k], f)
+			}
+			for i := range x.V {
+				differences(t, "awm "+ratios+" velocity", x.V[i], got.GradV[i], f)
+			}
+			x.LogProb, x.VRef, x.VEMA = x.Old, nil, nil // the first update, with no one to stay near
+			got, _ = o.Of(x)
+			for k := range x.LogProb {
+				for i, a := range x.Advantage {
+					if want := -o.cut(a) / 2 / 12; math.Abs(got.GradLogProb[k][i]-want) > 1e-12 {
+						t.Errorf("first update: %v, want %v", got.GradLogProb[k][i], want)
+					}
+				}
 			}
 		}
-		o := AWM{Clip: Clip{Low: 0.1, High: 0.1, AdvLow: 2, AdvHigh: 2}, SumFirst: first}
-		_, grad := o.Of(lp, old, a)
-		for k := range lp {
-			differences(t, "awm", lp[k], grad[k], func() float64 { l, _ := o.Of(lp, old, a); return l })
+	}
+	if _, err := DefaultAWM().Of(AWMTerms{}); err == nil {
+		t.Error("no times, and no error")
+	}
+	if _, err := (AWM{}).Of(AWMTerms{LogProb: [][]float64{{1}}, Old: [][]float64{{1}}, Advantage: []float64{1}, V: [][]float64{{1}}}); err == nil {
+		t.Error("no kind of ratios, and no error")
+	}
+}
+
+// Where nothing has moved the two parts of NFT cancel at r = 1/2, a policy that is its
+// reference has lost log 2 by DPO, and a sample that DGPO leaves out has no gradient.
+func TestNoisedInvariants(t *testing.T) {
+	x := noised(rand.New(rand.NewPCG(7, 9)), 4)
+	x.VOld, x.VRef = x.V, nil
+	got := NFT{Beta: 0.3, AdvClip: 5}.Of(x, []float64{0.5, 1, 0, 0.75})
+	whole := NFT{Beta: 0.3, AdvClip: 5}.Of(x, []float64{1, 1, 1, 1})
+	for i, share := range []float64{0, 1, -1, 0.5} { // 2r - 1
+		for e := range x.V[i] {
+			if math.Abs(got.GradV[i][e]-share*whole.GradV[i][e]) > 1e-12 {
+				t.Errorf("nft: sample %d: %v, want %v of %v", i, got.GradV[i], share, whole.GradV[i])
+			}
+		}
+	}
+	x.VRef = x.V
+	for name, pairs := range map[string][][2]int{"halves": Halves(2), "neighbours": Neighbours(2)} {
+		d := DPO(x, pairs, 3)
+		if math.Abs(d.Loss-math.Ln2) > 1e-12 || d.Margin != 0 || d.Accuracy != 0 {
+			t.Errorf("dpo %s: %+v", name, d)
+		}
+	}
+	if p := Halves(2); p != nil && (p[1] != [2]int{1, 3} || Neighbours(2)[1] != [2]int{2, 3}) {
+		t.Error(p, Neighbours(2))
+	}
+	x = noised(rand.New(rand.NewPCG(7, 9)), 4)
+	for i := range x.VOld { // the old error is the truth's 0, so all ratios are far below 1
+		for e := range x.VOld[i] {
+			x.VOld[i][e] = x.target(i, e)
+		}
+	}
+	_, grad := DGPO{Beta: 1, GroupSize: 4, Clip: true, Low: 0.1, High: 0.1}.Of(x, []float64{1, -1, 1, -1}, []int{0, 0, 0, 0})
+	for i, g := range grad {
+		if gone := sum([]float64{math.Abs(g[0]), math.Abs(g[1]), math.Abs(g[2])}) == 0; gone != (i%2 == 1) {
+			t.Errorf("dgpo: sample %d has gradient %v", i, g)
 		}
 	}
 }

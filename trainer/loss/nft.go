@@ -9,12 +9,19 @@ import "math"
 //	l± = mean (x0± - x0)² / w±,  w± = max(1e-5, mean |x0± - x0|) without gradient
 //	L  = clip · mean (r·l+ + (1-r)·l-)/β + klWeight · mean (v - v_ref)²
 //
-// r is the probability that a sample is optimal (advantage.Probability).
+// r is the probability that a sample is optimal (advantage.Probability). Upstream's logged
+// policy loss contains the KL term (an in-place +=); Policy here does not.
+//
+// Invariant (test): where v and v_old agree both parts pull on one error with opposite signs,
+// and the gradient is (1 - 2r) times clip·2t·(x0± - x0)/w: nothing at r = 1/2.
 type NFT struct {
 	Beta     float64 `toml:"beta" range:"(0,inf)" doc:"how far the two policies lie apart"`
 	AdvClip  float64 `toml:"adv_clip" range:"(0,inf)" doc:"what advantages are cut to"`
 	KLWeight float64 `toml:"kl" range:"[0,inf)" doc:"weight of the distance to the reference"`
 }
+
+// DefaultNFT is the published setting; 0.1 is used for text and for several rewards.
+func DefaultNFT() NFT { return NFT{Beta: 1, AdvClip: 5, KLWeight: 1e-4} }
 
 // Noised is what forward-process objectives look at, a row a sample.
 type Noised struct {
@@ -58,7 +65,10 @@ func (o NFT) Of(t Noised, r []float64) NFTResult {
 			lm += minus[e] * minus[e] / wm / d
 			old := v[e] - t.VOld[i][e]
 			out.OldDistance += old * old / d / n
-			kl := v[e] - t.VRef[i][e]
+			kl := 0.0
+			if t.VRef != nil { // without a weight there may be no reference
+				kl = v[e] - t.VRef[i][e]
+			}
 			out.KL += kl * kl / d / n
 			out.GradV[i][e] = o.AdvClip/n*(r[i]*2*plus[e]/wp*-time+(1-r[i])*2*minus[e]/wm*time)/d + o.KLWeight*2*kl/d/n
 		}

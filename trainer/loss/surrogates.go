@@ -67,7 +67,7 @@ func (o TokenLoss) token(x at, of answer, b wholeBatch) token {
 	case "cispo":
 		r := math.Exp(d)
 		bound := min(max(r, 1-o.Low), 1+o.High)
-		return token{value: -bound * x.a * x.lp, own: -bound * x.a, clipped: differs(r, bound)}
+		return token{value: -bound * x.a * x.lp, own: -bound * x.a, clipped: indicator(r != bound)}
 	case "sapo":
 		v = o.soft(d, x.a, live)
 	default:
@@ -81,8 +81,8 @@ func (o TokenLoss) token(x at, of answer, b wholeBatch) token {
 
 func cutLog(d, most float64) float64 { return min(max(d, -most), most) }
 
-func differs(x, y float64) float64 {
-	if x != y {
+func indicator(is bool) float64 {
+	if is {
 		return 1
 	}
 	return 0
@@ -90,23 +90,11 @@ func differs(x, y float64) float64 {
 
 // clip is PPO's token at a log-ratio; live says whether a gradient passes.
 func (o TokenLoss) clip(d, a float64, live bool) token {
-	r, slope := math.Exp(d), 0.0
+	r := math.Exp(d)
+	b := bounds{low: o.Low, high: o.High, dual: o.Dual, cap: o.Cap}.loss(a, r)
+	v := token{value: b.value, clipped: indicator(b.clipped), dual: indicator(b.dual)}
 	if live {
-		slope = -a * r
-	}
-	bound := min(max(r, 1-o.Low), 1+o.High)
-	v := token{value: -a * r, own: slope}
-	if o.Cap > 0 && r > o.Cap {
-		v = token{value: -a * o.Cap}
-	}
-	if cut := -a * bound; cut > v.value {
-		if bound != r { // a cap may lie inside the clip
-			slope = 0
-		}
-		v = token{value: cut, own: slope, clipped: 1}
-	}
-	if a < 0 && o.Dual > 0 && -a*o.Dual < v.value {
-		v.value, v.own, v.dual = -a*o.Dual, 0, 1
+		v.own = b.slope * r
 	}
 	return v
 }

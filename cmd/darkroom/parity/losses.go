@@ -145,7 +145,7 @@ func klOnly(t loss.Terms) (float64, [][]float64) {
 func lossTempFlow(c *Case) error {
 	t, o := terms(c), clipOptions(c)
 	tau := c.Floats("tau")
-	t.KLDenominator, o.KLWeight, o.Boost = squaresTimes(2, tau), c.Float("beta"), 2.25*tau[0]
+	t.Deviation, t.KLDenominator, o.KLWeight, o.NoiseWeight = tau, squaresTimes(2, tau), c.Float("beta"), 2.25
 	r, err := o.Of(t)
 	putClip(c, r)
 	return err
@@ -154,21 +154,18 @@ func lossTempFlow(c *Case) error {
 func lossLongCat(c *Case) error {
 	t, o := terms(c), clipOptions(c)
 	o.KLWeight = c.Float("beta")
+	scale := 1.0
 	if c.String("kind") == "flow_sde" {
-		o.Scale = loss.LongCatScale(c.Floats("sigma"), c.Floats("sigma_1"), t.SqrtDt)
+		t.Sigma, t.SigmaBelow, o.NoiseScale = c.Floats("sigma"), c.Floats("sigma_1"), true
+		scale = loss.LongCatScale(t.Sigma, t.SigmaBelow, t.SqrtDt)
 		for i, s := range t.Std {
 			t.KLDenominator = append(t.KLDenominator, 2*s*s*t.SqrtDt[i]*t.SqrtDt[i])
 		}
-		o.KLWeight *= o.Scale * o.Scale
 	} else {
 		t.KLDenominator = []float64{1}
 	}
 	r, err := o.Of(t)
-	scale := o.Scale
-	if scale == 0 {
-		scale = 1
-	}
-	r.Policy /= scale // upstream logs it without the scale
+	r.Policy /= scale // upstream logs it without
 	putClip(c, r)
 	return err
 }
@@ -194,12 +191,6 @@ func lossGuard(c *Case) error {
 
 func lossDPPO(c *Case) error {
 	t := terms(c)
-	n := len(t.LogProb)
-	for _, v := range []*[]float64{&t.Std, &t.SqrtDt} {
-		for len(*v) < n {
-			*v = append(*v, (*v)[0])
-		}
-	}
 	r := loss.DPPO{Threshold: c.Float("threshold"), UseStd: c.Bool("use_std")}.Of(t)
 	c.Put("loss", r.Loss)
 	c.Put("grad_log_prob", r.GradLogProb)
@@ -217,43 +208,37 @@ func lossKLMean(c *Case) error {
 	return nil
 }
 
-// lossMixGRPO adds half the mean squared change of log-probabilities.
 func lossMixGRPO(c *Case) error {
-	t, o := terms(c), clipOptions(c)
-	n := c.Float("accumulation") * c.Float("num_train_steps")
-	o.Scale = 1 / n
+	o := clipOptions(c)
+	o.Parts = c.Float("accumulation") * c.Float("num_train_steps")
+	o.ChangeWeight = c.Float("kl_coeff")
+	t := terms(c)
 	r, err := o.Of(t)
 	if err != nil {
 		return err
 	}
-	kl, grad := loss.SquaredChange(t.LogProb, t.Old)
-	r.KL = kl / n
-	r.Loss += c.Float("kl_coeff") * r.KL
-	for i, g := range grad {
-		r.GradLogProb[i] += c.Float("kl_coeff") * g / n
-	}
+	change, _ := loss.SquaredChange(t.LogProb, t.Old) // logged whatever its weight
+	r.KL = change / o.Parts
 	putClip(c, r)
 	return nil
 }
 
 func lossDance(c *Case) error {
 	t, o := terms(c), clipOptions(c)
-	o.Scale = 1 / (c.Float("accumulation") * c.Float("num_train_steps"))
-	sum, grad := 0.0, make([]float64, len(t.LogProb))
+	o.Parts = c.Float("accumulation") * c.Float("num_train_steps")
+	var weights []float64
+	var results []loss.Result
 	for _, name := range []string{"vq", "mq"} {
 		t.Advantage = c.Floats("advantages_" + name)
 		r, err := o.Of(t)
 		if err != nil {
 			return err
 		}
-		w := c.Float(name + "_coef")
-		sum += w * r.Loss
-		for i, g := range r.GradLogProb {
-			grad[i] += w * g
-		}
+		weights, results = append(weights, c.Float(name+"_coef")), append(results, r)
 	}
-	c.Put("loss", sum)
-	c.Put("grad_log_prob", grad)
+	r := loss.Sum(weights, results)
+	c.Put("loss", r.Loss)
+	c.Put("grad_log_prob", r.GradLogProb)
 	return nil
 }
 
@@ -321,47 +306,30 @@ func lossAWMLogProb(c *Case) error {
 }
 
 func lossAWM(c *Case) error {
-	o := loss.AWM{Clip: clipOptions(c), SumFirst: c.String("loss_type") == "sum_first"}
-	if most := c.Float("advantage_max"); most >= 0 {
-		o.Boost = most / o.AdvHigh
-	}
+	o := loss.AWM{Clip: clipOptions(c), Ratios: c.String("loss_type"), AdvMax: max(c.Float("advantage_max"), 0), ELBO: c.String("kl_weight") == "ELBO", EMAWeight: c.Float("ema_beta")}
+	o.KLWeight = c.Float("beta")
 	lp := c.Array("log_prob")
-	policy, grad := o.Of(samples(lp), samples(c.Array("old_log_prob")), c.Floats("advantages"))
 	// Velocities are [times, samples, ...]: a row a pair of both.
-	v := c.Array("v")
 	rows := func(name string) [][]float64 {
 		a := c.Array(name)
 		return samples(Array{append([]int{a.Shape[0] * a.Shape[1]}, a.Shape[2:]...), a.Data})
 	}
-	denominator := []float64{1}
-	if c.String("kl_weight") == "ELBO" {
-		denominator = squaresTimes(2, c.Floats("std"))
-	}
-	kl, gradKL := loss.KLMeans(rows("v"), rows("v_ref"), denominator)
-	ema, gradEMA := loss.KLMeans(rows("v"), rows("v_ema"), denominator)
-	gradV := flat(gradKL)
-	for i, g := range flat(gradEMA) {
-		gradV[i] = c.Float("beta")*gradV[i] + c.Float("ema_beta")*g
-	}
-	c.Put("policy_loss", policy)
-	c.Put("kl_loss", kl)
-	c.Put("ema_kl_loss", ema)
-	c.Put("loss", policy+c.Float("beta")*kl+c.Float("ema_beta")*ema)
-	c.Put("grad_log_prob", Array{lp.Shape, flat(grad)})
-	c.Put("grad_v", Array{v.Shape, gradV})
-	return nil
+	r, err := o.Of(loss.AWMTerms{LogProb: samples(lp), Old: samples(c.Array("old_log_prob")), Advantage: c.Floats("advantages"),
+		V: rows("v"), VRef: rows("v_ref"), VEMA: rows("v_ema"), Std: c.Floats("std")})
+	c.Put("policy_loss", r.Policy)
+	c.Put("kl_loss", r.KL)
+	c.Put("ema_kl_loss", r.EMA)
+	c.Put("loss", r.Loss)
+	c.Put("grad_log_prob", Array{lp.Shape, flat(r.GradLogProb)})
+	putGradV(c, r.GradV)
+	return err
 }
 
 func lossDPO(c *Case) error {
 	t := noisedTerms(c)
-	n := len(t.V) / 2
-	var pairs [][2]int
-	for i := range n {
-		if c.String("layout") == "halves" {
-			pairs = append(pairs, [2]int{i, i + n})
-		} else {
-			pairs = append(pairs, [2]int{2 * i, 2*i + 1})
-		}
+	pairs := loss.Neighbours(len(t.V) / 2)
+	if c.String("layout") == "halves" {
+		pairs = loss.Halves(len(t.V) / 2)
 	}
 	r := loss.DPO(t, pairs, c.Float("beta"))
 	c.Put("inside", r.Inside)
@@ -383,7 +351,7 @@ func lossDGPO(c *Case) error {
 	o := loss.DGPO{Beta: c.Float("beta"), GroupSize: c.Int("group_size")}
 	if c.Has("clip") {
 		if v := c.Floats("clip"); len(v) == 2 {
-			o.Clip = &[2]float64{v[0], v[1]}
+			o.Clip, o.Low, o.High = true, -v[0], v[1]
 		}
 	}
 	l, grad := o.Of(noisedTerms(c), c.Floats("advantages"), c.Ints("group"))
