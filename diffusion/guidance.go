@@ -62,3 +62,32 @@ func NoisedVP(clean, noise []float64, a float64) (x, velocity []float64) {
 	}
 	return x, velocity
 }
+
+// GuideGrad takes a gradient at Guide's result, or at GuideNorm's where width is not 0, to
+// the two outputs. With m = u + w·(c - u) and, row by row, v = m·|c|/|m|,
+//
+//	dm = |c|/|m| · (g - <g, m>·m/|m|²),  dc = w·dm + <g, m>/|m| · c/|c|,  du = (1-w)·dm
+//
+// Invariant (test): finite differences agree.
+func GuideGrad(uncond, cond []float64, scale float64, width int, g []float64) (du, dc []float64) {
+	du, dc = make([]float64, len(g)), make([]float64, len(g))
+	if width == 0 {
+		for i, v := range g {
+			du[i], dc[i] = (1-scale)*v, scale*v
+		}
+		return du, dc
+	}
+	m := Guide(uncond, cond, scale)
+	for at := 0; at+width <= len(g); at += width {
+		var own, want, along float64
+		for i := at; i < at+width; i++ {
+			own, want, along = own+m[i]*m[i], want+cond[i]*cond[i], along+g[i]*m[i]
+		}
+		own, want = math.Sqrt(own), math.Sqrt(want)
+		for i := at; i < at+width; i++ {
+			dm := want / own * (g[i] - along*m[i]/(own*own))
+			du[i], dc[i] = (1-scale)*dm, scale*dm+along/own*cond[i]/want
+		}
+	}
+	return du, dc
+}

@@ -113,3 +113,38 @@ func TestPackAndUnpack(t *testing.T) {
 		}
 	}
 }
+
+// The gradients at both outputs are those of finite differences, with the norm kept and
+// without.
+func TestGuideGrad(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	const width, scale = 4, 3.5
+	u, c, g := normals(r, 3*width), normals(r, 3*width), normals(r, 3*width)
+	for _, norm := range []int{0, width} {
+		loss := func() (sum float64) {
+			v := Guide(u, c, scale)
+			if norm > 0 {
+				v = GuideNorm(u, c, scale, norm)
+			}
+			for i := range v {
+				sum += g[i] * v[i]
+			}
+			return sum
+		}
+		du, dc := GuideGrad(u, c, scale, norm, g)
+		for _, side := range []struct{ x, grad []float64 }{{u, du}, {c, dc}} {
+			for i := range side.x {
+				const h = 1e-6
+				old := side.x[i]
+				side.x[i] = old + h
+				up := loss()
+				side.x[i] = old - h
+				down := loss()
+				side.x[i] = old
+				if want := (up - down) / (2 * h); math.Abs(side.grad[i]-want) > 1e-7*(1+math.Abs(want)) {
+					t.Errorf("width %d: gradient %v, differences say %v", norm, side.grad[i], want)
+				}
+			}
+		}
+	}
+}

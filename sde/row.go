@@ -1,6 +1,9 @@
 package sde
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A solver is rows of numbers. With x the latents that the network was asked at, v its
 // outputs and y the latents after correction (the same as x but in predictor-corrector
@@ -40,6 +43,27 @@ type Row struct {
 
 // Stochastic reports whether the step draws.
 func (r Row) Stochastic() bool { return r.Noise != 0 }
+
+// Lags is how many steps before this one the row looks at.
+func (r Row) Lags() int {
+	mixes, lags := []Mix{r.Next, r.Clean}, 0
+	if r.Correct != nil {
+		mixes = append(mixes, *r.Correct)
+	}
+	if r.Clamp != nil {
+		mixes = append(mixes, r.Clamp.Of)
+	}
+	for _, m := range mixes {
+		for _, coefficients := range [][]float64{m.X, m.Out, m.Y} {
+			for lag, c := range coefficients {
+				if c != 0 {
+					lags = max(lags, lag)
+				}
+			}
+		}
+	}
+	return lags
+}
 
 func at(coefficients []float64, lag int) float64 {
 	if lag < len(coefficients) {
@@ -105,6 +129,21 @@ func (h *History) Push(x, out []float64) {
 	h.X = append([][]float64{x}, h.X...)
 	h.Out = append([][]float64{out}, h.Out...)
 	h.Y = append([][]float64{x}, h.Y...)
+}
+
+// Keep forgets all but the newest n steps.
+func (h *History) Keep(n int) {
+	for _, values := range []*[][]float64{&h.X, &h.Out, &h.Y} {
+		if len(*values) > n {
+			clear((*values)[n:])
+			*values = (*values)[:n]
+		}
+	}
+}
+
+// Clone is a history of the same steps that goes on by itself.
+func (h History) Clone() History {
+	return History{slices.Clone(h.X), slices.Clone(h.Out), slices.Clone(h.Y)}
 }
 
 // Apply is the combination's value.

@@ -69,7 +69,7 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 	if o.Rows[step].Density == sde.None {
 		return loss.Result{}, fmt.Errorf("the sampler draws nothing here, so its choice has no log-probability; train the steps of a window that draw")
 	}
-	if looksBack(o.Rows[step]) {
+	if o.Rows[step].Lags() > 0 {
 		return loss.Result{}, fmt.Errorf("the sampler looks back at outputs before this step, which are not kept; train a window of one-step rows")
 	}
 	points := make([]Point, len(at))
@@ -125,21 +125,6 @@ func terms(row sde.Row, at []place, samples []Sample, advantages []float64) loss
 		t.SqrtDt = append(t.SqrtDt, math.Sqrt(math.Abs(row.From-row.To)))
 	}
 	return t
-}
-
-// looksBack reports whether a row needs more than this step's state and output.
-func looksBack(r sde.Row) bool {
-	mixes := []sde.Mix{r.Next}
-	if r.Correct != nil {
-		mixes = append(mixes, *r.Correct)
-	}
-	if r.Clamp != nil {
-		mixes = append(mixes, r.Clamp.Of)
-	}
-	past := func(coefficients []float64) bool {
-		return len(coefficients) > 1 && slices.ContainsFunc(coefficients[1:], func(c float64) bool { return c != 0 })
-	}
-	return slices.ContainsFunc(mixes, func(m sde.Mix) bool { return past(m.X) || past(m.Out) || past(m.Y) })
 }
 
 // A judgement is what one choice was worth under an output.

@@ -25,6 +25,7 @@ var areas = []map[string]Op{
 	windowOps,
 	denoiserOps,
 	lossOps,
+	pipelineOps,
 	samplingOps,
 	scheduleOps,
 	solverOps,

@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/diffusion"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+)
+
+// A Question is a point at which the network is asked.
+type Question struct {
+	Latents []float64
+	Time    float64 // the schedule's timestep
+	Text    *Text
+	// Negative is the text of guidance by two outputs: u + Scale·(c - u). It is not read
+	// where Guidance does not combine.
+	Negative *Text
+}
+
+// Guidance is how the prompt is followed.
+type Guidance struct {
+	Scale    float64 // of two outputs; 1 or less: one output alone
+	Norm     bool    // the combined output keeps the length of the conditional one, token by token
+	Embedded float64 // what the network is told, where it reads a scale
+}
+
+// Combines reports whether every question takes two runs of the network.
+func (g Guidance) Combines() bool { return g.Scale > 1 }
+
+// Answers are the network's outputs, one a question, after guidance.
+type Answers struct {
+	Outputs [][]float64
+
+	guidance     Guidance
+	width        int
+	tape         *autograd.Tape
+	value        *autograd.Value
+	uncond, cond [][]float64 // where they were combined
+}
+
+// Ask runs the network at questions of one shape, in one batch: with guidance, all
+// questions without their prompts come first. The tape may record (Tape); a question's
+// answer has the same bits in any batch, recorded or not. The tape is the caller's to Reset.
+func (p *Pipeline) Ask(tp *autograd.Tape, at Shape, g Guidance, questions []Question) (*Answers, error) {
+	if len(questions) == 0 {
+		return nil, errors.New("no question was asked")
+	}
+	if _, err := p.Denoiser(); err != nil {
+		return nil, err
+	}
+	in, err := p.inputs(tp, at, g, questions)
+	if err != nil {
+		return nil, err
+	}
+	a := &Answers{guidance: g, width: at.Latents[len(at.Latents)-1], tape: tp, value: p.forward(tp, in)}
+	all := widened(a.value.F32())
+	n := at.Len()
+	row := func(i int) []float64 { return all[i*n : (i+1)*n : (i+1)*n] }
+	for i := range questions {
+		if !g.Combines() {
+			a.Outputs = append(a.Outputs, row(i))
+			continue
+		}
+		u, c := row(i), row(len(questions)+i)
+		a.uncond, a.cond = append(a.uncond, u), append(a.cond, c)
+		if g.Norm {
+			a.Outputs = append(a.Outputs, diffusion.GuideNorm(u, c, g.Scale, a.width))
+		} else {
+			a.Outputs = append(a.Outputs, diffusion.Guide(u, c, g.Scale))
+		}
+	}
+	return a, nil
+}
+
+// inputs uploads a batch.
+func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Question) (inputs, error) {
+	texts := make([]*Text, 0, 2*len(questions))
+	if g.Combines() {
+		for _, q := range questions {
+			texts = append(texts, q.Negative)
+		}
+	}
+	for _, q := range questions {
+		texts = append(texts, q.Text)
+	}
+	var latents, states, pooled []float32
+	in := inputs{at: at}
+	for i, t := range texts {
+		q := questions[i%len(questions)]
+		switch {
+		case t == nil:
+			return in, errors.New("a question has no text: encode the prompt, and the negative one where guidance combines two outputs")
+		case t.Tokens != texts[0].Tokens || t.Width != texts[0].Width || len(t.Pooled) != len(texts[0].Pooled):
+			return in, fmt.Errorf("texts of %d x %d and %d x %d in one batch", texts[0].Tokens, texts[0].Width, t.Tokens, t.Width)
+		case len(q.Latents) != at.Len():
+			return in, fmt.Errorf("latents of %d numbers; a picture of %d x %d has %d", len(q.Latents), at.Width, at.Height, at.Len())
+		}
+		latents = append(latents, narrowed(q.Latents)...)
+		states, pooled = append(states, t.States...), append(pooled, t.Pooled...)
+		in.times = append(in.times, float32(q.Time))
+		if p.family.embedded {
+			in.guidance = append(in.guidance, float32(g.Embedded))
+		}
+	}
+	in.latents = tp.Upload("latents", latents, append([]int{len(texts)}, at.Latents...)...)
+	in.text = tp.Upload("text", states, len(texts), texts[0].Tokens, texts[0].Width)
+	if len(pooled) > 0 {
+		in.pooled = tp.Upload("pooled text", pooled, len(texts), len(texts[0].Pooled))
+	}
+	return in, nil
+}
+
+// Back takes gradients at the outputs to those of trained parameters. The tape must have
+// recorded, and is used up.
+func (a *Answers) Back(grads [][]float64) error {
+	if len(grads) != len(a.Outputs) {
+		return fmt.Errorf("%d gradients for %d answers", len(grads), len(a.Outputs))
+	}
+	var seed []float32
+	if a.guidance.Combines() {
+		du, dc := make([][]float64, len(grads)), make([][]float64, len(grads))
+		for i, g := range grads {
+			width := 0
+			if a.guidance.Norm {
+				width = a.width
+			}
+			du[i], dc[i] = diffusion.GuideGrad(a.uncond[i], a.cond[i], a.guidance.Scale, width, g)
+		}
+		grads = append(du, dc...)
+	}
+	for i, g := range grads {
+		if want := len(a.Outputs[0]); len(g) != want {
+			return fmt.Errorf("gradient %d has %d numbers for an output of %d", i, len(g), want)
+		}
+		for _, v := range g {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("gradient %d holds a number that is infinite or none", i)
+			}
+		}
+		seed = append(seed, narrowed(g)...)
+	}
+	a.tape.Backward(autograd.Seed{Of: a.value, Grad: seed})
+	return nil
+}

@@ -1,0 +1,162 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+)
+
+// Texts on the disk: a file a prompt, named by what it depends on: the prompt, the
+// precision, how many tokens are read, and the encoders. Of small files the content counts,
+// of weights their names, sizes and times of writing: reading them all would cost more than
+// encoding. A file that cannot be understood is computed anew and written over.
+
+// cached is what goes into a file's metadata.
+type cached struct {
+	Prompt string    `json:"prompt"`
+	IDs    [][]int32 `json:"ids"`
+	Cut    []string  `json:"cut"`
+}
+
+// recall takes prompts from the disk, and returns those that are not there.
+func (p *Pipeline) recall(prompts []string) (missing []string, err error) {
+	if p.Cache == "" {
+		return prompts, nil
+	}
+	for _, prompt := range prompts {
+		path, err := p.cachePath(prompt)
+		if err != nil {
+			return nil, err
+		}
+		text, err := readText(path)
+		switch {
+		case err != nil && errors.Is(err, fs.ErrPermission):
+			return nil, err
+		case err != nil || text.Prompt != prompt:
+			missing = append(missing, prompt)
+		default:
+			p.texts[prompt] = text
+		}
+	}
+	return missing, nil
+}
+
+// remember writes a text to the disk.
+func (p *Pipeline) remember(t *Text) error {
+	if p.Cache == "" {
+		return nil
+	}
+	path, err := p.cachePath(t.Prompt)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(p.Cache, 0o755); err != nil {
+		return err
+	}
+	said, err := json.Marshal(cached{t.Prompt, t.IDs, t.Cut})
+	if err != nil {
+		return err
+	}
+	tensors := []safetensors.Tensor{stored("states", t.States, t.Tokens, t.Width)}
+	if t.Pooled != nil {
+		tensors = append(tensors, stored("pooled", t.Pooled, len(t.Pooled)))
+	}
+	return safetensors.Write(path, tensors, map[string]string{"text": string(said)})
+}
+
+func stored(name string, x []float32, shape ...int) safetensors.Tensor {
+	b := make([]byte, 0, 4*len(x))
+	for _, v := range x {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: b}
+}
+
+func readText(path string) (*Text, error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var said cached
+	if err := json.Unmarshal([]byte(f.Metadata["text"]), &said); err != nil {
+		return nil, err
+	}
+	t := &Text{Prompt: said.Prompt, IDs: said.IDs, Cut: said.Cut}
+	states, err := f.Tensor("states")
+	if err != nil {
+		return nil, err
+	}
+	if len(states.Shape) != 2 {
+		return nil, fmt.Errorf("%s: states of shape %v", path, states.Shape)
+	}
+	t.Tokens, t.Width = states.Shape[0], states.Shape[1]
+	if t.States, err = states.Float32(nil); err != nil {
+		return nil, err
+	}
+	if _, ok := f.Info("pooled"); ok {
+		pooled, err := f.Tensor("pooled")
+		if err != nil {
+			return nil, err
+		}
+		if t.Pooled, err = pooled.Float32(nil); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func (p *Pipeline) cachePath(prompt string) (string, error) {
+	if p.fingerprint == "" {
+		mark, err := p.mark()
+		if err != nil {
+			return "", err
+		}
+		p.fingerprint = mark
+	}
+	sum := sha256.Sum256([]byte(p.fingerprint + "\x00" + prompt))
+	return filepath.Join(p.Cache, hex.EncodeToString(sum[:16])+".safetensors"), nil
+}
+
+// mark is all that texts depend on but the prompt.
+func (p *Pipeline) mark() (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, "texts, form 1", p.folder.class, p.Precision)
+	for _, e := range p.encoders {
+		fmt.Fprintln(h, e.part, e.kind, e.length, e.pad)
+		for _, part := range []string{e.part, e.tokenizer} {
+			dir, err := p.folder.part(part)
+			if err != nil {
+				return "", err
+			}
+			all, err := files(dir)
+			if err != nil {
+				return "", err
+			}
+			for _, info := range all {
+				fmt.Fprintln(h, info.Name(), info.Size())
+				if strings.HasSuffix(info.Name(), ".safetensors") {
+					fmt.Fprintln(h, info.ModTime().UnixNano())
+					continue
+				}
+				if data, err := hub.ReadFile(filepath.Join(dir, info.Name())); err == nil {
+					h.Write(data)
+				}
+			}
+		}
+	}
+	// The lengths of texts without a third encoder.
+	fmt.Fprintln(h, p.TextLength)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,280 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/diffusion/t5"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/vision/clip"
+	"github.com/darkroom-rl/darkroom/vision/tokenizer"
+)
+
+// encoderPart says which text encoder a pipeline has, and what is read of it.
+type encoderPart struct {
+	part, tokenizer string
+	kind            encoderKind
+	length          int    // tokens; 0: what the tokenizer's settings say
+	lengthOf        string // whose settings: another tokenizer's
+}
+
+// encoderKind is what is read of an encoder.
+type encoderKind int
+
+const (
+	clipStates    encoderKind = iota // CLIP's last states, after the final norm
+	clipPooled                       // CLIP's state at the end of the text
+	clipProjected                    // CLIP's states before the last layer, and the projection
+	t5States                         // T5's last states
+)
+
+// encoder is a text encoder that was understood; its weights come and go.
+type encoder struct {
+	encoderPart
+	words      *tokenizer.Tokenizer
+	vocabulary int
+	pad        int32
+	build      func(p *nn.Params) runText
+	network    *network
+	run        runText
+}
+
+// runText encodes texts of one length: states [B, S, W], pooled [B, P] or nil.
+type runText func(tp *autograd.Tape, ids [][]int32) (states, pooled *autograd.Value)
+
+// encoded is what an encoder says of one text.
+type encoded struct {
+	ids           []int32
+	cut           string // the end of the text, which was not read
+	tokens, width int
+	states        []float32
+	pooled        []float32
+}
+
+// row is a token's states.
+func (e encoded) row(t int) []float32 { return e.states[t*e.width : (t+1)*e.width] }
+
+// open reads an encoder's settings and its tokenizer.
+func (e encoderPart) open(f *folder) (*encoder, error) {
+	out := &encoder{encoderPart: e}
+	dir, err := f.part(e.tokenizer)
+	if err != nil {
+		return nil, err
+	}
+	if out.words, err = tokenizer.Open(dir); err != nil {
+		return nil, err
+	}
+	settings, err := readTokenizerSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	if out.pad, err = settings.padID(dir, out.words); err != nil {
+		return nil, err
+	}
+	most := 1 << 16
+	if e.kind == t5States {
+		most, err = out.openT5(f)
+	} else {
+		most, err = out.openCLIP(f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if e.length == 0 {
+		if e.lengthOf != "" {
+			other, err := f.part(e.lengthOf)
+			if err != nil {
+				return nil, err
+			}
+			if settings, err = readTokenizerSettings(other); err != nil {
+				return nil, err
+			}
+		}
+		out.length = most
+		if n := settings.Length; n >= 1 && n < float64(most) {
+			out.length = int(n)
+		}
+	}
+	if out.length < 1 || out.length > most {
+		return nil, fmt.Errorf("%s: a text of %d tokens: 1 to %d are possible", e.part, out.length, most)
+	}
+	return out, f.headers(e.part)
+}
+
+// longest is more tokens than upstream lets T5 read.
+const longest = 512
+
+func (e *encoder) openT5(f *folder) (most int, err error) {
+	c, err := readConfig(f, e.part, t5.ReadConfig)
+	e.vocabulary = c.Vocabulary
+	e.build = func(p *nn.Params) runText {
+		m := t5.New(p, c)
+		return func(tp *autograd.Tape, ids [][]int32) (*autograd.Value, *autograd.Value) {
+			return m.Forward(tp, ids, nil), nil
+		}
+	}
+	return longest, err
+}
+
+func (e *encoder) openCLIP(f *folder) (most int, err error) {
+	c, err := readConfig(f, e.part, clip.ReadTextConfig)
+	e.vocabulary = c.Vocabulary
+	e.build = func(p *nn.Params) runText {
+		m := clip.NewText(p, c, e.kind == clipProjected)
+		return func(tp *autograd.Tape, ids [][]int32) (*autograd.Value, *autograd.Value) {
+			out := m.Forward(tp, ids)
+			switch e.kind {
+			case clipProjected:
+				return out.Before, out.Projected
+			case clipPooled:
+				return nil, out.Pooled
+			}
+			return out.Last, nil
+		}
+	}
+	return c.Positions, err
+}
+
+// readConfig reads a part's settings.
+func readConfig[C any](f *folder, part string, read func(dir string) (C, error)) (C, error) {
+	dir, err := f.part(part)
+	if err != nil {
+		var none C
+		return none, err
+	}
+	c, err := read(dir)
+	return c, named(dir, err)
+}
+
+// tokenizerSettings is what tokenizer_config.json and special_tokens_map.json say.
+type tokenizerSettings struct {
+	Length float64   `json:"model_max_length"` // some have 1e30: none
+	Pad    tokenText `json:"pad_token"`
+}
+
+// tokenText is a token's text, or an object that has it.
+type tokenText string
+
+// UnmarshalJSON reads both forms.
+func (t *tokenText) UnmarshalJSON(b []byte) error {
+	var object struct {
+		Content string `json:"content"`
+	}
+	if len(b) > 0 && b[0] == '{' {
+		err := hub.Decode("pad_token", b, &object)
+		*t = tokenText(object.Content)
+		return err
+	}
+	return hub.Decode("pad_token", b, (*string)(t))
+}
+
+func readTokenizerSettings(dir string) (tokenizerSettings, error) {
+	var s tokenizerSettings
+	for _, name := range []string{"special_tokens_map.json", "tokenizer_config.json"} {
+		if err := hub.JSON(filepath.Join(dir, name), &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (s tokenizerSettings) padID(dir string, t *tokenizer.Tokenizer) (int32, error) {
+	for _, token := range []string{string(s.Pad), "<|endoftext|>", "<pad>"} {
+		if id, ok := t.ID(token); ok && token != "" {
+			return id, nil
+		}
+		if token != "" && token == string(s.Pad) {
+			return 0, fmt.Errorf("%s: the pad_token %q is not in the vocabulary", dir, token)
+		}
+	}
+	return 0, fmt.Errorf("%s: no pad_token is named in tokenizer_config.json or special_tokens_map.json", dir)
+}
+
+// tokens is a text's ids, and the end that does not fit.
+func (e *encoder) tokens(text string) (ids []int32, cut string, err error) {
+	ids, _ = e.words.Fixed(text, e.length, e.pad)
+	for _, id := range ids {
+		if id < 0 || int(id) >= e.vocabulary {
+			return nil, "", fmt.Errorf("%s makes the token %d, but %s has only %d: the two are of different models", e.tokenizer, id, e.part, e.vocabulary)
+		}
+	}
+	whole := e.words.Framed(text)
+	if extra := len(whole) - e.length; extra > 0 {
+		body := e.words.Encode(text).IDs
+		cut = e.words.Decode(body[max(0, len(body)-extra):])
+	}
+	return ids, cut, nil
+}
+
+// encode runs an encoder over texts.
+func (p *Pipeline) encode(e *encoder, texts []string) ([]encoded, error) {
+	if e.network == nil {
+		n, err := p.load(e.part, p.Precision, nil, nil, func(params *nn.Params) { e.run = e.build(params) })
+		if err != nil {
+			return nil, err
+		}
+		e.network = n
+	}
+	out := make([]encoded, len(texts))
+	tp := p.tape(p.Precision)
+	defer tp.Reset()
+	for i, text := range texts {
+		ids, cut, err := e.tokens(text)
+		if err != nil {
+			return nil, err
+		}
+		states, pooled := e.run(tp, [][]int32{ids})
+		out[i] = encoded{ids: ids, cut: cut, tokens: e.length}
+		if states != nil {
+			out[i].states, out[i].width = states.F32(), states.Dim(-1)
+		}
+		if pooled != nil {
+			out[i].pooled = pooled.F32()
+		}
+		tp.Reset()
+	}
+	return out, nil
+}
+
+// free lets the weights go.
+func (e *encoder) free() error {
+	err := e.network.close()
+	e.network, e.run = nil, nil
+	return err
+}
+
+// FreeEncoders lets the text encoders' weights go. What was encoded stays.
+func (p *Pipeline) FreeEncoders() error {
+	var errs []error
+	for _, e := range p.encoders {
+		errs = append(errs, e.free())
+	}
+	if p.Pool != nil {
+		p.Pool.Trim()
+	}
+	return errors.Join(errs...)
+}
+
+// files are those of a folder, for fingerprints.
+func files(dir string) ([]os.FileInfo, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []os.FileInfo
+	for _, entry := range entries {
+		info, err := os.Stat(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if info.Mode().IsRegular() {
+			all = append(all, info)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,106 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+)
+
+// family is what one architecture does differently from another. Everything else, the loop
+// above all, is shared.
+type family struct {
+	component      string // the denoiser's folder
+	flow           bool   // a velocity, and not a prediction on a ladder
+	encoders       []encoderPart
+	latentChannels int // of the VAE's
+	defaults       Defaults
+	// join makes what the network reads of what the encoders said.
+	join func(said []encoded) (*Text, error)
+	// build asks for the network's parameters.
+	build func(p *nn.Params) forward
+	// side is what a picture's sides must be multiples of, and most their largest (0: any).
+	side, most func(factor int) int
+	// packed latents are tokens of 2 x 2 patches.
+	packed bool
+	// base is the grid of sigmas before its shift; nil: the scheduler's own.
+	base func(steps int) []float64
+	// embedded reports whether the network reads a guidance scale, and trueCFG whether
+	// guidance by two outputs needs to be asked for besides.
+	embedded, trueCFG bool
+	patch             int // side of a token in latents
+}
+
+// Defaults are what upstream's pipeline does where nothing is asked for.
+type Defaults struct {
+	Height, Width, Steps int
+	Guidance             float64
+	// Embedded says that Guidance is told to the network; elsewhere it scales the difference
+	// of two outputs.
+	Embedded bool
+}
+
+// inputs are a batch for the network: one row of each a sample.
+type inputs struct {
+	latents, text, pooled *autograd.Value
+	times                 []float32 // the schedule's timesteps
+	guidance              []float32 // where the network reads one
+	at                    Shape
+}
+
+// forward runs a network: F32 of the latents' shape.
+type forward func(tp *autograd.Tape, in inputs) *autograd.Value
+
+// families are the pipelines that can be opened, by their class.
+func families() map[string]func(*folder, Options) (*family, error) {
+	return map[string]func(*folder, Options) (*family, error){
+		"StableDiffusion3Pipeline": openSD3,
+		"FluxPipeline":             openFlux,
+		"StableDiffusionPipeline":  openSD,
+	}
+}
+
+// Shape is that of a picture and of its latents.
+type Shape struct {
+	Height, Width int   // pixels
+	Rows, Cols    int   // of the VAE's latents
+	Latents       []int // one sample as the network reads it
+	Tokens        int   // that the network makes of it
+}
+
+// Len is the number of numbers in a sample's latents.
+func (s Shape) Len() int {
+	n := 1
+	for _, d := range s.Latents {
+		n *= d
+	}
+	return n
+}
+
+// Shape is the latents' for a picture of a size.
+func (p *Pipeline) Shape(height, width int) (Shape, error) {
+	f, factor := p.family, p.decoder.factor
+	side, most := f.side(factor), f.most(factor)
+	for _, n := range []int{height, width} {
+		if n < 1 || n%side != 0 {
+			down := max(n/side*side, side)
+			return Shape{}, fmt.Errorf("a picture of %d x %d: sides must be multiples of %d, such as %d", width, height, side, down)
+		}
+		if most > 0 && n > most {
+			return Shape{}, fmt.Errorf("a picture of %d x %d: this model's positions end at %d pixels a side", width, height, most)
+		}
+		if n > maxSide {
+			return Shape{}, fmt.Errorf("a picture of %d x %d: at most %d pixels a side are possible", width, height, maxSide)
+		}
+	}
+	s := Shape{Height: height, Width: width, Rows: height / factor, Cols: width / factor}
+	s.Tokens = (s.Rows / f.patch) * (s.Cols / f.patch)
+	s.Latents = []int{s.Rows, s.Cols, f.latentChannels}
+	if f.packed {
+		s.Latents = []int{s.Tokens, 4 * f.latentChannels}
+	}
+	return s, nil
+}
+
+// maxSide keeps a slip of the keyboard from asking for all memory.
+const maxSide = 1 << 14

@@ -1,0 +1,66 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/diffusion/flux"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+)
+
+// FLUX.1 (diffusers' FluxPipeline).
+//
+// Text is the states of T5, pooled is CLIP's. Latents are packed. The network is told sigma
+// and, in FLUX.1-dev, the guidance scale; guidance by two outputs is asked for besides. The
+// grid of sigmas is 1, ..., 1/n, shifted by the number of tokens.
+
+func openFlux(f *folder, o Options) (*family, error) {
+	c, err := readConfig(f, "transformer", flux.ReadConfig)
+	if err != nil {
+		return nil, err
+	}
+	length := o.TextLength
+	if length == 0 {
+		length = 512
+	}
+	switch {
+	case c.In%4 != 0 || c.PatchSize != 1 || c.Out != c.In:
+		return nil, fmt.Errorf("transformer: config.json: %d channels in and %d out with patch_size %d; packed latents have a multiple of 4, as many out, and patch_size 1", c.In, c.Out, c.PatchSize)
+	case len(c.Axes) != 3:
+		return nil, fmt.Errorf("transformer: config.json: axes_dims_rope has %d numbers; 3 are needed", len(c.Axes))
+	}
+	fam := &family{component: "transformer", flow: true, latentChannels: c.In / 4, packed: true, patch: 2, trueCFG: true, embedded: c.Guidance,
+		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipPooled}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: t5States, length: length}},
+		side:     func(factor int) int { return 2 * factor },
+		most:     func(int) int { return 0 },
+		defaults: Defaults{Height: 128, Width: 128, Steps: 28, Guidance: 3.5, Embedded: c.Guidance},
+		base: func(steps int) []float64 {
+			s := make([]float64, steps)
+			for i := range s {
+				s[i] = 1 - float64(i)/float64(steps)
+			}
+			return s
+		},
+	}
+	fam.join = func(said []encoded) (*Text, error) {
+		switch {
+		case said[1].width != c.Context:
+			return nil, fmt.Errorf("transformer: config.json: joint_attention_dim is %d, but text_encoder_2 gives %d numbers a token", c.Context, said[1].width)
+		case len(said[0].pooled) != c.Pooled:
+			return nil, fmt.Errorf("transformer: config.json: pooled_projection_dim is %d, but text_encoder gives %d", c.Pooled, len(said[0].pooled))
+		}
+		return &Text{States: said[1].states, Tokens: said[1].tokens, Width: c.Context, Pooled: said[0].pooled}, nil
+	}
+	fam.build = func(p *nn.Params) forward {
+		m := flux.New(p, c)
+		return func(tp *autograd.Tape, in inputs) *autograd.Value {
+			sigmas := make([]float32, len(in.times))
+			for i, t := range in.times {
+				sigmas[i] = t / 1000
+			}
+			return m.Forward(tp, flux.Inputs{Latents: in.latents, Text: in.text, Pooled: in.pooled, Time: sigmas, Guidance: in.guidance,
+				Places: flux.Grid(in.at.Rows/2, in.at.Cols/2), TextPlaces: flux.Nowhere(in.text.Dim(1))})
+		}
+	}
+	return fam, nil
+}

@@ -1,0 +1,116 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+)
+
+// folder is model_index.json and the folders that it names. Nothing outside of the folder
+// is opened: every file of a part must lie in it, or where the hub's cache puts it.
+type folder struct {
+	dir   string
+	class string
+	parts map[string]string // a part's class; parts that the pipeline does without are absent
+}
+
+func readFolder(dir string) (*folder, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: no such folder\nhint: models are read from the disk; fetch the model's folder from its hub first", dir)
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s: it is a file; a pipeline's folder with model_index.json is needed", dir)
+	}
+	path := filepath.Join(dir, "model_index.json")
+	if _, err := safetensors.Locate(dir, "model_index.json"); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: there is no model_index.json\nhint: name the folder of the whole pipeline; 'darkroom inspect %s' says what this one is", dir, dir)
+	} else if err != nil {
+		return nil, err
+	}
+	var entries map[string]json.RawMessage
+	if err := hub.JSON(path, &entries); err != nil {
+		return nil, err
+	}
+	f := &folder{dir: dir, parts: map[string]string{}}
+	if err := json.Unmarshal(entries["_class_name"], &f.class); err != nil || f.class == "" {
+		return nil, fmt.Errorf("%s: it has no \"_class_name\"", path)
+	}
+	for name, raw := range entries {
+		var pair []*string
+		if json.Unmarshal(raw, &pair) == nil && len(pair) == 2 && pair[1] != nil {
+			f.parts[name] = *pair[1]
+		}
+	}
+	return f, nil
+}
+
+// family is the one that the folder's class names.
+func (f *folder) family() (func(*folder, Options) (*family, error), error) {
+	open, ok := families()[f.class]
+	if !ok {
+		var known []string
+		for name := range families() {
+			known = append(known, name)
+		}
+		slices.Sort(known)
+		return nil, fmt.Errorf("%s: a %s is not known; %s are", filepath.Join(f.dir, "model_index.json"), f.class, strings.Join(known, ", "))
+	}
+	return open, nil
+}
+
+// has reports whether the pipeline has a part.
+func (f *folder) has(name string) bool { return f.parts[name] != "" }
+
+// part is the folder of a part, all of whose files lie where they may.
+func (f *folder) part(name string) (string, error) {
+	if !f.has(name) {
+		return "", fmt.Errorf("%s: it names no %q, which a %s needs", filepath.Join(f.dir, "model_index.json"), name, f.class)
+	}
+	if _, err := safetensors.Locate(f.dir, name); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s: there is no folder %q, but model_index.json names it\nhint: the download is not complete: fetch the folder again", f.dir, name)
+	} else if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(f.dir, name)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		if _, err := safetensors.Locate(f.dir, name+"/"+e.Name()); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// headers reads the headers of parts' weights, so that a file that is damaged is reported
+// before the first network is loaded.
+func (f *folder) headers(parts ...string) error {
+	var errs []error
+	for _, name := range parts {
+		dir, err := f.part(name)
+		if err == nil {
+			var set *safetensors.Set
+			if set, err = safetensors.OpenFolder(dir); err == nil {
+				err = set.Close()
+			}
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,213 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// Precision is what networks compute in.
+type Precision int
+
+// The precisions. In BF16 the operands of products and the activations are bf16.
+const (
+	F32 Precision = iota
+	BF16
+)
+
+func (p Precision) math() kernels.Math {
+	return [...]kernels.Math{F32: kernels.MathF32, BF16: kernels.MathBF16}[p]
+}
+
+func (p Precision) dtype() kernels.DType {
+	return [...]kernels.DType{F32: kernels.F32, BF16: kernels.BF16}[p]
+}
+
+func (p Precision) String() string { return [...]string{F32: "f32", BF16: "bf16"}[p] }
+
+// Options say how a folder is opened.
+type Options struct {
+	Pool      *tensor.Pool // memory, and so the device
+	Precision Precision
+	// TextLength is how many tokens the T5 encoder reads; 0: as upstream, 256 in Stable
+	// Diffusion 3, 512 in FLUX.
+	TextLength   int
+	KeepEncoders bool     // text encoders stay in memory between calls of Encode
+	Cache        string   // a folder for text embeddings; "": they are kept in memory alone
+	Train        []string // names of the denoiser's parameters that are trained, as expressions
+}
+
+// Pipeline is an open folder. It belongs to one goroutine, as its pool does.
+type Pipeline struct {
+	Options
+	folder   *folder
+	family   *family
+	schedule *scheduler
+	encoders []*encoder
+	decoder  *decoder
+	denoiser *network
+	forward  forward
+	texts    map[string]*Text
+
+	fingerprint string // of what texts depend on, for Options.Cache
+}
+
+// Open understands a folder: every setting and every header is read and held against the
+// others. Weights are loaded when they are first needed.
+func Open(dir string, o Options) (*Pipeline, error) {
+	f, err := readFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	open, err := f.family()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pipeline{Options: o, folder: f, texts: map[string]*Text{}}
+	if p.family, err = open(f, o); err != nil {
+		return nil, err
+	}
+	for _, e := range p.family.encoders {
+		opened, err := e.open(f)
+		if err != nil {
+			return nil, err
+		}
+		p.encoders = append(p.encoders, opened)
+	}
+	if p.decoder, err = openDecoder(f, p.family.latentChannels); err != nil {
+		return nil, err
+	}
+	if p.schedule, err = openScheduler(f, p.family.flow); err != nil {
+		return nil, err
+	}
+	return p, f.headers(p.family.component, "vae")
+}
+
+// Class is the pipeline's in model_index.json, and Component the denoiser's folder.
+func (p *Pipeline) Class() string     { return p.folder.class }
+func (p *Pipeline) Component() string { return p.family.component }
+
+// Dir is the folder.
+func (p *Pipeline) Dir() string { return p.folder.dir }
+
+// Defaults are what upstream's pipeline does where nothing is asked for.
+func (p *Pipeline) Defaults() Defaults {
+	d := p.family.defaults
+	d.Height, d.Width = d.Height*p.decoder.factor, d.Width*p.decoder.factor
+	return d
+}
+
+// Flow reports whether the network puts out a velocity of a flow, and not a prediction of a
+// variance-preserving ladder.
+func (p *Pipeline) Flow() bool { return p.family.flow }
+
+// Denoiser is the network's parameters, loaded at the first call.
+func (p *Pipeline) Denoiser() (*nn.Params, error) {
+	if p.denoiser == nil {
+		n, err := p.load(p.family.component, p.Precision, p.Train, nil, func(params *nn.Params) { p.forward = p.family.build(params) })
+		if err != nil {
+			return nil, err
+		}
+		p.denoiser = n
+	}
+	return p.denoiser.params, nil
+}
+
+// AddLoRA puts an adapter of PEFT's or diffusers' layout on the denoiser.
+func (p *Pipeline) AddLoRA(path string) (*nn.Adapters, error) {
+	params, err := p.Denoiser()
+	if err != nil {
+		return nil, err
+	}
+	a, err := peft.Open(path, p.family.component)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	return a.AddTo(params)
+}
+
+// Close gives all memory back and closes all files.
+func (p *Pipeline) Close() error {
+	err := p.FreeEncoders()
+	for _, n := range []*network{p.denoiser, p.decoder.network} {
+		err = errors.Join(err, n.close())
+	}
+	p.denoiser, p.decoder.network = nil, nil
+	return err
+}
+
+// network is a part in memory, and the files that it was read from.
+type network struct {
+	params *nn.Params
+	set    *safetensors.Set
+}
+
+// load reads a part's weights; build makes the network of them.
+func (p *Pipeline) load(part string, precision Precision, train []string, names func(nn.Source) nn.Source, build func(*nn.Params)) (*network, error) {
+	dir, err := p.folder.part(part)
+	if err != nil {
+		return nil, err
+	}
+	set, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	n := &network{set: set}
+	var src nn.Source = set
+	if names != nil {
+		src = names(set)
+	}
+	n.params, err = nn.New(nn.Options{Pool: p.Pool, Math: precision.math(), Source: src, Train: train})
+	if err == nil {
+		build(n.params)
+		err = n.params.Check()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", weightsName(set), err), n.close())
+	}
+	return n, nil
+}
+
+// weightsName is the file or the index that weights were read from.
+func weightsName(set *safetensors.Set) string {
+	if set.Index != "" {
+		return set.Index
+	}
+	return set.Files[0].Path
+}
+
+func (n *network) close() error {
+	if n == nil {
+		return nil
+	}
+	if n.params != nil {
+		n.params.Free()
+	}
+	return n.set.Close()
+}
+
+// tape is one that records nothing.
+func (p *Pipeline) tape(precision Precision) *autograd.Tape {
+	return autograd.New(p.Pool, autograd.Options{DType: precision.dtype(), Math: precision.math()})
+}
+
+// Tape is one for Ask: with train it records what leads to trained parameters.
+func (p *Pipeline) Tape(train, checkpoint bool) *autograd.Tape {
+	return autograd.New(p.Pool, autograd.Options{DType: p.Precision.dtype(), Math: p.Precision.math(), Train: train, Checkpoint: checkpoint})
+}
+
+// named adds a part's folder to an error about its settings.
+func named(part string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", filepath.ToSlash(part), err)
+}

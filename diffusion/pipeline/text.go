@@ -1,0 +1,76 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Text is what a network reads of a prompt.
+type Text struct {
+	Prompt        string
+	IDs           [][]int32 // what each encoder read
+	Cut           []string  // the ends that were too long for them
+	Tokens, Width int
+	States        []float32 // [Tokens, Width]
+	Pooled        []float32 // nil where the network reads none
+}
+
+// Encode is the texts of prompts, each computed once in a pipeline's life, or found in
+// Options.Cache. The encoders are loaded one after another.
+func (p *Pipeline) Encode(prompts ...string) ([]*Text, error) {
+	var fresh []string
+	for _, prompt := range prompts {
+		if p.texts[prompt] == nil && !slices.Contains(fresh, prompt) {
+			fresh = append(fresh, prompt)
+		}
+	}
+	fresh, err := p.recall(fresh)
+	if err != nil {
+		return nil, err
+	}
+	if len(fresh) > 0 {
+		if err := p.compute(fresh); err != nil {
+			return nil, err
+		}
+	}
+	texts := make([]*Text, len(prompts))
+	for i, prompt := range prompts {
+		texts[i] = p.texts[prompt]
+	}
+	return texts, nil
+}
+
+// compute runs the encoders, and remembers.
+func (p *Pipeline) compute(prompts []string) error {
+	said := make([][]encoded, len(prompts))
+	for _, e := range p.encoders {
+		all, err := p.encode(e, prompts)
+		if err != nil {
+			return err
+		}
+		for i, s := range all {
+			said[i] = append(said[i], s)
+		}
+		if !p.KeepEncoders {
+			if err := e.free(); err != nil {
+				return err
+			}
+			p.Pool.Trim()
+		}
+	}
+	for i, prompt := range prompts {
+		text, err := p.family.join(said[i])
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.folder.dir, err)
+		}
+		text.Prompt = prompt
+		for _, s := range said[i] {
+			text.IDs, text.Cut = append(text.IDs, s.ids), append(text.Cut, s.cut)
+		}
+		p.texts[prompt] = text
+		if err := p.remember(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
