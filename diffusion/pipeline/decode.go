@@ -1,9 +1,7 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/diffusion"
@@ -102,6 +100,9 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 		}
 		y := d.run(tp, tp.Upload("latents", x, n, at.Rows, at.Cols, p.family.latentChannels)).F32()
 		for size := len(y) / n; len(y) > 0; y = y[size:] {
+			if !finite(y[:size]) {
+				return nil, fmt.Errorf("%s: picture %d holds numbers that are infinite or none (try f32)", weightsName(d.network.set), len(out))
+			}
 			out = append(out, y[:size:size])
 		}
 		latents = latents[n:]
@@ -141,26 +142,6 @@ func Pixels(raw []float32) []float32 {
 		}
 	}
 	return out
-}
-
-// Bytes takes pixels to whole numbers as upstream does: times 255, to the nearest, and to
-// the even one between two.
-func Bytes(pixels []float32) []byte {
-	out := make([]byte, len(pixels))
-	for i, v := range pixels {
-		out[i] = byte(math.RoundToEven(float64(v * 255)))
-	}
-	return out
-}
-
-// Finite says whether all numbers of a picture are numbers.
-func Finite(raw []float32) error {
-	for _, v := range raw {
-		if v-v != 0 {
-			return errors.New("the picture holds numbers that are infinite or none")
-		}
-	}
-	return nil
 }
 
 // narrowed is numbers in fp32.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion/t5"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -207,6 +208,9 @@ func (e *encoder) tokens(text string) (ids []int32, cut string, err error) {
 	if extra := len(whole) - e.length; extra > 0 {
 		body := e.words.Encode(text).IDs
 		cut = e.words.Decode(body[max(0, len(body)-extra):])
+		if e.kind != t5States { // CLIP's pieces mark the ends of words
+			cut = strings.TrimSpace(strings.ReplaceAll(cut, "</w>", " "))
+		}
 	}
 	return ids, cut, nil
 }

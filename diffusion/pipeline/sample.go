@@ -223,7 +223,7 @@ func (r *run) draw(step int, row sde.Row, outputs, means [][]float64) error {
 
 var errNotFinite = errors.New("the latents are infinite or none: the network's outputs are out of range (try f32)")
 
-func finite(x []float64) bool {
+func finite[T float32 | float64](x []T) bool {
 	for _, v := range x {
 		if v-v != 0 {
 			return false
