@@ -5,18 +5,23 @@ import (
 	"slices"
 )
 
-// Which samples are trained on.
+// Which samples are trained on. A sample whose score is missing is never chosen.
 
-// BestOfN keeps the ⌈n/2⌉ highest scores, then the ⌊n/2⌋ lowest, both ascending (DanceGRPO).
+// BestOfN keeps the ⌈n/2⌉ highest scores, then the ⌊n/2⌋ lowest, both ascending (DanceGRPO:
+// the middle of a batch teaches least). With fewer than n scores it keeps what there is.
 func BestOfN(scores []float64, n int) []int {
 	order := ascending(scores)
+	n = min(n, len(order))
 	return append(slices.Clone(order[len(order)-(n+1)/2:]), order[:n/2]...)
 }
 
+// ascending are the places of scores, lowest first; of equals the first is first.
 func ascending(scores []float64) []int {
-	order := make([]int, len(scores))
-	for i := range order {
-		order[i] = i
+	var order []int
+	for i, s := range scores {
+		if !math.IsNaN(s) {
+			order = append(order, i)
+		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		switch {
@@ -30,15 +35,12 @@ func ascending(scores []float64) []int {
 	return order
 }
 
-// Pairs are the best and the worst sample of every prompt with at least two, for DPO: of
-// equals the first is the best and the last the worst.
-func Pairs(ids []int, scores []float64) [][2]int {
+// Pairs are the best and the worst sample of every group with at least two, for DPO: of
+// equals the first is the best and the last the worst (verl-omni). Pairs whose scores differ
+// by less than margin are left out; verl-omni's margin is 0, which keeps pairs of equals.
+func Pairs(ids []int, scores []float64, margin float64) [][2]int {
 	var pairs [][2]int
-	for _, g := range Groups(ids) {
-		g = present(g, scores)
-		if len(g) < 2 {
-			continue
-		}
+	for _, g := range presentGroups(ids, scores) {
 		best, worst := g[0], g[0]
 		for _, i := range g[1:] {
 			if scores[i] > scores[best] {
@@ -48,71 +50,32 @@ func Pairs(ids []int, scores []float64) [][2]int {
 				worst = i
 			}
 		}
-		pairs = append(pairs, [2]int{best, worst})
+		if len(g) > 1 && scores[best]-scores[worst] >= margin {
+			pairs = append(pairs, [2]int{best, worst})
+		}
 	}
 	return pairs
 }
 
-// NonZero are the rows whose advantages are not all 0, and how many rows are trained where
-// these are filled up with others to a multiple of batches.
+// NonZero are the rows (of samples, by step) whose advantages are not all 0, and how many
+// rows are trained where these are filled up with others to a multiple of batches (flow_grpo).
+// Rows without advantages are neither.
 func NonZero(advantages [][]float64, batches int) (nonzero []bool, count int) {
+	zero := 0
 	for _, row := range advantages {
 		some := slices.ContainsFunc(row, func(a float64) bool { return a != 0 && !math.IsNaN(a) })
 		nonzero = append(nonzero, some)
-		if some {
+		switch {
+		case some:
 			count++
+		case !slices.ContainsFunc(row, math.IsNaN):
+			zero++
 		}
 	}
-	if rest := count % batches; rest != 0 && len(advantages)-count >= batches-rest {
-		count += batches - rest
+	if batches > 0 && count%batches != 0 {
+		if missing := batches - count%batches; zero >= missing {
+			count += missing
+		}
 	}
 	return nonzero, count
-}
-
-// KeepByMean keeps groups whose mean lies between low and high (dynamic sampling: groups
-// that are all right or all wrong teach nothing).
-func KeepByMean(ids []int, scores []float64, low, high float64) []int {
-	var kept []int
-	for _, g := range Groups(ids) {
-		r := pick(scores, present(g, scores))
-		if m := mean(r); len(r) > 0 && m > low && m < high {
-			kept = append(kept, g...)
-		}
-	}
-	slices.Sort(kept)
-	return kept
-}
-
-// KeepByDeviation drops groups whose rewards deviate (n-1) by less than least, and groups
-// with a missing one, and those whose judge failed. Rows that ran out of turns stay outside
-// the deviation where exceeded is given.
-func KeepByDeviation(ids []int, scores []float64, least float64, failed func(group int) bool, exceeded []bool) []int {
-	var kept []int
-	for _, g := range Groups(ids) {
-		var r []float64
-		bad := failed(ids[g[0]])
-		for _, i := range g {
-			bad = bad || math.IsNaN(scores[i])
-			if exceeded == nil || !exceeded[i] {
-				r = append(r, scores[i])
-			}
-		}
-		if !bad && len(r) > 1 && deviation(r, 1) >= least {
-			kept = append(kept, g...)
-		}
-	}
-	slices.Sort(kept)
-	return kept
-}
-
-// KeepUnequal keeps groups whose rewards are not all equal, and samples alone (PyVision-RL).
-func KeepUnequal(ids []int, scores []float64) []int {
-	var kept []int
-	for _, g := range Groups(ids) {
-		if len(g) == 1 || slices.ContainsFunc(g, func(i int) bool { return scores[i] != scores[g[0]] }) {
-			kept = append(kept, g...)
-		}
-	}
-	slices.Sort(kept)
-	return kept
 }

@@ -1,44 +1,59 @@
 package advantage
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
-// Gardo weighs what is better than its group by how unlike the others it is: with features
-// of unit length and d the distance 1 - cos to the nearest other member, a positive r - mean
-// is times d over the group's mean of d. No scale.
-func Gardo(ids []int, rewards []float64, features [][]float64) []float64 {
-	out := make([]float64, len(rewards))
-	for i := range out {
-		out[i] = math.NaN()
+// Diversity weighs what is better than its group by how unlike the others it is (GARDO,
+// 2025): with features of unit length and d the distance 1 - cos to the nearest other
+// member, a positive r - mean is times d over the group's mean of d. No scale.
+//
+// Upstream divides 0 by 0 where all members look the same; here nobody is then weighed.
+// Invariants (tests): the length of features does not matter; what is worse than its group
+// is left as it is; members that are equally unlike leave r - mean.
+func Diversity(ids []int, rewards []float64, features [][]float64) ([]float64, error) {
+	if len(features) != len(rewards) {
+		return nil, fmt.Errorf("%d samples have features of %d: diversity needs those of every sample", len(rewards), len(features))
 	}
-	for _, g := range Groups(ids) {
-		g = present(g, rewards)
-		if len(g) == 0 {
-			continue
-		}
-		m := mean(pick(rewards, g))
-		distance := make([]float64, len(g))
+	out := everywhere(0, rewards)
+	for _, g := range presentGroups(ids, rewards) {
+		base, unlike := mean(pick(rewards, g)), nearest(features, g)
+		average := mean(unlike)
 		for k, i := range g {
-			distance[k] = math.Inf(1)
-			for _, j := range g {
-				if j != i {
-					cos := math.Min(math.Max(cosine(features[i], features[j]), -1), 1)
-					distance[k] = math.Min(distance[k], 1-cos)
-				}
-			}
-		}
-		for k, i := range g {
-			if out[i] = rewards[i] - m; out[i] >= 0 && len(g) > 1 {
-				out[i] *= distance[k] / mean(distance)
+			if out[i] = rewards[i] - base; out[i] > 0 && average > 0 {
+				out[i] *= unlike[k] / average
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
+// nearest are distances to the nearest other member; a member alone has 0.
+func nearest(features [][]float64, group []int) []float64 {
+	distance := make([]float64, len(group))
+	for k, i := range group {
+		least := math.Inf(1)
+		for _, j := range group {
+			if j != i {
+				least = math.Min(least, 1-cosine(features[i], features[j]))
+			}
+		}
+		if len(group) > 1 {
+			distance[k] = least
+		}
+	}
+	return distance
+}
+
+// cosine is between -1 and 1; with nothing it is 0.
 func cosine(x, y []float64) float64 {
 	var xy, xx, yy float64
 	for i, v := range x {
 		xy, xx, yy = xy+v*y[i], xx+v*v, yy+y[i]*y[i]
 	}
-	return xy / math.Sqrt(xx) / math.Sqrt(yy)
+	if xx == 0 || yy == 0 {
+		return 0
+	}
+	return math.Min(math.Max(xy/math.Sqrt(xx)/math.Sqrt(yy), -1), 1)
 }

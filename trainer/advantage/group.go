@@ -11,11 +11,17 @@ import (
 //	a = (r - baseline) / scale
 //
 //	baseline  mean of the group; of the others (RLOO: n/(n-1)·(r - mean)); none
-//	scale     deviation of the group, of the batch, the largest of any group (GenRL), or none
-//	          (Dr.GRPO); Eps is added to it, or its floor, or both
-//	ddof      0 (numpy's trackers: flow_grpo) or 1 (PyTorch: verl, DanceGRPO)
-//	singleton what one sample alone gets: 0, its raw reward (verl's RLOO), or reward over
-//	          1 + eps with no baseline (verl's GRPO)
+//	scale     deviation of the group, of the batch (flow_grpo's default, Lite-PPO), the
+//	          largest of any group (GenRL), none (Dr.GRPO), or its inverse (Mini-o3: groups
+//	          that are undecided count more)
+//	eps       added to the deviation (most), its floor (Flow-Factory), or the variance's
+//	          floor and added (verl's vectorised GRPO). flow_grpo and verl-omni 1e-4, verl
+//	          1e-6, DanceGRPO and MixGRPO 1e-8, OpenRLHF 1e-9
+//	ddof      0 (numpy's trackers: flow_grpo, NFT, AWM, GenRL) or 1 (PyTorch: verl, DanceGRPO)
+//	singleton what one sample alone gets: 0 (verl-omni), its raw reward (verl's RLOO), or
+//	          reward over 1 + eps with no baseline (verl's GRPO)
+//	flat      a scale of exactly 0: the group teaches nothing and gets 0, or what eps makes
+//	          of it (all upstreams; with trim that can be a reward over 1e-8)
 //	trim      the share of a group's lowest rewards that leave its statistics (MixGRPO)
 //
 // Invariants (tests): with a mean baseline a group's advantages add up to 0; a shift of the
@@ -24,18 +30,20 @@ import (
 type Options struct {
 	Over      string  `toml:"over" enum:"group,batch" doc:"what a reward is compared with"`
 	Baseline  string  `toml:"baseline" enum:"mean,others,none" doc:"what is subtracted"`
-	Scale     string  `toml:"scale" enum:"group,batch,max_group,none" doc:"what it is divided by"`
+	Scale     string  `toml:"scale" enum:"group,batch,max_group,inverse,none" doc:"which deviation it is divided by; inverse: times the group's"`
 	DDOF      int     `toml:"ddof" range:"[0,1]" doc:"0: deviation over n; 1: over n-1"`
 	Eps       float64 `toml:"eps" range:"[0,inf)" doc:"keeps the scale from 0"`
 	EpsMode   string  `toml:"eps_mode" enum:"add,floor,floor_add" doc:"added to the deviation, or its floor; floor_add: the variance's floor, and added"`
+	InverseOf float64 `toml:"inverse_of" range:"(0,inf)" doc:"with scale inverse, the divisor is this over the deviation"`
 	Singleton string  `toml:"singleton" enum:"zero,raw,unit" doc:"what a sample without company gets"`
+	Flat      string  `toml:"flat" enum:"zero,divide" doc:"what samples get where the deviation is 0: 0, or what eps makes of them"`
 	Trim      float64 `toml:"trim" range:"[0,1)" doc:"share of the lowest rewards outside the statistics"`
 	Clip      float64 `toml:"clip" range:"[0,inf)" doc:"advantages are cut to ± this; 0: not"`
 }
 
 // Defaults is the group estimator as most people mean it.
 func Defaults() Options {
-	return Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: 1e-6, EpsMode: "add", Singleton: "zero"}
+	return Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: 1e-6, EpsMode: "add", InverseOf: 0.25, Singleton: "zero", Flat: "zero"}
 }
 
 // Check reports what does not fit together.
@@ -48,31 +56,6 @@ func (o Options) Check(report func(key, problem, hint string)) {
 	}
 }
 
-// Groups are the places of each group's samples, in order of first appearance.
-func Groups(ids []int) [][]int {
-	var groups [][]int
-	number := map[int]int{}
-	for i, id := range ids {
-		g, ok := number[id]
-		if !ok {
-			g = len(groups)
-			number[id] = g
-			groups = append(groups, nil)
-		}
-		groups[g] = append(groups[g], i)
-	}
-	return groups
-}
-
-// Consecutive is ids of groups of n that stand beside each other.
-func Consecutive(samples, n int) []int {
-	ids := make([]int, samples)
-	for i := range ids {
-		ids[i] = i / n
-	}
-	return ids
-}
-
 // Of is the advantages of rewards, whose groups ids name.
 func (o Options) Of(ids []int, rewards []float64) ([]float64, error) {
 	if len(ids) != len(rewards) {
@@ -81,130 +64,104 @@ func (o Options) Of(ids []int, rewards []float64) ([]float64, error) {
 	if o.Over == "batch" {
 		ids = make([]int, len(ids))
 	}
-	groups := Groups(ids)
-	out := make([]float64, len(rewards))
-	for i := range out {
-		out[i] = math.NaN()
-	}
-	shared := o.sharedScale(groups, rewards)
+	groups, out := presentGroups(ids, rewards), everywhere(0, rewards)
+	shared := o.shared(groups, rewards)
 	for _, g := range groups {
-		g = present(g, rewards)
-		if len(g) == 0 {
-			continue
+		kept := o.trimmed(pick(rewards, g))
+		m, d := mean(kept), shared
+		if math.IsNaN(d) {
+			d = deviation(kept, o.DDOF)
 		}
-		r := pick(rewards, g)
-		kept := o.trimmed(r)
-		base, scale := o.baseline(kept), shared
-		if o.Scale == "group" || shared == 0 {
-			scale = o.scale(kept)
-		}
-		for k, i := range g {
-			out[i] = o.one(r[k], base, scale, len(g))
+		for _, i := range g {
+			out[i] = o.one(rewards[i], m, d, len(g))
 		}
 	}
 	return out, nil
 }
 
-// one is a sample's advantage.
-func (o Options) one(r, base, scale float64, n int) float64 {
-	a := 0.0
+// one is the advantage of a reward among n, whose mean and deviation are given.
+func (o Options) one(r, mean, d float64, n int) float64 {
+	a := r
 	switch {
-	case n > 1 || o.Over == "batch" && o.Baseline == "none":
-		a = r - base
-		if o.Baseline == "others" {
-			a *= float64(n) / float64(n-1)
-		}
-		if o.Scale != "none" {
-			a /= scale
-		}
-	case o.Singleton == "raw":
-		a = r
-	case o.Singleton == "unit":
-		if a = r; o.Scale != "none" {
-			a = r / (1 + o.Eps)
-		}
-	case o.Baseline == "none":
-		if a = r; o.Scale != "none" {
-			a = r / scale
-		}
+	case n == 1 && o.needsCompany():
+		return o.clipped(o.alone(r))
+	case o.Baseline == "mean":
+		a = r - mean
+	case o.Baseline == "others":
+		a = (r - mean) * float64(n) / float64(n-1)
 	}
+	switch {
+	case o.Scale == "none":
+	case !(d > 0) && o.Flat == "zero":
+		a = 0
+	default:
+		a /= o.divisor(d)
+	}
+	return o.clipped(a)
+}
+
+// needsCompany says whether one sample alone cannot be compared.
+func (o Options) needsCompany() bool {
+	return o.Baseline != "none" || o.Scale == "group" || o.Scale == "inverse"
+}
+
+func (o Options) alone(r float64) float64 {
+	switch {
+	case o.Singleton == "unit" && o.Scale != "none":
+		return r / o.divisor(1)
+	case o.Singleton == "unit", o.Singleton == "raw":
+		return r
+	}
+	return 0
+}
+
+// divisor is a deviation kept from 0.
+func (o Options) divisor(d float64) float64 {
+	if o.Scale == "inverse" {
+		return o.InverseOf/d + o.Eps
+	}
+	switch o.EpsMode {
+	case "floor":
+		return math.Max(d, o.Eps)
+	case "floor_add":
+		return math.Sqrt(math.Max(d*d, o.Eps)) + o.Eps
+	}
+	return d + o.Eps
+}
+
+func (o Options) clipped(a float64) float64 {
 	if o.Clip > 0 {
-		a = math.Min(math.Max(a, -o.Clip), o.Clip)
+		return math.Min(math.Max(a, -o.Clip), o.Clip)
 	}
 	return a
 }
 
-func (o Options) baseline(r []float64) float64 {
-	if o.Baseline == "none" {
-		return 0
-	}
-	return mean(r)
-}
-
-// scale is a deviation kept from 0.
-func (o Options) scale(r []float64) float64 {
-	switch o.EpsMode {
-	case "floor":
-		return math.Max(deviation(r, o.DDOF), o.Eps)
-	case "floor_add":
-		d := deviation(r, o.DDOF)
-		return math.Sqrt(math.Max(d*d, o.Eps)) + o.Eps
-	}
-	return deviation(r, o.DDOF) + o.Eps
-}
-
-// sharedScale is the one that all groups have, or 0.
-func (o Options) sharedScale(groups [][]int, rewards []float64) float64 {
-	var all []int
-	largest := 0.0
-	for _, g := range groups {
-		g = present(g, rewards)
-		all = append(all, g...)
-		if len(g) > o.DDOF && o.Scale == "max_group" {
-			largest = math.Max(largest, o.scale(o.trimmed(pick(rewards, g))))
+// shared is the deviation that all groups are divided by, or NaN where each has its own.
+func (o Options) shared(groups [][]int, rewards []float64) float64 {
+	switch o.Scale {
+	case "batch":
+		all := slices.Concat(groups...)
+		slices.Sort(all) // sums go in the order of samples, whatever their groups
+		if len(all) > o.DDOF {
+			return deviation(pick(rewards, all), o.DDOF)
 		}
+		return 0
+	case "max_group":
+		largest := 0.0
+		for _, g := range groups {
+			if kept := o.trimmed(pick(rewards, g)); len(kept) > o.DDOF {
+				largest = math.Max(largest, deviation(kept, o.DDOF))
+			}
+		}
+		return largest
 	}
-	if o.Scale == "batch" && len(all) > 0 {
-		slices.Sort(all)
-		return o.scale(pick(rewards, all))
-	}
-	return largest
+	return math.NaN()
 }
 
-// trimmed leaves out the lowest rewards.
+// trimmed leaves out the lowest rewards, but for one.
 func (o Options) trimmed(r []float64) []float64 {
 	if o.Trim == 0 {
 		return r
 	}
-	sorted := slices.Sorted(slices.Values(r))
-	return sorted[min(int(float64(len(r))*o.Trim), len(r)-1):]
-}
-
-// present leaves out the places of missing rewards.
-func present(places []int, rewards []float64) []int {
-	return slices.DeleteFunc(slices.Clone(places), func(i int) bool { return math.IsNaN(rewards[i]) })
-}
-
-func pick(x []float64, places []int) []float64 {
-	out := make([]float64, len(places))
-	for k, i := range places {
-		out[k] = x[i]
-	}
-	return out
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
-}
-
-func deviation(x []float64, ddof int) float64 {
-	m, squares := mean(x), 0.0
-	for _, v := range x {
-		squares += (v - m) * (v - m)
-	}
-	return math.Sqrt(squares / float64(len(x)-ddof))
+	return slices.Sorted(slices.Values(r))[min(int(float64(len(r))*o.Trim), len(r)-1):]
 }

@@ -3,8 +3,11 @@ package advantage
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
+
+var missingReward = math.NaN()
 
 func random(r *rand.Rand, n int) []float64 {
 	x := make([]float64, n)
@@ -27,15 +30,19 @@ func close(a, b float64) bool {
 	return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-9*(1+math.Abs(b))
 }
 
+func same(a, b []float64) bool { return slices.EqualFunc(a, b, close) }
+
 // options are combinations of every setting that fit together.
 func options() []Options {
 	var all []Options
 	for _, over := range []string{"group", "batch"} {
 		for _, baseline := range []string{"mean", "others", "none"} {
-			for _, scale := range []string{"group", "batch", "max_group", "none"} {
+			for _, scale := range []string{"group", "batch", "max_group", "inverse", "none"} {
 				for ddof := range 2 {
 					for _, mode := range []string{"add", "floor", "floor_add"} {
-						all = append(all, Options{Over: over, Baseline: baseline, Scale: scale, DDOF: ddof, Eps: 1e-12, EpsMode: mode, Singleton: "zero"})
+						o := Defaults()
+						o.Over, o.Baseline, o.Scale, o.DDOF, o.Eps, o.EpsMode = over, baseline, scale, ddof, 1e-12, mode
+						all = append(all, o)
 					}
 				}
 			}
@@ -50,76 +57,32 @@ func TestInvariants(t *testing.T) {
 	rewards := random(r, len(ids))
 	for _, o := range options() {
 		a := of(t, o, ids, rewards)
-		moved, larger, order := make([]float64, len(ids)), make([]float64, len(ids)), r.Perm(len(ids))
-		mixedIDs, mixed := make([]int, len(ids)), make([]float64, len(ids))
+		moved, larger := make([]float64, len(ids)), make([]float64, len(ids))
 		for i, v := range rewards {
 			moved[i], larger[i] = v+3, 5*v
-			mixedIDs[i], mixed[i] = ids[order[i]], rewards[order[i]]
 		}
-		m, l, p := of(t, o, ids, moved), of(t, o, ids, larger), of(t, o, mixedIDs, mixed)
+		if m := of(t, o, ids, moved); o.Baseline != "none" && !same(a, m) {
+			t.Errorf("%+v: a shift changed %v to %v", o, a, m)
+		}
+		times := map[string]float64{"none": 5, "inverse": 25}[o.Scale]
+		for i, l := range of(t, o, ids, larger) {
+			if want := a[i] * max(times, 1); math.Abs(l-want) > 1e-6*(1+math.Abs(want)) {
+				t.Errorf("%+v: a factor changed %v to %v", o, a[i], l)
+			}
+		}
 		sums := map[int]float64{}
 		for i := range a {
-			if o.Over == "batch" {
-				sums[0] += a[i]
-			} else {
+			if o.Over == "group" {
 				sums[ids[i]] += a[i]
-			}
-			if o.Baseline != "none" && !close(a[i], m[i]) {
-				t.Errorf("%+v: a shift changed %v to %v", o, a[i], m[i])
-			}
-			if o.Scale != "none" && math.Abs(a[i]-l[i]) > 1e-6*(1+math.Abs(a[i])) {
-				t.Errorf("%+v: a factor changed %v to %v", o, a[i], l[i])
-			}
-			if !close(p[i], a[order[i]]) {
-				t.Errorf("%+v: the order changed %v to %v", o, a[order[i]], p[i])
+			} else {
+				sums[0] += a[i]
 			}
 		}
 		for g, s := range sums {
-			if o.Baseline == "mean" && math.Abs(s) > 1e-9 {
+			if o.Baseline != "none" && math.Abs(s) > 1e-9 {
 				t.Errorf("%+v: group %d adds up to %v", o, g, s)
 			}
 		}
-	}
-}
-
-// A missing reward is as if the sample were not there, and nobody is blamed for it.
-func TestMissingIsAbsent(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	ids := []int{0, 0, 0, 0, 1, 1, 1, 1}
-	rewards := random(r, len(ids))
-	rewards[2], rewards[5] = math.NaN(), math.NaN()
-	fewer, some := []int{0, 0, 0, 1, 1, 1}, []float64{}
-	for _, v := range rewards {
-		if !math.IsNaN(v) {
-			some = append(some, v)
-		}
-	}
-	for _, o := range options() {
-		a, want, k := of(t, o, ids, rewards), of(t, o, fewer, some), 0
-		for i := range a {
-			if math.IsNaN(rewards[i]) {
-				if !math.IsNaN(a[i]) {
-					t.Errorf("%+v: a missing reward has the advantage %v", o, a[i])
-				}
-				continue
-			}
-			if !close(a[i], want[k]) {
-				t.Errorf("%+v: %v with the missing ones, %v without", o, a[i], want[k])
-			}
-			k++
-		}
-	}
-	for name, got := range map[string][]float64{"best": Best(ids, rewards), "ends": Ends(ids, rewards), "pass@k": PassAtK(ids, rewards, true, 0),
-		"gardo":   Gardo(ids, rewards, [][]float64{{1, 0}, {1, 1}, {0, 1}, {1, 2}, {1, 0}, {0, 1}, {1, 1}, {2, 1}}),
-		"history": (&History{Size: 4, Min: 1}).Update([]string{"a", "a", "a", "a", "b", "b", "b", "b"}, rewards)} {
-		for i, v := range rewards {
-			if math.IsNaN(v) != math.IsNaN(got[i]) {
-				t.Errorf("%s: reward %v, advantage %v", name, v, got[i])
-			}
-		}
-	}
-	if s := Measure(ids, rewards); s.Missing != 2 {
-		t.Errorf("%d missing", s.Missing)
 	}
 }
 
@@ -134,46 +97,99 @@ func TestOthers(t *testing.T) {
 				others += w / 3
 			}
 		}
-		if !close(a[i], v-others) {
+		if !close(a[i], v-others) || !close(a[i], 4.0/3*(v-3)) {
 			t.Errorf("%v: %v, want %v", v, a[i], v-others)
 		}
 	}
 }
 
-func TestCorners(t *testing.T) {
+// What one sample alone gets, by baseline, scale and rule.
+func TestSingleton(t *testing.T) {
 	for _, c := range []struct {
 		o    Options
 		want float64
-	}{{Options{Baseline: "mean", Scale: "group", Eps: 1, Singleton: "zero"}, 0}, {Options{Baseline: "others", Scale: "none", Singleton: "raw"}, 3},
-		{Options{Baseline: "mean", Scale: "group", Eps: 0.5, Singleton: "unit"}, 2}} {
+	}{
+		{Options{Baseline: "mean", Scale: "group", Eps: 1, Singleton: "zero"}, 0},
+		{Options{Baseline: "mean", Scale: "batch", DDOF: 1, Eps: 1, Singleton: "zero"}, 0},
+		{Options{Baseline: "others", Scale: "none", Singleton: "raw"}, 3},
+		{Options{Baseline: "mean", Scale: "group", Eps: 0.5, Singleton: "unit"}, 2},
+		{Options{Baseline: "mean", Scale: "group", Eps: 0.5, EpsMode: "floor", Singleton: "unit"}, 3},
+		{Options{Baseline: "mean", Scale: "inverse", InverseOf: 0.25, Singleton: "unit"}, 12},
+		{Options{Baseline: "mean", Scale: "none", Singleton: "unit"}, 3},
+		{Options{Baseline: "none", Scale: "none", Singleton: "zero"}, 3},
+		{Options{Baseline: "none", Scale: "group", DDOF: 1, Singleton: "zero"}, 0},
+	} {
 		if a := of(t, c.o, []int{8}, []float64{3}); !close(a[0], c.want) {
 			t.Errorf("%+v alone: %v, want %v", c.o, a[0], c.want)
 		}
 	}
-	d := Defaults()
-	for _, a := range of(t, d, []int{1, 1, 1}, []float64{2, 2, 2}) {
-		if a != 0 {
-			t.Errorf("equal rewards: %v", a)
+}
+
+// A group in which nobody is better has advantages of exactly 0, in spite of rounding, so
+// that it is seen to be dead.
+func TestEqualRewards(t *testing.T) {
+	for _, o := range options() {
+		for n := 2; n < 12; n++ {
+			ids, rewards := make([]int, n), slices.Repeat([]float64{0.1}, n)
+			if o.Baseline == "none" {
+				continue
+			}
+			if a := of(t, o, ids, rewards); slices.ContainsFunc(a, func(x float64) bool { return x != 0 }) {
+				t.Errorf("%+v, %d samples: %v", o, n, a)
+			}
 		}
 	}
-	d.Clip = 0.5
-	for _, a := range of(t, d, []int{1, 1, 1}, []float64{0, 0, 9}) {
-		if math.Abs(a) > 0.5 {
-			t.Errorf("cut to 0.5: %v", a)
-		}
+}
+
+// A group whose kept rewards are equal is flat, though those that were trimmed differ.
+func TestFlat(t *testing.T) {
+	o := Defaults()
+	o.Trim = 0.5
+	ids, rewards := []int{0, 0, 0, 0}, []float64{0, 1, 1, 1}
+	if a := of(t, o, ids, rewards); !same(a, []float64{0, 0, 0, 0}) {
+		t.Errorf("flat: %v", a)
 	}
-	if _, err := d.Of([]int{1}, nil); err == nil {
+	o.Flat = "divide"
+	if a := of(t, o, ids, rewards); !(a[0] < -9e5) {
+		t.Errorf("as upstream: %v", a)
+	}
+	o.Clip = 5
+	if a := of(t, o, ids, rewards); a[0] != -5 {
+		t.Errorf("cut to 5: %v", a)
+	}
+}
+
+// The lowest rewards leave the statistics and still get an advantage.
+func TestTrim(t *testing.T) {
+	o := Defaults()
+	o.Trim, o.Scale = 0.25, "none"
+	if a := of(t, o, make([]int, 4), []float64{4, -90, 2, 3}); !same(a, []float64{1, -93, -1, 0}) {
+		t.Error(a)
+	}
+	o.Trim = 0.999
+	if a := of(t, o, make([]int, 4), []float64{4, -90, 2, 3}); !same(a, []float64{0, -94, -2, -1}) {
+		t.Error("one is always kept:", a)
+	}
+}
+
+func TestOptionsRefused(t *testing.T) {
+	if _, err := Defaults().Of([]int{1}, nil); err == nil {
 		t.Error("a reward too few")
 	}
-	for name, want := range map[string]bool{"fits": true, "does not": false} {
-		said := false
-		o := Defaults()
-		if !want {
-			o.Baseline, o.Trim = "others", 0.5
-		}
-		o.Check(func(key, problem, hint string) { said = key == "trim" && problem != "" && hint != "" })
-		if said == want {
-			t.Errorf("%s: %v", name, said)
+	for _, c := range []struct {
+		change func(*Options)
+		key    string
+	}{
+		{func(*Options) {}, ""},
+		{func(o *Options) { o.Baseline, o.Trim = "others", 0.5 }, "trim"},
+		{func(o *Options) { o.Eps = 0 }, "eps"},
+		{func(o *Options) { o.Eps, o.EpsMode = 0, "floor" }, ""},
+	} {
+		o, said := Defaults(), ""
+		c.change(&o)
+		o.Check(func(key, problem, hint string) { said += key })
+		if said != c.key {
+			t.Errorf("%+v: complains of %q, want %q", o, said, c.key)
 		}
 	}
 }

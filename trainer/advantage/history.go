@@ -1,54 +1,56 @@
 package advantage
 
-import "math"
+import (
+	"fmt"
+	"slices"
+)
 
-// History is DDPO's tracker (Black et al., 2023): each prompt's last rewards, the new ones
-// among them, are what a reward is compared with; a prompt with fewer than Min of them is
-// compared with the batch. a = (r - mean)/(deviation(ddof 0) + 1e-6).
+// History is DDPO's tracker (Black et al., 2023): a reward is compared with the last Size
+// rewards of its prompt, the new ones among them; a prompt with fewer than Min of them is
+// compared with the batch.
 //
-// It is state that a checkpoint keeps.
+//	a = (r - mean) / (deviation(ddof 0) + 1e-6)   in ddpo-pytorch
+//
+// It is state that a checkpoint keeps. Invariant (tests): with Min = 1 and one iteration it
+// is the group estimator; missing rewards are not remembered.
 type History struct {
 	Size    int                  `json:"size"` // rewards a prompt
 	Min     int                  `json:"min"`
 	Rewards map[string][]float64 `json:"rewards"`
 }
 
-// Update remembers rewards and compares them.
-func (h *History) Update(prompts []string, rewards []float64) []float64 {
+// Update remembers rewards, and compares them with what is remembered: the mean and the
+// deviation that o is about are those of the prompt's history.
+func (h *History) Update(o Options, prompts []string, rewards []float64) ([]float64, error) {
+	switch {
+	case len(prompts) != len(rewards):
+		return nil, fmt.Errorf("%d rewards of %d prompts", len(rewards), len(prompts))
+	case h.Size < 1:
+		return nil, fmt.Errorf("a history of %d rewards remembers nothing: its size must be at least 1", h.Size)
+	}
 	if h.Rewards == nil {
 		h.Rewards = map[string][]float64{}
 	}
-	ids, names := make([]int, len(prompts)), map[string]int{}
-	for i, p := range prompts {
-		if _, ok := names[p]; !ok {
-			names[p] = len(names)
-		}
-		ids[i] = names[p]
-	}
-	all := make([]int, len(rewards))
-	for i := range all {
-		all[i] = i
-	}
-	batch := pick(rewards, present(all, rewards))
-	out := make([]float64, len(rewards))
-	for i := range out {
-		out[i] = math.NaN()
-	}
-	for _, g := range Groups(ids) {
-		name := prompts[g[0]]
-		g = present(g, rewards)
-		seen := append(h.Rewards[name], pick(rewards, g)...)
-		if len(seen) > h.Size {
-			seen = append([]float64(nil), seen[len(seen)-h.Size:]...)
-		}
-		h.Rewards[name] = seen
-		base := seen
-		if len(seen) < h.Min {
+	groups, out := presentGroups(numbered(prompts), rewards), everywhere(0, rewards)
+	all := slices.Concat(groups...)
+	slices.Sort(all)
+	batch := pick(rewards, all)
+	for _, g := range groups {
+		base := h.remember(prompts[g[0]], pick(rewards, g))
+		if len(base) < h.Min {
 			base = batch
 		}
+		m, d := mean(base), deviation(base, o.DDOF)
 		for _, i := range g {
-			out[i] = (rewards[i] - mean(base)) / (deviation(base, 0) + 1e-6)
+			out[i] = o.one(rewards[i], m, d, len(base))
 		}
 	}
-	return out
+	return out, nil
+}
+
+// remember is a prompt's last rewards, the new ones last.
+func (h *History) remember(prompt string, rewards []float64) []float64 {
+	seen := slices.Concat(h.Rewards[prompt], rewards)
+	h.Rewards[prompt] = seen[max(0, len(seen)-h.Size):]
+	return h.Rewards[prompt]
 }

@@ -7,84 +7,84 @@ import (
 
 // Several rewards a sample become one advantage:
 //
-//	rewards     Σ w·r, then the estimator ("reward_aggr")
-//	advantages  Σ w·(estimator of each reward) ("advantage_aggr")
-//	gdpo        the latter, compared once more over the batch (GDPO; Liu et al., 2026)
+//	rewards     Σ w·r, then the estimator (MixGRPO's reward_aggr, Flow-Factory's sum)
+//	advantages  Σ w·(estimator of each reward) (MixGRPO's advantage_aggr, DanceGRPO, GenRL)
+//	gdpo        the latter, compared once more over the batch (GDPO; Liu et al., 2026; TRL's
+//	            normalize_then_sum)
 //
-// A sample with any reward missing has none: its sum is NaN. With Partial those that are there
-// are added up (TRL), and only one without any is missing.
-
-// Several says how.
+// A sample with any reward missing has none: its sum is NaN. With Partial those that are
+// there are added up (TRL), and only a sample without any is missing. Weights are used as
+// they are given; package rewards can divide them by their sum.
+//
+// Invariants (tests): one reward of weight 1 is the estimator itself; a reward times 1000
+// changes nothing in advantages and gdpo.
 type Several struct {
-	Each    Options  // of one reward, or of the sum
-	How     string   `toml:"combine" enum:"rewards,advantages,gdpo" doc:"what is added up"`
-	After   *Options // of gdpo: over the batch
-	Partial bool     `toml:"partial" doc:"add up the rewards that are there"`
+	How     string `toml:"combine" enum:"rewards,advantages,gdpo" doc:"what is added up"`
+	Partial bool   `toml:"partial" doc:"add up the rewards that are there"`
 }
 
-// Of combines rewards[k][sample].
-func (s Several) Of(ids []int, rewards [][]float64, weights []float64) ([]float64, error) {
-	if len(rewards) != len(weights) || len(rewards) == 0 {
-		return nil, fmt.Errorf("%d rewards with %d weights", len(rewards), len(weights))
-	}
-	sum, found := make([]float64, len(ids)), make([]bool, len(ids))
-	for k, r := range rewards {
-		part := r
-		if s.How != "rewards" {
-			var err error
-			if part, err = s.Each.Of(ids, r); err != nil {
-				return nil, err
-			}
+// an each is an estimator of one reward.
+type each = func(rewards []float64) ([]float64, error)
+
+// Of combines rewards[k][sample]; o is the estimator that gdpo compares with once more.
+func (s Several) Of(ids []int, rewards [][]float64, weights []float64, of each, o Options) ([]float64, error) {
+	if s.How == "rewards" || s.How == "" {
+		sum, err := s.Add(rewards, weights)
+		if err != nil {
+			return nil, err
 		}
-		for i := range sum {
+		return of(sum)
+	}
+	parts := make([][]float64, len(rewards))
+	for k, r := range rewards {
+		var err error
+		if parts[k], err = of(r); err != nil {
+			return nil, fmt.Errorf("reward %d: %w", k, err)
+		}
+	}
+	sum, err := s.Add(parts, weights)
+	if err != nil || s.How != "gdpo" {
+		return sum, err
+	}
+	o.Over, o.Baseline, o.Scale, o.Trim = "batch", "mean", "group", 0
+	return o.Of(ids, sum)
+}
+
+// Add is Σ w·part for every sample.
+func (s Several) Add(parts [][]float64, weights []float64) ([]float64, error) {
+	if len(parts) != len(weights) || len(parts) == 0 {
+		return nil, fmt.Errorf("%d rewards have %d weights", len(parts), len(weights))
+	}
+	sum := make([]float64, len(parts[0]))
+	for i := range sum {
+		found := false
+		for k, part := range parts {
 			if s.Partial && math.IsNaN(part[i]) {
 				continue
 			}
 			sum[i] += weights[k] * part[i]
-			found[i] = true
+			found = true
 		}
-	}
-	for i := range sum {
-		if !found[i] {
+		if !found {
 			sum[i] = math.NaN()
 		}
-	}
-	switch {
-	case s.How == "rewards":
-		return s.Each.Of(ids, sum)
-	case s.How == "gdpo" && s.After != nil:
-		return s.After.Of(ids, sum)
 	}
 	return sum, nil
 }
 
-// WinRate is a sample's wins over its comparisons; a tie, or an answer that could not be
-// read, counts one half to each. Rounded to three decimals, as Pref-GRPO has it, where
-// rounded is set; a sample that was never compared has 0.
-func WinRate(items int, pairs [][2]int, outcome []float64, rounded bool) []float64 {
-	wins, games := make([]float64, items), make([]float64, items)
-	for i, p := range pairs {
-		wins[p[0]] += outcome[i]
-		wins[p[1]] += 1 - outcome[i]
-		games[p[0]]++
-		games[p[1]]++
-	}
-	for i := range wins {
-		if games[i] > 0 {
-			wins[i] /= games[i]
+// Blend is the weighted mean of the parts that apply to a sample: one reward with several
+// dimensions, whose advantages were taken apart (Pref-GRPO). applies[k] nil: to all. A part
+// that applies and is missing leaves the sample without.
+func Blend(parts [][]float64, weights []float64, applies [][]bool) []float64 {
+	out := make([]float64, len(parts[0]))
+	for i := range out {
+		total := 0.0
+		for k, part := range parts {
+			if applies[k] == nil || applies[k][i] {
+				out[i], total = out[i]+weights[k]*part[i], total+weights[k]
+			}
 		}
-		if rounded {
-			wins[i] = float64(float32(roundDecimal(wins[i])))
-		}
+		out[i] /= total
 	}
-	return wins
-}
-
-// roundDecimal rounds to three decimals, half to even on the binary value, as Python does.
-func roundDecimal(x float64) float64 {
-	var y float64
-	if _, err := fmt.Sscanf(fmt.Sprintf("%.3f", x), "%g", &y); err != nil {
-		return math.NaN()
-	}
-	return y
+	return out
 }

@@ -4,21 +4,40 @@ import "math"
 
 // Changes to rewards before they are compared.
 
-// Overlong is DAPO's soft penalty: 0 up to maximum - buffer, then falling by factor over the
-// buffer, and at -factor (floor) or falling on beyond the maximum.
-func Overlong(length, maximum, buffer int, factor float64, floor bool) float64 {
-	over := float64(length - (maximum - buffer))
-	if over <= 0 {
-		return 0
-	}
-	if floor && length > maximum {
-		return -factor
-	}
-	return -over / float64(buffer) * factor
+// Overlong is DAPO's soft penalty for answers that come near the limit (Yu et al., 2025): 0 up
+// to Limit - Buffer tokens, then falling to -Factor at Limit. Beyond, DAPO's paper, TRL, EasyR1
+// and OpenRLHF stay there (Floor); verl and AReaL let it fall on.
+//
+// Invariants (tests): it never rises with length, and has no jump.
+type Overlong struct {
+	Limit  int     `toml:"limit" range:"[1,inf)" doc:"tokens an answer may have"`
+	Buffer int     `toml:"buffer" range:"[1,inf)" doc:"tokens before the limit in which the penalty grows"`
+	Factor float64 `toml:"factor" range:"[0,inf)" doc:"the penalty at the limit"`
+	Floor  bool    `toml:"floor" doc:"the penalty grows no further beyond the limit"`
 }
 
-// StopProperly is what a truncated answer's reward becomes: times coefficient, or, where
-// that is negative, the coefficient itself (OpenRLHF).
+// Check reports a buffer that begins before the answer.
+func (o Overlong) Check(report func(key, problem, hint string)) {
+	if o.Buffer > o.Limit {
+		report("buffer", "the buffer is longer than an answer may be, so every answer is punished", "DAPO's is a fifth of the limit")
+	}
+}
+
+// Penalty is what is added to the reward of an answer of length tokens.
+func (o Overlong) Penalty(length int) float64 {
+	over := length - (o.Limit - o.Buffer)
+	switch {
+	case over <= 0:
+		return 0
+	case o.Floor && over >= o.Buffer:
+		return -o.Factor
+	}
+	return -float64(over) / float64(o.Buffer) * o.Factor
+}
+
+// StopProperly is what a truncated answer's reward becomes: times coefficient (so that a
+// negative reward shrinks too), or, where that is negative, the coefficient itself (ProRL,
+// OpenRLHF).
 func StopProperly(reward, coefficient float64, truncated bool) float64 {
 	switch {
 	case !truncated || math.IsNaN(reward):
@@ -39,4 +58,17 @@ func AnswerMask(ids []int, ends map[int]bool) []float64 {
 		}
 	}
 	return mask
+}
+
+// Silenced is a mask without the rows of answers that are not trained on, whose rewards count
+// in their groups all the same (Mini-o3: those that ran out of turns).
+func Silenced(mask [][]float64, answers []bool) [][]float64 {
+	out := make([][]float64, len(mask))
+	for i, row := range mask {
+		out[i] = make([]float64, len(row))
+		if !answers[i] {
+			copy(out[i], row)
+		}
+	}
+	return out
 }

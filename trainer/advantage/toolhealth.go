@@ -6,7 +6,8 @@ import "fmt"
 // worth (Mini-o3's statistics). "num_d_t" counts groups by what direct answers and answers
 // with a tool came to: 0 all wrong, 1 all right, 2 both, k none of the kind. The rest counts
 // groups by which kinds were ever right, and whether anything was wrong; groups whose judge
-// failed leave the counts of what is solved.
+// failed leave the counts of what is solved. An answer that was not judged (NaN) is neither
+// right nor wrong, and is not counted.
 func ToolHealth(ids []int, correct []float64, used []bool, failed func(group int) bool, exceeded []bool) map[string]int {
 	m := map[string]int{}
 	for _, name := range []string{"solve_none", "solve_all", "solve_acc_none", "solve_acc_all", "totals", "success_tool_call_per_batch", "success_tool_call_per_sample",
@@ -21,7 +22,7 @@ func ToolHealth(ids []int, correct []float64, used []bool, failed func(group int
 			}
 		}
 	}
-	for _, g := range Groups(ids) {
+	for _, g := range presentGroups(ids, correct) {
 		var right, wrong [2]int // without and with the tool
 		for _, i := range g {
 			kind := 0

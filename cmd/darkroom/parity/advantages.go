@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"math"
 	"sort"
 
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
@@ -36,6 +37,13 @@ func numpyGroup(global bool) advantage.Options {
 	if global {
 		o.Scale = "batch"
 	}
+	return o
+}
+
+// trackedGroup is ddpo-pytorch's: what is compared is a prompt's history.
+func trackedGroup() advantage.Options {
+	o := numpyGroup(false)
+	o.Eps = 1e-6
 	return o
 }
 
@@ -79,14 +87,24 @@ func byColumn(r Array, f func(column []float64) ([]float64, error)) (Array, erro
 	return out, nil
 }
 
-// updates runs f on every update of a tracker.
-func updates(c *Case, f func(u *Case, names []string) (Array, error)) error {
+// updates runs an estimator on every update of a tracker. Rewards of several steps are
+// estimated step by step.
+func updates(c *Case, e advantage.Estimator) error {
 	var all []any
 	distinct := map[string]bool{}
 	size := 0.0
 	for _, u := range c.Subs("updates") {
 		names := u.Strings("groups")
-		a, err := f(u, names)
+		b := advantage.Batch{Groups: idsOf(names), Prompts: names}
+		if u.Has("features") {
+			b.Features = mat(u, "features")
+		}
+		a, err := byColumn(u.Array("rewards"), func(r []float64) ([]float64, error) {
+			b.Rewards = [][]float64{r}
+			a, s, err := e.Advantages(b)
+			size = s.MeanSize
+			return a, err
+		})
 		if err != nil {
 			return err
 		}
@@ -94,7 +112,6 @@ func updates(c *Case, f func(u *Case, names []string) (Array, error)) error {
 		for _, n := range names {
 			distinct[n] = true
 		}
-		size = advantage.Measure(idsOf(names), make([]float64, len(names))).MeanSize
 	}
 	c.Put("updates", all)
 	c.Put("mean_group_size", size)
@@ -103,43 +120,25 @@ func updates(c *Case, f func(u *Case, names []string) (Array, error)) error {
 }
 
 func advTracker(c *Case) error {
-	return updates(c, func(u *Case, names []string) (Array, error) {
-		ids, rewards := idsOf(names), u.Array("rewards")
-		mode := text(c, "mode", "max")
-		return byColumn(rewards, func(r []float64) ([]float64, error) {
-			switch mode {
-			case "rwr":
-				return r, nil
-			case "sft":
-				return advantage.Best(ids, r), nil
-			case "dpo":
-				return advantage.Ends(ids, r), nil
-			case "max":
-				o := numpyGroup(false)
-				o.Scale = "max_group"
-				return o.Of(ids, r)
-			}
-			return numpyGroup(c.Bool("global_std")).Of(ids, r)
-		})
-	})
+	e := advantage.Estimator{Options: numpyGroup(c.Op != "adv.max_group_std" && c.Bool("global_std"))}
+	switch text(c, "mode", "max") {
+	case "rwr":
+		e.Baseline, e.Scale = "none", "none"
+	case "sft":
+		e.Rule = "best"
+	case "dpo":
+		e.Rule = "ends"
+	case "max":
+		e.Scale = "max_group"
+	}
+	return updates(c, e)
 }
 
-func advGardo(c *Case) error {
-	return updates(c, func(u *Case, names []string) (Array, error) {
-		f := u.Array("features")
-		var rows [][]float64
-		for x := f.Data; len(x) > 0; x = x[f.Shape[1]:] {
-			rows = append(rows, x[:f.Shape[1]])
-		}
-		return byColumn(u.Array("rewards"), func(r []float64) ([]float64, error) { return advantage.Gardo(idsOf(names), r, rows), nil })
-	})
-}
+func advGardo(c *Case) error { return updates(c, advantage.Estimator{Rule: "diversity"}) }
 
 func advHistory(c *Case) error {
 	h := &advantage.History{Size: c.Int("buffer_size"), Min: c.Int("min_count")}
-	return updates(c, func(u *Case, names []string) (Array, error) {
-		return byColumn(u.Array("rewards"), func(r []float64) ([]float64, error) { return h.Update(names, r), nil })
-	})
+	return updates(c, advantage.Estimator{Rule: "history", Options: trackedGroup(), History: h})
 }
 
 func advVerlOmni(c *Case) error {
@@ -234,59 +233,63 @@ func named(c *Case) (rewards [][]float64, weights []float64) {
 	return rewards, weights
 }
 
+// compared puts the advantages of several rewards.
+func compared(c *Case, o advantage.Options, how string, ids []int, rewards [][]float64, weights []float64) error {
+	e := advantage.Estimator{Options: o, Several: advantage.Several{How: how}}
+	a, _, err := e.Advantages(advantage.Batch{Groups: ids, Rewards: rewards, Weights: weights})
+	return putAdvantages(c, a, err)
+}
+
 func advSeveral(c *Case) error {
 	rewards, weights := named(c)
 	how := "rewards"
 	if c.String("mix") == "advantage_aggr" {
 		how = "advantages"
 	}
-	s := advantage.Several{Each: torchGroup(c.Float("trimmed_ratio")), How: how}
-	a, err := s.Of(advantage.Consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
-	return putAdvantages(c, a, err)
+	return compared(c, torchGroup(c.Float("trimmed_ratio")), how, advantage.Consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
 }
 
 // floored is Flow-Factory's: deviation over n, at least 1e-6.
-func floored(scale string) advantage.Options {
-	return advantage.Options{Over: "group", Baseline: "mean", Scale: scale, Eps: 1e-6, EpsMode: "floor"}
+func floored(global bool) advantage.Options {
+	o := advantage.Options{Over: "group", Baseline: "mean", Scale: "group", Eps: 1e-6, EpsMode: "floor"}
+	if global {
+		o.Scale = "batch"
+	}
+	return o
 }
 
 func advFlowFactory(c *Case) error {
 	rewards, weights := named(c)
-	scale := "group"
-	if c.Bool("global_std") {
-		scale = "batch"
-	}
-	a, err := advantage.Several{Each: floored(scale), How: "rewards"}.Of(idsOf(c.Strings("groups")), rewards, weights)
-	return putAdvantages(c, a, err)
+	return compared(c, floored(c.Bool("global_std")), "rewards", idsOf(c.Strings("groups")), rewards, weights)
 }
 
 func advGDPOFlowFactory(c *Case) error {
 	rewards, weights := named(c)
-	after := floored("group")
-	after.Over = "batch"
-	a, err := advantage.Several{Each: floored("group"), How: "gdpo", After: &after}.Of(idsOf(c.Strings("groups")), rewards, weights)
-	return putAdvantages(c, a, err)
+	return compared(c, floored(false), "gdpo", idsOf(c.Strings("groups")), rewards, weights)
 }
 
 func advGDPO(c *Case) error {
-	r, weights := c.Array("rewards"), c.Floats("weights")
-	var rewards [][]float64
-	for k := range weights {
-		var column []float64
-		for i := k; i < len(r.Data); i += len(weights) {
-			v := r.Data[i]
-			if v != v { // upstream trains on what is missing as 0
-				v = 0
+	weights := c.Floats("weights")
+	rewards := byReward(c.Array("rewards"))
+	for _, r := range rewards {
+		for i, v := range r {
+			if math.IsNaN(v) { // upstream trains on what is missing as 0
+				r[i] = 0
 			}
-			column = append(column, v)
 		}
-		rewards = append(rewards, column)
 	}
-	each := advantage.Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: 1e-4, EpsMode: "add"}
-	after := each
-	after.Over = "batch"
-	a, err := advantage.Several{Each: each, How: "gdpo", After: &after}.Of(advantage.Consecutive(r.Shape[0], c.Int("group_size")), rewards, weights)
-	return putAdvantages(c, a, err)
+	o := torchGroup(0)
+	o.Eps = 1e-4
+	return compared(c, o, "gdpo", advantage.Consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
+}
+
+// byReward are the columns of a matrix.
+func byReward(a Array) [][]float64 {
+	all := make([][]float64, a.Shape[1])
+	for i, v := range a.Data {
+		all[i%len(all)] = append(all[i%len(all)], v)
+	}
+	return all
 }
 
 func selectBest(c *Case) error {
@@ -300,7 +303,7 @@ func selectBest(c *Case) error {
 
 func selectPairs(c *Case) error {
 	flat := []int{}
-	for _, p := range advantage.Pairs(idsOf(c.Strings("groups")), c.Floats("scores")) {
+	for _, p := range advantage.Pairs(idsOf(c.Strings("groups")), c.Floats("scores"), 0) {
 		flat = append(flat, p[0], p[1])
 	}
 	c.Put("pairs", flat)
@@ -313,6 +316,12 @@ func advWinRate(c *Case) error {
 	for i := 0; i+1 < len(flat); i += 2 {
 		pairs = append(pairs, [2]int{flat[i], flat[i+1]})
 	}
-	c.Put("win_rate", advantage.WinRate(c.Int("items"), pairs, c.Floats("outcome"), true))
+	rates := advantage.WinRate(c.Int("items"), pairs, c.Floats("outcome"), true)
+	for i, r := range rates {
+		if math.IsNaN(r) { // upstream: what was never compared has lost
+			rates[i] = 0
+		}
+	}
+	c.Put("win_rate", rates)
 	return nil
 }

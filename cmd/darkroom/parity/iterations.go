@@ -195,7 +195,7 @@ func ddpoIteration(c *Case) error {
 		for i, s := range samples {
 			prompts[i] = fmt.Sprint(s.Key.Prompt)
 		}
-		return history.Update(prompts, scores), nil
+		return history.Update(trackedGroup(), prompts, scores)
 	}
 	trained := c.Ints("train_steps")
 	it.decide(trained, 0)

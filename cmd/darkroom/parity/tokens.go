@@ -2,276 +2,43 @@ package parity
 
 import (
 	"math"
-	"slices"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// Token-level advantages, losses and corrections.
+// Token-level losses and corrections.
 
 var tokenOps = map[string]Op{
-	"vlm.adv_gae":                   tokenGAE,
-	"vlm.adv_gdpo_tokens":           tokenGDPO,
-	"vlm.adv_gpg":                   tokenGPG,
-	"vlm.adv_grpo":                  tokenGroup,
-	"vlm.adv_grpo_vectorized":       tokenGroup,
-	"vlm.adv_opo":                   tokenOPO,
-	"vlm.adv_overturn":              tokenOverturn,
-	"vlm.adv_passk":                 tokenPassK,
-	"vlm.adv_reinforce_pp":          tokenReinforce,
-	"vlm.adv_reinforce_pp_baseline": tokenReinforceBaseline,
-	"vlm.adv_remax":                 tokenReMax,
-	"vlm.adv_rloo":                  tokenRLOO,
-	"vlm.adv_rloo_vectorized":       tokenRLOO,
-	"vlm.adv_trl":                   tokenTRL,
-	"vlm.agg_loss":                  tokenAggregate,
-	"vlm.entropy_loss":              tokenEntropy,
-	"vlm.filter_groups":             filterGroups,
-	"vlm.is_ratio_trl":              tokenRatioTRL,
-	"vlm.is_weights":                tokenWeights,
-	"vlm.kl":                        tokenKL,
-	"vlm.kl_clamped":                tokenKL,
-	"vlm.kl_controller":             klController,
-	"vlm.kl_in_reward":              klInReward,
-	"vlm.logprob":                   tokenLogProb,
-	"vlm.loss_cispo":                tokenLoss,
-	"vlm.loss_easyr1":               lossEasyR1,
-	"vlm.loss_gmpo":                 tokenLoss,
-	"vlm.loss_gpg":                  tokenLoss,
-	"vlm.loss_gspo":                 tokenLoss,
-	"vlm.loss_openrlhf":             lossOpenRLHF,
-	"vlm.loss_ppo":                  tokenLoss,
-	"vlm.loss_reinforce":            tokenLoss,
-	"vlm.loss_sapo":                 tokenLoss,
-	"vlm.loss_trl":                  lossTRL,
-	"vlm.offpolicy_metrics":         offPolicy,
-	"vlm.overlong":                  overlong,
-	"vlm.rejection_mask":            rejectionMask,
-	"vlm.response_mask":             responseMask,
-	"vlm.sampling_probs":            samplingProbabilities,
-	"vlm.stop_properly":             stopProperly,
-	"vlm.value_loss":                tokenValue,
+	"vlm.agg_loss":          tokenAggregate,
+	"vlm.entropy_loss":      tokenEntropy,
+	"vlm.is_ratio_trl":      tokenRatioTRL,
+	"vlm.is_weights":        tokenWeights,
+	"vlm.kl":                tokenKL,
+	"vlm.kl_clamped":        tokenKL,
+	"vlm.kl_controller":     klController,
+	"vlm.kl_in_reward":      klInReward,
+	"vlm.logprob":           tokenLogProb,
+	"vlm.loss_cispo":        tokenLoss,
+	"vlm.loss_easyr1":       lossEasyR1,
+	"vlm.loss_gmpo":         tokenLoss,
+	"vlm.loss_gpg":          tokenLoss,
+	"vlm.loss_gspo":         tokenLoss,
+	"vlm.loss_openrlhf":     lossOpenRLHF,
+	"vlm.loss_ppo":          tokenLoss,
+	"vlm.loss_reinforce":    tokenLoss,
+	"vlm.loss_sapo":         tokenLoss,
+	"vlm.loss_trl":          lossTRL,
+	"vlm.offpolicy_metrics": offPolicy,
+	"vlm.rejection_mask":    rejectionMask,
+	"vlm.sampling_probs":    samplingProbabilities,
+	"vlm.value_loss":        tokenValue,
 }
 
 func mat(c *Case, name string) [][]float64 { return samples(c.Array(name)) }
 
 func putMat(c *Case, name string, rows [][]float64, like string) {
 	c.Put(name, Array{c.Array(like).Shape, flat(rows)})
-}
-
-func putTokens(c *Case, a []float64, err error) error {
-	putMat(c, "advantages", advantage.Spread(a, mat(c, "response_mask")), "response_mask")
-	return err
-}
-
-func tokenGroup(c *Case) error {
-	o := advantage.Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: c.Float("eps"), EpsMode: "add", Singleton: "unit"}
-	if c.Op == "vlm.adv_grpo_vectorized" {
-		o.EpsMode = "floor_add"
-	}
-	if !c.Bool("norm_by_std") {
-		o.Scale = "none"
-	}
-	a, err := o.Of(c.Ints("group"), c.Floats("rewards"))
-	return putTokens(c, a, err)
-}
-
-func tokenPassK(c *Case) error {
-	return putTokens(c, advantage.PassAtK(c.Ints("group"), c.Floats("rewards"), c.Bool("norm_by_std"), c.Float("eps")), nil)
-}
-
-func tokenRLOO(c *Case) error {
-	o := advantage.Options{Over: "group", Baseline: "others", Scale: "none", Singleton: "raw"}
-	if c.Op == "vlm.adv_rloo_vectorized" {
-		o.Singleton = "zero"
-	}
-	a, err := o.Of(c.Ints("group"), c.Floats("rewards"))
-	return putTokens(c, a, err)
-}
-
-func tokenOPO(c *Case) error {
-	var lengths []float64
-	for _, m := range mat(c, "response_mask") {
-		n := 0.0
-		for _, on := range m {
-			n += on
-		}
-		lengths = append(lengths, n)
-	}
-	return putTokens(c, advantage.OPO(c.Ints("group"), c.Floats("rewards"), lengths), nil)
-}
-
-func tokenGPG(c *Case) error {
-	a, err := advantage.GPG(c.Ints("group"), c.Floats("rewards"), c.Float("f_norm"))
-	return putTokens(c, a, err)
-}
-
-func tokenReinforceBaseline(c *Case) error {
-	o := advantage.Options{Over: "group", Baseline: "mean", Scale: "none", Singleton: "raw"}
-	a, err := o.Of(c.Ints("group"), c.Floats("rewards"))
-	mask := mat(c, "response_mask")
-	putMat(c, "advantages", advantage.Masked(advantage.Whiten(advantage.Spread(a, mask), mask, true, 1e-8), mask), "response_mask")
-	return err
-}
-
-func tokenReinforce(c *Case) error {
-	mask := mat(c, "response_mask")
-	returns := advantage.Returns(mat(c, "token_level_rewards"), mask, c.Float("gamma"), true)
-	a := advantage.Whiten(returns, mask, true, 1e-8)
-	if !c.Has("mask_result") || c.Bool("mask_result") {
-		a = advantage.Masked(a, mask)
-	}
-	putMat(c, "advantages", a, "response_mask")
-	putMat(c, "returns", returns, "response_mask")
-	return nil
-}
-
-func tokenReMax(c *Case) error {
-	mask := mat(c, "response_mask")
-	returns := advantage.Returns(advantage.Masked(mat(c, "token_level_rewards"), mask), mask, 1, false)
-	a := make([][]float64, len(returns))
-	for i, row := range returns {
-		for t, r := range row {
-			a[i] = append(a[i], r-c.Floats("reward_baselines")[i]*mask[i][t])
-		}
-	}
-	putMat(c, "advantages", a, "response_mask")
-	putMat(c, "returns", returns, "response_mask")
-	return nil
-}
-
-func tokenGAE(c *Case) error {
-	mask := mat(c, "response_mask")
-	a, returns := advantage.GAE(mat(c, "token_level_rewards"), mat(c, "values"), mask, c.Float("gamma"), c.Float("lam"))
-	putMat(c, "advantages", advantage.Whiten(a, mask, true, 1e-8), "response_mask")
-	putMat(c, "returns", returns, "response_mask")
-	return nil
-}
-
-func tokenGDPO(c *Case) error {
-	o := advantage.Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: c.Float("eps"), EpsMode: "add", Singleton: "unit"}
-	list, _ := c.Raw("rewards").([]any)
-	var rewards [][]float64
-	var weights []float64
-	for _, r := range list {
-		a, ok := r.(Array)
-		if !ok {
-			continue
-		}
-		rewards, weights = append(rewards, a.Data), append(weights, 1)
-	}
-	a, err := advantage.Several{Each: o, How: "advantages"}.Of(c.Ints("group"), rewards, weights)
-	mask := mat(c, "response_mask")
-	putMat(c, "advantages", advantage.Masked(advantage.Whiten(advantage.Spread(a, mask), mask, true, 0), mask), "response_mask")
-	return err
-}
-
-func tokenTRL(c *Case) error {
-	r, weights := c.Array("rewards_per_func"), c.Floats("weights")
-	rewards := make([][]float64, len(weights))
-	for i, v := range r.Data {
-		rewards[i%len(weights)] = append(rewards[i%len(weights)], v)
-	}
-	each := advantage.Options{Over: "group", Baseline: "mean", Scale: c.String("scale"), DDOF: 1, Eps: c.Float("eps"), EpsMode: "add"}
-	s := advantage.Several{Each: each, How: "rewards", Partial: true}
-	if c.String("aggregation") == "normalize_then_sum" {
-		s.Each.Scale = "group"
-		after := s.Each
-		after.Over = "batch"
-		s.How, s.After = "gdpo", &after
-	}
-	a, err := s.Of(advantage.Consecutive(r.Shape[0], c.Int("group_size")), rewards, weights)
-	for i, v := range a {
-		if math.IsNaN(v) { // nobody is blamed, which TRL writes as 0
-			a[i] = 0
-		}
-	}
-	c.Put("advantages", a)
-	return err
-}
-
-func tokenOverturn(c *Case) error {
-	exceeded := make([]bool, 0)
-	for _, x := range c.Floats("exceeded") {
-		exceeded = append(exceeded, x != 0)
-	}
-	a, m := advantage.Overturned(c.Ints("group"), c.Floats("rewards"), exceeded, mat(c, "response_mask"), c.String("norm"), c.Float("eps"), c.Float("scale"))
-	putMat(c, "advantages", a, "response_mask")
-	putMat(c, "loss_mask", m, "response_mask")
-	return nil
-}
-
-func overlong(c *Case) error {
-	var all []float64
-	for _, n := range c.Ints("lengths") {
-		all = append(all, advantage.Overlong(n, c.Int("max_len"), c.Int("buffer"), c.Float("factor"), c.Bool("floor")))
-	}
-	c.Put("penalty", all)
-	return nil
-}
-
-func stopProperly(c *Case) error {
-	r, truncated := c.Floats("rewards"), c.Ints("truncated")
-	for i := range r {
-		r[i] = advantage.StopProperly(r[i], c.Float("coef"), truncated[i] != 0)
-	}
-	c.Put("rewards", r)
-	return nil
-}
-
-func responseMask(c *Case) error {
-	ends := map[int]bool{}
-	for _, id := range c.Ints("eos") {
-		ends[id] = true
-	}
-	var all [][]float64
-	for _, row := range mat(c, "ids") {
-		ids := make([]int, len(row))
-		for i, x := range row {
-			ids[i] = int(x)
-		}
-		all = append(all, advantage.AnswerMask(ids, ends))
-	}
-	putMat(c, "mask", all, "ids")
-	return nil
-}
-
-func filterGroups(c *Case) error {
-	if c.String("rule") == "mean" {
-		c.Put("kept", advantage.KeepByMean(c.Ints("group"), c.Floats("scores"), c.Float("low"), c.Float("high")))
-		return nil
-	}
-	if c.String("rule") == "std_pop" {
-		c.Put("kept", advantage.KeepUnequal(c.Ints("group"), c.Floats("scores")))
-		return nil
-	}
-	var exceeded []bool
-	if c.Has("exceeded") {
-		for _, x := range c.Floats("exceeded") {
-			exceeded = append(exceeded, x != 0)
-		}
-	}
-	bad := c.Ints("failed_groups")
-	failed := func(group int) bool { return slices.Contains(bad, group) }
-	ids, scores := c.Ints("group"), c.Floats("scores")
-	c.Put("kept", advantage.KeepByDeviation(ids, scores, c.Float("min_std"), failed, exceeded))
-	// The pictures of each answer were drawn while the case was made, and stand among its
-	// outputs; more than one means that a tool was used. No format was rewarded.
-	var used []bool
-	pictures := c.Recorded("image_counts")
-	for _, n := range pictures {
-		used = append(used, n > 1)
-	}
-	stats := map[string]any{"solve_format_none": 0, "solve_format_all": 0}
-	for name, n := range advantage.ToolHealth(ids, scores, used, failed, exceeded) {
-		stats[name] = n
-	}
-	stats["solve_format_none"] = stats["totals"]
-	c.Put("stats", stats)
-	c.Put("image_counts", pictures)
-	return nil
 }
 
 func tokenLoss(c *Case) error {

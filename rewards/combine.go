@@ -1,0 +1,199 @@
+package rewards
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Several rewards of a sample become one:
+//
+//	r = Σ w·scaled(r_k)   over the parts whose gate is open; where closed, w·Else
+//
+//	weights  as they are given (flow_grpo, Flow-Factory, Pref-GRPO), or with Shares divided by
+//	         their sum, all zero meaning all equal (MixGRPO)
+//	scale    what becomes 0 and 1 (a known range), or the batch's mean and deviation; comparing
+//	         every reward within its group comes after, as combine = "advantages"
+//	gate     a part counts only where another reward is good enough: style once the words are
+//	         right
+//	missing  a sample with any of its rewards missing has none; with Partial it has the sum of
+//	         those that are there (TRL). Upstreams train on 0 (MixGRPO) or -1 (DanceGRPO); here
+//	         neither can be asked for
+//
+// Invariants (tests): one part of weight 1 is that reward; the order of parts does not matter;
+// a missing reward changes no other sample.
+type Combination struct {
+	Parts   []Part
+	Shares  bool `toml:"shares" doc:"weights are divided by their sum"`
+	Partial bool `toml:"partial" doc:"add up the rewards that are there"`
+}
+
+// A Part is one reward of a combination.
+type Part struct {
+	Name   string  `toml:"name"`
+	Weight float64 `toml:"weight" doc:"share of the sum"`
+	Scale  Scale   `toml:"scale"`
+	Gate   Gate    `toml:"gate"`
+}
+
+// Scale brings rewards of different sizes together.
+type Scale struct {
+	Kind  string  `toml:"kind" enum:"none,range,batch" doc:"range: low becomes 0 and high 1; batch: mean 0 and deviation 1"`
+	Low   float64 `toml:"low" doc:"of range"`
+	High  float64 `toml:"high" doc:"of range"`
+	Clamp bool    `toml:"clamp" doc:"of range: nothing below 0 nor above 1"`
+}
+
+// Gate closes a part where another reward is too low.
+type Gate struct {
+	By      string  `toml:"by" doc:"name of the reward that must be good enough; empty: always open"`
+	AtLeast float64 `toml:"at_least" doc:"what it must reach, before it is scaled"`
+	Else    float64 `toml:"else" doc:"what the part counts where it does not"`
+}
+
+// Check reports what does not fit together.
+func (c Combination) Check(report func(key, problem, hint string)) {
+	for i, p := range c.Parts {
+		key := fmt.Sprintf("parts[%d].", i)
+		if p.Scale.Kind == "range" && !(p.Scale.Low < p.Scale.High) {
+			report(key+"scale.low|scale.high", "the range is empty", "low is what becomes 0, high what becomes 1")
+		}
+		switch {
+		case p.Gate.By == "":
+		case p.Gate.By == p.Name:
+			report(key+"gate.by", "a reward cannot be its own gate", `scale = { kind = "range", clamp = true } cuts it`)
+		case c.place(p.Gate.By) < 0:
+			report(key+"gate.by", fmt.Sprintf("no reward is called %q", p.Gate.By), "")
+		}
+	}
+	if _, err := c.Weights(); err != nil {
+		report("shares", err.Error(), "")
+	}
+}
+
+// Of combines scores[part][sample]; NaN is missing.
+func (c Combination) Of(scores [][]float64) ([]float64, error) {
+	weights, err := c.Weights()
+	if err != nil {
+		return nil, err
+	}
+	if len(scores) != len(c.Parts) || len(scores) == 0 {
+		return nil, fmt.Errorf("%d rewards were given for the %d of the combination", len(scores), len(c.Parts))
+	}
+	sum, found := make([]float64, len(scores[0])), make([]bool, len(scores[0]))
+	for k, p := range c.Parts {
+		if len(scores[k]) != len(sum) {
+			return nil, fmt.Errorf("reward %q has %d values, reward %q %d", p.Name, len(scores[k]), c.Parts[0].Name, len(sum))
+		}
+		part, err := c.gated(k, scores)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range part {
+			if c.Partial && math.IsNaN(v) {
+				continue
+			}
+			sum[i] += weights[k] * v
+			found[i] = true
+		}
+	}
+	for i := range sum {
+		if !found[i] {
+			sum[i] = math.NaN()
+		}
+	}
+	return sum, nil
+}
+
+// Weights are those that parts are multiplied by.
+func (c Combination) Weights() ([]float64, error) {
+	weights, total := make([]float64, len(c.Parts)), 0.0
+	for k, p := range c.Parts {
+		weights[k], total = p.Weight, total+p.Weight
+	}
+	if !c.Shares {
+		return weights, nil
+	}
+	if !slices.ContainsFunc(weights, func(w float64) bool { return w != 0 }) {
+		for k := range weights {
+			weights[k] = 1 / float64(len(weights))
+		}
+		return weights, nil
+	}
+	if !(total > 0) {
+		return nil, fmt.Errorf("weights that add up to %v have no shares: give weights as they are (shares = false)", total)
+	}
+	for k := range weights {
+		weights[k] /= total
+	}
+	return weights, nil
+}
+
+// gated is a part's scaled reward, or what counts in its place where its gate is closed. A gate
+// that is missing leaves the part missing.
+func (c Combination) gated(k int, scores [][]float64) ([]float64, error) {
+	p := c.Parts[k]
+	out := p.Scale.of(scores[k])
+	if p.Gate.By == "" {
+		return out, nil
+	}
+	by := c.place(p.Gate.By)
+	if by < 0 {
+		return nil, fmt.Errorf("the gate of reward %q is %q, which is not among the rewards", p.Name, p.Gate.By)
+	}
+	for i, v := range scores[by] {
+		switch {
+		case math.IsNaN(v):
+			out[i] = v
+		case v < p.Gate.AtLeast:
+			out[i] = p.Gate.Else
+		}
+	}
+	return out, nil
+}
+
+func (c Combination) place(name string) int {
+	return slices.IndexFunc(c.Parts, func(p Part) bool { return p.Name == name })
+}
+
+// of is x scaled, in a copy.
+func (s Scale) of(x []float64) []float64 {
+	out := slices.Clone(x)
+	low, high := 0.0, 1.0
+	switch s.Kind {
+	case "range":
+		low, high = s.Low, s.High
+	case "batch":
+		low, high = moments(x)
+	}
+	if low == 0 && high == 1 && !s.Clamp {
+		return out
+	}
+	for i, v := range out {
+		if out[i] = (v - low) / (high - low); s.Kind == "range" && s.Clamp {
+			out[i] = math.Min(math.Max(out[i], 0), 1)
+		}
+	}
+	return out
+}
+
+// moments are the mean of what is there, and the mean plus a deviation; where nothing
+// deviates, plus 1.
+func moments(x []float64) (mean, above float64) {
+	n := 0.0
+	for _, v := range x {
+		if !math.IsNaN(v) {
+			n, mean = n+1, mean+(v-mean)/(n+1)
+		}
+	}
+	squares := 0.0
+	for _, v := range x {
+		if !math.IsNaN(v) {
+			squares += (v - mean) * (v - mean)
+		}
+	}
+	if squares == 0 {
+		return mean, mean + 1
+	}
+	return mean, mean + math.Sqrt(squares/n)
+}

@@ -1,0 +1,141 @@
+package advantage
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A Batch is the samples of an iteration, as estimators see them. Parallel slices have an
+// element a sample.
+type Batch struct {
+	Groups   []int       // samples with the same number are compared
+	Rewards  [][]float64 // of each reward, all samples; NaN: missing
+	Weights  []float64   // of the rewards; nil: all 1
+	Prompts  []string    // names of prompts that outlive the iteration, for history
+	Features [][]float64 // what a sample looks like, for diversity
+	Lengths  []float64   // trained tokens, for opo
+}
+
+// check finds slices that do not belong together.
+func (b Batch) check() error {
+	n := len(b.Groups)
+	if len(b.Rewards) == 0 {
+		return fmt.Errorf("%d samples have no rewards: nothing to compare", n)
+	}
+	for k, r := range b.Rewards {
+		if len(r) != n {
+			return fmt.Errorf("reward %d has %d values for %d samples", k, len(r), n)
+		}
+	}
+	if b.Weights != nil && len(b.Weights) != len(b.Rewards) {
+		return fmt.Errorf("%d rewards have %d weights", len(b.Rewards), len(b.Weights))
+	}
+	return nil
+}
+
+// weights are those of the rewards.
+func (b Batch) weights() []float64 {
+	if b.Weights != nil {
+		return b.Weights
+	}
+	return slices.Repeat([]float64{1}, len(b.Rewards))
+}
+
+// Groups are the places of each group's samples, in order of first appearance.
+func Groups(ids []int) [][]int {
+	var groups [][]int
+	number := map[int]int{}
+	for i, id := range ids {
+		g, ok := number[id]
+		if !ok {
+			g = len(groups)
+			number[id] = g
+			groups = append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups
+}
+
+// Consecutive is ids of groups of n that stand beside each other.
+func Consecutive(samples, n int) []int {
+	ids := make([]int, samples)
+	for i := range ids {
+		ids[i] = i / n
+	}
+	return ids
+}
+
+// numbered are ids of names: the same name, the same id.
+func numbered(names []string) []int {
+	number, ids := map[string]int{}, make([]int, len(names))
+	for i, n := range names {
+		if _, ok := number[n]; !ok {
+			number[n] = len(number)
+		}
+		ids[i] = number[n]
+	}
+	return ids
+}
+
+// presentGroups are Groups without the places of missing rewards, and without groups that
+// have no others.
+func presentGroups(ids []int, rewards []float64) [][]int {
+	var groups [][]int
+	for _, g := range Groups(ids) {
+		if g = present(g, rewards); len(g) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// present leaves out the places of missing rewards.
+func present(places []int, rewards []float64) []int {
+	return slices.DeleteFunc(slices.Clone(places), func(i int) bool { return math.IsNaN(rewards[i]) })
+}
+
+// everywhere is a value where there is a reward, and NaN where it is missing.
+func everywhere(value float64, rewards []float64) []float64 {
+	out := make([]float64, len(rewards))
+	for i, r := range rewards {
+		if out[i] = value; math.IsNaN(r) {
+			out[i] = math.NaN()
+		}
+	}
+	return out
+}
+
+func pick(x []float64, places []int) []float64 {
+	out := make([]float64, len(places))
+	for k, i := range places {
+		out[k] = x[i]
+	}
+	return out
+}
+
+// mean of equal values is that value, to the last bit: a group in which nobody is better
+// has advantages of exactly 0.
+func mean(x []float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	sum := 0.0
+	for _, v := range x {
+		sum += v - x[0]
+	}
+	return x[0] + sum/float64(len(x))
+}
+
+// deviation divides by n - ddof; it is NaN where that leaves nothing.
+func deviation(x []float64, ddof int) float64 {
+	if len(x) <= ddof {
+		return math.NaN()
+	}
+	m, squares := mean(x), 0.0
+	for _, v := range x {
+		squares += (v - m) * (v - m)
+	}
+	return math.Sqrt(squares / float64(len(x)-ddof))
+}

@@ -1,0 +1,128 @@
+package advantage
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestBestOfN(t *testing.T) {
+	scores := []float64{3, missingReward, 9, 1, 7, 5}
+	for n, want := range map[int][]int{0: {}, 1: {2}, 2: {2, 3}, 3: {4, 2, 3}, 9: {5, 4, 2, 3, 0}} {
+		if got := BestOfN(scores, n); !slices.Equal(got, want) {
+			t.Errorf("best of %d: %v, want %v", n, got, want)
+		}
+	}
+}
+
+func TestPairs(t *testing.T) {
+	ids, scores := []int{5, 5, 5, 6, 6, 7, 7, 8}, []float64{1, 3, 1, 2, 2, missingReward, 4, 9}
+	if got, want := Pairs(ids, scores, 0), [][2]int{{1, 2}, {3, 4}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got, want := Pairs(ids, scores, 0.5), [][2]int{{1, 2}}; !slices.Equal(got, want) {
+		t.Errorf("with a margin %v, want %v", got, want)
+	}
+}
+
+// Rows without advantages are not trained to fill a batch up.
+func TestNonZero(t *testing.T) {
+	nan := missingReward
+	rows := [][]float64{{0, 0}, {0, 1}, {nan, nan}, {0, 0}, {2, 2}, {-1, 0}}
+	for batches, want := range map[int]int{0: 3, 1: 3, 2: 4, 3: 3, 4: 4, 5: 5, 6: 3} {
+		nonzero, count := NonZero(rows, batches)
+		if !slices.Equal(nonzero, []bool{false, true, false, false, true, true}) || count != want {
+			t.Errorf("%d batches: %v, %d rows, want %d", batches, nonzero, count, want)
+		}
+	}
+}
+
+func TestFilter(t *testing.T) {
+	nan := missingReward
+	ids := []int{0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4}
+	rewards := []float64{1, 1, 1, 0, nan, 1, 0.1, 0.1, nan, nan, 1}
+	for _, c := range []struct {
+		name  string
+		f     Filter
+		aside []bool
+		want  []int
+	}{
+		{"mean", DefaultFilter(), nil, []int{3, 4, 5, 6, 7}},
+		{"deviation", Filter{By: "deviation", Least: 1e-4}, nil, nil},
+		{"unequal", Filter{By: "unequal"}, nil, []int{3, 4, 5, 10}},
+	} {
+		if got := c.f.Kept(ids, rewards, c.aside); !slices.Equal(got, c.want) {
+			t.Errorf("%s keeps %v, want %v", c.name, got, c.want)
+		}
+	}
+	f := Filter{By: "deviation", Least: 1e-4}
+	ids, rewards = []int{0, 0, 0, 1, 1, 1}, []float64{1, 1, 0, 0, 0, 0}
+	if got := f.Kept(ids, rewards, nil); !slices.Equal(got, []int{0, 1, 2}) {
+		t.Error(got)
+	}
+	if got := f.Kept(ids, rewards, []bool{false, false, true, false, false, false}); len(got) != 0 {
+		t.Error("what made the difference is aside:", got)
+	}
+	said := ""
+	Filter{By: "mean", Low: 1, High: 0}.Check(func(key, problem, hint string) { said = key })
+	if said == "" {
+		t.Error("bounds that keep nothing pass")
+	}
+}
+
+func TestOverlong(t *testing.T) {
+	o := Overlong{Limit: 100, Buffer: 20, Factor: 0.5, Floor: true}
+	for length, want := range map[int]float64{0: 0, 80: 0, 81: -0.025, 90: -0.25, 100: -0.5, 110: -0.5} {
+		if got := o.Penalty(length); !close(got, want) {
+			t.Errorf("%d tokens: %v, want %v", length, got, want)
+		}
+	}
+	o.Floor = false
+	if got := o.Penalty(110); !close(got, -0.75) {
+		t.Errorf("without a floor: %v", got)
+	}
+	for _, floor := range []bool{true, false} {
+		o.Floor = floor
+		for n := 1; n < 130; n++ {
+			if fall := o.Penalty(n-1) - o.Penalty(n); fall < 0 || fall > 0.0251 {
+				t.Errorf("between %d and %d tokens it falls by %v", n-1, n, fall)
+			}
+		}
+	}
+	said := ""
+	Overlong{Limit: 10, Buffer: 11}.Check(func(key, problem, hint string) { said = key })
+	if said != "buffer" {
+		t.Error("a buffer longer than the answer passes")
+	}
+}
+
+func TestStopProperly(t *testing.T) {
+	for _, c := range []struct {
+		reward, coefficient float64
+		truncated           bool
+		want                float64
+	}{{2, 0.5, true, 1}, {2, -1, true, -1}, {2, 0, false, 2}, {-2, 0.5, true, -1}, {missingReward, -1, true, missingReward}} {
+		if got := StopProperly(c.reward, c.coefficient, c.truncated); !close(got, c.want) {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func TestMasks(t *testing.T) {
+	if m := AnswerMask([]int{3, 1, 2, 1}, map[int]bool{1: true, 2: true}); !same(m, []float64{1, 1, 0, 0}) {
+		t.Error(m)
+	}
+	mask := [][]float64{{1, 0}, {1, 1}}
+	if m := Silenced(mask, []bool{true, false}); !same(m[0], []float64{0, 0}) || !same(m[1], mask[1]) || mask[0][0] != 1 {
+		t.Error(m, mask)
+	}
+}
+
+func TestToolHealth(t *testing.T) {
+	none := func(int) bool { return false }
+	m := ToolHealth([]int{0, 0, 1, 1, 1}, []float64{1, 0, 1, 1, missingReward}, []bool{true, false, true, true, false}, none, nil)
+	for name, want := range map[string]int{"num_0_1": 1, "num_k_1": 1, "wrong_and_use_tool_num": 1, "only_use_tool_num": 1, "solve_all": 1, "totals": 2, "success_tool_call_per_batch": 3} {
+		if m[name] != want {
+			t.Errorf("%s is %d, want %d", name, m[name], want)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package advantage
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Tokens are a batch of answers, a row each: what the policy wrote, and observations between.
+type Tokens struct {
+	Groups  []int
+	Mask    [][]float64 // 1: the policy's token; 0: an observation, or padding
+	Outcome []float64   // an answer's advantage (spread)
+	Rewards [][]float64 // a token's reward (gae, baseline); a row with NaN: missing
+	Values  [][]float64 // what a value network expected; nil: 0
+	Greedy  []float64   // the reward of the prompt's greedy answer (ReMax); nil: 0
+
+	LogProb    [][]float64 // of the tokens, under the policy that wrote (baseline)
+	SumSquares [][]float64 // Σ p² over the vocabulary (baseline)
+	Weights    [][]float64 // of the rollout correction (baseline); nil: 1
+}
+
+// Credit spreads what an answer earned over its tokens.
+//
+//	spread    every token has the answer's advantage (GRPO and all of Estimator)
+//	gae       generalised advantage estimation (Schulman et al., 2016):
+//	          δ = r + γ·V(next) - V, a = δ + γλ·a(next). Without values and with λ = 1 it is
+//	          the discounted sum of rewards to come: REINFORCE, REINFORCE++, ReMax
+//	baseline  rewards to come less the optimal token baseline (tokenbaseline.go)
+//
+// Observations are tokens that nobody chose. Upstreams disagree about them in gae:
+//
+//	skip   the next value and the running sum pass over them undiscounted (verl's GAE)
+//	reset  credit does not flow back over them: each turn is its own (verl's REINFORCE++)
+//	count  they are tokens with reward 0 and value 0 (OpenRLHF, ROLL, ReMax)
+//
+// Returns are advantages before whitening, plus values: what a value network learns.
+//
+// Invariants (tests): with λ = 1 a return does not depend on values; without observations
+// skip, reset and count agree; an answer with a missing reward changes no other.
+type Credit struct {
+	How          string  `toml:"how" enum:"spread,gae,baseline" doc:"how tokens share what an answer earned"`
+	Gamma        float64 `toml:"gamma" range:"[0,1]" doc:"how much a token counts for the one before it"`
+	Lambda       float64 `toml:"lambda" range:"[0,1]" doc:"1 trusts rewards, 0 the value network"`
+	Observations string  `toml:"observations" enum:"skip,reset,count" doc:"what gae does at tokens that are not the policy's"`
+	Compact      bool    `toml:"compact" doc:"baseline: positions are counted over the policy's tokens"`
+	ZeroTail     bool    `toml:"zero_tail" doc:"baseline: none where only one answer of a group goes on"`
+	Whiten       Whiten  `toml:"whiten"`
+}
+
+// DefaultCredit spreads.
+func DefaultCredit() Credit {
+	return Credit{How: "spread", Gamma: 1, Lambda: 1, Observations: "skip", Whiten: DefaultWhiten()}
+}
+
+// Of is the advantage and the return of every token. Rows of missing rewards are NaN where the
+// mask is set.
+func (c Credit) Of(t Tokens) (advantages, returns [][]float64, err error) {
+	if err := t.check(c.How); err != nil {
+		return nil, nil, err
+	}
+	switch c.How {
+	case "gae":
+		advantages, returns = c.gae(t)
+	case "baseline":
+		advantages, returns = c.lessBaseline(t)
+	default:
+		advantages = Spread(t.Outcome, t.Mask)
+		returns = advantages
+	}
+	return c.Whiten.Of(advantages, t.Mask), returns, nil
+}
+
+// check finds what a rule needs and did not get.
+func (t Tokens) check(how string) error {
+	needs := map[string]int{"outcomes": len(t.Outcome)}
+	switch how {
+	case "gae":
+		needs = map[string]int{"rewards": len(t.Rewards)}
+	case "baseline":
+		needs = map[string]int{"groups": len(t.Groups), "rewards": len(t.Rewards), "log-probabilities": len(t.LogProb), "sums of squared probabilities": len(t.SumSquares)}
+	}
+	for what, n := range needs {
+		if n != len(t.Mask) {
+			return fmt.Errorf("%d answers have %d %s: credit %q needs those of every answer", len(t.Mask), n, what, how)
+		}
+	}
+	return nil
+}
+
+// Spread gives every token of the mask its answer's advantage.
+func Spread(perAnswer []float64, mask [][]float64) [][]float64 {
+	out := make([][]float64, len(mask))
+	for i, m := range mask {
+		out[i] = make([]float64, len(m))
+		for t, on := range m {
+			if on != 0 {
+				out[i][t] = perAnswer[i] * on
+			}
+		}
+	}
+	return out
+}
+
+// AtEnd makes rewards of tokens: an answer's outcome at its last token of the mask, less
+// weight·kl at every one. kl nil: 0.
+func AtEnd(outcome []float64, mask, kl [][]float64, weight float64) [][]float64 {
+	out := make([][]float64, len(mask))
+	for i, m := range mask {
+		out[i] = make([]float64, len(m))
+		last := -1
+		for t, on := range m {
+			if on == 0 {
+				continue
+			}
+			if last = t; kl != nil {
+				out[i][t] = -weight * kl[i][t] * on
+			}
+		}
+		if last >= 0 {
+			out[i][last] += outcome[i]
+		}
+	}
+	return out
+}
+
+// gae walks every answer from its end.
+func (c Credit) gae(t Tokens) (advantages, returns [][]float64) {
+	for i, rewards := range t.Rewards {
+		if missing(rewards) {
+			nobody := Spread([]float64{math.NaN()}, t.Mask[i:i+1])[0]
+			advantages, returns = append(advantages, nobody), append(returns, nobody)
+			continue
+		}
+		values := make([]float64, len(rewards))
+		if t.Values != nil {
+			values = t.Values[i]
+		}
+		a, r := c.walk(rewards, values, t.Mask[i])
+		if t.Greedy != nil {
+			for k := range a {
+				a[k] -= t.Greedy[i] * t.Mask[i][k]
+			}
+		}
+		advantages, returns = append(advantages, a), append(returns, r)
+	}
+	return advantages, returns
+}
+
+// walk goes through one answer.
+func (c Credit) walk(rewards, values, mask []float64) (a, returns []float64) {
+	a, returns = make([]float64, len(rewards)), make([]float64, len(rewards))
+	next, sum := 0.0, 0.0
+	for k := len(rewards) - 1; k >= 0; k-- {
+		on := mask[k] > 0
+		reward, value := rewards[k], values[k]
+		switch {
+		case c.Observations == "skip" && !on:
+			a[k], returns[k] = sum, sum+value
+			continue
+		case c.Observations == "count" && !on:
+			reward, value = 0, 0
+		}
+		sum = reward + c.Gamma*next - value + c.Gamma*c.Lambda*sum
+		next = value
+		a[k], returns[k] = sum, sum+value
+		if c.Observations == "reset" && !on {
+			next, sum = 0, 0
+		}
+	}
+	return a, returns
+}
+
+// missing says whether an answer's reward is.
+func missing(row []float64) bool { return slices.ContainsFunc(row, math.IsNaN) }

@@ -1,0 +1,68 @@
+package advantage
+
+import "fmt"
+
+// An Estimator is a rule that turns rewards into advantages, with its options. A published
+// system is a setting of it.
+type Estimator struct {
+	// Rule is what a reward is judged by: "compare" (nearly all estimators: see Options),
+	// "history" (DDPO), "best", "ends", "pass-at-k", "diversity" (GARDO), "opo" or "gpg".
+	Rule string
+	Options
+	Several
+	History *History // what the rule history remembers
+	Norm    float64  // of gpg; 0 is 1
+}
+
+// Advantages is an advantage a sample, and what a monitor wants to know of the rewards. A
+// sample whose reward is missing has NaN.
+func (e Estimator) Advantages(b Batch) ([]float64, Stats, error) {
+	if err := b.check(); err != nil {
+		return nil, Stats{}, err
+	}
+	sum, err := e.Add(b.Rewards, b.weights())
+	if err != nil {
+		return nil, Stats{}, err
+	}
+	clip := e.Options
+	e.Clip = 0 // of the sum, not of every reward
+	of, err := e.each(b)
+	if err != nil {
+		return nil, Stats{}, err
+	}
+	a, err := e.Several.Of(b.Groups, b.Rewards, b.weights(), of, e.Options)
+	for i := range a {
+		a[i] = clip.clipped(a[i])
+	}
+	return a, Measure(b.Groups, sum), err
+}
+
+// each is the rule for one reward of a batch.
+func (e Estimator) each(b Batch) (each, error) {
+	switch e.Rule {
+	case "compare", "":
+		return func(r []float64) ([]float64, error) { return e.Options.Of(b.Groups, r) }, nil
+	case "history":
+		if e.History == nil || e.How == "advantages" || e.How == "gdpo" {
+			return nil, fmt.Errorf("estimator history remembers one reward a sample: give it a History and combine the rewards first")
+		}
+		return func(r []float64) ([]float64, error) { return e.History.Update(e.Options, b.Prompts, r) }, nil
+	case "best":
+		return func(r []float64) ([]float64, error) { return Best(b.Groups, r), nil }, nil
+	case "ends":
+		return func(r []float64) ([]float64, error) { return Ends(b.Groups, r, e.Flat == "zero"), nil }, nil
+	case "pass-at-k":
+		return func(r []float64) ([]float64, error) { return PassAtK(e.Options, b.Groups, r), nil }, nil
+	case "diversity":
+		return func(r []float64) ([]float64, error) { return Diversity(b.Groups, r, b.Features) }, nil
+	case "opo":
+		return func(r []float64) ([]float64, error) { return OPO(b.Groups, r, b.Lengths) }, nil
+	case "gpg":
+		norm := e.Norm
+		if norm == 0 {
+			norm = 1
+		}
+		return func(r []float64) ([]float64, error) { return GPG(b.Groups, r, norm) }, nil
+	}
+	return nil, fmt.Errorf("there is no estimator %q: use compare, history, best, ends, pass-at-k, diversity, opo or gpg", e.Rule)
+}

@@ -1,0 +1,62 @@
+package advantage
+
+import (
+	"math"
+	"slices"
+)
+
+// Filter leaves out groups that teach nothing (DAPO's dynamic sampling: Yu et al., 2025).
+//
+//	mean       keeps groups whose mean lies strictly between Low and High (EasyR1)
+//	deviation  keeps groups whose deviation (n-1) is at least Least, and drops those with a
+//	           missing reward (Mini-o3)
+//	unequal    keeps groups whose rewards are not all equal, and samples alone (PyVision-RL;
+//	           rewards are compared, for 0.1 repeated can have a tiny deviation)
+//
+// A missing reward does not count in mean and unequal; a group without any reward is dropped.
+type Filter struct {
+	By    string  `toml:"by" enum:"mean,deviation,unequal" doc:"what is looked at"`
+	Low   float64 `toml:"low" doc:"a group's mean must be above"`
+	High  float64 `toml:"high" doc:"and below"`
+	Least float64 `toml:"least" range:"[0,inf)" doc:"the least deviation"`
+}
+
+// DefaultFilter is DAPO's, for rewards of right and wrong.
+func DefaultFilter() Filter { return Filter{By: "mean", Low: 0.01, High: 0.99, Least: 1e-4} }
+
+// Check reports bounds that keep nothing.
+func (f Filter) Check(report func(key, problem, hint string)) {
+	if f.By == "mean" && f.Low >= f.High {
+		report("low|high", "no group's mean lies between them", "low = 0.01 and high = 0.99 drop what is all wrong or all right")
+	}
+}
+
+// Kept are the samples of the groups that stay, ascending. Samples that are aside (they ran
+// out of turns, say) do not count where a deviation is taken, but stay with their group; nil:
+// none is.
+func (f Filter) Kept(ids []int, rewards []float64, aside []bool) []int {
+	var kept []int
+	for _, g := range Groups(ids) {
+		if f.keeps(g, rewards, aside) {
+			kept = append(kept, g...)
+		}
+	}
+	slices.Sort(kept)
+	return kept
+}
+
+func (f Filter) keeps(g []int, rewards []float64, aside []bool) bool {
+	r := pick(rewards, present(g, rewards))
+	switch {
+	case len(r) == 0:
+		return false
+	case f.By == "unequal":
+		return len(r) == 1 || slices.Min(r) != slices.Max(r)
+	case f.By == "deviation":
+		counted := slices.DeleteFunc(slices.Clone(g), func(i int) bool { return aside != nil && aside[i] })
+		d := deviation(pick(rewards, counted), 1)
+		return len(r) == len(g) && !math.IsNaN(d) && d >= f.Least
+	}
+	m := mean(r)
+	return m > f.Low && m < f.High
+}
