@@ -27,6 +27,9 @@ func (b Batch) check() error {
 		if len(r) != n {
 			return fmt.Errorf("reward %d has %d values for %d samples", k, len(r), n)
 		}
+		if i := slices.IndexFunc(r, func(v float64) bool { return math.IsInf(v, 0) }); i >= 0 {
+			return fmt.Errorf("reward %d of sample %d is %v: a reward that failed is NaN", k, i, r[i])
+		}
 	}
 	if b.Weights != nil && len(b.Weights) != len(b.Rewards) {
 		return fmt.Errorf("%d rewards have %d weights", len(b.Rewards), len(b.Weights))

@@ -103,12 +103,11 @@ func TestTokenBaseline(t *testing.T) {
 	a, _ := credit(t, Credit{How: "baseline", Compact: true}, x)
 	energy := x.energy()
 	for _, g := range Groups(x.Groups) {
-		for position := range 6 {
+		positions, _ := Credit{Compact: true}.positions(x.Mask, g)
+		for position, tokens := range positions {
 			sum := 0.0
-			for _, i := range g {
-				if own := trained(x.Mask[i]); position < len(own) {
-					sum += energy[i][own[position]] * a[i][own[position]]
-				}
+			for _, at := range tokens {
+				sum += energy[at.answer][at.token] * a[at.answer][at.token]
 			}
 			if math.Abs(sum) > 1e-6 {
 				t.Errorf("position %d of group %v adds up to %v", position, g, sum)

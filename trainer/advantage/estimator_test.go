@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -210,6 +211,7 @@ func TestEstimatorRefuses(t *testing.T) {
 		"no lengths":          {Estimator{Rule: "opo"}, func(b *Batch) { b.Lengths = nil }},
 		"no rewards":          {Estimator{}, func(b *Batch) { b.Rewards = nil }},
 		"a reward too few":    {Estimator{}, func(b *Batch) { b.Rewards = [][]float64{b.Rewards[0][1:]} }},
+		"infinite":            {Estimator{}, func(b *Batch) { b.Rewards = [][]float64{slices.Repeat([]float64{math.Inf(1)}, len(b.Groups))} }},
 		"weights of too many": {Estimator{}, func(b *Batch) { b.Weights = []float64{1} }},
 	} {
 		other := b

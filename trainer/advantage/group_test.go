@@ -86,6 +86,38 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
+// Two prompts, [1 2 3 4] and [0 0 0 1], by the conventions of flow_grpo, DanceGRPO and
+// verl-omni; and [1 0 0 1] by verl and TRL.
+func TestPublished(t *testing.T) {
+	two, ids := []float64{1, 2, 3, 4, 0, 0, 0, 1}, []int{0, 0, 0, 0, 1, 1, 1, 1}
+	for _, c := range []struct {
+		name, scale string
+		ddof        int
+		eps         float64
+		want        []float64
+	}{
+		{"flow_grpo by prompt", "group", 0, 1e-4, []float64{-1.3415207972, -0.4471735991, 0.4471735991, 1.3415207972, -0.5772169666, -0.5772169666, -0.5772169666, 1.7316508999}},
+		{"flow_grpo global", "batch", 0, 1e-4, []float64{-1.0647522261, -0.3549174087, 0.3549174087, 1.0647522261, -0.1774587044, -0.1774587044, -0.1774587044, 0.5323761131}},
+		{"DanceGRPO", "group", 1, 1e-8, []float64{-1.1618949949, -0.3872983316, 0.3872983316, 1.1618949949, -0.49999999, -0.49999999, -0.49999999, 1.49999997}},
+		{"verl-omni global", "batch", 1, 1e-4, []float64{-0.9959890741, -0.3319963580, 0.3319963580, 0.9959890741, -0.1659981790, -0.1659981790, -0.1659981790, 0.4979945371}},
+	} {
+		o := Defaults()
+		o.Scale, o.DDOF, o.Eps = c.scale, c.ddof, c.eps
+		for i, a := range of(t, o, ids, two) {
+			if math.Abs(a-c.want[i]) > 2e-10 {
+				t.Errorf("%s: sample %d has %.10f, want %.10f", c.name, i, a, c.want[i])
+			}
+		}
+	}
+	for eps, want := range map[float64]float64{1e-6: 0.866024, 1e-4: 0.865875} {
+		o := Defaults()
+		o.Eps = eps
+		if a := of(t, o, make([]int, 4), []float64{1, 0, 0, 1}); math.Abs(a[0]-want) > 1e-6 || a[0] != -a[1] {
+			t.Errorf("eps %v: %v, want ±%v", eps, a, want)
+		}
+	}
+}
+
 // Leave-one-out is n/(n-1) of the distance to the mean.
 func TestOthers(t *testing.T) {
 	rewards := []float64{1, 4, 2, 5}

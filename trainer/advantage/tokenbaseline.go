@@ -1,6 +1,9 @@
 package advantage
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // The optimal token baseline (verl's optimal_token_baseline): a baseline for every position of
 // a group, weighted by how much the policy has chosen until there:
@@ -19,87 +22,82 @@ import "math"
 // Invariants (tests): Σ W·a of a position is 0; without observations Compact changes nothing.
 func (c Credit) lessBaseline(t Tokens) (advantages, returns [][]float64) {
 	returns, _ = Credit{Gamma: 1, Lambda: 1, Observations: "count"}.gae(Tokens{Mask: t.Mask, Rewards: t.Rewards})
+	advantages = Spread(slices.Repeat([]float64{math.NaN()}, len(t.Mask)), t.Mask)
 	energy := t.energy()
-	for _, m := range t.Mask {
-		advantages = append(advantages, make([]float64, len(m)))
-	}
 	for _, g := range Groups(t.Groups) {
-		places := map[int][]int{} // of each answer's positions
-		longest := 0
-		var there []int
-		for _, i := range g {
-			places[i] = c.places(t.Mask[i])
-			switch {
-			case missing(t.Rewards[i]):
-				for _, k := range trained(t.Mask[i]) {
-					advantages[i][k] = math.NaN()
-				}
-			case !c.Compact || len(places[i]) > 0:
-				there = append(there, i)
-				longest = max(longest, len(places[i]))
+		g = slices.DeleteFunc(g, func(i int) bool { return missing(t.Rewards[i]) })
+		positions, answers := c.positions(t.Mask, g)
+		for position, tokens := range positions {
+			var sum, total float64
+			for _, at := range tokens {
+				w := energy[at.answer][at.token] * t.Mask[at.answer][at.token]
+				sum, total = sum+returns[at.answer][at.token]*w, total+w
 			}
-		}
-		for position := range longest {
-			c.position(t, position, there, places, returns, energy, advantages)
+			base := sum / (total + 1e-8)
+			if answers == 1 {
+				base = 0
+			}
+			for _, at := range tokens {
+				own := base
+				if c.ZeroTail && position >= tail(t.Mask, g, at.answer) {
+					own = 0
+				}
+				advantages[at.answer][at.token] = (returns[at.answer][at.token] - own) * t.Mask[at.answer][at.token]
+			}
 		}
 	}
 	return advantages, returns
 }
 
-// position compares a group's answers where they have a token.
-func (c Credit) position(t Tokens, position int, group []int, places map[int][]int, returns, energy, advantages [][]float64) {
-	var sum, total float64
+// A place is a token of an answer.
+type place struct{ answer, token int }
+
+// positions are the tokens of a group that are compared with each other, and how many answers
+// take part.
+func (c Credit) positions(mask [][]float64, group []int) (positions [][]place, answers int) {
 	for _, i := range group {
-		if position < len(places[i]) {
-			k := places[i][position]
-			w := energy[i][k] * t.Mask[i][k]
-			sum, total = sum+returns[i][k]*w, total+w
+		position := 0
+		for token, on := range mask[i] {
+			if c.Compact && on == 0 {
+				continue
+			}
+			if position == len(positions) {
+				positions = append(positions, nil)
+			}
+			positions[position] = append(positions[position], place{i, token})
+			position++
+		}
+		if position > 0 {
+			answers++
 		}
 	}
-	for _, i := range group {
-		if position >= len(places[i]) {
-			continue
-		}
-		k, base := places[i][position], sum/(total+1e-8)
-		if len(group) == 1 || c.ZeroTail && t.beyond(i, position, group) {
-			base = 0
-		}
-		advantages[i][k] = (returns[i][k] - base) * t.Mask[i][k]
-	}
+	return positions, answers
 }
 
-// places are where an answer's positions lie in its row.
-func (c Credit) places(mask []float64) []int {
-	if c.Compact {
-		return trained(mask)
-	}
-	all := make([]int, len(mask))
-	for k := range all {
-		all[k] = k
-	}
-	return all
-}
-
-// trained are the places of the policy's tokens.
-func trained(mask []float64) []int {
-	var places []int
-	for k, on := range mask {
-		if on != 0 {
-			places = append(places, k)
-		}
-	}
-	return places
-}
-
-// beyond says whether a position lies where only the longest answer of a group goes on.
-func (t Tokens) beyond(answer, position int, group []int) bool {
+// tail is the position from which an answer goes on alone: the number of tokens of the second
+// longest of its group.
+func tail(mask [][]float64, group []int, answer int) int {
 	second := 0
 	for _, i := range group {
 		if i != answer {
-			second = max(second, len(trained(t.Mask[i])))
+			second = max(second, written(mask[i]))
 		}
 	}
-	return len(trained(t.Mask[answer])) > second && position >= second
+	if written(mask[answer]) > second {
+		return second
+	}
+	return math.MaxInt
+}
+
+// written is how many tokens are the policy's.
+func written(mask []float64) int {
+	n := 0
+	for _, on := range mask {
+		if on != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // energy is W.
