@@ -74,7 +74,10 @@ func Floats(dst []float32, m *Image, r Range, l Layout) []float32 {
 
 // FromFloats makes a picture of 3 width height numbers.
 func FromFloats(x []float32, width, height int, r Range, l Layout) (*Image, error) {
-	if width <= 0 || height <= 0 || width > maxSide || height > maxSide || len(x) != 3*width*height {
+	if err := checkSize(width, height); err != nil {
+		return nil, err
+	}
+	if len(x) != 3*width*height {
 		return nil, fmt.Errorf("%d numbers do not make a picture of %d x %d with three channels", len(x), width, height)
 	}
 	m := New(width, height)

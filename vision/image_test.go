@@ -40,6 +40,8 @@ func TestImageIsADrawImage(t *testing.T) {
 	}
 }
 
+var white = color.RGBA{255, 255, 255, 255}
+
 func TestFillAndPasteAreClipped(t *testing.T) {
 	red := color.RGBA{255, 0, 0, 255}
 	m := New(4, 3)
