@@ -16,8 +16,9 @@ import (
 //	{"family": "sde_flow", "cases": [{"name", "op", "in": {...}, "out": {...}, "tol": {"abs", "rel"}, "tols": {...}}]}
 //
 // and a folder case is case.json with the same fields beside tensors.safetensors;
-// its "in", "out" and "grad" may be lists of names of tensors. Other JSON files
-// are of no concern here: a folder case holds a model's configuration too.
+// its "in", "out" and "grad" may be lists of names of tensors. A family beside such a
+// file may say {"tensor": NAME} as a case's "out". Other JSON files are of no concern
+// here: a folder case holds a model's configuration too.
 
 // A loader finds cases and hands them on, one at a time: what is wrong with one
 // of them must not keep the others from running.
@@ -89,10 +90,29 @@ func (l loader) family(file string) {
 		l.bad(fmt.Errorf("%s: %w", file, err))
 		return
 	}
+	tensor, done, ok := l.beside(filepath.Dir(file))
+	if !ok {
+		return
+	}
+	defer done()
 	for i, raw := range cases {
-		c, err := parse(raw, filepath.Dir(file), noTensor)
+		c, err := parse(raw, filepath.Dir(file), tensor)
 		l.hand(file, i, c, err)
 	}
+}
+
+// beside opens the tensors of a folder; there need not be any, but a broken file is not ok.
+func (l loader) beside(dir string) (tensor tensorSource, done func(), ok bool) {
+	stored := filepath.Join(dir, "tensors.safetensors")
+	if _, err := os.Stat(stored); err != nil {
+		return noTensor, func() {}, true
+	}
+	f, err := safetensors.Open(stored)
+	if err != nil {
+		l.bad(err)
+		return nil, nil, false
+	}
+	return tensors{f}.array, func() { f.Close() }, true
 }
 
 // hand passes a case on, or says what is wrong with it.
@@ -116,17 +136,11 @@ func (l loader) caseFolder(dir string) {
 		l.bad(err)
 		return
 	}
-	tensor := noTensor
-	stored := filepath.Join(dir, "tensors.safetensors")
-	if _, err := os.Stat(stored); err == nil {
-		f, err := safetensors.Open(stored)
-		if err != nil {
-			l.bad(err)
-			return
-		}
-		defer f.Close()
-		tensor = tensors{f}.array
+	tensor, done, ok := l.beside(dir)
+	if !ok {
+		return
 	}
+	defer done()
 	c, err := parse(raw, dir, tensor)
 	l.hand(file, 0, c, err)
 }

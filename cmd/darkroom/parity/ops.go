@@ -15,6 +15,7 @@ func Ops() map[string]Op {
 var areas = []map[string]Op{
 	adapterOps,
 	advantageOps,
+	imageOps,
 	iterationOps,
 	answerOps,
 	autoencoderOps,

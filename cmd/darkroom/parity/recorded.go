@@ -89,10 +89,18 @@ func columns(doc map[string]any) map[string]any {
 }
 
 // outputs are the object "out", or what the lists "out" and "grad" name: a
-// tensor, a column of the table, or a field of the case.
+// tensor, a column of the table, or a field of the case. In an object, "tensor" may name one.
 func outputs(doc map[string]any, tensor tensorSource) (map[string]any, error) {
 	if m, ok := doc["out"].(map[string]any); ok {
-		return m, nil
+		name, ok := m["tensor"].(string)
+		if !ok {
+			return m, nil
+		}
+		a, found, err := tensor(name)
+		if err == nil && found {
+			m["tensor"] = a
+		}
+		return m, err
 	}
 	table := columns(doc)
 	want := map[string]any{}
