@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-func tensor(name string, d safetensors.DType, shape ...int) safetensors.Tensor {
+func zeros(name string, d safetensors.DType, shape ...int) safetensors.Tensor {
 	n := d.Bits() / 8
 	for _, x := range shape {
 		n *= x
@@ -30,8 +30,8 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// pipeline makes a small pipeline: a sharded encoder, a single VAE in two dtypes, a scheduler.
-func pipeline(t *testing.T) string {
+// writtenPipeline makes a small pipeline: a sharded encoder, a single VAE in two dtypes, a scheduler.
+func writtenPipeline(t *testing.T) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "pipe")
 	put(t, filepath.Join(root, "model_index.json"), `{"_class_name": "TestPipeline", "_diffusers_version": "0.1",
@@ -42,14 +42,14 @@ func pipeline(t *testing.T) string {
 	put(t, filepath.Join(root, "vae", "config.json"), `{"_class_name": "AutoencoderKL", "block_out_channels": [4, 8], "scaling_factor": 1.5305}`)
 	var blocks []safetensors.Tensor
 	for _, n := range []string{"blocks.0.w", "blocks.2.w", "blocks.10.w"} {
-		blocks = append(blocks, tensor(n, safetensors.BF16, 30, 20))
+		blocks = append(blocks, zeros(n, safetensors.BF16, 30, 20))
 	}
 	err := safetensors.WriteFolder(filepath.Join(root, "text_encoder"), "model", blocks, nil, 2500)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = safetensors.Write(filepath.Join(root, "vae", "diffusion_pytorch_model.safetensors"),
-		[]safetensors.Tensor{tensor("conv.weight", safetensors.F16, 2, 2, 3, 3), tensor("ids", safetensors.I64, 1, 77), tensor("scale", safetensors.F32)},
+		[]safetensors.Tensor{zeros("conv.weight", safetensors.F16, 2, 2, 3, 3), zeros("ids", safetensors.I64, 1, 77), zeros("scale", safetensors.F32)},
 		map[string]string{"format": "pt\x1b[31m"})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func command(args ...string) (int, string, string) {
 }
 
 func TestInspectPipeline(t *testing.T) {
-	root := pipeline(t)
+	root := writtenPipeline(t)
 	code, out, errs := command("inspect", root)
 	want := root + `: pipeline TestPipeline (diffusers 0.1), 1,837 parameters, 4.2 KiB
 
@@ -99,7 +99,7 @@ func squeeze(s string) string {
 }
 
 func TestInspectFile(t *testing.T) {
-	path := filepath.Join(pipeline(t), "vae", "diffusion_pytorch_model.safetensors")
+	path := filepath.Join(writtenPipeline(t), "vae", "diffusion_pytorch_model.safetensors")
 	code, out, _ := command("inspect", path)
 	want := path + `: file, 37 parameters, 692 B
 
@@ -125,7 +125,7 @@ note: F16 weights become bf16 (rounded) or f32 when they are loaded, as model.pr
 }
 
 func TestInspectJSON(t *testing.T) {
-	root := pipeline(t)
+	root := writtenPipeline(t)
 	code, out, errs := command("inspect", "--json", "--tensors", root, filepath.Join(root, "text_encoder", "model.safetensors.index.json"))
 	var all []inspected
 	if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitDone || len(all) != 2 {
@@ -146,7 +146,7 @@ func TestInspectJSON(t *testing.T) {
 
 // What a broken pipeline still says is printed, and each mistake with its remedy.
 func TestInspectBrokenPipeline(t *testing.T) {
-	root := pipeline(t)
+	root := writtenPipeline(t)
 	for _, gone := range []string{"scheduler", filepath.Join("text_encoder", "model-00002-of-00002.safetensors")} {
 		if err := os.RemoveAll(filepath.Join(root, gone)); err != nil {
 			t.Fatal(err)
@@ -172,7 +172,7 @@ func TestInspectBrokenPipeline(t *testing.T) {
 }
 
 func TestInspectRefuses(t *testing.T) {
-	outside := pipeline(t)
+	outside := writtenPipeline(t)
 	for want, files := range map[string]map[string]string{
 		"it has no model_index.json, config.json":                    {"README.md": ""},
 		"hint: it holds some: unet (model), vae (model)":             {"vae/config.json": "{}", "unet/config.json": "{}", "x/y": ""},

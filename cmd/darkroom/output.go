@@ -105,14 +105,20 @@ func bold(w io.Writer, s string) string {
 	if inner, ok := w.(*firstError); ok {
 		w = inner.w
 	}
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return s
-	}
-	if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+	if !terminal(w) || os.Getenv("NO_COLOR") != "" {
 		return s
 	}
 	return "\x1b[1m" + s + "\x1b[0m"
+}
+
+// terminal reports whether w is one that understands more than plain lines.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }
 
 // bytesText is a number of bytes for people: 17 B, 1.2 KiB, 3.4 GiB.

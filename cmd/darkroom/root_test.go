@@ -32,12 +32,18 @@ func TestHelp(t *testing.T) {
 // its output sent elsewhere.
 var exampleLine = regexp.MustCompile(`^ +(?:[A-Z_]+=\S+ )*darkroom ([^>|]*)`)
 
+// exampleWord is a word, or a text between quotes.
+var exampleWord = regexp.MustCompile(`'([^']*)'|(\S+)`)
+
 func checkExample(name, line string) error {
 	parts := exampleLine.FindStringSubmatch(line)
 	if parts == nil {
 		return usagef("no command line")
 	}
-	words := strings.Fields(parts[1])
+	var words []string
+	for _, w := range exampleWord.FindAllStringSubmatch(parts[1], -1) {
+		words = append(words, w[1]+w[2])
+	}
 	cmd, args, err := newRoot().Find(words)
 	if err != nil {
 		return err
@@ -59,6 +65,7 @@ func TestCheckExample(t *testing.T) {
 		"  darkroom doctor --jsn":                         false,
 		"  darkroom doctor now > file":                    false,
 		"  darkroom list":                                 false,
+		"  darkroom doctor 'a word'":                      false,
 		"  doctor --json":                                 false,
 	} {
 		if err := checkExample("doctor", line); (err == nil) != good {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -22,8 +23,16 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script: what users type, what they see, and how it fails.
 func TestScripts(t *testing.T) {
+	golden, err := filepath.Abs("parity/testdata/golden/models")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GOLDEN", golden) // small models
+			return nil
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits,
 		},

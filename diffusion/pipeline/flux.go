@@ -19,9 +19,9 @@ func openFlux(f *folder, o Options) (*family, error) {
 	if err != nil {
 		return nil, err
 	}
-	length := o.TextLength
-	if length == 0 {
-		length = 512
+	length, err := o.textLength(512, false)
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case c.In%4 != 0 || c.PatchSize != 1 || c.Out != c.In:

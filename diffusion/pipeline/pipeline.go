@@ -37,11 +37,28 @@ type Options struct {
 	Pool      *tensor.Pool // memory, and so the device
 	Precision Precision
 	// TextLength is how many tokens the T5 encoder reads; 0: as upstream, 256 in Stable
-	// Diffusion 3, 512 in FLUX.
+	// Diffusion 3, 512 in FLUX. NoText is none: for a Stable Diffusion 3 without a third
+	// encoder that was trained without the zeros in its place.
 	TextLength   int
 	KeepEncoders bool     // text encoders stay in memory between calls of Encode
 	Cache        string   // a folder for text embeddings; "": they are kept in memory alone
 	Train        []string // names of the denoiser's parameters that are trained, as expressions
+}
+
+// NoText is Options.TextLength for no tokens at all.
+const NoText = -1
+
+// textLength is how many tokens T5 reads, or zeros stand for.
+func (o Options) textLength(otherwise int, noneIsPossible bool) (int, error) {
+	switch {
+	case o.TextLength == 0:
+		return otherwise, nil
+	case o.TextLength == NoText && noneIsPossible:
+		return 0, nil
+	case o.TextLength < 1 || o.TextLength > longest:
+		return 0, fmt.Errorf("a text of %d tokens for T5: 1 to %d are possible, and none only where a pipeline has no such encoder", max(o.TextLength, 0), longest)
+	}
+	return o.TextLength, nil
 }
 
 // Pipeline is an open folder. It belongs to one goroutine, as its pool does.

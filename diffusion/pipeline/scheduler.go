@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
@@ -148,8 +149,18 @@ func (p *Pipeline) Schedule(steps int, at Shape) (sde.Schedule, error) {
 
 const maxSteps = 1000
 
-// Shift is a flow's static shift, for grids of other solvers.
-func (p *Pipeline) Shift() float64 { return p.schedule.flow.Shift }
+// Shift is by how much a flow's times are shifted for a picture, for grids of other solvers.
+func (p *Pipeline) Shift(at Shape) float64 {
+	s := p.schedule
+	if !s.flow.Dynamic {
+		return s.flow.Shift
+	}
+	mu := sde.DynamicShift(at.Tokens, s.baseTokens, s.maxTokens, s.baseShift, s.maxShift)
+	if s.flow.Linear {
+		return mu
+	}
+	return math.Exp(mu)
+}
 
 // Prediction is what a ladder's network puts out.
 func (p *Pipeline) Prediction() sde.Prediction { return p.schedule.prediction }

@@ -20,9 +20,9 @@ func openSD3(f *folder, o Options) (*family, error) {
 	if err != nil {
 		return nil, err
 	}
-	length := o.TextLength
-	if length == 0 {
-		length = 256
+	length, err := o.textLength(256, !f.has("text_encoder_3"))
+	if err != nil {
+		return nil, err
 	}
 	fam := &family{component: "transformer", flow: true, latentChannels: c.In, patch: c.PatchSize,
 		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipProjected}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}},

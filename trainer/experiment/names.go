@@ -63,6 +63,13 @@ type Solver struct {
 	make    func(Sampler) rowOf
 }
 
+// Step is the solver's row at a noise level, where nothing else is set.
+func (s Solver) Step(noise float64, prediction sde.Prediction) func(t sde.Schedule, step int) sde.Row {
+	o := defaultSampler()
+	o.Noise, o.Prediction = noise, string(prediction)
+	return s.make(o)
+}
+
 // Solvers are those of package sde.
 func Solvers() []Solver {
 	always := func(row rowOf) func(Sampler) rowOf { return func(Sampler) rowOf { return row } }

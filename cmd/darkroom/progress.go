@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// A progress says how far a long work is: a bar with the time that is left on a terminal,
+// elsewhere a plain line now and then. Its total may change on the way.
+type progress struct {
+	w     io.Writer
+	what  string
+	bar   *progressbar.ProgressBar
+	begun time.Time
+	told  time.Time
+	now   func() time.Time
+}
+
+// quietFor is how often plain lines are written.
+const quietFor = 10 * time.Second
+
+func newProgress(w io.Writer, what string) *progress {
+	p := &progress{w: w, what: what, now: time.Now}
+	p.begun = p.now()
+	p.told = p.begun
+	if terminal(w) {
+		p.bar = progressbar.NewOptions(1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
+			progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth())
+	}
+	return p
+}
+
+// set says that done of all parts are done.
+func (p *progress) set(done, all int) {
+	if p.bar != nil {
+		p.bar.ChangeMax(all)
+		_ = p.bar.Set(done) // a bar that cannot be drawn is no reason to stop
+		return
+	}
+	if now := p.now(); now.Sub(p.told) >= quietFor && done > 0 {
+		p.told = now
+		left := time.Duration(float64(now.Sub(p.begun)) / float64(done) * float64(all-done))
+		fmt.Fprintf(p.w, "%s: %d of %d, %s left\n", p.what, done, all, left.Round(time.Second))
+	}
+}
+
+// end takes the bar away.
+func (p *progress) end() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+}

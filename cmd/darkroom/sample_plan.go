@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// samplePlan is what the flags amount to for one pipeline.
+type samplePlan struct {
+	pipeline.Sampler
+	solver   string
+	steps    int
+	draws    bool
+	guidance float64
+}
+
+// plan holds the flags against the pipeline. What is wrong is the user's mistake, and is
+// found before any weight is read.
+func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
+	d := p.Defaults()
+	plan := &samplePlan{solver: o.solver, steps: or(o.steps, d.Steps), guidance: d.Guidance}
+	if o.guided {
+		plan.guidance = o.guidance
+	}
+	var err error
+	if plan.At, err = p.Shape(or(o.height, d.Height), or(o.width, d.Width)); err != nil {
+		return nil, err
+	}
+	switch {
+	case d.Embedded:
+		plan.Guidance = pipeline.Guidance{Embedded: plan.guidance, Scale: o.trueCFG}
+	case p.Class() == "FluxPipeline" && o.guided:
+		return nil, fmt.Errorf("--guidance: this network reads no scale\nhint: --true-cfg with --negative combines two outputs")
+	case p.Class() == "FluxPipeline":
+		plan.Guidance, plan.guidance = pipeline.Guidance{Scale: o.trueCFG}, 0
+	case o.trueCFG > 0:
+		return nil, fmt.Errorf("--true-cfg is for networks that read --guidance themselves; here --guidance is what combines two outputs")
+	default:
+		plan.Guidance = pipeline.Guidance{Scale: plan.guidance}
+	}
+	if o.negative != "" && !plan.Guidance.Combines() {
+		return nil, fmt.Errorf("--negative is not read: nothing combines two outputs here\nhint: a scale above 1 is needed")
+	}
+	plan.Batch = o.batch
+	return plan, plan.place(p, o.noise)
+}
+
+// place makes the rows.
+func (plan *samplePlan) place(p *pipeline.Pipeline, noise float64) error {
+	schedule, err := p.Schedule(plan.steps, plan.At)
+	if err != nil {
+		return err
+	}
+	if plan.Rows, err = p.Rows(schedule, 0); err != nil {
+		return err
+	}
+	plan.Times = schedule.Timesteps
+	if plan.solver == "" {
+		if plan.solver = "euler"; !p.Flow() {
+			plan.solver = "ddim"
+		}
+		return nil
+	}
+	solver, err := solverNamed(plan.solver)
+	if err != nil {
+		return err
+	}
+	if solver.Ladder == p.Flow() {
+		kind := map[bool]string{true: "a flow", false: "a variance-preserving ladder"}
+		return fmt.Errorf("--solver %s is for %s, and this model is %s", plan.solver, kind[!p.Flow()], kind[p.Flow()])
+	}
+	if plan.solver == "heun" {
+		schedule = sde.FlowHeun(p.Shift(plan.At), plan.steps)
+	}
+	last, row := plan.Rows[len(plan.Rows)-1], solver.Step(noise, p.Prediction())
+	plan.Rows, plan.Times = nil, schedule.Timesteps
+	for i := range schedule.Steps() {
+		plan.Rows = append(plan.Rows, row(schedule, i))
+	}
+	if end := &plan.Rows[len(plan.Rows)-1]; end.Stochastic() {
+		*end = last
+	}
+	plan.draws = slices.ContainsFunc(plan.Rows, sde.Row.Stochastic)
+	return nil
+}
+
+// solverNamed finds a solver.
+func solverNamed(name string) (experiment.Solver, error) {
+	all := experiment.Solvers()
+	i := slices.IndexFunc(all, func(s experiment.Solver) bool { return s.Name.Name == name })
+	if i < 0 {
+		return experiment.Solver{}, fmt.Errorf("there is no solver %q; 'darkroom list solvers' lists them", name)
+	}
+	return all[i], nil
+}
+
+// or is n, or the other where n is 0.
+func or(n, otherwise int) int {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
