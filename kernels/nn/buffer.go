@@ -52,7 +52,7 @@ func (b *Buffer) Rows(lo, hi int) []float32 {
 
 // Tensor is the whole table as fp32, for writing.
 func (b *Buffer) Tensor() safetensors.Tensor {
-	return stored(b.t.Name, b.t.Shape, b.Rows(0, b.t.Len()/b.cols))
+	return safetensors.FromF32(b.t.Name, b.t.Shape, b.Rows(0, b.t.Len()/b.cols))
 }
 
 // Constant is a value of the model's own, not stored and not trained, for operations that

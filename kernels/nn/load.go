@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -99,7 +98,7 @@ func (r *root) read(e *entry) (safetensors.Tensor, error) {
 		for _, d := range e.stored {
 			n *= d
 		}
-		return stored(e.name, e.stored, e.init.draw(r.Key.With(rng.Purpose(e.name)), n)), nil
+		return safetensors.FromF32(e.name, e.stored, e.init.draw(r.Key.With(rng.Purpose(e.name)), n)), nil
 	}
 	if !r.has[e.name] {
 		return safetensors.Tensor{}, fmt.Errorf("%s: missing%s", e.name, nearHint(e.name, r.stored))
@@ -218,14 +217,5 @@ func (e *entry) export(name string, of *tensor.Tensor) safetensors.Tensor {
 		t = u
 	}
 	defer t.Free()
-	return stored(name, e.stored, t.F32())
-}
-
-// stored is a tensor of numbers as safetensors has it.
-func stored(name string, shape []int, x []float32) safetensors.Tensor {
-	b := make([]byte, 4*len(x))
-	for i, v := range x {
-		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
-	}
-	return safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: b}
+	return safetensors.FromF32(name, e.stored, t.F32())
 }

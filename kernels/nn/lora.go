@@ -159,7 +159,7 @@ func (r *root) drawn(name string, shape []int, init initial, conv kernels.ConvSh
 		n *= d
 	}
 	var err error
-	e.param, err = r.make(e, stored(name, shape, init.draw(k.With(rng.Purpose(name)), n)), matrix, conv, true)
+	e.param, err = r.make(e, safetensors.FromF32(name, shape, init.draw(k.With(rng.Purpose(name)), n)), matrix, conv, true)
 	return e, err
 }
 

@@ -72,11 +72,11 @@ func newParams(t *testing.T, o Options) *Params {
 // leaves something over.
 func TestCheckReportsEverythingAtOnce(t *testing.T) {
 	set := folder(t,
-		stored("blocks.0.attn.to_q.weight", []int{4, 3}, draw(1, 12)),
-		stored("blocks.0.attn.to_k.weight", []int{4, 4}, draw(1, 16)),
-		stored("blocks.0.norm.weight", []int{3}, draw(1, 3)),
-		stored("extra.weight", []int{1}, draw(1, 1)),
-		stored("position_ids", []int{1}, draw(1, 1)))
+		safetensors.FromF32("blocks.0.attn.to_q.weight", []int{4, 3}, draw(1, 12)),
+		safetensors.FromF32("blocks.0.attn.to_k.weight", []int{4, 4}, draw(1, 16)),
+		safetensors.FromF32("blocks.0.norm.weight", []int{3}, draw(1, 3)),
+		safetensors.FromF32("extra.weight", []int{1}, draw(1, 1)),
+		safetensors.FromF32("position_ids", []int{1}, draw(1, 1)))
 	p := newParams(t, Options{Source: set, Train: []string{"blocks.0.norms.*"}})
 	p.Ignore("position_ids")
 	b := p.At("blocks", 0)
@@ -103,7 +103,7 @@ func TestCheckReportsEverythingAtOnce(t *testing.T) {
 // TestStorageTypes reads one weight as fp32, bf16 and fp16, for both kinds of products,
 // frozen and trained, and compares the layer with the formula.
 func TestStorageTypes(t *testing.T) {
-	w, b, x := stored("l.weight", []int{3, 4}, draw(1, 12)), stored("l.bias", []int{3}, draw(2, 3)), draw(3, 8)
+	w, b, x := safetensors.FromF32("l.weight", []int{3, 4}, draw(1, 12)), safetensors.FromF32("l.bias", []int{3}, draw(2, 3)), draw(3, 8)
 	for _, d := range []safetensors.DType{safetensors.F32, safetensors.BF16, safetensors.F16} {
 		for _, m := range []kernels.Math{kernels.MathF32, kernels.MathBF16} {
 			for _, train := range []bool{false, true} {
@@ -153,7 +153,7 @@ func TestStorageTypes(t *testing.T) {
 func TestConvReadsTheHubsOrder(t *testing.T) {
 	const in, out, k, h, w = 2, 3, 3, 4, 3
 	weight := draw(1, out*in*k*k)
-	set := folder(t, stored("c.weight", []int{out, in, k, k}, weight), stored("c.bias", []int{out}, make([]float32, out)))
+	set := folder(t, safetensors.FromF32("c.weight", []int{out, in, k, k}, weight), safetensors.FromF32("c.bias", []int{out}, make([]float32, out)))
 	for _, train := range []string{"none", "c.*"} {
 		p := newParams(t, Options{Source: set, Train: []string{train}})
 		c := p.Conv("c", Square(in, out, k, 1, 1), true)

@@ -218,7 +218,7 @@ func (p *Params) Grad(name string) (safetensors.Tensor, error) {
 		for _, d := range e.stored {
 			n *= d
 		}
-		return stored(e.name, e.stored, make([]float32, n)), nil
+		return safetensors.FromF32(e.name, e.stored, make([]float32, n)), nil
 	}
 	return e.export(e.name, e.param.Grad()), nil
 }

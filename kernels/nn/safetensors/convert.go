@@ -156,3 +156,25 @@ func (t Tensor) cannot(what string) error {
 	}
 	return &Error{Tensor: t.Name, Problem: fmt.Sprintf("%s cannot be read as %s", t.DType, what), Hint: hint}
 }
+
+// FromF32 is a tensor of numbers, for writing.
+func FromF32(name string, shape []int, x []float32) Tensor {
+	b := make([]byte, 4*len(x))
+	for i, v := range x {
+		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
+	}
+	return Tensor{Name: name, DType: F32, Shape: shape, Data: b}
+}
+
+// Halved is the tensor rounded to bf16, for writing.
+func (t Tensor) Halved() (Tensor, error) {
+	x, err := t.BF16(nil)
+	if err != nil {
+		return t, err
+	}
+	b := make([]byte, 2*len(x))
+	for i, v := range x {
+		binary.LittleEndian.PutUint16(b[2*i:], v)
+	}
+	return Tensor{Name: t.Name, DType: BF16, Shape: t.Shape, Data: b}, nil
+}

@@ -1,0 +1,221 @@
+package optim
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// Mover moves the engine's parameters: AdamW for all but those that a group gives to Muon.
+// Its float64 twins are AdamW and Muon.
+type Mover struct {
+	// Clip is the largest norm of the whole gradient; 0 does not clip.
+	Clip   float64
+	groups []moved
+}
+
+// Group is parameters that move alike.
+type Group struct {
+	Params []*autograd.Param
+	Muon   bool // matrices alone
+	Rate   float64
+	// Options' learning rate is not read: Step is told it, and Rate scales it. Of Muon, Betas[0]
+	// is the momentum.
+	Options
+}
+
+type moved struct {
+	Group
+	adam  *AdamW
+	state []slot
+}
+
+// slot is a parameter's state: both averages, or the momentum.
+type slot struct {
+	of   *autograd.Param
+	m, v *tensor.Tensor
+}
+
+// NewMover starts with zero state, in the pool of the parameters' values.
+func NewMover(clip float64, groups ...Group) *Mover {
+	mv := &Mover{Clip: clip}
+	for _, g := range groups {
+		m := moved{Group: g, adam: NewAdamW(g.Options, 0)}
+		for _, p := range g.Params {
+			s := slot{of: p, m: p.Value.Pool().Zeros(kernels.F32, p.Shape...).Named(p.Name + ", average")}
+			if g.Muon && len(p.Shape) != 2 {
+				panic(fmt.Sprintf("optim: Muon moves matrices, and %s is %v", p.Name, p.Shape))
+			}
+			if !g.Muon {
+				s.v = p.Value.Pool().Zeros(kernels.F32, p.Shape...).Named(p.Name + ", average of squares")
+			}
+			m.state = append(m.state, s)
+		}
+		mv.groups = append(mv.groups, m)
+	}
+	return mv
+}
+
+// Step moves all parameters by the gradients that passes left in them, forgets those, and
+// returns the gradient's norm before it was clipped. A gradient that is not finite moves
+// nothing, and is an error.
+func (mv *Mover) Step(lr float64) (norm float64, err error) {
+	squares := 0.0
+	for _, g := range mv.groups {
+		for _, s := range g.state {
+			if grad := s.of.Grad(); grad != nil {
+				squares += total(kernels.ReduceSquares, grad)
+			}
+		}
+	}
+	norm = math.Sqrt(squares)
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return norm, fmt.Errorf("the gradient's norm is %v: nothing was moved", norm)
+	}
+	scale := float32(ClipScale(norm, mv.Clip))
+	for _, g := range mv.groups {
+		g.step(scale, lr*g.Rate)
+	}
+	return norm, nil
+}
+
+func (g *moved) step(scale float32, lr float64) {
+	k := g.adam.Kernel(lr)
+	k.GradScale = scale
+	for i := range g.state {
+		s := &g.state[i]
+		grad := s.of.Grad()
+		if grad == nil {
+			continue
+		}
+		if g.Muon {
+			g.muon(s, grad, scale, lr)
+		} else {
+			k.P, k.Grad, k.M, k.V = s.of.Value.Span(), grad.Span(), s.m.Span(), s.v.Span()
+			grad.Pool().Backend().AdamW(&k)
+		}
+		s.of.Updated()
+		s.of.ZeroGrad()
+	}
+}
+
+// muon is Muon.Step in the engine: products in bf16, as published.
+func (g *moved) muon(s *slot, grad *tensor.Tensor, scale float32, lr float64) {
+	pool := grad.Pool()
+	be, sc := pool.Backend(), pool.Scope()
+	defer sc.End()
+	rows, cols := s.of.Shape[0], s.of.Shape[1]
+	mom := float32(g.Betas[0])
+	fresh := float32(1-g.Betas[0]) * scale
+	be.Axpby(&kernels.Axpby{A: fresh, B: mom, X: grad.Span(), Y: s.m.Span()})
+	x := sc.New(kernels.F32, rows, cols)
+	be.Axpby(&kernels.Axpby{A: mom, X: s.m.Span(), Y: x.Span()})
+	be.Axpby(&kernels.Axpby{A: fresh, B: 1, X: grad.Span(), Y: x.Span()})
+	size := max(math.Sqrt(total(kernels.ReduceSquares, x)), muonEps)
+	y := sc.New(kernels.F32, rows, cols)
+	be.Axpby(&kernels.Axpby{A: float32(1 / size), X: x.Span(), Y: y.Span()})
+	x, y = y, x
+	n := min(rows, cols)
+	a, p := sc.New(kernels.F32, n, n), sc.New(kernels.F32, n, n)
+	for range muonRounds {
+		square := kernels.Gemm{Layout: kernels.NT, Math: kernels.MathBF16, A: x.Mat(), B: x.Mat(), C: a.Mat()}
+		if rows > cols {
+			square.Layout = kernels.TN
+		}
+		be.Gemm(&square)
+		// p = b A + c A², and A is symmetric.
+		be.Axpby(&kernels.Axpby{A: float32(muonCoefficients[1]), X: a.Span(), Y: p.Span()})
+		be.Gemm(&kernels.Gemm{Layout: kernels.NT, Math: kernels.MathBF16, A: a.Mat(), B: a.Mat(), C: p.Mat(), Alpha: float32(muonCoefficients[2]), Accumulate: true})
+		// y = a X + p X, or a X + X p.
+		be.Axpby(&kernels.Axpby{A: float32(muonCoefficients[0]), X: x.Span(), Y: y.Span()})
+		next := kernels.Gemm{Layout: kernels.NN, Math: kernels.MathBF16, A: p.Mat(), B: x.Mat(), C: y.Mat(), Accumulate: true}
+		if rows > cols {
+			next.A, next.B = x.Mat(), p.Mat()
+		}
+		be.Gemm(&next)
+		x, y = y, x
+	}
+	be.Axpby(&kernels.Axpby{A: float32(-lr * muonScale(rows, cols)), B: float32(1 - lr*g.WeightDecay), X: x.Span(), Y: s.of.Value.Span()})
+}
+
+// total is a reduction over all of a tensor.
+func total(op kernels.ReduceOp, t *tensor.Tensor) float64 {
+	be := t.Pool().Backend()
+	out := t.Pool().New(kernels.F64, 1)
+	defer out.Free()
+	m := kernels.Mat{Span: t.Span(), Rows: 1, Cols: t.Len(), Stride: t.Len()}
+	be.Reduce(&kernels.Reduce{Op: op, X: m, Out: out.Span()})
+	return out.F64()[0]
+}
+
+// Free gives the state's memory back.
+func (mv *Mover) Free() {
+	for _, g := range mv.groups {
+		for _, s := range g.state {
+			s.m.Free()
+			if s.v != nil {
+				s.v.Free()
+			}
+		}
+	}
+}
+
+// Tensors is the state for writing: a pair a parameter, named after it, and the updates done.
+func (mv *Mover) Tensors(prefix string) []safetensors.Tensor {
+	var all []safetensors.Tensor
+	for i, g := range mv.groups {
+		all = append(all, safetensors.FromF32(fmt.Sprintf("%supdates.%d", prefix, i), []int{1}, []float32{float32(g.adam.T)}))
+		for _, s := range g.state {
+			all = append(all, safetensors.FromF32(prefix+"m."+s.of.Name, s.of.Shape, s.m.F32()))
+			if s.v != nil {
+				all = append(all, safetensors.FromF32(prefix+"v."+s.of.Name, s.of.Shape, s.v.F32()))
+			}
+		}
+	}
+	return all
+}
+
+// Load reads what Tensors wrote.
+func (mv *Mover) Load(src interface {
+	Tensor(name string) (safetensors.Tensor, error)
+}, prefix string) error {
+	read := func(name string, into *tensor.Tensor) ([]float32, error) {
+		t, err := src.Tensor(prefix + name)
+		if err != nil {
+			return nil, err
+		}
+		x, err := t.Float32(nil)
+		if err == nil && into != nil {
+			if len(x) != into.Len() {
+				return nil, fmt.Errorf("%s%s: %d numbers for the state of %d", prefix, name, len(x), into.Len())
+			}
+			into.UploadF32(x)
+		}
+		return x, err
+	}
+	for i, g := range mv.groups {
+		t, err := read(fmt.Sprintf("updates.%d", i), nil)
+		if err != nil {
+			return err
+		}
+		if len(t) != 1 {
+			return fmt.Errorf("%supdates.%d: %d numbers, not one", prefix, i, len(t))
+		}
+		g.adam.T = int(t[0])
+		for _, s := range g.state {
+			if _, err := read("m."+s.of.Name, s.m); err != nil {
+				return err
+			}
+			if s.v != nil {
+				if _, err := read("v."+s.of.Name, s.v); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
