@@ -33,6 +33,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted.`,
 		listCommand(),
 		parityCommand(),
 		planCommand(),
+		pretrainCommand(),
 		sampleCommand(),
 		versionCommand(),
 	)

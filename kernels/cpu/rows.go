@@ -34,6 +34,11 @@ func (b *Backend) NormBackward(a *kernels.NormBackward) {
 // GroupNorm normalises every sample.
 func (b *Backend) GroupNorm(a *kernels.GroupNorm) { b.rows.GroupNorm(a, b.pool.run) }
 
+// GroupNormBackward computes every gradient.
+func (b *Backend) GroupNormBackward(a *kernels.GroupNormBackward) {
+	b.rows.GroupNormBackward(a, b.pool.run)
+}
+
 // Softmax computes every row.
 func (b *Backend) Softmax(a *kernels.Softmax) {
 	b.byRows(a.X.Rows, a.X.Cols, func(lo, hi int) { b.rows.Softmax(a, lo, hi) })

@@ -204,6 +204,37 @@ func (p *Params) Tensors() []safetensors.Tensor {
 	return all
 }
 
+// Stored is every parameter and table in fp32, in the shapes of the disk: what a folder of the
+// model holds. All parameters must be trained ones; a frozen weight exists in packed form alone.
+func (p *Params) Stored() ([]safetensors.Tensor, error) {
+	for _, e := range p.root.order {
+		if !e.param.Trained && strings.HasPrefix(e.name, p.prefix) {
+			return nil, fmt.Errorf("%s is frozen: only trained parameters can be written", e.name)
+		}
+	}
+	all := p.Tensors()
+	for _, b := range p.root.buffers {
+		if strings.HasPrefix(b.t.Name, p.prefix) {
+			all = append(all, b.Tensor())
+		}
+	}
+	return all, nil
+}
+
+// Set gives a trained parameter other values: f is told them in the order of the disk, and
+// changes them.
+func (p *Params) Set(name string, f func(x []float32)) error {
+	e := p.root.entries[p.name(name)]
+	if e == nil || e.param == nil || !e.param.Trained || e.param.Conv.KH*e.param.Conv.KW > 1 {
+		return fmt.Errorf("%s: the model has no such trained parameter in the order of the disk", p.name(name))
+	}
+	x := e.param.Value.F32()
+	f(x)
+	e.param.Value.UploadF32(x)
+	e.param.Updated()
+	return nil
+}
+
 // Grad is the gradient of a trained parameter, in the shape of the disk; zeros where
 // nothing reached it.
 func (p *Params) Grad(name string) (safetensors.Tensor, error) {

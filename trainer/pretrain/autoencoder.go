@@ -1,0 +1,242 @@
+package pretrain
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/diffusion/vae"
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
+)
+
+// stage is one loop of updates.
+type stage struct {
+	Stage
+	name  string
+	pool  *tensor.Pool
+	mover *optim.Mover
+	say   func(step, steps int, format string, args ...any)
+}
+
+func (r *run) stage(name string, s Stage, groups ...optim.Group) stage {
+	for i := range groups {
+		o := optim.Defaults()
+		o.Betas, o.WeightDecay = s.Betas, s.Decay
+		if groups[i].Muon {
+			o.Betas[0] = 0.95
+		}
+		groups[i].Options = o
+	}
+	return stage{s, name, r.pool, optim.NewMover(s.GradClip, groups...), func(step, steps int, format string, args ...any) {
+		r.Say(fmt.Sprintf("%s %d/%d  ", name, step, steps) + fmt.Sprintf(format, args...))
+	}}
+}
+
+// rate is the learning rate of an update, counted from 1: it rises, then falls along half a
+// cosine to a share of the highest.
+func (s Stage) rate(step int, least float64) float64 {
+	fall := least + (1-least)*0.5*(1+math.Cos(math.Pi*float64(step)/float64(s.Steps)))
+	return s.LR * min(1, float64(step)/float64(max(1, s.Warmup))) * fall
+}
+
+func (s *stage) tape() *autograd.Tape {
+	return autograd.New(s.pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16, Train: true})
+}
+
+// autoencoder trains the VAE: mean |y-x| + mean (y-x)² + KL · kl(latents), as the pictures of
+// the posterior's draws.
+func (r *run) autoencoder() error {
+	v, params, err := r.maker().autoencoder(&r.Recipe, true, ".*")
+	if err != nil {
+		return err
+	}
+	defer params.Free()
+	// It begins as a plain autoencoder: with little posterior noise.
+	if err := params.Set("encoder.conv_out.bias", func(x []float32) {
+		for i := r.VAE.Latent; i < len(x); i++ {
+			x[i] = -6
+		}
+	}); err != nil {
+		return err
+	}
+	s := r.stage("vae", r.VAE.Stage, optim.Group{Params: params.Trained(), Rate: 1})
+	defer s.mover.Free()
+	data := r.dataset()
+	seen := order{key: data.key.With("order of the autoencoder"), n: r.Data.Scenes}
+	var l1, divergence mean
+	for step := 1; step <= s.Steps; step++ {
+		if err := r.stopped(); err != nil {
+			return err
+		}
+		x := make([]float32, s.Batch*pixels)
+		for i := range s.Batch {
+			p, _ := seen.at((step-1)*s.Batch + i)
+			data.picture(p, x[i*pixels:(i+1)*pixels])
+		}
+		tp := s.tape()
+		mu, logVar := v.Encode(tp, tp.Upload("pictures", x, s.Batch, scenes.Size, scenes.Size, 3))
+		eps := make([]float32, mu.Tensor().Len())
+		data.key.With("posterior").Iteration(step).Normal(eps, 0)
+		z := tp.Add(mu, tp.Mul(tp.Unary(kernels.Exp, tp.Scale(logVar, 0.5)), tp.Upload("posterior noise", eps, mu.Shape()...)))
+		y := v.Decode(tp, z)
+		abs, dy := reconstruction(y.F32(), x)
+		kl, dMu, dLogVar := normalKL(mu.F32(), logVar.F32(), r.VAE.KL)
+		tp.Backward(autograd.Seed{Of: y, Grad: dy}, autograd.Seed{Of: mu, Grad: dMu}, autograd.Seed{Of: logVar, Grad: dLogVar})
+		tp.Reset()
+		if _, err := s.mover.Step(s.rate(step, 0.05)); err != nil {
+			return fmt.Errorf("vae, step %d: %w", step, err)
+		}
+		l1.add(abs)
+		divergence.add(kl)
+		if step%25 == 0 || step == s.Steps {
+			s.say(step, s.Steps, "l1 %.4f  kl %.3f", l1.take(), divergence.take())
+		}
+	}
+	return r.settle(v, params)
+}
+
+// settle measures the latents, so that diffusion sees them with mean 0 and deviation 1, and
+// saves the autoencoder.
+func (r *run) settle(v *vae.KL, params *nn.Params) error {
+	var sum, squares float64
+	n := 0
+	for lo := 0; lo < min(r.Data.Scenes, 2048); lo += 64 {
+		for _, z := range r.encode(v, lo, min(lo+64, r.Data.Scenes)) {
+			sum, squares, n = sum+float64(z), squares+float64(z)*float64(z), n+1
+		}
+	}
+	m := sum / float64(n)
+	p := r.vaePart()
+	p.settings["shift_factor"] = m
+	p.settings["scaling_factor"] = 1 / math.Sqrt(squares/float64(n)-m*m)
+	return p.save(r.dir, params)
+}
+
+// encode is the means of latents of pictures lo to hi-1, scaled as v says.
+func (r *run) encode(v *vae.KL, lo, hi int) []float32 {
+	x := make([]float32, (hi-lo)*pixels)
+	data := r.dataset()
+	for i := lo; i < hi; i++ {
+		data.picture(i, x[(i-lo)*pixels:(i-lo+1)*pixels])
+	}
+	tp := autograd.New(r.pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16})
+	defer tp.Reset()
+	mu, _ := v.Encode(tp, tp.Upload("pictures", x, hi-lo, scenes.Size, scenes.Size, 3))
+	return v.Scaled(tp, mu).F32()
+}
+
+// sharpen trains the decoder alone, to draw crisply from latents that are a little off, as a
+// sampler's are.
+func (r *run) sharpen() error {
+	v, params, err := r.maker().autoencoder(&r.Recipe, false, ".*")
+	if err != nil {
+		return err
+	}
+	defer params.Free()
+	s := r.stage("decoder", r.Decoder, optim.Group{Params: matching(params, "decoder."), Rate: 1})
+	defer s.mover.Free()
+	data := r.dataset()
+	seen := order{key: data.key.With("order of the decoder"), n: r.Data.Scenes}
+	var l1 mean
+	for step := 1; step <= s.Steps; step++ {
+		if err := r.stopped(); err != nil {
+			return err
+		}
+		x := make([]float32, s.Batch*pixels)
+		z := make([]float32, 0, s.Batch*r.latentLen())
+		for i := range s.Batch {
+			p, _ := seen.at((step-1)*s.Batch + i)
+			data.picture(p, x[i*pixels:(i+1)*pixels])
+			z = append(z, r.latent(p)...)
+		}
+		for i := range s.Batch {
+			k := data.key.With("latents off").Iteration(step).Sample(i)
+			off := float32(0.1 * k.With("how far").Draw().Float64())
+			noise := make([]float32, r.latentLen())
+			k.Normal(noise, 0)
+			for j, e := range noise {
+				z[i*r.latentLen()+j] += float32(off * e)
+			}
+		}
+		tp := s.tape()
+		side := r.latentSide()
+		y := v.Decode(tp, tp.Upload("latents", z, s.Batch, side, side, r.VAE.Latent))
+		abs, dy := reconstruction(y.F32(), x)
+		tp.Backward(autograd.Seed{Of: y, Grad: dy})
+		tp.Reset()
+		if _, err := s.mover.Step(s.rate(step, 0.01)); err != nil {
+			return fmt.Errorf("decoder, step %d: %w", step, err)
+		}
+		l1.add(abs)
+		if step%50 == 0 || step == s.Steps {
+			s.say(step, s.Steps, "l1 %.4f", l1.take())
+		}
+	}
+	p := r.vaePart()
+	p.settings["shift_factor"], p.settings["scaling_factor"] = v.Shift, v.Scaling
+	return p.save(r.dir, params)
+}
+
+// reconstruction is mean |y-x|, and the gradient of mean |y-x| + mean (y-x)².
+func reconstruction(y, x []float32) (l1 float64, dy []float32) {
+	dy = make([]float32, len(y))
+	n := float64(len(y))
+	for i := range y {
+		d := float64(y[i]) - float64(x[i])
+		l1 += math.Abs(d) / n
+		dy[i] = float32((sign(d) + 2*d) / n)
+	}
+	return l1, dy
+}
+
+func sign(d float64) float64 {
+	switch {
+	case d > 0:
+		return 1
+	case d < 0:
+		return -1
+	}
+	return 0
+}
+
+// normalKL is the mean of (μ² + v - 1 - log v)/2, and its gradients times weight.
+func normalKL(mu, logVar []float32, weight float64) (kl float64, dMu, dLogVar []float32) {
+	n := float64(len(mu))
+	dMu, dLogVar = make([]float32, len(mu)), make([]float32, len(mu))
+	for i := range mu {
+		m, l := float64(mu[i]), float64(logVar[i])
+		v := nn.Exp(min(max(l, -30), 20))
+		kl += 0.5 * (m*m + v - 1 - l) / n
+		dMu[i], dLogVar[i] = float32(weight*m/n), float32(weight*0.5*(v-1)/n)
+	}
+	return kl, dMu, dLogVar
+}
+
+// matching are the parameters below a name.
+func matching(p *nn.Params, prefix string) []*autograd.Param {
+	var out []*autograd.Param
+	for _, w := range p.Trained() {
+		if len(w.Name) > len(prefix) && w.Name[:len(prefix)] == prefix {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// mean is a running mean of what is said.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v float64) { m.sum, m.n = m.sum+v, m.n+1 }
+
+func (m *mean) take() float64 {
+	v := m.sum / float64(max(1, m.n))
+	*m = mean{}
+	return v
+}

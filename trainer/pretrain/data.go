@@ -1,0 +1,88 @@
+package pretrain
+
+import (
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
+)
+
+// dataset is the scenes of a recipe, each a function of its number.
+type dataset struct {
+	Data
+	key rng.Key
+	mix scenes.Mix
+}
+
+func (r *Recipe) dataset() dataset { return dataset{r.Data, rng.New(r.Seed), r.Data.Mix()} }
+
+// scene is what picture i shows. Captions that are kept for evaluation are drawn again.
+func (d dataset) scene(i int) scenes.Scene {
+	for try := 0; ; try++ {
+		s := scenes.Random(d.key.With("scene").Sample(i).Attempt(try).Draw(), d.mix)
+		if d.HeldOut || !scenes.HeldOut(s.Prompt) {
+			return s
+		}
+	}
+}
+
+// heldOut is caption i of those that are kept.
+func (d dataset) heldOut(i int) scenes.Scene {
+	for try := 0; ; try++ {
+		if s := scenes.Random(d.key.With("held out").Sample(i).Attempt(try).Draw(), d.mix); scenes.HeldOut(s.Prompt) {
+			return s
+		}
+	}
+}
+
+// picture is picture i, as numbers between -1 and 1 written to dst.
+func (d dataset) picture(i int, dst []float32) {
+	toFloats(d.scene(i).Draw(scenes.Jitter(d.key.With("jitter").Sample(i).Draw())), dst)
+}
+
+// caption is what picture i is said to show at some epoch: sometimes wrong, sometimes nothing.
+func (d dataset) caption(i, epoch int) string {
+	r := d.key.With("caption").Iteration(epoch).Sample(i).Draw()
+	if r.Float64() < d.Drop {
+		return ""
+	}
+	prompt := d.scene(i).Prompt
+	// A wrong caption stays wrong over the epochs, as in a collection.
+	if wrong := d.key.With("caption noise").Sample(i).Draw(); wrong.Float64() < d.Noise {
+		return scenes.Corrupt(prompt, wrong)
+	}
+	return prompt
+}
+
+const pixels = scenes.Size * scenes.Size * 3
+
+// toFloats puts bytes between -1 and 1.
+func toFloats(px []uint8, dst []float32) {
+	for i, v := range px {
+		dst[i] = float32(v)/127.5 - 1
+	}
+}
+
+// toBytes is the way back, clamped and rounded.
+func toBytes(x []float32) []uint8 {
+	px := make([]uint8, len(x))
+	for i, v := range x {
+		px[i] = uint8(min(max((v+1)*127.5, 0), 255) + 0.5)
+	}
+	return px
+}
+
+// order is which pictures the steps of a stage see, as endless shuffled epochs.
+type order struct {
+	key   rng.Key
+	n     int
+	epoch int
+	perm  []int
+}
+
+// at is picture number i of the sequence, and its epoch.
+func (o *order) at(i int) (picture, epoch int) {
+	epoch = i / o.n
+	if o.perm == nil || epoch != o.epoch {
+		o.epoch, o.perm = epoch, o.key.Iteration(epoch).Draw().Perm(o.n)
+	}
+	return o.perm[i%o.n], epoch
+}

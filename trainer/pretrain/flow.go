@@ -1,0 +1,177 @@
+package pretrain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// Flow matching (Lipman et al. 2023; Liu et al. 2023), as SD3 is trained:
+//
+//	x = (1-t) clean + t noise;   minimise the mean of (velocity(x, t, caption) - (noise - clean))²
+//
+// with t the logistic of a normal, shifted, and a share of even draws. Hidden matrices move by
+// Muon, everything else by AdamW. What is sampled from and saved is an average of the weights.
+
+// flow trains text encoders and transformer together.
+func (r *run) flow() error {
+	g, err := r.maker().painter(&r.Recipe)
+	if err != nil {
+		return err
+	}
+	defer g.free()
+	s := r.stage("flow", r.Flow.Stage, g.groups(r.Flow.Muon)...)
+	defer s.mover.Free()
+	shadow := optim.NewShadow(g.all())
+	defer shadow.Free()
+	from, err := r.loadState(g, s.mover, shadow)
+	if err != nil {
+		return err
+	}
+	judge, err := r.judge(g)
+	if err != nil {
+		return err
+	}
+	defer judge.free()
+	var loss, length mean
+	seen := order{key: rng.New(r.Seed).With("order of flow"), n: r.Data.Scenes}
+	for step := from + 1; step <= s.Steps; step++ {
+		if err := r.stopped(); err != nil {
+			return r.orSave(err, g, s.mover, shadow, step-1)
+		}
+		l := r.flowPass(g, &s, &seen, step)
+		norm, err := s.mover.Step(r.Flow.rateAt(step))
+		if err != nil {
+			return fmt.Errorf("flow, step %d: %w", step, err)
+		}
+		shadow.Follow(min(r.Flow.EMA, float64(1+step)/float64(10+step)))
+		loss.add(l)
+		length.add(norm)
+		if step%50 == 0 || step == s.Steps {
+			s.say(step, s.Steps, "loss %.4f  gradient %.3f", loss.take(), length.take())
+		}
+		if step%r.Flow.Save == 0 {
+			if err := r.saveState(g, s.mover, shadow, step); err != nil {
+				return err
+			}
+		}
+		if step%r.Judge.Every == 0 && step < s.Steps {
+			shadow.Swap()
+			err := judge.report(step, 1)
+			shadow.Swap()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	shadow.Swap()
+	if err := judge.report(s.Steps, 1, r.Judge.Guidance); err != nil {
+		return err
+	}
+	return g.save(r.dir)
+}
+
+// rateAt is the learning rate of an update, counted from 1: constant, then falling to nothing
+// over the tail.
+func (f Flow) rateAt(step int) float64 {
+	left := 1 - float64(step)/float64(f.Steps)
+	return f.LR * min(1, float64(step)/float64(max(1, f.Warmup))) * min(1, 0.02+0.98*left/f.Tail)
+}
+
+// flowPass leaves the gradient of one update in the parameters and returns the loss.
+func (r *run) flowPass(g *painter, s *stage, seen *order, step int) (loss float64) {
+	n := r.latentLen()
+	total := float64(s.Batch * n)
+	data := r.dataset()
+	for lo := 0; lo < s.Batch; lo += r.Flow.Micro {
+		hi := min(lo+r.Flow.Micro, s.Batch)
+		x, target := make([]float32, (hi-lo)*n), make([]float32, (hi-lo)*n)
+		times, captions := make([]float32, hi-lo), make([]string, hi-lo)
+		for i := lo; i < hi; i++ {
+			p, epoch := seen.at((step-1)*s.Batch + i)
+			captions[i-lo] = data.caption(p, epoch)
+			k := data.key.With("flow").Iteration(step).Sample(i)
+			t := r.Flow.time(k)
+			times[i-lo] = float32(1000 * t)
+			noise := target[(i-lo)*n : (i-lo+1)*n]
+			k.With("noise").Normal(noise, 0)
+			for j, z := range r.latent(p) {
+				e := noise[j]
+				x[(i-lo)*n+j] = float32((1-t)*float64(z) + t*float64(e))
+				noise[j] = e - z
+			}
+		}
+		tp := s.tape()
+		v := g.velocity(tp, tp.Upload("latents", x, hi-lo, r.latentSide(), r.latentSide(), r.VAE.Latent), captions, times)
+		out := v.F32()
+		for i, y := range out {
+			d := float64(y) - float64(target[i])
+			loss += d * d / total
+			out[i] = float32(2 * d / total)
+		}
+		tp.Backward(autograd.Seed{Of: v, Grad: out})
+		tp.Reset()
+	}
+	return loss
+}
+
+// time is a sample's time in training.
+func (f Flow) time(k rng.Key) float64 {
+	r := k.With("time").Draw()
+	if r.Float64() < f.Uniform {
+		return max(1e-3, r.Float64())
+	}
+	var normal [1]float32
+	k.With("logit of time").Normal(normal[:], 0)
+	return max(1e-3, sde.Shift(f.Shift, 1/(1+nn.Exp(-float64(normal[0])))))
+}
+
+// velocity is the network's output at latents.
+func (g *painter) velocity(tp *autograd.Tape, latents *autograd.Value, captions []string, times []float32) *autograd.Value {
+	ids := make([][]int32, len(captions))
+	for i, c := range captions {
+		end, _ := g.tokens.ID(endToken)
+		ids[i], _ = g.tokens.Fixed(c, g.length, end)
+	}
+	first, second := g.text[0].Forward(tp, ids), g.text[1].Forward(tp, ids)
+	states := tp.Concat(2, first.Before, second.Before)
+	pooled := tp.Concat(1, first.Projected, second.Projected)
+	return g.transformer.Forward(tp, latents, states, pooled, times)
+}
+
+// groups are what Muon moves, and what AdamW moves.
+func (g *painter) groups(muon float64) []optim.Group {
+	var hidden, rest []*autograd.Param
+	for _, p := range g.all() {
+		if muon > 0 && len(p.Shape) == 2 && !strings.Contains(p.Name, "embed") && !strings.Contains(p.Name, "proj_out") {
+			hidden = append(hidden, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	out := []optim.Group{{Params: rest, Rate: 1}}
+	if len(hidden) > 0 {
+		out = append(out, optim.Group{Params: hidden, Rate: muon, Muon: true})
+	}
+	return out
+}
+
+// all is every parameter that is trained.
+func (g *painter) all() []*autograd.Param {
+	var all []*autograd.Param
+	for _, p := range g.params {
+		all = append(all, p.Trained()...)
+	}
+	return all
+}
+
+func (g *painter) free() {
+	for _, p := range g.params {
+		p.Free()
+	}
+}

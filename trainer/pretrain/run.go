@@ -1,0 +1,138 @@
+package pretrain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// Hooks are what a run needs of its caller.
+type Hooks struct {
+	Backend kernels.Backend
+	Say     func(line string) // told how it goes
+	Context context.Context   // stops the run, which keeps its state
+}
+
+// run is a recipe at work in a folder.
+type run struct {
+	Recipe
+	Hooks
+	dir     string
+	pool    *tensor.Pool
+	latents []float32 // of every picture, once there is an autoencoder
+}
+
+// recipeFile is the recipe beside the model that it made.
+const recipeFile = "recipe.toml"
+
+// Run makes the model in a folder, which it creates. A folder where a run of the same recipe was
+// stopped is gone on with.
+func Run(recipe *Recipe, dir string, h Hooks) error {
+	r := &run{Recipe: *recipe, Hooks: h, dir: dir, pool: tensor.NewPool(h.Backend)}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	if err := r.once("vae", r.autoencoder); err != nil {
+		return err
+	}
+	if err := r.cacheLatents(); err != nil {
+		return err
+	}
+	if err := r.once("decoder", r.sharpen); err != nil {
+		return err
+	}
+	if err := r.reportAutoencoder(); err != nil {
+		return err
+	}
+	return r.once("flow", r.flow)
+}
+
+// once runs a stage that has not been finished.
+func (r *run) once(name string, stage func() error) error {
+	if r.finished(name) {
+		r.Say(name + ": done before")
+		return nil
+	}
+	if err := stage(); err != nil {
+		return err
+	}
+	return r.mark(name)
+}
+
+// begin makes the folder, or checks that it is this recipe's.
+func (r *run) begin() error {
+	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+		return err
+	}
+	at := filepath.Join(r.dir, recipeFile)
+	old, err := os.ReadFile(at)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		if entries, err := os.ReadDir(r.dir); err != nil || len(entries) > 0 {
+			return errors.Join(err, fmt.Errorf("%s is not empty, and holds no recipe: name another folder", r.dir))
+		}
+		if err := os.WriteFile(at, r.text, 0o644); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case string(old) != string(r.text):
+		return fmt.Errorf("%s was made by another recipe, which stands in %s: name another folder", r.dir, at)
+	}
+	return r.writeFrame(r.dir)
+}
+
+func (r *run) stopped() error {
+	if r.Context == nil {
+		return nil
+	}
+	return r.Context.Err()
+}
+
+func (r *run) maker() maker { return maker{dir: r.dir, pool: r.pool, key: rng.New(r.Seed)} }
+
+// latentLen is how many numbers a latent has.
+func (r *run) latentLen() int { return r.latentSide() * r.latentSide() * r.VAE.Latent }
+
+// latent is picture i's.
+func (r *run) latent(i int) []float32 {
+	return r.latents[i*r.latentLen() : (i+1)*r.latentLen()]
+}
+
+// cacheLatents encodes every picture by the autoencoder as it was saved.
+func (r *run) cacheLatents() error {
+	v, params, err := r.maker().autoencoder(&r.Recipe, false)
+	if err != nil {
+		return err
+	}
+	defer params.Free()
+	r.latents = make([]float32, 0, r.Data.Scenes*r.latentLen())
+	for lo := 0; lo < r.Data.Scenes; lo += 64 {
+		if err := r.stopped(); err != nil {
+			return err
+		}
+		r.latents = append(r.latents, r.encode(v, lo, min(lo+64, r.Data.Scenes))...)
+	}
+	return nil
+}
+
+// reportAutoencoder says how good the autoencoder is.
+func (r *run) reportAutoencoder() error {
+	j, err := r.judge(nil)
+	if err != nil {
+		return err
+	}
+	defer j.free()
+	psnr, drawn, seen, err := j.reconstructed(min(256, r.Data.Scenes))
+	if err != nil {
+		return err
+	}
+	r.Say(fmt.Sprintf("reconstruction: PSNR %.2f dB\n  as drawn %s\n  as seen  %s", psnr, drawn, seen))
+	return nil
+}
