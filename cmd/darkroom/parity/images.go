@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/jpeg"
 )
 
 // Pictures: resizing, cropping, turning, what vision towers read.
 
 var imageOps = map[string]Op{
 	"image.center_crop_offset": centreCropOffset,
+	"image.jpeg_size":          jpegSize,
 	"image.preprocess":         imagePreprocess,
 	"image.resize":             imageResize,
 	"image.resize_box":         imageResize,
@@ -143,6 +146,27 @@ func imagePreprocess(c *Case) error {
 	}
 	x, err := pipeline(size).Apply(nil, r.RGB(), vision.ChannelsFirst)
 	c.Put("tensor", Array{[]int{3, size, size}, widened(x)})
+	return err
+}
+
+func jpegSize(c *Case) error {
+	r, err := pictureFile(c)
+	if err != nil {
+		return err
+	}
+	m, quality := r.RGB(), c.Int("quality")
+	if quality == 0 {
+		quality = jpeg.DefaultQuality
+	}
+	file, err := jpeg.Encode(m.Pix, m.Width, m.Height, quality)
+	if err != nil {
+		return err
+	}
+	kB, err := rewards.JPEGKilobytes(m)
+	c.Put("bytes", len(file))
+	c.Put("reward_ddpo_incompressibility", kB*rewards.DDPOIncompressibility)
+	c.Put("reward_ddpo_compressibility", kB*rewards.DDPOCompressibility)
+	c.Put("reward_flow_grpo_compressibility", kB*rewards.FlowGRPOCompressibility)
 	return err
 }
 
