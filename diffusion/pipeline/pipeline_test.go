@@ -461,6 +461,14 @@ func TestShapes(t *testing.T) {
 	if d := p.Defaults(); d.Height != 64 || d.Steps != 28 || d.Guidance != 7 || d.Embedded {
 		t.Errorf("%+v", d)
 	}
+	dir := copied(t, "pipe_sd3")
+	for _, size := range []int{1 << 40, 1 << 62, -3} {
+		edit(t, filepath.Join(dir, "transformer", "config.json"), map[string]any{"sample_size": size})
+		large := open(t, dir, Options{})
+		if _, err := large.Shape(large.Defaults().Height, large.Defaults().Width); err == nil {
+			t.Errorf("a model of pictures of %d: its usual size is taken", size)
+		}
+	}
 	if d := open(t, filepath.Join(recorded, "pipe_flux"), Options{}).Defaults(); d.Height != 1024 || !d.Embedded {
 		t.Errorf("%+v", d)
 	}

@@ -100,7 +100,10 @@ func (r *root) read(e *entry) (safetensors.Tensor, error) {
 		}
 		return safetensors.FromF32(e.name, e.stored, e.init.draw(r.Key.With(rng.Purpose(e.name)), n)), nil
 	}
-	if !r.has[e.name] {
+	switch {
+	case !r.has[e.name] && r.mistakes >= most: // enough was said to see what is wrong
+		return safetensors.Tensor{}, fmt.Errorf("%s: missing", e.name)
+	case !r.has[e.name]:
 		return safetensors.Tensor{}, fmt.Errorf("%s: missing%s", e.name, nearHint(e.name, r.stored))
 	}
 	t, err := r.Source.Tensor(e.name)

@@ -41,16 +41,17 @@ type Params struct {
 // root is what all Params of a model share.
 type root struct {
 	Options
-	train   []*regexp.Regexp
-	entries map[string]*entry
-	order   []*entry
-	modules []module // in the order they were made
-	buffers []*Buffer
-	fixed   []*autograd.Param // what models made of buffers
-	errs    []error
-	known   []*regexp.Regexp // stored names that the model does not read
-	stored  []string         // names in the source
-	has     map[string]bool
+	train    []*regexp.Regexp
+	entries  map[string]*entry
+	order    []*entry
+	modules  []module // in the order they were made
+	buffers  []*Buffer
+	fixed    []*autograd.Param // what models made of buffers
+	errs     []error           // the first mistakes
+	known    []*regexp.Regexp  // stored names that the model does not read
+	stored   []string          // names in the source
+	mistakes int
+	has      map[string]bool
 }
 
 // entry is one parameter.
@@ -121,7 +122,11 @@ func (p *Params) Ignore(patterns ...string) {
 	}
 }
 
-func (p *Params) fail(err error) { p.root.errs = append(p.root.errs, err) }
+func (p *Params) fail(err error) {
+	if p.root.mistakes++; p.root.mistakes <= most {
+		p.root.errs = append(p.root.errs, err)
+	}
+}
 
 // most is how many mistakes of a kind Check spells out.
 const most = 20
@@ -131,6 +136,9 @@ const most = 20
 func (p *Params) Check() error {
 	r := p.root
 	errs := slices.Clone(r.errs)
+	if n := r.mistakes - len(errs); n > 0 {
+		errs = append(errs, fmt.Errorf("and %d more that are missing or misshapen", n))
+	}
 	var left []string
 	for _, name := range r.stored {
 		if r.entries[name] == nil && !slices.ContainsFunc(r.known, func(k *regexp.Regexp) bool { return k.MatchString(name) }) {
