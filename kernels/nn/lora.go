@@ -39,6 +39,14 @@ type LoRA struct {
 	Key            rng.Key // draws A
 }
 
+// Scale is s.
+func (c LoRA) Scale() float32 {
+	if c.RSLoRA {
+		return float32(float64(c.Alpha) / math.Sqrt(float64(c.Rank)))
+	}
+	return c.Alpha / float32(c.Rank)
+}
+
 // Adapters are the low-rank pairs of one AddLoRA.
 type Adapters struct {
 	On     bool // off: layers compute the base model
@@ -129,10 +137,7 @@ func (set *Adapters) newAdapter(m module, c LoRA) (*adapter, error) {
 	case m.adapter() != nil:
 		return nil, fmt.Errorf("LoRA: %s has an adapter already", m.name)
 	}
-	ad := &adapter{set: set, module: m, scale: c.Alpha / float32(c.Rank), dropout: c.Dropout}
-	if c.RSLoRA {
-		ad.scale = float32(float64(c.Alpha) / math.Sqrt(float64(c.Rank)))
-	}
+	ad := &adapter{set: set, module: m, scale: c.Scale(), dropout: c.Dropout}
 	out, inputs := base.Shape[0], 1
 	for _, d := range base.Shape[1:] {
 		inputs *= d

@@ -32,8 +32,8 @@ func model(t *testing.T) *nn.Params {
 	return p
 }
 
-// bytes are an adapter's tensors.
-func bytes(s *nn.Adapters) (all []string) {
+// contents are an adapter's tensors.
+func contents(s *nn.Adapters) (all []string) {
 	for _, x := range s.Tensors("") {
 		all = append(all, x.Name+string(x.Data))
 	}
@@ -72,7 +72,7 @@ func TestThereAndBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(bytes(got), bytes(set)) {
+		if !slices.Equal(contents(got), contents(set)) {
 			t.Errorf("%s: not what was written", path)
 		}
 		a.Close()

@@ -16,12 +16,12 @@ import (
 
 // Settings is what both layouts say about an adapter.
 type Settings struct {
-	Rank         int                `json:"r"`
-	Alpha        float64            `json:"lora_alpha"`
-	RSLoRA       bool               `json:"use_rslora"`
-	Dropout      float64            `json:"lora_dropout"`
-	RankPattern  map[string]int     `json:"rank_pattern"`
-	AlphaPattern map[string]float64 `json:"alpha_pattern"`
+	Rank         int      `json:"r"`
+	Alpha        float64  `json:"lora_alpha"`
+	RSLoRA       bool     `json:"use_rslora"`
+	Dropout      float64  `json:"lora_dropout"`
+	RankPattern  Patterns `json:"rank_pattern"` // for people: the tensors say the ranks
+	AlphaPattern Patterns `json:"alpha_pattern"`
 
 	DoRA     bool            `json:"use_dora"`
 	Bias     string          `json:"bias"`
@@ -217,10 +217,8 @@ func (a *Adapter) kindOf(module string) (kind, error) {
 	if !a.said || a.settings.Alpha == 0 {
 		k.alpha = float64(k.rank)
 	}
-	for pattern, alpha := range a.settings.AlphaPattern {
-		if re, err := regexp.Compile(`^(?:.*\.)?(?:` + pattern + `)$`); err == nil && re.MatchString(module) {
-			k.alpha = alpha
-		}
+	if alpha, ok := a.settings.AlphaPattern.find(module); ok {
+		k.alpha = alpha
 	}
 	if _, ok := a.names[module+".alpha"]; ok {
 		t, err := a.Tensor(module + ".alpha")

@@ -4,27 +4,61 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
+// The prefixes of tensors' names: PEFT's, and for diffusers the component's.
+const peftPrefix = "base_model.model."
+
 // fields are the settings as PEFT writes them, with those that its reader wants.
 func fields(s Settings, targets []string) map[string]any {
 	return map[string]any{"peft_type": "LORA", "r": s.Rank, "lora_alpha": s.Alpha, "lora_dropout": s.Dropout, "use_rslora": s.RSLoRA,
 		"bias": "none", "target_modules": targets, "fan_in_fan_out": false, "inference_mode": true, "use_dora": false,
-		"rank_pattern": map[string]int{}, "alpha_pattern": map[string]float64{}, "modules_to_save": nil, "task_type": nil, "base_model_name_or_path": nil}
+		"rank_pattern": s.RankPattern, "alpha_pattern": s.AlphaPattern, "modules_to_save": nil, "task_type": nil, "base_model_name_or_path": nil}
 }
 
 // Write writes a PEFT folder, each file whole or not at all.
 func Write(dir string, set *nn.Adapters, s Settings) error {
+	return write(dir, set.Tensors(peftPrefix), set.Modules(), s)
+}
+
+// WriteDiffusers writes one file that a pipeline of diffusers loads; component is the
+// model's name in the pipeline.
+func WriteDiffusers(path string, set *nn.Adapters, s Settings, component string) error {
+	return writeDiffusers(path, set.Tensors(component+"."), set.Modules(), s, component)
+}
+
+// Copy writes an open adapter as a PEFT folder. No model is needed; numbers stay as they
+// are stored.
+func (a *Adapter) Copy(dir string) error {
+	tensors, s, err := a.whole(peftPrefix)
+	if err != nil {
+		return err
+	}
+	return write(dir, tensors, a.modules(), s)
+}
+
+// CopyDiffusers writes an open adapter as one file that a pipeline of diffusers loads.
+func (a *Adapter) CopyDiffusers(path, component string) error {
+	tensors, s, err := a.whole(component + ".")
+	if err != nil {
+		return err
+	}
+	return writeDiffusers(path, tensors, a.modules(), s, component)
+}
+
+func write(dir string, tensors []safetensors.Tensor, modules []string, s Settings) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := safetensors.Write(filepath.Join(dir, "adapter_model.safetensors"), set.Tensors("base_model.model."), map[string]string{"format": "pt"}); err != nil {
+	if err := safetensors.Write(filepath.Join(dir, "adapter_model.safetensors"), tensors, map[string]string{"format": "pt"}); err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(fields(s, set.Modules()), "", "  ")
+	text, err := json.MarshalIndent(fields(s, modules), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -35,16 +69,57 @@ func Write(dir string, set *nn.Adapters, s Settings) error {
 	return os.Rename(path+".part", path)
 }
 
-// WriteDiffusers writes one file that a pipeline of diffusers loads; component is the
-// model's name in the pipeline.
-func WriteDiffusers(path string, set *nn.Adapters, s Settings, component string) error {
+func writeDiffusers(path string, tensors []safetensors.Tensor, modules []string, s Settings, component string) error {
 	named := map[string]any{}
-	for key, v := range fields(s, set.Modules()) {
+	for key, v := range fields(s, modules) {
 		named[component+"."+key] = v
 	}
 	text, err := json.Marshal(named)
 	if err != nil {
 		return err
 	}
-	return safetensors.Write(path, set.Tensors(component+"."), map[string]string{"format": "pt", "lora_adapter_metadata": string(text)})
+	return safetensors.Write(path, tensors, map[string]string{"format": "pt", "lora_adapter_metadata": string(text)})
+}
+
+// whole is an open adapter's pairs under another prefix, and settings that say every
+// module's rank and alpha: those of most modules, and a pattern for each of the others.
+func (a *Adapter) whole(prefix string) ([]safetensors.Tensor, Settings, error) {
+	var tensors []safetensors.Tensor
+	modules, counts, kinds := a.modules(), map[kind]int{}, map[string]kind{}
+	for _, m := range modules {
+		for _, end := range []string{".lora_A.weight", ".lora_B.weight"} {
+			t, err := a.Tensor(m + end)
+			if err != nil {
+				return nil, Settings{}, err
+			}
+			t.Name = prefix + t.Name
+			tensors = append(tensors, t)
+		}
+		k, err := a.kindOf(m)
+		if err != nil {
+			return nil, Settings{}, err
+		}
+		kinds[m] = k
+		counts[k]++
+	}
+	most := kinds[modules[0]]
+	for _, m := range modules {
+		if counts[kinds[m]] > counts[most] {
+			most = kinds[m]
+		}
+	}
+	s := Settings{Rank: most.rank, Alpha: most.alpha, RSLoRA: a.settings.RSLoRA, Dropout: a.settings.Dropout}
+	for _, m := range modules {
+		name := m
+		if slices.ContainsFunc(modules, func(other string) bool { return strings.HasSuffix(other, "."+m) }) {
+			name = "^" + m
+		}
+		if k := kinds[m]; k.rank != most.rank {
+			s.RankPattern = append(s.RankPattern, Pattern{name, float64(k.rank)})
+		}
+		if k := kinds[m]; k.alpha != most.alpha {
+			s.AlphaPattern = append(s.AlphaPattern, Pattern{name, k.alpha})
+		}
+	}
+	return tensors, s, nil
 }

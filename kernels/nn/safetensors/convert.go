@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Conversions from storage. Widening is exact, subnormals included; narrowing
@@ -177,4 +178,28 @@ func (t Tensor) Halved() (Tensor, error) {
 		binary.LittleEndian.PutUint16(b[2*i:], v)
 	}
 	return Tensor{Name: t.Name, DType: BF16, Shape: t.Shape, Data: b}, nil
+}
+
+// FromFloat32 is a tensor of numbers, rounded to F32, BF16 or F16.
+func FromFloat32(name string, d DType, shape []int, x []float32) (Tensor, error) {
+	t := Tensor{Name: name, DType: d, Shape: slices.Clone(shape)}
+	switch d {
+	case F32:
+		t.Data = make([]byte, 0, 4*len(x))
+		for _, v := range x {
+			t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(v))
+		}
+	case BF16, F16:
+		round := toBF16
+		if d == F16 {
+			round = toF16
+		}
+		t.Data = make([]byte, 0, 2*len(x))
+		for _, v := range x {
+			t.Data = binary.LittleEndian.AppendUint16(t.Data, round(v))
+		}
+	default:
+		return t, t.cannot("made of float32")
+	}
+	return t, t.check(map[string]bool{})
 }

@@ -196,3 +196,56 @@ func TestRows(t *testing.T) {
 		t.Errorf("%+v, %v", none, err)
 	}
 }
+
+// nearestF16 rounds by big.Float with 11 bits of precision, or fewer where F16 is subnormal.
+func nearestF16(x float64) float64 {
+	if x == 0 || math.IsInf(x, 0) || x != x {
+		return x
+	}
+	if math.Abs(x) < 0x1p-14 { // whole numbers of 2^-24
+		return math.Copysign(math.RoundToEven(math.Abs(x)*0x1p24)*0x1p-24, x)
+	}
+	y, _ := new(big.Float).SetMode(big.ToNearestEven).SetPrec(11).SetFloat64(x).Float64()
+	if math.Abs(y) >= 0x1p16 {
+		return math.Inf(int(math.Copysign(1, x)))
+	}
+	return y
+}
+
+// Every F16 comes back as it was, and what lies between two goes to the nearer, or the even.
+func TestFromFloat32(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var values []float32
+	for i := range 1 << 16 {
+		values = append(values, fromF16(uint16(i)))
+	}
+	for i := range 1<<16 - 1 {
+		if tie := (float64(values[i]) + float64(values[i+1])) / 2; tie == tie && !math.IsInf(tie, 0) {
+			values = append(values, float32(tie), math.Nextafter32(float32(tie), 0), math.Nextafter32(float32(tie), 1e9))
+		}
+		values = append(values, float32(math.Ldexp(2*r.Float64()-1, r.IntN(60)-40)))
+	}
+	values = append(values, 65504, 65519.99, 65520, 1e30, -65520, 0x1p-25, 0x1.8p-25, math.MaxFloat32, float32(math.Inf(-1)))
+	for _, d := range []DType{F32, BF16, F16} {
+		x, err := FromFloat32("x", d, []int{len(values)}, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := x.Float32(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range values {
+			want := map[DType]func(float64) float64{F32: func(x float64) float64 { return x }, BF16: nearestBF16, F16: nearestF16}[d](float64(v))
+			if !same(float64(got[i]), want) {
+				t.Fatalf("%s: %x became %x, want %x", d, v, got[i], want)
+			}
+		}
+	}
+	if _, err := FromFloat32("x", I32, []int{1}, []float32{1}); err == nil {
+		t.Error("whole numbers were made")
+	}
+	if _, err := FromFloat32("x", F16, []int{2}, []float32{1}); err == nil {
+		t.Error("a shape of two was made of one")
+	}
+}

@@ -56,3 +56,21 @@ func toOdd(x float64) float32 {
 	}
 	return math.Float32frombits(u | 1)
 }
+
+// toF16 rounds to nearest, ties to even; what is too large becomes infinite.
+func toF16(x float32) uint16 {
+	u := math.Float32bits(x)
+	sign := uint16(u >> 16 & 0x8000)
+	a := math.Float32frombits(u &^ (1 << 31))
+	switch {
+	case x != x:
+		return sign | 0x7e00
+	case a >= 65520: // half a unit above the largest
+		return sign | 0x7c00
+	case a < 0x1p-14: // subnormal: a whole number of 2^-24; the product is exact
+		return sign | uint16(math.RoundToEven(float64(a)*0x1p24))
+	}
+	u &^= 1 << 31
+	u += 0xfff + u>>13&1
+	return sign | uint16((u-(127-15)<<23)>>13)
+}
