@@ -29,6 +29,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted.`,
 	root.AddCommand(
 		benchCommand(),
 		doctorCommand(),
+		exportCommand(),
 		inspectCommand(),
 		listCommand(),
 		parityCommand(),

@@ -150,6 +150,9 @@ func (set *Adapters) newAdapter(m module, c LoRA) (*adapter, error) {
 	}
 	var err error
 	r := set.root
+	if stored := r.entries[base.Name].stored; m.linear != nil && len(stored) == 4 { // a linear layer that the disk has as a 1x1 convolution
+		shapeA, shapeB = append(shapeA, 1, 1), append(shapeB, 1, 1)
+	}
 	if ad.a, err = r.drawn(m.name+".lora_A.weight", shapeA, fanIn(inputs), conv, c.Key); err == nil {
 		ad.b, err = r.drawn(m.name+".lora_B.weight", shapeB, initial{}, kernels.ConvShape{}, c.Key)
 	}

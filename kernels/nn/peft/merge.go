@@ -28,12 +28,11 @@ func (a *Adapter) Merged(pool *tensor.Pool, w safetensors.Tensor, module string)
 	if err != nil {
 		return w, err
 	}
-	if len(w.Shape) == 0 || w.Shape[0] < 1 {
+	if len(w.Shape) < 2 || w.Shape[0] < 1 {
 		return w, fmt.Errorf("%s: a weight of shape %v has no adapter", w.Name, w.Shape)
 	}
 	out, in := w.Shape[0], w.Len()/w.Shape[0]
-	kernel := slices.Equal(down.Shape[1:], w.Shape[1:])
-	if !kernel || down.Len() != k.rank*in || up.Shape[0] != out || up.Len() != out*k.rank {
+	if !slices.Equal(kernel(down.Shape), kernel(w.Shape)) || down.Len() != k.rank*in || up.Shape[0] != out || up.Len() != out*k.rank {
 		return w, fmt.Errorf("%s: lora_A of shape %v and lora_B of shape %v do not fit a weight of shape %v", module, down.Shape, up.Shape, w.Shape)
 	}
 	var parts [3]*tensor.Tensor // W, A, B
@@ -48,6 +47,15 @@ func (a *Adapter) Merged(pool *tensor.Pool, w safetensors.Tensor, module string)
 	scale := nn.LoRA{Rank: k.rank, Alpha: float32(k.alpha), RSLoRA: a.settings.RSLoRA}.Scale()
 	pool.Backend().Gemm(&kernels.Gemm{Layout: kernels.NN, Math: kernels.MathF32, A: parts[2].Mat(), B: parts[1].Mat(), C: parts[0].Mat(), Alpha: scale, Accumulate: true})
 	return safetensors.FromFloat32(w.Name, w.DType, w.Shape, parts[0].F32())
+}
+
+// kernel is a convolution's size, without that of 1x1: libraries differ on whether such a
+// layer is a linear one.
+func kernel(shape []int) []int {
+	if len(shape) == 4 && shape[2]*shape[3] == 1 {
+		return shape[2:2]
+	}
+	return shape[2:]
 }
 
 // pair is a module's two tensors, neither of which is empty.

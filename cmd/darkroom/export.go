@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+func exportCommand() *cobra.Command {
+	var o exportOptions
+	cmd := &cobra.Command{
+		Use:   "export --lora PATH --as LAYOUT --out PATH",
+		Short: "Write an adapter for other programs, or merge it into a model",
+		Long: `Write an adapter in the layout that another program reads, or merge it into a model:
+
+  --as peft       a folder with adapter_config.json and adapter_model.safetensors
+  --as diffusers  one file that load_lora_weights of a diffusers pipeline reads
+  --as merged     a copy of the pipeline's folder --model with the adapter folded
+                  in: W + scale x B A, in fp32, rounded to the type that W has
+
+--lora is a folder of PEFT's (a run's checkpoint is one), or a folder or file of diffusers'.`,
+		Example: "  darkroom export --lora runs/maps/checkpoints/000060 --as diffusers --out maps.safetensors\n" +
+			"  darkroom export --lora maps.safetensors --as merged --model stable-diffusion-3.5-medium --out sd35-maps",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			r, err := o.run()
+			if err != nil {
+				return err
+			}
+			return emit(cmd, r, func(w io.Writer) { fmt.Fprintf(w, "%s: %s, %s\n", r.Out, r.As, plural(int64(r.Layers), "layer")) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.lora, "lora", "", "the adapter: `PATH` of a folder or a file")
+	f.StringVar(&o.as, "as", "", "`LAYOUT`: "+strings.Join(layouts(), ", "))
+	f.StringVar(&o.out, "out", "", "`PATH` to write; it must not exist")
+	f.StringVar(&o.model, "model", "", "folder `DIR` of the pipeline to merge into")
+	f.StringVar(&o.component, "component", "", "`NAME` of the network in its pipeline (default: transformer, or unet, as the adapter says)")
+	return cmd
+}
+
+// layouts are what can be written.
+func layouts() []string { return []string{"peft", "diffusers", "merged"} }
+
+type exportOptions struct{ lora, as, out, model, component string }
+
+// exportReport is what --json prints.
+type exportReport struct {
+	Out    string `json:"out"`
+	As     string `json:"as"`
+	Layers int    `json:"layers"`
+}
+
+func (o *exportOptions) check(cmd *cobra.Command) error {
+	var wrong []string
+	must := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
+	}
+	must(o.lora != "", "--lora is missing: the adapter")
+	must(o.out != "", "--out is missing: what to write")
+	must(slices.Contains(layouts(), o.as), "--as %q: one of %s", o.as, strings.Join(layouts(), ", "))
+	must(o.as != "merged" || o.model != "", "--as merged needs --model, the folder of a pipeline")
+	must(o.as == "merged" || o.model == "", "--model is for --as merged")
+	must(o.as != "diffusers" || strings.HasSuffix(o.out, ".safetensors"), "--out %s: diffusers reads one file; name one that ends in .safetensors", o.out)
+	if o.out != "" {
+		_, err := os.Lstat(o.out)
+		must(errors.Is(err, os.ErrNotExist), "--out %s: it exists already", o.out)
+		info, err := os.Stat(filepath.Dir(o.out))
+		must(err == nil && info.IsDir(), "--out %s: there is no folder %s", o.out, filepath.Dir(o.out))
+	}
+	if len(wrong) > 0 {
+		return usagef("%s\nhint: see '%s --help'", strings.Join(wrong, "\n"), cmd.CommandPath())
+	}
+	return nil
+}
+
+func (o *exportOptions) run() (*exportReport, error) {
+	r := &exportReport{Out: o.out, As: o.as}
+	if o.as == "merged" {
+		be, err := cpu.New()
+		if err != nil {
+			return nil, usageError{err}
+		}
+		defer be.Close()
+		r.Layers, err = pipeline.Merge(o.model, o.lora, o.out, tensor.NewPool(be))
+		return r, err
+	}
+	a, component, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	r.Layers = len(a.Modules())
+	if o.as == "peft" {
+		return r, a.Copy(o.out)
+	}
+	return r, a.CopyDiffusers(o.out, component)
+}
+
+// open opens the adapter as the named component's, or as whichever it is.
+func (o *exportOptions) open() (*peft.Adapter, string, error) {
+	if o.component != "" {
+		a, err := peft.Open(o.lora, o.component)
+		return a, o.component, err
+	}
+	a, err := peft.Open(o.lora, "transformer")
+	if err == nil {
+		return a, "transformer", nil
+	}
+	if b, err := peft.Open(o.lora, "unet"); err == nil {
+		return b, "unet", nil
+	}
+	return nil, "", err
+}
