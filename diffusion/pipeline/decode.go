@@ -13,13 +13,12 @@ import (
 
 // decoder is the pipeline's autoencoder.
 type decoder struct {
-	factor    int // pixels a side of a latent pixel covers
-	precision Precision
-	forced    bool // computes in fp32 whatever is asked for
-	build     func(p *nn.Params) func(tp *autograd.Tape, latents *autograd.Value) *autograd.Value
-	names     func(nn.Source) nn.Source
-	network   *network
-	run       func(tp *autograd.Tape, latents *autograd.Value) *autograd.Value
+	factor  int  // pixels a side of a latent pixel covers
+	forced  bool // computes in fp32 whatever is asked for
+	build   func(p *nn.Params) func(tp *autograd.Tape, latents *autograd.Value) *autograd.Value
+	names   func(nn.Source) nn.Source
+	network *network
+	run     func(tp *autograd.Tape, latents *autograd.Value) *autograd.Value
 }
 
 func openDecoder(f *folder, channels int) (*decoder, error) {

@@ -18,7 +18,7 @@ func TestEncodings(t *testing.T) {
 		}
 	}
 	f := newFile()
-	f.WriteString(string(amxFile().Bytes()))
+	f.WriteString(amxFile().String())
 	// Addresses that the kernels do not use yet.
 	for _, base := range []int{regAX, regDI, regR9, regR15} {
 		for _, stride := range []int{regSI, regR8, regR15} {
