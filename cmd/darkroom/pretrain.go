@@ -1,63 +1,132 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
 )
 
 func pretrainCommand() *cobra.Command {
-	var out string
-	var sets []string
+	var o pretrainOptions
 	cmd := &cobra.Command{
 		Use:   "pretrain FILE.toml",
 		Short: "Make a small model from a recipe, with nothing but drawn scenes",
 		Long: `Make a small text-to-picture model from nothing but a recipe: scenes are drawn and
 captioned by rule, an autoencoder and a transformer learn from them, and a folder in the
 layout of a StableDiffusion3Pipeline comes out. A run that was stopped goes on when the
-command is given again.`,
-		Example: "  darkroom pretrain assets/tiny-sd3.toml --out models/tiny-sd3",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := pretrain.Read(args[0], sets)
-			var mistakes config.Mistakes
+command is given again.
+
+--judge trains nothing: it draws held-out captions with a folder's model, with and without
+guidance, and scores the pictures against the scenes that were asked for.`,
+		Example: "  darkroom pretrain assets/tiny-sd3.toml --out models/tiny-sd3\n  darkroom pretrain --judge models/tiny-sd3 --n 200",
+		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case errors.As(err, &mistakes):
-				return usagef("%s\n%w", plural(int64(len(mistakes)), "mistake"), err)
-			case errors.Is(err, fs.ErrNotExist):
-				return usagef("%s: no such file", args[0])
-			case err != nil:
-				return err
+			case o.judge != "" && len(args) > 0:
+				return fmt.Errorf("--judge makes nothing: leave %s out", args[0])
+			case o.judge == "" && len(args) != 1:
+				return fmt.Errorf("'%s' needs one file\nhint: see '%s --help'", cmd.CommandPath(), cmd.CommandPath())
 			}
-			if out == "" {
-				out = filepath.Join("models", strings.TrimSuffix(filepath.Base(args[0]), ".toml"))
-			}
-			be, err := cpu.New()
-			if err != nil {
-				return err
-			}
-			defer be.Close()
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
-			began := time.Now()
-			return pretrain.Run(r, out, pretrain.Hooks{Backend: be, Context: ctx, Say: func(line string) {
-				fmt.Fprintf(cmd.OutOrStdout(), "%6.0f s  %s\n", time.Since(began).Seconds(), line)
-			}})
+			if o.judge != "" {
+				return o.judgeFolder(ctx, cmd)
+			}
+			return o.make(ctx, cmd, args[0])
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "the `FOLDER` of the model (default models/NAME OF THE FILE)")
-	cmd.Flags().StringArrayVar(&sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
+	cmd.Flags().StringVar(&o.out, "out", "", "the `FOLDER` of the model (default models/NAME OF THE FILE)")
+	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
+	cmd.Flags().StringVar(&o.judge, "judge", "", "judge the model of a `FOLDER`")
+	cmd.Flags().IntVar(&o.n, "n", 200, "pictures that --judge draws")
+	cmd.Flags().IntVar(&o.steps, "steps", 10, "of the sampler that --judge draws with")
+	cmd.Flags().Float64Var(&o.guidance, "guidance", 3, "the guidance that --judge tries too")
 	return cmd
+}
+
+type pretrainOptions struct {
+	out, judge string
+	sets       []string
+	n, steps   int
+	guidance   float64
+}
+
+// make follows a recipe.
+func (o *pretrainOptions) make(ctx context.Context, cmd *cobra.Command, file string) error {
+	r, err := pretrain.Read(file, o.sets)
+	var mistakes config.Mistakes
+	switch {
+	case errors.As(err, &mistakes):
+		return usagef("%s\n%w", plural(int64(len(mistakes)), "mistake"), err)
+	case errors.Is(err, fs.ErrNotExist):
+		return usagef("%s: no such file", file)
+	case err != nil:
+		return err
+	}
+	out := o.out
+	if out == "" {
+		out = filepath.Join("models", strings.TrimSuffix(filepath.Base(file), ".toml"))
+	}
+	be, err := cpu.New()
+	if err != nil {
+		return usageError{err}
+	}
+	defer be.Close()
+	began := time.Now()
+	return pretrain.Run(r, out, pretrain.Hooks{Backend: be, Context: ctx, Say: func(line string) {
+		fmt.Fprintf(cmd.OutOrStdout(), "%6.0f s  %s\n", time.Since(began).Seconds(), strings.ReplaceAll(line, "\n", "\n          "))
+	}})
+}
+
+// judgement is what --judge finds.
+type judgement struct {
+	Model    string              `json:"model"`
+	Steps    int                 `json:"steps"`
+	Fidelity *pretrain.Fidelity  `json:"reconstruction"`
+	Verdicts []*pretrain.Verdict `json:"verdicts"`
+}
+
+func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) error {
+	if o.n < 1 || o.steps < 1 || o.guidance < 1 {
+		return usagef("--n %d, --steps %d, --guidance %v: at least 1 each", o.n, o.steps, o.guidance)
+	}
+	be, err := cpu.New()
+	if err != nil {
+		return usageError{err}
+	}
+	defer be.Close()
+	pool := tensor.NewPool(be)
+	j := judgement{Model: o.judge, Steps: o.steps}
+	if j.Fidelity, err = pretrain.Reconstruct(pool, o.judge, o.n); err != nil {
+		return err
+	}
+	for _, w := range []float64{1, o.guidance} {
+		v, err := pretrain.Judge(ctx, pool, o.judge, pretrain.HeldOut(o.n), o.steps, w)
+		if err != nil {
+			return err
+		}
+		j.Verdicts = append(j.Verdicts, v)
+	}
+	return emit(cmd, j, func(w io.Writer) {
+		fmt.Fprintln(w, j.Fidelity)
+		for _, v := range j.Verdicts {
+			fmt.Fprintln(w, v)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package pretrain
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -33,11 +34,6 @@ func (r *run) flow() error {
 	if err != nil {
 		return err
 	}
-	judge, err := r.judge(g)
-	if err != nil {
-		return err
-	}
-	defer judge.free()
 	var loss, length mean
 	seen := order{key: rng.New(r.Seed).With("order of flow"), n: r.Data.Scenes}
 	for step := from + 1; step <= s.Steps; step++ {
@@ -60,9 +56,9 @@ func (r *run) flow() error {
 				return err
 			}
 		}
-		if step%r.Judge.Every == 0 && step < s.Steps {
+		if step%r.Recipe.Judge.Every == 0 && step < s.Steps {
 			shadow.Swap()
-			err := judge.report(step, 1)
+			err := errors.Join(g.save(r.dir), r.report(step, 1))
 			shadow.Swap()
 			if err != nil {
 				return err
@@ -70,10 +66,10 @@ func (r *run) flow() error {
 		}
 	}
 	shadow.Swap()
-	if err := judge.report(s.Steps, 1, r.Judge.Guidance); err != nil {
+	if err := g.save(r.dir); err != nil {
 		return err
 	}
-	return g.save(r.dir)
+	return r.report(s.Steps, 1, r.Recipe.Judge.Guidance)
 }
 
 // rateAt is the learning rate of an update, counted from 1: constant, then falling to nothing

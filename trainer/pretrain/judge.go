@@ -1,204 +1,206 @@
 package pretrain
 
 import (
+	"context"
 	"fmt"
 	"image"
 	"image/png"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/diffusion/vae"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
-	"github.com/darkroom-rl/darkroom/kernels/nn"
-	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// judge draws held-out captions from fixed noise, and scores the pictures.
-type judge struct {
-	run    *run
-	g      *painter
-	v      *vae.KL
-	params *nn.Params
-	scenes []scenes.Scene
+// A model is judged from its folder, as it would be shipped: held-out captions are drawn from
+// fixed noise, and the pictures scored against their scenes.
+
+// Verdict is what came out.
+type Verdict struct {
+	Guidance float64                  `json:"guidance"`
+	All      Tally                    `json:"all"`
+	By       map[scenes.Family]*Tally `json:"by_family"`
+	pictures [][]uint8
 }
 
-func (r *run) judge(g *painter) (*judge, error) {
-	v, params, err := r.maker().autoencoder(&r.Recipe, false)
+// Tally is mean scores over so many pictures.
+type Tally struct {
+	Pictures int     `json:"pictures"`
+	Task     float64 `json:"task"`
+	Strict   float64 `json:"strict"`
+	Clean    float64 `json:"clean"`
+	Total    float64 `json:"total"`
+}
+
+// add takes a picture in.
+func (t *Tally) add(c scenes.Score) {
+	n := float64(t.Pictures)
+	t.Pictures++
+	take := func(mean *float64, v float64) { *mean = (*mean*n + v) / (n + 1) }
+	take(&t.Task, c.Task)
+	take(&t.Clean, c.Clean)
+	take(&t.Total, c.Total)
+	strict := 0.0
+	if c.Strict {
+		strict = 1
+	}
+	take(&t.Strict, strict)
+}
+
+func (t Tally) String() string {
+	return fmt.Sprintf("task %.3f  strict %.3f  clean %.3f  total %.3f  (%d)", t.Task, t.Strict, t.Clean, t.Total, t.Pictures)
+}
+
+func (v *Verdict) String() string {
+	lines := []string{fmt.Sprintf("guidance %g: %s", v.Guidance, v.All)}
+	for _, f := range []scenes.Family{scenes.One, scenes.Relation, scenes.Count, scenes.Word} {
+		if t := v.By[f]; t != nil {
+			lines = append(lines, fmt.Sprintf("  %-8s %s", f, t))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// HeldOut are n scenes whose captions are kept for evaluation, in the mix of Everything.
+func HeldOut(n int) []scenes.Scene {
+	d := dataset{key: rng.New(1), mix: scenes.Everything}
+	out := make([]scenes.Scene, n)
+	for i := range out {
+		out[i] = d.heldOut(i)
+	}
+	return out
+}
+
+// Judge draws a picture of each scene with a folder's model, by its deterministic sampler.
+func Judge(ctx context.Context, pool *tensor.Pool, dir string, list []scenes.Scene, steps int, guidance float64) (*Verdict, error) {
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool, Precision: pipeline.BF16, TextLength: pipeline.NoText})
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{run: r, g: g, v: v, params: params}
-	for i := range r.Judge.Prompts {
-		j.scenes = append(j.scenes, r.dataset().heldOut(i))
+	defer p.Close()
+	prompts := []string{""}
+	for _, s := range list {
+		prompts = append(prompts, s.Prompt)
 	}
-	return j, nil
+	texts, err := p.Encode(prompts...)
+	if err != nil {
+		return nil, err
+	}
+	at, err := p.Shape(scenes.Size, scenes.Size)
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := p.Schedule(steps, at)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := p.Rows(schedule, 0)
+	if err != nil {
+		return nil, err
+	}
+	pictures := make([]pipeline.Picture, len(list))
+	for i := range pictures {
+		start, step := pipeline.Draws(1, i, 0)
+		pictures[i] = pipeline.Picture{Text: texts[i+1], Negative: texts[0], StartKey: start, StepKey: step}
+	}
+	tracks, err := p.Sample(ctx, pictures, pipeline.Sampler{At: at, Rows: rows, Times: schedule.Timesteps, Guidance: pipeline.Guidance{Scale: guidance}})
+	if err != nil {
+		return nil, err
+	}
+	v := &Verdict{Guidance: guidance, By: map[scenes.Family]*Tally{}}
+	for i, s := range list {
+		raw, err := p.Decode(tracks[i].Final, at)
+		if err != nil {
+			return nil, err
+		}
+		px := toBytes(raw)
+		c := s.Score(px)
+		v.All.add(c)
+		if v.By[s.Family] == nil {
+			v.By[s.Family] = &Tally{}
+		}
+		v.By[s.Family].add(c)
+		v.pictures = append(v.pictures, px)
+	}
+	return v, nil
 }
 
-func (j *judge) free() { j.params.Free() }
-
-// report scores the model at some guidances and leaves grids of pictures.
-func (j *judge) report(step int, guidances ...float64) error {
+// report judges the folder as it stands, and leaves sheets of pictures.
+func (r *run) report(step int, guidances ...float64) error {
 	for _, w := range guidances {
-		pictures, err := j.draw(w)
+		ctx := r.Context
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		v, err := Judge(ctx, r.pool, r.dir, HeldOut(r.Recipe.Judge.Prompts), r.Recipe.Judge.Steps, w)
 		if err != nil {
 			return err
 		}
-		total, by := tally{}, map[scenes.Family]*tally{}
-		for i, s := range j.scenes {
-			c := s.Score(pictures[i])
-			total.add(c)
-			if by[s.Family] == nil {
-				by[s.Family] = &tally{}
-			}
-			by[s.Family].add(c)
-		}
-		line := fmt.Sprintf("judged at %d, guidance %g: %s", step, w, total)
-		for _, f := range []scenes.Family{scenes.One, scenes.Relation, scenes.Count, scenes.Word} {
-			if by[f] != nil {
-				line += fmt.Sprintf("\n  %-8s %s", f, by[f])
-			}
-		}
-		j.run.Say(line)
-		if err := writeGrid(filepath.Join(j.run.dir, fmt.Sprintf("samples_g%g.png", w)), pictures, 8); err != nil {
+		r.Say(fmt.Sprintf("judged at %d, %s", step, v))
+		if err := writeGrid(filepath.Join(r.dir, fmt.Sprintf("samples_g%g.png", w)), v.pictures, 8); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tally is mean scores.
-type tally struct {
-	n                          int
-	task, strict, clean, total float64
+// Fidelity is how well a folder's autoencoder gives pictures back.
+type Fidelity struct {
+	PSNR  float64 `json:"psnr_db"`
+	Drawn Tally   `json:"as_drawn"` // the scores of what it draws
+	Seen  Tally   `json:"as_seen"`  // and of what it saw
+
+	pictures [][]uint8
 }
 
-func (t *tally) add(c scenes.Score) {
-	t.n++
-	t.task, t.clean, t.total = t.task+c.Task, t.clean+c.Clean, t.total+c.Total
-	if c.Strict {
-		t.strict++
-	}
+func (f *Fidelity) String() string {
+	return fmt.Sprintf("reconstruction: PSNR %.2f dB\n  as drawn %s\n  as seen  %s", f.PSNR, f.Drawn, f.Seen)
 }
 
-func (t tally) String() string {
-	n := float64(t.n)
-	return fmt.Sprintf("task %.3f  strict %.3f  clean %.3f  total %.3f  (%d)", t.task/n, t.strict/n, t.clean/n, t.total/n, t.n)
-}
-
-// draw is a picture of each scene by the deterministic sampler.
-func (j *judge) draw(guidance float64) ([][]uint8, error) {
-	r := j.run
-	o := sde.DefaultFlow()
-	o.Shift = r.Flow.Shift
-	schedule, err := sde.Flow(o, r.Judge.Steps, nil, 0)
+// Reconstruct encodes and decodes n pictures that no recipe draws.
+func Reconstruct(pool *tensor.Pool, dir string, n int) (*Fidelity, error) {
+	v, params, err := maker{dir: dir, pool: pool}.saved()
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]sde.Row, r.Judge.Steps)
-	for i := range rows {
-		rows[i] = sde.Euler(schedule, i)
-	}
-	var out [][]uint8
-	const together = 16
-	n := r.latentLen()
-	for lo := 0; lo < len(j.scenes); lo += together {
-		hi := min(lo+together, len(j.scenes))
-		captions := make([]string, hi-lo)
-		start := make([]float64, (hi-lo)*n)
-		for i := lo; i < hi; i++ {
-			captions[i-lo] = j.scenes[i].Prompt
-			noise := make([]float32, n)
-			r.dataset().key.With("judge's noise").Sample(i).Normal(noise, 0)
-			for k, e := range noise {
-				start[(i-lo)*n+k] = float64(e)
-			}
-		}
-		end := sde.Run(rows, start, func(x []float64, step int) []float64 {
-			return j.guided(x, captions, schedule.Sigmas[step], guidance)
-		}, nil)
-		out = append(out, j.decode(end.States[len(rows)], hi-lo)...)
-	}
-	return out, nil
-}
-
-// guided is the velocity, guided where guidance is not 1.
-func (j *judge) guided(x []float64, captions []string, sigma, guidance float64) []float64 {
-	latents := make([]float32, len(x))
-	for i, v := range x {
-		latents[i] = float32(v)
-	}
-	at := func(captions []string) []float32 {
-		tp := autograd.New(j.run.pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16})
-		defer tp.Reset()
-		times := make([]float32, len(captions))
-		for i := range times {
-			times[i] = float32(1000 * sigma)
-		}
-		side := j.run.latentSide()
-		return j.g.velocity(tp, tp.Upload("latents", latents, len(captions), side, side, j.run.VAE.Latent), captions, times).F32()
-	}
-	v := at(captions)
-	out := make([]float64, len(x))
-	for i := range v {
-		out[i] = float64(v[i])
-	}
-	if guidance != 1 {
-		for i, u := range at(make([]string, len(captions))) {
-			out[i] = float64(u) + guidance*(out[i]-float64(u))
-		}
-	}
-	return out
-}
-
-// decode is the pictures of latents.
-func (j *judge) decode(z []float64, n int) [][]uint8 {
-	x := make([]float32, len(z))
-	for i, v := range z {
-		x[i] = float32(v)
-	}
-	tp := autograd.New(j.run.pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16})
-	defer tp.Reset()
-	side := j.run.latentSide()
-	y := j.v.Decode(tp, tp.Upload("latents", x, n, side, side, j.run.VAE.Latent)).F32()
-	out := make([][]uint8, n)
-	for i := range out {
-		out[i] = toBytes(y[i*pixels : (i+1)*pixels])
-	}
-	return out
-}
-
-// reconstructed is how well the autoencoder gives pictures back: PSNR in dB, and the score of
-// what it draws beside that of what it saw.
-func (j *judge) reconstructed(n int) (psnr float64, drawn, seen tally, err error) {
-	r := j.run
-	data := r.dataset()
+	defer params.Free()
+	data := dataset{key: rng.New(1).With("reconstruction"), mix: scenes.Everything}
+	f := &Fidelity{}
 	var squares float64
-	var shown [][]uint8
 	for lo := 0; lo < n; lo += 16 {
-		hi := min(lo+16, n)
-		var z []float64
-		for _, v := range r.encode(j.v, lo, hi) {
-			z = append(z, float64(v))
+		count := min(16, n-lo)
+		x := make([]float32, count*pixels)
+		for i := range count {
+			data.picture(lo+i, x[i*pixels:(i+1)*pixels])
 		}
-		for i, px := range j.decode(z, hi-lo) {
-			s := data.scene(lo + i)
-			x := make([]float32, pixels)
-			data.picture(lo+i, x)
-			was := toBytes(x)
+		y := passThrough(pool, v, x, count)
+		for i := range count {
+			s, px, was := data.scene(lo+i), toBytes(y[i*pixels:(i+1)*pixels]), toBytes(x[i*pixels:(i+1)*pixels])
 			for k := range px {
 				d := float64(px[k]) - float64(was[k])
 				squares += d * d
 			}
-			drawn.add(s.Score(px))
-			seen.add(s.Score(was))
-			shown = append(shown, px)
+			f.Drawn.add(s.Score(px))
+			f.Seen.add(s.Score(was))
+			f.pictures = append(f.pictures, px)
 		}
 	}
-	psnr = 10 * math.Log10(255*255/(squares/float64(n*pixels)))
-	return psnr, drawn, seen, writeGrid(filepath.Join(r.dir, "reconstruction.png"), shown[:min(64, n)], 8)
+	f.PSNR = 10 * math.Log10(255*255/(squares/float64(n*pixels)))
+	return f, nil
+}
+
+func passThrough(pool *tensor.Pool, v *vae.KL, x []float32, n int) []float32 {
+	tp := autograd.New(pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16})
+	defer tp.Reset()
+	mu, _ := v.Encode(tp, tp.Upload("pictures", x, n, scenes.Size, scenes.Size, 3))
+	return v.Decode(tp, v.Scaled(tp, mu)).F32()
 }
 
 // writeGrid writes pictures side by side, twice as large.

@@ -138,6 +138,15 @@ func (m maker) autoencoder(r *Recipe, drawn bool, train ...string) (*vae.KL, *nn
 			return nil, nil, err
 		}
 	}
+	return m.readAutoencoder(p, drawn, train...)
+}
+
+// saved opens a folder's frozen autoencoder.
+func (m maker) saved() (*vae.KL, *nn.Params, error) {
+	return m.readAutoencoder(part{folder: "vae", base: "diffusion_pytorch_model"}, false)
+}
+
+func (m maker) readAutoencoder(p part, drawn bool, train ...string) (*vae.KL, *nn.Params, error) {
 	c, err := vae.ReadConfig(filepath.Join(m.dir, p.folder))
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,7 @@
 package pretrain
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 
@@ -18,8 +19,6 @@ type Recipe struct {
 	Model   Model   `toml:"model" doc:"text encoders and transformer"`
 	Flow    Flow    `toml:"flow" doc:"how they are trained"`
 	Judge   Judging `toml:"judge" doc:"how the model is judged on the way"`
-
-	text []byte // of the file
 }
 
 // Data says which scenes are seen.
@@ -126,7 +125,6 @@ func Parse(name string, text []byte, sets []string) (*Recipe, error) {
 		doc.Set(s)
 	}
 	r := Default()
-	r.text = text
 	doc.Decode("", &r)
 	for _, c := range r.VAE.Channels {
 		if c%8 != 0 && doc.Clean("vae.channels") {
@@ -146,4 +144,11 @@ func Parse(name string, text []byte, sets []string) (*Recipe, error) {
 		return nil, err
 	}
 	return &r, nil
+}
+
+// Text is the whole recipe, every default written out: what is kept beside the model.
+func (r *Recipe) Text() ([]byte, error) {
+	var b bytes.Buffer
+	err := config.Write(&b, r, func(string) string { return "" })
+	return b.Bytes(), err
 }

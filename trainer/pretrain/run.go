@@ -70,6 +70,10 @@ func (r *run) begin() error {
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
 		return err
 	}
+	text, err := r.Text()
+	if err != nil {
+		return err
+	}
 	at := filepath.Join(r.dir, recipeFile)
 	old, err := os.ReadFile(at)
 	switch {
@@ -77,12 +81,12 @@ func (r *run) begin() error {
 		if entries, err := os.ReadDir(r.dir); err != nil || len(entries) > 0 {
 			return errors.Join(err, fmt.Errorf("%s is not empty, and holds no recipe: name another folder", r.dir))
 		}
-		if err := os.WriteFile(at, r.text, 0o644); err != nil {
+		if err := os.WriteFile(at, text, 0o644); err != nil {
 			return err
 		}
 	case err != nil:
 		return err
-	case string(old) != string(r.text):
+	case string(old) != string(text):
 		return fmt.Errorf("%s was made by another recipe, which stands in %s: name another folder", r.dir, at)
 	}
 	return r.writeFrame(r.dir)
@@ -124,15 +128,10 @@ func (r *run) cacheLatents() error {
 
 // reportAutoencoder says how good the autoencoder is.
 func (r *run) reportAutoencoder() error {
-	j, err := r.judge(nil)
+	f, err := Reconstruct(r.pool, r.dir, 256)
 	if err != nil {
 		return err
 	}
-	defer j.free()
-	psnr, drawn, seen, err := j.reconstructed(min(256, r.Data.Scenes))
-	if err != nil {
-		return err
-	}
-	r.Say(fmt.Sprintf("reconstruction: PSNR %.2f dB\n  as drawn %s\n  as seen  %s", psnr, drawn, seen))
-	return nil
+	r.Say(f.String())
+	return writeGrid(filepath.Join(r.dir, "reconstruction.png"), f.pictures[:64], 8)
 }
