@@ -20,7 +20,12 @@ type folder struct {
 	dir   string
 	class string
 	parts map[string]string // a part's class; parts that the pipeline does without are absent
+	zeros int               // see zerosKey; -1 where nothing is said
 }
+
+// zerosKey says how many zeros stand in the place of a third text encoder that a Stable
+// Diffusion 3 does without. Other programs pass over names that begin with _.
+const zerosKey = "_darkroom_text_length"
 
 func readFolder(dir string) (*folder, error) {
 	info, err := os.Stat(dir)
@@ -42,9 +47,14 @@ func readFolder(dir string) (*folder, error) {
 	if err := hub.JSON(path, &entries); err != nil {
 		return nil, err
 	}
-	f := &folder{dir: dir, parts: map[string]string{}}
+	f := &folder{dir: dir, parts: map[string]string{}, zeros: -1}
 	if err := json.Unmarshal(entries["_class_name"], &f.class); err != nil || f.class == "" {
 		return nil, fmt.Errorf("%s: it has no \"_class_name\"", path)
+	}
+	if raw, ok := entries[zerosKey]; ok {
+		if err := json.Unmarshal(raw, &f.zeros); err != nil || f.zeros < 0 || f.zeros > longest {
+			return nil, fmt.Errorf("%s: %q is %s, not a number from 0 to %d", path, zerosKey, raw, longest)
+		}
 	}
 	for name, raw := range entries {
 		var pair []*string

@@ -36,7 +36,7 @@ func (p Precision) String() string { return [...]string{F32: "f32", BF16: "bf16"
 type Options struct {
 	Pool      *tensor.Pool // memory, and so the device
 	Precision Precision
-	// TextLength is how many tokens the T5 encoder reads; 0: as upstream, 256 in Stable
+	// TextLength is how many tokens the T5 encoder reads; 0: what the folder says, or as upstream, 256 in Stable
 	// Diffusion 3, 512 in FLUX. NoText is none: for a Stable Diffusion 3 without a third
 	// encoder that was trained without the zeros in its place.
 	TextLength   int

@@ -20,7 +20,11 @@ func openSD3(f *folder, o Options) (*family, error) {
 	if err != nil {
 		return nil, err
 	}
-	length, err := o.textLength(256, !f.has("text_encoder_3"))
+	otherwise := 256
+	if !f.has("text_encoder_3") && f.zeros >= 0 {
+		otherwise = f.zeros
+	}
+	length, err := o.textLength(otherwise, !f.has("text_encoder_3"))
 	if err != nil {
 		return nil, err
 	}

@@ -164,15 +164,18 @@ func (mv *Mover) Free() {
 	}
 }
 
-// Tensors is the state for writing: a pair a parameter, named after it, and the updates done.
+// stateName is by number: models that are trained together may share names.
+func stateName(kind string, group, i int) string { return fmt.Sprintf("%s.%d.%d", kind, group, i) }
+
+// Tensors is the state for writing: a pair a parameter, and the updates done.
 func (mv *Mover) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for i, g := range mv.groups {
 		all = append(all, safetensors.FromF32(fmt.Sprintf("%supdates.%d", prefix, i), []int{1}, []float32{float32(g.adam.T)}))
-		for _, s := range g.state {
-			all = append(all, safetensors.FromF32(prefix+"m."+s.of.Name, s.of.Shape, s.m.F32()))
+		for j, s := range g.state {
+			all = append(all, safetensors.FromF32(prefix+stateName("m", i, j), s.of.Shape, s.m.F32()))
 			if s.v != nil {
-				all = append(all, safetensors.FromF32(prefix+"v."+s.of.Name, s.of.Shape, s.v.F32()))
+				all = append(all, safetensors.FromF32(prefix+stateName("v", i, j), s.of.Shape, s.v.F32()))
 			}
 		}
 	}
@@ -206,12 +209,12 @@ func (mv *Mover) Load(src interface {
 			return fmt.Errorf("%supdates.%d: %d numbers, not one", prefix, i, len(t))
 		}
 		g.adam.T = int(t[0])
-		for _, s := range g.state {
-			if _, err := read("m."+s.of.Name, s.m); err != nil {
+		for j, s := range g.state {
+			if _, err := read(stateName("m", i, j), s.m); err != nil {
 				return err
 			}
 			if s.v != nil {
-				if _, err := read("v."+s.of.Name, s.v); err != nil {
+				if _, err := read(stateName("v", i, j), s.v); err != nil {
 					return err
 				}
 			}

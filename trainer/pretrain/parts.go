@@ -84,7 +84,9 @@ func (r *Recipe) writeFrame(dir string) error {
 		"vae": []any{"diffusers", "AutoencoderKL"}, "text_encoder": []any{"transformers", "CLIPTextModelWithProjection"},
 		"text_encoder_2": []any{"transformers", "CLIPTextModelWithProjection"}, "text_encoder_3": none,
 		"tokenizer": []any{"transformers", "CLIPTokenizer"}, "tokenizer_2": []any{"transformers", "CLIPTokenizer"}, "tokenizer_3": none,
-		"image_encoder": none, "feature_extractor": none})
+		"image_encoder": none, "feature_extractor": none,
+		"_darkroom_text_length": 0, // in diffusers: max_sequence_length=0
+	})
 }
 
 // save writes a part: settings, and weights in bf16.
