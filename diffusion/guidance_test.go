@@ -96,7 +96,10 @@ func TestPackAndUnpack(t *testing.T) {
 		for i := range latents {
 			latents[i] = float64(i)
 		}
-		tokens, places := Pack(latents, channels, height, width)
+		tokens, places, err := Pack(latents, channels, height, width)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if len(places) != height*width/4 || len(tokens) != len(latents) {
 			t.Fatalf("%v: %d places, %d values", size, len(places), len(tokens))
 		}
@@ -146,5 +149,18 @@ func TestGuideGrad(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A row or a column that no patch holds is refused, never dropped.
+func TestPackRefuses(t *testing.T) {
+	for _, size := range [][3]int{{1, 3, 2}, {1, 2, 5}, {2, 7, 7}, {1, -2, 2}, {-1, 2, 2}} {
+		n := max(size[0]*size[1]*size[2], 0)
+		if tokens, _, err := Pack(make([]float64, n), size[0], size[1], size[2]); err == nil {
+			t.Errorf("%v was packed into %d values", size, len(tokens))
+		}
+	}
+	if _, _, err := Pack(make([]float64, 7), 1, 2, 4); err == nil {
+		t.Error("a number too few")
 	}
 }

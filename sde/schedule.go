@@ -27,7 +27,7 @@ func Shift(k, t float64) float64 { return k * t / (1 + (k-1)*t) }
 
 // linspace is n numbers from a to b.
 func linspace(a, b float64, n int) []float64 {
-	x := make([]float64, n)
+	x := make([]float64, max(n, 0))
 	for i := range x {
 		x[i] = a
 		if n > 1 {

@@ -95,6 +95,7 @@ func (o FlowOptions) respace(s []float64) []float64 {
 // Static is a shifted grid from 1 to 0, as MixGRPO and DanceGRPO make it; its timesteps are
 // the whole thousandths that fp32 arithmetic truncates to.
 func Static(shift float64, steps int) Schedule {
+	steps = max(steps, 0)
 	s := Schedule{Sigmas: linspace(1, 0, steps+1)}
 	for i, t := range s.Sigmas {
 		s.Sigmas[i] = Shift(shift, t)
@@ -135,6 +136,9 @@ func FlowHeun(shift float64, steps int) Schedule {
 // FlowUniPC is UniPC's grid for flows: from just below 1. keepLast repeats the last sigma in
 // place of the terminal 0 (final_sigmas_type "sigma_min").
 func FlowUniPC(shift float64, steps int, keepLast bool) Schedule {
+	if steps < 1 {
+		return noSteps()
+	}
 	grid := linspace(1, 1./1000, steps+1)[:steps]
 	for i, t := range grid {
 		grid[i] = Shift(shift, t)
@@ -145,6 +149,9 @@ func FlowUniPC(shift float64, steps int, keepLast bool) Schedule {
 
 // FlowDPM is DPM-Solver's grid for flows (and UniPC's before diffusers 0.36).
 func FlowDPM(shift float64, steps int, keepLast bool) Schedule {
+	if steps < 1 {
+		return noSteps()
+	}
 	a := linspace(1, 1./1000, steps+1)
 	var grid []float64
 	for i := steps; i > 0; i-- {
@@ -152,6 +159,9 @@ func FlowDPM(shift float64, steps int, keepLast bool) Schedule {
 	}
 	return truncated(grid, keepLast)
 }
+
+// noSteps is a schedule that stands where it begins.
+func noSteps() Schedule { return Schedule{Sigmas: []float64{0}} }
 
 // truncated has whole timesteps.
 func truncated(grid []float64, keepLast bool) Schedule {

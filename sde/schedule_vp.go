@@ -44,10 +44,15 @@ func (o VPOptions) NoiseLevels() (betas, shares []float64, err error) {
 		return nil, nil, fmt.Errorf("beta_schedule %q is not known: linear, scaled_linear and squaredcos_cap_v2 are", o.Betas)
 	}
 	if o.ZeroSNR {
-		betas = zeroSNR(betas)
+		if betas, err = zeroSNR(betas); err != nil {
+			return nil, nil, err
+		}
 	}
 	product := 1.0
-	for _, b := range betas {
+	for i, b := range betas {
+		if !(b >= 0 && b <= 1) {
+			return nil, nil, fmt.Errorf("beta_schedule %q from %v to %v has %v at step %d: shares of noise lie between 0 and 1", o.Betas, o.BetaStart, o.BetaEnd, b, i)
+		}
 		product *= 1 - b
 		shares = append(shares, product)
 	}
@@ -56,13 +61,16 @@ func (o VPOptions) NoiseLevels() (betas, shares []float64, err error) {
 
 // zeroSNR rescales so that the last step is noise alone and the first stays (Lin et al.,
 // 2023).
-func zeroSNR(betas []float64) []float64 {
+func zeroSNR(betas []float64) ([]float64, error) {
 	roots, product := make([]float64, len(betas)), 1.0
 	for i, b := range betas {
 		product *= 1 - b
 		roots[i] = math.Sqrt(product)
 	}
 	first, last := roots[0], roots[len(roots)-1]
+	if !(first > last) {
+		return nil, fmt.Errorf("rescale_betas_zero_snr: the first and the last of %d steps have as much signal; num_train_timesteps must be at least 2, and the betas above 0", len(betas))
+	}
 	out, before := make([]float64, len(betas)), 1.0
 	for i, r := range roots {
 		a := (r - last) * (first / (first - last))
@@ -70,7 +78,7 @@ func zeroSNR(betas []float64) []float64 {
 		out[i] = 1 - a/before
 		before = a
 	}
-	return out
+	return out, nil
 }
 
 // DDIMSteps is a schedule of steps. The step before timestep t is t - TrainSteps/T for every

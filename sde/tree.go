@@ -76,10 +76,11 @@ func SplitPoints(list string, rounds, steps int) ([]int, error) {
 }
 
 // InMixedWindow says whether a step of a mixed tree draws: those of [step/stride·stride,
-// +size) that exist.
+// +size) that exist. A stride below 1 counts as 1.
 func InMixedWindow(step, steps, size, stride int) bool {
+	stride = max(stride, 1)
 	from := step / stride * stride
-	return step >= from && step <= min(steps-1, from+size-1)
+	return step >= from && step < steps && step-from < size
 }
 
 // Fuse carries the leaves' rewards up: a node's is the mean of the leaves below it, or, by

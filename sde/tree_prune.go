@@ -62,7 +62,7 @@ func (p Pruning) depths(lastSplit, update int) []int {
 	if stop < 0 {
 		stop = lastSplit
 	}
-	shift := min(update/p.SlideEvery, max(0, depths[0]-stop))
+	shift := min(update/max(p.SlideEvery, 1), max(0, depths[0]-stop))
 	for i := range depths {
 		depths[i] -= shift
 	}
@@ -97,7 +97,7 @@ func (p Pruning) narrow(t *Tree, edges []int, advantages []float64, last int) []
 	branches := map[int][]int{}
 	for _, n := range late {
 		root := t.Parent[n]
-		for t.Step[root] != last+1 {
+		for t.Step[root] > last+1 && t.Parent[root] >= 0 {
 			root = t.Parent[root]
 		}
 		branches[root] = append(branches[root], n)

@@ -71,9 +71,26 @@ func (o WindowOptions) Support(steps int) (first, last int) {
 	return o.From, steps - o.Drop - o.Size
 }
 
+// longest is more iterations than any run has; sums of these stay whole numbers.
+const longest = 1 << 30
+
+// within are the options with numbers that are larger than there are steps, or iterations,
+// cut to what they then mean, so that no sum of them overflows.
+func (o WindowOptions) within(steps int) WindowOptions {
+	for _, n := range []*int{&o.Size, &o.From, &o.Drop, &o.Overlap} {
+		*n = min(*n, steps)
+	}
+	o.Stride = min(o.Stride, steps+1)
+	for _, n := range []*int{&o.Every, &o.MinEvery, &o.MaxEvery, &o.DecayFrom} {
+		*n = min(*n, longest)
+	}
+	return o
+}
+
 // Steps are the window's steps at an iteration, ascending. draw gives a whole number below
 // n, by the caller's key; the kinds that are not random do not call it.
 func (o WindowOptions) Steps(steps, iteration int, draw func(n int) int) []int {
+	o = o.within(steps)
 	switch o.Kind {
 	case "fraction":
 		return span(0, int(float64(steps)*o.Fraction))
@@ -123,6 +140,7 @@ type Position struct{ Start, Since int } // Since: iterations spent there before
 
 // Position is a sliding or frozen window's at an iteration.
 func (o WindowOptions) Position(steps, iteration int) Position {
+	o = o.within(steps)
 	if o.Kind == "frozen" {
 		return Position{o.From, iteration % o.lasts(o.From, steps)}
 	}
@@ -189,6 +207,31 @@ func (o WindowOptions) lasts(start, steps int) int {
 		n = int(math.Ceil(float64(o.Every) * math.Exp(-o.DecayRate*float64(max(0, start-o.DecayFrom)))))
 	}
 	return max(n, 1)
+}
+
+// Reach are the steps that the window may ever hold, ascending.
+func (o WindowOptions) Reach(steps int) []int {
+	o = o.within(steps)
+	switch o.Kind {
+	case "subset":
+		if len(o.Steps(steps, 0, func(int) int { return 0 })) == 0 {
+			return []int{}
+		}
+		return span(0, steps-o.Drop)
+	case "random":
+		if _, last := o.Support(steps); last < o.From || o.Size > 0 {
+			return span(o.From, steps-o.Drop)
+		}
+		return []int{}
+	case "sliding":
+		var all []int
+		for _, s := range o.starts(steps) {
+			all = append(all, span(s, min(s+o.Size, steps-o.Drop))...)
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	return o.Steps(steps, 0, nil)
 }
 
 // Coverage counts how often each step is in the window over the first iterations.

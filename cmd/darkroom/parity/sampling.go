@@ -67,8 +67,12 @@ func fluxPack(c *Case) error {
 	channels, height, width := l.Shape[1], l.Shape[2], l.Shape[3]
 	var all []float64
 	var ids Array
+	var wrong error
 	perSample(c, []string{"latents"}, func(_ int, p [][]float64) {
-		tokens, places := diffusion.Pack(p[0], channels, height, width)
+		tokens, places, err := diffusion.Pack(p[0], channels, height, width)
+		if err != nil {
+			wrong = err
+		}
 		all = append(all, tokens...)
 		ids = Array{Shape: []int{len(places), 3}}
 		for _, at := range places {
@@ -77,7 +81,7 @@ func fluxPack(c *Case) error {
 	})
 	c.Put("packed", Array{[]int{l.Shape[0], height * width / 4, channels * 4}, all})
 	c.Put("ids", ids)
-	return nil
+	return wrong
 }
 
 func repeat(c *Case) error {
