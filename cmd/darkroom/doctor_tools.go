@@ -12,7 +12,7 @@ type finding struct {
 // findTools looks for programs on PATH.
 func findTools() []finding {
 	tools := []finding{
-		{Name: "ffmpeg", Enables: "video files other than GIF, APNG, PNG folders and Y4M (planned)"},
+		{Name: "ffmpeg", Enables: "video files other than GIF, APNG, PNG folders and Y4M"},
 		{Name: "tesseract", Enables: "words read by Tesseract as a reward (planned)"},
 	}
 	for i := range tools {
