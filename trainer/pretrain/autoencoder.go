@@ -8,49 +8,14 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
-	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// stage is one loop of updates.
-type stage struct {
-	Stage
-	name  string
-	pool  *tensor.Pool
-	mover *optim.Mover
-	say   func(step, steps int, format string, args ...any)
-}
-
-func (r *run) stage(name string, s Stage, groups ...optim.Group) stage {
-	for i := range groups {
-		o := optim.Defaults()
-		o.Betas, o.WeightDecay = s.Betas, s.Decay
-		if groups[i].Muon {
-			o.Betas[0] = 0.95
-		}
-		groups[i].Options = o
-	}
-	return stage{s, name, r.pool, optim.NewMover(s.GradClip, groups...), func(step, steps int, format string, args ...any) {
-		r.Say(fmt.Sprintf("%s %d/%d  ", name, step, steps) + fmt.Sprintf(format, args...))
-	}}
-}
-
-// rate is the learning rate of an update, counted from 1: it rises, then falls along half a
-// cosine to a share of the highest.
-func (s Stage) rate(step int, least float64) float64 {
-	fall := least + (1-least)*0.5*(1+math.Cos(math.Pi*float64(step)/float64(s.Steps)))
-	return s.LR * min(1, float64(step)/float64(max(1, s.Warmup))) * fall
-}
-
-func (s *stage) tape() *autograd.Tape {
-	return autograd.New(s.pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16, Train: true})
-}
-
 // autoencoder trains the VAE: mean |y-x| + mean (y-x)² + KL · kl(latents), as the pictures of
 // the posterior's draws.
 func (r *run) autoencoder() error {
-	v, params, err := r.maker().autoencoder(&r.Recipe, true, ".*")
+	v, params, err := r.maker().autoencoder(&r.Pipeline, true, ".*")
 	if err != nil {
 		return err
 	}
@@ -63,7 +28,7 @@ func (r *run) autoencoder() error {
 	}); err != nil {
 		return err
 	}
-	s := r.stage("vae", r.VAE.Stage, optim.Group{Params: params.Trained(), Rate: 1})
+	s := r.VAE.Stage.begin("vae", r.pool, r.Say, optim.Group{Params: params.Trained(), Rate: 1})
 	defer s.mover.Free()
 	data := r.dataset()
 	seen := order{key: data.key.With("order of the autoencoder"), n: r.Data.Scenes}
@@ -132,12 +97,12 @@ func (r *run) encode(v *vae.KL, lo, hi int) []float32 {
 // sharpen trains the decoder alone, to draw crisply from latents that are a little off, as a
 // sampler's are.
 func (r *run) sharpen() error {
-	v, params, err := r.maker().autoencoder(&r.Recipe, false, ".*")
+	v, params, err := r.maker().autoencoder(&r.Pipeline, false, ".*")
 	if err != nil {
 		return err
 	}
 	defer params.Free()
-	s := r.stage("decoder", r.Decoder, optim.Group{Params: matching(params, "decoder."), Rate: 1})
+	s := r.Decoder.begin("decoder", r.pool, r.Say, optim.Group{Params: matching(params, "decoder."), Rate: 1})
 	defer s.mover.Free()
 	data := r.dataset()
 	seen := order{key: data.key.With("order of the decoder"), n: r.Data.Scenes}
@@ -225,18 +190,4 @@ func matching(p *nn.Params, prefix string) []*autograd.Param {
 		}
 	}
 	return out
-}
-
-// mean is a running mean of what is said.
-type mean struct {
-	sum float64
-	n   int
-}
-
-func (m *mean) add(v float64) { m.sum, m.n = m.sum+v, m.n+1 }
-
-func (m *mean) take() float64 {
-	v := m.sum / float64(max(1, m.n))
-	*m = mean{}
-	return v
 }

@@ -12,7 +12,7 @@ type dataset struct {
 	mix scenes.Mix
 }
 
-func (r *Recipe) dataset() dataset { return dataset{r.Data, rng.New(r.Seed), r.Data.Mix()} }
+func (r *Pipeline) dataset() dataset { return dataset{r.Data, rng.New(r.Seed), r.Data.Mix()} }
 
 // scene is what picture i shows. Captions that are kept for evaluation are drawn again.
 func (d dataset) scene(i int) scenes.Scene {

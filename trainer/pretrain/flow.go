@@ -3,7 +3,6 @@ package pretrain
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -21,16 +20,17 @@ import (
 
 // flow trains text encoders and transformer together.
 func (r *run) flow() error {
-	g, err := r.maker().painter(&r.Recipe)
+	g, err := r.maker().painter(&r.Pipeline)
 	if err != nil {
 		return err
 	}
 	defer g.free()
-	s := r.stage("flow", r.Flow.Stage, g.groups(r.Flow.Muon)...)
+	s := r.Flow.Stage.begin("flow", r.pool, r.Say, g.groups(r.Flow.Muon)...)
 	defer s.mover.Free()
 	shadow := optim.NewShadow(g.all())
 	defer shadow.Free()
-	from, err := r.loadState(g, s.mover, shadow)
+	state := &progress{r.dir, g.params[:], s.mover, shadow}
+	from, err := state.load()
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (r *run) flow() error {
 	seen := order{key: rng.New(r.Seed).With("order of flow"), n: r.Data.Scenes}
 	for step := from + 1; step <= s.Steps; step++ {
 		if err := r.stopped(); err != nil {
-			return r.orSave(err, g, s.mover, shadow, step-1)
+			return state.orSave(err, step-1)
 		}
 		l := r.flowPass(g, &s, &seen, step)
 		norm, err := s.mover.Step(r.Flow.rateAt(step))
@@ -52,11 +52,11 @@ func (r *run) flow() error {
 			s.say(step, s.Steps, "loss %.4f  gradient %.3f", loss.take(), length.take())
 		}
 		if step%r.Flow.Save == 0 {
-			if err := r.saveState(g, s.mover, shadow, step); err != nil {
+			if err := state.save(step); err != nil {
 				return err
 			}
 		}
-		if step%r.Recipe.Judge.Every == 0 && step < s.Steps {
+		if step%r.Pipeline.Judge.Every == 0 && step < s.Steps {
 			shadow.Swap()
 			err := errors.Join(g.save(r.dir), r.report(step, 1))
 			shadow.Swap()
@@ -69,7 +69,7 @@ func (r *run) flow() error {
 	if err := g.save(r.dir); err != nil {
 		return err
 	}
-	return r.report(s.Steps, 1, r.Recipe.Judge.Guidance)
+	return r.report(s.Steps, 1, r.Pipeline.Judge.Guidance)
 }
 
 // rateAt is the learning rate of an update, counted from 1: constant, then falling to nothing
@@ -142,19 +142,7 @@ func (g *painter) velocity(tp *autograd.Tape, latents *autograd.Value, captions 
 
 // groups are what Muon moves, and what AdamW moves.
 func (g *painter) groups(muon float64) []optim.Group {
-	var hidden, rest []*autograd.Param
-	for _, p := range g.all() {
-		if muon > 0 && len(p.Shape) == 2 && !strings.Contains(p.Name, "embed") && !strings.Contains(p.Name, "proj_out") {
-			hidden = append(hidden, p)
-		} else {
-			rest = append(rest, p)
-		}
-	}
-	out := []optim.Group{{Params: rest, Rate: 1}}
-	if len(hidden) > 0 {
-		out = append(out, optim.Group{Params: hidden, Rate: muon, Muon: true})
-	}
-	return out
+	return groupsOf(g.all(), muon, "embed", "proj_out")
 }
 
 // all is every parameter that is trained.

@@ -139,7 +139,7 @@ func (r *run) report(step int, guidances ...float64) error {
 		if ctx == nil {
 			ctx = context.Background()
 		}
-		v, err := Judge(ctx, r.pool, r.dir, HeldOut(r.Recipe.Judge.Prompts), r.Recipe.Judge.Steps, w)
+		v, err := Judge(ctx, r.pool, r.dir, HeldOut(r.Pipeline.Judge.Prompts), r.Pipeline.Judge.Steps, w)
 		if err != nil {
 			return err
 		}

@@ -27,9 +27,9 @@ type part struct {
 // upstream is the version of the libraries whose layout is written.
 const upstream = "0.35.0"
 
-func (r *Recipe) latentSide() int { return scenes.Size >> (len(r.VAE.Channels) - 1) }
+func (r *Pipeline) latentSide() int { return scenes.Size >> (len(r.VAE.Channels) - 1) }
 
-func (r *Recipe) vaePart() part {
+func (r *Pipeline) vaePart() part {
 	down, up := make([]string, len(r.VAE.Channels)), make([]string, len(r.VAE.Channels))
 	for i := range down {
 		down[i], up[i] = "DownEncoderBlock2D", "UpDecoderBlock2D"
@@ -41,7 +41,7 @@ func (r *Recipe) vaePart() part {
 		"sample_size": scenes.Size, "scaling_factor": 1.0, "shift_factor": 0.0, "use_quant_conv": false, "use_post_quant_conv": false}}
 }
 
-func (r *Recipe) textPart(i, vocabulary int) part {
+func (r *Pipeline) textPart(i, vocabulary int) part {
 	folder := [2]string{"text_encoder", "text_encoder_2"}[i]
 	return part{folder, "model", map[string]any{
 		"architectures": []string{"CLIPTextModelWithProjection"}, "model_type": "clip_text_model", "hidden_act": [2]string{"quick_gelu", "gelu"}[i],
@@ -50,7 +50,7 @@ func (r *Recipe) textPart(i, vocabulary int) part {
 		"layer_norm_eps": 1e-5, "vocab_size": vocabulary, "bos_token_id": vocabulary - 2, "eos_token_id": vocabulary - 1, "pad_token_id": vocabulary - 1}}
 }
 
-func (r *Recipe) transformerPart() part {
+func (r *Pipeline) transformerPart() part {
 	settings := map[string]any{
 		"_class_name": "SD3Transformer2DModel", "_diffusers_version": upstream, "attention_head_dim": 64, "num_attention_heads": r.Model.Heads,
 		"caption_projection_dim": 64 * r.Model.Heads, "joint_attention_dim": 2 * r.Model.TextWidth, "pooled_projection_dim": 2 * r.Model.TextWidth,
@@ -63,7 +63,7 @@ func (r *Recipe) transformerPart() part {
 }
 
 // writeFrame writes what a pipeline has beside weights.
-func (r *Recipe) writeFrame(dir string) error {
+func (r *Pipeline) writeFrame(dir string) error {
 	for _, t := range []string{"tokenizer", "tokenizer_2"} {
 		if err := writeTokenizer(filepath.Join(dir, t), r.Model.Tokens); err != nil {
 			return err
@@ -98,6 +98,11 @@ func (p part) save(dir string, params *nn.Params) error {
 	if err := writeJSON(filepath.Join(folder, "config.json"), p.settings); err != nil {
 		return err
 	}
+	return saveHalved(filepath.Join(folder, p.base+".safetensors"), params)
+}
+
+// saveHalved writes parameters in bf16.
+func saveHalved(path string, params *nn.Params) error {
 	all, err := params.Stored()
 	if err != nil {
 		return err
@@ -107,7 +112,7 @@ func (p part) save(dir string, params *nn.Params) error {
 			return err
 		}
 	}
-	return safetensors.Write(filepath.Join(folder, p.base+".safetensors"), all, map[string]string{"format": "pt"})
+	return safetensors.Write(path, all, map[string]string{"format": "pt"})
 }
 
 // maker opens parts: drawn, or read from a folder where they were saved.
@@ -133,7 +138,7 @@ func (m maker) open(p part, drawn bool, train ...string) (*nn.Params, func(), er
 }
 
 // autoencoder opens the VAE.
-func (m maker) autoencoder(r *Recipe, drawn bool, train ...string) (*vae.KL, *nn.Params, error) {
+func (m maker) autoencoder(r *Pipeline, drawn bool, train ...string) (*vae.KL, *nn.Params, error) {
 	p := r.vaePart()
 	if drawn {
 		if err := (part{folder: p.folder, settings: p.settings}).frame(m.dir); err != nil {
@@ -182,7 +187,7 @@ type painter struct {
 }
 
 // painter draws text encoders and the transformer.
-func (m maker) painter(r *Recipe) (*painter, error) {
+func (m maker) painter(r *Pipeline) (*painter, error) {
 	t, err := tokenizer.Open(filepath.Join(m.dir, "tokenizer"))
 	if err != nil {
 		return nil, err

@@ -31,13 +31,13 @@ flow = { steps = 6, batch = 4, micro = 2, save_every = 2 }
 judge = { prompts = 2, steps = 2, every = 100 }
 `
 
-func smallRecipe(t *testing.T, sets ...string) *Recipe {
+func smallRecipe(t *testing.T, sets ...string) *Pipeline {
 	t.Helper()
 	r, err := Parse("small.toml", []byte(small), sets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return r.(*Pipeline)
 }
 
 func backend(t *testing.T) kernels.Backend {
@@ -112,11 +112,11 @@ func TestLearns(t *testing.T) {
 		t.Skip("takes seconds; left out by -short")
 	}
 	r := smallRecipe(t, "vae.steps=120", "vae.batch=8", "vae.lr=0.004", "flow.steps=60", "flow.lr=0.003", "flow.batch=8", "flow.micro=8")
-	w := &run{Recipe: *r, Hooks: Hooks{Backend: backend(t), Say: func(string) {}}, dir: filepath.Join(t.TempDir(), "m")}
+	w := &run{Pipeline: *r, Hooks: Hooks{Backend: backend(t), Say: func(string) {}}, dir: filepath.Join(t.TempDir(), "m")}
 	w.pool = tensor.NewPool(w.Backend)
 	var said []string
 	w.Say = func(line string) { said = append(said, line) }
-	for _, f := range []func() error{w.begin, w.autoencoder, w.cacheLatents} {
+	for _, f := range []func() error{func() error { return w.writeFrame(w.dir) }, w.autoencoder, w.cacheLatents} {
 		if err := f(); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestLearns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.free()
-	s := w.stage("flow", r.Flow.Stage, g.groups(r.Flow.Muon)...)
+	s := r.Flow.Stage.begin("flow", w.pool, w.Say, g.groups(r.Flow.Muon)...)
 	seen := order{key: rng.New(9), n: r.Data.Scenes}
 	var first, last float64
 	for step := 1; step <= r.Flow.Steps; step++ {

@@ -9,8 +9,16 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// Recipe is how a model is made.
-type Recipe struct {
+// Recipe is how a model is made: a *Pipeline, or *Towers.
+type Recipe interface {
+	// Text is the whole recipe, every default written out: what is kept beside the model.
+	Text() ([]byte, error)
+	run(dir string, h Hooks) error
+}
+
+// Pipeline is how a text-to-picture model is made.
+type Pipeline struct {
+	Makes   string  `toml:"makes" enum:"pipeline,clip" doc:"what kind of model this is the recipe of"`
 	Name    string  `toml:"name,required" doc:"what the model is called"`
 	Seed    uint64  `toml:"seed" doc:"of everything that is drawn"`
 	Data    Data    `toml:"data" doc:"what it sees"`
@@ -88,14 +96,15 @@ type Judging struct {
 	Guidance float64 `toml:"guidance" range:"[1,20]" doc:"the guidance that the last evaluation tries too"`
 }
 
-// Default is the recipe of an empty file: a model whose training takes about an hour on two
-// cores.
-func Default() Recipe {
+// DefaultPipeline is the recipe of an empty file: a model whose training takes about an hour on
+// two cores.
+func DefaultPipeline() Pipeline {
 	stage := Stage{Steps: 300, Batch: 16, LR: 1e-3, Warmup: 20, Betas: [2]float64{0.9, 0.99}, GradClip: 1}
 	vae := stage
 	vae.Steps, vae.LR, vae.Warmup = 1000, 2e-3, 30
 	flow := Stage{Steps: 6000, Batch: 64, LR: 1e-3, Warmup: 100, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
-	return Recipe{
+	return Pipeline{
+		Makes:   "pipeline",
 		Seed:    1,
 		Data:    Data{Scenes: 48000, Noise: 0.4, Drop: 0.08, One: 0.1, Relation: 0.45, Count: 0.2, Word: 0.25},
 		VAE:     VAE{Stage: vae, Channels: []int{16, 32, 64}, Latent: 8, KL: 1e-3},
@@ -107,7 +116,7 @@ func Default() Recipe {
 }
 
 // Read reads a recipe and what is set over it. The error holds every mistake.
-func Read(file string, sets []string) (*Recipe, error) {
+func Read(file string, sets []string) (Recipe, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -119,13 +128,32 @@ func Read(file string, sets []string) (*Recipe, error) {
 }
 
 // Parse is Read of a text.
-func Parse(name string, text []byte, sets []string) (*Recipe, error) {
+func Parse(name string, text []byte, sets []string) (Recipe, error) {
 	doc := config.Parse(name, text)
 	for _, s := range sets {
 		doc.Set(s)
 	}
-	r := Default()
-	doc.Decode("", &r)
+	var r Recipe
+	switch kind := doc.Text("makes"); kind {
+	case "clip":
+		t := DefaultTowers()
+		doc.Decode("", &t)
+		t.check(doc)
+		r = &t
+	default: // a name that is none is reported as the key is decoded
+		p := DefaultPipeline()
+		doc.Decode("", &p)
+		p.check(doc)
+		r = &p
+	}
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// check reports what does not go together.
+func (r *Pipeline) check(doc *config.Document) {
 	for _, c := range r.VAE.Channels {
 		if c%8 != 0 && doc.Clean("vae.channels") {
 			doc.Report("vae.channels", fmt.Sprintf("%d is not a multiple of 8", c), "group norms have 8 groups")
@@ -137,17 +165,19 @@ func Parse(name string, text []byte, sets []string) (*Recipe, error) {
 	if doc.Clean("model.text_width") && r.Model.TextWidth%64 != 0 && r.Model.TextWidth > 64 {
 		doc.Report("model.text_width", fmt.Sprintf("%d is not a multiple of 64", r.Model.TextWidth), "heads are 64 wide")
 	}
-	if r.Data.One+r.Data.Relation+r.Data.Count+r.Data.Word <= 0 && doc.Clean("data") {
-		doc.Report("data", "all families have weight 0", "give one, relation, count or word a weight")
-	}
-	if err := doc.Err(); err != nil {
-		return nil, err
-	}
-	return &r, nil
+	r.Data.check(doc)
 }
 
-// Text is the whole recipe, every default written out: what is kept beside the model.
-func (r *Recipe) Text() ([]byte, error) {
+func (d Data) check(doc *config.Document) {
+	if d.One+d.Relation+d.Count+d.Word <= 0 && doc.Clean("data") {
+		doc.Report("data", "all families have weight 0", "give one, relation, count or word a weight")
+	}
+}
+
+// Text is the whole recipe.
+func (r *Pipeline) Text() ([]byte, error) { return textOf(r) }
+
+func textOf(r Recipe) ([]byte, error) {
 	var b bytes.Buffer
 	err := config.Write(&b, r, func(string) string { return "" })
 	return b.Bytes(), err

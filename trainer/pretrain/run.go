@@ -19,9 +19,9 @@ type Hooks struct {
 	Context context.Context   // stops the run, which keeps its state
 }
 
-// run is a recipe at work in a folder.
+// run is a pipeline's recipe at work in a folder.
 type run struct {
-	Recipe
+	Pipeline
 	Hooks
 	dir     string
 	pool    *tensor.Pool
@@ -33,9 +33,21 @@ const recipeFile = "recipe.toml"
 
 // Run makes the model in a folder, which it creates. A folder where a run of the same recipe was
 // stopped is gone on with.
-func Run(recipe *Recipe, dir string, h Hooks) error {
-	r := &run{Recipe: *recipe, Hooks: h, dir: dir, pool: tensor.NewPool(h.Backend)}
-	if err := r.begin(); err != nil {
+func Run(r Recipe, dir string, h Hooks) error {
+	if err := claim(r, dir); err != nil {
+		return err
+	}
+	return r.run(dir, h)
+}
+
+func (r *Pipeline) run(dir string, h Hooks) error {
+	w := &run{Pipeline: *r, Hooks: h, dir: dir, pool: tensor.NewPool(h.Backend)}
+	return w.all()
+}
+
+// all is every stage, one after another.
+func (r *run) all() error {
+	if err := r.writeFrame(r.dir); err != nil {
 		return err
 	}
 	if err := r.once("vae", r.autoencoder); err != nil {
@@ -65,38 +77,37 @@ func (r *run) once(name string, stage func() error) error {
 	return r.mark(name)
 }
 
-// begin makes the folder, or checks that it is this recipe's.
-func (r *run) begin() error {
-	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+// claim makes the folder, or checks that it is this recipe's.
+func claim(r Recipe, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	text, err := r.Text()
 	if err != nil {
 		return err
 	}
-	at := filepath.Join(r.dir, recipeFile)
+	at := filepath.Join(dir, recipeFile)
 	old, err := os.ReadFile(at)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		if entries, err := os.ReadDir(r.dir); err != nil || len(entries) > 0 {
-			return errors.Join(err, fmt.Errorf("%s is not empty, and holds no recipe: name another folder", r.dir))
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+			return errors.Join(err, fmt.Errorf("%s is not empty, and holds no recipe: name another folder", dir))
 		}
-		if err := os.WriteFile(at, text, 0o644); err != nil {
-			return err
-		}
+		return os.WriteFile(at, text, 0o644)
 	case err != nil:
 		return err
 	case string(old) != string(text):
-		return fmt.Errorf("%s was made by another recipe, which stands in %s: name another folder", r.dir, at)
+		return fmt.Errorf("%s was made by another recipe, which stands in %s: name another folder", dir, at)
 	}
-	return r.writeFrame(r.dir)
+	return nil
 }
 
-func (r *run) stopped() error {
-	if r.Context == nil {
+// stopped is why a run is to stop.
+func (h Hooks) stopped() error {
+	if h.Context == nil {
 		return nil
 	}
-	return r.Context.Err()
+	return h.Context.Err()
 }
 
 func (r *run) maker() maker { return maker{dir: r.dir, pool: r.pool, key: rng.New(r.Seed)} }
@@ -111,7 +122,7 @@ func (r *run) latent(i int) []float32 {
 
 // cacheLatents encodes every picture by the autoencoder as it was saved.
 func (r *run) cacheLatents() error {
-	v, params, err := r.maker().autoencoder(&r.Recipe, false)
+	v, params, err := r.maker().autoencoder(&r.Pipeline, false)
 	if err != nil {
 		return err
 	}

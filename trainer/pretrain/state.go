@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
@@ -15,31 +16,37 @@ import (
 // average in fp32, and the step. What is drawn needs nothing: it is a function of the step.
 const stateFile = "state.safetensors"
 
-func (r *run) saveState(g *painter, mv *optim.Mover, shadow *optim.Shadow, step int) error {
+// progress is what a state holds.
+type progress struct {
+	dir    string
+	params []*nn.Params
+	mover  *optim.Mover
+	shadow *optim.Shadow
+}
+
+func (g *progress) save(step int) error {
 	all := []safetensors.Tensor{safetensors.FromF32("step", []int{1}, []float32{float32(step)})}
 	for i, p := range g.params {
 		for _, w := range p.Trained() {
 			all = append(all, safetensors.FromF32(fmt.Sprintf("w.%d.%s", i, w.Name), w.Shape, w.Value.F32()))
 		}
 	}
-	for i, v := range shadow.Values {
+	for i, v := range g.shadow.Values {
 		all = append(all, safetensors.FromF32(fmt.Sprintf("average.%d", i), v.Shape(), v.F32()))
 	}
-	all = append(all, mv.Tensors("optimiser.")...)
-	if err := safetensors.Write(filepath.Join(r.dir, stateFile), all, nil); err != nil {
+	all = append(all, g.mover.Tensors("optimiser.")...)
+	if err := safetensors.Write(filepath.Join(g.dir, stateFile), all, nil); err != nil {
 		return fmt.Errorf("saving the state of step %d: %w", step, err)
 	}
 	return nil
 }
 
 // orSave keeps the state of a run that was stopped.
-func (r *run) orSave(stopped error, g *painter, mv *optim.Mover, shadow *optim.Shadow, step int) error {
-	return errors.Join(stopped, r.saveState(g, mv, shadow, step))
-}
+func (g *progress) orSave(stopped error, step int) error { return errors.Join(stopped, g.save(step)) }
 
-// loadState returns the step that the state was saved after; 0 where there is none.
-func (r *run) loadState(g *painter, mv *optim.Mover, shadow *optim.Shadow) (step int, err error) {
-	f, err := safetensors.Open(filepath.Join(r.dir, stateFile))
+// load returns the step that the state was saved after; 0 where there is none.
+func (g *progress) load() (step int, err error) {
+	f, err := safetensors.Open(filepath.Join(g.dir, stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -72,14 +79,14 @@ func (r *run) loadState(g *painter, mv *optim.Mover, shadow *optim.Shadow) (step
 			w.Updated()
 		}
 	}
-	for i, v := range shadow.Values {
+	for i, v := range g.shadow.Values {
 		x, err := read(fmt.Sprintf("average.%d", i), v.Len())
 		if err != nil {
 			return 0, err
 		}
 		v.UploadF32(x)
 	}
-	return int(at[0]), mv.Load(f, "optimiser.")
+	return int(at[0]), g.mover.Load(f, "optimiser.")
 }
 
 // finished reports whether a stage's mark is there, and mark leaves it.

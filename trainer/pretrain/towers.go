@@ -1,0 +1,318 @@
+package pretrain
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/clip"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
+	"github.com/darkroom-rl/darkroom/vision/tokenizer"
+)
+
+// Towers is how a CLIP is made (Radford et al. 2021), with a linear head beside it that ranks
+// pictures as they were drawn above damaged ones (as the aesthetic predictor on CLIP's
+// embeddings, Schuhmann 2022, which is linear too):
+//
+//	loss = (cross entropy of captions by picture + of pictures by caption) / 2
+//	     + weight · mean of log(1 + exp(head(damaged) - head(drawn)))
+//
+// Each picture's caption stands among all captions of the batch, and beside one with a wrong
+// attribute: what a reward is asked most is whether an attribute is right.
+type Towers struct {
+	Makes string     `toml:"makes" enum:"pipeline,clip" doc:"what kind of model this is the recipe of"`
+	Name  string     `toml:"name,required" doc:"what the model is called"`
+	Seed  uint64     `toml:"seed" doc:"of everything that is drawn"`
+	Data  Data       `toml:"data" doc:"what it sees"`
+	Model TowerModel `toml:"model" doc:"both towers"`
+	Train TowerStage `toml:"train" doc:"how they are trained"`
+	Judge TowerJudge `toml:"judge" doc:"how they are judged on the way"`
+}
+
+// TowerModel is the shape of both towers.
+type TowerModel struct {
+	Tokens       int `toml:"tokens" range:"[8,77]" doc:"length of a caption"`
+	TextWidth    int `toml:"text_width" range:"[32,1024]" doc:"of the text tower"`
+	TextLayers   int `toml:"text_layers" range:"[1,24]" doc:"of the text tower"`
+	VisionWidth  int `toml:"vision_width" range:"[32,1024]" doc:"of the vision tower"`
+	VisionLayers int `toml:"vision_layers" range:"[1,24]" doc:"of the vision tower"`
+	HeadWidth    int `toml:"head_width" range:"[16,128]" doc:"of attention heads"`
+	Patch        int `toml:"patch" range:"[2,32]" doc:"pixels a side of a patch"`
+	Out          int `toml:"out" range:"[8,1024]" doc:"of the common space"`
+}
+
+// TowerStage is the training of both towers.
+type TowerStage struct {
+	Stage
+	Muon    float64 `toml:"muon" range:"[0,100]" doc:"Muon's learning rate for hidden matrices, beside lr; 0 leaves them to AdamW"`
+	EMA     float64 `toml:"ema" range:"[0,1)" doc:"how much of the averaged weights is kept at most"`
+	Quality float64 `toml:"quality" range:"[0,100]" doc:"weight of the head's loss"`
+	Save    int     `toml:"save_every" range:"[1,inf)" doc:"steps between two saved states"`
+}
+
+// TowerJudge is what is said on the way.
+type TowerJudge struct {
+	Every    int `toml:"every" range:"[1,inf)" doc:"steps between two evaluations"`
+	Pictures int `toml:"pictures" range:"[2,4096]" doc:"held-out pictures"`
+}
+
+// DefaultTowers is the recipe of an empty file.
+func DefaultTowers() Towers {
+	stage := Stage{Steps: 3000, Batch: 128, LR: 1e-3, Warmup: 100, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
+	return Towers{
+		Makes: "clip", Seed: 1,
+		Data:  Data{Scenes: 48000, One: 0.1, Relation: 0.45, Count: 0.2, Word: 0.25},
+		Model: TowerModel{Tokens: 16, TextWidth: 64, TextLayers: 3, VisionWidth: 96, VisionLayers: 4, HeadWidth: 32, Patch: 8, Out: 64},
+		Train: TowerStage{Stage: stage, Muon: 3, EMA: 0.995, Quality: 0.5, Save: 500},
+		Judge: TowerJudge{Every: 500, Pictures: 256},
+	}
+}
+
+func (t *Towers) check(doc *config.Document) {
+	for _, w := range []struct {
+		key   string
+		width int
+	}{{"model.text_width", t.Model.TextWidth}, {"model.vision_width", t.Model.VisionWidth}} {
+		if doc.Clean(w.key) && doc.Clean("model.head_width") && w.width%t.Model.HeadWidth != 0 {
+			doc.Report(w.key, fmt.Sprintf("%d is not a multiple of head_width %d", w.width, t.Model.HeadWidth), "heads share the width evenly")
+		}
+	}
+	if doc.Clean("model.patch") && scenes.Size%t.Model.Patch != 0 {
+		doc.Report("model.patch", fmt.Sprintf("patches of %d do not fill a picture of %d", t.Model.Patch, scenes.Size), "2, 4, 8, 16 or 32")
+	}
+	t.Data.check(doc)
+}
+
+// Text is the whole recipe.
+func (t *Towers) Text() ([]byte, error) { return textOf(t) }
+
+// HeadFile is the ranking head, in the layout of the aesthetic predictor's.
+const HeadFile = "aesthetic_mlp.safetensors"
+
+// pair is both towers and the head.
+type pair struct {
+	*clip.Model
+	tokens       *tokenizer.Tokenizer
+	length       int
+	head         *nn.Linear
+	params       []*nn.Params // the towers', the head's
+	preprocessor vision.Preprocess
+}
+
+func (t *Towers) settings(vocabulary int) map[string]any {
+	m := t.Model
+	encoder := func(width, layers int) map[string]any {
+		return map[string]any{"hidden_act": "gelu", "hidden_size": width, "intermediate_size": 4 * width, "projection_dim": m.Out,
+			"num_hidden_layers": layers, "num_attention_heads": width / m.HeadWidth, "layer_norm_eps": 1e-5}
+	}
+	text, pictures := encoder(m.TextWidth, m.TextLayers), encoder(m.VisionWidth, m.VisionLayers)
+	text["model_type"], text["max_position_embeddings"], text["vocab_size"] = "clip_text_model", m.Tokens, vocabulary
+	text["bos_token_id"], text["eos_token_id"], text["pad_token_id"] = vocabulary-2, vocabulary-1, vocabulary-1
+	pictures["model_type"], pictures["image_size"], pictures["patch_size"], pictures["num_channels"] = "clip_vision_model", scenes.Size, m.Patch, 3
+	return map[string]any{"architectures": []string{"CLIPModel"}, "model_type": "clip", "projection_dim": m.Out, "logit_scale_init_value": math.Log(1 / 0.07),
+		"text_config": text, "vision_config": pictures}
+}
+
+// writeFrame writes what the folder has beside weights.
+func (t *Towers) writeFrame(dir string) error {
+	if err := writeTokenizer(dir, t.Model.Tokens); err != nil {
+		return err
+	}
+	k, err := tokenizer.Open(dir)
+	if err != nil {
+		return err
+	}
+	p := vision.CLIPPillow(scenes.Size)
+	if err := writeJSON(filepath.Join(dir, "preprocessor_config.json"), map[string]any{
+		"image_processor_type": "CLIPImageProcessor", "do_resize": true, "size": map[string]int{"shortest_edge": p.Size}, "resample": 3,
+		"do_center_crop": true, "crop_size": map[string]int{"height": p.Size, "width": p.Size}, "do_rescale": true, "rescale_factor": 1.0 / 255,
+		"do_normalize": true, "image_mean": p.Mean, "image_std": p.Std, "do_convert_rgb": true}); err != nil {
+		return err
+	}
+	return writeJSON(filepath.Join(dir, "config.json"), t.settings(k.Size()))
+}
+
+// openTowers opens a folder's towers and head; without a key they are read and stay as they are,
+// in fp32; with one they are drawn and trained.
+func openTowers(dir string, pool *tensor.Pool, key *rng.Key) (*pair, error) {
+	c, err := clip.ReadConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	k, err := tokenizer.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	g := &pair{tokens: k, length: c.Text.Positions, preprocessor: vision.CLIPPillow(c.Vision.Side)}
+	for _, name := range []string{"model.safetensors", HeadFile} {
+		o := nn.Options{Pool: pool, Math: kernels.MathF32}
+		if key != nil {
+			o.Math, o.Key, o.Train = kernels.MathBF16, key.With(rng.Purpose(name)), []string{".*"}
+		} else {
+			f, err := safetensors.Open(filepath.Join(dir, name))
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			o.Source = f
+		}
+		p, err := nn.New(o)
+		if err != nil {
+			return nil, err
+		}
+		g.params = append(g.params, p)
+	}
+	g.Model, g.head = clip.New(g.params[0], c), g.params[1].Linear("layers.0", c.Out, 1, true)
+	for _, p := range g.params {
+		if err := p.Check(); err != nil {
+			return nil, err
+		}
+	}
+	if key == nil {
+		return g, nil
+	}
+	scaled := func(by float32) func(x []float32) {
+		return func(x []float32) {
+			for i := range x {
+				x[i] *= by
+			}
+		}
+	}
+	for name, f := range map[string]func(x []float32){
+		"text_model.embeddings.token_embedding.weight": scaled(0.02), "text_model.embeddings.position_embedding.weight": scaled(0.02),
+		"vision_model.embeddings.position_embedding.weight": scaled(0.02), "vision_model.embeddings.class_embedding": scaled(0.02),
+		"logit_scale": func(x []float32) { x[0] = float32(math.Log(1 / 0.07)) },
+	} {
+		if err := g.params[0].Set(name, f); err != nil {
+			return nil, err
+		}
+	}
+	// Parts of unit vectors are small; the head's weights are large for it.
+	return g, g.params[1].Set("layers.0.weight", scaled(8))
+}
+
+func (g *pair) free() {
+	for _, p := range g.params {
+		p.Free()
+	}
+}
+
+// save writes both files in bf16.
+func (g *pair) save(dir string) error {
+	for i, name := range []string{"model.safetensors", HeadFile} {
+		if err := saveHalved(filepath.Join(dir, name), g.params[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// groups are what Muon moves, and what AdamW moves.
+func (g *pair) groups(muon float64) []optim.Group {
+	return groupsOf(slices.Concat(g.params[0].Trained(), g.params[1].Trained()), muon, "embed", "projection", "layers.0.", "logit_scale")
+}
+
+// embed puts pictures and captions into the common space.
+func (g *pair) embedPictures(tp *autograd.Tape, list [][]uint8) *autograd.Value {
+	var x []float32
+	for _, px := range list {
+		var err error
+		if x, err = g.preprocessor.Apply(x, &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: px}, vision.ChannelsLast); err != nil {
+			panic(err) // pictures are all of one size
+		}
+	}
+	return g.Vision.Forward(tp, tp.Upload("pictures", x, len(list), scenes.Size, scenes.Size, 3)).Projected
+}
+
+func (g *pair) embedCaptions(tp *autograd.Tape, list []string) *autograd.Value {
+	ids := make([][]int32, len(list))
+	end, _ := g.tokens.ID(endToken)
+	for i, c := range list {
+		ids[i], _ = g.tokens.Fixed(c, g.length, end)
+	}
+	return g.Text.Forward(tp, ids).Projected
+}
+
+func (t *Towers) run(dir string, h Hooks) error {
+	if _, err := os.Stat(filepath.Join(dir, "train.done")); err == nil {
+		h.Say("train: done before")
+		return nil
+	}
+	if err := t.writeFrame(dir); err != nil {
+		return err
+	}
+	pool, key := tensor.NewPool(h.Backend), rng.New(t.Seed)
+	g, err := openTowers(dir, pool, &key)
+	if err != nil {
+		return err
+	}
+	defer g.free()
+	s := t.Train.begin("train", pool, h.Say, g.groups(t.Train.Muon)...)
+	defer s.mover.Free()
+	shadow := optim.NewShadow(slices.Concat(g.params[0].Trained(), g.params[1].Trained()))
+	defer shadow.Free()
+	state := &progress{dir, g.params, s.mover, shadow}
+	from, err := state.load()
+	if err != nil {
+		return err
+	}
+	// averaged runs f on the averaged weights, as they would be read from the folder.
+	averaged := func(f func() error) error {
+		shadow.Swap()
+		defer shadow.Swap()
+		if err := g.save(dir); err != nil {
+			return err
+		}
+		return f()
+	}
+	report := func(step int) error {
+		v, err := JudgeTowers(pool, dir, t.Judge.Pictures)
+		if err == nil {
+			h.Say(fmt.Sprintf("judged at %d, %s", step, v))
+		}
+		return err
+	}
+	data := dataset{t.Data, key, t.Data.Mix()}
+	seen := order{key: key.With("order of pictures"), n: t.Data.Scenes}
+	var matching, ranking mean
+	for step := from + 1; step <= s.Steps; step++ {
+		if err := h.stopped(); err != nil {
+			return state.orSave(err, step-1)
+		}
+		m, q := g.pass(&s, t.Train.Quality, t.batch(data, &seen, step))
+		if _, err := s.mover.Step(s.rate(step, 0.02)); err != nil {
+			return fmt.Errorf("train, step %d: %w", step, err)
+		}
+		shadow.Follow(min(t.Train.EMA, float64(1+step)/float64(10+step)))
+		matching.add(m)
+		ranking.add(q)
+		if step%50 == 0 || step == s.Steps {
+			s.say(step, s.Steps, "matching %.4f  ranking %.4f", matching.take(), ranking.take())
+		}
+		if step%t.Train.Save == 0 {
+			if err := state.save(step); err != nil {
+				return err
+			}
+		}
+		if step%t.Judge.Every == 0 && step < s.Steps {
+			if err := averaged(func() error { return report(step) }); err != nil {
+				return err
+			}
+		}
+	}
+	if err := averaged(func() error { return report(s.Steps) }); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "train.done"), nil, 0o644)
+}
