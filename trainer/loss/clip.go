@@ -17,7 +17,8 @@ import (
 //	w       optional rollout weights; the mean stays that of the rows (verl-omni), it is not
 //	        divided by the sum of weights
 //	scale   1, or LongCat's weight of the step's noise (noise.go)
-//	KL      the mean of (m - m_ref)²/denominator: kl.go says who divides by what
+//	KL      the mean of (m - m_ref)²/denominator, or of an estimate from log-probabilities:
+//	        kl.go says who divides by what
 //	change  MixGRPO's KL, to the weights that rolled
 //	Parts   steps and batches whose gradients are summed (DanceGRPO, MixGRPO); flow_grpo takes
 //	        the mean of its own losses, which is the same
@@ -39,6 +40,7 @@ type Clip struct {
 	NoiseScale   bool    `toml:"noise_scale" doc:"losses weigh by the step's noise (LongCat)"`
 	ChangeWeight float64 `toml:"change_weight" range:"[0,inf)" doc:"of half the mean squared change of log-probabilities (MixGRPO)"`
 	KLWeight     float64 `toml:"-"` // the reference stands elsewhere in a file
+	KLEstimator  string  `toml:"-"` // "" and "mean": of means; else of log-probabilities
 	Parts        float64 `toml:"-"` // 0: 1
 }
 
@@ -68,7 +70,8 @@ type Terms struct {
 	LogProb, Old, Advantage []float64
 	Weight                  []float64   // nil: 1
 	Mean, MeanOld, MeanRef  [][]float64 // of transitions; nil where nothing reads them
-	KLDenominator           []float64   // where KLWeight is set
+	KLDenominator           []float64   // of a KL on means
+	LogProbRef              []float64   // of a KL on log-probabilities
 	Std, SqrtDt             []float64   // of guard: what the kernel returned, and √Δ
 	Deviation               []float64   // of NoiseWeight
 	Sigma, SigmaBelow       []float64   // of NoiseScale: of the step, and of the one below 1
@@ -112,7 +115,7 @@ func (o Clip) Of(t Terms) (Result, error) {
 	o.throughRatios(t, &r, slope)
 	r.Loss = r.Policy
 	if o.KLWeight != 0 {
-		o.addKL(t, &r, o.KLWeight*scale*scale/parts)
+		addKL(t, &r, o.KLEstimator, o.KLWeight*scale*scale/parts)
 	}
 	if o.ChangeWeight != 0 {
 		o.addChange(t, &r, o.ChangeWeight/parts)
@@ -136,7 +139,7 @@ func (o Clip) complete(t Terms) error {
 		missing bool
 	}{
 		{"ratio " + o.Ratio + " needs the means of the old policy, deviations and √Δ", o.guarded() && !(means(t.Mean) && means(t.MeanOld) && len(t.Std) > 0 && len(t.SqrtDt) > 0)},
-		{"a KL on means needs those of the reference, and denominators", o.KLWeight != 0 && !(means(t.Mean) && means(t.MeanRef) && len(t.KLDenominator) > 0)},
+		{"a KL " + t.lacks(o.KLEstimator), o.KLWeight != 0 && t.lacks(o.KLEstimator) != ""},
 		{"noise_weight needs the deviations of the steps", o.NoiseWeight != 0 && len(t.Deviation) == 0},
 		{"noise_scale needs sigmas and √Δ", o.NoiseScale && (len(t.Sigma) == 0 || len(t.SigmaBelow) == 0 || len(t.SqrtDt) == 0)},
 		{"rollout weights are there, but not one a row", t.Weight != nil && len(t.Weight) != n && len(t.Weight) != 1},
@@ -183,17 +186,6 @@ func (b bounds) loss(a, r float64) bounded {
 		v.value, v.slope, v.dual = -a*b.dual, 0, true
 	}
 	return v
-}
-
-// addKL adds the distance to the reference.
-func (o Clip) addKL(t Terms, r *Result, weight float64) {
-	if r.GradMean == nil {
-		r.GradMean = zeros(t.Mean)
-	}
-	kl, grad := KLMeans(t.Mean, t.MeanRef, t.KLDenominator)
-	r.KL = kl
-	r.Loss += weight * kl
-	addTimes(r.GradMean, grad, weight)
 }
 
 // addChange adds the distance to the weights that rolled.

@@ -3,6 +3,7 @@ package loss
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -76,33 +77,42 @@ func Rejection(log, mask [][]float64, rules, bounds string) ([][]float64, error)
 		copy(out[i], mask[i])
 	}
 	for r, name := range names {
-		at := strings.LastIndex(name, "_")
-		if at < 0 {
-			return nil, fmt.Errorf("rejection: %q is not a level and an estimator, like token_k1", name)
+		level, estimator, err := ruleOf(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
 		}
-		inside, err := bound(name[at+1:], limits[r])
+		inside, err := bound(estimator, limits[r])
 		if err != nil {
 			return nil, err
 		}
 		for i, row := range log {
-			values := estimates(name[at+1:], row)
-			switch level := name[:at]; level {
-			case "token":
-				for k, v := range values {
-					if !inside(v) {
-						out[i][k] = 0
-					}
+			values := estimates(estimator, row)
+			if level != "token" && !inside(over(level, values, mask[i])) {
+				clear(out[i])
+			}
+			for k, v := range values {
+				if level == "token" && !inside(v) {
+					out[i][k] = 0
 				}
-			case "seq_sum", "seq_mean", "seq_max":
-				if !inside(over(level, values, mask[i])) {
-					clear(out[i])
-				}
-			default:
-				return nil, fmt.Errorf("rejection: level %q is not known: token, seq_sum, seq_mean and seq_max are", level)
 			}
 		}
 	}
 	return out, nil
+}
+
+// ruleOf is the level and the estimator of a rule's name.
+func ruleOf(name string) (level, estimator string, err error) {
+	at := max(strings.LastIndex(name, "_"), 0)
+	level, estimator = name[:at], strings.TrimPrefix(name[at:], "_")
+	switch {
+	case level == "":
+		return "", "", fmt.Errorf("rejection: %q is not a level and an estimator, like token_k1", name)
+	case !slices.Contains([]string{"token", "seq_sum", "seq_mean", "seq_max"}, level):
+		return "", "", fmt.Errorf("rejection: level %q is not known: token, seq_sum, seq_mean and seq_max are", level)
+	case !slices.Contains([]string{"k1", "k2", "k3"}, estimator):
+		return "", "", fmt.Errorf("rejection: estimator %q is not known: k1, k2 and k3 are", estimator)
+	}
+	return level, estimator, nil
 }
 
 func estimates(kind string, log []float64) []float64 {
@@ -145,8 +155,8 @@ func over(level string, values, mask []float64) float64 {
 func bound(kind, limit string) (func(float64) bool, error) {
 	number := func(s string) (float64, error) {
 		x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-		if err != nil {
-			return 0, fmt.Errorf("rejection: the bound %q is not a number, or two with _ between", limit)
+		if err != nil || !(x > 0) {
+			return 0, fmt.Errorf("rejection: the bound %q is not a number above 0, or two with _ between", limit)
 		}
 		return x, nil
 	}

@@ -9,8 +9,8 @@
 //
 // For the tokens of a language model start with TokenLoss in tokens.go: what one token's loss
 // is stands in surrogates.go, gmpo.go, vespo.go and covariance.go, which tokens count in
-// keep.go, how they are averaged in aggregate.go. correction.go and offpolicy.go are for a
-// sampler that disagrees with the trainer; heads.go is log-probability, entropy and value.
+// keep.go, how they are averaged in aggregate.go. mismatch.go, correction.go and offpolicy.go are
+// for a sampler that disagrees with the trainer; heads.go is log-probability, entropy and value.
 //
 // Rows are samples; "mean" over rows, and over elements where a row has several.
 //

@@ -1,18 +1,27 @@
 package loss
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // DPPO (verl-omni's flow variant): no clip. A sample is dropped where its transition has
 // moved far, b >= Threshold with b = mean (m - m_old)²/(2τ²), and goes on moving: ratio above
 // 1 with a positive advantage, or below with a negative one. Dropped samples count in the
-// mean. Nothing flows through the means. UseStd false divides by 2 instead of 2τ².
+// mean. Nothing flows through the means but the KL, which all samples have. UseStd false divides by 2 instead of 2τ².
 type DPPO struct {
 	Threshold float64 `toml:"threshold" range:"[0,inf)" doc:"how far a transition may move"`
 	UseStd    bool    `toml:"use_std" doc:"measure in deviations"`
+
+	KLWeight    float64 `toml:"-"` // as of Clip
+	KLEstimator string  `toml:"-"`
 }
 
 // Of is the objective.
-func (o DPPO) Of(t Terms) Result {
+func (o DPPO) Of(t Terms) (Result, error) {
+	if err := o.complete(t); err != nil {
+		return Result{}, err
+	}
 	n := len(t.LogProb)
 	r := Result{Ratio: make([]float64, n), Bias: make([]float64, n), GradLogProb: make([]float64, n), Metrics: map[string]float64{"ratio_min": math.Inf(1), "ratio_max": math.Inf(-1)}}
 	m, w := r.Metrics, 1/float64(n)
@@ -45,5 +54,22 @@ func (o DPPO) Of(t Terms) Result {
 	}
 	m["ratio_mean"], m["ratio_std"] = average(r.Ratio), spread(r.Ratio, 0)
 	r.Loss = r.Policy
-	return r
+	if o.KLWeight != 0 {
+		addKL(t, &r, o.KLEstimator, o.KLWeight)
+	}
+	return r, nil
+}
+
+// complete says what is needed and not there.
+func (o DPPO) complete(t Terms) error {
+	n := len(t.LogProb)
+	switch {
+	case n == 0 || len(t.Old) != n || len(t.Advantage) != n || len(t.Mean) != n || len(t.MeanOld) != n:
+		return fmt.Errorf("dppo: %d log-probabilities, %d old ones, %d advantages, %d means, %d old ones: a decision has one of each", n, len(t.Old), len(t.Advantage), len(t.Mean), len(t.MeanOld))
+	case o.UseStd && (len(t.Std) == 0 || len(t.SqrtDt) == 0):
+		return fmt.Errorf("dppo: use_std needs deviations and √Δ")
+	case o.KLWeight != 0 && t.lacks(o.KLEstimator) != "":
+		return fmt.Errorf("dppo: a KL %s", t.lacks(o.KLEstimator))
+	}
+	return nil
 }

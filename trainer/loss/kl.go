@@ -36,6 +36,42 @@ func KLMeans(mean, ref [][]float64, denominator []float64) (kl float64, grad [][
 	return kl, grad
 }
 
+// onMeans says whether a KL is a distance of means.
+func onMeans(estimator string) bool { return estimator == "" || estimator == "mean" }
+
+// lacks is what a KL needs and does not have.
+func (t Terms) lacks(estimator string) string {
+	n := len(t.LogProb)
+	switch {
+	case !onMeans(estimator) && len(t.LogProbRef) != n:
+		return "by " + estimator + " needs the log-probabilities of the reference"
+	case onMeans(estimator) && (len(t.Mean) != n || len(t.MeanRef) != n || len(t.KLDenominator) == 0):
+		return "on means needs those of the reference, and denominators"
+	}
+	return ""
+}
+
+// addKL adds the distance to the reference.
+func addKL(t Terms, r *Result, estimator string, weight float64) {
+	if !onMeans(estimator) {
+		n := float64(len(t.LogProb))
+		for i, lp := range t.LogProb {
+			kl, slope := KL(estimator, lp, t.LogProbRef[i])
+			r.KL += kl / n
+			r.GradLogProb[i] += weight * slope / n
+		}
+		r.Loss += weight * r.KL
+		return
+	}
+	if r.GradMean == nil {
+		r.GradMean = zeros(t.Mean)
+	}
+	kl, grad := KLMeans(t.Mean, t.MeanRef, t.KLDenominator)
+	r.KL = kl
+	r.Loss += weight * kl
+	addTimes(r.GradMean, grad, weight)
+}
+
 // SquaredChange is half the mean squared change of log-probabilities.
 func SquaredChange(lp, old []float64) (kl float64, grad []float64) {
 	n := float64(len(lp))

@@ -46,6 +46,7 @@ func terms(r *rand.Rand, n int) Terms {
 		Deviation: []float64{0.4}, Sigma: []float64{1, 0.9, 0.8, 0.7, 0.6}, SigmaBelow: []float64{0.95}}
 	for i := range t.LogProb {
 		t.LogProb[i] = t.Old[i] + 0.3*t.LogProb[i]
+		t.LogProbRef = append(t.LogProbRef, t.Old[i]-0.4*t.LogProb[i])
 	}
 	return t
 }
@@ -57,6 +58,9 @@ func clipTable() map[string]Clip {
 		for name, change := range map[string]func(*Clip){
 			"alone":        func(*Clip) {},
 			"reference":    func(o *Clip) { o.KLWeight = 0.3 },
+			"k1":           func(o *Clip) { o.KLWeight, o.KLEstimator = 0.3, "k1" },
+			"k2":           func(o *Clip) { o.KLWeight, o.KLEstimator = 0.3, "k2" },
+			"k3":           func(o *Clip) { o.KLWeight, o.KLEstimator = 0.3, "k3" },
 			"dual":         func(o *Clip) { o.Dual = 1.05 },
 			"not cut":      func(o *Clip) { o.AdvLow, o.AdvHigh = 0, 0 },
 			"noise":        func(o *Clip) { o.NoiseWeight = 2.25 },
@@ -99,8 +103,11 @@ func TestFirstUpdate(t *testing.T) {
 		x := terms(rand.New(rand.NewPCG(3, 4)), 5)
 		x.Weight = nil
 		copy(x.LogProb, x.Old)
-		x.MeanOld, x.MeanRef = x.Mean, x.Mean
+		x.MeanOld, x.MeanRef, x.LogProbRef = x.Mean, x.Mean, x.LogProb
 		o.Low, o.High = 0, 0
+		if o.KLEstimator == "k1" { // pulls as hard where nothing has moved
+			o.KLWeight = 0
+		}
 		got, err := o.Of(x)
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +144,10 @@ func TestFirstUpdate(t *testing.T) {
 	}
 	x := terms(rand.New(rand.NewPCG(3, 4)), 5)
 	x.LogProb, x.MeanOld = x.Old, x.Mean
-	dppo := DPPO{UseStd: true}.Of(x) // nothing has moved, so nothing moves on
+	dppo, err := DPPO{UseStd: true}.Of(x) // nothing has moved, so nothing moves on
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, a := range x.Advantage {
 		if dppo.Ratio[i] != 1 || math.Abs(dppo.GradLogProb[i]+a/5) > 1e-12 {
 			t.Errorf("dppo: ratio %v, gradient %v, want %v", dppo.Ratio[i], dppo.GradLogProb[i], -a/5)
@@ -154,6 +164,7 @@ func TestClipErrors(t *testing.T) {
 		"short weights":  func(_ *Clip, x *Terms) { x.Weight = x.Weight[:2] },
 		"guard, no old":  func(o *Clip, x *Terms) { o.Ratio, x.MeanOld = "guard", nil },
 		"no reference":   func(o *Clip, x *Terms) { o.KLWeight, x.MeanRef = 1, nil },
+		"no reference's": func(o *Clip, x *Terms) { o.KLWeight, o.KLEstimator, x.LogProbRef = 1, "k3", nil },
 		"no denominator": func(o *Clip, x *Terms) { o.KLWeight, x.KLDenominator = 1, nil },
 		"no deviation":   func(o *Clip, x *Terms) { o.NoiseWeight, x.Deviation = 1, nil },
 		"no sigma":       func(o *Clip, x *Terms) { o.NoiseScale, x.Sigma = true, nil },
@@ -215,11 +226,43 @@ func TestSum(t *testing.T) {
 
 func TestDPPOGradient(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, std := range []bool{false, true} {
+	for _, o := range []DPPO{{}, {UseStd: true}, {KLWeight: 0.3, KLEstimator: "k3"}} {
+		o.Threshold = 1
 		x := terms(r, 5)
-		o := DPPO{Threshold: 1, UseStd: std}
-		got := o.Of(x)
-		differences(t, "dppo", x.LogProb, got.GradLogProb, func() float64 { return o.Of(x).Loss })
+		got, err := o.Of(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		differences(t, "dppo", x.LogProb, got.GradLogProb, func() float64 { r, _ := o.Of(x); return r.Loss })
+	}
+	// By the means only the KL has a gradient.
+	x, o := terms(r, 5), DPPO{Threshold: math.Inf(1), KLWeight: 0.3}
+	got, err := o.Of(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range x.Mean {
+		differences(t, "dppo's means", x.Mean[i], got.GradMean[i], func() float64 { r, _ := o.Of(x); return r.Loss })
+	}
+}
+
+func TestDPPOErrors(t *testing.T) {
+	for name, spoil := range map[string]func(*DPPO, *Terms){
+		"no rows":                     func(_ *DPPO, x *Terms) { *x = Terms{} },
+		"no old":                      func(_ *DPPO, x *Terms) { x.Old = nil },
+		"no means":                    func(_ *DPPO, x *Terms) { x.MeanOld = nil },
+		"no deviations":               func(o *DPPO, x *Terms) { o.UseStd, x.Std = true, nil },
+		"no means of the reference":   func(o *DPPO, x *Terms) { o.KLWeight, x.MeanRef = 1, nil },
+		"no log-probabilities of the": func(o *DPPO, x *Terms) { o.KLWeight, o.KLEstimator, x.LogProbRef = 1, "k3", nil },
+	} {
+		o, x := DPPO{}, terms(rand.New(rand.NewPCG(1, 2)), 5)
+		if _, err := o.Of(x); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&o, &x)
+		if _, err := o.Of(x); err == nil {
+			t.Errorf("%s: no error", name)
+		}
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 //	vespo      -φ·A·lp, one weight an answer, vespo.go
 //	clip-cov   ppo without some tokens, kl-cov -A·r with a pull on some: covariance.go
 //
-// In order, a token's loss is computed, left out (keep.go), multiplied by its rollout weight
+// In order, tokens are left out and get weights where the sampler disagreed (mismatch.go);
+// then a token's loss is computed, left out (keep.go), multiplied by its rollout weight
 // and joined by Weight·KL to the reference; then tokens are averaged (aggregate.go), and
 // EntropyWeight times their mean entropy is taken off.
 //
@@ -46,6 +47,8 @@ type TokenLoss struct {
 	KL        TokenKL    `toml:"kl"`
 	Aggregate Aggregate
 
+	Correction Correction `toml:"correction"`
+
 	EntropyWeight float64 `toml:"entropy_weight" range:"[0,inf)" doc:"of the bonus for mean entropy"`
 }
 
@@ -59,7 +62,7 @@ type TokenKL struct {
 // DefaultTokens is PPO's clip as GRPO has it, with the published values of what is off.
 func DefaultTokens() TokenLoss {
 	return TokenLoss{Objective: "ppo", Low: 0.2, High: 0.2, TauPos: 1, TauNeg: 1.05, Vespo: DefaultVespo(), Cov: DefaultCovariance(),
-		Keep: Keep{Entropy: 1}, KL: TokenKL{Estimator: "k3"}, Aggregate: Aggregate{Mode: "token-mean"}}
+		Keep: Keep{Entropy: 1}, KL: TokenKL{Estimator: "k3"}, Aggregate: Aggregate{Mode: "token-mean"}, Correction: DefaultCorrection()}
 }
 
 // TokenObjectives are their names.
@@ -96,7 +99,18 @@ func (o TokenLoss) Check(report func(key, problem, hint string)) {
 	if o.Low >= 1 && o.Objective != "cispo" && o.Objective != "gmpo" {
 		report("clip_low", "at 1 or more a ratio is never too low", "0.2 is usual")
 	}
+	if o.Objective == "gmpo" { // is one number an answer, in which no token stands alone
+		for _, x := range []struct {
+			key string
+			is  bool
+		}{{"kl.weight", o.KL.Weight != 0}, {"entropy_weight", o.EntropyWeight != 0}, {"drift", o.Keep.Drift != 0}, {"entropy_share", o.Keep.byEntropy()}} {
+			if x.is {
+				report(x.key, `objective "gmpo" is one number an answer, and has no place for it`, "leave it out")
+			}
+		}
+	}
 	o.Cov.check(o.Objective, report)
+	o.Correction.Check(func(key, problem, hint string) { report("correction."+key, problem, hint) })
 }
 
 // Tokens are what a token objective looks at: rows are answers.
@@ -104,7 +118,7 @@ type Tokens struct {
 	LogProb, Old, Advantage, Mask [][]float64
 	Weight                        [][]float64 // of the rollout's correction; nil: 1
 	Reference                     [][]float64 // log-probabilities, where KL has a weight
-	Sampler                       [][]float64 // log-probabilities, where Keep.Drift is set; nil: Old
+	Sampler                       [][]float64 // log-probabilities, of Correction and Keep.Drift, where nil is Old
 	Entropy                       [][]float64 // where it is looked at
 	Draw                          [][]float64 // a uniform number a token, for clip-cov
 }
@@ -126,6 +140,10 @@ func (o TokenLoss) Of(t Tokens) (TokenResult, error) {
 		return TokenResult{}, err
 	}
 	if err := o.complete(t); err != nil {
+		return TokenResult{}, err
+	}
+	t, err := o.correct(t)
+	if err != nil {
 		return TokenResult{}, err
 	}
 	switch o.Objective {
@@ -183,7 +201,7 @@ func (o TokenLoss) complete(t Tokens) error {
 	}{
 		{"old log-probabilities", true, t.Old}, {"advantages", true, t.Advantage}, {"masks", true, t.Mask},
 		{"rollout weights", t.Weight != nil, t.Weight}, {"log-probabilities of the reference", o.KL.Weight != 0, t.Reference},
-		{"log-probabilities of the sampler", t.Sampler != nil, t.Sampler},
+		{"log-probabilities of the sampler", t.Sampler != nil || o.Correction.On(), t.Sampler},
 		{"entropies", o.EntropyWeight != 0 || o.Keep.byEntropy(), t.Entropy}, {"draws", o.Objective == "clip-cov", t.Draw},
 	}
 	for _, n := range needs {

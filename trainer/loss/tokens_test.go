@@ -233,6 +233,9 @@ func TestTokenErrors(t *testing.T) {
 		"no reference": func(o *TokenLoss, x *Tokens) { o.KL.Weight, x.Reference = 1, nil },
 		"no draws":     func(o *TokenLoss, x *Tokens) { o.Objective, x.Draw = "clip-cov", nil },
 		"no entropy":   func(o *TokenLoss, x *Tokens) { o.Keep.Entropy, x.Entropy = 0.5, nil },
+		"no sampler":   func(o *TokenLoss, x *Tokens) { o.Correction.Weights, x.Sampler = "token", nil },
+		"no such rule": func(o *TokenLoss, _ *Tokens) { o.Correction.Reject = "token" },
+		"odd weights":  func(o *TokenLoss, _ *Tokens) { o.Correction.Weights = "odd" },
 	} {
 		o, x := DefaultTokens(), answers(rand.New(rand.NewPCG(1, 2)))
 		spoil(&o, &x)
@@ -265,6 +268,16 @@ func TestTokenCheck(t *testing.T) {
 		"cap of cispo":  {func(o *TokenLoss) { o.Objective, o.Cap = "cispo", 3 }, "ratio_cap"},
 		"ratio of gmpo": {func(o *TokenLoss) { o.Objective, o.Sequence = "gmpo", true }, "sequence_ratio"},
 		"all the way":   {func(o *TokenLoss) { o.Low = 1 }, "clip_low"},
+		"KL of gmpo":    {func(o *TokenLoss) { o.Objective, o.KL.Weight = "gmpo", 1 }, "kl.weight"},
+		"bonus of gmpo": {func(o *TokenLoss) { o.Objective, o.EntropyWeight = "gmpo", 1 }, "entropy_weight"},
+		"share of gmpo": {func(o *TokenLoss) { o.Objective, o.Keep.Entropy = "gmpo", 0.2 }, "entropy_share"},
+		"no rule":       {func(o *TokenLoss) { o.Correction.Bounds = "2" }, "correction.bounds"},
+		"an odd rule":   {func(o *TokenLoss) { o.Correction.Reject, o.Correction.Bounds = "token_k9", "2" }, "correction.reject"},
+		"no weights":    {func(o *TokenLoss) { o.Correction.Least = 1 }, "correction.weights"},
+		"no room":       {func(o *TokenLoss) { o.Correction.Weights, o.Correction.Least = "token", 2 }, "correction.least"},
+		"normalised": {func(o *TokenLoss) {
+			o.Correction = Correction{Weights: "token", Threshold: 2, Drop: true, Normalise: true}
+		}, "correction.normalise"},
 		"no covariance": {func(o *TokenLoss) { o.Objective, o.Cov.Low = "clip-cov", 5 }, "covariance.low"},
 	} {
 		o, got := DefaultTokens(), ""
@@ -309,7 +322,7 @@ func TestCorrections(t *testing.T) {
 	if err != nil || kept[0][0] != 1 || kept[0][1] != 0 || kept[0][2] != 0 {
 		t.Error(kept, err)
 	}
-	for rules, bounds := range map[string]string{"token": "1", "odd_k1": "1", "token_k2": "x", "token_k1,token_k2": "1,2,3"} {
+	for rules, bounds := range map[string]string{"token": "1", "odd_k1": "1", "token_k9": "1", "token_k2": "x", "token_k1": "0", "token_k1,token_k2": "1,2,3"} {
 		if _, err := Rejection(log, mask, rules, bounds); err == nil {
 			t.Errorf("%s with %s", rules, bounds)
 		}

@@ -191,13 +191,13 @@ func lossGuard(c *Case) error {
 
 func lossDPPO(c *Case) error {
 	t := terms(c)
-	r := loss.DPPO{Threshold: c.Float("threshold"), UseStd: c.Bool("use_std")}.Of(t)
+	r, err := loss.DPPO{Threshold: c.Float("threshold"), UseStd: c.Bool("use_std")}.Of(t)
 	c.Put("loss", r.Loss)
 	c.Put("grad_log_prob", r.GradLogProb)
 	for name, v := range r.Metrics {
 		c.Put(name, v)
 	}
-	return nil
+	return err
 }
 
 func lossKLMean(c *Case) error {
