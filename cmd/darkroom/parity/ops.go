@@ -30,6 +30,7 @@ var areas = []map[string]Op{
 	lossOps,
 	pipelineOps,
 	samplingOps,
+	flowOps,
 	scheduleOps,
 	solverOps,
 	transitionOps,

@@ -54,7 +54,7 @@ func parse(raw []byte, dir string, tensor tensorSource) (recorded, error) {
 func inputs(doc map[string]any) map[string]any {
 	in := map[string]any{}
 	for k, v := range doc {
-		if !slices.Contains([]string{"in", "out", "args", "name", "op", "tol", "tols", "note", "source"}, k) {
+		if !slices.Contains([]string{"in", "out", "args", "name", "op", "tols", "note", "source"}, k) {
 			in[k] = v
 		}
 	}

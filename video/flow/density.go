@@ -1,0 +1,60 @@
+package flow
+
+// Each pixel's flow from the patches that hold it: their mean, with weights 1/max(1, |d|),
+// where d is how far the pixel differs from what lies where the patch leads it.
+
+func (s *search) densify(x, y *plane) {
+	rows(s.height, s.d.Threads, func(from, to int) {
+		for i := from; i < to; i++ {
+			s.denseRow(i, x.row(i), y.row(i))
+		}
+	})
+}
+
+// holders are the first and the last place of the grid whose patches hold pixel i of n. Near
+// the far edge, where the grid ends, the last patches reach further.
+func (d *DIS) holders(i, n, places int) (first, last int) {
+	last = min(i/d.PatchStride, places-1)
+	if i >= d.PatchSize {
+		first = (i-d.PatchSize)/d.PatchStride + 1
+	}
+	return min(first, last), last
+}
+
+func (s *search) denseRow(i int, x, y []float32) {
+	firstLine, lastLine := s.d.holders(i, s.height, s.lines)
+	right, bottom := float32(s.width)-1-0.001, float32(s.height)-1-0.001
+	for j := range s.width {
+		first, last := s.d.holders(j, s.width, s.columns)
+		own := float32(s.first[i*s.width+j])
+		var sum, sumX, sumY float32
+		for line := firstLine; line <= lastLine; line++ {
+			for at := line*s.columns + first; at <= line*s.columns+last; at++ {
+				u, v := s.x[at], s.y[at]
+				jm, im := clamped(float32(j)+u, right), clamped(float32(i)+v, bottom)
+				jl, il := int(jm), int(im)
+				fj, fi := jm-float32(jl), im-float32(il)
+				ej, ei := float32(jl+1)-jm, float32(il+1)-im
+				up, down := s.plain[il*s.width+jl:][:2], s.plain[(il+1)*s.width+jl:][:2]
+				d := float32(float32(fj*fi)*float32(down[1])) + float32(float32(ej*fi)*float32(down[0])) +
+					float32(float32(fj*ei)*float32(up[1])) + float32(float32(ej*ei)*float32(up[0])) - own
+				if d < 0 {
+					d = -d
+				}
+				w := 1 / max(1, d)
+				sumX += float32(w * u)
+				sumY += float32(w * v)
+				sum += w
+			}
+		}
+		x[j], y[j] = sumX/sum, sumY/sum
+	}
+}
+
+// clamped is x in 0..high; what is no number is 0.
+func clamped(x, high float32) float32 {
+	if !(x >= 0) {
+		return 0
+	}
+	return min(x, high)
+}

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestCommitted: the committed assembly is what the generator writes.
+func TestCommitted(t *testing.T) {
+	got, err := os.ReadFile(filepath.Join("..", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, assembly()) {
+		t.Errorf("%s differs from what the generator writes: run go generate ./video/flow", file)
+	}
+}

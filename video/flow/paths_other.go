@@ -1,0 +1,5 @@
+//go:build !amd64 || noasm
+
+package flow
+
+func fastest() *kernels { return &plain }
