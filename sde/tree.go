@@ -83,48 +83,74 @@ func InMixedWindow(step, steps, size, stride int) bool {
 	return step >= from && step < steps && step-from < size
 }
 
+// Drawn is the last node on the way from the root to a node whose edge drew: the choice that
+// a leaf of a tree with a trunk is due to. -1: none did.
+func (t *Tree) Drawn(node int) int {
+	for node > 0 && !t.SDE[node] {
+		node = t.Parent[node]
+	}
+	if node == 0 {
+		return -1
+	}
+	return node
+}
+
 // Fuse carries the leaves' rewards up: a node's is the mean of the leaves below it, or, by
-// probability, the sum over its children of softmax(log-probability)·reward.
+// probability, the sum over its children of softmax(log-probability)·reward. A leaf whose
+// reward is missing (NaN) is left out; a node that has no other is missing too.
 func (t *Tree) Fuse(leafRewards []float64, byProbability bool) []float64 {
 	rewards, sums, counts := make([]float64, len(t.Parent)), make([]float64, len(t.Parent)), make([]float64, len(t.Parent))
+	for i := range rewards {
+		rewards[i] = math.NaN()
+	}
 	for i, n := range t.Leaves {
-		rewards[n], sums[n], counts[n] = leafRewards[i], leafRewards[i], 1
+		if r := leafRewards[i]; !math.IsNaN(r) {
+			rewards[n], sums[n], counts[n] = r, r, 1
+		}
 	}
 	children := t.children()
 	for n := len(t.Parent) - 1; n >= 0; n-- {
-		if len(children[n]) == 0 {
-			continue
-		}
-		if !byProbability {
-			for _, c := range children[n] {
+		there := slices.DeleteFunc(children[n], func(c int) bool { return math.IsNaN(rewards[c]) })
+		switch {
+		case len(there) == 0:
+		case byProbability:
+			rewards[n] = t.likely(there, rewards)
+		default:
+			for _, c := range there {
 				sums[n], counts[n] = sums[n]+sums[c], counts[n]+counts[c]
 			}
 			rewards[n] = sums[n] / counts[n]
-			continue
 		}
-		top := math.Inf(-1)
-		for _, c := range children[n] {
-			top = math.Max(top, t.LogProb[c])
-		}
-		total := 0.0
-		for _, c := range children[n] {
-			w := math.Exp(t.LogProb[c] - top)
-			total += w
-			rewards[n] += w * rewards[c]
-		}
-		rewards[n] /= total
 	}
 	return rewards
 }
 
-// DepthAdvantages compares nodes of one depth: (r - mean)/(deviation + 1e-8), deviation with
-// n-1; 0 for a lone node and where the deviation is below 1e-6.
+// likely is the mean of some nodes' rewards, by the probability of their edges.
+func (t *Tree) likely(nodes []int, rewards []float64) float64 {
+	top := math.Inf(-1)
+	for _, n := range nodes {
+		top = math.Max(top, t.LogProb[n])
+	}
+	total, sum := 0.0, 0.0
+	for _, n := range nodes {
+		w := math.Exp(t.LogProb[n] - top)
+		total, sum = total+w, sum+w*rewards[n]
+	}
+	return sum / total
+}
+
+// DepthAdvantages is layer-wise credit: nodes of one depth are compared,
+// (r - mean)/(deviation + 1e-8), deviation with n-1; 0 for a lone node and where the deviation
+// is below 1e-6. A missing reward has a missing advantage.
 func (t *Tree) DepthAdvantages(rewards []float64) []float64 {
 	byDepth := map[int][]int{}
-	for n, d := range t.Depth {
-		byDepth[d] = append(byDepth[d], n)
-	}
 	advantages := make([]float64, len(rewards))
+	for n, d := range t.Depth {
+		if advantages[n] = rewards[n]; !math.IsNaN(rewards[n]) {
+			byDepth[d] = append(byDepth[d], n)
+			advantages[n] = 0
+		}
+	}
 	for _, nodes := range byDepth {
 		mean, squares := 0.0, 0.0
 		for _, n := range nodes {

@@ -1,6 +1,9 @@
 package sde
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Pruning leaves edges out of training (the samples are made all the same):
 //
@@ -11,7 +14,8 @@ import "slices"
 //	       worst k/2, k = max(2, the share of all)
 //	mixed  edges that did not draw
 //
-// Depth and width stop at the share Until of the updates.
+// Depth and width stop at the share Until of the updates. Edges whose advantage is missing are
+// never trained.
 type Pruning struct {
 	Depths      []int   `toml:"depths" doc:"depths whose edges are not trained"`
 	Slide       bool    `toml:"slide" doc:"move the depths towards the root"`
@@ -26,7 +30,7 @@ type Pruning struct {
 
 // Kept are the children of the edges that are trained at an update, ascending.
 func (p Pruning) Kept(t *Tree, advantages []float64, splits []int, steps, update, updates int) []int {
-	edges := span(1, len(t.Parent))
+	edges := slices.DeleteFunc(span(1, len(t.Parent)), func(n int) bool { return math.IsNaN(advantages[n]) })
 	last := 0
 	for _, s := range splits {
 		last = max(last, s)

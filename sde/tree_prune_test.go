@@ -1,6 +1,7 @@
 package sde
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -37,6 +38,81 @@ func TestGrowth(t *testing.T) {
 			if tree.Step[leaf] != 5 {
 				t.Errorf("splits at %v: a leaf after %d steps", splits, tree.Step[leaf])
 			}
+		}
+	}
+}
+
+// A trunk draws nothing, every leaf is due to one choice, and the network is asked as often
+// as Passes says; so it is in a tree that branches.
+func TestTrunks(t *testing.T) {
+	schedule := Schedule{Sigmas: linspace(0.95, 0, 7)}
+	for _, splits := range [][]int{nil, {0}, {2, 3}, {0, 2, 5}, {0, 1, 2, 3, 4, 5}} {
+		for _, trunk := range []bool{false, true} {
+			g := Growth{Splits: splits, Children: 3, Scale: 1, Trunk: trunk,
+				Stochastic: func(step int) Row { return FlowSDE(schedule, step, 0.7, 0) }, Deterministic: func(step int) Row { return Euler(schedule, step) }}
+			asked, drawn := make([]float64, 6), 0
+			tree, states, _ := g.Run(6, []float64{0.4}, func(x []float64, step int) []float64 { asked[step]++; return x }, func() []float64 { drawn++; return []float64{float64(drawn)} })
+			if want := g.Passes(6); !slices.Equal(asked, want) {
+				t.Errorf("splits at %v: asked %v times, counted %v", splits, asked, want)
+			}
+			if want := g.Leaves(); len(tree.Leaves) != want && !(trunk && splits == nil) {
+				t.Errorf("splits at %v: %d leaves, counted %d", splits, len(tree.Leaves), want)
+			}
+			if !trunk {
+				continue
+			}
+			if drawn != 3*len(splits) || len(tree.Leaves) != drawn {
+				t.Errorf("splits at %v: %d draws, %d leaves", splits, drawn, len(tree.Leaves))
+			}
+			for _, leaf := range tree.Leaves {
+				n, path := tree.Drawn(leaf), 0
+				for at := leaf; at > 0; at = tree.Parent[at] {
+					if tree.SDE[at] {
+						path++
+					}
+				}
+				if n < 0 || path != 1 || !slices.Contains(splits, tree.Step[tree.Parent[n]]) || tree.Step[leaf] != 6 {
+					t.Errorf("splits at %v: leaf %d is due to node %d, with %d draws on its way", splits, leaf, n, path)
+				}
+				// What the trunk had become there is Euler's path alone.
+				x := []float64{0.4}
+				for step := range tree.Step[tree.Parent[n]] {
+					var h History
+					h.Push(x, x)
+					x = Euler(schedule, step).Mean(&h)
+				}
+				if got := states[tree.Parent[n]][0]; got != x[0] {
+					t.Errorf("splits at %v: the trunk is at %v, want %v", splits, got, x[0])
+				}
+			}
+			if n := tree.Drawn(0); n != -1 {
+				t.Errorf("the root is due to %d", n)
+			}
+		}
+	}
+}
+
+// A leaf without a reward is as if it were not there.
+func TestMissingLeaves(t *testing.T) {
+	tree, _ := grown(3, []int{0, 1}) // leaves below nodes 3, 4 and 5, 6
+	nan := math.NaN()
+	for _, likely := range []bool{false, true} {
+		one := tree.Fuse([]float64{1, nan, 5, 2}, likely)
+		if one[3] != 1 || !math.IsNaN(one[4]) || one[1] != 1 {
+			t.Errorf("likely %v: %v", likely, one)
+		}
+		a := tree.DepthAdvantages(one)
+		if !math.IsNaN(a[4]) || math.IsNaN(a[3]) || math.Abs(a[3]+a[5]+a[6]) > 1e-9 {
+			t.Errorf("likely %v: advantages %v", likely, a)
+		}
+		for _, p := range []Pruning{{}, {Width: "ends", Ratio: 1, Until: 1}, {Width: "branch", Ratio: 1, Until: 1}} {
+			if kept := p.Kept(tree, a, []int{0, 1}, 3, 0, 1); slices.Contains(kept, 4) || !slices.Contains(kept, 3) {
+				t.Errorf("%+v trains %v, and 4 has no advantage", p, kept)
+			}
+		}
+		none := tree.Fuse([]float64{nan, nan, 5, 2}, likely)
+		if !math.IsNaN(none[1]) || math.IsNaN(none[2]) || none[0] != none[2] {
+			t.Errorf("likely %v: %v", likely, none)
 		}
 	}
 }

@@ -1,0 +1,68 @@
+package advantage
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// Credit in trees of samples. What is returned is the advantage of every node, which is that
+// of the edge that leads to it; an edge that decided nothing has 0.
+//
+//	Layers    nodes of one depth are compared, with the rewards of the leaves below them
+//	          (BranchGRPO's layer-wise credit; the fusing and its conventions are sde's)
+//	Branches  leaves that left their trunks at one step are compared, over all trees of a
+//	          prompt, as groups of their own; a leaf's one choice is due all of it (TempFlow,
+//	          whose tracker has a mean and a deviation a step: group, ddof 0, eps 1e-4)
+//
+// Invariants (tests): a layer's, and a step's, advantages add up to 0; a missing reward changes
+// no other tree or step, and is due to nobody.
+
+// Layers is layer-wise credit of one tree's leaves.
+func Layers(t *sde.Tree, rewards []float64, byProbability bool, clip float64) ([]float64, error) {
+	if len(rewards) != len(t.Leaves) {
+		return nil, fmt.Errorf("a tree of %d leaves has %d rewards", len(t.Leaves), len(rewards))
+	}
+	a := t.DepthAdvantages(t.Fuse(rewards, byProbability))
+	for n := range a {
+		a[n] = Options{Clip: clip}.clipped(a[n])
+	}
+	return a, nil
+}
+
+// Branches is credit by steps of the trees of one prompt.
+func Branches(o Options, trees []*sde.Tree, rewards [][]float64) ([][]float64, error) {
+	if len(trees) != len(rewards) {
+		return nil, fmt.Errorf("%d trees have rewards of %d", len(trees), len(rewards))
+	}
+	var steps []int
+	var all []float64
+	out := make([][]float64, len(trees))
+	for i, t := range trees {
+		if len(rewards[i]) != len(t.Leaves) {
+			return nil, fmt.Errorf("a tree of %d leaves has %d rewards", len(t.Leaves), len(rewards[i]))
+		}
+		out[i] = make([]float64, len(t.Parent))
+		for k, leaf := range t.Leaves {
+			n := t.Drawn(leaf)
+			if n < 0 {
+				return nil, fmt.Errorf("leaf %d of tree %d is due to no choice: nothing was drawn on its way", k, i)
+			}
+			steps, all = append(steps, t.Step[t.Parent[n]]), append(all, rewards[i][k])
+		}
+	}
+	a, err := o.Of(steps, all)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range trees {
+		for _, leaf := range t.Leaves {
+			out[i][t.Drawn(leaf)], a = a[0], a[1:]
+			if math.IsNaN(out[i][t.Drawn(leaf)]) {
+				out[i][leaf] = math.NaN()
+			}
+		}
+	}
+	return out, nil
+}
