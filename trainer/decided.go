@@ -18,7 +18,8 @@ import (
 type Decided struct {
 	Rows      []sde.Row // of the sampler that rolled, by step
 	Loss      func(loss.Terms) (loss.Result, error)
-	Reference bool // whether Loss looks at the means of the reference weights
+	Reference bool                      // whether Loss looks at the reference weights; otherwise KL is from what rolled
+	KLOver    func(row sde.Row) float64 // what a distance of means is divided by; nil: 2·KLDeviation², as published
 }
 
 // Blame is Objective's. Its metrics are those of the steps, one after another in
@@ -90,17 +91,19 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 		return all
 	}
 	now := judge(answers.Outputs)
-	t := terms(row, at, samples, advantages)
+	t := o.terms(row, at, samples, advantages)
 	for _, j := range now {
 		t.LogProb, t.Mean = append(t.LogProb, j.logProb), append(t.Mean, j.mean)
 	}
+	t.MeanRef, t.LogProbRef = t.MeanOld, t.Old
 	if o.Reference {
 		reference, err := p.Eval(Reference, points)
 		if err != nil {
 			return loss.Result{}, err
 		}
+		t.MeanRef, t.LogProbRef = nil, nil
 		for _, j := range judge(reference.Outputs) {
-			t.MeanRef = append(t.MeanRef, j.mean)
+			t.MeanRef, t.LogProbRef = append(t.MeanRef, j.mean), append(t.LogProbRef, j.logProb)
 		}
 	}
 	v, err := o.Loss(t)
@@ -112,16 +115,21 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 
 // terms are what a loss is told about decisions, as far as it was known when they
 // were made.
-func terms(row sde.Row, at []place, samples []Sample, advantages []float64) loss.Terms {
+func (o Decided) terms(row sde.Row, at []place, samples []Sample, advantages []float64) loss.Terms {
 	var t loss.Terms
+	over := 2 * row.KLDeviation * row.KLDeviation
+	if o.KLOver != nil {
+		over = o.KLOver(row)
+	}
 	for _, a := range at {
 		d := samples[a.sample].Decisions
 		t.Old = append(t.Old, d.LogProb[a.decision])
 		t.MeanOld = append(t.MeanOld, d.Mean[a.decision])
 		t.Advantage = append(t.Advantage, advantages[a.sample])
-		t.KLDenominator = append(t.KLDenominator, 2*row.KLDeviation*row.KLDeviation)
+		t.KLDenominator = append(t.KLDenominator, over)
 		t.Std = append(t.Std, row.KLDeviation)
 		t.Deviation = append(t.Deviation, row.Noise)
+		t.Sigma, t.SigmaBelow = append(t.Sigma, row.From), append(t.SigmaBelow, row.To) // below is read at 1 only
 		t.SqrtDt = append(t.SqrtDt, math.Sqrt(math.Abs(row.From-row.To)))
 	}
 	return t

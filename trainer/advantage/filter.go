@@ -24,6 +24,9 @@ type Filter struct {
 // DefaultFilter is DAPO's, for rewards of right and wrong.
 func DefaultFilter() Filter { return Filter{By: "mean", Low: 0.01, High: 0.99, Least: 1e-4} }
 
+// SetDefaults is DefaultFilter, before its keys are read.
+func (f *Filter) SetDefaults() { *f = DefaultFilter() }
+
 // Check reports bounds that keep nothing.
 func (f Filter) Check(report func(key, problem, hint string)) {
 	if f.By == "mean" && f.Low >= f.High {

@@ -16,6 +16,9 @@ type Overlong struct {
 	Floor  bool    `toml:"floor" doc:"the penalty grows no further beyond the limit"`
 }
 
+// SetDefaults is DAPO's.
+func (o *Overlong) SetDefaults() { *o = Overlong{Limit: 20480, Buffer: 4096, Factor: 1, Floor: true} }
+
 // Check reports a buffer that begins before the answer.
 func (o Overlong) Check(report func(key, problem, hint string)) {
 	if o.Buffer > o.Limit {

@@ -9,9 +9,13 @@ type Advantage struct {
 	Estimator string `toml:"estimator" doc:"see darkroom list advantages"`
 	advantage.Options
 	advantage.Several
-	History History `toml:"history"`
-	Gamma   float64 `toml:"gamma" range:"[0,1]" doc:"of gae and reinforce++: how much a token counts for the one before it"`
-	Lambda  float64 `toml:"lambda" range:"[0,1]" doc:"of gae: 1 trusts rewards, 0 the value network"`
+	Shares  bool              `toml:"shares" doc:"weights of rewards are divided by their sum (MixGRPO)"`
+	History History           `toml:"history"`
+	Norm    float64           `toml:"norm" range:"(0,inf)" doc:"of gpg: what advantages are divided by"`
+	BestOf  int               `toml:"best_of" range:"[0,1e6]" doc:"samples of a group that are trained on, its best and its worst (DanceGRPO); 0: all"`
+	Margin  float64           `toml:"margin" range:"[0,inf)" doc:"of objective dpo: pairs whose scores lie closer are left out"`
+	Filter  *advantage.Filter `toml:"filter" doc:"groups that teach nothing are left out (DAPO)"`
+	Credit  advantage.Credit  `toml:"credit" doc:"how the tokens of an answer share what it earned"`
 }
 
 // History is how many rewards of a prompt are remembered, of the estimator history.
@@ -21,7 +25,7 @@ type History struct {
 }
 
 func defaultAdvantage() Advantage {
-	return Advantage{Estimator: "group", Options: advantage.Defaults(), Several: advantage.Several{How: "rewards"}, History: History{Size: 32, Min: 16}, Gamma: 1, Lambda: 1}
+	return Advantage{Estimator: "group", Options: advantage.Defaults(), Several: advantage.Several{How: "rewards"}, History: History{Size: 32, Min: 16}, Norm: 1, Credit: advantage.DefaultCredit()}
 }
 
 // Check reports what does not fit together.
@@ -29,5 +33,11 @@ func (a Advantage) Check(report func(key, problem, hint string)) {
 	a.Options.Check(report)
 	if a.History.Min > a.History.Size {
 		report("history.min", "a prompt never has that many", "min must be at most size")
+	}
+	if a.Filter != nil {
+		a.Filter.Check(under("filter", report))
+	}
+	if a.Credit.Whiten.On && a.Credit.Whiten.Eps == 0 {
+		report("credit.whiten.eps", "without eps tokens of equal advantages divide by 0", "eps = 1e-8 is what verl uses")
 	}
 }

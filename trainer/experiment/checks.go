@@ -16,7 +16,9 @@ type report = func(key, problem, hint string)
 
 // under prefixes the keys of a table.
 func under(table string, r report) report {
-	return func(key, problem, hint string) { r(table+"."+key, problem, hint) }
+	return func(key, problem, hint string) {
+		r(table+"."+strings.ReplaceAll(key, "|", "|"+table+"."), problem, hint)
+	}
 }
 
 // check reports all that is wrong. A table's own checks are run where its values
@@ -29,6 +31,12 @@ func (e *Experiment) check(doc *config.Document) {
 		e.at(s).checkTables(doc, prefix)
 	}
 	e.checkRewards(doc.Report)
+	if doc.Clean("reward") && doc.Clean("advantage") {
+		e.checkCombination(func(keys, problem, hint string) { doc.Report(e.oneWritten("", keys), problem, hint) })
+	}
+	if e.Episode != nil && e.Episode.Overlong != nil && doc.Clean("episode") {
+		e.Episode.Overlong.Check(under("episode.overlong", doc.Report))
+	}
 	e.checkMonitors(doc.Report)
 	e.checkModel(doc.Report)
 	if n := e.stageIterations(); n > 0 && n != e.Run.Iterations && doc.Clean("run") && doc.Clean("stage") {
@@ -149,79 +157,6 @@ func (s Section) one() string {
 		return "estimator of KL"
 	}
 	return strings.TrimSuffix(s.Name, "s")
-}
-
-// checkSampling: sampler against objective.
-func (e *Experiment) checkSampling(r report) {
-	solver, ok := solverNamed(e.Sampler.Solver)
-	i := slices.IndexFunc(Objectives(), func(o ObjectiveKind) bool { return o.Name.Name == e.Loss.Objective })
-	if !ok || i < 0 {
-		return
-	}
-	o := Objectives()[i]
-	other := `a solver that draws, such as "flow-sde", or an objective on noised samples, such as "nft"`
-	switch {
-	case o.Ratio && !solver.Draws:
-		r("sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, and objective %q compares probabilities", e.Sampler.Solver, e.Loss.Objective), other)
-	case o.Ratio && !solver.Judged:
-		r("sampler.solver|loss.objective", fmt.Sprintf("%s has no log-probability, and objective %q needs one", e.Sampler.Solver, e.Loss.Objective), other)
-	case o.Ratio && e.Sampler.Noise == 0 && !slices.Contains([]string{"ddpm", "dpm++2m-sde"}, e.Sampler.Solver):
-		r("sampler.noise|sampler.solver|loss.objective", fmt.Sprintf("without noise %s is deterministic, and objective %q compares probabilities", e.Sampler.Solver, e.Loss.Objective), "0.7 is what Flow-GRPO uses with flow-sde")
-	case o.Ratio && e.Sampler.Flash != nil && e.Sampler.Flash.All:
-		r("sampler.flash.all", fmt.Sprintf("with every step solved by a deterministic method, objective %q has nothing to compare", e.Loss.Objective), "leave it out: only the tail is compressed then")
-	case o.Ratio && e.Loss.ClipRange == 0 && (e.Loss.Objective == "clip" || e.Loss.Objective == "guard"):
-		r("loss.clip_range", "a range of 0 lets no sample move", "1e-4 is what Flow-GRPO uses")
-	}
-	if o.Noised && e.Sampler.Tree != nil {
-		r("sampler.tree|loss.objective", fmt.Sprintf("objective %q judges final samples only, and a tree's credit lies on its steps", e.Loss.Objective), `objective = "clip", or no tree`)
-	}
-	if o.Noised && e.Loss.KL.Weight > 0 && e.Loss.KL.Estimator != "velocity" {
-		r("loss.kl.estimator|loss.kl|loss.objective", fmt.Sprintf("objective %q has outputs at noised samples, and no transitions", e.Loss.Objective), `write estimator = "velocity"`)
-	}
-	if (e.Sampler.Tree != nil) != (e.Advantage.Estimator == "tree") {
-		key, problem, hint := "advantage.estimator|sampler.tree", "a tree's nodes are compared by depth", `write estimator = "tree"`
-		if e.Sampler.Tree == nil {
-			problem, hint = "there is no tree", `write sampler.tree = { splits = [0, 3, 6, 9] }, or estimator = "group"`
-		}
-		r(key, problem, hint)
-	}
-	if slices.Contains([]string{"gae", "opo", "gpg", "reinforce++"}, e.Advantage.Estimator) {
-		r("advantage.estimator", fmt.Sprintf("%s looks at tokens, and a sampler of pictures has none", e.Advantage.Estimator), `write estimator = "group", or [episode] for a language model`)
-	}
-	if o.Tokens {
-		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of tokens, and a sampler of pictures has none", e.Loss.Objective), `write objective = "clip", or [episode] for a language model`)
-	}
-}
-
-// checkTokens: a language model's episodes have tokens, and neither steps nor final
-// pictures that could be noised.
-func (e *Experiment) checkTokens(r report) {
-	o := e.objective()
-	switch {
-	case o.Name.Name != "" && !o.Tokens && o.Name.Name != "clip":
-		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of pictures, and an episode has tokens", e.Loss.Objective), `write objective = "clip", "gspo", "cispo", ...`)
-	case e.Advantage.Estimator == "tree":
-		r("advantage.estimator", "an episode has no tree", `write estimator = "group"`)
-	case e.Loss.KL.Weight > 0 && (e.Loss.KL.Estimator == "mean" || e.Loss.KL.Estimator == "velocity"):
-		r("loss.kl.estimator|loss.kl|loss.kl.weight", "tokens have log-probabilities, and no means", `write estimator = "k3"`)
-	}
-}
-
-// checkGroups: who is compared with whom.
-func (e *Experiment) checkGroups(r report) {
-	i := slices.IndexFunc(Objectives(), func(o ObjectiveKind) bool { return o.Name.Name == e.Loss.Objective })
-	pairs := i >= 0 && Objectives()[i].Pairs
-	alone := e.Rollout.Group == 1
-	switch {
-	case alone && pairs:
-		r("rollout.group|loss.objective", fmt.Sprintf("objective %q needs a better and a worse sample of each prompt", e.Loss.Objective), "a group of 2 or more")
-	case alone && e.Advantage.Singleton == "zero" && slices.Contains([]string{"group", "dr", "max-group", "leave-one-out", "global", "win-rate", "ends", "best", "pass-at-k", "diversity"}, e.Advantage.Estimator):
-		r("rollout.group", fmt.Sprintf("estimator %q compares the samples of a prompt, and there is one: its advantage is 0", e.Advantage.Estimator), `a group of 2 or more, or estimator = "history" or "batch", or singleton = "raw"`)
-	case pairs && e.Advantage.Estimator != "ends":
-		r("advantage.estimator|loss.objective", fmt.Sprintf("objective %q takes the best and the worst of a group", e.Loss.Objective), `write estimator = "ends"`)
-	case e.Sampler.Tree != nil && e.Episode == nil && e.Rollout.Group != e.Sampler.Tree.Leaves() && len(e.Sampler.Tree.Splits) > 0:
-		r("rollout.group|sampler.tree", fmt.Sprintf("a tree with %d splits has %d leaves, not %d", len(e.Sampler.Tree.Splits), e.Sampler.Tree.Leaves(), e.Rollout.Group), "a group is the leaves of one tree")
-	}
 }
 
 // checkModel: what is trained.

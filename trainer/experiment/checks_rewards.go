@@ -28,7 +28,7 @@ func (e *Experiment) checkRewards(r report) {
 		seen[w.Name] = true
 		trained = trained || w.Train
 		switch {
-		case w.Train && w.Weight == 0 && w.Name != "":
+		case w.Train && w.Weight == 0 && w.Name != "" && !e.isGate(w.Name):
 			r(key+"weight", "a reward of weight 0 changes nothing", "write train = false to measure it only")
 		case w.Name == "http" && w.URL == "":
 			r(key+"name", "an http reward needs a url", `for example url = "http://localhost:8080"`)
@@ -41,6 +41,35 @@ func (e *Experiment) checkRewards(r report) {
 	if !trained {
 		r("reward", "all are gold (train = false): there is nothing to train on", "leave train out of one of them")
 	}
+}
+
+// isGate says whether another reward waits for this one.
+func (e *Experiment) isGate(name string) bool {
+	return slices.ContainsFunc(e.Rewards, func(w Reward) bool { return w.Train && w.Gate.By == name })
+}
+
+// checkCombination: scales, gates and shares of the rewards that are trained.
+func (e *Experiment) checkCombination(r report) {
+	var place []int // of each part
+	for i, w := range e.Rewards {
+		if w.Train {
+			place = append(place, i)
+		}
+	}
+	e.Combination().Check(func(key, problem, hint string) {
+		if key == "shares" {
+			r("advantage.shares", problem, hint)
+			return
+		}
+		for part, i := range place {
+			if before := fmt.Sprintf("parts[%d].", part); strings.HasPrefix(key, before) {
+				if strings.HasSuffix(key, "gate.by") && hint == "" {
+					hint = "one that is trained on, with weight = 0 if it is a gate alone"
+				}
+				r(strings.ReplaceAll(key, before, fmt.Sprintf("reward[%d].", i)), problem, hint)
+			}
+		}
+	})
 }
 
 // checkMonitors: they watch something that exists.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // What does not go together in [sampler].
@@ -68,11 +70,21 @@ func (s Sampler) checkLadder(r report, solvers []solverAt) {
 	}
 }
 
+// fits reports whether the solvers are for the schedule's kind of model.
+func (s Sampler) fits(t sde.Schedule) bool {
+	for _, name := range []string{s.Solver, s.Outside} {
+		if k, ok := solverNamed(name); !ok || k.Ladder != (t.Alpha != nil) {
+			return false
+		}
+	}
+	return true
+}
+
 // checkRows: a solver's coefficients must be numbers. Where the noise is more than
 // a step has to give, they are roots of negative ones.
 func (s Sampler) checkRows(r report, solver Solver) {
 	schedule, err := s.schedule(s.Steps)
-	if err != nil || solver.Ladder != (schedule.Alpha != nil) || solver.Name.Name == "heun" {
+	if err != nil || !s.fits(schedule) || solver.Name.Name == "heun" {
 		return // reported
 	}
 	row := solver.make(s)
@@ -145,28 +157,44 @@ func (s Sampler) checkTree(r report, solver Solver) {
 	if s.Tree == nil {
 		return
 	}
+	t := *s.Tree
 	if !solver.Draws {
 		r("tree", fmt.Sprintf("%s draws nothing: all children of a split would be equal", s.Solver), `a solver that draws, such as "dance"`)
 	}
 	if solver.History {
 		r("tree", fmt.Sprintf("%s looks at steps before the last, which a branch shares with others", s.Solver), `a solver of one step, such as "dance"`)
 	}
-	if len(s.Tree.Splits) == 0 {
+	if t.Kind == "trunk" {
+		s.checkTrunk(r)
+	} else if len(t.Splits) == 0 {
 		r("tree.splits", "a tree needs steps to branch at", "BranchGRPO uses [0, 3, 6, 9]")
 	}
-	for _, p := range s.Tree.Splits {
+	for _, p := range t.Splits {
 		if p >= s.Steps {
 			r("tree.splits", fmt.Sprintf("step %d is not one of %d, which begin at 0", p, s.Steps), "")
 			return
 		}
 	}
-	if !slices.IsSorted(s.Tree.Splits) || len(slices.Compact(slices.Clone(s.Tree.Splits))) < len(s.Tree.Splits) {
+	if !slices.IsSorted(t.Splits) || len(slices.Compact(slices.Clone(t.Splits))) < len(t.Splits) {
 		r("tree.splits", "the steps are not in ascending order, each once", "")
 	}
-	if n := s.Tree.Leaves(); n > 4096 {
+	if n := t.shape(nil).Leaves(); n > 4096 {
 		r("tree.splits", fmt.Sprintf("one sample would become %d", n), "fewer splits or children")
 	}
-	if s.Tree.Prune.Width != "none" && s.Tree.Prune.Ratio == 0 {
+	if t.Prune.Width != "none" && t.Prune.Ratio == 0 {
 		r("tree.prune.ratio", "nothing would be kept", "0.5 keeps half of the late edges")
+	}
+	if t.Prune.Mixed && t.Prune.MixedWindow == 0 {
+		r("tree.prune.mixed_window|tree.prune.mixed", "no step but the splits would draw", "BranchGRPO's mixed window is 4")
+	}
+}
+
+// checkTrunk: a trunk is one path without noise, whose branches have one choice each.
+func (s Sampler) checkTrunk(r report) {
+	if s.Outside == s.Solver {
+		r("outside", fmt.Sprintf("a trunk has no noise, and %s would draw on it", s.Outside), `write outside = "euler"`)
+	}
+	if p := s.Tree.Prune; len(p.Depths) > 0 || p.Width != "none" || p.Mixed {
+		r("tree.prune", "every branch of a trunk has one choice: there is nothing to prune", "leave it out, or write fewer splits")
 	}
 }

@@ -1,8 +1,6 @@
 package experiment
 
 import (
-	"slices"
-
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
@@ -10,7 +8,7 @@ import (
 // counts twice. Full is what the same samples cost where every step is taken for
 // every sample, and all of them are trained.
 type Counts struct {
-	Samples     int     `json:"samples"`
+	Samples     float64 `json:"samples"`
 	Rollout     float64 `json:"rollout_forwards"`
 	Shared      float64 `json:"shared_forwards"` // computed once for a group, left out of rollout
 	Reference   float64 `json:"reference_forwards"`
@@ -21,7 +19,7 @@ type Counts struct {
 }
 
 // A workload adds passes over iterations.
-type workload struct{ rollout, shared, reference, train, back float64 }
+type workload struct{ samples, rollout, shared, reference, train, back float64 }
 
 // add counts one iteration.
 func (w *workload) add(e *Experiment, window, trained []int) {
@@ -30,18 +28,27 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 	var rollout, shared float64
 	switch {
 	case s.Tree != nil:
-		rollout = groups * treeSteps(s, nil)
-		shared = groups*group*float64(s.Steps) - rollout
+		tree := s.Tree.shape(window)
+		starts := groups * float64(s.Tree.starts(e.Rollout.Group))
+		for _, n := range tree.Passes(s.Steps) {
+			rollout += starts * n
+		}
+		w.samples += starts * float64(tree.Leaves())
+		shared = starts*float64(tree.Leaves()*s.Steps) - rollout
 	default:
 		steps := s.steps(window)
 		if e.Rollout.SharedNoise && !e.objective().Noised && e.Sampler.Outside != e.Sampler.Solver {
 			shared = groups * (group - 1) * float64(sde.SharedPrefix(window))
 		}
 		rollout = groups*group*float64(steps) - shared
+		w.samples += groups * group
+	}
+	if e.Advantage.BestOf > 0 {
+		group = float64(e.Advantage.BestOf)
 	}
 	judged := groups * group * float64(len(trained))
 	if s.Tree != nil {
-		judged = groups * treeSteps(s, trained)
+		judged = groups * s.Tree.judged(e.Rollout.Group, s.Steps, window, trained)
 	}
 	if e.objective().Noised {
 		judged = groups * group * float64(e.Loss.Times)
@@ -58,6 +65,18 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 	if e.Loss.Objective == "nft" {
 		w.reference += cost * judged // and once with the old weights
 	}
+}
+
+// judged is how many nodes of a prompt's trees are trained: one output serves all children.
+func (t Tree) judged(group, steps int, window, trained []int) float64 {
+	if t.Kind == "trunk" {
+		return float64(t.starts(group) * len(trained))
+	}
+	passes, n := t.shape(window).Passes(steps), 0.0
+	for _, step := range trained {
+		n += passes[step]
+	}
+	return n
 }
 
 // passes is how often the network runs for one output.
@@ -80,25 +99,10 @@ func (s Sampler) steps(window []int) int {
 	return schedule.Steps()
 }
 
-// treeSteps is how often the network runs in a tree, at all steps (nil) or some: once a
-// node, whose output serves all its children.
-func treeSteps(s Sampler, some []int) float64 {
-	total, wide := 0.0, 1.0
-	for step := range s.Steps {
-		if some == nil || slices.Contains(some, step) {
-			total += wide
-		}
-		if slices.Contains(s.Tree.Splits, step) {
-			wide *= float64(s.Tree.Children)
-		}
-	}
-	return total
-}
-
 func (w workload) counts(e *Experiment, iterations int) *Counts {
 	n := float64(max(iterations, 1))
-	samples := e.Rollout.PromptsPerIteration * e.Rollout.Group
-	full := e.passes() * float64(samples*e.Sampler.Steps)
+	samples := w.samples / n
+	full := e.passes() * samples * float64(e.Sampler.Steps)
 	return &Counts{
 		Samples: samples, Rollout: w.rollout / n, Shared: w.shared / n, Reference: w.reference / n,
 		Train: w.train / n, Backward: w.back / n,

@@ -74,7 +74,7 @@ func roundTrip(t *testing.T, e *Experiment) {
 // TestBad: each file has one mistake, and a message that is told exactly.
 func TestBad(t *testing.T) {
 	files, _ := filepath.Glob("testdata/bad/*.toml")
-	if len(files) < 70 {
+	if len(files) < 170 {
 		t.Errorf("only %d files", len(files))
 	}
 	for _, f := range files {
@@ -192,6 +192,55 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestAmbiguous: a name that means several methods is refused wherever a method is named,
+// however it is written, and the hint is what darkroom list ambiguous says of it.
+func TestAmbiguous(t *testing.T) {
+	for _, n := range Ambiguous() {
+		for _, key := range []string{"preset", "sampler.preset", "advantage.preset", "loss.preset", "sampler.solver", "sampler.outside", "sampler.eval_solver", "sampler.schedule.kind", "advantage.estimator", "loss.objective", "loss.kl.estimator"} {
+			for _, name := range []string{n.Name, strings.ToUpper(n.Name)} {
+				_, err := Parse("a.toml", []byte(least), []string{fmt.Sprintf("%s=%q", key, name)})
+				if err == nil {
+					t.Errorf("%s = %q passes", key, name)
+					continue
+				}
+				if got := err.Error(); !strings.Contains(got, fmt.Sprintf("%q means several things", name)) || !strings.Contains(got, "hint: "+n.Card) {
+					t.Errorf("%s = %q: %s", key, name, got)
+				}
+			}
+		}
+		if !strings.Contains(n.Card, "methods") && !strings.Contains(n.Card, "conventions") && !strings.Contains(n.Card, " or ") {
+			t.Errorf("%s: %q does not say between what to choose", n.Name, n.Card)
+		}
+	}
+}
+
+// TestTrunkCounts: two starts of a prompt, three branches at steps 0 and 2 of 4. Steps of
+// the trunk 0, 1, 2, then of branches 3 × 3 and 3 × 1; a step's output serves its branches.
+func TestTrunkCounts(t *testing.T) {
+	e := parse(t, least, "sampler.steps=4", "sampler.tree={kind='trunk', splits=[0, 2], children=3}", "rollout.group=6", "rollout.prompts_per_iteration=1", "sampler.guidance=1")
+	p, err := e.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Stages[0]
+	if c := s.Counts; c.Samples != 12 || c.Rollout != 2*(3+9+3) || c.Train != 4 || c.Shared != 12*4-30 {
+		t.Errorf("%+v", *c)
+	}
+	if want := []int{40, 0, 40, 0}; !slices.Equal(s.Coverage, want) {
+		t.Errorf("coverage %v", s.Coverage)
+	}
+	for _, r := range s.Rows {
+		if r.Trained != (r.Step%2 == 0) || (r.Noise > 0) != r.Trained {
+			t.Errorf("%+v", r)
+		}
+	}
+	// Without splits every step of the window branches.
+	e = parse(t, least, "sampler.steps=4", "sampler.tree={kind='trunk', children=3}", "rollout.group=6", "rollout.prompts_per_iteration=1")
+	if p, err = e.Plan(); err != nil || p.Stages[0].Counts.Samples != 18 {
+		t.Errorf("%+v, %v", p.Stages[0].Counts, err)
+	}
+}
+
 // TestSolvers: what the table says of a solver is what its rows do, on every
 // schedule that it goes with.
 func TestSolvers(t *testing.T) {
@@ -265,15 +314,24 @@ func TestWarnings(t *testing.T) {
 	quiet := []string{"evaluate.prompts=held", "monitor=[{watch='kl', rises_above=1}]"}
 	for says, sets := range map[string][]string{
 		"": nil,
-		"steps 5-9 are never trained in 40 iterations": {"sampler.window={kind='frozen', size=5}"},
-		"steps 3, 7-9 are never":                       {"sampler.window={kind='sliding', size=3, stride=4, every=4, tail='skip'}"},
-		"have an empty window":                         {"sampler.window={kind='sliding', size=4, every=1, drop=2, tail='mixgrpo'}"},
-		"the last step is trained":                     {"sampler.window.drop=0"},
-		"is below what rounding":                       {"loss.clip_range=1e-9"},
-		"never clips":                                  {"loss.clip_range=0.2"},
-		"leaves one point":                             {"sampler.flash={ratio=0.1}", "sampler.window={kind='frozen', size=9}"},
-		"there are no held-out":                        {"evaluate.prompts=''"},
-		"hacking of the trained":                       {"monitor=[]"},
+		"steps 5-9 are never trained in 40 iterations":                    {"sampler.window={kind='frozen', size=5}"},
+		"steps 3, 7-9 are never":                                          {"sampler.window={kind='sliding', size=3, stride=4, every=4, tail='skip'}"},
+		"have an empty window":                                            {"sampler.window={kind='sliding', size=4, every=1, drop=2, tail='mixgrpo'}"},
+		"the last step is trained":                                        {"sampler.window.drop=0"},
+		"is below what rounding":                                          {"loss.clip_range=1e-9"},
+		"never clips":                                                     {"loss.clip_range=0.2"},
+		"leaves one point":                                                {"sampler.flash={ratio=0.1}", "sampler.window={kind='frozen', size=9}"},
+		"there are no held-out":                                           {"evaluate.prompts=''"},
+		"hacking of the trained":                                          {"monitor=[]"},
+		`loss.beta, loss.use_std are not read by objective "clip"`:        {"loss.beta=2", "loss.use_std=true"},
+		`loss.clip_range is not read by objective "dppo"`:                 {"loss.objective=dppo", "loss.clip_range=1e-3"},
+		`loss.noise_weight is not read by objective "nft"`:                {"loss.objective=nft", "loss.noise_weight=2"},
+		"advantage.credit is not read: a picture has no tokens":           {"advantage.credit={gamma=0.9}"},
+		`advantage.history is not read: estimator "group"`:                {"advantage.history={size=9, min=3}"},
+		"advantage.margin is not read":                                    {"advantage.margin=1"},
+		"sampler is not read: an episode samples tokens":                  {"episode={turns=2}", "sampler.steps=9"},
+		`loss.clip_high, loss.clip_range are not read by objective "gpg"`: {"episode={turns=2}", "loss.objective=gpg", "loss.clip_range=0.2", "loss.clip_high=0.3"},
+		`loss.noise_weight is not read by objective "clip"`:               {"episode={turns=2}", "loss.noise_weight=2"},
 	} {
 		e := parse(t, least, append(slices.Clone(quiet), sets...)...)
 		p, err := e.Plan()

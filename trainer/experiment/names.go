@@ -31,7 +31,7 @@ func Sections() []Section {
 		{"solvers", "sampler.solver", named(Solvers(), func(s Solver) Name { return s.Name })},
 		{"schedules", "sampler.schedule.kind", named(Schedules(), func(s ScheduleKind) Name { return s.Name })},
 		{"windows", "sampler.window.kind", Windows()},
-		{"advantages", "advantage.estimator", Estimators()},
+		{"advantages", "advantage.estimator", named(Estimators(), func(e EstimatorKind) Name { return e.Name })},
 		{"objectives", "loss.objective", named(Objectives(), func(o ObjectiveKind) Name { return o.Name })},
 		{"kls", "loss.kl.estimator", KLs()},
 		{"aggregations", "loss.aggregate", Aggregations()},
@@ -193,31 +193,51 @@ func Windows() []Name {
 	}
 }
 
+// An EstimatorKind is a way to make advantages of rewards.
+type EstimatorKind struct {
+	Name
+	Groups bool   // compares the samples of a prompt: one alone has nothing to be compared with
+	Tokens bool   // looks at tokens: needs an episode
+	Credit string // what [advantage.credit] must be: "gae", "baseline", or "spread" for ""
+}
+
 // compares is what the names of group estimators set.
 func compares(over, baseline, scale string) string {
 	return fmt.Sprintf("over = %q\nbaseline = %q\nscale = %q", over, baseline, scale)
 }
 
-// Estimators are the ways to make advantages of rewards.
-func Estimators() []Name {
-	return []Name{
-		{Name: "group", Card: "Reward less its group's mean, over the group's deviation (GRPO).", sets: compares("group", "mean", "group")},
-		{Name: "global", Card: "Reward less its group's mean, over the batch's deviation (flow_grpo's default; Lite-PPO).", sets: compares("group", "mean", "batch")},
-		{Name: "batch", Card: "Reward less the batch's mean, over the batch's deviation (MixGRPO without groups; REINFORCE++ on outcomes).", sets: compares("batch", "mean", "batch")},
-		{Name: "dr", Card: "Reward less its group's mean, not divided (Dr.GRPO).", sets: compares("group", "mean", "none")},
-		{Name: "max-group", Card: "Reward less its group's mean, over the largest deviation of any group (GenRL).", sets: compares("group", "mean", "max_group")},
-		{Name: "leave-one-out", Card: "Reward less the mean of the others of its group (RLOO).", sets: compares("group", "others", "none")},
-		{Name: "history", Card: "Reward compared with the last rewards of its prompt (DDPO's tracker)."},
-		{Name: "win-rate", Card: "Share of comparisons with its group that a sample wins, by a judge of pairs; then as group (Pref-GRPO)."},
-		{Name: "best", Card: "1 for the best of a group, 0 for all others (fine-tuning on the best)."},
-		{Name: "ends", Card: "+1 for the best of a group, -1 for the worst, 0 for all others (online DPO)."},
-		{Name: "pass-at-k", Card: "Only the best of a group counts, by its lead over the second (verl)."},
-		{Name: "diversity", Card: "As dr, and good samples count more the farther they lie from the others (GARDO)."},
-		{Name: "tree", Card: "Nodes of a tree compared with those of the same depth (BranchGRPO)."},
-		{Name: "opo", Card: "Reward less its group's mean weighted by length (OPO); for tokens."},
-		{Name: "gpg", Card: "As dr, times samples over those with a reward (GPG); for tokens."},
-		{Name: "reinforce++", Card: "Rewards to go, discounted by gamma, whitened over the batch's tokens (REINFORCE++)."},
-		{Name: "gae", Card: "Generalised advantage estimation over tokens, with a value network (PPO)."},
+// Estimators are those of trainer/advantage.
+func Estimators() []EstimatorKind {
+	group := func(name, card, sets string) EstimatorKind {
+		return EstimatorKind{Name: Name{name, card, sets}, Groups: true}
+	}
+	tokens := func(name, card, credit, sets string) EstimatorKind {
+		return EstimatorKind{Name: Name{name, card, fmt.Sprintf("[credit]\nhow = %q\n%s", credit, sets)}, Tokens: true, Credit: credit}
+	}
+	return []EstimatorKind{
+		group("group", "Reward less its group's mean, over the group's deviation (GRPO).", compares("group", "mean", "group")),
+		group("global", "Reward less its group's mean, over the batch's deviation (flow_grpo's default; Lite-PPO).", compares("group", "mean", "batch")),
+		{Name: Name{"batch", "Reward less the batch's mean, over the batch's deviation (MixGRPO without groups).", compares("batch", "mean", "batch")}},
+		group("dr", "Reward less its group's mean, not divided (Dr.GRPO).", compares("group", "mean", "none")),
+		group("max-group", "Reward less its group's mean, over the largest deviation of any group (GenRL).", compares("group", "mean", "max_group")),
+		group("leave-one-out", "Reward less the mean of the others of its group (RLOO).", compares("group", "others", "none")),
+		group("inverse", "Reward less its group's mean, times the group's deviation: undecided groups count more (Mini-o3).", compares("group", "mean", "inverse")),
+		{Name: Name{"history", "Reward compared with the last rewards of its prompt (DDPO's tracker).", ""}},
+		group("win-rate", "Share of comparisons with its group that a sample wins, by a judge of pairs; then as group (Pref-GRPO).", compares("group", "mean", "group")),
+		group("best", "1 for the best of a group, 0 for all others (fine-tuning on the best).", ""),
+		group("ends", "+1 for the best of a group, -1 for the worst, 0 for all others (online DPO).", ""),
+		group("pass-at-k", "Only the best of a group counts, by its lead over the second (verl).", ""),
+		group("diversity", "As dr, and good samples count more the farther they lie from the others (GARDO).", ""),
+		{Name: Name{"tree", "Layer-wise credit: nodes of a tree compared with those of the same depth (BranchGRPO).", ""}},
+		{Name: Name{"opo", "Reward less its group's mean weighted by length (OPO); for tokens.", ""}, Tokens: true},
+		{Name: Name{"gpg", "As dr, times samples over those with a reward (GPG); for tokens.", ""}, Tokens: true},
+		{Name: Name{"reinforce++-baseline", "Reward less its group's mean, whitened over the batch's tokens (REINFORCE++ with a baseline).",
+			compares("group", "mean", "none") + "\nsingleton = \"raw\"\ncredit.whiten.on = true"}, Groups: true, Tokens: true},
+		tokens("reinforce++", "Rewards to come, discounted by credit.gamma, whitened over the batch's tokens (REINFORCE++).", "gae", "observations = \"reset\"\nwhiten.on = true"),
+		tokens("remax", "Rewards to come, less the reward of the prompt's greedy answer (ReMax).", "gae", "observations = \"count\""),
+		tokens("gae", "Generalised advantage estimation over tokens, with a value network, whitened (PPO).", "gae", "observations = \"skip\"\nwhiten.on = true\nwhiten.outside = true"),
+		{Name: Name{"optimal-token-baseline", "Rewards to come, less a baseline of each position of the group, weighted by how much was chosen until there (verl's OTB).", "credit.how = \"baseline\""}, Tokens: true, Credit: "baseline"},
+		{Name: Name{"optimal-token-baseline-turns", "The same, positions counted over the policy's own tokens, for answers with observations (verl's TIR-OTB).", "credit.how = \"baseline\"\ncredit.compact = true"}, Tokens: true, Credit: "baseline"},
 	}
 }
 
@@ -237,14 +257,14 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true},
 		{Name: Name{Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO)."}, Ratio: true},
 		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true},
-		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM)."}, Noised: true},
+		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true},
 		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true},
 		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true},
 		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best)."}, Noised: true},
 		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true},
 		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through a noised sample (Direct-Align, ReFL); the reward must be differentiable."}, Noised: true},
-		{Name: Name{Name: "gspo", Card: "One clipped ratio a sequence: the mean over its tokens (GSPO)."}, Ratio: true, Tokens: true},
-		{Name: Name{Name: "gspo-mean", Card: "gspo with the gradient of the mean (EasyR1, OpenRLHF)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "gspo", Card: "One clipped ratio a sequence, the mean over its tokens, of which each has its own gradient (GSPO; verl)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "gspo-mean", Card: "gspo with the gradient of the mean (EasyR1, OpenRLHF, TRL)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "gmpo", Card: "The geometric mean of clipped ratios, one number a sequence (GMPO)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "gpg", Card: "The log-probability times the advantage, without a ratio (GPG, REINFORCE)."}, Tokens: true},
 		{Name: Name{Name: "cispo", Card: "The clipped ratio as a weight without gradient (CISPO)."}, Ratio: true, Tokens: true},
@@ -261,7 +281,7 @@ func KLs() []Name {
 	return []Name{
 		{Name: "mean", Card: "Distance of the means over the step's deviation: exact for steps that draw (flow_grpo)."},
 		{Name: "velocity", Card: "Distance of the network's outputs (Flow-Factory, NFT, AWM)."},
-		{Name: "k1", Card: "Log-ratio."},
+		{Name: "k1", Card: "Log-ratio: right on average, with a gradient that is noise."},
 		{Name: "k2", Card: "Half the squared log-ratio."},
 		{Name: "k3", Card: "exp(-k1) + k1 - 1: never negative (GRPO)."},
 		{Name: "abs", Card: "Size of the log-ratio."},
@@ -321,6 +341,15 @@ func find(names []Name, name string) (Name, bool) {
 		return Name{}, false
 	}
 	return names[i], true
+}
+
+func estimatorNamed(name string) EstimatorKind {
+	for _, e := range Estimators() {
+		if e.Name.Name == name {
+			return e
+		}
+	}
+	return EstimatorKind{}
 }
 
 func solverNamed(name string) (Solver, bool) {

@@ -157,7 +157,11 @@ func (e *Experiment) drawn(window []int) []int {
 	if e.Sampler.Tree == nil {
 		return window
 	}
-	all := slices.Concat(window, e.Sampler.Tree.Splits) // splits always draw
+	tree := e.Sampler.Tree.shape(window)
+	if tree.Trunk {
+		return tree.Splits // elsewhere nothing does
+	}
+	all := slices.Concat(window, tree.Splits) // splits always draw
 	slices.Sort(all)
 	return slices.Compact(all)
 }

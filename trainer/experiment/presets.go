@@ -118,6 +118,6 @@ func (e *Experiment) namesSet(doc *config.Document) {
 			config.ParseFragment(n.Name, []byte(n.sets)).Decode("", into)
 		}
 	}
-	decode(Estimators(), "advantage.estimator", &e.Advantage)
+	decode(named(Estimators(), func(k EstimatorKind) Name { return k.Name }), "advantage.estimator", &e.Advantage)
 	decode(named(Objectives(), func(o ObjectiveKind) Name { return o.Name }), "loss.objective", &e.Loss)
 }

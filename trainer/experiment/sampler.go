@@ -59,7 +59,8 @@ func (f *Flash) SetDefaults() { *f = Flash{Ratio: 0.4, Order: 2} }
 
 // Tree is how samples branch.
 type Tree struct {
-	Splits   []int       `toml:"splits" range:"[0,1000]" doc:"steps at which every sample has several children"`
+	Kind     string      `toml:"kind" enum:"branch,trunk" doc:"branch: what branched goes on and branches again (BranchGRPO); trunk: branches leave one path without noise, draw once, and end without noise (TempFlow)"`
+	Splits   []int       `toml:"splits" range:"[0,1000]" doc:"steps at which there are several children; empty, with a trunk: every step of the window"`
 	Children int         `toml:"children" range:"[2,1000]" doc:"at a split"`
 	Scale    float64     `toml:"scale" range:"(0,inf)" doc:"of the noise at a split; the density keeps the unscaled deviation"`
 	Fuse     string      `toml:"fuse" enum:"mean,probability" doc:"how a node's reward comes of those below it"`
@@ -68,16 +69,7 @@ type Tree struct {
 
 // SetDefaults is a tree without pruning.
 func (t *Tree) SetDefaults() {
-	*t = Tree{Children: 2, Scale: 1, Fuse: "mean", Prune: sde.Pruning{SlideEvery: 1, StopDepth: -1, Width: "none", Ratio: 1, Until: 1}}
-}
-
-// Leaves is the number of samples that one root becomes.
-func (t *Tree) Leaves() int {
-	n := 1
-	for range t.Splits {
-		n = min(n*t.Children, 1<<30)
-	}
-	return n
+	*t = Tree{Kind: "branch", Children: 2, Scale: 1, Fuse: "mean", Prune: sde.Pruning{SlideEvery: 1, StopDepth: -1, Width: "none", Ratio: 1, Until: 1}}
 }
 
 // rows are the steps of an iteration's sampler, and its schedule.

@@ -25,7 +25,8 @@ const (
 func (e *Experiment) seeds() []Seed {
 	all := []Seed{{prompts, "iteration", "which prompts are rolled"}}
 	sample := "iteration, prompt, sample"
-	if e.Rollout.SharedNoise || e.Sampler.Tree != nil {
+	trunk := e.Sampler.Tree != nil && e.Sampler.Tree.Kind == "trunk"
+	if (e.Rollout.SharedNoise || e.Sampler.Tree != nil) && !trunk {
 		all = append(all, Seed{startNoise, "iteration, prompt", "the noise that a group starts from"})
 	} else {
 		all = append(all, Seed{startNoise, sample, "the noise that a sample starts from"})
@@ -33,6 +34,8 @@ func (e *Experiment) seeds() []Seed {
 	switch {
 	case e.Episode != nil:
 		all = []Seed{all[0], {sampling, sample + ", attempt, turn", "the tokens of an answer"}}
+	case trunk:
+		all = append(all, Seed{stepNoise, sample + ", step, branch", "the noise of a branch's step"})
 	case e.Sampler.Tree != nil:
 		all = append(all, Seed{stepNoise, "iteration, prompt, step, branch", "the noise of a branch's step"})
 	case e.objective().Noised:

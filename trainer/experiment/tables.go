@@ -1,5 +1,10 @@
 package experiment
 
+import (
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+)
+
 // Run is [run].
 type Run struct {
 	Name       string `toml:"name,required" doc:"the run's folder, below runs/"`
@@ -45,10 +50,15 @@ type Reward struct {
 	URL     string  `toml:"url" doc:"of an http or openai reward"`
 	KeyEnv  string  `toml:"key_env" doc:"name of the environment variable that holds the key"`
 	Timeout float64 `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
+
+	Scale rewards.Scale `toml:"scale" doc:"brings rewards of different sizes together"`
+	Gate  rewards.Gate  `toml:"gate" doc:"counts only where another reward is good enough"`
 }
 
 // SetDefaults is what a reward is before its keys are read.
-func (r *Reward) SetDefaults() { *r = Reward{Weight: 1, Train: true, Timeout: 60} }
+func (r *Reward) SetDefaults() {
+	*r = Reward{Weight: 1, Train: true, Timeout: 60, Scale: rewards.Scale{Kind: "none", High: 1}}
+}
 
 // Monitor is one [[monitor]].
 type Monitor struct {
@@ -82,6 +92,10 @@ type Episode struct {
 	Tools    []string `toml:"tools" doc:"what may be called"`
 	Tokens   int      `toml:"tokens" range:"[1,1e7]" doc:"of an episode, prompt included"`
 	Pictures int      `toml:"pictures" range:"[1,1e4]" doc:"of an episode"`
+
+	Overlong  *advantage.Overlong `toml:"overlong" doc:"a penalty for answers that come near a limit (DAPO)"`
+	Truncated *float64            `toml:"truncated" doc:"what the reward of a truncated answer is multiplied by, or, below 0, becomes (ProRL)"`
+	Silence   bool                `toml:"silence" doc:"answers that ran out of turns count in their group, and are not trained on (Mini-o3)"`
 }
 
 // SetDefaults is DeepEyes's.

@@ -44,7 +44,13 @@ func (o Correction) Check(report func(key, problem, hint string)) {
 	}
 	if o.Reject != "" {
 		if _, err := Rejection(nil, nil, o.Reject, o.Bounds); err != nil {
-			report("reject", strings.TrimPrefix(err.Error(), "rejection: "), `for example reject = "token_k1,seq_mean_k3" with bounds = "0.5_2.0,0.05"`)
+			key := "bounds"
+			for _, name := range strings.Split(o.Reject, ",") {
+				if _, _, wrong := ruleOf(strings.TrimSpace(name)); wrong != nil {
+					key = "reject"
+				}
+			}
+			report(key, strings.TrimPrefix(err.Error(), "rejection: "), `for example reject = "token_k1,seq_mean_k3" with bounds = "0.5_2.0,0.05"`)
 		}
 	}
 	switch {

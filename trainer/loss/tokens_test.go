@@ -272,6 +272,7 @@ func TestTokenCheck(t *testing.T) {
 		"bonus of gmpo": {func(o *TokenLoss) { o.Objective, o.EntropyWeight = "gmpo", 1 }, "entropy_weight"},
 		"share of gmpo": {func(o *TokenLoss) { o.Objective, o.Keep.Entropy = "gmpo", 0.2 }, "entropy_share"},
 		"no rule":       {func(o *TokenLoss) { o.Correction.Bounds = "2" }, "correction.bounds"},
+		"an odd bound":  {func(o *TokenLoss) { o.Correction.Reject, o.Correction.Bounds = "token_k1", "-2" }, "correction.bounds"},
 		"an odd rule":   {func(o *TokenLoss) { o.Correction.Reject, o.Correction.Bounds = "token_k9", "2" }, "correction.reject"},
 		"no weights":    {func(o *TokenLoss) { o.Correction.Least = 1 }, "correction.weights"},
 		"no room":       {func(o *TokenLoss) { o.Correction.Weights, o.Correction.Least = "token", 2 }, "correction.least"},

@@ -118,8 +118,13 @@ func TestGradient(t *testing.T) {
 	}
 	guard := clipped(0.1)
 	guard.Ratio = "guard_plain"
+	k3, noisy := clipped(0.1), clipped(0.1)
+	k3.KLEstimator, noisy.NoiseScale = "k3", true
+	one := func(sde.Row) float64 { return 1 }
 	for name, o := range map[string]trainer.Objective{
 		"decided": tr.Objective, "noised": noised, "guard": trainer.Decided{Rows: p.Rows, Loss: guard.Of, Reference: true},
+		"k3": trainer.Decided{Rows: p.Rows, Loss: k3.Of, Reference: true}, "k3 of what rolled": trainer.Decided{Rows: p.Rows, Loss: k3.Of},
+		"over one": trainer.Decided{Rows: p.Rows, Loss: clipped(0.1).Of, KLOver: one}, "by noise": trainer.Decided{Rows: p.Rows, Loss: noisy.Of, Reference: true},
 	} {
 		for i := range p.sets[trainer.Current] {
 			loss := func(h float64) float64 {

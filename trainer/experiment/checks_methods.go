@@ -1,0 +1,136 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// Sampler, estimator and objective against each other.
+
+// checkSampling: sampler against objective.
+func (e *Experiment) checkSampling(r report) {
+	solver, ok := solverNamed(e.Sampler.Solver)
+	o := e.objective()
+	if !ok || o.Name.Name == "" {
+		return
+	}
+	other := `a solver that draws, such as "flow-sde", or an objective on noised samples, such as "nft"`
+	switch {
+	case o.Tokens:
+		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of tokens, and a sampler of pictures has none", e.Loss.Objective), `write objective = "clip", or [episode] for a language model`)
+	case o.Ratio && !solver.Draws:
+		r("sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, and objective %q compares probabilities", e.Sampler.Solver, e.Loss.Objective), other)
+	case o.Ratio && !solver.Judged:
+		r("sampler.solver|loss.objective", fmt.Sprintf("%s has no log-probability, and objective %q needs one", e.Sampler.Solver, e.Loss.Objective), other)
+	case o.Ratio && e.Sampler.Noise == 0 && !slices.Contains([]string{"ddpm", "dpm++2m-sde"}, e.Sampler.Solver):
+		r("sampler.noise|sampler.solver|loss.objective", fmt.Sprintf("without noise %s is deterministic, and objective %q compares probabilities", e.Sampler.Solver, e.Loss.Objective), "0.7 is what Flow-GRPO uses with flow-sde")
+	case o.Ratio && e.Sampler.Flash != nil && e.Sampler.Flash.All:
+		r("sampler.flash.all", fmt.Sprintf("with every step solved by a deterministic method, objective %q has nothing to compare", e.Loss.Objective), "leave it out: only the tail is compressed then")
+	case o.Ratio && e.Loss.ClipRange == 0 && (e.Loss.Objective == "clip" || e.Loss.Objective == "guard"):
+		r("loss.clip_range", "a range of 0 lets no sample move", "1e-4 is what Flow-GRPO uses")
+	case o.Ratio:
+		e.checkSilent(r)
+	}
+	e.checkPictures(r, o, solver)
+	if e.Loss.Correction.On() {
+		r("loss.correction|loss.correction.weights|loss.correction.reject", "a sampler of pictures rolls with the trainer's own kernels: its ratio is 1, and nothing is to be corrected", "leave it out; [episode] has tokens, which are corrected")
+	}
+	if e.Loss.NoiseScale && e.Sampler.Solver != "flow-sde" {
+		r("loss.noise_scale", fmt.Sprintf("LongCat's weight of a step's noise is flow-sde's, and %s has another", e.Sampler.Solver), "leave it out")
+	}
+}
+
+// checkPictures: estimator, tree and KL against the objective.
+func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver Solver) {
+	tree, kl := e.Sampler.Tree, e.Loss.KL
+	if o.Noised && tree != nil {
+		r("sampler.tree|loss.objective", fmt.Sprintf("objective %q judges final samples only, and a tree's credit lies on its steps", e.Loss.Objective), `objective = "clip", or no tree`)
+	}
+	if o.Noised && kl.Weight > 0 && kl.Estimator != "velocity" {
+		r("loss.kl.estimator|loss.kl|loss.objective", fmt.Sprintf("objective %q has outputs at noised samples, and no transitions", e.Loss.Objective), `write estimator = "velocity"`)
+	}
+	if o.Ratio && kl.Weight > 0 && kl.Estimator == "velocity" && solver.Ladder {
+		r("loss.kl.estimator|loss.kl", fmt.Sprintf("%s's outputs are not velocities", e.Sampler.Solver), `write estimator = "mean"`)
+	}
+	switch layers := tree != nil && tree.Kind == "branch"; {
+	case layers && e.Advantage.Estimator != "tree":
+		r("advantage.estimator|sampler.tree", "a tree's nodes are compared by depth", `write estimator = "tree"`)
+	case tree == nil && e.Advantage.Estimator == "tree":
+		r("advantage.estimator|sampler.tree", "there is no tree", `write sampler.tree = { splits = [0, 3, 6, 9] }, or estimator = "group"`)
+	case tree != nil && !layers && !slices.Contains([]string{"group", "global", "dr", "max-group", "leave-one-out", "inverse"}, e.Advantage.Estimator):
+		r("advantage.estimator|sampler.tree", "branches of one step are compared with each other, as groups", `write estimator = "group"`)
+	}
+	if k := estimatorNamed(e.Advantage.Estimator); k.Tokens {
+		r("advantage.estimator|advantage.preset|preset", fmt.Sprintf("%s looks at tokens, and a sampler of pictures has none", e.Advantage.Estimator), `write estimator = "group", or [episode] for a language model`)
+	}
+}
+
+// checkSilent: where a step draws nothing there is no choice to judge.
+func (e *Experiment) checkSilent(r report) {
+	schedule, rows, err := e.Sampler.rows(e.drawn(e.Sampler.Window.Reach(e.Sampler.Steps)))
+	if err != nil || !e.Sampler.fits(schedule) {
+		return // reported
+	}
+	reach := e.trained(e.Sampler.Window.Reach(e.Sampler.Steps))
+	silent := slices.DeleteFunc(slices.Clone(reach), func(step int) bool {
+		return step >= len(rows) || rows[step].Stochastic() && rows[step].Density != sde.None
+	})
+	if len(silent) == 0 {
+		return
+	}
+	hint := "a smaller window"
+	if len(silent) == 1 && silent[0] == e.Sampler.Steps-1 {
+		hint = "write drop = 1: the last step is left out then"
+	}
+	r("sampler.window.drop|sampler.window.kind|sampler.window|sampler.solver", fmt.Sprintf("step %d is trained, and %s draws nothing there: its probability cannot change", silent[0], e.Sampler.Solver), hint)
+}
+
+// checkTokens: a language model's episodes have tokens, and neither steps nor final
+// pictures that could be noised.
+func (e *Experiment) checkTokens(r report) {
+	o, k := e.objective(), estimatorNamed(e.Advantage.Estimator)
+	how := k.Credit
+	if how == "" {
+		how = "spread"
+	}
+	switch {
+	case o.Name.Name != "" && !o.Tokens && o.Name.Name != "clip":
+		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of pictures, and an episode has tokens", e.Loss.Objective), `write objective = "clip", "gspo", "cispo", ...`)
+	case e.Advantage.Estimator == "tree":
+		r("advantage.estimator", "an episode has no tree", `write estimator = "group"`)
+	case e.Loss.KL.Weight > 0 && (e.Loss.KL.Estimator == "mean" || e.Loss.KL.Estimator == "velocity"):
+		r("loss.kl.estimator|loss.kl|loss.kl.weight", "tokens have log-probabilities, and no means", `write estimator = "k3"`)
+	case e.Loss.Ratio != "plain":
+		r("loss.ratio", fmt.Sprintf("ratio %q takes out the drift of a sampler's steps, and an episode has none", e.Loss.Ratio), `leave it out, or write ratio = "plain"`)
+	case k.Name.Name != "" && e.Advantage.Credit.How != how:
+		r("advantage.credit.how", fmt.Sprintf("estimator %q has credit %q", e.Advantage.Estimator, how), "leave it out: the estimator's name sets it")
+	default:
+		e.Loss.Tokens().Check(func(key, problem, hint string) {
+			r("loss."+key, problem, hint)
+		})
+	}
+}
+
+// checkGroups: who is compared with whom.
+func (e *Experiment) checkGroups(r report) {
+	o, k, tree := e.objective(), estimatorNamed(e.Advantage.Estimator), e.Sampler.Tree
+	group, alone := e.Rollout.Group, e.Rollout.Group == 1
+	switch {
+	case alone && o.Pairs:
+		r("rollout.group|loss.objective", fmt.Sprintf("objective %q needs a better and a worse sample of each prompt", e.Loss.Objective), "a group of 2 or more")
+	case alone && e.Advantage.Singleton == "zero" && k.Groups:
+		r("rollout.group", fmt.Sprintf("estimator %q compares the samples of a prompt, and there is one: its advantage is 0", e.Advantage.Estimator), `a group of 2 or more, or estimator = "history" or "batch", or singleton = "raw"`)
+	case o.Pairs && e.Advantage.Estimator != "ends":
+		r("advantage.estimator|loss.objective", fmt.Sprintf("objective %q takes the best and the worst of a group", e.Loss.Objective), `write estimator = "ends"`)
+	case tree != nil && e.Episode == nil && tree.Kind == "trunk" && group%tree.Children != 0:
+		r("rollout.group|sampler.tree", fmt.Sprintf("%d samples of a step are no whole number of trunks with %d branches each", group, tree.Children), fmt.Sprintf("a multiple of %d", tree.Children))
+	case tree != nil && e.Episode == nil && tree.Kind == "branch" && len(tree.Splits) > 0 && group != tree.shape(nil).Leaves():
+		r("rollout.group|sampler.tree", fmt.Sprintf("a tree with %d splits has %d leaves, not %d", len(tree.Splits), tree.shape(nil).Leaves(), group), "a group is the leaves of one tree")
+	case e.Advantage.BestOf > group:
+		r("advantage.best_of", fmt.Sprintf("there are %d samples in a group", group), "fewer, or a larger group")
+	case e.Advantage.BestOf > 0 && (tree != nil || o.Pairs):
+		r("advantage.best_of", "samples of a tree are left out by sampler.tree.prune, and pairs are the best and the worst already", "leave it out")
+	}
+}

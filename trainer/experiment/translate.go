@@ -1,0 +1,139 @@
+package experiment
+
+import (
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+)
+
+// What becomes of [[reward]], [advantage] and [loss]: options of packages rewards,
+// advantage and loss. Nothing is decided here that the file does not say, but for
+// what the comments name.
+
+// Combination is how the trained rewards become one.
+func (e *Experiment) Combination() rewards.Combination {
+	c := rewards.Combination{Shares: e.Advantage.Shares, Partial: e.Advantage.Partial}
+	for _, r := range e.Rewards {
+		if r.Train {
+			c.Parts = append(c.Parts, rewards.Part{Name: r.Name, Weight: r.Weight, Scale: r.Scale, Gate: r.Gate})
+		}
+	}
+	return c
+}
+
+// Rule is the estimator of outcomes. The history of the estimator history is empty.
+// Those that look at rewards of tokens leave outcomes as they are.
+func (a Advantage) Rule() advantage.Estimator {
+	e := advantage.Estimator{Rule: "compare", Options: a.Options, Several: a.Several, Norm: a.Norm}
+	switch a.Estimator {
+	case "best", "ends", "pass-at-k", "diversity", "opo", "gpg":
+		e.Rule = a.Estimator
+	case "history":
+		e.Rule, e.History = "history", &advantage.History{Size: a.History.Size, Min: a.History.Min}
+	}
+	return e
+}
+
+// Shaped is what an answer's reward becomes before it is compared.
+func (e Episode) Shaped(reward float64, tokens int, truncated bool) float64 {
+	if e.Truncated != nil {
+		reward = advantage.StopProperly(reward, *e.Truncated, truncated)
+	}
+	if e.Overlong != nil {
+		reward += e.Overlong.Penalty(tokens)
+	}
+	return reward
+}
+
+// bounds is how far a ratio may go.
+func (l Loss) bounds() (low, high float64) {
+	if l.ClipHigh == 0 {
+		return l.ClipRange, l.ClipRange
+	}
+	return l.ClipRange, l.ClipHigh
+}
+
+// ofSteps is the estimator of a KL over transitions. The distance of velocities is that
+// of means, with another denominator.
+func (k KL) ofSteps() string {
+	if k.Estimator == "velocity" {
+		return "mean"
+	}
+	return k.Estimator
+}
+
+// Denominator is what the squared distance of two means of a step is divided by. The
+// distance of velocities is that of means over the square of how the step weighs its
+// output.
+func (k KL) Denominator(row sde.Row) float64 {
+	switch {
+	case k.Estimator == "velocity":
+		out := 0.0
+		if len(row.Next.Out) > 0 {
+			out = row.Next.Out[0]
+		}
+		return out * out
+	case k.Over == "one":
+		return 1
+	case k.Over == "deviation":
+		return 2 * row.Noise * row.Noise
+	}
+	return 2 * row.KLDeviation * row.KLDeviation
+}
+
+// Clip is the clipped objective of a sampler's steps. Advantages were cut by
+// [advantage], and are not cut again.
+func (l Loss) Clip() loss.Clip {
+	low, high := l.bounds()
+	return loss.Clip{Low: low, High: high, Dual: l.DualClip, Ratio: l.Ratio, NoiseWeight: l.NoiseWeight, NoiseScale: l.NoiseScale,
+		ChangeWeight: l.ChangeWeight, KLWeight: l.KL.Weight, KLEstimator: l.KL.ofSteps()}
+}
+
+// Masked is the objective that leaves samples out in place of clipping.
+func (l Loss) Masked() loss.DPPO {
+	return loss.DPPO{Threshold: l.Threshold, UseStd: l.UseStd, KLWeight: l.KL.Weight, KLEstimator: l.KL.ofSteps()}
+}
+
+// Transitions is the objective of a sampler's steps, whichever it is.
+func (l Loss) Transitions() func(loss.Terms) (loss.Result, error) {
+	if l.Objective == "dppo" {
+		return l.Masked().Of
+	}
+	return l.Clip().Of
+}
+
+// Tokens is the objective of a language model's tokens.
+func (l Loss) Tokens() loss.TokenLoss {
+	low, high := l.bounds()
+	objective := l.Objective
+	if objective == "clip" {
+		objective = "ppo"
+	}
+	return loss.TokenLoss{
+		Objective: objective, Low: low, High: high, Dual: l.DualClip, Cap: l.RatioCap, Sequence: l.SequenceRatio, TauPos: l.TauPositive, TauNeg: l.TauNegative,
+		Vespo: l.Vespo, Cov: l.Covariance, Keep: l.Keep, KL: loss.TokenKL{Weight: l.KL.Weight, Estimator: l.KL.Estimator, Corrected: l.KL.Corrected},
+		Aggregate: l.Aggregate, EntropyWeight: l.EntropyWeight, Correction: l.Correction,
+	}
+}
+
+// NFT is the objective of implicit policies, and the probabilities that it is told.
+func (l Loss) NFT() (loss.NFT, func(advantages []float64) []float64) {
+	return loss.NFT{Beta: l.Beta, AdvClip: l.AdvClip, KLWeight: l.KL.Weight},
+		func(advantages []float64) []float64 { return advantage.Probability(advantages, l.AdvClip, l.AdvMode) }
+}
+
+// AWM is the objective of matching errors. Advantages are cut to AdvClip, and scaled so
+// that this becomes AdvMax.
+func (l Loss) AWM() loss.AWM {
+	o := loss.AWM{Clip: l.Clip(), Ratios: l.Ratios, AdvMax: l.AdvMax, ELBO: l.ELBO, EMAWeight: l.KL.EMAWeight}
+	o.AdvLow, o.AdvHigh = l.AdvClip, l.AdvClip
+	o.Ratio, o.NoiseWeight, o.NoiseScale, o.ChangeWeight = "plain", 0, false, 0 // of transitions, which it does not see
+	return o
+}
+
+// DGPO is the preference of groups.
+func (l Loss) DGPO(group int) loss.DGPO {
+	low, high := l.bounds()
+	return loss.DGPO{Beta: l.Beta, GroupSize: group, Clip: l.ClipFar, Low: low, High: high}
+}
