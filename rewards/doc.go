@@ -1,7 +1,17 @@
-// Package rewards says how good a sample is, as a number.
+// Package rewards says how good a sample is, as a number, and why.
 //
-// Start with Combination in combine.go: several rewards of a batch become one, by weights,
-// scales and gates. spec.go reads "name:weight" lists.
+// Start with Reward in reward.go: an Item in, a Score with its Evidence out, or an error. Judge
+// runs one over a group. Then one file a reward:
+//
+//	layout.go    objects where they were asked for; scenes.go for the embedded pictures
+//	geneval.go   GenEval's rules, and the reward server's soft form
+//	ocr.go       words that can be read, against those asked for; reader.go reads drawn ones
+//	jpeg.go      size as a file
+//	exec.go, http.go   programs and servers; call.go tries again, cache.go remembers
+//
+// answers/ has the rules for what language models write, judge/ asks models for their opinion.
+// boxes/ and edits/ are the mathematics below. Combination in combine.go makes several rewards
+// of a batch one, by weights, scales and gates; spec.go reads "name:weight" lists.
 //
 // A reward that failed is missing, and is written NaN: it is never 0, for then a sample would
 // be trained against for what the judge did wrong. A number is better the higher it is; what

@@ -1,0 +1,353 @@
+package answers
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
+)
+
+// rules are all that judge one reply against one truth, a truth that they can read, and the
+// reply that says just that.
+var rules = map[string]struct {
+	rule         Rule
+	truth, right string
+	least, most  float64
+}{
+	"same":       {Same, "a red cup", "<answer>A red\ncup.</answer>", 0, 1},
+	"yes or no":  {YesNo, "yes", "Yes, it is", 0, 1},
+	"default":    {Default, "12", "<answer> 12.0 </answer>", 0, 1},
+	"choice":     {MultipleChoice, "B", "Not C. The right one is B.", 0, 1},
+	"mAP":        {MAP{}.Rule, twoBoxes, "so: " + twoBoxes, 0, 1},
+	"AP50":       {MAP{Fifty: true, Length: true}.Detected, "<answer>" + twoBoxes + "</answer>", "<answer>" + twoBoxes + "</answer>", 0, 1},
+	"weighted":   {Weighted, twoBoxes, twoBoxes, 0, 1},
+	"grounding":  {Grounding{[2]int{100, 50}, [2]int{200, 100}}.Rule, "<answer>[20, 20, 60, 40]</answer>", "<answer>[10, 10, 30, 20]</answer>", 0, 1},
+	"positions":  {DetectionIoU, twoPositions, twoPositions, 0, 1},
+	"confidence": {DetectionConfidence, twoPositions, twoPositions, 0, 1},
+	"relative":   {Relative{}.Rule, "12", "about 12 cups", 0, 1},
+	"exact":      {Relative{Exact: true}.Rule, "12", "12.0", 0, 1},
+	"letter":     {Relative{}.Rule, "C", "it is C", 0, 1},
+	"DAPO":       {DAPO, `\frac12`, `thus Answer: $\frac{1}{2}$`, -1, 1},
+	"boxed":      {Boxed, "1/2", `so \boxed{0.5}`, 0, 1},
+	"GSM8K":      {GSM8K{}.Rule, "1234", "#### 1,234", 0, 1},
+	"repetition": {RepetitionRule, "", "never twice", -1, 0},
+}
+
+const (
+	twoBoxes     = "```json\n[{\"bbox_2d\": [0, 0, 40, 40], \"label\": \"cup\"}, {\"bbox_2d\": [50, 0, 90, 30], \"label\": \"dog\"}]\n```"
+	twoPositions = "<answer>[{'Position': [0, 0, 40, 40], 'Confidence': 1.0}, {'Position': [50, 0, 90, 30], 'Confidence': 1.0}]</answer>"
+)
+
+// What is right is worth the most, and what is not a reply at all less.
+func TestTheTruthIsBest(t *testing.T) {
+	for name, c := range rules {
+		best, err := c.rule(c.right, c.truth)
+		if err != nil || math.Abs(best.Value-c.most) > 1e-9 {
+			t.Errorf("%s: the truth is %v, want %v, %v", name, best.Value, c.most, err)
+		}
+		if name == "repetition" {
+			continue
+		}
+		if none, err := c.rule("mumble", c.truth); err != nil || none.Value > 0.5 {
+			t.Errorf("%s: mumbling is %v, %v", name, none.Value, err)
+		}
+	}
+}
+
+// FuzzReplies: whatever a model writes has a score within the rule's range, and evidence that
+// can be written down.
+func FuzzReplies(f *testing.F) {
+	for _, c := range rules {
+		f.Add(c.right)
+	}
+	for _, s := range []string{"", "<answer>", "</answer><answer>", "<answer>[1e999, 2, 3, NaN]</answer>", "```json [{\"bbox_2d\": [0, 0, NaN, 1], \"label\": \"cup\"}] ```",
+		"<answer>[{'Position': [1, 2, 1e300, 4], 'Confidence': NaN}]</answer>", `\boxed{\frac}`, `\boxed `, "#### .", "\xff\xfe", "-inf", "Answer: "} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, reply string) {
+		for name, c := range rules {
+			s, err := c.rule(reply, c.truth)
+			if err != nil || !(s.Value >= c.least-1e-9 && s.Value <= c.most+1e-9) {
+				t.Errorf("%s: %q is %v, %v", name, reply, s.Value, err)
+			}
+			if _, err := json.Marshal(s); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for _, form := range []Form{ThinkAnswer, ThinkBoxed, ThinkBox, Thinks, Searched} {
+			form(reply)
+		}
+		for _, d := range []DeepEyes{DeepEyesVisual(reply), DeepEyesReasoning(reply), DeepEyesMaths(reply)} {
+			if d.Reward(Right) < d.Reward(Wrong) || d.MathsReward(Right) < d.MathsReward(Wrong) {
+				t.Errorf("%q: wrong is better than right", reply)
+			}
+		}
+		JudgedOne(reply)
+		JudgedTrue(reply)
+		JudgedTag(reply)
+		DefaultMiniO3().Of([]string{reply, reply}, "A")
+		NormaliseQA(reply)
+	})
+}
+
+// A truth that cannot be read is a mistake of the prompts file: nothing is judged by it.
+func TestTruthsThatCannotBeRead(t *testing.T) {
+	for name, truth := range map[string]string{
+		"mAP": "```json\n[{\"label\": \"cup\"}]\n```", "weighted": "```json {broken ```", "grounding": "somewhere", "positions": "none", "confidence": "none", "relative": "many", "AP50": "no tag",
+	} {
+		if s, err := rules[name].rule(rules[name].right, truth); err == nil {
+			t.Errorf("%s: %v for %q", name, s.Value, truth)
+		}
+	}
+}
+
+func TestRewards(t *testing.T) {
+	item := func(reply, meta string) rewards.Item {
+		i := rewards.Item{Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: reply}}}}
+		if err := json.Unmarshal([]byte(meta), &i.Meta); err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	for _, c := range []struct {
+		name   string
+		reward rewards.Reward
+		item   rewards.Item
+		want   float64
+	}{
+		{"rule", Rule(YesNo).Reward(), item("no", `{"answer": "no"}`), 1},
+		{"form", Form(ThinkAnswer).Reward(), item("<think>x</think><answer>y</answer>", `{}`), 1},
+		{"grounding", GroundingReward(), item("<answer>[10, 10, 30, 20]</answer>", `{"seen": [100, 50], "original": [200, 100], "answer": "<answer>[20, 20, 60, 40]</answer>"}`), 1},
+		{"ANLS", ANLSReward(0.5), item("<answer>red cup</answer>", `{"answer": ["a red cup", "red cup"]}`), 1},
+		{"exact match", ExactMatch{}, item("<answer>The Cup!</answer>", `{"answer": "cup"}`), 1},
+		{"Mini-o3", MiniO3{Right: 1}, item("<answer>A</answer>", `{"answer": "A"}`), 1},
+		{"pages", NDCGReward(func(*rewards.Transcript) []string { return []string{"x", "p"} }, false), item("", `{"pages": ["p"]}`), 1 / math.Log2(3)},
+	} {
+		s, err := c.reward.Score(t.Context(), c.item)
+		if err != nil || math.Abs(s.Value-c.want) > 1e-12 || len(s.Evidence) == 0 {
+			t.Errorf("%s: %+v, want %v, %v", c.name, s, c.want, err)
+		}
+		if s, err := c.reward.Score(t.Context(), rewards.Item{}); err == nil {
+			t.Errorf("%s: nothing at all is %v", c.name, s.Value)
+		}
+	}
+}
+
+func TestChoice(t *testing.T) {
+	for text, want := range map[string]string{"B": "B", "(c).": "", "c.": "C", "The answer is B": "B", "E, F!": "E", "ABBA": "", "": "", "A. or B. The correct answer is B.": "B", "选择 C。": ""} {
+		if got, _ := Choice(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestForms(t *testing.T) {
+	for _, c := range []struct {
+		reply                           string
+		answer, thinks, boxed, searched bool
+	}{
+		{"<think>a</think>\n<answer>b</answer>", true, true, false, false},
+		{"<think>a<think>b</think></think><answer>c</answer>", true, false, false, false},
+		{"<think>a</think><answer>b</answer> ", false, true, false, false},
+		{`<think>a</think> so \boxed{x}.`, false, true, true, false},
+		{"<search>q</search><answer>a</answer>", false, false, false, true},
+		{"<|im_start|>user <search>q</search><|im_end|><answer>a</answer>", false, false, false, false},
+	} {
+		if ThinkAnswer(c.reply) != c.answer || Thinks(c.reply) != c.thinks || ThinkBoxed(c.reply) != c.boxed || Searched(c.reply) != c.searched {
+			t.Errorf("%q: %v %v %v %v", c.reply, ThinkAnswer(c.reply), Thinks(c.reply), ThinkBoxed(c.reply), Searched(c.reply))
+		}
+	}
+}
+
+func TestRepetition(t *testing.T) {
+	for reply, want := range map[string]float64{
+		"one two three four five six seven": 0, "": 0, "a b c d e f a b c d e f": -1. / 7, "short": 0,
+		"```json [{\"bbox_2d\": [1], \"label\": \"a\"}, {\"bbox_2d\": [1], \"label\": \"a\"}]```":                       -0.5,
+		"```json [{\"bbox_2d\": [1], \"label\": \"a\"}, {\"bbox_2d\": [1.0], \"label\": \"a\"}, {\"bbox_2d\": [2]}]```": 0,
+	} {
+		if got := Repetition(reply); math.Abs(got-want) > 1e-12 {
+			t.Errorf("%q: %v, want %v", reply, got, want)
+		}
+	}
+	// By n-grams as they are named, and spelt out.
+	tokens := []int{1, 2, 1, 2, 2, 1, 2, 1, 2, 2, 3}
+	for n := 1; n < 13; n++ {
+		seen, all := map[string]bool{}, 0
+		for i := 0; i+n <= len(tokens); i++ {
+			b, _ := json.Marshal(tokens[i : i+n])
+			seen[string(b)] = true
+			all++
+		}
+		want := 0.0
+		if all > 0 {
+			want = -2 * (1 - float64(len(seen))/float64(all))
+		}
+		if got := RepeatedTokens(tokens, n, -2); math.Abs(got-want) > 1e-12 {
+			t.Errorf("%d: %v, want %v", n, got, want)
+		}
+	}
+}
+
+func TestCosineLength(t *testing.T) {
+	c := VLMR1Length()
+	for _, k := range []struct {
+		tokens int
+		right  bool
+		want   float64
+	}{{0, true, 1}, {1024, true, 0.5}, {2048, true, 1}, {0, false, -0.5}, {1024, false, 0}} {
+		if got := c.At(k.tokens, k.right); math.Abs(got-k.want) > 1e-12 {
+			t.Errorf("%d tokens, %v: %v, want %v", k.tokens, k.right, got, k.want)
+		}
+	}
+	if c.Stop = true; c.At(5000, true) != c.At(1024, true) {
+		t.Error("a longer reply is worth more than one at the limit")
+	}
+}
+
+func TestDeepEyes(t *testing.T) {
+	seen := "<think>a</think>" + pictureStart + "<|vision_end|><think>b</think><answer>red</answer>"
+	for _, c := range []struct {
+		d    DeepEyes
+		v    Verdict
+		want float64
+	}{
+		{DeepEyesVisual(seen), Right, 2}, {DeepEyesVisual(seen), Wrong, 0}, {DeepEyesVisual(seen), Unclear, 0},
+		{DeepEyesVisual("<answer>red</answer>"), Right, 0.8},
+		{DeepEyesVisual("<think><answer>red</answer>"), Right, 0.6},
+		{DeepEyesVisual("<answer>" + strings.Repeat("x", 1000) + "</answer>"), Right, -0.2},
+		{DeepEyesReasoning("<answer> </answer>"), Right, -0.2},
+	} {
+		if got := c.d.Reward(c.v); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%+v, %v: %v, want %v", c.d, c.v, got, c.want)
+		}
+	}
+	for reply, want := range map[string]Verdict{"1": Right, "0": Wrong, "Judgement: 10": Right, "Judgement: no": Unclear, "it is 1": Unclear} {
+		if JudgedOne(reply) != want {
+			t.Errorf("%q: %v", reply, JudgedOne(reply))
+		}
+	}
+	for reply, want := range map[string]Verdict{"TRUE": Right, "true or false": Unclear, "false ## Equivalence Judgement\nTrue": Right, "": Unclear} {
+		if JudgedTrue(reply) != want {
+			t.Errorf("%q: %v", reply, JudgedTrue(reply))
+		}
+	}
+}
+
+func TestMiniO3(t *testing.T) {
+	call, answer := "<think>a</think><grounding>{}</grounding>", "<think>b</think><answer>A</answer>"
+	m := MiniO3{Right: 1, Form: 0.5, Tool: 0.25, Penalty: 0.1}
+	for _, c := range []struct {
+		turns []string
+		want  MiniO3Verdict
+	}{
+		{[]string{answer}, MiniO3Verdict{1.5, true, true, 0}},
+		{[]string{call, answer + "\n"}, MiniO3Verdict{0.9 + 0.5 + 0.25, true, true, 1}},
+		{[]string{call + "x", answer}, MiniO3Verdict{0.9 + 0.25, true, false, 1}},
+		{[]string{call, call, "<answer>(A) the cup</answer>"}, MiniO3Verdict{0.9 + 0.25, true, false, 2}},
+		{[]string{call}, MiniO3Verdict{0.25, false, false, 1}},
+		{nil, MiniO3Verdict{}},
+	} {
+		got := m.Of(c.turns, "A")
+		if math.Abs(got.Score-c.want.Score) > 1e-12 || got.Correct != c.want.Correct || got.Formed != c.want.Formed || got.Tools != c.want.Tools {
+			t.Errorf("%q: %+v, want %+v", c.turns, got, c.want)
+		}
+	}
+}
+
+func TestCuriosity(t *testing.T) {
+	c := DefaultCuriosity()
+	group := func(calls ...int) (g []Attempt) {
+		for i, n := range calls {
+			g = append(g, Attempt{Right: float64(i % 2), Calls: n})
+		}
+		return g
+	}
+	if s := c.Of(group(0, 0, 0, 0)); !slices.Equal(s.Rewards, []float64{0, 1, 0, 1}) || !s.RightWithoutTool || s.Difficulty != 2 {
+		t.Errorf("nobody calls: %+v", s)
+	}
+	if s := c.Of(group(1, 1, 0, 0)); s.Curiosity[0] != 0 {
+		t.Errorf("half of them call: %+v", s)
+	}
+	if s := c.Of(group(3, 0, 0, 0, 0)); math.Abs(s.Curiosity[0]-0.0625) > 1e-12 || math.Abs(s.Penalty[0]+0.1) > 1e-12 {
+		t.Errorf("one calls: %+v", s)
+	}
+	g := group(0, 1, 0, 0)
+	if g[1].Failed = true; c.Of(g).Rewards[1] > 0.1 {
+		t.Error("a call that failed counts as right")
+	}
+
+	items := []rewards.Item{{Prompt: "right"}, {Prompt: "lost"}, {Prompt: "wrong"}}
+	oracle := rewards.Func(func(_ context.Context, item rewards.Item) (rewards.Score, error) {
+		if item.Prompt == "lost" {
+			return rewards.Score{}, errNoReply
+		}
+		return rewards.Score{Value: one(item.Prompt == "right")}, nil
+	})
+	for _, r := range c.Judge(oracle, 1).Judge(t.Context(), items) {
+		if r.Missing == nil {
+			t.Error("a group with a sample missing was compared")
+		}
+	}
+	items[1].Prompt = "right"
+	items[1].Transcript = &rewards.Transcript{Turns: []rewards.Turn{{Tool: "zoom"}, {}}}
+	got := c.Judge(oracle, 1).Judge(t.Context(), items)
+	if v := rewards.Values(got); v[0] != 1 || v[1] != 1 || v[2] != 0 {
+		t.Errorf("a third of them call: %v", v)
+	}
+}
+
+func TestSearching(t *testing.T) {
+	for _, c := range []struct {
+		pages       []string
+		right       []string
+		once, twice float64
+	}{
+		{[]string{"a", "b"}, []string{"b", "a"}, 1, 1},
+		{nil, []string{"a"}, 0, 0},
+		{[]string{"a", "a"}, []string{"a"}, 1, 1 + 1/math.Log2(3)},
+		{[]string{"x", "a"}, []string{"a"}, 1 / math.Log2(3), 1 / math.Log2(3)},
+	} {
+		if once, twice := NDCG(c.pages, c.right, true), NDCG(c.pages, c.right, false); math.Abs(once-c.once) > 1e-12 || math.Abs(twice-c.twice) > 1e-12 {
+			t.Errorf("%v of %v: %v and %v", c.pages, c.right, once, twice)
+		}
+	}
+	for _, c := range []struct {
+		reply string
+		want  float64
+	}{{"red cup", 1}, {"red cap", 6. / 7}, {"blue", 0}, {"Red cup", 6. / 7}} {
+		if got := ANLS(c.reply, []string{"red cup", "zzzzzzzzzzz"}, 0.5); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%q: %v, want %v", c.reply, got, c.want)
+		}
+	}
+	for reply, want := range map[string]string{"<answer>a</answer><answer>b</answer>": "b", "<answer>a<answer>b</answer>": "b", "</answer><answer>": "", "x": ""} {
+		if got, _ := AnswerBeforeEnd(reply); got != want {
+			t.Errorf("%q: %q", reply, got)
+		}
+	}
+}
+
+func TestOnTokens(t *testing.T) {
+	earned := []float64{0, 0.1, 0, 0}
+	right, err := OnTokens(1, true, earned, 3)
+	wrong, err2 := OnTokens(0, false, earned, 3)
+	if err != nil || err2 != nil || !slices.Equal(right, []float64{0, 0.1, 1, 0}) || !slices.Equal(wrong, []float64{0, 0, 0, 0}) {
+		t.Error(right, wrong, err, err2)
+	}
+	for _, n := range []int{0, 5} {
+		if v, err := OnTokens(1, true, earned, n); err == nil {
+			t.Errorf("%d tokens: %v", n, v)
+		}
+	}
+}
+
+func TestGIoUReward(t *testing.T) {
+	a := boxes.Box{0, 0, 10, 10}
+	if GIoUReward(a, a) != 2 || GIoUReward(a, boxes.Box{1000, 0, 1001, 1}) > 0.2 {
+		t.Error(GIoUReward(a, a), GIoUReward(a, boxes.Box{1000, 0, 1001, 1}))
+	}
+}

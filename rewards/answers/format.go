@@ -1,0 +1,44 @@
+package answers
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+)
+
+// Card: does a reply think before it answers? Four forms, each a pattern of its project:
+//
+//	ThinkAnswer   <think>...</think>, white space, <answer>...</answer> and nothing else
+//	              (VLM-R1, Visual-RFT, EasyR1 r1v). The gaps are lazy, so more tags may hide in them
+//	Thinks        begins with <think>, which comes once, and ends it (TRL)
+//	ThinkBoxed    <think>...</think>, then \boxed{...} anywhere (EasyR1 math)
+//	ThinkBox      somewhere, <think>...</think> and <answer> with four whole numbers in brackets
+//	              within braces (VLM-R1, referring expressions)
+//
+// Invariant (test): what ThinkAnswer takes, Thinks takes unless it thinks twice.
+
+// ThinkAnswer is the form of R1.
+func ThinkAnswer(reply string) bool { return thinkAnswer.MatchString(reply) }
+
+// ThinkBoxed is the form for mathematics.
+func ThinkBoxed(reply string) bool { return thinkBoxed.MatchString(reply) }
+
+// ThinkBox is the form for boxes.
+func ThinkBox(reply string) bool { return thinkBox.MatchString(reply) }
+
+// Thinks is TRL's form.
+func Thinks(reply string) bool {
+	rest, ok := strings.CutPrefix(reply, "<think>")
+	return ok && !strings.Contains(rest, "<think>") && strings.Contains(rest, "</think>")
+}
+
+const number = `\p{Nd}+`
+const comma = `,` + pytext.SpaceClass + `*`
+
+var (
+	thinkAnswer = regexp.MustCompile(`(?s)\A<think>.*?</think>` + pytext.SpaceClass + `*<answer>.*?</answer>\z`)
+	thinkBoxed  = regexp.MustCompile(`(?s)\A<think>.*</think>.*\\boxed\{.*\}.*\z`)
+	thinkBox    = regexp.MustCompile(`(?s)<think>.*?</think>` + pytext.SpaceClass + `*<answer>.*?\{.*\[` +
+		number + comma + number + comma + number + comma + number + `\].*\}.*?</answer>`)
+)

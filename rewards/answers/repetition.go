@@ -1,0 +1,125 @@
+package answers
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+)
+
+// Card: a reply that repeats itself is punished by the share of its n-grams that came before:
+//
+//	-(1 - different/all)
+//
+// over tokens (TRL: a Penalty of any size, 0 where there are fewer than n), or over six words in
+// lower case, or, where the reply holds a JSON list of boxes, over boxes with their labels
+// (VLM-R1). Upstream repairs broken JSON first; here broken JSON counts as text.
+// Invariants (tests): never above 0; a reply without repetition is 0.
+
+var (
+	fencedJSON = regexp.MustCompile("(?s)```json(.*?)```")
+	fenced     = regexp.MustCompile("(?s)```(.*?)```")
+	boxList    = regexp.MustCompile(`(?s)(\[` + pytext.SpaceClass + `*\{.*?"bbox_2d".*?"label".*?\}` + pytext.SpaceClass + `*\])`)
+)
+
+// Repetition judges words or boxes.
+func Repetition(reply string) float64 {
+	if list, ok := boxesIn(reply); ok {
+		var said []string
+		for _, item := range list {
+			o, _ := item.(pytext.Object)
+			box, placed := o["bbox_2d"]
+			label, named := o["label"]
+			if placed && named {
+				said = append(said, written(box)+"_"+written(label))
+			}
+		}
+		return repeated(said, 1, -1)
+	}
+	return repeated(pytext.Fields(pytext.Lower(reply)), 6, -1)
+}
+
+// RepeatedTokens judges tokens: penalty is below 0.
+func RepeatedTokens(tokens []int, n int, penalty float64) float64 {
+	return repeated(tokens, n, penalty)
+}
+
+// repeated is penalty times the share of n-grams that are not new.
+func repeated[E comparable](items []E, n int, penalty float64) float64 {
+	all := len(items) - n + 1
+	if n < 1 || all < 1 {
+		return 0
+	}
+	// An n-gram is known by the number of what comes before its last element, and that element.
+	ids, of := map[[2]any]int{}, make([]int, len(items))
+	for i, e := range items {
+		of[i] = numbered(ids, [2]any{0, e})
+	}
+	for length := 2; length <= n; length++ {
+		for i := range len(items) - length + 1 {
+			of[i] = numbered(ids, [2]any{of[i], items[i+length-1]})
+		}
+	}
+	different := map[int]bool{}
+	for _, id := range of[:all] {
+		different[id] = true
+	}
+	if len(different) == all {
+		return 0
+	}
+	return penalty * (1 - float64(len(different))/float64(all))
+}
+
+// numbered gives equal things equal numbers.
+func numbered(ids map[[2]any]int, key [2]any) int {
+	id, ok := ids[key]
+	if !ok {
+		id = len(ids) + 1
+		ids[key] = id
+	}
+	return id
+}
+
+// boxesIn is the JSON list that a reply holds: fenced and called so, fenced, or bare.
+func boxesIn(reply string) ([]any, bool) {
+	text, ok := firstIn(fencedJSON, reply)
+	if text = pytext.Strip(text); !ok {
+		text, _ = firstIn(fenced, reply)
+		if text = pytext.Strip(text); text == "" {
+			text, _ = firstIn(boxList, reply)
+		}
+	}
+	v, err := pytext.JSON(text)
+	list, isList := v.([]any)
+	return list, err == nil && isList && len(list) > 0
+}
+
+// written is a value as text that differs where values do.
+func written(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case pytext.Number:
+		return v.String()
+	case []any:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = written(e)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case nil:
+		return "None"
+	case bool:
+		if v {
+			return "True"
+		}
+		return "False"
+	}
+	return "{...}"
+}
+
+// RepetitionRule is Repetition, whatever is right.
+func RepetitionRule(reply, _ string) (rewards.Score, error) {
+	return judged(Repetition(reply), "reply", reply), nil
+}

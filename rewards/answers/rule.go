@@ -1,0 +1,74 @@
+package answers
+
+import (
+	"context"
+	"errors"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+)
+
+// A Rule judges a reply by itself, against what the prompts file says is right.
+type Rule func(reply, truth string) (rewards.Score, error)
+
+// Reward makes a reward of a rule: it judges the last turn, against the prompt's meta.answer.
+func (r Rule) Reward() rewards.Reward {
+	return rewards.Func(func(_ context.Context, item rewards.Item) (rewards.Score, error) {
+		reply, err := lastTurn(item)
+		if err != nil {
+			return rewards.Score{}, err
+		}
+		truth, err := item.Meta.Text("answer")
+		if err != nil {
+			return rewards.Score{}, err
+		}
+		return r(reply, truth)
+	})
+}
+
+var errNoReply = errors.New("there is no reply to judge")
+
+func lastTurn(item rewards.Item) (string, error) {
+	if item.Transcript == nil || len(item.Transcript.Turns) == 0 {
+		return "", errNoReply
+	}
+	return item.Transcript.Last(), nil
+}
+
+// A Form judges how a reply is written, whatever it says.
+type Form func(reply string) bool
+
+// Reward is 1 for a reply in the form, else 0.
+func (f Form) Reward() rewards.Reward {
+	return rewards.Func(func(_ context.Context, item rewards.Item) (rewards.Score, error) {
+		reply, err := lastTurn(item)
+		if err != nil {
+			return rewards.Score{}, err
+		}
+		s := rewards.Score{Value: one(f(reply))}
+		s.Because("format", "%s", shown(reply))
+		return s, nil
+	})
+}
+
+// one is 1 for true, 0 for false.
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// judged is a score that rests on one reading of the reply.
+func judged(value float64, what, read string) rewards.Score {
+	s := rewards.Score{Value: value}
+	s.Because(what, "%s", shown(read))
+	return s
+}
+
+// shown is text for people: a ledger holds many.
+func shown(text string) string {
+	if r := []rune(text); len(r) > 200 {
+		return string(r[:100]) + " ... " + string(r[len(r)-100:])
+	}
+	return text
+}

@@ -1,0 +1,305 @@
+package rewards
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Card: GenEval (djghosh13/geneval) asks a detector whether the objects of a prompt are there, as
+// many as asked for, of the right colour, in the right place:
+//
+//	kept     boxes surer than 0.3 (0.9 for tag "counting"), at most 16 a class, best first; with
+//	         MaxOverlap below 1, without those that overlap a better one that much
+//	include  at least count of a class; colour and position are asked of the count best
+//	exclude  fewer than count
+//
+// The reward of flow_grpo's server (yifan123/reward-server) is softer and stricter: strict wants
+// exactly count, and the soft score is the mean of 1 - |count - found|/count and, where the
+// count is right, the same of colours, and 1 where the position holds. It leaves exclude out;
+// it can be negative, three dogs for one being -1. With a missed position upstream adds a 0 and
+// a 1, so that no position costs more than half: UpstreamSlip does as it does, without it a
+// missed position adds a 0.
+//
+// Boxes overlap as pixels do, areas with +1 on each side. Relations: the offset of the centres,
+// shrunk along each axis by a tenth of both sizes, over the length of the whole offset; beyond
+// 0.5 it holds, so a diagonal gives two.
+// Invariants (tests): a wish that is met is correct and 1; strict implies correct but for
+// exclude.
+type GenEval struct {
+	Detector Detector
+	Colors   func(ctx context.Context, m *vision.Image, d []Detection) ([]string, error) // nil: as the detector says
+	GenEvalRules
+}
+
+// GenEvalRules are the numbers of GenEval.
+type GenEvalRules struct {
+	Threshold, CountingThreshold float64
+	MostObjects                  int     // of a class
+	MaxOverlap                   float64 // 1: any
+	PositionThreshold            float64
+	UpstreamSlip                 bool
+}
+
+// DefaultGenEval are the published numbers.
+func DefaultGenEval() GenEvalRules {
+	return GenEvalRules{Threshold: 0.3, CountingThreshold: 0.9, MostObjects: 16, MaxOverlap: 1, PositionThreshold: 0.1}
+}
+
+// A Wish is what GenEval's metadata asks for.
+type Wish struct {
+	Tag     string   `json:"tag"`
+	Include []Clause `json:"include"`
+	Exclude []Clause `json:"exclude"`
+}
+
+// A Clause asks for so many objects of a class.
+type Clause struct {
+	Class    string `json:"class"`
+	Count    int    `json:"count"`
+	Color    string `json:"color"`    // "": any
+	Position *Place `json:"position"` // nil: any
+}
+
+// A Verdict is what GenEval finds.
+type Verdict struct {
+	Correct bool
+	Strict  bool // exactly the counts asked for
+	Soft    float64
+	Reasons []string // what is wrong
+}
+
+// Score is the soft score of a picture against the prompt's meta.geneval.
+func (g GenEval) Score(ctx context.Context, item Item) (Score, error) {
+	var w Wish
+	if err := item.Meta.Read("geneval", &w); err != nil {
+		return Score{}, err
+	}
+	if item.Image == nil {
+		return Score{}, errNoImage
+	}
+	found, err := g.Detector.Detect(ctx, item.Image)
+	if err != nil {
+		return Score{}, err
+	}
+	kept := g.Keep(found, w.Tag)
+	if g.Colors != nil {
+		for class, list := range kept {
+			colors, err := g.Colors(ctx, item.Image, list)
+			if err != nil || len(colors) != len(list) {
+				return Score{}, fmt.Errorf("naming the colours of %d objects %q: %d names, %w", len(list), class, len(colors), err)
+			}
+			for i := range list {
+				list[i].Color = colors[i]
+			}
+		}
+	}
+	v, err := g.Evaluate(kept, w)
+	if err != nil {
+		return Score{}, err
+	}
+	s := Score{Value: v.Soft, Parts: map[string]float64{"correct": truth(v.Correct), "strict": truth(v.Strict)}}
+	for _, why := range v.Reasons {
+		s.Because("wrong", "%s", why)
+	}
+	for _, d := range found {
+		s.Evidence = append(s.Evidence, Evidence{What: "found", Text: strings.TrimSpace(d.Color + " " + d.Class), Box: &d.Box, Value: d.Score})
+	}
+	return s, nil
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Keep chooses the boxes that count, by class, best first.
+func (g GenEvalRules) Keep(found []Detection, tag string) map[string][]Detection {
+	threshold := g.Threshold
+	if tag == "counting" {
+		threshold = g.CountingThreshold
+	}
+	classes := map[string][]Detection{}
+	for _, d := range found {
+		if d.Score > threshold {
+			classes[d.Class] = append(classes[d.Class], d)
+		}
+	}
+	for class, list := range classes {
+		slices.Reverse(list) // of equals the later is first, as numpy's order turned round has it
+		slices.SortStableFunc(list, func(a, b Detection) int {
+			switch {
+			case a.Score > b.Score:
+				return -1
+			case a.Score < b.Score:
+				return 1
+			}
+			return 0
+		})
+		list = list[:min(len(list), max(0, g.MostObjects))]
+		var kept []Detection
+		for _, d := range list {
+			if g.MaxOverlap == 1 || !slices.ContainsFunc(kept, func(k Detection) bool { return !(PixelIoU(k.Box, d.Box) < g.MaxOverlap) }) {
+				kept = append(kept, d)
+			}
+		}
+		classes[class] = kept
+	}
+	return classes
+}
+
+// PixelIoU is the overlap of boxes whose corners are pixels that belong to them.
+func PixelIoU(a, b boxes.Box) float64 {
+	area := func(b boxes.Box) float64 { return max(b[2]-b[0]+1, 0) * max(b[3]-b[1]+1, 0) }
+	both := area(boxes.Box{max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])})
+	if either := area(a) + area(b) - both; either != 0 {
+		return both / either
+	}
+	return 0
+}
+
+// Relations says where a is, seen from b: "left of", "right of", "above", "below".
+func (g GenEvalRules) Relations(a, b boxes.Box) []string {
+	ax, ay := a.Centre()
+	bx, by := b.Centre()
+	shrunk := func(offset, sizes float64) float64 {
+		return math.Copysign(max(math.Abs(offset)-g.PositionThreshold*sizes, 0), offset)
+	}
+	dx := shrunk(ax-bx, math.Abs(a[2]-a[0])+math.Abs(b[2]-b[0]))
+	dy := shrunk(ay-by, math.Abs(a[3]-a[1])+math.Abs(b[3]-b[1]))
+	if math.Abs(dx) < 1e-3 && math.Abs(dy) < 1e-3 {
+		return nil
+	}
+	length := math.Sqrt((ax-bx)*(ax-bx) + (ay-by)*(ay-by))
+	var out []string
+	for _, r := range []struct {
+		name  string
+		holds bool
+	}{{"left of", dx/length < -0.5}, {"right of", dx/length > 0.5}, {"above", dy/length < -0.5}, {"below", dy/length > 0.5}} {
+		if r.holds {
+			out = append(out, r.name)
+		}
+	}
+	return out
+}
+
+// Evaluate holds kept boxes to a wish.
+func (g GenEvalRules) Evaluate(kept map[string][]Detection, w Wish) (Verdict, error) {
+	v := Verdict{Correct: true, Strict: true}
+	var soft []float64
+	groups := [2][][]Detection{} // of correct and strict: what each clause matched, nil for nothing
+	for i, c := range w.Include {
+		if c.Count <= 0 {
+			return v, fmt.Errorf("include[%d] asks for %d of %q: a count is at least 1", i, c.Count, c.Class)
+		}
+		if p := c.Position; p != nil && (p.Target < 0 || p.Target >= i) {
+			return v, fmt.Errorf("include[%d] of %q has its place beside clause %d, which does not stand before it", i, c.Class, p.Target)
+		}
+		all := kept[c.Class]
+		best := all[:min(len(all), c.Count)]
+
+		matched, why := g.clause(c, best, len(best) >= c.Count, groups[0])
+		v.Correct = v.Correct && matched != nil
+		v.Reasons = append(v.Reasons, why...)
+		groups[0] = append(groups[0], matched)
+
+		matched, why = g.clause(c, all, len(all) == c.Count, groups[1])
+		v.Strict = v.Strict && matched != nil
+		if len(why) > 0 && groups[0][i] != nil {
+			v.Reasons = append(v.Reasons, why...)
+		}
+		soft = append(soft, g.soft(c, all, groups[1])...)
+		groups[1] = append(groups[1], matched)
+	}
+	for _, c := range w.Exclude {
+		if n := len(kept[c.Class]); n >= c.Count {
+			v.Correct = false
+			v.Reasons = append(v.Reasons, fmt.Sprintf("expected %s<%d, found %d", c.Class, c.Count, n))
+		}
+	}
+	for _, x := range soft {
+		v.Soft += x
+	}
+	v.Soft /= max(1, float64(len(soft)))
+	return v, nil
+}
+
+// clause is what a clause matches, nil if it is not met; enough says whether the count is right.
+func (g GenEvalRules) clause(c Clause, found []Detection, enough bool, groups [][]Detection) (matched []Detection, why []string) {
+	if !enough {
+		return nil, []string{fmt.Sprintf("expected %d %s, found %d", c.Count, c.Class, len(found))}
+	}
+	if c.Color != "" {
+		if n := colored(found, c.Color); n < c.Count {
+			return nil, []string{fmt.Sprintf("expected %d %s %s, found %d", c.Count, c.Color, c.Class, n)}
+		}
+	}
+	if c.Position == nil {
+		return found, nil
+	}
+	if at := g.misplaced(*c.Position, found, groups); at != "" {
+		return nil, []string{fmt.Sprintf("expected %s %s target, %s", c.Class, c.Position.Relation, at)}
+	}
+	return found, nil
+}
+
+func colored(found []Detection, color string) int {
+	n := 0
+	for _, d := range found {
+		if d.Color == color {
+			n++
+		}
+	}
+	return n
+}
+
+// misplaced says what is wrong with objects' places, if something is.
+func (g GenEvalRules) misplaced(p Place, found []Detection, groups [][]Detection) string {
+	if groups[p.Target] == nil {
+		return "there is no target"
+	}
+	for _, d := range found {
+		for _, t := range groups[p.Target] {
+			if r := g.Relations(d.Box, t.Box); !slices.Contains(r, p.Relation) {
+				return "found " + strings.Join(append(r, "nothing"), " and ")
+			}
+		}
+	}
+	return ""
+}
+
+// soft are the parts that a clause adds to the mean.
+func (g GenEvalRules) soft(c Clause, found []Detection, groups [][]Detection) []float64 {
+	near := func(n int) float64 { return 1 - math.Abs(float64(c.Count-n))/float64(c.Count) }
+	parts := []float64{near(len(found))}
+	if len(found) != c.Count {
+		if c.Color != "" || c.Position != nil {
+			parts = append(parts, 0)
+		}
+		return parts
+	}
+	if c.Color != "" {
+		n := colored(found, c.Color)
+		parts = append(parts, near(n))
+		if n != c.Count {
+			return parts
+		}
+	}
+	if c.Position == nil {
+		return parts
+	}
+	switch missed := g.misplaced(*c.Position, found, groups) != ""; {
+	case !missed:
+		return append(parts, 1)
+	case groups[c.Position.Target] == nil || !g.UpstreamSlip:
+		return append(parts, 0)
+	}
+	return append(parts, 0, 1)
+}

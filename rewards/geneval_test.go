@@ -1,0 +1,121 @@
+package rewards
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// sees is a detector that always sees the same.
+type sees []Detection
+
+func (s sees) Detect(context.Context, *vision.Image) ([]Detection, error) {
+	if s == nil {
+		return nil, errors.New("blind")
+	}
+	return slices.Clone(s), nil
+}
+
+func thing(class, color string, x, y float64) Detection {
+	return Detection{class, color, boxes.Box{x, y, x + 10, y + 10}, 0.95}
+}
+
+func TestGenEval(t *testing.T) {
+	bench, dog := thing("bench", "red", 0, 0), thing("dog", "green", 50, 0)
+	for _, c := range []struct {
+		name, wish      string
+		seen            sees
+		correct, strict float64
+		soft, slip      float64
+	}{
+		{"there", `{"include": [{"class": "bench", "count": 1}]}`, sees{bench}, 1, 1, 1, 1},
+		{"not there", `{"include": [{"class": "bench", "count": 1}]}`, sees{dog}, 0, 0, 0, 0},
+		{"one too many", `{"include": [{"class": "dog", "count": 1}]}`, sees{dog, thing("dog", "", 70, 0)}, 1, 0, 0, 0},
+		{"three for one", `{"include": [{"class": "dog", "count": 1}]}`, sees{dog, dog, dog}, 1, 0, -1, -1},
+		{"excluded", `{"include": [{"class": "dog", "count": 1}], "exclude": [{"class": "dog", "count": 2}]}`, sees{dog, thing("dog", "", 70, 0)}, 0, 0, 0, 0},
+		{"the colour", `{"include": [{"class": "bench", "count": 1, "color": "red"}]}`, sees{bench}, 1, 1, 1, 1},
+		{"another colour", `{"include": [{"class": "bench", "count": 1, "color": "blue"}]}`, sees{bench}, 0, 0, 0.5, 0.5},
+		{"the place", `{"include": [{"class": "bench", "count": 1}, {"class": "dog", "count": 1, "position": ["right of", 0]}]}`, sees{bench, dog}, 1, 1, 1, 1},
+		{"another place", `{"include": [{"class": "bench", "count": 1}, {"class": "dog", "count": 1, "position": ["above", 0]}]}`, sees{bench, dog}, 0, 0, 2. / 3, 3. / 4},
+		{"no target", `{"include": [{"class": "cat", "count": 1}, {"class": "dog", "count": 1, "position": ["above", 0]}]}`, sees{bench, dog}, 0, 0, 1. / 3, 1. / 3},
+		{"unsure", `{"tag": "counting", "include": [{"class": "dog", "count": 1}]}`, sees{{"dog", "", dog.Box, 0.8}}, 0, 0, 0, 0},
+	} {
+		g := GenEval{Detector: c.seen, GenEvalRules: DefaultGenEval()}
+		item := Item{Image: vision.New(1, 1), Meta: meta(t, `{"geneval": `+c.wish+`}`)}
+		got, err := g.Score(t.Context(), item)
+		if err != nil || !close(got.Value, c.soft) || got.Parts["correct"] != c.correct || got.Parts["strict"] != c.strict {
+			t.Errorf("%s: %+v, %v", c.name, got, err)
+		}
+		g.UpstreamSlip = true
+		if got, _ := g.Score(t.Context(), item); !close(got.Value, c.slip) {
+			t.Errorf("%s: with upstream's slip %v, want %v", c.name, got.Value, c.slip)
+		}
+		if c.strict == 0 && !slices.ContainsFunc(got.Evidence, func(e Evidence) bool { return e.What == "wrong" }) {
+			t.Errorf("%s: it does not say what is wrong: %+v", c.name, got.Evidence)
+		}
+	}
+}
+
+func TestGenEvalMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		seen sees
+		meta string
+	}{
+		"blind":            {nil, `{"geneval": {}}`},
+		"no wish":          {sees{}, `{}`},
+		"a count of none":  {sees{}, `{"geneval": {"include": [{"class": "dog", "count": 0}]}}`},
+		"beside itself":    {sees{}, `{"geneval": {"include": [{"class": "dog", "count": 1, "position": ["above", 0]}]}}`},
+		"a place of three": {sees{}, `{"geneval": {"include": [{"class": "dog", "count": 1, "position": ["above", 0, 1]}]}}`},
+	} {
+		g := GenEval{Detector: c.seen, GenEvalRules: DefaultGenEval()}
+		if s, err := g.Score(t.Context(), Item{Image: vision.New(1, 1), Meta: meta(t, c.meta)}); err == nil {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+func TestKeep(t *testing.T) {
+	g := DefaultGenEval()
+	g.MostObjects, g.MaxOverlap = 3, 0.5
+	found := []Detection{{"dog", "", boxes.Box{0, 0, 10, 10}, 0.5}, {"dog", "", boxes.Box{1, 0, 11, 10}, 0.9}, {"dog", "", boxes.Box{40, 0, 50, 10}, 0.4}, {"dog", "", boxes.Box{80, 0, 90, 10}, 0.35}, {"dog", "", boxes.Box{0, 80, 9, 90}, 0.3}}
+	kept := g.Keep(found, "")["dog"]
+	if len(kept) != 2 || kept[0].Score != 0.9 || kept[1].Score != 0.4 {
+		t.Errorf("kept %v", kept)
+	}
+	if kept := g.Keep(found, "counting")["dog"]; len(kept) != 0 {
+		t.Errorf("sure enough to be counted: %v", kept)
+	}
+}
+
+func TestRelations(t *testing.T) {
+	g, at := DefaultGenEval(), boxes.Box{0, 0, 10, 10}
+	for _, c := range []struct {
+		x, y float64
+		want []string
+	}{{20, 0, []string{"left of"}}, {-20, 0, []string{"right of"}}, {20, 20, []string{"left of", "above"}}, {0, -20, []string{"below"}}, {0, 0, nil}, {1, 1, nil}} {
+		if got := g.Relations(at, boxes.Box{c.x, c.y, c.x + 10, c.y + 10}); !slices.Equal(got, c.want) {
+			t.Errorf("seen from %v, %v: %v", c.x, c.y, got)
+		}
+	}
+}
+
+func TestLayout(t *testing.T) {
+	l := Layout{Detector: sees{thing("dog", "", 0, 0), thing("cat", "", 50, 50)}}
+	item := Item{Image: vision.New(1, 1), Meta: meta(t, `{"boxes": [{"label": "cat", "box": [50, 50, 60, 60]}, {"label": "dog", "box": [0, 0, 10, 10]}]}`)}
+	s, err := l.Score(t.Context(), item)
+	if err != nil || s.Value != 1 || len(s.Evidence) != 2 || s.Evidence[0].Value != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for name, c := range map[string]struct {
+		l    Layout
+		item Item
+	}{"no picture": {l, Item{Meta: item.Meta}}, "no boxes": {l, Item{Image: item.Image}}, "blind": {Layout{Detector: sees(nil)}, item}} {
+		if s, err := c.l.Score(t.Context(), c.item); err == nil {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package judge
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// The questions of published systems, word for word. {prompt} stands for the caption, question
+// or instruction, {truth} and {answer} for what is right and what was answered; they are put in
+// without escaping, as upstreams do, so a caption can try to talk to the judge.
+//
+//	flow_grpo_score      yifan123/flow_grpo, rewards.py: unifiedreward_score_sglang
+//	mixgrpo_*            Tencent-Hunyuan/MixGRPO, unified_reward.py: QUESTION_TEMPLATE_SCORE, _SEMANTIC
+//	pref_*               CodeGoat24/Pref-GRPO, fastvideo/rewards/templates.py (UnifiedReward)
+//	videoalign_special   KwaiVGI/VideoAlign, prompt_template.py: detailed_special of VQ, MQ, TA
+//	deepeyes_*           Visual-Agent/DeepEyes, vl_agent.py: judges of answers
+//
+//go:embed prompts/*.txt
+var files embed.FS
+
+// Ask is a question with its blanks filled in.
+func Ask(template string, b Blanks) (string, error) {
+	text, err := fs.ReadFile(files, "prompts/"+template+".txt")
+	if err != nil || strings.ContainsAny(template, `/\`) {
+		return "", fmt.Errorf("no question is called %q: it is one of %s", template, strings.Join(Templates(), ", "))
+	}
+	return strings.NewReplacer("{prompt}", b.Prompt, "{truth}", b.Truth, "{answer}", b.Answer).Replace(string(text)), nil
+}
+
+// Blanks are what is put into a question.
+type Blanks struct{ Prompt, Truth, Answer string }
+
+// Templates are the names of all questions.
+func Templates() []string {
+	entries, _ := files.ReadDir("prompts") // embedded: it is there
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".txt"))
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,38 @@
+package rewards
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Meta is what a prompts file says of a prompt beside its text: {"prompt": ..., "meta": {...}}.
+type Meta map[string]json.RawMessage
+
+// Read decodes a value. One that is not there, or of another kind, is an error that names it.
+func (m Meta) Read(key string, into any) error {
+	raw, ok := m[key]
+	if !ok {
+		return fmt.Errorf("the prompt has no meta.%s, which this reward needs: add it to the prompts file", key)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("meta.%s of the prompt: %w", key, err)
+	}
+	return nil
+}
+
+// Text is a text.
+func (m Meta) Text(key string) (string, error) {
+	var s string
+	err := m.Read(key, &s)
+	return s, err
+}
+
+// Texts is a list of texts; a single one is a list, too.
+func (m Meta) Texts(key string) ([]string, error) {
+	if s, err := m.Text(key); err == nil {
+		return []string{s}, nil
+	}
+	var list []string
+	err := m.Read(key, &list)
+	return list, err
+}

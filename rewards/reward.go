@@ -1,0 +1,143 @@
+package rewards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// A Reward judges a sample by itself. An error means that there is no score: the sample is not
+// bad, it is unjudged. Rewards may be asked from several goroutines at once.
+type Reward interface {
+	Score(ctx context.Context, item Item) (Score, error)
+}
+
+// A Judge judges samples of one prompt, which it may compare. It answers for each, in order.
+type Judge interface {
+	Judge(ctx context.Context, items []Item) []Result
+}
+
+// An Item is what is judged: a prompt, and a picture, a clip or what a model wrote.
+type Item struct {
+	Prompt     string
+	Meta       Meta
+	Image      *vision.Image
+	Clip       *video.Clip
+	Transcript *Transcript
+}
+
+// A Transcript is a conversation from the model's side.
+type Transcript struct {
+	Turns    []Turn
+	Tokens   []int // of all turns, where a tokenizer made them
+	Pictures int   // what tools gave back
+	Failed   bool  // the last tool called gave an error
+}
+
+// A Turn is what the model wrote until a tool or the user answered.
+type Turn struct {
+	Text string
+	Tool string // that was called, "" if none
+}
+
+// Last is the last turn's text.
+func (t *Transcript) Last() string {
+	if t == nil || len(t.Turns) == 0 {
+		return ""
+	}
+	return t.Turns[len(t.Turns)-1].Text
+}
+
+// A Score is how good an item is, what that consists of, and what was seen.
+type Score struct {
+	Value    float64            `json:"value"`
+	Parts    map[string]float64 `json:"parts,omitempty"`
+	Evidence []Evidence         `json:"evidence,omitempty"`
+}
+
+// Evidence is one thing that a score rests on, so that a person can see why.
+type Evidence struct {
+	What  string     `json:"what"`           // "found", "asked for", "read", "judge", "format" ...
+	Text  string     `json:"text,omitempty"` // a label, words, a reason
+	Box   *boxes.Box `json:"box,omitempty"`  // in pixels
+	Value float64    `json:"value,omitempty"`
+}
+
+// Because appends a reason.
+func (s *Score) Because(what, format string, args ...any) {
+	s.Evidence = append(s.Evidence, Evidence{What: what, Text: fmt.Sprintf(format, args...)})
+}
+
+// A Result is a score, or why it is missing.
+type Result struct {
+	Score
+	Missing error
+}
+
+// Number is the score's value, NaN where it is missing.
+func (r Result) Number() float64 {
+	if r.Missing != nil {
+		return math.NaN()
+	}
+	return r.Value
+}
+
+// errNotFinite is why a reward's own number is not taken.
+var errNotFinite = errors.New("the reward is not a finite number")
+
+// checked is a score that can be trained on.
+func checked(s Score, err error) Result {
+	if err == nil && (math.IsNaN(s.Value) || math.IsInf(s.Value, 0)) {
+		err = fmt.Errorf("%w: %v", errNotFinite, s.Value)
+	}
+	return Result{s, err}
+}
+
+// Each makes a judge of a reward: it judges so many items at once. What is not judged when ctx
+// ends is missing.
+func Each(r Reward, atOnce int) Judge { return each{r, max(1, atOnce)} }
+
+type each struct {
+	Reward
+	atOnce int
+}
+
+func (e each) Judge(ctx context.Context, items []Item) []Result {
+	out := make([]Result, len(items))
+	var wait sync.WaitGroup
+	free := make(chan struct{}, e.atOnce)
+	for i, item := range items {
+		free <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-free }()
+			if err := ctx.Err(); err != nil {
+				out[i].Missing = err
+				return
+			}
+			out[i] = checked(e.Score(ctx, item))
+		})
+	}
+	wait.Wait()
+	return out
+}
+
+// Values are the numbers of results, NaN where one is missing: what a Combination takes.
+func Values(results []Result) []float64 {
+	out := make([]float64, len(results))
+	for i, r := range results {
+		out[i] = r.Number()
+	}
+	return out
+}
+
+// A Func is a reward that is a function.
+type Func func(ctx context.Context, item Item) (Score, error)
+
+// Score calls the function.
+func (f Func) Score(ctx context.Context, item Item) (Score, error) { return f(ctx, item) }

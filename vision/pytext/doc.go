@@ -1,0 +1,8 @@
+// Package pytext reads text the way Python reads it.
+//
+// What language models write is judged by published programs, and those are written in Python:
+// what str.strip removes, which texts float takes, that json.loads knows NaN, decide whether an
+// answer counts. Go differs in each of these, so the rules stand here once.
+//
+// Start with text.go (white space, case), number.go (float, isdigit) and json.go (json.loads).
+package pytext

@@ -1,0 +1,257 @@
+package pytext
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// JSON is json.loads. Beside the standard it takes NaN, Infinity and -Infinity, and of a key
+// given twice the last value. Values are nil, bool, string, Number, []any and Object.
+func JSON(text string) (any, error) {
+	r := &reader{text: text}
+	v, err := r.value(0)
+	if err != nil {
+		return nil, err
+	}
+	if r.blanks(); r.at < len(text) {
+		return nil, r.wrong("nothing more was expected")
+	}
+	return v, nil
+}
+
+// A Number is an int or a float.
+type Number struct {
+	Value   float64
+	IsFloat bool
+	text    string // as it was written
+}
+
+// String is str(number), as far as telling numbers apart goes.
+func (n Number) String() string {
+	if n.IsFloat {
+		return strconv.FormatFloat(n.Value, 'g', -1, 64) + "f"
+	}
+	return n.text
+}
+
+// An Object is a dict.
+type Object map[string]any
+
+// deepest is how far lists and objects may be nested: about what Python's stack allows.
+const deepest = 900
+
+// An errSyntax says that a text is no JSON.
+var errSyntax = errors.New("not JSON")
+
+type reader struct {
+	text string
+	at   int
+}
+
+func (r *reader) wrong(what string) error {
+	return fmt.Errorf("%w: at byte %d, %s", errSyntax, r.at, what)
+}
+
+func (r *reader) blanks() {
+	for r.at < len(r.text) && strings.IndexByte(" \t\n\r", r.text[r.at]) >= 0 {
+		r.at++
+	}
+}
+
+// take moves past a word, if it comes next.
+func (r *reader) take(word string) bool {
+	if strings.HasPrefix(r.text[r.at:], word) {
+		r.at += len(word)
+		return true
+	}
+	return false
+}
+
+func (r *reader) value(depth int) (any, error) {
+	r.blanks()
+	switch {
+	case depth > deepest:
+		return nil, r.wrong("lists within lists are too deep")
+	case r.take("null"):
+		return nil, nil
+	case r.take("true"):
+		return true, nil
+	case r.take("false"):
+		return false, nil
+	case r.take("NaN"):
+		return Number{math.NaN(), true, "nan"}, nil
+	case r.take("Infinity"):
+		return Number{math.Inf(1), true, "inf"}, nil
+	case r.take("-Infinity"):
+		return Number{math.Inf(-1), true, "-inf"}, nil
+	case r.take(`"`):
+		return r.string()
+	case r.take("["):
+		return r.list(depth + 1)
+	case r.take("{"):
+		return r.object(depth + 1)
+	}
+	return r.number()
+}
+
+func (r *reader) list(depth int) (any, error) {
+	list := []any{}
+	if r.blanks(); r.take("]") {
+		return list, nil
+	}
+	for {
+		v, err := r.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+		if r.blanks(); r.take("]") {
+			return list, nil
+		}
+		if !r.take(",") {
+			return nil, r.wrong(`"," or "]" was expected`)
+		}
+	}
+}
+
+func (r *reader) object(depth int) (any, error) {
+	o := Object{}
+	if r.blanks(); r.take("}") {
+		return o, nil
+	}
+	for {
+		if r.blanks(); !r.take(`"`) {
+			return nil, r.wrong("a name was expected")
+		}
+		key, err := r.string()
+		if err != nil {
+			return nil, err
+		}
+		if r.blanks(); !r.take(":") {
+			return nil, r.wrong(`":" was expected`)
+		}
+		if o[key], err = r.value(depth); err != nil {
+			return nil, err
+		}
+		if r.blanks(); r.take("}") {
+			return o, nil
+		}
+		if !r.take(",") {
+			return nil, r.wrong(`"," or "}" was expected`)
+		}
+	}
+}
+
+// string reads what follows a quotation mark. Control characters must be escaped.
+func (r *reader) string() (string, error) {
+	var b strings.Builder
+	for r.at < len(r.text) {
+		c := r.text[r.at]
+		r.at++
+		switch {
+		case c == '"':
+			return b.String(), nil
+		case c < 0x20:
+			return "", r.wrong("a control character stands in a text")
+		case c == '\\':
+			if err := r.escape(&b); err != nil {
+				return "", err
+			}
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", r.wrong("a text does not end")
+}
+
+func (r *reader) escape(b *strings.Builder) error {
+	if r.at == len(r.text) {
+		return r.wrong("a text does not end")
+	}
+	c := r.text[r.at]
+	r.at++
+	if i := strings.IndexByte(`"\/bfnrt`, c); i >= 0 {
+		b.WriteByte("\"\\/\b\f\n\r\t"[i])
+		return nil
+	}
+	if c != 'u' {
+		return r.wrong("an escape is not known")
+	}
+	u, err := r.hex()
+	if err != nil {
+		return err
+	}
+	if utf16.IsSurrogate(u) && r.take(`\u`) {
+		low, err := r.hex()
+		if err != nil {
+			return err
+		}
+		pair := utf16.DecodeRune(u, low)
+		if pair == utf8.RuneError {
+			b.WriteRune(utf8.RuneError) // a lone surrogate, for which Go has no rune
+			r.at -= len(`\uXXXX`)
+			return nil
+		}
+		u = pair
+	}
+	b.WriteRune(u)
+	return nil
+}
+
+func (r *reader) hex() (rune, error) {
+	if r.at+4 > len(r.text) {
+		return 0, r.wrong("four hexadecimal digits were expected")
+	}
+	var u rune
+	for _, c := range r.text[r.at : r.at+4] {
+		d := strings.IndexRune("0123456789abcdef", c|0x20)
+		if d < 0 || c < '0' {
+			return 0, r.wrong("four hexadecimal digits were expected")
+		}
+		u = u<<4 | rune(d)
+	}
+	r.at += 4
+	return u, nil
+}
+
+// digits moves past digits, and says how many there were.
+func (r *reader) digits() int {
+	from := r.at
+	for r.at < len(r.text) && r.text[r.at] >= '0' && r.text[r.at] <= '9' {
+		r.at++
+	}
+	return r.at - from
+}
+
+func (r *reader) number() (any, error) {
+	from := r.at
+	r.take("-")
+	if !r.take("0") && r.digits() == 0 {
+		r.at = from
+		return nil, r.wrong("a value was expected")
+	}
+	n := Number{}
+	if end := r.at; r.take(".") {
+		if n.IsFloat = r.digits() > 0; !n.IsFloat {
+			r.at = end
+		}
+	}
+	if end := r.at; r.take("e") || r.take("E") {
+		if !r.take("+") {
+			r.take("-")
+		}
+		if r.digits() > 0 {
+			n.IsFloat = true
+		} else {
+			r.at = end
+		}
+	}
+	n.text = r.text[from:r.at]
+	n.Value, _ = strconv.ParseFloat(n.text, 64) // its form is right; what is too large is an infinity
+	return n, nil
+}
