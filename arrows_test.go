@@ -31,6 +31,7 @@ var places = [][]string{
 	{"kernels/autograd/..."},
 	{"kernels/nn/..."},
 	{"vision/..."},
+	{"video/flow/..."},
 	{"diffusion/...", "rewards/...", "video/..."},
 	{"trainer/..."},
 	{"cmd/..."},
@@ -205,6 +206,9 @@ func TestArrowsFails(t *testing.T) {
 		"all the way":   {"cmd/darkroom/a.go", module + "/kernels/rng", ""},
 		"config":        {"trainer/config/a.go", configReader + "/unstable", ""},
 		"clip":          {"video/flow/a.go", module + "/video", ""},
+		"motion":        {"rewards/motion/a.go", module + "/video/flow", ""},
+		"flow":          {"video/flow/a.go", module + "/rewards/motion", "does not point down"},
+		"beside, video": {"rewards/a.go", module + "/video/dit", "does not point down"},
 	} {
 		wrong, files := arrows(fstest.MapFS{want.file: file(want.imports)})
 		if files != 1 {

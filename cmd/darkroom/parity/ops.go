@@ -33,6 +33,7 @@ var areas = []map[string]Op{
 	wordOps,
 	denoiserOps,
 	lossOps,
+	motionOps,
 	pipelineOps,
 	samplingOps,
 	flowOps,

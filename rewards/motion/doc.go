@@ -1,0 +1,14 @@
+// Package motion measures how a clip moves, by its optical flow: how much, how smoothly, and
+// whether the motion is true, that is, whether frames are the one before, moved.
+//
+//	m, err := motion.Of(clip, flow.DIS{})
+//	q, err := m.Quality()              // q.Value: true motion, 0 to 1; the parts say why
+//	d, err := motion.DynamicDegree(m)  // VBench's
+//
+// Start with Motion in motion.go. VBench's numbers are in flicker.go, dynamic.go and
+// smoothness.go, the warping error of Lai et al. in warp.go; each can be won without motion or
+// by noise, and says how. quality.go has the measure that rewards use.
+//
+// Frames are 8-bit RGB; lengths are in pixels. A clip for which a number does not exist gives
+// an error, never 0.
+package motion

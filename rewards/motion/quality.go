@@ -1,0 +1,130 @@
+package motion
+
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/video"
+)
+
+// Card: true motion, 0 to 1, as a reward that cannot be had by standing still, by cuts, noise
+// or brightness that goes up and down. For each pair of frames
+//
+//	amount     how far the longest 5 % move, of VBench's threshold, at most 1
+//	explained  1 - E(f)/min(E(0), E(-f)), with E(f) the mean squared difference of a frame and
+//	           the next one warped by f, over pixels that return. Warping alone blurs noise, which
+//	           lowers E a little: the wrong way E(-f) blurs as much
+//	visible    the share of pixels that return, and whose flow stays within the frame
+//	steady     1 - |change along the path|/(length before + after), of the flow over two pairs
+//	           that follow: shaking goes back and forth
+//
+// and the value is the mean of their product. It is not in VBench: DynamicDegree is.
+// Invariants (tests): true motion is far above a still clip, cuts, noise, pumping, strobing,
+// shuffled frames and shaking; a cut or noise in a moving clip lowers it.
+
+// Quality says how a clip moves; parts are means over pairs.
+type Quality struct {
+	Value                              float64
+	Amount, Explained, Visible, Steady float64
+	Pairs                              []Pair
+}
+
+// Pair is a frame and the next one.
+type Pair struct{ Amount, Explained, Visible, Steady float64 }
+
+func (p Pair) value() float64 { return p.Amount * p.Explained * p.Visible * p.Steady }
+
+// Quality measures the clip.
+func (m *Motion) Quality() (Quality, error) {
+	var q Quality
+	if err := m.Check(); err != nil {
+		return q, err
+	}
+	n := float64(len(m.Forward))
+	for t := range m.Forward {
+		p := m.pair(t)
+		q.Pairs = append(q.Pairs, p)
+		q.Value += p.value() / n
+		q.Amount += p.Amount / n
+		q.Explained += p.Explained / n
+		q.Visible += p.Visible / n
+		q.Steady += p.Steady / n
+	}
+	return q, nil
+}
+
+// doubt is the squared error that rounding to bytes leaves, in levels.
+const doubt = 0.5 * 0.5
+
+func (m *Motion) pair(t int) Pair {
+	f := m.Forward[t]
+	home := make([]bool, len(f.X))
+	n := 0
+	for i := range home {
+		at, w, ok := corners(f, i, 1)
+		x, y := float64(i%f.Width)+float64(f.X[i]), float64(i/f.Width)+float64(f.Y[i])
+		inside := x >= 0 && y >= 0 && x <= float64(f.Width-1) && y <= float64(f.Height-1)
+		if home[i] = ok && inside && returns(f, m.Backward[t], i, at, w); home[i] {
+			n++
+		}
+	}
+	p := Pair{Visible: float64(n) / float64(len(home)), Steady: m.steady(t)}
+	top := longest(f)
+	if math.IsNaN(top) || n == 0 {
+		return p
+	}
+	p.Amount = min(top/threshold(m.Clip), 1)
+	still, wrong, right := m.error(t, home, 0), m.error(t, home, -1), m.error(t, home, 1)
+	p.Explained = max(1-(right+doubt)/(min(still, wrong)+doubt), 0)
+	return p
+}
+
+// error is the mean squared difference, in levels, of a frame and the next one warped by a
+// multiple of the flow, over some pixels.
+func (m *Motion) error(t int, over []bool, times float64) float64 {
+	f, from, to := m.Forward[t], m.Clip.Frames[t], m.Clip.Frames[t+1]
+	n, sum := 0, 0.0
+	for i, on := range over {
+		if !on {
+			continue
+		}
+		at, w, ok := corners(f, i, times)
+		if !ok {
+			continue
+		}
+		for c := range 3 {
+			d := mix(to, at, w, 3, c) - float64(from[3*i+c])
+			sum += float64(d * d)
+		}
+		n += 3
+	}
+	return sum / float64(max(n, 1))
+}
+
+// steady compares the flow of a pair with those before and after, along the path; the worse
+// counts. A clip of one pair is steady.
+func (m *Motion) steady(t int) float64 {
+	least := 1.0
+	for _, a := range []int{t - 1, t} {
+		if a >= 0 && a+1 < len(m.Forward) {
+			least = min(least, agreement(m.Forward[a], m.Forward[a+1]))
+		}
+	}
+	return least
+}
+
+func agreement(before, after *video.Field) float64 {
+	change, long := 0.0, 0.0
+	for i := range before.X {
+		at, w, ok := corners(before, i, 1)
+		if !ok {
+			return 0
+		}
+		x, y := mix(after.X, at, w, 1, 0), mix(after.Y, at, w, 1, 0)
+		change += math.Sqrt(float64((x-float64(before.X[i]))*(x-float64(before.X[i]))) + float64((y-float64(before.Y[i]))*(y-float64(before.Y[i]))))
+		long += before.Length(i) + math.Sqrt(float64(x*x)+float64(y*y))
+	}
+	if long == 0 {
+		return 1
+	}
+	return max(1-change/long, 0)
+}
