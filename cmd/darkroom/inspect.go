@@ -172,8 +172,10 @@ func (in *inspected) writeParts(w io.Writer) {
 }
 
 // printable makes a stranger's text safe to print on a terminal, and short.
-func printable(s string) string {
-	const most = 100
+func printable(s string) string { return printableTo(s, 100) }
+
+// printableTo is printable for texts of which more may be shown.
+func printableTo(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		s = fmt.Sprintf("%s... (%s)", string(r[:most]), plural(int64(len(s)), "byte"))
 	}

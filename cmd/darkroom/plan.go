@@ -72,11 +72,13 @@ func readExperiment(file string, sets []string) (*experiment.Experiment, error) 
 
 func writePlan(w io.Writer, p *experiment.Plan) {
 	fmt.Fprintln(w, bold(w, fmt.Sprintf("%s: %s, seed %d", printable(p.Name), plural(int64(p.Iterations), "iteration"), p.Seed)))
+	writeFacts(w, p.Facts)
 	for i, s := range p.Stages {
 		if len(p.Stages) > 1 {
 			name := strings.TrimSpace(fmt.Sprintf("stage %d %s", i, printable(s.Name)))
 			fmt.Fprintf(w, "\n%s\n", bold(w, fmt.Sprintf("%s: iterations %d to %d", name, s.First, s.First+s.Iterations-1)))
 		}
+		writeFacts(w, s.Facts)
 		if len(s.Rows) > 0 {
 			writeRows(w, s)
 			writeWindows(w, s)
@@ -92,7 +94,14 @@ func writePlan(w io.Writer, p *experiment.Plan) {
 	}
 }
 
-// writeRows prints the steps of the sampler: next = x·latents + output·network + deviation·z.
+// writeFacts prints what is done, a line each.
+func writeFacts(w io.Writer, facts []experiment.Fact) {
+	for _, f := range facts {
+		fmt.Fprintf(w, "%-11s %s\n", f.What, printableTo(f.How, 500))
+	}
+}
+
+// writeRows prints the steps of the sampler.
 func writeRows(w io.Writer, s experiment.StagePlan) {
 	header := []string{">STEP", ">FROM", ">TO", ">LATENTS", ">OUTPUT", ">DEVIATION", "TRAINED", ">ITERATIONS"}
 	where := "in every step"
@@ -101,7 +110,12 @@ func writeRows(w io.Writer, s experiment.StagePlan) {
 	} else {
 		header = header[:6]
 	}
+	from := "from and to are sigmas"
+	if s.Signal {
+		from = "from and to are shares of signal"
+	}
 	fmt.Fprintf(w, "\nsampler of iteration %d: %s %s, schedule %s\n", s.First, s.Solver, where, s.Schedule)
+	fmt.Fprintf(w, "next = latents·x + output·network + deviation·noise; %s; a second coefficient is of the step before\n", from)
 	t := table{header: header}
 	for _, r := range s.Rows {
 		deviation, trained, times := "-", "", "0"

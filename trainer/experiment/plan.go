@@ -13,6 +13,7 @@ type Plan struct {
 	Iterations int         `json:"iterations"`
 	Stages     []StagePlan `json:"stages"` // one where the file has none
 	Seed       int         `json:"seed"`
+	Facts      []Fact      `json:"facts"`
 	Seeds      []Seed      `json:"seeds"`
 	Warnings   []string    `json:"warnings"`
 }
@@ -23,9 +24,11 @@ type StagePlan struct {
 	First      int        `json:"first"` // iteration
 	Iterations int        `json:"iterations"`
 	Planned    int        `json:"planned"` // the first ones, which windows, coverage and counts are of
+	Facts      []Fact     `json:"facts"`
 	Solver     string     `json:"solver,omitempty"`
 	Outside    string     `json:"outside,omitempty"`
 	Schedule   string     `json:"schedule,omitempty"`
+	Signal     bool       `json:"signal,omitempty"`  // from and to are shares of signal, not sigmas
 	Rows       []PlanRow  `json:"rows,omitempty"`    // of the first iteration
 	Windows    []Position `json:"windows,omitempty"` // iteration by iteration, in runs
 	Coverage   []int      `json:"coverage,omitempty"`
@@ -59,7 +62,7 @@ const (
 
 // Plan makes the plan.
 func (e *Experiment) Plan() (*Plan, error) {
-	p := &Plan{Name: e.Run.Name, Iterations: e.Run.Iterations, Seed: e.Run.Seed, Seeds: e.seeds(), Warnings: []string{}}
+	p := &Plan{Name: e.Run.Name, Iterations: e.Run.Iterations, Seed: e.Run.Seed, Facts: e.facts(), Seeds: e.seeds(), Warnings: []string{}}
 	stages := e.Stages
 	if len(stages) == 0 {
 		stages = []Stage{{Iterations: e.Run.Iterations, Sampler: e.Sampler, Rollout: e.Rollout, Advantage: e.Advantage, Loss: e.Loss, Optim: e.Optim}}
@@ -67,7 +70,7 @@ func (e *Experiment) Plan() (*Plan, error) {
 	first, whole := 0, coverage{}
 	for _, s := range stages {
 		at := e.at(s)
-		one := StagePlan{Name: s.Name, First: first, Iterations: s.Iterations}
+		one := StagePlan{Name: s.Name, First: first, Iterations: s.Iterations, Facts: at.stageFacts()}
 		if e.Episode == nil {
 			if err := at.planSampling(&one); err != nil {
 				return nil, fmt.Errorf("planning the iterations from %d on: %w", first, err)
@@ -109,6 +112,7 @@ func (e *Experiment) planSampling(p *StagePlan) error {
 	if err != nil {
 		return err
 	}
+	p.Signal = schedule.Alpha != nil
 	trained := e.trained(p.Windows[0].Steps)
 	for _, r := range rows {
 		p.Rows = append(p.Rows, planRow(r, schedule, slices.Contains(trained, r.Step)))

@@ -1,0 +1,180 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What an experiment does, in a line each, as the plan tells it: from resolved options,
+// not from the names that set them.
+
+// A Fact is one of these lines.
+type Fact struct {
+	What string `json:"what"`
+	How  string `json:"how"`
+}
+
+// facts are those of the whole run.
+func (e *Experiment) facts() []Fact {
+	train := strings.Join(e.Model.Train, ", ")
+	if train == "lora" {
+		l := e.Model.LoRA
+		train = fmt.Sprintf("LoRA of rank %d, alpha %v on %s", l.Rank, l.Alpha, strings.Join(l.Targets, ", "))
+	}
+	var trained, gold []string
+	for _, r := range e.Rewards {
+		switch one := fmt.Sprintf("%s × %v", r.Name, r.Weight); {
+		case !r.Train:
+			gold = append(gold, r.Name)
+		case r.Gate.By != "":
+			trained = append(trained, fmt.Sprintf("%s where %s ≥ %v", one, r.Gate.By, r.Gate.AtLeast))
+		default:
+			trained = append(trained, one)
+		}
+	}
+	rewards := strings.Join(trained, " + ")
+	if len(gold) > 0 {
+		rewards += "; measured only: " + strings.Join(gold, ", ")
+	}
+	return []Fact{{"model", fmt.Sprintf("%s, %s; trains %s", e.Model.Path, e.Model.Precision, train)}, {"rewards", rewards}}
+}
+
+// stageFacts are those that stages may change.
+func (e *Experiment) stageFacts() []Fact {
+	o := e.Optim
+	optimiser := fmt.Sprintf("rate %v, %s an iteration", o.LR, count(o.Updates, "update"))
+	if o.GradClip > 0 {
+		optimiser += fmt.Sprintf(", gradients cut to %v", o.GradClip)
+	}
+	if o.EMA > 0 {
+		optimiser += fmt.Sprintf(", moving average %v", o.EMA)
+	}
+	return []Fact{{"rollout", e.rolls()}, {"advantages", e.Advantage.words(e.Episode != nil)}, {"objective", e.objectiveWords()}, {"optimiser", optimiser}}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (e *Experiment) rolls() string {
+	s := fmt.Sprintf("%s of %s, %s each", count(e.Rollout.PromptsPerIteration, "prompt"), e.Rollout.Prompts, count(e.Rollout.Group, "sample"))
+	if e.Episode != nil {
+		return fmt.Sprintf("%s; %s, up to %d turns and %d tokens", s, e.Episode.Protocol, e.Episode.Turns, e.Episode.Tokens)
+	}
+	switch t := e.Sampler.Tree; {
+	case t != nil && t.Kind == "trunk":
+		s += fmt.Sprintf(" at a step: %s with %d branches", count(t.starts(e.Rollout.Group), "trunk"), t.Children)
+	case t != nil:
+		s += fmt.Sprintf(": the leaves of a tree with %d children at steps %v", t.Children, t.Splits)
+	case e.Rollout.SharedNoise:
+		s += " from one start noise"
+	}
+	switch g := e.Sampler.Guidance; {
+	case g <= 1:
+		s += "; no guidance"
+	case e.passes() == 2:
+		s += fmt.Sprintf("; guidance %v by two outputs, which counts passes twice", g)
+	default:
+		s += fmt.Sprintf("; guidance %v, an input of the network", g)
+	}
+	return s
+}
+
+// words say what an advantage is.
+func (a Advantage) words(tokens bool) string {
+	s := a.Estimator + ": " + a.compared()
+	if a.Clip > 0 {
+		s += fmt.Sprintf(", cut to ±%v", a.Clip)
+	}
+	if a.How == "advantages" || a.How == "gdpo" {
+		s += ", each reward by itself"
+	}
+	if a.BestOf > 0 {
+		s += fmt.Sprintf("; the best and worst %d are trained on", a.BestOf)
+	}
+	if a.Filter != nil {
+		s += "; groups are left out by " + a.Filter.By
+	}
+	if !tokens {
+		return s
+	}
+	switch c := a.Credit; c.How {
+	case "gae":
+		s += fmt.Sprintf(", γ %v, λ %v, observations %s", c.Gamma, c.Lambda, c.Observations)
+	case "spread":
+		s += "; every token has its answer's"
+	}
+	if a.Credit.Whiten.On {
+		s += ", whitened over the batch's tokens"
+	}
+	return s
+}
+
+// compared is the rule, and its options where it has some.
+func (a Advantage) compared() string {
+	if k := estimatorNamed(a.Estimator); k.Credit != "" || a.Rule().Rule != "compare" || a.Estimator == "tree" {
+		card, _, _ := strings.Cut(k.Card, " (")
+		card = strings.TrimSuffix(strings.ToLower(card[:1])+card[1:], ".")
+		if a.Estimator == "history" {
+			card += fmt.Sprintf(" (%d, from %d on), ddof %d, eps %v", a.History.Size, a.History.Min, a.DDOF, a.Eps)
+		}
+		return card
+	}
+	of := map[string]string{"group": "its group's", "batch": "the batch's"}[a.Over]
+	s := map[string]string{"mean": "reward less " + of + " mean", "others": "reward less the mean of the others", "none": "reward"}[a.Baseline]
+	scale := map[string]string{"group": "over " + of + " deviation", "batch": "over the batch's deviation", "max_group": "over the largest deviation of any group", "inverse": "times " + of + " deviation"}[a.Scale]
+	if scale == "" {
+		return s
+	}
+	s += ", " + scale + fmt.Sprintf(" (ddof %d, eps %v %s)", a.DDOF, a.Eps, map[string]string{"add": "added", "floor": "at least", "floor_add": "at least, and added"}[a.EpsMode])
+	if a.Trim > 0 {
+		s += fmt.Sprintf(" without the lowest %v", a.Trim)
+	}
+	return s
+}
+
+// objectiveWords say what is minimised.
+func (e *Experiment) objectiveWords() string {
+	l, o := e.Loss, e.objective()
+	s := l.Objective
+	low, high := l.bounds()
+	unclipped := slices.Contains([]string{"gpg", "sapo", "vespo", "kl-cov"}, l.Objective)
+	switch {
+	case l.Objective == "dppo":
+		s += fmt.Sprintf(", left out beyond a divergence of %v", l.Threshold)
+	case l.Objective == "nft":
+		s += fmt.Sprintf(", β %v, advantages (%s) cut to ±%v", l.Beta, l.AdvMode, l.AdvClip)
+	case l.Objective == "dpo" || l.Objective == "dgpo":
+		s += fmt.Sprintf(", β %v", l.Beta)
+	case o.Ratio && !unclipped || l.Objective == "awm":
+		s += fmt.Sprintf(", ratios from 1 - %v to 1 + %v", low, high)
+	}
+	if o.Noised {
+		s += ", " + count(l.Times, "time") + " of each sample"
+	}
+	if l.NoiseWeight > 0 && e.Episode == nil && l.Objective == "clip" {
+		s += fmt.Sprintf(", advantages times %v of the step's deviation", l.NoiseWeight)
+	}
+	if l.NoiseScale {
+		s += ", losses weighed by the step's noise"
+	}
+	if e.Episode != nil {
+		s += ", " + l.Mode
+	}
+	if c := l.Correction; c.On() {
+		s += ", corrected by " + strings.Join(slices.DeleteFunc([]string{c.Weights, c.Reject}, func(x string) bool { return x == "" || x == "none" }), ", ")
+	}
+	switch k := l.KL; {
+	case k.Weight == 0:
+		s += "; no KL"
+	case k.Estimator == "mean":
+		s += fmt.Sprintf("; KL %v to %s, of means over %s", k.Weight, k.Reference, map[string]string{"published": "the published deviation", "deviation": "the step's deviation", "one": "1"}[k.Over])
+	default:
+		s += fmt.Sprintf("; KL %v to %s, %s", k.Weight, k.Reference, k.Estimator)
+	}
+	return s
+}

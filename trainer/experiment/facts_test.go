@@ -1,0 +1,43 @@
+package experiment
+
+import (
+	"strings"
+	"testing"
+)
+
+// What the plan says follows what is set, not the names that set it.
+func TestFacts(t *testing.T) {
+	for _, c := range []struct {
+		says string
+		sets []string
+	}{
+		{"advantages group: reward less its group's mean, over its group's deviation (ddof 1, eps 1e-06 added)", nil},
+		{"advantages group: reward less its group's mean, times its group's deviation", []string{"advantage.scale=inverse"}},
+		{"advantages dr: reward less its group's mean", []string{"advantage.estimator=dr"}},
+		{"over the batch's deviation (ddof 0, eps 0.5 at least) without the lowest 0.25, cut to ±5; the best and worst 4 are trained on", []string{"advantage={estimator='global', ddof=0, eps=0.5, eps_mode='floor', trim=0.25, clip=5, best_of=4}"}},
+		{"advantages leave-one-out: reward less the mean of the others", []string{"advantage.estimator=leave-one-out"}},
+		{"advantages history: reward compared with the last rewards of its prompt (9, from 3 on)", []string{"advantage={estimator='history', history={size=9, min=3}}"}},
+		{", γ 0.5, λ 1, observations reset, whitened over the batch's tokens", []string{"episode={}", "advantage={estimator='reinforce++', credit={gamma=0.5}}"}},
+		{"objective clip, ratios from 1 - 0.1 to 1 + 0.3; KL 0.2 to base, of means over the step's deviation", []string{"loss={clip_range=0.1, clip_high=0.3, kl={weight=0.2, over='deviation'}}"}},
+		{"objective dppo, left out beyond a divergence of 0.5; no KL", []string{"loss={objective='dppo', threshold=0.5}"}},
+		{"objective nft, β 2, advantages (binary) cut to ±3, 4 times of each sample; no KL", []string{"loss={objective='nft', beta=2, adv_mode='binary', adv_clip=3, times=4}"}},
+		{"objective sapo, token-mean, corrected by token, token_k1; KL 0.1 to base, k3", []string{"episode={}", "loss={objective='sapo', kl={weight=0.1, estimator='k3'}, correction={weights='token', reject='token_k1', bounds='2'}}"}},
+		{"rollout 4 prompts of embed:scenes, 12 samples each from one start noise; no guidance", []string{"rollout.shared_noise=true", "sampler.guidance=1"}},
+		{"rollout 4 prompts of embed:scenes, 12 samples each at a step: 4 trunks with 3 branches; guidance 4.5 by two outputs", []string{"sampler.tree={kind='trunk', children=3}"}},
+		{"optimiser rate 0.5, 2 updates an iteration, gradients cut to 3, moving average 0.9", []string{"optim={lr=0.5, updates=2, grad_clip=3, ema=0.9}"}},
+		{"rewards ocr × 2 where layout ≥ 0.5 + layout × 1; measured only: aesthetic", []string{"reward=[{name='ocr', weight=2, gate={by='layout', at_least=0.5}}, {name='layout'}, {name='aesthetic', train=false}]"}},
+		{"model embed:tiny, f32; trains full", []string{"model={train='full', precision='f32', path='embed:tiny'}"}},
+	} {
+		p, err := parse(t, least, c.sets...).Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, f := range append(p.Facts, p.Stages[0].Facts...) {
+			all = append(all, f.What+" "+f.How)
+		}
+		if got := strings.Join(all, "\n"); !strings.Contains(got, c.says) {
+			t.Errorf("%s: no %q in\n%s", c.sets, c.says, got)
+		}
+	}
+}
