@@ -7,10 +7,11 @@
 //	geneval.go   GenEval's rules, and the reward server's soft form
 //	ocr.go       words that can be read, against those asked for; reader.go reads drawn ones
 //	jpeg.go      size as a file
+//	motion.go    how a clip moves
 //	exec.go, http.go   programs and servers; call.go tries again, cache.go remembers
 //
 // answers/ has the rules for what language models write, judge/ asks models for their opinion.
-// boxes/ and edits/ are the mathematics below. Combination in combine.go makes several rewards
+// boxes/, edits/ and motion/ are the mathematics below. Combination in combine.go makes several rewards
 // of a batch one, by weights, scales and gates; spec.go reads "name:weight" lists.
 //
 // A reward that failed is missing, and is written NaN: it is never 0, for then a sample would

@@ -1,7 +1,7 @@
 // Package motion measures how a clip moves, by its optical flow: how much, how smoothly, and
 // whether the motion is true, that is, whether frames are the one before, moved.
 //
-//	m, err := motion.Of(clip, flow.DIS{})
+//	m, err := motion.Of(ctx, clip, flow.DIS{})
 //	q, err := m.Quality()              // q.Value: true motion, 0 to 1; the parts say why
 //	d, err := motion.DynamicDegree(m)  // VBench's
 //

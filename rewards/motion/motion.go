@@ -1,6 +1,7 @@
 package motion
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -22,13 +23,16 @@ type Motion struct {
 // ErrShort: one frame does not move.
 var ErrShort = errors.New("a clip of one frame has no motion: two or more are needed")
 
-// Of finds the flow of a clip.
-func Of(c *video.Clip, f Flow) (*Motion, error) {
+// Of finds the flow of a clip, unless ctx ends first.
+func Of(ctx context.Context, c *video.Clip, f Flow) (*Motion, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	m := &Motion{Clip: c}
 	for i := range len(c.Frames) - 1 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		there, err := f.Between(c, i, i+1)
 		if err != nil {
 			return nil, fmt.Errorf("from frame %d to %d: %w", i, i+1, err)

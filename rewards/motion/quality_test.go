@@ -122,7 +122,7 @@ func tricks() map[string]*video.Clip {
 
 func quality(t *testing.T, c *video.Clip, f motion.Flow) motion.Quality {
 	t.Helper()
-	m, err := motion.Of(c, f)
+	m, err := motion.Of(t.Context(), c, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestHackable(t *testing.T) {
 		name  string
 		moves bool
 	}{{"still", false}, {"noise", true}, {"slide show", true}, {"still with noise", false}} {
-		m, err := motion.Of(all[k.name], flow.Farneback{})
+		m, err := motion.Of(t.Context(), all[k.name], flow.Farneback{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestHackable(t *testing.T) {
 func TestMissing(t *testing.T) {
 	one := &video.Clip{Width: 4, Height: 4, Frames: [][]uint8{make([]uint8, 48)}}
 	two := &video.Clip{Width: 4, Height: 4, Frames: [][]uint8{make([]uint8, 48), make([]uint8, 48)}}
-	if _, err := motion.Of(one, flow.Farneback{}); err == nil {
+	if _, err := motion.Of(t.Context(), one, flow.Farneback{}); err == nil {
 		t.Error("one frame moves")
 	}
 	if _, err := motion.Flicker(one); err == nil {
@@ -237,7 +237,7 @@ func TestMissing(t *testing.T) {
 	if _, _, err := motion.Smoothness(two); err == nil {
 		t.Error("two frames are smooth")
 	}
-	m, err := motion.Of(two, flow.Farneback{})
+	m, err := motion.Of(t.Context(), two, flow.Farneback{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,116 @@
+package rewards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/rewards/motion"
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/video/flow"
+)
+
+// Card: how a clip moves, by a measure of package motion, whose cards have the formulas.
+//
+//	true        motion that frames bear out: 0 to 1, not to be had by tricks (motion.Quality)
+//	magnitude   mean length of the flow, in pixels
+//	dynamic     VBench's dynamic degree: 1 if it moves, else 0
+//	flicker     VBench's temporal flickering: 1 if nothing changes
+//	smoothness  VBench's motion smoothness, interpolated by averaging: 1 if nothing changes
+//	warp        minus the warping error of Lai et al.: 0 if nothing changes
+//
+// All but true are won without motion or by noise: as rewards they need it beside them. Where
+// the clip's rate is known it is thinned to PerSecond frames first, as VBench does, since a
+// step of motion is longer the slower frames follow each other.
+
+// Motion judges clips.
+type Motion struct {
+	Flow motion.Flow // nil: as the rule says
+	MotionRule
+}
+
+// A MotionRule says what is measured.
+type MotionRule struct {
+	Measure   string  `toml:"measure" enum:"true,magnitude,dynamic,flicker,smoothness,warp" doc:"which number"`
+	Method    string  `toml:"method" enum:"dis,farneback" doc:"optical flow: the quick one, or the steady one"`
+	PerSecond float64 `toml:"per_second" range:"[0,1000]" doc:"frames that are looked at; 0 is all"`
+}
+
+// UsualMotion is true motion, by DIS, at VBench's 8 frames a second.
+var UsualMotion = MotionRule{Measure: "true", Method: "dis", PerSecond: 8}
+
+var errNoClip = errors.New("there is no clip to judge")
+
+// Score judges a clip.
+func (r Motion) Score(ctx context.Context, item Item) (Score, error) {
+	if item.Clip == nil {
+		return Score{}, errNoClip
+	}
+	if err := item.Clip.Check(); err != nil {
+		return Score{}, err
+	}
+	c, err := item.Clip.Pick(video.Thinned(len(item.Clip.Frames), item.Clip.Rate, r.PerSecond))
+	if err != nil {
+		return Score{}, err
+	}
+	switch r.Measure {
+	case "flicker":
+		v, err := motion.Flicker(c)
+		return Score{Value: v}, err
+	case "smoothness":
+		levels, v, err := motion.Smoothness(c)
+		return Score{Value: v, Parts: map[string]float64{"levels": levels}}, err
+	}
+	f := r.Flow
+	if f == nil {
+		f = flow.DIS{}
+		if r.Method == "farneback" {
+			f = flow.Farneback{}
+		}
+	}
+	m, err := motion.Of(ctx, c, f)
+	if err != nil {
+		return Score{}, err
+	}
+	s, err := r.measure(m)
+	if err != nil {
+		return Score{}, err
+	}
+	for i, v := range m.Magnitudes() {
+		s.Evidence = append(s.Evidence, Evidence{What: "flow", Text: fmt.Sprintf("mean pixels from frame %d to %d of those looked at", i, i+1), Value: v})
+	}
+	return s, nil
+}
+
+func (r Motion) measure(m *motion.Motion) (s Score, err error) {
+	switch r.Measure {
+	case "true":
+		q, err := m.Quality()
+		s.Value, s.Parts = q.Value, map[string]float64{"amount": q.Amount, "explained": q.Explained, "visible": q.Visible, "steady": q.Steady}
+		for i, p := range q.Pairs {
+			if p.Visible < 0.3 || p.Explained < 0.3 && p.Amount > 0.3 {
+				s.Because("not motion", "frame %d is not frame %d moved: %.0f %% of pixels return, %.0f %% of the change is explained", i+1, i, 100*p.Visible, 100*p.Explained)
+			}
+		}
+		return s, err
+	case "magnitude":
+		all := m.Magnitudes()
+		for _, v := range all {
+			s.Value += v / float64(len(all))
+		}
+	case "dynamic":
+		d, err := motion.DynamicDegree(m)
+		if d.Moves {
+			s.Value = 1
+		}
+		s.Parts = map[string]float64{"threshold": d.Threshold, "needed": float64(d.Needed)}
+		return s, err
+	case "warp":
+		w, err := motion.WarpError(m)
+		s.Value = -w.Mean
+		return s, err
+	default:
+		return s, fmt.Errorf(`measure %q is not known: "true", "magnitude", "dynamic", "flicker", "smoothness" and "warp" are`, r.Measure)
+	}
+	return s, nil
+}

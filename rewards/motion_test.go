@@ -1,0 +1,117 @@
+package rewards
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// walking is a soft pattern that moves to the right, so many pixels a frame.
+func walking(frames int, speed float64) *video.Clip {
+	c := &video.Clip{Width: 64, Height: 48, Rate: video.Rate{Num: 8, Den: 1}}
+	for t := range frames {
+		f := make([]uint8, 3*c.Width*c.Height)
+		for i := range c.Width * c.Height {
+			x, y := float64(i%c.Width)-speed*float64(t), float64(i/c.Width)
+			v := 127 + 40*math.Sin(x/3+math.Sin(y/5)) + 40*math.Sin(y/4+x/9)
+			f[3*i], f[3*i+1], f[3*i+2] = uint8(v), uint8(v*0.8), uint8(255-v)
+		}
+		c.Frames = append(c.Frames, f)
+	}
+	return c
+}
+
+// TestMotion: every measure of a clip that moves and of one that stands still.
+func TestMotion(t *testing.T) {
+	cut := walking(6, 0)
+	for _, f := range cut.Frames[3:] {
+		for i := range f {
+			f[i] = 255 - f[len(f)-1-i]/2
+		}
+	}
+	for _, k := range []struct {
+		measure       string
+		moving, still [2]float64 // between
+	}{
+		{"true", [2]float64{0.7, 1}, [2]float64{0, 0}},
+		{"magnitude", [2]float64{1.7, 2.3}, [2]float64{0, 0.01}},
+		{"dynamic", [2]float64{1, 1}, [2]float64{0, 0}},
+		{"flicker", [2]float64{0.5, 0.95}, [2]float64{1, 1}},
+		{"smoothness", [2]float64{0.5, 0.99}, [2]float64{1, 1}},
+		{"warp", [2]float64{-0.01, -1e-9}, [2]float64{-1e-6, 0}},
+	} {
+		for _, method := range []string{"dis", "farneback"} {
+			r := Motion{MotionRule: MotionRule{Measure: k.measure, Method: method, PerSecond: 8}}
+			for i, c := range []*video.Clip{walking(6, 2), walking(6, 0)} {
+				s, err := r.Score(t.Context(), Item{Clip: c})
+				if err != nil {
+					t.Errorf("%s, %s: %v", k.measure, method, err)
+					continue
+				}
+				low, high := k.moving[0], k.moving[1]
+				if i == 1 {
+					low, high = k.still[0], k.still[1]
+				}
+				if method == "farneback" && i == 1 { // its edges are not quite still
+					low, high = low-0.001, high+0.05
+				}
+				if !(s.Value >= low && s.Value <= high) {
+					t.Errorf("%s, %s, clip %d: %g, want %g..%g", k.measure, method, i, s.Value, low, high)
+				}
+			}
+		}
+	}
+	s, err := Motion{MotionRule: UsualMotion}.Score(t.Context(), Item{Clip: cut})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for _, e := range s.Evidence {
+		said += e.What + " " + e.Text + "\n"
+	}
+	if s.Value > 0.02 || !strings.Contains(said, "frame 3 is not frame 2 moved") {
+		t.Errorf("a cut: %g\n%s", s.Value, said)
+	}
+}
+
+// TestMotionThinned: a clip of many frames a second is judged by as many as VBench looks at.
+func TestMotionThinned(t *testing.T) {
+	fast := walking(16, 0.5)
+	fast.Rate = video.Rate{Num: 32, Den: 1}
+	a, err := Motion{MotionRule: MotionRule{Measure: "magnitude", PerSecond: 8}}.Score(t.Context(), Item{Clip: fast})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Evidence) != 3 || a.Value < 1.7 || a.Value > 2.3 {
+		t.Errorf("%g pixels between %d frames, want 2 between 4", a.Value, len(a.Evidence)+1)
+	}
+}
+
+// TestMotionMissing: no clip, too short a clip, an unknown measure, and a run that ends are
+// missing, not 0.
+func TestMotionMissing(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, k := range map[string]struct {
+		ctx     context.Context
+		measure string
+		item    Item
+	}{
+		"picture": {t.Context(), "true", Item{Image: vision.New(4, 4)}},
+		"short":   {t.Context(), "true", Item{Clip: walking(1, 1)}},
+		"broken":  {t.Context(), "true", Item{Clip: &video.Clip{Width: 3}}},
+		"name":    {t.Context(), "speed", Item{Clip: walking(2, 1)}},
+		"ended":   {ended, "true", Item{Clip: walking(2, 1)}},
+	} {
+		if s, err := (Motion{MotionRule: MotionRule{Measure: k.measure}}).Score(k.ctx, k.item); err == nil {
+			t.Errorf("%s: %v", name, s)
+		} else if name == "ended" && !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
