@@ -59,12 +59,6 @@ func (l Layout) Score(ctx context.Context, item Item) (Score, error) {
 	if s.Value, pairs, err = l.Match(found, want); err != nil {
 		return Score{}, err
 	}
-	worth := make([]float64, len(found))
-	for _, p := range pairs {
-		worth[p.Found] = p.Score
-	}
-	for i, f := range found {
-		s.Evidence = append(s.Evidence, Evidence{What: "found", Text: f.Label, Box: &f.Box, Value: worth[i]})
-	}
+	s.Evidence = matched(found, pairs)
 	return s, nil
 }

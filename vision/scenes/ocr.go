@@ -75,23 +75,27 @@ func (s *segments) ocr(scene Scene) (reward float64, strict bool) {
 
 // fit is the IoU of the cell at x, y with every letter.
 func (s *segments) fit(k uint8, x, y int) []float32 {
-	var in [cell * cell]bool
-	area := 0
-	for p := range in {
-		if in[p] = s.near[(y+p/cell)*Size+x+p%cell] == k; in[p] {
-			area++
-		}
-	}
+	area, both := s.shared(k, x, y)
 	out := make([]float32, len(templates))
-	for i := range templates {
-		t := &templates[i]
-		both := 0
-		for p, b := range in {
-			if b && t.ink[p] {
-				both++
-			}
-		}
-		out[i] = float32(both) / float32(area+t.area-both)
+	for i, b := range both {
+		out[i] = float32(b) / float32(area+templates[i].area-b)
 	}
 	return out
+}
+
+// shared is how many pixels of the cell at x, y have the colour, and how many of them each letter
+// covers.
+func (s *segments) shared(k uint8, x, y int) (area int, both [len(glyphs)]int) {
+	for p := range cell * cell {
+		if s.near[(y+p/cell)*Size+x+p%cell] != k {
+			continue
+		}
+		area++
+		for i := range both {
+			if templates[i].ink[p] {
+				both[i]++
+			}
+		}
+	}
+	return area, both
 }
