@@ -22,7 +22,7 @@ func heldOutWords(n int, seed uint64) []Scene {
 // Of the drawn words at least 98 % are read exactly: as they are, with noise of one sixth of
 // the range, and faded to three quarters of their contrast.
 func TestReadHeldOutWords(t *testing.T) {
-	const n = 150
+	const n = 100
 	for name, spoil := range map[string]func(r *rng.Stream, v float64) float64{
 		"as drawn": func(_ *rng.Stream, v float64) float64 { return v },
 		"noisy":    func(r *rng.Stream, v float64) float64 { return v + 42*(2*r.Float64()-1) },
