@@ -1,6 +1,10 @@
 package main
 
-import "golang.org/x/sys/unix"
+import (
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+)
 
 // cpuModel is the CPU's name as the system tells it.
 func cpuModel() string {
@@ -17,4 +21,26 @@ func memory() memoryInfo {
 		return memoryInfo{}
 	}
 	return memoryInfo{Total: n}
+}
+
+// peakMiB is the most memory that was ever resident.
+func peakMiB() int {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return int(u.Maxrss >> 20) // bytes here
+}
+
+// resetPeak gives unused memory back to the system; its peak cannot be started anew.
+func resetPeak() { debug.FreeOSMemory() }
+
+// cpuSeconds is the time that all threads have computed.
+func cpuSeconds() float64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	seconds := func(t unix.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	return seconds(u.Utime) + seconds(u.Stime)
 }

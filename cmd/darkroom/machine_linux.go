@@ -2,8 +2,11 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // cpuModel is the CPU's name as the system tells it.
@@ -35,4 +38,30 @@ func field(file, key, otherwise string) string {
 		}
 	}
 	return otherwise
+}
+
+// peakMiB is the most memory that was resident since resetPeak.
+func peakMiB() int {
+	n, err := strconv.Atoi(strings.TrimSuffix(field("/proc/self/status", "VmHWM", ""), " kB"))
+	if err != nil {
+		return 0
+	}
+	return n >> 10
+}
+
+// resetPeak gives unused memory back to the system and starts the peak anew, where the
+// system lets it.
+func resetPeak() {
+	debug.FreeOSMemory()
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+}
+
+// cpuSeconds is the time that all threads have computed.
+func cpuSeconds() float64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	seconds := func(t unix.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	return seconds(u.Utime) + seconds(u.Stime)
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"os"
+	"runtime/debug"
 )
 
 // cpuModel is the CPU's name as the system tells it.
@@ -13,3 +14,11 @@ func cpuModel() string {
 }
 
 func memory() memoryInfo { return memoryInfo{} }
+
+// peakMiB is not known here.
+func peakMiB() int { return 0 }
+
+func resetPeak() { debug.FreeOSMemory() }
+
+// cpuSeconds is not known here.
+func cpuSeconds() float64 { return 0 }

@@ -31,10 +31,11 @@ func ReadConfig(dir string) (Config, error) {
 	if c.Out == 0 {
 		c.Out = c.In
 	}
-	return c, c.check()
+	return c, c.Check()
 }
 
-func (c Config) check() error {
+// Check reports every setting that makes no sense.
+func (c Config) Check() error {
 	var l hub.Limits
 	l.Int("patch_size", c.PatchSize, 1, 16)
 	l.Int("in_channels", c.In, 1, 1024)

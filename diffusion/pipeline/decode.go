@@ -51,15 +51,18 @@ func openDecoder(f *folder, channels int) (*decoder, error) {
 		if err := hub.JSON(filepath.Join(dir, "config.json"), &said); err != nil {
 			return nil, err
 		}
-		d.factor, latent, out = c.Factor(), c.Latent, c.Out
+		latent, out = c.Latent, c.Out
+		d = klDecoder(c)
 		d.forced = said.Upcast == nil || *said.Upcast
-		d.names = vae.Names
-		d.build = func(p *nn.Params) func(*autograd.Tape, *autograd.Value) *autograd.Value { return vae.New(p, c).Decode }
 	}
 	if latent != channels || out != 3 {
 		return nil, fmt.Errorf("%s: latents of %d channels become pictures of %d; the denoiser's have %d channels, and pictures 3", filepath.Join(dir, "config.json"), latent, out, channels)
 	}
 	return d, nil
+}
+
+func klDecoder(c vae.Config) *decoder {
+	return &decoder{factor: c.Factor(), names: vae.Names, build: func(p *nn.Params) func(*autograd.Tape, *autograd.Value) *autograd.Value { return vae.New(p, c).Decode }}
 }
 
 // Decode is a sample's picture as the autoencoder puts it out: [H, W, 3], about -1 to 1.
@@ -100,7 +103,7 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 		y := d.run(tp, tp.Upload("latents", x, n, at.Rows, at.Cols, p.family.latentChannels)).F32()
 		for size := len(y) / n; len(y) > 0; y = y[size:] {
 			if !finite(y[:size]) {
-				return nil, fmt.Errorf("%s: picture %d holds numbers that are infinite or none (try f32)", weightsName(d.network.set), len(out))
+				return nil, fmt.Errorf("%s: picture %d holds numbers that are infinite or none (try f32)", d.network.name(), len(out))
 			}
 			out = append(out, y[:size:size])
 		}

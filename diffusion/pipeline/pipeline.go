@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
@@ -163,42 +164,50 @@ func (p *Pipeline) Close() error {
 
 // network is a part in memory, and the files that it was read from.
 type network struct {
+	part   string
 	params *nn.Params
-	set    *safetensors.Set
+	set    *safetensors.Set // nil: its weights were drawn
 }
 
 // load reads a part's weights; build makes the network of them.
 func (p *Pipeline) load(part string, precision Precision, train []string, names func(nn.Source) nn.Source, build func(*nn.Params)) (*network, error) {
-	dir, err := p.folder.part(part)
-	if err != nil {
-		return nil, err
+	n := &network{part: part}
+	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train}
+	if p.folder.drawn != nil {
+		o.Key = p.folder.drawn.With(rng.Purpose(part))
+	} else {
+		dir, err := p.folder.part(part)
+		if err != nil {
+			return nil, err
+		}
+		if n.set, err = safetensors.OpenFolder(dir); err != nil {
+			return nil, err
+		}
+		o.Source = n.set
+		if names != nil {
+			o.Source = names(n.set)
+		}
 	}
-	set, err := safetensors.OpenFolder(dir)
-	if err != nil {
-		return nil, err
-	}
-	n := &network{set: set}
-	var src nn.Source = set
-	if names != nil {
-		src = names(set)
-	}
-	n.params, err = nn.New(nn.Options{Pool: p.Pool, Math: precision.math(), Source: src, Train: train})
-	if err == nil {
+	var err error
+	if n.params, err = nn.New(o); err == nil {
 		build(n.params)
 		err = n.params.Check()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", weightsName(set), err), n.close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", n.name(), err), n.close())
 	}
 	return n, nil
 }
 
-// weightsName is the file or the index that weights were read from.
-func weightsName(set *safetensors.Set) string {
-	if set.Index != "" {
-		return set.Index
+// name is the file or the index that weights were read from.
+func (n *network) name() string {
+	switch {
+	case n.set == nil:
+		return n.part
+	case n.set.Index != "":
+		return n.set.Index
 	}
-	return set.Files[0].Path
+	return n.set.Files[0].Path
 }
 
 func (n *network) close() error {
@@ -207,6 +216,9 @@ func (n *network) close() error {
 	}
 	if n.params != nil {
 		n.params.Free()
+	}
+	if n.set == nil {
+		return nil
 	}
 	return n.set.Close()
 }

@@ -28,17 +28,22 @@ func openSD3(f *folder, o Options) (*family, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Out != c.In {
+		return nil, fmt.Errorf("transformer: config.json: %d channels out and %d in; a sampler needs as many", c.Out, c.In)
+	}
+	return sd3Family(c, length, f.has("text_encoder_3")), nil
+}
+
+// sd3Family is the family for a network; T5's length is that of zeros where there is no third encoder.
+func sd3Family(c mmdit.Config, length int, third bool) *family {
 	fam := &family{component: "transformer", flow: true, latentChannels: c.In, patch: c.PatchSize,
 		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipProjected}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}},
 		side:     func(factor int) int { return factor * c.PatchSize },
 		most:     func(factor int) int { return factor * c.PatchSize * c.PositionsSide },
 		defaults: Defaults{Height: c.SampleSize, Width: c.SampleSize, Steps: 28, Guidance: 7},
 	}
-	if f.has("text_encoder_3") {
+	if third {
 		fam.encoders = append(fam.encoders, encoderPart{part: "text_encoder_3", tokenizer: "tokenizer_3", kind: t5States, length: length})
-	}
-	if c.Out != c.In {
-		return nil, fmt.Errorf("transformer: config.json: %d channels out and %d in; a sampler needs as many", c.Out, c.In)
 	}
 	fam.join = func(said []encoded) (*Text, error) {
 		text := &Text{Width: c.Context}
@@ -70,5 +75,5 @@ func openSD3(f *folder, o Options) (*family, error) {
 			return m.Forward(tp, in.latents, in.text, in.pooled, in.times)
 		}
 	}
-	return fam, nil
+	return fam
 }

@@ -29,10 +29,11 @@ func ReadConfig(dir string) (Config, error) {
 	if err := hub.Config(dir, &c, "AutoencoderKL"); err != nil {
 		return c, err
 	}
-	return c, c.check()
+	return c, c.Check()
 }
 
-func (c Config) check() error {
+// Check reports every setting that makes no sense.
+func (c Config) Check() error {
 	var l hub.Limits
 	l.Int("in_channels", c.In, 1, 64)
 	l.Int("out_channels", c.Out, 1, 64)

@@ -29,7 +29,8 @@ type half struct {
 
 type level struct {
 	blocks []*resnet.Block
-	resize *nn.Conv // nil at the last level
+	halve  *nn.Conv    // nil at the last level, and in a decoder
+	double *nn.Doubled // nil at the last level, and in an encoder
 }
 
 // middle is the coarsest level's blocks, and attention between all its pixels.
@@ -66,7 +67,7 @@ func newEncoder(p *nn.Params, c Config) *half {
 		l := newLevel(b, in, out, c.Layers, c.Groups)
 		if in = out; i < len(c.Channels)-1 {
 			// One pixel of padding, on the right and below.
-			l.resize = b.Conv("downsamplers.0.conv", kernels.ConvShape{In: out, Out: out, KH: 3, KW: 3, Stride: 2, Bottom: 1, Right: 1}, true)
+			l.halve = b.Conv("downsamplers.0.conv", kernels.ConvShape{In: out, Out: out, KH: 3, KW: 3, Stride: 2, Bottom: 1, Right: 1}, true)
 		}
 		h.levels = append(h.levels, l)
 	}
@@ -82,7 +83,7 @@ func newDecoder(p *nn.Params, c Config) *half {
 		b, out := p.At("up_blocks", i), c.Channels[len(c.Channels)-1-i]
 		l := newLevel(b, in, out, c.Layers+1, c.Groups)
 		if in = out; i < len(c.Channels)-1 {
-			l.resize = resnet.Up(b, out)
+			l.double = b.Doubled("upsamplers.0.conv", out, out)
 		}
 		h.levels = append(h.levels, l)
 	}
@@ -117,8 +118,8 @@ func (v *KL) Encode(tp *autograd.Tape, pictures *autograd.Value) (mean, logVaria
 	x := v.encoder.in.Apply(tp, pictures, nil)
 	for _, l := range v.encoder.levels {
 		x = l.blocksOf(tp, x)
-		if l.resize != nil {
-			x = replace(tp, x, l.resize.Apply(tp, x, nil))
+		if l.halve != nil {
+			x = replace(tp, x, l.halve.Apply(tp, x, nil))
 		}
 	}
 	x = v.encoder.middle.apply(tp, x)
@@ -145,8 +146,8 @@ func (v *KL) Decode(tp *autograd.Tape, latents *autograd.Value) *autograd.Value 
 	x = v.decoder.middle.apply(tp, x)
 	for _, l := range v.decoder.levels {
 		x = l.blocksOf(tp, x)
-		if l.resize != nil {
-			x = replace(tp, x, resnet.Double(tp, l.resize, x))
+		if l.double != nil {
+			x = replace(tp, x, l.double.Apply(tp, x))
 		}
 	}
 	return v.decoder.last(tp, x)

@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"unsafe"
 
@@ -63,32 +64,43 @@ func fanIn(n int) initial { return initial{bound: float32(1 / math.Sqrt(float64(
 
 // get makes a parameter, or notes why it cannot and returns nil.
 func (p *Params) get(name string, k kind, init initial, conv kernels.ConvShape, shape ...int) *autograd.Param {
+	e, src := p.stored(name, init, shape...)
+	if e == nil {
+		return nil
+	}
+	r := p.root
+	var err error
+	if e.param, err = r.make(e, src, k, conv, r.trains(e.name)); err != nil {
+		p.fail(fmt.Errorf("%s: %w", e.name, err))
+		return nil
+	}
+	r.order = append(r.order, e)
+	return e.param
+}
+
+// stored notes that the model has a parameter, and reads it; nil, where that is a mistake.
+func (p *Params) stored(name string, init initial, shape ...int) (*entry, safetensors.Tensor) {
 	r, name := p.root, p.name(name)
 	if p.zero {
 		init = initial{}
 	}
 	if r.entries[name] != nil {
 		p.fail(fmt.Errorf("%s: asked for twice", name))
-		return nil
+		return nil, safetensors.Tensor{}
 	}
 	e := &entry{name: name, stored: shape, init: init}
 	r.entries[name] = e
 	src, err := r.read(e)
 	if err != nil {
 		p.fail(err)
-		return nil
+		return nil, src
 	}
-	trained := false
-	for _, re := range r.train {
-		trained = trained || re.MatchString(name)
-	}
-	e.param, err = r.make(e, src, k, conv, trained)
-	if err != nil {
-		p.fail(fmt.Errorf("%s: %w", name, err))
-		return nil
-	}
-	r.order = append(r.order, e)
-	return e.param
+	return e, src
+}
+
+// trains reports whether a parameter is to be trained.
+func (r *root) trains(name string) bool {
+	return slices.ContainsFunc(r.train, func(re *regexp.Regexp) bool { return re.MatchString(name) })
 }
 
 // read is the stored tensor, or the drawn one.

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/iteration"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+)
+
+// benchIterationCommand is 'darkroom bench iteration'. Each part runs in a process of its
+// own: peaks of memory are those of processes.
+func benchIterationCommand() *cobra.Command {
+	work, threads, only, against, worker := iteration.Usual(), 0, []string(nil), "", ""
+	cmd := &cobra.Command{
+		Use:   "iteration",
+		Short: "Time iterations of training with random weights",
+		Long: `Time iterations of training with random weights: a mid-size Stable Diffusion 3
+transformer with adapters (sampling, training with and without checkpointing, whole
+iterations) and the decoder of its autoencoder, in f32 and bf16, with the peak of
+resident memory. Before it is timed, a sampled step is trained on: its ratio must be 1.
+
+With --against, FILE is the output of another run, or of a PyTorch program that
+prints the same keys; the last column is how many times faster, or smaller, this is.`,
+		Example: "  darkroom bench iteration --threads 2 --parts grpo:bf16,vae:bf16\n  darkroom bench iteration --heads 4 --layers 2 --latent 16 --json > small.json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := work.Check(); err != nil {
+				return usageError{err}
+			}
+			if threads < 0 {
+				return usagef("--threads %d: at least 1 is needed, or 0 for all", threads)
+			}
+			path, err := isa.Choose()
+			if err != nil {
+				return usageError{err}
+			}
+			be := cpu.NewWith(cpu.Options{Path: path, Threads: threads})
+			defer be.Close()
+			if worker != "" {
+				result, err := iteration.Part(worker).Run(cmd.Context(), work, be, iteration.Process{Peak: peakMiB, Reset: resetPeak, CPU: cpuSeconds})
+				if err != nil {
+					return err
+				}
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(result)
+			}
+			other, err := readTree(against)
+			if err != nil {
+				return err
+			}
+			for _, p := range only {
+				if !slices.Contains(iteration.Parts(), iteration.Part(p)) {
+					return usagef("--parts %s: there are %v", p, iteration.Parts())
+				}
+			}
+			report := map[string]any{"bench": "iteration", "threads": be.Threads(), "path": path.String(), "build": readBuild()}
+			for _, p := range iteration.Parts() {
+				if len(only) > 0 && !slices.Contains(only, string(p)) {
+					continue
+				}
+				result, err := benchPart(cmd, p, work, be.Threads())
+				if err != nil {
+					return fmt.Errorf("%s: %w", p, err)
+				}
+				report[p.Key()] = result
+				if asked, _ := cmd.Flags().GetBool("json"); !asked {
+					printPart(cmd.OutOrStdout(), p.Key(), result, other[p.Key()])
+				}
+			}
+			return emit(cmd, report, func(io.Writer) {})
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&threads, "threads", 0, "number of threads; 0: as many as the process may use")
+	f.StringSliceVar(&only, "parts", nil, "which parts, of "+fmt.Sprint(iteration.Parts())+"; all if none is named")
+	f.IntVar(&work.Repeat, "repeat", work.Repeat, "timed runs of each row")
+	f.IntVar(&work.Heads, "heads", work.Heads, "of the transformer, 64 wide each")
+	f.IntVar(&work.Layers, "layers", work.Layers, "of the transformer")
+	f.IntVar(&work.Latent, "latent", work.Latent, "side of the latents")
+	f.IntVar(&work.Text, "text", work.Text, "tokens of text")
+	f.IntVar(&work.Group, "group", work.Group, "pictures of an iteration; 0 leaves whole iterations out")
+	f.IntVar(&work.Steps, "steps", work.Steps, "of the sampler")
+	f.IntVar(&work.Window, "window", work.Window, "steps that are trained")
+	f.IntVar(&work.Micro, "micro", work.Micro, "pictures in a run of the network")
+	f.StringVar(&against, "against", "", "FILE of results to compare with")
+	f.StringVar(&worker, "worker", "", "measure one part in this process")
+	if err := f.MarkHidden("worker"); err != nil {
+		panic(err) // the flag was just made
+	}
+	return cmd
+}
+
+// benchPart measures a part in a process of its own.
+func benchPart(cmd *cobra.Command, p iteration.Part, w iteration.Work, threads int) (map[string]any, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"bench", "iteration", "--worker", string(p), "--threads", strconv.Itoa(threads)}
+	for name, n := range map[string]int{"repeat": w.Repeat, "heads": w.Heads, "layers": w.Layers, "latent": w.Latent, "text": w.Text, "group": w.Group, "steps": w.Steps, "window": w.Window, "micro": w.Micro} {
+		args = append(args, "--"+name, strconv.Itoa(n))
+	}
+	child := exec.CommandContext(cmd.Context(), self, args...)
+	child.Args[0] = "darkroom"
+	child.Stderr = cmd.ErrOrStderr()
+	text, err := child.Output()
+	if err != nil {
+		return nil, err
+	}
+	var result map[string]any
+	return result, json.Unmarshal(text, &result)
+}
+
+// printPart prints a part's numbers, and how they compare with another run's.
+func printPart(w io.Writer, name string, result map[string]any, other any) {
+	t := table{header: []string{strings.ToUpper(name), ">HERE", ">THERE", ">TIMES BETTER"}}
+	var walk func(prefix string, a, b any)
+	walk = func(prefix string, a, b any) {
+		theirs, _ := b.(map[string]any)
+		switch a := a.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(a)) {
+				walk(strings.TrimPrefix(prefix+"."+key, "."), a[key], theirs[key])
+			}
+		case float64:
+			if !strings.HasSuffix(prefix, "_s") && !strings.HasSuffix(prefix, "_mb") && !strings.Contains(prefix, "_s_per_") {
+				return
+			}
+			row := []string{prefix, strconv.FormatFloat(a, 'g', -1, 64), "", ""}
+			if b, ok := b.(float64); ok && a > 0 {
+				row[2], row[3] = strconv.FormatFloat(b, 'g', -1, 64), fmt.Sprintf("%.2f", b/a)
+			}
+			t.add(row...)
+		}
+	}
+	walk("", result, other)
+	t.write(w)
+	fmt.Fprintln(w)
+}
+
+// readTree reads the results of another run.
+func readTree(file string) (map[string]any, error) {
+	if file == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usagef("--against: %w", err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, usagef("--against: %s is not the JSON of a benchmark: %w", file, err)
+	}
+	return doc, nil
+}

@@ -1,0 +1,145 @@
+package iteration
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// Work says how large the model is and how much is done with it.
+type Work struct {
+	Heads, Layers int // of the transformer; heads are 64 wide
+	Latent        int // side of the latents
+	Text          int // tokens of text
+	Group         int // pictures of an iteration; 0: whole iterations are left out
+	Steps, Window int // of the sampler, and how many of them are trained
+	Micro         int // pictures in a run of the network
+	Repeat        int // timed runs
+}
+
+// Usual is a mid-size model.
+func Usual() Work {
+	return Work{Heads: 24, Layers: 6, Latent: 32, Text: 231, Group: 4, Steps: 10, Window: 4, Micro: 2, Repeat: 3}
+}
+
+// Check reports what makes no sense.
+func (w Work) Check() error {
+	var wrong []string
+	for _, c := range []struct {
+		name           string
+		n, least, most int
+	}{{"heads", w.Heads, 1, 256}, {"layers", w.Layers, 1, 256}, {"latent", w.Latent, 2, 384}, {"text", w.Text, 1, 4096}, {"group", w.Group, 0, 4096},
+		{"steps", w.Steps, 2, 1000}, {"window", w.Window, 1, w.Steps - 1}, {"micro", w.Micro, 1, 1024}, {"repeat", w.Repeat, 1, 1000}} {
+		if c.n < c.least || c.n > c.most {
+			wrong = append(wrong, fmt.Sprintf("--%s %d: %d to %d are possible", c.name, c.n, c.least, c.most))
+		}
+	}
+	if w.Latent%2 != 0 {
+		wrong = append(wrong, fmt.Sprintf("--latent %d: it must be even", w.Latent))
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%s", strings.Join(wrong, "\n"))
+	}
+	return nil
+}
+
+// A Part is what one process measures, since its peak of memory is its own: "grpo:bf16".
+type Part string
+
+// Parts are all there are.
+func Parts() []Part { return []Part{"grpo:fp32", "grpo:bf16", "vae:fp32", "vae:bf16"} }
+
+// Key is the part's name in a result.
+func (p Part) Key() string { return strings.ReplaceAll(string(p), ":", "_") }
+
+// Process is the process's own account of itself; it may know nothing.
+type Process struct {
+	Peak  func() int // MiB: the most that was resident since Reset
+	Reset func()
+	CPU   func() float64 // seconds of all its threads
+}
+
+// Run measures the part.
+func (p Part) Run(ctx context.Context, w Work, be kernels.Backend, m Process) (any, error) {
+	if err := w.Check(); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(Parts(), p) {
+		return nil, fmt.Errorf("there is no part %q", p)
+	}
+	kind, dtype, _ := strings.Cut(string(p), ":")
+	precision := pipeline.F32
+	if dtype == "bf16" {
+		precision = pipeline.BF16
+	}
+	b := &bench{Work: w, process: m, ctx: ctx, pool: tensor.NewPool(be), precision: precision}
+	if kind == "vae" {
+		return b.decoding()
+	}
+	return b.iterations()
+}
+
+// bench is a measurement under way.
+type bench struct {
+	Work
+	process   Process
+	ctx       context.Context
+	pool      *tensor.Pool
+	precision pipeline.Precision
+}
+
+// Timed is some runs of the same work.
+type Timed struct {
+	Best    float64 `json:"best_s"`
+	Median  float64 `json:"median_s"`
+	CPU     float64 `json:"best_cpu_s,omitempty"` // of all threads: what a busy machine disturbs least
+	Repeats int     `json:"repeats"`
+}
+
+// Phase is timed work of a batch, and the peak of memory meanwhile.
+type Phase struct {
+	Timed
+	Batch  int `json:"batch,omitempty"`
+	Peak   int `json:"peak_rss_mb"`
+	Before int `json:"rss_before_mb,omitempty"`
+}
+
+// reset begins a phase: memory that waits is given back, and the peak starts anew.
+func (b *bench) reset() {
+	b.pool.Trim()
+	b.process.Reset()
+}
+
+// timed runs f once, and then some times by the clock.
+func (b *bench) timed(f func() error) (Timed, error) {
+	var t, used []float64
+	for i := range b.Repeat + 1 {
+		if err := b.ctx.Err(); err != nil {
+			return Timed{}, err
+		}
+		start, cpu := time.Now(), b.process.CPU()
+		if err := f(); err != nil {
+			return Timed{}, err
+		}
+		if i > 0 {
+			t, used = append(t, time.Since(start).Seconds()), append(used, b.process.CPU()-cpu)
+		}
+	}
+	slices.Sort(t)
+	median := (t[(len(t)-1)/2] + t[len(t)/2]) / 2
+	return Timed{Best: rounded(t[0]), Median: rounded(median), CPU: rounded(slices.Min(used)), Repeats: len(t)}, nil
+}
+
+func (b *bench) phase(batch int, f func() error) (*Phase, error) {
+	t, err := b.timed(f)
+	return &Phase{Timed: t, Batch: batch, Peak: b.process.Peak()}, err
+}
+
+func rounded(s float64) float64 { return math.Round(s*1e4) / 1e4 }
