@@ -110,7 +110,7 @@ func normBackward(e *Env, d kernels.DType, kind kernels.NormKind, cols int) {
 func groupNorms() []Case {
 	var all []Case
 	for _, d := range floats {
-		for _, s := range [][4]int{{1, 1, 1, 1}, {2, 3, 6, 2}, {1, 64, 32, 32}, {2, 65, 33, 3}, {1, 130, 128, 32}, {3, 200, 40, 4}} {
+		for _, s := range [][4]int{{1, 1, 1, 1}, {2, 3, 6, 2}, {1, 64, 32, 32}, {2, 65, 33, 3}, {1, 130, 128, 32}, {3, 200, 40, 4}, {2, 600, 12, 3}} {
 			n, hw, c, groups := s[0], s[1], s[2], s[3]
 			for _, act := range []kernels.UnaryOp{kernels.Identity, kernels.SiLU} {
 				name := fmt.Sprintf("%s %v %s", d, s, act)
@@ -124,6 +124,7 @@ func groupNorms() []Case {
 					e.Out("y", a.Y)
 					e.Out("mean", a.Mean)
 					e.Out("rstd", a.Rstd)
+					e.Near("y", a.Y, groupNormFormula(e, &a), slack(d), slack(d))
 				}}, Case{"GroupNormBackward", name, func(e *Env) {
 					a := kernels.GroupNormBackward{GroupNorm: make(e), DY: e.Floats(d, n*hw*c, 1), DX: e.Junk(d, n*hw*c),
 						DWeight: e.Floats(kernels.F32, c, 1), DBias: e.Floats(kernels.F32, c, 1)}
@@ -137,4 +138,32 @@ func groupNorms() []Case {
 		}
 	}
 	return all
+}
+
+// groupNormFormula is Y in float64, the variance about the mean.
+func groupNormFormula(e *Env, a *kernels.GroupNorm) []float64 {
+	x, w, b := e.Numbers(a.X), e.Numbers(a.Weight), e.Numbers(a.Bias)
+	per := a.C / a.Groups
+	y := make([]float64, len(x))
+	for n := range a.N {
+		for group := range a.Groups {
+			each := func(f func(i, c int)) {
+				for p := range a.HW {
+					for c := group * per; c < (group+1)*per; c++ {
+						f((n*a.HW+p)*a.C+c, c)
+					}
+				}
+			}
+			count, mean, variance := float64(a.HW*per), 0.0, 0.0
+			each(func(i, _ int) { mean += x[i] / count })
+			each(func(i, _ int) { variance += (x[i] - mean) * (x[i] - mean) / count })
+			each(func(i, c int) {
+				y[i] = (x[i]-mean)/math.Sqrt(variance+float64(a.Eps))*w[c] + b[c]
+				if a.Act == kernels.SiLU {
+					y[i] /= 1 + math.Exp(-y[i])
+				}
+			})
+		}
+	}
+	return y
 }

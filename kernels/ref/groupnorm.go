@@ -2,15 +2,11 @@ package ref
 
 import "github.com/darkroom-rl/darkroom/kernels"
 
-// GroupNorm over NHWC, for samples lo to hi-1.
+// GroupNorm over NHWC, for samples lo to hi-1, with the statistics of moments.go:
 //
-// A channel's sums are taken over blocks of 64 pixels: fp32 from +0, one pixel after
-// another, and the blocks' sums are added in float64, in order; a group adds its
-// channels in order, in float64. The mean comes from one such sum, the variance from
-// a second over (x - mean)², each square fused into its sum:
+//	rstd = 1/sqrt(variance + eps);  Y = act(fma(x - mean, rstd·w, b))
 //
-//	mean = sum / count, var = sum / count (float64, rounded once); rstd = 1/sqrt(var + eps)
-//	Y = act(fma(x - mean, rstd·w, b)); without Weight w = 1, without Bias b = 0
+// Without Weight w = 1, without Bias b = 0.
 func GroupNorm(a *kernels.GroupNorm, lo, hi int) {
 	g := newGroups(a)
 	for n := lo; n < hi; n++ {
@@ -34,7 +30,7 @@ func GroupNorm(a *kernels.GroupNorm, lo, hi int) {
 	}
 }
 
-// PixelBlock is the number of pixels whose terms are added in fp32.
+// PixelBlock is the number of pixels whose terms the gradient adds in fp32.
 const PixelBlock = 64
 
 type groups struct {
@@ -52,36 +48,10 @@ func newGroups(a *kernels.GroupNorm) *groups {
 		rstd: make([]float32, a.Groups), per: a.C / a.Groups}
 }
 
-// channelSum adds term(x) over the pixels of channel c of sample n.
-func channelSum(hw int, term func(p int, acc float32) float32) float64 {
-	total := 0.0
-	for p := 0; p < hw; p += PixelBlock {
-		acc := float32(0)
-		for q := p; q < min(p+PixelBlock, hw); q++ {
-			acc = term(q, acc)
-		}
-		total += float64(acc)
-	}
-	return total
-}
-
 func (g *groups) statistics(n, group int) {
-	a := g.a
-	one := make([]float32, 1)
-	at := func(p, c int) float32 {
-		Load(one, a.X, (n*a.HW+p)*a.C+c)
-		return one[0]
-	}
-	over := func(term func(x, acc float32) float32) float64 {
-		total := 0.0
-		for c := group * g.per; c < (group+1)*g.per; c++ {
-			total += channelSum(a.HW, func(p int, acc float32) float32 { return term(at(p, c), acc) })
-		}
-		return total / float64(a.HW*g.per)
-	}
-	mean := float32(over(func(x, acc float32) float32 { return Add(acc, x) }))
-	variance := float32(over(func(x, acc float32) float32 { d := Sub(x, mean); return FMA(d, d, acc) }))
-	g.mean[group], g.rstd[group] = mean, Div(1, Sqrt(Add(variance, a.Eps)))
+	first, blocks := g.moments(n, group)
+	mean, variance := Statistics(first, blocks, g.a.HW*g.per)
+	g.mean[group], g.rstd[group] = mean, Div(1, Sqrt(Add(variance, g.a.Eps)))
 }
 
 // weightOf is rstd·w of a channel.
@@ -106,7 +76,8 @@ func (g *groups) before(c int, x float32) float32 {
 func (Backend) GroupNorm(a *kernels.GroupNorm) { GroupNorm(a, 0, a.N) }
 
 // GroupNormBackward is the gradients of samples lo to hi-1, which must be called in
-// order. With n = (x - mean)·rstd and d = DY·act'(before), sums over pixels as above:
+// order. With n = (x - mean)·rstd and d = DY·act'(before), sums over pixels, fp32 from +0
+// within blocks of PixelBlock and float64 over blocks:
 //
 //	s1[c] = sum of d;  s2[c] = sum of d·n (fused);  DBias += s1, DWeight += s2, rounded to fp32
 //	m1 = sum over the group of w[c]·s1[c] / count, m2 the same of s2 (float64, then fp32)
@@ -151,21 +122,12 @@ func GroupNormBackward(a *kernels.GroupNormBackward, lo, hi int) {
 		if a.DX.Empty() {
 			continue
 		}
+		m1, m2 := GroupTerms(g.weight, a.HW, s1, a.Groups), GroupTerms(g.weight, a.HW, s2, a.Groups)
 		weight := func(c int) float32 {
 			if g.weight == nil {
 				return 1
 			}
 			return g.weight[c]
-		}
-		m1, m2 := make([]float32, a.Groups), make([]float32, a.Groups)
-		for group := range a.Groups {
-			t1, t2 := 0.0, 0.0
-			for c := group * g.per; c < (group+1)*g.per; c++ {
-				t1 += float64(float64(weight(c)) * s1[c])
-				t2 += float64(float64(weight(c)) * s2[c])
-			}
-			count := float64(a.HW * g.per)
-			m1[group], m2[group] = Flush(float32(t1/count)), Flush(float32(t2/count))
 		}
 		for p := range a.HW {
 			Load(x, a.X, (s*a.HW+p)*a.C)
@@ -177,6 +139,25 @@ func GroupNormBackward(a *kernels.GroupNormBackward, lo, hi int) {
 			Store(a.DX, (s*a.HW+p)*a.C, x)
 		}
 	}
+}
+
+// GroupTerms are m1 or m2 of every group, from the sums of its channels over hw pixels.
+// A weight of nil is 1.
+func GroupTerms(weight []float32, hw int, sums []float64, groups int) []float32 {
+	per := len(sums) / groups
+	m := make([]float32, groups)
+	for group := range m {
+		t := 0.0
+		for c := group * per; c < (group+1)*per; c++ {
+			w := float32(1)
+			if weight != nil {
+				w = weight[c]
+			}
+			t += float64(float64(w) * sums[c])
+		}
+		m[group] = Flush(float32(t / float64(hw*per)))
+	}
+	return m
 }
 
 // GroupNormBackward computes every gradient.

@@ -17,12 +17,13 @@ type Parallel func(n int, task func(i int))
 // calls may overlap.
 type Engine struct {
 	set     *set // nil: the loops of ref
+	past    int  // pastCaches; less in tests
 	scratch sync.Pool
 }
 
 // New makes an engine for a path.
 func New(p isa.Path) *Engine {
-	return &Engine{set: setOf(p), scratch: sync.Pool{New: func() any { return new(work) }}}
+	return &Engine{set: setOf(p), past: pastCaches, scratch: sync.Pool{New: func() any { return new(work) }}}
 }
 
 // begin lends a worker's scratch; end gives it back.
@@ -40,8 +41,10 @@ func (w *work) end(e *Engine) {
 // work is what one goroutine computes with: a job for kernels, and rows of fp32.
 type work struct {
 	job
-	set  *set
-	rows [10][]float32
+	set     *set
+	rows    [10][]float32
+	moments []ref.Moments   // of blocks
+	groups  [][]ref.Moments // the same, by group
 }
 
 // row is scratch of n numbers; what it holds is what its last user left.
@@ -224,7 +227,7 @@ func (w *work) sumOf(slot int, x operand, n int) (operand, float32) {
 // columns adds down the rows of n columns to acc. strides are in elements.
 func (w *work) columns(k kernel, acc []float32, rows int, src []operand, strides []int) {
 	n := len(acc)
-	same := len(src) == 1 || src[0].d == src[1].d || strides[1] == 0 && src[1].d == kernels.F32
+	same := len(src) == 1 || src[0].d == src[1].d
 	f := w.kernel(k, src[0].d, kernels.F32)
 	if !same || f == nil {
 		for r := range rows {

@@ -5,146 +5,135 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// GroupNorm is ref.GroupNorm over all samples. Sums of blocks of pixels are taken by
-// many goroutines and added by one, in their order; then pixels are written by many.
+// Slots of scratch that group norms hold on to besides weightSlot and biasSlot, and
+// those of a block.
+const (
+	meanSlot   = 2
+	factorSlot = 3 // rstd·w
+	firstSlot  = 4
+	sumSlot    = 0
+	squareSlot = 1
+	middleSlot = 2
+)
+
+// GroupNorm is ref.GroupNorm over all samples: a pass that takes the moments of every
+// block of pixels, which the caller combines in order, and a pass that writes.
 func (e *Engine) GroupNorm(a *kernels.GroupNorm, par Parallel) {
 	if e.set == nil || a.HW == 0 || a.C == 0 || a.Groups <= 0 || a.C%a.Groups != 0 {
 		par(a.N, func(n int) { ref.GroupNorm(a, n, n+1) })
 		return
 	}
+	k := group
+	switch a.Act {
+	case kernels.Identity:
+	case kernels.SiLU:
+		k = groupSiLU
+	default:
+		panic("kernels: GroupNorm with " + a.Act.String())
+	}
 	w := e.begin()
-	weight := append([]float32(nil), numbers(w.parameter(weightSlot, a.Weight, a.C, 1), a.C)...)
-	bias := append([]float32(nil), numbers(w.parameter(biasSlot, a.Bias, a.C, 0), a.C)...)
-	w.end(e)
-	g := &pixels{e: e, par: par, n: a.HW, c: a.C, per: a.C / a.Groups}
-	mean, scale := make([]float32, a.C), make([]float32, a.C)
+	defer w.end(e)
+	g := e.pixels(a, par)
+	p := g.parameters(w, a)
 	for n := range a.N {
-		x := from(a.X, n*a.HW*a.C)
-		for group, t := range g.groups(g.sums(columnSum, x, operand{}, 0)) {
-			fill(mean[group*g.per:(group+1)*g.per], float32(t))
+		x, y := from(a.X, n*a.HW*a.C), from(a.Y, n*a.HW*a.C)
+		first := w.row(firstSlot, a.C)
+		w.load(first, x)
+		moments := g.moments(w, x, first)
+		for group := range a.Groups {
+			mean, variance := ref.Statistics(first[group*g.per], moments[group], a.HW*g.per)
+			rstd := ref.Div(1, ref.Sqrt(ref.Add(variance, a.Eps)))
+			p.take(g, group, mean, rstd)
 			if !a.Mean.Empty() {
-				a.Mean.F32()[n*a.Groups+group] = float32(t)
-			}
-		}
-		for group, t := range g.groups(g.sums(columnSquares, x, own(mean), 0)) {
-			rstd := ref.Div(1, ref.Sqrt(ref.Add(float32(t), a.Eps)))
-			for c := group * g.per; c < (group+1)*g.per; c++ {
-				scale[c] = ref.Mul(rstd, weight[c])
+				a.Mean.F32()[n*a.Groups+group] = mean
 			}
 			if !a.Rstd.Empty() {
 				a.Rstd.F32()[n*a.Groups+group] = rstd
 			}
 		}
-		k := group
-		if a.Act == kernels.SiLU {
-			k = groupSiLU
+		g.repeated(p.mean, p.scale)
+		most := pieceElements
+		if w.kernel(k, x.d, y.d) == nil {
+			most = longest // through scratch in L1
 		}
-		g.write(k, x, from(a.Y, n*a.HW*a.C), mean, scale, bias)
-		if a.Act != kernels.SiLU && a.Act != kernels.Identity {
-			panic("kernels: GroupNorm with " + a.Act.String())
-		}
+		k := g.writing(w, k, x.d, y)
+		g.each(ref.PixelBlock, true, func(w *work, _, lo, hi int) {
+			g.chunks(lo, hi, most, func(at, rows, cols int) {
+				w.down(k, rows, cols, y.at(at*g.c), []operand{x.at(at * g.c)}, p.mean, p.scale, p.bias)
+			})
+		})
 	}
 }
 
-func fill(dst []float32, x float32) {
-	for i := range dst {
-		dst[i] = x
+// channelNumbers are what a pixel's channels are normalised with.
+type channelNumbers struct{ weight, bias, mean, scale []float32 }
+
+func (g *pixels) parameters(w *work, a *kernels.GroupNorm) *channelNumbers {
+	p := &channelNumbers{g.channels(w, weightSlot), g.channels(w, biasSlot), g.channels(w, meanSlot), g.channels(w, factorSlot)}
+	copy(p.weight, numbers(w.parameter(wideSlot, a.Weight, a.C, 1), a.C))
+	copy(p.bias, numbers(w.parameter(wideSlot, a.Bias, a.C, 0), a.C))
+	g.repeated(p.weight, p.bias)
+	return p
+}
+
+// take is a group's statistics.
+func (p *channelNumbers) take(g *pixels, group int, mean, rstd float32) {
+	for c := group * g.per; c < (group+1)*g.per; c++ {
+		p.mean[c], p.scale[c] = mean, ref.Mul(rstd, p.weight[c])
 	}
 }
 
-// pixels is one sample: n pixels of c channels, in groups of per.
-type pixels struct {
-	e         *Engine
-	par       Parallel
-	n, c, per int
-}
-
-// each calls f for runs of blocks of pixels, about pieceBytes of fp32 each.
-func (g *pixels) each(f func(w *work, lo, hi int)) {
-	blocks := (g.n + ref.PixelBlock - 1) / ref.PixelBlock
-	many := max(1, (1<<15)/(g.c*ref.PixelBlock))
-	g.par((blocks+many-1)/many, func(i int) {
-		w := g.e.begin()
-		defer w.end(g.e)
-		f(w, i*many, min((i+1)*many, blocks))
-	})
-}
-
-// sums are the channels' sums over the pixels: kernel k over each block, in fp32, and
-// the blocks in float64, in order. y is k's second operand: with a stride of 0, a
-// number for each channel.
-func (g *pixels) sums(k kernel, x, y operand, stride int) []float64 {
-	blocks := (g.n + ref.PixelBlock - 1) / ref.PixelBlock
-	parts := make([]float32, blocks*g.c)
-	g.each(func(w *work, lo, hi int) {
-		for b := lo; b < hi; b++ {
-			p := b * ref.PixelBlock
-			src := []operand{x.at(p * g.c), y}
-			if y.p == nil {
-				src = src[:1]
-			} else {
-				src[1] = y.at(p * stride)
-			}
-			w.columns(k, parts[b*g.c:(b+1)*g.c], min(ref.PixelBlock, g.n-p), src, []int{g.c, stride})
+// moments are those of every group's blocks, measured from the group's first number.
+func (g *pixels) moments(w *work, x operand, first []float32) [][]ref.Moments {
+	groups, blocks := g.c/g.per, g.blocks(ref.MomentBlock)
+	out := w.blockMoments(groups, blocks)
+	g.each(ref.MomentBlock, false, func(w *work, b, lo, hi int) {
+		sums, squares, middle := w.row(sumSlot, g.c), w.row(squareSlot, g.c), w.row(middleSlot, g.c)
+		clear(sums)
+		clear(squares)
+		w.load(middle, x.at(ref.Middle(lo, hi)*g.c))
+		w.fromMiddle(sums, squares, x.at(lo*g.c), hi-lo, (hi-lo)/2)
+		for group := range groups {
+			at, end := group*g.per, (group+1)*g.per
+			out[group][b] = ref.BlockMoments(first[at], middle[at:end], sums[at:end], squares[at:end], hi-lo)
 		}
 	})
-	total := make([]float64, g.c)
-	for b := range blocks {
-		for c, v := range parts[b*g.c : (b+1)*g.c] {
-			total[c] += float64(v)
-		}
-	}
-	return total
-}
-
-// groups are the groups' means: of their channels, in order.
-func (g *pixels) groups(channel []float64) []float64 {
-	out := make([]float64, g.c/g.per)
-	for i := range out {
-		t := 0.0
-		for _, v := range channel[i*g.per : (i+1)*g.per] {
-			t += v
-		}
-		out[i] = t / float64(g.n*g.per)
-	}
 	return out
 }
 
-// write runs an element-wise kernel over all pixels, whose further operands are
-// numbers for each channel; these are repeated, so that no call is short.
-func (g *pixels) write(k kernel, x, y operand, channel ...[]float32) {
-	repeat := max(1, 512/g.c)
-	var wide [4]operand
-	for i, v := range channel {
-		all := make([]float32, 0, repeat*g.c)
-		for range repeat {
-			all = append(all, v...)
-		}
-		wide[i+1] = own(all)
+// blockMoments is scratch of the caller's.
+func (w *work) blockMoments(groups, blocks int) [][]ref.Moments {
+	if cap(w.moments) < groups*blocks {
+		w.moments = make([]ref.Moments, groups*blocks)
 	}
-	g.each(func(w *work, lo, hi int) {
-		src := wide
-		for p := lo * ref.PixelBlock; p < min(hi*ref.PixelBlock, g.n); p += repeat {
-			n := min(repeat, min(hi*ref.PixelBlock, g.n)-p) * g.c
-			src[0] = x.at(p * g.c)
-			w.pixel(k, n, y.at(p*g.c), src[:len(channel)+1])
-		}
-	})
+	if cap(w.groups) < groups {
+		w.groups = make([][]ref.Moments, groups)
+	}
+	for i := range groups {
+		w.groups[:groups][i] = w.moments[:groups*blocks][i*blocks : (i+1)*blocks]
+	}
+	return w.groups[:groups]
 }
 
-// pixel is a call whose first operand has a type and the others are fp32.
-func (w *work) pixel(k kernel, n int, y operand, src []operand) {
-	if f := w.kernel(k, src[0].d, y.d); f != nil {
-		w.call(f, n, y, src, 0)
-		return
+// fromMiddle adds distances from the middle one of n pixels, and their squares, to the
+// channels' sums.
+func (w *work) fromMiddle(sums, squares []float32, x operand, n, middle int) {
+	c := len(sums)
+	add := func(x, from operand, n int) {
+		w.stride[0], w.job.rows = c*x.d.Size(), n
+		w.call(w.kernel(columnMoments, x.d, kernels.F32), c, own(sums), []operand{x, from, own(squares)}, 0)
 	}
-	src[0] = w.widened(wideSlot, src[0], n)
-	to := y
-	if y.d != kernels.F32 {
-		to = own(w.row(wideSlot+1, n))
+	from, many := x.at(middle*c), 64
+	wide := w.kernel(columnMoments, x.d, kernels.F32) == nil
+	if wide {
+		from, many = w.widened(wideSlot, from, c), max(1, longest/c)
 	}
-	w.call(w.kernel(k, kernels.F32, kernels.F32), n, to, src, 0)
-	if y.d != kernels.F32 {
-		w.store(y, to, n)
+	for p := 0; p < n; p += many {
+		m := min(many, n-p)
+		piece := x.at(p * c)
+		if wide {
+			piece = w.widened(wideSlot+1, piece, m*c)
+		}
+		add(piece, from, m)
 	}
 }

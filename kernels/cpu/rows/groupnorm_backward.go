@@ -5,125 +5,120 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// GroupNormBackward is ref.GroupNormBackward over all samples. Both passes over the pixels
-// compute n = (x - mean)·rstd and d = DY·act'(before) anew, a few thousand at a time: the first
-// takes their sums, as the forward takes its, the second writes DX.
+// Slots of scratch that the gradient holds on to besides the norm's, and of a chunk's
+// normalised pixels and gradients.
+const (
+	rstdSlot   = 4
+	term1Slot  = 5
+	term2Slot  = 6
+	partsSlot  = 7
+	unitSlot   = 2
+	signalSlot = 3
+)
+
+// GroupNormBackward is ref.GroupNormBackward over all samples: a pass that takes both
+// sums of every channel over blocks of pixels, and a pass that writes DX. Both form the
+// normalised pixels and the gradient before the norm anew, in L1.
 func (e *Engine) GroupNormBackward(a *kernels.GroupNormBackward, par Parallel) {
 	if e.set == nil || a.HW == 0 || a.C == 0 || a.Groups <= 0 || a.C%a.Groups != 0 || a.Act != kernels.Identity && a.Act != kernels.SiLU {
 		ref.GroupNormBackward(a, 0, a.N)
 		return
 	}
-	g := &groupGradient{pixels: pixels{e: e, par: par, n: a.HW, c: a.C, per: a.C / a.Groups}, a: a, many: max(1, longest/2/a.C)}
 	w := e.begin()
-	g.weight = append([]float32(nil), numbers(w.parameter(weightSlot, a.Weight, a.C, 1), a.C)...)
-	bias := append([]float32(nil), numbers(w.parameter(biasSlot, a.Bias, a.C, 0), a.C)...)
-	w.end(e)
-	g.wideWeight, g.bias = g.repeated(g.weight), g.repeated(bias)
-	mean, rstd, scale := make([]float32, a.C), make([]float32, a.C), make([]float32, a.C)
-	for s := range a.N {
-		for c := range mean {
-			at := s*a.Groups + c/g.per
-			mean[c], rstd[c] = a.Mean.F32()[at], a.Rstd.F32()[at]
-			scale[c] = ref.Mul(rstd[c], g.weight[c])
+	defer w.end(e)
+	d := &groupGradient{pixels: e.pixels(&a.GroupNorm, par), a: a}
+	d.channelNumbers = d.parameters(w, &a.GroupNorm)
+	d.rstd = d.channels(w, rstdSlot)
+	m1, m2 := d.channels(w, term1Slot), d.channels(w, term2Slot)
+	d.parts = w.row(partsSlot, d.blocks(ref.PixelBlock)*2*a.C)
+	total := make([]float64, 2*a.C)
+	for n := range a.N {
+		d.x, d.dy = from(a.X, n*a.HW*a.C), from(a.DY, n*a.HW*a.C)
+		for group := range a.Groups {
+			mean, rstd := a.Mean.F32()[n*a.Groups+group], a.Rstd.F32()[n*a.Groups+group]
+			d.take(d.pixels, group, mean, rstd)
+			d.spread(d.rstd, group, rstd)
 		}
-		g.mean, g.rstd, g.scale = g.repeated(mean), g.repeated(rstd), g.repeated(scale)
-		g.sample(s)
+		d.repeated(d.mean, d.scale, d.rstd)
+		d.sums(total)
+		s1, s2 := total[:a.C], total[a.C:]
+		d.add(w, a.DBias, s1)
+		d.add(w, a.DWeight, s2)
+		if a.DX.Empty() {
+			continue
+		}
+		t1, t2 := ref.GroupTerms(d.weight[:a.C], a.HW, s1, a.Groups), ref.GroupTerms(d.weight[:a.C], a.HW, s2, a.Groups)
+		for group := range a.Groups {
+			d.spread(m1, group, t1[group])
+			d.spread(m2, group, t2[group])
+		}
+		d.repeated(m1, m2)
+		dx := from(a.DX, n*a.HW*a.C)
+		k := d.writing(w, groupGrad, kernels.F32, dx)
+		d.each(ref.PixelBlock, true, func(w *work, _, lo, hi int) {
+			d.chunks(lo, hi, longest, func(at, rows, cols int) {
+				unit, signal := d.chunk(w, at, rows, cols)
+				signal = w.widened(signalSlot, signal, rows*cols)
+				w.down(k, rows, cols, dx.at(at*a.C), []operand{unit, signal}, m2, d.weight, m1, d.rstd)
+			})
+		})
 	}
 }
 
-// groupGradient is one sample's gradient. What is known of channels is repeated for many pixels,
-// so that no call is short.
+// groupGradient is the gradient of one sample.
 type groupGradient struct {
-	pixels
-	a                                   *kernels.GroupNormBackward
-	many                                int
-	weight                              []float32
-	wideWeight, bias, mean, rstd, scale operand
+	*pixels
+	*channelNumbers
+	a     *kernels.GroupNormBackward
+	x, dy operand
+	rstd  []float32
+	parts []float32 // of each block: the channels' first sums, and their second
 }
 
-func (g *groupGradient) repeated(v []float32) operand {
-	all := make([]float32, 0, g.many*g.c)
-	for range g.many {
-		all = append(all, v...)
+// chunk is n and d of some pixels: the normalised ones, and the gradient before the norm.
+func (d *groupGradient) chunk(w *work, at, rows, cols int) (unit, signal operand) {
+	x, dy := d.x.at(at*d.c), d.dy.at(at*d.c)
+	unit, signal = own(w.row(unitSlot, rows*cols)), dy
+	w.down(groupUnit, rows, cols, unit, []operand{x}, d.mean, d.rstd)
+	if d.a.Act == kernels.SiLU {
+		signal = own(w.row(signalSlot, rows*cols))
+		w.down(groupSlope, rows, cols, signal, []operand{x, dy}, d.mean, d.scale, d.bias)
 	}
-	return own(all)
+	return unit, signal
 }
 
-// terms are n and d of count pixels from pixel p of sample s on.
-func (g *groupGradient) terms(w *work, s, p, count int) (n, d operand) {
-	at, m := (s*g.n+p)*g.c, count*g.c
-	x, dy := w.row(rowSlot, m), from(g.a.DY, at)
-	w.load(x, from(g.a.X, at))
-	n, d = own(w.row(gradSlot, m)), own(w.row(shiftSlot, m))
-	w.apply(subTimes, m, n, own(x), g.mean, g.rstd)
-	if g.a.Act == kernels.Identity {
-		w.load(w.row(shiftSlot, m), dy)
-		return n, d
-	}
-	w.apply(group, m, own(x), own(x), g.mean, g.scale, g.bias)
-	wide := w.row(scaleSlot, m)
-	w.load(wide, dy)
-	w.apply(gradSiLU, m, d, own(x), own(wide))
-	return n, d
-}
-
-// runs calls f for pieces of many pixels that do not cross a block's end.
-func (g *groupGradient) runs(f func(w *work, block, p, count int)) {
-	g.each(func(w *work, lo, hi int) {
-		for b := lo; b < hi; b++ {
-			end := min((b+1)*ref.PixelBlock, g.n)
-			for p := b * ref.PixelBlock; p < end; p += g.many {
-				f(w, b, p, min(g.many, end-p))
+// sums are the channels' sums over all pixels: of d, and of d·n.
+func (d *groupGradient) sums(total []float64) {
+	c := d.c
+	d.each(ref.PixelBlock, false, func(w *work, b, lo, hi int) {
+		part := d.parts[b*2*c : (b+1)*2*c]
+		clear(part)
+		d.chunks(lo, hi, longest, func(at, rows, cols int) {
+			unit, signal := d.chunk(w, at, rows, cols)
+			pixels := rows * cols / c
+			w.columns(columnSum, part[:c], pixels, []operand{signal}, []int{c})
+			signal = w.widened(signalSlot, signal, rows*cols)
+			w.columns(columnDot, part[c:], pixels, []operand{signal, unit}, []int{c, c})
+		})
+	})
+	const wide = 64 // channels that a goroutine adds up
+	d.par((2*c+wide-1)/wide, func(i int) {
+		lo, hi := i*wide, min((i+1)*wide, 2*c)
+		t := total[lo:hi]
+		clear(t)
+		for b := range d.blocks(ref.PixelBlock) {
+			for i, v := range d.parts[b*2*c+lo : b*2*c+hi] {
+				t[i] += float64(v)
 			}
 		}
 	})
 }
 
-func (g *groupGradient) sample(s int) {
-	blocks := (g.n + ref.PixelBlock - 1) / ref.PixelBlock
-	parts1, parts2 := make([]float32, blocks*g.c), make([]float32, blocks*g.c)
-	g.runs(func(w *work, b, p, count int) {
-		n, d := g.terms(w, s, p, count)
-		w.columns(columnSum, parts1[b*g.c:(b+1)*g.c], count, []operand{d}, []int{g.c})
-		w.columns(columnDot, parts2[b*g.c:(b+1)*g.c], count, []operand{d, n}, []int{g.c, g.c})
-	})
-	s1, s2 := make([]float64, g.c), make([]float64, g.c)
-	for b := range blocks {
-		for c := range s1 {
-			s1[c] += float64(parts1[b*g.c+c])
-			s2[c] += float64(parts2[b*g.c+c])
-		}
+// add adds a sample's sums to an accumulator, if there is one.
+func (d *groupGradient) add(w *work, to kernels.Span, sums []float64) {
+	row := w.row(wideSlot+3, d.c)
+	for c, v := range sums {
+		row[c] = ref.Flush(float32(v))
 	}
-	w := g.e.begin()
-	w.addTo(g.a.DBias, rounded(s1))
-	w.addTo(g.a.DWeight, rounded(s2))
-	w.end(g.e)
-	if g.a.DX.Empty() {
-		return
-	}
-	m1, m2 := make([]float32, g.c), make([]float32, g.c)
-	for group := range g.c / g.per {
-		lo, hi := group*g.per, (group+1)*g.per
-		t1, t2 := 0.0, 0.0
-		for c := lo; c < hi; c++ {
-			t1 += float64(float64(g.weight[c]) * s1[c])
-			t2 += float64(float64(g.weight[c]) * s2[c])
-		}
-		count := float64(g.n * g.per)
-		fill(m1[lo:hi], ref.Flush(float32(t1/count)))
-		fill(m2[lo:hi], ref.Flush(float32(t2/count)))
-	}
-	wide1, wide2 := g.repeated(m1), g.repeated(m2)
-	g.runs(func(w *work, _, p, count int) {
-		n, d := g.terms(w, s, p, count)
-		w.apply(groupGrad, count*g.c, from(g.a.DX, (s*g.n+p)*g.c), n, d, wide2, g.wideWeight, wide1, g.rstd)
-	})
-}
-
-func rounded(x []float64) []float32 {
-	y := make([]float32, len(x))
-	for i, v := range x {
-		y[i] = ref.Flush(float32(v))
-	}
-	return y
+	w.addTo(to, row)
 }

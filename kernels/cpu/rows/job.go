@@ -13,8 +13,8 @@ type job struct {
 	src    [7]unsafe.Pointer
 	dst    unsafe.Pointer
 	n      int        // elements of a row
-	rows   int        // for sums down the rows: at least 1
-	stride [2]int     // the same, of sources 0 and 1: bytes
+	rows   int        // of a loop down the rows: at least 1
+	stride [3]int     // the same, of sources 0 and 1, and of dst: bytes
 	s      [8]float32 // numbers that every element takes part with
 	total  float32    // what a sum comes to
 }

@@ -36,10 +36,6 @@ const (
 	norm
 	normTwice
 	normGrad
-	group
-	groupSiLU
-	groupGrad
-	subTimes
 	softmaxGrad
 	expSum
 	expTimes
@@ -50,9 +46,17 @@ const (
 	most
 	columnSum
 	columnDot
-	columnSquares
+	columnMoments
 	momentum
 	variance
 	descend
+	group
+	groupPast
+	groupSiLU
+	groupSiLUPast
+	groupGrad
+	groupGradPast
+	groupSlope
+	groupUnit
 	kernelCount
 )

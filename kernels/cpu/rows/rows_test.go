@@ -139,3 +139,30 @@ func TestSumsOfWildRows(t *testing.T) {
 		}
 	})
 }
+
+// TestSoftmaxOfCorners compares rows that hold infinities, NaNs, or numbers far apart, also
+// where the result takes the place of the operand.
+func TestSoftmaxOfCorners(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	all := corners()
+	for _, span := range []func([]float32) kernels.Span{f32Span, bf16Span} {
+		for n := 1; n < 300; n += 7 {
+			x := make([]float32, n)
+			for i := range x {
+				x[i] = float32(r.NormFloat64() * 40)
+				if n%3 == 0 && r.IntN(8) == 0 || n%3 == 1 && i < 2 {
+					x[i] = all[r.IntN(len(all))]
+				}
+			}
+			in, want := kernels.NewMat(span(x), 1, n), kernels.NewMat(span(x), 1, n)
+			ref.Softmax(&kernels.Softmax{X: in, Y: want}, 0, 1)
+			eachPath(t, func(t *testing.T, e *Engine) {
+				got, place := kernels.NewMat(span(x), 1, n), kernels.NewMat(span(x), 1, n)
+				e.Softmax(&kernels.Softmax{X: in, Y: got}, 0, 1)
+				same(t, "softmax", got.Span, want.Span, x)
+				e.Softmax(&kernels.Softmax{X: place, Y: place}, 0, 1)
+				same(t, "softmax in its place", place.Span, want.Span, x)
+			})
+		}
+	}
+}

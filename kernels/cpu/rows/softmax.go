@@ -7,7 +7,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// Softmax is ref.Softmax: the maximum, exponentials with their sum, the products.
+// Softmax is ref.Softmax: the maximum, exponentials with their sum, the products. A row
+// of fp32 keeps its exponentials where its result goes. Exponentials take longest, so
+// while they are computed the next row of X and this row of Y are asked for.
 func (e *Engine) Softmax(a *kernels.Softmax, lo, hi int) {
 	n := a.X.Cols
 	if e.set == nil || n == 0 {
@@ -18,16 +20,21 @@ func (e *Engine) Softmax(a *kernels.Softmax, lo, hi int) {
 	defer w.end(e)
 	exps := own(w.row(0, n))
 	for r := lo; r < hi; r++ {
-		w.s[0] = ref.Div(1, w.exps(exps, rowOf(a.X, r), n))
-		w.apply(times, n, rowOf(a.Y, r), exps)
+		x, y := rowOf(a.X, r), rowOf(a.Y, r)
+		if y.d == kernels.F32 {
+			exps = y
+		}
+		w.s[0] = ref.Div(1, w.exps(exps, x, n, rowOf(a.X, min(r+1, hi-1)), y))
+		w.apply(times, n, y, exps)
 	}
 }
 
-// exps puts e^(x - max) into dst and returns their sum. It leaves max in s[0].
-func (w *work) exps(dst, x operand, n int) float32 {
+// exps puts e^(x - max) into dst and returns their sum; it leaves max in s[0]. What is
+// read and written next may be asked for meanwhile.
+func (w *work) exps(dst, x operand, n int, read, write operand) float32 {
 	x = w.known(most, 1, x, n)
 	w.s[0] = w.sum(most, n, x)
-	w.call(w.kernel(expSum, x.d, kernels.F32), n, dst, []operand{x}, 0)
+	w.call(w.kernel(expSum, x.d, kernels.F32), n, dst, []operand{x, read, write}, 0)
 	return w.total
 }
 
@@ -62,7 +69,7 @@ func (e *Engine) LogSoftmaxGather(a *kernels.LogSoftmaxGather, lo, hi int) {
 	z, exps := w.row(0, n), w.row(1, n)
 	for r := lo; r < hi; r++ {
 		w.scaled(z, a, r)
-		s := w.exps(own(exps), own(z), n)
+		s := w.exps(own(exps), own(z), n, own(z), own(exps))
 		lse := ref.Add(w.s[0], ref.Log(s))
 		if !a.LSE.Empty() {
 			a.LSE.F32()[r] = lse

@@ -41,10 +41,6 @@ func setAVX2() *set {
 	s[norm][0][0] = normFFAVX2
 	s[normTwice][0][0] = normTwiceFFAVX2
 	s[normGrad][0][0] = normGradFFAVX2
-	s[group][0][0] = groupFFAVX2
-	s[groupSiLU][0][0] = groupSiLUFFAVX2
-	s[groupGrad][0][0] = groupGradFFAVX2
-	s[subTimes][0][0] = subTimesFFAVX2
 	s[softmaxGrad][0][0] = softmaxGradFFAVX2
 	s[expSum][0][0] = expSumFFAVX2
 	s[expTimes][0][0] = expTimesFFAVX2
@@ -54,10 +50,18 @@ func setAVX2() *set {
 	s[most][0][0] = mostFFAVX2
 	s[columnSum][0][0] = columnSumFFAVX2
 	s[columnDot][0][0] = columnDotFFAVX2
-	s[columnSquares][0][0] = columnSquaresFFAVX2
+	s[columnMoments][0][0] = columnMomentsFFAVX2
 	s[momentum][0][0] = momentumFFAVX2
 	s[variance][0][0] = varianceFFAVX2
 	s[descend][0][0] = descendFFAVX2
+	s[group][0][0] = groupFFAVX2
+	s[groupPast][0][0] = groupPastFFAVX2
+	s[groupSiLU][0][0] = groupSiLUFFAVX2
+	s[groupSiLUPast][0][0] = groupSiLUPastFFAVX2
+	s[groupGrad][0][0] = groupGradFFAVX2
+	s[groupGradPast][0][0] = groupGradPastFFAVX2
+	s[groupSlope][0][0] = groupSlopeFFAVX2
+	s[groupUnit][0][0] = groupUnitFFAVX2
 	return s
 }
 
@@ -167,18 +171,6 @@ func normTwiceFFAVX2(a *job)
 func normGradFFAVX2(a *job)
 
 //go:noescape
-func groupFFAVX2(a *job)
-
-//go:noescape
-func groupSiLUFFAVX2(a *job)
-
-//go:noescape
-func groupGradFFAVX2(a *job)
-
-//go:noescape
-func subTimesFFAVX2(a *job)
-
-//go:noescape
 func softmaxGradFFAVX2(a *job)
 
 //go:noescape
@@ -206,7 +198,7 @@ func columnSumFFAVX2(a *job)
 func columnDotFFAVX2(a *job)
 
 //go:noescape
-func columnSquaresFFAVX2(a *job)
+func columnMomentsFFAVX2(a *job)
 
 //go:noescape
 func momentumFFAVX2(a *job)
@@ -216,6 +208,30 @@ func varianceFFAVX2(a *job)
 
 //go:noescape
 func descendFFAVX2(a *job)
+
+//go:noescape
+func groupFFAVX2(a *job)
+
+//go:noescape
+func groupPastFFAVX2(a *job)
+
+//go:noescape
+func groupSiLUFFAVX2(a *job)
+
+//go:noescape
+func groupSiLUPastFFAVX2(a *job)
+
+//go:noescape
+func groupGradFFAVX2(a *job)
+
+//go:noescape
+func groupGradPastFFAVX2(a *job)
+
+//go:noescape
+func groupSlopeFFAVX2(a *job)
+
+//go:noescape
+func groupUnitFFAVX2(a *job)
 
 func setAVX512() *set {
 	s := new(set)
@@ -290,14 +306,6 @@ func setAVX512() *set {
 	s[normTwice][0][1] = normTwiceFBAVX512
 	s[normGrad][0][0] = normGradFFAVX512
 	s[normGrad][0][1] = normGradFBAVX512
-	s[group][0][0] = groupFFAVX512
-	s[group][1][1] = groupBBAVX512
-	s[groupSiLU][0][0] = groupSiLUFFAVX512
-	s[groupSiLU][1][1] = groupSiLUBBAVX512
-	s[groupGrad][0][0] = groupGradFFAVX512
-	s[groupGrad][0][1] = groupGradFBAVX512
-	s[subTimes][0][0] = subTimesFFAVX512
-	s[subTimes][1][0] = subTimesBFAVX512
 	s[softmaxGrad][0][0] = softmaxGradFFAVX512
 	s[softmaxGrad][1][1] = softmaxGradBBAVX512
 	s[expSum][0][0] = expSumFFAVX512
@@ -316,11 +324,27 @@ func setAVX512() *set {
 	s[columnSum][1][0] = columnSumBFAVX512
 	s[columnDot][0][0] = columnDotFFAVX512
 	s[columnDot][1][0] = columnDotBFAVX512
-	s[columnSquares][0][0] = columnSquaresFFAVX512
-	s[columnSquares][1][0] = columnSquaresBFAVX512
+	s[columnMoments][0][0] = columnMomentsFFAVX512
+	s[columnMoments][1][0] = columnMomentsBFAVX512
 	s[momentum][0][0] = momentumFFAVX512
 	s[variance][0][0] = varianceFFAVX512
 	s[descend][0][0] = descendFFAVX512
+	s[group][0][0] = groupFFAVX512
+	s[group][1][1] = groupBBAVX512
+	s[groupPast][0][0] = groupPastFFAVX512
+	s[groupPast][1][1] = groupPastBBAVX512
+	s[groupSiLU][0][0] = groupSiLUFFAVX512
+	s[groupSiLU][1][1] = groupSiLUBBAVX512
+	s[groupSiLUPast][0][0] = groupSiLUPastFFAVX512
+	s[groupSiLUPast][1][1] = groupSiLUPastBBAVX512
+	s[groupGrad][0][0] = groupGradFFAVX512
+	s[groupGrad][0][1] = groupGradFBAVX512
+	s[groupGradPast][0][0] = groupGradPastFFAVX512
+	s[groupGradPast][0][1] = groupGradPastFBAVX512
+	s[groupSlope][0][0] = groupSlopeFFAVX512
+	s[groupSlope][1][0] = groupSlopeBFAVX512
+	s[groupUnit][0][0] = groupUnitFFAVX512
+	s[groupUnit][1][0] = groupUnitBFAVX512
 	return s
 }
 
@@ -538,30 +562,6 @@ func normGradFFAVX512(a *job)
 func normGradFBAVX512(a *job)
 
 //go:noescape
-func groupFFAVX512(a *job)
-
-//go:noescape
-func groupBBAVX512(a *job)
-
-//go:noescape
-func groupSiLUFFAVX512(a *job)
-
-//go:noescape
-func groupSiLUBBAVX512(a *job)
-
-//go:noescape
-func groupGradFFAVX512(a *job)
-
-//go:noescape
-func groupGradFBAVX512(a *job)
-
-//go:noescape
-func subTimesFFAVX512(a *job)
-
-//go:noescape
-func subTimesBFAVX512(a *job)
-
-//go:noescape
 func softmaxGradFFAVX512(a *job)
 
 //go:noescape
@@ -616,10 +616,10 @@ func columnDotFFAVX512(a *job)
 func columnDotBFAVX512(a *job)
 
 //go:noescape
-func columnSquaresFFAVX512(a *job)
+func columnMomentsFFAVX512(a *job)
 
 //go:noescape
-func columnSquaresBFAVX512(a *job)
+func columnMomentsBFAVX512(a *job)
 
 //go:noescape
 func momentumFFAVX512(a *job)
@@ -629,6 +629,54 @@ func varianceFFAVX512(a *job)
 
 //go:noescape
 func descendFFAVX512(a *job)
+
+//go:noescape
+func groupFFAVX512(a *job)
+
+//go:noescape
+func groupBBAVX512(a *job)
+
+//go:noescape
+func groupPastFFAVX512(a *job)
+
+//go:noescape
+func groupPastBBAVX512(a *job)
+
+//go:noescape
+func groupSiLUFFAVX512(a *job)
+
+//go:noescape
+func groupSiLUBBAVX512(a *job)
+
+//go:noescape
+func groupSiLUPastFFAVX512(a *job)
+
+//go:noescape
+func groupSiLUPastBBAVX512(a *job)
+
+//go:noescape
+func groupGradFFAVX512(a *job)
+
+//go:noescape
+func groupGradFBAVX512(a *job)
+
+//go:noescape
+func groupGradPastFFAVX512(a *job)
+
+//go:noescape
+func groupGradPastFBAVX512(a *job)
+
+//go:noescape
+func groupSlopeFFAVX512(a *job)
+
+//go:noescape
+func groupSlopeBFAVX512(a *job)
+
+//go:noescape
+func groupUnitFFAVX512(a *job)
+
+//go:noescape
+func groupUnitBFAVX512(a *job)
 
 func setBF16() *set {
 	s := setAVX512()
@@ -668,10 +716,13 @@ func setBF16() *set {
 	s[normTwice][1][1] = normTwiceBBBF16
 	s[normTwice][0][1] = normTwiceFBBF16
 	s[normGrad][0][1] = normGradFBBF16
-	s[group][1][1] = groupBBBF16
-	s[groupSiLU][1][1] = groupSiLUBBBF16
-	s[groupGrad][0][1] = groupGradFBBF16
 	s[softmaxGrad][1][1] = softmaxGradBBBF16
+	s[group][1][1] = groupBBBF16
+	s[groupPast][1][1] = groupPastBBBF16
+	s[groupSiLU][1][1] = groupSiLUBBBF16
+	s[groupSiLUPast][1][1] = groupSiLUPastBBBF16
+	s[groupGrad][0][1] = groupGradFBBF16
+	s[groupGradPast][0][1] = groupGradPastFBBF16
 	return s
 }
 
@@ -784,13 +835,22 @@ func normTwiceFBBF16(a *job)
 func normGradFBBF16(a *job)
 
 //go:noescape
+func softmaxGradBBBF16(a *job)
+
+//go:noescape
 func groupBBBF16(a *job)
+
+//go:noescape
+func groupPastBBBF16(a *job)
 
 //go:noescape
 func groupSiLUBBBF16(a *job)
 
 //go:noescape
+func groupSiLUPastBBBF16(a *job)
+
+//go:noescape
 func groupGradFBBF16(a *job)
 
 //go:noescape
-func softmaxGradBBBF16(a *job)
+func groupGradPastFBBF16(a *job)

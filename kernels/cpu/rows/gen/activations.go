@@ -22,11 +22,23 @@ var (
 
 // exp is e^x in place; n, q and t are lost. Beyond [-88, 89] it is 0 or Inf anyway, so
 // arguments are held there; VMINPS and VMAXPS hand on the NaN of their last operand.
-func (v *vector) exp(x, n, q, t int) {
+func (v *vector) exp(x, n, q, t int) { v.expOver(anyNumber, x, n, q, t) }
+
+// domain is what exp's argument may be, besides a NaN.
+type domain bool
+
+const (
+	anyNumber domain = false
+	belowZero domain = true // at most 0
+)
+
+func (v *vector) expOver(d domain, x, n, q, t int) {
 	v.op("VMOVUPS", v.f32(-88), t)
 	v.op("VMAXPS", x, t, x)
-	v.op("VMOVUPS", v.f32(89), t)
-	v.op("VMINPS", x, t, x)
+	if d == anyNumber {
+		v.op("VMOVUPS", v.f32(89), t)
+		v.op("VMINPS", x, t, x)
+	}
 	v.op("VMULPS", v.f32(log2E), x, n)
 	v.nearest(n, n)
 	v.op("VFMADD231PS", v.f32(-ln2Hi), n, x)

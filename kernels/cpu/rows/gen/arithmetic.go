@@ -36,7 +36,7 @@ func kernels() []kernel {
 			v.store(0, 1)
 		}})
 	}
-	return append(out, formulas()...)
+	return append(append(out, formulas()...), groupNorm()...)
 }
 
 func formulas() []kernel {
@@ -109,39 +109,6 @@ func formulas() []kernel {
 			v.op("VMULPS", 2, 1, 1)
 			v.store(1, 2)
 		}},
-		// fma(x - mean, w, b) with numbers for each channel, and SiLU of it
-		{name: "group", src: "xfff", dst: "x", variants: same, body: func(v *vector) {
-			v.channel()
-			v.store(0, 1)
-		}},
-		{name: "groupSiLU", src: "xfff", dst: "x", variants: same, body: func(v *vector) {
-			v.channel()
-			activations[4].act(v)
-			v.store(0, 1)
-		}},
-		// fma(-n, m2, d·w - m1)·rstd with numbers for each channel: n, d, m2, w, m1, rstd
-		{name: "groupGrad", src: "ffffff", dst: "x", variants: []string{"ff", "fb"}, body: func(v *vector) {
-			v.load(1, 1)
-			v.load(3, 2)
-			v.op("VMULPS", 2, 1, 1)
-			v.load(4, 2)
-			v.op("VSUBPS", 2, 1, 1)
-			v.load(0, 0)
-			v.load(2, 2)
-			v.op("VFNMADD231PS", 2, 0, 1)
-			v.load(5, 2)
-			v.op("VMULPS", 2, 1, 1)
-			v.store(1, 2)
-		}},
-		// (x - y)·z
-		{name: "subTimes", src: "xff", dst: "f", variants: []string{"ff", "bf"}, body: func(v *vector) {
-			v.load(0, 0)
-			v.load(1, 1)
-			v.op("VSUBPS", 1, 0, 0)
-			v.load(2, 1)
-			v.op("VMULPS", 1, 0, 0)
-			v.store(0, 1)
-		}},
 		// y·(dy - s0)
 		{name: "softmaxGrad", src: "xx", dst: "x", variants: same, body: func(v *vector) {
 			v.load(0, 0)
@@ -152,13 +119,13 @@ func formulas() []kernel {
 			v.store(0, 1)
 		}},
 		// e^(x - s0) and its sum; s1·e^(x - s0)
-		{name: "expSum", src: "x", dst: "f", variants: []string{"ff", "bf"}, sum: true, body: func(v *vector) {
-			v.shiftedExp()
+		{name: "expSum", src: "xpw", dst: "f", variants: []string{"ff", "bf"}, sum: true, abreast: true, body: func(v *vector) {
+			v.shiftedExp(belowZero)
 			v.add(0, 1)
 			v.store(0, 1)
 		}},
 		{name: "expTimes", src: "f", dst: "f", variants: []string{"ff"}, body: func(v *vector) {
-			v.shiftedExp()
+			v.shiftedExp(anyNumber)
 			v.scalar(1, 1)
 			v.op("VMULPS", 1, 0, 0)
 			v.store(0, 1)
@@ -189,7 +156,7 @@ func formulas() []kernel {
 			v.load(0, 0)
 			v.most(0, 1)
 		}},
-		// Down the rows: x, x·y, (x - y)² with y for each column.
+		// Down the rows: x, x·y.
 		{name: "columnSum", src: "x", variants: []string{"ff", "bf"}, columns: true, sum: true, body: func(v *vector) {
 			v.load(0, 0)
 			v.add(0, 1)
@@ -199,12 +166,8 @@ func formulas() []kernel {
 			v.load(1, 1)
 			v.fma(0, 1, 2)
 		}},
-		{name: "columnSquares", src: "xf", variants: []string{"ff", "bf"}, columns: true, sum: true, body: func(v *vector) {
-			v.load(0, 0)
-			v.load(1, 1)
-			v.op("VSUBPS", 1, 0, 0)
-			v.fma(0, 0, 2)
-		}},
+		// The same of x - y and of its square, y a row: two results.
+		{name: "columnMoments", src: "xxm", variants: []string{"ff", "bf"}, columns: true, moments: true, sum: true},
 		// AdamW: the moments, and what they make of p. Numbers: GradScale, 1-Beta1,
 		// 1-Beta2, Beta2, RootScale, Eps, Step, 1 - Rate·Decay.
 		{name: "momentum", src: "ff", dst: "f", variants: []string{"ff"}, body: func(v *vector) {
@@ -260,19 +223,9 @@ func (v *vector) normalised() {
 	v.op("VFMADD213PS", 2, 1, 0)
 }
 
-// channel is fma(x - mean, w, b) of sources 0 to 3.
-func (v *vector) channel() {
-	v.load(0, 0)
-	v.load(1, 1)
-	v.op("VSUBPS", 1, 0, 0)
-	v.load(2, 1)
-	v.load(3, 2)
-	v.op("VFMADD213PS", 2, 1, 0)
-}
-
-func (v *vector) shiftedExp() {
+func (v *vector) shiftedExp(d domain) {
 	v.load(0, 0)
 	v.scalar(0, 1)
 	v.op("VSUBPS", 1, 0, 0)
-	v.exp(0, 1, 2, 3)
+	v.expOver(d, 0, 1, 2, 3)
 }

@@ -6,29 +6,35 @@ import (
 )
 
 // A kernel is a loop over blocks of 64 elements and a masked tail. What it is told
-// stands in a job; operand i of src and dst is memory of fp32 ("f") or bf16 ("b").
+// stands in a job. An operand, a letter of src and dst, is memory: "x" of the variant's
+// type; "f" of fp32; "c" of fp32, a number for each column; "m" of fp32, a second result;
+// "p" and "w" are asked for only: what the next call reads, and what it writes.
 type kernel struct {
 	name     string
-	src, dst string   // a letter an operand: "x" has the variant's type, "f" is fp32
+	src, dst string   // a letter an operand
 	variants []string // types in and out: "ff", "bb", "bf", "fb"
 	sum      bool     // 64 lanes are added: their total goes to the job
 	max      bool     // the same for a maximum
 	columns  bool     // the loop runs down the rows of 64 columns, lanes are columns
+	moments  bool     // the same, for two sums about a row (columns.go)
+	rows     bool     // the loop runs over every row in order
+	past     bool     // the result goes past the caches: rows begin at multiples of 64 bytes
+	abreast  bool     // on AVX-512 the vectors of a block go through the body side by side
 	cast     bool     // AVX2 has the variants with bf16, over whole blocks
 	body     func(v *vector)
 }
 
 // Registers: 0 to 6 are the body's. 16 to 19 hold the lanes of sums, on AVX2 7 to 14;
-// 15 is AVX2's mask, 24 to 31 hold the job's numbers on AVX-512.
+// 15 is AVX2's mask; from 31 down AVX-512 holds the job's numbers (abreast.go).
 const maskY = 15
 
 // block is where in a kernel the generator is.
 type block struct {
-	k       kernel
-	types   string
-	j       int // the vector within the block
-	scalars int // which of the job's numbers the body asks for, as bits
-	masked  bool
+	k      kernel
+	types  string
+	j      int      // the vector within the block
+	held   []string // what registers hold over the loop
+	masked bool
 }
 
 var srcRegs = []string{"SI", "R8", "R9", "R10", "R11", "R12", "R13"}
@@ -48,9 +54,7 @@ func (v *vector) kernel(k kernel, types string) {
 		v.op("MOVQ", fmt.Sprintf("job_src+%d(BX)", 8*i), srcRegs[i])
 	}
 	v.op("MOVQ", "job_dst(BX)", dstReg)
-	v.op("MOVQ", "job_n(BX)", "DX")
-	v.op("XORQ", "CX", "CX")
-	v.hold()
+	v.rehearse()
 	if k.sum && !k.columns || k.max {
 		for j := range 64 / v.lanes() {
 			if k.max {
@@ -60,13 +64,41 @@ func (v *vector) kernel(k kernel, types string) {
 			}
 		}
 	}
+	if k.rows {
+		v.rowsInOrder()
+	} else {
+		v.across()
+	}
+	if k.past {
+		v.op("SFENCE")
+	}
+	v.total()
+	v.op("LDMXCSR", "saved-8(SP)")
+	v.op("VZEROUPPER")
+	v.op("RET")
+	v.WriteByte('\n')
+}
+
+// across is the loop over a row's blocks, and its tail.
+func (v *vector) across() {
+	v.op("MOVQ", "job_n(BX)", "DX")
+	v.op("XORQ", "CX", "CX")
+	// AX, the last block's start, is the row counter of loops down columns.
+	limit := func(jump, to string) {
+		if v.k.columns {
+			v.op("LEAQ", "64(CX)", "AX")
+			v.op("CMPQ", "AX", "DX")
+		} else {
+			v.op("CMPQ", "CX", "AX")
+		}
+		v.op(jump, to)
+	}
+	v.op("LEAQ", "-64(DX)", "AX")
+	limit("JGT", "tail")
 	v.label("loop")
-	v.op("LEAQ", "64(CX)", "AX")
-	v.op("CMPQ", "AX", "DX")
-	v.op("JGT", "tail")
 	v.whole("rows")
 	v.op("ADDQ", "$64", "CX")
-	v.op("JMP", "loop")
+	limit("JLE", "loop")
 	v.label("tail")
 	v.op("SUBQ", "CX", "DX")
 	v.op("JEQ", "done")
@@ -75,64 +107,26 @@ func (v *vector) kernel(k kernel, types string) {
 	v.whole("tailRows")
 	v.masked = false
 	v.label("done")
-	v.total()
-	v.op("LDMXCSR", "saved-8(SP)")
-	v.op("VZEROUPPER")
-	v.op("RET")
-	v.WriteByte('\n')
 }
 
 // whole writes one block of 64.
 func (v *vector) whole(label string) {
-	if v.k.columns {
+	switch {
+	case v.k.moments:
+		v.moments(label)
+		return
+	case v.k.columns:
 		v.column(label)
+		return
+	}
+	v.ask()
+	if v.together() {
+		v.turns()
 		return
 	}
 	for v.j = 0; v.j < 64/v.lanes(); v.j++ {
 		v.mask()
 		v.k.body(v)
-	}
-}
-
-// column runs the body down the rows of a block, with the lanes taken from dst and
-// put back.
-func (v *vector) column(label string) {
-	vectors := 64 / v.lanes()
-	for v.j = 0; v.j < vectors; v.j++ {
-		v.mask()
-		v.move(v.at(dstReg, 4), v.lane(v.j), true)
-	}
-	v.op("MOVQ", "job_rows(BX)", "AX")
-	// Rows lie far apart: what the next block of pixels reads is asked for, row by row.
-	v.op("MOVQ", "job_stride(BX)", aheadReg)
-	v.op("SHLQ", "$6", aheadReg)
-	for i := range v.k.src {
-		if v.k.src[i] == 'x' {
-			v.op("MOVQ", fmt.Sprintf("job_src+%d(BX)", 8*i), srcRegs[i])
-		}
-	}
-	v.label(label)
-	if !v.masked {
-		v.op("LEAQ", fmt.Sprintf("(%s)(%s*1)", srcRegs[0], aheadReg), "R13")
-		size := map[byte]int{'f': 4, 'b': 2}[v.types[0]]
-		for at := 0; at < 64*size; at += 64 {
-			v.op("PREFETCHT1", fmt.Sprintf("%d(R13)(CX*%d)", at, size))
-		}
-	}
-	for v.j = 0; v.j < vectors; v.j++ {
-		v.mask()
-		v.k.body(v)
-	}
-	for i := range v.k.src {
-		if v.k.src[i] == 'x' {
-			v.op("ADDQ", fmt.Sprintf("job_stride+%d(BX)", 8*i), srcRegs[i])
-		}
-	}
-	v.op("DECQ", "AX")
-	v.op("JNZ", label)
-	for v.j = 0; v.j < vectors; v.j++ {
-		v.mask()
-		v.move(v.lane(v.j), v.at(dstReg, 4), false)
 	}
 }
 
@@ -186,9 +180,9 @@ func (v *vector) move(from, to any, load bool) {
 	}
 }
 
-// src loads operand i.
+// load loads operand i.
 func (v *vector) load(i, to int) {
-	if v.k.src[i] == 'f' || v.types[0] == 'f' {
+	if v.k.src[i] == 'f' || v.k.src[i] == 'c' || v.types[0] == 'f' {
 		v.move(v.at(srcRegs[i], 4), to, true)
 		return
 	}
@@ -203,6 +197,10 @@ func (v *vector) load(i, to int) {
 // store puts x into the destination. tmp is lost, and x.
 func (v *vector) store(x, tmp int) {
 	if v.k.dst == "f" || v.types[1] == 'f' {
+		if v.k.past && !v.masked {
+			v.op("VMOVNTPS", x, v.at(dstReg, 4))
+			return
+		}
 		v.move(x, v.at(dstReg, 4), false)
 		return
 	}
@@ -213,39 +211,21 @@ func (v *vector) store(x, tmp int) {
 		v.op("VMOVDQU", fmt.Sprintf("X%d", x), at)
 	case v.masked:
 		v.op("VMOVDQU16", fmt.Sprintf("Y%d", x), v.k1(), at)
+	case v.k.past:
+		v.op("VMOVNTDQ", fmt.Sprintf("Y%d", x), at)
 	default:
 		v.op("VMOVDQU", fmt.Sprintf("Y%d", x), at)
 	}
 }
 
-// scalar is number i of the job in every lane. AVX-512 has registers to hold the job's eight
-// numbers over the whole loop.
+// scalar is number i of the job in every lane.
 func (v *vector) scalar(i, to int) {
+	name := fmt.Sprintf("job_s+%d(BX)", 4*i)
 	if v.wide() {
-		v.scalars |= 1 << i
-		v.op("VMOVAPS", scalarReg+i, to)
+		v.op("VMOVAPS", v.hold(name), to)
 		return
 	}
-	v.op("VBROADCASTSS", fmt.Sprintf("job_s+%d(BX)", 4*i), to)
-}
-
-// scalarReg is the first of them.
-const scalarReg = 24
-
-// hold loads the numbers that the body asks for: a rehearsal says which.
-func (v *vector) hold() {
-	if !v.wide() {
-		return
-	}
-	written := v.Len()
-	v.scalars = 0
-	v.k.body(v)
-	v.Truncate(written)
-	for i := range 8 {
-		if v.scalars>>i&1 == 1 {
-			v.op("VBROADCASTSS", fmt.Sprintf("job_s+%d(BX)", 4*i), scalarReg+i)
-		}
-	}
+	v.op("VBROADCASTSS", name, to)
 }
 
 // merge runs inst into the lanes: elements beyond the tail leave theirs alone. tmp is
@@ -291,6 +271,7 @@ func (v *vector) total() {
 	if v.k.columns || !v.k.sum && !v.k.max {
 		return
 	}
+	v.j = 0
 	inst := "VADDPS"
 	if v.k.max {
 		inst = "VMAXPS"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // path is a set of instructions that kernels are written for.
@@ -72,7 +73,7 @@ func (v *vector) op(name string, operands ...any) {
 			sep = " "
 		}
 		if r, ok := o.(int); ok {
-			o = fmt.Sprintf("%s%d", v.letter, r)
+			o = fmt.Sprintf("%s%d", v.letter, v.own(r))
 		}
 		fmt.Fprintf(v, "%s%v", sep, o)
 	}
@@ -86,12 +87,12 @@ func (v *vector) f32(x float32) string { return v.u32(math.Float32bits(x)) }
 
 func (v *vector) u32(bits uint32) string {
 	name := fmt.Sprintf("·c%08x%s<>", bits, v.suffix)
-	for _, c := range v.table {
-		if c.name == name {
-			return name + "(SB)"
-		}
+	if !slices.Contains(v.table, constant{name, bits}) {
+		v.table = append(v.table, constant{name, bits})
 	}
-	v.table = append(v.table, constant{name, bits})
+	if v.together() {
+		return fmt.Sprintf("%s%d", v.letter, v.hold(name+"(SB)"))
+	}
 	return name + "(SB)"
 }
 
