@@ -10,6 +10,7 @@ import "fmt"
 // A Preprocess is a pipeline.
 type Preprocess struct {
 	Size       int // of the tower's input, a square
+	Edge       int // that Cover brings the shorter edge to before it cuts; 0: Size
 	Fit        Fit
 	Filter     Filter
 	Arithmetic Arithmetic
@@ -43,39 +44,39 @@ var (
 
 // CLIPPillow is transformers' CLIPImageProcessorPil: CLIP and PickScore as published.
 func CLIPPillow(size int) Preprocess {
-	return Preprocess{size, Cover, Bicubic, Pillow, Downwards, clipMean, clipStd}
+	return Preprocess{size, 0, Cover, Bicubic, Pillow, Downwards, clipMean, clipStd}
 }
 
 // CLIPTorchvision is transformers' CLIPImageProcessor with its present default back end.
 func CLIPTorchvision(size int) Preprocess {
-	return Preprocess{size, Cover, Bicubic, Torch8, TowardZero, clipMean, clipStd}
+	return Preprocess{size, 0, Cover, Bicubic, Torch8, TowardZero, clipMean, clipStd}
 }
 
 // OpenCLIP is open_clip's image_transform for evaluation.
 func OpenCLIP(size int) Preprocess {
-	return Preprocess{size, Cover, Bicubic, Pillow, HalfToEven, clipMean, clipStd}
+	return Preprocess{size, 0, Cover, Bicubic, Pillow, HalfToEven, clipMean, clipStd}
 }
 
 // HPSv2 is the transform of the HPSv2 project: nothing is cut off.
 func HPSv2(size int) Preprocess {
-	return Preprocess{size, Contain, Bicubic, Real, HalfToEven, clipMean, clipStd}
+	return Preprocess{size, 0, Contain, Bicubic, Real, HalfToEven, clipMean, clipStd}
 }
 
 // CLIPDifferentiable is what rewards whose gradient is wanted do to numbers (SRPO).
 func CLIPDifferentiable(size int) Preprocess {
-	return Preprocess{size, Cover, Bicubic, Real, HalfToEven, clipMean, clipStd}
+	return Preprocess{size, 0, Cover, Bicubic, Real, HalfToEven, clipMean, clipStd}
 }
 
 // DINO is transformers' ViTImageProcessor with ImageNet's statistics.
 func DINO(size int) Preprocess {
-	return Preprocess{size, Stretch, Bilinear, Pillow, HalfToEven, imageNetMean, imageNetStd}
+	return Preprocess{size, 0, Stretch, Bilinear, Pillow, HalfToEven, imageNetMean, imageNetStd}
 }
 
 // target is the size that a picture is resized to.
 func (p Preprocess) target(width, height int) (w, h int) {
 	switch p.Fit {
 	case Cover:
-		return ShortestEdge(width, height, p.Size)
+		return ShortestEdge(width, height, max(p.Edge, p.Size))
 	case Contain:
 		return LongestEdge(width, height, p.Size)
 	}
@@ -96,7 +97,7 @@ func (p Preprocess) Apply(dst []float32, m *Image, l Layout) ([]float32, error) 
 	case Torch8:
 		x, err = p.bytes(m.ResizeTorch(w, h, p.Filter))
 	case Real:
-		x, err = p.reals(m, w, h)
+		x, err = p.reals(m)
 	default:
 		err = fmt.Errorf("arithmetic %d is not known", p.Arithmetic)
 	}
@@ -127,31 +128,18 @@ func (p Preprocess) bytes(m *Image, err error) ([]float32, error) {
 }
 
 // reals resizes numbers, and crops or pads them.
-func (p Preprocess) reals(m *Image, w, h int) ([]float32, error) {
-	z, err := NewRealResize(m.Width, m.Height, w, h, p.Filter, true)
-	if err != nil {
-		return nil, err
-	}
+func (p Preprocess) reals(m *Image) ([]float32, error) {
 	in := make([]float64, len(m.Pix))
 	for i, b := range m.Pix {
 		in[i] = float64(Unit.FromByte(b))
 	}
-	x := in
-	if w != m.Width || h != m.Height {
-		x = z.Forward(in, 3)
+	placed, err := p.place(m.Width, m.Height)
+	if err != nil {
+		return nil, err
 	}
 	out := make([]float32, 3*p.Size*p.Size)
-	left, top := p.Centring.Offset(w, p.Size), p.Centring.Offset(h, p.Size)
-	for y := range p.Size {
-		for i := range p.Size {
-			sx, sy := left+i, top+y
-			if sx < 0 || sx >= w || sy < 0 || sy >= h {
-				continue
-			}
-			for c := range 3 {
-				out[3*(y*p.Size+i)+c] = float32(x[3*(sy*w+sx)+c])
-			}
-		}
+	for i, v := range placed.forward(in) {
+		out[i] = float32(v)
 	}
 	return out, nil
 }

@@ -22,6 +22,27 @@ func (p *Params) Linear(name string, in, out int, bias bool) *Linear {
 	return l
 }
 
+// Stored is a linear layer whose tensors are not name.weight and name.bias.
+type Stored struct {
+	Weight, Bias string // full names; Bias "" for none
+	In, Out      int
+	Right        bool // the weight is [In, Out]: it was multiplied from the right, x W
+}
+
+// LinearAs asks for a linear layer by the names of its tensors. Adapters do not sit on it.
+func (p *Params) LinearAs(s Stored) *Linear {
+	l := &Linear{Name: p.name(s.Weight)}
+	if s.Right {
+		l.W = p.get(s.Weight, turned, fanIn(s.In), kernels.ConvShape{}, s.In, s.Out)
+	} else {
+		l.W = p.get(s.Weight, matrix, fanIn(s.In), kernels.ConvShape{}, s.Out, s.In)
+	}
+	if s.Bias != "" {
+		l.B = p.get(s.Bias, vector, fanIn(s.In), kernels.ConvShape{}, s.Out)
+	}
+	return l
+}
+
 // Apply computes the layer; o.Bias is the layer's own.
 func (l *Linear) Apply(tp *autograd.Tape, x *autograd.Value, o autograd.With) *autograd.Value {
 	o.Bias = l.B

@@ -25,6 +25,7 @@ const (
 	matrix kind = iota // the weight of a product: packed where frozen
 	vector             // a bias, a norm's weight: F32
 	table              // rows to look up: as stored
+	turned             // a matrix that is stored as [in, out]
 )
 
 // initial draws a parameter that is not read.
@@ -88,7 +89,7 @@ func (p *Params) stored(name string, init initial, shape ...int) (*entry, safete
 		p.fail(fmt.Errorf("%s: asked for twice", name))
 		return nil, safetensors.Tensor{}
 	}
-	e := &entry{name: name, stored: shape, init: init}
+	e := &entry{name: name, stored: shape, init: init, turned: k == turned}
 	r.entries[name] = e
 	src, err := r.read(e)
 	if err != nil {
@@ -151,6 +152,11 @@ func (r *root) make(e *entry, src safetensors.Tensor, k kind, conv kernels.ConvS
 	t, err := r.upload(src, shape, conv, trained || k == vector)
 	if err != nil {
 		return nil, err
+	}
+	if k == turned {
+		u := r.transposed(t)
+		t.Free()
+		t, k, shape = u, matrix, u.Shape()
 	}
 	if trained || k != matrix {
 		w := autograd.NewParam(e.name, t, trained)
@@ -222,12 +228,26 @@ func (r *root) turn(t *tensor.Tensor, s kernels.ConvShape, back bool) *tensor.Te
 	return u
 }
 
+// transposed is a matrix's copy with its axes exchanged.
+func (r *root) transposed(t *tensor.Tensor) *tensor.Tensor {
+	rows, cols := t.Dim(0), t.Dim(1)
+	u := r.Pool.New(t.DType(), cols, rows)
+	r.Pool.Backend().Copy(&kernels.Copy{Src: t.Span(), Dst: u.Span(), Shape: [5]int{1, 1, 1, cols, rows},
+		SrcStride: [5]int{0, 0, 0, 1, cols}, DstStride: [5]int{0, 0, 0, rows, 1}})
+	return u
+}
+
 // export is a parameter, or its gradient, as the disk has it, in fp32.
 func (e *entry) export(name string, of *tensor.Tensor) safetensors.Tensor {
 	t := of.Retain()
 	if s := e.param.Conv; s.KH*s.KW > 1 {
 		r := &root{Options: Options{Pool: t.Pool()}}
 		u := r.turn(t, s, true)
+		t.Free()
+		t = u
+	}
+	if e.turned {
+		u := (&root{Options: Options{Pool: t.Pool()}}).transposed(t)
 		t.Free()
 		t = u
 	}

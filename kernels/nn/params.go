@@ -60,6 +60,7 @@ type entry struct {
 	stored []int // its shape on disk
 	param  *autograd.Param
 	init   initial
+	turned bool // stored as [in, out]
 }
 
 // module is a layer that an adapter can sit on.
@@ -229,11 +230,22 @@ func (p *Params) Stored() ([]safetensors.Tensor, error) {
 	return all, nil
 }
 
+// Asked is what the model asked for so far, with the shapes that it expects on the disk.
+func (p *Params) Asked() map[string][]int {
+	all := map[string][]int{}
+	for name, e := range p.root.entries {
+		if strings.HasPrefix(name, p.prefix) {
+			all[name] = slices.Clone(e.stored)
+		}
+	}
+	return all
+}
+
 // Set gives a trained parameter other values: f is told them in the order of the disk, and
 // changes them.
 func (p *Params) Set(name string, f func(x []float32)) error {
 	e := p.root.entries[p.name(name)]
-	if e == nil || e.param == nil || !e.param.Trained || e.param.Conv.KH*e.param.Conv.KW > 1 {
+	if e == nil || e.param == nil || !e.param.Trained || e.turned || e.param.Conv.KH*e.param.Conv.KW > 1 {
 		return fmt.Errorf("%s: the model has no such trained parameter in the order of the disk", p.name(name))
 	}
 	x := e.param.Value.F32()

@@ -1,0 +1,117 @@
+package vision
+
+import "fmt"
+
+// Card: a pipeline for numbers, whose gradient is wanted: resizing without rounding, the
+// crop or the border, (x - mean) / std. It is affine, so Backward is a constant matrix's
+// transpose, and what a reward says of the tower's input becomes what it says of the picture.
+// It differs from the pipeline for bytes by their roundings: a reward's value comes from
+// bytes, its gradient through here. Invariant (tests): Backward agrees with differences of
+// Forward.
+
+// Pixels are a picture's numbers, [Height, Width, 3] in 0..1, before they become bytes.
+type Pixels struct {
+	Width, Height int
+	RGB           []float32
+}
+
+// A Soft is a pipeline for pictures of one size.
+type Soft struct {
+	placed placed
+	Preprocess
+}
+
+// Soft prepares the pipeline for pictures of a size, as numbers whatever p.Arithmetic says.
+func (p Preprocess) Soft(width, height int) (*Soft, error) {
+	if err := checkSize(p.Size, p.Size); err != nil {
+		return nil, err
+	}
+	placed, err := p.place(width, height)
+	if err != nil {
+		return nil, err
+	}
+	return &Soft{*placed, p}, nil
+}
+
+// Forward is what the tower reads, [Size, Size, 3].
+func (s *Soft) Forward(m Pixels) ([]float32, error) {
+	if err := s.fits(m.Width, m.Height, len(m.RGB)); err != nil {
+		return nil, err
+	}
+	x := make([]float64, len(m.RGB))
+	for i, v := range m.RGB {
+		x[i] = float64(v)
+	}
+	out := make([]float32, 3*s.Size*s.Size)
+	for i, v := range s.placed.forward(x) {
+		out[i] = float32((v - float64(s.Mean[i%3])) / float64(s.Std[i%3]))
+	}
+	return out, nil
+}
+
+// Backward takes the gradient at what Forward returned to the gradient at the picture.
+func (s *Soft) Backward(g []float32) []float32 {
+	d := make([]float64, len(g))
+	for i, v := range g {
+		d[i] = float64(v) / float64(s.Std[i%3])
+	}
+	out := make([]float32, 3*s.placed.fromWidth*s.placed.fromHeight)
+	for i, v := range s.placed.backward(d) {
+		out[i] = float32(v)
+	}
+	return out
+}
+
+func (s *Soft) fits(width, height, n int) error {
+	if width != s.placed.fromWidth || height != s.placed.fromHeight || n != 3*width*height {
+		return fmt.Errorf("a picture of %d x %d with %d numbers in a pipeline for %d x %d with three each", width, height, n, s.placed.fromWidth, s.placed.fromHeight)
+	}
+	return nil
+}
+
+// placed is a resizing, and where the result lies in the tower's square.
+type placed struct {
+	*RealResize
+	same                   bool // nothing is resized
+	width, height, size    int
+	left, top              int // of the square within the resized picture; negative where it is padded
+	fromX, toX, fromY, toY int // the part of the square that the picture fills
+}
+
+// place prepares the resizing and the crop of pictures of a size.
+func (p Preprocess) place(width, height int) (*placed, error) {
+	w, h := p.target(width, height)
+	z, err := NewRealResize(width, height, w, h, p.Filter, true)
+	if err != nil {
+		return nil, err
+	}
+	s := &placed{RealResize: z, same: w == width && h == height, width: w, height: h, size: p.Size,
+		left: p.Centring.Offset(w, p.Size), top: p.Centring.Offset(h, p.Size)}
+	s.fromX, s.toX = max(0, -s.left), min(p.Size, w-s.left)
+	s.fromY, s.toY = max(0, -s.top), min(p.Size, h-s.top)
+	return s, nil
+}
+
+// forward is the square, zeros where the picture does not reach.
+func (s *placed) forward(x []float64) []float64 {
+	if !s.same {
+		x = s.Forward(x, 3)
+	}
+	out := make([]float64, 3*s.size*s.size)
+	for y := s.fromY; y < s.toY; y++ {
+		copy(out[3*(y*s.size+s.fromX):3*(y*s.size+s.toX)], x[3*((s.top+y)*s.width+s.left+s.fromX):])
+	}
+	return out
+}
+
+// backward is its transpose.
+func (s *placed) backward(g []float64) []float64 {
+	d := make([]float64, 3*s.width*s.height)
+	for y := s.fromY; y < s.toY; y++ {
+		copy(d[3*((s.top+y)*s.width+s.left+s.fromX):], g[3*(y*s.size+s.fromX):3*(y*s.size+s.toX)])
+	}
+	if s.same {
+		return d
+	}
+	return s.Backward(d, 3)
+}
