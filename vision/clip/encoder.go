@@ -9,8 +9,13 @@ import (
 
 type layer struct {
 	before, between *nn.Norm
-	attention       *nn.Attention
+	attention       attention
 	mlp             *nn.MLP
+}
+
+// attention is nn.Attention, or one whose queries, keys and values are one product.
+type attention interface {
+	Apply(tp *autograd.Tape, x, context *autograd.Value, at autograd.Attend, o autograd.With) *autograd.Value
 }
 
 func newLayers(p *nn.Params, c Encoder) []*layer {

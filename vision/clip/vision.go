@@ -66,8 +66,16 @@ type Model struct {
 }
 
 // New asks p for both towers.
-func New(p *nn.Params, c Config) *Model {
-	return &Model{Text: NewText(p, c.Text, true), Vision: NewVision(p, c.Vision), scale: p.Vector("logit_scale")}
+func New(p *nn.Params, c Config) *Model { return newModel(p, c, true) }
+
+func newModel(p *nn.Params, c Config, texts bool) *Model {
+	m := &Model{Vision: NewVision(p, c.Vision)}
+	if !texts {
+		p.Ignore("text_model\\..*", "text_projection\\..*", "logit_scale")
+		return m
+	}
+	m.Text, m.scale = NewText(p, c.Text, true), p.Vector("logit_scale")
+	return m
 }
 
 // Scale is the logarithm of the scale, as a value [1, 1] whose gradient reaches it.

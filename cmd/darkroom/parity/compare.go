@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// A tolerance allows |got - want| <= Abs + Rel |want|.
-type tolerance struct{ Abs, Rel float64 }
+// A tolerance allows |got - want| <= Abs + Rel |want|, or, where Norm is set, that of
+// a whole array's length: |got - want| <= Norm |want|.
+type tolerance struct{ Abs, Rel, Norm float64 }
 
 // tolerances are a case's, and those of single names: of an output, or of a
 // field somewhere inside one.
@@ -174,9 +175,32 @@ func (c *comparison) array(want Array, got any) {
 		c.differ("has %d elements, want shape %v", len(data), want.Shape)
 		return
 	}
+	if tol := c.tols.of(c.names); tol.Norm > 0 {
+		c.whole(want.Data, data, tol.Norm)
+		return
+	}
 	for i, w := range want.Data {
 		if w != data[i] { // the rest costs a name
 			c.inside("", index(want.Shape, i), func() { c.number(w, data[i]) })
+		}
+	}
+}
+
+// whole compares the lengths of arrays' difference and of what is wanted.
+func (c *comparison) whole(want, got []float64, allowed float64) {
+	var off, length float64
+	for i, w := range want {
+		off += (got[i] - w) * (got[i] - w)
+		length += w * w
+	}
+	off = math.Sqrt(off / length)
+	switch {
+	case length == 0 || math.IsNaN(off):
+		c.differ("has lengths that cannot be compared")
+	default:
+		c.worst = max(c.worst, off/allowed)
+		if off > allowed {
+			c.note("is off by %.3g of its length, allowed %.3g", off, allowed)
 		}
 	}
 }

@@ -34,6 +34,7 @@ var areas = []map[string]Op{
 	denoiserOps,
 	lossOps,
 	motionOps,
+	neuralOps,
 	pipelineOps,
 	samplingOps,
 	flowOps,

@@ -42,6 +42,7 @@ func parse(raw []byte, dir string, tensor tensorSource) (recorded, error) {
 		return c, err
 	}
 	c.want, err = outputs(doc, tensor)
+	c.tols.byKind(doc, c.want)
 	c.seen.want = c.want
 	if err == nil && len(c.want) == 0 {
 		err = errors.New(`records no output: "out" is empty or missing`)
@@ -90,6 +91,7 @@ func columns(doc map[string]any) map[string]any {
 
 // outputs are the object "out", or what the lists "out" and "grad" name: a
 // tensor, a column of the table, or a field of the case. In an object, "tensor" may name one.
+// The object "scores" is an output.
 func outputs(doc map[string]any, tensor tensorSource) (map[string]any, error) {
 	if m, ok := doc["out"].(map[string]any); ok {
 		name, ok := m["tensor"].(string)
@@ -104,9 +106,15 @@ func outputs(doc map[string]any, tensor tensorSource) (map[string]any, error) {
 	}
 	table := columns(doc)
 	want := map[string]any{}
+	lists := map[string][]any{}
 	for _, list := range []string{"out", "grad"} {
-		names, _ := doc[list].([]any)
-		for _, n := range names {
+		lists[list], _ = doc[list].([]any)
+	}
+	if scores, ok := doc["scores"].(map[string]any); ok {
+		want["scores"], lists["in"] = scores, prepared(doc)
+	}
+	for _, list := range []string{"out", "grad", "in"} {
+		for _, n := range lists[list] {
 			name, ok := n.(string)
 			if !ok {
 				return nil, fmt.Errorf("%q holds what is not a name", list)
@@ -162,7 +170,7 @@ func readTolerance(name string, v any) (t tolerance, err error) {
 		return x
 	}
 	if m, ok := v.(map[string]any); ok {
-		return tolerance{read(m["abs"]), read(m["rel"])}, err
+		return tolerance{Abs: read(m["abs"]), Rel: read(m["rel"])}, err
 	}
 	return tolerance{Abs: read(v)}, err
 }

@@ -71,7 +71,7 @@ func clipModel(c *Case) error {
 
 		// The logits are numbers, and backward begins at what they are made of.
 		scale := m.Scale(n.tape)
-		s := clip.Similarity(features(image.Projected), features(text), float64(scale.F32()[0]))
+		s := clip.Similarity(featureRows(image.Projected), featureRows(text), float64(scale.F32()[0]))
 		n.Put("out.logits_per_image", table(s.Logits))
 		if !n.Has("cot.logits_per_image") {
 			return nil
@@ -86,8 +86,8 @@ func clipModel(c *Case) error {
 	})
 }
 
-// features are the rows of a value.
-func features(v *autograd.Value) [][]float64 {
+// featureRows are the rows of a value.
+func featureRows(v *autograd.Value) [][]float64 {
 	var rows [][]float64
 	for x, cols := widened(v.F32()), v.Dim(-1); len(x) > 0; x = x[cols:] {
 		rows = append(rows, x[:cols])

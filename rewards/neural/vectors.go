@@ -1,0 +1,79 @@
+package neural
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Pictures turn pictures into vectors: a CLIP's picture tower, a DINO.
+type Pictures interface {
+	// Images are the vectors of pictures of bytes, Pixels those of pictures of numbers.
+	Images(ctx context.Context, pictures []*vision.Image) ([][]float64, error)
+	Pixels(ctx context.Context, pictures []vision.Pixels) ([][]float64, error)
+	// PullPixels takes derivatives at vectors back to pictures. It asks at for those of a
+	// batch whose first picture is number from.
+	PullPixels(ctx context.Context, pictures []vision.Pixels, at func(from int, vectors [][]float64) ([][]float64, error)) ([][]float32, error)
+}
+
+// Towers turn texts into vectors of the same space, too.
+type Towers interface {
+	Pictures
+	Texts(ctx context.Context, texts []string) ([][]float64, error)
+	Unread(text string) string // the end of a text that is longer than what is read
+	Scale() float64            // of cosines before a softmax: exp(logit_scale)
+}
+
+var errNoDirection = errors.New("the network gives a vector of no direction; its weights may be damaged")
+
+// unit is x/|x| and |x|.
+func unit(x []float64) (u []float64, norm float64, err error) {
+	norm = math.Sqrt(dot(x, x))
+	if !(norm > 0) || math.IsInf(norm, 0) {
+		return nil, 0, errNoDirection
+	}
+	u = make([]float64, len(x))
+	for i, v := range x {
+		u[i] = v / norm
+	}
+	return u, norm, nil
+}
+
+func units(rows [][]float64) ([][]float64, error) {
+	out := make([][]float64, len(rows))
+	var err error
+	for i, x := range rows {
+		if out[i], _, err = unit(x); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// back takes the derivative d at x/|x| to x: (d - <d, u> u) / |x|.
+func back(u []float64, norm float64, d []float64) []float64 {
+	along := dot(d, u)
+	out := make([]float64, len(u))
+	for i := range out {
+		out[i] = (d[i] - along*u[i]) / norm
+	}
+	return out
+}
+
+// dot is of vectors that are as long as the shorter one says: lengths of one network agree.
+func dot(x, y []float64) (sum float64) {
+	for i := range min(len(x), len(y)) {
+		sum += float64(x[i] * y[i])
+	}
+	return sum
+}
+
+func scaled(x []float64, a float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = a * v
+	}
+	return out
+}
