@@ -28,6 +28,7 @@ import (
 type Aesthetic struct {
 	Pictures Pictures
 	Head     *Head
+	Every    int // of a clip, so many frames one is judged; 0: 1
 }
 
 // Images scores pictures.

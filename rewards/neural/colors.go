@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -37,8 +38,8 @@ var colorSentences = []string{"a photo of a %s %s", "a photo of a %s-colored %s"
 
 // An Object is something in a picture.
 type Object struct {
-	Box  [4]float64 // x0, y0, x1, y1
-	Mask []bool     // of the whole picture, row by row; nil where there is none
+	Box  boxes.Box
+	Mask []bool // of the whole picture, row by row; nil where there is none
 }
 
 // A Coloring is what the classifier says of an object.

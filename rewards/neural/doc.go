@@ -6,6 +6,7 @@
 //	aesthetic.go   a linear head on a picture's vector
 //	likeness.go    DINO: how alike two pictures are, how constant a clip's subject
 //	colors.go      GenEval's classifier of an object's colour
+//	reward.go      all of them as package rewards asks for rewards
 //
 // Start with Towers and Pictures in vectors.go: what a network must do. Packages vision/clip
 // and vision/dino have some that do.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -17,7 +18,11 @@ import (
 // A clip that does not move is perfectly consistent: combine it with motion.
 // Invariants (tests): equal frames give 1; gradients agree with differences. Held to
 // neural.dino.
-type Likeness struct{ Pictures Pictures }
+type Likeness struct {
+	Pictures Pictures
+	// Reference is what a sample is compared with, for likeness.
+	Reference func(ctx context.Context, item rewards.Item) (*vision.Image, error)
+}
 
 // Cosine is the likeness of vectors.
 func Cosine(x, y []float64) (float64, error) {

@@ -21,6 +21,7 @@ import (
 type Match struct {
 	Towers  Towers
 	Scaling Scaling
+	Every   int // of a clip, so many frames one is judged; 0: 1
 }
 
 // A Matched is one picture's score.
@@ -106,6 +107,9 @@ func pointwise(ctx context.Context, p Pictures, pictures []vision.Pixels, of fun
 // Chosen are the probabilities that people choose each of several pictures for one prompt
 // (PickScore): the softmax of their logits.
 func (m Match) Chosen(matched []Matched) []float64 {
+	if len(matched) == 0 {
+		return nil
+	}
 	largest := math.Inf(-1)
 	for _, s := range matched {
 		largest = max(largest, m.Towers.Scale()*s.Cosine)

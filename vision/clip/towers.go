@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -226,7 +227,7 @@ func (t *Towers) Length() int {
 func (t *Towers) IDs(text string) (ids []int32, unread string) {
 	ids, seen := t.tokens.Fixed(text, t.Length(), 0)
 	if body := t.tokens.Encode(text).IDs; len(body)+t.extra > seen {
-		unread = t.tokens.Decode(body[seen-t.extra:])
+		unread = strings.TrimSpace(strings.ReplaceAll(t.tokens.Decode(body[seen-t.extra:]), "</w>", " "))
 	}
 	return ids[:seen], unread
 }

@@ -67,7 +67,7 @@ func (f processorFile) pipeline(p vision.Preprocess) (vision.Preprocess, error) 
 	if off(f.Resize) || off(f.Rescale) || off(f.Normalize) {
 		return p, fmt.Errorf("do_resize, do_rescale and do_normalize must be true: pictures of any size and brightness are read")
 	}
-	crops := p.Fit == vision.Cover
+	crops := p.Fit == vision.Cover || f.CropSize != (edges{})
 	if f.Crop != nil {
 		crops = *f.Crop
 	}
