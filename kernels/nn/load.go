@@ -89,7 +89,7 @@ func (p *Params) stored(name string, init initial, shape ...int) (*entry, safete
 		p.fail(fmt.Errorf("%s: asked for twice", name))
 		return nil, safetensors.Tensor{}
 	}
-	e := &entry{name: name, stored: shape, init: init, turned: k == turned}
+	e := &entry{name: name, stored: shape, init: init}
 	r.entries[name] = e
 	src, err := r.read(e)
 	if err != nil {
@@ -156,7 +156,7 @@ func (r *root) make(e *entry, src safetensors.Tensor, k kind, conv kernels.ConvS
 	if k == turned {
 		u := r.transposed(t)
 		t.Free()
-		t, k, shape = u, matrix, u.Shape()
+		t, k, shape, e.turned = u, matrix, u.Shape(), true
 	}
 	if trained || k != matrix {
 		w := autograd.NewParam(e.name, t, trained)
