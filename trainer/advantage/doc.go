@@ -27,7 +27,7 @@
 //	GARDO             mean      none                                  0      Diversity
 //	TRL               mean      group, batch    1     1e-4 add        0      Σ w·r or gdpo; partial
 //	verl              mean      group           1     1e-6 add        unit
-//	verl, vectorised  mean      group           1     1e-6 floor_add  unit
+//	verl, vectorised  mean      group           1     1e-6 floor_add  unit   single
 //	verl's RLOO       others    none                                  raw    vectorised: zero
 //	OpenRLHF          mean      group           1     1e-9 add        -      AtEnd, Credit count
 //	Mini-o3           mean      group, inverse  1     1e-6 add        unit   Silenced

@@ -22,6 +22,8 @@ import (
 //	          reward over 1 + eps with no baseline (verl's GRPO)
 //	flat      a scale of exactly 0: the group teaches nothing and gets 0, or what eps makes
 //	          of it (all upstreams; with trim that can be a reward over 1e-8)
+//	single    verl's vectorised GRPO takes Σr² - (Σr)²/n in float32: rewards that lie within
+//	          a hundredth of each other lose all but three digits of their deviation
 //	trim      the share of a group's lowest rewards that leave its statistics (MixGRPO)
 //
 // Invariants (tests): with a mean baseline a group's advantages add up to 0; a shift of the
@@ -34,6 +36,7 @@ type Options struct {
 	DDOF      int     `toml:"ddof" range:"[0,1]" doc:"0: deviation over n; 1: over n-1"`
 	Eps       float64 `toml:"eps" range:"[0,inf)" doc:"keeps the scale from 0"`
 	EpsMode   string  `toml:"eps_mode" enum:"add,floor,floor_add" doc:"added to the deviation, or its floor; floor_add: the variance's floor, and added"`
+	Single    bool    `toml:"single" doc:"the deviation by float32 sums of squares, as verl's vectorised GRPO takes it: wrong by digits where rewards lie close"`
 	InverseOf float64 `toml:"inverse_of" range:"(0,inf)" doc:"with scale inverse, the divisor is this over the deviation"`
 	Singleton string  `toml:"singleton" enum:"zero,raw,unit" doc:"what a sample without company gets"`
 	Flat      string  `toml:"flat" enum:"zero,divide" doc:"what samples get where the deviation is 0: 0, or what eps makes of them"`
@@ -70,7 +73,7 @@ func (o Options) Of(ids []int, rewards []float64) ([]float64, error) {
 		kept := o.trimmed(pick(rewards, g))
 		m, d := mean(kept), shared
 		if math.IsNaN(d) {
-			d = deviation(kept, o.DDOF)
+			d = o.deviation(kept)
 		}
 		for _, i := range g {
 			out[i] = o.one(rewards[i], m, d, len(g))
@@ -129,6 +132,21 @@ func (o Options) divisor(d float64) float64 {
 	return d + o.Eps
 }
 
+// deviation is that of rewards.
+func (o Options) deviation(x []float64) float64 {
+	if !o.Single || len(x) <= o.DDOF {
+		return deviation(x, o.DDOF)
+	}
+	var sum, squares float32
+	for _, v := range x {
+		r := float32(v)
+		sum += r
+		squares += float32(r * r)
+	}
+	n := float32(len(x))
+	return math.Sqrt(float64(max(squares-float32(float32(sum*sum)/n), 0) / max(n-float32(o.DDOF), 1)))
+}
+
 func (o Options) clipped(a float64) float64 {
 	if o.Clip > 0 {
 		return math.Min(math.Max(a, -o.Clip), o.Clip)
@@ -143,14 +161,14 @@ func (o Options) shared(groups [][]int, rewards []float64) float64 {
 		all := slices.Concat(groups...)
 		slices.Sort(all) // sums go in the order of samples, whatever their groups
 		if len(all) > o.DDOF {
-			return deviation(pick(rewards, all), o.DDOF)
+			return o.deviation(pick(rewards, all))
 		}
 		return 0
 	case "max_group":
 		largest := 0.0
 		for _, g := range groups {
 			if kept := o.trimmed(pick(rewards, g)); len(kept) > o.DDOF {
-				largest = math.Max(largest, deviation(kept, o.DDOF))
+				largest = math.Max(largest, o.deviation(kept))
 			}
 		}
 		return largest

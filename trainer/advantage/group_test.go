@@ -174,6 +174,28 @@ func TestEqualRewards(t *testing.T) {
 }
 
 // A group whose kept rewards are equal is flat, though those that were trimmed differ.
+// Single precision is the same where rewards lie apart, and not where they lie close.
+func TestSingle(t *testing.T) {
+	o := Defaults()
+	single := o
+	single.Single = true
+	for _, c := range []struct {
+		rewards []float64
+		most    float64 // relative error
+		least   float64
+	}{{[]float64{0, 1, 3, 0.5}, 1e-6, 0}, {[]float64{100, 100.01, 100.02}, math.Inf(1), 1e-3}, {[]float64{5, 5, 5}, 0, 0}} {
+		a, _ := o.Of(make([]int, len(c.rewards)), c.rewards)
+		b, err := single.Of(make([]int, len(c.rewards)), c.rewards)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := len(a) - 1
+		if e := math.Abs(b[last] - a[last]); e > c.most*math.Abs(a[last]) || e < c.least*math.Abs(a[last]) {
+			t.Errorf("%v: %v in float32, %v", c.rewards, b, a)
+		}
+	}
+}
+
 func TestFlat(t *testing.T) {
 	o := Defaults()
 	o.Trim = 0.5

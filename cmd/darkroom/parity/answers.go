@@ -54,7 +54,7 @@ func outcomeOf(c *Case) (e advantage.Estimator, credit advantage.Credit, err err
 	switch c.Op {
 	case "vlm.adv_grpo":
 	case "vlm.adv_grpo_vectorized":
-		e.EpsMode = "floor_add"
+		e.EpsMode, e.Single = "floor_add", true
 	case "vlm.adv_passk":
 		e.Rule = "pass-at-k"
 	case "vlm.adv_opo":
