@@ -171,7 +171,7 @@ func (d DIS) Flow(first, second Gray) (*video.Field, error) {
 		s.find(k, x, y)
 		s.densify(x, y)
 		if d.Refinements > 0 {
-			newRefinement(&d, s, x, y).run()
+			newRefinement(&d, s, x, y).run(k, x, y)
 		}
 	}
 	times := float64(int(1) << finest)

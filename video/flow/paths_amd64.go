@@ -40,6 +40,10 @@ var avx2 = kernels{
 		_, _, _, _ = a[last], gx[last], gy[last], b[8*strideB+8]
 		patchAVX2(&sum[0], &a[0], &b[0], &gx[0], &gy[0], strideA, strideB, &w[0])
 	},
+	data:       dataAVX2,
+	weights:    func(w *weights) { weightsAVX2(w); clear(w.clear) },
+	smoothness: smoothAVX2,
+	sweep:      sweepAVX2,
 }
 
 //go:noescape
@@ -62,3 +66,15 @@ func solveAVX2(x, y *float32, sums *[]float64, n int)
 
 //go:noescape
 func patchAVX2(sum *float32, a, b *uint8, gx, gy *int16, strideA, strideB int, w *float32)
+
+//go:noescape
+func dataAVX2(a *data)
+
+//go:noescape
+func weightsAVX2(a *weights)
+
+//go:noescape
+func smoothAVX2(a *smooth)
+
+//go:noescape
+func sweepAVX2(a *sweep)

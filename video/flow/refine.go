@@ -19,27 +19,41 @@ const (
 	sweeps = 5
 )
 
-// refinement is a level that is refined.
+// refinement is a level that is refined. Its numbers stand in sheets, whose frames of zeros
+// are what lies beyond the edges of weights and increments.
 type refinement struct {
 	d             *DIS
 	width, height int
-	x, y          *plane // W, and at the end the result
+	x, y          *sheet // W
 
-	ix, iy, iz, ixx, ixy, iyy, ixz, iyz *plane
+	ix, iy, iz, ixx, ixy, iyy, ixz, iyz *sheet
 
-	a11, a12, a22, b1, b2, weight *plane
-	du, dv, wu, wv                *plane // the increment, and W with it
+	a11, a12, a22, b1, b2, weight *sheet
+	du, dv, wu, wv                *sheet // the increment, and W with it
+
+	red   [2][]float32 // of an even and an odd row: -1 on red squares, 1 on black ones
+	turn  [2][]float32 // -1 where pixels are moved, from the first or the second on; 1 elsewhere
+	inner []float32    // 1, but 0 from the last column on
 }
 
 func newRefinement(d *DIS, s *search, x, y *plane) *refinement {
-	r := &refinement{d: d, width: s.width, height: s.height, x: x, y: y}
-	mean := r.plane()
-	r.iz = r.plane()
+	r := &refinement{d: d, width: s.width, height: s.height}
+	mean := r.sheet()
+	for _, p := range []**sheet{&r.x, &r.y, &r.iz, &r.a11, &r.a12, &r.a22, &r.b1, &r.b2, &r.weight, &r.du, &r.dv, &r.wu, &r.wv} {
+		*p = r.sheet()
+	}
 	rows(r.height, d.Threads, func(from, to int) {
 		for i := from; i < to; i++ {
-			own, m, z := s.first[i*s.width:][:s.width], mean.row(i), r.iz.row(i)
+			for _, p := range []*sheet{r.x, r.wu} {
+				copy(p.row(i), x.row(i)[:r.width])
+			}
+			for _, p := range []*sheet{r.y, r.wv} {
+				copy(p.row(i), y.row(i)[:r.width])
+			}
+			r.edges(i)
+			own, m, z, u, v := s.first[i*s.width:][:s.width], mean.row(i), r.iz.row(i), r.x.row(i), r.y.row(i)
 			for j := range own {
-				warped := s.warped(float32(j)+x.row(i)[j], float32(i)+y.row(i)[j])
+				warped := s.warped(float32(j)+u[j], float32(i)+v[j])
 				a := float32(own[j])
 				m[j], z[j] = float32(a*0.5)+float32(warped*0.5), warped-a
 			}
@@ -48,26 +62,54 @@ func newRefinement(d *DIS, s *search, x, y *plane) *refinement {
 	r.ix, r.iy = r.across(mean), r.down(mean)
 	r.ixz, r.iyz = r.across(r.iz), r.down(r.iz)
 	r.ixx, r.ixy, r.iyy = r.across(r.ix), r.down(r.ix), r.down(r.iy)
-	for _, p := range []**plane{&r.a11, &r.a12, &r.a22, &r.b1, &r.b2, &r.weight, &r.du, &r.dv, &r.wu, &r.wv} {
-		*p = r.plane()
+	n := padded(r.width)
+	r.inner = make([]float32, n)
+	for i := range 2 {
+		r.red[i], r.turn[i] = make([]float32, n), make([]float32, n)
+		for j := range n {
+			r.red[i][j], r.turn[i][j] = float32(2*((i+j)%2)-1), 1
+			if j < r.width {
+				r.turn[i][j] = r.red[i][j]
+			}
+			if j < r.width-1 {
+				r.inner[j] = 1
+			}
+		}
 	}
-	copy(r.wu.pix, x.pix)
-	copy(r.wv.pix, y.pix)
 	return r
 }
 
-func (r *refinement) plane() *plane { return newPlane(r.width, r.height) }
+// A sheet is a plane with a frame of zeros.
+type sheet struct {
+	width, height, stride int
+	pix                   []float32
+}
+
+// side is the width of the frame to the left; to the right it is at least as wide.
+const side = 8
+
+func (r *refinement) sheet() *sheet {
+	stride := padded(r.width) + 2*side
+	return &sheet{r.width, r.height, stride, make([]float32, stride*(r.height+2))}
+}
+
+// row is a row, -1 to height, padded to whole blocks.
+func (s *sheet) row(y int) []float32 { return s.shifted(y, 0) }
+
+// shifted is a row from column x on: -1, 0 or 1.
+func (s *sheet) shifted(y, x int) []float32 {
+	return s.pix[(y+1)*s.stride+side+x:][:s.stride-2*side]
+}
 
 // warped is the second frame at a place, to 1/32 pixel, edges repeated.
 func (s *search) warped(x, y float32) float32 {
 	a, b := steps32(x), steps32(y)
 	j, i := a>>5, b>>5
 	fx, fy := float32(a&31)/32, float32(b&31)/32
-	at := func(i, j int) float32 {
-		return float32(s.plain[min(max(i, 0), s.height-1)*s.width+min(max(j, 0), s.width-1)])
-	}
+	l, r := min(max(j, 0), s.width-1), min(max(j+1, 0), s.width-1)
+	up, down := s.plain[min(max(i, 0), s.height-1)*s.width:], s.plain[min(max(i+1, 0), s.height-1)*s.width:]
 	gx, gy := 1-fx, 1-fy
-	return float32(at(i, j)*float32(gy*gx)) + float32(at(i, j+1)*float32(gy*fx)) + float32(at(i+1, j)*float32(fy*gx)) + float32(at(i+1, j+1)*float32(fy*fx))
+	return float32(float32(up[l])*float32(gy*gx)) + float32(float32(up[r])*float32(gy*fx)) + float32(float32(down[l])*float32(fy*gx)) + float32(float32(down[r])*float32(fy*fx))
 }
 
 // steps32 counts 32nds, half to even, within what 16 bits hold.
@@ -79,22 +121,26 @@ func steps32(x float32) int {
 	return int(min(v, 32*32767))
 }
 
-// across and down are differences of the two neighbours.
-func (r *refinement) across(p *plane) *plane {
-	out := r.plane()
+// across and down are differences of the two neighbours, edges repeated.
+func (r *refinement) across(p *sheet) *sheet {
+	out := r.sheet()
 	for i := range r.height {
-		from, to := p.row(i), out.row(i)
-		for j := range r.width {
-			to[j] = from[min(j+1, r.width-1)] - from[max(j-1, 0)]
+		from, to := p.row(i)[:r.width], out.row(i)[:r.width]
+		to[0] = from[min(1, r.width-1)] - from[0]
+		for j := 1; j < len(from)-1; j++ {
+			to[j] = from[j+1] - from[j-1]
+		}
+		if r.width > 1 {
+			to[r.width-1] = from[r.width-1] - from[r.width-2]
 		}
 	}
 	return out
 }
 
-func (r *refinement) down(p *plane) *plane {
-	out := r.plane()
+func (r *refinement) down(p *sheet) *sheet {
+	out := r.sheet()
 	for i := range r.height {
-		up, under, to := p.near(i-1), p.near(i+1), out.row(i)
+		up, under, to := p.row(max(i-1, 0)), p.row(min(i+1, r.height-1)), out.row(i)
 		for j := range to {
 			to[j] = under[j] - up[j]
 		}
@@ -102,151 +148,89 @@ func (r *refinement) down(p *plane) *plane {
 	return out
 }
 
-func (r *refinement) run() {
+// run refines, and writes the flow to x and y.
+func (r *refinement) run(k *kernels, x, y *plane) {
+	each := func(do func(i int)) {
+		rows(r.height, r.d.Threads, func(from, to int) {
+			for i := from; i < to; i++ {
+				do(i)
+			}
+		})
+	}
 	for range r.d.Refinements {
-		rows(r.height, r.d.Threads, func(from, to int) {
-			for i := from; i < to; i++ {
-				r.data(i)
-				r.weights(i)
-			}
-		})
-		rows(r.height, r.d.Threads, func(from, to int) {
-			for i := from; i < to; i++ {
-				r.smoothness(i)
-			}
-		})
+		each(func(i int) { k.data(r.dataRow(i)) })
+		each(func(i int) { k.weights(r.weightRow(i)) })
+		each(func(i int) { k.smoothness(r.smoothRow(i)) })
 		for range sweeps {
 			for colour := range 2 {
-				rows(r.height, r.d.Threads, func(from, to int) {
-					for i := from; i < to; i++ {
-						r.sweep(i, (i+colour)%2)
-					}
-				})
+				each(func(i int) { k.sweep(r.sweepRow(i, (i+colour)%2)) })
 			}
 		}
-		for i, v := range r.x.pix {
-			r.wu.pix[i] = v + r.du.pix[i]
-			r.wv.pix[i] = r.y.pix[i] + r.dv.pix[i]
-		}
+		each(func(i int) {
+			u, v, x, y, du, dv := r.wu.row(i)[:r.width], r.wv.row(i), r.x.row(i), r.y.row(i), r.du.row(i), r.dv.row(i)
+			for j := range u {
+				u[j], v[j] = x[j]+du[j], y[j]+dv[j]
+			}
+			r.edges(i)
+		})
 	}
-	copy(r.x.pix, r.wu.pix)
-	copy(r.y.pix, r.wv.pix)
-}
-
-func sqrt32(x float32) float32 { return float32(math.Sqrt(float64(x))) }
-
-// data fills a row of the equations with what colours and gradients ask for.
-func (r *refinement) data(i int) {
-	ix, iy, iz := r.ix.row(i), r.iy.row(i), r.iz.row(i)
-	ixx, ixy, iyy, ixz, iyz := r.ixx.row(i), r.ixy.row(i), r.iyy.row(i), r.ixz.row(i), r.iyz.row(i)
-	a11, a12, a22, b1, b2 := r.a11.row(i), r.a12.row(i), r.a22.row(i), r.b1.row(i), r.b2.row(i)
-	du, dv := r.du.row(i), r.dv.row(i)
-	gamma, delta, smallest := r.d.Gamma/2, r.d.Delta/2, r.d.Epsilon*r.d.Epsilon
-	for j := range r.width {
-		x, y, z, u, v := ix[j], iy[j], iz[j], du[j], dv[j]
-		n := float32(x*x) + float32(y*y) + noise
-		e := z + float32(x*u) + float32(y*v)
-		w := delta / sqrt32(e*e/n+smallest) / n
-		p11, p12, p22 := float32(w*float32(x*x))+noise, float32(w*float32(x*y)), float32(w*float32(y*y))+noise
-		q1, q2 := float32(-w*float32(z*x)), float32(-w*float32(z*y))
-
-		xx, xy, yy, xz, yz := ixx[j], ixy[j], iyy[j], ixz[j], iyz[j]
-		n = float32(xx*xx) + float32(xy*xy) + noise
-		m := float32(yy*yy) + float32(xy*xy) + noise
-		ex, ey := xz+float32(xx*u)+float32(xy*v), yz+float32(xy*u)+float32(yy*v)
-		w = gamma / sqrt32(ex*ex/n+ey*ey/m+smallest)
-		a11[j] = p11 + float32(w*(xx*xx/n+xy*xy/m))
-		a12[j] = p12 + float32(w*(xx*xy/n+xy*yy/m))
-		a22[j] = p22 + float32(w*(xy*xy/n+yy*yy/m))
-		b1[j] = q1 - float32(w*(xx*xz/n+xy*yz/m))
-		b2[j] = q2 - float32(w*(xy*xz/n+yy*yz/m))
+	for i := range r.height {
+		copy(x.row(i), r.wu.row(i)[:r.width])
+		copy(y.row(i), r.wv.row(i)[:r.width])
 	}
 }
 
-// weights fills a row of smoothness' weights from W with its increment, forward differences.
-func (r *refinement) weights(i int) {
-	u, v, underU, underV, out := r.wu.row(i), r.wv.row(i), r.wu.near(i+1), r.wv.near(i+1), r.weight.row(i)
-	alpha, smallest := r.d.Alpha/2, r.d.Epsilon*r.d.Epsilon
-	for j := range r.width {
-		right := min(j+1, r.width-1)
-		ux, vx, uy, vy := u[right]-u[j], v[right]-v[j], underU[j]-u[j], underV[j]-v[j]
-		out[j] = alpha / sqrt32(float32(ux*ux)+float32(vx*vx)+float32(uy*uy)+float32(vy*vy)+smallest)
+// edges repeats W's last column, for differences to the right.
+func (r *refinement) edges(i int) {
+	for _, p := range []*sheet{r.wu, r.wv} {
+		p.shifted(i, 1)[r.width-1] = p.row(i)[r.width-1]
 	}
 }
 
-// smoothness adds to a row what its four neighbours ask for: own and left first on red
-// squares, left and own on black ones, as OpenCV's two passes do.
-func (r *refinement) smoothness(i int) {
-	w, u, v := r.weight.row(i), r.x.row(i), r.y.row(i)
-	a11, a22, b1, b2 := r.a11.row(i), r.a22.row(i), r.b1.row(i), r.b2.row(i)
-	wUp, uUp, vUp, uUnder, vUnder := r.weight.near(i-1), r.x.near(i-1), r.y.near(i-1), r.x.near(i+1), r.y.near(i+1)
-	for j := range r.width {
-		toward := func(w, du, dv float32) {
-			b1[j] += float32(w * du)
-			b2[j] += float32(w * dv)
-			a11[j] += w
-			a22[j] += w
-		}
-		left := func() {
-			if j > 0 {
-				toward(w[j-1], u[j-1]-u[j], v[j-1]-v[j])
-			}
-		}
-		right := func() {
-			if j+1 < r.width {
-				toward(w[j], u[j+1]-u[j], v[j+1]-v[j])
-			}
-		}
-		up := func() {
-			if i > 0 {
-				toward(wUp[j], uUp[j]-u[j], vUp[j]-v[j])
-			}
-		}
-		under := func() {
-			if i+1 < r.height {
-				toward(w[j], uUnder[j]-u[j], vUnder[j]-v[j])
-			}
-		}
-		if (i+j)%2 == 0 {
-			right()
-			left()
-			under()
-			up()
-		} else {
-			left()
-			right()
-			up()
-			under()
-		}
+// dataRow is a row of what colours and gradients ask for.
+func (r *refinement) dataRow(i int) *data {
+	return &data{
+		in:    [10][]float32{r.ix.row(i), r.iy.row(i), r.iz.row(i), r.ixx.row(i), r.ixy.row(i), r.iyy.row(i), r.ixz.row(i), r.iyz.row(i), r.du.row(i), r.dv.row(i)},
+		out:   [5][]float32{r.a11.row(i), r.a12.row(i), r.a22.row(i), r.b1.row(i), r.b2.row(i)},
+		gamma: r.d.Gamma / 2, delta: r.d.Delta / 2, noise: noise, small: r.d.Epsilon * r.d.Epsilon,
 	}
 }
 
-// sweep moves every second pixel of a row, from the first one on.
-func (r *refinement) sweep(i, first int) {
-	w, du, dv := r.weight.row(i), r.du.row(i), r.dv.row(i)
-	a11, a12, a22, b1, b2 := r.a11.row(i), r.a12.row(i), r.a22.row(i), r.b1.row(i), r.b2.row(i)
-	nothing := make([]float32, r.x.stride)
-	wUp, uUp, vUp, uUnder, vUnder := nothing, nothing, nothing, nothing, nothing
-	if i > 0 {
-		wUp, uUp, vUp = r.weight.row(i-1), r.du.row(i-1), r.dv.row(i-1)
+// weightRow is a row of smoothness' weights, from forward differences of W with its increment.
+func (r *refinement) weightRow(i int) *weights {
+	under := min(i+1, r.height-1)
+	u, v := r.wu.row(i), r.wv.row(i)
+	w := &weights{
+		in:    [6][]float32{u, v, r.wu.shifted(i, 1), r.wv.shifted(i, 1), r.wu.row(under), r.wv.row(under)},
+		out:   r.weight.row(i),
+		alpha: r.d.Alpha / 2, small: r.d.Epsilon * r.d.Epsilon,
 	}
-	if i+1 < r.height {
-		uUnder, vUnder = r.du.row(i+1), r.dv.row(i+1)
+	w.clear = w.out[r.width:]
+	return w
+}
+
+// smoothRow is a row of what its four neighbours ask for.
+func (r *refinement) smoothRow(i int) *smooth {
+	under := r.weight.row(i)
+	if i+1 == r.height {
+		under = r.weight.row(-1) // zeros
 	}
-	for j := first; j < r.width; j += 2 {
-		var wl, ul, vl, ur, vr float32
-		if j > 0 {
-			wl, ul, vl = w[j-1], du[j-1], dv[j-1]
-		}
-		if j+1 < r.width {
-			ur, vr = du[j+1], dv[j+1]
-		}
-		own := w[j]
-		su := float32(wl*ul) + float32(own*ur) + float32(wUp[j]*uUp[j]) + float32(own*uUnder[j])
-		sv := float32(wl*vl) + float32(own*vr) + float32(wUp[j]*vUp[j]) + float32(own*vUnder[j])
-		u, v := du[j], dv[j]
-		u += float32(omega * ((su+b1[j]-float32(v*a12[j]))/a11[j] - u))
-		v += float32(omega * ((sv+b2[j]-float32(u*a12[j]))/a22[j] - v))
-		du[j], dv[j] = u, v
+	return &smooth{
+		weight: [4][]float32{r.weight.row(i), r.weight.shifted(i, -1), r.weight.row(i - 1), under},
+		u:      [5][]float32{r.x.row(i), r.x.shifted(i, -1), r.x.shifted(i, 1), r.x.row(i - 1), r.x.row(i + 1)},
+		v:      [5][]float32{r.y.row(i), r.y.shifted(i, -1), r.y.shifted(i, 1), r.y.row(i - 1), r.y.row(i + 1)},
+		out:    [4][]float32{r.a11.row(i), r.a22.row(i), r.b1.row(i), r.b2.row(i)},
+		red:    r.red[i%2], inner: r.inner,
+	}
+}
+
+// sweepRow moves every second pixel of a row, from the first or the second on.
+func (r *refinement) sweepRow(i, first int) *sweep {
+	return &sweep{
+		weight: [3][]float32{r.weight.row(i), r.weight.shifted(i, -1), r.weight.row(i - 1)},
+		u:      [5][]float32{r.du.row(i), r.du.shifted(i, -1), r.du.shifted(i, 1), r.du.row(i - 1), r.du.row(i + 1)},
+		v:      [5][]float32{r.dv.row(i), r.dv.shifted(i, -1), r.dv.shifted(i, 1), r.dv.row(i - 1), r.dv.row(i + 1)},
+		of:     [5][]float32{r.a11.row(i), r.a12.row(i), r.a22.row(i), r.b1.row(i), r.b2.row(i)},
+		turn:   r.turn[first], omega: omega,
 	}
 }

@@ -15,9 +15,17 @@ type kernels struct {
 	equations func(a *equations)
 	solve     func(x, y []float32, g *[5][]float64)
 	patch     func(sum *[4]float32, a, b []uint8, gx, gy []int16, strideA, strideB int, w *[4]float32)
+
+	data       func(*data)
+	weights    func(*weights)
+	smoothness func(*smooth)
+	sweep      func(*sweep)
 }
 
-var plain = kernels{symmetric, expand, window, across, (*equations).plain, solve, patch8}
+var plain = kernels{
+	symmetric, expand, window, across, (*equations).plain, solve, patch8,
+	(*data).plain, (*weights).plain, (*smooth).plain, (*sweep).plain,
+}
 
 // symmetric filters 2r+1 rows: w0 middle + sum over i of wi (row r-i + row r+i).
 func symmetric(dst []float32, rows [][]float32, weights []float32) {

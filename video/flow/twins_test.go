@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -68,6 +69,78 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	testPatch(t, k, r)
+	testRefinement(t, k, r)
+}
+
+// testRefinement compares the refinement's loops, each with rows of its own.
+func testRefinement(t *testing.T, k *kernels, r *rand.Rand) {
+	const n = 3 * block
+	row := func() []float32 { return random(n, r) }
+	fill := func(rows [][]float32) {
+		for i := range rows {
+			rows[i] = row()
+		}
+	}
+	clone := func(rows [][]float32) {
+		for i := range rows {
+			rows[i] = slices.Clone(rows[i])
+		}
+	}
+	differ := func(name string, got, want [][]float32) {
+		for i := range got {
+			for j := range got[i] {
+				if a, b := got[i][j], want[i][j]; math.Float32bits(a) != math.Float32bits(b) && (a == a || b == b) {
+					t.Fatalf("%s: row %d at %d is %g, in plain Go %g", name, i, j, a, b)
+				}
+			}
+		}
+	}
+	var d data
+	fill(d.in[:])
+	fill(d.out[:])
+	d.gamma, d.delta, d.noise, d.small = 5, 2.5, noise, 1e-4
+	clear(d.in[0][:20]) // flat places, where signs of zeros show
+	clear(d.in[3][:20])
+	clear(d.in[4][:10])
+	e := d
+	clone(e.out[:])
+	k.data(&d)
+	e.plain()
+	differ("data", d.out[:], e.out[:])
+
+	w := weights{alpha: 10, small: 1e-4, out: row()}
+	fill(w.in[:])
+	w.clear = w.out[n-5:]
+	x := w
+	x.out = slices.Clone(w.out)
+	x.clear = x.out[n-5:]
+	k.weights(&w)
+	x.plain()
+	differ("weights", [][]float32{w.out}, [][]float32{x.out})
+
+	s := smooth{red: row(), inner: row()}
+	fill(s.weight[:])
+	fill(s.u[:])
+	fill(s.v[:])
+	fill(s.out[:])
+	u := s
+	clone(u.out[:])
+	k.smoothness(&s)
+	u.plain()
+	differ("smoothness", s.out[:], u.out[:])
+
+	p := sweep{turn: row(), omega: omega}
+	fill(p.weight[:])
+	fill(p.u[:])
+	fill(p.v[:])
+	fill(p.of[:])
+	q := p
+	clone(q.u[:])
+	clone(q.v[:])
+	k.sweep(&p)
+	q.plain()
+	differ("sweep, u", p.u[:], q.u[:])
+	differ("sweep, v", p.v[:], q.v[:])
 }
 
 func testEquations(t *testing.T, k *kernels, n int, r *rand.Rand) {

@@ -128,12 +128,6 @@ func (e *emitter) equations() {
 	e.end()
 }
 
-// steps is memory that holds 0 to 7.
-func (e *emitter) steps() string {
-	e.stepped = true
-	return "·steps<>(SB)"
-}
-
 // solve finds the flow of a row from its averaged equations, four pixels at a time.
 func (e *emitter) solve() {
 	e.text("solveAVX2", "x, y *float32, sums *[]float64, n int", 32)

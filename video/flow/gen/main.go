@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"slices"
 )
 
 const file = "rows_amd64.s"
@@ -29,6 +30,10 @@ func assembly() []byte {
 	e.equations()
 	e.solve()
 	e.patch()
+	e.data()
+	e.weights()
+	e.smooth()
+	e.sweep()
 	e.constants()
 	return e.Bytes()
 }
@@ -36,8 +41,14 @@ func assembly() []byte {
 // An emitter writes Go's assembly: sources before destinations.
 type emitter struct {
 	bytes.Buffer
-	known   []constant
-	stepped bool // 0 to 7 are needed
+	known  []constant
+	eights []vector
+}
+
+// A vector is eight numbers, in memory.
+type vector struct {
+	name string
+	bits [8]uint32
 }
 
 type constant struct {
@@ -76,22 +87,36 @@ func (e *emitter) f32(name string, bits uint32) string {
 func (e *emitter) f64(name string, bits uint64) string { return e.constant(constant{name, bits, true}) }
 
 func (e *emitter) constant(c constant) string {
-	for _, k := range e.known {
-		if k == c {
-			return "·" + c.name + "<>(SB)"
-		}
+	if !slices.Contains(e.known, c) {
+		e.known = append(e.known, c)
 	}
-	e.known = append(e.known, c)
 	return "·" + c.name + "<>(SB)"
 }
 
+func (e *emitter) eight(v vector) string {
+	if !slices.Contains(e.eights, v) {
+		e.eights = append(e.eights, v)
+	}
+	return "·" + v.name + "<>(SB)"
+}
+
+// signs are sign bits, steps the numbers 0 to 7.
+func (e *emitter) signs() string {
+	const bit = 1 << 31
+	return e.eight(vector{"signs", [8]uint32{bit, bit, bit, bit, bit, bit, bit, bit}})
+}
+
+func (e *emitter) steps() string {
+	return e.eight(vector{"steps", [8]uint32{0, 0x3f800000, 0x40000000, 0x40400000, 0x40800000, 0x40a00000, 0x40c00000, 0x40e00000}})
+}
+
 func (e *emitter) constants() {
-	if e.stepped {
+	for _, c := range e.eights {
 		e.WriteString("\n")
-		for i, bits := range []uint32{0, 0x3f800000, 0x40000000, 0x40400000, 0x40800000, 0x40a00000, 0x40c00000, 0x40e00000} {
-			fmt.Fprintf(e, "DATA ·steps<>+%d(SB)/4, $%#x\n", 4*i, bits)
+		for i, bits := range c.bits {
+			fmt.Fprintf(e, "DATA ·%s<>+%d(SB)/4, $%#x\n", c.name, 4*i, bits)
 		}
-		e.WriteString("GLOBL ·steps<>(SB), RODATA|NOPTR, $32\n")
+		fmt.Fprintf(e, "GLOBL ·%s<>(SB), RODATA|NOPTR, $32\n", c.name)
 	}
 	for _, c := range e.known {
 		size := 4

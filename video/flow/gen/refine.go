@@ -1,0 +1,239 @@
+package main
+
+import "fmt"
+
+// rows are the operands of a kernel whose argument, in BX, is a struct of rows and numbers.
+// CX counts pixels, eight at a time.
+type rows struct {
+	*emitter
+	of string // the struct
+}
+
+// loop begins a kernel over rows as long as the one that field i holds.
+func (e *emitter) loop(name, of, field string, i int) rows {
+	r := rows{e, of}
+	e.text(name, "a *"+of, 8)
+	e.op("MOVQ", "a+0(FP)", "BX")
+	e.op("MOVQ", fmt.Sprintf("%s_%s+%d(BX)", of, field, 24*i+8), "DX")
+	e.op("XORQ", "CX", "CX")
+	e.label("loop")
+	return r
+}
+
+func (r rows) next() {
+	r.op("ADDQ", "$8", "CX")
+	r.op("CMPQ", "CX", "DX")
+	r.op("JLT", "loop")
+	r.end()
+}
+
+// at is eight pixels of a row; it holds until the next call.
+func (r rows) at(field string, i int) string {
+	r.op("MOVQ", fmt.Sprintf("%s_%s+%d(BX)", r.of, field, 24*i), "AX")
+	return "(AX)(CX*4)"
+}
+
+func (r rows) load(field string, i, to int)    { r.op("VMOVUPS", r.at(field, i), y(to)) }
+func (r rows) store(field string, i, from int) { r.op("VMOVUPS", y(from), r.at(field, i)) }
+func (r rows) number(field string, to int) {
+	r.op("VBROADCASTSS", fmt.Sprintf("%s_%s(BX)", r.of, field), y(to))
+}
+
+// Arithmetic on registers: to = a op b.
+func (r rows) add(a, b, to int) { r.op("VADDPS", y(b), y(a), y(to)) }
+func (r rows) sub(a, b, to int) { r.op("VSUBPS", y(b), y(a), y(to)) }
+func (r rows) mul(a, b, to int) { r.op("VMULPS", y(b), y(a), y(to)) }
+func (r rows) div(a, b, to int) { r.op("VDIVPS", y(b), y(a), y(to)) }
+func (r rows) root(a, to int)   { r.op("VSQRTPS", y(a), y(to)) }
+func (r rows) pick(m, a, b, to int) { // a where m is negative, else b
+	r.op("VBLENDVPS", y(m), y(a), y(b), y(to))
+}
+
+// data is a row of the refinement's equations.
+func (e *emitter) data() {
+	r := e.loop("dataAVX2", "data", "out", 0)
+	const x, yy, z, u, v = 0, 1, 2, 3, 4
+	for i, from := range []int{0, 1, 2, 8, 9} {
+		r.load("in", from, i)
+	}
+	r.number("noise", 15)
+	r.mul(x, x, 5)
+	r.mul(yy, yy, 6)
+	r.add(5, 6, 7)
+	r.add(7, 15, 7) // n
+	r.mul(x, u, 8)
+	r.add(z, 8, 8)
+	r.mul(yy, v, 9)
+	r.add(8, 9, 8)
+	r.mul(8, 8, 8)
+	r.div(8, 7, 8)
+	r.number("small", 9)
+	r.add(8, 9, 8)
+	r.root(8, 8)
+	r.number("delta", 9)
+	r.div(9, 8, 9)
+	r.div(9, 7, 9) // the weight
+	r.mul(9, 5, 10)
+	r.add(10, 15, 10)
+	r.mul(x, yy, 11)
+	r.mul(9, 11, 11)
+	r.mul(9, 6, 12)
+	r.add(12, 15, 12)
+	r.mul(z, x, 13)
+	r.mul(9, 13, 13)
+	r.store("out", 3, 13)
+	r.mul(z, yy, 13)
+	r.mul(9, 13, 13)
+	r.store("out", 4, 13)
+	// Gradients: 0, 1, 2 are xx, xy, yy; 5, 6, 7 their squares.
+	for i := range 3 {
+		r.load("in", 3+i, i)
+		r.mul(i, i, 5+i)
+	}
+	r.add(5, 6, 8)
+	r.add(8, 15, 8) // n
+	r.add(7, 6, 9)
+	r.add(9, 15, 9) // m
+	for i, to := range []int{15, 14} {
+		r.load("in", 6+i, to)
+		r.mul(i, u, 13)
+		r.add(to, 13, to)
+		r.mul(i+1, v, 13)
+		r.add(to, 13, to)
+		r.mul(to, to, to)
+		r.div(to, 8+i, to)
+	}
+	r.add(15, 14, 15)
+	r.number("small", 14)
+	r.add(15, 14, 15)
+	r.root(15, 15)
+	r.number("gamma", 14)
+	r.div(14, 15, 14) // the weight
+	// sum is weight (a/n + b/m), in 15.
+	sum := func(a, b int) {
+		r.div(a, 8, 15)
+		r.div(b, 9, 13)
+		r.add(15, 13, 15)
+		r.mul(14, 15, 15)
+	}
+	sum(5, 6)
+	r.add(10, 15, 10)
+	r.store("out", 0, 10)
+	r.mul(0, 1, 3)
+	r.mul(1, 2, 4)
+	sum(3, 4)
+	r.add(11, 15, 11)
+	r.store("out", 1, 11)
+	sum(6, 7)
+	r.add(12, 15, 12)
+	r.store("out", 2, 12)
+	r.op("VBROADCASTSS", e.f32("sign", 0x80000000), "Y5")
+	for i := range 2 {
+		r.load("in", 6, 3)
+		r.load("in", 7, 4)
+		r.mul(i, 3, 3)
+		r.mul(i+1, 4, 4)
+		sum(3, 4)
+		r.load("out", 3+i, 10)
+		r.op("VXORPS", "Y5", "Y10", "Y10")
+		r.sub(10, 15, 10)
+		r.store("out", 3+i, 10)
+	}
+	r.next()
+}
+
+// weights is a row of smoothness' weights.
+func (e *emitter) weights() {
+	r := e.loop("weightsAVX2", "weights", "out", 0)
+	for i := range 6 {
+		r.load("in", i, i)
+	}
+	for i := range 4 {
+		r.sub(2+i, i%2, 2+i)
+		r.mul(2+i, 2+i, 2+i)
+	}
+	for i := range 3 {
+		r.add(2, 3+i, 2)
+	}
+	r.number("small", 6)
+	r.add(2, 6, 2)
+	r.root(2, 2)
+	r.number("alpha", 6)
+	r.div(6, 2, 2)
+	r.store("out", 0, 2)
+	r.next()
+}
+
+// smooth adds what the neighbours ask for, in the order of the square's colour.
+func (e *emitter) smooth() {
+	r := e.loop("smoothAVX2", "smooth", "red", 0)
+	r.load("red", 0, 15)
+	for i := range 4 {
+		r.load("weight", i, i)
+		r.load("out", i, 10+i)
+	}
+	r.op("VMULPS", r.at("inner", 0), "Y0", "Y0")
+	// pair adds two neighbours: a's comes first on red squares.
+	pair := func(a, b, ua, ub int) {
+		for i, field := range []string{"u", "v"} {
+			r.load(field, ua, 4+i)
+			r.load(field, ub, 6+i)
+			own := r.at(field, 0)
+			r.op("VSUBPS", own, y(4+i), y(4+i))
+			r.op("VSUBPS", own, y(6+i), y(6+i))
+		}
+		for range 2 {
+			r.pick(15, a, b, 8)
+			r.add(10, 8, 10)
+			r.add(11, 8, 11)
+			for i := range 2 {
+				r.pick(15, 4+i, 6+i, 9)
+				r.mul(8, 9, 9)
+				r.add(12+i, 9, 12+i)
+			}
+			r.op("VXORPS", e.signs(), "Y15", "Y15") // then the other one
+		}
+	}
+	pair(0, 1, 2, 1)
+	pair(3, 2, 4, 3)
+	for i := range 4 {
+		r.store("out", i, 10+i)
+	}
+	r.next()
+}
+
+// sweep is a row of over-relaxation.
+func (e *emitter) sweep() {
+	r := e.loop("sweepAVX2", "sweep", "turn", 0)
+	for i := range 3 {
+		r.load("weight", i, i)
+	}
+	r.number("omega", 15)
+	for i, field := range []string{"u", "v"} {
+		sum := 3 + i
+		r.op("VMULPS", r.at(field, 1), "Y1", y(sum))
+		for k, w := range []string{"Y0", "Y2", "Y0"} {
+			r.op("VMULPS", r.at(field, 2+k), w, "Y5")
+			r.add(sum, 5, sum)
+		}
+		r.load(field, 0, 6+i)
+	}
+	r.load("of", 1, 8)
+	r.load("turn", 0, 14)
+	// The new u in 9, by the old v; the new v in 10, by the new u.
+	for i, by := range []int{7, 9} {
+		sum := 3 + i
+		r.mul(by, 8, 5)
+		r.op("VADDPS", r.at("of", 3+i), y(sum), y(sum))
+		r.sub(sum, 5, sum)
+		r.op("VDIVPS", r.at("of", 2*i), y(sum), y(sum))
+		r.sub(sum, 6+i, sum)
+		r.mul(15, sum, sum)
+		r.add(6+i, sum, 9+i)
+	}
+	for i, field := range []string{"u", "v"} {
+		r.pick(14, 9+i, 6+i, 9+i)
+		r.store(field, 0, 9+i)
+	}
+	r.next()
+}
