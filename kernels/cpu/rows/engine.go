@@ -58,8 +58,11 @@ func (w *work) row(slot, n int) []float32 {
 // filled is scratch of n equal numbers.
 func (w *work) filled(slot, n int, x float32) []float32 {
 	v := w.row(slot, n)
-	for i := range v {
+	for i := range min(n, 16) {
 		v[i] = x
+	}
+	for at := 16; at < n; at *= 2 {
+		copy(v[at:], v[:at])
 	}
 	return v
 }

@@ -33,6 +33,7 @@ const (
 	modulate
 	fma
 	onePlus
+	normAlone
 	norm
 	normTwice
 	normGrad

@@ -62,17 +62,23 @@ func badNorm(a *kernels.Norm) bool {
 	return !a.Weight.Empty() && a.Weight.Len < n || !a.Bias.Empty() && a.Bias.Len < n || (!a.Scale.Empty() || !a.Shift.Empty()) && a.RowsPerSample <= 0
 }
 
-// affine is what follows normalisation: one fma, or two.
+// affine is what follows normalisation: one fma, or two, or none.
 type affine struct {
 	a            *kernels.Norm
 	weight, bias operand
-	scale, shift []float32 // nil: one fma
+	scale, shift []float32 // nil: none
 	at           int       // the sample whose scale and shift are held
 }
 
+// plain: there is neither weight nor bias.
+func (p *affine) plain() bool { return p.a.Weight.Empty() && p.a.Bias.Empty() }
+
 func (w *work) affine(a *kernels.Norm) *affine {
 	n := a.X.Cols
-	p := &affine{a: a, at: -1, weight: w.parameter(weightSlot, a.Weight, n, 1), bias: w.parameter(biasSlot, a.Bias, n, negativeZero)}
+	p := &affine{a: a, at: -1}
+	if !p.plain() {
+		p.weight, p.bias = w.parameter(weightSlot, a.Weight, n, 1), w.parameter(biasSlot, a.Bias, n, negativeZero)
+	}
 	if !a.Scale.Empty() || !a.Shift.Empty() {
 		p.scale, p.shift = w.filled(scaleSlot, n, 1), w.filled(shiftSlot, n, negativeZero)
 	}
@@ -104,9 +110,13 @@ func (p *affine) sample(w *work, r int) {
 
 // finish writes the row y from x.
 func (w *work) finish(p *affine, n int, x, y operand) {
-	k, src := norm, []operand{x, p.weight, p.bias}
+	k, src := normAlone, []operand{x}
+	if !p.plain() {
+		k, src = norm, append(src, p.weight, p.bias)
+	}
 	if p.scale != nil {
-		k, src = normTwice, []operand{x, p.weight, p.bias, own(p.scale), own(p.shift)}
+		k++ // normAlone, norm, normTwice
+		src = append(src, own(p.scale), own(p.shift))
 	}
 	f := w.kernel(k, x.d, y.d)
 	if f != nil {
@@ -125,15 +135,13 @@ func (w *work) finish(p *affine, n int, x, y operand) {
 }
 
 // normalised puts row r, normalised with the forward's statistics, into dst.
-func (w *work) normalised(a *kernels.Norm, r int, dst, ones, zeros []float32) (rstd float32) {
-	n := a.X.Cols
+func (w *work) normalised(a *kernels.Norm, r int, dst []float32) (rstd float32) {
 	w.s[0] = 0
 	if a.Kind == kernels.LayerNorm {
 		w.s[0] = a.Mean.F32()[r]
 	}
 	rstd = a.Rstd.F32()[r]
 	w.s[1] = rstd
-	x := w.widened(rowSlot, rowOf(a.X, r), n)
-	w.call(w.kernel(norm, kernels.F32, kernels.F32), n, own(dst), []operand{x, own(ones), own(zeros)}, 0)
+	w.apply(normAlone, len(dst), own(dst), rowOf(a.X, r))
 	return rstd
 }

@@ -18,11 +18,9 @@ func (e *Engine) NormBackward(a *kernels.NormBackward, lo, hi int) {
 	bare := a.Norm // DY meets weight and scale alone
 	bare.Bias, bare.Shift = kernels.Span{}, kernels.Mat{}
 	p := w.affine(&bare)
-	zeros := w.filled(biasSlot, n, negativeZero)
-	ones := w.filled(shiftSlot, n, 1)
 	x, g := w.row(rowSlot, n), w.row(gradSlot, n)
 	for r := lo; r < hi; r++ {
-		rstd := w.normalised(&a.Norm, r, x, ones, zeros)
+		rstd := w.normalised(&a.Norm, r, x)
 		p.sample(w, r)
 		dy := rowOf(a.DY, r)
 		if p.scale != nil {
@@ -30,7 +28,9 @@ func (e *Engine) NormBackward(a *kernels.NormBackward, lo, hi int) {
 		} else {
 			w.load(g, dy)
 		}
-		w.apply(mul, n, own(g), own(g), p.weight)
+		if !p.plain() {
+			w.apply(mul, n, own(g), own(g), p.weight)
+		}
 		c1, c2 := float32(0), ref.Mul(w.sum(dot, n, own(g), own(x)), inv)
 		if a.Kind == kernels.LayerNorm {
 			c1 = ref.Mul(w.sum(sum, n, own(g)), inv)
@@ -55,10 +55,6 @@ func (e *Engine) NormBackwardParams(a *kernels.NormBackward, lo, hi int) {
 	defer w.end(e)
 	c := columnsOf(a, lo, hi)
 	n := hi - lo
-	ones, zeros := make([]float32, n), make([]float32, n)
-	for i := range ones {
-		ones[i], zeros[i] = 1, negativeZero
-	}
 	weight, bias := w.parameter(weightSlot, c.Weight, n, 1), w.parameter(biasSlot, c.Bias, n, negativeZero)
 	x, d, scale := w.row(gradSlot, n), w.row(shiftSlot, n), w.row(scaleSlot, n)
 	sums := make([]float32, 4*n)
@@ -73,7 +69,7 @@ func (e *Engine) NormBackwardParams(a *kernels.NormBackward, lo, hi int) {
 			w.apply(onePlus, n, own(scale), rowOf(c.Scale, s))
 		}
 		for r := s * per; r < min((s+1)*per, c.X.Rows); r++ {
-			w.normalised(&c.Norm, r, x, ones, zeros)
+			w.normalised(&c.Norm, r, x)
 			w.load(d, rowOf(c.DY, r))
 			w.apply(add, n, own(dshift), own(dshift), own(d))
 			y := w.row(rowSlot, n)

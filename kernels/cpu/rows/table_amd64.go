@@ -38,6 +38,7 @@ func setAVX2() *set {
 	s[modulate][0][0] = modulateFFAVX2
 	s[fma][0][0] = fmaFFAVX2
 	s[onePlus][0][0] = onePlusFFAVX2
+	s[normAlone][0][0] = normAloneFFAVX2
 	s[norm][0][0] = normFFAVX2
 	s[normTwice][0][0] = normTwiceFFAVX2
 	s[normGrad][0][0] = normGradFFAVX2
@@ -160,6 +161,9 @@ func fmaFFAVX2(a *job)
 
 //go:noescape
 func onePlusFFAVX2(a *job)
+
+//go:noescape
+func normAloneFFAVX2(a *job)
 
 //go:noescape
 func normFFAVX2(a *job)
@@ -298,6 +302,10 @@ func setAVX512() *set {
 	s[fma][0][0] = fmaFFAVX512
 	s[fma][1][1] = fmaBBAVX512
 	s[onePlus][0][0] = onePlusFFAVX512
+	s[normAlone][0][0] = normAloneFFAVX512
+	s[normAlone][1][1] = normAloneBBAVX512
+	s[normAlone][1][0] = normAloneBFAVX512
+	s[normAlone][0][1] = normAloneFBAVX512
 	s[norm][0][0] = normFFAVX512
 	s[norm][1][1] = normBBAVX512
 	s[norm][0][1] = normFBAVX512
@@ -538,6 +546,18 @@ func fmaBBAVX512(a *job)
 func onePlusFFAVX512(a *job)
 
 //go:noescape
+func normAloneFFAVX512(a *job)
+
+//go:noescape
+func normAloneBBAVX512(a *job)
+
+//go:noescape
+func normAloneBFAVX512(a *job)
+
+//go:noescape
+func normAloneFBAVX512(a *job)
+
+//go:noescape
 func normFFAVX512(a *job)
 
 //go:noescape
@@ -711,6 +731,8 @@ func setBF16() *set {
 	s[axpby][1][1] = axpbyBBBF16
 	s[modulate][1][1] = modulateBBBF16
 	s[fma][1][1] = fmaBBBF16
+	s[normAlone][1][1] = normAloneBBBF16
+	s[normAlone][0][1] = normAloneFBBF16
 	s[norm][1][1] = normBBBF16
 	s[norm][0][1] = normFBBF16
 	s[normTwice][1][1] = normTwiceBBBF16
@@ -818,6 +840,12 @@ func modulateBBBF16(a *job)
 
 //go:noescape
 func fmaBBBF16(a *job)
+
+//go:noescape
+func normAloneBBBF16(a *job)
+
+//go:noescape
+func normAloneFBBF16(a *job)
 
 //go:noescape
 func normBBBF16(a *job)

@@ -85,7 +85,11 @@ func formulas() []kernel {
 			v.op("VADDPS", v.f32(1), 0, 0)
 			v.store(0, 1)
 		}},
-		// fma((x - s0)·s1, w, b), and then fma(that, w', b')
+		// n = (x - s0)·s1; fma(n, w, b); and then fma(that, w', b')
+		{name: "normAlone", src: "x", dst: "x", variants: all, body: func(v *vector) {
+			v.unit()
+			v.store(0, 1)
+		}},
 		{name: "norm", src: "xff", dst: "x", variants: append(same[:len(same):len(same)], "fb"), body: func(v *vector) {
 			v.normalised()
 			v.store(0, 1)
@@ -211,13 +215,17 @@ func formulas() []kernel {
 	}
 }
 
-// normalised is fma((x - s0)·s1, w, b) of sources 0 to 2.
-func (v *vector) normalised() {
+// unit is (x - s0)·s1 of source 0, and normalised fma(that, w, b) of sources 1 and 2.
+func (v *vector) unit() {
 	v.load(0, 0)
 	v.scalar(0, 1)
 	v.op("VSUBPS", 1, 0, 0)
 	v.scalar(1, 1)
 	v.op("VMULPS", 1, 0, 0)
+}
+
+func (v *vector) normalised() {
+	v.unit()
 	v.load(1, 1)
 	v.load(2, 2)
 	v.op("VFMADD213PS", 2, 1, 0)
