@@ -49,6 +49,7 @@ func TestFilter(t *testing.T) {
 		{"mean", DefaultFilter(), nil, []int{3, 4, 5, 6, 7}},
 		{"deviation", Filter{By: "deviation", Least: 1e-4}, nil, nil},
 		{"unequal", Filter{By: "unequal"}, nil, []int{3, 4, 5, 10}},
+		{"rounded", Filter{By: "rounded"}, nil, []int{3, 4, 5, 10}},
 	} {
 		if got := c.f.Kept(ids, rewards, c.aside); !slices.Equal(got, c.want) {
 			t.Errorf("%s keeps %v, want %v", c.name, got, c.want)
@@ -123,6 +124,31 @@ func TestToolHealth(t *testing.T) {
 	for name, want := range map[string]int{"num_0_1": 1, "num_k_1": 1, "wrong_and_use_tool_num": 1, "only_use_tool_num": 1, "solve_all": 1, "totals": 2, "success_tool_call_per_batch": 3} {
 		if m[name] != want {
 			t.Errorf("%s is %d, want %d", name, m[name], want)
+		}
+	}
+}
+
+// Groups of equal rewards whose deviation is not 0 in numpy, by their size.
+func TestRoundedFilter(t *testing.T) {
+	for _, c := range []struct {
+		reward float64
+		sizes  []int
+	}{
+		{0.1, []int{3, 6, 7, 12, 13, 14, 15, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 35, 36, 37, 38, 39, 128, 129, 144, 264, 300}},
+		{1.1, []int{6, 7, 11, 12, 13, 14, 18, 19, 20, 21, 22, 23, 27, 28, 29, 30, 31, 35, 36, 37, 38, 39, 128, 129, 144, 200, 264, 300}},
+	} {
+		var kept []int
+		sizes := []int{128, 129, 144, 200, 264, 300}
+		for n := 40; n >= 2; n-- {
+			sizes = slices.Insert(sizes, 0, n)
+		}
+		for _, n := range sizes {
+			if len(Filter{By: "rounded"}.Kept(make([]int, n), slices.Repeat([]float64{c.reward}, n), nil)) > 0 {
+				kept = append(kept, n)
+			}
+		}
+		if !slices.Equal(kept, c.sizes) {
+			t.Errorf("%v: groups of %v are kept, of %v in numpy", c.reward, kept, c.sizes)
 		}
 	}
 }

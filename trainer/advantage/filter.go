@@ -10,12 +10,13 @@ import (
 //	mean       keeps groups whose mean lies strictly between Low and High (EasyR1)
 //	deviation  keeps groups whose deviation (n-1) is at least Least, and drops those with a
 //	           missing reward (Mini-o3)
-//	unequal    keeps groups whose rewards are not all equal, and samples alone (PyVision-RL;
-//	           rewards are compared, for 0.1 repeated can have a tiny deviation)
+//	unequal    keeps groups whose rewards are not all equal, and samples alone
+//	rounded    the same by numpy's deviation over n, which is not 0 for 0.1 three times
+//	           (PyVision-RL): a group that is kept by such an error teaches nothing
 //
 // A missing reward does not count in mean and unequal; a group without any reward is dropped.
 type Filter struct {
-	By    string  `toml:"by" enum:"mean,deviation,unequal" doc:"what is looked at"`
+	By    string  `toml:"by" enum:"mean,deviation,unequal,rounded" doc:"what is looked at"`
 	Low   float64 `toml:"low" doc:"a group's mean must be above"`
 	High  float64 `toml:"high" doc:"and below"`
 	Least float64 `toml:"least" range:"[0,inf)" doc:"the least deviation"`
@@ -55,6 +56,9 @@ func (f Filter) keeps(g []int, rewards []float64, aside []bool) bool {
 		return false
 	case f.By == "unequal":
 		return len(r) == 1 || slices.Min(r) != slices.Max(r)
+	case f.By == "rounded":
+		mean := pairwise(r) / float64(len(r))
+		return len(r) == 1 || slices.ContainsFunc(r, func(v float64) bool { return v != mean })
 	case f.By == "deviation":
 		counted := slices.DeleteFunc(slices.Clone(g), func(i int) bool { return aside != nil && aside[i] })
 		d := deviation(pick(rewards, counted), 1)
@@ -62,4 +66,26 @@ func (f Filter) keeps(g []int, rewards []float64, aside []bool) bool {
 	}
 	m := mean(r)
 	return m > f.Low && m < f.High
+}
+
+// pairwise adds as numpy does: one after the other below eight, then in eight sums, and
+// halves of more than 128.
+func pairwise(x []float64) float64 {
+	n := len(x)
+	if n > 128 {
+		half := n/2 - n/2%8
+		return pairwise(x[:half]) + pairwise(x[half:])
+	}
+	var r [8]float64
+	whole := 0
+	for ; n >= 8 && whole+8 <= n; whole += 8 {
+		for k := range r {
+			r[k] += x[whole+k]
+		}
+	}
+	sum := ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]))
+	for _, v := range x[whole:] {
+		sum += v
+	}
+	return sum
 }

@@ -266,7 +266,7 @@ func filterGroups(c *Case) error {
 		c.Put("kept", advantage.Filter{By: "mean", Low: c.Float("low"), High: c.Float("high")}.Kept(ids, scores, nil))
 		return nil
 	case "std_pop":
-		c.Put("kept", advantage.Filter{By: "unequal"}.Kept(ids, scores, nil))
+		c.Put("kept", advantage.Filter{By: "rounded"}.Kept(ids, scores, nil))
 		return nil
 	}
 	var exceeded []bool
