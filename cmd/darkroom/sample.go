@@ -64,20 +64,22 @@ takes every step but the last, which leaves no noise.`,
 	f.StringVar(&o.dtype, "dtype", o.dtype, "bf16 or f32: what networks compute in")
 	f.IntVar(&o.textLength, "text-length", 0, "tokens that a T5 encoder reads, up to 512; 0 where there is none, nor zeros in its place (default: the pipeline's)")
 	f.StringVar(&o.cache, "cache", "", "folder `DIR` that keeps text embeddings")
+	f.StringVar(&o.tile, "tile", "", "decode large pictures in overlapping tiles of `PIXELS` a side, which takes little memory and changes pixels; 'model' for the autoencoder's own")
 	f.IntVar(&o.batch, "batch", 0, "pictures in a run of the network (default: by their size)")
 	return cmd
 }
 
 // sampleOptions are the flags.
 type sampleOptions struct {
-	model, negative, out, solver, lora, dtype, cache string
-	prompts                                          []string
-	n, steps, width, height, textLength, batch       int
-	seed                                             uint64
-	guidance, trueCFG, noise                         float64
+	model, negative, out, solver, lora, dtype, cache, tile string
+	prompts                                                []string
+	n, steps, width, height, textLength, batch             int
+	seed                                                   uint64
+	guidance, trueCFG, noise                               float64
 
 	guided, noised bool // whether the flags were given
 	precision      pipeline.Precision
+	tileSide       int
 }
 
 // maxPictures of one call: a sheet of more is not looked at.
@@ -119,6 +121,13 @@ func (o *sampleOptions) check(cmd *cobra.Command) error {
 		o.precision = pipeline.F32
 	default:
 		must(false, "--dtype %q: bf16 or f32", o.dtype)
+	}
+	if o.tile == "model" {
+		o.tileSide = pipeline.UsualTile
+	} else if o.tile != "" {
+		var err error
+		o.tileSide, err = strconv.Atoi(o.tile)
+		must(err == nil && o.tileSide >= 1, "--tile %q: a number of pixels, or 'model'", o.tile)
 	}
 	must(o.solver != "" || !o.noised, "--noise is for solvers that draw; name one with --solver")
 	if o.solver != "" {
@@ -180,7 +189,7 @@ func (o *sampleOptions) run(cmd *cobra.Command) (*sampleReport, error) {
 		return nil, usageError{err}
 	}
 	defer be.Close()
-	p, err := pipeline.Open(o.model, pipeline.Options{Pool: tensor.NewPool(be), Precision: o.precision, TextLength: o.textLength, Cache: o.cache})
+	p, err := pipeline.Open(o.model, pipeline.Options{Pool: tensor.NewPool(be), Precision: o.precision, TextLength: o.textLength, Cache: o.cache, Tile: o.tileSide})
 	if err != nil {
 		return nil, err
 	}
@@ -319,6 +328,9 @@ func (o *sampleOptions) settings(p *pipeline.Pipeline, plan *samplePlan) []visio
 	add("width", strconv.Itoa(plan.At.Width))
 	add("height", strconv.Itoa(plan.At.Height))
 	add("dtype", o.precision.String())
+	if o.tile != "" {
+		add("tile", o.tile)
+	}
 	if o.textLength != 0 {
 		add("text-length", strconv.Itoa(max(o.textLength, 0)))
 	}

@@ -30,6 +30,9 @@ func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
 	if plan.At, err = p.Shape(or(o.height, d.Height), or(o.width, d.Width)); err != nil {
 		return nil, err
 	}
+	if _, err := p.Tiling(); err != nil {
+		return nil, err
+	}
 	switch {
 	case d.Embedded:
 		plan.Guidance = pipeline.Guidance{Embedded: plan.guidance, Scale: o.trueCFG}

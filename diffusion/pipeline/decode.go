@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -13,6 +14,7 @@ import (
 
 // decoder is the pipeline's autoencoder.
 type decoder struct {
+	tile    int  // pixels a side of upstream's tiles; 0: it has none
 	factor  int  // pixels a side of a latent pixel covers
 	forced  bool // computes in fp32 whatever is asked for
 	build   func(p *nn.Params) func(tp *autograd.Tape, latents *autograd.Value) *autograd.Value
@@ -47,6 +49,7 @@ func openDecoder(f *folder, channels int) (*decoder, error) {
 		}
 		var said struct {
 			Upcast *bool `json:"force_upcast"`
+			Size   any   `json:"sample_size"` // of the pictures that it was trained on; a list in some
 		}
 		if err := hub.JSON(filepath.Join(dir, "config.json"), &said); err != nil {
 			return nil, err
@@ -54,6 +57,10 @@ func openDecoder(f *folder, channels int) (*decoder, error) {
 		latent, out = c.Latent, c.Out
 		d = klDecoder(c)
 		d.forced = said.Upcast == nil || *said.Upcast
+		d.tile = usualTile
+		if size, ok := said.Size.(float64); ok && size >= 1 && size <= maxSide {
+			d.tile = max(1, int(size)/(4*d.factor)) * 4 * d.factor
+		}
 	}
 	if latent != channels || out != 3 {
 		return nil, fmt.Errorf("%s: latents of %d channels become pictures of %d; the denoiser's have %d channels, and pictures 3", filepath.Join(dir, "config.json"), latent, out, channels)
@@ -61,8 +68,12 @@ func openDecoder(f *folder, channels int) (*decoder, error) {
 	return d, nil
 }
 
+// usualTile serves where a folder names no size. (Upstream's 32 pixels are less than a
+// decoder looks around itself.)
+const usualTile = 512
+
 func klDecoder(c vae.Config) *decoder {
-	return &decoder{factor: c.Factor(), names: vae.Names, build: func(p *nn.Params) func(*autograd.Tape, *autograd.Value) *autograd.Value { return vae.New(p, c).Decode }}
+	return &decoder{tile: usualTile, factor: c.Factor(), names: vae.Names, build: func(p *nn.Params) func(*autograd.Tape, *autograd.Value) *autograd.Value { return vae.New(p, c).Decode }}
 }
 
 // Decode is a sample's picture as the autoencoder puts it out: [H, W, 3], about -1 to 1.
@@ -74,8 +85,18 @@ func (p *Pipeline) Decode(latents []float64, at Shape) ([]float32, error) {
 	return all[0], nil
 }
 
-// DecodeAll is the pictures of samples of one shape.
+// DecodeAll is the pictures of samples of one shape. With Options.Tile, those that are
+// larger are decoded in tiles.
 func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error) {
+	for _, l := range latents {
+		if len(l) != at.Len() {
+			return nil, fmt.Errorf("latents of %d numbers; a picture of %d x %d has %d", len(l), at.Width, at.Height, at.Len())
+		}
+	}
+	tiling, err := p.Tiling()
+	if err != nil {
+		return nil, err
+	}
 	d, precision := p.decoder, p.Precision
 	if d.forced {
 		precision = F32
@@ -89,18 +110,32 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 	}
 	tp := p.tape(precision)
 	defer tp.Reset()
+	c := p.family.latentChannels
+	decode := func(x []float32, n, rows, cols int) []float32 {
+		defer tp.Reset()
+		return d.run(tp, tp.Upload("latents", x, n, rows, cols, c)).F32()
+	}
 	var out [][]float32
 	each := max(1, (1<<18)/(at.Height*at.Width))
+	if tiling.Side > 0 {
+		each = 1
+	}
 	for len(latents) > 0 {
 		n := min(each, len(latents))
-		var x []float32
+		var x, y []float32
 		for _, l := range latents[:n] {
-			if len(l) != at.Len() {
-				return nil, fmt.Errorf("latents of %d numbers; a picture of %d x %d has %d", len(l), at.Width, at.Height, at.Len())
-			}
 			x = append(x, p.Grid(l, at)...)
 		}
-		y := d.run(tp, tp.Upload("latents", x, n, at.Rows, at.Cols, p.family.latentChannels)).F32()
+		if tiling.Side > 0 {
+			y, err = tiling.Decode(at.Rows, at.Cols, func(t vae.Tile) ([]float32, error) {
+				return decode(crop(x, at.Cols, c, t), 1, t.H, t.W), nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		} else {
+			y = decode(x, n, at.Rows, at.Cols)
+		}
 		for size := len(y) / n; len(y) > 0; y = y[size:] {
 			if !finite(y[:size]) {
 				return nil, fmt.Errorf("%s: picture %d holds numbers that are infinite or none (try f32)", d.network.name(), len(out))
@@ -108,9 +143,35 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 			out = append(out, y[:size:size])
 		}
 		latents = latents[n:]
-		tp.Reset()
 	}
 	return out, nil
+}
+
+// Tiling is how large pictures are decoded; no side: whole.
+func (p *Pipeline) Tiling() (vae.Tiling, error) {
+	d, side := p.decoder, p.Tile
+	switch {
+	case side == 0:
+		return vae.Tiling{}, nil
+	case d.tile == 0:
+		return vae.Tiling{}, errors.New("tiles: this autoencoder's are not known; an AutoencoderKL has them")
+	case side == UsualTile:
+		side = d.tile
+	}
+	t := vae.Tiling{Side: side / d.factor, Factor: d.factor}
+	if side%d.factor != 0 || side < 0 {
+		return t, fmt.Errorf("tiles of %d pixels: sides must be multiples of %d", side, 4*d.factor)
+	}
+	return t, t.Check()
+}
+
+// crop is a tile of latents [rows, cols, c].
+func crop(x []float32, cols, c int, t vae.Tile) []float32 {
+	var part []float32
+	for y := t.Y; y < t.Y+t.H; y++ {
+		part = append(part, x[(y*cols+t.X)*c:(y*cols+t.X+t.W)*c]...)
+	}
+	return part
 }
 
 // FreeDecoder lets the autoencoder's weights go.

@@ -10,16 +10,21 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
 // everything opens a folder and uses all of its parts.
-func everything(t *testing.T, dir string) (err error) {
+func everything(t *testing.T, dir string) error {
+	return usedWith(pool(t, 1), dir)
+}
+
+func usedWith(pool *tensor.Pool, dir string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("a panic: %v", p)
 		}
 	}()
-	p, err := Open(dir, Options{Pool: pool(t, 1), TextLength: 16})
+	p, err := Open(dir, Options{Pool: pool, TextLength: 16})
 	if err != nil {
 		return err
 	}

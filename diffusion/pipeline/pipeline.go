@@ -44,7 +44,13 @@ type Options struct {
 	KeepEncoders bool     // text encoders stay in memory between calls of Encode
 	Cache        string   // a folder for text embeddings; "": they are kept in memory alone
 	Train        []string // names of the denoiser's parameters that are trained, as expressions
+	// Tile is the side in pixels of the tiles that larger pictures are decoded in; 0: none.
+	// UsualTile is upstream's: the size of pictures that the autoencoder was trained on.
+	Tile int
 }
+
+// UsualTile is Options.Tile for upstream's tiles.
+const UsualTile = -1
 
 // NoText is Options.TextLength for no tokens at all.
 const NoText = -1

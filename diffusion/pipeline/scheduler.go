@@ -68,6 +68,10 @@ func openScheduler(f *folder, flow bool) (*scheduler, error) {
 		s.clip = said.ClipRange
 	}
 	if flow {
+		no := []string{"false"}
+		if err := hub.Only(path, map[string][]string{"use_karras_sigmas": no, "use_exponential_sigmas": no, "use_beta_sigmas": no}); err != nil {
+			return nil, err
+		}
 		return s, s.checkFlow(path, said)
 	}
 	return s, s.checkLadder(path, said)
@@ -92,6 +96,8 @@ func (s *scheduler) checkFlow(path string, said schedulerFile) error {
 		return fmt.Errorf("%s: \"shift\" is %v; it must be positive", path, o.Shift)
 	case o.TrainSteps < 1 || o.TrainSteps > 1<<20:
 		return fmt.Errorf("%s: \"num_train_timesteps\" is %d; it must be positive", path, o.TrainSteps)
+	case o.Dynamic && !(math.Abs(s.baseShift) <= 30 && math.Abs(s.maxShift) <= 30):
+		return fmt.Errorf("%s: \"base_shift\" is %v and \"max_shift\" %v; they are logarithms, and must lie between -30 and 30", path, s.baseShift, s.maxShift)
 	case o.Dynamic && s.baseTokens == s.maxTokens:
 		return fmt.Errorf("%s: \"base_image_seq_len\" and \"max_image_seq_len\" are both %d", path, s.maxTokens)
 	case o.Terminal < 0 || o.Terminal >= 1:
@@ -127,8 +133,14 @@ func (s *scheduler) checkLadder(path string, said schedulerFile) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	if _, shares, _ := s.vp.NoiseLevels(); !s.vp.ZeroSNR && shares[len(shares)-1] < leastShare {
+		return fmt.Errorf("%s: \"beta_start\" %v and \"beta_end\" %v leave %.2g of the signal at the last of %d steps, too little to divide by", path, s.vp.BetaStart, s.vp.BetaEnd, shares[len(shares)-1], s.vp.TrainSteps)
+	}
 	return nil
 }
+
+// leastShare is far below what any published schedule leaves (0.0047 in Stable Diffusion).
+const leastShare = 1e-12
 
 // Schedule is the folder's times for a number of steps and a picture.
 func (p *Pipeline) Schedule(steps int, at Shape) (sde.Schedule, error) {

@@ -36,6 +36,7 @@ func (c Config) check() error {
 	l.Int("vocab_size", c.Vocabulary, 1, 1<<22)
 	l.Int("relative_attention_num_buckets", c.Buckets, 4, 1<<16)
 	l.Int("relative_attention_max_distance", c.Distance, c.Buckets/4+1, 1<<20)
+	l.Float("layer_norm_epsilon", float64(c.Eps), 0, 1)
 	l.Must(c.FeedFwd == "gated-gelu" || c.FeedFwd == "relu", `"feed_forward_proj" is %q; "gated-gelu" and "relu" are known`, c.FeedFwd)
 	return l.Err()
 }

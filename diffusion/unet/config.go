@@ -2,6 +2,7 @@ package unet
 
 import (
 	"encoding/json"
+	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 )
@@ -61,6 +62,15 @@ func ReadConfig(dir string) (Config, error) {
 	if err := hub.Config(dir, &c, "UNet2DConditionModel"); err != nil {
 		return c, err
 	}
+	no := []string{"false"}
+	if err := hub.Only(filepath.Join(dir, "config.json"), map[string][]string{
+		"attention_type": {`"default"`}, "center_input_sample": no, "class_embed_type": nil, "class_embeddings_concat": no, "conv_in_kernel": {"3"}, "conv_out_kernel": {"3"},
+		"cross_attention_norm": nil, "downsample_padding": {"1"}, "dual_cross_attention": no, "encoder_hid_dim": nil, "encoder_hid_dim_type": nil, "mid_block_only_cross_attention": no,
+		"mid_block_scale_factor": {"1"}, "num_class_embeds": nil, "only_cross_attention": no, "resnet_out_scale_factor": {"1"}, "resnet_skip_time_act": no,
+		"reverse_transformer_layers_per_block": nil, "time_cond_proj_dim": nil, "time_embedding_act_fn": nil, "time_embedding_dim": nil, "time_embedding_type": {`"positional"`}, "timestep_post_act": nil,
+	}); err != nil {
+		return c, err
+	}
 	if len(c.NumHeads) > 0 {
 		c.Heads = c.NumHeads
 	}
@@ -81,6 +91,8 @@ func (c Config) check() error {
 	l.Int("out_channels", c.Out, 1, 1024)
 	l.Int("layers_per_block", c.Layers, 1, 64)
 	l.Int("norm_num_groups", c.Groups, 1, 1024)
+	l.Float("norm_eps", float64(c.Eps), 0, 1)
+	l.Float("freq_shift", float64(c.FreqShift), -1000, 1000)
 	l.Int("cross_attention_dim", c.Context, 1, 1<<16)
 	l.Must(n >= 1 && n <= 8, `"block_out_channels" lists %d levels; 1 to 8 are possible`, n)
 	l.Must(len(c.Down) == n && len(c.Up) == n, `"down_block_types", "up_block_types" and "block_out_channels" list %d, %d and %d levels`, len(c.Down), len(c.Up), n)

@@ -91,6 +91,7 @@ func (e Encoder) check(l *hub.Limits) {
 	l.Int("intermediate_size", e.Inner, 1, 1<<16)
 	l.Int("num_hidden_layers", e.Layers, 1, 256)
 	l.Int("num_attention_heads", e.Heads, 1, 256)
+	l.Float("layer_norm_eps", float64(e.Eps), 0, 1)
 	l.Int("projection_dim", e.Out, 1, 1<<14)
 	l.Must(e.Heads > 0 && e.Width%max(e.Heads, 1) == 0, `"hidden_size" %d is not a multiple of num_attention_heads %d`, e.Width, e.Heads)
 	_, ok := activations[e.Act]

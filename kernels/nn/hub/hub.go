@@ -13,9 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -53,6 +55,36 @@ func JSON(path string, into any) error {
 		return err
 	}
 	return Decode(path, data, into)
+}
+
+// Only reads a file of settings once more, for those that change what a network computes and
+// that are not done here: where they are set, they must have one of the values, as JSON
+// writes them, or be null. A list must hold such values alone.
+func Only(path string, values map[string][]string) error {
+	var all map[string]json.RawMessage
+	if err := JSON(path, &all); err != nil {
+		return err
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if raw, ok := all[key]; ok && !among(raw, values[key]) {
+			known := append([]string{"null"}, values[key]...)
+			errs = append(errs, fmt.Errorf("%s: %q is %.80s; only %s is known", path, key, raw, strings.Join(known, " or ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func among(raw json.RawMessage, values []string) bool {
+	var list []json.RawMessage
+	if len(raw) > 0 && raw[0] == '[' && json.Unmarshal(raw, &list) == nil {
+		return !slices.ContainsFunc(list, func(r json.RawMessage) bool { return !among(r, values) })
+	}
+	text := string(raw)
+	if x, err := strconv.ParseFloat(text, 64); err == nil { // 1 and 1.0
+		text = strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return text == "null" || slices.Contains(values, text)
 }
 
 // ReadFile reads a file of bounded size.
@@ -107,6 +139,11 @@ func (l *Limits) Int(key string, v, lo, hi int) {
 	if v < lo || v > hi {
 		l.errs = append(l.errs, fmt.Errorf("config.json: %q is %d; it must lie between %d and %d", key, v, lo, hi))
 	}
+}
+
+// Float wants lo <= v <= hi.
+func (l *Limits) Float(key string, v, lo, hi float64) {
+	l.Must(v >= lo && v <= hi, "%q is %v; it must lie between %v and %v", key, v, lo, hi)
 }
 
 // Must wants ok.

@@ -17,10 +17,24 @@ type Pattern struct {
 	Value float64
 }
 
+func (x Pattern) compile() (*regexp.Regexp, error) {
+	return regexp.Compile(`^(?:.*\.)?(?:` + x.Name + `)$`)
+}
+
+// check says which name is no expression.
+func (p Patterns) check(key string) error {
+	for _, x := range p {
+		if _, err := x.compile(); err != nil {
+			return fmt.Errorf("%s: %q is no expression that is known here: %w", key, x.Name, err)
+		}
+	}
+	return nil
+}
+
 // find is a module's number.
 func (p Patterns) find(module string) (float64, bool) {
 	for _, x := range p {
-		if re, err := regexp.Compile(`^(?:.*\.)?(?:` + x.Name + `)$`); err == nil && re.MatchString(module) {
+		if re, err := x.compile(); err == nil && re.MatchString(module) {
 			return x.Value, true
 		}
 	}

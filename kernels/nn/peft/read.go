@@ -45,7 +45,10 @@ func (s Settings) supported() error {
 	case s.FanIn:
 		return fmt.Errorf("fan_in_fan_out: transposed layers are not known")
 	}
-	return nil
+	if err := s.RankPattern.check("rank_pattern"); err != nil {
+		return err
+	}
+	return s.AlphaPattern.check("alpha_pattern")
 }
 
 // Adapter is an adapter's file, open.
