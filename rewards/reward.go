@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -42,8 +42,8 @@ type Transcript struct {
 
 // A Turn is what the model wrote until a tool or the user answered.
 type Turn struct {
-	Text string
-	Tool string // that was called, "" if none
+	Text string `json:"text"`
+	Tool string `json:"tool,omitempty"` // that was called, "" if none
 }
 
 // Last is the last turn's text.
@@ -101,7 +101,7 @@ func checked(s Score, err error) Result {
 
 // Each makes a judge of a reward: it judges so many items at once. What is not judged when ctx
 // ends is missing.
-func Each(r Reward, atOnce int) Judge { return each{r, max(1, atOnce)} }
+func Each(r Reward, atOnce int) Judge { return each{r, atOnce} }
 
 type each struct {
 	Reward
@@ -110,20 +110,11 @@ type each struct {
 
 func (e each) Judge(ctx context.Context, items []Item) []Result {
 	out := make([]Result, len(items))
-	var wait sync.WaitGroup
-	free := make(chan struct{}, e.atOnce)
-	for i, item := range items {
-		free <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-free }()
-			if err := ctx.Err(); err != nil {
-				out[i].Missing = err
-				return
-			}
-			out[i] = checked(e.Score(ctx, item))
-		})
-	}
-	wait.Wait()
+	call.Spread(len(items), e.atOnce, func(i int) {
+		if out[i].Missing = ctx.Err(); out[i].Missing == nil {
+			out[i] = checked(e.Score(ctx, items[i]))
+		}
+	})
 	return out
 }
 

@@ -74,27 +74,33 @@ func (p passing) Unwrap() error { return p.error }
 // errTimeout is why a try that took too long failed.
 var errTimeout = errors.New("no answer in time")
 
-// Do makes a call, or remembers its answer: request is everything that the answer depends on.
-// good says whether an answer can be used; one that cannot is not remembered, and not tried
-// again, for a server that answers nonsense has answered.
-func (c *Caller) Do(ctx context.Context, request []byte, try func(ctx context.Context) ([]byte, error), good func(reply []byte) error) ([]byte, error) {
-	if reply, ok := c.cache.get(request); ok && good(reply) == nil {
-		return reply, nil
+// A Reader reads an answer. One that cannot be used is an error; one that is not whole can be
+// used, but not remembered.
+type Reader func(reply []byte) (whole bool, err error)
+
+// Do makes a call, or remembers its answer: request is everything that the answer depends on. An
+// answer that cannot be read is not asked for again: a server that answers nonsense has answered.
+func (c *Caller) Do(ctx context.Context, request []byte, try func(ctx context.Context) ([]byte, error), read Reader) error {
+	if reply, ok := c.cache.get(request); ok {
+		if whole, err := read(reply); whole && err == nil {
+			return nil
+		}
 	}
 	select {
 	case c.free <- struct{}{}:
 		defer func() { <-c.free }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 	reply, err := c.tried(ctx, try)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := good(reply); err != nil {
-		return nil, err
+	whole, err := read(reply)
+	if err != nil || !whole {
+		return err
 	}
-	return reply, c.cache.put(request, reply)
+	return c.cache.put(request, reply)
 }
 
 func (c *Caller) tried(ctx context.Context, try func(ctx context.Context) ([]byte, error)) ([]byte, error) {

@@ -106,11 +106,11 @@ func (c Chat) Ask(ctx context.Context, pictures []*vision.Image, text string) (s
 		header.Set("Authorization", "Bearer "+c.Key)
 	}
 	said := ""
-	_, err = c.Caller.Do(ctx, append([]byte(c.Endpoint()+"\n"), body...), func(ctx context.Context) ([]byte, error) {
+	err = c.Caller.Do(ctx, append([]byte(c.Endpoint()+"\n"), body...), func(ctx context.Context) ([]byte, error) {
 		return c.Caller.Post(ctx, c.Endpoint(), header, body)
-	}, func(reply []byte) (err error) {
+	}, func(reply []byte) (whole bool, err error) {
 		said, err = Said(reply)
-		return err
+		return true, err
 	})
 	if err != nil {
 		return "", fmt.Errorf("asking the judge %s: %w", c.Model, err)

@@ -89,9 +89,9 @@ func (s *segments) ink(k uint8) ink {
 	return in
 }
 
-// margin is how far from the edge of the ink a word may begin: letters have margins, and
-// specks may lie before them.
-const margin = cell / 2
+// margin is how far from the edge of the ink a word may begin: every letter reaches the left and
+// upper edge of its cell, but edges blur.
+const margin = dot + 1
 
 // word is the word of a colour that fits best.
 func (s *segments) word(k uint8, in ink) Written {
