@@ -4,8 +4,9 @@
 // Start with experiment.go, the root; each table of the file is a struct in the
 // file of its name, or in the package that it configures. names.go is the one
 // visible table of names, presets/ holds the settings of published systems as TOML
-// that anyone could have written, checks.go what no single table can know, and
-// plan.go what `darkroom plan` prints.
+// that anyone could have written, checks.go what no single table can know,
+// translate.go what becomes of a file in the packages that compute, and plan.go what
+// `darkroom plan` prints.
 //
 // What counts is, from weakest to strongest: the defaults, the preset of the whole
 // file, the preset of a table, the file, --set.

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/sde"
 )
@@ -237,7 +236,7 @@ func Estimators() []EstimatorKind {
 		tokens("remax", "Rewards to come, less the reward of the prompt's greedy answer (ReMax).", "gae", "observations = \"count\""),
 		tokens("gae", "Generalised advantage estimation over tokens, with a value network, whitened (PPO).", "gae", "observations = \"skip\"\nwhiten.on = true\nwhiten.outside = true"),
 		{Name: Name{"optimal-token-baseline", "Rewards to come, less a baseline of each position of the group, weighted by how much was chosen until there (verl's OTB).", "credit.how = \"baseline\""}, Tokens: true, Credit: "baseline"},
-		{Name: Name{"optimal-token-baseline-turns", "The same, positions counted over the policy's own tokens, for answers with observations (verl's TIR-OTB).", "credit.how = \"baseline\"\ncredit.compact = true"}, Tokens: true, Credit: "baseline"},
+		{Name: Name{"optimal-token-baseline-turns", "The same, positions counted over the policy's own tokens, for answers with observations (verl's TIR-OTB).", "credit.how = \"baseline\"\ncredit.compact = true\ncredit.zero_tail = true"}, Tokens: true, Credit: "baseline"},
 	}
 }
 
@@ -318,44 +317,4 @@ func Rewards() []Name {
 		{Name: "http", Card: "A server that speaks the documented protocol."},
 		{Name: "judge", Card: "A vision-language model's opinion, over an OpenAI-compatible API or from a local folder."},
 	}
-}
-
-// Ambiguous are names that mean several methods, with what to write instead. They
-// are refused wherever a name is asked for.
-func Ambiguous() []Name {
-	return []Name{
-		{Name: "srpo", Card: `three methods: Semantic Relative Preference Optimization for diffusion is objective = "reward-gradient"; history resampling for language models and self-guided process rewards are not built in`},
-		{Name: "spo", Card: `four methods: the single-stream one is estimator = "history"; segment, soft and step-by-step preference optimisation are not built in`},
-		{Name: "arpo", Card: `two methods: neither agentic, entropy-guided rollouts nor replay for GUI agents are built in; estimator = "group" is what both start from`},
-		{Name: "rpo", Card: `two methods: objective = "dpo" is what both the λ-harmonic one and NeMo's start from`},
-		{Name: "grpo", Card: `conventions that differ: preset = "flow_grpo", "dance", "mixgrpo" for pictures; "dapo", "drgrpo", "gspo" for tokens`},
-		{Name: "fast", Card: `preset = "flow_grpo_fast" or "mixgrpo_flash"`},
-		{Name: "g2rpo", Card: `two methods, neither built in: fine-grained GRPO for flow models, and guided GRPO for language models (g2rpo-a)`},
-	}
-}
-
-// find is the name in a list.
-func find(names []Name, name string) (Name, bool) {
-	i := slices.IndexFunc(names, func(n Name) bool { return n.Name == name })
-	if i < 0 {
-		return Name{}, false
-	}
-	return names[i], true
-}
-
-func estimatorNamed(name string) EstimatorKind {
-	for _, e := range Estimators() {
-		if e.Name.Name == name {
-			return e
-		}
-	}
-	return EstimatorKind{}
-}
-
-func solverNamed(name string) (Solver, bool) {
-	i := slices.IndexFunc(Solvers(), func(s Solver) bool { return s.Name.Name == name })
-	if i < 0 {
-		return Solver{}, false
-	}
-	return Solvers()[i], true
 }

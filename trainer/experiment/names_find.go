@@ -1,0 +1,45 @@
+package experiment
+
+import "slices"
+
+// Finding what a name means, and names that do not say.
+
+// Ambiguous are names that mean several methods, with what to write instead. They
+// are refused wherever a name is asked for.
+func Ambiguous() []Name {
+	return []Name{
+		{Name: "srpo", Card: `three methods: Semantic Relative Preference Optimization for diffusion is objective = "reward-gradient"; history resampling for language models and self-guided process rewards are not built in`},
+		{Name: "spo", Card: `four methods: the single-stream one is estimator = "history"; segment, soft and step-by-step preference optimisation are not built in`},
+		{Name: "arpo", Card: `two methods: neither agentic, entropy-guided rollouts nor replay for GUI agents are built in; estimator = "group" is what both start from`},
+		{Name: "rpo", Card: `two methods: objective = "dpo" is what both the λ-harmonic one and NeMo's start from`},
+		{Name: "grpo", Card: `conventions that differ: preset = "flow_grpo", "dance", "mixgrpo" for pictures; "dapo", "drgrpo", "gspo" for tokens`},
+		{Name: "fast", Card: `preset = "flow_grpo_fast" or "mixgrpo_flash"`},
+		{Name: "g2rpo", Card: `two methods, neither built in: fine-grained GRPO for flow models, and guided GRPO for language models (g2rpo-a)`},
+	}
+}
+
+// find is the name in a list.
+func find(names []Name, name string) (Name, bool) {
+	i := slices.IndexFunc(names, func(n Name) bool { return n.Name == name })
+	if i < 0 {
+		return Name{}, false
+	}
+	return names[i], true
+}
+
+func estimatorNamed(name string) EstimatorKind {
+	for _, e := range Estimators() {
+		if e.Name.Name == name {
+			return e
+		}
+	}
+	return EstimatorKind{}
+}
+
+func solverNamed(name string) (Solver, bool) {
+	i := slices.IndexFunc(Solvers(), func(s Solver) bool { return s.Name.Name == name })
+	if i < 0 {
+		return Solver{}, false
+	}
+	return Solvers()[i], true
+}
