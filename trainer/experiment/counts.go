@@ -59,7 +59,8 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 	w.rollout, w.shared = w.rollout+cost*rollout, w.shared+cost*max(shared, 0)
 	updates := float64(e.Optim.Updates)
 	w.train, w.back = w.train+cost*judged*updates, w.back+cost*judged*updates
-	if e.Loss.KL.Weight > 0 || e.Loss.Objective == "dpo" || e.Loss.Objective == "dgpo" {
+	rolled := e.Loss.KL.Reference == "old" && e.objective().Ratio // which is known
+	if e.Loss.KL.Weight > 0 && !rolled || e.Loss.Objective == "dpo" || e.Loss.Objective == "dgpo" {
 		w.reference += cost * judged
 	}
 	if e.Loss.Objective == "nft" {

@@ -214,6 +214,27 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
+// TestReferenceCounts: a KL runs the reference once a trained step, one to what rolled does
+// not, and NFT asks the old weights as well.
+func TestReferenceCounts(t *testing.T) {
+	for _, c := range []struct {
+		sets []string
+		want float64
+	}{
+		{nil, 0}, {[]string{"loss.kl.weight=0.1"}, 48 * 9}, {[]string{"loss.kl={weight=0.1, reference='old'}"}, 0},
+		{[]string{"loss={objective='nft', times=2}"}, 96}, {[]string{"loss={objective='nft', times=2, kl={weight=1, estimator='velocity'}}"}, 192},
+		{[]string{"loss.kl.weight=0.1", "advantage.best_of=4"}, 16 * 9},
+	} {
+		p, err := parse(t, least, append(c.sets, "sampler.guidance=1")...).Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Stages[0].Counts.Reference; got != c.want {
+			t.Errorf("%s: %v reference passes, want %v", c.sets, got, c.want)
+		}
+	}
+}
+
 // TestTrunkCounts: two starts of a prompt, three branches at steps 0 and 2 of 4. Steps of
 // the trunk 0, 1, 2, then of branches 3 × 3 and 3 × 1; a step's output serves its branches.
 func TestTrunkCounts(t *testing.T) {
