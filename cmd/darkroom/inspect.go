@@ -12,14 +12,21 @@ import (
 
 func inspectCommand() *cobra.Command {
 	var tensors bool
+	var flowTo string
 	cmd := &cobra.Command{
 		Use:   "inspect PATH...",
-		Short: "Say what a .safetensors file or a model folder holds",
+		Short: "Say what a .safetensors file, a model folder or a clip holds",
 		Long: `Say what was understood of a .safetensors file, an index of shards, or a folder
 in the hub's layout: a pipeline (model_index.json), a model (config.json), an
-adapter (adapter_config.json), a tokenizer. Headers are read and checked, weights are not.`,
-		Example: "  darkroom inspect model.safetensors\n  darkroom inspect stable-diffusion-3.5-medium\n  darkroom inspect --tensors --json stable-diffusion-3.5-medium/transformer",
+adapter (adapter_config.json), a tokenizer. Headers are read and checked, weights are not.
+
+Clips (.gif, .apng, .y4m, and what ffmpeg reads) are decoded. With --flow, a clip's motion
+is measured, and drawn; a folder of PNG files is then a clip, too.`,
+		Example: "  darkroom inspect model.safetensors\n  darkroom inspect stable-diffusion-3.5-medium\n  darkroom inspect --tensors --json stable-diffusion-3.5-medium/transformer\n  darkroom inspect clip.gif --flow motion.png",
 		Args: func(cmd *cobra.Command, args []string) error {
+			if flowTo != "" && len(args) > 1 {
+				return fmt.Errorf("--flow draws one clip, not %d", len(args))
+			}
 			if len(args) == 0 {
 				return fmt.Errorf("'%s' needs a file or a folder\nhint: see '%s --help'", cmd.CommandPath(), cmd.CommandPath())
 			}
@@ -29,7 +36,11 @@ adapter (adapter_config.json), a tokenizer. Headers are read and checked, weight
 			all := []*inspected{} // in JSON a list, also when it is empty
 			var errs []error
 			for _, path := range args {
-				in, err := inspect(path, tensors)
+				look := func() (*inspected, error) { return inspect(path, tensors) }
+				if flowTo != "" || isClip(path) {
+					look = func() (*inspected, error) { return inspectClip(cmd.Context(), path, flowTo) }
+				}
+				in, err := look()
 				if err != nil {
 					errs = append(errs, err)
 				}
@@ -48,6 +59,7 @@ adapter (adapter_config.json), a tokenizer. Headers are read and checked, weight
 			return errors.Join(append(errs, err)...)
 		},
 	}
+	cmd.Flags().StringVar(&flowTo, "flow", "", "FILE.png to draw a clip's motion in")
 	cmd.Flags().BoolVar(&tensors, "tensors", false, "list a folder's tensors, too (a file's always are)")
 	return cmd
 }

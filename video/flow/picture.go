@@ -111,8 +111,8 @@ func wheelColour(x, y float64) color.RGBA {
 	var c [3]uint8
 	for k := range c {
 		v := a[k] + t*(b[k]-a[k])
-		if long <= 1 {
-			v = 1 - long*(1-v)
+		if long < 1+1e-9 {
+			v = 1 - min(long, 1)*(1-v)
 		} else {
 			v *= 0.75
 		}
@@ -144,12 +144,14 @@ func Legend(size int) *vision.Image {
 }
 
 // Arrows draws where every step-th pixel goes, on its frame, one pixel of motion as long as
-// times pixels.
+// times pixels. The frame may be enlarged: arrows are, too. What moves less than a tenth of the
+// strongest has none.
 func Arrows(frame *vision.Image, f *video.Field, step int, times float64) (*vision.Image, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	if frame.Width != f.Width || frame.Height != f.Height {
+	scale := frame.Width / f.Width
+	if scale < 1 || frame.Width != scale*f.Width || frame.Height != scale*f.Height {
 		return nil, fmt.Errorf("a frame of %d x %d and motion of %d x %d", frame.Width, frame.Height, f.Width, f.Height)
 	}
 	if step < 1 {
@@ -164,13 +166,14 @@ func Arrows(frame *vision.Image, f *video.Field, step int, times float64) (*visi
 		for x := step / 2; x < f.Width; x += step {
 			i := y*f.Width + x
 			u, v := float64(f.X[i]), float64(f.Y[i])
-			if long := math.Hypot(u, v); !(long >= 0.05) || math.IsInf(long, 0) {
+			if long := math.Hypot(u, v); !(long >= 0.1*most) || math.IsInf(long, 0) {
 				continue
 			}
 			long := max(most, math.Hypot(u, v))
 			c := wheelColour(u/long, v/long)
 			c.R, c.G, c.B = c.R/3*2, c.G/3*2, c.B/3*2
-			arrow(m, float64(x), float64(y), u*times, v*times, c)
+			k, middle := float64(scale), float64(scale-1)/2
+			arrow(m, k*float64(x)+middle, k*float64(y)+middle, k*u*times, k*v*times, c)
 		}
 	}
 	return m, nil

@@ -79,6 +79,13 @@ func TestArrows(t *testing.T) {
 			t.Errorf("(%d, %d) drawn: %v", x, y, drawn)
 		}
 	}
+	large, err := Arrows(frame.Enlarge(3), f, 10, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain := (color.RGBA{177, 177, 177, 255}); large.At(70, 46) == color.Color(plain) || large.At(80, 46) != color.Color(plain) {
+		t.Error("the arrow of a frame three times as large does not end at 3 (15 + 10) + 1")
+	}
 	wild := video.NewField(40, 30)
 	for i := range wild.X {
 		wild.X[i], wild.Y[i] = []float32{1e30, float32(math.NaN()), float32(math.Inf(-1)), -4}[i%4], 1e9
