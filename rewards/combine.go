@@ -105,6 +105,22 @@ func (c Combination) Of(scores [][]float64) ([]float64, error) {
 	return sum, nil
 }
 
+// Each is every part by itself, scaled and gated, for those who compare before they add up.
+func (c Combination) Each(scores [][]float64) ([][]float64, error) {
+	if len(scores) != len(c.Parts) || len(scores) == 0 {
+		return nil, fmt.Errorf("%d rewards were given for the %d of the combination", len(scores), len(c.Parts))
+	}
+	var all [][]float64
+	for k := range c.Parts {
+		part, err := c.gated(k, scores)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part)
+	}
+	return all, nil
+}
+
 // Weights are those that parts are multiplied by.
 func (c Combination) Weights() ([]float64, error) {
 	weights, total := make([]float64, len(c.Parts)), 0.0

@@ -22,6 +22,21 @@ func (e *Experiment) Combination() rewards.Combination {
 	return c
 }
 
+// Combined is what of the trained rewards' scores is compared, and what it weighs: their
+// sum, or each by itself where advantages are added up.
+func (e *Experiment) Combined(scores [][]float64) (compared [][]float64, weights []float64, err error) {
+	c := e.Combination()
+	if e.Advantage.How == "rewards" {
+		sum, err := c.Of(scores)
+		return [][]float64{sum}, nil, err
+	}
+	if compared, err = c.Each(scores); err != nil {
+		return nil, nil, err
+	}
+	weights, err = c.Weights()
+	return compared, weights, err
+}
+
 // Rule is the estimator of outcomes. The history of the estimator history is empty.
 // Those that look at rewards of tokens leave outcomes as they are.
 func (a Advantage) Rule() advantage.Estimator {

@@ -251,6 +251,18 @@ func TestShaping(t *testing.T) {
 	if c := e.Combination(); len(c.Parts) != 2 || c.Parts[1].Gate != (rewards.Gate{By: "ocr", AtLeast: 2, Else: -1}) {
 		t.Errorf("%+v", c)
 	}
+	both, weights, err := e.Combined([][]float64{{2, 1, 5}, {1, 1, 1}})
+	if err != nil || len(both) != 1 || !slices.Equal(both[0], got) || weights != nil {
+		t.Errorf("%v, %v, %v", both, weights, err)
+	}
+	e.Advantage.How = "advantages"
+	both, weights, err = e.Combined([][]float64{{2, 1, 5}, {1, 1, 1}})
+	if err != nil || len(both) != 2 || !slices.Equal(both[0], []float64{0.5, 0, 1}) || !slices.Equal(both[1], []float64{1, -1, 1}) || !slices.Equal(weights, []float64{0.75, 0.25}) {
+		t.Errorf("%v, %v, %v", both, weights, err)
+	}
+	if _, _, err := e.Combined([][]float64{{1}}); err == nil {
+		t.Error("one reward of two")
+	}
 	e = parse(t, least+"[episode]\n", "episode.overlong={limit=100, buffer=20}", "episode.truncated=0.5")
 	for _, c := range []struct {
 		tokens    int
