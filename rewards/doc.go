@@ -3,12 +3,13 @@
 // Start with Reward in reward.go: an Item in, a Score with its Evidence out, or an error. Judge
 // runs one over a group. Then one file a reward:
 //
-//	layout.go    objects where they were asked for; scenes.go for the embedded pictures
-//	geneval.go   GenEval's rules, and the reward server's soft form
-//	ocr.go       words that can be read, against those asked for; reader.go reads drawn ones
-//	jpeg.go      size as a file
-//	motion.go    how a clip moves
-//	exec.go, http.go   programs and servers; call.go tries again, cache.go remembers
+//	layout.go      objects where they were asked for
+//	scenes.go      the embedded task: layout, its own score, the recogniser of drawn words
+//	geneval.go     GenEval's rules, and the reward server's soft form
+//	ocr.go         words that can be read, against those asked for
+//	jpeg.go        size as a file; statistics.go sharpness
+//	motion.go      how a clip moves
+//	protocol.go    what rewards outside are sent and answer; http.go, exec.go and serve.go speak it
 //
 // answers/ has the rules for what language models write, judge/ asks models for their opinion.
 // boxes/, edits/ and motion/ are the mathematics below. Combination in combine.go makes several rewards

@@ -1,6 +1,8 @@
 package rewards
 
 import (
+	"context"
+
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/jpeg"
 )
@@ -20,4 +22,24 @@ const (
 func JPEGKilobytes(m *vision.Image) (float64, error) {
 	file, err := jpeg.Encode(m.Pix, m.Width, m.Height, 95)
 	return float64(len(file)) / 1000, err
+}
+
+// JPEG is that size times a factor, of a clip the mean over its frames.
+type JPEG struct{ Factor float64 }
+
+// Score judges a picture or a clip.
+func (j JPEG) Score(_ context.Context, item Item) (Score, error) {
+	frames, err := item.Frames(1)
+	if err != nil {
+		return Score{}, err
+	}
+	kB := 0.0
+	for _, m := range frames {
+		size, err := JPEGKilobytes(m)
+		if err != nil {
+			return Score{}, err
+		}
+		kB += size / float64(len(frames))
+	}
+	return Score{Value: j.Factor * kB, Parts: map[string]float64{"kilobytes": kB}}, nil
 }

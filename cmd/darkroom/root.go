@@ -36,6 +36,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted.`,
 		planCommand(),
 		pretrainCommand(),
 		sampleCommand(),
+		scoreCommand(),
 		versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/vision/features"
+)
+
+func scoreCommand() *cobra.Command {
+	o := scoreOptions{timeout: 60, batch: 8}
+	cmd := &cobra.Command{
+		Use:   "score --reward NAME[,NAME] [--prompt TEXT | --items FILE.jsonl] FILES...",
+		Short: "Judge pictures, clips and replies by rewards",
+		Long: `Judge files by rewards, a row a file, or with --json a line of JSON a file, with
+what each score rests on. What could not be judged is missing, with its reason;
+that is not a 0. 'darkroom list rewards' has the names.
+
+Pictures made by 'darkroom sample' say their prompt themselves; --prompt is for
+others. --items names a file of lines {"file": "a.png", "prompt": "...", "meta":
+{...}} or {"turns": [{"text": "..."}], "prompt": "...", "meta": {"answer": "..."}};
+files are looked for beside it. Items of one prompt are judged together.
+
+--serve answers the protocol of http rewards at an address, on this machine
+alone unless a host is named.`,
+		Example: "  darkroom score --reward scene,ocr --prompt 'the word \"CAT\" in red on white' a.png b.png\n" +
+			"  darkroom score --reward clip --path models/clip-vit-large-patch14 --json pictures/\n" +
+			"  darkroom score --reward judge --url http://localhost:8000 --cache answers --items items.jsonl\n" +
+			"  darkroom score --reward scene --serve :8080",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd, args); err != nil {
+				return err
+			}
+			return o.run(cmd, args)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.names, "reward", nil, "`NAMES` of rewards, with commas between them")
+	f.StringVar(&o.prompt, "prompt", "", "`TEXT` that the files should show")
+	f.StringVar(&o.items, "items", "", "`FILE.jsonl` with a line an item")
+	f.StringVar(&o.reward.Path, "path", "", "folder of the weights, or program, of the reward that needs one")
+	f.StringVar(&o.reward.URL, "url", "", "of an http reward or a judge")
+	f.StringVar(&o.reward.KeyEnv, "key-env", "", "`NAME` of the environment variable that holds the key")
+	f.Float64Var(&o.timeout, "timeout", o.timeout, "seconds for one answer from outside")
+	f.IntVar(&o.batch, "batch", o.batch, "items in one request to a server or program")
+	f.StringVar(&o.cache, "cache", "", "folder `DIR` that keeps answers from outside")
+	f.StringVar(&o.serve, "serve", "", "`ADDRESS` to answer at, such as :8080")
+	return cmd
+}
+
+// scoreOptions are the flags.
+type scoreOptions struct {
+	names                       []string
+	prompt, items, cache, serve string
+	timeout                     float64
+	batch                       int
+	reward                      experiment.Reward
+}
+
+// check finds all that is wrong with the flags alone.
+func (o *scoreOptions) check(cmd *cobra.Command, files []string) error {
+	var wrong []string
+	must := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
+	}
+	must(len(o.names) > 0, "--reward is missing: names with commas between them")
+	known := experiment.Rewards()
+	for i, name := range o.names {
+		must(slices.ContainsFunc(known, func(n experiment.Name) bool { return n.Name == name }), "--reward %q is not known; see 'darkroom list rewards'", name)
+		must(!slices.Contains(o.names[:i], name), "--reward %s is there twice", name)
+	}
+	if o.serve != "" {
+		must(len(files) == 0 && o.items == "" && o.prompt == "", "--serve takes neither files nor --prompt and --items: who asks sends them")
+		must(len(o.names) <= 1, "--serve answers for one reward")
+	} else {
+		must(len(files) > 0 || o.items != "", "nothing to judge: name files, or --items")
+		must(o.items == "" || len(files) == 0 && o.prompt == "", "--items says what to judge and for which prompts: give neither files nor --prompt")
+	}
+	must(o.timeout > 0 && o.timeout <= 1e6, "--timeout %v: seconds, above 0", o.timeout)
+	must(o.batch >= 1 && o.batch <= 4096, "--batch %d: 1 to 4096", o.batch)
+	if len(wrong) > 0 {
+		return usagef("%s\nhint: see '%s --help'", strings.Join(wrong, "\n"), cmd.CommandPath())
+	}
+	return nil
+}
+
+func (o *scoreOptions) run(cmd *cobra.Command, files []string) error {
+	var shown []scored
+	var err error
+	switch {
+	case o.items != "":
+		shown, err = readItems(o.items)
+	case o.serve == "":
+		shown, err = readFiles(files, o.prompt)
+	}
+	if err != nil {
+		return err
+	}
+	opened, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, r := range opened {
+			_ = r.Close() // what was judged stands
+		}
+	}()
+	if o.serve != "" {
+		return serveReward(cmd, o.serve, o.names[0], opened[0])
+	}
+	for k, r := range opened {
+		judge(cmd.Context(), shown, o.names[k], r)
+	}
+	if err := cmd.Context().Err(); err != nil {
+		return err
+	}
+	return o.print(cmd, shown)
+}
+
+// open makes the rewards.
+func (o *scoreOptions) open() ([]experiment.Opened, error) {
+	bench := experiment.Bench{Batch: o.batch, Device: networkDevice}
+	var err error
+	if o.cache != "" {
+		if bench.Cache, err = call.OpenCache(o.cache); err != nil {
+			return nil, err
+		}
+	}
+	var all []experiment.Opened
+	for _, name := range o.names {
+		r := o.reward
+		r.Name, r.Timeout = name, o.timeout
+		opened, err := r.Open(bench)
+		if err != nil {
+			for _, r := range all {
+				_ = r.Close() // the error that is told came first
+			}
+			return nil, err
+		}
+		all = append(all, opened)
+	}
+	return all, nil
+}
+
+// networkDevice is where rewards with networks run, until the program ends.
+func networkDevice() (*features.Device, error) {
+	be, err := cpu.New()
+	if err != nil {
+		return nil, err
+	}
+	return features.On(tensor.NewPool(be), features.F32), nil
+}
+
+// judge asks a reward about all items, those of one prompt together.
+func judge(ctx context.Context, all []scored, name string, j rewards.Judge) {
+	groups := map[string][]int{}
+	var order []string
+	for i, s := range all {
+		if s.missing != nil {
+			all[i].add(name, rewards.Result{Missing: s.missing})
+			continue
+		}
+		if groups[s.Prompt] == nil {
+			order = append(order, s.Prompt)
+		}
+		groups[s.Prompt] = append(groups[s.Prompt], i)
+	}
+	for _, prompt := range order {
+		var items []rewards.Item
+		for _, i := range groups[prompt] {
+			items = append(items, all[i].item)
+		}
+		for k, r := range j.Judge(ctx, items) {
+			all[groups[prompt][k]].add(name, r)
+		}
+	}
+}
+
+// print writes a row or a line an item, and fails where a reward judged nothing at all.
+func (o *scoreOptions) print(cmd *cobra.Command, all []scored) error {
+	asJSON, err := cmd.Flags().GetBool("json")
+	if err != nil {
+		return err
+	}
+	out := &firstError{w: cmd.OutOrStdout()}
+	if asJSON {
+		lines := json.NewEncoder(out)
+		lines.SetEscapeHTML(false)
+		for _, s := range all {
+			if err := lines.Encode(s); err != nil {
+				return fmt.Errorf("writing JSON: %w", err)
+			}
+		}
+	} else {
+		o.table(all).write(out)
+		for _, s := range all {
+			s.reasons(out, o.names)
+		}
+	}
+	if out.err != nil {
+		return fmt.Errorf("printing: %w", out.err)
+	}
+	for _, name := range o.names {
+		if !slices.ContainsFunc(all, func(s scored) bool { return s.Scores[name].Missing == "" }) {
+			return fmt.Errorf("reward %s judged none of %d items: %s", name, len(all), all[0].Scores[name].Missing)
+		}
+	}
+	return nil
+}
+
+func (o *scoreOptions) table(all []scored) *table {
+	t := &table{header: []string{"FILE"}}
+	for _, name := range o.names {
+		t.header = append(t.header, ">"+strings.ToUpper(name))
+	}
+	for _, s := range all {
+		row := []string{s.File}
+		for _, name := range o.names {
+			cell := "missing"
+			if r := s.Scores[name]; r.Missing == "" {
+				cell = strconv.FormatFloat(*r.Value, 'g', 5, 64)
+			}
+			row = append(row, cell)
+		}
+		t.add(row...)
+	}
+	return t
+}
+
+// reasons are why scores are missing, a line each.
+func (s scored) reasons(w io.Writer, names []string) {
+	for _, name := range names {
+		if why := s.Scores[name].Missing; why != "" {
+			_, _ = fmt.Fprintf(w, "%s: %s is missing: %s\n", s.File, name, why) // the writer remembers
+		}
+	}
+}
+
+// serveReward answers until it is interrupted.
+func serveReward(cmd *cobra.Command, address, name string, j rewards.Judge) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return usagef("--serve %s: an address is :PORT or HOST:PORT", address)
+	}
+	if host == "" {
+		host = "localhost"
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return fmt.Errorf("--serve: %w", err)
+	}
+	cmd.PrintErrf("reward %s answers at http://%s\n", name, l.Addr())
+	s := &http.Server{Handler: rewards.Serve(j), ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(cmd.Context(), func() {
+		late, done := context.WithTimeout(context.Background(), 5*time.Second)
+		defer done()
+		_ = s.Shutdown(late) // who is not answered by then is not answered
+	})
+	defer stop()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// scored is an item and what rewards say of it.
+type scored struct {
+	File   string                `json:"file"`
+	Prompt string                `json:"prompt,omitempty"`
+	Scores map[string]scoredPart `json:"scores"`
+
+	item    rewards.Item
+	missing error // why it cannot be judged at all
+}
+
+// scoredPart is one reward's score, or why there is none.
+type scoredPart struct {
+	Value    *float64           `json:"value,omitempty"`
+	Parts    map[string]float64 `json:"parts,omitempty"`
+	Evidence []rewards.Evidence `json:"evidence,omitempty"`
+	Missing  string             `json:"missing,omitempty"`
+}
+
+func (s *scored) add(name string, r rewards.Result) {
+	if s.Scores == nil {
+		s.Scores = map[string]scoredPart{}
+	}
+	if r.Missing != nil {
+		s.Scores[name] = scoredPart{Missing: r.Missing.Error()}
+		return
+	}
+	s.Scores[name] = scoredPart{Value: &r.Value, Parts: r.Parts, Evidence: r.Evidence}
+}
+
+// Files by what they hold. A GIF may be either: it is taken for a clip.
+var (
+	pictureFiles = []string{".png", ".jpg", ".jpeg", ".webp"}
+	clipFiles    = []string{".gif", ".apng", ".y4m", ".mp4", ".mov", ".webm", ".mkv", ".avi"}
+)
+
+// readFiles reads what the command line names; of a folder, its pictures and clips by name. A
+// file that cannot be read is an item that cannot be judged.
+func readFiles(files []string, prompt string) ([]scored, error) {
+	var all []scored
+	for _, f := range files {
+		names := []string{f}
+		if info, err := os.Stat(f); err == nil && info.IsDir() {
+			if names, err = filesIn(f); err != nil {
+				return nil, err
+			}
+		}
+		for _, name := range names {
+			s := scored{File: name, Prompt: prompt}
+			s.load(name)
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+func filesIn(folder string) (names []string, err error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if ext := strings.ToLower(filepath.Ext(e.Name())); slices.Contains(pictureFiles, ext) || slices.Contains(clipFiles, ext) {
+			names = append(names, filepath.Join(folder, e.Name()))
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("folder %s holds no pictures and no clips", folder)
+	}
+	return names, nil
+}
+
+// load reads the file of an item.
+func (s *scored) load(path string) {
+	s.item.Prompt = s.Prompt
+	if slices.Contains(clipFiles, strings.ToLower(filepath.Ext(path))) {
+		s.item.Clip, s.missing = video.Open(path, video.Limits{})
+		return
+	}
+	if s.item.Image, s.missing = vision.Open(path, vision.Limits{}); s.missing != nil || s.Prompt != "" {
+		return
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		s.missing = err
+		return
+	}
+	settings, _ := vision.ReadSettings(data) // other files say nothing of their prompt
+	for _, t := range settings {
+		if t.Key == "prompt" {
+			s.Prompt, s.item.Prompt = t.Value, t.Value
+		}
+	}
+}
+
+// mostLine is the longest line of an items file.
+const mostLine = 16 << 20
+
+// readItems reads a file of lines; what is wrong with one is told with its number.
+func readItems(path string) ([]scored, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, mostLine)
+	var all []scored
+	for n := 1; lines.Scan(); n++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		s, err := readItem(line, path)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+		if s.File == "" {
+			s.File = fmt.Sprintf("%s:%d", filepath.Base(path), n)
+		}
+		all = append(all, s)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s holds no items", path)
+	}
+	return all, nil
+}
+
+func readItem(line []byte, path string) (scored, error) {
+	var l struct {
+		File   string         `json:"file"`
+		Prompt string         `json:"prompt"`
+		Meta   rewards.Meta   `json:"meta"`
+		Turns  []rewards.Turn `json:"turns"`
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return scored{}, fmt.Errorf("not an item: %w", err)
+	}
+	s := scored{File: l.File, Prompt: l.Prompt, item: rewards.Item{Prompt: l.Prompt, Meta: l.Meta}}
+	switch {
+	case l.File != "" && l.Turns != nil:
+		return s, errors.New("an item has a file or turns, not both")
+	case l.File != "":
+		// Files are looked for beside the list, and nowhere else: it may be a stranger's.
+		at, err := safetensors.Locate(filepath.Dir(path), l.File)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			s.missing = fmt.Errorf("there is no file %s beside %s", l.File, filepath.Base(path))
+		case err != nil:
+			return s, err
+		default:
+			s.load(at)
+		}
+	case l.Turns != nil:
+		s.item.Transcript = &rewards.Transcript{Turns: l.Turns}
+	default:
+		return s, errors.New(`an item needs a "file" or "turns"`)
+	}
+	return s, nil
+}

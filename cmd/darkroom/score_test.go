@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
+)
+
+// drawScenes writes scenes with their captions inside, and returns the folder.
+func drawScenes(t *testing.T, captions map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, caption := range captions {
+		s, err := scenes.Parse(caption)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: s.Draw(scenes.Canonical)}
+		if err := vision.WriteFile(filepath.Join(folder, name), m, vision.Setting{Key: "prompt", Value: caption}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+var twoScenes = map[string]string{"a.png": `the word "CAT" in red on white`, "b.png": "a red circle left of a blue square on white"}
+
+func scoreLines(t *testing.T, args ...string) (lines []scored, code int, said string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), append([]string{"score", "--json"}, args...), strings.NewReader(""), &out, &errs)
+	for _, text := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		var s scored
+		if text == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		lines = append(lines, s)
+	}
+	return lines, code, errs.String()
+}
+
+func TestScoreFolder(t *testing.T) {
+	folder := drawScenes(t, twoScenes)
+	lines, code, said := scoreLines(t, "--reward", "scene,ocr", folder, filepath.Join(folder, "none.png"))
+	if code != 0 || len(lines) != 3 {
+		t.Fatalf("%d, %+v, %s", code, lines, said)
+	}
+	a, b, none := lines[0], lines[1], lines[2]
+	if a.Prompt != twoScenes["a.png"] || a.Scores["ocr"].Value == nil || *a.Scores["ocr"].Value != 1 || *a.Scores["scene"].Value < 0.9 || a.Scores["ocr"].Evidence[1].Text != "CAT" {
+		t.Errorf("%+v", a)
+	}
+	if *b.Scores["scene"].Value < 0.9 || !strings.Contains(b.Scores["ocr"].Missing, "asks for no words") || b.Scores["ocr"].Value != nil {
+		t.Errorf("%+v", b)
+	}
+	if none.Scores["scene"].Missing == "" || none.Scores["ocr"].Missing == "" {
+		t.Errorf("%+v", none)
+	}
+	// Another prompt than the picture's own.
+	lines, _, _ = scoreLines(t, "--reward", "ocr", "--prompt", `a "DOG"`, filepath.Join(folder, "a.png"))
+	if v := lines[0].Scores["ocr"].Value; v == nil || *v != 0 {
+		t.Errorf("%+v", lines)
+	}
+}
+
+// watched is a buffer that may be read while it is written.
+type watched struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+var answersAt = regexp.MustCompile(`answers at (http://\S+)`)
+
+// A served reward gives what the reward gives, and ends when it is interrupted.
+func TestScoreServe(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var said watched
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"score", "--reward", "scene", "--serve", "localhost:0"}, strings.NewReader(""), &bytes.Buffer{}, &said)
+	}()
+	address := ""
+	for start := time.Now(); address == ""; time.Sleep(10 * time.Millisecond) {
+		if m := answersAt.FindStringSubmatch(said.String()); m != nil {
+			address = m[1]
+		}
+		if time.Since(start) > 20*time.Second {
+			t.Fatalf("it does not answer: %s", said.String())
+		}
+	}
+	folder := drawScenes(t, twoScenes)
+	here, _, _ := scoreLines(t, "--reward", "scene", folder)
+	there, code, problem := scoreLines(t, "--reward", "http", "--url", address, "--cache", filepath.Join(t.TempDir(), "answers"), folder)
+	if code != 0 || len(there) != 2 {
+		t.Fatalf("%d, %s", code, problem)
+	}
+	for i := range there {
+		if v := there[i].Scores["http"]; v.Value == nil || *v.Value != *here[i].Scores["scene"].Value || v.Parts["strict"] != 1 || len(v.Evidence) == 0 {
+			t.Errorf("%+v, want %+v", v, here[i].Scores["scene"])
+		}
+	}
+	stop()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("it goes on after an interrupt")
+	}
+}

@@ -1,0 +1,163 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/answers"
+	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/rewards/judge"
+	"github.com/darkroom-rl/darkroom/rewards/neural"
+	"github.com/darkroom-rl/darkroom/vision"
+	towers "github.com/darkroom-rl/darkroom/vision/clip"
+	"github.com/darkroom-rl/darkroom/vision/features"
+)
+
+// Rewards by their names: what [[reward]] and darkroom score open.
+
+// A Bench is what rewards may need.
+type Bench struct {
+	Device func() (*features.Device, error) // asked for by rewards with networks alone
+	Cache  *call.Cache                      // of answers from outside; nil remembers nothing
+	Batch  int                              // items in a request to a server or a program
+}
+
+// An Opened reward can be asked, and is closed when it no longer will be.
+type Opened struct {
+	judge rewards.Judge
+	close func() error
+}
+
+// Judge asks about the samples of a prompt.
+func (o Opened) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
+	return o.judge.Judge(ctx, items)
+}
+
+// Close ends what the reward runs on.
+func (o Opened) Close() error {
+	if o.close == nil {
+		return nil
+	}
+	return o.close()
+}
+
+// atOnce is how many samples a reward without a network judges beside each other.
+const atOnce = 4
+
+// Open makes the reward that was asked for.
+func (r Reward) Open(b Bench) (Opened, error) {
+	open, ok := openers[r.Name]
+	if !ok {
+		return Opened{}, fmt.Errorf("reward %q cannot be opened in this version", r.Name)
+	}
+	o, err := open(r, b)
+	if err != nil {
+		return Opened{}, fmt.Errorf("reward %s: %w", r.Name, err)
+	}
+	return o, nil
+}
+
+// openers make each reward; those of Rewards that are not here are not built in yet.
+var openers = map[string]func(r Reward, b Bench) (Opened, error){
+	"layout":    single(rewards.SceneLayout{}),
+	"scene":     single(rewards.SceneTask{}),
+	"ocr":       single(rewards.OCR{Reader: rewards.SceneReader{}, OCRRule: rewards.OCRRule{Formula: "flow_grpo", Interval: 4}}),
+	"jpeg":      single(rewards.JPEG{Factor: rewards.DDPOIncompressibility}),
+	"sharpness": single(rewards.Sharpness{}),
+	"motion":    single(rewards.Motion{MotionRule: rewards.UsualMotion}),
+	"format":    single(answers.Form(answers.ThinkAnswer).Reward()),
+	"accuracy":  single(answers.Rule(answers.Default).Reward()),
+	"tools": func(Reward, Bench) (Opened, error) {
+		return Opened{judge: answers.DefaultCuriosity().Judge(answers.Rule(answers.Default).Reward(), atOnce)}, nil
+	},
+	"clip":      match("cosine", nil),
+	"pickscore": match("logit", nil),
+	"hpsv2":     match("cosine", vision.HPSv2),
+	"exec":      openExec,
+	"http":      openHTTP,
+	"judge":     openJudge,
+}
+
+func single(r rewards.Reward) func(Reward, Bench) (Opened, error) {
+	return func(Reward, Bench) (Opened, error) { return Opened{judge: rewards.Each(r, atOnce)}, nil }
+}
+
+// match opens a folder of CLIP's towers.
+func match(scaling string, prepare func(size int) vision.Preprocess) func(r Reward, b Bench) (Opened, error) {
+	return func(r Reward, b Bench) (Opened, error) {
+		s, err := neural.ScalingNamed(scaling)
+		if err != nil {
+			return Opened{}, err
+		}
+		if r.Path == "" {
+			return Opened{}, fmt.Errorf("path is missing: the folder of its weights, in the layout of transformers or open_clip")
+		}
+		d, err := b.Device()
+		if err != nil {
+			return Opened{}, err
+		}
+		t, err := towers.Open(r.Path, towers.Options{Device: d, Prepare: prepare})
+		if err != nil {
+			return Opened{}, err
+		}
+		return Opened{neural.Match{Towers: t, Scaling: s}, func() error { t.Close(); return nil }}, nil
+	}
+}
+
+// policy is how often and how long what is outside is asked.
+func (r Reward) policy() call.Policy {
+	return call.Policy{Timeout: time.Duration(r.Timeout * float64(time.Second))}
+}
+
+// key is the secret that the reward's variable holds.
+func (r Reward) key() (string, error) {
+	if r.KeyEnv == "" {
+		return "", nil
+	}
+	key := os.Getenv(r.KeyEnv)
+	if key == "" {
+		return "", fmt.Errorf("the environment variable %s, which key_env names, is empty", r.KeyEnv)
+	}
+	return key, nil
+}
+
+func openHTTP(r Reward, b Bench) (Opened, error) {
+	key, err := r.key()
+	if err != nil {
+		return Opened{}, err
+	}
+	if r.URL == "" {
+		return Opened{}, fmt.Errorf("url is missing: where the server answers")
+	}
+	return Opened{judge: rewards.HTTP(r.URL, key, b.Batch, r.policy(), b.Cache)}, nil
+}
+
+func openExec(r Reward, b Bench) (Opened, error) {
+	if r.Path == "" {
+		return Opened{}, fmt.Errorf("path is missing: the program to run")
+	}
+	e, err := rewards.NewExec([]string{r.Path}, b.Batch, r.policy(), b.Cache)
+	if err != nil {
+		return Opened{}, err
+	}
+	var c io.Closer = e
+	return Opened{e, c.Close}, nil
+}
+
+func openJudge(r Reward, b Bench) (Opened, error) {
+	key, err := r.key()
+	if err != nil {
+		return Opened{}, err
+	}
+	if r.URL == "" {
+		return Opened{}, fmt.Errorf("url is missing: an OpenAI-compatible server (a local folder as judge is not built in yet)")
+	}
+	chat := judge.FlowGRPO(r.URL, call.NewCaller(r.policy(), b.Cache))
+	chat.Key = key
+	p, err := judge.NewPointwise("flow_grpo", chat)
+	return Opened{judge: rewards.Each(p, chat.Caller.Policy().AtOnce)}, err
+}

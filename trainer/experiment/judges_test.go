@@ -1,0 +1,82 @@
+package experiment
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/features"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
+)
+
+// Every reward that can be opened has a name, and says what is missing of what it needs.
+func TestOpenRewards(t *testing.T) {
+	bench := Bench{Device: func() (*features.Device, error) { return nil, errors.New("no device in this test") }}
+	names := Rewards()
+	for name := range openers {
+		if _, ok := find(names, name); !ok {
+			t.Errorf("%q can be opened, but has no name", name)
+		}
+	}
+	scene, err := scenes.Parse(`the word "CAT" in red on white`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := rewards.Item{Prompt: scene.Prompt, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: scene.Draw(scenes.Canonical)}}
+	for name, want := range map[string]string{
+		"layout": "", "scene": "", "ocr": "", "jpeg": "", "sharpness": "",
+		"clip": "path is missing", "pickscore": "path is missing", "hpsv2": "path is missing", "exec": "path is missing", "http": "url is missing", "judge": "url is missing", "telepathy": "cannot be opened",
+	} {
+		r := Reward{}
+		r.SetDefaults()
+		r.Name = name
+		o, err := r.Open(bench)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := o.Judge(t.Context(), []rewards.Item{item})
+		if got[0].Missing != nil || !(got[0].Value > 0.5) {
+			t.Errorf("%s: %+v", name, got[0])
+		}
+		if err := o.Close(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOpenRewardsOutside(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("EMPTY_KEY", "")
+	program := filepath.Join(folder, "no program")
+	if err := os.WriteFile(program, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range map[string]Reward{
+		"EMPTY_KEY":            {Name: "http", URL: "http://localhost:1", KeyEnv: "EMPTY_KEY", Timeout: 1},
+		"the reward's program": {Name: "exec", Path: program, Timeout: 1},
+		"no device":            {Name: "clip", Path: folder},
+	} {
+		if _, err := r.Open(Bench{Device: func() (*features.Device, error) { return nil, errors.New("no device") }}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%+v: %v, want %q", r, err, name)
+		}
+	}
+	for _, r := range []Reward{{Name: "http", URL: "http://localhost:1", Timeout: 1}, {Name: "judge", URL: "http://localhost:1", Timeout: 1}} {
+		o, err := r.Open(Bench{})
+		if err != nil {
+			t.Errorf("%s: %v", r.Name, err)
+			continue
+		}
+		_ = o.Close()
+	}
+}
