@@ -24,8 +24,15 @@ func (d *DIS) holders(i, n, places int) (first, last int) {
 func (s *search) denseRow(i int, x, y []float32) {
 	firstLine, lastLine := s.d.holders(i, s.height, s.lines)
 	right, bottom := float32(s.width)-1-0.001, float32(s.height)-1-0.001
+	first, last := 0, 0 // places whose patches hold pixel j, and where the next ones begin
+	nextFirst, nextLast := s.d.PatchSize, s.d.PatchStride
 	for j := range s.width {
-		first, last := s.d.holders(j, s.width, s.columns)
+		for j >= nextFirst && first < s.columns-1 {
+			first, nextFirst = first+1, nextFirst+s.d.PatchStride
+		}
+		for j >= nextLast && last < s.columns-1 {
+			last, nextLast = last+1, nextLast+s.d.PatchStride
+		}
 		own := float32(s.first[i*s.width+j])
 		var sum, sumX, sumY float32
 		for line := firstLine; line <= lastLine; line++ {
@@ -35,7 +42,8 @@ func (s *search) denseRow(i int, x, y []float32) {
 				jl, il := int(jm), int(im)
 				fj, fi := jm-float32(jl), im-float32(il)
 				ej, ei := float32(jl+1)-jm, float32(il+1)-im
-				up, down := s.plain[il*s.width+jl:][:2], s.plain[(il+1)*s.width+jl:][:2]
+				p := il*s.width + jl
+				up, down := (*[2]uint8)(s.plain[p:]), (*[2]uint8)(s.plain[p+s.width:])
 				d := float32(float32(fj*fi)*float32(down[1])) + float32(float32(ej*fi)*float32(down[0])) +
 					float32(float32(fj*ei)*float32(up[1])) + float32(float32(ej*ei)*float32(up[0])) - own
 				if d < 0 {

@@ -150,23 +150,12 @@ func (r *refinement) down(p *sheet) *sheet {
 
 // run refines, and writes the flow to x and y.
 func (r *refinement) run(k *kernels, x, y *plane) {
-	each := func(do func(i int)) {
-		rows(r.height, r.d.Threads, func(from, to int) {
-			for i := from; i < to; i++ {
-				do(i)
-			}
-		})
-	}
 	for range r.d.Refinements {
-		each(func(i int) { k.data(r.dataRow(i)) })
-		each(func(i int) { k.weights(r.weightRow(i)) })
-		each(func(i int) { k.smoothness(r.smoothRow(i)) })
-		for range sweeps {
-			for colour := range 2 {
-				each(func(i int) { k.sweep(r.sweepRow(i, (i+colour)%2)) })
-			}
-		}
-		each(func(i int) {
+		r.each(func(i int) { k.data(r.dataRow(i)) })
+		r.each(func(i int) { k.weights(r.weightRow(i)) })
+		r.each(func(i int) { k.smoothness(r.smoothRow(i)) })
+		r.relax(k)
+		r.each(func(i int) {
 			u, v, x, y, du, dv := r.wu.row(i)[:r.width], r.wv.row(i), r.x.row(i), r.y.row(i), r.du.row(i), r.dv.row(i)
 			for j := range u {
 				u[j], v[j] = x[j]+du[j], y[j]+dv[j]
@@ -177,6 +166,45 @@ func (r *refinement) run(k *kernels, x, y *plane) {
 	for i := range r.height {
 		copy(x.row(i), r.wu.row(i)[:r.width])
 		copy(y.row(i), r.wv.row(i)[:r.width])
+	}
+}
+
+func (r *refinement) each(do func(i int)) {
+	rows(r.height, r.d.Threads, func(from, to int) {
+		for i := from; i < to; i++ {
+			do(i)
+		}
+	})
+}
+
+// relax runs the sweeps. A square needs its neighbours of the other colour only, so one thread
+// runs all sweeps in one pass over memory, each two rows behind the one before it and black a
+// row behind red; several threads run one colour of one sweep at a time, with the same bits.
+func (r *refinement) relax(k *kernels) {
+	if r.d.Threads == 1 {
+		var s sweep
+		for front := range r.height + 2*sweeps {
+			for n := range sweeps {
+				for colour := range 2 {
+					if i := front - 2*n - colour; i >= 0 && i < r.height {
+						r.sweepRow(&s, i, (i+colour)%2)
+						k.sweep(&s)
+					}
+				}
+			}
+		}
+		return
+	}
+	for range sweeps {
+		for colour := range 2 {
+			rows(r.height, r.d.Threads, func(from, to int) {
+				var s sweep
+				for i := from; i < to; i++ {
+					r.sweepRow(&s, i, (i+colour)%2)
+					k.sweep(&s)
+				}
+			})
+		}
 	}
 }
 
@@ -224,13 +252,11 @@ func (r *refinement) smoothRow(i int) *smooth {
 	}
 }
 
-// sweepRow moves every second pixel of a row, from the first or the second on.
-func (r *refinement) sweepRow(i, first int) *sweep {
-	return &sweep{
-		weight: [3][]float32{r.weight.row(i), r.weight.shifted(i, -1), r.weight.row(i - 1)},
-		u:      [5][]float32{r.du.row(i), r.du.shifted(i, -1), r.du.shifted(i, 1), r.du.row(i - 1), r.du.row(i + 1)},
-		v:      [5][]float32{r.dv.row(i), r.dv.shifted(i, -1), r.dv.shifted(i, 1), r.dv.row(i - 1), r.dv.row(i + 1)},
-		of:     [5][]float32{r.a11.row(i), r.a12.row(i), r.a22.row(i), r.b1.row(i), r.b2.row(i)},
-		turn:   r.turn[first], omega: omega,
-	}
+// sweepRow is every second pixel of a row, from the first or the second on.
+func (r *refinement) sweepRow(s *sweep, i, first int) {
+	s.weight = [3][]float32{r.weight.row(i), r.weight.shifted(i, -1), r.weight.row(i - 1)}
+	s.u = [5][]float32{r.du.row(i), r.du.shifted(i, -1), r.du.shifted(i, 1), r.du.row(i - 1), r.du.row(i + 1)}
+	s.v = [5][]float32{r.dv.row(i), r.dv.shifted(i, -1), r.dv.shifted(i, 1), r.dv.row(i - 1), r.dv.row(i + 1)}
+	s.of = [5][]float32{r.a11.row(i), r.a12.row(i), r.a22.row(i), r.b1.row(i), r.b2.row(i)}
+	s.turn, s.omega = r.turn[first], omega
 }

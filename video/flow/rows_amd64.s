@@ -918,15 +918,19 @@ TEXT ·sweepAVX2(SB), NOSPLIT, $0-8
 	MOVQ sweep_turn+8(BX), DX
 	XORQ CX, CX
 loop:
+	MOVQ sweep_u+24(BX), AX
+	VMOVUPS (AX)(CX*4), Y12
+	MOVQ sweep_v+24(BX), AX
+	VMOVUPS (AX)(CX*4), Y13
+	VBROADCASTSS sweep_omega(BX), Y15
+turn:
 	MOVQ sweep_weight+0(BX), AX
 	VMOVUPS (AX)(CX*4), Y0
 	MOVQ sweep_weight+24(BX), AX
 	VMOVUPS (AX)(CX*4), Y1
 	MOVQ sweep_weight+48(BX), AX
 	VMOVUPS (AX)(CX*4), Y2
-	VBROADCASTSS sweep_omega(BX), Y15
-	MOVQ sweep_u+24(BX), AX
-	VMULPS (AX)(CX*4), Y1, Y3
+	VMULPS Y12, Y1, Y3
 	MOVQ sweep_u+48(BX), AX
 	VMULPS (AX)(CX*4), Y0, Y5
 	VADDPS Y5, Y3, Y3
@@ -938,8 +942,7 @@ loop:
 	VADDPS Y5, Y3, Y3
 	MOVQ sweep_u+0(BX), AX
 	VMOVUPS (AX)(CX*4), Y6
-	MOVQ sweep_v+24(BX), AX
-	VMULPS (AX)(CX*4), Y1, Y4
+	VMULPS Y13, Y1, Y4
 	MOVQ sweep_v+48(BX), AX
 	VMULPS (AX)(CX*4), Y0, Y5
 	VADDPS Y5, Y4, Y4
@@ -964,6 +967,7 @@ loop:
 	VSUBPS Y6, Y3, Y3
 	VMULPS Y3, Y15, Y3
 	VADDPS Y3, Y6, Y9
+	VBLENDVPS Y14, Y9, Y6, Y9
 	VMULPS Y8, Y9, Y5
 	MOVQ sweep_of+96(BX), AX
 	VADDPS (AX)(CX*4), Y4, Y4
@@ -973,15 +977,24 @@ loop:
 	VSUBPS Y7, Y4, Y4
 	VMULPS Y4, Y15, Y4
 	VADDPS Y4, Y7, Y10
-	VBLENDVPS Y14, Y9, Y6, Y9
-	MOVQ sweep_u+0(BX), AX
-	VMOVUPS Y9, (AX)(CX*4)
 	VBLENDVPS Y14, Y10, Y7, Y10
-	MOVQ sweep_v+0(BX), AX
-	VMOVUPS Y10, (AX)(CX*4)
 	ADDQ $8, CX
 	CMPQ CX, DX
-	JLT loop
+	JGE last
+	MOVQ sweep_u+24(BX), AX
+	VMOVUPS (AX)(CX*4), Y12
+	MOVQ sweep_v+24(BX), AX
+	VMOVUPS (AX)(CX*4), Y13
+	MOVQ sweep_u+0(BX), AX
+	VMOVUPS Y9, -32(AX)(CX*4)
+	MOVQ sweep_v+0(BX), AX
+	VMOVUPS Y10, -32(AX)(CX*4)
+	JMP turn
+last:
+	MOVQ sweep_u+0(BX), AX
+	VMOVUPS Y9, -32(AX)(CX*4)
+	MOVQ sweep_v+0(BX), AX
+	VMOVUPS Y10, -32(AX)(CX*4)
 	VZEROUPPER
 	RET
 

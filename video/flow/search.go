@@ -86,21 +86,20 @@ func (s *search) tensor() {
 	}
 	for y := range s.height {
 		gx, gy := s.gx[y*s.width:][:s.width], s.gy[y*s.width:][:s.width]
-		var sum [5]float32
-		for x := range s.width {
-			new := products(gx[x], gy[x])
+		var xx, yy, xy, x1, y1 float32
+		at := y * s.columns
+		next := size - 1
+		for x, a := range gx {
+			u, v := int32(a), int32(gy[x])
+			dxx, dyy, dxy, dx, dy := u*u, v*v, u*v, u, v
 			if x >= size {
-				for k, old := range products(gx[x-size], gy[x-size]) {
-					new[k] -= old
-				}
+				u, v = int32(gx[x-size]), int32(gy[x-size])
+				dxx, dyy, dxy, dx, dy = dxx-u*u, dyy-v*v, dxy-u*v, dx-u, dy-v
 			}
-			for k, v := range new {
-				sum[k] += float32(v)
-			}
-			if at := x - size + 1; at >= 0 && at%stride == 0 {
-				for k := range rows {
-					rows[k][y*s.columns+at/stride] = sum[k]
-				}
+			xx, yy, xy, x1, y1 = xx+float32(dxx), yy+float32(dyy), xy+float32(dxy), x1+float32(dx), y1+float32(dy)
+			if x == next {
+				rows[0][at], rows[1][at], rows[2][at], rows[3][at], rows[4][at] = xx, yy, xy, x1, y1
+				at, next = at+1, next+stride
 			}
 		}
 	}
@@ -119,11 +118,6 @@ func (s *search) tensor() {
 			}
 		}
 	}
-}
-
-func products(x, y int16) [5]int {
-	a, b := int(x), int(y)
-	return [5]int{a * a, b * b, a * b, a, b}
 }
 
 // bands is how many parts the grid's rows are searched in.
@@ -149,6 +143,7 @@ func (s *search) find(k *kernels, x, y *plane) {
 
 func (s *search) pass(k *kernels, pass, steps, first, last int, x, y *plane) {
 	half, stride := s.d.PatchSize/2, s.d.PatchStride
+	p := &patch{s: s, k: k}
 	for a := range last - first {
 		for b := range s.columns {
 			line, column, dir := first+a, b, 1
@@ -156,7 +151,7 @@ func (s *search) pass(k *kernels, pass, steps, first, last int, x, y *plane) {
 				line, column, dir = last-1-a, s.columns-1-b, -1
 			}
 			at := line*s.columns + column
-			p := patch{s: s, k: k, i: line * stride, j: column * stride, at: at}
+			p.i, p.j, p.at = line*stride, column*stride, at
 			if pass == 0 {
 				s.x[at], s.y[at] = x.row(p.i + half)[p.j+half], y.row(p.i + half)[p.j+half]
 			}
@@ -187,6 +182,9 @@ type patch struct {
 	s        *search
 	k        *kernels
 	i, j, at int // its corner, and its place in the grid
+
+	w   [4]float32 // of four neighbours
+	sum [4]float32 // of differences, their squares, their products with gx and gy
 }
 
 // descend moves the patch while its distance falls; where it ends up further off than its own
@@ -230,19 +228,18 @@ func (p *patch) compare(u, v float32) (d, gx, gy float32) {
 	y, x := within(float32(p.i)+v, border, size, s.height), within(float32(p.j)+u, border, size, s.width)
 	y0, x0 := floor32(y), floor32(x)
 	fy, fx, ey, ex := y-y0, x-x0, y0+1-y, x0+1-x
-	w := [4]float32{ey * ex, ey * fx, fy * ex, fy * fx}
+	p.w, p.sum = [4]float32{ey * ex, ey * fx, fy * ex, fy * fx}, [4]float32{}
 	from, to := p.i*s.width+p.j, int(y)*s.stride+int(x)
-	var sum [4]float32 // of differences, their squares, their products with gx and gy
 	if size == 8 {
-		p.k.patch(&sum, s.first[from:], s.second[to:], s.gx[from:], s.gy[from:], s.width, s.stride, &w)
+		p.k.patch(&p.sum, s.first[from:], s.second[to:], s.gx[from:], s.gy[from:], s.width, s.stride, &p.w)
 	} else {
-		patchOf(size, &sum, s.first[from:], s.second[to:], s.gx[from:], s.gy[from:], s.width, s.stride, &w)
+		patchOf(size, &p.sum, s.first[from:], s.second[to:], s.gx[from:], s.gy[from:], s.width, s.stride, &p.w)
 	}
 	if s.d.WithoutMean {
-		return sum[1], sum[2], sum[3]
+		return p.sum[1], p.sum[2], p.sum[3]
 	}
 	n := float32(size * size)
-	return sum[1] - sum[0]*sum[0]/n, sum[2] - sum[0]*s.sums[3][p.at]/n, sum[3] - sum[0]*s.sums[4][p.at]/n
+	return p.sum[1] - p.sum[0]*p.sum[0]/n, p.sum[2] - p.sum[0]*s.sums[3][p.at]/n, p.sum[3] - p.sum[0]*s.sums[4][p.at]/n
 }
 
 // within is a place in the second frame with its border, not so far out that less than a

@@ -202,16 +202,22 @@ func (e *emitter) smooth() {
 	r.next()
 }
 
-// sweep is a row of over-relaxation.
+// sweep is a row of over-relaxation. The left neighbours of the next eight pixels are read
+// before these are written: a load that begins within a store that is under way would wait
+// for it. Theirs is the other colour, which does not change.
 func (e *emitter) sweep() {
 	r := e.loop("sweepAVX2", "sweep", "turn", 0)
+	// The loop begins below; "loop" itself reads what the first turn needs.
+	r.load("u", 1, 12)
+	r.load("v", 1, 13)
+	r.number("omega", 15)
+	e.label("turn")
 	for i := range 3 {
 		r.load("weight", i, i)
 	}
-	r.number("omega", 15)
 	for i, field := range []string{"u", "v"} {
 		sum := 3 + i
-		r.op("VMULPS", r.at(field, 1), "Y1", y(sum))
+		r.mul(1, 12+i, sum)
 		for k, w := range []string{"Y0", "Y2", "Y0"} {
 			r.op("VMULPS", r.at(field, 2+k), w, "Y5")
 			r.add(sum, 5, sum)
@@ -230,10 +236,22 @@ func (e *emitter) sweep() {
 		r.sub(sum, 6+i, sum)
 		r.mul(15, sum, sum)
 		r.add(6+i, sum, 9+i)
-	}
-	for i, field := range []string{"u", "v"} {
 		r.pick(14, 9+i, 6+i, 9+i)
-		r.store(field, 0, 9+i)
 	}
-	r.next()
+	r.op("ADDQ", "$8", "CX")
+	r.op("CMPQ", "CX", "DX")
+	r.op("JGE", "last")
+	r.load("u", 1, 12)
+	r.load("v", 1, 13)
+	for i, field := range []string{"u", "v"} {
+		r.at(field, 0)
+		r.op("VMOVUPS", y(9+i), "-32(AX)(CX*4)")
+	}
+	r.op("JMP", "turn")
+	r.label("last")
+	for i, field := range []string{"u", "v"} {
+		r.at(field, 0)
+		r.op("VMOVUPS", y(9+i), "-32(AX)(CX*4)")
+	}
+	r.end()
 }
