@@ -6,7 +6,7 @@
 //	layout.go      objects where they were asked for
 //	scenes.go      the embedded task: layout, its own score, the recogniser of drawn words
 //	geneval.go     GenEval's rules, and the reward server's soft form
-//	ocr.go         words that can be read, against those asked for
+//	ocr.go         words that can be read, against those asked for; tesseract.go reads others
 //	jpeg.go        size as a file; statistics.go sharpness
 //	motion.go      how a clip moves
 //	protocol.go    what rewards outside are sent and answer; http.go, exec.go and serve.go speak it

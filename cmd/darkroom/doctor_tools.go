@@ -13,7 +13,7 @@ type finding struct {
 func findTools() []finding {
 	tools := []finding{
 		{Name: "ffmpeg", Enables: "video files other than GIF, APNG, PNG folders and Y4M"},
-		{Name: "tesseract", Enables: "words read by Tesseract as a reward (planned)"},
+		{Name: "tesseract", Enables: "words read by Tesseract: reward ocr with path = \"tesseract\""},
 	}
 	for i := range tools {
 		if p, err := exec.LookPath(tools[i].Name); err == nil {

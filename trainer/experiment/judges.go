@@ -65,7 +65,7 @@ func (r Reward) Open(b Bench) (Opened, error) {
 var openers = map[string]func(r Reward, b Bench) (Opened, error){
 	"layout":    single(rewards.SceneLayout{}),
 	"scene":     single(rewards.SceneTask{}),
-	"ocr":       single(rewards.OCR{Reader: rewards.SceneReader{}, OCRRule: rewards.OCRRule{Formula: "flow_grpo", Interval: 4}}),
+	"ocr":       openOCR,
 	"jpeg":      single(rewards.JPEG{Factor: rewards.DDPOIncompressibility}),
 	"sharpness": single(rewards.Sharpness{}),
 	"motion":    single(rewards.Motion{MotionRule: rewards.UsualMotion}),
@@ -84,6 +84,19 @@ var openers = map[string]func(r Reward, b Bench) (Opened, error){
 
 func single(r rewards.Reward) func(Reward, Bench) (Opened, error) {
 	return func(Reward, Bench) (Opened, error) { return Opened{judge: rewards.Each(r, atOnce)}, nil }
+}
+
+// openOCR reads drawn words itself, or by the program that path names: Tesseract.
+func openOCR(r Reward, _ Bench) (Opened, error) {
+	o := rewards.OCR{Reader: rewards.SceneReader{}, OCRRule: rewards.OCRRule{Formula: "flow_grpo", Interval: 4}}
+	if r.Path != "" {
+		t := rewards.Tesseract{Program: r.Path, Timeout: r.policy().Timeout}
+		if _, err := t.Version(context.Background()); err != nil {
+			return Opened{}, err
+		}
+		o.Reader = t
+	}
+	return Opened{judge: rewards.Each(o, atOnce)}, nil
 }
 
 // match opens a folder of CLIP's towers.

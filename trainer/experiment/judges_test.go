@@ -66,6 +66,7 @@ func TestOpenRewardsOutside(t *testing.T) {
 		"EMPTY_KEY":            {Name: "http", URL: "http://localhost:1", KeyEnv: "EMPTY_KEY", Timeout: 1},
 		"the reward's program": {Name: "exec", Path: program, Timeout: 1},
 		"no device":            {Name: "clip", Path: folder},
+		"is not installed":     {Name: "ocr", Path: "no such tesseract", Timeout: 1},
 	} {
 		if _, err := r.Open(Bench{Device: func() (*features.Device, error) { return nil, errors.New("no device") }}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: %v, want %q", r, err, name)

@@ -24,6 +24,7 @@ var areas = []map[string]Op{
 	combineOps,
 	genEvalOps,
 	replyOps,
+	tesseractOps,
 	textOps,
 	tokenOps,
 	tokenizerOps,
