@@ -7,6 +7,7 @@
 
 // func actIdentityFFAVX2(a *job)
 TEXT ·actIdentityFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -91,6 +92,7 @@ done:
 
 // func actIdentityBFAVX2(a *job)
 TEXT ·actIdentityBFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -191,6 +193,7 @@ done:
 
 // func actIdentityFBAVX2(a *job)
 TEXT ·actIdentityFBAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -451,6 +454,7 @@ done:
 
 // func actGELUTanhFFAVX2(a *job)
 TEXT ·actGELUTanhFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -1095,6 +1099,7 @@ done:
 
 // func actGELUErfFFAVX2(a *job)
 TEXT ·actGELUErfFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -2011,6 +2016,7 @@ done:
 
 // func actQuickGELUFFAVX2(a *job)
 TEXT ·actQuickGELUFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -2607,6 +2613,7 @@ done:
 
 // func actSiLUFFAVX2(a *job)
 TEXT ·actSiLUFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -3203,6 +3210,7 @@ done:
 
 // func actReLUFFAVX2(a *job)
 TEXT ·actReLUFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -3319,6 +3327,7 @@ done:
 
 // func actSigmoidFFAVX2(a *job)
 TEXT ·actSigmoidFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -3899,6 +3908,7 @@ done:
 
 // func actTanhFFAVX2(a *job)
 TEXT ·actTanhFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -4511,6 +4521,7 @@ done:
 
 // func actExpFFAVX2(a *job)
 TEXT ·actExpFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -5027,6 +5038,7 @@ done:
 
 // func actSquareFFAVX2(a *job)
 TEXT ·actSquareFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -5111,6 +5123,7 @@ done:
 
 // func gradIdentityFFAVX2(a *job)
 TEXT ·gradIdentityFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -5228,6 +5241,7 @@ done:
 
 // func gradGELUTanhFFAVX2(a *job)
 TEXT ·gradGELUTanhFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -6033,6 +6047,7 @@ done:
 
 // func gradGELUErfFFAVX2(a *job)
 TEXT ·gradGELUErfFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -7478,6 +7493,7 @@ done:
 
 // func gradQuickGELUFFAVX2(a *job)
 TEXT ·gradQuickGELUFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -8219,6 +8235,7 @@ done:
 
 // func gradSiLUFFAVX2(a *job)
 TEXT ·gradSiLUFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -8960,6 +8977,7 @@ done:
 
 // func gradReLUFFAVX2(a *job)
 TEXT ·gradReLUFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -9141,6 +9159,7 @@ done:
 
 // func gradSigmoidFFAVX2(a *job)
 TEXT ·gradSigmoidFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -9802,6 +9821,7 @@ done:
 
 // func gradTanhFFAVX2(a *job)
 TEXT ·gradTanhFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -10479,6 +10499,7 @@ done:
 
 // func gradExpFFAVX2(a *job)
 TEXT ·gradExpFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -11028,6 +11049,7 @@ done:
 
 // func gradSquareFFAVX2(a *job)
 TEXT ·gradSquareFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -11145,6 +11167,7 @@ done:
 
 // func addFFAVX2(a *job)
 TEXT ·addFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -11246,6 +11269,7 @@ done:
 
 // func subFFAVX2(a *job)
 TEXT ·subFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -11347,6 +11371,7 @@ done:
 
 // func mulFFAVX2(a *job)
 TEXT ·mulFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -11448,6 +11473,7 @@ done:
 
 // func divFFAVX2(a *job)
 TEXT ·divFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -11549,6 +11575,7 @@ done:
 
 // func timesFFAVX2(a *job)
 TEXT ·timesFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -11649,6 +11676,7 @@ done:
 
 // func addTimesFFAVX2(a *job)
 TEXT ·addTimesFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -11766,6 +11794,7 @@ done:
 
 // func axpbyFFAVX2(a *job)
 TEXT ·axpbyFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -11915,6 +11944,7 @@ done:
 
 // func modulateFFAVX2(a *job)
 TEXT ·modulateFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -12049,6 +12079,7 @@ done:
 
 // func fmaFFAVX2(a *job)
 TEXT ·fmaFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -12167,6 +12198,7 @@ done:
 
 // func onePlusFFAVX2(a *job)
 TEXT ·onePlusFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -12251,6 +12283,7 @@ done:
 
 // func normAloneFFAVX2(a *job)
 TEXT ·normAloneFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -12383,6 +12416,7 @@ done:
 
 // func normFFAVX2(a *job)
 TEXT ·normFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -12565,6 +12599,7 @@ done:
 
 // func normTwiceFFAVX2(a *job)
 TEXT ·normTwiceFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -12797,6 +12832,7 @@ done:
 
 // func normGradFFAVX2(a *job)
 TEXT ·normGradFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -12978,6 +13014,7 @@ done:
 
 // func softmaxGradFFAVX2(a *job)
 TEXT ·softmaxGradFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -13111,6 +13148,7 @@ done:
 
 // func expSumFFAVX2(a *job)
 TEXT ·expSumFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -13685,6 +13723,7 @@ done:
 
 // func expTimesFFAVX2(a *job)
 TEXT ·expTimesFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -14265,6 +14304,7 @@ done:
 
 // func sumFFAVX2(a *job)
 TEXT ·sumFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -14365,6 +14405,7 @@ done:
 
 // func dotFFAVX2(a *job)
 TEXT ·dotFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -14490,6 +14531,7 @@ done:
 
 // func squaresFFAVX2(a *job)
 TEXT ·squaresFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -14630,6 +14672,7 @@ done:
 
 // func mostFFAVX2(a *job)
 TEXT ·mostFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -14730,6 +14773,7 @@ done:
 
 // func columnSumFFAVX2(a *job)
 TEXT ·columnSumFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -14877,6 +14921,7 @@ done:
 
 // func columnDotFFAVX2(a *job)
 TEXT ·columnDotFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -15053,6 +15098,7 @@ done:
 
 // func columnMomentsFFAVX2(a *job)
 TEXT ·columnMomentsFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -15298,6 +15344,7 @@ done:
 
 // func momentumFFAVX2(a *job)
 TEXT ·momentumFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -15463,6 +15510,7 @@ done:
 
 // func varianceFFAVX2(a *job)
 TEXT ·varianceFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -15660,6 +15708,7 @@ done:
 
 // func descendFFAVX2(a *job)
 TEXT ·descendFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -15922,6 +15971,7 @@ done:
 
 // func groupFFAVX2(a *job)
 TEXT ·groupFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -16078,6 +16128,7 @@ done:
 
 // func groupPastFFAVX2(a *job)
 TEXT ·groupPastFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -16235,6 +16286,7 @@ done:
 
 // func groupSiLUFFAVX2(a *job)
 TEXT ·groupSiLUFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -16919,6 +16971,7 @@ done:
 
 // func groupSiLUPastFFAVX2(a *job)
 TEXT ·groupSiLUPastFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -17604,6 +17657,7 @@ done:
 
 // func groupGradFFAVX2(a *job)
 TEXT ·groupGradFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -17827,6 +17881,7 @@ done:
 
 // func groupGradPastFFAVX2(a *job)
 TEXT ·groupGradPastFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -18051,6 +18106,7 @@ done:
 
 // func groupSlopeFFAVX2(a *job)
 TEXT ·groupSlopeFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)
@@ -18881,6 +18937,7 @@ done:
 
 // func groupUnitFFAVX2(a *job)
 TEXT ·groupUnitFFAVX2(SB), NOSPLIT, $16-8
+	PCALIGN $64
 	STMXCSR saved-8(SP)
 	MOVL $0x9FC0, flushing-16(SP)
 	LDMXCSR flushing-16(SP)

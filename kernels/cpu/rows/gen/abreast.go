@@ -10,52 +10,52 @@ import (
 // Long bodies, four vectors abreast. A body that is one long chain, like that of e^x,
 // leaves units idle when vectors come one after another: what waits for its operands
 // fills the scheduler before the next chain is reached. So on AVX-512 the four vectors
-// of a block take turns, instruction by instruction, in registers of their own: 0 to 3
-// of the body become four times four. What stays the same over the loop, the job's
-// numbers and the constants, is held in registers from 31 down.
+// of a block take turns, instruction by instruction, in registers of their own: 0 to n-1
+// of the body become four times n. What stays the same over the loop, the job's
+// numbers and the constants, is held in registers from 31 down, as far as they reach.
 
-func (v *vector) together() bool { return v.k.abreast && v.wide() }
-
-const (
-	bodyRegs = 4
-	topReg   = 31
-	lastHeld = 20 // below are the lanes of sums
-)
+func (v *vector) together() bool { return v.k.abreast > 0 && v.wide() }
 
 // own is the register of the current vector for one of the body's.
 func (v *vector) own(r int) int {
-	if v.together() && r < bodyRegs {
-		return r + bodyRegs*v.j
+	if v.together() && r < v.k.abreast {
+		return r + v.k.abreast*v.j
 	}
 	return r
 }
 
-// hold is the register that holds what name says.
-func (v *vector) hold(name string) int {
-	i := slices.Index(v.held, name)
+// held is the register that holds what name says; none where all are taken.
+func (v *vector) held(name string) (r int, ok bool) {
+	const top = 31
+	lowest := max(16, 4*v.k.abreast)
+	if v.k.sum || v.k.max {
+		lowest = 20 // below are the lanes
+	}
+	i := slices.Index(v.names, name)
 	if i < 0 {
-		i = len(v.held)
-		v.held = append(v.held, name)
+		i = len(v.names)
+		if top-i < lowest {
+			return 0, false
+		}
+		v.names = append(v.names, name)
 	}
-	if topReg-i < lastHeld {
-		panic(v.k.name + " holds too much")
-	}
-	return topReg - i
+	return top - i, true
 }
 
 // rehearse finds what the body asks to be held, and loads it.
 func (v *vector) rehearse() {
-	v.held, v.j = nil, 0
+	v.names, v.j = nil, 0
 	if v.k.body == nil {
 		return
 	}
 	v.written(v.k.body)
-	for i, name := range v.held {
+	for _, name := range v.names {
 		inst := "VMOVUPS"
 		if strings.HasPrefix(name, "job_s") {
 			inst = "VBROADCASTSS"
 		}
-		v.op(inst, name, topReg-i)
+		r, _ := v.held(name)
+		v.op(inst, name, fmt.Sprintf("Z%d", r))
 	}
 }
 
@@ -68,16 +68,23 @@ func (v *vector) written(body func(v *vector)) []string {
 	return lines[:len(lines)-1]
 }
 
-// turns writes a block whose vectors take turns.
+// turns writes a block whose vectors take turns, up to the store: that needs a mask.
 func (v *vector) turns() {
 	var lines [][]string
+	compute := 0
 	for v.j = 0; v.j < 64/v.lanes(); v.j++ {
+		v.stored = 0
+		at := bytes.Count(v.Bytes(), []byte("\n"))
 		lines = append(lines, v.written(v.k.body))
+		compute = v.stored - at
 	}
-	for i := range lines[0] {
+	for i := range compute {
 		for _, l := range lines {
 			v.WriteString(l[i])
 		}
+	}
+	for _, l := range lines {
+		v.WriteString(strings.Join(l[compute:], ""))
 	}
 }
 

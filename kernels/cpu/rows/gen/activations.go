@@ -108,14 +108,17 @@ func (v *vector) normalCDF(x, p, z, n, q, t int) {
 	v.ifPositive(x, t, p, p, n)
 }
 
-// activations are the functions in the order of kernels.UnaryOp: of register 0.
+// activations are the functions in the order of kernels.UnaryOp: of register 0. Long ones
+// name the number of registers that they use (0: their masks stand in the way, or they
+// are short).
 var activations = []struct {
-	name      string
-	act, grad func(v *vector)
+	name           string
+	regs, gradRegs int
+	act, grad      func(v *vector)
 }{
-	{"Identity", func(v *vector) { v.op("VMULPS", v.f32(1), 0, 0) },
+	{"Identity", 0, 0, func(v *vector) { v.op("VMULPS", v.f32(1), 0, 0) },
 		func(v *vector) { v.op("VMOVUPS", v.f32(1), 0) }},
-	{"GELUTanh", func(v *vector) {
+	{"GELUTanh", 5, 6, func(v *vector) {
 		v.geluArgument(0, 1, 2)
 		v.gated(0, 1, 2, 3, 4)
 		v.op("VMOVAPS", 1, 0)
@@ -126,7 +129,7 @@ var activations = []struct {
 		v.gatedGrad(0, 1, 5, 2, 3, 4)
 		v.op("VMOVAPS", 1, 0)
 	}},
-	{"GELUErf", func(v *vector) {
+	{"GELUErf", 0, 0, func(v *vector) {
 		v.normalCDF(0, 1, 2, 3, 4, 5)
 		v.op("VMULPS", 1, 0, 0)
 	}, func(v *vector) {
@@ -137,7 +140,7 @@ var activations = []struct {
 		v.op("VMULPS", v.f32(rootTwoPi), 0, 0)
 		v.op("VFMADD213PS", 1, 2, 0)
 	}},
-	{"QuickGELU", func(v *vector) {
+	{"QuickGELU", 5, 6, func(v *vector) {
 		v.op("VMULPS", v.f32(quickK), 0, 1)
 		v.gated(0, 1, 2, 3, 4)
 		v.op("VMOVAPS", 1, 0)
@@ -147,7 +150,7 @@ var activations = []struct {
 		v.gatedGrad(0, 1, 5, 2, 3, 4)
 		v.op("VMOVAPS", 1, 0)
 	}},
-	{"SiLU", func(v *vector) {
+	{"SiLU", 5, 6, func(v *vector) {
 		v.op("VMOVAPS", 0, 1)
 		v.gated(0, 1, 2, 3, 4)
 		v.op("VMOVAPS", 1, 0)
@@ -157,7 +160,7 @@ var activations = []struct {
 		v.gatedGrad(0, 1, 5, 2, 3, 4)
 		v.op("VMOVAPS", 1, 0)
 	}},
-	{"ReLU", func(v *vector) {
+	{"ReLU", 0, 0, func(v *vector) {
 		v.op("VMULPS", v.f32(1), 0, 0) // a denormal becomes the zero of its sign
 		v.logic("VPXOR", 1, 1, 1)
 		v.op("VMAXPS", 0, 1, 0)
@@ -166,7 +169,7 @@ var activations = []struct {
 		v.logic("VPXOR", 2, 2, 2)
 		v.ifPositive(0, 1, 2, 0, 3)
 	}},
-	{"Sigmoid", func(v *vector) {
+	{"Sigmoid", 4, 4, func(v *vector) {
 		v.gated(float32(1), 0, 1, 2, 3)
 	}, func(v *vector) {
 		v.gated(float32(1), 0, 1, 2, 3)
@@ -174,13 +177,13 @@ var activations = []struct {
 		v.op("VSUBPS", 0, 1, 1)
 		v.op("VMULPS", 1, 0, 0)
 	}},
-	{"Tanh", func(v *vector) { v.tanh() }, func(v *vector) {
+	{"Tanh", 4, 4, func(v *vector) { v.tanh() }, func(v *vector) {
 		v.tanh()
 		v.op("VMOVAPS", 0, 1)
 		v.op("VFNMADD213PS", v.f32(1), 1, 0)
 	}},
-	{"Exp", func(v *vector) { v.exp(0, 1, 2, 3) }, func(v *vector) { v.exp(0, 1, 2, 3) }},
-	{"Square", func(v *vector) { v.op("VMULPS", 0, 0, 0) }, func(v *vector) { v.op("VMULPS", v.f32(2), 0, 0) }},
+	{"Exp", 4, 4, func(v *vector) { v.exp(0, 1, 2, 3) }, func(v *vector) { v.exp(0, 1, 2, 3) }},
+	{"Square", 0, 0, func(v *vector) { v.op("VMULPS", 0, 0, 0) }, func(v *vector) { v.op("VMULPS", v.f32(2), 0, 0) }},
 }
 
 func (v *vector) tanh() {

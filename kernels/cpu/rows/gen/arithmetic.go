@@ -9,7 +9,7 @@ var (
 func kernels() []kernel {
 	var out []kernel
 	for _, f := range activations {
-		k := kernel{name: "act" + f.name, src: "x", dst: "x", variants: same, body: func(v *vector) {
+		k := kernel{name: "act" + f.name, src: "x", dst: "x", variants: same, abreast: f.regs, body: func(v *vector) {
 			v.load(0, 0)
 			f.act(v)
 			v.store(0, 1)
@@ -20,7 +20,7 @@ func kernels() []kernel {
 		out = append(out, k)
 	}
 	for _, f := range activations {
-		out = append(out, kernel{name: "grad" + f.name, src: "xx", dst: "x", variants: same, body: func(v *vector) {
+		out = append(out, kernel{name: "grad" + f.name, src: "xx", dst: "x", variants: same, abreast: f.gradRegs, body: func(v *vector) {
 			v.load(0, 0)
 			f.grad(v)
 			v.load(1, 1)
@@ -123,12 +123,12 @@ func formulas() []kernel {
 			v.store(0, 1)
 		}},
 		// e^(x - s0) and its sum; s1·e^(x - s0)
-		{name: "expSum", src: "xpw", dst: "f", variants: []string{"ff", "bf"}, sum: true, abreast: true, body: func(v *vector) {
+		{name: "expSum", src: "xpw", dst: "f", variants: []string{"ff", "bf"}, sum: true, abreast: 4, body: func(v *vector) {
 			v.shiftedExp(belowZero)
 			v.add(0, 1)
 			v.store(0, 1)
 		}},
-		{name: "expTimes", src: "f", dst: "f", variants: []string{"ff"}, body: func(v *vector) {
+		{name: "expTimes", src: "f", dst: "f", variants: []string{"ff"}, abreast: 4, body: func(v *vector) {
 			v.shiftedExp(anyNumber)
 			v.scalar(1, 1)
 			v.op("VMULPS", 1, 0, 0)

@@ -10,7 +10,7 @@ func groupNorm() []kernel {
 			v.channel(1)
 			v.store(0, 1)
 		}},
-		{name: "groupSiLU", src: "xccc", dst: "x", variants: same, rows: true, body: func(v *vector) {
+		{name: "groupSiLU", src: "xccc", dst: "x", variants: same, rows: true, abreast: activations[4].regs, body: func(v *vector) {
 			v.channel(1)
 			activations[4].act(v)
 			v.store(0, 1)
@@ -32,7 +32,7 @@ func groupNorm() []kernel {
 	}
 	return append(out,
 		// SiLU's derivative at fma(x - mean, w, b), times dy
-		kernel{name: "groupSlope", src: "xxccc", dst: "f", variants: []string{"ff", "bf"}, rows: true, body: func(v *vector) {
+		kernel{name: "groupSlope", src: "xxccc", dst: "f", variants: []string{"ff", "bf"}, rows: true, abreast: activations[4].gradRegs, body: func(v *vector) {
 			v.channel(2)
 			activations[4].grad(v)
 			v.load(1, 1)

@@ -91,7 +91,9 @@ func (v *vector) u32(bits uint32) string {
 		v.table = append(v.table, constant{name, bits})
 	}
 	if v.together() {
-		return fmt.Sprintf("%s%d", v.letter, v.hold(name+"(SB)"))
+		if r, ok := v.held(name + "(SB)"); ok {
+			return fmt.Sprintf("Z%d", r)
+		}
 	}
 	return name + "(SB)"
 }
@@ -166,10 +168,9 @@ func (v *vector) ifPositive(x, yes, no, to, tmp int) {
 // numbers that are not denormal.
 func (v *vector) toBF16(x, tmp int) {
 	if v.bf16 {
-		if x > 7 {
-			panic("a register above 7")
-		}
-		v.op(fmt.Sprintf("BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0x%02X // VCVTNEPS2BF16 Z%d, Y%d", 0xC0|x<<3|x, x, x))
+		r := v.own(x)
+		p0 := (1-r>>3&1)<<7 | (1-r>>4)<<6 | (1-r>>3&1)<<5 | (1-r>>4)<<4 | 2
+		v.op(fmt.Sprintf("BYTE $0x62; BYTE $0x%02X; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0x%02X // VCVTNEPS2BF16 Z%d, Y%d", p0, 0xC0|r&7<<3|r&7, r, r))
 		return
 	}
 	v.op("VPSRLD", "$16", x, tmp)
@@ -180,7 +181,7 @@ func (v *vector) toBF16(x, tmp int) {
 		v.op("VPADDD", tmp, x, tmp)
 		v.op("VPORD", v.u32(0x400000), x, "K5", tmp)
 		v.op("VPSRLD", "$16", tmp, tmp)
-		v.op("VPMOVDW", tmp, fmt.Sprintf("Y%d", x))
+		v.op("VPMOVDW", tmp, fmt.Sprintf("Y%d", v.own(x)))
 		return
 	}
 	v.op("VPADDD", tmp, x, tmp)
