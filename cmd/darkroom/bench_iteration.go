@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/iteration"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 )
@@ -48,7 +49,7 @@ prints the same keys; the last column is how many times faster, or smaller, this
 			be := cpu.NewWith(cpu.Options{Path: path, Threads: threads})
 			defer be.Close()
 			if worker != "" {
-				result, err := iteration.Part(worker).Run(cmd.Context(), work, be, iteration.Process{Peak: peakMiB, Reset: resetPeak, CPU: cpuSeconds})
+				result, err := iteration.Part(worker).Run(cmd.Context(), work, be, iteration.Process{Peak: peakMiB, Reset: resetPeak, CPU: cpuSeconds, Dry: func() pipeline.Dry { return cpu.NewDry(cpu.Options{Path: path, Threads: threads}) }})
 				if err != nil {
 					return err
 				}

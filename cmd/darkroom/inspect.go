@@ -75,6 +75,7 @@ type inspected struct {
 	Weights  *weightsInfo `json:"weights,omitempty"`
 	Tensors  []tensorInfo `json:"tensors,omitempty"`
 	Parts    []*inspected `json:"parts,omitempty"`
+	Memory   []memoryNeed `json:"memory,omitempty"` // of a pipeline that can be sampled
 	Notes    []string     `json:"notes,omitempty"`
 	Error    string       `json:"error,omitempty"` // of a part that could not be read
 }
@@ -104,6 +105,7 @@ func (in *inspected) write(w io.Writer) {
 	case in.Kind == "pipeline":
 		fmt.Fprintln(w)
 		in.writeParts(w)
+		in.writeMemory(w)
 	case len(in.Settings) > 0:
 		t := table{}
 		for _, s := range in.Settings {

@@ -73,6 +73,9 @@ func inspectFolder(path string, tensors bool) (*inspected, error) {
 	if len(in.Parts) == 0 {
 		errs = append(errs, fmt.Errorf("%s names no part\nhint: the file is damaged; fetch it again", filepath.Join(path, "model_index.json")))
 	}
+	if len(errs) == 0 {
+		in.Memory = pipelineMemory(path)
+	}
 	return in, errors.Join(errs...)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -170,13 +171,20 @@ type sampleSeconds struct {
 	PerStep float64 `json:"per_picture_step"`
 }
 
+// sampleMemory is resident memory at most, as it was predicted before any weight was read
+// and as it was. A system that does not say gives 0.
 type sampleMemory struct {
-	Peak int64 `json:"peak_bytes"` // of weights and activations
+	Peak      int64         `json:"peak_bytes"`
+	Predicted int64         `json:"predicted_bytes"`
+	Need      pipeline.Need `json:"need"` // beside what the program itself takes
 }
 
 func (r *sampleReport) write(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s of %d x %d, %.1f s (%.3f s a picture and step)\n", r.Out, plural(int64(r.Pictures), "picture"), r.Width, r.Height,
 		r.Seconds.Texts+r.Seconds.Load+r.Seconds.Sample+r.Seconds.Decode, r.Seconds.PerStep)
+	if r.Memory.Peak > 0 {
+		fmt.Fprintf(w, "memory: at most %s, %s were predicted\n", bytesText(r.Memory.Peak), bytesText(r.Memory.Predicted))
+	}
 	for _, c := range r.Cut {
 		fmt.Fprintf(w, "note: encoder %d reads %d tokens; this end of the prompt was cut off: %s\n", c.Encoder, c.Tokens, printable(c.Text))
 	}
@@ -207,6 +215,9 @@ func (o *sampleOptions) develop(ctx context.Context, p *pipeline.Pipeline, plan 
 	r.order = o.settings(p, plan)
 	for _, s := range r.order {
 		r.Settings[s.Key] = s.Value
+	}
+	if err := o.predict(r, p, plan, log); err != nil {
+		return nil, err
 	}
 	clock := time.Now()
 	lap := func(into *float64) { *into, clock = time.Since(clock).Seconds(), time.Now() }
@@ -243,13 +254,36 @@ func (o *sampleOptions) develop(ctx context.Context, p *pipeline.Pipeline, plan 
 	}
 	lap(&r.Seconds.Sample)
 	r.Seconds.PerStep = r.Seconds.Sample / float64(len(pictures)*len(plan.Rows))
+	if err := p.FreeDenoiser(); err != nil {
+		return nil, err
+	}
 	images, err := decodeTracks(ctx, p, tracks, plan.At)
 	if err != nil {
 		return nil, err
 	}
 	lap(&r.Seconds.Decode)
-	r.Memory.Peak = int64(p.Pool.Stats().Peak)
+	r.Memory.Peak = int64(peakMiB()) << 20
 	return r, o.writePicture(images, r.order)
+}
+
+// predict says what memory will be needed, and warns where there is not as much.
+func (o *sampleOptions) predict(r *sampleReport, p *pipeline.Pipeline, plan *samplePlan, log io.Writer) error {
+	path, err := isa.Choose()
+	if err != nil {
+		return err
+	}
+	resetPeak()
+	before := int64(peakMiB()) << 20
+	need, err := p.Need(pipeline.Work{At: plan.At, Guidance: plan.Guidance, Pictures: r.Pictures, Batch: plan.Batch, LoRA: o.lora, Free: true}, cpu.NewDry(cpu.Options{Path: path}))
+	if err != nil {
+		return err
+	}
+	resetPeak()
+	r.Memory.Need, r.Memory.Predicted = need, before+need.Peak()
+	if free := int64(memory().Available); free > 0 && need.Peak() > free {
+		fmt.Fprintf(log, "warning: about %s will be needed, and %s are free\n", bytesText(need.Peak()), bytesText(free))
+	}
+	return nil
 }
 
 // cuts notes what encoders did not read.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
 // folder is model_index.json and the folders that it names. Nothing outside of the folder
@@ -22,7 +21,7 @@ type folder struct {
 	class string
 	parts map[string]string // a part's class; parts that the pipeline does without are absent
 	zeros int               // see zerosKey; -1 where nothing is said
-	drawn *rng.Key          // nothing lies on the disk: weights are drawn (drawn.go)
+	drawn *Drawn            // nothing lies on the disk: weights are drawn
 }
 
 // zerosKey says how many zeros stand in the place of a third text encoder that a Stable

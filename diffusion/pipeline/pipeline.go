@@ -144,6 +144,14 @@ func (p *Pipeline) Denoiser() (*nn.Params, error) {
 	return p.denoiser.params, nil
 }
 
+// FreeDenoiser lets the network's weights go, and adapters with them.
+func (p *Pipeline) FreeDenoiser() error {
+	err := p.denoiser.close()
+	p.denoiser, p.forward = nil, nil
+	p.Pool.Trim()
+	return err
+}
+
 // AddLoRA puts an adapter of PEFT's or diffusers' layout on the denoiser.
 func (p *Pipeline) AddLoRA(path string) (*nn.Adapters, error) {
 	params, err := p.Denoiser()
@@ -180,7 +188,7 @@ func (p *Pipeline) load(part string, precision Precision, train []string, names 
 	n := &network{part: part}
 	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train}
 	if p.folder.drawn != nil {
-		o.Key = p.folder.drawn.With(rng.Purpose(part))
+		o.Key = p.folder.drawn.Key.With(rng.Purpose(part))
 	} else {
 		dir, err := p.folder.part(part)
 		if err != nil {

@@ -105,7 +105,7 @@ type run struct {
 // begin draws what pictures start at.
 func (r *run) begin() error {
 	if r.Batch == 0 {
-		r.Batch = max(1, 4096/max(1, r.At.Tokens))
+		r.Batch = usualBatch(r.At)
 	}
 	r.history = make([]sde.History, len(r.pictures))
 	type origin struct {
@@ -138,6 +138,9 @@ func (r *run) begin() error {
 	}
 	return nil
 }
+
+// usualBatch is as many pictures as make about 4096 tokens.
+func usualBatch(at Shape) int { return max(1, 4096/max(1, at.Tokens)) }
 
 // state is a picture's latents.
 func (r *run) state(i int) []float64 { return r.now[r.twin[i]] }

@@ -34,12 +34,22 @@ func (p *Params) Buffer(name string, fill func() []float32, shape ...int) *Buffe
 		return nil
 	}
 	b := &Buffer{t: t, cols: shape[len(shape)-1]}
+	if t.Data == nil && r.Pool.Dry() { // the table would be made, and lie in the host's memory
+		n := 4
+		for _, d := range shape {
+			n *= d
+		}
+		r.Pool.Backend().Alloc(n)
+	}
 	r.buffers = append(r.buffers, b)
 	return b
 }
 
 // Rows lo to hi-1 of the table, whose columns are its last axis.
 func (b *Buffer) Rows(lo, hi int) []float32 {
+	if b.t.Data == nil {
+		return make([]float32, (hi-lo)*b.cols)
+	}
 	width := b.cols * b.t.DType.Bits() / 8
 	part := b.t
 	part.Shape, part.Data = []int{hi - lo, b.cols}, b.t.Data[lo*width:hi*width]

@@ -30,7 +30,10 @@ func (p *Params) Doubled(name string, in, out int) *Doubled {
 	if e == nil {
 		return d
 	}
-	w, err := src.Float32(nil)
+	w, err := make([]float32, out*in*9), error(nil)
+	if !r.Pool.Dry() {
+		w, err = src.Float32(w)
+	}
 	if err != nil {
 		p.fail(err)
 		return d

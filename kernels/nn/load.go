@@ -111,6 +111,9 @@ func (r *root) read(e *entry) (safetensors.Tensor, error) {
 		for _, d := range e.stored {
 			n *= d
 		}
+		if r.Pool.Dry() {
+			return safetensors.Tensor{Name: e.name, DType: safetensors.F32, Shape: e.stored}, nil
+		}
 		return safetensors.FromF32(e.name, e.stored, e.init.draw(r.Key.With(rng.Purpose(e.name)), n)), nil
 	}
 	switch {
@@ -187,6 +190,9 @@ func (r *root) upload(src safetensors.Tensor, shape []int, conv kernels.ConvShap
 	}
 	t := r.Pool.New(d, shape...)
 	switch {
+	case r.Pool.Dry():
+		be := r.Pool.Backend() // what lies mapped or drawn meanwhile
+		be.Free(be.Alloc(max(len(src.Data), t.Len()*d.Size())))
 	case src.DType == safetensors.F32 || src.DType == safetensors.BF16 && d == kernels.BF16:
 		t.UploadBytes(src.Data) // every machine that this runs on is little endian
 	case d == kernels.BF16:

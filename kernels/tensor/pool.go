@@ -46,6 +46,13 @@ func NewPool(b kernels.Backend) *Pool { return &Pool{backend: b} }
 // Backend is where the memory comes from.
 func (p *Pool) Backend() kernels.Backend { return p.backend }
 
+// Dry reports whether the backend computes nothing and only counts memory: numbers need not
+// be read or made.
+func (p *Pool) Dry() bool {
+	_, ok := p.backend.(interface{ ComputesNothing() })
+	return ok
+}
+
 // Stats says what is lent.
 func (p *Pool) Stats() Stats { return p.stats }
 

@@ -1,6 +1,7 @@
 package iteration
 
 import (
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/diffusion/vae"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
@@ -11,6 +12,7 @@ type Decoding struct {
 	Decode  Timed            `json:"decode"`
 	Seconds float64          `json:"decode_s"`
 	Peak    int              `json:"peak_rss_mb"`
+	Guess   int              `json:"predicted_rss_mb"`
 }
 
 // decoder is the autoencoder of Stable Diffusion 3.
@@ -28,6 +30,10 @@ func (b *bench) decoding() (*Decoding, error) {
 	if err != nil {
 		return nil, err
 	}
+	need, err := p.Need(pipeline.Work{At: at}, b.process.Dry())
+	if err != nil {
+		return nil, err
+	}
 	b.reset()
 	latents := drawn(rng.New(1), at.Len())
 	r := &Decoding{Config: map[string][]int{"latents": {1, 16, at.Rows, at.Cols}, "image": {3, at.Height, at.Width}}}
@@ -35,7 +41,7 @@ func (b *bench) decoding() (*Decoding, error) {
 		_, err := p.Decode(latents, at)
 		return err
 	})
-	r.Seconds, r.Peak = r.Decode.Best, b.process.Peak()
+	r.Seconds, r.Peak, r.Guess = r.Decode.Best, b.process.Peak(), b.predicted(need.Decoding)
 	return r, err
 }
 

@@ -64,6 +64,7 @@ type policy struct {
 	p       *pipeline.Pipeline
 	sampler pipeline.Sampler
 	text    *pipeline.Text
+	lora    nn.LoRA
 	adapter *nn.Adapters
 	mover   *optim.Mover
 	clip    loss.Clip
@@ -76,6 +77,16 @@ func (b *bench) iterations() (*Iterations, error) {
 	}
 	defer q.p.Close()
 	at := q.sampler.At
+	work := pipeline.Work{At: at, Pictures: b.Micro, Batch: b.Micro, Text: q.text, Train: &q.lora}
+	kept, err := q.p.Need(work, b.process.Dry())
+	if err != nil {
+		return nil, err
+	}
+	work.Checkpoint = true
+	again, err := q.p.Need(work, b.process.Dry())
+	if err != nil {
+		return nil, err
+	}
 	step := 3
 	if step >= b.Steps-1 {
 		step = b.Steps - 2
@@ -101,7 +112,7 @@ func (b *bench) iterations() (*Iterations, error) {
 	}); err != nil {
 		return nil, err
 	}
-	r.SamplingEach, r.Sampling.Before = each(r.Sampling), before
+	r.SamplingEach, r.Sampling.Before, r.Sampling.Guess = each(r.Sampling), before, b.predicted(kept.Sampling)
 	for _, c := range []struct {
 		checkpoint bool
 		phase      **Phase
@@ -113,6 +124,7 @@ func (b *bench) iterations() (*Iterations, error) {
 		}
 		*c.each = each(*c.phase)
 	}
+	r.Checkpointing.Guess, r.Training.Guess = b.predicted(again.Training), b.predicted(kept.Training)
 	for _, w := range q.adapter.Params() {
 		w.ZeroGrad()
 	}
@@ -140,8 +152,8 @@ func (b *bench) policy() (*policy, *Iterations, error) {
 	for _, w := range params.All() {
 		r.Parameters += count(w.Shape)
 	}
-	q := &policy{bench: b, p: p, clip: loss.DefaultClip()}
-	if q.adapter, err = params.AddLoRA(nn.LoRA{Rank: rank, Alpha: 2 * rank, Targets: targets, Key: rng.New(3)}); err != nil {
+	q := &policy{bench: b, p: p, clip: loss.DefaultClip(), lora: nn.LoRA{Rank: rank, Alpha: 2 * rank, Targets: targets, Key: rng.New(3)}}
+	if q.adapter, err = params.AddLoRA(q.lora); err != nil {
 		return nil, nil, err
 	}
 	for _, w := range q.adapter.Params() {

@@ -61,7 +61,8 @@ func (p Part) Key() string { return strings.ReplaceAll(string(p), ":", "_") }
 
 // Process is the process's own account of itself; it may know nothing.
 type Process struct {
-	Peak  func() int // MiB: the most that was resident since Reset
+	Dry   func() pipeline.Dry // counts for the backend that computes
+	Peak  func() int          // MiB: the most that was resident since Reset
 	Reset func()
 	CPU   func() float64 // seconds of all its threads
 }
@@ -80,6 +81,8 @@ func (p Part) Run(ctx context.Context, w Work, be kernels.Backend, m Process) (a
 		precision = pipeline.BF16
 	}
 	b := &bench{Work: w, process: m, ctx: ctx, pool: tensor.NewPool(be), precision: precision}
+	b.reset()
+	b.before = m.Peak()
 	if kind == "vae" {
 		return b.decoding()
 	}
@@ -93,7 +96,11 @@ type bench struct {
 	ctx       context.Context
 	pool      *tensor.Pool
 	precision pipeline.Precision
+	before    int // MiB that the process held at the start
 }
+
+// predicted is a peak in MiB, of bytes beside what the process held.
+func (b *bench) predicted(need int64) int { return b.before + int(need>>20) }
 
 // Timed is some runs of the same work.
 type Timed struct {
@@ -108,6 +115,7 @@ type Phase struct {
 	Timed
 	Batch  int `json:"batch,omitempty"`
 	Peak   int `json:"peak_rss_mb"`
+	Guess  int `json:"predicted_rss_mb,omitempty"` // before a weight was made
 	Before int `json:"rss_before_mb,omitempty"`
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 )
@@ -22,7 +23,7 @@ func run(t *testing.T, p Part, w Work) (map[string]any, error) {
 	}
 	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
 	defer be.Close()
-	process := Process{Peak: func() int { return 7 }, Reset: func() {}, CPU: func() float64 { return 0 }}
+	process := Process{Peak: func() int { return 7 }, Reset: func() {}, CPU: func() float64 { return 0 }, Dry: func() pipeline.Dry { return cpu.NewDry(cpu.Options{Path: path}) }}
 	result, err := p.Run(context.Background(), w, be, process)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,9 @@ const (
 	sharedBudget = 24 << 20
 )
 
+// MostScratch is about the most that a call holds for its own time.
+const MostScratch = sharedBudget
+
 func newProduct(e *Engine, u unit, g *kernels.Gemm, m, n, k int) *product {
 	p := &product{Gemm: g, e: e, u: u, m: m, n: n, k: k, alpha: g.Alpha}
 	if p.alpha == 0 {

@@ -1,0 +1,180 @@
+package pipeline
+
+import (
+	"context"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// How much memory a call will take is found by making it: the same code runs on a backend
+// that computes nothing and counts. Weights are not read. What that backend does not see is
+// added: latents and pictures on the host, and what Go's collector lets lie.
+//
+// Invariant (test): the process's measured peak is what it held before and the prediction,
+// within the margin below.
+
+// Work is what memory is asked for.
+type Work struct {
+	At       Shape
+	Guidance Guidance
+	Pictures int    // 0: one is decoded, and nothing is sampled
+	Batch    int    // as a Sampler's
+	Text     *Text  // of the caller's, where there are no encoders; nil: encoded
+	LoRA     string // an adapter's folder or file; "" for none
+	// Train, where set, puts adapters on the network, and one step of training of Batch
+	// pictures follows sampling.
+	Train      *nn.LoRA
+	Checkpoint bool
+	// Free says that FreeDenoiser is called before pictures are decoded.
+	Free bool
+}
+
+// Need is bytes beside what the process holds already: the most during each phase.
+type Need struct {
+	Texts    int64 `json:"texts"`
+	Sampling int64 `json:"sampling"`
+	Training int64 `json:"training,omitempty"`
+	Decoding int64 `json:"decoding"`
+}
+
+// Peak is the most of all phases.
+func (n Need) Peak() int64 { return max(n.Texts, n.Sampling, n.Training, n.Decoding) }
+
+// The margin is how far a prediction may be from the truth: a share of it, and some bytes.
+const (
+	MarginShare = 0.15
+	MarginBytes = 48 << 20
+)
+
+// aside is what no phase does without: kernels' scratch, and garbage that waits for Go's
+// collector.
+const aside = 40 << 20
+
+// Dry is a backend that counts.
+type Dry interface {
+	kernels.Backend
+	Peak() int
+	ResetPeak()
+}
+
+// Need predicts what work takes, on an empty backend that counts.
+func (p *Pipeline) Need(w Work, dry Dry) (Need, error) {
+	var n Need
+	o := p.Options
+	o.Pool, o.Cache = tensor.NewPool(dry), ""
+	twin, err := p.again(o)
+	if err != nil {
+		return n, err
+	}
+	defer twin.Close()
+	phase := func(into *int64, host int) {
+		*into = int64(dry.Peak() + host + aside)
+		dry.ResetPeak()
+	}
+	// float64 latents: those of now and next, a mean, an output, and two that wait.
+	host := 6 * 8 * w.At.Len() * w.Pictures
+	if w.Pictures > 0 {
+		if err := twin.needToSample(w, host, &n, phase); err != nil {
+			return n, err
+		}
+	}
+	if w.Free {
+		if err := twin.FreeDenoiser(); err != nil {
+			return n, err
+		}
+		dry.ResetPeak()
+	}
+	if _, err := twin.Decode(make([]float64, w.At.Len()), w.At); err != nil {
+		return n, err
+	}
+	// A picture in fp32 twice, and in bytes.
+	phase(&n.Decoding, host+w.At.Height*w.At.Width*3*(4+4+1)+w.Pictures*w.At.Height*w.At.Width*4)
+	return n, nil
+}
+
+// needToSample is the phases before decoding.
+func (p *Pipeline) needToSample(w Work, host int, n *Need, phase func(into *int64, host int)) error {
+	text := w.Text
+	if text == nil {
+		texts, err := p.Encode("")
+		if err != nil {
+			return err
+		}
+		text = texts[0]
+		phase(&n.Texts, 0)
+	}
+	s, pictures, err := p.oneStep(w, text)
+	if err != nil {
+		return err
+	}
+	if _, err := p.Sample(context.Background(), pictures, s); err != nil {
+		return err
+	}
+	phase(&n.Sampling, host)
+	if w.Train != nil {
+		if err := p.trainOnce(w, text, len(pictures), s.Times[0]); err != nil {
+			return err
+		}
+		phase(&n.Training, host)
+	}
+	return nil
+}
+
+// again opens the same pipeline with other options.
+func (p *Pipeline) again(o Options) (*Pipeline, error) {
+	if d := p.folder.drawn; d != nil {
+		return d.Open(o)
+	}
+	return Open(p.folder.dir, o)
+}
+
+// oneStep is a sampler of one step, and as many pictures as go into one run of the network.
+func (p *Pipeline) oneStep(w Work, text *Text) (Sampler, []Picture, error) {
+	s := Sampler{At: w.At, Guidance: w.Guidance, Batch: w.Batch}
+	if s.Batch == 0 {
+		s.Batch = usualBatch(w.At)
+	}
+	schedule, err := p.Schedule(2, w.At)
+	if err != nil {
+		return s, nil, err
+	}
+	rows, err := p.Rows(schedule, 0)
+	if err != nil {
+		return s, nil, err
+	}
+	s.Rows, s.Times = rows[:1], schedule.Timesteps
+	switch {
+	case w.Train != nil:
+		var params *nn.Params
+		if params, err = p.Denoiser(); err == nil {
+			_, err = params.AddLoRA(*w.Train)
+		}
+	case w.LoRA != "":
+		_, err = p.AddLoRA(w.LoRA)
+	}
+	if err != nil {
+		return s, nil, err
+	}
+	pictures := make([]Picture, min(max(1, w.Pictures), s.Batch))
+	for i := range pictures {
+		pictures[i] = Picture{Text: text, Negative: text, Start: make([]float64, w.At.Len())}
+	}
+	return s, pictures, nil
+}
+
+// trainOnce goes forward and backward.
+func (p *Pipeline) trainOnce(w Work, text *Text, batch int, time float64) error {
+	tape := p.Tape(true, w.Checkpoint)
+	defer tape.Reset()
+	questions := make([]Question, batch)
+	for i := range questions {
+		questions[i] = Question{Latents: make([]float64, w.At.Len()), Time: time, Text: text, Negative: text}
+	}
+	a, err := p.Ask(tape, w.At, w.Guidance, questions)
+	if err != nil {
+		return err
+	}
+	return a.Back(a.Outputs)
+}

@@ -1,0 +1,123 @@
+package cpu
+
+import (
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/gemm"
+)
+
+// Dry is a Backend that computes nothing and has no memory: work that runs on it takes the
+// time of its bookkeeping, and what it would take of memory is counted. Buffers have sizes
+// alone; what is downloaded stays as it was.
+//
+// Invariant (tests): the same work asks Dry and Backend for the same bytes.
+type Dry struct {
+	engine *gemm.Engine // knows how large packed weights are
+	now    int
+	peak   int
+}
+
+var _ kernels.Backend = (*Dry)(nil)
+
+// NewDry counts for a Backend with these options.
+func NewDry(o Options) *Dry { return &Dry{engine: gemm.New(o.Path, max(o.Threads, 1))} }
+
+// Peak is the most bytes that were held since ResetPeak.
+func (d *Dry) Peak() int { return d.peak }
+
+// ResetPeak starts the peak anew from what is held now.
+func (d *Dry) ResetPeak() { d.peak = d.now }
+
+// Name says that nothing is computed.
+func (d *Dry) Name() string { return "cpu/dry" }
+
+// ComputesNothing tells loaders that they need not read.
+func (d *Dry) ComputesNothing() {}
+
+// Alloc counts n bytes.
+func (d *Dry) Alloc(n int) *kernels.Buffer {
+	d.now += n
+	d.peak = max(d.peak, d.now)
+	return &kernels.Buffer{Bytes: n}
+}
+
+// Free takes them away.
+func (d *Dry) Free(b *kernels.Buffer) {
+	d.now -= b.Bytes
+	b.Bytes = 0
+}
+
+// Pack counts a packed weight.
+func (d *Dry) Pack(w kernels.Mat, m kernels.Math) *kernels.Packed {
+	p := &kernels.Packed{Math: m, N: w.Rows, K: w.Cols}
+	p.Buf = d.Alloc(d.engine.PackedBytes(p.N, p.K, m))
+	return p
+}
+
+// PackConv counts a convolution's packed weight.
+func (d *Dry) PackConv(_ kernels.Span, s kernels.ConvShape, m kernels.Math) *kernels.Packed {
+	p := &kernels.Packed{Math: m, N: s.Out, K: s.KH * s.KW * s.In, Conv: s}
+	p.Buf = d.Alloc(d.engine.ConvBytes(s, m))
+	return p
+}
+
+// scratch counts what an operation holds for its own time.
+func (d *Dry) scratch(n int) { d.peak = max(d.peak, d.now+n) }
+
+// Gemm counts the panels of an operand that is packed on the way.
+func (d *Dry) Gemm(a *kernels.Gemm) {
+	if a.W == nil {
+		d.scratch(min(d.engine.PackedBytes(a.B.Rows, a.B.Cols, a.Math), gemm.MostScratch))
+	} else if a.Layout != kernels.NT {
+		d.scratch(min(a.W.Buf.Bytes, gemm.MostScratch))
+	}
+}
+
+// Conv counts packed pictures, which are padded.
+func (d *Dry) Conv(a *kernels.Conv) {
+	s := a.Shape
+	d.scratch(min(a.N*(a.H+s.Top+s.Bottom)*(a.W+s.Left+s.Right)*s.In*4, gemm.MostScratch))
+}
+
+// ConvBackward counts the gradient's windows.
+func (d *Dry) ConvBackward(a *kernels.ConvBackward) {
+	d.scratch(gemm.MostScratch)
+	d.Conv(&a.Conv)
+}
+
+// The rest holds nothing, or so little that it does not count.
+
+func (*Dry) Upload(kernels.Span, []byte)                                {}
+func (*Dry) Download([]byte, kernels.Span)                              {}
+func (*Dry) Sync()                                                      {}
+func (*Dry) Attention(*kernels.Attention)                               {}
+func (*Dry) AttentionBackward(*kernels.AttentionBackward)               {}
+func (*Dry) Rope(*kernels.Rope)                                         {}
+func (*Dry) Norm(*kernels.Norm)                                         {}
+func (*Dry) NormBackward(*kernels.NormBackward)                         {}
+func (*Dry) GroupNorm(*kernels.GroupNorm)                               {}
+func (*Dry) GroupNormBackward(*kernels.GroupNormBackward)               {}
+func (*Dry) Softmax(*kernels.Softmax)                                   {}
+func (*Dry) SoftmaxBackward(*kernels.SoftmaxBackward)                   {}
+func (*Dry) LogSoftmaxGather(*kernels.LogSoftmaxGather)                 {}
+func (*Dry) LogSoftmaxGatherBackward(*kernels.LogSoftmaxGatherBackward) {}
+func (*Dry) Embedding(*kernels.Embedding)                               {}
+func (*Dry) EmbeddingBackward(*kernels.EmbeddingBackward)               {}
+func (*Dry) Upsample(*kernels.Upsample)                                 {}
+func (*Dry) UpsampleBackward(*kernels.UpsampleBackward)                 {}
+func (*Dry) Unary(*kernels.Unary)                                       {}
+func (*Dry) UnaryBackward(*kernels.UnaryBackward)                       {}
+func (*Dry) Binary(*kernels.Binary)                                     {}
+func (*Dry) Axpby(*kernels.Axpby)                                       {}
+func (*Dry) Modulate(*kernels.Modulate)                                 {}
+func (*Dry) ModulateBackward(*kernels.ModulateBackward)                 {}
+func (*Dry) Gated(*kernels.Gated)                                       {}
+func (*Dry) GatedBackward(*kernels.GatedBackward)                       {}
+func (*Dry) GLU(*kernels.GLU)                                           {}
+func (*Dry) GLUBackward(*kernels.GLUBackward)                           {}
+func (*Dry) Fill(kernels.Span, float32)                                 {}
+func (*Dry) Copy(*kernels.Copy)                                         {}
+func (*Dry) SumRows(*kernels.SumRows)                                   {}
+func (*Dry) Reduce(*kernels.Reduce)                                     {}
+func (*Dry) Normal(*kernels.Normal)                                     {}
+func (*Dry) Row(*kernels.Row)                                           {}
+func (*Dry) AdamW(*kernels.AdamW)                                       {}
