@@ -68,7 +68,12 @@ var openers = map[string]func(r Reward, b Bench) (Opened, error){
 	"ocr":       openOCR,
 	"jpeg":      single(rewards.JPEG{Factor: rewards.DDPOIncompressibility}),
 	"sharpness": single(rewards.Sharpness{}),
-	"motion":    single(rewards.Motion{MotionRule: rewards.UsualMotion}),
+	"motion":    movement("true"),
+	"magnitude": movement("magnitude"),
+	"dynamic":   movement("dynamic"),
+	"flicker":   movement("flicker"),
+	"smooth":    movement("smoothness"),
+	"warp":      movement("warp"),
 	"format":    single(answers.Form(answers.ThinkAnswer).Reward()),
 	"accuracy":  single(answers.Rule(answers.Default).Reward()),
 	"tools": func(Reward, Bench) (Opened, error) {
@@ -97,6 +102,13 @@ func openOCR(r Reward, _ Bench) (Opened, error) {
 		o.Reader = t
 	}
 	return Opened{judge: rewards.Each(o, atOnce)}, nil
+}
+
+// movement is one of the measures of how a clip moves.
+func movement(measure string) func(Reward, Bench) (Opened, error) {
+	rule := rewards.UsualMotion
+	rule.Measure = measure
+	return single(rewards.Motion{MotionRule: rule})
 }
 
 // match opens a folder of CLIP's towers.

@@ -2,12 +2,14 @@ package experiment
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
@@ -51,6 +53,35 @@ func TestOpenRewards(t *testing.T) {
 		}
 		if err := o.Close(); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Every measure of motion judges a clip, and misses one where there is a picture.
+func TestOpenMotion(t *testing.T) {
+	c := &video.Clip{Width: 64, Height: 64, Rate: video.Rate{Num: 8, Den: 1}}
+	for t := range 4 {
+		f := make([]uint8, 3*64*64)
+		for i := range f {
+			x, y := i/3%64-2*t, i/192
+			f[i] = uint8(127 + 30*math.Sin(float64(x)/3) + 30*math.Sin(float64(y)/4+float64(x)/9))
+		}
+		c.Frames = append(c.Frames, f)
+	}
+	for name, least := range map[string]float64{"motion": 0.5, "magnitude": 1, "dynamic": 1, "flicker": 0.5, "smooth": 0.5, "warp": -0.01} {
+		r := Reward{}
+		r.SetDefaults()
+		r.Name = name
+		o, err := r.Open(Bench{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := o.Judge(t.Context(), []rewards.Item{{Clip: c}, {Image: vision.New(8, 8)}})
+		if got[0].Missing != nil || got[0].Value < least {
+			t.Errorf("%s: %+v", name, got[0])
+		}
+		if got[1].Missing == nil {
+			t.Errorf("%s of a picture: %+v", name, got[1])
 		}
 	}
 }
