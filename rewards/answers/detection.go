@@ -22,6 +22,7 @@ import (
 // MAP reads the last ```json block, Weighted the first, after Clean has lower-cased everything.
 // PixelOverlap is theirs: corners are pixels, the last excluded, so that an overlap one pixel
 // wide counts as none.
+// A box whose label is no text matches no label: upstream gives it the label of the pair before.
 // Invariants (tests): the truth itself is 1; boxes with numbers that are not finite never match.
 
 // PixelOverlap is the overlap of boxes as VLM-R1 computes it.

@@ -1,0 +1,108 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/answers"
+)
+
+// Card: DeepEyes with its judge: the reply's form by package answers, whether it is right by a
+// model that is asked in words, without pictures.
+//
+//	visual     prompts/deepeyes_visual, read by JudgedOne
+//	reasoning  prompts/deepeyes_reasoning, read by JudgedTrue
+//	math       prompts/deepeyes_math, read by JudgedTrue; Proved may know better
+//
+// A judgement that cannot be read is asked for again, up to Tries; then there is no score
+// (upstream: wrong). The prompt's meta.answer is the truth; meta.question is the question, or
+// else the prompt is. Pictures that tools gave back are counted in the transcript.
+// Invariants (tests): an answer that does not count is not asked about.
+type DeepEyes struct {
+	Model  Asker
+	Kind   string                         // "visual", "reasoning", "math"
+	Proved func(reply, truth string) bool // symbolic mathematics, where there is some; nil: none
+	Tries  int                            // 8
+}
+
+// deepEyesKinds are what kinds differ in.
+var deepEyesKinds = map[string]struct {
+	read     func(reply string) answers.DeepEyes
+	question string
+	verdict  func(reply string) answers.Verdict
+}{
+	"visual":    {answers.DeepEyesVisual, "deepeyes_visual", answers.JudgedOne},
+	"reasoning": {answers.DeepEyesReasoning, "deepeyes_reasoning", answers.JudgedTrue},
+	"math":      {answers.DeepEyesMaths, "deepeyes_math", answers.JudgedTrue},
+}
+
+var errNoReply = errors.New("there is no reply to judge")
+
+// Score judges a transcript.
+func (d DeepEyes) Score(ctx context.Context, item rewards.Item) (rewards.Score, error) {
+	kind, ok := deepEyesKinds[d.Kind]
+	if !ok {
+		return rewards.Score{}, fmt.Errorf("DeepEyes has no kind %q: it is visual, reasoning or math", d.Kind)
+	}
+	if item.Transcript == nil || len(item.Transcript.Turns) == 0 {
+		return rewards.Score{}, errNoReply
+	}
+	truth, err := item.Meta.Text("answer")
+	if err != nil {
+		return rewards.Score{}, err
+	}
+	question := item.Prompt
+	if q, err := item.Meta.Text("question"); err == nil {
+		question = q
+	}
+	var reply strings.Builder
+	for _, t := range item.Transcript.Turns {
+		reply.WriteString(t.Text)
+	}
+	read := kind.read(reply.String())
+	read.Pictures = max(read.Pictures, item.Transcript.Pictures)
+	s := rewards.Score{}
+	verdict := answers.Wrong
+	switch {
+	case !read.Ask:
+		s.Because("format", "no answer that counts")
+	case d.Kind == "math" && d.Proved != nil && d.Proved(read.Answer, truth):
+		verdict = answers.Right
+	default:
+		text, err := Ask(kind.question, Blanks{Prompt: question, Truth: truth, Answer: read.Answer})
+		if err != nil {
+			return s, err
+		}
+		said := ""
+		if said, verdict, err = d.ask(ctx, text, kind.verdict); err != nil {
+			return s, err
+		}
+		s.Because("judge", "%s", said)
+	}
+	if s.Value = read.Reward(verdict); d.Kind == "math" {
+		s.Value = read.MathsReward(verdict)
+	}
+	s.Because("answer", "%s", read.Answer)
+	return s, nil
+}
+
+// ask repeats a question until its answer can be read. Each repetition is another question, so
+// that what was remembered of the first is not given again.
+func (d DeepEyes) ask(ctx context.Context, text string, read func(string) answers.Verdict) (said string, v answers.Verdict, err error) {
+	tries := d.Tries
+	if tries <= 0 {
+		tries = 8
+	}
+	for n := range tries {
+		if said, err = d.Model.Ask(ctx, nil, text+strings.Repeat("\n", n)); err != nil {
+			return said, v, err
+		}
+		if v = read(said); v != answers.Unclear {
+			return said, v, nil
+		}
+	}
+	return said, v, fmt.Errorf("%w, %d times: %.200q", errUnreadable, tries, said)
+}
