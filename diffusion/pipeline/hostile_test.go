@@ -191,6 +191,10 @@ func TestSpoiltFolders(t *testing.T) {
 
 		"no tokenizer in tokenizer.json": {spoil: write("tokenizer_3/tokenizer.json", `{"version": "1.0"}`), says: []string{"tokenizer_3/tokenizer.json", "not a tokenizer.json"}},
 		"no JSON in tokenizer.json":      {spoil: write("tokenizer_3/tokenizer.json", "\x00\x01"), says: []string{"tokenizer_3/tokenizer.json", "not a tokenizer.json"}},
+		"a model of pieces that is none": {spoil: func(t *testing.T, dir string) {
+			remove("tokenizer_3/tokenizer.json")(t, dir)
+			write("tokenizer_3/spiece.model", "version https://git-lfs.github.com/spec/v1\n")(t, dir)
+		}, says: []string{"tokenizer_3/spiece.model"}},
 		"a vocabulary that is a list":    {of: "pipe_sd15", spoil: write("tokenizer/vocab.json", `["a"]`), says: []string{"tokenizer/vocab.json"}},
 		"merges that are not pairs":      {of: "pipe_sd15", spoil: write("tokenizer/merges.txt", "one\ntwo\n"), says: []string{"tokenizer/merges.txt:1"}},
 		"no tokenizer at all":            {of: "pipe_sd15", spoil: remove("tokenizer/vocab.json"), says: []string{"tokenizer", "no tokenizer"}},

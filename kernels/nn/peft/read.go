@@ -128,6 +128,9 @@ func (a *Adapter) read(f *safetensors.File, component string) error {
 		}
 		return fmt.Errorf("no tensors named %s*.lora_A.weight%s", a.prefix, hint)
 	}
+	if foreign != "" { // an adapter of a text encoder besides: without it pictures would be others
+		return fmt.Errorf("%s: it is no part of %s; an adapter of one network is needed", foreign, component)
+	}
 	return nil
 }
 
