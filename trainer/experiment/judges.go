@@ -79,6 +79,7 @@ var openers = map[string]func(r Reward, b Bench) (Opened, error){
 	"tools": func(Reward, Bench) (Opened, error) {
 		return Opened{judge: answers.DefaultCuriosity().Judge(answers.Rule(answers.Default).Reward(), atOnce)}, nil
 	},
+	"aesthetic": openAesthetic,
 	"clip":      match("cosine", nil),
 	"pickscore": match("logit", nil),
 	"hpsv2":     match("cosine", vision.HPSv2),
@@ -118,19 +119,39 @@ func match(scaling string, prepare func(size int) vision.Preprocess) func(r Rewa
 		if err != nil {
 			return Opened{}, err
 		}
-		if r.Path == "" {
-			return Opened{}, fmt.Errorf("path is missing: the folder of its weights, in the layout of transformers or open_clip")
-		}
-		d, err := b.Device()
-		if err != nil {
-			return Opened{}, err
-		}
-		t, err := towers.Open(r.Path, towers.Options{Device: d, Prepare: prepare})
+		t, err := r.towers(b, towers.Options{Prepare: prepare})
 		if err != nil {
 			return Opened{}, err
 		}
 		return Opened{neural.Match{Towers: t, Scaling: s}, func() error { t.Close(); return nil }}, nil
 	}
+}
+
+// towers opens the folder that path names.
+func (r Reward) towers(b Bench, o towers.Options) (*towers.Towers, error) {
+	if r.Path == "" {
+		return nil, fmt.Errorf("path is missing: the folder of its weights, in the layout of transformers or open_clip")
+	}
+	d, err := b.Device()
+	if err != nil {
+		return nil, err
+	}
+	o.Device = d
+	return towers.Open(r.Path, o)
+}
+
+// openAesthetic wants the head's file in the folder of its CLIP.
+func openAesthetic(r Reward, b Bench) (Opened, error) {
+	t, err := r.towers(b, towers.Options{NoTexts: true})
+	if err != nil {
+		return Opened{}, err
+	}
+	h, err := neural.OpenHead(r.Path)
+	if err != nil {
+		t.Close()
+		return Opened{}, err
+	}
+	return Opened{neural.Aesthetic{Pictures: t, Head: h}, func() error { t.Close(); return nil }}, nil
 }
 
 // policy is how often and how long what is outside is asked.
