@@ -4,5 +4,6 @@
 // what str.strip removes, which texts float takes, that json.loads knows NaN, decide whether an
 // answer counts. Go differs in each of these, so the rules stand here once.
 //
-// Start with text.go (white space, case), number.go (float, isdigit) and json.go (json.loads).
+// Start with text.go (white space, case), number.go (float, isdigit), json.go (json.loads) and
+// dumps.go (json.dumps, repr).
 package pytext

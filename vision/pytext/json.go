@@ -12,13 +12,17 @@ import (
 
 // JSON is json.loads. Beside the standard it takes NaN, Infinity and -Infinity, and of a key
 // given twice the last value. Values are nil, bool, string, Number, []any and Object.
-func JSON(text string) (any, error) {
-	r := &reader{text: text}
+func JSON(text string) (any, error) { return read(&reader{text: text}) }
+
+// OrderedJSON is JSON whose objects are Ordered.
+func OrderedJSON(text string) (any, error) { return read(&reader{text: text, ordered: true}) }
+
+func read(r *reader) (any, error) {
 	v, err := r.value(0)
 	if err != nil {
 		return nil, err
 	}
-	if r.blanks(); r.at < len(text) {
+	if r.blanks(); r.at < len(r.text) {
 		return nil, r.wrong("nothing more was expected")
 	}
 	return v, nil
@@ -42,6 +46,12 @@ func (n Number) String() string {
 // An Object is a dict.
 type Object map[string]any
 
+// An Ordered is a dict that keeps the order of its keys, as Python's do.
+type Ordered struct {
+	Keys   []string
+	Values Object
+}
+
 // deepest is how far lists and objects may be nested: about what Python's stack allows.
 const deepest = 900
 
@@ -49,8 +59,9 @@ const deepest = 900
 var errSyntax = errors.New("not JSON")
 
 type reader struct {
-	text string
-	at   int
+	text    string
+	at      int
+	ordered bool
 }
 
 func (r *reader) wrong(what string) error {
@@ -120,29 +131,40 @@ func (r *reader) list(depth int) (any, error) {
 }
 
 func (r *reader) object(depth int) (any, error) {
-	o := Object{}
+	o, err := r.members(depth)
+	if err != nil || r.ordered {
+		return o, err
+	}
+	return o.Values, nil
+}
+
+func (r *reader) members(depth int) (o Ordered, err error) {
+	o.Values = Object{}
 	if r.blanks(); r.take("}") {
 		return o, nil
 	}
 	for {
 		if r.blanks(); !r.take(`"`) {
-			return nil, r.wrong("a name was expected")
+			return o, r.wrong("a name was expected")
 		}
 		key, err := r.string()
 		if err != nil {
-			return nil, err
+			return o, err
 		}
 		if r.blanks(); !r.take(":") {
-			return nil, r.wrong(`":" was expected`)
+			return o, r.wrong(`":" was expected`)
 		}
-		if o[key], err = r.value(depth); err != nil {
-			return nil, err
+		if _, twice := o.Values[key]; !twice {
+			o.Keys = append(o.Keys, key)
+		}
+		if o.Values[key], err = r.value(depth); err != nil {
+			return o, err
 		}
 		if r.blanks(); r.take("}") {
 			return o, nil
 		}
 		if !r.take(",") {
-			return nil, r.wrong(`"," or "}" was expected`)
+			return o, r.wrong(`"," or "}" was expected`)
 		}
 	}
 }

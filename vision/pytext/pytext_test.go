@@ -79,6 +79,25 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// TestDumps: what Python 3.11 writes.
+func TestDumps(t *testing.T) {
+	for text, want := range map[string]string{
+		` {"b":[1,2.0,-0,-0.0],"a":{"c":null,"b":[]},"b2":true , "b":{}} `:        `{"b": {}, "a": {"c": null, "b": []}, "b2": true}`,
+		`[1e15, 1e16, 1.5e-5, 0.0001, 123456789012345678901234567890, 1e22, 0.1]`: `[1000000000000000.0, 1e+16, 1.5e-05, 0.0001, 123456789012345678901234567890, 1e+22, 0.1]`,
+		`["é<>&'\u007f\"\\\/\u0001\u001f\b\f\n\r\t"]`:                             `["é<>&'` + "\x7f" + `\"\\/\u0001\u001f\b\f\n\r\t"]`,
+		`[NaN, 1e999, -Infinity, -0, -0.0, -0e0]`:                                 `[NaN, Infinity, -Infinity, 0, -0.0, -0.0]`,
+	} {
+		v, err := OrderedJSON(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := Dumps(v); got != want {
+			t.Errorf("%s\n     %s\nwant %s", text, got, want)
+		}
+	}
+}
+
 // FuzzJSON: what encoding/json takes, this takes, too; nothing panics.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{`{"a": [1, "x"]}`, "[NaN]", `"\ud800"`, "[[", "1e5", "{}"} {
@@ -88,6 +107,13 @@ func FuzzJSON(f *testing.F) {
 		_, err := JSON(text)
 		if err != nil && json.Valid([]byte(text)) && strings.Count(text, "[")+strings.Count(text, "{") < deepest {
 			t.Errorf("%q: %v", text, err)
+		}
+		if v, err := OrderedJSON(text); err == nil {
+			once := Dumps(v)
+			again, err := OrderedJSON(once)
+			if err != nil || Dumps(again) != once {
+				t.Errorf("%q became %q, and that another, or %v", text, once, err)
+			}
 		}
 		Lower(text)
 		Float(text)

@@ -15,7 +15,16 @@ import (
 // spiece.model.
 func Open(dir string) (*Tokenizer, error) {
 	if exists(dir, "tokenizer.json") {
-		return ReadFile(filepath.Join(dir, "tokenizer.json"))
+		t, err := ReadFile(filepath.Join(dir, "tokenizer.json"))
+		if err != nil {
+			return nil, err
+		}
+		settings, err := readSettings(dir)
+		if err != nil {
+			return nil, err
+		}
+		t.roles = settings.roles()
+		return t, nil
 	}
 	if exists(dir, "vocab.json") && exists(dir, "merges.txt") {
 		return openMerges(dir)
@@ -224,13 +233,11 @@ func openMerges(dir string) (*Tokenizer, error) {
 		}
 		merges = append(merges, [2]string{a, b})
 	}
-	var settings settingsFile
-	if exists(dir, "tokenizer_config.json") {
-		if err := hub.JSON(filepath.Join(dir, "tokenizer_config.json"), &settings); err != nil {
-			return nil, err
-		}
+	settings, err := readSettings(dir)
+	if err != nil {
+		return nil, err
 	}
-	t := &Tokenizer{model: m, decode: decoder{joinBytes}}
+	t := &Tokenizer{model: m, decode: decoder{joinBytes}, roles: settings.roles()}
 	if strings.HasPrefix(settings.Class, "CLIP") {
 		err = t.likeCLIP(m)
 	} else {
@@ -260,6 +267,48 @@ func openMerges(dir string) (*Tokenizer, error) {
 type settingsFile struct {
 	Class   string           `json:"tokenizer_class"`
 	Decoder map[string]added `json:"added_tokens_decoder"`
+	Begin   role             `json:"bos_token"`
+	End     role             `json:"eos_token"`
+	Pad     role             `json:"pad_token"`
+	Unknown role             `json:"unk_token"`
+}
+
+// readSettings reads a folder's tokenizer_config.json; there need not be one.
+func readSettings(dir string) (s settingsFile, err error) {
+	if exists(dir, "tokenizer_config.json") {
+		err = hub.JSON(filepath.Join(dir, "tokenizer_config.json"), &s)
+	}
+	return s, err
+}
+
+// role is a token's text, or an object that holds it, or nothing.
+type role string
+
+func (r *role) UnmarshalJSON(data []byte) error {
+	var token *struct{ Content string }
+	var text *string
+	switch {
+	case json.Unmarshal(data, &text) == nil:
+		if text != nil {
+			*r = role(*text)
+		}
+	case json.Unmarshal(data, &token) == nil:
+		*r = role(token.Content)
+	default:
+		return fmt.Errorf("%.40s is not a token", data)
+	}
+	return nil
+}
+
+// roles are the named tokens.
+func (s settingsFile) roles() map[string]string {
+	all := map[string]string{}
+	for name, r := range map[string]role{"bos_token": s.Begin, "eos_token": s.End, "pad_token": s.Pad, "unk_token": s.Unknown} {
+		if r != "" {
+			all[name] = string(r)
+		}
+	}
+	return all
 }
 
 // added are the listed tokens; without a list, those of the vocabulary between <| and |>.

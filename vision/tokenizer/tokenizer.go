@@ -11,6 +11,7 @@ type Tokenizer struct {
 	ids        map[string]int32 // of added tokens
 	names      map[int32]string
 	special    map[int32]bool
+	roles      map[string]string // eos_token, pad_token, ...: what the folder's settings call so
 	vocabulary int
 }
 
@@ -117,13 +118,30 @@ func (t *Tokenizer) Token(id int32) (string, bool) {
 // Special reports whether an id is a special token.
 func (t *Tokenizer) Special(id int32) bool { return t.special[id] }
 
+// Role is the token that the folder's tokenizer_config.json names so: eos_token, pad_token.
+func (t *Tokenizer) Role(name string) (int32, bool) {
+	token, ok := t.roles[name]
+	if !ok {
+		return 0, false
+	}
+	return t.ID(token)
+}
+
 // Size is one more than the largest id.
 func (t *Tokenizer) Size() int { return t.vocabulary }
 
 // Decode is the text of ids; ids that do not exist are left out.
-func (t *Tokenizer) Decode(ids []int32) string {
+func (t *Tokenizer) Decode(ids []int32) string { return t.text(ids, false) }
+
+// DecodePlain is Decode without special tokens.
+func (t *Tokenizer) DecodePlain(ids []int32) string { return t.text(ids, true) }
+
+func (t *Tokenizer) text(ids []int32, plain bool) string {
 	tokens := make([]string, 0, len(ids))
 	for _, id := range ids {
+		if plain && t.special[id] {
+			continue
+		}
 		if s, ok := t.Token(id); ok {
 			tokens = append(tokens, s)
 		}

@@ -22,9 +22,10 @@ type Case struct {
 	Name string
 	Op   string
 
-	dir    string         // the folder of the case's file
-	path   string         // "config." in Sub("config")
-	in     map[string]any // as decoded: json.Number, string, bool, nil, Array, []any, map[string]any
+	raw    json.RawMessage // the case as it was recorded
+	dir    string          // the folder of the case's file
+	path   string          // "config." in Sub("config")
+	in     map[string]any  // as decoded: json.Number, string, bool, nil, Array, []any, map[string]any
 	tensor func(name string) (Array, bool, error)
 	ran    *outcome       // shared with Subs
 	want   map[string]any // for Recorded alone
@@ -80,6 +81,18 @@ func (c *Case) Has(name string) bool {
 // Raw is an input as it was decoded: numbers are float64, lists []any, objects
 // map[string]any, arrays Array.
 func (c *Case) Raw(name string) any { return plain(c.need(name)) }
+
+// Text is an input's JSON as it was recorded: the order of keys and the form of numbers are
+// lost once it is decoded.
+func (c *Case) Text(name string) string {
+	var doc struct {
+		In map[string]json.RawMessage `json:"in"`
+	}
+	if err := json.Unmarshal(c.raw, &doc); err != nil || doc.In[name] == nil {
+		c.complain("input %q is missing", c.path+name)
+	}
+	return string(doc.In[name])
+}
 
 // Float is a number.
 func (c *Case) Float(name string) float64 {

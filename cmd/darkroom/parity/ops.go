@@ -42,4 +42,5 @@ var areas = []map[string]Op{
 	scheduleOps,
 	solverOps,
 	transitionOps,
+	visionLanguageOps,
 }

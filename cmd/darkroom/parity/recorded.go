@@ -34,7 +34,7 @@ func parse(raw []byte, dir string, tensor tensorSource) (recorded, error) {
 	name, _ := doc["name"].(string)
 	op, _ := doc["op"].(string)
 	c.seen = newCase(name, op, dir, inputs(doc))
-	c.seen.tensor = tensor
+	c.seen.tensor, c.seen.raw = tensor, raw
 	if name == "" || op == "" {
 		return c, errors.New(`needs "name" and "op", both texts`)
 	}

@@ -1,0 +1,279 @@
+package vlm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+)
+
+// Card: conversations as the published templates write them. A folder holds its template as a
+// Jinja program; weights saw the output of one of three, which are written here as Go, since a
+// program from a stranger's folder can run for ever. A folder's own is recognised by its hash,
+// and one that is not is refused: a wrong space between turns is a mistake that nobody sees.
+//
+//	qwen2_5_vl  Qwen2-VL and Qwen2.5-VL: tools and calls of tools are NOT written, a tool's reply
+//	            is a turn of its own role, a system turn is added where the first is none
+//	qwen3_vl    tools and calls written, replies that follow each other share a user's turn;
+//	            system turns that are not the first and other roles are not written
+//	qwen2_5     Qwen2.5, text alone: as qwen3_vl, with a system text of its own
+//
+// Held to vlm.chat_template.
+
+// A Template is a published form of conversations.
+type Template int
+
+const (
+	Qwen25VL Template = iota // Qwen2-VL's, too
+	Qwen3VL
+	Qwen25
+)
+
+var templateNames = []string{Qwen25VL: "qwen2_5_vl", Qwen3VL: "qwen3_vl", Qwen25: "qwen2_5"}
+
+func (t Template) String() string {
+	if t < 0 || int(t) >= len(templateNames) {
+		return fmt.Sprintf("template %d", int(t))
+	}
+	return templateNames[t]
+}
+
+// TemplateNamed finds a template by its name.
+func TemplateNamed(name string) (Template, error) {
+	for t, n := range templateNames {
+		if n == name {
+			return Template(t), nil
+		}
+	}
+	if name == "qwen2_vl" {
+		return Qwen25VL, nil
+	}
+	return 0, fmt.Errorf("a chat template named %q is not known; %s are", name, strings.Join(templateNames, ", "))
+}
+
+// templateHashes are SHA-256 sums of the published templates without white space around them.
+var templateHashes = map[string]Template{
+	"a0bc6f6fc7a29a80017a433e8f03a1cc1236e838a944a2d034295a60c4f2fddb": Qwen25VL,
+	"9d879ef91075acbfb2df7e441fd79d60bacfca989cf6d511d2af45c681e94f10": Qwen3VL,
+	"55b2f4a26ac9ee719330a61a0c39d9e538b0e9322212f048326318cff4f8674a": Qwen25,
+}
+
+// OpenTemplate recognises a folder's template: chat_template.jinja, or "chat_template" of
+// chat_template.json or tokenizer_config.json.
+func OpenTemplate(dir string) (Template, error) {
+	path := filepath.Join(dir, "chat_template.jinja")
+	text, err := hub.ReadFile(path)
+	if err == nil {
+		return recognise(path, string(text))
+	}
+	if !os.IsNotExist(err) {
+		return 0, err
+	}
+	for _, name := range []string{"chat_template.json", "tokenizer_config.json"} {
+		path := filepath.Join(dir, name)
+		var f struct {
+			Template *string `json:"chat_template"`
+		}
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		if err := hub.JSON(path, &f); err != nil {
+			return 0, err
+		}
+		if f.Template != nil {
+			return recognise(path, *f.Template)
+		}
+	}
+	return 0, fmt.Errorf("%s: no chat template: name one of %s", dir, strings.Join(templateNames, ", "))
+}
+
+func recognise(path, text string) (Template, error) {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
+	if t, ok := templateHashes[hex.EncodeToString(sum[:])]; ok {
+		return t, nil
+	}
+	return 0, fmt.Errorf("%s: a chat template that is not one of the published %s: name the one that the weights were trained with", path, strings.Join(templateNames, ", "))
+}
+
+// Rendering is what a template is asked for beside the conversation.
+type Rendering struct {
+	Tools    []any // as pytext.OrderedJSON reads them
+	Generate bool  // end with the assistant's turn begun
+	Number   bool  // "Picture 1: " before pictures
+}
+
+// The parts of a turn.
+const (
+	turn     = "<|im_start|>"
+	turnEnd  = "<|im_end|>\n"
+	picture  = "<|vision_start|><|image_pad|><|vision_end|>"
+	clip     = "<|vision_start|><|video_pad|><|vision_end|>"
+	toolHead = "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function signatures within <tools></tools> XML tags:\n<tools>"
+	toolTail = "\n</tools>\n\nFor each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>"
+)
+
+// A page is a text in the making.
+type page struct {
+	strings.Builder
+	number          bool
+	pictures, clips int
+}
+
+func (p *page) write(all ...string) {
+	for _, s := range all {
+		p.WriteString(s)
+	}
+}
+
+// parts writes a content with its pictures.
+func (p *page) parts(content []Part) {
+	for _, part := range content {
+		switch part.Kind {
+		case PicturePart:
+			p.pictures++
+			p.count("Picture", p.pictures)
+			p.write(picture)
+		case ClipPart:
+			p.clips++
+			p.count("Video", p.clips)
+			p.write(clip)
+		default:
+			p.write(part.Text)
+		}
+	}
+}
+
+func (p *page) count(what string, n int) {
+	if p.number {
+		fmt.Fprintf(p, "%s %d: ", what, n)
+	}
+}
+
+// texts writes the texts of a content alone.
+func (p *page) texts(content []Part) {
+	for _, part := range content {
+		p.write(part.Text)
+	}
+}
+
+// Render is a conversation as text. The number of <|image_pad|> is that of the pictures that
+// must be handed on.
+func (t Template) Render(messages []Message, r Rendering) (string, error) {
+	p := &page{number: r.Number}
+	switch t {
+	case Qwen25VL:
+		p.plain(messages)
+	case Qwen3VL, Qwen25:
+		if len(messages) == 0 {
+			return "", fmt.Errorf("a conversation without messages: %v needs one", t)
+		}
+		if t == Qwen25 {
+			if err := textAlone(messages); err != nil {
+				return "", err
+			}
+		}
+		t.head(p, messages[0], r.Tools)
+		t.turns(p, messages)
+	default:
+		return "", fmt.Errorf("%v is not known", t)
+	}
+	if r.Generate {
+		p.write(turn, "assistant\n")
+	}
+	return p.String(), nil
+}
+
+func textAlone(messages []Message) error {
+	for i, m := range messages {
+		for _, part := range m.Content {
+			if part.Kind != TextPart {
+				return fmt.Errorf("messages[%d] has a picture: %v is for text alone", i, Qwen25)
+			}
+		}
+	}
+	return nil
+}
+
+// plain is Qwen2.5-VL's.
+func (p *page) plain(messages []Message) {
+	for i, m := range messages {
+		if i == 0 && m.Role != "system" {
+			p.write(turn, "system\nYou are a helpful assistant.", turnEnd)
+		}
+		p.write(turn, m.Role, "\n")
+		p.parts(m.Content)
+		p.write(turnEnd)
+	}
+}
+
+// head is the first system turn.
+func (t Template) head(p *page, first Message, tools []any) {
+	system := first.Role == "system"
+	if !system && len(tools) == 0 && t == Qwen3VL {
+		return
+	}
+	p.write(turn, "system\n")
+	if system {
+		p.texts(first.Content)
+	} else if t == Qwen25 {
+		p.write("You are Qwen, created by Alibaba Cloud. You are a helpful assistant.")
+	}
+	if len(tools) > 0 {
+		if system || t == Qwen25 {
+			p.write("\n\n")
+		}
+		p.write(toolHead)
+		for _, tool := range tools {
+			p.write("\n", pytext.Dumps(tool))
+		}
+		p.write(toolTail)
+	}
+	p.write(turnEnd)
+}
+
+func (t Template) turns(p *page, messages []Message) {
+	for i, m := range messages {
+		switch {
+		case m.Role == "user" || t == Qwen25 && m.Role == "system" && i > 0:
+			p.write(turn, m.Role, "\n")
+			p.parts(m.Content)
+			p.write(turnEnd)
+		case m.Role == "assistant":
+			t.assistant(p, m)
+		case m.Role == "tool":
+			if i == 0 || messages[i-1].Role != "tool" {
+				p.write(turn, "user")
+			}
+			p.write("\n<tool_response>\n")
+			p.parts(m.Content)
+			p.write("\n</tool_response>")
+			if i == len(messages)-1 || messages[i+1].Role != "tool" {
+				p.write(turnEnd)
+			}
+		}
+	}
+}
+
+func (t Template) assistant(p *page, m Message) {
+	p.write(turn, "assistant")
+	if t == Qwen3VL || len(m.Calls) == 0 || len(m.Content) > 0 {
+		p.write("\n")
+		p.texts(m.Content)
+	}
+	for i, c := range m.Calls {
+		if t == Qwen25 || i > 0 || len(m.Content) > 0 {
+			p.write("\n")
+		}
+		arguments, isText := c.Arguments.(string)
+		if !isText || t == Qwen25 {
+			arguments = pytext.Dumps(c.Arguments)
+		}
+		p.write("<tool_call>\n{\"name\": \"", c.Name, "\", \"arguments\": ", arguments, "}\n</tool_call>")
+	}
+	p.write(turnEnd)
+}

@@ -1,0 +1,165 @@
+package vlm
+
+import "fmt"
+
+// Card: multimodal rotary indices (M-RoPE, Qwen2-VL, arXiv 2409.12191). A token has three: time,
+// row, column. Text counts all three together; a picture that begins at s has
+//
+//	(s + int(frame · seconds · per second), s + row, s + column)
+//
+// of its merged cells, and what follows goes on at s + max(rows, columns), or, in the original
+// code, at the largest index so far + 1. The two differ for clips whose time ran further; the
+// published weights were trained with the original. Frames are scaled in clips of Qwen2.5-VL
+// alone, in fp32; Qwen3-VL writes every frame as a picture of its own.
+//
+// The sequence is walked whole: an observation that brings a picture moves every index behind
+// it. New tokens sit at their place in the sequence + Delta. The invariant: indices depend on
+// nothing to their right. Held to vlm.rope_index and vlm.rope_index_classic.
+
+// Kinds of tokens.
+const (
+	TextToken    = 0
+	PictureToken = 1
+	ClipToken    = 2
+)
+
+// A PositionRule says what differs between models and their codes.
+type PositionRule struct {
+	Merge     int
+	PerSecond float64 // indices a second of clips; 0: a frame is one index
+	ByFrame   bool    // a clip's frames are pictures with text between (Qwen3-VL)
+	Largest   bool    // go on at the largest index + 1 (the original code)
+	Padding   int     // the index of tokens that are masked
+}
+
+// A Sequence is what positions are computed from.
+type Sequence struct {
+	Kinds    []int  // of tokens
+	Real     []bool // false is padding; nil: none is
+	Pictures []Grid
+	Clips    []Grid
+	Seconds  []float64 // a frame of each clip; nil: 1
+}
+
+// Positions are the tokens' three indices, and Delta: the next token's index less the number
+// of real tokens.
+func (r PositionRule) Positions(s Sequence) (at [3][]int, delta int, err error) {
+	clips, err := r.clips(s)
+	if err != nil {
+		return at, 0, err
+	}
+	if s.Real != nil && len(s.Real) != len(s.Kinds) {
+		return at, 0, fmt.Errorf("%d tokens and a mask of %d", len(s.Kinds), len(s.Real))
+	}
+	for axis := range at {
+		at[axis] = make([]int, len(s.Kinds))
+		for i := range at[axis] {
+			at[axis][i] = r.Padding
+		}
+	}
+	var tokens []int // where real ones are
+	for i := range s.Kinds {
+		if s.Real == nil || s.Real[i] {
+			tokens = append(tokens, i)
+		}
+	}
+	pictures := plain(s.Pictures)
+	next, largest := 0, -1
+	for k := 0; k < len(tokens); {
+		kind := s.Kinds[tokens[k]]
+		if kind == TextToken {
+			for axis := range at {
+				at[axis][tokens[k]] = next
+			}
+			largest = max(largest, next)
+			next++
+			k++
+			continue
+		}
+		var p paced
+		switch {
+		case kind == PictureToken && len(pictures) > 0:
+			p, pictures = pictures[0], pictures[1:]
+		case kind == ClipToken && len(clips) > 0:
+			p, clips = clips[0], clips[1:]
+		default:
+			return at, 0, fmt.Errorf("token %d belongs to a picture of which there is no grid", tokens[k])
+		}
+		n := p.Tokens(r.Merge)
+		for i := k; i < k+n; i++ {
+			if i == len(tokens) || s.Kinds[tokens[i]] != kind {
+				return at, 0, fmt.Errorf("a picture of %d tokens has %d in the sequence", n, i-k)
+			}
+		}
+		largest = max(largest, p.place(&at, tokens[k:k+n], next, r.Merge))
+		next += max(p.Rows, p.Columns) / r.Merge
+		if r.Largest {
+			next = largest + 1
+		}
+		k += n
+	}
+	if len(pictures)+len(clips) > 0 {
+		return at, 0, fmt.Errorf("%d pictures and %d clips have no tokens in the sequence", len(pictures), len(clips))
+	}
+	return at, largest + 1 - len(tokens), nil
+}
+
+// paced is a grid and how far in time its frames are apart.
+type paced struct {
+	Grid
+	pace float32
+}
+
+func plain(grids []Grid) []paced {
+	all := make([]paced, len(grids))
+	for i, g := range grids {
+		all[i] = paced{g, 1}
+	}
+	return all
+}
+
+// clips are the clips' grids, or their frames'.
+func (r PositionRule) clips(s Sequence) ([]paced, error) {
+	if err := Check(append(append([]Grid{}, s.Pictures...), s.Clips...), r.Merge); err != nil {
+		return nil, err
+	}
+	if s.Seconds != nil && len(s.Seconds) != len(s.Clips) {
+		return nil, fmt.Errorf("%d clips and the seconds of %d", len(s.Clips), len(s.Seconds))
+	}
+	if r.ByFrame {
+		var frames []Grid
+		for _, g := range s.Clips {
+			for range g.Frames {
+				frames = append(frames, Grid{1, g.Rows, g.Columns})
+			}
+		}
+		return plain(frames), nil
+	}
+	all := plain(s.Clips)
+	for i := range all {
+		if r.PerSecond == 0 {
+			continue
+		}
+		all[i].pace = float32(r.PerSecond)
+		if s.Seconds != nil {
+			all[i].pace = float32(r.PerSecond) * float32(s.Seconds[i])
+		}
+		if last := all[i].pace * float32(all[i].Frames); !(last >= 0 && last < 1<<30) {
+			return nil, fmt.Errorf("clip %d: %d frames of %g seconds", i, all[i].Frames, s.Seconds[i])
+		}
+	}
+	return all, nil
+}
+
+// place writes a grid's indices, and is the largest of them.
+func (p paced) place(at *[3][]int, tokens []int, from, merge int) (largest int) {
+	rows, columns := p.Rows/merge, p.Columns/merge
+	for i, t := range tokens {
+		frame, cell := i/(rows*columns), i%(rows*columns)
+		at[0][t] = from + int(float32(frame)*p.pace)
+		at[1][t] = from + cell/columns
+		at[2][t] = from + cell%columns
+		largest = max(largest, at[0][t], at[1][t], at[2][t])
+	}
+	return largest
+}
