@@ -86,7 +86,7 @@ func (r Motion) measure(m *motion.Motion) (s Score, err error) {
 	switch r.Measure {
 	case "true":
 		q, err := m.Quality()
-		s.Value, s.Parts = q.Value, map[string]float64{"amount": q.Amount, "explained": q.Explained, "visible": q.Visible, "steady": q.Steady}
+		s.Value, s.Parts = q.Value, map[string]float64{"amount": q.Amount, "explained": q.Explained, "visible": q.Visible, "steady": q.Steady, "camera": q.Camera}
 		for i, p := range q.Pairs {
 			if p.Visible < 0.3 || p.Explained < 0.3 && p.Amount > 0.3 {
 				s.Because("not motion", "frame %d is not frame %d moved: %.0f %% of pixels return, %.0f %% of the change is explained", i+1, i, 100*p.Visible, 100*p.Explained)

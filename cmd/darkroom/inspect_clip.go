@@ -71,7 +71,7 @@ func (in *inspected) measure(m *motion.Motion) error {
 	}
 	in.Settings = append(in.Settings,
 		setting{"mean_motion_pixels", rounded(mean)}, setting{"true_motion", rounded(q.Value)},
-		setting{"amount", rounded(q.Amount)}, setting{"explained", rounded(q.Explained)}, setting{"visible", rounded(q.Visible)}, setting{"steady", rounded(q.Steady)},
+		setting{"amount", rounded(q.Amount)}, setting{"explained", rounded(q.Explained)}, setting{"visible", rounded(q.Visible)}, setting{"steady", rounded(q.Steady)}, setting{"camera", rounded(q.Camera)},
 		setting{"dynamic", d.Moves}, setting{"flicker_score", rounded(flicker)}, setting{"warp_error", rounded(w.Mean)},
 	)
 	return nil

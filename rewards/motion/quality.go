@@ -17,7 +17,9 @@ import (
 //	steady     1 - |change along the path|/(length before + after), of the flow over two pairs
 //	           that follow: shaking goes back and forth
 //
-// and the value is the mean of their product. It is not in VBench: DynamicDegree is.
+// and the value is the mean of their product. It is not in VBench: DynamicDegree is. A camera
+// that pans over a still picture moves truly; camera says which share of the motion is one
+// affine map of the whole frame, and is told, not counted.
 // Invariants (tests): true motion is far above a still clip, cuts, noise, pumping, strobing,
 // shuffled frames and shaking; a cut or noise in a moving clip lowers it.
 
@@ -25,11 +27,12 @@ import (
 type Quality struct {
 	Value                              float64
 	Amount, Explained, Visible, Steady float64
+	Camera                             float64
 	Pairs                              []Pair
 }
 
 // Pair is a frame and the next one.
-type Pair struct{ Amount, Explained, Visible, Steady float64 }
+type Pair struct{ Amount, Explained, Visible, Steady, Camera float64 }
 
 func (p Pair) value() float64 { return p.Amount * p.Explained * p.Visible * p.Steady }
 
@@ -48,6 +51,7 @@ func (m *Motion) Quality() (Quality, error) {
 		q.Explained += p.Explained / n
 		q.Visible += p.Visible / n
 		q.Steady += p.Steady / n
+		q.Camera += p.Camera / n
 	}
 	return q, nil
 }
@@ -67,7 +71,7 @@ func (m *Motion) pair(t int) Pair {
 			n++
 		}
 	}
-	p := Pair{Visible: float64(n) / float64(len(home)), Steady: m.steady(t)}
+	p := Pair{Visible: float64(n) / float64(len(home)), Steady: m.steady(t), Camera: camera(f, home)}
 	top := longest(f)
 	if math.IsNaN(top) || n == 0 {
 		return p
@@ -98,6 +102,63 @@ func (m *Motion) error(t int, over []bool, times float64) float64 {
 		n += 3
 	}
 	return sum / float64(max(n, 1))
+}
+
+// camera is the share of squared motion, over some pixels, that the nearest affine map of the
+// frame has: 1 for one that pans, turns or zooms, 0 where nothing moves.
+func camera(f *video.Field, over []bool) float64 {
+	var all, left float64
+	for _, v := range [][]float32{f.X, f.Y} {
+		// v is a + b x + c y, by normal equations in coordinates from the middle.
+		var m [3][4]float64
+		each := func(do func(p [3]float64, v float64)) {
+			for i, on := range over {
+				if x := float64(v[i]); on && !math.IsNaN(x) && !math.IsInf(x, 0) {
+					do([3]float64{1, float64(i%f.Width) - float64(f.Width)/2, float64(i/f.Width) - float64(f.Height)/2}, x)
+				}
+			}
+		}
+		each(func(p [3]float64, v float64) {
+			for i, a := range p {
+				for j, b := range p {
+					m[i][j] += float64(a * b)
+				}
+				m[i][3] += float64(a * v)
+			}
+		})
+		c := solved(m)
+		each(func(p [3]float64, v float64) {
+			d := v - float64(c[0]) - float64(c[1]*p[1]) - float64(c[2]*p[2])
+			all, left = all+float64(v*v), left+float64(d*d)
+		})
+	}
+	if all == 0 {
+		return 0
+	}
+	return max(1-left/all, 0)
+}
+
+// solved eliminates; what has no solution of its own is 0.
+func solved(m [3][4]float64) (c [3]float64) {
+	for i := range m {
+		if !(m[i][i] > 1e-9) {
+			continue
+		}
+		for j := range m {
+			if j != i {
+				k := m[j][i] / m[i][i]
+				for n := range m[j] {
+					m[j][n] -= float64(k * m[i][n])
+				}
+			}
+		}
+	}
+	for i := range m {
+		if m[i][i] > 1e-9 {
+			c[i] = m[i][3] / m[i][i]
+		}
+	}
+	return c
 }
 
 // steady compares the flow of a pair with those before and after, along the path; the worse
