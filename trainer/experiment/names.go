@@ -308,6 +308,7 @@ func Rewards() []Name {
 		{Name: "clip", Card: "Cosine of CLIP's features of picture and prompt."},
 		{Name: "pickscore", Card: "PickScore: a CLIP trained on people's choices."},
 		{Name: "hpsv2", Card: "Human Preference Score v2."},
+		{Name: "dino", Card: "DINO: how constant the subject of a clip is (VBench)."},
 		{Name: "jpeg", Card: "Size as a JPEG: the simplest reward there is (DDPO)."},
 		{Name: "sharpness", Card: "Statistics of edges and colours."},
 		{Name: "motion", Card: "True motion of a clip, 0 to 1: enough optical flow, steady, and borne out by the frames; tricks do not win it."},

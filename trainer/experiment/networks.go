@@ -1,0 +1,110 @@
+package experiment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/neural"
+	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/vision"
+	towers "github.com/darkroom-rl/darkroom/vision/clip"
+	"github.com/darkroom-rl/darkroom/vision/dino"
+	"github.com/darkroom-rl/darkroom/vision/features"
+)
+
+// Rewards whose network is in a folder: here, and nowhere else, a reward of package neural
+// meets a network of clip or dino.
+
+// A Network is such a reward.
+type Network struct {
+	Reward    string // "clip", "pickscore", "hpsv2", "aesthetic" or "dino"
+	Path      string // the folder
+	Scaling   string // one of neural.Scalings; "": as the reward's own project publishes it
+	Tokenizer string // a folder that has one; "": Path
+	Every     int    // of a clip, so many frames one is judged; 0: 1
+	Batch     int    // pictures at once; 0: 8
+}
+
+// networkKind is how a reward of this kind is opened.
+type networkKind struct {
+	name    string
+	scaling string // "" where there is none
+	open    func(n Network, d *features.Device) (rewards.Judge, func(), error)
+}
+
+func networkKinds() []networkKind {
+	return []networkKind{
+		{"clip", "cosine", openMatch(nil)},
+		{"pickscore", "logit", openMatch(nil)},
+		{"hpsv2", "cosine", openMatch(vision.HPSv2)},
+		{"aesthetic", "", openAesthetic},
+		{"dino", "", openSubject},
+	}
+}
+
+// Open reads the folder into memory; done gives it back.
+func (n Network) Open(d *features.Device) (judge rewards.Judge, done func(), err error) {
+	var names []string
+	for _, k := range networkKinds() {
+		names = append(names, k.name)
+		if k.name != n.Reward {
+			continue
+		}
+		switch {
+		case n.Path == "":
+			return nil, nil, fmt.Errorf("reward %q: it needs the folder of its network: path = %q", n.Reward, "models/...")
+		case n.Scaling != "" && k.scaling == "":
+			return nil, nil, fmt.Errorf("reward %q: scalings are of rewards that compare a picture with its prompt; leave %q out", n.Reward, n.Scaling)
+		case n.Scaling == "":
+			n.Scaling = k.scaling
+		}
+		if judge, done, err = k.open(n, d); err != nil {
+			return nil, nil, fmt.Errorf("reward %q: %w", n.Reward, err)
+		}
+		return judge, done, nil
+	}
+	hint := "there are " + strings.Join(names, ", ")
+	if near := config.Near(n.Reward, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return nil, nil, fmt.Errorf("reward %q is none that a folder's network computes: %s", n.Reward, hint)
+}
+
+func openMatch(prepare func(size int) vision.Preprocess) func(Network, *features.Device) (rewards.Judge, func(), error) {
+	return func(n Network, d *features.Device) (rewards.Judge, func(), error) {
+		scaling, err := neural.ScalingNamed(n.Scaling)
+		if err != nil {
+			return nil, nil, err
+		}
+		t, err := towers.Open(n.Path, towers.Options{Device: d, Batch: n.Batch, Tokenizer: n.Tokenizer, Prepare: prepare})
+		if err != nil {
+			return nil, nil, err
+		}
+		return neural.Match{Towers: t, Scaling: scaling, Every: n.Every}, t.Close, nil
+	}
+}
+
+func openAesthetic(n Network, d *features.Device) (rewards.Judge, func(), error) {
+	head, err := neural.OpenHead(n.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := towers.Open(n.Path, towers.Options{Device: d, Batch: n.Batch, NoTexts: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(head.Weights) != t.Width {
+		t.Close()
+		return nil, nil, fmt.Errorf("%s: the head reads vectors of %d, the tower gives %d: they belong to different networks", n.Path, len(head.Weights), t.Width)
+	}
+	return neural.Aesthetic{Pictures: t, Head: head, Every: n.Every}, t.Close, nil
+}
+
+func openSubject(n Network, d *features.Device) (rewards.Judge, func(), error) {
+	t, err := dino.Open(n.Path, dino.Options{Device: d, Batch: n.Batch})
+	if err != nil {
+		return nil, nil, err
+	}
+	return neural.Subject{Likeness: neural.Likeness{Pictures: t}, Every: n.Every}, t.Close, nil
+}

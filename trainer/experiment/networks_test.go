@@ -1,0 +1,107 @@
+package experiment
+
+import (
+	"context"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/neural"
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/features"
+)
+
+const recordedRewards = "../../cmd/darkroom/parity/testdata/golden/rewards/neural/"
+
+// TestNetworks: each name opens its folder and judges, in the scale that its project publishes
+// or that was asked for; recorded numbers stand in the folders' cases.
+func TestNetworks(t *testing.T) {
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	d := features.On(tensor.NewPool(be), features.F32)
+	open := func(name string) *vision.Image {
+		m, err := vision.Open(recordedRewards+name, vision.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	prompt := "a photo of a red cup"
+	var frames [][]uint8
+	for _, name := range []string{"image_0.png", "image_1.png", "image_2.png", "image_3.png"} {
+		frames = append(frames, open("dino_vit/"+name).Pix)
+	}
+	first := open("dino_vit/image_0.png")
+	clip := &video.Clip{Width: first.Width, Height: first.Height, Frames: frames}
+	for _, c := range []struct {
+		Network
+		item rewards.Item
+		want float64
+	}{
+		{Network{Reward: "clip", Path: "clip_laion"}, rewards.Item{Prompt: prompt, Image: open("clip_laion/image_0.png")}, 0.0332807},
+		{Network{Reward: "pickscore", Path: "clip_laion"}, rewards.Item{Prompt: prompt, Image: open("clip_laion/image_0.png")}, 3.328076},
+		{Network{Reward: "pickscore", Path: "clip_laion", Scaling: "pickscore_mixgrpo"}, rewards.Item{Prompt: prompt, Image: open("clip_laion/image_0.png")}, -1.8339905},
+		{Network{Reward: "hpsv2", Path: "hpsv2"}, rewards.Item{Prompt: prompt, Image: open("hpsv2/image_0.png")}, 0.6327244},
+		{Network{Reward: "aesthetic", Path: "aesthetic"}, rewards.Item{Image: open("aesthetic/image_0.png")}, 4.9329495},
+		{Network{Reward: "dino", Path: "dino_vit"}, rewards.Item{Clip: clip}, 0.683557},
+	} {
+		c.Path = recordedRewards + c.Path
+		judge, done, err := c.Open(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := judge.Judge(context.Background(), []rewards.Item{c.item})[0]
+		if r.Missing != nil || math.Abs(r.Value-c.want) > 1e-5*(1+math.Abs(c.want)) {
+			t.Errorf("%s: %v, %v; recorded is %v", c.Reward, r.Value, r.Missing, c.want)
+		}
+		done()
+	}
+}
+
+// TestNetworkMistakes: what cannot be opened is said, with a remedy.
+func TestNetworkMistakes(t *testing.T) {
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	d := features.On(tensor.NewPool(be), features.F32)
+	mixed := t.TempDir()
+	if err := os.CopyFS(mixed, os.DirFS(recordedRewards+"clip_laion")); err != nil {
+		t.Fatal(err)
+	}
+	head, err := os.ReadFile(recordedRewards + "aesthetic/" + neural.HeadFile)
+	if err == nil {
+		err = os.WriteFile(mixed+"/"+neural.HeadFile, head, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		Network
+		says string
+	}{
+		{Network{Reward: "pickscor", Path: "x"}, `did you mean "pickscore"?`},
+		{Network{Reward: "layout", Path: "x"}, "there are clip, pickscore"},
+		{Network{Reward: "clip"}, "it needs the folder of its network"},
+		{Network{Reward: "clip", Path: "nowhere"}, "neither config.json"},
+		{Network{Reward: "clip", Path: recordedRewards + "clip_laion", Scaling: "pickscore"}, `scaling "pickscore" is not known`},
+		{Network{Reward: "aesthetic", Path: recordedRewards + "aesthetic", Scaling: "logit"}, `leave "logit" out`},
+		{Network{Reward: "aesthetic", Path: recordedRewards + "clip_laion"}, neural.HeadFile},
+		{Network{Reward: "aesthetic", Path: mixed}, "they belong to different networks"},
+		{Network{Reward: "dino", Path: recordedRewards + "clip_laion"}, "it describes CLIPModel"},
+		{Network{Reward: "clip", Path: recordedRewards + "dino_vit"}, "it describes ViTModel"},
+	} {
+		if _, _, err := c.Open(d); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v; %q was expected", c.Network, err, c.says)
+		}
+	}
+}
