@@ -55,6 +55,24 @@ func ScalingNamed(name string) (Scaling, error) {
 	return Scaling{}, fmt.Errorf("scaling %q is not known; there are %v", name, names)
 }
 
+// Card is the formula, as people write it.
+func (s Scaling) Card() string {
+	x := "cosine"
+	if s.Logit {
+		x = "exp(logit_scale) · cosine"
+	}
+	if s.Factor != 1 {
+		x = fmt.Sprintf("%.4g · %s", s.Factor, x)
+	}
+	if s.Offset != 0 {
+		x = fmt.Sprintf("%s %+.4g", x, s.Offset)
+	}
+	if s.Floor {
+		x += ", not below 0"
+	}
+	return x
+}
+
 // Of is the reward and its derivative with respect to the cosine.
 func (s Scaling) Of(cosine, scale float64) (value, slope float64) {
 	slope = s.Factor

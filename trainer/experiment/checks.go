@@ -103,6 +103,9 @@ func (e *Experiment) checkNames(r report) {
 	}
 	for i, w := range e.Rewards {
 		Section{"rewards", fmt.Sprintf("reward[%d].name", i), Rewards()}.check(w.Name, r)
+		if w.Scaling != "" {
+			Section{"scalings", fmt.Sprintf("reward[%d].scaling", i), Scalings()}.check(w.Scaling, r)
+		}
 	}
 	if d := e.Run.Device; d != "auto" && d != "cpu" && !strings.HasPrefix(d, "cuda:") {
 		r("run.device", fmt.Sprintf("%q is no device", d), "write \"auto\", \"cpu\", or \"cuda:0\"")

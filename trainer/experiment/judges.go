@@ -11,9 +11,6 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/rewards/judge"
-	"github.com/darkroom-rl/darkroom/rewards/neural"
-	"github.com/darkroom-rl/darkroom/vision"
-	towers "github.com/darkroom-rl/darkroom/vision/clip"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
@@ -79,10 +76,11 @@ var openers = map[string]func(r Reward, b Bench) (Opened, error){
 	"tools": func(Reward, Bench) (Opened, error) {
 		return Opened{judge: answers.DefaultCuriosity().Judge(answers.Rule(answers.Default).Reward(), atOnce)}, nil
 	},
-	"aesthetic": openAesthetic,
-	"clip":      match("cosine", nil),
-	"pickscore": match("logit", nil),
-	"hpsv2":     match("cosine", vision.HPSv2),
+	"aesthetic": network,
+	"clip":      network,
+	"dino":      network,
+	"hpsv2":     network,
+	"pickscore": network,
 	"exec":      openExec,
 	"http":      openHTTP,
 	"judge":     openJudge,
@@ -112,19 +110,21 @@ func movement(measure string) func(Reward, Bench) (Opened, error) {
 	return single(rewards.Motion{MotionRule: rule})
 }
 
-// match opens a folder of CLIP's towers.
-func match(scaling string, prepare func(size int) vision.Preprocess) func(r Reward, b Bench) (Opened, error) {
-	return func(r Reward, b Bench) (Opened, error) {
-		s, err := neural.ScalingNamed(scaling)
-		if err != nil {
-			return Opened{}, err
-		}
-		t, err := r.towers(b, towers.Options{Prepare: prepare})
-		if err != nil {
-			return Opened{}, err
-		}
-		return Opened{neural.Match{Towers: t, Scaling: s}, func() error { t.Close(); return nil }}, nil
+// network opens the folder of a reward that a network computes; networks.go says how.
+func network(r Reward, b Bench) (Opened, error) {
+	n := Network{Reward: r.Name, Path: r.Path, Scaling: r.Scaling}
+	if err := n.check(); err != nil {
+		return Opened{}, err
 	}
+	d, err := b.Device()
+	if err != nil {
+		return Opened{}, err
+	}
+	judge, done, err := n.Open(d)
+	if err != nil {
+		return Opened{}, err
+	}
+	return Opened{judge, func() error { done(); return nil }}, nil
 }
 
 // towers opens the folder that path names.

@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
@@ -35,6 +36,7 @@ func Sections() []Section {
 		{"kls", "loss.kl.estimator", KLs()},
 		{"aggregations", "loss.aggregate", Aggregations()},
 		{"rewards", "reward.name", Rewards()},
+		{"scalings", "reward.scaling", Scalings()},
 		{"presets", "preset", named(Presets(), func(p Preset) Name { return p.Name })},
 		{"ambiguous", "", Ambiguous()},
 	}
@@ -324,4 +326,13 @@ func Rewards() []Name {
 		{Name: "http", Card: "A server that speaks the documented protocol."},
 		{Name: "judge", Card: "A vision-language model's opinion, over an OpenAI-compatible API or from a local folder."},
 	}
+}
+
+// Scalings are what published projects make of one cosine.
+func Scalings() []Name {
+	var all []Name
+	for _, x := range neural.Scalings() {
+		all = append(all, Name{Name: x.Name, Card: x.Card()})
+	}
+	return all
 }

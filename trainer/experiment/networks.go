@@ -1,12 +1,14 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
-	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision"
 	towers "github.com/darkroom-rl/darkroom/vision/clip"
 	"github.com/darkroom-rl/darkroom/vision/dino"
@@ -28,47 +30,53 @@ type Network struct {
 
 // networkKind is how a reward of this kind is opened.
 type networkKind struct {
-	name    string
-	scaling string // "" where there is none
+	scaling string // as its project publishes it; "" where there is none
 	open    func(n Network, d *features.Device) (rewards.Judge, func(), error)
 }
 
-func networkKinds() []networkKind {
-	return []networkKind{
-		{"clip", "cosine", openMatch(nil)},
-		{"pickscore", "logit", openMatch(nil)},
-		{"hpsv2", "cosine", openMatch(vision.HPSv2)},
-		{"aesthetic", "", openAesthetic},
-		{"dino", "", openSubject},
+func (n Network) kind() (networkKind, error) {
+	kinds := map[string]networkKind{
+		"clip":      {"cosine", openMatch(nil)},
+		"pickscore": {"logit", openMatch(nil)},
+		"hpsv2":     {"cosine", openMatch(vision.HPSv2)},
+		"aesthetic": {"", openAesthetic},
+		"dino":      {"", openSubject},
 	}
+	k, ok := kinds[n.Reward]
+	if !ok {
+		return k, fmt.Errorf("%q is no reward that a folder's network computes: there are %s", n.Reward, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+	}
+	return k, nil
+}
+
+// check finds what is wrong before anything is read.
+func (n Network) check() error {
+	k, err := n.kind()
+	switch {
+	case err != nil:
+		return err
+	case n.Path == "":
+		return errors.New("path is missing: the folder of its weights, in the layout of transformers or open_clip")
+	case k.scaling == "" && n.Scaling != "":
+		return fmt.Errorf("scaling %q: scalings are of rewards that compare a picture with its prompt; leave it out", n.Scaling)
+	}
+	_, err = neural.ScalingNamed(n.Scaling)
+	return err
 }
 
 // Open reads the folder into memory; done gives it back.
 func (n Network) Open(d *features.Device) (judge rewards.Judge, done func(), err error) {
-	var names []string
-	for _, k := range networkKinds() {
-		names = append(names, k.name)
-		if k.name != n.Reward {
-			continue
-		}
-		switch {
-		case n.Path == "":
-			return nil, nil, fmt.Errorf("reward %q: it needs the folder of its network: path = %q", n.Reward, "models/...")
-		case n.Scaling != "" && k.scaling == "":
-			return nil, nil, fmt.Errorf("reward %q: scalings are of rewards that compare a picture with its prompt; leave %q out", n.Reward, n.Scaling)
-		case n.Scaling == "":
-			n.Scaling = k.scaling
-		}
-		if judge, done, err = k.open(n, d); err != nil {
-			return nil, nil, fmt.Errorf("reward %q: %w", n.Reward, err)
-		}
-		return judge, done, nil
+	if err := n.check(); err != nil {
+		return nil, nil, err
 	}
-	hint := "there are " + strings.Join(names, ", ")
-	if near := config.Near(n.Reward, names); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
+	k, err := n.kind()
+	if err != nil {
+		return nil, nil, err
 	}
-	return nil, nil, fmt.Errorf("reward %q is none that a folder's network computes: %s", n.Reward, hint)
+	if n.Scaling == "" {
+		n.Scaling = k.scaling
+	}
+	return k.open(n, d)
 }
 
 func openMatch(prepare func(size int) vision.Preprocess) func(Network, *features.Device) (rewards.Judge, func(), error) {

@@ -89,12 +89,12 @@ func TestNetworkMistakes(t *testing.T) {
 		Network
 		says string
 	}{
-		{Network{Reward: "pickscor", Path: "x"}, `did you mean "pickscore"?`},
-		{Network{Reward: "layout", Path: "x"}, "there are clip, pickscore"},
-		{Network{Reward: "clip"}, "it needs the folder of its network"},
+		{Network{Reward: "pickscor", Path: "x"}, "there are aesthetic, clip, dino, hpsv2, pickscore"},
+		{Network{Reward: "layout", Path: "x"}, "is no reward that a folder's network computes"},
+		{Network{Reward: "clip"}, "path is missing"},
 		{Network{Reward: "clip", Path: "nowhere"}, "neither config.json"},
 		{Network{Reward: "clip", Path: recordedRewards + "clip_laion", Scaling: "pickscore"}, `scaling "pickscore" is not known`},
-		{Network{Reward: "aesthetic", Path: recordedRewards + "aesthetic", Scaling: "logit"}, `leave "logit" out`},
+		{Network{Reward: "aesthetic", Path: recordedRewards + "aesthetic", Scaling: "logit"}, "leave it out"},
 		{Network{Reward: "aesthetic", Path: recordedRewards + "clip_laion"}, neural.HeadFile},
 		{Network{Reward: "aesthetic", Path: mixed}, "they belong to different networks"},
 		{Network{Reward: "dino", Path: recordedRewards + "clip_laion"}, "it describes CLIPModel"},
