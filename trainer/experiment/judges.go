@@ -127,33 +127,6 @@ func network(r Reward, b Bench) (Opened, error) {
 	return Opened{judge, func() error { done(); return nil }}, nil
 }
 
-// towers opens the folder that path names.
-func (r Reward) towers(b Bench, o towers.Options) (*towers.Towers, error) {
-	if r.Path == "" {
-		return nil, fmt.Errorf("path is missing: the folder of its weights, in the layout of transformers or open_clip")
-	}
-	d, err := b.Device()
-	if err != nil {
-		return nil, err
-	}
-	o.Device = d
-	return towers.Open(r.Path, o)
-}
-
-// openAesthetic wants the head's file in the folder of its CLIP.
-func openAesthetic(r Reward, b Bench) (Opened, error) {
-	t, err := r.towers(b, towers.Options{NoTexts: true})
-	if err != nil {
-		return Opened{}, err
-	}
-	h, err := neural.OpenHead(r.Path)
-	if err != nil {
-		t.Close()
-		return Opened{}, err
-	}
-	return Opened{neural.Aesthetic{Pictures: t, Head: h}, func() error { t.Close(); return nil }}, nil
-}
-
 // policy is how often and how long what is outside is asked.
 func (r Reward) policy() call.Policy {
 	return call.Policy{Timeout: time.Duration(r.Timeout * float64(time.Second))}
