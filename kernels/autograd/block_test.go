@@ -336,6 +336,12 @@ func TestMisuseOfTheTape(t *testing.T) {
 			tp.Backward(seed)
 			tp.Backward(seed)
 		},
+		"one that was Reset": func() {
+			tp := New(pool, f32)
+			_, seed := Sum(tp.Unary(kernels.Square, tp.Variable(x)))
+			tp.Reset()
+			tp.Backward(seed)
+		},
 		"square f32[1 2] is used after it was freed": func() {
 			tp := New(pool, f32)
 			y := tp.Unary(kernels.Square, tp.Variable(x))

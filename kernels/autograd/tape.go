@@ -195,7 +195,7 @@ func (tp *Tape) Backward(seeds ...Seed) {
 	}
 	for _, s := range seeds {
 		if s.Of.tape != tp {
-			panic("autograd: a seed of another tape")
+			panic("autograd: a seed of another tape, or of one that was Reset")
 		}
 		if s.Of.needs {
 			tp.give(s.Of, tp.pool.FromF32(s.Of.t.DType(), s.Grad, s.Of.Shape()...).Named("gradient of "+s.Of.t.Name()))
@@ -274,7 +274,7 @@ func (tp *Tape) Reset() {
 		}
 	}
 	for _, v := range tp.frame.values {
-		v.leaf = false
+		v.leaf, v.tape = false, nil
 		v.dropGrad()
 		v.release()
 	}
