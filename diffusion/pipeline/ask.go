@@ -40,8 +40,9 @@ type Answers struct {
 	uncond, cond [][]float64 // where they were combined
 }
 
-// Ask runs the network at questions of one shape, in one batch: with guidance, all
-// questions without their prompts come first. The tape may record (Tape); a question's
+// Ask runs the network at questions of one shape, in one batch: with guidance, each question
+// without its prompt and then with it, so that gradients, which are added in the batch's order,
+// have the same bytes in batches of any size. The tape may record (Tape); a question's
 // answer has the same bits in any batch, recorded or not. The tape is the caller's to Reset.
 func (p *Pipeline) Ask(tp *autograd.Tape, at Shape, g Guidance, questions []Question) (*Answers, error) {
 	if len(questions) == 0 {
@@ -63,7 +64,7 @@ func (p *Pipeline) Ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 			a.Outputs = append(a.Outputs, row(i))
 			continue
 		}
-		u, c := row(i), row(len(questions)+i)
+		u, c := row(2*i), row(2*i+1)
 		a.uncond, a.cond = append(a.uncond, u), append(a.cond, c)
 		if g.Norm {
 			a.Outputs = append(a.Outputs, diffusion.GuideNorm(u, c, g.Scale, a.width))
@@ -76,19 +77,17 @@ func (p *Pipeline) Ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 
 // inputs uploads a batch.
 func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Question) (inputs, error) {
-	texts := make([]*Text, 0, 2*len(questions))
-	if g.Combines() {
-		for _, q := range questions {
-			texts = append(texts, q.Negative)
-		}
-	}
+	texts, each := make([]*Text, 0, 2*len(questions)), 1
 	for _, q := range questions {
+		if g.Combines() {
+			texts, each = append(texts, q.Negative), 2
+		}
 		texts = append(texts, q.Text)
 	}
 	var latents, states, pooled []float32
 	in := inputs{at: at}
 	for i, t := range texts {
-		q := questions[i%len(questions)]
+		q := questions[i/each]
 		switch {
 		case t == nil:
 			return in, errors.New("a question has no text: encode the prompt, and the negative one where guidance combines two outputs")
@@ -120,15 +119,16 @@ func (a *Answers) Back(grads [][]float64) error {
 	}
 	var seed []float32
 	if a.guidance.Combines() {
-		du, dc := make([][]float64, len(grads)), make([][]float64, len(grads))
+		both := make([][]float64, 0, 2*len(grads))
 		for i, g := range grads {
 			width := 0
 			if a.guidance.Norm {
 				width = a.width
 			}
-			du[i], dc[i] = diffusion.GuideGrad(a.uncond[i], a.cond[i], a.guidance.Scale, width, g)
+			du, dc := diffusion.GuideGrad(a.uncond[i], a.cond[i], a.guidance.Scale, width, g)
+			both = append(both, du, dc)
 		}
-		grads = append(du, dc...)
+		grads = both
 	}
 	for i, g := range grads {
 		if want := len(a.Outputs[0]); len(g) != want {
