@@ -64,6 +64,16 @@ func NewMover(clip float64, groups ...Group) *Mover {
 // returns the gradient's norm before it was clipped. A gradient that is not finite moves
 // nothing, and is an error.
 func (mv *Mover) Step(lr float64) (norm float64, err error) {
+	norm = mv.Norm()
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return norm, fmt.Errorf("the gradient's norm is %v: nothing was moved", norm)
+	}
+	mv.Move(ClipScale(norm, mv.Clip), lr)
+	return norm, nil
+}
+
+// Norm is that of the whole gradient.
+func (mv *Mover) Norm() float64 {
 	squares := 0.0
 	for _, g := range mv.groups {
 		for _, s := range g.state {
@@ -72,15 +82,14 @@ func (mv *Mover) Step(lr float64) (norm float64, err error) {
 			}
 		}
 	}
-	norm = math.Sqrt(squares)
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return norm, fmt.Errorf("the gradient's norm is %v: nothing was moved", norm)
-	}
-	scale := float32(ClipScale(norm, mv.Clip))
+	return math.Sqrt(squares)
+}
+
+// Move moves all parameters by their gradients times scale, and forgets those.
+func (mv *Mover) Move(scale, lr float64) {
 	for _, g := range mv.groups {
-		g.step(scale, lr*g.Rate)
+		g.step(float32(scale), lr*g.Rate)
 	}
-	return norm, nil
 }
 
 func (g *moved) step(scale float32, lr float64) {

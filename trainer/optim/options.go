@@ -10,6 +10,7 @@ type Options struct {
 	Eps         float64    `toml:"eps" range:"[0,inf)" doc:"added to the root of the squared gradient's average"`
 	GradClip    float64    `toml:"grad_clip" range:"[0,inf)" doc:"largest norm of the whole gradient; 0 does not clip"`
 	Updates     int        `toml:"updates" range:"[1,inf)" doc:"updates per iteration"`
+	Split       bool       `toml:"split" doc:"the iteration's samples are shared out among its updates, at random; otherwise each update sees all"`
 
 	Schedule string  `toml:"schedule" enum:"constant,linear,cosine,cosine_with_restarts,polynomial" doc:"learning rate after the warm-up"`
 	Warmup   int     `toml:"warmup" range:"[0,inf)" doc:"updates over which the learning rate rises from 0"`
