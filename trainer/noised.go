@@ -6,9 +6,13 @@ import "github.com/darkroom-rl/darkroom/trainer/loss"
 // and looks at what the network answers there. How a sample came about does not
 // matter, so any solver may have made it (DiffusionNFT, AWM, DPO, fine-tuning).
 type Noised struct {
-	// Draw draws a time and a noise for a sample.
-	Draw func(k Key) (time float64, noise []float64)
-	Loss func(t loss.Noised, advantages []float64) (Verdict, error)
+	// Draw draws a time between 0 and 1 and a noise for a sample, the n-th of Times.
+	Draw func(k Key, n int) (time float64, noise []float64)
+	// Loss is over all times of all samples: row n·len(samples)+i is the n-th of sample i.
+	Loss           func(t loss.Noised, samples []Sample, advantages []float64) (Verdict, error)
+	Times          int     // that each sample is noised to; 0: 1
+	Unit           float64 // what the network is told at time 1; 0: 1
+	Old, Reference bool    // whether Loss looks at what these weights answer
 }
 
 // A Verdict is a loss over finished samples, and its gradient at the outputs.
@@ -20,27 +24,39 @@ type Verdict struct {
 
 // Blame is Objective's.
 func (o Noised) Blame(p Policy, samples []Sample, advantages []float64) (Blame, error) {
+	unit := o.Unit
+	if unit == 0 {
+		unit = 1
+	}
 	var t loss.Noised
-	points := make([]Point, len(samples))
-	for i, s := range samples {
-		time, noise := o.Draw(s.Key)
-		t.Clean, t.Noise, t.Time = append(t.Clean, s.Item.Final), append(t.Noise, noise), append(t.Time, time)
-		points[i] = Point{s.Key, between(s.Item.Final, noise, time), time}
+	var points []Point
+	for n := range max(1, o.Times) {
+		for _, s := range samples {
+			time, noise := o.Draw(s.Key, n)
+			t.Clean, t.Noise, t.Time = append(t.Clean, s.Item.Final), append(t.Noise, noise), append(t.Time, time)
+			points = append(points, Point{s.Key, between(s.Item.Final, noise, time), unit * time})
+		}
 	}
 	answers, err := p.Eval(Current, points)
 	if err != nil {
 		return Blame{}, err
 	}
-	old, err := p.Eval(Old, points)
-	if err != nil {
-		return Blame{}, err
+	t.V = answers.Outputs
+	for _, other := range []struct {
+		asked   bool
+		weights Weights
+		into    *[][]float64
+	}{{o.Old, Old, &t.VOld}, {o.Reference, Reference, &t.VRef}} {
+		if !other.asked {
+			continue
+		}
+		a, err := p.Eval(other.weights, points)
+		if err != nil {
+			return Blame{}, err
+		}
+		*other.into = a.Outputs
 	}
-	reference, err := p.Eval(Reference, points)
-	if err != nil {
-		return Blame{}, err
-	}
-	t.V, t.VOld, t.VRef = answers.Outputs, old.Outputs, reference.Outputs
-	v, err := o.Loss(t, advantages)
+	v, err := o.Loss(t, samples, advantages)
 	if err != nil {
 		return Blame{}, err
 	}

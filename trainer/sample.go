@@ -1,5 +1,7 @@
 package trainer
 
+import "github.com/darkroom-rl/darkroom/vision"
+
 // A Key says which sample is meant: the coordinates of everything drawn for it.
 type Key struct {
 	Iteration int
@@ -14,9 +16,10 @@ type Sample struct {
 	Item      Item
 }
 
-// Item is what a reward sees.
+// Item is what came out.
 type Item struct {
-	Final []float64 // the last state
+	Final []float64     // the last state
+	Image *vision.Image // that it was developed to, where it is one
 }
 
 // Decisions are the choices on the way to one sample, oldest first, as parallel

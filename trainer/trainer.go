@@ -3,6 +3,7 @@ package trainer
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
@@ -17,6 +18,8 @@ type Trainer struct {
 	Objective Objective
 	Optim     optim.Options
 	Memories  []Memory
+	// Order is a drawn order of n samples, by which Optim.Split shares them out.
+	Order func(iteration, n int) []int
 
 	Iteration int // finished ones
 	Updates   int // of the weights, in all
@@ -85,8 +88,8 @@ func (t *Trainer) Step() (*Report, error) {
 		return nil, fmt.Errorf("iteration %d: %w", t.Iteration, err)
 	}
 	report := &Report{Samples: samples, Scores: scores, Advantages: advantages}
-	for range t.Optim.Updates {
-		blame, err := t.Objective.Blame(t.Policy, judged, worth)
+	for _, share := range t.shares(len(judged)) {
+		blame, err := t.Objective.Blame(t.Policy, pick(judged, share), pick(worth, share))
 		if err != nil {
 			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates), t.Iteration, err)
 		}
@@ -98,6 +101,38 @@ func (t *Trainer) Step() (*Report, error) {
 	}
 	t.remember()
 	return report, nil
+}
+
+// shares are the samples of each update, in order.
+func (t *Trainer) shares(n int) [][]int {
+	var all [][]int
+	if !t.Optim.Split || t.Optim.Updates == 1 {
+		every := make([]int, n)
+		for i := range every {
+			every[i] = i
+		}
+		for range t.Optim.Updates {
+			all = append(all, every)
+		}
+		return all
+	}
+	order := t.Order(t.Iteration, n)
+	for u := range t.Optim.Updates {
+		share := slices.Clone(order[u*n/t.Optim.Updates : (u+1)*n/t.Optim.Updates])
+		slices.Sort(share)
+		if len(share) > 0 {
+			all = append(all, share)
+		}
+	}
+	return all
+}
+
+func pick[T any](of []T, at []int) []T {
+	out := make([]T, len(at))
+	for i, k := range at {
+		out[i] = of[k]
+	}
+	return out
 }
 
 // scored leaves out the samples without a score. An advantage may be missing only

@@ -109,8 +109,8 @@ func TestGradient(t *testing.T) {
 	}
 	advantages := []float64{1, -2, 0.5, 0.3, 2, -1}
 	noised := trainer.Noised{
-		Draw: func(k trainer.Key) (float64, []float64) { return 0.4, p.Noise(k, 1) },
-		Loss: func(t loss.Noised, advantages []float64) (trainer.Verdict, error) {
+		Draw: func(k trainer.Key, _ int) (float64, []float64) { return 0.4, p.Noise(k, 1) },
+		Loss: func(t loss.Noised, _ []trainer.Sample, advantages []float64) (trainer.Verdict, error) {
 			// the adaptive weights of NFT have no gradient; this loss has none
 			value, grad := loss.WeightedFlow(t, advantages)
 			return trainer.Verdict{Loss: value, Grad: grad}, nil
@@ -254,4 +254,39 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: the weights moved", says)
 		}
 	}
+}
+
+// TestShares: every sample is in one update, and the updates of a split iteration are as large as
+// each other.
+func TestShares(t *testing.T) {
+	p, tr := newRun(t, 4)
+	var seen []int
+	whole := tr.Objective
+	tr.Objective = objective(func(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.Blame, error) {
+		seen = append(seen, len(s))
+		return whole.Blame(p, s, a)
+	})
+	tr.Optim.Updates, tr.Optim.Split = 3, true
+	tr.Order = func(_, n int) []int {
+		order := make([]int, n)
+		for i := range order {
+			order[i] = n - 1 - i
+		}
+		return order
+	}
+	r, err := tr.Step()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(r.Samples)
+	if len(r.Updates) != 3 || len(seen) != 3 || seen[0]+seen[1]+seen[2] != n || seen[0] < n/3 || seen[2] > n/3+1 {
+		t.Errorf("%d samples were shared out as %v", n, seen)
+	}
+	_ = p
+}
+
+type objective func(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.Blame, error)
+
+func (o objective) Blame(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.Blame, error) {
+	return o(p, s, a)
 }

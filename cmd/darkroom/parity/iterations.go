@@ -236,10 +236,10 @@ func nftIteration(c *Case) error {
 func (it *iteration) nft(o loss.NFT) trainer.Objective {
 	times, noise := it.Floats("t"), it.Array("noise")
 	return trainer.Noised{
-		Draw: func(k trainer.Key) (float64, []float64) {
+		Old: true, Reference: true, Draw: func(k trainer.Key, _ int) (float64, []float64) {
 			return times[k.Iteration*len(it.groups)+k.Sample], it.drawn(noise, k.Iteration, k)
 		},
-		Loss: func(t loss.Noised, advantages []float64) (trainer.Verdict, error) {
+		Loss: func(t loss.Noised, _ []trainer.Sample, advantages []float64) (trainer.Verdict, error) {
 			r := advantage.Probability(advantages, o.AdvClip, "all")
 			v := o.Of(t, r)
 			return trainer.Verdict{Loss: v.Loss, Grad: v.GradV, Metrics: map[string][]float64{"probability": r}}, nil
