@@ -20,6 +20,9 @@ import (
 //	             fit; 0.8 of that and 0.2 for crisp colours. Strictly: 1 only where everything is
 //	             right
 //
+//	SceneGround  scenes.Ground: the share of the background that has the colour asked for, which
+//	             the others hardly look at
+//
 // A caption that is no scene, and a picture of another size, have no score.
 // Invariants (tests): the scene itself is worth more than any other scene, and SceneTask is what
 // package scenes computes.
@@ -135,6 +138,18 @@ func (t SceneTask) Score(ctx context.Context, item Item) (Score, error) {
 		s.Evidence = append(s.Evidence, Evidence{What: "found", Text: strings.TrimSpace(d.Color + " " + d.Class), Box: &d.Box, Value: d.Score})
 	}
 	return s, err
+}
+
+// SceneGround judges the background.
+type SceneGround struct{}
+
+// Score judges a picture.
+func (SceneGround) Score(_ context.Context, item Item) (Score, error) {
+	scene, m, err := sceneOf(item)
+	if err != nil {
+		return Score{}, err
+	}
+	return Score{Value: scene.Ground(m.Pix), Evidence: []Evidence{{What: "asked for", Text: scene.Background}}}, nil
 }
 
 // SceneReader is the built-in recogniser of drawn words: it reads the letters of the built-in
