@@ -30,7 +30,7 @@ func (r *run) autoencoder() error {
 	}
 	s := r.VAE.Stage.begin("vae", r.pool, r.Say, optim.Group{Params: params.Trained(), Rate: 1})
 	defer s.mover.Free()
-	data := r.dataset()
+	data := r.data
 	seen := order{key: data.key.With("order of the autoencoder"), n: r.Data.Scenes}
 	var l1, divergence mean
 	for step := 1; step <= s.Steps; step++ {
@@ -84,7 +84,7 @@ func (r *run) settle(v *vae.KL, params *nn.Params) error {
 // encode is the means of latents of pictures lo to hi-1, scaled as v says.
 func (r *run) encode(v *vae.KL, lo, hi int) []float32 {
 	x := make([]float32, (hi-lo)*pixels)
-	data := r.dataset()
+	data := r.data
 	for i := lo; i < hi; i++ {
 		data.picture(i, x[(i-lo)*pixels:(i-lo+1)*pixels])
 	}
@@ -104,7 +104,7 @@ func (r *run) sharpen() error {
 	defer params.Free()
 	s := r.Decoder.begin("decoder", r.pool, r.Say, optim.Group{Params: matching(params, "decoder."), Rate: 1})
 	defer s.mover.Free()
-	data := r.dataset()
+	data := r.data
 	seen := order{key: data.key.With("order of the decoder"), n: r.Data.Scenes}
 	var l1 mean
 	for step := 1; step <= s.Steps; step++ {

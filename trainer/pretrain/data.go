@@ -1,6 +1,8 @@
 package pretrain
 
 import (
+	"strings"
+
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -8,11 +10,23 @@ import (
 // dataset is the scenes of a recipe, each a function of its number.
 type dataset struct {
 	Data
-	key rng.Key
-	mix scenes.Mix
+	key   rng.Key
+	mix   scenes.Mix
+	plain float64 // share of captions without their background
 }
 
-func (r *Pipeline) dataset() dataset { return dataset{r.Data, rng.New(r.Seed), r.Data.Mix()} }
+func (r *Pipeline) dataset() dataset {
+	return dataset{Data: r.Data, key: rng.New(r.Seed), mix: r.Data.Mix()}
+}
+
+// during is the data of a phase, whose pictures are others.
+func (d dataset) during(n int, p Phase) dataset {
+	d.key = d.key.With("phase").Iteration(n)
+	rest := d.mix.One + d.mix.Relation + d.mix.Count
+	d.mix.Word = rest * p.Word / max(1-p.Word, 1e-6)
+	d.plain = p.Plain
+	return d
+}
 
 // scene is what picture i shows. Captions that are kept for evaluation are drawn again.
 func (d dataset) scene(i int) scenes.Scene {
@@ -47,7 +61,10 @@ func (d dataset) caption(i, epoch int) string {
 	prompt := d.scene(i).Prompt
 	// A wrong caption stays wrong over the epochs, as in a collection.
 	if wrong := d.key.With("caption noise").Sample(i).Draw(); wrong.Float64() < d.Noise {
-		return scenes.Corrupt(prompt, wrong)
+		prompt = scenes.Corrupt(prompt, wrong)
+	}
+	if r.Float64() < d.plain {
+		prompt = prompt[:strings.LastIndex(prompt, " on ")]
 	}
 	return prompt
 }

@@ -8,7 +8,9 @@
 // Start with Run in run.go, which reads as the stages follow each other: an
 // autoencoder (autoencoder.go), its decoder once more for crispness, and text
 // encoders with the transformer by flow matching (flow.go), judged on held-out
-// captions as they go (judge.go).
+// captions as they go (judge.go), and trained on in phases with other captions.
+// Towers in towers.go is the other kind of recipe: a CLIP, by contrast
+// (contrast.go), judged by judge_towers.go.
 //
 // Everything is drawn by coordinates of the recipe's seed: the same recipe makes
 // the same bytes on any machine, and a run that was stopped goes on as it would

@@ -18,40 +18,54 @@ import (
 // with t the logistic of a normal, shifted, and a share of even draws. Hidden matrices move by
 // Muon, everything else by AdamW. What is sampled from and saved is an average of the weights.
 
-// flow trains text encoders and transformer together.
-func (r *run) flow() error {
-	g, err := r.maker().painter(&r.Pipeline)
+// flow trains text encoders and transformer together, from nothing.
+func (r *run) flow() error { return r.learn("flow", r.Flow, true) }
+
+// phase trains on what was saved.
+func (r *run) phase(n int) error {
+	p, f := r.Then[n], r.Flow
+	f.Steps, f.LR = p.Steps, p.LR
+	r.data = r.dataset().during(n, p)
+	if err := r.cacheLatents(); err != nil {
+		return err
+	}
+	return r.learn(phaseName(n), f, false)
+}
+
+// learn is a stage of flow matching.
+func (r *run) learn(name string, f Flow, drawn bool) error {
+	g, err := r.maker().painter(&r.Pipeline, drawn)
 	if err != nil {
 		return err
 	}
 	defer g.free()
-	s := r.Flow.Stage.begin("flow", r.pool, r.Say, g.groups(r.Flow.Muon)...)
+	s := f.Stage.begin(name, r.pool, r.Say, g.groups(f.Muon)...)
 	defer s.mover.Free()
 	shadow := optim.NewShadow(g.all())
 	defer shadow.Free()
-	state := &progress{r.dir, g.params[:], s.mover, shadow}
+	state := &progress{r.dir, name, g.params[:], s.mover, shadow}
 	from, err := state.load()
 	if err != nil {
 		return err
 	}
 	var loss, length mean
-	seen := order{key: rng.New(r.Seed).With("order of flow"), n: r.Data.Scenes}
+	seen := order{key: r.data.key.With("order of flow"), n: r.Data.Scenes}
 	for step := from + 1; step <= s.Steps; step++ {
 		if err := r.stopped(); err != nil {
 			return state.orSave(err, step-1)
 		}
-		l := r.flowPass(g, &s, &seen, step)
-		norm, err := s.mover.Step(r.Flow.rateAt(step))
+		l := r.flowPass(g, &s, f, &seen, step)
+		norm, err := s.mover.Step(f.rateAt(step))
 		if err != nil {
-			return fmt.Errorf("flow, step %d: %w", step, err)
+			return fmt.Errorf("%s, step %d: %w", name, step, err)
 		}
-		shadow.Follow(min(r.Flow.EMA, float64(1+step)/float64(10+step)))
+		shadow.Follow(min(f.EMA, float64(1+step)/float64(10+step)))
 		loss.add(l)
 		length.add(norm)
 		if step%50 == 0 || step == s.Steps {
 			s.say(step, s.Steps, "loss %.4f  gradient %.3f", loss.take(), length.take())
 		}
-		if step%r.Flow.Save == 0 {
+		if step%f.Save == 0 {
 			if err := state.save(step); err != nil {
 				return err
 			}
@@ -80,19 +94,18 @@ func (f Flow) rateAt(step int) float64 {
 }
 
 // flowPass leaves the gradient of one update in the parameters and returns the loss.
-func (r *run) flowPass(g *painter, s *stage, seen *order, step int) (loss float64) {
+func (r *run) flowPass(g *painter, s *stage, f Flow, seen *order, step int) (loss float64) {
 	n := r.latentLen()
 	total := float64(s.Batch * n)
-	data := r.dataset()
-	for lo := 0; lo < s.Batch; lo += r.Flow.Micro {
-		hi := min(lo+r.Flow.Micro, s.Batch)
+	for lo := 0; lo < s.Batch; lo += f.Micro {
+		hi := min(lo+f.Micro, s.Batch)
 		x, target := make([]float32, (hi-lo)*n), make([]float32, (hi-lo)*n)
 		times, captions := make([]float32, hi-lo), make([]string, hi-lo)
 		for i := lo; i < hi; i++ {
 			p, epoch := seen.at((step-1)*s.Batch + i)
-			captions[i-lo] = data.caption(p, epoch)
-			k := data.key.With("flow").Iteration(step).Sample(i)
-			t := r.Flow.time(k)
+			captions[i-lo] = r.data.caption(p, epoch)
+			k := r.data.key.With("flow").Iteration(step).Sample(i)
+			t := f.time(k)
 			times[i-lo] = float32(1000 * t)
 			noise := target[(i-lo)*n : (i-lo+1)*n]
 			k.With("noise").Normal(noise, 0)
@@ -155,7 +168,8 @@ func (g *painter) all() []*autograd.Param {
 }
 
 func (g *painter) free() {
-	for _, p := range g.params {
+	for i, p := range g.params {
 		p.Free()
+		g.release[i]()
 	}
 }

@@ -183,16 +183,25 @@ type painter struct {
 	transformer *mmdit.Model
 	parts       [3]part
 	params      [3]*nn.Params
+	release     [3]func() // closes the files that parameters came from
 	length      int
 }
 
-// painter draws text encoders and the transformer.
-func (m maker) painter(r *Pipeline) (*painter, error) {
+// painter draws text encoders and the transformer, or reads those that were saved.
+func (m maker) painter(r *Pipeline, drawn bool) (*painter, error) {
 	t, err := tokenizer.Open(filepath.Join(m.dir, "tokenizer"))
 	if err != nil {
 		return nil, err
 	}
 	g := &painter{tokens: t, length: r.Model.Tokens}
+	open := func(i int) error {
+		p, release, err := m.open(g.parts[i], drawn, ".*")
+		if err != nil {
+			return err
+		}
+		g.params[i], g.release[i] = p, release
+		return nil
+	}
 	for i := range g.text {
 		g.parts[i] = r.textPart(i, t.Size())
 		if err := g.parts[i].frame(m.dir); err != nil {
@@ -202,22 +211,12 @@ func (m maker) painter(r *Pipeline) (*painter, error) {
 		if err != nil {
 			return nil, err
 		}
-		if g.params[i], _, err = m.open(g.parts[i], true, ".*"); err != nil {
+		if err := open(i); err != nil {
 			return nil, err
 		}
 		g.text[i] = clip.NewText(g.params[i], c, true)
 		if err := g.params[i].Check(); err != nil {
 			return nil, err
-		}
-		// Embeddings begin small, as CLIP's do.
-		for _, name := range []string{"token_embedding", "position_embedding"} {
-			if err := g.params[i].Set("text_model.embeddings."+name+".weight", func(x []float32) {
-				for j := range x {
-					x[j] *= 0.02
-				}
-			}); err != nil {
-				return nil, err
-			}
 		}
 	}
 	g.parts[2] = r.transformerPart()
@@ -228,12 +227,27 @@ func (m maker) painter(r *Pipeline) (*painter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.params[2], _, err = m.open(g.parts[2], true, ".*"); err != nil {
+	if err := open(2); err != nil {
 		return nil, err
 	}
 	g.transformer = mmdit.New(g.params[2], c)
 	if err := g.params[2].Check(); err != nil {
 		return nil, err
+	}
+	if !drawn {
+		return g, nil
+	}
+	// Embeddings begin small, as CLIP's do.
+	for _, p := range g.params[:len(g.text)] {
+		for _, name := range []string{"token_embedding", "position_embedding"} {
+			if err := p.Set("text_model.embeddings."+name+".weight", func(x []float32) {
+				for j := range x {
+					x[j] *= 0.02
+				}
+			}); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return g, g.zero(r.Model.Zero)
 }

@@ -28,6 +28,7 @@ vae = { steps = 3, batch = 2, channels = [8, 8, 8], latent = 4 }
 decoder = { steps = 2, batch = 2 }
 model = { text_width = 32, text_layers = 2, layers = 2, heads = 1, zero = ['proj_out\..*'] }
 flow = { steps = 6, batch = 4, micro = 2, save_every = 2 }
+then = [{ steps = 3, word = 0.9, plain = 0.5 }]
 judge = { prompts = 2, steps = 2, every = 100 }
 `
 
@@ -112,7 +113,7 @@ func TestLearns(t *testing.T) {
 		t.Skip("takes seconds; left out by -short")
 	}
 	r := smallRecipe(t, "vae.steps=120", "vae.batch=8", "vae.lr=0.004", "flow.steps=60", "flow.lr=0.003", "flow.batch=8", "flow.micro=8")
-	w := &run{Pipeline: *r, Hooks: Hooks{Backend: backend(t), Say: func(string) {}}, dir: filepath.Join(t.TempDir(), "m")}
+	w := &run{Pipeline: *r, Hooks: Hooks{Backend: backend(t), Say: func(string) {}}, dir: filepath.Join(t.TempDir(), "m"), data: r.dataset()}
 	w.pool = tensor.NewPool(w.Backend)
 	var said []string
 	w.Say = func(line string) { said = append(said, line) }
@@ -128,7 +129,7 @@ func TestLearns(t *testing.T) {
 	if math.Abs(mean) > 0.05 || math.Abs(squares-1) > 0.05 {
 		t.Errorf("latents have mean %.3f and mean square %.3f, not 0 and 1", mean, squares)
 	}
-	g, err := w.maker().painter(r)
+	g, err := w.maker().painter(r, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestLearns(t *testing.T) {
 	seen := order{key: rng.New(9), n: r.Data.Scenes}
 	var first, last float64
 	for step := 1; step <= r.Flow.Steps; step++ {
-		l := w.flowPass(g, &s, &seen, step)
+		l := w.flowPass(g, &s, r.Flow, &seen, step)
 		if _, err := s.mover.Step(r.Flow.rateAt(step)); err != nil {
 			t.Fatal(err)
 		}
@@ -230,6 +231,16 @@ func TestData(t *testing.T) {
 	}
 	if share := float64(wrong) / 400; math.Abs(share-d.Noise) > 0.08 {
 		t.Errorf("%.2f of the captions are wrong, not %.2f", share, d.Noise)
+	}
+	plain := 0
+	short := d.during(0, Phase{Word: 0.5, Plain: 0.4})
+	for i := range 400 {
+		if c := short.caption(i, 0); c != "" && !strings.Contains(c, " on ") {
+			plain++
+		}
+	}
+	if share := float64(plain) / 400; math.Abs(share-0.4*(1-d.Drop)) > 0.08 {
+		t.Errorf("%.2f of the captions do not say their background", share)
 	}
 	if share := float64(empty) / 2000; math.Abs(share-d.Drop) > 0.03 {
 		t.Errorf("%.2f of the captions are left out, not %.2f", share, d.Drop)

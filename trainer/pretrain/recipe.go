@@ -26,6 +26,7 @@ type Pipeline struct {
 	Decoder Stage   `toml:"decoder" doc:"the decoder once more, on slightly noisy latents, the encoder as it is"`
 	Model   Model   `toml:"model" doc:"text encoders and transformer"`
 	Flow    Flow    `toml:"flow" doc:"how they are trained"`
+	Then    []Phase `toml:"then" doc:"how they are trained on, one phase after another"`
 	Judge   Judging `toml:"judge" doc:"how the model is judged on the way"`
 }
 
@@ -87,6 +88,17 @@ type Flow struct {
 	EMA     float64 `toml:"ema" range:"[0,1)" doc:"how much of the averaged weights is kept at most"`
 	Save    int     `toml:"save_every" range:"[1,inf)" doc:"steps between two saved states"`
 }
+
+// Phase trains what was saved on, with a new optimiser, on other captions.
+type Phase struct {
+	Steps int     `toml:"steps,required" range:"[1,inf)" doc:"updates"`
+	LR    float64 `toml:"lr" range:"(0,1)" doc:"learning rate, the highest of the phase"`
+	Word  float64 `toml:"word" range:"[0,1]" doc:"share of words; the other families keep their weights to each other"`
+	Plain float64 `toml:"plain" range:"[0,1]" doc:"share of captions that do not say what the background is"`
+}
+
+// SetDefaults is a phase before its keys are read.
+func (p *Phase) SetDefaults() { *p = Phase{LR: 5e-4, Word: 0.35} }
 
 // Judging is what is said on the way.
 type Judging struct {

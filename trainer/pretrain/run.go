@@ -25,6 +25,7 @@ type run struct {
 	Hooks
 	dir     string
 	pool    *tensor.Pool
+	data    dataset   // of the stage
 	latents []float32 // of every picture, once there is an autoencoder
 }
 
@@ -41,7 +42,7 @@ func Run(r Recipe, dir string, h Hooks) error {
 }
 
 func (r *Pipeline) run(dir string, h Hooks) error {
-	w := &run{Pipeline: *r, Hooks: h, dir: dir, pool: tensor.NewPool(h.Backend)}
+	w := &run{Pipeline: *r, Hooks: h, dir: dir, pool: tensor.NewPool(h.Backend), data: r.dataset()}
 	return w.all()
 }
 
@@ -62,8 +63,18 @@ func (r *run) all() error {
 	if err := r.reportAutoencoder(); err != nil {
 		return err
 	}
-	return r.once("flow", r.flow)
+	if err := r.once("flow", r.flow); err != nil {
+		return err
+	}
+	for n := range r.Then {
+		if err := r.once(phaseName(n), func() error { return r.phase(n) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+func phaseName(n int) string { return fmt.Sprintf("then[%d]", n) }
 
 // once runs a stage that has not been finished.
 func (r *run) once(name string, stage func() error) error {

@@ -14,11 +14,12 @@ import (
 
 // A run that is stopped keeps what it needs to go on as it would have: weights, optimiser and
 // average in fp32, and the step. What is drawn needs nothing: it is a function of the step.
-const stateFile = "state.safetensors"
+func (g *progress) file() string { return filepath.Join(g.dir, g.stage+".state.safetensors") }
 
 // progress is what a state holds.
 type progress struct {
 	dir    string
+	stage  string
 	params []*nn.Params
 	mover  *optim.Mover
 	shadow *optim.Shadow
@@ -35,7 +36,7 @@ func (g *progress) save(step int) error {
 		all = append(all, safetensors.FromF32(fmt.Sprintf("average.%d", i), v.Shape(), v.F32()))
 	}
 	all = append(all, g.mover.Tensors("optimiser.")...)
-	if err := safetensors.Write(filepath.Join(g.dir, stateFile), all, nil); err != nil {
+	if err := safetensors.Write(g.file(), all, nil); err != nil {
 		return fmt.Errorf("saving the state of step %d: %w", step, err)
 	}
 	return nil
@@ -46,7 +47,7 @@ func (g *progress) orSave(stopped error, step int) error { return errors.Join(st
 
 // load returns the step that the state was saved after; 0 where there is none.
 func (g *progress) load() (step int, err error) {
-	f, err := safetensors.Open(filepath.Join(g.dir, stateFile))
+	f, err := safetensors.Open(g.file())
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

@@ -262,7 +262,7 @@ func (t *Towers) run(dir string, h Hooks) error {
 	defer s.mover.Free()
 	shadow := optim.NewShadow(slices.Concat(g.params[0].Trained(), g.params[1].Trained()))
 	defer shadow.Free()
-	state := &progress{dir, g.params, s.mover, shadow}
+	state := &progress{dir, "train", g.params, s.mover, shadow}
 	from, err := state.load()
 	if err != nil {
 		return err
@@ -283,7 +283,7 @@ func (t *Towers) run(dir string, h Hooks) error {
 		}
 		return err
 	}
-	data := dataset{t.Data, key, t.Data.Mix()}
+	data := dataset{Data: t.Data, key: key, mix: t.Data.Mix()}
 	seen := order{key: key.With("order of pictures"), n: t.Data.Scenes}
 	var matching, ranking mean
 	for step := from + 1; step <= s.Steps; step++ {

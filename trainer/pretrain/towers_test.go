@@ -128,3 +128,15 @@ func TestTowerMistakes(t *testing.T) {
 		t.Errorf("a recipe of something else: %v", err)
 	}
 }
+
+// BenchmarkBatch is drawing and damaging the pictures of an update.
+func BenchmarkBatch(b *testing.B) {
+	r := DefaultTowers()
+	d := dataset{Data: r.Data, key: rng.New(1), mix: r.Data.Mix()}
+	seen := order{key: rng.New(2), n: r.Data.Scenes}
+	step := 0
+	for b.Loop() {
+		step++
+		r.batch(d, &seen, step)
+	}
+}
