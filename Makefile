@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test race noasm cross lint fuzz bench
+.PHONY: check test race noasm cross lint fuzz bench models kill
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -35,3 +35,14 @@ fuzz: ## every fuzz target for FUZZTIME
 
 bench:
 	go run ./cmd/darkroom bench
+
+# The embedded models, from their recipes: about an hour on two cores. What a folder has beside
+# the model (state, pictures on the way) stays behind.
+models:
+	@set -e; for m in tiny-sd3 tiny-clip; do \
+		go run ./cmd/darkroom pretrain assets/$$m.toml --out models/$$m; \
+		for f in $$(cd assets/$$m && find . -type f); do cp models/$$m/$$f assets/$$m/$$f; done; \
+	done
+
+kill: ## a run of 40 iterations, killed 30 times
+	DARKROOM_KILLS=30 go test -count=1 -v -timeout 60m -run TestKilled ./cmd/darkroom

@@ -1,0 +1,150 @@
+package assets
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed all:tiny-sd3 all:tiny-clip
+var models embed.FS
+
+// Prefix begins the name of an embedded model where a folder's path is asked for.
+const Prefix = "embed:"
+
+// Names are the embedded models, as they are asked for.
+func Names() []string {
+	var names []string
+	entries, err := models.ReadDir(".")
+	if err != nil {
+		panic(err) // an embedded folder can be read
+	}
+	for _, e := range entries {
+		names = append(names, Prefix+e.Name())
+	}
+	return names
+}
+
+// Resolve is the folder that a path means: an embedded model's, or the path itself.
+func Resolve(path string) (string, error) {
+	if !strings.HasPrefix(path, Prefix) {
+		return path, nil
+	}
+	root, err := os.UserCacheDir()
+	if err != nil {
+		root = os.TempDir()
+	}
+	return Folder(path, filepath.Join(root, "darkroom"))
+}
+
+// Folder writes an embedded model below root, unless it is there, and returns its folder.
+func Folder(name, root string) (string, error) {
+	base := strings.TrimPrefix(name, Prefix)
+	tree, err := fs.Sub(models, base)
+	if err == nil {
+		_, err = fs.Stat(tree, ".")
+	}
+	if err != nil || strings.ContainsAny(base, `/\`) || base == "" || base == "." {
+		return "", fmt.Errorf("no model %q is embedded; there are %s", name, strings.Join(Names(), ", "))
+	}
+	sum, err := digest(tree)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, base+"-"+sum)
+	if same(tree, dir) {
+		return dir, nil
+	}
+	if err := write(tree, dir); err != nil {
+		return "", fmt.Errorf("writing the embedded model %s below %s: %w\nhint: the folder of caches must be writable; XDG_CACHE_HOME names another", name, root, err)
+	}
+	return dir, nil
+}
+
+// files calls f for every file in order.
+func files(tree fs.FS, f func(name string, data []byte) error) error {
+	return fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		return f(name, data)
+	})
+}
+
+// digest is of all names and contents.
+func digest(tree fs.FS) (string, error) {
+	h := sha256.New()
+	err := files(tree, func(name string, data []byte) error {
+		fmt.Fprintf(h, "%s %d\n", name, len(data))
+		h.Write(data)
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil))[:12], err
+}
+
+// same reports whether a folder holds the tree's files, in their sizes.
+func same(tree fs.FS, dir string) bool {
+	return files(tree, func(name string, data []byte) error {
+		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
+		if err == nil && info.Size() != int64(len(data)) {
+			err = errors.New("another size")
+		}
+		return err
+	}) == nil
+}
+
+// write puts the tree beside the folder, and then in its place, so that nobody sees a part of
+// it. Of several who do so at once one wins, and all have written the same.
+func write(tree fs.FS, dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	next, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+"-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(next)
+	if err := os.Chmod(next, 0o755); err != nil {
+		return err
+	}
+	if err := os.CopyFS(next, tree); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Rename(next, dir); err != nil && !same(tree, dir) {
+		return err
+	}
+	return nil
+}
+
+//go:embed configs
+var configs embed.FS
+
+// Quickstart is the experiment that train runs when no file is named.
+const Quickstart = "quickstart"
+
+// Config is the text of an embedded experiment.
+func Config(name string) ([]byte, error) {
+	text, err := configs.ReadFile("configs/" + name + ".toml")
+	if err != nil {
+		var known []string
+		entries, _ := configs.ReadDir("configs")
+		for _, e := range entries {
+			known = append(known, strings.TrimSuffix(e.Name(), ".toml"))
+		}
+		return nil, fmt.Errorf("no experiment %q is embedded; there are %s", name, strings.Join(known, ", "))
+	}
+	return text, nil
+}

@@ -1,0 +1,67 @@
+package assets
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFolder: a model is written once, and again where its files were cut off.
+func TestFolder(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range Names() {
+		dir, err := Folder(name, root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recipe := filepath.Join(dir, "recipe.toml")
+		before, err := os.Stat(recipe)
+		if err != nil {
+			t.Fatalf("%s names no recipe: %v", name, err)
+		}
+		if again, err := Folder(name, root); err != nil || again != dir {
+			t.Errorf("%s is %s, and then %s (%v)", name, dir, again, err)
+		}
+		if after, err := os.Stat(recipe); err != nil || !after.ModTime().Equal(before.ModTime()) {
+			t.Errorf("%s was written twice", name)
+		}
+		if err := os.Truncate(recipe, 3); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Folder(name, root); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := os.Stat(recipe); err != nil || after.Size() != before.Size() {
+			t.Errorf("%s: a file that was cut off stayed so", name)
+		}
+	}
+	left, err := os.ReadDir(root)
+	if err != nil || len(left) != len(Names()) {
+		t.Errorf("%d folders are left for %d models (%v)", len(left), len(Names()), err)
+	}
+}
+
+// TestSizes: what is embedded stays small.
+func TestSizes(t *testing.T) {
+	for name, limit := range map[string]int{"tiny-sd3": 10 << 20, "tiny-clip": 2 << 20} {
+		size := 0
+		if err := files(os.DirFS(name), func(_ string, data []byte) error { size += len(data); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if size > limit {
+			t.Errorf("%s has %d bytes, more than %d", name, size, limit)
+		}
+	}
+}
+
+func TestNamesThatAreNone(t *testing.T) {
+	for _, name := range []string{"embed:", "embed:tiny", "embed:../assets", "embed:tiny-sd3/vae", "embed:."} {
+		if dir, err := Folder(name, t.TempDir()); err == nil || !strings.Contains(err.Error(), "embed:tiny-sd3") {
+			t.Errorf("%s: %s, %v", name, dir, err)
+		}
+	}
+	if dir, err := Resolve("some/folder"); err != nil || dir != "some/folder" {
+		t.Errorf("a path became %s (%v)", dir, err)
+	}
+}
