@@ -1,0 +1,173 @@
+package folder
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func open(t *testing.T, dir string, resume bool) *Folder {
+	t.Helper()
+	f, err := Open(dir, resume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func save(t *testing.T, f *Folder, iteration, keep int) {
+	t.Helper()
+	if err := f.Save(iteration, keep, func(dir string) error {
+		return os.WriteFile(filepath.Join(dir, "state"), fmt.Appendf(nil, "state of %d", iteration), 0o644)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCheckpoints(t *testing.T) {
+	f := open(t, t.TempDir(), false)
+	if c, spoilt, err := f.Latest(); c != nil || spoilt != nil || err != nil {
+		t.Fatalf("of nothing: %v, %v, %v", c, spoilt, err)
+	}
+	for i := range 5 {
+		save(t, f, i, 3)
+	}
+	all, err := f.All()
+	if err != nil || len(all) != 3 || all[0].Iteration != 2 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	// One that is being written, or deleted, is none.
+	for _, name := range []string{"000007.part", "000001.old"} {
+		if err := os.Mkdir(filepath.Join(f.checkpoints(), name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	latest := func(want, bad int) {
+		t.Helper()
+		c, spoilt, err := f.Latest()
+		if err != nil || c == nil || c.Iteration != want || len(spoilt) != bad {
+			t.Fatalf("%v, %v, %v; want %d after %d spoilt ones", c, spoilt, err, want, bad)
+		}
+	}
+	latest(4, 0)
+	// A changed file, a missing one and missing sums: the one before is found.
+	if err := os.WriteFile(filepath.Join(all[2].Dir, "state"), []byte("state of 5"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	latest(3, 1)
+	if err := os.Remove(filepath.Join(all[1].Dir, "state")); err != nil {
+		t.Fatal(err)
+	}
+	latest(2, 2)
+	if err := os.Remove(filepath.Join(all[0].Dir, sums)); err != nil {
+		t.Fatal(err)
+	}
+	if c, spoilt, err := f.Latest(); c != nil || len(spoilt) != 3 || err != nil {
+		t.Fatalf("%v, %v, %v", c, spoilt, err)
+	}
+	// A failure leaves what was there.
+	save(t, f, 9, 3)
+	if err := f.Save(9, 3, func(string) error { return errors.New("no room") }); err == nil || !strings.Contains(err.Error(), "no room") {
+		t.Errorf("%v", err)
+	}
+	latest(9, 0)
+}
+
+func TestSumsNameFilesBesideThem(t *testing.T) {
+	f := open(t, t.TempDir(), false)
+	save(t, f, 1, 3)
+	all, _ := f.All()
+	for _, text := range []string{"", "x\n", "aa  ../../secret\n"} {
+		if err := os.WriteFile(filepath.Join(all[0].Dir, sums), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := all[0].Check(); err == nil {
+			t.Errorf("sums of %q pass", text)
+		}
+	}
+}
+
+func TestLines(t *testing.T) {
+	f := open(t, t.TempDir(), false)
+	l, err := f.Lines("ledger.jsonl", -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends []int64
+	for i := range 3 {
+		if err := l.Append(map[string]int{"iteration": i}); err != nil {
+			t.Fatal(err)
+		}
+		end, err := l.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, end)
+	}
+	if err := l.Append(func() {}); err == nil {
+		t.Error("a function was written")
+	}
+	l.Close()
+	path := f.Path("ledger.jsonl")
+	tear, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tear.WriteString(`{"iterat`)
+	tear.Close()
+	count := func() (n int) {
+		if err := ReadLines(path, func([]byte) error { n++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if count() != 3 {
+		t.Errorf("%d lines, not 3", count())
+	}
+	for _, c := range []struct {
+		end  int64
+		left int
+	}{{-1, 3}, {ends[1], 2}} {
+		l, err := f.Lines("ledger.jsonl", c.end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		if count() != c.left {
+			t.Errorf("%d lines, not %d", count(), c.left)
+		}
+	}
+	if _, err := f.Lines("ledger.jsonl", ends[2]); err == nil || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("a file that lost lines: %v", err)
+	}
+	if err := ReadLines(path, func([]byte) error { return errors.New("bad") }); err == nil || !strings.Contains(err.Error(), "ledger.jsonl:1: bad") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	f := open(t, dir, false)
+	if _, err := Open(dir, true); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a second process: %v", err)
+	}
+	if err := f.Write(Config, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, err := Open(dir, false); !errors.Is(err, ErrUsed) || !strings.Contains(err.Error(), "--resume") {
+		t.Errorf("a used folder: %v", err)
+	}
+	open(t, dir, true)
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(file, false); err == nil {
+		t.Error("a file is taken for a folder")
+	}
+}
