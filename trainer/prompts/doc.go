@@ -1,0 +1,10 @@
+// Package prompts reads what is to be made: a line each, or with what rewards need to know
+// beside it.
+//
+//	list, err := prompts.Open("prompts.jsonl")
+//	numbers := prompts.Pick(key, iteration, 4, len(list))
+//
+// Start with Open. Files are .txt (a line a prompt), .jsonl ({"prompt": ..., "meta": {...}}) and
+// .csv (a column "prompt"; the others are its meta). embed:scenes and embed:scenes-heldout are
+// captions of scenes that the embedded models know; what is held out no training saw.
+package prompts

@@ -1,0 +1,189 @@
+package prompts
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+)
+
+// Meta is what a prompt's line says beside its text, for rewards to read.
+type Meta = map[string]json.RawMessage
+
+// A Prompt is a text and what rewards are told of it.
+type Prompt struct {
+	Text string `json:"prompt"`
+	Meta Meta   `json:"meta,omitempty"`
+}
+
+// A file may have so many bytes, and a prompt so many.
+const (
+	mostBytes  = 1 << 28
+	mostLetter = 1 << 16
+)
+
+// Open reads a file, or an embedded list. The error names the file and the line.
+func Open(name string) ([]Prompt, error) {
+	if list, ok := embedded[name]; ok {
+		return list(), nil
+	}
+	if strings.HasPrefix(name, "embed:") {
+		return nil, fmt.Errorf("no prompts %q are embedded; there are embed:scenes and embed:scenes-heldout", name)
+	}
+	read, ok := kinds[strings.ToLower(filepath.Ext(name))]
+	if !ok {
+		return nil, fmt.Errorf("%s: prompts are .txt, .jsonl or .csv files", name)
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Size() > mostBytes:
+		return nil, fmt.Errorf("%s: %d bytes are more than the %d that are read", name, info.Size(), mostBytes)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := read(bytes.TrimPrefix(text, []byte("\ufeff")))
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", name, err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: there is no prompt in it", name)
+	}
+	return list, nil
+}
+
+var kinds = map[string]func(text []byte) ([]Prompt, error){".txt": plain, ".jsonl": records, ".csv": columns}
+
+// An at is an error at a line: "7: what is wrong".
+func at(line int, format string, args ...any) error {
+	return fmt.Errorf("%d: "+format, append([]any{line}, args...)...)
+}
+
+func check(line int, text string) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return at(line, "the prompt is empty")
+	case !utf8.ValidString(text):
+		return at(line, "the prompt is not UTF-8")
+	case len(text) > mostLetter:
+		return at(line, "a prompt of %d bytes; %d are possible", len(text), mostLetter)
+	}
+	return nil
+}
+
+// plain is a line a prompt; empty lines are passed over.
+func plain(text []byte) (list []Prompt, err error) {
+	for i, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if err := check(i+1, line); err != nil {
+			return nil, err
+		}
+		list = append(list, Prompt{Text: line})
+	}
+	return list, nil
+}
+
+func records(text []byte) (list []Prompt, err error) {
+	for i, line := range bytes.Split(text, []byte("\n")) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.DisallowUnknownFields()
+		var p Prompt
+		if err := d.Decode(&p); err != nil {
+			return nil, at(i+1, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}; what rewards need goes into meta", err)
+		}
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			return nil, at(i+1, "something follows the record")
+		}
+		if err := check(i+1, p.Text); err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// columns takes other columns than prompt as texts of meta; cells that are empty are not there.
+func columns(text []byte) (list []Prompt, err error) {
+	r := csv.NewReader(bytes.NewReader(text))
+	names, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, at(1, "%w", err)
+	}
+	prompt := -1
+	for i, n := range names {
+		if n == "prompt" {
+			prompt = i
+		}
+	}
+	if prompt < 0 {
+		return nil, at(1, "no column is named \"prompt\"")
+	}
+	for {
+		cells, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		var bad *csv.ParseError
+		switch {
+		case errors.As(err, &bad):
+			return nil, at(bad.Line, "%w", bad.Err)
+		case err != nil:
+			return nil, at(1, "%w", err)
+		}
+		line, _ := r.FieldPos(0)
+		if err := check(line, cells[prompt]); err != nil {
+			return nil, err
+		}
+		p := Prompt{Text: cells[prompt]}
+		for i, cell := range cells {
+			if i == prompt || cell == "" {
+				continue
+			}
+			raw, err := json.Marshal(cell)
+			if err != nil {
+				return nil, at(line, "%w", err)
+			}
+			if p.Meta == nil {
+				p.Meta = Meta{}
+			}
+			p.Meta[names[i]] = raw
+		}
+		list = append(list, p)
+	}
+}
+
+// Pick are the numbers of an iteration's n prompts out of total: endless epochs, each shuffled
+// by the key. An iteration has a prompt twice only where an epoch ends in it.
+func Pick(k rng.Key, iteration, n, total int) []int {
+	numbers := make([]int, n)
+	epoch, perm := -1, []int(nil)
+	for i := range numbers {
+		p := iteration*n + i
+		if p/total != epoch {
+			epoch = p / total
+			perm = k.Iteration(epoch).Draw().Perm(total)
+		}
+		numbers[i] = perm[p%total]
+	}
+	return numbers
+}

@@ -1,0 +1,130 @@
+package prompts
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestOpen(t *testing.T) {
+	for name, text := range map[string]string{
+		"a.txt":   "\ufeffa cat\r\n\n two \"dogs\" \n",
+		"a.jsonl": "{\"prompt\": \"a cat\"}\n\n{\"prompt\": \" two \\\"dogs\\\" \", \"meta\": {\"count\": \"2\"}}",
+		"a.CSV":   "count,prompt\n,a cat\n2,\" two \"\"dogs\"\" \"\n",
+	} {
+		list, err := Open(write(t, name, text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(list) != 2 || list[0].Text != "a cat" || list[1].Text != ` two "dogs" ` {
+			t.Errorf("%s: %q", name, list)
+		}
+		if list[0].Meta != nil || !strings.HasSuffix(name, ".txt") && string(list[1].Meta["count"]) != `"2"` {
+			t.Errorf("%s: meta %s and %s", name, list[0].Meta, list[1].Meta)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, c := range []struct{ name, text, says string }{
+		{"a.txt", "\n \n", "no prompt"},
+		{"a.txt", "a\n\xff\n", "a.txt:2: the prompt is not UTF-8"},
+		{"a.txt", strings.Repeat("x", mostLetter+1), "a.txt:1: a prompt of 65537 bytes"},
+		{"a.jsonl", "{\"prompt\": \"a\"}\n{\"promt\": \"b\"}", "a.jsonl:2: json: unknown field \"promt\""},
+		{"a.jsonl", "{\"prompt\": \"a\"} {}", "a.jsonl:1: something follows"},
+		{"a.jsonl", "{\"prompt\": 3}", "a.jsonl:1:"},
+		{"a.jsonl", "{\"meta\": {}}", "a.jsonl:1: the prompt is empty"},
+		{"a.csv", "text\na\n", "a.csv:1: no column is named \"prompt\""},
+		{"a.csv", "prompt,x\na\n", "a.csv:2: wrong number of fields"},
+		{"a.csv", "prompt\n\"a\nb", "a.csv:"},
+		{"a.csv", "", "no prompt"},
+		{"a.md", "a", "prompts are .txt, .jsonl or .csv"},
+	} {
+		if _, err := Open(write(t, c.name, c.text)); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s of %.30q: %v; want %q", c.name, c.text, err, c.says)
+		}
+	}
+	if _, err := Open("embed:scene"); err == nil || !strings.Contains(err.Error(), "embed:scenes-heldout") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestEmbedded: the lists share nothing, and every caption is a scene.
+func TestEmbedded(t *testing.T) {
+	seen := map[string]string{}
+	for name := range embedded {
+		list, err := Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range list {
+			if other := seen[p.Text]; other != "" {
+				t.Errorf("%q stands in %s and %s", p.Text, other, name)
+			}
+			seen[p.Text] = name
+			if s, err := scenes.Parse(p.Text); err != nil || s.Prompt != p.Text {
+				t.Errorf("%q: %v", p.Text, err)
+			}
+		}
+	}
+	if len(seen) != 288 {
+		t.Errorf("%d captions", len(seen))
+	}
+}
+
+// TestPick: an epoch has every prompt once, and an iteration's are a function of its number.
+func TestPick(t *testing.T) {
+	k := rng.New(3)
+	var all []int
+	for i := range 5 {
+		all = append(all, Pick(k, i, 4, 10)...)
+	}
+	for _, epoch := range [][]int{all[:10], all[10:]} {
+		sorted := slices.Sorted(slices.Values(epoch))
+		for i, p := range sorted {
+			if p != i {
+				t.Fatalf("an epoch has %v", epoch)
+			}
+		}
+	}
+	if slices.Equal(all[:10], all[10:]) {
+		t.Error("both epochs have one order")
+	}
+	if got := Pick(k, 3, 4, 10); !slices.Equal(got, all[12:16]) {
+		t.Errorf("iteration 3 alone has %v, not %v", got, all[12:16])
+	}
+	if got := Pick(k, 0, 7, 2); len(got) != 7 {
+		t.Errorf("more prompts than there are: %v", got)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	for _, s := range []string{"a\nb", `{"prompt":"a","meta":{"x":[1]}}`, "prompt,x\na,b\n", "\"", "\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for name, read := range kinds {
+			list, err := read([]byte(text))
+			for _, p := range list {
+				if err == nil && strings.TrimSpace(p.Text) == "" {
+					t.Errorf("%s has an empty prompt in %q", name, text)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package prompts
+
+import (
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
+)
+
+// The embedded lists: different captions of scenes, drawn once and for all. HeldOut splits them.
+var embedded = map[string]func() []Prompt{
+	"embed:scenes":         func() []Prompt { return captions(240, false) },
+	"embed:scenes-heldout": func() []Prompt { return captions(48, true) },
+}
+
+// mix has the words that are words: three letters that mean nothing tell little.
+func mix() scenes.Mix {
+	m := scenes.Everything
+	m.Words = scenes.Words
+	return m
+}
+
+func captions(n int, heldOut bool) []Prompt {
+	draw := rng.New(77).With("captions").Draw()
+	var list []Prompt
+	seen := map[string]bool{}
+	for len(list) < n {
+		s := scenes.Random(draw, mix())
+		if seen[s.Prompt] || scenes.HeldOut(s.Prompt) != heldOut {
+			continue
+		}
+		seen[s.Prompt] = true
+		list = append(list, Prompt{Text: s.Prompt})
+	}
+	return list
+}
