@@ -1,0 +1,273 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// Pictures is a policy that paints: a pipeline's denoiser, of which an adapter or some
+// parameters are trained.
+//
+// Invariants (tests): what Eval answers at a recorded state has the bits that Roll had, in
+// any batch; gradients have the same bytes for any Micro.
+type Pictures struct {
+	Pipeline *pipeline.Pipeline
+	At       pipeline.Shape
+	Guidance pipeline.Guidance
+	// Texts are the encoded prompt of a number, and the one that guidance leads away from.
+	Texts func(prompt int) (text, negative *pipeline.Text)
+	Draws Draws
+	Micro int // points in a pass; 0: as many as make about 4096 tokens
+
+	// The sampler of the iteration: its rows, what the network is told at each, and the
+	// steps that may be judged.
+	Rows    []sde.Row
+	Times   []float64
+	Trained []int
+
+	Context  context.Context     // stops a roll
+	Progress func(done, all int) // of a roll: pictures through the network
+	weights  *weights            // made by Learn
+	pending  func()              // gives the last answers' tape back
+}
+
+// Draws are the keys of what is drawn for samples.
+type Draws struct {
+	Root   rng.Key
+	Shared bool // a group starts from one noise
+	// Fixed draws are the same in every iteration: of evaluations.
+	Fixed bool
+}
+
+// Keys are a sample's: of its start, and of its steps.
+func (d Draws) Keys(k trainer.Key) (start, step rng.Key) {
+	at := func(p rng.Purpose) rng.Key {
+		key := d.Root.With(p)
+		if !d.Fixed {
+			key = key.Iteration(k.Iteration)
+		}
+		return key.Prompt(uint64(k.Prompt))
+	}
+	start, step = at("start noise"), at("step noise").Sample(k.Sample)
+	if !d.Shared {
+		start = start.Sample(k.Sample)
+	}
+	return start, step
+}
+
+// Roll paints one picture a key.
+func (p *Pictures) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	list := make([]pipeline.Picture, len(keys))
+	for i, k := range keys {
+		list[i].Text, list[i].Negative = p.Texts(k.Prompt)
+		list[i].StartKey, list[i].StepKey = p.Draws.Keys(k)
+	}
+	var tracks []pipeline.Track
+	err := p.with(w, func() (err error) {
+		tracks, err = p.Pipeline.Sample(p.context(), list, pipeline.Sampler{At: p.At, Rows: p.Rows, Times: p.Times, Guidance: p.Guidance,
+			Record: p.Trained, Batch: p.Micro, Progress: p.Progress})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	samples := make([]trainer.Sample, len(keys))
+	for i, t := range tracks {
+		samples[i].Key, samples[i].Item.Final = keys[i], t.Final
+		d := &samples[i].Decisions
+		for _, s := range t.Steps {
+			d.Step, d.State, d.Time = append(d.Step, s.Index), append(d.State, s.Before), append(d.Time, s.Time)
+			d.Choice, d.Mean, d.LogProb = append(d.Choice, s.After), append(d.Mean, s.Mean), append(d.LogProb, s.LogProb)
+			d.Trained = append(d.Trained, true)
+		}
+	}
+	return samples, nil
+}
+
+func (p *Pictures) context() context.Context {
+	if p.Context == nil {
+		return context.Background()
+	}
+	return p.Context
+}
+
+// Eval asks the network. Points that fit one pass are remembered for Back; of more, Back
+// computes each pass once more before it goes backward, so that memory does not grow.
+func (p *Pictures) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+	if p.pending != nil && w == trainer.Current { // answers that nobody took back
+		p.pending()
+		p.pending = nil
+	}
+	questions := make([]pipeline.Question, len(at))
+	for i, point := range at {
+		questions[i] = pipeline.Question{Latents: point.State, Time: point.Time}
+		questions[i].Text, questions[i].Negative = p.Texts(point.Key.Prompt)
+	}
+	passes := slices.Collect(slices.Chunk(questions, p.perPass()))
+	var out trainer.Answers
+	if w == trainer.Current && len(passes) == 1 {
+		tape := p.Pipeline.Tape(true, false)
+		answers, err := p.Pipeline.Ask(tape, p.At, p.Guidance, questions)
+		if err != nil {
+			tape.Reset()
+			return out, err
+		}
+		p.pending = tape.Reset
+		out.Outputs = answers.Outputs
+		out.Back = func(grads [][]float64) error {
+			defer func() { tape.Reset(); p.pending = nil }()
+			return answers.Back(grads)
+		}
+		return out, nil
+	}
+	err := p.with(w, func() error {
+		tape := p.Pipeline.Tape(false, false)
+		defer tape.Reset()
+		for _, pass := range passes {
+			answers, err := p.Pipeline.Ask(tape, p.At, p.Guidance, pass)
+			if err != nil {
+				return err
+			}
+			out.Outputs = append(out.Outputs, answers.Outputs...)
+			tape.Reset()
+		}
+		return nil
+	})
+	if err == nil && w == trainer.Current {
+		out.Back = func(grads [][]float64) error { return p.back(passes, grads) }
+	}
+	return out, err
+}
+
+// perPass is how many points a pass has.
+func (p *Pictures) perPass() int {
+	if p.Micro > 0 {
+		return p.Micro
+	}
+	return max(1, 4096/max(1, p.At.Tokens))
+}
+
+// back computes each pass again, and goes backward.
+func (p *Pictures) back(passes [][]pipeline.Question, grads [][]float64) error {
+	tape := p.Pipeline.Tape(true, false)
+	defer tape.Reset()
+	for _, pass := range passes {
+		if len(grads) < len(pass) {
+			return errors.New("fewer gradients than answers")
+		}
+		answers, err := p.Pipeline.Ask(tape, p.At, p.Guidance, pass)
+		if err != nil {
+			return err
+		}
+		if err := answers.Back(grads[:len(pass)]); err != nil {
+			return err
+		}
+		grads = grads[len(pass):]
+		tape.Reset()
+	}
+	return nil
+}
+
+// Params are the trained weights. Learn comes first.
+func (p *Pictures) Params() trainer.Params { return p.weights }
+
+// weights are the sets that a policy switches between.
+type weights struct {
+	adapters *nn.Adapters // nil where parameters of the model itself are trained
+	params   []*autograd.Param
+	mover    *optim.Mover
+	others   map[trainer.Weights]*optim.Shadow
+}
+
+// Learn says what is trained: an adapter that was put on the denoiser, or, without one, the
+// parameters that the pipeline was opened to train. needs are the further sets of weights.
+func (p *Pictures) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights) error {
+	params, err := p.Pipeline.Denoiser()
+	if err != nil {
+		return err
+	}
+	w := &weights{adapters: a, params: params.Trained(), others: map[trainer.Weights]*optim.Shadow{}}
+	if len(w.params) == 0 {
+		return errors.New("nothing is trained: no adapter, and no parameter of the model")
+	}
+	w.mover = optim.NewMover(0, optim.Group{Params: w.params, Rate: 1, Options: o})
+	for _, n := range needs {
+		if n == trainer.Reference && a != nil {
+			continue // the model without its adapter
+		}
+		w.others[n] = optim.NewShadow(w.params)
+	}
+	p.weights = w
+	return nil
+}
+
+// Free gives back what Learn and the last Eval took.
+func (p *Pictures) Free() {
+	if p.pending != nil {
+		p.pending()
+	}
+	if p.weights != nil {
+		p.weights.mover.Free()
+		for _, s := range p.weights.others {
+			s.Free()
+		}
+	}
+	p.pending, p.weights = nil, nil
+}
+
+// with runs f under a set of weights.
+func (p *Pictures) with(w trainer.Weights, f func() error) error {
+	if w == trainer.Current {
+		return f()
+	}
+	if p.weights == nil {
+		return errors.New("other weights than the current ones were asked for, and nothing is trained")
+	}
+	if s := p.weights.others[w]; s != nil {
+		s.Swap()
+		defer s.Swap()
+		return f()
+	}
+	if w != trainer.Reference || p.weights.adapters == nil {
+		return fmt.Errorf("weights %d are not kept", w)
+	}
+	p.weights.adapters.On = false
+	defer func() { p.weights.adapters.On = true }()
+	return f()
+}
+
+// Norm is the length of the gathered gradient.
+func (w *weights) Norm() float64 { return w.mover.Norm() }
+
+// Move takes a step of AdamW along the gradient times scale, and forgets the gradient.
+func (w *weights) Move(scale, rate float64) { w.mover.Move(scale, rate) }
+
+// Follow moves other weights towards the current ones.
+func (w *weights) Follow(to trainer.Weights, decay float64) {
+	s := w.others[to]
+	if s == nil {
+		s = optim.NewShadow(w.params) // a reference that is reset for the first time
+		w.others[to] = s
+	}
+	s.Follow(decay)
+}
+
+// State is the parameters that move, and their state: what a checkpoint holds.
+func (p *Pictures) State() ([]*autograd.Param, *optim.Mover, map[trainer.Weights]*optim.Shadow) {
+	return p.weights.params, p.weights.mover, p.weights.others
+}
+
+// Decode is a picture of final latents, as bytes.
+func (p *Pictures) Decode(finals [][]float64) ([][]float32, error) {
+	return p.Pipeline.DecodeAll(finals, p.At)
+}

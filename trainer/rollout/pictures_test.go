@@ -1,0 +1,226 @@
+package rollout_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/trainer/rollout"
+)
+
+// steps of the sampler, and those that draw and are judged.
+const steps = 5
+
+var window = []int{1, 2}
+
+// painter is the embedded model with a LoRA.
+func painter(t testing.TB, guidance float64, solver func(s sde.Schedule, step int) sde.Row, needs ...trainer.Weights) *rollout.Pictures {
+	t.Helper()
+	dir, err := assets.Folder("embed:tiny-sd3", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(be), Precision: pipeline.BF16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	texts, err := p.Encode("", "a red circle on white", "two blue squares on black")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := p.Shape(64, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schedule, err := p.Schedule(steps, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := p.Denoiser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := params.AddLoRA(nn.LoRA{Rank: 4, Alpha: 8, Targets: []string{"attn.to_q", "attn.to_v"}, Key: rng.New(5)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rollout.Pictures{Pipeline: p, At: at, Guidance: pipeline.Guidance{Scale: guidance}, Draws: rollout.Draws{Root: rng.New(7), Shared: true}, Times: schedule.Timesteps, Trained: window,
+		Texts: func(n int) (*pipeline.Text, *pipeline.Text) { return texts[1+n], texts[0] }}
+	_, r.Rows = sde.Plan{Window: window, Inside: solver, Outside: sde.Euler}.Rows(schedule)
+	if err := r.Learn(a, optim.Defaults(), needs...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Free)
+	return r
+}
+
+func flowSDE(s sde.Schedule, step int) sde.Row { return sde.FlowSDE(s, step, 0.7, 0) }
+
+var keys = []trainer.Key{{Sample: 0}, {Sample: 1}, {Prompt: 1, Sample: 0}, {Prompt: 1, Sample: 1}}
+
+// remembered is an objective that keeps what another said.
+type remembered struct {
+	trainer.Decided
+	ratios []float64
+}
+
+func (r *remembered) Blame(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.Blame, error) {
+	b, err := r.Decided.Blame(p, s, a)
+	r.ratios = b.Metrics["ratio"]
+	return b, err
+}
+
+func iterate(t *testing.T, p *rollout.Pictures, n int) (ratios [][]float64, final []byte) {
+	t.Helper()
+	clip := loss.Clip{Low: 1e-3, High: 1e-3, AdvLow: 5, AdvHigh: 5, Ratio: "plain"}
+	o := &remembered{Decided: trainer.Decided{Rows: p.Rows, Loss: clip.Of}}
+	tr := &trainer.Trainer{Policy: p, Prompts: func(i int) []trainer.Key {
+		out := slices.Clone(keys)
+		for k := range out {
+			out[k].Iteration = i
+		}
+		return out
+	}, Score: func(s []trainer.Sample) ([]float64, error) {
+		scores := make([]float64, len(s))
+		for i, x := range s {
+			scores[i] = x.Item.Final[0]
+		}
+		return scores, nil
+	}, Compare: func(_ []trainer.Sample, s []float64) ([]float64, error) {
+		return []float64{s[0] - s[1], s[1] - s[0], s[2] - s[3], s[3] - s[2]}, nil
+	}, Objective: o, Optim: optim.Options{LR: 1e-2, GradClip: 1, Updates: 1, Schedule: "constant"}}
+	for range n {
+		if _, err := tr.Step(); err != nil {
+			t.Fatal(err)
+		}
+		ratios = append(ratios, o.ratios)
+	}
+	params, _, _ := p.State()
+	for _, w := range params {
+		for _, v := range w.Value.F32() {
+			final = fmt.Appendf(final, "%08x", math.Float32bits(v))
+		}
+	}
+	return ratios, final
+}
+
+// TestRatioIsOne: for every solver that draws, with and without guidance, in passes of any size,
+// the first update's ratios are exactly 1, and weights have the same bytes.
+func TestRatioIsOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	for name, solver := range map[string]func(s sde.Schedule, step int) sde.Row{
+		"flow-sde": flowSDE,
+		"cps":      func(s sde.Schedule, step int) sde.Row { return sde.CPS(s, step, 0.7) },
+		"dance":    func(s sde.Schedule, step int) sde.Row { return sde.Dance(s, step, 0.3, sde.Gaussian) },
+	} {
+		for _, guidance := range []float64{1, 3} {
+			var first []byte
+			for _, micro := range []int{0, 1, 3} {
+				p := painter(t, guidance, solver)
+				p.Micro = micro
+				ratios, final := iterate(t, p, 2)
+				for i, all := range ratios {
+					if len(all) != len(keys)*len(window) {
+						t.Fatalf("%s: iteration %d has %d ratios", name, i, len(all))
+					}
+					for _, r := range all {
+						if r != 1 {
+							t.Fatalf("%s, guidance %v, passes of %d, iteration %d: ratios %v", name, guidance, micro, i, all)
+						}
+					}
+				}
+				if first == nil {
+					first = final
+				} else if !bytes.Equal(first, final) {
+					t.Errorf("%s, guidance %v: passes of %d make other weights", name, guidance, micro)
+				}
+				p.Free()
+			}
+		}
+	}
+}
+
+// TestWeights: the reference is the model without its adapter, the old weights stay behind, and
+// both come back when they are asked for.
+func TestWeights(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	p := painter(t, 1, flowSDE, trainer.Reference, trainer.Old)
+	point := []trainer.Point{{State: make([]float64, p.At.Len()), Time: 500}}
+	for i := range point[0].State {
+		point[0].State[i] = math.Sin(float64(i))
+	}
+	ask := func(w trainer.Weights) []float64 {
+		t.Helper()
+		a, err := p.Eval(w, point)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Outputs[0]
+	}
+	base := ask(trainer.Current)
+	iterate(t, p, 2)
+	moved := ask(trainer.Current)
+	if slices.Equal(base, moved) {
+		t.Fatal("two updates moved nothing")
+	}
+	if !slices.Equal(ask(trainer.Reference), base) || !slices.Equal(ask(trainer.Old), base) {
+		t.Error("reference or old weights are not where training began")
+	}
+	p.Params().Follow(trainer.Old, 0)
+	if !slices.Equal(ask(trainer.Old), moved) || !slices.Equal(ask(trainer.Current), moved) {
+		t.Error("old weights did not follow, or current ones were lost")
+	}
+	p.Params().Follow(trainer.Reference, 0)
+	if !slices.Equal(ask(trainer.Reference), moved) {
+		t.Error("a reference that is reset is not the current weights")
+	}
+	if _, err := p.Eval(trainer.Weights(9), point); err == nil {
+		t.Error("weights that nobody keeps answered")
+	}
+}
+
+// BenchmarkEval is a training step of a group's points: forward and backward.
+func BenchmarkEval(b *testing.B) {
+	p := painter(b, 1, flowSDE)
+	points := make([]trainer.Point, 72)
+	grads := make([][]float64, len(points))
+	for i := range points {
+		points[i] = trainer.Point{Key: trainer.Key{Prompt: i % 2}, State: make([]float64, p.At.Len()), Time: 500}
+		grads[i] = make([]float64, p.At.Len())
+		for k := range grads[i] {
+			points[i].State[k], grads[i][k] = math.Sin(float64(k+i)), 1e-3*math.Cos(float64(k*i))
+		}
+	}
+	for b.Loop() {
+		a, err := p.Eval(trainer.Current, points)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := a.Back(grads); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N*len(points)), "ms/point")
+}
