@@ -57,7 +57,7 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 		}
 	}
 	w.rollout, w.shared = w.rollout+cost*rollout, w.shared+cost*max(shared, 0)
-	updates := float64(e.Optim.Updates)
+	updates := e.sees()
 	w.train, w.back = w.train+cost*judged*updates, w.back+cost*judged*updates
 	rolled := e.Loss.KL.Reference == "old" && e.objective().Ratio // which is known
 	if e.Loss.KL.Weight > 0 && !rolled || e.Loss.Objective == "dpo" || e.Loss.Objective == "dgpo" {
@@ -66,6 +66,14 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 	if e.Loss.Objective == "nft" {
 		w.reference += cost * judged // and once with the old weights
 	}
+}
+
+// sees is how often an iteration's updates see a sample.
+func (e *Experiment) sees() float64 {
+	if e.Optim.Split {
+		return 1
+	}
+	return float64(e.Optim.Updates)
 }
 
 // judged is how many nodes of a prompt's trees are trained: one output serves all children.
@@ -107,6 +115,6 @@ func (w workload) counts(e *Experiment, iterations int) *Counts {
 	return &Counts{
 		Samples: samples, Rollout: w.rollout / n, Shared: w.shared / n, Reference: w.reference / n,
 		Train: w.train / n, Backward: w.back / n,
-		FullForward: full * (1 + float64(e.Optim.Updates)), FullBack: full * float64(e.Optim.Updates),
+		FullForward: full * (1 + e.sees()), FullBack: full * e.sees(),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/call"
@@ -60,19 +61,20 @@ func (r Reward) Open(b Bench) (Opened, error) {
 
 // openers make each reward; those of Rewards that are not here are not built in yet.
 var openers = map[string]func(r Reward, b Bench) (Opened, error){
-	"layout":    single(rewards.SceneLayout{}),
-	"scene":     single(rewards.SceneTask{}),
-	"ocr":       openOCR,
-	"jpeg":      single(rewards.JPEG{Factor: rewards.DDPOIncompressibility}),
-	"sharpness": single(rewards.Sharpness{}),
-	"motion":    movement("true"),
-	"magnitude": movement("magnitude"),
-	"dynamic":   movement("dynamic"),
-	"flicker":   movement("flicker"),
-	"smooth":    movement("smoothness"),
-	"warp":      movement("warp"),
-	"format":    single(answers.Form(answers.ThinkAnswer).Reward()),
-	"accuracy":  single(answers.Rule(answers.Default).Reward()),
+	"layout":     single(rewards.SceneLayout{}),
+	"scene":      single(rewards.SceneTask{}),
+	"background": single(rewards.SceneGround{}),
+	"ocr":        openOCR,
+	"jpeg":       single(rewards.JPEG{Factor: rewards.DDPOIncompressibility}),
+	"sharpness":  single(rewards.Sharpness{}),
+	"motion":     movement("true"),
+	"magnitude":  movement("magnitude"),
+	"dynamic":    movement("dynamic"),
+	"flicker":    movement("flicker"),
+	"smooth":     movement("smoothness"),
+	"warp":       movement("warp"),
+	"format":     single(answers.Form(answers.ThinkAnswer).Reward()),
+	"accuracy":   single(answers.Rule(answers.Default).Reward()),
 	"tools": func(Reward, Bench) (Opened, error) {
 		return Opened{judge: answers.DefaultCuriosity().Judge(answers.Rule(answers.Default).Reward(), atOnce)}, nil
 	},
@@ -110,9 +112,19 @@ func movement(measure string) func(Reward, Bench) (Opened, error) {
 	return single(rewards.Motion{MotionRule: rule})
 }
 
+// embedded is the CLIP of rewards that may go without a folder of their own.
+const embedded = assets.Prefix + "tiny-clip"
+
 // network opens the folder of a reward that a network computes; networks.go says how.
 func network(r Reward, b Bench) (Opened, error) {
 	n := Network{Reward: r.Name, Path: r.Path, Scaling: r.Scaling}
+	if n.Path == "" && (n.Reward == "clip" || n.Reward == "aesthetic") {
+		n.Path = embedded
+	}
+	var err error
+	if n.Path, err = assets.Resolve(n.Path); err != nil {
+		return Opened{}, err
+	}
 	if err := n.check(); err != nil {
 		return Opened{}, err
 	}

@@ -30,8 +30,8 @@ func TestOpenRewards(t *testing.T) {
 	}
 	item := rewards.Item{Prompt: scene.Prompt, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: scene.Draw(scenes.Canonical)}}
 	for name, want := range map[string]string{
-		"layout": "", "scene": "", "ocr": "", "jpeg": "", "sharpness": "",
-		"aesthetic": "path is missing", "clip": "path is missing", "pickscore": "path is missing", "hpsv2": "path is missing", "exec": "path is missing", "http": "url is missing", "judge": "url is missing", "telepathy": "cannot be opened",
+		"layout": "", "scene": "", "background": "", "ocr": "", "jpeg": "", "sharpness": "",
+		"aesthetic": "no device", "clip": "no device", "pickscore": "path is missing", "hpsv2": "path is missing", "exec": "path is missing", "http": "url is missing", "judge": "url is missing", "telepathy": "cannot be opened",
 	} {
 		r := Reward{}
 		r.SetDefaults()

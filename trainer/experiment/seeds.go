@@ -17,6 +17,7 @@ const (
 	windowDraw rng.Purpose = "window"
 	prompts    rng.Purpose = "prompts"
 	evalNoise  rng.Purpose = "evaluation"
+	shared     rng.Purpose = "shares"
 	timesDrawn rng.Purpose = "times"
 	sampling   rng.Purpose = "tokens"
 )
@@ -50,6 +51,9 @@ func (e *Experiment) seeds() []Seed {
 	}
 	if e.objective().Noised {
 		all = append(all, Seed{timesDrawn, sample + ", step", "times and noise of the objective"})
+	}
+	if e.Optim.Split && e.Optim.Updates > 1 {
+		all = append(all, Seed{shared, "iteration", "which update sees which samples"})
 	}
 	return append(all, Seed{evalNoise, "prompt, sample (of evaluate.seed)", "the noise of held-out samples, the same in every evaluation"})
 }

@@ -1,0 +1,72 @@
+package experiment
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
+)
+
+// free are the keys that a run may go on with other values of.
+var free = []string{"run.iterations", "run.device", "evaluate.", "checkpoint.", "monitor["}
+
+// Changes says how two experiments differ in what a run depends on, a line a key.
+func Changes(before, after *Experiment) []string {
+	old, now := before.flat(), after.flat()
+	var keys []string
+	for k := range old {
+		keys = append(keys, k)
+	}
+	for k := range now {
+		if _, ok := old[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	var out []string
+	for _, k := range keys {
+		scheduled := k == "run.iterations" && after.Optim.Schedule != "constant" && after.Optim.Steps == 0 // rates depend on it
+		if old[k] == now[k] || !scheduled && slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(k, p) }) {
+			continue
+		}
+		said := func(v string) string {
+			if v == "" {
+				return "not there"
+			}
+			return v
+		}
+		out = append(out, fmt.Sprintf("%s was %s, and is %s", k, said(old[k]), said(now[k])))
+	}
+	return out
+}
+
+// flat is every key of the resolved file with its value as it is written; tables of a list are
+// counted.
+func (e *Experiment) flat() map[string]string {
+	var text bytes.Buffer
+	if err := config.Write(&text, e, func(string) string { return "" }); err != nil {
+		return nil
+	}
+	if err := config.WriteTables(&text, e.doc, "stage"); err != nil {
+		return nil
+	}
+	all, prefix, seen := map[string]string{}, "", map[string]int{}
+	for line := range strings.Lines(text.String()) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "[["):
+			name := strings.Trim(line, "[]")
+			prefix = fmt.Sprintf("%s[%d].", name, seen[name])
+			seen[name]++
+		case strings.HasPrefix(line, "["):
+			prefix = strings.Trim(line, "[]") + "."
+		default:
+			if key, value, ok := strings.Cut(line, " = "); ok {
+				all[prefix+key] = value
+			}
+		}
+	}
+	return all
+}

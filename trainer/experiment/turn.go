@@ -1,0 +1,51 @@
+package experiment
+
+import (
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// A Turn is how an iteration samples.
+type Turn struct {
+	*Experiment        // with what the iteration's stage says
+	Stage       string // its name; "" without stages
+	Window      []int  // where the window stands
+	Trained     []int  // steps whose choices are judged
+	Schedule    sde.Schedule
+	Rows        []sde.Row
+}
+
+// Turn is iteration i's.
+func (e *Experiment) Turn(i int) (Turn, error) {
+	t := Turn{Experiment: e}
+	first := 0
+	for n, s := range e.Stages {
+		if i < first+s.Iterations || n == len(e.Stages)-1 {
+			t.Experiment, t.Stage = e.at(s), s.Name
+			break
+		}
+		first += s.Iterations
+	}
+	t.Window = t.window(i)
+	t.Trained = t.trained(t.Window)
+	var err error
+	t.Schedule, t.Rows, err = t.Sampler.rows(t.drawn(t.Window))
+	return t, err
+}
+
+// Evaluation is how held-out samples are made: by one deterministic solver.
+func (e *Experiment) Evaluation() (sde.Schedule, []sde.Row, error) {
+	s := e.Sampler
+	schedule, err := s.schedule(s.EvalSteps)
+	if err != nil {
+		return schedule, nil, err
+	}
+	row, err := s.row(s.EvalSolver)
+	if err != nil {
+		return schedule, nil, err
+	}
+	schedule, rows := sde.Plan{Inside: row, Outside: row}.Rows(schedule)
+	return schedule, rows, nil
+}
+
+// Noised reports whether the objective looks at final samples alone.
+func (e *Experiment) Noised() bool { return e.objective().Noised }
