@@ -1,0 +1,14 @@
+// Package training runs an experiment: it joins a model's folder, rewards and the loop of package
+// trainer to a folder on the disk, which says all that happened and from which a run that was
+// stopped goes on.
+//
+//	result, err := training.Run(ctx, e, training.Options{Dir: "runs/maps", Backend: be})
+//
+// Start with Run in training.go. model.go opens what is trained, score.go asks rewards,
+// evaluate.go measures on held-out prompts, state.go is what a checkpoint holds, ledger.go the
+// lines that are kept, monitor.go the rules of [[monitor]].
+//
+// All that is drawn has coordinates, so a state is weights, averages and counters, and a run that
+// goes on writes the bytes of one that never stopped. What depends on the clock goes to
+// timing.jsonl alone.
+package training

@@ -1,0 +1,75 @@
+package training
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/trainer/rollout"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// An Evaluation is held-out prompts, sampled from fixed noise by a deterministic solver: two of
+// them differ by the weights alone.
+type Evaluation struct {
+	Measures map[string]Measure // of every reward, and of "total"
+	Pictures []*vision.Image
+	Prompts  []prompts.Prompt // of the pictures
+	Totals   []float64
+}
+
+// evaluate measures the current weights, or, with base, those that training began at.
+func (t *Training) evaluate(ctx context.Context) (*Evaluation, error) {
+	if len(t.heldOut) == 0 {
+		return nil, nil
+	}
+	schedule, rows, err := t.Evaluation()
+	if err != nil {
+		return nil, err
+	}
+	p := *t.model.policy // with another sampler
+	p.Rows, p.Times, p.Trained, p.Guidance = rows, schedule.Timesteps, nil, guidance(t.Sampler)
+	p.Draws = rollout.Draws{Root: rng.New(uint64(t.Evaluate.Seed)).With("evaluation"), Fixed: true}
+	p.Context, p.Progress = ctx, nil
+	var keys []trainer.Key
+	e := &Evaluation{Measures: map[string]Measure{}}
+	var groups [][]int
+	for n, prompt := range t.heldOut {
+		var g []int
+		for k := range t.Evaluate.Samples {
+			g = append(g, len(keys))
+			keys = append(keys, trainer.Key{Prompt: len(t.train) + n, Sample: k})
+			e.Prompts = append(e.Prompts, prompt)
+		}
+		groups = append(groups, g)
+	}
+	samples, err := p.Roll(trainer.Current, keys)
+	if err != nil {
+		return nil, fmt.Errorf("evaluating: %w", err)
+	}
+	if e.Pictures, err = t.model.pictures(samples); err != nil {
+		return nil, fmt.Errorf("evaluating: %w", err)
+	}
+	s, err := t.score(ctx, e.Prompts, e.Pictures, groups)
+	if err != nil {
+		return nil, fmt.Errorf("evaluating: %w", err)
+	}
+	by := func(x []float64) (out [][]float64) {
+		for _, g := range groups {
+			var some []float64
+			for _, i := range g {
+				some = append(some, x[i])
+			}
+			out = append(out, some)
+		}
+		return out
+	}
+	for _, r := range t.judges {
+		e.Measures[r.name] = measure(by(s.numbers(r.name)))
+	}
+	e.Totals = s.total
+	e.Measures["total"] = measure(by(s.total))
+	return e, nil
+}

@@ -1,0 +1,45 @@
+package training
+
+import (
+	"errors"
+
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/vision/features"
+)
+
+// judged is one [[reward]] with what answers it.
+type judged struct {
+	name  string
+	train bool
+	experiment.Opened
+}
+
+// openRewards opens every [[reward]]. Networks compute in fp32, with memory of their own: rewards
+// may be asked from any goroutine.
+func (t *Training) openRewards() error {
+	var device *features.Device
+	bench := experiment.Bench{Device: func() (*features.Device, error) {
+		if device == nil {
+			device = features.On(tensor.NewPool(t.Backend), features.F32)
+		}
+		return device, nil
+	}}
+	for _, r := range t.Rewards {
+		o, err := r.Open(bench)
+		if err != nil {
+			return errors.Join(err, t.closeRewards())
+		}
+		t.judges = append(t.judges, judged{r.Name, r.Train, o})
+	}
+	return nil
+}
+
+func (t *Training) closeRewards() error {
+	var errs []error
+	for _, j := range t.judges {
+		errs = append(errs, j.Close())
+	}
+	t.judges = nil
+	return errors.Join(errs...)
+}

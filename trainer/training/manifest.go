@@ -1,0 +1,88 @@
+package training
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// Manifest is manifest.json: what a run was made with, so far as it is not in its config.
+type Manifest struct {
+	Version string            `json:"version"`
+	Go      string            `json:"go"`
+	System  string            `json:"system"`
+	Backend string            `json:"backend"`
+	Seed    int               `json:"seed"`
+	Seeds   []experiment.Seed `json:"seeds"`
+	Model   []ModelFile       `json:"model"`
+	Prompts int               `json:"prompts"`
+	HeldOut int               `json:"heldout"`
+}
+
+// ModelFile is a file of the model's folder. Of very large ones the size has to do.
+type ModelFile struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// mostHashed is the largest file that is read whole for its sum.
+const mostHashed = 1 << 28
+
+// manifest writes manifest.json.
+func (t *Training) manifest() error {
+	plan, err := t.Plan()
+	if err != nil {
+		return err
+	}
+	m := Manifest{Version: t.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Seed: t.Run.Seed, Seeds: plan.Seeds,
+		Prompts: len(t.train), HeldOut: len(t.heldOut)}
+	if s, ok := t.Backend.(interface{ String() string }); ok {
+		m.Backend = s.String()
+	}
+	dir := t.model.pipeline.Dir()
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := os.Stat(path) // through the links of the hub's cache
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		f := ModelFile{Name: filepath.ToSlash(name), Bytes: info.Size()}
+		if f.Bytes <= mostHashed {
+			if f.SHA256, err = sum(path); err != nil {
+				return err
+			}
+		}
+		m.Model = append(m.Model, f)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.folder.WriteJSON("manifest.json", m)
+}
+
+func sum(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,134 @@
+package training
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/trainer/rollout"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// model is what is trained, and the texts that it is asked for.
+type model struct {
+	pipeline *pipeline.Pipeline
+	adapters *nn.Adapters
+	lora     nn.LoRA
+	policy   *rollout.Pictures
+	at       pipeline.Shape
+	texts    []*pipeline.Text // of all prompts, training's first
+	empty    *pipeline.Text
+}
+
+// openModel opens the folder, puts the adapter on, and encodes every prompt once.
+func openModel(e *experiment.Experiment, o Options, lists ...[]prompts.Prompt) (*model, error) {
+	dir, err := assets.Resolve(e.Model.Path)
+	if err != nil {
+		return nil, err
+	}
+	precision := pipeline.BF16
+	if e.Model.Precision == "f32" {
+		precision = pipeline.F32
+	}
+	m := &model{}
+	open := pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision}
+	adapted := len(e.Model.Train) == 1 && e.Model.Train[0] == "lora"
+	switch {
+	case adapted:
+	case len(e.Model.Train) == 1 && e.Model.Train[0] == "full":
+		open.Train = []string{".*"}
+	default:
+		open.Train = e.Model.Train
+	}
+	if m.pipeline, err = pipeline.Open(dir, open); err != nil {
+		return nil, err
+	}
+	if err := m.prepare(e, adapted, lists); err != nil {
+		return nil, errors.Join(err, m.close())
+	}
+	return m, nil
+}
+
+func (m *model) prepare(e *experiment.Experiment, adapted bool, lists [][]prompts.Prompt) error {
+	d := m.pipeline.Defaults()
+	var err error
+	if m.at, err = m.pipeline.Shape(d.Height, d.Width); err != nil {
+		return err
+	}
+	asked := []string{""}
+	for _, l := range lists {
+		for _, p := range l {
+			asked = append(asked, p.Text)
+		}
+	}
+	texts, err := m.pipeline.Encode(asked...)
+	if err != nil {
+		return err
+	}
+	m.empty, m.texts = texts[0], texts[1:]
+	if err := m.pipeline.FreeEncoders(); err != nil {
+		return err
+	}
+	params, err := m.pipeline.Denoiser()
+	if err != nil {
+		return err
+	}
+	key := rng.New(uint64(e.Run.Seed))
+	if adapted {
+		l := e.Model.LoRA
+		m.lora = nn.LoRA{Rank: l.Rank, Alpha: float32(l.Alpha), Targets: l.Targets, Key: key.With("lora")}
+		if m.adapters, err = params.AddLoRA(m.lora); err != nil {
+			return fmt.Errorf("model.lora: %w", err)
+		}
+	}
+	m.policy = &rollout.Pictures{Pipeline: m.pipeline, At: m.at, Draws: rollout.Draws{Root: key, Shared: e.Rollout.SharedNoise},
+		Texts: func(n int) (*pipeline.Text, *pipeline.Text) { return m.texts[n], m.empty }}
+	return m.policy.Learn(m.adapters, e.Optim, needed(e)...)
+}
+
+// guidance is how [sampler] follows prompts.
+func guidance(s experiment.Sampler) pipeline.Guidance {
+	if s.GuideBy == "embedded" {
+		return pipeline.Guidance{Scale: 1, Embedded: s.Guidance}
+	}
+	return pipeline.Guidance{Scale: s.Guidance, Norm: s.GuideBy == "cfg-norm"}
+}
+
+// pictures decodes final latents.
+func (m *model) pictures(samples []trainer.Sample) ([]*vision.Image, error) {
+	finals := make([][]float64, len(samples))
+	for i, s := range samples {
+		finals[i] = s.Item.Final
+		for _, v := range finals[i] {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("the latents of sample %d hold numbers that are infinite or none", i)
+			}
+		}
+	}
+	raw, err := m.pipeline.DecodeAll(finals, m.at)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*vision.Image, len(raw))
+	for i, x := range raw {
+		if out[i], err = vision.FromFloats(x, m.at.Width, m.at.Height, vision.Signed, vision.ChannelsLast); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (m *model) close() error {
+	if m.policy != nil {
+		m.policy.Free()
+	}
+	return m.pipeline.Close()
+}

@@ -1,0 +1,183 @@
+package training
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+)
+
+// unit is what networks are told at time 1.
+const unit = 1000
+
+// verdict is what an objective over noised samples says.
+type verdict = func(n loss.Noised, samples []trainer.Sample, advantages []float64) (trainer.Verdict, error)
+
+// objective is what an iteration is blamed by.
+func (t *Training) objective(turn experiment.Turn) (trainer.Objective, error) {
+	l := turn.Loss
+	kl := l.KL.Weight > 0
+	noised := func(old, reference bool, of verdict) (trainer.Objective, error) {
+		return trainer.Noised{Draw: t.draw(turn), Times: l.Times, Unit: unit, Old: old, Reference: reference, Loss: of}, nil
+	}
+	switch l.Objective {
+	case "clip", "guard", "dppo":
+		return trainer.Decided{Rows: turn.Rows, Loss: l.Transitions(), Reference: kl && l.KL.Reference == "base", KLOver: l.KL.Denominator}, nil
+	case "nft":
+		return noised(true, kl, implicit(l))
+	case "awm":
+		return noised(true, kl, matching(l))
+	case "dpo":
+		return noised(false, true, pairs(l))
+	case "rwr", "sft":
+		return noised(false, false, weighted)
+	case "dgpo":
+		return noised(false, true, preferred(l, turn.Rollout.Group))
+	}
+	return nil, fmt.Errorf("objective %q cannot be trained with yet: %s can", l.Objective, "clip, guard, dppo, nft, awm, dpo, rwr, sft and dgpo")
+}
+
+// implicit is DiffusionNFT.
+func implicit(l experiment.Loss) verdict {
+	o, probability := l.NFT()
+	return func(n loss.Noised, samples []trainer.Sample, advantages []float64) (trainer.Verdict, error) {
+		r := probability(repeated(advantages, len(n.V)))
+		v := o.Of(n, r)
+		return trainer.Verdict{Loss: v.Loss, Grad: v.GradV, Metrics: map[string][]float64{"kl": {v.KL}, "distance_to_old": {v.OldDistance}, "probability": r}}, nil
+	}
+}
+
+// matching is AWM: ratios of matching errors, whose old ones the weights that rolled answer.
+func matching(l experiment.Loss) verdict {
+	o := l.AWM()
+	return func(n loss.Noised, samples []trainer.Sample, advantages []float64) (trainer.Verdict, error) {
+		ones := repeated([]float64{1}, len(n.V))
+		before := n
+		before.V = n.VOld
+		old, _, err := loss.AWMLogProb(before, l.Weighting, l.Power, ones)
+		if err != nil {
+			return trainer.Verdict{}, err
+		}
+		lp, slope, err := loss.AWMLogProb(n, l.Weighting, l.Power, ones)
+		if err != nil {
+			return trainer.Verdict{}, err
+		}
+		terms := loss.AWMTerms{Advantage: advantages, V: n.V, VRef: n.VRef}
+		for i := range lp {
+			if i%len(samples) == 0 {
+				terms.LogProb, terms.Old = append(terms.LogProb, nil), append(terms.Old, nil)
+			}
+			k := i / len(samples)
+			terms.LogProb[k], terms.Old[k] = append(terms.LogProb[k], lp[i]), append(terms.Old[k], old[i])
+		}
+		for _, time := range n.Time {
+			terms.Std = append(terms.Std, loss.AWMDeviation(time))
+		}
+		v, err := o.Of(terms)
+		if err != nil {
+			return trainer.Verdict{}, err
+		}
+		for i := range v.GradV {
+			for e := range v.GradV[i] {
+				v.GradV[i][e] += v.GradLogProb[i/len(samples)][i%len(samples)] * slope[i][e]
+			}
+		}
+		return trainer.Verdict{Loss: v.Loss, Grad: v.GradV, Metrics: map[string][]float64{"kl": {v.KL}}}, nil
+	}
+}
+
+// pairs is DPO between the best and the worst of every group.
+func pairs(l experiment.Loss) verdict {
+	return func(n loss.Noised, samples []trainer.Sample, advantages []float64) (trainer.Verdict, error) {
+		var chosen [][2]int
+		for _, p := range advantage.Pairs(ids(samples), advantages, 0) {
+			for row := 0; row < len(n.V); row += len(samples) {
+				chosen = append(chosen, [2]int{row + p[0], row + p[1]})
+			}
+		}
+		if len(chosen) == 0 {
+			return trainer.Verdict{}, fmt.Errorf("no prompt has two samples to prefer one of")
+		}
+		v := loss.DPO(n, chosen, l.Beta)
+		return trainer.Verdict{Loss: v.Loss, Grad: v.GradV, Metrics: map[string][]float64{"accuracy": {v.Accuracy}, "margin": {v.Margin}}}, nil
+	}
+}
+
+// weighted is flow matching with advantages as weights: reward-weighted regression, or, where the
+// estimator is "best", fine-tuning on the best.
+func weighted(n loss.Noised, samples []trainer.Sample, advantages []float64) (trainer.Verdict, error) {
+	value, grad := loss.WeightedFlow(n, repeated(advantages, len(n.V)))
+	return trainer.Verdict{Loss: value, Grad: grad}, nil
+}
+
+// preferred is DGPO.
+func preferred(l experiment.Loss, group int) verdict {
+	o := l.DGPO(group)
+	return func(n loss.Noised, samples []trainer.Sample, advantages []float64) (trainer.Verdict, error) {
+		of := ids(samples)
+		var rows []int // a time of a prompt is a group of its own
+		for row := range n.V {
+			rows = append(rows, of[row%len(samples)]*(len(n.V)/len(samples))+row/len(samples))
+		}
+		value, grad := o.Of(n, repeated(advantages, len(n.V)), rows)
+		return trainer.Verdict{Loss: value, Grad: grad}, nil
+	}
+}
+
+// ids are samples' prompts.
+func ids(samples []trainer.Sample) []int {
+	all := make([]int, len(samples))
+	for i, s := range samples {
+		all[i] = s.Key.Prompt
+	}
+	return all
+}
+
+// repeated is x over and over, n numbers.
+func repeated(x []float64, n int) []float64 {
+	return slices.Repeat(x, n/len(x))
+}
+
+// draw is the time and the noise of noised samples: one time a slice of the schedule's range, at
+// random within it, shifted as the schedule is.
+func (t *Training) draw(turn experiment.Turn) func(k trainer.Key, n int) (float64, []float64) {
+	steps, times := turn.Schedule.Steps(), max(1, turn.Loss.Times)
+	return func(k trainer.Key, n int) (float64, []float64) {
+		key := rng.New(uint64(t.Run.Seed)).With("times").Iteration(k.Iteration).Prompt(uint64(k.Prompt)).Sample(k.Sample).Step(n)
+		at := (float64(n) + key.Draw().Float64()) / float64(times)
+		time := turn.Schedule.Sigmas[min(int(at*float64(steps)), steps-1)]
+		z := make([]float32, t.model.at.Len())
+		key.With("noise of a noised sample").Normal(z, 0)
+		noise := make([]float64, len(z))
+		for i, v := range z {
+			noise[i] = float64(v)
+		}
+		return time, noise
+	}
+}
+
+// needed are the sets of weights that any turn asks for beside the current ones.
+func needed(e *experiment.Experiment) []trainer.Weights {
+	reference, old := false, e.Optim.EMA > 0
+	losses := []experiment.Loss{e.Loss}
+	for _, s := range e.Stages {
+		losses = append(losses, s.Loss)
+		old = old || s.Optim.EMA > 0
+	}
+	for _, l := range losses {
+		reference = reference || l.KL.Weight > 0 || l.Objective == "dpo" || l.Objective == "dgpo"
+		old = old || l.Objective == "nft" || l.Objective == "awm"
+	}
+	var all []trainer.Weights
+	if reference {
+		all = append(all, trainer.Reference)
+	}
+	if old {
+		all = append(all, trainer.Old)
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+package training
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// scores are what rewards said about some pictures.
+type scores struct {
+	results map[string][]rewards.Result // by reward, one a picture
+	trained [][]float64                 // of the rewards that are trained on, in the file's order; NaN: missing
+	total   []float64                   // these, combined
+}
+
+// score asks every reward about pictures of prompts, a group at a time: judges may compare.
+func (t *Training) score(ctx context.Context, list []prompts.Prompt, pictures []*vision.Image, groups [][]int) (*scores, error) {
+	s := &scores{results: map[string][]rewards.Result{}}
+	for _, r := range t.judges {
+		all := make([]rewards.Result, len(pictures))
+		missing := 0
+		for _, g := range groups {
+			items := make([]rewards.Item, len(g))
+			for k, i := range g {
+				items[k] = rewards.Item{Prompt: list[i].Text, Meta: list[i].Meta, Image: pictures[i]}
+			}
+			results := r.Judge(ctx, items)
+			if len(results) != len(items) {
+				return nil, fmt.Errorf("reward %s judged %d of %d pictures", r.name, len(results), len(items))
+			}
+			for k, i := range g {
+				all[i] = results[k]
+				if results[k].Missing != nil {
+					missing++
+				}
+			}
+		}
+		if missing == len(pictures) && len(pictures) > 0 {
+			return nil, fmt.Errorf("reward %s has no score for any of %d pictures; the first: %w", r.name, len(pictures), all[groups[0][0]].Missing)
+		}
+		s.results[r.name] = all
+		if r.train {
+			numbers := make([]float64, len(all))
+			for i := range all {
+				numbers[i] = all[i].Number()
+			}
+			s.trained = append(s.trained, numbers)
+		}
+	}
+	if len(s.trained) == 0 {
+		s.total = make([]float64, len(pictures))
+		for i := range s.total {
+			s.total[i] = math.NaN()
+		}
+		return s, nil
+	}
+	var err error
+	s.total, err = t.Combination().Of(s.trained)
+	return s, err
+}
+
+// numbers are a reward's values; NaN: missing.
+func (s *scores) numbers(name string) []float64 {
+	out := make([]float64, len(s.results[name]))
+	for i, r := range s.results[name] {
+		out[i] = r.Number()
+	}
+	return out
+}
+
+// ScoreLine is what a reward said about a sample.
+type ScoreLine struct {
+	Value    *float64           `json:"value"`
+	Missing  string             `json:"missing,omitempty"`
+	Parts    map[string]float64 `json:"parts,omitempty"`
+	Evidence []rewards.Evidence `json:"evidence,omitempty"`
+}
+
+// lines are all rewards' words about sample i.
+func (s *scores) lines(i int) map[string]ScoreLine {
+	out := map[string]ScoreLine{}
+	for name, all := range s.results {
+		r := all[i]
+		line := ScoreLine{Value: number(r.Number()), Parts: r.Parts, Evidence: r.Evidence}
+		if r.Missing != nil {
+			line = ScoreLine{Missing: r.Missing.Error()}
+		}
+		out[name] = line
+	}
+	return out
+}

@@ -1,0 +1,150 @@
+package training
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+)
+
+// A checkpoint is all that is not a function of the experiment: weights, optimiser and other
+// weights in fp32, counters, and where the run's files ended.
+
+const (
+	tensorsFile  = "state.safetensors"
+	countersFile = "state.json"
+)
+
+// counters are what a checkpoint knows beside tensors.
+type counters struct {
+	Iteration int                `json:"iteration"`
+	Updates   int                `json:"updates"`
+	Paces     []int              `json:"paces"`     // steps of every memory
+	Reference bool               `json:"reference"` // whether the reference was ever reset
+	History   *advantage.History `json:"history,omitempty"`
+	Before    map[string]Measure `json:"before,omitempty"`
+	Latest    map[string]Measure `json:"latest,omitempty"`
+	First     map[string]float64 `json:"first,omitempty"` // what monitors compare with
+	Ends      map[string]int64   `json:"ends"`            // of the files that are appended to
+}
+
+// save writes a checkpoint of what is finished.
+func (t *Training) save() error {
+	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, History: t.history, Before: t.before, Latest: t.latest, First: t.first, Ends: map[string]int64{}}
+	for _, m := range t.loop.Memories {
+		c.Paces = append(c.Paces, m.Pace.T)
+	}
+	for name, l := range t.lines() {
+		end, err := l.End()
+		if err != nil {
+			return fmt.Errorf("saving %s: %w", name, err)
+		}
+		c.Ends[name] = end
+	}
+	return t.folder.Save(c.Iteration, t.Checkpoint.Keep, func(dir string) error {
+		params, mover, others := t.model.policy.State()
+		var all []safetensors.Tensor
+		for i, p := range params {
+			all = append(all, safetensors.FromF32(fmt.Sprintf("weights.%d", i), p.Shape, p.Value.F32()))
+		}
+		for w, s := range others {
+			for i, v := range s.Values {
+				all = append(all, safetensors.FromF32(fmt.Sprintf("others.%d.%d", w, i), v.Shape(), v.F32()))
+			}
+			c.Reference = c.Reference || w == trainer.Reference
+		}
+		all = append(all, mover.Tensors("optimiser.")...)
+		if err := safetensors.Write(filepath.Join(dir, tensorsFile), all, nil); err != nil {
+			return err
+		}
+		if a := t.model.adapters; a != nil {
+			if err := peft.Write(dir, a, peft.Settings{Rank: t.model.lora.Rank, Alpha: float64(t.model.lora.Alpha)}); err != nil {
+				return err
+			}
+		}
+		text, err := json.MarshalIndent(c, "", "  ")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, countersFile), append(text, '\n'), 0o644)
+	})
+}
+
+// load goes back to a checkpoint, and returns where the run's files ended then.
+func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) {
+	text, err := os.ReadFile(filepath.Join(c.Dir, countersFile))
+	if err != nil {
+		return nil, err
+	}
+	var s counters
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(c.Dir, countersFile), err)
+	}
+	if s.Iteration != c.Iteration || len(s.Paces) != len(t.loop.Memories) {
+		return nil, fmt.Errorf("%s: it is of iteration %d with %d averages, not %d with %d", filepath.Join(c.Dir, countersFile), s.Iteration, len(s.Paces), c.Iteration, len(t.loop.Memories))
+	}
+	f, err := safetensors.Open(filepath.Join(c.Dir, tensorsFile))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	read := func(name string, n int) ([]float32, error) {
+		x, err := f.Tensor(name)
+		if err != nil {
+			return nil, err
+		}
+		out, err := x.Float32(nil)
+		if err == nil && len(out) != n {
+			err = fmt.Errorf("%s: %s has %d numbers, not %d", f.Path, name, len(out), n)
+		}
+		return out, err
+	}
+	if s.Reference {
+		t.model.policy.Params().Follow(trainer.Reference, 0) // so that there is one
+	}
+	params, mover, others := t.model.policy.State()
+	for i, p := range params {
+		x, err := read(fmt.Sprintf("weights.%d", i), p.Value.Len())
+		if err != nil {
+			return nil, err
+		}
+		p.Value.UploadF32(x)
+		p.Updated()
+	}
+	for w, o := range others {
+		for i, v := range o.Values {
+			x, err := read(fmt.Sprintf("others.%d.%d", w, i), v.Len())
+			if err != nil {
+				return nil, err
+			}
+			v.UploadF32(x)
+		}
+	}
+	if err := mover.Load(f, "optimiser."); err != nil {
+		return nil, err
+	}
+	t.loop.Iteration, t.loop.Updates = s.Iteration, s.Updates
+	for i := range s.Paces {
+		t.loop.Memories[i].Pace.T = s.Paces[i]
+	}
+	if (s.History != nil) != (t.history != nil) {
+		return nil, errors.New("the estimator's history does not fit this experiment")
+	}
+	if s.History != nil {
+		*t.history = *s.History
+	}
+	t.before, t.latest, t.first = s.Before, s.Latest, s.First
+	return s.Ends, nil
+}
+
+// lines are the files that are appended to and that a checkpoint cuts back.
+func (t *Training) lines() map[string]*folder.Lines {
+	return map[string]*folder.Lines{"ledger.jsonl": t.ledger, "samples.jsonl": t.samples}
+}

@@ -1,0 +1,414 @@
+package training
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// Options are what a run needs of its caller.
+type Options struct {
+	Dir     string
+	Resume  bool
+	Backend kernels.Backend
+	Version string                           // of the program, for the manifest
+	Say     func(format string, args ...any) // a line for people
+	// Report hears of every finished iteration.
+	Report func(line *Line, timing *TimingLine)
+	// Progress, where set, hears how an iteration goes: what is done, and how much of it.
+	Progress func(part string, done, all int)
+}
+
+// Training is an experiment at work.
+type Training struct {
+	*experiment.Experiment
+	Options
+	folder         *folder.Folder
+	model          *model
+	loop           *trainer.Trainer
+	train, heldOut []prompts.Prompt
+	judges         []judged
+	history        *advantage.History
+	estimator      advantage.Estimator
+
+	ledger, samples, timing *folder.Lines
+	before, latest          map[string]Measure // held-out measures
+	first                   map[string]float64 // what monitors compare with
+
+	turn    experiment.Turn // of the iteration under way
+	scored  *scores         // and what rewards said in it
+	seconds map[string]float64
+}
+
+// How a run ended.
+const (
+	Finished    = "finished"
+	Stopped     = "stopped by a monitor"
+	Interrupted = "interrupted"
+)
+
+// Result is result.json.
+type Result struct {
+	Status     string            `json:"status"`
+	Why        string            `json:"why,omitempty"`
+	Iterations int               `json:"iterations"`
+	HeldOut    map[string]Gain   `json:"heldout"`
+	Rewards    map[string]string `json:"rewards"` // "trained" or "gold"
+}
+
+// Gain is a held-out measure before and after.
+type Gain struct {
+	Before Measure `json:"before"`
+	After  Measure `json:"after"`
+}
+
+// Run runs an experiment to its end, or until ctx is cancelled: then the iteration under way is
+// finished and saved.
+func Run(ctx context.Context, e *experiment.Experiment, o Options) (*Result, error) {
+	t, err := open(e, o)
+	if err != nil {
+		return nil, err
+	}
+	result, err := t.run(ctx)
+	return result, errors.Join(err, t.close())
+}
+
+// run is the whole run: measure, iterate, measure.
+func (t *Training) run(ctx context.Context) (*Result, error) {
+	if t.before == nil {
+		if err := t.measure(ctx, nil, "before"); err != nil {
+			return nil, err
+		}
+		t.before = t.latest
+		if err := t.save(); err != nil {
+			return nil, err
+		}
+	}
+	for t.loop.Iteration < t.Run.Iterations {
+		if ctx.Err() != nil {
+			return t.end(Interrupted, "")
+		}
+		stop, err := t.iterate()
+		if err != nil {
+			return nil, err
+		}
+		if stop != nil {
+			return t.end(Stopped, stop.says)
+		}
+	}
+	return t.end(Finished, "")
+}
+
+// iterate is one iteration with all that is kept of it. A monitor that stops the run is returned.
+func (t *Training) iterate() (*fired, error) {
+	began := time.Now()
+	i := t.loop.Iteration
+	t.seconds = map[string]float64{}
+	if err := t.prepare(i); err != nil {
+		return nil, err
+	}
+	report, err := t.loop.Step()
+	if err != nil {
+		return nil, err
+	}
+	t.seconds["train"] = time.Since(began).Seconds() - t.seconds["roll"] - t.seconds["score"]
+	line := t.line(i, report)
+	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 { // nothing had moved yet
+		t.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
+	}
+	if every := t.Evaluate.Every; every > 0 && (i+1)%every == 0 || i+1 == t.Run.Iterations {
+		if err := t.measure(context.Background(), line, fmt.Sprintf("%06d", i+1)); err != nil {
+			return nil, err
+		}
+	}
+	broken := t.watch(line)
+	if err := t.record(report, line); err != nil {
+		return nil, err
+	}
+	timing := &TimingLine{Iteration: line.Iteration, Seconds: t.seconds}
+	t.seconds["all"] = time.Since(began).Seconds()
+	if err := t.timing.Append(timing); err != nil {
+		return nil, err
+	}
+	if t.Report != nil {
+		t.Report(line, timing)
+	}
+	var stop *fired
+	for k, f := range broken {
+		t.Say("monitor: iteration %d: %s", line.Iteration, f.says)
+		if f.Then == "stop" {
+			stop = &broken[k]
+		}
+	}
+	if stop != nil || (i+1)%t.Checkpoint.Every == 0 || i+1 == t.Run.Iterations {
+		return stop, t.save()
+	}
+	return nil, nil
+}
+
+// prepare sets the sampler and the objective of an iteration.
+func (t *Training) prepare(i int) error {
+	var err error
+	if t.turn, err = t.Turn(i); err != nil {
+		return err
+	}
+	p := t.model.policy
+	p.Rows, p.Times, p.Trained, p.Guidance = t.turn.Rows, t.turn.Schedule.Timesteps, t.turn.Trained, guidance(t.turn.Sampler)
+	p.Draws.Shared = t.turn.Rollout.SharedNoise
+	t.loop.Optim = t.turn.Optim
+	if t.loop.Optim.Steps == 0 {
+		t.loop.Optim.Steps = t.Run.Iterations * t.loop.Optim.Updates
+	}
+	t.loop.Objective, err = t.objective(t.turn)
+	if reset := t.turn.Loss.KL.Reset; reset > 0 && i > 0 && i%reset == 0 {
+		p.Params().Follow(trainer.Reference, 0)
+	}
+	return err
+}
+
+// keys are an iteration's samples.
+func (t *Training) keys(i int) []trainer.Key {
+	r := t.turn.Rollout
+	var all []trainer.Key
+	for _, p := range prompts.Pick(rng.New(uint64(t.Run.Seed)).With("prompts"), i, r.PromptsPerIteration, len(t.train)) {
+		for k := range r.Group {
+			all = append(all, trainer.Key{Iteration: i, Prompt: p, Sample: k})
+		}
+	}
+	return all
+}
+
+// roll is the policy's, with its time taken.
+type roller struct {
+	trainer.Policy
+	t *Training
+}
+
+func (r roller) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	began := time.Now()
+	defer func() { r.t.seconds["roll"] = time.Since(began).Seconds() }()
+	return r.Policy.Roll(w, keys)
+}
+
+// ask is Trainer.Score.
+func (t *Training) ask(samples []trainer.Sample) ([]float64, error) {
+	began := time.Now()
+	defer func() { t.seconds["score"] = time.Since(began).Seconds() }()
+	pictures, err := t.model.pictures(samples)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]prompts.Prompt, len(samples))
+	for i := range samples {
+		list[i] = t.train[samples[i].Key.Prompt]
+		samples[i].Item.Image = pictures[i]
+	}
+	t.scored, err = t.score(context.Background(), list, pictures, groups(samples))
+	if err != nil {
+		return nil, err
+	}
+	return t.scored.total, nil
+}
+
+// compare is Trainer.Compare.
+func (t *Training) compare(samples []trainer.Sample, totals []float64) ([]float64, error) {
+	b := advantage.Batch{Rewards: [][]float64{totals}}
+	if h := t.estimator.How; h == "advantages" || h == "gdpo" {
+		b.Rewards = t.scored.trained
+		for _, r := range t.Rewards {
+			if r.Train {
+				b.Weights = append(b.Weights, r.Weight)
+			}
+		}
+	}
+	for _, s := range samples {
+		b.Groups = append(b.Groups, s.Key.Prompt)
+		b.Prompts = append(b.Prompts, t.train[s.Key.Prompt].Text)
+		b.Features = append(b.Features, s.Item.Final)
+	}
+	a, _, err := t.estimator.Advantages(b)
+	return a, err
+}
+
+// line is what the ledger says of an iteration.
+func (t *Training) line(i int, r *trainer.Report) *Line {
+	l := &Line{Iteration: i + 1, Stage: t.turn.Stage, Window: t.turn.Trained, Total: spreadOf(r.Scores), Rewards: map[string]Spread{}}
+	all := groups(r.Samples)
+	for _, g := range all {
+		l.Prompts = append(l.Prompts, r.Samples[g[0]].Key.Prompt)
+	}
+	for _, j := range t.judges {
+		l.Rewards[j.name] = spreadOf(t.scored.numbers(j.name))
+	}
+	l.Dead, l.Spread = within(all, r.Scores)
+	l.Diversity = diversity(r.Samples, all)
+	for _, u := range r.Updates {
+		l.Updates = append(l.Updates, update(u))
+	}
+	return l
+}
+
+// measure evaluates, and keeps the pictures under a name.
+func (t *Training) measure(ctx context.Context, line *Line, name string) error {
+	began := time.Now()
+	e, err := t.evaluate(ctx)
+	if err != nil || e == nil {
+		t.latest = map[string]Measure{}
+		return err
+	}
+	t.latest = e.Measures
+	if line != nil {
+		line.HeldOut = e.Measures
+	}
+	if t.seconds != nil {
+		t.seconds["evaluate"] = time.Since(began).Seconds()
+	}
+	return t.grid("images/heldout_"+name+".png", e)
+}
+
+// record appends to the ledger and to the samples.
+func (t *Training) record(r *trainer.Report, line *Line) error {
+	for i, s := range r.Samples {
+		if err := t.samples.Append(SampleLine{Iteration: line.Iteration, Prompt: s.Key.Prompt, Sample: s.Key.Sample, Text: t.train[s.Key.Prompt].Text,
+			Total: number(r.Scores[i]), Advantage: number(r.Advantages[i]), Scores: t.scored.lines(i)}); err != nil {
+			return err
+		}
+	}
+	return t.ledger.Append(line)
+}
+
+// end writes result.json.
+func (t *Training) end(status, why string) (*Result, error) {
+	r := &Result{Status: status, Why: why, Iterations: t.loop.Iteration, HeldOut: map[string]Gain{}, Rewards: map[string]string{}}
+	for name, after := range t.latest {
+		r.HeldOut[name] = Gain{t.before[name], after}
+	}
+	for _, j := range t.judges {
+		r.Rewards[j.name] = "gold"
+		if j.train {
+			r.Rewards[j.name] = "trained"
+		}
+	}
+	if status == Interrupted {
+		if err := t.save(); err != nil {
+			return nil, err
+		}
+	}
+	return r, t.folder.WriteJSON("result.json", r)
+}
+
+// open prepares everything, so that mistakes are found before anything is computed.
+func open(e *experiment.Experiment, o Options) (t *Training, err error) {
+	t = &Training{Experiment: e, Options: o, first: map[string]float64{}}
+	if t.train, err = prompts.Open(e.Rollout.Prompts); err != nil {
+		return nil, err
+	}
+	if e.Evaluate.Prompts != "" {
+		if t.heldOut, err = prompts.Open(e.Evaluate.Prompts); err != nil {
+			return nil, err
+		}
+	}
+	if e.Episode != nil || e.Sampler.Tree != nil || e.Sampler.Flash != nil {
+		return nil, errors.New("episodes, trees and compressed tails cannot be trained with yet: leave [episode], [sampler.tree] and [sampler.flash] out")
+	}
+	first := 0
+	for _, s := range e.Stages {
+		if err := t.possible(first); err != nil {
+			return nil, err
+		}
+		first += s.Iterations
+	}
+	if err := t.possible(first); err != nil {
+		return nil, err
+	}
+	if t.folder, err = folder.Open(o.Dir, o.Resume); err != nil {
+		return nil, err
+	}
+	if err := t.begin(); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
+}
+
+// possible reports whether an iteration can be trained.
+func (t *Training) possible(i int) error {
+	turn, err := t.Turn(i)
+	if err == nil {
+		_, err = t.objective(turn)
+	}
+	return err
+}
+
+func (t *Training) begin() (err error) {
+	if err := t.checkConfig(); err != nil {
+		return err
+	}
+	if err := t.openRewards(); err != nil {
+		return err
+	}
+	if t.model, err = openModel(t.Experiment, t.Options, t.train, t.heldOut); err != nil {
+		return err
+	}
+	// From here on the folder holds a run.
+	if err := errors.Join(t.keepConfig(), t.manifest()); err != nil {
+		return err
+	}
+	t.estimator = t.Advantage.Rule()
+	t.history = t.estimator.History
+	t.loop = &trainer.Trainer{Policy: roller{t.model.policy, t}, Prompts: t.keys, Score: t.ask, Compare: t.compare,
+		Order: func(i, n int) []int {
+			return rng.New(uint64(t.Run.Seed)).With("shares").Iteration(i).Draw().Perm(n)
+		}}
+	if slices.Contains(needed(t.Experiment), trainer.Old) {
+		pace := t.Optim.Pace()
+		if t.Optim.EMA == 0 {
+			pace.Limit, pace.Every = 0, 1 // the weights that rolled last
+		}
+		t.loop.Memories = []trainer.Memory{{Weights: trainer.Old, Pace: pace}}
+	}
+	ends := map[string]int64{"ledger.jsonl": 0, "samples.jsonl": 0}
+	found, spoilt, err := t.folder.Latest()
+	if err != nil {
+		return err
+	}
+	for _, s := range spoilt {
+		t.Say("note: %v: the checkpoint before it is used", s)
+	}
+	if found != nil {
+		if ends, err = t.load(*found); err != nil {
+			return err
+		}
+		t.Say("going on after iteration %d", t.loop.Iteration)
+	}
+	if t.ledger, err = t.folder.Lines("ledger.jsonl", ends["ledger.jsonl"]); err != nil {
+		return err
+	}
+	if t.samples, err = t.folder.Lines("samples.jsonl", ends["samples.jsonl"]); err != nil {
+		return err
+	}
+	t.timing, err = t.folder.Lines("timing.jsonl", -1)
+	return err
+}
+
+func (t *Training) close() error {
+	var errs []error
+	for _, l := range []*folder.Lines{t.ledger, t.samples, t.timing} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	if t.model != nil {
+		errs = append(errs, t.model.close())
+	}
+	return errors.Join(append(errs, t.closeRewards(), t.folder.Close())...)
+}

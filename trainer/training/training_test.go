@@ -1,0 +1,288 @@
+package training
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+)
+
+const small = `
+[run]
+name = "small"
+iterations = 4
+[model]
+path = "embed:tiny-sd3"
+lora = { rank = 2, alpha = 4, targets = ["attn.to_q"] }
+[sampler]
+steps = 4
+eval_steps = 2
+guidance = 1
+window = { kind = "sliding", size = 2, every = 1, drop = 1 }
+[rollout]
+prompts = "embed:scenes"
+prompts_per_iteration = 2
+group = 3
+shared_noise = true
+[[reward]]
+name = "scene"
+[[reward]]
+name = "background"
+train = false
+[loss]
+clip_range = 1e-3
+[optim]
+lr = 1e-2
+updates = 2
+[evaluate]
+every = 2
+prompts = "PROMPTS"
+[checkpoint]
+every = 1
+keep = 2
+`
+
+func parse(t *testing.T, sets ...string) *experiment.Experiment {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "p.txt")
+	if err := os.WriteFile(path, []byte("a red circle on white\ntwo blue squares on black\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sets = append([]string{"evaluate.prompts=" + path}, sets...)
+	e, err := experiment.Parse("small.toml", []byte(small), sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// train runs until the context ends, which stop may bring about after an iteration.
+func train(t *testing.T, e *experiment.Experiment, dir string, resume bool, threads, stop int) (*Result, error) {
+	t.Helper()
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	be := cpu.NewWith(cpu.Options{Path: path, Threads: threads})
+	defer be.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	return Run(ctx, e, Options{Dir: dir, Resume: resume, Backend: be, Say: t.Logf, Report: func(l *Line, _ *TimingLine) {
+		if l.Iteration == stop {
+			cancel()
+		}
+	}})
+}
+
+// contents are the bytes of all files that depend on nothing but the experiment.
+func contents(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil && name != "timing.jsonl" && name != "lock" && name != "config.toml" && name != "manifest.json" {
+			all[name], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func same(t *testing.T, what string, a, b map[string][]byte) {
+	t.Helper()
+	for name := range a {
+		if !bytes.Equal(a[name], b[name]) {
+			t.Errorf("%s: %s differs", what, name)
+		}
+	}
+	if len(a) != len(b) {
+		t.Errorf("%s: %d files and %d", what, len(a), len(b))
+	}
+}
+
+// TestResume: a run that was stopped after any iteration, or killed while it wrote, with other
+// numbers of threads, leaves the bytes of one that never was.
+func TestResume(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	for _, objective := range []string{"clip", "nft"} {
+		var sets []string
+		if objective == "nft" {
+			sets = []string{"loss.objective=nft", "loss.kl.weight=1e-3", "loss.kl.estimator=velocity", "loss.times=2"}
+		}
+		dir := t.TempDir()
+		whole := filepath.Join(dir, "whole")
+		if r, err := train(t, parse(t, sets...), whole, false, 2, -1); err != nil || r.Status != Finished {
+			t.Fatalf("%v, %v", r, err)
+		}
+		want := contents(t, whole)
+		for stop := 1; stop < 4; stop++ {
+			parts := filepath.Join(dir, fmt.Sprint("parts", stop))
+			if r, err := train(t, parse(t, sets...), parts, false, 1, stop); err != nil || r.Status != Interrupted {
+				t.Fatalf("%v, %v", r, err)
+			}
+			// What a killed process leaves: a torn line, a half-written checkpoint.
+			for _, name := range []string{"ledger.jsonl", "samples.jsonl"} {
+				f, err := os.OpenFile(filepath.Join(parts, name), os.O_APPEND|os.O_WRONLY, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.WriteString("{\"iteration\": 99}\n{\"ite")
+				f.Close()
+			}
+			if err := os.MkdirAll(filepath.Join(parts, "checkpoints", "000009.part"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := train(t, parse(t, sets...), parts, true, 2, -1); err != nil || r.Status != Finished {
+				t.Fatalf("%v, %v", r, err)
+			}
+			if err := os.RemoveAll(filepath.Join(parts, "checkpoints", "000009.part")); err != nil {
+				t.Fatal(err)
+			}
+			same(t, fmt.Sprintf("%s, stopped after %d", objective, stop), want, contents(t, parts))
+		}
+		var lines []Line
+		if err := folder.ReadLines(filepath.Join(whole, "ledger.jsonl"), func(text []byte) error {
+			var l Line
+			err := json.Unmarshal(text, &l)
+			lines = append(lines, l)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if len(lines) != 4 || lines[1].HeldOut == nil || lines[0].HeldOut != nil || len(lines[0].Updates) != 2 {
+			t.Errorf("%s: the ledger is %+v", objective, lines)
+		}
+		if u := lines[0].Updates; objective == "clip" && (u[0].RatioMean != 1 || u[0].RatioMost != 1 || u[1].RatioMost == 1) {
+			t.Errorf("ratios of the first two updates: %+v", u)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, err := train(t, parse(t, "run.iterations=1"), dir, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := train(t, parse(t), dir, false, 2, -1); !errors.Is(err, folder.ErrUsed) {
+		t.Errorf("a folder that holds a run: %v", err)
+	}
+	if _, err := train(t, parse(t, "optim.lr=1e-3", "rollout.group=4"), dir, true, 2, -1); !errors.Is(err, ErrChanged) ||
+		!strings.Contains(err.Error(), "optim.lr was 0.01, and is 0.001") || !strings.Contains(err.Error(), "rollout.group was 3, and is 4") {
+		t.Errorf("other settings: %v", err)
+	}
+	if _, err := train(t, parse(t, "run.iterations=2", "optim.schedule=linear"), filepath.Join(dir, "linear"), false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := train(t, parse(t, "run.iterations=3", "optim.schedule=linear"), filepath.Join(dir, "linear"), true, 2, -1); !errors.Is(err, ErrChanged) {
+		t.Errorf("a longer run whose rates depend on its length: %v", err)
+	}
+	for sets, says := range map[string]string{
+		"rollout.prompts=nowhere.txt":      "nowhere.txt",
+		"loss.objective=reward-gradient":   "cannot be trained with yet",
+		"model.lora.targets=attn.to_quark": "to_quark",
+		"model.path=nowhere":               "no such folder",
+		`reward=[{name="hpsv2"}]`:          "reward hpsv2: path is missing",
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		for range 2 { // the first attempt left nothing that would stand in the way
+			if _, err := train(t, parse(t, sets), dir, false, 2, -1); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v", sets, err)
+			}
+		}
+	}
+}
+
+// TestMonitors: a rule that is broken is told, and stops the run where it says so.
+func TestMonitors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	e := parse(t)
+	up, down := -1.0, 2.0
+	e.Monitors = []experiment.Monitor{{Watch: "heldout.background", FallsBelow: &down, Then: "warn"}, {Watch: "gold.background", RisesAbove: &up, Then: "stop"}}
+	r, err := train(t, e, dir, false, 2, -1)
+	if err != nil || r.Status != Stopped || r.Iterations != 1 || !strings.Contains(r.Why, "gold.background rose") {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	nan := func() float64 { var z float64; return z / z }()
+	m := measure([][]float64{{1, 3}, {4, nan}, {nan, nan}, {6}})
+	// Means 2, 4, 6: their mean 4, deviation 2, standard error 2/sqrt(3), t(2) = 4.303.
+	if m.Prompts != 3 || m.Missing != 3 || m.Mean != 4 || m.Low > -0.968 || m.Low < -0.969 || m.High+m.Low > 8.0001 || m.High+m.Low < 7.9999 {
+		t.Errorf("%+v", m)
+	}
+	for df, want := range map[int]float64{1: 12.706, 10: 2.228, 30: 2.0423, 47: 2.0117, 1000: 1.9623} {
+		if got := student(df); got < want-2e-3 || got > want+2e-3 {
+			t.Errorf("t(%d) is %v, not %v", df, got, want)
+		}
+	}
+}
+
+// TestObjectives: every objective that can be trained with moves the weights, and says so.
+func TestObjectives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	for name, sets := range map[string][]string{
+		"guard": {"loss.objective=guard"}, "dppo": {"loss.objective=dppo"}, "clip, kl": {"loss.kl.weight=0.01"}, "global": {"advantage.estimator=global"},
+		"cps": {"sampler.solver=cps"}, "dance": {"sampler.solver=dance"}, "guidance": {"sampler.guidance=3"}, "split": {"optim.split=true", "optim.updates=3"},
+		"history": {"advantage.estimator=history"}, "ema": {"optim.ema=0.9"},
+		"awm":     {"loss.objective=awm", "loss.times=2"},
+		"rewards": {`reward=[{name="clip"}, {name="aesthetic", weight=0.1}, {name="jpeg", weight=3}]`, "advantage.combine=advantages"},
+		"dpo":     {"loss.objective=dpo", "advantage.estimator=ends"},
+		"rwr":     {"loss.objective=rwr", "advantage.estimator=dr"},
+		"sft":     {"loss.objective=sft", "advantage.estimator=best"},
+		"dgpo":    {"loss.objective=dgpo"},
+		"full":    {"model.train=full", "optim.lr=1e-4"},
+		"pattern": {`model.train=["transformer_blocks\\.0\\.attn\\..*"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			sets = append([]string{"run.iterations=2", "evaluate.every=0"}, sets...)
+			if _, err := train(t, parse(t, sets...), dir, false, 2, -1); err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			if err := folder.ReadLines(filepath.Join(dir, "ledger.jsonl"), func(text []byte) error {
+				var l Line
+				if err := json.Unmarshal(text, &l); err != nil {
+					return err
+				}
+				for _, u := range l.Updates {
+					if !(u.Gradient > 0) {
+						t.Errorf("iteration %d: the gradient's norm is %v", l.Iteration, u.Gradient)
+					}
+				}
+				n++
+				return nil
+			}); err != nil || n != 2 {
+				t.Errorf("%d lines, %v", n, err)
+			}
+		})
+	}
+}
