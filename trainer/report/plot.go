@@ -1,0 +1,154 @@
+package report
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A Plot is curves over iterations.
+type Plot struct {
+	Title, Unit string
+	Curves      []Curve
+}
+
+// A Curve is points in order of X. With Low and High it has a band, or with Dots a bar each.
+type Curve struct {
+	Name      string
+	X, Y      []float64
+	Low, High []float64
+	Dots      bool // measured now and then, and not a line of their own
+}
+
+// The drawing's size and margins, in its own units.
+const (
+	width, height            = 640.0, 260.0
+	left, right, top, bottom = 52.0, 12.0, 10.0, 30.0
+)
+
+// hues are told apart by people who see few colours, too (Okabe and Ito).
+var hues = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
+
+// empty reports whether there is nothing to draw.
+func (p Plot) empty() bool {
+	for _, c := range p.Curves {
+		if len(c.X) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// SVG is the drawing.
+func (p Plot) SVG() template.HTML {
+	x, y := p.ranges()
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, html.EscapeString(p.Title))
+	px := func(v float64) float64 { return left + (v-x.low)/(x.high-x.low)*(width-left-right) }
+	py := func(v float64) float64 { return height - bottom - (v-y.low)/(y.high-y.low)*(height-top-bottom) }
+	for _, v := range y.ticks(5) {
+		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, left, width-right, py(v), py(v), left-6, py(v)+4, label(v))
+	}
+	for _, v := range x.ticks(8) {
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, px(v), height-bottom+18, label(v))
+	}
+	for i, c := range p.Curves {
+		hue := hues[i%len(hues)]
+		if len(c.Low) == len(c.X) && len(c.X) > 0 && !c.Dots {
+			var band strings.Builder
+			for k := range c.X {
+				fmt.Fprintf(&band, "%.1f,%.1f ", px(c.X[k]), py(c.High[k]))
+			}
+			for k := len(c.X) - 1; k >= 0; k-- {
+				fmt.Fprintf(&band, "%.1f,%.1f ", px(c.X[k]), py(c.Low[k]))
+			}
+			fmt.Fprintf(&b, `<polygon points="%s" fill="%s" opacity="0.15"/>`, strings.TrimSpace(band.String()), hue)
+		}
+		var line strings.Builder
+		for k := range c.X {
+			fmt.Fprintf(&line, "%.1f,%.1f ", px(c.X[k]), py(c.Y[k]))
+		}
+		dash := ""
+		if c.Dots {
+			dash = ` stroke-dasharray="2 4"`
+		}
+		fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.8"%s/>`, strings.TrimSpace(line.String()), hue, dash)
+		for k := range c.X {
+			if !c.Dots {
+				continue
+			}
+			if len(c.Low) == len(c.X) {
+				fmt.Fprintf(&b, `<line x1="%[1]g" x2="%[1]g" y1="%.1[2]f" y2="%.1[3]f" stroke="%[4]s" stroke-width="1.4"/>`, math.Round(10*px(c.X[k]))/10, py(c.Low[k]), py(c.High[k]), hue)
+			}
+			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"><title>%s at %s: %s</title></circle>`, px(c.X[k]), py(c.Y[k]), hue, html.EscapeString(c.Name), label(c.X[k]), label(c.Y[k]))
+		}
+	}
+	b.WriteString(`</svg><p class="legend">`)
+	for i, c := range p.Curves {
+		fmt.Fprintf(&b, `<span><i style="background:%s"></i>%s</span> `, hues[i%len(hues)], html.EscapeString(c.Name))
+	}
+	b.WriteString(`</p>`)
+	return template.HTML(b.String()) //nolint:gosec // names are escaped, all else is numbers
+}
+
+// An interval is what an axis shows.
+type interval struct{ low, high float64 }
+
+// ranges are the axes', a little wider than the points.
+func (p Plot) ranges() (x, y interval) {
+	x, y = interval{math.Inf(1), math.Inf(-1)}, interval{math.Inf(1), math.Inf(-1)}
+	for _, c := range p.Curves {
+		for k := range c.X {
+			x.take(c.X[k])
+			y.take(c.Y[k])
+			if len(c.Low) == len(c.X) {
+				y.take(c.Low[k])
+				y.take(c.High[k])
+			}
+		}
+	}
+	return x.widened(0), y.widened(0.06)
+}
+
+func (i *interval) take(v float64) { i.low, i.high = min(i.low, v), max(i.high, v) }
+
+func (i interval) widened(share float64) interval {
+	if i.low > i.high {
+		return interval{0, 1}
+	}
+	if i.low == i.high {
+		d := max(math.Abs(i.low)/10, 1e-3)
+		return interval{i.low - d, i.high + d}
+	}
+	d := share * (i.high - i.low)
+	return interval{i.low - d, i.high + d}
+}
+
+// ticks are about n round numbers.
+func (i interval) ticks(n int) []float64 {
+	raw := (i.high - i.low) / float64(n)
+	unit := math.Pow(10, math.Floor(math.Log10(raw)))
+	step := 10 * unit
+	for _, m := range []float64{1, 2, 5} {
+		if m*unit >= raw {
+			step = m * unit
+			break
+		}
+	}
+	var all []float64
+	for k := math.Ceil(i.low / step); k*step <= i.high && len(all) < 50; k++ {
+		all = append(all, k*step)
+	}
+	return all
+}
+
+// label is a number without the digits that no reader needs.
+func label(v float64) string {
+	if v == 0 || math.Abs(v) < 1e-12 {
+		return "0"
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
