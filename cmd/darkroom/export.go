@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
@@ -98,7 +99,11 @@ func (o *exportOptions) run() (*exportReport, error) {
 			return nil, usageError{err}
 		}
 		defer be.Close()
-		r.Layers, err = pipeline.Merge(o.model, o.lora, o.out, tensor.NewPool(be))
+		var model string
+		if model, err = assets.Resolve(o.model); err != nil {
+			return nil, usageError{err}
+		}
+		r.Layers, err = pipeline.Merge(model, o.lora, o.out, tensor.NewPool(be))
 		return r, err
 	}
 	a, component, err := o.open()

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/assets"
 )
 
 func inspectCommand() *cobra.Command {
@@ -36,7 +38,12 @@ is measured, and drawn; a folder of PNG files is then a clip, too.`,
 			all := []*inspected{} // in JSON a list, also when it is empty
 			var errs []error
 			for _, path := range args {
-				look := func() (*inspected, error) { return inspect(path, tensors) }
+				dir, err := assets.Resolve(path)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				look := func() (*inspected, error) { return inspect(dir, tensors) }
 				if flowTo != "" || isClip(path) {
 					look = func() (*inspected, error) { return inspectClip(cmd.Context(), path, flowTo) }
 				}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
@@ -56,7 +57,7 @@ type kind struct {
 }
 
 func kinds() []kind {
-	all := []kind{{"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}}
+	all := []kind{{"models", modelNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}}
 	for _, s := range experiment.Sections() {
 		all = append(all, kind{s.Name, func() []name {
 			var names []name
@@ -129,4 +130,17 @@ func benchmarkNames() []name {
 		all = append(all, name{"benchmarks", f, "darkroom bench " + f})
 	}
 	return all
+}
+
+// modelNames are the models that are part of the program.
+func modelNames() []name {
+	what := map[string]string{
+		"embed:tiny-sd3":  "a StableDiffusion3Pipeline that draws scenes of 64 x 64 pixels",
+		"embed:tiny-clip": "a CLIPModel that tells such scenes apart, and ranks them as drawn above damaged",
+	}
+	var names []name
+	for _, n := range assets.Names() {
+		names = append(names, name{"models", n, what[n]})
+	}
+	return names
 }

@@ -16,6 +16,7 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitUsage       = 2   // wrong usage or config: nothing was done
+	exitStopped     = 3   // a monitor stopped the run
 	exitInterrupted = 130 // the first Ctrl-C; what can be saved was saved
 )
 
@@ -42,12 +43,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var usage usageError
+	var early exitError
 	switch {
 	case err == nil:
 		return exitDone
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		fmt.Fprintln(stderr, "darkroom: interrupted")
 		return exitInterrupted
+	case errors.As(err, &early):
+		fmt.Fprintf(stderr, "darkroom: %v\n", err)
+		return early.code
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "darkroom: %v\n", err)
 		return exitUsage
@@ -55,6 +60,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	fmt.Fprintf(stderr, "darkroom: %v\n", err)
 	return exitFailed
 }
+
+// An exitError is a run that ended before its end, as it should have, with its own exit code.
+type exitError struct {
+	code int
+	says string
+}
+
+func (e exitError) Error() string { return e.says }
 
 // A usageError is the user's mistake in what was typed; it ends with exit code 2.
 type usageError struct{ err error }

@@ -58,16 +58,22 @@ No model is loaded.`,
 // readExperiment reads a file; what is wrong with it is the user's mistake.
 func readExperiment(file string, sets []string) (*experiment.Experiment, error) {
 	e, err := experiment.Read(file, sets)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s: no such file", file)
+	}
+	return e, asUsage(err)
+}
+
+// asUsage is an error of a file that is wrong: the user's, with how many mistakes there are.
+func asUsage(err error) error {
 	var mistakes config.Mistakes
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &mistakes):
-		return nil, usagef("%s\n%w", plural(int64(len(mistakes)), "mistake"), err)
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, usagef("%s: no such file", file)
-	case err != nil:
-		return nil, usageError{err}
+		return usagef("%s\n%w", plural(int64(len(mistakes)), "mistake"), err)
 	}
-	return e, nil
+	return usageError{err}
 }
 
 func writePlan(w io.Writer, p *experiment.Plan) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/config"
@@ -31,8 +32,9 @@ layout of a StableDiffusion3Pipeline comes out. A run that was stopped goes on w
 command is given again.
 
 --judge trains nothing: it draws held-out captions with a folder's model, with and without
-guidance, and scores the pictures against the scenes that were asked for.`,
-		Example: "  darkroom pretrain assets/tiny-sd3.toml --out models/tiny-sd3\n  darkroom pretrain --judge models/tiny-sd3 --n 200",
+guidance, and scores the pictures against the scenes that were asked for; of a CLIP it says
+how well captions find their pictures.`,
+		Example: "  darkroom pretrain assets/tiny-sd3.toml --out models/tiny-sd3\n  darkroom pretrain --judge embed:tiny-sd3 --n 200",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.judge != "" && len(args) > 0:
@@ -102,9 +104,22 @@ type judgement struct {
 	Verdicts []*pretrain.Verdict `json:"verdicts"`
 }
 
+// judgeTowers judges a CLIP.
+func (o *pretrainOptions) judgeTowers(cmd *cobra.Command, dir string, pool *tensor.Pool) error {
+	v, err := pretrain.JudgeTowers(pool, dir, o.n)
+	if err != nil {
+		return err
+	}
+	return emit(cmd, v, func(w io.Writer) { fmt.Fprintln(w, v) })
+}
+
 func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) error {
 	if o.n < 1 || o.steps < 1 || o.guidance < 1 {
 		return usagef("--n %d, --steps %d, --guidance %v: at least 1 each", o.n, o.steps, o.guidance)
+	}
+	dir, err := assets.Resolve(o.judge)
+	if err != nil {
+		return usageError{err}
 	}
 	be, err := cpu.New()
 	if err != nil {
@@ -112,12 +127,15 @@ func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) e
 	}
 	defer be.Close()
 	pool := tensor.NewPool(be)
+	if _, err := os.Stat(filepath.Join(dir, pretrain.HeadFile)); err == nil {
+		return o.judgeTowers(cmd, dir, pool)
+	}
 	j := judgement{Model: o.judge, Steps: o.steps}
-	if j.Fidelity, err = pretrain.Reconstruct(pool, o.judge, o.n); err != nil {
+	if j.Fidelity, err = pretrain.Reconstruct(pool, dir, o.n); err != nil {
 		return err
 	}
 	for _, w := range []float64{1, o.guidance} {
-		v, err := pretrain.Judge(ctx, pool, o.judge, pretrain.HeldOut(o.n), o.steps, w)
+		v, err := pretrain.Judge(ctx, pool, dir, pretrain.HeldOut(o.n), o.steps, w)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
@@ -33,7 +34,8 @@ same settings give the same pixels, on any x86-64 machine.
 reads a scale itself (FLUX.1-dev) it is told that scale, and --true-cfg with
 --negative combines two outputs besides. A solver that draws (flow-sde, dance, ...)
 takes every step but the last, which leaves no noise.`,
-		Example: "  darkroom sample --model stable-diffusion-3.5-medium --prompt 'a lighthouse at dawn' --out a.png\n" +
+		Example: "  darkroom sample --model embed:tiny-sd3 --prompt 'a red circle left of a blue square' --n 9 --out a.png\n" +
+			"  darkroom sample --model stable-diffusion-3.5-medium --prompt 'a lighthouse at dawn' --out a.png\n" +
 			"  darkroom sample --model flux-dev --prompt 'a map of an island' --n 4 --seed 7 --steps 20 --lora runs/maps/checkpoints/000060 --out maps.png",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,7 +50,7 @@ takes every step but the last, which leaves no noise.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.model, "model", "", "folder `DIR` of a whole pipeline")
+	f.StringVar(&o.model, "model", "", "folder `DIR` of a whole pipeline, or embed:tiny-sd3, which is part of the program")
 	f.StringArrayVar(&o.prompts, "prompt", nil, "`TEXT` to draw; may be given several times")
 	f.StringVar(&o.negative, "negative", "", "`TEXT` to keep away from")
 	f.StringVar(&o.out, "out", "", "`FILE.png` to write")
@@ -197,7 +199,11 @@ func (o *sampleOptions) run(cmd *cobra.Command) (*sampleReport, error) {
 		return nil, usageError{err}
 	}
 	defer be.Close()
-	p, err := pipeline.Open(o.model, pipeline.Options{Pool: tensor.NewPool(be), Precision: o.precision, TextLength: o.textLength, Cache: o.cache, Tile: o.tileSide})
+	dir, err := assets.Resolve(o.model)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(be), Precision: o.precision, TextLength: o.textLength, Cache: o.cache, Tile: o.tileSide})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+const killed = `
+[run]
+name = "killed"
+iterations = ITERATIONS
+[model]
+path = "embed:tiny-sd3"
+lora = { rank = 2, alpha = 4, targets = ["attn.to_q"] }
+[sampler]
+steps = 3
+eval_steps = 2
+guidance = 1
+window = { kind = "frozen", size = 2 }
+[rollout]
+prompts = "embed:scenes"
+prompts_per_iteration = 1
+group = 3
+[[reward]]
+name = "scene"
+[optim]
+lr = 1e-2
+[evaluate]
+every = 2
+prompts = "p.txt"
+[checkpoint]
+every = 1
+keep = 2
+`
+
+// TestKilled: a run that is killed at random moments, and goes on each time, leaves the bytes of
+// one that was left alone. DARKROOM_KILLS says how often (make kill); the moments are drawn anew
+// every time, and told.
+func TestKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds; left out by -short")
+	}
+	kills, iterations := 4, "6"
+	if n, err := strconv.Atoi(os.Getenv("DARKROOM_KILLS")); err == nil {
+		kills, iterations = n, "40"
+	}
+	dir := t.TempDir()
+	text := bytes.ReplaceAll([]byte(killed), []byte("ITERATIONS"), []byte(iterations))
+	for name, data := range map[string][]byte{"killed.toml": text, "p.txt": []byte("a red circle on white\n")} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	train := func(out string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+		cmd := exec.Command(os.Args[0])
+		cmd.Args = append([]string{"darkroom", "train", "killed.toml", "--out", out}, args...) // by this name the test binary is the program
+		cmd.Dir = dir
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		return cmd, &log
+	}
+	began := time.Now()
+	if cmd, log := train("whole/run"); cmd.Run() != nil {
+		t.Fatal(log)
+	}
+	whole := time.Since(began)
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	for k := range kills {
+		cmd, log := train("parts/run", "--resume")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		after := time.Duration(r.Float64() * float64(whole) * 2 / float64(kills))
+		time.Sleep(after)
+		_ = cmd.Process.Kill() // one that has ended is as good
+		err := cmd.Wait()
+		var exit *exec.ExitError
+		switch {
+		case err == nil:
+			t.Logf("attempt %d ended before it could be killed", k)
+		case errors.As(err, &exit) && exit.ExitCode() == -1:
+			t.Logf("attempt %d killed after %v", k, after)
+		default:
+			t.Fatalf("attempt %d: %v\n%s", k, err, log)
+		}
+	}
+	if cmd, log := train("parts/run", "--resume"); cmd.Run() != nil {
+		t.Fatal(log)
+	}
+	a, b := files(t, filepath.Join(dir, "whole", "run")), files(t, filepath.Join(dir, "parts", "run"))
+	for name := range a {
+		if !bytes.Equal(a[name], b[name]) {
+			t.Errorf("%s differs from that of the run which was left alone", name)
+		}
+	}
+	if len(a) != len(b) {
+		t.Errorf("%d files, and %d", len(a), len(b))
+	}
+}
+
+// files are those of a run that depend on nothing but its experiment.
+func files(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "timing.jsonl" || d.Name() == "lock" {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil {
+			all[name], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/report"
+	"github.com/darkroom-rl/darkroom/trainer/training"
+)
+
+func trainCommand() *cobra.Command {
+	o := trainOptions{}
+	cmd := &cobra.Command{
+		Use:   "train [FILE.toml]",
+		Short: "Post-train a model as an experiment's file says",
+		Long: `Post-train a model as an experiment's file says. Without a file it is the quickstart: the
+embedded model learns to draw what its captions ask for.
+
+All that happens is kept in a folder: ledger, samples, pictures, checkpoints. The first
+Ctrl-C finishes the iteration and saves; --resume goes on as if nothing had happened.`,
+		Example: "  darkroom train\n  darkroom train experiment.toml --set run.seed=2 --out runs/second\n  darkroom train experiment.toml --resume",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args)
+		},
+	}
+	cmd.Flags().StringVar(&o.out, "out", "", "the run's `FOLDER` (default runs/NAME)")
+	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with the run in the folder")
+	cmd.Flags().StringVar(&o.example, "example", "", "run the embedded experiment `NAME`")
+	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
+	return cmd
+}
+
+type trainOptions struct {
+	out, example string
+	resume       bool
+	sets         []string
+}
+
+// experiment reads the file, or an embedded one.
+func (o *trainOptions) experiment(args []string) (*experiment.Experiment, error) {
+	switch {
+	case len(args) == 1 && o.example != "":
+		return nil, usagef("--example %s and %s: name one of them", o.example, args[0])
+	case len(args) == 1:
+		return readExperiment(args[0], o.sets)
+	}
+	name := o.example
+	if name == "" {
+		name = assets.Quickstart
+	}
+	text, err := assets.Config(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	e, err := experiment.Parse(name+".toml", text, o.sets)
+	return e, asUsage(err)
+}
+
+func (o *trainOptions) run(cmd *cobra.Command, args []string) error {
+	e, err := o.experiment(args)
+	if err != nil {
+		return err
+	}
+	dir := o.out
+	if dir == "" {
+		dir = filepath.Join("runs", e.Run.Name)
+	}
+	be, err := cpu.New()
+	if err != nil {
+		return usageError{err}
+	}
+	defer be.Close()
+	log := cmd.ErrOrStderr()
+	bar := newProgress(log, e.Run.Name)
+	began := time.Now()
+	fmt.Fprintf(log, "%s: %d iterations of %d pictures, in %s\n", e.Run.Name, e.Run.Iterations, e.Rollout.PromptsPerIteration*e.Rollout.Group, dir)
+	result, err := training.Run(cmd.Context(), e, training.Options{Dir: dir, Resume: o.resume, Backend: be, Version: readBuild().String(),
+		Say: func(format string, args ...any) {
+			bar.end()
+			fmt.Fprintf(log, format+"\n", args...)
+		},
+		Report: func(l *training.Line, t *training.TimingLine) {
+			bar.end()
+			fmt.Fprintln(log, iterationLine(l, t))
+			bar.set(l.Iteration, e.Run.Iterations)
+		}})
+	bar.end()
+	switch {
+	case errors.Is(err, folder.ErrUsed), errors.Is(err, training.ErrChanged):
+		return usageError{err}
+	case err != nil:
+		return err
+	}
+	if err := report.Write(dir); err != nil {
+		return err
+	}
+	if err := emit(cmd, result, func(w io.Writer) { writeResult(w, result, e.Model.Path, dir, time.Since(began)) }); err != nil {
+		return err
+	}
+	switch result.Status {
+	case training.Stopped:
+		return exitError{exitStopped, "stopped by a monitor: " + result.Why}
+	case training.Interrupted:
+		return exitError{exitInterrupted, "interrupted, and saved: --resume goes on"}
+	}
+	return nil
+}
+
+// iterationLine is an iteration for people.
+func iterationLine(l *training.Line, t *training.TimingLine) string {
+	s := fmt.Sprintf("%4d  reward %.3f  in groups ±%.3f", l.Iteration, l.Total.Mean, l.Spread)
+	if l.Total.Missing > 0 {
+		s += fmt.Sprintf("  missing %d", l.Total.Missing)
+	}
+	if n := len(l.Updates); n > 0 {
+		u := l.Updates[n-1]
+		s += fmt.Sprintf("  gradient %.3g  kl %.2g", u.Gradient, u.Metrics["kl"])
+	}
+	s += fmt.Sprintf("  %.1f s", t.Seconds["all"])
+	if m, ok := l.HeldOut["total"]; ok {
+		s += fmt.Sprintf("  held out %.3f (%.3f to %.3f)", m.Mean, m.Low, m.High)
+	}
+	return s
+}
+
+// writeResult is the table at the end.
+func writeResult(w io.Writer, r *training.Result, model, dir string, took time.Duration) {
+	fmt.Fprintf(w, "%s after %d iterations and %s\n\n", r.Status, r.Iterations, took.Round(time.Second))
+	t := table{header: []string{"HELD OUT", "BEFORE", "95 %", "AFTER", "95 %", "GAIN"}}
+	var names []string
+	for name := range r.HeldOut {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		g := r.HeldOut[name]
+		label := name
+		if kind := r.Rewards[name]; kind != "" {
+			label += " (" + kind + ")"
+		}
+		t.add(label, fmt.Sprintf("%.3f", g.Before.Mean), fmt.Sprintf("%.3f to %.3f", g.Before.Low, g.Before.High),
+			fmt.Sprintf("%.3f", g.After.Mean), fmt.Sprintf("%.3f to %.3f", g.After.Low, g.After.High), fmt.Sprintf("%+.3f", g.After.Mean-g.Before.Mean))
+	}
+	t.write(w)
+	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(dir, report.Name))
+	if last := latest(dir); last != "" {
+		fmt.Fprintf(w, "sample with it  darkroom sample --model %s --lora %s --prompt '...' --out a.png\n", model, last)
+	}
+}
+
+// latest is the folder of the newest checkpoint that holds an adapter.
+func latest(dir string) string {
+	all, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*", "adapter_config.json"))
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	slices.Sort(all)
+	return filepath.Dir(all[len(all)-1])
+}
