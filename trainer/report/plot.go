@@ -32,16 +32,6 @@ const (
 // hues are told apart by people who see few colours, too (Okabe and Ito).
 var hues = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
 
-// empty reports whether there is nothing to draw.
-func (p Plot) empty() bool {
-	for _, c := range p.Curves {
-		if len(c.X) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // SVG is the drawing.
 func (p Plot) SVG() template.HTML {
 	x, y := p.ranges()

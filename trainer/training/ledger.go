@@ -2,7 +2,6 @@ package training
 
 import (
 	"math"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/trainer"
 )
@@ -209,14 +208,4 @@ func student(df int) float64 {
 	const z = 1.959964
 	n := float64(df)
 	return z + (z*z*z+z)/(4*n) + (5*math.Pow(z, 5)+16*z*z*z+3*z)/(96*n*n)
-}
-
-// names are a map's keys in order.
-func names[V any](m map[string]V) []string {
-	var all []string
-	for k := range m {
-		all = append(all, k)
-	}
-	slices.Sort(all)
-	return all
 }
