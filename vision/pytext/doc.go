@@ -4,6 +4,6 @@
 // what str.strip removes, which texts float takes, that json.loads knows NaN, decide whether an
 // answer counts. Go differs in each of these, so the rules stand here once.
 //
-// Start with text.go (white space, case), number.go (float, isdigit), json.go (json.loads) and
-// dumps.go (json.dumps, repr).
+// Start with text.go (white space, case), number.go (float, isdigit), json.go (json.loads),
+// dumps.go (json.dumps, repr of a float) and values.go (repr, str, types of values).
 package pytext

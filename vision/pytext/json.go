@@ -55,6 +55,9 @@ type Ordered struct {
 // deepest is how far lists and objects may be nested: about what Python's stack allows.
 const deepest = 900
 
+// longestInt is how many characters a whole number may have: Python refuses to read longer ones.
+const longestInt = 4300
+
 // An errSyntax says that a text is no JSON.
 var errSyntax = errors.New("not JSON")
 
@@ -274,6 +277,10 @@ func (r *reader) number() (any, error) {
 		}
 	}
 	n.text = r.text[from:r.at]
+	if !n.IsFloat && len(n.text) > longestInt {
+		r.at = from
+		return nil, r.wrong("a whole number has too many digits")
+	}
 	n.Value, _ = strconv.ParseFloat(n.text, 64) // its form is right; what is too large is an infinity
 	return n, nil
 }

@@ -27,6 +27,8 @@ var areas = []map[string]Op{
 	tesseractOps,
 	textOps,
 	tokenOps,
+	toolCallOps,
+	episodeOps,
 	tokenizerOps,
 	trainingOps,
 	treeOps,

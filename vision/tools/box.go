@@ -1,0 +1,59 @@
+package tools
+
+import "math"
+
+// A Box is a rectangle by its corners: x0, y0, x1, y1.
+type Box [4]float64
+
+// A Rect is a Box in whole pixels.
+type Rect [4]int
+
+func (r Rect) Width() int { return r[2] - r[0] }
+
+func (r Rect) Height() int { return r[3] - r[1] }
+
+// Rounded is the rectangle that Pillow crops: each corner rounded half to even.
+func (b Box) Rounded() Rect {
+	var r Rect
+	for i, v := range b {
+		r[i] = int(math.RoundToEven(math.Max(-1<<40, math.Min(1<<40, v))))
+	}
+	return r
+}
+
+func (b Box) width() float64 { return b[2] - b[0] }
+
+func (b Box) height() float64 { return b[3] - b[1] }
+
+// Overlap is the share of want that b covers: a crop that shows what was asked for covers
+// most of it.
+func (b Box) Overlap(want Box) float64 {
+	area := want.width() * want.height()
+	w := math.Min(b[2], want[2]) - math.Max(b[0], want[0])
+	h := math.Min(b[3], want[3]) - math.Max(b[1], want[1])
+	if !(w > 0) || !(h > 0) || !(area > 0) {
+		return 0
+	}
+	return w * h / area
+}
+
+// proper reports whether a box has an area and is not thinner than 1 : 100.
+func (b Box) proper() bool {
+	if !(b[0] < b[2] && b[1] < b[3]) {
+		return false
+	}
+	w, h := b.width(), b.height()
+	return math.Max(w, h)/math.Min(w, h) <= 100
+}
+
+// crop is the operation that cuts a box out of a picture, which Pillow refuses for corners
+// in the wrong order.
+func crop(picture int, b Box) (Op, error) {
+	if b[2] < b[0] {
+		return Op{}, refuse(InvalidBox, "ValueError", "Coordinate 'right' is less than 'left'")
+	}
+	if b[3] < b[1] {
+		return Op{}, refuse(InvalidBox, "ValueError", "Coordinate 'lower' is less than 'upper'")
+	}
+	return Op{Kind: "crop", Picture: picture, Box: b, Rect: b.Rounded()}, nil
+}

@@ -1,0 +1,24 @@
+// Package tools is how a model looks again: it writes a call, gets a new picture back, and
+// goes on.
+//
+//	p, _ := tools.Named("deepeyes")                  // how calls are written, refused and answered
+//	s := &tools.State{Album: tools.NewAlbum(photo)}
+//	reply := p.Step(s, text)                         // what the model's text asks for; never fails on any text
+//	made, err := reply.Make(s.Album)                 // the new pictures, appended to the album
+//	observation := reply.Observation()               // what the model reads next, <|image_pad|> once a picture
+//
+// Start with protocol.go: one mechanism reads calls, plans them and answers. A protocol is a
+// row of functions for it: deepeyes.go, minio3.go, pixelreasoner.go, pyvision.go, vrag.go,
+// verl.go are published systems with all their conventions; darkroom.go is our own, with
+// every tool and strict JSON. A tool is one file (zoom.go, rotate.go, flip.go, draw.go,
+// grid.go, measure.go, read.go, frames.go). A call that cannot be done is a *Refusal, which
+// says what kind of mistake it was and is told to the model.
+//
+// recorder.go keeps the books of an episode: tokens as they were sampled, never tokenised
+// again, masks, log-probabilities, pictures with hashes and rectangles, why it ended. Its
+// Limits are those of the published loops.
+//
+// Coordinates: x before y, (0, 0) is the upper left corner. A Box has float64 corners in
+// pixels of the picture at full size; a Rect has whole ones, rounded half to even as Pillow
+// does. Frame (frame.go) says what the model's own numbers mean.
+package tools

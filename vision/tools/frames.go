@@ -1,0 +1,18 @@
+package tools
+
+// frame shows one frame of the clip: {"frame": 1}.
+func frame() Tool {
+	return Tool{"frame", func(s *State, args any) (Plan, error) {
+		a := argumentsOf(args)
+		n := len(s.Album.Clip)
+		if n == 0 {
+			return Plan{}, refuse(NoPicture, "", "there is no clip")
+		}
+		a.need("frame")
+		i := a.whole("frame", 1, n, 1)
+		if a.err != nil {
+			return Plan{}, a.err
+		}
+		return Plan{Ops: []Op{{Kind: "frame", Picture: i - 1}}}, nil
+	}}
+}

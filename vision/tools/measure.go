@@ -1,0 +1,26 @@
+package tools
+
+import (
+	"fmt"
+	"math"
+)
+
+// measure says how far two points are from each other: {"picture": 1, "bbox_2d": [x0, y0, x1,
+// y1]}. It makes no picture.
+func measure(f Frame) Tool {
+	return Tool{"measure", func(s *State, args any) (Plan, error) {
+		a := argumentsOf(args)
+		_, p := a.picture(s)
+		b := a.box("bbox_2d")
+		if a.err != nil {
+			return Plan{}, a.err
+		}
+		b, err := f.ToFull(b, p)
+		if err != nil {
+			return Plan{}, err
+		}
+		w, h := math.Abs(b.width()), math.Abs(b.height())
+		degrees := math.Atan2(b[1]-b[3], b[2]-b[0]) * 180 / math.Pi
+		return Plan{Text: fmt.Sprintf("%.1f pixels (%.1f across, %.1f down), %.1f degrees; the picture has %d x %d", math.Hypot(w, h), w, h, degrees, p.Width, p.Height)}, nil
+	}}
+}

@@ -1,0 +1,210 @@
+package tools
+
+import (
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// A Call is a tool asked for.
+type Call struct {
+	Name    string
+	Args    any      // as pytext.OrderedJSON reads it
+	Refused *Refusal // the call cannot be read at all
+}
+
+// A Reading is what a text asks for.
+type Reading struct {
+	Answer   string   // what stands in the answer's tags
+	Answered bool     // the answer ends the episode; calls beside it are not made
+	Calls    []Call   // those that are made, in order
+	Refused  *Refusal // neither an answer nor a call, which this protocol does not let pass
+	Rest     string   // the text without its calls, where the protocol says so
+}
+
+// A Tool plans a call: it says what is to be done, or why nothing can be.
+type Tool struct {
+	Name string
+	Plan func(s *State, args any) (Plan, error)
+}
+
+// A Plan is what a call came to.
+type Plan struct {
+	Ops   []Op            // new pictures, in order
+	Ready []*vision.Image // new pictures that a program drew
+	Text  string          // what is said about them
+
+	Figures int // how many pictures a program says there are by now; 0: it does not say
+}
+
+// A State is an episode as tools see it.
+type State struct {
+	Album   *Album
+	Turn    int         // answers before this one
+	Program Interpreter // runs code; nil where none was configured
+	Reader  Reader      // reads text in pictures; nil where there is none
+	Figures int         // PyVision's count of pictures, its own included
+}
+
+// A Result is a call with what came of it.
+type Result struct {
+	Call
+	Plan
+	Refusal *Refusal
+	Reward  float64
+}
+
+// A Protocol is how one system writes calls, refuses them and answers.
+type Protocol struct {
+	Name string
+	Read func(text string) Reading
+	// Tools are the ones that may be called. Where there is none of a name, Unknown says so;
+	// nil: in this package's words.
+	Tools   []Tool
+	Unknown func(name string) *Refusal
+	// Together: a call that is refused refuses the whole turn, and ends the planning of it.
+	Together bool
+	// Say is what the model reads after a turn; Pad is how it writes the place of a picture.
+	Say func(s *State, r *Reply) string
+	Pad string
+	// Worth is what a call earns or costs by itself.
+	Worth func(r Result) float64
+}
+
+// A Reply is what a turn leads to.
+type Reply struct {
+	End      End      // "" while the episode goes on
+	Answer   string   // with End == Answered
+	Results  []Result // the calls that were made, refused ones included
+	Refusal  *Refusal // the turn is refused
+	Text     string   // what the model reads next, with the protocol's own place-holders
+	Pictures int      // new ones, that many place-holders
+	Reward   float64
+
+	pad   string
+	taken bool
+}
+
+// VisionPad is the place of a picture in Qwen's templates.
+const VisionPad = "<|vision_start|><|image_pad|><|vision_end|>"
+
+// Step is the one mechanism: read, plan, answer. It changes nothing of the album.
+func (p *Protocol) Step(s *State, text string) *Reply {
+	r := p.Read(text)
+	reply := &Reply{pad: p.Pad, Refusal: r.Refused}
+	switch {
+	case r.Answered:
+		reply.End, reply.Answer = Answered, r.Answer
+		return reply
+	case r.Refused == nil && len(r.Calls) == 0:
+		reply.End = NoCall
+		return reply
+	}
+	for _, call := range r.Calls {
+		result := p.plan(s, call)
+		if p.Worth != nil {
+			result.Reward = p.Worth(result)
+		}
+		reply.Reward += result.Reward
+		reply.Results = append(reply.Results, result)
+		if result.Refusal != nil && p.Together {
+			reply.Refusal = result.Refusal
+			break
+		}
+	}
+	if reply.Refusal == nil {
+		for _, result := range reply.Results {
+			reply.Pictures += len(result.Ops) + len(result.Ready)
+		}
+	}
+	reply.Text = p.Say(s, reply)
+	return reply
+}
+
+func (p *Protocol) plan(s *State, call Call) Result {
+	result := Result{Call: call, Refusal: call.Refused}
+	if result.Refusal != nil {
+		return result
+	}
+	tool, ok := p.tool(call.Name)
+	if !ok {
+		result.Refusal = p.unknown(call.Name)
+		return result
+	}
+	plan, err := tool.Plan(s, call.Args)
+	if result.Plan = plan; err != nil {
+		result.Refusal = asRefusal(err)
+		result.Plan.Ready = nil
+	}
+	return result
+}
+
+func (p *Protocol) tool(name string) (Tool, bool) {
+	for _, t := range p.Tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Tool{}, false
+}
+
+func (p *Protocol) unknown(name string) *Refusal {
+	if p.Unknown != nil {
+		return p.Unknown(name)
+	}
+	var names []string
+	for _, t := range p.Tools {
+		names = append(names, t.Name)
+	}
+	return refuse(UnknownTool, "KeyError", "there is no tool %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// Observation is Text with each picture's place written as Qwen's templates do.
+func (r *Reply) Observation() string {
+	if r.pad == "" || r.pad == VisionPad {
+		return r.Text
+	}
+	return strings.ReplaceAll(r.Text, r.pad, VisionPad)
+}
+
+// Sound reports whether the observation has as many places as there are new pictures. A model
+// that writes a place-holder into a call which is told back to it could break this: such an
+// observation must not be used.
+func (r *Reply) Sound() bool {
+	return strings.Count(r.Observation(), "<|image_pad|>") == r.Pictures
+}
+
+// Make does what was planned and adds the new pictures to the album; how many there were. A
+// refused turn makes none. What cannot be made is an error, and the album is as before.
+func (r *Reply) Make(a *Album) (int, error) {
+	if r.Refusal != nil || r.taken {
+		return 0, nil
+	}
+	before := len(a.Pictures)
+	for _, result := range r.Results {
+		if err := result.make(a); err != nil {
+			a.Pictures = a.Pictures[:before]
+			return 0, err
+		}
+	}
+	r.taken = true
+	return len(a.Pictures) - before, nil
+}
+
+func (r Result) make(a *Album) error {
+	if r.Refusal != nil {
+		return nil
+	}
+	for _, op := range r.Ops {
+		m, err := op.Make(a)
+		if err != nil {
+			return err
+		}
+		from := op
+		a.Add(m, &from)
+	}
+	for _, m := range r.Ready {
+		a.Add(m, &Op{Kind: "program"})
+	}
+	return nil
+}

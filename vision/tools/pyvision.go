@@ -1,0 +1,124 @@
+package tools
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+)
+
+// Card: PyVision-RL (agents-x-project/PyVision-RL, safe_persis_python_exe_tool_w_image_hint.py).
+// The last answer that is not empty ends the episode. Else the last ```python block inside
+// <code> is run, or the last such block anywhere; without one the turn is told that something
+// is wrong with its format. Code that ran earns its reward, also where it raised; where the
+// interpreter itself failed, nothing. Nothing is ever run here: an Interpreter that someone
+// configured does, and without one each piece of code is refused. Held to vlm.tool_pyvision.
+
+// An Interpreter runs code in a sandbox that keeps its variables between calls.
+type Interpreter interface {
+	Run(code string) (Execution, error)
+}
+
+// An Execution is what a piece of code did.
+type Execution struct {
+	Failed  bool   // it raised
+	Error   string // with Failed
+	Text    string // what it printed
+	Silent  bool   // nothing can have been printed: a result without a text
+	Figures int    // how many pictures there are by now, the prompt's included; 0: not told
+	Drawn   []*vision.Image
+}
+
+// PyVision is its protocol; worth is what a turn that ran earns.
+func PyVision(worth float64) *Protocol {
+	return &Protocol{
+		Name: "pyvision", Read: readPyVision, Say: sayPyVision, Pad: "<image>", Together: true,
+		Tools: []Tool{{"python", runPython}},
+		Worth: func(r Result) float64 {
+			if r.Refusal != nil && r.Refusal.Raised != raisedInside {
+				return 0
+			}
+			return worth
+		},
+	}
+}
+
+// raisedInside marks the refusal of code that ran and raised.
+const raisedInside = "raised"
+
+var (
+	fencedInTags = regexp.MustCompile("(?s)<code>" + pytext.SpaceClass + "*```python" + pytext.SpaceClass + "*(.*?)" + pytext.SpaceClass + "*```" + pytext.SpaceClass + "*</code>")
+	fenced       = regexp.MustCompile("(?s)```python" + pytext.SpaceClass + "*(.*?)" + pytext.SpaceClass + "*```")
+)
+
+// PythonCode is the code of a text that is run, and whether there is any.
+func PythonCode(text string) (string, bool) {
+	for _, form := range []*regexp.Regexp{fencedInTags, fenced} {
+		if found, ok := last(form.FindAllStringSubmatch(text, -1)); ok {
+			return found[1], true
+		}
+	}
+	return "", false
+}
+
+func readPyVision(text string) Reading {
+	if answer, ok := last(between(text, "<answer>", "</answer>")); ok && answer != "" {
+		return Reading{Answer: answer, Answered: true}
+	}
+	code, _ := PythonCode(text)
+	if code == "" {
+		return Reading{Refused: refuse(BadSyntax, "NO_CODE_NOR_ANSWER", "Error: No Python code or final answer found. There is something wrong with the format.")}
+	}
+	return one(Call{Name: "python", Args: code})
+}
+
+func runPython(s *State, args any) (Plan, error) {
+	broken := refuse(Failed, "TOOL_EXECUTION_ERROR", "TOOL_EXECUTION_ERROR")
+	if s.Program == nil {
+		return Plan{}, broken
+	}
+	done, err := s.Program.Run(args.(string)) // as readPyVision wrote it
+	if err != nil {
+		return Plan{}, broken
+	}
+	if done.Failed {
+		return Plan{}, refuse(Failed, raisedInside, "Execution error: %s", done.Error)
+	}
+	text := "Text Result:\n" + done.Text
+	if done.Silent {
+		text = ""
+		if len(done.Drawn) == 0 {
+			text = "Text Result:\nNone"
+		}
+	}
+	return Plan{Ready: done.Drawn, Text: text, Figures: done.Figures}, nil
+}
+
+// PyVisionParts are the pieces of a message that shows pictures: each between tags with its
+// number, from first on.
+func PyVisionParts(text string, first, pictures int) []string {
+	parts := []string{"<tool_response>\n<interpreter>"}
+	if text != "" {
+		parts = append(parts, text+"\n")
+	}
+	parts = append(parts, "Image Result:\n")
+	for i := range pictures {
+		parts = append(parts, fmt.Sprintf("<image_clue_%d>", first+i), "<image>", fmt.Sprintf("</image_clue_%d>", first+i))
+	}
+	return append(parts, "</interpreter>\n\n</tool_response>")
+}
+
+func sayPyVision(s *State, r *Reply) string {
+	inside := ""
+	switch {
+	case r.Refusal != nil:
+		inside = "<tool_response>\n<interpreter>" + r.Refusal.Message + "</interpreter>\n\n</tool_response>"
+	case r.Pictures > 0:
+		inside = strings.Join(PyVisionParts(r.Results[0].Text, s.Figures, r.Pictures), "")
+	default:
+		inside = "<tool_response>\n<interpreter>\n" + r.Results[0].Text + "</interpreter>\n\n</tool_response>"
+	}
+	return "\n" + userTurn + inside + modelTurn
+}

@@ -1,0 +1,15 @@
+package tools
+
+// rotate turns a picture counter-clockwise about its centre, and keeps its size:
+// {"picture": 1, "angle": 90}.
+func rotate() Tool {
+	return Tool{"rotate", func(s *State, args any) (Plan, error) {
+		a := argumentsOf(args)
+		i, _ := a.picture(s)
+		angle := a.real("angle")
+		if a.err != nil {
+			return Plan{}, a.err
+		}
+		return Plan{Ops: []Op{{Kind: "rotate", Picture: i, Angle: angle}}}, nil
+	}}
+}

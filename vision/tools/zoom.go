@@ -1,0 +1,47 @@
+package tools
+
+import (
+	"fmt"
+	"math"
+)
+
+// smallest is how many pixels a side of a crop must have: one merged cell of a vision tower.
+const smallest = 28
+
+// zoom cuts a box out of any earlier picture, at full size: {"picture": 1, "bbox_2d": [...]}.
+func zoom(f Frame) Tool {
+	return Tool{"zoom", func(s *State, args any) (Plan, error) {
+		a := argumentsOf(args)
+		i, p := a.picture(s)
+		b := a.box("bbox_2d")
+		if a.err != nil {
+			return Plan{}, a.err
+		}
+		b, err := inside(f, b, p)
+		if err != nil {
+			return Plan{}, err
+		}
+		op, err := crop(i, b)
+		if err == nil && min(op.Rect.Width(), op.Rect.Height()) < smallest {
+			err = refuse(InvalidBox, "", "a crop of %d x %d pixels is too small: %d a side is the least", op.Rect.Width(), op.Rect.Height(), smallest)
+		}
+		if err != nil {
+			return Plan{}, err
+		}
+		return Plan{Ops: []Op{op}, Text: fmt.Sprintf(" (%d x %d pixels of picture %d)", op.Rect.Width(), op.Rect.Height(), i+1)}, nil
+	}}
+}
+
+// inside is a box in pixels of the picture at full size, cut to it; what has no area or is
+// thinner than 1 : 100 is refused.
+func inside(f Frame, b Box, p Picture) (Box, error) {
+	b, err := f.ToFull(b, p)
+	if err != nil {
+		return b, err
+	}
+	b = Box{math.Max(0, b[0]), math.Max(0, b[1]), math.Min(float64(p.Width), b[2]), math.Min(float64(p.Height), b[3])}
+	if !b.proper() {
+		return b, refuse(InvalidBox, "", "the box has no area inside the picture, or is thinner than 1 : 100")
+	}
+	return b, nil
+}
