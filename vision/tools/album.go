@@ -91,6 +91,10 @@ func (a *Album) ToRoot(i int, b Box) (root int, out Box, ok bool) {
 		if op.Kind != "crop" || op.Picture >= i {
 			return i, b, false
 		}
+		if op.ToWidth > 0 { // the crop was resized
+			rx, ry := float64(op.Rect.Width())/float64(op.ToWidth), float64(op.Rect.Height())/float64(max(1, op.ToHeight))
+			b = Box{b[0] * rx, b[1] * ry, b[2] * rx, b[3] * ry}
+		}
 		sx, sy := 1.0, 1.0 // a source that was cropped as it was shown
 		if op.Shown {
 			p := a.Pictures[op.Picture]

@@ -183,3 +183,32 @@ func FuzzStep(f *testing.F) {
 		allTagged(text, "a", "b")
 	})
 }
+
+// FuzzArguments: the same for calls that are written rightly, with any arguments.
+func FuzzArguments(f *testing.F) {
+	for _, s := range []string{
+		`{"bbox_2d": [1, 2, 3.5, 70], "label": "x", "target_image": 1, "picture": 2, "target_frames": [1], "frame": 1, "angle": 5, "axis": "vertical", "cells": 3, "point_2d": [1, 2]}`,
+		`{"bbox_2d": ["1", 2, null, true]}`, `{"bbox_2d": "1234"}`, `{"bbox_2d": {"a": 1, "b": 2, "c": 3, "d": 4}}`, `{"bbox_2d": [1e400, -1e400, NaN, 0.5]}`, `[0.1, "a", (2, 3), -4]`, `[]`, `null`,
+	} {
+		f.Add(s)
+	}
+	m := striped(64, 48)
+	all := Presets()
+	f.Fuzz(func(t *testing.T, args string) {
+		for name, p := range all {
+			texts := []string{`<grounding>{"bbox_2d": ` + args + `, "source": "observation_1"}</grounding>`, "<bbox>" + args + "</bbox>"}
+			for _, tool := range p.Tools {
+				texts = append(texts, call(tool.Name, args))
+			}
+			for _, text := range texts {
+				s := &State{Album: NewAlbum(m, m)}
+				s.Album.Show(1, 32, 24)
+				s.Album.Clip = []*vision.Image{m, m}
+				r := p.Step(s, text)
+				if n, err := r.Make(s.Album); err == nil && n != r.Pictures {
+					t.Errorf("%s made %d pictures of %d for %q", name, n, r.Pictures, text)
+				}
+			}
+		}
+	})
+}

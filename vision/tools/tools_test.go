@@ -163,3 +163,18 @@ func TestExpression(t *testing.T) {
 		}
 	}
 }
+
+// TestRootOfResized: a crop that was resized, of a crop that was taken as it was shown, is found in
+// the prompt's picture.
+func TestRootOfResized(t *testing.T) {
+	a := NewAlbum(striped(400, 300))
+	a.Sized(200, 100, 100, 50, &Op{Kind: "crop", Rect: Rect{40, 60, 140, 110}, ToWidth: 200, ToHeight: 100})
+	a.Sized(50, 25, 50, 25, &Op{Kind: "crop", Picture: 1, Shown: true, Rect: Rect{10, 5, 60, 30}})
+	if root, b, ok := a.ToRoot(2, Box{0, 0, 50, 25}); root != 0 || b != (Box{50, 65, 100, 90}) || !ok {
+		t.Errorf("picture %d, %v, %v", root, b, ok)
+	}
+	a.Sized(50, 25, 50, 25, &Op{Kind: "rotate", Picture: 2, Angle: 3})
+	if _, _, ok := a.ToRoot(3, Box{0, 0, 50, 25}); ok {
+		t.Error("a turned picture has a rectangle")
+	}
+}
