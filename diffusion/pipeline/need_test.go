@@ -214,6 +214,9 @@ func TestNeed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skipf("%s does not say what was resident at most", runtime.GOOS)
 	}
+	if testing.Short() {
+		t.Skip("runs a model of 499 M parameters: seconds, and minutes without assembly; left out by -short")
+	}
 	for _, precision := range []string{"f32", "bf16"} {
 		out := filepath.Join(t.TempDir(), "measured.json")
 		run := exec.Command(os.Args[0], "-test.run", "^TestNeedInAProcess$", "-test.v")

@@ -67,6 +67,9 @@ func (p *patience) Err() error {
 // TestStoppedAndGoneOn: a run that is stopped time and again makes the bytes of one that never
 // was, with another size of passes, and its folder is a pipeline.
 func TestStoppedAndGoneOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds, and minutes without assembly; left out by -short")
+	}
 	be := backend(t)
 	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
 	say := func(string) {}
