@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -305,110 +304,4 @@ func (t *Training) end(status, why string) (*Result, error) {
 		}
 	}
 	return r, t.folder.WriteJSON("result.json", r)
-}
-
-// open prepares everything, so that mistakes are found before anything is computed.
-func open(e *experiment.Experiment, o Options) (t *Training, err error) {
-	t = &Training{Experiment: e, Options: o, first: map[string]float64{}}
-	if t.train, err = prompts.Open(e.Rollout.Prompts); err != nil {
-		return nil, err
-	}
-	if e.Evaluate.Prompts != "" {
-		if t.heldOut, err = prompts.Open(e.Evaluate.Prompts); err != nil {
-			return nil, err
-		}
-	}
-	if e.Episode != nil || e.Sampler.Tree != nil || e.Sampler.Flash != nil {
-		return nil, errors.New("episodes, trees and compressed tails cannot be trained with yet: leave [episode], [sampler.tree] and [sampler.flash] out")
-	}
-	first := 0
-	for _, s := range e.Stages {
-		if err := t.possible(first); err != nil {
-			return nil, err
-		}
-		first += s.Iterations
-	}
-	if err := t.possible(first); err != nil {
-		return nil, err
-	}
-	if t.folder, err = folder.Open(o.Dir, o.Resume); err != nil {
-		return nil, err
-	}
-	if err := t.begin(); err != nil {
-		return nil, errors.Join(err, t.close())
-	}
-	return t, nil
-}
-
-// possible reports whether an iteration can be trained.
-func (t *Training) possible(i int) error {
-	turn, err := t.Turn(i)
-	if err == nil {
-		_, err = t.objective(turn)
-	}
-	return err
-}
-
-func (t *Training) begin() (err error) {
-	if err := t.checkConfig(); err != nil {
-		return err
-	}
-	if err := t.openRewards(); err != nil {
-		return err
-	}
-	if t.model, err = openModel(t.Experiment, t.Options, t.train, t.heldOut); err != nil {
-		return err
-	}
-	// From here on the folder holds a run.
-	if err := errors.Join(t.keepConfig(), t.manifest()); err != nil {
-		return err
-	}
-	t.estimator = t.Advantage.Rule()
-	t.history = t.estimator.History
-	t.loop = &trainer.Trainer{Policy: roller{t.model.policy, t}, Prompts: t.keys, Score: t.ask, Compare: t.compare,
-		Order: func(i, n int) []int {
-			return rng.New(uint64(t.Run.Seed)).With("shares").Iteration(i).Draw().Perm(n)
-		}}
-	if slices.Contains(needed(t.Experiment), trainer.Old) {
-		pace := t.Optim.Pace()
-		if t.Optim.EMA == 0 {
-			pace.Limit, pace.Every = 0, 1 // the weights that rolled last
-		}
-		t.loop.Memories = []trainer.Memory{{Weights: trainer.Old, Pace: pace}}
-	}
-	ends := map[string]int64{"ledger.jsonl": 0, "samples.jsonl": 0}
-	found, spoilt, err := t.folder.Latest()
-	if err != nil {
-		return err
-	}
-	for _, s := range spoilt {
-		t.Say("note: %v: the checkpoint before it is used", s)
-	}
-	if found != nil {
-		if ends, err = t.load(*found); err != nil {
-			return err
-		}
-		t.Say("going on after iteration %d", t.loop.Iteration)
-	}
-	if t.ledger, err = t.folder.Lines("ledger.jsonl", ends["ledger.jsonl"]); err != nil {
-		return err
-	}
-	if t.samples, err = t.folder.Lines("samples.jsonl", ends["samples.jsonl"]); err != nil {
-		return err
-	}
-	t.timing, err = t.folder.Lines("timing.jsonl", -1)
-	return err
-}
-
-func (t *Training) close() error {
-	var errs []error
-	for _, l := range []*folder.Lines{t.ledger, t.samples, t.timing} {
-		if l != nil {
-			errs = append(errs, l.Close())
-		}
-	}
-	if t.model != nil {
-		errs = append(errs, t.model.close())
-	}
-	return errors.Join(append(errs, t.closeRewards(), t.folder.Close())...)
 }
