@@ -22,9 +22,6 @@ func open(e *experiment.Experiment, o Options) (t *Training, err error) {
 			return nil, err
 		}
 	}
-	if e.Episode != nil || e.Sampler.Tree != nil || e.Sampler.Flash != nil {
-		return nil, errors.New("episodes, trees and compressed tails cannot be trained with yet: leave [episode], [sampler.tree] and [sampler.flash] out")
-	}
 	first := 0
 	for _, s := range e.Stages {
 		if err := t.possible(first); err != nil {
@@ -42,15 +39,6 @@ func open(e *experiment.Experiment, o Options) (t *Training, err error) {
 		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
-}
-
-// possible reports whether an iteration can be trained.
-func (t *Training) possible(i int) error {
-	turn, err := t.Turn(i)
-	if err == nil {
-		_, err = t.objective(turn)
-	}
-	return err
 }
 
 func (t *Training) begin() (err error) {

@@ -199,11 +199,13 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("a longer run whose rates depend on its length: %v", err)
 	}
 	for sets, says := range map[string]string{
-		"rollout.prompts=nowhere.txt":      "nowhere.txt",
-		"loss.objective=reward-gradient":   "cannot be trained with yet",
-		"model.lora.targets=attn.to_quark": "to_quark",
-		"model.path=nowhere":               "no such folder",
-		`reward=[{name="hpsv2"}]`:          "reward hpsv2: path is missing",
+		"rollout.prompts=nowhere.txt":                             "nowhere.txt",
+		"loss.objective=reward-gradient":                          "cannot be trained with yet",
+		"model.lora.targets=attn.to_quark":                        "to_quark",
+		"advantage.best_of=2":                                     "advantage.best_of",
+		`monitor=[{watch="total",rises_above=1,then="rollback"}]`: "rollback",
+		"model.path=nowhere":                                      "no such folder",
+		`reward=[{name="hpsv2"}]`:                                 "reward hpsv2: path is missing",
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		for range 2 { // the first attempt left nothing that would stand in the way

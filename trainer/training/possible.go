@@ -1,0 +1,49 @@
+package training
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// What an experiment may ask for and this version cannot do yet is refused: nothing that is
+// written is passed over in silence.
+
+// possible reports whether an iteration can be trained.
+func (t *Training) possible(i int) error {
+	turn, err := t.Turn(i)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for what, asked := range notYet(turn.Experiment) {
+		if asked {
+			missing = append(missing, what)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("this cannot be trained with yet:\n  %s\nhint: leave it out, or use what 'darkroom plan' shows without it", strings.Join(missing, "\n  "))
+	}
+	_, err = t.objective(turn)
+	return err
+}
+
+// notYet is what cannot be done, and whether it is asked for.
+func notYet(e *experiment.Experiment) map[string]bool {
+	a, kl := e.Advantage, e.Loss.KL
+	return map[string]bool{
+		"[episode]":                            e.Episode != nil,
+		"[sampler.tree]":                       e.Sampler.Tree != nil,
+		"[sampler.flash]":                      e.Sampler.Flash != nil,
+		"advantage.best_of":                    a.BestOf > 0,
+		"advantage.filter":                     a.Filter != nil,
+		"advantage.margin":                     a.Margin > 0,
+		"advantage.estimator = " + a.Estimator: slices.Contains([]string{"win-rate", "tree", "opo", "gpg", "gae", "reinforce++"}, a.Estimator),
+		"loss.kl.reference = ema":              kl.Weight > 0 && kl.Reference == "ema",
+		`a [[monitor]] with then = "rollback"`: slices.ContainsFunc(e.Monitors, func(m experiment.Monitor) bool { return m.Then == "rollback" }),
+		"run.device = " + e.Run.Device:         e.Run.Device != "auto" && e.Run.Device != "cpu",
+	}
+}
