@@ -36,7 +36,7 @@ fuzz: ## every fuzz target for FUZZTIME
 bench:
 	go run ./cmd/darkroom bench
 
-# The embedded models, from their recipes: about an hour on two cores. What a folder has beside
+# The embedded models, from their recipes: about two hours on two cores. What a folder has beside
 # the model (state, pictures on the way) stays behind.
 models:
 	@set -e; for m in tiny-sd3 tiny-clip; do \

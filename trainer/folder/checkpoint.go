@@ -66,7 +66,7 @@ func seal(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		sum, err := sumOf(filepath.Join(dir, e.Name()))
+		sum, err := Sum(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,8 @@ func seal(dir string) error {
 	return errors.Join(syncFile(filepath.Join(dir, sums)), syncDir(dir))
 }
 
-func sumOf(path string) (string, error) {
+// Sum is the SHA-256 of a file.
+func Sum(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -143,7 +144,7 @@ func (c Checkpoint) Check() error {
 		if !ok || name != filepath.Base(name) {
 			return fmt.Errorf("%s: %q is no sum of a file beside it", list.Name(), lines.Text())
 		}
-		switch got, err := sumOf(filepath.Join(c.Dir, name)); {
+		switch got, err := Sum(filepath.Join(c.Dir, name)); {
 		case err != nil:
 			return fmt.Errorf("the checkpoint of iteration %d: %w", c.Iteration, err)
 		case got != want:

@@ -54,7 +54,7 @@ func (g *pair) pass(s *stage, quality float64, c contrast) (matching, ranking fl
 	dx, dy, dScale := like.Gradients(slopes)
 
 	// The head reads unit vectors, and so do those who use it.
-	units, norms := unitRows(x)
+	units, norms := clip.Units(x)
 	ranks := g.ranks(tp, units)
 	r := ranks.F32()
 	dRanks := make([]float32, 2*n)
@@ -162,20 +162,4 @@ func flat(rows [][]float64) []float32 {
 		}
 	}
 	return out
-}
-
-func unitRows(x [][]float64) (unit [][]float64, norms []float64) {
-	for _, row := range x {
-		n := 0.0
-		for _, v := range row {
-			n += v * v
-		}
-		n = math.Sqrt(n)
-		u := make([]float64, len(row))
-		for k, v := range row {
-			u[k] = v / n
-		}
-		unit, norms = append(unit, u), append(norms, n)
-	}
-	return unit, norms
 }

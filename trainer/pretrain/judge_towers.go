@@ -91,7 +91,7 @@ func JudgeTowers(pool *tensor.Pool, dir string, n int) (*TowerVerdict, error) {
 	all := append(append([]string(nil), captions...), c.wrong...)
 	texts := embed(func(tp *autograd.Tape, lo, hi int) *autograd.Value { return g.embedCaptions(tp, all[lo:hi]) }, len(all))
 
-	units, _ := unitRows(append(append([][]float64(nil), pictures...), damaged...))
+	units, _ := clip.Units(append(append([][]float64(nil), pictures...), damaged...))
 	tp := autograd.New(pool, autograd.Options{DType: kernels.F32, Math: kernels.MathF32})
 	ranks := g.ranks(tp, units).F32()
 	tp.Reset()

@@ -223,7 +223,7 @@ func (g *pair) groups(muon float64) []optim.Group {
 	return groupsOf(slices.Concat(g.params[0].Trained(), g.params[1].Trained()), muon, "embed", "projection", "layers.0.", "logit_scale")
 }
 
-// embed puts pictures and captions into the common space.
+// embedPictures and embedCaptions put both into the common space.
 func (g *pair) embedPictures(tp *autograd.Tape, list [][]uint8) *autograd.Value {
 	var x []float32
 	for _, px := range list {

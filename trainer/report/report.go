@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -117,7 +118,7 @@ func Page(dir string) ([]byte, error) {
 // table is what was held out, before and after.
 func table(r *training.Result) []row {
 	var rows []row
-	for _, name := range sorted(r.HeldOut) {
+	for _, name := range slices.Sorted(maps.Keys(r.HeldOut)) {
 		g := r.HeldOut[name]
 		said := func(m training.Measure) string {
 			return fmt.Sprintf("%.3f (%.3f to %.3f)", m.Mean, m.Low, m.High)
@@ -160,7 +161,7 @@ func plots(lines []training.Line, result *training.Result) []Plot {
 			names[n] = true
 		}
 	}
-	for _, n := range sorted(names) {
+	for _, n := range slices.Sorted(maps.Keys(names)) {
 		p := Plot{Title: "Reward “" + n + "”", Curves: []Curve{each("training samples", func(l training.Line) float64 { return l.Rewards[n].Mean })}}
 		if result != nil && result.Rewards[n] == "gold" {
 			p.Title += ", gold: never trained on"
@@ -219,13 +220,4 @@ func pictures(dir string) ([]picture, error) {
 		all = append(all, picture{s.caption, template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(data))}) //nolint:gosec // it is our own picture
 	}
 	return all, nil
-}
-
-func sorted[V any](m map[string]V) []string {
-	var all []string
-	for k := range m {
-		all = append(all, k)
-	}
-	slices.Sort(all)
-	return all
 }

@@ -266,8 +266,3 @@ func (w *weights) Follow(to trainer.Weights, decay float64) {
 func (p *Pictures) State() ([]*autograd.Param, *optim.Mover, map[trainer.Weights]*optim.Shadow) {
 	return p.weights.params, p.weights.mover, p.weights.others
 }
-
-// Decode is a picture of final latents, as bytes.
-func (p *Pictures) Decode(finals [][]float64) ([][]float32, error) {
-	return p.Pipeline.DecodeAll(finals, p.At)
-}

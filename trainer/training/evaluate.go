@@ -20,7 +20,7 @@ type Evaluation struct {
 	Totals   []float64
 }
 
-// evaluate measures the current weights, or, with base, those that training began at.
+// evaluate measures the current weights; nil where nothing is held out.
 func (t *Training) evaluate(ctx context.Context) (*Evaluation, error) {
 	if len(t.heldOut) == 0 {
 		return nil, nil

@@ -152,7 +152,6 @@ type SampleLine struct {
 	Total     *float64             `json:"total"` // null: missing
 	Advantage *float64             `json:"advantage"`
 	Scores    map[string]ScoreLine `json:"scores"`
-	Picture   string               `json:"picture,omitempty"`
 }
 
 // number is nil where there is none: JSON has no NaN.

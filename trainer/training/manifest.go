@@ -1,15 +1,13 @@
 package training
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
 )
 
 // Manifest is manifest.json: what a run was made with, so far as it is not in its config.
@@ -61,7 +59,7 @@ func (t *Training) manifest() error {
 		}
 		f := ModelFile{Name: filepath.ToSlash(name), Bytes: info.Size()}
 		if f.Bytes <= mostHashed {
-			if f.SHA256, err = sum(path); err != nil {
+			if f.SHA256, err = folder.Sum(path); err != nil {
 				return err
 			}
 		}
@@ -72,17 +70,4 @@ func (t *Training) manifest() error {
 		return err
 	}
 	return t.folder.WriteJSON("manifest.json", m)
-}
-
-func sum(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -24,8 +24,6 @@ type Options struct {
 	Say     func(format string, args ...any) // a line for people
 	// Report hears of every finished iteration.
 	Report func(line *Line, timing *TimingLine)
-	// Progress, where set, hears how an iteration goes: what is done, and how much of it.
-	Progress func(part string, done, all int)
 }
 
 // Training is an experiment at work.

@@ -254,6 +254,7 @@ func TestObjectives(t *testing.T) {
 		"guard": {"loss.objective=guard"}, "dppo": {"loss.objective=dppo"}, "clip, kl": {"loss.kl.weight=0.01"}, "global": {"advantage.estimator=global"},
 		"cps": {"sampler.solver=cps"}, "dance": {"sampler.solver=dance"}, "guidance": {"sampler.guidance=3"}, "split": {"optim.split=true", "optim.updates=3"},
 		"history": {"advantage.estimator=history"}, "ema": {"optim.ema=0.9"},
+		"nft":     {"loss.objective=nft", "loss.times=2"},
 		"awm":     {"loss.objective=awm", "loss.times=2"},
 		"rewards": {`reward=[{name="clip"}, {name="aesthetic", weight=0.1}, {name="jpeg", weight=3}]`, "advantage.combine=advantages"},
 		"dpo":     {"loss.objective=dpo", "advantage.estimator=ends"},

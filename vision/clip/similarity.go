@@ -27,8 +27,8 @@ type Similarities struct {
 // Similarity compares rows of features; logScale is the logarithm of the scale.
 func Similarity(images, texts [][]float64, logScale float64) *Similarities {
 	s := &Similarities{scale: math.Exp(logScale)}
-	s.images, s.imageNorms = units(images)
-	s.text, s.textNorms = units(texts)
+	s.images, s.imageNorms = Units(images)
+	s.text, s.textNorms = Units(texts)
 	for _, u := range s.images {
 		row := make([]float64, len(texts))
 		for t, v := range s.text {
@@ -68,7 +68,8 @@ func (s *Similarities) Gradients(g [][]float64) (images, texts [][]float64, logS
 	return images, texts, logScale
 }
 
-func units(rows [][]float64) (unit [][]float64, norms []float64) {
+// Units are the rows divided by their lengths, and these.
+func Units(rows [][]float64) (unit [][]float64, norms []float64) {
 	for _, x := range rows {
 		n := math.Sqrt(dot(x, x))
 		u := make([]float64, len(x))
