@@ -3,8 +3,6 @@ package pretrain
 import (
 	"context"
 	"fmt"
-	"image"
-	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
@@ -205,26 +204,19 @@ func passThrough(pool *tensor.Pool, v *vae.KL, x []float32, n int) []float32 {
 
 // writeGrid writes pictures side by side, twice as large.
 func writeGrid(path string, pictures [][]uint8, columns int) error {
-	const gap, scale = 2, 2
-	rows := (len(pictures) + columns - 1) / columns
-	side := scenes.Size + gap
-	im := image.NewRGBA(image.Rect(0, 0, scale*(columns*side+gap), scale*(rows*side+gap)))
-	for i := range im.Pix {
-		im.Pix[i] = 90 + 165*uint8(i%4/3)
+	cells := make([]*vision.Image, len(pictures))
+	for i, px := range pictures {
+		cells[i] = &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: px}
 	}
-	for n, px := range pictures {
-		x0, y0 := scale*(gap+n%columns*side), scale*(gap+n/columns*side)
-		for y := range scale * scenes.Size {
-			for x := range scale * scenes.Size {
-				copy(im.Pix[im.PixOffset(x0+x, y0+y):], px[(y/scale*scenes.Size+x/scale)*3:][:3])
-			}
-		}
+	sheet, err := vision.Sheet{Columns: columns, Padding: 4, Scale: 2}.Draw(cells)
+	if err != nil {
+		return err
 	}
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	if err := png.Encode(f, im); err != nil {
+	if err := vision.EncodePNG(f, sheet); err != nil {
 		f.Close()
 		return err
 	}
