@@ -35,11 +35,14 @@ func (tp *Tape) embedding(d kernels.DType, table *Param, index []int32, dims []i
 }
 
 // Gather takes rows of x by number: the end-of-text token of each prompt. The result is
-// [len(rows), C].
-func (tp *Tape) Gather(x *Value, rows []int32) *Value {
+// [len(rows), C], or [dims..., C], whose first axis counts samples.
+func (tp *Tape) Gather(x *Value, rows []int32, dims ...int) *Value {
 	checkIndex(x.t.String(), rows, x.t.Rows())
 	c := x.t.Cols()
-	y := tp.result("gather", tp.pool.New(x.t.DType(), len(rows), c), x)
+	if len(dims) == 0 {
+		dims = []int{len(rows)}
+	}
+	y := tp.result("gather", tp.pool.New(x.t.DType(), append(dims[:len(dims):len(dims)], c)...), x)
 	y.segments, y.batch = nil, 0
 	at := tp.pool.FromI32(rows, len(rows))
 	defer at.Free()

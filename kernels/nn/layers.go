@@ -22,6 +22,25 @@ func (p *Params) Linear(name string, in, out int, bias bool) *Linear {
 	return l
 }
 
+// Patches asks for name.weight [out, in...], and name.bias: a convolution whose kernel meets
+// every element once, as a product with patches that lie in rows.
+func (p *Params) Patches(name string, out int, bias bool, in ...int) *Linear {
+	n := product(in)
+	l := &Linear{Name: p.name(name), W: p.get(name+".weight", matrix, fanIn(n), kernels.ConvShape{}, append([]int{out}, in...)...)}
+	if bias {
+		l.B = p.get(name+".bias", vector, fanIn(n), kernels.ConvShape{}, out)
+	}
+	return l
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
 // Stored is a linear layer whose tensors are not name.weight and name.bias.
 type Stored struct {
 	Weight, Bias string // full names; Bias "" for none

@@ -147,7 +147,7 @@ func squeeze(shape []int) []int {
 func (r *root) make(e *entry, src safetensors.Tensor, k kind, conv kernels.ConvShape, trained bool) (*autograd.Param, error) {
 	shape := e.stored
 	if k == matrix && conv.KH == 0 {
-		shape = []int{e.stored[0], e.stored[1]}
+		shape = []int{e.stored[0], product(e.stored[1:])}
 	}
 	if conv.KH > 0 {
 		shape = []int{conv.Out, conv.KH, conv.KW, conv.In}

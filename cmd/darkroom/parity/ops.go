@@ -45,4 +45,5 @@ var areas = []map[string]Op{
 	solverOps,
 	transitionOps,
 	visionLanguageOps,
+	visionModelOps,
 }
