@@ -135,16 +135,24 @@ var configs embed.FS
 // Quickstart is the experiment that train runs when no file is named.
 const Quickstart = "quickstart"
 
+// Configs are the names of the embedded experiments.
+func Configs() []string {
+	var names []string
+	entries, err := configs.ReadDir("configs")
+	if err != nil {
+		panic(err) // an embedded folder can be read
+	}
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".toml"))
+	}
+	return names
+}
+
 // Config is the text of an embedded experiment.
 func Config(name string) ([]byte, error) {
 	text, err := configs.ReadFile("configs/" + name + ".toml")
 	if err != nil {
-		var known []string
-		entries, _ := configs.ReadDir("configs")
-		for _, e := range entries {
-			known = append(known, strings.TrimSuffix(e.Name(), ".toml"))
-		}
-		return nil, fmt.Errorf("no experiment %q is embedded; there are %s", name, strings.Join(known, ", "))
+		return nil, fmt.Errorf("no experiment %q is embedded; there are %s", name, strings.Join(Configs(), ", "))
 	}
 	return text, nil
 }

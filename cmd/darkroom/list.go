@@ -57,7 +57,7 @@ type kind struct {
 }
 
 func kinds() []kind {
-	all := []kind{{"models", modelNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}}
+	all := []kind{{"models", modelNames}, {"examples", exampleNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}}
 	for _, s := range experiment.Sections() {
 		all = append(all, kind{s.Name, func() []name {
 			var names []name
@@ -143,4 +143,31 @@ func modelNames() []name {
 		names = append(names, name{"models", n, what[n]})
 	}
 	return names
+}
+
+// exampleNames are the experiments that are part of the program: darkroom train --example NAME.
+func exampleNames() []name {
+	var names []name
+	for _, n := range assets.Configs() {
+		text, err := assets.Config(n)
+		if err != nil {
+			continue // it was listed
+		}
+		names = append(names, name{"examples", n, firstSentence(string(text))})
+	}
+	return names
+}
+
+// firstSentence is that of the comment that a file begins with.
+func firstSentence(text string) string {
+	var words []string
+	for line := range strings.Lines(text) {
+		line, comment := strings.CutPrefix(strings.TrimSpace(line), "#")
+		if !comment {
+			break
+		}
+		words = append(words, strings.Fields(line)...)
+	}
+	said, _, _ := strings.Cut(strings.Join(words, " ")+" ", ". ")
+	return strings.TrimSuffix(strings.TrimSpace(said), ".")
 }

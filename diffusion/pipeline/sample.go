@@ -17,11 +17,13 @@ import (
 //	              mean, draw and log-probability are the row's own (package sde)
 //
 // Latents are rounded to fp32 after every step: that value is the network's next input, the
-// choice that is judged, and what a record holds. While nothing was drawn, pictures that
-// began at the same latents with the same text are one, and computed once.
+// choice that is judged, and what a record holds. Pictures that began at the same latents with
+// the same text and drew the same noise so far are one, and computed once: a group until it
+// first draws, the branches of a tree until they part.
 //
-// Invariants (tests): a picture has the same bits in any batch; re-evaluated, a recorded
-// step has the log-probability that was recorded, bit for bit.
+// Invariants (tests): a picture has the same bits in any batch, and whether or not another
+// shares its way; re-evaluated, a recorded step has the log-probability that was recorded, bit
+// for bit; the network runs as often as pictures differ.
 
 // A Picture is what is asked for.
 type Picture struct {
@@ -29,6 +31,16 @@ type Picture struct {
 	Start          []float64 // latents to begin at; nil: drawn by StartKey
 	StartKey       rng.Key
 	StepKey        rng.Key // of steps that draw: Step(i) is the key of step i
+	// Draw, where set, is what the picture draws at a step, in place of StepKey: it is on the
+	// way to a leaf of a tree.
+	Draw func(step int) Draw
+}
+
+// A Draw is the noise of a step. The zero one draws nothing.
+type Draw struct {
+	On    bool
+	Key   rng.Key
+	Scale float64 // of the noise; the density keeps the row's own deviation
 }
 
 // Draws are the keys of a picture: of its start, and of its steps.
@@ -41,9 +53,10 @@ func Draws(seed uint64, prompt, sample int) (start, step rng.Key) {
 type Sampler struct {
 	At       Shape
 	Rows     []sde.Row
+	Quiet    []sde.Row // of pictures with a Draw, where it is not on; nil: Rows
 	Times    []float64 // the schedule's timesteps, one a row
 	Guidance Guidance
-	Record   []int // steps that a Track keeps
+	Record   []int // steps that a Track keeps; of a picture with a Draw, those where it is on
 	Batch    int   // pictures in a run of the network; 0: as many as make about 4096 tokens
 	// Watch, where set, sees every step of every picture: the network's output, and the
 	// latents after it.
@@ -72,6 +85,9 @@ func (p *Pipeline) Sample(ctx context.Context, pictures []Picture, s Sampler) ([
 	if len(s.Rows) == 0 || len(s.Times) < len(s.Rows) {
 		return nil, fmt.Errorf("%d rows and %d times: a sampler needs a time for each of its rows", len(s.Rows), len(s.Times))
 	}
+	if s.Quiet != nil && len(s.Quiet) != len(s.Rows) {
+		return nil, fmt.Errorf("%d rows that draw and %d that do not: a step has one of each", len(s.Rows), len(s.Quiet))
+	}
 	r := &run{Sampler: s, p: p, tape: p.tape(p.Precision), pictures: pictures, tracks: make([]Track, len(pictures))}
 	defer r.tape.Reset()
 	if err := r.begin(); err != nil {
@@ -82,8 +98,8 @@ func (p *Pipeline) Sample(ctx context.Context, pictures []Picture, s Sampler) ([
 			return nil, err
 		}
 	}
-	for i := range pictures {
-		r.tracks[i].Final = r.state(i)
+	for i, t := range r.twins[len(s.Rows)] {
+		r.tracks[i].Final = r.now[t]
 	}
 	return r.tracks, nil
 }
@@ -94,15 +110,16 @@ type run struct {
 	p        *Pipeline
 	tape     *autograd.Tape
 	pictures []Picture
-	now      [][]float64   // latents, by picture; those of a twin are not kept
-	twin     []int         // the picture whose latents are the same so far; its own number for the first
+	twins    [][]int       // by step: the first picture whose latents are the same until then
+	now      [][]float64   // latents, by picture; those of a twin are its first's
 	history  []sde.History // by picture
 	tracks   []Track
 	lags     int // how far back rows look
 	done     int
+	all      int // runs of pictures through the network
 }
 
-// begin draws what pictures start at.
+// begin draws what pictures start at, and says which are one, and how long.
 func (r *run) begin() error {
 	if r.Batch == 0 {
 		r.Batch = usualBatch(r.At)
@@ -113,43 +130,90 @@ func (r *run) begin() error {
 		start          *float64
 		key            rng.Key
 	}
-	first := map[origin]int{}
+	first, twin := map[origin]int{}, []int{}
 	for i, pic := range r.pictures {
 		o := origin{text: pic.Text, negative: pic.Negative, key: pic.StartKey}
-		start := pic.Start
-		if start == nil {
-			z := make([]float32, r.At.Len())
-			pic.StartKey.Normal(z, 0)
-			start = widened(z)
+		if pic.Start != nil {
+			if len(pic.Start) == 0 {
+				return fmt.Errorf("picture %d starts at no numbers; one of %d x %d has %d", i, r.At.Width, r.At.Height, r.At.Len())
+			}
+			o.start, o.key = &pic.Start[0], rng.Key{}
+		}
+		t, ok := first[o]
+		if !ok {
+			t, first[o] = i, i
+		}
+		twin = append(twin, t)
+		var start []float64
+		switch {
+		case t != i:
+			start = r.now[t]
+		case pic.Start != nil:
+			start = rounded(pic.Start)
+		default:
+			start = r.noise(pic.StartKey)
 		}
 		if len(start) != r.At.Len() {
 			return fmt.Errorf("picture %d starts at %d numbers; one of %d x %d has %d", i, len(start), r.At.Width, r.At.Height, r.At.Len())
 		}
-		if pic.Start != nil {
-			o.start, o.key, start = &start[0], rng.Key{}, rounded(start)
-		}
-		if _, ok := first[o]; !ok {
-			first[o] = i
-		}
-		r.now, r.twin = append(r.now, start), append(r.twin, first[o])
+		r.now = append(r.now, start)
 	}
-	for _, row := range r.Rows {
+	for _, row := range slices.Concat(r.Rows, r.Quiet) {
 		r.lags = max(r.lags, row.Lags())
 	}
+	r.follow(twin)
 	return nil
+}
+
+// follow says at every step which pictures are still one: those that were, and draw the same.
+func (r *run) follow(twin []int) {
+	r.twins = [][]int{twin}
+	type way struct {
+		twin int
+		draw Draw
+	}
+	for step := range r.Rows {
+		first, next := map[way]int{}, make([]int, len(twin))
+		for i, t := range twin {
+			w := way{t, r.drawOf(step, i)}
+			if i == t {
+				r.all++
+			}
+			if _, ok := first[w]; !ok {
+				first[w] = i
+			}
+			next[i] = first[w]
+		}
+		twin = next
+		r.twins = append(r.twins, twin)
+	}
+}
+
+// drawOf is what a picture draws at a step.
+func (r *run) drawOf(step, i int) Draw {
+	switch pic := r.pictures[i]; {
+	case pic.Draw != nil:
+		return pic.Draw(step)
+	case r.Rows[step].Stochastic():
+		return Draw{On: true, Key: pic.StepKey.Step(step), Scale: 1}
+	}
+	return Draw{}
+}
+
+// noise is standard normal numbers, one for each of a picture's latents.
+func (r *run) noise(key rng.Key) []float64 {
+	z := make([]float32, r.At.Len())
+	key.Normal(z, 0)
+	return widened(z)
 }
 
 // usualBatch is as many pictures as make about 4096 tokens.
 func usualBatch(at Shape) int { return max(1, 4096/max(1, at.Tokens)) }
 
-// state is a picture's latents.
-func (r *run) state(i int) []float64 { return r.now[r.twin[i]] }
-
 // step takes every picture through one row.
 func (r *run) step(ctx context.Context, step int) error {
-	row := r.Rows[step]
 	var ask []int // pictures that the network is asked about
-	for i, t := range r.twin {
+	for i, t := range r.twins[step] {
 		if i == t {
 			ask = append(ask, i)
 		}
@@ -173,54 +237,62 @@ func (r *run) step(ctx context.Context, step int) error {
 		r.tape.Reset()
 		r.done += len(some)
 		if r.Progress != nil {
-			r.Progress(r.done, r.done+len(ask)*(len(r.Rows)-step)-r.before(ask, some))
+			r.Progress(r.done, r.all)
 		}
 	}
-	means := make([][]float64, len(r.pictures))
 	for _, i := range ask {
-		h := &r.history[i]
-		h.Push(r.now[i], outputs[i])
-		h.Keep(r.lags + 1)
-		means[i] = row.Mean(h)
+		r.history[i].Push(r.now[i], outputs[i])
+		r.history[i].Keep(r.lags + 1)
 	}
-	return r.draw(step, row, outputs, means)
+	return r.move(step, outputs)
 }
 
-// before counts the pictures of this step up to and with some.
-func (r *run) before(ask, some []int) int {
-	return slices.Index(ask, some[len(some)-1]) + 1
-}
-
-// draw takes pictures from their means on. Where the row draws, twins part.
-func (r *run) draw(step int, row sde.Row, outputs, means [][]float64) error {
-	next := make([][]float64, len(r.pictures))
-	old := slices.Clone(r.twin)
-	for i, t := range old {
-		mean := means[t]
-		switch {
-		case row.Stochastic():
-			z := make([]float32, r.At.Len())
-			r.pictures[i].StepKey.Step(step).Normal(z, 0)
-			next[i] = rounded(row.Draw(mean, widened(z)))
-			if i != t {
-				r.twin[i], r.history[i] = i, r.history[t].Clone()
+// move takes pictures from the network's outputs on: those that are one until after the step
+// are moved once.
+func (r *run) move(step int, outputs [][]float64) error {
+	type moved struct {
+		mean, next []float64
+		logProb    float64
+	}
+	to, old := make([]moved, len(r.pictures)), r.twins[step]
+	for i, twin := range r.twins[step+1] {
+		if i == twin && i != old[i] { // it parts, before its twin's history changes
+			r.history[i] = r.history[old[i]].Clone()
+		}
+	}
+	for i, twin := range r.twins[step+1] {
+		t, draw := old[i], r.drawOf(step, i)
+		if i == twin {
+			row := r.Rows[step]
+			if r.pictures[i].Draw != nil && !draw.On && r.Quiet != nil {
+				row = r.Quiet[step]
 			}
-		case i == t:
-			next[i] = rounded(mean)
-		default:
-			next[i] = next[t]
+			mean := row.Mean(&r.history[i])
+			next := mean
+			if draw.On {
+				z := r.noise(draw.Key)
+				for k := range z {
+					z[k] *= draw.Scale
+				}
+				next = row.Draw(mean, z)
+			}
+			to[i] = moved{mean: mean, next: rounded(next)}
+			to[i].logProb = row.LogProb(mean, to[i].next)
+			if !finite(to[i].next) {
+				return fmt.Errorf("step %d: picture %d: %w", step, i, errNotFinite)
+			}
 		}
+		m := to[twin]
 		if r.Watch != nil {
-			r.Watch(step, i, outputs[t], next[i])
+			r.Watch(step, i, outputs[t], m.next)
 		}
-		if slices.Contains(r.Record, step) {
-			r.tracks[i].Steps = append(r.tracks[i].Steps, Step{Index: step, Time: r.Times[step], Before: r.now[t], Mean: mean, After: next[i], LogProb: row.LogProb(mean, next[i])})
-		}
-		if !finite(next[i]) {
-			return fmt.Errorf("step %d: picture %d: %w", step, i, errNotFinite)
+		if slices.Contains(r.Record, step) && (r.pictures[i].Draw == nil || draw.On) {
+			r.tracks[i].Steps = append(r.tracks[i].Steps, Step{Index: step, Time: r.Times[step], Before: r.now[t], Mean: m.mean, After: m.next, LogProb: m.logProb})
 		}
 	}
-	r.now = next
+	for i := range to {
+		r.now[i] = to[r.twins[step+1][i]].next
+	}
 	return nil
 }
 

@@ -160,6 +160,44 @@ func TestRatioIsOne(t *testing.T) {
 	}
 }
 
+// TestSharedPrefix: what a group shares, the steps before the window and the first one in it, is
+// computed once; and a picture that shares has the bits of one that was painted alone.
+func TestSharedPrefix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	p := painter(t, 1, flowSDE)
+	passes := 0
+	p.Progress = func(done, all int) {
+		if passes = done; done > all {
+			t.Errorf("%d of %d passes are done", done, all)
+		}
+	}
+	together, err := p.Roll(trainer.Current, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 2*(window[0]+1) + len(keys)*(steps-window[0]-1); passes != want {
+		t.Errorf("two groups of two took %d passes, not %d", passes, want)
+	}
+	for i, k := range keys {
+		alone, err := p.Roll(trainer.Current, []trainer.Key{k})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if passes != steps {
+			t.Errorf("a picture alone took %d passes", passes)
+		}
+		if a, b := alone[0].Decisions, together[i].Decisions; !slices.Equal(alone[0].Item.Final, together[i].Item.Final) || !slices.Equal(a.LogProb, b.LogProb) || !slices.Equal(a.Choice[1], b.Choice[1]) {
+			t.Errorf("sample %d of prompt %d is another one in company", k.Sample, k.Prompt)
+		}
+	}
+	p.Draws.Shared = false
+	if _, err := p.Roll(trainer.Current, keys); err != nil || passes != steps*len(keys) {
+		t.Errorf("groups that share nothing took %d passes (%v)", passes, err)
+	}
+}
+
 // TestWeights: the reference is the model without its adapter, the old weights stay behind, and
 // both come back when they are asked for.
 func TestWeights(t *testing.T) {
