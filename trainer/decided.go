@@ -19,6 +19,7 @@ type Decided struct {
 	Rows      []sde.Row // of the sampler that rolled, by step
 	Loss      func(loss.Terms) (loss.Result, error)
 	Reference bool                      // whether Loss looks at the reference weights; otherwise KL is from what rolled
+	Anchor    Weights                   // which weights these are; 0: Reference
 	KLOver    func(row sde.Row) float64 // what a distance of means is divided by; nil: 2·KLDeviation², as published
 }
 
@@ -97,7 +98,7 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 	}
 	t.MeanRef, t.LogProbRef = t.MeanOld, t.Old
 	if o.Reference {
-		reference, err := p.Eval(Reference, points)
+		reference, err := p.Eval(anchor(o.Anchor), points)
 		if err != nil {
 			return loss.Result{}, err
 		}
@@ -111,6 +112,14 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 		return v, err
 	}
 	return v, answers.Back(atOutputs(v, now, weight))
+}
+
+// anchor is which weights are the reference.
+func anchor(w Weights) Weights {
+	if w == Current {
+		return Reference
+	}
+	return w
 }
 
 // terms are what a loss is told about decisions, as far as it was known when they

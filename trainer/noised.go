@@ -13,6 +13,8 @@ type Noised struct {
 	Times          int     // that each sample is noised to; 0: 1
 	Unit           float64 // what the network is told at time 1; 0: 1
 	Old, Reference bool    // whether Loss looks at what these weights answer
+	Anchor         Weights // which weights Reference means; 0: Reference
+	Average        bool    // whether Loss looks at what the moving average answers
 }
 
 // A Verdict is a loss over finished samples, and its gradient at the outputs.
@@ -46,7 +48,7 @@ func (o Noised) Blame(p Policy, samples []Sample, advantages []float64) (Blame, 
 		asked   bool
 		weights Weights
 		into    *[][]float64
-	}{{o.Old, Old, &t.VOld}, {o.Reference, Reference, &t.VRef}} {
+	}{{o.Old, Old, &t.VOld}, {o.Reference, anchor(o.Anchor), &t.VRef}, {o.Average, Average, &t.EMA}} {
 		if !other.asked {
 			continue
 		}

@@ -7,7 +7,8 @@ type Weights int
 const (
 	Current   Weights = iota // what is trained
 	Reference                // what it should stay close to: where training began, or was last reset
-	Old                      // what follows the current ones at a distance
+	Old                      // what the objective calls old: who rolled last, or follows at a distance
+	Average                  // the moving average of the current ones
 )
 
 // A Policy is a model that acts.

@@ -18,11 +18,14 @@ type Trainer struct {
 	Objective Objective
 	Optim     optim.Options
 	Memories  []Memory
+	// Pass says why nothing is learned from these samples, "" where something is; nil: never.
+	Pass func(scores, advantages []float64) string
 	// Order is a drawn order of n samples, by which Optim.Split shares them out.
 	Order func(iteration, n int) []int
 
 	Iteration int // finished ones
 	Updates   int // of the weights, in all
+	Since     int // updates before the schedule of learning rates began
 }
 
 // An Objective turns advantages into gradients: it asks the policy where it needs
@@ -58,6 +61,7 @@ type Report struct {
 	Scores     []float64
 	Advantages []float64
 	Updates    []Update
+	Passed     string // why there are no updates
 }
 
 // An Update is one move of the weights.
@@ -83,11 +87,15 @@ func (t *Trainer) Step() (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("comparing the scores of iteration %d: %w", t.Iteration, err)
 	}
+	report := &Report{Samples: samples, Scores: scores, Advantages: advantages}
+	if report.Passed = t.pass(report); report.Passed != "" {
+		t.remember()
+		return report, nil
+	}
 	judged, worth, err := scored(samples, scores, advantages)
 	if err != nil {
 		return nil, fmt.Errorf("iteration %d: %w", t.Iteration, err)
 	}
-	report := &Report{Samples: samples, Scores: scores, Advantages: advantages}
 	for _, share := range t.shares(len(judged)) {
 		blame, err := t.Objective.Blame(t.Policy, pick(judged, share), pick(worth, share))
 		if err != nil {
@@ -101,6 +109,14 @@ func (t *Trainer) Step() (*Report, error) {
 	}
 	t.remember()
 	return report, nil
+}
+
+// pass is why an iteration moves nothing.
+func (t *Trainer) pass(r *Report) string {
+	if t.Pass == nil {
+		return ""
+	}
+	return t.Pass(r.Scores, r.Advantages)
 }
 
 // shares are the samples of each update, in order.
@@ -159,7 +175,7 @@ func scored(samples []Sample, scores, advantages []float64) (judged []Sample, wo
 // move takes one step of the optimiser.
 func (t *Trainer) move(b Blame) (Update, error) {
 	params := t.Policy.Params()
-	u := Update{Blame: b, Norm: params.Norm(), Rate: t.Optim.Rate(t.Updates)}
+	u := Update{Blame: b, Norm: params.Norm(), Rate: t.Optim.Rate(t.Updates - t.Since)}
 	if math.IsNaN(u.Norm) || math.IsInf(u.Norm, 0) {
 		return u, fmt.Errorf("the gradient's norm is %v: the weights stay as they are", u.Norm)
 	}

@@ -76,6 +76,7 @@ func (e *Experiment) checkTables(doc *config.Document, prefix string) {
 		e.checkTokens(r)
 	}
 	e.checkGroups(r)
+	e.checkAverages(r)
 }
 
 // oneWritten is the first of some keys ("a|b") that the file has: a combination is

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
-// Rewards, and the monitors that watch them.
+// Rewards.
 
 // checkRewards: something to train on, each name once.
 func (e *Experiment) checkRewards(r report) {
@@ -72,30 +70,4 @@ func (e *Experiment) checkCombination(r report) {
 			}
 		}
 	})
-}
-
-// checkMonitors: they watch something that exists.
-func (e *Experiment) checkMonitors(r report) {
-	var names []string
-	for _, w := range e.Rewards {
-		kind := "reward."
-		if !w.Train {
-			kind = "gold."
-		}
-		names = append(names, kind+w.Name)
-	}
-	for i, m := range e.Monitors {
-		key := fmt.Sprintf("monitor[%d].", i)
-		isReward := strings.HasPrefix(m.Watch, "reward.") || strings.HasPrefix(m.Watch, "gold.")
-		if isReward && !slices.Contains(names, m.Watch) {
-			hint := "what can be watched: " + strings.Join(names, ", ")
-			if n := config.Near(m.Watch, names); n != "" {
-				hint = fmt.Sprintf("did you mean %q?", n)
-			}
-			r(key+"watch", fmt.Sprintf("no reward is called %q", m.Watch), hint)
-		}
-		if m.FallsBelow == nil && m.RisesAbove == nil && m.Watch != "" {
-			r(key+"watch", "nothing says when", "write falls_below or rises_above")
-		}
-	}
 }

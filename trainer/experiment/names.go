@@ -37,6 +37,7 @@ func Sections() []Section {
 		{"aggregations", "loss.aggregate", Aggregations()},
 		{"rewards", "reward.name", Rewards()},
 		{"scalings", "reward.scaling", Scalings()},
+		{"monitors", "monitor.watch", Monitors()},
 		{"presets", "preset", named(Presets(), func(p Preset) Name { return p.Name })},
 		{"ambiguous", "", Ambiguous()},
 	}

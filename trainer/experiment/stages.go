@@ -9,6 +9,7 @@ import (
 
 // Stage is one [[stage]]: for some iterations, other values of some keys. Each stage
 // begins with what the file says outside of stages, not with the stage before it.
+// What has been learned goes on: package training says what is kept and what begins anew.
 type Stage struct {
 	Name       string        `toml:"name" doc:"for the ledger"`
 	Iterations int           `toml:"iterations,required" range:"[1,1e9]" doc:"of this stage"`
@@ -41,3 +42,6 @@ func (e *Experiment) at(s Stage) *Experiment {
 	other.Sampler, other.Rollout, other.Advantage, other.Loss, other.Optim = s.Sampler, s.Rollout, s.Advantage, s.Loss, s.Optim
 	return &other
 }
+
+// Stage is the experiment during stage i.
+func (e *Experiment) Stage(i int) *Experiment { return e.at(e.Stages[i]) }

@@ -61,17 +61,6 @@ func (r *Reward) SetDefaults() {
 	*r = Reward{Weight: 1, Train: true, Timeout: 60, Scale: rewards.Scale{Kind: "none", High: 1}}
 }
 
-// Monitor is one [[monitor]].
-type Monitor struct {
-	Watch      string   `toml:"watch,required" doc:"reward.NAME, gold.NAME, or a metric of the ledger"`
-	FallsBelow *float64 `toml:"falls_below" doc:"of its value at the start"`
-	RisesAbove *float64 `toml:"rises_above" doc:"its value"`
-	Then       string   `toml:"then" enum:"warn,stop,rollback" doc:"what to do"`
-}
-
-// SetDefaults is what a monitor is before its keys are read.
-func (m *Monitor) SetDefaults() { *m = Monitor{Then: "warn"} }
-
 // Evaluate is [evaluate].
 type Evaluate struct {
 	Every   int    `toml:"every" range:"[0,inf)" doc:"iterations; 0: only before and after"`

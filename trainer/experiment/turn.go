@@ -8,6 +8,7 @@ import (
 type Turn struct {
 	*Experiment        // with what the iteration's stage says
 	Stage       string // its name; "" without stages
+	Number      int    // of the stage
 	Window      []int  // where the window stands
 	Trained     []int  // steps whose choices are judged
 	Schedule    sde.Schedule
@@ -20,7 +21,7 @@ func (e *Experiment) Turn(i int) (Turn, error) {
 	first := 0
 	for n, s := range e.Stages {
 		if i < first+s.Iterations || n == len(e.Stages)-1 {
-			t.Experiment, t.Stage = e.at(s), s.Name
+			t.Experiment, t.Stage, t.Number = e.at(s), s.Name, n
 			break
 		}
 		first += s.Iterations

@@ -30,8 +30,8 @@ type Checkpoint struct {
 func (f *Folder) checkpoints() string { return filepath.Join(f.Dir, "checkpoints") }
 
 // Save writes the checkpoint of an iteration, whose files fill writes into the folder that it is
-// given, and deletes older ones than the last keep.
-func (f *Folder) Save(iteration, keep int, fill func(dir string) error) error {
+// given, and deletes older ones than the last keep, but for one that is held.
+func (f *Folder) Save(iteration, keep, held int, fill func(dir string) error) error {
 	root := f.checkpoints()
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return fmt.Errorf("saving a checkpoint: %w", err)
@@ -55,7 +55,7 @@ func (f *Folder) Save(iteration, keep int, fill func(dir string) error) error {
 		os.RemoveAll(next)
 		return fmt.Errorf("saving the checkpoint of iteration %d: %w\nhint: the run stands at the checkpoint before; with room to write, --resume goes on from there", iteration, err)
 	}
-	return f.prune(keep)
+	return f.prune(keep, held)
 }
 
 // seal writes the sums and syncs everything.
@@ -158,18 +158,46 @@ func (c Checkpoint) Check() error {
 	return nil
 }
 
-// prune deletes all but the last keep.
-func (f *Folder) prune(keep int) error {
+// At is the checkpoint of an iteration, if it is whole.
+func (f *Folder) At(iteration int) (Checkpoint, error) {
+	c := Checkpoint{filepath.Join(f.checkpoints(), fmt.Sprintf("%06d", iteration)), iteration}
+	return c, c.Check()
+}
+
+// Forget deletes the checkpoints after an iteration.
+func (f *Folder) Forget(after int) error {
+	all, err := f.All()
+	for _, c := range all {
+		if c.Iteration > after {
+			err = errors.Join(err, c.remove())
+		}
+	}
+	return err
+}
+
+// prune deletes all but the last keep, and the one that is held.
+func (f *Folder) prune(keep, held int) error {
 	all, err := f.All()
 	if err != nil {
 		return err
 	}
 	for _, c := range all[:max(0, len(all)-keep)] {
-		// Without its name first: what is half deleted is not found again.
-		gone := c.Dir + ".old"
-		if err := errors.Join(os.RemoveAll(gone), os.Rename(c.Dir, gone), os.RemoveAll(gone)); err != nil {
-			return fmt.Errorf("deleting an old checkpoint: %w", err)
+		if c.Iteration == held {
+			continue
 		}
+		if err := c.remove(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes a checkpoint: without its name first, so that what is half deleted is not found
+// again.
+func (c Checkpoint) remove() error {
+	gone := c.Dir + ".old"
+	if err := errors.Join(os.RemoveAll(gone), os.Rename(c.Dir, gone), os.RemoveAll(gone)); err != nil {
+		return fmt.Errorf("deleting a checkpoint: %w", err)
 	}
 	return nil
 }

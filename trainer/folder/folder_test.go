@@ -21,7 +21,7 @@ func open(t *testing.T, dir string, resume bool) *Folder {
 
 func save(t *testing.T, f *Folder, iteration, keep int) {
 	t.Helper()
-	if err := f.Save(iteration, keep, func(dir string) error {
+	if err := f.Save(iteration, keep, -1, func(dir string) error {
 		return os.WriteFile(filepath.Join(dir, "state"), fmt.Appendf(nil, "state of %d", iteration), 0o644)
 	}); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestCheckpoints(t *testing.T) {
 	}
 	// A failure leaves what was there.
 	save(t, f, 9, 3)
-	if err := f.Save(9, 3, func(string) error { return errors.New("no room") }); err == nil || !strings.Contains(err.Error(), "no room") {
+	if err := f.Save(9, 3, -1, func(string) error { return errors.New("no room") }); err == nil || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("%v", err)
 	}
 	latest(9, 0)
@@ -169,5 +169,37 @@ func TestOpen(t *testing.T) {
 	}
 	if _, err := Open(file, false); err == nil {
 		t.Error("a file is taken for a folder")
+	}
+}
+
+// TestHeld: a checkpoint that is held outlives newer ones, and those after one are forgotten.
+func TestHeld(t *testing.T) {
+	f := open(t, t.TempDir(), false)
+	for i := range 5 {
+		if err := f.Save(i, 2, 1, func(dir string) error { return os.WriteFile(filepath.Join(dir, "state"), nil, 0o644) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	numbers := func() (out []int) {
+		all, err := f.All()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			out = append(out, c.Iteration)
+		}
+		return out
+	}
+	if got := fmt.Sprint(numbers()); got != "[1 3 4]" {
+		t.Errorf("%v", got)
+	}
+	if c, err := f.At(3); err != nil || c.Iteration != 3 {
+		t.Errorf("%v, %v", c, err)
+	}
+	if _, err := f.At(2); err == nil {
+		t.Error("a deleted checkpoint is whole")
+	}
+	if err := f.Forget(1); err != nil || fmt.Sprint(numbers()) != "[1]" {
+		t.Errorf("%v, %v", numbers(), err)
 	}
 }

@@ -72,6 +72,16 @@ func (mv *Mover) Step(lr float64) (norm float64, err error) {
 	return norm, nil
 }
 
+// Set changes how parameters are moved from now on. Averages of gradients, and how many updates
+// are in them, are kept.
+func (mv *Mover) Set(o Options) {
+	for i := range mv.groups {
+		g := &mv.groups[i]
+		g.Options = o
+		g.adam.WeightDecay, g.adam.Betas, g.adam.Eps = o.WeightDecay, o.Betas, o.Eps
+	}
+}
+
 // Norm is that of the whole gradient.
 func (mv *Mover) Norm() float64 {
 	squares := 0.0

@@ -74,14 +74,8 @@ func Page(dir string) ([]byte, error) {
 		return nil, fmt.Errorf("%s holds no run: %w", dir, err)
 	}
 	v.Config = string(config)
-	var lines []training.Line
-	err = folder.ReadLines(filepath.Join(dir, "ledger.jsonl"), func(text []byte) error {
-		var l training.Line
-		err := json.Unmarshal(text, &l)
-		lines = append(lines, l)
-		return err
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	lines, _, err := training.ReadLedger(filepath.Join(dir, "ledger.jsonl"))
+	if err != nil {
 		return nil, err
 	}
 	var result *training.Result

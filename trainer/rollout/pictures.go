@@ -262,6 +262,21 @@ func (w *weights) Follow(to trainer.Weights, decay float64) {
 	s.Follow(decay)
 }
 
+// Forget drops other weights: the reference, until it is reset again, is the model without its
+// adapter.
+func (p *Pictures) Forget(w trainer.Weights) error {
+	s := p.weights.others[w]
+	if s == nil {
+		return nil
+	}
+	if w != trainer.Reference || p.weights.adapters == nil {
+		return fmt.Errorf("weights %d cannot be dropped: nothing else has them", w)
+	}
+	s.Free()
+	delete(p.weights.others, w)
+	return nil
+}
+
 // State is the parameters that move, and their state: what a checkpoint holds.
 func (p *Pictures) State() ([]*autograd.Param, *optim.Mover, map[trainer.Weights]*optim.Shadow) {
 	return p.weights.params, p.weights.mover, p.weights.others

@@ -52,7 +52,7 @@ func (t *Training) evaluate(ctx context.Context) (*Evaluation, error) {
 	if e.Pictures, err = t.model.pictures(samples); err != nil {
 		return nil, fmt.Errorf("evaluating: %w", err)
 	}
-	s, err := t.score(ctx, e.Prompts, e.Pictures, groups)
+	s, err := t.score(ctx, t.Experiment, e.Prompts, e.Pictures, groups)
 	if err != nil {
 		return nil, fmt.Errorf("evaluating: %w", err)
 	}

@@ -9,10 +9,12 @@ import (
 // Line is a line of ledger.jsonl: one iteration. It holds nothing that depends on the clock or
 // the machine.
 type Line struct {
-	Iteration int                `json:"iteration"` // counted from 1
+	Iteration int                `json:"iteration"`         // counted from 1
+	Attempt   int                `json:"attempt,omitempty"` // rollbacks before it
 	Stage     string             `json:"stage,omitempty"`
 	Window    []int              `json:"window,omitempty"`
 	Prompts   []int              `json:"prompts"`
+	Samples   int                `json:"samples"`
 	Total     Spread             `json:"total"` // what was trained on
 	Rewards   map[string]Spread  `json:"rewards"`
 	Dead      int                `json:"dead_groups"` // whose samples all have one total
@@ -21,6 +23,12 @@ type Line struct {
 	Updates   []UpdateLine       `json:"updates"`
 	HeldOut   map[string]Measure `json:"heldout,omitempty"` // where this iteration was evaluated after
 	Fired     []string           `json:"monitors,omitempty"`
+	Passed    string             `json:"passed,omitempty"` // why nothing was learned
+
+	BestOf    map[string]float64 `json:"best_of,omitempty"` // expected best total of so many samples of a prompt
+	Histogram *Histogram         `json:"histogram,omitempty"`
+	Pictures  map[string]float64 `json:"pictures,omitempty"` // means of their statistics
+	Rollback  *Rollback          `json:"rollback,omitempty"` // of a line that is no iteration
 }
 
 // UpdateLine is one move of the weights.
@@ -30,6 +38,7 @@ type UpdateLine struct {
 	Rate      float64            `json:"lr"`
 	RatioMean float64            `json:"ratio_mean,omitempty"`
 	RatioMost float64            `json:"ratio_most,omitempty"` // the furthest from 1
+	Mismatch  float64            `json:"mismatch,omitempty"`   // of the first: its log-ratios' root mean square
 	Metrics   map[string]float64 `json:"metrics,omitempty"`    // means
 }
 
@@ -75,7 +84,7 @@ func update(u trainer.Update) UpdateLine {
 	line := UpdateLine{Loss: u.Loss, Gradient: u.Norm, Rate: u.Rate, Metrics: map[string]float64{}}
 	for name, values := range u.Metrics {
 		if name == "ratio" {
-			line.RatioMean = spreadOf(values).Mean
+			line.RatioMean, line.Mismatch = spreadOf(values).Mean, logRatio(values)
 			for _, r := range values {
 				if math.Abs(r-1) >= math.Abs(line.RatioMost-1) || line.RatioMost == 0 {
 					line.RatioMost = r
@@ -146,12 +155,14 @@ func diversity(samples []trainer.Sample, groups [][]int) float64 {
 // SampleLine is a line of samples.jsonl.
 type SampleLine struct {
 	Iteration int                  `json:"iteration"`
+	Attempt   int                  `json:"attempt,omitempty"`
 	Prompt    int                  `json:"prompt"`
 	Sample    int                  `json:"sample"`
 	Text      string               `json:"text"`
 	Total     *float64             `json:"total"` // null: missing
 	Advantage *float64             `json:"advantage"`
 	Scores    map[string]ScoreLine `json:"scores"`
+	Rollback  *Rollback            `json:"rollback,omitempty"` // of a line that is no sample
 }
 
 // number is nil where there is none: JSON has no NaN.

@@ -21,7 +21,7 @@ type fired struct {
 func (t *Training) watch(line *Line) []fired {
 	var all []fired
 	for _, m := range t.Monitors {
-		v, ok := line.value(m.Watch)
+		v, ok := line.Value(m.Watch)
 		if !ok || math.IsNaN(v) {
 			continue // not measured in this iteration
 		}
@@ -29,12 +29,19 @@ func (t *Training) watch(line *Line) []fired {
 		if !seen {
 			t.first[m.Watch], first = v, v
 		}
-		switch {
-		case m.FallsBelow != nil && v < *m.FallsBelow*first:
-			all = append(all, fired{m, fmt.Sprintf("%s fell to %.4g, below %g of the %.4g that it began with", m.Watch, v, *m.FallsBelow, first)})
-		case m.RisesAbove != nil && v > *m.RisesAbove:
-			all = append(all, fired{m, fmt.Sprintf("%s rose to %.4g, above %g", m.Watch, v, *m.RisesAbove)})
+		says := broken(m, v, first)
+		if says == "" {
+			delete(t.streaks, m.Rule())
+			continue
 		}
+		if t.streaks[m.Rule()]++; t.streaks[m.Rule()] < m.For {
+			continue
+		}
+		delete(t.streaks, m.Rule())
+		if m.For > 1 {
+			says += fmt.Sprintf(", %d times in a row", m.For)
+		}
+		all = append(all, fired{m, says})
 	}
 	for _, f := range all {
 		line.Fired = append(line.Fired, f.says)
@@ -42,39 +49,95 @@ func (t *Training) watch(line *Line) []fired {
 	return all
 }
 
-// value is a number of the line by its name: reward.NAME, gold.NAME (both of the training
-// samples), heldout.NAME, or a metric.
-func (l *Line) value(name string) (float64, bool) {
-	kind, rest, _ := strings.Cut(name, ".")
-	switch kind {
-	case "reward", "gold":
-		s, ok := l.Rewards[rest]
-		return s.Mean, ok
-	case "heldout":
-		m, ok := l.HeldOut[rest]
-		return m.Mean, ok
+// broken says how a value breaks a monitor's rule; "" if it does not.
+func broken(m experiment.Monitor, v, first float64) string {
+	switch {
+	case m.FallsBelow != nil && v < *m.FallsBelow*first:
+		return fmt.Sprintf("%s fell to %.4g, below %g of the %.4g that it began with", m.Watch, v, *m.FallsBelow, first)
+	case m.IsBelow != nil && v < *m.IsBelow:
+		return fmt.Sprintf("%s is %.4g, below %g", m.Watch, v, *m.IsBelow)
+	case m.RisesAbove != nil && v > *m.RisesAbove:
+		return fmt.Sprintf("%s rose to %.4g, above %g", m.Watch, v, *m.RisesAbove)
 	}
+	return ""
+}
+
+// Value is a number of the line by the name that monitors watch it by, and whether it was
+// measured.
+func (l *Line) Value(name string) (float64, bool) {
+	if kind, rest, ok := strings.Cut(name, "."); ok {
+		return l.valueOf(kind, rest)
+	}
+	groups := float64(max(1, len(l.Prompts)))
 	switch name {
 	case "total":
-		return l.Total.Mean, true
+		return l.Total.Mean, l.Total.Missing < l.Samples
+	case "missing":
+		return float64(l.Total.Missing) / float64(max(1, l.Samples)), true
 	case "dead_groups":
 		return float64(l.Dead), true
+	case "dead_share":
+		return float64(l.Dead) / groups, true
 	case "diversity":
 		return l.Diversity, true
 	case "spread_in_groups":
 		return l.Spread, true
+	case "reward_modes":
+		if l.Histogram == nil {
+			return 0, false
+		}
+		return l.Histogram.Modes, true
 	}
+	return l.ofUpdates(name)
+}
+
+// valueOf is a number of a kind of which there are several.
+func (l *Line) valueOf(kind, name string) (float64, bool) {
+	switch kind {
+	case "reward", "gold":
+		s, ok := l.Rewards[name]
+		return s.Mean, ok && s.Missing < l.Samples
+	case "missing":
+		s, ok := l.Rewards[name]
+		return float64(s.Missing) / float64(max(1, l.Samples)), ok
+	case "heldout":
+		m, ok := l.HeldOut[name]
+		return m.Mean, ok
+	case "best_of":
+		v, ok := l.BestOf[name]
+		return v, ok
+	case "picture":
+		v, ok := l.Pictures[name]
+		return v, ok
+	}
+	return 0, false
+}
+
+// ofUpdates is a number of the last update, or of the first.
+func (l *Line) ofUpdates(name string) (float64, bool) {
 	if len(l.Updates) == 0 {
 		return 0, false
 	}
 	u := l.Updates[len(l.Updates)-1]
+	judged := u.RatioMost != 0
 	switch name {
 	case "gradient":
 		return u.Gradient, true
 	case "loss":
 		return u.Loss, true
+	case "lr":
+		return u.Rate, true
 	case "ratio":
-		return math.Abs(u.RatioMost - 1), true
+		return math.Abs(u.RatioMost - 1), judged
+	case "mismatch":
+		return l.Updates[0].Mismatch, judged
+	case "clip_fraction":
+		for _, of := range []string{"clipped", "masked_fraction"} {
+			if v, ok := u.Metrics[of]; ok {
+				return v, true
+			}
+		}
+		return 0, false
 	}
 	v, ok := u.Metrics[name]
 	return v, ok

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -21,12 +20,19 @@ type verdict = func(n loss.Noised, samples []trainer.Sample, advantages []float6
 func (t *Training) objective(turn experiment.Turn) (trainer.Objective, error) {
 	l := turn.Loss
 	kl := l.KL.Weight > 0
+	var anchor trainer.Weights
+	switch {
+	case l.KL.Reference == "ema":
+		anchor = average(turn.Experiment)
+	case l.KL.Reference == "old" && turn.Noised():
+		anchor = trainer.Old // of decisions it is known what they had
+	}
 	noised := func(old, reference bool, of verdict) (trainer.Objective, error) {
-		return trainer.Noised{Draw: t.draw(turn), Times: l.Times, Unit: unit, Old: old, Reference: reference, Loss: of}, nil
+		return trainer.Noised{Draw: t.draw(turn), Times: l.Times, Unit: unit, Old: old, Reference: reference, Anchor: anchor, Average: l.Objective == "awm" && l.KL.EMAWeight > 0, Loss: of}, nil
 	}
 	switch l.Objective {
 	case "clip", "guard", "dppo":
-		return trainer.Decided{Rows: turn.Rows, Loss: l.Transitions(), Reference: kl && l.KL.Reference == "base", KLOver: l.KL.Denominator}, nil
+		return trainer.Decided{Rows: turn.Rows, Loss: l.Transitions(), Reference: kl && l.KL.Reference != "old", Anchor: anchor, KLOver: l.KL.Denominator}, nil
 	case "nft":
 		return noised(true, kl, implicit(l))
 	case "awm":
@@ -66,7 +72,7 @@ func matching(l experiment.Loss) verdict {
 		if err != nil {
 			return trainer.Verdict{}, err
 		}
-		terms := loss.AWMTerms{Advantage: advantages, V: n.V, VRef: n.VRef}
+		terms := loss.AWMTerms{Advantage: advantages, V: n.V, VRef: n.VRef, VEMA: n.EMA}
 		for i := range lp {
 			if i%len(samples) == 0 {
 				terms.LogProb, terms.Old = append(terms.LogProb, nil), append(terms.Old, nil)
@@ -147,7 +153,7 @@ func repeated(x []float64, n int) []float64 {
 func (t *Training) draw(turn experiment.Turn) func(k trainer.Key, n int) (float64, []float64) {
 	steps, times := turn.Schedule.Steps(), max(1, turn.Loss.Times)
 	return func(k trainer.Key, n int) (float64, []float64) {
-		key := rng.New(uint64(t.Run.Seed)).With("times").Iteration(k.Iteration).Prompt(uint64(k.Prompt)).Sample(k.Sample).Step(n)
+		key := t.root().With("times").Iteration(k.Iteration).Prompt(uint64(k.Prompt)).Sample(k.Sample).Step(n)
 		at := (float64(n) + key.Draw().Float64()) / float64(times)
 		time := turn.Schedule.Sigmas[min(int(at*float64(steps)), steps-1)]
 		z := make([]float32, t.model.at.Len())
@@ -158,26 +164,4 @@ func (t *Training) draw(turn experiment.Turn) func(k trainer.Key, n int) (float6
 		}
 		return time, noise
 	}
-}
-
-// needed are the sets of weights that any turn asks for beside the current ones.
-func needed(e *experiment.Experiment) []trainer.Weights {
-	reference, old := false, e.Optim.EMA > 0
-	losses := []experiment.Loss{e.Loss}
-	for _, s := range e.Stages {
-		losses = append(losses, s.Loss)
-		old = old || s.Optim.EMA > 0
-	}
-	for _, l := range losses {
-		reference = reference || l.KL.Weight > 0 || l.Objective == "dpo" || l.Objective == "dgpo"
-		old = old || l.Objective == "nft" || l.Objective == "awm"
-	}
-	var all []trainer.Weights
-	if reference {
-		all = append(all, trainer.Reference)
-	}
-	if old {
-		all = append(all, trainer.Old)
-	}
-	return all
 }

@@ -2,9 +2,7 @@ package training
 
 import (
 	"errors"
-	"slices"
 
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
@@ -13,7 +11,7 @@ import (
 
 // open prepares everything, so that mistakes are found before anything is computed.
 func open(e *experiment.Experiment, o Options) (t *Training, err error) {
-	t = &Training{Experiment: e, Options: o, first: map[string]float64{}}
+	t = &Training{Experiment: e, Options: o, first: map[string]float64{}, streaks: map[string]int{}}
 	if t.train, err = prompts.Open(e.Rollout.Prompts); err != nil {
 		return nil, err
 	}
@@ -55,18 +53,17 @@ func (t *Training) begin() (err error) {
 	if err := errors.Join(t.keepConfig(), t.manifest()); err != nil {
 		return err
 	}
-	t.estimator = t.Advantage.Rule()
-	t.history = t.estimator.History
 	t.loop = &trainer.Trainer{Policy: roller{t.model.policy, t}, Prompts: t.keys, Score: t.ask, Compare: t.compare,
 		Order: func(i, n int) []int {
-			return rng.New(uint64(t.Run.Seed)).With("shares").Iteration(i).Draw().Perm(n)
+			return t.root().With("shares").Iteration(i).Draw().Perm(n)
 		}}
-	if slices.Contains(needed(t.Experiment), trainer.Old) {
-		pace := t.Optim.Pace()
-		if t.Optim.EMA == 0 {
-			pace.Limit, pace.Every = 0, 1 // the weights that rolled last
+	for _, w := range needed(t.Experiment) {
+		if w != trainer.Reference {
+			t.loop.Memories = append(t.loop.Memories, trainer.Memory{Weights: w})
 		}
-		t.loop.Memories = []trainer.Memory{{Weights: trainer.Old, Pace: pace}}
+	}
+	if err := t.settle(0); err != nil {
+		return err
 	}
 	ends := map[string]int64{"ledger.jsonl": 0, "samples.jsonl": 0}
 	found, spoilt, err := t.folder.Latest()

@@ -33,7 +33,7 @@ func (t *Training) possible(i int) error {
 
 // notYet is what cannot be done, and whether it is asked for.
 func notYet(e *experiment.Experiment) map[string]bool {
-	a, kl := e.Advantage, e.Loss.KL
+	a := e.Advantage
 	return map[string]bool{
 		"[episode]":                            e.Episode != nil,
 		"[sampler.tree]":                       e.Sampler.Tree != nil,
@@ -42,8 +42,6 @@ func notYet(e *experiment.Experiment) map[string]bool {
 		"advantage.filter":                     a.Filter != nil,
 		"advantage.margin":                     a.Margin > 0,
 		"advantage.estimator = " + a.Estimator: slices.Contains([]string{"win-rate", "tree", "opo", "gpg", "gae", "reinforce++"}, a.Estimator),
-		"loss.kl.reference = ema":              kl.Weight > 0 && kl.Reference == "ema",
-		`a [[monitor]] with then = "rollback"`: slices.ContainsFunc(e.Monitors, func(m experiment.Monitor) bool { return m.Then == "rollback" }),
 		"run.device = " + e.Run.Device:         e.Run.Device != "auto" && e.Run.Device != "cpu",
 	}
 }

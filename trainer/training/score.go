@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -17,8 +18,9 @@ type scores struct {
 	total   []float64                   // these, combined
 }
 
-// score asks every reward about pictures of prompts, a group at a time: judges may compare.
-func (t *Training) score(ctx context.Context, list []prompts.Prompt, pictures []*vision.Image, groups [][]int) (*scores, error) {
+// score asks every reward about pictures of prompts, a group at a time: judges may compare. What
+// e says makes one number of those that are trained on.
+func (t *Training) score(ctx context.Context, e *experiment.Experiment, list []prompts.Prompt, pictures []*vision.Image, groups [][]int) (*scores, error) {
 	s := &scores{results: map[string][]rewards.Result{}}
 	for _, r := range t.judges {
 		all := make([]rewards.Result, len(pictures))
@@ -59,7 +61,7 @@ func (t *Training) score(ctx context.Context, list []prompts.Prompt, pictures []
 		return s, nil
 	}
 	var err error
-	s.total, err = t.Combination().Of(s.trained)
+	s.total, err = e.Combination().Of(s.trained)
 	return s, err
 }
 

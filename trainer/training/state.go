@@ -26,18 +26,23 @@ const (
 type counters struct {
 	Iteration int                `json:"iteration"`
 	Updates   int                `json:"updates"`
+	Since     int                `json:"since"`     // updates before this stage
+	Anchor    int                `json:"anchor"`    // the iteration that a rollback goes back to
 	Paces     []int              `json:"paces"`     // steps of every memory
 	Reference bool               `json:"reference"` // whether the reference was ever reset
 	History   *advantage.History `json:"history,omitempty"`
 	Before    map[string]Measure `json:"before,omitempty"`
 	Latest    map[string]Measure `json:"latest,omitempty"`
-	First     map[string]float64 `json:"first,omitempty"` // what monitors compare with
-	Ends      map[string]int64   `json:"ends"`            // of the files that are appended to
+	First     map[string]float64 `json:"first,omitempty"`   // what monitors compare with
+	Streaks   map[string]int     `json:"streaks,omitempty"` // how often in a row their rules were broken
+	Bins      *bins              `json:"bins,omitempty"`    // of the totals' histogram
+	Ends      map[string]int64   `json:"ends"`              // of the files that are appended to
+	again
 }
 
 // save writes a checkpoint of what is finished.
 func (t *Training) save() error {
-	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, History: t.history, Before: t.before, Latest: t.latest, First: t.first, Ends: map[string]int64{}}
+	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, again: t.again, Ends: map[string]int64{}}
 	for _, m := range t.loop.Memories {
 		c.Paces = append(c.Paces, m.Pace.T)
 	}
@@ -48,7 +53,7 @@ func (t *Training) save() error {
 		}
 		c.Ends[name] = end
 	}
-	return t.folder.Save(c.Iteration, t.Checkpoint.Keep, func(dir string) error {
+	return t.folder.Save(c.Iteration, t.Checkpoint.Keep, t.held(), func(dir string) error {
 		params, mover, others := t.model.policy.State()
 		var all []safetensors.Tensor
 		for i, p := range params {
@@ -75,6 +80,29 @@ func (t *Training) save() error {
 		}
 		return os.WriteFile(filepath.Join(dir, countersFile), append(text, '\n'), 0o644)
 	})
+}
+
+// keep writes a checkpoint that rollbacks go back to.
+func (t *Training) keep() error {
+	t.anchor = t.loop.Iteration
+	return t.save()
+}
+
+// held is the checkpoint that may not be deleted; -1 is none.
+func (t *Training) held() int {
+	for _, m := range t.Monitors {
+		if m.Then == "rollback" {
+			return t.anchor
+		}
+	}
+	return -1
+}
+
+func orEmpty[V any](m map[string]V) map[string]V {
+	if m == nil {
+		return map[string]V{}
+	}
+	return m
 }
 
 // load goes back to a checkpoint, and returns where the run's files ended then.
@@ -106,8 +134,13 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 		}
 		return out, err
 	}
+	if err := t.settle(max(0, s.Iteration-1)); err != nil { // what follows is that stage's
+		return nil, err
+	}
 	if s.Reference {
 		t.model.policy.Params().Follow(trainer.Reference, 0) // so that there is one
+	} else if err := t.model.policy.Forget(trainer.Reference); err != nil {
+		return nil, err
 	}
 	params, mover, others := t.model.policy.State()
 	for i, p := range params {
@@ -130,17 +163,18 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 	if err := mover.Load(f, "optimiser."); err != nil {
 		return nil, err
 	}
-	t.loop.Iteration, t.loop.Updates = s.Iteration, s.Updates
+	t.loop.Iteration, t.loop.Updates, t.loop.Since = s.Iteration, s.Updates, s.Since
 	for i := range s.Paces {
 		t.loop.Memories[i].Pace.T = s.Paces[i]
 	}
-	if (s.History != nil) != (t.history != nil) {
+	if (s.History != nil) != (t.estimator.History != nil) {
 		return nil, errors.New("the estimator's history does not fit this experiment")
 	}
 	if s.History != nil {
-		*t.history = *s.History
+		*t.estimator.History = *s.History
 	}
-	t.before, t.latest, t.first = s.Before, s.Latest, s.First
+	t.before, t.latest, t.first, t.streaks, t.bins = s.Before, s.Latest, orEmpty(s.First), orEmpty(s.Streaks), s.Bins
+	t.anchor, t.again = s.Anchor, s.again
 	return s.Ends, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -35,12 +34,16 @@ type Training struct {
 	loop           *trainer.Trainer
 	train, heldOut []prompts.Prompt
 	judges         []judged
-	history        *advantage.History
-	estimator      advantage.Estimator
+	estimator      advantage.Estimator // of the stage under way
+	stage          experiment.Turn     // the first turn since it began
 
 	ledger, samples, timing *folder.Lines
 	before, latest          map[string]Measure // held-out measures
 	first                   map[string]float64 // what monitors compare with
+	streaks                 map[string]int     // how often in a row their rules were broken
+	bins                    *bins              // of the totals' histogram
+	anchor                  int                // the iteration that a rollback goes back to
+	again                   again
 
 	turn    experiment.Turn // of the iteration under way
 	scored  *scores         // and what rewards said in it
@@ -87,7 +90,7 @@ func (t *Training) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		t.before = t.latest
-		if err := t.save(); err != nil {
+		if err := t.keep(); err != nil {
 			return nil, err
 		}
 	}
@@ -140,15 +143,28 @@ func (t *Training) iterate() (*fired, error) {
 	if t.Report != nil {
 		t.Report(line, timing)
 	}
-	var stop *fired
+	return t.after(line.Iteration, broken)
+}
+
+// after does what the monitors that fired say, or keeps a checkpoint where one is due.
+func (t *Training) after(iteration int, broken []fired) (*fired, error) {
+	var stop, back *fired
 	for k, f := range broken {
-		t.Say("monitor: iteration %d: %s", line.Iteration, f.says)
-		if f.Then == "stop" {
+		t.Say("monitor: iteration %d: %s", iteration, f.says)
+		switch f.Then {
+		case "stop":
 			stop = &broken[k]
+		case "rollback":
+			back = &broken[k]
 		}
 	}
-	if stop != nil || (i+1)%t.Checkpoint.Every == 0 || i+1 == t.Run.Iterations {
+	switch {
+	case stop != nil:
 		return stop, t.save()
+	case back != nil:
+		return t.rollBack(*back)
+	case iteration%t.Checkpoint.Every == 0 || iteration == t.Run.Iterations:
+		return nil, t.keep()
 	}
 	return nil, nil
 }
@@ -159,12 +175,15 @@ func (t *Training) prepare(i int) error {
 	if t.turn, err = t.Turn(i); err != nil {
 		return err
 	}
+	t.enter(t.turn)
 	p := t.model.policy
 	p.Rows, p.Times, p.Trained, p.Guidance = t.turn.Rows, t.turn.Schedule.Timesteps, t.turn.Trained, guidance(t.turn.Sampler)
-	p.Draws.Shared = t.turn.Rollout.SharedNoise
+	p.Draws.Root, p.Draws.Shared = t.root(), t.turn.Rollout.SharedNoise
 	t.loop.Optim = t.turn.Optim
+	t.loop.Optim.LR *= t.again.scale()
+	t.loop.Optim.End *= t.again.scale()
 	if t.loop.Optim.Steps == 0 {
-		t.loop.Optim.Steps = t.Run.Iterations * t.loop.Optim.Updates
+		t.loop.Optim.Steps = t.turn.Run.Iterations * t.loop.Optim.Updates // of the stage
 	}
 	t.loop.Objective, err = t.objective(t.turn)
 	if reset := t.turn.Loss.KL.Reset; reset > 0 && i > 0 && i%reset == 0 {
@@ -177,7 +196,7 @@ func (t *Training) prepare(i int) error {
 func (t *Training) keys(i int) []trainer.Key {
 	r := t.turn.Rollout
 	var all []trainer.Key
-	for _, p := range prompts.Pick(rng.New(uint64(t.Run.Seed)).With("prompts"), i, r.PromptsPerIteration, len(t.train)) {
+	for _, p := range prompts.Pick(t.root().With("prompts"), i, r.PromptsPerIteration, len(t.train)) {
 		for k := range r.Group {
 			all = append(all, trainer.Key{Iteration: i, Prompt: p, Sample: k})
 		}
@@ -210,7 +229,7 @@ func (t *Training) ask(samples []trainer.Sample) ([]float64, error) {
 		list[i] = t.train[samples[i].Key.Prompt]
 		samples[i].Item.Image = pictures[i]
 	}
-	t.scored, err = t.score(context.Background(), list, pictures, groups(samples))
+	t.scored, err = t.score(context.Background(), t.turn.Experiment, list, pictures, groups(samples))
 	if err != nil {
 		return nil, err
 	}
@@ -221,11 +240,9 @@ func (t *Training) ask(samples []trainer.Sample) ([]float64, error) {
 func (t *Training) compare(samples []trainer.Sample, totals []float64) ([]float64, error) {
 	b := advantage.Batch{Rewards: [][]float64{totals}}
 	if h := t.estimator.How; h == "advantages" || h == "gdpo" {
-		b.Rewards = t.scored.trained
-		for _, r := range t.Rewards {
-			if r.Train {
-				b.Weights = append(b.Weights, r.Weight)
-			}
+		var err error
+		if b.Rewards, b.Weights, err = t.turn.Combined(t.scored.trained); err != nil {
+			return nil, err
 		}
 	}
 	for _, s := range samples {
@@ -239,7 +256,7 @@ func (t *Training) compare(samples []trainer.Sample, totals []float64) ([]float6
 
 // line is what the ledger says of an iteration.
 func (t *Training) line(i int, r *trainer.Report) *Line {
-	l := &Line{Iteration: i + 1, Stage: t.turn.Stage, Window: t.turn.Trained, Total: spreadOf(r.Scores), Rewards: map[string]Spread{}}
+	l := &Line{Iteration: i + 1, Attempt: t.again.Attempt, Stage: t.turn.Stage, Window: t.turn.Trained, Passed: r.Passed, Samples: len(r.Samples), Total: spreadOf(r.Scores), Rewards: map[string]Spread{}}
 	all := groups(r.Samples)
 	for _, g := range all {
 		l.Prompts = append(l.Prompts, r.Samples[g[0]].Key.Prompt)
@@ -249,6 +266,7 @@ func (t *Training) line(i int, r *trainer.Report) *Line {
 	}
 	l.Dead, l.Spread = within(all, r.Scores)
 	l.Diversity = diversity(r.Samples, all)
+	t.describe(l, r, all)
 	for _, u := range r.Updates {
 		l.Updates = append(l.Updates, update(u))
 	}
@@ -276,7 +294,7 @@ func (t *Training) measure(ctx context.Context, line *Line, name string) error {
 // record appends to the ledger and to the samples.
 func (t *Training) record(r *trainer.Report, line *Line) error {
 	for i, s := range r.Samples {
-		if err := t.samples.Append(SampleLine{Iteration: line.Iteration, Prompt: s.Key.Prompt, Sample: s.Key.Sample, Text: t.train[s.Key.Prompt].Text,
+		if err := t.samples.Append(SampleLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample, Text: t.train[s.Key.Prompt].Text,
 			Total: number(r.Scores[i]), Advantage: number(r.Advantages[i]), Scores: t.scored.lines(i)}); err != nil {
 			return err
 		}

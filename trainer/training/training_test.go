@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,12 +56,17 @@ keep = 2
 
 func parse(t *testing.T, sets ...string) *experiment.Experiment {
 	t.Helper()
+	return parseText(t, small, sets...)
+}
+
+func parseText(t *testing.T, text string, sets ...string) *experiment.Experiment {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "p.txt")
 	if err := os.WriteFile(path, []byte("a red circle on white\ntwo blue squares on black\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	sets = append([]string{"evaluate.prompts=" + path}, sets...)
-	e, err := experiment.Parse("small.toml", []byte(small), sets)
+	e, err := experiment.Parse("small.toml", []byte(text), sets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +75,12 @@ func parse(t *testing.T, sets ...string) *experiment.Experiment {
 
 // train runs until the context ends, which stop may bring about after an iteration.
 func train(t *testing.T, e *experiment.Experiment, dir string, resume bool, threads, stop int) (*Result, error) {
+	t.Helper()
+	return trainWith(t, e, dir, resume, threads, func(l *Line) bool { return l.Iteration == stop })
+}
+
+// trainWith is train that ends where a line says so.
+func trainWith(t *testing.T, e *experiment.Experiment, dir string, resume bool, threads int, stop func(l *Line) bool) (*Result, error) {
 	t.Helper()
 	path, err := isa.Choose()
 	if err != nil {
@@ -79,7 +91,7 @@ func train(t *testing.T, e *experiment.Experiment, dir string, resume bool, thre
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	return Run(ctx, e, Options{Dir: dir, Resume: resume, Backend: be, Say: t.Logf, Report: func(l *Line, _ *TimingLine) {
-		if l.Iteration == stop {
+		if stop(l) {
 			cancel()
 		}
 	}})
@@ -199,13 +211,12 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("a longer run whose rates depend on its length: %v", err)
 	}
 	for sets, says := range map[string]string{
-		"rollout.prompts=nowhere.txt":                             "nowhere.txt",
-		"loss.objective=reward-gradient":                          "cannot be trained with yet",
-		"model.lora.targets=attn.to_quark":                        "to_quark",
-		"advantage.best_of=2":                                     "advantage.best_of",
-		`monitor=[{watch="total",rises_above=1,then="rollback"}]`: "rollback",
-		"model.path=nowhere":                                      "no such folder",
-		`reward=[{name="hpsv2"}]`:                                 "reward hpsv2: path is missing",
+		"rollout.prompts=nowhere.txt":      "nowhere.txt",
+		"loss.objective=reward-gradient":   "cannot be trained with yet",
+		"model.lora.targets=attn.to_quark": "to_quark",
+		"advantage.best_of=2":              "advantage.best_of",
+		"model.path=nowhere":               "no such folder",
+		`reward=[{name="hpsv2"}]`:          "reward hpsv2: path is missing",
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		for range 2 { // the first attempt left nothing that would stand in the way
@@ -267,7 +278,8 @@ func TestObjectives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			sets = append([]string{"run.iterations=2", "evaluate.every=0"}, sets...)
-			if _, err := train(t, parse(t, sets...), dir, false, 2, -1); err != nil {
+			e := parse(t, sets...)
+			if _, err := train(t, e, dir, false, 2, -1); err != nil {
 				t.Fatal(err)
 			}
 			n := 0
@@ -281,11 +293,33 @@ func TestObjectives(t *testing.T) {
 						t.Errorf("iteration %d: the gradient's norm is %v", l.Iteration, u.Gradient)
 					}
 				}
+				checkWatched(t, e, &l)
 				n++
 				return nil
 			}); err != nil || n != 2 {
 				t.Errorf("%d lines, %v", n, err)
 			}
 		})
+	}
+}
+
+// checkWatched: what can be watched is what the ledger has, and nothing that objectives measure is
+// left out.
+func checkWatched(t *testing.T, e *experiment.Experiment, l *Line) {
+	t.Helper()
+	known := map[string]bool{}
+	for _, n := range e.Watched() {
+		known[n.Name] = true
+		if strings.HasPrefix(n.Name, "heldout.") || slices.Contains([]string{"ratio", "mismatch", "clip_fraction", "noise_floor"}, n.Name) && e.Noised() {
+			continue
+		}
+		if _, ok := l.Value(n.Name); !ok && n.Name != "noise_floor" {
+			t.Errorf("%s can be watched, and is not in the ledger", n.Name)
+		}
+	}
+	for name := range l.Updates[0].Metrics {
+		if !known[name] {
+			t.Errorf("%s is in the ledger, and cannot be watched: add it to objectiveNumbers", name)
+		}
 	}
 }

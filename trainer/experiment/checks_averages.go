@@ -1,0 +1,16 @@
+package experiment
+
+// checkAverages: who reads a moving average needs one.
+func (e *Experiment) checkAverages(r report) {
+	l, o := e.Loss, e.objective()
+	if e.Optim.EMA > 0 {
+		return
+	}
+	hint := "write optim.ema = 0.9, or leave this out"
+	if l.KL.Reference == "ema" && (l.KL.Weight > 0 || o.Pairs || l.Objective == "dgpo") {
+		r("loss.kl.reference|loss.kl", "there is no moving average of the weights", hint)
+	}
+	if l.KL.EMAWeight > 0 && l.Objective == "awm" {
+		r("loss.kl.ema_weight|loss.kl", "there is no moving average of the weights", hint)
+	}
+}

@@ -1,0 +1,82 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
+)
+
+// Monitor is one [[monitor]]: a number of the ledger, what it may not do, and what happens where
+// it does. watch.go lists the numbers.
+type Monitor struct {
+	Watch      string   `toml:"watch,required" doc:"a number of the ledger: darkroom list monitors"`
+	FallsBelow *float64 `toml:"falls_below" doc:"this share of its value at the start"`
+	IsBelow    *float64 `toml:"is_below" doc:"its value"`
+	RisesAbove *float64 `toml:"rises_above" doc:"its value"`
+	For        int      `toml:"for" range:"[1,1e6]" doc:"measurements in a row in which it must be so"`
+	Then       string   `toml:"then" enum:"warn,stop,rollback" doc:"what to do"`
+	Rollback   Rollback `toml:"rollback" doc:"how then = \"rollback\" goes on"`
+}
+
+// Rollback is how a run goes on after it went back to its last regular checkpoint: with other
+// draws, a smaller learning rate, and not for ever.
+type Rollback struct {
+	LRScale float64 `toml:"lr_scale" range:"(0,1]" doc:"what the learning rate is multiplied with from then on, each time"`
+	Most    int     `toml:"most" range:"[1,1000]" doc:"times; the next one stops the run"`
+}
+
+// SetDefaults is what a monitor is before its keys are read.
+func (m *Monitor) SetDefaults() {
+	*m = Monitor{For: 1, Then: "warn", Rollback: Rollback{LRScale: 0.5, Most: 3}}
+}
+
+// Rule is the monitor's rule in words, by which it is known.
+func (m Monitor) Rule() string {
+	var parts []string
+	for _, x := range []struct {
+		says  string
+		bound *float64
+	}{{"falls below %v of its start", m.FallsBelow}, {"is below %v", m.IsBelow}, {"rises above %v", m.RisesAbove}} {
+		if x.bound != nil {
+			parts = append(parts, fmt.Sprintf(x.says, *x.bound))
+		}
+	}
+	return m.Watch + " " + strings.Join(parts, " or ")
+}
+
+// checkMonitors: they watch something that exists.
+func (e *Experiment) checkMonitors(r report) {
+	var names []string
+	for _, n := range e.Watched() {
+		names = append(names, n.Name)
+	}
+	for i, m := range e.Monitors {
+		key := fmt.Sprintf("monitor[%d].", i)
+		if m.Watch == "" {
+			continue
+		}
+		kind, _, _ := strings.Cut(m.Watch, ".")
+		tokens := e.Episode != nil && kind != "reward" && kind != "gold" // objectives of tokens name their own
+		if !slices.Contains(names, m.Watch) && !tokens {
+			said := fmt.Sprintf("the ledger has no number %q", m.Watch)
+			if kind == "reward" || kind == "gold" {
+				said = fmt.Sprintf("no reward is called %q", m.Watch)
+			}
+			near := config.Near(m.Watch, names)
+			if near != "" {
+				near = fmt.Sprintf("did you mean %q?", near)
+			} else if near = "what can be watched: " + strings.Join(e.watchedRewards(), ", "); kind != "reward" && kind != "gold" {
+				near = "what can be watched: " + strings.Join(names, ", ")
+			}
+			r(key+"watch", said, near)
+		}
+		if m.FallsBelow == nil && m.IsBelow == nil && m.RisesAbove == nil {
+			r(key+"watch", "nothing says when", "write falls_below, is_below or rises_above")
+		}
+		if strings.HasPrefix(m.Watch, "heldout.") && e.Evaluate.Every == 0 {
+			r(key+"watch", "nothing is held out while the run goes on", "evaluate.every says how often it is measured")
+		}
+	}
+}
