@@ -272,6 +272,9 @@ func TestElementwiseGradients(t *testing.T) {
 	})
 	check(t, "softmax", func(e *env) *Value { return e.Softmax(e.Var(3, 5)) })
 	check(t, "log-probabilities", func(e *env) *Value { return e.LogProbs(e.Var(3, 5), []int32{2, -1, 4}, 0.8) })
+	check(t, "log-probabilities of tokens", func(e *env) *Value {
+		return e.TokenLogProbs(e.Var(2, 3, 4), e.Param(5, 4), []int32{2, -1, 4, 0, 1, 3}, 0.8)
+	})
 }
 
 func TestPictureGradients(t *testing.T) {

@@ -75,7 +75,8 @@ func (p *Param) Free() {
 const smallWeight = 1 << 16
 
 // operand is the weight as the second operand of a product. F32 products read fp32
-// values where they lie; bf16 ones read a packed copy.
+// values of trained weights where they lie; bf16 ones, and those with a frozen table that is
+// a head, too, read a packed copy.
 func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
 	if w := p.packed[m]; w != nil {
 		return kernels.Mat{}, w
@@ -86,7 +87,7 @@ func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
 	n := p.Shape[0]
 	w := kernels.NewMat(p.Value.Span(), n, p.Value.Len()/n)
 	small := p.Trained && p.Conv.KH == 0 && p.Value.Len() <= smallWeight
-	if m == kernels.MathF32 && p.Value.DType() == kernels.F32 || small {
+	if m == kernels.MathF32 && p.Value.DType() == kernels.F32 && (p.Trained || p.Conv.KH > 0) || small {
 		return w, nil
 	}
 	if p.Conv.KH > 0 {

@@ -71,6 +71,9 @@ func (l *Linear) Apply(tp *autograd.Tape, x *autograd.Value, o autograd.With) *a
 	return tp.Linear(x, l.W, o)
 }
 
+// Plain says that the layer is its product alone: no bias, and no adapter that is on.
+func (l *Linear) Plain() bool { return l.B == nil && !l.lora.active() }
+
 // Conv is a convolution over NHWC pictures, and an adapter where one was added.
 type Conv struct {
 	Name string

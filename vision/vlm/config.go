@@ -1,20 +1,24 @@
 package vlm
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 )
 
-// Config is config.json of Qwen2.5-VL, in the present layout (text_config, rope_parameters) or
+// Config is config.json of a model, in the present layout (text_config, rope_parameters) or
 // that of the published checkpoints (flat keys, rope_scaling, in_chans).
 type Config struct {
+	Family  Family      `json:"-"`
 	Text    TextConfig  `json:"text_config"`
 	Vision  TowerConfig `json:"vision_config"`
 	Tied    bool        `json:"tie_word_embeddings"` // the head is the table of tokens
-	Picture int32       `json:"image_token_id"`
+	Picture int32       `json:"image_token_id"`      // stands for a merged cell of a picture
 	Clip    int32       `json:"video_token_id"`
+	Begin   int32       `json:"vision_start_token_id"`
+	End     int32       `json:"vision_end_token_id"`
 }
 
 // TextConfig is the language model's.
@@ -25,17 +29,26 @@ type TextConfig struct {
 	Layers     int     `json:"num_hidden_layers"`
 	Heads      int     `json:"num_attention_heads"`
 	KVHeads    int     `json:"num_key_value_heads"`
+	HeadDim    int     `json:"head_dim"` // 0: Width / Heads
 	Eps        float32 `json:"rms_norm_eps"`
 	Act        string  `json:"hidden_act"`
 	Theta      float64 `json:"rope_theta"`
 	Scaling    *rope   `json:"rope_scaling"`
 	Parameters *rope   `json:"rope_parameters"`
-	Sections   []int   `json:"-"` // of a head's turning pairs: time, rows, columns
+	Sliding    bool    `json:"use_sliding_window"`
+	Bias       *bool   `json:"attention_bias"` // Qwen3-VL's; the others have it on q, k, v alone
+
+	Sections    []int `json:"-"` // of a head's turning pairs: time, rows, columns
+	Interleaved bool  `json:"-"` // the sections' pairs alternate (Qwen3-VL)
+	HeadNorms   bool  `json:"-"` // queries and keys are normalised, head by head (Qwen3-VL)
 }
 
 type rope struct {
-	Sections []int    `json:"mrope_section"`
-	Theta    *float64 `json:"rope_theta"`
+	Sections    []int    `json:"mrope_section"`
+	Interleaved *bool    `json:"mrope_interleaved"`
+	Theta       *float64 `json:"rope_theta"`
+	Type        string   `json:"rope_type"`
+	OldType     string   `json:"type"`
 }
 
 // TowerConfig is the vision tower's.
@@ -49,84 +62,178 @@ type TowerConfig struct {
 	Merge     int     `json:"spatial_merge_size"`
 	Frames    int     `json:"temporal_patch_size"`
 	Channels  int     `json:"in_channels"`
-	Window    int     `json:"window_size"`
+	Window    int     `json:"window_size"`           // in pixels; 0: every layer sees a frame
 	Whole     []int   `json:"fullatt_block_indexes"` // layers that see a whole frame
 	PerSecond float64 `json:"tokens_per_second"`
 	Act       string  `json:"hidden_act"`
+	Embed     int     `json:"embed_dim"`               // Qwen2-VL: Width, and hidden_size is Out
+	Ratio     float64 `json:"mlp_ratio"`               // Qwen2-VL: Inner / Width
+	Side      int     `json:"num_position_embeddings"` // Qwen3-VL: rows of its table, a square number
+	Deep      []int   `json:"deepstack_visual_indexes"`
 }
 
 // ReadConfig reads a folder's config.json.
-func ReadConfig(dir string) (Config, error) {
-	path := filepath.Join(dir, "config.json")
-	text := TextConfig{Eps: 1e-6, Act: "silu", Theta: 1e6}
-	c := Config{Vision: TowerConfig{Patch: 14, Merge: 2, Frames: 2, Channels: 3, Window: 112, PerSecond: 4, Act: "silu"}}
-	if err := hub.Config(dir, &text, "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl"); err != nil {
-		return c, err
-	}
-	c.Text = text
-	var flat struct {
+func ReadConfig(dir string) (Config, error) { return readConfig(filepath.Join(dir, "config.json")) }
+
+func readConfig(path string) (Config, error) {
+	var said struct {
+		Classes   []string `json:"architectures"`
+		Kind      string   `json:"model_type"`
+		Quantised any      `json:"quantization_config"`
+		Text      struct {
+			Tied *bool `json:"tie_word_embeddings"`
+		} `json:"text_config"`
 		Vision struct {
 			Channels *int `json:"in_chans"`
 		} `json:"vision_config"`
+		Tied *bool `json:"tie_word_embeddings"`
 	}
-	for _, into := range []any{&c, &flat} {
+	if err := hub.JSON(path, &said); err != nil {
+		return Config{}, err
+	}
+	family, ok := familyOf(said.Kind, said.Classes)
+	switch {
+	case !ok:
+		return Config{}, fmt.Errorf("%s: model_type %q, architectures %q: %v, %v and %v are known", path, said.Kind, said.Classes, FamilyQwen2VL, FamilyQwen25VL, FamilyQwen3VL)
+	case said.Quantised != nil:
+		return Config{}, fmt.Errorf("%s: weights that are quantised (quantization_config) are not known: use the unquantised folder", path)
+	}
+	c := family.defaults()
+	for _, into := range []any{&c.Text, &c} { // flat keys, then nested ones
 		if err := hub.JSON(path, into); err != nil {
-			return c, err
+			return Config{}, err
 		}
 	}
-	if flat.Vision.Channels != nil {
-		c.Vision.Channels = *flat.Vision.Channels
+	if said.Vision.Channels != nil {
+		c.Vision.Channels = *said.Vision.Channels
 	}
-	for _, r := range []*rope{c.Text.Scaling, c.Text.Parameters} {
-		if r != nil && r.Sections != nil {
-			c.Text.Sections = r.Sections
-		}
-		if r != nil && r.Theta != nil {
-			c.Text.Theta = *r.Theta
-		}
+	if said.Tied == nil && said.Text.Tied != nil {
+		c.Tied = *said.Text.Tied
 	}
-	return c, c.check()
+	c.settle()
+	if err := c.check(); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
 }
+
+// settle works out what is said by other settings.
+func (c *Config) settle() {
+	t, v := &c.Text, &c.Vision
+	for _, r := range []*rope{t.Scaling, t.Parameters} {
+		if r == nil {
+			continue
+		}
+		if r.Sections != nil {
+			t.Sections = r.Sections
+		}
+		if r.Theta != nil {
+			t.Theta = *r.Theta
+		}
+	}
+	t.Interleaved, t.HeadNorms = c.Family == FamilyQwen3VL, c.Family == FamilyQwen3VL
+	if t.HeadDim == 0 && t.Heads > 0 {
+		t.HeadDim = t.Width / t.Heads
+	}
+	if c.Family == FamilyQwen2VL {
+		v.Out, v.Width = v.Width, v.Embed
+		if inner := v.Ratio * float64(v.Width); inner >= 1 && inner <= maxWidth {
+			v.Inner = int(inner)
+		}
+	}
+	if c.Family != FamilyQwen25VL {
+		v.Window, v.Whole, v.PerSecond = 0, nil, 0
+	}
+	if c.Family != FamilyQwen3VL {
+		v.Side, v.Deep = 0, nil
+	}
+}
+
+// maxWidth is more than any layer has.
+const maxWidth = 1 << 18
+
+// Acts of towers.
+var towerActs = [...]string{FamilyQwen2VL: "quick_gelu", FamilyQwen25VL: "silu", FamilyQwen3VL: "gelu_pytorch_tanh"}
 
 func (c Config) check() error {
 	var l hub.Limits
 	t, v := c.Text, c.Vision
 	l.Int("vocab_size", t.Vocabulary, 1, 1<<22)
 	l.Int("hidden_size", t.Width, 1, 1<<16)
-	l.Int("intermediate_size", t.Inner, 1, 1<<18)
+	l.Int("intermediate_size", t.Inner, 1, maxWidth)
 	l.Int("num_hidden_layers", t.Layers, 1, 512)
 	l.Int("num_attention_heads", t.Heads, 1, 512)
 	l.Int("num_key_value_heads", t.KVHeads, 1, 512)
+	l.Int("head_dim", t.HeadDim, 2, 1024)
 	l.Float("rms_norm_eps", float64(t.Eps), 0, 1)
 	l.Float("rope_theta", t.Theta, 1, 1e12)
 	l.Int("vision_config.depth", v.Layers, 1, 512)
 	l.Int("vision_config.hidden_size", v.Width, 1, 1<<16)
-	l.Int("vision_config.intermediate_size", v.Inner, 1, 1<<18)
+	l.Int("vision_config.intermediate_size", v.Inner, 1, maxWidth)
 	l.Int("vision_config.num_heads", v.Heads, 1, 512)
 	l.Int("vision_config.patch_size", v.Patch, 1, 256)
 	l.Int("vision_config.spatial_merge_size", v.Merge, 1, 16)
 	l.Int("vision_config.temporal_patch_size", v.Frames, 1, 16)
 	l.Int("vision_config.in_channels", v.Channels, 1, 64)
-	l.Int("vision_config.window_size", v.Window, 1, 1<<16)
+	l.Int("vision_config.window_size", v.Window, 0, 1<<16)
+	l.Int("vision_config.num_position_embeddings", v.Side, 0, 1<<14)
 	l.Float("vision_config.tokens_per_second", v.PerSecond, 0, 1e6)
-	l.Must(t.Act == "silu" && v.Act == "silu", `"hidden_act" is %q and %q; "silu" is known`, t.Act, v.Act)
+	for _, id := range []int32{c.Picture, c.Clip} {
+		l.Must(id >= 0 && int(id) < t.Vocabulary, `"image_token_id" %d and "video_token_id" %d are not both below "vocab_size" %d`, c.Picture, c.Clip, t.Vocabulary)
+	}
+	l.Must(c.Picture != c.Clip, `"image_token_id" and "video_token_id" are both %d`, c.Clip)
+	l.Must(t.Act == "silu", `"hidden_act" is %q; "silu" is known`, t.Act)
+	l.Must(v.Act == towerActs[c.Family], `"vision_config.hidden_act" is %q; %q is known of %v`, v.Act, towerActs[c.Family], c.Family)
+	l.Must(!t.Sliding, `"use_sliding_window" is true; attention to all that came before is known`)
+	l.Must(t.Bias == nil || !*t.Bias || c.Family != FamilyQwen3VL, `"attention_bias" is true; Qwen3-VL without is known`)
+	for _, r := range []*rope{t.Scaling, t.Parameters} {
+		for _, kind := range r.types() {
+			l.Must(slices.Contains([]string{"", "default", "mrope"}, kind), `rope's type is %q; "default" and "mrope" are known`, kind)
+		}
+		l.Must(r == nil || r.Interleaved == nil || *r.Interleaved == t.Interleaved, `"mrope_interleaved" does not fit %v`, c.Family)
+	}
 	if err := l.Err(); err != nil {
 		return err
 	}
-	l.Must(t.Width%t.Heads == 0 && t.Heads%t.KVHeads == 0, `"hidden_size" %d, %d heads and %d of keys do not divide`, t.Width, t.Heads, t.KVHeads)
+	l.Must(t.Heads%t.KVHeads == 0, `%d heads and %d of keys do not divide`, t.Heads, t.KVHeads)
 	l.Must(v.Width%(4*v.Heads) == 0, `"vision_config.hidden_size" %d is not %d heads of a multiple of 4`, v.Width, v.Heads)
-	l.Must(v.Out == t.Width, `"vision_config.out_hidden_size" is %d, the language model's "hidden_size" %d`, v.Out, t.Width)
-	l.Must(v.Window/v.Merge/v.Patch > 0, `"vision_config.window_size" %d holds no cell`, v.Window)
+	l.Must(v.Out == t.Width, `the tower's states have %d numbers, the language model's "hidden_size" is %d`, v.Out, t.Width)
+	l.Must(c.Family != FamilyQwen25VL || v.Window/v.Merge/v.Patch > 0, `"vision_config.window_size" %d holds no cell`, v.Window)
 	pairs := 0
 	for _, n := range t.Sections {
-		l.Must(n >= 0, `"mrope_section" holds %d`, n)
+		l.Must(n >= 0 && n <= t.HeadDim, `"mrope_section" holds %d`, n)
 		pairs += n
 	}
-	l.Must(len(t.Sections) == 3 && 2*pairs*t.Heads == t.Width, `"mrope_section" %v does not divide heads of %d`, t.Sections, t.Width/t.Heads)
-	for _, i := range v.Whole {
-		l.Must(i >= 0 && i < v.Layers, `"fullatt_block_indexes" names layer %d of %d`, i, v.Layers)
+	l.Must(len(t.Sections) == 3 && (2*pairs == t.HeadDim || t.Interleaved && t.HeadDim%2 == 0), `"mrope_section" %v does not divide heads of %d`, t.Sections, t.HeadDim)
+	for name, list := range map[string][]int{"fullatt_block_indexes": v.Whole, "deepstack_visual_indexes": v.Deep} {
+		for _, i := range list {
+			l.Must(i >= 0 && i < v.Layers, `%q names layer %d of %d`, name, i, v.Layers)
+		}
 	}
+	l.Must(c.Family != FamilyQwen3VL || v.side()*v.side() == v.Side && v.Side > 0, `"num_position_embeddings" %d is not a square number`, v.Side)
 	return l.Err()
 }
 
-func (v TowerConfig) whole(layer int) bool { return slices.Contains(v.Whole, layer) }
+func (r *rope) types() []string {
+	if r == nil {
+		return nil
+	}
+	return []string{r.Type, r.OldType}
+}
+
+func (v TowerConfig) whole(layer int) bool { return v.Window == 0 || slices.Contains(v.Whole, layer) }
+
+// side is that of the square table of positions.
+func (v TowerConfig) side() int {
+	n := 0
+	for (n+1)*(n+1) <= v.Side {
+		n++
+	}
+	return n
+}
+
+// Rule is how the model counts positions. Behind a clip the original code is followed, which the
+// published weights were trained with.
+func (c Config) Rule() PositionRule {
+	return PositionRule{Merge: c.Vision.Merge, PerSecond: c.Vision.PerSecond, ByFrame: c.Family == FamilyQwen3VL, Largest: true}
+}

@@ -1,16 +1,20 @@
 package vlm
 
 import (
-	"fmt"
-
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 )
 
-// Card: Qwen2.5-VL. The language model is Qwen2.5's: causal, grouped heads, biases on queries,
-// keys and values; a token's pairs turn by time, row or column, section by section
-// (positions.go). A picture's tokens take the tower's states in place of the table's rows.
-// Padding is left out of the sequence rather than masked, so that it changes no bit.
+// Card: Qwen-VL's language models. Qwen2.5's (Qwen2-VL, Qwen2.5-VL): causal, grouped heads,
+// biases on queries, keys and values. Qwen3's (Qwen3-VL): no biases, queries and keys normalised
+// head by head. A token's pairs turn by time, row or column (positions.go), section by section
+// or in turns. A picture's tokens take the tower's states in place of the table's rows, and
+// Qwen3-VL adds states of lower layers of the tower behind its first layers (deepstack).
+// Sources: arXiv 2409.12191, 2502.13923, 2511.21631; transformers 5.23.
+//
+// Padding is left out of a sequence rather than masked, so that it changes no bit. The
+// invariants: what stands to the right of a token, or in other rows of a batch, changes no bit
+// of it; decoding with kept keys and values (decoder.go) has the bits of Hidden.
 
 // Model is a vision-language model.
 type Model struct {
@@ -22,127 +26,99 @@ type Model struct {
 	head   *nn.Linear // nil where it is the table of tokens
 }
 
-type textLayer struct {
-	before, between *nn.Norm
-	q, k, v, out    *nn.Linear
-	mlp             *nn.GatedMLP
-}
-
-// New asks p for a model's parameters.
+// New asks p for a model's parameters, by the names that p's file has for them: those of the
+// published files, or of what present libraries write.
 func New(p *nn.Params, c Config) *Model {
 	t := c.Text
-	m := &Model{Config: c, Tower: NewTower(p.Sub("visual"), c.Vision)}
-	s, dim := p.Sub("model"), t.Width/t.Heads
-	m.tokens = s.Embedding("embed_tokens", t.Vocabulary, t.Width)
-	for i := range t.Layers {
-		l := s.At("layers", i)
-		a := l.Sub("self_attn")
-		m.layers = append(m.layers, &textLayer{
-			before: l.RMSNorm("input_layernorm", t.Width, t.Eps), between: l.RMSNorm("post_attention_layernorm", t.Width, t.Eps),
-			q: a.Linear("q_proj", t.Width, t.Width, true), k: a.Linear("k_proj", t.Width, t.KVHeads*dim, true),
-			v: a.Linear("v_proj", t.Width, t.KVHeads*dim, true), out: a.Linear("o_proj", t.Width, t.Width, false),
-			mlp: gated(l, t.Width, t.Inner, false),
-		})
+	text, tower := p.Sub("model"), p.Sub("visual")
+	if nested := p.Sub("model.language_model"); c.Family == FamilyQwen3VL || nested.Has("embed_tokens.weight") {
+		text, tower = nested, p.Sub("model.visual")
 	}
-	m.norm = s.RMSNorm("norm", t.Width, t.Eps)
+	m := &Model{Config: c, Tower: newTower(tower, c.Family, c.Vision)}
+	m.tokens = text.Embedding("embed_tokens", t.Vocabulary, t.Width)
+	for i := range t.Layers {
+		m.layers = append(m.layers, newTextLayer(text.At("layers", i), t))
+	}
+	m.norm = text.RMSNorm("norm", t.Width, t.Eps)
 	if !c.Tied {
 		m.head = p.Linear("lm_head", t.Width, t.Vocabulary, false)
+	}
+	if c.Tied && p.Has("lm_head.weight") { // the table once more, which some writers keep
+		p.Ignore("lm_head\\.weight")
 	}
 	return m
 }
 
-// Input is one sequence without padding.
-type Input struct {
-	IDs             []int32
-	Positions       [3][]int
-	Pictures, Clips *autograd.Value // the tower's states [1, tokens, Width]; nil for none
+// Hidden is the states [1, tokens, Width] behind the last norm, which the head and a head of
+// values read.
+func (m *Model) Hidden(tp *autograd.Tape, s Stretch) (*autograd.Value, error) {
+	return m.HiddenOf(tp, s, nil, nil)
 }
 
-// Forward is the logits [1, tokens, Vocabulary] of a sequence.
-func (m *Model) Forward(tp *autograd.Tape, in Input) (*autograd.Value, error) {
-	x, err := m.embed(tp, in)
+// HiddenOf is Hidden with patches [patches, numbers] of pictures and clips that are on the tape,
+// so that gradients reach them; nil: those of s.
+func (m *Model) HiddenOf(tp *autograd.Tape, s Stretch, pictures, clips *autograd.Value) (*autograd.Value, error) {
+	in, err := m.input(tp, Stretch{}, s, onTape{pictures, clips})
 	if err != nil {
 		return nil, err
 	}
-	t := m.Text
-	f := frequencies(t.Theta, t.Width/t.Heads)
-	axes := make([]int, 0, len(f))
-	for axis, n := range t.Sections {
-		for range n {
-			axes = append(axes, axis)
+	return m.run(tp, in, m.causal(tp), nil), nil
+}
+
+// States are what each layer reads, that of embeddings first, and the last Hidden: what pipelines
+// take of a model that only reads their prompts.
+func (m *Model) States(tp *autograd.Tape, s Stretch) ([]*autograd.Value, error) {
+	in, err := m.input(tp, Stretch{}, s, onTape{})
+	if err != nil {
+		return nil, err
+	}
+	var all []*autograd.Value
+	last := m.run(tp, in, m.causal(tp), func(x *autograd.Value) { all = append(all, x) })
+	return append(all, last), nil
+}
+
+// causal is attention to all that came before.
+func (m *Model) causal(tp *autograd.Tape) attention {
+	return func(_ int, q, k, v *autograd.Value) *autograd.Value {
+		return tp.Attention(q, k, v, autograd.Attend{Heads: m.Text.Heads, KVHeads: m.Text.KVHeads, Causal: true})
+	}
+}
+
+// run takes tokens through the layers and the last norm; attend says what they look at, and each,
+// which may be nil, sees what a layer reads.
+func (m *Model) run(tp *autograd.Tape, in input, attend attention, each func(x *autograd.Value)) *autograd.Value {
+	x, turn := in.x, m.Text.turns(tp, in.positions)
+	for i, l := range m.layers {
+		if each != nil {
+			each(x)
+		}
+		x = l.forward(tp, x, i, m.Text, turn, attend)
+		if i < len(in.deep) {
+			x = in.add(tp, x, in.deep[i])
 		}
 	}
-	for axis := range in.Positions {
-		if len(in.Positions[axis]) != len(in.IDs) {
-			return nil, fmt.Errorf("%d tokens with %d positions", len(in.IDs), len(in.Positions[axis]))
-		}
-	}
-	turn := turned(tp, len(in.IDs), len(f), func(token, pair int) float32 {
-		return float32(in.Positions[axes[pair]][token]) * f[pair]
-	})
-	for _, l := range m.layers {
-		x = l.forward(tp, x, t, turn)
-	}
-	x = m.norm.Apply(tp, x)
+	return m.norm.Apply(tp, x)
+}
+
+// Logits are the head's numbers of each row, [.., Vocabulary] in F32.
+func (m *Model) Logits(tp *autograd.Tape, hidden *autograd.Value) *autograd.Value {
 	if m.head == nil {
-		return tp.Linear(x, m.tokens, autograd.With{Wide: true}), nil
+		return tp.Linear(hidden, m.tokens, autograd.With{Wide: true})
 	}
-	return m.head.Apply(tp, x, autograd.With{Wide: true}), nil
+	return m.head.Apply(tp, hidden, autograd.With{Wide: true})
 }
 
-// embed is the table's rows, and the tower's states where pictures are.
-func (m *Model) embed(tp *autograd.Tape, in Input) (*autograd.Value, error) {
-	n := len(in.IDs)
-	if n == 0 {
-		return nil, fmt.Errorf("a sequence without tokens")
+// LogProbs are the log-probabilities of tokens at rows of hidden, F32 [len(rows)]: row r of a
+// sequence says which token follows token r. Logits are never all in memory. The numbers have
+// the bits of Decoder.LogProbs.
+func (m *Model) LogProbs(tp *autograd.Tape, hidden *autograd.Value, rows, tokens []int32, temperature float32) *autograd.Value {
+	x := tp.Gather(hidden, rows, 1, len(rows))
+	if m.head != nil && !m.head.Plain() {
+		return tp.LogProbs(m.Logits(tp, x), tokens, temperature)
 	}
-	for i, id := range in.IDs {
-		if id < 0 || int(id) >= m.Text.Vocabulary {
-			return nil, fmt.Errorf("token %d is %d, and the model knows %d", i, id, m.Text.Vocabulary)
-		}
+	w := m.tokens
+	if m.head != nil {
+		w = m.head.W
 	}
-	x := tp.Embedding(m.tokens, in.IDs, 1, n)
-	all, rows := []*autograd.Value{x}, make([]int32, n)
-	from := n
-	for _, s := range []struct {
-		states *autograd.Value
-		id     int32
-	}{{in.Pictures, m.Picture}, {in.Clips, m.Clip}} {
-		have := 0
-		if s.states != nil {
-			have = s.states.Dim(1)
-			all = append(all, s.states)
-		}
-		used := 0
-		for i, id := range in.IDs {
-			if id == s.id {
-				rows[i] = int32(from + used)
-				used++
-			}
-		}
-		if used != have {
-			return nil, fmt.Errorf("%d tokens of pictures, and %d states", used, have)
-		}
-		from += have
-	}
-	if len(all) == 1 {
-		return x, nil
-	}
-	for i, id := range in.IDs {
-		if id != m.Picture && id != m.Clip {
-			rows[i] = int32(i)
-		}
-	}
-	return tp.Gather(tp.Concat(1, all...), rows, 1, n), nil
-}
-
-func (l *textLayer) forward(tp *autograd.Tape, x *autograd.Value, c TextConfig, turn angles) *autograd.Value {
-	return tp.Block(func(in ...*autograd.Value) []*autograd.Value {
-		h := l.before.Apply(tp, in[0])
-		q := turn.apply(tp, l.q.Apply(tp, h, autograd.With{}), c.Heads)
-		k := turn.apply(tp, l.k.Apply(tp, h, autograd.With{}), c.KVHeads)
-		a := tp.Attention(q, k, l.v.Apply(tp, h, autograd.With{}), autograd.Attend{Heads: c.Heads, KVHeads: c.KVHeads, Causal: true})
-		y := l.out.Apply(tp, a, autograd.With{Residual: in[0]})
-		return []*autograd.Value{l.mlp.Apply(tp, l.between.Apply(tp, y), autograd.With{Residual: y})}
-	}, x)[0]
+	return tp.TokenLogProbs(x, w, tokens, temperature)
 }

@@ -2,153 +2,141 @@ package vlm
 
 import (
 	"fmt"
+	"slices"
 
-	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 )
 
-// Card: Qwen2.5-VL's vision tower (arXiv 2502.13923). Patches are projected, put in the order of
-// windows, and go through layers that attend within their window, but for a few that attend
-// within their frame; merged cells of Merge x Merge patches become tokens of the language
-// model, and go back to the order of the list. Half of a head's turning pairs turn by the row,
-// half by the column. The invariant: what other pictures are in the list changes nothing.
+// Card: Qwen-VL's vision towers. Patches are projected and go through layers that attend within
+// their frame; Merge x Merge patches become a token of the language model. Half of a head's
+// turning pairs turn by the row, half by the column.
+//
+//	Qwen2-VL    layer norms, QuickGELU                                          (arXiv 2409.12191)
+//	Qwen2.5-VL  RMS norms, gated layers; patches are put in the order of windows, and all but a
+//	            few layers attend within their window; the order is undone at the end (2502.13923)
+//	Qwen3-VL    layer norms, GELU; a square table of positions, interpolated to the picture's
+//	            grid, is added at first; states behind lower layers are merged, too  (2511.21631)
+//
+// The invariant: what other pictures are in the list changes nothing.
 
 // Tower is a vision tower.
 type Tower struct {
 	TowerConfig
-	patches       *nn.Linear
-	layers        []*towerLayer
-	norm          *nn.Norm
-	merge, merge2 *nn.Linear
+	patches   *nn.Linear
+	positions *nn.Linear // the table, as a product with weights of its rows; nil for none
+	layers    []*towerLayer
+	merger    *merger
+	deep      []*merger
 }
 
-type towerLayer struct {
-	before, between *nn.Norm
-	qkv, out        *nn.Linear
-	mlp             *nn.GatedMLP
+// Seen is what a tower makes of pictures: tokens [1, tokens, Out], and, of Qwen3-VL, what is
+// added to the language model's first layers in their places.
+type Seen struct {
+	States *autograd.Value
+	Deep   []*autograd.Value
 }
 
-// NewTower asks p for a tower's parameters.
-func NewTower(p *nn.Params, c TowerConfig) *Tower {
-	t := &Tower{TowerConfig: c, patches: p.Patches("patch_embed.proj", c.Width, false, c.Channels, c.Frames, c.Patch, c.Patch)}
-	for i := range c.Layers {
-		l := p.At("blocks", i)
-		t.layers = append(t.layers, &towerLayer{
-			before: l.RMSNorm("norm1", c.Width, 1e-6), between: l.RMSNorm("norm2", c.Width, 1e-6),
-			qkv: l.Linear("attn.qkv", c.Width, 3*c.Width, true), out: l.Linear("attn.proj", c.Width, c.Width, true),
-			mlp: gated(l, c.Width, c.Inner, true),
-		})
+// newTower asks p for a tower's parameters.
+func newTower(p *nn.Params, f Family, c TowerConfig) *Tower {
+	t := &Tower{TowerConfig: c, patches: p.Patches("patch_embed.proj", c.Width, f == FamilyQwen3VL, c.Channels, c.Frames, c.Patch, c.Patch)}
+	if c.Side > 0 {
+		t.positions = p.LinearAs(nn.Stored{Weight: "pos_embed.weight", In: c.Side, Out: c.Width, Right: true})
 	}
-	wide := c.Width * c.Merge * c.Merge
-	t.norm = p.RMSNorm("merger.ln_q", c.Width, 1e-6)
-	t.merge, t.merge2 = p.Linear("merger.mlp.0", wide, wide, true), p.Linear("merger.mlp.2", wide, c.Out, true)
+	for i := range c.Layers {
+		t.layers = append(t.layers, newTowerLayer(p.At("blocks", i), f, c))
+	}
+	t.merger = newMerger(p.Sub("merger"), f, c, false)
+	for i := range c.Deep {
+		t.deep = append(t.deep, newMerger(p.At("deepstack_merger_list", i), f, c, true))
+	}
 	return t
 }
 
-func gated(p *nn.Params, width, inner int, bias bool) *nn.GatedMLP {
-	return &nn.GatedMLP{Up: p.Linear("mlp.up_proj", width, inner, bias), Gate: p.Linear("mlp.gate_proj", width, inner, bias),
-		Down: p.Linear("mlp.down_proj", inner, width, bias), Act: kernels.SiLU}
-}
+func (c TowerConfig) patchWidth() int { return c.Channels * c.Frames * c.Patch * c.Patch }
 
-// Forward makes tokens [1, tokens, Out] of patches [patches, Channels Frames Patch Patch].
-func (t *Tower) Forward(tp *autograd.Tape, patches *autograd.Value, grids []Grid) (*autograd.Value, error) {
-	cells, windows, err := Windows(grids, t.Merge, t.Window, t.Patch)
+// Forward sees patches [patches, Channels Frames Patch Patch].
+func (t *Tower) Forward(tp *autograd.Tape, patches *autograd.Value, grids []Grid) (Seen, error) {
+	o, err := t.orderOf(grids)
 	if err != nil {
-		return nil, err
+		return Seen{}, err
 	}
-	places, err := Places(grids, t.Merge)
-	if err != nil {
-		return nil, err
+	n := len(o.places)
+	if patches.Dim(0) != n || patches.Dim(-1) != t.patchWidth() {
+		return Seen{}, fmt.Errorf("patches of shape %v: the grids have %d, of %d numbers", patches.Shape(), n, t.patchWidth())
 	}
-	n, unit := len(places), t.Merge*t.Merge
-	if width := t.Channels * t.Frames * t.Patch * t.Patch; patches.Dim(0) != n || patches.Dim(-1) != width {
-		return nil, fmt.Errorf("patches of shape %v: the grids have %d, of %d numbers", patches.Shape(), n, width)
+	with := autograd.With{}
+	if t.positions != nil {
+		with.Residual = t.positions.Apply(tp, t.interpolated(tp, grids, o), autograd.With{})
 	}
-	order, back := make([]int32, n), make([]int32, len(cells))
-	for i, cell := range cells {
-		back[cell] = int32(i)
-		for j := range unit {
-			order[i*unit+j] = int32(cell*unit + j)
+	x := t.patches.Apply(tp, tp.Gather(patches, o.rows, 1, n), with)
+	turn := t.turns(tp, o)
+	var seen Seen
+	for i, l := range t.layers {
+		see := o.within
+		if t.whole(i) {
+			see = o.whole
+		}
+		x = l.forward(tp, x, t.Heads, turn, see)
+		if at := slices.Index(t.Deep, i); at >= 0 {
+			seen.Deep = append(seen.Deep, o.undo(tp, t.deep[at].apply(tp, x)))
 		}
 	}
+	seen.States = o.undo(tp, t.merger.apply(tp, x))
+	return seen, nil
+}
+
+// order is in which order patches go through the layers, and what they see.
+type order struct {
+	places        []Place // of the list
+	rows          []int32 // of the list, in the layers' order
+	back          []int32 // merged cells in the list's order; nil: as they are
+	within, whole segments
+}
+
+func (t *Tower) orderOf(grids []Grid) (o order, err error) {
+	if o.places, err = Places(grids, t.Merge); err != nil {
+		return o, err
+	}
+	o.rows, o.whole = make([]int32, len(o.places)), segmentsOf(FrameEnds(grids))
+	if t.Window == 0 {
+		for i := range o.rows {
+			o.rows[i] = int32(i)
+		}
+		return o, nil
+	}
+	cells, windows, err := Windows(grids, t.Merge, t.Window, t.Patch)
+	if err != nil {
+		return o, err
+	}
+	unit := t.Merge * t.Merge
+	o.back, o.within = make([]int32, len(cells)), segmentsOf(windows)
+	for i, cell := range cells {
+		o.back[cell] = int32(i)
+		for j := range unit {
+			o.rows[i*unit+j] = int32(cell*unit + j)
+		}
+	}
+	return o, nil
+}
+
+// undo puts merged cells back into the order of the list.
+func (o order) undo(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+	if o.back == nil {
+		return x
+	}
+	return tp.Gather(x, o.back, 1, len(o.back))
+}
+
+// turns are the angles of patches: the first half of a head's pairs by row, the others by column.
+func (t *Tower) turns(tp *autograd.Tape, o order) angles {
 	pairs := t.Width / t.Heads / 2
 	f := frequencies(1e4, pairs)
-	turn := turned(tp, n, pairs, func(token, pair int) float32 {
-		at := places[order[token]]
+	return turned(tp, len(o.rows), pairs, func(token, pair int) float32 {
+		at := o.places[o.rows[token]]
 		if pair < len(f) {
 			return float32(at.Row) * f[pair]
 		}
 		return float32(at.Column) * f[pair-len(f)]
 	})
-	within := segmentsOf(windows)
-	whole := segmentsOf(FrameEnds(grids))
-	x := t.patches.Apply(tp, tp.Gather(patches, order, 1, n), autograd.With{})
-	for i, l := range t.layers {
-		see := within
-		if t.whole(i) {
-			see = whole
-		}
-		x = l.forward(tp, x, t.Heads, turn, see)
-	}
-	wide := tp.Reshape(t.norm.Apply(tp, x), 1, len(cells), unit*t.Width)
-	h := t.merge.Apply(tp, wide, autograd.With{Act: kernels.GELUErf})
-	return tp.Gather(t.merge2.Apply(tp, h, autograd.With{}), back, 1, len(back)), nil
-}
-
-func (l *towerLayer) forward(tp *autograd.Tape, x *autograd.Value, heads int, turn angles, see segments) *autograd.Value {
-	return tp.Block(func(in ...*autograd.Value) []*autograd.Value {
-		h := l.before.Apply(tp, in[0])
-		w := h.Dim(-1)
-		parts := tp.Split(l.qkv.Apply(tp, h, autograd.With{}), 2, w, w, w)
-		a := see.attention(tp, turn.apply(tp, parts[0], heads), turn.apply(tp, parts[1], heads), parts[2], heads)
-		y := l.out.Apply(tp, a, autograd.With{Residual: in[0]})
-		return []*autograd.Value{l.mlp.Apply(tp, l.between.Apply(tp, y), autograd.With{Residual: y})}
-	}, x)[0]
-}
-
-// segments are stretches of a list that attend to themselves alone.
-type segments struct {
-	longest int
-	lengths []int32
-	in, out []int32 // rows of the padded list, and back; nil where all are as long
-}
-
-func segmentsOf(ends []int) segments {
-	var s segments
-	equal := true
-	for i := 1; i < len(ends); i++ {
-		n := ends[i] - ends[i-1]
-		s.lengths = append(s.lengths, int32(n))
-		s.longest = max(s.longest, n)
-		equal = equal && n == ends[1]-ends[0]
-	}
-	if equal {
-		return s
-	}
-	for i, n := range s.lengths {
-		for j := range int32(s.longest) {
-			s.in = append(s.in, int32(ends[i])+min(j, n-1))
-			if j < n {
-				s.out = append(s.out, int32(i*s.longest)+j)
-			}
-		}
-	}
-	return s
-}
-
-// attention is that of [1, rows, C] within segments.
-func (s segments) attention(tp *autograd.Tape, q, k, v *autograd.Value, heads int) *autograd.Value {
-	rows, width := q.Dim(1), q.Dim(2)
-	pad := func(x *autograd.Value) *autograd.Value {
-		if s.in != nil {
-			return tp.Gather(x, s.in, len(s.lengths), s.longest)
-		}
-		return tp.Reshape(x, len(s.lengths), s.longest, width)
-	}
-	y := tp.Attention(pad(q), pad(k), pad(v), autograd.Attend{Heads: heads, KeyLens: s.lengths})
-	if s.out != nil {
-		return tp.Gather(y, s.out, 1, rows)
-	}
-	return tp.Reshape(y, 1, rows, width)
 }

@@ -1,7 +1,9 @@
 package parity
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -11,173 +13,208 @@ import (
 // Vision-language networks: logits, log-probabilities, gradients.
 
 var visionModelOps = map[string]Op{
-	"vlm.forward":   vlmForward,
-	"vlm.multiturn": vlmForward,
+	"models.qwen25_vl_text": qwenText,
+	"vlm.forward":           vlmForward,
+	"vlm.greedy":            vlmGreedy,
+	"vlm.multiturn":         vlmForward,
+}
+
+// reader is a case's model, and what it has of its pictures.
+type reader struct {
+	*network
+	m     *vlm.Model
+	kinds [2]pictureKind
+}
+
+// pictureKind is the pictures or the clips of all rows of a case, one after another.
+type pictureKind struct {
+	id    int32
+	grids []vlm.Grid
+	value *autograd.Value // [patches, numbers]
+	used  int             // grids, and patches, that rows before had
+	done  int
+}
+
+func newReader(n *network) (*reader, error) {
+	config, err := vlm.ReadConfig(n.Dir())
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{network: n, m: vlm.New(n.params, config)}
+	if err := n.params.Check(); err != nil {
+		return nil, err
+	}
+	for i, name := range [][4]string{{"image_grid_thw", "pixel_values", "image_embeds", "deepstack"}, {"video_grid_thw", "pixel_values_videos", "video_embeds", "deepstack_videos"}} {
+		r.kinds[i].id = []int32{config.Picture, config.Clip}[i]
+		if !n.Has(name[0]) {
+			continue
+		}
+		r.kinds[i].grids, r.kinds[i].value = gridsOf(n.Case, name[0]), n.value(name[1])
+		seen, err := r.m.Tower.Forward(n.tape, r.kinds[i].value, r.kinds[i].grids)
+		if err != nil {
+			return nil, err
+		}
+		n.Put(name[2], n.array(seen.States.Shape()[1:], seen.States.F32(), false))
+		for j, v := range seen.Deep {
+			n.Put(fmt.Sprintf("%s.%d", name[3], j), n.array(v.Shape()[1:], v.F32(), false))
+		}
+	}
+	return r, nil
+}
+
+// row is a row's tokens without padding, with its own pictures, and their patches on the tape.
+func (r *reader) row(ids []int, real []int) (s vlm.Stretch, values [2]*autograd.Value) {
+	need := [2]int{}
+	for _, i := range real {
+		s.IDs = append(s.IDs, int32(ids[i]))
+		for k := range need {
+			if int32(ids[i]) == r.kinds[k].id {
+				need[k]++
+			}
+		}
+	}
+	for k, into := range []*vlm.Patches{&s.Pictures, &s.Clips} {
+		kind := &r.kinds[k]
+		var rows []int32
+		for need[k] > 0 && kind.used < len(kind.grids) {
+			g := kind.grids[kind.used]
+			kind.used++
+			into.Grids = append(into.Grids, g)
+			for range g.Patches() {
+				rows = append(rows, int32(kind.done))
+				kind.done++
+			}
+			need[k] -= g.Tokens(r.m.Vision.Merge)
+		}
+		if rows != nil {
+			width := kind.value.Dim(-1)
+			values[k] = r.tape.Gather(kind.value, rows, len(rows))
+			all := kind.value.F32()
+			into.Values = slices.Clone(all[int(rows[0])*width : (int(rows[0])+len(rows))*width])
+		}
+	}
+	if len(s.Clips.Grids) > 0 && r.Has("second_per_grid_ts") {
+		s.Seconds = r.Floats("second_per_grid_ts")
+	}
+	return s, values
+}
+
+// told is what a case records of all rows.
+type told struct {
+	length                    int
+	positions                 [3][]int
+	deltas                    []int
+	vocabulary                int
+	logits, entropy, logprobs []float64
+	seeds                     []autograd.Seed
 }
 
 func vlmForward(c *Case) error {
 	return runFolder(c, c.Dir(), how{}, func(n *network) error {
-		config, err := vlm.ReadConfig(c.Dir())
+		r, err := newReader(n)
 		if err != nil {
 			return err
 		}
-		m := vlm.New(n.params, config)
-		if err := n.params.Check(); err != nil {
+		ids := c.Array("input_ids")
+		batch, length, v := ids.Shape[0], ids.Shape[1], r.m.Text.Vocabulary
+		t := told{length: length, vocabulary: v, logits: make([]float64, batch*length*v), entropy: make([]float64, batch*length), logprobs: make([]float64, batch*(length-1))}
+		for b := range batch {
+			if err := r.forward(&t, b); err != nil {
+				return err
+			}
+		}
+		c.Put("position_ids", t.positions[:])
+		c.Put("rope_deltas", t.deltas)
+		c.Put("logits", Array{Shape: []int{batch, length, v}, Data: t.logits})
+		c.Put("entropy", t.entropy)
+		c.Put("token_logprobs", t.logprobs)
+		n.tape.Backward(t.seeds...)
+		return n.namedGradients()
+	})
+}
+
+// forward reads row b.
+func (r *reader) forward(t *told, b int) error {
+	flat, base := r.Ints("input_ids")[b*t.length:(b+1)*t.length], b*t.length
+	var real []int
+	for i := range flat {
+		if !r.Has("attention_mask") || r.Ints("attention_mask")[base+i] != 0 {
+			real = append(real, i)
+		}
+	}
+	s, values := r.row(flat, real)
+	at, delta, err := r.m.Positions(s)
+	if err != nil {
+		return err
+	}
+	t.deltas = append(t.deltas, delta)
+	for axis := range at {
+		row := make([]int, t.length) // padding stands at 0
+		for k, i := range real {
+			row[i] = at[axis][k]
+		}
+		t.positions[axis] = append(t.positions[axis], row...)
+	}
+	hidden, err := r.m.HiddenOf(r.tape, s, values[0], values[1])
+	if err != nil {
+		return err
+	}
+	logits := r.m.Logits(r.tape, hidden)
+	x, v := logits.F32(), t.vocabulary
+	seed := make([]float32, len(x))
+	var rows, next []int32
+	var grads []float32
+	var places []int
+	for k, i := range real {
+		z := x[k*v : (k+1)*v]
+		copy(t.logits[(base+i)*v:], widened(z))
+		t.entropy[base+i] = entropyOf(z)
+		if r.Has("cotangent") {
+			copy(seed[k*v:], toF32(r.Floats("cotangent")[(base+i)*v:][:v]))
+		}
+		if k+1 == len(real) || real[k+1] != i+1 {
+			continue
+		}
+		rows, next, places = append(rows, int32(k)), append(next, s.IDs[k+1]), append(places, b*(t.length-1)+i)
+		if r.Has("logprob_cotangent") {
+			grads = append(grads, float32(r.Floats("logprob_cotangent")[places[len(places)-1]]))
+		}
+	}
+	lp := r.m.LogProbs(r.tape, hidden, rows, next, 1)
+	for k, p := range lp.F32() {
+		t.logprobs[places[k]] = float64(p)
+	}
+	if r.Has("cotangent") {
+		t.seeds = append(t.seeds, autograd.Seed{Of: logits, Grad: seed})
+	}
+	if grads != nil {
+		t.seeds = append(t.seeds, autograd.Seed{Of: lp, Grad: grads})
+	}
+	return nil
+}
+
+// namedGradients are those that the case's outputs name as "grad." and a weight or an input.
+func (n *network) namedGradients() error {
+	for name := range n.want {
+		weight, ok := strings.CutPrefix(name, "grad.")
+		if !ok {
+			continue
+		}
+		if in, ok := n.inputs[weight]; ok {
+			n.Put(name, n.array(in.v.Grad().Shape(), in.v.Grad().F32(), false))
+			continue
+		}
+		g, err := n.params.Grad(weight)
+		if err != nil {
 			return err
 		}
-		ids := c.Array("input_ids")
-		batch, length := ids.Shape[0], ids.Shape[1]
-		flat := c.Ints("input_ids")
-		mask := make([]int, len(flat))
-		for i := range mask {
-			mask[i] = 1
+		x, err := g.Float32(nil)
+		if err != nil {
+			return err
 		}
-		if c.Has("attention_mask") {
-			mask = c.Ints("attention_mask")
-		}
-		states := map[string]*autograd.Value{}
-		grids := map[string][]vlm.Grid{}
-		for _, kind := range [][3]string{{"image_grid_thw", "pixel_values", "image_embeds"}, {"video_grid_thw", "pixel_values_videos", "video_embeds"}} {
-			if !c.Has(kind[0]) {
-				continue
-			}
-			grids[kind[0]] = gridsOf(c, kind[0])
-			if states[kind[0]], err = m.Tower.Forward(n.tape, n.value(kind[1]), grids[kind[0]]); err != nil {
-				return err
-			}
-			v := states[kind[0]]
-			c.Put(kind[2], n.array(v.Shape()[1:], v.F32(), false))
-		}
-		var at [3][]int
-		var deltas []int
-		all := Array{Shape: []int{batch, length, config.Text.Vocabulary}, Data: make([]float64, batch*length*config.Text.Vocabulary)}
-		entropy := make([]float64, batch*length)
-		logprobs := make([]float64, batch*(length-1))
-		var seeds []autograd.Seed
-		used := map[string][2]int{}
-		for b := range batch {
-			row := flat[b*length : (b+1)*length]
-			s := vlm.Sequence{Kinds: make([]int, length), Real: make([]bool, length)}
-			var in vlm.Input
-			var real []int
-			for i, id := range row {
-				s.Real[i] = mask[b*length+i] != 0
-				if s.Real[i] {
-					real = append(real, i)
-					in.IDs = append(in.IDs, int32(id))
-				}
-				switch int32(id) {
-				case config.Picture:
-					s.Kinds[i] = vlm.PictureToken
-				case config.Clip:
-					s.Kinds[i] = vlm.ClipToken
-				}
-			}
-			take := func(key string, kind int) ([]vlm.Grid, *autograd.Value) {
-				need := 0
-				for i, k := range s.Kinds {
-					if k == kind && s.Real[i] {
-						need++
-					}
-				}
-				from := used[key]
-				have, rows := from, []int32(nil)
-				for ; need > 0 && have[0] < len(grids[key]); have[0]++ {
-					t := grids[key][have[0]].Tokens(config.Vision.Merge)
-					for range t {
-						rows = append(rows, int32(have[1]))
-						have[1]++
-					}
-					need -= t
-				}
-				used[key] = have
-				if rows == nil {
-					return nil, nil
-				}
-				return grids[key][from[0]:have[0]], n.tape.Gather(states[key], rows, 1, len(rows))
-			}
-			s.Pictures, in.Pictures = take("image_grid_thw", vlm.PictureToken)
-			s.Clips, in.Clips = take("video_grid_thw", vlm.ClipToken)
-			if c.Has("second_per_grid_ts") {
-				s.Seconds = c.Floats("second_per_grid_ts")
-			}
-			places, delta, err := vlm.PositionRule{Merge: config.Vision.Merge, PerSecond: config.Vision.PerSecond}.Positions(s)
-			if err != nil {
-				return err
-			}
-			deltas = append(deltas, delta)
-			for axis := range at {
-				at[axis] = append(at[axis], places[axis]...)
-				for _, i := range real {
-					in.Positions[axis] = append(in.Positions[axis], places[axis][i])
-				}
-			}
-			logits, err := m.Forward(n.tape, in)
-			if err != nil {
-				return err
-			}
-			v := config.Text.Vocabulary
-			x := logits.F32()
-			seed := make([]float32, len(x))
-			index := make([]int32, len(real))
-			grad := make([]float32, len(real))
-			for k, i := range real {
-				z := x[k*v : (k+1)*v]
-				for j, e := range z {
-					all.Data[(b*length+i)*v+j] = float64(e)
-				}
-				entropy[b*length+i] = entropyOf(z)
-				if c.Has("cotangent") {
-					copy(seed[k*v:], toF32(c.Floats("cotangent")[(b*length+i)*v:][:v]))
-				}
-				index[k] = -1
-				if k+1 < len(real) && real[k+1] == i+1 {
-					index[k] = in.IDs[k+1]
-					if c.Has("logprob_cotangent") {
-						grad[k] = float32(c.Floats("logprob_cotangent")[b*(length-1)+i])
-					}
-				}
-			}
-			lp := n.tape.LogProbs(logits, index, 1)
-			for k, p := range lp.F32() {
-				if index[k] >= 0 {
-					logprobs[b*(length-1)+real[k]] = float64(p)
-				}
-			}
-			if c.Has("cotangent") {
-				seeds = append(seeds, autograd.Seed{Of: logits, Grad: seed})
-			}
-			if c.Has("logprob_cotangent") {
-				seeds = append(seeds, autograd.Seed{Of: lp, Grad: grad})
-			}
-		}
-		c.Put("position_ids", at[:])
-		c.Put("rope_deltas", deltas)
-		c.Put("logits", all)
-		c.Put("entropy", entropy)
-		c.Put("token_logprobs", logprobs)
-		n.tape.Backward(seeds...)
-		for name := range c.want {
-			weight, ok := strings.CutPrefix(name, "grad.")
-			if !ok {
-				continue
-			}
-			if in, ok := n.inputs[weight]; ok {
-				c.Put(name, n.array(in.v.Grad().Shape(), in.v.Grad().F32(), false))
-				continue
-			}
-			g, err := n.params.Grad(weight)
-			if err != nil {
-				return err
-			}
-			x, err := g.Float32(nil)
-			if err != nil {
-				return err
-			}
-			c.Put(name, Array{Shape: g.Shape, Data: widened(x)})
-		}
-		return nil
-	})
+		n.Put(name, Array{Shape: g.Shape, Data: widened(x)})
+	}
+	return nil
 }
 
 func entropyOf(z []float32) float64 {

@@ -1,0 +1,227 @@
+package vlm
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// Card: decoding with kept keys and values. Rows of one batch have lengths of their own; a
+// stretch of tokens, pictures among them, is read behind what a row holds (Extend), or one
+// token each behind many rows (Step). Indices continue those of the whole row: a picture moves
+// what follows it. The invariants: logits have the bits of Model.Hidden and Logits over the
+// whole row, however it was cut into stretches, whatever other rows there are and in which
+// order they are named.
+
+// Decoder reads and continues rows of tokens.
+type Decoder struct {
+	m      *Model
+	tape   *autograd.Tape
+	cache  *cache
+	rows   []row
+	logits *tensor.Tensor // of the last Extend or Step
+}
+
+// row is what is known of a row of tokens.
+type row struct {
+	read  Stretch // without pixels
+	delta int     // of the next token's index
+}
+
+// NewDecoder is one for so many rows, all of them empty. What o says of arithmetic must be
+// what the trainer's tape has, for the same bits.
+func (m *Model) NewDecoder(pool *tensor.Pool, o autograd.Options, rows int) *Decoder {
+	tape := autograd.New(pool, autograd.Options{DType: o.DType, Math: o.Math})
+	return &Decoder{m: m, tape: tape, cache: newCache(pool, o.DType, m.Text, rows), rows: make([]row, rows)}
+}
+
+// Close gives all memory back.
+func (d *Decoder) Close() {
+	d.tape.Reset()
+	d.dropLogits()
+	d.cache.free()
+}
+
+// Rows is how many rows there are.
+func (d *Decoder) Rows() int { return len(d.rows) }
+
+// Len is the number of tokens of a row.
+func (d *Decoder) Len(row int) int { return len(d.rows[row].read.IDs) }
+
+// IDs are a row's tokens; they are the decoder's.
+func (d *Decoder) IDs(row int) []int32 { return d.rows[row].read.IDs }
+
+// Clear empties a row.
+func (d *Decoder) Clear(r int) { d.rows[r] = row{} }
+
+// Copy makes a row the same as another: answers of a group share their prompt's reading.
+func (d *Decoder) Copy(to, from int) {
+	if to == from {
+		return
+	}
+	if n := d.Len(from); n > 0 {
+		d.cache.duplicate(to, from, n)
+	}
+	d.rows[to] = row{read: Stretch{}.joined(d.rows[from].read), delta: d.rows[from].delta}
+}
+
+// Extend reads a stretch behind a row, and gives the logits of what follows it.
+func (d *Decoder) Extend(r int, s Stretch) ([]float32, error) {
+	if r < 0 || r >= len(d.rows) {
+		return nil, fmt.Errorf("row %d of %d", r, len(d.rows))
+	}
+	defer d.tape.Reset()
+	m, tp, past, n := d.m, d.tape, d.Len(r), len(s.IDs)
+	in, err := m.input(tp, d.rows[r].read, s, onTape{})
+	if err != nil {
+		return nil, err
+	}
+	d.cache.reserve(past + n)
+	hidden := m.run(tp, in, func(layer int, q, k, v *autograd.Value) *autograd.Value {
+		d.cache.store(layer, r, past, k.Tensor(), v.Tensor(), 0, n)
+		keys, values := d.cache.row(d.cache.keys[layer], r, past+n), d.cache.row(d.cache.values[layer], r, past+n)
+		defer keys.Free()
+		defer values.Free()
+		return tp.Attention(q, tp.Input(keys), tp.Input(values), autograd.Attend{Heads: m.Text.Heads, KVHeads: m.Text.KVHeads, Causal: true})
+	}, nil)
+	d.rows[r] = row{read: d.rows[r].read.joined(s), delta: in.delta}
+	d.keep(m.Logits(tp, tp.Gather(hidden, []int32{int32(n - 1)}, 1, 1)))
+	return d.logits.F32(), nil
+}
+
+// MarkSaid is the error of a mark that is read as a word: marks come with their pictures.
+type MarkSaid struct{ ID int32 }
+
+func (e MarkSaid) Error() string {
+	return fmt.Sprintf("token %d stands for a picture, and cannot be said: ban it from sampling (Banned)", e.ID)
+}
+
+// Banned are the tokens that only pictures bring.
+func (c Config) Banned() []int { return []int{int(c.Picture), int(c.Clip)} }
+
+// Step reads one token behind each of several rows, and gives the logits of what follows, a
+// slice a row.
+func (d *Decoder) Step(rows []int, ids []int32) ([][]float32, error) {
+	if err := d.checkStep(rows, ids); err != nil {
+		return nil, err
+	}
+	defer d.tape.Reset()
+	m, tp, n := d.m, d.tape, len(rows)
+	in := input{x: tp.Embedding(m.tokens, ids, 1, n)}
+	for axis := range in.positions {
+		in.positions[axis] = make([]int, n)
+		for i, r := range rows {
+			in.positions[axis][i] = d.Len(r) + d.rows[r].delta
+		}
+	}
+	b := d.batch(rows)
+	hidden := m.run(tp, in, func(layer int, q, k, v *autograd.Value) *autograd.Value {
+		for i, r := range rows {
+			d.cache.store(layer, r, d.Len(r), k.Tensor(), v.Tensor(), i, 1)
+		}
+		return b.attention(tp, d.m.Text, q, d.cache.keys[layer], d.cache.values[layer])
+	}, nil)
+	for i, r := range rows {
+		d.rows[r].read.IDs = append(d.rows[r].read.IDs, ids[i])
+	}
+	d.keep(m.Logits(tp, hidden))
+	all := d.logits.F32()
+	logits := make([][]float32, n)
+	for i := range logits {
+		logits[i] = all[i*m.Text.Vocabulary:][:m.Text.Vocabulary]
+	}
+	return logits, nil
+}
+
+func (d *Decoder) checkStep(rows []int, ids []int32) error {
+	if len(rows) != len(ids) || len(rows) == 0 {
+		return fmt.Errorf("%d tokens for %d rows", len(ids), len(rows))
+	}
+	most, seen := 0, make([]bool, len(d.rows))
+	for i, r := range rows {
+		switch id := ids[i]; {
+		case r < 0 || r >= len(d.rows) || seen[r]:
+			return fmt.Errorf("row %d of %d, or it is named twice", r, len(d.rows))
+		case d.Len(r) == 0:
+			return fmt.Errorf("row %d is empty: Extend it first", r)
+		case id < 0 || int(id) >= d.m.Text.Vocabulary:
+			return UnknownToken{i, id, d.m.Text.Vocabulary}
+		case id == d.m.Picture || id == d.m.Clip:
+			return MarkSaid{id}
+		}
+		seen[r] = true
+		most = max(most, d.Len(r)+1)
+	}
+	d.cache.reserve(most)
+	return nil
+}
+
+// batch is how the rows of a step lie in the cache.
+type batch struct {
+	lengths []int32 // keys of each row of the cache: none of a row that has no part
+	in, out []int32 // which query each row of the cache has, and back; nil: as they are
+}
+
+func (d *Decoder) batch(rows []int) batch {
+	b := batch{lengths: make([]int32, len(d.rows)), in: make([]int32, len(d.rows)), out: make([]int32, len(rows))}
+	same := len(rows) == len(d.rows)
+	for i, r := range rows {
+		b.lengths[r] = int32(d.Len(r) + 1)
+		b.in[r], b.out[i] = int32(i), int32(r)
+		same = same && i == r
+	}
+	if same {
+		b.in, b.out = nil, nil
+	}
+	return b
+}
+
+// attention is that of one query a row.
+func (b batch) attention(tp *autograd.Tape, t TextConfig, q *autograd.Value, keys, values *tensor.Tensor) *autograd.Value {
+	n, width := q.Dim(1), q.Dim(2)
+	if b.in != nil {
+		q = tp.Gather(q, b.in, len(b.in), 1)
+	} else {
+		q = tp.Reshape(q, n, 1, width)
+	}
+	y := tp.Attention(q, tp.Input(keys), tp.Input(values), autograd.Attend{Heads: t.Heads, KVHeads: t.KVHeads, KeyLens: b.lengths})
+	if b.out != nil {
+		return tp.Gather(y, b.out, 1, n)
+	}
+	return tp.Reshape(y, 1, n, width)
+}
+
+// keep holds the logits [rows, vocabulary] of the last reading.
+func (d *Decoder) keep(logits *autograd.Value) {
+	d.dropLogits()
+	d.logits = logits.Tensor().Reshape(logits.Tensor().Rows(), d.m.Text.Vocabulary)
+}
+
+func (d *Decoder) dropLogits() {
+	if d.logits != nil {
+		d.logits.Free()
+		d.logits = nil
+	}
+}
+
+// LogProbs are the log-probabilities of tokens by the logits of the last Extend (one) or Step
+// (one a row), with the bits of Model.LogProbs.
+func (d *Decoder) LogProbs(tokens []int32, temperature float32) ([]float32, error) {
+	if d.logits == nil || len(tokens) != d.logits.Rows() {
+		return nil, fmt.Errorf("log-probabilities of %d tokens: the last reading has others", len(tokens))
+	}
+	for i, id := range tokens {
+		if int(id) >= d.m.Text.Vocabulary {
+			return nil, UnknownToken{i, id, d.m.Text.Vocabulary}
+		}
+	}
+	pool := d.tape.Pool()
+	at, y, lse := pool.FromI32(tokens, len(tokens)), pool.New(kernels.F32, len(tokens)), pool.New(kernels.F32, len(tokens))
+	defer at.Free()
+	defer y.Free()
+	defer lse.Free()
+	pool.Backend().LogSoftmaxGather(&kernels.LogSoftmaxGather{X: d.logits.Mat(), Index: at.Span(), Temperature: temperature, Out: y.Span(), LSE: lse.Span()})
+	return y.F32(), nil
+}
