@@ -1,0 +1,120 @@
+package cards
+
+import (
+	"fmt"
+	"image"
+	"image/color"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Side is how many pixels a side a table has.
+const Side = 640
+
+// Most is how many cards lie on a table at most, and fewest at least.
+const (
+	Most   = 5
+	fewest = 3
+)
+
+// Colours are the cards'.
+var Colours = []string{"red", "green", "blue", "yellow", "purple", "orange", "cyan", "pink"}
+
+var paints = map[string]color.RGBA{
+	"red": {225, 55, 50, 255}, "green": {50, 170, 70, 255}, "blue": {60, 105, 235, 255}, "yellow": {240, 220, 50, 255},
+	"purple": {150, 70, 190, 255}, "orange": {245, 140, 30, 255}, "cyan": {70, 210, 225, 255}, "pink": {245, 160, 200, 255},
+}
+
+// ink is what digits and blots are painted with.
+var ink = color.RGBA{15, 15, 20, 255}
+
+const (
+	times       = 3 // a digit's dot, in pixels
+	digitWidth  = 7 * times
+	digitHeight = 13 * times
+)
+
+// A Card lies on a table.
+type Card struct {
+	Colour string
+	Digit  int
+	Box    image.Rectangle
+	at     image.Point // of the digit
+}
+
+// A Table is cards of different colours that do not touch.
+type Table struct {
+	Cards []Card
+	key   rng.Key
+}
+
+// Random is the table of a key.
+func Random(key rng.Key) Table {
+	r := key.With("cards").Draw()
+	t := Table{key: key}
+	colours := r.Perm(len(Colours))
+	for n := fewest + r.Intn(Most-fewest+1); len(t.Cards) < n; {
+		w, h := 80+r.Intn(21), 80+r.Intn(21)
+		x, y := 8+r.Intn(Side-w-16), 8+r.Intn(Side-h-16)
+		c := Card{Colour: Colours[colours[len(t.Cards)]], Digit: r.Intn(10), Box: image.Rect(x, y, x+w, y+h)}
+		c.at = image.Pt(x+10+r.Intn(w-20-digitWidth+1), y+10+r.Intn(h-20-digitHeight+1))
+		if t.free(c.Box.Inset(-16)) {
+			t.Cards = append(t.Cards, c)
+		}
+	}
+	return t
+}
+
+func (t Table) free(box image.Rectangle) bool {
+	for _, c := range t.Cards {
+		if box.Overlaps(c.Box) {
+			return false
+		}
+	}
+	return true
+}
+
+// Question asks for card i's digit.
+func (t Table) Question(i int) string { return Question(t.Cards[i].Colour) }
+
+// Question asks for the digit on the card of a colour.
+func Question(colour string) string { return fmt.Sprintf("Which digit is on the %s card?", colour) }
+
+// Draw is the picture.
+func (t Table) Draw() *vision.Image {
+	r := t.key.With("paint").Draw()
+	shade := uint8(105 + r.Intn(60))
+	m := vision.NewFilled(Side, Side, color.RGBA{shade, shade, shade, 255})
+	for range 60 { // stains, so that the table is not one colour
+		v := uint8(int(shade) - 18 + r.Intn(37))
+		x, y := r.Intn(Side), r.Intn(Side)
+		m.Fill(image.Rect(x, y, x+10+r.Intn(80), y+10+r.Intn(80)), color.RGBA{v, v, v, 255})
+	}
+	for _, c := range t.Cards {
+		m.Fill(c.Box, varied(paints[c.Colour], r))
+		digit := image.Rectangle{c.at, c.at.Add(image.Pt(digitWidth, digitHeight))}
+		m.Text(c.at.X, c.at.Y, fmt.Sprint(c.Digit), ink, times)
+		blots(m, c.Box.Inset(4), digit.Inset(-3), r)
+	}
+	return m
+}
+
+// varied is a paint a little lighter or darker.
+func varied(c color.RGBA, r *rng.Stream) color.RGBA {
+	d := r.Intn(25) - 12
+	change := func(v uint8) uint8 { return uint8(min(max(int(v)+d, 0), 255)) }
+	return color.RGBA{change(c.R), change(c.G), change(c.B), 255}
+}
+
+// blots are as dark as the digit: how dark a card is does not tell which digit it has.
+func blots(m *vision.Image, within, digit image.Rectangle, r *rng.Stream) {
+	for n := 2 + r.Intn(5); n > 0; {
+		x, y := within.Min.X+r.Intn(within.Dx()-8), within.Min.Y+r.Intn(within.Dy()-8)
+		blot := image.Rect(x, y, x+4+r.Intn(6), y+4+r.Intn(6))
+		if !blot.Overlaps(digit) {
+			m.Fill(blot, ink)
+		}
+		n--
+	}
+}

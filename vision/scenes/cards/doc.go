@@ -1,0 +1,10 @@
+// Package cards draws tables with coloured cards, each with a small digit among blots of the
+// same ink. A table is Side pixels a side: a model that is shown it made smaller sees the cards
+// and their colours, and no digit; the question which digit is on the red card needs a crop.
+//
+//	t := cards.Random(rng.New(7).With("table"))
+//	m := t.Draw()                     // vision.Image
+//	t.Question(0), t.Cards[0].Digit   // and the box that a crop must show
+//
+// Start with cards.go. Boxes are whole pixels of the picture at full size.
+package cards
