@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -37,7 +36,7 @@ type Pictures struct {
 
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll: pictures through the network
-	weights  *weights            // made by Learn
+	learner  *Learner            // made by Learn
 	pending  func()              // gives the last answers' tape back
 }
 
@@ -179,15 +178,7 @@ func (p *Pictures) back(passes [][]pipeline.Question, grads [][]float64) error {
 }
 
 // Params are the trained weights. Learn comes first.
-func (p *Pictures) Params() trainer.Params { return p.weights }
-
-// weights are the sets that a policy switches between.
-type weights struct {
-	adapters *nn.Adapters // nil where parameters of the model itself are trained
-	params   []*autograd.Param
-	mover    *optim.Mover
-	others   map[trainer.Weights]*optim.Shadow
-}
+func (p *Pictures) Params() trainer.Params { return p.learner }
 
 // Learn says what is trained: an adapter that was put on the denoiser, or, without one, the
 // parameters that the pipeline was opened to train. needs are the further sets of weights.
@@ -196,19 +187,8 @@ func (p *Pictures) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weigh
 	if err != nil {
 		return err
 	}
-	w := &weights{adapters: a, params: params.Trained(), others: map[trainer.Weights]*optim.Shadow{}}
-	if len(w.params) == 0 {
-		return errors.New("nothing is trained: no adapter, and no parameter of the model")
-	}
-	w.mover = optim.NewMover(0, optim.Group{Params: w.params, Rate: 1, Options: o})
-	for _, n := range needs {
-		if n == trainer.Reference && a != nil {
-			continue // the model without its adapter
-		}
-		w.others[n] = optim.NewShadow(w.params)
-	}
-	p.weights = w
-	return nil
+	p.learner, err = NewLearner(params.Trained(), a, o, needs...)
+	return err
 }
 
 // Free gives back what Learn and the last Eval took.
@@ -216,51 +196,12 @@ func (p *Pictures) Free() {
 	if p.pending != nil {
 		p.pending()
 	}
-	if p.weights != nil {
-		p.weights.mover.Free()
-		for _, s := range p.weights.others {
-			s.Free()
-		}
-	}
-	p.pending, p.weights = nil, nil
+	p.learner.Free()
+	p.pending, p.learner = nil, nil
 }
 
 // with runs f under a set of weights.
-func (p *Pictures) with(w trainer.Weights, f func() error) error {
-	if w == trainer.Current {
-		return f()
-	}
-	if p.weights == nil {
-		return errors.New("other weights than the current ones were asked for, and nothing is trained")
-	}
-	if s := p.weights.others[w]; s != nil {
-		s.Swap()
-		defer s.Swap()
-		return f()
-	}
-	if w != trainer.Reference || p.weights.adapters == nil {
-		return fmt.Errorf("weights %d are not kept", w)
-	}
-	p.weights.adapters.On = false
-	defer func() { p.weights.adapters.On = true }()
-	return f()
-}
-
-// Norm is the length of the gathered gradient.
-func (w *weights) Norm() float64 { return w.mover.Norm() }
-
-// Move takes a step of AdamW along the gradient times scale, and forgets the gradient.
-func (w *weights) Move(scale, rate float64) { w.mover.Move(scale, rate) }
-
-// Follow moves other weights towards the current ones.
-func (w *weights) Follow(to trainer.Weights, decay float64) {
-	s := w.others[to]
-	if s == nil {
-		s = optim.NewShadow(w.params) // a reference that is reset for the first time
-		w.others[to] = s
-	}
-	s.Follow(decay)
-}
+func (p *Pictures) with(w trainer.Weights, f func() error) error { return p.learner.With(w, f) }
 
 // Forget drops other weights: the reference, until it is reset again, is the model without its
 // adapter.
@@ -279,5 +220,5 @@ func (p *Pictures) Forget(w trainer.Weights) error {
 
 // State is the parameters that move, and their state: what a checkpoint holds.
 func (p *Pictures) State() ([]*autograd.Param, *optim.Mover, map[trainer.Weights]*optim.Shadow) {
-	return p.weights.params, p.weights.mover, p.weights.others
+	return p.learner.State()
 }
