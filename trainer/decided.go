@@ -77,7 +77,7 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 	points := make([]Point, len(at))
 	for i, a := range at {
 		s := samples[a.sample]
-		points[i] = Point{s.Key, s.Decisions.State[a.decision], s.Decisions.Time[a.decision]}
+		points[i] = Point{Key: s.Key, State: s.Decisions.State[a.decision], Time: s.Decisions.Time[a.decision]}
 	}
 	answers, err := p.Eval(Current, points)
 	if err != nil {

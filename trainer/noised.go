@@ -36,7 +36,7 @@ func (o Noised) Blame(p Policy, samples []Sample, advantages []float64) (Blame, 
 		for _, s := range samples {
 			time, noise := o.Draw(s.Key, n)
 			t.Clean, t.Noise, t.Time = append(t.Clean, s.Item.Final), append(t.Noise, noise), append(t.Time, time)
-			points = append(points, Point{s.Key, between(s.Item.Final, noise, time), unit * time})
+			points = append(points, Point{Key: s.Key, State: between(s.Item.Final, noise, time), Time: unit * time})
 		}
 	}
 	answers, err := p.Eval(Current, points)

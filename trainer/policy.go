@@ -27,6 +27,12 @@ type Point struct {
 	Key   Key // whose prompt
 	State []float64
 	Time  float64
+
+	// Episode, where it is not nil, asks for the log-probability of every token that the model
+	// chose in it, in their order, and for Entropy, behind them, for the entropy of the
+	// distribution that each was chosen from.
+	Episode *Episode
+	Entropy bool
 }
 
 // Answers are the network's outputs, one a point.

@@ -1,6 +1,9 @@
 package trainer
 
-import "github.com/darkroom-rl/darkroom/vision"
+import (
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+)
 
 // A Key says which sample is meant: the coordinates of everything drawn for it.
 type Key struct {
@@ -18,18 +21,31 @@ type Sample struct {
 
 // Item is what came out.
 type Item struct {
-	Final []float64     // the last state
-	Image *vision.Image // that it was developed to, where it is one
+	Final   []float64     // the last state
+	Image   *vision.Image // that it was developed to, where it is one
+	Episode *Episode      // a conversation, where it is one
+}
+
+// An Episode is a conversation as it was.
+type Episode struct {
+	*tools.Transcript
+	Album *tools.Album // its pictures, the prompt's first
+	Texts []string     // what the model said, a turn each
 }
 
 // Decisions are the choices on the way to one sample, oldest first, as parallel
-// slices. A choice is what came after a state: the next latent, a token.
+// slices. A choice is what came after a state: the next latent, a token. Of tokens,
+// which stand in the item's episode, State, Time, Choice and Mean are empty.
 type Decisions struct {
-	Step    []int       // of the sampler
+	Step    []int       // of the sampler; of tokens: the place in the sequence
 	State   [][]float64 // the network's input
 	Time    []float64   // and its other one
 	Choice  [][]float64
 	Mean    [][]float64 // of the choices that were likely
 	LogProb []float64   // under the weights that chose; 0 where nothing was drawn
 	Trained []bool      // whether an objective may judge it
+
+	// Advantage is each decision's own, where credit was given to decisions; nil: all have the
+	// sample's.
+	Advantage []float64
 }
