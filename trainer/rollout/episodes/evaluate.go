@@ -1,0 +1,184 @@
+package episodes
+
+import (
+	"errors"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/trainer"
+)
+
+// keepTokens is how many tokens' values are kept for Back where nothing else is said.
+const keepTokens = 16384
+
+// Eval answers with the log-probability of every token that the model chose, in their order, and,
+// where a point asks for it, with the entropies of the distributions behind them.
+func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+	var out trainer.Answers
+	if w == trainer.Current {
+		p.forget()
+	}
+	for _, point := range at {
+		if point.Episode == nil {
+			return out, errNotRolled
+		}
+	}
+	room := p.Keep
+	if room == 0 {
+		room = keepTokens
+	}
+	kept := make([]*heard, len(at))
+	err := p.learner.With(w, func() error {
+		for i, point := range at {
+			keep := w == trainer.Current && len(point.Episode.Tokens) <= room
+			h, err := p.hear(point, keep)
+			if err != nil {
+				return err
+			}
+			out.Outputs = append(out.Outputs, h.outputs())
+			if !keep {
+				h.tape.Reset()
+				continue
+			}
+			room -= len(point.Episode.Tokens)
+			kept[i], p.pending = h, append(p.pending, h.tape)
+		}
+		return nil
+	})
+	if err == nil && w == trainer.Current {
+		out.Back = func(grads [][]float64) error { return p.back(at, kept, grads) }
+	}
+	return out, err
+}
+
+// forget gives answers' tapes back that nobody took.
+func (p *Policy) forget() {
+	for _, tp := range p.pending {
+		tp.Reset()
+	}
+	p.pending = nil
+}
+
+func (p *Policy) back(at []trainer.Point, kept []*heard, grads [][]float64) error {
+	defer p.forget()
+	if len(grads) != len(at) {
+		return errors.New("not one gradient an answer")
+	}
+	for i, point := range at {
+		h := kept[i]
+		if h == nil {
+			var err error
+			if h, err = p.hear(point, true); err != nil {
+				return err
+			}
+		}
+		h.back(grads[i])
+		h.tape.Reset()
+	}
+	return nil
+}
+
+// heard is an episode that went through the network.
+type heard struct {
+	tape        *autograd.Tape
+	chosen      []int           // where the tokens stand that the model chose
+	logProbs    *autograd.Value // of every token but the first; 0 where it was not chosen
+	logits      *autograd.Value // of the chosen ones; nil where no entropy is asked for
+	temperature float64
+	entropies   []float64
+}
+
+func (p *Policy) hear(point trainer.Point, train bool) (*heard, error) {
+	k, e := p.Speaker, point.Episode
+	s, err := p.speech(e)
+	if err != nil {
+		return nil, err
+	}
+	h := &heard{tape: k.Tape(train), temperature: p.Sampling.Temperature}
+	seen := k.given(h.tape, p.seen[e])
+	if seen == nil {
+		if seen, err = k.See(h.tape, s); err != nil {
+			h.tape.Reset()
+			return nil, err
+		}
+	}
+	logits, err := k.Logits(h.tape, s, seen)
+	if err != nil {
+		h.tape.Reset()
+		return nil, err
+	}
+	index := make([]int32, len(e.Tokens))
+	var before []int32
+	for i := range index {
+		index[i] = -1
+		if i+1 < len(e.Tokens) && e.Sampled[i+1] {
+			index[i] = e.Tokens[i+1]
+			h.chosen, before = append(h.chosen, i+1), append(before, int32(i))
+		}
+	}
+	h.logProbs = h.tape.LogProbs(logits, index, float32(p.Sampling.Temperature))
+	if point.Entropy && len(before) > 0 {
+		h.logits = h.tape.Gather(logits, before)
+	}
+	return h, nil
+}
+
+// outputs are the log-probabilities, and the entropies.
+func (h *heard) outputs() []float64 {
+	x := h.logProbs.F32()
+	var out []float64
+	for _, at := range h.chosen {
+		out = append(out, float64(x[at-1]))
+	}
+	if h.logits == nil {
+		return out
+	}
+	logits, width := h.logits.F32(), h.logits.Dim(-1)
+	for i := range h.chosen {
+		_, e := h.distribution(logits[i*width : (i+1)*width])
+		h.entropies = append(h.entropies, e)
+	}
+	return append(out, h.entropies...)
+}
+
+// distribution is log p of every token, and the entropy.
+func (h *heard) distribution(logits []float32) (logs []float64, entropy float64) {
+	top, sum := math.Inf(-1), 0.0
+	for _, x := range logits {
+		top = max(top, float64(x)/h.temperature)
+	}
+	logs = make([]float64, len(logits))
+	for j, x := range logits {
+		logs[j] = float64(x)/h.temperature - top
+		sum += nn.Exp(logs[j])
+	}
+	all := math.Log(sum)
+	for j := range logs {
+		logs[j] -= all
+		entropy -= nn.Exp(logs[j]) * logs[j]
+	}
+	return logs, entropy
+}
+
+// back takes gradients at the outputs to the weights. An entropy's at a logit is -p (log p + H).
+func (h *heard) back(grads []float64) {
+	n := len(h.chosen)
+	seed := make([]float32, h.logProbs.Dim(0))
+	for i, at := range h.chosen {
+		seed[at-1] = float32(grads[i])
+	}
+	seeds := []autograd.Seed{{Of: h.logProbs, Grad: seed}}
+	if h.logits != nil && len(grads) == 2*n {
+		logits, width := h.logits.F32(), h.logits.Dim(-1)
+		slope := make([]float32, len(logits))
+		for i := range h.chosen {
+			logs, entropy := h.distribution(logits[i*width : (i+1)*width])
+			for j, l := range logs {
+				slope[i*width+j] = float32(-grads[n+i] * nn.Exp(l) * (l + entropy) / h.temperature)
+			}
+		}
+		seeds = append(seeds, autograd.Seed{Of: h.logits, Grad: slope})
+	}
+	h.tape.Backward(seeds...)
+}
