@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// Recipe is how a model is made: a *Pipeline, or *Towers.
+// Recipe is how a model is made: a *Pipeline, *Towers, or a *Talker.
 type Recipe interface {
 	// Text is the whole recipe, every default written out: what is kept beside the model.
 	Text() ([]byte, error)
@@ -18,7 +18,7 @@ type Recipe interface {
 
 // Pipeline is how a text-to-picture model is made.
 type Pipeline struct {
-	Makes   string  `toml:"makes" enum:"pipeline,clip" doc:"what kind of model this is the recipe of"`
+	Makes   string  `toml:"makes" enum:"pipeline,clip,vlm" doc:"what kind of model this is the recipe of"`
 	Name    string  `toml:"name,required" doc:"what the model is called"`
 	Seed    uint64  `toml:"seed" doc:"of everything that is drawn"`
 	Data    Data    `toml:"data" doc:"what it sees"`
@@ -149,6 +149,11 @@ func Parse(name string, text []byte, sets []string) (Recipe, error) {
 	switch kind := doc.Text("makes"); kind {
 	case "clip":
 		t := DefaultTowers()
+		doc.Decode("", &t)
+		t.check(doc)
+		r = &t
+	case "vlm":
+		t := DefaultTalker()
 		doc.Decode("", &t)
 		t.check(doc)
 		r = &t

@@ -31,7 +31,7 @@ import (
 // Each picture's caption stands among all captions of the batch, and beside one with a wrong
 // attribute: what a reward is asked most is whether an attribute is right.
 type Towers struct {
-	Makes string     `toml:"makes" enum:"pipeline,clip" doc:"what kind of model this is the recipe of"`
+	Makes string     `toml:"makes" enum:"pipeline,clip,vlm" doc:"what kind of model this is the recipe of"`
 	Name  string     `toml:"name,required" doc:"what the model is called"`
 	Seed  uint64     `toml:"seed" doc:"of everything that is drawn"`
 	Data  Data       `toml:"data" doc:"what it sees"`

@@ -1,0 +1,199 @@
+package pretrain
+
+import (
+	"fmt"
+	"image"
+	"math"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/scenes/cards"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// Talk says what the conversations that reinforcement learning starts from are like.
+type Talk struct {
+	Zoom     float64 `toml:"zoom" range:"[0,1]" doc:"share of answers that look closer first"`
+	Careless float64 `toml:"careless" range:"[0,4]" doc:"standard deviation of a box's corner, in sides of a card"`
+	Miss     float64 `toml:"miss" range:"[0,1]" doc:"share of boxes about another card"`
+	Skills   float64 `toml:"skills" range:"[0,1]" doc:"share of lessons of the first stage among conversations"`
+}
+
+// A conversation is a question about pictures, and turns of the assistant with what came back.
+type conversation struct {
+	ask      string
+	pictures []*vision.Image
+	turns    []exchange
+}
+
+// An exchange is what the assistant said, and what it read then.
+type exchange struct {
+	says     string
+	reads    string
+	pictures []*vision.Image
+}
+
+// said is a conversation in tokens: next is what the assistant says after each, -1 where another
+// speaks.
+type said struct {
+	episodes.Speech
+	next   []int32
+	spoken int
+}
+
+func (c conversation) say(k *episodes.Speaker) (said, error) {
+	var s said
+	text, err := Prompt(k, c.ask, len(c.pictures))
+	if err != nil {
+		return s, err
+	}
+	if _, _, err := s.Read(k, text, c.pictures...); err != nil {
+		return s, err
+	}
+	for _, turn := range c.turns {
+		from := len(s.Tokens)
+		s.Say(k.Tokens.Encode(turn.says + "<|im_end|>").IDs...)
+		s.heard()
+		for i := from; i < len(s.Tokens); i++ {
+			s.next[i-1] = s.Tokens[i]
+			s.spoken++
+		}
+		if turn.reads != "" {
+			if _, _, err := s.Read(k, turn.reads, turn.pictures...); err != nil {
+				return s, err
+			}
+		}
+	}
+	s.heard()
+	return s, nil
+}
+
+// heard makes next as long as the tokens.
+func (s *said) heard() {
+	for len(s.next) < len(s.Tokens) {
+		s.next = append(s.next, -1)
+	}
+}
+
+// Prompt is a question about some pictures as the model's template writes it.
+func Prompt(k *episodes.Speaker, ask string, pictures int) (string, error) {
+	var content []vlm.Part
+	for range pictures {
+		content = append(content, vlm.Part{Kind: vlm.PicturePart})
+	}
+	return k.Template.Render([]vlm.Message{{Role: "user", Content: append(content, vlm.Text(ask)...)}}, vlm.Rendering{Generate: true})
+}
+
+// skill is a lesson of the first stage: where all cards lie, or which digit a crop shows.
+func (t *Talker) skill(key rng.Key) conversation {
+	table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
+	m := table.Draw()
+	if r.Float64() < 0.5 {
+		return t.whereAll(table, m)
+	}
+	return readOne(table, m, r)
+}
+
+// whereAll asks for every box, in the order of the colours' list.
+func (t *Talker) whereAll(table cards.Table, m *vision.Image) conversation {
+	var lines []string
+	for _, colour := range cards.Colours {
+		for _, c := range table.Cards {
+			if c.Colour == colour {
+				lines = append(lines, fmt.Sprintf("%s [%s]", colour, numbers(rounded(t.shown(c.Box)))))
+			}
+		}
+	}
+	return conversation{"Where are the cards?", []*vision.Image{m}, []exchange{{says: strings.Join(lines, " ")}}}
+}
+
+// readOne asks for the digits of a crop's card.
+func readOne(table cards.Table, m *vision.Image, r *rng.Stream) conversation {
+	c := table.Cards[r.Intn(len(table.Cards))]
+	grow := func() int { return r.Intn(61) - 14 }
+	box := image.Rect(c.Box.Min.X-grow(), c.Box.Min.Y-grow(), c.Box.Max.X+grow(), c.Box.Max.Y+grow()).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
+	crop, err := m.Crop(box.Min.X, box.Min.Y, box.Dx(), box.Dy())
+	if err != nil {
+		panic(err) // the box lies in the picture, and a card is larger than what is cut off
+	}
+	return conversation{cards.Question(c.Colour), []*vision.Image{crop}, []exchange{{says: answered(c.Digit)}}}
+}
+
+func answered(digit int) string { return fmt.Sprintf("<answer>%d</answer>", digit) }
+
+// start is a conversation of the second stage, or a lesson of the first.
+func (t *Talker) start(key rng.Key) conversation {
+	r := key.With("conversation").Draw()
+	if r.Float64() < t.Talk.Skills {
+		return t.skill(key)
+	}
+	table := cards.Random(key.With("table"))
+	m, n := table.Draw(), r.Intn(len(table.Cards))
+	c := conversation{ask: table.Question(n), pictures: []*vision.Image{m}}
+	if r.Float64() >= t.Talk.Zoom {
+		c.turns = []exchange{{says: answered(table.Cards[n].Digit)}}
+		return c
+	}
+	at := n
+	if r.Float64() < t.Talk.Miss {
+		at = r.Intn(len(table.Cards))
+	}
+	says := called(t.careless(table.Cards[at].Box, r))
+	protocol := tools.Darkroom()
+	state := &tools.State{Album: tools.NewAlbum(m)}
+	state.Album.Show(0, t.Model.Most, t.Model.Most)
+	reply := protocol.Step(state, says)
+	if _, err := reply.Make(state.Album); err != nil {
+		panic(err) // the box was kept inside the picture
+	}
+	turn := exchange{says: says, reads: reply.Observation()}
+	for _, p := range state.Album.Pictures[1:] {
+		turn.pictures = append(turn.pictures, p.Image)
+	}
+	c.turns = []exchange{turn, {says: answered(table.Cards[n].Digit)}}
+	return c
+}
+
+// shown is a box in pixels of the table as it is shown.
+func (t *Talker) shown(b image.Rectangle) tools.Box {
+	by := float64(t.Model.Most) / cards.Side
+	return tools.Box{float64(b.Min.X) * by, float64(b.Min.Y) * by, float64(b.Max.X) * by, float64(b.Max.Y) * by}
+}
+
+func rounded(b tools.Box) tools.Rect {
+	return tools.Rect{int(math.Floor(b[0])), int(math.Floor(b[1])), int(math.Ceil(b[2])), int(math.Ceil(b[3]))}
+}
+
+// careless is a box that was not well looked at: about as large, moved by some of its side.
+func (t *Talker) careless(b image.Rectangle, r *rng.Stream) tools.Rect {
+	s := t.shown(b)
+	w, h := s[2]-s[0], s[3]-s[1]
+	dx, dy := t.Talk.Careless*w*bell(r), t.Talk.Careless*h*bell(r)
+	grow := 0.5 * r.Float64()
+	s = tools.Box{s[0] + dx - grow*w, s[1] + dy - grow*h, s[2] + dx + grow*w, s[3] + dy + grow*h}
+	out := rounded(s)
+	side := t.Model.Most
+	for i := range 2 {
+		out[i] = min(max(out[i], 0), side-8)
+		out[i+2] = min(max(out[i+2], out[i]+8), side)
+	}
+	return out
+}
+
+// bell is about normal: twelve even numbers, added up.
+func bell(r *rng.Stream) float64 {
+	sum := -6.0
+	for range 12 {
+		sum += r.Float64()
+	}
+	return sum
+}
+
+func numbers(r tools.Rect) string { return fmt.Sprintf("%d, %d, %d, %d", r[0], r[1], r[2], r[3]) }
+
+func called(r tools.Rect) string {
+	return "<tool_call>" + callOpen + numbers(r) + callClose + "</tool_call>"
+}
