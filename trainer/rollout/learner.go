@@ -73,6 +73,21 @@ func (w *Learner) Follow(to trainer.Weights, decay float64) {
 	s.Follow(decay)
 }
 
+// Forget drops other weights: the reference, until it is reset again, is the model without its
+// adapter.
+func (w *Learner) Forget(of trainer.Weights) error {
+	s := w.others[of]
+	if s == nil {
+		return nil
+	}
+	if of != trainer.Reference || w.adapters == nil {
+		return fmt.Errorf("weights %d cannot be dropped: nothing else has them", of)
+	}
+	s.Free()
+	delete(w.others, of)
+	return nil
+}
+
 // State is the parameters that move, and their state: what a checkpoint holds.
 func (w *Learner) State() ([]*autograd.Param, *optim.Mover, map[trainer.Weights]*optim.Shadow) {
 	return w.params, w.mover, w.others

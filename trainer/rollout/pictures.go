@@ -203,20 +203,8 @@ func (p *Pictures) Free() {
 // with runs f under a set of weights.
 func (p *Pictures) with(w trainer.Weights, f func() error) error { return p.learner.With(w, f) }
 
-// Forget drops other weights: the reference, until it is reset again, is the model without its
-// adapter.
-func (p *Pictures) Forget(w trainer.Weights) error {
-	s := p.weights.others[w]
-	if s == nil {
-		return nil
-	}
-	if w != trainer.Reference || p.weights.adapters == nil {
-		return fmt.Errorf("weights %d cannot be dropped: nothing else has them", w)
-	}
-	s.Free()
-	delete(p.weights.others, w)
-	return nil
-}
+// Forget drops other weights (Learner.Forget).
+func (p *Pictures) Forget(w trainer.Weights) error { return p.learner.Forget(w) }
 
 // State is the parameters that move, and their state: what a checkpoint holds.
 func (p *Pictures) State() ([]*autograd.Param, *optim.Mover, map[trainer.Weights]*optim.Shadow) {
