@@ -72,14 +72,11 @@ func guess(k *episodes.Speaker, c conversation, tell func(want, got string)) err
 	}
 	tp := k.Tape(false)
 	defer tp.Reset()
-	seen, err := k.See(tp, s.Speech)
+	hidden, err := k.Model.Hidden(tp, s.Stretch)
 	if err != nil {
 		return err
 	}
-	logits, err := k.Logits(tp, s.Speech, seen)
-	if err != nil {
-		return err
-	}
+	logits := k.Model.Logits(tp, hidden)
 	x, width := logits.F32(), logits.Dim(-1)
 	for i, want := range s.next {
 		if want < 0 {

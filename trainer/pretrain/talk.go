@@ -19,6 +19,7 @@ type Talk struct {
 	Zoom     float64 `toml:"zoom" range:"[0,1]" doc:"share of answers that look closer first"`
 	Careless float64 `toml:"careless" range:"[0,4]" doc:"standard deviation of a box's corner, in sides of a card"`
 	Miss     float64 `toml:"miss" range:"[0,1]" doc:"share of boxes about another card"`
+	Read     float64 `toml:"read" range:"[0,1]" doc:"share of lessons about what a crop shows, the others ask where cards lie"`
 	Skills   float64 `toml:"skills" range:"[0,1]" doc:"share of lessons of the first stage among conversations"`
 }
 
@@ -39,7 +40,7 @@ type exchange struct {
 // said is a conversation in tokens: next is what the assistant says after each, -1 where another
 // speaks.
 type said struct {
-	episodes.Speech
+	vlm.Stretch
 	next   []int32
 	spoken int
 }
@@ -50,21 +51,23 @@ func (c conversation) say(k *episodes.Speaker) (said, error) {
 	if err != nil {
 		return s, err
 	}
-	if _, _, err := s.Read(k, text, c.pictures...); err != nil {
+	if s.Stretch, _, err = k.Read(text, c.pictures...); err != nil {
 		return s, err
 	}
 	for _, turn := range c.turns {
-		from := len(s.Tokens)
-		s.Say(k.Tokens.Encode(turn.says + "<|im_end|>").IDs...)
+		from := len(s.IDs)
+		s.IDs = append(s.IDs, k.Tokens.Encode(turn.says+"<|im_end|>").IDs...)
 		s.heard()
-		for i := from; i < len(s.Tokens); i++ {
-			s.next[i-1] = s.Tokens[i]
+		for i := from; i < len(s.IDs); i++ {
+			s.next[i-1] = s.IDs[i]
 			s.spoken++
 		}
 		if turn.reads != "" {
-			if _, _, err := s.Read(k, turn.reads, turn.pictures...); err != nil {
+			heard, _, err := k.Read(turn.reads, turn.pictures...)
+			if err != nil {
 				return s, err
 			}
+			s.Stretch = episodes.Joined(s.Stretch, heard)
 		}
 	}
 	s.heard()
@@ -73,7 +76,7 @@ func (c conversation) say(k *episodes.Speaker) (said, error) {
 
 // heard makes next as long as the tokens.
 func (s *said) heard() {
-	for len(s.next) < len(s.Tokens) {
+	for len(s.next) < len(s.IDs) {
 		s.next = append(s.next, -1)
 	}
 }
@@ -91,10 +94,10 @@ func Prompt(k *episodes.Speaker, ask string, pictures int) (string, error) {
 func (t *Talker) skill(key rng.Key) conversation {
 	table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
 	m := table.Draw()
-	if r.Float64() < 0.5 {
-		return t.whereAll(table, m)
+	if r.Float64() < t.Talk.Read {
+		return readOne(table, m, r)
 	}
-	return readOne(table, m, r)
+	return t.whereAll(table, m)
 }
 
 // whereAll asks for every box, in the order of the colours' list.
@@ -113,7 +116,7 @@ func (t *Talker) whereAll(table cards.Table, m *vision.Image) conversation {
 // readOne asks for the digits of a crop's card.
 func readOne(table cards.Table, m *vision.Image, r *rng.Stream) conversation {
 	c := table.Cards[r.Intn(len(table.Cards))]
-	grow := func() int { return r.Intn(61) - 14 }
+	grow := func() int { return r.Intn(45) - 12 }
 	box := image.Rect(c.Box.Min.X-grow(), c.Box.Min.Y-grow(), c.Box.Max.X+grow(), c.Box.Max.Y+grow()).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
 	crop, err := m.Crop(box.Min.X, box.Min.Y, box.Dx(), box.Dy())
 	if err != nil {

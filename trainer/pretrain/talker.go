@@ -20,7 +20,7 @@ import (
 // Talker is how a small Qwen2.5-VL is made that answers questions about tables of cards
 // (vision/scenes/cards), and knows how a zoom is called:
 //
-//	loss = mean of -log p(token) over what the assistant says
+//	loss = mean over conversations of the mean of -log p(token) over what the assistant says
 //
 // First skills: where every card lies, and which digit a crop shows. Then the start of
 // reinforcement learning, in conversations (talk.go): too often it answers at once, from a picture
@@ -76,7 +76,7 @@ func DefaultTalker() Talker {
 		Model: TalkerModel{Width: 128, Layers: 4, Inner: 352, Heads: 4, KVHeads: 2, VisionWidth: 96, VisionLayers: 3, VisionInner: 256, VisionHeads: 3, Patch: 8, Least: 48, Most: 64},
 		Skill: TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
 		Start: TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
-		Talk:  Talk{Zoom: 0.45, Careless: 0.5, Miss: 0.35, Skills: 0.25},
+		Talk:  Talk{Zoom: 0.45, Careless: 0.5, Miss: 0.35, Read: 0.7, Skills: 0.25},
 		Judge: TalkerJudge{Every: 250, Tables: 128},
 	}
 }
@@ -242,34 +242,28 @@ func (t *Talker) stage(dir string, h Hooks, name string, o TalkerStage, of func(
 
 // pass leaves the gradient of an update in the parameters, and returns the loss.
 func (t *Talker) pass(k *episodes.Speaker, s *stage, key rng.Key, of func(key rng.Key) conversation) (float64, error) {
-	var all []said
-	total := 0
+	loss := 0.0
+	tp := s.tape()
 	for i := range s.Batch {
 		c, err := of(key.Sample(i)).say(k)
 		if err != nil {
 			return 0, err
 		}
-		all = append(all, c)
-		total += c.spoken
-	}
-	loss := 0.0
-	tp := s.tape()
-	for _, c := range all {
-		seen, err := k.See(tp, c.Speech)
+		hidden, err := k.Model.Hidden(tp, c.Stretch)
 		if err != nil {
 			return 0, err
 		}
-		logits, err := k.Logits(tp, c.Speech, seen)
-		if err != nil {
-			return 0, err
-		}
-		lp := tp.LogProbs(logits, c.next, 1)
-		grad := make([]float32, len(c.next))
-		for i, x := range lp.F32() {
-			if c.next[i] >= 0 {
-				loss -= float64(x) / float64(total)
-				grad[i] = -1 / float32(total)
+		var rows, tokens []int32
+		for at, next := range c.next {
+			if next >= 0 {
+				rows, tokens = append(rows, int32(at)), append(tokens, next)
 			}
+		}
+		lp := k.Model.LogProbs(tp, hidden, rows, tokens, 1)
+		grad, weight := make([]float32, len(rows)), 1/float64(s.Batch*c.spoken)
+		for i, x := range lp.F32() {
+			loss -= float64(x) * weight
+			grad[i] = float32(-weight)
 		}
 		tp.Backward(autograd.Seed{Of: lp, Grad: grad})
 		tp.Reset()

@@ -85,8 +85,8 @@ func TestConversations(t *testing.T) {
 			if next < 0 {
 				continue
 			}
-			if spoken++; next != s.Tokens[at+1] {
-				t.Fatalf("conversation %d: token %d is learnt as %d, and is %d", i, at+1, next, s.Tokens[at+1])
+			if spoken++; next != s.IDs[at+1] {
+				t.Fatalf("conversation %d: token %d is learnt as %d, and is %d", i, at+1, next, s.IDs[at+1])
 			}
 		}
 		want := 0
@@ -105,7 +105,7 @@ func TestConversations(t *testing.T) {
 		if spoken != want || spoken != s.spoken {
 			t.Errorf("conversation %d: %d tokens are learnt of %d", i, spoken, want)
 		}
-		zooms += len(s.Grids) - 1
+		zooms += len(s.Pictures.Grids) - 1
 	}
 	if zooms == 0 || zooms == 30 {
 		t.Errorf("%d of 30 conversations look closer", zooms)

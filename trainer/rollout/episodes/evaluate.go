@@ -82,9 +82,9 @@ func (p *Policy) back(at []trainer.Point, kept []*heard, grads [][]float64) erro
 // heard is an episode that went through the network.
 type heard struct {
 	tape        *autograd.Tape
-	chosen      []int           // where the tokens stand that the model chose
-	logProbs    *autograd.Value // of every token but the first; 0 where it was not chosen
-	logits      *autograd.Value // of the chosen ones; nil where no entropy is asked for
+	chosen      int             // tokens that the model chose
+	logProbs    *autograd.Value // of these; nil where there is none
+	logits      *autograd.Value // of these; nil where no entropy is asked for
 	temperature float64
 	entropies   []float64
 }
@@ -96,40 +96,36 @@ func (p *Policy) hear(point trainer.Point, train bool) (*heard, error) {
 		return nil, err
 	}
 	h := &heard{tape: k.Tape(train), temperature: p.Sampling.Temperature}
-	seen := k.given(h.tape, p.seen[e])
-	if seen == nil {
-		if seen, err = k.See(h.tape, s); err != nil {
-			h.tape.Reset()
-			return nil, err
-		}
-	}
-	logits, err := k.Logits(h.tape, s, seen)
+	hidden, err := k.Model.Hidden(h.tape, s)
 	if err != nil {
 		h.tape.Reset()
 		return nil, err
 	}
-	index := make([]int32, len(e.Tokens))
-	var before []int32
-	for i := range index {
-		index[i] = -1
-		if i+1 < len(e.Tokens) && e.Sampled[i+1] {
-			index[i] = e.Tokens[i+1]
-			h.chosen, before = append(h.chosen, i+1), append(before, int32(i))
+	var before, tokens []int32
+	for at, on := range e.Sampled {
+		if on {
+			h.chosen++
+			before, tokens = append(before, int32(at-1)), append(tokens, e.Tokens[at])
 		}
 	}
-	h.logProbs = h.tape.LogProbs(logits, index, float32(p.Sampling.Temperature))
-	if point.Entropy && len(before) > 0 {
-		h.logits = h.tape.Gather(logits, before)
+	if h.chosen == 0 {
+		return h, nil
+	}
+	h.logProbs = k.Model.LogProbs(h.tape, hidden, before, tokens, float32(p.Sampling.Temperature))
+	if point.Entropy {
+		h.logits = k.Model.Logits(h.tape, h.tape.Gather(hidden, before))
 	}
 	return h, nil
 }
 
 // outputs are the log-probabilities, and the entropies.
 func (h *heard) outputs() []float64 {
-	x := h.logProbs.F32()
+	if h.chosen == 0 {
+		return nil
+	}
 	var out []float64
-	for _, at := range h.chosen {
-		out = append(out, float64(x[at-1]))
+	for _, x := range h.logProbs.F32() {
+		out = append(out, float64(x))
 	}
 	if h.logits == nil {
 		return out
@@ -163,10 +159,13 @@ func (h *heard) distribution(logits []float32) (logs []float64, entropy float64)
 
 // back takes gradients at the outputs to the weights. An entropy's at a logit is -p (log p + H).
 func (h *heard) back(grads []float64) {
-	n := len(h.chosen)
-	seed := make([]float32, h.logProbs.Dim(0))
-	for i, at := range h.chosen {
-		seed[at-1] = float32(grads[i])
+	n := h.chosen
+	if n == 0 {
+		return
+	}
+	seed := make([]float32, n)
+	for i := range seed {
+		seed[i] = float32(grads[i])
 	}
 	seeds := []autograd.Seed{{Of: h.logProbs, Grad: seed}}
 	if h.logits != nil && len(grads) == 2*n {

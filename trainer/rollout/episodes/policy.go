@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -51,8 +50,7 @@ type Policy struct {
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll
 	learner  *rollout.Learner
-	seen     map[*trainer.Episode][]float32 // a tower that is not trained sees a picture once
-	pending  []*autograd.Tape               // of the last answers
+	pending  []*autograd.Tape // of the last answers
 }
 
 // Learn says what is trained: an adapter, or, without one, the parameters that the folder was
@@ -75,29 +73,24 @@ func (p *Policy) Free() {
 	p.learner = nil
 }
 
-// frozen reports whether no weight of the tower is trained.
-func (p *Policy) frozen() bool {
-	return !slices.ContainsFunc(p.Speaker.Params.Trained(), func(w *autograd.Param) bool { return strings.HasPrefix(w.Name, "visual.") })
-}
-
 // Roll plays one episode a key.
 func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
-	p.seen = map[*trainer.Episode][]float32{}
 	samples := make([]trainer.Sample, len(keys))
-	asked := map[int]*voice{}
 	err := p.learner.With(w, func() error {
+		d := p.Speaker.Model.NewDecoder(p.Speaker.Options.Pool, p.Speaker.arithmetic(false), 2)
+		defer d.Close()
+		var asked *voice // of the prompt under way, whose reading is row 0
 		for i, k := range keys {
 			if p.Context != nil && p.Context.Err() != nil {
 				return p.Context.Err()
 			}
-			if asked[k.Prompt] == nil {
-				v, err := p.asked(k.Prompt)
-				if err != nil {
+			if i == 0 || keys[i-1].Prompt != k.Prompt {
+				var err error
+				if asked, err = p.asked(d, k.Prompt); err != nil {
 					return fmt.Errorf("prompt %d: %w", k.Prompt, err)
 				}
-				asked[k.Prompt] = v
 			}
-			s, err := p.play(k, *asked[k.Prompt])
+			s, err := p.play(k, *asked)
 			if err != nil {
 				return fmt.Errorf("sample %d of prompt %d: %w", k.Sample, k.Prompt, err)
 			}
@@ -110,8 +103,9 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 	return samples, err
 }
 
-// asked is the state in which every episode of a prompt begins.
-func (p *Policy) asked(prompt int) (*voice, error) {
+// asked is the state in which every episode of a prompt begins: row 0 holds all of the prompt
+// but its last token, so that each episode reads that for itself and has what follows.
+func (p *Policy) asked(d *vlm.Decoder, prompt int) (*voice, error) {
 	q, err := p.Ask(prompt)
 	if err != nil {
 		return nil, err
@@ -120,18 +114,26 @@ func (p *Policy) asked(prompt int) (*voice, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &voice{p: p, album: tools.NewAlbum(q.Pictures...)}
+	v := &voice{p: p, decoder: d, album: tools.NewAlbum(q.Pictures...)}
 	if v.prompt, err = v.Code(text, v.album.Pictures); err != nil {
 		return nil, err
 	}
+	last := len(v.unread.IDs) - 1
+	head := v.unread
+	head.IDs = head.IDs[:last]
+	d.Clear(0)
+	if _, err := d.Extend(0, head); err != nil {
+		return nil, err
+	}
+	v.unread = vlm.Stretch{IDs: v.unread.IDs[last:]}
 	return v, nil
 }
 
 // play is one episode.
 func (p *Policy) play(k trainer.Key, v voice) (trainer.Sample, error) {
 	s := trainer.Sample{Key: k}
-	v.speech, v.states = v.speech.Clone(), slices.Clone(v.states)
-	v.album = &tools.Album{Pictures: slices.Clone(v.album.Pictures)}
+	v.decoder.Copy(1, 0)
+	v.album, v.grids = &tools.Album{Pictures: slices.Clone(v.album.Pictures)}, slices.Clone(v.grids)
 	_, v.key = p.Draws.Keys(k)
 	ctx := p.Context
 	if ctx == nil {
@@ -142,16 +144,13 @@ func (p *Policy) play(k trainer.Key, v voice) (trainer.Sample, error) {
 		return s, err
 	}
 	var places []int
-	for _, g := range v.speech.Grids[:len(v.album.Pictures)] {
+	for _, g := range v.grids[:len(v.album.Pictures)] {
 		places = append(places, g.Tokens(p.Speaker.Processor.Merge))
 	}
 	if err := t.Check(p.Speaker.Marks.Picture, places); err != nil {
 		return s, err
 	}
 	s.Item.Episode = &trainer.Episode{Transcript: t, Album: v.album, Texts: v.texts}
-	if p.frozen() {
-		p.seen[s.Item.Episode] = v.states
-	}
 	d := &s.Decisions
 	for at, on := range t.Sampled {
 		if on {
@@ -163,24 +162,17 @@ func (p *Policy) play(k trainer.Key, v voice) (trainer.Sample, error) {
 }
 
 // speech is an episode as the network reads it.
-func (p *Policy) speech(e *trainer.Episode) (Speech, error) {
-	s := Speech{Tokens: e.Tokens, Kinds: make([]int, len(e.Tokens))}
-	for i, id := range e.Tokens {
-		if id == p.Speaker.Marks.Picture {
-			s.Kinds[i] = vlm.PictureToken
-		}
-	}
+func (p *Policy) speech(e *trainer.Episode) (s vlm.Stretch, err error) {
+	var pictures []*vision.Image
 	for i, picture := range e.Album.Pictures {
 		if picture.Image == nil {
 			return s, fmt.Errorf("picture %d of an episode is not at hand", i+1)
 		}
-		patches, err := p.Speaker.Processor.Apply(picture.Image.Raster())
-		if err != nil {
-			return s, err
-		}
-		s.Values, s.Grids = append(s.Values, patches.Values...), append(s.Grids, patches.Grids...)
+		pictures = append(pictures, picture.Image)
 	}
-	return s, nil
+	s.IDs = e.Tokens
+	s.Pictures, err = p.Speaker.patches(pictures)
+	return s, err
 }
 
 var errNotRolled = errors.New("a point of this policy is an episode: it has none")

@@ -127,30 +127,16 @@ func (s *Speaker) math() kernels.Math {
 	return kernels.MathBF16
 }
 
-// Tape computes as the folder was opened.
-func (s *Speaker) Tape(train bool) *autograd.Tape {
+// arithmetic is what the folder was opened for.
+func (s *Speaker) arithmetic(train bool) autograd.Options {
 	o := autograd.Options{DType: kernels.BF16, Math: s.math(), Train: train}
 	if s.Options.F32 {
 		o.DType = kernels.F32
 	}
-	return autograd.New(s.Options.Pool, o)
+	return o
 }
 
-// See is the tower's states of a speech's pictures; nil where there is none.
-func (s *Speaker) See(tp *autograd.Tape, t Speech) (*autograd.Value, error) {
-	if len(t.Grids) == 0 {
-		return nil, nil
-	}
-	v := s.Model.Vision
-	width := v.Channels * v.Frames * v.Patch * v.Patch
-	return s.Model.Tower.Forward(tp, tp.Upload("patches", t.Values, len(t.Values)/width, width), t.Grids)
-}
-
-// Logits are [1, tokens, vocabulary] of a speech whose pictures were seen.
-func (s *Speaker) Logits(tp *autograd.Tape, t Speech, seen *autograd.Value) (*autograd.Value, error) {
-	at, _, err := vlm.PositionRule{Merge: s.Processor.Merge}.Positions(vlm.Sequence{Kinds: t.Kinds, Pictures: t.Grids})
-	if err != nil {
-		return nil, err
-	}
-	return s.Model.Forward(tp, vlm.Input{IDs: t.Tokens, Positions: at, Pictures: seen})
+// Tape computes as the folder was opened.
+func (s *Speaker) Tape(train bool) *autograd.Tape {
+	return autograd.New(s.Options.Pool, s.arithmetic(train))
 }

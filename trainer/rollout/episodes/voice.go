@@ -5,23 +5,25 @@ import (
 	"math"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// voice speaks one episode: it is the sampler and the coder of tools.Episode. Its speech is what
-// was said and read, and every token is computed over the whole of it: the definition that a
-// cache of keys and values must equal.
+// voice speaks one episode, in row 1 of a decoder: it is the sampler and the coder of
+// tools.Episode.
 type voice struct {
-	p      *Policy
-	key    rng.Key
-	prompt tools.Seen
-	album  *tools.Album
-	speech Speech
-	states []float32 // the tower's, of all pictures so far
-	texts  []string
+	p       *Policy
+	key     rng.Key
+	prompt  tools.Seen
+	album   *tools.Album
+	decoder *vlm.Decoder
+	said    int         // tokens so far
+	last    int32       // the last of them
+	unread  vlm.Stretch // what the decoder has not read yet
+	grids   []vlm.Grid  // of all pictures so far
+	texts   []string
 }
 
 // mostOfTurn is how many tokens a turn has at most where nothing else is said.
@@ -36,7 +38,7 @@ func (v *voice) Sample(ctx context.Context, _ []int32, _ []tools.Picture) (tools
 		room = mostOfTurn
 	}
 	if l := v.p.Limits; l.Tokens > 0 {
-		room = min(room, l.Tokens-len(v.speech.Tokens))
+		room = min(room, l.Tokens-v.said)
 	}
 	for s.Cut = true; len(s.IDs) < room; {
 		if err := ctx.Err(); err != nil {
@@ -46,7 +48,8 @@ func (v *voice) Sample(ctx context.Context, _ []int32, _ []tools.Picture) (tools
 		if err != nil {
 			return s, err
 		}
-		v.speech.Say(id)
+		v.unread.IDs = append(v.unread.IDs, id)
+		v.said, v.last = v.said+1, id
 		s.IDs, s.LogProb, s.ModelLogProb = append(s.IDs, id), append(s.LogProb, sampled), append(s.ModelLogProb, spoken)
 		if id == k.End {
 			s.Cut = false
@@ -62,20 +65,17 @@ func (v *voice) Sample(ctx context.Context, _ []int32, _ []tools.Picture) (tools
 // from, and in the model's.
 func (v *voice) token() (id int32, sampled, spoken float64, err error) {
 	k := v.p.Speaker
-	tp := k.Tape(false)
-	defer tp.Reset()
-	all, err := k.Logits(tp, v.speech, k.given(tp, v.states))
+	var before []int // the row's tokens are the decoder's until it reads on
+	raw, err := v.read()
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	last := tp.Gather(all, []int32{int32(len(v.speech.Tokens) - 1)})
-	logits := make([]float64, last.Dim(-1))
-	for i, x := range last.F32() {
+	logits := make([]float64, len(raw))
+	for i, x := range raw {
 		logits[i] = float64(x)
 	}
-	var before []int
 	if v.p.Sampling.Repetition != 1 {
-		for _, t := range v.speech.Tokens {
+		for _, t := range v.decoder.IDs(1) {
 			before = append(before, int(t))
 		}
 	}
@@ -83,9 +83,26 @@ func (v *voice) token() (id int32, sampled, spoken float64, err error) {
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	at := pick(probabilities, v.key.Step(len(v.speech.Tokens)).Draw().Float64())
-	lp := tp.LogProbs(last, []int32{int32(at)}, float32(v.p.Sampling.Temperature)).F32()[0]
-	return int32(at), math.Log(probabilities[at]), float64(lp), nil
+	at := pick(probabilities, v.key.Step(v.said).Draw().Float64())
+	lp, err := v.decoder.LogProbs([]int32{int32(at)}, float32(v.p.Sampling.Temperature))
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	return int32(at), math.Log(probabilities[at]), float64(lp[0]), nil
+}
+
+// read lets the decoder read on, and gives the logits of what follows.
+func (v *voice) read() ([]float32, error) {
+	s := v.unread
+	v.unread = vlm.Stretch{}
+	if len(s.IDs) != 1 || len(s.Pictures.Grids) > 0 {
+		return v.decoder.Extend(1, s)
+	}
+	rows, err := v.decoder.Step([]int{1}, s.IDs)
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
 }
 
 // pick is where a number from 0 to 1 falls.
@@ -106,10 +123,9 @@ func pick(probabilities []float64, u float64) int {
 // itself does so only where the model has not.
 func (v *voice) Code(text string, shown []tools.Picture) (tools.Seen, error) {
 	k := v.p.Speaker
-	if n := len(v.speech.Tokens); n > 0 && v.speech.Tokens[n-1] == k.End {
+	if v.said > 0 && v.last == k.End {
 		text = strings.TrimPrefix(text, "<|im_end|>")
 	}
-	var new Speech
 	var pictures []*vision.Image
 	for i, p := range shown {
 		pictures = append(pictures, p.Image)
@@ -119,29 +135,13 @@ func (v *voice) Code(text string, shown []tools.Picture) (tools.Seen, error) {
 		}
 		shown[i].ShownWidth, shown[i].ShownHeight = w, h
 	}
-	engine, tokens, err := new.Read(k, text, pictures...)
+	s, engine, err := k.Read(text, pictures...)
 	if err != nil {
 		return tools.Seen{}, err
 	}
-	tp := k.Tape(false)
-	defer tp.Reset()
-	seen, err := k.See(tp, new)
-	if err != nil {
-		return tools.Seen{}, err
+	v.unread, v.grids = Joined(v.unread, s), append(v.grids, s.Pictures.Grids...)
+	if v.said += len(s.IDs); len(s.IDs) > 0 {
+		v.last = s.IDs[len(s.IDs)-1]
 	}
-	if seen != nil {
-		v.states = append(v.states, seen.F32()...)
-	}
-	v.speech.Tokens, v.speech.Kinds = append(v.speech.Tokens, new.Tokens...), append(v.speech.Kinds, new.Kinds...)
-	v.speech.Grids, v.speech.Values = append(v.speech.Grids, new.Grids...), append(v.speech.Values, new.Values...)
-	return tools.Seen{Tokens: tokens, Engine: engine}, nil
-}
-
-// given are states of the tower as they were kept.
-func (s *Speaker) given(tp *autograd.Tape, states []float32) *autograd.Value {
-	if len(states) == 0 {
-		return nil
-	}
-	width := s.Model.Text.Width
-	return tp.Upload("states of pictures", states, 1, len(states)/width, width)
+	return tools.Seen{Tokens: s.IDs, Engine: engine}, nil
 }
