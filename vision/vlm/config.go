@@ -73,9 +73,16 @@ type TowerConfig struct {
 }
 
 // ReadConfig reads a folder's config.json.
-func ReadConfig(dir string) (Config, error) { return readConfig(filepath.Join(dir, "config.json")) }
+func ReadConfig(dir string) (Config, error) {
+	path := filepath.Join(dir, "config.json")
+	data, err := hub.ReadFile(path)
+	if err != nil {
+		return Config{}, err
+	}
+	return readConfig(path, data)
+}
 
-func readConfig(path string) (Config, error) {
+func readConfig(path string, data []byte) (Config, error) {
 	var said struct {
 		Classes   []string `json:"architectures"`
 		Kind      string   `json:"model_type"`
@@ -88,7 +95,7 @@ func readConfig(path string) (Config, error) {
 		} `json:"vision_config"`
 		Tied *bool `json:"tie_word_embeddings"`
 	}
-	if err := hub.JSON(path, &said); err != nil {
+	if err := hub.Decode(path, data, &said); err != nil {
 		return Config{}, err
 	}
 	family, ok := familyOf(said.Kind, said.Classes)
@@ -100,7 +107,7 @@ func readConfig(path string) (Config, error) {
 	}
 	c := family.defaults()
 	for _, into := range []any{&c.Text, &c} { // flat keys, then nested ones
-		if err := hub.JSON(path, into); err != nil {
+		if err := hub.Decode(path, data, into); err != nil {
 			return Config{}, err
 		}
 	}
