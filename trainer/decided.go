@@ -39,7 +39,13 @@ func (o Decided) Blame(p Policy, samples []Sample, advantages []float64) (Blame,
 		b.Loss += v.Loss / float64(len(steps))
 		b.add("loss", v.Loss)
 		b.add("kl", v.KL)
-		b.add("ratio", v.Ratio...)
+		for i, r := range v.Ratio {
+			name := "ratio"
+			if samples[steps[step][i].sample].Reused { // by weights of an earlier iteration: not 1 from the start
+				name = "ratio_reused"
+			}
+			b.add(name, r)
+		}
 		for name, value := range v.Metrics {
 			b.add(name, value)
 		}

@@ -17,6 +17,7 @@ type Sample struct {
 	Key       Key
 	Decisions Decisions
 	Item      Item
+	Reused    bool // it was rolled in an earlier iteration, by other weights
 }
 
 // Item is what came out.

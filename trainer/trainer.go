@@ -15,6 +15,7 @@ type Trainer struct {
 	Prompts   func(iteration int) []Key                                   // what is rolled
 	Score     func(samples []Sample) ([]float64, error)                   // NaN: no score for this one
 	Compare   func(samples []Sample, scores []float64) ([]float64, error) // the advantages
+	Choice    Choice                                                      // of what is learned from
 	Objective Objective
 	Optim     optim.Options
 	Memories  []Memory
@@ -59,7 +60,10 @@ type Memory struct {
 type Report struct {
 	Samples    []Sample
 	Scores     []float64
-	Advantages []float64
+	Advantages []float64 // NaN: not compared
+	Rolls      int       // how often the policy was asked
+	Learned    []int     // the samples that somebody was blamed for
+	Reused     int       // samples of earlier iterations beside them
 	Updates    []Update
 	Passed     string // why there are no updates
 }
@@ -71,33 +75,19 @@ type Update struct {
 	Rate float64
 }
 
-// Step is one iteration: roll, score, compare; then blame and move for each
-// update; then remember. Samples without a score are rolled and reported, but
-// nobody is blamed for them.
+// Step is one iteration: roll and score, compare and choose; then blame and move for each update;
+// then remember. Samples without a score are rolled and reported, but nobody is blamed for them.
 func (t *Trainer) Step() (*Report, error) {
-	samples, err := t.Policy.Roll(t.Actor, t.Prompts(t.Iteration))
+	report, err := t.gather()
 	if err != nil {
-		return nil, fmt.Errorf("rolling iteration %d: %w", t.Iteration, err)
+		return nil, err
 	}
-	scores, err := t.Score(samples)
+	learned, worth, err := t.compare(report)
 	if err != nil {
-		return nil, fmt.Errorf("scoring iteration %d: %w", t.Iteration, err)
+		return nil, err
 	}
-	advantages, err := t.Compare(samples, scores)
-	if err != nil {
-		return nil, fmt.Errorf("comparing the scores of iteration %d: %w", t.Iteration, err)
-	}
-	report := &Report{Samples: samples, Scores: scores, Advantages: advantages}
-	if report.Passed = t.pass(report); report.Passed != "" {
-		t.remember()
-		return report, nil
-	}
-	judged, worth, err := scored(samples, scores, advantages)
-	if err != nil {
-		return nil, fmt.Errorf("iteration %d: %w", t.Iteration, err)
-	}
-	for _, share := range t.shares(len(judged)) {
-		blame, err := t.Objective.Blame(t.Policy, pick(judged, share), pick(worth, share))
+	for _, share := range t.shares(len(learned)) {
+		blame, err := t.Objective.Blame(t.Policy, pick(learned, share), pick(worth, share))
 		if err != nil {
 			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates), t.Iteration, err)
 		}
@@ -122,6 +112,9 @@ func (t *Trainer) pass(r *Report) string {
 // shares are the samples of each update, in order.
 func (t *Trainer) shares(n int) [][]int {
 	var all [][]int
+	if n == 0 {
+		return nil
+	}
 	if !t.Optim.Split || t.Optim.Updates == 1 {
 		every := make([]int, n)
 		for i := range every {
@@ -149,27 +142,6 @@ func pick[T any](of []T, at []int) []T {
 		out[i] = of[k]
 	}
 	return out
-}
-
-// scored leaves out the samples without a score. An advantage may be missing only
-// where the score is.
-func scored(samples []Sample, scores, advantages []float64) (judged []Sample, worth []float64, err error) {
-	if len(scores) != len(samples) || len(advantages) != len(samples) {
-		return nil, nil, fmt.Errorf("%d samples have %d scores and %d advantages", len(samples), len(scores), len(advantages))
-	}
-	for i, s := range samples {
-		switch {
-		case math.IsNaN(scores[i]):
-		case math.IsNaN(advantages[i]):
-			return nil, nil, fmt.Errorf("sample %d of prompt %d has the score %v, but no advantage", s.Key.Sample, s.Key.Prompt, scores[i])
-		default:
-			judged, worth = append(judged, s), append(worth, advantages[i])
-		}
-	}
-	if len(judged) == 0 {
-		return nil, nil, fmt.Errorf("none of %d samples has a score", len(samples))
-	}
-	return judged, worth, nil
 }
 
 // move takes one step of the optimiser.

@@ -31,6 +31,8 @@ func (e *Experiment) check(doc *config.Document) {
 		e.at(s).checkTables(doc, prefix)
 	}
 	e.checkRewards(doc.Report)
+	e.checkRelative(func(keys, problem, hint string) { doc.Report(e.oneWritten("", keys), problem, hint) })
+	e.checkStagesFilter(doc.Report)
 	if doc.Clean("reward") && doc.Clean("advantage") {
 		e.checkCombination(func(keys, problem, hint string) { doc.Report(e.oneWritten("", keys), problem, hint) })
 	}
@@ -77,6 +79,7 @@ func (e *Experiment) checkTables(doc *config.Document, prefix string) {
 	}
 	e.checkGroups(r)
 	e.checkAverages(r)
+	e.checkChoice(r)
 }
 
 // oneWritten is the first of some keys ("a|b") that the file has: a combination is

@@ -46,6 +46,9 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 	if e.Advantage.BestOf > 0 {
 		group = float64(e.Advantage.BestOf)
 	}
+	if b := e.Rollout.Buffer; b != nil {
+		groups += float64(b.Groups) // of earlier iterations
+	}
 	judged := groups * group * float64(len(trained))
 	if s.Tree != nil {
 		judged = groups * s.Tree.judged(e.Rollout.Group, s.Steps, window, trained)

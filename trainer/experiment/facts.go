@@ -50,7 +50,11 @@ func (e *Experiment) stageFacts() []Fact {
 	if o.EMA > 0 {
 		optimiser += fmt.Sprintf(", moving average %v", o.EMA)
 	}
-	return []Fact{{"rollout", e.rolls()}, {"advantages", e.Advantage.words(e.Episode != nil)}, {"objective", e.objectiveWords()}, {"optimiser", optimiser}}
+	all := []Fact{{"rollout", e.rolls()}}
+	if choice := e.choiceWords(); choice != "" {
+		all = append(all, Fact{"choice", choice})
+	}
+	return append(all, Fact{"advantages", e.Advantage.words(e.Episode != nil)}, Fact{"objective", e.objectiveWords()}, Fact{"optimiser", optimiser})
 }
 
 func count(n int, what string) string {

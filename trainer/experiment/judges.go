@@ -56,6 +56,11 @@ func (r Reward) Open(b Bench) (Opened, error) {
 	if err != nil {
 		return Opened{}, fmt.Errorf("reward %s: %w", r.Name, err)
 	}
+	if r.Relative != nil {
+		relative := *r.Relative
+		relative.Of = o.judge
+		o.judge = relative
+	}
 	return o, nil
 }
 

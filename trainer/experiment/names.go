@@ -38,6 +38,7 @@ func Sections() []Section {
 		{"rewards", "reward.name", Rewards()},
 		{"scalings", "reward.scaling", Scalings()},
 		{"monitors", "monitor.watch", Monitors()},
+		{"choices", "", Choices()},
 		{"presets", "preset", named(Presets(), func(p Preset) Name { return p.Name })},
 		{"ambiguous", "", Ambiguous()},
 	}

@@ -15,16 +15,19 @@ const (
 	startNoise rng.Purpose = "start noise"
 	stepNoise  rng.Purpose = "step noise"
 	windowDraw rng.Purpose = "window"
-	prompts    rng.Purpose = "prompts"
+	promptDraw rng.Purpose = "prompts"
 	evalNoise  rng.Purpose = "evaluation"
 	shared     rng.Purpose = "shares"
 	timesDrawn rng.Purpose = "times"
 	sampling   rng.Purpose = "tokens"
+	curriculum rng.Purpose = "curriculum"
+	passRates  rng.Purpose = "pass rates"
+	bufferDraw rng.Purpose = "buffer"
 )
 
 // seeds lists what this experiment draws.
 func (e *Experiment) seeds() []Seed {
-	all := []Seed{{prompts, "iteration", "which prompts are rolled"}}
+	all := []Seed{{promptDraw, "iteration", "which prompts are rolled"}}
 	sample := "iteration, prompt, sample"
 	trunk := e.Sampler.Tree != nil && e.Sampler.Tree.Kind == "trunk"
 	if (e.Rollout.SharedNoise || e.Sampler.Tree != nil) && !trunk {
@@ -54,6 +57,15 @@ func (e *Experiment) seeds() []Seed {
 	}
 	if e.Optim.Split && e.Optim.Updates > 1 {
 		all = append(all, Seed{shared, "iteration", "which update sees which samples"})
+	}
+	if e.Rollout.Curriculum != nil {
+		all[0] = Seed{curriculum, "iteration, attempt", "which prompts are rolled"}
+	}
+	if e.Rollout.Buffer != nil {
+		all = append(all, Seed{bufferDraw, "iteration", "which groups are learned from again"})
+	}
+	if f := e.Rollout.Filter; f != nil && f.Path == "" {
+		all = append(all, Seed{passRates, "prompt, sample (and step)", "the noise of samples that pass rates are measured by"})
 	}
 	return append(all, Seed{evalNoise, "prompt, sample (of evaluate.seed)", "the noise of held-out samples, the same in every evaluation"})
 }

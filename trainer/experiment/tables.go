@@ -3,6 +3,7 @@ package experiment
 import (
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // Run is [run].
@@ -39,6 +40,11 @@ type Rollout struct {
 	PromptsPerIteration int    `toml:"prompts_per_iteration" range:"[1,1e6]" doc:"groups of an iteration"`
 	Group               int    `toml:"group" range:"[1,1e6]" doc:"samples of a prompt"`
 	SharedNoise         bool   `toml:"shared_noise" doc:"a group starts from one noise, so that steps before the window are shared"`
+
+	Resample   *Resample           `toml:"resample" doc:"further prompts in place of groups that teach nothing (DAPO)"`
+	Curriculum *prompts.Curriculum `toml:"curriculum" doc:"prompts in proportion to how often they fail"`
+	Filter     *prompts.PassRates  `toml:"filter" doc:"prompts that the untrained model always or never solves are left out (Qwen3-VL)"`
+	Buffer     *Buffer             `toml:"buffer" doc:"groups with signal are learned from again (Skywork R1V2)"`
 }
 
 // Reward is one [[reward]].
@@ -51,6 +57,8 @@ type Reward struct {
 	URL     string  `toml:"url" doc:"of an http or openai reward"`
 	KeyEnv  string  `toml:"key_env" doc:"name of the environment variable that holds the key"`
 	Timeout float64 `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
+
+	Relative *rewards.Relative `toml:"relative" doc:"the score with one control word less that with another (SRPO)"`
 
 	Scale rewards.Scale `toml:"scale" doc:"brings rewards of different sizes together"`
 	Gate  rewards.Gate  `toml:"gate" doc:"counts only where another reward is good enough"`

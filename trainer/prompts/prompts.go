@@ -174,11 +174,14 @@ func columns(text []byte) (list []Prompt, err error) {
 
 // Pick are the numbers of an iteration's n prompts out of total: endless epochs, each shuffled
 // by the key. An iteration has a prompt twice only where an epoch ends in it.
-func Pick(k rng.Key, iteration, n, total int) []int {
+func Pick(k rng.Key, iteration, n, total int) []int { return From(k, iteration*n, n, total) }
+
+// From are n numbers of the same endless list, from a place on.
+func From(k rng.Key, place, n, total int) []int {
 	numbers := make([]int, n)
 	epoch, perm := -1, []int(nil)
 	for i := range numbers {
-		p := iteration*n + i
+		p := place + i
 		if p/total != epoch {
 			epoch = p / total
 			perm = k.Iteration(epoch).Draw().Perm(total)

@@ -20,6 +20,7 @@ type Line struct {
 	Dead      int                `json:"dead_groups"` // whose samples all have one total
 	Spread    float64            `json:"spread_in_groups"`
 	Diversity float64            `json:"diversity"` // mean distance of two samples of a prompt, by number
+	Choice    *ChoiceLine        `json:"choice,omitempty"`
 	Updates   []UpdateLine       `json:"updates"`
 	HeldOut   map[string]Measure `json:"heldout,omitempty"` // where this iteration was evaluated after
 	Fired     []string           `json:"monitors,omitempty"`

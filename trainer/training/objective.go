@@ -32,7 +32,11 @@ func (t *Training) objective(turn experiment.Turn) (trainer.Objective, error) {
 	}
 	switch l.Objective {
 	case "clip", "guard", "dppo":
-		return trainer.Decided{Rows: turn.Rows, Loss: l.Transitions(), Reference: kl && l.KL.Reference != "old", Anchor: anchor, KLOver: l.KL.Denominator}, nil
+		rows, err := t.rows(turn)
+		if err != nil {
+			return nil, err
+		}
+		return trainer.Decided{Rows: rows, Loss: l.Transitions(), Reference: kl && l.KL.Reference != "old", Anchor: anchor, KLOver: l.KL.Denominator}, nil
 	case "nft":
 		return noised(true, kl, implicit(l))
 	case "awm":
@@ -134,11 +138,16 @@ func preferred(l experiment.Loss, group int) verdict {
 	}
 }
 
-// ids are samples' prompts.
+// ids number the groups: samples of one prompt and one iteration.
 func ids(samples []trainer.Sample) []int {
 	all := make([]int, len(samples))
+	number := map[[2]int]int{}
 	for i, s := range samples {
-		all[i] = s.Key.Prompt
+		of := [2]int{s.Key.Iteration, s.Key.Prompt}
+		if _, ok := number[of]; !ok {
+			number[of] = len(number)
+		}
+		all[i] = number[of]
 	}
 	return all
 }
@@ -154,6 +163,9 @@ func (t *Training) draw(turn experiment.Turn) func(k trainer.Key, n int) (float6
 	steps, times := turn.Schedule.Steps(), max(1, turn.Loss.Times)
 	return func(k trainer.Key, n int) (float64, []float64) {
 		key := t.root().With("times").Iteration(k.Iteration).Prompt(uint64(k.Prompt)).Sample(k.Sample).Step(n)
+		if k.Iteration != t.loop.Iteration { // a sample that is reused is noised anew
+			key = key.With("again").Iteration(t.loop.Iteration)
+		}
 		at := (float64(n) + key.Draw().Float64()) / float64(times)
 		time := turn.Schedule.Sigmas[min(int(at*float64(steps)), steps-1)]
 		z := make([]float32, t.model.at.Len())

@@ -53,6 +53,7 @@ func (t *Training) begin() (err error) {
 	if err := errors.Join(t.keepConfig(), t.manifest()); err != nil {
 		return err
 	}
+	t.beginChoice()
 	t.loop = &trainer.Trainer{Policy: roller{t.model.policy, t}, Prompts: t.keys, Score: t.ask, Compare: t.compare,
 		Order: func(i, n int) []int {
 			return t.root().With("shares").Iteration(i).Draw().Perm(n)

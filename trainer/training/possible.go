@@ -38,9 +38,6 @@ func notYet(e *experiment.Experiment) map[string]bool {
 		"[episode]":                            e.Episode != nil,
 		"[sampler.tree]":                       e.Sampler.Tree != nil,
 		"[sampler.flash]":                      e.Sampler.Flash != nil,
-		"advantage.best_of":                    a.BestOf > 0,
-		"advantage.filter":                     a.Filter != nil,
-		"advantage.margin":                     a.Margin > 0,
 		"advantage.estimator = " + a.Estimator: slices.Contains([]string{"win-rate", "tree", "opo", "gpg", "gae", "reinforce++"}, a.Estimator),
 		"run.device = " + e.Run.Device:         e.Run.Device != "auto" && e.Run.Device != "cpu",
 	}

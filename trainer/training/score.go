@@ -65,6 +65,21 @@ func (t *Training) score(ctx context.Context, e *experiment.Experiment, list []p
 	return s, err
 }
 
+// with is s followed by more.
+func (s *scores) with(more *scores) *scores {
+	if s == nil {
+		return more
+	}
+	for name, all := range more.results {
+		s.results[name] = append(s.results[name], all...)
+	}
+	for k := range s.trained {
+		s.trained[k] = append(s.trained[k], more.trained[k]...)
+	}
+	s.total = append(s.total, more.total...)
+	return s
+}
+
 // numbers are a reward's values; NaN: missing.
 func (s *scores) numbers(name string) []float64 {
 	out := make([]float64, len(s.results[name]))

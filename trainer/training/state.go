@@ -38,11 +38,14 @@ type counters struct {
 	Bins      *bins              `json:"bins,omitempty"`    // of the totals' histogram
 	Ends      map[string]int64   `json:"ends"`              // of the files that are appended to
 	again
+	Choice *choiceState `json:"choice,omitempty"`
 }
 
 // save writes a checkpoint of what is finished.
 func (t *Training) save() error {
 	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, again: t.again, Ends: map[string]int64{}}
+	var kept []safetensors.Tensor
+	c.Choice, kept = t.choice.state()
 	for _, m := range t.loop.Memories {
 		c.Paces = append(c.Paces, m.Pace.T)
 	}
@@ -66,6 +69,7 @@ func (t *Training) save() error {
 			c.Reference = c.Reference || w == trainer.Reference
 		}
 		all = append(all, mover.Tensors("optimiser.")...)
+		all = append(all, kept...)
 		if err := safetensors.Write(filepath.Join(dir, tensorsFile), all, nil); err != nil {
 			return err
 		}
@@ -172,6 +176,9 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 	}
 	if s.History != nil {
 		*t.estimator.History = *s.History
+	}
+	if err := t.choice.load(s.Choice, f); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Dir, err)
 	}
 	t.before, t.latest, t.first, t.streaks, t.bins = s.Before, s.Latest, orEmpty(s.First), orEmpty(s.Streaks), s.Bins
 	t.anchor, t.again = s.Anchor, s.again

@@ -45,6 +45,7 @@ type Training struct {
 	anchor                  int                // the iteration that a rollback goes back to
 	again                   again
 
+	choice  choice
 	turn    experiment.Turn // of the iteration under way
 	scored  *scores         // and what rewards said in it
 	seconds map[string]float64
@@ -85,6 +86,13 @@ func Run(ctx context.Context, e *experiment.Experiment, o Options) (*Result, err
 
 // run is the whole run: measure, iterate, measure.
 func (t *Training) run(ctx context.Context) (*Result, error) {
+	switch done, err := t.sift(ctx); {
+	case err != nil:
+		return nil, err
+	case !done: // and nothing to save: what was measured is in its file
+		r := &Result{Status: Interrupted}
+		return r, t.folder.WriteJSON("result.json", r)
+	}
 	if t.before == nil {
 		if err := t.measure(ctx, nil, "before"); err != nil {
 			return nil, err
@@ -113,7 +121,7 @@ func (t *Training) run(ctx context.Context) (*Result, error) {
 func (t *Training) iterate() (*fired, error) {
 	began := time.Now()
 	i := t.loop.Iteration
-	t.seconds = map[string]float64{}
+	t.seconds, t.scored = map[string]float64{}, nil
 	if err := t.prepare(i); err != nil {
 		return nil, err
 	}
@@ -122,6 +130,7 @@ func (t *Training) iterate() (*fired, error) {
 		return nil, err
 	}
 	t.seconds["train"] = time.Since(began).Seconds() - t.seconds["roll"] - t.seconds["score"]
+	t.learn(report)
 	line := t.line(i, report)
 	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 { // nothing had moved yet
 		t.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
@@ -185,23 +194,12 @@ func (t *Training) prepare(i int) error {
 	if t.loop.Optim.Steps == 0 {
 		t.loop.Optim.Steps = t.turn.Run.Iterations * t.loop.Optim.Updates // of the stage
 	}
+	t.loop.Choice = t.chooses()
 	t.loop.Objective, err = t.objective(t.turn)
 	if reset := t.turn.Loss.KL.Reset; reset > 0 && i > 0 && i%reset == 0 {
 		p.Params().Follow(trainer.Reference, 0)
 	}
 	return err
-}
-
-// keys are an iteration's samples.
-func (t *Training) keys(i int) []trainer.Key {
-	r := t.turn.Rollout
-	var all []trainer.Key
-	for _, p := range prompts.Pick(t.root().With("prompts"), i, r.PromptsPerIteration, len(t.train)) {
-		for k := range r.Group {
-			all = append(all, trainer.Key{Iteration: i, Prompt: p, Sample: k})
-		}
-	}
-	return all
 }
 
 // roll is the policy's, with its time taken.
@@ -212,14 +210,14 @@ type roller struct {
 
 func (r roller) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	began := time.Now()
-	defer func() { r.t.seconds["roll"] = time.Since(began).Seconds() }()
+	defer func() { r.t.seconds["roll"] += time.Since(began).Seconds() }()
 	return r.Policy.Roll(w, keys)
 }
 
 // ask is Trainer.Score.
 func (t *Training) ask(samples []trainer.Sample) ([]float64, error) {
 	began := time.Now()
-	defer func() { t.seconds["score"] = time.Since(began).Seconds() }()
+	defer func() { t.seconds["score"] += time.Since(began).Seconds() }()
 	pictures, err := t.model.pictures(samples)
 	if err != nil {
 		return nil, err
@@ -229,11 +227,12 @@ func (t *Training) ask(samples []trainer.Sample) ([]float64, error) {
 		list[i] = t.train[samples[i].Key.Prompt]
 		samples[i].Item.Image = pictures[i]
 	}
-	t.scored, err = t.score(context.Background(), t.turn.Experiment, list, pictures, groups(samples))
+	s, err := t.score(context.Background(), t.turn.Experiment, list, pictures, groups(samples))
 	if err != nil {
 		return nil, err
 	}
-	return t.scored.total, nil
+	t.scored = t.scored.with(s)
+	return s.total, nil
 }
 
 // compare is Trainer.Compare.
@@ -241,7 +240,7 @@ func (t *Training) compare(samples []trainer.Sample, totals []float64) ([]float6
 	b := advantage.Batch{Rewards: [][]float64{totals}}
 	if h := t.estimator.How; h == "advantages" || h == "gdpo" {
 		var err error
-		if b.Rewards, b.Weights, err = t.turn.Combined(t.scored.trained); err != nil {
+		if b.Rewards, b.Weights, err = t.turn.Combined(t.compared(totals)); err != nil {
 			return nil, err
 		}
 	}
@@ -267,6 +266,7 @@ func (t *Training) line(i int, r *trainer.Report) *Line {
 	l.Dead, l.Spread = within(all, r.Scores)
 	l.Diversity = diversity(r.Samples, all)
 	t.describe(l, r, all)
+	t.account(l, r)
 	for _, u := range r.Updates {
 		l.Updates = append(l.Updates, update(u))
 	}

@@ -214,7 +214,6 @@ func TestRefusals(t *testing.T) {
 		"rollout.prompts=nowhere.txt":      "nowhere.txt",
 		"loss.objective=reward-gradient":   "cannot be trained with yet",
 		"model.lora.targets=attn.to_quark": "to_quark",
-		"advantage.best_of=2":              "advantage.best_of",
 		"model.path=nowhere":               "no such folder",
 		`reward=[{name="hpsv2"}]`:          "reward hpsv2: path is missing",
 	} {

@@ -1,0 +1,78 @@
+package rewards
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// Relative asks a reward twice about each sample, with a positive and with a negative control word
+// in its prompt, and answers with the difference (SRPO; Shen et al., 2025):
+//
+//	r = (1 + k)·r(sample, positive prompt) - r(sample, negative prompt)
+//
+// What the reward likes in any picture, whatever the words, cancels out, and what the words mean is
+// left: an aesthetic model that likes gloss stops paying for it. k leans towards the positive one,
+// as guidance does; upstream adds text features, and a score that is linear in them, as those of
+// CLIP, HPSv2 and PickScore before a bounded map, is the same sum up to their norms. A word goes
+// before the prompt with a point, or where it has {prompt}.
+//
+// Invariants (tests): a reward that does not read prompts gives k times itself; a sample of which
+// either score is missing has none.
+type Relative struct {
+	Positive string  `toml:"positive" doc:"control word of what is wanted, before the prompt or with {prompt} in it"`
+	Negative string  `toml:"negative" doc:"and of what is not; empty: the prompt alone"`
+	K        float64 `toml:"k" range:"[0,inf)" doc:"how much more the positive one counts"`
+	Of       Judge   `toml:"-"`
+}
+
+// Check reports words that cannot differ.
+func (r Relative) Check(report func(key, problem, hint string)) {
+	if strings.TrimSpace(r.Positive) == strings.TrimSpace(r.Negative) {
+		report("positive|negative", "both prompts are the same, and so are their scores", `for example positive = "realistic photo", negative = "render"`)
+	}
+}
+
+// Judge asks twice.
+func (r Relative) Judge(ctx context.Context, items []Item) []Result {
+	wanted, unwanted := r.Of.Judge(ctx, worded(items, r.Positive)), r.Of.Judge(ctx, worded(items, r.Negative))
+	out := make([]Result, len(items))
+	for i := range out {
+		switch {
+		case i >= len(wanted) || i >= len(unwanted):
+			out[i].Missing = fmt.Errorf("the reward judged %d and %d of %d samples", len(wanted), len(unwanted), len(items))
+		case wanted[i].Missing != nil:
+			out[i].Missing = fmt.Errorf("with %q: %w", r.Positive, wanted[i].Missing)
+		case unwanted[i].Missing != nil:
+			out[i].Missing = fmt.Errorf("with %q: %w", r.Negative, unwanted[i].Missing)
+		default:
+			out[i].Score = r.difference(wanted[i].Score, unwanted[i].Score)
+		}
+	}
+	return out
+}
+
+// difference is the relative score, with both others as its parts.
+func (r Relative) difference(wanted, unwanted Score) Score {
+	s := Score{Value: float64((1+r.K)*wanted.Value) - unwanted.Value, Parts: map[string]float64{}, Evidence: wanted.Evidence}
+	maps.Copy(s.Parts, wanted.Parts)
+	s.Parts["positive"], s.Parts["negative"] = wanted.Value, unwanted.Value
+	return s
+}
+
+// worded are the items with a control word in their prompts.
+func worded(items []Item, word string) []Item {
+	out := make([]Item, len(items))
+	for i, item := range items {
+		out[i] = item
+		switch {
+		case word == "":
+		case strings.Contains(word, "{prompt}"):
+			out[i].Prompt = strings.ReplaceAll(word, "{prompt}", item.Prompt)
+		default:
+			out[i].Prompt = word + ". " + item.Prompt
+		}
+	}
+	return out
+}

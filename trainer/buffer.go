@@ -1,0 +1,89 @@
+package trainer
+
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+)
+
+// A Buffer keeps groups that had signal, and hands some of them out again (the selective sample
+// buffer of Skywork R1V2; Wang et al., 2025):
+//
+//	a group is kept where one of its advantages is not 0, for Age iterations
+//	an iteration gets Groups of them, drawn without replacement, each with probability in
+//	proportion to the mean of its |advantage|
+//
+// Upstream draws samples; here a group stays whole, since objectives of pairs look at groups. A
+// sample comes back with the log-probabilities and the advantage that it had: its ratio is that of
+// the weights of now to those that rolled it, and a clip bounds what it may still change.
+//
+// Invariant (test): what was kept before a checkpoint is handed out after it.
+type Buffer struct {
+	Age    int // iterations
+	Groups int // of an iteration
+	// Uniform are n drawn numbers in [0, 1).
+	Uniform func(iteration, n int) []float64
+	Kept    []Group // oldest first
+}
+
+// A Group is samples of one prompt that were rolled together, with what each was worth.
+type Group struct {
+	Samples []Sample
+	Worth   []float64
+}
+
+// Iteration is when the group was rolled.
+func (g Group) Iteration() int { return g.Samples[0].Key.Iteration }
+
+// signal is the mean of what its samples are worth, whatever their sign.
+func (g Group) signal() float64 {
+	sum := 0.0
+	for _, w := range g.Worth {
+		sum += math.Abs(w)
+	}
+	return sum / float64(len(g.Worth))
+}
+
+// exchange hands out samples of earlier iterations, and keeps the groups of this one that have
+// signal.
+func (b *Buffer) exchange(iteration int, fresh []Sample, worth []float64) (again []Sample, value []float64) {
+	var young []Group
+	var weights []float64
+	for _, g := range b.Kept {
+		if iteration-g.Iteration() <= b.Age {
+			young, weights = append(young, g), append(weights, g.signal())
+		}
+	}
+	for _, k := range advantage.Weighted(b.Uniform(iteration, b.Groups), weights, b.Groups) {
+		for _, s := range young[k].Samples {
+			s.Reused = true
+			again = append(again, s)
+		}
+		value = append(value, young[k].Worth...)
+	}
+	b.Kept = young
+	for _, g := range grouped(fresh, worth) {
+		if g.signal() > 0 {
+			b.Kept = append(b.Kept, g)
+		}
+	}
+	return again, value
+}
+
+// grouped are the groups of an iteration's samples, in order of their first. Pictures stay behind:
+// objectives look at latents.
+func grouped(samples []Sample, worth []float64) []Group {
+	ids := make([]int, len(samples))
+	for i, s := range samples {
+		ids[i] = s.Key.Prompt
+	}
+	var groups []Group
+	for _, places := range advantage.Groups(ids) {
+		g := Group{Samples: pick(samples, places), Worth: pick(worth, places)}
+		for i := range g.Samples {
+			g.Samples[i].Item.Image = nil
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}

@@ -1,0 +1,118 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// Which prompts are rolled, and which samples are learned from.
+
+// Resample rolls further prompts until enough groups have signal: what [advantage.filter] keeps,
+// or, without, groups whose totals differ.
+type Resample struct {
+	Rolls   int `toml:"rolls" range:"[2,1000]" doc:"of an iteration at most, the first one included"`
+	Prompts int `toml:"prompts" range:"[0,1e6]" doc:"of a further roll; 0: as many as groups are lacking"`
+}
+
+// SetDefaults is how far one goes who says nothing: verl's recipes have ten.
+func (r *Resample) SetDefaults() { *r = Resample{Rolls: 10} }
+
+// Buffer keeps groups with signal for further iterations.
+type Buffer struct {
+	Iterations int `toml:"iterations" range:"[1,1e6]" doc:"that a group is kept for"`
+	Groups     int `toml:"groups" range:"[1,1e6]" doc:"of earlier iterations that an iteration learns from beside its own"`
+}
+
+// SetDefaults is one old group, from no further back than four iterations.
+func (b *Buffer) SetDefaults() { *b = Buffer{Iterations: 4, Groups: 1} }
+
+// checkChoice: what is chosen of prompts and samples.
+func (e *Experiment) checkChoice(r report) {
+	o, roll := e.objective(), e.Rollout
+	switch {
+	case roll.Resample != nil && e.Episode == nil && e.Advantage.Filter == nil && roll.Group == 1:
+		r("rollout.resample", "a group of one sample always has signal", "a group of 2 or more, or [advantage.filter]")
+	case roll.Buffer != nil && (e.Sampler.Tree != nil || e.Sampler.Flash != nil) && e.Episode == nil:
+		r("rollout.buffer", "steps of a tree or before a compressed tail mean something else in another iteration", "leave it out")
+	case roll.Buffer != nil && o.Name.Name == "reward-gradient":
+		r("rollout.buffer", "a reward's gradient is taken where the network is now, and old samples have no part in it", "leave it out")
+	}
+	if roll.Filter != nil {
+		roll.Filter.Check(under("rollout.filter", r))
+	}
+}
+
+// checkRelative: a control word needs a reward that reads prompts.
+func (e *Experiment) checkRelative(r report) {
+	for i, w := range e.Rewards {
+		if w.Relative == nil {
+			continue
+		}
+		key := fmt.Sprintf("reward[%d].relative", i)
+		if reads := []string{"clip", "pickscore", "hpsv2", "judge", "http", "exec"}; w.Name != "" && !slices.Contains(reads, w.Name) {
+			r(key, fmt.Sprintf("reward %q takes no control word: it does not read a prompt as a description", w.Name), "rewards that do: "+strings.Join(reads, ", "))
+			continue
+		}
+		w.Relative.Check(under(key, r))
+	}
+}
+
+// checkStagesFilter: pass rates are those of the untrained model.
+func (e *Experiment) checkStagesFilter(r report) {
+	for i := range e.Stages {
+		if key := fmt.Sprintf("stage[%d].rollout.filter", i); e.written(key) {
+			r(key, "prompts are filtered once, before the first stage", "write it in [rollout]")
+		}
+	}
+}
+
+// Anywhere are the rows of the turn's sampler where every step is one that is trained: what a
+// sample of another iteration, whose window stood elsewhere, was drawn by.
+func (t Turn) Anywhere() ([]sde.Row, error) {
+	all := make([]int, t.Sampler.Steps)
+	for i := range all {
+		all[i] = i
+	}
+	_, rows, err := t.Sampler.rows(all)
+	return rows, err
+}
+
+// choiceWords say what is chosen, for the plan.
+func (e *Experiment) choiceWords() string {
+	var all []string
+	roll := e.Rollout
+	if f := roll.Filter; f != nil {
+		how := fmt.Sprintf("measured with %s each", count(f.Samples, "sample"))
+		if f.Path != "" {
+			how = "read from " + f.Path
+		}
+		all = append(all, fmt.Sprintf("prompts with a pass rate above %v and at most %v (%s)", f.Above, f.AtMost, how))
+	}
+	if c := roll.Curriculum; c != nil {
+		all = append(all, fmt.Sprintf("prompts drawn in proportion to failure, at least %v", c.Floor))
+	}
+	if q := roll.Resample; q != nil {
+		all = append(all, fmt.Sprintf("further prompts for groups that teach nothing, up to %s", count(q.Rolls, "roll")))
+	}
+	if b := roll.Buffer; b != nil {
+		all = append(all, fmt.Sprintf("%s of the last %s learned from again", count(b.Groups, "group"), count(b.Iterations, "iteration")))
+	}
+	return strings.Join(all, "; ")
+}
+
+// Choices are the keys that choose, for darkroom list.
+func Choices() []Name {
+	return []Name{
+		{Name: "rollout.filter", Card: "Prompts that the untrained model always or never solves are left out before training (Qwen3-VL); rates are measured once, or read from a file."},
+		{Name: "rollout.curriculum", Card: "Prompts drawn in proportion to how often they fail (GLM-4.5V, Kimi k1.5)."},
+		{Name: "rollout.resample", Card: "Further prompts are rolled in place of groups that teach nothing, up to a number of rolls (DAPO's dynamic sampling)."},
+		{Name: "rollout.buffer", Card: "Groups with signal are learned from again for some iterations, with the log-probabilities they were rolled with (Skywork R1V2)."},
+		{Name: "advantage.filter", Card: "Groups that teach nothing are left out before samples are compared (DAPO)."},
+		{Name: "advantage.best_of", Card: "Of a group its best and its worst samples are learned from (DanceGRPO); all of them are compared."},
+		{Name: "advantage.margin", Card: "Of objective dpo: pairs whose totals lie closer are left out (verl-omni)."},
+		{Name: "reward.relative", Card: "A reward's score with a positive control word less that with a negative one (SRPO): what it likes anyway cancels out."},
+	}
+}
