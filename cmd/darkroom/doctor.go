@@ -12,6 +12,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/peak"
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
 )
 
 func doctorCommand() *cobra.Command {
@@ -49,6 +50,7 @@ type machine struct {
 	Peaks  []peak.Table `json:"peaks,omitempty"` // with one thread, and with all
 	Memory memoryInfo   `json:"memory"`
 	GPUs   []string     `json:"gpus"` // models
+	CUDA   cuda.Report  `json:"cuda"`
 	Extras []finding    `json:"extras"`
 }
 
@@ -80,6 +82,7 @@ func examine() machine {
 		Path:   examinePath(),
 		Memory: memory(),
 		GPUs:   findGPUs(os.DirFS("/")),
+		CUDA:   cuda.Probe(),
 		Extras: append(findTools(), findLibraries(os.DirFS("/"))...),
 	}
 	for _, f := range isa.Features() {
@@ -135,6 +138,15 @@ func (m machine) write(w io.Writer) {
 	}
 	if len(m.GPUs) == 0 {
 		t.add("gpu", "no NVIDIA GPU found")
+	}
+	switch {
+	case m.CUDA.Missing != "":
+		t.add("cuda", "none: "+m.CUDA.Missing)
+	default:
+		t.add("cuda", "driver of CUDA "+m.CUDA.Driver)
+		for _, d := range m.CUDA.Devices {
+			t.add("", d.String())
+		}
 	}
 	t.write(w)
 	writePeaks(w, m.Peaks)

@@ -38,7 +38,7 @@ func findLibraries(root fs.FS) []finding {
 		"usr/lib/wsl/lib", "usr/local/cuda/lib64", "usr/local/nvidia/lib64",
 	}
 	libraries := []finding{
-		{Name: "libcuda.so.1", Enables: "computing on NVIDIA GPUs (planned; it comes with the driver)"},
+		{Name: "libcuda.so.1", Enables: "--device cuda:0 (it comes with the driver)"},
 		{Name: "libcublasLt.so.*", Enables: "faster products on GPUs (planned)"},
 		{Name: "libcudnn.so.*", Enables: "faster convolutions on GPUs (planned)"},
 		{Name: "libnccl.so.*", Enables: "several GPUs (planned)"},

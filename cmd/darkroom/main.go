@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
 )
 
 // Exit codes, the same for every command.
@@ -31,7 +33,12 @@ func main() {
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	defer func() { // left alone, a panic would end with 2, which means wrong usage
-		if p := recover(); p != nil {
+		switch p := recover().(type) {
+		case nil:
+		case *cuda.Error: // a device's failure has no other way out of an operation
+			fmt.Fprintf(stderr, "darkroom: %v\n", p)
+			code = exitFailed
+		default:
 			fmt.Fprintf(stderr, "darkroom: a mistake in the program: %v\n\n%s", p, debug.Stack())
 			code = exitFailed
 		}

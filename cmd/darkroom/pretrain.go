@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
@@ -54,6 +53,7 @@ how well captions find their pictures.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.out, "out", "", "the `FOLDER` of the model (default models/NAME OF THE FILE)")
+	deviceFlag(cmd, &o.device)
 	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
 	cmd.Flags().StringVar(&o.judge, "judge", "", "judge the model of a `FOLDER`")
 	cmd.Flags().IntVar(&o.n, "n", 200, "pictures that --judge draws")
@@ -64,6 +64,7 @@ how well captions find their pictures.`,
 
 type pretrainOptions struct {
 	out, judge string
+	device     string
 	sets       []string
 	n, steps   int
 	guidance   float64
@@ -85,9 +86,9 @@ func (o *pretrainOptions) make(ctx context.Context, cmd *cobra.Command, file str
 	if out == "" {
 		out = filepath.Join("models", strings.TrimSuffix(filepath.Base(file), ".toml"))
 	}
-	be, err := cpu.New()
+	be, err := openDevice(o.device)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	defer be.Close()
 	began := time.Now()
@@ -121,9 +122,9 @@ func (o *pretrainOptions) judgeFolder(ctx context.Context, cmd *cobra.Command) e
 	if err != nil {
 		return usageError{err}
 	}
-	be, err := cpu.New()
+	be, err := openDevice(o.device)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	defer be.Close()
 	pool := tensor.NewPool(be)

@@ -49,6 +49,7 @@ takes every step but the last, which leaves no noise.`,
 			return emit(cmd, r, r.write)
 		},
 	}
+	deviceFlag(cmd, &o.device)
 	f := cmd.Flags()
 	f.StringVar(&o.model, "model", "", "folder `DIR` of a whole pipeline, or embed:tiny-sd3, which is part of the program")
 	f.StringArrayVar(&o.prompts, "prompt", nil, "`TEXT` to draw; may be given several times")
@@ -76,6 +77,7 @@ takes every step but the last, which leaves no noise.`,
 type sampleOptions struct {
 	model, negative, out, solver, lora, dtype, cache, tile string
 	prompts                                                []string
+	device                                                 string
 	n, steps, width, height, textLength, batch             int
 	seed                                                   uint64
 	guidance, trueCFG, noise                               float64
@@ -194,9 +196,9 @@ func (r *sampleReport) write(w io.Writer) {
 
 // run makes the pictures.
 func (o *sampleOptions) run(cmd *cobra.Command) (*sampleReport, error) {
-	be, err := cpu.New()
+	be, err := openDevice(o.device)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, err
 	}
 	defer be.Close()
 	dir, err := assets.Resolve(o.model)

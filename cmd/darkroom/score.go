@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/call"
@@ -50,6 +49,7 @@ alone unless a host is named.`,
 			return o.run(cmd, args)
 		},
 	}
+	deviceFlag(cmd, &o.device)
 	f := cmd.Flags()
 	f.StringSliceVar(&o.names, "reward", nil, "`NAMES` of rewards, with commas between them")
 	f.StringVar(&o.prompt, "prompt", "", "`TEXT` that the files should show")
@@ -68,6 +68,7 @@ alone unless a host is named.`,
 type scoreOptions struct {
 	names                       []string
 	prompt, items, cache, serve string
+	device                      string
 	timeout                     float64
 	batch                       int
 	reward                      experiment.Reward
@@ -137,7 +138,7 @@ func (o *scoreOptions) run(cmd *cobra.Command, files []string) error {
 
 // open makes the rewards.
 func (o *scoreOptions) open() ([]experiment.Opened, error) {
-	bench := experiment.Bench{Batch: o.batch, Device: networkDevice}
+	bench := experiment.Bench{Batch: o.batch, Device: o.networkDevice}
 	var err error
 	if o.cache != "" {
 		if bench.Cache, err = call.OpenCache(o.cache); err != nil {
@@ -161,8 +162,8 @@ func (o *scoreOptions) open() ([]experiment.Opened, error) {
 }
 
 // networkDevice is where rewards with networks run, until the program ends.
-func networkDevice() (*features.Device, error) {
-	be, err := cpu.New()
+func (o *scoreOptions) networkDevice() (*features.Device, error) {
+	be, err := openDevice(o.device)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/report"
@@ -37,12 +36,14 @@ Ctrl-C finishes the iteration and saves; --resume goes on as if nothing had happ
 	cmd.Flags().StringVar(&o.out, "out", "", "the run's `FOLDER` (default runs/NAME)")
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with the run in the folder")
 	cmd.Flags().StringVar(&o.example, "example", "", "run the embedded experiment `NAME`")
+	deviceFlag(cmd, &o.device)
 	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
 	return cmd
 }
 
 type trainOptions struct {
 	out, example string
+	device       string
 	resume       bool
 	sets         []string
 }
@@ -68,6 +69,9 @@ func (o *trainOptions) experiment(args []string) (*experiment.Experiment, error)
 }
 
 func (o *trainOptions) run(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("device") {
+		o.sets = append(o.sets, "run.device="+o.device)
+	}
 	e, err := o.experiment(args)
 	if err != nil {
 		return err
@@ -76,9 +80,9 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) error {
 	if dir == "" {
 		dir = filepath.Join("runs", e.Run.Name)
 	}
-	be, err := cpu.New()
+	be, err := openDevice(e.Run.Device)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	defer be.Close()
 	log := cmd.ErrOrStderr()

@@ -39,6 +39,5 @@ func notYet(e *experiment.Experiment) map[string]bool {
 		"[sampler.tree]":                       e.Sampler.Tree != nil,
 		"[sampler.flash]":                      e.Sampler.Flash != nil,
 		"advantage.estimator = " + a.Estimator: slices.Contains([]string{"win-rate", "tree", "opo", "gpg", "gae", "reinforce++"}, a.Estimator),
-		"run.device = " + e.Run.Device:         e.Run.Device != "auto" && e.Run.Device != "cpu",
 	}
 }

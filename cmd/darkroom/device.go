@@ -1,0 +1,46 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
+)
+
+// deviceFlag is --device of a command that computes.
+func deviceFlag(cmd *cobra.Command, device *string) {
+	cmd.Flags().StringVar(device, "device", "auto", "compute on `DEVICE`: cpu, cuda:0, ... (auto is the CPU until CUDA has been verified on hardware)")
+}
+
+// A backend can be ended.
+type backend interface {
+	kernels.Backend
+	Close()
+}
+
+// openDevice opens what "auto", "cpu" or "cuda:N" names.
+func openDevice(name string) (backend, error) {
+	switch name {
+	case "", "auto", "cpu":
+		be, err := cpu.New()
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return be, nil
+	}
+	n, err := cuda.ParseDevice(name)
+	if err != nil {
+		return nil, usagef("--device %s: write auto, cpu, or cuda:0", name)
+	}
+	be, err := cuda.Open(n)
+	if err != nil {
+		return nil, usagef("--device %s: %v\nhint: --device cpu computes without one", name, err)
+	}
+	return device{be}, nil
+}
+
+// device is a CUDA backend whose end has nothing left to fail for.
+type device struct{ *cuda.Backend }
+
+func (d device) Close() { _ = d.Backend.Close() }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+)
+
+// TestDevice: a picture made on a CUDA device is the picture made on the CPU, byte for byte.
+func TestDevice(t *testing.T) {
+	double.Library(t)
+	dir := t.TempDir()
+	picture := func(device string) []byte {
+		out := filepath.Join(dir, strings.ReplaceAll(device, ":", "")+".png")
+		var stdout, stderr bytes.Buffer
+		args := []string{"sample", "--model", "embed:tiny-sd3", "--prompt", "a red square", "--seed", "3", "--steps", "1", "--device", device, "--out", out}
+		if code := run(context.Background(), args, nil, &stdout, &stderr); code != exitDone {
+			t.Fatalf("--device %s: exit code %d\n%s", device, code, stderr.String())
+		}
+		b, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if !bytes.Equal(picture("cpu"), picture("cuda:0")) {
+		t.Error("the pictures differ")
+	}
+}
+
+// TestNoDevice: what stands in the way is said, with what to do instead.
+func TestNoDevice(t *testing.T) {
+	t.Setenv(cuda.LibraryVariable, "/nowhere/libcuda.so.1")
+	for _, device := range []string{"cuda:0", "cuda:x", "tpu"} {
+		var stdout, stderr bytes.Buffer
+		args := []string{"sample", "--model", "embed:tiny-sd3", "--prompt", "a", "--device", device, "--out", filepath.Join(t.TempDir(), "a.png")}
+		if code := run(context.Background(), args, nil, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "cpu") {
+			t.Errorf("--device %s: exit code %d\n%s", device, code, stderr.String())
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// Backend computes on one device. Work is queued on one stream and done in order; Download and
+// Sync wait for it.
+type Backend struct {
+	d       *driver
+	device  Device
+	dev     int32
+	context uintptr
+	stream  uintptr
+	module  uintptr
+	image   string // which image was loaded: "sm_90", "ptx"
+	memory  *memory
+	staging *staging
+
+	functions map[string]function
+	ring      uintptr // small arrays that launches read: lengths, coefficients
+	ringUsed  int
+	waitEach  bool // wait after each launch, so that an error names its operation
+}
+
+var _ kernels.Backend = (*Backend)(nil)
+
+type function struct {
+	f      uintptr
+	shared int // bytes of shared memory that it may have
+}
+
+// ringBytes is the device memory for launches' small arrays.
+const ringBytes = 1 << 20
+
+// Open starts device number index.
+func Open(index int) (*Backend, error) {
+	l, err := openLibrary()
+	if err != nil {
+		return nil, err
+	}
+	return open(newDriver(l), index)
+}
+
+func open(d *driver, index int) (b *Backend, err error) {
+	if _, err = begin(d); err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	all, err := devices(d)
+	if err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	if index < 0 || index >= len(all) {
+		return nil, fmt.Errorf("cuda: there is no device %d; the driver finds %d, from cuda:0 on", index, len(all))
+	}
+	b = &Backend{d: d, device: all[index], functions: map[string]function{}}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err = b.begin(); err != nil {
+		b.Close()
+		return nil, fmt.Errorf("cuda:%d (%s): %w", index, b.device.Name, err)
+	}
+	return b, nil
+}
+
+func (b *Backend) begin() (err error) {
+	if b.dev, err = b.d.device(b.device.Index); err != nil {
+		return err
+	}
+	if b.context, err = b.d.retain(b.dev); err != nil {
+		return err
+	}
+	if err = b.d.current(b.context); err != nil {
+		return err
+	}
+	if b.stream, err = b.d.stream(); err != nil {
+		return err
+	}
+	if err = b.loadKernels(); err != nil {
+		return err
+	}
+	b.memory = newMemory(b.d, b.stream)
+	if b.staging, err = newStaging(b.d, b.stream); err != nil {
+		return err
+	}
+	b.ring, err = b.memory.take(ringBytes)
+	return err
+}
+
+// loadKernels loads the image made for the device, or else PTX, which the driver compiles.
+func (b *Backend) loadKernels() error {
+	tried := error(nil)
+	for _, name := range imagesFor(b.device.Major) {
+		image, err := readImage(name)
+		if err != nil {
+			return err
+		}
+		if b.module, err = b.d.load(image); err == nil {
+			b.image = name
+			return nil
+		}
+		tried = err
+		if c := code(err); c != codeNoBinary && c != codeInvalidImage && c != codeInvalidPTX && c != codeUnsupportedPTX {
+			break
+		}
+	}
+	if note := explain(code(tried)); note != "" {
+		return fmt.Errorf("%w: %s", tried, note)
+	}
+	return tried
+}
+
+// Close waits for the device and gives everything back. The backend's buffers end with it.
+func (b *Backend) Close() (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if b.context == 0 {
+		return nil
+	}
+	err = b.d.current(b.context)
+	if b.staging != nil {
+		err = first(err, b.staging.close())
+	}
+	if b.memory != nil {
+		err = first(err, b.memory.close())
+	}
+	if b.module != 0 {
+		err = first(err, b.d.unload(b.module))
+	}
+	if b.stream != 0 {
+		err = first(err, b.d.endStream(b.stream))
+	}
+	err = first(err, b.d.release(b.dev))
+	b.context = 0
+	return err
+}
+
+// Name says which device: "cuda:0".
+func (b *Backend) Name() string { return fmt.Sprintf("cuda:%d", b.device.Index) }
+
+// Device describes the device.
+func (b *Backend) Device() Device { return b.device }
+
+func (b *Backend) String() string {
+	return fmt.Sprintf("%s, kernels %s", b.device, b.image)
+}
+
+// must runs f on a thread that has the device's context, and panics with an *Error if it fails.
+func (b *Backend) must(op string, f func() error) {
+	runtime.LockOSThread()
+	err := b.d.current(b.context)
+	if err == nil {
+		err = f()
+	}
+	runtime.UnlockOSThread()
+	if err != nil {
+		panic(b.failure(op, err))
+	}
+}
+
+func (b *Backend) failure(op string, err error) *Error {
+	e := &Error{Device: b.device.Index, Op: op, Err: err, Note: explain(code(err))}
+	if code(err) == codeOutOfMemory {
+		left, _ := b.d.memoryLeft()
+		e.Note = fmt.Sprintf("the program holds %.1f GiB, and %.1f of %.1f GiB are free; a smaller batch or group needs less",
+			float64(b.memory.held)/(1<<30), float64(left)/(1<<30), float64(b.device.Memory)/(1<<30))
+	}
+	return e
+}
+
+// Alloc takes device memory.
+func (b *Backend) Alloc(n int) *kernels.Buffer {
+	buf := &kernels.Buffer{Bytes: n}
+	b.must("Alloc", func() (err error) {
+		buf.Addr, err = b.memory.take(n)
+		return err
+	})
+	return buf
+}
+
+// Free gives a buffer back; what is queued may still read it.
+func (b *Backend) Free(buf *kernels.Buffer) {
+	b.memory.give(buf.Addr)
+	buf.Addr = 0
+}
+
+// Upload copies bytes into a span; src may be changed when it returns.
+func (b *Backend) Upload(dst kernels.Span, src []byte) {
+	n := dst.Len * dst.DType.Size()
+	if len(src) < n {
+		panic("cuda: Upload: fewer bytes than the span holds")
+	}
+	b.must("Upload", func() error { return b.staging.upload(at(dst), src[:n]) })
+}
+
+// Download copies a span's bytes out, when everything before it is done.
+func (b *Backend) Download(dst []byte, src kernels.Span) {
+	n := src.Len * src.DType.Size()
+	if len(dst) < n {
+		panic("cuda: Download: the span holds more bytes than asked for")
+	}
+	b.must("Download", func() error { return b.staging.download(dst[:n], at(src)) })
+}
+
+// Sync waits for everything that was queued.
+func (b *Backend) Sync() {
+	b.must("Sync", func() error { return b.d.wait(b.stream) })
+}
+
+// small puts an array where the next launch can read it. Copies and kernels are done in order, so
+// the ring's place may be written again while earlier launches wait to read it.
+func (b *Backend) small(op string, data []byte) (p uintptr) {
+	b.must(op, func() error {
+		if len(data) > ringBytes {
+			return fmt.Errorf("an array of %d bytes beside the operands; at most %d", len(data), ringBytes)
+		}
+		if b.ringUsed+len(data) > ringBytes {
+			b.ringUsed = 0
+		}
+		p = b.ring + uintptr(b.ringUsed)
+		b.ringUsed += (len(data) + 255) / 256 * 256
+		return b.staging.upload(p, data)
+	})
+	return p
+}
+
+// scratch is memory for an operation's own time.
+func (b *Backend) scratch(op string, sizes ...int) []uintptr {
+	pieces := make([]uintptr, len(sizes))
+	b.must(op, func() (err error) {
+		for i, n := range sizes {
+			if pieces[i], err = b.memory.take(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return pieces
+}
+
+func (b *Backend) giveBack(pieces []uintptr) {
+	for _, p := range pieces {
+		b.memory.give(p)
+	}
+}
+
+// floats refuses operands that there is no arithmetic for.
+func (b *Backend) floats(op string, spans ...kernels.Span) {
+	for _, s := range spans {
+		if !s.Empty() && s.DType != kernels.F32 && s.DType != kernels.BF16 {
+			panic(fmt.Sprintf("cuda: %s: arithmetic on %s", op, s.DType))
+		}
+	}
+}
+
+// launch queues a kernel over a grid of blocks; nothing where the grid is empty. args is a
+// pointer to the kernel's argument.
+func (b *Backend) launch(op, kernel string, grid [2]int, threads, shared int, args any) {
+	if grid[0] == 0 || grid[1] == 0 {
+		return
+	}
+	b.must(op, func() error {
+		f, err := b.function(kernel, shared)
+		if err != nil {
+			return err
+		}
+		if err := b.d.launch(f, grid, threads, shared, b.stream, reflect.ValueOf(args).UnsafePointer()); err != nil {
+			return err
+		}
+		if b.waitEach {
+			return b.d.wait(b.stream)
+		}
+		return nil
+	})
+}
+
+// function finds a kernel, and allows it the shared memory of a launch.
+func (b *Backend) function(kernel string, shared int) (uintptr, error) {
+	f, ok := b.functions[kernel]
+	if !ok {
+		var err error
+		if f.f, err = b.d.function(b.module, "dk_"+kernel); err != nil {
+			return 0, err
+		}
+		f.shared = 48 << 10
+	}
+	if shared > f.shared {
+		if shared > b.device.Shared {
+			return 0, fmt.Errorf("%w: %s needs %d KiB a block, this device has %d", errShared, kernel, shared>>10, b.device.Shared>>10)
+		}
+		if err := b.d.allowShared(f.f, shared); err != nil {
+			return 0, err
+		}
+		f.shared = shared
+	}
+	b.functions[kernel] = f
+	return f.f, nil
+}
+
+var errShared = errors.New("too little shared memory")
+
+// elements launches a kernel that walks over n elements, as many blocks as keep the device busy.
+func (b *Backend) elements(op, kernel string, n int, args any) {
+	b.launch(op, kernel, [2]int{min(ceil(n, 256), 16*b.device.Processors), 1}, 256, 0, args)
+}
+
+// rows launches a warp for each row.
+func (b *Backend) rows(op, kernel string, rows int, args any) {
+	b.launch(op, kernel, [2]int{ceil(rows, 4), 1}, 128, 0, args)
+}
+
+// columns launches a thread for each column, over a number of samples.
+func (b *Backend) columns(op, kernel string, cols, samples int, args any) {
+	b.launch(op, kernel, [2]int{ceil(cols, 128), samples}, 128, 0, args)
+}
+
+// product runs a matrix product.
+func (b *Backend) product(op string, m kernels.Math, p *productArgs) { b.exactProduct(op, m, p) }

@@ -1,0 +1,56 @@
+//go:build !nocuda && linux && (amd64 || arm64)
+
+package double
+
+import (
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// Control makes the double behave as drivers and devices do.
+type Control struct {
+	t      testing.TB
+	handle uintptr
+}
+
+// New builds the double and puts it back to its first state, now and when the test ends.
+func New(t testing.TB) *Control {
+	t.Helper()
+	path := Library(t)
+	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Control{t, h}
+	c.call("fakecuda_reset")
+	t.Cleanup(func() { c.call("fakecuda_reset") })
+	return c
+}
+
+func (c *Control) call(name string, args ...uintptr) uintptr {
+	f, err := purego.Dlsym(c.handle, name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r, _, _ := purego.SyscallN(f, args...)
+	return r
+}
+
+// Fail makes the nth call of a function from now on return a code.
+func (c *Control) Fail(function string, nth, code int) {
+	name := append([]byte(function), 0)
+	c.call("fakecuda_fail", uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(nth), uintptr(code))
+	runtime.KeepAlive(name)
+}
+
+// Set says what the driver finds: its version (12040 is CUDA 12.4), how many devices, their compute
+// capability (80 is 8.0), and their memory in bytes.
+func (c *Control) Set(version, devices, capability, memory int) {
+	c.call("fakecuda_set", uintptr(version), uintptr(devices), uintptr(capability), uintptr(memory))
+}
+
+// Used is the device memory that is taken.
+func (c *Control) Used() int { return int(c.call("fakecuda_used")) }

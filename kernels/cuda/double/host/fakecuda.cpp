@@ -1,0 +1,206 @@
+// fakecuda.cpp: a libcuda.so.1 over host memory, which runs the kernels compiled for the host.
+//
+// Streams run as late as the API allows (only a wait drains them), so a missing wait shows at
+// once; fresh memory is NaN; red zones, the current context of the calling thread, launch limits
+// and the entry names of the loaded image are checked; fakecuda_fail makes the nth call of a
+// function fail.
+#include "../../src/all.cu"
+#include <stdio.h>
+#include <xmmintrin.h>
+#include <functional>
+#include <map>
+#include <mutex>
+
+asm(R"(.globl dk_switch
+dk_switch: push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15
+  mov %rsp,(%rdi); mov %rsi,%rsp
+  pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret)");
+
+using P = unsigned long long;  // CUdeviceptr
+enum : int { OK, INVALID_VALUE, OOM, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_CONTEXT = 201, NO_BINARY = 209,
+             INVALID_PTX = 218, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL = 700, LAUNCH_FAILED = 719 };
+struct Stream { std::deque<std::function<int()>> queue; };
+struct Function { dk::Kernel kernel; int shared_max = 48 << 10; };
+
+static std::recursive_mutex mu;
+static std::map<P, size_t> memory, pinned;  // live; device memory has 256-byte red zones of 0xA5 on either side
+static size_t used, limit = (size_t)2 << 30;
+static int sticky, version = 13000, devices = 1, capability = 80;
+static thread_local void* context;
+static std::map<std::string, std::pair<int, int>> fails;  // function -> calls to go, code
+static std::vector<Stream*> streams;
+static Stream null_stream, the_context;
+static const int SHARED_MAX = 163 << 10;
+
+static int enter(const char* fn, bool need = true) {
+  auto f = fails.find(fn);
+  if (f != fails.end() && --f->second.first == 0) return f->second.second;
+  return need && context != &the_context ? NO_CONTEXT : sticky;
+}
+static bool inside(const std::map<P, size_t>& m, P p, size_t n) {
+  auto it = m.upper_bound(p);
+  return it != m.begin() && (--it, p + n <= it->first + it->second);
+}
+static int drain(Stream* s) {
+  for (; !s->queue.empty(); s->queue.pop_front())
+    if (int e = s->queue.front()()) sticky = e;
+  return sticky;
+}
+static Stream* stream(void* h) { return h ? (Stream*)h : &null_stream; }
+static int push(void* h, std::function<int()> f) { return stream(h)->queue.push_back(std::move(f)), OK; }
+static void red_zones() {
+  for (auto& m : memory)
+    for (int i = 1; i <= 256; i++)
+      if (*(unsigned char*)(m.first - i) != 0xA5 || *(unsigned char*)(m.first + m.second + i - 1) != 0xA5) {
+        if (sticky != ILLEGAL) fprintf(stderr, "fakecuda: something was written beside an allocation of %zu bytes\n", m.second);
+        sticky = ILLEGAL;
+      }
+}
+static int run(const Function& f, dim3 grid, dim3 block, unsigned bytes, const std::string& args) {
+  static std::vector<char> room(SHARED_MAX + 128);
+  unsigned csr = _mm_getcsr();
+  _mm_setcsr(csr | 0x8040);  // flush denormals, going in and coming out
+  dk::shared = (void*)(((P)room.data() + 127) & ~127ull);
+  dk::kernel = &f.kernel, dk::args = args.data(), dk::block_dim = block, dk::grid_dim = grid, dk::error.clear();
+  bool ok = true;
+  for (unsigned z = 0; ok && z < grid.z; z++)
+    for (unsigned y = 0; ok && y < grid.y; y++)
+      for (unsigned x = 0; ok && x < grid.x; x++) {
+        memset(dk::shared, 0xFF, bytes);
+        dk::block_id = {x, y, z};
+        ok = dk::run_block();
+      }
+  _mm_setcsr(csr);
+  if (!ok) fprintf(stderr, "fakecuda: %s: %s\n", f.kernel.name, dk::error.c_str());
+  return ok ? OK : LAUNCH_FAILED;
+}
+
+#define LOCK std::lock_guard<std::recursive_mutex> lock(mu)
+#define ENTER LOCK; if (int e = enter(__func__)) return e
+#define ENTER_FREE LOCK; if (int e = enter(__func__, false)) return e
+
+extern "C" {
+// What tests set.
+void fakecuda_fail(const char* fn, int nth, int code) { LOCK; fails[fn] = {nth, code}; }
+void fakecuda_reset() {  // what a lost context left behind goes too
+  LOCK;
+  for (auto& m : memory) free((void*)(m.first - 256));
+  memory.clear(), streams.clear(), null_stream.queue.clear(), used = 0;
+  sticky = 0, version = 13000, devices = 1, capability = 80, limit = (size_t)2 << 30, fails.clear();
+}
+void fakecuda_set(int driver, int count, int cap, size_t bytes) { LOCK; version = driver, devices = count, capability = cap, limit = bytes; }
+long long fakecuda_used() { LOCK; return (long long)used; }
+// fakecuda_size is the size of a kernel's argument, -1 where there is no such kernel; with a
+// number for a name, the kernel's name by its place.
+int fakecuda_size(const char* name) {
+  for (auto& k : dk::kernels()) if (!strcmp(k.name, name)) return k.size;
+  return -1;
+}
+const char* fakecuda_name(int i) { return i < (int)dk::kernels().size() ? dk::kernels()[i].name : nullptr; }
+
+int cuInit(unsigned) { ENTER_FREE; return devices ? OK : NO_DEVICE; }
+int cuDriverGetVersion(int* v) { ENTER_FREE; return *v = version, OK; }
+int cuGetErrorName(int code, const char** s) { return *s = code == OOM ? "CUDA_ERROR_OUT_OF_MEMORY" : code == ILLEGAL ? "CUDA_ERROR_ILLEGAL_ADDRESS" : nullptr, *s ? OK : INVALID_VALUE; }
+int cuDeviceGetCount(int* n) { ENTER_FREE; return *n = devices, OK; }
+int cuDeviceGet(int* d, int i) { ENTER_FREE; return i < 0 || i >= devices ? INVALID_DEVICE : (*d = i, OK); }
+int cuDeviceGetName(char* s, int n, int) { ENTER_FREE; return snprintf(s, n, "double on the host"), OK; }
+int cuDeviceTotalMem_v2(size_t* n, int) { ENTER_FREE; return *n = limit, OK; }
+int cuDeviceGetAttribute(int* v, int attribute, int) {
+  ENTER_FREE;
+  switch (attribute) {
+    case 16: *v = 2; break;  // multiprocessors
+    case 75: *v = capability / 10; break;
+    case 76: *v = capability % 10; break;
+    case 97: *v = SHARED_MAX; break;  // shared memory of a block, by request
+    default: return INVALID_VALUE;
+  }
+  return OK;
+}
+int cuDevicePrimaryCtxRetain(void** c, int) { ENTER_FREE; return *c = &the_context, OK; }
+int cuDevicePrimaryCtxRelease_v2(int) { LOCK; return OK; }
+int cuCtxSetCurrent(void* c) { LOCK; context = c; return OK; }
+int cuCtxSynchronize() {
+  ENTER;
+  drain(&null_stream);
+  for (auto s : streams) drain(s);
+  return red_zones(), sticky;
+}
+int cuMemGetInfo_v2(size_t* left, size_t* all) { ENTER; return *left = limit - used, *all = limit, OK; }
+int cuMemAlloc_v2(P* p, size_t n) {
+  ENTER;
+  if (!n) return INVALID_VALUE;
+  if (used + n > limit) return OOM;
+  size_t room = 512 + ((n + 255) & ~255ull);
+  char* b = (char*)aligned_alloc(256, room);
+  memset(b, 0xA5, room), memset(b + 256, 0xFF, n);
+  return memory[*p = (P)b + 256] = n, used += n, OK;
+}
+int cuMemFree_v2(P p) {
+  ENTER;
+  drain(&null_stream);
+  for (auto s : streams) drain(s);
+  red_zones();
+  auto it = memory.find(p);
+  if (it == memory.end()) return INVALID_VALUE;
+  used -= it->second, memory.erase(it), free((void*)(p - 256));
+  return sticky;
+}
+int cuMemHostAlloc(void** p, size_t n, unsigned) {
+  ENTER;
+  return *p = aligned_alloc(256, (n + 255) & ~255ull), pinned[(P)*p] = n, OK;
+}
+int cuMemFreeHost(void* p) { ENTER; return pinned.erase((P)p) ? free(p), OK : INVALID_VALUE; }
+static int copy(void* s, void* to, const void* from, size_t n, P device, const void* host) {
+  if (!inside(pinned, (P)host, n)) {
+    fprintf(stderr, "fakecuda: an asynchronous copy of host memory that is not pinned\n");
+    return INVALID_VALUE;
+  }
+  return push(s, [=] { return inside(memory, device, n) ? memcpy(to, from, n), OK : ILLEGAL; });
+}
+int cuMemcpyHtoDAsync_v2(P d, const void* h, size_t n, void* s) { ENTER; return copy(s, (void*)d, h, n, d, h); }
+int cuMemcpyDtoHAsync_v2(void* h, P d, size_t n, void* s) { ENTER; return copy(s, h, (void*)d, n, d, h); }
+int cuStreamCreate(void** s, unsigned) { ENTER; auto t = new Stream; return streams.push_back(t), *s = t, OK; }
+int cuStreamDestroy_v2(void* s) {
+  ENTER;
+  drain(stream(s));
+  for (size_t i = 0; i < streams.size(); i++)
+    if (streams[i] == s) streams.erase(streams.begin() + i);
+  delete (Stream*)s;
+  return sticky;
+}
+int cuStreamSynchronize(void* s) { ENTER; drain(stream(s)); return red_zones(), sticky; }
+// An event is done when what was queued before it has run.
+struct Event { bool done = true; };
+int cuEventCreate(void** e, unsigned) { ENTER; return *e = new Event, OK; }
+int cuEventDestroy_v2(void* e) { ENTER; for (auto s : streams) drain(s); delete (Event*)e; return OK; }
+int cuEventRecord(void* e, void* s) { ENTER; ((Event*)e)->done = false; return push(s, [=] { return ((Event*)e)->done = true, (int)OK; }); }
+int cuEventSynchronize(void* e) {
+  ENTER;
+  for (auto s : streams) if (!((Event*)e)->done) drain(s);
+  return sticky;
+}
+int cuModuleLoadData(void** m, const char* image) {
+  ENTER;
+  if (memcmp(image, "\x7f""ELF", 4) == 0) return NO_BINARY;  // machine code for a device: this has none
+  return strstr(image, ".version") ? *m = new std::string(image), OK : INVALID_IMAGE;
+}
+int cuModuleUnload(void* m) { ENTER; delete (std::string*)m; return OK; }
+int cuModuleGetFunction(void** f, void* m, const char* name) {
+  ENTER;
+  for (auto& k : dk::kernels())
+    if (!strcmp(k.name, name) && ((std::string*)m)->find(".entry " + std::string(name) + "(") != std::string::npos) return *f = new Function{k}, OK;
+  return NOT_FOUND;
+}
+int cuFuncSetAttribute(void* f, int attribute, int v) {
+  ENTER;
+  if (attribute != 8 || v > SHARED_MAX) return INVALID_VALUE;
+  return ((Function*)f)->shared_max = v, OK;
+}
+int cuLaunchKernel(void* fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned bytes, void* s, void** params, void** extra) {
+  ENTER;
+  Function f = *(Function*)fn;
+  if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz - 1 > (unsigned)f.kernel.threads - 1 || bytes > (unsigned)f.shared_max || !params || extra) return INVALID_VALUE;
+  std::string args((char*)params[0], f.kernel.size);  // taken at the call, as the driver does
+  return push(s, [=] { return run(f, {gx, gy, gz}, {bx, by, bz}, bytes, args); });
+}
+}

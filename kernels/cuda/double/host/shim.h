@@ -1,0 +1,148 @@
+// shim.h: CUDA C kernels on a host. A block is one fiber a thread, blocks run one after another,
+// and a fiber that never waits goes on to the next thread.
+//
+// It is stricter than a device: shared memory starts as NaN, copies of cp.async land only at
+// their wait, odd blocks run their threads backwards, and threads that wait at different
+// barriers, or lanes that disagree on a mask, are errors. What it cannot show: fences missing
+// between real threads, bank conflicts, speed.
+#pragma once
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <deque>
+#include <string>
+#include <vector>
+
+#define DEV static inline __attribute__((always_inline))
+#define CALLED static
+#define UNROLL
+#define KERNEL(name, Args, threads)                            \
+  static void name##_body(const Args& a);                      \
+  static void name##_call(const void* p) { name##_body(*(const Args*)p); } \
+  static dk::Register name##_register{"dk_" #name, sizeof(Args), threads, name##_call}; \
+  static void name##_body(const Args& a)
+#define SHARED(T, name) T* name = (T*)dk::shared
+
+struct dim3 { unsigned x = 1, y = 1, z = 1; };
+
+namespace dk {
+struct Copy { void* to; const void* from; int bytes, group; };
+struct Fiber { void *sp, *stack; dim3 tid; int id = 0, group = 0; std::deque<Copy> copies; };
+struct Warp { unsigned turn = 0, mask = 0, in = 0; unsigned char slot[2][32][64]; };
+struct Kernel { const char* name; int size, threads; void (*call)(const void*); };
+
+inline dim3 block_id, block_dim, grid_dim;
+inline Fiber* cur;
+inline void *shared, *main_sp;
+inline std::vector<Fiber*> pool;
+inline std::vector<Warp> warps;
+inline unsigned n, next, done, bar_in, bar_turn, bar_line, progress;
+inline std::string error;
+inline const Kernel* kernel;
+inline const void* args;
+inline std::vector<Kernel>& kernels() { static std::vector<Kernel> k; return k; }
+struct Register {
+  Register(const char* name, int size, int threads, void (*call)(const void*)) { kernels().push_back({name, size, threads, call}); }
+};
+
+extern "C" void dk_switch(void** save, void* load);
+inline void yield() { dk_switch(&cur->sp, main_sp); }
+
+// bind gives a fiber the block's next thread that has not started.
+inline bool bind(Fiber* f) {
+  if (next == n) return false;
+  unsigned t = block_id.x & 1 && n <= 32 ? n - 1 - next : next;
+  f->id = t, f->group = 0, f->copies.clear();
+  f->tid = {t % block_dim.x, t / block_dim.x % block_dim.y, t / block_dim.x / block_dim.y};
+  next++;
+  return true;
+}
+inline void entry() {
+  do { kernel->call(args); done++, progress++; } while (bind(cur));
+  cur->id = -1;
+  yield();
+}
+inline Fiber* fiber(size_t i) {
+  const size_t size = 64 << 10;
+  if (pool.size() <= i) {
+    pool.push_back(new Fiber);
+    pool[i]->stack = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+  Fiber* f = pool[i];
+  void** top = (void**)((char*)f->stack + size) - 2;  // six saved registers lie below the return address
+  *top = (void*)entry, *(top + 1) = nullptr;
+  f->sp = top - 6;
+  return f;
+}
+inline bool run_block() {
+  next = done = bar_in = 0;
+  n = block_dim.x * block_dim.y * block_dim.z;
+  warps.resize((n + 31) / 32);
+  for (auto& w : warps) w.turn = w.mask = w.in = 0;
+  for (size_t live = 0; done < n;) {
+    unsigned before = progress;
+    for (size_t i = 0; i < live; i++) {
+      cur = pool[block_id.x & 1 ? live - 1 - i : i];
+      if (cur->id >= 0) dk_switch(&main_sp, cur->sp);
+    }
+    while (next < n) {
+      cur = fiber(live++);
+      bind(cur);
+      progress++;
+      dk_switch(&main_sp, cur->sp);
+    }
+    if (progress == before && error.empty()) error = "threads wait at a barrier or warp operation that others never reach";
+    if (!error.empty()) return false;  // the fibers are abandoned
+  }
+  return true;
+}
+inline void sync(unsigned line) {
+  if (bar_in++ == 0) bar_line = line;
+  if (bar_line != line) error = "threads of a block wait at different __syncthreads";
+  for (unsigned turn = bar_turn; bar_turn == turn; yield())
+    if (bar_in == n - done) { bar_in = 0, bar_turn++, progress++; return; }
+}
+// All lanes of a mask leave a value and read each other's; slots alternate, so one wait is enough.
+template <class T> inline const unsigned char (*exchange(unsigned mask, const T& v))[64] {
+  static_assert(sizeof v <= 64, "a lane's value");
+  Warp& w = warps[cur->id / 32];
+  unsigned lane = cur->id & 31, turn = w.turn, lanes = n - (cur->id & ~31u);
+  if (lanes < 32) mask &= (1u << lanes) - 1;
+  if (!w.in) w.mask = mask;
+  if (w.mask != mask) error = "lanes of a warp operation disagree on its mask";
+  memcpy(w.slot[turn & 1][lane], &v, sizeof v);
+  w.in |= 1u << lane;
+  if (w.in == w.mask) w.in = 0, w.turn++, progress++;
+  while (w.turn == turn) yield();
+  return w.slot[turn & 1];
+}
+template <class T> inline T from(const unsigned char (*s)[64], int lane) { T v; memcpy(&v, s[lane & 31], sizeof v); return v; }
+inline void land(int upto) {
+  auto& c = cur->copies;
+  for (; !c.empty() && c[0].group < upto; c.pop_front()) {
+    memset(c[0].to, 0, 16);
+    memcpy(c[0].to, c[0].from, c[0].bytes);
+  }
+}
+}  // namespace dk
+
+#define threadIdx (dk::cur->tid)
+#define blockIdx dk::block_id
+#define blockDim dk::block_dim
+#define gridDim dk::grid_dim
+#define __syncthreads() dk::sync(__LINE__)
+static inline void __syncwarp() { dk::exchange(~0u, 0); }
+template <class T> inline T __shfl_xor_sync(unsigned m, T v, int d) { return dk::from<T>(dk::exchange(m, v), (dk::cur->id & 31) ^ d); }
+
+// Arithmetic: FTZ and DAZ are set while kernels run, and no product is fused unless by name.
+DEV float __fadd_rn(float x, float y) { return x + y; }
+DEV float __fmul_rn(float x, float y) { return x * y; }
+DEV float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+DEV float __fdiv_rn(float x, float y) { return x / y; }
+DEV float __fsqrt_rn(float x) { return __builtin_sqrtf(x); }
+DEV double __dadd_rn(double x, double y) { return x + y; }
+DEV double __dmul_rn(double x, double y) { return x * y; }
+DEV double __ddiv_rn(double x, double y) { return x / y; }
+DEV uint32_t bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
+DEV float from_bits(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }

@@ -1,0 +1,8 @@
+//go:build !nocuda && (amd64 || arm64)
+
+package cuda
+
+import "embed"
+
+//go:embed images/*.gz
+var images embed.FS

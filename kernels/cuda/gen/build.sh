@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Compiles src/all.cu for devices and writes images/*.gz and images/sources.sha256.
+#
+# It needs a C++ compiler, pip and unzip, and fetches NVIDIA's compilers as Python wheels, of fixed
+# versions (180 MB, kept in the cache). Nothing of them is needed to build or run the program.
+#
+# nvcc 13 writes PTX for drivers of CUDA 13. Our kernels need nothing newer than PTX 8.0, so its
+# version line is lowered - which ptxas of CUDA 12.9 then checks - and its hints that are newer are
+# left out. The machine code is that ptxas's too, and so runs on drivers from 525 (CUDA 12.0) on.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools=${XDG_CACHE_HOME:-$HOME/.cache}/darkroom-nvcc
+if [ ! -x "$tools/nvidia/cu13/bin/nvcc" ]; then
+	mkdir -p "$tools/wheels"
+	pip download -q --no-deps --only-binary=:all: -d "$tools/wheels" nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 \
+		nvidia-nvvm==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-nvcc-cu12==12.9.86
+	for wheel in "$tools"/wheels/*.whl; do unzip -qo "$wheel" -d "$tools"; done
+	chmod +x "$tools"/nvidia/cu13/bin/* "$tools"/nvidia/cu13/nvvm/bin/* "$tools"/nvidia/cuda_nvcc/bin/*
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# -ftz, -prec-div, -prec-sqrt and -fmad are part of the arithmetic: see src/device.h.
+"$tools/nvidia/cu13/bin/nvcc" -std=c++17 -O3 -ftz=true -prec-div=true -prec-sqrt=true -fmad=false \
+	-gencode=arch=compute_80,code=compute_80 --ptx src/all.cu -o "$work/new.ptx"
+sed -e 's/^\.version 9\.0/.version 8.0/' -e '/used_bytes_mask/d' "$work/new.ptx" >"$work/ptx"
+for arch in sm_80 sm_90 sm_100; do
+	"$tools/nvidia/cuda_nvcc/bin/ptxas" -O3 -v -arch=$arch "$work/ptx" -o "$work/$arch" 2>"$work/$arch.log"
+	printf '%s: most registers %s, spilling kernels %s\n' $arch \
+		"$(grep -o 'Used [0-9]*' "$work/$arch.log" | cut -d' ' -f2 | sort -n | tail -1)" \
+		"$(grep -c ' [1-9][0-9]* bytes spill stores' "$work/$arch.log" || true)"
+done
+mkdir -p images
+for image in ptx sm_80 sm_90 sm_100; do gzip -9nc "$work/$image" >images/$image.gz; done
+cat src/*.cu src/*.h gen/build.sh | sha256sum | cut -d' ' -f1 >images/sources.sha256
+du -bc images/*.gz | tail -1

@@ -1,0 +1,6 @@
+// all.cu: every kernel, one translation unit.
+#include "elementwise.cu"
+#include "rows.cu"
+#include "groupnorm.cu"
+#include "product.cu"
+#include "attention.cu"

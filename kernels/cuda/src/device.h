@@ -1,0 +1,121 @@
+// device.h: the few primitives that the kernels use, and the operands they take.
+//
+// One source, two compilers. nvcc sees intrinsics and inline PTX; a host compiler (with
+// DK_HOST) sees double/host/shim.h, which runs a block's threads as fibers.
+//
+// Every fp32 operation is written by name - add, mul, fma, quotient, root - so that no
+// compiler fuses or reorders any. They round to nearest even and flush denormals to the
+// zero of their sign (nvcc -ftz=true; the host sets FTZ and DAZ), as package ref does.
+#pragma once
+#include <stdint.h>
+
+#ifdef DK_HOST
+#include "../double/host/shim.h"
+#else
+#define DEV static __device__ __forceinline__
+// CALLED is a function that is called, not copied: what is long and not in an inner loop.
+#define CALLED static __device__ __noinline__
+// KERNEL opens a kernel of one argument, a struct that Go lays out.
+#define KERNEL(name, Args, threads) \
+  extern "C" __global__ void __launch_bounds__(threads) dk_##name(const __grid_constant__ Args a)
+extern __shared__ __align__(128) unsigned char dk_shared[];
+#define SHARED(T, name) T* name = (T*)dk_shared
+#define UNROLL _Pragma("unroll")
+DEV uint32_t bits(float x) { return __float_as_uint(x); }
+DEV float from_bits(uint32_t u) { return __uint_as_float(u); }
+#endif
+
+typedef long long i64;
+struct bf16 { uint16_t u; };
+
+DEV float add(float x, float y) { return __fadd_rn(x, y); }
+DEV float sub(float x, float y) { return __fadd_rn(x, -y); }
+DEV float mul(float x, float y) { return __fmul_rn(x, y); }
+DEV float fma_(float x, float y, float z) { return __fmaf_rn(x, y, z); }
+DEV float quotient(float x, float y) { return __fdiv_rn(x, y); }
+DEV float root(float x) { return __fsqrt_rn(x); }
+
+// flush turns a denormal into the zero of its sign.
+DEV float flush(float x) {
+  uint32_t u = bits(x);
+  return u & 0x7f800000u ? x : from_bits(u & 0x80000000u);
+}
+// larger is y where the operands compare neither way.
+DEV float larger(float x, float y) { return x > y ? x : y; }
+DEV bool nan(float x) { return (bits(x) & 0x7fffffffu) > 0x7f800000u; }
+DEV float inf() { return from_bits(0x7f800000u); }
+
+DEV float widen(uint16_t h) { return from_bits((uint32_t)h << 16); }
+// narrow rounds to bf16, ties to even: denormals become zeros, a NaN stays one.
+DEV uint16_t narrow(float x) {
+  uint32_t u = bits(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16) | 0x40;
+  if ((u & 0x7f800000u) == 0) return (uint16_t)(u >> 16) & 0x8000;
+  return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+DEV float rounded(float x) { return widen(narrow(x)); }
+
+// The element types, numbered as in package kernels.
+enum { F32, BF16, F16, F64, I32, I64, U8 };
+
+// Vec is a span, Mat a matrix inside one, Heads an attention operand. A null pointer is absent.
+struct Vec { void* p; i64 n; int type, pad; };
+struct Mat { void* p; i64 stride; int rows, cols, type, pad; };
+struct Heads { void* p; i64 sb, ss, sh; int b, s, h, d, type, pad; };
+
+DEV float load(const void* p, int type, i64 i) {
+  return flush(type == F32 ? ((const float*)p)[i] : widen(((const uint16_t*)p)[i]));
+}
+DEV void store(void* p, int type, i64 i, float x) {
+  if (type == F32)
+    ((float*)p)[i] = flush(x);
+  else
+    ((uint16_t*)p)[i] = narrow(x);
+}
+DEV float at(const Vec& v, i64 i) { return load(v.p, v.type, i); }
+DEV float at(const Mat& m, i64 r, int c) { return load(m.p, m.type, r * m.stride + c); }
+DEV void put(const Vec& v, i64 i, float x) { store(v.p, v.type, i, x); }
+DEV void put(const Mat& m, i64 r, int c, float x) { store(m.p, m.type, r * m.stride + c, x); }
+DEV i64 head(const Heads& x, int b, int s, int h) { return b * x.sb + s * x.ss + h * x.sh; }
+
+// The index of this thread in a grid of one dimension, and how many there are.
+DEV i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
+DEV i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
+
+const unsigned ALL = 0xffffffffu;
+
+// Sums over a row, by one warp, along the tree of ref/sum.go: element i goes to lane
+// i mod 64 (two to a thread), f(i, lane) gives the lane with it added.
+template <class F> DEV float warp_sum(int n, F f) {
+  int lane = threadIdx.x & 31;
+  float x = 0, y = 0;
+  for (int i = lane; i < n; i += 64) {
+    x = f(i, x);
+    if (i + 32 < n) y = f(i + 32, y);
+  }
+  x = add(x, __shfl_xor_sync(ALL, x, 16));
+  y = add(y, __shfl_xor_sync(ALL, y, 16));
+  x = add(x, y);
+  for (int d = 8; d; d >>= 1) x = add(x, __shfl_xor_sync(ALL, x, d));
+  return x;
+}
+// And in float64: 32 lanes, then halves.
+template <class F> DEV double warp_sum64(i64 n, F f) {
+  double x = 0;
+  for (i64 i = threadIdx.x & 31; i < n; i += 32) x = __dadd_rn(x, (double)f(i));
+  for (int d = 16; d; d >>= 1) x = __dadd_rn(x, __shfl_xor_sync(ALL, x, d));
+  return x;
+}
+// warp_largest is the maximum of f over a row: -Inf where it is empty; NaNs are passed over.
+template <class F> DEV float warp_largest(int n, F f) {
+  float m = -inf();
+  for (int i = threadIdx.x & 31; i < n; i += 32) {
+    float v = f(i);
+    if (v > m) m = v;
+  }
+  for (int d = 16; d; d >>= 1) {
+    float v = __shfl_xor_sync(ALL, m, d);
+    if (v > m) m = v;
+  }
+  return m;
+}

@@ -1,0 +1,137 @@
+// groupnorm.cu: statistics and gradients of a group norm, in the blocks and the order of
+// ref/moments.go and ref/groupnorm.go: fp32 within a block of pixels, one thread a channel;
+// float64 over channels and blocks.
+#include "functions.h"
+
+struct GroupNormArgs {
+  void *x, *y, *dy, *dx;
+  Vec weight, bias;
+  float *mean, *rstd;    // [n, groups]
+  float *dweight, *dbias;
+  float* part;           // [n, blocks, 2, c]: sums of a block of pixels
+  double* total;         // moments: [n, blocks, groups, 2]; gradient: [n, 2, c]
+  float* terms;          // gradient: [n, groups, 2]
+  i64 n, hw, c, groups, block, blocks;
+  float eps;
+  int act, x_type, y_type, dy_type, dx_type;
+};
+// The grid is (channels, blocks of pixels, samples), but blocks may be many: x holds both.
+DEV bool place(const GroupNormArgs& a, i64* n, i64* b, i64* c) {
+  i64 k = thread_index();
+  *c = k % a.c, *b = k / a.c % a.blocks, *n = k / a.c / a.blocks;
+  return k < a.n * a.blocks * a.c;
+}
+KERNEL(group_moments, GroupNormArgs, 128) {
+  i64 n, b, c;
+  if (!place(a, &n, &b, &c)) return;
+  i64 lo = b * a.block, hi = lo + a.block < a.hw ? lo + a.block : a.hw;
+  float middle = load(a.x, a.x_type, (n * a.hw + lo + (hi - lo) / 2) * a.c + c), s = 0, q = 0;
+  for (i64 p = lo; p < hi; p++) {
+    float d = sub(load(a.x, a.x_type, (n * a.hw + p) * a.c + c), middle);
+    s = add(s, d), q = fma_(d, d, q);
+  }
+  float* to = a.part + (n * a.blocks + b) * 2 * a.c;
+  to[c] = s, to[a.c + c] = q;
+}
+KERNEL(group_blocks, GroupNormArgs, 128) {
+  i64 k = thread_index();
+  if (k >= a.n * a.blocks * a.groups) return;
+  i64 g = k % a.groups, b = k / a.groups % a.blocks, n = k / a.groups / a.blocks, per = a.c / a.groups;
+  i64 lo = b * a.block, hi = lo + a.block < a.hw ? lo + a.block : a.hw, middle = lo + (hi - lo) / 2;
+  double first = load(a.x, a.x_type, n * a.hw * a.c + g * per), sum = 0, square = 0, count = (double)(hi - lo);
+  const float* from = a.part + (n * a.blocks + b) * 2 * a.c;
+  for (i64 c = g * per; c < (g + 1) * per; c++) {
+    double y = __dadd_rn((double)load(a.x, a.x_type, (n * a.hw + middle) * a.c + c), -first);
+    double s = from[c], ny = __dmul_rn(count, y);
+    sum = __dadd_rn(sum, __dadd_rn(s, ny));
+    square = __dadd_rn(square, __dadd_rn((double)from[a.c + c], __dmul_rn(y, __dadd_rn(__dadd_rn(s, s), ny))));
+  }
+  a.total[2 * k] = sum, a.total[2 * k + 1] = square;
+}
+KERNEL(group_statistics, GroupNormArgs, 128) {
+  i64 k = thread_index();
+  if (k >= a.n * a.groups) return;
+  i64 g = k % a.groups, n = k / a.groups;
+  double sum = 0, square = 0, count = (double)(a.hw * (a.c / a.groups));
+  for (i64 b = 0; b < a.blocks; b++) {
+    const double* m = a.total + 2 * ((n * a.blocks + b) * a.groups + g);
+    sum = __dadd_rn(sum, m[0]), square = __dadd_rn(square, m[1]);
+  }
+  double d = __ddiv_rn(sum, count), first = load(a.x, a.x_type, n * a.hw * a.c + g * (a.c / a.groups));
+  float mean = flush((float)__dadd_rn(first, d)), variance = flush((float)__dadd_rn(__ddiv_rn(square, count), -__dmul_rn(d, d)));
+  a.mean[k] = mean, a.rstd[k] = quotient(1, root(add(variance, a.eps)));
+}
+// The value before the activation.
+DEV float before(const GroupNormArgs& a, i64 n, i64 c, float x) {
+  i64 k = n * a.groups + c / (a.c / a.groups);
+  float r = a.rstd[k];
+  if (a.weight.p) r = mul(r, at(a.weight, c));
+  return fma_(sub(x, a.mean[k]), r, a.bias.p ? at(a.bias, c) : 0);
+}
+KERNEL(group_apply, GroupNormArgs, 256) {
+  i64 total = a.n * a.hw * a.c;
+  for (i64 i = thread_index(); i < total; i += thread_count())
+    store(a.y, a.y_type, i, activate(a.act, before(a, i / a.c / a.hw, i % a.c, load(a.x, a.x_type, i))));
+}
+
+DEV float group_slope(const GroupNormArgs& a, i64 n, i64 c, i64 i) {
+  float d = load(a.dy, a.dy_type, i);
+  return a.act == IDENTITY ? d : mul(d, activate_grad(a.act, before(a, n, c, load(a.x, a.x_type, i))));
+}
+DEV float group_normal(const GroupNormArgs& a, i64 n, i64 c, i64 i) {
+  i64 k = n * a.groups + c / (a.c / a.groups);
+  return mul(sub(load(a.x, a.x_type, i), a.mean[k]), a.rstd[k]);
+}
+KERNEL(group_slopes, GroupNormArgs, 128) {
+  i64 n, b, c;
+  if (!place(a, &n, &b, &c)) return;
+  i64 lo = b * a.block, hi = lo + a.block < a.hw ? lo + a.block : a.hw;
+  float s1 = 0, s2 = 0;
+  for (i64 p = lo; p < hi; p++) {
+    i64 i = (n * a.hw + p) * a.c + c;
+    float d = group_slope(a, n, c, i);
+    s1 = add(s1, d), s2 = fma_(d, group_normal(a, n, c, i), s2);
+  }
+  float* to = a.part + (n * a.blocks + b) * 2 * a.c;
+  to[c] = s1, to[a.c + c] = s2;
+}
+KERNEL(group_channels, GroupNormArgs, 128) {  // one thread a channel of a sample: over blocks, in order
+  i64 k = thread_index();
+  if (k >= a.n * a.c) return;
+  i64 c = k % a.c, n = k / a.c;
+  double s1 = 0, s2 = 0;
+  for (i64 b = 0; b < a.blocks; b++) {
+    const float* from = a.part + (n * a.blocks + b) * 2 * a.c;
+    s1 = __dadd_rn(s1, (double)from[c]), s2 = __dadd_rn(s2, (double)from[a.c + c]);
+  }
+  a.total[n * 2 * a.c + c] = s1, a.total[n * 2 * a.c + a.c + c] = s2;
+}
+KERNEL(group_weights, GroupNormArgs, 128) {  // one thread a channel: over samples, in order
+  i64 c = thread_index();
+  if (c >= a.c) return;
+  for (i64 n = 0; n < a.n; n++) {
+    const double* s = a.total + n * 2 * a.c;
+    if (a.dbias) a.dbias[c] = add(a.dbias[c], flush((float)s[c]));
+    if (a.dweight) a.dweight[c] = add(a.dweight[c], flush((float)s[a.c + c]));
+  }
+}
+KERNEL(group_terms, GroupNormArgs, 128) {
+  i64 k = thread_index();
+  if (k >= a.n * a.groups) return;
+  i64 g = k % a.groups, n = k / a.groups, per = a.c / a.groups;
+  double m1 = 0, m2 = 0, count = (double)(a.hw * per);
+  const double* s = a.total + n * 2 * a.c;
+  for (i64 c = g * per; c < (g + 1) * per; c++) {
+    double w = a.weight.p ? at(a.weight, c) : 1.0f;
+    m1 = __dadd_rn(m1, __dmul_rn(w, s[c])), m2 = __dadd_rn(m2, __dmul_rn(w, s[a.c + c]));
+  }
+  a.terms[2 * k] = flush((float)__ddiv_rn(m1, count)), a.terms[2 * k + 1] = flush((float)__ddiv_rn(m2, count));
+}
+KERNEL(group_backward, GroupNormArgs, 256) {
+  i64 total = a.n * a.hw * a.c;
+  for (i64 i = thread_index(); i < total; i += thread_count()) {
+    i64 c = i % a.c, n = i / a.c / a.hw, k = n * a.groups + c / (a.c / a.groups);
+    float d = mul(group_slope(a, n, c, i), a.weight.p ? at(a.weight, c) : 1);
+    store(a.dx, a.dx_type, i, mul(fma_(-group_normal(a, n, c, i), a.terms[2 * k + 1], sub(d, a.terms[2 * k])), a.rstd[k]));
+  }
+}
