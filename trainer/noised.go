@@ -13,8 +13,11 @@ type Noised struct {
 	Times          int     // that each sample is noised to; 0: 1
 	Unit           float64 // what the network is told at time 1; 0: 1
 	Old, Reference bool    // whether Loss looks at what these weights answer
-	Anchor         Weights // which weights Reference means; 0: Reference
-	Average        bool    // whether Loss looks at what the moving average answers
+	// Paired compares samples of a prompt: they are noised alike, and those whose advantage is 0
+	// stand outside.
+	Paired  bool
+	Anchor  Weights // which weights Reference means; 0: Reference
+	Average bool    // whether Loss looks at what the moving average answers
 }
 
 // A Verdict is a loss over finished samples, and its gradient at the outputs.
@@ -30,11 +33,18 @@ func (o Noised) Blame(p Policy, samples []Sample, advantages []float64) (Blame, 
 	if unit == 0 {
 		unit = 1
 	}
+	if o.Paired {
+		samples, advantages = ends(samples, advantages)
+	}
 	var t loss.Noised
 	var points []Point
 	for n := range max(1, o.Times) {
 		for _, s := range samples {
-			time, noise := o.Draw(s.Key, n)
+			alike := s.Key
+			if o.Paired {
+				alike.Sample = 0
+			}
+			time, noise := o.Draw(alike, n)
 			t.Clean, t.Noise, t.Time = append(t.Clean, s.Item.Final), append(t.Noise, noise), append(t.Time, time)
 			points = append(points, Point{Key: s.Key, State: between(s.Item.Final, noise, time), Time: unit * time})
 		}
@@ -63,6 +73,16 @@ func (o Noised) Blame(p Policy, samples []Sample, advantages []float64) (Blame, 
 		return Blame{}, err
 	}
 	return Blame{Loss: v.Loss, Metrics: v.Metrics}, answers.Back(v.Grad)
+}
+
+// ends are the samples with an advantage.
+func ends(samples []Sample, advantages []float64) (some []Sample, worth []float64) {
+	for i, a := range advantages {
+		if a != 0 {
+			some, worth = append(some, samples[i]), append(worth, a)
+		}
+	}
+	return some, worth
 }
 
 // between is (1-t) clean + t noise.

@@ -37,6 +37,7 @@ type Answers struct {
 	width        int
 	tape         *autograd.Tape
 	value        *autograd.Value
+	latents      *autograd.Value
 	uncond, cond [][]float64 // where they were combined
 }
 
@@ -45,17 +46,22 @@ type Answers struct {
 // have the same bytes in batches of any size. The tape may record (Tape); a question's
 // answer has the same bits in any batch, recorded or not. The tape is the caller's to Reset.
 func (p *Pipeline) Ask(tp *autograd.Tape, at Shape, g Guidance, questions []Question) (*Answers, error) {
+	return p.ask(tp, at, g, questions, (*autograd.Tape).Upload)
+}
+
+// ask is Ask with latents that given puts on the tape.
+func (p *Pipeline) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Question, given given) (*Answers, error) {
 	if len(questions) == 0 {
 		return nil, errors.New("no question was asked")
 	}
 	if _, err := p.Denoiser(); err != nil {
 		return nil, err
 	}
-	in, err := p.inputs(tp, at, g, questions)
+	in, err := p.inputs(tp, at, g, questions, given)
 	if err != nil {
 		return nil, err
 	}
-	a := &Answers{guidance: g, width: at.Latents[len(at.Latents)-1], tape: tp, value: p.forward(tp, in)}
+	a := &Answers{guidance: g, width: at.Latents[len(at.Latents)-1], tape: tp, latents: in.latents, value: p.forward(tp, in)}
 	all := widened(a.value.F32())
 	n := at.Len()
 	row := func(i int) []float64 { return all[i*n : (i+1)*n : (i+1)*n] }
@@ -76,7 +82,7 @@ func (p *Pipeline) Ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 }
 
 // inputs uploads a batch.
-func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Question) (inputs, error) {
+func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Question, given given) (inputs, error) {
 	texts, each := make([]*Text, 0, 2*len(questions)), 1
 	for _, q := range questions {
 		if g.Combines() {
@@ -103,7 +109,7 @@ func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 			in.guidance = append(in.guidance, float32(g.Embedded))
 		}
 	}
-	in.latents = tp.Upload("latents", latents, append([]int{len(texts)}, at.Latents...)...)
+	in.latents = given(tp, "latents", latents, append([]int{len(texts)}, at.Latents...)...)
 	in.text = tp.Upload("text", states, len(texts), texts[0].Tokens, texts[0].Width)
 	if len(pooled) > 0 {
 		in.pooled = tp.Upload("pooled text", pooled, len(texts), len(texts[0].Pooled))

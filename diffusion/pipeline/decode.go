@@ -17,11 +17,15 @@ type decoder struct {
 	tile    int  // pixels a side of upstream's tiles; 0: it has none
 	factor  int  // pixels a side of a latent pixel covers
 	forced  bool // computes in fp32 whatever is asked for
-	build   func(p *nn.Params) func(tp *autograd.Tape, latents *autograd.Value) *autograd.Value
+	build   func(p *nn.Params) (decode, encode through)
 	names   func(nn.Source) nn.Source
 	network *network
-	run     func(tp *autograd.Tape, latents *autograd.Value) *autograd.Value
+	run     through // latents to pictures
+	encode  through // pictures to the middle of their latents
 }
+
+// through is a half of an autoencoder.
+type through = func(tp *autograd.Tape, x *autograd.Value) *autograd.Value
 
 func openDecoder(f *folder, channels int) (*decoder, error) {
 	dir, err := f.part("vae")
@@ -39,8 +43,9 @@ func openDecoder(f *folder, channels int) (*decoder, error) {
 		for range len(c.DecoderChannels) - 1 {
 			d.factor *= c.Upsampling
 		}
-		d.build = func(p *nn.Params) func(*autograd.Tape, *autograd.Value) *autograd.Value {
-			return vae.NewTiny(p, c).Decode
+		d.build = func(p *nn.Params) (decode, encode through) {
+			v := vae.NewTiny(p, c)
+			return v.Decode, v.Encode
 		}
 	} else {
 		c, err := vae.ReadConfig(dir)
@@ -73,7 +78,13 @@ func openDecoder(f *folder, channels int) (*decoder, error) {
 const usualTile = 512
 
 func klDecoder(c vae.Config) *decoder {
-	return &decoder{tile: usualTile, factor: c.Factor(), names: vae.Names, build: func(p *nn.Params) func(*autograd.Tape, *autograd.Value) *autograd.Value { return vae.New(p, c).Decode }}
+	return &decoder{tile: usualTile, factor: c.Factor(), names: vae.Names, build: func(p *nn.Params) (decode, encode through) {
+		v := vae.New(p, c)
+		return v.Decode, func(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+			mean, _ := v.Encode(tp, x)
+			return v.Scaled(tp, mean)
+		}
+	}}
 }
 
 // Decode is a sample's picture as the autoencoder puts it out: [H, W, 3], about -1 to 1.
@@ -97,16 +108,9 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 	if err != nil {
 		return nil, err
 	}
-	d, precision := p.decoder, p.Precision
-	if d.forced {
-		precision = F32
-	}
-	if d.network == nil {
-		n, err := p.load("vae", precision, nil, d.names, func(params *nn.Params) { d.run = d.build(params) })
-		if err != nil {
-			return nil, err
-		}
-		d.network = n
+	d, precision, err := p.openedDecoder()
+	if err != nil {
+		return nil, err
 	}
 	tp := p.tape(precision)
 	defer tp.Reset()
@@ -145,6 +149,22 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 		latents = latents[n:]
 	}
 	return out, nil
+}
+
+// openedDecoder is the autoencoder in memory, and what it computes in.
+func (p *Pipeline) openedDecoder() (*decoder, Precision, error) {
+	d, precision := p.decoder, p.Precision
+	if d.forced {
+		precision = F32
+	}
+	if d.network == nil {
+		n, err := p.load("vae", precision, nil, d.names, func(params *nn.Params) { d.run, d.encode = d.build(params) })
+		if err != nil {
+			return nil, precision, err
+		}
+		d.network = n
+	}
+	return d, precision, nil
 }
 
 // Tiling is how large pictures are decoded; no side: whole.

@@ -10,7 +10,7 @@
 //	raw, err := p.Decode(tracks[0].Final, at)            // [H, W, 3], about -1 to 1
 //
 // Start with Open in pipeline.go, then ask.go (one question to the network, with guidance and
-// its gradients) and sample.go (the one loop for every family). A family is a struct of
+// its gradients), sample.go (the one loop for every family) and pull.go (gradients at latents). A family is a struct of
 // functions (family.go): sd3.go, flux.go and sd.go say what is different in each.
 //
 // Pictures are [H, W, 3]. Latents are one sample's numbers as the network reads them,

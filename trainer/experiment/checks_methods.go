@@ -34,6 +34,7 @@ func (e *Experiment) checkSampling(r report) {
 		e.checkSilent(r)
 	}
 	e.checkPictures(r, o, solver)
+	e.checkGradient(r, solver)
 	if e.Loss.Correction.On() {
 		r("loss.correction|loss.correction.weights|loss.correction.reject", "a sampler of pictures rolls with the trainer's own kernels: its ratio is 1, and nothing is to be corrected", "leave it out; [episode] has tokens, which are corrected")
 	}
@@ -45,10 +46,13 @@ func (e *Experiment) checkSampling(r report) {
 // checkPictures: estimator, tree and KL against the objective.
 func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver Solver) {
 	tree, kl := e.Sampler.Tree, e.Loss.KL
+	if o.Noised && !solver.Draws && e.Rollout.SharedNoise && e.Rollout.Group > 1 {
+		r("rollout.shared_noise|sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, so that the samples of a group that start from one noise are all the same", e.Sampler.Solver), "write shared_noise = false, or a solver that draws")
+	}
 	if o.Noised && tree != nil {
 		r("sampler.tree|loss.objective", fmt.Sprintf("objective %q judges final samples only, and a tree's credit lies on its steps", e.Loss.Objective), `objective = "clip", or no tree`)
 	}
-	if o.Noised && kl.Weight > 0 && kl.Estimator != "velocity" {
+	if o.Noised && !o.Free && kl.Weight > 0 && kl.Estimator != "velocity" {
 		r("loss.kl.estimator|loss.kl|loss.objective", fmt.Sprintf("objective %q has outputs at noised samples, and no transitions", e.Loss.Objective), `write estimator = "velocity"`)
 	}
 	if o.Ratio && kl.Weight > 0 && kl.Estimator == "velocity" && solver.Ladder {
@@ -120,8 +124,10 @@ func (e *Experiment) checkGroups(r report) {
 	switch {
 	case alone && o.Pairs:
 		r("rollout.group|loss.objective", fmt.Sprintf("objective %q needs a better and a worse sample of each prompt", e.Loss.Objective), "a group of 2 or more")
-	case alone && e.Advantage.Singleton == "zero" && k.Groups:
+	case alone && e.Advantage.Singleton == "zero" && k.Groups && !o.Free:
 		r("rollout.group", fmt.Sprintf("estimator %q compares the samples of a prompt, and there is one: its advantage is 0", e.Advantage.Estimator), `a group of 2 or more, or estimator = "history" or "batch", or singleton = "raw"`)
+	case o.Pairs && e.Optim.Split && e.Optim.Updates > 1:
+		r("optim.split|loss.objective", "samples are shared out among the updates, and a pair would be torn apart", "split = false: every update sees all pairs")
 	case o.Pairs && e.Advantage.Estimator != "ends":
 		r("advantage.estimator|loss.objective", fmt.Sprintf("objective %q takes the best and the worst of a group", e.Loss.Objective), `write estimator = "ends"`)
 	case tree != nil && e.Episode == nil && tree.Kind == "trunk" && group%tree.Children != 0:

@@ -54,7 +54,7 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 		judged = groups * s.Tree.judged(e.Rollout.Group, s.Steps, window, trained)
 	}
 	if e.objective().Noised {
-		judged = groups * group * float64(e.Loss.Times)
+		judged = groups * group * e.points()
 		if e.objective().Pairs {
 			judged = groups * 2 * float64(e.Loss.Times)
 		}

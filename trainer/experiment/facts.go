@@ -152,12 +152,14 @@ func (e *Experiment) objectiveWords() string {
 		s += fmt.Sprintf(", left out beyond a divergence of %v", l.Threshold)
 	case l.Objective == "nft":
 		s += fmt.Sprintf(", β %v, advantages (%s) cut to ±%v", l.Beta, l.AdvMode, l.AdvClip)
+	case l.Objective == "reward-gradient":
+		s += ", " + e.gradientWords()
 	case l.Objective == "dpo" || l.Objective == "dgpo":
 		s += fmt.Sprintf(", β %v", l.Beta)
 	case o.Ratio && !unclipped || l.Objective == "awm":
 		s += fmt.Sprintf(", ratios from 1 - %v to 1 + %v", low, high)
 	}
-	if o.Noised {
+	if o.Noised && !(e.follows() && l.Gradient.Through != "direct") {
 		s += ", " + count(l.Times, "time") + " of each sample"
 	}
 	if l.NoiseWeight > 0 && e.Episode == nil && l.Objective == "clip" {

@@ -17,7 +17,7 @@ func readBy() map[string][]string {
 	return map[string][]string{
 		"clip_range": {"clip", "guard", "awm", "dgpo", "tokens"}, "clip_high": {"clip", "guard", "awm", "dgpo", "tokens"}, "dual_clip": {"clip", "guard", "awm", "tokens"},
 		"ratio": {"clip", "guard"}, "threshold": {"dppo"}, "use_std": {"dppo"}, "noise_weight": {"clip", "guard"}, "noise_scale": {"clip", "guard"}, "change_weight": {"clip", "guard"},
-		"times": {"noised"}, "beta": {"nft", "dpo", "dgpo"}, "adv_clip": {"nft", "awm"}, "adv_mode": {"nft"}, "adv_max": {"awm"}, "weighting": {"awm"}, "power": {"awm"}, "ratios": {"awm"}, "elbo": {"awm"}, "clip_far": {"dgpo"},
+		"gradient": {"reward-gradient"}, "times": {"noised"}, "beta": {"nft", "dpo", "dgpo"}, "adv_clip": {"nft", "awm"}, "adv_mode": {"nft"}, "adv_max": {"awm"}, "weighting": {"awm"}, "power": {"awm"}, "ratios": {"awm"}, "elbo": {"awm"}, "clip_far": {"dgpo"},
 		"kl.ema_weight": {"awm"}, "kl.over": {"steps"}, "kl.corrected": {"tokens"},
 		"ratio_cap": {"tokens"}, "sequence_ratio": {"tokens"}, "entropy_weight": {"tokens"}, "drift": {"tokens"}, "entropy_share": {"tokens"}, "aggregate": {"tokens"}, "aggregate_length": {"tokens"},
 		"tau_pos": {"sapo"}, "tau_neg": {"sapo"}, "vespo": {"vespo"}, "covariance": {"clip-cov", "kl-cov"},

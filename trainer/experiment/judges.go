@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/rewards/judge"
+	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
@@ -33,6 +34,12 @@ type Opened struct {
 // Judge asks about the samples of a prompt.
 func (o Opened) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
 	return o.judge.Judge(ctx, items)
+}
+
+// Gradient is the reward as one that says how pixels change it, if it does.
+func (o Opened) Gradient() (neural.Differentiable, bool) {
+	d, ok := o.judge.(neural.Differentiable)
+	return d, ok
 }
 
 // Close ends what the reward runs on.

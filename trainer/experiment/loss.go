@@ -44,6 +44,7 @@ type Loss struct {
 	Vespo      loss.Vespo      `toml:"vespo"`
 	Covariance loss.Covariance `toml:"covariance"`
 	KL         KL              `toml:"kl"`
+	Gradient   Gradient        `toml:"gradient"`
 	Correction loss.Correction `toml:"correction"`
 }
 
@@ -65,6 +66,6 @@ func defaultLoss() Loss {
 		Times: 1, Beta: 1, AdvClip: 5, AdvMode: "all", Weighting: "Uniform", Power: 0.25, Ratios: awm.Ratios,
 		TauPositive: tokens.TauPos, TauNegative: tokens.TauNeg, Keep: tokens.Keep, Aggregate: tokens.Aggregate,
 		Vespo: tokens.Vespo, Covariance: tokens.Cov,
-		KL: KL{Estimator: "mean", Over: "published", Reference: "base"}, Correction: tokens.Correction,
+		KL: KL{Estimator: "mean", Over: "published", Reference: "base"}, Gradient: defaultGradient(), Correction: tokens.Correction,
 	}
 }

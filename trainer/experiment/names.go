@@ -251,6 +251,7 @@ type ObjectiveKind struct {
 	Noised bool // judges the final sample, noised anew
 	Pairs  bool // of a better and a worse sample
 	Tokens bool // of sequences of tokens
+	Free   bool // reads no advantages
 }
 
 // Objectives are those of trainer/loss.
@@ -265,7 +266,7 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true},
 		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best)."}, Noised: true},
 		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true},
-		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through a noised sample (Direct-Align, ReFL); the reward must be differentiable."}, Noised: true},
+		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through the picture and the network (SRPO's Direct-Align, ReFL, DRaFT); the reward must be differentiable."}, Noised: true, Free: true},
 		{Name: Name{Name: "gspo", Card: "One clipped ratio a sequence, the mean over its tokens, of which each has its own gradient (GSPO; verl)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "gspo-mean", Card: "gspo with the gradient of the mean (EasyR1, OpenRLHF, TRL)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "gmpo", Card: "The geometric mean of clipped ratios, one number a sequence (GMPO)."}, Ratio: true, Tokens: true},

@@ -173,7 +173,7 @@ func (e *Experiment) drawn(window []int) []int {
 // trained are the steps whose choices are judged.
 func (e *Experiment) trained(window []int) []int {
 	if e.objective().Noised {
-		return nil
+		return e.tail()
 	}
 	return e.drawn(window)
 }

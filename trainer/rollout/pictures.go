@@ -103,20 +103,14 @@ func (p *Pictures) context() context.Context {
 // Eval asks the network. Points that fit one pass are remembered for Back; of more, Back
 // computes each pass once more before it goes backward, so that memory does not grow.
 func (p *Pictures) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
-	if p.pending != nil && w == trainer.Current { // answers that nobody took back
-		p.pending()
-		p.pending = nil
+	if w == trainer.Current {
+		p.drop()
 	}
-	questions := make([]pipeline.Question, len(at))
-	for i, point := range at {
-		questions[i] = pipeline.Question{Latents: point.State, Time: point.Time}
-		questions[i].Text, questions[i].Negative = p.Texts(point.Key.Prompt)
-	}
-	passes := slices.Collect(slices.Chunk(questions, p.perPass()))
+	passes := slices.Collect(slices.Chunk(p.questions(at), p.perPass()))
 	var out trainer.Answers
 	if w == trainer.Current && len(passes) == 1 {
 		tape := p.Pipeline.Tape(true, false)
-		answers, err := p.Pipeline.Ask(tape, p.At, p.Guidance, questions)
+		answers, err := p.Pipeline.Ask(tape, p.At, p.Guidance, passes[0])
 		if err != nil {
 			tape.Reset()
 			return out, err
@@ -146,6 +140,24 @@ func (p *Pictures) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers,
 		out.Back = func(grads [][]float64) error { return p.back(passes, grads) }
 	}
 	return out, err
+}
+
+// drop lets answers go that nobody took back.
+func (p *Pictures) drop() {
+	if p.pending != nil {
+		p.pending()
+	}
+	p.pending = nil
+}
+
+// questions are points with their texts.
+func (p *Pictures) questions(at []trainer.Point) []pipeline.Question {
+	questions := make([]pipeline.Question, len(at))
+	for i, point := range at {
+		questions[i] = pipeline.Question{Latents: point.State, Time: point.Time}
+		questions[i].Text, questions[i].Negative = p.Texts(point.Key.Prompt)
+	}
+	return questions
 }
 
 // perPass is how many points a pass has.
@@ -193,11 +205,9 @@ func (p *Pictures) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weigh
 
 // Free gives back what Learn and the last Eval took.
 func (p *Pictures) Free() {
-	if p.pending != nil {
-		p.pending()
-	}
+	p.drop()
 	p.learner.Free()
-	p.pending, p.learner = nil, nil
+	p.learner = nil
 }
 
 // with runs f under a set of weights.

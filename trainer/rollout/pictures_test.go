@@ -28,6 +28,11 @@ var window = []int{1, 2}
 // painter is the embedded model with a LoRA.
 func painter(t testing.TB, guidance float64, solver func(s sde.Schedule, step int) sde.Row, needs ...trainer.Weights) *rollout.Pictures {
 	t.Helper()
+	return painterIn(t, pipeline.BF16, guidance, solver, needs...)
+}
+
+func painterIn(t testing.TB, precision pipeline.Precision, guidance float64, solver func(s sde.Schedule, step int) sde.Row, needs ...trainer.Weights) *rollout.Pictures {
+	t.Helper()
 	dir, err := assets.Folder("embed:tiny-sd3", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +42,7 @@ func painter(t testing.TB, guidance float64, solver func(s sde.Schedule, step in
 		t.Fatal(err)
 	}
 	t.Cleanup(be.Close)
-	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(be), Precision: pipeline.BF16})
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(be), Precision: precision})
 	if err != nil {
 		t.Fatal(err)
 	}

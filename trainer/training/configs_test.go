@@ -24,8 +24,26 @@ var small4 = []string{"sampler.steps=4", "sampler.window.size=2", "sampler.windo
 //
 //	go test ./trainer/training -run TestConfigs -record
 var reduced = map[string][]string{
-	"quickstart": small4,
+	"quickstart":     small4,
+	"awm":            few,
+	"cps":            small2,
+	"dance":          few,
+	"flow_dpo":       few,
+	"flow_dppo":      small2,
+	"flow_grpo":      few,
+	"flow_grpo_fast": small2,
+	"grpo_guard":     small4,
+	"nft":            few,
+	"rwr":            few,
+	"srpo":           few,
+	"staged":         append([]string{"stage=[{iterations=1, sampler.solver=\"euler\", rollout.shared_noise=false, loss.objective=\"nft\"}, {iterations=1, optim.lr=5e-4}]"}, small4...),
 }
+
+// few is a sampler of four steps, and small2 one with a window of two in its first half.
+var (
+	few    = []string{"sampler.steps=4"}
+	small2 = []string{"sampler.steps=4", "sampler.window.drop=2"}
+)
 
 // reducedAll is set over every one of them before its own.
 var reducedAll = []string{"run.iterations=2", "rollout.prompts_per_iteration=2", "rollout.group=4",

@@ -6,7 +6,8 @@
 //
 // Start with Run in training.go. model.go opens what is trained, score.go asks rewards,
 // evaluate.go measures on held-out prompts, state.go is what a checkpoint holds, ledger.go the
-// lines that are kept, monitor.go the rules of [[monitor]].
+// lines that are kept, monitor.go the rules of [[monitor]]; objective.go and gradient.go make an
+// iteration's objective.
 //
 // All that is drawn has coordinates, so a state is weights, averages and counters, and a run that
 // goes on writes the bytes of one that never stopped. What depends on the clock goes to

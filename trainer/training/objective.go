@@ -28,7 +28,7 @@ func (t *Training) objective(turn experiment.Turn) (trainer.Objective, error) {
 		anchor = trainer.Old // of decisions it is known what they had
 	}
 	noised := func(old, reference bool, of verdict) (trainer.Objective, error) {
-		return trainer.Noised{Draw: t.draw(turn), Times: l.Times, Unit: unit, Old: old, Reference: reference, Anchor: anchor, Average: l.Objective == "awm" && l.KL.EMAWeight > 0, Loss: of}, nil
+		return trainer.Noised{Draw: t.draw(turn), Paired: l.Objective == "dpo", Times: l.Times, Unit: unit, Old: old, Reference: reference, Anchor: anchor, Average: l.Objective == "awm" && l.KL.EMAWeight > 0, Loss: of}, nil
 	}
 	switch l.Objective {
 	case "clip", "guard", "dppo":
@@ -47,8 +47,10 @@ func (t *Training) objective(turn experiment.Turn) (trainer.Objective, error) {
 		return noised(false, false, weighted)
 	case "dgpo":
 		return noised(false, true, preferred(l, turn.Rollout.Group))
+	case "reward-gradient":
+		return t.followed(turn), nil
 	}
-	return nil, fmt.Errorf("objective %q cannot be trained with yet: %s can", l.Objective, "clip, guard, dppo, nft, awm, dpo, rwr, sft and dgpo")
+	return nil, fmt.Errorf("objective %q cannot be trained with yet: %s can", l.Objective, "clip, guard, dppo, nft, awm, dpo, rwr, sft, dgpo and reward-gradient")
 }
 
 // implicit is DiffusionNFT.

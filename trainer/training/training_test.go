@@ -212,7 +212,6 @@ func TestRefusals(t *testing.T) {
 	}
 	for sets, says := range map[string]string{
 		"rollout.prompts=nowhere.txt":      "nowhere.txt",
-		"loss.objective=reward-gradient":   "cannot be trained with yet",
 		"model.lora.targets=attn.to_quark": "to_quark",
 		"model.path=nowhere":               "no such folder",
 		`reward=[{name="hpsv2"}]`:          "reward hpsv2: path is missing",
@@ -271,6 +270,8 @@ func TestObjectives(t *testing.T) {
 		"rwr":     {"loss.objective=rwr", "advantage.estimator=dr"},
 		"sft":     {"loss.objective=sft", "advantage.estimator=best"},
 		"dgpo":    {"loss.objective=dgpo"},
+		"srpo":    {"loss.objective=reward-gradient", `reward=[{name="clip"}, {name="aesthetic", weight=0.1, scale={kind="range", high=2}}]`, "loss.gradient.margin=2"},
+		"draft":   {"loss.objective=reward-gradient", `reward=[{name="clip"}]`, `loss.gradient={through="draft", steps=2}`, "sampler.guidance=3"},
 		"full":    {"model.train=full", "optim.lr=1e-4"},
 		"pattern": {`model.train=["transformer_blocks\\.0\\.attn\\..*"]`},
 	} {

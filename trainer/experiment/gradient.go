@@ -1,0 +1,103 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Gradient is [loss.gradient]: how a reward's own gradient reaches the network (objective
+// "reward-gradient"). Package trainer's ways.go has the formulas.
+type Gradient struct {
+	Through string   `toml:"through" enum:"direct,refl,draft" doc:"direct: a finished sample, noised, one step, and the noise taken off (SRPO's Direct-Align); refl: what one of the last steps predicts; draft: the last steps themselves"`
+	Step    float64  `toml:"step" range:"(0,1)" doc:"of direct: how far in sigma the step goes"`
+	Low     float64  `toml:"low" range:"[0,1)" doc:"of direct: the least sigma"`
+	High    float64  `toml:"high" range:"(0,1)" doc:"of direct: the largest sigma"`
+	Both    bool     `toml:"both" doc:"of direct: each sample also takes a step towards noise, where the reward's sign is turned (SRPO's inversion)"`
+	Steps   int      `toml:"steps" range:"[1,1000]" doc:"of draft: how many of the last steps; of refl: of how many one is drawn"`
+	Margin  *float64 `toml:"margin" doc:"a reward above it is good enough, and has no gradient (ReFL's hinge); absent: none is"`
+}
+
+func defaultGradient() Gradient {
+	return Gradient{Through: "direct", Step: 0.1, Low: 0.3, High: 0.95, Both: true, Steps: 1}
+}
+
+// Differentiable are the rewards that say how pixels change them.
+var differentiable = []string{"clip", "aesthetic", "pickscore", "hpsv2"}
+
+// follows reports whether the reward's own gradient is trained by.
+func (e *Experiment) follows() bool { return e.Loss.Objective == "reward-gradient" }
+
+// tail are the last steps of the sampler, where a way begins at one of them: they are recorded,
+// though no choice is judged.
+func (e *Experiment) tail() []int {
+	var last []int
+	if g := e.Loss.Gradient; e.follows() && g.Through != "direct" {
+		for step := max(0, e.Sampler.Steps-g.Steps); step < e.Sampler.Steps; step++ {
+			last = append(last, step)
+		}
+	}
+	return last
+}
+
+// points is how many questions the objective asks the network about a final sample.
+func (e *Experiment) points() float64 {
+	switch g := e.Loss.Gradient; {
+	case !e.follows():
+		return float64(e.Loss.Times)
+	case g.Through == "draft":
+		return float64(g.Steps)
+	case g.Through == "refl":
+		return 1
+	case g.Both:
+		return 2 * float64(e.Loss.Times)
+	}
+	return float64(e.Loss.Times)
+}
+
+// checkGradient: what a reward's gradient cannot go through.
+func (e *Experiment) checkGradient(r report, solver Solver) {
+	if !e.follows() {
+		return
+	}
+	const objective = "loss.objective"
+	g := e.Loss.Gradient
+	for _, w := range e.Rewards {
+		switch {
+		case !w.Train:
+		case !slices.Contains(differentiable, w.Name):
+			r(objective, fmt.Sprintf("reward %q has no gradient at pixels, and is trained on", w.Name), "those that have: "+strings.Join(differentiable, ", ")+"; others can be watched with train = false")
+		case w.Gate.By != "" || w.Scale.Kind == "batch" || w.Scale.Clamp:
+			r(objective, fmt.Sprintf("reward %q has a gate, or a scale that is no factor, and its gradient goes through neither", w.Name), `leave gate out, and of scale all but kind = "range" without clamp`)
+		}
+	}
+	switch direct := g.Through == "direct"; {
+	case e.Loss.KL.Weight > 0:
+		r("loss.kl.weight|loss.kl|loss.objective", "the reward's own gradient has no KL beside it", "weight = 0; loss.gradient.margin bounds what is gained")
+	case direct && solver.Ladder:
+		r("loss.gradient.through|loss.gradient|loss.objective", fmt.Sprintf("direct alignment noises along a flow, and %s is of a ladder", e.Sampler.Solver), `through = "refl" or "draft"`)
+	case direct && g.Low+g.Step > g.High:
+		r("loss.gradient.step|loss.gradient.low|loss.gradient.high", fmt.Sprintf("a step of %v does not fit between the sigmas %v and %v", g.Step, g.Low, g.High), "a smaller step, or a wider range")
+	case !direct && g.Steps > e.Sampler.Steps:
+		r("loss.gradient.steps", fmt.Sprintf("there are %d steps", e.Sampler.Steps), "fewer")
+	case !direct && (solver.History || e.Sampler.Clip && e.Sampler.Solver == "ddim"):
+		r("sampler.solver|loss.gradient.through", fmt.Sprintf("%s looks back at other steps, or cuts what it predicts, and no gradient is led through that", e.Sampler.Solver), `for example solver = "euler"`)
+	}
+}
+
+// gradientWords say which way the reward's gradient goes.
+func (e *Experiment) gradientWords() string {
+	g := e.Loss.Gradient
+	s := map[string]string{
+		"direct": fmt.Sprintf("through one step of %v between the sigmas %v and %v (Direct-Align)", g.Step, g.Low, g.High),
+		"refl":   fmt.Sprintf("through the prediction of one of the last %d steps (ReFL)", g.Steps),
+		"draft":  fmt.Sprintf("through the last %d steps (DRaFT)", g.Steps),
+	}[g.Through]
+	if g.Through == "direct" && g.Both {
+		s += ", both ways"
+	}
+	if g.Margin != nil {
+		s += fmt.Sprintf(", up to a reward of %v", *g.Margin)
+	}
+	return s
+}
