@@ -46,7 +46,7 @@ func objectiveNumbers() map[string][]string {
 	return map[string][]string{
 		"clip": clip, "guard": clip,
 		"dppo": append(slices.Clone(ratios), "kl_mask_fraction", "pos_rm_fraction", "neg_rm_fraction", "masked_fraction", "unmasked_fraction", "kl_new_old_mean", "kl_new_old_max"),
-		"nft":  {"kl", "distance_to_old", "probability"}, "awm": {"kl"}, "dpo": {"accuracy", "margin"},
+		"nft":  {"kl", "distance_to_old", "probability"}, "awm": {"kl"}, "dpo": {"accuracy", "margin"}, "reward-gradient": {"developed_reward"},
 	}
 }
 
