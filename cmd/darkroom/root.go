@@ -27,6 +27,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted.`,
 	root.PersistentFlags().Bool("json", false, "print one JSON document instead of text for people")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
+		ablateCommand(),
 		benchCommand(),
 		doctorCommand(),
 		exportCommand(),

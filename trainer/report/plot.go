@@ -21,6 +21,7 @@ type Curve struct {
 	X, Y      []float64
 	Low, High []float64
 	Dots      bool // measured now and then, and not a line of their own
+	Marks     bool // a line with a mark at every point
 }
 
 // The drawing's size and margins, in its own units.
@@ -30,7 +31,7 @@ const (
 )
 
 // hues are told apart by people who see few colours, too (Okabe and Ito).
-var hues = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
+var hues = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f", "#6b4fa0", "#b5b900"}
 
 // SVG is the drawing.
 func (p Plot) SVG() template.HTML {
@@ -67,10 +68,10 @@ func (p Plot) SVG() template.HTML {
 		}
 		fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.8"%s/>`, strings.TrimSpace(line.String()), hue, dash)
 		for k := range c.X {
-			if !c.Dots {
+			if !c.Dots && !c.Marks {
 				continue
 			}
-			if len(c.Low) == len(c.X) {
+			if len(c.Low) == len(c.X) && c.Dots {
 				fmt.Fprintf(&b, `<line x1="%[1]g" x2="%[1]g" y1="%.1[2]f" y2="%.1[3]f" stroke="%[4]s" stroke-width="1.4"/>`, math.Round(10*px(c.X[k]))/10, py(c.Low[k]), py(c.High[k]), hue)
 			}
 			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"><title>%s at %s: %s</title></circle>`, px(c.X[k]), py(c.Y[k]), hue, html.EscapeString(c.Name), label(c.X[k]), label(c.Y[k]))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
 
@@ -24,8 +22,15 @@ const Name = "report.html"
 //go:embed page.html
 var page string
 
+//go:embed style.css
+var style string
+
+// Style is what all pages look like.
+func Style() template.CSS { return template.CSS(style) } //nolint:gosec // it is our own
+
 // view is what the template shows.
 type view struct {
+	Style    template.CSS
 	Name     string
 	Status   string
 	Why      string
@@ -68,25 +73,13 @@ func Write(dir string) error {
 
 // Page is the page.
 func Page(dir string) ([]byte, error) {
-	v := view{Name: filepath.Base(filepath.Clean(dir)), Status: "under way, or killed"}
-	config, err := os.ReadFile(filepath.Join(dir, folder.Config))
-	if err != nil {
-		return nil, fmt.Errorf("%s holds no run: %w", dir, err)
-	}
-	v.Config = string(config)
-	lines, _, err := training.ReadLedger(filepath.Join(dir, "ledger.jsonl"))
+	run, err := Read(dir)
 	if err != nil {
 		return nil, err
 	}
-	var result *training.Result
-	switch text, err := os.ReadFile(filepath.Join(dir, "result.json")); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, err
-	default:
-		if err := json.Unmarshal(text, &result); err != nil {
-			return nil, fmt.Errorf("result.json: %w", err)
-		}
+	lines, result := run.Lines, run.Result
+	v := view{Style: Style(), Name: run.Name, Status: "under way, or killed", Config: run.Config}
+	if result != nil {
 		v.Status, v.Why, v.Rows = result.Status, result.Why, table(result)
 	}
 	v.Plots = plots(lines, result)

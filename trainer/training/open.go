@@ -20,14 +20,7 @@ func open(e *experiment.Experiment, o Options) (t *Training, err error) {
 			return nil, err
 		}
 	}
-	first := 0
-	for _, s := range e.Stages {
-		if err := t.possible(first); err != nil {
-			return nil, err
-		}
-		first += s.Iterations
-	}
-	if err := t.possible(first); err != nil {
+	if err := Possible(e); err != nil {
 		return nil, err
 	}
 	if t.folder, err = folder.Open(o.Dir, o.Resume); err != nil {
@@ -86,8 +79,10 @@ func (t *Training) begin() (err error) {
 	if t.samples, err = t.folder.Lines("samples.jsonl", ends["samples.jsonl"]); err != nil {
 		return err
 	}
-	t.timing, err = t.folder.Lines("timing.jsonl", -1)
-	return err
+	if t.timing, err = t.folder.Lines("timing.jsonl", -1); err != nil {
+		return err
+	}
+	return t.spentBefore()
 }
 
 func (t *Training) close() error {

@@ -21,6 +21,7 @@ type Options struct {
 	Backend kernels.Backend
 	Version string                           // of the program, for the manifest
 	Say     func(format string, args ...any) // a line for people
+	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
 	// Report hears of every finished iteration.
 	Report func(line *Line, timing *TimingLine)
 }
@@ -49,6 +50,8 @@ type Training struct {
 	turn    experiment.Turn // of the iteration under way
 	scored  *scores         // and what rewards said in it
 	seconds map[string]float64
+	spent   float64 // seconds of all iterations, without evaluations
+	over    bool    // whether that is all there is
 }
 
 // How a run ended.
@@ -102,7 +105,7 @@ func (t *Training) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	for t.loop.Iteration < t.Run.Iterations {
+	for t.loop.Iteration < t.Run.Iterations && !t.over {
 		if ctx.Err() != nil {
 			return t.end(Interrupted, "")
 		}
@@ -113,6 +116,9 @@ func (t *Training) run(ctx context.Context) (*Result, error) {
 		if stop != nil {
 			return t.end(Stopped, stop.says)
 		}
+	}
+	if t.loop.Iteration < t.Run.Iterations {
+		return t.end(Finished, outOfTime)
 	}
 	return t.end(Finished, "")
 }
@@ -131,11 +137,12 @@ func (t *Training) iterate() (*fired, error) {
 	}
 	t.seconds["train"] = time.Since(began).Seconds() - t.seconds["roll"] - t.seconds["score"]
 	t.learn(report)
+	t.spend(time.Since(began).Seconds())
 	line := t.line(i, report)
 	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 { // nothing had moved yet
 		t.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
 	}
-	if every := t.Evaluate.Every; every > 0 && (i+1)%every == 0 || i+1 == t.Run.Iterations {
+	if every := t.Evaluate.Every; every > 0 && (i+1)%every == 0 || t.last(i+1) {
 		if err := t.measure(context.Background(), line, fmt.Sprintf("%06d", i+1)); err != nil {
 			return nil, err
 		}
@@ -172,7 +179,7 @@ func (t *Training) after(iteration int, broken []fired) (*fired, error) {
 		return stop, t.save()
 	case back != nil:
 		return t.rollBack(*back)
-	case iteration%t.Checkpoint.Every == 0 || iteration == t.Run.Iterations:
+	case iteration%t.Checkpoint.Every == 0 || t.last(iteration):
 		return nil, t.keep()
 	}
 	return nil, nil

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/trainer/ablate"
+	"github.com/darkroom-rl/darkroom/trainer/training"
+)
+
+func ablateCommand() *cobra.Command {
+	o := ablateOptions{}
+	cmd := &cobra.Command{
+		Use:   "ablate BASE.toml --vary KEY=v1,v2,...",
+		Short: "Train with every combination of some keys' values, and compare them",
+		Long: `Train with every combination of some keys' values: the same seeds, the same budget, a run's
+folder each. All files are checked before anything runs. What was finished is not run again and
+what was interrupted goes on, so the command may be stopped and repeated, with more values or
+seeds, too. Without BASE.toml it is the quickstart that is varied.
+
+At the end: one table with intervals over seeds, ablate.md, and ablate.html with curves of the
+held-out reward over iterations and over time.`,
+		Example: "  darkroom ablate experiment.toml --vary sampler.window.size=1,2,4 --seeds 3\n" +
+			"  darkroom ablate experiment.toml --vary preset=flow_grpo,mixgrpo --vary optim.lr=1e-4,3e-4 --budget 10m --out runs/methods\n" +
+			"  darkroom ablate experiment.toml --vary 'model.lora.targets=[\"attn.to_q\"],[\"attn.to_q\",\"attn.to_v\"]' --budget 40 --markdown",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	cmd.Flags().StringArrayVar(&o.vary, "vary", nil, "`KEY=VALUE,VALUE,...`, as often as needed: every combination is run")
+	cmd.Flags().IntVar(&o.seeds, "seeds", 3, "seeds of each combination: the file's, and those after it")
+	cmd.Flags().StringVar(&o.out, "out", "", "the `FOLDER` of all runs (default runs/NAME-ablate)")
+	cmd.Flags().StringVar(&o.budget, "budget", "", "of each run: `ITERATIONS`, or a time of training such as 90s or 10m")
+	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file for all, as often as needed")
+	cmd.Flags().BoolVar(&o.markdown, "markdown", false, "print the table as Markdown")
+	return cmd
+}
+
+type ablateOptions struct {
+	vary, sets  []string
+	seeds       int
+	out, budget string
+	markdown    bool
+}
+
+// grid reads and checks everything.
+func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
+	if o.seeds < 1 {
+		return nil, usagef("--seeds %d: at least one", o.seeds)
+	}
+	budget, err := ablate.ParseBudget(o.budget)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	var vary []ablate.Vary
+	for _, s := range o.vary {
+		v, err := ablate.ParseVary(s)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		vary = append(vary, v)
+	}
+	name, stem := assets.Quickstart+".toml", assets.Quickstart
+	var text []byte
+	if len(args) == 1 {
+		name, stem = args[0], strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
+		text, err = os.ReadFile(name)
+	} else {
+		text, err = assets.Config(assets.Quickstart)
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if o.out == "" {
+		o.out = filepath.Join("runs", stem+"-ablate")
+	}
+	g, err := ablate.Plan(name, text, vary, ablate.Options{Dir: o.out, Sets: o.sets, Seeds: o.seeds, Budget: budget})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return g, nil
+}
+
+func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON && o.markdown {
+		return usagef("--markdown prints Markdown, and --json JSON\nhint: leave one of them out")
+	}
+	g, err := o.grid(args)
+	if err != nil {
+		return err
+	}
+	be, err := cpu.New()
+	if err != nil {
+		return usageError{err}
+	}
+	defer be.Close()
+	log := cmd.ErrOrStderr()
+	bar := newProgress(log, "ablate")
+	ran := g.Run(cmd.Context(), ablate.Runner{Backend: be, Version: readBuild().String(),
+		Say: func(format string, args ...any) {
+			bar.end()
+			fmt.Fprintf(log, format+"\n", args...)
+		},
+		Report: func(_ *ablate.Cell, r *ablate.Trial, n, all int, line *training.Line, timing *training.TimingLine) {
+			bar.end()
+			fmt.Fprintf(log, "[%d/%d] %s\n", n, all, iterationLine(line, timing))
+			bar.set((n-1)*r.Iterations()+line.Iteration, all*r.Iterations())
+		}})
+	bar.end()
+	table, err := g.Table()
+	if err == nil {
+		err = table.WritePage(o.out)
+	}
+	if err != nil {
+		return errors.Join(ran, err)
+	}
+	if err := emit(cmd, table, func(w io.Writer) { o.print(w, table) }); err != nil {
+		return err
+	}
+	if errors.Is(ran, context.Canceled) {
+		return exitError{exitInterrupted, "interrupted, and saved: the same command goes on"}
+	}
+	return ran
+}
+
+func (o *ablateOptions) print(w io.Writer, t *ablate.Table) {
+	if o.markdown {
+		fmt.Fprint(w, t.Markdown())
+		return
+	}
+	header, rows := t.Cells()
+	text := table{rows: rows}
+	for _, h := range header {
+		text.header = append(text.header, strings.ToUpper(h))
+	}
+	text.write(w)
+	for _, r := range t.Rows {
+		for _, m := range r.Missing {
+			fmt.Fprintf(w, "%s: %s\n", r.Name, m)
+		}
+	}
+	fmt.Fprintf(w, "\nlook at  %s\n", filepath.Join(o.out, ablate.PageName))
+}

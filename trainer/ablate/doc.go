@@ -1,0 +1,14 @@
+// Package ablate runs an experiment with every combination of some keys' values, over the same
+// seeds and with the same budget, and says what each is worth.
+//
+//	grid, err := ablate.Plan(base, vary, options)   // all mistakes, before anything runs
+//	err = grid.Run(ctx, backend, ...)
+//	table := grid.Table()
+//
+// Start with Plan in plan.go. vary.go reads KEY=v1,v2; cell.go is a combination, with a folder a
+// seed; run.go runs what has not been run; table.go has the numbers with their intervals, page.go
+// draws them.
+//
+// A cell's folder is a run's folder as darkroom train leaves it. One that is finished is not run
+// again, one that was interrupted goes on, so a grid may be stopped, or grown by values and seeds.
+package ablate

@@ -1,0 +1,149 @@
+package ablate
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/report"
+)
+
+// The files of a grid's folder.
+const (
+	PageName     = "ablate.html"
+	MarkdownName = "ablate.md"
+)
+
+//go:embed page.html
+var page string
+
+// WritePage writes the page and the table in Markdown beside the runs.
+func (t *Table) WritePage(dir string) error {
+	text, err := t.Page()
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{PageName: text, MarkdownName: []byte(t.Markdown())} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path+".part", data, 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".part", path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Page is the page: one file without a script.
+func (t *Table) Page() ([]byte, error) {
+	header, rows := t.Cells()
+	best := t.best()
+	var lines []line
+	for i, r := range rows {
+		lines = append(lines, line{Cells: r, Best: i == best, Missing: t.Rows[i].Missing})
+	}
+	parsed, err := template.New("ablate").Parse(page)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = parsed.Execute(&out, map[string]any{"Style": report.Style(), "Title": t.title(), "Status": t.status(), "Header": header, "Rows": lines, "Plots": t.plots()})
+	return out.Bytes(), err
+}
+
+type line struct {
+	Cells   []string
+	Best    bool
+	Missing []string
+}
+
+func (t *Table) title() string {
+	var keys []string
+	for _, v := range t.Vary {
+		keys = append(keys, v.Key)
+	}
+	return strings.Join(keys, " × ")
+}
+
+func (t *Table) status() string {
+	budget := "the iterations of the file each"
+	switch {
+	case t.Budget.Iterations > 0:
+		budget = fmt.Sprintf("%d iterations each", t.Budget.Iterations)
+	case t.Budget.Seconds > 0:
+		budget = fmt.Sprintf("%.0f s of training each", t.Budget.Seconds)
+	}
+	return fmt.Sprintf("%s, %d combinations, %d seeds, %s", filepath.Base(t.Base), len(t.Rows), t.Seeds, budget)
+}
+
+// best is the cell that gained most, -1 where none is finished.
+func (t *Table) best() int {
+	best := -1
+	for i, r := range t.Rows {
+		if r.HeldOut.Gain.Seeds > 0 && (best < 0 || r.HeldOut.Gain.Mean > t.Rows[best].HeldOut.Gain.Mean) {
+			best = i
+		}
+	}
+	return best
+}
+
+// plots are held-out rewards over iterations and over time.
+func (t *Table) plots() []report.Plot {
+	names := map[string]bool{}
+	for _, r := range t.Rows {
+		for name := range r.Curves {
+			names[name] = true
+		}
+	}
+	delete(names, "total")
+	gold := t.Gold()
+	var all []report.Plot
+	for _, name := range append([]string{"total"}, slices.Sorted(maps.Keys(names))...) {
+		title := "Held-out " + name
+		switch {
+		case name == "total":
+			title = "Held-out reward"
+		case slices.Contains(gold, name):
+			title += ", gold: never trained on"
+		}
+		over := report.Plot{Title: title + ", over iterations"}
+		time := report.Plot{Title: title + ", over seconds of training"}
+		for _, r := range t.Rows {
+			if len(r.Curves[name]) > 0 {
+				over.Curves = append(over.Curves, r.curve(name, func(p Point) float64 { return float64(p.Iteration) }))
+				time.Curves = append(time.Curves, r.curve(name, func(p Point) float64 { return p.Seconds }))
+			}
+		}
+		if len(over.Curves) > 0 {
+			all = append(all, over, time)
+		}
+	}
+	return all
+}
+
+// curve is the mean over seeds, with a band from the least to the greatest.
+func (r Row) curve(name string, x func(Point) float64) report.Curve {
+	c := report.Curve{Name: r.Name, Marks: true}
+	n := len(r.Curves[name][0])
+	for _, trial := range r.Curves[name] {
+		n = min(n, len(trial))
+	}
+	for k := range n {
+		var xs, ys []float64
+		for _, trial := range r.Curves[name] {
+			xs, ys = append(xs, x(trial[k])), append(ys, trial[k].Mean)
+		}
+		c.X, c.Y = append(c.X, mean(xs)), append(c.Y, mean(ys))
+		if len(ys) > 1 {
+			c.Low, c.High = append(c.Low, slices.Min(ys)), append(c.High, slices.Max(ys))
+		}
+	}
+	return c
+}
