@@ -156,6 +156,11 @@ type judgement struct {
 	mean, grad, slope []float64 // grad is the log-probability's at the mean, slope the mean's at the output
 }
 
+// LogProb is the log-probability of a choice in a state, under an output of the network.
+func LogProb(row sde.Row, state, output, choice []float64) float64 {
+	return judgeChoice(row, state, output, choice).logProb
+}
+
 func judgeChoice(row sde.Row, state, output, choice []float64) judgement {
 	var h sde.History
 	h.Push(state, output)

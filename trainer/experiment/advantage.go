@@ -14,6 +14,7 @@ type Advantage struct {
 	Norm    float64           `toml:"norm" range:"(0,inf)" doc:"of gpg: what advantages are divided by"`
 	BestOf  int               `toml:"best_of" range:"[0,1e6]" doc:"samples of a group that are trained on, its best and its worst (DanceGRPO); 0: all"`
 	Margin  float64           `toml:"margin" range:"[0,inf)" doc:"of objective dpo: pairs whose scores lie closer are left out"`
+	AllDead string            `toml:"all_dead" enum:"skip,train,stop" doc:"iterations whose advantages are all 0: move nothing, move by what else the objective has, or stop the run"`
 	Filter  *advantage.Filter `toml:"filter" doc:"groups that teach nothing are left out (DAPO)"`
 	Credit  advantage.Credit  `toml:"credit" doc:"how the tokens of an answer share what it earned"`
 }
@@ -25,7 +26,7 @@ type History struct {
 }
 
 func defaultAdvantage() Advantage {
-	return Advantage{Estimator: "group", Options: advantage.Defaults(), Several: advantage.Several{How: "rewards"}, History: History{Size: 32, Min: 16}, Norm: 1, Credit: advantage.DefaultCredit()}
+	return Advantage{Estimator: "group", Options: advantage.Defaults(), Several: advantage.Several{How: "rewards"}, History: History{Size: 32, Min: 16}, Norm: 1, AllDead: "skip", Credit: advantage.DefaultCredit()}
 }
 
 // Check reports what does not fit together.

@@ -153,7 +153,7 @@ func network(r Reward, b Bench) (Opened, error) {
 
 // policy is how often and how long what is outside is asked.
 func (r Reward) policy() call.Policy {
-	return call.Policy{Timeout: time.Duration(r.Timeout * float64(time.Second))}
+	return call.Policy{Timeout: time.Duration(r.Timeout * float64(time.Second)), Tries: r.Tries}
 }
 
 // key is the secret that the reward's variable holds.

@@ -14,6 +14,8 @@ type Loss struct {
 	ClipHigh  float64 `toml:"clip_high" range:"[0,1e3]" doc:"how far it may rise above 1, if not as far; 0: as far"`
 	DualClip  float64 `toml:"dual_clip" range:"[0,inf)" doc:"bound of the loss where the advantage is negative; 0: none"`
 
+	NoiseFloor string `toml:"noise_floor" enum:"warn,stop,off" doc:"what a clip range below the noise of log-probabilities does; it is measured as every stage begins, with a second copy of the network in fp32 for that moment"`
+
 	// Of a sampler's steps.
 	Ratio string `toml:"ratio" enum:"plain,guard,guard_batch,guard_plain" doc:"of clip: without its drift (verl-omni's form, flow_grpo's, Flow-Factory's)"`
 	loss.DPPO
@@ -62,7 +64,7 @@ type KL struct {
 func defaultLoss() Loss {
 	awm, tokens := loss.DefaultAWM(), loss.DefaultTokens()
 	return Loss{
-		Objective: "clip", ClipRange: 1e-4, Ratio: "plain", DPPO: loss.DPPO{Threshold: 1e-5},
+		Objective: "clip", ClipRange: 1e-4, NoiseFloor: "warn", Ratio: "plain", DPPO: loss.DPPO{Threshold: 1e-5},
 		Times: 1, Beta: 1, AdvClip: 5, AdvMode: "all", Weighting: "Uniform", Power: 0.25, Ratios: awm.Ratios,
 		TauPositive: tokens.TauPos, TauNegative: tokens.TauNeg, Keep: tokens.Keep, Aggregate: tokens.Aggregate,
 		Vespo: tokens.Vespo, Covariance: tokens.Cov,

@@ -57,6 +57,7 @@ type Reward struct {
 	URL     string  `toml:"url" doc:"of an http or openai reward"`
 	KeyEnv  string  `toml:"key_env" doc:"name of the environment variable that holds the key"`
 	Timeout float64 `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
+	Failure
 
 	Relative *rewards.Relative `toml:"relative" doc:"the score with one control word less that with another (SRPO)"`
 
@@ -66,7 +67,7 @@ type Reward struct {
 
 // SetDefaults is what a reward is before its keys are read.
 func (r *Reward) SetDefaults() {
-	*r = Reward{Weight: 1, Train: true, Timeout: 60, Scale: rewards.Scale{Kind: "none", High: 1}}
+	*r = Reward{Weight: 1, Train: true, Timeout: 60, Failure: defaultFailure(), Scale: rewards.Scale{Kind: "none", High: 1}}
 }
 
 // Evaluate is [evaluate].

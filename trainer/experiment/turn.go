@@ -9,6 +9,7 @@ type Turn struct {
 	*Experiment        // with what the iteration's stage says
 	Stage       string // its name; "" without stages
 	Number      int    // of the stage
+	First       int    // its first iteration
 	Window      []int  // where the window stands
 	Trained     []int  // steps whose choices are judged
 	Schedule    sde.Schedule
@@ -21,7 +22,7 @@ func (e *Experiment) Turn(i int) (Turn, error) {
 	first := 0
 	for n, s := range e.Stages {
 		if i < first+s.Iterations || n == len(e.Stages)-1 {
-			t.Experiment, t.Stage, t.Number = e.at(s), s.Name, n
+			t.Experiment, t.Stage, t.Number, t.First = e.at(s), s.Name, n, first
 			break
 		}
 		first += s.Iterations

@@ -216,6 +216,13 @@ func (p *Pictures) with(w trainer.Weights, f func() error) error { return p.lear
 // Forget drops other weights (Learner.Forget).
 func (p *Pictures) Forget(w trainer.Weights) error { return p.learner.Forget(w) }
 
+// Twin is a policy that asks another pipeline in the same way; nothing of it is trained.
+func (p *Pictures) Twin(other *pipeline.Pipeline) *Pictures {
+	twin := *p
+	twin.Pipeline, twin.weights, twin.pending = other, nil, nil
+	return &twin
+}
+
 // State is the parameters that move, and their state: what a checkpoint holds.
 func (p *Pictures) State() ([]*autograd.Param, *optim.Mover, map[trainer.Weights]*optim.Shadow) {
 	return p.learner.State()

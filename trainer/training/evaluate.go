@@ -66,10 +66,15 @@ func (t *Training) evaluate(ctx context.Context) (*Evaluation, error) {
 		}
 		return out
 	}
+	add := func(name string, x []float64) {
+		if m := measure(by(x)); m.Prompts > 0 { // what nobody answered has no mean
+			e.Measures[name] = m
+		}
+	}
 	for _, r := range t.judges {
-		e.Measures[r.name] = measure(by(s.numbers(r.name)))
+		add(r.name, s.numbers(r.name))
 	}
 	e.Totals = s.total
-	e.Measures["total"] = measure(by(s.total))
+	add("total", s.total)
 	return e, nil
 }

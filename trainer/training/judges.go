@@ -12,14 +12,19 @@ import (
 type judged struct {
 	name  string
 	train bool
+	experiment.Failure
+	answered bool // since the program began
 	experiment.Opened
 }
+
+// atOnce is how many samples a server or a program is asked about in one request.
+const atOnce = 16
 
 // openRewards opens every [[reward]]. Networks compute in fp32, with memory of their own: rewards
 // may be asked from any goroutine.
 func (t *Training) openRewards() error {
 	var device *features.Device
-	bench := experiment.Bench{Device: func() (*features.Device, error) {
+	bench := experiment.Bench{Batch: atOnce, Device: func() (*features.Device, error) {
 		if device == nil {
 			device = features.On(tensor.NewPool(t.Backend), features.F32)
 		}
@@ -30,7 +35,7 @@ func (t *Training) openRewards() error {
 		if err != nil {
 			return errors.Join(err, t.closeRewards())
 		}
-		t.judges = append(t.judges, judged{r.Name, r.Train, o})
+		t.judges = append(t.judges, judged{name: r.Name, train: r.Train, Failure: r.Failure, Opened: o})
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type Line struct {
 	BestOf    map[string]float64 `json:"best_of,omitempty"` // expected best total of so many samples of a prompt
 	Histogram *Histogram         `json:"histogram,omitempty"`
 	Pictures  map[string]float64 `json:"pictures,omitempty"` // means of their statistics
+	Check     *Check             `json:"check,omitempty"`    // where a stage begins
 	Rollback  *Rollback          `json:"rollback,omitempty"` // of a line that is no iteration
 }
 

@@ -20,6 +20,7 @@ import (
 // model is what is trained, and the texts that it is asked for.
 type model struct {
 	pipeline *pipeline.Pipeline
+	opened   pipeline.Options
 	adapters *nn.Adapters
 	lora     nn.LoRA
 	policy   *rollout.Pictures
@@ -48,6 +49,7 @@ func openModel(e *experiment.Experiment, o Options, lists ...[]prompts.Prompt) (
 	default:
 		open.Train = e.Model.Train
 	}
+	m.opened = open
 	if m.pipeline, err = pipeline.Open(dir, open); err != nil {
 		return nil, err
 	}

@@ -88,6 +88,9 @@ func (l *Line) Value(name string) (float64, bool) {
 		}
 		return l.Histogram.Modes, true
 	}
+	if name == "noise_floor" && l.Check != nil && l.Check.Floor != nil {
+		return *l.Check.Floor, true
+	}
 	return l.ofUpdates(name)
 }
 

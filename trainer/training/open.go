@@ -11,7 +11,7 @@ import (
 
 // open prepares everything, so that mistakes are found before anything is computed.
 func open(e *experiment.Experiment, o Options) (t *Training, err error) {
-	t = &Training{Experiment: e, Options: o, first: map[string]float64{}, streaks: map[string]int{}}
+	t = &Training{Experiment: e, Options: o, first: map[string]float64{}, streaks: map[string]int{}, failures: map[string]int{}}
 	if t.train, err = prompts.Open(e.Rollout.Prompts); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (t *Training) begin() (err error) {
 		return err
 	}
 	t.beginChoice()
-	t.loop = &trainer.Trainer{Policy: roller{t.model.policy, t}, Prompts: t.keys, Score: t.ask, Compare: t.compare,
+	t.loop = &trainer.Trainer{Policy: roller{t.model.policy, t}, Prompts: t.keys, Score: t.ask, Compare: t.compare, Pass: t.pass,
 		Order: func(i, n int) []int {
 			return t.root().With("shares").Iteration(i).Draw().Perm(n)
 		}}

@@ -2,7 +2,6 @@ package training
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -22,27 +21,13 @@ type scores struct {
 // e says makes one number of those that are trained on.
 func (t *Training) score(ctx context.Context, e *experiment.Experiment, list []prompts.Prompt, pictures []*vision.Image, groups [][]int) (*scores, error) {
 	s := &scores{results: map[string][]rewards.Result{}}
-	for _, r := range t.judges {
-		all := make([]rewards.Result, len(pictures))
-		missing := 0
-		for _, g := range groups {
-			items := make([]rewards.Item, len(g))
-			for k, i := range g {
-				items[k] = rewards.Item{Prompt: list[i].Text, Meta: list[i].Meta, Image: pictures[i]}
-			}
-			results := r.Judge(ctx, items)
-			if len(results) != len(items) {
-				return nil, fmt.Errorf("reward %s judged %d of %d pictures", r.name, len(results), len(items))
-			}
-			for k, i := range g {
-				all[i] = results[k]
-				if results[k].Missing != nil {
-					missing++
-				}
-			}
-		}
-		if missing == len(pictures) && len(pictures) > 0 {
-			return nil, fmt.Errorf("reward %s has no score for any of %d pictures; the first: %w", r.name, len(pictures), all[groups[0][0]].Missing)
+	for k := range t.judges {
+		r := &t.judges[k]
+		all, err := t.answers(ctx, r, func(i int) rewards.Item {
+			return rewards.Item{Prompt: list[i].Text, Meta: list[i].Meta, Image: pictures[i]}
+		}, groups, len(pictures))
+		if err != nil {
+			return nil, err
 		}
 		s.results[r.name] = all
 		if r.train {

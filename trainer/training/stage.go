@@ -20,7 +20,6 @@ import (
 //	                            it begins anew. Without a pace of its own an average follows at
 //	                            once, so that a stage that begins one begins with its weights
 //
-// A stage is known by the iteration, so a checkpoint holds these states and not whose they are.
 // Invariant (test): a run that stopped at a boundary, or beside one, goes on with the same bytes.
 
 // enter begins an iteration's stage, if it is another than the one under way.
@@ -42,9 +41,13 @@ func (t *Training) enter(turn experiment.Turn) {
 	t.loop.Since = t.loop.Updates
 }
 
-// settle is in iteration i's stage with empty states, for a checkpoint to fill.
-func (t *Training) settle(i int) error {
-	turn, err := t.Turn(i)
+// settle is in a stage with empty states, for a checkpoint to fill.
+func (t *Training) settle(stage int) error {
+	first := 0
+	for n := range min(stage, len(t.Stages)) {
+		first += t.Stages[n].Iterations
+	}
+	turn, err := t.Turn(first)
 	if err == nil {
 		t.begins(turn)
 	}

@@ -26,10 +26,12 @@ const (
 type counters struct {
 	Iteration int                `json:"iteration"`
 	Updates   int                `json:"updates"`
-	Since     int                `json:"since"`     // updates before this stage
-	Anchor    int                `json:"anchor"`    // the iteration that a rollback goes back to
-	Paces     []int              `json:"paces"`     // steps of every memory
-	Reference bool               `json:"reference"` // whether the reference was ever reset
+	Since     int                `json:"since"`              // updates before this stage
+	Stage     int                `json:"stage"`              // whose states these are
+	Failures  map[string]int     `json:"failures,omitempty"` // iterations in a row, by the reward that failed
+	Anchor    int                `json:"anchor"`             // the iteration that a rollback goes back to
+	Paces     []int              `json:"paces"`              // steps of every memory
+	Reference bool               `json:"reference"`          // whether the reference was ever reset
 	History   *advantage.History `json:"history,omitempty"`
 	Before    map[string]Measure `json:"before,omitempty"`
 	Latest    map[string]Measure `json:"latest,omitempty"`
@@ -43,7 +45,7 @@ type counters struct {
 
 // save writes a checkpoint of what is finished.
 func (t *Training) save() error {
-	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, again: t.again, Ends: map[string]int64{}}
+	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, Failures: t.failures, Stage: t.stage.Number, again: t.again, Ends: map[string]int64{}}
 	var kept []safetensors.Tensor
 	c.Choice, kept = t.choice.state()
 	for _, m := range t.loop.Memories {
@@ -138,7 +140,7 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 		}
 		return out, err
 	}
-	if err := t.settle(max(0, s.Iteration-1)); err != nil { // what follows is that stage's
+	if err := t.settle(s.Stage); err != nil { // what follows is that stage's
 		return nil, err
 	}
 	if s.Reference {
@@ -181,7 +183,7 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 		return nil, fmt.Errorf("%s: %w", c.Dir, err)
 	}
 	t.before, t.latest, t.first, t.streaks, t.bins = s.Before, s.Latest, orEmpty(s.First), orEmpty(s.Streaks), s.Bins
-	t.anchor, t.again = s.Anchor, s.again
+	t.anchor, t.again, t.failures = s.Anchor, s.again, orEmpty(s.Failures)
 	return s.Ends, nil
 }
 

@@ -45,9 +45,14 @@ type Training struct {
 	bins                    *bins              // of the totals' histogram
 	anchor                  int                // the iteration that a rollback goes back to
 	again                   again
+	failures                map[string]int // iterations in a row, by the reward that failed
 
 	choice  choice
+	ctx     context.Context // of the run: waiting ends with it
 	turn    experiment.Turn // of the iteration under way
+	check   *Check          // before its samples are learned from
+	halt    string          // why it is to be the last
+	few     string          // why too few have a score
 	scored  *scores         // and what rewards said in it
 	seconds map[string]float64
 	spent   float64 // seconds of all iterations, without evaluations
@@ -83,6 +88,7 @@ func Run(ctx context.Context, e *experiment.Experiment, o Options) (*Result, err
 	if err != nil {
 		return nil, err
 	}
+	t.ctx = ctx
 	result, err := t.run(ctx)
 	return result, errors.Join(err, t.close())
 }
@@ -110,8 +116,11 @@ func (t *Training) run(ctx context.Context) (*Result, error) {
 			return t.end(Interrupted, "")
 		}
 		stop, err := t.iterate()
-		if err != nil {
-			return nil, err
+		switch {
+		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()): // while it waited for a reward
+			return t.end(Interrupted, "")
+		case err != nil:
+			return nil, t.failed(err)
 		}
 		if stop != nil {
 			return t.end(Stopped, stop.says)
@@ -177,6 +186,8 @@ func (t *Training) after(iteration int, broken []fired) (*fired, error) {
 	switch {
 	case stop != nil:
 		return stop, t.save()
+	case t.halt != "":
+		return &fired{says: t.halt}, t.save()
 	case back != nil:
 		return t.rollBack(*back)
 	case iteration%t.Checkpoint.Every == 0 || t.last(iteration):
@@ -192,6 +203,7 @@ func (t *Training) prepare(i int) error {
 		return err
 	}
 	t.enter(t.turn)
+	t.check, t.halt, t.few = nil, "", ""
 	p := t.model.policy
 	p.Rows, p.Times, p.Trained, p.Guidance = t.turn.Rows, t.turn.Schedule.Timesteps, t.turn.Trained, guidance(t.turn.Sampler)
 	p.Draws.Root, p.Draws.Shared = t.root(), t.turn.Rollout.SharedNoise
@@ -234,11 +246,22 @@ func (t *Training) ask(samples []trainer.Sample) ([]float64, error) {
 		list[i] = t.train[samples[i].Key.Prompt]
 		samples[i].Item.Image = pictures[i]
 	}
-	s, err := t.score(context.Background(), t.turn.Experiment, list, pictures, groups(samples))
+	s, err := t.score(t.ctx, t.turn.Experiment, list, pictures, groups(samples))
 	if err != nil {
 		return nil, err
 	}
-	t.scored = t.scored.with(s)
+	first := t.scored == nil
+	if t.scored = t.scored.with(s); !first {
+		return s.total, nil
+	}
+	if t.few, err = t.tooFew(); err != nil {
+		return nil, err
+	}
+	if t.loop.Iteration == t.turn.First {
+		if err := t.checkPolicy(samples); err != nil {
+			return nil, err
+		}
+	}
 	return s.total, nil
 }
 
@@ -274,6 +297,7 @@ func (t *Training) line(i int, r *trainer.Report) *Line {
 	l.Diversity = diversity(r.Samples, all)
 	t.describe(l, r, all)
 	t.account(l, r)
+	l.Check = t.check
 	for _, u := range r.Updates {
 		l.Updates = append(l.Updates, update(u))
 	}
@@ -284,6 +308,11 @@ func (t *Training) line(i int, r *trainer.Report) *Line {
 func (t *Training) measure(ctx context.Context, line *Line, name string) error {
 	began := time.Now()
 	e, err := t.evaluate(ctx)
+	var f failure
+	if line != nil && errors.As(err, &f) { // what was learned is not given up for what is measured
+		t.Say("warning: iteration %d was not evaluated: %v", line.Iteration, err)
+		return nil
+	}
 	if err != nil || e == nil {
 		t.latest = map[string]Measure{}
 		return err
@@ -313,7 +342,9 @@ func (t *Training) record(r *trainer.Report, line *Line) error {
 func (t *Training) end(status, why string) (*Result, error) {
 	r := &Result{Status: status, Why: why, Iterations: t.loop.Iteration, HeldOut: map[string]Gain{}, Rewards: map[string]string{}}
 	for name, after := range t.latest {
-		r.HeldOut[name] = Gain{t.before[name], after}
+		if before, ok := t.before[name]; ok {
+			r.HeldOut[name] = Gain{before, after}
+		}
 	}
 	for _, j := range t.judges {
 		r.Rewards[j.name] = "gold"
