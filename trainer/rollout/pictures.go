@@ -219,7 +219,7 @@ func (p *Pictures) Forget(w trainer.Weights) error { return p.learner.Forget(w) 
 // Twin is a policy that asks another pipeline in the same way; nothing of it is trained.
 func (p *Pictures) Twin(other *pipeline.Pipeline) *Pictures {
 	twin := *p
-	twin.Pipeline, twin.weights, twin.pending = other, nil, nil
+	twin.Pipeline, twin.learner, twin.pending = other, nil, nil
 	return &twin
 }
 
