@@ -12,7 +12,9 @@ func (t *Training) pass(scores, advantages []float64) string {
 		return t.few
 	case !some(scores, func(float64) bool { return true }):
 		return "no sample has a score"
-	case t.turn.Loss.Objective == "reward-gradient": // which reads no advantages
+	case t.turn.Loss.Objective == "reward-gradient", // which reads no advantages
+		t.turn.Rollout.Buffer != nil,                          // which may hold groups that tell
+		!some(advantages, func(float64) bool { return true }): // none was compared, and Trainer says why
 		return ""
 	case some(advantages, func(a float64) bool { return a != 0 }):
 		return ""
