@@ -95,7 +95,6 @@ func nan(int, int) (int, string)        { return 200, "NaN, NaN" }
 func alike(int, int) (int, string)      { return 200, "0.5, 0.5" }
 func one(int, int) (int, string)        { return 200, `1, {"missing": "too dark to see"}` }
 func falling(call, _ int) (int, string) { return 200, fmt.Sprintf("%d, %d", 10-call, 10-call) }
-func always(m mood) mood                { return then(m, 0, m, 0, m) }
 func fails(from, to int, how mood) mood { return then(apart, from, how, to, apart) }
 
 // TestGuards: a run in which something goes wrong does what its file says, and says so.
