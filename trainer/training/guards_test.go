@@ -68,8 +68,8 @@ func (s *scorer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"scores": [%s]}`, scores)
 }
 
-// apart are scores that differ in a group.
-func apart(_, samples int) (int, string) {
+// differing are scores that differ in a group.
+func differing(_, samples int) (int, string) {
 	var all []string
 	for i := range samples {
 		all = append(all, fmt.Sprint(i))
@@ -95,7 +95,7 @@ func nan(int, int) (int, string)        { return 200, "NaN, NaN" }
 func alike(int, int) (int, string)      { return 200, "0.5, 0.5" }
 func one(int, int) (int, string)        { return 200, `1, {"missing": "too dark to see"}` }
 func falling(call, _ int) (int, string) { return 200, fmt.Sprintf("%d, %d", 10-call, 10-call) }
-func fails(from, to int, how mood) mood { return then(apart, from, how, to, apart) }
+func fails(from, to int, how mood) mood { return then(differing, from, how, to, differing) }
 
 // TestGuards: a run in which something goes wrong does what its file says, and says so.
 func TestGuards(t *testing.T) {
@@ -111,7 +111,7 @@ func TestGuards(t *testing.T) {
 		learned      int    // iterations that moved the weights
 		missing      []int  // samples of each iteration
 	}{
-		{"the server answers", apart, "", "", Finished, "", 3, []int{0, 0, 0}},
+		{"the server answers", differing, "", "", Finished, "", 3, []int{0, 0, 0}},
 		{"it dies for an iteration", fails(2, 4, gone), "", "", Finished, "reward http has no score for 4 of 4 samples, so nothing is learned from it (1 of at most 2 in a row)", 2, []int{0, 4, 0}},
 		{"it dies for good", fails(2, 99, gone), "", "", "", "in 2 iterations in a row", 1, []int{0, 4}},
 		{"it dies, and the run is to stop", fails(2, 99, gone), `on_failure = "stop"`, "", "", "has no score for 4 of 4 samples; the first: reward http", 1, []int{0}},
@@ -126,9 +126,9 @@ func TestGuards(t *testing.T) {
 		{"and the run is to stop", fails(2, 4, alike), "", `advantage = { all_dead = "stop" }`, Stopped, "every advantage is 0", 1, []int{0, 0}},
 		{"and it is to train", fails(2, 4, alike), "", `advantage = { all_dead = "train" }`, Finished, "", 3, []int{0, 0, 0}},
 		{"a monitor says when", alike, "", "[[monitor]]\nwatch = \"dead_share\"\nrises_above = 0.5\nfor = 2\nthen = \"stop\"", Stopped, "dead_share rose to 1, above 0.5, 2 times in a row", 0, []int{0, 0}},
-		{"the clip is below the noise floor", apart, "", "loss = { clip_range = 1e-12 }", Finished, "clip_range = 1e-12 is below the noise floor", 3, []int{0, 0, 0}},
-		{"and the run is to stop", apart, "", "loss = { clip_range = 1e-12, noise_floor = \"stop\" }", Stopped, "is below the noise floor", 0, []int{0}},
-		{"and nobody cares", apart, "", "loss = { clip_range = 1e-12, noise_floor = \"off\" }", Finished, "", 3, []int{0, 0, 0}},
+		{"the clip is below the noise floor", differing, "", "loss = { clip_range = 1e-12 }", Finished, "clip_range = 1e-12 is below the noise floor", 3, []int{0, 0, 0}},
+		{"and the run is to stop", differing, "", "loss = { clip_range = 1e-12, noise_floor = \"stop\" }", Stopped, "is below the noise floor", 0, []int{0}},
+		{"and nobody cares", differing, "", "loss = { clip_range = 1e-12, noise_floor = \"off\" }", Finished, "", 3, []int{0, 0, 0}},
 		{"the gold reward falls", falling, "train = false", "[[reward]]\nname = \"jpeg\"\n[[monitor]]\nwatch = \"gold.http\"\nfalls_below = 0.85\nthen = \"stop\"", Stopped, "gold.http fell to 7.5, below 0.85 of the 9.5", 2, []int{0, 0}},
 		{"the gold reward's server dies", fails(2, 99, gone), "train = false", "[[reward]]\nname = \"jpeg\"", Finished, "", 3, []int{0, 0, 0}},
 	} {
@@ -159,7 +159,7 @@ func TestGuards(t *testing.T) {
 			}
 			checkGuarded(t, dir, c.learned, c.missing)
 			if c.status == "" && c.learned > 0 { // nothing was lost: with a server that answers the run goes on
-				s.mood = apart
+				s.mood = differing
 				if r, _, err := runSaying(t, text, dir); err != nil || r.Status != Finished {
 					t.Errorf("going on: %+v, %v", r, err)
 				}
