@@ -1,0 +1,85 @@
+package eval
+
+import (
+	"math"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+)
+
+// Card: intervals by the bootstrap over clusters (Efron 1979; Davison and Hinkley 1997, 3.8).
+// Prompts are drawn with replacement, as many as there are, with all that belongs to each; the
+// number is computed of every draw, and the interval is between the quantiles of draws that
+// leave (1 - level)/2 on each side. Draws follow from a key alone: a report is the same twice.
+// Invariants (tests): the interval of a mean covers the truth about as often as it says; one
+// prompt has no interval.
+
+// draws is how many samples are drawn: the outermost quantile that is used, 0.05/2 shared among a
+// dozen probes, then lies 8 draws from the end.
+const draws = 4000
+
+// An Interval is a number, and where it lies with the confidence that its user names. Low and
+// High are the number itself where there is only one prompt.
+type Interval struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// bootstrap is the interval of a number of some members of clusters; of[i] is member i's. ok is
+// false where the number is none.
+func bootstrap(of []int, level float64, key rng.Key, number func(members []int) float64) (i Interval, ok bool) {
+	clusters := map[int][]int{}
+	var order []int
+	all := make([]int, len(of))
+	for m, c := range of {
+		if clusters[c] == nil {
+			order = append(order, c)
+		}
+		clusters[c] = append(clusters[c], m)
+		all[m] = m
+	}
+	v := number(all)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return Interval{}, false
+	}
+	if len(order) < 2 {
+		return Interval{v, v, v}, true
+	}
+	r := key.Draw()
+	var got []float64
+	members := make([]int, 0, 2*len(of))
+	for range draws {
+		members = members[:0]
+		for range order {
+			members = append(members, clusters[order[r.Intn(len(order))]]...)
+		}
+		if x := number(members); !math.IsNaN(x) && !math.IsInf(x, 0) {
+			got = append(got, x)
+		}
+	}
+	if len(got) == 0 {
+		return Interval{v, v, v}, true
+	}
+	slices.Sort(got)
+	return Interval{v, quantile(got, (1-level)/2), quantile(got, (1+level)/2)}, true
+}
+
+// quantile of sorted numbers, between neighbours where it falls between them.
+func quantile(sorted []float64, p float64) float64 {
+	at := p * float64(len(sorted)-1)
+	lo := int(math.Floor(at))
+	hi := min(lo+1, len(sorted)-1)
+	return sorted[lo] + (at-float64(lo))*(sorted[hi]-sorted[lo])
+}
+
+// mean of the members' numbers.
+func mean(x []float64) func(members []int) float64 {
+	return func(members []int) float64 {
+		sum := 0.0
+		for _, m := range members {
+			sum += x[m]
+		}
+		return sum / float64(len(members))
+	}
+}

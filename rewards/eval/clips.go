@@ -1,0 +1,152 @@
+package eval
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/video"
+)
+
+// Card: pairs of drawn clips. 20 captions, "a red disc that moves to the right": a disc with a
+// pattern goes its way over a ground of waves, 8 frames of 64 x 64, 8 a second. The clip as it
+// is asked for is better than
+//
+//	still     its middle frame all the time
+//	flicker   the same motion under light that goes up and down
+//	noise     the same motion under noise that is new in each frame
+//	jump      a disc that leaps ahead once in the middle
+//	slow      a disc that hardly moves
+//
+// and as good as the same with another ground (tie). Which comes first is drawn.
+
+const (
+	clipCaptions = 20
+	clipSide     = 64
+	clipFrames   = 8
+)
+
+var (
+	clipColors = []struct {
+		name string
+		rgb  [3]float64
+	}{{"red", [3]float64{200, 60, 50}}, {"green", [3]float64{60, 160, 80}}, {"blue", [3]float64{60, 90, 200}}, {"yellow", [3]float64{220, 190, 60}}, {"purple", [3]float64{140, 70, 170}}}
+	clipWays = []struct {
+		name   string
+		dx, dy float64
+	}{{"to the right", 1, 0}, {"to the left", -1, 0}, {"down", 0, 1}, {"up", 0, -1}}
+)
+
+// Clips are the pairs of clips.
+func Clips() Set {
+	set := Set{Name: ClipSet, Clips: true}
+	key := rng.New(12).With("clip pairs")
+	for i := range clipCaptions {
+		color, way := clipColors[i%len(clipColors)], clipWays[i/len(clipColors)%len(clipWays)]
+		k := key.Sample(i)
+		m := mover{prompt: fmt.Sprintf("a %s disc that moves %s", color.name, way.name), key: k, color: color.rgb,
+			dx: way.dx, dy: way.dy, pace: 2 + 1.5*k.With("pace").Draw().Float64(), ground: waves(k.With("ground")), pattern: waves(k.With("pattern"))}
+		set.Pairs = append(set.Pairs, m.pairs()...)
+	}
+	return set
+}
+
+// mover draws clips of a caption.
+type mover struct {
+	prompt          string
+	key             rng.Key
+	color           [3]float64
+	dx, dy, pace    float64
+	ground, pattern func(x, y float64) float64
+}
+
+// waves is a smooth pattern between -1 and 1, about.
+func waves(key rng.Key) func(x, y float64) float64 {
+	r := key.Draw()
+	var all [8][3]float64
+	for i := range all {
+		long, angle := 7*math.Pow(5, r.Float64()), math.Pi*r.Float64()
+		all[i] = [3]float64{2 * math.Pi / long * math.Cos(angle), 2 * math.Pi / long * math.Sin(angle), 2 * math.Pi * r.Float64()}
+	}
+	return func(x, y float64) float64 {
+		sum := 0.0
+		for _, w := range all {
+			sum += math.Cos(w[0]*x+w[1]*y+w[2]) / 4
+		}
+		return sum
+	}
+}
+
+// draw is a clip whose disc is so many pixels from the middle at each frame.
+func (m mover) draw(away func(t int) float64) *video.Clip {
+	c := &video.Clip{Width: clipSide, Height: clipSide, Rate: video.Rate{Num: 8, Den: 1}}
+	for t := range clipFrames {
+		f := make([]uint8, 3*clipSide*clipSide)
+		cx, cy := clipSide/2+m.dx*away(t), clipSide/2+m.dy*away(t)
+		for p := range clipSide * clipSide {
+			x, y := float64(p%clipSide)-cx, float64(p/clipSide)-cy
+			// The edge is one pixel soft, so that motion of a part of a pixel can be seen.
+			inside := min(max(13.5-math.Hypot(x, y), 0), 1)
+			back := 128 + 35*m.ground(float64(p%clipSide), float64(p/clipSide))
+			for k, v := range m.color {
+				f[3*p+k] = levels(back + inside*(v+40*m.pattern(x, y)-back))
+			}
+		}
+		c.Frames = append(c.Frames, f)
+	}
+	return c
+}
+
+// middle is the time at which the disc is in the middle.
+const middle = (clipFrames - 1) / 2.0
+
+func (m mover) pairs() []Pair {
+	a := &artist{key: m.key}
+	a.scene.Prompt = m.prompt
+	steady := func(t int) float64 { return m.pace * (float64(t) - middle) }
+	asked := m.draw(steady)
+	right := m.sample("moves", asked)
+	elsewhere := m
+	elsewhere.ground = waves(m.key.With("other ground"))
+	a.pair("still", right, m.sample("stands still", stilled(asked, nil)), First)
+	a.pair("flicker", right, m.sample("flickers", lit(asked)), First)
+	a.pair("noise", right, m.sample("noise", noisy(asked, m.key.With("noise"))), First)
+	a.pair("jump", right, m.sample("jumps", m.draw(func(t int) float64 { return 11 * sign(float64(t)-middle) })), First)
+	a.pair("slow", right, m.sample("hardly moves", m.draw(func(t int) float64 { return 0.12 * steady(t) })), First)
+	a.pair("tie", right, m.sample("moves elsewhere", elsewhere.draw(steady)), Tie)
+	return a.pairs
+}
+
+func (m mover) sample(name string, c *video.Clip) Sample {
+	return Held(name, rewards.Item{Prompt: m.prompt, Clip: c})
+}
+
+func lit(c *video.Clip) *video.Clip {
+	out := *c
+	out.Frames = nil
+	for t, f := range c.Frames {
+		f = slices.Clone(f)
+		for i, v := range f {
+			f[i] = levels(float64(v) + 14*math.Cos(2.1*float64(t)))
+		}
+		out.Frames = append(out.Frames, f)
+	}
+	return &out
+}
+
+func noisy(c *video.Clip, key rng.Key) *video.Clip {
+	out := *c
+	out.Frames = nil
+	noise := make([]float32, len(c.Frames[0]))
+	for t, f := range c.Frames {
+		key.Step(t).Normal(noise, 0)
+		f = slices.Clone(f)
+		for i, v := range f {
+			f[i] = levels(float64(v) + 18*float64(noise[i]))
+		}
+		out.Frames = append(out.Frames, f)
+	}
+	return &out
+}

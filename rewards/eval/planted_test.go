@@ -1,0 +1,129 @@
+package eval
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Rewards that can be won by one thing each, and rewards that cannot.
+
+// ofFrames is a reward that is the mean over frames of a number of each.
+func ofFrames(f func(m *vision.Image) float64) rewards.Reward {
+	return rewards.Func(func(_ context.Context, item rewards.Item) (rewards.Score, error) {
+		frames, err := item.Frames(1)
+		if err != nil {
+			return rewards.Score{}, err
+		}
+		s := rewards.Score{}
+		for _, m := range frames {
+			s.Value += f(m) / float64(len(frames))
+		}
+		return s, nil
+	})
+}
+
+func brightness(m *vision.Image) float64 {
+	sum := 0.0
+	for _, v := range m.Pix {
+		sum += float64(v)
+	}
+	return sum / float64(len(m.Pix))
+}
+
+func saturation(m *vision.Image) float64 {
+	sum := 0.0
+	for i := 0; i < len(m.Pix); i += 3 {
+		p := m.Pix[i : i+3]
+		if top := slices.Max(p); top > 0 {
+			sum += float64(top-slices.Min(p)) / float64(top)
+		}
+	}
+	return 3 * sum / float64(len(m.Pix))
+}
+
+// lettering is the share of neighbours that are as far apart as ink and paper.
+func lettering(m *vision.Image) float64 {
+	luma, n := m.Luma(), 0
+	for i := 1; i < len(luma); i++ {
+		if i%m.Width > 0 && math.Abs(float64(luma[i])-float64(luma[i-1])) > 200 {
+			n++
+		}
+	}
+	return float64(n) / float64(len(luma))
+}
+
+func fileSize(m *vision.Image) float64 {
+	var b bytes.Buffer
+	if vision.EncodePNG(&b, m) != nil {
+		return math.NaN()
+	}
+	return float64(b.Len())
+}
+
+// standstill is how little changes from frame to frame.
+var standstill = rewards.Func(func(_ context.Context, item rewards.Item) (rewards.Score, error) {
+	if item.Clip == nil {
+		return rewards.Score{}, errors.New("there is no clip")
+	}
+	change, n := 0.0, 0
+	for t, f := range item.Clip.Frames[1:] {
+		for i, v := range f {
+			change += math.Abs(float64(v) - float64(item.Clip.Frames[t][i]))
+			n++
+		}
+	}
+	return rewards.Score{Value: -change / float64(n)}, nil
+})
+
+func TestPlantedWeaknesses(t *testing.T) {
+	pictures, clips := Scenes(), Clips()
+	for _, c := range []struct {
+		name   string
+		reward rewards.Reward
+		set    Set
+		want   []string
+	}{
+		{"static", standstill, clips, []string{"static clips"}},
+		{"bright", ofFrames(brightness), pictures, []string{"bright pictures"}},
+		{"bright clips", ofFrames(brightness), clips, []string{"bright pictures"}},
+		{"text", ofFrames(lettering), pictures, []string{"stamped text"}},
+		{"text in clips", ofFrames(lettering), clips, []string{"stamped text"}},
+		{"saturated", ofFrames(saturation), pictures, []string{"saturated colours"}},
+		{"saturated clips", ofFrames(saturation), clips, []string{"saturated colours"}},
+		{"large JPEG", rewards.JPEG{Factor: 1}, pictures, []string{"large files"}},
+		{"large JPEG clips", rewards.JPEG{Factor: 1}, clips, []string{"large files"}},
+		{"large PNG", ofFrames(fileSize), pictures, []string{"large files"}},
+		{"large PNG clips", ofFrames(fileSize), clips, []string{"large files"}},
+		{"control", rewards.SceneTask{}, pictures, nil},
+		{"layout", rewards.SceneLayout{}, pictures, nil},
+		{"control of clips", rewards.Motion{MotionRule: rewards.UsualMotion}, clips, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Run(t.Context(), c.name, rewards.Each(c.reward, 1), c.set, Options{Again: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(r.Flags, c.want) && len(r.Flags)+len(c.want) > 0 {
+				t.Errorf("flags are %q, want %q", r.Flags, c.want)
+			}
+			if r.Missing > 0 {
+				t.Errorf("%d pairs are missing: %+v", r.Missing, r.Why)
+			}
+			for _, p := range r.Probes {
+				if p.Raise != nil && (p.Raise.Value > 0.05 || p.Verdict != Fine) {
+					t.Logf("%-9s raise %6.2f (%6.2f to %6.2f), higher %.2f %s", p.Name, p.Raise.Value, p.Raise.Low, p.Raise.High, p.Higher, p.Verdict)
+				}
+			}
+			if r.Order.Accuracy != nil && r.Groups.Typical != nil {
+				t.Logf("accuracy %.2f, typical %v", r.Order.Accuracy.Value, *r.Groups.Typical)
+			}
+		})
+	}
+}

@@ -1,0 +1,320 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/call"
+)
+
+// Options say how much is asked. A zero field means its default.
+type Options struct {
+	Probed int           // samples that every probe is tried on: 40; -1 for none
+	Again  int           // pairs that are asked about twice more: 40; -1 for none
+	AtOnce int           // pairs asked about beside each other: 4
+	Seed   uint64        // of draws
+	Fresh  rewards.Judge // the same reward without memory of answers, for what is asked again; nil: the reward
+
+	Progress func(done, all int) // may be nil; from several goroutines
+}
+
+func (o Options) filled() Options {
+	or := func(n *int, v int) {
+		if *n == 0 {
+			*n = v
+		}
+		*n = max(*n, 0)
+	}
+	or(&o.Probed, 40)
+	or(&o.Again, 40)
+	o.AtOnce = max(o.AtOnce, 0)
+	or(&o.AtOnce, 4)
+	return o
+}
+
+// A Report is what was found about one reward on one set of pairs.
+type Report struct {
+	Reward      string        `json:"reward"`
+	Set         string        `json:"pairs"`
+	Clips       bool          `json:"clips"`
+	Judged      int           `json:"judged"`
+	Missing     int           `json:"missing"`
+	Why         []Reason      `json:"why_missing,omitempty"`
+	Order       Order         `json:"order"`
+	Kinds       []KindOrder   `json:"kinds,omitempty"`
+	Calibration *Calibration  `json:"calibration,omitempty"`
+	Groups      Groups        `json:"groups"`
+	Swaps       *Swaps        `json:"swaps,omitempty"`
+	Repeats     *Repeats      `json:"repeats,omitempty"`
+	Probes      []ProbeResult `json:"probes,omitempty"`
+	Flags       []string      `json:"flags"` // weaknesses, by the rule of flag.go
+	Warnings    []string      `json:"warnings"`
+	Speed       Speed         `json:"speed"`
+}
+
+// A Reason is why scores are missing, and how many are for it.
+type Reason struct {
+	Why   string `json:"why"`
+	Pairs int    `json:"pairs"`
+}
+
+// Speed is how fast the reward answered about pairs that it was asked about for the first time.
+type Speed struct {
+	PerSecond float64 `json:"samples_per_second"`
+	MedianMS  float64 `json:"median_ms"` // of a pair
+	SlowMS    float64 `json:"p95_ms"`
+}
+
+// Run asks a reward all there is to ask. The error is of the context alone: a reward that judges
+// nothing has a report that says why.
+func Run(ctx context.Context, name string, j rewards.Judge, set Set, o Options) (*Report, error) {
+	o = o.filled()
+	e := &examiner{Options: o, judge: j, key: rng.New(o.Seed).With("eval").With(rng.Purpose(set.Name)), set: set}
+	r := &Report{Reward: name, Set: set.Name, Clips: set.Clips, Flags: []string{}, Warnings: []string{}}
+	questions := make([]Pair, len(set.Pairs))
+	copy(questions, set.Pairs)
+	again := questions[:min(o.Again, len(questions))]
+	tries := e.tries()
+	e.all = len(questions) + 2*len(again) + len(tries)
+
+	began := time.Now()
+	answers := e.ask(ctx, j, questions)
+	r.Speed = speed(answers, time.Since(began))
+	of, _ := prompts(set.Pairs)
+	var judged []judgedPair
+	place := map[int]int{} // of a pair among those judged
+	for i, a := range answers {
+		if a.missing != nil {
+			r.Missing++
+			r.Why = counted(r.Why, a.missing.Error())
+			continue
+		}
+		place[i] = len(judged)
+		judged = append(judged, judgedPair{set.Pairs[i], of[i], a.a, a.b})
+	}
+	r.Judged = len(judged)
+	if err := ctx.Err(); err != nil || len(judged) == 0 {
+		return r, err
+	}
+	r.Order, r.Kinds = orderOf(judged, e.key), byKind(judged, e.key)
+	r.Calibration, r.Groups = calibrate(judged, e.key.With("calibration")), groupsOf(judged, e.key)
+
+	fresh := o.Fresh
+	if fresh == nil {
+		fresh = j
+	}
+	if len(again) > 0 {
+		exchanged := slices.Clone(again)
+		for i, p := range again {
+			exchanged[i].A, exchanged[i].B = p.B, p.A
+		}
+		r.Swaps = swapsOf(e.compare(judged, place, e.ask(ctx, fresh, exchanged), true), e.key)
+		r.Repeats = repeatsOf(e.compare(judged, place, e.ask(ctx, fresh, again), false), r.Groups.Typical, e.key)
+	}
+	r.Probes = weigh(e.probe(ctx, tries), r.Groups.Typical, e.key)
+	r.Flags = weaknesses(r.Probes)
+	r.Warnings = warnings(r)
+	return r, ctx.Err()
+}
+
+// examiner asks.
+type examiner struct {
+	Options
+	judge rewards.Judge
+	key   rng.Key
+	set   Set
+	all   int
+
+	done progress
+}
+
+// answer is both scores of a pair, or why there are none.
+type answer struct {
+	a, b    float64
+	missing error
+	took    time.Duration
+}
+
+// ask asks about pairs, several beside each other.
+func (e *examiner) ask(ctx context.Context, j rewards.Judge, pairs []Pair) []answer {
+	out := make([]answer, len(pairs))
+	call.Spread(len(pairs), e.AtOnce, func(i int) {
+		out[i] = askOne(ctx, j, pairs[i])
+		e.done.step(e.Progress, e.all)
+	})
+	return out
+}
+
+func askOne(ctx context.Context, j rewards.Judge, p Pair) (a answer) {
+	if a.missing = ctx.Err(); a.missing != nil {
+		return a
+	}
+	var items [2]rewards.Item
+	for i, s := range [2]Sample{p.A, p.B} {
+		if items[i], a.missing = s.Open(); a.missing != nil {
+			return a
+		}
+	}
+	return both(ctx, j, items)
+}
+
+func both(ctx context.Context, j rewards.Judge, items [2]rewards.Item) (a answer) {
+	began := time.Now()
+	got := j.Judge(ctx, items[:])
+	a.took = time.Since(began)
+	if len(got) != 2 {
+		a.missing = fmt.Errorf("it judged %d of 2 samples", len(got))
+		return a
+	}
+	for _, r := range got {
+		if r.Missing != nil && a.missing == nil {
+			a.missing = r.Missing
+		}
+	}
+	a.a, a.b = got[0].Value, got[1].Value
+	return a
+}
+
+// compare pairs up what was said first and again; exchanged pairs are put back.
+func (e *examiner) compare(judged []judgedPair, place map[int]int, again []answer, exchanged bool) []twice {
+	var all []twice
+	for i, a := range again {
+		k, ok := place[i]
+		if !ok || a.missing != nil {
+			continue
+		}
+		after := judged[k]
+		after.a, after.b = a.a, a.b
+		if exchanged {
+			after.a, after.b = a.b, a.a
+		}
+		all = append(all, twice{judged[k], after})
+	}
+	return all
+}
+
+// A try is a probe on a sample.
+type try struct {
+	probe  int
+	prompt int
+	text   string
+	sample Sample
+	key    rng.Key
+}
+
+// tries are all probes on the better sample of each pair: one of each prompt, then the next of
+// each, until there are enough.
+func (e *examiner) tries() []try {
+	of, n := prompts(e.set.Pairs)
+	waiting, text := make([][]Sample, n), make([]string, n)
+	for i, p := range e.set.Pairs {
+		s := p.A
+		text[of[i]] = p.Prompt
+		switch p.Better {
+		case Tie:
+			continue
+		case Second:
+			s = p.B
+		}
+		if !slices.ContainsFunc(waiting[of[i]], func(o Sample) bool { return o.Name == s.Name }) {
+			waiting[of[i]] = append(waiting[of[i]], s)
+		}
+	}
+	var out []try
+	taken := 0
+	for round := 0; taken < e.Probed; round++ {
+		before := taken
+		for prompt, samples := range waiting {
+			if round >= len(samples) || taken == e.Probed {
+				continue
+			}
+			for k, p := range Probes() {
+				if p.fits(e.set.Clips) {
+					out = append(out, try{k, prompt, text[prompt], samples[round], e.key.With("try").Sample(taken).Attempt(k)})
+				}
+			}
+			taken++
+		}
+		if taken == before {
+			break
+		}
+	}
+	return out
+}
+
+// probe tries them all. What is changed is made when it is asked about, and not kept.
+func (e *examiner) probe(ctx context.Context, tries []try) []probed {
+	answers := make([]answer, len(tries))
+	list := Probes()
+	call.Spread(len(tries), e.AtOnce, func(i int) {
+		answers[i] = tries[i].ask(ctx, e.judge, list[tries[i].probe])
+		e.done.step(e.Progress, e.all)
+	})
+	byProbe := make([]probed, len(list))
+	asked := make([]bool, len(list))
+	for i, t := range tries {
+		p := &byProbe[t.probe]
+		p.Probe, asked[t.probe] = list[t.probe], true
+		if answers[i].missing != nil {
+			p.missing++
+			continue
+		}
+		p.prompt = append(p.prompt, t.prompt)
+		p.cases = append(p.cases, Case{t.text, t.sample.Name, answers[i].a, answers[i].b, t.sample, p.Probe, t.key})
+	}
+	var out []probed
+	for k, p := range byProbe {
+		if asked[k] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (t try) ask(ctx context.Context, j rewards.Judge, p Probe) (a answer) {
+	if a.missing = ctx.Err(); a.missing != nil {
+		return a
+	}
+	item, err := t.sample.Open()
+	if err != nil {
+		a.missing = err
+		return a
+	}
+	changed, against, err := p.apply(item, t.key)
+	if err != nil {
+		a.missing = err
+		return a
+	}
+	return both(ctx, j, [2]rewards.Item{against, changed})
+}
+
+// counted counts a reason once more; most frequent first, and no more than a few.
+func counted(all []Reason, why string) []Reason {
+	if r := []rune(why); len(r) > 300 {
+		why = string(r[:300]) + "..."
+	}
+	i := slices.IndexFunc(all, func(r Reason) bool { return r.Why == why })
+	if i < 0 {
+		return append(all, Reason{why, 1})
+	}
+	all[i].Pairs++
+	return all
+}
+
+func speed(answers []answer, all time.Duration) Speed {
+	var took []float64
+	for _, a := range answers {
+		if a.missing == nil {
+			took = append(took, a.took.Seconds()*1000)
+		}
+	}
+	if len(took) == 0 {
+		return Speed{}
+	}
+	slices.Sort(took)
+	return Speed{2 * float64(len(took)) / max(all.Seconds(), 1e-9), quantile(took, 0.5), quantile(took, 0.95)}
+}
