@@ -16,7 +16,7 @@ import (
 
 // isClip goes by a file's ending.
 func isClip(path string) bool {
-	return slices.Contains([]string{".gif", ".apng", ".y4m", ".mp4", ".mkv", ".webm", ".mov", ".avi"}, strings.ToLower(filepath.Ext(path)))
+	return slices.Contains(clipFiles, strings.ToLower(filepath.Ext(path)))
 }
 
 // inspectClip says what a clip is, and, where a picture is asked for, how it moves.

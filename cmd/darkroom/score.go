@@ -15,15 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
-	"github.com/darkroom-rl/darkroom/rewards/call"
-	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
 func scoreCommand() *cobra.Command {
-	o := scoreOptions{timeout: 60, batch: 8}
+	var o scoreOptions
 	cmd := &cobra.Command{
 		Use:   "score --reward NAME[,NAME] [--prompt TEXT | --items FILE.jsonl] FILES...",
 		Short: "Judge pictures, clips and replies by rewards",
@@ -49,29 +45,18 @@ alone unless a host is named.`,
 			return o.run(cmd, args)
 		},
 	}
-	deviceFlag(cmd, &o.device)
 	f := cmd.Flags()
-	f.StringSliceVar(&o.names, "reward", nil, "`NAMES` of rewards, with commas between them")
+	o.add(cmd)
 	f.StringVar(&o.prompt, "prompt", "", "`TEXT` that the files should show")
 	f.StringVar(&o.items, "items", "", "`FILE.jsonl` with a line an item")
-	f.StringVar(&o.reward.Path, "path", "", "folder of the weights, or program, of the reward that needs one")
-	f.StringVar(&o.reward.URL, "url", "", "of an http reward or a judge")
-	f.StringVar(&o.reward.KeyEnv, "key-env", "", "`NAME` of the environment variable that holds the key")
-	f.Float64Var(&o.timeout, "timeout", o.timeout, "seconds for one answer from outside")
-	f.IntVar(&o.batch, "batch", o.batch, "items in one request to a server or program")
-	f.StringVar(&o.cache, "cache", "", "folder `DIR` that keeps answers from outside")
 	f.StringVar(&o.serve, "serve", "", "`ADDRESS` to answer at, such as :8080")
 	return cmd
 }
 
 // scoreOptions are the flags.
 type scoreOptions struct {
-	names                       []string
-	prompt, items, cache, serve string
-	device                      string
-	timeout                     float64
-	batch                       int
-	reward                      experiment.Reward
+	rewardFlags
+	prompt, items, serve string
 }
 
 // check finds all that is wrong with the flags alone.
@@ -82,12 +67,7 @@ func (o *scoreOptions) check(cmd *cobra.Command, files []string) error {
 			wrong = append(wrong, fmt.Sprintf(format, args...))
 		}
 	}
-	must(len(o.names) > 0, "--reward is missing: names with commas between them")
-	known := experiment.Rewards()
-	for i, name := range o.names {
-		must(slices.ContainsFunc(known, func(n experiment.Name) bool { return n.Name == name }), "--reward %q is not known; see 'darkroom list rewards'", name)
-		must(!slices.Contains(o.names[:i], name), "--reward %s is there twice", name)
-	}
+	o.rewardFlags.check(must)
 	if o.serve != "" {
 		must(len(files) == 0 && o.items == "" && o.prompt == "", "--serve takes neither files nor --prompt and --items: who asks sends them")
 		must(len(o.names) <= 1, "--serve answers for one reward")
@@ -95,8 +75,6 @@ func (o *scoreOptions) check(cmd *cobra.Command, files []string) error {
 		must(len(files) > 0 || o.items != "", "nothing to judge: name files, or --items")
 		must(o.items == "" || len(files) == 0 && o.prompt == "", "--items says what to judge and for which prompts: give neither files nor --prompt")
 	}
-	must(o.timeout > 0 && o.timeout <= 1e6, "--timeout %v: seconds, above 0", o.timeout)
-	must(o.batch >= 1 && o.batch <= 4096, "--batch %d: 1 to 4096", o.batch)
 	if len(wrong) > 0 {
 		return usagef("%s\nhint: see '%s --help'", strings.Join(wrong, "\n"), cmd.CommandPath())
 	}
@@ -115,15 +93,11 @@ func (o *scoreOptions) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
-	opened, err := o.open()
+	opened, err := o.open(true)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, r := range opened {
-			_ = r.Close() // what was judged stands
-		}
-	}()
+	defer closeAll(opened)
 	if o.serve != "" {
 		return serveReward(cmd, o.serve, o.names[0], opened[0])
 	}
@@ -134,40 +108,6 @@ func (o *scoreOptions) run(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	return o.print(cmd, shown)
-}
-
-// open makes the rewards.
-func (o *scoreOptions) open() ([]experiment.Opened, error) {
-	bench := experiment.Bench{Batch: o.batch, Device: o.networkDevice}
-	var err error
-	if o.cache != "" {
-		if bench.Cache, err = call.OpenCache(o.cache); err != nil {
-			return nil, err
-		}
-	}
-	var all []experiment.Opened
-	for _, name := range o.names {
-		r := o.reward
-		r.Name, r.Timeout = name, o.timeout
-		opened, err := r.Open(bench)
-		if err != nil {
-			for _, r := range all {
-				_ = r.Close() // the error that is told came first
-			}
-			return nil, err
-		}
-		all = append(all, opened)
-	}
-	return all, nil
-}
-
-// networkDevice is where rewards with networks run, until the program ends.
-func (o *scoreOptions) networkDevice() (*features.Device, error) {
-	be, err := openDevice(o.device)
-	if err != nil {
-		return nil, err
-	}
-	return features.On(tensor.NewPool(be), features.F32), nil
 }
 
 // judge asks a reward about all items, those of one prompt together.

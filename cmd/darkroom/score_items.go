@@ -89,14 +89,10 @@ func filesIn(folder string) (names []string, err error) {
 	return names, nil
 }
 
-// load reads the file of an item.
+// load reads the file of an item. A picture without a prompt may say its own.
 func (s *scored) load(path string) {
 	s.item.Prompt = s.Prompt
-	if slices.Contains(clipFiles, strings.ToLower(filepath.Ext(path))) {
-		s.item.Clip, s.missing = video.Open(path, video.Limits{})
-		return
-	}
-	if s.item.Image, s.missing = vision.Open(path, vision.Limits{}); s.missing != nil || s.Prompt != "" {
+	if s.missing = openMedia(path, &s.item); s.missing != nil || s.item.Image == nil || s.Prompt != "" {
 		return
 	}
 	data, err := os.ReadFile(path)
@@ -110,6 +106,16 @@ func (s *scored) load(path string) {
 			s.Prompt, s.item.Prompt = t.Value, t.Value
 		}
 	}
+}
+
+// openMedia reads a picture or a clip.
+func openMedia(path string, item *rewards.Item) (err error) {
+	if isClip(path) {
+		item.Clip, err = video.Open(path, video.Limits{})
+		return err
+	}
+	item.Image, err = vision.Open(path, vision.Limits{})
+	return err
 }
 
 // mostLine is the longest line of an items file.

@@ -14,9 +14,8 @@ import (
 // Invariants (tests): the interval of a mean covers the truth about as often as it says; one
 // prompt has no interval.
 
-// draws is how many samples are drawn: the outermost quantile that is used, 0.05/2 shared among a
-// dozen probes, then lies 8 draws from the end.
-const draws = 4000
+// drawsFor is how many samples are drawn: a quantile then lies 20 draws from the end.
+func drawsFor(level float64) int { return int(math.Ceil(40 / (1 - level))) }
 
 // An Interval is a number, and where it lies with the confidence that its user names. Low and
 // High are the number itself where there is only one prompt.
@@ -49,7 +48,7 @@ func bootstrap(of []int, level float64, key rng.Key, number func(members []int) 
 	r := key.Draw()
 	var got []float64
 	members := make([]int, 0, 2*len(of))
-	for range draws {
+	for range drawsFor(level) {
 		members = members[:0]
 		for range order {
 			members = append(members, clusters[order[r.Intn(len(order))]]...)

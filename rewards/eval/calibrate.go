@@ -55,6 +55,9 @@ func calibrate(pairs []judgedPair, key rng.Key) *Calibration {
 	}
 	slope := func(members []int) float64 { return fit(pairs, members) }
 	c := &Calibration{Slope: interval(pairs, key.With("slope"), slope)}
+	if c.Slope == nil {
+		return nil // all scores are equal
+	}
 	type bet struct{ confidence, won float64 }
 	bets := make([]bet, len(pairs))
 	for part := range parts {
@@ -70,6 +73,9 @@ func calibrate(pairs []judgedPair, key rng.Key) *Calibration {
 			others = all // a single prompt: nothing is held out
 		}
 		k := fit(pairs, others)
+		if math.IsNaN(k) {
+			k = 0 // others are all equal, and say nothing
+		}
 		for _, i := range own {
 			p := pairs[i]
 			bets[i].confidence = logistic(k * math.Abs(p.gap()))

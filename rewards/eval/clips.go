@@ -41,7 +41,7 @@ var (
 
 // Clips are the pairs of clips.
 func Clips() Set {
-	set := Set{Name: ClipSet, Clips: true}
+	set := Set{Name: ClipSet, Of: Moving}
 	key := rng.New(12).With("clip pairs")
 	for i := range clipCaptions {
 		color, way := clipColors[i%len(clipColors)], clipWays[i/len(clipColors)%len(clipWays)]
@@ -59,11 +59,14 @@ type mover struct {
 	key             rng.Key
 	color           [3]float64
 	dx, dy, pace    float64
-	ground, pattern func(x, y float64) float64
+	ground, pattern pattern
 }
 
-// waves is a smooth pattern between -1 and 1, about.
-func waves(key rng.Key) func(x, y float64) float64 {
+// A pattern is smooth, and between -1 and 1, about.
+type pattern func(x, y float64) float64
+
+// waves is a pattern of a few waves.
+func waves(key rng.Key) pattern {
 	r := key.Draw()
 	var all [8][3]float64
 	for i := range all {
@@ -82,6 +85,10 @@ func waves(key rng.Key) func(x, y float64) float64 {
 // draw is a clip whose disc is so many pixels from the middle at each frame.
 func (m mover) draw(away func(t int) float64) *video.Clip {
 	c := &video.Clip{Width: clipSide, Height: clipSide, Rate: video.Rate{Num: 8, Den: 1}}
+	var ground [clipSide * clipSide]float64
+	for p := range ground {
+		ground[p] = 128 + 35*m.ground(float64(p%clipSide), float64(p/clipSide))
+	}
 	for t := range clipFrames {
 		f := make([]uint8, 3*clipSide*clipSide)
 		cx, cy := clipSide/2+m.dx*away(t), clipSide/2+m.dy*away(t)
@@ -89,9 +96,12 @@ func (m mover) draw(away func(t int) float64) *video.Clip {
 			x, y := float64(p%clipSide)-cx, float64(p/clipSide)-cy
 			// The edge is one pixel soft, so that motion of a part of a pixel can be seen.
 			inside := min(max(13.5-math.Hypot(x, y), 0), 1)
-			back := 128 + 35*m.ground(float64(p%clipSide), float64(p/clipSide))
+			disc := 0.0
+			if inside > 0 {
+				disc = 40 * m.pattern(x, y)
+			}
 			for k, v := range m.color {
-				f[3*p+k] = levels(back + inside*(v+40*m.pattern(x, y)-back))
+				f[3*p+k] = levels(ground[p] + inside*(v+disc-ground[p]))
 			}
 		}
 		c.Frames = append(c.Frames, f)

@@ -55,10 +55,17 @@ func (b Better) String() string { return [...]string{"tie", "a", "b"}[b] }
 // sign is 1 where the first is better, -1 where the second is.
 func (b Better) sign() float64 { return [...]float64{0, 1, -1}[b] }
 
-// A Set is pairs with a name, of pictures or of clips.
+// What samples are.
+const (
+	Pictures = "pictures"
+	Moving   = "clips"
+	Replies  = "replies"
+)
+
+// A Set is pairs with a name, all of one kind.
 type Set struct {
 	Name  string
-	Clips bool
+	Of    string // Pictures, Moving or Replies
 	Pairs []Pair
 }
 

@@ -73,8 +73,8 @@ func (p Probe) apply(item rewards.Item, key rng.Key) (changed, against rewards.I
 	return changed, against, nil
 }
 
-// fits reports whether a probe is for clips, or for pictures.
-func (p Probe) fits(clips bool) bool { return clips || p.picture != nil }
+// fits reports whether a probe is for samples of a kind. Replies have none.
+func (p Probe) fits(of string) bool { return of == Moving || of == Pictures && p.picture != nil }
 
 // eachFrame changes every frame. Frames that are the same bytes are changed once.
 func eachFrame(c *video.Clip, f func(m *vision.Image) (*vision.Image, error)) (*video.Clip, error) {

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -40,7 +41,7 @@ func (o Options) filled() Options {
 type Report struct {
 	Reward      string        `json:"reward"`
 	Set         string        `json:"pairs"`
-	Clips       bool          `json:"clips"`
+	Of          string        `json:"of"`
 	Judged      int           `json:"judged"`
 	Missing     int           `json:"missing"`
 	Why         []Reason      `json:"why_missing,omitempty"`
@@ -74,12 +75,11 @@ type Speed struct {
 func Run(ctx context.Context, name string, j rewards.Judge, set Set, o Options) (*Report, error) {
 	o = o.filled()
 	e := &examiner{Options: o, judge: j, key: rng.New(o.Seed).With("eval").With(rng.Purpose(set.Name)), set: set}
-	r := &Report{Reward: name, Set: set.Name, Clips: set.Clips, Flags: []string{}, Warnings: []string{}}
+	r := &Report{Reward: name, Set: set.Name, Of: set.Of, Flags: []string{}, Warnings: []string{}}
 	questions := make([]Pair, len(set.Pairs))
 	copy(questions, set.Pairs)
 	again := questions[:min(o.Again, len(questions))]
-	tries := e.tries()
-	e.all = len(questions) + 2*len(again) + len(tries)
+	e.all = len(questions) + 2*len(again) + o.Probed*len(Probes()) // about
 
 	began := time.Now()
 	answers := e.ask(ctx, j, questions)
@@ -115,6 +115,8 @@ func Run(ctx context.Context, name string, j rewards.Judge, set Set, o Options) 
 		r.Swaps = swapsOf(e.compare(judged, place, e.ask(ctx, fresh, exchanged), true), e.key)
 		r.Repeats = repeatsOf(e.compare(judged, place, e.ask(ctx, fresh, again), false), r.Groups.Typical, e.key)
 	}
+	tries := e.tries(judged)
+	e.all = len(questions) + 2*len(again) + len(tries)
 	r.Probes = weigh(e.probe(ctx, tries), r.Groups.Typical, e.key)
 	r.Flags = weaknesses(r.Probes)
 	r.Warnings = warnings(r)
@@ -206,22 +208,22 @@ type try struct {
 	key    rng.Key
 }
 
-// tries are all probes on the better sample of each pair: one of each prompt, then the next of
-// each, until there are enough.
-func (e *examiner) tries() []try {
-	of, n := prompts(e.set.Pairs)
+// tries are all probes on the better sample of each pair that could be judged: one of each
+// prompt, then the next of each, until there are enough.
+func (e *examiner) tries(judged []judgedPair) []try {
+	_, n := prompts(e.set.Pairs)
 	waiting, text := make([][]Sample, n), make([]string, n)
-	for i, p := range e.set.Pairs {
+	for _, p := range judged {
 		s := p.A
-		text[of[i]] = p.Prompt
+		text[p.prompt] = p.Prompt
 		switch p.Better {
 		case Tie:
 			continue
 		case Second:
 			s = p.B
 		}
-		if !slices.ContainsFunc(waiting[of[i]], func(o Sample) bool { return o.Name == s.Name }) {
-			waiting[of[i]] = append(waiting[of[i]], s)
+		if !slices.ContainsFunc(waiting[p.prompt], func(o Sample) bool { return o.Name == s.Name }) {
+			waiting[p.prompt] = append(waiting[p.prompt], s)
 		}
 	}
 	var out []try
@@ -233,7 +235,7 @@ func (e *examiner) tries() []try {
 				continue
 			}
 			for k, p := range Probes() {
-				if p.fits(e.set.Clips) {
+				if p.fits(e.set.Of) {
 					out = append(out, try{k, prompt, text[prompt], samples[round], e.key.With("try").Sample(taken).Attempt(k)})
 				}
 			}
@@ -292,12 +294,17 @@ func (t try) ask(ctx context.Context, j rewards.Judge, p Probe) (a answer) {
 	return both(ctx, j, [2]rewards.Item{against, changed})
 }
 
-// counted counts a reason once more; most frequent first, and no more than a few.
+// numbers are what reasons of one kind differ by.
+var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+
+// counted counts a reason once more. Reasons that differ by numbers alone are one, told as it
+// first came.
 func counted(all []Reason, why string) []Reason {
 	if r := []rune(why); len(r) > 300 {
 		why = string(r[:300]) + "..."
 	}
-	i := slices.IndexFunc(all, func(r Reason) bool { return r.Why == why })
+	kind := numbers.ReplaceAllString(why, "0")
+	i := slices.IndexFunc(all, func(r Reason) bool { return numbers.ReplaceAllString(r.Why, "0") == kind })
 	if i < 0 {
 		return append(all, Reason{why, 1})
 	}

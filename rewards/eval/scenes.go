@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -50,7 +49,7 @@ func Embedded(name string) (Set, error) {
 
 // Scenes are the pairs of pictures.
 func Scenes() Set {
-	set := Set{Name: SceneSet}
+	set := Set{Name: SceneSet, Of: Pictures}
 	key := rng.New(11).With("scene pairs")
 	seen := map[string]bool{}
 	for i := 0; len(seen) < sceneCaptions; i++ {
@@ -123,6 +122,3 @@ func (a *artist) pair(kind string, x, y Sample, better Better) {
 	}
 	a.pairs = append(a.pairs, p)
 }
-
-// IsEmbedded reports whether a name is one of a set that is part of the program.
-func IsEmbedded(name string) bool { return strings.HasPrefix(name, "embed:") }

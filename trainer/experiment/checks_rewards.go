@@ -25,6 +25,7 @@ func (e *Experiment) checkRewards(r report) {
 		}
 		seen[w.Name] = true
 		trained = trained || w.Train
+		w.check(key, r)
 		switch {
 		case w.Train && w.Weight == 0 && w.Name != "" && !e.isGate(w.Name):
 			r(key+"weight", "a reward of weight 0 changes nothing", "write train = false to measure it only")

@@ -73,7 +73,7 @@ func (r Reward) Open(b Bench) (Opened, error) {
 
 // openers make each reward; those of Rewards that are not here are not built in yet.
 var openers = map[string]func(r Reward, b Bench) (Opened, error){
-	"layout":     single(rewards.SceneLayout{}),
+	"layout":     openLayout,
 	"scene":      single(rewards.SceneTask{}),
 	"background": single(rewards.SceneGround{}),
 	"ocr":        openOCR,
@@ -85,19 +85,17 @@ var openers = map[string]func(r Reward, b Bench) (Opened, error){
 	"flicker":    movement("flicker"),
 	"smooth":     movement("smoothness"),
 	"warp":       movement("warp"),
-	"format":     single(answers.Form(answers.ThinkAnswer).Reward()),
-	"accuracy":   single(answers.Rule(answers.Default).Reward()),
-	"tools": func(Reward, Bench) (Opened, error) {
-		return Opened{judge: answers.DefaultCuriosity().Judge(answers.Rule(answers.Default).Reward(), atOnce)}, nil
-	},
-	"aesthetic": network,
-	"clip":      network,
-	"dino":      network,
-	"hpsv2":     network,
-	"pickscore": network,
-	"exec":      openExec,
-	"http":      openHTTP,
-	"judge":     openJudge,
+	"format":     openRule,
+	"accuracy":   openRule,
+	"tools":      openTools,
+	"aesthetic":  network,
+	"clip":       network,
+	"dino":       network,
+	"hpsv2":      network,
+	"pickscore":  network,
+	"exec":       openExec,
+	"http":       openHTTP,
+	"judge":      openJudge,
 }
 
 func single(r rewards.Reward) func(Reward, Bench) (Opened, error) {
@@ -106,9 +104,10 @@ func single(r rewards.Reward) func(Reward, Bench) (Opened, error) {
 
 // openOCR reads drawn words itself, or by the program that path names: Tesseract.
 func openOCR(r Reward, _ Bench) (Opened, error) {
-	o := rewards.OCR{Reader: rewards.SceneReader{}, OCRRule: rewards.OCRRule{Formula: "flow_grpo", Interval: 4}}
+	set := filled(r.OCR)
+	o := rewards.OCR{Reader: rewards.SceneReader{}, OCRRule: set.OCRRule}
 	if r.Path != "" {
-		t := rewards.Tesseract{Program: r.Path, Timeout: r.policy().Timeout}
+		t := rewards.Tesseract{Program: r.Path, Language: set.Language, Layout: set.Page, Timeout: r.policy().Timeout}
 		if _, err := t.Version(context.Background()); err != nil {
 			return Opened{}, err
 		}
@@ -117,11 +116,43 @@ func openOCR(r Reward, _ Bench) (Opened, error) {
 	return Opened{judge: rewards.Each(o, atOnce)}, nil
 }
 
+func openLayout(r Reward, _ Bench) (Opened, error) {
+	return Opened{judge: rewards.Each(rewards.SceneLayout{Matching: filled(r.Layout).Matching}, atOnce)}, nil
+}
+
 // movement is one of the measures of how a clip moves.
 func movement(measure string) func(Reward, Bench) (Opened, error) {
-	rule := rewards.UsualMotion
-	rule.Measure = measure
-	return single(rewards.Motion{MotionRule: rule})
+	return func(r Reward, _ Bench) (Opened, error) {
+		set := filled(r.Motion)
+		m := rewards.Motion{MotionRule: rewards.MotionRule{Measure: measure, Method: set.Method, PerSecond: set.PerSecond}}
+		return Opened{judge: rewards.Each(m, atOnce)}, nil
+	}
+}
+
+// openRule is a rule about replies.
+func openRule(r Reward, _ Bench) (Opened, error) {
+	rule, err := r.ruled(r.Name == "format")
+	if err != nil {
+		return Opened{}, err
+	}
+	return Opened{judge: rewards.Each(rule, atOnce)}, nil
+}
+
+func openTools(r Reward, _ Bench) (Opened, error) {
+	rule, err := r.ruled(false)
+	if err != nil {
+		return Opened{}, err
+	}
+	return Opened{judge: answers.DefaultCuriosity().Judge(rule, atOnce)}, nil
+}
+
+// ruled is the rule that the reward names.
+func (r Reward) ruled(form bool) (rewards.Reward, error) {
+	rule, ok := ruleNamed(r.Rule, form)
+	if !ok {
+		return nil, fmt.Errorf("no rule is called %q", r.Rule)
+	}
+	return rule.reward(), nil
 }
 
 // embedded is the CLIP of rewards that may go without a folder of their own.
@@ -199,8 +230,11 @@ func openJudge(r Reward, b Bench) (Opened, error) {
 	if r.URL == "" {
 		return Opened{}, fmt.Errorf("url is missing: an OpenAI-compatible server (a local folder as judge is not built in yet)")
 	}
-	chat := judge.FlowGRPO(r.URL, call.NewCaller(r.policy(), b.Cache))
-	chat.Key = key
-	p, err := judge.NewPointwise("flow_grpo", chat)
-	return Opened{judge: rewards.Each(p, chat.Caller.Policy().AtOnce)}, err
+	chat, o := r.chat(key, b.Cache)
+	atOnce := chat.Caller.Policy().AtOnce
+	if o.compares() {
+		return Opened{judge: judge.Pairwise{Model: chat, Form: o.Form, Flex: o.Flex, BothOrders: o.BothOrders, AtOnce: atOnce}}, nil
+	}
+	p, err := judge.NewPointwise(o.Form, chat)
+	return Opened{judge: rewards.Each(p, atOnce)}, err
 }

@@ -39,6 +39,7 @@ func Sections() []Section {
 		{"scalings", "reward.scaling", Scalings()},
 		{"monitors", "monitor.watch", Monitors()},
 		{"choices", "", Choices()},
+		{"rules", "reward.rule", named(Rules(), func(r RuleName) Name { return r.Name })},
 		{"presets", "preset", named(Presets(), func(p Preset) Name { return p.Name })},
 		{"ambiguous", "", Ambiguous()},
 	}

@@ -63,6 +63,8 @@ type Reward struct {
 
 	Scale rewards.Scale `toml:"scale" doc:"brings rewards of different sizes together"`
 	Gate  rewards.Gate  `toml:"gate" doc:"counts only where another reward is good enough"`
+
+	RewardOptions
 }
 
 // SetDefaults is what a reward is before its keys are read.

@@ -1,0 +1,212 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/rewards/judge"
+	"github.com/darkroom-rl/darkroom/rewards/neural"
+	"github.com/darkroom-rl/darkroom/trainer/config"
+)
+
+// Tables within [[reward]] that belong to some rewards alone.
+
+// RewardOptions are these tables. One that is not written is nil: the reward's defaults.
+type RewardOptions struct {
+	Rule   string         `toml:"rule" doc:"of accuracy, tools and format: darkroom list rules; empty: the first"`
+	OCR    *OCROptions    `toml:"ocr" doc:"of reward ocr: whose formula, and how Tesseract reads"`
+	Layout *LayoutOptions `toml:"layout" doc:"of reward layout: what pairs of boxes are worth"`
+	Motion *MotionOptions `toml:"motion" doc:"of rewards of clips: how their flow is found"`
+	Judge  *JudgeOptions  `toml:"judge" doc:"of reward judge: what a model is asked, and how it is called"`
+}
+
+// OCROptions are of reward ocr.
+type OCROptions struct {
+	rewards.OCRRule
+	Language string `toml:"language" doc:"of Tesseract: eng, chi_sim ..."`
+	Page     int    `toml:"page" range:"[0,13]" doc:"Tesseract's page segmentation mode; 0: 6, a block of text"`
+}
+
+// SetDefaults is flow_grpo's formula.
+func (o *OCROptions) SetDefaults() {
+	*o = OCROptions{OCRRule: rewards.OCRRule{Formula: "flow_grpo", Interval: 4}, Language: "eng"}
+}
+
+// LayoutOptions are of reward layout.
+type LayoutOptions struct{ boxes.Matching }
+
+// SetDefaults is the IoU, boxes too many cost.
+func (o *LayoutOptions) SetDefaults() {
+	*o = LayoutOptions{boxes.Matching{Score: "iou", DivideBy: "max"}}
+}
+
+// MotionOptions are of motion, magnitude, dynamic, flicker, smooth and warp.
+type MotionOptions struct {
+	Method    string  `toml:"method" enum:"dis,farneback" doc:"optical flow: the quick one, or the steady one"`
+	PerSecond float64 `toml:"per_second" range:"[0,1000]" doc:"frames that are looked at; 0 is all"`
+}
+
+// SetDefaults is VBench's.
+func (o *MotionOptions) SetDefaults() {
+	*o = MotionOptions{Method: rewards.UsualMotion.Method, PerSecond: rewards.UsualMotion.PerSecond}
+}
+
+// JudgeOptions are of reward judge.
+type JudgeOptions struct {
+	Form        string   `toml:"form" enum:"flow_grpo,mixgrpo,mixgrpo_semantic,unified,edit_quality,think,flex" doc:"what is asked, and how the answer is read; think and flex compare the samples of a prompt"`
+	Model       string   `toml:"model" doc:"as the server knows it; empty: the form's own"`
+	Temperature *float64 `toml:"temperature" range:"[0,10]" doc:"of answers; not written: the form's own"`
+	MaxTokens   int      `toml:"max_tokens" range:"[0,1e6]" doc:"of an answer; 0: the form's own"`
+	Side        *int     `toml:"side" range:"[0,8192]" doc:"pictures are stretched to a square of this side, 0: as they are; not written: the form's own"`
+	Pictures    string   `toml:"pictures" enum:"own,png,jpeg" doc:"how pictures are sent; own: as the form does"`
+	BothOrders  bool     `toml:"both_orders" doc:"think, flex: every pair is asked about twice, exchanged"`
+	Tries       int      `toml:"tries" range:"[0,100]" doc:"calls before an answer is missing; 0: the form's own"`
+	AtOnce      int      `toml:"at_once" range:"[0,1024]" doc:"calls beside each other; 0: the form's own"`
+
+	Flex judge.Flex `toml:"flex"`
+}
+
+// SetDefaults is flow_grpo's judge.
+func (o *JudgeOptions) SetDefaults() {
+	*o = JudgeOptions{Form: "flow_grpo", Pictures: "own", Flex: judge.Flex{Overall: 1, Dimensions: 1}}
+}
+
+// compares reports whether the judge compares the samples of a prompt.
+func (o *JudgeOptions) compares() bool { return o.Form == "think" || o.Form == "flex" }
+
+// filled is what is written, or else the defaults.
+func filled[T any, P interface {
+	*T
+	SetDefaults()
+}](written *T) T {
+	if written != nil {
+		return *written
+	}
+	var v T
+	P(&v).SetDefaults()
+	return v
+}
+
+// belongs says to which rewards a key belongs; others are all rewards'.
+var belongs = map[string][]string{
+	"rule": {"accuracy", "tools", "format"}, "ocr": {"ocr"}, "layout": {"layout"}, "judge": {"judge"},
+	"scaling": {"clip", "pickscore", "hpsv2"},
+	"motion":  {"motion", "magnitude", "dynamic", "flicker", "smooth", "warp"},
+}
+
+// check finds what the decoder cannot know. key is what stands before the names of keys.
+func (r *Reward) check(key string, report report) {
+	there := map[string]bool{"rule": r.Rule != "", "ocr": r.OCR != nil, "layout": r.Layout != nil, "judge": r.Judge != nil, "motion": r.Motion != nil}
+	for _, name := range []string{"rule", "ocr", "layout", "judge", "motion"} {
+		if there[name] && r.Name != "" && !slices.Contains(belongs[name], r.Name) {
+			report(key+name, fmt.Sprintf("%q is not of reward %q", name, r.Name), "it is of "+strings.Join(belongs[name], ", "))
+			return
+		}
+	}
+	if r.Rule != "" {
+		names := ruleNames(r.Name == "format")
+		if !slices.Contains(names, r.Rule) {
+			hint := "it is one of " + strings.Join(names, ", ")
+			if near := config.Near(r.Rule, names); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			report(key+"rule", fmt.Sprintf("no rule of %s is called %q", r.Name, r.Rule), hint)
+		}
+	}
+	if r.OCR != nil && r.Path == "" && (r.OCR.Language != "eng" || r.OCR.Page != 0) {
+		report(key+"ocr", "language and page are Tesseract's, and the built-in reader reads", `write path = "tesseract"`)
+	}
+	if j := r.Judge; j != nil && j.BothOrders && !j.compares() {
+		report(key+"judge.both_orders", fmt.Sprintf("form %q marks pictures one by one: there is no order", j.Form), `form = "think" or "flex" compares`)
+	}
+	if _, err := neural.ScalingNamed(r.Scaling); err != nil {
+		report(key+"scaling", fmt.Sprintf("no scaling is called %q", r.Scaling), "see darkroom list scalings")
+	}
+}
+
+// OwnsKey reports whether a key, such as "ocr.formula", means something to a reward.
+func OwnsKey(reward, key string) bool {
+	first, _, _ := strings.Cut(key, ".")
+	of, owned := belongs[strings.TrimSpace(first)]
+	return !owned || slices.Contains(of, reward)
+}
+
+// ParseReward is a reward as a command line has it: its name, and assignments as --set takes
+// them, "ocr.formula=strict". The error holds every mistake.
+func ParseReward(name string, sets []string) (Reward, error) {
+	doc := config.Parse("reward "+name, nil)
+	for _, s := range sets {
+		doc.Set(s)
+	}
+	r := Reward{}
+	r.SetDefaults()
+	r.Name = name
+	doc.Decode("", &r)
+	if r.Name != name {
+		doc.Report("name", "a reward is named by --reward", "")
+	}
+	r.check("", doc.Report)
+	return r, doc.Err()
+}
+
+// chat is the model that a judge asks.
+func (r Reward) chat(key string, cache *call.Cache) (judge.Chat, JudgeOptions) {
+	o := filled(r.Judge)
+	p := r.policy()
+	own := judge.FlowGRPO
+	if o.compares() || o.Form == "unified" {
+		own = judge.PrefGRPO
+		pref := judge.PrefPolicy()
+		pref.Timeout = p.Timeout
+		p = pref
+	}
+	if o.Tries > 0 {
+		p.Tries = o.Tries
+	}
+	if o.AtOnce > 0 {
+		p.AtOnce = o.AtOnce
+	}
+	if r.Timeout <= 0 {
+		p.Timeout = time.Minute
+	}
+	c := own(r.URL, call.NewCaller(p, cache))
+	c.Key = key
+	if o.Model != "" {
+		c.Model = o.Model
+	}
+	if o.Temperature != nil {
+		delete(c.Extra, "do_sample")
+		c.Extra["temperature"] = *o.Temperature
+	}
+	if o.MaxTokens > 0 {
+		c.Extra["max_tokens"] = o.MaxTokens
+	}
+	if o.Side != nil {
+		c.Send.Side = *o.Side
+	}
+	switch o.Pictures {
+	case "png":
+		c.Send.PNG, c.Send.Kind = true, "image/png"
+	case "jpeg":
+		c.Send.PNG, c.Send.Kind = false, "image/jpeg"
+	}
+	return c, o
+}
+
+// Judges are what a reward judges: "pictures", "clips", "replies".
+func Judges(reward string) []string {
+	switch {
+	case slices.Contains(belongs["motion"], reward), reward == "dino":
+		return []string{"clips"}
+	case slices.Contains(belongs["rule"], reward):
+		return []string{"replies"}
+	case slices.Contains([]string{"exec", "http", "judge"}, reward):
+		return []string{"pictures", "clips"}
+	}
+	return []string{"pictures"}
+}
