@@ -1,12 +1,16 @@
 package parity
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
@@ -18,7 +22,7 @@ import (
 // and a folder case is case.json with the same fields beside tensors.safetensors;
 // its "in", "out" and "grad" may be lists of names of tensors. A family beside such a
 // file may say {"tensor": NAME} as a case's "out". Other JSON files are of no concern
-// here: a folder case holds a model's configuration too.
+// here: a folder case holds a model's configuration too. A family may be compressed: .json.gz.
 
 // A loader finds cases and hands them on, one at a time: what is wrong with one
 // of them must not keep the others from running.
@@ -60,7 +64,7 @@ func (l loader) folder(path string) error {
 			if err := l.folder(inner); err != nil {
 				return err
 			}
-		case filepath.Ext(inner) == ".json":
+		case strings.HasSuffix(inner, ".json"), strings.HasSuffix(inner, ".json.gz"):
 			l.family(inner)
 		}
 	}
@@ -68,7 +72,7 @@ func (l loader) folder(path string) error {
 }
 
 func (l loader) family(file string) {
-	raw, err := os.ReadFile(file)
+	raw, err := read(file)
 	if err != nil {
 		l.bad(err)
 		return
@@ -100,6 +104,29 @@ func (l loader) family(file string) {
 		l.hand(file, i, c, err)
 	}
 }
+
+// read is a file's text.
+func read(file string) ([]byte, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil || filepath.Ext(file) != ".gz" {
+		return raw, err
+	}
+	var text []byte
+	r, err := gzip.NewReader(bytes.NewReader(raw))
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(r, mostText+1))
+	}
+	if err == nil && len(text) > mostText {
+		err = fmt.Errorf("more than %d MB", mostText>>20)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: decompressing: %w", file, err)
+	}
+	return text, nil
+}
+
+// mostText bounds what a small file may turn out to hold.
+const mostText = 1 << 30
 
 // beside opens the tensors of a folder; there need not be any, but a broken file is not ok.
 func (l loader) beside(dir string) (tensor tensorSource, done func(), ok bool) {

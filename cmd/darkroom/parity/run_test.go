@@ -1,6 +1,8 @@
 package parity
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -178,9 +180,19 @@ func TestFolders(t *testing.T) {
 	if err := safetensors.Write(filepath.Join(root, "deep/case/tensors.safetensors"), []safetensors.Tensor{x, y}, nil); err != nil {
 		t.Fatal(err)
 	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	w.Write([]byte(`{"cases": [{"name": "g", "op": "count", "in": {"x": [1]}, "out": {"n": 1}}]}`))
+	w.Close()
+	write("family.json.gz", packed.String())
 	r, err := run(context.Background(), []string{root}, Options{}, toys)
-	if err != nil || r.Passed != 3 || r.Cases != 3 || len(r.Errors) > 0 {
+	if err != nil || r.Passed != 4 || r.Cases != 4 || len(r.Errors) > 0 {
 		t.Errorf("%+v, %v", r, err)
+	}
+	write("family.json.gz", packed.String()[:40])
+	r, err = run(context.Background(), []string{root}, Options{}, toys)
+	if err != nil || r.Passed != 3 || len(r.Errors) != 1 || !strings.Contains(r.Errors[0], "family.json.gz") {
+		t.Errorf("a torn file: %+v, %v", r, err)
 	}
 	r, err = run(context.Background(), []string{filepath.Join(root, "deep/case/case.json")}, Options{Op: "dou*"}, toys)
 	if err != nil || r.Passed != 1 {
