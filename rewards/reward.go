@@ -37,7 +37,16 @@ type Transcript struct {
 	Turns    []Turn
 	Tokens   []int // of all turns, where a tokenizer made them
 	Pictures int   // what tools gave back
-	Failed   bool  // the last tool called gave an error
+	Crops    []Crop
+	Width    int // of the prompt's first picture, at full size
+	Height   int
+	Failed   bool // the last tool called gave an error
+}
+
+// A Crop is a picture that a tool gave back, by where it lies in a picture of the prompt.
+type Crop struct {
+	Picture int       // of the prompt, from 0
+	Box     boxes.Box // in its pixels at full size
 }
 
 // A Turn is what the model wrote until a tool or the user answered.

@@ -19,7 +19,8 @@ import (
 // Invariant (test): in the first update after a roll every ratio is exactly 1.
 type Spoken struct {
 	Loss      loss.TokenLoss
-	Reference bool                           // whether Loss looks at the reference weights
+	Reference bool                           // whether Loss looks at the reference weights; otherwise KL is from what rolled
+	Anchor    Weights                        // which weights are the reference; 0: Reference
 	Draw      func(k Key, token int) float64 // a uniform number of a token, for clip-cov
 }
 
@@ -39,11 +40,18 @@ func (o Spoken) Blame(p Policy, samples []Sample, advantages []float64) (Blame, 
 	}
 	t := o.rows(samples, advantages, answers.Outputs)
 	if o.Reference {
-		reference, err := p.Eval(Reference, points)
+		anchor := o.Anchor
+		if anchor == Current {
+			anchor = Reference
+		}
+		reference, err := p.Eval(anchor, points)
 		if err != nil {
 			return b, err
 		}
 		t.Reference = newSheet(samples).spread(samples, func(s, k int) float64 { return reference.Outputs[s][k] })
+	}
+	if !o.Reference {
+		t.Reference = t.Old
 	}
 	r, err := o.Loss.Of(t)
 	if err != nil {

@@ -36,9 +36,7 @@ func (e *Experiment) check(doc *config.Document) {
 	if doc.Clean("reward") && doc.Clean("advantage") {
 		e.checkCombination(func(keys, problem, hint string) { doc.Report(e.oneWritten("", keys), problem, hint) })
 	}
-	if e.Episode != nil && e.Episode.Overlong != nil && doc.Clean("episode") {
-		e.Episode.Overlong.Check(under("episode.overlong", doc.Report))
-	}
+	e.checkEpisode(doc)
 	e.checkMonitors(doc.Report)
 	e.checkModel(doc.Report)
 	if n := e.stageIterations(); n > 0 && n != e.Run.Iterations && doc.Clean("run") && doc.Clean("stage") {

@@ -37,7 +37,7 @@ func (e *Experiment) seeds() []Seed {
 	}
 	switch {
 	case e.Episode != nil:
-		all = []Seed{all[0], {sampling, sample + ", attempt, turn", "the tokens of an answer"}}
+		all = []Seed{all[0], {sampling, sample + ", token", "the tokens of an episode"}}
 	case trunk:
 		all = append(all, Seed{stepNoise, sample + ", step, branch", "the noise of a branch's step"})
 	case e.Sampler.Tree != nil:

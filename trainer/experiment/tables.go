@@ -4,6 +4,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/trainer/rollout"
 )
 
 // Run is [run].
@@ -88,11 +89,15 @@ type Checkpoint struct {
 
 // Episode is [episode]: turns of a vision-language model with tools.
 type Episode struct {
-	Protocol string   `toml:"protocol" enum:"deepeyes,mini_o3,pixel_reasoner,pyvision,vrag" doc:"how calls and pictures are written"`
-	Turns    int      `toml:"turns" range:"[1,1e4]" doc:"answers of the model"`
-	Tools    []string `toml:"tools" doc:"what may be called"`
-	Tokens   int      `toml:"tokens" range:"[1,1e7]" doc:"of an episode, prompt included"`
-	Pictures int      `toml:"pictures" range:"[1,1e4]" doc:"of an episode"`
+	Protocol   string           `toml:"protocol" enum:"darkroom,deepeyes,deepeyes_v5,mini_o3,pixel_reasoner,pyvision,verl,vrag" doc:"how calls and pictures are written"`
+	Frame      string           `toml:"frame" enum:"shown,full,unit,thousand" doc:"of darkroom: what a box counts: pixels as shown, at full size, shares or thousandths of the sides"`
+	System     string           `toml:"system" doc:"what the model is told before the prompt; empty: what its template says"`
+	Turns      int              `toml:"turns" range:"[1,1e4]" doc:"answers of the model"`
+	TurnTokens int              `toml:"turn_tokens" range:"[1,1e6]" doc:"of one answer"`
+	Tools      []string         `toml:"tools" doc:"what may be called, by its name or a part of it; empty: all that the protocol has"`
+	Tokens     int              `toml:"tokens" range:"[1,1e7]" doc:"of an episode, prompt included"`
+	Pictures   int              `toml:"pictures" range:"[1,1e4]" doc:"of an episode"`
+	Sampling   rollout.Sampling `toml:"sampling" doc:"how tokens are drawn"`
 
 	Overlong  *advantage.Overlong `toml:"overlong" doc:"a penalty for answers that come near a limit (DAPO)"`
 	Truncated *float64            `toml:"truncated" doc:"what the reward of a truncated answer is multiplied by, or, below 0, becomes (ProRL)"`
@@ -101,5 +106,5 @@ type Episode struct {
 
 // SetDefaults is DeepEyes's.
 func (e *Episode) SetDefaults() {
-	*e = Episode{Protocol: "deepeyes", Turns: 6, Tools: []string{"zoom"}, Tokens: 16384, Pictures: 8}
+	*e = Episode{Protocol: "deepeyes", Frame: "shown", Turns: 6, TurnTokens: 2048, Tokens: 16384, Pictures: 8, Sampling: rollout.DefaultSampling()}
 }

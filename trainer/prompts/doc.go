@@ -6,5 +6,6 @@
 //
 // Start with Open. Files are .txt (a line a prompt), .jsonl ({"prompt": ..., "meta": {...}}) and
 // .csv (a column "prompt"; the others are its meta). embed:scenes and embed:scenes-heldout are
-// captions of scenes that the embedded models know; what is held out no training saw.
+// captions of scenes that the embedded models know, embed:zoom and embed:zoom-heldout questions
+// about tables of cards (pictures.go); what is held out no training saw.
 package prompts

@@ -36,7 +36,7 @@ func Open(name string) ([]Prompt, error) {
 		return list(), nil
 	}
 	if strings.HasPrefix(name, "embed:") {
-		return nil, fmt.Errorf("no prompts %q are embedded; there are embed:scenes and embed:scenes-heldout", name)
+		return nil, fmt.Errorf("no prompts %q are embedded; there are embed:scenes, embed:scenes-heldout, embed:zoom and embed:zoom-heldout", name)
 	}
 	read, ok := kinds[strings.ToLower(filepath.Ext(name))]
 	if !ok {

@@ -9,6 +9,8 @@ import (
 var embedded = map[string]func() []Prompt{
 	"embed:scenes":         func() []Prompt { return captions(240, false) },
 	"embed:scenes-heldout": func() []Prompt { return captions(48, true) },
+	"embed:zoom":           func() []Prompt { return questions(0, 480) },
+	"embed:zoom-heldout":   func() []Prompt { return questions(10000, 160) },
 }
 
 // mix has the words that are words: three letters that mean nothing tell little.

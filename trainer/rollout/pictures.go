@@ -48,6 +48,15 @@ type Draws struct {
 	Fixed bool
 }
 
+// Of is the key of what is drawn for a sample and a purpose.
+func (d Draws) Of(p rng.Purpose, k trainer.Key) rng.Key {
+	key := d.Root.With(p)
+	if !d.Fixed {
+		key = key.Iteration(k.Iteration)
+	}
+	return key.Prompt(uint64(k.Prompt)).Sample(k.Sample)
+}
+
 // Keys are a sample's: of its start, and of its steps.
 func (d Draws) Keys(k trainer.Key) (start, step rng.Key) {
 	at := func(p rng.Purpose) rng.Key {

@@ -63,8 +63,13 @@ func (p *Policy) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights
 // Params are the trained weights. Learn comes first.
 func (p *Policy) Params() trainer.Params { return p.learner }
 
-// Learner is the trained weights with all that a checkpoint holds.
-func (p *Policy) Learner() *rollout.Learner { return p.learner }
+// State is the parameters that move, and their state: what a checkpoint holds.
+func (p *Policy) State() ([]*autograd.Param, *optim.Mover, map[trainer.Weights]*optim.Shadow) {
+	return p.learner.State()
+}
+
+// Forget drops other weights (rollout.Learner).
+func (p *Policy) Forget(w trainer.Weights) error { return p.learner.Forget(w) }
 
 // Free gives back what Learn and the last Eval took.
 func (p *Policy) Free() {
@@ -134,7 +139,7 @@ func (p *Policy) play(k trainer.Key, v voice) (trainer.Sample, error) {
 	s := trainer.Sample{Key: k}
 	v.decoder.Copy(1, 0)
 	v.album, v.grids = &tools.Album{Pictures: slices.Clone(v.album.Pictures)}, slices.Clone(v.grids)
-	_, v.key = p.Draws.Keys(k)
+	v.key = p.Draws.Of("tokens", k)
 	ctx := p.Context
 	if ctx == nil {
 		ctx = context.Background()

@@ -232,7 +232,7 @@ func TestEntropySlope(t *testing.T) {
 	if err := a.Back([][]float64{grads}); err != nil {
 		t.Fatal(err)
 	}
-	params, _, _ := p.Learner().State()
+	params, _, _ := p.State()
 	w := params[0]
 	slope := w.Grad().F32()
 	x := w.Value.F32()

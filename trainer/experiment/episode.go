@@ -1,0 +1,72 @@
+package experiment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+)
+
+// What becomes of [episode].
+
+// checkEpisode looks at its tables where its values are right.
+func (e *Experiment) checkEpisode(doc *config.Document) {
+	p := e.Episode
+	if p == nil || !doc.Clean("episode") {
+		return
+	}
+	if p.Overlong != nil {
+		p.Overlong.Check(under("episode.overlong", doc.Report))
+	}
+	p.Sampling.Check(under("episode.sampling", doc.Report))
+	if _, err := p.Play(); err != nil {
+		doc.Report("episode.tools", err.Error(), "leave it out: all tools of the protocol may be called then")
+	}
+	if p.Protocol != "darkroom" && p.Frame != "shown" {
+		doc.Report("episode.frame", fmt.Sprintf("%s's boxes have a frame of their own", p.Protocol), `leave it out, or write protocol = "darkroom"`)
+	}
+}
+
+// Play is the protocol with the tools that may be called.
+func (e *Episode) Play() (*tools.Protocol, error) {
+	p, err := tools.Named(strings.ReplaceAll(e.Protocol, "_", "-"))
+	if err != nil {
+		return nil, err
+	}
+	if e.Protocol == "darkroom" {
+		p = tools.DarkroomIn(tools.Frame(e.Frame))
+	}
+	if len(e.Tools) == 0 {
+		return p, nil
+	}
+	var kept []tools.Tool
+	for _, name := range e.Tools {
+		n := len(kept)
+		for _, t := range p.Tools {
+			if t.Name == name {
+				kept = append(kept, t)
+			}
+		}
+		for _, t := range p.Tools {
+			if n == len(kept) && strings.Contains(t.Name, name) {
+				kept = append(kept, t)
+			}
+		}
+		if n == len(kept) {
+			var all []string
+			for _, t := range p.Tools {
+				all = append(all, t.Name)
+			}
+			return nil, fmt.Errorf("%s has no tool %q; it has %s", e.Protocol, name, strings.Join(all, ", "))
+		}
+	}
+	p.Tools = kept
+	return p, nil
+}
+
+// Limits end an episode. Whether tools act before limits are looked at is the protocol's.
+func (e *Episode) Limits() tools.Limits {
+	published := tools.PublishedLimits(strings.ReplaceAll(e.Protocol, "_", "-"))
+	return tools.Limits{Tokens: e.Tokens, Turns: e.Turns, Pictures: e.Pictures, ActFirst: published.ActFirst}
+}

@@ -1,0 +1,77 @@
+package prompts
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/scenes/cards"
+)
+
+// Pictures that a prompt is about: meta.picture names one or several files, below the folder of
+// the prompts' file; "embed:cards/7" is the seventh table of vision/scenes/cards.
+
+const table = "embed:cards/"
+
+// Pictures opens them; none where the prompt names none. dir is the folder that names begin in.
+func (p Prompt) Pictures(dir string) ([]*vision.Image, error) {
+	raw, ok := p.Meta["picture"]
+	if !ok {
+		return nil, nil
+	}
+	var one string
+	names := []string{}
+	if json.Unmarshal(raw, &one) == nil {
+		names = append(names, one)
+	} else if err := json.Unmarshal(raw, &names); err != nil {
+		return nil, fmt.Errorf("meta.picture is neither a file's name nor a list of them")
+	}
+	var all []*vision.Image
+	for _, name := range names {
+		m, err := picture(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func picture(dir, name string) (*vision.Image, error) {
+	if number, ok := strings.CutPrefix(name, table); ok {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("picture %q: tables are numbered from 0", name)
+		}
+		return tableOf(n).Draw(), nil
+	}
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return nil, fmt.Errorf("picture %q is not below the folder of the prompts", name)
+	}
+	return vision.Open(filepath.Join(dir, filepath.FromSlash(name)), vision.Limits{})
+}
+
+func tableOf(n int) cards.Table { return cards.Random(rng.New(77).With("zoom").Sample(n)) }
+
+// questions are n of the embedded ones, from table first on.
+func questions(first, n int) []Prompt {
+	var list []Prompt
+	for i := first; i < first+n; i++ {
+		t := tableOf(i)
+		at := i % len(t.Cards)
+		box := t.Cards[at].Box
+		meta := Meta{}
+		for key, v := range map[string]any{
+			"picture": table + strconv.Itoa(i), "answer": strconv.Itoa(t.Cards[at].Digit),
+			"target": []int{box.Min.X, box.Min.Y, box.Max.X, box.Max.Y},
+		} {
+			meta[key], _ = json.Marshal(v) // texts and numbers
+		}
+		list = append(list, Prompt{Text: t.Question(at), Meta: meta})
+	}
+	return list
+}
