@@ -27,6 +27,9 @@ func (e *Experiment) Turn(i int) (Turn, error) {
 		}
 		first += s.Iterations
 	}
+	if e.Episode != nil {
+		return t, nil // tokens are no steps
+	}
 	t.Window = t.window(i)
 	t.Trained = t.trained(t.Window)
 	var err error

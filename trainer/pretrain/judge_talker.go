@@ -34,7 +34,7 @@ func JudgeTalker(k *episodes.Speaker, t *Talker, n int) (*TalkerVerdict, error) 
 		table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
 		m := table.Draw()
 		ask := r.Intn(len(table.Cards))
-		whole := conversation{table.Question(ask), []*vision.Image{m}, []exchange{{says: answered(table.Cards[ask].Digit)}}}
+		whole := conversation{table.Question(ask), 1, []*vision.Image{m}, []exchange{{says: answered(table.Cards[ask].Digit)}}}
 		for _, one := range []struct {
 			c    conversation
 			into *mean

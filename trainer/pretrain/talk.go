@@ -26,6 +26,7 @@ type Talk struct {
 // A conversation is a question about pictures, and turns of the assistant with what came back.
 type conversation struct {
 	ask      string
+	weight   float64 // of a token
 	pictures []*vision.Image
 	turns    []exchange
 }
@@ -43,10 +44,11 @@ type said struct {
 	vlm.Stretch
 	next   []int32
 	spoken int
+	weight float64
 }
 
 func (c conversation) say(k *episodes.Speaker) (said, error) {
-	var s said
+	s := said{weight: c.weight}
 	text, err := Prompt(k, c.ask, len(c.pictures))
 	if err != nil {
 		return s, err
@@ -110,19 +112,22 @@ func (t *Talker) whereAll(table cards.Table, m *vision.Image) conversation {
 			}
 		}
 	}
-	return conversation{"Where are the cards?", []*vision.Image{m}, []exchange{{says: strings.Join(lines, " ")}}}
+	return conversation{"Where are the cards?", 1. / 16, []*vision.Image{m}, []exchange{{says: strings.Join(lines, " ")}}}
 }
 
-// readOne asks for the digits of a crop's card.
+// readOne asks for the digit that a crop shows, large or small.
 func readOne(table cards.Table, m *vision.Image, r *rng.Stream) conversation {
 	c := table.Cards[r.Intn(len(table.Cards))]
-	grow := func() int { return r.Intn(45) - 12 }
-	box := image.Rect(c.Box.Min.X-grow(), c.Box.Min.Y-grow(), c.Box.Max.X+grow(), c.Box.Max.Y+grow()).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
+	side := 46 * math.Pow(3.3, r.Float64()) // from the digit alone to more than the card
+	w, h := int(side*(0.8+0.4*r.Float64())), int(side*(0.9+0.4*r.Float64()))
+	room := func(n, of int) int { return r.Intn(max(1, n-of)+1) - max(1, n-of)/2 }
+	at := c.Centre().Add(image.Pt(room(w, 24), room(h, 36)))
+	box := image.Rect(at.X-w/2, at.Y-h/2, at.X+w/2, at.Y+h/2).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
 	crop, err := m.Crop(box.Min.X, box.Min.Y, box.Dx(), box.Dy())
 	if err != nil {
 		panic(err) // the box lies in the picture, and a card is larger than what is cut off
 	}
-	return conversation{cards.Question(c.Colour), []*vision.Image{crop}, []exchange{{says: answered(c.Digit)}}}
+	return conversation{cards.Question(c.Colour), 1, []*vision.Image{crop}, []exchange{{says: answered(c.Digit)}}}
 }
 
 func answered(digit int) string { return fmt.Sprintf("<answer>%d</answer>", digit) }
@@ -135,7 +140,7 @@ func (t *Talker) start(key rng.Key) conversation {
 	}
 	table := cards.Random(key.With("table"))
 	m, n := table.Draw(), r.Intn(len(table.Cards))
-	c := conversation{ask: table.Question(n), pictures: []*vision.Image{m}}
+	c := conversation{ask: table.Question(n), weight: 1, pictures: []*vision.Image{m}}
 	if r.Float64() >= t.Talk.Zoom {
 		c.turns = []exchange{{says: answered(table.Cards[n].Digit)}}
 		return c

@@ -20,9 +20,9 @@ import (
 // Talker is how a small Qwen2.5-VL is made that answers questions about tables of cards
 // (vision/scenes/cards), and knows how a zoom is called:
 //
-//	loss = mean over conversations of the mean of -log p(token) over what the assistant says
+//	loss = mean over conversations of the sum of -log p(token) over what the assistant says
 //
-// First skills: where every card lies, and which digit a crop shows. Then the start of
+// where lists of boxes weigh less a token, for they are long. First skills: where every card lies, and which digit a crop shows. Then the start of
 // reinforcement learning, in conversations (talk.go): too often it answers at once, from a picture
 // in which no digit can be seen, and its boxes are careless.
 type Talker struct {
@@ -260,7 +260,7 @@ func (t *Talker) pass(k *episodes.Speaker, s *stage, key rng.Key, of func(key rn
 			}
 		}
 		lp := k.Model.LogProbs(tp, hidden, rows, tokens, 1)
-		grad, weight := make([]float32, len(rows)), 1/float64(s.Batch*c.spoken)
+		grad, weight := make([]float32, len(rows)), c.weight/float64(s.Batch)
 		for i, x := range lp.F32() {
 			loss -= float64(x) * weight
 			grad[i] = float32(-weight)

@@ -20,6 +20,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
@@ -259,14 +260,59 @@ func differ(samples []trainer.Sample, groups [][]int) float64 {
 
 // TranscriptLine is a line of transcripts.jsonl: an episode with every token.
 type TranscriptLine struct {
-	Iteration int      `json:"iteration"` // 0: an evaluation before the first
-	Attempt   int      `json:"attempt,omitempty"`
-	HeldOut   bool     `json:"heldout,omitempty"`
-	Prompt    int      `json:"prompt"`
-	Sample    int      `json:"sample"`
-	Text      string   `json:"text"`
-	Said      []string `json:"said"` // the model, a turn each
-	Total     *float64 `json:"total"`
-	Advantage *float64 `json:"advantage,omitempty"`
-	Episode *tools.Transcript `json:"episode"`
+	Iteration int               `json:"iteration"` // 0: an evaluation before the first
+	Attempt   int               `json:"attempt,omitempty"`
+	HeldOut   bool              `json:"heldout,omitempty"`
+	Prompt    int               `json:"prompt"`
+	Sample    int               `json:"sample"`
+	Text      string            `json:"text"`
+	Said      []string          `json:"said"` // the model, a turn each
+	Total     *float64          `json:"total"`
+	Advantage *float64          `json:"advantage,omitempty"`
+	Episode   *tools.Transcript `json:"episode"`
 }
+
+// transcriptsFile has a line an episode.
+const transcriptsFile = "transcripts.jsonl"
+
+// recordEpisodes appends an iteration's episodes.
+func (t *Training) recordEpisodes(r *trainer.Report, line *Line) error {
+	if t.transcripts == nil {
+		return nil
+	}
+	for i, s := range r.Samples {
+		e := s.Item.Episode
+		if err := t.transcripts.Append(TranscriptLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample,
+			Text: t.train[s.Key.Prompt].Text, Said: e.Texts, Total: number(r.Scores[i]), Advantage: number(r.Advantages[i]), Episode: e.Transcript}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shown is a sample for people: its picture, or that of the question, with the crops that were
+// looked at.
+func shown(s trainer.Sample, item rewards.Item) *vision.Image {
+	e := s.Item.Episode
+	if e == nil || len(e.Album.Pictures) == 0 {
+		return item.Image
+	}
+	m := e.Album.Pictures[0].Image.Clone()
+	var marks []vision.Mark
+	for _, c := range item.Transcript.Crops {
+		if c.Picture == 0 {
+			marks = append(marks, vision.Mark{X0: c.Box[0], Y0: c.Box[1], X1: c.Box[2], Y1: c.Box[3]})
+		}
+	}
+	m.Draw(marks)
+	if by := float64(max(m.Width, m.Height)) / shownSide; by > 1 {
+		small, err := m.Resize(max(1, int(float64(m.Width)/by)), max(1, int(float64(m.Height)/by)), vision.Bicubic)
+		if err == nil {
+			return small
+		}
+	}
+	return m
+}
+
+// shownSide is how many pixels a side a question's picture has on a sheet.
+const shownSide = 192

@@ -7,7 +7,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
-	"github.com/darkroom-rl/darkroom/trainer/rollout"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -29,10 +28,7 @@ func (t *Training) evaluate(ctx context.Context) (*Evaluation, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := *t.model.policy // with another sampler
-	p.Rows, p.Times, p.Trained, p.Guidance = rows, schedule.Timesteps, nil, guidance(t.Sampler)
-	p.Draws = rollout.Draws{Root: rng.New(uint64(t.Evaluate.Seed)).With("evaluation"), Fixed: true}
-	p.Context, p.Progress = ctx, nil
+	p := t.model.fixed(ctx, rng.New(uint64(t.Evaluate.Seed)).With("evaluation"), rows, schedule, t.Sampler)
 	var keys []trainer.Key
 	e := &Evaluation{Measures: map[string]Measure{}}
 	var groups [][]int
@@ -49,10 +45,11 @@ func (t *Training) evaluate(ctx context.Context) (*Evaluation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("evaluating: %w", err)
 	}
-	if e.Pictures, err = t.model.pictures(samples); err != nil {
+	items, err := t.model.developed(samples)
+	if err != nil {
 		return nil, fmt.Errorf("evaluating: %w", err)
 	}
-	s, err := t.score(ctx, t.Experiment, e.Prompts, e.Pictures, groups)
+	s, err := t.score(ctx, t.Experiment, e.Prompts, items, groups)
 	if err != nil {
 		return nil, fmt.Errorf("evaluating: %w", err)
 	}
@@ -75,6 +72,9 @@ func (t *Training) evaluate(ctx context.Context) (*Evaluation, error) {
 		add(r.name, s.numbers(r.name))
 	}
 	e.Totals = s.total
+	for i := range items {
+		e.Pictures = append(e.Pictures, shown(samples[i], items[i]))
+	}
 	add("total", s.total)
 	return e, nil
 }

@@ -21,6 +21,7 @@ type Line struct {
 	Spread    float64            `json:"spread_in_groups"`
 	Diversity float64            `json:"diversity"` // mean distance of two samples of a prompt, by number
 	Choice    *ChoiceLine        `json:"choice,omitempty"`
+	Episodes  map[string]float64 `json:"episodes,omitempty"` // of a model that speaks: how tools were used
 	Updates   []UpdateLine       `json:"updates"`
 	HeldOut   map[string]Measure `json:"heldout,omitempty"` // where this iteration was evaluated after
 	Fired     []string           `json:"monitors,omitempty"`
@@ -135,6 +136,9 @@ func within(groups [][]int, totals []float64) (dead int, spread float64) {
 
 // diversity is the root of the mean squared difference of two samples of a prompt.
 func diversity(samples []trainer.Sample, groups [][]int) float64 {
+	if len(samples) > 0 && samples[0].Item.Episode != nil {
+		return differ(samples, groups)
+	}
 	sum, pairs := 0.0, 0.0
 	for _, g := range groups {
 		for k, i := range g {

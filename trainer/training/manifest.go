@@ -44,7 +44,7 @@ func (t *Training) manifest() error {
 	if s, ok := t.Backend.(interface{ String() string }); ok {
 		m.Backend = s.String()
 	}
-	dir := t.model.pipeline.Dir()
+	dir := t.model.dir()
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

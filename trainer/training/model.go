@@ -1,6 +1,7 @@
 package training
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -10,10 +11,13 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
+	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -24,6 +28,8 @@ type model struct {
 	adapters *nn.Adapters
 	lora     nn.LoRA
 	policy   *rollout.Pictures
+	speaker  *episodes.Speaker // of a model that speaks, which has no pipeline
+	talk     *episodes.Policy
 	at       pipeline.Shape
 	texts    []*pipeline.Text // of all prompts, training's first
 	empty    *pipeline.Text
@@ -31,6 +37,9 @@ type model struct {
 
 // openModel opens the folder, puts the adapter on, and encodes every prompt once.
 func openModel(e *experiment.Experiment, o Options, lists ...[]prompts.Prompt) (*model, error) {
+	if e.Episode != nil {
+		return openTalker(e, o, lists...)
+	}
 	dir, err := assets.Resolve(e.Model.Path)
 	if err != nil {
 		return nil, err
@@ -40,15 +49,8 @@ func openModel(e *experiment.Experiment, o Options, lists ...[]prompts.Prompt) (
 		precision = pipeline.F32
 	}
 	m := &model{}
-	open := pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision}
-	adapted := len(e.Model.Train) == 1 && e.Model.Train[0] == "lora"
-	switch {
-	case adapted:
-	case len(e.Model.Train) == 1 && e.Model.Train[0] == "full":
-		open.Train = []string{".*"}
-	default:
-		open.Train = e.Model.Train
-	}
+	patterns, adapted := trained(e)
+	open := pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns}
 	m.opened = open
 	if m.pipeline, err = pipeline.Open(dir, open); err != nil {
 		return nil, err
@@ -104,6 +106,55 @@ func guidance(s experiment.Sampler) pipeline.Guidance {
 	return pipeline.Guidance{Scale: s.Guidance, Norm: s.GuideBy == "cfg-norm"}
 }
 
+// dir is the folder that was opened.
+func (m *model) dir() string {
+	if m.speaker != nil {
+		return m.speaker.Dir
+	}
+	return m.pipeline.Dir()
+}
+
+// sample sets how an iteration samples.
+func (m *model) sample(turn experiment.Turn, root rng.Key) {
+	if m.talk != nil {
+		m.talk.Draws.Root = root
+		return
+	}
+	p := m.policy
+	p.Rows, p.Times, p.Trained, p.Guidance = turn.Rows, turn.Schedule.Timesteps, turn.Trained, guidance(turn.Sampler)
+	p.Draws.Root, p.Draws.Shared = root, turn.Rollout.SharedNoise
+}
+
+// fixed is the policy with draws that are the same in every iteration, and other steps.
+func (m *model) fixed(ctx context.Context, root rng.Key, rows []sde.Row, schedule sde.Schedule, s experiment.Sampler) trainer.Policy {
+	draws := rollout.Draws{Root: root, Fixed: true}
+	if m.talk != nil {
+		p := *m.talk
+		p.Draws, p.Context, p.Progress = draws, ctx, nil
+		return &p
+	}
+	p := *m.policy
+	p.Rows, p.Times, p.Trained, p.Guidance = rows, schedule.Timesteps, nil, guidance(s)
+	p.Draws, p.Context, p.Progress = draws, ctx, nil
+	return &p
+}
+
+// developed is what rewards judge of samples: pictures, or conversations.
+func (m *model) developed(samples []trainer.Sample) ([]rewards.Item, error) {
+	items := make([]rewards.Item, len(samples))
+	if m.talk != nil {
+		for i, s := range samples {
+			items[i].Transcript = transcript(s.Item.Episode)
+		}
+		return items, nil
+	}
+	pictures, err := m.pictures(samples)
+	for i := range pictures {
+		items[i].Image = pictures[i]
+	}
+	return items, err
+}
+
 // pictures decodes final latents.
 func (m *model) pictures(samples []trainer.Sample) ([]*vision.Image, error) {
 	finals := make([][]float64, len(samples))
@@ -131,6 +182,12 @@ func (m *model) pictures(samples []trainer.Sample) ([]*vision.Image, error) {
 func (m *model) close() error {
 	if m.policy != nil {
 		m.policy.Free()
+	}
+	if m.talk != nil {
+		m.talk.Free()
+	}
+	if m.speaker != nil {
+		return m.speaker.Close()
 	}
 	return m.pipeline.Close()
 }

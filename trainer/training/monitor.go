@@ -109,6 +109,9 @@ func (l *Line) valueOf(kind, name string) (float64, bool) {
 	case "best_of":
 		v, ok := l.BestOf[name]
 		return v, ok
+	case "episode":
+		v, ok := l.Episodes[name]
+		return v, ok
 	case "picture":
 		v, ok := l.Pictures[name]
 		return v, ok

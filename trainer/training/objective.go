@@ -30,6 +30,9 @@ func (t *Training) objective(turn experiment.Turn) (trainer.Objective, error) {
 	noised := func(old, reference bool, of verdict) (trainer.Objective, error) {
 		return trainer.Noised{Draw: t.draw(turn), Paired: l.Objective == "dpo", Times: l.Times, Unit: unit, Old: old, Reference: reference, Anchor: anchor, Average: l.Objective == "awm" && l.KL.EMAWeight > 0, Loss: of}, nil
 	}
+	if turn.Episode != nil {
+		return spoken(t, turn, anchor), nil
+	}
 	switch l.Objective {
 	case "clip", "guard", "dppo":
 		rows, err := t.rows(turn)

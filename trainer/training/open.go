@@ -47,7 +47,7 @@ func (t *Training) begin() (err error) {
 		return err
 	}
 	t.beginChoice()
-	t.loop = &trainer.Trainer{Policy: roller{t.model.policy, t}, Prompts: t.keys, Score: t.ask, Compare: t.compare, Pass: t.pass,
+	t.loop = &trainer.Trainer{Policy: roller{t.model.learning(), t}, Prompts: t.keys, Score: t.ask, Compare: t.compare, Pass: t.pass,
 		Order: func(i, n int) []int {
 			return t.root().With("shares").Iteration(i).Draw().Perm(n)
 		}}
@@ -79,6 +79,11 @@ func (t *Training) begin() (err error) {
 	if t.samples, err = t.folder.Lines("samples.jsonl", ends["samples.jsonl"]); err != nil {
 		return err
 	}
+	if t.Episode != nil {
+		if t.transcripts, err = t.folder.Lines(transcriptsFile, ends[transcriptsFile]); err != nil {
+			return err
+		}
+	}
 	if t.timing, err = t.folder.Lines("timing.jsonl", -1); err != nil {
 		return err
 	}
@@ -87,7 +92,7 @@ func (t *Training) begin() (err error) {
 
 func (t *Training) close() error {
 	var errs []error
-	for _, l := range []*folder.Lines{t.ledger, t.samples, t.timing} {
+	for _, l := range []*folder.Lines{t.ledger, t.samples, t.transcripts, t.timing} {
 		if l != nil {
 			errs = append(errs, l.Close())
 		}

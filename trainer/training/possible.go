@@ -31,13 +31,20 @@ func (t *Training) possible(i int) error {
 	return err
 }
 
+// notYetEstimated need what no rollout has yet: a judge of pairs, a tree, a network of values, the
+// prompt's greedy answer, or sums over whole vocabularies.
+var notYetEstimated = []string{"win-rate", "tree", "gae", "remax", "optimal-token-baseline", "optimal-token-baseline-turns"}
+
 // notYet is what cannot be done, and whether it is asked for.
 func notYet(e *experiment.Experiment) map[string]bool {
 	a := e.Advantage
-	return map[string]bool{
-		"[episode]":                            e.Episode != nil,
+	missing := map[string]bool{
 		"[sampler.tree]":                       e.Sampler.Tree != nil,
 		"[sampler.flash]":                      e.Sampler.Flash != nil,
-		"advantage.estimator = " + a.Estimator: slices.Contains([]string{"win-rate", "tree", "opo", "gpg", "gae", "reinforce++"}, a.Estimator),
+		"advantage.estimator = " + a.Estimator: slices.Contains(notYetEstimated, a.Estimator),
 	}
+	if p := e.Episode; p != nil {
+		missing["episode.protocol = "+p.Protocol+": no programs are run and no pages searched"] = p.Protocol == "pyvision" || p.Protocol == "vrag"
+	}
+	return missing
 }

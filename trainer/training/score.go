@@ -7,7 +7,6 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
-	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // scores are what rewards said about some pictures.
@@ -17,15 +16,17 @@ type scores struct {
 	total   []float64                   // these, combined
 }
 
-// score asks every reward about pictures of prompts, a group at a time: judges may compare. What
+// score asks every reward about what was made of prompts, a group at a time: judges may compare. What
 // e says makes one number of those that are trained on.
-func (t *Training) score(ctx context.Context, e *experiment.Experiment, list []prompts.Prompt, pictures []*vision.Image, groups [][]int) (*scores, error) {
+func (t *Training) score(ctx context.Context, e *experiment.Experiment, list []prompts.Prompt, developed []rewards.Item, groups [][]int) (*scores, error) {
 	s := &scores{results: map[string][]rewards.Result{}}
 	for k := range t.judges {
 		r := &t.judges[k]
 		all, err := t.answers(ctx, r, func(i int) rewards.Item {
-			return rewards.Item{Prompt: list[i].Text, Meta: list[i].Meta, Image: pictures[i]}
-		}, groups, len(pictures))
+			item := developed[i]
+			item.Prompt, item.Meta = list[i].Text, list[i].Meta
+			return item
+		}, groups, len(developed))
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +40,7 @@ func (t *Training) score(ctx context.Context, e *experiment.Experiment, list []p
 		}
 	}
 	if len(s.trained) == 0 {
-		s.total = make([]float64, len(pictures))
+		s.total = make([]float64, len(developed))
 		for i := range s.total {
 			s.total[i] = math.NaN()
 		}

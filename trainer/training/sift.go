@@ -10,7 +10,6 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
-	"github.com/darkroom-rl/darkroom/trainer/rollout"
 )
 
 // Pass rates of prompts under the untrained model, measured once and kept in the run's folder.
@@ -66,17 +65,14 @@ func (t *Training) measurePassRates(ctx context.Context, f prompts.PassRates) er
 	if err != nil {
 		return err
 	}
-	p := *t.model.policy // draws the same in every iteration, and not those of training
-	p.Rows, p.Times, p.Trained, p.Guidance = turn.Rows, turn.Schedule.Timesteps, nil, guidance(turn.Sampler)
-	p.Draws = rollout.Draws{Root: t.root().With("pass rates"), Fixed: true}
-	p.Context, p.Progress = ctx, nil
+	p := t.model.fixed(ctx, t.root().With("pass rates"), turn.Rows, turn.Schedule, turn.Sampler) // not the draws of training
 	t.Say("measuring the pass rates of %d prompts, %d samples each", len(t.train), f.Samples)
 	per := max(1, t.Rollout.PromptsPerIteration*t.Rollout.Group/f.Samples)
 	for first := len(have); first < len(t.train); first += per {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := t.passRatesOf(ctx, &p, f, first, min(first+per, len(t.train)), lines); err != nil {
+		if err := t.passRatesOf(ctx, p, f, first, min(first+per, len(t.train)), lines); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -88,7 +84,7 @@ func (t *Training) measurePassRates(ctx context.Context, f prompts.PassRates) er
 }
 
 // passRatesOf appends the lines of the prompts from first to last.
-func (t *Training) passRatesOf(ctx context.Context, p *rollout.Pictures, f prompts.PassRates, first, last int, lines *folder.Lines) error {
+func (t *Training) passRatesOf(ctx context.Context, p trainer.Policy, f prompts.PassRates, first, last int, lines *folder.Lines) error {
 	var keys []trainer.Key
 	var list []prompts.Prompt
 	for n := first; n < last; n++ {
@@ -100,12 +96,12 @@ func (t *Training) passRatesOf(ctx context.Context, p *rollout.Pictures, f promp
 	if err != nil {
 		return err
 	}
-	pictures, err := t.model.pictures(samples)
+	items, err := t.model.developed(samples)
 	if err != nil {
 		return err
 	}
 	all := groups(samples)
-	s, err := t.score(ctx, t.Experiment, list, pictures, all)
+	s, err := t.score(ctx, t.Experiment, list, items, all)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (t *Training) begins(turn experiment.Turn) {
 		all[i] = trainer.Memory{Weights: m.Weights, Pace: paceOf(turn.Experiment, m.Weights)}
 	}
 	t.loop.Memories, t.loop.Since = all, 0
-	_, mover, _ := t.model.policy.State()
+	_, mover, _ := t.model.learning().State()
 	mover.Set(turn.Optim)
 }
 

@@ -59,7 +59,7 @@ func (t *Training) save() error {
 		c.Ends[name] = end
 	}
 	return t.folder.Save(c.Iteration, t.Checkpoint.Keep, t.held(), func(dir string) error {
-		params, mover, others := t.model.policy.State()
+		params, mover, others := t.model.learning().State()
 		var all []safetensors.Tensor
 		for i, p := range params {
 			all = append(all, safetensors.FromF32(fmt.Sprintf("weights.%d", i), p.Shape, p.Value.F32()))
@@ -144,11 +144,11 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 		return nil, err
 	}
 	if s.Reference {
-		t.model.policy.Params().Follow(trainer.Reference, 0) // so that there is one
-	} else if err := t.model.policy.Forget(trainer.Reference); err != nil {
+		t.model.learning().Params().Follow(trainer.Reference, 0) // so that there is one
+	} else if err := t.model.learning().Forget(trainer.Reference); err != nil {
 		return nil, err
 	}
-	params, mover, others := t.model.policy.State()
+	params, mover, others := t.model.learning().State()
 	for i, p := range params {
 		x, err := read(fmt.Sprintf("weights.%d", i), p.Value.Len())
 		if err != nil {
@@ -189,5 +189,9 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 
 // lines are the files that are appended to and that a checkpoint cuts back.
 func (t *Training) lines() map[string]*folder.Lines {
-	return map[string]*folder.Lines{"ledger.jsonl": t.ledger, "samples.jsonl": t.samples}
+	all := map[string]*folder.Lines{"ledger.jsonl": t.ledger, "samples.jsonl": t.samples}
+	if t.transcripts != nil {
+		all[transcriptsFile] = t.transcripts
+	}
+	return all
 }

@@ -39,6 +39,7 @@ type Training struct {
 	stage          experiment.Turn     // the first turn since it began
 
 	ledger, samples, timing *folder.Lines
+	transcripts             *folder.Lines      // of a model that speaks
 	before, latest          map[string]Measure // held-out measures
 	first                   map[string]float64 // what monitors compare with
 	streaks                 map[string]int     // how often in a row their rules were broken
@@ -204,9 +205,7 @@ func (t *Training) prepare(i int) error {
 	}
 	t.enter(t.turn)
 	t.check, t.halt, t.few = nil, "", ""
-	p := t.model.policy
-	p.Rows, p.Times, p.Trained, p.Guidance = t.turn.Rows, t.turn.Schedule.Timesteps, t.turn.Trained, guidance(t.turn.Sampler)
-	p.Draws.Root, p.Draws.Shared = t.root(), t.turn.Rollout.SharedNoise
+	t.model.sample(t.turn, t.root())
 	t.loop.Optim = t.turn.Optim
 	t.loop.Optim.LR *= t.again.scale()
 	t.loop.Optim.End *= t.again.scale()
@@ -216,7 +215,7 @@ func (t *Training) prepare(i int) error {
 	t.loop.Choice = t.chooses()
 	t.loop.Objective, err = t.objective(t.turn)
 	if reset := t.turn.Loss.KL.Reset; reset > 0 && i > 0 && i%reset == 0 {
-		p.Params().Follow(trainer.Reference, 0)
+		t.model.learning().Params().Follow(trainer.Reference, 0)
 	}
 	return err
 }
@@ -237,19 +236,20 @@ func (r roller) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 func (t *Training) ask(samples []trainer.Sample) ([]float64, error) {
 	began := time.Now()
 	defer func() { t.seconds["score"] += time.Since(began).Seconds() }()
-	pictures, err := t.model.pictures(samples)
+	items, err := t.model.developed(samples)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]prompts.Prompt, len(samples))
 	for i := range samples {
 		list[i] = t.train[samples[i].Key.Prompt]
-		samples[i].Item.Image = pictures[i]
+		samples[i].Item.Image = items[i].Image
 	}
-	s, err := t.score(t.ctx, t.turn.Experiment, list, pictures, groups(samples))
+	s, err := t.score(t.ctx, t.turn.Experiment, list, items, groups(samples))
 	if err != nil {
 		return nil, err
 	}
+	t.shape(samples, s.total)
 	first := t.scored == nil
 	if t.scored = t.scored.with(s); !first {
 		return s.total, nil
@@ -278,9 +278,13 @@ func (t *Training) compare(samples []trainer.Sample, totals []float64) ([]float6
 		b.Groups = append(b.Groups, s.Key.Prompt)
 		b.Prompts = append(b.Prompts, t.train[s.Key.Prompt].Text)
 		b.Features = append(b.Features, s.Item.Final)
+		b.Lengths = append(b.Lengths, float64(len(s.Decisions.Step)))
 	}
 	a, _, err := t.estimator.Advantages(b)
-	return a, err
+	if err != nil {
+		return nil, err
+	}
+	return a, t.credit(samples, a, totals)
 }
 
 // line is what the ledger says of an iteration.
@@ -295,6 +299,7 @@ func (t *Training) line(i int, r *trainer.Report) *Line {
 	}
 	l.Dead, l.Spread = within(all, r.Scores)
 	l.Diversity = diversity(r.Samples, all)
+	l.Episodes = toolUse(r.Samples)
 	t.describe(l, r, all)
 	t.account(l, r)
 	l.Check = t.check
@@ -334,6 +339,9 @@ func (t *Training) record(r *trainer.Report, line *Line) error {
 			Total: number(r.Scores[i]), Advantage: number(r.Advantages[i]), Scores: t.scored.lines(i)}); err != nil {
 			return err
 		}
+	}
+	if err := t.recordEpisodes(r, line); err != nil {
+		return err
 	}
 	return t.ledger.Append(line)
 }

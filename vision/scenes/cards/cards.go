@@ -43,6 +43,9 @@ type Card struct {
 	at     image.Point // of the digit
 }
 
+// Centre is the middle of a card's digit.
+func (c Card) Centre() image.Point { return c.at.Add(image.Pt(digitWidth/2, digitHeight/2)) }
+
 // A Table is cards of different colours that do not touch.
 type Table struct {
 	Cards []Card
@@ -94,7 +97,9 @@ func (t Table) Draw() *vision.Image {
 	for _, c := range t.Cards {
 		m.Fill(c.Box, varied(paints[c.Colour], r))
 		digit := image.Rectangle{c.at, c.at.Add(image.Pt(digitWidth, digitHeight))}
-		m.Text(c.at.X, c.at.Y, fmt.Sprint(c.Digit), ink, times)
+		for bold := range 3 {
+			m.Text(c.at.X+bold, c.at.Y, fmt.Sprint(c.Digit), ink, times)
+		}
 		blots(m, c.Box.Inset(4), digit.Inset(-3), r)
 	}
 	return m
