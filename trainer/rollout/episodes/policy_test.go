@@ -99,7 +99,7 @@ func cropping() *tools.Protocol {
 func keys(iteration int) []trainer.Key {
 	var all []trainer.Key
 	for prompt := range 2 {
-		for sample := range 2 {
+		for sample := range 4 {
 			all = append(all, trainer.Key{Iteration: iteration, Prompt: prompt, Sample: sample})
 		}
 	}
@@ -143,7 +143,7 @@ func TestEvalIsRoll(t *testing.T) {
 			if !slices.ContainsFunc(samples, func(s trainer.Sample) bool { return len(s.Item.Episode.Shots) == 3 }) {
 				t.Errorf("%s: no episode has three pictures", name)
 			}
-			if _, err := (trainer.Spoken{Loss: loss.DefaultTokens()}).Blame(p, samples, []float64{1, -1, 2, -2}); err != nil {
+			if _, err := (trainer.Spoken{Loss: loss.DefaultTokens()}).Blame(p, samples, []float64{1, -1, 2, -2, 1, -1, 2, -2}); err != nil {
 				t.Fatal(err)
 			}
 			p.Params().Move(1, 1)
@@ -157,7 +157,7 @@ func TestBackIsTheSameInParts(t *testing.T) {
 	samples := rolled(t, p, keys(0))
 	norm := func(keep int) float64 {
 		p.Keep = keep
-		if _, err := (trainer.Spoken{Loss: loss.DefaultTokens()}).Blame(p, samples, []float64{1, -1, 2, -2}); err != nil {
+		if _, err := (trainer.Spoken{Loss: loss.DefaultTokens()}).Blame(p, samples, []float64{1, -1, 2, -2, 1, -1, 2, -2}); err != nil {
 			t.Fatal(err)
 		}
 		n := p.Params().Norm()
@@ -196,7 +196,7 @@ func TestReference(t *testing.T) {
 	o := trainer.Spoken{Loss: loss.DefaultTokens(), Reference: true}
 	o.Loss.KL.Weight = 1
 	for i := range 2 {
-		b, err := o.Blame(p, samples, []float64{1, -1, 2, -2})
+		b, err := o.Blame(p, samples, []float64{1, -1, 2, -2, 1, -1, 2, -2})
 		if err != nil {
 			t.Fatal(err)
 		}
