@@ -32,7 +32,7 @@ type Motion struct {
 // A MotionRule says what is measured.
 type MotionRule struct {
 	Measure   string  `toml:"measure" enum:"true,magnitude,dynamic,flicker,smoothness,warp" doc:"which number"`
-	Method    string  `toml:"method" enum:"dis,farneback" doc:"optical flow: the quick one, or the steady one"`
+	Method    string  `toml:"method" enum:"dis,farneback,opencv" doc:"optical flow: the quick one, the steady one, or that one by OpenCV"`
 	PerSecond float64 `toml:"per_second" range:"[0,1000]" doc:"frames that are looked at; 0 is all"`
 }
 
@@ -64,8 +64,11 @@ func (r Motion) Score(ctx context.Context, item Item) (Score, error) {
 	f := r.Flow
 	if f == nil {
 		f = flow.DIS{}
-		if r.Method == "farneback" {
+		switch r.Method {
+		case "farneback":
 			f = flow.Farneback{}
+		case "opencv":
+			f = flow.OpenCV{}
 		}
 	}
 	m, err := motion.Of(ctx, c, f)

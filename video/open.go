@@ -13,7 +13,7 @@ import (
 
 // Open reads a clip: a GIF, an APNG (or a plain PNG: one frame), a Y4M file, a folder of PNG
 // files in the order of the numbers in their names, or a file that ffmpeg reads. What the
-// file is decides, not its name.
+// file is decides, not its name. With the tag gocv, OpenCV reads where ffmpeg is not installed.
 func Open(path string, l Limits) (*Clip, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -25,7 +25,7 @@ func Open(path string, l Limits) (*Clip, error) {
 	if container, err := containerOf(path); err != nil {
 		return nil, err
 	} else if container != "" {
-		return readFFmpeg(path, container, l.filled())
+		return readContainer(path, container, l.filled())
 	}
 	data, err := readFile(path, l.filled().Bytes)
 	if err != nil {

@@ -1,6 +1,10 @@
 package main
 
-import "os/exec"
+import (
+	"os/exec"
+
+	"github.com/darkroom-rl/darkroom/video"
+)
 
 // A finding is something optional, and where it was found.
 type finding struct {
@@ -15,10 +19,14 @@ func findTools() []finding {
 		{Name: "ffmpeg", Enables: "video files other than GIF, APNG, PNG folders and Y4M"},
 		{Name: "tesseract", Enables: "words read by Tesseract: reward ocr with path = \"tesseract\""},
 	}
+	opencv := finding{Name: "OpenCV", Enables: "built with -tags gocv: video files without ffmpeg, optical flow by OpenCV"}
+	if v := video.OpenCV(); v != "" {
+		opencv.Path = "built in, " + v
+	}
 	for i := range tools {
 		if p, err := exec.LookPath(tools[i].Name); err == nil {
 			tools[i].Path = p
 		}
 	}
-	return tools
+	return append(tools, opencv)
 }

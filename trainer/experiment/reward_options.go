@@ -47,7 +47,7 @@ func (o *LayoutOptions) SetDefaults() {
 
 // MotionOptions are of motion, magnitude, dynamic, flicker, smooth and warp.
 type MotionOptions struct {
-	Method    string  `toml:"method" enum:"dis,farneback" doc:"optical flow: the quick one, or the steady one"`
+	Method    string  `toml:"method" enum:"dis,farneback,opencv" doc:"optical flow: the quick one, the steady one, or that one by OpenCV (in programs built with -tags gocv)"`
 	PerSecond float64 `toml:"per_second" range:"[0,1000]" doc:"frames that are looked at; 0 is all"`
 }
 
