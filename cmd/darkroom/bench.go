@@ -92,7 +92,7 @@ faster this run is, and the geometric means follow the table.`,
 			return emit(cmd, report, func(w io.Writer) { printMeans(w, report.Rows, other) })
 		},
 	}
-	cmd.AddCommand(benchIterationCommand(), benchFlowCommand())
+	cmd.AddCommand(benchIterationCommand(), benchDecodeCommand(), benchFlowCommand())
 	cmd.Flags().IntSliceVar(&threads, "threads", []int{1, 2}, "numbers of threads to run with")
 	cmd.Flags().IntVar(&repeat, "repeat", 7, "timed runs of each row")
 	cmd.Flags().StringVar(&against, "against", "", "FILE of rows to compare with")

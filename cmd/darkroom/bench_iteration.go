@@ -28,8 +28,9 @@ func benchIterationCommand() *cobra.Command {
 		Short: "Time iterations of training with random weights",
 		Long: `Time iterations of training with random weights: a mid-size Stable Diffusion 3
 transformer with adapters (sampling, training with and without checkpointing, whole
-iterations) and the decoder of its autoencoder, in f32 and bf16, with the peak of
-resident memory. Before it is timed, a sampled step is trained on: its ratio must be 1.
+iterations), the decoder of its autoencoder, and a vision-language model that reads
+prompts and answers, in f32 and bf16, with the peak of resident memory. Before it is
+timed, a sampled step is trained on: its ratio must be 1.
 
 With --against, FILE is the output of another run, or of a PyTorch program that
 prints the same keys; the last column is how many times faster, or smaller, this is.`,
@@ -55,30 +56,13 @@ prints the same keys; the last column is how many times faster, or smaller, this
 				}
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(result)
 			}
-			other, err := readTree(against)
-			if err != nil {
-				return err
-			}
 			for _, p := range only {
 				if !slices.Contains(iteration.Parts(), iteration.Part(p)) {
 					return usagef("--parts %s: there are %v", p, iteration.Parts())
 				}
 			}
-			report := map[string]any{"bench": "iteration", "threads": be.Threads(), "path": path.String(), "build": readBuild()}
-			for _, p := range iteration.Parts() {
-				if len(only) > 0 && !slices.Contains(only, string(p)) {
-					continue
-				}
-				result, err := benchPart(cmd, p, work, be.Threads())
-				if err != nil {
-					return fmt.Errorf("%s: %w", p, err)
-				}
-				report[p.Key()] = result
-				if asked, _ := cmd.Flags().GetBool("json"); !asked {
-					printPart(cmd.OutOrStdout(), p.Key(), result, other[p.Key()])
-				}
-			}
-			return emit(cmd, report, func(io.Writer) {})
+			parts := slices.DeleteFunc(iteration.Parts(), func(p iteration.Part) bool { return len(only) > 0 && !slices.Contains(only, string(p)) })
+			return benchParts(cmd, "iteration", parts, work, be, against)
 		},
 	}
 	f := cmd.Flags()
@@ -93,12 +77,36 @@ prints the same keys; the last column is how many times faster, or smaller, this
 	f.IntVar(&work.Steps, "steps", work.Steps, "of the sampler")
 	f.IntVar(&work.Window, "window", work.Window, "steps that are trained")
 	f.IntVar(&work.Micro, "micro", work.Micro, "pictures in a run of the network")
+	f.IntVar(&work.Vocabulary, "vocab", work.Vocabulary, "tokens of the language model")
+	f.IntVar(&work.Rows, "vlm-batch", work.Rows, "answers at a time")
+	f.IntVar(&work.Prompt, "vlm-prompt", work.Prompt, "tokens of a prompt")
+	f.IntVar(&work.New, "vlm-new", work.New, "tokens of an answer")
 	f.StringVar(&against, "against", "", "FILE of results to compare with")
 	f.StringVar(&worker, "worker", "", "measure one part in this process")
 	if err := f.MarkHidden("worker"); err != nil {
 		panic(err) // the flag was just made
 	}
 	return cmd
+}
+
+// benchParts measures parts one after another, and prints what they are beside another run's.
+func benchParts(cmd *cobra.Command, name string, parts []iteration.Part, work iteration.Work, be *cpu.Backend, against string) error {
+	other, err := readTree(against)
+	if err != nil {
+		return err
+	}
+	report := map[string]any{"bench": name, "threads": be.Threads(), "path": be.Path().String(), "build": readBuild()}
+	for _, p := range parts {
+		result, err := benchPart(cmd, p, work, be.Threads())
+		if err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+		report[p.Key()] = result
+		if asked, _ := cmd.Flags().GetBool("json"); !asked {
+			printPart(cmd.OutOrStdout(), p.Key(), result, other[p.Key()])
+		}
+	}
+	return emit(cmd, report, func(io.Writer) {})
 }
 
 // benchPart measures a part in a process of its own.
@@ -108,7 +116,8 @@ func benchPart(cmd *cobra.Command, p iteration.Part, w iteration.Work, threads i
 		return nil, err
 	}
 	args := []string{"bench", "iteration", "--worker", string(p), "--threads", strconv.Itoa(threads)}
-	for name, n := range map[string]int{"repeat": w.Repeat, "heads": w.Heads, "layers": w.Layers, "latent": w.Latent, "text": w.Text, "group": w.Group, "steps": w.Steps, "window": w.Window, "micro": w.Micro} {
+	for name, n := range map[string]int{"repeat": w.Repeat, "heads": w.Heads, "layers": w.Layers, "latent": w.Latent, "text": w.Text, "group": w.Group, "steps": w.Steps, "window": w.Window, "micro": w.Micro,
+		"vocab": w.Vocabulary, "vlm-batch": w.Rows, "vlm-prompt": w.Prompt, "vlm-new": w.New} {
 		args = append(args, "--"+name, strconv.Itoa(n))
 	}
 	child := exec.CommandContext(cmd.Context(), self, args...)
@@ -134,12 +143,16 @@ func printPart(w io.Writer, name string, result map[string]any, other any) {
 				walk(strings.TrimPrefix(prefix+"."+key, "."), a[key], theirs[key])
 			}
 		case float64:
-			if !strings.HasSuffix(prefix, "_s") && !strings.HasSuffix(prefix, "_mb") && !strings.Contains(prefix, "_s_per_") {
+			if !strings.HasSuffix(prefix, "_s") && !strings.HasSuffix(prefix, "_mb") && !strings.Contains(prefix, "_s_per_") && !strings.HasSuffix(prefix, "_per_s") {
 				return
 			}
 			row := []string{prefix, strconv.FormatFloat(a, 'g', -1, 64), "", ""}
-			if b, ok := b.(float64); ok && a > 0 {
-				row[2], row[3] = strconv.FormatFloat(b, 'g', -1, 64), fmt.Sprintf("%.2f", b/a)
+			if b, ok := b.(float64); ok && a > 0 && b > 0 {
+				better := b / a
+				if strings.HasSuffix(prefix, "_per_s") {
+					better = a / b
+				}
+				row[2], row[3] = strconv.FormatFloat(b, 'g', -1, 64), fmt.Sprintf("%.2f", better)
 			}
 			t.add(row...)
 		}

@@ -27,6 +27,9 @@ func attentions() []Case {
 		{b: 1, h: 2, sq: 64, sk: 256, d: 16, loud: true, bias: true, pad: 16},
 		{b: 1, h: 1, sq: 300, sk: 300, d: 8, causal: true, loud: true},
 		{b: 1, h: 1, sq: 33, sk: 70, d: 40, wild: true, lens: []int32{65}},
+		{b: 3, h: 6, kh: 2, sq: 1, sk: 300, d: 40, dv: 48, pad: 8, lens: []int32{300, 0, 257}},
+		{b: 2, h: 4, kh: 1, sq: 1, sk: 33, d: 128, causal: true},
+		{b: 1, h: 40, kh: 1, sq: 1, sk: 70, d: 16},
 	}
 	var all []Case
 	for i, s := range shapes {

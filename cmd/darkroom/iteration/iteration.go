@@ -22,11 +22,13 @@ type Work struct {
 	Steps, Window int // of the sampler, and how many of them are trained
 	Micro         int // pictures in a run of the network
 	Repeat        int // timed runs
+
+	Vocabulary, Rows, Prompt, New int // of answers: tokens known, rows, tokens of a prompt and of an answer
 }
 
 // Usual is a mid-size model.
 func Usual() Work {
-	return Work{Heads: 24, Layers: 6, Latent: 32, Text: 231, Group: 4, Steps: 10, Window: 4, Micro: 2, Repeat: 3}
+	return Work{Heads: 24, Layers: 6, Latent: 32, Text: 231, Group: 4, Steps: 10, Window: 4, Micro: 2, Repeat: 3, Vocabulary: 32768, Rows: 8, Prompt: 256, New: 64}
 }
 
 // Check reports what makes no sense.
@@ -36,7 +38,8 @@ func (w Work) Check() error {
 		name           string
 		n, least, most int
 	}{{"heads", w.Heads, 1, 256}, {"layers", w.Layers, 1, 256}, {"latent", w.Latent, 2, 384}, {"text", w.Text, 1, 4096}, {"group", w.Group, 0, 4096},
-		{"steps", w.Steps, 2, 1000}, {"window", w.Window, 1, w.Steps - 1}, {"micro", w.Micro, 1, 1024}, {"repeat", w.Repeat, 1, 1000}} {
+		{"steps", w.Steps, 2, 1000}, {"window", w.Window, 1, w.Steps - 1}, {"micro", w.Micro, 1, 1024}, {"repeat", w.Repeat, 1, 1000},
+		{"vocab", w.Vocabulary, 200, 1 << 20}, {"vlm-batch", w.Rows, 1, 256}, {"vlm-prompt", w.Prompt, 1, 1 << 15}, {"vlm-new", w.New, 1, 1 << 15}} {
 		if c.n < c.least || c.n > c.most {
 			wrong = append(wrong, fmt.Sprintf("--%s %d: %d to %d are possible", c.name, c.n, c.least, c.most))
 		}
@@ -54,7 +57,9 @@ func (w Work) Check() error {
 type Part string
 
 // Parts are all there are.
-func Parts() []Part { return []Part{"grpo:fp32", "grpo:bf16", "vae:fp32", "vae:bf16"} }
+func Parts() []Part {
+	return []Part{"grpo:fp32", "grpo:bf16", "vae:fp32", "vae:bf16", "vlm:fp32", "vlm:bf16"}
+}
 
 // Key is the part's name in a result.
 func (p Part) Key() string { return strings.ReplaceAll(string(p), ":", "_") }
@@ -83,8 +88,11 @@ func (p Part) Run(ctx context.Context, w Work, be kernels.Backend, m Process) (a
 	b := &bench{Work: w, process: m, ctx: ctx, pool: tensor.NewPool(be), precision: precision}
 	b.reset()
 	b.before = m.Peak()
-	if kind == "vae" {
+	switch kind {
+	case "vae":
 		return b.decoding()
+	case "vlm":
+		return b.answers()
 	}
 	return b.iterations()
 }
@@ -127,9 +135,17 @@ func (b *bench) reset() {
 
 // timed runs f once, and then some times by the clock.
 func (b *bench) timed(f func() error) (Timed, error) {
+	return b.timedAfter(func() error { return nil }, f)
+}
+
+// timedAfter is timed where something must be done before each run.
+func (b *bench) timedAfter(before, f func() error) (Timed, error) {
 	var t, used []float64
 	for i := range b.Repeat + 1 {
 		if err := b.ctx.Err(); err != nil {
+			return Timed{}, err
+		}
+		if err := before(); err != nil {
 			return Timed{}, err
 		}
 		start, cpu := time.Now(), b.process.CPU()

@@ -12,7 +12,7 @@ import (
 )
 
 func small() Work {
-	return Work{Heads: 1, Layers: 2, Latent: 4, Text: 8, Group: 3, Steps: 4, Window: 2, Micro: 2, Repeat: 2}
+	return Work{Heads: 1, Layers: 2, Latent: 4, Text: 8, Group: 3, Steps: 4, Window: 2, Micro: 2, Repeat: 2, Vocabulary: 300, Rows: 3, Prompt: 5, New: 4}
 }
 
 func run(t *testing.T, p Part, w Work) (map[string]any, error) {
@@ -63,6 +63,25 @@ func TestIterations(t *testing.T) {
 		if want := float64(2 * rank * 64 * (8 + 7)); r["lora_parameters"] != want {
 			t.Errorf("%s: %v parameters of adapters, want %v", p, r["lora_parameters"], want)
 		}
+	}
+}
+
+// Answers are written, and their numbers have the names of the program they are compared with.
+func TestAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the model has 80 million parameters")
+	}
+	r, err := run(t, "vlm:bf16", small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"config", "parameters", "prefill", "decode", "vision_224", "peak_rss_mb"} {
+		if r[key] == nil {
+			t.Errorf("no %s", key)
+		}
+	}
+	if d := r["decode"].(map[string]any); !(d["tokens_per_s"].(float64) > 0 && d["step_ms"].(float64) > 0) {
+		t.Errorf("decoding: %v", d)
 	}
 }
 

@@ -60,6 +60,7 @@ func (e *Engine) Attention(a *kernels.Attention, par gemm.Parallel) {
 		return
 	}
 	ref.Attention(a, 0, 0) // the check of shapes
+	a = folded(a)
 	blocks := (a.Q.S + queries - 1) / queries * (a.Q.H / max(a.K.H, 1))
 	heads := a.K.B * a.K.H
 	if blocks == 0 || heads == 0 {
@@ -78,6 +79,22 @@ func (e *Engine) Attention(a *kernels.Attention, par gemm.Parallel) {
 		f.Attention = nil // its memory is the caller's
 		e.arenas.Put(f)
 	})
+}
+
+// folded is the same work where each sample has one query, as in decoding: the heads that read
+// one head of keys become its queries, which share a block. A query's bits do not depend on
+// the others of its block, and the logarithms of sums lie where they did.
+func folded(a *kernels.Attention) *kernels.Attention {
+	group := a.Q.H / max(a.K.H, 1)
+	if a.Q.S != 1 || group < 2 || !a.Bias.Empty() {
+		return a
+	}
+	b := *a
+	b.Causal = false // one query sees all keys
+	for _, h := range []*kernels.Heads{&b.Q, &b.O} {
+		h.S, h.H, h.SS, h.SH = group, a.K.H, h.SH, group*h.SH
+	}
+	return &b
 }
 
 // plain says whether heads have elements, and a scaled -Inf stays -Inf.

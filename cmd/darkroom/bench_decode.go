@@ -1,0 +1,52 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/iteration"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+)
+
+// benchDecodeCommand is 'darkroom bench decode': the parts of 'bench iteration' in which a
+// vision-language model answers.
+func benchDecodeCommand() *cobra.Command {
+	work, threads, against := iteration.Usual(), 0, ""
+	cmd := &cobra.Command{
+		Use:   "decode",
+		Short: "Time a vision-language model that reads prompts and answers",
+		Long: `Time a vision-language model of random weights that reads prompts and answers, in
+f32 and bf16: tokens a second of prompts and of answers with kept keys and values,
+seconds for a picture of 224 x 224, and the peak of resident memory. Before it is
+timed, a token that is read by itself must have the bits of one read with its prompt.
+
+With --against, FILE is the output of another run, or of a PyTorch program that
+prints the same keys; the last column is how many times faster, or smaller, this is.`,
+		Example: "  darkroom bench decode --threads 2\n  darkroom bench decode --vocab 1000 --batch 2 --prompt 16 --new 4 --json > small.json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := work.Check(); err != nil {
+				return usageError{err}
+			}
+			if threads < 0 {
+				return usagef("--threads %d: at least 1 is needed, or 0 for all", threads)
+			}
+			path, err := isa.Choose()
+			if err != nil {
+				return usageError{err}
+			}
+			be := cpu.NewWith(cpu.Options{Path: path, Threads: threads})
+			defer be.Close()
+			return benchParts(cmd, "iteration", []iteration.Part{"vlm:fp32", "vlm:bf16"}, work, be, against)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&threads, "threads", 0, "number of threads; 0: as many as the process may use")
+	f.IntVar(&work.Repeat, "repeat", work.Repeat, "timed runs of each row")
+	f.IntVar(&work.Vocabulary, "vocab", work.Vocabulary, "tokens of the language model")
+	f.IntVar(&work.Rows, "batch", work.Rows, "answers at a time")
+	f.IntVar(&work.Prompt, "prompt", work.Prompt, "tokens of a prompt")
+	f.IntVar(&work.New, "new", work.New, "tokens of an answer")
+	f.StringVar(&against, "against", "", "FILE of results to compare with")
+	return cmd
+}
