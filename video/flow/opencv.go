@@ -9,5 +9,3 @@ type OpenCV struct{ Farneback }
 
 // ErrNoOpenCV says that the program was built without it.
 var ErrNoOpenCV = errors.New("this program was built without OpenCV: go build -tags gocv, with OpenCV installed (Debian: libopencv-dev)")
-
-var errStart = errors.New("flow by OpenCV starts from no motion")

@@ -3,12 +3,15 @@
 package flow
 
 import (
+	"errors"
 	"fmt"
 
 	"gocv.io/x/gocv"
 
 	"github.com/darkroom-rl/darkroom/video"
 )
+
+var errStart = errors.New("flow by OpenCV starts from no motion")
 
 // optflowGaussian is OpenCV's OPTFLOW_FARNEBACK_GAUSSIAN.
 const optflowGaussian = 256
