@@ -11,13 +11,15 @@ import (
 )
 
 func reportCommand() *cobra.Command {
-	return &cobra.Command{
+	var out string
+	cmd := &cobra.Command{
 		Use:   "report DIR...",
 		Short: "Write a run's page: curves, pictures before and after, what was asked for",
 		Long: `Write report.html into a run's folder, from what the folder holds: curves, measures and
-pictures of held-out prompts before and after, monitors that fired. It is one file that
-needs no network. A run that is under way can be looked at, too.`,
-		Example: "  darkroom report runs/quickstart",
+pictures of held-out prompts before and after, the best and the worst samples, monitors that
+fired, the plan. It is one file that needs no network. A run that is under way can be looked at,
+too. Of several folders there is also a page that compares them.`,
+		Example: "  darkroom report runs/quickstart\n  darkroom report runs/first runs/second --out compare.html",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("'%s' needs the folder of a run\nhint: see '%s --help'", cmd.CommandPath(), cmd.CommandPath())
@@ -32,6 +34,18 @@ needs no network. A run that is under way can be looked at, too.`,
 				}
 				pages = append(pages, filepath.Join(dir, report.Name))
 			}
+			switch {
+			case len(args) > 1:
+				if out == "" {
+					out = filepath.Join(filepath.Dir(filepath.Clean(args[0])), report.CompareName)
+				}
+				if err := report.WriteCompare(out, args); err != nil {
+					return err
+				}
+				pages = append(pages, out)
+			case out != "":
+				return usagef("--out names the page that compares several runs, and there is one\nhint: a run's own page is %s in its folder", report.Name)
+			}
 			return emit(cmd, pages, func(w io.Writer) {
 				for _, p := range pages {
 					fmt.Fprintln(w, p)
@@ -39,4 +53,6 @@ needs no network. A run that is under way can be looked at, too.`,
 			})
 		},
 	}
+	cmd.Flags().StringVar(&out, "out", "", "the `FILE` that compares several runs (default compare.html beside the first)")
+	return cmd
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/trainer/report/browsertest"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
 
@@ -235,6 +236,7 @@ func TestRun(t *testing.T) {
 	if err != nil || strings.Count(string(page), "<svg") != 6 || strings.Contains(string(page), "NaN") || strings.Contains(string(page), "<script") {
 		t.Errorf("%d plots, %v", strings.Count(string(page), "<svg"), err)
 	}
+	t.Run("browser", func(t *testing.T) { browsertest.Draws(t, filepath.Join(dir, PageName), 6) })
 	// A grid grows; a time is a budget; what was run otherwise is refused.
 	if _, n, err := run(-1, "1,2", Options{Dir: dir, Seeds: 3}); err != nil || n != 4 {
 		t.Errorf("one more seed: %d iterations, %v", n, err)

@@ -173,19 +173,21 @@ func differences(a, b []float64) []float64 {
 }
 
 // String is a mean with its interval.
-func (i Interval) String() string { return i.with("%.3f") }
+func (i Interval) String() string {
+	return i.with(func(v float64) string { return fmt.Sprintf("%.3f", v) })
+}
 
 // Signed has a plus or a minus.
-func (i Interval) Signed() string { return i.with("%+.3f") }
+func (i Interval) Signed() string { return i.with(report.Signed) }
 
-func (i Interval) with(format string) string {
+func (i Interval) with(said func(float64) string) string {
 	switch i.Seeds {
 	case 0:
 		return "-"
 	case 1:
-		return fmt.Sprintf(format, i.Mean)
+		return said(i.Mean)
 	}
-	return fmt.Sprintf(format+" ("+format+" to "+format+")", i.Mean, i.Low, i.High)
+	return said(i.Mean) + " (" + said(i.Low) + " to " + said(i.High) + ")"
 }
 
 // Gold are the rewards that no cell trained on.

@@ -14,6 +14,19 @@ var free = []string{"run.iterations", "run.device", "evaluate.", "checkpoint.", 
 
 // Changes says how two experiments differ in what a run depends on, a line a key.
 func Changes(before, after *Experiment) []string {
+	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 // rates depend on the number of iterations
+	return differ(before, after, func(key string) bool {
+		return key == "run.iterations" && scheduled || !slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) })
+	})
+}
+
+// Differences says how two experiments differ at all, a line a key.
+func Differences(before, after *Experiment) []string {
+	return differ(before, after, func(string) bool { return true })
+}
+
+// differ compares the keys that count.
+func differ(before, after *Experiment, counts func(key string) bool) []string {
 	old, now := before.flat(), after.flat()
 	var keys []string
 	for k := range old {
@@ -25,19 +38,17 @@ func Changes(before, after *Experiment) []string {
 		}
 	}
 	slices.Sort(keys)
+	said := func(v string) string {
+		if v == "" {
+			return "not there"
+		}
+		return v
+	}
 	var out []string
 	for _, k := range keys {
-		scheduled := k == "run.iterations" && after.Optim.Schedule != "constant" && after.Optim.Steps == 0 // rates depend on it
-		if old[k] == now[k] || !scheduled && slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(k, p) }) {
-			continue
+		if old[k] != now[k] && counts(k) {
+			out = append(out, fmt.Sprintf("%s was %s, and is %s", k, said(old[k]), said(now[k])))
 		}
-		said := func(v string) string {
-			if v == "" {
-				return "not there"
-			}
-			return v
-		}
-		out = append(out, fmt.Sprintf("%s was %s, and is %s", k, said(old[k]), said(now[k])))
 	}
 	return out
 }

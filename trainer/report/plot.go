@@ -22,12 +22,13 @@ type Curve struct {
 	Low, High []float64
 	Dots      bool // measured now and then, and not a line of their own
 	Marks     bool // a line with a mark at every point
+	Bars      bool // bars that stand on 0, as far apart as the first two points
 }
 
 // The drawing's size and margins, in its own units.
 const (
 	width, height            = 640.0, 260.0
-	left, right, top, bottom = 52.0, 12.0, 10.0, 30.0
+	left, right, top, bottom = 62.0, 12.0, 12.0, 32.0
 )
 
 // hues are told apart by people who see few colours, too (Okabe and Ito).
@@ -41,13 +42,17 @@ func (p Plot) SVG() template.HTML {
 	px := func(v float64) float64 { return left + (v-x.low)/(x.high-x.low)*(width-left-right) }
 	py := func(v float64) float64 { return height - bottom - (v-y.low)/(y.high-y.low)*(height-top-bottom) }
 	for _, v := range y.ticks(5) {
-		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, left, width-right, py(v), py(v), left-6, py(v)+4, label(v))
+		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, left, width-right, py(v), py(v), left-8, py(v)+5, label(v))
 	}
 	for _, v := range x.ticks(8) {
-		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, px(v), height-bottom+18, label(v))
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, px(v), height-bottom+22, label(v))
 	}
 	for i, c := range p.Curves {
 		hue := hues[i%len(hues)]
+		if c.Bars {
+			c.bars(&b, px, py, hue)
+			continue
+		}
 		if len(c.Low) == len(c.X) && len(c.X) > 0 && !c.Dots {
 			var band strings.Builder
 			for k := range c.X {
@@ -85,6 +90,25 @@ func (p Plot) SVG() template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // names are escaped, all else is numbers
 }
 
+// bars draws a histogram. Several share their places, so that they are seen through.
+func (c Curve) bars(b *strings.Builder, px, py func(float64) float64, hue string) {
+	half := c.barWidth() / 2
+	for k, y := range c.Y {
+		if y == 0 {
+			continue
+		}
+		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s" opacity="0.45"><title>%s near %s: %s</title></rect>`,
+			px(c.X[k]-half), py(y), px(c.X[k]+half)-px(c.X[k]-half)-1, py(0)-py(y), hue, html.EscapeString(c.Name), label(c.X[k]), label(y))
+	}
+}
+
+func (c Curve) barWidth() float64 {
+	if len(c.X) < 2 {
+		return 1
+	}
+	return c.X[1] - c.X[0]
+}
+
 // An interval is what an axis shows.
 type interval struct{ low, high float64 }
 
@@ -95,6 +119,11 @@ func (p Plot) ranges() (x, y interval) {
 		for k := range c.X {
 			x.take(c.X[k])
 			y.take(c.Y[k])
+			if c.Bars {
+				x.take(c.X[k] - c.barWidth()/2)
+				x.take(c.X[k] + c.barWidth()/2)
+				y.take(0)
+			}
 			if len(c.Low) == len(c.X) {
 				y.take(c.Low[k])
 				y.take(c.High[k])

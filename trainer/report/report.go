@@ -38,6 +38,8 @@ type view struct {
 	Plots    []Plot
 	Fired    []fired
 	Pictures []picture
+	Extremes []extreme
+	Plan     *plan
 	Config   string
 }
 
@@ -77,13 +79,22 @@ func Page(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines, result := run.Lines, run.Result
-	v := view{Style: Style(), Name: run.Name, Status: "under way, or killed", Config: run.Config}
-	if result != nil {
-		v.Status, v.Why, v.Rows = result.Status, result.Why, table(result)
+	v := view{Style: Style(), Name: run.Name, Status: run.Status(), Config: run.Config, Plan: planned(run)}
+	if r := run.Result; r != nil {
+		v.Why, v.Rows = r.Why, table(r)
 	}
-	v.Plots = plots(lines, result)
-	for _, l := range lines {
+	samples, err := readSamples(dir)
+	if err != nil {
+		return nil, err
+	}
+	v.Plots = append(run.plots(), samples.parts()...)
+	v.Extremes = samples.extremes(dir)
+	for _, l := range run.Abandoned {
+		if l.Rollback != nil {
+			v.Fired = append(v.Fired, fired{l.Rollback.From, fmt.Sprintf("went back to iteration %d: %s", l.Rollback.To, l.Rollback.Why)})
+		}
+	}
+	for _, l := range run.Lines {
 		for _, says := range l.Fired {
 			v.Fired = append(v.Fired, fired{l.Iteration, says})
 		}
@@ -107,81 +118,13 @@ func table(r *training.Result) []row {
 	var rows []row
 	for _, name := range slices.Sorted(maps.Keys(r.HeldOut)) {
 		g := r.HeldOut[name]
-		said := func(m training.Measure) string {
-			return fmt.Sprintf("%.3f (%.3f to %.3f)", m.Mean, m.Low, m.High)
-		}
 		kind := r.Rewards[name]
 		if kind == "" {
 			kind = "all trained ones"
 		}
-		rows = append(rows, row{name, kind, said(g.Before), said(g.After), fmt.Sprintf("%+.3f", g.After.Mean-g.Before.Mean), g.After.Low > g.Before.High, g.After.High < g.Before.Low})
+		rows = append(rows, row{name, kind, said(g.Before), said(g.After), Signed(g.After.Mean - g.Before.Mean), g.After.Low > g.Before.High, g.After.High < g.Before.Low})
 	}
 	return rows
-}
-
-// plots are the curves of a ledger.
-func plots(lines []training.Line, result *training.Result) []Plot {
-	each := func(name string, value func(l training.Line) float64) Curve {
-		c := Curve{Name: name}
-		for _, l := range lines {
-			c.X, c.Y = append(c.X, float64(l.Iteration)), append(c.Y, value(l))
-		}
-		return c
-	}
-	last := func(l training.Line) training.UpdateLine {
-		if len(l.Updates) == 0 {
-			return training.UpdateLine{}
-		}
-		return l.Updates[len(l.Updates)-1]
-	}
-	reward := each("of the training samples, ± their deviation inside groups", func(l training.Line) float64 { return l.Total.Mean })
-	for _, l := range lines {
-		reward.Low, reward.High = append(reward.Low, l.Total.Mean-l.Spread), append(reward.High, l.Total.Mean+l.Spread)
-	}
-	all := []Plot{{Title: "Reward", Curves: []Curve{reward}}}
-	if c := heldOut(lines, result, "total"); len(c.X) > 0 {
-		all[0].Curves = append(all[0].Curves, c)
-	}
-	names := map[string]bool{}
-	for _, l := range lines {
-		for n := range l.Rewards {
-			names[n] = true
-		}
-	}
-	for _, n := range slices.Sorted(maps.Keys(names)) {
-		p := Plot{Title: "Reward “" + n + "”", Curves: []Curve{each("training samples", func(l training.Line) float64 { return l.Rewards[n].Mean })}}
-		if result != nil && result.Rewards[n] == "gold" {
-			p.Title += ", gold: never trained on"
-		}
-		if c := heldOut(lines, result, n); len(c.X) > 0 {
-			p.Curves = append(p.Curves, c)
-		}
-		all = append(all, p)
-	}
-	return append(all,
-		Plot{Title: "Inside groups", Curves: []Curve{each("deviation of the reward", func(l training.Line) float64 { return l.Spread }), each("share of dead groups", func(l training.Line) float64 { return float64(l.Dead) / float64(max(1, len(l.Prompts))) })}},
-		Plot{Title: "Distance between samples of a prompt", Curves: []Curve{each("latents", func(l training.Line) float64 { return l.Diversity })}},
-		Plot{Title: "Gradient", Curves: []Curve{each("norm", func(l training.Line) float64 { return last(l).Gradient })}},
-		Plot{Title: "Ratio of the last update", Curves: []Curve{each("furthest from 1", func(l training.Line) float64 { return last(l).RatioMost }), each("mean", func(l training.Line) float64 { return last(l).RatioMean })}})
-}
-
-// heldOut are the evaluations of a reward, the one before training first.
-func heldOut(lines []training.Line, result *training.Result, name string) Curve {
-	c := Curve{Name: "held-out prompts, with 95 % intervals", Dots: true}
-	add := func(x float64, m training.Measure) {
-		c.X, c.Y, c.Low, c.High = append(c.X, x), append(c.Y, m.Mean), append(c.Low, m.Low), append(c.High, m.High)
-	}
-	if result != nil {
-		if g, ok := result.HeldOut[name]; ok {
-			add(0, g.Before)
-		}
-	}
-	for _, l := range lines {
-		if m, ok := l.HeldOut[name]; ok {
-			add(float64(l.Iteration), m)
-		}
-	}
-	return c
 }
 
 // pictures are the sheets before and after.
@@ -197,14 +140,20 @@ func pictures(dir string) ([]picture, error) {
 	}
 	var all []picture
 	for _, s := range shown {
-		data, err := os.ReadFile(s.path)
+		source, err := embedded(s.path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, picture{s.caption, template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(data))}) //nolint:gosec // it is our own picture
+		all = append(all, picture{s.caption, source})
 	}
 	return all, nil
+}
+
+// embedded is a PNG file as a part of the page.
+func embedded(path string) (template.URL, error) {
+	data, err := os.ReadFile(path)
+	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(data)), err //nolint:gosec // it is our own picture
 }

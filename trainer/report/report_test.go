@@ -3,18 +3,34 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"image"
 	"image/png"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/darkroom-rl/darkroom/trainer/report/browsertest"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
+
+// experimentText has a name that must not become a part of the page.
+const experimentText = `
+[run]
+name = "</pre><script>alert(1)</script>"
+iterations = 5
+[model]
+path = "embed:tiny-sd3"
+[rollout]
+prompts = "p.txt"
+[[reward]]
+name = "scene"
+[sampler]
+steps = 4
+window = { size = 2, drop = 1 }
+`
 
 // run is a folder as training leaves it.
 func run(t *testing.T) string {
@@ -30,14 +46,16 @@ func run(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	write("config.toml", []byte("name = \"</pre><script>alert(1)</script>\"\n"))
+	write("config.toml", []byte(experimentText))
 	m := func(mean float64) training.Measure {
 		return training.Measure{Mean: mean, Low: mean - 0.05, High: mean + 0.05, Prompts: 9}
 	}
 	var ledger bytes.Buffer
 	for i := range 5 {
 		l := training.Line{Iteration: i + 1, Prompts: []int{1, 2}, Total: training.Spread{Mean: 0.4 + float64(i)/20, Std: 0.1}, Spread: 0.08,
-			Rewards: map[string]training.Spread{"a<b": {Mean: 0.5}, "clean": {Mean: 0.9}}, Updates: []training.UpdateLine{{Gradient: 0.1, RatioMean: 1, RatioMost: 1.01}}}
+			Rewards: map[string]training.Spread{"a<b": {Mean: 0.5}, "clean": {Mean: 0.9}}, Updates: []training.UpdateLine{{Gradient: 0.1, RatioMean: 1, RatioMost: 1.01}},
+			Samples: 4, BestOf: map[string]float64{"1": 0.4, "2": 0.5, "4": 0.6}, Histogram: &training.Histogram{Low: 0, High: 1, Counts: []int{1, 0, 3, 0}},
+			Pictures: map[string]float64{"brightness": 120, "saturation": 0.3, "contrast": 40}, Choice: &training.ChoiceLine{Rolls: 2, Groups: 1, Learned: 2}}
 		if i == 4 {
 			l.HeldOut = map[string]training.Measure{"a<b": m(0.6), "clean": m(0.8), "total": m(0.6)}
 			l.Fired = []string{"heldout.clean fell"}
@@ -60,10 +78,41 @@ func run(t *testing.T) string {
 	if err := png.Encode(&sheet, image.NewGray(image.Rect(0, 0, 40, 20))); err != nil {
 		t.Fatal(err)
 	}
+	value, low := 0.9, 0.1
+	var samples bytes.Buffer
+	for i := range 5 {
+		for k, v := range []*float64{&value, &low, nil} {
+			l := training.SampleLine{Iteration: i + 1, Sample: k, Text: "a <b>", Total: v, Scores: map[string]training.ScoreLine{"a<b": {Value: v, Parts: map[string]float64{"task": 0.5, "clean": 0.25}}}}
+			if v == nil {
+				l.Scores["a<b"] = training.ScoreLine{Missing: "no answer"}
+			} else {
+				l.Picture = []string{"images/best.png", "images/worst.png"}[k]
+			}
+			if i == 4 {
+				l.Picture = "../../secret.png"
+			}
+			text, err := json.Marshal(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples.Write(append(text, '\n'))
+		}
+	}
+	write("samples.jsonl", samples.Bytes())
+	var timing bytes.Buffer
+	for i := range 5 {
+		fmt.Fprintf(&timing, "{\"iteration\":%d,\"seconds\":{\"roll\":1,\"score\":0.5,\"train\":2,\"evaluate\":%d,\"all\":%d}}\n", i+1, i, 4+i)
+	}
+	write("timing.jsonl", timing.Bytes())
+	write("images/best.png", sheet.Bytes())
+	write("images/worst.png", sheet.Bytes())
 	write("images/heldout_before.png", sheet.Bytes())
 	write("images/heldout_000005.png", sheet.Bytes())
 	return dir
 }
+
+// plotsDrawn are those of the folder above: seven of the ledger's first, then what it also has.
+const plotsDrawn = 7 + 6
 
 func TestPage(t *testing.T) {
 	dir := run(t)
@@ -76,7 +125,8 @@ func TestPage(t *testing.T) {
 	}
 	page := string(text)
 	for what, n := range map[string]int{
-		"<svg": 7, "</svg>": 7, "data:image/png;base64,": 2, "class=\"better\">&#43;0.200": 1, "class=\"worse\">-0.150": 1, "class=\"\">&#43;0.020": 1,
+		"<svg": plotsDrawn, "</svg>": plotsDrawn, "data:image/png;base64,": 2 + 2*4, "<rect": 4, "iteration 4</h3>": 1, "iteration 5</h3>": 0, "best of 4": 1, ">task</span>": 1,
+		"steps of the sampler": 1, "class=\"better\">&#43;0.200": 1, "class=\"worse\">-0.150": 1, "class=\"\">&#43;0.020": 1,
 		"iteration 5: heldout.clean fell": 1, "gold: never trained on": 2, "<script": 0, "a<b": 0, "http": 0, "NaN": 0,
 	} {
 		if got := strings.Count(page, what); got != n {
@@ -100,35 +150,49 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestBrowser: a real browser draws every plot and has nothing to say.
-func TestBrowser(t *testing.T) {
-	browser := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
+// TestCompare: several runs, the second of which has not ended.
+func TestCompare(t *testing.T) {
+	first, second := run(t), run(t)
+	if err := os.Remove(filepath.Join(second, "result.json")); err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(experimentText, "steps = 4", "steps = 5", 1)
+	if err := os.WriteFile(filepath.Join(second, "config.toml"), []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text, err := Compare([]string{first, second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for what, n := range map[string]int{
+		"<svg": 8, "data:image/png;base64,": 4, "sampler.steps was 4, and is 5": 1, "finished</td>": 1, "under way, or killed": 1, "class=\"better\">&#43;0.200": 1, "<td>3.75</td>": 0,
+		"<td>4.00</td><td>1.00</td><td>0.50</td><td>2.00</td>": 2, "clean -0.150": 1, "<script": 0, "http": 0, "NaN": 0,
+	} {
+		if got := strings.Count(page, what); got != n {
+			t.Errorf("%q is there %d times, not %d", what, got, n)
 		}
 	}
-	if browser == "" {
-		t.Skip("pages are opened in a browser where there is one: no chromium or google-chrome on PATH")
+	if strings.Count(page, ">maps</") > 0 || strings.Count(page, "/maps</td>") != 2 {
+		t.Error("two runs of one name cannot be told apart")
 	}
+	if _, err := Compare([]string{first, t.TempDir()}); err == nil || !strings.Contains(err.Error(), "holds no run") {
+		t.Errorf("a folder that is none: %v", err)
+	}
+}
+
+// TestBrowser: a real browser draws every plot of both pages and has nothing to say.
+func TestBrowser(t *testing.T) {
 	dir := run(t)
 	if err := Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+filepath.Join(dir, Name))
-	cmd.WaitDelay = 10 * time.Second
-	var dom, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &dom, &log
-	if err := cmd.Run(); err != nil {
-		t.Skipf("%s does not run here: %v", browser, err)
+	both := filepath.Join(t.TempDir(), CompareName)
+	if err := WriteCompare(both, []string{dir, run(t)}); err != nil {
+		t.Fatal(err)
 	}
-	if n := strings.Count(dom.String(), "<svg"); n != 7 {
-		t.Errorf("%d plots of 7 are drawn", n)
-	}
-	if strings.Contains(log.String(), "CONSOLE") {
-		t.Errorf("the browser's console:\n%s", log.String())
-	}
+	browsertest.Draws(t, filepath.Join(dir, Name), plotsDrawn)
+	browsertest.Draws(t, both, 8)
 }
 
 func TestTicks(t *testing.T) {

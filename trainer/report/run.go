@@ -94,3 +94,11 @@ func (r *Run) PerIteration() map[string]float64 {
 	}
 	return sums
 }
+
+// Status is how the run ended, or that it has not.
+func (r *Run) Status() string {
+	if r.Result == nil {
+		return "under way, or killed"
+	}
+	return r.Result.Status
+}

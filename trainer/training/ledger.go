@@ -168,6 +168,7 @@ type SampleLine struct {
 	Total     *float64             `json:"total"` // null: missing
 	Advantage *float64             `json:"advantage"`
 	Scores    map[string]ScoreLine `json:"scores"`
+	Picture   string               `json:"picture,omitempty"`  // where it was kept
 	Rollback  *Rollback            `json:"rollback,omitempty"` // of a line that is no sample
 }
 

@@ -334,9 +334,13 @@ func (t *Training) measure(ctx context.Context, line *Line, name string) error {
 
 // record appends to the ledger and to the samples.
 func (t *Training) record(r *trainer.Report, line *Line) error {
+	shown, err := t.extremes(r, line)
+	if err != nil {
+		return err
+	}
 	for i, s := range r.Samples {
 		if err := t.samples.Append(SampleLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample, Text: t.train[s.Key.Prompt].Text,
-			Total: number(r.Scores[i]), Advantage: number(r.Advantages[i]), Scores: t.scored.lines(i)}); err != nil {
+			Total: number(r.Scores[i]), Advantage: number(r.Advantages[i]), Scores: t.scored.lines(i), Picture: shown[i]}); err != nil {
 			return err
 		}
 	}
