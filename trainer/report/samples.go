@@ -113,11 +113,11 @@ func (s *samples) parts() []Plot {
 // An extreme is an iteration's best and worst picture.
 type extreme struct {
 	Iteration   int
-	Best, Worst shown
+	Best, Worst pictured
 }
 
-// shown is a picture with what was said of it.
-type shown struct {
+// pictured is a sample with its picture and what was said of it.
+type pictured struct {
 	Source template.URL
 	Total  string
 	Text   string
@@ -161,13 +161,13 @@ func (s *samples) extremes(dir string) []extreme {
 	return all
 }
 
-func picturedSample(dir string, l training.SampleLine) (shown, error) {
+func picturedSample(dir string, l training.SampleLine) (pictured, error) {
 	name := filepath.FromSlash(l.Picture)
 	if !filepath.IsLocal(name) {
-		return shown{}, fmt.Errorf("%s is not in the folder", l.Picture)
+		return pictured{}, fmt.Errorf("%s is not in the folder", l.Picture)
 	}
 	source, err := embedded(filepath.Join(dir, name))
-	s := shown{Source: source, Total: label(*l.Total), Text: l.Text}
+	s := pictured{Source: source, Total: label(*l.Total), Text: l.Text}
 	var said []string
 	for _, reward := range slices.Sorted(maps.Keys(l.Scores)) {
 		switch score := l.Scores[reward]; {

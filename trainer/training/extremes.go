@@ -12,8 +12,8 @@ import (
 // The best and the worst picture of every iteration are kept, so that a person can see what the
 // numbers mean.
 
-// shownSide is the longer side of a picture that is kept: enough to judge it, and small on a page.
-const shownSide = 256
+// extremeSide is the longer side of a picture that is kept: enough to judge it, and small on a page.
+const extremeSide = 256
 
 // extremes writes the pictures of the highest and the lowest total, and returns their names in the
 // folder by sample.
@@ -48,8 +48,8 @@ func (t *Training) extremes(r *trainer.Report, line *Line) (map[int]string, erro
 
 // picture writes a picture, made smaller where it is large.
 func (t *Training) picture(name string, m *vision.Image) error {
-	if side := max(m.Width, m.Height); side > shownSide {
-		small, err := m.Resize(max(1, m.Width*shownSide/side), max(1, m.Height*shownSide/side), vision.Lanczos)
+	if side := max(m.Width, m.Height); side > extremeSide {
+		small, err := m.Resize(max(1, m.Width*extremeSide/side), max(1, m.Height*extremeSide/side), vision.Lanczos)
 		if err != nil {
 			return err
 		}
