@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // wordy judges by the words of a prompt, and likes every picture by 5.
@@ -50,5 +52,44 @@ func TestRelative(t *testing.T) {
 	Relative{Positive: "photo"}.Check(func(_, _, _ string) { told++ })
 	if told != 1 {
 		t.Errorf("%d complaints", told)
+	}
+}
+
+// linear is a reward of pixels that its prompt's length scales.
+type linear struct{}
+
+func (linear) Judge(context.Context, []Item) []Result { return nil }
+
+func (linear) PixelGradient(_ context.Context, items []Item, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
+	for i, item := range items {
+		n := float32(len(item.Prompt))
+		values = append(values, float64(n*pictures[i].RGB[0]))
+		grads = append(grads, []float32{n, 0})
+	}
+	return values, grads, nil
+}
+
+// TestRelativeGradient: the slope is the difference's, and swapped words turn it round.
+func TestRelativeGradient(t *testing.T) {
+	r := Relative{Positive: "{prompt}{prompt}{prompt}", Negative: "{prompt}", K: 0.5, Of: linear{}}
+	items, pictures := []Item{{Prompt: "ab"}, {Prompt: "abcd"}}, []vision.Pixels{{RGB: []float32{2, 9}}, {RGB: []float32{1, 9}}}
+	for _, c := range []struct {
+		r      Relative
+		values []float64
+		slopes []float32
+	}{{r, []float64{14, 14}, []float32{7, 14}}, {r.Swapped(), []float64{-6, -6}, []float32{-3, -6}}} {
+		values, grads, err := c.r.PixelGradient(t.Context(), items, pictures)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range items {
+			if values[i] != c.values[i] || grads[i][0] != c.slopes[i] || grads[i][1] != 0 {
+				t.Errorf("sample %d: %v with slope %v, not %v with %v", i, values[i], grads[i], c.values[i], c.slopes[i])
+			}
+		}
+	}
+	r.Of = &wordy{}
+	if _, _, err := r.PixelGradient(t.Context(), items, pictures); err == nil {
+		t.Error("a reward without a gradient has one")
 	}
 }

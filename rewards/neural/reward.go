@@ -15,9 +15,7 @@ import (
 
 // Differentiable rewards say how each number of a picture changes its reward: what methods
 // that follow a reward's gradient ask for. Values are those of the numbers, not of bytes.
-type Differentiable interface {
-	PixelGradient(ctx context.Context, items []rewards.Item, pictures []vision.Pixels) (values []float64, grads [][]float32, err error)
-}
+type Differentiable = rewards.Sloped
 
 var (
 	_ rewards.Judge  = Match{}

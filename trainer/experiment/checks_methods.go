@@ -124,7 +124,7 @@ func (e *Experiment) checkGroups(r report) {
 	switch {
 	case alone && o.Pairs:
 		r("rollout.group|loss.objective", fmt.Sprintf("objective %q needs a better and a worse sample of each prompt", e.Loss.Objective), "a group of 2 or more")
-	case alone && e.Advantage.Singleton == "zero" && k.Groups && !o.Free:
+	case alone && e.Advantage.Singleton == "zero" && k.Groups && !o.Free && k.Name.Name != "best":
 		r("rollout.group", fmt.Sprintf("estimator %q compares the samples of a prompt, and there is one: its advantage is 0", e.Advantage.Estimator), `a group of 2 or more, or estimator = "history" or "batch", or singleton = "raw"`)
 	case o.Pairs && e.Optim.Split && e.Optim.Updates > 1:
 		r("optim.split|loss.objective", "samples are shared out among the updates, and a pair would be torn apart", "split = false: every update sees all pairs")

@@ -43,6 +43,9 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 		rollout = groups*group*float64(steps) - shared
 		w.samples += groups * group
 	}
+	if e.Rollout.Offline {
+		rollout, shared = 0, 0
+	}
 	if e.Advantage.BestOf > 0 {
 		group = float64(e.Advantage.BestOf)
 	}

@@ -65,6 +65,9 @@ func count(n int, what string) string {
 }
 
 func (e *Experiment) rolls() string {
+	if e.Rollout.Offline {
+		return fmt.Sprintf("nothing: %s with pictures of %s are learned from", count(e.Rollout.PromptsPerIteration, "prompt"), e.Rollout.Prompts)
+	}
 	s := fmt.Sprintf("%s of %s, %s each", count(e.Rollout.PromptsPerIteration, "prompt"), e.Rollout.Prompts, count(e.Rollout.Group, "sample"))
 	if e.Episode != nil {
 		return fmt.Sprintf("%s; %s, up to %d turns and %d tokens", s, e.Episode.Protocol, e.Episode.Turns, e.Episode.Tokens)

@@ -12,7 +12,6 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/rewards/judge"
-	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
@@ -36,10 +35,17 @@ func (o Opened) Judge(ctx context.Context, items []rewards.Item) []rewards.Resul
 	return o.judge.Judge(ctx, items)
 }
 
-// Gradient is the reward as one that says how pixels change it, if it does.
-func (o Opened) Gradient() (neural.Differentiable, bool) {
-	d, ok := o.judge.(neural.Differentiable)
-	return d, ok
+// Gradient is the reward as one that says how pixels change it, and a sign: against, it is the
+// opposite, which of a relative reward has the control words swapped (SRPO).
+func (o Opened) Gradient(against bool) (d rewards.Sloped, sign float64, ok bool) {
+	relative, words := o.judge.(rewards.Relative)
+	switch d, ok = o.judge.(rewards.Sloped); {
+	case against && words:
+		return relative.Swapped(), 1, ok
+	case against:
+		return d, -1, ok
+	}
+	return d, 1, ok
 }
 
 // Close ends what the reward runs on.

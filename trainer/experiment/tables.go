@@ -38,6 +38,7 @@ func defaultLoRA() LoRA {
 // Rollout is [rollout].
 type Rollout struct {
 	Prompts             string `toml:"prompts,required" doc:"a .txt, .jsonl or .csv, or embed:NAME"`
+	Offline             bool   `toml:"offline" doc:"prompts name pictures that exist, which are learned from in place of samples: lines with a, b and better, or with image and score; a folder of pictures with captions; or embed:scene-pairs. group is how many pictures a prompt has"`
 	PromptsPerIteration int    `toml:"prompts_per_iteration" range:"[1,1e6]" doc:"groups of an iteration"`
 	Group               int    `toml:"group" range:"[1,1e6]" doc:"samples of a prompt"`
 	SharedNoise         bool   `toml:"shared_noise" doc:"a group starts from one noise, so that steps before the window are shared"`

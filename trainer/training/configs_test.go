@@ -28,6 +28,7 @@ var reduced = map[string][]string{
 	"awm":            few,
 	"cps":            small2,
 	"dance":          few,
+	"dpo_offline":    {"sampler.steps=4", "rollout.group=2"},
 	"flow_dpo":       few,
 	"flow_dppo":      small2,
 	"flow_grpo":      few,

@@ -43,7 +43,7 @@ func (d developer) Pull(at []trainer.Point, grads [][]float64) ([][]float64, err
 
 // drawOf is the key of what is drawn for a sample.
 func (t *Training) drawOf(what rng.Purpose, k trainer.Key) rng.Key {
-	return rng.New(uint64(t.Run.Seed)).With(what).Iteration(k.Iteration).Prompt(uint64(k.Prompt)).Sample(k.Sample)
+	return t.root().With(what).Iteration(k.Iteration).Prompt(uint64(k.Prompt)).Sample(k.Sample)
 }
 
 // direct draws the noisier sigma of a step, at random within an even slice of the range. The
@@ -67,46 +67,51 @@ func (t *Training) direct(turn experiment.Turn) func(k trainer.Key, n int) (floa
 
 // slopes are the trained rewards' sum over pictures, and its gradient at their numbers.
 func (t *Training) slopes(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
-	items := make([]rewards.Item, len(ways))
-	for i, w := range ways {
-		p := t.train[w.Key.Prompt]
-		items[i] = rewards.Item{Prompt: p.Text, Meta: p.Meta}
-	}
 	c := t.Combination()
 	weights, err := c.Weights()
 	if err != nil {
 		return nil, nil, err
 	}
 	values, grads = make([]float64, len(ways)), make([][]float32, len(ways))
+	for i, m := range pictures {
+		grads[i] = make([]float32, len(m.RGB))
+	}
 	part := 0
 	for _, j := range t.judges {
 		if !j.train {
 			continue
-		}
-		d, ok := j.Gradient()
-		if !ok {
-			return nil, nil, fmt.Errorf("reward %s has no gradient at pixels", j.name)
-		}
-		v, g, err := d.PixelGradient(context.Background(), items, pictures)
-		if err != nil {
-			return nil, nil, fmt.Errorf("the gradient of reward %s: %w", j.name, err)
 		}
 		factor, low := weights[part], 0.0
 		if s := c.Parts[part].Scale; s.Kind == "range" {
 			factor, low = factor/(s.High-s.Low), s.Low
 		}
 		part++
-		for i, w := range ways {
-			sign := factor
-			if w.Against {
-				sign = -factor
+		for _, against := range []bool{false, true} {
+			var at []int
+			var items []rewards.Item
+			var some []vision.Pixels
+			for i, w := range ways {
+				if w.Against == against {
+					p := t.train[w.Key.Prompt]
+					at, items, some = append(at, i), append(items, rewards.Item{Prompt: p.Text, Meta: p.Meta}), append(some, pictures[i])
+				}
 			}
-			values[i] += sign * (v[i] - low)
-			if grads[i] == nil {
-				grads[i] = make([]float32, len(g[i]))
+			if len(at) == 0 {
+				continue
 			}
-			for e, x := range g[i] {
-				grads[i][e] += float32(sign) * x
+			d, sign, ok := j.Gradient(against)
+			if !ok {
+				return nil, nil, fmt.Errorf("reward %s has no gradient at pixels", j.name)
+			}
+			v, g, err := d.PixelGradient(context.Background(), items, some)
+			if err != nil {
+				return nil, nil, fmt.Errorf("the gradient of reward %s: %w", j.name, err)
+			}
+			for k, i := range at {
+				values[i] += sign * factor * (v[k] - low)
+				for e, x := range g[k] {
+					grads[i][e] += float32(sign*factor) * x
+				}
 			}
 		}
 	}

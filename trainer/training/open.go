@@ -12,7 +12,7 @@ import (
 // open prepares everything, so that mistakes are found before anything is computed.
 func open(e *experiment.Experiment, o Options) (t *Training, err error) {
 	t = &Training{Experiment: e, Options: o, first: map[string]float64{}, streaks: map[string]int{}, failures: map[string]int{}}
-	if t.train, err = prompts.Open(e.Rollout.Prompts); err != nil {
+	if err = t.openPrompts(); err != nil {
 		return nil, err
 	}
 	if e.Evaluate.Prompts != "" {
@@ -47,7 +47,11 @@ func (t *Training) begin() (err error) {
 		return err
 	}
 	t.beginChoice()
-	t.loop = &trainer.Trainer{Policy: roller{t.model.learning(), t}, Prompts: t.keys, Score: t.ask, Compare: t.compare, Pass: t.pass,
+	policy := trainer.Policy(t.model.learning())
+	if t.album != nil {
+		policy = shelf{policy, t}
+	}
+	t.loop = &trainer.Trainer{Policy: roller{policy, t}, Prompts: t.keys, Score: t.ask, Compare: t.compare, Pass: t.pass,
 		Order: func(i, n int) []int {
 			return t.root().With("shares").Iteration(i).Draw().Perm(n)
 		}}

@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/album"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
@@ -34,6 +35,7 @@ type Training struct {
 	model          *model
 	loop           *trainer.Trainer
 	train, heldOut []prompts.Prompt
+	album          []album.Page // of train, where pictures are learned from that exist
 	judges         []judged
 	estimator      advantage.Estimator // of the stage under way
 	stage          experiment.Turn     // the first turn since it began
@@ -248,6 +250,9 @@ func (t *Training) ask(samples []trainer.Sample) ([]float64, error) {
 	s, err := t.score(t.ctx, t.turn.Experiment, list, items, groups(samples))
 	if err != nil {
 		return nil, err
+	}
+	if t.album != nil {
+		s.total = t.worth(samples)
 	}
 	t.shape(samples, s.total)
 	first := t.scored == nil

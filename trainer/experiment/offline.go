@@ -1,0 +1,31 @@
+package experiment
+
+import "fmt"
+
+// checkOffline: what cannot be learned from pictures that were there before.
+func (e *Experiment) checkOffline(r report) {
+	if !e.Rollout.Offline {
+		return
+	}
+	const offline = "rollout.offline"
+	o, roll := e.objective(), e.Rollout
+	switch direct := e.follows() && e.Loss.Gradient.Through == "direct"; {
+	case e.Episode != nil:
+		r(offline, "conversations cannot be learned from offline yet", "leave it out")
+	case !o.Noised || e.follows() && !direct:
+		r(offline+"|loss.objective", fmt.Sprintf("objective %q looks at how samples came about, and nobody knows that of pictures in files", e.Loss.Objective), `objective = "dpo" for pairs, "sft" or "rwr" for pictures`)
+	case roll.Resample != nil || roll.Curriculum != nil || roll.Filter != nil || roll.Buffer != nil:
+		r(offline, "prompts and samples are chosen by what the model makes of them, and here it makes nothing", "leave rollout.resample, curriculum, filter and buffer out")
+	case e.Advantage.How != "rewards":
+		r(offline+"|advantage.combine", "files say what a picture is worth in one number", `combine = "rewards"`)
+	}
+}
+
+// checkStagesOffline: there is one list of prompts.
+func (e *Experiment) checkStagesOffline(r report) {
+	for i, s := range e.Stages {
+		if s.Rollout.Offline != e.Rollout.Offline {
+			r(fmt.Sprintf("stage[%d].rollout.offline", i), "there is one list of prompts for all stages", "two runs, the second from the first one's adapter")
+		}
+	}
+}
