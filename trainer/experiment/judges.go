@@ -11,7 +11,6 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/call"
-	"github.com/darkroom-rl/darkroom/rewards/judge"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
@@ -229,21 +228,4 @@ func openExec(r Reward, b Bench) (Opened, error) {
 	}
 	var c io.Closer = e
 	return Opened{e, c.Close}, nil
-}
-
-func openJudge(r Reward, b Bench) (Opened, error) {
-	key, err := r.key()
-	if err != nil {
-		return Opened{}, err
-	}
-	if r.URL == "" {
-		return Opened{}, fmt.Errorf("url is missing: an OpenAI-compatible server (a local folder as judge is not built in yet)")
-	}
-	chat, o := r.chat(key, b.Cache)
-	atOnce := chat.Caller.Policy().AtOnce
-	if o.compares() {
-		return Opened{judge: judge.Pairwise{Model: chat, Form: o.Form, Flex: o.Flex, BothOrders: o.BothOrders, AtOnce: atOnce}}, nil
-	}
-	p, err := judge.NewPointwise(o.Form, chat)
-	return Opened{judge: rewards.Each(p, atOnce)}, err
 }

@@ -58,9 +58,10 @@ func (o *MotionOptions) SetDefaults() {
 
 // JudgeOptions are of reward judge.
 type JudgeOptions struct {
-	Form        string   `toml:"form" enum:"flow_grpo,mixgrpo,mixgrpo_semantic,unified,edit_quality,think,flex" doc:"what is asked, and how the answer is read; think and flex compare the samples of a prompt"`
+	Form        string   `toml:"form" enum:"flow_grpo,mixgrpo,mixgrpo_semantic,unified,edit_quality,think,flex,vqascore" doc:"what is asked, and how the answer is read; think and flex compare the samples of a prompt, vqascore is the chance of a yes and needs a folder"`
 	Model       string   `toml:"model" doc:"as the server knows it; empty: the form's own"`
 	Temperature *float64 `toml:"temperature" range:"[0,10]" doc:"of answers; not written: the form's own"`
+	Template    string   `toml:"template" enum:",qwen2_vl,qwen2_5_vl,qwen3_vl" doc:"the form of conversations, of a folder (path) that does not say it"`
 	MaxTokens   int      `toml:"max_tokens" range:"[0,1e6]" doc:"of an answer; 0: the form's own"`
 	Side        *int     `toml:"side" range:"[0,8192]" doc:"pictures are stretched to a square of this side, 0: as they are; not written: the form's own"`
 	Pictures    string   `toml:"pictures" enum:"own,png,jpeg" doc:"how pictures are sent; own: as the form does"`
@@ -123,6 +124,9 @@ func (r *Reward) check(key string, report report) {
 	}
 	if j := r.Judge; j != nil && j.BothOrders && !j.compares() {
 		report(key+"judge.both_orders", fmt.Sprintf("form %q marks pictures one by one: there is no order", j.Form), `form = "think" or "flex" compares`)
+	}
+	if r.Name == "judge" {
+		r.checkJudge(key, report)
 	}
 	if _, err := neural.ScalingNamed(r.Scaling); err != nil {
 		report(key+"scaling", fmt.Sprintf("no scaling is called %q", r.Scaling), "see darkroom list scalings")

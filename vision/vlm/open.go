@@ -77,8 +77,7 @@ func Open(dir string, o Options) (*Folder, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.weights.Close())
 	}
-	f.Model = New(f.Params, c)
-	f.Params.Ignore(`.*\.rotary(_pos)?_emb\.inv_freq`) // which old libraries stored
+	f.Model = newFrom(f.Params, c)
 	if err := f.Params.Check(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), f.Close())
 	}
@@ -86,6 +85,12 @@ func Open(dir string, o Options) (*Folder, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// newFrom is New for a stranger's file.
+func newFrom(p *nn.Params, c Config) *Model {
+	p.Ignore(`.*\.rotary(_pos)?_emb\.inv_freq`) // which old libraries stored
+	return New(p, c)
 }
 
 // Close gives memory and files back.

@@ -1,7 +1,10 @@
 package vlm
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 )
 
@@ -161,6 +165,74 @@ func TestOpen(t *testing.T) {
 	o.LoRA, o.Adapter = nil, dir
 	if b, _ = answer(o, today); !slices.Equal(b, changed) {
 		t.Error("an adapter that was written and read is another")
+	}
+}
+
+// TestAnswerer: the same question has the same answer, which ends; chances are those of the
+// tokens one by one.
+func TestAnswerer(t *testing.T) {
+	w := newWorkshop(t, small(FamilyQwen25VL), autograd.Options{})
+	dir := folderOf(t, FamilyQwen25VL, asStored)
+	a, err := OpenAnswerer(dir, features.On(w.pool, features.F32), "qwen2_5_vl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	ctx, pictures := context.Background(), []*vision.Image{spotted(40, 28).RGB(), spotted(20, 20).RGB()}
+	a.Most = 6
+	if said, err := a.Ask(ctx, pictures, "Which is better?"); !errors.Is(err, ErrTooLong) {
+		t.Fatalf("drawn weights answered %q, %v", said, err)
+	}
+	s, err := a.question(pictures, "Which is better?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := a.NewDecoder(w.pool, autograd.Options{}, 1)
+	defer d.Close()
+	z, err := d.Extend(0, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := a.likeliest(z)
+	second := a.Tokens.Encode("Yes, it is").IDs
+	if z[first] < z[second[0]] {
+		t.Fatal("the likeliest token is not")
+	}
+	lp, err := d.LogProbs(second[:1], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := float64(lp[0])
+	for i, id := range second[:len(second)-1] {
+		if _, err := d.Step([]int{0}, []int32{id}); err != nil {
+			t.Fatal(err)
+		}
+		if lp, err = d.LogProbs(second[i+1:i+2], 1); err != nil {
+			t.Fatal(err)
+		}
+		sum += float64(lp[0])
+	}
+	p, err := a.Chances(ctx, pictures, "Which is better?", []string{"Yes, it is", "No"})
+	if err != nil || p[0] != math.Exp(sum) || !(p[1] > 0 && p[1] < 1) {
+		t.Errorf("chances of %v, %v; token by token %v", p, err, math.Exp(sum))
+	}
+	a.Generation.Ends = []int32{first}
+	for range 2 {
+		if said, err := a.Ask(ctx, pictures, "Which is better?"); err != nil || said != "" {
+			t.Errorf("an answer that ends at once: %q, %v", said, err)
+		}
+	}
+	if _, err := a.Ask(ctx, []*vision.Image{nil}, "?"); err == nil {
+		t.Error("no picture was judged")
+	}
+	if _, err := a.Chances(ctx, nil, "?", []string{""}); err == nil {
+		t.Error("an empty answer has a chance")
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	a.Generation.Ends = []int32{3}
+	if _, err := a.Ask(gone, pictures, "?"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a question that was taken back: %v", err)
 	}
 }
 
