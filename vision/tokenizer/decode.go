@@ -28,6 +28,8 @@ type decoderFile struct {
 	Pattern     pattern       `json:"pattern"`
 	Content     string        `json:"content"`
 	Start, Stop int
+	Cleanup     *bool `json:"cleanup"`
+	Prefix      string
 }
 
 func readDecoder(raw json.RawMessage) (decoder, error) {
@@ -58,6 +60,8 @@ func (f decoderFile) build() (decoder, error) {
 		return all, nil
 	case "ByteLevel":
 		return decoder{joinBytes}, nil
+	case "WordPiece":
+		return decoder{joinPieces(f.Prefix, f.Cleanup == nil || *f.Cleanup)}, nil
 	case "Metaspace":
 		return decoder{f.blanks}, nil
 	case "ByteFallback":

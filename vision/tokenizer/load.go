@@ -12,7 +12,7 @@ import (
 )
 
 // Open reads a folder's tokenizer: tokenizer.json, or vocab.json and merges.txt, or
-// spiece.model.
+// spiece.model, or BERT's vocab.txt.
 func Open(dir string) (*Tokenizer, error) {
 	if exists(dir, "tokenizer.json") {
 		t, err := ReadFile(filepath.Join(dir, "tokenizer.json"))
@@ -32,7 +32,10 @@ func Open(dir string) (*Tokenizer, error) {
 	if exists(dir, "spiece.model") {
 		return openSentencePiece(dir)
 	}
-	return nil, fmt.Errorf("%s: no tokenizer: tokenizer.json, or vocab.json with merges.txt, or spiece.model is needed", dir)
+	if exists(dir, "vocab.txt") {
+		return openVocabulary(dir)
+	}
+	return nil, fmt.Errorf("%s: no tokenizer: tokenizer.json, or vocab.json with merges.txt, or spiece.model, or vocab.txt is needed", dir)
 }
 
 func exists(dir, name string) bool {
@@ -61,6 +64,7 @@ type modelFile struct {
 	FuseUnknown bool            `json:"fuse_unk"`
 	Fallback    bool            `json:"byte_fallback"`
 	Ignore      bool            `json:"ignore_merges"`
+	Most        *int            `json:"max_input_chars_per_word"`
 }
 
 // ReadFile reads a tokenizer.json.
@@ -129,8 +133,25 @@ func (f *modelFile) build() (model, error) {
 		return f.bpe()
 	case "Unigram":
 		return f.unigram()
+	case "WordPiece":
+		return f.wordPiece()
 	}
-	return nil, fmt.Errorf("a model of type %q is not known; BPE and Unigram are", f.Type)
+	return nil, fmt.Errorf("a model of type %q is not known; BPE, Unigram and WordPiece are", f.Type)
+}
+
+func (f *modelFile) wordPiece() (model, error) {
+	var vocabulary map[string]int32
+	if err := json.Unmarshal(f.Vocab, &vocabulary); err != nil {
+		return nil, fmt.Errorf("model.vocab: %w", err)
+	}
+	unknown, most := "[UNK]", mostWordPiece
+	if f.Unknown != nil {
+		unknown = *f.Unknown
+	}
+	if f.Most != nil {
+		most = *f.Most
+	}
+	return newWordPiece(vocabulary, unknown, f.Prefix, most)
 }
 
 func (f *modelFile) bpe() (model, error) {

@@ -22,6 +22,8 @@ type normalizerFile struct {
 	Right       bool             `json:"strip_right"`
 	Prepend     string           `json:"prepend"`
 	CharsMap    string           `json:"precompiled_charsmap"`
+
+	bertNormal
 }
 
 // pattern is a text to find, or an expression.
@@ -66,6 +68,8 @@ func (f normalizerFile) build() (normalizer, error) {
 		return norm.NFKC.String, nil
 	case "NFKD":
 		return norm.NFKD.String, nil
+	case "BertNormalizer":
+		return f.bertNormal.normalizer(), nil
 	case "Lowercase":
 		return lower, nil
 	case "Strip":

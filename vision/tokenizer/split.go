@@ -73,6 +73,8 @@ func (f splitterFile) build() (splitter, error) {
 		}
 		find, err := compile(expression)
 		return each(func(s string) []string { return cutAt(s, find(s), "Isolated", false) }), err
+	case "BertPreTokenizer":
+		return each(bertWords), nil
 	case "ByteLevel":
 		return f.byteLevel()
 	case "Metaspace":

@@ -159,7 +159,10 @@ func TestWhatIsNotATokenizer(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`:                               "not a tokenizer.json",
 		`{}`:                               `no "model"`,
-		`{"model": {"type": "WordPiece"}}`: "BPE and Unigram are",
+		`{"model": {"type": "WordLevel"}}`: "BPE, Unigram and WordPiece are",
+		`{"model": {"type": "WordPiece", "vocab": {"a": 0}}}`:                                                      "has no \"[UNK]\"",
+		`{"model": {"type": "WordPiece", "vocab": ["a"]}}`:                                                         "model.vocab",
+		`{"model": {"type": "WordPiece", "vocab": {"[UNK]": -3}}}`:                                                 "has the id -3",
 		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["ab"]}}`:                                          "not two pieces",
 		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}`:                                         "lacks one of them",
 		`{"model": {"type": "Unigram", "vocab": [["a"]]}}`:                                                         "vocab[0]",
