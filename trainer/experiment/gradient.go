@@ -23,7 +23,7 @@ func defaultGradient() Gradient {
 }
 
 // Differentiable are the rewards that say how pixels change them.
-var differentiable = []string{"clip", "aesthetic", "pickscore", "hpsv2"}
+var differentiable = []string{"clip", "aesthetic", "pickscore", "hpsv2", "imagereward"}
 
 // follows reports whether the reward's own gradient is trained by.
 func (e *Experiment) follows() bool { return e.Loss.Objective == "reward-gradient" }

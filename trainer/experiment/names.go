@@ -315,6 +315,7 @@ func Rewards() []Name {
 		{Name: "clip", Card: "Cosine of CLIP's features of picture and prompt."},
 		{Name: "pickscore", Card: "PickScore: a CLIP trained on people's choices."},
 		{Name: "hpsv2", Card: "Human Preference Score v2."},
+		{Name: "imagereward", Card: "ImageReward: a BLIP that reads the prompt while it looks; path holds its weights as safetensors, med_config.json and BERT's tokenizer."},
 		{Name: "dino", Card: "DINO: how constant the subject of a clip is (VBench)."},
 		{Name: "jpeg", Card: "Size as a JPEG: the simplest reward there is (DDPO)."},
 		{Name: "sharpness", Card: "Statistics of edges and colours."},

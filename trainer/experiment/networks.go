@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/blip"
 	towers "github.com/darkroom-rl/darkroom/vision/clip"
 	"github.com/darkroom-rl/darkroom/vision/dino"
 	"github.com/darkroom-rl/darkroom/vision/features"
@@ -20,7 +21,7 @@ import (
 
 // A Network is such a reward.
 type Network struct {
-	Reward    string // "clip", "pickscore", "hpsv2", "aesthetic" or "dino"
+	Reward    string // "clip", "pickscore", "hpsv2", "imagereward", "aesthetic" or "dino"
 	Path      string // the folder
 	Scaling   string // one of neural.Scalings; "": as the reward's own project publishes it
 	Tokenizer string // a folder that has one; "": Path
@@ -36,11 +37,12 @@ type networkKind struct {
 
 func (n Network) kind() (networkKind, error) {
 	kinds := map[string]networkKind{
-		"clip":      {"cosine", openMatch(nil)},
-		"pickscore": {"logit", openMatch(nil)},
-		"hpsv2":     {"cosine", openMatch(vision.HPSv2)},
-		"aesthetic": {"", openAesthetic},
-		"dino":      {"", openSubject},
+		"clip":        {"cosine", openMatch(nil)},
+		"pickscore":   {"logit", openMatch(nil)},
+		"hpsv2":       {"cosine", openMatch(vision.HPSv2)},
+		"aesthetic":   {"", openAesthetic},
+		"dino":        {"", openSubject},
+		"imagereward": {"", openPreference},
 	}
 	k, ok := kinds[n.Reward]
 	if !ok {
@@ -107,6 +109,14 @@ func openAesthetic(n Network, d *features.Device) (rewards.Judge, func(), error)
 		return nil, nil, fmt.Errorf("%s: the head reads vectors of %d, the tower gives %d: they belong to different networks", n.Path, len(head.Weights), t.Width)
 	}
 	return neural.Aesthetic{Pictures: t, Head: head, Every: n.Every}, t.Close, nil
+}
+
+func openPreference(n Network, d *features.Device) (rewards.Judge, func(), error) {
+	m, err := blip.Open(n.Path, blip.Options{Device: d, Batch: n.Batch, Tokenizer: n.Tokenizer})
+	if err != nil {
+		return nil, nil, err
+	}
+	return neural.Preference{Network: m, Every: n.Every}, m.Close, nil
 }
 
 func openSubject(n Network, d *features.Device) (rewards.Judge, func(), error) {

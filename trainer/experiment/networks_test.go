@@ -89,7 +89,7 @@ func TestNetworkMistakes(t *testing.T) {
 		Network
 		says string
 	}{
-		{Network{Reward: "pickscor", Path: "x"}, "there are aesthetic, clip, dino, hpsv2, pickscore"},
+		{Network{Reward: "pickscor", Path: "x"}, "there are aesthetic, clip, dino, hpsv2, imagereward, pickscore"},
 		{Network{Reward: "layout", Path: "x"}, "is no reward that a folder's network computes"},
 		{Network{Reward: "clip"}, "path is missing"},
 		{Network{Reward: "clip", Path: "nowhere"}, "neither config.json"},
@@ -99,9 +99,50 @@ func TestNetworkMistakes(t *testing.T) {
 		{Network{Reward: "aesthetic", Path: mixed}, "they belong to different networks"},
 		{Network{Reward: "dino", Path: recordedRewards + "clip_laion"}, "it describes CLIPModel"},
 		{Network{Reward: "clip", Path: recordedRewards + "dino_vit"}, "it describes ViTModel"},
+		{Network{Reward: "imagereward", Path: recordedRewards + "clip_laion"}, "med_config.json"},
 	} {
 		if _, _, err := c.Open(d); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v; %q was expected", c.Network, err, c.says)
 		}
+	}
+}
+
+// TestImageReward: a folder of ImageReward judges pictures for their prompts, with gradients; what
+// transformers says of it is beside it.
+func TestImageReward(t *testing.T) {
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	r, err := ParseReward("imagereward", []string{"path=../../vision/blip/testdata/tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := r.Open(Bench{Device: func() (*features.Device, error) { return features.On(tensor.NewPool(be), features.F32), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	m, err := vision.Open("../../vision/blip/testdata/tiny/image_0.png", vision.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = -0.5133958458900452
+	got := o.Judge(context.Background(), []rewards.Item{{Prompt: "a red circle on white", Image: m}, {Prompt: "a red circle on white"}, {Prompt: strings.Repeat("a red ", 20), Image: m}})
+	if got[0].Missing != nil || math.Abs(got[0].Value-want) > 1e-5 || got[1].Missing == nil || got[2].Value == got[0].Value || len(got[2].Evidence) != 1 {
+		t.Errorf("%+v, want %v", got, want)
+	}
+	d, ok := o.Gradient()
+	if !ok {
+		t.Fatal("it has no gradient")
+	}
+	px := vision.Pixels{Width: m.Width, Height: m.Height, RGB: make([]float32, len(m.Pix))}
+	for i, v := range m.Pix {
+		px.RGB[i] = float32(v) / 255
+	}
+	values, grads, err := d.PixelGradient(context.Background(), []rewards.Item{{Prompt: "a red circle on white"}}, []vision.Pixels{px})
+	if err != nil || math.Abs(values[0]-want) > 0.05 || len(grads[0]) != len(m.Pix) {
+		t.Errorf("%v, %v", values, err)
 	}
 }

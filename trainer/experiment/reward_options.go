@@ -128,6 +128,9 @@ func (r *Reward) check(key string, report report) {
 	if r.Name == "judge" {
 		r.checkJudge(key, report)
 	}
+	if r.Path == "" && slices.Contains([]string{"pickscore", "hpsv2", "imagereward", "dino"}, r.Name) {
+		report(key+"name", fmt.Sprintf("reward %q needs the folder of its weights", r.Name), `for example path = "models/`+r.Name+`"`)
+	}
 	if _, err := neural.ScalingNamed(r.Scaling); err != nil {
 		report(key+"scaling", fmt.Sprintf("no scaling is called %q", r.Scaling), "see darkroom list scalings")
 	}
