@@ -133,7 +133,7 @@ func TestImageReward(t *testing.T) {
 	if got[0].Missing != nil || math.Abs(got[0].Value-want) > 1e-5 || got[1].Missing == nil || got[2].Value == got[0].Value || len(got[2].Evidence) != 1 {
 		t.Errorf("%+v, want %v", got, want)
 	}
-	d, ok := o.Gradient()
+	d, _, ok := o.Gradient(false)
 	if !ok {
 		t.Fatal("it has no gradient")
 	}
