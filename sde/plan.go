@@ -1,16 +1,21 @@
 package sde
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A sampler's plan: the steps of the window are stochastic and may be trained, the others
 // deterministic. Flash (MixGRPO-Flash; Li et al., 2025) solves what follows the window by a
 // multistep method on fewer points:
 //
-//	with L the window's last step, n = max(⌊(T-L)·Ratio⌋, 1) points from t = 1 - (L+1)/T to
-//	0, shifted again, take the place of what follows sigma[L]
+//	with L the window's last step, n = max(⌊(T-L)·Ratio⌋, 1) points from sigma[L+1] to 0, even
+//	before the shift, take the place of what follows sigma[L]
 //
-// Its history holds the predictions of all steps before. n = 1 leaves a final sigma that is
-// not zero. All solves every step so ("apply = all").
+// so that the window's own steps stay as they are (on MixGRPO's static grid this is its 1 -
+// (L+1)/T, shifted; other grids of ours need not be even). Its history holds the predictions
+// of all steps before. n = 1 leaves a final sigma that is not zero. All solves every step so
+// ("apply = all").
 type Plan struct {
 	Window          []int
 	Inside, Outside func(s Schedule, step int) Row
@@ -22,6 +27,7 @@ type Flash struct {
 	Ratio, Shift float64
 	All          bool
 	Solver       Multistep
+	Whole        bool // timesteps of the tail are whole numbers, as those of the schedule
 }
 
 // Rows are the schedule that is used, and its steps.
@@ -51,10 +57,21 @@ func (p Plan) Rows(s Schedule) (Schedule, []Row) {
 func (f Flash) compress(s Schedule, last int) Schedule {
 	t := s.Steps()
 	n := max(int(float64(t-last)*f.Ratio), 1)
-	from := 1 - float64(last+1)/float64(t)
-	sigmas := slices.Clone(s.Sigmas[:last+1])
-	for _, v := range linspace(from, 0, n) {
-		sigmas = append(sigmas, Shift(f.Shift, v))
+	tail := Schedule{Sigmas: slices.Clone(s.Sigmas[:last+2])}
+	from := Shift(1/f.Shift, s.Sigmas[last+1]) // before the shift
+	for _, v := range linspace(from, 0, n)[1:] {
+		tail.Sigmas = append(tail.Sigmas, Shift(f.Shift, v))
 	}
-	return Schedule{Sigmas: sigmas}
+	if s.Timesteps == nil {
+		return tail
+	}
+	tail.Timesteps = slices.Clone(s.Timesteps[:last+1])
+	for _, v := range tail.Sigmas[last+1 : tail.Steps()] {
+		time := 1000 * v
+		if f.Whole {
+			time = math.Trunc(float64(float32(v) * 1000))
+		}
+		tail.Timesteps = append(tail.Timesteps, time)
+	}
+	return tail
 }

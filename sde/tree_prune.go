@@ -41,18 +41,28 @@ func (p Pruning) Kept(t *Tree, advantages []float64, splits []int, steps, update
 			return !slices.Contains(splits, step) && !InMixedWindow(step, steps, p.MixedWindow, max(1, p.SlideEvery))
 		})
 	}
-	if update > int(float64(updates)*p.Until) {
-		return edges
-	}
-	if len(p.Depths) > 0 {
-		depths := p.depths(last, update)
-		edges = slices.DeleteFunc(edges, func(n int) bool { return slices.Contains(depths, t.Depth[n]) })
-	}
-	if p.Width == "branch" || p.Width == "ends" {
+	depths, narrow := p.At(splits, update, updates)
+	edges = slices.DeleteFunc(edges, func(n int) bool { return slices.Contains(depths, t.Depth[n]) })
+	if narrow {
 		edges = p.narrow(t, edges, advantages, last)
 	}
 	slices.Sort(edges)
 	return edges
+}
+
+// At is what an update prunes: the depths, and whether late edges are chosen among.
+func (p Pruning) At(splits []int, update, updates int) (depths []int, narrow bool) {
+	if update > int(float64(updates)*p.Until) {
+		return nil, false
+	}
+	last := 0
+	for _, s := range splits {
+		last = max(last, s)
+	}
+	if len(p.Depths) > 0 {
+		depths = p.depths(last, update)
+	}
+	return depths, p.Width == "branch" || p.Width == "ends"
 }
 
 // depths are the listed ones, moved.

@@ -246,12 +246,3 @@ func (o WindowOptions) Coverage(steps, iterations int, draw func(iteration, n in
 	}
 	return counts
 }
-
-// SharedPrefix is the number of steps before the window: where a group starts from one
-// noise they are deterministic and equal, and need to be computed once.
-func SharedPrefix(window []int) int {
-	if len(window) == 0 {
-		return 0
-	}
-	return window[0]
-}

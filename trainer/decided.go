@@ -12,10 +12,16 @@ import (
 
 // Decided blames the decisions that were made. Each step of the sampler has its
 // own loss over the samples that may be judged there, and the objective is the
-// mean of these: a step that only one sample took weighs as much as the others.
+// mean of these: a step that only one sample took weighs as much as the others, or,
+// with Even, as much as it has decisions.
 //
-// Invariant (test): in the first update after a roll every ratio is exactly 1.
+// Decisions of one prompt that were made at equal states, as those of a
+// group that starts together or of branches that part, are one question to the network.
+//
+// Invariants (tests): in the first update after a roll every ratio is exactly 1; the
+// gradient is the same where every decision is a question of its own.
 type Decided struct {
+	Even      bool      // decisions weigh the same, not steps (BranchGRPO)
 	Rows      []sde.Row // of the sampler that rolled, by step
 	Loss      func(loss.Terms) (loss.Result, error)
 	Reference bool                      // whether Loss looks at the reference weights; otherwise KL is from what rolled
@@ -29,14 +35,26 @@ func (o Decided) Blame(p Policy, samples []Sample, advantages []float64) (Blame,
 	b := Blame{Metrics: map[string][]float64{}}
 	steps := judged(samples)
 	if len(steps) == 0 {
+		if len(samples) > 0 && samples[0].Decisions.Advantage != nil { // pruned, or others are blamed
+			b.Idle = true
+			return b, nil
+		}
 		return b, fmt.Errorf("no decision may be judged: the window holds none of the sampler's steps")
 	}
+	all := 0
+	for _, at := range steps {
+		all += len(at)
+	}
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
-		v, err := o.step(p, step, steps[step], samples, advantages, 1/float64(len(steps)))
+		weight := 1 / float64(len(steps))
+		if o.Even {
+			weight = float64(len(steps[step])) / float64(all)
+		}
+		v, err := o.step(p, step, steps[step], samples, advantages, weight)
 		if err != nil {
 			return b, fmt.Errorf("step %d: %w", step, err)
 		}
-		b.Loss += v.Loss / float64(len(steps))
+		b.Loss += v.Loss * weight
 		b.add("loss", v.Loss)
 		b.add("kl", v.KL)
 		for i, r := range v.Ratio {
@@ -80,11 +98,7 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 	if o.Rows[step].Lags() > 0 {
 		return loss.Result{}, fmt.Errorf("the sampler looks back at outputs before this step, which are not kept; train a window of one-step rows")
 	}
-	points := make([]Point, len(at))
-	for i, a := range at {
-		s := samples[a.sample]
-		points[i] = Point{Key: s.Key, State: s.Decisions.State[a.decision], Time: s.Decisions.Time[a.decision]}
-	}
+	points, of := questions(at, samples)
 	answers, err := p.Eval(Current, points)
 	if err != nil {
 		return loss.Result{}, err
@@ -93,7 +107,7 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 	judge := func(outputs [][]float64) []judgement {
 		all := make([]judgement, len(at))
 		for i, a := range at {
-			all[i] = judgeChoice(row, points[i].State, outputs[i], samples[a.sample].Decisions.Choice[a.decision])
+			all[i] = judgeChoice(row, points[of[i]].State, outputs[of[i]], samples[a.sample].Decisions.Choice[a.decision])
 		}
 		return all
 	}
@@ -117,7 +131,32 @@ func (o Decided) step(p Policy, step int, at []place, samples []Sample, advantag
 	if err != nil {
 		return v, err
 	}
-	return v, answers.Back(atOutputs(v, now, weight))
+	return v, answers.Back(atOutputs(v, now, of, weight))
+}
+
+// questions are what the network has to be asked to judge decisions, and the question of each:
+// those of one prompt at equal states are one.
+func questions(at []place, samples []Sample) (points []Point, of []int) {
+	type mark struct { // what equal states have in common, and others hardly ever
+		prompt            int
+		time, first, last float64
+	}
+	asked := map[mark][]int{}
+	for _, a := range at {
+		s := samples[a.sample]
+		p := Point{Key: s.Key, State: s.Decisions.State[a.decision], Time: s.Decisions.Time[a.decision]}
+		m := mark{prompt: s.Key.Prompt, time: p.Time}
+		if n := len(p.State); n > 0 {
+			m.first, m.last = p.State[0], p.State[n-1]
+		}
+		same := slices.IndexFunc(asked[m], func(n int) bool { return slices.Equal(points[n].State, p.State) })
+		if same < 0 {
+			asked[m], same = append(asked[m], len(points)), len(asked[m])
+			points = append(points, p)
+		}
+		of = append(of, asked[m][same])
+	}
+	return points, of
 }
 
 // anchor is which weights are the reference.
@@ -140,7 +179,7 @@ func (o Decided) terms(row sde.Row, at []place, samples []Sample, advantages []f
 		d := samples[a.sample].Decisions
 		t.Old = append(t.Old, d.LogProb[a.decision])
 		t.MeanOld = append(t.MeanOld, d.Mean[a.decision])
-		t.Advantage = append(t.Advantage, advantages[a.sample])
+		t.Advantage = append(t.Advantage, worth(d, a.decision, advantages[a.sample]))
 		t.KLDenominator = append(t.KLDenominator, over)
 		t.Std = append(t.Std, row.KLDeviation)
 		t.Deviation = append(t.Deviation, row.Noise)
@@ -148,6 +187,14 @@ func (o Decided) terms(row sde.Row, at []place, samples []Sample, advantages []f
 		t.SqrtDt = append(t.SqrtDt, math.Sqrt(math.Abs(row.From-row.To)))
 	}
 	return t
+}
+
+// worth is a decision's advantage: its own, or its sample's.
+func worth(d Decisions, decision int, sample float64) float64 {
+	if d.Advantage == nil {
+		return sample
+	}
+	return d.Advantage[decision]
 }
 
 // A judgement is what one choice was worth under an output.
@@ -169,12 +216,14 @@ func judgeChoice(row sde.Row, state, output, choice []float64) judgement {
 }
 
 // atOutputs carries a loss's gradients from log-probabilities and means to the
-// network's outputs.
-func atOutputs(v loss.Result, now []judgement, weight float64) [][]float64 {
-	grads := make([][]float64, len(now))
+// network's outputs; of says which is a decision's.
+func atOutputs(v loss.Result, now []judgement, of []int, weight float64) [][]float64 {
+	grads := make([][]float64, slices.Max(of)+1)
 	for i, j := range now {
-		grads[i] = make([]float64, len(j.mean))
-		for e := range grads[i] {
+		if grads[of[i]] == nil {
+			grads[of[i]] = make([]float64, len(j.mean))
+		}
+		for e := range j.mean {
 			g := 0.0
 			if v.GradLogProb != nil {
 				g += v.GradLogProb[i] * j.grad[e]
@@ -182,7 +231,7 @@ func atOutputs(v loss.Result, now []judgement, weight float64) [][]float64 {
 			if v.GradMean != nil {
 				g += v.GradMean[i][e]
 			}
-			grads[i][e] = weight * g * j.slope[e]
+			grads[of[i]][e] += weight * g * j.slope[e]
 		}
 	}
 	return grads

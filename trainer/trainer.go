@@ -38,6 +38,7 @@ type Objective interface {
 // Blame is what an objective says about one update.
 type Blame struct {
 	Loss    float64
+	Idle    bool                 // nothing was to be judged: the weights stay
 	Metrics map[string][]float64 // by step of the sampler or by sample, as the objective says
 }
 
@@ -90,6 +91,9 @@ func (t *Trainer) Step() (*Report, error) {
 		blame, err := t.Objective.Blame(t.Policy, pick(learned, share), pick(worth, share))
 		if err != nil {
 			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates), t.Iteration, err)
+		}
+		if blame.Idle {
+			continue
 		}
 		update, err := t.move(blame)
 		if err != nil {

@@ -14,7 +14,8 @@ import (
 //	          (BranchGRPO's layer-wise credit; the fusing and its conventions are sde's)
 //	Branches  leaves that left their trunks at one step are compared, over all trees of a
 //	          prompt, as groups of their own; a leaf's one choice is due all of it (TempFlow,
-//	          whose tracker has a mean and a deviation a step: group, ddof 0, eps 1e-4)
+//	          whose tracker has a mean and a deviation a step: group, ddof 0, eps 1e-4). What
+//	          is "batch" in the options is all steps of all prompts
 //
 // Invariants (tests): a layer's, and a step's, advantages add up to 0; a missing reward changes
 // no other tree or step, and is due to nobody.
@@ -31,12 +32,13 @@ func Layers(t *sde.Tree, rewards []float64, byProbability bool, clip float64) ([
 	return a, nil
 }
 
-// Branches is credit by steps of the trees of one prompt.
-func Branches(o Options, trees []*sde.Tree, rewards [][]float64) ([][]float64, error) {
-	if len(trees) != len(rewards) {
-		return nil, fmt.Errorf("%d trees have rewards of %d", len(trees), len(rewards))
+// Branches is credit by steps of trees; prompts says whose each is.
+func Branches(o Options, prompts []int, trees []*sde.Tree, rewards [][]float64) ([][]float64, error) {
+	if len(trees) != len(rewards) || len(trees) != len(prompts) {
+		return nil, fmt.Errorf("%d trees have rewards of %d and prompts of %d", len(trees), len(rewards), len(prompts))
 	}
-	var steps []int
+	type step struct{ prompt, step int }
+	groups, numbers := []int{}, map[step]int{}
 	var all []float64
 	out := make([][]float64, len(trees))
 	for i, t := range trees {
@@ -49,10 +51,14 @@ func Branches(o Options, trees []*sde.Tree, rewards [][]float64) ([][]float64, e
 			if n < 0 {
 				return nil, fmt.Errorf("leaf %d of tree %d is due to no choice: nothing was drawn on its way", k, i)
 			}
-			steps, all = append(steps, t.Step[t.Parent[n]]), append(all, rewards[i][k])
+			at := step{prompts[i], t.Step[t.Parent[n]]}
+			if _, ok := numbers[at]; !ok {
+				numbers[at] = len(numbers)
+			}
+			groups, all = append(groups, numbers[at]), append(all, rewards[i][k])
 		}
 	}
-	a, err := o.Of(steps, all)
+	a, err := o.Of(groups, all)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func TestBranches(t *testing.T) {
 	trees := []*sde.Tree{tree(r, true, 0, 2), tree(r, true, 0, 2)}
 	o := Options{Over: "group", Baseline: "mean", Scale: "group", Eps: 1e-4, EpsMode: "add", Singleton: "zero", Flat: "zero"}
 	due := func(rewards [][]float64) map[int][]float64 { // by step, in the order of trees and leaves
-		a, err := Branches(o, trees, rewards)
+		a, err := Branches(o, []int{7, 7}, trees, rewards)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,6 +93,24 @@ func TestBranches(t *testing.T) {
 			t.Errorf("%v, want %v and %v", by, want, other)
 		}
 	}
+	// Trees of two prompts are compared apart, and over one deviation of the batch where it is
+	// asked for.
+	for _, scale := range []string{"group", "batch"} {
+		o := o
+		o.Scale = scale
+		got, err := Branches(o, []int{7, 3}, trees, [][]float64{{1, 3, 10, 14}, {2, 6, 20, 12}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := o.Of([]int{0, 0, 1, 1, 2, 2, 3, 3}, []float64{1, 3, 10, 14, 2, 6, 20, 12})
+		for i, x := range trees {
+			for k, leaf := range x.Leaves {
+				if a := got[i][x.Drawn(leaf)]; a != want[4*i+k] {
+					t.Errorf("%s: leaf %d of prompt %d has %v, not %v", scale, k, i, a, want[4*i+k])
+				}
+			}
+		}
+	}
 	gone := due([][]float64{{1, 3, math.NaN(), 14}, {2, 6, 20, 12}})
 	n := 0
 	for _, a := range gone {
@@ -109,7 +127,7 @@ func TestBranches(t *testing.T) {
 		trees   []*sde.Tree
 		rewards [][]float64
 	}{"trees": {trees, [][]float64{{1, 2, 3, 4}}}, "leaves": {trees[:1], [][]float64{{1}}}, "choices": {[]*sde.Tree{sde.NewTree()}, [][]float64{{1}}}} {
-		if _, err := Branches(o, c.trees, c.rewards); err == nil {
+		if _, err := Branches(o, make([]int, len(c.trees)), c.trees, c.rewards); err == nil {
 			t.Errorf("too few %s", name)
 		}
 	}

@@ -14,7 +14,7 @@ var free = []string{"run.iterations", "run.device", "evaluate.", "checkpoint.", 
 
 // Changes says how two experiments differ in what a run depends on, a line a key.
 func Changes(before, after *Experiment) []string {
-	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 // rates depend on the number of iterations
+	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() // rates, or what is pruned, depend on the number of iterations
 	return differ(before, after, func(key string) bool {
 		return key == "run.iterations" && scheduled || !slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) })
 	})
@@ -51,6 +51,12 @@ func differ(before, after *Experiment, counts func(key string) bool) []string {
 		}
 	}
 	return out
+}
+
+// prunesFor reports whether a tree is pruned for a share of the iterations.
+func (e *Experiment) prunesFor() bool {
+	t := e.Sampler.Tree
+	return t != nil && t.Prune.Until < 1
 }
 
 // flat is every key of the resolved file with its value as it is written; tables of a list are

@@ -66,6 +66,9 @@ func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver Solver) {
 	case tree != nil && !layers && !slices.Contains([]string{"group", "global", "dr", "max-group", "leave-one-out", "inverse"}, e.Advantage.Estimator):
 		r("advantage.estimator|sampler.tree", "branches of one step are compared with each other, as groups", `write estimator = "group"`)
 	}
+	if tree != nil && e.Advantage.How == "gdpo" {
+		r("advantage.combine|sampler.tree", "a tree's advantages are those of its edges, and gdpo compares samples once more", `write combine = "advantages"`)
+	}
 	if k := estimatorNamed(e.Advantage.Estimator); k.Tokens {
 		r("advantage.estimator|advantage.preset|preset", fmt.Sprintf("%s looks at tokens, and a sampler of pictures has none", e.Advantage.Estimator), `write estimator = "group", or [episode] for a language model`)
 	}

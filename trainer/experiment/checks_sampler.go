@@ -194,6 +194,9 @@ func (s Sampler) checkTrunk(r report) {
 	if s.Outside == s.Solver {
 		r("outside", fmt.Sprintf("a trunk has no noise, and %s would draw on it", s.Outside), `write outside = "euler"`)
 	}
+	if w := s.Window; len(s.Tree.Splits) == 0 && w.Kind == "sliding" && w.Tail == "mixgrpo" {
+		r("window.tail", "a trunk has branches at the steps of the window, which is empty in some iterations", `write tail = "shift"`)
+	}
 	if p := s.Tree.Prune; len(p.Depths) > 0 || p.Width != "none" || p.Mixed {
 		r("tree.prune", "every branch of a trunk has one choice: there is nothing to prune", "leave it out, or write fewer splits")
 	}

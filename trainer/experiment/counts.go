@@ -1,7 +1,8 @@
 package experiment
 
 import (
-	"github.com/darkroom-rl/darkroom/sde"
+	"math"
+	"slices"
 )
 
 // Counts are passes of the network an iteration, on average; guidance by two outputs
@@ -21,8 +22,8 @@ type Counts struct {
 // A workload adds passes over iterations.
 type workload struct{ samples, rollout, shared, reference, train, back float64 }
 
-// add counts one iteration.
-func (w *workload) add(e *Experiment, window, trained []int) {
+// add counts one iteration of the stage.
+func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 	s, groups, group := e.Sampler, float64(e.Rollout.PromptsPerIteration), float64(e.Rollout.Group)
 	cost := e.passes()
 	var rollout, shared float64
@@ -37,9 +38,7 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 		shared = starts*float64(tree.Leaves()*s.Steps) - rollout
 	default:
 		steps := s.steps(window)
-		if e.Rollout.SharedNoise && !e.objective().Noised && e.Sampler.Outside != e.Sampler.Solver {
-			shared = groups * (group - 1) * float64(sde.SharedPrefix(window))
-		}
+		shared = groups * (group - 1) * float64(min(e.together(window), steps))
 		rollout = groups*group*float64(steps) - shared
 		w.samples += groups * group
 	}
@@ -53,8 +52,15 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 		groups += float64(b.Groups) // of earlier iterations
 	}
 	judged := groups * group * float64(len(trained))
+	if len(trained) > 0 && trained[0] < e.together(window) { // one question for all
+		seen := 1.0
+		if e.Optim.Split {
+			seen = math.Min(float64(e.Optim.Updates), group)
+		}
+		judged -= groups * (group - seen)
+	}
 	if s.Tree != nil {
-		judged = groups * s.Tree.judged(e.Rollout.Group, s.Steps, window, trained)
+		judged = groups * s.Tree.judged(e, iteration, window, trained)
 	}
 	if e.objective().Noised {
 		judged = groups * group * e.points()
@@ -67,10 +73,10 @@ func (w *workload) add(e *Experiment, window, trained []int) {
 	w.train, w.back = w.train+cost*judged*updates, w.back+cost*judged*updates
 	rolled := e.Loss.KL.Reference == "old" && e.objective().Ratio // which is known
 	if e.Loss.KL.Weight > 0 && !rolled || e.Loss.Objective == "dpo" || e.Loss.Objective == "dgpo" {
-		w.reference += cost * judged
+		w.reference += cost * judged * updates
 	}
 	if e.Loss.Objective == "nft" {
-		w.reference += cost * judged // and once with the old weights
+		w.reference += cost * judged * updates // and once with the old weights
 	}
 }
 
@@ -82,16 +88,51 @@ func (e *Experiment) sees() float64 {
 	return float64(e.Optim.Updates)
 }
 
-// judged is how many nodes of a prompt's trees are trained: one output serves all children.
-func (t Tree) judged(group, steps int, window, trained []int) float64 {
+// together is how many steps the samples of a group are asked about as one: those before the
+// first that draws, and that one, whose noise tells them apart.
+func (e *Experiment) together(window []int) int {
+	s := e.Sampler
+	solver, _ := solverNamed(s.Solver)
+	draws := solver.Draws && (s.Noise > 0 || slices.Contains([]string{"ddpm", "dpm++2m-sde"}, s.Solver))
+	drawn := e.drawn(window)
+	switch {
+	case !e.Rollout.SharedNoise || s.Tree != nil:
+		return 0
+	case !draws || len(drawn) == 0 && s.Outside != s.Solver:
+		return s.Steps
+	case s.Outside == s.Solver:
+		return 1
+	}
+	return drawn[0] + 1
+}
+
+// judged is how many questions the training of a prompt's trees takes: one serves all children
+// of a node.
+func (t Tree) judged(e *Experiment, iteration int, window, trained []int) float64 {
 	if t.Kind == "trunk" {
-		return float64(t.starts(group) * len(trained))
+		return float64(t.starts(e.Rollout.Group) * len(trained))
 	}
-	passes, n := t.shape(window).Passes(steps), 0.0
+	shape := t.shape(window)
+	passes, last := shape.Passes(e.Sampler.Steps), slices.Max(append([]int{0}, t.Splits...))
+	depths, narrow := t.Prune.At(t.Splits, iteration+1, e.Run.Iterations)
+	early, late, steps := 0.0, 0.0, 0
 	for _, step := range trained {
-		n += passes[step]
+		switch {
+		case slices.Contains(depths, step+1):
+		case step <= last:
+			early += passes[step]
+		default:
+			late, steps = late+passes[step], steps+1
+		}
 	}
-	return n
+	switch {
+	case !narrow || late == 0:
+	case t.Prune.Width == "ends":
+		late = math.Min(late, math.Max(2, math.Trunc(late*t.Prune.Ratio)))
+	default: // below each branch
+		late = passes[last+1] * math.Max(1, math.Trunc(float64(steps)*t.Prune.Ratio))
+	}
+	return early + late
 }
 
 // passes is how often the network runs for one output.

@@ -305,9 +305,10 @@ func TestPlan(t *testing.T) {
 	if want := []int{10, 10, 20, 20, 20, 30, 20, 20, 10, 0}; !slices.Equal(s.Coverage, want) {
 		t.Errorf("coverage %v", s.Coverage)
 	}
-	// 3 groups of 2, 10 steps; 0, 2, 4, 5 steps before the window are shared: 3·(0+2+4+5)/4 fewer.
+	// 3 groups of 2, 10 steps; 0, 2, 4, 5 steps before the window are shared, and the first one in
+	// it: 3·(1+3+5+6)/4 fewer. In training that one is one question for a group.
 	c := s.Counts
-	if c.Samples != 6 || c.Rollout != 60-8.25 || c.Shared != 8.25 || c.Train != 24 || c.Backward != 24 || c.FullForward != 120 || c.FullBack != 60 || c.Reference != 0 {
+	if c.Samples != 6 || c.Rollout != 60-11.25 || c.Shared != 11.25 || c.Train != 24-3 || c.Backward != 24-3 || c.FullForward != 120 || c.FullBack != 60 || c.Reference != 0 {
 		t.Errorf("counts %+v", *c)
 	}
 	for i, r := range s.Rows {

@@ -170,8 +170,10 @@ func dynamic(o Schedule, steps int) (sde.Schedule, error) {
 	for i := range steps {
 		base = append(base, 1-float64(i)/float64(steps))
 	}
-	return sde.Flow(f, steps, base, sde.DynamicShift(o.Tokens, 256, 4096, 0.5, 1.15))
+	return sde.Flow(f, steps, base, dynamicShift(o))
 }
+
+func dynamicShift(o Schedule) float64 { return sde.DynamicShift(o.Tokens, 256, 4096, 0.5, 1.15) }
 
 // ladder is Stable Diffusion's.
 func ladder(o Schedule, steps int) (sde.Schedule, error) {

@@ -106,7 +106,7 @@ func (e *Experiment) planSampling(p *StagePlan) error {
 		} else {
 			p.Windows = append(p.Windows, Position{p.First + i, p.First + i, window})
 		}
-		work.add(e, window, trained)
+		work.add(e, i, window, trained)
 	}
 	schedule, rows, err := e.Sampler.rows(e.drawn(p.Windows[0].Steps))
 	if err != nil {
@@ -165,7 +165,12 @@ func (e *Experiment) drawn(window []int) []int {
 	if tree.Trunk {
 		return tree.Splits // elsewhere nothing does
 	}
-	all := slices.Concat(window, tree.Splits) // splits always draw
+	all := slices.Clone(tree.Splits) // which always draw
+	for step := range e.Sampler.Steps {
+		if e.Sampler.Tree.draws(window, step, e.Sampler.Steps) {
+			all = append(all, step)
+		}
+	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }

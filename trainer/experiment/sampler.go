@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/sde"
 )
@@ -88,10 +90,19 @@ func (s Sampler) rows(window []int) (sde.Schedule, []sde.Row, error) {
 	}
 	p := sde.Plan{Window: window, Inside: inside, Outside: outside}
 	if f := s.Flash; f != nil {
-		p.Flash = &sde.Flash{Ratio: f.Ratio, Shift: s.Schedule.Shift, All: f.All, Solver: sde.Multistep{Order: f.Order, LowerOrderFinal: true}}
+		p.Flash = &sde.Flash{Ratio: f.Ratio, Shift: s.Schedule.shift(), All: f.All, Solver: sde.Multistep{Order: f.Order, LowerOrderFinal: true},
+			Whole: slices.Contains([]string{"static", "unipc", "dpm"}, s.Schedule.Kind)}
 	}
 	schedule, rows := p.Rows(schedule)
 	return schedule, rows, nil
+}
+
+// shift is how far the schedule's times are moved towards noise.
+func (s Schedule) shift() float64 {
+	if s.Kind == "dynamic" {
+		return math.Exp(dynamicShift(s))
+	}
+	return s.Shift
 }
 
 func (s Sampler) schedule(steps int) (sde.Schedule, error) {

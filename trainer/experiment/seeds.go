@@ -29,19 +29,20 @@ const (
 func (e *Experiment) seeds() []Seed {
 	all := []Seed{{promptDraw, "iteration", "which prompts are rolled"}}
 	sample := "iteration, prompt, sample"
-	trunk := e.Sampler.Tree != nil && e.Sampler.Tree.Kind == "trunk"
-	if (e.Rollout.SharedNoise || e.Sampler.Tree != nil) && !trunk {
+	tree := e.Sampler.Tree != nil && e.Episode == nil
+	switch {
+	case tree:
+		all = append(all, Seed{startNoise, "iteration, prompt, tree", "the noise that a tree starts from"})
+	case e.Rollout.SharedNoise:
 		all = append(all, Seed{startNoise, "iteration, prompt", "the noise that a group starts from"})
-	} else {
+	default:
 		all = append(all, Seed{startNoise, sample, "the noise that a sample starts from"})
 	}
 	switch {
 	case e.Episode != nil:
 		all = []Seed{all[0], {sampling, sample + ", token", "the tokens of an episode"}}
-	case trunk:
-		all = append(all, Seed{stepNoise, sample + ", step, branch", "the noise of a branch's step"})
-	case e.Sampler.Tree != nil:
-		all = append(all, Seed{stepNoise, "iteration, prompt, step, branch", "the noise of a branch's step"})
+	case tree:
+		all = append(all, Seed{stepNoise, "iteration, prompt, tree, step, branch", "the noise of a branch's step"})
 	case e.objective().Noised:
 		if s, ok := solverNamed(e.Sampler.Solver); ok && s.Draws {
 			all = append(all, Seed{stepNoise, sample + ", step", "the noise of a step"})

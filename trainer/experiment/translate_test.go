@@ -125,7 +125,7 @@ func translatesTree(t *testing.T, name string, e *Experiment, window []int) {
 			scores[len(scores)-1][i] = math.Cos(float64(i))
 		}
 	}
-	a, err := e.Credit(trees, scores)
+	a, err := e.Credit(make([]int, len(trees)), trees, scores)
 	if err != nil {
 		t.Fatal(name, err)
 	}

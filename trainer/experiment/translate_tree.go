@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"math"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/sde"
@@ -26,11 +27,17 @@ func (s Sampler) Growth(window []int) (sde.Growth, error) {
 	g := s.Tree.shape(window)
 	g.Stochastic = func(step int) sde.Row { return inside(schedule, step) }
 	g.Deterministic = func(step int) sde.Row { return outside(schedule, step) }
-	g.Draws = func(step int) bool { return slices.Contains(window, step) }
-	if p := s.Tree.Prune; p.Mixed {
-		g.Draws = func(step int) bool { return sde.InMixedWindow(step, s.Steps, p.MixedWindow, p.SlideEvery) }
-	}
+	g.Draws = func(step int) bool { return s.Tree.draws(window, step, s.Steps) }
 	return g, nil
+}
+
+// draws reports whether a tree that branches draws at a step that is no split: in the window, or
+// in its own windows where it is mixed.
+func (t Tree) draws(window []int, step, steps int) bool {
+	if t.Prune.Mixed {
+		return sde.InMixedWindow(step, steps, t.Prune.MixedWindow, t.Prune.SlideEvery)
+	}
+	return slices.Contains(window, step)
 }
 
 // shape is a tree's, without its steps. A trunk without splits has branches at every
@@ -52,11 +59,20 @@ func (t Tree) starts(group int) int {
 	return 1
 }
 
-// Credit is the advantage of every node of a prompt's trees, by the rewards of their
-// leaves: by layers of a tree that branches, by steps of trees with a trunk.
-func (e *Experiment) Credit(trees []*sde.Tree, rewards [][]float64) ([][]float64, error) {
+// Samples is how many samples of a prompt an iteration rolls: a group, or the leaves of the
+// prompt's trees.
+func (t Turn) Samples() int {
+	if tree := t.Sampler.Tree; tree != nil && t.Episode == nil {
+		return tree.starts(t.Rollout.Group) * tree.shape(t.Window).Leaves()
+	}
+	return t.Rollout.Group
+}
+
+// Credit is the advantage of every node of some trees, by the rewards of their leaves: by layers
+// of a tree that branches, by steps of trees with a trunk, which prompts tells apart.
+func (e *Experiment) Credit(prompts []int, trees []*sde.Tree, rewards [][]float64) ([][]float64, error) {
 	if e.Sampler.Tree.Kind == "trunk" {
-		return advantage.Branches(e.Advantage.Options, trees, rewards)
+		return advantage.Branches(e.Advantage.Options, prompts, trees, rewards)
 	}
 	var all [][]float64
 	for i, t := range trees {
@@ -67,4 +83,17 @@ func (e *Experiment) Credit(trees []*sde.Tree, rewards [][]float64) ([][]float64
 		all = append(all, a)
 	}
 	return all, nil
+}
+
+// Judged are the edges of a tree that an iteration trains, by the nodes that they lead to: those
+// that drew, less what is pruned. Pruning counts the stage's iterations from 1.
+func (t Turn) Judged(tree *sde.Tree, advantages []float64) []int {
+	drew := slices.Clone(advantages)
+	for n := range drew {
+		if !tree.SDE[n] {
+			drew[n] = math.NaN()
+		}
+	}
+	s := t.Sampler
+	return s.Tree.Prune.Kept(tree, drew, s.Tree.shape(t.Window).Splits, s.Steps, t.Iteration+1, t.Run.Iterations)
 }

@@ -10,6 +10,7 @@ type Turn struct {
 	Stage       string // its name; "" without stages
 	Number      int    // of the stage
 	First       int    // its first iteration
+	Iteration   int    // of the stage, from 0
 	Window      []int  // where the window stands
 	Trained     []int  // steps whose choices are judged
 	Schedule    sde.Schedule
@@ -27,6 +28,7 @@ func (e *Experiment) Turn(i int) (Turn, error) {
 		}
 		first += s.Iterations
 	}
+	t.Iteration = i - first
 	if e.Episode != nil {
 		return t, nil // tokens are no steps
 	}

@@ -27,7 +27,7 @@ func (e *Experiment) warnings(p StagePlan) []string {
 		if e.Loss.ClipRange > 0.05 && e.Loss.Ratio == "plain" {
 			warn("clip_range %v never clips: log-probabilities are means over the elements of a picture, and ratios stay within a thousandth of 1 (published: 1e-6 to 1e-3)", e.Loss.ClipRange)
 		}
-		if s := e.Sampler; s.Flash != nil && flashLeaves(s, p.Windows[0].Steps) {
+		if s := e.Sampler; s.Flash != nil && slices.ContainsFunc(p.Windows, func(w Position) bool { return flashLeaves(s, w.Steps) }) {
 			warn("flash.ratio = %v leaves one point of the tail: its last sigma is not 0, and pictures keep noise", s.Flash.Ratio)
 		}
 	}

@@ -29,10 +29,12 @@ type Pictures struct {
 	Micro int // points in a pass; 0: as many as make about 4096 tokens
 
 	// The sampler of the iteration: its rows, what the network is told at each, and the
-	// steps that may be judged.
+	// steps that may be judged. With a Forest, samples are the leaves of trees.
 	Rows    []sde.Row
 	Times   []float64
 	Trained []int
+	Forest  *Forest
+	Passes  Passes // so far
 
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll: pictures through the network
@@ -79,16 +81,29 @@ func (p *Pictures) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample
 	for i, k := range keys {
 		list[i].Text, list[i].Negative = p.Texts(k.Prompt)
 		list[i].StartKey, list[i].StepKey = p.Draws.Keys(k)
+		if p.Forest != nil {
+			p.Forest.hang(&list[i], p.Draws, k)
+		}
+	}
+	sampler := pipeline.Sampler{At: p.At, Rows: p.Rows, Times: p.Times, Guidance: p.Guidance, Record: p.Trained, Batch: p.Micro, Progress: p.Progress}
+	if p.Forest != nil {
+		sampler.Quiet = p.Forest.Quiet
+	}
+	rolled := 0
+	sampler.Progress = func(done, all int) {
+		if rolled = done; p.Progress != nil {
+			p.Progress(done, all)
+		}
 	}
 	var tracks []pipeline.Track
 	err := p.with(w, func() (err error) {
-		tracks, err = p.Pipeline.Sample(p.context(), list, pipeline.Sampler{At: p.At, Rows: p.Rows, Times: p.Times, Guidance: p.Guidance,
-			Record: p.Trained, Batch: p.Micro, Progress: p.Progress})
+		tracks, err = p.Pipeline.Sample(p.context(), list, sampler)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	p.Passes.Rollout += rolled * p.each()
 	samples := make([]trainer.Sample, len(keys))
 	for i, t := range tracks {
 		samples[i].Key, samples[i].Item.Final = keys[i], t.Final
@@ -116,6 +131,11 @@ func (p *Pictures) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers,
 		p.drop()
 	}
 	passes := slices.Collect(slices.Chunk(p.questions(at), p.perPass()))
+	if w == trainer.Current {
+		p.Passes.Train += len(at) * p.each()
+	} else {
+		p.Passes.Reference += len(at) * p.each()
+	}
 	var out trainer.Answers
 	if w == trainer.Current && len(passes) == 1 {
 		tape := p.Pipeline.Tape(true, false)
@@ -128,6 +148,7 @@ func (p *Pictures) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers,
 		out.Outputs = answers.Outputs
 		out.Back = func(grads [][]float64) error {
 			defer func() { tape.Reset(); p.pending = nil }()
+			p.Passes.Backward += len(at) * p.each()
 			return answers.Back(grads)
 		}
 		return out, nil
@@ -169,6 +190,23 @@ func (p *Pictures) questions(at []trainer.Point) []pipeline.Question {
 	return questions
 }
 
+// Passes are runs of pictures through the network, as a plan counts them: guidance by two outputs
+// counts twice, and what Back computes again, since it did not fit one pass, does not count.
+type Passes struct {
+	Rollout   int `json:"rollout_forwards"`
+	Reference int `json:"reference_forwards,omitempty"` // by other weights than the current ones
+	Train     int `json:"train_forwards"`
+	Backward  int `json:"backwards"`
+}
+
+// each is how many runs an output takes.
+func (p *Pictures) each() int {
+	if p.Guidance.Combines() {
+		return 2
+	}
+	return 1
+}
+
 // perPass is how many points a pass has.
 func (p *Pictures) perPass() int {
 	if p.Micro > 0 {
@@ -192,6 +230,7 @@ func (p *Pictures) back(passes [][]pipeline.Question, grads [][]float64) error {
 		if err := answers.Back(grads[:len(pass)]); err != nil {
 			return err
 		}
+		p.Passes.Backward += len(pass) * p.each()
 		grads = grads[len(pass):]
 		tape.Reset()
 	}

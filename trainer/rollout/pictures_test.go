@@ -95,6 +95,11 @@ func (r *remembered) Blame(p trainer.Policy, s []trainer.Sample, a []float64) (t
 
 func iterate(t *testing.T, p *rollout.Pictures, n int) (ratios [][]float64, final []byte) {
 	t.Helper()
+	return iterateOver(t, p, keys, n)
+}
+
+func iterateOver(t *testing.T, p *rollout.Pictures, keys []trainer.Key, n int) (ratios [][]float64, final []byte) {
+	t.Helper()
 	clip := loss.Clip{Low: 1e-3, High: 1e-3, AdvLow: 5, AdvHigh: 5, Ratio: "plain"}
 	o := &remembered{Decided: trainer.Decided{Rows: p.Rows, Loss: clip.Of}}
 	tr := &trainer.Trainer{Policy: p, Prompts: func(i int) []trainer.Key {
@@ -110,7 +115,11 @@ func iterate(t *testing.T, p *rollout.Pictures, n int) (ratios [][]float64, fina
 		}
 		return scores, nil
 	}, Compare: func(_ []trainer.Sample, s []float64) ([]float64, error) {
-		return []float64{s[0] - s[1], s[1] - s[0], s[2] - s[3], s[3] - s[2]}, nil
+		a := make([]float64, len(s))
+		for i := range s {
+			a[i] = s[i] - s[i^1] // pairs
+		}
+		return a, nil
 	}, Objective: o, Optim: optim.Options{LR: 1e-2, GradClip: 1, Updates: 1, Schedule: "constant"}}
 	for range n {
 		if _, err := tr.Step(); err != nil {

@@ -170,6 +170,111 @@ func TestLearns(t *testing.T) {
 	}
 }
 
+// asked is a policy that counts the questions to its network.
+type asked struct {
+	*Policy
+	points int
+}
+
+func (a *asked) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+	a.points += len(at)
+	return a.Policy.Eval(w, at)
+}
+
+// TestSharedQuestions: decisions of a prompt at equal states are one question, and the gradient is
+// that of each by itself.
+func TestSharedQuestions(t *testing.T) {
+	p, tr := newRun(t, 9)
+	samples, err := p.Roll(trainer.Current, tr.Prompts(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range samples[:members] {
+		s.Decisions.State[0] = slices.Clone(samples[0].Decisions.State[0])
+	}
+	advantages := []float64{1, -2, 0.5, 0.3, 2, -1}
+	want, loss := make([]float64, len(p.grad)), 0.0
+	for i := range samples {
+		clear(p.grad)
+		b, err := tr.Objective.Blame(p, samples[i:i+1], advantages[i:i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		loss += b.Loss / float64(len(samples))
+		for k, g := range p.grad {
+			want[k] += g / float64(len(samples))
+		}
+	}
+	clear(p.grad)
+	policy := &asked{Policy: p}
+	b, err := tr.Objective.Blame(policy, samples, advantages)
+	if err != nil || math.Abs(b.Loss-loss) > 1e-12 {
+		t.Fatalf("loss %v, and %v of each by itself (%v)", b.Loss, loss, err)
+	}
+	// Two steps, by the current weights and by the reference.
+	if all := 2 * (2*groups*members - (members - 1)); policy.points != all {
+		t.Errorf("%d questions, not %d", policy.points, all)
+	}
+	for i, g := range p.grad {
+		if math.Abs(g-want[i]) > 1e-12*(1+math.Abs(g)) || g == 0 {
+			t.Errorf("weight %d: gradient %v, and %v of each by itself", i, g, want[i])
+		}
+	}
+}
+
+// TestOwnAdvantages: a decision's own advantage takes the place of its sample's; with Even each
+// decision weighs the same; where none may be judged, the weights stay.
+func TestOwnAdvantages(t *testing.T) {
+	p, tr := newRun(t, 10)
+	samples, err := p.Roll(trainer.Current, tr.Prompts(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blame := func(even bool, advantages []float64) (trainer.Blame, []float64) {
+		t.Helper()
+		clear(p.grad)
+		b, err := trainer.Decided{Even: even, Rows: p.Rows, Loss: clipped(0).Of}.Blame(p, samples, advantages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b, slices.Clone(p.grad)
+	}
+	of := func(x float64) []float64 { return slices.Repeat([]float64{x}, len(samples)) }
+	_, sample := blame(false, of(2))
+	for i := range samples {
+		samples[i].Decisions.Advantage = []float64{2, math.NaN(), 2}
+	}
+	if _, own := blame(false, of(-7)); !slices.Equal(own, sample) {
+		t.Errorf("gradient %v, and %v of the sample's advantage", own, sample)
+	}
+	// Step 2 keeps one decision of six, whose advantage is another: 6 of 7 decisions are step 0's.
+	for i := range samples {
+		samples[i].Decisions.Advantage[2] = 5
+		samples[i].Decisions.Trained = []bool{true, false, i == 0}
+	}
+	for even, want := range map[bool]float64{false: -(2. + 5) / 2, true: -(6*2. + 5) / 7} {
+		if b, _ := blame(even, of(0)); math.Abs(b.Loss-want) > 1e-12 {
+			t.Errorf("even %v: loss %v, want %v", even, b.Loss, want)
+		}
+	}
+	for i := range samples {
+		samples[i].Decisions.Trained = make([]bool, 3)
+	}
+	if b, _ := blame(false, of(0)); !b.Idle {
+		t.Errorf("nothing may be judged, and it is %+v", b)
+	}
+	before := p.Weights(trainer.Current)
+	tr.Compare = func(s []trainer.Sample, scores []float64) ([]float64, error) {
+		for i := range s {
+			s[i].Decisions.Advantage, s[i].Decisions.Trained = make([]float64, 3), make([]bool, 3)
+		}
+		return scores, nil
+	}
+	if r, err := tr.Step(); err != nil || len(r.Updates) != 0 || tr.Updates != 0 || !slices.Equal(before, p.Weights(trainer.Current)) {
+		t.Errorf("nothing may be judged: %v updates, %v", len(r.Updates), err)
+	}
+}
+
 // TestMemories: one that keeps nothing is the current weights, the reference stays.
 func TestMemories(t *testing.T) {
 	p, tr := newRun(t, 6)

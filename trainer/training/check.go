@@ -42,6 +42,8 @@ func (t *Training) checkPolicy(samples []trainer.Sample) error {
 	if !ok {
 		return nil // which compares no probabilities
 	}
+	passes := t.model.policy.Passes
+	defer func() { t.model.policy.Passes = passes }() // these are not training's
 	at := chosen(samples)
 	t.check = &Check{Transitions: len(at), Ratio: 1}
 	differences, err := logProbsBy(t.model.policy, o, samples, at)

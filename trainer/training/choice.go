@@ -51,7 +51,7 @@ func (t *Training) keys(i int) []trainer.Key {
 func (t *Training) samplesOf(i int, list []int) []trainer.Key {
 	var all []trainer.Key
 	for _, p := range list {
-		for k := range t.turn.Rollout.Group {
+		for k := range t.turn.Samples() {
 			all = append(all, trainer.Key{Iteration: i, Prompt: p, Sample: k})
 		}
 	}

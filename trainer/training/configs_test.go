@@ -38,6 +38,10 @@ var reduced = map[string][]string{
 	"rwr":            few,
 	"srpo":           few,
 	"staged":         append([]string{"stage=[{iterations=1, sampler.solver=\"euler\", rollout.shared_noise=false, loss.objective=\"nft\"}, {iterations=1, optim.lr=5e-4}]"}, small4...),
+	"branchgrpo":     {"sampler.steps=4", "sampler.tree.splits=[0, 1]"},
+	"mixgrpo":        small4,
+	"mixgrpo_flash":  {"sampler.steps=6", "sampler.window.size=2", "sampler.window.every=1"},
+	"tempflow":       append([]string{"sampler.tree.children=2"}, small4...),
 }
 
 // few is a sampler of four steps, and small2 one with a window of two in its first half.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/rollout"
 )
 
 // Line is a line of ledger.jsonl: one iteration. It holds nothing that depends on the clock or
@@ -31,6 +32,7 @@ type Line struct {
 	Histogram *Histogram         `json:"histogram,omitempty"`
 	Pictures  map[string]float64 `json:"pictures,omitempty"` // means of their statistics
 	Check     *Check             `json:"check,omitempty"`    // where a stage begins
+	Passes    *rollout.Passes    `json:"passes,omitempty"`
 	Rollback  *Rollback          `json:"rollback,omitempty"` // of a line that is no iteration
 }
 

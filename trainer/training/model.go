@@ -115,14 +115,17 @@ func (m *model) dir() string {
 }
 
 // sample sets how an iteration samples.
-func (m *model) sample(turn experiment.Turn, root rng.Key) {
+func (m *model) sample(turn experiment.Turn, root rng.Key) (err error) {
 	if m.talk != nil {
 		m.talk.Draws.Root = root
-		return
+		return nil
 	}
 	p := m.policy
 	p.Rows, p.Times, p.Trained, p.Guidance = turn.Rows, turn.Schedule.Timesteps, turn.Trained, guidance(turn.Sampler)
 	p.Draws.Root, p.Draws.Shared = root, turn.Rollout.SharedNoise
+	p.Passes = rollout.Passes{}
+	p.Forest, err = forest(turn)
+	return err
 }
 
 // fixed is the policy with draws that are the same in every iteration, and other steps.
@@ -134,7 +137,7 @@ func (m *model) fixed(ctx context.Context, root rng.Key, rows []sde.Row, schedul
 		return &p
 	}
 	p := *m.policy
-	p.Rows, p.Times, p.Trained, p.Guidance = rows, schedule.Timesteps, nil, guidance(s)
+	p.Rows, p.Times, p.Trained, p.Forest, p.Guidance = rows, schedule.Timesteps, nil, nil, guidance(s)
 	p.Draws, p.Context, p.Progress = draws, ctx, nil
 	return &p
 }

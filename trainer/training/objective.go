@@ -39,7 +39,7 @@ func (t *Training) objective(turn experiment.Turn) (trainer.Objective, error) {
 		if err != nil {
 			return nil, err
 		}
-		return trainer.Decided{Rows: rows, Loss: l.Transitions(), Reference: kl && l.KL.Reference != "old", Anchor: anchor, KLOver: l.KL.Denominator}, nil
+		return trainer.Decided{Even: turn.Advantage.Estimator == "tree", Rows: rows, Loss: l.Transitions(), Reference: kl && l.KL.Reference != "old", Anchor: anchor, KLOver: l.KL.Denominator}, nil
 	case "nft":
 		return noised(true, kl, implicit(l))
 	case "awm":

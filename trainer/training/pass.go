@@ -12,6 +12,8 @@ func (t *Training) pass(scores, advantages []float64) string {
 		return t.few
 	case !some(scores, func(float64) bool { return true }):
 		return "no sample has a score"
+	case len(t.turn.Trained) == 0 && t.turn.Episode == nil && !t.turn.Noised() && t.turn.Rollout.Buffer == nil:
+		return "the window is empty"
 	case t.turn.Loss.Objective == "reward-gradient", // which reads no advantages
 		t.turn.Rollout.Buffer != nil,                          // which may hold groups that tell
 		!some(advantages, func(float64) bool { return true }): // none was compared, and Trainer says why

@@ -207,7 +207,9 @@ func (t *Training) prepare(i int) error {
 	}
 	t.enter(t.turn)
 	t.check, t.halt, t.few = nil, "", ""
-	t.model.sample(t.turn, t.root())
+	if err = t.model.sample(t.turn, t.root()); err != nil {
+		return err
+	}
 	t.loop.Optim = t.turn.Optim
 	t.loop.Optim.LR *= t.again.scale()
 	t.loop.Optim.End *= t.again.scale()
@@ -279,6 +281,9 @@ func (t *Training) compare(samples []trainer.Sample, totals []float64) ([]float6
 			return nil, err
 		}
 	}
+	if f := t.model.forest(); f != nil {
+		return credit(t.turn, f, samples, b.Rewards, b.Weights)
+	}
 	for _, s := range samples {
 		b.Groups = append(b.Groups, s.Key.Prompt)
 		b.Prompts = append(b.Prompts, t.train[s.Key.Prompt].Text)
@@ -308,6 +313,7 @@ func (t *Training) line(i int, r *trainer.Report) *Line {
 	t.describe(l, r, all)
 	t.account(l, r)
 	l.Check = t.check
+	l.Passes = t.model.passes()
 	for _, u := range r.Updates {
 		l.Updates = append(l.Updates, update(u))
 	}
