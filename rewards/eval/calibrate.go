@@ -152,5 +152,8 @@ func fit(pairs []judgedPair, members []int) float64 {
 			break
 		}
 	}
+	if math.IsInf(k/rms, 0) {
+		return math.NaN()
+	}
 	return k / rms
 }

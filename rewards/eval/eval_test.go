@@ -268,6 +268,30 @@ type judgeFunc func(items []rewards.Item) []rewards.Result
 
 func (f judgeFunc) Judge(_ context.Context, items []rewards.Item) []rewards.Result { return f(items) }
 
+// Whatever a reward says, there is a report that can be written.
+func TestExtremes(t *testing.T) {
+	values := []float64{0, 1, -1, 5e-324, -5e-324, 1e-310, 1e149, -1e149, 1e151, 1.7e308, -1.7e308, math.Inf(1), math.NaN()}
+	for seed := range uint64(40) {
+		r := rng.New(seed).Draw()
+		few := 1 + r.Intn(len(values))
+		wild := judgeFunc(func(items []rewards.Item) []rewards.Result {
+			out := make([]rewards.Result, len(items))
+			for i := range out {
+				out[i].Value = values[r.Intn(few)]
+			}
+			return out
+		})
+		set := numbered(6, 4, drawnLevel(seed), larger)
+		report, err := Run(t.Context(), "wild", wild, set, Options{Probed: 6, Again: 6, AtOnce: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := json.Marshal(report); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
 // Embedded sets are the same bytes everywhere, and know which is better.
 func TestEmbedded(t *testing.T) {
 	for name, want := range map[string]string{SceneSet: "6593f79888006fb3", ClipSet: "5c070546adc0a202"} {

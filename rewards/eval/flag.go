@@ -127,10 +127,13 @@ func (p probed) result(typical *float64, level float64, key rng.Key) ProbeResult
 	}
 	low := r.Gain.Low
 	if typical != nil {
-		r.Raise = &Interval{r.Gain.Value / *typical, r.Gain.Low / *typical, r.Gain.High / *typical}
-		low = r.Raise.Low - raisedAbove
+		raise := Interval{r.Gain.Value / *typical, r.Gain.Low / *typical, r.Gain.High / *typical}
+		if !math.IsInf(max(math.Abs(raise.Low), math.Abs(raise.High)), 0) {
+			r.Raise = &raise
+			low = raise.Low - raisedAbove
+		}
 	}
-	if low > 0 && !math.IsInf(low, 0) {
+	if low > 0 {
 		r.Verdict = Weak
 		if distinct(p.prompt) < leastPrompts {
 			r.Verdict = TooFew

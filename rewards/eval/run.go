@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"time"
@@ -178,8 +179,14 @@ func both(ctx context.Context, j rewards.Judge, items [2]rewards.Item) (a answer
 		}
 	}
 	a.a, a.b = got[0].Value, got[1].Value
+	if most := max(math.Abs(a.a), math.Abs(a.b)); a.missing == nil && !(most <= mostScore) {
+		a.missing = fmt.Errorf("a score of %v cannot be compared with others", most)
+	}
 	return a
 }
+
+// mostScore is the largest score whose square is a number.
+const mostScore = 1e150
 
 // compare pairs up what was said first and again; exchanged pairs are put back.
 func (e *examiner) compare(judged []judgedPair, place map[int]int, again []answer, exchanged bool) []twice {

@@ -69,7 +69,7 @@ func repeatsOf(all []twice, typical *float64, key rng.Key) *Repeats {
 		noise += (math.Abs(t.before.a-t.after.a) + math.Abs(t.before.b-t.after.b)) / float64(2*len(all))
 	}
 	r := &Repeats{Pairs: len(all), Same: interval(pairs, key.With("same"), mean(same))}
-	if typical != nil {
+	if typical != nil && !math.IsInf(noise / *typical, 0) {
 		noise /= *typical
 		r.Noise = &noise
 	}
