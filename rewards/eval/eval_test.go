@@ -271,7 +271,7 @@ func (f judgeFunc) Judge(_ context.Context, items []rewards.Item) []rewards.Resu
 // Whatever a reward says, there is a report that can be written.
 func TestExtremes(t *testing.T) {
 	values := []float64{0, 1, -1, 5e-324, -5e-324, 1e-310, 1e149, -1e149, 1e151, 1.7e308, -1.7e308, math.Inf(1), math.NaN()}
-	for seed := range uint64(40) {
+	for seed := range uint64(15) {
 		r := rng.New(seed).Draw()
 		few := 1 + r.Intn(len(values))
 		wild := judgeFunc(func(items []rewards.Item) []rewards.Result {
