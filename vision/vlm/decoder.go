@@ -9,8 +9,8 @@ import (
 )
 
 // Card: decoding with kept keys and values. Rows of one batch have lengths of their own; a
-// stretch of tokens, pictures among them, is read behind what a row holds (Extend), or one
-// token each behind many rows (Step). Indices continue those of the whole row: a picture moves
+// stretch of tokens, pictures among them, is read behind what a row holds (Extend, ExtendAll), or
+// one token each behind many rows (Step). Indices continue those of the whole row: a picture moves
 // what follows it. The invariants: logits have the bits of Model.Hidden and Logits over the
 // whole row, however it was cut into stretches, whatever other rows there are and in which
 // order they are named.
@@ -69,26 +69,70 @@ func (d *Decoder) Copy(to, from int) {
 
 // Extend reads a stretch behind a row, and gives the logits of what follows it.
 func (d *Decoder) Extend(r int, s Stretch) ([]float32, error) {
-	if r < 0 || r >= len(d.rows) {
-		return nil, fmt.Errorf("row %d of %d", r, len(d.rows))
-	}
-	defer d.tape.Reset()
-	m, tp, past, n := d.m, d.tape, d.Len(r), len(s.IDs)
-	in, err := m.input(tp, d.rows[r].read, s, onTape{})
+	logits, err := d.ExtendAll([]int{r}, []Stretch{s})
 	if err != nil {
 		return nil, err
 	}
-	d.cache.reserve(past + n)
-	hidden := m.run(tp, in, func(layer int, q, k, v *autograd.Value) *autograd.Value {
-		d.cache.store(layer, r, past, k.Tensor(), v.Tensor(), 0, n)
-		keys, values := d.cache.row(d.cache.keys[layer], r, past+n), d.cache.row(d.cache.values[layer], r, past+n)
-		defer keys.Free()
-		defer values.Free()
-		return tp.Attention(q, tp.Input(keys), tp.Input(values), autograd.Attend{Heads: m.Text.Heads, KVHeads: m.Text.KVHeads, Causal: true})
+	return logits[0], nil
+}
+
+// ExtendAll reads a stretch behind each of several rows at once, and gives the logits of what
+// follows, a slice a row. Nothing is read where one of them is refused.
+func (d *Decoder) ExtendAll(rows []int, stretches []Stretch) ([][]float32, error) {
+	if err := d.checkRows(rows, len(stretches)); err != nil {
+		return nil, err
+	}
+	defer d.tape.Reset()
+	m, tp, most := d.m, d.tape, 0
+	ins, parts, last := make([]input, len(rows)), make([]part, len(rows)), make([]int32, len(rows))
+	for i, s := range stretches {
+		var err error
+		if ins[i], err = m.input(tp, d.rows[rows[i]].read, s, onTape{}); err != nil {
+			if len(rows) > 1 {
+				err = fmt.Errorf("row %d: %w", rows[i], err)
+			}
+			return nil, err
+		}
+		parts[i] = part{row: rows[i], past: d.Len(rows[i]), n: len(s.IDs)}
+		if i > 0 {
+			parts[i].first = parts[i-1].first + parts[i-1].n
+		}
+		last[i] = int32(parts[i].first + parts[i].n - 1)
+		most = max(most, parts[i].past+parts[i].n)
+	}
+	d.cache.reserve(most)
+	hidden := m.run(tp, abreast(tp, ins), func(layer int, q, k, v *autograd.Value) *autograd.Value {
+		return d.behind(tp, parts, layer, q, k, v)
 	}, nil)
-	d.rows[r] = row{read: d.rows[r].read.joined(s), delta: in.delta}
-	d.keep(m.Logits(tp, tp.Gather(hidden, []int32{int32(n - 1)}, 1, 1)))
-	return d.logits.F32(), nil
+	for i, r := range rows {
+		d.rows[r] = row{read: d.rows[r].read.joined(stretches[i]), delta: ins[i].delta}
+	}
+	d.keep(m.Logits(tp, tp.Gather(hidden, last, 1, len(last))))
+	return d.split(len(rows)), nil
+}
+
+// part is the tokens of one row among those that are read at once.
+type part struct{ row, past, first, n int }
+
+// behind is attention of each part to what its row holds, and to itself.
+func (d *Decoder) behind(tp *autograd.Tape, parts []part, layer int, q, k, v *autograd.Value) *autograd.Value {
+	queries := []*autograd.Value{q}
+	if len(parts) > 1 {
+		lengths := make([]int, len(parts))
+		for i, p := range parts {
+			lengths[i] = p.n
+		}
+		queries = tp.Split(q, 1, lengths...)
+	}
+	seen := make([]*autograd.Value, len(parts))
+	for i, p := range parts {
+		d.cache.store(layer, p.row, p.past, k.Tensor(), v.Tensor(), p.first, p.n)
+		keys, values := d.cache.row(d.cache.keys[layer], p.row, p.past+p.n), d.cache.row(d.cache.values[layer], p.row, p.past+p.n)
+		seen[i] = tp.Attention(queries[i], tp.Input(keys), tp.Input(values), autograd.Attend{Heads: d.m.Text.Heads, KVHeads: d.m.Text.KVHeads, Causal: true})
+		keys.Free()
+		values.Free()
+	}
+	return joined(tp, seen)
 }
 
 // MarkSaid is the error of a mark that is read as a word: marks come with their pictures.
@@ -127,23 +171,40 @@ func (d *Decoder) Step(rows []int, ids []int32) ([][]float32, error) {
 		d.rows[r].read.IDs = append(d.rows[r].read.IDs, ids[i])
 	}
 	d.keep(m.Logits(tp, hidden))
-	all := d.logits.F32()
-	logits := make([][]float32, n)
+	return d.split(n), nil
+}
+
+// split is the logits that are held, a slice a row.
+func (d *Decoder) split(n int) [][]float32 {
+	all, logits := d.logits.F32(), make([][]float32, n)
 	for i := range logits {
-		logits[i] = all[i*m.Text.Vocabulary:][:m.Text.Vocabulary]
+		logits[i] = all[i*d.m.Text.Vocabulary:][:d.m.Text.Vocabulary]
 	}
-	return logits, nil
+	return logits
+}
+
+// checkRows refuses rows that are none, or are named twice.
+func (d *Decoder) checkRows(rows []int, things int) error {
+	if len(rows) != things || len(rows) == 0 {
+		return fmt.Errorf("%d rows are to be read, and there is something for %d", len(rows), things)
+	}
+	seen := make([]bool, len(d.rows))
+	for _, r := range rows {
+		if r < 0 || r >= len(d.rows) || seen[r] {
+			return fmt.Errorf("row %d of %d, or it is named twice", r, len(d.rows))
+		}
+		seen[r] = true
+	}
+	return nil
 }
 
 func (d *Decoder) checkStep(rows []int, ids []int32) error {
-	if len(rows) != len(ids) || len(rows) == 0 {
-		return fmt.Errorf("%d tokens for %d rows", len(ids), len(rows))
+	if err := d.checkRows(rows, len(ids)); err != nil {
+		return err
 	}
-	most, seen := 0, make([]bool, len(d.rows))
+	most := 0
 	for i, r := range rows {
 		switch id := ids[i]; {
-		case r < 0 || r >= len(d.rows) || seen[r]:
-			return fmt.Errorf("row %d of %d, or it is named twice", r, len(d.rows))
 		case d.Len(r) == 0:
 			return fmt.Errorf("row %d is empty: Extend it first", r)
 		case id < 0 || int(id) >= d.m.Text.Vocabulary:
@@ -151,7 +212,6 @@ func (d *Decoder) checkStep(rows []int, ids []int32) error {
 		case id == d.m.Picture || id == d.m.Clip:
 			return MarkSaid{id}
 		}
-		seen[r] = true
 		most = max(most, d.Len(r)+1)
 	}
 	d.cache.reserve(most)

@@ -161,6 +161,37 @@ func (m *Model) input(tp *autograd.Tape, after, s Stretch, given onTape) (input,
 	return in, nil
 }
 
+// abreast are inputs of several rows in one list.
+func abreast(tp *autograd.Tape, ins []input) input {
+	if len(ins) == 1 {
+		return ins[0]
+	}
+	var all input
+	var xs []*autograd.Value
+	var deep [][]*autograd.Value
+	for _, in := range ins {
+		at := int32(len(all.positions[0]))
+		for _, m := range in.marks {
+			all.marks = append(all.marks, at+m)
+		}
+		for axis, p := range in.positions {
+			all.positions[axis] = append(all.positions[axis], p...)
+		}
+		xs = append(xs, in.x)
+		for i, states := range in.deep {
+			if i == len(deep) {
+				deep = append(deep, nil)
+			}
+			deep[i] = append(deep[i], states)
+		}
+	}
+	all.x = joined(tp, xs)
+	for _, states := range deep {
+		all.deep = append(all.deep, joined(tp, states))
+	}
+	return all
+}
+
 // joined are states in one list.
 func joined(tp *autograd.Tape, states []*autograd.Value) *autograd.Value {
 	if len(states) == 1 {

@@ -263,6 +263,48 @@ func TestBatchOfRows(t *testing.T) {
 	}
 }
 
+// TestRowsReadAtOnce: stretches that are read at once have the bits of those read one by one.
+func TestRowsReadAtOnce(t *testing.T) {
+	for f := range families {
+		for name, o := range precisions {
+			c := small(Family(f))
+			w := newWorkshop(t, c, o)
+			one, all := w.m.NewDecoder(w.pool, o, 5), w.m.NewDecoder(w.pool, o, 5)
+			for turn := range 3 {
+				rows := [][]int{{4, 0, 2, 1}, {1, 4}, {3, 2, 4}}[turn]
+				stretches := make([]Stretch, len(rows))
+				for i, r := range rows {
+					stretches[i] = prompt(c, 3*turn+r)
+				}
+				got, err := all.ExtendAll(rows, stretches)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lp, err := all.LogProbs(make([]int32, len(rows)), 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range rows {
+					want, err := one.Extend(r, stretches[i])
+					if err != nil {
+						t.Fatal(err)
+					}
+					alone, err := one.LogProbs([]int32{0}, 1)
+					if err != nil || !slices.Equal(want, got[i]) || lp[i] != alone[0] || one.Len(r) != all.Len(r) {
+						t.Fatalf("%v, %s, turn %d: row %d differs (%v)", Family(f), name, turn, r, err)
+					}
+				}
+			}
+			n := all.Len(4)
+			if _, err := all.ExtendAll([]int{4, 0}, []Stretch{prompt(c, 1), {}}); err == nil || all.Len(4) != n {
+				t.Errorf("a row was read though another was refused (%v)", err)
+			}
+			one.Close()
+			all.Close()
+		}
+	}
+}
+
 // prompt is one of several, of different lengths.
 func prompt(c Config, i int) Stretch {
 	r := rand.New(rand.NewPCG(3, uint64(i)))

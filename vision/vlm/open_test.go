@@ -15,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
@@ -165,6 +166,48 @@ func TestOpen(t *testing.T) {
 	o.LoRA, o.Adapter = nil, dir
 	if b, _ = answer(o, today); !slices.Equal(b, changed) {
 		t.Error("an adapter that was written and read is another")
+	}
+}
+
+// TestValueHead: values start at 0 and move against their gradient.
+func TestValueHead(t *testing.T) {
+	w := newWorkshop(t, small(FamilyQwen25VL), autograd.Options{})
+	f, err := Open(folderOf(t, FamilyQwen25VL, asStored), options(w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	v, err := f.NewValueHead(rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Params.Free()
+	value := func() float64 {
+		tp := f.Tape(true, false)
+		defer tp.Reset()
+		h, err := f.Hidden(tp, Stretch{IDs: []int32{5, 6, 7, 8}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean, seed := autograd.Mean(v.Values(tp, h, []int32{1, 3}))
+		tp.Backward(seed)
+		return mean
+	}
+	if got := value(); got != 0 {
+		t.Errorf("a fresh head says %v", got)
+	}
+	before := 0.0
+	for _, p := range v.Params.All() {
+		x, g := p.Value.F32(), p.Grad().F32()
+		for i := range x {
+			x[i] += 0.01 * g[i]
+			before += 0.01 * float64(g[i]) * float64(g[i])
+		}
+		p.Value.UploadF32(x)
+		p.Updated()
+	}
+	if got := value(); math.Abs(got-before) > 1e-5*before { // it is linear
+		t.Errorf("a step of 0.01 along the gradient gives %v, not %v", got, before)
 	}
 }
 

@@ -132,16 +132,16 @@ type writer struct {
 }
 
 func (w writer) read() error {
+	prompts := make([]vlm.Stretch, len(w.rows))
 	for row := range w.rows {
-		w.rows[row] = row
+		w.rows[row], prompts[row].IDs = row, w.prompt(row, w.Prompt)
 		w.d.Clear(row)
-		logits, err := w.d.Extend(row, vlm.Stretch{IDs: w.prompt(row, w.Prompt)})
-		if err != nil {
-			return err
-		}
-		w.next[row] = w.likeliest(logits)
 	}
-	return nil
+	logits, err := w.d.ExtendAll(w.rows, prompts)
+	for row, z := range logits {
+		w.next[row] = w.likeliest(z)
+	}
+	return err
 }
 
 func (w writer) write() error {
