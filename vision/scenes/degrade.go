@@ -12,6 +12,9 @@ import (
 // what a judge of quality must rank below the picture as it was drawn.
 var Degradations = []string{"noise", "blur", "blocks", "fade", "ghost", "stain", "ripple", "bleed"}
 
+// Products that are added are rounded first, so that no compiler fuses them: the same bytes
+// everywhere.
+
 // Degrade is a picture with one kind of damage. The strength is between 0, hardly to be seen,
 // and 1, ruined.
 func Degrade(px []uint8, kind string, strength float64, r *rng.Stream) ([]uint8, error) {
@@ -27,8 +30,8 @@ func Degrade(px []uint8, kind string, strength float64, r *rng.Stream) ([]uint8,
 
 var damages = map[string]func(px []uint8, strength float64, r *rng.Stream) []uint8{
 	"noise": func(px []uint8, strength float64, r *rng.Stream) []uint8 {
-		amount := 12 + 60*strength
-		return each(px, func(v float64, _, _, _ int) float64 { return v + amount*normal(r) })
+		amount := 12 + float64(60*strength)
+		return each(px, func(v float64, _, _, _ int) float64 { return v + float64(amount*normal(r)) })
 	},
 	"blur": func(px []uint8, strength float64, _ *rng.Stream) []uint8 { return blur(px, 1+int(4*strength)) },
 	"blocks": func(px []uint8, strength float64, _ *rng.Stream) []uint8 {
@@ -36,32 +39,32 @@ var damages = map[string]func(px []uint8, strength float64, r *rng.Stream) []uin
 		return sampled(px, func(x, y int) (int, int) { return x/side*side + side/2, y/side*side + side/2 })
 	},
 	"fade": func(px []uint8, strength float64, r *rng.Stream) []uint8 {
-		keep, to := 0.75-0.5*strength, 60+140*r.Float64()
-		return each(px, func(v float64, _, _, _ int) float64 { return to + keep*(v-to) })
+		keep, to := 0.75-float64(0.5*strength), 60+float64(140*r.Float64())
+		return each(px, func(v float64, _, _, _ int) float64 { return to + float64(keep*(v-to)) })
 	},
 	"ghost": func(px []uint8, strength float64, r *rng.Stream) []uint8 {
-		dx, dy, share := 4+r.Intn(8), 3+r.Intn(8), 0.25+0.2*strength
+		dx, dy, share := 4+r.Intn(8), 3+r.Intn(8), 0.25+float64(0.2*strength)
 		shifted := sampled(px, func(x, y int) (int, int) { return x - dx, y - dy })
-		return each(px, func(v float64, _, _, i int) float64 { return v + share*(float64(shifted[i])-v) })
+		return each(px, func(v float64, _, _, i int) float64 { return v + float64(share*(float64(shifted[i])-v)) })
 	},
 	"stain": func(px []uint8, strength float64, r *rng.Stream) []uint8 {
 		out := slices.Clone(px)
 		for range 2 + int(6*strength) {
-			cx, cy, radius := float64(r.Intn(Size)), float64(r.Intn(Size)), 1.5+3.5*r.Float64()
+			cx, cy, radius := float64(r.Intn(Size)), float64(r.Intn(Size)), 1.5+float64(3.5*r.Float64())
 			ink := palette[r.Intn(len(palette))]
 			out = each(out, func(v float64, x, y, i int) float64 {
 				if math.Hypot(float64(x)-cx, float64(y)-cy) > radius {
 					return v
 				}
-				return 0.5*v + 0.5*float64(ink[i%3])
+				return float64(0.5*v) + float64(0.5*float64(ink[i%3]))
 			})
 		}
 		return out
 	},
 	"ripple": func(px []uint8, strength float64, r *rng.Stream) []uint8 {
-		amount, phase, pace := 1.2+3*strength, 2*math.Pi*r.Float64(), 0.5+0.5*r.Float64()
+		amount, phase, pace := 1.2+float64(3*strength), 2*math.Pi*r.Float64(), 0.5+float64(0.5*r.Float64())
 		return sampled(px, func(x, y int) (int, int) {
-			return x + int(math.Round(amount*math.Sin(pace*float64(y)+phase))), y + int(math.Round(amount*math.Sin(pace*float64(x)+2*phase)))
+			return x + int(math.Round(amount*math.Sin(float64(pace*float64(y))+phase))), y + int(math.Round(amount*math.Sin(float64(pace*float64(x))+2*phase)))
 		})
 	},
 	"bleed": func(px []uint8, strength float64, _ *rng.Stream) []uint8 {
@@ -69,7 +72,7 @@ var damages = map[string]func(px []uint8, strength float64, r *rng.Stream) []uin
 		soft := blur(px, 3+int(4*strength))
 		brightness := func(px []uint8, i int) float64 {
 			at := i - i%3
-			return 0.299*float64(px[at]) + 0.587*float64(px[at+1]) + 0.114*float64(px[at+2])
+			return float64(0.299*float64(px[at])) + float64(0.587*float64(px[at+1])) + float64(0.114*float64(px[at+2]))
 		}
 		return each(px, func(v float64, _, _, i int) float64 {
 			return float64(soft[i]) + brightness(px, i) - brightness(soft, i)

@@ -29,7 +29,7 @@ func Jitter(r *rng.Stream) Shift {
 		if word {
 			return float64(r.Intn(7) - 3), float64(r.Intn(13) - 6), 1
 		}
-		between := func(a float64) float64 { return a * (2*r.Float64() - 1) }
+		between := func(a float64) float64 { return float64(a * (2*r.Float64() - 1)) }
 		return between(amount), between(amount), 1 + between(0.15)
 	}
 }
@@ -80,10 +80,10 @@ func cover(over []uint8, ink uint8, shape string, b Box) {
 		switch shape {
 		case "circle":
 			v := (2*t - h) / (h + 1)
-			half := (w + 1) / 2 * math.Sqrt(max(0, 1-v*v))
+			half := (w + 1) / 2 * math.Sqrt(max(0, 1-float64(v*v)))
 			lo, hi = int(math.Ceil(float64(x0)+w/2-half)), int(math.Floor(float64(x0)+w/2+half))
 		case "triangle":
-			lo, hi = int(math.Round(float64(x0)+w/2*(1-t/h))), int(math.Round(float64(x1)-w/2*(1-t/h)))
+			lo, hi = int(math.Round(float64(x0)+float64(w/2*(1-t/h)))), int(math.Round(float64(x1)-float64(w/2*(1-t/h))))
 		}
 		for x := max(0, lo); x <= min(Size*fine-1, hi); x++ {
 			over[y*Size*fine+x] = ink
