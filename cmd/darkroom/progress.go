@@ -27,7 +27,7 @@ func newProgress(w io.Writer, what string) *progress {
 	p.begun = p.now()
 	p.told = p.begun
 	if terminal(w) {
-		p.bar = progressbar.NewOptions(1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
+		p.bar = progressbar.NewOptions(1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth())
 	}
 	return p
@@ -36,8 +36,7 @@ func newProgress(w io.Writer, what string) *progress {
 // set says that done of all parts are done.
 func (p *progress) set(done, all int) {
 	if p.bar != nil {
-		p.bar.ChangeMax(all)
-		_ = p.bar.Set(done) // a bar that cannot be drawn is no reason to stop
+		p.within(done, all, 0)
 		return
 	}
 	if now := p.now(); now.Sub(p.told) >= quietFor && done > 0 {
@@ -45,6 +44,20 @@ func (p *progress) set(done, all int) {
 		left := time.Duration(float64(now.Sub(p.begun)) / float64(done) * float64(all-done))
 		fmt.Fprintf(p.w, "%s: %d of %d, %s left\n", p.what, done, all, left.Round(time.Second))
 	}
+}
+
+// fine is how many steps of a bar a part is.
+const fine = 1000
+
+// within says that done of all parts are done, and a share of the next: a bar moves on. Plain
+// lines tell of whole parts alone.
+func (p *progress) within(done, all int, share float64) {
+	if p.bar == nil {
+		return
+	}
+	p.bar.Describe(fmt.Sprintf("%s %d/%d", p.what, done, all))
+	p.bar.ChangeMax(all * fine)
+	_ = p.bar.Set(done*fine + int(share*fine)) // a bar that cannot be drawn is no reason to stop
 }
 
 // end takes the bar away.

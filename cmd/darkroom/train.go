@@ -88,13 +88,24 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) error {
 	log := cmd.ErrOrStderr()
 	bar := newProgress(log, e.Run.Name)
 	began := time.Now()
-	fmt.Fprintf(log, "%s: %d iterations of %d pictures, in %s\n", e.Run.Name, e.Run.Iterations, e.Rollout.PromptsPerIteration*e.Rollout.Group, dir)
+	first, err := e.Turn(0)
+	if err != nil {
+		return usageError{err}
+	}
+	fmt.Fprintf(log, "%s: %d iterations of %d pictures, in %s\n", e.Run.Name, e.Run.Iterations, first.Rollout.PromptsPerIteration*first.Samples(), dir)
+	rolls := 0.5 // of an iteration's time; then what the last one took
 	result, err := training.Run(cmd.Context(), e, training.Options{Dir: dir, Resume: o.resume, Backend: be, Version: readBuild().String(),
 		Say: func(format string, args ...any) {
 			bar.end()
 			fmt.Fprintf(log, format+"\n", args...)
 		},
+		Rolling: func(iteration, done, all int) {
+			bar.within(iteration, e.Run.Iterations, rolls*float64(done)/float64(max(all, 1)))
+		},
 		Report: func(l *training.Line, t *training.TimingLine) {
+			if all := t.Seconds["all"]; all > 0 {
+				rolls = t.Seconds["roll"] / all
+			}
 			bar.end()
 			fmt.Fprintln(log, iterationLine(l, t))
 			bar.set(l.Iteration, e.Run.Iterations)

@@ -128,6 +128,15 @@ func (m *model) sample(turn experiment.Turn, root rng.Key) (err error) {
 	return err
 }
 
+// tell lets rolls say how far they are.
+func (m *model) tell(progress func(done, all int)) {
+	if m.talk != nil {
+		m.talk.Progress = progress
+		return
+	}
+	m.policy.Progress = progress
+}
+
 // fixed is the policy with draws that are the same in every iteration, and other steps.
 func (m *model) fixed(ctx context.Context, root rng.Key, rows []sde.Row, schedule sde.Schedule, s experiment.Sampler) trainer.Policy {
 	draws := rollout.Draws{Root: root, Fixed: true}

@@ -42,6 +42,9 @@ func (t *Training) begin() (err error) {
 	if t.model, err = openModel(t.Experiment, t.Options, t.train, t.heldOut); err != nil {
 		return err
 	}
+	if t.Rolling != nil {
+		t.model.tell(func(done, all int) { t.Rolling(t.loop.Iteration, done, all) })
+	}
 	// From here on the folder holds a run.
 	if err := errors.Join(t.keepConfig(), t.manifest()); err != nil {
 		return err

@@ -23,6 +23,9 @@ type Options struct {
 	Version string                           // of the program, for the manifest
 	Say     func(format string, args ...any) // a line for people
 	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
+	// Rolling hears how much of an iteration's samples is made, in passes of the network; so many
+	// iterations are finished.
+	Rolling func(iteration, done, all int)
 	// Report hears of every finished iteration.
 	Report func(line *Line, timing *TimingLine)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -237,6 +238,30 @@ func TestMonitors(t *testing.T) {
 	r, err := train(t, e, dir, false, 2, -1)
 	if err != nil || r.Status != Stopped || r.Iterations != 1 || !strings.Contains(r.Why, "gold.background rose") {
 		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+// TestRolling: rolls say how far they are, of the training's samples alone.
+func TestRolling(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	seen := map[int]int{}
+	_, err = Run(context.Background(), parse(t, "run.iterations=2"), Options{Dir: filepath.Join(t.TempDir(), "run"), Backend: be, Say: t.Logf,
+		Rolling: func(iteration, done, all int) {
+			if done <= seen[iteration] || done > all {
+				t.Errorf("iteration %d: %d of %d passes after %d", iteration, done, all, seen[iteration])
+			}
+			seen[iteration] = done
+		}})
+	// Two prompts of three samples and four steps, of which they share the first one or two.
+	if want := map[int]int{0: 2 * (1 + 3*3), 1: 2 * (2 + 2*3)}; err != nil || !maps.Equal(seen, want) {
+		t.Errorf("passes %v, want %v (%v)", seen, want, err)
 	}
 }
 
