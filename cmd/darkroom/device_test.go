@@ -15,6 +15,7 @@ import (
 // TestDevice: a picture made on a CUDA device is the picture made on the CPU, byte for byte.
 func TestDevice(t *testing.T) {
 	double.Library(t)
+	t.Setenv(cuda.ModeVariable, "exact")
 	dir := t.TempDir()
 	picture := func(device string) []byte {
 		out := filepath.Join(dir, strings.ReplaceAll(device, ":", "")+".png")

@@ -44,7 +44,7 @@ func (b *Backend) attentionOf(op string, a *kernels.Attention) *attentionArgs {
 	return p
 }
 
-// exactShared floats of shared memory, for rows of d and v elements.
+// exactKernel is the name of a kernel for a kind of arithmetic.
 func exactKernel(name string, m kernels.Math) string {
 	if m == kernels.MathBF16 {
 		return name + "_bf16"
@@ -56,6 +56,11 @@ func exactKernel(name string, m kernels.Math) string {
 func (b *Backend) Attention(a *kernels.Attention) {
 	const op = "Attention"
 	p := b.attentionOf(op, a)
+	if b.onTensorCores(a) {
+		defer b.giveBack(b.tensorHeads(op, source{&p.q, a.Q}, source{&p.k, a.K}, source{&p.v, a.V}))
+		b.tensorAttention(op, "", a, a.Q.B*a.Q.H*ceil(a.Q.S, 64), 3*64, p)
+		return
+	}
 	groups := a.Q.B * a.Q.H * ceil(a.Q.S, attentionOwn)
 	shared := 4 * (attentionOwn*(a.Q.D+attentionOthers+a.V.D) + 3*attentionOwn)
 	b.launch(op, exactKernel("attention", a.Math), [2]int{groups, 1}, 256, shared, p)
@@ -73,6 +78,12 @@ func (b *Backend) AttentionBackward(a *kernels.AttentionBackward) {
 	}
 	queries := a.Q.B * a.Q.H * a.Q.S
 	b.launch(op, "attention_delta", [2]int{ceil(queries, 4), 1}, 128, 0, p)
+	if b.onTensorCores(&a.Attention) && a.DBias.Empty() {
+		defer b.giveBack(b.tensorHeads(op, source{&p.q, a.Q}, source{&p.k, a.K}, source{&p.v, a.V}, source{&p.dout, a.DO}))
+		b.tensorAttention(op, "_queries", &a.Attention, a.Q.B*a.Q.H*ceil(a.Q.S, 64), 4*64, p)
+		b.tensorAttention(op, "_keys", &a.Attention, a.K.B*a.K.H*ceil(a.K.S, 64), 3*64, p)
+		return
+	}
 	shared := 4 * attentionOwn * (2*a.Q.D + a.V.D + attentionOthers)
 	b.launch(op, exactKernel("attention_queries", a.Math), [2]int{a.Q.B * a.Q.H * ceil(a.Q.S, attentionOwn), 1}, 256, shared, p)
 	shared = 4 * attentionOwn * (3*(a.K.D+a.V.D) + 2*attentionOthers)

@@ -3,8 +3,10 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"runtime"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 )
@@ -22,10 +24,12 @@ type Backend struct {
 	memory  *memory
 	staging *staging
 
-	functions map[string]function
-	ring      uintptr // small arrays that launches read: lengths, coefficients
-	ringUsed  int
-	waitEach  bool // wait after each launch, so that an error names its operation
+	functions    map[string]function
+	ring         uintptr // small arrays that launches read: lengths, coefficients
+	ringUsed     int
+	exact        bool  // bf16 math by its definition, not on tensor cores
+	mostGathered int64 // bytes of a product's operands that are gathered at a time
+	waitEach     bool  // wait after each launch, so that an error names its operation
 }
 
 var _ kernels.Backend = (*Backend)(nil)
@@ -37,6 +41,25 @@ type function struct {
 
 // ringBytes is the device memory for launches' small arrays.
 const ringBytes = 1 << 20
+
+// ModeVariable chooses among kernels: "exact", "tensor" (which it is unset), and "wait" after a comma.
+const ModeVariable = "DARKROOM_CUDA"
+
+// modes reads ModeVariable.
+func modes(s string) (exact, wait bool, err error) {
+	for word := range strings.SplitSeq(s, ",") {
+		switch word {
+		case "", "tensor":
+		case "exact":
+			exact = true
+		case "wait":
+			wait = true
+		default:
+			return false, false, fmt.Errorf("%s=%s: it is made of exact or tensor, and wait", ModeVariable, s)
+		}
+	}
+	return exact, wait, nil
+}
 
 // Open starts device number index.
 func Open(index int) (*Backend, error) {
@@ -58,7 +81,10 @@ func open(d *driver, index int) (b *Backend, err error) {
 	if index < 0 || index >= len(all) {
 		return nil, fmt.Errorf("cuda: there is no device %d; the driver finds %d, from cuda:0 on", index, len(all))
 	}
-	b = &Backend{d: d, device: all[index], functions: map[string]function{}}
+	b = &Backend{d: d, device: all[index], functions: map[string]function{}, mostGathered: mostGathered}
+	if b.exact, b.waitEach, err = modes(os.Getenv(ModeVariable)); err != nil {
+		return nil, err
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err = b.begin(); err != nil {
@@ -140,14 +166,23 @@ func (b *Backend) Close() (err error) {
 	return err
 }
 
-// Name says which device: "cuda:0".
-func (b *Backend) Name() string { return fmt.Sprintf("cuda:%d", b.device.Index) }
+// Name says which device, and whether its bits are those of the CPU: "cuda:0", "cuda:0/exact".
+func (b *Backend) Name() string {
+	if b.exact {
+		return fmt.Sprintf("cuda:%d/exact", b.device.Index)
+	}
+	return fmt.Sprintf("cuda:%d", b.device.Index)
+}
 
 // Device describes the device.
 func (b *Backend) Device() Device { return b.device }
 
 func (b *Backend) String() string {
-	return fmt.Sprintf("%s, kernels %s", b.device, b.image)
+	products := "tensor cores"
+	if b.exact {
+		products = "exact"
+	}
+	return fmt.Sprintf("%s, products of bf16 %s, kernels %s", b.device, products, b.image)
 }
 
 // must runs f on a thread that has the device's context, and panics with an *Error if it fails.
@@ -319,5 +354,11 @@ func (b *Backend) columns(op, kernel string, cols, samples int, args any) {
 	b.launch(op, kernel, [2]int{ceil(cols, 128), samples}, 128, 0, args)
 }
 
-// product runs a matrix product.
-func (b *Backend) product(op string, m kernels.Math, p *productArgs) { b.exactProduct(op, m, p) }
+// product runs a matrix product; lengths are those of its runs where they differ.
+func (b *Backend) product(op string, m kernels.Math, p *productArgs, lengths []int) {
+	if m == kernels.MathBF16 && !b.exact && p.k > 0 {
+		b.tensorProduct(op, p, lengths)
+		return
+	}
+	b.exactProduct(op, m, p)
+}

@@ -9,10 +9,15 @@
 // # Arithmetic
 //
 // The kernels round every fp32 operation by name, in the order of package ref, with denormals
-// flushed: all results are the bits of package ref, and so of the CPU backend. Products of bf16
-// follow the same rule (an even and an odd chain for each 32 of k) on the fp32 units. Nothing is
-// split over a reduction and nothing is added atomically, so a row's bits depend on its own
-// operands alone, and rollout and update agree.
+// flushed: results are the bits of package ref, and so of the CPU backend. The exceptions are
+// products, convolutions and attention in bf16 math, which run on tensor cores: terms exact, sums in
+// fp32 in an order of the unit's own. DARKROOM_CUDA=exact runs these too by ref's rule (an even and an
+// odd chain for each 32 of k), on the fp32 units: the slow twins, and the way to continue a run of the
+// CPU byte for byte.
+//
+// Either way nothing is split over a reduction and nothing is added atomically: a row's bits depend
+// on its own operands alone, not on the batch nor on its place, and rollout and update run the same
+// kernels. Head dimensions above 128, and the gradient of an attention's bias, take the exact kernels.
 //
 // # The double
 //
@@ -21,7 +26,14 @@
 //
 // # Not yet run on hardware
 //
-// Nothing here has run on a device. Open: that the images load under drivers of CUDA 12 and 13 for
-// compute capability 8.x, 9.0, 10.x and by PTX elsewhere; that the device's flushing of results
-// just below the smallest normal agrees with ref's; the conformance suite; every speed.
+// Nothing here has run on a device. Open:
+//
+//   - that the images load, under drivers of CUDA 12 and 13, on compute capability 8.x, 9.0 and 10.x,
+//     and PTX elsewhere (DARKROOM_LIBCUDA unset: the real driver; the conformance suite is
+//     kerneltest.Run with DARKROOM_CUDA=exact, kerneltest.RunNear without);
+//   - whether the device decides as ref does which results just below the smallest normal are flushed;
+//   - fences: the double runs a block's threads one after another and cannot show a missing one;
+//   - copies and kernels that overlap, the driver's own errors, several processes on one device;
+//   - every speed. The kernels use mma.sync, which reaches about half of a Hopper's peak; cuBLASLt,
+//     wgmma, and NCCL (several devices) are not there yet.
 package cuda

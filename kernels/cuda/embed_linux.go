@@ -4,5 +4,5 @@ package cuda
 
 import "embed"
 
-//go:embed images/*.gz
+//go:embed images/*.bz2
 var images embed.FS

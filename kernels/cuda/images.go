@@ -2,7 +2,7 @@ package cuda
 
 import (
 	"bytes"
-	"compress/gzip"
+	"compress/bzip2"
 	"fmt"
 	"io"
 )
@@ -27,15 +27,11 @@ func imagesFor(major int) []string {
 
 // readImage unpacks an image; a zero byte follows it, as PTX needs.
 func readImage(name string) ([]byte, error) {
-	packed, err := images.ReadFile("images/" + name + ".gz")
+	packed, err := images.ReadFile("images/" + name + ".bz2")
 	if err != nil {
 		return nil, fmt.Errorf("kernels %s: %w", name, err)
 	}
-	z, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, fmt.Errorf("kernels %s: %w", name, err)
-	}
-	image, err := io.ReadAll(z)
+	image, err := io.ReadAll(bzip2.NewReader(bytes.NewReader(packed)))
 	if err != nil {
 		return nil, fmt.Errorf("kernels %s: %w", name, err)
 	}

@@ -38,7 +38,7 @@ type productArgs struct {
 	c                     mat
 	bias                  vec
 	pre, gate, residual   mat
-	gateRows              int64
+	gateRows, row0        int64
 	alpha                 float32
 	act, fold, accumulate int32
 }
@@ -88,7 +88,7 @@ func (b *Backend) Gemm(a *kernels.Gemm) {
 		p.fold, p.runs = 1, int64(len(a.Segments))
 		p.starts = b.small("Gemm", int64s(startsOf(a.Segments)))
 	}
-	b.product("Gemm", a.Math, p)
+	b.product("Gemm", a.Math, p, a.Segments)
 }
 
 // startsOf are where segments start, and where the last one ends.
@@ -159,7 +159,7 @@ func (b *Backend) Conv(a *kernels.Conv) {
 	if !a.Residual.Empty() {
 		p.residual = mat{p: at(a.Residual), stride: p.n, rows: int32(pixels), cols: int32(s.Out), kind: int32(a.Residual.DType)}
 	}
-	b.product("Conv", a.Math, p)
+	b.product("Conv", a.Math, p, nil)
 }
 
 type convBiasArgs struct {
@@ -181,7 +181,7 @@ func (b *Backend) ConvBackward(a *kernels.ConvBackward) {
 		p.a = operand{p: at(a.DY), kind: int32(a.DY.DType), form: operandSpread}
 		p.b = operand{p: at(weight), kind: int32(weight.DType), form: operandTurned}
 		p.c = mat{p: at(a.DX), stride: p.n, rows: int32(pixels), cols: int32(s.In), kind: int32(a.DX.DType)}
-		b.product(op, a.Math, p)
+		b.product(op, a.Math, p, nil)
 	}
 	p, _ := convOf(&a.Conv)
 	pixels := int(p.window.oh * p.window.ow)
@@ -198,6 +198,6 @@ func (b *Backend) ConvBackward(a *kernels.ConvBackward) {
 		p.a = operand{p: at(a.DY), stride: p.m, kind: int32(a.DY.DType), form: operandColumns}
 		p.b = operand{p: at(a.X), kind: int32(a.X.DType), form: operandTaps}
 		p.c = mat{p: at(a.DWeight), stride: p.n, rows: int32(s.Out), cols: int32(row), kind: int32(a.DWeight.DType)}
-		b.product(op, a.Math, p)
+		b.product(op, a.Math, p, nil)
 	}
 }

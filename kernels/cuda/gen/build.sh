@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compiles src/all.cu for devices and writes images/*.gz and images/sources.sha256.
+# Compiles src/all.cu for devices and writes images/*.bz2 and images/sources.sha256.
 #
-# It needs a C++ compiler, pip and unzip, and fetches NVIDIA's compilers as Python wheels, of fixed
+# It needs a C++ compiler, pip, unzip and bzip2, and fetches NVIDIA's compilers as Python wheels, of fixed
 # versions (180 MB, kept in the cache). Nothing of them is needed to build or run the program.
 #
 # nvcc 13 writes PTX for drivers of CUDA 13. Our kernels need nothing newer than PTX 8.0, so its
@@ -30,6 +30,6 @@ for arch in sm_80 sm_90 sm_100; do
 		"$(grep -c ' [1-9][0-9]* bytes spill stores' "$work/$arch.log" || true)"
 done
 mkdir -p images
-for image in ptx sm_80 sm_90 sm_100; do gzip -9nc "$work/$image" >images/$image.gz; done
+for image in ptx sm_80 sm_90 sm_100; do bzip2 -9c "$work/$image" >images/$image.bz2; done
 cat src/*.cu src/*.h gen/build.sh | sha256sum | cut -d' ' -f1 >images/sources.sha256
-du -bc images/*.gz | tail -1
+du -bc images/*.bz2 | tail -1

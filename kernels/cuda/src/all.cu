@@ -3,4 +3,5 @@
 #include "rows.cu"
 #include "groupnorm.cu"
 #include "product.cu"
-#include "attention.cu"
+#include "tensor.cu"
+#include "tensor_attention.cu"

@@ -5,6 +5,7 @@
 // others 256 at a time: first one thread a score (its other's row from memory, the 16 rows from
 // shared memory), then one thread a column of the 16 results, over the scores in order. Nothing
 // is split and nothing is added by two threads, so a row's bits depend on that row alone.
+#pragma once
 #include "functions.h"
 
 struct AttentionArgs {

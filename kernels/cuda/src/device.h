@@ -25,6 +25,36 @@ DEV uint32_t bits(float x) { return __float_as_uint(x); }
 DEV float from_bits(uint32_t u) { return __uint_as_float(u); }
 #endif
 
+#ifndef DK_HOST
+// Copies to shared memory that go on beside the work, and tensor cores (mma.sync, compute capability 8.0 on).
+DEV uint32_t shared_address(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
+DEV void copy_async(void* to, const void* from, int bytes) {  // 16 bytes; beyond `bytes` zeros
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
+}
+DEV void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> DEV void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+DEV void load_matrix(uint32_t* r, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(p)) : "memory");
+}
+DEV void load_matrix_turned(uint32_t* r, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(p)) : "memory");
+}
+// pack2 rounds two numbers to bf16: lo to the lower half.
+DEV uint32_t pack2(float lo, float hi) {
+  uint32_t r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+  return r;
+}
+// multiply: d += a (16 x 16 by rows) times b (16 x 8 by columns).
+DEV void multiply(float* d, const uint32_t* a, const uint32_t* b) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#endif
+
 typedef long long i64;
 struct bf16 { uint16_t u; };
 
@@ -54,6 +84,9 @@ DEV uint16_t narrow(float x) {
   return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 DEV float rounded(float x) { return widen(narrow(x)); }
+#ifdef DK_HOST
+DEV uint32_t pack2(float lo, float hi) { return narrow(lo) | (uint32_t)narrow(hi) << 16; }
+#endif
 
 // The element types, numbered as in package kernels.
 enum { F32, BF16, F16, F64, I32, I64, U8 };

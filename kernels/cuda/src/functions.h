@@ -27,13 +27,14 @@ CALLED float exp_(float x) {
   return mul(mul(y, power2(h)), power2(sub(n, h)));
 }
 // 2^x for x <= 0: short for bf16 attention, exp2_ to fp32's accuracy.
-CALLED float exp2_short(float x) {
+DEV float exp2_short_inline(float x) {
   if (nan(x)) return x;
   if (!(x >= -126)) return 0;
   const float p[5] = {0.013426702f, 0.052242447f, 0.24128021f, 0.69304484f, 1};
   float n = floorf(x);
   return mul(horner(p, sub(x, n)), power2(n));
 }
+CALLED float exp2_short(float x) { return exp2_short_inline(x); }
 CALLED float exp2_(float x) {
   if (nan(x)) return x;
   if (!(x >= -126)) return 0;

@@ -27,7 +27,7 @@ struct ProductArgs {
   Mat c;
   Vec bias;
   Mat pre, gate, residual;
-  i64 gate_rows;
+  i64 gate_rows, row0;  // row0: the first row of this launch
   float alpha;
   int act, fold, accumulate;
 };

@@ -135,6 +135,40 @@ inline void land(int upto) {
 static inline void __syncwarp() { dk::exchange(~0u, 0); }
 template <class T> inline T __shfl_xor_sync(unsigned m, T v, int d) { return dk::from<T>(dk::exchange(m, v), (dk::cur->id & 31) ^ d); }
 
+static inline void copy_async(void* to, const void* from, int bytes) { dk::cur->copies.push_back({to, from, bytes, dk::cur->group}); }
+static inline void copy_commit() { dk::cur->group++; }
+template <int N> inline void copy_wait() { dk::land(dk::cur->group - N); }
+// Matrix i of four has its eight rows at the addresses of lanes 8i to 8i+7; lane l takes elements 2(l%4)
+// and the next of row l/4 - turned: of column l/4.
+static inline void load_matrix(uint32_t* r, const void* row) {
+  auto s = dk::exchange(~0u, row);
+  int lane = dk::cur->id & 31;
+  for (int i = 0; i < 4; i++) memcpy(&r[i], (const char*)dk::from<const void*>(s, i * 8 + lane / 4) + (lane & 3) * 4, 4);
+}
+static inline void load_matrix_turned(uint32_t* r, const void* row) {
+  auto s = dk::exchange(~0u, row);
+  int lane = dk::cur->id & 31;
+  for (int i = 0; i < 4; i++) {
+    uint16_t x[2];
+    for (int k = 0; k < 2; k++) memcpy(&x[k], (const char*)dk::from<const void*>(s, i * 8 + (lane & 3) * 2 + k) + lane / 4 * 2, 2);
+    memcpy(&r[i], x, 4);
+  }
+}
+static inline void multiply(float* d, const uint32_t* a, const uint32_t* b) {  // the fragments of the PTX manual
+  struct AB { uint32_t a[4], b[2]; } ab = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+  auto s = dk::exchange(~0u, ab);
+  int lane = dk::cur->id & 31, g = lane / 4, t = lane & 3;
+  auto wide = [](uint32_t x, int h) { uint32_t u = (x >> (16 * h)) << 16; float f; memcpy(&f, &u, 4); return f; };
+  for (int kh = 0; kh < 2; kh++)
+    for (int q = 0; q < 4; q++) {
+      AB x = dk::from<AB>(s, g * 4 + q), y0 = dk::from<AB>(s, 2 * t * 4 + q), y1 = dk::from<AB>(s, (2 * t + 1) * 4 + q);
+      for (int h = 0; h < 2; h++) {
+        float u = wide(x.a[2 * kh], h), v = wide(x.a[2 * kh + 1], h), p = wide(y0.b[kh], h), q1 = wide(y1.b[kh], h);
+        d[0] += u * p, d[1] += u * q1, d[2] += v * p, d[3] += v * q1;
+      }
+    }
+}
+
 // Arithmetic: FTZ and DAZ are set while kernels run, and no product is fused unless by name.
 DEV float __fadd_rn(float x, float y) { return x + y; }
 DEV float __fmul_rn(float x, float y) { return x * y; }
