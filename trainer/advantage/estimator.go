@@ -6,12 +6,15 @@ import "fmt"
 // system is a setting of it.
 type Estimator struct {
 	// Rule is what a reward is judged by: "compare" (nearly all estimators: see Options),
-	// "history" (DDPO), "best", "ends", "pass-at-k", "diversity" (GARDO), "opo" or "gpg".
+	// "history" (DDPO), "best", "ends", "pass-at-k", "diversity" (GARDO), "opo", "gpg", "win-rate"
+	// (Pref-GRPO, by the rewards), or "reinforce++" and "reinforce++-baseline" of samples that
+	// have one reward for all their decisions.
 	Rule string
 	Options
 	Several
 	History *History // what the rule history remembers
 	Norm    float64  // of gpg; 0 is 1
+	Whiten  Whiten   // of reinforce++: over as many decisions as Batch.Lengths says
 }
 
 // Advantages is an advantage a sample, and what a monitor wants to know of the rewards. A
@@ -64,5 +67,26 @@ func (e Estimator) each(b Batch) (each, error) {
 		}
 		return func(r []float64) ([]float64, error) { return GPG(b.Groups, r, norm) }, nil
 	}
-	return nil, fmt.Errorf("there is no estimator %q: use compare, history, best, ends, pass-at-k, diversity, opo or gpg", e.Rule)
+	return e.ranked(b)
+}
+
+// ranked are the rules that look at the whole batch, or at ranks.
+func (e Estimator) ranked(b Batch) (each, error) {
+	whiten := e.Whiten
+	whiten.On = true
+	switch e.Rule {
+	case "win-rate":
+		return func(r []float64) ([]float64, error) { return e.Options.Of(b.Groups, Versus(b.Groups, r, true)) }, nil
+	case "reinforce++":
+		return func(r []float64) ([]float64, error) { return whiten.Samples(r, b.Lengths) }, nil
+	case "reinforce++-baseline":
+		return func(r []float64) ([]float64, error) {
+			a, err := e.Options.Of(b.Groups, r)
+			if err != nil {
+				return nil, err
+			}
+			return whiten.Samples(a, b.Lengths)
+		}, nil
+	}
+	return nil, fmt.Errorf("there is no estimator %q: use compare, history, best, ends, pass-at-k, diversity, opo, gpg, win-rate, reinforce++ or reinforce++-baseline", e.Rule)
 }

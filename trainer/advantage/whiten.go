@@ -1,6 +1,9 @@
 package advantage
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Whiten gives the tokens of a batch mean 0 and deviation 1, so that long answers weigh more
 // in the statistics than short ones:
@@ -68,4 +71,21 @@ func (w Whiten) moments(x, mask [][]float64) (mean, scale float64) {
 		return mean, math.Sqrt(math.Max(variance, w.Eps))
 	}
 	return mean, math.Sqrt(variance + w.Eps)
+}
+
+// Samples whitens values that all decisions of a sample share, over the decisions of the batch.
+func (w Whiten) Samples(a, lengths []float64) ([]float64, error) {
+	if len(lengths) != len(a) {
+		return nil, fmt.Errorf("%d samples have %d lengths: whitening counts the decisions of every sample", len(a), len(lengths))
+	}
+	x, mask := make([][]float64, len(a)), make([][]float64, len(a))
+	for i, v := range a {
+		x[i], mask[i] = []float64{v}, []float64{lengths[i]}
+	}
+	mean, scale := w.moments(x, mask)
+	out := make([]float64, len(a))
+	for i, v := range a {
+		out[i] = (v - mean) / scale
+	}
+	return out, nil
 }

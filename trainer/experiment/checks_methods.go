@@ -69,7 +69,10 @@ func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver Solver) {
 	if tree != nil && e.Advantage.How == "gdpo" {
 		r("advantage.combine|sampler.tree", "a tree's advantages are those of its edges, and gdpo compares samples once more", `write combine = "advantages"`)
 	}
-	if k := estimatorNamed(e.Advantage.Estimator); k.Tokens {
+	switch k := estimatorNamed(e.Advantage.Estimator); {
+	case k.Name.Name == "gae":
+		r("advantage.estimator|advantage.preset|preset", "gae needs a value network, which learns what every decision will come to, and pictures have none", `write estimator = "reinforce++", which is the same without it, or "group"`)
+	case k.Tokens && !k.Both:
 		r("advantage.estimator|advantage.preset|preset", fmt.Sprintf("%s looks at tokens, and a sampler of pictures has none", e.Advantage.Estimator), `write estimator = "group", or [episode] for a language model`)
 	}
 }

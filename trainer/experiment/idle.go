@@ -48,7 +48,7 @@ func (e *Experiment) idle() []string {
 		key, why string
 		idle     bool
 	}{
-		{"advantage.credit", "a picture has no tokens", e.Episode == nil},
+		{"advantage.credit", "a picture has no tokens", e.Episode == nil && !strings.HasPrefix(e.Advantage.Estimator, "reinforce++")},
 		{"advantage.history", fmt.Sprintf("estimator %q remembers nothing", e.Advantage.Estimator), e.Advantage.Estimator != "history"},
 		{"advantage.norm", fmt.Sprintf("estimator %q has none", e.Advantage.Estimator), e.Advantage.Estimator != "gpg"},
 		{"advantage.inverse_of", fmt.Sprintf("the scale is %q", e.Advantage.Scale), e.Advantage.Scale != "inverse"},

@@ -204,6 +204,7 @@ type EstimatorKind struct {
 	Name
 	Groups bool   // compares the samples of a prompt: one alone has nothing to be compared with
 	Tokens bool   // looks at tokens: needs an episode
+	Both   bool   // and where a sample's decisions share its outcome, at samples alone: pictures will do
 	Credit string // what [advantage.credit] must be: "gae", "baseline", or "spread" for ""
 }
 
@@ -220,6 +221,8 @@ func Estimators() []EstimatorKind {
 	tokens := func(name, card, credit, sets string) EstimatorKind {
 		return EstimatorKind{Name: Name{name, card, fmt.Sprintf("[credit]\nhow = %q\n%s", credit, sets)}, Tokens: true, Credit: credit}
 	}
+	reinforce := tokens("reinforce++", "Rewards to come, discounted by credit.gamma, whitened over the batch's tokens (REINFORCE++); of pictures, rewards whitened over the batch.", "gae", "observations = \"reset\"\nwhiten.on = true")
+	reinforce.Both = true
 	return []EstimatorKind{
 		group("group", "Reward less its group's mean, over the group's deviation (GRPO).", compares("group", "mean", "group")),
 		group("global", "Reward less its group's mean, over the batch's deviation (flow_grpo's default; Lite-PPO).", compares("group", "mean", "batch")),
@@ -229,17 +232,17 @@ func Estimators() []EstimatorKind {
 		group("leave-one-out", "Reward less the mean of the others of its group (RLOO).", compares("group", "others", "none")),
 		group("inverse", "Reward less its group's mean, times the group's deviation: undecided groups count more (Mini-o3).", compares("group", "mean", "inverse")),
 		{Name: Name{"history", "Reward compared with the last rewards of its prompt (DDPO's tracker).", ""}},
-		group("win-rate", "Share of comparisons with its group that a sample wins, by a judge of pairs; then as group (Pref-GRPO).", compares("group", "mean", "group")),
+		group("win-rate", "Share of comparisons with its group that a sample wins, by its reward; then as group (Pref-GRPO, whose judge compares pairs).", compares("group", "mean", "group")),
 		group("best", "1 for the best of a group, 0 for all others (fine-tuning on the best).", ""),
 		group("ends", "+1 for the best of a group, -1 for the worst, 0 for all others (online DPO).", ""),
 		group("pass-at-k", "Only the best of a group counts, by its lead over the second (verl).", ""),
 		group("diversity", "As dr, and good samples count more the farther they lie from the others (GARDO).", ""),
 		{Name: Name{"tree", "Layer-wise credit: nodes of a tree compared with those of the same depth (BranchGRPO).", ""}},
-		{Name: Name{"opo", "Reward less its group's mean weighted by length (OPO); for tokens.", ""}, Tokens: true},
-		{Name: Name{"gpg", "As dr, times samples over those with a reward (GPG); for tokens.", ""}, Tokens: true},
+		{Name: Name{"opo", "Reward less its group's mean weighted by length (OPO); pictures have one length, so that it is dr.", ""}, Tokens: true, Both: true, Groups: true},
+		{Name: Name{"gpg", "As dr, times samples over those whose reward is not 0 (GPG).", ""}, Tokens: true, Both: true, Groups: true},
 		{Name: Name{"reinforce++-baseline", "Reward less its group's mean, whitened over the batch's tokens (REINFORCE++ with a baseline).",
-			compares("group", "mean", "none") + "\nsingleton = \"raw\"\ncredit.whiten.on = true"}, Groups: true, Tokens: true},
-		tokens("reinforce++", "Rewards to come, discounted by credit.gamma, whitened over the batch's tokens (REINFORCE++).", "gae", "observations = \"reset\"\nwhiten.on = true"),
+			compares("group", "mean", "none") + "\nsingleton = \"raw\"\ncredit.whiten.on = true"}, Groups: true, Tokens: true, Both: true},
+		reinforce,
 		tokens("remax", "Rewards to come, less the reward of the prompt's greedy answer (ReMax).", "gae", "observations = \"count\""),
 		tokens("gae", "Generalised advantage estimation over tokens, with a value network, whitened (PPO).", "gae", "observations = \"skip\"\nwhiten.on = true\nwhiten.outside = true"),
 		{Name: Name{"optimal-token-baseline", "Rewards to come, less a baseline of each position of the group, weighted by how much was chosen until there (verl's OTB).", "credit.how = \"baseline\""}, Tokens: true, Credit: "baseline"},

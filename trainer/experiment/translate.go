@@ -42,10 +42,20 @@ func (e *Experiment) Combined(scores [][]float64) (compared [][]float64, weights
 func (a Advantage) Rule() advantage.Estimator {
 	e := advantage.Estimator{Rule: "compare", Options: a.Options, Several: a.Several, Norm: a.Norm}
 	switch a.Estimator {
-	case "best", "ends", "pass-at-k", "diversity", "opo", "gpg":
+	case "best", "ends", "pass-at-k", "diversity", "opo", "gpg", "win-rate":
 		e.Rule = a.Estimator
 	case "history":
 		e.Rule, e.History = "history", &advantage.History{Size: a.History.Size, Min: a.History.Min}
+	}
+	return e
+}
+
+// OfPictures is the estimator where a sample's decisions share its outcome: those of tokens too
+// that do not look at the single token.
+func (a Advantage) OfPictures() advantage.Estimator {
+	e := a.Rule()
+	if a.Estimator == "reinforce++" || a.Estimator == "reinforce++-baseline" {
+		e.Rule, e.Whiten = a.Estimator, a.Credit.Whiten
 	}
 	return e
 }

@@ -31,9 +31,9 @@ func (t *Training) possible(i int) error {
 	return err
 }
 
-// notYetEstimated need what no rollout has yet: a judge of pairs, a network of values, the
+// notYetEstimated need what no rollout has yet: a network of values, the
 // prompt's greedy answer, or sums over whole vocabularies.
-var notYetEstimated = []string{"win-rate", "gae", "remax", "optimal-token-baseline", "optimal-token-baseline-turns"}
+var notYetEstimated = []string{"gae", "remax", "optimal-token-baseline", "optimal-token-baseline-turns"}
 
 // notYet is what cannot be done, and whether it is asked for.
 func notYet(e *experiment.Experiment) map[string]bool {

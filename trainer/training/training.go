@@ -291,7 +291,7 @@ func (t *Training) compare(samples []trainer.Sample, totals []float64) ([]float6
 		b.Groups = append(b.Groups, s.Key.Prompt)
 		b.Prompts = append(b.Prompts, t.train[s.Key.Prompt].Text)
 		b.Features = append(b.Features, s.Item.Final)
-		b.Lengths = append(b.Lengths, float64(len(s.Decisions.Step)))
+		b.Lengths = append(b.Lengths, float64(max(1, len(s.Decisions.Step))))
 	}
 	a, _, err := t.estimator.Advantages(b)
 	if err != nil {

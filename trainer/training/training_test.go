@@ -287,6 +287,7 @@ func TestObjectives(t *testing.T) {
 	for name, sets := range map[string][]string{
 		"guard": {"loss.objective=guard"}, "dppo": {"loss.objective=dppo"}, "clip, kl": {"loss.kl.weight=0.01"}, "global": {"advantage.estimator=global"},
 		"cps": {"sampler.solver=cps"}, "dance": {"sampler.solver=dance"}, "guidance": {"sampler.guidance=3"}, "split": {"optim.split=true", "optim.updates=3"},
+		"win-rate": {"advantage.estimator=win-rate"}, "reinforce++": {"advantage.estimator=reinforce++"},
 		"history": {"advantage.estimator=history"}, "ema": {"optim.ema=0.9"},
 		"nft":     {"loss.objective=nft", "loss.times=2"},
 		"awm":     {"loss.objective=awm", "loss.times=2"},
