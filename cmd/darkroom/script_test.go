@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -14,11 +12,7 @@ import (
 
 // The scripts run this test binary under the name darkroom.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"darkroom": func() {
-			os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-		},
-	})
+	testscript.Main(m, map[string]func(){"darkroom": main})
 }
 
 // TestScripts runs testdata/script: what users type, what they see, and how it fails.

@@ -24,7 +24,7 @@ var ErrUsed = errors.New("it holds a run already")
 // Open takes a folder: a new one, or with resume one that may hold a run.
 func Open(dir string, resume bool) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("the run's folder cannot be made: %w", err)
+		return nil, fmt.Errorf("the run's folder cannot be made: %w\nhint: --out names another folder", err)
 	}
 	if !resume {
 		switch _, err := os.Stat(filepath.Join(dir, Config)); {
@@ -35,6 +35,9 @@ func Open(dir string, resume bool) (*Folder, error) {
 		}
 	}
 	held, err := lock(filepath.Join(dir, "lock"))
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnly) {
+		return nil, fmt.Errorf("%s cannot be written: %w\nhint: --out names another folder", dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}

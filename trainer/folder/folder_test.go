@@ -203,3 +203,21 @@ func TestHeld(t *testing.T) {
 		t.Errorf("%v, %v", numbers(), err)
 	}
 }
+
+func TestRoom(t *testing.T) {
+	f := open(t, t.TempDir(), false)
+	if err := f.Room(1 << 10); err != nil {
+		t.Error(err)
+	}
+	if _, ok := freeBytes(f.Dir); ok {
+		if err := f.Room(1 << 61); err == nil || !strings.Contains(err.Error(), "checkpoint.keep") {
+			t.Errorf("more room than there is: %v", err)
+		}
+	} else {
+		t.Log("the system does not say what is free")
+	}
+	gone := &Folder{Dir: filepath.Join(f.Dir, "file", "run")}
+	if err := gone.Room(0); err == nil || !strings.Contains(err.Error(), "cannot be written") {
+		t.Errorf("%v", err)
+	}
+}

@@ -57,7 +57,7 @@ func (l *Lines) Append(v any) error {
 		return err
 	}
 	if _, err := l.file.WriteAt(append(text, '\n'), l.end); err != nil {
-		return errors.Join(err, l.file.Truncate(l.end))
+		return errors.Join(fmt.Errorf("%w\nhint: the run stands at its last checkpoint; with room to write, --resume goes on from there", err), l.file.Truncate(l.end))
 	}
 	l.end += int64(len(text)) + 1
 	return nil

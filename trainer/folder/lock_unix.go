@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// errReadOnly says that a disk takes no writes.
+const errReadOnly = syscall.EROFS
+
 // lock holds a file that only one process can hold; it is let go when the process ends, however
 // it ends.
 func lock(path string) (*os.File, error) {

@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// errReadOnly says that a disk takes no writes.
+const errReadOnly = windows.ERROR_WRITE_PROTECT
+
 // lock holds a file that only one process can hold; it is let go when the process ends, however
 // it ends.
 func lock(path string) (*os.File, error) {

@@ -26,6 +26,9 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
+// errWaited says that the run was interrupted between two rounds of asking.
+var errWaited = errors.New("interrupted while it waited")
+
 // failed saves a run that a reward stopped.
 func (t *Training) failed(err error) error {
 	var f failure
@@ -63,7 +66,8 @@ func (t *Training) answers(ctx context.Context, r *judged, item func(i int) rewa
 		}
 		t.Say("%v\nasking again in %v, round %d of %d", none, r.pause(), round+1, r.GiveUp)
 		select {
-		case <-ctx.Done():
+		case <-t.ctx.Done():
+			return nil, fmt.Errorf("%w for reward %s", errWaited, r.name)
 		case <-time.After(r.pause()):
 		}
 	}

@@ -168,8 +168,46 @@ func TestGuards(t *testing.T) {
 	}
 }
 
+// TestWaitInterrupted: a run that waits for a reward can be interrupted, keeps what it has, and
+// goes on to the bytes of one that did not have to wait.
+func TestWaitInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	s := &scorer{mood: differing}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	text := strings.NewReplacer("URL", server.URL, "pause = 0.001", "pause = 3600", "REWARD", `on_failure = "wait"`, "MORE", "").Replace(guarded)
+	text += "[[stage]]\niterations = 1\nadvantage = { estimator = \"history\" }\n[[stage]]\niterations = 2\n"
+	dir := t.TempDir()
+	if r, _, err := runSaying(t, text, filepath.Join(dir, "whole")); err != nil || r.Status != Finished {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	s.calls, s.mood = 0, fails(2, 99, gone) // as the second stage begins
+	ctx, cancel := context.WithCancel(context.Background())
+	r, said, err := runUntil(ctx, t, text, filepath.Join(dir, "parts"), func(says string) {
+		if strings.Contains(says, "asking again in 1h0m0s") {
+			cancel()
+		}
+	})
+	if err != nil || r.Status != Interrupted || r.Iterations != 1 {
+		t.Fatalf("%+v, %v\n%s", r, err, said)
+	}
+	s.mood = differing
+	if r, _, err := runSaying(t, text, filepath.Join(dir, "parts")); err != nil || r.Status != Finished {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	same(t, "interrupted while it waited", contents(t, filepath.Join(dir, "whole")), contents(t, filepath.Join(dir, "parts")))
+}
+
 // runSaying runs a file, with what it said. A folder that holds a run is gone on with.
 func runSaying(t *testing.T, text, dir string) (*Result, string, error) {
+	t.Helper()
+	return runUntil(context.Background(), t, text, dir, func(string) {})
+}
+
+// runUntil is runSaying until ctx ends, with each saying as it is said.
+func runUntil(ctx context.Context, t *testing.T, text, dir string, hears func(string)) (*Result, string, error) {
 	t.Helper()
 	path, err := isa.Choose()
 	if err != nil {
@@ -178,8 +216,9 @@ func runSaying(t *testing.T, text, dir string) (*Result, string, error) {
 	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
 	defer be.Close()
 	var said bytes.Buffer
-	r, err := Run(context.Background(), parseText(t, text, "evaluate.prompts=''"), Options{Dir: dir, Resume: true, Backend: be, Say: func(format string, args ...any) {
+	r, err := Run(ctx, parseText(t, text, "evaluate.prompts=''"), Options{Dir: dir, Resume: true, Backend: be, Say: func(format string, args ...any) {
 		fmt.Fprintf(&said, format+"\n", args...)
+		hears(fmt.Sprintf(format, args...))
 	}})
 	return r, said.String(), err
 }

@@ -11,7 +11,7 @@ import (
 
 // open prepares everything, so that mistakes are found before anything is computed.
 func open(e *experiment.Experiment, o Options) (t *Training, err error) {
-	t = &Training{Experiment: e, Options: o, first: map[string]float64{}, streaks: map[string]int{}, failures: map[string]int{}}
+	t = &Training{Experiment: e, Options: o, first: map[string]float64{}, streaks: map[string]int{}, failures: map[string]int{}, stands: -1}
 	if err = t.openPrompts(); err != nil {
 		return nil, err
 	}
@@ -44,6 +44,9 @@ func (t *Training) begin() (err error) {
 	}
 	if t.Rolling != nil {
 		t.model.tell(func(done, all int) { t.Rolling(t.loop.Iteration, done, all) })
+	}
+	if err := t.room(); err != nil {
+		return err
 	}
 	// From here on the folder holds a run.
 	if err := errors.Join(t.keepConfig(), t.manifest()); err != nil {

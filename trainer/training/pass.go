@@ -15,8 +15,9 @@ func (t *Training) pass(scores, advantages []float64) string {
 	case len(t.turn.Trained) == 0 && t.turn.Episode == nil && !t.turn.Noised() && t.turn.Rollout.Buffer == nil:
 		return "the window is empty"
 	case t.turn.Loss.Objective == "reward-gradient", // which reads no advantages
-		t.turn.Rollout.Buffer != nil,                          // which may hold groups that tell
-		!some(advantages, func(float64) bool { return true }): // none was compared, and Trainer says why
+		t.turn.Episode != nil && t.turn.Advantage.Credit.How != "spread", // whose tokens have their own
+		t.turn.Rollout.Buffer != nil,                                     // which may hold groups that tell
+		!some(advantages, func(float64) bool { return true }):            // none was compared, and Trainer says why
 		return ""
 	case some(advantages, func(a float64) bool { return a != 0 }):
 		return ""

@@ -57,6 +57,9 @@ func (t *Training) settle(stage int) error {
 // begins takes what the stage says, with empty states.
 func (t *Training) begins(turn experiment.Turn) {
 	t.stage, t.estimator = turn, turn.Advantage.OfPictures()
+	if turn.Episode != nil {
+		t.estimator = turn.Advantage.Rule()
+	}
 	all := make([]trainer.Memory, len(t.loop.Memories))
 	for i, m := range t.loop.Memories {
 		all[i] = trainer.Memory{Weights: m.Weights, Pace: paceOf(turn.Experiment, m.Weights)}

@@ -58,6 +58,7 @@ func (t *Training) save() error {
 		}
 		c.Ends[name] = end
 	}
+	t.stands = c.Iteration
 	return t.folder.Save(c.Iteration, t.Checkpoint.Keep, t.held(), func(dir string) error {
 		params, mover, others := t.model.learning().State()
 		var all []safetensors.Tensor
@@ -183,7 +184,7 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 		return nil, fmt.Errorf("%s: %w", c.Dir, err)
 	}
 	t.before, t.latest, t.first, t.streaks, t.bins = s.Before, s.Latest, orEmpty(s.First), orEmpty(s.Streaks), s.Bins
-	t.anchor, t.again, t.failures = s.Anchor, s.again, orEmpty(s.Failures)
+	t.anchor, t.again, t.failures, t.stands = s.Anchor, s.again, orEmpty(s.Failures), s.Iteration
 	return s.Ends, nil
 }
 

@@ -51,6 +51,7 @@ type Training struct {
 	bins                    *bins              // of the totals' histogram
 	anchor                  int                // the iteration that a rollback goes back to
 	again                   again
+	stands                  int            // the iteration of the newest checkpoint, -1 for none
 	failures                map[string]int // iterations in a row, by the reward that failed
 
 	choice  choice
@@ -123,7 +124,7 @@ func (t *Training) run(ctx context.Context) (*Result, error) {
 		}
 		stop, err := t.iterate()
 		switch {
-		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()): // while it waited for a reward
+		case errors.Is(err, errWaited):
 			return t.end(Interrupted, "")
 		case err != nil:
 			return nil, t.failed(err)
@@ -252,7 +253,7 @@ func (t *Training) ask(samples []trainer.Sample) ([]float64, error) {
 		list[i] = t.train[samples[i].Key.Prompt]
 		samples[i].Item.Image = items[i].Image
 	}
-	s, err := t.score(t.ctx, t.turn.Experiment, list, items, groups(samples))
+	s, err := t.score(context.Background(), t.turn.Experiment, list, items, groups(samples))
 	if err != nil {
 		return nil, err
 	}
@@ -328,7 +329,7 @@ func (t *Training) measure(ctx context.Context, line *Line, name string) error {
 	began := time.Now()
 	e, err := t.evaluate(ctx)
 	var f failure
-	if line != nil && errors.As(err, &f) { // what was learned is not given up for what is measured
+	if line != nil && (errors.As(err, &f) || errors.Is(err, errWaited)) { // what was learned is not given up for what is measured
 		t.Say("warning: iteration %d was not evaluated: %v", line.Iteration, err)
 		return nil
 	}
@@ -378,7 +379,7 @@ func (t *Training) end(status, why string) (*Result, error) {
 			r.Rewards[j.name] = "trained"
 		}
 	}
-	if status == Interrupted {
+	if status == Interrupted && t.stands != t.loop.Iteration {
 		if err := t.save(); err != nil {
 			return nil, err
 		}
