@@ -93,13 +93,27 @@ func pictured(r *rand.Rand, c Config, rows, columns int) Stretch {
 	return s
 }
 
+// filmed is a clip between its marks.
+func filmed(r *rand.Rand, c Config, seconds float64) Stretch {
+	g := Grid{2, 4, 6}
+	s := Stretch{IDs: []int32{c.Begin}, Clips: Patches{Grids: []Grid{g}}, Seconds: []float64{seconds}}
+	for range g.Tokens(c.Vision.Merge) {
+		s.IDs = append(s.IDs, c.Clip)
+	}
+	s.IDs = append(s.IDs, c.End)
+	for range g.Patches() * c.Vision.patchWidth() {
+		s.Clips.Values = append(s.Clips.Values, float32(r.NormFloat64()))
+	}
+	return s
+}
+
 // together joins stretches, pixels and all.
 func together(all ...Stretch) Stretch {
 	var s Stretch
 	for _, x := range all {
-		pixels := slices.Concat(s.Pictures.Values, x.Pictures.Values)
+		pictures, clips := slices.Concat(s.Pictures.Values, x.Pictures.Values), slices.Concat(s.Clips.Values, x.Clips.Values)
 		s = s.joined(x)
-		s.Pictures.Values = pixels
+		s.Pictures.Values, s.Clips.Values = pictures, clips
 	}
 	return s
 }
@@ -142,7 +156,7 @@ func TestDecodingIsReading(t *testing.T) {
 					all = together(all, s)
 					got[len(all.IDs)-1] = slices.Clone(z)
 				}
-				extend(together(words(r, 3), pictured(r, c, 6, 10), words(r, 2), pictured(r, c, 4, 4), words(r, 5)))
+				extend(together(words(r, 3), pictured(r, c, 6, 10), words(r, 2), pictured(r, c, 4, 4), words(r, 5), filmed(r, c, 0.75)))
 				for turn := range 2 {
 					for range 4 + 130*turn {
 						s := words(r, 1)
@@ -158,7 +172,7 @@ func TestDecodingIsReading(t *testing.T) {
 						all = together(all, s)
 						got[len(all.IDs)-1] = z[0]
 					}
-					extend(together(words(r, 1), pictured(r, c, 4, 6+2*turn), words(r, 2)))
+					extend(together(words(r, 1), pictured(r, c, 4, 6+2*turn), filmed(r, c, 2), words(r, 2)))
 				}
 				want := w.whole(t, all)
 				for at, z := range got {
@@ -369,9 +383,11 @@ func TestLogProbsGradient(t *testing.T) {
 	c := small(FamilyQwen3VL)
 	w := newWorkshop(t, c, autograd.Options{Train: true}, ".*")
 	s := together(prompt(c, 4), words(rand.New(rand.NewPCG(1, 1)), 90))
-	gradient := func(whole bool) (lp, g []float32) {
+	gradient := func(whole, again bool) (lp, g []float32) {
 		w.p.ZeroGrad()
-		tp := autograd.New(w.pool, w.o)
+		o := w.o
+		o.Checkpoint = again
+		tp := autograd.New(w.pool, o)
 		defer tp.Reset()
 		h, err := w.m.Hidden(tp, s)
 		if err != nil {
@@ -401,8 +417,11 @@ func TestLogProbsGradient(t *testing.T) {
 		}
 		return lp, g
 	}
-	lp, g := gradient(false)
-	lp2, g2 := gradient(true)
+	lp, g := gradient(false, false)
+	if lp2, g2 := gradient(false, true); !slices.Equal(lp, lp2) || !slices.Equal(g, g2) {
+		t.Error("layers that run again in backward have other bits")
+	}
+	lp2, g2 := gradient(true, false)
 	if !slices.Equal(lp, lp2) {
 		t.Error("log-probabilities of chunks differ from those of all logits")
 	}
