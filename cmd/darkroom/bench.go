@@ -30,7 +30,7 @@ type benchReport struct {
 func benchCommand() *cobra.Command {
 	var threads []int
 	var repeat int
-	var against string
+	var against, device string
 	cmd := &cobra.Command{
 		Use:   "bench [" + strings.Join(bench.Families(), "|") + "]...",
 		Short: "Check the kernels against their definition, then time them",
@@ -67,6 +67,11 @@ faster this run is, and the geometric means follow the table.`,
 			report := benchReport{Bench: "kernels", Build: readBuild(), Path: path.String()}
 			out := cmd.OutOrStdout()
 			quiet, _ := cmd.Flags().GetBool("json")
+			heading := func() {
+				if !quiet {
+					fmt.Fprintf(out, benchLine+"\n", "op", "shape", "dtype", "threads", "best ms", "median", "rate", "", "of peak", "ratio")
+				}
+			}
 			options := bench.Options{
 				Families: args, Threads: threads, Repeat: repeat,
 				Backend: func(n int) kernels.Backend { return cpu.NewWith(cpu.Options{Path: path, Threads: n}) },
@@ -75,8 +80,8 @@ faster this run is, and the geometric means follow the table.`,
 					report.Peaks = append(report.Peaks, p)
 					if !quiet {
 						fmt.Fprintf(out, "\n%s, %d threads; probed peaks: f32 %.0f GF/s, bf16 %.0f GF/s, memory %.1f GB/s\n", path, n, p.F32, p.BF16, p.Memory)
-						fmt.Fprintf(out, benchLine+"\n", "op", "shape", "dtype", "threads", "best ms", "median", "rate", "", "of peak", "ratio")
 					}
+					heading()
 					return bench.Peaks{F32: p.F32, BF16: p.BF16, Memory: p.Memory}
 				},
 				Done: func(r bench.Row) {
@@ -84,6 +89,18 @@ faster this run is, and the geometric means follow the table.`,
 						printBenchRow(out, r, other)
 					}
 				},
+			}
+			if device != "auto" && device != "cpu" {
+				be, err := openDevice(device)
+				if err != nil {
+					return err
+				}
+				defer be.Close()
+				report.Path = fmt.Sprint(be)
+				if !quiet {
+					fmt.Fprintf(out, "\n%s; its peaks are not probed\n", report.Path)
+				}
+				onDevice(&options, be, heading)
 			}
 			report.Rows, err = bench.Run(cmd.Context(), options)
 			if err != nil {
@@ -94,6 +111,7 @@ faster this run is, and the geometric means follow the table.`,
 	}
 	cmd.AddCommand(benchIterationCommand(), benchDecodeCommand(), benchFlowCommand())
 	cmd.Flags().IntSliceVar(&threads, "threads", []int{1, 2}, "numbers of threads to run with")
+	deviceFlag(cmd, &device)
 	cmd.Flags().IntVar(&repeat, "repeat", 7, "timed runs of each row")
 	cmd.Flags().StringVar(&against, "against", "", "FILE of rows to compare with")
 	return cmd

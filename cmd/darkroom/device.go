@@ -1,11 +1,14 @@
 package main
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
 )
 
 // deviceFlag is --device of a command that computes.
@@ -44,3 +47,14 @@ func openDevice(name string) (backend, error) {
 type device struct{ *cuda.Backend }
 
 func (d device) Close() { _ = d.Backend.Close() }
+
+// onDevice lets a benchmark run on a device: once, since threads are the device's business; results of
+// bf16 near ref; and against no peak, since none is probed.
+func onDevice(o *bench.Options, be kernels.Backend, heading func()) {
+	o.Threads, o.Near = []int{1}, 2e-2
+	o.Backend = func(int) kernels.Backend { return be }
+	o.Peaks = func(int) bench.Peaks {
+		heading()
+		return bench.Peaks{F32: math.Inf(1), BF16: math.Inf(1), Memory: math.Inf(1)}
+	}
+}

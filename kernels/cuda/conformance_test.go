@@ -23,23 +23,26 @@ func TestTensorCores(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	kerneltest.RunNear(t, b, func(c kerneltest.Case) float64 {
-		switch c.Op {
-		case "Gemm", "Conv", "ConvBackward":
-			if strings.Contains(c.Name, "bf16") {
-				return 3e-4
-			}
-		case "Attention", "AttentionBackward": // weights are rounded to bf16 under another maximum
-			switch {
-			case !strings.HasPrefix(c.Name, "bf16/"):
-			case c.Op == "AttentionBackward" && strings.HasSuffix(c.Name, "300x300x8"):
-				// Operands eight times as large: a rounding of O moves Delta, and DQ by more than its size.
-			default:
-				return 1e-2
-			}
+	kerneltest.RunNear(t, b, nearOnTensorCores)
+}
+
+// nearOnTensorCores is how near to ref the cases of tensor cores must be; others are left out.
+func nearOnTensorCores(c kerneltest.Case) float64 {
+	switch c.Op {
+	case "Gemm", "Conv", "ConvBackward":
+		if strings.Contains(c.Name, "bf16") {
+			return 3e-4
 		}
-		return -1
-	})
+	case "Attention", "AttentionBackward": // weights are rounded to bf16 under another maximum
+		switch {
+		case !strings.HasPrefix(c.Name, "bf16/"):
+		case c.Op == "AttentionBackward" && strings.HasSuffix(c.Name, "300x300x8"):
+			// Operands eight times as large: a rounding of O moves Delta, and DQ by more than its size.
+		default:
+			return 1e-2
+		}
+	}
+	return -1
 }
 
 // TestConformance holds every operation to ref, bit for bit, on the double of the driver.
@@ -55,4 +58,28 @@ func TestConformance(t *testing.T) {
 	}
 	defer b.Close()
 	kerneltest.Run(t, b)
+}
+
+// TestHardware runs the suite on a device, where the machine has one: in exact mode and on tensor cores.
+func TestHardware(t *testing.T) {
+	r := cuda.Probe()
+	if r.Missing != "" {
+		t.Skip("no device: " + r.Missing)
+	}
+	for _, mode := range []string{"exact", "tensor"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Setenv(cuda.ModeVariable, mode)
+			b, err := cuda.Open(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			t.Log(b)
+			if mode == "exact" {
+				kerneltest.Run(t, b)
+				return
+			}
+			kerneltest.RunNear(t, b, nearOnTensorCores)
+		})
+	}
 }

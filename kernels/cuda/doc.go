@@ -29,8 +29,8 @@
 // Nothing here has run on a device. Open:
 //
 //   - that the images load, under drivers of CUDA 12 and 13, on compute capability 8.x, 9.0 and 10.x,
-//     and PTX elsewhere (DARKROOM_LIBCUDA unset: the real driver; the conformance suite is
-//     kerneltest.Run with DARKROOM_CUDA=exact, kerneltest.RunNear without);
+//     and PTX elsewhere, and pass the suite: go test -run Hardware ./kernels/cuda, then
+//     darkroom bench --device cuda:0;
 //   - whether the device decides as ref does which results just below the smallest normal are flushed;
 //   - fences: the double runs a block's threads one after another and cannot show a missing one;
 //   - copies and kernels that overlap, the driver's own errors, several processes on one device;

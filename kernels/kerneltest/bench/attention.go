@@ -50,7 +50,7 @@ func attend(m *maker, s [4]int, d kernels.DType) (func(), func() (int, error)) {
 			one.Q, one.K, one.V = pick(h.Q, b, head, q, q+1), pick(h.K, b, head, 0, s[2]), pick(h.V, b, head, 0, s[2])
 			one.O, one.LSE = kernels.NewHeads(fresh(d, s[3]), 1, 1, 1, s[3]), kernels.Span{}
 			ref.Backend{}.Attention(&one)
-			n, err := sameHead(h.O, b, head, q, one.O, 0)
+			n, err := sameHead(m, h.O, b, head, q, one.O, 0)
 			if err != nil {
 				return 0, err
 			}
@@ -80,7 +80,7 @@ func attendBackward(m *maker, s [4]int, d kernels.DType) (func(), func() (int, e
 		for _, p := range []struct{ got, want kernels.Heads }{{g.DQ, one.DQ}, {g.DK, one.DK}, {g.DV, one.DV}} {
 			got := hostHeads(m, p.got)
 			for r := range s[2] {
-				n, err := sameHead(got, b, head, r, p.want, r)
+				n, err := sameHead(m, got, b, head, r, p.want, r)
 				if err != nil {
 					return 0, err
 				}
@@ -110,10 +110,10 @@ func pick(h kernels.Heads, b, head, lo, hi int) kernels.Heads {
 	return h
 }
 
-func sameHead(got kernels.Heads, b, head, row int, want kernels.Heads, wantRow int) (int, error) {
+func sameHead(m *maker, got kernels.Heads, b, head, row int, want kernels.Heads, wantRow int) (int, error) {
 	at := func(h kernels.Heads, b, s, head int) kernels.Mat {
 		i := h.At(b, s, head)
 		return kernels.NewMat(h.Span.Slice(i, i+h.D), 1, h.D)
 	}
-	return same(at(got, b, row, head), at(want, 0, wantRow, 0))
+	return m.same(at(got, b, row, head), at(want, 0, wantRow, 0))
 }

@@ -40,6 +40,9 @@ type Options struct {
 	Threads  []int
 	Repeat   int
 	Done     func(Row) // called as rows are finished
+	// Near, if not 0, is how far from ref results in bf16 may lie, as a share of 1 and of their size, on
+	// a backend whose sums have an order of their own; else bits are compared.
+	Near float64
 }
 
 // family is a group of workloads that the command line names.
@@ -87,7 +90,7 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 				if err := ctx.Err(); err != nil {
 					return rows, err
 				}
-				row, err := w.time(b, peaks, o.Repeat)
+				row, err := w.time(b, peaks, o)
 				if err != nil {
 					return rows, fmt.Errorf("%s %v %v: %w", w.op, w.shape, w.dtype, err)
 				}
@@ -104,8 +107,8 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 
 // time runs a workload twice, checks it, and then takes the best and the median of
 // some more runs, as the peer does.
-func (w workload) time(b kernels.Backend, peaks Peaks, repeat int) (Row, error) {
-	m := &maker{b: b}
+func (w workload) time(b kernels.Backend, peaks Peaks, o Options) (Row, error) {
+	m := &maker{b: b, near: o.Near}
 	defer m.free()
 	run, check := w.prepare(m)
 	run()
@@ -115,7 +118,7 @@ func (w workload) time(b kernels.Backend, peaks Peaks, repeat int) (Row, error) 
 	if err != nil {
 		return Row{}, err
 	}
-	times := make([]time.Duration, max(repeat, 1))
+	times := make([]time.Duration, max(o.Repeat, 1))
 	for i := range times {
 		start := time.Now()
 		run()
@@ -156,6 +159,7 @@ func mathOf(d kernels.DType) kernels.Math {
 // depends on the data.
 type maker struct {
 	b     kernels.Backend
+	near  float64 // Options.Near
 	owned []*kernels.Buffer
 	drawn uint64
 }
@@ -222,14 +226,31 @@ func freshMat(d kernels.DType, rows, cols int) kernels.Mat {
 	return kernels.NewMat(fresh(d, rows*cols), rows, cols)
 }
 
-// same compares bits of equally shaped matrices, any NaN with any NaN.
-func same(got, want kernels.Mat) (int, error) {
+// same compares equally shaped matrices: bits, or numbers of bf16 that may be near.
+func (m *maker) same(got, want kernels.Mat) (int, error) {
 	size := got.DType.Size()
+	if m.near > 0 && got.DType == kernels.BF16 {
+		return m.close(got, want)
+	}
 	for r := range want.Rows {
 		g, w := got.Row(r).Raw(), want.Row(r).Raw()
 		for c := range want.Cols {
 			if x, y := string(g[c*size:(c+1)*size]), string(w[c*size:(c+1)*size]); x != y {
 				return 0, fmt.Errorf("sampled row %d, column %d: got bits %x, ref has %x", r, c, x, y)
+			}
+		}
+	}
+	return want.Rows * want.Cols, nil
+}
+
+// close compares numbers of bf16, which may also be a rounding apart.
+func (m *maker) close(got, want kernels.Mat) (int, error) {
+	for r := range want.Rows {
+		g, w := got.Row(r).BF16(), want.Row(r).BF16()
+		for c := range want.Cols {
+			x, y := float64(ref.FromBF16(g[c])), float64(ref.FromBF16(w[c]))
+			if !(math.Abs(x-y) <= m.near+(m.near+1.0/128)*math.Abs(y)) {
+				return 0, fmt.Errorf("sampled row %d, column %d: got %g, ref has %g", r, c, x, y)
 			}
 		}
 	}

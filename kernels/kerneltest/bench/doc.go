@@ -3,5 +3,5 @@
 //
 // Start with Run. A workload (matrix.go, attention.go, picture.go, rows.go) makes
 // its operands, says what to run, and how much work that is; its check recomputes
-// sampled rows of the result on package ref and compares bits.
+// sampled rows of the result on package ref and compares bits (or, where the backend says so, numbers of bf16).
 package bench

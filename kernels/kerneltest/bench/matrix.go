@@ -57,7 +57,7 @@ func checkNT(m *maker, x, w, y kernels.Mat, math kernels.Math) (int, error) {
 		for _, c := range []int{0, hy.Cols - wide} {
 			want := freshMat(y.DType, 1, wide)
 			ref.Backend{}.Gemm(&kernels.Gemm{Layout: kernels.NT, Math: math, A: hx.RowRange(r, r+1), B: hw.RowRange(c, c+wide), C: want})
-			n, err := same(hy.RowRange(r, r+1).ColRange(c, c+wide), want)
+			n, err := m.same(hy.RowRange(r, r+1).ColRange(c, c+wide), want)
 			if err != nil {
 				return 0, err
 			}
@@ -79,7 +79,7 @@ func linearDX(m *maker, M, N, K int, d kernels.DType) (func(), func() (int, erro
 		for _, r := range sampled(M) {
 			want := freshMat(d, 1, min(96, K))
 			ref.Backend{}.Gemm(&kernels.Gemm{Layout: kernels.NN, Math: mathOf(d), A: hy.RowRange(r, r+1), B: hw.ColRange(0, want.Cols), C: want})
-			n, err := same(hx.RowRange(r, r+1).ColRange(0, want.Cols), want)
+			n, err := m.same(hx.RowRange(r, r+1).ColRange(0, want.Cols), want)
 			if err != nil {
 				return 0, err
 			}
@@ -99,7 +99,7 @@ func linearDW(m *maker, M, N, K int, d kernels.DType) (func(), func() (int, erro
 		for _, r := range sampled(N) {
 			want := freshMat(kernels.F32, 1, min(96, K))
 			ref.Backend{}.Gemm(&kernels.Gemm{Layout: kernels.TN, Math: mathOf(d), A: hy.ColRange(r, r+1), B: hx.ColRange(0, want.Cols), C: want})
-			n, err := same(hw.RowRange(r, r+1).ColRange(0, want.Cols), want)
+			n, err := m.same(hw.RowRange(r, r+1).ColRange(0, want.Cols), want)
 			if err != nil {
 				return 0, err
 			}

@@ -50,7 +50,7 @@ func convolve(m *maker, c, r int, d kernels.DType) (func(), func() (int, error))
 			want := fresh(d, c)
 			ref.Backend{}.Conv(&kernels.Conv{Shape: centre, Math: mathOf(d), X: patch, Weight: hw, Y: want, N: 1, H: 3, W: 3})
 			at := (p[0]*r + p[1]) * c
-			n, err := same(kernels.NewMat(hy.Slice(at, at+c), 1, c), kernels.NewMat(want, 1, c))
+			n, err := m.same(kernels.NewMat(hy.Slice(at, at+c), 1, c), kernels.NewMat(want, 1, c))
 			if err != nil {
 				return 0, err
 			}

@@ -51,13 +51,13 @@ func rowwise(m *maker, rows, cols int, d kernels.DType, all bool, op func(b kern
 		if all {
 			want := freshMat(d, rows, cols)
 			op(ref.Backend{}, hx, want)
-			return same(hy, want)
+			return m.same(hy, want)
 		}
 		total := 0
 		for _, r := range sampled(rows) {
 			want := freshMat(d, 1, cols)
 			op(ref.Backend{}, hx.RowRange(r, r+1), want)
-			n, err := same(hy.RowRange(r, r+1), want)
+			n, err := m.same(hy.RowRange(r, r+1), want)
 			if err != nil {
 				return 0, err
 			}
