@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test race noasm cross lint fuzz bench models kill
+.PHONY: check test race noasm cross lint fuzz bench models kill peer
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -46,3 +46,11 @@ models:
 
 kill: ## a run of 40 iterations, killed 30 times
 	DARKROOM_KILLS=30 go test -count=1 -v -timeout 60m -run TestKilled ./cmd/darkroom
+
+# The same task in PyTorch, diffusers and PEFT beside ours, three seeds in turn: half an hour of a
+# quiet machine. PYTHON names one that has them; internal/sidebyside/doc.go says how to make it.
+PYTHON ?= peer/bin/python
+PEER_OUT ?= runs/peer
+
+peer:
+	go run ./internal/sidebyside -python $(PYTHON) -out $(PEER_OUT)

@@ -35,6 +35,7 @@ var places = [][]string{
 	{"diffusion/...", "rewards/...", "video/..."},
 	{"trainer/..."},
 	{"cmd/..."},
+	{"internal/..."},
 }
 
 // pure packages are plain float64 mathematics: they import nothing of the
