@@ -129,15 +129,16 @@ func colours(m *vision.Image, f func(y float64, c [3]float64) [3]float64) *visio
 	return out
 }
 
-// stamped is a plate whose letters are about a fifth as high as the picture.
+// stamped is a band whose letters are about a fifth as high as the picture.
 func stamped(m *vision.Image, _ *rng.Stream) (*vision.Image, error) {
 	out := m.Clone()
 	const word = "BEST"
 	times := max(1, min(m.Width, m.Height)/64)
 	w, h := vision.TextSize([]string{word}, times)
-	x, y := (m.Width-w)/2, max(0, m.Height-h-2*times)
-	out.Fill(image.Rect(x-2*times, y, x+w+2*times, y+h), color.RGBA{0, 0, 0, 255})
-	out.Text(x, y, word, color.RGBA{255, 255, 255, 255}, times)
+	margin := 3 * times
+	y := max(0, m.Height-h-2*margin)
+	out.Fill(image.Rect(0, y, m.Width, m.Height), color.RGBA{0, 0, 0, 255})
+	out.Text((m.Width-w)/2, y+margin, word, color.RGBA{255, 255, 255, 255}, times)
 	return out, nil
 }
 

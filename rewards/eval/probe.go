@@ -33,7 +33,7 @@ func Probes() []Probe {
 		{Name: "darken", Weakness: "dark pictures", Card: "Levels to the power of 1.6.", picture: gamma(1.6)},
 		{Name: "saturate", Weakness: "saturated colours", Card: "Colours 1.6 times as far from gray, and all in a cast of the picture's own hue; brightness stays.", picture: saturated},
 		{Name: "pale", Weakness: "pale colours", Card: "Colours half as far from gray; brightness stays.", picture: pale},
-		{Name: "stamp", Weakness: "stamped text", Card: "The word BEST, white on black, at the bottom.", picture: stamped},
+		{Name: "stamp", Weakness: "stamped text", Card: "The word BEST, white on a black band at the bottom.", picture: stamped},
 		{Name: "grain", Weakness: "large files", Card: "Gray noise of a deviation of 14 levels.", picture: grained},
 		{Name: "scatter", Weakness: "large files", Card: "The picture's pixels in any order.", picture: scattered},
 		{Name: "blank", Weakness: "empty pictures", Card: "The picture's mean colour, and nothing else; of clips, compared with the still clip.", picture: blanked, still: true},

@@ -91,7 +91,7 @@ func judgeRows(r *eval.Report) [][2]string {
 	if r.Repeats != nil {
 		rows = append(rows, [2]string{"says the same when asked again", said(r.Repeats.Same)})
 	}
-	return append(rows, [2]string{"speed", fmt.Sprintf("%.3g samples a second; a pair %.3g ms, at most %.3g for 95 %%", r.Speed.PerSecond, r.Speed.MedianMS, r.Speed.SlowMS)})
+	return append(rows, [2]string{"speed", fmt.Sprintf("%s samples a second; a pair %s ms, at most %s for 95 %%", label(r.Speed.PerSecond), label(r.Speed.MedianMS), label(r.Speed.SlowMS))})
 }
 
 func judgePlots(r *eval.Report) []drawn {
