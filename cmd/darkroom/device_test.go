@@ -16,6 +16,9 @@ import (
 func TestDevice(t *testing.T) {
 	double.Library(t)
 	t.Setenv(cuda.ModeVariable, "exact")
+	if r := cuda.Probe(); r.Missing != "" {
+		t.Skip(r.Missing)
+	}
 	dir := t.TempDir()
 	picture := func(device string) []byte {
 		out := filepath.Join(dir, strings.ReplaceAll(device, ":", "")+".png")

@@ -188,11 +188,11 @@ func (b *Backend) String() string {
 // must runs f on a thread that has the device's context, and panics with an *Error if it fails.
 func (b *Backend) must(op string, f func() error) {
 	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	err := b.d.current(b.context)
 	if err == nil {
 		err = f()
 	}
-	runtime.UnlockOSThread()
 	if err != nil {
 		panic(b.failure(op, err))
 	}

@@ -115,7 +115,7 @@ func TestFailure(t *testing.T) {
 			}
 		}
 	}
-	says(try(func() { b.Alloc(1 << 30) }), "cuda:0: Alloc", "OUT_OF_MEMORY (2)", "smaller batch")
+	says(try(func() { b.Alloc(1 << 30) }), "cuda:0: Alloc", "OUT_OF_MEMORY (2)", "of 0.1 GiB are free", "smaller batch")
 	x := b.Alloc(256)
 	s := kernels.Span{Buf: x, Len: 64, DType: kernels.F32}
 	c.Fail("cuLaunchKernel", 1, 701)
