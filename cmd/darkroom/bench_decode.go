@@ -22,7 +22,7 @@ timed, a token that is read by itself must have the bits of one read with its pr
 
 With --against, FILE is the output of another run, or of a PyTorch program that
 prints the same keys; the last column is how many times faster, or smaller, this is.`,
-		Example: "  darkroom bench decode --threads 2\n  darkroom bench decode --vocab 1000 --batch 2 --prompt 16 --new 4 --json > small.json",
+		Example: "  darkroom bench decode --threads 2\n  darkroom bench decode --vocab 1000 --vlm-batch 2 --vlm-prompt 16 --vlm-new 4 --json > small.json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := work.Check(); err != nil {
@@ -44,9 +44,9 @@ prints the same keys; the last column is how many times faster, or smaller, this
 	f.IntVar(&threads, "threads", 0, "number of threads; 0: as many as the process may use")
 	f.IntVar(&work.Repeat, "repeat", work.Repeat, "timed runs of each row")
 	f.IntVar(&work.Vocabulary, "vocab", work.Vocabulary, "tokens of the language model")
-	f.IntVar(&work.Rows, "batch", work.Rows, "answers at a time")
-	f.IntVar(&work.Prompt, "prompt", work.Prompt, "tokens of a prompt")
-	f.IntVar(&work.New, "new", work.New, "tokens of an answer")
+	f.IntVar(&work.Rows, "vlm-batch", work.Rows, "answers at a time")
+	f.IntVar(&work.Prompt, "vlm-prompt", work.Prompt, "tokens of a prompt")
+	f.IntVar(&work.New, "vlm-new", work.New, "tokens of an answer")
 	f.StringVar(&against, "against", "", "FILE of results to compare with")
 	return cmd
 }

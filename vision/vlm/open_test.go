@@ -169,6 +169,71 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestRatioIsOne: with an adapter that has learned something, the trainer's log-probabilities are
+// those of the rollout, bit for bit, and its gradients reach the adapter.
+func TestRatioIsOne(t *testing.T) {
+	for name, o := range precisions {
+		w := newWorkshop(t, small(FamilyQwen3VL), o)
+		opt := options(w)
+		opt.LoRA = &nn.LoRA{Rank: 3, Alpha: 6, Targets: []string{"all-linear"}}
+		f, err := Open(folderOf(t, FamilyQwen3VL, asStored), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range f.Adapters.Params() {
+			x := p.Value.F32()
+			for i := range x {
+				x[i] += 0.03 * float32(i%5-2)
+			}
+			p.Value.UploadF32(x)
+			p.Updated()
+		}
+		s, err := f.Read("Look: "+picture+" what?", spotted(40, 28))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := f.Decoder(1)
+		if _, err := d.Extend(0, s); err != nil {
+			t.Fatal(err)
+		}
+		var rows, said []int32
+		var old []float32
+		for i := range int32(9) {
+			id := 3 + 7*i
+			lp, err := d.LogProbs([]int32{id}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, said, old = append(rows, int32(d.Len(0)-1)), append(said, id), append(old, lp[0])
+			if _, err := d.Step([]int{0}, []int32{id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.IDs = slices.Clone(d.IDs(0))
+		tp := f.Tape(true, true)
+		h, err := f.Hidden(tp, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y := f.LogProbs(tp, h, rows, said, 1)
+		if !slices.Equal(y.F32(), old) {
+			t.Errorf("%s: log-probabilities are %v, and were %v", name, y.F32(), old)
+		}
+		_, seed := autograd.Sum(y)
+		tp.Backward(seed)
+		for _, p := range f.Adapters.Params() {
+			if !strings.Contains(p.Name, "layers.2.") && p.Grad() == nil {
+				t.Errorf("%s: no gradient reaches %s", name, p.Name)
+			}
+		}
+		tp.Reset()
+		d.Close()
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestValueHead: values start at 0 and move against their gradient.
 func TestValueHead(t *testing.T) {
 	w := newWorkshop(t, small(FamilyQwen25VL), autograd.Options{})
