@@ -41,6 +41,7 @@ var reduced = map[string][]string{
 	"branchgrpo":     {"sampler.steps=4", "sampler.tree.splits=[0, 1]"},
 	"mixgrpo":        small4,
 	"mixgrpo_flash":  {"sampler.steps=6", "sampler.window.size=2", "sampler.window.every=1"},
+	"watch_gold":     few,
 	"tempflow":       append([]string{"sampler.tree.children=2"}, small4...),
 }
 

@@ -114,6 +114,9 @@ func (t *Training) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		t.before = t.latest
+		for name, m := range t.before {
+			t.first["heldout."+name] = m.Mean // what monitors compare with
+		}
 		if err := t.keep(); err != nil {
 			return nil, err
 		}
