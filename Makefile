@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test race noasm cross lint fuzz bench models kill peer
+.PHONY: check test race noasm cross lint fuzz bench models kill peer memory
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -54,3 +54,6 @@ PEER_OUT ?= runs/peer
 
 peer:
 	go run ./internal/sidebyside -python $(PYTHON) -out $(PEER_OUT)
+
+memory: ## peaks of whole runs beside those that plan predicts
+	DARKROOM_MEMORY=1 go test -count=1 -v -run TestPlanMemory ./cmd/darkroom

@@ -47,7 +47,8 @@ No model is loaded.`,
 			if err != nil {
 				return usageError{err}
 			}
-			return emit(cmd, p, func(w io.Writer) { writePlan(w, p) })
+			all := withMemory(e, p)
+			return emit(cmd, all, func(w io.Writer) { writePlan(w, all) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
@@ -76,7 +77,7 @@ func asUsage(err error) error {
 	return usageError{err}
 }
 
-func writePlan(w io.Writer, p *experiment.Plan) {
+func writePlan(w io.Writer, p planned) {
 	fmt.Fprintln(w, bold(w, fmt.Sprintf("%s: %s, seed %d", printable(p.Name), plural(int64(p.Iterations), "iteration"), p.Seed)))
 	writeFacts(w, p.Facts)
 	for i, s := range p.Stages {
@@ -91,7 +92,8 @@ func writePlan(w io.Writer, p *experiment.Plan) {
 			writeCounts(w, s.Counts)
 		}
 	}
-	writeSeeds(w, p)
+	p.writeMemory(w)
+	writeSeeds(w, p.Plan)
 	for i, warning := range p.Warnings {
 		if i == 0 {
 			fmt.Fprintln(w)

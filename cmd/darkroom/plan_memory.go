@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/training"
+)
+
+// planned is a plan with what the machine will be asked for.
+type planned struct {
+	*experiment.Plan
+	Memory *memoryPlan `json:"memory,omitempty"`
+	Why    string      `json:"memory_unknown,omitempty"` // why there is no prediction
+}
+
+// memoryPlan is a prediction in bytes.
+type memoryPlan struct {
+	Peak int64 `json:"peak"`
+	training.Need
+}
+
+// programBytes is about what the program takes without a model: itself, kernels' scratch, and what
+// Go's collector lets lie. Measured (LOG.md).
+const programBytes = 132 << 20
+
+// withMemory predicts; what stands in its way is told, and no mistake of the file.
+func withMemory(e *experiment.Experiment, p *experiment.Plan) planned {
+	path, err := isa.Choose()
+	if err != nil {
+		return planned{Plan: p, Why: err.Error()}
+	}
+	need, err := training.Needs(e, cpu.NewDry(cpu.Options{Path: path}))
+	if err != nil {
+		return planned{Plan: p, Why: err.Error()}
+	}
+	return planned{Plan: p, Memory: &memoryPlan{programBytes + need.Peak(), *need}}
+}
+
+func (p planned) writeMemory(w io.Writer) {
+	if p.Memory == nil {
+		fmt.Fprintf(w, "\nmemory is not predicted: %s\n", p.Why)
+		return
+	}
+	n := p.Memory.Need
+	fmt.Fprintf(w, "\nmemory, predicted: at most %s, rewards' networks apart\n", bytesText(p.Memory.Peak))
+	t := table{header: []string{">PROGRAM", ">TEXTS", ">SAMPLING", ">DECODING", ">CHECK", ">TRAINING", ">SAMPLES"}}
+	t.add(bytesText(programBytes), bytesText(n.Texts), bytesText(n.Sampling), bytesText(n.Decoding), bytesText(n.Check), bytesText(n.Training), bytesText(n.Samples))
+	t.write(w)
+}

@@ -1,0 +1,54 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestPlanMemory: the peak of a process that trains is the one that plan predicts, within 15 %,
+// for runs of different size. DARKROOM_MEMORY=1 runs it (make memory).
+func TestPlanMemory(t *testing.T) {
+	if os.Getenv("DARKROOM_MEMORY") == "" {
+		t.Skip("measures whole runs; DARKROOM_MEMORY=1 runs it")
+	}
+	file, err := filepath.Abs("../../assets/configs/quickstart.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	once := []string{"--set", "run.iterations=1", "--set", "evaluate={every=0, prompts=''}", "--set", "monitor=[]", "--set", "reward=[{name='scene'}]"}
+	for name, sets := range map[string][]string{
+		"small": {"--set", "rollout.prompts_per_iteration=1", "--set", "rollout.group=4"}, "quickstart": nil,
+		"fp32": {"--set", "model.precision=f32"}, "large": {"--set", "rollout.prompts_per_iteration=12", "--set", "rollout.group=24", "--set", "model.lora.rank=128"},
+	} {
+		command := func(args ...string) *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Args = append(append(append([]string{"darkroom"}, args...), once...), sets...) // by this name the test binary is the program
+			cmd.Dir = t.TempDir()
+			return cmd
+		}
+		said, err := command("plan", file, "--json").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan planned
+		if err := json.Unmarshal(said, &plan); err != nil || plan.Memory == nil {
+			t.Fatalf("%s: %v: %s", name, err, said)
+		}
+		run := command("train", file, "--out", "run")
+		if log, err := run.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, log)
+		}
+		peak := float64(run.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) * 1024
+		off := float64(plan.Memory.Peak)/peak - 1
+		t.Logf("%s: %.0f MiB, %.0f predicted (%+.1f %%)", name, peak/(1<<20), float64(plan.Memory.Peak)/(1<<20), 100*off)
+		if off > 0.15 || off < -0.15 {
+			t.Errorf("%s: the prediction is %.1f %% off", name, 100*off)
+		}
+	}
+}
