@@ -7,7 +7,8 @@
 // Start with Run in training.go. model.go opens what is trained, score.go asks rewards,
 // evaluate.go measures on held-out prompts, state.go is what a checkpoint holds, ledger.go the
 // lines that are kept, monitor.go the rules of [[monitor]]; objective.go and gradient.go make an
-// iteration's objective.
+// iteration's objective. stage.go says what a stage keeps, rollback.go how a run goes back, failure.go
+// what happens without a score, check.go what is looked at before anything is learned.
 //
 // All that is drawn has coordinates, so a state is weights, averages and counters, and a run that
 // goes on writes the bytes of one that never stopped. What depends on the clock goes to

@@ -100,7 +100,8 @@ func Needs(e *experiment.Experiment, dry pipeline.Dry) (need *Need, err error) {
 	p.Params().Move(1, 0)
 	phase(&need.Training)
 	// Of a step before, after and their mean, in float64; a picture in bytes and, while it is
-	// decoded and judged, in fp32 twice.
-	need.Samples = int64(all) * int64(8*(3*len(turn.Trained)+6)*m.at.Len()+m.at.Width*m.at.Height*3*(1+4+4))
+	// decoded and judged, in fp32 twice. All of it as much again: Go's collector lets garbage lie
+	// up to what lives.
+	need.Samples = 2 * int64(all) * int64(8*(3*len(turn.Trained)+6)*m.at.Len()+m.at.Width*m.at.Height*3*(1+4+4))
 	return need, nil
 }
