@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
@@ -29,7 +30,12 @@ func planned(r *Run) *plan {
 	if err != nil {
 		return nil
 	}
-	v := &plan{Facts: p.Facts, Warnings: p.Warnings}
+	v := &plan{Facts: p.Facts}
+	for _, w := range p.Warnings {
+		if !strings.Contains(w, "not read") { // the file is resolved: it has every key, whoever wrote it
+			v.Warnings = append(v.Warnings, w)
+		}
+	}
 	for _, s := range p.Stages {
 		one := stage{Facts: s.Facts, Rows: s.Rows, Title: fmt.Sprintf("iterations %d to %d", s.First+1, s.First+s.Iterations)}
 		if s.Name != "" {

@@ -28,7 +28,7 @@ type Curve struct {
 // The drawing's size and margins, in its own units.
 const (
 	width, height            = 640.0, 260.0
-	left, right, top, bottom = 62.0, 12.0, 12.0, 32.0
+	left, right, top, bottom = 74.0, 12.0, 12.0, 32.0
 )
 
 // hues are told apart by people who see few colours, too (Okabe and Ito).
@@ -45,6 +45,9 @@ func (p Plot) SVG() template.HTML {
 		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, left, width-right, py(v), py(v), left-8, py(v)+5, label(v))
 	}
 	for _, v := range x.ticks(8) {
+		if p.whole() && v != math.Trunc(v) {
+			continue // there is no iteration 1.5
+		}
 		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, px(v), height-bottom+22, label(v))
 	}
 	for i, c := range p.Curves {
@@ -107,6 +110,18 @@ func (c Curve) barWidth() float64 {
 		return 1
 	}
 	return c.X[1] - c.X[0]
+}
+
+// whole reports whether all that is drawn is at whole numbers, as iterations are.
+func (p Plot) whole() bool {
+	for _, c := range p.Curves {
+		for _, v := range c.X {
+			if v != math.Trunc(v) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // An interval is what an axis shows.

@@ -126,7 +126,7 @@ func TestPage(t *testing.T) {
 	page := string(text)
 	for what, n := range map[string]int{
 		"<svg": plotsDrawn, "</svg>": plotsDrawn, "data:image/png;base64,": 2 + 2*4, "<rect": 4, "iteration 4</h3>": 1, "iteration 5</h3>": 0, "best of 4": 1, ">task</span>": 1,
-		"steps of the sampler": 1, "class=\"better\">&#43;0.200": 1, "class=\"worse\">-0.150": 1, "class=\"\">&#43;0.020": 1,
+		"steps of the sampler": 1, "not read": 0, "class=\"better\">&#43;0.200": 1, "class=\"worse\">-0.150": 1, "class=\"\">&#43;0.020": 1,
 		"iteration 5: heldout.clean fell": 1, "gold: never trained on": 2, "<script": 0, "a<b": 0, "http": 0, "NaN": 0,
 	} {
 		if got := strings.Count(page, what); got != n {
@@ -196,6 +196,15 @@ func TestBrowser(t *testing.T) {
 }
 
 func TestTicks(t *testing.T) {
+	few := Curve{X: []float64{1, 2, 3}, Y: []float64{7, 8, 7}}
+	if svg := string((Plot{Curves: []Curve{few}}).SVG()); strings.Contains(svg, ">1.5<") || !strings.Contains(svg, ">2<") {
+		t.Error("three iterations have one in between")
+	}
+	few.X[0] = 0.9
+	if svg := string((Plot{Curves: []Curve{few}}).SVG()); !strings.Contains(svg, ">1.5<") {
+		t.Error("seconds have none in between")
+	}
+
 	for _, c := range []struct {
 		i    interval
 		want []float64
