@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&o.python, "python", "peer/bin/python", "a Python with torch, diffusers, transformers, peft, numpy and scipy")
 	flag.StringVar(&o.out, "out", filepath.Join("runs", "peer"), "where runs are kept; it must be empty")
 	flag.IntVar(&o.seeds, "seeds", 3, "how many")
-	flag.IntVar(&o.iterations, "iterations", 60, "of each run")
+	flag.IntVar(&o.iterations, "iterations", 60, "of each run; times are compared until the faster program has ended")
 	flag.IntVar(&o.threads, "threads", runtime.NumCPU(), "of both programs")
 	flag.Float64Var(&o.every, "every", 60, "seconds between two compared held-out rewards")
 	flag.Parse()

@@ -72,15 +72,10 @@ func write(w io.Writer, ours, theirs []measured, every float64) error {
 	for seconds := 0.0; ; seconds += every {
 		value := func(m measured) float64 { return m.at(seconds) }
 		a, b := over(ours, value), over(theirs, value)
-		if a == "-" && b == "-" {
+		if a == "-" || b == "-" { // one of them has ended
 			break
 		}
-		difference := mean(ours, value) - mean(theirs, value)
-		said := ""
-		if !math.IsNaN(difference) {
-			said = fmt.Sprintf("%+.3f", difference)
-		}
-		fmt.Fprintf(t, "held-out reward after %.0f s of training\t%s\t%s\t%s\n", seconds, a, b, said)
+		fmt.Fprintf(t, "held-out reward after %.0f s of training\t%s\t%s\t%+.3f\n", seconds, a, b, mean(ours, value)-mean(theirs, value))
 	}
 	last := func(m measured) float64 { return m.HeldOut[len(m.HeldOut)-1].Mean }
 	fmt.Fprintf(t, "held-out reward at the end\t%s\t%s\t%+.3f\n", over(ours, last), over(theirs, last), mean(ours, last)-mean(theirs, last))
