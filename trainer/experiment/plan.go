@@ -165,12 +165,7 @@ func (e *Experiment) drawn(window []int) []int {
 	if tree.Trunk {
 		return tree.Splits // elsewhere nothing does
 	}
-	all := slices.Clone(tree.Splits) // which always draw
-	for step := range e.Sampler.Steps {
-		if e.Sampler.Tree.draws(window, step, e.Sampler.Steps) {
-			all = append(all, step)
-		}
-	}
+	all := slices.Concat(e.Sampler.Tree.between(window, e.Sampler.Steps), tree.Splits) // splits always draw
 	slices.Sort(all)
 	return slices.Compact(all)
 }

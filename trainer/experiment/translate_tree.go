@@ -27,17 +27,24 @@ func (s Sampler) Growth(window []int) (sde.Growth, error) {
 	g := s.Tree.shape(window)
 	g.Stochastic = func(step int) sde.Row { return inside(schedule, step) }
 	g.Deterministic = func(step int) sde.Row { return outside(schedule, step) }
-	g.Draws = func(step int) bool { return s.Tree.draws(window, step, s.Steps) }
+	between := s.Tree.between(window, s.Steps)
+	g.Draws = func(step int) bool { return slices.Contains(between, step) }
 	return g, nil
 }
 
-// draws reports whether a tree that branches draws at a step that is no split: in the window, or
-// in its own windows where it is mixed.
-func (t Tree) draws(window []int, step, steps int) bool {
-	if t.Prune.Mixed {
-		return sde.InMixedWindow(step, steps, t.Prune.MixedWindow, t.Prune.SlideEvery)
+// between are the steps at which a tree that branches draws where it does not split: those of the
+// window, or of its own windows where it is mixed.
+func (t Tree) between(window []int, steps int) []int {
+	if !t.Prune.Mixed {
+		return window
 	}
-	return slices.Contains(window, step)
+	var all []int
+	for step := range steps {
+		if sde.InMixedWindow(step, steps, t.Prune.MixedWindow, t.Prune.SlideEvery) {
+			all = append(all, step)
+		}
+	}
+	return all
 }
 
 // shape is a tree's, without its steps. A trunk without splits has branches at every
