@@ -215,8 +215,12 @@ func runUntil(ctx context.Context, t *testing.T, text, dir string, hears func(st
 	}
 	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
 	defer be.Close()
+	sets := []string{"evaluate.prompts=''"}
+	if !strings.Contains(text, "loss = ") {
+		sets = append(sets, "loss.noise_floor=off") // which takes longest
+	}
 	var said bytes.Buffer
-	r, err := Run(ctx, parseText(t, text, "evaluate.prompts=''"), Options{Dir: dir, Resume: true, Backend: be, Say: func(format string, args ...any) {
+	r, err := Run(ctx, parseText(t, text, sets...), Options{Dir: dir, Resume: true, Backend: be, Say: func(format string, args ...any) {
 		fmt.Fprintf(&said, format+"\n", args...)
 		hears(fmt.Sprintf(format, args...))
 	}})

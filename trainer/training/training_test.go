@@ -215,7 +215,6 @@ func TestRefusals(t *testing.T) {
 		"rollout.prompts=nowhere.txt":      "nowhere.txt",
 		"model.lora.targets=attn.to_quark": "to_quark",
 		"model.path=nowhere":               "no such folder",
-		`reward=[{name="hpsv2"}]`:          "reward hpsv2: path is missing",
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		for range 2 { // the first attempt left nothing that would stand in the way
