@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test race noasm cross lint fuzz bench models kill peer memory
+.PHONY: check test race noasm cross lint fuzz bench models kill peer memory methods
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -57,3 +57,19 @@ peer:
 
 memory: ## peaks of whole runs beside those that plan predicts
 	DARKROOM_MEMORY=1 go test -count=1 -v -run TestPlanMemory ./cmd/darkroom
+
+# Every method with three seeds, one after another, and a table of all: held-out reward before and
+# after, its gain with an interval over seeds, seconds of an iteration and of its parts. About a
+# minute or two a run on two quiet cores, two hours in all; what is finished is not run again.
+METHODS ?= $(filter $(basename $(notdir $(wildcard assets/configs/*.toml))),quickstart flow_grpo flow_grpo_fast mixgrpo mixgrpo_flash branchgrpo \
+	tempflow dance cps grpo_guard flow_dppo nft awm flow_dpo dpo_offline rwr srpo staged)
+SEEDS ?= 3
+BUDGET ?=
+
+methods: ## runs/methods/table.md
+	@set -e; mkdir -p runs/methods; go build -o runs/methods/darkroom ./cmd/darkroom; \
+	for m in $(METHODS); do \
+		echo "=== $$m"; \
+		runs/methods/darkroom ablate assets/configs/$$m.toml --vary run.name=$$m --seeds $(SEEDS) $(if $(BUDGET),--budget $(BUDGET)) --out runs/methods/$$m --markdown > runs/methods/$$m.md; \
+	done; \
+	cd runs/methods && awk 'BEGIN { FS = OFS = "|" } FNR > 2 || NR < 3 { NF = 10; print $$0 OFS }' $(addsuffix .md,$(METHODS)) > table.md; cat table.md
