@@ -70,6 +70,6 @@ methods: ## runs/methods/table.md
 	@set -e; mkdir -p runs/methods; go build -o runs/methods/darkroom ./cmd/darkroom; \
 	for m in $(METHODS); do \
 		echo "=== $$m"; \
-		runs/methods/darkroom ablate assets/configs/$$m.toml --vary run.name=$$m --seeds $(SEEDS) $(if $(BUDGET),--budget $(BUDGET)) --out runs/methods/$$m --markdown > runs/methods/$$m.md; \
+		runs/methods/darkroom ablate assets/configs/$$m.toml --vary model.path=embed:tiny-sd3 --seeds $(SEEDS) $(if $(BUDGET),--budget $(BUDGET)) --out runs/methods/$$m --markdown > runs/methods/$$m.md; \
 	done; \
-	cd runs/methods && awk 'BEGIN { FS = OFS = "|" } FNR > 2 || NR < 3 { NF = 10; print $$0 OFS }' $(addsuffix .md,$(METHODS)) > table.md; cat table.md
+	cd runs/methods && awk 'BEGIN { FS = OFS = "|" } FNR > 2 || NR < 3 { NF = 10; m = FILENAME; sub(/.md$$/, "", m); $$2 = NR == 2 ? "---" : NR == 1 ? " method " : " " m " "; print $$0 OFS }' $(addsuffix .md,$(METHODS)) > table.md; cat table.md
