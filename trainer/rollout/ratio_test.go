@@ -15,8 +15,8 @@ import (
 var ladder = filepath.Join("..", "..", "cmd", "darkroom", "parity", "testdata", "golden", "models", "pipe_sd15")
 
 // TestRatioIsOne: for every solver that draws and is judged, with and without guidance, in passes of
-// one, of eight and of all samples, the ratios of the first update with an adapter are exactly 1, in
-// two iterations, and weights have the same bytes.
+// one and of eight, the ratios of the first update with an adapter are exactly 1, and weights have the
+// same bytes after it.
 func TestRatioIsOne(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -46,10 +46,10 @@ func TestRatioIsOne(t *testing.T) {
 		keys := many()
 		for _, guidance := range []float64{1, 3} {
 			var first []byte
-			for _, micro := range []int{0, 1, 8} {
+			for _, micro := range []int{1, 8} {
 				p := painterOf(t, dir, size, pipeline.BF16, guidance, s.Step(noise, prediction), outside)
 				p.Micro = micro
-				ratios, final := iterate(t, p, keys, 2)
+				ratios, final := iterate(t, p, keys, 1)
 				for i, all := range ratios {
 					if len(all) != len(keys)*len(window) {
 						t.Fatalf("%s: iteration %d has %d ratios", s.Name.Name, i, len(all))
