@@ -23,6 +23,9 @@ func (t *Training) possible(i int) error {
 			missing = append(missing, what)
 		}
 	}
+	if turn.Rollout.Prompts != t.Rollout.Prompts {
+		missing = append(missing, "rollout.prompts of a [[stage]]: all stages have the same")
+	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
 		return fmt.Errorf("this cannot be trained with yet:\n  %s\nhint: leave it out, or use what 'darkroom plan' shows without it", strings.Join(missing, "\n  "))

@@ -214,7 +214,8 @@ func TestRefusals(t *testing.T) {
 	for sets, says := range map[string]string{
 		"rollout.prompts=nowhere.txt":      "nowhere.txt",
 		"model.lora.targets=attn.to_quark": "to_quark",
-		"model.path=nowhere":               "no such folder",
+		"stage=[{iterations=2}, {iterations=2, rollout.prompts=\"embed:scenes-heldout\"}]": "rollout.prompts of a [[stage]]",
+		"model.path=nowhere": "no such folder",
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		for range 2 { // the first attempt left nothing that would stand in the way
