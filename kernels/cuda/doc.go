@@ -32,7 +32,8 @@
 //     and PTX elsewhere, and pass the suite: go test -run Hardware ./kernels/cuda, then
 //     darkroom bench --device cuda:0;
 //   - whether the device decides as ref does which results just below the smallest normal are flushed;
-//   - fences: the double runs a block's threads one after another and cannot show a missing one;
+//   - fences and barriers against copies that land early: the double lands them as late as it may and
+//     runs warps side by side (LOG.md, CUDA without a device, has a planted mistake that it missed);
 //   - copies and kernels that overlap, the driver's own errors, several processes on one device;
 //   - every speed. The kernels use mma.sync, which reaches about half of a Hopper's peak; cuBLASLt,
 //     wgmma, and NCCL (several devices) are not there yet.
