@@ -112,17 +112,14 @@ func (t *Talker) whereAll(table cards.Table, m *vision.Image) conversation {
 			}
 		}
 	}
-	return conversation{"Where are the cards?", 1. / 16, []*vision.Image{m}, []exchange{{says: strings.Join(lines, " ")}}}
+	return conversation{"Where are the cards?", 1. / 8, []*vision.Image{m}, []exchange{{says: strings.Join(lines, " ")}}}
 }
 
-// readOne asks for the digit that a crop shows, large or small.
+// readOne asks for the digit on the card that a crop shows.
 func readOne(table cards.Table, m *vision.Image, r *rng.Stream) conversation {
 	c := table.Cards[r.Intn(len(table.Cards))]
-	side := 46 * math.Pow(3.3, r.Float64()) // from the digit alone to more than the card
-	w, h := int(side*(0.8+0.4*r.Float64())), int(side*(0.9+0.4*r.Float64()))
-	room := func(n, of int) int { return r.Intn(max(1, n-of)+1) - max(1, n-of)/2 }
-	at := c.Centre().Add(image.Pt(room(w, 24), room(h, 36)))
-	box := image.Rect(at.X-w/2, at.Y-h/2, at.X+w/2, at.Y+h/2).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
+	grow := func() int { return r.Intn(45) - 9 }
+	box := image.Rect(c.Box.Min.X-grow(), c.Box.Min.Y-grow(), c.Box.Max.X+grow(), c.Box.Max.Y+grow()).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
 	crop, err := m.Crop(box.Min.X, box.Min.Y, box.Dx(), box.Dy())
 	if err != nil {
 		panic(err) // the box lies in the picture, and a card is larger than what is cut off
@@ -171,8 +168,10 @@ func (t *Talker) shown(b image.Rectangle) tools.Box {
 	return tools.Box{float64(b.Min.X) * by, float64(b.Min.Y) * by, float64(b.Max.X) * by, float64(b.Max.Y) * by}
 }
 
+// rounded is a box with edges at every fourth pixel, further out: there are few of them to learn.
 func rounded(b tools.Box) tools.Rect {
-	return tools.Rect{int(math.Floor(b[0])), int(math.Floor(b[1])), int(math.Ceil(b[2])), int(math.Ceil(b[3]))}
+	const grid = 4
+	return tools.Rect{grid * int(math.Floor(b[0]/grid)), grid * int(math.Floor(b[1]/grid)), grid * int(math.Ceil(b[2]/grid)), grid * int(math.Ceil(b[3]/grid))}
 }
 
 // careless is a box that was not well looked at: about as large, moved by some of its side.

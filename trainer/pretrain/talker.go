@@ -73,10 +73,10 @@ func DefaultTalker() Talker {
 	start.Steps, start.LR = 600, 5e-4
 	return Talker{
 		Makes: "vlm", Seed: 1,
-		Model: TalkerModel{Width: 128, Layers: 4, Inner: 352, Heads: 4, KVHeads: 2, VisionWidth: 96, VisionLayers: 3, VisionInner: 256, VisionHeads: 3, Patch: 8, Least: 48, Most: 64},
+		Model: TalkerModel{Width: 128, Layers: 4, Inner: 352, Heads: 4, KVHeads: 2, VisionWidth: 96, VisionLayers: 3, VisionInner: 256, VisionHeads: 3, Patch: 8, Least: 64, Most: 64},
 		Skill: TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
 		Start: TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
-		Talk:  Talk{Zoom: 0.45, Careless: 0.5, Miss: 0.35, Read: 0.7, Skills: 0.25},
+		Talk:  Talk{Zoom: 0.45, Careless: 0.5, Miss: 0.35, Read: 0.5, Skills: 0.25},
 		Judge: TalkerJudge{Every: 250, Tables: 128},
 	}
 }

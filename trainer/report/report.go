@@ -40,6 +40,7 @@ type view struct {
 	Pictures []picture
 	Extremes []extreme
 	Plan     *plan
+	Talks    []talk
 	Config   string
 }
 
@@ -100,6 +101,9 @@ func Page(dir string) ([]byte, error) {
 		}
 	}
 	if v.Pictures, err = pictures(dir); err != nil {
+		return nil, err
+	}
+	if v.Talks, err = talks(dir); err != nil {
 		return nil, err
 	}
 	t, err := template.New("page").Parse(page)

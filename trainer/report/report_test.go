@@ -14,6 +14,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/report/browsertest"
 	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 // experimentText has a name that must not become a part of the page.
@@ -222,6 +223,35 @@ func TestTicks(t *testing.T) {
 	for _, i := range []interval{{1, 1}, {0, 0}, {math.Inf(1), math.Inf(-1)}} {
 		if w := i.widened(0.1); !(w.low < w.high) {
 			t.Errorf("%v becomes %v", i, w)
+		}
+	}
+}
+
+// TestTalks: conversations of the first and the last iteration whose pictures were kept are
+// shown, coloured, and no text of a model becomes markup.
+func TestTalks(t *testing.T) {
+	dir := run(t)
+	up := 1.0
+	var lines bytes.Buffer
+	for _, iteration := range []int{1, 2, 4} {
+		l := training.TranscriptLine{Iteration: iteration, Text: "which?", Picture: "images/none.png", Advantage: &up, Pieces: []string{"<script>", "seven"},
+			Episode: &tools.Transcript{Prompt: 1, Tokens: []int32{1, 2, 3}, LogProb: []float64{0, -1, -0.1}, Turns: []tools.Turn{{From: 1, To: 3, Observed: 3}}, End: tools.Answered}}
+		text, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines.Write(append(text, '\n'))
+	}
+	if err := os.WriteFile(filepath.Join(dir, training.TranscriptsFile), lines.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	page, err := Page(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"iteration 1, ": true, "iteration 2, ": false, "iteration 4, ": true, "&lt;script&gt;": true, "rgba(0, 114, 178": true, "ZgotmplZ": false} {
+		if strings.Contains(string(page), text) != want {
+			t.Errorf("the page with %q: %v", text, !want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package training
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -266,29 +267,48 @@ type TranscriptLine struct {
 	Prompt    int               `json:"prompt"`
 	Sample    int               `json:"sample"`
 	Text      string            `json:"text"`
-	Said      []string          `json:"said"` // the model, a turn each
+	Said      []string          `json:"said"`              // the model, a turn each
+	Pieces    []string          `json:"pieces"`            // the same, a token each
+	Picture   string            `json:"picture,omitempty"` // the question's with crops, in the run's folder, where it was kept
 	Total     *float64          `json:"total"`
 	Advantage *float64          `json:"advantage,omitempty"`
 	Episode   *tools.Transcript `json:"episode"`
 }
 
-// transcriptsFile has a line an episode.
-const transcriptsFile = "transcripts.jsonl"
+// TranscriptsFile has a line an episode.
+const TranscriptsFile = "transcripts.jsonl"
 
 // recordEpisodes appends an iteration's episodes.
 func (t *Training) recordEpisodes(r *trainer.Report, line *Line) error {
 	if t.transcripts == nil {
 		return nil
 	}
+	kept := line.Iteration == 1 || line.HeldOut != nil
 	for i, s := range r.Samples {
 		e := s.Item.Episode
-		if err := t.transcripts.Append(TranscriptLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample,
-			Text: t.train[s.Key.Prompt].Text, Said: e.Texts, Total: number(r.Scores[i]), Advantage: number(r.Advantages[i]), Episode: e.Transcript}); err != nil {
+		l := TranscriptLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample,
+			Text: t.train[s.Key.Prompt].Text, Said: e.Texts, Total: number(r.Scores[i]), Advantage: number(r.Advantages[i]), Episode: e.Transcript}
+		for at, on := range e.Sampled {
+			if on {
+				l.Pieces = append(l.Pieces, t.model.speaker.Tokens.Decode(e.Tokens[at:at+1]))
+			}
+		}
+		if m := shown(s, rewards.Item{Transcript: transcript(e)}); kept && i < mostKept && m != nil {
+			l.Picture = fmt.Sprintf("images/episode_%06d_%02d.png", line.Iteration, i)
+			var png bytes.Buffer
+			if err := errors.Join(vision.EncodePNG(&png, m), t.folder.Write(l.Picture, png.Bytes())); err != nil {
+				return err
+			}
+		}
+		if err := t.transcripts.Append(l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// mostKept is how many of an iteration's pictures are kept, where any are.
+const mostKept = 8
 
 // shown is a sample for people: its picture, or that of the question, with the crops that were
 // looked at.

@@ -90,7 +90,7 @@ func (t *Training) begin() (err error) {
 		return err
 	}
 	if t.Episode != nil {
-		if t.transcripts, err = t.folder.Lines(transcriptsFile, ends[transcriptsFile]); err != nil {
+		if t.transcripts, err = t.folder.Lines(TranscriptsFile, ends[TranscriptsFile]); err != nil {
 			return err
 		}
 	}

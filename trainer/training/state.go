@@ -192,7 +192,7 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 func (t *Training) lines() map[string]*folder.Lines {
 	all := map[string]*folder.Lines{"ledger.jsonl": t.ledger, "samples.jsonl": t.samples}
 	if t.transcripts != nil {
-		all[transcriptsFile] = t.transcripts
+		all[TranscriptsFile] = t.transcripts
 	}
 	return all
 }

@@ -14,16 +14,16 @@ const Side = 640
 
 // Most is how many cards lie on a table at most, and fewest at least.
 const (
-	Most   = 5
+	Most   = 4
 	fewest = 3
 )
 
 // Colours are the cards'.
-var Colours = []string{"red", "green", "blue", "yellow", "purple", "orange", "cyan", "pink"}
+var Colours = []string{"red", "green", "blue", "yellow", "purple", "cyan"}
 
 var paints = map[string]color.RGBA{
 	"red": {225, 55, 50, 255}, "green": {50, 170, 70, 255}, "blue": {60, 105, 235, 255}, "yellow": {240, 220, 50, 255},
-	"purple": {150, 70, 190, 255}, "orange": {245, 140, 30, 255}, "cyan": {70, 210, 225, 255}, "pink": {245, 160, 200, 255},
+	"purple": {165, 75, 205, 255}, "cyan": {70, 215, 230, 255},
 }
 
 // ink is what digits and blots are painted with.
@@ -43,9 +43,6 @@ type Card struct {
 	at     image.Point // of the digit
 }
 
-// Centre is the middle of a card's digit.
-func (c Card) Centre() image.Point { return c.at.Add(image.Pt(digitWidth/2, digitHeight/2)) }
-
 // A Table is cards of different colours that do not touch.
 type Table struct {
 	Cards []Card
@@ -58,10 +55,10 @@ func Random(key rng.Key) Table {
 	t := Table{key: key}
 	colours := r.Perm(len(Colours))
 	for n := fewest + r.Intn(Most-fewest+1); len(t.Cards) < n; {
-		w, h := 80+r.Intn(21), 80+r.Intn(21)
+		w, h := 84+r.Intn(17), 84+r.Intn(17)
 		x, y := 8+r.Intn(Side-w-16), 8+r.Intn(Side-h-16)
 		c := Card{Colour: Colours[colours[len(t.Cards)]], Digit: r.Intn(10), Box: image.Rect(x, y, x+w, y+h)}
-		c.at = image.Pt(x+10+r.Intn(w-20-digitWidth+1), y+10+r.Intn(h-20-digitHeight+1))
+		c.at = image.Pt(x+(w-digitWidth)/2-3+r.Intn(7), y+(h-digitHeight)/2-3+r.Intn(7))
 		if t.free(c.Box.Inset(-16)) {
 			t.Cards = append(t.Cards, c)
 		}
@@ -89,7 +86,7 @@ func (t Table) Draw() *vision.Image {
 	r := t.key.With("paint").Draw()
 	shade := uint8(105 + r.Intn(60))
 	m := vision.NewFilled(Side, Side, color.RGBA{shade, shade, shade, 255})
-	for range 60 { // stains, so that the table is not one colour
+	for range 24 { // stains, so that the table is not one colour
 		v := uint8(int(shade) - 18 + r.Intn(37))
 		x, y := r.Intn(Side), r.Intn(Side)
 		m.Fill(image.Rect(x, y, x+10+r.Intn(80), y+10+r.Intn(80)), color.RGBA{v, v, v, 255})
@@ -114,7 +111,7 @@ func varied(c color.RGBA, r *rng.Stream) color.RGBA {
 
 // blots are as dark as the digit: how dark a card is does not tell which digit it has.
 func blots(m *vision.Image, within, digit image.Rectangle, r *rng.Stream) {
-	for n := 2 + r.Intn(5); n > 0; {
+	for n := 2 + r.Intn(3); n > 0; {
 		x, y := within.Min.X+r.Intn(within.Dx()-8), within.Min.Y+r.Intn(within.Dy()-8)
 		blot := image.Rect(x, y, x+4+r.Intn(6), y+4+r.Intn(6))
 		if !blot.Overlaps(digit) {

@@ -1,0 +1,175 @@
+package training
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+)
+
+const talking = `
+[run]
+name = "talking"
+iterations = 3
+[model]
+path = "embed:tiny-vlm"
+train = ['model\..*']
+[episode]
+protocol = "darkroom"
+tools = ["zoom"]
+turns = 2
+turn_tokens = 16
+tokens = 300
+[rollout]
+prompts = "embed:zoom"
+prompts_per_iteration = 2
+group = 4
+[[reward]]
+name = "accuracy"
+[[reward]]
+name = "calls"
+[[reward]]
+name = "look"
+train = false
+[loss]
+clip_range = 0.2
+kl = { weight = 0.01, estimator = "k3" }
+[optim]
+lr = 1e-3
+updates = 2
+[evaluate]
+every = 3
+[checkpoint]
+every = 1
+keep = 2
+`
+
+// fewQuestions are some tables to evaluate on.
+func fewQuestions(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "held.jsonl")
+	var lines []string
+	for i := range 3 {
+		lines = append(lines, fmt.Sprintf(`{"prompt": "Which digit is on the red card?", "meta": {"picture": "embed:cards/%d", "answer": "7", "target": [0, 0, 90, 90]}}`, 20000+i))
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return "evaluate.prompts=" + path
+}
+
+// TestEpisodesResume: a run of a model that speaks, stopped or killed and gone on with by another
+// number of threads, leaves the bytes of one that never was: transcripts too.
+func TestEpisodesResume(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	questions, dir := fewQuestions(t), t.TempDir()
+	whole := filepath.Join(dir, "whole")
+	if r, err := train(t, parseText(t, talking, questions), whole, false, 2, -1); err != nil || r.Status != Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	want := contents(t, whole)
+	for stop := 1; stop < 3; stop++ {
+		parts := filepath.Join(dir, fmt.Sprint("parts", stop))
+		if r, err := train(t, parseText(t, talking, questions), parts, false, 1, stop); err != nil || r.Status != Interrupted {
+			t.Fatalf("%v, %v", r, err)
+		}
+		for _, name := range []string{"ledger.jsonl", "samples.jsonl", TranscriptsFile} { // as a killed process leaves them
+			f, err := os.OpenFile(filepath.Join(parts, name), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.WriteString("{\"iteration\": 99}\n{\"ite")
+			f.Close()
+		}
+		if r, err := train(t, parseText(t, talking, questions), parts, true, 2, -1); err != nil || r.Status != Finished {
+			t.Fatalf("%v, %v", r, err)
+		}
+		same(t, fmt.Sprint("stopped after ", stop), want, contents(t, parts))
+	}
+	var first Line
+	n := 0
+	if err := folder.ReadLines(filepath.Join(whole, "ledger.jsonl"), func(text []byte) error {
+		if n++; n > 1 {
+			return nil
+		}
+		return json.Unmarshal(text, &first)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if u := first.Updates; len(u) != 2 || u[0].RatioMean != 1 || u[0].RatioMost != 1 || u[1].RatioMost == 1 {
+		t.Errorf("ratios of the first updates: %+v", u)
+	}
+	if v, ok := first.Value("episode.tokens"); !ok || v <= 0 || first.Window != nil {
+		t.Errorf("episodes of %v tokens, window %v", v, first.Window)
+	}
+	if err := folder.ReadLines(filepath.Join(whole, TranscriptsFile), func(text []byte) error {
+		var l TranscriptLine
+		if err := json.Unmarshal(text, &l); err != nil {
+			return err
+		}
+		return l.Episode.Check(0, nil)
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSpokenMethods: every objective and estimator of tokens that is not refused trains.
+func TestSpokenMethods(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	for _, sets := range [][]string{
+		{"loss.objective=gspo", "loss.clip_range=3e-4", "loss.clip_high=4e-4", "loss.aggregate=seq-mean-token-mean"},
+		{"loss.objective=gspo-mean"}, {"loss.objective=cispo"}, {"loss.objective=sapo"}, {"loss.objective=gpg"}, {"loss.objective=luspo"},
+		{"loss.objective=gmpo", "loss.kl.weight=0"}, {"loss.objective=vespo"}, {"loss.objective=clip-cov"}, {"loss.objective=kl-cov"},
+		{"advantage.estimator=dr", "loss.aggregate=seq-mean-token-sum-norm"}, {"advantage.estimator=leave-one-out"}, {"advantage.estimator=global"},
+		{"advantage.estimator=reinforce++", "loss.kl.estimator=k2"}, {"advantage.estimator=reinforce++-baseline"}, {"advantage.estimator=opo"}, {"advantage.estimator=gpg"},
+		{"loss.entropy_weight=0.01", "loss.entropy_share=0.5"}, {"loss.kl.reference=old"}, {"episode.silence=true"},
+		{"model.train=lora", `model.lora={ rank = 4, alpha = 8, targets = ["q_proj", "v_proj"] }`}, {"preset=dapo"}, {"preset=drgrpo"},
+		{"loss.correction.weights=token"},
+	} {
+		t.Run(strings.Join(sets, " "), func(t *testing.T) {
+			all := append([]string{"run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1"}, sets...)
+			if r, err := train(t, parseText(t, talking, all...), filepath.Join(t.TempDir(), "run"), false, 2, -1); err != nil || r.Status != Finished {
+				t.Errorf("%v, %v", r, err)
+			}
+		})
+	}
+}
+
+// TestCredit: rewards to come and whitening reach the tokens.
+func TestCredit(t *testing.T) {
+	e := parseText(t, talking, "advantage.estimator=reinforce++", "advantage.credit.gamma=0.5", "advantage.credit.whiten.on=false", "evaluate.every=0", "evaluate.prompts=''")
+	tr := &Training{Experiment: e}
+	var err error
+	if tr.turn, err = e.Turn(0); err != nil {
+		t.Fatal(err)
+	}
+	s := trainer.Sample{Item: trainer.Item{Episode: &trainer.Episode{Transcript: &tools.Transcript{Prompt: 2, Tokens: make([]int32, 5)}}}}
+	s.Decisions.Step, s.Decisions.Trained = []int{2, 3, 4}, []bool{true, true, true}
+	samples := []trainer.Sample{s}
+	if err := tr.credit(samples, []float64{0}, []float64{8}); err != nil {
+		t.Fatal(err)
+	}
+	if a := samples[0].Decisions.Advantage; fmt.Sprint(a) != "[2 4 8]" {
+		t.Errorf("advantages %v", a)
+	}
+}
+
+// TestProtocolsRefused: what would need a program or a search is said before anything is opened.
+func TestProtocolsRefused(t *testing.T) {
+	for protocol, want := range map[string]string{"pyvision": "no programs are run", "vrag": "no programs are run"} {
+		_, err := train(t, parseText(t, talking, "episode.protocol="+protocol, "episode.tools=[]", fewQuestions(t)), filepath.Join(t.TempDir(), "run"), false, 1, -1)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", protocol, err)
+		}
+	}
+}
