@@ -8,8 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/pretrain"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -18,7 +21,7 @@ const talking = `
 name = "talking"
 iterations = 3
 [model]
-path = "embed:tiny-vlm"
+path = "nowhere"
 train = ['model\..*']
 [episode]
 protocol = "darkroom"
@@ -50,6 +53,28 @@ every = 1
 keep = 2
 `
 
+// speaker is a model of moments that knows how calls and answers are written, and no more.
+func speaker(t *testing.T) string {
+	t.Helper()
+	r := pretrain.DefaultTalker()
+	r.Name = "speaker"
+	r.Model.Width, r.Model.Inner, r.Model.Heads, r.Model.Layers = 64, 96, 2, 1
+	r.Model.VisionWidth, r.Model.VisionInner, r.Model.VisionHeads, r.Model.VisionLayers = 32, 32, 1, 1
+	r.Skill.Steps, r.Start.Steps, r.Start.Batch, r.Start.LR, r.Start.Warmup, r.Judge.Tables = 0, 80, 4, 4e-3, 5, 2
+	r.Talk.Skills, r.Start.EMA = 0, 0.8
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	be := cpu.NewWith(cpu.Options{Path: path})
+	defer be.Close()
+	dir := filepath.Join(t.TempDir(), "speaker")
+	if err := pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Say: func(string) {}}); err != nil {
+		t.Fatal(err)
+	}
+	return "model.path=" + dir
+}
+
 // fewQuestions are some tables to evaluate on.
 func fewQuestions(t *testing.T) string {
 	t.Helper()
@@ -68,17 +93,17 @@ func fewQuestions(t *testing.T) string {
 // number of threads, leaves the bytes of one that never was: transcripts too.
 func TestEpisodesResume(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
 	}
-	questions, dir := fewQuestions(t), t.TempDir()
+	questions, model, dir := fewQuestions(t), speaker(t), t.TempDir()
 	whole := filepath.Join(dir, "whole")
-	if r, err := train(t, parseText(t, talking, questions), whole, false, 2, -1); err != nil || r.Status != Finished {
+	if r, err := train(t, parseText(t, talking, questions, model), whole, false, 2, -1); err != nil || r.Status != Finished {
 		t.Fatalf("%v, %v", r, err)
 	}
 	want := contents(t, whole)
 	for stop := 1; stop < 3; stop++ {
 		parts := filepath.Join(dir, fmt.Sprint("parts", stop))
-		if r, err := train(t, parseText(t, talking, questions), parts, false, 1, stop); err != nil || r.Status != Interrupted {
+		if r, err := train(t, parseText(t, talking, questions, model), parts, false, 1, stop); err != nil || r.Status != Interrupted {
 			t.Fatalf("%v, %v", r, err)
 		}
 		for _, name := range []string{"ledger.jsonl", "samples.jsonl", TranscriptsFile} { // as a killed process leaves them
@@ -89,7 +114,7 @@ func TestEpisodesResume(t *testing.T) {
 			f.WriteString("{\"iteration\": 99}\n{\"ite")
 			f.Close()
 		}
-		if r, err := train(t, parseText(t, talking, questions), parts, true, 2, -1); err != nil || r.Status != Finished {
+		if r, err := train(t, parseText(t, talking, questions, model), parts, true, 2, -1); err != nil || r.Status != Finished {
 			t.Fatalf("%v, %v", r, err)
 		}
 		same(t, fmt.Sprint("stopped after ", stop), want, contents(t, parts))
@@ -124,8 +149,9 @@ func TestEpisodesResume(t *testing.T) {
 // TestSpokenMethods: every objective and estimator of tokens that is not refused trains.
 func TestSpokenMethods(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
 	}
+	model := speaker(t)
 	for _, sets := range [][]string{
 		{"loss.objective=gspo", "loss.clip_range=3e-4", "loss.clip_high=4e-4", "loss.aggregate=seq-mean-token-mean"},
 		{"loss.objective=gspo-mean"}, {"loss.objective=cispo"}, {"loss.objective=sapo"}, {"loss.objective=gpg"}, {"loss.objective=luspo"},
@@ -137,7 +163,7 @@ func TestSpokenMethods(t *testing.T) {
 		{"loss.correction.weights=token"},
 	} {
 		t.Run(strings.Join(sets, " "), func(t *testing.T) {
-			all := append([]string{"run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1"}, sets...)
+			all := append([]string{model, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1"}, sets...)
 			if r, err := train(t, parseText(t, talking, all...), filepath.Join(t.TempDir(), "run"), false, 2, -1); err != nil || r.Status != Finished {
 				t.Errorf("%v, %v", r, err)
 			}
@@ -145,8 +171,8 @@ func TestSpokenMethods(t *testing.T) {
 	}
 }
 
-// TestCredit: rewards to come and whitening reach the tokens.
-func TestCredit(t *testing.T) {
+// TestTokenCredit: rewards to come and whitening reach the tokens.
+func TestTokenCredit(t *testing.T) {
 	e := parseText(t, talking, "advantage.estimator=reinforce++", "advantage.credit.gamma=0.5", "advantage.credit.whiten.on=false", "evaluate.every=0", "evaluate.prompts=''")
 	tr := &Training{Experiment: e}
 	var err error
