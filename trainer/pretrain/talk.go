@@ -117,14 +117,20 @@ func (t *Talker) whereAll(table cards.Table, m *vision.Image) conversation {
 
 // readOne asks for the digit on the card that a crop shows.
 func readOne(table cards.Table, m *vision.Image, r *rng.Stream) conversation {
+	c, crop := oneCard(table, m, r)
+	return conversation{cards.Question(c.Colour), 1, []*vision.Image{crop}, []exchange{{says: answered(c.Digit)}}}
+}
+
+// oneCard is a crop around a card.
+func oneCard(table cards.Table, m *vision.Image, r *rng.Stream) (cards.Card, *vision.Image) {
 	c := table.Cards[r.Intn(len(table.Cards))]
-	grow := func() int { return r.Intn(45) - 9 }
+	grow := func() int { return r.Intn(36) - 4 }
 	box := image.Rect(c.Box.Min.X-grow(), c.Box.Min.Y-grow(), c.Box.Max.X+grow(), c.Box.Max.Y+grow()).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
 	crop, err := m.Crop(box.Min.X, box.Min.Y, box.Dx(), box.Dy())
 	if err != nil {
 		panic(err) // the box lies in the picture, and a card is larger than what is cut off
 	}
-	return conversation{cards.Question(c.Colour), 1, []*vision.Image{crop}, []exchange{{says: answered(c.Digit)}}}
+	return c, crop
 }
 
 func answered(digit int) string { return fmt.Sprintf("<answer>%d</answer>", digit) }
@@ -170,7 +176,7 @@ func (t *Talker) shown(b image.Rectangle) tools.Box {
 
 // rounded is a box with edges at every fourth pixel, further out: there are few of them to learn.
 func rounded(b tools.Box) tools.Rect {
-	const grid = 4
+	const grid = 2
 	return tools.Rect{grid * int(math.Floor(b[0]/grid)), grid * int(math.Floor(b[1]/grid)), grid * int(math.Ceil(b[2]/grid)), grid * int(math.Ceil(b[3]/grid))}
 }
 

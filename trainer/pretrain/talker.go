@@ -22,7 +22,8 @@ import (
 //
 //	loss = mean over conversations of the sum of -log p(token) over what the assistant says
 //
-// where lists of boxes weigh less a token, for they are long. First skills: where every card lies, and which digit a crop shows. Then the start of
+// where lists of boxes weigh less a token, for they are long. First the tower learns to see
+// (sight.go); then skills: where every card lies, and which digit a crop shows; then the start of
 // reinforcement learning, in conversations (talk.go): too often it answers at once, from a picture
 // in which no digit can be seen, and its boxes are careless.
 type Talker struct {
@@ -30,7 +31,8 @@ type Talker struct {
 	Name  string      `toml:"name,required" doc:"what the model is called"`
 	Seed  uint64      `toml:"seed" doc:"of everything that is drawn"`
 	Model TalkerModel `toml:"model" doc:"tower and language model"`
-	Skill TalkerStage `toml:"skill" doc:"how it learns to see"`
+	Sight TalkerStage `toml:"sight" doc:"how its tower learns to see"`
+	Skill TalkerStage `toml:"skill" doc:"how it learns to say what it sees"`
 	Start TalkerStage `toml:"start" doc:"how it learns conversations"`
 	Talk  Talk        `toml:"talk" doc:"what conversations are like"`
 	Judge TalkerJudge `toml:"judge" doc:"how the model is judged on the way"`
@@ -69,11 +71,13 @@ type TalkerJudge struct {
 // DefaultTalker is the recipe of an empty file.
 func DefaultTalker() Talker {
 	stage := Stage{Steps: 2000, Batch: 32, LR: 1e-3, Warmup: 60, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
-	start := stage
+	sight, start := stage, stage
+	sight.Steps, sight.Batch = 1200, 64
 	start.Steps, start.LR = 600, 5e-4
 	return Talker{
 		Makes: "vlm", Seed: 1,
 		Model: TalkerModel{Width: 128, Layers: 4, Inner: 352, Heads: 4, KVHeads: 2, VisionWidth: 96, VisionLayers: 3, VisionInner: 256, VisionHeads: 3, Patch: 8, Least: 64, Most: 64},
+		Sight: TalkerStage{Stage: sight, EMA: 0.99, Save: 500},
 		Skill: TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
 		Start: TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
 		Talk:  Talk{Zoom: 0.45, Careless: 0.5, Miss: 0.35, Read: 0.5, Skills: 0.25},
@@ -147,17 +151,17 @@ func (t *Talker) run(dir string, h Hooks) error {
 	if err := t.Frame(dir); err != nil {
 		return err
 	}
-	for _, s := range []struct {
-		name  string
-		stage TalkerStage
-		of    func(key rng.Key) conversation
-	}{{"skill", t.Skill, t.skill}, {"start", t.Start, t.start}} {
+	for _, s := range []lessons{
+		{"sight", t.Sight, t.look},
+		{"skill", t.Skill, t.talk(t.skill)},
+		{"start", t.Start, t.talk(t.start)},
+	} {
 		mark := filepath.Join(dir, s.name+".done")
 		if _, err := os.Stat(mark); err == nil {
 			h.Say(s.name + ": done before")
 			continue
 		}
-		if err := t.stage(dir, h, s.name, s.stage, s.of); err != nil {
+		if err := t.stage(dir, h, s); err != nil {
 			return err
 		}
 		if err := os.WriteFile(mark, nil, 0o644); err != nil {
@@ -167,11 +171,20 @@ func (t *Talker) run(dir string, h Hooks) error {
 	return nil
 }
 
-// stage trains on conversations, from what the stage before saved.
-func (t *Talker) stage(dir string, h Hooks, name string, o TalkerStage, of func(key rng.Key) conversation) error {
+// lessons are a stage: pass leaves the gradient of an update in what is trained, and returns the
+// loss.
+type lessons struct {
+	name  string
+	stage TalkerStage
+	pass  func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error)
+}
+
+// stage gives lessons to what the stage before saved.
+func (t *Talker) stage(dir string, h Hooks, l lessons) error {
+	name, o, first := l.name, l.stage, l.name == "sight"
 	pool, key := tensor.NewPool(h.Backend), rng.New(t.Seed).With(rng.Purpose(name))
 	open := episodes.Options{Pool: pool, Train: []string{".*"}}
-	if name == "skill" {
+	if first {
 		open.Draw = &key
 	}
 	k, err := episodes.Open(dir, open)
@@ -179,7 +192,7 @@ func (t *Talker) stage(dir string, h Hooks, name string, o TalkerStage, of func(
 		return err
 	}
 	defer k.Close()
-	if name == "skill" {
+	if first {
 		if err := k.Params.Set("model.embed_tokens.weight", func(x []float32) {
 			for i := range x {
 				x[i] *= float32(1 / math.Sqrt(float64(t.Model.Width)))
@@ -204,6 +217,9 @@ func (t *Talker) stage(dir string, h Hooks, name string, o TalkerStage, of func(
 		if err := saveHalved(filepath.Join(dir, weightsFile), k.Params); err != nil {
 			return err
 		}
+		if first {
+			return nil // it cannot speak yet
+		}
 		v, err := JudgeTalker(k, t, t.Judge.Tables)
 		if err == nil {
 			h.Say(fmt.Sprintf("judged at %d, %s", step, v))
@@ -215,7 +231,7 @@ func (t *Talker) stage(dir string, h Hooks, name string, o TalkerStage, of func(
 		if err := h.stopped(); err != nil {
 			return state.orSave(err, step-1)
 		}
-		l, err := t.pass(k, &s, key.Iteration(step), of)
+		value, err := l.pass(k, &s, key.Iteration(step))
 		if err != nil {
 			return fmt.Errorf("%s, step %d: %w", name, step, err)
 		}
@@ -223,7 +239,7 @@ func (t *Talker) stage(dir string, h Hooks, name string, o TalkerStage, of func(
 			return fmt.Errorf("%s, step %d: %w", name, step, err)
 		}
 		shadow.Follow(min(o.EMA, float64(1+step)/float64(10+step)))
-		if loss.add(l); step%25 == 0 || step == s.Steps {
+		if loss.add(value); step%25 == 0 || step == s.Steps {
 			s.say(step, s.Steps, "loss %.4f", loss.take())
 		}
 		if step%o.Save == 0 {
@@ -240,8 +256,13 @@ func (t *Talker) stage(dir string, h Hooks, name string, o TalkerStage, of func(
 	return averaged(s.Steps)
 }
 
-// pass leaves the gradient of an update in the parameters, and returns the loss.
-func (t *Talker) pass(k *episodes.Speaker, s *stage, key rng.Key, of func(key rng.Key) conversation) (float64, error) {
+// talk is lessons of conversations.
+func (t *Talker) talk(of func(key rng.Key) conversation) func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) {
+	return func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) { return t.converse(k, s, key, of) }
+}
+
+// converse is a step of these.
+func (t *Talker) converse(k *episodes.Speaker, s *stage, key rng.Key, of func(key rng.Key) conversation) (float64, error) {
 	loss := 0.0
 	tp := s.tape()
 	for i := range s.Batch {

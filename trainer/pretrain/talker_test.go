@@ -17,7 +17,7 @@ func tinyTalker() *Talker {
 	r := DefaultTalker()
 	r.Name = "talker"
 	r.Model.Width, r.Model.Inner, r.Model.Heads, r.Model.Layers, r.Model.VisionLayers = 64, 64, 2, 1, 1
-	r.Skill.Steps, r.Skill.Batch, r.Start.Steps, r.Start.Batch = 2, 2, 1, 2
+	r.Sight.Steps, r.Sight.Batch, r.Skill.Steps, r.Skill.Batch, r.Start.Steps, r.Start.Batch = 2, 2, 2, 2, 1, 2
 	r.Judge.Tables = 2
 	return &r
 }
@@ -41,11 +41,11 @@ func TestTalker(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := tinyTalker()
-	if err := r.stage(b, h, "skill", r.Skill, r.skill); err != nil {
+	if err := r.stage(b, h, lessons{"sight", r.Sight, r.look}); err != nil {
 		t.Fatal(err)
 	}
 	first := weights(b)
-	if err := os.WriteFile(filepath.Join(b, "skill.done"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(b, "sight.done"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.run(b, h); err != nil {

@@ -176,7 +176,7 @@ func (p *Policy) speech(e *trainer.Episode) (s vlm.Stretch, err error) {
 		pictures = append(pictures, picture.Image)
 	}
 	s.IDs = e.Tokens
-	s.Pictures, err = p.Speaker.patches(pictures)
+	s.Pictures, err = p.Speaker.Patches(pictures)
 	return s, err
 }
 

@@ -11,15 +11,15 @@ import (
 // one place a picture.
 func (k *Speaker) Read(text string, pictures ...*vision.Image) (s vlm.Stretch, engine []int32, err error) {
 	engine = k.Tokens.Encode(text).IDs
-	if s.Pictures, err = k.patches(pictures); err != nil {
+	if s.Pictures, err = k.Patches(pictures); err != nil {
 		return s, nil, err
 	}
 	s.IDs, _, err = k.Marks.Expand(engine, s.Pictures.Grids, nil, k.Processor.Merge)
 	return s, engine, err
 }
 
-// patches are pictures, cut up one after another.
-func (k *Speaker) patches(pictures []*vision.Image) (all vlm.Patches, err error) {
+// Patches are pictures, cut up one after another.
+func (k *Speaker) Patches(pictures []*vision.Image) (all vlm.Patches, err error) {
 	for i, m := range pictures {
 		p, err := k.Processor.Apply(m.Raster())
 		if err != nil {

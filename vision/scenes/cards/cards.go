@@ -10,7 +10,7 @@ import (
 )
 
 // Side is how many pixels a side a table has.
-const Side = 640
+const Side = 1024
 
 // Most is how many cards lie on a table at most, and fewest at least.
 const (
@@ -30,7 +30,7 @@ var paints = map[string]color.RGBA{
 var ink = color.RGBA{15, 15, 20, 255}
 
 const (
-	times       = 3 // a digit's dot, in pixels
+	times       = 5 // a digit's dot, in pixels
 	digitWidth  = 7 * times
 	digitHeight = 13 * times
 )
