@@ -79,7 +79,7 @@ func openTalker(e *experiment.Experiment, o Options, lists ...[]prompts.Prompt) 
 	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
-	m.talk = &episodes.Policy{Speaker: s, Protocol: protocol, Limits: e.Episode.Limits(), Turn: e.Episode.TurnTokens, Sampling: e.Episode.Sampling,
+	m.talk = &episodes.Policy{Speaker: s, Protocol: protocol, Limits: e.Episode.Limits(), Turn: e.Episode.TurnTokens, Parallel: e.Episode.Parallel, Sampling: e.Episode.Sampling,
 		Silence: e.Episode.Silence, Draws: rollout.Draws{Root: key}, Ask: asker(e, lists)}
 	if err := m.talk.Learn(m.adapters, e.Optim, needed(e)...); err != nil {
 		return nil, errors.Join(err, m.close())

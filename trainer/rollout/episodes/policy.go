@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -35,7 +34,7 @@ func Asked(text string, pictures ...*vision.Image) Question {
 //
 // Invariants (tests): what Eval answers about an episode has the bits that Roll had, in any
 // batch; gradients have the same bytes however many points there are in a pass; an episode is a
-// function of its key.
+// function of its key, whatever is played beside it.
 type Policy struct {
 	Speaker  *Speaker
 	Ask      func(prompt int) (Question, error)
@@ -45,6 +44,8 @@ type Policy struct {
 	Sampling rollout.Sampling
 	Silence  bool // episodes that a limit ended are not trained on (Mini-o3)
 	Draws    rollout.Draws
+	Parallel int // episodes under way at once; 0: 8
+	Abreast  int // tokens of their observations that are read together; 0: 8192
 	Keep     int // tokens of episodes whose values are kept for Back; of others it computes them again
 
 	Context  context.Context     // stops a roll
@@ -78,32 +79,11 @@ func (p *Policy) Free() {
 	p.learner = nil
 }
 
-// Roll plays one episode a key.
-func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
-	samples := make([]trainer.Sample, len(keys))
-	err := p.learner.With(w, func() error {
-		d := p.Speaker.Model.NewDecoder(p.Speaker.Options.Pool, p.Speaker.arithmetic(false), 2)
-		defer d.Close()
-		var asked *voice // of the prompt under way, whose reading is row 0
-		for i, k := range keys {
-			if p.Context != nil && p.Context.Err() != nil {
-				return p.Context.Err()
-			}
-			if i == 0 || keys[i-1].Prompt != k.Prompt {
-				var err error
-				if asked, err = p.asked(d, k.Prompt); err != nil {
-					return fmt.Errorf("prompt %d: %w", k.Prompt, err)
-				}
-			}
-			s, err := p.play(k, *asked)
-			if err != nil {
-				return fmt.Errorf("sample %d of prompt %d: %w", k.Sample, k.Prompt, err)
-			}
-			if samples[i] = s; p.Progress != nil {
-				p.Progress(i+1, len(keys))
-			}
-		}
-		return nil
+// Roll plays one episode a key (batching.go).
+func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) (samples []trainer.Sample, err error) {
+	err = p.learner.With(w, func() error {
+		samples, err = p.rollAll(keys)
+		return err
 	})
 	return samples, err
 }
@@ -119,7 +99,7 @@ func (p *Policy) asked(d *vlm.Decoder, prompt int) (*voice, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &voice{p: p, decoder: d, album: tools.NewAlbum(q.Pictures...)}
+	v := &voice{p: p, album: tools.NewAlbum(q.Pictures...)}
 	if v.prompt, err = v.Code(text, v.album.Pictures); err != nil {
 		return nil, err
 	}
@@ -135,16 +115,9 @@ func (p *Policy) asked(d *vlm.Decoder, prompt int) (*voice, error) {
 }
 
 // play is one episode.
-func (p *Policy) play(k trainer.Key, v voice) (trainer.Sample, error) {
+func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sample, error) {
 	s := trainer.Sample{Key: k}
-	v.decoder.Copy(1, 0)
-	v.album, v.grids = &tools.Album{Pictures: slices.Clone(v.album.Pictures)}, slices.Clone(v.grids)
-	v.key = p.Draws.Of("tokens", k)
-	ctx := p.Context
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	t, err := tools.Episode{Protocol: p.Protocol, State: &tools.State{Album: v.album}, Limits: p.Limits, Sampler: &v, Coder: &v, Prompt: v.prompt}.Play(ctx)
+	t, err := tools.Episode{Protocol: p.Protocol, State: &tools.State{Album: v.album}, Limits: p.Limits, Sampler: v, Coder: v, Prompt: v.prompt}.Play(ctx)
 	if err != nil {
 		return s, err
 	}

@@ -26,13 +26,19 @@ import (
 // with a crop, for three turns.
 func policy(t *testing.T, adapted bool, train ...string) *episodes.Policy {
 	t.Helper()
+	return sized(t, 64, 2, adapted, train...)
+}
+
+// sized is one of another width, and so many layers.
+func sized(t testing.TB, width, layers int, adapted bool, train ...string) *episodes.Policy {
+	t.Helper()
 	be, err := cpu.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := tensor.NewPool(be)
 	recipe := pretrain.DefaultTalker()
-	recipe.Model.Width, recipe.Model.Inner, recipe.Model.Heads, recipe.Model.Layers, recipe.Model.VisionLayers = 64, 96, 2, 2, 2
+	recipe.Model.Width, recipe.Model.Inner, recipe.Model.Heads, recipe.Model.Layers, recipe.Model.VisionLayers = width, width*3/2, width/32, layers, 2
 	dir := t.TempDir()
 	if err := recipe.Frame(dir); err != nil {
 		t.Fatal(err)

@@ -3,27 +3,39 @@ package episodes
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// voice speaks one episode, in row 1 of a decoder: it is the sampler and the coder of
-// tools.Episode.
+// voice speaks one episode: it is the sampler and the coder of tools.Episode. What it has not
+// read yet it asks a batch to read, and hears the token that was drawn behind it.
 type voice struct {
-	p       *Policy
-	key     rng.Key
-	prompt  tools.Seen
-	album   *tools.Album
-	decoder *vlm.Decoder
-	said    int         // tokens so far
-	last    int32       // the last of them
-	unread  vlm.Stretch // what the decoder has not read yet
-	grids   []vlm.Grid  // of all pictures so far
-	texts   []string
+	p      *Policy
+	key    rng.Key
+	prompt tools.Seen
+	album  *tools.Album
+	said   int         // tokens so far
+	last   int32       // the last of them
+	unread vlm.Stretch // what the decoder has not read yet
+	grids  []vlm.Grid  // of all pictures so far
+	texts  []string
+
+	number, row int // of its key, and of the decoder
+	events      chan<- event
+	heard       chan token
+}
+
+// begun is a voice for a key where this one, the prompt's, stands.
+func (v voice) begun(k trainer.Key) *voice {
+	v.album, v.grids = &tools.Album{Pictures: slices.Clone(v.album.Pictures)}, slices.Clone(v.grids)
+	v.key = v.p.Draws.Of("tokens", k)
+	return &v
 }
 
 // mostOfTurn is how many tokens a turn has at most where nothing else is said.
@@ -44,14 +56,15 @@ func (v *voice) Sample(ctx context.Context, _ []int32, _ []tools.Picture) (tools
 		if err := ctx.Err(); err != nil {
 			return s, err
 		}
-		id, sampled, spoken, err := v.token()
-		if err != nil {
-			return s, err
+		v.events <- event{voice: v, read: v.unread}
+		next := <-v.heard
+		if next.err != nil {
+			return s, next.err
 		}
-		v.unread.IDs = append(v.unread.IDs, id)
-		v.said, v.last = v.said+1, id
-		s.IDs, s.LogProb, s.ModelLogProb = append(s.IDs, id), append(s.LogProb, sampled), append(s.ModelLogProb, spoken)
-		if id == k.End {
+		v.unread = vlm.Stretch{IDs: []int32{next.id}}
+		v.said, v.last = v.said+1, next.id
+		s.IDs, s.LogProb, s.ModelLogProb = append(s.IDs, next.id), append(s.LogProb, next.sampled), append(s.ModelLogProb, next.spoken)
+		if next.id == k.End {
 			s.Cut = false
 			break
 		}
@@ -61,48 +74,25 @@ func (v *voice) Sample(ctx context.Context, _ []int32, _ []tools.Picture) (tools
 	return s, nil
 }
 
-// token draws what comes next, and says how likely that was in the distribution that was sampled
-// from, and in the model's.
-func (v *voice) token() (id int32, sampled, spoken float64, err error) {
-	k := v.p.Speaker
-	var before []int // the row's tokens are the decoder's until it reads on
-	raw, err := v.read()
-	if err != nil {
-		return 0, 0, 0, err
-	}
+// draw draws what follows the tokens of its row, and says how likely that was in the distribution
+// that was sampled from.
+func (v *voice) draw(raw []float32, row []int32) token {
 	logits := make([]float64, len(raw))
 	for i, x := range raw {
 		logits[i] = float64(x)
 	}
+	var before []int
 	if v.p.Sampling.Repetition != 1 {
-		for _, t := range v.decoder.IDs(1) {
+		for _, t := range row {
 			before = append(before, int(t))
 		}
 	}
-	probabilities, err := v.p.Sampling.Probabilities(logits, before, k.Banned)
+	probabilities, err := v.p.Sampling.Probabilities(logits, before, v.p.Speaker.Banned)
 	if err != nil {
-		return 0, 0, 0, err
+		return token{err: err}
 	}
 	at := pick(probabilities, v.key.Step(v.said).Draw().Float64())
-	lp, err := v.decoder.LogProbs([]int32{int32(at)}, float32(v.p.Sampling.Temperature))
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	return int32(at), math.Log(probabilities[at]), float64(lp[0]), nil
-}
-
-// read lets the decoder read on, and gives the logits of what follows.
-func (v *voice) read() ([]float32, error) {
-	s := v.unread
-	v.unread = vlm.Stretch{}
-	if len(s.IDs) != 1 || len(s.Pictures.Grids) > 0 {
-		return v.decoder.Extend(1, s)
-	}
-	rows, err := v.decoder.Step([]int{1}, s.IDs)
-	if err != nil {
-		return nil, err
-	}
-	return rows[0], nil
+	return token{id: int32(at), sampled: math.Log(probabilities[at])}
 }
 
 // pick is where a number from 0 to 1 falls.
