@@ -153,6 +153,9 @@ func iterationLine(l *training.Line, t *training.TimingLine) string {
 func writeResult(w io.Writer, r *training.Result, model, dir string, took time.Duration) {
 	fmt.Fprintf(w, "%s after %d iterations and %s\n\n", r.Status, r.Iterations, took.Round(time.Second))
 	t := table{header: []string{"HELD OUT", "BEFORE", "95 %", "AFTER", "95 %", "GAIN"}}
+	if r.Guided != nil {
+		t.header = append(t.header, fmt.Sprintf("START AT GUIDANCE %v", r.Guidance), "95 %")
+	}
 	var names []string
 	for name := range r.HeldOut {
 		names = append(names, name)
@@ -164,14 +167,22 @@ func writeResult(w io.Writer, r *training.Result, model, dir string, took time.D
 		if kind := r.Rewards[name]; kind != "" {
 			label += " (" + kind + ")"
 		}
-		t.add(label, fmt.Sprintf("%.3f", g.Before.Mean), fmt.Sprintf("%.3f to %.3f", g.Before.Low, g.Before.High),
-			fmt.Sprintf("%.3f", g.After.Mean), fmt.Sprintf("%.3f to %.3f", g.After.Low, g.After.High), fmt.Sprintf("%+.3f", g.After.Mean-g.Before.Mean))
+		row := append(measured(g.Before), measured(g.After)...)
+		row = append(row, fmt.Sprintf("%+.3f", g.After.Mean-g.Before.Mean))
+		if m, ok := r.Guided[name]; ok {
+			row = append(row, measured(m)...)
+		}
+		t.add(append([]string{label}, row...)...)
 	}
 	t.write(w)
 	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(dir, report.Name))
 	if last := latest(dir); last != "" {
 		fmt.Fprintf(w, "sample with it  darkroom sample --model %s --lora %s --prompt '...' --out a.png\n", model, last)
 	}
+}
+
+func measured(m training.Measure) []string {
+	return []string{fmt.Sprintf("%.3f", m.Mean), fmt.Sprintf("%.3f to %.3f", m.Low, m.High)}
 }
 
 // latest is the folder of the newest checkpoint that holds an adapter.

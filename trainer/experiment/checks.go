@@ -182,4 +182,12 @@ func (e *Experiment) checkModel(r report) {
 	if p := e.Evaluate.Prompts; p != "" && p == e.Rollout.Prompts {
 		r("evaluate.prompts", "these are the prompts that are trained on", "a file of other prompts, so that a gain is a gain")
 	}
+	switch g := e.Evaluate.Guided; {
+	case g > 0 && e.Episode != nil:
+		r("evaluate.guided", "a model that speaks has no guidance", "leave it out")
+	case g > 0 && g == e.Sampler.Guidance:
+		r("evaluate.guided", fmt.Sprintf("everything is measured with a guidance of %v already", g), "another guidance, or leave it out")
+	case g > 0 && e.Evaluate.Prompts == "":
+		r("evaluate.guided", "there are no prompts to evaluate on", "evaluate.prompts")
+	}
 }

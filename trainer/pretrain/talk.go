@@ -124,7 +124,7 @@ func readOne(table cards.Table, m *vision.Image, r *rng.Stream) conversation {
 // oneCard is a crop around a card.
 func oneCard(table cards.Table, m *vision.Image, r *rng.Stream) (cards.Card, *vision.Image) {
 	c := table.Cards[r.Intn(len(table.Cards))]
-	grow := func() int { return r.Intn(36) - 4 }
+	grow := func() int { return r.Intn(80) - 8 }
 	box := image.Rect(c.Box.Min.X-grow(), c.Box.Min.Y-grow(), c.Box.Max.X+grow(), c.Box.Max.Y+grow()).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
 	crop, err := m.Crop(box.Min.X, box.Min.Y, box.Dx(), box.Dy())
 	if err != nil {
@@ -174,7 +174,7 @@ func (t *Talker) shown(b image.Rectangle) tools.Box {
 	return tools.Box{float64(b.Min.X) * by, float64(b.Min.Y) * by, float64(b.Max.X) * by, float64(b.Max.Y) * by}
 }
 
-// rounded is a box with edges at every fourth pixel, further out: there are few of them to learn.
+// rounded is a box with edges at every second pixel, further out: there are few of them to learn.
 func rounded(b tools.Box) tools.Rect {
 	const grid = 2
 	return tools.Rect{grid * int(math.Floor(b[0]/grid)), grid * int(math.Floor(b[1]/grid)), grid * int(math.Ceil(b[2]/grid)), grid * int(math.Ceil(b[3]/grid))}

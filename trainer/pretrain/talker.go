@@ -15,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // Talker is how a small Qwen2.5-VL is made that answers questions about tables of cards
@@ -80,7 +81,7 @@ func DefaultTalker() Talker {
 		Sight: TalkerStage{Stage: sight, EMA: 0.99, Save: 500},
 		Skill: TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
 		Start: TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
-		Talk:  Talk{Zoom: 0.45, Careless: 0.5, Miss: 0.35, Read: 0.5, Skills: 0.25},
+		Talk:  Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Read: 0.5, Skills: 0.25},
 		Judge: TalkerJudge{Every: 250, Tables: 128},
 	}
 }
@@ -261,33 +262,38 @@ func (t *Talker) talk(of func(key rng.Key) conversation) func(k *episodes.Speake
 	return func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) { return t.converse(k, s, key, of) }
 }
 
-// converse is a step of these.
+// converse is a step of these, all at once.
 func (t *Talker) converse(k *episodes.Speaker, s *stage, key rng.Key, of func(key rng.Key) conversation) (float64, error) {
-	loss := 0.0
-	tp := s.tape()
+	var all []vlm.Stretch
+	var rows, tokens []int32
+	var grad []float32
+	at := 0
 	for i := range s.Batch {
 		c, err := of(key.Sample(i)).say(k)
 		if err != nil {
 			return 0, err
 		}
-		hidden, err := k.Model.Hidden(tp, c.Stretch)
-		if err != nil {
-			return 0, err
-		}
-		var rows, tokens []int32
-		for at, next := range c.next {
+		for row, next := range c.next {
 			if next >= 0 {
-				rows, tokens = append(rows, int32(at)), append(tokens, next)
+				rows, tokens, grad = append(rows, int32(at+row)), append(tokens, next), append(grad, float32(-c.weight/float64(s.Batch)))
 			}
 		}
-		lp := k.Model.LogProbs(tp, hidden, rows, tokens, 1)
-		grad, weight := make([]float32, len(rows)), c.weight/float64(s.Batch)
-		for i, x := range lp.F32() {
-			loss -= float64(x) * weight
-			grad[i] = float32(-weight)
-		}
-		tp.Backward(autograd.Seed{Of: lp, Grad: grad})
-		tp.Reset()
+		all, at = append(all, c.Stretch), at+len(c.IDs)
 	}
-	return loss, nil
+	tp := s.tape()
+	defer tp.Reset()
+	hidden, err := k.Model.HiddenAll(tp, all)
+	if err != nil {
+		return 0, err
+	}
+	return taught(tp, k.Model.LogProbs(tp, hidden, rows, tokens, 1), grad), nil
+}
+
+// taught leaves the gradient of a sum of log-probabilities, and returns it.
+func taught(tp *autograd.Tape, lp *autograd.Value, weights []float32) (sum float64) {
+	for i, x := range lp.F32() {
+		sum += float64(x) * float64(weights[i])
+	}
+	tp.Backward(autograd.Seed{Of: lp, Grad: weights})
+	return sum
 }

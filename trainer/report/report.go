@@ -35,6 +35,7 @@ type view struct {
 	Status   string
 	Why      string
 	Rows     []row
+	Guidance float64 // of the start, beside
 	Plots    []Plot
 	Fired    []fired
 	Pictures []picture
@@ -47,7 +48,8 @@ type view struct {
 type row struct {
 	Name, Kind          string
 	Before, After, Gain string
-	Better, Worse       bool // by more than both intervals
+	Better, Worse       bool   // by more than both intervals
+	Guided              string // the start under guidance, where it was measured
 }
 
 type fired struct {
@@ -82,7 +84,7 @@ func Page(dir string) ([]byte, error) {
 	}
 	v := view{Style: Style(), Name: run.Name, Status: run.Status(), Config: run.Config, Plan: planned(run)}
 	if r := run.Result; r != nil {
-		v.Why, v.Rows = r.Why, table(r)
+		v.Why, v.Rows, v.Guidance = r.Why, table(r), r.Guidance
 	}
 	samples, err := readSamples(dir)
 	if err != nil {
@@ -126,7 +128,11 @@ func table(r *training.Result) []row {
 		if kind == "" {
 			kind = "all trained ones"
 		}
-		rows = append(rows, row{name, kind, said(g.Before), said(g.After), Signed(g.After.Mean - g.Before.Mean), g.After.Low > g.Before.High, g.After.High < g.Before.Low})
+		line := row{Name: name, Kind: kind, Before: said(g.Before), After: said(g.After), Gain: Signed(g.After.Mean - g.Before.Mean), Better: g.After.Low > g.Before.High, Worse: g.After.High < g.Before.Low}
+		if m, ok := r.Guided[name]; ok {
+			line.Guided = said(m)
+		}
+		rows = append(rows, line)
 	}
 	return rows
 }
@@ -142,6 +148,7 @@ func pictures(dir string) ([]picture, error) {
 	if len(sheets) > 0 {
 		shown = append(shown, struct{ caption, path string }{"after", sheets[len(sheets)-1]})
 	}
+	shown = append(shown, struct{ caption, path string }{"before, under guidance", filepath.Join(dir, "images", "heldout_guided.png")})
 	var all []picture
 	for _, s := range shown {
 		source, err := embedded(s.path)

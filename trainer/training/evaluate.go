@@ -6,6 +6,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -19,8 +20,20 @@ type Evaluation struct {
 	Totals   []float64
 }
 
+// guide measures the start under guidance, which repairs a part of what training is to repair.
+func (t *Training) guide(ctx context.Context) error {
+	s := t.Sampler
+	s.Guidance = t.Evaluate.Guided
+	e, err := t.evaluate(ctx, s)
+	if err != nil || e == nil {
+		return err
+	}
+	t.guided = e.Measures
+	return t.grid("images/heldout_guided.png", e)
+}
+
 // evaluate measures the current weights; nil where nothing is held out.
-func (t *Training) evaluate(ctx context.Context) (*Evaluation, error) {
+func (t *Training) evaluate(ctx context.Context, sampler experiment.Sampler) (*Evaluation, error) {
 	if len(t.heldOut) == 0 {
 		return nil, nil
 	}
@@ -28,7 +41,7 @@ func (t *Training) evaluate(ctx context.Context) (*Evaluation, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := t.model.fixed(ctx, rng.New(uint64(t.Evaluate.Seed)).With("evaluation"), rows, schedule, t.Sampler)
+	p := t.model.fixed(ctx, rng.New(uint64(t.Evaluate.Seed)).With("evaluation"), rows, schedule, sampler)
 	var keys []trainer.Key
 	e := &Evaluation{Measures: map[string]Measure{}}
 	var groups [][]int

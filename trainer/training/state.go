@@ -34,6 +34,7 @@ type counters struct {
 	Reference bool               `json:"reference"`          // whether the reference was ever reset
 	History   *advantage.History `json:"history,omitempty"`
 	Before    map[string]Measure `json:"before,omitempty"`
+	Guided    map[string]Measure `json:"guided,omitempty"`
 	Latest    map[string]Measure `json:"latest,omitempty"`
 	First     map[string]float64 `json:"first,omitempty"`   // what monitors compare with
 	Streaks   map[string]int     `json:"streaks,omitempty"` // how often in a row their rules were broken
@@ -45,7 +46,7 @@ type counters struct {
 
 // save writes a checkpoint of what is finished.
 func (t *Training) save() error {
-	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, Failures: t.failures, Stage: t.stage.Number, again: t.again, Ends: map[string]int64{}}
+	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Guided: t.guided, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, Failures: t.failures, Stage: t.stage.Number, again: t.again, Ends: map[string]int64{}}
 	var kept []safetensors.Tensor
 	c.Choice, kept = t.choice.state()
 	for _, m := range t.loop.Memories {
@@ -183,7 +184,7 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 	if err := t.choice.load(s.Choice, f); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Dir, err)
 	}
-	t.before, t.latest, t.first, t.streaks, t.bins = s.Before, s.Latest, orEmpty(s.First), orEmpty(s.Streaks), s.Bins
+	t.before, t.guided, t.latest, t.first, t.streaks, t.bins = s.Before, s.Guided, s.Latest, orEmpty(s.First), orEmpty(s.Streaks), s.Bins
 	t.anchor, t.again, t.failures, t.stands = s.Anchor, s.again, orEmpty(s.Failures), s.Iteration
 	return s.Ends, nil
 }

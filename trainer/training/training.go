@@ -46,6 +46,7 @@ type Training struct {
 	ledger, samples, timing *folder.Lines
 	transcripts             *folder.Lines      // of a model that speaks
 	before, latest          map[string]Measure // held-out measures
+	guided                  map[string]Measure // those of the start under guidance
 	first                   map[string]float64 // what monitors compare with
 	streaks                 map[string]int     // how often in a row their rules were broken
 	bins                    *bins              // of the totals' histogram
@@ -80,6 +81,9 @@ type Result struct {
 	Iterations int               `json:"iterations"`
 	HeldOut    map[string]Gain   `json:"heldout"`
 	Rewards    map[string]string `json:"rewards"` // "trained" or "gold"
+	// Guided is the start under Guidance, where it was measured.
+	Guidance float64            `json:"guidance,omitempty"`
+	Guided   map[string]Measure `json:"guided,omitempty"`
 }
 
 // Gain is a held-out measure before and after.
@@ -114,6 +118,11 @@ func (t *Training) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		t.before = t.latest
+		if t.Evaluate.Guided > 0 {
+			if err := t.guide(ctx); err != nil {
+				return nil, err
+			}
+		}
 		for name, m := range t.before {
 			t.first["heldout."+name] = m.Mean // what monitors compare with
 		}
@@ -330,7 +339,7 @@ func (t *Training) line(i int, r *trainer.Report) *Line {
 // measure evaluates, and keeps the pictures under a name.
 func (t *Training) measure(ctx context.Context, line *Line, name string) error {
 	began := time.Now()
-	e, err := t.evaluate(ctx)
+	e, err := t.evaluate(ctx, t.Sampler)
 	var f failure
 	if line != nil && (errors.As(err, &f) || errors.Is(err, errWaited)) { // what was learned is not given up for what is measured
 		t.Say("warning: iteration %d was not evaluated: %v", line.Iteration, err)
@@ -371,6 +380,9 @@ func (t *Training) record(r *trainer.Report, line *Line) error {
 // end writes result.json.
 func (t *Training) end(status, why string) (*Result, error) {
 	r := &Result{Status: status, Why: why, Iterations: t.loop.Iteration, HeldOut: map[string]Gain{}, Rewards: map[string]string{}}
+	if r.Guided = t.guided; len(r.Guided) > 0 {
+		r.Guidance = t.Evaluate.Guided
+	}
 	for name, after := range t.latest {
 		if before, ok := t.before[name]; ok {
 			r.HeldOut[name] = Gain{before, after}

@@ -84,28 +84,29 @@ func (d *Decoder) ExtendAll(rows []int, stretches []Stretch) ([][]float32, error
 	}
 	defer d.tape.Reset()
 	m, tp, most := d.m, d.tape, 0
-	ins, parts, last := make([]input, len(rows)), make([]part, len(rows)), make([]int32, len(rows))
+	before := make([]Stretch, len(rows))
+	for i, r := range rows {
+		before[i] = d.rows[r].read
+	}
+	in, err := m.input(tp, before, stretches, onTape{})
+	if err != nil {
+		if r, ok := err.(Refused); ok && len(rows) > 1 {
+			return nil, fmt.Errorf("row %d: %w", rows[r.At], r.Err)
+		}
+		return nil, alone(err)
+	}
+	parts, last := make([]part, len(rows)), make([]int32, len(rows))
 	for i, s := range stretches {
-		var err error
-		if ins[i], err = m.input(tp, d.rows[rows[i]].read, s, onTape{}); err != nil {
-			if len(rows) > 1 {
-				err = fmt.Errorf("row %d: %w", rows[i], err)
-			}
-			return nil, err
-		}
-		parts[i] = part{row: rows[i], past: d.Len(rows[i]), n: len(s.IDs)}
-		if i > 0 {
-			parts[i].first = parts[i-1].first + parts[i-1].n
-		}
-		last[i] = int32(parts[i].first + parts[i].n - 1)
+		parts[i] = part{row: rows[i], past: d.Len(rows[i]), first: in.ends[i] - len(s.IDs), n: len(s.IDs)}
+		last[i] = int32(in.ends[i] - 1)
 		most = max(most, parts[i].past+parts[i].n)
 	}
 	d.cache.reserve(most)
-	hidden := m.run(tp, abreast(tp, ins), func(layer int, q, k, v *autograd.Value) *autograd.Value {
+	hidden := m.run(tp, in, func(layer int, q, k, v *autograd.Value) *autograd.Value {
 		return d.behind(tp, parts, layer, q, k, v)
 	}, nil)
 	for i, r := range rows {
-		d.rows[r] = row{read: d.rows[r].read.joined(stretches[i]), delta: ins[i].delta}
+		d.rows[r] = row{read: d.rows[r].read.joined(stretches[i]), delta: in.deltas[i]}
 	}
 	d.keep(m.Logits(tp, tp.Gather(hidden, last, 1, len(last))))
 	return d.split(len(rows)), nil

@@ -93,11 +93,12 @@ func (c Config) Positions(s Stretch) (at [3][]int, delta int, err error) {
 	return c.Rule().Positions(Sequence{Kinds: c.kinds(s.IDs), Pictures: s.Pictures.Grids, Clips: s.Clips.Grids, Seconds: s.Seconds})
 }
 
-// input is what the layers read.
+// input is what the layers read: the tokens of some stretches, one after another.
 type input struct {
 	x         *autograd.Value // [1, tokens, Width]
 	positions [3][]int
-	delta     int               // of the index behind them
+	ends      []int             // of each stretch, in tokens
+	deltas    []int             // of the index behind each
 	deep      []*autograd.Value // what is added behind the first layers, at marks
 	marks     []int32           // where marks are, those of pictures before those of clips
 }
@@ -106,29 +107,29 @@ type input struct {
 // its pictures and of its clips. Those that are nil are uploaded.
 type onTape struct{ pictures, clips *autograd.Value }
 
-// input embeds the stretch that follows after.
-func (m *Model) input(tp *autograd.Tape, after, s Stretch, given onTape) (input, error) {
-	if err := m.checkSequence(s); err != nil {
-		return input{}, err
+// input embeds stretches; before, which may be nil, are the sequences that each follows. The tower
+// sees all their pictures at once. Refused says which stretch an error is about.
+func (m *Model) input(tp *autograd.Tape, before, stretches []Stretch, given onTape) (in input, err error) {
+	var ids []int32
+	for i, s := range stretches {
+		var past Stretch
+		if before != nil {
+			past = before[i]
+		}
+		if err := m.place(&in, past, s); err != nil {
+			return in, Refused{i, err}
+		}
+		ids = append(ids, s.IDs...)
+		in.ends = append(in.ends, len(ids))
 	}
-	whole := after.joined(s)
-	at, delta, err := m.Positions(whole)
-	if err != nil {
-		return input{}, err
-	}
-	in := input{delta: delta}
-	for axis := range at {
-		in.positions[axis] = at[axis][len(after.IDs):]
-	}
-	n := len(s.IDs)
-	in.x = tp.Embedding(m.tokens, s.IDs, 1, n)
+	in.x = tp.Embedding(m.tokens, ids, 1, len(ids))
 	var states []*autograd.Value
 	var deep [][]*autograd.Value
 	for _, p := range []struct {
 		Patches
 		id      int32
 		patches *autograd.Value
-	}{{s.Pictures, m.Picture, given.pictures}, {s.Clips, m.Clip, given.clips}} {
+	}{{patchesOf(stretches, pictures), m.Picture, given.pictures}, {patchesOf(stretches, clips), m.Clip, given.clips}} {
 		if len(p.Grids) == 0 {
 			continue
 		}
@@ -141,7 +142,7 @@ func (m *Model) input(tp *autograd.Tape, after, s Stretch, given onTape) (input,
 			return input{}, err
 		}
 		states, deep = append(states, seen.States), append(deep, seen.Deep)
-		for i, id := range s.IDs {
+		for i, id := range ids {
 			if id == p.id {
 				in.marks = append(in.marks, int32(i))
 			}
@@ -161,33 +162,43 @@ func (m *Model) input(tp *autograd.Tape, after, s Stretch, given onTape) (input,
 	return in, nil
 }
 
-// abreast are inputs of several rows in one list.
-func abreast(tp *autograd.Tape, ins []input) input {
-	if len(ins) == 1 {
-		return ins[0]
+// place checks a stretch, and adds the indices of its tokens.
+func (m *Model) place(in *input, before, s Stretch) error {
+	if err := m.checkSequence(s); err != nil {
+		return err
 	}
-	var all input
-	var xs []*autograd.Value
-	var deep [][]*autograd.Value
-	for _, in := range ins {
-		at := int32(len(all.positions[0]))
-		for _, m := range in.marks {
-			all.marks = append(all.marks, at+m)
-		}
-		for axis, p := range in.positions {
-			all.positions[axis] = append(all.positions[axis], p...)
-		}
-		xs = append(xs, in.x)
-		for i, states := range in.deep {
-			if i == len(deep) {
-				deep = append(deep, nil)
-			}
-			deep[i] = append(deep[i], states)
-		}
+	at, delta, err := m.Positions(before.joined(s))
+	if err != nil {
+		return err
 	}
-	all.x = joined(tp, xs)
-	for _, states := range deep {
-		all.deep = append(all.deep, joined(tp, states))
+	for axis := range at {
+		in.positions[axis] = append(in.positions[axis], at[axis][len(before.IDs):]...)
+	}
+	in.deltas = append(in.deltas, delta)
+	return nil
+}
+
+// Refused is the error of one stretch of several.
+type Refused struct {
+	At  int
+	Err error
+}
+
+func (e Refused) Error() string { return fmt.Sprintf("stretch %d: %v", e.At, e.Err) }
+
+func (e Refused) Unwrap() error { return e.Err }
+
+func pictures(s Stretch) Patches { return s.Pictures }
+func clips(s Stretch) Patches    { return s.Clips }
+
+// patchesOf are all stretches' patches in one list.
+func patchesOf(stretches []Stretch, of func(s Stretch) Patches) Patches {
+	if len(stretches) == 1 {
+		return of(stretches[0])
+	}
+	var all Patches
+	for _, s := range stretches {
+		all.Values, all.Grids = append(all.Values, of(s).Values...), append(all.Grids, of(s).Grids...)
 	}
 	return all
 }

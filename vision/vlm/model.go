@@ -58,29 +58,48 @@ func (m *Model) Hidden(tp *autograd.Tape, s Stretch) (*autograd.Value, error) {
 // HiddenOf is Hidden with patches [patches, numbers] of pictures and clips that are on the tape,
 // so that gradients reach them; nil: those of s.
 func (m *Model) HiddenOf(tp *autograd.Tape, s Stretch, pictures, clips *autograd.Value) (*autograd.Value, error) {
-	in, err := m.input(tp, Stretch{}, s, onTape{pictures, clips})
+	in, err := m.input(tp, nil, []Stretch{s}, onTape{pictures, clips})
+	if err != nil {
+		return nil, alone(err)
+	}
+	return m.run(tp, in, m.causal(tp, in.ends), nil), nil
+}
+
+// HiddenAll is Hidden of several sequences at once, [1, all their tokens, Width] one after
+// another, with the bits that each has alone.
+func (m *Model) HiddenAll(tp *autograd.Tape, sequences []Stretch) (*autograd.Value, error) {
+	in, err := m.input(tp, nil, sequences, onTape{})
 	if err != nil {
 		return nil, err
 	}
-	return m.run(tp, in, m.causal(tp), nil), nil
+	return m.run(tp, in, m.causal(tp, in.ends), nil), nil
+}
+
+// alone is an error about the only stretch there is.
+func alone(err error) error {
+	if r, ok := err.(Refused); ok {
+		return r.Err
+	}
+	return err
 }
 
 // States are what each layer reads, that of embeddings first, and the last Hidden: what pipelines
 // take of a model that only reads their prompts.
 func (m *Model) States(tp *autograd.Tape, s Stretch) ([]*autograd.Value, error) {
-	in, err := m.input(tp, Stretch{}, s, onTape{})
+	in, err := m.input(tp, nil, []Stretch{s}, onTape{})
 	if err != nil {
-		return nil, err
+		return nil, alone(err)
 	}
 	var all []*autograd.Value
-	last := m.run(tp, in, m.causal(tp), func(x *autograd.Value) { all = append(all, x) })
+	last := m.run(tp, in, m.causal(tp, in.ends), func(x *autograd.Value) { all = append(all, x) })
 	return append(all, last), nil
 }
 
-// causal is attention to all that came before.
-func (m *Model) causal(tp *autograd.Tape) attention {
+// causal is attention to all that came before in the same sequence.
+func (m *Model) causal(tp *autograd.Tape, ends []int) attention {
+	see := segmentsOf(append([]int{0}, ends...))
 	return func(_ int, q, k, v *autograd.Value) *autograd.Value {
-		return tp.Attention(q, k, v, autograd.Attend{Heads: m.Text.Heads, KVHeads: m.Text.KVHeads, Causal: true})
+		return see.attention(tp, q, k, v, autograd.Attend{Heads: m.Text.Heads, KVHeads: m.Text.KVHeads, Causal: true})
 	}
 }
 

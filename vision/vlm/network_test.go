@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -319,6 +320,41 @@ func TestRowsReadAtOnce(t *testing.T) {
 	}
 }
 
+// TestSequencesAtOnce: sequences that go through the network together have the bits of each alone.
+func TestSequencesAtOnce(t *testing.T) {
+	for f := range families {
+		for name, o := range precisions {
+			c := small(Family(f))
+			w := newWorkshop(t, c, o)
+			for _, list := range [][]int{{4, 0, 2, 1}, {3}, {5, 5}, {0, 6, 3}} {
+				var all []Stretch
+				for _, i := range list {
+					all = append(all, prompt(c, i))
+				}
+				tp := autograd.New(w.pool, w.o)
+				h, err := w.m.HiddenAll(tp, all)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := slices.Clone(w.m.Logits(tp, h).F32())
+				tp.Reset()
+				for i, s := range all {
+					want := slices.Concat(w.whole(t, s)...)
+					if !slices.Equal(got[:len(want)], want) {
+						t.Errorf("%v, %s: sequence %d of %v differs", Family(f), name, i, list)
+					}
+					got = got[len(want):]
+				}
+			}
+			tp := autograd.New(w.pool, w.o)
+			if _, err := w.m.HiddenAll(tp, []Stretch{prompt(c, 1), {}}); err == nil || !strings.Contains(err.Error(), "stretch 1") {
+				t.Errorf("a sequence without tokens: %v", err)
+			}
+			tp.Reset()
+		}
+	}
+}
+
 // prompt is one of several, of different lengths.
 func prompt(c Config, i int) Stretch {
 	r := rand.New(rand.NewPCG(3, uint64(i)))
@@ -335,7 +371,7 @@ func TestSlowTwin(t *testing.T) {
 		w := newWorkshop(t, c, autograd.Options{})
 		s := prompt(c, 4)
 		tp := autograd.New(w.pool, w.o)
-		in, err := w.m.input(tp, Stretch{}, s, onTape{})
+		in, err := w.m.input(tp, nil, []Stretch{s}, onTape{})
 		if err != nil {
 			t.Fatal(err)
 		}

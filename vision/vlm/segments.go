@@ -34,15 +34,19 @@ func segmentsOf(ends []int) segments {
 }
 
 // attention is that of [1, rows, C] within segments.
-func (s segments) attention(tp *autograd.Tape, q, k, v *autograd.Value, heads int) *autograd.Value {
+func (s segments) attention(tp *autograd.Tape, q, k, v *autograd.Value, how autograd.Attend) *autograd.Value {
+	if len(s.lengths) == 1 {
+		return tp.Attention(q, k, v, how)
+	}
 	rows, width := q.Dim(1), q.Dim(2)
 	pad := func(x *autograd.Value) *autograd.Value {
 		if s.in != nil {
 			return tp.Gather(x, s.in, len(s.lengths), s.longest)
 		}
-		return tp.Reshape(x, len(s.lengths), s.longest, width)
+		return tp.Reshape(x, len(s.lengths), s.longest, x.Dim(2))
 	}
-	y := tp.Attention(pad(q), pad(k), pad(v), autograd.Attend{Heads: heads, KeyLens: s.lengths})
+	how.KeyLens = s.lengths
+	y := tp.Attention(pad(q), pad(k), pad(v), how)
 	if s.out != nil {
 		return tp.Gather(y, s.out, 1, rows)
 	}

@@ -42,7 +42,7 @@ func (l *towerLayer) forward(tp *autograd.Tape, x *autograd.Value, heads int, tu
 		h := l.before.Apply(tp, in[0])
 		w := h.Dim(-1)
 		parts := tp.Split(l.qkv.Apply(tp, h, autograd.With{}), 2, w, w, w)
-		a := see.attention(tp, turn.apply(tp, parts[0], heads), turn.apply(tp, parts[1], heads), parts[2], heads)
+		a := see.attention(tp, turn.apply(tp, parts[0], heads), turn.apply(tp, parts[1], heads), parts[2], autograd.Attend{Heads: heads})
 		y := l.out.Apply(tp, a, autograd.With{Residual: in[0]})
 		return []*autograd.Value{l.mlp.Apply(tp, l.between.Apply(tp, y), autograd.With{Residual: y})}
 	}, x)[0]
