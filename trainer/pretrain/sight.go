@@ -24,32 +24,45 @@ import (
 // nothing is what is said of a place without a card.
 const nothing = " picture"
 
+// shown is a picture, and what its tokens are to say.
+type shown struct {
+	vlm.Patches
+	words []string // over and over
+}
+
+// view is a lesson: a crop, or a whole table.
+func (t *Talker) view(k *episodes.Speaker, key rng.Key) (v shown, err error) {
+	table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
+	m := table.Draw()
+	if r.Float64() < t.Talk.Read {
+		card, crop := oneCard(table, m, r)
+		m, v.words = crop, []string{fmt.Sprint(card.Digit)}
+	} else {
+		v.words = t.places(table)
+	}
+	v.Patches, err = k.Patches([]*vision.Image{m})
+	return v, err
+}
+
 // look is a step of this.
 func (t *Talker) look(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) {
-	var words [][]string
-	var shown []*vision.Image
-	for i := range s.Batch {
-		at := key.Sample(i)
-		table, r := cards.Random(at.With("table")), at.With("lesson").Draw()
-		if m := table.Draw(); r.Float64() < t.Talk.Read {
-			card, crop := oneCard(table, m, r)
-			words, shown = append(words, []string{fmt.Sprint(card.Digit)}), append(shown, crop)
-		} else {
-			words, shown = append(words, t.places(table)), append(shown, m)
-		}
-	}
-	all, err := k.Patches(shown)
+	views, err := prepared(s.Batch, func(i int) (shown, error) { return t.view(k, key.Sample(i)) })
 	if err != nil {
 		return 0, err
 	}
+	var all vlm.Patches
 	var rows, tokens []int32
 	var grad []float32
-	for i, g := range all.Grids {
-		of := g.Tokens(k.Processor.Merge)
+	n := 0
+	for _, v := range views {
+		all.Values, all.Grids = append(all.Values, v.Values...), append(all.Grids, v.Grids...)
+		n += v.Grids[0].Patches()
+		of := v.Grids[0].Tokens(k.Processor.Merge)
 		for at := range of {
-			id := k.Tokens.Encode(words[i][at%len(words[i])]).IDs
+			word := v.words[at%len(v.words)]
+			id := k.Tokens.Encode(word).IDs
 			if len(id) != 1 {
-				return 0, fmt.Errorf("%q is %d tokens, and not one", words[i][at%len(words[i])], len(id))
+				return 0, fmt.Errorf("%q is %d tokens, and not one", word, len(id))
 			}
 			rows, tokens = append(rows, int32(len(rows))), append(tokens, id[0])
 			grad = append(grad, float32(-1/float64(of*s.Batch)))
@@ -57,18 +70,11 @@ func (t *Talker) look(k *episodes.Speaker, s *stage, key rng.Key) (float64, erro
 	}
 	tp := s.tape()
 	defer tp.Reset()
-	seen, err := k.Model.Tower.Forward(tp, tp.Upload("patches", all.Values, patches(all.Grids), len(all.Values)/patches(all.Grids)), all.Grids)
+	seen, err := k.Model.Tower.Forward(tp, tp.Upload("patches", all.Values, n, len(all.Values)/n), all.Grids)
 	if err != nil {
 		return 0, err
 	}
 	return taught(tp, k.Model.LogProbs(tp, seen.States, rows, tokens, 1), grad), nil
-}
-
-func patches(grids []vlm.Grid) (n int) {
-	for _, g := range grids {
-		n += g.Patches()
-	}
-	return n
 }
 
 // places says of each token of a whole table, row by row, which card covers most of it.

@@ -2,11 +2,15 @@ package pretrain
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -268,11 +272,11 @@ func (t *Talker) converse(k *episodes.Speaker, s *stage, key rng.Key, of func(ke
 	var rows, tokens []int32
 	var grad []float32
 	at := 0
-	for i := range s.Batch {
-		c, err := of(key.Sample(i)).say(k)
-		if err != nil {
-			return 0, err
-		}
+	spoken, err := prepared(s.Batch, func(i int) (said, error) { return of(key.Sample(i)).say(k) })
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range spoken {
 		for row, next := range c.next {
 			if next >= 0 {
 				rows, tokens, grad = append(rows, int32(at+row)), append(tokens, next), append(grad, float32(-c.weight/float64(s.Batch)))
@@ -296,4 +300,20 @@ func taught(tp *autograd.Tape, lp *autograd.Value, weights []float32) (sum float
 	}
 	tp.Backward(autograd.Seed{Of: lp, Grad: weights})
 	return sum
+}
+
+// prepared are n lessons, made side by side: pictures take as long as what is learnt from them.
+func prepared[T any](n int, one func(i int) (T, error)) ([]T, error) {
+	all, errs := make([]T, n), make([]error, n)
+	var next atomic.Int64
+	var done sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		done.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				all[i], errs[i] = one(i)
+			}
+		})
+	}
+	done.Wait()
+	return all, errors.Join(errs...)
 }

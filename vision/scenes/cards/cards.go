@@ -10,7 +10,7 @@ import (
 )
 
 // Side is how many pixels a side a table has.
-const Side = 1024
+const Side = 512
 
 // Most is how many cards lie on a table at most, and fewest at least.
 const (
@@ -30,7 +30,7 @@ var paints = map[string]color.RGBA{
 var ink = color.RGBA{15, 15, 20, 255}
 
 const (
-	times       = 5 // a digit's dot, in pixels
+	times       = 3 // a digit's dot, in pixels
 	digitWidth  = 7 * times
 	digitHeight = 13 * times
 )
@@ -55,11 +55,11 @@ func Random(key rng.Key) Table {
 	t := Table{key: key}
 	colours := r.Perm(len(Colours))
 	for n := fewest + r.Intn(Most-fewest+1); len(t.Cards) < n; {
-		w, h := 144+r.Intn(33), 144+r.Intn(33)
+		w, h := 72+r.Intn(17), 72+r.Intn(17)
 		x, y := 8+r.Intn(Side-w-16), 8+r.Intn(Side-h-16)
 		c := Card{Colour: Colours[colours[len(t.Cards)]], Digit: r.Intn(10), Box: image.Rect(x, y, x+w, y+h)}
 		c.at = image.Pt(x+(w-digitWidth)/2-3+r.Intn(7), y+(h-digitHeight)/2-3+r.Intn(7))
-		if t.free(c.Box.Inset(-16)) {
+		if t.free(c.Box.Inset(-8)) {
 			t.Cards = append(t.Cards, c)
 		}
 	}
@@ -89,15 +89,15 @@ func (t Table) Draw() *vision.Image {
 	for range 24 { // stains, so that the table is not one colour
 		v := uint8(int(shade) - 18 + r.Intn(37))
 		x, y := r.Intn(Side), r.Intn(Side)
-		m.Fill(image.Rect(x, y, x+10+r.Intn(80), y+10+r.Intn(80)), color.RGBA{v, v, v, 255})
+		m.Fill(image.Rect(x, y, x+5+r.Intn(40), y+5+r.Intn(40)), color.RGBA{v, v, v, 255})
 	}
 	for _, c := range t.Cards {
 		m.Fill(c.Box, varied(paints[c.Colour], r))
 		digit := image.Rectangle{c.at, c.at.Add(image.Pt(digitWidth, digitHeight))}
-		for bold := range 3 {
+		for bold := range 2 {
 			m.Text(c.at.X+bold, c.at.Y, fmt.Sprint(c.Digit), ink, times)
 		}
-		blots(m, c.Box.Inset(4), digit.Inset(-3), r)
+		blots(m, c.Box.Inset(2), digit.Inset(-2), r)
 	}
 	return m
 }
@@ -112,8 +112,8 @@ func varied(c color.RGBA, r *rng.Stream) color.RGBA {
 // blots are as dark as the digit: how dark a card is does not tell which digit it has.
 func blots(m *vision.Image, within, digit image.Rectangle, r *rng.Stream) {
 	for n := 2 + r.Intn(3); n > 0; {
-		x, y := within.Min.X+r.Intn(within.Dx()-8), within.Min.Y+r.Intn(within.Dy()-8)
-		blot := image.Rect(x, y, x+4+r.Intn(6), y+4+r.Intn(6))
+		x, y := within.Min.X+r.Intn(within.Dx()-5), within.Min.Y+r.Intn(within.Dy()-5)
+		blot := image.Rect(x, y, x+3+r.Intn(4), y+3+r.Intn(4))
 		if !blot.Overlaps(digit) {
 			m.Fill(blot, ink)
 		}
