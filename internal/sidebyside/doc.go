@@ -4,6 +4,7 @@
 //
 //	make peer                                        # three seeds, 60 iterations: on a quiet machine
 //	go run ./internal/sidebyside -python peer/bin/python -seeds 1 -iterations 3
+//	go run ./internal/sidebyside -python peer/bin/python -ours 150    # what equal times are worth
 //
 // Both start from the same files and get the same captions, split, rewards, sigmas, learning rates,
 // and in every iteration the same prompts and the same window: peer.toml says all of it, and job.go

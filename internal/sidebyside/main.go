@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -31,6 +32,7 @@ var program []byte
 type options struct {
 	python, out                string
 	seeds, iterations, threads int
+	ours                       int
 	every                      float64
 }
 
@@ -40,6 +42,7 @@ func main() {
 	flag.StringVar(&o.out, "out", filepath.Join("runs", "peer"), "where runs are kept; it must be empty")
 	flag.IntVar(&o.seeds, "seeds", 3, "how many")
 	flag.IntVar(&o.iterations, "iterations", 60, "of each run; times are compared until the faster program has ended")
+	flag.IntVar(&o.ours, "ours", 0, "iterations of Darkroom's runs, where they are others: as many as take the other program's time, say")
 	flag.IntVar(&o.threads, "threads", runtime.NumCPU(), "of both programs")
 	flag.Float64Var(&o.every, "every", 60, "seconds between two compared held-out rewards")
 	flag.Parse()
@@ -72,12 +75,19 @@ func run(ctx context.Context, o options) error {
 	}
 	var ours, theirs []measured
 	for seed := 1; seed <= o.seeds; seed++ {
-		e, err := experiment.Parse("peer.toml", experimentText, []string{fmt.Sprintf("run.seed=%d", seed), fmt.Sprintf("run.iterations=%d", o.iterations),
-			fmt.Sprintf("rollout.prompts=%q", filepath.Join(out, "train.txt")), fmt.Sprintf("evaluate.prompts=%q", filepath.Join(out, "heldout.txt"))})
+		of := func(iterations int) (*experiment.Experiment, error) {
+			return experiment.Parse("peer.toml", experimentText, []string{fmt.Sprintf("run.seed=%d", seed), fmt.Sprintf("run.iterations=%d", iterations),
+				fmt.Sprintf("rollout.prompts=%q", filepath.Join(out, "train.txt")), fmt.Sprintf("evaluate.prompts=%q", filepath.Join(out, "heldout.txt"))})
+		}
+		long, err := of(cmp.Or(o.ours, o.iterations))
 		if err != nil {
 			return err
 		}
-		m, err := darkroom(ctx, e, o, filepath.Join(out, fmt.Sprintf("darkroom-%d", seed)))
+		e, err := of(o.iterations)
+		if err != nil {
+			return err
+		}
+		m, err := darkroom(ctx, long, o, filepath.Join(out, fmt.Sprintf("darkroom-%d", seed)))
 		if err != nil {
 			return fmt.Errorf("darkroom, seed %d: %w", seed, err)
 		}
