@@ -34,7 +34,7 @@ type shown struct {
 func (t *Talker) view(k *episodes.Speaker, key rng.Key) (v shown, err error) {
 	table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
 	m := table.Draw()
-	if r.Float64() < t.Talk.Read {
+	if r.Float64() >= t.Talk.Places {
 		card, crop := oneCard(table, m, r)
 		m, v.words = crop, []string{fmt.Sprint(card.Digit)}
 	} else {

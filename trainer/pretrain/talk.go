@@ -19,6 +19,7 @@ type Talk struct {
 	Zoom     float64 `toml:"zoom" range:"[0,1]" doc:"share of answers that look closer first"`
 	Careless float64 `toml:"careless" range:"[0,4]" doc:"standard deviation of a box's corner, in sides of a card"`
 	Miss     float64 `toml:"miss" range:"[0,1]" doc:"share of boxes about another card"`
+	Places   float64 `toml:"places" range:"[0,1]" doc:"share of the tower's lessons about whole tables, the others are crops"`
 	Read     float64 `toml:"read" range:"[0,1]" doc:"share of lessons about what a crop shows, the others ask where cards lie"`
 	Skills   float64 `toml:"skills" range:"[0,1]" doc:"share of lessons of the first stage among conversations"`
 }
@@ -124,7 +125,7 @@ func readOne(table cards.Table, m *vision.Image, r *rng.Stream) conversation {
 // oneCard is a crop around a card.
 func oneCard(table cards.Table, m *vision.Image, r *rng.Stream) (cards.Card, *vision.Image) {
 	c := table.Cards[r.Intn(len(table.Cards))]
-	grow := func() int { return r.Intn(40) - 4 }
+	grow := func() int { return r.Intn(34) - 10 }
 	box := image.Rect(c.Box.Min.X-grow(), c.Box.Min.Y-grow(), c.Box.Max.X+grow(), c.Box.Max.Y+grow()).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
 	crop, err := m.Crop(box.Min.X, box.Min.Y, box.Dx(), box.Dy())
 	if err != nil {

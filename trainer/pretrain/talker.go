@@ -75,17 +75,17 @@ type TalkerJudge struct {
 
 // DefaultTalker is the recipe of an empty file.
 func DefaultTalker() Talker {
-	stage := Stage{Steps: 2000, Batch: 32, LR: 1e-3, Warmup: 60, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
+	stage := Stage{Steps: 1000, Batch: 32, LR: 1e-3, Warmup: 60, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
 	sight, start := stage, stage
-	sight.Steps, sight.Batch = 1200, 64
-	start.Steps, start.LR = 600, 5e-4
+	sight.Steps, sight.Batch = 1600, 64
+	start.Steps, start.LR = 400, 5e-4
 	return Talker{
 		Makes: "vlm", Seed: 1,
 		Model: TalkerModel{Width: 128, Layers: 4, Inner: 352, Heads: 4, KVHeads: 2, VisionWidth: 96, VisionLayers: 3, VisionInner: 256, VisionHeads: 3, Patch: 8, Least: 64, Most: 64},
 		Sight: TalkerStage{Stage: sight, EMA: 0.99, Save: 500},
 		Skill: TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
 		Start: TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
-		Talk:  Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Read: 0.5, Skills: 0.25},
+		Talk:  Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Places: 0.25, Read: 0.5, Skills: 0.25},
 		Judge: TalkerJudge{Every: 250, Tables: 128},
 	}
 }

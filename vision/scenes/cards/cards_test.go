@@ -50,7 +50,7 @@ func inked(m *vision.Image, in image.Rectangle) (n int) {
 	return n
 }
 
-// TestShownSmall: on a table made eight times smaller, digits are no more than a few pixels of
+// TestShownSmall: on a table made ten times smaller, digits are no more than a few pixels of
 // grey: no two that differ in them alone are as far apart as their cards' shades are.
 func TestShownSmall(t *testing.T) {
 	table := Random(rng.New(2))
@@ -58,13 +58,13 @@ func TestShownSmall(t *testing.T) {
 	var means []float64
 	for d := range 10 {
 		table.Cards[0].Digit = d
-		m, err := table.Draw().ResizeTorch(Side/8, Side/8, vision.Bicubic)
+		m, err := table.Draw().ResizeTorch(Side/10, Side/10, vision.Bicubic)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sum, n := 0.0, 0.0
-		for y := at.Min.Y / 8; y < at.Max.Y/8; y++ {
-			for x := at.Min.X / 8; x < at.Max.X/8; x++ {
+		for y := at.Min.Y / 10; y < at.Max.Y/10; y++ {
+			for x := at.Min.X / 10; x < at.Max.X/10; x++ {
 				sum, n = sum+float64(m.Row(y)[3*x]), n+1
 			}
 		}
