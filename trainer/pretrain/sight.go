@@ -19,7 +19,8 @@ import (
 //
 // where p is the softmax over the rows of the table of words. Through the language model the
 // same lesson stays at chance for thousands of crops: what little a digit changes is lost among
-// words that all answers share.
+// words that all answers share. Digits come first, alone: where colours are asked for beside them,
+// a tower learns colours, and digits stay at chance.
 
 // nothing is what is said of a place without a card.
 const nothing = " picture"
@@ -31,10 +32,10 @@ type shown struct {
 }
 
 // view is a lesson: a crop, or a whole table.
-func (t *Talker) view(k *episodes.Speaker, key rng.Key) (v shown, err error) {
+func (t *Talker) view(k *episodes.Speaker, key rng.Key, whole float64) (v shown, err error) {
 	table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
 	m := table.Draw()
-	if r.Float64() >= t.Talk.Places {
+	if r.Float64() >= whole {
 		card, crop := oneCard(table, m, r)
 		m, v.words = crop, []string{fmt.Sprint(card.Digit)}
 	} else {
@@ -44,9 +45,14 @@ func (t *Talker) view(k *episodes.Speaker, key rng.Key) (v shown, err error) {
 	return v, err
 }
 
-// look is a step of this.
-func (t *Talker) look(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) {
-	views, err := prepared(s.Batch, func(i int) (shown, error) { return t.view(k, key.Sample(i)) })
+// look is lessons of this, such a share of them whole tables.
+func (t *Talker) look(whole float64) func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) {
+	return func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) { return t.see(k, s, key, whole) }
+}
+
+// see is a step of these.
+func (t *Talker) see(k *episodes.Speaker, s *stage, key rng.Key, whole float64) (float64, error) {
+	views, err := prepared(s.Batch, func(i int) (shown, error) { return t.view(k, key.Sample(i), whole) })
 	if err != nil {
 		return 0, err
 	}

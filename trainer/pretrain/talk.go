@@ -19,7 +19,7 @@ type Talk struct {
 	Zoom     float64 `toml:"zoom" range:"[0,1]" doc:"share of answers that look closer first"`
 	Careless float64 `toml:"careless" range:"[0,4]" doc:"standard deviation of a box's corner, in sides of a card"`
 	Miss     float64 `toml:"miss" range:"[0,1]" doc:"share of boxes about another card"`
-	Places   float64 `toml:"places" range:"[0,1]" doc:"share of the tower's lessons about whole tables, the others are crops"`
+	Whole    float64 `toml:"whole" range:"[0,1]" doc:"share of lessons of places that show whole tables, the others are crops"`
 	Read     float64 `toml:"read" range:"[0,1]" doc:"share of lessons about what a crop shows, the others ask where cards lie"`
 	Skills   float64 `toml:"skills" range:"[0,1]" doc:"share of lessons of the first stage among conversations"`
 }

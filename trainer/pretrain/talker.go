@@ -27,20 +27,21 @@ import (
 //
 //	loss = mean over conversations of the sum of -log p(token) over what the assistant says
 //
-// where lists of boxes weigh less a token, for they are long. First the tower learns to see
-// (sight.go); then skills: where every card lies, and which digit a crop shows; then the start of
+// where lists of boxes weigh less a token, for they are long. First the tower learns to see, and
+// where (sight.go); then skills: where every card lies, and which digit a crop shows; then the start of
 // reinforcement learning, in conversations (talk.go): too often it answers at once, from a picture
 // in which no digit can be seen, and its boxes are careless.
 type Talker struct {
-	Makes string      `toml:"makes" enum:"pipeline,clip,vlm" doc:"what kind of model this is the recipe of"`
-	Name  string      `toml:"name,required" doc:"what the model is called"`
-	Seed  uint64      `toml:"seed" doc:"of everything that is drawn"`
-	Model TalkerModel `toml:"model" doc:"tower and language model"`
-	Sight TalkerStage `toml:"sight" doc:"how its tower learns to see"`
-	Skill TalkerStage `toml:"skill" doc:"how it learns to say what it sees"`
-	Start TalkerStage `toml:"start" doc:"how it learns conversations"`
-	Talk  Talk        `toml:"talk" doc:"what conversations are like"`
-	Judge TalkerJudge `toml:"judge" doc:"how the model is judged on the way"`
+	Makes  string      `toml:"makes" enum:"pipeline,clip,vlm" doc:"what kind of model this is the recipe of"`
+	Name   string      `toml:"name,required" doc:"what the model is called"`
+	Seed   uint64      `toml:"seed" doc:"of everything that is drawn"`
+	Model  TalkerModel `toml:"model" doc:"tower and language model"`
+	Sight  TalkerStage `toml:"sight" doc:"how its tower learns to see"`
+	Places TalkerStage `toml:"places" doc:"how its tower learns what lies where"`
+	Skill  TalkerStage `toml:"skill" doc:"how it learns to say what it sees"`
+	Start  TalkerStage `toml:"start" doc:"how it learns conversations"`
+	Talk   Talk        `toml:"talk" doc:"what conversations are like"`
+	Judge  TalkerJudge `toml:"judge" doc:"how the model is judged on the way"`
 }
 
 // TalkerModel is the shape of both parts.
@@ -77,16 +78,19 @@ type TalkerJudge struct {
 func DefaultTalker() Talker {
 	stage := Stage{Steps: 1000, Batch: 32, LR: 1e-3, Warmup: 60, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
 	sight, start := stage, stage
-	sight.Steps, sight.Batch = 1600, 64
+	sight.Batch = 64
+	places := sight
+	sight.Steps, places.Steps = 1000, 300
 	start.Steps, start.LR = 400, 5e-4
 	return Talker{
 		Makes: "vlm", Seed: 1,
-		Model: TalkerModel{Width: 128, Layers: 4, Inner: 352, Heads: 4, KVHeads: 2, VisionWidth: 96, VisionLayers: 3, VisionInner: 256, VisionHeads: 3, Patch: 8, Least: 64, Most: 64},
-		Sight: TalkerStage{Stage: sight, EMA: 0.99, Save: 500},
-		Skill: TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
-		Start: TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
-		Talk:  Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Places: 0.25, Read: 0.5, Skills: 0.25},
-		Judge: TalkerJudge{Every: 250, Tables: 128},
+		Model:  TalkerModel{Width: 128, Layers: 4, Inner: 352, Heads: 4, KVHeads: 2, VisionWidth: 96, VisionLayers: 3, VisionInner: 256, VisionHeads: 3, Patch: 8, Least: 64, Most: 64},
+		Sight:  TalkerStage{Stage: sight, EMA: 0.99, Save: 500},
+		Places: TalkerStage{Stage: places, EMA: 0.99, Save: 500},
+		Skill:  TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
+		Start:  TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
+		Talk:   Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Whole: 0.4, Read: 0.5, Skills: 0.25},
+		Judge:  TalkerJudge{Every: 250, Tables: 128},
 	}
 }
 
@@ -157,7 +161,8 @@ func (t *Talker) run(dir string, h Hooks) error {
 		return err
 	}
 	for _, s := range []lessons{
-		{"sight", t.Sight, t.look},
+		{"sight", t.Sight, t.look(0)},
+		{"places", t.Places, t.look(t.Talk.Whole)},
 		{"skill", t.Skill, t.talk(t.skill)},
 		{"start", t.Start, t.talk(t.start)},
 	} {
@@ -222,7 +227,7 @@ func (t *Talker) stage(dir string, h Hooks, l lessons) error {
 		if err := saveHalved(filepath.Join(dir, weightsFile), k.Params); err != nil {
 			return err
 		}
-		if first {
+		if first || l.name == "places" {
 			return nil // it cannot speak yet
 		}
 		v, err := JudgeTalker(k, t, t.Judge.Tables)

@@ -17,7 +17,7 @@ func tinyTalker() *Talker {
 	r := DefaultTalker()
 	r.Name = "talker"
 	r.Model.Width, r.Model.Inner, r.Model.Heads, r.Model.Layers, r.Model.VisionLayers = 64, 64, 2, 1, 1
-	r.Sight.Steps, r.Sight.Batch, r.Skill.Steps, r.Skill.Batch, r.Start.Steps, r.Start.Batch = 2, 2, 2, 2, 1, 2
+	r.Sight.Steps, r.Sight.Batch, r.Places.Steps, r.Places.Batch, r.Skill.Steps, r.Skill.Batch, r.Start.Steps, r.Start.Batch = 2, 2, 2, 2, 2, 2, 1, 2
 	r.Judge.Tables = 2
 	return &r
 }
@@ -41,7 +41,7 @@ func TestTalker(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := tinyTalker()
-	if err := r.stage(b, h, lessons{"sight", r.Sight, r.look}); err != nil {
+	if err := r.stage(b, h, lessons{"sight", r.Sight, r.look(0)}); err != nil {
 		t.Fatal(err)
 	}
 	first := weights(b)
