@@ -44,7 +44,7 @@ models:
 		for f in $$(cd assets/$$m && find . -type f); do cp models/$$m/$$f assets/$$m/$$f; done; \
 	done
 
-kill: ## a run of 40 iterations, killed 30 times
+kill: ## a run of pictures and one of episodes, 40 iterations each, killed 30 times each
 	DARKROOM_KILLS=30 go test -count=1 -v -timeout 60m -run TestKilled ./cmd/darkroom
 
 # The same task in PyTorch, diffusers and PEFT beside ours, three seeds in turn: half an hour of a

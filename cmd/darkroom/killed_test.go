@@ -9,8 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/trainer/pretrain"
 )
 
 const killed = `
@@ -41,6 +45,42 @@ every = 1
 keep = 2
 `
 
+// killedTalk is killed while episodes are played: they take most of its time, for few are learned from.
+const killedTalk = `
+[run]
+name = "killed"
+iterations = ITERATIONS
+[model]
+path = "speaker"
+train = ['model\.layers.*']
+[episode]
+protocol = "darkroom"
+tools = ["zoom"]
+turns = 3
+turn_tokens = 40
+tokens = 600
+parallel = 3
+sampling = { temperature = 1.5 }
+[rollout]
+prompts = "embed:zoom"
+prompts_per_iteration = 1
+group = 24
+[[reward]]
+name = "calls"
+[loss]
+clip_range = 0.2
+[advantage]
+best_of = 2
+[optim]
+lr = 1e-3
+[evaluate]
+every = 3
+prompts = "p.jsonl"
+[checkpoint]
+every = 1
+keep = 2
+`
+
 // TestKilled: a run that is killed at random moments, and goes on each time, leaves the bytes of
 // one that was left alone. DARKROOM_KILLS says how often (make kill); the moments are drawn anew
 // every time, and told.
@@ -48,14 +88,41 @@ func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
 	}
-	kills, iterations := 4, "6"
-	if n, err := strconv.Atoi(os.Getenv("DARKROOM_KILLS")); err == nil {
-		kills, iterations = n, "40"
+	t.Run("pictures", func(t *testing.T) {
+		killAndGoOn(t, t.TempDir(), killed, 4, 6, "p.txt", "a red circle on white\n")
+	})
+	t.Run("episodes", func(t *testing.T) {
+		dir := t.TempDir()
+		speaker(t, filepath.Join(dir, "speaker"))
+		killAndGoOn(t, dir, killedTalk, 3, 4, "p.jsonl", `{"prompt": "Which digit is on the red card?", "meta": {"picture": "embed:cards/20000", "answer": "7", "calls": 1}}`)
+	})
+}
+
+// speaker is a model of moments that calls tools now and then.
+func speaker(t *testing.T, dir string) {
+	t.Helper()
+	r := pretrain.DefaultTalker()
+	r.Model.Width, r.Model.Inner, r.Model.Heads, r.Model.Layers = 64, 96, 2, 1
+	r.Model.VisionWidth, r.Model.VisionInner, r.Model.VisionHeads, r.Model.VisionLayers = 32, 32, 1, 1
+	r.Sight.Steps, r.Skill.Steps, r.Start.Steps, r.Start.Batch, r.Start.LR, r.Start.Warmup, r.Judge.Tables = 0, 0, 40, 4, 4e-3, 5, 2
+	r.Talk.Skills, r.Start.EMA = 0, 0.8
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	text := bytes.ReplaceAll([]byte(killed), []byte("ITERATIONS"), []byte(iterations))
-	for name, data := range map[string][]byte{"killed.toml": text, "p.txt": []byte("a red circle on white\n")} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+	defer be.Close()
+	if err := pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Say: func(string) {}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// killAndGoOn kills a run so often, or as DARKROOM_KILLS says; prompts are the held-out ones.
+func killAndGoOn(t *testing.T, dir, config string, kills, iterations int, prompts, text string) {
+	if n, err := strconv.Atoi(os.Getenv("DARKROOM_KILLS")); err == nil {
+		kills, iterations = n, 40
+	}
+	for name, data := range map[string]string{"killed.toml": strings.ReplaceAll(config, "ITERATIONS", strconv.Itoa(iterations)), prompts: text} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

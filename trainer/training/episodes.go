@@ -293,10 +293,9 @@ func (t *Training) recordEpisodes(r *trainer.Report, line *Line) error {
 				l.Pieces = append(l.Pieces, t.model.speaker.Tokens.Decode(e.Tokens[at:at+1]))
 			}
 		}
-		if m := shown(s, rewards.Item{Transcript: transcript(e)}); kept && i < mostKept && m != nil {
-			l.Picture = fmt.Sprintf("images/episode_%06d_%02d.png", line.Iteration, i)
-			var png bytes.Buffer
-			if err := errors.Join(vision.EncodePNG(&png, m), t.folder.Write(l.Picture, png.Bytes())); err != nil {
+		if kept && i < mostKept {
+			var err error
+			if l.Picture, err = t.keepShown(s, fmt.Sprintf("images/episode_%06d_%02d.png", line.Iteration, i)); err != nil {
 				return err
 			}
 		}
@@ -305,6 +304,17 @@ func (t *Training) recordEpisodes(r *trainer.Report, line *Line) error {
 		}
 	}
 	return nil
+}
+
+// keepShown writes what an episode looked at, and returns the file's name; "" where there is no
+// picture.
+func (t *Training) keepShown(s trainer.Sample, name string) (string, error) {
+	m := shown(s, rewards.Item{Transcript: transcript(s.Item.Episode)})
+	if m == nil {
+		return "", nil
+	}
+	var png bytes.Buffer
+	return name, errors.Join(vision.EncodePNG(&png, m), t.folder.Write(name, png.Bytes()))
 }
 
 // mostKept is how many of an iteration's pictures are kept, where any are.
