@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test race noasm cross lint fuzz bench models kill peer memory methods
+.PHONY: check test race noasm cross lint fuzz fuzz-calls bench models kill peer memory methods
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -32,6 +32,9 @@ fuzz: ## every fuzz target for FUZZTIME
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
 		done; \
 	done
+
+fuzz-calls: ## a million broken calls of tools and a million conversations, the same ones every time
+	DARKROOM_MUTANTS=1000000 go test -count=1 -v -timeout 60m -run TestMutant ./vision/tools
 
 bench:
 	go run ./cmd/darkroom bench
