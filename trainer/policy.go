@@ -30,9 +30,11 @@ type Point struct {
 
 	// Episode, where it is not nil, asks for the log-probability of every token that the model
 	// chose in it, in their order, and for Entropy, behind them, for the entropy of the
-	// distribution that each was chosen from.
+	// distribution that each was chosen from, and for Value, behind these, for what a head of values
+	// expects before each.
 	Episode *Episode
 	Entropy bool
+	Value   bool
 }
 
 // Answers are the network's outputs, one a point.

@@ -49,4 +49,8 @@ type Decisions struct {
 	// Advantage is each decision's own, where credit was given to decisions; nil: all have the
 	// sample's.
 	Advantage []float64
+
+	// Value is what a head of values expected before each decision when it was made, and Return what
+	// came: what the head learns. nil where there is no such head.
+	Value, Return []float64
 }

@@ -22,6 +22,46 @@ type Spoken struct {
 	Reference bool                           // whether Loss looks at the reference weights; otherwise KL is from what rolled
 	Anchor    Weights                        // which weights are the reference; 0: Reference
 	Draw      func(k Key, token int) float64 // a uniform number of a token, for clip-cov
+	Critic    *Critic                        // how a head of values learns beside; nil: there is none
+}
+
+// A Critic is how a head of values learns what decisions returned: half the squared distance, of
+// values that are cut to where they stood at the roll (PPO, verl), averaged over tokens.
+type Critic struct {
+	Clip      float64
+	Aggregate loss.Aggregate
+}
+
+// blame is the gradient at every value, [sample][decision], and what metrics say.
+func (c *Critic) blame(b *Blame, samples []Sample, n sheet, mask [][]float64, values func(s, k int) float64) ([][]float64, error) {
+	v := n.spread(samples, values)
+	old := n.spread(samples, func(s, k int) float64 { return samples[s].Decisions.Value[k] })
+	returns := n.spread(samples, func(s, k int) float64 { return samples[s].Decisions.Return[k] })
+	l, grad, clipped, err := loss.Value(v, old, returns, mask, c.Clip, c.Aggregate)
+	if err != nil {
+		return nil, fmt.Errorf("the loss of values: %w", err)
+	}
+	b.add("value_loss", l)
+	b.add("value_clipped", clipped)
+	b.add("value_explained", explained(v, returns, mask))
+	return grad, nil
+}
+
+// explained is the share of the returns' variance that values explain; 0 where they do not vary.
+func explained(values, returns, mask [][]float64) float64 {
+	n, sum, squares, left, leftSquares := 0.0, 0.0, 0.0, 0.0, 0.0
+	for i, row := range returns {
+		for k, r := range row {
+			if m := mask[i][k]; m > 0 {
+				d := r - values[i][k]
+				n, sum, squares, left, leftSquares = n+1, sum+r, squares+r*r, left+d, leftSquares+d*d
+			}
+		}
+	}
+	if spread := squares - sum*sum/max(1, n); spread > 1e-12 {
+		return 1 - (leftSquares-left*left/n)/spread
+	}
+	return 0
 }
 
 // Blame is Objective's.
@@ -32,7 +72,7 @@ func (o Spoken) Blame(p Policy, samples []Sample, advantages []float64) (Blame, 
 		if s.Item.Episode == nil {
 			return b, fmt.Errorf("sample %d of prompt %d is no episode: an objective of tokens judges what a language model said", s.Key.Sample, s.Key.Prompt)
 		}
-		points[i] = Point{Key: s.Key, Episode: s.Item.Episode, Entropy: o.entropy()}
+		points[i] = Point{Key: s.Key, Episode: s.Item.Episode, Entropy: o.entropy(), Value: o.Critic != nil}
 	}
 	answers, err := p.Eval(Current, points)
 	if err != nil {
@@ -65,6 +105,15 @@ func (o Spoken) Blame(p Policy, samples []Sample, advantages []float64) (Blame, 
 	if o.entropy() {
 		b.add("entropy", r.Entropy)
 	}
+	var slopes [][]float64
+	if o.Critic != nil {
+		if slopes, err = o.Critic.blame(&b, samples, newSheet(samples), t.Mask, func(s, k int) float64 {
+			out := answers.Outputs[s]
+			return out[len(out)-len(samples[s].Decisions.Step)+k]
+		}); err != nil {
+			return b, err
+		}
+	}
 	grads := make([][]float64, len(samples))
 	for i, s := range samples {
 		n := len(s.Decisions.Step)
@@ -74,6 +123,9 @@ func (o Spoken) Blame(p Policy, samples []Sample, advantages []float64) (Blame, 
 			grads[i][k] = r.Grad[i][at]
 			if o.entropy() && r.GradEntropy != nil {
 				grads[i][n+k] = r.GradEntropy[i][at]
+			}
+			if slopes != nil {
+				grads[i][len(grads[i])-n+k] = slopes[i][at]
 			}
 			if s.Decisions.Trained[k] {
 				b.add("ratio", math.Exp(answers.Outputs[i][k]-s.Decisions.LogProb[k]))

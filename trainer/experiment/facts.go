@@ -54,6 +54,13 @@ func (e *Experiment) stageFacts() []Fact {
 	if choice := e.choiceWords(); choice != "" {
 		all = append(all, Fact{"choice", choice})
 	}
+	if e.Episode != nil && e.Advantage.Estimator == "gae" {
+		v := e.Loss.Value
+		all = append(all, Fact{"values", fmt.Sprintf("a head on the model's states, rate %v, values cut to ±%v about the roll's, alone for %s; 16 bytes for each number of a state (weight, gradient, two averages), and each answer goes through the network once more", v.LR, v.ClipRange, count(v.Warmup, "iteration"))})
+	}
+	if e.Episode != nil && e.Advantage.Estimator == "remax" {
+		all = append(all, Fact{"baseline", "the likeliest answer to each prompt, which is played beside its group"})
+	}
 	return append(all, Fact{"advantages", e.Advantage.words(e.Episode != nil)}, Fact{"objective", e.objectiveWords()}, Fact{"optimiser", optimiser})
 }
 

@@ -50,6 +50,7 @@ func (e *Experiment) idle() []string {
 	}{
 		{"advantage.credit", "a picture has no tokens", e.Episode == nil && !strings.HasPrefix(e.Advantage.Estimator, "reinforce++")},
 		{"advantage.history", fmt.Sprintf("estimator %q remembers nothing", e.Advantage.Estimator), e.Advantage.Estimator != "history"},
+		{"loss.value", fmt.Sprintf("estimator %q has no head of values", e.Advantage.Estimator), e.Advantage.Estimator != "gae"},
 		{"advantage.norm", fmt.Sprintf("estimator %q has none", e.Advantage.Estimator), e.Advantage.Estimator != "gpg"},
 		{"advantage.inverse_of", fmt.Sprintf("the scale is %q", e.Advantage.Scale), e.Advantage.Scale != "inverse"},
 		{"advantage.margin", fmt.Sprintf("objective %q has no pairs", e.Loss.Objective), !e.objective().Pairs},

@@ -48,6 +48,15 @@ type Loss struct {
 	KL         KL              `toml:"kl"`
 	Gradient   Gradient        `toml:"gradient"`
 	Correction loss.Correction `toml:"correction"`
+	Value      Value           `toml:"value"`
+}
+
+// Value is the head of values that the estimator gae learns with.
+type Value struct {
+	LR        float64 `toml:"lr" range:"(0,inf)" doc:"of gae's head of values, which has an optimiser of its own"`
+	ClipRange float64 `toml:"clip_range" range:"(0,inf)" doc:"how far a value may move from where it stood at the roll, as its loss sees it (verl: 0.5)"`
+	GradClip  float64 `toml:"grad_clip" range:"[0,inf)" doc:"largest norm of its gradient; 0 does not clip"`
+	Warmup    int     `toml:"warmup" range:"[0,1e9]" doc:"iterations in which it learns alone (verl's critic_warmup)"`
 }
 
 // KL is the penalty for leaving a reference.
@@ -69,5 +78,6 @@ func defaultLoss() Loss {
 		TauPositive: tokens.TauPos, TauNegative: tokens.TauNeg, Keep: tokens.Keep, Aggregate: tokens.Aggregate,
 		Vespo: tokens.Vespo, Covariance: tokens.Cov,
 		KL: KL{Estimator: "mean", Over: "published", Reference: "base"}, Gradient: defaultGradient(), Correction: tokens.Correction,
+		Value: Value{LR: 1e-5, ClipRange: 0.5, GradClip: 1},
 	}
 }

@@ -244,7 +244,7 @@ func Estimators() []EstimatorKind {
 			compares("group", "mean", "none") + "\nsingleton = \"raw\"\ncredit.whiten.on = true"}, Groups: true, Tokens: true, Both: true},
 		reinforce,
 		tokens("remax", "Rewards to come, less the reward of the prompt's greedy answer (ReMax).", "gae", "observations = \"count\""),
-		tokens("gae", "Generalised advantage estimation over tokens, with a value network, whitened (PPO).", "gae", "observations = \"skip\"\nwhiten.on = true\nwhiten.outside = true"),
+		tokens("gae", "Generalised advantage estimation over tokens, with a head of values on the model's own states (loss.value), whitened (PPO).", "gae", "observations = \"skip\"\nwhiten.on = true\nwhiten.outside = true"),
 		{Name: Name{"optimal-token-baseline", "Rewards to come, less a baseline of each position of the group, weighted by how much was chosen until there (verl's OTB).", "credit.how = \"baseline\""}, Tokens: true, Credit: "baseline"},
 		{Name: Name{"optimal-token-baseline-turns", "The same, positions counted over the policy's own tokens, for answers with observations (verl's TIR-OTB).", "credit.how = \"baseline\"\ncredit.compact = true\ncredit.zero_tail = true"}, Tokens: true, Credit: "baseline"},
 	}

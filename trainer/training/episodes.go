@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
@@ -81,7 +83,11 @@ func openTalker(e *experiment.Experiment, o Options, lists ...[]prompts.Prompt) 
 	}
 	m.talk = &episodes.Policy{Speaker: s, Protocol: protocol, Limits: e.Episode.Limits(), Turn: e.Episode.TurnTokens, Parallel: e.Episode.Parallel, Sampling: e.Episode.Sampling,
 		Silence: e.Episode.Silence, Draws: rollout.Draws{Root: key}, Ask: asker(e, lists)}
-	if err := m.talk.Learn(m.adapters, e.Optim, needed(e)...); err != nil {
+	err = m.talk.Learn(m.adapters, e.Optim, needed(e)...)
+	if err == nil && hasCritic(e) {
+		err = m.talk.Expect(key.With("values"), e.Optim)
+	}
+	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
 	return m, nil
@@ -161,6 +167,9 @@ func (t *Training) shape(samples []trainer.Sample, totals []float64) {
 func spoken(t *Training, turn experiment.Turn, anchor trainer.Weights) trainer.Objective {
 	kl := turn.Loss.KL
 	o := trainer.Spoken{Loss: turn.Loss.Tokens(), Reference: kl.Weight > 0 && kl.Reference != "old", Anchor: anchor}
+	if turn.Advantage.Estimator == "gae" {
+		o.Critic = &trainer.Critic{Clip: turn.Loss.Value.ClipRange, Aggregate: loss.Aggregate{Mode: "token-mean"}}
+	}
 	if turn.Loss.Objective == "clip-cov" {
 		o.Draw = func(k trainer.Key, token int) float64 {
 			return t.root().With("clip-cov").Iteration(k.Iteration).Prompt(uint64(k.Prompt)).Sample(k.Sample).Step(token).Draw().Float64()
@@ -188,20 +197,43 @@ func (t *Training) credit(samples []trainer.Sample, advantages, totals []float64
 		rows.Mask = append(rows.Mask, mask)
 	}
 	if c.How == "gae" {
+		if err := t.baselines(&rows, samples, totals); err != nil {
+			return err
+		}
 		rows.Rewards = advantage.AtEnd(totals, rows.Mask, nil, 0)
 	}
-	of, _, err := c.Of(rows)
+	of, returns, err := c.Of(rows)
 	if err != nil {
 		return err
 	}
-	for i, s := range samples {
+	for i := range samples {
 		d := &samples[i].Decisions
-		d.Advantage = nil
-		for _, step := range s.Decisions.Step {
-			d.Advantage = append(d.Advantage, of[i][step-s.Item.Episode.Prompt])
+		d.Advantage = perDecision(samples[i], of[i])
+		if rows.Values != nil {
+			d.Value, d.Return = perDecision(samples[i], rows.Values[i]), perDecision(samples[i], returns[i])
+		}
+		if c.How == "gae" && !math.IsNaN(advantages[i]) {
+			advantages[i] = mean(d.Advantage) // what is told of the sample, and whether it teaches anything
 		}
 	}
 	return nil
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(max(1, len(x)))
+}
+
+// perDecision are an answer's numbers at what the model chose.
+func perDecision(s trainer.Sample, row []float64) []float64 {
+	var out []float64
+	for _, step := range s.Decisions.Step {
+		out = append(out, row[step-s.Item.Episode.Prompt])
+	}
+	return out
 }
 
 // toolUse is how an iteration's episodes used tools, by name: what a monitor watches as

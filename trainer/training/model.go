@@ -118,6 +118,7 @@ func (m *model) dir() string {
 func (m *model) sample(turn experiment.Turn, root rng.Key) (err error) {
 	if m.talk != nil {
 		m.talk.Draws.Root = root
+		m.pace(turn)
 		return nil
 	}
 	p := m.policy

@@ -34,9 +34,8 @@ func (t *Training) possible(i int) error {
 	return err
 }
 
-// notYetEstimated need what no rollout has yet: a network of values, the
-// prompt's greedy answer, or sums over whole vocabularies.
-var notYetEstimated = []string{"gae", "remax", "optimal-token-baseline", "optimal-token-baseline-turns"}
+// notYetEstimated need what no rollout has yet: sums over whole vocabularies.
+var notYetEstimated = []string{"optimal-token-baseline", "optimal-token-baseline-turns"}
 
 // notYet is what cannot be done, and whether it is asked for.
 func notYet(e *experiment.Experiment) map[string]bool {

@@ -86,17 +86,22 @@ func paceOf(e *experiment.Experiment, w trainer.Weights) optim.Pace {
 	return optim.Pace{Shape: optim.Decay{Kind: "constant"}, Every: 1}
 }
 
+// everyStage is the experiment as each of its stages has it; itself where there are none.
+func everyStage(e *experiment.Experiment) []*experiment.Experiment {
+	if len(e.Stages) == 0 {
+		return []*experiment.Experiment{e}
+	}
+	var all []*experiment.Experiment
+	for i := range e.Stages {
+		all = append(all, e.Stage(i))
+	}
+	return all
+}
+
 // needed are the sets of weights that any turn asks for beside the current ones.
 func needed(e *experiment.Experiment) []trainer.Weights {
 	asked := map[trainer.Weights]bool{}
-	turns := []*experiment.Experiment{e}
-	if n := len(e.Stages); n > 0 {
-		turns = nil
-		for i := range e.Stages {
-			turns = append(turns, e.Stage(i))
-		}
-	}
-	for _, at := range turns {
+	for _, at := range everyStage(e) {
 		l := at.Loss
 		compared := l.KL.Weight > 0 || l.Objective == "dpo" || l.Objective == "dgpo"
 		if compared && l.KL.Reference == "base" {

@@ -73,6 +73,7 @@ func (t *Training) save() error {
 			c.Reference = c.Reference || w == trainer.Reference
 		}
 		all = append(all, mover.Tensors("optimiser.")...)
+		all = append(all, t.model.criticTensors()...)
 		all = append(all, kept...)
 		if err := safetensors.Write(filepath.Join(dir, tensorsFile), all, nil); err != nil {
 			return err
@@ -169,6 +170,9 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 		}
 	}
 	if err := mover.Load(f, "optimiser."); err != nil {
+		return nil, err
+	}
+	if err := t.model.loadCritic(f, read); err != nil {
 		return nil, err
 	}
 	t.loop.Iteration, t.loop.Updates, t.loop.Since = s.Iteration, s.Updates, s.Since

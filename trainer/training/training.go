@@ -62,6 +62,7 @@ type Training struct {
 	halt    string          // why it is to be the last
 	few     string          // why too few have a score
 	scored  *scores         // and what rewards said in it
+	likely  Spread          // of the likeliest answers' totals (remax)
 	seconds map[string]float64
 	spent   float64 // seconds of all iterations, without evaluations
 	over    bool    // whether that is all there is
@@ -326,6 +327,9 @@ func (t *Training) line(i int, r *trainer.Report) *Line {
 	l.Dead, l.Spread = within(all, r.Scores)
 	l.Diversity = diversity(r.Samples, all)
 	l.Episodes = toolUse(r.Samples)
+	if t.Episode != nil && t.turn.Advantage.Estimator == "remax" {
+		l.Episodes["greedy"] = t.likely.Mean
+	}
 	t.describe(l, r, all)
 	t.account(l, r)
 	l.Check = t.check

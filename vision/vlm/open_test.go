@@ -242,7 +242,7 @@ func TestValueHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	v, err := f.NewValueHead(rng.New(1))
+	v, err := NewValueHead(w.pool, f.Text.Width, rng.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}

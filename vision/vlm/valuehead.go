@@ -5,6 +5,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
 // Card: a head of values, for PPO: V = w h + b of the states behind the last norm, in F32, as
@@ -17,13 +18,20 @@ type ValueHead struct {
 	score  *nn.Linear
 }
 
-// NewValueHead is a trained head for a model's states.
-func (f *Folder) NewValueHead(key rng.Key) (*ValueHead, error) {
-	p, err := nn.New(nn.Options{Pool: f.options.Pool, Math: kernels.MathF32, Key: key, Train: []string{".*"}})
+// NewValueHead is a trained head for states of so many numbers.
+func NewValueHead(pool *tensor.Pool, width int, key rng.Key) (*ValueHead, error) {
+	p, err := nn.New(nn.Options{Pool: pool, Math: kernels.MathF32, Key: key, Train: []string{".*"}})
 	if err != nil {
 		return nil, err
 	}
-	return &ValueHead{Params: p, score: p.Zeroed().Linear("score", f.Text.Width, 1, true)}, p.Check()
+	return &ValueHead{Params: p, score: p.Zeroed().Linear("score", width, 1, true)}, p.Check()
+}
+
+// Apart are the values of rows of Hidden as Values has them, without a way back to what made the
+// states: the head learns, and the network does not.
+func (v *ValueHead) Apart(tp *autograd.Tape, hidden *autograd.Value, rows []int32) *autograd.Value {
+	states := tp.Gather(hidden, rows, 1, len(rows))
+	return v.score.Apply(tp, tp.Input(states.Tensor()), autograd.With{Wide: true})
 }
 
 // Values are F32 [1, len(rows), 1], of rows of Hidden.

@@ -85,8 +85,9 @@ type heard struct {
 	chosen      int             // tokens that the model chose
 	logProbs    *autograd.Value // of these; nil where there is none
 	logits      *autograd.Value // of these; nil where no entropy is asked for
+	values      *autograd.Value // before these; nil where none are asked for
+	still       bool            // the network's weights stay: only the head of values learns
 	temperature float64
-	entropies   []float64
 }
 
 func (p *Policy) hear(point trainer.Point, train bool) (*heard, error) {
@@ -95,7 +96,7 @@ func (p *Policy) hear(point trainer.Point, train bool) (*heard, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &heard{tape: k.Tape(train), temperature: p.Sampling.Temperature}
+	h := &heard{tape: k.Tape(train), temperature: p.Sampling.Temperature, still: p.Still}
 	hidden, err := k.Model.Hidden(h.tape, s)
 	if err != nil {
 		h.tape.Reset()
@@ -115,10 +116,17 @@ func (p *Policy) hear(point trainer.Point, train bool) (*heard, error) {
 	if point.Entropy {
 		h.logits = k.Model.Logits(h.tape, h.tape.Gather(hidden, before))
 	}
+	if point.Value {
+		if p.critic == nil {
+			h.tape.Reset()
+			return nil, errNoHead
+		}
+		h.values = p.critic.head.Apart(h.tape, hidden, before)
+	}
 	return h, nil
 }
 
-// outputs are the log-probabilities, and the entropies.
+// outputs are the log-probabilities, the entropies, and the values.
 func (h *heard) outputs() []float64 {
 	if h.chosen == 0 {
 		return nil
@@ -127,15 +135,19 @@ func (h *heard) outputs() []float64 {
 	for _, x := range h.logProbs.F32() {
 		out = append(out, float64(x))
 	}
-	if h.logits == nil {
-		return out
+	if h.logits != nil {
+		logits, width := h.logits.F32(), h.logits.Dim(-1)
+		for i := range h.chosen {
+			_, e := h.distribution(logits[i*width : (i+1)*width])
+			out = append(out, e)
+		}
 	}
-	logits, width := h.logits.F32(), h.logits.Dim(-1)
-	for i := range h.chosen {
-		_, e := h.distribution(logits[i*width : (i+1)*width])
-		h.entropies = append(h.entropies, e)
+	if h.values != nil {
+		for _, x := range h.values.F32() {
+			out = append(out, float64(x))
+		}
 	}
-	return append(out, h.entropies...)
+	return out
 }
 
 // distribution is log p of every token, and the entropy.
@@ -163,12 +175,14 @@ func (h *heard) back(grads []float64) {
 	if n == 0 {
 		return
 	}
-	seed := make([]float32, n)
-	for i := range seed {
-		seed[i] = float32(grads[i])
+	var seeds []autograd.Seed
+	if h.values != nil {
+		seeds = append(seeds, autograd.Seed{Of: h.values, Grad: narrowed(grads[len(grads)-n:])})
 	}
-	seeds := []autograd.Seed{{Of: h.logProbs, Grad: seed}}
-	if h.logits != nil && len(grads) == 2*n {
+	if !h.still {
+		seeds = append(seeds, autograd.Seed{Of: h.logProbs, Grad: narrowed(grads[:n])})
+	}
+	if h.logits != nil && !h.still {
 		logits, width := h.logits.F32(), h.logits.Dim(-1)
 		slope := make([]float32, len(logits))
 		for i := range h.chosen {
@@ -179,5 +193,15 @@ func (h *heard) back(grads []float64) {
 		}
 		seeds = append(seeds, autograd.Seed{Of: h.logits, Grad: slope})
 	}
-	h.tape.Backward(seeds...)
+	if len(seeds) > 0 {
+		h.tape.Backward(seeds...)
+	}
+}
+
+func narrowed(x []float64) []float32 {
+	out := make([]float32, len(x))
+	for i, v := range x {
+		out[i] = float32(v)
+	}
+	return out
 }

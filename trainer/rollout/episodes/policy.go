@@ -44,13 +44,15 @@ type Policy struct {
 	Sampling rollout.Sampling
 	Silence  bool // episodes that a limit ended are not trained on (Mini-o3)
 	Draws    rollout.Draws
-	Parallel int // episodes under way at once; 0: 8
-	Abreast  int // tokens of their observations that are read together; 0: 8192
-	Keep     int // tokens of episodes whose values are kept for Back; of others it computes them again
+	Parallel int  // episodes under way at once; 0: 8
+	Abreast  int  // tokens of their observations that are read together; 0: 8192
+	Still    bool // the head of values learns alone (critic.go)
+	Keep     int  // tokens of episodes whose values are kept for Back; of others it computes them again
 
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll
 	learner  *rollout.Learner
+	critic   *critic          // nil: no head of values
 	pending  []*autograd.Tape // of the last answers
 }
 
@@ -61,8 +63,13 @@ func (p *Policy) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights
 	return err
 }
 
-// Params are the trained weights. Learn comes first.
-func (p *Policy) Params() trainer.Params { return p.learner }
+// Params are the trained weights, with those of a head of values. Learn comes first.
+func (p *Policy) Params() trainer.Params {
+	if p.critic != nil {
+		return both{p.learner, p}
+	}
+	return p.learner
+}
 
 // State is the parameters that move, and their state: what a checkpoint holds.
 func (p *Policy) State() ([]*autograd.Param, *optim.Mover, map[trainer.Weights]*optim.Shadow) {
@@ -76,7 +83,8 @@ func (p *Policy) Forget(w trainer.Weights) error { return p.learner.Forget(w) }
 func (p *Policy) Free() {
 	p.forget()
 	p.learner.Free()
-	p.learner = nil
+	p.critic.free()
+	p.learner, p.critic = nil, nil
 }
 
 // Roll plays one episode a key (batching.go).

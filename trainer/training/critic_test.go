@@ -1,0 +1,92 @@
+package training
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+)
+
+// ledgerOf is a run's lines.
+func ledgerOf(t *testing.T, dir string) (all []Line) {
+	t.Helper()
+	if err := folder.ReadLines(filepath.Join(dir, "ledger.jsonl"), func(text []byte) error {
+		var l Line
+		err := json.Unmarshal(text, &l)
+		all = append(all, l)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestBaselines: what tokens are compared with where it is not their group.
+func TestBaselines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
+	}
+	model := speaker(t)
+	t.Run("values", func(t *testing.T) { testCritic(t, model) })
+	t.Run("likeliest answers", func(t *testing.T) { testReMax(t, model) })
+}
+
+// testCritic: PPO with a head of values trains, stops and goes on with the same bytes, in its
+// warm-up and behind it. What values were at the roll they are in the first update; while the
+// head learns alone the policy stays where it was, and then every ratio of a first update is 1
+// and the loss of values falls.
+func testCritic(t *testing.T, model string) {
+	dir := t.TempDir()
+	sets := []string{model, "run.iterations=3", "evaluate.every=0", "evaluate.prompts=''", "advantage.estimator=gae", "loss.kl.weight=0", "loss.value.warmup=1", "loss.value.lr=2e-4", "loss.value.clip_range=50"}
+	whole := filepath.Join(dir, "whole")
+	if r, err := train(t, parseText(t, talking, sets...), whole, false, 2, -1); err != nil || r.Status != Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	want := contents(t, whole)
+	parts := filepath.Join(dir, "parts")
+	for _, stop := range []int{1, 2, -1} {
+		if r, err := train(t, parseText(t, talking, sets...), parts, stop > 1 || stop < 0, 1, stop); err != nil || (r.Status == Finished) != (stop < 0) {
+			t.Fatalf("%v, %v", r, err)
+		}
+	}
+	same(t, "stopped twice", want, contents(t, parts))
+	lines := ledgerOf(t, whole)
+	for i, l := range lines {
+		if len(l.Updates) != 2 {
+			t.Fatalf("iteration %d has %d updates", i+1, len(l.Updates))
+		}
+		first, second := l.Updates[0], l.Updates[1]
+		if first.RatioMost != 1 || (second.RatioMost == 1) != (i == 0) || (first.Gradient == 0) != (i == 0) {
+			t.Errorf("iteration %d: ratios %v and %v, gradient %v", i+1, first.RatioMost, second.RatioMost, first.Gradient)
+		}
+		if v := first.Metrics["value_loss"]; v <= 0 || second.Metrics["value_loss"] >= v || first.Metrics["value_clipped"] != 0 {
+			t.Errorf("iteration %d: losses of values %v and %v, %v were cut", i+1, v, second.Metrics["value_loss"], first.Metrics["value_clipped"])
+		}
+	}
+}
+
+// testReMax: the likeliest answers are the baseline. Where all samples say what is likeliest, the
+// baseline is what they earn, and nothing moves, though each has no group.
+func testReMax(t *testing.T, model string) {
+	for temperature, still := range map[string]bool{"1e-6": true, "1.5": false} {
+		dir := filepath.Join(t.TempDir(), "run")
+		if r, err := train(t, parseText(t, talking, model, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "advantage.estimator=remax", "loss.kl.weight=0",
+			"optim.updates=1", "rollout.group=1", "rollout.prompts_per_iteration=6", "episode.sampling.temperature="+temperature), dir, false, 2, -1); err != nil || r.Status != Finished {
+			t.Fatalf("%v, %v", r, err)
+		}
+		gradient := 0.0
+		for i, l := range ledgerOf(t, dir) {
+			greedy, ok := l.Value("episode.greedy")
+			if !ok || still && greedy != l.Total.Mean {
+				t.Errorf("iteration %d: the likeliest answers earn %v, samples that are the same %v", i+1, greedy, l.Total.Mean)
+			}
+			for _, u := range l.Updates {
+				gradient += u.Gradient
+			}
+		}
+		if (gradient == 0) != still {
+			t.Errorf("at temperature %s gradients are %v", temperature, gradient)
+		}
+	}
+}
