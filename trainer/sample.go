@@ -32,6 +32,16 @@ type Episode struct {
 	*tools.Transcript
 	Album *tools.Album // its pictures, the prompt's first
 	Texts []string     // what the model said, a turn each
+
+	// Noise is of an episode that was played with distorted pictures (NoisyRollout); Album has the
+	// clean ones. nil: it was not.
+	Noise *Noise
+}
+
+// Noise is how an episode's pictures were distorted, and what its tokens look like without that.
+type Noise struct {
+	Step    int
+	LogProb []float64 // of the decisions, by the weights that rolled, on the clean pictures
 }
 
 // Decisions are the choices on the way to one sample, oldest first, as parallel

@@ -14,7 +14,7 @@ var free = []string{"run.iterations", "run.device", "episode.parallel", "evaluat
 
 // Changes says how two experiments differ in what a run depends on, a line a key.
 func Changes(before, after *Experiment) []string {
-	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() // rates, or what is pruned, depend on the number of iterations
+	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() || after.anneals() // rates, what is pruned, or noise depend on the number of iterations
 	return differ(before, after, func(key string) bool {
 		return key == "run.iterations" && scheduled || !slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) })
 	})
@@ -57,6 +57,11 @@ func differ(before, after *Experiment, counts func(key string) bool) []string {
 func (e *Experiment) prunesFor() bool {
 	t := e.Sampler.Tree
 	return t != nil && t.Prune.Until < 1
+}
+
+// anneals reports whether noise falls over the run's iterations.
+func (e *Experiment) anneals() bool {
+	return e.Episode != nil && e.Episode.Noisy != nil && e.Episode.Noisy.Schedule != "none"
 }
 
 // flat is every key of the resolved file with its value as it is written; tables of a list are

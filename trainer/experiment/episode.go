@@ -20,6 +20,11 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 		p.Overlong.Check(under("episode.overlong", doc.Report))
 	}
 	p.Sampling.Check(under("episode.sampling", doc.Report))
+	if n := p.Noisy; n != nil && doc.Clean("rollout") {
+		if seen := n.Of(e.Rollout.Group); seen < 1 || seen >= e.Rollout.Group {
+			doc.Report("episode.noisy.share", fmt.Sprintf("of a group of %d, %d see distorted pictures: some must, and some must not", e.Rollout.Group, seen), "0.5 of a group of 12 is published")
+		}
+	}
 	if _, err := p.Play(); err != nil {
 		doc.Report("episode.tools", err.Error(), "leave it out: all tools of the protocol may be called then")
 	}

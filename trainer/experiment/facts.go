@@ -58,6 +58,11 @@ func (e *Experiment) stageFacts() []Fact {
 		v := e.Loss.Value
 		all = append(all, Fact{"values", fmt.Sprintf("a head on the model's states, rate %v, values cut to ±%v about the roll's, alone for %s; 16 bytes for each number of a state (weight, gradient, two averages), and each answer goes through the network once more", v.LR, v.ClipRange, count(v.Warmup, "iteration"))})
 	}
+	if e.Episode != nil && e.Episode.Noisy != nil {
+		n := e.Episode.Noisy
+		all = append(all, Fact{"noise", fmt.Sprintf("%d of a group of %d see distorted pictures, step %d of 1000 annealed by %s; ratios are from log-probabilities %s", n.Of(e.Rollout.Group), e.Rollout.Group, n.Strength, n.Schedule,
+			map[string]string{"clean": "on the clean ones", "rolled": "as they were drawn, so that the first is not 1"}[n.Old])})
+	}
 	if e.Episode != nil && e.Advantage.Estimator == "remax" {
 		all = append(all, Fact{"baseline", "the likeliest answer to each prompt, which is played beside its group"})
 	}

@@ -69,7 +69,7 @@ func (t *Training) baselines(rows *advantage.Tokens, samples []trainer.Sample, t
 // rolled them.
 func (t *Training) greedy(samples []trainer.Sample) (map[int]float64, error) {
 	p := *t.model.talk
-	p.Sampling.TopK, p.Sampling.TopP, p.Sampling.MinP, p.Progress = 1, 1, 0, nil
+	p.Sampling.TopK, p.Sampling.TopP, p.Sampling.MinP, p.Progress, p.Noise = 1, 1, 0, nil, nil
 	var keys []trainer.Key
 	var list []prompts.Prompt
 	for _, g := range groups(samples) {

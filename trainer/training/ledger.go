@@ -23,6 +23,7 @@ type Line struct {
 	Diversity float64            `json:"diversity"` // mean distance of two samples of a prompt, by number
 	Choice    *ChoiceLine        `json:"choice,omitempty"`
 	Episodes  map[string]float64 `json:"episodes,omitempty"` // of a model that speaks: how tools were used
+	Noisy     *NoisyLine         `json:"noisy,omitempty"`    // where part of the groups saw distorted pictures
 	Updates   []UpdateLine       `json:"updates"`
 	HeldOut   map[string]Measure `json:"heldout,omitempty"` // where this iteration was evaluated after
 	Fired     []string           `json:"monitors,omitempty"`

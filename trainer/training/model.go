@@ -119,6 +119,7 @@ func (m *model) sample(turn experiment.Turn, root rng.Key) (err error) {
 	if m.talk != nil {
 		m.talk.Draws.Root = root
 		m.pace(turn)
+		m.distort(turn)
 		return nil
 	}
 	p := m.policy
@@ -143,7 +144,7 @@ func (m *model) fixed(ctx context.Context, root rng.Key, rows []sde.Row, schedul
 	draws := rollout.Draws{Root: root, Fixed: true}
 	if m.talk != nil {
 		p := *m.talk
-		p.Draws, p.Context, p.Progress = draws, ctx, nil
+		p.Draws, p.Context, p.Progress, p.Noise = draws, ctx, nil, nil
 		return &p
 	}
 	p := *m.policy

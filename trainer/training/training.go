@@ -168,7 +168,7 @@ func (t *Training) iterate() (*fired, error) {
 	t.learn(report)
 	t.spend(time.Since(began).Seconds())
 	line := t.line(i, report)
-	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 { // nothing had moved yet
+	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && (line.Noisy == nil || !line.Noisy.Expected) { // nothing had moved yet
 		t.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
 	}
 	if every := t.Evaluate.Every; every > 0 && (i+1)%every == 0 || t.last(i+1) {
@@ -327,6 +327,9 @@ func (t *Training) line(i int, r *trainer.Report) *Line {
 	l.Dead, l.Spread = within(all, r.Scores)
 	l.Diversity = diversity(r.Samples, all)
 	l.Episodes = toolUse(r.Samples)
+	if t.Episode != nil && t.Episode.Noisy != nil {
+		l.Noisy = noisy(r.Samples, t.Episode.Noisy.Old == "rolled")
+	}
 	if t.Episode != nil && t.turn.Advantage.Estimator == "remax" {
 		l.Episodes["greedy"] = t.likely.Mean
 	}

@@ -80,6 +80,9 @@ func (p *Policy) rollAll(keys []trainer.Key) ([]trainer.Sample, error) {
 		b.free = append(b.free, r)
 	}
 	b.run()
+	if b.err == nil {
+		b.err = p.judgeClean(b.samples)
+	}
 	return b.samples, b.err
 }
 
@@ -111,9 +114,9 @@ func (b *batch) begin() {
 			b.fail(i, err)
 			return
 		}
-		if i == 0 || b.keys[i-1].Prompt != k.Prompt {
+		if i == 0 || b.keys[i-1].Prompt != k.Prompt || b.p.noise(b.keys[i-1]) != b.p.noise(k) {
 			var err error
-			if b.asked, err = b.p.asked(b.decoder, k.Prompt); err != nil {
+			if b.asked, err = b.p.asked(b.decoder, k); err != nil {
 				b.fail(i, fmt.Errorf("prompt %d: %w", k.Prompt, err))
 				return
 			}

@@ -49,6 +49,12 @@ type Policy struct {
 	Still    bool // the head of values learns alone (critic.go)
 	Keep     int  // tokens of episodes whose values are kept for Back; of others it computes them again
 
+	// Noise is the step of the noise that a key's pictures are shown with; below 0, or where it is
+	// nil: none. What was drawn is judged on clean pictures, by Eval, and, with Clean, in the
+	// decisions of a roll, too (noisy.go).
+	Noise func(k trainer.Key) int
+	Clean bool
+
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll
 	learner  *rollout.Learner
@@ -98,8 +104,8 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) (samples []trainer.
 
 // asked is the state in which every episode of a prompt begins: row 0 holds all of the prompt
 // but its last token, so that each episode reads that for itself and has what follows.
-func (p *Policy) asked(d *vlm.Decoder, prompt int) (*voice, error) {
-	q, err := p.Ask(prompt)
+func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
+	q, err := p.Ask(k.Prompt)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +113,8 @@ func (p *Policy) asked(d *vlm.Decoder, prompt int) (*voice, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &voice{p: p, album: tools.NewAlbum(q.Pictures...)}
+	v := &voice{p: p, noise: p.noise(k), given: q.Pictures}
+	v.album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
 	if v.prompt, err = v.Code(text, v.album.Pictures); err != nil {
 		return nil, err
 	}
@@ -137,6 +144,12 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 		return s, err
 	}
 	s.Item.Episode = &trainer.Episode{Transcript: t, Album: v.album, Texts: v.texts}
+	if v.noise >= 0 {
+		if s.Item.Episode.Album, err = cleaned(v.album, v.given); err != nil {
+			return s, err
+		}
+		s.Item.Episode.Noise = &trainer.Noise{Step: v.noise}
+	}
 	d := &s.Decisions
 	for at, on := range t.Sampled {
 		if on {

@@ -25,6 +25,8 @@ type voice struct {
 	unread vlm.Stretch // what the decoder has not read yet
 	grids  []vlm.Grid  // of all pictures so far
 	texts  []string
+	noise  int             // the step of that which its pictures have; below 0: none
+	given  []*vision.Image // the prompt's pictures, clean
 
 	number, row int // of its key, and of the decoder
 	events      chan<- event

@@ -22,14 +22,16 @@ func ledgerOf(t *testing.T, dir string) (all []Line) {
 	return all
 }
 
-// TestBaselines: what tokens are compared with where it is not their group.
-func TestBaselines(t *testing.T) {
+// TestSpokenRuns: what tokens are compared with where it is not their group, and groups that do not
+// all see the same.
+func TestSpokenRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
 	}
 	model := speaker(t)
 	t.Run("values", func(t *testing.T) { testCritic(t, model) })
 	t.Run("likeliest answers", func(t *testing.T) { testReMax(t, model) })
+	t.Run("distorted pictures", func(t *testing.T) { testNoisy(t, model) })
 }
 
 // testCritic: PPO with a head of values trains, stops and goes on with the same bytes, in its
@@ -88,5 +90,45 @@ func testReMax(t *testing.T, model string) {
 		if (gradient == 0) != still {
 			t.Errorf("at temperature %s gradients are %v", temperature, gradient)
 		}
+	}
+}
+
+// testNoisy: with old = "clean" the first ratio is 1, with "rolled" it is what the ledger says of the
+// distorted ones and no warning is said; either goes on with the same bytes.
+func testNoisy(t *testing.T, model string) {
+	for _, old := range []string{"clean", "rolled"} {
+		dir := t.TempDir()
+		sets := []string{model, "run.iterations=2", "evaluate.every=0", "evaluate.prompts=''", "loss.kl.weight=0", "optim.updates=1", "advantage.all_dead=train",
+			"episode.noisy={ strength = 900, middle = 2, coef = 1, old = \"" + old + "\" }"}
+		whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
+		if r, err := train(t, parseText(t, talking, sets...), whole, false, 2, -1); err != nil || r.Status != Finished {
+			t.Fatalf("%v, %v", r, err)
+		}
+		lines := ledgerOf(t, whole)
+		for i, l := range lines {
+			n := l.Noisy
+			if n == nil || n.Samples != 4 || n.Mismatch == 0 || n.Expected != (old == "rolled") || len(l.Updates) != 1 {
+				t.Fatalf("old = %s, iteration %d: %+v, %d updates", old, i+1, n, len(l.Updates))
+			}
+			want := 1.0
+			if n.Expected {
+				want = n.RatioMost
+			}
+			if got := l.Updates[0].RatioMost; got != want {
+				t.Errorf("old = %s, iteration %d: the first ratio is %v, not %v", old, i+1, got, want)
+			}
+		}
+		if lines[0].Noisy.Step <= lines[1].Noisy.Step {
+			t.Errorf("noise is not annealed: steps %d and %d", lines[0].Noisy.Step, lines[1].Noisy.Step)
+		}
+		if old == "clean" {
+			continue
+		}
+		for _, stop := range []int{1, -1} {
+			if r, err := train(t, parseText(t, talking, sets...), parts, stop < 0, 1, stop); err != nil || (r.Status == Finished) != (stop < 0) {
+				t.Fatalf("%v, %v", r, err)
+			}
+		}
+		same(t, "stopped", contents(t, whole), contents(t, parts))
 	}
 }

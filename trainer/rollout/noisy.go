@@ -1,0 +1,89 @@
+package rollout
+
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Card: NoisyRollout (arXiv 2504.13055; verl/utils/image_aug.py of its code). Part of a group answers
+// about distorted pictures, so that its members differ in what they see; who learns is told the
+// clean ones. A picture x in [0, 1] becomes, by step n of a ladder of a thousand,
+//
+//	β_i = 1e-5 + (0.005 - 1e-5)·σ(-6 + 12i/999),  ᾱ = Π (1 - β_i) over i ≤ n
+//	x' = √ᾱ·x + √(1 - ᾱ)·z, cut to [0, 1] and, as upstream, down to whole levels
+//
+// and n is the strength's whole part after it was annealed: iteration s, from 1, of S has
+//
+//	none 1    linear 1 - s/S    pow 1 - (s/S)^coef    exp 1 - coef^(S-s)
+//	sigmoid 1 - σ(coef·(s - middle)/S)
+//
+// A prompt's noise is drawn once an iteration, and all that see it distorted see the same. At step
+// 0 there is the least noise, and not none. The code compares the update with log-probabilities
+// that were computed again on the clean picture, so that a first ratio is 1 though what was drawn
+// had others: old = "clean". With old = "rolled" the ratio is from what was drawn.
+//
+// Invariants (tests): the schedules are the formulas above; a picture's mean falls by √ᾱ and its
+// deviation grows to √(1-ᾱ) where nothing is cut; the same key has the same bytes.
+
+// Noisy is [episode.noisy].
+type Noisy struct {
+	Share    float64 `toml:"share" range:"(0,1)" doc:"of a group: these see distorted pictures, and learn from the clean ones"`
+	Strength int     `toml:"strength" range:"[1,999]" doc:"step of the noise, of 1000, where it is not annealed yet"`
+	Schedule string  `toml:"schedule" enum:"none,linear,pow,exp,sigmoid" doc:"how the noise is annealed over the run's iterations"`
+	Coef     float64 `toml:"coef" range:"(0,1e6)" doc:"of pow, exp and sigmoid"`
+	Middle   float64 `toml:"middle" range:"[0,1e9]" doc:"of sigmoid: the iteration that has half the strength"`
+	Old      string  `toml:"old" enum:"clean,rolled" doc:"what ratios compare with: log-probabilities of the same tokens on the clean picture, as published, or those that they were drawn with"`
+}
+
+// SetDefaults is what the code's scripts have.
+func (n *Noisy) SetDefaults() {
+	*n = Noisy{Share: 0.5, Strength: 500, Schedule: "sigmoid", Coef: 30, Middle: 40, Old: "clean"}
+}
+
+// Of is how many of a group see distorted pictures: its last ones.
+func (n Noisy) Of(group int) int { return int(math.Round(n.Share * float64(group))) }
+
+// Step is the step of the noise in an iteration, from 1, of all.
+func (n Noisy) Step(iteration, all int) int {
+	s, total := float64(iteration), float64(all)
+	decay := 1.0
+	switch n.Schedule {
+	case "linear":
+		decay = 1 - s/total
+	case "pow":
+		decay = 1 - math.Pow(s/total, n.Coef)
+	case "exp":
+		decay = 1 - math.Pow(n.Coef, total-s)
+	case "sigmoid":
+		decay = 1 - 1/(1+nn.Exp(-n.Coef*(s-n.Middle)/total))
+	}
+	return min(max(0, int(float64(n.Strength)*decay)), 999)
+}
+
+// ladder is ᾱ of a step.
+func ladder(step int) float64 {
+	product := 1.0
+	for i := range step + 1 {
+		beta := 1e-5 + (0.005-1e-5)/(1+nn.Exp(6-12*float64(i)/999))
+		product *= 1 - beta
+	}
+	return product
+}
+
+// Distorted is a picture with the noise of a step.
+func Distorted(m *vision.Image, step int, key rng.Key) *vision.Image {
+	keep := ladder(step)
+	signal, noise := math.Sqrt(keep), math.Sqrt(1-keep)
+	z := make([]float32, len(m.Pix))
+	key.Normal(z, 0)
+	out := vision.New(m.Width, m.Height)
+	for i, x := range m.Pix {
+		// A product is rounded before it is added, for the same bytes on every machine.
+		y := float64(signal*float64(x)/255) + float64(noise*float64(z[i]))
+		out.Pix[i] = uint8(255 * min(max(y, 0), 1))
+	}
+	return out
+}
