@@ -2,7 +2,9 @@ package training
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -90,4 +92,27 @@ func (t *Training) evaluate(ctx context.Context, sampler experiment.Sampler) (*E
 	}
 	add("total", s.total)
 	return e, nil
+}
+
+// measure evaluates, and keeps the pictures under a name.
+func (t *Training) measure(ctx context.Context, line *Line, name string) error {
+	began := time.Now()
+	e, err := t.evaluate(ctx, t.Sampler)
+	var f failure
+	if line != nil && (errors.As(err, &f) || errors.Is(err, errWaited)) { // what was learned is not given up for what is measured
+		t.Say("warning: iteration %d was not evaluated: %v", line.Iteration, err)
+		return nil
+	}
+	if err != nil || e == nil {
+		t.latest = map[string]Measure{}
+		return err
+	}
+	t.latest = e.Measures
+	if line != nil {
+		line.HeldOut = e.Measures
+	}
+	if t.seconds != nil {
+		t.seconds["evaluate"] = time.Since(began).Seconds()
+	}
+	return t.grid("images/heldout_"+name+".png", e)
 }

@@ -6,21 +6,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // Tool protocols: what a text asks for, which pixels are cut, what is answered.
-
 var toolCallOps = map[string]Op{
 	"vlm.observation_minio3":  observationMiniO3,
 	"vlm.tool_deepeyes":       toolDeepEyes,
 	"vlm.tool_minio3":         toolMiniO3,
 	"vlm.tool_parse_hermes":   parseHermes,
 	"vlm.tool_pixel_reasoner": toolPixelReasoner,
-	"vlm.tool_pyvision":       toolPyVision,
 	"vlm.tool_select_frames":  toolSelectFrames,
 	"vlm.tool_text_truncate":  toolTruncate,
 	"vlm.tool_vrag":           toolVRAG,
@@ -229,71 +226,6 @@ func toolSelectFrames(c *Case) error {
 		c.Put("kind", "error")
 		c.Put("error_kind", r.Raised)
 		c.Put("error", orNull(r.Message, r.Raised == "AssertionError"))
-	}
-	return nil
-}
-
-// recordedProgram is an interpreter that answers as recorded.
-type recordedProgram struct{ result map[string]any }
-
-func (p recordedProgram) Run(string) (tools.Execution, error) {
-	var e tools.Execution
-	if p.result == nil {
-		return e, errors.New("the interpreter is gone")
-	}
-	if p.result["status"] != "success" {
-		text, ok := p.result["error"].(string)
-		if !ok {
-			text = "Unknown error"
-		}
-		return tools.Execution{Failed: true, Error: text}, nil
-	}
-	done, _ := p.result["result"].(map[string]any)
-	text, ok := done["text"].(string)
-	e.Text, e.Silent = text, !ok
-	figures, _ := done["total_figures"].(float64)
-	e.Figures = int(figures)
-	drawn, _ := done["images"].([]any)
-	for range drawn {
-		e.Drawn = append(e.Drawn, vision.New(1, 1))
-	}
-	return e, nil
-}
-
-func toolPyVision(c *Case) error {
-	text := c.String("text")
-	code, ok := tools.PythonCode(text)
-	c.Put("code", orNull(code, ok))
-	c.Put("answer", inTags(text))
-	program := recordedProgram{}
-	if c.Has("result") {
-		program.result, _ = c.Raw("result").(map[string]any)
-	}
-	s := &tools.State{Album: album([2]int{1, 1}), Program: program, Figures: 1}
-	reply := tools.PyVision(c.Float("turn_reward")).Step(s, text)
-	c.Put("done", reply.End != "")
-	c.Put("turn_reward", reply.Reward)
-	c.Put("text", reply.Text)
-	switch r := reply.Refusal; {
-	case reply.End != "":
-		c.Put("kind", "end")
-		c.Put("info", map[string]any{"final_answer": reply.Answer})
-	case r != nil:
-		c.Put("kind", "text")
-		why := r.Raised
-		if why == "raised" {
-			why = r.Message
-		}
-		c.Put("info", map[string]any{"error": why})
-	default:
-		c.Put("kind", "text")
-		c.Put("info", map[string]any{"status": "success"})
-		if reply.Pictures > 0 {
-			c.Put("kind", "images")
-			c.Put("images", reply.Pictures)
-			c.Put("parts", tools.PyVisionParts(reply.Results[0].Text, s.Figures, reply.Pictures))
-			c.Put("next_figure", reply.Results[0].Figures)
-		}
 	}
 	return nil
 }

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// run makes the pictures.
+func (o *sampleOptions) run(cmd *cobra.Command) (*sampleReport, error) {
+	be, err := openDevice(o.device)
+	if err != nil {
+		return nil, err
+	}
+	defer be.Close()
+	dir, err := assets.Resolve(o.model)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(be), Precision: o.precision, TextLength: o.textLength, Cache: o.cache, Tile: o.tileSide})
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	plan, err := o.plan(p)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return o.develop(cmd.Context(), p, plan, cmd.ErrOrStderr())
+}
+
+// develop encodes, samples, decodes and writes.
+func (o *sampleOptions) develop(ctx context.Context, p *pipeline.Pipeline, plan *samplePlan, log io.Writer) (*sampleReport, error) {
+	r := &sampleReport{Out: o.out, Width: plan.At.Width, Height: plan.At.Height, Pictures: o.n * len(o.prompts), Settings: map[string]string{}}
+	r.order = o.settings(p, plan)
+	for _, s := range r.order {
+		r.Settings[s.Key] = s.Value
+	}
+	if err := o.predict(r, p, plan, log); err != nil {
+		return nil, err
+	}
+	clock := time.Now()
+	lap := func(into *float64) { *into, clock = time.Since(clock).Seconds(), time.Now() }
+	texts, err := p.Encode(append(append([]string(nil), o.prompts...), o.negative)...)
+	if err != nil {
+		return nil, err
+	}
+	lap(&r.Seconds.Texts)
+	if o.lora != "" {
+		_, err = p.AddLoRA(o.lora)
+	} else {
+		_, err = p.Denoiser()
+	}
+	if err != nil {
+		return nil, err
+	}
+	lap(&r.Seconds.Load)
+	negative := texts[len(texts)-1]
+	var pictures []pipeline.Picture
+	for i, text := range texts[:len(texts)-1] {
+		r.cuts(text)
+		for j := range o.n {
+			pic := pipeline.Picture{Text: text, Negative: negative}
+			pic.StartKey, pic.StepKey = pipeline.Draws(o.seed, i, j)
+			pictures = append(pictures, pic)
+		}
+	}
+	bar := newProgress(log, "sampling")
+	plan.Progress = bar.set
+	tracks, err := p.Sample(ctx, pictures, plan.Sampler)
+	bar.end()
+	if err != nil {
+		return nil, err
+	}
+	lap(&r.Seconds.Sample)
+	r.Seconds.PerStep = r.Seconds.Sample / float64(len(pictures)*len(plan.Rows))
+	if err := p.FreeDenoiser(); err != nil {
+		return nil, err
+	}
+	images, err := decodeTracks(ctx, p, tracks, plan.At)
+	if err != nil {
+		return nil, err
+	}
+	lap(&r.Seconds.Decode)
+	r.Memory.Peak = int64(peakMiB()) << 20
+	return r, o.writePicture(images, r.order)
+}
+
+// predict says what memory will be needed, and warns where there is not as much.
+func (o *sampleOptions) predict(r *sampleReport, p *pipeline.Pipeline, plan *samplePlan, log io.Writer) error {
+	path, err := isa.Choose()
+	if err != nil {
+		return err
+	}
+	resetPeak()
+	before := int64(peakMiB()) << 20
+	need, err := p.Need(pipeline.Work{At: plan.At, Guidance: plan.Guidance, Pictures: r.Pictures, Batch: plan.Batch, LoRA: o.lora, Free: true}, cpu.NewDry(cpu.Options{Path: path}))
+	if err != nil {
+		return err
+	}
+	resetPeak()
+	r.Memory.Need, r.Memory.Predicted = need, before+need.Peak()
+	if free := int64(memory().Available); free > 0 && need.Peak() > free {
+		fmt.Fprintf(log, "warning: about %s will be needed, and %s are free\n", bytesText(need.Peak()), bytesText(free))
+	}
+	return nil
+}
+
+func decodeTracks(ctx context.Context, p *pipeline.Pipeline, tracks []pipeline.Track, at pipeline.Shape) ([]*vision.Image, error) {
+	var images []*vision.Image
+	for _, t := range tracks {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		raw, err := p.Decode(t.Final, at)
+		if err != nil {
+			return nil, err
+		}
+		m, err := vision.FromFloats(raw, at.Width, at.Height, vision.Signed, vision.ChannelsLast)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, m)
+	}
+	return images, nil
+}
+
+// writePicture writes a picture, or a sheet of several.
+func (o *sampleOptions) writePicture(images []*vision.Image, settings []vision.Setting) error {
+	if len(images) == 1 {
+		return vision.WriteFile(o.out, images[0], settings...)
+	}
+	sheet := vision.Sheet{}
+	if len(o.prompts) > 1 && o.n > 1 {
+		sheet.Columns = o.n
+	}
+	m, err := sheet.Draw(images)
+	if err != nil {
+		return err
+	}
+	return vision.WriteFile(o.out, m, settings...)
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// sampleReport is what --json prints.
+type sampleReport struct {
+	Out      string            `json:"out"`
+	Width    int               `json:"width"` // of one picture
+	Height   int               `json:"height"`
+	Pictures int               `json:"pictures"`
+	Settings map[string]string `json:"settings"`
+	Cut      []cutText         `json:"cut,omitempty"`
+	Seconds  sampleSeconds     `json:"seconds"`
+	Memory   sampleMemory      `json:"memory"`
+
+	order []vision.Setting
+}
+
+// cutText is the end of a prompt that an encoder did not read.
+type cutText struct {
+	Prompt  string `json:"prompt"`
+	Encoder int    `json:"encoder"`
+	Tokens  int    `json:"tokens"` // that it reads
+	Text    string `json:"text"`
+}
+
+type sampleSeconds struct {
+	Texts   float64 `json:"texts"`
+	Load    float64 `json:"load"`
+	Sample  float64 `json:"sample"`
+	Decode  float64 `json:"decode"`
+	PerStep float64 `json:"per_picture_step"`
+}
+
+// sampleMemory is resident memory at most, as it was predicted before any weight was read
+// and as it was. A system that does not say gives 0.
+type sampleMemory struct {
+	Peak      int64         `json:"peak_bytes"`
+	Predicted int64         `json:"predicted_bytes"`
+	Need      pipeline.Need `json:"need"` // beside what the program itself takes
+}
+
+func (r *sampleReport) write(w io.Writer) {
+	fmt.Fprintf(w, "%s: %s of %d x %d, %.1f s (%.3f s a picture and step)\n", r.Out, plural(int64(r.Pictures), "picture"), r.Width, r.Height,
+		r.Seconds.Texts+r.Seconds.Load+r.Seconds.Sample+r.Seconds.Decode, r.Seconds.PerStep)
+	if r.Memory.Peak > 0 {
+		fmt.Fprintf(w, "memory: at most %s, %s were predicted\n", bytesText(r.Memory.Peak), bytesText(r.Memory.Predicted))
+	}
+	for _, c := range r.Cut {
+		fmt.Fprintf(w, "note: encoder %d reads %d tokens; this end of the prompt was cut off: %s\n", c.Encoder, c.Tokens, printable(c.Text))
+	}
+}
+
+// cuts notes what encoders did not read.
+func (r *sampleReport) cuts(t *pipeline.Text) {
+	for i, cut := range t.Cut {
+		if cut != "" {
+			r.Cut = append(r.Cut, cutText{Prompt: t.Prompt, Encoder: i + 1, Tokens: len(t.IDs[i]), Text: cut})
+		}
+	}
+}
+
+// settings are what makes the picture again.
+func (o *sampleOptions) settings(p *pipeline.Pipeline, plan *samplePlan) []vision.Setting {
+	var all []vision.Setting
+	add := func(key, value string) { all = append(all, vision.Setting{Key: key, Value: value}) }
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	for i, text := range o.prompts {
+		key := "prompt"
+		if len(o.prompts) > 1 {
+			key = fmt.Sprintf("prompt %d", i+1)
+		}
+		add(key, strings.ReplaceAll(text, "\x00", ""))
+	}
+	add("negative", strings.ReplaceAll(o.negative, "\x00", ""))
+	add("model", o.model)
+	add("pipeline", p.Class())
+	if o.lora != "" {
+		add("lora", o.lora)
+	}
+	add("n", strconv.Itoa(o.n))
+	add("seed", strconv.FormatUint(o.seed, 10))
+	add("steps", strconv.Itoa(plan.steps))
+	add("solver", plan.solver)
+	if plan.draws {
+		add("noise", number(o.noise))
+	}
+	add("guidance", number(plan.guidance))
+	if o.trueCFG > 0 {
+		add("true-cfg", number(o.trueCFG))
+	}
+	add("width", strconv.Itoa(plan.At.Width))
+	add("height", strconv.Itoa(plan.At.Height))
+	add("dtype", o.precision.String())
+	if o.tile != "" {
+		add("tile", o.tile)
+	}
+	if o.textLength != 0 {
+		add("text-length", strconv.Itoa(max(o.textLength, 0)))
+	}
+	add("Software", "darkroom "+readBuild().Version)
+	return all
+}
