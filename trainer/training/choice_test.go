@@ -34,6 +34,7 @@ func TestChoiceResume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	list := filepath.Join(t.TempDir(), "train.txt")
 	text := "a red circle on white\na blue square on black\na green triangle on white\ntwo red squares on black\nthree blue circles on white\na yellow circle on black\n"
 	if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
@@ -100,6 +101,7 @@ func TestChoices(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	run := func(sets ...string) []Line {
 		dir := filepath.Join(t.TempDir(), "run")
 		if _, err := train(t, parse(t, append([]string{"run.iterations=2", "evaluate.every=0"}, sets...)...), dir, false, 2, -1); err != nil {

@@ -81,6 +81,7 @@ func TestConfigs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	names := assets.Configs()
 	for name := range reduced {
 		if !slices.Contains(names, name) {

@@ -4,9 +4,9 @@
 //
 //	result, err := training.Run(ctx, e, training.Options{Dir: "runs/maps", Backend: be})
 //
-// Start with Run in training.go. model.go opens what is trained, score.go asks rewards,
-// evaluate.go measures on held-out prompts, state.go is what a checkpoint holds, ledger.go the
-// lines that are kept, monitor.go the rules of [[monitor]]; objective.go and gradient.go make an
+// Start with Run in training.go. model.go opens what is trained, ask.go and score.go ask rewards and
+// estimators, evaluate.go measures on held-out prompts, state.go is what a checkpoint holds, record.go
+// and ledger.go the lines that are kept, result.go how a run ends, monitor.go the rules of [[monitor]]; objective.go and gradient.go make an
 // iteration's objective. stage.go says what a stage keeps, rollback.go how a run goes back, failure.go
 // what happens without a score, check.go what is looked at before anything is learned.
 //

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
@@ -53,9 +54,18 @@ every = 1
 keep = 2
 `
 
-// speaker is a model of moments that knows how calls and answers are written, and no more.
+// speaker names a model of moments that knows how calls and answers are written, and no more.
 func speaker(t *testing.T) string {
 	t.Helper()
+	dir, err := madeSpeaker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "model.path=" + dir
+}
+
+// madeSpeaker makes it once for all tests; TestMain deletes it.
+var madeSpeaker = sync.OnceValues(func() (string, error) {
 	r := pretrain.DefaultTalker()
 	r.Name = "speaker"
 	r.Model.Width, r.Model.Inner, r.Model.Heads, r.Model.Layers = 64, 96, 2, 1
@@ -64,15 +74,23 @@ func speaker(t *testing.T) string {
 	r.Talk.Skills, r.Start.EMA = 0, 0.8
 	path, err := isa.Choose()
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	be := cpu.NewWith(cpu.Options{Path: path})
 	defer be.Close()
-	dir := filepath.Join(t.TempDir(), "speaker")
-	if err := pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Say: func(string) {}}); err != nil {
-		t.Fatal(err)
-	}
-	return "model.path=" + dir
+	dir := speakerDir()
+	return dir, pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Say: func(string) {}})
+})
+
+// speakerDir is a folder of this process.
+func speakerDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("darkroom-speaker-%d", os.Getpid()))
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	os.RemoveAll(speakerDir())
+	os.Exit(code)
 }
 
 // fewQuestions are some tables to evaluate on.
@@ -95,6 +113,7 @@ func TestEpisodesResume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	questions, model, dir := fewQuestions(t), speaker(t), t.TempDir()
 	whole := filepath.Join(dir, "whole")
 	if r, err := train(t, parseText(t, talking, questions, model), whole, false, 2, -1); err != nil || r.Status != Finished {
@@ -151,6 +170,7 @@ func TestSpokenMethods(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	model := speaker(t)
 	for _, sets := range [][]string{
 		{"loss.objective=gspo", "loss.clip_range=3e-4", "loss.clip_high=4e-4", "loss.aggregate=seq-mean-token-mean"},
@@ -163,7 +183,7 @@ func TestSpokenMethods(t *testing.T) {
 		{"loss.correction.weights=token"},
 	} {
 		t.Run(strings.Join(sets, " "), func(t *testing.T) {
-			all := append([]string{model, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1"}, sets...)
+			all := append([]string{model, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1", "rollout.prompts_per_iteration=1"}, sets...)
 			if r, err := train(t, parseText(t, talking, all...), filepath.Join(t.TempDir(), "run"), false, 2, -1); err != nil || r.Status != Finished {
 				t.Errorf("%v, %v", r, err)
 			}

@@ -29,7 +29,7 @@ steps = 3
 guidance = 1
 window = { kind = "full", drop = 1 }
 [rollout]
-prompts = "embed:scenes"
+prompts = "testdata/prompts.txt"
 prompts_per_iteration = 2
 group = 2
 [[reward]]
@@ -102,6 +102,7 @@ func TestGuards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	for _, c := range []struct {
 		name         string
 		mood         mood
@@ -174,6 +175,7 @@ func TestWaitInterrupted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	s := &scorer{mood: differing}
 	server := httptest.NewServer(s)
 	defer server.Close()

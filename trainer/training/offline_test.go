@@ -16,6 +16,7 @@ func TestOffline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	dir := t.TempDir()
 	for name, c := range map[string]color.RGBA{"red": {220, 40, 40, 255}, "blue": {50, 80, 220, 255}} {
 		if err := vision.WriteFile(filepath.Join(dir, name+".png"), vision.NewFilled(96, 80, c)); err != nil {

@@ -26,6 +26,7 @@ func TestRollback(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	dir := t.TempDir()
 	whole, snapshots := filepath.Join(dir, "whole"), []string{}
 	copied := func(l *Line) {
@@ -49,7 +50,7 @@ func TestRollback(t *testing.T) {
 		t.Errorf("iteration 3 was %+v, and is %+v", a, b)
 	}
 	want := contents(t, whole)
-	for stop := 1; stop < 4; stop++ {
+	for stop := 2; stop < 4; stop++ { // where it goes back to, and whence
 		parts := filepath.Join(dir, fmt.Sprint("parts", stop))
 		if r, err := train(t, rolling(t, "0.5"), parts, false, 1, stop); err != nil || r.Status != Interrupted {
 			t.Fatalf("%v, %v", r, err)
@@ -70,6 +71,7 @@ func TestRollbackEnds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	r, err := train(t, rolling(t, "1"), dir, false, 2, -1)
 	if err != nil || r.Status != Stopped || r.Iterations != 3 || !strings.Contains(r.Why, "after 2 rollbacks") {

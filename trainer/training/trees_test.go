@@ -135,6 +135,7 @@ func TestPassesArePlanned(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	for name, sets := range map[string][]string{
 		"flow_grpo":     {"sampler.window={kind='fraction', fraction=0.99}", "rollout.shared_noise=false", "loss.kl.weight=0.04", "sampler.guidance=3", "advantage.estimator=global"},
 		"mixgrpo":       {"optim.updates=1"},
@@ -184,8 +185,9 @@ func TestTreesGoOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
+	t.Parallel()
 	for name, sets := range map[string][]string{"branching": branching, "trunks": trunks, "flash": flash} {
-		sets = append([]string{"run.iterations=3"}, sets...)
+		sets = append([]string{"run.iterations=2"}, sets...)
 		dir := t.TempDir()
 		whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
 		if r, err := train(t, parse(t, sets...), whole, false, 2, -1); err != nil || r.Status != Finished {
