@@ -22,6 +22,8 @@ import (
 //
 //	SceneGround  scenes.Ground: the share of the background that has the colour asked for, which
 //	             the others hardly look at
+//	SceneShade   scenes.Shade: how near its colour is to that, which sees a drift long before
+//	             a pixel counts as of another background
 //
 // A caption that is no scene, and a picture of another size, have no score.
 // Invariants (tests): the scene itself is worth more than any other scene, and SceneTask is what
@@ -150,6 +152,18 @@ func (SceneGround) Score(_ context.Context, item Item) (Score, error) {
 		return Score{}, err
 	}
 	return Score{Value: scene.Ground(m.Pix), Evidence: []Evidence{{What: "asked for", Text: scene.Background}}}, nil
+}
+
+// SceneShade judges the background's colour.
+type SceneShade struct{}
+
+// Score judges a picture.
+func (SceneShade) Score(_ context.Context, item Item) (Score, error) {
+	scene, m, err := sceneOf(item)
+	if err != nil {
+		return Score{}, err
+	}
+	return Score{Value: scene.Shade(m.Pix), Evidence: []Evidence{{What: "asked for", Text: scene.Background}}}, nil
 }
 
 // SceneReader is the built-in recogniser of drawn words: it reads the letters of the built-in

@@ -1,6 +1,8 @@
 package rewards
 
 import (
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -78,7 +80,7 @@ func TestScenesMissing(t *testing.T) {
 		"another size":  {Prompt: good.Prompt, Image: vision.New(65, 64)},
 		"another world": {Prompt: "a dog on a bench", Image: picture(good, scenes.Canonical)},
 	} {
-		for _, r := range []Reward{SceneLayout{}, SceneTask{}} {
+		for _, r := range []Reward{SceneLayout{}, SceneTask{}, SceneGround{}, SceneShade{}} {
 			if s, err := r.Score(t.Context(), item); err == nil {
 				t.Errorf("%s: %+v", name, s)
 			}
@@ -95,4 +97,65 @@ func TestGenEvalOnScenes(t *testing.T) {
 	if err != nil || got.Value != 1 || got.Parts["strict"] != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
+}
+
+// TestShadeSeesDrift: backgrounds that are blended towards gray step by step, objects untouched,
+// are worth less with every step by SceneShade, from all to nothing. Layout does not move; the whole
+// task, which looks at the border and at crispness a little, moves by less than a fifth; the share of
+// the background stays where it was for half of the way.
+func TestShadeSeesDrift(t *testing.T) {
+	const steps = 15 // none of them half-way from black, where the palette's nearest colour is green
+	var drawn []scenes.Scene
+	var pictures [][]uint8
+	r := rng.New(5).With("drift").Draw()
+	for len(drawn) < 12 {
+		if s := scenes.Random(r, scenes.Everything); s.Background != "gray" {
+			drawn, pictures = append(drawn, s), append(pictures, s.Draw(scenes.Jitter(r)))
+		}
+	}
+	mean := func(judge Reward, step int) (sum float64) {
+		for i, s := range drawn {
+			m := &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: towardsGray(pictures[i], float64(step)/steps)}
+			got, err := judge.Score(t.Context(), Item{Prompt: s.Prompt, Image: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += got.Value / float64(len(drawn))
+		}
+		return sum
+	}
+	at := func(judge Reward) (all []float64) {
+		for step := range steps + 1 {
+			all = append(all, mean(judge, step))
+		}
+		return all
+	}
+	shade, ground, layout, task := at(SceneShade{}), at(SceneGround{}), at(SceneLayout{}), at(SceneTask{})
+	for i := 1; i <= steps; i++ {
+		if !(shade[i] < shade[i-1]-0.5/steps) {
+			t.Errorf("step %d: the shade went from %.4f to %.4f", i, shade[i-1], shade[i])
+		}
+	}
+	if shade[0] < 0.97 || shade[steps] > 0.02 || shade[3] > 0.81 || ground[6] < ground[0]-0.02 {
+		t.Errorf("shade %.3f, share %.3f", shade, ground)
+	}
+	if span := slices.Max(layout) - slices.Min(layout); span > 0.02 {
+		t.Errorf("layout moved by %.3f: %.3f", span, layout)
+	}
+	if span := slices.Max(task) - slices.Min(task); span > 0.2 {
+		t.Errorf("the task moved by %.3f: %.3f", span, task)
+	}
+}
+
+// towardsGray is a picture whose background's pixels went a share of the way to gray.
+func towardsGray(px []uint8, share float64) []uint8 {
+	out := slices.Clone(px)
+	for i := 0; i < len(px); i += 3 {
+		if r, g, b := int(px[i]), int(px[i+1]), int(px[i+2]); max(r, g, b)-min(r, g, b) < 12 { // no colour
+			for j := range 3 {
+				out[i+j] = uint8(math.Round(float64(px[i+j]) + float64(share*(140-float64(px[i+j])))))
+			}
+		}
+	}
+	return out
 }

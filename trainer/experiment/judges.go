@@ -81,6 +81,7 @@ var openers = map[string]func(r Reward, b Bench) (Opened, error){
 	"layout":      openLayout,
 	"scene":       single(rewards.SceneTask{}),
 	"background":  single(rewards.SceneGround{}),
+	"shade":       single(rewards.SceneShade{}),
 	"ocr":         openOCR,
 	"jpeg":        single(rewards.JPEG{Factor: rewards.DDPOIncompressibility}),
 	"sharpness":   single(rewards.Sharpness{}),

@@ -315,6 +315,7 @@ func Rewards() []Name {
 		{Name: "layout", Card: "Objects where the prompt's boxes say (intersection over union)."},
 		{Name: "scene", Card: "The embedded task: objects and words as the caption says, in crisp colours."},
 		{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."},
+		{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."},
 		{Name: "ocr", Card: "Words that can be read in the picture, against those asked for: drawn ones, or with path = \"tesseract\" others."},
 		{Name: "aesthetic", Card: "A head on CLIP's features that predicts how much people like a picture."},
 		{Name: "clip", Card: "Cosine of CLIP's features of picture and prompt."},
