@@ -20,16 +20,18 @@ type Monitor struct {
 	Rollback   Rollback `toml:"rollback" doc:"how then = \"rollback\" goes on"`
 }
 
-// Rollback is how a run goes on after it went back to its last regular checkpoint: with other
-// draws, a smaller learning rate, and not for ever.
+// Rollback is how a run goes on after it went back to a regular checkpoint, its last one or the best
+// one by what is held out: with other draws, a smaller learning rate, and not for ever.
 type Rollback struct {
+	To      string  `toml:"to" enum:"last,best" doc:"which checkpoint is gone back to; one is kept of every best evaluation"`
+	By      string  `toml:"by" doc:"the held-out number that says which is best, the higher the better"`
 	LRScale float64 `toml:"lr_scale" range:"(0,1]" doc:"what the learning rate is multiplied with from then on, each time"`
 	Most    int     `toml:"most" range:"[1,1000]" doc:"times; the next one stops the run"`
 }
 
 // SetDefaults is what a monitor is before its keys are read.
 func (m *Monitor) SetDefaults() {
-	*m = Monitor{For: 1, Then: "warn", Rollback: Rollback{LRScale: 0.5, Most: 3}}
+	*m = Monitor{For: 1, Then: "warn", Rollback: Rollback{To: "last", By: "heldout.total", LRScale: 0.5, Most: 3}}
 }
 
 // Rule is the monitor's rule in words, by which it is known.
@@ -78,5 +80,23 @@ func (e *Experiment) checkMonitors(r report) {
 		if strings.HasPrefix(m.Watch, "heldout.") && e.Evaluate.Every == 0 {
 			r(key+"watch", "nothing is held out while the run goes on", "evaluate.every says how often it is measured")
 		}
+		m.Rollback.check(under(key+"rollback", r), m.Then, e.Evaluate.Every > 0, names)
+	}
+}
+
+// check: what says which checkpoint is the best is measured.
+func (b Rollback) check(r report, then string, measured bool, names []string) {
+	switch {
+	case b.To != "best" || then != "rollback":
+	case !measured:
+		r("to", "nothing says which checkpoint is the best: nothing is held out while the run goes on", "evaluate.every says how often it is measured")
+	case !strings.HasPrefix(b.By, "heldout.") || !slices.Contains(names, b.By):
+		var held []string
+		for _, n := range names {
+			if strings.HasPrefix(n, "heldout.") {
+				held = append(held, n)
+			}
+		}
+		r("by", fmt.Sprintf("nothing held out is called %q", b.By), "what is: "+strings.Join(held, ", "))
 	}
 }

@@ -30,8 +30,8 @@ type Checkpoint struct {
 func (f *Folder) checkpoints() string { return filepath.Join(f.Dir, "checkpoints") }
 
 // Save writes the checkpoint of an iteration, whose files fill writes into the folder that it is
-// given, and deletes older ones than the last keep, but for one that is held.
-func (f *Folder) Save(iteration, keep, held int, fill func(dir string) error) error {
+// given, and deletes older ones than the last keep, but for those that are held.
+func (f *Folder) Save(iteration, keep int, held []int, fill func(dir string) error) error {
 	root := f.checkpoints()
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return fmt.Errorf("saving a checkpoint: %w", err)
@@ -175,14 +175,14 @@ func (f *Folder) Forget(after int) error {
 	return err
 }
 
-// prune deletes all but the last keep, and the one that is held.
-func (f *Folder) prune(keep, held int) error {
+// prune deletes all but the last keep, and those that are held.
+func (f *Folder) prune(keep int, held []int) error {
 	all, err := f.All()
 	if err != nil {
 		return err
 	}
 	for _, c := range all[:max(0, len(all)-keep)] {
-		if c.Iteration == held {
+		if slices.Contains(held, c.Iteration) {
 			continue
 		}
 		if err := c.remove(); err != nil {

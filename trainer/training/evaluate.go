@@ -107,7 +107,7 @@ func (t *Training) measure(ctx context.Context, line *Line, name string) error {
 		t.latest = map[string]Measure{}
 		return err
 	}
-	t.latest = e.Measures
+	t.latest, t.measured = e.Measures, t.loop.Iteration
 	if line != nil {
 		line.HeldOut = e.Measures
 	}

@@ -11,7 +11,7 @@ import (
 
 // open prepares everything, so that mistakes are found before anything is computed.
 func open(e *experiment.Experiment, o Options) (t *Training, err error) {
-	t = &Training{Experiment: e, Options: o, first: map[string]float64{}, streaks: map[string]int{}, failures: map[string]int{}, stands: -1}
+	t = &Training{Experiment: e, Options: o, first: map[string]float64{}, streaks: map[string]int{}, failures: map[string]int{}, best: map[string]best{}, stands: -1}
 	if err = t.openPrompts(); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // A monitor with then = "rollback" takes the run back to its last regular checkpoint, one that
-// checkpoint.every or the start made: weights, averages, histories, counters. From there
+// checkpoint.every or the start made, or with to = "best" to that of the best evaluation, which is
+// regular then, too (best.go): weights, averages, histories, counters. From there
 //
 //	draws          are others: the keys of everything that is drawn get the attempt as a coordinate
 //	learning rate  is multiplied with rollback.lr_scale, once more each time
@@ -77,7 +78,7 @@ func (t *Training) rollBack(f fired) (*fired, error) {
 		return &f, t.save()
 	}
 	next.Attempt, next.LRScale, next.Rollbacks = next.Attempt+1, next.scale()*f.Rollback.LRScale, counts
-	to, from := t.anchor, t.loop.Iteration
+	to, from := t.target(f.Monitor), t.loop.Iteration
 	if err := t.folder.Forget(to); err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (t *Training) rollBack(f fired) (*fired, error) {
 	if err != nil {
 		return nil, fmt.Errorf("going back to iteration %d: %w", to, err)
 	}
-	t.again = next
+	t.again, t.anchor = next, to
 	line := rollbackLine{to, &Rollback{from, to, next.Attempt, next.LRScale, f.says}}
 	t.Say("rollback: to iteration %d, attempt %d, learning rate times %.3g", to, next.Attempt+1, next.LRScale)
 	return nil, errors.Join(t.ledger.Append(line), t.samples.Append(line), t.save())

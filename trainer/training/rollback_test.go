@@ -89,3 +89,54 @@ func TestRollbackEnds(t *testing.T) {
 		t.Errorf("three attempts at iteration 3 have the totals %v, %v", seen, err)
 	}
 }
+
+// TestRollbackBest: the run goes back to the evaluation that was best by what the monitor says, which
+// is not deleted though but one checkpoint is kept; one that was killed anywhere leaves the same bytes.
+func TestRollbackBest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	const by = "background"
+	e := func() *experiment.Experiment {
+		return parse(t, "checkpoint={every=1, keep=1}", "evaluate.every=1", "optim.updates=1", "optim.warmup=4",
+			"monitor=[{watch='lr', rises_above=0.004, then='rollback', rollback={to='best', by='heldout."+by+"'}}]")
+	}
+	dir := t.TempDir()
+	whole, snapshots := filepath.Join(dir, "whole"), []string{}
+	r, err := trainWith(t, e(), whole, false, 2, func(l *Line) bool {
+		to := filepath.Join(dir, fmt.Sprint("killed", len(snapshots)))
+		if err := os.CopyFS(to, os.DirFS(whole)); err != nil {
+			t.Error(err)
+		}
+		snapshots = append(snapshots, to)
+		return false
+	})
+	if err != nil || r.Status != Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	kept, abandoned, err := ReadLedger(filepath.Join(whole, "ledger.jsonl"))
+	if err != nil || len(kept) != 4 || len(abandoned) == 0 {
+		t.Fatalf("%d lines are kept, abandoned are %+v, %v", len(kept), abandoned, err)
+	}
+	back := *abandoned[len(abandoned)-1].Rollback
+	at, best := 0, r.HeldOut[by].Before.Mean
+	for _, l := range append(kept[:back.To:back.To], abandoned[:len(abandoned)-1]...) {
+		if v := l.HeldOut[by].Mean; l.Iteration < back.From && v > best {
+			at, best = l.Iteration, v
+		}
+	}
+	if back.To != at || back.From != 3 {
+		t.Errorf("by %s it went back from %d to %d; the best was %d", by, back.From, back.To, at)
+	}
+	if back.To == back.From-1 {
+		t.Error("the best is the last one, and this test tells nothing: watch another reward")
+	}
+	want := contents(t, whole)
+	for _, parts := range snapshots[len(snapshots)-3:] {
+		if r, err := train(t, e(), parts, true, 1, -1); err != nil || r.Status != Finished {
+			t.Fatalf("%s: %v, %v", parts, r, err)
+		}
+		same(t, filepath.Base(parts), want, contents(t, parts))
+	}
+}

@@ -30,6 +30,7 @@ type counters struct {
 	Stage     int                `json:"stage"`              // whose states these are
 	Failures  map[string]int     `json:"failures,omitempty"` // iterations in a row, by the reward that failed
 	Anchor    int                `json:"anchor"`             // the iteration that a rollback goes back to
+	Best      map[string]best    `json:"best,omitempty"`     // or may go back to, by what is held out
 	Paces     []int              `json:"paces"`              // steps of every memory
 	Reference bool               `json:"reference"`          // whether the reference was ever reset
 	History   *advantage.History `json:"history,omitempty"`
@@ -46,7 +47,7 @@ type counters struct {
 
 // save writes a checkpoint of what is finished.
 func (t *Training) save() error {
-	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Guided: t.guided, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, Failures: t.failures, Stage: t.stage.Number, again: t.again, Ends: map[string]int64{}}
+	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Guided: t.guided, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, Best: t.best, Failures: t.failures, Stage: t.stage.Number, again: t.again, Ends: map[string]int64{}}
 	var kept []safetensors.Tensor
 	c.Choice, kept = t.choice.state()
 	for _, m := range t.loop.Memories {
@@ -97,14 +98,15 @@ func (t *Training) keep() error {
 	return t.save()
 }
 
-// held is the checkpoint that may not be deleted; -1 is none.
-func (t *Training) held() int {
+// held are the checkpoints that may not be deleted.
+func (t *Training) held() []int {
+	var all []int
 	for _, m := range t.Monitors {
 		if m.Then == "rollback" {
-			return t.anchor
+			all = append(all, t.target(m))
 		}
 	}
-	return -1
+	return all
 }
 
 func orEmpty[V any](m map[string]V) map[string]V {
@@ -190,6 +192,7 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 	}
 	t.before, t.guided, t.latest, t.first, t.streaks, t.bins = s.Before, s.Guided, s.Latest, orEmpty(s.First), orEmpty(s.Streaks), s.Bins
 	t.anchor, t.again, t.failures, t.stands = s.Anchor, s.again, orEmpty(s.Failures), s.Iteration
+	t.best = orEmpty(s.Best)
 	return s.Ends, nil
 }
 

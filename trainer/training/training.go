@@ -47,10 +47,12 @@ type Training struct {
 	transcripts             *folder.Lines      // of a model that speaks
 	before, latest          map[string]Measure // held-out measures
 	guided                  map[string]Measure // those of the start under guidance
+	measured                int                // the iteration of the latest
 	first                   map[string]float64 // what monitors compare with
 	streaks                 map[string]int     // how often in a row their rules were broken
 	bins                    *bins              // of the totals' histogram
 	anchor                  int                // the iteration that a rollback goes back to
+	best                    map[string]best    // or may go back to, by what is held out
 	again                   again
 	stands                  int            // the iteration of the newest checkpoint, -1 for none
 	failures                map[string]int // iterations in a row, by the reward that failed
@@ -102,6 +104,7 @@ func (t *Training) run(ctx context.Context) (*Result, error) {
 		for name, m := range t.before {
 			t.first["heldout."+name] = m.Mean // what monitors compare with
 		}
+		t.better()
 		if err := t.keep(); err != nil {
 			return nil, err
 		}
@@ -185,7 +188,7 @@ func (t *Training) after(iteration int, broken []fired) (*fired, error) {
 		return &fired{says: t.halt}, t.save()
 	case back != nil:
 		return t.rollBack(*back)
-	case iteration%t.Checkpoint.Every == 0 || t.last(iteration):
+	case t.better() || iteration%t.Checkpoint.Every == 0 || t.last(iteration):
 		return nil, t.keep()
 	}
 	return nil, nil
