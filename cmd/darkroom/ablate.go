@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/ablate"
 	"github.com/darkroom-rl/darkroom/trainer/training"
@@ -25,17 +24,19 @@ func ablateCommand() *cobra.Command {
 		Long: `Train with every combination of some keys' values: the same seeds, the same budget, a run's
 folder each. All files are checked before anything runs. What was finished is not run again and
 what was interrupted goes on, so the command may be stopped and repeated, with more values or
-seeds, too. Without BASE.toml it is the quickstart that is varied.
+seeds, too. Without BASE.toml it is the quickstart that is varied, or what --example names.
 
 At the end: one table with intervals over seeds, ablate.md, and ablate.html with curves of the
 held-out reward over iterations and over time.`,
 		Example: "  darkroom ablate experiment.toml --vary sampler.window.size=1,2,4 --seeds 3\n" +
+			"  darkroom ablate --example nft --vary loss.beta=0.1,1 --budget 10\n" +
 			"  darkroom ablate experiment.toml --vary preset=flow_grpo,mixgrpo --vary optim.lr=1e-4,3e-4 --budget 10m --out runs/methods\n" +
 			"  darkroom ablate experiment.toml --vary 'model.lora.targets=[\"attn.to_q\"],[\"attn.to_q\",\"attn.to_v\"]' --budget 40 --markdown",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	cmd.Flags().StringArrayVar(&o.vary, "vary", nil, "`KEY=VALUE,VALUE,...`, as often as needed: every combination is run")
+	exampleFlag(cmd, &o.example)
 	cmd.Flags().IntVar(&o.seeds, "seeds", 3, "seeds of each combination: the file's, and those after it")
 	cmd.Flags().StringVar(&o.out, "out", "", "the `FOLDER` of all runs (default runs/NAME-ablate)")
 	cmd.Flags().StringVar(&o.budget, "budget", "", "of each run: `ITERATIONS`, or a time of training such as 90s or 10m")
@@ -48,6 +49,7 @@ type ablateOptions struct {
 	vary, sets  []string
 	seeds       int
 	out, budget string
+	example     string
 	markdown    bool
 }
 
@@ -68,16 +70,16 @@ func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 		}
 		vary = append(vary, v)
 	}
-	name, stem := assets.Quickstart+".toml", assets.Quickstart
-	var text []byte
-	if len(args) == 1 {
-		name, stem = args[0], strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
-		text, err = os.ReadFile(name)
-	} else {
-		text, err = assets.Config(assets.Quickstart)
-	}
+	stem, text, err := example(args, o.example)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, err
+	}
+	name := stem + ".toml"
+	if stem == "" {
+		name, stem = args[0], strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
+		if text, err = os.ReadFile(name); err != nil {
+			return nil, usageError{err}
+		}
 	}
 	if o.out == "" {
 		o.out = filepath.Join("runs", stem+"-ablate")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/report"
@@ -35,7 +34,7 @@ Ctrl-C finishes the iteration and saves; --resume goes on as if nothing had happ
 	}
 	cmd.Flags().StringVar(&o.out, "out", "", "the run's `FOLDER` (default runs/NAME)")
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with the run in the folder")
-	cmd.Flags().StringVar(&o.example, "example", "", "run the embedded experiment `NAME`")
+	exampleFlag(cmd, &o.example)
 	deviceFlag(cmd, &o.device)
 	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
 	return cmd
@@ -50,19 +49,12 @@ type trainOptions struct {
 
 // experiment reads the file, or an embedded one.
 func (o *trainOptions) experiment(args []string) (*experiment.Experiment, error) {
+	name, text, err := example(args, o.example)
 	switch {
-	case len(args) == 1 && o.example != "":
-		return nil, usagef("--example %s and %s: name one of them", o.example, args[0])
-	case len(args) == 1:
+	case err != nil:
+		return nil, err
+	case name == "":
 		return readExperiment(args[0], o.sets)
-	}
-	name := o.example
-	if name == "" {
-		name = assets.Quickstart
-	}
-	text, err := assets.Config(name)
-	if err != nil {
-		return nil, usageError{err}
 	}
 	e, err := experiment.Parse(name+".toml", text, o.sets)
 	return e, asUsage(err)
