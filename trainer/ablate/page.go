@@ -113,8 +113,8 @@ func (t *Table) plots() []report.Plot {
 		case slices.Contains(gold, name):
 			title += ", gold: never trained on"
 		}
-		over := report.Plot{Title: title + ", over iterations"}
-		time := report.Plot{Title: title + ", over seconds of training"}
+		over := report.Plot{Title: title + ", over iterations", Across: "iteration"}
+		time := report.Plot{Title: title + ", over seconds of training", Across: "seconds"}
 		for _, r := range t.Rows {
 			if len(r.Curves[name]) > 0 {
 				over.Curves = append(over.Curves, r.curve(name, func(p Point) float64 { return float64(p.Iteration) }))

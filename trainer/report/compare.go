@@ -152,8 +152,8 @@ func overlaid(runs []*Run) []Plot {
 		}
 	}
 	var all []Plot
-	add := func(title string, curve func(r *Run) Curve) {
-		p := Plot{Title: title}
+	add := func(title, x string, curve func(r *Run) Curve) {
+		p := Plot{Title: title, Across: x}
 		for _, r := range runs {
 			c := curve(r)
 			c.Name = r.Name
@@ -173,19 +173,19 @@ func overlaid(runs []*Run) []Plot {
 		}
 	}
 	iteration, time := func(e Evaluated) float64 { return float64(e.Iteration) }, func(e Evaluated) float64 { return e.Seconds }
-	add("Held-out reward, over iterations", held("total", iteration))
-	add("Held-out reward, over seconds of training", held("total", time))
-	add("Reward of the training samples", func(r *Run) Curve { return r.each("", func(l training.Line) float64 { return l.Total.Mean }) })
+	add("Held-out reward, over iterations", "iteration", held("total", iteration))
+	add("Held-out reward, over seconds of training", "seconds", held("total", time))
+	add("Reward of the training samples", "iteration", func(r *Run) Curve { return r.each("", func(l training.Line) float64 { return l.Total.Mean }) })
 	for _, n := range slices.Sorted(maps.Keys(names)) {
 		title := "Held-out “" + n + "”"
 		if slices.ContainsFunc(runs, func(r *Run) bool { return r.gold(n) }) {
 			title += ", gold"
 		}
-		add(title, held(n, iteration))
+		add(title, "iteration", held(n, iteration))
 	}
-	add("Deviation of the reward inside groups", func(r *Run) Curve { return r.each("", func(l training.Line) float64 { return l.Spread }) })
-	add("Distance between samples of a prompt", func(r *Run) Curve { return r.each("", func(l training.Line) float64 { return l.Diversity }) })
-	add("Gradient's norm", func(r *Run) Curve {
+	add("Deviation of the reward inside groups", "iteration", func(r *Run) Curve { return r.each("", func(l training.Line) float64 { return l.Spread }) })
+	add("Distance between samples of a prompt", "iteration", func(r *Run) Curve { return r.each("", func(l training.Line) float64 { return l.Diversity }) })
+	add("Gradient's norm", "iteration", func(r *Run) Curve {
 		return r.some("", lastUpdate(func(u training.UpdateLine) float64 { return u.Gradient }))
 	})
 	return all

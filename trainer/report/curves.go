@@ -129,7 +129,7 @@ func (r *Run) bestOf() Plot {
 // histogram is how totals were distributed in the first and in the last fifth of the run, as
 // shares of the samples.
 func (r *Run) histogram() Plot {
-	p := Plot{Title: "Distribution of the reward, as shares of samples"}
+	p := Plot{Title: "Distribution of the reward, as shares of samples", Across: "reward"}
 	var lines []training.Line
 	for _, l := range r.Lines {
 		if l.Histogram != nil {

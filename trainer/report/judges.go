@@ -127,7 +127,7 @@ func judgePlots(r *eval.Report) []drawn {
 		all = append(all, drawn{kinds.Title, "Share of pairs whose better one scores higher, with 95 % intervals.", kinds.SVG()})
 	}
 	if r.Calibration != nil {
-		p := Plot{Title: "Reliability", Curves: []Curve{{Name: "pairs by confidence, with 95 % intervals", Dots: true}, {Name: "as it should be", X: []float64{0.5, 1}, Y: []float64{0.5, 1}}}}
+		p := Plot{Title: "Reliability", Across: "confidence", Curves: []Curve{{Name: "pairs by confidence, with 95 % intervals", Dots: true}, {Name: "as it should be", X: []float64{0.5, 1}, Y: []float64{0.5, 1}}}}
 		c := &p.Curves[0]
 		for _, b := range r.Calibration.Bins {
 			c.X, c.Y, c.Low, c.High = append(c.X, b.Confidence), append(c.Y, b.Better.Value), append(c.Low, b.Better.Low), append(c.High, b.Better.High)

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A Plot is curves over iterations.
+// A Plot is curves over iterations, or over what Across says.
 type Plot struct {
-	Title, Unit string
-	Curves      []Curve
+	Title, Across string
+	Curves        []Curve
 }
 
 // A Curve is points in order of X. With Low and High it has a band, or with Dots a bar each.
@@ -27,8 +27,8 @@ type Curve struct {
 
 // The drawing's size and margins, in its own units.
 const (
-	width, height            = 640.0, 260.0
-	left, right, top, bottom = 74.0, 12.0, 12.0, 32.0
+	width, height            = 640.0, 276.0
+	left, right, top, bottom = 82.0, 16.0, 12.0, 48.0
 )
 
 // hues are told apart by people who see few colours, too (Okabe and Ito).
@@ -41,14 +41,19 @@ func (p Plot) SVG() template.HTML {
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, html.EscapeString(p.Title))
 	px := func(v float64) float64 { return left + (v-x.low)/(x.high-x.low)*(width-left-right) }
 	py := func(v float64) float64 { return height - bottom - (v-y.low)/(y.high-y.low)*(height-top-bottom) }
-	for _, v := range y.ticks(5) {
-		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, left, width-right, py(v), py(v), left-8, py(v)+5, label(v))
+	ticks := y.ticks(5)
+	for _, v := range ticks {
+		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, left, width-right, py(v), py(v), left-8, py(v)+5, tick(v, ticks))
 	}
-	for _, v := range x.ticks(8) {
+	ticks = x.ticks(8)
+	for _, v := range ticks {
 		if p.whole() && v != math.Trunc(v) {
 			continue // there is no iteration 1.5
 		}
-		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, px(v), height-bottom+22, label(v))
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, px(v), height-bottom+20, tick(v, ticks))
+	}
+	if across := p.across(); across != "" {
+		fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g" text-anchor="middle">%s</text>`, (left+width-right)/2, height-8, html.EscapeString(across))
 	}
 	for i, c := range p.Curves {
 		hue := hues[i%len(hues)]
@@ -110,6 +115,14 @@ func (c Curve) barWidth() float64 {
 		return 1
 	}
 	return c.X[1] - c.X[0]
+}
+
+// across is what the horizontal axis counts.
+func (p Plot) across() string {
+	if p.Across == "" && p.whole() {
+		return "iteration"
+	}
+	return p.Across
 }
 
 // whole reports whether all that is drawn is at whole numbers, as iterations are.
@@ -178,6 +191,22 @@ func (i interval) ticks(n int) []float64 {
 		all = append(all, k*step)
 	}
 	return all
+}
+
+// tick is a number of an axis, with as many decimals as its neighbours need to be told apart.
+func tick(v float64, all []float64) string {
+	step := 0.0
+	if len(all) > 1 {
+		step = all[1] - all[0]
+	}
+	if step < 1e-6 || math.Abs(v) >= 1e6 {
+		return label(v)
+	}
+	decimals := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
+	if s := strconv.FormatFloat(v, 'f', decimals, 64); strings.Trim(s, "-0.") != "" {
+		return s
+	}
+	return "0"
 }
 
 // label is a number without the digits that no reader needs.
