@@ -80,7 +80,7 @@ func (t *Table) status() string {
 	case t.Budget.Seconds > 0:
 		budget = fmt.Sprintf("%.0f s of training each", t.Budget.Seconds)
 	}
-	return fmt.Sprintf("%s, %d combinations, %d seeds, %s", filepath.Base(t.Base), len(t.Rows), t.Seeds, budget)
+	return fmt.Sprintf("%s, %s, %s, %s", filepath.Base(t.Base), several(len(t.Rows), "combination"), several(t.Seeds, "seed"), budget)
 }
 
 // best is the cell that gained most, -1 where none is finished.
@@ -146,4 +146,12 @@ func (r Row) curve(name string, x func(Point) float64) report.Curve {
 		}
 	}
 	return c
+}
+
+// several is a number of things.
+func several(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
