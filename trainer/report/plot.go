@@ -5,6 +5,7 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -46,10 +47,10 @@ func (p Plot) SVG() template.HTML {
 		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, left, width-right, py(v), py(v), left-8, py(v)+5, tick(v, ticks))
 	}
 	ticks = x.ticks(8)
+	if p.whole() { // there is no iteration 1.5
+		ticks = slices.DeleteFunc(ticks, func(v float64) bool { return v != math.Trunc(v) })
+	}
 	for _, v := range ticks {
-		if p.whole() && v != math.Trunc(v) {
-			continue // there is no iteration 1.5
-		}
 		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, px(v), height-bottom+20, tick(v, ticks))
 	}
 	if across := p.across(); across != "" {

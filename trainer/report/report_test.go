@@ -201,6 +201,10 @@ func TestTicks(t *testing.T) {
 	if svg := string((Plot{Curves: []Curve{few}}).SVG()); strings.Contains(svg, ">1.5<") || !strings.Contains(svg, ">2<") {
 		t.Error("three iterations have one in between")
 	}
+	near := Curve{X: []float64{1, 2}, Y: []float64{0.99991, 1.00012}}
+	if svg := string((Plot{Curves: []Curve{near}}).SVG()); strings.Count(svg, ">1<") > 1 || !strings.Contains(svg, ">1.00010<") && !strings.Contains(svg, ">1.0001<") || !strings.Contains(svg, ">iteration<") {
+		t.Errorf("numbers near one are not told apart, or nothing says what is across: %s", svg)
+	}
 	few.X[0] = 0.9
 	if svg := string((Plot{Curves: []Curve{few}}).SVG()); !strings.Contains(svg, ">1.5<") {
 		t.Error("seconds have none in between")
