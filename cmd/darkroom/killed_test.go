@@ -30,7 +30,7 @@ eval_steps = 2
 guidance = 1
 window = { kind = "frozen", size = 2 }
 [rollout]
-prompts = "embed:scenes"
+prompts = "scenes.txt"
 prompts_per_iteration = 1
 group = 3
 [[reward]]
@@ -116,12 +116,15 @@ func speaker(t *testing.T, dir string) {
 	}
 }
 
+// fewScenes are enough to draw from: every process encodes all that it may draw.
+const fewScenes = "a blue square on black\ntwo green triangles on gray\na purple circle left of a red square on white\nthe word \"CAT\" in red on white\n"
+
 // killAndGoOn kills a run so often, or as DARKROOM_KILLS says; prompts are the held-out ones.
 func killAndGoOn(t *testing.T, dir, config string, kills, iterations int, prompts, text string) {
 	if n, err := strconv.Atoi(os.Getenv("DARKROOM_KILLS")); err == nil {
 		kills, iterations = n, 40
 	}
-	for name, data := range map[string]string{"killed.toml": strings.ReplaceAll(config, "ITERATIONS", strconv.Itoa(iterations)), prompts: text} {
+	for name, data := range map[string]string{"killed.toml": strings.ReplaceAll(config, "ITERATIONS", strconv.Itoa(iterations)), prompts: text, "scenes.txt": fewScenes} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
 			t.Fatal(err)
 		}

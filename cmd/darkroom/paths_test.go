@@ -26,7 +26,7 @@ eval_steps = 2
 guidance = 2
 window = { kind = "frozen", size = 2 }
 [rollout]
-prompts = "embed:scenes"
+prompts = "scenes.txt"
 prompts_per_iteration = 1
 group = 3
 [[reward]]
@@ -60,7 +60,7 @@ func TestPathsAgree(t *testing.T) {
 		t.Skip("runs the embedded model a few times; left out by -short")
 	}
 	dir := t.TempDir()
-	for name, text := range map[string]string{"paths.toml": everyPath, "p.txt": "a red circle on white\n"} {
+	for name, text := range map[string]string{"paths.toml": everyPath, "p.txt": "a red circle on white\n", "scenes.txt": fewScenes} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
