@@ -41,3 +41,16 @@ func TestFacts(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingToSearchIn: a protocol whose search nobody answers is warned of, where it may be called.
+func TestNothingToSearchIn(t *testing.T) {
+	for tools, warned := range map[string]bool{`[]`: true, `["bbox"]`: false, `["search"]`: true} {
+		p, err := parse(t, least+"[episode]\nprotocol = \"vrag\"\ntools = "+tools+"\n").Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(strings.Join(p.Warnings, "\n"), "nothing to search in"); got != warned {
+			t.Errorf("tools = %s: warned %v: %q", tools, got, p.Warnings)
+		}
+	}
+}

@@ -181,6 +181,7 @@ func TestSpokenMethods(t *testing.T) {
 		{"loss.entropy_weight=0.01", "loss.entropy_share=0.5"}, {"loss.kl.reference=old"}, {"episode.silence=true"},
 		{"model.train=lora", `model.lora={ rank = 4, alpha = 8, targets = ["q_proj", "v_proj"] }`}, {"preset=dapo"}, {"preset=drgrpo"},
 		{"loss.correction.weights=token"},
+		{"episode.protocol=vrag", "episode.tools=[]", "episode.tokens=2000"}, {"episode.protocol=vrag", "episode.tools=['bbox']", "episode.tokens=2000"},
 	} {
 		t.Run(strings.Join(sets, " "), func(t *testing.T) {
 			all := append([]string{model, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1", "rollout.prompts_per_iteration=1"}, sets...)
@@ -210,9 +211,9 @@ func TestTokenCredit(t *testing.T) {
 	}
 }
 
-// TestProtocolsRefused: what would need a program or a search is said before anything is opened.
+// TestProtocolsRefused: what would need a program is said before anything is opened.
 func TestProtocolsRefused(t *testing.T) {
-	for protocol, want := range map[string]string{"pyvision": "no programs are run", "vrag": "no programs are run"} {
+	for protocol, want := range map[string]string{"pyvision": "none is run here"} {
 		_, err := train(t, parseText(t, talking, "episode.protocol="+protocol, "episode.tools=[]", fewQuestions(t)), filepath.Join(t.TempDir(), "run"), false, 1, -1)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", protocol, err)

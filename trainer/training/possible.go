@@ -44,7 +44,7 @@ func notYet(e *experiment.Experiment) map[string]bool {
 		"advantage.estimator = " + a.Estimator: slices.Contains(notYetEstimated, a.Estimator),
 	}
 	if p := e.Episode; p != nil {
-		missing["episode.protocol = "+p.Protocol+": no programs are run and no pages searched"] = p.Protocol == "pyvision" || p.Protocol == "vrag"
+		missing["episode.protocol = "+p.Protocol+": its one tool is a program, and none is run here"] = p.Protocol == "pyvision"
 	}
 	return missing
 }
