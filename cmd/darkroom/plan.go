@@ -17,15 +17,16 @@ import (
 
 func planCommand() *cobra.Command {
 	var sets []string
-	var resolved bool
+	var resolved, probing bool
 	cmd := &cobra.Command{
 		Use:   "plan FILE.toml",
 		Short: "Check an experiment's file, and say what it amounts to",
 		Long: `Check an experiment's file, and say what it amounts to: the steps of the sampler as
 numbers, which of them each iteration trains, how often the network runs, what
 random numbers depend on, and what seems unwise. All mistakes are reported at once.
-No model is loaded.`,
-		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved",
+No model is loaded, unless --probe asks how long it will take: that trains for three
+iterations in a folder that is deleted.`,
+		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved\n  darkroom plan experiment.toml --probe",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("'%s' needs one file\nhint: see '%s --help'", cmd.CommandPath(), cmd.CommandPath())
@@ -48,11 +49,17 @@ No model is loaded.`,
 				return usageError{err}
 			}
 			all := withMemory(e, p)
+			if probing {
+				if all.Time, err = probe(cmd, e, p); err != nil {
+					return err
+				}
+			}
 			return emit(cmd, all, func(w io.Writer) { writePlan(w, all) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
 	cmd.Flags().BoolVar(&resolved, "resolved", false, "print the whole file with every default, and who set what")
+	cmd.Flags().BoolVar(&probing, "probe", false, "measure how long an iteration takes, and say how long all will")
 	return cmd
 }
 
@@ -93,6 +100,9 @@ func writePlan(w io.Writer, p planned) {
 		}
 	}
 	p.writeMemory(w)
+	if p.Time != nil {
+		p.Time.write(w)
+	}
 	writeSeeds(w, p.Plan)
 	for i, warning := range p.Warnings {
 		if i == 0 {

@@ -15,6 +15,7 @@ type planned struct {
 	*experiment.Plan
 	Memory *memoryPlan `json:"memory,omitempty"`
 	Why    string      `json:"memory_unknown,omitempty"` // why there is no prediction
+	Time   *timePlan   `json:"time,omitempty"`           // where it was asked for
 }
 
 // memoryPlan is a prediction in bytes.

@@ -143,6 +143,11 @@ func (e *Experiment) passes() float64 {
 	return 1
 }
 
+// EvaluationPasses are the passes of an evaluation of so many samples.
+func (e *Experiment) EvaluationPasses(samples int) float64 {
+	return float64(samples*e.Sampler.EvalSteps) * e.passes()
+}
+
 // steps is the number of a rollout's steps, shorter with a compressed tail.
 func (s Sampler) steps(window []int) int {
 	if s.Flash == nil {
