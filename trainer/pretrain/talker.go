@@ -80,7 +80,7 @@ func DefaultTalker() Talker {
 	sight, start := stage, stage
 	sight.Batch = 64
 	places := sight
-	sight.Steps, places.Steps = 1000, 300
+	sight.Steps, places.Steps = 900, 600
 	start.Steps, start.LR = 400, 5e-4
 	return Talker{
 		Makes: "vlm", Seed: 1,
@@ -89,7 +89,7 @@ func DefaultTalker() Talker {
 		Places: TalkerStage{Stage: places, EMA: 0.99, Save: 500},
 		Skill:  TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
 		Start:  TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
-		Talk:   Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Whole: 0.4, Read: 0.5, Skills: 0.25},
+		Talk:   Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Whole: 0.6, Read: 0.5, Skills: 0.25},
 		Judge:  TalkerJudge{Every: 250, Tables: 128},
 	}
 }
