@@ -76,7 +76,7 @@ type TalkerJudge struct {
 
 // DefaultTalker is the recipe of an empty file.
 func DefaultTalker() Talker {
-	stage := Stage{Steps: 1000, Batch: 32, LR: 1e-3, Warmup: 60, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
+	stage := Stage{Steps: 1800, Batch: 32, LR: 1e-3, Warmup: 60, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
 	sight, start := stage, stage
 	sight.Batch = 64
 	places := sight
@@ -89,7 +89,7 @@ func DefaultTalker() Talker {
 		Places: TalkerStage{Stage: places, EMA: 0.99, Save: 500},
 		Skill:  TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
 		Start:  TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
-		Talk:   Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Whole: 0.6, Read: 0.5, Skills: 0.25},
+		Talk:   Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Whole: 0.6, Read: 0.4, Skills: 0.25},
 		Judge:  TalkerJudge{Every: 250, Tables: 128},
 	}
 }

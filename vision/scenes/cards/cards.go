@@ -55,7 +55,7 @@ func Random(key rng.Key) Table {
 	t := Table{key: key}
 	colours := r.Perm(len(Colours))
 	for n := fewest + r.Intn(Most-fewest+1); len(t.Cards) < n; {
-		w, h := 68+r.Intn(11), 68+r.Intn(11)
+		w, h := 76+r.Intn(11), 76+r.Intn(11)
 		x, y := 8+r.Intn(Side-w-16), 8+r.Intn(Side-h-16)
 		c := Card{Colour: Colours[colours[len(t.Cards)]], Digit: r.Intn(10), Box: image.Rect(x, y, x+w, y+h)}
 		c.at = image.Pt(x+(w-digitWidth)/2-3+r.Intn(7), y+(h-digitHeight)/2-3+r.Intn(7))
