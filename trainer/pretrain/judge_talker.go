@@ -17,28 +17,31 @@ import (
 type TalkerVerdict struct {
 	Tables int     `json:"tables"`
 	Far    float64 `json:"far"`    // mean distance of a box's edges, in pixels as shown
+	Aim    float64 `json:"aim"`    // that of the card that is asked for
 	Read   float64 `json:"read"`   // share of digits read from a crop
 	Direct float64 `json:"direct"` // share of digits read from the whole table
 }
 
 func (v *TalkerVerdict) String() string {
-	return fmt.Sprintf("%d tables: edges of boxes off by %.2f pixels  digits of crops read %.3f, of tables %.3f", v.Tables, v.Far, v.Read, v.Direct)
+	return fmt.Sprintf("%d tables: edges of boxes off by %.2f pixels, of a zoom by %.2f  digits of crops read %.3f, of tables %.3f", v.Tables, v.Far, v.Aim, v.Read, v.Direct)
 }
 
 // JudgeTalker judges a model on n tables.
 func JudgeTalker(k *episodes.Speaker, t *Talker, n int) (*TalkerVerdict, error) {
 	v := &TalkerVerdict{Tables: n}
-	var far, read, direct mean
+	var far, aim, read, direct mean
 	for i := range n {
 		key := rng.New(1).With("judge of talkers").Sample(i)
 		table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
 		m := table.Draw()
 		ask := r.Intn(len(table.Cards))
 		whole := conversation{table.Question(ask), 1, []*vision.Image{m}, []exchange{{says: answered(table.Cards[ask].Digit)}}}
+		look := t.lookAt(table, m, ask, rounded(t.shown(table.Cards[ask].Box)))
+		look.turns = look.turns[:1]
 		for _, one := range []struct {
 			c    conversation
 			into *mean
-		}{{t.whereAll(table, m), &far}, {readOne(table, m, r), &read}, {whole, &direct}} {
+		}{{t.whereAll(table, m), &far}, {look, &aim}, {readOne(table, m, r), &read}, {whole, &direct}} {
 			if err := guess(k, one.c, func(want, got string) {
 				w, err := strconv.Atoi(strings.TrimSpace(want))
 				if err != nil {
@@ -46,10 +49,10 @@ func JudgeTalker(k *episodes.Speaker, t *Talker, n int) (*TalkerVerdict, error) 
 				}
 				g, err := strconv.Atoi(strings.TrimSpace(got))
 				switch {
-				case one.into == &far && err != nil:
-					far.add(float64(t.Model.Most))
-				case one.into == &far:
-					far.add(math.Abs(float64(w - g)))
+				case one.into != &read && one.into != &direct && err != nil:
+					one.into.add(float64(t.Model.Most))
+				case one.into != &read && one.into != &direct:
+					one.into.add(math.Abs(float64(w - g)))
 				case err == nil && w == g:
 					one.into.add(1)
 				default:
@@ -60,7 +63,7 @@ func JudgeTalker(k *episodes.Speaker, t *Talker, n int) (*TalkerVerdict, error) 
 			}
 		}
 	}
-	v.Far, v.Read, v.Direct = far.take(), read.take(), direct.take()
+	v.Far, v.Aim, v.Read, v.Direct = far.take(), aim.take(), read.take(), direct.take()
 	return v, nil
 }
 

@@ -20,7 +20,8 @@ type Talk struct {
 	Careless float64 `toml:"careless" range:"[0,4]" doc:"standard deviation of a box's corner, in sides of a card"`
 	Miss     float64 `toml:"miss" range:"[0,1]" doc:"share of boxes about another card"`
 	Whole    float64 `toml:"whole" range:"[0,1]" doc:"share of lessons of places that show whole tables, the others are crops"`
-	Read     float64 `toml:"read" range:"[0,1]" doc:"share of lessons about what a crop shows, the others ask where cards lie"`
+	Read     float64 `toml:"read" range:"[0,1]" doc:"share of lessons about what a crop shows"`
+	Where    float64 `toml:"where" range:"[0,1]" doc:"share of lessons about where all cards lie; the others look at the card that is asked for"`
 	Skills   float64 `toml:"skills" range:"[0,1]" doc:"share of lessons of the first stage among conversations"`
 }
 
@@ -93,14 +94,35 @@ func Prompt(k *episodes.Speaker, ask string, pictures int) (string, error) {
 	return k.Template.Render([]vlm.Message{{Role: "user", Content: append(content, vlm.Text(ask)...)}}, vlm.Rendering{Generate: true})
 }
 
-// skill is a lesson of the first stage: where all cards lie, or which digit a crop shows.
+// skill is a lesson of the first stage: which digit a crop shows, where all cards lie, or both for
+// the card that is asked for.
 func (t *Talker) skill(key rng.Key) conversation {
 	table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
 	m := table.Draw()
-	if r.Float64() < t.Talk.Read {
+	switch u := r.Float64(); {
+	case u < t.Talk.Read:
 		return readOne(table, m, r)
+	case u < t.Talk.Read+t.Talk.Where:
+		return t.whereAll(table, m)
 	}
-	return t.whereAll(table, m)
+	n := r.Intn(len(table.Cards))
+	return t.lookAt(table, m, n, rounded(t.shown(table.Cards[n].Box)))
+}
+
+// lookAt asks for a card's digit, and answers after a look at a box.
+func (t *Talker) lookAt(table cards.Table, m *vision.Image, n int, at tools.Rect) conversation {
+	says := called(at)
+	state := &tools.State{Album: tools.NewAlbum(m)}
+	state.Album.Show(0, t.Model.Most, t.Model.Most)
+	reply := tools.Darkroom().Step(state, says)
+	if _, err := reply.Make(state.Album); err != nil {
+		panic(err) // the box was kept inside the picture
+	}
+	turn := exchange{says: says, reads: reply.Observation()}
+	for _, p := range state.Album.Pictures[1:] {
+		turn.pictures = append(turn.pictures, p.Image)
+	}
+	return conversation{table.Question(n), 1, []*vision.Image{m}, []exchange{turn, {says: answered(table.Cards[n].Digit)}}}
 }
 
 // whereAll asks for every box, in the order of the colours' list.
@@ -144,29 +166,14 @@ func (t *Talker) start(key rng.Key) conversation {
 	}
 	table := cards.Random(key.With("table"))
 	m, n := table.Draw(), r.Intn(len(table.Cards))
-	c := conversation{ask: table.Question(n), weight: 1, pictures: []*vision.Image{m}}
 	if r.Float64() >= t.Talk.Zoom {
-		c.turns = []exchange{{says: answered(table.Cards[n].Digit)}}
-		return c
+		return conversation{table.Question(n), 1, []*vision.Image{m}, []exchange{{says: answered(table.Cards[n].Digit)}}}
 	}
 	at := n
 	if r.Float64() < t.Talk.Miss {
 		at = r.Intn(len(table.Cards))
 	}
-	says := called(t.careless(table.Cards[at].Box, r))
-	protocol := tools.Darkroom()
-	state := &tools.State{Album: tools.NewAlbum(m)}
-	state.Album.Show(0, t.Model.Most, t.Model.Most)
-	reply := protocol.Step(state, says)
-	if _, err := reply.Make(state.Album); err != nil {
-		panic(err) // the box was kept inside the picture
-	}
-	turn := exchange{says: says, reads: reply.Observation()}
-	for _, p := range state.Album.Pictures[1:] {
-		turn.pictures = append(turn.pictures, p.Image)
-	}
-	c.turns = []exchange{turn, {says: answered(table.Cards[n].Digit)}}
-	return c
+	return t.lookAt(table, m, n, t.careless(table.Cards[at].Box, r))
 }
 
 // shown is a box in pixels of the table as it is shown.

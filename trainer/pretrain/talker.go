@@ -89,7 +89,7 @@ func DefaultTalker() Talker {
 		Places: TalkerStage{Stage: places, EMA: 0.99, Save: 500},
 		Skill:  TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
 		Start:  TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
-		Talk:   Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Whole: 0.6, Read: 0.4, Skills: 0.25},
+		Talk:   Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Whole: 0.6, Read: 0.25, Where: 0.35, Skills: 0.25},
 		Judge:  TalkerJudge{Every: 250, Tables: 128},
 	}
 }
