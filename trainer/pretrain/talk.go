@@ -21,7 +21,7 @@ type Talk struct {
 	Miss     float64 `toml:"miss" range:"[0,1]" doc:"share of boxes about another card"`
 	Whole    float64 `toml:"whole" range:"[0,1]" doc:"share of lessons of places that show whole tables, the others are crops"`
 	Read     float64 `toml:"read" range:"[0,1]" doc:"share of lessons about what a crop shows"`
-	Where    float64 `toml:"where" range:"[0,1]" doc:"share of lessons about where all cards lie; the others look at the card that is asked for"`
+	Look     float64 `toml:"look" range:"[0,1]" doc:"share of lessons of aim that look at the card that is asked for"`
 	Skills   float64 `toml:"skills" range:"[0,1]" doc:"share of lessons of the first stage among conversations"`
 }
 
@@ -94,19 +94,25 @@ func Prompt(k *episodes.Speaker, ask string, pictures int) (string, error) {
 	return k.Template.Render([]vlm.Message{{Role: "user", Content: append(content, vlm.Text(ask)...)}}, vlm.Rendering{Generate: true})
 }
 
-// skill is a lesson of the first stage: which digit a crop shows, where all cards lie, or both for
-// the card that is asked for.
+// skill is a lesson of the first stages: which digit a crop shows, or where all cards lie.
 func (t *Talker) skill(key rng.Key) conversation {
 	table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
 	m := table.Draw()
-	switch u := r.Float64(); {
-	case u < t.Talk.Read:
+	if r.Float64() < t.Talk.Read {
 		return readOne(table, m, r)
-	case u < t.Talk.Read+t.Talk.Where:
-		return t.whereAll(table, m)
 	}
+	return t.whereAll(table, m)
+}
+
+// aim is a lesson of these, or looks at the card that is asked for.
+func (t *Talker) aim(key rng.Key) conversation {
+	r := key.With("aim").Draw()
+	if r.Float64() >= t.Talk.Look {
+		return t.skill(key)
+	}
+	table := cards.Random(key.With("table"))
 	n := r.Intn(len(table.Cards))
-	return t.lookAt(table, m, n, rounded(t.shown(table.Cards[n].Box)))
+	return t.lookAt(table, table.Draw(), n, rounded(t.shown(table.Cards[n].Box)))
 }
 
 // lookAt asks for a card's digit, and answers after a look at a box.
@@ -147,7 +153,7 @@ func readOne(table cards.Table, m *vision.Image, r *rng.Stream) conversation {
 // oneCard is a crop around a card.
 func oneCard(table cards.Table, m *vision.Image, r *rng.Stream) (cards.Card, *vision.Image) {
 	c := table.Cards[r.Intn(len(table.Cards))]
-	grow := func() int { return r.Intn(34) - 10 }
+	grow := func() int { return r.Intn(40) - 16 }
 	box := image.Rect(c.Box.Min.X-grow(), c.Box.Min.Y-grow(), c.Box.Max.X+grow(), c.Box.Max.Y+grow()).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
 	crop, err := m.Crop(box.Min.X, box.Min.Y, box.Dx(), box.Dy())
 	if err != nil {
@@ -162,7 +168,7 @@ func answered(digit int) string { return fmt.Sprintf("<answer>%d</answer>", digi
 func (t *Talker) start(key rng.Key) conversation {
 	r := key.With("conversation").Draw()
 	if r.Float64() < t.Talk.Skills {
-		return t.skill(key)
+		return t.aim(key)
 	}
 	table := cards.Random(key.With("table"))
 	m, n := table.Draw(), r.Intn(len(table.Cards))

@@ -28,8 +28,8 @@ import (
 //	loss = mean over conversations of the sum of -log p(token) over what the assistant says
 //
 // where lists of boxes weigh less a token, for they are long. First the tower learns to see, and
-// where (sight.go); then skills: where every card lies, and which digit a crop shows; then the start of
-// reinforcement learning, in conversations (talk.go): too often it answers at once, from a picture
+// where (sight.go); then skills: where every card lies, and which digit a crop shows; then both together,
+// for the card that is asked for (aim); then the start of reinforcement learning, in conversations (talk.go): too often it answers at once, from a picture
 // in which no digit can be seen, and its boxes are careless.
 type Talker struct {
 	Makes  string      `toml:"makes" enum:"pipeline,clip,vlm" doc:"what kind of model this is the recipe of"`
@@ -39,6 +39,7 @@ type Talker struct {
 	Sight  TalkerStage `toml:"sight" doc:"how its tower learns to see"`
 	Places TalkerStage `toml:"places" doc:"how its tower learns what lies where"`
 	Skill  TalkerStage `toml:"skill" doc:"how it learns to say what it sees"`
+	Aim    TalkerStage `toml:"aim" doc:"how it learns to look at what is asked for"`
 	Start  TalkerStage `toml:"start" doc:"how it learns conversations"`
 	Talk   Talk        `toml:"talk" doc:"what conversations are like"`
 	Judge  TalkerJudge `toml:"judge" doc:"how the model is judged on the way"`
@@ -76,20 +77,23 @@ type TalkerJudge struct {
 
 // DefaultTalker is the recipe of an empty file.
 func DefaultTalker() Talker {
-	stage := Stage{Steps: 1800, Batch: 32, LR: 1e-3, Warmup: 60, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
+	stage := Stage{Steps: 1000, Batch: 32, LR: 1e-3, Warmup: 60, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
 	sight, start := stage, stage
 	sight.Batch = 64
 	places := sight
 	sight.Steps, places.Steps = 900, 600
-	start.Steps, start.LR = 400, 5e-4
+	start.Steps, start.LR = 300, 5e-4
+	aim := stage
+	aim.Steps = 400
 	return Talker{
 		Makes: "vlm", Seed: 1,
 		Model:  TalkerModel{Width: 128, Layers: 4, Inner: 352, Heads: 4, KVHeads: 2, VisionWidth: 96, VisionLayers: 3, VisionInner: 256, VisionHeads: 3, Patch: 8, Least: 64, Most: 64},
 		Sight:  TalkerStage{Stage: sight, EMA: 0.99, Save: 500},
 		Places: TalkerStage{Stage: places, EMA: 0.99, Save: 500},
 		Skill:  TalkerStage{Stage: stage, Muon: 3, EMA: 0.995, Save: 250},
+		Aim:    TalkerStage{Stage: aim, Muon: 3, EMA: 0.99, Save: 200},
 		Start:  TalkerStage{Stage: start, Muon: 3, EMA: 0.99, Save: 200},
-		Talk:   Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Whole: 0.6, Read: 0.25, Where: 0.35, Skills: 0.25},
+		Talk:   Talk{Zoom: 0.45, Careless: 0.25, Miss: 0.35, Whole: 0.6, Read: 0.4, Look: 0.6, Skills: 0.25},
 		Judge:  TalkerJudge{Every: 250, Tables: 128},
 	}
 }
@@ -164,6 +168,7 @@ func (t *Talker) run(dir string, h Hooks) error {
 		{"sight", t.Sight, t.look(0)},
 		{"places", t.Places, t.look(t.Talk.Whole)},
 		{"skill", t.Skill, t.talk(t.skill)},
+		{"aim", t.Aim, t.talk(t.aim)},
 		{"start", t.Start, t.talk(t.start)},
 	} {
 		mark := filepath.Join(dir, s.name+".done")

@@ -17,7 +17,7 @@ func tinyTalker() *Talker {
 	r := DefaultTalker()
 	r.Name = "talker"
 	r.Model.Width, r.Model.Inner, r.Model.Heads, r.Model.Layers, r.Model.VisionLayers = 64, 64, 2, 1, 1
-	r.Sight.Steps, r.Sight.Batch, r.Places.Steps, r.Places.Batch, r.Skill.Steps, r.Skill.Batch, r.Start.Steps, r.Start.Batch = 2, 2, 2, 2, 2, 2, 1, 2
+	r.Sight.Steps, r.Sight.Batch, r.Places.Steps, r.Places.Batch, r.Skill.Steps, r.Skill.Batch, r.Aim.Steps, r.Aim.Batch, r.Start.Steps, r.Start.Batch = 2, 2, 2, 2, 2, 2, 2, 2, 1, 2
 	r.Judge.Tables = 2
 	return &r
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Side is how many pixels a side a table has.
-const Side = 600
+const Side = 512
 
 // Most is how many cards lie on a table at most, and fewest at least.
 const (
@@ -30,7 +30,7 @@ var paints = map[string]color.RGBA{
 var ink = color.RGBA{15, 15, 20, 255}
 
 const (
-	times       = 4 // a digit's dot, in pixels
+	times       = 3 // a digit's dot, in pixels
 	digitWidth  = 7 * times
 	digitHeight = 13 * times
 )
@@ -55,7 +55,7 @@ func Random(key rng.Key) Table {
 	t := Table{key: key}
 	colours := r.Perm(len(Colours))
 	for n := fewest + r.Intn(Most-fewest+1); len(t.Cards) < n; {
-		w, h := 76+r.Intn(11), 76+r.Intn(11)
+		w, h := 72+r.Intn(17), 72+r.Intn(17)
 		x, y := 8+r.Intn(Side-w-16), 8+r.Intn(Side-h-16)
 		c := Card{Colour: Colours[colours[len(t.Cards)]], Digit: r.Intn(10), Box: image.Rect(x, y, x+w, y+h)}
 		c.at = image.Pt(x+(w-digitWidth)/2-3+r.Intn(7), y+(h-digitHeight)/2-3+r.Intn(7))
