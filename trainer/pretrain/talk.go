@@ -153,7 +153,7 @@ func readOne(table cards.Table, m *vision.Image, r *rng.Stream) conversation {
 // oneCard is a crop around a card.
 func oneCard(table cards.Table, m *vision.Image, r *rng.Stream) (cards.Card, *vision.Image) {
 	c := table.Cards[r.Intn(len(table.Cards))]
-	grow := func() int { return r.Intn(40) - 16 }
+	grow := func() int { return r.Intn(40) - 10 }
 	box := image.Rect(c.Box.Min.X-grow(), c.Box.Min.Y-grow(), c.Box.Max.X+grow(), c.Box.Max.Y+grow()).Intersect(image.Rect(0, 0, cards.Side, cards.Side))
 	crop, err := m.Crop(box.Min.X, box.Min.Y, box.Dx(), box.Dy())
 	if err != nil {

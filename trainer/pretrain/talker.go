@@ -77,11 +77,11 @@ type TalkerJudge struct {
 
 // DefaultTalker is the recipe of an empty file.
 func DefaultTalker() Talker {
-	stage := Stage{Steps: 1000, Batch: 32, LR: 1e-3, Warmup: 60, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
+	stage := Stage{Steps: 800, Batch: 32, LR: 1e-3, Warmup: 60, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
 	sight, start := stage, stage
 	sight.Batch = 64
 	places := sight
-	sight.Steps, places.Steps = 900, 600
+	sight.Steps, places.Steps = 1300, 300
 	start.Steps, start.LR = 300, 5e-4
 	aim := stage
 	aim.Steps = 400

@@ -30,7 +30,7 @@ var paints = map[string]color.RGBA{
 var ink = color.RGBA{15, 15, 20, 255}
 
 const (
-	times       = 3 // a digit's dot, in pixels
+	times       = 4 // a digit's dot, in pixels
 	digitWidth  = 7 * times
 	digitHeight = 13 * times
 )
@@ -55,7 +55,7 @@ func Random(key rng.Key) Table {
 	t := Table{key: key}
 	colours := r.Perm(len(Colours))
 	for n := fewest + r.Intn(Most-fewest+1); len(t.Cards) < n; {
-		w, h := 72+r.Intn(17), 72+r.Intn(17)
+		w, h := 76+r.Intn(13), 76+r.Intn(13)
 		x, y := 8+r.Intn(Side-w-16), 8+r.Intn(Side-h-16)
 		c := Card{Colour: Colours[colours[len(t.Cards)]], Digit: r.Intn(10), Box: image.Rect(x, y, x+w, y+h)}
 		c.at = image.Pt(x+(w-digitWidth)/2-3+r.Intn(7), y+(h-digitHeight)/2-3+r.Intn(7))
@@ -84,12 +84,10 @@ func Question(colour string) string { return fmt.Sprintf("Which digit is on the 
 // Draw is the picture.
 func (t Table) Draw() *vision.Image {
 	r := t.key.With("paint").Draw()
-	shade := uint8(105 + r.Intn(60))
-	m := vision.NewFilled(Side, Side, color.RGBA{shade, shade, shade, 255})
+	m := lit(110 + r.Intn(40))
 	for range 24 { // stains, so that the table is not one colour
-		v := uint8(int(shade) - 18 + r.Intn(37))
-		x, y := r.Intn(Side), r.Intn(Side)
-		m.Fill(image.Rect(x, y, x+5+r.Intn(40), y+5+r.Intn(40)), color.RGBA{v, v, v, 255})
+		stain, by := image.Rect(0, 0, 5+r.Intn(40), 5+r.Intn(40)), r.Intn(37)-18
+		shadow(m, stain.Add(image.Pt(r.Intn(Side), r.Intn(Side))).Intersect(m.Bounds()), by)
 	}
 	for _, c := range t.Cards {
 		m.Fill(c.Box, varied(paints[c.Colour], r))
@@ -100,6 +98,31 @@ func (t Table) Draw() *vision.Image {
 		blots(m, c.Box.Inset(2), digit.Inset(-2), r)
 	}
 	return m
+}
+
+// lit is an empty table with a red lamp on its right and a blue one below: what a part of it looks
+// like tells where it lies.
+func lit(shade int) *vision.Image {
+	m := vision.NewFilled(Side, Side, color.RGBA{uint8(shade), uint8(shade), uint8(shade), 255})
+	for y := range Side {
+		row := m.Row(y)
+		for x := range Side {
+			row[3*x], row[3*x+2] = lamp(shade, x), lamp(shade, y)
+		}
+	}
+	return m
+}
+
+// lamp is how light a place is, from 60 below the shade to 60 above it.
+func lamp(shade, at int) uint8 { return uint8(shade - 60 + 120*at/(Side-1)) }
+
+// shadow makes a rectangle lighter or darker.
+func shadow(m *vision.Image, in image.Rectangle, by int) {
+	for y := in.Min.Y; y < in.Max.Y; y++ {
+		for part := m.Row(y)[3*in.Min.X : 3*in.Max.X]; len(part) > 0; part = part[1:] {
+			part[0] = uint8(min(max(int(part[0])+by, 0), 255))
+		}
+	}
 }
 
 // varied is a paint a little lighter or darker.
