@@ -29,7 +29,7 @@ func experimentOf(t *testing.T, iterations int) string {
 	t.Helper()
 	dir := t.TempDir()
 	text := bytes.ReplaceAll([]byte(killed), []byte("ITERATIONS"), fmt.Append(nil, iterations))
-	for name, data := range map[string][]byte{"killed.toml": text, "p.txt": []byte("a red circle on white\n")} {
+	for name, data := range map[string][]byte{"killed.toml": text, "p.txt": []byte("a red circle on white\n"), "scenes.txt": []byte(fewScenes)} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
