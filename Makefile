@@ -42,7 +42,7 @@ bench:
 # The embedded models, from their recipes: about two hours on two cores. What a folder has beside
 # the model (state, pictures on the way) stays behind.
 models:
-	@set -e; for m in tiny-sd3 tiny-clip; do \
+	@set -e; for m in tiny-sd3 tiny-clip tiny-vlm; do \
 		go run ./cmd/darkroom pretrain assets/$$m.toml --out models/$$m; \
 		for f in $$(cd assets/$$m && find . -type f); do cp models/$$m/$$f assets/$$m/$$f; done; \
 	done

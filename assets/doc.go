@@ -4,6 +4,7 @@
 //	tiny-sd3    a StableDiffusion3Pipeline that draws scenes of 64 x 64 pixels
 //	tiny-clip   a CLIPModel that tells such scenes apart, with a head that ranks
 //	            them as drawn above damaged
+//	tiny-vlm    a Qwen2.5-VL that answers questions about tables of cards, and may look closer
 //
 // They are read as any model is, from a folder: Folder writes one where the user's
 // caches are, once for each version of its content.

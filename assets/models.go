@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-//go:embed all:tiny-sd3 all:tiny-clip
+//go:embed all:tiny-sd3 all:tiny-clip all:tiny-vlm
 var models embed.FS
 
 // Prefix begins the name of an embedded model where a folder's path is asked for.

@@ -44,7 +44,7 @@ func TestFolder(t *testing.T) {
 
 // TestSizes: what is embedded stays small.
 func TestSizes(t *testing.T) {
-	for name, limit := range map[string]int{"tiny-sd3": 10 << 20, "tiny-clip": 2 << 20} {
+	for name, limit := range map[string]int{"tiny-sd3": 10 << 20, "tiny-clip": 2 << 20, "tiny-vlm": 3 << 20} {
 		size := 0
 		if err := files(os.DirFS(name), func(_ string, data []byte) error { size += len(data); return nil }); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 var record = flag.Bool("record", false, "write the curves of the shipped experiments anew")
@@ -42,6 +43,8 @@ var reduced = map[string][]string{
 	"mixgrpo":        small4,
 	"mixgrpo_flash":  {"sampler.steps=6", "sampler.window.size=2", "sampler.window.every=1"},
 	"watch_gold":     few,
+	"zoom":           nil,
+	"zoom_blind":     nil,
 	"tempflow":       append([]string{"sampler.tree.children=2"}, small4...),
 }
 
@@ -51,9 +54,15 @@ var (
 	small2 = []string{"sampler.steps=4", "sampler.window.drop=2"}
 )
 
+// looking are those of models that speak, and reducedSampler is what the others have beside.
+var (
+	looking        = []string{"zoom", "zoom_blind"}
+	reducedSampler = []string{"sampler.eval_steps=2"}
+)
+
 // reducedAll is set over every one of them before its own.
 var reducedAll = []string{"run.iterations=2", "rollout.prompts_per_iteration=2", "rollout.group=4",
-	"sampler.eval_steps=2", "evaluate.every=2", "evaluate.samples=1", "checkpoint.every=100"}
+	"evaluate.every=2", "evaluate.samples=1", "checkpoint.every=100"}
 
 // A point is what a curve keeps of an iteration: numbers of the ledger that a change of what
 // is computed would change, and that a further key of the ledger does not.
@@ -121,8 +130,13 @@ func shipped(t *testing.T, name string, sets []string) *experiment.Experiment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := filepath.Join(t.TempDir(), "heldout.txt")
-	if err := os.WriteFile(held, []byte("a red circle on white\ntwo blue squares on black\n"), 0o644); err != nil {
+	held, lines := filepath.Join(t.TempDir(), "heldout.txt"), []byte("a red circle on white\ntwo blue squares on black\n")
+	if slices.Contains(looking, name) {
+		held, lines = held[:len(held)-len("txt")]+"jsonl", questions(t, 2)
+	} else {
+		sets = slices.Concat(reducedSampler, sets)
+	}
+	if err := os.WriteFile(held, lines, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	e, err := experiment.Parse(name+".toml", text, slices.Concat(reducedAll, []string{"evaluate.prompts=" + held}, sets))
@@ -130,6 +144,22 @@ func shipped(t *testing.T, name string, sets []string) *experiment.Experiment {
 		t.Fatal(err)
 	}
 	return e
+}
+
+// questions are some of the held-out ones about pictures, as a file has them.
+func questions(t *testing.T, n int) []byte {
+	t.Helper()
+	list, err := prompts.Open("embed:zoom-heldout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, p := range list[:n] {
+		if err := json.NewEncoder(&out).Encode(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
 }
 
 // curve is a run's points, a line each.
