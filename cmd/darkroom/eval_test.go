@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/rewards/eval"
@@ -58,7 +59,7 @@ func TestEvalFindsAJudgeThatLikesTheFirst(t *testing.T) {
 func TestEvalOfBadServers(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	n := 0
+	var asked atomic.Int64
 	for name, c := range map[string]struct {
 		answer func(w http.ResponseWriter)
 		says   string
@@ -68,7 +69,7 @@ func TestEvalOfBadServers(t *testing.T) {
 		"NaN":    {func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"scores": [NaN, 1]}`) }, "invalid character"},
 		"text":   {func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"scores": ["good", "bad"]}`) }, "a score is a number"},
 		"half": {func(w http.ResponseWriter) {
-			if n++; n%2 == 0 {
+			if asked.Add(1)%2 == 0 {
 				_, _ = io.WriteString(w, `{"scores": [1, 2]}`)
 			} else {
 				_, _ = io.WriteString(w, `<html>`)
