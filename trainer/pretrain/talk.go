@@ -164,7 +164,7 @@ func oneCard(table cards.Table, m *vision.Image, r *rng.Stream) (cards.Card, *vi
 
 func answered(digit int) string { return fmt.Sprintf("<answer>%d</answer>", digit) }
 
-// start is a conversation of the second stage, or a lesson of the first.
+// start is a conversation of the last stage, or a lesson of those before.
 func (t *Talker) start(key rng.Key) conversation {
 	r := key.With("conversation").Draw()
 	if r.Float64() < t.Talk.Skills {
