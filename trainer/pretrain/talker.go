@@ -29,8 +29,9 @@ import (
 //
 // where lists of boxes weigh less a token, for they are long. First the tower learns to see, and
 // where (sight.go); then skills: where every card lies, and which digit a crop shows; then both together,
-// for the card that is asked for (aim); then the start of reinforcement learning, in conversations (talk.go): too often it answers at once, from a picture
-// in which no digit can be seen, and its boxes are careless.
+// for the card that is asked for (aim); then the start of reinforcement learning, in conversations
+// (talk.go): too often it answers at once, from a picture in which no digit can be seen, and its
+// boxes are careless.
 type Talker struct {
 	Makes  string      `toml:"makes" enum:"pipeline,clip,vlm" doc:"what kind of model this is the recipe of"`
 	Name   string      `toml:"name,required" doc:"what the model is called"`
@@ -165,11 +166,11 @@ func (t *Talker) run(dir string, h Hooks) error {
 		return err
 	}
 	for _, s := range []lessons{
-		{"sight", t.Sight, t.look(0)},
-		{"places", t.Places, t.look(t.Talk.Whole)},
-		{"skill", t.Skill, t.talk(t.skill)},
-		{"aim", t.Aim, t.talk(t.aim)},
-		{"start", t.Start, t.talk(t.start)},
+		{"sight", true, t.Sight, t.look(0)},
+		{"places", true, t.Places, t.look(t.Talk.Whole)},
+		{"skill", false, t.Skill, t.talk(t.skill)},
+		{"aim", false, t.Aim, t.talk(t.aim)},
+		{"start", false, t.Start, t.talk(t.start)},
 	} {
 		mark := filepath.Join(dir, s.name+".done")
 		if _, err := os.Stat(mark); err == nil {
@@ -190,6 +191,7 @@ func (t *Talker) run(dir string, h Hooks) error {
 // loss.
 type lessons struct {
 	name  string
+	mute  bool // the model cannot be judged by what it says yet
 	stage TalkerStage
 	pass  func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error)
 }
@@ -232,8 +234,8 @@ func (t *Talker) stage(dir string, h Hooks, l lessons) error {
 		if err := saveHalved(filepath.Join(dir, weightsFile), k.Params); err != nil {
 			return err
 		}
-		if first || l.name == "places" {
-			return nil // it cannot speak yet
+		if l.mute {
+			return nil
 		}
 		v, err := JudgeTalker(k, t, t.Judge.Tables)
 		if err == nil {

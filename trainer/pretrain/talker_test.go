@@ -41,7 +41,7 @@ func TestTalker(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := tinyTalker()
-	if err := r.stage(b, h, lessons{"sight", r.Sight, r.look(0)}); err != nil {
+	if err := r.stage(b, h, lessons{"sight", true, r.Sight, r.look(0)}); err != nil {
 		t.Fatal(err)
 	}
 	first := weights(b)
