@@ -101,11 +101,7 @@ func TestKilled(t *testing.T) {
 // speaker is a model of moments that calls tools now and then.
 func speaker(t *testing.T, dir string) {
 	t.Helper()
-	r := pretrain.DefaultTalker()
-	r.Model.Width, r.Model.Inner, r.Model.Heads, r.Model.Layers = 64, 96, 2, 1
-	r.Model.VisionWidth, r.Model.VisionInner, r.Model.VisionHeads, r.Model.VisionLayers = 32, 32, 1, 1
-	r.Sight.Steps, r.Places.Steps, r.Skill.Steps, r.Aim.Steps, r.Start.Steps, r.Start.Batch, r.Start.LR, r.Start.Warmup, r.Judge.Tables = 0, 0, 0, 0, 40, 4, 4e-3, 5, 2
-	r.Talk.Skills, r.Start.EMA = 0, 0.8
+	r := pretrain.BriefTalker(40)
 	be, err := cpu.New()
 	if err != nil {
 		t.Fatal(err)

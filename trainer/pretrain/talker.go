@@ -1,25 +1,17 @@
 package pretrain
 
 import (
-	_ "embed"
-	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
-	"sync"
-	"sync/atomic"
 
-	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
-	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // Talker is how a small Qwen2.5-VL is made that answers questions about tables of cards
@@ -117,46 +109,6 @@ func (t *Talker) check(doc *config.Document) {
 
 // Text is the whole recipe.
 func (t *Talker) Text() ([]byte, error) { return textOf(t) }
-
-//go:embed chat_template.jinja
-var chatTemplate []byte // Qwen2.5-VL's (Apache 2.0), as published
-
-// settings is config.json.
-func (t *Talker) settings(vocabulary int) map[string]any {
-	m := t.Model
-	pairs := m.Width / m.Heads / 2
-	id := func(token string) int {
-		return vocabulary - len(specialTokens) - len(plainTokens) + slices.Index(specialTokens, token)
-	}
-	return map[string]any{"architectures": []string{"Qwen2_5_VLForConditionalGeneration"}, "model_type": "qwen2_5_vl", "torch_dtype": "bfloat16",
-		"vocab_size": vocabulary, "hidden_size": m.Width, "intermediate_size": m.Inner, "num_hidden_layers": m.Layers, "num_attention_heads": m.Heads,
-		"num_key_value_heads": m.KVHeads, "rms_norm_eps": 1e-6, "hidden_act": "silu", "rope_theta": 10000.0, "max_position_embeddings": 4096,
-		"rope_scaling":        map[string]any{"type": "mrope", "mrope_section": []int{pairs - 2*(3*pairs/8), 3 * pairs / 8, 3 * pairs / 8}},
-		"tie_word_embeddings": true, "image_token_id": id("<|image_pad|>"), "video_token_id": id("<|video_pad|>"),
-		"vision_start_token_id": id("<|vision_start|>"), "vision_end_token_id": id("<|vision_end|>"), "eos_token_id": id("<|im_end|>"), "bos_token_id": id("<|endoftext|>"),
-		"vision_config": map[string]any{"model_type": "qwen2_5_vl", "depth": m.VisionLayers, "hidden_size": m.VisionWidth, "intermediate_size": m.VisionInner,
-			"num_heads": m.VisionHeads, "out_hidden_size": m.Width, "patch_size": m.Patch, "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3, "in_chans": 3,
-			"window_size": 8 * m.Patch, "fullatt_block_indexes": []int{m.VisionLayers - 1}, "tokens_per_second": 2, "hidden_act": "silu"}}
-}
-
-// Frame writes what the folder has beside weights.
-func (t *Talker) Frame(dir string) error {
-	n, err := writeBytePairs(dir)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), chatTemplate, 0o644); err != nil {
-		return err
-	}
-	m := t.Model
-	if err := writeJSON(filepath.Join(dir, "preprocessor_config.json"), map[string]any{
-		"image_processor_type": "Qwen2VLImageProcessor", "patch_size": m.Patch, "merge_size": 2, "temporal_patch_size": 2, "min_pixels": m.Least * m.Least, "max_pixels": m.Most * m.Most,
-		"do_resize": true, "do_rescale": true, "do_normalize": true, "do_convert_rgb": true, "rescale_factor": 1.0 / 255, "resample": 3,
-		"image_mean": []float64{0.48145466, 0.4578275, 0.40821073}, "image_std": []float64{0.26862954, 0.26130258, 0.27577711}}); err != nil {
-		return err
-	}
-	return writeJSON(filepath.Join(dir, "config.json"), t.settings(n))
-}
 
 // weightsFile holds a model's weights.
 const weightsFile = "model.safetensors"
@@ -271,61 +223,4 @@ func (t *Talker) stage(dir string, h Hooks, l lessons) error {
 		}
 	}
 	return averaged(s.Steps)
-}
-
-// talk is lessons of conversations.
-func (t *Talker) talk(of func(key rng.Key) conversation) func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) {
-	return func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) { return t.converse(k, s, key, of) }
-}
-
-// converse is a step of these, all at once.
-func (t *Talker) converse(k *episodes.Speaker, s *stage, key rng.Key, of func(key rng.Key) conversation) (float64, error) {
-	var all []vlm.Stretch
-	var rows, tokens []int32
-	var grad []float32
-	at := 0
-	spoken, err := prepared(s.Batch, func(i int) (said, error) { return of(key.Sample(i)).say(k) })
-	if err != nil {
-		return 0, err
-	}
-	for _, c := range spoken {
-		for row, next := range c.next {
-			if next >= 0 {
-				rows, tokens, grad = append(rows, int32(at+row)), append(tokens, next), append(grad, float32(-c.weight/float64(s.Batch)))
-			}
-		}
-		all, at = append(all, c.Stretch), at+len(c.IDs)
-	}
-	tp := s.tape()
-	defer tp.Reset()
-	hidden, err := k.Model.HiddenAll(tp, all)
-	if err != nil {
-		return 0, err
-	}
-	return taught(tp, k.Model.LogProbs(tp, hidden, rows, tokens, 1), grad), nil
-}
-
-// taught leaves the gradient of a sum of log-probabilities, and returns it.
-func taught(tp *autograd.Tape, lp *autograd.Value, weights []float32) (sum float64) {
-	for i, x := range lp.F32() {
-		sum += float64(x) * float64(weights[i])
-	}
-	tp.Backward(autograd.Seed{Of: lp, Grad: weights})
-	return sum
-}
-
-// prepared are n lessons, made side by side: pictures take as long as what is learnt from them.
-func prepared[T any](n int, one func(i int) (T, error)) ([]T, error) {
-	all, errs := make([]T, n), make([]error, n)
-	var next atomic.Int64
-	var done sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		done.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				all[i], errs[i] = one(i)
-			}
-		})
-	}
-	done.Wait()
-	return all, errors.Join(errs...)
 }

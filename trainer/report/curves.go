@@ -75,8 +75,8 @@ func (r *Run) plots() []Plot {
 	}
 	all = append(all,
 		Plot{Title: "Inside groups", Curves: []Curve{r.each("deviation of the reward", func(l training.Line) float64 { return l.Spread }), r.each("share of dead groups", func(l training.Line) float64 { return float64(l.Dead) / float64(max(1, len(l.Prompts))) })}},
-		Plot{Title: "Distance between samples of a prompt", Curves: []Curve{r.each("latents", func(l training.Line) float64 { return l.Diversity })}})
-	for _, p := range []Plot{r.choice(), r.pictures(),
+		r.diversity())
+	for _, p := range []Plot{r.choice(), r.pictures(), r.tools(), r.lengths(),
 		{Title: "Gradient", Curves: []Curve{r.some("norm", lastUpdate(func(u training.UpdateLine) float64 { return u.Gradient }))}},
 		{Title: "Ratio of the last update", Curves: []Curve{r.some("furthest from 1", lastUpdate(func(u training.UpdateLine) float64 { return u.RatioMost })), r.some("mean", lastUpdate(func(u training.UpdateLine) float64 { return u.RatioMean }))}},
 		r.seconds()} {
@@ -193,6 +193,35 @@ func (r *Run) pictures() Plot {
 		unit        float64
 	}{{"brightness", "brightness / 255", 255}, {"contrast", "contrast / 255", 255}, {"saturation", "saturation", 1}} {
 		p.Curves = with(p.Curves, r.some(s.label, func(l training.Line) (float64, bool) { v, ok := l.Pictures[s.name]; return v / s.unit, ok }))
+	}
+	return p
+}
+
+// diversity is how far apart samples of a prompt are.
+func (r *Run) diversity() Plot {
+	p, name := Plot{Title: "Distance between samples of a prompt"}, "latents"
+	if len(r.Lines) > 0 && r.Lines[0].Episodes != nil {
+		p.Title, name = "Episodes of a prompt that say different things", "share of pairs"
+	}
+	p.Curves = []Curve{r.each(name, func(l training.Line) float64 { return l.Diversity })}
+	return p
+}
+
+// tools is how a model that speaks used its tools, and ended.
+func (r *Run) tools() Plot {
+	return r.episodes("Tools and ends", "called", "share that called a tool", "refused_calls", "share of calls that were refused", "answered", "share that answered", "over", "share that still called when a limit came")
+}
+
+// lengths is how long a model spoke.
+func (r *Run) lengths() Plot {
+	return r.episodes("Length of an episode", "turns", "turns", "pictures", "pictures", "calls", "calls")
+}
+
+// episodes are curves of means over an iteration's episodes: names in the ledger, and their labels.
+func (r *Run) episodes(title string, names ...string) Plot {
+	p := Plot{Title: title}
+	for i := 0; i+1 < len(names); i += 2 {
+		p.Curves = with(p.Curves, r.some(names[i+1], func(l training.Line) (float64, bool) { v, ok := l.Episodes[names[i]]; return v, ok }))
 	}
 	return p
 }

@@ -1,12 +1,10 @@
 package training
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -23,13 +21,11 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
-	"github.com/darkroom-rl/darkroom/vision"
-	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // What is particular to a run whose samples are conversations: the model, what rewards are told
-// of one, credit for tokens, and how tools are used.
+// of one, and credit for tokens.
 
 // learning is a policy that is trained, a painter or a speaker.
 type learning interface {
@@ -235,146 +231,3 @@ func perDecision(s trainer.Sample, row []float64) []float64 {
 	}
 	return out
 }
-
-// toolUse is how an iteration's episodes used tools, by name: what a monitor watches as
-// "episode.NAME".
-func toolUse(samples []trainer.Sample) map[string]float64 {
-	sums := map[string]float64{}
-	n, calls := 0.0, 0.0
-	for _, s := range samples {
-		e := s.Item.Episode
-		if e == nil {
-			continue
-		}
-		n++
-		made, refused := e.ToolCalls()
-		calls += float64(made)
-		sums["calls"] += float64(made)
-		sums["refused_calls"] += float64(refused)
-		sums["turns"] += float64(len(e.Turns))
-		sums["pictures"] += float64(len(e.Shots))
-		sums["tokens"] += float64(len(s.Decisions.Step))
-		for name, is := range map[string]bool{"called": made > 0, "answered": e.End == "answered", "over": e.Over, "cut": e.End == "cut"} {
-			if is {
-				sums[name]++
-			} else {
-				sums[name] += 0
-			}
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	for name := range sums {
-		if name == "refused_calls" {
-			sums[name] /= max(1, calls)
-		} else {
-			sums[name] /= n
-		}
-	}
-	return sums
-}
-
-// differ is the share of pairs of a prompt's episodes that say different things.
-func differ(samples []trainer.Sample, groups [][]int) float64 {
-	different, pairs := 0.0, 0.0
-	for _, g := range groups {
-		for k, i := range g {
-			for _, j := range g[:k] {
-				pairs++
-				if strings.Join(samples[i].Item.Episode.Texts, "\n") != strings.Join(samples[j].Item.Episode.Texts, "\n") {
-					different++
-				}
-			}
-		}
-	}
-	return different / max(1, pairs)
-}
-
-// TranscriptLine is a line of transcripts.jsonl: an episode with every token.
-type TranscriptLine struct {
-	Iteration int               `json:"iteration"` // 0: an evaluation before the first
-	Attempt   int               `json:"attempt,omitempty"`
-	HeldOut   bool              `json:"heldout,omitempty"`
-	Prompt    int               `json:"prompt"`
-	Sample    int               `json:"sample"`
-	Text      string            `json:"text"`
-	Said      []string          `json:"said"`              // the model, a turn each
-	Pieces    []string          `json:"pieces"`            // the same, a token each
-	Picture   string            `json:"picture,omitempty"` // the question's with crops, in the run's folder, where it was kept
-	Total     *float64          `json:"total"`
-	Advantage *float64          `json:"advantage,omitempty"`
-	Episode   *tools.Transcript `json:"episode"`
-}
-
-// TranscriptsFile has a line an episode.
-const TranscriptsFile = "transcripts.jsonl"
-
-// recordEpisodes appends an iteration's episodes.
-func (t *Training) recordEpisodes(r *trainer.Report, line *Line) error {
-	if t.transcripts == nil {
-		return nil
-	}
-	kept := line.Iteration == 1 || line.HeldOut != nil
-	for i, s := range r.Samples {
-		e := s.Item.Episode
-		l := TranscriptLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample,
-			Text: t.train[s.Key.Prompt].Text, Said: e.Texts, Total: number(r.Scores[i]), Advantage: number(r.Advantages[i]), Episode: e.Transcript}
-		for at, on := range e.Sampled {
-			if on {
-				l.Pieces = append(l.Pieces, t.model.speaker.Tokens.Decode(e.Tokens[at:at+1]))
-			}
-		}
-		if kept && i < mostKept {
-			var err error
-			if l.Picture, err = t.keepShown(s, fmt.Sprintf("images/episode_%06d_%02d.png", line.Iteration, i)); err != nil {
-				return err
-			}
-		}
-		if err := t.transcripts.Append(l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// keepShown writes what an episode looked at, and returns the file's name; "" where there is no
-// picture.
-func (t *Training) keepShown(s trainer.Sample, name string) (string, error) {
-	m := shown(s, rewards.Item{Transcript: transcript(s.Item.Episode)})
-	if m == nil {
-		return "", nil
-	}
-	var png bytes.Buffer
-	return name, errors.Join(vision.EncodePNG(&png, m), t.folder.Write(name, png.Bytes()))
-}
-
-// mostKept is how many of an iteration's pictures are kept, where any are.
-const mostKept = 8
-
-// shown is a sample for people: its picture, or that of the question, with the crops that were
-// looked at.
-func shown(s trainer.Sample, item rewards.Item) *vision.Image {
-	e := s.Item.Episode
-	if e == nil || len(e.Album.Pictures) == 0 {
-		return item.Image
-	}
-	m := e.Album.Pictures[0].Image.Clone()
-	var marks []vision.Mark
-	for _, c := range item.Transcript.Crops {
-		if c.Picture == 0 {
-			marks = append(marks, vision.Mark{X0: c.Box[0], Y0: c.Box[1], X1: c.Box[2], Y1: c.Box[3]})
-		}
-	}
-	m.Draw(marks)
-	if by := float64(max(m.Width, m.Height)) / shownSide; by > 1 {
-		small, err := m.Resize(max(1, int(float64(m.Width)/by)), max(1, int(float64(m.Height)/by)), vision.Bicubic)
-		if err == nil {
-			return small
-		}
-	}
-	return m
-}
-
-// shownSide is how many pixels a side a question's picture has on a sheet.
-const shownSide = 192

@@ -66,12 +66,7 @@ func speaker(t *testing.T) string {
 
 // madeSpeaker makes it once for all tests; TestMain deletes it.
 var madeSpeaker = sync.OnceValues(func() (string, error) {
-	r := pretrain.DefaultTalker()
-	r.Name = "speaker"
-	r.Model.Width, r.Model.Inner, r.Model.Heads, r.Model.Layers = 64, 96, 2, 1
-	r.Model.VisionWidth, r.Model.VisionInner, r.Model.VisionHeads, r.Model.VisionLayers = 32, 32, 1, 1
-	r.Sight.Steps, r.Places.Steps, r.Skill.Steps, r.Aim.Steps, r.Start.Steps, r.Start.Batch, r.Start.LR, r.Start.Warmup, r.Judge.Tables = 0, 0, 0, 0, 80, 4, 4e-3, 5, 2
-	r.Talk.Skills, r.Start.EMA = 0, 0.8
+	r := pretrain.BriefTalker(80)
 	path, err := isa.Choose()
 	if err != nil {
 		return "", err

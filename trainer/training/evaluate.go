@@ -114,5 +114,8 @@ func (t *Training) measure(ctx context.Context, line *Line, name string) error {
 	if t.seconds != nil {
 		t.seconds["evaluate"] = time.Since(began).Seconds()
 	}
+	if t.model.talk != nil { // its pictures are those of the questions, before and after
+		return nil
+	}
 	return t.grid("images/heldout_"+name+".png", e)
 }

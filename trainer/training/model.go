@@ -63,7 +63,10 @@ func openModel(e *experiment.Experiment, o Options, lists ...[]prompts.Prompt) (
 
 func (m *model) prepare(e *experiment.Experiment, adapted bool, lists [][]prompts.Prompt) error {
 	d := m.pipeline.Defaults()
-	var err error
+	err := heard(e, d)
+	if err != nil {
+		return err
+	}
 	if m.at, err = m.pipeline.Shape(d.Height, d.Width); err != nil {
 		return err
 	}
@@ -96,6 +99,21 @@ func (m *model) prepare(e *experiment.Experiment, adapted bool, lists [][]prompt
 	m.policy = &rollout.Pictures{Pipeline: m.pipeline, At: m.at, Draws: rollout.Draws{Root: key, Shared: e.Rollout.SharedNoise},
 		Texts: func(n int) (*pipeline.Text, *pipeline.Text) { return m.texts[n], m.empty }}
 	return m.policy.Learn(m.adapters, e.Optim, needed(e)...)
+}
+
+// heard refuses a scale of guidance that is told to a network which reads none.
+func heard(e *experiment.Experiment, d pipeline.Defaults) error {
+	all := []*experiment.Experiment{e}
+	for i := range e.Stages {
+		all = append(all, e.Stage(i))
+	}
+	for _, at := range all {
+		if s := at.Sampler; s.GuideBy == "embedded" && s.Guidance != 1 && !d.Embedded {
+			return fmt.Errorf("sampler.guidance_kind = \"embedded\": the network in %s reads no scale of guidance, and %v would be passed over"+
+				" (guidance_kind = \"cfg\" combines two outputs, for twice the passes; guidance = 1 is none)", e.Model.Path, s.Guidance)
+		}
+	}
+	return nil
 }
 
 // guidance is how [sampler] follows prompts.

@@ -102,26 +102,29 @@ func (d *Decoder) ExtendAll(rows []int, stretches []Stretch) ([][]float32, error
 		most = max(most, parts[i].past+parts[i].n)
 	}
 	d.cache.reserve(most)
-	hidden := m.run(tp, in, func(layer int, q, k, v *autograd.Value) *autograd.Value {
+	hidden := m.run(tp, in, last, func(layer int, q, k, v *autograd.Value) *autograd.Value {
 		return d.behind(tp, parts, layer, q, k, v)
 	}, nil)
 	for i, r := range rows {
 		d.rows[r] = row{read: d.rows[r].read.joined(stretches[i]), delta: in.deltas[i]}
 	}
-	d.keep(m.Logits(tp, tp.Gather(hidden, last, 1, len(last))))
+	d.keep(m.Logits(tp, hidden))
 	return d.split(len(rows)), nil
 }
 
 // part is the tokens of one row among those that are read at once.
 type part struct{ row, past, first, n int }
 
-// behind is attention of each part to what its row holds, and to itself.
+// behind is attention of each part to what its row holds, and to itself. The last layer's queries
+// are of each part's last token.
 func (d *Decoder) behind(tp *autograd.Tape, parts []part, layer int, q, k, v *autograd.Value) *autograd.Value {
 	queries := []*autograd.Value{q}
 	if len(parts) > 1 {
 		lengths := make([]int, len(parts))
 		for i, p := range parts {
-			lengths[i] = p.n
+			if lengths[i] = p.n; q.Dim(1) == len(parts) {
+				lengths[i] = 1
+			}
 		}
 		queries = tp.Split(q, 1, lengths...)
 	}
@@ -162,7 +165,7 @@ func (d *Decoder) Step(rows []int, ids []int32) ([][]float32, error) {
 		}
 	}
 	b := d.batch(rows)
-	hidden := m.run(tp, in, func(layer int, q, k, v *autograd.Value) *autograd.Value {
+	hidden := m.run(tp, in, nil, func(layer int, q, k, v *autograd.Value) *autograd.Value {
 		for i, r := range rows {
 			d.cache.store(layer, r, d.Len(r), k.Tensor(), v.Tensor(), i, 1)
 		}

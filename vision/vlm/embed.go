@@ -103,6 +103,16 @@ type input struct {
 	marks     []int32           // where marks are, those of pictures before those of clips
 }
 
+// at are the positions of some tokens.
+func (in input) at(tokens []int32) (some [3][]int) {
+	for axis, all := range in.positions {
+		for _, t := range tokens {
+			some[axis] = append(some[axis], all[t])
+		}
+	}
+	return some
+}
+
 // onTape are a stretch's patches, where gradients shall reach them: [patches, numbers] of
 // its pictures and of its clips. Those that are nil are uploaded.
 type onTape struct{ pictures, clips *autograd.Value }

@@ -62,7 +62,7 @@ func (m *Model) HiddenOf(tp *autograd.Tape, s Stretch, pictures, clips *autograd
 	if err != nil {
 		return nil, alone(err)
 	}
-	return m.run(tp, in, m.causal(tp, in.ends), nil), nil
+	return m.run(tp, in, nil, m.causal(tp, in.ends), nil), nil
 }
 
 // HiddenAll is Hidden of several sequences at once, [1, all their tokens, Width] one after
@@ -72,7 +72,7 @@ func (m *Model) HiddenAll(tp *autograd.Tape, sequences []Stretch) (*autograd.Val
 	if err != nil {
 		return nil, err
 	}
-	return m.run(tp, in, m.causal(tp, in.ends), nil), nil
+	return m.run(tp, in, nil, m.causal(tp, in.ends), nil), nil
 }
 
 // alone is an error about the only stretch there is.
@@ -91,7 +91,7 @@ func (m *Model) States(tp *autograd.Tape, s Stretch) ([]*autograd.Value, error) 
 		return nil, alone(err)
 	}
 	var all []*autograd.Value
-	last := m.run(tp, in, m.causal(tp, in.ends), func(x *autograd.Value) { all = append(all, x) })
+	last := m.run(tp, in, nil, m.causal(tp, in.ends), func(x *autograd.Value) { all = append(all, x) })
 	return append(all, last), nil
 }
 
@@ -103,18 +103,26 @@ func (m *Model) causal(tp *autograd.Tape, ends []int) attention {
 	}
 }
 
-// run takes tokens through the layers and the last norm; attend says what they look at, and each,
-// which may be nil, sees what a layer reads.
-func (m *Model) run(tp *autograd.Tape, in input, attend attention, each func(x *autograd.Value)) *autograd.Value {
+// run takes tokens through the layers and the last norm. What comes out is that of the tokens that
+// are asked for, nil for all: the others only give the last layer their keys and values. attend
+// says what tokens look at, and each, which may be nil, sees what a layer reads.
+func (m *Model) run(tp *autograd.Tape, in input, asked []int32, attend attention, each func(x *autograd.Value)) *autograd.Value {
 	x, turn := in.x, m.Text.turns(tp, in.positions)
+	all, last := reading{turn: turn, their: turn}, len(m.layers)-1
 	for i, l := range m.layers {
 		if each != nil {
 			each(x)
 		}
-		x = l.forward(tp, x, i, m.Text, turn, attend)
+		if i == last && asked != nil && i >= len(in.deep) {
+			return m.norm.Apply(tp, l.forward(tp, x, i, m.Text, reading{turn, asked, m.Text.turns(tp, in.at(asked))}, attend))
+		}
+		x = l.forward(tp, x, i, m.Text, all, attend)
 		if i < len(in.deep) {
 			x = in.add(tp, x, in.deep[i])
 		}
+	}
+	if asked != nil {
+		x = tp.Gather(x, asked, 1, len(asked))
 	}
 	return m.norm.Apply(tp, x)
 }

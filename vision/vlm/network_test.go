@@ -375,7 +375,7 @@ func TestSlowTwin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := w.m.run(tp, in, func(_ int, q, k, v *autograd.Value) *autograd.Value {
+		h := w.m.run(tp, in, nil, func(_ int, q, k, v *autograd.Value) *autograd.Value {
 			return tp.Upload("attention", slowAttention(c.Text, q.F32(), k.F32(), v.F32()), q.Shape()...)
 		}, nil)
 		got, most := w.m.Logits(tp, h).F32(), 0.0

@@ -36,13 +36,25 @@ func gated(p *nn.Params, width, inner int, bias bool) *nn.GatedMLP {
 // attention is what a layer's queries [1, tokens, Heads HeadDim] see.
 type attention func(layer int, q, k, v *autograd.Value) *autograd.Value
 
-func (l *textLayer) forward(tp *autograd.Tape, x *autograd.Value, i int, c TextConfig, turn angles, attend attention) *autograd.Value {
+// reading is which tokens a layer goes on with, and how all of them are turned.
+type reading struct {
+	turn  angles
+	asked []int32 // nil: all of them
+	their angles
+}
+
+// forward gives what becomes of the tokens asked for; the others give keys and values.
+func (l *textLayer) forward(tp *autograd.Tape, x *autograd.Value, i int, c TextConfig, r reading, attend attention) *autograd.Value {
 	return tp.Block(func(in ...*autograd.Value) []*autograd.Value {
 		h := l.before.Apply(tp, in[0])
-		q := turn.apply(tp, l.qNorm.Heads(tp, l.q.Apply(tp, h, autograd.With{}), c.Heads), c.Heads)
-		k := turn.apply(tp, l.kNorm.Heads(tp, l.k.Apply(tp, h, autograd.With{}), c.KVHeads), c.KVHeads)
+		own, mine := in[0], h
+		if r.asked != nil {
+			own, mine = tp.Gather(own, r.asked, 1, len(r.asked)), tp.Gather(mine, r.asked, 1, len(r.asked))
+		}
+		q := r.their.apply(tp, l.qNorm.Heads(tp, l.q.Apply(tp, mine, autograd.With{}), c.Heads), c.Heads)
+		k := r.turn.apply(tp, l.kNorm.Heads(tp, l.k.Apply(tp, h, autograd.With{}), c.KVHeads), c.KVHeads)
 		a := attend(i, q, k, l.v.Apply(tp, h, autograd.With{}))
-		y := l.out.Apply(tp, a, autograd.With{Residual: in[0]})
+		y := l.out.Apply(tp, a, autograd.With{Residual: own})
 		return []*autograd.Value{l.mlp.Apply(tp, l.between.Apply(tp, y), autograd.With{Residual: y})}
 	}, x)[0]
 }
