@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -145,32 +146,36 @@ func iterationLine(l *training.Line, t *training.TimingLine) string {
 func writeResult(w io.Writer, r *training.Result, model, dir string, took time.Duration) {
 	fmt.Fprintf(w, "%s after %d iterations and %s\n\n", r.Status, r.Iterations, took.Round(time.Second))
 	t := table{header: []string{"HELD OUT", "BEFORE", "95 %", "AFTER", "95 %", "GAIN"}}
-	if r.Guided != nil {
-		t.header = append(t.header, fmt.Sprintf("START AT GUIDANCE %v", r.Guidance), "95 %")
-	}
-	var names []string
-	for name := range r.HeldOut {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		g := r.HeldOut[name]
-		label := name
+	label := func(name string) string {
 		if kind := r.Rewards[name]; kind != "" {
-			label += " (" + kind + ")"
+			return name + " (" + kind + ")"
 		}
-		row := append(measured(g.Before), measured(g.After)...)
-		row = append(row, fmt.Sprintf("%+.3f", g.After.Mean-g.Before.Mean))
-		if m, ok := r.Guided[name]; ok {
-			row = append(row, measured(m)...)
+		return name
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.HeldOut)) {
+		g := r.HeldOut[name]
+		t.add(measuredRow(label(name), g.Before, g.After)...)
+	}
+	if r.Guided != nil {
+		t.add(fmt.Sprintf("AT GUIDANCE %v", r.Guidance))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Guided)) {
+		if g := r.Guided[name]; g.After != nil {
+			t.add(measuredRow(label(name), g.Before, *g.After)...)
+		} else {
+			t.add(append([]string{label(name)}, measured(g.Before)...)...)
 		}
-		t.add(append([]string{label}, row...)...)
 	}
 	t.write(w)
 	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(dir, report.Name))
 	if last := latest(dir); last != "" {
 		fmt.Fprintf(w, "sample with it  darkroom sample --model %s --lora %s --prompt '...' --out a.png\n", model, last)
 	}
+}
+
+func measuredRow(label string, before, after training.Measure) []string {
+	row := append([]string{label}, append(measured(before), measured(after)...)...)
+	return append(row, fmt.Sprintf("%+.3f", after.Mean-before.Mean))
 }
 
 func measured(m training.Measure) []string {

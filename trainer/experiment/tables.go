@@ -81,7 +81,7 @@ type Evaluate struct {
 	Samples int    `toml:"samples" range:"[1,1e6]" doc:"of a prompt"`
 	Seed    int    `toml:"seed" range:"[0,inf)" doc:"the same in every evaluation"`
 	// Guided, where it is set, is shown beside: what training gained is more than guidance gives for nothing, or it is not.
-	Guided float64 `toml:"guided" range:"[0,1000]" doc:"the start is measured with this guidance too; 0: it is not"`
+	Guided float64 `toml:"guided" range:"[0,1000]" doc:"the start and the end are measured with this guidance too; 0: they are not"`
 }
 
 // Checkpoint is [checkpoint].

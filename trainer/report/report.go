@@ -35,7 +35,8 @@ type view struct {
 	Status   string
 	Why      string
 	Rows     []row
-	Guidance float64 // of the start, beside
+	Guidance float64
+	Guided   []row // under guidance
 	Plots    []Plot
 	Fired    []fired
 	Pictures []picture
@@ -48,8 +49,7 @@ type view struct {
 type row struct {
 	Name, Kind          string
 	Before, After, Gain string
-	Better, Worse       bool   // by more than both intervals
-	Guided              string // the start under guidance, where it was measured
+	Better, Worse       bool // by more than both intervals
 }
 
 type fired struct {
@@ -84,7 +84,7 @@ func Page(dir string) ([]byte, error) {
 	}
 	v := view{Style: Style(), Name: run.Name, Status: run.Status(), Config: run.Config, Plan: planned(run)}
 	if r := run.Result; r != nil {
-		v.Why, v.Rows, v.Guidance = r.Why, table(r), r.Guidance
+		v.Why, v.Rows, v.Guidance, v.Guided = r.Why, table(r), r.Guidance, guided(r)
 	}
 	samples, err := readSamples(dir)
 	if err != nil {
@@ -124,17 +124,31 @@ func table(r *training.Result) []row {
 	var rows []row
 	for _, name := range slices.Sorted(maps.Keys(r.HeldOut)) {
 		g := r.HeldOut[name]
-		kind := r.Rewards[name]
-		if kind == "" {
-			kind = "all trained ones"
-		}
-		line := row{Name: name, Kind: kind, Before: said(g.Before), After: said(g.After), Gain: Signed(g.After.Mean - g.Before.Mean), Better: g.After.Low > g.Before.High, Worse: g.After.High < g.Before.Low}
-		if m, ok := r.Guided[name]; ok {
-			line.Guided = said(m)
-		}
-		rows = append(rows, line)
+		rows = append(rows, rowOf(r, name, g.Before, &g.After))
 	}
 	return rows
+}
+
+// guided is the same under guidance.
+func guided(r *training.Result) []row {
+	var rows []row
+	for _, name := range slices.Sorted(maps.Keys(r.Guided)) {
+		rows = append(rows, rowOf(r, name, r.Guided[name].Before, r.Guided[name].After))
+	}
+	return rows
+}
+
+// rowOf is a reward's measures; after may be nil.
+func rowOf(r *training.Result, name string, before training.Measure, after *training.Measure) row {
+	line := row{Name: name, Kind: r.Rewards[name], Before: said(before)}
+	if line.Kind == "" {
+		line.Kind = "all trained ones"
+	}
+	if after != nil {
+		line.After, line.Gain = said(*after), Signed(after.Mean-before.Mean)
+		line.Better, line.Worse = after.Low > before.High, after.High < before.Low
+	}
+	return line
 }
 
 // pictures are the sheets before and after.
@@ -148,7 +162,9 @@ func pictures(dir string) ([]picture, error) {
 	if len(sheets) > 0 {
 		shown = append(shown, struct{ caption, path string }{"after", sheets[len(sheets)-1]})
 	}
-	shown = append(shown, struct{ caption, path string }{"before, under guidance", filepath.Join(dir, "images", "heldout_guided.png")})
+	for _, when := range []string{"before", "after"} {
+		shown = append(shown, struct{ caption, path string }{when + ", under guidance", filepath.Join(dir, "images", "guided_"+when+".png")})
+	}
 	var all []picture
 	for _, s := range shown {
 		source, err := embedded(s.path)

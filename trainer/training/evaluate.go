@@ -22,16 +22,40 @@ type Evaluation struct {
 	Totals   []float64
 }
 
-// guide measures the start under guidance, which repairs a part of what training is to repair.
-func (t *Training) guide(ctx context.Context) error {
+// guide measures under guidance, which repairs a part of what training is to repair.
+func (t *Training) guide(ctx context.Context, name string) (map[string]Measure, error) {
 	s := t.Sampler
 	s.Guidance = t.Evaluate.Guided
 	e, err := t.evaluate(ctx, s)
 	if err != nil || e == nil {
-		return err
+		return nil, err
 	}
-	t.guided = e.Measures
-	return t.grid("images/heldout_guided.png", e)
+	return e.Measures, t.grid("images/guided_"+name+".png", e)
+}
+
+// guidedEnd adds to a result what was measured under guidance; the end of a run that is not to go on
+// is measured now.
+func (t *Training) guidedEnd(r *Result) error {
+	var after map[string]Measure
+	if r.Status != Interrupted {
+		var err error
+		after, err = t.guide(context.Background(), "after")
+		var f failure
+		if errors.As(err, &f) || errors.Is(err, errWaited) { // the run is not given up for what is shown beside
+			t.Say("warning: the end was not measured under guidance: %v", err)
+		} else if err != nil {
+			return err
+		}
+	}
+	r.Guidance, r.Guided = t.Evaluate.Guided, map[string]Guided{}
+	for name, m := range t.guided {
+		g := Guided{Before: m}
+		if end, ok := after[name]; ok {
+			g.After = &end
+		}
+		r.Guided[name] = g
+	}
+	return nil
 }
 
 // evaluate measures the current weights; nil where nothing is held out.

@@ -14,9 +14,9 @@ type Result struct {
 	Iterations int               `json:"iterations"`
 	HeldOut    map[string]Gain   `json:"heldout"`
 	Rewards    map[string]string `json:"rewards"` // "trained" or "gold"
-	// Guided is the start under Guidance, where it was measured.
-	Guidance float64            `json:"guidance,omitempty"`
-	Guided   map[string]Measure `json:"guided,omitempty"`
+	// Guided is the same under Guidance, where it was measured.
+	Guidance float64           `json:"guidance,omitempty"`
+	Guided   map[string]Guided `json:"guided,omitempty"`
 }
 
 // Gain is a held-out measure before and after.
@@ -25,11 +25,19 @@ type Gain struct {
 	After  Measure `json:"after"`
 }
 
+// Guided is a held-out measure under guidance before, and after a run that came to its end.
+type Guided struct {
+	Before Measure  `json:"before"`
+	After  *Measure `json:"after,omitempty"`
+}
+
 // end writes result.json.
 func (t *Training) end(status, why string) (*Result, error) {
 	r := &Result{Status: status, Why: why, Iterations: t.loop.Iteration, HeldOut: map[string]Gain{}, Rewards: map[string]string{}}
-	if r.Guided = t.guided; len(r.Guided) > 0 {
-		r.Guidance = t.Evaluate.Guided
+	if len(t.guided) > 0 {
+		if err := t.guidedEnd(r); err != nil {
+			return nil, err
+		}
 	}
 	for name, after := range t.latest {
 		if before, ok := t.before[name]; ok {

@@ -97,7 +97,8 @@ func (t *Training) run(ctx context.Context) (*Result, error) {
 		}
 		t.before = t.latest
 		if t.Evaluate.Guided > 0 {
-			if err := t.guide(ctx); err != nil {
+			var err error
+			if t.guided, err = t.guide(ctx, "before"); err != nil {
 				return nil, err
 			}
 		}
