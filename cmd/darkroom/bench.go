@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -50,7 +51,7 @@ faster this run is, and the geometric means follow the table.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			for _, n := range threads {
 				if n < 1 {
 					return usagef("--threads %d: at least 1 is needed", n)
@@ -90,12 +91,13 @@ faster this run is, and the geometric means follow the table.`,
 					}
 				},
 			}
-			if device != "auto" && device != "cpu" {
-				be, err := openDevice(device)
-				if err != nil {
+			if !onCPU(device) {
+				var be backend
+				if be, err = openDevice(device); err != nil {
 					return err
 				}
 				defer be.Close()
+				defer func() { err = errors.Join(err, tellChoices(cmd.ErrOrStderr(), be)) }()
 				report.Path = fmt.Sprint(be)
 				if !quiet {
 					fmt.Fprintf(out, "\n%s; its peaks are not probed\n", report.Path)

@@ -4,14 +4,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/iteration"
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
-	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 )
 
 // benchDecodeCommand is 'darkroom bench decode': the parts of 'bench iteration' in which a
 // vision-language model answers.
 func benchDecodeCommand() *cobra.Command {
-	work, threads, against := iteration.Usual(), 0, ""
+	work, on, against := iteration.Usual(), benchOn{}, ""
 	cmd := &cobra.Command{
 		Use:   "decode",
 		Short: "Time a vision-language model that reads prompts and answers",
@@ -28,20 +26,16 @@ prints the same keys; the last column is how many times faster, or smaller, this
 			if err := work.Check(); err != nil {
 				return usageError{err}
 			}
-			if threads < 0 {
-				return usagef("--threads %d: at least 1 is needed, or 0 for all", threads)
-			}
-			path, err := isa.Choose()
+			be, err := on.open()
 			if err != nil {
-				return usageError{err}
+				return err
 			}
-			be := cpu.NewWith(cpu.Options{Path: path, Threads: threads})
-			defer be.Close()
-			return benchParts(cmd, "iteration", []iteration.Part{"vlm:fp32", "vlm:bf16"}, work, be, against)
+			be.Close()
+			return benchParts(cmd, "iteration", []iteration.Part{"vlm:fp32", "vlm:bf16"}, work, on, against)
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&threads, "threads", 0, "number of threads; 0: as many as the process may use")
+	on.flags(cmd)
 	f.IntVar(&work.Repeat, "repeat", work.Repeat, "timed runs of each row")
 	f.IntVar(&work.Vocabulary, "vocab", work.Vocabulary, "tokens of the language model")
 	f.IntVar(&work.Rows, "vlm-batch", work.Rows, "answers at a time")

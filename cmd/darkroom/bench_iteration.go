@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ import (
 // benchIterationCommand is 'darkroom bench iteration'. Each part runs in a process of its
 // own: peaks of memory are those of processes.
 func benchIterationCommand() *cobra.Command {
-	work, threads, only, against, worker := iteration.Usual(), 0, []string(nil), "", ""
+	work, on, only, against, worker := iteration.Usual(), benchOn{}, []string(nil), "", ""
 	cmd := &cobra.Command{
 		Use:   "iteration",
 		Short: "Time iterations of training with random weights",
@@ -30,7 +31,8 @@ func benchIterationCommand() *cobra.Command {
 transformer with adapters (sampling, training with and without checkpointing, whole
 iterations), the decoder of its autoencoder, and a vision-language model that reads
 prompts and answers, in f32 and bf16, with the peak of resident memory. Before it is
-timed, a sampled step is trained on: its ratio must be 1.
+timed, a sampled step is trained on: its ratio must be 1. On a --device, memory is still
+that of the process.
 
 With --against, FILE is the output of another run, or of a PyTorch program that
 prints the same keys; the last column is how many times faster, or smaller, this is.`,
@@ -40,17 +42,13 @@ prints the same keys; the last column is how many times faster, or smaller, this
 			if err := work.Check(); err != nil {
 				return usageError{err}
 			}
-			if threads < 0 {
-				return usagef("--threads %d: at least 1 is needed, or 0 for all", threads)
-			}
-			path, err := isa.Choose()
+			be, err := on.open()
 			if err != nil {
-				return usageError{err}
+				return err
 			}
-			be := cpu.NewWith(cpu.Options{Path: path, Threads: threads})
 			defer be.Close()
 			if worker != "" {
-				result, err := iteration.Part(worker).Run(cmd.Context(), work, be, iteration.Process{Peak: peakMiB, Reset: resetPeak, CPU: cpuSeconds, Dry: func() pipeline.Dry { return cpu.NewDry(cpu.Options{Path: path, Threads: threads}) }})
+				result, err := iteration.Part(worker).Run(cmd.Context(), work, be, iteration.Process{Peak: peakMiB, Reset: resetPeak, CPU: cpuSeconds, Dry: func() pipeline.Dry { return cpu.NewDry(cpu.Options{Path: on.path, Threads: on.threads}) }})
 				if err != nil {
 					return err
 				}
@@ -62,11 +60,11 @@ prints the same keys; the last column is how many times faster, or smaller, this
 				}
 			}
 			parts := slices.DeleteFunc(iteration.Parts(), func(p iteration.Part) bool { return len(only) > 0 && !slices.Contains(only, string(p)) })
-			return benchParts(cmd, "iteration", parts, work, be, against)
+			return benchParts(cmd, "iteration", parts, work, on, against)
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&threads, "threads", 0, "number of threads; 0: as many as the process may use")
+	on.flags(cmd)
 	f.StringSliceVar(&only, "parts", nil, "which parts, of "+fmt.Sprint(iteration.Parts())+"; all if none is named")
 	f.IntVar(&work.Repeat, "repeat", work.Repeat, "timed runs of each row")
 	f.IntVar(&work.Heads, "heads", work.Heads, "of the transformer, 64 wide each")
@@ -89,15 +87,49 @@ prints the same keys; the last column is how many times faster, or smaller, this
 	return cmd
 }
 
+// benchOn is what parts run on.
+type benchOn struct {
+	threads int
+	device  string
+	path    isa.Path
+	name    string // the path's, or the device and who computes its products
+}
+
+func (o *benchOn) flags(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&o.threads, "threads", 0, "number of threads; 0: as many as the process may use")
+	deviceFlag(cmd, &o.device)
+}
+
+// open opens it, and settles the number of threads and the name.
+func (o *benchOn) open() (backend, error) {
+	if o.threads < 0 {
+		return nil, usagef("--threads %d: at least 1 is needed, or 0 for all", o.threads)
+	}
+	var err error
+	if o.path, err = isa.Choose(); err != nil {
+		return nil, usageError{err}
+	}
+	if onCPU(o.device) {
+		be := cpu.NewWith(cpu.Options{Path: o.path, Threads: o.threads})
+		o.threads, o.name = be.Threads(), be.Path().String()
+		return be, nil
+	}
+	be, err := openDevice(o.device)
+	if err == nil {
+		o.name = fmt.Sprint(be)
+	}
+	return be, err
+}
+
 // benchParts measures parts one after another, and prints what they are beside another run's.
-func benchParts(cmd *cobra.Command, name string, parts []iteration.Part, work iteration.Work, be *cpu.Backend, against string) error {
+func benchParts(cmd *cobra.Command, name string, parts []iteration.Part, work iteration.Work, on benchOn, against string) error {
 	other, err := readTree(against)
 	if err != nil {
 		return err
 	}
-	report := map[string]any{"bench": name, "threads": be.Threads(), "path": be.Path().String(), "build": readBuild()}
+	report := map[string]any{"bench": name, "threads": on.threads, "path": on.name, "build": readBuild()}
 	for _, p := range parts {
-		result, err := benchPart(cmd, p, work, be.Threads())
+		result, err := benchPart(cmd, p, work, on)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
@@ -110,12 +142,12 @@ func benchParts(cmd *cobra.Command, name string, parts []iteration.Part, work it
 }
 
 // benchPart measures a part in a process of its own.
-func benchPart(cmd *cobra.Command, p iteration.Part, w iteration.Work, threads int) (map[string]any, error) {
+func benchPart(cmd *cobra.Command, p iteration.Part, w iteration.Work, on benchOn) (map[string]any, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"bench", "iteration", "--worker", string(p), "--threads", strconv.Itoa(threads)}
+	args := []string{"bench", "iteration", "--worker", string(p), "--threads", strconv.Itoa(on.threads), "--device", cmp.Or(on.device, "auto")}
 	for name, n := range map[string]int{"repeat": w.Repeat, "heads": w.Heads, "layers": w.Layers, "latent": w.Latent, "text": w.Text, "group": w.Group, "steps": w.Steps, "window": w.Window, "micro": w.Micro,
 		"vocab": w.Vocabulary, "vlm-batch": w.Rows, "vlm-prompt": w.Prompt, "vlm-new": w.New} {
 		args = append(args, "--"+name, strconv.Itoa(n))

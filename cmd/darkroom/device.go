@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -22,10 +24,12 @@ type backend interface {
 	Close()
 }
 
+// onCPU reports whether a name of a device is the CPU's.
+func onCPU(name string) bool { return name == "" || name == "auto" || name == "cpu" }
+
 // openDevice opens what "auto", "cpu" or "cuda:N" names.
 func openDevice(name string) (backend, error) {
-	switch name {
-	case "", "auto", "cpu":
+	if onCPU(name) {
 		be, err := cpu.New()
 		if err != nil {
 			return nil, usageError{err}
@@ -47,6 +51,19 @@ func openDevice(name string) (backend, error) {
 type device struct{ *cuda.Backend }
 
 func (d device) Close() { _ = d.Backend.Close() }
+
+// tellChoices says what a device chose that its user did not expect.
+func tellChoices(w io.Writer, be backend) error {
+	d, ok := be.(device)
+	if !ok {
+		return nil
+	}
+	_, news, err := d.Choices()
+	for _, s := range news {
+		fmt.Fprintln(w, "note: "+s)
+	}
+	return err
+}
 
 // onDevice lets a benchmark run on a device: once, since threads are the device's business; results of
 // bf16 near ref; and against no peak, since none is probed.

@@ -41,11 +41,37 @@ func TestDevice(t *testing.T) {
 // TestNoDevice: what stands in the way is said, with what to do instead.
 func TestNoDevice(t *testing.T) {
 	t.Setenv(cuda.LibraryVariable, "/nowhere/libcuda.so.1")
-	for _, device := range []string{"cuda:0", "cuda:x", "tpu"} {
-		var stdout, stderr bytes.Buffer
-		args := []string{"sample", "--model", "embed:tiny-sd3", "--prompt", "a", "--device", device, "--out", filepath.Join(t.TempDir(), "a.png")}
-		if code := run(context.Background(), args, nil, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "cpu") {
-			t.Errorf("--device %s: exit code %d\n%s", device, code, stderr.String())
+	out := filepath.Join(t.TempDir(), "a")
+	for _, args := range [][]string{
+		{"sample", "--model", "embed:tiny-sd3", "--prompt", "a", "--out", out + ".png"},
+		{"parity", "parity/testdata/golden/math"},
+		{"export", "--lora", "b", "--as", "merged", "--model", "embed:tiny-sd3", "--out", out},
+		{"bench", "gemm"},
+		{"bench", "iteration", "--latent", "8"},
+		{"bench", "decode"},
+	} {
+		for _, device := range []string{"cuda:0", "cuda:x", "tpu"} {
+			var stdout, stderr bytes.Buffer
+			if code := run(context.Background(), append(args, "--device", device), nil, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "cpu") {
+				t.Errorf("%s --device %s: exit code %d\n%s", args[0], device, code, stderr.String())
+			}
 		}
+	}
+}
+
+// TestParityOnDevice: cases compute on the device that is asked for.
+func TestParityOnDevice(t *testing.T) {
+	c := double.New(t)
+	for device, used := range map[string]bool{"cpu": false, "cuda:0": true} {
+		c.Fail("cuLaunchKernel", 1, 701) // the first launch says that there was one
+		var stdout, stderr bytes.Buffer
+		code := run(context.Background(), []string{"parity", "parity/testdata/golden/math", "--op", "optim.adamw", "--device", device}, nil, &stdout, &stderr)
+		if failed := strings.Contains(stdout.String(), "cuLaunchKernel"); failed != used || failed == (code == exitDone) {
+			t.Errorf("--device %s: exit code %d\n%s%s", device, code, stdout.String(), stderr.String())
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	if code := run(context.Background(), []string{"parity", "parity/testdata/golden/math", "--op", "optim.adamw", "--device", "cuda:0"}, nil, &stdout, &stderr); code != exitDone {
+		t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
 	}
 }

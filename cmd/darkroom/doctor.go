@@ -147,6 +147,7 @@ func (m machine) write(w io.Writer) {
 		for _, d := range m.CUDA.Devices {
 			t.add("", d.String())
 		}
+		t.add("", "products of bf16: "+m.CUDA.Products)
 	}
 	t.write(w)
 	writePeaks(w, m.Peaks)

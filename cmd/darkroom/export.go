@@ -13,7 +13,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
@@ -50,6 +49,7 @@ func exportCommand() *cobra.Command {
 	f.StringVar(&o.as, "as", "", "`LAYOUT`: "+strings.Join(layouts(), ", "))
 	f.StringVar(&o.out, "out", "", "`PATH` to write; it must not exist")
 	f.StringVar(&o.model, "model", "", "folder `DIR` of the pipeline to merge into")
+	deviceFlag(cmd, &o.device)
 	f.StringVar(&o.component, "component", "", "`NAME` of the network in its pipeline (default: transformer, or unet, as the adapter says)")
 	return cmd
 }
@@ -57,7 +57,7 @@ func exportCommand() *cobra.Command {
 // layouts are what can be written.
 func layouts() []string { return []string{"peft", "diffusers", "merged"} }
 
-type exportOptions struct{ lora, as, out, model, component string }
+type exportOptions struct{ lora, as, out, model, component, device string }
 
 // exportReport is what --json prints.
 type exportReport struct {
@@ -78,6 +78,7 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 	must(slices.Contains(layouts(), o.as), "--as %q: one of %s", o.as, strings.Join(layouts(), ", "))
 	must(o.as != "merged" || o.model != "", "--as merged needs --model, the folder of a pipeline")
 	must(o.as == "merged" || o.model == "", "--model is for --as merged")
+	must(o.as == "merged" || !cmd.Flags().Changed("device"), "--device is for --as merged: the other layouts compute nothing")
 	must(o.as != "diffusers" || strings.HasSuffix(o.out, ".safetensors"), "--out %s: diffusers reads one file; name one that ends in .safetensors", o.out)
 	if o.out != "" {
 		_, err := os.Lstat(o.out)
@@ -94,9 +95,9 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 func (o *exportOptions) run() (*exportReport, error) {
 	r := &exportReport{Out: o.out, As: o.as}
 	if o.as == "merged" {
-		be, err := cpu.New()
+		be, err := openDevice(o.device)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, err
 		}
 		defer be.Close()
 		var model string

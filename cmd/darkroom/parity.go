@@ -17,13 +17,17 @@ import (
 func parityCommand() *cobra.Command {
 	var o parity.Options
 	var allowUnsupported bool
+	var device string
 	cmd := &cobra.Command{
 		Use:   "parity PATH...",
 		Short: "Run recorded cases of published implementations and compare",
 		Long: `Run recorded cases of published implementations through Darkroom's own code, and
 compare the outputs within each case's tolerance. A PATH is a JSON file with a
 list of cases, a folder with case.json and tensors.safetensors, or a folder of
-any mixture of these. Ends with 1 if a case fails or its operation is unknown.`,
+any mixture of these. Ends with 1 if a case fails or its operation is unknown.
+
+Networks, pipelines, towers and optimisers compute on --device; what is mathematics on
+the host (solvers, losses, advantages) does not.`,
 		Example: "  darkroom parity cmd/darkroom/parity/testdata/golden\n  darkroom parity cmd/darkroom/parity/testdata/golden/math --op 'sde.*' --allow-unsupported --json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,6 +39,12 @@ any mixture of these. Ends with 1 if a case fails or its operation is unknown.`,
 					return usageError{err}
 				}
 			}
+			be, err := openDevice(device) // once before the cases, so that what is missing is said once
+			if err != nil {
+				return err
+			}
+			be.Close()
+			o.Backend = func() (parity.Backend, error) { return openDevice(device) }
 			r, err := parity.Run(cmd.Context(), args, o)
 			if err != nil {
 				return err
@@ -46,6 +56,7 @@ any mixture of these. Ends with 1 if a case fails or its operation is unknown.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Op, "op", "", "run only operations that match `PATTERN`, such as 'loss.*'")
+	deviceFlag(cmd, &device)
 	cmd.Flags().BoolVar(&allowUnsupported, "allow-unsupported", false, "do not fail because of operations that are unknown")
 	return cmd
 }

@@ -24,6 +24,10 @@ type Backend struct {
 	memory  *memory
 	staging *staging
 
+	products *products // of cuBLASLt; nil: all products of bf16 are our own
+	without  string    // why there are none
+	mode     mode
+
 	functions    map[string]function
 	ring         uintptr // small arrays that launches read: lengths, coefficients
 	ringUsed     int
@@ -42,23 +46,41 @@ type function struct {
 // ringBytes is the device memory for launches' small arrays.
 const ringBytes = 1 << 20
 
-// ModeVariable chooses among kernels: "exact", "tensor" (which it is unset), and "wait" after a comma.
+// ModeVariable chooses who computes products of bf16, and "wait" after a comma:
+//
+//	""       cuBLASLt where it opens and keeps the promises of choice.go, our own kernels elsewhere
+//	"lt"     the same, but it is an error if it does not open
+//	"own"    our own kernels on tensor cores ("tensor" says the same)
+//	"exact"  by the definition of package ref, on the fp32 units; attention as well
+//	"wait"   waits after each launch, so that an error names its operation
 const ModeVariable = "DARKROOM_CUDA"
 
+type mode struct {
+	products string // "", lt, own, exact
+	wait     bool
+}
+
 // modes reads ModeVariable.
-func modes(s string) (exact, wait bool, err error) {
+func modes(s string) (m mode, err error) {
 	for word := range strings.SplitSeq(s, ",") {
 		switch word {
-		case "", "tensor":
-		case "exact":
-			exact = true
+		case "":
+			continue
 		case "wait":
-			wait = true
+			m.wait = true
+			continue
+		case "tensor":
+			word = "own"
+		case "lt", "own", "exact":
 		default:
-			return false, false, fmt.Errorf("%s=%s: it is made of exact or tensor, and wait", ModeVariable, s)
+			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait", ModeVariable, s)
 		}
+		if m.products != "" && m.products != word {
+			return m, fmt.Errorf("%s=%s: one of lt, own and exact", ModeVariable, s)
+		}
+		m.products = word
 	}
-	return exact, wait, nil
+	return m, nil
 }
 
 // Open starts device number index.
@@ -71,7 +93,8 @@ func Open(index int) (*Backend, error) {
 }
 
 func open(d *driver, index int) (b *Backend, err error) {
-	if _, err = begin(d); err != nil {
+	version, err := begin(d)
+	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
 	all, err := devices(d)
@@ -82,19 +105,20 @@ func open(d *driver, index int) (b *Backend, err error) {
 		return nil, fmt.Errorf("cuda: there is no device %d; the driver finds %d, from cuda:0 on", index, len(all))
 	}
 	b = &Backend{d: d, device: all[index], functions: map[string]function{}, mostGathered: mostGathered}
-	if b.exact, b.waitEach, err = modes(os.Getenv(ModeVariable)); err != nil {
+	if b.mode, err = modes(os.Getenv(ModeVariable)); err != nil {
 		return nil, err
 	}
+	b.exact, b.waitEach = b.mode.products == "exact", b.mode.wait
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err = b.begin(); err != nil {
+	if err = b.begin(version); err != nil {
 		b.Close()
 		return nil, fmt.Errorf("cuda:%d (%s): %w", index, b.device.Name, err)
 	}
 	return b, nil
 }
 
-func (b *Backend) begin() (err error) {
+func (b *Backend) begin(version int) (err error) {
 	if b.dev, err = b.d.device(b.device.Index); err != nil {
 		return err
 	}
@@ -114,8 +138,27 @@ func (b *Backend) begin() (err error) {
 	if b.staging, err = newStaging(b.d, b.stream); err != nil {
 		return err
 	}
-	b.ring, err = b.memory.take(ringBytes)
-	return err
+	if b.ring, err = b.memory.take(ringBytes); err != nil {
+		return err
+	}
+	return b.beginProducts(version)
+}
+
+// beginProducts opens cuBLASLt where it is wanted.
+func (b *Backend) beginProducts(version int) (err error) {
+	switch b.mode.products {
+	case "own", "exact":
+		b.without = ModeVariable + "=" + b.mode.products
+		return nil
+	}
+	if b.products, err = b.openLibraryProducts(version); err == nil {
+		return nil
+	}
+	if b.mode.products == "lt" {
+		return fmt.Errorf("%s=lt: %w", ModeVariable, err)
+	}
+	b.without = err.Error()
+	return nil
 }
 
 // loadKernels loads the image made for the device, or else PTX, which the driver compiles.
@@ -149,6 +192,9 @@ func (b *Backend) Close() (err error) {
 		return nil
 	}
 	err = b.d.current(b.context)
+	if b.products != nil {
+		err = first(err, first(b.d.wait(b.stream), b.products.close()))
+	}
 	if b.staging != nil {
 		err = first(err, b.staging.close())
 	}
@@ -178,9 +224,12 @@ func (b *Backend) Name() string {
 func (b *Backend) Device() Device { return b.device }
 
 func (b *Backend) String() string {
-	products := "tensor cores"
-	if b.exact {
+	products := "on tensor cores, by our own kernels"
+	switch {
+	case b.exact:
 		products = "exact"
+	case b.products != nil:
+		products = "by cuBLASLt " + blasVersionText(b.products.version)
 	}
 	return fmt.Sprintf("%s, products of bf16 %s, kernels %s", b.device, products, b.image)
 }
@@ -200,6 +249,10 @@ func (b *Backend) must(op string, f func() error) {
 
 func (b *Backend) failure(op string, err error) *Error {
 	e := &Error{Device: b.device.Index, Op: op, Err: err, Note: explain(code(err))}
+	if errors.As(err, new(*blasError)) {
+		e.Note = "cuBLASLt refuses a product that it computed before with other rows, and no other kernel may go on in its place, with other bits; " +
+			ModeVariable + "=own computes without it from the beginning"
+	}
 	if code(err) == codeOutOfMemory {
 		left, _ := b.d.memoryLeft()
 		e.Note = fmt.Sprintf("the program holds %.1f GiB, and %.1f of %.1f GiB are free; a smaller batch or group needs less",
@@ -354,7 +407,7 @@ func (b *Backend) columns(op, kernel string, cols, samples int, args any) {
 	b.launch(op, kernel, [2]int{ceil(cols, 128), samples}, 128, 0, args)
 }
 
-// product runs a matrix product; lengths are those of its runs where they differ.
+// product runs a matrix product on our own kernels; lengths are those of its runs where they differ.
 func (b *Backend) product(op string, m kernels.Math, p *productArgs, lengths []int) {
 	if m == kernels.MathBF16 && !b.exact && p.k > 0 {
 		b.tensorProduct(op, p, lengths)

@@ -60,21 +60,32 @@ func TestConformance(t *testing.T) {
 	kerneltest.Run(t, b)
 }
 
-// TestHardware runs the suite on a device, where the machine has one: in exact mode and on tensor cores.
+// TestHardware runs the suite on a device, where the machine has one: in exact mode, on tensor cores by our
+// own kernels, and with products by cuBLASLt where it opens.
 func TestHardware(t *testing.T) {
 	r := cuda.Probe()
 	if r.Missing != "" {
 		t.Skip("no device: " + r.Missing)
 	}
-	for _, mode := range []string{"exact", "tensor"} {
+	for _, mode := range []string{"exact", "own", "lt"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Setenv(cuda.ModeVariable, mode)
 			b, err := cuda.Open(0)
+			if mode == "lt" && err != nil {
+				t.Skip(err)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer b.Close()
 			t.Log(b)
+			if mode == "lt" {
+				b.SetLibrary(8, 2048)
+				defer func() {
+					record, _, err := b.Choices()
+					t.Logf("%d products by the library; %s, %v", b.LibraryCalls(), record, err)
+				}()
+			}
 			if mode == "exact" {
 				kerneltest.Run(t, b)
 				return

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -28,6 +29,8 @@ type Report struct {
 	Library string   `json:"library,omitempty"`
 	Devices []Device `json:"devices"`
 	Missing string   `json:"missing,omitempty"` // why there is none
+	// What computes products of bf16: "cuBLASLt 13.4.1, libcublasLt.so.13", or "our own kernels: " and why.
+	Products string `json:"products,omitempty"`
 }
 
 // Oldest is the least CUDA version of a driver: PTX 8.0.
@@ -50,8 +53,30 @@ func Probe() Report {
 	}
 	if err != nil {
 		r.Missing = err.Error()
+		return r
 	}
+	r.Products = probeProducts(v)
 	return r
+}
+
+// probeProducts says what a backend would take. It opens the library, and uses no device.
+func probeProducts(driver int) string {
+	m, err := modes(os.Getenv(ModeVariable))
+	switch {
+	case err != nil:
+		return err.Error()
+	case m.products == "own" || m.products == "exact":
+		return "our own kernels: " + ModeVariable + "=" + m.products
+	}
+	l, err := openProducts(driver)
+	if err != nil {
+		return "our own kernels: " + err.Error()
+	}
+	v, err := blasVersion(l)
+	if err != nil {
+		return fmt.Sprintf("our own kernels: %s: %v", l.path, err)
+	}
+	return fmt.Sprintf("cuBLASLt %s, %s", blasVersionText(v), l.path)
 }
 
 func versionText(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
@@ -129,5 +154,8 @@ func ParseDevice(s string) (int, error) {
 	return n, nil
 }
 
-// LibraryVariable names a libcuda to open in place of the system's.
-const LibraryVariable = "DARKROOM_LIBCUDA"
+// LibraryVariable names a libcuda to open in place of the system's, ProductsVariable a libcublasLt.
+const (
+	LibraryVariable  = "DARKROOM_LIBCUDA"
+	ProductsVariable = "DARKROOM_LIBCUBLASLT"
+)

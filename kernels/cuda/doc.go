@@ -6,6 +6,10 @@
 // copies; backend.go launches; elementwise.go, rows.go, groupnorm.go, product.go and attention.go
 // lay out the arguments of the kernels in src/*.cu, one Go struct for each C struct.
 //
+// Products of bf16 with a weight go through cuBLASLt where it can be opened (cublaslt.go has its functions,
+// libraryproduct.go uses them): choice.go says how a row keeps its bits there, selfcheck.go measures
+// that it does, record.go keeps with a run what was chosen for it.
+//
 // # Arithmetic
 //
 // The kernels round every fp32 operation by name, in the order of package ref, with denormals
@@ -13,7 +17,7 @@
 // products, convolutions and attention in bf16 math, which run on tensor cores: terms exact, sums in
 // fp32 in an order of the unit's own. DARKROOM_CUDA=exact runs these too by ref's rule (an even and an
 // odd chain for each 32 of k), on the fp32 units: the slow twins, and the way to continue a run of the
-// CPU byte for byte.
+// CPU byte for byte. DARKROOM_CUDA=own leaves cuBLASLt out, =lt insists on it.
 //
 // Either way nothing is split over a reduction and nothing is added atomically: a row's bits depend
 // on its own operands alone, not on the batch nor on its place, and rollout and update run the same
@@ -22,7 +26,8 @@
 // # The double
 //
 // double/ is a libcuda.so.1 for tests: it runs the same sources, compiled by a C++ compiler, over
-// host memory. The conformance suite passes on it in CI; package double builds it.
+// host memory, and a libcublasLt that can be told to break each promise. The conformance suite passes on it
+// in CI; package double builds it.
 //
 // # Not yet run on hardware
 //
@@ -35,6 +40,9 @@
 //   - fences and barriers against copies that land early: the double lands them as late as it may and
 //     runs warps side by side (LOG.md, CUDA without a device, has a planted mistake that it missed);
 //   - copies and kernels that overlap, the driver's own errors, several processes on one device;
-//   - every speed. The kernels use mma.sync, which reaches about half of a Hopper's peak; cuBLASLt,
-//     wgmma, and NCCL (several devices) are not there yet.
+//   - cuBLASLt: that it is called rightly (its descriptors were made and read back with the library of
+//     13.4.1, which needs no device for that; its products were not), which of its algorithms pass the
+//     self-check, on which devices, and whether they are faster with the trip of sums through memory;
+//   - every speed. The kernels use mma.sync, which reaches about half of a Hopper's peak; wgmma, and NCCL
+//     (several devices), are not there yet.
 package cuda

@@ -5,6 +5,7 @@ import (
 	"compress/bzip2"
 	"fmt"
 	"io"
+	"sync"
 )
 
 //go:generate bash gen/build.sh
@@ -25,8 +26,23 @@ func imagesFor(major int) []string {
 	return []string{"ptx"}
 }
 
-// readImage unpacks an image; a zero byte follows it, as PTX needs.
+// readImage is an image, unpacked when it is first asked for: parity opens a device for each case.
 func readImage(name string) ([]byte, error) {
+	if read, ok := unpacked[name]; ok {
+		return read()
+	}
+	return unpack(name)
+}
+
+var unpacked = map[string]func() ([]byte, error){
+	"ptx":    sync.OnceValues(func() ([]byte, error) { return unpack("ptx") }),
+	"sm_80":  sync.OnceValues(func() ([]byte, error) { return unpack("sm_80") }),
+	"sm_90":  sync.OnceValues(func() ([]byte, error) { return unpack("sm_90") }),
+	"sm_100": sync.OnceValues(func() ([]byte, error) { return unpack("sm_100") }),
+}
+
+// unpack unpacks an image; a zero byte follows it, as PTX needs.
+func unpack(name string) ([]byte, error) {
 	packed, err := images.ReadFile("images/" + name + ".bz2")
 	if err != nil {
 		return nil, fmt.Errorf("kernels %s: %w", name, err)

@@ -106,6 +106,7 @@ var arguments = map[string]uintptr{
 	"attention_tensor_queries_128": unsafe.Sizeof(attentionArgs{}),
 	"attention_tensor_keys_64":     unsafe.Sizeof(attentionArgs{}),
 	"attention_tensor_keys_128":    unsafe.Sizeof(attentionArgs{}),
+	"finish_product":               unsafe.Sizeof(productArgs{}),
 	"product_f32":                  unsafe.Sizeof(productArgs{}),
 	"product_bf16":                 unsafe.Sizeof(productArgs{}),
 	"conv_bias":                    unsafe.Sizeof(convBiasArgs{}),

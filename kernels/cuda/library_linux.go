@@ -3,8 +3,11 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 
 	"github.com/ebitengine/purego"
 )
@@ -19,27 +22,78 @@ var libraryPlaces = [...]string{
 	"/usr/lib/wsl/lib/libcuda.so.1",
 }
 
-// library is libcuda, its functions found as they are first called.
+// library is a shared library, its functions found as they are first called.
 type library struct {
 	path    string
 	handle  uintptr
 	symbols map[string]uintptr
 }
 
+// openLibrary opens libcuda.
 func openLibrary() (*library, error) {
 	places := libraryPlaces[:]
 	if p := os.Getenv(LibraryVariable); p != "" {
 		places = []string{p}
 	}
-	var why error // the first place is the loader's own search: its words are the best
+	l, err := openFirst(places)
+	if err != nil {
+		return nil, fmt.Errorf("no NVIDIA driver: %w", err)
+	}
+	return l, nil
+}
+
+// openProducts opens libcublasLt: the newest that the driver's version of CUDA serves.
+func openProducts(driver int) (*library, error) {
+	l, err := openFirst(productPlaces(driver))
+	if err != nil {
+		return nil, fmt.Errorf("no cuBLASLt: %w", err)
+	}
+	return l, nil
+}
+
+// productPlaces are where toolkits, distributions and the active environment of Python put it.
+func productPlaces(driver int) (places []string) {
+	if p := os.Getenv(ProductsVariable); p != "" {
+		return []string{p}
+	}
+	for major := 13; major >= oldest/1000; major-- {
+		if driver < 1000*major {
+			continue
+		}
+		name := "libcublasLt.so." + strconv.Itoa(major)
+		places = append(places, name)
+		for _, dir := range []string{
+			fmt.Sprintf("/usr/local/cuda-%d*/lib64", major), "/usr/local/cuda/lib64", fmt.Sprintf("/usr/lib/*/libcublas/%d", major),
+			"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+		} {
+			places = append(places, found(filepath.Join(dir, name))...)
+		}
+		if env := os.Getenv("VIRTUAL_ENV"); env != "" {
+			places = append(places, found(filepath.Join(env, "lib/python3*/site-packages/nvidia", map[int]string{13: "cu13", 12: "cublas"}[major], "lib", name))...)
+		}
+	}
+	return places
+}
+
+// found are the files of a pattern.
+func found(pattern string) []string {
+	files, _ := filepath.Glob(pattern) // only a bad pattern is an error
+	return files
+}
+
+func openFirst(places []string) (*library, error) {
+	why := errors.New("there is none for this driver")
+	told := false // the first place is the loader's own search: its words are the best
 	for _, p := range places {
 		h, err := purego.Dlopen(p, purego.RTLD_NOW|purego.RTLD_LOCAL)
 		if err == nil {
 			return &library{path: p, handle: h, symbols: map[string]uintptr{}}, nil
 		}
-		why = first(why, err)
+		if !told {
+			why, told = err, true
+		}
 	}
-	return nil, fmt.Errorf("no NVIDIA driver: %w", why)
+	return nil, why
 }
 
 func (l *library) call(name string, args ...uintptr) (int32, error) {
@@ -47,7 +101,7 @@ func (l *library) call(name string, args ...uintptr) (int32, error) {
 	if !ok {
 		var err error
 		if f, err = purego.Dlsym(l.handle, name); err != nil {
-			return 0, fmt.Errorf("the driver is too old: %s has no %s", l.path, name)
+			return 0, fmt.Errorf("%s has no %s: it is too old", l.path, name)
 		}
 		l.symbols[name] = f
 	}

@@ -88,6 +88,9 @@ func (b *Backend) Gemm(a *kernels.Gemm) {
 		p.fold, p.runs = 1, int64(len(a.Segments))
 		p.starts = b.small("Gemm", int64s(startsOf(a.Segments)))
 	}
+	if b.libraryProduct(a, p) {
+		return
+	}
 	b.product("Gemm", a.Math, p, a.Segments)
 }
 

@@ -24,6 +24,12 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	double.Library(t)
+	return openRig(t)
+}
+
+// openRig opens the driver that is set up.
+func openRig(t *testing.T) *rig {
+	t.Helper()
 	b, err := cuda.Open(0)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@
 //
 //	config.toml     the resolved experiment
 //	manifest.json   version, machine, seeds, hashes
+//	products.json   what computes products, where a device had a choice
 //	ledger.jsonl    a line an iteration; timing.jsonl what depends on clock or machine
 //	samples.jsonl   a line a sample
 //	images/         pictures on the way

@@ -33,7 +33,7 @@ func open(e *experiment.Experiment, o Options) (t *Training, err error) {
 }
 
 func (t *Training) begin() (err error) {
-	if err := t.checkConfig(); err != nil {
+	if err := errors.Join(t.checkConfig(), t.goOn()); err != nil {
 		return err
 	}
 	if err := t.openRewards(); err != nil {

@@ -47,6 +47,9 @@ type counters struct {
 
 // save writes a checkpoint of what is finished.
 func (t *Training) save() error {
+	if err := t.keepChoices(); err != nil {
+		return err
+	}
 	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Guided: t.guided, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, Best: t.best, Failures: t.failures, Stage: t.stage.Number, again: t.again, Ends: map[string]int64{}}
 	var kept []safetensors.Tensor
 	c.Choice, kept = t.choice.state()

@@ -66,6 +66,7 @@ type Training struct {
 	scored  *scores         // and what rewards said in it
 	likely  Spread          // of the likeliest answers' totals (remax)
 	seconds map[string]float64
+	chosen  []byte  // the backend's choices, as they are in the folder
 	spent   float64 // seconds of all iterations, without evaluations
 	over    bool    // whether that is all there is
 }

@@ -27,8 +27,9 @@ type Case struct {
 	path   string          // "config." in Sub("config")
 	in     map[string]any  // as decoded: json.Number, string, bool, nil, Array, []any, map[string]any
 	tensor func(name string) (Array, bool, error)
-	ran    *outcome       // shared with Subs
-	want   map[string]any // for Recorded alone
+	ran    *outcome                // shared with Subs
+	want   map[string]any          // for Recorded alone
+	open   func() (Backend, error) // what it computes with
 }
 
 // outcome is what an op left behind.
@@ -38,7 +39,7 @@ type outcome struct {
 }
 
 func newCase(name, op, dir string, in map[string]any) *Case {
-	return &Case{Name: name, Op: op, dir: dir, in: in, ran: &outcome{out: map[string]any{}}}
+	return &Case{Name: name, Op: op, dir: dir, in: in, ran: &outcome{out: map[string]any{}}, open: openCPU}
 }
 
 // Put records an output: a number, bool, string, Array, a slice or a
@@ -219,7 +220,7 @@ func (c *Case) Subs(name string) []*Case {
 }
 
 func (c *Case) sub(name string, in map[string]any) *Case {
-	return &Case{Name: c.Name, Op: c.Op, dir: c.dir, path: c.path + name + ".", in: in, ran: c.ran}
+	return &Case{Name: c.Name, Op: c.Op, dir: c.dir, path: c.path + name + ".", in: in, ran: c.ran, open: c.open}
 }
 
 // find looks an input up: among what the case lists, then among its tensors.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -45,7 +44,7 @@ func runNetwork(c *Case, folder string, forward func(n *network) error) error {
 }
 
 func runFolder(c *Case, folder string, how how, forward func(n *network) error) error {
-	be, err := cpu.New()
+	be, err := c.open()
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package parity
 import (
 	"context"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -26,7 +25,7 @@ var neuralOps = map[string]Op{
 
 func onDevice(op func(ctx context.Context, c *Case, d *features.Device) error) Op {
 	return func(c *Case) error {
-		be, err := cpu.New()
+		be, err := c.open()
 		if err != nil {
 			return err
 		}

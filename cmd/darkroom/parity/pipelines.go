@@ -6,7 +6,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
@@ -27,7 +26,7 @@ type sampled struct {
 }
 
 func runPipeline(c *Case) error {
-	be, err := cpu.New()
+	be, err := c.open()
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,30 @@ import (
 	"math"
 	"path"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 )
 
-// Options choose what Run runs.
+// Options choose what Run runs, and on what.
 type Options struct {
-	Op string // a pattern of operations, as of path.Match; empty: all
+	Op      string                  // a pattern of operations, as of path.Match; empty: all
+	Backend func() (Backend, error) // opens what a case computes with; nil: the CPU
+}
+
+// A Backend can be ended.
+type Backend interface {
+	kernels.Backend
+	Close()
+}
+
+// openCPU is what cases compute with unless told.
+func openCPU() (Backend, error) {
+	be, err := cpu.New()
+	if err != nil {
+		return nil, err
+	}
+	return be, nil
 }
 
 // A Report says how the cases went.
@@ -71,6 +90,9 @@ func run(ctx context.Context, paths []string, o Options, known map[string]Op) (*
 	if _, err := path.Match(o.Op, ""); err != nil {
 		return nil, fmt.Errorf("pattern %q of operations: %w", o.Op, err)
 	}
+	if o.Backend == nil {
+		o.Backend = openCPU
+	}
 	r := &Report{Ops: []Tally{}, Failures: []Failure{}}
 	tallies := map[string]*Tally{}
 	l := loader{
@@ -84,6 +106,7 @@ func run(ctx context.Context, paths []string, o Options, known map[string]Op) (*
 				t = &Tally{Op: c.seen.Op}
 				tallies[t.Op] = t
 			}
+			c.seen.open = o.Backend
 			r.judge(c, known[c.seen.Op], t)
 		},
 	}

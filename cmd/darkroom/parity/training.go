@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/kernels"
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
@@ -42,7 +42,7 @@ func adamW(c *Case) error {
 	if c.String("dtype") == "float32" {
 		step = adamWKernel
 	}
-	after, m, v, err := step(o, params, samples(grads))
+	after, m, v, err := step(c, o, params, samples(grads))
 	c.Put("params", Array{grads.Shape, after})
 	c.Put("exp_avg", m)
 	c.Put("exp_avg_sq", v)
@@ -50,7 +50,7 @@ func adamW(c *Case) error {
 }
 
 // adamWTwin returns the parameters after every step, and the last state.
-func adamWTwin(o optim.Options, params []float64, grads [][]float64) (after, m, v []float64, err error) {
+func adamWTwin(_ *Case, o optim.Options, params []float64, grads [][]float64) (after, m, v []float64, err error) {
 	a := optim.NewAdamW(o, len(params))
 	for _, g := range grads {
 		a.Step(params, g, o.LR)
@@ -60,33 +60,38 @@ func adamWTwin(o optim.Options, params []float64, grads [][]float64) (after, m, 
 }
 
 // adamWKernel does the same with the engine's kernel.
-func adamWKernel(o optim.Options, params []float64, grads [][]float64) (after, m, v []float64, err error) {
-	be, err := cpu.New()
+func adamWKernel(c *Case, o optim.Options, params []float64, grads [][]float64) (after, m, v []float64, err error) {
+	be, err := c.open()
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	defer be.Close()
-	n := len(params)
-	state := func() kernels.Span { return kernels.Span{Buf: be.Alloc(4 * n), Len: n, DType: kernels.F32} }
-	p, g, s1, s2 := state(), state(), state(), state()
-	narrow(p, params)
-	narrow(s1, make([]float64, n))
-	narrow(s2, make([]float64, n))
+	s := tensor.NewPool(be).Scope()
+	defer s.End()
+	zeros := make([]float32, len(params))
+	state := func(x []float32) *tensor.Tensor {
+		t := s.New(kernels.F32, len(x))
+		t.UploadF32(x)
+		return t
+	}
+	p, g, s1, s2 := state(narrowed(params)), state(zeros), state(zeros), state(zeros)
 	a := optim.NewAdamW(o, 0)
 	for _, grad := range grads {
-		narrow(g, grad)
+		g.UploadF32(narrowed(grad))
 		step := a.Kernel(o.LR)
-		step.P, step.Grad, step.M, step.V = p, g, s1, s2
+		step.P, step.Grad, step.M, step.V = p.Span(), g.Span(), s1.Span(), s2.Span()
 		be.AdamW(&step)
 		after = append(after, widened(p.F32())...)
 	}
 	return after, widened(s1.F32()), widened(s2.F32()), nil
 }
 
-func narrow(s kernels.Span, values []float64) {
-	for i, x := range values {
-		s.F32()[i] = float32(x)
+func narrowed(values []float64) []float32 {
+	x := make([]float32, len(values))
+	for i, v := range values {
+		x[i] = float32(v)
 	}
+	return x
 }
 
 func clipGradNorm(c *Case) error {

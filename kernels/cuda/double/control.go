@@ -54,3 +54,27 @@ func (c *Control) Set(version, devices, capability, memory int) {
 
 // Used is the device memory that is taken.
 func (c *Control) Used() int { return int(c.call("fakecuda_used")) }
+
+// A Fault is a promise that the double's cuBLASLt breaks; host/fakecublaslt.h says what each is.
+type Fault int
+
+const (
+	ByBatch Fault = 1 << iota
+	ByPlace
+	Wrong
+	Unsteady
+	Split
+	None
+	Refuses
+	Late
+	Greedy
+)
+
+// SetProducts says what cuBLASLt is like: its version (130401 is 13.4.1), and which promises its first
+// so many algorithms, of three, break.
+func (c *Control) SetProducts(version int, faults Fault, faulty int) {
+	c.call("fakelt_set", uintptr(version), uintptr(faults), uintptr(faulty))
+}
+
+// Objects is how many handles and descriptors of cuBLASLt there are.
+func (c *Control) Objects() int { return int(c.call("fakelt_objects")) }

@@ -1,5 +1,6 @@
 // Package double builds a libcuda.so.1 for tests: a driver over host memory (host/fakecuda.cpp) that
-// runs the kernels of kernels/cuda/src, compiled by the host's C++ compiler through host/shim.h.
+// runs the kernels of kernels/cuda/src, compiled by the host's C++ compiler through host/shim.h. Products
+// adds a libcublasLt.
 //
 // Start with Library. It is stricter than a device about memory, barriers and waits, returns the
 // bits that a device must return, and says nothing about speed.
@@ -30,6 +31,15 @@ func Library(t testing.TB) string {
 		t.Skip("the double of the driver cannot be built: " + why)
 	}
 	t.Setenv(cuda.LibraryVariable, path)
+	t.Setenv(cuda.ProductsVariable, path+".none") // a real one must not meet it
+	return path
+}
+
+// Products is Library with a cuBLASLt beside the driver (host/fakecublaslt.h), in the same file.
+func Products(t testing.TB) string {
+	t.Helper()
+	path := Library(t)
+	t.Setenv(cuda.ProductsVariable, path)
 	return path
 }
 

@@ -108,3 +108,13 @@ template <bool FOLD> DEV void tensor_product(const ProductArgs& a) {
 }
 KERNEL(product_tensor, ProductArgs, 256) { tensor_product<false>(a); }
 KERNEL(product_tensor_fold, ProductArgs, 256) { tensor_product<true>(a); }
+
+// finish_product is the epilogue of sums that a library computed: operand a holds them, in fp32.
+KERNEL(finish_product, ProductArgs, 256) {
+  i64 total = a.m * a.n;
+  for (i64 i = thread_index(); i < total; i += thread_count()) {
+    i64 m = i / a.n;
+    int n = (int)(i % a.n);
+    finish(a, a.row0 + m, n, mul(a.alpha, load(a.a.p, F32, m * a.a.stride + n)));
+  }
+}

@@ -80,6 +80,7 @@ static int run(const Function& f, dim3 grid, dim3 block, unsigned bytes, const s
 #define ENTER_FREE LOCK; if (int e = enter(__func__, false)) return e
 
 extern "C" {
+void fakelt_reset();
 // What tests set.
 void fakecuda_fail(const char* fn, int nth, int code) { LOCK; fails[fn] = {nth, code}; }
 void fakecuda_reset() {  // what a lost context left behind goes too
@@ -87,6 +88,7 @@ void fakecuda_reset() {  // what a lost context left behind goes too
   for (auto& m : memory) free((void*)(m.first - 256));
   memory.clear(), streams.clear(), null_stream.queue.clear(), used = 0;
   sticky = 0, version = 13000, devices = 1, capability = 80, limit = (size_t)2 << 30, fails.clear();
+  fakelt_reset();
 }
 void fakecuda_set(int driver, int count, int cap, size_t bytes) { LOCK; version = driver, devices = count, capability = cap, limit = bytes; }
 long long fakecuda_used() { LOCK; return (long long)used; }
@@ -204,3 +206,4 @@ int cuLaunchKernel(void* fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
   return push(s, [=] { return run(f, {gx, gy, gz}, {bx, by, bz}, bytes, args); });
 }
 }
+#include "fakecublaslt.h"

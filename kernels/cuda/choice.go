@@ -1,0 +1,225 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Which algorithm of cuBLASLt computes a product, and whether any does.
+//
+// The library's own choice is a function of the whole shape, the number of rows among it, and two of
+// its algorithms add the same products in different orders. Left to itself it would give a row other
+// bits in a batch of 8 than alone (measured on an L20: NVIDIA/TransformerEngine issue 2986, five of
+// seven batch sizes), and the first ratio of an update would not be 1. So:
+//
+//   - One algorithm serves a weight of [N,K] (a turned one, [K,N], has its own) at every number of rows.
+//     It is asked for once, at `whole` rows, the first time that the shape is computed, and is then passed
+//     by name to every call: the library decides nothing any more.
+//   - Nothing may be summed across blocks: the heuristic is asked for reduction scheme NONE alone, and
+//     what it returns is read back (one split, scheme 0). Algorithms that share work by other means
+//     (stream-K) have no mark in the interface, but blocks can only hand sums on through a workspace: it
+//     has 1 KiB, less than the sums of any tile that computes bf16. vLLM's batch-invariant mode does the
+//     same on Hopper (CUBLASLT_WORKSPACE_SIZE=1), and found it not to be enough on Ampere. Therefore:
+//   - What was promised is measured (selfcheck.go) before the algorithm computes anything that counts. One
+//     whose rows depend on the batch is passed over for the library's next; a shape without any goes to
+//     our own kernel, which has no such freedom, from its first product on.
+//
+// A choice never changes while a backend lives. Rollout and update run on one backend, so they agree.
+// It is a function of the library's version, the device's model and the shape: no operand, no clock and no
+// other shape enters, so a run that is resumed on its machine chooses as before. A run does not rely on
+// that: what was chosen is recorded with it (record.go), is taken from there when it goes on, and
+// a library of another version is refused then. If the library refuses a number of rows later, after rows
+// were computed by it, that is an error and no change of mind.
+//
+// How an operand is passed is a function of shapes and of Packed as well, never of an address: rows are
+// multiples of 8 wide (zeros beyond K where they had to be gathered anyway), and a turned weight is
+// read as it lies only if it is packed.
+
+// workspaceBytes is what an algorithm may write beside its result.
+const workspaceBytes = 1 << 10
+
+// leastSide is the least N and K that the library is asked for: below it most of a tile is padding,
+// and our kernel does without the trip through fp32 in memory.
+const leastSide = 64
+
+// wholeRows is the number of rows that algorithms are asked for and checked with; fewer where sums of
+// so many would take more than mostChecked bytes (the head of a language model).
+const (
+	wholeRows   = 2048
+	mostChecked = 256 << 20
+)
+
+// A shape is what an algorithm is chosen for.
+type shape struct {
+	n, k   int64
+	turned bool // the weight lies as [K,N]
+}
+
+func (s shape) String() string {
+	if s.turned {
+		return fmt.Sprintf("[%d,%d] turned", s.k, s.n)
+	}
+	return fmt.Sprintf("[%d,%d]", s.n, s.k)
+}
+
+// way is the shape's place in blas.operation.
+func (s shape) way() int { return int(flag(s.turned)) }
+
+// layouts describe a shape's operands; columns of rows and of sums are the product's rows.
+type layouts struct {
+	weight, rows, sums  uintptr
+	m, ldWeight, ldRows int64 // as they are set
+}
+
+// A choice is what computes a shape.
+type choice struct {
+	shape
+	algorithm *algorithm // nil: our own kernel
+	why       string     // not the library
+	at        layouts
+}
+
+// products are those of the library.
+type products struct {
+	*blas
+	workspace uintptr
+	chosen    map[shape]*choice
+	recorded  map[shape]*choice // by the run that goes on
+	least     int64             // the least N and K
+	whole     int64             // rows to ask and check with
+	news      []string          // not yet said
+	calls     int               // products computed, for tests
+}
+
+// openLibraryProducts opens the library for a backend that has its context and its memory.
+func (b *Backend) openLibraryProducts(driver int) (*products, error) {
+	l, err := openProducts(driver)
+	if err != nil {
+		return nil, err
+	}
+	p := &products{chosen: map[shape]*choice{}, recorded: map[shape]*choice{}, least: leastSide, whole: wholeRows}
+	if p.blas, err = openBLAS(l, l.path, workspaceBytes); err != nil {
+		return nil, err
+	}
+	if p.workspace, err = b.memory.take(workspaceBytes); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+func (p *products) close() (err error) {
+	for _, c := range p.chosen {
+		err = first(err, p.forget(&c.at))
+	}
+	return first(err, p.blas.close())
+}
+
+func (p *products) forget(at *layouts) (err error) {
+	for _, l := range []uintptr{at.weight, at.rows, at.sums} {
+		if l != 0 {
+			err = first(err, p.do("cublasLtMatrixLayoutDestroy", l))
+		}
+	}
+	return err
+}
+
+func (p *products) wholeOf(s shape) int64 { return min(p.whole, max(64, mostChecked/(4*s.n))) }
+
+// describe makes a shape's layouts.
+func (p *products) describe(s shape) (at layouts, err error) {
+	rows, cols := s.k, s.n // by columns, a weight [N,K] is K x N
+	if s.turned {
+		rows, cols = s.n, s.k
+	}
+	at.m, at.ldWeight, at.ldRows = p.wholeOf(s), rows, s.k
+	if at.weight, err = p.layout(typeBF16, rows, cols, rows); err != nil {
+		return at, err
+	}
+	if at.rows, err = p.layout(typeBF16, s.k, at.m, at.ldRows); err != nil {
+		return at, err
+	}
+	at.sums, err = p.layout(typeF32, s.n, at.m, sumsWide(s.n))
+	return at, err
+}
+
+// sumsWide is the distance between rows of sums: whole pieces of 16 bytes.
+func sumsWide(n int64) int64 { return (n + 3) / 4 * 4 }
+
+// choose is what computes a shape, decided at its first product.
+func (b *Backend) choose(op string, s shape) *choice {
+	p := b.products
+	if c, ok := p.chosen[s]; ok {
+		return c
+	}
+	c := &choice{shape: s}
+	b.must(op, func() (err error) {
+		c.at, err = p.describe(s)
+		return err
+	})
+	if old := p.recorded[s]; old != nil {
+		b.chooseAgain(op, c, old)
+	} else {
+		b.decide(op, c)
+	}
+	p.chosen[s] = c
+	return c
+}
+
+// decide takes the first of the library's algorithms that keeps its promise.
+func (b *Backend) decide(op string, c *choice) {
+	list, err := b.candidates(op, c)
+	if err != nil {
+		c.why = err.Error()
+	}
+	for _, a := range list {
+		refused := b.selfCheck(op, c, &a.algorithm)
+		if refused == nil {
+			c.algorithm, c.why = &a.algorithm, ""
+			return
+		}
+		if c.why == "" {
+			c.why = refused.Error() // of the first: the library would have run that one
+		}
+	}
+	if c.why == "" {
+		c.why = "the library has no algorithm without sums across blocks"
+	}
+	b.products.news = append(b.products.news, fmt.Sprintf("products with weights %s run on our own kernel: %s", c.shape, c.why))
+}
+
+// chooseAgain takes what the run chose before.
+func (b *Backend) chooseAgain(op string, c, old *choice) {
+	if c.why = old.why; old.algorithm == nil {
+		return
+	}
+	if refused := b.selfCheck(op, c, old.algorithm); refused != nil {
+		b.must(op, func() error {
+			return fmt.Errorf("the run's algorithm for products with weights %s no longer keeps its promise: %w", c.shape, refused)
+		})
+	}
+	c.algorithm = old.algorithm
+}
+
+// candidates are the library's algorithms for a shape that sum nothing across blocks.
+func (b *Backend) candidates(op string, c *choice) (list []candidate, err error) {
+	p := b.products
+	b.must(op, func() error {
+		all, refused := p.ask(c.shape, &c.at)
+		if refused != nil {
+			err = refused
+			return nil
+		}
+		for _, a := range all {
+			if a.state != 0 || a.workspace > workspaceBytes {
+				continue
+			}
+			splits, failed := p.config(&a.algorithm, configSplits)
+			scheme, failed2 := p.config(&a.algorithm, configScheme)
+			if failed == nil && failed2 == nil && splits <= 1 && scheme == 0 {
+				list = append(list, a)
+			}
+		}
+		return nil
+	})
+	return list, err
+}

@@ -1,0 +1,102 @@
+package cuda
+
+import (
+	"errors"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// Products of bf16 by cuBLASLt: the library forms sums in fp32 in scratch, and our own kernel does the
+// rest of Gemm's formula, because the library's GELU is the tanh form alone and rounds elsewhere.
+// Products whose reduction goes over rows (weight gradients) stay with our kernel: their K is the
+// batch, and samples are added in order. So do convolutions, which are products of patches.
+
+// shapeOf is the shape of a product that the library may compute.
+func (b *Backend) shapeOf(a *kernels.Gemm, p *productArgs) (s shape, ok bool) {
+	if b.products == nil || a.Math != kernels.MathBF16 || a.Layout == kernels.TN || min(p.n, p.k) < b.products.least {
+		return s, false
+	}
+	s = shape{n: p.n, k: (p.k + 7) / 8 * 8}
+	s.turned = a.Layout == kernels.NN && a.W != nil && a.W.Math == kernels.MathBF16 && p.n%8 == 0 && p.k%8 == 0
+	return s, p.m > 0
+}
+
+// libraryProduct computes a product with the algorithm of its shape, and reports whether there is one.
+func (b *Backend) libraryProduct(a *kernels.Gemm, p *productArgs) bool {
+	const op = "Gemm"
+	s, ok := b.shapeOf(a, p)
+	if !ok {
+		return false
+	}
+	c := b.choose(op, s)
+	if c.algorithm == nil {
+		return false
+	}
+	wide := padded(p.k)
+	g := &gatherOperandArgs{run: p.run, runs: p.runs}
+	weight := p.b
+	if !s.turned && !weight.direct(p) {
+		defer b.giveBack(b.gather(op, g, p.b, &weight, 0, p.n, wide))
+	}
+	left := p.a.direct(p)
+	ld := sumsWide(p.n)
+	most := max(tensorTile, b.mostGathered/2/(4*ld)/tensorTile*tensorTile)
+	if !left {
+		most = min(most, max(tensorTile, b.mostGathered/2/(2*wide)/tensorTile*tensorTile))
+	}
+	for row := int64(0); row < p.m; row += most {
+		part, m := p.a, min(most, p.m-row)
+		var copied []uintptr
+		if left {
+			part.p += uintptr(2 * row * part.stride)
+		} else {
+			copied = b.gather(op, g, p.a, &part, row, m, wide)
+		}
+		sums := b.scratch(op, int(4*m*ld))
+		if err := b.multiply(op, c, c.algorithm, weight, part, m, sums[0]); err != nil {
+			b.must(op, func() error { return err })
+		}
+		b.products.calls++
+		rest := *p
+		rest.a, rest.m, rest.row0 = operand{p: sums[0], stride: ld, kind: int32(kernels.F32), form: operandRows}, m, row
+		b.elements(op, "finish_product", int(m*p.n), &rest)
+		b.giveBack(append(copied, sums...))
+	}
+	return true
+}
+
+// multiply queues sums[m,N] = rows[m,K]·Wᵀ by an algorithm. The error is the library's refusal; what
+// the device says panics.
+func (b *Backend) multiply(op string, c *choice, a *algorithm, weight, rows operand, m int64, sums uintptr) (refused error) {
+	p := b.products
+	b.must(op, func() error {
+		err := p.fit(&c.at, weight.stride, rows.stride, m)
+		if err == nil {
+			err = p.multiply(c.shape, &c.at, a, weight.p, rows.p, sums, p.workspace, workspaceBytes, b.stream)
+		}
+		if e := new(blasError); errors.As(err, &e) {
+			refused = e
+			return nil
+		}
+		if err == nil && b.waitEach {
+			return b.d.wait(b.stream)
+		}
+		return err
+	})
+	return refused
+}
+
+// fit sets what of a shape's layouts differs from call to call.
+func (p *products) fit(at *layouts, ldWeight, ldRows, m int64) (err error) {
+	if at.ldWeight != ldWeight {
+		err = p.distance(at.weight, ldWeight)
+	}
+	if err == nil && at.ldRows != ldRows {
+		err = p.distance(at.rows, ldRows)
+	}
+	if err == nil && at.m != m {
+		err = first(p.columns(at.rows, m), p.columns(at.sums, m))
+	}
+	at.ldWeight, at.ldRows, at.m = ldWeight, ldRows, m
+	return err
+}

@@ -1,0 +1,117 @@
+package cuda
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// What computed a run's products of bf16 is kept with the run, so that it goes on with the same bits
+// or not at all: our own kernels, or the library's version and the algorithm of each shape.
+
+// recorded is a backend's choices as they are kept.
+type recorded struct {
+	By     string          `json:"by"` // "own", or "cublaslt"
+	Name   string          `json:"version,omitempty"`
+	Device string          `json:"device,omitempty"` // the model: algorithms are its own
+	Shapes []recordedShape `json:"shapes,omitempty"`
+}
+
+// recordedShape is a choice. A weight is [N,K], a turned one [K,N].
+type recordedShape struct {
+	N         int64  `json:"n"`
+	K         int64  `json:"k"`
+	Turned    bool   `json:"turned,omitempty"`
+	Algorithm string `json:"algorithm,omitempty"` // the library's 64 bytes; none: our own kernel
+	Why       string `json:"why,omitempty"`
+}
+
+// Choices is a record, in JSON, of what was chosen so far, for Choose of the backend that goes on
+// with the work: nil in exact mode, where nothing is chosen. news are sentences for people, each once.
+func (b *Backend) Choices() (record []byte, news []string, err error) {
+	if b.exact {
+		return nil, nil, nil
+	}
+	r := recorded{By: "own"}
+	if p := b.products; p != nil {
+		r = recorded{By: "cublaslt", Name: blasVersionText(p.version), Device: b.device.Name}
+		all := maps.Clone(p.recorded)
+		maps.Copy(all, p.chosen)
+		for _, c := range all {
+			s := recordedShape{N: c.n, K: c.k, Turned: c.turned, Why: c.why}
+			if c.algorithm != nil {
+				s.Algorithm = c.algorithm.text()
+			}
+			r.Shapes = append(r.Shapes, s)
+		}
+		slices.SortFunc(r.Shapes, func(x, y recordedShape) int {
+			return strings.Compare(fmt.Sprintf("%20d%20d%t", x.N, x.K, x.Turned), fmt.Sprintf("%20d%20d%t", y.N, y.K, y.Turned))
+		})
+		news, p.news = p.news, nil
+	}
+	record, err = json.MarshalIndent(r, "", "  ")
+	return append(record, '\n'), news, err
+}
+
+// Choose takes a record's choices, before anything is computed. The error says what stands in the way
+// of going on with the same bits.
+func (b *Backend) Choose(record []byte) error {
+	var r recorded
+	if err := json.Unmarshal(record, &r); err != nil {
+		return fmt.Errorf("the record of products: %w", err)
+	}
+	switch {
+	case r.By == "own" && b.exact, r.By == "own" && b.mode.products == "lt":
+		return fmt.Errorf("the products so far were computed by our own kernels; %s=own goes on with their bits", ModeVariable)
+	case r.By == "own":
+		if p := b.products; p != nil {
+			b.products, b.without = nil, "the work that goes on was begun with them"
+			b.must("Choose", p.close)
+		}
+		return nil
+	case r.By != "cublaslt":
+		return fmt.Errorf("the record of products names %q, which is unknown", r.By)
+	case b.products == nil:
+		return fmt.Errorf("the products so far were computed by cuBLASLt %s, and now would be by our own kernels, with other bits: %s", r.Name, b.without)
+	case r.Name != blasVersionText(b.products.version):
+		return fmt.Errorf("the products so far were computed by cuBLASLt %s; this one (%s) is %s, with other bits; %s can name the other", r.Name, b.products.path, blasVersionText(b.products.version), ProductsVariable)
+	case r.Device != b.device.Name:
+		return fmt.Errorf("the products so far were computed on %s; this device is %s, where the library's algorithms are others", r.Device, b.device.Name)
+	}
+	for _, s := range r.Shapes {
+		c := &choice{shape: shape{n: s.N, k: s.K, turned: s.Turned}, why: s.Why}
+		if s.Algorithm != "" {
+			a, err := readAlgorithm(s.Algorithm)
+			if err != nil {
+				return fmt.Errorf("the record of products: weights %s: %w", c.shape, err)
+			}
+			c.algorithm = &a
+		}
+		b.products.recorded[c.shape] = c
+	}
+	return nil
+}
+
+func (a *algorithm) text() string {
+	var b strings.Builder
+	for _, w := range a {
+		fmt.Fprintf(&b, "%016x", w)
+	}
+	return b.String()
+}
+
+func readAlgorithm(s string) (a algorithm, err error) {
+	raw, err := hex.DecodeString(s)
+	if err != nil || len(raw) != 8*len(a) {
+		return a, fmt.Errorf("%.20q is no algorithm: 128 hexadecimal digits", s)
+	}
+	for i := range a {
+		for _, x := range raw[8*i : 8*i+8] {
+			a[i] = a[i]<<8 | uint64(x)
+		}
+	}
+	return a, nil
+}
