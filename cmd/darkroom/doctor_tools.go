@@ -18,6 +18,7 @@ func findTools() []finding {
 	tools := []finding{
 		{Name: "ffmpeg", Enables: "video files other than GIF, APNG, PNG folders and Y4M"},
 		{Name: "tesseract", Enables: "words read by Tesseract: reward ocr with path = \"tesseract\""},
+		{Name: "bwrap", Enables: "bubblewrap, a sandbox for programs that a model writes: [episode.exec] command"},
 	}
 	opencv := finding{Name: "OpenCV", Enables: "built with -tags gocv: video files without ffmpeg, optical flow by OpenCV"}
 	if v := video.OpenCV(); v != "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision/tools"
+	"github.com/darkroom-rl/darkroom/vision/tools/program"
 )
 
 // What becomes of [episode].
@@ -25,6 +26,14 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 			doc.Report("episode.noisy.share", fmt.Sprintf("of a group of %d, %d see distorted pictures: some must, and some must not", e.Rollout.Group, seen), "0.5 of a group of 12 is published")
 		}
 	}
+	switch r := under("episode.exec", doc.Report); {
+	case p.Exec != nil && p.Protocol != "pyvision":
+		doc.Report("episode.exec", fmt.Sprintf("no tool of %s is a program", p.Protocol), `leave it out, or write protocol = "pyvision"`)
+	case p.Exec != nil:
+		p.Exec.Check(r)
+	case p.Protocol == "pyvision":
+		doc.Report("episode.protocol", "the one tool of pyvision runs the model's code, and nothing says how: nothing is run that [episode.exec] does not name", "under [episode.exec], "+program.Example)
+	}
 	if _, err := p.Play(); err != nil {
 		doc.Report("episode.tools", err.Error(), "leave it out: all tools of the protocol may be called then")
 	}
@@ -42,6 +51,7 @@ func (e *Episode) Play() (*tools.Protocol, error) {
 	if e.Protocol == "darkroom" {
 		p = tools.DarkroomIn(tools.Frame(e.Frame))
 	}
+	p.Strict = e.Exec != nil && e.Exec.Errors == "end"
 	if len(e.Tools) == 0 {
 		return p, nil
 	}

@@ -58,6 +58,10 @@ func (e *Experiment) stageFacts() []Fact {
 		v := e.Loss.Value
 		all = append(all, Fact{"values", fmt.Sprintf("a head on the model's states, rate %v, values cut to ±%v about the roll's, alone for %s; 16 bytes for each number of a state (weight, gradient, two averages), and each answer goes through the network once more", v.LR, v.ClipRange, count(v.Warmup, "iteration"))})
 	}
+	if e.Episode != nil && e.Episode.Exec != nil {
+		x := e.Episode.Exec
+		all = append(all, Fact{"programs", fmt.Sprintf("code that the model writes is run by %s; a block has %v seconds, and %d bytes and %s of what it makes are read; after an error %s. What it may read, reach and delete is that command's choice", x.Words(), x.Timeout, x.Output, count(x.Pictures, "picture"), map[string]string{"tell": "the model is told, and goes on", "end": "the episode ends"}[x.Errors])})
+	}
 	if e.Episode != nil && e.Episode.Noisy != nil {
 		n := e.Episode.Noisy
 		all = append(all, Fact{"noise", fmt.Sprintf("%d of a group of %d see distorted pictures, step %d of 1000 annealed by %s; ratios are from log-probabilities %s", n.Of(e.Rollout.Group), e.Rollout.Group, n.Strength, n.Schedule,

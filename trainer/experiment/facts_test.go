@@ -26,6 +26,8 @@ func TestFacts(t *testing.T) {
 		{"rollout 4 prompts of embed:scenes, 12 samples each at a step: 4 trunks with 3 branches; guidance 4.5 by two outputs", []string{"sampler.tree={kind='trunk', children=3}"}},
 		{"optimiser rate 0.5, 2 updates an iteration, gradients cut to 3, moving average 0.9", []string{"optim={lr=0.5, updates=2, grad_clip=3, ema=0.9}"}},
 		{"rewards ocr × 2 where layout ≥ 0.5 + layout × 1; measured only: aesthetic", []string{"reward=[{name='ocr', weight=2, gate={by='layout', at_least=0.5}}, {name='layout'}, {name='aesthetic', train=false}]"}},
+		{"programs code that the model writes is run by nobody -x -; a block has 3 seconds, and 16384 bytes and 8 pictures of what it makes are read; after an error the model is told, and goes on.", []string{"episode={protocol='pyvision', exec={command=['nobody', '-x', '-'], timeout=3}}"}},
+		{"after an error the episode ends.", []string{"episode={protocol='pyvision', exec={command=['nobody'], errors='end'}}"}},
 		{"model embed:tiny, f32; trains full", []string{"model={train='full', precision='f32', path='embed:tiny'}"}},
 	} {
 		p, err := parse(t, least, c.sets...).Plan()
@@ -38,6 +40,19 @@ func TestFacts(t *testing.T) {
 		}
 		if got := strings.Join(all, "\n"); !strings.Contains(got, c.says) {
 			t.Errorf("%s: no %q in\n%s", c.sets, c.says, got)
+		}
+	}
+}
+
+// TestProgramsAreWarnedOf: a command that is not here, and one with no sandbox.
+func TestProgramsAreWarnedOf(t *testing.T) {
+	for command, want := range map[string]string{"no-such-sandbox": "bwrap", "/usr/bin/python3": "no sandbox around it"} {
+		p, err := parse(t, least+"[episode]\nprotocol = \"pyvision\"\nexec = { command = [\""+command+"\", \"-\"] }\n").Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(p.Warnings, "\n"); !strings.Contains(got, want) {
+			t.Errorf("%s: no %q in\n%s", command, want, got)
 		}
 	}
 }

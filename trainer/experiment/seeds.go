@@ -20,6 +20,7 @@ const (
 	shared     rng.Purpose = "shares"
 	timesDrawn rng.Purpose = "times"
 	sampling   rng.Purpose = "tokens"
+	programs   rng.Purpose = "programs"
 	curriculum rng.Purpose = "curriculum"
 	passRates  rng.Purpose = "pass rates"
 	bufferDraw rng.Purpose = "buffer"
@@ -41,6 +42,9 @@ func (e *Experiment) seeds() []Seed {
 	switch {
 	case e.Episode != nil:
 		all = []Seed{all[0], {sampling, sample + ", token", "the tokens of an episode"}}
+		if e.Episode.Exec != nil {
+			all = append(all, Seed{programs, sample, "what random and numpy.random begin at in an episode's code"})
+		}
 	case tree:
 		all = append(all, Seed{stepNoise, "iteration, prompt, tree, step, branch", "the noise of a branch's step"})
 	case e.objective().Noised:

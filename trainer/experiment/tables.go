@@ -5,6 +5,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
+	"github.com/darkroom-rl/darkroom/vision/tools/program"
 )
 
 // Run is [run].
@@ -106,6 +107,7 @@ type Episode struct {
 	Overlong  *advantage.Overlong `toml:"overlong" doc:"a penalty for answers that come near a limit (DAPO)"`
 	Truncated *float64            `toml:"truncated" doc:"what the reward of a truncated answer is multiplied by, or, below 0, becomes (ProRL)"`
 	Noisy     *rollout.Noisy      `toml:"noisy" doc:"part of a group sees distorted pictures, and learns from the clean ones (NoisyRollout)"`
+	Exec      *program.Options    `toml:"exec" doc:"what runs the code that a model writes (pyvision)"`
 	Silence   bool                `toml:"silence" doc:"answers that ran out of turns count in their group, and are not trained on (Mini-o3)"`
 }
 

@@ -1,6 +1,7 @@
 package training
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -21,6 +22,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
+	"github.com/darkroom-rl/darkroom/vision/tools/program"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -53,6 +55,18 @@ func trained(e *experiment.Experiment) (patterns []string, adapted bool) {
 	return e.Model.Train, false
 }
 
+// openProgram sees whether the model's code can be run, before anything is opened that takes long.
+func (t *Training) openProgram() error {
+	if t.Episode == nil || t.Episode.Exec == nil {
+		return nil
+	}
+	ready, err := program.Probe(context.Background(), t.Episode.Exec)
+	if err == nil {
+		t.Say("code that the model writes is run by %s: %s", t.Episode.Exec.Words(), ready)
+	}
+	return err
+}
+
 // openTalker opens a vision-language model's folder. Questions open their pictures when asked.
 func openTalker(e *experiment.Experiment, o Options, lists ...[]prompts.Prompt) (*model, error) {
 	dir, err := assets.Resolve(e.Model.Path)
@@ -78,7 +92,7 @@ func openTalker(e *experiment.Experiment, o Options, lists ...[]prompts.Prompt) 
 		return nil, errors.Join(err, m.close())
 	}
 	m.talk = &episodes.Policy{Speaker: s, Protocol: protocol, Limits: e.Episode.Limits(), Turn: e.Episode.TurnTokens, Parallel: e.Episode.Parallel, Sampling: e.Episode.Sampling,
-		Silence: e.Episode.Silence, Draws: rollout.Draws{Root: key}, Ask: asker(e, lists)}
+		Silence: e.Episode.Silence, Exec: e.Episode.Exec, Draws: rollout.Draws{Root: key}, Ask: asker(e, lists)}
 	err = m.talk.Learn(m.adapters, e.Optim, needed(e)...)
 	if err == nil && hasCritic(e) {
 		err = m.talk.Expect(key.With("values"), e.Optim)

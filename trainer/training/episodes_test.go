@@ -176,6 +176,7 @@ func TestSpokenMethods(t *testing.T) {
 		{"loss.entropy_weight=0.01", "loss.entropy_share=0.5"}, {"loss.kl.reference=old"}, {"episode.silence=true"},
 		{"model.train=lora", `model.lora={ rank = 4, alpha = 8, targets = ["q_proj", "v_proj"] }`}, {"preset=dapo"}, {"preset=drgrpo"},
 		{"loss.correction.weights=token"},
+		{"episode.protocol=pyvision", "episode.tools=[]", `episode.exec={ command = ['/bin/sh', '-c', 'read line; echo "{\"n\": 1, \"ready\": \"a shell\"}"'] }`},
 		{"episode.protocol=vrag", "episode.tools=[]", "episode.tokens=2000"}, {"episode.protocol=vrag", "episode.tools=['bbox']", "episode.tokens=2000"},
 	} {
 		t.Run(strings.Join(sets, " "), func(t *testing.T) {
@@ -206,12 +207,11 @@ func TestTokenCredit(t *testing.T) {
 	}
 }
 
-// TestProtocolsRefused: what would need a program is said before anything is opened.
-func TestProtocolsRefused(t *testing.T) {
-	for protocol, want := range map[string]string{"pyvision": "none is run here"} {
-		_, err := train(t, parseText(t, talking, "episode.protocol="+protocol, "episode.tools=[]", fewQuestions(t)), filepath.Join(t.TempDir(), "run"), false, 1, -1)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", protocol, err)
-		}
+// TestProgramNotHere: that the model's code cannot be run is said before anything is opened, with
+// the remedy.
+func TestProgramNotHere(t *testing.T) {
+	_, err := train(t, parseText(t, talking, "episode.protocol=pyvision", "episode.tools=[]", "episode.exec={ command = ['no-such-sandbox', '-'] }", fewQuestions(t)), filepath.Join(t.TempDir(), "run"), false, 1, -1)
+	if err == nil || !strings.Contains(err.Error(), "no-such-sandbox") || !strings.Contains(err.Error(), "bwrap") {
+		t.Errorf("%v", err)
 	}
 }

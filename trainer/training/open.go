@@ -39,6 +39,9 @@ func (t *Training) begin() (err error) {
 	if err := t.openRewards(); err != nil {
 		return err
 	}
+	if err := t.openProgram(); err != nil {
+		return err
+	}
 	if t.model, err = openModel(t.Experiment, t.Options, t.train, t.heldOut); err != nil {
 		return err
 	}

@@ -40,11 +40,7 @@ var notYetEstimated = []string{"optimal-token-baseline", "optimal-token-baseline
 // notYet is what cannot be done, and whether it is asked for.
 func notYet(e *experiment.Experiment) map[string]bool {
 	a := e.Advantage
-	missing := map[string]bool{
+	return map[string]bool{
 		"advantage.estimator = " + a.Estimator: slices.Contains(notYetEstimated, a.Estimator),
 	}
-	if p := e.Episode; p != nil {
-		missing["episode.protocol = "+p.Protocol+": its one tool is a program, and none is run here"] = p.Protocol == "pyvision"
-	}
-	return missing
 }

@@ -14,6 +14,9 @@
 // grid.go, measure.go, read.go, frames.go). A call that cannot be done is a *Refusal, which
 // says what kind of mistake it was and is told to the model.
 //
+// Code that a model writes is run by an Interpreter (pyvision.go); program has the one that an
+// experiment's file configures.
+//
 // recorder.go keeps the books of an episode: tokens as they were sampled, never tokenised
 // again, masks, log-probabilities, pictures with hashes and rectangles, why it ended. Its
 // Limits are those of the published loops.

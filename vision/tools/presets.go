@@ -40,7 +40,7 @@ func PublishedLimits(name string) Limits {
 	case "pixel-reasoner":
 		return Limits{Observations: 4}
 	case "pyvision":
-		return Limits{Response: 20480, Turns: 5}
+		return Limits{Response: 20480, Turns: 5, ActFirst: true}
 	case "vrag":
 		return Limits{Turns: 5} // the fifth must answer
 	}

@@ -64,6 +64,8 @@ type Protocol struct {
 	Unknown func(name string) *Refusal
 	// Together: a call that is refused refuses the whole turn, and ends the planning of it.
 	Together bool
+	// Strict: a turn that is refused ends the episode, and nobody reads why.
+	Strict bool
 	// Say is what the model reads after a turn; Pad is how it writes the place of a picture.
 	Say func(s *State, r *Reply) string
 	Pad string
@@ -116,6 +118,10 @@ func (p *Protocol) Step(s *State, text string) *Reply {
 		for _, result := range reply.Results {
 			reply.Pictures += len(result.Ops) + len(result.Ready)
 		}
+	}
+	if p.Strict && reply.Refusal != nil {
+		reply.End = Refused
+		return reply
 	}
 	reply.Text = p.Say(s, reply)
 	return reply

@@ -13,8 +13,13 @@ import (
 // The last answer that is not empty ends the episode. Else the last ```python block inside
 // <code> is run, or the last such block anywhere; without one the turn is told that something
 // is wrong with its format. Code that ran earns its reward, also where it raised; where the
-// interpreter itself failed, nothing. Nothing is ever run here: an Interpreter that someone
-// configured does, and without one each piece of code is refused. Held to vlm.tool_pyvision.
+// interpreter itself failed, nothing; nor where a picture that it drew cannot be read. Nothing is
+// run here: an Interpreter that someone configured does (program), and without one each piece of
+// code is refused. Held to vlm.tool_pyvision. Pictures are numbered from the prompt's on; upstream
+// from 1, which is the same where the prompt has one. Its training loop (parallel_env.py) takes any
+// refusal, of code that raised too, for an error in the action, which ends the episode after it
+// earned its reward: Strict. Without it the model reads what went wrong, which is what the text is
+// there for.
 
 // An Interpreter runs code in a sandbox that keeps its variables between calls.
 type Interpreter interface {
@@ -24,7 +29,8 @@ type Interpreter interface {
 // An Execution is what a piece of code did.
 type Execution struct {
 	Failed  bool   // it raised
-	Error   string // with Failed
+	Spoiled bool   // a picture that it drew cannot be read
+	Error   string // with Failed; with Spoiled: why, where that is known
 	Text    string // what it printed
 	Silent  bool   // nothing can have been printed: a result without a text
 	Figures int    // how many pictures there are by now, the prompt's included; 0: not told
@@ -85,6 +91,13 @@ func runPython(s *State, args any) (Plan, error) {
 	}
 	if done.Failed {
 		return Plan{}, refuse(Failed, raisedInside, "Execution error: %s", done.Error)
+	}
+	if done.Spoiled {
+		why := "\nError: Something wrong with processed images."
+		if done.Error != "" {
+			why += " (" + done.Error + ")"
+		}
+		return Plan{}, &Refusal{Kind: Failed, Raised: "ERROR_WHEN_PROCESSING_IMAGES", Message: why}
 	}
 	text := "Text Result:\n" + done.Text
 	if done.Silent {

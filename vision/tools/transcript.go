@@ -12,6 +12,7 @@ const (
 	Answered     End = "answered"     // with an answer
 	NoCall       End = "no_call"      // with neither an answer nor a call
 	Cut          End = "cut"          // the model was stopped in the middle of a turn
+	Refused      End = "refused"      // a call was refused, by a protocol that ends there
 	Empty        End = "empty"        // the model wrote nothing
 	Spent        End = "tokens"       // no room for more tokens
 	Dropped      End = "dropped"      // an observation found no room, and was left out whole

@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
+	"github.com/darkroom-rl/darkroom/vision/tools/program"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -42,7 +43,8 @@ type Policy struct {
 	Limits   tools.Limits
 	Turn     int // most tokens of a turn; 0: 512
 	Sampling rollout.Sampling
-	Silence  bool // episodes that a limit ended are not trained on (Mini-o3)
+	Silence  bool             // episodes that a limit ended are not trained on (Mini-o3)
+	Exec     *program.Options // what runs the code that the model writes; nil: nothing
 	Draws    rollout.Draws
 	Parallel int  // episodes under way at once; 0: 8
 	Abreast  int  // tokens of their observations that are read together; 0: 8192
@@ -132,7 +134,16 @@ func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
 // play is one episode.
 func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sample, error) {
 	s := trainer.Sample{Key: k}
-	t, err := tools.Episode{Protocol: p.Protocol, State: &tools.State{Album: v.album}, Limits: p.Limits, Sampler: v, Coder: v, Prompt: v.prompt}.Play(ctx)
+	state := &tools.State{Album: v.album, Figures: len(v.album.Pictures)}
+	code := p.program(ctx, k, v)
+	if code != nil {
+		defer code.Close()
+		state.Program = code
+	}
+	t, err := tools.Episode{Protocol: p.Protocol, State: state, Limits: p.Limits, Sampler: v, Coder: v, Prompt: v.prompt}.Play(ctx)
+	if err == nil && code != nil {
+		err = code.Err() // nothing is learned from code that could not be run
+	}
 	if err != nil {
 		return s, err
 	}
@@ -158,6 +169,21 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 		}
 	}
 	return s, nil
+}
+
+// program is what runs an episode's code; nil where nothing does. It has the pictures at full size.
+func (p *Policy) program(ctx context.Context, k trainer.Key, v *voice) *program.Session {
+	if p.Exec == nil {
+		return nil
+	}
+	e := program.Episode{Seed: p.Draws.Of("programs", k).Word(0), Fits: func(w, h int) error {
+		_, err := p.Speaker.Processor.Grid(w, h)
+		return err
+	}}
+	for _, m := range v.album.Pictures {
+		e.Pictures = append(e.Pictures, m.Image)
+	}
+	return program.Begin(ctx, p.Exec, e)
 }
 
 // speech is an episode as the network reads it.

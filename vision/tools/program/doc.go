@@ -1,0 +1,37 @@
+// Package program runs the code that a model writes, by a command that someone configured.
+//
+//	o := &program.Options{Command: []string{"bwrap", ..., "python3", "-"}, ...}  // [episode.exec]
+//	python, err := program.Probe(ctx, o)                   // does the command work here, and what is it
+//	s := program.Begin(ctx, o, program.Episode{...})       // an episode's interpreter: nothing is started yet
+//	done, err := s.Run("print(6*7)")                       // a block of code: it is a tools.Interpreter
+//	s.Close()                                              // its processes are killed, its folder is deleted
+//
+// In an experiment's file, with the system prompt that tells the model of it:
+//
+//	[episode]
+//	protocol = "pyvision"
+//	system = "... image_clue_0 is the first picture ... <code>\n```python ... plt.show() ... <answer>"
+//	[episode.exec]
+//	command = ["bwrap", "--unshare-all", ..., "python3", "-"]   // options.go has one that works
+//	timeout = 30
+//
+// Start with session.go: what a block comes to, whatever it does. options.go is what can be
+// configured, command.go what of it is run and with which environment, process.go one process
+// and its lines of JSON, worker.py the program that the interpreter is given, with the protocol.
+//
+// The sandbox is the command: this package takes care of time, of how much comes back, and that
+// nothing is left behind, and of nothing else. What code may read, reach and delete, how much
+// memory it takes and how many processes it starts is what the command lets it: bwrap's options,
+// prlimit before it, a container. Without a sandbox in it, code may do what the user may. A sandbox
+// that makes processes of its own must end them when it is killed (bwrap's --die-with-parent).
+//
+// An episode has a folder of its own, which is the working directory, HOME and TMPDIR; {folder}
+// in the command stands for its path. The environment is PATH and constants (command.go).
+//
+// What code computes should depend on the episode alone: an iteration that was killed is rolled
+// again when the run goes on, and leaves the same bytes if its programs print the same. So
+// random, numpy.random and the hashes of strings begin at seeds of the episode's key. Code that
+// looks at clocks, at entropy (os.urandom, numpy.random.default_rng without a seed), at addresses
+// of objects, at the network, or that takes about as long as the time limit, may print something
+// else the second time; the run goes on rightly from that, with other bytes.
+package program
