@@ -28,6 +28,10 @@
 // An episode has a folder of its own, which is the working directory, HOME and TMPDIR; {folder}
 // in the command stands for its path. The environment is PATH and constants (command.go).
 //
+// An interpreter starts with an episode's first code, and stays until its end: half a second to a
+// second of work for Python with matplotlib. matplotlib also lists the machine's fonts anew in every
+// HOME; where there are many, MPLCONFIGDIR of the sandbox (bwrap's --setenv) can name a finished list.
+//
 // What code computes should depend on the episode alone: an iteration that was killed is rolled
 // again when the run goes on, and leaves the same bytes if its programs print the same. So
 // random, numpy.random and the hashes of strings begin at seeds of the episode's key. Code that

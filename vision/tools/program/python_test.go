@@ -11,19 +11,24 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// python is the real thing, without modules; the test is skipped where there is none.
+// python is the real thing, alone (-S: it starts without what else is installed): DARKROOM_PYTHON, or python3; the test is skipped where
+// there is none.
 func python(t *testing.T) *Options {
 	t.Helper()
-	path, err := exec.LookPath("/usr/bin/python3") // what stands before it on PATH may be a slow script
-	if err != nil {
-		path, err = exec.LookPath("python3")
+	path := os.Getenv("DARKROOM_PYTHON")
+	if path == "" {
+		path = "/usr/bin/python3" // what stands before it on PATH may be a slow script
+		if _, err := os.Stat(path); err != nil {
+			path = "python3"
+		}
 	}
+	path, err := exec.LookPath(path)
 	if err != nil {
-		t.Skip("there is no python3 on PATH")
+		t.Skipf("there is no Python: %v (DARKROOM_PYTHON names one)", err)
 	}
 	t.Parallel()
 	o := options("")
-	o.Command = []string{path, "-"}
+	o.Command = []string{path, "-S", "-"}
 	return o
 }
 
@@ -85,11 +90,11 @@ func TestSameAgain(t *testing.T) {
 // TestFigures: the prompt's picture is there, and what plt.show shows comes back.
 func TestFigures(t *testing.T) {
 	o := python(t)
-	command := o.Command
+	command := []string{o.Command[0], "-"}
 	o.SetDefaults()
 	o.Command = command
 	if _, err := Probe(t.Context(), o); err != nil {
-		t.Skipf("this Python has not the modules: %v", err)
+		t.Skipf("this Python has not the modules (DARKROOM_PYTHON names one that has): %v", err)
 	}
 	m := vision.New(40, 30)
 	m.Pix[0] = 200
