@@ -122,7 +122,7 @@ func number(raw []byte, i int) float64 {
 // TestLibraryFaults: an algorithm that breaks a promise computes nothing that counts. The next one
 // does, and where there is none our own kernel, from the shape's first product on.
 func TestLibraryFaults(t *testing.T) {
-	const m, n, k = 20, 24, 40
+	const m, n, k = 20, 24, 128 // every row begins at a multiple of 256 bytes
 	product := func(r *rig) []byte {
 		a, _ := r.span(kernels.BF16, m*k, 0)
 		w, _ := r.span(kernels.BF16, n*k, 0)
@@ -139,6 +139,7 @@ func TestLibraryFaults(t *testing.T) {
 	}{
 		"by batch": {double.ByBatch, "bits depend on its batch"},
 		"by place": {double.ByPlace, "bits depend on its batch"},
+		"address":  {double.ByAddress, "depend on its address"},
 		"wrong":    {double.Wrong, "product is wrong"},
 		"unsteady": {double.Unsteady, "bits"},
 		"split":    {double.Split, "without sums across blocks"},
@@ -154,7 +155,7 @@ func TestLibraryFaults(t *testing.T) {
 			}
 			product(r)
 			_, news, err := r.Choices()
-			if err != nil || len(news) != 1 || !strings.Contains(news[0], x.says) || !strings.Contains(news[0], "[24,40] run on our own kernel") {
+			if err != nil || len(news) != 1 || !strings.Contains(news[0], x.says) || !strings.Contains(news[0], "[24,128] run on our own kernel") {
 				t.Errorf("%q, %v", news, err)
 			}
 			if _, news, _ = r.Choices(); len(news) != 0 {

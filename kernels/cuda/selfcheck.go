@@ -15,6 +15,7 @@ import (
 //
 //   - every part has the bits that its rows have in the whole: 1, 2 and 8 rows, a part that ends inside
 //     a tile and one of several tiles, at other places (and so at other alignments) than in the whole;
+//   - the last of them has these bits at an address that is a multiple of 16 bytes and no more, too;
 //   - the whole, computed again, has the same bits;
 //   - the library says that it supports the algorithm at many other numbers of rows, in the same workspace;
 //   - the numbers are those of our own kernel, within what the order of sums may change: a weight that was
@@ -35,9 +36,9 @@ func parts(whole int64) []part {
 func (b *Backend) selfCheck(op string, c *choice, a *algorithm) error {
 	whole, ld := b.products.wholeOf(c.shape), sumsWide(c.n)
 	most := whole / 4
-	room := b.scratch(op, int(2*whole*c.k), int(2*c.n*c.k), int(4*whole*ld), int(4*max(most, 8)*ld))
+	room := b.scratch(op, int(2*whole*c.k), int(2*c.n*c.k), int(4*whole*ld), int(4*max(most, 8)*ld), int(2*most*c.k)+16)
 	defer b.giveBack(room)
-	rows, weight, sums, few := room[0], room[1], room[2], room[3]
+	rows, weight, sums, few, moved := room[0], room[1], room[2], room[3], room[4]+16
 	for i, n := range []int64{whole * c.k, c.n * c.k} {
 		b.Normal(&kernels.Normal{Key: 0x5eed, Stream: uint64(i), Y: spanAt(room[i], int(n), kernels.BF16)})
 	}
@@ -68,6 +69,17 @@ func (b *Backend) selfCheck(op string, c *choice, a *algorithm) error {
 		if at := differs(read(sums+uintptr(4*last.from*ld), last.rows), read(few, last.rows), c.n, ld); at >= 0 {
 			return fmt.Errorf("a row's bits depend on its batch (row %d of %d has others among %d)", last.from+at, whole, last.rows)
 		}
+	}
+	n := int(last.rows * c.k)
+	b.Copy(&kernels.Copy{Src: spanAt(left(last.from).p, n, kernels.BF16), Dst: spanAt(moved, n, kernels.BF16),
+		Shape: [5]int{1, 1, 1, 1, n}, SrcStride: [5]int{4: 1}, DstStride: [5]int{4: 1}})
+	elsewhere := left(last.from)
+	elsewhere.p = moved
+	if err := b.multiply(op, c, a, right, elsewhere, last.rows, few); err != nil {
+		return err
+	}
+	if differs(read(sums+uintptr(4*last.from*ld), last.rows), read(few, last.rows), c.n, ld) >= 0 {
+		return errors.New("a row's bits depend on its address")
 	}
 	if err := multiply(0, whole, sums); err != nil {
 		return err

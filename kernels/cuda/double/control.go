@@ -68,6 +68,7 @@ const (
 	Refuses
 	Late
 	Greedy
+	ByAddress
 )
 
 // SetProducts says what cuBLASLt is like: its version (130401 is 13.4.1), and which promises its first

@@ -18,6 +18,7 @@ enum Fault : int {
   REFUSES = 64,   // an algorithm does not do 5 rows, and says so when asked
   LATE = 128,     // the same, and says so only when run
   GREEDY = 256,   // algorithms need a large workspace
+  BY_ADDRESS = 512,  // a row's bits depend on whether rows begin at a multiple of 256 bytes
 };
 enum : uint64_t { DESC = 0xde5c, LAYOUT = 0x1a40, WISH = 0x3151, ALGO = 0xa190 };
 struct Desc { uint64_t magic = DESC; int compute, scale, transa = 0, transb = 0; };
@@ -69,7 +70,7 @@ static int compute(Desc d, Layout a, Layout b, Layout e, Algo algo, P pa, P pb, 
   int64_t used = faulted(&algo, WRONG) ? k - k / 4 : k;
   for (int64_t row = 0; row < n; row++) {
     for (int64_t j = 0; j < k; j++) x[j] = wide(B[row * b.ld + j]);
-    bool other = (faulted(&algo, BY_BATCH) && n < 16) || (faulted(&algo, BY_PLACE) && row % 2) || (faulted(&algo, UNSTEADY) && runs++ % 3);
+    bool other = (faulted(&algo, BY_BATCH) && n < 16) || (faulted(&algo, BY_PLACE) && row % 2) || (faulted(&algo, BY_ADDRESS) && pb % 256) || (faulted(&algo, UNSTEADY) && runs++ % 3);
     uint64_t order = other ? algo.id % 3 + 1 : algo.id;
     for (int64_t i = 0; i < m; i++) ((float*)pd)[row * e.ld + i] = dot(order, x.data(), &w[i * k], used);
   }
