@@ -259,11 +259,13 @@ func (q *policy) iteration(from, window int) (*Iteration, error) {
 		pic.StartKey, pic.StepKey = pipeline.Draws(6, 0, i)
 		pictures = append(pictures, pic)
 	}
+	q.wait()
 	start := time.Now()
 	tracks, err := q.p.Sample(q.ctx, pictures, s)
 	if err != nil {
 		return nil, err
 	}
+	q.wait()
 	sampled := time.Now()
 	advantages := drawn(rng.New(7), q.Group)
 	for k := range s.Record {
@@ -283,6 +285,7 @@ func (q *policy) iteration(from, window int) (*Iteration, error) {
 	if _, err := q.mover.Step(1e-4); err != nil {
 		return nil, err
 	}
+	q.wait()
 	end := time.Now()
 	return &Iteration{Seconds: rounded(end.Sub(start).Seconds()), Sampling: rounded(sampled.Sub(start).Seconds()), Training: rounded(end.Sub(sampled).Seconds()),
 		Peak: q.process.Peak(), Sampled: q.Group * q.Steps, Trained: q.Group * window}, nil

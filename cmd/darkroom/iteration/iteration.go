@@ -138,6 +138,9 @@ func (b *bench) timed(f func() error) (Timed, error) {
 	return b.timedAfter(func() error { return nil }, f)
 }
 
+// wait lets a device finish: there, operations are only queued when they return.
+func (b *bench) wait() { b.pool.Backend().Sync() }
+
 // timedAfter is timed where something must be done before each run.
 func (b *bench) timedAfter(before, f func() error) (Timed, error) {
 	var t, used []float64
@@ -148,10 +151,12 @@ func (b *bench) timedAfter(before, f func() error) (Timed, error) {
 		if err := before(); err != nil {
 			return Timed{}, err
 		}
+		b.wait()
 		start, cpu := time.Now(), b.process.CPU()
 		if err := f(); err != nil {
 			return Timed{}, err
 		}
+		b.wait()
 		if i > 0 {
 			t, used = append(t, time.Since(start).Seconds()), append(used, b.process.CPU()-cpu)
 		}

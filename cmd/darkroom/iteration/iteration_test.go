@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
 func small() Work {
@@ -110,5 +112,25 @@ func TestWorkIsChecked(t *testing.T) {
 	}
 	if _, err := run(t, "grpo:fp8", small()); err == nil {
 		t.Error("a part that there is not")
+	}
+}
+
+// queueing is a backend whose work is done when it is waited for.
+type queueing struct {
+	kernels.Backend
+	said *strings.Builder
+}
+
+func (q queueing) Sync() { q.said.WriteString("wait ") }
+
+// TestTimedWaits: what a device has only queued is not timed as done, nor is what came before.
+func TestTimedWaits(t *testing.T) {
+	var said strings.Builder
+	b := &bench{Work: Work{Repeat: 1}, ctx: context.Background(), process: Process{CPU: func() float64 { said.WriteString("clock "); return 0 }}, pool: tensor.NewPool(queueing{said: &said})}
+	if _, err := b.timed(func() error { said.WriteString("work "); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if want := "wait clock work wait wait clock work wait clock "; said.String() != want {
+		t.Errorf("%q, want %q", said.String(), want)
 	}
 }
