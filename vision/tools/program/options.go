@@ -30,9 +30,11 @@ func (o *Options) Check(report func(key, problem, hint string)) {
 }
 
 // Example is a command that works where bubblewrap and a Python with the modules are installed:
-// no network, no files but the system's to read and the episode's folder to write.
+// no network, no files but the system's to read and the episode's folder to write. The two of /etc
+// are what Debian's numpy and matplotlib do not start without.
 const Example = `write command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr", ` +
 	`"--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", ` +
+	`"--ro-bind-try", "/etc/alternatives", "/etc/alternatives", "--ro-bind-try", "/etc/matplotlibrc", "/etc/matplotlibrc", ` +
 	`"--bind", "{folder}", "{folder}", "--chdir", "{folder}", "python3", "-"] (Debian: bubblewrap, python3-matplotlib, python3-pil)`
 
 // Bare reports whether the command is an interpreter with nothing around it.

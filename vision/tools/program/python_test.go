@@ -93,13 +93,15 @@ func TestFigures(t *testing.T) {
 	command := []string{o.Command[0], "-"}
 	o.SetDefaults()
 	o.Command = command
-	if _, err := Probe(t.Context(), o); err != nil {
-		t.Skipf("this Python has not the modules (DARKROOM_PYTHON names one that has): %v", err)
-	}
 	m := vision.New(40, 30)
 	m.Pix[0] = 200
 	s := Begin(t.Context(), o, Episode{Pictures: []*vision.Image{m, vision.New(7, 5)}})
 	defer s.Close()
+	if _, err := s.start(); err != nil && strings.Contains(err.Error(), "cannot import") {
+		t.Skipf("this Python has not the modules (DARKROOM_PYTHON names one that has): %v", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
 	e := ran(t, s, "print(image_clue_0.size, image_clue_0.getpixel((0, 0)), image_clue_1.size)\nplt.figure(figsize=(2, 1), dpi=50)\nplt.imshow(image_clue_0)\nplt.show()\nplt.figure(figsize=(1, 1), dpi=30)\nplt.show()")
 	if e.Text != "(40, 30) (200, 0, 0) (7, 5)" || len(e.Drawn) != 2 || e.Figures != 4 {
 		t.Fatalf("%+v", e)
@@ -149,6 +151,15 @@ func TestExample(t *testing.T) {
 		e := ran(t, s, code)
 		if !strings.Contains(e.Text+e.Error, want) || want == "" && !e.Failed {
 			t.Errorf("%s: %+v", code, e)
+		}
+	}
+	if err := exec.Command("/usr/bin/python3", "-c", "import PIL, numpy, matplotlib").Run(); err == nil {
+		whole := &Options{}
+		whole.SetDefaults()
+		whole.Command = o.Command
+		shows := session(t, whole)
+		if e := ran(t, shows, "plt.imshow(image_clue_0); plt.show()"); len(e.Drawn) != 1 {
+			t.Errorf("with its modules: %+v", e)
 		}
 	}
 	if kept, err := os.ReadFile(s.home + "/work/kept"); string(kept) != "ours" || err != nil {

@@ -80,9 +80,9 @@ class Runtime:
     def __init__(self, pictures, seed, modules):
         self.names = {"_captured_figures": []}
         for line in HEADERS:
-            with contextlib.suppress(ImportError, NameError):  # what is missing is told below
+            with contextlib.suppress(Exception):  # what is missing is told below
                 exec(line, self.names)
-        self.missing = [m for m in modules or [] if not importable(m)]
+        self.missing = [f"{m} ({why})" for m in modules or [] if (why := fails(m))]
         for i, data in enumerate(pictures or []):
             if "Image" in self.names:
                 picture = self.names["Image"].open(io.BytesIO(base64.b64decode(data)))
@@ -126,12 +126,12 @@ class Runtime:
         return self.names.get("_captured_figures", [])
 
 
-def importable(module):
+def fails(module):
+    """Why a module cannot be imported; None where it can."""
     try:
         __import__(module)
-        return True
-    except ImportError:
-        return False
+    except Exception as e:
+        return f"{type(e).__name__}: {said(e)}".strip()[-300:]
 
 
 def readable(picture):
