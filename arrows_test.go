@@ -25,7 +25,7 @@ var places = [][]string{
 	{"kernels/rng", "sde/...", "video", "assets/...", "trainer/config"},
 	{"kernels"},
 	{"kernels/ref"},
-	{"kernels/kerneltest/..."},
+	{"kernels/exchange", "kernels/kerneltest/..."},
 	{"kernels/cpu/...", "kernels/cuda/..."},
 	{"kernels/tensor/..."},
 	{"kernels/autograd/..."},

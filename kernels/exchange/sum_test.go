@@ -1,0 +1,127 @@
+package exchange
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+)
+
+// TestSum: what every rank is left with has the bits of Plain, whatever the piece; and the order of
+// ranks is what decides them.
+func TestSum(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 9))
+	for _, ranks := range []int{2, 3, 8} {
+		for _, piece := range []int{0, 1, 7, 64} {
+			t.Run(fmt.Sprintf("%d ranks, pieces of %d", ranks, piece), func(t *testing.T) {
+				var backends []kernels.Backend
+				parts := make([][][]float32, ranks)
+				spans := make([][]kernels.Span, ranks)
+				for k := range ranks {
+					backends = append(backends, ref.Backend{})
+					for _, n := range []int{1, 64, 0, 129} {
+						x := numbers(r, n)
+						parts[k], spans[k] = append(parts[k], x), append(spans[k], span(x))
+					}
+				}
+				s := Sum{Ranks: backends, Wire: NewHost(backends...), Piece: piece}
+				if err := s.Add(spans); err != nil {
+					t.Fatal(err)
+				}
+				turned := false
+				for k := range parts[0] {
+					var of [][]float32
+					for _, p := range parts {
+						of = append(of, p[k])
+					}
+					want := Plain(of)
+					for rank := range spans {
+						if got := spans[rank][k].F32(); !equal(got, want) {
+							t.Fatalf("rank %d has %v, want %v", rank, got, want)
+						}
+					}
+					slices.Reverse(of)
+					turned = turned || !equal(Plain(of), want)
+				}
+				if ranks > 2 && !turned {
+					t.Error("the order of ranks made no difference: the test's numbers cannot tell orders apart")
+				}
+			})
+		}
+	}
+}
+
+// numbers of many sizes, with denormals and zeros of both signs.
+func numbers(r *rand.Rand, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(math.Ldexp(r.NormFloat64(), r.IntN(12)))
+		switch r.IntN(12) {
+		case 0:
+			x[i] = float32(math.Copysign(0, r.NormFloat64()))
+		case 1:
+			x[i] = math.Float32frombits(r.Uint32() & 0x807f_ffff)
+		case 2: // beside the smallest normal, where sums of them are flushed
+			x[i] = math.Float32frombits(r.Uint32()&0x8000_0000 | 0x0080_0000 | r.Uint32()&0xff)
+		}
+	}
+	return x
+}
+
+func span(x []float32) kernels.Span {
+	if len(x) == 0 {
+		return kernels.Span{DType: kernels.F32}
+	}
+	s := kernels.Span{Buf: ref.Backend{}.Alloc(4 * len(x)), Len: len(x), DType: kernels.F32}
+	copy(s.F32(), x)
+	return s
+}
+
+func equal(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+}
+
+// TestRefusals: what does not fit together is named, and nothing is moved.
+func TestRefusals(t *testing.T) {
+	two := []kernels.Backend{ref.Backend{}, ref.Backend{}}
+	a, b := span([]float32{1, 2}), span([]float32{3})
+	bytes := kernels.Span{Buf: a.Buf, Len: 2, DType: kernels.I32}
+	for name, x := range map[string]struct {
+		spans [][]kernels.Span
+		says  string
+	}{
+		"one rank":        {[][]kernels.Span{{a}}, "1 ranks"},
+		"a rank too many": {[][]kernels.Span{{a}, {a}, {a}}, "3 ranks"},
+		"missing":         {[][]kernels.Span{{a}, {}}, "rank 1 has 0 gradients"},
+		"lengths":         {[][]kernels.Span{{a}, {b}}, "1 numbers of f32 on rank 1, and 2"},
+		"types":           {[][]kernels.Span{{a}, {bytes}}, "2 numbers of i32 on rank 1"},
+	} {
+		err := (&Sum{Ranks: two, Wire: NewHost(two...)}).Add(x.spans)
+		if err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%s: %v; want %q in it", name, err, x.says)
+		}
+	}
+	if x := a.F32(); x[0] != 1 || x[1] != 2 {
+		t.Errorf("a refusal changed its operands: %v", x)
+	}
+	for name, x := range map[string]struct {
+		from, into []kernels.Span
+		says       string
+	}{
+		"ranks":   {[]kernels.Span{a}, []kernels.Span{a}, "among 2 ranks"},
+		"pieces":  {[]kernels.Span{a, b}, []kernels.Span{a, a}, "rank 0 has room for 2"},
+		"unequal": {[]kernels.Span{b, a}, []kernels.Span{a, a}, "rank 1 has a piece of 2"},
+		"room":    {[]kernels.Span{b, b}, []kernels.Span{a, b}, "rank 1 has room for 1"},
+		"types":   {[]kernels.Span{b, bytes.Slice(0, 1)}, []kernels.Span{a, a}, "i32 of rank 1"},
+	} {
+		err := NewHost(two...).Gather(x.from, x.into)
+		if err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("gathering, %s: %v; want %q in it", name, err, x.says)
+		}
+	}
+}
