@@ -4,7 +4,8 @@
 // Start with Open, which returns a kernels.Backend, and Probe, which says what a machine has.
 // The driver's functions are called in caller.go; memory.go and staging.go are device memory and
 // copies; backend.go launches; elementwise.go, rows.go, groupnorm.go, product.go and attention.go
-// lay out the arguments of the kernels in src/*.cu, one Go struct for each C struct.
+// lay out the arguments of the kernels in src/*.cu, one Go struct for each C struct. nccl.go joins
+// several devices: what exchange.Sum adds up travels over NCCL, opened at run time as well.
 //
 // Products of bf16 with a weight go through cuBLASLt where it can be opened (cublaslt.go has its functions,
 // libraryproduct.go uses them): choice.go says how a row keeps its bits there, selfcheck.go measures
@@ -27,7 +28,9 @@
 //
 // double/ is a libcuda.so.1 for tests: it runs the same sources, compiled by a C++ compiler, over
 // host memory, and a libcublasLt that can be told to break each promise. The conformance suite passes on it
-// in CI; package double builds it.
+// in CI; package double builds it. It has several devices, whose memory and streams it tells apart, and is a
+// libnccl.so.2, too: a gathering runs when the streams of all its ranks come to it, and what would hang on
+// devices is an error.
 //
 // # Not yet run on hardware
 //
@@ -43,6 +46,9 @@
 //   - cuBLASLt: that it is called rightly (its descriptors were made and read back with the library of
 //     13.4.1, which needs no device for that; its products were not), which of its algorithms pass the
 //     self-check, on which devices, and whether they are faster with the trip of sums through memory;
-//   - every speed. The kernels use mma.sync, which reaches about half of a Hopper's peak; wgmma, and NCCL
-//     (several devices), are not there yet.
+//   - NCCL: that a real one opens, joins devices, and works in the primary contexts and on the streams of
+//     the backends; several streams of one thread; its own threads, timeouts, and errors that come late.
+//     A rank that fails while others wait in a gathering may hang them, where the double says so;
+//   - every speed. The kernels use mma.sync, which reaches about half of a Hopper's peak; wgmma is not
+//     there yet.
 package cuda

@@ -97,6 +97,12 @@ func openFirst(places []string) (*library, error) {
 }
 
 func (l *library) call(name string, args ...uintptr) (int32, error) {
+	r, err := l.pointer(name, args...)
+	return int32(r), err
+}
+
+// pointer is call of a function that returns a pointer.
+func (l *library) pointer(name string, args ...uintptr) (uintptr, error) {
 	f, ok := l.symbols[name]
 	if !ok {
 		var err error
@@ -106,5 +112,28 @@ func (l *library) call(name string, args ...uintptr) (int32, error) {
 		l.symbols[name] = f
 	}
 	r, _, _ := purego.SyscallN(f, args...)
-	return int32(r), nil
+	return r, nil
+}
+
+// Where NCCL is installed beside the loader's own search.
+var ncclPlaces = [...]string{
+	"libnccl.so.2",
+	"/usr/lib/x86_64-linux-gnu/libnccl.so.2",
+	"/usr/lib/aarch64-linux-gnu/libnccl.so.2",
+	"/usr/lib64/libnccl.so.2",
+	"/usr/local/lib/libnccl.so.2",
+	"/usr/local/cuda/lib64/libnccl.so.2",
+}
+
+// openNCCL opens libnccl.
+func openNCCL() (*library, error) {
+	places := ncclPlaces[:]
+	if p := os.Getenv(NCCLVariable); p != "" {
+		places = []string{p}
+	}
+	l, err := openFirst(places)
+	if err != nil {
+		return nil, fmt.Errorf("no NCCL: %w", err)
+	}
+	return l, nil
 }

@@ -8,12 +8,15 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
 )
 
 // Control makes the double behave as drivers and devices do.
 type Control struct {
 	t      testing.TB
 	handle uintptr
+	path   string
 }
 
 // New builds the double and puts it back to its first state, now and when the test ends.
@@ -24,7 +27,7 @@ func New(t testing.TB) *Control {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Control{t, h}
+	c := &Control{t, h, path}
 	c.call("fakecuda_reset")
 	t.Cleanup(func() { c.call("fakecuda_reset") })
 	return c
@@ -79,3 +82,9 @@ func (c *Control) SetProducts(version int, faults Fault, faulty int) {
 
 // Objects is how many handles and descriptors of cuBLASLt there are.
 func (c *Control) Objects() int { return int(c.call("fakelt_objects")) }
+
+// NCCL makes the test's process open the double as NCCL, too, of a version as it writes it: 22105.
+func (c *Control) NCCL(version int) {
+	c.t.Setenv(cuda.NCCLVariable, c.path)
+	c.call("fakenccl_set", uintptr(version))
+}

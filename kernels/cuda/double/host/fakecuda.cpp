@@ -9,6 +9,7 @@
 #include <xmmintrin.h>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 
 asm(R"(.globl dk_switch
@@ -18,24 +19,26 @@ dk_switch: push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15
 
 using P = unsigned long long;  // CUdeviceptr
 enum : int { OK, INVALID_VALUE, OOM, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_CONTEXT = 201, NO_BINARY = 209,
-             INVALID_PTX = 218, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL = 700, LAUNCH_FAILED = 719 };
-struct Stream { std::deque<std::function<int()>> queue; };
+             INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL = 700, LAUNCH_FAILED = 719 };
+struct Stream { std::deque<std::function<int()>> queue; int device = 0; };
 struct Function { dk::Kernel kernel; int shared_max = 48 << 10; };
 
 static std::recursive_mutex mu;
 static std::map<P, size_t> memory, pinned;  // live; device memory has 256-byte red zones of 0xA5 on either side
 static size_t used, limit = (size_t)2 << 30;
 static int sticky, version = 13000, devices = 1, capability = 80;
-static thread_local void* context;
+static const int MOST_DEVICES = 8;
+static thread_local Stream* context;  // of the device that it is the default stream of
+static std::map<P, int> owner;        // the device of what is allocated
 static std::map<std::string, std::pair<int, int>> fails;  // function -> calls to go, code
 static std::vector<Stream*> streams;
-static Stream null_stream, the_context;
+static Stream contexts[MOST_DEVICES];
 static const int SHARED_MAX = 163 << 10;
 
 static int enter(const char* fn, bool need = true) {
   auto f = fails.find(fn);
   if (f != fails.end() && --f->second.first == 0) return f->second.second;
-  return need && context != &the_context ? NO_CONTEXT : sticky;
+  return need && !context ? NO_CONTEXT : sticky;
 }
 static bool inside(const std::map<P, size_t>& m, P p, size_t n) {
   auto it = m.upper_bound(p);
@@ -46,7 +49,15 @@ static int drain(Stream* s) {
     if (int e = s->queue.front()()) sticky = e;
   return sticky;
 }
-static Stream* stream(void* h) { return h ? (Stream*)h : &null_stream; }
+static bool on_device(int device, P p, size_t n) {
+  auto it = owner.upper_bound(p);
+  return inside(memory, p, n) && (--it)->second == device;
+}
+static Stream* stream(void* h) { return h ? (Stream*)h : context; }
+static void drain_all() {
+  for (auto& c : contexts) drain(&c);
+  for (auto s : streams) drain(s);
+}
 static int push(void* h, std::function<int()> f) { return stream(h)->queue.push_back(std::move(f)), OK; }
 static void red_zones() {
   for (auto& m : memory)
@@ -86,7 +97,8 @@ void fakecuda_fail(const char* fn, int nth, int code) { LOCK; fails[fn] = {nth, 
 void fakecuda_reset() {  // what a lost context left behind goes too
   LOCK;
   for (auto& m : memory) free((void*)(m.first - 256));
-  memory.clear(), streams.clear(), null_stream.queue.clear(), used = 0;
+  memory.clear(), owner.clear(), streams.clear(), used = 0;
+  for (int i = 0; i < MOST_DEVICES; i++) contexts[i].queue.clear(), contexts[i].device = i;
   sticky = 0, version = 13000, devices = 1, capability = 80, limit = (size_t)2 << 30, fails.clear();
   fakelt_reset();
 }
@@ -118,13 +130,12 @@ int cuDeviceGetAttribute(int* v, int attribute, int) {
   }
   return OK;
 }
-int cuDevicePrimaryCtxRetain(void** c, int) { ENTER_FREE; return *c = &the_context, OK; }
+int cuDevicePrimaryCtxRetain(void** c, int d) { ENTER_FREE; return d < 0 || d >= devices || d >= MOST_DEVICES ? INVALID_DEVICE : (contexts[d].device = d, *c = &contexts[d], OK); }
 int cuDevicePrimaryCtxRelease_v2(int) { LOCK; return OK; }
-int cuCtxSetCurrent(void* c) { LOCK; context = c; return OK; }
+int cuCtxSetCurrent(void* c) { LOCK; context = (Stream*)c; return OK; }
 int cuCtxSynchronize() {
   ENTER;
-  drain(&null_stream);
-  for (auto s : streams) drain(s);
+  drain_all();
   return red_zones(), sticky;
 }
 int cuMemGetInfo_v2(size_t* left, size_t* all) { ENTER; return *left = limit - used, *all = limit, OK; }
@@ -135,16 +146,15 @@ int cuMemAlloc_v2(P* p, size_t n) {
   size_t room = 512 + ((n + 255) & ~255ull);
   char* b = (char*)aligned_alloc(256, room);
   memset(b, 0xA5, room), memset(b + 256, 0xFF, n);
-  return memory[*p = (P)b + 256] = n, used += n, OK;
+  return memory[*p = (P)b + 256] = n, owner[*p] = context->device, used += n, OK;
 }
 int cuMemFree_v2(P p) {
   ENTER;
-  drain(&null_stream);
-  for (auto s : streams) drain(s);
+  drain_all();
   red_zones();
   auto it = memory.find(p);
   if (it == memory.end()) return INVALID_VALUE;
-  used -= it->second, memory.erase(it), free((void*)(p - 256));
+  used -= it->second, memory.erase(it), owner.erase(p), free((void*)(p - 256));
   return sticky;
 }
 int cuMemHostAlloc(void** p, size_t n, unsigned) {
@@ -157,11 +167,12 @@ static int copy(void* s, void* to, const void* from, size_t n, P device, const v
     fprintf(stderr, "fakecuda: an asynchronous copy of host memory that is not pinned\n");
     return INVALID_VALUE;
   }
-  return push(s, [=] { return inside(memory, device, n) ? memcpy(to, from, n), OK : ILLEGAL; });
+  int of = stream(s)->device;
+  return push(s, [=] { return on_device(of, device, n) ? memcpy(to, from, n), OK : ILLEGAL; });
 }
 int cuMemcpyHtoDAsync_v2(P d, const void* h, size_t n, void* s) { ENTER; return copy(s, (void*)d, h, n, d, h); }
 int cuMemcpyDtoHAsync_v2(void* h, P d, size_t n, void* s) { ENTER; return copy(s, h, (void*)d, n, d, h); }
-int cuStreamCreate(void** s, unsigned) { ENTER; auto t = new Stream; return streams.push_back(t), *s = t, OK; }
+int cuStreamCreate(void** s, unsigned) { ENTER; auto t = new Stream; t->device = context->device; return streams.push_back(t), *s = t, OK; }
 int cuStreamDestroy_v2(void* s) {
   ENTER;
   drain(stream(s));
@@ -174,7 +185,7 @@ int cuStreamSynchronize(void* s) { ENTER; drain(stream(s)); return red_zones(), 
 // An event is done when what was queued before it has run.
 struct Event { bool done = true; };
 int cuEventCreate(void** e, unsigned) { ENTER; return *e = new Event, OK; }
-int cuEventDestroy_v2(void* e) { ENTER; for (auto s : streams) drain(s); delete (Event*)e; return OK; }
+int cuEventDestroy_v2(void* e) { ENTER; drain_all(); delete (Event*)e; return OK; }
 int cuEventRecord(void* e, void* s) { ENTER; ((Event*)e)->done = false; return push(s, [=] { return ((Event*)e)->done = true, (int)OK; }); }
 int cuEventSynchronize(void* e) {
   ENTER;
@@ -202,8 +213,10 @@ int cuLaunchKernel(void* fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
   ENTER;
   Function f = *(Function*)fn;
   if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz - 1 > (unsigned)f.kernel.threads - 1 || bytes > (unsigned)f.shared_max || !params || extra) return INVALID_VALUE;
+  if (stream(s)->device != context->device) return INVALID_HANDLE;
   std::string args((char*)params[0], f.kernel.size);  // taken at the call, as the driver does
   return push(s, [=] { return run(f, {gx, gy, gz}, {bx, by, bz}, bytes, args); });
 }
 }
 #include "fakecublaslt.h"
+#include "fakenccl.h"

@@ -1,0 +1,216 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
+)
+
+// NCCL carries pieces between devices of one program: libnccl.so.2, opened at run time. It only
+// gathers, which has no arithmetic, so no bit depends on its version, its rings or the wires. It works
+// on the backends' own streams and in their primary contexts, which its runtime shares: a gathering is
+// done in order with what is queued before and after it.
+//
+// All calls come from one thread, so calls for several devices stand in groups: alone, the first would
+// wait for the others.
+
+// NCCLVariable names a libnccl to open in place of the system's. A file that is not there turns NCCL off.
+const NCCLVariable = "DARKROOM_LIBNCCL"
+
+// NCCL is an exchange.Wire over NCCL.
+type NCCL struct {
+	lib     *library
+	version int
+	ranks   []*Backend
+	cells   *ncclCells
+}
+
+// ncclCells are what NCCL reads and writes, on the heap, where nothing moves.
+type ncclCells struct {
+	comms   []uintptr
+	devices []int32
+	value   int32
+}
+
+var _ exchange.Wire = (*NCCL)(nil)
+
+// NCCL's own numbers.
+const (
+	ncclBytes        = 0 // the type: ncclInt8
+	ncclUnhandled    = 1 // a call of CUDA failed
+	ncclSystem       = 2
+	ncclUsage        = 5
+	ncclRemote       = 6
+	ncclInProgress   = 7
+	ncclFirstDecimal = 10000 // versions from 2.9 on are written with five digits
+)
+
+// JoinNCCL joins backends on different devices; rank 0 is the first.
+func JoinNCCL(ranks ...*Backend) (*NCCL, error) {
+	c := &ncclCells{comms: make([]uintptr, len(ranks))}
+	for _, b := range ranks {
+		c.devices = append(c.devices, int32(b.device.Index))
+	}
+	if len(ranks) < 2 {
+		return nil, errors.New("NCCL joins several devices, and there is one")
+	}
+	for i, d := range c.devices {
+		if slices.Contains(c.devices[:i], d) {
+			return nil, fmt.Errorf("NCCL joins different devices, and cuda:%d is there twice", d)
+		}
+	}
+	lib, err := openNCCL()
+	if err != nil {
+		return nil, err
+	}
+	n := &NCCL{lib: lib, ranks: ranks, cells: c}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := n.do("ncclGetVersion", uintptr(unsafe.Pointer(&c.value))); err != nil {
+		return nil, err
+	}
+	n.version = int(c.value)
+	err = n.do("ncclCommInitAll", uintptr(unsafe.Pointer(&c.comms[0])), uintptr(len(ranks)), uintptr(unsafe.Pointer(&c.devices[0])))
+	if err != nil {
+		return nil, fmt.Errorf("joining %d devices: %w", len(ranks), err)
+	}
+	return n, nil
+}
+
+// Gather is Wire's.
+func (n *NCCL) Gather(from, into []kernels.Span) error {
+	if err := exchange.Check(len(n.ranks), from, into); err != nil {
+		return err
+	}
+	if from[0].Empty() {
+		return nil
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := n.do("ncclGroupStart"); err != nil {
+		return err
+	}
+	bytes := from[0].Len * from[0].DType.Size()
+	var err error
+	for r, b := range n.ranks {
+		err = first(err, n.of(r, n.do("ncclAllGather", at(from[r]), at(into[r]), uintptr(bytes), ncclBytes, n.cells.comms[r], b.stream)))
+	}
+	if err = first(err, n.do("ncclGroupEnd")); err != nil {
+		return err
+	}
+	return n.failed()
+}
+
+// failed is what went wrong since: NCCL works on while the program goes on.
+func (n *NCCL) failed() error {
+	for r := range n.ranks {
+		if err := n.do("ncclCommGetAsyncError", n.cells.comms[r], uintptr(unsafe.Pointer(&n.cells.value))); err != nil {
+			return n.of(r, err)
+		}
+		if code := n.cells.value; code != 0 && code != ncclInProgress {
+			return n.of(r, n.failure("what was gathered before", code))
+		}
+	}
+	return nil
+}
+
+func (n *NCCL) of(rank int, err error) error {
+	if err != nil {
+		err = fmt.Errorf("rank %d, cuda:%d: %w", rank, n.ranks[rank].device.Index, err)
+	}
+	return err
+}
+
+// Close leaves the devices, after what is queued on them. It comes before the backends' own end.
+func (n *NCCL) Close() (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for r, b := range n.ranks {
+		if n.cells.comms[r] == 0 {
+			continue
+		}
+		err = first(err, b.d.current(b.context))
+		err = first(err, b.d.wait(b.stream))
+		err = first(err, n.of(r, n.do("ncclCommDestroy", n.cells.comms[r])))
+		n.cells.comms[r] = 0
+	}
+	return err
+}
+
+func (n *NCCL) String() string {
+	return fmt.Sprintf("%d ranks, over NCCL %s", len(n.ranks), n.Version())
+}
+
+// Version is the library's: "2.21.5".
+func (n *NCCL) Version() string {
+	if v := n.version; v < ncclFirstDecimal { // 2.8 and before
+		return fmt.Sprintf("%d.%d.%d", v/1000, v%1000/100, v%100)
+	}
+	return fmt.Sprintf("%d.%d.%d", n.version/10000, n.version%10000/100, n.version%100)
+}
+
+// do calls, and turns a code into an error.
+func (n *NCCL) do(name string, args ...uintptr) error {
+	code, err := n.lib.call(name, args...)
+	if err == nil && code != 0 && code != ncclInProgress {
+		err = n.failure(name, code)
+	}
+	return err
+}
+
+// failure is a code with NCCL's words for it, and what its last trouble was.
+func (n *NCCL) failure(name string, code int32) error {
+	e := &callError{Call: name, Code: code}
+	if p, err := n.lib.pointer("ncclGetErrorString", uintptr(code)); err == nil {
+		e.Name = cString(p)
+	}
+	var err error = e
+	if p, missing := n.lib.pointer("ncclGetLastError", 0); missing == nil { // not there before 2.13
+		if trouble := cString(p); trouble != "" {
+			err = fmt.Errorf("%w: %s", err, trouble)
+		}
+	}
+	if note := explainNCCL(code); note != "" {
+		err = fmt.Errorf("%w: %s", err, note)
+	}
+	return err
+}
+
+// explainNCCL is what a code means for someone who runs a program.
+func explainNCCL(code int32) string {
+	switch code {
+	case ncclUnhandled, ncclSystem:
+		return "NCCL_DEBUG=WARN says more; " + NCCLVariable + "=off goes through host memory"
+	case ncclUsage:
+		return "the devices cannot be joined as they were asked to be"
+	case ncclRemote:
+		return "another rank is lost, and the program must be started again"
+	}
+	return ""
+}
+
+// Alike makes backends give one another's bits, or says why they cannot: what one device samples,
+// another trains on. cuBLASLt chooses algorithms by device, so it is left out; tensor cores of one
+// compute capability add in one order; exact kernels give the same bits everywhere.
+func Alike(ranks ...*Backend) error {
+	for _, b := range ranks {
+		if b.exact {
+			continue
+		}
+		if err := b.Choose([]byte(`{"by":"own"}`)); err != nil {
+			return fmt.Errorf("several devices do without cuBLASLt: %w", err)
+		}
+	}
+	for _, b := range ranks[1:] {
+		if a := ranks[0]; !(a.exact && b.exact) && (a.device.Major != b.device.Major || a.device.Minor != b.device.Minor || a.image != b.image) {
+			return fmt.Errorf("%s (%d.%d) and %s (%d.%d) have tensor cores of their own kind, and what one samples, another trains on; %s=exact gives all the same bits",
+				a.Name(), a.device.Major, a.device.Minor, b.Name(), b.device.Major, b.device.Minor, ModeVariable)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+//go:build !nocuda && linux && (amd64 || arm64)
+
+package cuda_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
+)
+
+// several opens so many devices of the double.
+func several(t *testing.T, c *double.Control, n int) []*cuda.Backend {
+	t.Helper()
+	c.Set(13000, n, 120, 1<<30) // PTX alone, so one load
+	var all []*cuda.Backend
+	for i := range n {
+		b, err := cuda.Open(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close() })
+		all = append(all, b)
+	}
+	return all
+}
+
+// TestNCCL: gradients of several devices are added up with the bits of exchange.Plain, over NCCL as
+// through host memory, with the same kernels queued before and after.
+func TestNCCL(t *testing.T) {
+	c := double.New(t)
+	c.NCCL(22105)
+	const ranks = 3
+	r := rand.New(rand.NewPCG(1, 2))
+	all := several(t, c, ranks)
+	var backends []kernels.Backend
+	parts := make([][]float32, ranks)
+	for k, b := range all {
+		backends = append(backends, b)
+		for range 1000 {
+			parts[k] = append(parts[k], float32(math.Ldexp(r.NormFloat64(), r.IntN(8))))
+		}
+	}
+	want := exchange.Plain(parts)
+	over, err := cuda.JoinNCCL(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := "3 ranks, over NCCL 2.21.5"; over.String() != s {
+		t.Errorf("%s, want %s", over, s)
+	}
+	for _, wire := range []exchange.Wire{over, exchange.NewHost(backends...)} {
+		for _, piece := range []int{0, 300} {
+			spans := make([][]kernels.Span, ranks)
+			for k, b := range all {
+				s := kernels.Span{Buf: b.Alloc(4000), Len: 1000, DType: kernels.F32}
+				b.Upload(s, bytesOf(parts[k]))
+				b.Axpby(&kernels.Axpby{A: 2, X: s, Y: s}) // nothing waits for it
+				spans[k] = []kernels.Span{s}
+			}
+			if err := (&exchange.Sum{Ranks: backends, Wire: wire, Piece: piece}).Add(spans); err != nil {
+				t.Fatal(err)
+			}
+			for k, b := range all {
+				s := spans[k][0]
+				b.Axpby(&kernels.Axpby{A: 0.5, X: s, Y: s})
+				got := make([]float32, 1000)
+				b.Download(bytesOf(got), s)
+				if !slices.Equal(got, want) {
+					t.Errorf("%s, pieces of %d: rank %d has another sum", wire, piece, k)
+				}
+				b.Free(s.Buf)
+			}
+		}
+	}
+	if err := over.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, b := range all {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := c.Used(); n != 0 {
+		t.Errorf("%d bytes of device memory are left behind", n)
+	}
+}
+
+func bytesOf(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x))
+}
+
+// TestNCCLSays: what is missing or failed is said with the call that failed and what to do.
+func TestNCCLSays(t *testing.T) {
+	c := double.New(t)
+	all := several(t, c, 2)
+	says := func(what string, err error, words ...string) {
+		t.Helper()
+		if err == nil {
+			t.Errorf("%s: no error", what)
+			return
+		}
+		for _, w := range words {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %v; want %q in it", what, err, w)
+			}
+		}
+	}
+	t.Setenv(cuda.NCCLVariable, "off")
+	_, err := cuda.JoinNCCL(all...)
+	says("turned off", err, "no NCCL", "off")
+	c.NCCL(2804)
+	_, err = cuda.JoinNCCL(all[0])
+	says("one", err, "there is one")
+	_, err = cuda.JoinNCCL(all[0], all[1], all[0])
+	says("twice", err, "cuda:0 is there twice")
+	c.Fail("ncclCommInitAll", 1, 2)
+	_, err = cuda.JoinNCCL(all...)
+	says("joining", err, "joining 2 devices", "ncclCommInitAll", "(2)", "NCCL_DEBUG=WARN", cuda.NCCLVariable)
+	n, err := cuda.JoinNCCL(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Version() != "2.8.4" {
+		t.Errorf("version %s", n.Version())
+	}
+	piece := func(b *cuda.Backend, n int) kernels.Span {
+		return kernels.Span{Buf: b.Alloc(4 * n), Len: n, DType: kernels.F32}
+	}
+	from := []kernels.Span{piece(all[0], 8), piece(all[1], 8)}
+	into := []kernels.Span{piece(all[0], 16), piece(all[1], 16)}
+	for i, call := range []string{"ncclGroupStart", "ncclAllGather", "ncclGroupEnd"} {
+		c.Fail(call, 1, 1+i)
+		says(call, n.Gather(from, into), call, fmt.Sprintf("(%d)", 1+i))
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	if n, err = cuda.JoinNCCL(all...); err != nil {
+		t.Fatal(err)
+	}
+	c.Fail("ncclCommGetAsyncError", 2, 6)
+	says("late", n.Gather(from, into), "rank 1, cuda:1", "(6)", "another rank is lost")
+	says("rooms", n.Gather(from, from), "rank 0 has room for 8")
+	if err := n.Gather([]kernels.Span{from[1], from[0]}, into); err == nil {
+		t.Error("gathered from memory of another device")
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+}
