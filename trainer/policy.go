@@ -48,8 +48,8 @@ type Answers struct {
 
 // Params are the weights that an optimiser moves. They may lie on a device.
 type Params interface {
-	// Norm is the length of the gathered gradient.
-	Norm() float64
+	// Norm is the length of the gathered gradient; of several devices it gathers it first.
+	Norm() (float64, error)
 	// Move takes a step of the optimiser along the gradient times scale, and
 	// forgets the gradient.
 	Move(scale, rate float64)

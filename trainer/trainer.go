@@ -151,7 +151,11 @@ func pick[T any](of []T, at []int) []T {
 // move takes one step of the optimiser.
 func (t *Trainer) move(b Blame) (Update, error) {
 	params := t.Policy.Params()
-	u := Update{Blame: b, Norm: params.Norm(), Rate: t.Optim.Rate(t.Updates - t.Since)}
+	norm, err := params.Norm()
+	u := Update{Blame: b, Norm: norm, Rate: t.Optim.Rate(t.Updates - t.Since)}
+	if err != nil {
+		return u, err
+	}
 	if math.IsNaN(u.Norm) || math.IsInf(u.Norm, 0) {
 		return u, fmt.Errorf("the gradient's norm is %v: the weights stay as they are", u.Norm)
 	}

@@ -145,6 +145,15 @@ func (p *Param) Grad() *tensor.Tensor {
 	return p.sums[0]
 }
 
+// AnyGrad is Grad, and zeros where no backward reached the parameter: of devices that add up their
+// gradients every one needs one.
+func (p *Param) AnyGrad() *tensor.Tensor {
+	if len(p.sums) == 0 {
+		p.sums = append(p.sums, p.pool.Zeros(kernels.F32, p.Shape...).Named("gradient of "+p.Name))
+	}
+	return p.Grad()
+}
+
 // ZeroGrad forgets the gradient.
 func (p *Param) ZeroGrad() {
 	for _, s := range p.sums {

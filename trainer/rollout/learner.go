@@ -58,7 +58,7 @@ func (w *Learner) With(s trainer.Weights, f func() error) error {
 }
 
 // Norm is the length of the gathered gradient.
-func (w *Learner) Norm() float64 { return w.mover.Norm() }
+func (w *Learner) Norm() (float64, error) { return w.mover.Norm(), nil }
 
 // Move takes a step of AdamW along the gradient times scale, and forgets the gradient.
 func (w *Learner) Move(scale, rate float64) { w.mover.Move(scale, rate) }

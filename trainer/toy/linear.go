@@ -96,7 +96,7 @@ func (l *Linear) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 func (l *Linear) Params() trainer.Params { return l }
 
 // Norm is trainer.Params'.
-func (l *Linear) Norm() float64 { return optim.Norm([][]float64{l.grad}) }
+func (l *Linear) Norm() (float64, error) { return optim.Norm([][]float64{l.grad}), nil }
 
 // Move is trainer.Params'.
 func (l *Linear) Move(scale, rate float64) {

@@ -314,7 +314,7 @@ func TestMissingScore(t *testing.T) {
 	if n := len(r.Updates[0].Metrics["ratio"]); n != 2*(groups*members-1) || len(r.Samples) != groups*members {
 		t.Errorf("%d ratios, %d samples", n, len(r.Samples))
 	}
-	if norm := p.Norm(); norm != 0 {
+	if norm, _ := p.Norm(); norm != 0 {
 		t.Errorf("a gradient of norm %v is left after the update", norm)
 	}
 }

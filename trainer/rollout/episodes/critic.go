@@ -78,9 +78,9 @@ type both struct {
 }
 
 // Norm is of the policy's gradient; a head's that is no number is told.
-func (b both) Norm() float64 {
-	if n := b.p.critic.learner.Norm(); math.IsNaN(n) || math.IsInf(n, 0) {
-		return n
+func (b both) Norm() (float64, error) {
+	if n, err := b.p.critic.learner.Norm(); err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		return n, err
 	}
 	return b.Learner.Norm()
 }
@@ -88,7 +88,8 @@ func (b both) Norm() float64 {
 // Move moves both; the head alone while the policy is still.
 func (b both) Move(scale, rate float64) {
 	c := b.p.critic
-	c.learner.Move(optim.ClipScale(c.learner.Norm(), c.clip), c.rate)
+	_, head, _ := c.learner.State()
+	c.learner.Move(optim.ClipScale(head.Norm(), c.clip), c.rate)
 	if !b.p.Still {
 		b.Learner.Move(scale, rate)
 	}

@@ -168,7 +168,10 @@ func TestBackIsTheSameInParts(t *testing.T) {
 		if _, err := (trainer.Spoken{Loss: loss.DefaultTokens()}).Blame(p, samples, []float64{1, -1, 2, -2, 1, -1, 2, -2}); err != nil {
 			t.Fatal(err)
 		}
-		n := p.Params().Norm()
+		n, err := p.Params().Norm()
+		if err != nil {
+			t.Fatal(err)
+		}
 		p.Params().Move(0, 0)
 		return n
 	}

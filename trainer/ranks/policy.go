@@ -1,0 +1,138 @@
+package ranks
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+)
+
+// Card: data parallel. Ranks hold the same parameters; rank r rolls, and answers for, the run
+//
+//	[r·n/W, (r+1)·n/W)  of n keys or points, W ranks
+//
+// whose draws are functions of their keys, and whose bits do not depend on what is computed beside
+// them: so samples, answers, scores, advantages and losses are those of one device to the last bit.
+// Gradients are not: a rank adds up its own samples in their order, and the ranks' sums are added in
+// the order of ranks, which is another order of additions than one device's, whose chain goes on from
+// sample to sample (fp32 addition is not associative). A run's bits thus depend on W and not on what
+// carries gradients; two ranks on one device have the bits of two on two.
+//
+// Every rank moves its own copy by the same sum with the same operations, so copies stay equal.
+//
+// Invariants (tests): samples and answers are those of one policy; what moves is the sum in the order
+// of ranks; a share may be empty.
+
+// Policy is several policies as one. It is a trainer.Policy.
+type Policy struct {
+	Members []trainer.Policy // rank 0 first
+	// Sum replaces every member's gradient by the sum over all; it is called once an update. nil
+	// where nothing is trained.
+	Sum    func() error
+	summed bool
+}
+
+// Roll shares keys out.
+func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	parts := make([][]trainer.Sample, len(p.Members))
+	err := p.each(len(keys), func(r, lo, hi int) (err error) {
+		parts[r], err = p.Members[r].Roll(w, keys[lo:hi])
+		if err == nil && len(parts[r]) != hi-lo {
+			err = fmt.Errorf("rank %d rolled %d samples for %d keys", r, len(parts[r]), hi-lo)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	samples := make([]trainer.Sample, 0, len(keys))
+	for _, part := range parts {
+		samples = append(samples, part...)
+	}
+	return samples, nil
+}
+
+// Eval shares points out. Back goes to those that answered.
+func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+	parts := make([]trainer.Answers, len(p.Members))
+	var all trainer.Answers
+	err := p.each(len(at), func(r, lo, hi int) (err error) {
+		parts[r], err = p.Members[r].Eval(w, at[lo:hi])
+		if err == nil && len(parts[r].Outputs) != hi-lo {
+			err = fmt.Errorf("rank %d gave %d answers to %d points", r, len(parts[r].Outputs), hi-lo)
+		}
+		return err
+	})
+	if err != nil {
+		return all, err
+	}
+	for _, part := range parts {
+		all.Outputs = append(all.Outputs, part.Outputs...)
+	}
+	if w != trainer.Current {
+		return all, nil
+	}
+	all.Back = func(grads [][]float64) error {
+		if len(grads) != len(at) {
+			return fmt.Errorf("%d gradients for %d answers", len(grads), len(at))
+		}
+		return p.Backward(len(at), func(r, lo, hi int) error { return parts[r].Back(grads[lo:hi]) })
+	}
+	return all, nil
+}
+
+// Backward shares n things out to f, which adds to the gradient of a rank.
+func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
+	if p.summed {
+		return errors.New("a gradient came after those of all ranks were added up, and before the weights moved")
+	}
+	return p.each(n, f)
+}
+
+// each calls f for every rank with a share that is not empty.
+func (p *Policy) each(n int, f func(rank, lo, hi int) error) error {
+	return Each(len(p.Members), func(r int) error {
+		lo, hi := Share(r, len(p.Members), n)
+		if lo == hi {
+			return nil
+		}
+		return f(r, lo, hi)
+	})
+}
+
+// Params are the weights of all ranks.
+func (p *Policy) Params() trainer.Params { return params{p} }
+
+type params struct{ *Policy }
+
+// Norm adds up the ranks' gradients, and is the sum's length.
+func (p params) Norm() (float64, error) {
+	if !p.summed {
+		if err := p.Sum(); err != nil {
+			return 0, err
+		}
+		p.summed = true
+	}
+	return p.Members[0].Params().Norm()
+}
+
+// Move moves every rank by the same gradient. Norm comes first.
+func (p params) Move(scale, rate float64) {
+	if !p.summed {
+		panic("ranks: Move before Norm: every rank would go its own way")
+	}
+	p.all(func(own trainer.Params) { own.Move(scale, rate) })
+	p.summed = false
+}
+
+// Follow lets the other weights of every rank follow.
+func (p params) Follow(w trainer.Weights, decay float64) {
+	p.all(func(own trainer.Params) { own.Follow(w, decay) })
+}
+
+func (p params) all(f func(own trainer.Params)) {
+	_ = Each(len(p.Members), func(r int) error { // f has no error
+		f(p.Members[r].Params())
+		return nil
+	})
+}

@@ -1,0 +1,187 @@
+package ranks
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+)
+
+// member is a policy of one weight w: it answers w·x, and its gradient is the sum of x·g.
+type member struct {
+	weight, grad float64
+	rolled       []int
+	asked        [][]float64
+	moved        int
+	fails        error
+}
+
+func (m *member) Roll(_ trainer.Weights, keys []trainer.Key) (samples []trainer.Sample, err error) {
+	for _, k := range keys {
+		m.rolled = append(m.rolled, k.Sample)
+		samples = append(samples, trainer.Sample{Key: k})
+	}
+	return samples, m.fails
+}
+
+func (m *member) Eval(_ trainer.Weights, at []trainer.Point) (a trainer.Answers, err error) {
+	for _, p := range at {
+		m.asked = append(m.asked, p.State)
+		a.Outputs = append(a.Outputs, []float64{m.weight * p.State[0]})
+	}
+	a.Back = func(grads [][]float64) error {
+		for i, g := range grads {
+			m.grad += at[i].State[0] * g[0]
+		}
+		return nil
+	}
+	return a, m.fails
+}
+
+func (m *member) Params() trainer.Params                  { return m }
+func (m *member) Norm() (float64, error)                  { return m.grad, nil }
+func (m *member) Move(scale, rate float64)                { m.weight -= rate * scale * m.grad; m.grad = 0; m.moved++ }
+func (m *member) Follow(w trainer.Weights, decay float64) { m.weight = decay }
+
+// of is a policy of some ranks, and these.
+func of(n int) (*Policy, []*member) {
+	p, own := &Policy{}, []*member{}
+	for range n {
+		m := &member{weight: 2}
+		own, p.Members = append(own, m), append(p.Members, m)
+	}
+	p.Sum = func() error {
+		sum := 0.0
+		for _, m := range own {
+			sum += m.grad
+		}
+		for _, m := range own {
+			m.grad = sum
+		}
+		return nil
+	}
+	return p, own
+}
+
+// TestShares: every thing is one rank's, in order, and shares differ by one at most.
+func TestShares(t *testing.T) {
+	for _, ranks := range []int{1, 2, 3, 8} {
+		for n := range 20 {
+			next, least, most := 0, n, 0
+			for r := range ranks {
+				lo, hi := Share(r, ranks, n)
+				if lo != next || hi < lo {
+					t.Fatalf("rank %d of %d has %d to %d of %d; %d was next", r, ranks, lo, hi, n, next)
+				}
+				next, least, most = hi, min(least, hi-lo), max(most, hi-lo)
+			}
+			if next != n || most-least > 1 {
+				t.Errorf("%d ranks: %d of %d are shared out, %d to %d each", ranks, next, n, least, most)
+			}
+		}
+	}
+}
+
+// TestPolicy: samples and answers come back in their order, gradients go to those that answered, and
+// all move by the sum.
+func TestPolicy(t *testing.T) {
+	for _, n := range []int{1, 2, 5, 7} { // with 3 ranks: two shares are empty, one is
+		p, own := of(3)
+		var keys []trainer.Key
+		var points []trainer.Point
+		var grads [][]float64
+		want := 0.0
+		for i := range n {
+			x, g := float64(i+1), float64(10-i)
+			keys, points = append(keys, trainer.Key{Sample: i}), append(points, trainer.Point{State: []float64{x}})
+			grads, want = append(grads, []float64{g}), want+x*g
+		}
+		samples, err := p.Roll(trainer.Current, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers, err := p.Eval(trainer.Current, points)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rolled []int
+		for r, m := range own {
+			lo, hi := Share(r, 3, n)
+			if len(m.rolled) != hi-lo || len(m.asked) != hi-lo {
+				t.Errorf("rank %d rolled %d and answered %d of %d", r, len(m.rolled), len(m.asked), n)
+			}
+			rolled = append(rolled, m.rolled...)
+		}
+		for i := range n {
+			if samples[i].Key != keys[i] || answers.Outputs[i][0] != 2*float64(i+1) || rolled[i] != i {
+				t.Errorf("sample %d of %d: %v, answer %v, rolled as %d", i, n, samples[i].Key, answers.Outputs[i], rolled[i])
+			}
+		}
+		if err := answers.Back(grads[:n-1]); err == nil {
+			t.Error("too few gradients went back")
+		}
+		if err := answers.Back(grads); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time there is nothing to add up
+			if norm, err := p.Params().Norm(); err != nil || norm != want {
+				t.Errorf("the norm is %v, %v; want %v", norm, err, want)
+			}
+		}
+		if err := answers.Back(grads); err == nil || !strings.Contains(err.Error(), "before the weights moved") {
+			t.Errorf("a gradient after the sum: %v", err)
+		}
+		p.Params().Move(1, 0.5)
+		for r, m := range own {
+			if m.weight != 2-want/2 || m.moved != 1 {
+				t.Errorf("rank %d stands at %v after %d moves, want %v", r, m.weight, m.moved, 2-want/2)
+			}
+		}
+		if _, err := p.Eval(trainer.Old, points); err != nil {
+			t.Error(err)
+		}
+		p.Params().Follow(trainer.Old, 7)
+		if own[0].weight != 7 || own[2].weight != 7 {
+			t.Error("not all ranks followed")
+		}
+	}
+}
+
+// TestFailures: a rank's error and a rank's panic come out where the policy was asked.
+func TestFailures(t *testing.T) {
+	p, own := of(3)
+	own[1].fails = errors.New("rank 1 has no memory left")
+	keys := make([]trainer.Key, 6)
+	if _, err := p.Roll(trainer.Current, keys); !errors.Is(err, own[1].fails) {
+		t.Errorf("%v", err)
+	}
+	if _, err := p.Eval(trainer.Old, []trainer.Point{{State: []float64{1}}, {State: []float64{1}}, {State: []float64{1}}}); !errors.Is(err, own[1].fails) {
+		t.Errorf("%v", err)
+	}
+	p.Sum = func() error { return own[1].fails }
+	if _, err := p.Params().Norm(); !errors.Is(err, own[1].fails) {
+		t.Errorf("%v", err)
+	}
+	said := func() (r any) {
+		defer func() { r = recover() }()
+		return Each(3, func(r int) error {
+			if r > 0 {
+				panic(fmt.Sprint("rank ", r))
+			}
+			return nil
+		})
+	}()
+	if said != "rank 1" {
+		t.Errorf("the caller heard %v", said)
+	}
+	if said := func() (r any) {
+		defer func() { r = recover() }()
+		p.Params().Move(1, 1)
+		return nil
+	}(); said == nil || !slices.Equal([]int{own[0].moved, own[1].moved}, []int{0, 0}) {
+		t.Error("weights moved before gradients were added up")
+	}
+}
