@@ -15,9 +15,16 @@ var free = []string{"run.iterations", "run.device", "episode.parallel", "evaluat
 // Changes says how two experiments differ in what a run depends on, a line a key.
 func Changes(before, after *Experiment) []string {
 	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() || after.anneals() // rates, what is pruned, or noise depend on the number of iterations
-	return differ(before, after, func(key string) bool {
-		return key == "run.iterations" && scheduled || !slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) })
+	ranks := len(before.Run.Devices()) != len(after.Run.Devices())                                                    // gradients are added up in another order
+	list := differ(before, after, func(key string) bool {
+		return key == "run.iterations" && scheduled || key == "run.device" && ranks || !slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) })
 	})
+	for i, line := range list {
+		if strings.HasPrefix(line, "run.device was ") {
+			list[i] += ": how gradients are added up depends on how many there are, and one device may be named twice"
+		}
+	}
+	return list
 }
 
 // Differences says how two experiments differ at all, a line a key.

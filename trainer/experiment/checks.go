@@ -109,9 +109,7 @@ func (e *Experiment) checkNames(r report) {
 			Section{"scalings", fmt.Sprintf("reward[%d].scaling", i), Scalings()}.check(w.Scaling, r)
 		}
 	}
-	if d := e.Run.Device; d != "auto" && d != "cpu" && !strings.HasPrefix(d, "cuda:") {
-		r("run.device", fmt.Sprintf("%q is no device", d), "write \"auto\", \"cpu\", or \"cuda:0\"")
-	}
+	e.Run.checkDevices(r)
 }
 
 // checkKinds looks for the names of methods in their lists.

@@ -13,7 +13,7 @@ type Run struct {
 	Name       string `toml:"name,required" doc:"the run's folder, below runs/"`
 	Seed       int    `toml:"seed" range:"[0,inf)" doc:"all that is random follows from it"`
 	Iterations int    `toml:"iterations,required" range:"[1,1e9]" doc:"rolls and updates"`
-	Device     string `toml:"device" doc:"auto, cpu, or cuda:0"`
+	Device     string `toml:"device" doc:"auto, cpu, or cuda:0; several train together: cuda:0,cuda:1"`
 }
 
 // Model is [model].

@@ -9,7 +9,8 @@
 // and ledger.go the lines that are kept, result.go how a run ends, monitor.go the rules of
 // [[monitor]]; objective.go and gradient.go make an iteration's objective. stage.go says what a stage
 // keeps, rollback.go how a run goes back (and best.go to which evaluation), failure.go what happens
-// without a score, check.go what is looked at before anything is learned.
+// without a score, check.go what is looked at before anything is learned; ranks.go trains on several
+// devices.
 //
 // All that is drawn has coordinates, so a state is weights, averages and counters, and a run that
 // goes on writes the bytes of one that never stopped. What depends on the clock goes to

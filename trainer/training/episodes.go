@@ -36,8 +36,16 @@ type learning interface {
 	Forget(w trainer.Weights) error
 }
 
-// learning is the model's policy.
+// learning is the model's policy, that of all ranks.
 func (m *model) learning() learning {
+	if m.group != nil {
+		return m.group
+	}
+	return m.own()
+}
+
+// own is the policy of one rank.
+func (m *model) own() learning {
 	if m.talk != nil {
 		return m.talk
 	}

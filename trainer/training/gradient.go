@@ -38,7 +38,7 @@ func (d developer) Develop(finals [][]float64, at func(from int, pictures []visi
 }
 
 func (d developer) Pull(at []trainer.Point, grads [][]float64) ([][]float64, error) {
-	return d.t.model.policy.Pull(at, grads)
+	return d.t.model.pull(at, grads)
 }
 
 // drawOf is the key of what is drawn for a sample.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 )
@@ -41,8 +42,15 @@ func (t *Training) manifest() error {
 	}
 	m := Manifest{Version: t.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Seed: t.Run.Seed, Seeds: plan.Seeds,
 		Prompts: len(t.train), HeldOut: len(t.heldOut)}
-	if s, ok := t.Backend.(interface{ String() string }); ok {
-		m.Backend = s.String()
+	for i, be := range append([]kernels.Backend{t.Backend}, t.Further...) {
+		if s, ok := be.(interface{ String() string }); ok && i == 0 {
+			m.Backend = s.String()
+		} else if ok {
+			m.Backend += "; " + s.String()
+		}
+	}
+	if g := t.model.group; g != nil {
+		m.Backend += "; " + g.sum.Wire.String()
 	}
 	dir := t.model.dir()
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

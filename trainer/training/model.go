@@ -16,6 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/trainer/ranks"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
 	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -33,6 +34,7 @@ type model struct {
 	at       pipeline.Shape
 	texts    []*pipeline.Text // of all prompts, training's first
 	empty    *pipeline.Text
+	group    *group // of rank 0, where there are several (ranks.go)
 }
 
 // openModel opens the folder, puts the adapter on, and encodes every prompt once.
@@ -132,8 +134,17 @@ func (m *model) dir() string {
 	return m.pipeline.Dir()
 }
 
-// sample sets how an iteration samples.
-func (m *model) sample(turn experiment.Turn, root rng.Key) (err error) {
+// sample sets how an iteration samples, on every rank.
+func (m *model) sample(turn experiment.Turn, root rng.Key) error {
+	for _, own := range m.all() {
+		if err := own.sampleOwn(turn, root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *model) sampleOwn(turn experiment.Turn, root rng.Key) (err error) {
 	if m.talk != nil {
 		m.talk.Draws.Root = root
 		m.pace(turn)
@@ -159,6 +170,17 @@ func (m *model) tell(progress func(done, all int)) {
 
 // fixed is the policy with draws that are the same in every iteration, and other steps.
 func (m *model) fixed(ctx context.Context, root rng.Key, rows []sde.Row, schedule sde.Schedule, s experiment.Sampler) trainer.Policy {
+	if m.group == nil {
+		return m.fixedOwn(ctx, root, rows, schedule, s)
+	}
+	p := &ranks.Policy{}
+	for _, own := range m.all() {
+		p.Members = append(p.Members, own.fixedOwn(ctx, root, rows, schedule, s))
+	}
+	return p
+}
+
+func (m *model) fixedOwn(ctx context.Context, root rng.Key, rows []sde.Row, schedule sde.Schedule, s experiment.Sampler) trainer.Policy {
 	draws := rollout.Draws{Root: root, Fixed: true}
 	if m.talk != nil {
 		p := *m.talk
@@ -187,7 +209,7 @@ func (m *model) developed(samples []trainer.Sample) ([]rewards.Item, error) {
 	return items, err
 }
 
-// pictures decodes final latents.
+// pictures decodes final latents, each rank its share.
 func (m *model) pictures(samples []trainer.Sample) ([]*vision.Image, error) {
 	finals := make([][]float64, len(samples))
 	for i, s := range samples {
@@ -198,20 +220,24 @@ func (m *model) pictures(samples []trainer.Sample) ([]*vision.Image, error) {
 			}
 		}
 	}
-	raw, err := m.pipeline.DecodeAll(finals, m.at)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]*vision.Image, len(raw))
-	for i, x := range raw {
-		if out[i], err = vision.FromFloats(x, m.at.Width, m.at.Height, vision.Signed, vision.ChannelsLast); err != nil {
-			return nil, err
+	all, out := m.all(), make([]*vision.Image, len(finals))
+	return out, ranks.Each(len(all), func(r int) error {
+		lo, hi := ranks.Share(r, len(all), len(finals))
+		raw, err := all[r].pipeline.DecodeAll(finals[lo:hi], m.at)
+		for i, x := range raw {
+			if err == nil {
+				out[lo+i], err = vision.FromFloats(x, m.at.Width, m.at.Height, vision.Signed, vision.ChannelsLast)
+			}
 		}
-	}
-	return out, nil
+		return err
+	})
 }
 
 func (m *model) close() error {
+	return errors.Join(m.closeGroup(), m.closeOwn())
+}
+
+func (m *model) closeOwn() error {
 	if m.policy != nil {
 		m.policy.Free()
 	}

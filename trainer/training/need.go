@@ -22,8 +22,12 @@ type Need struct {
 }
 
 // Peak is the most at once.
-func (n Need) Peak() int64 {
-	return max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training) + n.Samples
+func (n Need) Peak() int64 { return n.PeakOf(1) }
+
+// PeakOf is that of several ranks which share a memory. Each holds the model, and asks it as much at
+// once as one alone.
+func (n Need) PeakOf(ranks int) int64 {
+	return int64(ranks)*max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training) + n.Samples
 }
 
 // Needs predicts what a run takes by making an iteration of it on an empty backend that counts, in

@@ -42,11 +42,11 @@ func (t *Training) begin() (err error) {
 	if err := t.openProgram(); err != nil {
 		return err
 	}
-	if t.model, err = openModel(t.Experiment, t.Options, t.train, t.heldOut); err != nil {
+	if t.model, err = openRanks(t.Experiment, t.Options, t.train, t.heldOut); err != nil {
 		return err
 	}
 	if t.Rolling != nil {
-		t.model.tell(func(done, all int) { t.Rolling(t.loop.Iteration, done, all) })
+		t.tell()
 	}
 	if err := t.room(); err != nil {
 		return err

@@ -65,8 +65,10 @@ func (t *Training) begins(turn experiment.Turn) {
 		all[i] = trainer.Memory{Weights: m.Weights, Pace: paceOf(turn.Experiment, m.Weights)}
 	}
 	t.loop.Memories, t.loop.Since = all, 0
-	_, mover, _ := t.model.learning().State()
-	mover.Set(turn.Optim)
+	for _, m := range t.model.all() {
+		_, mover, _ := m.own().State()
+		mover.Set(turn.Optim)
+	}
 }
 
 // average is which weights optim.ema makes: the old policy of nft follows at that pace, and is

@@ -50,6 +50,9 @@ func (t *Training) save() error {
 	if err := t.keepChoices(); err != nil {
 		return err
 	}
+	if err := t.model.agree(); err != nil {
+		return err
+	}
 	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Guided: t.guided, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, Best: t.best, Failures: t.failures, Stage: t.stage.Number, again: t.again, Ends: map[string]int64{}}
 	var kept []safetensors.Tensor
 	c.Choice, kept = t.choice.state()
@@ -112,6 +115,33 @@ func (t *Training) held() []int {
 	return all
 }
 
+// load is a rank's weights, optimiser and other weights; read is told a name and how many numbers it
+// has.
+func (m *model) load(f *safetensors.File, read func(name string, n int) ([]float32, error)) error {
+	params, mover, others := m.own().State()
+	for i, p := range params {
+		x, err := read(fmt.Sprintf("weights.%d", i), p.Value.Len())
+		if err != nil {
+			return err
+		}
+		p.Value.UploadF32(x)
+		p.Updated()
+	}
+	for w, o := range others {
+		for i, v := range o.Values {
+			x, err := read(fmt.Sprintf("others.%d.%d", w, i), v.Len())
+			if err != nil {
+				return err
+			}
+			v.UploadF32(x)
+		}
+	}
+	if err := mover.Load(f, "optimiser."); err != nil {
+		return err
+	}
+	return m.loadCritic(f, read)
+}
+
 func orEmpty[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}
@@ -156,29 +186,10 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 	} else if err := t.model.learning().Forget(trainer.Reference); err != nil {
 		return nil, err
 	}
-	params, mover, others := t.model.learning().State()
-	for i, p := range params {
-		x, err := read(fmt.Sprintf("weights.%d", i), p.Value.Len())
-		if err != nil {
+	for _, m := range t.model.all() {
+		if err := m.load(f, read); err != nil {
 			return nil, err
 		}
-		p.Value.UploadF32(x)
-		p.Updated()
-	}
-	for w, o := range others {
-		for i, v := range o.Values {
-			x, err := read(fmt.Sprintf("others.%d.%d", w, i), v.Len())
-			if err != nil {
-				return nil, err
-			}
-			v.UploadF32(x)
-		}
-	}
-	if err := mover.Load(f, "optimiser."); err != nil {
-		return nil, err
-	}
-	if err := t.model.loadCritic(f, read); err != nil {
-		return nil, err
 	}
 	t.loop.Iteration, t.loop.Updates, t.loop.Since = s.Iteration, s.Updates, s.Since
 	for i := range s.Paces {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/album"
@@ -20,6 +21,10 @@ type Options struct {
 	Dir     string
 	Resume  bool
 	Backend kernels.Backend
+	// Further are more backends, each with a rank of its own beside Backend's; Wire is between all of
+	// them, and nil is host memory (ranks.go).
+	Further []kernels.Backend
+	Wire    exchange.Wire
 	Version string                           // of the program, for the manifest
 	Say     func(format string, args ...any) // a line for people
 	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never

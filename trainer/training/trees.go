@@ -43,8 +43,13 @@ func (m *model) passes() *rollout.Passes {
 	if m.policy == nil {
 		return nil
 	}
-	p := m.policy.Passes
-	return &p
+	var sum rollout.Passes
+	for _, own := range m.all() {
+		p := own.policy.Passes
+		sum.Rollout, sum.Reference = sum.Rollout+p.Rollout, sum.Reference+p.Reference
+		sum.Train, sum.Backward = sum.Train+p.Train, sum.Backward+p.Backward
+	}
+	return &sum
 }
 
 // A grown tree is one of a prompt's, with the place of the sample that each leaf became.
