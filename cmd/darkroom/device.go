@@ -27,6 +27,13 @@ type backend interface {
 // onCPU reports whether a name of a device is the CPU's.
 func onCPU(name string) bool { return name == "" || name == "auto" || name == "cpu" }
 
+// devicesFlag is deviceFlag of a command that trains.
+func devicesFlag(cmd *cobra.Command, device *string) {
+	deviceFlag(cmd, device)
+	f := cmd.Flags().Lookup("device")
+	f.Usage += "; several, as cuda:0,cuda:1 or cpu,cpu, train together"
+}
+
 // openDevice opens what "auto", "cpu" or "cuda:N" names.
 func openDevice(name string) (backend, error) {
 	if onCPU(name) {

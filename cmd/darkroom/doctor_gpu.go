@@ -41,7 +41,7 @@ func findLibraries(root fs.FS) []finding {
 		{Name: "libcuda.so.1", Enables: "--device cuda:0 (it comes with the driver)"},
 		{Name: "libcublasLt.so.*", Enables: "products of bf16 on GPUs, where its algorithms keep a row's bits"},
 		{Name: "libcudnn.so.*", Enables: "faster convolutions on GPUs (planned)"},
-		{Name: "libnccl.so.*", Enables: "several GPUs (planned)"},
+		{Name: "libnccl.so.*", Enables: "gradients of several GPUs (host memory without it)"},
 	}
 	for i, lib := range libraries {
 		for _, d := range dirs {

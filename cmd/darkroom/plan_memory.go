@@ -38,7 +38,11 @@ func withMemory(e *experiment.Experiment, p *experiment.Plan) planned {
 	if err != nil {
 		return planned{Plan: p, Why: err.Error()}
 	}
-	return planned{Plan: p, Memory: &memoryPlan{programBytes + need.Peak(), *need}}
+	ranks := 1 // that share this machine's memory
+	if on := e.Run.Devices(); on[0] == "cpu" {
+		ranks = len(on)
+	}
+	return planned{Plan: p, Memory: &memoryPlan{programBytes + need.PeakOf(ranks), *need}}
 }
 
 func (p planned) writeMemory(w io.Writer) {

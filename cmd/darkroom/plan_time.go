@@ -49,11 +49,11 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	if len(e.Stages) > 0 && e.Stages[0].Iterations < probed {
 		return nil, fmt.Errorf("the first stage has %d iterations, and a probe takes %d", e.Stages[0].Iterations, probed)
 	}
-	be, err := openDevice(e.Run.Device)
+	on, err := openRanks(e.Run.Devices())
 	if err != nil {
 		return nil, err
 	}
-	defer be.Close()
+	defer func() { err = errors.Join(err, on.Close()) }()
 	dir, err := os.MkdirTemp("", "darkroom-probe")
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	samples := 0.0
 	bar := newProgress(cmd.ErrOrStderr(), "probe")
 	defer bar.end()
-	_, err = training.Run(cmd.Context(), &short, training.Options{Dir: filepath.Join(dir, "run"), Backend: be, Version: readBuild().String(), Say: func(string, ...any) {},
+	_, err = training.Run(cmd.Context(), &short, on.into(training.Options{Dir: filepath.Join(dir, "run"), Version: readBuild().String(), Say: func(string, ...any) {},
 		Report: func(l *training.Line, timing *training.TimingLine) {
 			bar.set(l.Iteration, probed)
 			if l.Iteration == 1 {
@@ -74,7 +74,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 				t.Parts[part] += timing.Seconds[part] / (probed - 1)
 			}
 			samples += float64(l.Samples) / (probed - 1)
-		}})
+		}}))
 	if err != nil {
 		return nil, err
 	}

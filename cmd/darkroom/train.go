@@ -36,7 +36,7 @@ Ctrl-C finishes the iteration and saves; --resume goes on as if nothing had happ
 	cmd.Flags().StringVar(&o.out, "out", "", "the run's `FOLDER` (default runs/NAME)")
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with the run in the folder")
 	exampleFlag(cmd, &o.example)
-	deviceFlag(cmd, &o.device)
+	devicesFlag(cmd, &o.device)
 	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
 	return cmd
 }
@@ -61,7 +61,7 @@ func (o *trainOptions) experiment(args []string) (*experiment.Experiment, error)
 	return e, asUsage(err)
 }
 
-func (o *trainOptions) run(cmd *cobra.Command, args []string) error {
+func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	if cmd.Flags().Changed("device") {
 		o.sets = append(o.sets, "run.device="+o.device)
 	}
@@ -73,12 +73,15 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) error {
 	if dir == "" {
 		dir = filepath.Join("runs", e.Run.Name)
 	}
-	be, err := openDevice(e.Run.Device)
+	on, err := openRanks(e.Run.Devices())
 	if err != nil {
 		return err
 	}
-	defer be.Close()
+	defer func() { err = errors.Join(err, on.Close()) }()
 	log := cmd.ErrOrStderr()
+	if on.note != "" {
+		fmt.Fprintf(log, "note: %s\n", on.note)
+	}
 	bar := newProgress(log, e.Run.Name)
 	began := time.Now()
 	first, err := e.Turn(0)
@@ -87,7 +90,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	fmt.Fprintf(log, "%s: %d iterations of %d pictures, in %s\n", e.Run.Name, e.Run.Iterations, first.Rollout.PromptsPerIteration*first.Samples(), dir)
 	rolls := 0.5 // of an iteration's time; then what the last one took
-	result, err := training.Run(cmd.Context(), e, training.Options{Dir: dir, Resume: o.resume, Backend: be, Version: readBuild().String(),
+	result, err := training.Run(cmd.Context(), e, on.into(training.Options{Dir: dir, Resume: o.resume, Version: readBuild().String(),
 		Say: func(format string, args ...any) {
 			bar.end()
 			fmt.Fprintf(log, format+"\n", args...)
@@ -102,7 +105,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) error {
 			bar.end()
 			fmt.Fprintln(log, iterationLine(l, t))
 			bar.set(l.Iteration, e.Run.Iterations)
-		}})
+		}}))
 	bar.end()
 	switch {
 	case errors.Is(err, folder.ErrUsed), errors.Is(err, training.ErrChanged):

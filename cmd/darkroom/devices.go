@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/trainer/training"
+)
+
+// ranks are the backends that train together, and what lies between them.
+type ranks struct {
+	all  []backend
+	wire exchange.Wire // nil: host memory
+	note string        // why it is, where there might be something faster
+}
+
+// openRanks opens the devices of an experiment. Ranks on the CPU share its cores.
+func openRanks(names []string) (_ *ranks, err error) {
+	r := &ranks{}
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	var devices []*cuda.Backend
+	for _, name := range names {
+		be, err := openRank(name, len(names))
+		if err != nil {
+			return nil, err
+		}
+		r.all = append(r.all, be)
+		if d, ok := be.(device); ok {
+			devices = append(devices, d.Backend)
+		}
+	}
+	if len(names) == 1 || len(devices) == 0 {
+		return r, nil
+	}
+	if err := cuda.Alike(devices...); err != nil {
+		return nil, usagef("--device: %v", err)
+	}
+	over, err := cuda.JoinNCCL(devices...)
+	if err != nil {
+		r.note = fmt.Sprintf("gradients go through host memory: %v", err)
+		return r, nil
+	}
+	r.wire = over
+	return r, nil
+}
+
+func openRank(name string, ranks int) (backend, error) {
+	if name != "cpu" || ranks == 1 {
+		return openDevice(name)
+	}
+	path, err := isa.Choose()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return cpu.NewWith(cpu.Options{Path: path, Threads: max(1, runtime.GOMAXPROCS(0)/ranks)}), nil
+}
+
+// into sets what a run is told of them.
+func (r *ranks) into(o training.Options) training.Options {
+	o.Backend, o.Wire = r.all[0], r.wire
+	for _, be := range r.all[1:] {
+		o.Further = append(o.Further, be)
+	}
+	return o
+}
+
+// Close ends all.
+func (r *ranks) Close() error {
+	var errs []error
+	if r.wire != nil {
+		errs = append(errs, r.wire.Close())
+	}
+	for _, be := range r.all {
+		be.Close()
+	}
+	return errors.Join(errs...)
+}

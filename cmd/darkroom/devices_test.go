@@ -1,0 +1,53 @@
+//go:build !nocuda && linux && (amd64 || arm64)
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/trainer/training"
+)
+
+// TestRanks: devices that are different are joined by NCCL where it is found; others, and where it is
+// not, through host memory, which is said.
+func TestRanks(t *testing.T) {
+	c := double.New(t)
+	c.Set(13000, 2, 120, 1<<30)
+	for _, x := range []struct {
+		devices, nccl, wire, note string
+	}{
+		{"cpu,cpu", "off", "", ""},
+		{"cuda:0,cuda:1", "off", "", "through host memory: no NCCL"},
+		{"cuda:1,cuda:0", "", "2 ranks, over NCCL 2.21.5", ""},
+	} {
+		if c.NCCL(22105); x.nccl != "" {
+			t.Setenv(cuda.NCCLVariable, x.nccl)
+		}
+		names := strings.Split(x.devices, ",")
+		r, err := openRanks(names)
+		if err != nil {
+			t.Errorf("%s: %v", x.devices, err)
+			continue
+		}
+		wire := ""
+		if r.wire != nil {
+			wire = r.wire.String()
+		}
+		o := r.into(training.Options{})
+		if wire != x.wire || (r.note == "") != (x.note == "") || !strings.Contains(r.note, x.note) || len(o.Further) != len(names)-1 || o.Backend == nil {
+			t.Errorf("%s: wire %q, note %q, %d further backends", x.devices, wire, r.note, len(o.Further))
+		}
+		if err := r.Close(); err != nil {
+			t.Errorf("%s: %v", x.devices, err)
+		}
+	}
+	if _, err := openRanks([]string{"cuda:0", "cuda:7"}); err == nil || !strings.Contains(err.Error(), "no device 7") {
+		t.Errorf("%v", err)
+	}
+	if n := c.Used(); n != 0 {
+		t.Errorf("%d bytes of device memory are left behind", n)
+	}
+}
