@@ -55,6 +55,24 @@ func (f *Folder) Save(iteration, keep int, held []int, fill func(dir string) err
 		os.RemoveAll(next)
 		return fmt.Errorf("saving the checkpoint of iteration %d: %w\nhint: the run stands at the checkpoint before; with room to write, --resume goes on from there", iteration, err)
 	}
+	return f.Tidy(keep, held)
+}
+
+// Tidy deletes what Save deletes, and what a kill left half written or half deleted.
+func (f *Folder) Tidy(keep int, held []int) error {
+	entries, err := os.ReadDir(f.checkpoints())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		kind := filepath.Ext(e.Name())
+		if _, no := strconv.Atoi(strings.TrimSuffix(e.Name(), kind)); no == nil && e.IsDir() && (kind == ".old" || kind == ".part") {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(f.checkpoints(), e.Name())))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("deleting what is left of a checkpoint: %w", err)
+	}
 	return f.prune(keep, held)
 }
 

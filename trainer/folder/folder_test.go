@@ -3,6 +3,7 @@ package folder
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,8 +70,13 @@ func TestCheckpoints(t *testing.T) {
 	if c, spoilt, err := f.Latest(); c != nil || len(spoilt) != 3 || err != nil {
 		t.Fatalf("%v, %v, %v", c, spoilt, err)
 	}
-	// A failure leaves what was there.
+	// A failure leaves what was there, and a checkpoint leaves nothing that is none.
 	save(t, f, 9, 3)
+	for _, name := range []string{"000007.part", "000001.old"} {
+		if _, err := os.Stat(filepath.Join(f.checkpoints(), name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
 	if err := f.Save(9, 3, nil, func(string) error { return errors.New("no room") }); err == nil || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("%v", err)
 	}

@@ -85,6 +85,11 @@ func (t *Training) begin() (err error) {
 			return err
 		}
 		t.Say("going on after iteration %d", t.loop.Iteration)
+		if len(spoilt) == 0 { // they would count as newer ones
+			if err := t.folder.Tidy(t.Checkpoint.Keep, t.held()); err != nil {
+				return err
+			}
+		}
 	}
 	if t.ledger, err = t.folder.Lines("ledger.jsonl", ends["ledger.jsonl"]); err != nil {
 		return err
