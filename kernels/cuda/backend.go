@@ -6,7 +6,6 @@ import (
 	"os"
 	"reflect"
 	"runtime"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 )
@@ -45,43 +44,6 @@ type function struct {
 
 // ringBytes is the device memory for launches' small arrays.
 const ringBytes = 1 << 20
-
-// ModeVariable chooses who computes products of bf16, and "wait" after a comma:
-//
-//	""       cuBLASLt where it opens and keeps the promises of choice.go, our own kernels elsewhere
-//	"lt"     the same, but it is an error if it does not open
-//	"own"    our own kernels on tensor cores ("tensor" says the same)
-//	"exact"  by the definition of package ref, on the fp32 units; attention as well
-//	"wait"   waits after each launch, so that an error names its operation
-const ModeVariable = "DARKROOM_CUDA"
-
-type mode struct {
-	products string // "", lt, own, exact
-	wait     bool
-}
-
-// modes reads ModeVariable.
-func modes(s string) (m mode, err error) {
-	for word := range strings.SplitSeq(s, ",") {
-		switch word {
-		case "":
-			continue
-		case "wait":
-			m.wait = true
-			continue
-		case "tensor":
-			word = "own"
-		case "lt", "own", "exact":
-		default:
-			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait", ModeVariable, s)
-		}
-		if m.products != "" && m.products != word {
-			return m, fmt.Errorf("%s=%s: one of lt, own and exact", ModeVariable, s)
-		}
-		m.products = word
-	}
-	return m, nil
-}
 
 // Open starts device number index.
 func Open(index int) (*Backend, error) {
@@ -142,23 +104,6 @@ func (b *Backend) begin(version int) (err error) {
 		return err
 	}
 	return b.beginProducts(version)
-}
-
-// beginProducts opens cuBLASLt where it is wanted.
-func (b *Backend) beginProducts(version int) (err error) {
-	switch b.mode.products {
-	case "own", "exact":
-		b.without = ModeVariable + "=" + b.mode.products
-		return nil
-	}
-	if b.products, err = b.openLibraryProducts(version); err == nil {
-		return nil
-	}
-	if b.mode.products == "lt" {
-		return fmt.Errorf("%s=lt: %w", ModeVariable, err)
-	}
-	b.without = err.Error()
-	return nil
 }
 
 // loadKernels loads the image made for the device, or else PTX, which the driver compiles.

@@ -22,6 +22,16 @@ var libraryPlaces = [...]string{
 	"/usr/lib/wsl/lib/libcuda.so.1",
 }
 
+// Where NCCL is installed beside the loader's own search.
+var ncclPlaces = [...]string{
+	"libnccl.so.2",
+	"/usr/lib/x86_64-linux-gnu/libnccl.so.2",
+	"/usr/lib/aarch64-linux-gnu/libnccl.so.2",
+	"/usr/lib64/libnccl.so.2",
+	"/usr/local/lib/libnccl.so.2",
+	"/usr/local/cuda/lib64/libnccl.so.2",
+}
+
 // library is a shared library, its functions found as they are first called.
 type library struct {
 	path    string
@@ -31,31 +41,31 @@ type library struct {
 
 // openLibrary opens libcuda.
 func openLibrary() (*library, error) {
-	places := libraryPlaces[:]
-	if p := os.Getenv(LibraryVariable); p != "" {
-		places = []string{p}
-	}
-	l, err := openFirst(places)
-	if err != nil {
-		return nil, fmt.Errorf("no NVIDIA driver: %w", err)
-	}
-	return l, nil
+	return openNamed(LibraryVariable, "NVIDIA driver", libraryPlaces[:])
 }
 
 // openProducts opens libcublasLt: the newest that the driver's version of CUDA serves.
 func openProducts(driver int) (*library, error) {
-	l, err := openFirst(productPlaces(driver))
+	return openNamed(ProductsVariable, "cuBLASLt", productPlaces(driver))
+}
+
+// openNCCL opens libnccl.
+func openNCCL() (*library, error) { return openNamed(NCCLVariable, "NCCL", ncclPlaces[:]) }
+
+// openNamed opens what a variable names, or else the first of some places that can be opened.
+func openNamed(variable, what string, places []string) (*library, error) {
+	if p := os.Getenv(variable); p != "" {
+		places = []string{p}
+	}
+	l, err := openFirst(places)
 	if err != nil {
-		return nil, fmt.Errorf("no cuBLASLt: %w", err)
+		return nil, fmt.Errorf("no %s: %w", what, err)
 	}
 	return l, nil
 }
 
 // productPlaces are where toolkits, distributions and the active environment of Python put it.
 func productPlaces(driver int) (places []string) {
-	if p := os.Getenv(ProductsVariable); p != "" {
-		return []string{p}
-	}
 	for major := 13; major >= oldest/1000; major-- {
 		if driver < 1000*major {
 			continue
@@ -113,27 +123,4 @@ func (l *library) pointer(name string, args ...uintptr) (uintptr, error) {
 	}
 	r, _, _ := purego.SyscallN(f, args...)
 	return r, nil
-}
-
-// Where NCCL is installed beside the loader's own search.
-var ncclPlaces = [...]string{
-	"libnccl.so.2",
-	"/usr/lib/x86_64-linux-gnu/libnccl.so.2",
-	"/usr/lib/aarch64-linux-gnu/libnccl.so.2",
-	"/usr/lib64/libnccl.so.2",
-	"/usr/local/lib/libnccl.so.2",
-	"/usr/local/cuda/lib64/libnccl.so.2",
-}
-
-// openNCCL opens libnccl.
-func openNCCL() (*library, error) {
-	places := ncclPlaces[:]
-	if p := os.Getenv(NCCLVariable); p != "" {
-		places = []string{p}
-	}
-	l, err := openFirst(places)
-	if err != nil {
-		return nil, fmt.Errorf("no NCCL: %w", err)
-	}
-	return l, nil
 }

@@ -199,12 +199,10 @@ func explainNCCL(code int32) string {
 // compute capability add in one order; exact kernels give the same bits everywhere.
 func Alike(ranks ...*Backend) error {
 	for _, b := range ranks {
-		if b.exact {
-			continue
+		if b.mode.products == "lt" {
+			return fmt.Errorf("several devices do without cuBLASLt, which chooses algorithms by device, and %s=lt asks for it; %s=own does not", ModeVariable, ModeVariable)
 		}
-		if err := b.Choose([]byte(`{"by":"own"}`)); err != nil {
-			return fmt.Errorf("several devices do without cuBLASLt: %w", err)
-		}
+		b.withoutLibrary("several devices compute together")
 	}
 	for _, b := range ranks[1:] {
 		if a := ranks[0]; !(a.exact && b.exact) && (a.device.Major != b.device.Major || a.device.Minor != b.device.Minor || a.image != b.image) {

@@ -67,10 +67,7 @@ func (b *Backend) Choose(record []byte) error {
 	case r.By == "own" && b.exact, r.By == "own" && b.mode.products == "lt":
 		return fmt.Errorf("the products so far were computed by our own kernels; %s=own goes on with their bits", ModeVariable)
 	case r.By == "own":
-		if p := b.products; p != nil {
-			b.products, b.without = nil, "the work that goes on was begun with them"
-			b.must("Choose", p.close)
-		}
+		b.withoutLibrary("the work that goes on was begun with them")
 		return nil
 	case r.By != "cublaslt":
 		return fmt.Errorf("the record of products names %q, which is unknown", r.By)
@@ -93,6 +90,14 @@ func (b *Backend) Choose(record []byte) error {
 		b.products.recorded[c.shape] = c
 	}
 	return nil
+}
+
+// withoutLibrary leaves all products to our own kernels, before anything is computed.
+func (b *Backend) withoutLibrary(why string) {
+	if p := b.products; p != nil {
+		b.products, b.without = nil, why
+		b.must("Choose", p.close)
+	}
 }
 
 func (a *algorithm) text() string {
