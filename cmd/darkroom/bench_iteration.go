@@ -175,7 +175,7 @@ func printPart(w io.Writer, name string, result map[string]any, other any) {
 				walk(strings.TrimPrefix(prefix+"."+key, "."), a[key], theirs[key])
 			}
 		case float64:
-			if !strings.HasSuffix(prefix, "_s") && !strings.HasSuffix(prefix, "_mb") && !strings.Contains(prefix, "_s_per_") && !strings.HasSuffix(prefix, "_per_s") {
+			if !strings.Contains(prefix, "device.") && !strings.HasSuffix(prefix, "_s") && !strings.HasSuffix(prefix, "_mb") && !strings.Contains(prefix, "_s_per_") && !strings.HasSuffix(prefix, "_per_s") {
 				return
 			}
 			row := []string{prefix, strconv.FormatFloat(a, 'g', -1, 64), "", ""}

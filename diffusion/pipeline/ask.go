@@ -90,7 +90,7 @@ func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 		}
 		texts = append(texts, q.Text)
 	}
-	var latents, states, pooled []float32
+	var latents []float32
 	in := inputs{at: at}
 	for i, t := range texts {
 		q := questions[i/each]
@@ -103,17 +103,13 @@ func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 			return in, fmt.Errorf("latents of %d numbers; a picture of %d x %d has %d", len(q.Latents), at.Width, at.Height, at.Len())
 		}
 		latents = append(latents, narrowed(q.Latents)...)
-		states, pooled = append(states, t.States...), append(pooled, t.Pooled...)
 		in.times = append(in.times, float32(q.Time))
 		if p.family.embedded {
 			in.guidance = append(in.guidance, float32(g.Embedded))
 		}
 	}
 	in.latents = given(tp, "latents", latents, append([]int{len(texts)}, at.Latents...)...)
-	in.text = tp.Upload("text", states, len(texts), texts[0].Tokens, texts[0].Width)
-	if len(pooled) > 0 {
-		in.pooled = tp.Upload("pooled text", pooled, len(texts), len(texts[0].Pooled))
-	}
+	in.text, in.pooled = p.uploaded.on(tp, texts)
 	return in, nil
 }
 

@@ -79,6 +79,7 @@ type Pipeline struct {
 	denoiser *network
 	forward  forward
 	texts    map[string]*Text
+	uploaded uploaded
 
 	fingerprint string // of what texts depend on, for Options.Cache
 }
@@ -148,6 +149,7 @@ func (p *Pipeline) Denoiser() (*nn.Params, error) {
 func (p *Pipeline) FreeDenoiser() error {
 	err := p.denoiser.close()
 	p.denoiser, p.forward = nil, nil
+	p.uploaded.free()
 	p.Pool.Trim()
 	return err
 }
@@ -168,6 +170,7 @@ func (p *Pipeline) AddLoRA(path string) (*nn.Adapters, error) {
 
 // Close gives all memory back and closes all files.
 func (p *Pipeline) Close() error {
+	p.uploaded.free()
 	err := p.FreeEncoders()
 	for _, n := range []*network{p.denoiser, p.decoder.network} {
 		err = errors.Join(err, n.close())

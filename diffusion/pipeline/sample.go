@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -248,45 +249,30 @@ func (r *run) step(ctx context.Context, step int) error {
 }
 
 // move takes pictures from the network's outputs on: those that are one until after the step
-// are moved once.
+// are moved once, and all side by side.
 func (r *run) move(step int, outputs [][]float64) error {
-	type moved struct {
-		mean, next []float64
-		logProb    float64
-	}
 	to, old := make([]moved, len(r.pictures)), r.twins[step]
 	for i, twin := range r.twins[step+1] {
 		if i == twin && i != old[i] { // it parts, before its twin's history changes
 			r.history[i] = r.history[old[i]].Clone()
 		}
 	}
+	var side sync.WaitGroup
 	for i, twin := range r.twins[step+1] {
-		t, draw := old[i], r.drawOf(step, i)
-		if i == twin {
-			row := r.Rows[step]
-			if r.pictures[i].Draw != nil && !draw.On && r.Quiet != nil {
-				row = r.Quiet[step]
-			}
-			mean := row.Mean(&r.history[i])
-			next := mean
-			if draw.On {
-				z := r.noise(draw.Key)
-				for k := range z {
-					z[k] *= draw.Scale
-				}
-				next = row.Draw(mean, z)
-			}
-			to[i] = moved{mean: mean, next: rounded(next)}
-			to[i].logProb = row.LogProb(mean, to[i].next)
-			if !finite(to[i].next) {
-				return fmt.Errorf("step %d: picture %d: %w", step, i, errNotFinite)
-			}
+		if draw := r.drawOf(step, i); i == twin {
+			side.Go(func() { to[i] = r.moveOne(step, i, draw) })
 		}
-		m := to[twin]
+	}
+	side.Wait()
+	for i, twin := range r.twins[step+1] {
+		t, m := old[i], to[twin]
+		if !m.finite {
+			return fmt.Errorf("step %d: picture %d: %w", step, twin, errNotFinite)
+		}
 		if r.Watch != nil {
 			r.Watch(step, i, outputs[t], m.next)
 		}
-		if slices.Contains(r.Record, step) && (r.pictures[i].Draw == nil || draw.On) {
+		if slices.Contains(r.Record, step) && (r.pictures[i].Draw == nil || r.drawOf(step, i).On) {
 			r.tracks[i].Steps = append(r.tracks[i].Steps, Step{Index: step, Time: r.Times[step], Before: r.now[t], Mean: m.mean, After: m.next, LogProb: m.logProb})
 		}
 	}
@@ -294,6 +280,32 @@ func (r *run) move(step int, outputs [][]float64) error {
 		r.now[i] = to[r.twins[step+1][i]].next
 	}
 	return nil
+}
+
+// moved is where a row takes a picture.
+type moved struct {
+	mean, next []float64
+	logProb    float64
+	finite     bool
+}
+
+func (r *run) moveOne(step, i int, draw Draw) moved {
+	row := r.Rows[step]
+	if r.pictures[i].Draw != nil && !draw.On && r.Quiet != nil {
+		row = r.Quiet[step]
+	}
+	m := moved{mean: row.Mean(&r.history[i])}
+	m.next = m.mean
+	if draw.On {
+		z := r.noise(draw.Key)
+		for k := range z {
+			z[k] *= draw.Scale
+		}
+		m.next = row.Draw(m.mean, z)
+	}
+	m.next = rounded(m.next)
+	m.logProb, m.finite = row.LogProb(m.mean, m.next), finite(m.next)
+	return m
 }
 
 var errNotFinite = errors.New("the latents are infinite or none: the network's outputs are out of range (try f32)")

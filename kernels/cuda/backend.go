@@ -165,6 +165,9 @@ func (b *Backend) Name() string {
 	return fmt.Sprintf("cuda:%d", b.device.Index)
 }
 
+// Traffic is what was asked of the device since Open. A product by cuBLASLt counts as one launch.
+func (b *Backend) Traffic() kernels.Traffic { return b.d.traffic }
+
 // Device describes the device.
 func (b *Backend) Device() Device { return b.device }
 

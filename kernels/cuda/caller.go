@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
 )
 
 // A caller calls a function of libcuda by its name: all that the rest of the package knows of
@@ -23,6 +25,8 @@ type driver struct {
 	// that is made on the heap, where nothing moves.
 	cells [4]uintptr
 	list  [1]uintptr
+
+	traffic kernels.Traffic
 }
 
 func newDriver(c caller) *driver { return &driver{caller: c} }
@@ -162,24 +166,37 @@ func (d *driver) pinned(n int) ([]byte, error) {
 func (d *driver) unpin(b []byte) error { return d.do("cuMemFreeHost", address(b)) }
 
 func (d *driver) toDevice(dst uintptr, pinned []byte, stream uintptr) error {
+	d.traffic.Uploads++
+	d.traffic.UploadBytes += int64(len(pinned))
 	return d.do("cuMemcpyHtoDAsync_v2", dst, address(pinned), uintptr(len(pinned)), stream)
 }
 
 func (d *driver) toHost(pinned []byte, src, stream uintptr) error {
+	d.traffic.Downloads++
+	d.traffic.DownloadBytes += int64(len(pinned))
 	return d.do("cuMemcpyDtoHAsync_v2", address(pinned), src, uintptr(len(pinned)), stream)
 }
 
 // stream makes one that does not wait for the default stream.
 func (d *driver) stream() (uintptr, error)  { return d.get("cuStreamCreate", 1) }
 func (d *driver) endStream(s uintptr) error { return d.do("cuStreamDestroy_v2", s) }
-func (d *driver) wait(s uintptr) error      { return d.do("cuStreamSynchronize", s) }
+
+// wait lets the program wait until a stream's work is done.
+func (d *driver) wait(s uintptr) error {
+	d.traffic.Waits++
+	return d.do("cuStreamSynchronize", s)
+}
 
 // event makes one that takes no time.
 func (d *driver) event() (uintptr, error)     { return d.get("cuEventCreate", 2) }
 func (d *driver) endEvent(e uintptr) error    { return d.do("cuEventDestroy_v2", e) }
 func (d *driver) record(e, s uintptr) error   { return d.do("cuEventRecord", e, s) }
-func (d *driver) waitEvent(e uintptr) error   { return d.do("cuEventSynchronize", e) }
 func (d *driver) unload(module uintptr) error { return d.do("cuModuleUnload", module) }
+
+func (d *driver) waitEvent(e uintptr) error {
+	d.traffic.Waits++
+	return d.do("cuEventSynchronize", e)
+}
 
 func (d *driver) load(image []byte) (module uintptr, err error) {
 	module, err = d.get("cuModuleLoadData", address(image))
@@ -201,6 +218,7 @@ func (d *driver) allowShared(f uintptr, bytes int) error {
 // launch starts a kernel of one argument, which lies at args.
 func (d *driver) launch(f uintptr, grid [2]int, threads, shared int, stream uintptr, args unsafe.Pointer) error {
 	d.list[0] = uintptr(args)
+	d.traffic.Launches++
 	err := d.do("cuLaunchKernel", f, uintptr(grid[0]), uintptr(grid[1]), 1, uintptr(threads), 1, 1, uintptr(shared), stream,
 		uintptr(unsafe.Pointer(&d.list)), 0)
 	runtime.KeepAlive(args)

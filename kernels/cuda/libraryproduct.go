@@ -57,6 +57,7 @@ func (b *Backend) libraryProduct(a *kernels.Gemm, p *productArgs) bool {
 			b.must(op, func() error { return err })
 		}
 		b.products.calls++
+		b.d.traffic.Launches++
 		rest := *p
 		rest.a, rest.m, rest.row0 = operand{p: sums[0], stride: ld, kind: int32(kernels.F32), form: operandRows}, m, row
 		b.elements(op, "finish_product", int(m*p.n), &rest)

@@ -55,30 +55,37 @@ func (t *Tensor) F32() []float32 {
 	return x
 }
 
-// DownloadF32 copies the numbers into x.
+// DownloadF32 copies the numbers into x. A download waits for the device, so there is one, whatever the
+// layout: rows with gaps are packed before it.
 func (t *Tensor) DownloadF32(x []float32) {
 	if len(x) != t.Len() {
 		panic(fmt.Sprintf("tensor: %d places for %v", len(x), t))
 	}
-	m, cols := t.Mat(), t.Cols()
-	for r := range m.Rows {
-		t.downloadRow(x[r*cols:(r+1)*cols], m.Row(r))
+	if !t.Contiguous() {
+		t = t.packed()
+		defer t.Free()
 	}
-}
-
-func (t *Tensor) downloadRow(x []float32, row kernels.Span) {
 	switch t.dtype {
 	case kernels.F32:
-		t.pool.backend.Download(bytesOf(x), row)
+		t.pool.backend.Download(bytesOf(x), t.Span())
 	case kernels.BF16:
 		h := make([]uint16, len(x))
-		t.pool.backend.Download(bytesOf(h), row)
+		t.pool.backend.Download(bytesOf(h), t.Span())
 		for i, v := range h {
 			x[i] = ref.FromBF16(v)
 		}
 	default:
 		panic(fmt.Sprintf("tensor: %v read as numbers", t))
 	}
+}
+
+// packed is a copy of the tensor without gaps between rows.
+func (t *Tensor) packed() *Tensor {
+	y := t.pool.New(t.dtype, t.Shape()...)
+	from, rows, cols := t.Mat(), t.Rows(), t.Cols()
+	t.pool.backend.Copy(&kernels.Copy{Src: from.Span, Dst: y.Span(), Shape: [5]int{1, 1, 1, rows, cols},
+		SrcStride: [5]int{0, 0, 0, from.Stride, 1}, DstStride: [5]int{0, 0, 0, cols, 1}})
+	return y
 }
 
 // Bytes copies a contiguous tensor's memory to the host.

@@ -82,15 +82,28 @@ func (mv *Mover) Set(o Options) {
 	}
 }
 
-// Norm is that of the whole gradient.
+// Norm is that of the whole gradient. Every tensor's sum of squares is computed before the first is
+// read: reading waits for the device.
 func (mv *Mover) Norm() float64 {
-	squares := 0.0
+	var grads []*tensor.Tensor
 	for _, g := range mv.groups {
 		for _, s := range g.state {
 			if grad := s.of.Grad(); grad != nil {
-				squares += total(kernels.ReduceSquares, grad)
+				grads = append(grads, grad)
 			}
 		}
+	}
+	if len(grads) == 0 {
+		return 0
+	}
+	out := grads[0].Pool().New(kernels.F64, len(grads))
+	defer out.Free()
+	for i, grad := range grads {
+		reduce(kernels.ReduceSquares, grad, out.Span().Slice(i, i+1))
+	}
+	squares := 0.0
+	for _, s := range out.F64() {
+		squares += s
 	}
 	return math.Sqrt(squares)
 }
@@ -163,12 +176,15 @@ func (g *moved) muon(s *slot, grad *tensor.Tensor, scale float32, lr float64) {
 
 // total is a reduction over all of a tensor.
 func total(op kernels.ReduceOp, t *tensor.Tensor) float64 {
-	be := t.Pool().Backend()
 	out := t.Pool().New(kernels.F64, 1)
 	defer out.Free()
-	m := kernels.Mat{Span: t.Span(), Rows: 1, Cols: t.Len(), Stride: t.Len()}
-	be.Reduce(&kernels.Reduce{Op: op, X: m, Out: out.Span()})
+	reduce(op, t, out.Span())
 	return out.F64()[0]
+}
+
+// reduce leaves a reduction over all of a tensor in out.
+func reduce(op kernels.ReduceOp, t *tensor.Tensor, out kernels.Span) {
+	t.Pool().Backend().Reduce(&kernels.Reduce{Op: op, X: kernels.Mat{Span: t.Span(), Rows: 1, Cols: t.Len(), Stride: t.Len()}, Out: out})
 }
 
 // Free gives the state's memory back.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion/mmdit"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/sde"
@@ -39,6 +40,8 @@ type Iteration struct {
 	Peak     int     `json:"peak_rss_mb"`
 	Sampled  int     `json:"sampled_image_steps"`
 	Trained  int     `json:"trained_image_steps"`
+
+	Device *kernels.Traffic `json:"device,omitempty"`
 }
 
 // The text's widths, as SD3 has them.
@@ -260,7 +263,7 @@ func (q *policy) iteration(from, window int) (*Iteration, error) {
 		pictures = append(pictures, pic)
 	}
 	q.wait()
-	start := time.Now()
+	asks, start := q.asks(), time.Now()
 	tracks, err := q.p.Sample(q.ctx, pictures, s)
 	if err != nil {
 		return nil, err
@@ -285,8 +288,9 @@ func (q *policy) iteration(from, window int) (*Iteration, error) {
 	if _, err := q.mover.Step(1e-4); err != nil {
 		return nil, err
 	}
+	asked := asks()
 	q.wait()
 	end := time.Now()
 	return &Iteration{Seconds: rounded(end.Sub(start).Seconds()), Sampling: rounded(sampled.Sub(start).Seconds()), Training: rounded(end.Sub(sampled).Seconds()),
-		Peak: q.process.Peak(), Sampled: q.Group * q.Steps, Trained: q.Group * window}, nil
+		Peak: q.process.Peak(), Sampled: q.Group * q.Steps, Trained: q.Group * window, Device: asked}, nil
 }

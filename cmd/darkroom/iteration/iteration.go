@@ -116,6 +116,8 @@ type Timed struct {
 	Median  float64 `json:"median_s"`
 	CPU     float64 `json:"best_cpu_s,omitempty"` // of all threads: what a busy machine disturbs least
 	Repeats int     `json:"repeats"`
+
+	Device *kernels.Traffic `json:"device,omitempty"` // asked of a device by the last run
 }
 
 // Phase is timed work of a batch, and the peak of memory meanwhile.
@@ -141,9 +143,23 @@ func (b *bench) timed(f func() error) (Timed, error) {
 // wait lets a device finish: there, operations are only queued when they return.
 func (b *bench) wait() { b.pool.Backend().Sync() }
 
+// asks counts what a device is asked from now on; nil where the backend counts nothing.
+func (b *bench) asks() func() *kernels.Traffic {
+	device, ok := b.pool.Backend().(interface{ Traffic() kernels.Traffic })
+	if !ok {
+		return func() *kernels.Traffic { return nil }
+	}
+	before := device.Traffic()
+	return func() *kernels.Traffic {
+		since := device.Traffic().Since(before)
+		return &since
+	}
+}
+
 // timedAfter is timed where something must be done before each run.
 func (b *bench) timedAfter(before, f func() error) (Timed, error) {
 	var t, used []float64
+	var asked *kernels.Traffic
 	for i := range b.Repeat + 1 {
 		if err := b.ctx.Err(); err != nil {
 			return Timed{}, err
@@ -152,10 +168,12 @@ func (b *bench) timedAfter(before, f func() error) (Timed, error) {
 			return Timed{}, err
 		}
 		b.wait()
+		asks := b.asks()
 		start, cpu := time.Now(), b.process.CPU()
 		if err := f(); err != nil {
 			return Timed{}, err
 		}
+		asked = asks()
 		b.wait()
 		if i > 0 {
 			t, used = append(t, time.Since(start).Seconds()), append(used, b.process.CPU()-cpu)
@@ -163,7 +181,7 @@ func (b *bench) timedAfter(before, f func() error) (Timed, error) {
 	}
 	slices.Sort(t)
 	median := (t[(len(t)-1)/2] + t[len(t)/2]) / 2
-	return Timed{Best: rounded(t[0]), Median: rounded(median), CPU: rounded(slices.Min(used)), Repeats: len(t)}, nil
+	return Timed{Best: rounded(t[0]), Median: rounded(median), CPU: rounded(slices.Min(used)), Repeats: len(t), Device: asked}, nil
 }
 
 func (b *bench) phase(batch int, f func() error) (*Phase, error) {

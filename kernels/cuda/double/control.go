@@ -55,6 +55,10 @@ func (c *Control) Set(version, devices, capability, memory int) {
 	c.call("fakecuda_set", uintptr(version), uintptr(devices), uintptr(capability), uintptr(memory))
 }
 
+// Idle makes the double take kernels and not run them; what is read back is zeros. So what a program asks of a
+// device can be counted at sizes that a host cannot compute.
+func (c *Control) Idle() { c.call("fakecuda_idle") }
+
 // Used is the device memory that is taken.
 func (c *Control) Used() int { return int(c.call("fakecuda_used")) }
 
