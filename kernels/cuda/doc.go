@@ -40,8 +40,8 @@
 //     and PTX elsewhere, and pass the suite: go test -run Hardware ./kernels/cuda, then
 //     darkroom bench --device cuda:0;
 //   - whether the device decides as ref does which results just below the smallest normal are flushed;
-//   - fences and barriers against copies that land early: the double lands them as late as it may and
-//     runs warps side by side (LOG.md, CUDA without a device, has a planted mistake that it missed);
+//   - fences: the double's threads take turns on one core. Barriers it checks in three orders of warps and
+//     copies (shim.h; LOG.md, missing barriers, says what was planted);
 //   - copies and kernels that overlap, the driver's own errors, several processes on one device;
 //   - cuBLASLt: that it is called rightly (its descriptors were made and read back with the library of
 //     13.4.1, which needs no device for that; its products were not), which of its algorithms pass the

@@ -1,10 +1,12 @@
 // shim.h: CUDA C kernels on a host. A block is one fiber a thread, blocks run one after another,
 // and a fiber that never waits goes on to the next thread.
 //
-// It is stricter than a device: shared memory starts as NaN, copies of cp.async land only at
-// their wait, odd blocks run their threads backwards, and threads that wait at different
-// barriers, or lanes that disagree on a mask, are errors. What it cannot show: fences missing
-// between real threads, bank conflicts, speed.
+// It is stricter than a device: shared memory starts as NaN, odd blocks run their threads backwards,
+// and threads that wait at different barriers, or lanes that disagree on a mask, are errors. A kernel's
+// launches take turns at three orders, any of which a device may choose: warps side by side while copies
+// of cp.async land at their wait and no sooner, so that a wait too few shows; and one warp as far ahead of
+// the others as barriers let it, from the first on and from the last on, while copies land at once, so
+// that a barrier too few does. What it cannot show: fences missing between real threads, bank conflicts, speed.
 #pragma once
 #include <math.h>
 #include <stdint.h>
@@ -39,6 +41,9 @@ inline std::vector<Fiber*> pool;
 inline std::vector<Warp> warps;
 inline unsigned n, next, done, bar_in, bar_turn, bar_line, progress;
 inline std::string error;
+enum Order : unsigned { BESIDE, AHEAD, BEHIND, ORDERS };
+inline unsigned order;   // of this launch
+inline Fiber* at[1024];  // of every thread that has started
 inline const Kernel* kernel;
 inline const void* args;
 inline std::vector<Kernel>& kernels() { static std::vector<Kernel> k; return k; }
@@ -49,11 +54,12 @@ struct Register {
 extern "C" void dk_switch(void** save, void* load);
 inline void yield() { dk_switch(&cur->sp, main_sp); }
 
-// bind gives a fiber the block's next thread that has not started.
+// following is the block's next thread that has not started; bind gives it a fiber.
+inline unsigned following() { return order == BEHIND || (order == BESIDE && block_id.x & 1 && n <= 32) ? n - 1 - next : next; }
 inline bool bind(Fiber* f) {
   if (next == n) return false;
-  unsigned t = block_id.x & 1 && n <= 32 ? n - 1 - next : next;
-  f->id = t, f->group = 0, f->copies.clear();
+  unsigned t = following();
+  f->id = t, f->group = 0, f->copies.clear(), at[t] = f;
   f->tid = {t % block_dim.x, t / block_dim.x % block_dim.y, t / block_dim.x / block_dim.y};
   next++;
   return true;
@@ -75,23 +81,41 @@ inline Fiber* fiber(size_t i) {
   f->sp = top - 6;
   return f;
 }
+inline void start(size_t i) {
+  cur = fiber(i);
+  bind(cur);
+  progress++;
+  dk_switch(&main_sp, cur->sp);
+}
+// beside gives every thread of a block one turn.
+inline void beside(size_t& live) {
+  for (size_t i = 0; i < live; i++) {
+    cur = pool[block_id.x & 1 ? live - 1 - i : i];
+    if (cur->id >= 0) dk_switch(&main_sp, cur->sp);
+  }
+  while (next < n) start(live++);
+}
+// ahead lets one warp after another run until only the others can let it go on.
+inline void ahead(size_t& live) {
+  for (unsigned k = 0; k < warps.size() && error.empty(); k++) {
+    unsigned w = order == BEHIND ? warps.size() - 1 - k : k, end = w * 32 + 32 < n ? w * 32 + 32 : n, before;
+    do {
+      before = progress;
+      while (next < n && following() / 32 == w) start(live++);
+      for (unsigned t = w * 32; t < end; t++)
+        if (at[t] && at[t]->id == (int)t) cur = at[t], dk_switch(&main_sp, cur->sp);
+    } while (progress != before && error.empty());
+  }
+}
 inline bool run_block() {
   next = done = bar_in = 0;
   n = block_dim.x * block_dim.y * block_dim.z;
   warps.resize((n + 31) / 32);
   for (auto& w : warps) w.turn = w.mask = w.in = 0;
+  for (unsigned t = 0; t < n; t++) at[t] = nullptr;
   for (size_t live = 0; done < n;) {
     unsigned before = progress;
-    for (size_t i = 0; i < live; i++) {
-      cur = pool[block_id.x & 1 ? live - 1 - i : i];
-      if (cur->id >= 0) dk_switch(&main_sp, cur->sp);
-    }
-    while (next < n) {
-      cur = fiber(live++);
-      bind(cur);
-      progress++;
-      dk_switch(&main_sp, cur->sp);
-    }
+    order == BESIDE ? beside(live) : ahead(live);
     if (progress == before && error.empty()) error = "threads wait at a barrier or warp operation that others never reach";
     if (!error.empty()) return false;  // the fibers are abandoned
   }
@@ -118,12 +142,13 @@ template <class T> inline const unsigned char (*exchange(unsigned mask, const T&
   return w.slot[turn & 1];
 }
 template <class T> inline T from(const unsigned char (*s)[64], int lane) { T v; memcpy(&v, s[lane & 31], sizeof v); return v; }
+inline void land(const Copy& c) {
+  memset(c.to, 0, 16);
+  memcpy(c.to, c.from, c.bytes);
+}
 inline void land(int upto) {
   auto& c = cur->copies;
-  for (; !c.empty() && c[0].group < upto; c.pop_front()) {
-    memset(c[0].to, 0, 16);
-    memcpy(c[0].to, c[0].from, c[0].bytes);
-  }
+  for (; !c.empty() && c[0].group < upto; c.pop_front()) land(c[0]);
 }
 }  // namespace dk
 
@@ -135,7 +160,11 @@ inline void land(int upto) {
 static inline void __syncwarp() { dk::exchange(~0u, 0); }
 template <class T> inline T __shfl_xor_sync(unsigned m, T v, int d) { return dk::from<T>(dk::exchange(m, v), (dk::cur->id & 31) ^ d); }
 
-static inline void copy_async(void* to, const void* from, int bytes) { dk::cur->copies.push_back({to, from, bytes, dk::cur->group}); }
+static inline void copy_async(void* to, const void* from, int bytes) {
+  dk::Copy c = {to, from, bytes, dk::cur->group};
+  if (dk::order == dk::BESIDE) dk::cur->copies.push_back(c);
+  else dk::land(c);
+}
 static inline void copy_commit() { dk::cur->group++; }
 template <int N> inline void copy_wait() { dk::land(dk::cur->group - N); }
 // Matrix i of four has its eight rows at the addresses of lanes 8i to 8i+7; lane l takes elements 2(l%4)
