@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
@@ -19,12 +20,13 @@ type ranks struct {
 	note string        // why it is, where there might be something faster
 }
 
-// openRanks opens the devices of an experiment. Ranks on the CPU share its cores.
-func openRanks(names []string) (_ *ranks, err error) {
+// openRanks opens the devices of an experiment, which wait for one another no longer than the limit. Ranks
+// on the CPU share its cores.
+func openRanks(names []string, limit time.Duration) (_ *ranks, err error) {
 	r := &ranks{}
 	defer func() {
 		if err != nil {
-			r.Close()
+			_ = r.Close(err)
 		}
 	}()
 	var devices []*cuda.Backend
@@ -44,7 +46,7 @@ func openRanks(names []string) (_ *ranks, err error) {
 	if err := cuda.Alike(devices...); err != nil {
 		return nil, usagef("--device: %v", err)
 	}
-	over, err := cuda.JoinNCCL(devices...)
+	over, err := cuda.JoinNCCL(limit, devices...)
 	if err != nil {
 		r.note = fmt.Sprintf("gradients go through host memory: %v", err)
 		return r, nil
@@ -73,14 +75,27 @@ func (r *ranks) into(o training.Options) training.Options {
 	return o
 }
 
-// Close ends all.
-func (r *ranks) Close() error {
-	var errs []error
-	if r.wire != nil {
-		errs = append(errs, r.wire.Close())
+// mostClosing is how long a device may take to give back what it has.
+const mostClosing = 30 * time.Second
+
+// Close ends all, after what failed before, which is then the news. What a rank that was left behind may
+// still use is left to the end of the program.
+func (r *ranks) Close(after error) error {
+	if exchange.LeftBehind(after) {
+		return nil
 	}
-	for _, be := range r.all {
-		be.Close()
+	err := exchange.Team{Limit: mostClosing}.Together(1, "closing devices", func(int) error {
+		var errs []error
+		if r.wire != nil {
+			errs = append(errs, r.wire.Close())
+		}
+		for _, be := range r.all {
+			be.Close()
+		}
+		return errors.Join(errs...)
+	})
+	if after != nil {
+		return nil
 	}
-	return errors.Join(errs...)
+	return err
 }

@@ -29,7 +29,7 @@ func TestRanks(t *testing.T) {
 			t.Setenv(cuda.NCCLVariable, x.nccl)
 		}
 		names := strings.Split(x.devices, ",")
-		r, err := openRanks(names)
+		r, err := openRanks(names, 0)
 		if err != nil {
 			t.Errorf("%s: %v", x.devices, err)
 			continue
@@ -42,11 +42,11 @@ func TestRanks(t *testing.T) {
 		if wire != x.wire || (r.note == "") != (x.note == "") || !strings.Contains(r.note, x.note) || len(o.Further) != len(names)-1 || o.Backend == nil {
 			t.Errorf("%s: wire %q, note %q, %d further backends", x.devices, wire, r.note, len(o.Further))
 		}
-		if err := r.Close(); err != nil {
+		if err := r.Close(nil); err != nil {
 			t.Errorf("%s: %v", x.devices, err)
 		}
 	}
-	if _, err := openRanks([]string{"cuda:0", "cuda:7"}); err == nil || !strings.Contains(err.Error(), "no device 7") {
+	if _, err := openRanks([]string{"cuda:0", "cuda:7"}, 0); err == nil || !strings.Contains(err.Error(), "no device 7") {
 		t.Errorf("%v", err)
 	}
 	if n := c.Used(); n != 0 {
@@ -57,7 +57,8 @@ func TestRanks(t *testing.T) {
 // TestParityOnDevice: cases compute on the device that is asked for.
 func TestParityOnDevice(t *testing.T) {
 	c := double.New(t)
-	for device, used := range map[string]bool{"cpu": false, "cuda:0": true} {
+	for _, device := range []string{"cpu", "cuda:0"} { // in this order: the failure waits for a launch
+		used := device != "cpu"
 		c.Fail("cuLaunchKernel", 1, 701) // the first launch says that there was one
 		var stdout, stderr bytes.Buffer
 		code := run(context.Background(), []string{"parity", "parity/testdata/golden/math", "--op", "optim.adamw", "--device", device}, nil, &stdout, &stderr)

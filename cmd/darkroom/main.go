@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels"
 )
 
 // Exit codes, the same for every command.
@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer func() { // left alone, a panic would end with 2, which means wrong usage
 		switch p := recover().(type) {
 		case nil:
-		case *cuda.Error: // a device's failure has no other way out of an operation
+		case kernels.DeviceError: // a device's failure has no other way out of an operation
 			fmt.Fprintf(stderr, "darkroom: %v\n", p)
 			code = exitFailed
 		default:

@@ -49,11 +49,11 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	if len(e.Stages) > 0 && e.Stages[0].Iterations < probed {
 		return nil, fmt.Errorf("the first stage has %d iterations, and a probe takes %d", e.Stages[0].Iterations, probed)
 	}
-	on, err := openRanks(e.Run.Devices())
+	on, err := openRanks(e.Run.Devices(), e.Run.Patience())
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, on.Close()) }()
+	defer func() { err = errors.Join(err, on.Close(err)) }()
 	dir, err := os.MkdirTemp("", "darkroom-probe")
 	if err != nil {
 		return nil, err

@@ -73,11 +73,11 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	if dir == "" {
 		dir = filepath.Join("runs", e.Run.Name)
 	}
-	on, err := openRanks(e.Run.Devices())
+	on, err := openRanks(e.Run.Devices(), e.Run.Patience())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, on.Close()) }()
+	defer func() { err = errors.Join(err, on.Close(err)) }()
 	log := cmd.ErrOrStderr()
 	if on.note != "" {
 		fmt.Fprintf(log, "note: %s\n", on.note)

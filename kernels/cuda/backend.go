@@ -248,6 +248,16 @@ func (b *Backend) Sync() {
 	b.must("Sync", func() error { return b.d.wait(b.stream) })
 }
 
+// idle reports whether everything that was queued is done, without waiting for it.
+func (b *Backend) idle() (done bool, err error) {
+	defer kernels.Recover(&err)
+	b.must("Wait", func() (err error) {
+		done, err = b.d.idle(b.stream)
+		return err
+	})
+	return done, nil
+}
+
 // small puts an array where the next launch can read it. Copies and kernels are done in order, so
 // the ring's place may be written again while earlier launches wait to read it.
 func (b *Backend) small(op string, data []byte) (p uintptr) {

@@ -40,6 +40,7 @@ const (
 	codeNoBinary        = 209
 	codeInvalidPTX      = 218
 	codeUnsupportedPTX  = 222
+	codeNotReady        = 600
 	codeStub            = 34
 	attributeProcessors = 16
 	attributeMajor      = 75
@@ -185,6 +186,15 @@ func (d *driver) endStream(s uintptr) error { return d.do("cuStreamDestroy_v2", 
 func (d *driver) wait(s uintptr) error {
 	d.traffic.Waits++
 	return d.do("cuStreamSynchronize", s)
+}
+
+// idle reports whether a stream has done what was queued on it. It does not wait.
+func (d *driver) idle(s uintptr) (bool, error) {
+	err := d.do("cuStreamQuery", s)
+	if code(err) == codeNotReady {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // event makes one that takes no time.

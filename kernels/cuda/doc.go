@@ -29,8 +29,8 @@
 // double/ is a libcuda.so.1 for tests: it runs the same sources, compiled by a C++ compiler, over
 // host memory, and a libcublasLt that can be told to break each promise. The conformance suite passes on it
 // in CI; package double builds it. It has several devices, whose memory and streams it tells apart, and is a
-// libnccl.so.2, too: a gathering runs when the streams of all its ranks come to it, and what would hang on
-// devices is an error.
+// libnccl.so.2, too: a gathering runs when the streams of all its ranks come to it, and hangs where one
+// does not come, until it is aborted.
 //
 // # Not yet run on hardware
 //
@@ -48,7 +48,7 @@
 //     self-check, on which devices, and whether they are faster with the trip of sums through memory;
 //   - NCCL: that a real one opens, joins devices, and works in the primary contexts and on the streams of
 //     the backends; several streams of one thread; its own threads, timeouts, and errors that come late.
-//     A rank that fails while others wait in a gathering may hang them, where the double says so;
+//     That aborting frees a device which waits for a lost one: on the double it does;
 //   - every speed. The kernels use mma.sync, which reaches about half of a Hopper's peak; wgmma is not
 //     there yet.
 package cuda

@@ -91,7 +91,7 @@ func TestFailure(t *testing.T) {
 	c := double.New(t)
 	c.Set(12040, 1, 80, 64<<20)
 	try := func(f func()) (err error) {
-		defer cuda.Recover(&err)
+		defer kernels.Recover(&err)
 		f()
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // Error is an operation that a device could not do. A Backend's methods return nothing, so they
-// panic with it; Recover turns that into an error at the edge of a command.
+// panic with it; kernels.Recover turns that into an error where one can be returned.
 type Error struct {
 	Device int
 	Op     string // the operation: "Gemm", "Upload"
@@ -24,18 +24,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Recover puts a device's failure into *err, where nothing failed before it. It is deferred.
-func Recover(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case *Error:
-		if *err == nil {
-			*err = r
-		}
-	default:
-		panic(r)
-	}
-}
+// OnDevice makes it a kernels.DeviceError.
+func (e *Error) OnDevice() string { return fmt.Sprintf("cuda:%d", e.Device) }
 
 // code is the driver's code of an error, 0 where it has none.
 func code(err error) int32 {

@@ -113,14 +113,22 @@ func (l *library) call(name string, args ...uintptr) (int32, error) {
 
 // pointer is call of a function that returns a pointer.
 func (l *library) pointer(name string, args ...uintptr) (uintptr, error) {
-	f, ok := l.symbols[name]
-	if !ok {
-		var err error
-		if f, err = purego.Dlsym(l.handle, name); err != nil {
-			return 0, fmt.Errorf("%s has no %s: it is too old", l.path, name)
-		}
-		l.symbols[name] = f
+	if err := l.find(name); err != nil {
+		return 0, err
 	}
-	r, _, _ := purego.SyscallN(f, args...)
+	r, _, _ := purego.SyscallN(l.symbols[name], args...)
 	return r, nil
+}
+
+// find says that there is no such function.
+func (l *library) find(name string) error {
+	if _, ok := l.symbols[name]; ok {
+		return nil
+	}
+	f, err := purego.Dlsym(l.handle, name)
+	if err != nil {
+		return fmt.Errorf("%s has no %s: it is too old", l.path, name)
+	}
+	l.symbols[name] = f
+	return nil
 }

@@ -190,7 +190,7 @@ func TestLibraryLate(t *testing.T) {
 		}
 	}
 	try := func(rows int) (err error) {
-		defer cuda.Recover(&err)
+		defer kernels.Recover(&err)
 		r.linear(kernels.NewMat(a.Slice(0, rows*64), rows, 64), w, false)
 		return nil
 	}
@@ -302,7 +302,7 @@ func TestChoices(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		}()
-		defer cuda.Recover(&err)
+		defer kernels.Recover(&err)
 		product(r)
 	}()
 

@@ -1,10 +1,12 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -16,8 +18,15 @@ import (
 // on the backends' own streams and in their primary contexts, which its runtime shares: a gathering is
 // done in order with what is queued before and after it.
 //
-// All calls come from one thread, so calls for several devices stand in groups: alone, the first would
-// wait for the others.
+// All calls of a gathering come from one thread, so calls for several devices stand in groups: alone, the
+// first would wait for the others.
+//
+// A rank that fails would leave the others' streams waiting for it for ever. So what was gathered is waited
+// for by asking (Wait): each device, whether it is done or lost, and each communicator, whether something
+// failed; a device that is lost, an error, or the limit, end all communicators (ncclCommAbort), after which
+// the streams run on with what they have. NCCL's own calls may hang, too, and so they are made on threads
+// that can be left behind; all ranks abort at once, since recent versions wait for one another there
+// (NVIDIA/nccl issues 863 and 1013).
 
 // NCCLVariable names a libnccl to open in place of the system's. A file that is not there turns NCCL off.
 const NCCLVariable = "DARKROOM_LIBNCCL"
@@ -25,9 +34,12 @@ const NCCLVariable = "DARKROOM_LIBNCCL"
 // NCCL is an exchange.Wire over NCCL.
 type NCCL struct {
 	lib     *library
+	aborts  []*library // of the threads that abort, a rank each: lib may be another thread's then
 	version int
 	ranks   []*Backend
 	cells   *ncclCells
+	limit   time.Duration
+	why     error // it was aborted
 }
 
 // ncclCells are what NCCL reads and writes, on the heap, where nothing moves.
@@ -38,6 +50,9 @@ type ncclCells struct {
 }
 
 var _ exchange.Wire = (*NCCL)(nil)
+
+// mostAborting is how long aborting may take.
+const mostAborting = 30 * time.Second
 
 // NCCL's own numbers.
 const (
@@ -50,8 +65,9 @@ const (
 	ncclFirstDecimal = 10000 // versions from 2.9 on are written with five digits
 )
 
-// JoinNCCL joins backends on different devices; rank 0 is the first.
-func JoinNCCL(ranks ...*Backend) (*NCCL, error) {
+// JoinNCCL joins backends on different devices; rank 0 is the first. Nothing waits for a rank longer than
+// the limit; 0 is exchange.UsualLimit.
+func JoinNCCL(limit time.Duration, ranks ...*Backend) (*NCCL, error) {
 	c := &ncclCells{comms: make([]uintptr, len(ranks))}
 	for _, b := range ranks {
 		c.devices = append(c.devices, int32(b.device.Index))
@@ -64,34 +80,70 @@ func JoinNCCL(ranks ...*Backend) (*NCCL, error) {
 			return nil, fmt.Errorf("NCCL joins different devices, and cuda:%d is there twice", d)
 		}
 	}
-	lib, err := openNCCL()
-	if err != nil {
+	n := &NCCL{ranks: ranks, cells: c, limit: cmp.Or(limit, exchange.UsualLimit)}
+	var err error
+	if n.lib, err = openNCCL(); err != nil {
 		return nil, err
 	}
-	n := &NCCL{lib: lib, ranks: ranks, cells: c}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := n.do("ncclGetVersion", uintptr(unsafe.Pointer(&c.value))); err != nil {
-		return nil, err
+	for range ranks {
+		l, err := openNCCL()
+		if err == nil {
+			err = l.find("ncclCommAbort") // since 2.4
+		}
+		if err != nil {
+			return nil, err
+		}
+		n.aborts = append(n.aborts, l)
 	}
-	n.version = int(c.value)
-	err = n.do("ncclCommInitAll", uintptr(unsafe.Pointer(&c.comms[0])), uintptr(len(ranks)), uintptr(unsafe.Pointer(&c.devices[0])))
+	err = n.within("joining", func() error {
+		if err := n.do("ncclGetVersion", uintptr(unsafe.Pointer(&c.value))); err != nil {
+			return err
+		}
+		n.version = int(c.value)
+		return n.do("ncclCommInitAll", uintptr(unsafe.Pointer(&c.comms[0])), uintptr(len(ranks)), uintptr(unsafe.Pointer(&c.devices[0])))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("joining %d devices: %w", len(ranks), err)
 	}
 	return n, nil
 }
 
-// Gather is Wire's.
+// within makes calls on a thread of their own, which is left behind where they hang.
+func (n *NCCL) within(what string, calls func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		done <- calls()
+	}()
+	timer := time.NewTimer(n.limit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("%s: NCCL has not come back within %v", what, n.limit)
+	}
+}
+
+// Gather is Wire's. An error that a device or NCCL had is the last: everything is aborted then.
 func (n *NCCL) Gather(from, into []kernels.Span) error {
+	if n.why != nil {
+		return fmt.Errorf("nothing is gathered any more: %w", n.why)
+	}
 	if err := exchange.Check(len(n.ranks), from, into); err != nil {
 		return err
 	}
 	if from[0].Empty() {
 		return nil
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	if err := n.within("gathering", func() error { return n.gather(from, into) }); err != nil {
+		return errors.Join(err, n.Abort(err))
+	}
+	return nil
+}
+
+func (n *NCCL) gather(from, into []kernels.Span) error {
 	if err := n.do("ncclGroupStart"); err != nil {
 		return err
 	}
@@ -119,27 +171,88 @@ func (n *NCCL) failed() error {
 	return nil
 }
 
-func (n *NCCL) of(rank int, err error) error {
+// Wait is Wire's: it asks, since a stream that waits for a lost rank would never come back.
+func (n *NCCL) Wait() error {
+	if n.why != nil {
+		return n.why
+	}
+	err := n.wait()
 	if err != nil {
-		err = fmt.Errorf("rank %d, cuda:%d: %w", rank, n.ranks[rank].device.Index, err)
+		err = errors.Join(err, n.Abort(err))
 	}
 	return err
 }
 
-// Close leaves the devices, after what is queued on them. It comes before the backends' own end.
-func (n *NCCL) Close() (err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	for r, b := range n.ranks {
-		if n.cells.comms[r] == 0 {
-			continue
+func (n *NCCL) wait() error {
+	const least, most = 20 * time.Microsecond, 5 * time.Millisecond
+	until := time.Now().Add(n.limit)
+	for pause := least; ; pause = min(2*pause, most) {
+		late := -1
+		for r, b := range n.ranks { // devices first: where one is lost, the others' communicators say less
+			done, err := b.idle()
+			if err != nil {
+				return n.of(r, err)
+			}
+			if !done && late < 0 {
+				late = r
+			}
 		}
-		err = first(err, b.d.current(b.context))
-		err = first(err, b.d.wait(b.stream))
-		err = first(err, n.of(r, n.do("ncclCommDestroy", n.cells.comms[r])))
-		n.cells.comms[r] = 0
+		if late < 0 {
+			return nil
+		}
+		if err := n.failed(); err != nil {
+			return err
+		}
+		if time.Now().After(until) {
+			return n.of(late, fmt.Errorf("what all ranks gather has not come within %v: a rank, or what connects it, is stuck", n.limit))
+		}
+		time.Sleep(pause)
 	}
-	return err
+}
+
+// Abort is Wire's.
+func (n *NCCL) Abort(why error) error {
+	if n.why != nil {
+		return nil
+	}
+	n.why = why
+	team := exchange.Team{Limit: min(n.limit, mostAborting)}
+	for _, b := range n.ranks {
+		team.Devices = append(team.Devices, b.Name())
+	}
+	return team.Together(len(n.ranks), "ncclCommAbort", func(r int) error {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		code, err := n.aborts[r].call("ncclCommAbort", n.cells.comms[r])
+		if err == nil && code != 0 && code != ncclInProgress {
+			err = &callError{Call: "ncclCommAbort", Code: code}
+		}
+		return err
+	})
+}
+
+func (n *NCCL) of(rank int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exchange.Failure{Rank: rank, Device: n.ranks[rank].Name(), Err: err}
+}
+
+// Close leaves the devices, after what is queued on them. It comes before the backends' own end.
+func (n *NCCL) Close() error {
+	if n.why != nil {
+		return nil
+	}
+	if err := n.Wait(); err != nil {
+		return err
+	}
+	n.why = errors.New("it was closed")
+	return n.within("leaving", func() (err error) {
+		for r := range n.ranks {
+			err = first(err, n.of(r, n.do("ncclCommDestroy", n.cells.comms[r])))
+		}
+		return err
+	})
 }
 
 func (n *NCCL) String() string {

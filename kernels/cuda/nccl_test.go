@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -50,7 +51,7 @@ func TestNCCL(t *testing.T) {
 		}
 	}
 	want := exchange.Plain(parts)
-	over, err := cuda.JoinNCCL(all...)
+	over, err := cuda.JoinNCCL(0, all...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,17 +116,17 @@ func TestNCCLSays(t *testing.T) {
 		}
 	}
 	t.Setenv(cuda.NCCLVariable, "off")
-	_, err := cuda.JoinNCCL(all...)
+	_, err := cuda.JoinNCCL(0, all...)
 	says("turned off", err, "no NCCL", "off")
 	c.NCCL(2804)
-	_, err = cuda.JoinNCCL(all[0])
+	_, err = cuda.JoinNCCL(0, all[0])
 	says("one", err, "there is one")
-	_, err = cuda.JoinNCCL(all[0], all[1], all[0])
+	_, err = cuda.JoinNCCL(0, all[0], all[1], all[0])
 	says("twice", err, "cuda:0 is there twice")
 	c.Fail("ncclCommInitAll", 1, 2)
-	_, err = cuda.JoinNCCL(all...)
+	_, err = cuda.JoinNCCL(0, all...)
 	says("joining", err, "joining 2 devices", "ncclCommInitAll", "(2)", "NCCL_DEBUG=WARN", cuda.NCCLVariable)
-	n, err := cuda.JoinNCCL(all...)
+	n, err := cuda.JoinNCCL(0, all...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,20 +141,100 @@ func TestNCCLSays(t *testing.T) {
 	for i, call := range []string{"ncclGroupStart", "ncclAllGather", "ncclGroupEnd"} {
 		c.Fail(call, 1, 1+i)
 		says(call, n.Gather(from, into), call, fmt.Sprintf("(%d)", 1+i))
-	}
-	if err := n.Close(); err != nil {
-		t.Error(err)
-	}
-	if n, err = cuda.JoinNCCL(all...); err != nil {
-		t.Fatal(err)
+		says("after "+call, n.Gather(from, into), "nothing is gathered any more", call)
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+		if n, err = cuda.JoinNCCL(0, all...); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c.Fail("ncclCommGetAsyncError", 2, 6)
-	says("late", n.Gather(from, into), "rank 1, cuda:1", "(6)", "another rank is lost")
+	says("late", n.Gather(from, into), "rank 1 (cuda:1)", "(6)", "another rank is lost")
+	if n, err = cuda.JoinNCCL(0, all...); err != nil {
+		t.Fatal(err)
+	}
 	says("rooms", n.Gather(from, from), "rank 0 has room for 8")
 	if err := n.Gather([]kernels.Span{from[1], from[0]}, into); err == nil {
 		t.Error("gathered from memory of another device")
 	}
 	if err := n.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// soon fails a test that hangs: nothing here takes longer.
+func soon(t *testing.T, what string, f func() error) (err error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err = <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s: it hangs", what)
+	}
+	return err
+}
+
+// TestNCCLFails: wherever a device is lost in a sum, or does not come, the sum ends with its name, nobody
+// waits for it, and what is left can be closed.
+func TestNCCLFails(t *testing.T) {
+	c := double.New(t)
+	const ranks, pieces = 3, 70 // more than are queued at a time
+	for name, x := range map[string]struct {
+		limit time.Duration
+		fault func()
+		says  string
+	}{
+		"before a gathering":    {0, func() { c.Lose(1, "", 0, 719) }, "rank 1 (cuda:1)"},
+		"in the first addition": {0, func() { c.Lose(1, "cuLaunchKernel", 1, 700) }, "rank 1 (cuda:1): cuda:1: Binary: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700)"},
+		"in a later one":        {0, func() { c.Lose(1, "cuLaunchKernel", 9, 719) }, "rank 1 (cuda:1): cuda:1: Binary"},
+		"while it is waited":    {0, func() { c.Lose(1, "cuStreamQuery", 1, 719) }, "rank 1 (cuda:1): cuda:1: Wait: cuStreamQuery"},
+		"at the last wait":      {0, func() { c.Lose(1, "cuStreamQuery", 3, 719) }, "rank 1 (cuda:1): cuda:1: Wait: cuStreamQuery"},
+		"without memory":        {0, func() { c.Set(13000, ranks, 120, c.Used()+100) }, "Alloc"},
+		"its call fails":        {0, func() { c.Fail("ncclAllGather", 2, 5) }, "rank 1 (cuda:1): ncclAllGather: invalid usage (5)"},
+		"it does not come":      {50 * time.Millisecond, func() { c.Absent(1) }, "rank 0 (cuda:0): what all ranks gather has not come within 50ms"},
+		"NCCL hangs":            {50 * time.Millisecond, c.Stuck, "gathering: NCCL has not come back within 50ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := double.New(t)
+			c.NCCL(22105)
+			all := several(t, c, ranks)
+			over, err := cuda.JoinNCCL(x.limit, all...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var backends []kernels.Backend
+			spans := make([][]kernels.Span, ranks)
+			for k, b := range all {
+				backends = append(backends, b)
+				for range pieces {
+					s := kernels.Span{Buf: b.Alloc(64), Len: 16, DType: kernels.F32}
+					b.Upload(s, make([]byte, 64))
+					spans[k] = append(spans[k], s)
+				}
+			}
+			x.fault()
+			err = soon(t, "the sum", func() error { return (&exchange.Sum{Ranks: backends, Wire: over, Limit: x.limit}).Add(spans) })
+			if err == nil || !strings.Contains(err.Error(), x.says) {
+				t.Errorf("%v; want %q in it", err, x.says)
+			}
+			if err := over.Gather([]kernels.Span{spans[0][0], spans[1][0], spans[2][0]}, nil); err == nil || !strings.Contains(err.Error(), "nothing is gathered any more") {
+				t.Errorf("afterwards: %v", err)
+			}
+			err = soon(t, "the end", func() error {
+				err := over.Close()
+				for r, b := range all {
+					lost := b.Close()
+					if r != 1 && err == nil {
+						err = lost
+					}
+				}
+				return err
+			})
+			if err != nil {
+				t.Errorf("closing: %v", err)
+			}
+		})
 	}
 }

@@ -8,4 +8,6 @@
 // A wire copies and computes nothing. What is added is added by the backends themselves, rank 0
 // first: so a sum's bits depend on the number of ranks, and neither on the wire nor on the size of
 // the pieces, and every rank has the same.
+//
+// What becomes of the others when a rank fails is in [Team]: none waits for it for ever.
 package exchange

@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
@@ -24,35 +26,66 @@ import (
 type Sum struct {
 	Ranks []kernels.Backend
 	Wire  Wire
-	Piece int // most numbers of a rank that travel at once; 0: 4 Mi
+	Piece int           // most numbers of a rank that travel at once; 0: 4 Mi
+	Limit time.Duration // how long ranks wait for one that does not come; 0: UsualLimit
 }
 
 const usualPiece = 4 << 20
 
-// Add replaces spans[r][k], which lies on rank r, by the sum over r.
+// mostQueued is how many pieces are gathered before all of them are waited for: a device takes so many
+// launches before the next one waits for room, and it must not be there that a rank waits for one
+// that is lost.
+const mostQueued = 64
+
+// Add replaces spans[r][k], which lies on rank r, by the sum over r. Where a rank fails, no other is
+// left waiting for it: the wire is aborted, and the error is that of the rank which failed first.
 func (s *Sum) Add(spans [][]kernels.Span) error {
 	longest, err := s.check(spans)
 	if err != nil || longest == 0 {
 		return err
 	}
+	if err := s.add(spans, longest); err != nil {
+		err = fmt.Errorf("adding up over %d ranks: %w", len(s.Ranks), err)
+		return errors.Join(err, s.Wire.Abort(err))
+	}
+	return nil
+}
+
+func (s *Sum) add(spans [][]kernels.Span, longest int) error {
 	piece := s.Piece
 	if piece <= 0 {
 		piece = usualPiece
 	}
 	piece = min(piece, longest)
 	room := make([]*kernels.Buffer, len(s.Ranks))
-	for r, be := range s.Ranks {
-		room[r] = be.Alloc(len(s.Ranks) * piece * kernels.F32.Size())
-		defer be.Free(room[r])
-	}
+	err := s.each("making room", func(r int) error {
+		room[r] = s.Ranks[r].Alloc(len(s.Ranks) * piece * kernels.F32.Size())
+		return nil
+	})
+	queued := 0
 	for k := range spans[0] {
-		for lo := 0; lo < spans[0][k].Len; lo += piece {
-			if err := s.piece(spans, k, lo, min(lo+piece, spans[0][k].Len), room); err != nil {
-				return fmt.Errorf("adding up over %d ranks: %w", len(s.Ranks), err)
+		for lo := 0; lo < spans[0][k].Len && err == nil; lo += piece {
+			err = s.piece(spans, k, lo, min(lo+piece, spans[0][k].Len), room)
+			if queued++; err == nil && queued%mostQueued == 0 {
+				err = s.Wire.Wait()
 			}
 		}
 	}
-	return nil
+	if err == nil {
+		err = s.Wire.Wait()
+	}
+	if !LeftBehind(err) { // or a rank may still be at it
+		for r, be := range s.Ranks {
+			if room[r] != nil {
+				be.Free(room[r])
+			}
+		}
+	}
+	return err
+}
+
+func (s *Sum) each(what string, f func(rank int) error) error {
+	return TeamOf(s.Limit, s.Ranks...).Together(len(s.Ranks), what, f)
 }
 
 // piece adds up numbers lo to hi-1 of the k-th spans.
@@ -66,14 +99,14 @@ func (s *Sum) piece(spans [][]kernels.Span, k, lo, hi int, room []*kernels.Buffe
 	if err := s.Wire.Gather(from, into); err != nil {
 		return err
 	}
-	for r, be := range s.Ranks {
+	return s.each("adding up", func(r int) error {
 		sum := into[r].Slice(0, n)
 		for other := 1; other < len(s.Ranks); other++ {
-			be.Binary(&kernels.Binary{Op: kernels.Add, X: sum, Y: into[r].Slice(other*n, (other+1)*n), Z: from[r]})
+			s.Ranks[r].Binary(&kernels.Binary{Op: kernels.Add, X: sum, Y: into[r].Slice(other*n, (other+1)*n), Z: from[r]})
 			sum = from[r]
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // check returns the longest span.

@@ -13,6 +13,13 @@ type Wire interface {
 	// one length. It comes after what was asked of the ranks' backends before, and before what is
 	// asked of them next.
 	Gather(from, into []kernels.Span) error
+	// Wait returns when what was gathered, and what was asked of the ranks since, is done on every rank.
+	// The error is the first rank's that failed, or that one does not come: nothing waits for it longer
+	// than the wire's limit.
+	Wait() error
+	// Abort ends what is being gathered, so that no rank waits for another any more. What was to arrive
+	// is lost, and nothing can be gathered from then on; why is what Gather says then.
+	Abort(why error) error
 	String() string // what carries, for people
 	Close() error
 }

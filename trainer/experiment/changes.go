@@ -10,7 +10,7 @@ import (
 )
 
 // free are the keys that a run may go on with other values of.
-var free = []string{"run.iterations", "run.device", "episode.parallel", "evaluate.", "checkpoint.", "monitor["}
+var free = []string{"run.iterations", "run.device", "run.rank_limit", "episode.parallel", "evaluate.", "checkpoint.", "monitor["}
 
 // Changes says how two experiments differ in what a run depends on, a line a key.
 func Changes(before, after *Experiment) []string {

@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Devices are the names in run.device, one a rank: "cuda:0,cuda:1" has two. With another number of ranks
@@ -15,6 +16,9 @@ func (run Run) Devices() []string {
 	}
 	return names
 }
+
+// Patience is run.rank_limit.
+func (run Run) Patience() time.Duration { return time.Duration(run.RankLimit * float64(time.Second)) }
 
 // checkDevices reports names that are none, and ranks that cannot work together.
 func (run Run) checkDevices(r report) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
@@ -34,7 +35,7 @@ type Experiment struct {
 // Default is the experiment of an empty file.
 func Default() Experiment {
 	return Experiment{
-		Run:        Run{Device: "auto"},
+		Run:        Run{Device: "auto", RankLimit: exchange.UsualLimit.Seconds()},
 		Model:      Model{Precision: "bf16", Train: []string{"lora"}, LoRA: defaultLoRA()},
 		Sampler:    defaultSampler(),
 		Rollout:    Rollout{PromptsPerIteration: 4, Group: 12},

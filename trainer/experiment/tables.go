@@ -10,10 +10,11 @@ import (
 
 // Run is [run].
 type Run struct {
-	Name       string `toml:"name,required" doc:"the run's folder, below runs/"`
-	Seed       int    `toml:"seed" range:"[0,inf)" doc:"all that is random follows from it"`
-	Iterations int    `toml:"iterations,required" range:"[1,1e9]" doc:"rolls and updates"`
-	Device     string `toml:"device" doc:"auto, cpu, or cuda:0; several train together: cuda:0,cuda:1"`
+	Name       string  `toml:"name,required" doc:"the run's folder, below runs/"`
+	Seed       int     `toml:"seed" range:"[0,inf)" doc:"all that is random follows from it"`
+	Iterations int     `toml:"iterations,required" range:"[1,1e9]" doc:"rolls and updates"`
+	Device     string  `toml:"device" doc:"auto, cpu, or cuda:0; several train together: cuda:0,cuda:1"`
+	RankLimit  float64 `toml:"rank_limit" range:"(0,1e6]" doc:"seconds that devices which train together wait for one that does not come, until the run fails"`
 }
 
 // Model is [model].

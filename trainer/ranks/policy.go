@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/trainer"
 )
 
@@ -20,8 +21,11 @@ import (
 //
 // Every rank moves its own copy by the same sum with the same operations, so copies stay equal.
 //
+// A rank that fails ends the work of all (exchange.Team): its error is what is said, and the others are
+// told to stop.
+//
 // Invariants (tests): samples and answers are those of one policy; what moves is the sum in the order
-// of ranks; a share may be empty.
+// of ranks; a share may be empty; a rank's failure is told with its name.
 
 // Policy is several policies as one. It is a trainer.Policy.
 type Policy struct {
@@ -29,6 +33,7 @@ type Policy struct {
 	// Sum replaces every member's gradient by the sum over all; it is called once an update. nil
 	// where nothing is trained.
 	Sum    func() error
+	Team   exchange.Team // the ranks' names, and how they wait for one another
 	summed bool
 }
 
@@ -38,7 +43,7 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 	err := p.each(len(keys), func(r, lo, hi int) (err error) {
 		parts[r], err = p.Members[r].Roll(w, keys[lo:hi])
 		if err == nil && len(parts[r]) != hi-lo {
-			err = fmt.Errorf("rank %d rolled %d samples for %d keys", r, len(parts[r]), hi-lo)
+			err = fmt.Errorf("%d samples were rolled for %d keys", len(parts[r]), hi-lo)
 		}
 		return err
 	})
@@ -59,7 +64,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 	err := p.each(len(at), func(r, lo, hi int) (err error) {
 		parts[r], err = p.Members[r].Eval(w, at[lo:hi])
 		if err == nil && len(parts[r].Outputs) != hi-lo {
-			err = fmt.Errorf("rank %d gave %d answers to %d points", r, len(parts[r].Outputs), hi-lo)
+			err = fmt.Errorf("%d answers were given to %d points", len(parts[r].Outputs), hi-lo)
 		}
 		return err
 	})
@@ -91,7 +96,7 @@ func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
 
 // each calls f for every rank with a share that is not empty.
 func (p *Policy) each(n int, f func(rank, lo, hi int) error) error {
-	return Each(len(p.Members), func(r int) error {
+	return p.Team.Each(len(p.Members), func(r int) error {
 		lo, hi := Share(r, len(p.Members), n)
 		if lo == hi {
 			return nil
@@ -131,8 +136,11 @@ func (p params) Follow(w trainer.Weights, decay float64) {
 }
 
 func (p params) all(f func(own trainer.Params)) {
-	_ = Each(len(p.Members), func(r int) error { // f has no error
+	err := p.Team.Each(len(p.Members), func(r int) error {
 		f(p.Members[r].Params())
 		return nil
 	})
+	if err != nil { // a device's; there is no other way out of Move
+		panic(err)
+	}
 }

@@ -2,11 +2,11 @@ package ranks
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/trainer"
 )
 
@@ -17,6 +17,7 @@ type member struct {
 	asked        [][]float64
 	moved        int
 	fails        error
+	panics       any
 }
 
 func (m *member) Roll(_ trainer.Weights, keys []trainer.Key) (samples []trainer.Sample, err error) {
@@ -41,10 +42,14 @@ func (m *member) Eval(_ trainer.Weights, at []trainer.Point) (a trainer.Answers,
 	return a, m.fails
 }
 
-func (m *member) Params() trainer.Params                  { return m }
-func (m *member) Norm() (float64, error)                  { return m.grad, nil }
-func (m *member) Move(scale, rate float64)                { m.weight -= rate * scale * m.grad; m.grad = 0; m.moved++ }
-func (m *member) Follow(w trainer.Weights, decay float64) { m.weight = decay }
+func (m *member) Params() trainer.Params   { return m }
+func (m *member) Norm() (float64, error)   { return m.grad, nil }
+func (m *member) Move(scale, rate float64) { m.weight -= rate * scale * m.grad; m.grad = 0; m.moved++ }
+func (m *member) Follow(w trainer.Weights, decay float64) {
+	if m.weight = decay; m.panics != nil {
+		panic(m.panics)
+	}
+}
 
 // of is a policy of some ranks, and these.
 func of(n int) (*Policy, []*member) {
@@ -150,32 +155,30 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestFailures: a rank's error and a rank's panic come out where the policy was asked.
+// TestFailures: a rank's error comes out where the policy was asked, with the rank's name; the others are
+// told to stop, and what a device says where nothing can be returned goes on as it was said.
 func TestFailures(t *testing.T) {
 	p, own := of(3)
-	own[1].fails = errors.New("rank 1 has no memory left")
-	keys := make([]trainer.Key, 6)
-	if _, err := p.Roll(trainer.Current, keys); !errors.Is(err, own[1].fails) {
-		t.Errorf("%v", err)
+	p.Team.Devices = []string{"cuda:0", "cuda:1", "cuda:2"}
+	stopped := 0
+	p.Team.Stop = func() { stopped++ }
+	own[1].fails = errors.New("no memory left")
+	says := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, own[1].fails) || !strings.Contains(err.Error(), "rank 1 (cuda:1): no memory left") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
-	if _, err := p.Eval(trainer.Old, []trainer.Point{{State: []float64{1}}, {State: []float64{1}}, {State: []float64{1}}}); !errors.Is(err, own[1].fails) {
-		t.Errorf("%v", err)
+	_, err := p.Roll(trainer.Current, make([]trainer.Key, 6))
+	says("rolling", err)
+	_, err = p.Eval(trainer.Old, []trainer.Point{{State: []float64{1}}, {State: []float64{1}}, {State: []float64{1}}})
+	says("answering", err)
+	if stopped != 2 {
+		t.Errorf("the others were told to stop %d times, of 2", stopped)
 	}
 	p.Sum = func() error { return own[1].fails }
 	if _, err := p.Params().Norm(); !errors.Is(err, own[1].fails) {
 		t.Errorf("%v", err)
-	}
-	said := func() (r any) {
-		defer func() { r = recover() }()
-		return Each(3, func(r int) error {
-			if r > 0 {
-				panic(fmt.Sprint("rank ", r))
-			}
-			return nil
-		})
-	}()
-	if said != "rank 1" {
-		t.Errorf("the caller heard %v", said)
 	}
 	if said := func() (r any) {
 		defer func() { r = recover() }()
@@ -184,4 +187,21 @@ func TestFailures(t *testing.T) {
 	}(); said == nil || !slices.Equal([]int{own[0].moved, own[1].moved}, []int{0, 0}) {
 		t.Error("weights moved before gradients were added up")
 	}
+	own[2].panics = lost{}
+	func() {
+		var err error
+		defer func() {
+			if err == nil || err.Error() != "rank 2 (cuda:2): cuda:2 is lost" {
+				t.Errorf("following: %v", err)
+			}
+		}()
+		defer kernels.Recover(&err)
+		p.Params().Follow(trainer.Old, 1)
+	}()
 }
+
+// lost is what a device panics with.
+type lost struct{}
+
+func (lost) Error() string    { return "cuda:2 is lost" }
+func (lost) OnDevice() string { return "cuda:2" }

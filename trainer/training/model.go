@@ -173,7 +173,9 @@ func (m *model) fixed(ctx context.Context, root rng.Key, rows []sde.Row, schedul
 	if m.group == nil {
 		return m.fixedOwn(ctx, root, rows, schedule, s)
 	}
-	p := &ranks.Policy{}
+	ctx, stop := context.WithCancel(ctx)
+	p := &ranks.Policy{Team: m.group.Team}
+	p.Team.Stop = stop
 	for _, own := range m.all() {
 		p.Members = append(p.Members, own.fixedOwn(ctx, root, rows, schedule, s))
 	}
@@ -221,7 +223,7 @@ func (m *model) pictures(samples []trainer.Sample) ([]*vision.Image, error) {
 		}
 	}
 	all, out := m.all(), make([]*vision.Image, len(finals))
-	return out, ranks.Each(len(all), func(r int) error {
+	return out, m.each(func(r int) error {
 		lo, hi := ranks.Share(r, len(all), len(finals))
 		raw, err := all[r].pipeline.DecodeAll(finals[lo:hi], m.at)
 		for i, x := range raw {
@@ -234,7 +236,10 @@ func (m *model) pictures(samples []trainer.Sample) ([]*vision.Image, error) {
 }
 
 func (m *model) close() error {
-	return errors.Join(m.closeGroup(), m.closeOwn())
+	if m.group != nil {
+		return m.group.close()
+	}
+	return m.closeOwn()
 }
 
 func (m *model) closeOwn() error {

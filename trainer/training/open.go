@@ -3,6 +3,8 @@ package training
 import (
 	"errors"
 
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
@@ -27,12 +29,13 @@ func open(e *experiment.Experiment, o Options) (t *Training, err error) {
 		return nil, err
 	}
 	if err := t.begin(); err != nil {
-		return nil, errors.Join(err, t.close())
+		return nil, errors.Join(err, t.close(err))
 	}
 	return t, nil
 }
 
 func (t *Training) begin() (err error) {
+	defer kernels.Recover(&err)
 	if err := errors.Join(t.checkConfig(), t.goOn()); err != nil {
 		return err
 	}
@@ -108,12 +111,17 @@ func (t *Training) begin() (err error) {
 	return t.spentBefore()
 }
 
-func (t *Training) close() error {
+// close lets go of everything, after a run that ended with an error or without. What a rank that was left
+// behind may still use stays as it is.
+func (t *Training) close(after error) error {
 	var errs []error
 	for _, l := range []*folder.Lines{t.ledger, t.samples, t.transcripts, t.timing} {
 		if l != nil {
 			errs = append(errs, l.Close())
 		}
+	}
+	if exchange.LeftBehind(after) {
+		return errors.Join(append(errs, t.folder.Close())...)
 	}
 	if t.model != nil {
 		errs = append(errs, t.model.close())

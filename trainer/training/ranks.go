@@ -1,6 +1,7 @@
 package training
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,37 +23,75 @@ import (
 //
 // Invariants (tests): a run of two ranks leaves the same bytes twice, and where it was stopped and
 // resumed; samples of its first iteration are those of one rank; ranks hold the same weights at every
-// checkpoint, or none is written.
+// checkpoint, or none is written; a rank that fails, wherever it does, ends the run with its name and
+// leaves a folder that --resume goes on with.
 
 // A group is the ranks of a model. As a policy it is all of them.
 type group struct {
 	*ranks.Policy
 	models []*model // rank 0 first
 	sum    exchange.Sum
+	rolls  context.Context // ends when a rank fails
 }
 
 // openRanks opens the model on every backend.
 func openRanks(e *experiment.Experiment, o Options, lists ...[]prompts.Prompt) (*model, error) {
-	m, err := openModel(e, o, lists...)
-	if err != nil || len(o.Further) == 0 {
-		return m, err
+	if len(o.Further) == 0 {
+		return openModel(e, o, lists...)
 	}
-	g := &group{Policy: &ranks.Policy{Members: []trainer.Policy{m.own()}}, models: []*model{m},
-		sum: exchange.Sum{Ranks: append([]kernels.Backend{o.Backend}, o.Further...), Wire: o.Wire}}
+	all := append([]kernels.Backend{o.Backend}, o.Further...)
+	limit := e.Run.Patience()
+	g := &group{sum: exchange.Sum{Ranks: all, Wire: o.Wire, Limit: limit}}
 	if g.sum.Wire == nil {
-		g.sum.Wire = exchange.NewHost(g.sum.Ranks...)
+		g.sum.Wire = &exchange.Host{Ranks: all, Limit: limit}
 	}
-	g.Sum, m.group = g.addUp, g
-	for r, be := range o.Further {
+	var failed context.CancelFunc
+	g.rolls, failed = context.WithCancel(context.Background())
+	g.Policy = &ranks.Policy{Sum: g.addUp, Team: exchange.TeamOf(limit, all...)}
+	g.Team.Stop = failed
+	for r, be := range all {
 		alike := o
 		alike.Backend = be
-		next, err := openModel(e, alike, lists...)
+		var m *model
+		err := g.Team.Alone(r, func() (err error) {
+			m, err = openModel(e, alike, lists...)
+			return err
+		})
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("rank %d: %w", r+1, err), m.close())
+			failed()
+			return nil, errors.Join(err, g.close())
 		}
-		g.models, g.Members = append(g.models, next), append(g.Members, next.own())
+		m.until(g.rolls)
+		g.models, g.Members = append(g.models, m), append(g.Members, m.own())
 	}
-	return m, nil
+	g.models[0].group = g
+	return g.models[0], nil
+}
+
+// until lets rolls end with a context.
+func (m *model) until(ctx context.Context) {
+	if m.talk != nil {
+		m.talk.Context = ctx
+		return
+	}
+	m.policy.Context = ctx
+}
+
+// close closes the models of all ranks.
+func (g *group) close() error {
+	var errs []error
+	for _, m := range g.models {
+		errs = append(errs, m.closeOwn())
+	}
+	return errors.Join(errs...)
+}
+
+// each calls f for every rank at once.
+func (m *model) each(f func(rank int) error) error {
+	if m.group == nil {
+		return f(0)
+	}
+	return m.group.Team.Each(len(m.group.models), f)
 }
 
 // all are the models of all ranks.
@@ -61,14 +100,6 @@ func (m *model) all() []*model {
 		return []*model{m}
 	}
 	return m.group.models
-}
-
-func (m *model) closeGroup() error {
-	var errs []error
-	for _, other := range m.all()[1:] {
-		errs = append(errs, other.closeOwn())
-	}
-	return errors.Join(errs...)
 }
 
 // State is rank 0's, which checkpoints hold.
@@ -115,13 +146,28 @@ func (g *group) addUp() error {
 }
 
 // agree reports a rank whose weights are no longer rank 0's: a device that computes wrongly, or a
-// mistake in the program. What it wrote would be no checkpoint of this run.
+// mistake in the program. What it wrote would be no checkpoint of this run. Every rank's weights are read
+// once, a parameter after another.
 func (m *model) agree() error {
-	first := m.moved()
-	for r, other := range m.all()[1:] {
-		for k, p := range other.moved() {
-			if !slices.Equal(p.Value.F32(), first[k].Value.F32()) {
-				return fmt.Errorf("rank %d no longer holds the weights of rank 0: %s differs, and nothing was saved\nhint: --resume goes on from the checkpoint before; if it happens again, leave that rank's device out", r+1, p.Name)
+	if m.group == nil {
+		return nil
+	}
+	moved := make([][]*autograd.Param, len(m.group.models))
+	for r, own := range m.group.models {
+		moved[r] = own.moved()
+	}
+	x := make([][]float32, len(moved))
+	for k, p := range moved[0] {
+		err := m.each(func(r int) error {
+			x[r] = moved[r][k].Value.F32()
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("comparing the ranks' weights, before they are saved: %w", err)
+		}
+		for r := range x {
+			if !slices.Equal(x[r], x[0]) {
+				return fmt.Errorf("rank %d no longer holds the weights of rank 0: %s differs, and nothing was saved\nhint: --resume goes on from the checkpoint before; if it happens again, leave that rank's device out", r, p.Name)
 			}
 		}
 	}

@@ -84,8 +84,29 @@ func Run(ctx context.Context, e *experiment.Experiment, o Options) (*Result, err
 		return nil, err
 	}
 	t.ctx = ctx
-	result, err := t.run(ctx)
-	return result, errors.Join(err, t.close())
+	result, err := t.guarded(ctx)
+	return result, errors.Join(err, t.close(err))
+}
+
+// guarded is run, where a device's failure is an error as any other: what was saved stands, and whoever
+// runs other experiments can go on.
+func (t *Training) guarded(ctx context.Context) (result *Result, err error) {
+	defer func() {
+		if lost := kernels.DeviceError(nil); errors.As(err, &lost) {
+			result, err = nil, fmt.Errorf("%w\nhint: %s", err, t.remains())
+		}
+	}()
+	defer kernels.Recover(&err)
+	return t.run(ctx)
+}
+
+// remains says where a run goes on that a device's failure ended.
+func (t *Training) remains() string {
+	found, _, err := t.folder.Latest()
+	if err != nil || found == nil {
+		return "nothing was saved yet; --resume begins again"
+	}
+	return fmt.Sprintf("iteration %d is saved, --resume goes on from there", found.Iteration)
 }
 
 // run is the whole run: measure, iterate, measure.

@@ -49,6 +49,13 @@ func (c *Control) Fail(function string, nth, code int) {
 	runtime.KeepAlive(name)
 }
 
+// Lose loses a device with a code at the nth call of a function for it from now on; of "", at once.
+func (c *Control) Lose(device int, function string, nth, code int) {
+	name := append([]byte(function), 0)
+	c.call("fakecuda_lose", uintptr(device), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(nth), uintptr(code))
+	runtime.KeepAlive(name)
+}
+
 // Set says what the driver finds: its version (12040 is CUDA 12.4), how many devices, their compute
 // capability (80 is 8.0), and their memory in bytes.
 func (c *Control) Set(version, devices, capability, memory int) {
@@ -92,3 +99,9 @@ func (c *Control) NCCL(version int) {
 	c.t.Setenv(cuda.NCCLVariable, c.path)
 	c.call("fakenccl_set", uintptr(version))
 }
+
+// Absent makes the gatherings of a rank vanish from now on, so that the others wait for it; -1 is none.
+func (c *Control) Absent(rank int) { c.call("fakenccl_fault", uintptr(rank), 0) }
+
+// Stuck makes NCCL not come back from a gathering until it is aborted.
+func (c *Control) Stuck() { c.call("fakenccl_fault", ^uintptr(0), 1) }

@@ -3,10 +3,12 @@
 // Streams run as late as the API allows (only a wait drains them), so a missing wait shows at
 // once; fresh memory is NaN; red zones, the current context of the calling thread, launch limits
 // and the entry names of the loaded image are checked; fakecuda_fail makes the nth call of a
-// function fail.
+// function fail. A device that was lost (an error of a kernel, or fakecuda_lose) runs nothing any more and
+// says so to every call; what waits for it on another device waits until something ends that (fakenccl.h).
 #include "../../src/all.cu"
 #include <stdio.h>
 #include <xmmintrin.h>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,14 +22,18 @@ dk_switch: push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15
 using P = unsigned long long;  // CUdeviceptr
 enum : int { OK, INVALID_VALUE, OOM, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_CONTEXT = 201, NO_BINARY = 209,
              INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL = 700, LAUNCH_FAILED = 719 };
-struct Stream { std::deque<std::function<int()>> queue; int device = 0; };
+struct Stream { std::deque<std::function<int()>> queue; int device = 0; bool asked = false; };
+static const int HANGS = -1;  // what is first in a queue waits for another device
 struct Function { dk::Kernel kernel; int shared_max = 48 << 10; };
 
 static std::recursive_mutex mu;
 static std::map<P, size_t> memory, pinned;  // live; device memory has 256-byte red zones of 0xA5 on either side
 static size_t used, limit = (size_t)2 << 30;
-static int sticky, version = 13000, devices = 1, capability = 80;
+static int version = 13000, devices = 1, capability = 80;
 static const int MOST_DEVICES = 8;
+static int lost[MOST_DEVICES];  // the error that a device ended with
+static std::condition_variable_any changed;
+static struct { std::string fn; int device, nth, code; } losing;
 static bool idle;  // kernels are taken and not run, and zeros are read: for counting calls at sizes that a host cannot compute
 static thread_local Stream* context;  // of the device that it is the default stream of
 static std::map<P, int> owner;        // the device of what is allocated
@@ -36,36 +42,51 @@ static std::vector<Stream*> streams;
 static Stream contexts[MOST_DEVICES];
 static const int SHARED_MAX = 163 << 10;
 
+static int lose(int device, int code) {
+  if (!lost[device]) lost[device] = code;
+  return changed.notify_all(), lost[device];
+}
 static int enter(const char* fn, bool need = true) {
   auto f = fails.find(fn);
   if (f != fails.end() && --f->second.first == 0) return f->second.second;
-  return need && !context ? NO_CONTEXT : sticky;
+  if (context && losing.fn == fn && losing.device == context->device && --losing.nth == 0) lose(losing.device, losing.code);
+  return context ? lost[context->device] : need ? NO_CONTEXT : OK;
 }
 static bool inside(const std::map<P, size_t>& m, P p, size_t n) {
   auto it = m.upper_bound(p);
   return it != m.begin() && (--it, p + n <= it->first + it->second);
 }
+// step runs what is first in a queue. A lost device has none.
+static int step(Stream* s) {
+  if (lost[s->device]) return s->queue.clear(), OK;
+  int e = s->queue.front()();
+  if (e == HANGS) return HANGS;
+  if (e) return s->queue.clear(), lose(s->device, e), OK;
+  return s->queue.pop_front(), OK;
+}
 static int drain(Stream* s) {
-  for (; !s->queue.empty(); s->queue.pop_front())
-    if (int e = s->queue.front()()) sticky = e;
-  return sticky;
+  while (!s->queue.empty())
+    if (step(s) == HANGS) changed.wait(mu);
+  return lost[s->device];
 }
 static bool on_device(int device, P p, size_t n) {
   auto it = owner.upper_bound(p);
   return inside(memory, p, n) && (--it)->second == device;
 }
 static Stream* stream(void* h) { return h ? (Stream*)h : context; }
-static void drain_all() {
-  for (auto& c : contexts) drain(&c);
-  for (auto s : streams) drain(s);
+static void drain_all() {  // of the device that is current
+  drain(&contexts[context->device]);
+  for (size_t i = 0; i < streams.size(); i++)
+    if (streams[i]->device == context->device) drain(streams[i]);
 }
 static int push(void* h, std::function<int()> f) { return stream(h)->queue.push_back(std::move(f)), OK; }
 static void red_zones() {
   for (auto& m : memory)
     for (int i = 1; i <= 256; i++)
       if (*(unsigned char*)(m.first - i) != 0xA5 || *(unsigned char*)(m.first + m.second + i - 1) != 0xA5) {
-        if (sticky != ILLEGAL) fprintf(stderr, "fakecuda: something was written beside an allocation of %zu bytes\n", m.second);
-        sticky = ILLEGAL;
+        int device = owner[m.first];
+        if (!lost[device]) fprintf(stderr, "fakecuda: something was written beside an allocation of %zu bytes\n", m.second);
+        lose(device, ILLEGAL);
       }
 }
 static int run(const Function& f, dim3 grid, dim3 block, unsigned bytes, const std::string& args) {
@@ -96,15 +117,22 @@ static int run(const Function& f, dim3 grid, dim3 block, unsigned bytes, const s
 
 extern "C" {
 void fakelt_reset();
+void fakenccl_reset();
 // What tests set.
 void fakecuda_fail(const char* fn, int nth, int code) { LOCK; fails[fn] = {nth, code}; }
 void fakecuda_reset() {  // what a lost context left behind goes too
   LOCK;
   for (auto& m : memory) free((void*)(m.first - 256));
   memory.clear(), owner.clear(), streams.clear(), used = 0;
-  for (int i = 0; i < MOST_DEVICES; i++) contexts[i].queue.clear(), contexts[i].device = i;
-  sticky = 0, version = 13000, devices = 1, capability = 80, limit = (size_t)2 << 30, idle = false, fails.clear();
-  fakelt_reset();
+  for (int i = 0; i < MOST_DEVICES; i++) contexts[i].queue.clear(), contexts[i].device = i, lost[i] = OK;
+  losing = {}, version = 13000, devices = 1, capability = 80, limit = (size_t)2 << 30, idle = false, fails.clear();
+  fakelt_reset(), fakenccl_reset();
+}
+// fakecuda_lose loses a device at the nth call of a function from now on; of none, at once.
+void fakecuda_lose(int device, const char* fn, int nth, int code) {
+  LOCK;
+  losing = {fn, device, nth, code};
+  if (!*fn) lose(device, code);
 }
 void fakecuda_set(int driver, int count, int cap, size_t bytes) { LOCK; version = driver, devices = count, capability = cap, limit = bytes; }
 void fakecuda_idle() { LOCK; idle = true, limit = (size_t)64 << 30; }
@@ -135,13 +163,13 @@ int cuDeviceGetAttribute(int* v, int attribute, int) {
   }
   return OK;
 }
-int cuDevicePrimaryCtxRetain(void** c, int d) { ENTER_FREE; return d < 0 || d >= devices || d >= MOST_DEVICES ? INVALID_DEVICE : (contexts[d].device = d, *c = &contexts[d], OK); }
+int cuDevicePrimaryCtxRetain(void** c, int d) { ENTER_FREE; return d < 0 || d >= devices || d >= MOST_DEVICES ? INVALID_DEVICE : (contexts[d].device = d, *c = &contexts[d], lost[d]); }
 int cuDevicePrimaryCtxRelease_v2(int) { LOCK; return OK; }
 int cuCtxSetCurrent(void* c) { LOCK; context = (Stream*)c; return OK; }
 int cuCtxSynchronize() {
   ENTER;
   drain_all();
-  return red_zones(), sticky;
+  return red_zones(), lost[context->device];
 }
 int cuMemGetInfo_v2(size_t* left, size_t* all) { ENTER; return *left = limit - used, *all = limit, OK; }
 int cuMemAlloc_v2(P* p, size_t n) {
@@ -160,7 +188,7 @@ int cuMemFree_v2(P p) {
   auto it = memory.find(p);
   if (it == memory.end()) return INVALID_VALUE;
   used -= it->second, memory.erase(it), owner.erase(p), free((void*)(p - 256));
-  return sticky;
+  return lost[context->device];
 }
 int cuMemHostAlloc(void** p, size_t n, unsigned) {
   ENTER;
@@ -180,13 +208,21 @@ int cuMemcpyDtoHAsync_v2(void* h, P d, size_t n, void* s) { ENTER; return idle ?
 int cuStreamCreate(void** s, unsigned) { ENTER; auto t = new Stream; t->device = context->device; return streams.push_back(t), *s = t, OK; }
 int cuStreamDestroy_v2(void* s) {
   ENTER;
-  drain(stream(s));
+  int e = drain(stream(s));
   for (size_t i = 0; i < streams.size(); i++)
     if (streams[i] == s) streams.erase(streams.begin() + i);
   delete (Stream*)s;
-  return sticky;
+  return e;
 }
-int cuStreamSynchronize(void* s) { ENTER; drain(stream(s)); return red_zones(), sticky; }
+int cuStreamSynchronize(void* s) { ENTER; drain(stream(s)); return red_zones(), lost[stream(s)->device]; }
+int cuStreamQuery(void* s) {  // the first time it is not ready: nobody said that it would be
+  ENTER;
+  Stream* of = stream(s);
+  if ((of->asked = !of->asked)) return NOT_READY;
+  while (!of->queue.empty())
+    if (step(of) == HANGS) return NOT_READY;
+  return red_zones(), lost[of->device];
+}
 // An event is done when what was queued before it has run.
 struct Event { bool done = true; };
 int cuEventCreate(void** e, unsigned) { ENTER; return *e = new Event, OK; }
@@ -194,8 +230,9 @@ int cuEventDestroy_v2(void* e) { ENTER; drain_all(); delete (Event*)e; return OK
 int cuEventRecord(void* e, void* s) { ENTER; ((Event*)e)->done = false; return push(s, [=] { return ((Event*)e)->done = true, (int)OK; }); }
 int cuEventSynchronize(void* e) {
   ENTER;
-  for (auto s : streams) if (!((Event*)e)->done) drain(s);
-  return sticky;
+  for (size_t i = 0; i < streams.size(); i++)
+    if (streams[i]->device == context->device && !((Event*)e)->done) drain(streams[i]);
+  return lost[context->device];
 }
 int cuModuleLoadData(void** m, const char* image) {
   ENTER;

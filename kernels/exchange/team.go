@@ -1,0 +1,210 @@
+package exchange
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// Card: ranks at work side by side, and what becomes of the others when one fails.
+//
+//   - Work of its own (Each): the first rank that fails, in time, decides; the others are told to stop,
+//     and awaited no longer than the limit from then on. Work that does not fail may take as long as it takes.
+//   - Work that waits for the others (Together: a gathering): all have the limit from its beginning.
+//   - A rank that has not come back by then is left behind: it may still use its device and its memory, so
+//     nobody else may, not even to close them.
+//
+// A panic of a rank is its error, with the stack where it is a mistake in the program: ranks are
+// goroutines, whose panics would end the program where a run's files are open.
+//
+// Invariants (tests): the first failure is the one that is said, with its rank and device; nothing
+// waits longer than the limit for a rank that does not come.
+
+// UsualLimit is how long ranks wait for one that does not come.
+const UsualLimit = 10 * time.Minute
+
+// A Team is ranks at work side by side.
+type Team struct {
+	Devices []string      // the ranks' backends, for people, rank 0 first; "" or missing: not known
+	Limit   time.Duration // how long ranks wait for one that does not come; 0: UsualLimit
+	Stop    func()        // tells ranks at work that one has failed; may be nil
+}
+
+// TeamOf names a team by its backends.
+func TeamOf(limit time.Duration, ranks ...kernels.Backend) Team {
+	t := Team{Limit: limit}
+	for _, be := range ranks {
+		t.Devices = append(t.Devices, be.Name())
+	}
+	return t
+}
+
+// A Failure is the first rank's that failed. Where nothing can be returned it is panicked with.
+type Failure struct {
+	Rank   int
+	Device string
+	Err    error
+	Left   []int // ranks that had not come back when waiting ended
+}
+
+func (f *Failure) Error() string {
+	name := fmt.Sprintf("rank %d", f.Rank)
+	if f.Device != "" {
+		name += " (" + f.Device + ")"
+	}
+	s := fmt.Sprintf("%s: %v", name, f.Err)
+	for _, r := range f.Left {
+		if r != f.Rank {
+			s += fmt.Sprintf("\nrank %d did not come back either, and was left behind", r)
+		}
+	}
+	return s
+}
+
+func (f *Failure) Unwrap() error { return f.Err }
+
+// OnDevice makes a failure a kernels.DeviceError.
+func (f *Failure) OnDevice() string { return f.Device }
+
+// LeftBehind reports whether an error left ranks behind, whose backends may not be touched any more.
+func LeftBehind(err error) bool {
+	f := new(Failure)
+	return errors.As(err, &f) && len(f.Left) > 0
+}
+
+// A Mistake is a panic of a rank that no device caused.
+type Mistake struct {
+	Value any
+	Stack []byte
+}
+
+func (m *Mistake) Error() string {
+	return fmt.Sprintf("a mistake in the program: %v\n\n%s", m.Value, m.Stack)
+}
+
+// Each calls f for every rank at once, and returns when all are done. One rank alone is called as it
+// is: its errors and panics are the caller's.
+func (t Team) Each(ranks int, f func(rank int) error) error {
+	if ranks == 1 {
+		return f(0)
+	}
+	return t.run(ranks, "", f)
+}
+
+// Together is Each of work in which ranks wait for one another.
+func (t Team) Together(ranks int, what string, f func(rank int) error) error {
+	return t.run(ranks, what, f)
+}
+
+// Alone is Each of one rank's work, with its name.
+func (t Team) Alone(rank int, f func() error) error {
+	if err := guarded(rank, func(int) error { return f() }); err != nil {
+		return t.failure(rank, err)
+	}
+	return nil
+}
+
+// run is Each; with a name for the work, it may take no longer than the limit.
+func (t Team) run(ranks int, what string, f func(rank int) error) error {
+	type end struct {
+		rank int
+		err  error
+	}
+	ends, back := make(chan end, ranks), make([]bool, ranks)
+	for r := range ranks {
+		go func() { ends <- end{r, guarded(r, f)} }()
+	}
+	limit := cmp.Or(t.Limit, UsualLimit)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	if what == "" {
+		timer.Stop() // until one fails
+	}
+	var failed *Failure
+	for range ranks {
+		select {
+		case e := <-ends:
+			back[e.rank] = true
+			if e.err == nil || failed != nil {
+				continue
+			}
+			failed = t.failure(e.rank, e.err)
+			if what == "" {
+				timer.Reset(limit)
+			}
+			t.stop()
+		case <-timer.C:
+			var left []int
+			for r, here := range back {
+				if !here {
+					left = append(left, r)
+				}
+			}
+			if failed == nil {
+				failed = t.failure(left[0], fmt.Errorf("%s: it has not come within %v, and the others wait for it", what, limit))
+				t.stop()
+			}
+			failed.Left = left
+			return failed
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return failed
+}
+
+func (t Team) stop() {
+	if t.Stop != nil {
+		t.Stop()
+	}
+}
+
+// failure names the rank. An error that says which device it is from belongs to that device's
+// rank: one may have worked for another.
+func (t Team) failure(rank int, err error) *Failure {
+	if f := new(Failure); errors.As(err, &f) {
+		return f
+	}
+	var d kernels.DeviceError
+	if errors.As(err, &d) && !t.on(rank, d.OnDevice()) {
+		for other := range t.Devices {
+			if t.on(other, d.OnDevice()) {
+				rank = other
+				break
+			}
+		}
+	}
+	return &Failure{Rank: rank, Device: t.device(rank), Err: err}
+}
+
+func (t Team) device(rank int) string {
+	if rank < len(t.Devices) {
+		return t.Devices[rank]
+	}
+	return ""
+}
+
+// on reports whether a rank's backend, such as "cuda:0/exact", is on a device.
+func (t Team) on(rank int, device string) bool {
+	name, _, _ := strings.Cut(t.device(rank), "/")
+	return name != "" && name == device
+}
+
+func guarded(rank int, f func(rank int) error) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case kernels.DeviceError:
+			err = p
+		default:
+			err = &Mistake{p, debug.Stack()}
+		}
+	}()
+	return f(rank)
+}
