@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -45,6 +46,19 @@ func TestRanks(t *testing.T) {
 		if err := r.Close(nil); err != nil {
 			t.Errorf("%s: %v", x.devices, err)
 		}
+	}
+	double.Products(t)
+	r, err := openRanks([]string{"cuda:0", "cuda:1"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, be := range r.all {
+		if s := fmt.Sprint(be.(device).Backend); !strings.Contains(s, "by cuBLASLt") {
+			t.Errorf("several devices that could use cuBLASLt: %s", s)
+		}
+	}
+	if err := r.Close(nil); err != nil {
+		t.Error(err)
 	}
 	if _, err := openRanks([]string{"cuda:0", "cuda:7"}, 0); err == nil || !strings.Contains(err.Error(), "no device 7") {
 		t.Errorf("%v", err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 )
@@ -23,8 +24,10 @@ type Backend struct {
 	memory  *memory
 	staging *staging
 
-	products *products // of cuBLASLt; nil: all products of bf16 are our own
-	without  string    // why there are none
+	lock     sync.Mutex // of the driver, call by call: another rank may check a product here (agree.go)
+	products *products  // of cuBLASLt; nil: all products of bf16 are our own
+	agreed   *agreement // with the ranks that it works beside, at least itself
+	without  string     // why there are none
 	mode     mode
 
 	functions    map[string]function
@@ -70,6 +73,7 @@ func open(d *driver, index int) (b *Backend, err error) {
 	if b.mode, err = modes(os.Getenv(ModeVariable)); err != nil {
 		return nil, err
 	}
+	b.agreed = &agreement{ranks: []*Backend{b}}
 	b.exact, b.waitEach = b.mode.products == "exact", b.mode.wait
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -186,6 +190,8 @@ func (b *Backend) String() string {
 func (b *Backend) must(op string, f func() error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	b.lock.Lock()
+	defer b.lock.Unlock()
 	err := b.d.current(b.context)
 	if err == nil {
 		err = f()
@@ -221,6 +227,8 @@ func (b *Backend) Alloc(n int) *kernels.Buffer {
 
 // Free gives a buffer back; what is queued may still read it.
 func (b *Backend) Free(buf *kernels.Buffer) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
 	b.memory.give(buf.Addr)
 	buf.Addr = 0
 }
@@ -290,6 +298,8 @@ func (b *Backend) scratch(op string, sizes ...int) []uintptr {
 }
 
 func (b *Backend) giveBack(pieces []uintptr) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
 	for _, p := range pieces {
 		b.memory.give(p)
 	}

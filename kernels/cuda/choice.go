@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // Which algorithm of cuBLASLt computes a product, and whether any does.
@@ -24,7 +25,7 @@ import (
 //     whose rows depend on the batch is passed over for the library's next; a shape without any goes to
 //     our own kernel, which has no such freedom, from its first product on.
 //
-// A choice never changes while a backend lives. Rollout and update run on one backend, so they agree.
+// Several ranks choose together (agree.go). A choice never changes while a backend lives. Rollout and update run on one backend, so they agree.
 // It is a function of the library's version, the device's model and the shape: no operand, no clock and no
 // other shape enters, so a run that is resumed on its machine chooses as before. A run does not rely on
 // that: what was chosen is recorded with it (record.go), is taken from there when it goes on, and
@@ -83,6 +84,7 @@ type choice struct {
 type products struct {
 	*blas
 	workspace uintptr
+	lock      sync.RWMutex // of chosen and news, to which other ranks write (agree.go)
 	chosen    map[shape]*choice
 	recorded  map[shape]*choice // by the run that goes on
 	least     int64             // the least N and K
@@ -145,59 +147,25 @@ func (p *products) describe(s shape) (at layouts, err error) {
 // sumsWide is the distance between rows of sums: whole pieces of 16 bytes.
 func sumsWide(n int64) int64 { return (n + 3) / 4 * 4 }
 
-// choose is what computes a shape, decided at its first product.
-func (b *Backend) choose(op string, s shape) *choice {
-	p := b.products
-	if c, ok := p.chosen[s]; ok {
-		return c
-	}
-	c := &choice{shape: s}
-	b.must(op, func() (err error) {
-		c.at, err = p.describe(s)
-		return err
-	})
-	if old := p.recorded[s]; old != nil {
-		b.chooseAgain(op, c, old)
-	} else {
-		b.decide(op, c)
-	}
-	p.chosen[s] = c
-	return c
+// of is what was decided for a shape, nil where nothing is yet.
+func (p *products) of(s shape) *choice {
+	p.lock.RLock()
+	defer p.lock.RUnlock()
+	return p.chosen[s]
 }
 
-// decide takes the first of the library's algorithms that keeps its promise.
-func (b *Backend) decide(op string, c *choice) {
-	list, err := b.candidates(op, c)
-	if err != nil {
-		c.why = err.Error()
-	}
-	for _, a := range list {
-		refused := b.selfCheck(op, c, &a.algorithm)
-		if refused == nil {
-			c.algorithm, c.why = &a.algorithm, ""
-			return
-		}
-		if c.why == "" {
-			c.why = refused.Error() // of the first: the library would have run that one
-		}
-	}
-	if c.why == "" {
-		c.why = "the library has no algorithm without sums across blocks"
-	}
-	b.products.news = append(b.products.news, fmt.Sprintf("products with weights %s run on our own kernel: %s", c.shape, c.why))
+// keep is what was decided for a shape.
+func (p *products) keep(c *choice) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.chosen[c.shape] = c
 }
 
-// chooseAgain takes what the run chose before.
-func (b *Backend) chooseAgain(op string, c, old *choice) {
-	if c.why = old.why; old.algorithm == nil {
-		return
-	}
-	if refused := b.selfCheck(op, c, old.algorithm); refused != nil {
-		b.must(op, func() error {
-			return fmt.Errorf("the run's algorithm for products with weights %s no longer keeps its promise: %w", c.shape, refused)
-		})
-	}
-	c.algorithm = old.algorithm
+// tell says something to people, once.
+func (p *products) tell(s string) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.news = append(p.news, s)
 }
 
 // candidates are the library's algorithms for a shape that sum nothing across blocks.

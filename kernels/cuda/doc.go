@@ -9,7 +9,7 @@
 //
 // Products of bf16 with a weight go through cuBLASLt where it can be opened (cublaslt.go has its functions,
 // libraryproduct.go uses them): choice.go says how a row keeps its bits there, selfcheck.go measures
-// that it does, record.go keeps with a run what was chosen for it.
+// that it does, record.go keeps with a run what was chosen for it, agree.go has several ranks choose together.
 //
 // # Arithmetic
 //

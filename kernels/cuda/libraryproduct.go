@@ -57,7 +57,6 @@ func (b *Backend) libraryProduct(a *kernels.Gemm, p *productArgs) bool {
 			b.must(op, func() error { return err })
 		}
 		b.products.calls++
-		b.d.traffic.Launches++
 		rest := *p
 		rest.a, rest.m, rest.row0 = operand{p: sums[0], stride: ld, kind: int32(kernels.F32), form: operandRows}, m, row
 		b.elements(op, "finish_product", int(m*p.n), &rest)
@@ -73,6 +72,7 @@ func (b *Backend) multiply(op string, c *choice, a *algorithm, weight, rows oper
 	b.must(op, func() error {
 		err := p.fit(&c.at, weight.stride, rows.stride, m)
 		if err == nil {
+			b.d.traffic.Launches++
 			err = p.multiply(c.shape, &c.at, a, weight.p, rows.p, sums, p.workspace, workspaceBytes, b.stream)
 		}
 		if e := new(blasError); errors.As(err, &e) {

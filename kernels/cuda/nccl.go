@@ -306,22 +306,3 @@ func explainNCCL(code int32) string {
 	}
 	return ""
 }
-
-// Alike makes backends give one another's bits, or says why they cannot: what one device samples,
-// another trains on. cuBLASLt chooses algorithms by device, so it is left out; tensor cores of one
-// compute capability add in one order; exact kernels give the same bits everywhere.
-func Alike(ranks ...*Backend) error {
-	for _, b := range ranks {
-		if b.mode.products == "lt" {
-			return fmt.Errorf("several devices do without cuBLASLt, which chooses algorithms by device, and %s=lt asks for it; %s=own does not", ModeVariable, ModeVariable)
-		}
-		b.withoutLibrary("several devices compute together")
-	}
-	for _, b := range ranks[1:] {
-		if a := ranks[0]; !(a.exact && b.exact) && (a.device.Major != b.device.Major || a.device.Minor != b.device.Minor || a.image != b.image) {
-			return fmt.Errorf("%s (%d.%d) and %s (%d.%d) have tensor cores of their own kind, and what one samples, another trains on; %s=exact gives all the same bits",
-				a.Name(), a.device.Major, a.device.Minor, b.Name(), b.device.Major, b.device.Minor, ModeVariable)
-		}
-	}
-	return nil
-}

@@ -38,6 +38,8 @@ func (b *Backend) Choices() (record []byte, news []string, err error) {
 	r := recorded{By: "own"}
 	if p := b.products; p != nil {
 		r = recorded{By: "cublaslt", Name: blasVersionText(p.version), Device: b.device.Name}
+		p.lock.Lock()
+		defer p.lock.Unlock()
 		all := maps.Clone(p.recorded)
 		maps.Copy(all, p.chosen)
 		for _, c := range all {
@@ -56,13 +58,22 @@ func (b *Backend) Choices() (record []byte, news []string, err error) {
 	return append(record, '\n'), news, err
 }
 
-// Choose takes a record's choices, before anything is computed. The error says what stands in the way
-// of going on with the same bits.
+// Choose takes a record's choices, for all ranks, before anything is computed. The error says what stands
+// in the way of going on with the same bits.
 func (b *Backend) Choose(record []byte) error {
 	var r recorded
 	if err := json.Unmarshal(record, &r); err != nil {
 		return fmt.Errorf("the record of products: %w", err)
 	}
+	for _, rank := range b.agreed.ranks {
+		if err := rank.take(&r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Backend) take(r *recorded) error {
 	switch {
 	case r.By == "own" && b.exact, r.By == "own" && b.mode.products == "lt":
 		return fmt.Errorf("the products so far were computed by our own kernels; %s=own goes on with their bits", ModeVariable)

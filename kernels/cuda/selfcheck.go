@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -32,8 +33,12 @@ func parts(whole int64) []part {
 	return []part{{0, 1}, {whole - 1, 1}, {whole/2 + 1, 2}, {3, 8}, {whole / 3, 77 * whole / wholeRows}, {whole/4 + 5, whole / 4}}
 }
 
-// selfCheck says why an algorithm may not compute a shape; nil is that it may.
-func (b *Backend) selfCheck(op string, c *choice, a *algorithm) error {
+// A digest is of a product's bits.
+type digest [sha256.Size]byte
+
+// selfCheck says why an algorithm may not compute a shape; nil is that it may. The digest is what another
+// device must have, too.
+func (b *Backend) selfCheck(op string, c *choice, a *algorithm) (sum digest, refused error) {
 	whole, ld := b.products.wholeOf(c.shape), sumsWide(c.n)
 	most := whole / 4
 	room := b.scratch(op, int(2*whole*c.k), int(2*c.n*c.k), int(4*whole*ld), int(4*max(most, 8)*ld), int(2*most*c.k)+16)
@@ -51,7 +56,7 @@ func (b *Backend) selfCheck(op string, c *choice, a *algorithm) error {
 	}
 	multiply := func(row, m int64, to uintptr) error { return b.multiply(op, c, a, right, left(row), m, to) }
 	if err := multiply(0, whole, sums); err != nil {
-		return err
+		return sum, err
 	}
 	read := func(from uintptr, n int64) []byte {
 		raw := make([]byte, 4*n*ld)
@@ -64,10 +69,10 @@ func (b *Backend) selfCheck(op string, c *choice, a *algorithm) error {
 			last.from = whole - last.rows
 		}
 		if err := multiply(last.from, last.rows, few); err != nil {
-			return fmt.Errorf("%d rows: %w", last.rows, err)
+			return sum, fmt.Errorf("%d rows: %w", last.rows, err)
 		}
 		if at := differs(read(sums+uintptr(4*last.from*ld), last.rows), read(few, last.rows), c.n, ld); at >= 0 {
-			return fmt.Errorf("a row's bits depend on its batch (row %d of %d has others among %d)", last.from+at, whole, last.rows)
+			return sum, fmt.Errorf("a row's bits depend on its batch (row %d of %d has others among %d)", last.from+at, whole, last.rows)
 		}
 	}
 	n := int(last.rows * c.k)
@@ -76,22 +81,26 @@ func (b *Backend) selfCheck(op string, c *choice, a *algorithm) error {
 	elsewhere := left(last.from)
 	elsewhere.p = moved
 	if err := b.multiply(op, c, a, right, elsewhere, last.rows, few); err != nil {
-		return err
+		return sum, err
 	}
 	if differs(read(sums+uintptr(4*last.from*ld), last.rows), read(few, last.rows), c.n, ld) >= 0 {
-		return errors.New("a row's bits depend on its address")
+		return sum, errors.New("a row's bits depend on its address")
 	}
 	if err := multiply(0, whole, sums); err != nil {
-		return err
+		return sum, err
 	}
 	again := read(sums+uintptr(4*last.from*ld), last.rows)
 	if at := differs(again, read(few, last.rows), c.n, ld); at >= 0 {
-		return errors.New("the same product has other bits the second time")
+		return sum, errors.New("the same product has other bits the second time")
 	}
 	if err := b.nearOwn(op, c, left(last.from), right, few, again); err != nil {
-		return err
+		return sum, err
 	}
-	return b.supported(op, c, a)
+	h := sha256.New()
+	for at := int64(0); at < last.rows*4*ld; at += 4 * ld {
+		h.Write(again[at : at+4*c.n]) // what lies between rows was never written
+	}
+	return digest(h.Sum(nil)), b.supported(op, c, a)
 }
 
 // supported asks about numbers of rows that were not run.

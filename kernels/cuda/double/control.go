@@ -83,6 +83,7 @@ const (
 	Late
 	Greedy
 	ByAddress
+	ByDevice
 )
 
 // SetProducts says what cuBLASLt is like: its version (130401 is 13.4.1), and which promises its first
@@ -90,6 +91,9 @@ const (
 func (c *Control) SetProducts(version int, faults Fault, faulty int) {
 	c.call("fakelt_set", uintptr(version), uintptr(faults), uintptr(faulty))
 }
+
+// OnlyOn lets the faults that were set be those of one device's library.
+func (c *Control) OnlyOn(device int) { c.call("fakelt_only", uintptr(device)) }
 
 // Objects is how many handles and descriptors of cuBLASLt there are.
 func (c *Control) Objects() int { return int(c.call("fakelt_objects")) }

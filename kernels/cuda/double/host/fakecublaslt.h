@@ -3,7 +3,7 @@
 // It checks every descriptor, size, alignment and piece of memory as the header documents them, and queues
 // products on the driver's streams. It offers three algorithms, whose orders of sums differ from
 // each other's and from our own kernels', so that tests see which one ran. fakelt_set makes it old, and
-// makes its first algorithms (so many) break promises.
+// makes its first algorithms (so many) break promises, on every device or on one.
 #pragma once
 
 namespace lt {
@@ -18,6 +18,7 @@ enum Fault : int {
   REFUSES = 64,   // an algorithm does not do 5 rows, and says so when asked
   LATE = 128,     // the same, and says so only when run
   GREEDY = 256,   // algorithms need a large workspace
+  BY_DEVICE = 1024,  // it is another sum, always: of one device among several
   BY_ADDRESS = 512,  // a row's bits depend on whether rows begin at a multiple of 256 bytes
 };
 enum : uint64_t { DESC = 0xde5c, LAYOUT = 0x1a40, WISH = 0x3151, ALGO = 0xa190 };
@@ -28,12 +29,12 @@ struct Algo { uint64_t magic, id; int64_t splits; uint64_t scheme, workspace, mo
 struct Result { Algo algo; size_t workspace; int state; float waves; int reserved[4]; };
 static_assert(sizeof(Algo) == 64 && sizeof(Result) == 96, "as the header has them");
 
-static int version = 130401, faults, faulty, handles, objects;
+static int version = 130401, faults, faulty, only = -1, device, handles, objects;  // device: the one that is asked or computes
 static uint64_t runs;
 
 template <class T> static bool is(const void* p, uint64_t magic) { return p && ((const T*)p)->magic == magic; }
 static int store(void* to, const void* from, size_t n, size_t want) { return from && n == want ? memcpy(to, from, n), GOOD : INVALID; }
-static bool faulted(const Algo* a, int fault) { return (faults & fault) && (int)a->id <= faulty; }
+static bool faulted(const Algo* a, int fault) { return (faults & fault) && (int)a->id <= faulty && (only < 0 || only == device); }
 
 // fits says whether operands go together: D = op(A)·op(B), by columns.
 static int fits(const Desc* d, const Layout* a, const Layout* b, const Layout* c, const Layout* e, int64_t* m, int64_t* n, int64_t* k) {
@@ -70,7 +71,7 @@ static int compute(Desc d, Layout a, Layout b, Layout e, Algo algo, P pa, P pb, 
   int64_t used = faulted(&algo, WRONG) ? k - k / 4 : k;
   for (int64_t row = 0; row < n; row++) {
     for (int64_t j = 0; j < k; j++) x[j] = wide(B[row * b.ld + j]);
-    bool other = (faulted(&algo, BY_BATCH) && n < 16) || (faulted(&algo, BY_PLACE) && row % 2) || (faulted(&algo, BY_ADDRESS) && pb % 256) || (faulted(&algo, UNSTEADY) && runs++ % 3);
+    bool other = (faulted(&algo, BY_BATCH) && n < 16) || (faulted(&algo, BY_PLACE) && row % 2) || (faulted(&algo, BY_ADDRESS) && pb % 256) || (faulted(&algo, UNSTEADY) && runs++ % 3) || faulted(&algo, BY_DEVICE);
     uint64_t order = other ? algo.id % 3 + 1 : algo.id;
     for (int64_t i = 0; i < m; i++) ((float*)pd)[row * e.ld + i] = dot(order, x.data(), &w[i * k], used);
   }
@@ -79,8 +80,9 @@ static int compute(Desc d, Layout a, Layout b, Layout e, Algo algo, P pa, P pb, 
 }  // namespace lt
 
 extern "C" {
-void fakelt_reset() { lt::version = 130401, lt::faults = lt::faulty = lt::handles = lt::objects = 0, lt::runs = 0; }
-void fakelt_set(int version, int faults, int faulty) { LOCK; lt::version = version, lt::faults = faults, lt::faulty = faulty; }
+void fakelt_reset() { lt::version = 130401, lt::faults = lt::faulty = lt::handles = lt::objects = 0, lt::runs = 0, lt::only = -1; }
+void fakelt_set(int version, int faults, int faulty) { LOCK; lt::version = version, lt::faults = faults, lt::faulty = faulty, lt::only = -1; }
+void fakelt_only(int device) { LOCK; lt::only = device; }
 long long fakelt_objects() { LOCK; return lt::objects + lt::handles; }
 
 size_t cublasLtGetVersion() { return lt::version; }
@@ -127,7 +129,8 @@ int cublasLtMatmulAlgoGetHeuristic(void* h, void* d, void* a, void* b, void* c, 
   if (!h || most < 1 || !to || !n || !lt::is<lt::Wish>(w, lt::WISH)) return lt::INVALID;
   if (int s = lt::fits((lt::Desc*)d, (lt::Layout*)a, (lt::Layout*)b, (lt::Layout*)c, (lt::Layout*)e, &m, &cols, &k)) return s;
   auto wish = (lt::Wish*)w;
-  if (lt::faults & lt::NONE) return lt::NOT_SUPPORTED;
+  lt::device = context->device;
+  if (lt::faults & lt::NONE && (lt::only < 0 || lt::only == lt::device)) return lt::NOT_SUPPORTED;
   *n = 0;
   for (uint64_t id = 1; id <= 3 && *n < most; id++) {
     lt::Result r = {};
@@ -151,6 +154,7 @@ int cublasLtMatmulAlgoCheck(void* h, void* d, void* a, void* b, void* c, void* e
   int64_t m, n, k;
   if (!h || !to || !lt::is<lt::Algo>(algo, lt::ALGO)) return lt::INVALID;
   if (int s = lt::fits((lt::Desc*)d, (lt::Layout*)a, (lt::Layout*)b, (lt::Layout*)c, (lt::Layout*)e, &m, &n, &k)) return s;
+  lt::device = context->device;
   to->workspace = algo->workspace, to->state = lt::GOOD;
   return lt::faulted(algo, lt::REFUSES) && n == 5 ? lt::NOT_SUPPORTED : lt::GOOD;
 }
@@ -161,10 +165,11 @@ int cublasLtMatmul(void* h, void* d, const float* alpha, P a, void* al, P b, voi
   if (!h || !alpha || !beta || *alpha != 1 || *beta != 0 || c != e || !lt::is<lt::Algo>(algo, lt::ALGO) || algo->id < 1 || algo->id > 3) return lt::INVALID;
   if (int status = lt::fits((lt::Desc*)d, (lt::Layout*)al, (lt::Layout*)bl, (lt::Layout*)cl, (lt::Layout*)el, &m, &n, &k)) return status;
   if (a % 16 || b % 16 || e % 16 || algo->workspace > bytes || (bytes && !inside(memory, workspace, bytes))) return lt::INVALID;
+  lt::device = context->device;
   if ((lt::faulted(algo, lt::LATE) || lt::faulted(algo, lt::REFUSES)) && n == 5) return lt::NOT_SUPPORTED;
   lt::Desc desc = *(lt::Desc*)d;
   lt::Layout A = *(lt::Layout*)al, B = *(lt::Layout*)bl, E = *(lt::Layout*)el;
   lt::Algo how = *algo;
-  return push(s, [=] { return lt::compute(desc, A, B, E, how, a, b, e, m, n, k); }), lt::GOOD;
+  return push(s, [=, of = stream(s)->device] { return lt::device = of, lt::compute(desc, A, B, E, how, a, b, e, m, n, k); }), lt::GOOD;
 }
 }
