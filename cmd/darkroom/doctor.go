@@ -148,6 +148,9 @@ func (m machine) write(w io.Writer) {
 			t.add("", d.String())
 		}
 		t.add("", "products of bf16: "+m.CUDA.Products)
+		if m.CUDA.Attention != "" {
+			t.add("", "attention of bf16: "+m.CUDA.Attention)
+		}
 	}
 	t.write(w)
 	writePeaks(w, m.Peaks)

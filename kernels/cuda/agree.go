@@ -32,7 +32,7 @@ type agreement struct {
 
 // Alike makes backends give one another's bits, or says why they cannot. cuBLASLt's algorithms are those
 // of a device's model, so devices of several models do without; tensor cores of one compute capability
-// add in one order; exact kernels give the same bits everywhere.
+// add in one order; exact kernels give the same bits everywhere. Attention by wgmma is all ranks' or none's.
 func Alike(ranks ...*Backend) error {
 	first := ranks[0]
 	for _, b := range ranks[1:] {
@@ -51,6 +51,7 @@ func Alike(ranks ...*Backend) error {
 			b.withoutLibrary(why)
 		}
 	}
+	hopperAlike(ranks)
 	together := &agreement{ranks: ranks}
 	for _, b := range ranks {
 		b.agreed = together

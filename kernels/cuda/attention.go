@@ -58,6 +58,10 @@ func (b *Backend) Attention(a *kernels.Attention) {
 	p := b.attentionOf(op, a)
 	if b.onTensorCores(a) {
 		defer b.giveBack(b.tensorHeads(op, source{&p.q, a.Q}, source{&p.k, a.K}, source{&p.v, a.V}))
+		if b.onHopper(a) {
+			b.hopperAttention(op, hopperForward, a, p)
+			return
+		}
 		b.tensorAttention(op, "", a, a.Q.B*a.Q.H*ceil(a.Q.S, 64), 3*64, p)
 		return
 	}
@@ -80,6 +84,11 @@ func (b *Backend) AttentionBackward(a *kernels.AttentionBackward) {
 	b.launch(op, "attention_delta", [2]int{ceil(queries, 4), 1}, 128, 0, p)
 	if b.onTensorCores(&a.Attention) && a.DBias.Empty() {
 		defer b.giveBack(b.tensorHeads(op, source{&p.q, a.Q}, source{&p.k, a.K}, source{&p.v, a.V}, source{&p.dout, a.DO}))
+		if b.onHopper(&a.Attention) {
+			b.hopperAttention(op, hopperQueries, &a.Attention, p)
+			b.hopperAttention(op, hopperKeys, &a.Attention, p)
+			return
+		}
 		b.tensorAttention(op, "_queries", &a.Attention, a.Q.B*a.Q.H*ceil(a.Q.S, 64), 4*64, p)
 		b.tensorAttention(op, "_keys", &a.Attention, a.K.B*a.K.H*ceil(a.K.S, 64), 3*64, p)
 		return

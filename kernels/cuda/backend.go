@@ -30,6 +30,7 @@ type Backend struct {
 	without  string     // why there are none
 	mode     mode
 
+	hopper       wgmma // kernels of attention for compute capability 9.0
 	functions    map[string]function
 	ring         uintptr // small arrays that launches read: lengths, coefficients
 	ringUsed     int
@@ -100,11 +101,17 @@ func (b *Backend) begin(version int) (err error) {
 	if err = b.loadKernels(); err != nil {
 		return err
 	}
+	if err = b.loadHopper(); err != nil {
+		return err
+	}
 	b.memory = newMemory(b.d, b.stream)
 	if b.staging, err = newStaging(b.d, b.stream); err != nil {
 		return err
 	}
 	if b.ring, err = b.memory.take(ringBytes); err != nil {
+		return err
+	}
+	if err = b.chooseHopper(); err != nil {
 		return err
 	}
 	return b.beginProducts(version)
@@ -123,7 +130,7 @@ func (b *Backend) loadKernels() error {
 			return nil
 		}
 		tried = err
-		if c := code(err); c != codeNoBinary && c != codeInvalidImage && c != codeInvalidPTX && c != codeUnsupportedPTX {
+		if !unusable(code(err)) {
 			break
 		}
 	}
@@ -150,8 +157,10 @@ func (b *Backend) Close() (err error) {
 	if b.memory != nil {
 		err = first(err, b.memory.close())
 	}
-	if b.module != 0 {
-		err = first(err, b.d.unload(b.module))
+	for _, m := range []uintptr{b.module, b.hopper.module} {
+		if m != 0 {
+			err = first(err, b.d.unload(m))
+		}
 	}
 	if b.stream != 0 {
 		err = first(err, b.d.endStream(b.stream))
@@ -183,7 +192,7 @@ func (b *Backend) String() string {
 	case b.products != nil:
 		products = "by cuBLASLt " + blasVersionText(b.products.version)
 	}
-	return fmt.Sprintf("%s, products of bf16 %s, kernels %s", b.device, products, b.image)
+	return fmt.Sprintf("%s, products of bf16 %s, kernels %s%s", b.device, products, b.image, b.attentionText())
 }
 
 // must runs f on a thread that has the device's context, and panics with an *Error if it fails.
@@ -340,7 +349,7 @@ func (b *Backend) function(kernel string, shared int) (uintptr, error) {
 	f, ok := b.functions[kernel]
 	if !ok {
 		var err error
-		if f.f, err = b.d.function(b.module, "dk_"+kernel); err != nil {
+		if f.f, err = b.d.function(b.moduleOf(kernel), "dk_"+kernel); err != nil {
 			return 0, err
 		}
 		f.shared = 48 << 10

@@ -27,6 +27,7 @@ type driver struct {
 	list  [1]uintptr
 
 	traffic kernels.Traffic
+	tensor  tensorShape // what a tensor map is encoded from
 }
 
 func newDriver(c caller) *driver { return &driver{caller: c} }

@@ -3,6 +3,7 @@
 package cuda_test
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -61,13 +62,13 @@ func TestConformance(t *testing.T) {
 }
 
 // TestHardware runs the suite on a device, where the machine has one: in exact mode, on tensor cores by our
-// own kernels, and with products by cuBLASLt where it opens.
+// own kernels, with those for Hopper and without, and with products by cuBLASLt where it opens.
 func TestHardware(t *testing.T) {
 	r := cuda.Probe()
 	if r.Missing != "" {
 		t.Skip("no device: " + r.Missing)
 	}
-	for _, mode := range []string{"exact", "own", "lt"} {
+	for _, mode := range []string{"exact", "own,mma", "own", "lt"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Setenv(cuda.ModeVariable, mode)
 			b, err := cuda.Open(0)
@@ -90,6 +91,9 @@ func TestHardware(t *testing.T) {
 				kerneltest.Run(t, b)
 				return
 			}
+			r := &rig{b, t, rand.New(rand.NewPCG(1, 2))}
+			testAttentionBits(r)
+			testQueryAlone(r)
 			kerneltest.RunNear(t, b, nearOnTensorCores)
 		})
 	}

@@ -31,6 +31,8 @@ type Report struct {
 	Missing string   `json:"missing,omitempty"` // why there is none
 	// What computes products of bf16: "cuBLASLt 13.4.1, libcublasLt.so.13", or "our own kernels: " and why.
 	Products string `json:"products,omitempty"`
+	// What computes attention of bf16 where a device is a Hopper, "" elsewhere.
+	Attention string `json:"attention,omitempty"`
 }
 
 // Oldest is the least CUDA version of a driver: PTX 8.0.
@@ -56,6 +58,11 @@ func Probe() Report {
 		return r
 	}
 	r.Products = probeProducts(v)
+	for _, x := range r.Devices {
+		if x.hopper() {
+			r.Attention = probeAttention()
+		}
+	}
 	return r
 }
 

@@ -11,6 +11,10 @@
 // libraryproduct.go uses them): choice.go says how a row keeps its bits there, selfcheck.go measures
 // that it does, record.go keeps with a run what was chosen for it, agree.go has several ranks choose together.
 //
+// Attention on compute capability 9.0 has kernels of its own (src/hopper_attention.cu and hopper_backward.cu, by
+// wgmma; hopper.go launches them). hopperchoice.go compares them with the others when a device opens, and leaves
+// them out where they differ.
+//
 // # Arithmetic
 //
 // The kernels round every fp32 operation by name, in the order of package ref, with denormals
@@ -18,7 +22,8 @@
 // products, convolutions and attention in bf16 math, which run on tensor cores: terms exact, sums in
 // fp32 in an order of the unit's own. DARKROOM_CUDA=exact runs these too by ref's rule (an even and an
 // odd chain for each 32 of k), on the fp32 units: the slow twins, and the way to continue a run of the
-// CPU byte for byte. DARKROOM_CUDA=own leaves cuBLASLt out, =lt insists on it.
+// CPU byte for byte. DARKROOM_CUDA=own leaves cuBLASLt out, =lt insists on it; =mma (or own,mma) leaves
+// the kernels for Hopper out.
 //
 // Either way nothing is split over a reduction and nothing is added atomically: a row's bits depend
 // on its own operands alone, not on the batch nor on its place, and rollout and update run the same
@@ -49,6 +54,14 @@
 //   - NCCL: that a real one opens, joins devices, and works in the primary contexts and on the streams of
 //     the backends; several streams of one thread; its own threads, timeouts, and errors that come late.
 //     That aborting frees a device which waits for a lost one: on the double it does;
-//   - every speed. The kernels use mma.sync, which reaches about half of a Hopper's peak; wgmma is not
-//     there yet.
+//   - attention by wgmma: everything that a double can only repeat as its author read the manuals. That descriptors
+//     mean what src/hopper.h says (the turned ones above all); that boxes larger than a head dimension, and boxes
+//     that start beyond it, bring zeros; that heads whose strides do not nest ([B, H, S, D]) are taken by
+//     cuTensorMapEncodeTiled; that registers change hands (24 + 2·240 of 3·168, 32 + 3·160 of 4·128) and nothing
+//     hangs: a barrier in shared memory ends the kernel after seconds, a numbered one would not, so a first run wants
+//     a time limit; that adding products of zeros leaves a sum's bits, on which a query's bits rest where
+//     other queries of its block see more keys; fences between what threads and what the units see;
+//   - every speed. Products of our own use mma.sync, which reaches about half of a Hopper's peak. In attention by wgmma
+//     the exponents, ten instructions each, are what to measure first: at d = 128 they take as many issue
+//     slots as the products take time (LOG.md, CUDA without a device).
 package cuda

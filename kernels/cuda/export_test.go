@@ -8,5 +8,8 @@ func (b *Backend) SetLibrary(least, whole int) {
 	b.products.least, b.products.whole = int64(least), int64(whole)
 }
 
+// HopperRuns says whether attention goes by the kernels for Hopper.
+func (b *Backend) HopperRuns() bool { return b.hopper.use }
+
 // LibraryCalls is how many products the library computed.
 func (b *Backend) LibraryCalls() int { return b.products.calls }

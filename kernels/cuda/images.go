@@ -26,6 +26,9 @@ func imagesFor(major int) []string {
 	return []string{"ptx"}
 }
 
+// hopperImages are those for compute capability 9.0 alone (hopper.go), in order.
+var hopperImages = []string{"sm_90a", "ptx_90a"}
+
 // readImage is an image, unpacked when it is first asked for: parity opens a device for each case.
 func readImage(name string) ([]byte, error) {
 	if read, ok := unpacked[name]; ok {
@@ -35,10 +38,12 @@ func readImage(name string) ([]byte, error) {
 }
 
 var unpacked = map[string]func() ([]byte, error){
-	"ptx":    sync.OnceValues(func() ([]byte, error) { return unpack("ptx") }),
-	"sm_80":  sync.OnceValues(func() ([]byte, error) { return unpack("sm_80") }),
-	"sm_90":  sync.OnceValues(func() ([]byte, error) { return unpack("sm_90") }),
-	"sm_100": sync.OnceValues(func() ([]byte, error) { return unpack("sm_100") }),
+	"ptx":     sync.OnceValues(func() ([]byte, error) { return unpack("ptx") }),
+	"sm_80":   sync.OnceValues(func() ([]byte, error) { return unpack("sm_80") }),
+	"sm_90":   sync.OnceValues(func() ([]byte, error) { return unpack("sm_90") }),
+	"sm_90a":  sync.OnceValues(func() ([]byte, error) { return unpack("sm_90a") }),
+	"ptx_90a": sync.OnceValues(func() ([]byte, error) { return unpack("ptx_90a") }),
+	"sm_100":  sync.OnceValues(func() ([]byte, error) { return unpack("sm_100") }),
 }
 
 // unpack unpacks an image; a zero byte follows it, as PTX needs.

@@ -7,18 +7,20 @@ import (
 
 // What computes products of bf16, as the environment asks.
 
-// ModeVariable chooses who computes products of bf16, and "wait" after a comma:
+// ModeVariable chooses who computes products of bf16, and more words after commas:
 //
 //	""       cuBLASLt where it opens and keeps the promises of choice.go, our own kernels elsewhere
 //	"lt"     the same, but it is an error if it does not open
 //	"own"    our own kernels on tensor cores ("tensor" says the same)
 //	"exact"  by the definition of package ref, on the fp32 units; attention as well
+//	"mma"    beside them: attention by mma.sync on Hopper as well, where it is by wgmma otherwise
 //	"wait"   waits after each launch, so that an error names its operation
 const ModeVariable = "DARKROOM_CUDA"
 
 type mode struct {
 	products string // "", lt, own, exact
 	wait     bool
+	mma      bool // no kernels for Hopper
 }
 
 // modes reads ModeVariable.
@@ -30,11 +32,14 @@ func modes(s string) (m mode, err error) {
 		case "wait":
 			m.wait = true
 			continue
+		case "mma":
+			m.mma = true
+			continue
 		case "tensor":
 			word = "own"
 		case "lt", "own", "exact":
 		default:
-			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait", ModeVariable, s)
+			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma", ModeVariable, s)
 		}
 		if m.products != "" && m.products != word {
 			return m, fmt.Errorf("%s=%s: one of lt, own and exact", ModeVariable, s)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// What computed a run's products of bf16 is kept with the run, so that it goes on with the same bits
+// What computed a run's products and attention of bf16 is kept with the run, so that it goes on with the same bits
 // or not at all: our own kernels, or the library's version and the algorithm of each shape.
 
 // recorded is a backend's choices as they are kept.
@@ -18,6 +18,8 @@ type recorded struct {
 	Name   string          `json:"version,omitempty"`
 	Device string          `json:"device,omitempty"` // the model: algorithms are its own
 	Shapes []recordedShape `json:"shapes,omitempty"`
+	// Attention is "wgmma" where the kernels for Hopper compute it, and absent for mma.sync.
+	Attention string `json:"attention,omitempty"`
 }
 
 // recordedShape is a choice. A weight is [N,K], a turned one [K,N].
@@ -54,6 +56,12 @@ func (b *Backend) Choices() (record []byte, news []string, err error) {
 		})
 		news, p.news = p.news, nil
 	}
+	if b.hopper.use {
+		r.Attention = attentionHopper
+	} else if b.hopper.why != "" && !b.hopper.told {
+		b.hopper.told = true
+		news = append(news, "attention goes by mma.sync: "+b.hopper.why)
+	}
 	record, err = json.MarshalIndent(r, "", "  ")
 	return append(record, '\n'), news, err
 }
@@ -74,6 +82,9 @@ func (b *Backend) Choose(record []byte) error {
 }
 
 func (b *Backend) take(r *recorded) error {
+	if err := b.chooseAttention(r.Attention); err != nil {
+		return err
+	}
 	switch {
 	case r.By == "own" && b.exact, r.By == "own" && b.mode.products == "lt":
 		return fmt.Errorf("the products so far were computed by our own kernels; %s=own goes on with their bits", ModeVariable)
@@ -99,6 +110,26 @@ func (b *Backend) take(r *recorded) error {
 			c.algorithm = &a
 		}
 		b.products.recorded[c.shape] = c
+	}
+	return nil
+}
+
+const attentionHopper = "wgmma"
+
+// chooseAttention takes what computed a run's attention.
+func (b *Backend) chooseAttention(by string) error {
+	w := &b.hopper
+	switch {
+	case b.exact: // which goes on with no record's bits, and says so
+	case by == "" && w.use:
+		w.use, w.why = false, "the work that goes on was begun with it"
+	case by == attentionHopper && w.use, by == "":
+	case by == attentionHopper && w.why == "":
+		return fmt.Errorf("the attention so far was computed by the kernels for compute capability 9.0, and this device is of %d.%d: it would have other bits", b.device.Major, b.device.Minor)
+	case by == attentionHopper:
+		return fmt.Errorf("the attention so far was computed by wgmma, and now would be by mma.sync, with other bits: %s", w.why)
+	default:
+		return fmt.Errorf("the record of products names attention by %q, which is unknown", by)
 	}
 	return nil
 }

@@ -162,7 +162,11 @@ func TestTensorSamples(t *testing.T) {
 // TestTensorAttention: what a query gets, forward and backward, is the same bits alone, in a batch, and
 // where its operands had to be copied first.
 func TestTensorAttention(t *testing.T) {
-	r := newRig(t)
+	testAttentionBits(newRig(t))
+}
+
+func testAttentionBits(r *rig) {
+	r.t.Helper()
 	const b, s, h, kh, d = 2, 70, 4, 2, 40
 	q, x := r.span(kernels.BF16, b*s*h*d, 0)
 	k, y := r.span(kernels.BF16, b*s*kh*d, 0)
@@ -195,9 +199,9 @@ func TestTensorAttention(t *testing.T) {
 	}
 	want := attend(q, k, v, g, 0, b)
 	if !bytes.Equal(attend(q, k, v, g, 1, 1), want) {
-		t.Error("the second sample alone: other bits")
+		r.t.Error("the second sample alone: other bits")
 	}
 	if !bytes.Equal(attend(all(kernels.F32, x), all(kernels.F32, y), all(kernels.F32, z), all(kernels.F32, w), 0, b), want) {
-		t.Error("operands in fp32 that are bf16 numbers: other bits")
+		r.t.Error("operands in fp32 that are bf16 numbers: other bits")
 	}
 }

@@ -66,6 +66,9 @@ func (c *Control) Set(version, devices, capability, memory int) {
 // device can be counted at sizes that a host cannot compute.
 func (c *Control) Idle() { c.call("fakecuda_idle") }
 
+// Wrong makes wgmma leave out so many of the 16 terms of each product.
+func (c *Control) Wrong(terms int) { c.call("fakecuda_wrong", uintptr(terms)) }
+
 // Used is the device memory that is taken.
 func (c *Control) Used() int { return int(c.call("fakecuda_used")) }
 

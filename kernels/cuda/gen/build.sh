@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles src/all.cu for devices and writes images/*.bz2 and images/sources.sha256.
+# Compiles src/all.cu for devices, and src/hopper.cu for compute capability 9.0 alone, and writes images/*.bz2 and
+# images/sources.sha256.
 #
 # It needs a C++ compiler, pip, unzip and bzip2, and fetches NVIDIA's compilers as Python wheels, of fixed
 # versions (180 MB, kept in the cache). Nothing of them is needed to build or run the program.
@@ -20,16 +21,25 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # -ftz, -prec-div, -prec-sqrt and -fmad are part of the arithmetic: see src/device.h.
-"$tools/nvidia/cu13/bin/nvcc" -std=c++17 -O3 -ftz=true -prec-div=true -prec-sqrt=true -fmad=false \
-	-gencode=arch=compute_80,code=compute_80 --ptx src/all.cu -o "$work/new.ptx"
-sed -e 's/^\.version 9\.0/.version 8.0/' -e '/used_bytes_mask/d' "$work/new.ptx" >"$work/ptx"
-for arch in sm_80 sm_90 sm_100; do
-	"$tools/nvidia/cuda_nvcc/bin/ptxas" -O3 -v -arch=$arch "$work/ptx" -o "$work/$arch" 2>"$work/$arch.log"
+compile() { # source, architecture, PTX
+	"$tools/nvidia/cu13/bin/nvcc" -std=c++17 -O3 -ftz=true -prec-div=true -prec-sqrt=true -fmad=false \
+		-gencode=arch=compute_$2,code=compute_$2 --ptx "src/$1.cu" -o "$work/new.ptx"
+	sed -e 's/^\.version 9\.0/.version 8.0/' -e '/used_bytes_mask/d' "$work/new.ptx" >"$work/$3"
+}
+compile all 80 ptx
+compile hopper 90a ptx_90a
+for arch in sm_80 sm_90 sm_100 sm_90a; do
+	ptx=ptx
+	[ $arch != sm_90a ] || ptx=ptx_90a
+	"$tools/nvidia/cuda_nvcc/bin/ptxas" -O3 -v -arch=$arch "$work/$ptx" -o "$work/$arch" 2>"$work/$arch.log"
 	printf '%s: most registers %s, spilling kernels %s\n' $arch \
 		"$(grep -o 'Used [0-9]*' "$work/$arch.log" | cut -d' ' -f2 | sort -n | tail -1)" \
 		"$(grep -c ' [1-9][0-9]* bytes spill stores' "$work/$arch.log" || true)"
 done
+# Registers that do not change hands (C7508), products that wait for each other (C7510 and on), or a spill,
+# would cost what these kernels are for.
+if grep -E 'C75[0-9]+|[1-9][0-9]* bytes spill' "$work/sm_90a.log"; then exit 1; fi
 mkdir -p images
-for image in ptx sm_80 sm_90 sm_100; do bzip2 -9c "$work/$image" >images/$image.bz2; done
+for image in ptx sm_80 sm_90 sm_100 ptx_90a sm_90a; do bzip2 -9c "$work/$image" >images/$image.bz2; done
 cat src/*.cu src/*.h gen/build.sh | sha256sum | cut -d' ' -f1 >images/sources.sha256
 du -bc images/*.bz2 | tail -1

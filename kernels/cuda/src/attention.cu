@@ -6,20 +6,7 @@
 // shared memory), then one thread a column of the 16 results, over the scores in order. Nothing
 // is split and nothing is added by two threads, so a row's bits depend on that row alone.
 #pragma once
-#include "functions.h"
-
-struct AttentionArgs {
-  Heads q, k, v, o;
-  Heads dout, dq, dk, dv;
-  float *lse, *delta;     // [b, h, sq]
-  const int* lens;        // [b], or null
-  const float* bias;
-  i64 bias_b, bias_h, bias_q;
-  float* slopes;          // [b, h, sq, sk]: what the bias's gradient is added from
-  float* dbias;
-  float scale, c;         // c is scale times log2 e
-  int causal, parallel;   // parallel: bits 0 to 2: dbias has places of its own for each b, h, q
-};
+#include "attention.h"
 
 const int OWN = 16, OTHERS = 256;
 
@@ -28,16 +15,6 @@ template <bool BF16> DEV float operand(const Heads& x, i64 i) {
   float v = load(x.p, x.type, i);
   return BF16 ? rounded(v) : v;
 }
-DEV int keys_of(const AttentionArgs& a, int b) {
-  int n = a.lens ? a.lens[b] : a.k.s;
-  return n < 0 ? 0 : n > a.k.s ? a.k.s : n;
-}
-DEV int seen_by(const AttentionArgs& a, int n, int i) {
-  if (!a.causal) return n;
-  int m = i + 1 + a.k.s - a.q.s;
-  return m < 0 ? 0 : m < n ? m : n;
-}
-
 // dots are the products over d of one row in memory with the 16 in shared memory.
 template <bool BF16> DEV void dots(const Heads& x, i64 row, const float* own, int d, float* sum) {
   UNROLL for (int r = 0; r < OWN; r++) sum[r] = 0;

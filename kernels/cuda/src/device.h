@@ -14,10 +14,15 @@
 #else
 #define DEV static __device__ __forceinline__
 // CALLED is a function that is called, not copied: what is long and not in an inner loop.
+#ifndef CALLED
 #define CALLED static __device__ __noinline__
+#endif
 // KERNEL opens a kernel of one argument, a struct that Go lays out.
 #define KERNEL(name, Args, threads) \
   extern "C" __global__ void __launch_bounds__(threads) dk_##name(const __grid_constant__ Args a)
+// KERNEL_ALONE is one that has a multiprocessor to itself: where registers change hands (hopper.h).
+#define KERNEL_ALONE(name, Args, threads) \
+  extern "C" __global__ void __launch_bounds__(threads, 1) dk_##name(const __grid_constant__ Args a)
 extern __shared__ __align__(128) unsigned char dk_shared[];
 #define SHARED(T, name) T* name = (T*)dk_shared
 #define UNROLL _Pragma("unroll")

@@ -48,10 +48,6 @@ template <int D, int N> DEV void mixed(float (&o)[D / 8][4], const float (&w)[N 
     }
   }
 }
-// Where element e of fragment j lies: its row among the warp's 16, its column.
-DEV int fragment_row(int e) { return ((threadIdx.x & 31) >> 2) + (e >> 1) * 8; }
-DEV int fragment_col(int j, int e) { return j * 8 + (threadIdx.x & 3) * 2 + (e & 1); }
-
 // keep writes 16 rows of results, those below limit; zeros from live on.
 template <int D> DEV void keep(const Heads& x, int b, int h, int s0, int limit, int live, const float (&o)[D / 8][4], const float* factor) {
   UNROLL for (int j = 0; j < D / 8; j++)

@@ -6,6 +6,8 @@
 // function fail. A device that was lost (an error of a kernel, or fakecuda_lose) runs nothing any more and
 // says so to every call; what waits for it on another device waits until something ends that (fakenccl.h).
 #include "../../src/all.cu"
+#include "../../src/hopper_attention.cu"
+#include "../../src/hopper_backward.cu"
 #include <stdio.h>
 #include <xmmintrin.h>
 #include <condition_variable>
@@ -40,7 +42,8 @@ static std::map<P, int> owner;        // the device of what is allocated
 static std::map<std::string, std::pair<int, int>> fails;  // function -> calls to go, code
 static std::vector<Stream*> streams;
 static Stream contexts[MOST_DEVICES];
-static const int SHARED_MAX = 163 << 10;
+static const int MOST_SHARED = 227 << 10;
+static int shared_max() { return (capability == 90 ? 227 : 163) << 10; }  // of a block
 
 static int lose(int device, int code) {
   if (!lost[device]) lost[device] = code;
@@ -91,20 +94,23 @@ static void red_zones() {
 }
 static int run(const Function& f, dim3 grid, dim3 block, unsigned bytes, const std::string& args) {
   if (idle) return OK;
-  static std::vector<char> room(SHARED_MAX + 128);
+  static std::vector<char> room(MOST_SHARED + 256);
   unsigned csr = _mm_getcsr();
   _mm_setcsr(csr | 0x8040);  // flush denormals, going in and coming out
   dk::shared = (void*)(((P)room.data() + 127) & ~127ull);
   static std::map<std::string, unsigned> launches;
   dk::order = launches[f.kernel.name]++ % dk::ORDERS;
-  dk::kernel = &f.kernel, dk::args = args.data(), dk::block_dim = block, dk::grid_dim = grid, dk::error.clear();
-  bool ok = true;
+  alignas(64) static char aligned[4096];  // as a kernel's parameter may ask for
+  memcpy(aligned, args.data(), args.size());
+  dk::kernel = &f.kernel, dk::args = aligned, dk::block_dim = block, dk::grid_dim = grid, dk::error.clear();
+  bool ok = true, hopper = !strncmp(f.kernel.name, "dk_hopper_", 10);
   for (unsigned z = 0; ok && z < grid.z; z++)
     for (unsigned y = 0; ok && y < grid.y; y++)
       for (unsigned x = 0; ok && x < grid.x; x++) {
         memset(dk::shared, 0xFF, bytes);
         dk::block_id = {x, y, z};
-        ok = dk::run_block();
+        if (hopper) hopper::start(bytes);
+        ok = dk::run_block() && (!hopper || hopper::finish());
       }
   _mm_setcsr(csr);
   if (!ok) fprintf(stderr, "fakecuda: %s: %s\n", f.kernel.name, dk::error.c_str());
@@ -125,7 +131,7 @@ void fakecuda_reset() {  // what a lost context left behind goes too
   for (auto& m : memory) free((void*)(m.first - 256));
   memory.clear(), owner.clear(), streams.clear(), used = 0;
   for (int i = 0; i < MOST_DEVICES; i++) contexts[i].queue.clear(), contexts[i].device = i, lost[i] = OK;
-  losing = {}, version = 13000, devices = 1, capability = 80, limit = (size_t)2 << 30, idle = false, fails.clear();
+  losing = {}, hopper::wrong = 0, version = 13000, devices = 1, capability = 80, limit = (size_t)2 << 30, idle = false, fails.clear();
   fakelt_reset(), fakenccl_reset();
 }
 // fakecuda_lose loses a device at the nth call of a function from now on; of none, at once.
@@ -136,6 +142,7 @@ void fakecuda_lose(int device, const char* fn, int nth, int code) {
 }
 void fakecuda_set(int driver, int count, int cap, size_t bytes) { LOCK; version = driver, devices = count, capability = cap, limit = bytes; }
 void fakecuda_idle() { LOCK; idle = true, limit = (size_t)64 << 30; }
+void fakecuda_wrong(int terms) { LOCK; hopper::wrong = terms; }
 long long fakecuda_used() { LOCK; return (long long)used; }
 // fakecuda_size is the size of a kernel's argument, -1 where there is no such kernel; with a
 // number for a name, the kernel's name by its place.
@@ -158,7 +165,7 @@ int cuDeviceGetAttribute(int* v, int attribute, int) {
     case 16: *v = 2; break;  // multiprocessors
     case 75: *v = capability / 10; break;
     case 76: *v = capability % 10; break;
-    case 97: *v = SHARED_MAX; break;  // shared memory of a block, by request
+    case 97: *v = shared_max(); break;  // shared memory of a block, by request
     default: return INVALID_VALUE;
   }
   return OK;
@@ -237,6 +244,7 @@ int cuEventSynchronize(void* e) {
 int cuModuleLoadData(void** m, const char* image) {
   ENTER;
   if (memcmp(image, "\x7f""ELF", 4) == 0) return NO_BINARY;  // machine code for a device: this has none
+  if (strstr(image, ".target sm_90a") && capability != 90) return INVALID_PTX;
   return strstr(image, ".version") ? *m = new std::string(image), OK : INVALID_IMAGE;
 }
 int cuModuleUnload(void* m) { ENTER; delete (std::string*)m; return OK; }
@@ -248,7 +256,7 @@ int cuModuleGetFunction(void** f, void* m, const char* name) {
 }
 int cuFuncSetAttribute(void* f, int attribute, int v) {
   ENTER;
-  if (attribute != 8 || v > SHARED_MAX) return INVALID_VALUE;
+  if (attribute != 8 || v > shared_max()) return INVALID_VALUE;
   return ((Function*)f)->shared_max = v, OK;
 }
 int cuLaunchKernel(void* fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned bytes, void* s, void** params, void** extra) {
@@ -261,4 +269,5 @@ int cuLaunchKernel(void* fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 }
 }
 #include "fakecublaslt.h"
+#include "faketensormap.h"
 #include "fakenccl.h"

@@ -24,6 +24,7 @@
   static void name##_call(const void* p) { name##_body(*(const Args*)p); } \
   static dk::Register name##_register{"dk_" #name, sizeof(Args), threads, name##_call}; \
   static void name##_body(const Args& a)
+#define KERNEL_ALONE KERNEL
 #define SHARED(T, name) T* name = (T*)dk::shared
 
 struct dim3 { unsigned x = 1, y = 1, z = 1; };
@@ -113,10 +114,12 @@ inline bool run_block() {
   warps.resize((n + 31) / 32);
   for (auto& w : warps) w.turn = w.mask = w.in = 0;
   for (unsigned t = 0; t < n; t++) at[t] = nullptr;
+  int idle = 0;  // rounds: what lands at last (hopper.h) does in the second
   for (size_t live = 0; done < n;) {
     unsigned before = progress;
     order == BESIDE ? beside(live) : ahead(live);
-    if (progress == before && error.empty()) error = "threads wait at a barrier or warp operation that others never reach";
+    idle = progress == before ? idle + 1 : 0;
+    if (idle > 2 && error.empty()) error = "threads wait at a barrier or warp operation that others never reach";
     if (!error.empty()) return false;  // the fibers are abandoned
   }
   return true;

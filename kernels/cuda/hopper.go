@@ -1,0 +1,210 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// Attention on Hopper (compute capability 9.0) has kernels of its own: src/hopper_attention.cu, by wgmma. They
+// come as images beside the others', and read operands by tensor maps, which are encoded here for each launch.
+//
+// Which kernel an attention takes is a function of the device and of what is asked for, never of the batch nor
+// of how many queries or keys there are: a query gets the same bits alone, in a batch, and as the next
+// of a sequence. A backend takes them where they agree with the mma.sync kernels (hopperchoice.go).
+
+// wgmma is what a backend has of these kernels.
+type wgmma struct {
+	module uintptr // 0: not loaded
+	use    bool
+	why    string // not
+	told   bool
+	maps   [2]tensorMap // room for one at a multiple of 64
+	args   hopperArgs   // of the launch that is being made: the driver copies them
+}
+
+// A tensorMap is a CUtensorMap: 128 bytes, opaque.
+type tensorMap [16]uint64
+
+type hopperArgs struct {
+	q, k, v, dout tensorMap
+	a             attentionArgs
+	_             [5]uint64 // C rounds up to multiples of 64 bytes
+}
+
+// onHopper reports whether the kernels for Hopper serve an attention that tensor cores serve.
+func (b *Backend) onHopper(a *kernels.Attention) bool {
+	return b.hopper.use && a.Bias.Empty() && a.Scale > 0 && a.K.S > 0
+}
+
+// hopperPass is a kernel's geometry: rows of a block, others of a tile, for head dimensions to 64 and to 128.
+type hopperPass struct {
+	kernel       string
+	rows, others [2]int
+	threads      [2]int
+	own, each    int // tiles of rows, and tiles of others, in shared memory
+}
+
+var (
+	hopperForward = hopperPass{"hopper_attention", [2]int{192, 128}, [2]int{128, 128}, [2]int{512, 384}, 1, 4}
+	hopperQueries = hopperPass{"hopper_attention_queries", [2]int{128, 128}, [2]int{128, 64}, [2]int{384, 384}, 2, 4}
+	hopperKeys    = hopperPass{"hopper_attention_keys", [2]int{128, 128}, [2]int{64, 64}, [2]int{384, 384}, 2, 4}
+)
+
+// A copy starts at a multiple of 1024; barriers, and the keys' pass's statistics, lie behind the tiles.
+const hopperBeside = 1024 + 4*64*4 + 128
+
+// hopperAttention launches a pass. q to dout are the operands as p describes them: rows are queries, or keys in the keys' pass.
+func (b *Backend) hopperAttention(op string, pass hopperPass, a *kernels.Attention, p *attentionArgs) {
+	size, d := 0, 64
+	if a.Q.D > d || a.V.D > d {
+		size, d = 1, mostHead
+	}
+	rows, others := pass.rows[size], pass.others[size]
+	own, h := &p.q, a.Q.H
+	queries, keys := rows, others
+	if pass.kernel == hopperKeys.kernel {
+		own, h, queries, keys = &p.k, a.K.H, others, rows
+	}
+	blocks := ceil(int(own.s), rows) * int(own.b)
+	if blocks == 0 || h == 0 {
+		return
+	}
+	args := &b.hopper.args
+	*args = hopperArgs{a: *p}
+	b.must(op, func() error {
+		for _, m := range []struct {
+			to   *tensorMap
+			x    *heads
+			rows int
+		}{{&args.q, &p.q, queries}, {&args.k, &p.k, keys}, {&args.v, &p.v, keys}, {&args.dout, &p.dout, queries}} {
+			if m.x.p == 0 {
+				continue
+			}
+			if err := b.d.encode(b.hopper.scratch(), m.x, m.rows); err != nil {
+				return err
+			}
+			*m.to = *b.hopper.scratch()
+		}
+		return nil
+	})
+	shared := hopperBeside + 2*d*(pass.own*rows+pass.each*others)
+	b.launch(op, fmt.Sprintf("%s_%d", pass.kernel, d), [2]int{blocks, h}, pass.threads[size], shared, args)
+}
+
+// scratch is a map at a multiple of 64, as the driver writes it.
+func (w *wgmma) scratch() *tensorMap {
+	first := uintptr(unsafe.Pointer(&w.maps))
+	return (*tensorMap)(unsafe.Add(unsafe.Pointer(&w.maps), (64-first%64)%64))
+}
+
+// mappable reports whether a tensor map describes an operand as it lies; others are copied first.
+func (x *heads) mappable() bool {
+	for _, d := range [][2]int64{{int64(x.h), x.sh}, {int64(x.s), x.ss}, {int64(x.b), x.sb}} {
+		if d[0] > 1 && (d[1] <= 0 || d[1] >= 1<<39) {
+			return false
+		}
+	}
+	return true
+}
+
+// What cuTensorMapEncodeTiled is asked for: bf16, no interleave, the swizzle of 128 bytes, whole lines of the
+// second cache, zeros beyond.
+const (
+	mapBF16       = 9
+	mapSwizzle128 = 3
+	mapPromote256 = 3
+)
+
+// encode describes heads as [b, s, h, d], and a box of 64 elements of some rows of one head.
+func (d *driver) encode(to *tensorMap, x *heads, rows int) error {
+	a := &d.tensor
+	a.dims = [4]uint64{uint64(x.d), uint64(x.h), uint64(x.s), uint64(x.b)}
+	a.strides = [3]uint64{2 * uint64(x.sh), 2 * uint64(x.ss), 2 * uint64(x.sb)}
+	for i, n := range a.dims[1:] {
+		if n == 1 { // never gone along, but the driver wants a number
+			a.strides[i] = 16
+		}
+	}
+	a.box, a.steps = [4]uint32{64, 1, uint32(rows), 1}, [4]uint32{1, 1, 1, 1}
+	return d.do("cuTensorMapEncodeTiled", uintptr(unsafe.Pointer(to)), mapBF16, 4, x.p, uintptr(unsafe.Pointer(&a.dims)), uintptr(unsafe.Pointer(&a.strides)),
+		uintptr(unsafe.Pointer(&a.box)), uintptr(unsafe.Pointer(&a.steps)), 0, mapSwizzle128, mapPromote256, 0)
+}
+
+// tensorShape is what the driver reads when it encodes a map: part of the driver's struct, where nothing moves.
+type tensorShape struct {
+	dims       [4]uint64
+	strides    [3]uint64
+	box, steps [4]uint32
+}
+
+// loadHopper loads the kernels where the device is a Hopper. Without them attention goes on by mma.sync.
+func (b *Backend) loadHopper() error {
+	w := &b.hopper
+	switch {
+	case !b.device.hopper():
+		return nil
+	case b.mode.mma:
+		w.why = ModeVariable + " says mma"
+		return nil
+	case b.exact:
+		return nil
+	}
+	tried := error(nil)
+	for _, name := range hopperImages {
+		image, err := readImage(name)
+		if err != nil {
+			return err
+		}
+		if w.module, err = b.d.load(image); err == nil {
+			return nil
+		}
+		tried = err
+		if !unusable(code(err)) {
+			break
+		}
+	}
+	w.why = tried.Error()
+	return nil
+}
+
+// hopper reports whether a device has the units of these kernels.
+func (d Device) hopper() bool { return d.Major == 9 && d.Minor == 0 }
+
+// probeAttention says what a backend of a Hopper would take, if it passes.
+func probeAttention() string {
+	if m, err := modes(os.Getenv(ModeVariable)); err == nil && (m.mma || m.products == "exact") {
+		return "without wgmma: " + os.Getenv(ModeVariable)
+	}
+	return "by wgmma on compute capability 9.0, if it agrees with mma.sync when a device opens (" + ModeVariable + "=mma leaves it out)"
+}
+
+// unusable are the codes of a driver that takes no such image.
+func unusable(c int32) bool {
+	return c == codeNoBinary || c == codeInvalidImage || c == codeInvalidPTX || c == codeUnsupportedPTX
+}
+
+// moduleOf is where a kernel was loaded from.
+func (b *Backend) moduleOf(kernel string) uintptr {
+	if strings.HasPrefix(kernel, "hopper_") {
+		return b.hopper.module
+	}
+	return b.module
+}
+
+// attentionText says which kernels attention takes on a Hopper, "" elsewhere.
+func (b *Backend) attentionText() string {
+	switch {
+	case b.hopper.use:
+		return ", attention by wgmma"
+	case b.hopper.why != "":
+		return ", attention by mma.sync (" + b.hopper.why + ")"
+	}
+	return ""
+}
+
+var errHopper = errors.New("the kernels for Hopper fail on this device; " + ModeVariable + "=mma computes attention without them")

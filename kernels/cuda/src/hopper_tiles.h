@@ -1,0 +1,81 @@
+// hopper_tiles.h: what the three kernels of hopper_attention.cu and hopper_backward.cu share: tiles of rows in
+// shared memory, products of a warpgroup with them, fragments of results to memory.
+#pragma once
+#include "hopper.h"
+
+struct HopperArgs {
+  TensorMap q, k, v, dout;  // one box is one tile; how many rows it has is the kernel's
+  AttentionArgs a;
+};
+
+// Warpgroup 0 brings tiles; GROUPS others have 64 rows each. A block starts with as many registers a thread as fit (168, or
+// 128), and what changes hands must add up: 24 + 2·240 = 3·168, 32 + 3·160 = 4·128.
+template <int GROUPS> struct Roles {
+  static const int THREADS = 128 * (GROUPS + 1), ROWS = 64 * GROUPS, TAKE = GROUPS == 2 ? 240 : 160, GIVE = GROUPS == 2 ? 24 : 32;
+};
+DEV int crew() { return uniform(threadIdx.x / 128) - 1; }            // which of the others
+DEV int crew_warp() { return threadIdx.x % 128 / 32 * 16; }  // a warp's first row among the 64
+
+// tiles_start is the first multiple of 1024 in the block's shared memory.
+DEV uint32_t tiles_start() {
+  SHARED(unsigned char, all);
+  return (shared_address(all) + 1023) & ~1023u;
+}
+
+template <int D, int ROWS> DEV void bring_rows(uint32_t to, const TensorMap* map, uint32_t bar, int h, int s, int b) {
+  UNROLL for (int x = 0; x < D; x += 64) bring(to + x / 64 * ROWS * 128, map, bar, x, h, s, b);
+}
+// clear_rows blanks rows from first on, by THREADS threads of which this is number t; they meet.
+template <int D, int ROWS, int THREADS> DEV void clear_rows(uint32_t tile, int first, int t, int meeting) {
+  int pieces = (ROWS - first) * 8;
+  for (int e = t; e < pieces * (D / 64); e += THREADS) clear16(tile + e / pieces * ROWS * 128 + first * 128 + e % pieces * 16);
+  publish();
+  meet(meeting, THREADS);
+}
+// released says that this warp needs a tile no more.
+DEV void released(uint32_t bar) {
+  if ((threadIdx.x & 31) == 0) arrive(bar);
+}
+
+// pairs: s = 64 own rows (of a tile of OWN rows, from row0 on) times N others, over D.
+template <int D, int OWN_ROWS, int N> DEV void own_times_rows(float (&s)[N / 8][4], uint32_t own, int row0, uint32_t others) {
+  products_begin();
+  UNROLL for (int k = 0; k < D / 16; k++)
+    multiply_rows<N>(s, by_rows(own + k / 4 * OWN_ROWS * 128 + row0 * 128 + k % 4 * 32), by_rows(others + k / 4 * N * 128 + k % 4 * 32), k == 0);
+  products_end();
+}
+// mixed: o += weights (64 x N, held) times N rows of a tile.
+template <int D, int N> DEV void held_times_columns(float (&o)[D / 8][4], const uint32_t (&w)[N / 16][4], uint32_t rows) {
+  products_begin();
+  UNROLL for (int k = 0; k < N / 16; k++) multiply_held<D>(o, w[k], turned(rows + k * 2048, N * 128));
+  products_end();
+}
+// pack_weights rounds a warpgroup's fragments to bf16, as the left side of a product has them.
+template <int N> DEV void pack_weights(uint32_t (&w)[N / 16][4], const float (&s)[N / 8][4]) {
+  UNROLL for (int k = 0; k < N / 16; k++) {
+    const float *u = s[2 * k], *v = s[2 * k + 1];
+    w[k][0] = pack2(u[0], u[1]), w[k][1] = pack2(u[2], u[3]), w[k][2] = pack2(v[0], v[1]), w[k][3] = pack2(v[2], v[3]);
+  }
+}
+
+// keep_rows writes a thread's two rows of results, s0 and the eighth after it, where below limit; zeros from live on. Neighbours go
+// in one store where all rows are even.
+template <int D> DEV void keep_rows(const Heads& x, int b, int h, int s0, int limit, int live, const float (&o)[D / 8][4], const float* factor) {
+  bool even = ((x.sb | x.ss | x.sh | x.d) & 1) == 0 && ((uint64_t)x.p & 7) == 0;
+  UNROLL for (int r = 0; r < 2; r++) {
+    int s = s0 + 8 * r;
+    if (s >= limit) continue;
+    i64 row = head(x, b, s, h);
+    float f = factor ? factor[r] : 1;
+    UNROLL for (int j = 0; j < D / 8; j++) {
+      int c = fragment_col(j, 0);
+      float u = s < live ? mul(o[j][2 * r], f) : 0, v = s < live ? mul(o[j][2 * r + 1], f) : 0;
+      if (c + 1 < x.d && even && x.type == BF16)
+        *(uint32_t*)((uint16_t*)x.p + row + c) = narrow(u) | (uint32_t)narrow(v) << 16;
+      else {
+        if (c < x.d) store(x.p, x.type, row + c, u);
+        if (c + 1 < x.d) store(x.p, x.type, row + c + 1, v);
+      }
+    }
+  }
+}
