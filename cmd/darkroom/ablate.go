@@ -7,12 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/ablate"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
 
@@ -26,11 +27,17 @@ folder each. All files are checked before anything runs. What was finished is no
 what was interrupted goes on, so the command may be stopped and repeated, with more values or
 seeds, too. Without BASE.toml it is the quickstart that is varied, or what --example names.
 
+Runs go one after another, where the file's run.device says. With --device each has a device of
+its own, and as many go side by side as devices are named: their results are the same, since a
+run's numbers do not depend on what runs beside it, on devices of one model. A device that is lost
+is left out. With a time as the budget, runs side by side share the host's cores.
+
 At the end: one table with intervals over seeds, ablate.md, and ablate.html with curves of the
 held-out reward over iterations and over time.`,
 		Example: "  darkroom ablate experiment.toml --vary sampler.window.size=1,2,4 --seeds 3\n" +
 			"  darkroom ablate --example nft --vary loss.beta=0.1,1 --budget 10\n" +
 			"  darkroom ablate experiment.toml --vary preset=flow_grpo,mixgrpo --vary optim.lr=1e-4,3e-4 --budget 10m --out runs/methods\n" +
+			"  darkroom ablate experiment.toml --vary loss.clip_range=1e-4,1e-3 --device cuda:0,cuda:1\n" +
 			"  darkroom ablate experiment.toml --vary 'model.lora.targets=[\"attn.to_q\"],[\"attn.to_q\",\"attn.to_v\"]' --budget 40 --markdown",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
@@ -41,6 +48,8 @@ held-out reward over iterations and over time.`,
 	cmd.Flags().StringVar(&o.out, "out", "", "the `FOLDER` of all runs (default runs/NAME-ablate)")
 	cmd.Flags().StringVar(&o.budget, "budget", "", "of each run: `ITERATIONS`, or a time of training such as 90s or 10m")
 	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file for all, as often as needed")
+	deviceFlag(cmd, &o.device)
+	cmd.Flags().Lookup("device").Usage += "; several, as cuda:0,cuda:1, each take a run at a time"
 	cmd.Flags().BoolVar(&o.markdown, "markdown", false, "print the table as Markdown")
 	return cmd
 }
@@ -50,6 +59,8 @@ type ablateOptions struct {
 	seeds       int
 	out, budget string
 	example     string
+	device      string
+	devices     []string // of --device, where it was given
 	markdown    bool
 }
 
@@ -68,6 +79,9 @@ func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 		if err != nil {
 			return nil, usageError{err}
 		}
+		if v.Key == "run.device" && len(o.devices) > 0 {
+			return nil, usagef("--device says where runs compute, and --vary run.device does\nhint: leave one of them out")
+		}
 		vary = append(vary, v)
 	}
 	stem, text, err := example(args, o.example)
@@ -84,6 +98,12 @@ func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 	if o.out == "" {
 		o.out = filepath.Join("runs", stem+"-ablate")
 	}
+	if len(o.devices) > 0 {
+		if _, err := experiment.Parse(name, text, append(slices.Clone(o.sets), "run.device="+o.device)); err != nil {
+			return nil, asUsage(err)
+		}
+		o.sets = append(o.sets, "run.device="+o.devices[0]) // each run has one
+	}
 	g, err := ablate.Plan(name, text, vary, ablate.Options{Dir: o.out, Sets: o.sets, Seeds: o.seeds, Budget: budget})
 	if err != nil {
 		return nil, usageError{err}
@@ -95,27 +115,32 @@ func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON && o.markdown {
 		return usagef("--markdown prints Markdown, and --json JSON\nhint: leave one of them out")
 	}
+	if cmd.Flags().Changed("device") {
+		o.devices = experiment.Run{Device: o.device}.Devices()
+	}
 	g, err := o.grid(args)
 	if err != nil {
 		return err
 	}
-	be, err := cpu.New()
-	if err != nil {
-		return usageError{err}
+	if err := o.look(); err != nil { // what is not there is said before anything runs
+		return err
 	}
-	defer be.Close()
 	log := cmd.ErrOrStderr()
 	bar := newProgress(log, "ablate")
-	ran := g.Run(cmd.Context(), ablate.Runner{Backend: be, Version: readBuild().String(),
+	ran := g.Run(cmd.Context(), ablate.Runner{Devices: o.devices, Open: o.open, Version: readBuild().String(),
 		Say: func(format string, args ...any) {
 			bar.end()
 			fmt.Fprintf(log, format+"\n", args...)
 		},
 		Report: func(_ *ablate.Cell, r *ablate.Trial, n, all int, line *training.Line, timing *training.TimingLine) {
 			bar.end()
-			fmt.Fprintf(log, "[%d/%d] %s\n", n, all, iterationLine(line, timing))
-			bar.set((n-1)*r.Iterations()+line.Iteration, all*r.Iterations())
-		}})
+			where := ""
+			if len(o.devices) > 1 {
+				where = " " + r.Device
+			}
+			fmt.Fprintf(log, "[%d/%d%s] %s\n", n, all, where, iterationLine(line, timing))
+		},
+		Progress: bar.set})
 	bar.end()
 	table, err := g.Table()
 	if err == nil {
@@ -131,6 +156,30 @@ func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
 		return exitError{exitInterrupted, "interrupted, and saved: the same command goes on"}
 	}
 	return ran
+}
+
+// look opens every device that was named, and closes it again.
+func (o *ablateOptions) look() error {
+	for _, d := range o.devices {
+		be, err := openRank(d, len(o.devices))
+		if err != nil {
+			return err
+		}
+		be.Close()
+	}
+	return nil
+}
+
+// open opens the devices of a run: its own of --device, or those of its file.
+func (o *ablateOptions) open(e *experiment.Experiment) (ablate.Place, error) {
+	if len(o.devices) == 0 {
+		return openRanks(e.Run.Devices(), e.Run.Patience())
+	}
+	be, err := openRank(e.Run.Device, len(o.devices))
+	if err != nil {
+		return nil, err
+	}
+	return &ranks{all: []backend{be}}, nil
 }
 
 func (o *ablateOptions) print(w io.Writer, t *ablate.Table) {

@@ -27,6 +27,12 @@ type backend interface {
 // onCPU reports whether a name of a device is the CPU's.
 func onCPU(name string) bool { return name == "" || name == "auto" || name == "cpu" }
 
+// isDevice reports whether a name could be a device's, here or elsewhere.
+func isDevice(name string) bool {
+	_, err := cuda.ParseDevice(name)
+	return onCPU(name) || err == nil
+}
+
 // devicesFlag is deviceFlag of a command that trains.
 func devicesFlag(cmd *cobra.Command, device *string) {
 	deviceFlag(cmd, device)

@@ -49,6 +49,10 @@ func TestNoDevice(t *testing.T) {
 		{"bench", "gemm"},
 		{"bench", "iteration", "--latent", "8"},
 		{"bench", "decode"},
+		{"train", "--out", out},
+		{"ablate", "--vary", "optim.lr=1e-3,1e-2", "--out", out},
+		{"plan", "../../assets/configs/quickstart.toml", "--probe"},
+		{"score", "--reward", "aesthetic", "--prompt", "a", "testdata/none.png"},
 	} {
 		for _, device := range []string{"cuda:0", "cuda:x", "tpu"} {
 			var stdout, stderr bytes.Buffer

@@ -66,8 +66,8 @@ func openRank(name string, ranks int) (backend, error) {
 	return cpu.NewWith(cpu.Options{Path: path, Threads: max(1, runtime.GOMAXPROCS(0)/ranks)}), nil
 }
 
-// into sets what a run is told of them.
-func (r *ranks) into(o training.Options) training.Options {
+// Into sets what a run is told of them.
+func (r *ranks) Into(o training.Options) training.Options {
 	o.Backend, o.Wire = r.all[0], r.wire
 	for _, be := range r.all[1:] {
 		o.Further = append(o.Further, be)

@@ -39,7 +39,7 @@ func TestRanks(t *testing.T) {
 		if r.wire != nil {
 			wire = r.wire.String()
 		}
-		o := r.into(training.Options{})
+		o := r.Into(training.Options{})
 		if wire != x.wire || (r.note == "") != (x.note == "") || !strings.Contains(r.note, x.note) || len(o.Further) != len(names)-1 || o.Backend == nil {
 			t.Errorf("%s: wire %q, note %q, %d further backends", x.devices, wire, r.note, len(o.Further))
 		}

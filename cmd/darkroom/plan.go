@@ -18,6 +18,7 @@ import (
 func planCommand() *cobra.Command {
 	var sets []string
 	var resolved, probing bool
+	var device string
 	cmd := &cobra.Command{
 		Use:   "plan FILE.toml",
 		Short: "Check an experiment's file, and say what it amounts to",
@@ -26,7 +27,7 @@ numbers, which of them each iteration trains, how often the network runs, what
 random numbers depend on, and what seems unwise. All mistakes are reported at once.
 No model is loaded, unless --probe asks how long it will take: that trains for three
 iterations in a folder that is deleted.`,
-		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved\n  darkroom plan experiment.toml --probe",
+		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved\n  darkroom plan experiment.toml --probe --device cuda:0",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("'%s' needs one file\nhint: see '%s --help'", cmd.CommandPath(), cmd.CommandPath())
@@ -34,6 +35,9 @@ iterations in a folder that is deleted.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("device") {
+				sets = append(sets, "run.device="+device)
+			}
 			e, err := readExperiment(args[0], sets)
 			if err != nil {
 				return err
@@ -59,6 +63,7 @@ iterations in a folder that is deleted.`,
 	}
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
 	cmd.Flags().BoolVar(&resolved, "resolved", false, "print the whole file with every default, and who set what")
+	devicesFlag(cmd, &device)
 	cmd.Flags().BoolVar(&probing, "probe", false, "measure how long an iteration takes, and say how long all will")
 	return cmd
 }

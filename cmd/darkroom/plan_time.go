@@ -63,7 +63,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	samples := 0.0
 	bar := newProgress(cmd.ErrOrStderr(), "probe")
 	defer bar.end()
-	_, err = training.Run(cmd.Context(), &short, on.into(training.Options{Dir: filepath.Join(dir, "run"), Version: readBuild().String(), Say: func(string, ...any) {},
+	_, err = training.Run(cmd.Context(), &short, on.Into(training.Options{Dir: filepath.Join(dir, "run"), Version: readBuild().String(), Say: func(string, ...any) {},
 		Report: func(l *training.Line, timing *training.TimingLine) {
 			bar.set(l.Iteration, probed)
 			if l.Iteration == 1 {

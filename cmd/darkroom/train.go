@@ -90,7 +90,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	fmt.Fprintf(log, "%s: %d iterations of %d pictures, in %s\n", e.Run.Name, e.Run.Iterations, first.Rollout.PromptsPerIteration*first.Samples(), dir)
 	rolls := 0.5 // of an iteration's time; then what the last one took
-	result, err := training.Run(cmd.Context(), e, on.into(training.Options{Dir: dir, Resume: o.resume, Version: readBuild().String(),
+	result, err := training.Run(cmd.Context(), e, on.Into(training.Options{Dir: dir, Resume: o.resume, Version: readBuild().String(),
 		Say: func(format string, args ...any) {
 			bar.end()
 			fmt.Fprintf(log, format+"\n", args...)

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/report/browsertest"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
@@ -76,6 +78,12 @@ func TestBootstrap(t *testing.T) {
 		t.Errorf("three seeds: %v", three)
 	}
 }
+
+// here is a place that stays open.
+type here struct{ kernels.Backend }
+
+func (h here) Into(o training.Options) training.Options { o.Backend = h.Backend; return o }
+func (h here) Close(error) error                        { return nil }
 
 const base = `
 [run]
@@ -190,7 +198,7 @@ func TestRun(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		n := 0
-		err = g.Run(ctx, Runner{Backend: be, Say: t.Logf, Report: func(*Cell, *Trial, int, int, *training.Line, *training.TimingLine) {
+		err = g.Run(ctx, Runner{Open: func(*experiment.Experiment) (Place, error) { return here{be}, nil }, Say: t.Logf, Report: func(*Cell, *Trial, int, int, *training.Line, *training.TimingLine) {
 			if n++; n == stop {
 				cancel()
 			}

@@ -54,7 +54,8 @@ type Cell struct {
 type Trial struct {
 	Seed       int
 	Dir        string
-	Err        error // why it has no result
+	Device     string // that it runs on, where the grid was given devices
+	Err        error  // why it has no result
 	experiment *experiment.Experiment
 	resume     bool
 	done       bool

@@ -2,7 +2,7 @@
 // seeds and with the same budget, and says what each is worth.
 //
 //	grid, err := ablate.Plan(base, vary, options)   // all mistakes, before anything runs
-//	err = grid.Run(ctx, backend, ...)
+//	err = grid.Run(ctx, runner) // on one device, or side by side on several
 //	table := grid.Table()
 //
 // Start with Plan in plan.go. vary.go reads KEY=v1,v2; cell.go is a combination, with a folder a
