@@ -36,7 +36,10 @@ type Backend struct {
 	ringUsed     int
 	exact        bool  // bf16 math by its definition, not on tensor cores
 	mostGathered int64 // bytes of a product's operands that are gathered at a time
-	waitEach     bool  // wait after each launch, so that an error names its operation
+	gathersAll   bool  // tests: gather what could be read as it lies
+	onlyTile     string
+	gathered     int  // operands that were gathered, for tests
+	waitEach     bool // wait after each launch, so that an error names its operation
 }
 
 var _ kernels.Backend = (*Backend)(nil)
@@ -384,10 +387,10 @@ func (b *Backend) columns(op, kernel string, cols, samples int, args any) {
 	b.launch(op, kernel, [2]int{ceil(cols, 128), samples}, 128, 0, args)
 }
 
-// product runs a matrix product on our own kernels; lengths are those of its runs where they differ.
-func (b *Backend) product(op string, m kernels.Math, p *productArgs, lengths []int) {
+// product runs a matrix product on our own kernels.
+func (b *Backend) product(op string, m kernels.Math, p *productArgs) {
 	if m == kernels.MathBF16 && !b.exact && p.k > 0 {
-		b.tensorProduct(op, p, lengths)
+		b.tensorProduct(op, p)
 		return
 	}
 	b.exactProduct(op, m, p)

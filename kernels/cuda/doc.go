@@ -7,6 +7,9 @@
 // lay out the arguments of the kernels in src/*.cu, one Go struct for each C struct. nccl.go joins
 // several devices: what exchange.Sum adds up travels over NCCL, opened at run time as well.
 //
+// Products of bf16 on tensor cores read operands as they lie, or have them gathered first; tensor.go decides, and
+// chooses a tile. src/staging.h and src/tensor.cu are their kernels.
+//
 // Products of bf16 with a weight go through cuBLASLt where it can be opened (cublaslt.go has its functions,
 // libraryproduct.go uses them): choice.go says how a row keeps its bits there, selfcheck.go measures
 // that it does, record.go keeps with a run what was chosen for it, agree.go has several ranks choose together.
@@ -61,6 +64,8 @@
 //     hangs: a barrier in shared memory ends the kernel after seconds, a numbered one would not, so a first run wants
 //     a time limit; that adding products of zeros leaves a sum's bits, on which a query's bits rest where
 //     other queries of its block see more keys; fences between what threads and what the units see;
+//   - what products cost with each tile (the efforts in tensor.go are counted reads, not measured), and what an
+//     operand of fp32 costs that is rounded on its way;
 //   - every speed. Products of our own use mma.sync, which reaches about half of a Hopper's peak. In attention by wgmma
 //     the exponents, ten instructions each, are what to measure first: at d = 128 they take as many issue
 //     slots as the products take time (LOG.md, CUDA without a device).

@@ -3,6 +3,25 @@ package cuda
 // SetMostGathered sets how many bytes of gathered operands a product may hold, for tests.
 func (b *Backend) SetMostGathered(n int) { b.mostGathered = int64(n) }
 
+// SetReading makes products gather operands that could be read as they lie, and take one tile, for tests.
+func (b *Backend) SetReading(gathered bool, tile string) { b.gathersAll, b.onlyTile = gathered, tile }
+
+// SetShared sets the shared memory that a block may have, for tests.
+func (b *Backend) SetShared(n int) { b.device.Shared = n }
+
+// Gathered is how many operands were gathered.
+func (b *Backend) Gathered() int { return b.gathered }
+
+// Tiles are the names of products' tiles, or of those for pictures.
+func Tiles(pictures bool) (names []string) {
+	for _, t := range tiles {
+		if !pictures || !t.plain {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
 // SetLibrary sets the least side of weights that the library computes, and the rows of its check, for tests.
 func (b *Backend) SetLibrary(least, whole int) {
 	b.products.least, b.products.whole = int64(least), int64(whole)

@@ -33,16 +33,15 @@ func (b *Backend) libraryProduct(a *kernels.Gemm, p *productArgs) bool {
 		return false
 	}
 	wide := padded(p.k)
-	g := &gatherOperandArgs{run: p.run, runs: p.runs}
 	weight := p.b
-	if !s.turned && !weight.direct(p) {
-		defer b.giveBack(b.gather(op, g, p.b, &weight, 0, p.n, wide))
+	if !s.turned && !weight.asRows(p) {
+		defer b.giveBack(b.gatherRows(op, p, p.b, &weight, 0, p.n))
 	}
-	left := p.a.direct(p)
+	left := p.a.asRows(p)
 	ld := sumsWide(p.n)
-	most := max(tensorTile, b.mostGathered/2/(4*ld)/tensorTile*tensorTile)
+	most := max(wholeTile, b.mostGathered/2/(4*ld)/wholeTile*wholeTile)
 	if !left {
-		most = min(most, max(tensorTile, b.mostGathered/2/(2*wide)/tensorTile*tensorTile))
+		most = min(most, max(wholeTile, b.mostGathered/2/(2*wide)/wholeTile*wholeTile))
 	}
 	for row := int64(0); row < p.m; row += most {
 		part, m := p.a, min(most, p.m-row)
@@ -50,7 +49,7 @@ func (b *Backend) libraryProduct(a *kernels.Gemm, p *productArgs) bool {
 		if left {
 			part.p += uintptr(2 * row * part.stride)
 		} else {
-			copied = b.gather(op, g, p.a, &part, row, m, wide)
+			copied = b.gatherRows(op, p, p.a, &part, row, m)
 		}
 		sums := b.scratch(op, int(4*m*ld))
 		if err := b.multiply(op, c, c.algorithm, weight, part, m, sums[0]); err != nil {
@@ -59,10 +58,19 @@ func (b *Backend) libraryProduct(a *kernels.Gemm, p *productArgs) bool {
 		b.products.calls++
 		rest := *p
 		rest.a, rest.m, rest.row0 = operand{p: sums[0], stride: ld, kind: int32(kernels.F32), form: operandRows}, m, row
-		b.elements(op, "finish_product", int(m*p.n), &rest)
+		rest.paired = flag(rest.inPairs())
+		b.elements(op, "finish_product", int(m)*ceil(int(p.n), 4), &rest)
 		b.giveBack(append(copied, sums...))
 	}
 	return true
+}
+
+// wholeTile is what rows are taken in multiples of, where they are gathered.
+const wholeTile = 128
+
+// asRows reports whether the library can read an operand as it lies.
+func (o operand) asRows(p *productArgs) bool {
+	return o.form == operandRows && o.kind == int32(kernels.BF16) && p.runs == 1 && p.k%8 == 0 && o.stride%8 == 0 && o.p%16 == 0
 }
 
 // multiply queues sums[m,N] = rows[m,K]·Wᵀ by an algorithm. The error is the library's refusal; what

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
@@ -18,10 +19,10 @@ const (
 )
 
 type operand struct {
-	p      uintptr
-	stride int64
-	kind   int32
-	form   int32
+	p             uintptr
+	stride, pitch int64
+	kind          int32
+	form          int32
 }
 
 type window struct {
@@ -41,6 +42,8 @@ type productArgs struct {
 	gateRows, row0        int64
 	alpha                 float32
 	act, fold, accumulate int32
+	listed, paired, _     int32
+	few                   [16]int32
 }
 
 // The exact product's tile, and its shared memory.
@@ -86,12 +89,24 @@ func (b *Backend) Gemm(a *kernels.Gemm) {
 	}
 	if len(a.Segments) > 0 && m > 0 && n > 0 {
 		p.fold, p.runs = 1, int64(len(a.Segments))
-		p.starts = b.small("Gemm", int64s(startsOf(a.Segments)))
+		b.list("Gemm", p, startsOf(a.Segments))
 	}
 	if b.libraryProduct(a, p) {
 		return
 	}
-	b.product("Gemm", a.Math, p, a.Segments)
+	b.product("Gemm", a.Math, p)
+}
+
+// list tells p where its runs start: few starts go with the launch, more into device memory.
+func (b *Backend) list(op string, p *productArgs, starts []int64) {
+	if len(starts) > len(p.few) || p.k > math.MaxInt32 {
+		p.starts = b.small(op, int64s(starts))
+		return
+	}
+	p.listed = 1
+	for i, n := range starts {
+		p.few[i] = int32(n)
+	}
 }
 
 // startsOf are where segments start, and where the last one ends.
@@ -162,7 +177,7 @@ func (b *Backend) Conv(a *kernels.Conv) {
 	if !a.Residual.Empty() {
 		p.residual = mat{p: at(a.Residual), stride: p.n, rows: int32(pixels), cols: int32(s.Out), kind: int32(a.Residual.DType)}
 	}
-	b.product("Conv", a.Math, p, nil)
+	b.product("Conv", a.Math, p)
 }
 
 type convBiasArgs struct {
@@ -184,7 +199,7 @@ func (b *Backend) ConvBackward(a *kernels.ConvBackward) {
 		p.a = operand{p: at(a.DY), kind: int32(a.DY.DType), form: operandSpread}
 		p.b = operand{p: at(weight), kind: int32(weight.DType), form: operandTurned}
 		p.c = mat{p: at(a.DX), stride: p.n, rows: int32(pixels), cols: int32(s.In), kind: int32(a.DX.DType)}
-		b.product(op, a.Math, p, nil)
+		b.product(op, a.Math, p)
 	}
 	p, _ := convOf(&a.Conv)
 	pixels := int(p.window.oh * p.window.ow)
@@ -201,6 +216,6 @@ func (b *Backend) ConvBackward(a *kernels.ConvBackward) {
 		p.a = operand{p: at(a.DY), stride: p.m, kind: int32(a.DY.DType), form: operandColumns}
 		p.b = operand{p: at(a.X), kind: int32(a.X.DType), form: operandTaps}
 		p.c = mat{p: at(a.DWeight), stride: p.n, rows: int32(s.Out), cols: int32(row), kind: int32(a.DWeight.DType)}
-		b.product(op, a.Math, p, nil)
+		b.product(op, a.Math, p)
 	}
 }

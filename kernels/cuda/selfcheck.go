@@ -137,7 +137,7 @@ func (b *Backend) nearOwn(op string, c *choice, rows, weight operand, to uintptr
 	ld := sumsWide(c.n)
 	m := min(8, int64(len(sums))/4/ld)
 	b.tensorProduct(op, &productArgs{a: rows, b: weight, m: m, n: c.n, k: c.k, run: c.k, runs: 1, alpha: 1, gateRows: 1,
-		c: mat{p: to, stride: ld, rows: int32(m), cols: int32(c.n), kind: int32(kernels.F32)}}, nil)
+		c: mat{p: to, stride: ld, rows: int32(m), cols: int32(c.n), kind: int32(kernels.F32)}})
 	own := make([]byte, 4*m*ld)
 	b.Download(own, spanAt(to, int(m*ld), kernels.F32))
 	most := 1e-3 * math.Sqrt(float64(c.k))

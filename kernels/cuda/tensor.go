@@ -1,92 +1,219 @@
 package cuda
 
-import "github.com/darkroom-rl/darkroom/kernels"
+import (
+	"slices"
 
-// Products on tensor cores: both operands as rows of bf16 with k contiguous (gathered into scratch
-// where they are not so already), then one kernel. Rows are taken in pieces whose gathered form
-// stays below mostGathered; a row's result does not depend on its piece.
-
-const (
-	tensorTile   = 128
-	tensorShared = 3 * 2 * tensorTile * 32 * 2
-	mostGathered = 256 << 20 // bytes
+	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-type gatherOperandArgs struct {
-	x              operand
-	window         window
-	y              uintptr
-	row0, rows, k  int64
-	starts, padded uintptr
-	run, runs      int64
+// Products on tensor cores. Operands are read as they lie - bf16 or fp32, along k or across, a convolution's
+// pictures included - where their pieces of 8 elements are whole pieces of memory; others are gathered into
+// scratch first. Rows whose operand is gathered are taken in parts whose gathered form stays below
+// mostGathered; a row's result depends neither on its part nor on how its operands are read.
+
+// mostGathered is in bytes.
+const mostGathered = 256 << 20
+
+// A tile is what a block computes, rows x cols, in slices of depth of k, so many of them in shared memory.
+type tile struct {
+	name                               string
+	rows, cols, depth, stages, threads int64
+	effort                             float64
+	plain                              bool // for operands without pictures alone
 }
 
-// padded is n rounded up to the depth of a slice.
-func padded(n int64) int64 { return (n + 31) / 32 * 32 }
-
-// direct reports whether an operand of p can be read as it lies.
-func (o operand) direct(p *productArgs) bool {
-	return o.form == operandRows && o.kind == int32(kernels.BF16) && p.runs == 1 && p.k%8 == 0 && o.stride%8 == 0 && o.p%16 == 0
+// The tiles of src/tensor.cu. Their choice changes no bit, so it may depend on anything. effort is what
+// a tile's multiplications cost beside the first's: the smaller, the more reads from shared memory for
+// each (by warps of 64 x 32, 32 x 32 and 16 x 16).
+var tiles = []tile{
+	{name: "_128", rows: 128, cols: 128, depth: 32, stages: 4, threads: 256, effort: 1},
+	{name: "_64", rows: 64, cols: 64, depth: 64, stages: 3, threads: 128, effort: 1.25},
+	{name: "_32", rows: 32, cols: 32, depth: 64, stages: 5, threads: 128, effort: 2, plain: true},
 }
 
-// tensorProduct computes p; lengths are those of its runs, where they differ.
-func (b *Backend) tensorProduct(op string, p *productArgs, lengths []int) {
+// shared is the shared memory of a block: slices as they come and, of fp32, two rounded ones.
+func (t *tile) shared(p *productArgs) int {
+	bytes := int64(0)
+	for _, o := range []struct {
+		of   operand
+		side int64
+	}{{p.a, t.rows}, {p.b, t.cols}} {
+		if slice := o.side * t.depth * 2; o.of.kind == int32(kernels.F32) {
+			bytes += slice * (2*t.stages + 2)
+		} else {
+			bytes += slice * t.stages
+		}
+	}
+	return int(bytes)
+}
+
+func (t *tile) blocks(p *productArgs) int64 {
+	return (p.m + t.rows - 1) / t.rows * ((p.n + t.cols - 1) / t.cols)
+}
+
+// tileFor is the tile with which the busiest multiprocessor has the least to do, nil if this device has too
+// little shared memory for any.
+func (b *Backend) tileFor(p *productArgs) (best *tile) {
+	least := 0.0
+	for i := range tiles {
+		t := &tiles[i]
+		if t.plain && p.pictures() || t.shared(p) > b.device.Shared || b.onlyTile != "" && t.name != b.onlyTile {
+			continue
+		}
+		most := (t.blocks(p) + int64(b.device.Processors) - 1) / max(int64(b.device.Processors), 1)
+		if cost := float64(most*t.rows*t.cols) * t.effort; best == nil || cost < least {
+			best, least = t, cost
+		}
+	}
+	return best
+}
+
+// pictures says that the product reads a convolution's operands as they lie.
+func (p *productArgs) pictures() bool {
+	return p.a.form == operandPatches || p.a.form == operandSpread || p.b.form == operandTaps
+}
+
+// kernel is the one for how operands lie.
+func (p *productArgs) kernel() string {
+	switch {
+	case p.b.form == operandTaps:
+		return "conv_weight"
+	case p.b.form == operandTurned:
+		return "conv_input"
+	case p.a.form == operandPatches:
+		return "conv"
+	case p.a.form == operandColumns:
+		return "product_tn"
+	case p.b.form == operandColumns:
+		return "product_nn"
+	}
+	return "product_nt"
+}
+
+// piecewise reports whether an operand of p can be read in pieces of 8 elements.
+func (o operand) piecewise(p *productArgs) bool {
+	size, w := int64(kernels.DType(o.kind).Size()), &p.window
+	whole := func(n int64) bool { return n*size%16 == 0 }
+	if o.p%16 != 0 {
+		return false
+	}
+	switch o.form {
+	case operandRows:
+		return whole(o.stride) && (p.runs == 1 || whole(p.run))
+	case operandColumns:
+		return whole(o.stride)
+	case operandSpread:
+		return w.out%8 == 0
+	}
+	return w.in%8 == 0 // patches, taps, turned
+}
+
+// plainer is a convolution by 1x1 as the product of matrices that it is.
+func (p *productArgs) plainer() {
+	w := &p.window
+	if w.kh != 1 || w.kw != 1 || w.stride != 1 || w.top != 0 || w.left != 0 || w.oh != w.h || w.ow != w.w {
+		return
+	}
+	for _, o := range []*operand{&p.a, &p.b} {
+		switch o.form {
+		case operandPatches:
+			o.form, o.stride = operandRows, int64(w.in)
+		case operandSpread:
+			o.form, o.stride = operandRows, int64(w.out)
+		case operandTaps, operandTurned:
+			o.form, o.stride = operandColumns, int64(w.in)
+		}
+	}
+}
+
+// tensorProduct computes p.
+func (b *Backend) tensorProduct(op string, p *productArgs) {
 	if p.m == 0 || p.n == 0 {
 		return
 	}
 	q := *p
-	g := gatherOperandArgs{window: p.window, run: p.run, runs: p.runs}
-	if lengths != nil {
-		starts := make([]int64, len(lengths)+1)
-		for i, n := range lengths {
-			starts[i+1] = starts[i] + padded(int64(n))
-		}
-		q.k = starts[len(lengths)]
-		g.starts, g.padded = p.starts, b.small(op, int64s(starts))
-		q.starts = g.padded
-	} else {
-		q.run = padded(p.run)
-		q.k = q.run * p.runs
+	q.plainer()
+	q.a.pitch, q.b.pitch = q.run, q.run
+	left, right := q.a.piecewise(&q) && !b.gathersAll, q.b.piecewise(&q) && !b.gathersAll
+	if left && right && b.tileFor(&q) == nil { // two operands of fp32, where a block may have 99 KiB
+		right = false
 	}
-	kernel := "product_tensor"
-	if p.fold != 0 {
-		kernel = "product_tensor_fold"
+	if q.a.form == operandSpread && left != right { // there is no kernel for the one without the other
+		left, right = false, false
 	}
-	// An operand that is read as it lies ends where k ends; zeros beyond are the other's as well.
-	wide, left, right := q.k, p.a.direct(p), p.b.direct(p)
-	if left || right {
-		q.k = p.k
-	}
+	from := q
 	if !right {
-		defer b.giveBack(b.gather(op, &g, p.b, &q.b, 0, p.n, wide))
+		defer b.giveBack(b.gather(op, &from, from.b, &q.b, 0, q.n))
 	}
-	rows := p.m
+	rows := q.m
 	if !left {
-		rows = max(tensorTile, b.mostGathered/2/wide/tensorTile*tensorTile)
+		rows = max(wholeTile, b.mostGathered/2/(padded(q.run)*q.runs)/wholeTile*wholeTile)
+		if q.starts != 0 || q.listed != 0 {
+			rows = max(wholeTile, b.mostGathered/2/q.k/wholeTile*wholeTile)
+		}
 	}
 	for row := int64(0); row < p.m; row += rows {
 		part := q
 		part.row0, part.m = row, min(rows, p.m-row)
-		if left {
-			b.tensorLaunch(op, kernel, &part)
-			continue
+		var copied []uintptr
+		if !left {
+			copied = b.gather(op, &from, from.a, &part.a, row, part.m)
 		}
-		scratch := b.gather(op, &g, p.a, &part.a, row, part.m, wide)
-		b.tensorLaunch(op, kernel, &part)
-		b.giveBack(scratch)
+		b.tensorLaunch(op, &part)
+		b.giveBack(copied)
 	}
 }
 
-// gather writes rows of an operand into scratch, which to then describes.
-func (b *Backend) gather(op string, g *gatherOperandArgs, from operand, to *operand, row0, rows, k int64) []uintptr {
-	scratch := b.scratch(op, int(2*rows*k))
-	args := *g
-	args.x, args.y, args.row0, args.rows, args.k = from, scratch[0], row0, rows, k
-	*to = operand{p: scratch[0], stride: k, kind: int32(kernels.BF16), form: operandRows}
-	b.launch(op, "gather_operand", [2]int{ceil(int(rows), 32) * int(k/32), 1}, 256, 32*33*2, &args)
-	return scratch
+func (b *Backend) tensorLaunch(op string, p *productArgs) {
+	t := b.tileFor(p)
+	p.paired = flag(p.inPairs())
+	b.launch(op, p.kernel()+t.name, [2]int{int(t.blocks(p)), 1}, int(t.threads), t.shared(p), p)
 }
 
-func (b *Backend) tensorLaunch(op, kernel string, p *productArgs) {
-	b.launch(op, kernel, [2]int{ceil(int(p.m), tensorTile) * ceil(int(p.n), tensorTile), 1}, 256, tensorShared, p)
+// inPairs says that two neighbours in a row of everything beside the operands lie as one.
+func (p *productArgs) inPairs() bool {
+	even := func(m mat) bool {
+		return m.p == 0 || m.stride%2 == 0 && m.p%uintptr(2*kernels.DType(m.kind).Size()) == 0
+	}
+	return p.n%2 == 0 && even(p.c) && even(p.pre) && even(p.gate) && even(p.residual) && even(mat{p: p.bias.p, kind: p.bias.kind})
+}
+
+type gatherOperandArgs struct {
+	x                     operand
+	window                window
+	y                     uintptr
+	row0, rows, k, stride int64
+	run                   int64
+	columns, _            int32
+}
+
+// padded is n rounded up to the least depth of a slice.
+func padded(n int64) int64 { return (n + 31) / 32 * 32 }
+
+// gather writes rows of an operand of p into scratch, which to then describes: along k where it lies
+// along k, and across where it lies across.
+func (b *Backend) gather(op string, p *productArgs, from operand, to *operand, row0, rows int64) []uintptr {
+	if slices.Contains([]int32{operandColumns, operandTaps, operandTurned}, from.form) {
+		g := gatherOperandArgs{k: p.k, run: p.k, stride: (rows + 7) / 8 * 8, columns: 1}
+		*to = operand{stride: g.stride, form: operandColumns}
+		return b.gatherInto(op, p, &g, from, to, row0, rows, g.k*g.stride)
+	}
+	return b.gatherRows(op, p, from, to, row0, rows)
+}
+
+// gatherRows writes them along k, each run padded with zeros to a slice.
+func (b *Backend) gatherRows(op string, p *productArgs, from operand, to *operand, row0, rows int64) []uintptr {
+	g := gatherOperandArgs{run: p.run, k: padded(p.run) * p.runs}
+	g.stride = g.k
+	*to = operand{stride: g.stride, pitch: padded(p.run), form: operandRows}
+	return b.gatherInto(op, p, &g, from, to, row0, rows, rows*g.stride)
+}
+
+func (b *Backend) gatherInto(op string, p *productArgs, g *gatherOperandArgs, from operand, to *operand, row0, rows, size int64) []uintptr {
+	b.gathered++
+	scratch := b.scratch(op, int(2*size))
+	to.p, to.kind = scratch[0], int32(kernels.BF16)
+	g.x, g.window, g.y, g.row0, g.rows = from, p.window, scratch[0], row0, rows
+	b.launch(op, "gather_operand", [2]int{ceil(int(rows), 32) * ceil(int(g.k), 32), 1}, 256, 32*33*2, g)
+	return scratch
 }

@@ -13,6 +13,7 @@
 #include "../double/host/shim.h"
 #else
 #define DEV static __device__ __forceinline__
+#define MEMBER __device__ __forceinline__  // of a struct
 // CALLED is a function that is called, not copied: what is long and not in an inner loop.
 #ifndef CALLED
 #define CALLED static __device__ __noinline__
@@ -35,6 +36,18 @@ DEV float from_bits(uint32_t u) { return __uint_as_float(u); }
 DEV uint32_t shared_address(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 DEV void copy_async(void* to, const void* from, int bytes) {  // 16 bytes; beyond `bytes` zeros
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
+}
+// The same by places in shared memory, which loops keep as numbers.
+typedef uint32_t Spot;
+DEV Spot spot_of(const void* p) { return shared_address(p); }
+DEV void copy_async_at(Spot to, const void* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+DEV void load_matrix_at(uint32_t* r, Spot p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(p) : "memory");
+}
+DEV void load_matrix_turned_at(uint32_t* r, Spot p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(p) : "memory");
 }
 DEV void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> DEV void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }

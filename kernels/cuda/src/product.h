@@ -13,15 +13,16 @@ enum {
   TURNED,    // i is an input channel, k a tap and an output channel of the weight, turned about
 };
 struct Window { i64 h, w, oh, ow; int in, out, kh, kw, stride, top, left, pad; };
-struct Operand { void* p; i64 stride; int type, kind; };
+// pitch is the distance between the starts of runs of k (below) in an operand whose rows lie along k.
+struct Operand { void* p; i64 stride, pitch; int type, kind; };
 
 struct ProductArgs {
   Operand a, b;
   Window win;
   i64 m, n, k;
-  // k is cut into runs: of run elements each, or from starts[r] to starts[r+1]. Bf16 math pads
-  // each with zeros to 32. With fold, the sum of every run is a product of its own (a
-  // sample's), and they are added in order.
+  // k is cut into runs: of run elements each, or from one start to the next, which are listed in few
+  // where they are few. Bf16 math pads each with zeros to 32. With fold, the sum of every run is a
+  // product of its own (a sample's), and they are added in order.
   const i64* starts;
   i64 run, runs;
   Mat c;
@@ -29,7 +30,9 @@ struct ProductArgs {
   Mat pre, gate, residual;
   i64 gate_rows, row0;  // row0: the first row of this launch
   float alpha;
-  int act, fold, accumulate;
+  int act, fold, accumulate, listed;
+  int paired, pad;  // paired: n is even, and two neighbours of every matrix below can be read at once
+  int few[16];
 };
 
 DEV float tap(const Operand& x, const Window& w, i64 pixel, i64 t, int c) {
@@ -56,7 +59,7 @@ CALLED float fetch(const Operand& x, const Window& w, i64 i, i64 k) {
   i64 t = k / w.out, taps = w.kh * w.kw;
   return load(x.p, x.type, (k % w.out * taps + taps - 1 - t) * w.in + i);
 }
-DEV i64 run_start(const ProductArgs& a, i64 r) { return a.starts ? a.starts[r] : r * a.run; }
+DEV i64 run_start(const ProductArgs& a, i64 r) { return a.listed ? a.few[r] : a.starts ? a.starts[r] : r * a.run; }
 
 // finish is the epilogue of element (m, n), whose product times alpha is v.
 CALLED void finish(const ProductArgs& a, i64 m, int n, float v) {
@@ -67,4 +70,54 @@ CALLED void finish(const ProductArgs& a, i64 m, int n, float v) {
   if (a.residual.p) v = add(v, at(a.residual, m, n));
   if (a.accumulate && !a.fold) v = add(v, at(a.c, m, n));
   put(a.c, m, n, v);
+}
+
+// Two neighbours in a row, where the argument says that they lie as one.
+struct alignas(8) Pair { float x, y; };
+DEV Pair pair_at(const void* p, int type, i64 i) {
+  Pair v;
+  if (type == F32)
+    v = ((const Pair*)p)[i >> 1];
+  else {
+    uint32_t u = ((const uint32_t*)p)[i >> 1];
+    v = {from_bits(u << 16), from_bits(u & 0xffff0000u)};
+  }
+  return {flush(v.x), flush(v.y)};
+}
+DEV void put_pair(const Mat& m, i64 r, int c, Pair v) {
+  i64 i = (r * m.stride + c) >> 1;
+  if (m.type == F32)
+    ((Pair*)m.p)[i] = {flush(v.x), flush(v.y)};
+  else
+    ((uint32_t*)m.p)[i] = narrow(v.x) | (uint32_t)narrow(v.y) << 16;
+}
+DEV Pair pair_at(const Mat& m, i64 r, int c) { return pair_at(m.p, m.type, r * m.stride + c); }
+DEV Pair plus(Pair a, Pair b) { return {add(a.x, b.x), add(a.y, b.y)}; }
+
+// finish_four is finish for two pairs of a row, at n and n + step: what does not depend on the element is
+// found out once. Elements beyond the row's end are left out.
+CALLED void finish_four(const ProductArgs& a, i64 m, int n, int step, float v0, float v1, float v2, float v3) {
+  Pair v[2] = {{v0, v1}, {v2, v3}};
+  if (!a.paired) {
+    UNROLL for (int i = 0; i < 2; i++) {
+      if (n + i * step < a.n) finish(a, m, n + i * step, v[i].x);
+      if (n + i * step + 1 < a.n) finish(a, m, n + i * step + 1, v[i].y);
+    }
+    return;
+  }
+  i64 sample = a.gate.p ? (uint32_t)m / (uint32_t)a.gate_rows : 0;
+  UNROLL for (int i = 0; i < 2; i++, n += step) {
+    if (n >= a.n) return;
+    Pair x = v[i];
+    if (a.bias.p) x = plus(x, pair_at(a.bias.p, a.bias.type, n));
+    if (a.pre.p) put_pair(a.pre, m, n, x);
+    if (a.act) x = {activate(a.act, x.x), activate(a.act, x.y)};
+    if (a.gate.p) {
+      Pair g = pair_at(a.gate, sample, n);
+      x = {mul(x.x, g.x), mul(x.y, g.y)};
+    }
+    if (a.residual.p) x = plus(x, pair_at(a.residual, m, n));
+    if (a.accumulate && !a.fold) x = plus(x, pair_at(a.c, m, n));
+    put_pair(a.c, m, n, x);
+  }
 }

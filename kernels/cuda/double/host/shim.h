@@ -17,6 +17,7 @@
 #include <vector>
 
 #define DEV static inline __attribute__((always_inline))
+#define MEMBER inline __attribute__((always_inline))
 #define CALLED static
 #define UNROLL
 #define KERNEL(name, Args, threads)                            \
@@ -168,6 +169,9 @@ static inline void copy_async(void* to, const void* from, int bytes) {
   if (dk::order == dk::BESIDE) dk::cur->copies.push_back(c);
   else dk::land(c);
 }
+typedef uintptr_t Spot;
+static inline Spot spot_of(const void* p) { return (Spot)p; }
+static inline void copy_async_at(Spot to, const void* from, int bytes) { copy_async((void*)to, from, bytes); }
 static inline void copy_commit() { dk::cur->group++; }
 template <int N> inline void copy_wait() { dk::land(dk::cur->group - N); }
 // Matrix i of four has its eight rows at the addresses of lanes 8i to 8i+7; lane l takes elements 2(l%4)
@@ -186,6 +190,8 @@ static inline void load_matrix_turned(uint32_t* r, const void* row) {
     memcpy(&r[i], x, 4);
   }
 }
+static inline void load_matrix_at(uint32_t* r, Spot p) { load_matrix(r, (const void*)p); }
+static inline void load_matrix_turned_at(uint32_t* r, Spot p) { load_matrix_turned(r, (const void*)p); }
 static inline void multiply(float* d, const uint32_t* a, const uint32_t* b) {  // the fragments of the PTX manual
   struct AB { uint32_t a[4], b[2]; } ab = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
   auto s = dk::exchange(~0u, ab);
