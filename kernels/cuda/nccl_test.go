@@ -193,8 +193,8 @@ func TestNCCLFails(t *testing.T) {
 		"at the last wait":      {0, func() { c.Lose(1, "cuStreamQuery", 3, 719) }, "rank 1 (cuda:1): cuda:1: Wait: cuStreamQuery"},
 		"without memory":        {0, func() { c.Set(13000, ranks, 120, c.Used()+100) }, "Alloc"},
 		"its call fails":        {0, func() { c.Fail("ncclAllGather", 2, 5) }, "rank 1 (cuda:1): ncclAllGather: invalid usage (5)"},
-		"it does not come":      {50 * time.Millisecond, func() { c.Absent(1) }, "rank 0 (cuda:0): what all ranks gather has not come within 50ms"},
-		"NCCL hangs":            {50 * time.Millisecond, c.Stuck, "gathering: NCCL has not come back within 50ms"},
+		"it does not come":      {200 * time.Millisecond, func() { c.Absent(1) }, "rank 0 (cuda:0): what all ranks gather has not come within 200ms"},
+		"NCCL hangs":            {200 * time.Millisecond, c.Stuck, "gathering: NCCL has not come back within 200ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := double.New(t)

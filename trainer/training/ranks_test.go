@@ -69,6 +69,7 @@ func TestRanks(t *testing.T) {
 	}
 	want, alone := contents(t, two), contents(t, one)
 	same(t, "stopped and resumed", want, contents(t, parts))
+	t.Run("a rank fails", func(t *testing.T) { rankFails(t, sets, want) })
 	first := func(all map[string][]byte) [][]byte {
 		var lines [][]byte
 		for line := range bytes.Lines(all["samples.jsonl"]) {

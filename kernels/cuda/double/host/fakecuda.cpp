@@ -83,14 +83,16 @@ static void drain_all() {  // of the device that is current
     if (streams[i]->device == context->device) drain(streams[i]);
 }
 static int push(void* h, std::function<int()> f) { return stream(h)->queue.push_back(std::move(f)), OK; }
+static void red_zones(const std::pair<const P, size_t>& m) {
+  for (int i = 1; i <= 256; i++)
+    if (*(unsigned char*)(m.first - i) != 0xA5 || *(unsigned char*)(m.first + m.second + i - 1) != 0xA5) {
+      int device = owner[m.first];
+      if (!lost[device]) fprintf(stderr, "fakecuda: something was written beside an allocation of %zu bytes\n", m.second);
+      lose(device, ILLEGAL);
+    }
+}
 static void red_zones() {
-  for (auto& m : memory)
-    for (int i = 1; i <= 256; i++)
-      if (*(unsigned char*)(m.first - i) != 0xA5 || *(unsigned char*)(m.first + m.second + i - 1) != 0xA5) {
-        int device = owner[m.first];
-        if (!lost[device]) fprintf(stderr, "fakecuda: something was written beside an allocation of %zu bytes\n", m.second);
-        lose(device, ILLEGAL);
-      }
+  for (auto& m : memory) red_zones(m);
 }
 static int run(const Function& f, dim3 grid, dim3 block, unsigned bytes, const std::string& args) {
   if (idle) return OK;
@@ -191,9 +193,9 @@ int cuMemAlloc_v2(P* p, size_t n) {
 int cuMemFree_v2(P p) {
   ENTER;
   drain_all();
-  red_zones();
   auto it = memory.find(p);
   if (it == memory.end()) return INVALID_VALUE;
+  red_zones(*it);
   used -= it->second, memory.erase(it), owner.erase(p), free((void*)(p - 256));
   return lost[context->device];
 }

@@ -1,0 +1,60 @@
+//go:build !nocuda && linux && (amd64 || arm64)
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+)
+
+// TestDeviceFails: a device that is lost, or out of memory, while two train together over NCCL ends the
+// command with its name and a way on, wherever it happens, and --resume goes on. The double computes
+// nothing here, but copies, waits and gatherings are made.
+func TestDeviceFails(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	for name, text := range map[string]string{"tiny.toml": tinyGrid, "prompts.txt": "a red circle on white\n", "heldout.txt": "two blue squares on black\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	train := func(fault func(c *double.Control), more ...string) (int, string) {
+		c := double.New(t)
+		c.NCCL(22105)
+		c.Set(13000, 2, 120, 1<<30)
+		c.Idle()
+		fault(c)
+		var stdout, stderr bytes.Buffer
+		code := run(context.Background(), append([]string{"train", "tiny.toml", "--device", "cuda:0,cuda:1", "--out", out, "--resume"}, more...), nil, &stdout, &stderr)
+		return code, stderr.String()
+	}
+	for _, x := range []struct {
+		name       string
+		fault      func(c *double.Control)
+		says, hint string
+	}{
+		{"opening", func(c *double.Control) { c.Lose(1, "cuLaunchKernel", 3, 719) }, "cuLaunchKernel", ""},
+		{"the first roll", func(c *double.Control) { c.Lose(1, "cuLaunchKernel", 700, 700) }, "cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700)", "nothing was saved yet"},
+		{"waiting for what is gathered", func(c *double.Control) { c.Lose(1, "cuStreamQuery", 1, 719) }, "Wait: cuStreamQuery", "iteration 0 is saved"},
+		{"a gathering that does not come", func(c *double.Control) { c.Absent(1) }, "what all ranks gather has not come within 300ms", "iteration 0 is saved"},
+	} {
+		code, stderr := train(x.fault, "--set", "run.rank_limit=0.3")
+		rank := "rank 1 (cuda:1): "
+		if strings.Contains(x.name, "not come") {
+			rank = "rank 0 (cuda:0): " // that waits
+		}
+		if code != exitFailed || !strings.Contains(stderr, rank) || !strings.Contains(stderr, x.says) || !strings.Contains(stderr, x.hint) {
+			t.Errorf("%s: exit code %d\n%s", x.name, code, stderr)
+		}
+	}
+	if code, stderr := train(func(*double.Control) {}); code != exitDone || !strings.Contains(stderr, "going on after iteration 0") {
+		t.Errorf("afterwards: exit code %d\n%s", code, stderr)
+	}
+}
