@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/trainer/training"
 )
 
 // TestDeviceFails: a device that is lost, or out of memory, while two train together over NCCL ends the
@@ -28,6 +29,7 @@ func TestDeviceFails(t *testing.T) {
 	train := func(fault func(c *double.Control), more ...string) (int, string) {
 		c := double.New(t)
 		c.NCCL(22105)
+		double.Products(t)
 		c.Set(13000, 2, 120, 1<<30)
 		c.Idle()
 		fault(c)
@@ -54,7 +56,15 @@ func TestDeviceFails(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s", x.name, code, stderr)
 		}
 	}
+	products := filepath.Join(out, training.ProductsFile)
+	before, err := os.ReadFile(products)
+	if err != nil || !bytes.Contains(before, []byte(`"by": "cublaslt"`)) || !bytes.Contains(before, []byte(`"algorithm"`)) {
+		t.Errorf("what two devices chose together: %s, %v", before, err)
+	}
 	if code, stderr := train(func(*double.Control) {}); code != exitDone || !strings.Contains(stderr, "going on after iteration 0") {
 		t.Errorf("afterwards: exit code %d\n%s", code, stderr)
+	}
+	if after, err := os.ReadFile(products); err != nil || !bytes.HasPrefix(after, before[:bytes.Index(before, []byte(`"shapes"`))]) {
+		t.Errorf("what was chosen changed: %s, %v", after, err)
 	}
 }

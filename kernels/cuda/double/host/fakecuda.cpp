@@ -84,6 +84,7 @@ static void drain_all() {  // of the device that is current
 }
 static int push(void* h, std::function<int()> f) { return stream(h)->queue.push_back(std::move(f)), OK; }
 static void red_zones(const std::pair<const P, size_t>& m) {
+  if (idle) return;  // nothing is computed, and large memory is not touched
   for (int i = 1; i <= 256; i++)
     if (*(unsigned char*)(m.first - i) != 0xA5 || *(unsigned char*)(m.first + m.second + i - 1) != 0xA5) {
       int device = owner[m.first];
@@ -187,7 +188,7 @@ int cuMemAlloc_v2(P* p, size_t n) {
   if (used + n > limit) return OOM;
   size_t room = 512 + ((n + 255) & ~255ull);
   char* b = (char*)aligned_alloc(256, room);
-  memset(b, 0xA5, room), memset(b + 256, 0xFF, n);
+  if (!idle) memset(b, 0xA5, room), memset(b + 256, 0xFF, n);
   return memory[*p = (P)b + 256] = n, owner[*p] = context->device, used += n, OK;
 }
 int cuMemFree_v2(P p) {
