@@ -118,13 +118,13 @@ DEV float most_of(float x, float y) {  // a NaN stays one
 DEV float number_of(float x, float y) { return fmaxf(x, y); }  // the larger; a NaN is passed over
 #endif
 
-// The descriptor of an operand in shared memory, swizzled by 128 bytes. By rows, the next eight rows
-// are 1024 bytes on. Turned (rows are k), the next eight of k are 1024 bytes on, and the next 64 columns are a tile on.
-DEV uint64_t descriptor(uint32_t at, uint32_t leading) {
-  return (uint64_t)(at & 0x3ffff) >> 4 | (uint64_t)(leading >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | 1ull << 62;
-}
-DEV uint64_t by_rows(uint32_t at) { return descriptor(at, 16); }
-DEV uint64_t turned(uint32_t at, uint32_t tile) { return descriptor(at, tile); }
+// A descriptor of an operand in shared memory, swizzled by 128 bytes: its lower half, where the place and the leading
+// distance are; the upper is the same for all (eight rows are 1024 bytes, swizzle 1). By rows, eight rows are that far
+// on from the last eight. Turned (rows are k), eight of k are, and the next 64 columns are a tile on.
+DEV uint32_t by_rows(uint32_t at) { return at >> 4 | 1 << 16; }
+DEV uint32_t turned(uint32_t at, uint32_t tile) { return at >> 4 | tile >> 4 << 16; }
+// moved is a descriptor of what lies so many bytes on.
+DEV uint64_t moved(uint32_t descriptor, uint32_t bytes) { return (uint64_t)(1u << 30 | 1024 >> 4) << 32 | (descriptor + (bytes >> 4)); }
 
 // exp2_down is exp2_short (functions.h), with its bits, in ten instructions: rounding x + 1.5·2^23 down
 // leaves its floor in the lowest bits, from where a shift makes it an exponent. Below -126 the power becomes 0.

@@ -39,15 +39,16 @@ DEV void released(uint32_t bar) {
 
 // pairs: s = 64 own rows (of a tile of OWN rows, from row0 on) times N others, over D.
 template <int D, int OWN_ROWS, int N> DEV void own_times_rows(float (&s)[N / 8][4], uint32_t own, int row0, uint32_t others) {
+  uint32_t a = by_rows(own + row0 * 128), b = by_rows(others);
   products_begin();
-  UNROLL for (int k = 0; k < D / 16; k++)
-    multiply_rows<N>(s, by_rows(own + k / 4 * OWN_ROWS * 128 + row0 * 128 + k % 4 * 32), by_rows(others + k / 4 * N * 128 + k % 4 * 32), k == 0);
+  UNROLL for (int k = 0; k < D / 16; k++) multiply_rows<N>(s, moved(a, k / 4 * OWN_ROWS * 128 + k % 4 * 32), moved(b, k / 4 * N * 128 + k % 4 * 32), k == 0);
   products_end();
 }
 // mixed: o += weights (64 x N, held) times N rows of a tile.
 template <int D, int N> DEV void held_times_columns(float (&o)[D / 8][4], const uint32_t (&w)[N / 16][4], uint32_t rows) {
+  uint32_t b = turned(rows, N * 128);
   products_begin();
-  UNROLL for (int k = 0; k < N / 16; k++) multiply_held<D>(o, w[k], turned(rows + k * 2048, N * 128));
+  UNROLL for (int k = 0; k < N / 16; k++) multiply_held<D>(o, w[k], moved(b, k * 2048));
   products_end();
 }
 // pack_weights rounds a warpgroup's fragments to bf16, as the left side of a product has them.

@@ -1,7 +1,7 @@
 // hopper.h: Hopper's units on a host, behind the names of src/hopper.h.
 //
 // As strict as shim.h, and in its orders. With warps side by side a box of the copy engine lands only when nothing else can
-// go on, and its place is NaN from the start of the copy on, and a warpgroup's product is computed at its wait; in
+// go on, and its place is NaN from the start of the copy on, and so is a warpgroup's product; in
 // the other orders boxes land at once, and products are computed as soon as all 128 threads asked for them. A product's
 // sums are NaN until its wait. Errors with a message: a barrier that was not begun,
 // bytes promised that no copy brings, a copy or a product that nobody waited for, sums written while a product
@@ -225,6 +225,10 @@ inline void wait(int keep) {
   int until = (int)me.batches.size() - keep, limit = until > 0 ? me.batches[until - 1] : 0;
   for (int i = 0; i < limit; i++) {
     while (g.products[i].in < 128) dk::yield();
+    for (unsigned before = dk::progress - 1; dk::order == dk::BESIDE && !g.products[i].done && dk::progress != before;) {
+      before = dk::progress;
+      dk::yield();
+    }
     if (!g.products[i].done) compute(g, g.products[i]);
   }
   std::vector<Ran> still;
