@@ -47,11 +47,11 @@ func TestDeviceFails(t *testing.T) {
 		{"waiting for what is gathered", func(c *double.Control) { c.Lose(1, "cuStreamQuery", 1, 719) }, "Wait: cuStreamQuery", "iteration 0 is saved"},
 		{"a gathering that does not come", func(c *double.Control) { c.Absent(1) }, "what all ranks gather has not come within 300ms", "iteration 0 is saved"},
 	} {
-		code, stderr := train(x.fault, "--set", "run.rank_limit=0.3")
-		rank := "rank 1 (cuda:1): "
+		rank, limit := "rank 1 (cuda:1): ", "run.rank_limit=60"
 		if strings.Contains(x.name, "not come") {
-			rank = "rank 0 (cuda:0): " // that waits
+			rank, limit = "rank 0 (cuda:0): ", "run.rank_limit=0.3" // that waits
 		}
+		code, stderr := train(x.fault, "--set", limit)
 		if code != exitFailed || !strings.Contains(stderr, rank) || !strings.Contains(stderr, x.says) || !strings.Contains(stderr, x.hint) {
 			t.Errorf("%s: exit code %d\n%s", x.name, code, stderr)
 		}

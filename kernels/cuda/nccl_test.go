@@ -215,7 +215,7 @@ func TestNCCLFails(t *testing.T) {
 				}
 			}
 			x.fault()
-			err = soon(t, "the sum", func() error { return (&exchange.Sum{Ranks: backends, Wire: over, Limit: x.limit}).Add(spans) })
+			err = soon(t, "the sum", func() error { return (&exchange.Sum{Ranks: backends, Wire: over}).Add(spans) })
 			if err == nil || !strings.Contains(err.Error(), x.says) {
 				t.Errorf("%v; want %q in it", err, x.says)
 			}

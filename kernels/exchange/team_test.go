@@ -68,9 +68,9 @@ func TestTeam(t *testing.T) {
 		}
 		return nil
 	}
-	team := Team{Devices: devices, Limit: 100 * time.Millisecond}
+	team := Team{Devices: devices, Limit: 200 * time.Millisecond}
 	err := soon(t, func() error { return team.Together(3, "gathering", waits) })
-	if !LeftBehind(err) || err.Error() != "rank 2 (cuda:2/exact): gathering: it has not come within 100ms, and the others wait for it" {
+	if !LeftBehind(err) || err.Error() != "rank 2 (cuda:2/exact): gathering: it has not come within 200ms, and the others wait for it" {
 		t.Errorf("a rank that does not come: %v", err)
 	}
 	err = soon(t, func() error {
@@ -84,7 +84,7 @@ func TestTeam(t *testing.T) {
 	if !LeftBehind(err) || !errors.Is(err, plain) || !strings.HasPrefix(err.Error(), "rank 0 (cuda:0/exact): out of memory\nrank 2 did not come back") {
 		t.Errorf("a rank that does not come back: %v", err)
 	}
-	slow := func(int) error { time.Sleep(150 * time.Millisecond); return nil }
+	slow := func(int) error { time.Sleep(250 * time.Millisecond); return nil }
 	if err := team.Each(2, slow); err != nil {
 		t.Errorf("work that takes longer than the limit, and does not fail: %v", err)
 	}
@@ -126,7 +126,7 @@ func (f *failing) Binary(a *kernels.Binary)            { f.step("Binary"); f.Bac
 // sum ends with that rank's name, and nothing is gathered afterwards.
 func TestSumFails(t *testing.T) {
 	forever := make(chan struct{})
-	defer close(forever)
+	t.Cleanup(func() { close(forever) })
 	for op, times := range map[string]int{"Alloc": 1, "Download": 4, "Upload": 4, "Binary": 4} {
 		for after := range times {
 			for name, does := range map[string]func(){"lost": func() { panic(lost("ref")) }, "hangs": func() { <-forever }} {
@@ -134,10 +134,11 @@ func TestSumFails(t *testing.T) {
 					continue // each takes the whole limit
 				}
 				t.Run(fmt.Sprintf("%s %d %s", op, after, name), func(t *testing.T) {
+					t.Parallel() // the limits pass side by side
 					bad := &failing{Backend: ref.Backend{}, at: op, after: after, does: does}
 					backends := []kernels.Backend{ref.Backend{}, ref.Backend{}, bad}
-					wire := &Host{Ranks: backends, Limit: 100 * time.Millisecond}
-					s := Sum{Ranks: backends, Wire: wire, Piece: 4, Limit: 100 * time.Millisecond}
+					wire := &Host{Ranks: backends, Limit: 300 * time.Millisecond}
+					s := Sum{Ranks: backends, Wire: wire, Piece: 4, Limit: 300 * time.Millisecond}
 					if name == "lost" {
 						s.Limit, wire.Limit = 0, 0
 					}

@@ -78,7 +78,7 @@ func rankFails(t *testing.T, sets []string, whole map[string][]byte) {
 		{"the first roll", "Conv", "no memory left", "nothing was saved yet", armed, gone},
 		{"backward, by a mistake", "NormBackward", "a mistake in the program: index out of range", "iteration 0 is saved", armed, func() { panic("index out of range") }},
 		{"a gathering", "Download", "no memory left", "iteration 0 is saved", func(bad *breaking, o *Options) { o.Wire = &arming{o.Wire, bad} }, gone},
-		{"a gathering that it never comes to", "Download", "gathering: it has not come within 300ms", "iteration 0 is saved", func(bad *breaking, o *Options) { o.Wire = &arming{o.Wire, bad} }, func() { <-forever }},
+		{"a gathering that it never comes to", "Download", "gathering: it has not come within 1s", "iteration 0 is saved", func(bad *breaking, o *Options) { o.Wire = &arming{o.Wire, bad} }, func() { <-forever }},
 		{"saving", "Download", "no memory left", "iteration 0 is saved", func(bad *breaking, o *Options) { o.Report = func(*Line, *TimingLine) { bad.armed.Store(true) } }, gone},
 	} {
 		good := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
@@ -86,7 +86,7 @@ func rankFails(t *testing.T, sets []string, whole map[string][]byte) {
 		o := Options{Dir: broken, Resume: true, Say: t.Logf, Backend: good, Further: []kernels.Backend{bad}, Wire: exchange.NewHost(good, bad)}
 		e := parse(t, sets...)
 		if strings.Contains(x.name, "never") {
-			e.Run.RankLimit = 0.3
+			e.Run.RankLimit = 1
 			o.Wire = &exchange.Host{Ranks: []kernels.Backend{good, bad}, Limit: e.Run.Patience()}
 		}
 		x.arm(bad, &o)
