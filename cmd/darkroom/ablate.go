@@ -135,7 +135,7 @@ func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
 		Report: func(_ *ablate.Cell, r *ablate.Trial, n, all int, line *training.Line, timing *training.TimingLine) {
 			bar.end()
 			where := ""
-			if len(o.devices) > 1 {
+			if r.Device != "" {
 				where = " " + r.Device
 			}
 			fmt.Fprintf(log, "[%d/%d%s] %s\n", n, all, where, iterationLine(line, timing))
