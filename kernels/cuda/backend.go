@@ -382,9 +382,14 @@ func (b *Backend) rows(op, kernel string, rows int, args any) {
 	b.launch(op, kernel, [2]int{ceil(rows, 4), 1}, 128, 0, args)
 }
 
-// columns launches a thread for each column, over a number of samples.
+// columns launches a thread for each column, over a number of samples: in blocks of one warp where
+// larger ones would leave processors without work.
 func (b *Backend) columns(op, kernel string, cols, samples int, args any) {
-	b.launch(op, kernel, [2]int{ceil(cols, 128), samples}, 128, 0, args)
+	threads := 128
+	if ceil(cols, threads)*samples < 2*b.device.Processors {
+		threads = 32
+	}
+	b.launch(op, kernel, [2]int{ceil(cols, threads), samples}, threads, 0, args)
 }
 
 // product runs a matrix product on our own kernels.

@@ -82,8 +82,8 @@ func (mv *Mover) Set(o Options) {
 	}
 }
 
-// Norm is that of the whole gradient. Every tensor's sum of squares is computed before the first is
-// read: reading waits for the device.
+// Norm is that of the whole gradient. Every sum is computed before the first is read, since reading
+// waits for the device.
 func (mv *Mover) Norm() float64 {
 	var grads []*tensor.Tensor
 	for _, g := range mv.groups {
@@ -93,19 +93,7 @@ func (mv *Mover) Norm() float64 {
 			}
 		}
 	}
-	if len(grads) == 0 {
-		return 0
-	}
-	out := grads[0].Pool().New(kernels.F64, len(grads))
-	defer out.Free()
-	for i, grad := range grads {
-		reduce(kernels.ReduceSquares, grad, out.Span().Slice(i, i+1))
-	}
-	squares := 0.0
-	for _, s := range out.F64() {
-		squares += s
-	}
-	return math.Sqrt(squares)
+	return math.Sqrt(squares(grads...))
 }
 
 // Move moves all parameters by their gradients times scale, and forgets those.
@@ -147,7 +135,7 @@ func (g *moved) muon(s *slot, grad *tensor.Tensor, scale float32, lr float64) {
 	x := sc.New(kernels.F32, rows, cols)
 	be.Axpby(&kernels.Axpby{A: mom, X: s.m.Span(), Y: x.Span()})
 	be.Axpby(&kernels.Axpby{A: fresh, B: 1, X: grad.Span(), Y: x.Span()})
-	size := max(math.Sqrt(total(kernels.ReduceSquares, x)), muonEps)
+	size := max(math.Sqrt(squares(x)), muonEps)
 	y := sc.New(kernels.F32, rows, cols)
 	be.Axpby(&kernels.Axpby{A: float32(1 / size), X: x.Span(), Y: y.Span()})
 	x, y = y, x
@@ -174,17 +162,40 @@ func (g *moved) muon(s *slot, grad *tensor.Tensor, scale float32, lr float64) {
 	be.Axpby(&kernels.Axpby{A: float32(-lr * muonScale(rows, cols)), B: float32(1 - lr*g.WeightDecay), X: x.Span(), Y: s.of.Value.Span()})
 }
 
-// total is a reduction over all of a tensor.
-func total(op kernels.ReduceOp, t *tensor.Tensor) float64 {
-	out := t.Pool().New(kernels.F64, 1)
-	defer out.Free()
-	reduce(op, t, out.Span())
-	return out.F64()[0]
-}
+// stretch is how many elements one sum of squares takes: a reduction is a chain on a device, and many
+// short ones go side by side.
+const stretch = 4096
 
-// reduce leaves a reduction over all of a tensor in out.
-func reduce(op kernels.ReduceOp, t *tensor.Tensor, out kernels.Span) {
-	t.Pool().Backend().Reduce(&kernels.Reduce{Op: op, X: kernels.Mat{Span: t.Span(), Rows: 1, Cols: t.Len(), Stride: t.Len()}, Out: out})
+// squares is the sum of the squares of all elements, stretch by stretch.
+func squares(of ...*tensor.Tensor) float64 {
+	pieces := 0
+	for _, t := range of {
+		pieces += (t.Len() + stretch - 1) / stretch
+	}
+	if pieces == 0 {
+		return 0
+	}
+	pool := of[0].Pool()
+	out, at := pool.New(kernels.F64, pieces), 0
+	defer out.Free()
+	reduce := func(x kernels.Span, rows int) {
+		pool.Backend().Reduce(&kernels.Reduce{Op: kernels.ReduceSquares, X: kernels.NewMat(x, rows, x.Len/rows), Out: out.Span().Slice(at, at+rows)})
+		at += rows
+	}
+	for _, t := range of {
+		x, rows := t.Span(), t.Len()/stretch
+		if rows > 0 {
+			reduce(x.Slice(0, rows*stretch), rows)
+		}
+		if rest := x.Slice(rows*stretch, x.Len); rest.Len > 0 {
+			reduce(rest, 1)
+		}
+	}
+	sum := 0.0
+	for _, s := range out.F64() {
+		sum += s
+	}
+	return sum
 }
 
 // Free gives the state's memory back.

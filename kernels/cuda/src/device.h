@@ -137,6 +137,13 @@ const unsigned ALL = 0xffffffffu;
 
 // Sums over a row, by one warp, along the tree of ref/sum.go: element i goes to lane
 // i mod 64 (two to a thread), f(i, lane) gives the lane with it added.
+DEV float tree(float x, float y) {
+  x = add(x, __shfl_xor_sync(ALL, x, 16));
+  y = add(y, __shfl_xor_sync(ALL, y, 16));
+  x = add(x, y);
+  for (int d = 8; d; d >>= 1) x = add(x, __shfl_xor_sync(ALL, x, d));
+  return x;
+}
 template <class F> DEV float warp_sum(int n, F f) {
   int lane = threadIdx.x & 31;
   float x = 0, y = 0;
@@ -144,29 +151,31 @@ template <class F> DEV float warp_sum(int n, F f) {
     x = f(i, x);
     if (i + 32 < n) y = f(i + 32, y);
   }
-  x = add(x, __shfl_xor_sync(ALL, x, 16));
-  y = add(y, __shfl_xor_sync(ALL, y, 16));
-  x = add(x, y);
-  for (int d = 8; d; d >>= 1) x = add(x, __shfl_xor_sync(ALL, x, d));
-  return x;
+  return tree(x, y);
 }
 // And in float64: 32 lanes, then halves.
-template <class F> DEV double warp_sum64(i64 n, F f) {
-  double x = 0;
-  for (i64 i = threadIdx.x & 31; i < n; i += 32) x = __dadd_rn(x, (double)f(i));
+DEV double tree64(double x) {
   for (int d = 16; d; d >>= 1) x = __dadd_rn(x, __shfl_xor_sync(ALL, x, d));
   return x;
 }
-// warp_largest is the maximum of f over a row: -Inf where it is empty; NaNs are passed over.
+template <class F> DEV double warp_sum64(i64 n, F f) {
+  double x = 0;
+  for (i64 i = threadIdx.x & 31; i < n; i += 32) x = __dadd_rn(x, (double)f(i));
+  return tree64(x);
+}
+// The largest of f over a row: -Inf where it is empty; NaNs are passed over.
+DEV float largest_of(float m) {
+  for (int d = 16; d; d >>= 1) {
+    float v = __shfl_xor_sync(ALL, m, d);
+    if (v > m) m = v;
+  }
+  return m;
+}
 template <class F> DEV float warp_largest(int n, F f) {
   float m = -inf();
   for (int i = threadIdx.x & 31; i < n; i += 32) {
     float v = f(i);
     if (v > m) m = v;
   }
-  for (int d = 16; d; d >>= 1) {
-    float v = __shfl_xor_sync(ALL, m, d);
-    if (v > m) m = v;
-  }
-  return m;
+  return largest_of(m);
 }

@@ -1,35 +1,87 @@
-// elementwise.cu: functions of single elements, and copies of boxes. One thread an element,
-// grid-stride; the terms are those of ref/elementwise.go and ref/copy.go.
-#include "functions.h"
+// elementwise.cu: functions of single elements, and copies of boxes. One thread an element, or eight
+// that lie together, grid-stride; the terms are those of ref/elementwise.go and ref/copy.go.
+#include "pieces.h"
 
 struct UnaryArgs { Vec x, dy, y; i64 n; int op, pad; };
+template <int W> DEV void unary_of(const UnaryArgs& a) {
+  each<W>(a.n, [&](i64 i) {
+    float x[W];
+    get(x, a.x, i);
+    UNROLL for (int e = 0; e < W; e++) x[e] = activate(a.op, x[e]);
+    set(a.y, i, x);
+  });
+}
 KERNEL(unary, UnaryArgs, 256) {
-  for (i64 i = thread_index(); i < a.n; i += thread_count()) put(a.y, i, activate(a.op, at(a.x, i)));
+  if (a.n % 8 == 0 && wide(a.x, a.y))
+    unary_of<8>(a);
+  else
+    unary_of<1>(a);
+}
+template <int W> DEV void unary_back(const UnaryArgs& a) {
+  each<W>(a.n, [&](i64 i) {
+    float x[W], d[W];
+    get(x, a.x, i), get(d, a.dy, i);
+    UNROLL for (int e = 0; e < W; e++) d[e] = mul(d[e], activate_grad(a.op, x[e]));
+    set(a.y, i, d);
+  });
 }
 KERNEL(unary_backward, UnaryArgs, 256) {
-  for (i64 i = thread_index(); i < a.n; i += thread_count()) put(a.y, i, mul(at(a.dy, i), activate_grad(a.op, at(a.x, i))));
+  if (a.n % 8 == 0 && wide(a.x, a.dy, a.y))
+    unary_back<8>(a);
+  else
+    unary_back<1>(a);
 }
 
 struct BinaryArgs { Vec x, y, z; i64 n; int op, pad; };
+template <int W> DEV void binary_of(const BinaryArgs& a) {
+  each<W>(a.n, [&](i64 i) {
+    i64 row, j = i;  // y is repeated
+    if (a.y.n != a.n) split(i, a.y.n, &row, &j);
+    float x[W], y[W];
+    get(x, a.x, i), get(y, a.y, j);
+    UNROLL for (int e = 0; e < W; e++)
+      x[e] = a.op == 0 ? add(x[e], y[e]) : a.op == 1 ? sub(x[e], y[e]) : a.op == 2 ? mul(x[e], y[e]) : quotient(x[e], y[e]);
+    set(a.z, i, x);
+  });
+}
 KERNEL(binary, BinaryArgs, 256) {
-  for (i64 i = thread_index(); i < a.n; i += thread_count()) {
-    float x = at(a.x, i), y = at(a.y, i % a.y.n);
-    put(a.z, i, a.op == 0 ? add(x, y) : a.op == 1 ? sub(x, y) : a.op == 2 ? mul(x, y) : quotient(x, y));
-  }
+  if (a.n % 8 == 0 && a.y.n % 8 == 0 && wide(a.x, a.y, a.z))
+    binary_of<8>(a);
+  else
+    binary_of<1>(a);
 }
 
 struct AxpbyArgs { Vec x, y; i64 n; float ca, cb; };
+template <int W> DEV void axpby_of(const AxpbyArgs& a) {
+  each<W>(a.n, [&](i64 i) {
+    float x[W], y[W];
+    get(x, a.x, i);
+    if (a.cb != 0) get(y, a.y, i);
+    UNROLL for (int e = 0; e < W; e++) {
+      x[e] = mul(a.ca, x[e]);
+      if (a.cb != 0) x[e] = fma_(a.cb, y[e], x[e]);
+    }
+    set(a.y, i, x);
+  });
+}
 KERNEL(axpby, AxpbyArgs, 256) {
-  for (i64 i = thread_index(); i < a.n; i += thread_count()) {
-    float v = mul(a.ca, at(a.x, i));
-    if (a.cb != 0) v = fma_(a.cb, at(a.y, i), v);
-    put(a.y, i, v);
-  }
+  if (a.n % 8 == 0 && wide(a.x, a.y))
+    axpby_of<8>(a);
+  else
+    axpby_of<1>(a);
 }
 
 struct FillArgs { Vec y; float value; int pad; };
+template <int W> DEV void fill_with(const FillArgs& a) {
+  float v[W];
+  UNROLL for (int e = 0; e < W; e++) v[e] = a.value;
+  each<W>(a.y.n, [&](i64 i) { set(a.y, i, v); });
+}
 KERNEL(fill, FillArgs, 256) {
-  for (i64 i = thread_index(); i < a.y.n; i += thread_count()) put(a.y, i, a.value);
+  if (a.y.n % 8 == 0 && wide(a.y))
+    fill_with<8>(a);
+  else
+    fill_with<1>(a);
 }
 
 struct AdamWArgs {
@@ -75,32 +127,48 @@ DEV void write(void* p, int type, i64 i, float x) {
 
 // A copy's axes: those of `outer` are spread over threads; those of `inner`, whose
 // destinations are the same (a stride of zero), are walked in order by each.
+const int EIGHT = -8;
 struct CopyArgs {
   void *src, *dst;
   i64 n[10], from[10], to[10];  // outer axes 0 to 4, inner axes 5 to 9; an unused one is 1 long
   i64 outer, inner;
-  int src_type, dst_type, size, accumulate;  // size: of an element that is moved as it is; 0 for a cast
+  // size: the bytes that are moved as they are, of an element or of 16 bytes of them; 0 where numbers are
+  // written in another type or added, EIGHT where eight of them are, which lie together.
+  int src_type, dst_type, size, accumulate;
 };
 KERNEL(copy, CopyArgs, 256) {
   for (i64 k = thread_index(); k < a.outer; k += thread_count()) {
     i64 src = 0, dst = 0, left = k;
     UNROLL for (int i = 4; i >= 0; i--) {
-      i64 x = left % a.n[i];
-      left /= a.n[i];
+      if (a.n[i] == 1) continue;
+      i64 x;
+      split(left, a.n[i], &left, &x);
       src += x * a.from[i], dst += x * a.to[i];
     }
     for (i64 j = 0; j < a.inner; j++) {
       i64 s = src;
       left = j;
       if (a.inner > 1) UNROLL for (int i = 9; i >= 5; i--) {
-        s += left % a.n[i] * a.from[i];
-        left /= a.n[i];
+        i64 x;
+        split(left, a.n[i], &left, &x);
+        s += x * a.from[i];
       }
       switch (a.size) {
         case 1: ((uint8_t*)a.dst)[dst] = ((const uint8_t*)a.src)[s]; break;
         case 2: ((uint16_t*)a.dst)[dst] = ((const uint16_t*)a.src)[s]; break;
         case 4: ((uint32_t*)a.dst)[dst] = ((const uint32_t*)a.src)[s]; break;
         case 8: ((uint64_t*)a.dst)[dst] = ((const uint64_t*)a.src)[s]; break;
+        case 16: ((Piece*)a.dst)[dst] = ((const Piece*)a.src)[s]; break;
+        case EIGHT: {
+          float v[8], w[8];
+          get(v, a.src, a.src_type, 8 * s);
+          if (a.accumulate) {
+            get(w, a.dst, a.dst_type, 8 * dst);
+            UNROLL for (int e = 0; e < 8; e++) v[e] = add(w[e], v[e]);
+          }
+          set(a.dst, a.dst_type, 8 * dst, v);
+          break;
+        }
         default: {
           float v = number(a.src, a.src_type, s);
           if (a.accumulate) v = add(number(a.dst, a.dst_type, dst), v);
@@ -112,23 +180,25 @@ KERNEL(copy, CopyArgs, 256) {
 }
 
 struct UpsampleArgs { void *x, *y; i64 n, h, w, c; int factor, x_type, y_type, size; };
-KERNEL(upsample, UpsampleArgs, 256) {
+KERNEL(upsample, UpsampleArgs, 256) {  // channels in units of size bytes: elements, or 16 bytes of them
   i64 wide = a.w * a.factor, total = a.n * a.h * a.factor * wide * a.c;
   for (i64 i = thread_index(); i < total; i += thread_count()) {
-    i64 c = i % a.c, col = i / a.c % wide, row = i / a.c / wide;
-    i64 from = (row / a.factor * a.w + col / a.factor) * a.c + c;
-    if (a.size == 2)
-      ((uint16_t*)a.y)[i] = ((const uint16_t*)a.x)[from];
-    else if (a.size == 4)
-      ((uint32_t*)a.y)[i] = ((const uint32_t*)a.x)[from];
-    else
-      store(a.y, a.y_type, i, load(a.x, a.x_type, from));
+    i64 t, c, col, row;
+    split(i, a.c, &t, &c), split(t, wide, &row, &col);
+    i64 from = (split(row, a.factor) * a.w + split(col, a.factor)) * a.c + c;
+    switch (a.size) {
+      case 2: ((uint16_t*)a.y)[i] = ((const uint16_t*)a.x)[from]; break;
+      case 4: ((uint32_t*)a.y)[i] = ((const uint32_t*)a.x)[from]; break;
+      case 16: ((Piece*)a.y)[i] = ((const Piece*)a.x)[from]; break;
+      default: store(a.y, a.y_type, i, load(a.x, a.x_type, from));
+    }
   }
 }
 KERNEL(upsample_backward, UpsampleArgs, 256) {  // x is DX, y is DY
   i64 wide = a.w * a.factor, total = a.n * a.h * a.w * a.c;
   for (i64 i = thread_index(); i < total; i += thread_count()) {
-    i64 c = i % a.c, col = i / a.c % a.w, row = i / a.c / a.w;
+    i64 left, c, col, row;
+    split(i, a.c, &left, &c), split(left, a.w, &row, &col);
     float sum = 0;
     for (int t = 0; t < a.factor * a.factor; t++)
       sum = add(sum, load(a.y, a.y_type, ((row * a.factor + t / a.factor) * wide + col * a.factor + t % a.factor) * a.c + c));

@@ -1,7 +1,7 @@
 // groupnorm.cu: statistics and gradients of a group norm, in the blocks and the order of
 // ref/moments.go and ref/groupnorm.go: fp32 within a block of pixels, one thread a channel;
 // float64 over channels and blocks.
-#include "functions.h"
+#include "pieces.h"
 
 struct GroupNormArgs {
   void *x, *y, *dy, *dx;
@@ -18,7 +18,8 @@ struct GroupNormArgs {
 // The grid is (channels, blocks of pixels, samples), but blocks may be many: x holds both.
 DEV bool place(const GroupNormArgs& a, i64* n, i64* b, i64* c) {
   i64 k = thread_index();
-  *c = k % a.c, *b = k / a.c % a.blocks, *n = k / a.c / a.blocks;
+  i64 left;
+  split(k, a.c, &left, c), split(left, a.blocks, n, b);
   return k < a.n * a.blocks * a.c;
 }
 KERNEL(group_moments, GroupNormArgs, 128) {
@@ -26,10 +27,10 @@ KERNEL(group_moments, GroupNormArgs, 128) {
   if (!place(a, &n, &b, &c)) return;
   i64 lo = b * a.block, hi = lo + a.block < a.hw ? lo + a.block : a.hw;
   float middle = load(a.x, a.x_type, (n * a.hw + lo + (hi - lo) / 2) * a.c + c), s = 0, q = 0;
-  for (i64 p = lo; p < hi; p++) {
-    float d = sub(load(a.x, a.x_type, (n * a.hw + p) * a.c + c), middle);
+  ahead<16>(lo, hi, [&](i64 p) { return raw(a.x, a.x_type, (n * a.hw + p) * a.c + c); }, [&](i64, uint32_t u) {
+    float d = sub(value(u, a.x_type), middle);
     s = add(s, d), q = fma_(d, d, q);
-  }
+  });
   float* to = a.part + (n * a.blocks + b) * 2 * a.c;
   to[c] = s, to[a.c + c] = q;
 }
@@ -61,37 +62,58 @@ KERNEL(group_statistics, GroupNormArgs, 128) {
   float mean = flush((float)__dadd_rn(first, d)), variance = flush((float)__dadd_rn(__ddiv_rn(square, count), -__dmul_rn(d, d)));
   a.mean[k] = mean, a.rstd[k] = quotient(1, root(add(variance, a.eps)));
 }
+// Where an element lies: its sample and channel.
+struct Pixel { i64 n, c; };
+DEV Pixel pixel_of(const GroupNormArgs& a, i64 i) {
+  i64 pixel, c;
+  split(i, a.c, &pixel, &c);
+  return {split(pixel, a.hw), c};
+}
+DEV i64 group_of(const GroupNormArgs& a, i64 n, i64 c) { return n * a.groups + split(c, a.c / a.groups); }
+
 // The value before the activation.
 DEV float before(const GroupNormArgs& a, i64 n, i64 c, float x) {
-  i64 k = n * a.groups + c / (a.c / a.groups);
+  i64 k = group_of(a, n, c);
   float r = a.rstd[k];
   if (a.weight.p) r = mul(r, at(a.weight, c));
   return fma_(sub(x, a.mean[k]), r, a.bias.p ? at(a.bias, c) : 0);
 }
+template <int W> DEV void group_apply_to(const GroupNormArgs& a) {
+  each<W>(a.n * a.hw * a.c, [&](i64 i) {
+    Pixel at = pixel_of(a, i);
+    float x[W];
+    get(x, a.x, a.x_type, i);
+    UNROLL for (int e = 0; e < W; e++) x[e] = activate(a.act, before(a, at.n, at.c + e, x[e]));
+    set(a.y, a.y_type, i, x);
+  });
+}
 KERNEL(group_apply, GroupNormArgs, 256) {
-  i64 total = a.n * a.hw * a.c;
-  for (i64 i = thread_index(); i < total; i += thread_count())
-    store(a.y, a.y_type, i, activate(a.act, before(a, i / a.c / a.hw, i % a.c, load(a.x, a.x_type, i))));
+  if (a.c % 8 == 0 && wide(a.x, a.y))
+    group_apply_to<8>(a);
+  else
+    group_apply_to<1>(a);
 }
 
-DEV float group_slope(const GroupNormArgs& a, i64 n, i64 c, i64 i) {
-  float d = load(a.dy, a.dy_type, i);
-  return a.act == IDENTITY ? d : mul(d, activate_grad(a.act, before(a, n, c, load(a.x, a.x_type, i))));
+DEV float group_slope(const GroupNormArgs& a, i64 n, i64 c, float x, float d) {
+  return a.act == IDENTITY ? d : mul(d, activate_grad(a.act, before(a, n, c, x)));
 }
-DEV float group_normal(const GroupNormArgs& a, i64 n, i64 c, i64 i) {
-  i64 k = n * a.groups + c / (a.c / a.groups);
-  return mul(sub(load(a.x, a.x_type, i), a.mean[k]), a.rstd[k]);
+DEV float group_normal(const GroupNormArgs& a, i64 n, i64 c, float x) {
+  i64 k = group_of(a, n, c);
+  return mul(sub(x, a.mean[k]), a.rstd[k]);
 }
+struct XY { uint32_t x, dy; };
 KERNEL(group_slopes, GroupNormArgs, 128) {
   i64 n, b, c;
   if (!place(a, &n, &b, &c)) return;
   i64 lo = b * a.block, hi = lo + a.block < a.hw ? lo + a.block : a.hw;
   float s1 = 0, s2 = 0;
-  for (i64 p = lo; p < hi; p++) {
+  ahead<8>(lo, hi, [&](i64 p) {
     i64 i = (n * a.hw + p) * a.c + c;
-    float d = group_slope(a, n, c, i);
-    s1 = add(s1, d), s2 = fma_(d, group_normal(a, n, c, i), s2);
-  }
+    return XY{raw(a.x, a.x_type, i), raw(a.dy, a.dy_type, i)};
+  }, [&](i64, const XY& u) {
+    float x = value(u.x, a.x_type), d = group_slope(a, n, c, x, value(u.dy, a.dy_type));
+    s1 = add(s1, d), s2 = fma_(d, group_normal(a, n, c, x), s2);
+  });
   float* to = a.part + (n * a.blocks + b) * 2 * a.c;
   to[c] = s1, to[a.c + c] = s2;
 }
@@ -127,11 +149,22 @@ KERNEL(group_terms, GroupNormArgs, 128) {
   }
   a.terms[2 * k] = flush((float)__ddiv_rn(m1, count)), a.terms[2 * k + 1] = flush((float)__ddiv_rn(m2, count));
 }
+template <int W> DEV void group_back(const GroupNormArgs& a) {
+  each<W>(a.n * a.hw * a.c, [&](i64 i) {
+    Pixel p = pixel_of(a, i);
+    float x[W], d[W];
+    get(x, a.x, a.x_type, i), get(d, a.dy, a.dy_type, i);
+    UNROLL for (int e = 0; e < W; e++) {
+      i64 c = p.c + e, k = group_of(a, p.n, c);
+      float g = mul(group_slope(a, p.n, c, x[e], d[e]), a.weight.p ? at(a.weight, c) : 1);
+      d[e] = mul(fma_(-group_normal(a, p.n, c, x[e]), a.terms[2 * k + 1], sub(g, a.terms[2 * k])), a.rstd[k]);
+    }
+    set(a.dx, a.dx_type, i, d);
+  });
+}
 KERNEL(group_backward, GroupNormArgs, 256) {
-  i64 total = a.n * a.hw * a.c;
-  for (i64 i = thread_index(); i < total; i += thread_count()) {
-    i64 c = i % a.c, n = i / a.c / a.hw, k = n * a.groups + c / (a.c / a.groups);
-    float d = mul(group_slope(a, n, c, i), a.weight.p ? at(a.weight, c) : 1);
-    store(a.dx, a.dx_type, i, mul(fma_(-group_normal(a, n, c, i), a.terms[2 * k + 1], sub(d, a.terms[2 * k])), a.rstd[k]));
-  }
+  if (a.c % 8 == 0 && wide(a.x, a.dy, a.dx))
+    group_back<8>(a);
+  else
+    group_back<1>(a);
 }
