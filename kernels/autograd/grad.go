@@ -7,12 +7,14 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// The gradient of a value has the value's shape and type and no gaps between rows. It
-// is added up from the last user to the first: an order that no batch changes.
+// The gradient of a value has the value's shape and no gaps between rows. It has the value's type, or
+// is the bf16 gradient of its only user, as it is: numbers that F32 has as well. It is added up from the
+// last user to the first: an order that no batch changes.
 
 // give adds g to the gradient of x, and takes g over.
 func (tp *Tape) give(x *Value, g *tensor.Tensor) {
-	if d := x.t.DType(); g.DType() != d {
+	d := x.t.DType()
+	if g.DType() != d && !(x.narrow && x.grad == nil && g.DType() == kernels.BF16) {
 		c := tp.pool.New(d, g.Shape()...)
 		tp.copyRows(c.Mat(), g.Mat())
 		g.Free()
@@ -22,8 +24,8 @@ func (tp *Tape) give(x *Value, g *tensor.Tensor) {
 	case x.grad == nil:
 		x.grad = g
 		return
-	case x.grad.Shared(): // another value has the same gradient
-		sum := tp.pool.New(g.DType(), x.Shape()...)
+	case x.grad.Shared() || x.grad.DType() != d: // another value has the same gradient, or it is narrow
+		sum := tp.pool.New(d, x.Shape()...)
 		tp.be.Binary(&kernels.Binary{Op: kernels.Add, X: x.grad.Span(), Y: g.Span(), Z: sum.Span()})
 		x.grad.Free()
 		x.grad = sum

@@ -48,13 +48,14 @@ func (tp *Tape) Linear(x *Value, w *Param, o With) *Value {
 		g.Pre = before.Mat()
 	}
 	tp.be.Gemm(g)
-	l := linear{tp: tp, x: x, w: w, o: o, gateRows: g.GateRows, before: before}
+	l := linear{tp: tp, x: x, w: w, o: o, dtype: y.t.DType(), gateRows: g.GateRows, before: before}
 	if w.Trained {
 		l.xs = n.save(x.t)
 	}
 	if o.Gate != nil {
 		l.gate = n.save(o.Gate.t)
 	}
+	y.narrow = true
 	l.segments = x.samples()
 	n.back = func() { l.backward(y.grad) }
 	return y
@@ -66,6 +67,7 @@ type linear struct {
 	x                *Value
 	w                *Param
 	o                With
+	dtype            kernels.DType // of the result, and of gradients on the way
 	gateRows         int
 	segments         []int
 	xs, gate, before *tensor.Tensor
@@ -84,7 +86,7 @@ func (l *linear) backward(dy *tensor.Tensor) {
 		next(l.throughGate(d))
 	}
 	if l.o.Act != kernels.Identity {
-		t := tp.pool.New(d.DType(), d.Shape()...)
+		t := tp.pool.New(l.dtype, d.Shape()...)
 		tp.be.UnaryBackward(&kernels.UnaryBackward{Op: l.o.Act, X: l.before.Span(), DY: d.Span(), DX: t.Span()})
 		next(t)
 	}
@@ -111,13 +113,13 @@ func (l *linear) backward(dy *tensor.Tensor) {
 // throughGate is the gradient behind the gate, and gives the gate its own.
 func (l *linear) throughGate(d *tensor.Tensor) *tensor.Tensor {
 	tp := l.tp
-	dv, dgate := tp.pool.New(d.DType(), d.Shape()...), tp.needed(l.o.Gate)
+	dv, dgate := tp.pool.New(l.dtype, d.Shape()...), tp.needed(l.o.Gate)
 	v := d // not read without dgate
 	if dgate != nil {
 		v = l.before.Retain()
 		if l.o.Act != kernels.Identity {
 			v.Free()
-			v = tp.pool.New(d.DType(), d.Shape()...)
+			v = tp.pool.New(l.dtype, d.Shape()...)
 			tp.be.Unary(&kernels.Unary{Op: l.o.Act, X: l.before.Span(), Y: v.Span()})
 		}
 		defer v.Free()

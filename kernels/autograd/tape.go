@@ -67,6 +67,7 @@ type Value struct {
 	batch    int   // the number of samples, where the first axis does not count them
 	needs    bool
 	leaf     bool // its gradient is kept for the caller
+	narrow   bool // its backward reads a gradient of bf16, too, where the value is F32
 	frame    *frame
 	born     int
 }

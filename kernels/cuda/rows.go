@@ -122,8 +122,14 @@ func (b *Backend) Modulate(a *kernels.Modulate) {
 
 // ModulateBackward computes every sample.
 func (b *Backend) ModulateBackward(a *kernels.ModulateBackward) {
-	b.columns("ModulateBackward", "modulate_backward", a.DY.Cols, ref.Samples(a.DY.Rows, a.RowsPerSample), &mixArgs{x: matOf(a.X), b: matOf(a.Scale),
-		dy: matOf(a.DY), dx: matOf(a.DX), db: matOf(a.DScale), dg: matOf(a.DShift), per: perSample("ModulateBackward", a.RowsPerSample, a.DY.Rows)})
+	const op = "ModulateBackward"
+	args := &mixArgs{x: matOf(a.X), b: matOf(a.Scale), dy: matOf(a.DY), dx: matOf(a.DX), db: matOf(a.DScale), dg: matOf(a.DShift),
+		per: perSample(op, a.RowsPerSample, a.DY.Rows), op: 1}
+	if a.DScale.Empty() && a.DShift.Empty() {
+		b.elements(op, "mix_through", a.DX.Rows*a.DX.Cols, args)
+		return
+	}
+	b.columns(op, "modulate_backward", a.DY.Cols, ref.Samples(a.DY.Rows, a.RowsPerSample), args)
 }
 
 // Gated computes every row.
@@ -133,8 +139,13 @@ func (b *Backend) Gated(a *kernels.Gated) {
 
 // GatedBackward computes every sample.
 func (b *Backend) GatedBackward(a *kernels.GatedBackward) {
-	b.columns("GatedBackward", "gate_backward", a.DY.Cols, ref.Samples(a.DY.Rows, a.RowsPerSample), &mixArgs{x: matOf(a.X), g: matOf(a.Gate),
-		dy: matOf(a.DY), dx: matOf(a.DX), dg: matOf(a.DGate), per: perSample("GatedBackward", a.RowsPerSample, a.DY.Rows)})
+	const op = "GatedBackward"
+	args := &mixArgs{x: matOf(a.X), g: matOf(a.Gate), dy: matOf(a.DY), dx: matOf(a.DX), dg: matOf(a.DGate), per: perSample(op, a.RowsPerSample, a.DY.Rows)}
+	if a.DGate.Empty() {
+		b.elements(op, "mix_through", a.DX.Rows*a.DX.Cols, args)
+		return
+	}
+	b.columns(op, "gate_backward", a.DY.Cols, ref.Samples(a.DY.Rows, a.RowsPerSample), args)
 }
 
 // GLU computes every row.

@@ -10,6 +10,7 @@ var families = []func() []Case{
 	elementwise,
 	reductions,
 	copies,
+	pieces,
 	training,
 	convs,
 	products,

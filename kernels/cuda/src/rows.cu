@@ -266,6 +266,21 @@ KERNEL(gate, MixArgs, 256) {
   else
     gate_by<1>(a);
 }
+// The gradient at x alone, of Modulate (op 1) or Gated (op 0).
+template <int W> DEV void through(const MixArgs& a) {
+  each_piece<W>(a.dy.rows, a.dy.cols, [&](i64 r, int c) {
+    float d[W], g[W];
+    get(d, a.dy, r, c), get(g, a.op ? a.b : a.g, split(r, a.per), c);
+    UNROLL for (int e = 0; e < W; e++) d[e] = mul(d[e], a.op ? add(1, g[e]) : g[e]);
+    set(a.dx, r, c, d);
+  });
+}
+KERNEL(mix_through, MixArgs, 256) {
+  if (a.dy.cols % 8 == 0 && wide(a.dy, a.dx, a.op ? a.b : a.g))
+    through<8>(a);
+  else
+    through<1>(a);
+}
 // The gradient at x, and the sums over each sample's rows: the grid's y is the sample.
 DEV i64 sample_end(const MixArgs& a, i64 s) { return (s + 1) * a.per < a.dy.rows ? (s + 1) * a.per : a.dy.rows; }
 KERNEL(modulate_backward, MixArgs, 128) {
