@@ -81,6 +81,7 @@ var arguments = map[string]uintptr{
 	"embedding_backward":           unsafe.Sizeof(embeddingArgs{}),
 	"modulate":                     unsafe.Sizeof(mixArgs{}),
 	"modulate_backward":            unsafe.Sizeof(mixArgs{}),
+	"mix_through":                  unsafe.Sizeof(mixArgs{}),
 	"gate":                         unsafe.Sizeof(mixArgs{}),
 	"gate_backward":                unsafe.Sizeof(mixArgs{}),
 	"glu":                          unsafe.Sizeof(mixArgs{}),

@@ -67,6 +67,6 @@ func TestAskedOfADevice(t *testing.T) {
 
 // Launches of a block with adapters on eight products, forward, and forward and backward.
 const (
-	mostSampling = 59
-	mostTraining = 208
+	mostSampling = 43
+	mostTraining = 114
 )

@@ -24,7 +24,8 @@ trap 'rm -rf "$work"' EXIT
 compile() { # source, architecture, PTX
 	"$tools/nvidia/cu13/bin/nvcc" -std=c++17 -O3 -ftz=true -prec-div=true -prec-sqrt=true -fmad=false \
 		-gencode=arch=compute_$2,code=compute_$2 --ptx "src/$1.cu" -o "$work/new.ptx"
-	sed -e 's/^\.version 9\.0/.version 8.0/' -e '/used_bytes_mask/d' "$work/new.ptx" >"$work/$3"
+	# The hash in names of its own differs from folder to folder.
+	sed -E -e 's/^\.version 9\.0/.version 8.0/' -e '/used_bytes_mask/d' -e 's/_INTERNAL_[0-9a-f]{8}_/_INTERNAL_/g' "$work/new.ptx" >"$work/$3"
 }
 compile all 80 ptx
 compile hopper 90a ptx_90a
