@@ -149,7 +149,7 @@ func (m machine) write(w io.Writer) {
 		}
 		t.add("", "products of bf16: "+m.CUDA.Products)
 		if m.CUDA.Attention != "" {
-			t.add("", "attention of bf16: "+m.CUDA.Attention)
+			t.add("", "attention and our own products of bf16: "+m.CUDA.Attention)
 		}
 	}
 	t.write(w)

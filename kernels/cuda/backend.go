@@ -53,15 +53,18 @@ type function struct {
 const ringBytes = 1 << 20
 
 // Open starts device number index.
-func Open(index int) (*Backend, error) {
+func Open(index int) (*Backend, error) { return OpenAs(index, os.Getenv(ModeVariable)) }
+
+// OpenAs is Open in a mode, as ModeVariable would say it.
+func OpenAs(index int, mode string) (*Backend, error) {
 	l, err := openLibrary()
 	if err != nil {
 		return nil, err
 	}
-	return open(newDriver(l), index)
+	return open(newDriver(l), index, mode)
 }
 
-func open(d *driver, index int) (b *Backend, err error) {
+func open(d *driver, index int, mode string) (b *Backend, err error) {
 	version, err := begin(d)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
@@ -74,7 +77,7 @@ func open(d *driver, index int) (b *Backend, err error) {
 		return nil, fmt.Errorf("cuda: there is no device %d; the driver finds %d, from cuda:0 on", index, len(all))
 	}
 	b = &Backend{d: d, device: all[index], functions: map[string]function{}, mostGathered: mostGathered}
-	if b.mode, err = modes(os.Getenv(ModeVariable)); err != nil {
+	if b.mode, err = modes(mode); err != nil {
 		return nil, err
 	}
 	b.agreed = &agreement{ranks: []*Backend{b}}
@@ -195,7 +198,7 @@ func (b *Backend) String() string {
 	case b.products != nil:
 		products = "by cuBLASLt " + blasVersionText(b.products.version)
 	}
-	return fmt.Sprintf("%s, products of bf16 %s, kernels %s%s", b.device, products, b.image, b.attentionText())
+	return fmt.Sprintf("%s, products of bf16 %s, kernels %s%s", b.device, products, b.image, b.hopper.text())
 }
 
 // must runs f on a thread that has the device's context, and panics with an *Error if it fails.

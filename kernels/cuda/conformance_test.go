@@ -94,6 +94,9 @@ func TestHardware(t *testing.T) {
 			r := &rig{b, t, rand.New(rand.NewPCG(1, 2))}
 			testAttentionBits(r)
 			testQueryAlone(r)
+			if b.HopperMultiplies() {
+				testHopperProductBits(r)
+			}
 			kerneltest.RunNear(t, b, nearOnTensorCores)
 		})
 	}

@@ -31,7 +31,7 @@ type Report struct {
 	Missing string   `json:"missing,omitempty"` // why there is none
 	// What computes products of bf16: "cuBLASLt 13.4.1, libcublasLt.so.13", or "our own kernels: " and why.
 	Products string `json:"products,omitempty"`
-	// What computes attention of bf16 where a device is a Hopper, "" elsewhere.
+	// What computes attention, and products of our own, of bf16 where a device is a Hopper, "" elsewhere.
 	Attention string `json:"attention,omitempty"`
 }
 

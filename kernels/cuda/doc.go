@@ -16,7 +16,9 @@
 //
 // Attention on compute capability 9.0 has kernels of its own (src/hopper_attention.cu and hopper_backward.cu, by
 // wgmma; hopper.go launches them). hopperchoice.go compares them with the others when a device opens, and leaves
-// them out where they differ.
+// them out where they differ. So have products of our own, where cuBLASLt does not compute them (src/hopper_product.cu,
+// hopperproduct.go, hopperproductchoice.go): with both operands along k or B across it, and n and k above 64. Those of
+// adapters, weight gradients and convolutions stay with mma.sync.
 //
 // # Arithmetic
 //
@@ -66,7 +68,11 @@
 //     other queries of its block see more keys; fences between what threads and what the units see;
 //   - what products cost with each tile (the efforts in tensor.go are counted reads, not measured), and what an
 //     operand of fp32 costs that is rounded on its way;
-//   - every speed. Products of our own use mma.sync, which reaches about half of a Hopper's peak. In attention by wgmma
+//   - products by wgmma: the same, and that an element's sum is one whatever tile it is in (64, 128 or 256 columns to an
+//     instruction), which a backend checks when it opens; that two blocks of the smallest tile fit a multiprocessor; that
+//     rows of tiles that are gone through together meet in the second cache; and how near to cuBLASLt they come: darkroom bench gemm
+//     --device cuda:0 --mode lt --mode own --mode own,mma says it, first of all for shapes above 2048 on each side;
+//   - every speed. Where wgmma does not serve, products of our own use mma.sync, which reaches about half of a Hopper's peak. In attention by wgmma
 //     the exponents, ten instructions each, are what to measure first: at d = 128 they take as many issue
 //     slots as the products take time (LOG.md, CUDA without a device).
 package cuda

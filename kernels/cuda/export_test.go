@@ -28,7 +28,27 @@ func (b *Backend) SetLibrary(least, whole int) {
 }
 
 // HopperRuns says whether attention goes by the kernels for Hopper.
-func (b *Backend) HopperRuns() bool { return b.hopper.use }
+func (b *Backend) HopperRuns() bool { return b.hopper.attention.use }
+
+// HopperMultiplies says whether our own products go by the kernels for Hopper.
+func (b *Backend) HopperMultiplies() bool { return b.hopper.products.use }
+
+// HopperProducts is how many launches of products went by them.
+func (b *Backend) HopperProducts() int { return b.hopper.launched }
+
+// SetHopper sets the tile that products by wgmma take ("": the best), their least n and k, and how many
+// multiprocessors there are.
+func (b *Backend) SetHopper(tile string, least int64, processors int) {
+	b.hopper.onlyTile, b.hopper.least, b.device.Processors = tile, least, processors
+}
+
+// HopperTiles are the names of their tiles.
+func HopperTiles() (names []string) {
+	for _, t := range hopperTiles {
+		names = append(names, t.name)
+	}
+	return names
+}
 
 // LibraryCalls is how many products the library computed.
 func (b *Backend) LibraryCalls() int { return b.products.calls }

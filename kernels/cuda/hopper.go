@@ -10,7 +10,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// Attention on Hopper (compute capability 9.0) has kernels of its own: src/hopper_attention.cu, by wgmma. They
+// Attention on Hopper (compute capability 9.0) has kernels of its own: src/hopper_attention.cu, by wgmma (for
+// products see hopperproduct.go). They
 // come as images beside the others', and read operands by tensor maps, which are encoded here for each launch.
 //
 // Which kernel an attention takes is a function of the device and of what is asked for, never of the batch nor
@@ -19,13 +20,26 @@ import (
 
 // wgmma is what a backend has of these kernels.
 type wgmma struct {
-	module uintptr // 0: not loaded
-	use    bool
-	why    string // not
-	told   bool
-	maps   [2]tensorMap // room for one at a multiple of 64
-	args   hopperArgs   // of the launch that is being made: the driver copies them
+	module    uintptr // 0: not loaded
+	attention family
+	products  family       // our own, of bf16
+	onlyTile  string       // of products, for checks
+	least     int64        // n and k of products
+	maps      [2]tensorMap // room for one at a multiple of 64
+	args      hopperArgs   // of the launch that is being made: the driver copies them
+	product   hopperProductArgs
+	launched  int // products, for tests
 }
+
+// A family is kernels that are taken together, or left out.
+type family struct {
+	use  bool
+	why  string // not
+	told bool
+}
+
+// leave leaves all kernels for Hopper out.
+func (w *wgmma) leave(why string) { w.attention.why, w.products.why = why, why }
 
 // A tensorMap is a CUtensorMap: 128 bytes, opaque.
 type tensorMap [16]uint64
@@ -38,7 +52,7 @@ type hopperArgs struct {
 
 // onHopper reports whether the kernels for Hopper serve an attention that tensor cores serve.
 func (b *Backend) onHopper(a *kernels.Attention) bool {
-	return b.hopper.use && a.Bias.Empty() && a.Scale > 0 && a.K.S > 0
+	return b.hopper.attention.use && a.Bias.Empty() && a.Scale > 0 && a.K.S > 0
 }
 
 // hopperPass is a kernel's geometry: rows of a block, others of a tile, for head dimensions to 64 and to 128.
@@ -145,11 +159,12 @@ type tensorShape struct {
 // loadHopper loads the kernels where the device is a Hopper. Without them attention goes on by mma.sync.
 func (b *Backend) loadHopper() error {
 	w := &b.hopper
+	w.least = leastWhole
 	switch {
 	case !b.device.hopper():
 		return nil
 	case b.mode.mma:
-		w.why = ModeVariable + " says mma"
+		w.leave(ModeVariable + " says mma")
 		return nil
 	case b.exact:
 		return nil
@@ -168,14 +183,14 @@ func (b *Backend) loadHopper() error {
 			break
 		}
 	}
-	w.why = tried.Error()
+	w.leave(tried.Error())
 	return nil
 }
 
 // hopper reports whether a device has the units of these kernels.
 func (d Device) hopper() bool { return d.Major == 9 && d.Minor == 0 }
 
-// probeAttention says what a backend of a Hopper would take, if it passes.
+// probeAttention says what a backend of a Hopper would take for attention and its own products, if they pass.
 func probeAttention() string {
 	if m, err := modes(os.Getenv(ModeVariable)); err == nil && (m.mma || m.products == "exact") {
 		return "without wgmma: " + os.Getenv(ModeVariable)
@@ -196,15 +211,20 @@ func (b *Backend) moduleOf(kernel string) uintptr {
 	return b.module
 }
 
-// attentionText says which kernels attention takes on a Hopper, "" elsewhere.
-func (b *Backend) attentionText() string {
-	switch {
-	case b.hopper.use:
-		return ", attention by wgmma"
-	case b.hopper.why != "":
-		return ", attention by mma.sync (" + b.hopper.why + ")"
+// text says which kernels are taken on a Hopper, "" elsewhere.
+func (w *wgmma) text() (s string) {
+	for _, f := range []struct {
+		name string
+		*family
+	}{{"attention", &w.attention}, {"our own products", &w.products}} {
+		switch {
+		case f.use:
+			s += ", " + f.name + " by wgmma"
+		case f.why != "":
+			s += ", " + f.name + " by mma.sync (" + f.why + ")"
+		}
 	}
-	return ""
+	return s
 }
 
-var errHopper = errors.New("the kernels for Hopper fail on this device; " + ModeVariable + "=mma computes attention without them")
+var errHopper = errors.New("the kernels for Hopper fail on this device; " + ModeVariable + "=mma computes without them")

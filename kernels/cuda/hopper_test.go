@@ -5,6 +5,7 @@ package cuda_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -109,18 +110,18 @@ func TestHopperIsChecked(t *testing.T) {
 	c := double.New(t)
 	for name, x := range map[string]struct {
 		capability, wrong int
-		mode, says        string
+		mode, says, also  string
 	}{
-		"wrong products": {90, 1, "", "attention by mma.sync (the check of wgmma kernels failed: O["},
-		"not wanted":     {90, 0, "mma,own", "attention by mma.sync (DARKROOM_CUDA says mma)"},
-		"other device":   {80, 0, "", "kernels ptx"},
+		"wrong products": {90, 1, "", "attention by mma.sync (the check of wgmma kernels failed: O[", "our own products by mma.sync (the check of wgmma kernels failed: C["},
+		"not wanted":     {90, 0, "mma,own", "attention by mma.sync (DARKROOM_CUDA says mma)", "our own products by mma.sync (DARKROOM_CUDA says mma)"},
+		"other device":   {80, 0, "", "kernels ptx", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Set(13000, 1, x.capability, 1<<30)
 			c.Wrong(x.wrong)
 			t.Setenv(cuda.ModeVariable, x.mode)
-			if r := openRig(t); r.HopperRuns() || !strings.Contains(r.String(), x.says) {
-				t.Errorf("%s; want %q in it", r, x.says)
+			if r := openRig(t); r.HopperRuns() || r.HopperMultiplies() || !strings.Contains(r.String(), x.says) || !strings.Contains(r.String(), x.also) {
+				t.Errorf("%s; want %q and %q in it", r, x.says, x.also)
 			}
 		})
 	}
@@ -134,7 +135,7 @@ func TestHopperIsChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer other.Close()
-		if err := cuda.Alike(r.Backend, other); err != nil || r.HopperRuns() || !strings.Contains(r.String(), "cuda:1 is without wgmma") {
+		if err := cuda.Alike(r.Backend, other); err != nil || r.HopperRuns() || r.HopperMultiplies() || !strings.Contains(r.String(), "cuda:1 is without wgmma") {
 			t.Errorf("%s, %v", r, err)
 		}
 	})
@@ -151,10 +152,10 @@ func TestHopperRecord(t *testing.T) {
 		return text
 	}
 	with := record(r)
-	if !strings.Contains(string(with), `"attention": "wgmma"`) {
+	if !strings.Contains(string(with), `"attention": "wgmma"`) || !strings.Contains(string(with), `"own": "wgmma"`) {
 		t.Fatalf("%s", with)
 	}
-	if err := r.Choose(with); err != nil || !r.HopperRuns() {
+	if err := r.Choose(with); err != nil || !r.HopperRuns() || !r.HopperMultiplies() {
 		t.Errorf("%v", err)
 	}
 	c.Set(13000, 1, 80, 2<<30)
@@ -163,10 +164,13 @@ func TestHopperRecord(t *testing.T) {
 	if err := other.Choose(with); err == nil || !strings.Contains(err.Error(), "this device is of 8.0") {
 		t.Errorf("%v", err)
 	}
-	if err := r.Choose(without); err != nil || r.HopperRuns() || !bytes.Equal(record(r), without) {
+	if err := r.Choose(without); err != nil || r.HopperRuns() || r.HopperMultiplies() || !bytes.Equal(record(r), without) {
 		t.Errorf("%v: what was begun by mma.sync goes on by wgmma", err)
 	}
-	if err := r.Choose(with); err == nil || !strings.Contains(err.Error(), "begun with it") {
-		t.Errorf("%v", err)
+	for _, family := range []string{"attention", "own"} {
+		one := fmt.Sprintf(`{"by": "own", %q: "wgmma"}`, family)
+		if err := r.Choose([]byte(one)); err == nil || !strings.Contains(err.Error(), "begun with it") {
+			t.Errorf("%s: %v", one, err)
+		}
 	}
 }

@@ -35,18 +35,26 @@ func (b *Backend) chooseHopper() (err error) {
 		return nil
 	}
 	defer func() {
-		if w.use = err == nil && w.why == ""; err != nil {
+		if err != nil {
 			err = fmt.Errorf("%w: %w", errHopper, err)
 		}
 	}()
 	defer kernels.Recover(&err)
 	for _, c := range hopperCases {
-		if w.why = b.checkHopper(c); w.why != "" {
-			w.why = "the check of wgmma kernels failed: " + w.why
-			return nil
-		}
+		w.attention.fail(b.checkHopper(c))
 	}
+	for _, layout := range []kernels.Layout{kernels.NT, kernels.NN} {
+		w.products.fail(b.checkHopperProduct(layout))
+	}
+	w.attention.use, w.products.use = w.attention.why == "", w.products.why == ""
 	return nil
+}
+
+// fail says why kernels are left out, if anything does; what was said first stays.
+func (f *family) fail(why string) {
+	if why != "" && f.why == "" {
+		f.why = "the check of wgmma kernels failed: " + why
+	}
 }
 
 // checkHopper says what is wrong with a case, "" where nothing is.
@@ -69,8 +77,8 @@ func (b *Backend) checkHopper(c hopperCase) string {
 		Q: query(0, kernels.BF16), K: key(1, kernels.BF16), V: key(2, kernels.BF16), O: query(4, kernels.F32), LSE: span(5, stats, kernels.F32)},
 		DO: query(3, kernels.BF16), Delta: span(6, stats, kernels.F32), DQ: query(7, kernels.F32), DK: key(8, kernels.F32), DV: key(9, kernels.F32)}
 	play := func(use bool) (all [][]byte) {
-		defer func() { b.hopper.use = false }()
-		for b.hopper.use = use; len(all) < 5; {
+		defer func() { b.hopper.attention.use = false }()
+		for b.hopper.attention.use = use; len(all) < 5; {
 			b.Attention(&a.Attention)
 			b.AttentionBackward(a)
 			for _, s := range []kernels.Span{a.O.Span, a.LSE, a.DQ.Span, a.DK.Span, a.DV.Span} {
@@ -83,7 +91,7 @@ func (b *Backend) checkHopper(c hopperCase) string {
 	}
 	own, got, again := play(false), play(true), play(true)
 	for i, name := range []string{"O", "LSE", "DQ", "DK", "DV"} {
-		if at := unlike(got[i], own[i]); at >= 0 {
+		if at := unlike(got[i], own[i], hopperNear); at >= 0 {
 			return fmt.Sprintf("%s[%d] is %g and not %g (%d queries, %d keys, head dimension %d)", name, at, number(got[i], at), number(own[i], at), c.sq, c.sk, c.d)
 		}
 		if string(again[i]) != string(got[i]) {
@@ -97,21 +105,27 @@ func (b *Backend) checkHopper(c hopperCase) string {
 func hopperAlike(ranks []*Backend) {
 	for _, without := range ranks {
 		for _, b := range ranks {
-			if w := &b.hopper; w.use && !without.hopper.use {
-				w.use, w.why = false, without.Name()+" is without wgmma: "+without.hopper.why
-			}
+			b.hopper.attention.follow(&without.hopper.attention, without)
+			b.hopper.products.follow(&without.hopper.products, without)
 		}
+	}
+}
+
+// follow leaves kernels out that another rank is without.
+func (f *family) follow(other *family, rank *Backend) {
+	if f.use && !other.use {
+		f.use, f.why = false, rank.Name()+" is without wgmma: "+other.why
 	}
 }
 
 // hopperNear is what the rounding of weights to bf16 under another maximum may change of numbers about 1.
 const hopperNear = 1e-2
 
-// unlike is the first number that is not near the other's, -1 where there is none.
-func unlike(got, want []byte) int64 {
+// unlike is the first number that is not near the other's, within so much of its size, -1 where there is none.
+func unlike(got, want []byte, near float64) int64 {
 	for i := range int64(len(want) / 4) {
 		x, y := float64(number(got, i)), float64(number(want, i))
-		if x != y && !(math.Abs(x-y) <= hopperNear*(1+math.Abs(y))) {
+		if x != y && !(math.Abs(x-y) <= near*(1+math.Abs(y))) {
 			return i
 		}
 	}

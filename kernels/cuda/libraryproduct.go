@@ -58,7 +58,7 @@ func (b *Backend) libraryProduct(a *kernels.Gemm, p *productArgs) bool {
 		b.products.calls++
 		rest := *p
 		rest.a, rest.m, rest.row0 = operand{p: sums[0], stride: ld, kind: int32(kernels.F32), form: operandRows}, m, row
-		rest.paired = flag(rest.inPairs())
+		rest.paired = flag(rest.together(2))
 		b.elements(op, "finish_product", int(m)*ceil(int(p.n), 4), &rest)
 		b.giveBack(append(copied, sums...))
 	}

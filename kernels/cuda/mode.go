@@ -13,7 +13,7 @@ import (
 //	"lt"     the same, but it is an error if it does not open
 //	"own"    our own kernels on tensor cores ("tensor" says the same)
 //	"exact"  by the definition of package ref, on the fp32 units; attention as well
-//	"mma"    beside them: attention by mma.sync on Hopper as well, where it is by wgmma otherwise
+//	"mma"    beside them: attention and our own products by mma.sync on Hopper as well, where they are by wgmma otherwise
 //	"wait"   waits after each launch, so that an error names its operation
 const ModeVariable = "DARKROOM_CUDA"
 

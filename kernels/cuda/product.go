@@ -94,6 +94,9 @@ func (b *Backend) Gemm(a *kernels.Gemm) {
 	if b.libraryProduct(a, p) {
 		return
 	}
+	if b.hopperProduct(a, p) {
+		return
+	}
 	b.product("Gemm", a.Math, p)
 }
 

@@ -18,8 +18,10 @@ type recorded struct {
 	Name   string          `json:"version,omitempty"`
 	Device string          `json:"device,omitempty"` // the model: algorithms are its own
 	Shapes []recordedShape `json:"shapes,omitempty"`
-	// Attention is "wgmma" where the kernels for Hopper compute it, and absent for mma.sync.
+	// Attention, and Own, which is products of our own kernels, are "wgmma" where those for Hopper compute them, and
+	// absent for mma.sync.
 	Attention string `json:"attention,omitempty"`
+	Own       string `json:"own,omitempty"`
 }
 
 // recordedShape is a choice. A weight is [N,K], a turned one [K,N].
@@ -56,12 +58,8 @@ func (b *Backend) Choices() (record []byte, news []string, err error) {
 		})
 		news, p.news = p.news, nil
 	}
-	if b.hopper.use {
-		r.Attention = attentionHopper
-	} else if b.hopper.why != "" && !b.hopper.told {
-		b.hopper.told = true
-		news = append(news, "attention goes by mma.sync: "+b.hopper.why)
-	}
+	r.Attention, news = b.hopper.attention.record("attention goes", news)
+	r.Own, news = b.hopper.products.record("products of our own go", news)
 	record, err = json.MarshalIndent(r, "", "  ")
 	return append(record, '\n'), news, err
 }
@@ -82,7 +80,10 @@ func (b *Backend) Choose(record []byte) error {
 }
 
 func (b *Backend) take(r *recorded) error {
-	if err := b.chooseAttention(r.Attention); err != nil {
+	if err := b.chooseFamily("attention so far was", r.Attention, &b.hopper.attention); err != nil {
+		return err
+	}
+	if err := b.chooseFamily("products of our own so far were", r.Own, &b.hopper.products); err != nil {
 		return err
 	}
 	switch {
@@ -114,22 +115,33 @@ func (b *Backend) take(r *recorded) error {
 	return nil
 }
 
-const attentionHopper = "wgmma"
+const byHopper = "wgmma"
 
-// chooseAttention takes what computed a run's attention.
-func (b *Backend) chooseAttention(by string) error {
-	w := &b.hopper
+// record is how a family is kept with a run, and what is to be said of it once.
+func (f *family) record(what string, news []string) (by string, all []string) {
+	if f.use {
+		return byHopper, news
+	}
+	if f.why != "" && !f.told {
+		f.told = true
+		news = append(news, what+" by mma.sync: "+f.why)
+	}
+	return "", news
+}
+
+// chooseFamily takes what computed a run's attention, or products.
+func (b *Backend) chooseFamily(what, by string, f *family) error {
 	switch {
 	case b.exact: // which goes on with no record's bits, and says so
-	case by == "" && w.use:
-		w.use, w.why = false, "the work that goes on was begun with it"
-	case by == attentionHopper && w.use, by == "":
-	case by == attentionHopper && w.why == "":
-		return fmt.Errorf("the attention so far was computed by the kernels for compute capability 9.0, and this device is of %d.%d: it would have other bits", b.device.Major, b.device.Minor)
-	case by == attentionHopper:
-		return fmt.Errorf("the attention so far was computed by wgmma, and now would be by mma.sync, with other bits: %s", w.why)
+	case by == "" && f.use:
+		f.use, f.why = false, "the work that goes on was begun with it"
+	case by == byHopper && f.use, by == "":
+	case by == byHopper && f.why == "":
+		return fmt.Errorf("the %s computed by the kernels for compute capability 9.0, and this device is of %d.%d: there would be other bits", what, b.device.Major, b.device.Minor)
+	case by == byHopper:
+		return fmt.Errorf("the %s computed by wgmma, and now would be by mma.sync, with other bits: %s", what, f.why)
 	default:
-		return fmt.Errorf("the record of products names attention by %q, which is unknown", by)
+		return fmt.Errorf("the record of products says that the %s computed by %q, which is unknown", what, by)
 	}
 	return nil
 }

@@ -166,16 +166,16 @@ func (b *Backend) tensorProduct(op string, p *productArgs) {
 
 func (b *Backend) tensorLaunch(op string, p *productArgs) {
 	t := b.tileFor(p)
-	p.paired = flag(p.inPairs())
+	p.paired = flag(p.together(2))
 	b.launch(op, p.kernel()+t.name, [2]int{int(t.blocks(p)), 1}, int(t.threads), t.shared(p), p)
 }
 
-// inPairs says that two neighbours in a row of everything beside the operands lie as one.
-func (p *productArgs) inPairs() bool {
-	even := func(m mat) bool {
-		return m.p == 0 || m.stride%2 == 0 && m.p%uintptr(2*kernels.DType(m.kind).Size()) == 0
+// together says that so many neighbours in a row of everything beside the operands lie as one.
+func (p *productArgs) together(n int64) bool {
+	whole := func(m mat) bool {
+		return m.p == 0 || m.stride%n == 0 && m.p%uintptr(n*int64(kernels.DType(m.kind).Size())) == 0
 	}
-	return p.n%2 == 0 && even(p.c) && even(p.pre) && even(p.gate) && even(p.residual) && even(mat{p: p.bias.p, kind: p.bias.kind})
+	return p.n%n == 0 && whole(p.c) && whole(p.pre) && whole(p.gate) && whole(p.residual) && whole(mat{p: p.bias.p, kind: p.bias.kind})
 }
 
 type gatherOperandArgs struct {

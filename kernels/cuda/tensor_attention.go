@@ -37,7 +37,7 @@ type source struct {
 func (b *Backend) tensorHeads(op string, sources ...source) (scratch []uintptr) {
 	for _, s := range sources {
 		to, x := s.to, s.x
-		if x.Empty() || x.DType == kernels.BF16 && x.D%8 == 0 && x.SS%8 == 0 && x.SH%8 == 0 && x.SB%8 == 0 && to.p%16 == 0 && (!b.hopper.use || to.mappable()) {
+		if x.Empty() || x.DType == kernels.BF16 && x.D%8 == 0 && x.SS%8 == 0 && x.SH%8 == 0 && x.SB%8 == 0 && to.p%16 == 0 && (!b.hopper.attention.use || to.mappable()) {
 			continue
 		}
 		wide := (x.D + 7) / 8 * 8

@@ -2,3 +2,4 @@
 #define CALLED DEV  // a call would make the compiler wait for each product
 #include "hopper_attention.cu"
 #include "hopper_backward.cu"
+#include "hopper_product.cu"

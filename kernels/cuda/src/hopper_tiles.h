@@ -1,4 +1,4 @@
-// hopper_tiles.h: what the three kernels of hopper_attention.cu and hopper_backward.cu share: tiles of rows in
+// hopper_tiles.h: what the kernels of hopper_attention.cu, hopper_backward.cu and hopper_product.cu share: tiles of rows in
 // shared memory, products of a warpgroup with them, fragments of results to memory.
 #pragma once
 #include "hopper.h"

@@ -8,6 +8,7 @@
 #include "../../src/all.cu"
 #include "../../src/hopper_attention.cu"
 #include "../../src/hopper_backward.cu"
+#include "../../src/hopper_product.cu"
 #include <stdio.h>
 #include <xmmintrin.h>
 #include <condition_variable>

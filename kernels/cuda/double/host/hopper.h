@@ -34,7 +34,7 @@ struct Store { uint32_t at; int bytes, thread; };
 // A product of a warpgroup: 64 x n sums, shared along a chain of products with the same sums.
 struct Product {
   int n, in = 0, after = -1;  // after: the product before it in its chain
-  bool held, fresh, done = false;
+  bool held, turned, fresh, done = false;
   uint64_t a, b;
   std::shared_ptr<std::vector<float>> sums;
   uint32_t left[128][4];
@@ -195,8 +195,8 @@ template <int N> static inline void pending() { hopper::wait(N); }
 static inline int uniform(int x) { return x; }
 static inline int thread_anew() { return threadIdx.x; }
 template <int J> static inline void arrived(float (&)[J][4]) {}
-template <int N> static inline void multiply_rows(float (&d)[N / 8][4], uint64_t a, uint64_t b, bool fresh) { hopper::product(&d[0][0], N, false, fresh, a, b, nullptr); }
-template <int N> static inline void multiply_held(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) { hopper::product(&d[0][0], N, true, false, 0, b, a); }
+template <int N, bool TURNED = false> static inline void multiply_rows(float (&d)[N / 8][4], uint64_t a, uint64_t b, bool fresh) { hopper::product(&d[0][0], N, false, TURNED, fresh, a, b, nullptr); }
+template <int N> static inline void multiply_held(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) { hopper::product(&d[0][0], N, true, true, false, 0, b, a); }
 // add_down rounds towards minus infinity: y is above 0 and the larger of the two.
 static inline float add_down(float x, float y) {
   float sum = x + y;

@@ -26,7 +26,7 @@ struct Operand {
 inline float half_of(uint32_t x, int h) { return from_bits((x >> (16 * h)) << 16); }
 
 inline void compute(Group& g, Product& p) {
-  static float a[64][16], b[16][128];
+  static float a[64][16], b[16][256];
   if (p.held) {  // the fragments of the PTX manual
     for (int t = 0; t < 128; t++)
       for (int e = 0; e < 8; e++) a[t / 32 * 16 + (t & 31) / 4 + (e >> 1 & 1) * 8][(t & 3) * 2 + (e & 1) + (e >> 2) * 8] = half_of(p.left[t][e >> 1], e & 1);
@@ -34,12 +34,12 @@ inline void compute(Group& g, Product& p) {
     Operand x(p.a, false);
     for (int i = 0; i < 64; i++) x.piece(a[i], i, 0), x.piece(a[i] + 8, i, 8);
   }
-  Operand y(p.b, p.held);
+  Operand y(p.b, p.turned);
   float row[8];
-  for (int i = 0; i < p.n; i += p.held ? 8 : 1)
-    for (int k = 0; k < 16; k += p.held ? 1 : 8) {
-      y.piece(p.held ? &b[k][i] : row, i, k);
-      if (!p.held) for (int e = 0; e < 8; e++) b[k + e][i] = row[e];
+  for (int i = 0; i < p.n; i += p.turned ? 8 : 1)
+    for (int k = 0; k < 16; k += p.turned ? 1 : 8) {
+      y.piece(p.turned ? &b[k][i] : row, i, k);
+      if (!p.turned) for (int e = 0; e < 8; e++) b[k + e][i] = row[e];
     }
   typedef float lanes __attribute__((vector_size(32)));
   float* sums = p.sums->data();
@@ -61,7 +61,7 @@ inline void untouched(const float* d, int n) {
   for (int i = 0; i < n / 2; i++)
     if (bits(d[i]) != POISON) fail("sums were written while a product ran");
 }
-inline void product(float* d, int n, bool held, bool fresh, uint64_t a, uint64_t b, const uint32_t* left) {
+inline void product(float* d, int n, bool held, bool turned, bool fresh, uint64_t a, uint64_t b, const uint32_t* left) {
   if (dk::block_dim.x % 128) fail("a product needs whole warpgroups");
   Thread& me = self();
   Group& g = groups[dk::cur->id / 128];
@@ -70,12 +70,12 @@ inline void product(float* d, int n, bool held, bool fresh, uint64_t a, uint64_t
   for (auto& r : me.running) if (r.d == d) after = r.product;
   if ((int)g.products.size() == me.joined) {
     Product p;
-    p.n = n, p.held = held, p.fresh = fresh, p.a = a, p.b = b, p.after = after;
+    p.n = n, p.held = held, p.turned = turned, p.fresh = fresh, p.a = a, p.b = b, p.after = after;
     p.sums = after < 0 ? std::make_shared<std::vector<float>>(64 * n) : g.products[after].sums;
     g.products.push_back(p);
   }
   Product& p = g.products[me.joined];
-  if (p.n != n || p.held != held || p.fresh != fresh || p.a != a || p.b != b || p.after != after) fail("threads of a warpgroup disagree on a product");
+  if (p.n != n || p.held != held || p.turned != turned || p.fresh != fresh || p.a != a || p.b != b || p.after != after) fail("threads of a warpgroup disagree on a product");
   if (held) memcpy(p.left[dk::cur->id % 128], left, 16);
   if (after < 0) {
     if (!fresh) for (int i = 0; i < n / 2; i++) (*p.sums)[element(n, i)] = d[i];

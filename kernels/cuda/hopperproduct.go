@@ -1,0 +1,146 @@
+package cuda
+
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// Products on Hopper by wgmma: src/hopper_product.cu. Whether a product goes there is a function of its layout, n,
+// k and types, never of how many rows it has nor of where they lie; what a tensor map cannot describe
+// is gathered first. Which tile computes it changes no bit, so it may depend on anything.
+//
+// A backend takes these kernels where they agree with mma.sync (hopperproductchoice.go).
+
+// leastWhole is the least n and k. Those of adapters are less: most of a tile would be padding, and the
+// mma.sync kernels have smaller ones.
+const leastWhole = 65
+
+// A hopperTile is what a block computes at a time: rows x cols, 64 rows a warpgroup, from a ring of stages. So many
+// blocks have room on a multiprocessor. effort is what its multiplications cost beside the first's: the
+// smaller, the more reads from shared memory for each.
+type hopperTile struct {
+	name                    string
+	rows, cols, stages, fit int64
+	effort                  float64
+}
+
+var hopperTiles = []hopperTile{
+	{"_256", 128, 256, 4, 1, 1},
+	{"_128", 128, 128, 6, 1, 1.1},
+	{"_64", 128, 64, 8, 1, 1.4},
+	{"_few", 64, 64, 5, 2, 1.4},
+}
+
+// shared is a block's shared memory: stages from a multiple of 1024 on, 4 KiB a warp for the epilogue, barriers.
+func (t *hopperTile) shared() int {
+	return int(1024 + t.stages*((t.rows+t.cols)*128+16) + t.rows/16*4096)
+}
+
+func (t *hopperTile) threads() int { return int(128 + 2*t.rows) }
+
+func (t *hopperTile) over(p *productArgs) (down, across int64) {
+	return (p.m + t.rows - 1) / t.rows, (p.n + t.cols - 1) / t.cols
+}
+
+// group is how many rows of tiles are gone through together, so that those computed at a time read about as
+// many rows as columns.
+func (t *hopperTile) group(processors int) int32 {
+	return int32(max(1, math.Round(math.Sqrt(float64(processors)*float64(t.fit*t.cols)/float64(t.rows)))))
+}
+
+// hopperTileFor is the tile with which the busiest multiprocessor has the least to do.
+func (b *Backend) hopperTileFor(p *productArgs) (best *hopperTile) {
+	least, processors := 0.0, int64(max(b.device.Processors, 1))
+	for i := range hopperTiles {
+		t := &hopperTiles[i]
+		if b.hopper.onlyTile != "" && t.name != b.hopper.onlyTile {
+			continue
+		}
+		down, across := t.over(p)
+		most := (down*across + processors - 1) / processors
+		if cost := float64(most*t.rows*t.cols) * t.effort; best == nil || cost < least {
+			best, least = t, cost
+		}
+	}
+	return best
+}
+
+type hopperProductArgs struct {
+	a, b                       tensorMap
+	p                          productArgs
+	down, across, group, fours int32
+	_                          [7]uint64 // C rounds up to multiples of 64 bytes
+}
+
+// multipliesOnHopper reports whether a product of these sides goes by wgmma.
+func (b *Backend) multipliesOnHopper(a *kernels.Gemm, p *productArgs) bool {
+	return b.hopper.products.use && a.Math == kernels.MathBF16 && a.Layout != kernels.TN && p.fold == 0 && min(p.n, p.k) >= b.hopper.least
+}
+
+// hopperProduct computes a product by wgmma, and reports whether it is one that goes there.
+func (b *Backend) hopperProduct(a *kernels.Gemm, p *productArgs) bool {
+	const op = "Gemm"
+	if !b.multipliesOnHopper(a, p) {
+		return false
+	}
+	if p.m == 0 {
+		return true
+	}
+	q := *p
+	left, right := p.a.boxed() && !b.gathersAll, p.b.boxed() && !b.gathersAll
+	if !right {
+		defer b.giveBack(b.gather(op, p, p.b, &q.b, 0, p.n))
+	}
+	rows := min(p.m, mostRows)
+	if !left {
+		rows = min(rows, max(wholeTile, b.mostGathered/2/padded(p.k)/wholeTile*wholeTile))
+	}
+	for row := int64(0); row < p.m; row += rows {
+		part := q
+		part.row0, part.m = row, min(rows, p.m-row)
+		var copied []uintptr
+		if left {
+			part.a.p += uintptr(2 * row * p.a.stride)
+		} else {
+			copied = b.gather(op, p, p.a, &part.a, row, part.m)
+		}
+		b.hopperLaunch(op, &part)
+		b.giveBack(copied)
+	}
+	return true
+}
+
+// mostRows is how many rows of a product one launch takes: rows of boxes are 32-bit numbers.
+const mostRows = 1 << 30
+
+// boxed reports whether a tensor map describes an operand as it lies.
+func (o operand) boxed() bool {
+	return o.kind == int32(kernels.BF16) && o.p%16 == 0 && o.stride%8 == 0 && o.stride > 0 && o.stride < 1<<39
+}
+
+func (b *Backend) hopperLaunch(op string, p *productArgs) {
+	b.hopper.launched++
+	t := b.hopperTileFor(p)
+	down, across := t.over(p)
+	args := &b.hopper.product
+	*args = hopperProductArgs{p: *p, down: int32(down), across: int32(across), group: t.group(b.device.Processors), fours: flag(p.together(4))}
+	right, box, kernel := heads{p: p.b.p, ss: p.b.stride, d: int32(p.k), s: int32(p.n), h: 1, b: 1}, t.cols, "hopper_product_nt"
+	if p.b.form == operandColumns {
+		right.d, right.s, box, kernel = right.s, right.d, 64, "hopper_product_nn"
+	}
+	left := heads{p: p.a.p, ss: p.a.stride, d: int32(p.k), s: int32(p.m), h: 1, b: 1}
+	b.must(op, func() error {
+		return first(b.box(&args.a, &left, t.rows), b.box(&args.b, &right, box))
+	})
+	blocks := min(down*across, t.fit*int64(max(b.device.Processors, 1)))
+	b.launch(op, kernel+t.name, [2]int{int(blocks), 1}, t.threads(), t.shared(), args)
+}
+
+// box describes an operand, of which a box is 64 columns of so many rows.
+func (b *Backend) box(to *tensorMap, x *heads, rows int64) error {
+	m := b.hopper.scratch()
+	err := b.d.encode(m, x, int(rows))
+	*to = *m
+	return err
+}

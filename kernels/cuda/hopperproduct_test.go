@@ -1,0 +1,189 @@
+//go:build !nocuda && linux && (amd64 || arm64)
+
+package cuda_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
+)
+
+func TestHopperProducts(t *testing.T) {
+	r, _ := newHopper(t)
+	if !r.HopperMultiplies() {
+		t.Fatal(r)
+	}
+	for name, f := range map[string]func(r *rig){"near": testHopperProductsNear, "bits": testHopperProductBits, "epilogue": testHopperEpilogue, "elsewhere": testHopperProductsElsewhere} {
+		t.Run(name, func(t *testing.T) { f(&rig{r.Backend, t, r.r}) })
+	}
+}
+
+// testHopperProductsNear holds products by wgmma, small ones as well, near to ref, with each tile in turn.
+func testHopperProductsNear(r *rig) {
+	defer r.SetHopper("", 65, 2)
+	tiles, i := cuda.HopperTiles(), 0
+	kerneltest.RunNear(r.t, r.Backend, func(c kerneltest.Case) float64 {
+		if c.Op != "Gemm" {
+			return -1
+		}
+		r.SetHopper(tiles[i%len(tiles)], 1, 2)
+		i++
+		return nearOnTensorCores(c)
+	})
+}
+
+// testHopperProductBits: a row's bits do not depend on how many rows there are, on its place, on the tile, on how many
+// blocks share the tiles, nor on how operands lie and what their type is; and nothing beyond rows and columns is read.
+func testHopperProductBits(r *rig) {
+	r.t.Helper()
+	processors := r.Device().Processors
+	defer r.SetHopper("", 65, processors)
+	const m, n, k = 150, 280, 136 // ends inside tiles, slices and boxes
+	for _, layout := range []kernels.Layout{kernels.NT, kernels.NN} {
+		rows, cols := n, k
+		if layout == kernels.NN {
+			rows, cols = k, n
+		}
+		a, b := r.mat(kernels.BF16, m, k, 152, 8), r.mat(kernels.BF16, rows, cols, cols+16, 16)
+		product := func(a, b kernels.Mat) []byte {
+			c := r.zeros(kernels.F32, a.Rows*n)
+			r.Gemm(&kernels.Gemm{Layout: layout, Math: kernels.MathBF16, A: a, B: b, C: kernels.NewMat(c, a.Rows, n)})
+			return r.bytes(c)
+		}
+		want := product(a, b)
+		if err := finite(want); err != nil {
+			r.t.Fatalf("%s: %v", layout, err)
+		}
+		same := func(what string, from int, got []byte) {
+			r.t.Helper()
+			if !bytes.Equal(got, want[from*n*4:from*n*4+len(got)]) {
+				r.t.Errorf("%s, %s: other bits", layout, what)
+			}
+		}
+		for i, tile := range cuda.HopperTiles() {
+			r.SetHopper(tile, 65, 1+i%3)
+			same("tiles "+tile, 0, product(a, b))
+			same("a row alone with tiles "+tile, 77, product(a.RowRange(77, 78), b))
+		}
+		r.SetHopper("", 65, processors)
+		for _, rows := range [][2]int{{0, 1}, {149, 150}, {3, 70}, {20, 150}} {
+			same(fmt.Sprintf("rows %v alone", rows), rows[0], product(a.RowRange(rows[0], rows[1]), b))
+		}
+		gathered := r.Gathered()
+		product(a, b)
+		if r.Gathered() != gathered {
+			r.t.Errorf("%s: operands that a tensor map describes were gathered", layout)
+		}
+		for _, d := range []kernels.DType{kernels.BF16, kernels.F32} {
+			same(fmt.Sprintf("%s, left moved", d), 0, product(r.moved(a, d), b))
+			same(fmt.Sprintf("%s, right moved", d), 0, product(a, r.moved(b, d)))
+			r.SetMostGathered(1)
+			same(fmt.Sprintf("%s, both moved, in pieces", d), 0, product(r.moved(a, d), r.moved(b, d)))
+			r.SetMostGathered(256 << 20)
+		}
+	}
+}
+
+// finite finds a NaN, or a number that cannot be.
+func finite(raw []byte) error {
+	for i := 0; i+4 <= len(raw); i += 4 {
+		if v := math.Float32frombits(binary.LittleEndian.Uint32(raw[i:])); !(math.Abs(float64(v)) < 1e3) {
+			return fmt.Errorf("element %d is %g: something outside an operand was read", i/4, v)
+		}
+	}
+	return nil
+}
+
+// moved has the numbers of a matrix of bf16, as bf16 or fp32, at an odd place and distance.
+func (r *rig) moved(x kernels.Mat, d kernels.DType) kernels.Mat {
+	y := kernels.Mat{Rows: x.Rows, Cols: x.Cols, Stride: x.Cols | 1}
+	y.Span = kernels.Span{Buf: r.Alloc((3 + y.Rows*y.Stride) * d.Size()), Off: 3, Len: y.Rows * y.Stride, DType: d}
+	from, to := r.bytes(x.Span), make([]byte, y.Span.Len*d.Size())
+	for i := range x.Rows {
+		for j := range x.Cols {
+			at, v := i*y.Stride+j, from[2*(i*x.Stride+j):][:2]
+			if d == kernels.BF16 {
+				copy(to[2*at:], v)
+			} else {
+				copy(to[4*at+2:], v)
+			}
+		}
+	}
+	r.Upload(y.Span, to)
+	return y
+}
+
+// testHopperEpilogue: what follows the sums is what follows them by mma.sync, to the bit, whether or not its operands lie
+// as pieces of four. (The double adds in one order for both.)
+func testHopperEpilogue(r *rig) {
+	defer r.SetHopper("", 65, 2)
+	const m, k = 75, 72
+	types := []kernels.DType{kernels.F32, kernels.BF16}
+	i := 0
+	for _, n := range []int{132, 133} {
+		for _, d := range types {
+			for _, with := range []string{"all", "bias", "gate", "sums"} {
+				a, b := r.mat(kernels.BF16, m, k, k, 0), r.mat(kernels.BF16, n, k, k, 0)
+				other := types[1-int(d)]
+				bias, gate, residual := r.mat(other, 1, n, n, 0), r.mat(d, 3, n, n+4, 0), r.mat(other, m, n, n+8, 0)
+				start, pre := r.mat(d, m, n, n, 0), r.zeros(other, m*n)
+				tile := cuda.HopperTiles()[i%4]
+				i++
+				run := func(least int64) []byte {
+					r.SetHopper(tile, least, 2)
+					c := kernels.NewMat(r.zeros(d, m*n), m, n)
+					r.Upload(c.Span, r.bytes(start.Span))
+					r.Fill(pre, 0)
+					g := &kernels.Gemm{Math: kernels.MathBF16, A: a, B: b, C: c, Alpha: -0.5}
+					switch with {
+					case "all":
+						g.Bias, g.Pre, g.Act = bias.Span, kernels.NewMat(pre, m, n), kernels.GELUTanh
+						g.Gate, g.GateRows, g.Residual = gate, 30, residual
+						g.Accumulate = d == kernels.F32
+					case "bias":
+						g.Bias = bias.Span
+					case "gate":
+						g.Gate, g.GateRows, g.Residual = gate, 25, residual
+					case "sums":
+						g.Accumulate = d == kernels.F32
+					}
+					r.Gemm(g)
+					return append(r.bytes(c.Span), r.bytes(pre)...)
+				}
+				if !bytes.Equal(run(1), run(1<<40)) {
+					r.t.Errorf("%d columns of %s with %s, tiles %s: other bits than by mma.sync", n, d, with, tile)
+				}
+			}
+		}
+	}
+}
+
+// testHopperProductsElsewhere: products of adapters, gradients of weights and convolutions stay with mma.sync.
+func testHopperProductsElsewhere(r *rig) {
+	run := func(layout kernels.Layout, m, n, k int) int {
+		a, b := r.mat(kernels.BF16, m, k, k, 0), r.mat(kernels.BF16, n, k, k, 0)
+		if layout != kernels.NT {
+			b = r.mat(kernels.BF16, k, n, n, 0)
+		}
+		if layout == kernels.TN {
+			a = r.mat(kernels.BF16, k, m, m, 0)
+		}
+		before := r.HopperProducts()
+		r.Gemm(&kernels.Gemm{Layout: layout, Math: kernels.MathBF16, A: a, B: b, C: kernels.NewMat(r.zeros(kernels.F32, m*n), m, n)})
+		return r.HopperProducts() - before
+	}
+	for _, c := range []struct {
+		layout      kernels.Layout
+		m, n, k, by int
+	}{{kernels.NT, 1, 72, 80, 1}, {kernels.NN, 33, 80, 72, 1}, {kernels.TN, 72, 80, 72, 0}, {kernels.NT, 80, 64, 80, 0}, {kernels.NT, 80, 80, 64, 0}, {kernels.NN, 80, 80, 16, 0}} {
+		if got := run(c.layout, c.m, c.n, c.k); got != c.by {
+			r.t.Errorf("%+v: %d launches by wgmma", c, got)
+		}
+	}
+}

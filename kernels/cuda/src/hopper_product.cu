@@ -1,0 +1,202 @@
+// hopper_product.cu: products of bf16 by wgmma: C = epilogue(alpha · A·B), where A lies along k, and B along k
+// (NT) or across (NN). Terms are exact and sums fp32; the epilogue is finish's (product.h), with its bits.
+//
+// The algorithm is the warp-specialised one of CUTLASS (sm90, cooperative) and of pranjalssh/fast.cu (matmul_7): one
+// thread brings slices of 64 of k to a ring of stages, a warpgroup for every 64 rows of a tile multiplies them, and
+// a block goes from tile to tile, so that the next tile's slices come while this one's sums go through the epilogue.
+// Tiles are gone through so that those computed at a time share rows and columns in the second cache.
+//
+// What differs: every tile adds the same 16 of k at a time to one sum, in ascending order, nothing is split over k,
+// and which products come here is no function of the number of rows (hopperproduct.go): so the choice of a tile changes
+// no bit, and a row has the same bits alone and in any batch. The epilogue is the whole of Gemm's, and goes through shared
+// memory by warps: a row's results leave in pieces of four neighbours, and what is read beside them comes the same way.
+#include "hopper_tiles.h"
+#include "product.h"
+
+struct HopperProductArgs {
+  TensorMap a, b;
+  ProductArgs p;
+  int down, across, group;  // tiles of the result; so many rows of tiles are gone through together
+  int fours;                // n is a multiple of four, and four neighbours of every matrix in p lie as one
+};
+
+template <int GROUPS_, int N_, int STAGES_> struct HopperTile {
+  static const int GROUPS = GROUPS_, ROWS = 64 * GROUPS, N = N_, STAGES = STAGES_, THREADS = 128 * (GROUPS + 1);
+  static const int LEFT = ROWS * 128, STAGE = LEFT + N * 128;  // bytes
+};
+const int WARP_ROOM = 16 * 64 * 4;  // bytes: 64 columns of a warp's 16 rows on their way to memory
+
+struct Corner { int m, n; };
+template <class T> DEV Corner corner(const HopperProductArgs& a, int tile) {
+  int each = a.group * a.across, first = tile / each * a.group, rest = tile % each;
+  int high = a.down - first < a.group ? a.down - first : a.group;
+  return {(first + rest % high) * T::ROWS, rest / high * T::N};
+}
+
+// Four neighbours of a row, from n on; where they do not lie as one, those that the row has.
+struct alignas(16) Quad { float x[4]; };
+struct alignas(8) Narrow { uint32_t x[2]; };
+DEV Quad quad_at(const HopperProductArgs& a, const void* p, int type, i64 i, int n) {
+  Quad v;
+  if (!a.fours)
+    UNROLL for (int e = 0; e < 4; e++) v.x[e] = n + e < a.p.n ? load(p, type, i + e) : 0;
+  else if (type == F32) {
+    v = ((const Quad*)p)[i >> 2];
+    UNROLL for (int e = 0; e < 4; e++) v.x[e] = flush(v.x[e]);
+  } else {
+    Narrow u = ((const Narrow*)p)[i >> 2];
+    UNROLL for (int e = 0; e < 4; e++) v.x[e] = flush(widen((uint16_t)(u.x[e >> 1] >> (e & 1) * 16)));
+  }
+  return v;
+}
+DEV Quad quad_at(const HopperProductArgs& a, const Mat& x, i64 m, int n) { return quad_at(a, x.p, x.type, m * x.stride + n, n); }
+DEV void put_quad(const HopperProductArgs& a, const Mat& to, i64 m, int n, const Quad& v) {
+  i64 i = m * to.stride + n;
+  if (!a.fours) {
+    UNROLL for (int e = 0; e < 4; e++)
+      if (n + e < a.p.n) store(to.p, to.type, i + e, v.x[e]);
+  } else if (to.type == F32) {
+    Quad f;
+    UNROLL for (int e = 0; e < 4; e++) f.x[e] = flush(v.x[e]);
+    ((Quad*)to.p)[i >> 2] = f;
+  } else {
+    Narrow u;
+    UNROLL for (int e = 0; e < 2; e++) u.x[e] = narrow(v.x[2 * e]) | (uint32_t)narrow(v.x[2 * e + 1]) << 16;
+    ((Narrow*)to.p)[i >> 2] = u;
+  }
+}
+DEV void add_to(Quad& v, const Quad& y) {
+  UNROLL for (int e = 0; e < 4; e++) v.x[e] = add(v.x[e], y.x[e]);
+}
+
+// finish_rows is the epilogue of a warp's 16 rows, from m0 of this launch on, and of the columns from n0 on: 64 at a time, of
+// which a lane has four neighbours in every second row. What comes before the residual is done row by row, for a short
+// program; what is added after it is read for four rows at once, since memory is far.
+template <int N> DEV void finish_rows(const HopperProductArgs& args, const float (&d)[N / 8][4], float* room, i64 m0, int n0) {
+  const ProductArgs& a = args.p;
+  const int ROWS = 8, TOGETHER = 4;  // of a lane
+  int lane = threadIdx.x & 31, r0 = lane / 16, q = lane % 16;
+  bool formed = a.bias.p || a.pre.p || a.act || a.gate.p;
+  // Pieces of 16 bytes are moved about by the row, so that neither side meets in a bank.
+  auto place = [&](int r, int piece) { return room + r * 64 + ((piece ^ (r & 3) * 2) << 2); };
+  ROLLED for (int c = 0; c < N / 64; c++) {
+    __syncwarp();
+    UNROLL for (int j = 0; j < N / 8; j++)
+      if (j / 8 == c) UNROLL for (int half = 0; half < 2; half++) {
+        int r = fragment_row(half * 2), col = fragment_col(j % 8, 0);
+        *(Pair*)(place(r, col / 4) + col % 4) = {d[j][2 * half], d[j][2 * half + 1]};
+      }
+    __syncwarp();
+    int n = n0 + c * 64 + q * 4;
+    i64 left = n < a.n ? a.m - m0 - r0 : 0;  // rows from the lane's first on
+    if (formed) {
+      Quad bias, gate;
+      i64 sample = -1;
+      if (left > 0 && a.bias.p) bias = quad_at(args, a.bias.p, a.bias.type, n, n);
+      ROLLED for (int i = 0; i < ROWS && 2 * i < left; i++) {
+        int r = r0 + 2 * i;
+        i64 m = a.row0 + m0 + r;
+        Quad v = *(Quad*)place(r, q);
+        UNROLL for (int e = 0; e < 4; e++) v.x[e] = mul(a.alpha, v.x[e]);
+        if (a.bias.p) add_to(v, bias);
+        if (a.pre.p) put_quad(args, a.pre, m, n, v);
+        if (a.act) UNROLL for (int e = 0; e < 4; e++) v.x[e] = activate(a.act, v.x[e]);
+        if (a.gate.p) {
+          i64 s = (uint32_t)m / (uint32_t)a.gate_rows;
+          if (s != sample) gate = quad_at(args, a.gate, s, n), sample = s;
+          UNROLL for (int e = 0; e < 4; e++) v.x[e] = mul(v.x[e], gate.x[e]);
+        }
+        *(Quad*)place(r, q) = v;
+      }
+    }
+    ROLLED for (int i0 = 0; i0 < ROWS && 2 * i0 < left; i0 += TOGETHER) {
+      i64 m = a.row0 + m0 + r0 + 2 * i0, rows = left - 2 * i0;
+      Quad v[TOGETHER], more[TOGETHER];
+      UNROLL for (int i = 0; i < TOGETHER; i++) {
+        v[i] = *(Quad*)place(r0 + 2 * (i0 + i), q);
+        if (!formed) UNROLL for (int e = 0; e < 4; e++) v[i].x[e] = mul(a.alpha, v[i].x[e]);
+      }
+      auto also = [&](const Mat& x) {
+        UNROLL for (int i = 0; i < TOGETHER; i++)
+          if (2 * i < rows) more[i] = quad_at(args, x, m + 2 * i, n);
+        UNROLL for (int i = 0; i < TOGETHER; i++) add_to(v[i], more[i]);
+      };
+      if (a.residual.p) also(a.residual);
+      if (a.accumulate) also(a.c);
+      UNROLL for (int i = 0; i < TOGETHER; i++)
+        if (2 * i < rows) put_quad(args, a.c, m + 2 * i, n, v[i]);
+    }
+  }
+}
+
+// A place in the ring of stages, and how often it went round.
+template <int STAGES> struct Ring {
+  int slot = 0, round = 0;
+  MEMBER void next() {
+    if (++slot == STAGES) slot = 0, round++;
+  }
+};
+
+template <class T, bool TURNED> DEV void hopper_product(const HopperProductArgs& args) {
+  const int N = T::N, STAGES = T::STAGES;
+  int slices = (int)((args.p.k + 63) / 64), tiles = args.down * args.across;
+  uint32_t stages = tiles_start(), rooms = stages + STAGES * T::STAGE, full = rooms + T::GROUPS * 4 * WARP_ROOM, freed = full + STAGES * 8;
+  SHARED(unsigned char, all);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < STAGES; i++) barrier_begin(full + i * 8, 1), barrier_begin(freed + i * 8, 4 * T::GROUPS);
+    barriers_begun();
+  }
+  __syncthreads();
+  Ring<STAGES> at;
+  if (crew() < 0) {
+    if constexpr (T::GROUPS == 2) give_registers<40>();
+    if (threadIdx.x == 0)
+      for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        Corner c = corner<T>(args, tile);
+        for (int k = 0; k < slices; k++, at.next()) {
+          uint32_t bar = full + at.slot * 8, to = stages + at.slot * T::STAGE;
+          if (at.round > 0) await(freed + at.slot * 8, at.round - 1);
+          expect(bar, T::STAGE);
+          bring(to, &args.a, bar, k * 64, 0, c.m, 0);
+          if constexpr (TURNED)
+            UNROLL for (int j = 0; j < N / 64; j++) bring(to + T::LEFT + j * 8192, &args.b, bar, c.n + j * 64, 0, k * 64, 0);
+          else
+            bring(to + T::LEFT, &args.b, bar, k * 64, 0, c.n, 0);
+        }
+      }
+  } else {
+    if constexpr (T::GROUPS == 2) take_registers<232>();
+    int w = crew();
+    float* room = (float*)(all + (rooms - shared_address(all)) + threadIdx.x / 32 % (4 * T::GROUPS) * WARP_ROOM);
+    float d[N / 8][4];
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+      Corner c = corner<T>(args, tile);
+      uint32_t last = 0;
+      for (int k = 0; k < slices; k++, at.next()) {
+        uint32_t stage = stages + at.slot * T::STAGE, left = by_rows(stage + w * 8192), right = TURNED ? turned(stage + T::LEFT, 8192) : by_rows(stage + T::LEFT);
+        await(full + at.slot * 8, at.round);
+        products_begin();
+        UNROLL for (int e = 0; e < 4; e++)
+          multiply_rows<N, TURNED>(d, moved(left, e * 32), moved(right, e * (TURNED ? 2048 : 32)), k == 0 && e == 0);
+        products_end();
+        pending<1>();  // the slice before this one is used up
+        if (k > 0) released(last);
+        last = freed + at.slot * 8;
+      }
+      pending<0>(), arrived(d);
+      released(last);
+      finish_rows<N>(args, d, room, c.m + w * 64 + crew_warp(), c.n);
+    }
+  }
+}
+using Hopper256 = HopperTile<2, 256, 4>;
+using Hopper128 = HopperTile<2, 128, 6>;
+using Hopper64 = HopperTile<2, 64, 8>;
+using HopperFew = HopperTile<1, 64, 5>;
+#define HOPPER_PRODUCT(side, T)                                                                                \
+  KERNEL_ALONE(hopper_product_nt_##side, HopperProductArgs, T::THREADS) { hopper_product<T, false>(a); }       \
+  KERNEL_ALONE(hopper_product_nn_##side, HopperProductArgs, T::THREADS) { hopper_product<T, true>(a); }
+HOPPER_PRODUCT(256, Hopper256)
+HOPPER_PRODUCT(128, Hopper128)
+HOPPER_PRODUCT(64, Hopper64)
+HOPPER_PRODUCT(few, HopperFew)
