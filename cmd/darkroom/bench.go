@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -32,6 +31,7 @@ func benchCommand() *cobra.Command {
 	var threads []int
 	var repeat int
 	var against, device string
+	var modes []string
 	cmd := &cobra.Command{
 		Use:   "bench [" + strings.Join(bench.Families(), "|") + "]...",
 		Short: "Check the kernels against their definition, then time them",
@@ -73,6 +73,9 @@ faster this run is, and the geometric means follow the table.`,
 					fmt.Fprintf(out, benchLine+"\n", "op", "shape", "dtype", "threads", "best ms", "median", "rate", "", "of peak", "ratio")
 				}
 			}
+			if onCPU(device) && len(modes) > 0 {
+				return usagef("--mode is for a CUDA device; name it with --device cuda:0")
+			}
 			options := bench.Options{
 				Families: args, Threads: threads, Repeat: repeat,
 				Backend: func(n int) kernels.Backend { return cpu.NewWith(cpu.Options{Path: path, Threads: n}) },
@@ -92,17 +95,8 @@ faster this run is, and the geometric means follow the table.`,
 				},
 			}
 			if !onCPU(device) {
-				var be backend
-				if be, err = openDevice(device); err != nil {
-					return err
-				}
-				defer be.Close()
-				defer func() { err = errors.Join(err, tellChoices(cmd.ErrOrStderr(), be)) }()
-				report.Path = fmt.Sprint(be)
-				if !quiet {
-					fmt.Fprintf(out, "\n%s; its peaks are not probed\n", report.Path)
-				}
-				onDevice(&options, be, heading)
+				b := benchModes{cmd: cmd, quiet: quiet, heading: heading, other: other}
+				return b.run(&report, options, device, modes)
 			}
 			report.Rows, err = bench.Run(cmd.Context(), options)
 			if err != nil {
@@ -114,6 +108,7 @@ faster this run is, and the geometric means follow the table.`,
 	cmd.AddCommand(benchIterationCommand(), benchDecodeCommand(), benchFlowCommand())
 	cmd.Flags().IntSliceVar(&threads, "threads", []int{1, 2}, "numbers of threads to run with")
 	deviceFlag(cmd, &device)
+	cmd.Flags().StringArrayVar(&modes, "mode", nil, "on a CUDA device: time it as with this DARKROOM_CUDA; given again, as with that, beside the first")
 	cmd.Flags().IntVar(&repeat, "repeat", 7, "timed runs of each row")
 	cmd.Flags().StringVar(&against, "against", "", "FILE of rows to compare with")
 	return cmd
@@ -189,11 +184,16 @@ func readRows(file string) (map[string]float64, error) {
 	if len(doc.Rows) == 0 {
 		return nil, usagef("--against: %s holds no rows\nhint: it must be an object with a list \"rows\"", file)
 	}
+	return bestTimes(doc.Rows), nil
+}
+
+// bestTimes are those of rows, by key.
+func bestTimes(rows []bench.Row) map[string]float64 {
 	best := map[string]float64{}
-	for _, r := range doc.Rows {
+	for _, r := range rows {
 		if ms, ok := best[benchKey(r)]; !ok || r.BestMS < ms {
 			best[benchKey(r)] = r.BestMS
 		}
 	}
-	return best, nil
+	return best
 }

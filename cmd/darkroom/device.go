@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +54,11 @@ func openDevice(name string) (backend, error) {
 	if err != nil {
 		return nil, usagef("--device %s: write auto, cpu, or cuda:0", name)
 	}
-	be, err := cuda.Open(n)
+	return openCUDA(name, n, os.Getenv(cuda.ModeVariable))
+}
+
+func openCUDA(name string, n int, mode string) (backend, error) {
+	be, err := cuda.OpenAs(n, mode)
 	if err != nil {
 		return nil, usagef("--device %s: %v\nhint: --device cpu computes without one", name, err)
 	}

@@ -38,6 +38,30 @@ func TestDevice(t *testing.T) {
 	}
 }
 
+// TestBenchModes: a device is opened in every mode before it is timed in the first.
+func TestBenchModes(t *testing.T) {
+	double.New(t).Set(13000, 1, 90, 1<<30)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, x := range []struct {
+		args []string
+		code int
+		says []string
+	}{
+		{[]string{"--device", "cuda:0", "--mode", "own", "--mode", "fast"}, exitUsage, []string{"fast"}},
+		{[]string{"--mode", "own"}, exitUsage, []string{"--device cuda:0"}},
+		{[]string{"--device", "cuda:0", "--mode", "own,mma", "--mode", "own"}, exitInterrupted, []string{"our own products by mma.sync (DARKROOM_CUDA says mma)"}},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(ctx, append([]string{"bench", "gemm"}, x.args...), nil, &stdout, &stderr)
+		for _, s := range x.says {
+			if all := stdout.String() + stderr.String(); code != x.code || !strings.Contains(all, s) {
+				t.Errorf("%v: exit code %d, want %d and %q\n%s", x.args, code, x.code, s, all)
+			}
+		}
+	}
+}
+
 // TestNoDevice: what stands in the way is said, with what to do instead.
 func TestNoDevice(t *testing.T) {
 	t.Setenv(cuda.LibraryVariable, "/nowhere/libcuda.so.1")

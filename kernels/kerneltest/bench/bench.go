@@ -18,6 +18,7 @@ type Row struct {
 	Op       string  `json:"op"`
 	Shape    []int   `json:"shape"`
 	DType    string  `json:"dtype"`
+	Mode     string  `json:"mode,omitempty"` // of a device that was timed in several
 	Threads  int     `json:"threads"`
 	BestMS   float64 `json:"best_ms"`
 	MedianMS float64 `json:"median_ms"`
