@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ func benchCommand() *cobra.Command {
 	var threads []int
 	var repeat int
 	var against, device string
-	var modes []string
+	var modes, sizes []string
 	cmd := &cobra.Command{
 		Use:   "bench [" + strings.Join(bench.Families(), "|") + "]...",
 		Short: "Check the kernels against their definition, then time them",
@@ -76,8 +77,15 @@ faster this run is, and the geometric means follow the table.`,
 			if onCPU(device) && len(modes) > 0 {
 				return usagef("--mode is for a CUDA device; name it with --device cuda:0")
 			}
+			products, err := productSizes(sizes)
+			if err != nil {
+				return err
+			}
+			if len(products) > 0 && len(args) == 0 {
+				args = []string{"gemm"}
+			}
 			options := bench.Options{
-				Families: args, Threads: threads, Repeat: repeat,
+				Products: products, Families: args, Threads: threads, Repeat: repeat,
 				Backend: func(n int) kernels.Backend { return cpu.NewWith(cpu.Options{Path: path, Threads: n}) },
 				Peaks: func(n int) bench.Peaks {
 					p := peak.Measure(path, n)
@@ -109,9 +117,31 @@ faster this run is, and the geometric means follow the table.`,
 	cmd.Flags().IntSliceVar(&threads, "threads", []int{1, 2}, "numbers of threads to run with")
 	deviceFlag(cmd, &device)
 	cmd.Flags().StringArrayVar(&modes, "mode", nil, "on a CUDA device: time it as with this DARKROOM_CUDA; given again, as with that, beside the first")
+	cmd.Flags().StringArrayVar(&sizes, "product", nil, "M,N,K of matrix products to time in place of those that gemm has; as often as wanted")
 	cmd.Flags().IntVar(&repeat, "repeat", 7, "timed runs of each row")
 	cmd.Flags().StringVar(&against, "against", "", "FILE of rows to compare with")
 	return cmd
+}
+
+// productSizes reads sizes of products, "M,N,K" each.
+func productSizes(texts []string) (sizes [][3]int, err error) {
+	for _, text := range texts {
+		var s [3]int
+		parts := strings.Split(text, ",")
+		for i := range min(len(parts), 3) {
+			s[i], err = strconv.Atoi(strings.TrimSpace(parts[i]))
+			if err != nil {
+				break
+			}
+		}
+		// A matrix of 2^30 elements takes 4 GiB.
+		const most = 1 << 30
+		if err != nil || len(parts) != 3 || min(s[0], s[1], s[2]) < 1 || max(s[0], s[1], s[2]) > most || max(s[0]*s[1], s[0]*s[2], s[1]*s[2]) > most {
+			return nil, usagef("--product %s: write M,N,K, as 4096,4096,4096, whose matrices have at most 2^30 elements", text)
+		}
+		sizes = append(sizes, s)
+	}
+	return sizes, nil
 }
 
 const benchLine = "%-22s %-18s %-9s %7s %10s %10s %8s %-5s %8s %6s"

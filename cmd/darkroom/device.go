@@ -84,9 +84,9 @@ func tellChoices(w io.Writer, be backend) error {
 }
 
 // onDevice lets a benchmark run on a device: once, since threads are the device's business; results of
-// bf16 near ref; and against no peak, since none is probed.
+// bf16 near ref; against no peak, since none is probed; and some runs between two waits.
 func onDevice(o *bench.Options, be kernels.Backend, heading func()) {
-	o.Threads, o.Near = []int{1}, 2e-2
+	o.Threads, o.Near, o.Together = []int{1}, 2e-2, 10
 	o.Backend = func(int) kernels.Backend { return be }
 	o.Peaks = func(int) bench.Peaks {
 		heading()

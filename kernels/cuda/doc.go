@@ -71,7 +71,7 @@
 //   - products by wgmma: the same, and that an element's sum is one whatever tile it is in (64, 128 or 256 columns to an
 //     instruction), which a backend checks when it opens; that two blocks of the smallest tile fit a multiprocessor; that
 //     rows of tiles that are gone through together meet in the second cache; and how near to cuBLASLt they come: darkroom bench gemm
-//     --device cuda:0 --mode lt --mode own --mode own,mma says it, first of all for shapes above 2048 on each side;
+//     --device cuda:0 --mode lt --mode own --mode own,mma --product 4096,4096,4096 says it;
 //   - every speed. Where wgmma does not serve, products of our own use mma.sync, which reaches about half of a Hopper's peak. In attention by wgmma
 //     the exponents, ten instructions each, are what to measure first: at d = 128 they take as many issue
 //     slots as the products take time (LOG.md, CUDA without a device).

@@ -41,6 +41,10 @@ type Options struct {
 	Threads  []int
 	Repeat   int
 	Done     func(Row) // called as rows are finished
+	// Products, if any, are sizes M, N, K that the matrix products have in place of their own.
+	Products [][3]int
+	// Together is how many runs are timed as one, and divided by: a device's way is long beside a small product. 0 is 1.
+	Together int
 	// Near, if not 0, is how far from ref results in bf16 may lie, as a share of 1 and of their size, on
 	// a backend whose sums have an order of their own; else bits are compared.
 	Near float64
@@ -64,14 +68,14 @@ type workload struct {
 	prepare func(m *maker) (run func(), check func() (int, error))
 }
 
-func families() []family {
-	return []family{{"gemm", matrixProducts()}, {"attention", attentions()}, {"conv", convolutions()}, {"rows", rowOps()}}
+func families(products [][3]int) []family {
+	return []family{{"gemm", matrixProducts(products)}, {"attention", attentions()}, {"conv", convolutions()}, {"rows", rowOps()}}
 }
 
 // Families lists what can be chosen.
 func Families() []string {
 	var names []string
-	for _, f := range families() {
+	for _, f := range families(nil) {
 		names = append(names, f.name)
 	}
 	return names
@@ -83,7 +87,7 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	var rows []Row
 	for _, threads := range o.Threads {
 		b, peaks := o.Backend(threads), o.Peaks(threads)
-		for _, f := range families() {
+		for _, f := range families(o.Products) {
 			if len(o.Families) > 0 && !slices.Contains(o.Families, f.name) {
 				continue
 			}
@@ -121,10 +125,13 @@ func (w workload) time(b kernels.Backend, peaks Peaks, o Options) (Row, error) {
 	}
 	times := make([]time.Duration, max(o.Repeat, 1))
 	for i := range times {
+		together := max(o.Together, 1)
 		start := time.Now()
-		run()
+		for range together {
+			run()
+		}
 		b.Sync()
-		times[i] = time.Since(start)
+		times[i] = time.Since(start) / time.Duration(together)
 	}
 	slices.Sort(times)
 	best, median := times[0], times[len(times)/2]

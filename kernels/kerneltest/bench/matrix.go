@@ -6,12 +6,15 @@ import (
 )
 
 // matrixProducts: linear layers with weights packed once ("linear") and on every
-// call ("linear_repacked"), and the two products of their backward.
-func matrixProducts() []workload {
+// call ("linear_repacked"), and the two products of their backward; of the sizes that are asked for, if any.
+func matrixProducts(sizes [][3]int) []workload {
 	// SD3-medium's width, a tiny model's, a block of text, one decoding step.
 	forward := [][3]int{{1024, 1024, 1024}, {974, 1536, 1536}, {974, 6144, 1536}, {974, 1536, 6144}, {4096, 1536, 1536},
 		{4608, 128, 128}, {4608, 512, 128}, {77, 768, 768}, {8, 4096, 1024}, {8, 151936, 1024}}
 	backward := [][3]int{{1024, 1024, 1024}, {974, 1536, 1536}, {974, 6144, 1536}, {4608, 512, 128}}
+	if len(sizes) > 0 {
+		forward, backward = sizes, sizes
+	}
 	var all []workload
 	add := func(op string, s [3]int, d kernels.DType, prepare func(m *maker, M, N, K int, d kernels.DType) (func(), func() (int, error))) {
 		all = append(all, workload{op: op, shape: s[:], dtype: d, work: 2 * float64(s[0]) * float64(s[1]) * float64(s[2]),
