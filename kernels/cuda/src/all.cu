@@ -1,6 +1,9 @@
 // all.cu: every kernel, one translation unit.
 #include "elementwise.cu"
-#include "rows.cu"
+#include "norm.cu"
+#include "softmax.cu"
+#include "mix.cu"
+#include "reduce.cu"
 #include "groupnorm.cu"
 #include "product.cu"
 #include "tensor.cu"

@@ -101,7 +101,6 @@ DEV float group_normal(const GroupNormArgs& a, i64 n, i64 c, float x) {
   i64 k = group_of(a, n, c);
   return mul(sub(x, a.mean[k]), a.rstd[k]);
 }
-struct XY { uint32_t x, dy; };
 KERNEL(group_slopes, GroupNormArgs, 128) {
   i64 n, b, c;
   if (!place(a, &n, &b, &c)) return;
@@ -109,9 +108,9 @@ KERNEL(group_slopes, GroupNormArgs, 128) {
   float s1 = 0, s2 = 0;
   ahead<8>(lo, hi, [&](i64 p) {
     i64 i = (n * a.hw + p) * a.c + c;
-    return XY{raw(a.x, a.x_type, i), raw(a.dy, a.dy_type, i)};
-  }, [&](i64, const XY& u) {
-    float x = value(u.x, a.x_type), d = group_slope(a, n, c, x, value(u.dy, a.dy_type));
+    return Two{raw(a.x, a.x_type, i), raw(a.dy, a.dy_type, i)};
+  }, [&](i64, const Two& u) {
+    float x = value(u.x, a.x_type), d = group_slope(a, n, c, x, value(u.y, a.dy_type));
     s1 = add(s1, d), s2 = fma_(d, group_normal(a, n, c, x), s2);
   });
   float* to = a.part + (n * a.blocks + b) * 2 * a.c;

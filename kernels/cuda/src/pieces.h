@@ -128,3 +128,8 @@ template <class R, class F> DEV double row_sum64(i64 n, R read, F f) {
             [&](i64 k, const decltype(read(lane))& u) { x = __dadd_rn(x, (double)f(u, lane + 32 * k)); });
   return tree64(x);
 }
+
+// The row of this warp, and the sample that a row belongs to.
+DEV i64 warp_row() { return (i64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; }
+DEV i64 sample_of(i64 row, i64 per) { return per > 0 ? split(row, per) : 0; }
+struct Two { uint32_t x, y; };  // two raw elements that are read together

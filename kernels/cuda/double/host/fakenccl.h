@@ -89,7 +89,7 @@ int ncclCommInitAll(Member** out, int n, const int* ids) {
   context = nullptr;  // the real one leaves another device current
   return OK;
 }
-int ncclCommDestroy(Member* m) { ENTER_FREE; return m->all ? m->all = nullptr, OK : NCCL_ARGUMENT; }
+int ncclCommDestroy(Member* m) { ENTER_FREE; return m->all ? m->all = nullptr, (int)OK : (int)NCCL_ARGUMENT; }
 int ncclCommAbort(Member* m) {
   LOCK;
   context = nullptr;  // it makes its own device current
