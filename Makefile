@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test race noasm cross lint fuzz fuzz-calls bench models kill peer memory methods
+.PHONY: check test race noasm cross lint fuzz fuzz-calls bench models kill peer memory methods device
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -57,6 +57,14 @@ PEER_OUT ?= runs/peer
 
 peer:
 	go run ./internal/sidebyside -python $(PYTHON) -out $(PEER_OUT)
+
+# What a machine with a CUDA device needs to be asked everything at once, without Go: internal/ondevice/run.sh says how.
+device: ## runs/device
+	mkdir -p runs/device
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o runs/device/darkroom ./cmd/darkroom
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go test -c -trimpath -ldflags '-s -w' -o runs/device/cuda.test ./kernels/cuda
+	xz -9 -f runs/device/darkroom runs/device/cuda.test
+	cp internal/ondevice/run.sh internal/ondevice/peer.py runs/device/
 
 memory: ## peaks of whole runs beside those that plan predicts
 	DARKROOM_MEMORY=1 go test -count=1 -v -run TestPlanMemory ./cmd/darkroom

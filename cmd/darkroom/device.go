@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -83,10 +84,10 @@ func tellChoices(w io.Writer, be backend) error {
 	return err
 }
 
-// onDevice lets a benchmark run on a device: once, since threads are the device's business; results of
-// bf16 near ref; against no peak, since none is probed; and some runs between two waits.
+// onDevice lets a benchmark run on a device: once, since threads are the device's business; at sizes that
+// fill it, too; results of bf16 near ref; and against no peak, since none is probed.
 func onDevice(o *bench.Options, be kernels.Backend, heading func()) {
-	o.Threads, o.Near, o.Together = []int{1}, 2e-2, 10
+	o.Threads, o.Near, o.Queue, o.Large = []int{1}, 2e-2, 20*time.Millisecond, true
 	o.Backend = func(int) kernels.Backend { return be }
 	o.Peaks = func(int) bench.Peaks {
 		heading()

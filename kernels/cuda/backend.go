@@ -187,6 +187,9 @@ func (b *Backend) Name() string {
 // Traffic is what was asked of the device since Open. A product by cuBLASLt counts as one launch.
 func (b *Backend) Traffic() kernels.Traffic { return b.d.traffic }
 
+// Held is how many bytes of the device's memory the backend has, those included that wait to be used again.
+func (b *Backend) Held() int { return b.memory.held }
+
 // Device describes the device.
 func (b *Backend) Device() Device { return b.device }
 

@@ -42,6 +42,7 @@ type Iteration struct {
 	Trained  int     `json:"trained_image_steps"`
 
 	Device *kernels.Traffic `json:"device,omitempty"`
+	Held   int              `json:"device_mb,omitempty"` // of a device's memory
 }
 
 // The text's widths, as SD3 has them.
@@ -134,10 +135,25 @@ func (b *bench) iterations() (*Iterations, error) {
 	if b.Group == 0 {
 		return r, nil
 	}
-	if r.Mix, err = q.iteration(min(2, b.Steps-1-b.Window), b.Window); err == nil {
-		r.Flow, err = q.iteration(0, b.Steps-1)
+	if r.Mix, err = q.best(min(2, b.Steps-1-b.Window), b.Window); err == nil {
+		r.Flow, err = q.best(0, b.Steps-1)
 	}
 	return r, err
+}
+
+// best is an iteration, and on a device, where one takes a moment, the fastest of some.
+func (q *policy) best(from, window int) (*Iteration, error) {
+	best, err := q.iteration(from, window)
+	for range q.Repeat - 1 {
+		if err != nil || best.Device == nil {
+			break
+		}
+		var next *Iteration
+		if next, err = q.iteration(from, window); err == nil && next.Seconds < best.Seconds {
+			best = next
+		}
+	}
+	return best, err
 }
 
 // policy opens the model, puts adapters on it and draws a text.
@@ -292,5 +308,5 @@ func (q *policy) iteration(from, window int) (*Iteration, error) {
 	q.wait()
 	end := time.Now()
 	return &Iteration{Seconds: rounded(end.Sub(start).Seconds()), Sampling: rounded(sampled.Sub(start).Seconds()), Training: rounded(end.Sub(sampled).Seconds()),
-		Peak: q.process.Peak(), Sampled: q.Group * q.Steps, Trained: q.Group * window, Device: asked}, nil
+		Peak: q.process.Peak(), Sampled: q.Group * q.Steps, Trained: q.Group * window, Device: asked, Held: q.held()}, nil
 }

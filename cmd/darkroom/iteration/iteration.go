@@ -127,6 +127,7 @@ type Phase struct {
 	Peak   int `json:"peak_rss_mb"`
 	Guess  int `json:"predicted_rss_mb,omitempty"` // before a weight was made
 	Before int `json:"rss_before_mb,omitempty"`
+	Held   int `json:"device_mb,omitempty"` // of a device's memory, what waits to be used again included
 }
 
 // reset begins a phase: memory that waits is given back, and the peak starts anew.
@@ -143,9 +144,23 @@ func (b *bench) timed(f func() error) (Timed, error) {
 // wait lets a device finish: there, operations are only queued when they return.
 func (b *bench) wait() { b.pool.Backend().Sync() }
 
+// onDevice is a backend with memory of its own.
+type onDevice interface {
+	Traffic() kernels.Traffic
+	Held() int
+}
+
+// held is MiB of the device's memory that the program has.
+func (b *bench) held() int {
+	if d, ok := b.pool.Backend().(onDevice); ok {
+		return d.Held() >> 20
+	}
+	return 0
+}
+
 // asks counts what a device is asked from now on; nil where the backend counts nothing.
 func (b *bench) asks() func() *kernels.Traffic {
-	device, ok := b.pool.Backend().(interface{ Traffic() kernels.Traffic })
+	device, ok := b.pool.Backend().(onDevice)
 	if !ok {
 		return func() *kernels.Traffic { return nil }
 	}
@@ -186,7 +201,7 @@ func (b *bench) timedAfter(before, f func() error) (Timed, error) {
 
 func (b *bench) phase(batch int, f func() error) (*Phase, error) {
 	t, err := b.timed(f)
-	return &Phase{Timed: t, Batch: batch, Peak: b.process.Peak()}, err
+	return &Phase{Timed: t, Batch: batch, Peak: b.process.Peak(), Held: b.held()}, err
 }
 
 func rounded(s float64) float64 { return math.Round(s*1e4) / 1e4 }

@@ -23,6 +23,20 @@ func attentions() []workload {
 	return all
 }
 
+// largeAttentions are those of pictures of 1024 x 1024 and of long sequences; backward is shorter, since ref checks it.
+func largeAttentions() []workload {
+	var all []workload
+	for _, s := range [][4]int{{1, 24, 4352, 64}, {4, 24, 4352, 64}, {1, 24, 4608, 128}, {1, 16, 16384, 128}} {
+		all = append(all, workload{op: "attention", shape: s[:], dtype: kernels.BF16, work: 4 * scores(s) * float64(s[3]),
+			prepare: func(m *maker) (func(), func() (int, error)) { return attend(m, s, kernels.BF16) }})
+	}
+	for _, s := range [][4]int{{16, 24, 1536, 64}, {16, 24, 1536, 128}} {
+		all = append(all, workload{op: "attention_backward", shape: s[:], dtype: kernels.BF16, work: 10 * scores(s) * float64(s[3]),
+			prepare: func(m *maker) (func(), func() (int, error)) { return attendBackward(m, s, kernels.BF16) }})
+	}
+	return all
+}
+
 // scores is the number of query-key pairs of a shape [batch, heads, sequence, dim].
 func scores(s [4]int) float64 { return float64(s[0]*s[1]) * float64(s[2]) * float64(s[2]) }
 

@@ -43,17 +43,20 @@ type Options struct {
 	Done     func(Row) // called as rows are finished
 	// Products, if any, are sizes M, N, K that the matrix products have in place of their own.
 	Products [][3]int
-	// Together is how many runs are timed as one, and divided by: a device's way is long beside a small product. 0 is 1.
-	Together int
 	// Near, if not 0, is how far from ref results in bf16 may lie, as a share of 1 and of their size, on
 	// a backend whose sums have an order of their own; else bits are compared.
 	Near float64
+	// Queue, if not 0, is how long a timed run takes: the operation is queued again and again and waited for once,
+	// since to wait for a device takes longer than a small operation.
+	Queue time.Duration
+	Large bool // workloads that fill a device, too
 }
 
 // family is a group of workloads that the command line names.
 type family struct {
 	name      string
 	workloads []workload
+	large     []workload // of Options.Large
 }
 
 // workload is one row before it is run.
@@ -69,7 +72,11 @@ type workload struct {
 }
 
 func families(products [][3]int) []family {
-	return []family{{"gemm", matrixProducts(products)}, {"attention", attentions()}, {"conv", convolutions()}, {"rows", rowOps()}}
+	gemm := family{"gemm", matrixProducts(products), largeProducts()}
+	if len(products) > 0 {
+		gemm.large = nil
+	}
+	return []family{gemm, {"attention", attentions(), largeAttentions()}, {"conv", convolutions(), nil}, {"rows", rowOps(), nil}}
 }
 
 // Families lists what can be chosen.
@@ -91,7 +98,11 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 			if len(o.Families) > 0 && !slices.Contains(o.Families, f.name) {
 				continue
 			}
-			for _, w := range f.workloads {
+			all := f.workloads
+			if o.Large {
+				all = slices.Concat(all, f.large)
+			}
+			for _, w := range all {
 				if err := ctx.Err(); err != nil {
 					return rows, err
 				}
@@ -123,15 +134,21 @@ func (w workload) time(b kernels.Backend, peaks Peaks, o Options) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
+	queued := 1
+	if o.Queue > 0 {
+		start := time.Now()
+		run()
+		b.Sync()
+		queued = min(max(int(o.Queue/max(time.Since(start), 1)), 1), mostQueued)
+	}
 	times := make([]time.Duration, max(o.Repeat, 1))
 	for i := range times {
-		together := max(o.Together, 1)
 		start := time.Now()
-		for range together {
+		for range queued {
 			run()
 		}
 		b.Sync()
-		times[i] = time.Since(start) / time.Duration(together)
+		times[i] = time.Since(start) / time.Duration(queued)
 	}
 	slices.Sort(times)
 	best, median := times[0], times[len(times)/2]
@@ -148,6 +165,9 @@ func (w workload) time(b kernels.Backend, peaks Peaks, o Options) (Row, error) {
 	row.Fraction = round(row.Fraction, 1000)
 	return row, nil
 }
+
+// mostQueued is how many operations are queued at most: fewer than a device takes before the next launch waits.
+const mostQueued = 200
 
 // long are the peer's names of the types.
 var long = map[kernels.DType]string{kernels.F32: "float32", kernels.BF16: "bfloat16"}

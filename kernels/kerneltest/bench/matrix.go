@@ -37,6 +37,19 @@ func matrixProducts(sizes [][3]int) []workload {
 	return all
 }
 
+// largeProducts are those of pictures of 1024 x 1024, and squares that fill a device.
+func largeProducts() []workload {
+	var all []workload
+	for _, s := range [][3]int{{4352, 1536, 1536}, {4352, 6144, 1536}, {4352, 1536, 6144}, {4096, 4096, 4096}, {8192, 8192, 8192}} {
+		work := 2 * float64(s[0]) * float64(s[1]) * float64(s[2])
+		all = append(all, workload{op: "linear", shape: s[:], dtype: kernels.BF16, work: work,
+			prepare: func(m *maker) (func(), func() (int, error)) { return linear(m, s[0], s[1], s[2], kernels.BF16) }},
+			workload{op: "linear_dx", shape: s[:], dtype: kernels.BF16, work: work,
+				prepare: func(m *maker) (func(), func() (int, error)) { return linearDX(m, s[0], s[1], s[2], kernels.BF16) }})
+	}
+	return all
+}
+
 func linear(m *maker, M, N, K int, d kernels.DType) (func(), func() (int, error)) {
 	x, w, y := m.matrix(d, M, K), m.matrix(d, N, K), m.result(d, M, N)
 	packed := m.b.Pack(w, mathOf(d))
