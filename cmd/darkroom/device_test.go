@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,42 +35,6 @@ func TestDevice(t *testing.T) {
 	}
 	if !bytes.Equal(picture("cpu"), picture("cuda:0")) {
 		t.Error("the pictures differ")
-	}
-}
-
-// TestBenchModes: a device is opened in every mode before it is timed in the first, and its rows say which is whose.
-func TestBenchModes(t *testing.T) {
-	double.New(t).Set(13000, 1, 90, 1<<30)
-	bench := func(want int, args ...string) (out, errs string) {
-		t.Helper()
-		var stdout, stderr bytes.Buffer
-		if code := run(context.Background(), append([]string{"bench"}, args...), nil, &stdout, &stderr); code != want {
-			t.Errorf("%v: exit code %d, want %d\n%s", args, code, want, stderr.String())
-		}
-		return stdout.String(), stderr.String()
-	}
-	for says, args := range map[string][]string{
-		"fast":            {"--device", "cuda:0", "--mode", "own", "--mode", "fast"},
-		"--device cuda:0": {"--mode", "own"},
-		"write M,N,K":     {"--product", "3,x,4"},
-		"2^30":            {"--product", "1000000,1000000,4"},
-		"at most":         {"--product", "3,4,5,6"},
-	} {
-		if _, got := bench(exitUsage, args...); !strings.Contains(got, says) {
-			t.Errorf("%v: %q; want %q in it", args, got, says)
-		}
-	}
-	var report benchReport
-	text, _ := bench(exitDone, "--device", "cuda:0", "--mode", "own,mma", "--mode", "own", "--product", "3,66,72", "--repeat", "1", "--json")
-	if err := json.Unmarshal([]byte(text), &report); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	rows := map[string]int{}
-	for _, r := range report.Rows {
-		rows[r.Mode+fmt.Sprint(r.Shape)]++
-	}
-	if rows["own,mma[3 66 72]"] != 8 || rows["own[3 66 72]"] != 8 || len(rows) != 2 {
-		t.Errorf("%v", rows)
 	}
 }
 
