@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"runtime"
 	"sync"
 
@@ -43,14 +42,6 @@ type Backend struct {
 }
 
 var _ kernels.Backend = (*Backend)(nil)
-
-type function struct {
-	f      uintptr
-	shared int // bytes of shared memory that it may have
-}
-
-// ringBytes is the device memory for launches' small arrays.
-const ringBytes = 1 << 20
 
 // Open starts device number index.
 func Open(index int) (*Backend, error) { return OpenAs(index, os.Getenv(ModeVariable)) }
@@ -282,127 +273,4 @@ func (b *Backend) idle() (done bool, err error) {
 		return err
 	})
 	return done, nil
-}
-
-// small puts an array where the next launch can read it. Copies and kernels are done in order, so
-// the ring's place may be written again while earlier launches wait to read it.
-func (b *Backend) small(op string, data []byte) (p uintptr) {
-	b.must(op, func() error {
-		if len(data) > ringBytes {
-			return fmt.Errorf("an array of %d bytes beside the operands; at most %d", len(data), ringBytes)
-		}
-		if b.ringUsed+len(data) > ringBytes {
-			b.ringUsed = 0
-		}
-		p = b.ring + uintptr(b.ringUsed)
-		b.ringUsed += (len(data) + 255) / 256 * 256
-		return b.staging.upload(p, data)
-	})
-	return p
-}
-
-// scratch is memory for an operation's own time.
-func (b *Backend) scratch(op string, sizes ...int) []uintptr {
-	pieces := make([]uintptr, len(sizes))
-	b.must(op, func() (err error) {
-		for i, n := range sizes {
-			if pieces[i], err = b.memory.take(n); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return pieces
-}
-
-func (b *Backend) giveBack(pieces []uintptr) {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	for _, p := range pieces {
-		b.memory.give(p)
-	}
-}
-
-// floats refuses operands that there is no arithmetic for.
-func (b *Backend) floats(op string, spans ...kernels.Span) {
-	for _, s := range spans {
-		if !s.Empty() && s.DType != kernels.F32 && s.DType != kernels.BF16 {
-			panic(fmt.Sprintf("cuda: %s: arithmetic on %s", op, s.DType))
-		}
-	}
-}
-
-// launch queues a kernel over a grid of blocks; nothing where the grid is empty. args is a
-// pointer to the kernel's argument.
-func (b *Backend) launch(op, kernel string, grid [2]int, threads, shared int, args any) {
-	if grid[0] == 0 || grid[1] == 0 {
-		return
-	}
-	b.must(op, func() error {
-		f, err := b.function(kernel, shared)
-		if err != nil {
-			return err
-		}
-		if err := b.d.launch(f, grid, threads, shared, b.stream, reflect.ValueOf(args).UnsafePointer()); err != nil {
-			return err
-		}
-		if b.waitEach {
-			return b.d.wait(b.stream)
-		}
-		return nil
-	})
-}
-
-// function finds a kernel, and allows it the shared memory of a launch.
-func (b *Backend) function(kernel string, shared int) (uintptr, error) {
-	f, ok := b.functions[kernel]
-	if !ok {
-		var err error
-		if f.f, err = b.d.function(b.moduleOf(kernel), "dk_"+kernel); err != nil {
-			return 0, err
-		}
-		f.shared = 48 << 10
-	}
-	if shared > f.shared {
-		if shared > b.device.Shared {
-			return 0, fmt.Errorf("%w: %s needs %d KiB a block, this device has %d", errShared, kernel, shared>>10, b.device.Shared>>10)
-		}
-		if err := b.d.allowShared(f.f, shared); err != nil {
-			return 0, err
-		}
-		f.shared = shared
-	}
-	b.functions[kernel] = f
-	return f.f, nil
-}
-
-var errShared = errors.New("too little shared memory")
-
-// elements launches a kernel that walks over n elements, as many blocks as keep the device busy.
-func (b *Backend) elements(op, kernel string, n int, args any) {
-	b.launch(op, kernel, [2]int{min(ceil(n, 256), 16*b.device.Processors), 1}, 256, 0, args)
-}
-
-// rows launches a warp for each row.
-func (b *Backend) rows(op, kernel string, rows int, args any) {
-	b.launch(op, kernel, [2]int{ceil(rows, 4), 1}, 128, 0, args)
-}
-
-// columns launches a thread for each column, over a number of samples: in blocks of one warp where
-// larger ones would leave processors without work.
-func (b *Backend) columns(op, kernel string, cols, samples int, args any) {
-	threads := 128
-	if ceil(cols, threads)*samples < 2*b.device.Processors {
-		threads = 32
-	}
-	b.launch(op, kernel, [2]int{ceil(cols, threads), samples}, threads, 0, args)
-}
-
-// product runs a matrix product on our own kernels.
-func (b *Backend) product(op string, m kernels.Math, p *productArgs) {
-	if m == kernels.MathBF16 && !b.exact && p.k > 0 {
-		b.tensorProduct(op, p)
-		return
-	}
-	b.exactProduct(op, m, p)
 }

@@ -3,7 +3,7 @@
 //
 // Start with Open, which returns a kernels.Backend, and Probe, which says what a machine has.
 // The driver's functions are called in caller.go; memory.go and staging.go are device memory and
-// copies; backend.go launches; elementwise.go, rows.go, groupnorm.go, product.go and attention.go
+// copies; launch.go launches; elementwise.go, rows.go, groupnorm.go, product.go and attention.go
 // lay out the arguments of the kernels in src/*.cu, one Go struct for each C struct. nccl.go joins
 // several devices: what exchange.Sum adds up travels over NCCL, opened at run time as well.
 //
@@ -44,7 +44,7 @@
 //
 // # Not yet run on hardware
 //
-// Nothing here has run on a device. Open:
+// Nothing here has run on a device; internal/ondevice asks one everything in one go, beside PyTorch. Open:
 //
 //   - that the images load, under drivers of CUDA 12 and 13, on compute capability 8.x, 9.0 and 10.x,
 //     and PTX elsewhere, and pass the suite: go test -run Hardware ./kernels/cuda, then
@@ -70,9 +70,9 @@
 //     operand of fp32 costs that is rounded on its way;
 //   - products by wgmma: the same, and that an element's sum is one whatever tile it is in (64, 128 or 256 columns to an
 //     instruction), which a backend checks when it opens; that two blocks of the smallest tile fit a multiprocessor; that
-//     rows of tiles that are gone through together meet in the second cache; and how near to cuBLASLt they come: darkroom bench gemm
-//     --device cuda:0 --mode lt --mode own --mode own,mma --product 4096,4096,4096 says it;
-//   - every speed. Where wgmma does not serve, products of our own use mma.sync, which reaches about half of a Hopper's peak. In attention by wgmma
-//     the exponents, ten instructions each, are what to measure first: at d = 128 they take as many issue
+//     rows of tiles that are gone through together meet in the second cache; and how near to cuBLASLt they come:
+//     darkroom bench gemm --device cuda:0 --mode lt --mode own --mode own,mma --product 4096,4096,4096 says it;
+//   - every speed. Where wgmma does not serve, products of our own use mma.sync, which reaches about half of a
+//     Hopper's peak. In attention by wgmma the exponents, ten instructions each, are what to measure first: at d = 128 they take as many issue
 //     slots as the products take time (LOG.md, CUDA without a device).
 package cuda
