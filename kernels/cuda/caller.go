@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -21,15 +22,21 @@ type caller interface {
 // driver is the driver's interface with types: what a backend does with a device, and no more.
 type driver struct {
 	caller
-	// What the driver writes its results to, and a launch's list of arguments: part of a struct
-	// that is made on the heap, where nothing moves.
+	// What the driver reads and writes is part of a struct on the heap, where nothing moves: a goroutine's stack
+	// is moved when it grows, and Go does not know of addresses that are numbers.
 	cells [4]uintptr
 	list  [1]uintptr
+	block [argumentBytes / 8]uint64 // a launch's argument
+	room  [256]byte                 // a name, on its way there or back
 
 	traffic kernels.Traffic
 	tensor  tensorShape // what a tensor map is encoded from
 }
 
+// newDriver is not inlined: so the struct is on the heap whatever its caller does with it. On a stack that
+// grows it would move while the driver has its address.
+//
+//go:noinline
 func newDriver(c caller) *driver { return &driver{caller: c} }
 
 // Codes that are told apart; the driver's own numbers.
@@ -98,9 +105,6 @@ func foreign(p uintptr, n int) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), n)
 }
 
-// text is a zero-terminated copy of s that stays where it is.
-func text(s string) []byte { return append([]byte(s), 0) }
-
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
 func (d *driver) start() error { return d.do("cuInit", 0) }
@@ -121,11 +125,10 @@ func (d *driver) device(i int) (int32, error) {
 }
 
 func (d *driver) deviceName(dev int32) (string, error) {
-	b := make([]byte, 256)
-	err := d.do("cuDeviceGetName", address(b), uintptr(len(b)), uintptr(dev))
-	s := cString(address(b))
-	runtime.KeepAlive(b)
-	return s, err
+	d.room = [len(d.room)]byte{}
+	err := d.do("cuDeviceGetName", address(d.room[:]), uintptr(len(d.room)-1), uintptr(dev))
+	name, _, _ := strings.Cut(string(d.room[:]), "\x00")
+	return name, err
 }
 
 func (d *driver) attribute(which int, dev int32) (int, error) {
@@ -216,24 +219,30 @@ func (d *driver) load(image []byte) (module uintptr, err error) {
 }
 
 func (d *driver) function(module uintptr, name string) (uintptr, error) {
-	b := text(name)
-	f, err := d.get("cuModuleGetFunction", module, address(b))
-	runtime.KeepAlive(b)
-	return f, err
+	if len(name) >= len(d.room) {
+		return 0, fmt.Errorf("a kernel's name of %d letters", len(name))
+	}
+	d.room[copy(d.room[:], name)] = 0
+	return d.get("cuModuleGetFunction", module, address(d.room[:]))
 }
 
 func (d *driver) allowShared(f uintptr, bytes int) error {
 	return d.do("cuFuncSetAttribute", f, functionShared, uintptr(bytes))
 }
 
-// launch starts a kernel of one argument, which lies at args.
-func (d *driver) launch(f uintptr, grid [2]int, threads, shared int, stream uintptr, args unsafe.Pointer) error {
-	d.list[0] = uintptr(args)
+// argumentBytes is the most that a kernel's argument may take: as much as CUDA allows.
+const argumentBytes = 4096
+
+// launch starts a kernel of one argument, of some bytes that lie at args.
+func (d *driver) launch(f uintptr, grid [2]int, threads, shared int, stream uintptr, args unsafe.Pointer, bytes int) error {
+	if bytes > argumentBytes {
+		return fmt.Errorf("a kernel's argument of %d bytes; at most %d", bytes, argumentBytes)
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&d.block)), bytes), unsafe.Slice((*byte)(args), bytes))
+	d.list[0] = uintptr(unsafe.Pointer(&d.block))
 	d.traffic.Launches++
-	err := d.do("cuLaunchKernel", f, uintptr(grid[0]), uintptr(grid[1]), 1, uintptr(threads), 1, 1, uintptr(shared), stream,
+	return d.do("cuLaunchKernel", f, uintptr(grid[0]), uintptr(grid[1]), 1, uintptr(threads), 1, 1, uintptr(shared), stream,
 		uintptr(unsafe.Pointer(&d.list)), 0)
-	runtime.KeepAlive(args)
-	return err
 }
 
 func (e *callError) Error() string {

@@ -78,7 +78,8 @@ func (b *Backend) launch(op, kernel string, grid [2]int, threads, shared int, ar
 		if err != nil {
 			return err
 		}
-		if err := b.d.launch(f, grid, threads, shared, b.stream, reflect.ValueOf(args).UnsafePointer()); err != nil {
+		v := reflect.ValueOf(args)
+		if err := b.d.launch(f, grid, threads, shared, b.stream, v.UnsafePointer(), int(v.Type().Elem().Size())); err != nil {
 			return err
 		}
 		if b.waitEach {

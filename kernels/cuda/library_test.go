@@ -231,7 +231,7 @@ func TestLibraryOpens(t *testing.T) {
 			t.Setenv(cuda.ProductsVariable, x.library)
 			c.SetProducts(x.version, 0, 0)
 			if got := cuda.Probe().Products; !strings.Contains(got, x.probe) {
-				t.Errorf("the probe says %q, want %q in it", got, x.probe)
+				t.Errorf("the probe says %q, want %q in it: %+v", got, x.probe, cuda.Probe())
 			}
 			if x.fail != "" {
 				c.Fail(x.fail, 1, 1)

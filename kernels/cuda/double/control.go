@@ -42,16 +42,21 @@ func (c *Control) call(name string, args ...uintptr) uintptr {
 	return r
 }
 
+// text is a zero-terminated copy on the heap, where nothing moves.
+//
+//go:noinline
+func text(s string) []byte { return append([]byte(s), 0) }
+
 // Fail makes the nth call of a function from now on return a code.
 func (c *Control) Fail(function string, nth, code int) {
-	name := append([]byte(function), 0)
+	name := text(function)
 	c.call("fakecuda_fail", uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(nth), uintptr(code))
 	runtime.KeepAlive(name)
 }
 
 // Lose loses a device with a code at the nth call of a function for it from now on; of "", at once.
 func (c *Control) Lose(device int, function string, nth, code int) {
-	name := append([]byte(function), 0)
+	name := text(function)
 	c.call("fakecuda_lose", uintptr(device), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(nth), uintptr(code))
 	runtime.KeepAlive(name)
 }
