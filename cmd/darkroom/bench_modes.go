@@ -29,11 +29,7 @@ func (b *benchModes) run(report *benchReport, options bench.Options, device stri
 	}
 	opened := make([]backend, len(modes)) // all, before the first is timed
 	for i, mode := range modes {
-		n, err := cuda.ParseDevice(device)
-		if err != nil {
-			return usagef("--device %s: write auto, cpu, or cuda:0", device)
-		}
-		if opened[i], err = openCUDA(device, n, mode); err != nil {
+		if opened[i], err = openCUDA(device, mode); err != nil {
 			return err
 		}
 		defer opened[i].Close()

@@ -51,14 +51,15 @@ func openDevice(name string) (backend, error) {
 		}
 		return be, nil
 	}
+	return openCUDA(name, os.Getenv(cuda.ModeVariable))
+}
+
+// openCUDA opens what "cuda:N" names, as with DARKROOM_CUDA of that mode.
+func openCUDA(name, mode string) (backend, error) {
 	n, err := cuda.ParseDevice(name)
 	if err != nil {
 		return nil, usagef("--device %s: write auto, cpu, or cuda:0", name)
 	}
-	return openCUDA(name, n, os.Getenv(cuda.ModeVariable))
-}
-
-func openCUDA(name string, n int, mode string) (backend, error) {
 	be, err := cuda.OpenAs(n, mode)
 	if err != nil {
 		return nil, usagef("--device %s: %v\nhint: --device cpu computes without one", name, err)
