@@ -4,5 +4,5 @@ package cuda
 
 import "embed"
 
-//go:embed images/*.bz2
+//go:embed images/*.xz
 var images embed.FS

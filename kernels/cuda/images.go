@@ -2,16 +2,17 @@ package cuda
 
 import (
 	"bytes"
-	"compress/bzip2"
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/ulikunitz/xz"
 )
 
 //go:generate bash gen/build.sh
 
 // Images are the kernels compiled ahead: machine code for some architectures, and PTX that a
-// driver compiles for the others. gen/build.sh makes them; images.sum records the sources.
+// driver compiles for the others. gen/build.sh makes them; images/sources.sha256 records the sources.
 
 // imagesFor are the images to try for a compute capability, in order.
 func imagesFor(major int) []string {
@@ -48,11 +49,15 @@ var unpacked = map[string]func() ([]byte, error){
 
 // unpack unpacks an image; a zero byte follows it, as PTX needs.
 func unpack(name string) ([]byte, error) {
-	packed, err := images.ReadFile("images/" + name + ".bz2")
+	packed, err := images.ReadFile("images/" + name + ".xz")
 	if err != nil {
 		return nil, fmt.Errorf("kernels %s: %w", name, err)
 	}
-	image, err := io.ReadAll(bzip2.NewReader(bytes.NewReader(packed)))
+	var image []byte
+	unpacking, err := xz.NewReader(bytes.NewReader(packed))
+	if err == nil {
+		image, err = io.ReadAll(unpacking)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("kernels %s: %w", name, err)
 	}

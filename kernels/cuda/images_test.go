@@ -46,7 +46,7 @@ func TestImagesAreOfTheSources(t *testing.T) {
 	}
 	total := 0
 	for _, name := range []string{"ptx", "sm_80", "sm_90", "sm_100", "ptx_90a", "sm_90a"} {
-		packed, err := images.ReadFile("images/" + name + ".bz2")
+		packed, err := images.ReadFile("images/" + name + ".xz")
 		if err != nil {
 			t.Fatal(err)
 		}

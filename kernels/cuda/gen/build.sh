@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Compiles src/all.cu for devices, and src/hopper.cu for compute capability 9.0 alone, and writes images/*.bz2 and
+# Compiles src/all.cu for devices, and src/hopper.cu for compute capability 9.0 alone, and writes images/*.xz and
 # images/sources.sha256.
 #
-# It needs a C++ compiler, pip, unzip and bzip2, and fetches NVIDIA's compilers as Python wheels, of fixed
+# It needs a C++ compiler, pip, unzip and xz, and fetches NVIDIA's compilers as Python wheels, of fixed
 # versions (180 MB, kept in the cache). Nothing of them is needed to build or run the program.
 #
 # nvcc 13 writes PTX for drivers of CUDA 13. Our kernels need nothing newer than PTX 8.0, so its
@@ -41,6 +41,13 @@ done
 # would cost what these kernels are for.
 if grep -E 'C75[0-9]+|[1-9][0-9]* bytes spill' "$work/sm_90a.log"; then exit 1; fi
 mkdir -p images
-for image in ptx sm_80 sm_90 sm_100 ptx_90a sm_90a; do bzip2 -9c "$work/$image" >images/$image.bz2; done
+# A dictionary as long as the longest image: kernels have much in common that lies far apart. Instructions have 16 bytes.
+pack() { # xz's settings, images
+	local settings=$1 image
+	shift
+	for image; do xz -c --lzma2=preset=9e,dict=8MiB,$settings "$work/$image" >images/$image.xz; done
+}
+pack pb=0 ptx ptx_90a
+pack lc=0,lp=4,pb=4 sm_80 sm_90 sm_100 sm_90a
 cat src/*.cu src/*.h gen/build.sh | sha256sum | cut -d' ' -f1 >images/sources.sha256
-du -bc images/*.bz2 | tail -1
+du -bc images/*.xz | tail -1

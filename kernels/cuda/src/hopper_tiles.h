@@ -59,24 +59,3 @@ template <int N> DEV void pack_weights(uint32_t (&w)[N / 16][4], const float (&s
   }
 }
 
-// keep_rows writes a thread's two rows of results, s0 and the eighth after it, where below limit; zeros from live on. Neighbours go
-// in one store where all rows are even.
-template <int D> DEV void keep_rows(const Heads& x, int b, int h, int s0, int limit, int live, const float (&o)[D / 8][4], const float* factor) {
-  bool even = ((x.sb | x.ss | x.sh | x.d) & 1) == 0 && ((uint64_t)x.p & 7) == 0;
-  UNROLL for (int r = 0; r < 2; r++) {
-    int s = s0 + 8 * r;
-    if (s >= limit) continue;
-    i64 row = head(x, b, s, h);
-    float f = factor ? factor[r] : 1;
-    UNROLL for (int j = 0; j < D / 8; j++) {
-      int c = fragment_col(j, 0);
-      float u = s < live ? mul(o[j][2 * r], f) : 0, v = s < live ? mul(o[j][2 * r + 1], f) : 0;
-      if (c + 1 < x.d && even && x.type == BF16)
-        *(uint32_t*)((uint16_t*)x.p + row + c) = narrow(u) | (uint32_t)narrow(v) << 16;
-      else {
-        if (c < x.d) store(x.p, x.type, row + c, u);
-        if (c + 1 < x.d) store(x.p, x.type, row + c + 1, v);
-      }
-    }
-  }
-}

@@ -48,15 +48,6 @@ template <int D, int N> DEV void mixed(float (&o)[D / 8][4], const float (&w)[N 
     }
   }
 }
-// keep writes 16 rows of results, those below limit; zeros from live on.
-template <int D> DEV void keep(const Heads& x, int b, int h, int s0, int limit, int live, const float (&o)[D / 8][4], const float* factor) {
-  UNROLL for (int j = 0; j < D / 8; j++)
-    UNROLL for (int e = 0; e < 4; e++) {
-      int s = s0 + fragment_row(e), c = fragment_col(j, e);
-      if (s < limit && c < x.d) store(x.p, x.type, head(x, b, s, h) + c, s >= live ? 0 : factor ? mul(o[j][e], factor[e >> 1]) : o[j][e]);
-    }
-}
-
 template <int D> DEV void tensor_forward(const AttentionArgs& a) {
   SHARED(uint16_t, q);
   uint16_t *k = q + 64 * D, *v = k + 64 * D;
@@ -118,7 +109,7 @@ template <int D> DEV void tensor_forward(const AttentionArgs& a) {
     int i = i0 + row0 + fragment_row(2 * r);
     if ((threadIdx.x & 3) == 0 && i < a.q.s && a.lse) a.lse[((i64)b * a.q.h + h) * a.q.s + i] = l[r] != 0 ? fma_(log_(l[r]), LOG2E, m[r]) : -inf();
   }
-  keep<D>(a.o, b, h, i0 + row0, a.q.s, a.q.s, o, factor);
+  keep_rows<D>(a.o, b, h, i0 + row0 + fragment_row(0), a.q.s, a.q.s, o, factor);
 }
 KERNEL(attention_tensor_64, AttentionArgs, 128) { tensor_forward<64>(a); }
 KERNEL(attention_tensor_128, AttentionArgs, 128) { tensor_forward<128>(a); }
@@ -161,7 +152,7 @@ template <int D> DEV void tensor_queries(const AttentionArgs& a) {
     mixed<D, 64>(o, dp, k);
     __syncthreads();
   }
-  keep<D>(a.dq, b, h, i0 + row0, a.q.s, a.q.s, o, nullptr);
+  keep_rows<D>(a.dq, b, h, i0 + row0 + fragment_row(0), a.q.s, a.q.s, o, nullptr);
 }
 KERNEL(attention_tensor_queries_64, AttentionArgs, 128) { tensor_queries<64>(a); }
 KERNEL(attention_tensor_queries_128, AttentionArgs, 128) { tensor_queries<128>(a); }
@@ -201,8 +192,8 @@ template <int D> DEV void tensor_keys(const AttentionArgs& a) {
       __syncthreads();
     }
   copy_wait<0>();
-  keep<D>(a.dk, b, kh, j0 + row0, a.k.s, n, dk, nullptr);
-  keep<D>(a.dv, b, kh, j0 + row0, a.k.s, n, dv, nullptr);
+  keep_rows<D>(a.dk, b, kh, j0 + row0 + fragment_row(0), a.k.s, n, dk, nullptr);
+  keep_rows<D>(a.dv, b, kh, j0 + row0 + fragment_row(0), a.k.s, n, dv, nullptr);
 }
 KERNEL(attention_tensor_keys_64, AttentionArgs, 128) { tensor_keys<64>(a); }
 KERNEL(attention_tensor_keys_128, AttentionArgs, 128) { tensor_keys<128>(a); }

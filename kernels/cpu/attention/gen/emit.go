@@ -56,7 +56,7 @@ func (f *file) splat(x float32, z int) {
 func (f *file) cvt2bf16(lo, hi, d int) {
 	p0 := (1-d>>3)<<7 | 1<<6 | (1-lo>>3)<<5 | 1<<4 | 2
 	p1 := (15-hi)<<3 | 4 | 3
-	f.op("BYTE $0x62; BYTE $0x%02X; BYTE $0x%02X; BYTE $0x48; BYTE $0x72; BYTE $0x%02X // VCVTNE2PS2BF16 Z%d, Z%d, Z%d", p0, p1, 0xC0|d&7<<3|lo&7, lo, hi, d)
+	f.op("LONG $0x48%02X%02X62; WORD $0x%02X72 // VCVTNE2PS2BF16 Z%d, Z%d, Z%d", p1, p0, 0xC0|d&7<<3|lo&7, lo, hi, d)
 }
 
 // round makes bf16 of fp32 that is no denormal, leaving the low half undefined. It

@@ -64,14 +64,15 @@ func (f *file) plainRet() {
 }
 
 // evex emits a 512-bit register-to-register instruction of map 0F38, W0, that Go's
-// assembler does not know. pp: 2 for F3, 3 for F2. s1 is EVEX.vvvv, s2 is modrm.rm.
+// assembler does not know, as numbers whose lowest byte comes first. pp: 2 for F3, 3 for F2. s1 is EVEX.vvvv, s2
+// is modrm.rm.
 func (f *file) evex(comment string, pp, opcode, d, s1, s2 int) {
 	not := func(v, bit int) int { return 1 - v>>bit&1 }
 	p0 := not(d, 3)<<7 | not(s2, 4)<<6 | not(s2, 3)<<5 | not(d, 4)<<4 | 2
 	p1 := (15-s1&15)<<3 | 4 | pp
 	p2 := 0x40 | not(s1, 4)<<3
 	modrm := 0xC0 | d&7<<3 | s2&7
-	f.op("BYTE $0x62; BYTE $0x%02X; BYTE $0x%02X; BYTE $0x%02X; BYTE $0x%02X; BYTE $0x%02X // %s", p0, p1, p2, opcode, modrm, comment)
+	f.op("LONG $0x%02X%02X%02X62; WORD $0x%02X%02X // %s", p2, p1, p0, modrm, opcode, comment)
 }
 
 // dpbf16 is VDPBF16PS: d = fma(lo, lo, fma(hi, hi, d)) in each dword.
@@ -94,8 +95,7 @@ func (f *file) dpbf16Spread(at address, s1, d int) {
 	p1 := (15-s1&15)<<3 | 4 | 2
 	p2 := 0x50 | not(s1, 4)<<3
 	modrm, sib := 0x44|d&7<<3, scale<<6|index&7<<3|at.base&7
-	f.op("BYTE $0x62; BYTE $0x%02X; BYTE $0x%02X; BYTE $0x%02X; BYTE $0x52; BYTE $0x%02X; BYTE $0x%02X; BYTE $0x%02X // VDPBF16PS.BCST %s, Z%d, Z%d",
-		p0, p1, p2, modrm, sib, at.disp/4, at, s1, d)
+	f.op("LONG $0x%02X%02X%02X62; LONG $0x%02X%02X%02X52 // VDPBF16PS.BCST %s, Z%d, Z%d", p2, p1, p0, at.disp/4, sib, modrm, at, s1, d)
 }
 
 // address is disp(base)(index*scale), registers by number; no index is -1.

@@ -86,7 +86,7 @@ func (v *vector) label(name string) { fmt.Fprintf(v, "%s:\n", name) }
 func (v *vector) f32(x float32) string { return v.u32(math.Float32bits(x)) }
 
 func (v *vector) u32(bits uint32) string {
-	name := fmt.Sprintf("·c%08x%s<>", bits, v.suffix)
+	name := fmt.Sprintf("·c%08x<>", bits)
 	if !slices.Contains(v.table, constant{name, bits}) {
 		v.table = append(v.table, constant{name, bits})
 	}
@@ -170,7 +170,7 @@ func (v *vector) toBF16(x, tmp int) {
 	if v.bf16 {
 		r := v.own(x)
 		p0 := (1-r>>3&1)<<7 | (1-r>>4)<<6 | (1-r>>3&1)<<5 | (1-r>>4)<<4 | 2
-		v.op(fmt.Sprintf("BYTE $0x62; BYTE $0x%02X; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0x%02X // VCVTNEPS2BF16 Z%d, Y%d", p0, 0xC0|r&7<<3|r&7, r, r))
+		v.op(fmt.Sprintf("LONG $0x487E%02X62; WORD $0x%02X72 // VCVTNEPS2BF16 Z%d, Y%d", p0, 0xC0|r&7<<3|r&7, r, r))
 		return
 	}
 	v.op("VPSRLD", "$16", x, tmp)
