@@ -2,7 +2,7 @@
 // that samples and trains: a Stable Diffusion 3 transformer with adapters, the decoder
 // of its autoencoder, and a vision-language model that answers.
 //
-// Start at Part.Run in iteration.go; grpo.go is the transformer's part, decode.go the
+// Start at Part.Run in iteration.go; grpo.go is the transformer's part (policy.go samples and trains it), decode.go the
 // autoencoder's, answers.go the language model's. The keys of the results are those of a PyTorch program that does the same
 // work, so that the two can be divided. Seconds are those of the clock, sizes MiB.
 //
