@@ -12,7 +12,7 @@ import (
 // it does. watch.go lists the numbers.
 type Monitor struct {
 	Watch      string   `toml:"watch,required" doc:"a number of the ledger: darkroom list monitors"`
-	FallsBelow *float64 `toml:"falls_below" doc:"this share of its value at the start"`
+	FallsBelow *float64 `toml:"falls_below" doc:"a share f of its value v at the start: below v - (1-f)|v|"`
 	IsBelow    *float64 `toml:"is_below" doc:"its value"`
 	RisesAbove *float64 `toml:"rises_above" doc:"its value"`
 	For        int      `toml:"for" range:"[1,1e6]" doc:"measurements in a row in which it must be so"`

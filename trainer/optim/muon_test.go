@@ -141,7 +141,11 @@ func TestShadow(t *testing.T) {
 	s := NewShadow([]*autograd.Param{p})
 	p.Value.UploadF32([]float32{3, 6})
 	s.Follow(0.75)
+	own, average := p.Value, s.Values[0]
 	s.Swap()
+	if p.Value != average || s.Values[0] != own {
+		t.Error("the tensors were copied, not exchanged")
+	}
 	if got := p.Value.F32(); got[0] != 1.5 || got[1] != 3 {
 		t.Errorf("the average is %v", got)
 	}

@@ -32,14 +32,11 @@ func (s *Shadow) Follow(decay float64) {
 	}
 }
 
-// Swap puts the averages in the place of the values, and the values in theirs: a model that is
-// judged or saved by its average is swapped, used, and swapped back.
+// Swap exchanges the averages and the values, of which neither is copied: a model that is judged or
+// saved by its average is swapped, used, and swapped back.
 func (s *Shadow) Swap() {
 	for i, p := range s.Of {
-		other := p.Value.F32()
-		be := p.Value.Pool().Backend()
-		be.Axpby(&kernels.Axpby{A: 1, X: s.Values[i].Span(), Y: p.Value.Span()})
-		s.Values[i].UploadF32(other)
+		p.Value, s.Values[i] = s.Values[i], p.Value
 		p.Updated()
 	}
 }

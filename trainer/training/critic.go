@@ -25,13 +25,13 @@ func hasCritic(e *experiment.Experiment) bool {
 	return false
 }
 
-// pace sets how a head of values learns in an iteration.
-func (m *model) pace(turn experiment.Turn) {
+// pace sets how a head of values learns in an iteration; its learning rate is multiplied with scale.
+func (m *model) pace(turn experiment.Turn, scale float64) {
 	if m.talk.Critic() == nil {
 		return
 	}
 	v := turn.Loss.Value
-	m.talk.Pace(v.LR, v.GradClip)
+	m.talk.Pace(v.LR*scale, v.GradClip)
 	m.talk.Still = turn.Advantage.Estimator == "gae" && turn.Iteration < v.Warmup
 }
 

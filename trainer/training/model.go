@@ -134,20 +134,20 @@ func (m *model) dir() string {
 	return m.pipeline.Dir()
 }
 
-// sample sets how an iteration samples, on every rank.
-func (m *model) sample(turn experiment.Turn, root rng.Key) error {
+// sample sets how an iteration samples, on every rank; learning rates are multiplied with scale.
+func (m *model) sample(turn experiment.Turn, root rng.Key, scale float64) error {
 	for _, own := range m.all() {
-		if err := own.sampleOwn(turn, root); err != nil {
+		if err := own.sampleOwn(turn, root, scale); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *model) sampleOwn(turn experiment.Turn, root rng.Key) (err error) {
+func (m *model) sampleOwn(turn experiment.Turn, root rng.Key, scale float64) (err error) {
 	if m.talk != nil {
 		m.talk.Draws.Root = root
-		m.pace(turn)
+		m.pace(turn, scale)
 		m.distort(turn)
 		return nil
 	}

@@ -52,6 +52,27 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestFallsBelow: a number that begins below 0 may lose as much of its size as one above 0.
+func TestFallsBelow(t *testing.T) {
+	for _, c := range []struct {
+		share, first, v float64
+		says            string // "": the rule holds
+	}{
+		{0.5, 10, 5, ""},
+		{0.5, 10, 4.9, "total fell to 4.9, below 0.5 of the 10 that it began with"},
+		{0.5, -8.788, -8.788, ""},
+		{0.5, -8, -11.9, ""},
+		{0.5, -8, -12.1, "total fell to -12.1, below -12: it began with -8, and falls_below = 0.5 allows a loss of 4"},
+		{0.9, -10, 3, ""},
+		{0.9, 0, 0, ""},
+		{0.9, 0, -1, "total fell to -1, below 0.9 of the 0 that it began with"},
+	} {
+		if got := broken(experiment.Monitor{Watch: "total", FallsBelow: &c.share}, c.v, c.first); got != c.says {
+			t.Errorf("%v, then %v: %q, want %q", c.first, c.v, got, c.says)
+		}
+	}
+}
+
 func TestHistogram(t *testing.T) {
 	nan := math.NaN()
 	b := binsOf([]float64{0, 1, nan})

@@ -90,6 +90,33 @@ func TestRollbackEnds(t *testing.T) {
 	}
 }
 
+// TestRollbackWithoutHeldOut: nothing is held out, and the run is stopped between two regular
+// checkpoints. It goes back to the same iteration as one that was never stopped.
+func TestRollbackWithoutHeldOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	e := func() *experiment.Experiment {
+		return parse(t, "checkpoint.every=5", "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1", "optim.warmup=4",
+			"monitor=[{watch='lr', rises_above=0.004, then='rollback'}]")
+	}
+	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
+	if r, err := train(t, e(), whole, false, 2, -1); err != nil || r.Status != Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	for _, stop := range []int{2, -1} {
+		if r, err := train(t, e(), parts, stop < 0, 2, stop); err != nil || (r.Status == Finished) != (stop < 0) {
+			t.Fatalf("%v, %v", r, err)
+		}
+	}
+	_, abandoned, err := ReadLedger(filepath.Join(parts, "ledger.jsonl"))
+	if err != nil || len(abandoned) == 0 || abandoned[len(abandoned)-1].Rollback.To != 0 {
+		t.Errorf("abandoned are %+v, %v", abandoned, err)
+	}
+	same(t, "stopped between two checkpoints", contents(t, whole), contents(t, parts))
+}
+
 // TestRollbackBest: the run goes back to the evaluation that was best by what the monitor says, which
 // is not deleted though but one checkpoint is kept; one that was killed anywhere leaves the same bytes.
 func TestRollbackBest(t *testing.T) {

@@ -2,9 +2,11 @@ package training
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 )
 
@@ -30,6 +32,7 @@ func TestSpokenRuns(t *testing.T) {
 	}
 	model := speaker(t)
 	t.Run("values", func(t *testing.T) { testCritic(t, model) })
+	t.Run("values after a rollback", func(t *testing.T) { testCriticSlows(t, model) })
 	t.Run("likeliest answers", func(t *testing.T) { testReMax(t, model) })
 	t.Run("distorted pictures", func(t *testing.T) { testNoisy(t, model) })
 }
@@ -66,6 +69,42 @@ func testCritic(t *testing.T, model string) {
 			t.Errorf("iteration %d: losses of values %v and %v, %v were cut", i+1, v, second.Metrics["value_loss"], first.Metrics["value_clipped"])
 		}
 	}
+}
+
+// testCriticSlows: a rollback multiplies the learning rate of the head of values, too. Here by so
+// little that the head stays where it was.
+func testCriticSlows(t *testing.T, model string) {
+	dir := filepath.Join(t.TempDir(), "run")
+	r, err := train(t, parseText(t, talking, model, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "advantage.estimator=gae", "loss.kl.weight=0", "loss.value.lr=1e-2",
+		"monitor=[{watch='lr', rises_above=0, then='rollback', rollback={lr_scale=1e-12, most=1}}]"), dir, false, 2, -1)
+	if err != nil || r.Status != Stopped || r.Iterations != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	before, after := headOf(t, dir, 0), headOf(t, dir, 1)
+	for i := range before {
+		if d := after[i] - before[i]; d > 1e-6 || d < -1e-6 {
+			t.Fatalf("weight %d of the head was %v, and is %v", i, before[i], after[i])
+		}
+	}
+}
+
+// headOf are the weights of a checkpoint's head of values.
+func headOf(t *testing.T, dir string, iteration int) []float32 {
+	t.Helper()
+	f, err := safetensors.Open(filepath.Join(dir, "checkpoints", fmt.Sprintf("%06d", iteration), tensorsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	x, err := f.Tensor("value.weights.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := x.Float32(nil)
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d weights, %v", len(all), err)
+	}
+	return all
 }
 
 // testReMax: the likeliest answers are the baseline. Where all samples say what is likeliest, the

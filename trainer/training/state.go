@@ -204,7 +204,8 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 	if err := t.choice.load(s.Choice, f); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Dir, err)
 	}
-	t.before, t.guided, t.latest, t.first, t.streaks, t.bins = s.Before, s.Guided, s.Latest, orEmpty(s.First), orEmpty(s.Streaks), s.Bins
+	t.before = orEmpty(s.Before) // not nil: whoever saved had measured, though nothing may be held out
+	t.guided, t.latest, t.first, t.streaks, t.bins = s.Guided, s.Latest, orEmpty(s.First), orEmpty(s.Streaks), s.Bins
 	t.anchor, t.again, t.failures, t.stands = s.Anchor, s.again, orEmpty(s.Failures), s.Iteration
 	t.best = orEmpty(s.Best)
 	return s.Ends, nil

@@ -230,7 +230,7 @@ func (t *Training) prepare(i int) error {
 	}
 	t.enter(t.turn)
 	t.check, t.halt, t.few = nil, "", ""
-	if err = t.model.sample(t.turn, t.root()); err != nil {
+	if err = t.model.sample(t.turn, t.root(), t.again.scale()); err != nil {
 		return err
 	}
 	t.loop.Optim = t.turn.Optim
