@@ -61,9 +61,9 @@ peer:
 # What a machine with a CUDA device needs to be asked everything at once, without Go: internal/ondevice/run.sh says how.
 device: ## runs/device
 	mkdir -p runs/device
-	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o runs/device/darkroom ./cmd/darkroom
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o runs/device/ ./cmd/darkroom ./cmd/parity
 	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go test -c -trimpath -ldflags '-s -w' -o runs/device/cuda.test ./kernels/cuda
-	xz -9 -f runs/device/darkroom runs/device/cuda.test
+	xz -9 -f runs/device/darkroom runs/device/parity runs/device/cuda.test
 	cp internal/ondevice/run.sh internal/ondevice/peer.py runs/device/
 
 memory: ## peaks of whole runs beside those that plan predicts

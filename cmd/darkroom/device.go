@@ -4,77 +4,48 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/kernels"
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
-	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
 )
 
 // deviceFlag is --device of a command that computes.
-func deviceFlag(cmd *cobra.Command, device *string) {
-	cmd.Flags().StringVar(device, "device", "auto", "compute on `DEVICE`: cpu, cuda:0, ... (auto is the CPU until CUDA has been verified on hardware)")
+func deviceFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "device", "auto", device.Help)
 }
 
-// A backend can be ended.
-type backend interface {
-	kernels.Backend
-	Close()
-}
+type backend = device.Backend
 
-// onCPU reports whether a name of a device is the CPU's.
-func onCPU(name string) bool { return name == "" || name == "auto" || name == "cpu" }
-
-// isDevice reports whether a name could be a device's, here or elsewhere.
-func isDevice(name string) bool {
-	_, err := cuda.ParseDevice(name)
-	return onCPU(name) || err == nil
-}
+// onCPU reports whether a device's name is the CPU's.
+func onCPU(name string) bool { return device.OnCPU(name) }
 
 // devicesFlag is deviceFlag of a command that trains.
-func devicesFlag(cmd *cobra.Command, device *string) {
-	deviceFlag(cmd, device)
+func devicesFlag(cmd *cobra.Command, name *string) {
+	deviceFlag(cmd, name)
 	f := cmd.Flags().Lookup("device")
 	f.Usage += "; several, as cuda:0,cuda:1 or cpu,cpu, train together"
 }
 
-// openDevice opens what "auto", "cpu" or "cuda:N" names.
-func openDevice(name string) (backend, error) {
-	if onCPU(name) {
-		be, err := cpu.New()
-		if err != nil {
-			return nil, usageError{err}
-		}
-		return be, nil
-	}
-	return openCUDA(name, os.Getenv(cuda.ModeVariable))
-}
+// openDevice opens what "auto", "cpu" or "cuda:N" names; if it cannot, the usage is wrong.
+func openDevice(name string) (backend, error) { return usable(device.Open(name)) }
 
 // openCUDA opens what "cuda:N" names, as with DARKROOM_CUDA of that mode.
-func openCUDA(name, mode string) (backend, error) {
-	n, err := cuda.ParseDevice(name)
+func openCUDA(name, mode string) (backend, error) { return usable(device.OpenCUDA(name, mode)) }
+
+func usable(be backend, err error) (backend, error) {
 	if err != nil {
-		return nil, usagef("--device %s: write auto, cpu, or cuda:0", name)
+		return nil, usageError{err}
 	}
-	be, err := cuda.OpenAs(n, mode)
-	if err != nil {
-		return nil, usagef("--device %s: %v\nhint: --device cpu computes without one", name, err)
-	}
-	return device{be}, nil
+	return be, nil
 }
-
-// device is a CUDA backend whose end has nothing left to fail for.
-type device struct{ *cuda.Backend }
-
-func (d device) Close() { _ = d.Backend.Close() }
 
 // tellChoices says what a device chose that its user did not expect.
 func tellChoices(w io.Writer, be backend) error {
-	d, ok := be.(device)
+	d, ok := be.(device.CUDA)
 	if !ok {
 		return nil
 	}

@@ -44,7 +44,6 @@ func TestNoDevice(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a")
 	for _, args := range [][]string{
 		{"sample", "--model", "embed:tiny-sd3", "--prompt", "a", "--out", out + ".png"},
-		{"parity", "parity/testdata/golden/math"},
 		{"export", "--lora", "b", "--as", "merged", "--model", "embed:tiny-sd3", "--out", out},
 		{"bench", "gemm"},
 		{"bench", "iteration", "--latent", "8"},

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
@@ -36,7 +37,7 @@ func openRanks(names []string, limit time.Duration) (_ *ranks, err error) {
 			return nil, err
 		}
 		r.all = append(r.all, be)
-		if d, ok := be.(device); ok {
+		if d, ok := be.(device.CUDA); ok {
 			devices = append(devices, d.Backend)
 		}
 	}

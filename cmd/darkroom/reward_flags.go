@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -44,7 +45,7 @@ func (o *rewardFlags) check(must func(ok bool, format string, args ...any)) {
 		must(slices.ContainsFunc(known, func(n experiment.Name) bool { return n.Name == name }), "--reward %q is not known; see 'darkroom list rewards'", name)
 		must(!slices.Contains(o.names[:i], name), "--reward %s is there twice", name)
 	}
-	must(isDevice(o.device), "--device %s: write auto, cpu, or cuda:0", o.device)
+	must(device.Known(o.device), "--device %s: write auto, cpu, or cuda:0", o.device)
 	must(o.timeout > 0 && o.timeout <= 1e6, "--timeout %v: seconds, above 0", o.timeout)
 	must(o.batch >= 1 && o.batch <= 4096, "--batch %d: 1 to 4096", o.batch)
 	for _, set := range o.sets {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,7 +35,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted.`,
 		exportCommand(),
 		inspectCommand(),
 		listCommand(),
-		parityCommand(),
 		planCommand(),
 		trainCommand(),
 		reportCommand(),
@@ -65,6 +65,9 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+	if args[0] == "parity" {
+		return errors.New("there is no command \"parity\" any more\nhint: in Darkroom's repository, 'go run ./cmd/parity PATH...' runs recorded cases")
+	}
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %q?", strings.Join(near, `" or "`))
 	}

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"errors"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
 )
 
 // The scripts run this test binary under the name darkroom.
@@ -17,7 +16,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script: what users type, what they see, and how it fails.
 func TestScripts(t *testing.T) {
-	golden, err := filepath.Abs("parity/testdata/golden/models")
+	golden, err := filepath.Abs("../parity/testdata/golden/models")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,31 +27,11 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits,
+			"exits": exit,
 		},
 		RequireExplicitExec: true,
 	})
 }
 
-// exits N COMMAND... checks an exact exit code, which '! exec' does not.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE COMMAND [ARG...]")
-	}
-	err := ts.Exec(args[1], args[2:]...)
-	code := "0"
-	if err != nil {
-		code = exitCode(err)
-	}
-	if code != args[0] {
-		ts.Fatalf("%v: exit code %s, want %s", args[1:], code, args[0])
-	}
-}
-
-func exitCode(err error) string {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return strconv.Itoa(exit.ExitCode())
-	}
-	return err.Error()
-}
+// exit is `exits CODE COMMAND [ARG...]`.
+func exit(ts *testscript.TestScript, neg bool, args []string) { exits.Check(ts, neg, args) }

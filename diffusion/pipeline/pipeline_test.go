@@ -17,7 +17,7 @@ import (
 )
 
 // recorded are small pipelines with every part, one a family.
-const recorded = "../../cmd/darkroom/parity/testdata/golden/models"
+const recorded = "../../cmd/parity/testdata/golden/models"
 
 var small = []string{"pipe_sd3", "pipe_flux", "pipe_sd15"}
 

@@ -15,7 +15,7 @@ python=${PYTHON:-python3}
 mkdir -p "$out"
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
-for f in darkroom cuda.test; do
+for f in darkroom parity cuda.test; do
 	xz -dc "$here/$f.xz" >"$bin/$f" || "$python" -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' "$here/$f.xz" "$bin/$f"
 	chmod +x "$bin/$f"
 done
@@ -47,7 +47,7 @@ for s in $steps; do
 		step suite 400 "$bin/cuda.test" -test.run Hardware -test.v -test.timeout 390s
 		grep -E '^ *--- FAIL|panic|by wgmma|by mma|self-check|cuBLASLt' "$out/suite.log" | head -40
 		;;
-	parity) step parity 200 "$bin/darkroom" parity --device cuda:0 cmd/darkroom/parity/testdata/golden/models ;;
+	parity) step parity 200 "$bin/parity" --device cuda:0 cmd/parity/testdata/golden/models ;;
 	kernels)
 		peer kernels
 		LINES_OF_A_STEP=120 step kernels 300 "$bin/darkroom" bench gemm attention --device cuda:0 --mode own --mode own,mma --mode lt "${against[@]}"

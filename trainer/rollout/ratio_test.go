@@ -12,7 +12,7 @@ import (
 )
 
 // ladder is a recorded Stable Diffusion, for solvers of variance-preserving models.
-var ladder = filepath.Join("..", "..", "cmd", "darkroom", "parity", "testdata", "golden", "models", "pipe_sd15")
+var ladder = filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", "pipe_sd15")
 
 // TestRatioIsOne: for every solver that draws and is judged, with and without guidance, in passes of
 // one and of eight, the ratios of the first update with an adapter are exactly 1, and weights have the

@@ -1,0 +1,60 @@
+// Package device opens what --device names, for every program of this repository.
+package device
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
+)
+
+// A Backend can be closed.
+type Backend interface {
+	kernels.Backend
+	Close()
+}
+
+// A CUDA backend's Close returns nothing: there is nothing left that could fail.
+type CUDA struct{ *cuda.Backend }
+
+func (d CUDA) Close() { _ = d.Backend.Close() }
+
+// Open opens what "auto", "cpu" or "cuda:N" names. Every error is about the name or
+// the machine: wrong usage.
+func Open(name string) (Backend, error) {
+	if !OnCPU(name) {
+		return OpenCUDA(name, os.Getenv(cuda.ModeVariable))
+	}
+	be, err := cpu.New()
+	if err != nil {
+		return nil, err
+	}
+	return be, nil
+}
+
+// OpenCUDA opens what "cuda:N" names, as with DARKROOM_CUDA of that mode.
+func OpenCUDA(name, mode string) (Backend, error) {
+	n, err := cuda.ParseDevice(name)
+	if err != nil {
+		return nil, fmt.Errorf("--device %s: write auto, cpu, or cuda:0", name)
+	}
+	be, err := cuda.OpenAs(n, mode)
+	if err != nil {
+		return nil, fmt.Errorf("--device %s: %v\nhint: --device cpu computes without one", name, err)
+	}
+	return CUDA{be}, nil
+}
+
+// OnCPU reports whether a device's name is the CPU's.
+func OnCPU(name string) bool { return name == "" || name == "auto" || name == "cpu" }
+
+// Known reports whether a name could be a device's, here or elsewhere.
+func Known(name string) bool {
+	_, err := cuda.ParseDevice(name)
+	return OnCPU(name) || err == nil
+}
+
+// Help describes --device.
+const Help = "compute on `DEVICE`: cpu, cuda:0, ... (auto is the CPU until CUDA has been verified on hardware)"

@@ -1,0 +1,327 @@
+package main
+
+import (
+	"math"
+	"sort"
+
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+)
+
+// Advantages of whole samples.
+
+var advantageOps = map[string]Op{
+	"adv.consecutive":       advConsecutive,
+	"adv.flow_factory_sum":  advFlowFactory,
+	"adv.gardo":             advGardo,
+	"adv.gdpo":              advGDPO,
+	"adv.gdpo_flow_factory": advGDPOFlowFactory,
+	"adv.global":            advGlobal,
+	"adv.history":           advHistory,
+	"adv.max_group_std":     advTracker,
+	"adv.multi_reward":      advSeveral,
+	"adv.nft_reward":        advProbability,
+	"adv.rloo":              advRLOO,
+	"adv.stat_tracker":      advTracker,
+	"adv.verl_omni":         advVerlOmni,
+	"adv.verl_omni_nft":     advVerlOmni,
+	"adv.win_rate":          advWinRate,
+	"adv.zero_mask":         advZeroMask,
+	"adv.zero_std":          advZeroStd,
+	"select.best_of_n":      selectBest,
+	"select.dpo_pairs":      selectPairs,
+}
+
+// numpyGroup is flow_grpo's: deviation over n, eps added.
+func numpyGroup(global bool) advantage.Options {
+	o := advantage.Options{Over: "group", Baseline: "mean", Scale: "group", Eps: 1e-4, EpsMode: "add", Singleton: "zero"}
+	if global {
+		o.Scale = "batch"
+	}
+	return o
+}
+
+// trackedGroup is ddpo-pytorch's: what is compared is a prompt's history.
+func trackedGroup() advantage.Options {
+	o := numpyGroup(false)
+	o.Eps = 1e-6
+	return o
+}
+
+// torchGroup is DanceGRPO's: deviation over n-1, eps 1e-8.
+func torchGroup(trim float64) advantage.Options {
+	return advantage.Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: 1e-8, EpsMode: "add", Trim: trim}
+}
+
+// names are texts or numbers that name prompts, as ids.
+func idsOf(names []string) []int {
+	number, ids := map[string]int{}, make([]int, len(names))
+	for i, n := range names {
+		if _, ok := number[n]; !ok {
+			number[n] = len(number)
+		}
+		ids[i] = number[n]
+	}
+	return ids
+}
+
+// byColumn applies f to each column of rewards [rows] or [rows, steps].
+func byColumn(r Array, f func(column []float64) ([]float64, error)) (Array, error) {
+	cols := 1
+	for _, d := range r.Shape[1:] {
+		cols *= d
+	}
+	out := Array{r.Shape, make([]float64, len(r.Data))}
+	for c := range cols {
+		var column []float64
+		for i := c; i < len(r.Data); i += cols {
+			column = append(column, r.Data[i])
+		}
+		a, err := f(column)
+		if err != nil {
+			return out, err
+		}
+		for i, v := range a {
+			out.Data[i*cols+c] = v
+		}
+	}
+	return out, nil
+}
+
+// updates runs an estimator on every update of a tracker. Rewards of several steps are
+// estimated step by step.
+func updates(c *Case, e advantage.Estimator) error {
+	var all []any
+	distinct := map[string]bool{}
+	size := 0.0
+	for _, u := range c.Subs("updates") {
+		names := u.Strings("groups")
+		b := advantage.Batch{Groups: idsOf(names), Prompts: names}
+		if u.Has("features") {
+			b.Features = mat(u, "features")
+		}
+		a, err := byColumn(u.Array("rewards"), func(r []float64) ([]float64, error) {
+			b.Rewards = [][]float64{r}
+			a, s, err := e.Advantages(b)
+			size = s.MeanSize
+			return a, err
+		})
+		if err != nil {
+			return err
+		}
+		all = append(all, map[string]any{"advantages": a})
+		for _, n := range names {
+			distinct[n] = true
+		}
+	}
+	c.Put("updates", all)
+	c.Put("mean_group_size", size)
+	c.Put("distinct_prompts", len(distinct))
+	return nil
+}
+
+func advTracker(c *Case) error {
+	e := advantage.Estimator{Options: numpyGroup(c.Op != "adv.max_group_std" && c.Bool("global_std"))}
+	switch text(c, "mode", "max") {
+	case "rwr":
+		e.Baseline, e.Scale = "none", "none"
+	case "sft":
+		e.Rule = "best"
+	case "dpo":
+		e.Rule = "ends"
+	case "max":
+		e.Scale = "max_group"
+	}
+	return updates(c, e)
+}
+
+func advGardo(c *Case) error { return updates(c, advantage.Estimator{Rule: "diversity"}) }
+
+func advHistory(c *Case) error {
+	h := &advantage.History{Size: c.Int("buffer_size"), Min: c.Int("min_count")}
+	return updates(c, advantage.Estimator{Rule: "history", Options: trackedGroup(), History: h})
+}
+
+func advVerlOmni(c *Case) error {
+	o := advantage.Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: numberOr(c, "eps", 1e-4), EpsMode: "add", Singleton: "zero"}
+	switch {
+	case !c.Bool("normalise"):
+		o.Scale = "none"
+	case c.Bool("global_std"):
+		o.Scale = "batch"
+	}
+	a, err := o.Of(idsOf(c.Strings("groups")), c.Floats("rewards"))
+	if err != nil {
+		return err
+	}
+	c.Put("advantages", a)
+	if c.Has("clip") {
+		c.Put("r", advantage.Probability(a, c.Float("clip"), "all"))
+	}
+	return nil
+}
+
+func putAdvantages(c *Case, a []float64, err error) error {
+	c.Put("advantages", a)
+	return err
+}
+
+func advConsecutive(c *Case) error {
+	r := c.Floats("rewards")
+	a, err := torchGroup(c.Float("trimmed_ratio")).Of(advantage.Consecutive(len(r), c.Int("group_size")), r)
+	return putAdvantages(c, a, err)
+}
+
+func advGlobal(c *Case) error {
+	r, o := c.Floats("rewards"), torchGroup(0)
+	o.Over = "batch"
+	a, err := o.Of(make([]int, len(r)), r)
+	return putAdvantages(c, a, err)
+}
+
+func advRLOO(c *Case) error {
+	o := advantage.Options{Over: "group", Baseline: "others", Scale: "none", Singleton: "raw"}
+	a, err := o.Of(idsOf(c.Strings("groups")), c.Floats("rewards"))
+	return putAdvantages(c, a, err)
+}
+
+func advProbability(c *Case) error {
+	a := c.Array("advantages")
+	c.Put("r", Array{a.Shape, advantage.Probability(a.Data, c.Float("clip"), c.String("mode"))})
+	return nil
+}
+
+func advZeroStd(c *Case) error {
+	s := advantage.Measure(idsOf(c.Strings("groups")), c.Floats("rewards"))
+	c.Put("zero_std_ratio", s.Dead)
+	c.Put("mean_std", s.Deviation)
+	c.Put("all_correct_ratio", s.AllOne)
+	c.Put("all_wrong_ratio", s.AllZero)
+	return nil
+}
+
+func advZeroMask(c *Case) error {
+	a := c.Array("advantages")
+	cols := len(a.Data) / a.Shape[0]
+	var rows [][]float64
+	for x := a.Data; len(x) > 0; x = x[cols:] {
+		rows = append(rows, x[:cols])
+	}
+	nonzero, count := advantage.NonZero(rows, c.Int("num_batches"))
+	bits := make([]int, len(nonzero))
+	for i, b := range nonzero {
+		if b {
+			bits[i] = 1
+		}
+	}
+	c.Put("nonzero", bits)
+	c.Put("count", count)
+	return nil
+}
+
+// named are a case's rewards and weights by name, in one order.
+func named(c *Case) (rewards [][]float64, weights []float64) {
+	m, _ := c.Raw("rewards").(map[string]any)
+	var names []string
+	for n := range m {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	r, w := c.Sub("rewards"), c.Sub("weights")
+	for _, n := range names {
+		rewards, weights = append(rewards, r.Floats(n)), append(weights, w.Float(n))
+	}
+	return rewards, weights
+}
+
+// compared puts the advantages of several rewards.
+func compared(c *Case, o advantage.Options, how string, ids []int, rewards [][]float64, weights []float64) error {
+	e := advantage.Estimator{Options: o, Several: advantage.Several{How: how}}
+	a, _, err := e.Advantages(advantage.Batch{Groups: ids, Rewards: rewards, Weights: weights})
+	return putAdvantages(c, a, err)
+}
+
+func advSeveral(c *Case) error {
+	rewards, weights := named(c)
+	how := "rewards"
+	if c.String("mix") == "advantage_aggr" {
+		how = "advantages"
+	}
+	return compared(c, torchGroup(c.Float("trimmed_ratio")), how, advantage.Consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
+}
+
+// floored is Flow-Factory's: deviation over n, at least 1e-6.
+func floored(global bool) advantage.Options {
+	o := advantage.Options{Over: "group", Baseline: "mean", Scale: "group", Eps: 1e-6, EpsMode: "floor"}
+	if global {
+		o.Scale = "batch"
+	}
+	return o
+}
+
+func advFlowFactory(c *Case) error {
+	rewards, weights := named(c)
+	return compared(c, floored(c.Bool("global_std")), "rewards", idsOf(c.Strings("groups")), rewards, weights)
+}
+
+func advGDPOFlowFactory(c *Case) error {
+	rewards, weights := named(c)
+	return compared(c, floored(false), "gdpo", idsOf(c.Strings("groups")), rewards, weights)
+}
+
+func advGDPO(c *Case) error {
+	weights := c.Floats("weights")
+	rewards := byReward(c.Array("rewards"))
+	for _, r := range rewards {
+		for i, v := range r {
+			if math.IsNaN(v) { // upstream trains on what is missing as 0
+				r[i] = 0
+			}
+		}
+	}
+	o := torchGroup(0)
+	o.Eps = 1e-4
+	return compared(c, o, "gdpo", advantage.Consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
+}
+
+// byReward are the columns of a matrix.
+func byReward(a Array) [][]float64 {
+	all := make([][]float64, a.Shape[1])
+	for i, v := range a.Data {
+		all[i%len(all)] = append(all[i%len(all)], v)
+	}
+	return all
+}
+
+func selectBest(c *Case) error {
+	v, m := c.Floats("vq_advantages"), c.Floats("mq_advantages")
+	for i := range v {
+		v[i] = c.Float("vq_coef")*v[i] + c.Float("mq_coef")*m[i]
+	}
+	c.Put("selected", advantage.BestOfN(v, c.Int("best_of_n")))
+	return nil
+}
+
+func selectPairs(c *Case) error {
+	flat := []int{}
+	for _, p := range advantage.Pairs(idsOf(c.Strings("groups")), c.Floats("scores"), 0) {
+		flat = append(flat, p[0], p[1])
+	}
+	c.Put("pairs", flat)
+	return nil
+}
+
+func advWinRate(c *Case) error {
+	flat := c.Ints("pairs")
+	var pairs [][2]int
+	for i := 0; i+1 < len(flat); i += 2 {
+		pairs = append(pairs, [2]int{flat[i], flat[i+1]})
+	}
+	rates := advantage.WinRate(c.Int("items"), pairs, c.Floats("outcome"), true)
+	for i, r := range rates {
+		if math.IsNaN(r) { // upstream: what was never compared has lost
+			rates[i] = 0
+		}
+	}
+	c.Put("win_rate", rates)
+	return nil
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+)
+
+// Advantages of answers: an estimator's settings, and how tokens share what it says.
+
+var answerOps = map[string]Op{
+	"vlm.adv_gae":                   answerGAE,
+	"vlm.adv_gdpo_tokens":           answerGDPO,
+	"vlm.adv_gpg":                   answerOutcome,
+	"vlm.adv_grpo":                  answerOutcome,
+	"vlm.adv_grpo_vectorized":       answerOutcome,
+	"vlm.adv_openrlhf":              answerOpenRLHF,
+	"vlm.adv_opo":                   answerOutcome,
+	"vlm.adv_otb":                   answerBaseline,
+	"vlm.adv_otb_multiturn":         answerBaseline,
+	"vlm.adv_overturn":              answerOverturn,
+	"vlm.adv_passk":                 answerOutcome,
+	"vlm.adv_reinforce_pp":          answerReinforce,
+	"vlm.adv_reinforce_pp_baseline": answerOutcome,
+	"vlm.adv_remax":                 answerReMax,
+	"vlm.adv_rloo":                  answerOutcome,
+	"vlm.adv_rloo_vectorized":       answerOutcome,
+	"vlm.adv_trl":                   answerTRL,
+	"vlm.filter_groups":             filterGroups,
+	"vlm.overlong":                  overlong,
+	"vlm.response_mask":             responseMask,
+	"vlm.stop_properly":             stopProperly,
+}
+
+var (
+	groupMean = advantage.Options{Over: "group", Baseline: "mean", Scale: "none", Singleton: "raw"}
+	others    = advantage.Options{Over: "group", Baseline: "others", Scale: "none", Singleton: "raw"}
+)
+
+// verlGroup is verl's GRPO: one answer alone keeps its reward over 1 + eps.
+func verlGroup(scale string, eps float64) advantage.Options {
+	return advantage.Options{Over: "group", Baseline: "mean", Scale: scale, DDOF: 1, Eps: eps, EpsMode: "add", InverseOf: 0.25, Singleton: "unit"}
+}
+
+// outcomeOf is the estimator of an op, and the credit after it.
+func outcomeOf(c *Case) (e advantage.Estimator, credit advantage.Credit, err error) {
+	scale := "group"
+	if c.Has("norm_by_std") && !c.Bool("norm_by_std") {
+		scale = "none"
+	}
+	e.Options = verlGroup(scale, numberOr(c, "eps", 0))
+	switch c.Op {
+	case "vlm.adv_grpo":
+	case "vlm.adv_grpo_vectorized":
+		e.EpsMode, e.Single = "floor_add", true
+	case "vlm.adv_passk":
+		e.Rule = "pass-at-k"
+	case "vlm.adv_opo":
+		e.Rule = "opo"
+	case "vlm.adv_gpg":
+		e.Rule, e.Norm = "gpg", c.Float("f_norm")
+	case "vlm.adv_rloo":
+		e.Options = others
+	case "vlm.adv_rloo_vectorized":
+		e.Options = others
+		e.Singleton = "zero"
+	case "vlm.adv_reinforce_pp_baseline":
+		e.Options = groupMean
+		credit.Whiten = whitened()
+	default:
+		err = fmt.Errorf("%s is no estimator of outcomes", c.Op)
+	}
+	return e, credit, err
+}
+
+// whitened is verl's masked_whiten.
+func whitened() advantage.Whiten {
+	w := advantage.DefaultWhiten()
+	w.On = true
+	return w
+}
+
+func answerOutcome(c *Case) error {
+	e, credit, err := outcomeOf(c)
+	if err != nil {
+		return err
+	}
+	return credited(c, e, credit, [][]float64{c.Floats("rewards")})
+}
+
+func answerGDPO(c *Case) error {
+	e := advantage.Estimator{Options: verlGroup("group", c.Float("eps")), Several: advantage.Several{How: "advantages"}}
+	var rewards [][]float64
+	list, _ := c.Raw("rewards").([]any)
+	for i := range list {
+		a, ok := list[i].(Array)
+		if !ok {
+			return fmt.Errorf("input rewards[%d] is not an array", i)
+		}
+		rewards = append(rewards, a.Data)
+	}
+	credit := advantage.Credit{Whiten: whitened()}
+	credit.Whiten.Extra = 0
+	return credited(c, e, credit, rewards)
+}
+
+// credited estimates outcomes and spreads them over tokens.
+func credited(c *Case, e advantage.Estimator, credit advantage.Credit, rewards [][]float64) error {
+	mask := mat(c, "response_mask")
+	b := advantage.Batch{Groups: c.Ints("group"), Rewards: rewards}
+	for _, m := range mask {
+		n := 0.0
+		for _, on := range m {
+			n += on
+		}
+		b.Lengths = append(b.Lengths, n)
+	}
+	a, _, err := e.Advantages(b)
+	if err != nil {
+		return err
+	}
+	tokens, _, err := credit.Of(advantage.Tokens{Mask: mask, Outcome: a})
+	putMat(c, "advantages", tokens, "response_mask")
+	return err
+}
+
+// putCredit spreads rewards of tokens.
+func putCredit(c *Case, credit advantage.Credit, t advantage.Tokens) error {
+	t.Mask = mat(c, "response_mask")
+	a, returns, err := credit.Of(t)
+	putMat(c, "advantages", a, "response_mask")
+	putMat(c, "returns", returns, "response_mask")
+	return err
+}
+
+func answerReinforce(c *Case) error {
+	credit := advantage.Credit{How: "gae", Gamma: c.Float("gamma"), Lambda: 1, Observations: "reset", Whiten: whitened()}
+	credit.Whiten.Outside = c.Has("mask_result") && !c.Bool("mask_result")
+	return putCredit(c, credit, advantage.Tokens{Rewards: mat(c, "token_level_rewards")})
+}
+
+func answerReMax(c *Case) error {
+	credit := advantage.Credit{How: "gae", Gamma: 1, Lambda: 1, Observations: "count"}
+	return putCredit(c, credit, advantage.Tokens{Rewards: mat(c, "token_level_rewards"), Greedy: c.Floats("reward_baselines")})
+}
+
+func answerGAE(c *Case) error {
+	credit := advantage.Credit{How: "gae", Gamma: c.Float("gamma"), Lambda: c.Float("lam"), Observations: "skip", Whiten: whitened()}
+	credit.Whiten.Outside = true
+	return putCredit(c, credit, advantage.Tokens{Rewards: mat(c, "token_level_rewards"), Values: mat(c, "values")})
+}
+
+func answerBaseline(c *Case) error {
+	credit := advantage.Credit{How: "baseline", Compact: c.Op == "vlm.adv_otb_multiturn", ZeroTail: c.Bool("handle_zero_tail")}
+	t := advantage.Tokens{Groups: c.Ints("group"), Rewards: mat(c, "token_level_rewards"), LogProb: mat(c, "old_log_probs"), SumSquares: mat(c, "sum_pi_squared")}
+	if c.Has("rollout_is_weights") {
+		t.Weights = mat(c, "rollout_is_weights")
+	}
+	return putCredit(c, credit, t)
+}
+
+// answerOpenRLHF is its whole pipeline: outcomes compared, put at the last token less the KL,
+// summed to the end, and for some estimators whitened.
+func answerOpenRLHF(c *Case) error {
+	r, mask := c.Floats("rewards"), mat(c, "response_mask")
+	o := advantage.Options{Over: "group", Baseline: "none", Scale: "none"}
+	credit := advantage.Credit{How: "gae", Gamma: c.Float("gamma"), Lambda: 1, Observations: "count"}
+	var values [][]float64
+	switch c.String("estimator") {
+	case "rloo":
+		o = others
+	case "dr_grpo", "reinforce_baseline":
+		o = groupMean
+	case "group_norm":
+		o = verlGroup("group", 1e-9)
+	case "gae":
+		credit.Lambda, values = c.Float("lam"), mat(c, "values")
+	}
+	switch c.String("estimator") {
+	case "gae", "reinforce", "reinforce_baseline":
+		credit.Whiten = advantage.Whiten{On: true, Eps: 1e-8, Floor: true, Outside: true}
+	}
+	a, err := o.Of(advantage.Consecutive(len(r), c.Int("group_size")), r)
+	if err != nil {
+		return err
+	}
+	return putCredit(c, credit, advantage.Tokens{Rewards: advantage.AtEnd(a, mask, mat(c, "kl"), c.Float("kl_coef")), Values: values})
+}
+
+func answerTRL(c *Case) error {
+	rewards := byReward(c.Array("rewards_per_func"))
+	o := advantage.Options{Over: "group", Baseline: "mean", Scale: c.String("scale"), DDOF: 1, Eps: c.Float("eps"), EpsMode: "add"}
+	s := advantage.Several{How: "rewards", Partial: true}
+	if c.String("aggregation") == "normalize_then_sum" {
+		s.How, o.Scale = "gdpo", "group"
+	}
+	b := advantage.Batch{Groups: advantage.Consecutive(len(rewards[0]), c.Int("group_size")), Rewards: rewards, Weights: c.Floats("weights")}
+	a, _, err := advantage.Estimator{Options: o, Several: s}.Advantages(b)
+	for i, v := range a {
+		if math.IsNaN(v) { // nobody is blamed, which TRL writes as 0
+			a[i] = 0
+		}
+	}
+	return putAdvantages(c, a, err)
+}
+
+func answerOverturn(c *Case) error {
+	scale := map[string]string{"std": "group", "inverse_std": "inverse", "none": "none"}[c.String("norm")]
+	e := advantage.Estimator{Options: verlGroup(scale, c.Float("eps"))}
+	e.InverseOf = c.Float("scale")
+	putMat(c, "loss_mask", advantage.Silenced(mat(c, "response_mask"), truths(c, "exceeded")), "response_mask")
+	return credited(c, e, advantage.Credit{}, [][]float64{c.Floats("rewards")})
+}
+
+// truths are numbers that say yes or no.
+func truths(c *Case, name string) []bool {
+	var all []bool
+	for _, x := range c.Floats(name) {
+		all = append(all, x != 0)
+	}
+	return all
+}
+
+func overlong(c *Case) error {
+	o := advantage.Overlong{Limit: c.Int("max_len"), Buffer: c.Int("buffer"), Factor: c.Float("factor"), Floor: c.Bool("floor")}
+	var all []float64
+	for _, n := range c.Ints("lengths") {
+		all = append(all, o.Penalty(n))
+	}
+	c.Put("penalty", all)
+	return nil
+}
+
+func stopProperly(c *Case) error {
+	r, truncated := c.Floats("rewards"), truths(c, "truncated")
+	for i := range r {
+		r[i] = advantage.StopProperly(r[i], c.Float("coef"), truncated[i])
+	}
+	c.Put("rewards", r)
+	return nil
+}
+
+func responseMask(c *Case) error {
+	ends := map[int]bool{}
+	for _, id := range c.Ints("eos") {
+		ends[id] = true
+	}
+	var all [][]float64
+	for _, row := range mat(c, "ids") {
+		ids := make([]int, len(row))
+		for i, x := range row {
+			ids[i] = int(x)
+		}
+		all = append(all, advantage.AnswerMask(ids, ends))
+	}
+	putMat(c, "mask", all, "ids")
+	return nil
+}
+
+func filterGroups(c *Case) error {
+	ids, scores := c.Ints("group"), c.Floats("scores")
+	switch c.String("rule") {
+	case "mean":
+		c.Put("kept", advantage.Filter{By: "mean", Low: c.Float("low"), High: c.Float("high")}.Kept(ids, scores, nil))
+		return nil
+	case "std_pop":
+		c.Put("kept", advantage.Filter{By: "rounded"}.Kept(ids, scores, nil))
+		return nil
+	}
+	var exceeded []bool
+	if c.Has("exceeded") {
+		exceeded = truths(c, "exceeded")
+	}
+	// Where a judge failed, the reward is missing: upstream has a list of such groups.
+	bad := c.Ints("failed_groups")
+	failed := func(group int) bool { return slices.Contains(bad, group) }
+	judged := slices.Clone(scores)
+	for i, id := range ids {
+		if failed(id) {
+			judged[i] = math.NaN()
+		}
+	}
+	c.Put("kept", advantage.Filter{By: "deviation", Least: c.Float("min_std")}.Kept(ids, judged, exceeded))
+	// The pictures of each answer were drawn while the case was made, and stand among its
+	// outputs; more than one means that a tool was used. No format was rewarded.
+	var used []bool
+	pictures := c.Recorded("image_counts")
+	for _, n := range pictures {
+		used = append(used, n > 1)
+	}
+	stats := map[string]any{"solve_format_none": 0, "solve_format_all": 0}
+	for name, n := range advantage.ToolHealth(ids, scores, used, failed, exceeded) {
+		stats[name] = n
+	}
+	stats["solve_format_none"] = stats["totals"]
+	c.Put("stats", stats)
+	c.Put("image_counts", pictures)
+	return nil
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+
+	"github.com/darkroom-rl/darkroom/cmd/internal/device"
+)
+
+// An Op computes the outputs of a case from its inputs.
+type Op func(c *Case) error
+
+// A Case is one recorded call: its inputs, to be read by name, and its outputs,
+// to be computed and Put.
+//
+// An input that is missing or of another kind gives a zero value, and the case
+// fails with a sentence that names it: an op need not check. null is a missing
+// value; inside an array it is NaN.
+type Case struct {
+	Name string
+	Op   string
+
+	raw    json.RawMessage // the case as it was recorded
+	dir    string          // the folder of the case's file
+	path   string          // "config." in Sub("config")
+	in     map[string]any  // as decoded: json.Number, string, bool, nil, Array, []any, map[string]any
+	tensor func(name string) (Array, bool, error)
+	ran    *outcome                       // shared with Subs
+	want   map[string]any                 // for Recorded alone
+	open   func() (device.Backend, error) // what it computes with
+}
+
+// outcome is what an op left behind.
+type outcome struct {
+	err error // the first complaint about an input
+	out map[string]any
+}
+
+func newCase(name, op, dir string, in map[string]any) *Case {
+	return &Case{Name: name, Op: op, dir: dir, in: in, ran: &outcome{out: map[string]any{}}, open: openCPU}
+}
+
+// Put records an output: a number, bool, string, Array, a slice or a
+// map[string]any of these, nested as needed. nil and NaN are null.
+func (c *Case) Put(name string, v any) { c.ran.out[name] = v }
+
+// Recorded is a list of whole numbers that stands among the case's outputs though it was
+// drawn, not computed: what else is recorded follows from it.
+func (c *Case) Recorded(name string) []int {
+	a, err := arrayOf(c.want[name])
+	if err != nil {
+		c.complain("output %q: an array of whole numbers was expected", name)
+		return nil
+	}
+	ints := make([]int, len(a.Data))
+	for i, x := range a.Data {
+		ints[i] = int(x)
+	}
+	return ints
+}
+
+// Dir is the folder that the case's file lies in.
+func (c *Case) Dir() string { return c.dir }
+
+// File is the path of a file of the case's folder that the input name names.
+func (c *Case) File(name string) string {
+	path, err := safetensors.Locate(c.dir, c.String(name))
+	if err != nil {
+		c.complain("%v", err)
+	}
+	return path
+}
+
+// Has reports whether an input is there and not null.
+func (c *Case) Has(name string) bool {
+	v, ok := c.find(name)
+	return ok && v != nil
+}
+
+// Raw is an input as it was decoded: numbers are float64, lists []any, objects
+// map[string]any, arrays Array.
+func (c *Case) Raw(name string) any { return plain(c.need(name)) }
+
+// Text is an input's JSON as it was recorded: the order of keys and the form of numbers are
+// lost once it is decoded.
+func (c *Case) Text(name string) string {
+	var doc struct {
+		In map[string]json.RawMessage `json:"in"`
+	}
+	if err := json.Unmarshal(c.raw, &doc); err != nil || doc.In[name] == nil {
+		c.complain("input %q is missing", c.path+name)
+	}
+	return string(doc.In[name])
+}
+
+// Float is a number.
+func (c *Case) Float(name string) float64 {
+	x, ok := float(c.need(name))
+	if !ok {
+		c.wrong(name, "a number")
+	}
+	return x
+}
+
+// Int is a whole number.
+func (c *Case) Int(name string) int {
+	n, ok := integer(c.need(name))
+	if !ok {
+		c.wrong(name, "a whole number")
+	}
+	return n
+}
+
+// Bool is true or false, or 1 or 0.
+func (c *Case) Bool(name string) bool {
+	v := c.need(name)
+	if b, ok := v.(bool); ok {
+		return b
+	}
+	n, ok := integer(v)
+	if !ok || n != 0 && n != 1 {
+		c.wrong(name, "true or false")
+	}
+	return n == 1
+}
+
+// String is a text.
+func (c *Case) String(name string) string {
+	s, ok := c.need(name).(string)
+	if !ok {
+		c.wrong(name, "a text")
+	}
+	return s
+}
+
+// Array is an array, or a list of numbers, or lists of one length of them, or a
+// number: shape [].
+func (c *Case) Array(name string) Array {
+	a, err := arrayOf(c.need(name))
+	if err != nil {
+		c.wrong(name, "an array of numbers")
+	}
+	return a
+}
+
+// Floats is an array's data, row-major.
+func (c *Case) Floats(name string) []float64 { return c.Array(name).Data }
+
+// Ints is an array's data where every element is a whole number.
+func (c *Case) Ints(name string) []int {
+	data := c.Array(name).Data
+	ints := make([]int, len(data))
+	for i, x := range data {
+		ints[i] = int(x)
+		if x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+			c.wrong(name, "whole numbers")
+			return nil
+		}
+	}
+	return ints
+}
+
+// Strings is a list of texts. Numbers give their digits: both serve as names of
+// prompts.
+func (c *Case) Strings(name string) []string {
+	v := c.need(name)
+	if a, ok := v.(Array); ok {
+		texts := make([]string, len(a.Data))
+		for i, x := range a.Data {
+			texts[i] = strconv.FormatFloat(x, 'g', -1, 64)
+		}
+		return texts
+	}
+	list, ok := v.([]any)
+	if !ok {
+		c.wrong(name, "a list of texts")
+		return nil
+	}
+	texts := make([]string, len(list))
+	for i, e := range list {
+		switch e := e.(type) {
+		case string:
+			texts[i] = e
+		case json.Number:
+			texts[i] = e.String()
+		default:
+			c.wrong(name, "a list of texts")
+			return nil
+		}
+	}
+	return texts
+}
+
+// Sub is an object within the inputs.
+func (c *Case) Sub(name string) *Case {
+	m, ok := c.need(name).(map[string]any)
+	if !ok {
+		c.wrong(name, "an object")
+	}
+	return c.sub(name, m)
+}
+
+// Subs is a list of objects.
+func (c *Case) Subs(name string) []*Case {
+	list, ok := c.need(name).([]any)
+	if !ok {
+		c.wrong(name, "a list of objects")
+	}
+	subs := make([]*Case, len(list))
+	for i, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			c.wrong(name, "a list of objects")
+		}
+		subs[i] = c.sub(fmt.Sprintf("%s[%d]", name, i), m)
+	}
+	return subs
+}
+
+func (c *Case) sub(name string, in map[string]any) *Case {
+	return &Case{Name: c.Name, Op: c.Op, dir: c.dir, path: c.path + name + ".", in: in, ran: c.ran, open: c.open}
+}
+
+// find looks an input up: among what the case lists, then among its tensors.
+func (c *Case) find(name string) (any, bool) {
+	if v, ok := c.in[name]; ok {
+		return v, true
+	}
+	if c.tensor == nil {
+		return nil, false
+	}
+	a, ok, err := c.tensor(name)
+	if err != nil {
+		c.complain("%v", err)
+	}
+	return a, ok && err == nil
+}
+
+// absent is what need returns for an input that is not there; the complaint is
+// recorded already.
+type absent struct{}
+
+func (c *Case) need(name string) any {
+	v, ok := c.find(name)
+	if !ok || v == nil {
+		c.complain("input %q is missing", c.path+name)
+		return absent{}
+	}
+	return v
+}
+
+func (c *Case) wrong(name, want string) { c.complain("input %q is not %s", c.path+name, want) }
+
+// complain keeps the first complaint: later ones follow from its zero value.
+func (c *Case) complain(format string, args ...any) {
+	if c.ran.err == nil {
+		c.ran.err = fmt.Errorf(format, args...)
+	}
+}
+
+// Skipped is the error of an op that this machine cannot run: an outside engine
+// is absent, or of another version.
+type Skipped struct{ Reason string }
+
+func (s Skipped) Error() string { return "skipped: " + s.Reason }

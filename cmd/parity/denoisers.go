@@ -1,0 +1,71 @@
+package main
+
+import (
+	"github.com/darkroom-rl/darkroom/diffusion/flux"
+	"github.com/darkroom-rl/darkroom/diffusion/mmdit"
+	"github.com/darkroom-rl/darkroom/diffusion/unet"
+)
+
+// Diffusion networks.
+
+var denoiserOps = map[string]Op{
+	"models.flux_transformer": fluxTransformer,
+	"models.sd3_transformer":  sd3Transformer,
+	"models.unet2d_condition": unetCondition,
+}
+
+func sd3Transformer(c *Case) error {
+	config, err := mmdit.ReadConfig(c.Dir())
+	if err != nil {
+		return err
+	}
+	return runNetwork(c, c.Dir(), func(n *network) error {
+		m := mmdit.New(n.params, config)
+		if err := n.params.Check(); err != nil {
+			return err
+		}
+		x := n.picture("in.hidden_states")
+		text, pooled := n.value("in.encoder_hidden_states"), n.value("in.pooled_projections")
+		n.outPicture("out.sample", m.Forward(n.tape, x, text, pooled, n.floats("in.timestep")))
+		return nil
+	})
+}
+
+func fluxTransformer(c *Case) error {
+	config, err := flux.ReadConfig(c.Dir())
+	if err != nil {
+		return err
+	}
+	return runNetwork(c, c.Dir(), func(n *network) error {
+		m := flux.New(n.params, config)
+		if err := n.params.Check(); err != nil {
+			return err
+		}
+		in := flux.Inputs{Latents: n.value("in.hidden_states"), Text: n.value("in.encoder_hidden_states"), Pooled: n.value("in.pooled_projections"),
+			Time: n.floats("in.timestep"), Places: n.rows("in.img_ids"), TextPlaces: n.rows("in.txt_ids")}
+		if config.Guidance {
+			in.Guidance = n.floats("in.guidance")
+		}
+		n.out("out.sample", m.Forward(n.tape, in))
+		return nil
+	})
+}
+
+func unetCondition(c *Case) error {
+	config, err := unet.ReadConfig(c.Dir())
+	if err != nil {
+		return err
+	}
+	return runNetwork(c, c.Dir(), func(n *network) error {
+		m := unet.New(n.params, config)
+		if err := n.params.Check(); err != nil {
+			return err
+		}
+		in := unet.Inputs{Latents: n.picture("in.sample"), Text: n.value("in.encoder_hidden_states"), Time: n.floats("in.timestep")}
+		if config.Added != "" {
+			in.Pooled, in.Sizes = n.value("in.text_embeds"), n.rows("in.time_ids")
+		}
+		n.outPicture("out.sample", m.Forward(n.tape, in))
+		return nil
+	})
+}

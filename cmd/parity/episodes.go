@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+)
+
+// Episodes of published loops: turns and observations are scripted, the books are ours.
+
+var episodeOps = map[string]Op{
+	"vlm.assistant_mask":   assistantMask,
+	"vlm.last_eos_mask":    lastEndMask,
+	"vlm.rollout_deepeyes": rolloutDeepEyes,
+	"vlm.rollout_verl":     rolloutVerl,
+}
+
+// scriptedTurn is a turn of the model and what the environment answers to it.
+type scriptedTurn struct {
+	ids, full, short []int32
+	cut, asks, image bool
+	reward           float64
+	calls            int
+}
+
+// script plays turns one after another; asked for more, it repeats the last.
+type script struct {
+	turns []scriptedTurn
+	at    int
+}
+
+func scriptOf(list []any) (*script, error) {
+	s := &script{}
+	for i, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("turn %d of the script is no object", i)
+		}
+		t := scriptedTurn{ids: idList(m["ids"]), cut: m["finish"] == "length", calls: 1}
+		t.reward, _ = m["reward"].(float64)
+		if o, ok := m["obs"].(map[string]any); ok {
+			t.asks, t.full, t.short = true, idList(o["full"]), idList(o["short"])
+			t.image, _ = o["image"].(bool)
+		}
+		s.turns = append(s.turns, t)
+	}
+	if len(s.turns) == 0 {
+		return nil, fmt.Errorf("a script without turns")
+	}
+	return s, nil
+}
+
+func idList(v any) []int32 {
+	list, _ := v.([]any)
+	ids := make([]int32, 0, len(list))
+	for _, e := range list {
+		x, _ := e.(float64)
+		ids = append(ids, int32(x))
+	}
+	return ids
+}
+
+// Sample writes the number of the turn as its text.
+func (s *script) Sample(context.Context, []int32, []tools.Picture) (tools.Sampled, error) {
+	i := min(s.at, len(s.turns)-1)
+	s.at++
+	t := s.turns[i]
+	lp := make([]float64, len(t.ids))
+	for k := range lp {
+		lp[k] = -float64(k+1) / 8
+	}
+	return tools.Sampled{IDs: t.ids, LogProb: lp, Text: strconv.Itoa(i), Cut: t.cut}, nil
+}
+
+// Code gives the observation of the turn that was last written.
+func (s *script) Code(string, []tools.Picture) (tools.Seen, error) {
+	t := s.turns[min(s.at, len(s.turns))-1]
+	return tools.Seen{Tokens: t.full, Engine: t.short}, nil
+}
+
+// protocol asks for so many calls as scripted.
+func (s *script) protocol(parallel int) *tools.Protocol {
+	turn := func(text string) scriptedTurn {
+		i, _ := strconv.Atoi(text)
+		return s.turns[i]
+	}
+	now := scriptedTurn{}
+	return &tools.Protocol{
+		Name: "scripted", Pad: tools.VisionPad,
+		Read: func(text string) tools.Reading {
+			if now = turn(text); !now.asks {
+				return tools.Reading{}
+			}
+			var r tools.Reading
+			for range min(parallel, now.calls) {
+				r.Calls = append(r.Calls, tools.Call{Name: "t"})
+			}
+			return r
+		},
+		Tools: []tools.Tool{{Name: "t", Plan: func(*tools.State, any) (tools.Plan, error) {
+			if now.image {
+				return tools.Plan{Ready: []*vision.Image{vision.New(1, 1)}}, nil
+			}
+			return tools.Plan{}, nil
+		}}},
+		Say:   func(_ *tools.State, r *tools.Reply) string { return strings.Repeat(tools.VisionPad, r.Pictures) },
+		Worth: func(tools.Result) float64 { return now.reward },
+	}
+}
+
+func play(s *script, parallel int, l tools.Limits, prompt []int32) (*tools.Transcript, error) {
+	e := tools.Episode{
+		Protocol: s.protocol(parallel), State: &tools.State{Album: tools.NewAlbum(vision.New(1, 1))},
+		Limits: l, Sampler: s, Coder: s, Prompt: tools.Seen{Tokens: prompt, Engine: prompt},
+	}
+	t, err := e.Play(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return t, t.Check(-1, nil)
+}
+
+func rolloutDeepEyes(c *Case) error {
+	ids, mask := c.Array("prompt_ids"), c.Array("prompt_mask")
+	scripts, _ := c.Raw("script").([]any)
+	rows, width, room := ids.Shape[0], c.Int("prompt_length"), c.Int("response_length")
+	if rows != len(scripts) || ids.Shape[1] != width || len(mask.Data) != len(ids.Data) {
+		return fmt.Errorf("%d rows of %v prompts, and %d scripts", rows, ids.Shape, len(scripts))
+	}
+	var response, action, attention, reward, count []float64
+	for row, list := range scripts {
+		turns, _ := list.([]any)
+		s, err := scriptOf(turns)
+		if err != nil {
+			return err
+		}
+		before, on := ids.Data[row*width:(row+1)*width], mask.Data[row*width:(row+1)*width]
+		var prompt []int32
+		for i, id := range before {
+			if on[i] != 0 {
+				prompt = append(prompt, int32(id))
+			}
+		}
+		t, err := play(s, 1, tools.Limits{Tokens: width + room, PromptRoom: width, Turns: c.Int("max_turns"), Known: int32(c.Int("vocab_size")), ActFirst: true}, prompt)
+		if err != nil {
+			return err
+		}
+		action, attention = append(action, on...), append(attention, on...)
+		for i := range room {
+			k := t.Prompt + i
+			id, drawn, seen, worth := c.Float("pad_id"), 0.0, 0.0, 0.0
+			if k < len(t.Tokens) {
+				id, seen, worth = float64(t.Tokens[k]), 1, float64(float32(t.Reward[k])) // upstream adds rewards up in fp32
+				if t.Sampled[k] {
+					drawn = 1
+				}
+			}
+			response, action, attention, reward = append(response, id), append(action, drawn), append(attention, seen), append(reward, worth)
+		}
+		count = append(count, float64(t.Calls))
+	}
+	c.Put("response", Array{[]int{rows, room}, response})
+	c.Put("action_mask", Array{[]int{rows, width + room}, action})
+	c.Put("attention_mask", Array{[]int{rows, width + room}, attention})
+	c.Put("env_reward", Array{[]int{rows, room}, reward})
+	c.Put("tool_cnt", Array{[]int{rows, 1}, count})
+	return nil
+}
+
+func rolloutVerl(c *Case) error {
+	turns, _ := c.Raw("script").([]any)
+	s, err := scriptOf(turns)
+	if err != nil {
+		return err
+	}
+	for i, n := range c.Ints("calls_per_turn") {
+		s.turns[i].calls = n
+	}
+	limits := tools.Limits{Response: c.Int("response_length")}
+	if c.Has("max_assistant_turns") {
+		limits.Turns = c.Int("max_assistant_turns")
+	}
+	if c.Has("max_user_turns") {
+		limits.Observations = c.Int("max_user_turns")
+	}
+	var prompt []int32
+	for _, id := range c.Ints("prompt_ids") {
+		prompt = append(prompt, int32(id))
+	}
+	t, err := play(s, c.Int("max_parallel_calls"), limits, prompt)
+	if err != nil {
+		return err
+	}
+	var mask []int
+	for _, on := range t.Sampled[t.Prompt:] {
+		mask = append(mask, map[bool]int{true: 1}[on])
+	}
+	rewards := []float64{}
+	for _, turn := range t.Turns {
+		rewards = append(rewards, turn.Rewards...)
+	}
+	c.Put("prompt", whole32(t.Tokens[:t.Prompt]))
+	c.Put("response", whole32(t.Response()))
+	c.Put("response_mask", mask)
+	c.Put("log_probs", t.LogProb[t.Prompt:])
+	c.Put("num_turns", len(t.Turns)+t.Answers+1)
+	c.Put("pictures", len(t.Shots))
+	c.Put("tool_rewards", rewards)
+	return nil
+}
+
+// maskRows puts a mask of rows of ids.
+func maskRows(c *Case, of func(ids []int32) []bool) error {
+	a := c.Array("ids")
+	var all []float64
+	for _, row := range mat(c, "ids") {
+		ids := make([]int32, len(row))
+		for i, x := range row {
+			ids[i] = int32(x)
+		}
+		for _, on := range of(ids) {
+			x, _ := float(on)
+			all = append(all, x)
+		}
+	}
+	c.Put("mask", Array{a.Shape, all})
+	return nil
+}
+
+func assistantMask(c *Case) error {
+	start, end, role := int32(c.Int("im_start")), int32(c.Int("im_end")), int32(c.Int("assistant"))
+	return maskRows(c, func(ids []int32) []bool { return tools.AssistantMask(ids, start, end, role) })
+}
+
+func lastEndMask(c *Case) error {
+	end, pad := int32(c.Int("eos")), int32(c.Int("pad"))
+	return maskRows(c, func(ids []int32) []bool { return tools.LastEndMask(ids, end, pad) })
+}

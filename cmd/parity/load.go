@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+)
+
+// The two forms of recorded cases. A family is a file
+//
+//	{"family": "sde_flow", "cases": [{"name", "op", "in": {...}, "out": {...}, "tol": {"abs", "rel"}, "tols": {...}}]}
+//
+// and a folder case is case.json with the same fields beside tensors.safetensors;
+// its "in", "out" and "grad" may be lists of names of tensors. A family beside such a
+// file may say {"tensor": NAME} as a case's "out". Other JSON files are of no concern
+// here: a folder case holds a model's configuration too. A family may be compressed: .json.gz.
+
+// A loader finds cases and hands them on, one at a time: what is wrong with one
+// of them must not keep the others from running.
+type loader struct {
+	each func(recorded)
+	bad  func(error)
+}
+
+// load reads a file, or every file below a folder.
+func (l loader) load(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return l.folder(path)
+	}
+	if filepath.Base(path) == "case.json" {
+		l.caseFolder(filepath.Dir(path))
+	} else {
+		l.family(path)
+	}
+	return nil
+}
+
+func (l loader) folder(path string) error {
+	if _, err := os.Stat(filepath.Join(path, "case.json")); err == nil {
+		l.caseFolder(path)
+		return nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		inner := filepath.Join(path, e.Name())
+		switch {
+		case e.IsDir():
+			if err := l.folder(inner); err != nil {
+				return err
+			}
+		case strings.HasSuffix(inner, ".json"), strings.HasSuffix(inner, ".json.gz"):
+			l.family(inner)
+		}
+	}
+	return nil
+}
+
+func (l loader) family(file string) {
+	raw, err := read(file)
+	if err != nil {
+		l.bad(err)
+		return
+	}
+	var family map[string]json.RawMessage
+	err = json.Unmarshal(raw, &family)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) || err == nil && family["cases"] == nil {
+		return // JSON, but not ours
+	}
+	var cases []json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(family["cases"], &cases)
+	}
+	if errors.As(err, &other) && family["family"] == nil {
+		return // a vocabulary may hold the word "cases"
+	}
+	if err != nil {
+		l.bad(fmt.Errorf("%s: %w", file, err))
+		return
+	}
+	tensor, done, ok := l.beside(filepath.Dir(file))
+	if !ok {
+		return
+	}
+	defer done()
+	for i, raw := range cases {
+		c, err := parse(raw, filepath.Dir(file), tensor)
+		l.hand(file, i, c, err)
+	}
+}
+
+// read is a file's text.
+func read(file string) ([]byte, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil || filepath.Ext(file) != ".gz" {
+		return raw, err
+	}
+	var text []byte
+	r, err := gzip.NewReader(bytes.NewReader(raw))
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(r, mostText+1))
+	}
+	if err == nil && len(text) > mostText {
+		err = fmt.Errorf("more than %d MB", mostText>>20)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: decompressing: %w", file, err)
+	}
+	return text, nil
+}
+
+// mostText bounds what a small file may turn out to hold.
+const mostText = 1 << 30
+
+// beside opens the tensors of a folder; there need not be any, but a broken file is not ok.
+func (l loader) beside(dir string) (tensor tensorSource, done func(), ok bool) {
+	stored := filepath.Join(dir, "tensors.safetensors")
+	if _, err := os.Stat(stored); err != nil {
+		return noTensor, func() {}, true
+	}
+	f, err := safetensors.Open(stored)
+	if err != nil {
+		l.bad(err)
+		return nil, nil, false
+	}
+	return tensors{f}.array, func() { f.Close() }, true
+}
+
+// hand passes a case on, or says what is wrong with it.
+func (l loader) hand(file string, i int, c recorded, err error) {
+	if err == nil {
+		c.file = file
+		l.each(c)
+		return
+	}
+	name := fmt.Sprintf("case %d", i)
+	if c.seen != nil && c.seen.Name != "" {
+		name = fmt.Sprintf("case %q", c.seen.Name)
+	}
+	l.bad(fmt.Errorf("%s: %s: %w", file, name, err))
+}
+
+func (l loader) caseFolder(dir string) {
+	file := filepath.Join(dir, "case.json")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		l.bad(err)
+		return
+	}
+	tensor, done, ok := l.beside(dir)
+	if !ok {
+		return
+	}
+	defer done()
+	c, err := parse(raw, dir, tensor)
+	l.hand(file, 0, c, err)
+}
+
+// A tensorSource finds a tensor by its name.
+type tensorSource func(name string) (Array, bool, error)
+
+func noTensor(string) (Array, bool, error) { return Array{}, false, nil }
+
+type tensors struct{ file *safetensors.File }
+
+func (t tensors) array(name string) (Array, bool, error) {
+	if _, ok := t.file.Info(name); !ok {
+		return Array{}, false, nil
+	}
+	stored, err := t.file.Tensor(name)
+	if err != nil {
+		return Array{}, false, err
+	}
+	a := Array{Shape: slices.Clone(stored.Shape)}
+	if whole, err := stored.Int64(nil); err == nil {
+		a.Data = widened(whole)
+		return a, true, nil
+	}
+	values, err := stored.Float32(nil)
+	a.Data = widened(values)
+	return a, err == nil, err
+}
+
+func widened[T int64 | float32](values []T) []float64 {
+	data := make([]float64, len(values))
+	for i, v := range values {
+		data[i] = float64(v)
+	}
+	return data
+}

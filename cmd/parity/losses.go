@@ -1,0 +1,229 @@
+package main
+
+import "github.com/darkroom-rl/darkroom/trainer/loss"
+
+// Objectives over decisions.
+
+var lossOps = map[string]Op{
+	"loss.dance_two_rewards":  lossDance,
+	"loss.flow_factory":       lossClip,
+	"loss.flow_grpo":          lossFlowGRPO,
+	"loss.guard_flow_factory": lossGuard,
+	"loss.guard_flow_grpo":    lossGuard,
+	"loss.kl_mean":            lossKLMean,
+	"loss.longcat":            lossLongCat,
+	"loss.mixgrpo":            lossMixGRPO,
+	"loss.tempflow":           lossTempFlow,
+	"loss.verl_dppo":          lossDPPO,
+	"loss.verl_flow_grpo":     lossClip,
+	"loss.verl_guard":         lossGuard,
+}
+
+// samples are an array's rows over its first axis.
+func samples(a Array) [][]float64 {
+	n := a.Shape[0]
+	if n == 0 {
+		return nil
+	}
+	width := len(a.Data) / n
+	rows := make([][]float64, n)
+	for i := range rows {
+		rows[i] = a.Data[i*width : (i+1)*width]
+	}
+	return rows
+}
+
+func flat(rows [][]float64) (all []float64) {
+	for _, r := range rows {
+		all = append(all, r...)
+	}
+	return all
+}
+
+// clipOptions are the ranges that a case gives: one number, or two with their signs.
+func clipOptions(c *Case) loss.Clip {
+	pair := func(name string) (low, high float64) {
+		if !c.Has(name) {
+			return 0, 0
+		}
+		v := c.Floats(name)
+		if len(v) == 1 {
+			return v[0], v[0]
+		}
+		return -v[0], v[1]
+	}
+	var o loss.Clip
+	o.Low, o.High = pair("clip_range")
+	o.AdvLow, o.AdvHigh = pair("adv_clip")
+	return o
+}
+
+func terms(c *Case) loss.Terms {
+	t := loss.Terms{LogProb: c.Floats("log_prob"), Old: c.Floats("old_log_prob")}
+	if c.Has("advantages") {
+		t.Advantage = c.Floats("advantages")
+	}
+	for name, to := range map[string]*[][]float64{"mean": &t.Mean, "mean_old": &t.MeanOld, "mean_ref": &t.MeanRef} {
+		if c.Has(name) {
+			*to = samples(c.Array(name))
+		}
+	}
+	for name, to := range map[string]*[]float64{"std": &t.Std, "sqrt_dt": &t.SqrtDt, "is_weights": &t.Weight} {
+		if c.Has(name) {
+			*to = c.Floats(name)
+		}
+	}
+	return t
+}
+
+// putClip puts an objective's results under the names that any of the cases has.
+func putClip(c *Case, r loss.Result) {
+	c.Put("ratio", r.Ratio)
+	c.Put("policy_loss", r.Policy)
+	c.Put("kl_loss", r.KL)
+	c.Put("loss", r.Loss)
+	c.Put("grad_log_prob", r.GradLogProb)
+	if r.GradMean != nil {
+		c.Put("grad_mean", Array{c.Array("mean").Shape, flat(r.GradMean)})
+	}
+	for ours, theirs := range map[string]string{"approx_kl": "approx_kl", "clipped": "clipfrac", "ppo_kl": "ppo_kl", "ratio_mean": "ratio_mean", "ratio_std": "ratio_std",
+		"clipped_high": "pg_clipfrac_higher", "clipped_low": "pg_clipfrac_lower"} {
+		c.Put(theirs, r.Metrics[ours])
+	}
+	c.Put("pg_clipfrac", r.Metrics["clipped"])
+}
+
+func lossClip(c *Case) error {
+	r, err := clipOptions(c).Of(terms(c))
+	putClip(c, r)
+	return err
+}
+
+// squaresTimes is k·x².
+func squaresTimes(k float64, x []float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = k * v * v
+	}
+	return out
+}
+
+func lossFlowGRPO(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	t.KLDenominator, o.KLWeight = squaresTimes(2, t.Std), c.Float("beta")
+	r, err := o.Of(t)
+	if err == nil && o.KLWeight == 0 {
+		r.KL, r.GradMean = klOnly(t)
+	}
+	putClip(c, r)
+	return err
+}
+
+// klOnly is a KL that the loss does not weigh.
+func klOnly(t loss.Terms) (float64, [][]float64) {
+	kl, grad := loss.KLMeans(t.Mean, t.MeanRef, t.KLDenominator)
+	for _, row := range grad {
+		clear(row)
+	}
+	return kl, grad
+}
+
+func lossTempFlow(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	tau := c.Floats("tau")
+	t.Deviation, t.KLDenominator, o.KLWeight, o.NoiseWeight = tau, squaresTimes(2, tau), c.Float("beta"), 2.25
+	r, err := o.Of(t)
+	putClip(c, r)
+	return err
+}
+
+func lossLongCat(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	o.KLWeight = c.Float("beta")
+	scale := 1.0
+	if c.String("kind") == "flow_sde" {
+		t.Sigma, t.SigmaBelow, o.NoiseScale = c.Floats("sigma"), c.Floats("sigma_1"), true
+		scale = loss.LongCatScale(t.Sigma, t.SigmaBelow, t.SqrtDt)
+		for i, s := range t.Std {
+			t.KLDenominator = append(t.KLDenominator, 2*s*s*t.SqrtDt[i]*t.SqrtDt[i])
+		}
+	} else {
+		t.KLDenominator = []float64{1}
+	}
+	r, err := o.Of(t)
+	r.Policy /= scale // upstream logs it without
+	putClip(c, r)
+	return err
+}
+
+func lossGuard(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	o.Ratio = map[string]string{"loss.guard_flow_grpo": "guard_batch", "loss.verl_guard": "guard", "loss.guard_flow_factory": "guard_plain"}[c.Op]
+	if c.Has("beta") {
+		o.KLWeight = c.Float("beta")
+		g := 0.0
+		for _, s := range t.Std {
+			g += s / float64(len(t.Std))
+		}
+		t.KLDenominator = []float64{2 * g * g}
+	}
+	r, err := o.Of(t)
+	putClip(c, r)
+	if o.Ratio == "guard_batch" && len(r.Bias) > 0 {
+		c.Put("ratio_mean_bias", r.Bias[0])
+	}
+	return err
+}
+
+func lossDPPO(c *Case) error {
+	t := terms(c)
+	r, err := loss.DPPO{Threshold: c.Float("threshold"), UseStd: c.Bool("use_std")}.Of(t)
+	c.Put("loss", r.Loss)
+	c.Put("grad_log_prob", r.GradLogProb)
+	for name, v := range r.Metrics {
+		c.Put(name, v)
+	}
+	return err
+}
+
+func lossKLMean(c *Case) error {
+	mean := c.Array("mean")
+	kl, grad := loss.KLMeans(samples(mean), samples(c.Array("mean_ref")), squaresTimes(2, c.Floats("std")))
+	c.Put("loss", kl)
+	c.Put("grad_mean", Array{mean.Shape, flat(grad)})
+	return nil
+}
+
+func lossMixGRPO(c *Case) error {
+	o := clipOptions(c)
+	o.Parts = c.Float("accumulation") * c.Float("num_train_steps")
+	o.ChangeWeight = c.Float("kl_coeff")
+	t := terms(c)
+	r, err := o.Of(t)
+	if err != nil {
+		return err
+	}
+	change, _ := loss.SquaredChange(t.LogProb, t.Old) // logged whatever its weight
+	r.KL = change / o.Parts
+	putClip(c, r)
+	return nil
+}
+
+func lossDance(c *Case) error {
+	t, o := terms(c), clipOptions(c)
+	o.Parts = c.Float("accumulation") * c.Float("num_train_steps")
+	var weights []float64
+	var results []loss.Result
+	for _, name := range []string{"vq", "mq"} {
+		t.Advantage = c.Floats("advantages_" + name)
+		r, err := o.Of(t)
+		if err != nil {
+			return err
+		}
+		weights, results = append(weights, c.Float(name+"_coef")), append(results, r)
+	}
+	r := loss.Sum(weights, results)
+	c.Put("loss", r.Loss)
+	c.Put("grad_log_prob", r.GradLogProb)
+	return nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/diffusion"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// Whole pipelines: from prompts and given latents to every step and the picture.
+
+var pipelineOps = map[string]Op{
+	"pipelines.flux": runPipeline,
+	"pipelines.sd15": runPipeline,
+	"pipelines.sd3":  runPipeline,
+}
+
+// A sampled case is one on its way through a pipeline.
+type sampled struct {
+	*Case
+	*pipeline.Pipeline
+	at     pipeline.Shape
+	packed bool
+}
+
+func runPipeline(c *Case) error {
+	be, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer be.Close()
+	p, err := pipeline.Open(c.Dir(), pipeline.Options{Pool: tensor.NewPool(be), TextLength: int(numberOr(c, "max_sequence_length", 0))})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	s := sampled{Case: c, Pipeline: p, packed: c.Op == "pipelines.flux"}
+	if s.at, err = p.Shape(c.Int("height"), c.Int("width")); err != nil {
+		return err
+	}
+	return s.run()
+}
+
+func (s sampled) run() error {
+	schedule, err := s.Schedule(s.Int("steps"), s.at)
+	if err != nil {
+		return err
+	}
+	rows, err := s.Rows(schedule, numberOr(s.Case, "eta", 0))
+	if err != nil {
+		return err
+	}
+	if s.Flow() {
+		s.Put("out.sigmas", schedule.Sigmas)
+	} else if shares, err := s.Shares(); err == nil {
+		s.Put("out.alphas_cumprod", shares)
+	}
+	s.Put("out.timesteps", schedule.Timesteps)
+	texts, err := s.Encode(s.String("prompt"), text(s.Case, "negative_prompt", ""))
+	if err != nil {
+		return err
+	}
+	s.putTexts(texts[0], texts[1])
+	guidance := pipeline.Guidance{Scale: s.Float("guidance_scale")}
+	if s.Defaults().Embedded {
+		guidance = pipeline.Guidance{Embedded: guidance.Scale, Scale: numberOr(s.Case, "true_cfg_scale", 1)}
+	}
+	start := s.Floats("in.latents")
+	if !s.packed {
+		start = channelsLast(s.Array("in.latents")).Data
+	}
+	tracks, err := s.Sample(context.Background(), []pipeline.Picture{{Text: texts[0], Negative: texts[1], Start: start}}, pipeline.Sampler{
+		At: s.at, Rows: rows, Times: schedule.Timesteps, Guidance: guidance,
+		Watch: func(step, _ int, output, next []float64) {
+			s.Put(fmt.Sprintf("out.model_output.%d", step), s.latents(output))
+			s.Put(fmt.Sprintf("out.latents.%d", step+1), s.latents(next))
+		}})
+	if err != nil {
+		return err
+	}
+	if s.packed {
+		c := s.at.Latents[1] / 4
+		s.Put("out.unpacked", Array{Shape: []int{1, c, s.at.Rows, s.at.Cols}, Data: diffusion.Unpack(tracks[0].Final, c, s.at.Rows, s.at.Cols)})
+	}
+	raw, err := s.Decode(tracks[0].Final, s.at)
+	if err != nil {
+		return err
+	}
+	s.Put("out.vae_out", s.picture(raw))
+	s.Put("out.image", s.picture(pipeline.Pixels(raw)))
+	return nil
+}
+
+// putTexts records what was read of the prompts.
+func (s sampled) putTexts(prompt, negative *pipeline.Text) {
+	for i, ids := range prompt.IDs {
+		name := fmt.Sprintf("out.ids_%d", i+1)
+		if len(prompt.IDs) == 1 {
+			name = "out.ids"
+		}
+		s.Put(name, [][]int{whole32(ids)})
+	}
+	s.Put("out.prompt_embeds", states(prompt))
+	s.Put("out.negative_prompt_embeds", states(negative))
+	if prompt.Pooled != nil {
+		s.Put("out.pooled", pooled(prompt))
+		s.Put("out.negative_pooled", pooled(negative))
+	}
+}
+
+func states(t *pipeline.Text) Array {
+	return Array{Shape: []int{1, t.Tokens, t.Width}, Data: widened(t.States)}
+}
+
+func pooled(t *pipeline.Text) Array {
+	return Array{Shape: []int{1, len(t.Pooled)}, Data: widened(t.Pooled)}
+}
+
+// latents are one sample's as the case has them.
+func (s sampled) latents(x []float64) Array {
+	a := Array{Shape: append([]int{1}, s.at.Latents...), Data: x}
+	return channelsFirst(a)
+}
+
+// picture is one picture as the case has it.
+func (s sampled) picture(x []float32) Array {
+	return channelsFirst(Array{Shape: []int{1, s.at.Height, s.at.Width, 3}, Data: widened(x)})
+}

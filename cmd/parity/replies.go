@@ -1,0 +1,358 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/answers"
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/rewards/edits"
+)
+
+// Rules for what vision-language models write.
+
+var replyOps = map[string]Op{
+	"vlm.answer_boxed":                     answerBoxed,
+	"vlm.answer_dapo":                      answerDAPO,
+	"vlm.answer_em":                        answerExact,
+	"vlm.answer_gsm8k":                     answerGSM8K,
+	"vlm.judge_parse_vrag":                 judgedByTag,
+	"vlm.reward_anls":                      rewardANLS,
+	"vlm.reward_answer_default":            answerDefault,
+	"vlm.reward_cosine_length":             cosineLength,
+	"vlm.reward_curiosity":                 curiosity,
+	"vlm.reward_curiosity_upstream_defect": curiosityDefect,
+	"vlm.reward_deepeyes":                  deepEyes,
+	"vlm.reward_deepeyes_common":           deepEyes,
+	"vlm.reward_deepeyes_math":             deepEyesMath,
+	"vlm.reward_detection_confidence":      detectionConfidence,
+	"vlm.reward_format":                    replyFormat,
+	"vlm.reward_giou":                      rewardGIoU,
+	"vlm.reward_mcq":                       multipleChoice,
+	"vlm.reward_minio3":                    miniO3,
+	"vlm.reward_mra":                       relativeAccuracy,
+	"vlm.reward_ndcg":                      rewardNDCG,
+	"vlm.reward_od":                        objectDetection,
+	"vlm.reward_rec_format":                groundingFormat,
+	"vlm.reward_rec_iou":                   grounding,
+	"vlm.reward_repetition_ids":            repeatedTokens,
+	"vlm.reward_repetition_words":          repeatedWords,
+	"vlm.reward_tool_accumulative":         toolRewards,
+	"vlm.reward_vrag_format":               searchedFormat,
+	"vlm.reward_yes_no":                    yesNo,
+}
+
+func grounding(c *Case) error {
+	grid, size := c.Ints("grid_thw"), c.Ints("image_wh")
+	if len(grid) != 3 || len(size) != 2 {
+		return fmt.Errorf("a grid of %v and a size of %v", grid, size)
+	}
+	g := answers.Grounding{Seen: [2]int{grid[2] * c.Int("patch"), grid[1] * c.Int("patch")}, Original: [2]int{size[0], size[1]}}
+	s, err := g.Rule(c.String("text"), c.String("solution"))
+	c.Put("reward", s.Value)
+	return err
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func groundingFormat(c *Case) error {
+	c.Put("reward", one(answers.ThinkBox(c.String("text"))))
+	return nil
+}
+
+// objectDetection gives null where upstream raises: where the truth cannot be read.
+func objectDetection(c *Case) error {
+	reply, truth := c.String("text"), c.String("solution")
+	for name, rule := range map[string]answers.Rule{
+		"map": answers.MAP{}.Detected, "ap50": answers.MAP{Fifty: true}.Detected, "length": answers.MAP{Length: true}.Detected,
+		"weighted": func(reply, truth string) (rewards.Score, error) {
+			return answers.Weighted(answers.Clean(reply), answers.Clean(truth))
+		},
+	} {
+		c.Put(name, nil)
+		if s, err := rule(reply, truth); err == nil {
+			c.Put(name, s.Value)
+		}
+	}
+	return nil
+}
+
+// ruled answers cases of one rule.
+func ruled(c *Case, rule answers.Rule) error {
+	s, err := rule(c.String("text"), c.String("solution"))
+	c.Put("reward", s.Value)
+	return err
+}
+
+func multipleChoice(c *Case) error {
+	c.Put("choice", nil)
+	if choice, ok := answers.Choice(c.String("text")); ok {
+		c.Put("choice", choice)
+	}
+	return ruled(c, answers.MultipleChoice)
+}
+
+func yesNo(c *Case) error { return ruled(c, answers.YesNo) }
+
+func answerDefault(c *Case) error {
+	reply, truth := answers.Clean(c.String("text")), answers.Clean(c.String("solution"))
+	same, err := answers.Same(c.String("text"), c.String("solution"))
+	if err != nil {
+		return err
+	}
+	c.Put("cleaned", reply)
+	c.Put("all_match", same.Value)
+	c.Put("ratio", edits.Ratio(reply, truth))
+	return ruled(c, answers.Default)
+}
+
+func cosineLength(c *Case) error {
+	c.Put("reward", answers.VLMR1Length().At(c.Int("length"), true))
+	return nil
+}
+
+func repeatedWords(c *Case) error {
+	c.Put("reward", answers.Repetition(c.String("text")))
+	return nil
+}
+
+func repeatedTokens(c *Case) error {
+	list, _ := c.Raw("ids").([]any)
+	out := []float64{}
+	for _, row := range list {
+		var tokens []int
+		numbers, _ := row.([]any)
+		for _, x := range numbers {
+			id, ok := x.(float64)
+			if !ok {
+				c.wrong("ids", "lists of tokens")
+			}
+			tokens = append(tokens, int(id))
+		}
+		out = append(out, answers.RepeatedTokens(tokens, c.Int("n"), c.Float("max_penalty")))
+	}
+	c.Put("rewards", out)
+	return nil
+}
+
+func replyFormat(c *Case) error {
+	reply := c.String("text")
+	c.Put("think_answer", one(answers.ThinkAnswer(reply)))
+	c.Put("easyr1_r1v", one(answers.ThinkAnswer(reply)))
+	c.Put("trl_think", one(answers.Thinks(reply)))
+	c.Put("boxed", one(answers.ThinkBoxed(reply)))
+	return nil
+}
+
+func detectionConfidence(c *Case) error {
+	reply, truth := c.String("text"), c.String("solution")
+	s, err := answers.DetectionIoU(reply, truth)
+	c.Put("iou", s.Value)
+	if err == nil {
+		s, err = answers.DetectionConfidence(reply, truth)
+		c.Put("confidence", s.Value)
+	}
+	return err
+}
+
+func rewardGIoU(c *Case) error {
+	truth, found := oneBox(c, "truth"), oneBox(c, "pred")
+	c.Put("iou", boxes.IoU(truth, found))
+	for i := range truth {
+		truth[i] /= c.Float("scale")
+		found[i] /= c.Float("scale")
+	}
+	c.Put("reward", answers.GIoUReward(truth, found))
+	return nil
+}
+
+func deepEyes(c *Case) error {
+	reply, judge := c.String("text"), c.String("judge_reply")
+	if c.Op == "vlm.reward_deepeyes_common" {
+		c.Put("reward", answers.DeepEyesReasoning(reply).Reward(answers.JudgedTrue(judge)))
+		return nil
+	}
+	c.Put("reward", answers.DeepEyesVisual(reply).Reward(answers.JudgedOne(judge)))
+	return nil
+}
+
+func deepEyesMath(c *Case) error {
+	v := answers.JudgedTrue(c.String("judge_reply"))
+	if c.Bool("rule_equal") {
+		v = answers.Right
+	}
+	c.Put("reward", answers.DeepEyesMaths(c.String("text")).MathsReward(v))
+	return nil
+}
+
+func miniO3(c *Case) error {
+	w, m := c.Sub("weights"), answers.DefaultMiniO3()
+	m.Right = numberOr(w, "acc_reward_weight", m.Right)
+	m.Form = numberOr(w, "format_reward_weight", m.Form)
+	m.Tool = numberOr(w, "use_tool_reward_weight", m.Tool)
+	m.Penalty = numberOr(w, "tool_call_penalty", m.Penalty)
+	v := m.Of(c.Strings("turns"), c.String("truth"))
+	c.Put("score", v.Score)
+	c.Put("acc", m.Right*one(v.Correct))
+	c.Put("format_score", m.Form*one(v.Formed))
+	c.Put("format", one(v.Formed))
+	c.Put("tool_turns", v.Tools)
+	return nil
+}
+
+// attempts reads a group, or several behind each other.
+func attempts(c *Case) []answers.Attempt {
+	right, calls, clips, failed := c.Floats("correct"), c.Ints("calls"), c.Ints("video"), c.Ints("last_op_failed")
+	if len(calls) != len(right) || len(clips) != len(right) || len(failed) != len(right) {
+		c.complain("lists of %d, %d, %d and %d samples", len(right), len(calls), len(clips), len(failed))
+		return nil
+	}
+	group := make([]answers.Attempt, len(right))
+	for i := range group {
+		group[i] = answers.Attempt{Right: right[i], Calls: calls[i], Clip: clips[i] != 0, Failed: failed[i] != 0}
+	}
+	return group
+}
+
+func curiosity(c *Case) error {
+	s := answers.DefaultCuriosity().Of(attempts(c))
+	c.Put("rewards", s.Rewards)
+	c.Put("curiosity", s.Curiosity)
+	c.Put("penalty", s.Penalty)
+	c.Put("uniform", one(s.Uniform))
+	c.Put("difficulty", s.Difficulty)
+	c.Put("right_without_tool", one(s.RightWithoutTool))
+	return nil
+}
+
+// curiosityDefect repeats upstream's slip beside ours: failures of the first group judge all.
+func curiosityDefect(c *Case) error {
+	all, n := attempts(c), c.Int("group_size")
+	if n < 1 || len(all)%n != 0 {
+		return fmt.Errorf("%d samples in groups of %d", len(all), n)
+	}
+	intended, upstream := []float64{}, []float64{}
+	for from := 0; from < len(all); from += n {
+		group := append([]answers.Attempt{}, all[from:from+n]...)
+		intended = append(intended, answers.DefaultCuriosity().Of(group).Rewards...)
+		for i := range group {
+			group[i].Failed = all[i].Failed
+		}
+		upstream = append(upstream, answers.DefaultCuriosity().Of(group).Rewards...)
+	}
+	c.Put("intended", intended)
+	c.Put("upstream", upstream)
+	return nil
+}
+
+func relativeAccuracy(c *Case) error {
+	for name, exact := range map[string]bool{"mra": false, "exact": true} {
+		s, err := answers.Relative{Exact: exact}.Rule(c.String("text"), c.String("truth"))
+		if err != nil {
+			return err
+		}
+		c.Put(name, s.Value)
+	}
+	return nil
+}
+
+func toolRewards(c *Case) error {
+	earned, lengths, right, score := mat(c, "env_reward"), c.Ints("lengths"), c.Ints("right"), c.Floats("score")
+	if len(lengths) != len(earned) || len(right) != len(earned) || len(score) != len(earned) {
+		return fmt.Errorf("lists of %d, %d, %d and %d replies", len(earned), len(lengths), len(right), len(score))
+	}
+	var out [][]float64
+	for i := range earned {
+		row, err := answers.OnTokens(score[i], right[i] != 0, earned[i], lengths[i])
+		if err != nil {
+			return err
+		}
+		out = append(out, row)
+	}
+	putMat(c, "token_rewards", out, "env_reward")
+	return nil
+}
+
+func rewardANLS(c *Case) error {
+	c.Put("score", answers.ANLS(c.String("pred"), c.Strings("golds"), c.Float("threshold")))
+	return nil
+}
+
+func rewardNDCG(c *Case) error {
+	c.Put("ndcg", answers.NDCG(c.Strings("docs"), c.Strings("golds"), false))
+	return nil
+}
+
+func searchedFormat(c *Case) error {
+	c.Put("format", one(answers.Searched(c.String("text"))))
+	c.Put("answer", nil)
+	if a, ok := answers.AnswerBeforeEnd(c.String("text")); ok {
+		c.Put("answer", a)
+	}
+	return nil
+}
+
+func judgedByTag(c *Case) error {
+	c.Put("verdict", nil)
+	if v := answers.JudgedTag(c.String("reply")); v != answers.Unclear {
+		c.Put("verdict", v == answers.Right)
+	}
+	return nil
+}
+
+func answerDAPO(c *Case) error {
+	out := []float64{}
+	for _, truth := range c.Strings("truths") {
+		s, err := answers.DAPO(c.String("text"), truth)
+		if err != nil {
+			return err
+		}
+		out = append(out, s.Value)
+	}
+	c.Put("normalised", answers.NormaliseDAPO(answers.DAPOAnswer(c.String("text"))))
+	c.Put("rewards", out)
+	return nil
+}
+
+func answerBoxed(c *Case) error {
+	s, err := answers.Boxed(c.String("text"), c.String("truth"))
+	c.Put("reward", s.Value)
+	c.Put("boxed", nil)
+	c.Put("stripped", nil)
+	if box, ok := answers.LastBoxed(c.String("text")); ok {
+		c.Put("boxed", box)
+		said, whole := answers.Unboxed(box)
+		if bare, fine := answers.NormaliseMATH(said); whole && fine {
+			c.Put("stripped", bare)
+		}
+	}
+	return err
+}
+
+func answerExact(c *Case) error {
+	for _, name := range []string{"extracted", "normalised", "em", "sub_em"} {
+		c.Put(name, nil)
+	}
+	if said, ok := answers.TaggedAnswer(c.String("text")); ok {
+		c.Put("extracted", said)
+		c.Put("normalised", answers.NormaliseQA(said))
+		c.Put("em", one(answers.ExactMatch{}.Of(said, c.Strings("golds"))))
+		c.Put("sub_em", one(answers.ExactMatch{Contained: true}.Of(said, c.Strings("golds"))))
+	}
+	return nil
+}
+
+func answerGSM8K(c *Case) error {
+	for name, flexible := range map[string]bool{"strict": false, "flexible": true} {
+		c.Put(name, nil)
+		if a, ok := (answers.GSM8K{Flexible: flexible}).Answer(c.String("text")); ok {
+			c.Put(name, a)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"github.com/darkroom-rl/darkroom/diffusion"
+	"github.com/darkroom-rl/darkroom/trainer/rollout"
+)
+
+// Guidance, packing of latents, and which prompts are rolled.
+
+var samplingOps = map[string]Op{
+	"guidance.cfg":      guide,
+	"guidance.cfg_norm": guideNorm,
+	"guidance.rescale":  rescale,
+	"latent.flux_pack":  fluxPack,
+	"noise.ddpm":        noised,
+	"sampler.k_repeat":  repeat,
+	"seed.prompt_hash":  promptHash,
+}
+
+func guide(c *Case) error {
+	u := c.Array("v_uncond")
+	c.Put("v", Array{u.Shape, diffusion.Guide(u.Data, c.Floats("v_cond"), c.Float("scale"))})
+	return nil
+}
+
+func guideNorm(c *Case) error {
+	u := c.Array("v_uncond")
+	c.Put("v", Array{u.Shape, diffusion.GuideNorm(u.Data, c.Floats("v_cond"), c.Float("scale"), u.Shape[len(u.Shape)-1])})
+	return nil
+}
+
+// perSample applies f to each sample's part of the arrays.
+func perSample(c *Case, names []string, f func(i int, parts [][]float64)) []int {
+	first := c.Array(names[0])
+	n := len(first.Data) / first.Shape[0]
+	for i := range first.Shape[0] {
+		var parts [][]float64
+		for _, name := range names {
+			parts = append(parts, c.Floats(name)[i*n:(i+1)*n])
+		}
+		f(i, parts)
+	}
+	return first.Shape
+}
+
+func rescale(c *Case) error {
+	var v []float64
+	shape := perSample(c, []string{"v_cfg", "v_cond"}, func(_ int, p [][]float64) { v = append(v, diffusion.Rescale(p[0], p[1], c.Float("rescale"))...) })
+	c.Put("v", Array{shape, v})
+	return nil
+}
+
+func noised(c *Case) error {
+	var x, velocity []float64
+	share := c.Floats("alpha_prod")
+	shape := perSample(c, []string{"x0", "noise"}, func(i int, p [][]float64) {
+		xi, vi := diffusion.NoisedVP(p[0], p[1], share[min(i, len(share)-1)])
+		x, velocity = append(x, xi...), append(velocity, vi...)
+	})
+	c.Put("x_t", Array{shape, x})
+	c.Put("velocity", Array{shape, velocity})
+	return nil
+}
+
+func fluxPack(c *Case) error {
+	l := c.Array("latents")
+	channels, height, width := l.Shape[1], l.Shape[2], l.Shape[3]
+	var all []float64
+	var ids Array
+	var wrong error
+	perSample(c, []string{"latents"}, func(_ int, p [][]float64) {
+		tokens, places, err := diffusion.Pack(p[0], channels, height, width)
+		if err != nil {
+			wrong = err
+		}
+		all = append(all, tokens...)
+		ids = Array{Shape: []int{len(places), 3}}
+		for _, at := range places {
+			ids.Data = append(ids.Data, float64(at[0]), float64(at[1]), float64(at[2]))
+		}
+	})
+	c.Put("packed", Array{[]int{l.Shape[0], height * width / 4, channels * 4}, all})
+	c.Put("ids", ids)
+	return wrong
+}
+
+func repeat(c *Case) error {
+	unique, ranks, err := rollout.Repeat(c.Ints("perm1"), c.Ints("perm2"), c.Int("k"), c.Int("batch"), c.Int("world"))
+	var all []any
+	for _, r := range ranks {
+		all = append(all, r)
+	}
+	c.Put("unique_prompts", unique)
+	c.Put("per_rank", all)
+	return err
+}
+
+func promptHash(c *Case) error {
+	var seeds []int
+	for _, p := range c.Strings("prompts") {
+		seeds = append(seeds, rollout.PromptSeed(p, c.Int("base_seed")))
+	}
+	c.Put("seeds", seeds)
+	return nil
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// Schedules, and the times at which training noises.
+
+var scheduleOps = map[string]Op{
+	"sched.betas":                schedBetas,
+	"sched.calculate_shift":      schedDynamicShift,
+	"sched.ddim_timesteps":       schedDDIM,
+	"sched.dpm_flow":             schedGrid,
+	"sched.flow_match_euler":     schedFlow,
+	"sched.flow_match_heun":      schedHeun,
+	"sched.logit_normal_shifted": schedLogitNormal,
+	"sched.sd3_loss_weighting":   schedWeighting,
+	"sched.static_shift":         schedStatic,
+	"sched.time_sampler":         schedTimes,
+	"sched.unipc_flow":           schedGrid,
+}
+
+func putSchedule(c *Case, s sde.Schedule) {
+	c.Put("sigmas", s.Sigmas)
+	c.Put("timesteps", s.Timesteps)
+}
+
+// flag, numberOr and text are settings that may be missing.
+func flag(c *Case, name string) bool { return c.Has(name) && c.Bool(name) }
+
+func numberOr(c *Case, name string, otherwise float64) float64 {
+	if !c.Has(name) {
+		return otherwise
+	}
+	return c.Float(name)
+}
+
+func text(c *Case, name, otherwise string) string {
+	if !c.Has(name) {
+		return otherwise
+	}
+	return c.String(name)
+}
+
+func schedStatic(c *Case) error {
+	s := sde.Static(c.Float("shift"), c.Int("steps"))
+	c.Put("sigmas", s.Sigmas)
+	c.Put("model_timestep", s.Timesteps)
+	return nil
+}
+
+func schedFlow(c *Case) error {
+	config, o := c.Sub("config"), sde.DefaultFlow()
+	o.Shift = numberOr(config, "shift", 1)
+	o.Terminal = numberOr(config, "shift_terminal", 0)
+	o.TrainSteps = int(numberOr(config, "num_train_timesteps", 1000))
+	o.Dynamic, o.Invert = flag(config, "use_dynamic_shifting"), flag(config, "invert_sigmas")
+	o.Linear = text(config, "time_shift_type", "exponential") == "linear"
+	o.Karras, o.Exponential, o.Beta = flag(config, "use_karras_sigmas"), flag(config, "use_exponential_sigmas"), flag(config, "use_beta_sigmas")
+	o.SigmaMax, o.SigmaMin = numberOr(c, "sigma_max", 1), numberOr(c, "sigma_min", 0.001)
+	var base []float64
+	if c.Has("sigmas_in") {
+		base = c.Floats("sigmas_in")
+	}
+	s, err := sde.Flow(o, c.Int("steps"), base, numberOr(c, "mu", 0))
+	putSchedule(c, s)
+	return err
+}
+
+func schedDynamicShift(c *Case) error {
+	c.Put("mu", sde.DynamicShift(c.Int("image_seq_len"), c.Int("base_seq_len"), c.Int("max_seq_len"), c.Float("base_shift"), c.Float("max_shift")))
+	return nil
+}
+
+func schedHeun(c *Case) error {
+	putSchedule(c, sde.FlowHeun(c.Sub("config").Float("shift"), c.Int("steps")))
+	return nil
+}
+
+func schedGrid(c *Case) error {
+	config, grid := c.Sub("config"), sde.FlowUniPC
+	if c.Op == "sched.dpm_flow" {
+		grid = sde.FlowDPM
+	}
+	putSchedule(c, grid(config.Float("flow_shift"), c.Int("steps"), text(config, "final_sigmas_type", "zero") == "sigma_min"))
+	return nil
+}
+
+func schedWeighting(c *Case) error {
+	var w []float64
+	for _, s := range c.Floats("sigmas") {
+		w = append(w, sde.LossWeight(c.String("scheme"), s))
+	}
+	c.Put("weighting", w)
+	return nil
+}
+
+func schedLogitNormal(c *Case) error {
+	u := c.Array("u")
+	for i, v := range u.Data {
+		u.Data[i] = sde.LogitNormal(v, c.Float("mean"), c.Float("std"), c.Float("shift"))
+	}
+	c.Put("t", u)
+	return nil
+}
+
+func vpOptions(config *Case) sde.VPOptions {
+	o := sde.DefaultVP()
+	o.TrainSteps = int(numberOr(config, "num_train_timesteps", 1000))
+	o.BetaStart, o.BetaEnd = numberOr(config, "beta_start", o.BetaStart), numberOr(config, "beta_end", o.BetaEnd)
+	o.Betas, o.Spacing = text(config, "beta_schedule", o.Betas), text(config, "timestep_spacing", o.Spacing)
+	o.Offset, o.ZeroSNR = int(numberOr(config, "steps_offset", 0)), flag(config, "rescale_betas_zero_snr")
+	if config.Has("set_alpha_to_one") {
+		o.AlphaOne = config.Bool("set_alpha_to_one")
+	}
+	return o
+}
+
+func schedBetas(c *Case) error {
+	betas, shares, err := vpOptions(c.Sub("config")).NoiseLevels()
+	if err != nil {
+		return err
+	}
+	var b, a []float64
+	for _, i := range c.Ints("index") {
+		b, a = append(b, betas[i]), append(a, shares[i])
+	}
+	c.Put("betas", b)
+	c.Put("alphas_cumprod", a)
+	return nil
+}
+
+func schedDDIM(c *Case) error {
+	s, before, err := sde.DDIMSteps(vpOptions(c.Sub("config")), c.Int("steps"))
+	if err != nil {
+		return err
+	}
+	c.Put("timesteps", s.Timesteps)
+	c.Put("prev_timesteps", before)
+	c.Put("alpha_prod", s.Alpha)
+	c.Put("alpha_prod_prev", s.AlphaPrev)
+	return nil
+}
+
+func schedTimes(c *Case) error {
+	span := c.Floats("range")
+	var perm []int
+	if c.Has("perm") {
+		perm = c.Ints("perm")
+	}
+	t, err := sde.Times(c.String("kind"), c.Int("n"), span[0], span[1], c.Float("shift"), c.Floats("u"), perm)
+	c.Put("t", t)
+	return err
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// Whole trajectories with a toy network: A x + b s + c on the last axis.
+
+var solverOps = map[string]Op{
+	"rollout.mixgrpo":            rolloutMixGRPO,
+	"solver.ddim":                solverDDIM,
+	"solver.ddpm":                solverDDPM,
+	"solver.flow_dpm_multistep":  solverMultistep,
+	"solver.flow_dpm_singlestep": solverSinglestep,
+	"solver.flow_euler":          solverEuler,
+	"solver.flow_heun":           solverHeun,
+	"solver.flow_unipc":          solverUniPC,
+	"solver.nft":                 solverNFT,
+}
+
+// field is the toy network; time is what it is told at each step.
+func field(c *Case, time []float64) sde.Network {
+	a, b, bias := c.Array("A"), c.Floats("b"), c.Floats("c")
+	d := len(bias)
+	return func(x []float64, step int) []float64 {
+		out := make([]float64, len(x))
+		for at := 0; at < len(x); at += d {
+			for i := range d {
+				sum := b[i]*time[step] + bias[i]
+				for j := range d {
+					sum += a.Data[i*d+j] * x[at+j]
+				}
+				out[at+i] = sum
+			}
+		}
+		return out
+	}
+}
+
+// noiseOf is the case's draws, one a step.
+func noiseOf(c *Case) func(step int) []float64 {
+	noise := c.Array("noise")
+	n := len(noise.Data) / noise.Shape[0]
+	return func(step int) []float64 { return noise.Data[step*n : (step+1)*n] }
+}
+
+// solve runs rows and puts the trajectory.
+func solve(c *Case, rows []sde.Row, time []float64) {
+	x := c.Array("x")
+	noise := func(int) []float64 { return nil }
+	if c.Has("noise") {
+		noise = noiseOf(c)
+	}
+	t := sde.Run(rows, x.Data, field(c, time), noise)
+	c.Put("trajectory", statesOf(x.Shape, t.States))
+}
+
+func statesOf(shape []int, all [][]float64) Array {
+	a := Array{Shape: append([]int{len(all)}, shape...)}
+	for _, s := range all {
+		a.Data = append(a.Data, s...)
+	}
+	return a
+}
+
+// everyStep is a solver's rows over the case's sigmas.
+func everyStep(c *Case, row func(s sde.Schedule, step int) sde.Row) []sde.Row {
+	s := sde.Schedule{Sigmas: c.Floats("sigmas")}
+	var rows []sde.Row
+	for step := range s.Steps() {
+		rows = append(rows, row(s, step))
+	}
+	return rows
+}
+
+func solverEuler(c *Case) error {
+	solve(c, everyStep(c, sde.Euler), c.Floats("sigmas"))
+	return nil
+}
+
+func solverHeun(c *Case) error {
+	solve(c, everyStep(c, sde.Heun), c.Floats("sigmas"))
+	return nil
+}
+
+func solverMultistep(c *Case) error {
+	config := c.Sub("config")
+	m := sde.Multistep{Order: 2, LowerOrderFinal: true, AsPublished: true}
+	if config.Has("solver_order") {
+		m.Order = config.Int("solver_order")
+	}
+	if config.Has("lower_order_final") {
+		m.LowerOrderFinal = config.Bool("lower_order_final")
+	}
+	if config.Has("euler_at_final") {
+		m.EulerAtFinal = config.Bool("euler_at_final")
+	}
+	m.Heun = config.Has("solver_type") && config.String("solver_type") == "heun"
+	m.SDE = config.Has("algorithm_type") && config.String("algorithm_type") == "sde-dpmsolver++"
+	solve(c, everyStep(c, m.Row), c.Floats("sigmas"))
+	return nil
+}
+
+func solverSinglestep(c *Case) error {
+	config := c.Sub("config")
+	m := sde.Singlestep{Orders: c.Ints("order_list"), Heun: config.Has("solver_type") && config.String("solver_type") == "heun"}
+	solve(c, everyStep(c, m.Row), c.Floats("sigmas"))
+	return nil
+}
+
+func solverUniPC(c *Case) error {
+	config := c.Sub("config")
+	u := sde.UniPC{Order: 2}
+	if config.Has("solver_order") {
+		u.Order = config.Int("solver_order")
+	}
+	u.BH1 = config.Has("solver_type") && config.String("solver_type") == "bh1"
+	if config.Has("disable_corrector") {
+		u.Off = config.Ints("disable_corrector")
+	}
+	solve(c, everyStep(c, u.Row), c.Floats("sigmas"))
+	return nil
+}
+
+func solverNFT(c *Case) error {
+	row := sde.Euler
+	switch s := c.String("solver"); s {
+	case "dpm2":
+		row = sde.Multistep{Order: 2, EulerAtFinal: true}.Row
+	case "ddim", "dpm1", "flow", "euler":
+	default:
+		return fmt.Errorf("solver %q is not known", s)
+	}
+	solve(c, everyStep(c, row), c.Floats("sigmas"))
+	return nil
+}
+
+// perStep is a variance-preserving schedule whose steps are given one by one.
+func perStep(c *Case, row func(s sde.Schedule) (sde.Row, error)) ([]sde.Row, []float64, error) {
+	a, to, steps := c.Floats("alpha_prod"), c.Floats("alpha_prod_prev"), c.Floats("timesteps")
+	var rows []sde.Row
+	var time []float64
+	for i := range a {
+		r, err := row(sde.Schedule{Alpha: a[i : i+1], AlphaPrev: to[i : i+1], Timesteps: steps[i : i+1]})
+		if err != nil {
+			return nil, nil, err
+		}
+		rows, time = append(rows, r), append(time, steps[i]/1000)
+	}
+	return rows, time, nil
+}
+
+func solverDDIM(c *Case) error {
+	p := sde.Prediction(c.String("prediction_type"))
+	rows, time, err := perStep(c, func(s sde.Schedule) (sde.Row, error) { return sde.DDIM(s, 0, 0, p, false) })
+	if err != nil {
+		return err
+	}
+	solve(c, rows, time)
+	return nil
+}
+
+func solverDDPM(c *Case) error {
+	large := c.String("variance_type") == "fixed_large"
+	rows, time, err := perStep(c, func(s sde.Schedule) (sde.Row, error) { return sde.DDPM(s, 0, sde.Epsilon, large) })
+	if err != nil {
+		return err
+	}
+	solve(c, rows, time)
+	return nil
+}
+
+// rolloutMixGRPO: the window's steps are stochastic, the others Euler's, and Flash solves
+// what follows the window on fewer points.
+func rolloutMixGRPO(c *Case) error {
+	s, window := sde.Schedule{Sigmas: c.Floats("sigmas")}, c.Ints("window")
+	eta, kernel := c.Float("eta"), c.String("kernel")
+	plan := sde.Plan{Window: window, Inside: func(s sde.Schedule, step int) sde.Row {
+		if kernel == "flow_sde" {
+			return sde.FlowSDE(s, step, eta, 0)
+		}
+		return sde.Dance(s, step, eta, sde.Unnormalised)
+	}, Outside: sde.Euler}
+	if c.Has("dpm") {
+		d := c.Sub("dpm")
+		f := &sde.Flash{Ratio: 1, Shift: 1, Solver: sde.Multistep{Order: d.Int("order"), Heun: d.String("solver_type") == "heun", LowerOrderFinal: true}}
+		if f.All = d.String("apply") == "all"; !f.All {
+			f.Ratio, f.Shift = d.Float("compress_ratio"), d.Float("shift")
+		}
+		plan.Flash = f
+	}
+	s, rows := plan.Rows(s)
+	time := c.Floats("model_timesteps")
+	for i := range time {
+		time[i] /= 1000
+	}
+	z := c.Array("z")
+	t := sde.Run(rows, z.Data, field(c, time), noiseOf(c))
+	final := t.States[len(t.States)-1]
+	if c.Bool("drop_last_sample") {
+		final = t.Clean[len(t.Clean)-1]
+	}
+	var lps []float64
+	for _, step := range window {
+		lps = append(lps, t.LogProb[step])
+	}
+	c.Put("sigmas_used", s.Sigmas)
+	c.Put("all_latents", statesOf(z.Shape[1:], t.States))
+	c.Put("final_latents", Array{z.Shape, final})
+	c.Put("window_log_probs", lps)
+	return nil
+}

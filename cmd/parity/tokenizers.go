@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/vision/tokenizer"
+)
+
+// Tokenizers: a case is a folder and a table of texts.
+
+var tokenizerOps = map[string]Op{
+	"tokenizers.clip_bpe":  tokenize,
+	"tokenizers.qwen2_bpe": tokenize,
+	"tokenizers.unigram":   tokenize,
+}
+
+func tokenize(c *Case) error {
+	t, err := tokenizer.Open(c.Dir())
+	if err != nil {
+		return err
+	}
+	n, pad := c.Int("max_length"), int32(c.Int("pad_id"))
+	var tokens, ids, framed, padded, masks, decoded []any
+	for _, text := range c.Strings("text") {
+		e := t.Encode(text)
+		whole, seen := t.Fixed(text, n, pad)
+		mask := make([]int, n)
+		for i := range seen {
+			mask[i] = 1
+		}
+		tokens, ids, framed = append(tokens, e.Tokens), append(ids, whole32(e.IDs)), append(framed, whole32(t.Framed(text)))
+		padded, masks, decoded = append(padded, whole32(whole)), append(masks, mask), append(decoded, t.Decode(e.IDs))
+		if len(e.Tokens) != len(e.IDs) {
+			return fmt.Errorf("%q: %d tokens and %d ids", text, len(e.Tokens), len(e.IDs))
+		}
+	}
+	c.Put("tokens", tokens)
+	c.Put("ids", ids)
+	c.Put("ids_special", framed)
+	c.Put("ids_padded", padded)
+	c.Put("mask", masks)
+	c.Put("decoded", decoded)
+	return nil
+}
+
+func whole32(ids []int32) []int {
+	all := make([]int, len(ids))
+	for i, id := range ids {
+		all[i] = int(id)
+	}
+	return all
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"math"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+)
+
+// Token-level losses and corrections.
+
+var tokenOps = map[string]Op{
+	"vlm.agg_loss":          tokenAggregate,
+	"vlm.entropy_loss":      tokenEntropy,
+	"vlm.is_ratio_trl":      tokenRatioTRL,
+	"vlm.is_weights":        tokenWeights,
+	"vlm.kl":                tokenKL,
+	"vlm.kl_clamped":        tokenKL,
+	"vlm.kl_controller":     klController,
+	"vlm.kl_in_reward":      klInReward,
+	"vlm.logprob":           tokenLogProb,
+	"vlm.loss_cispo":        tokenLoss,
+	"vlm.loss_easyr1":       lossEasyR1,
+	"vlm.loss_gmpo":         tokenLoss,
+	"vlm.loss_gpg":          tokenLoss,
+	"vlm.loss_gspo":         tokenLoss,
+	"vlm.loss_openrlhf":     lossOpenRLHF,
+	"vlm.loss_ppo":          tokenLoss,
+	"vlm.loss_reinforce":    tokenLoss,
+	"vlm.loss_sapo":         tokenLoss,
+	"vlm.loss_trl":          lossTRL,
+	"vlm.offpolicy_metrics": offPolicy,
+	"vlm.rejection_mask":    rejectionMask,
+	"vlm.sampling_probs":    samplingProbabilities,
+	"vlm.value_loss":        tokenValue,
+}
+
+func mat(c *Case, name string) [][]float64 { return samples(c.Array(name)) }
+
+func putMat(c *Case, name string, rows [][]float64, like string) {
+	c.Put(name, Array{c.Array(like).Shape, flat(rows)})
+}
+
+func tokenLoss(c *Case) error {
+	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Advantage: mat(c, "advantages"), Mask: mat(c, "response_mask")}
+	if c.Has("is_weights") {
+		t.Weight = mat(c, "is_weights")
+	}
+	o := loss.TokenLoss{Low: numberOr(c, "clip_low", 0), High: numberOr(c, "clip_high", 0), Dual: numberOr(c, "dual_clip", 0), TauPos: numberOr(c, "tau_pos", 1), TauNeg: numberOr(c, "tau_neg", 1)}
+	o.Objective = map[string]string{"vlm.loss_reinforce": "gpg"}[c.Op]
+	if o.Objective == "" {
+		o.Objective = c.Op[len("vlm.loss_"):]
+	}
+	o.Aggregate.Mode = text(c, "agg", "seq-mean-token-mean")
+	r, err := o.Of(t)
+	c.Put("loss", r.Loss)
+	putMat(c, "grad_logp", r.Grad, "logp")
+	c.Put("clipfrac", r.Metrics["clipped"])
+	c.Put("ppo_kl", r.Metrics["ppo_kl"])
+	if o.Objective == "gmpo" {
+		c.Put("clipfrac_lower", r.Metrics["clipped_low"])
+	} else {
+		c.Put("clipfrac_lower", r.Metrics["clipped_dual"])
+	}
+	return err
+}
+
+func tokenAggregate(c *Case) error {
+	a := loss.Aggregate{Mode: c.String("mode"), Tokens: numberOr(c, "batch_num_tokens", 0), Rows: numberOr(c, "global_batch_size", 0), Scale: numberOr(c, "loss_scale_factor", 0), Workers: numberOr(c, "dp_size", 1)}
+	w, err := a.Weights(mat(c, "mask"))
+	total := 0.0
+	for i, row := range mat(c, "loss_mat") {
+		for t, v := range row {
+			total += v * w[i][t]
+		}
+	}
+	c.Put("loss", total)
+	putMat(c, "grad", w, "mask")
+	return err
+}
+
+func tokenKL(c *Case) error {
+	x, ref := c.Array("logp"), c.Floats("ref_logp")
+	kl, grad := make([]float64, len(ref)), make([]float64, len(ref))
+	for i, lp := range x.Data {
+		kl[i], grad[i] = loss.KL(c.String("kind"), lp, ref[i])
+		if c.Op == "vlm.kl_clamped" {
+			kl[i] = loss.KLCut(c.String("kind"), lp, ref[i])
+		}
+	}
+	c.Put("kl", Array{x.Shape, kl})
+	c.Put("grad_logp", Array{x.Shape, grad})
+	return nil
+}
+
+func klInReward(c *Case) error {
+	s, lp, ref := c.Array("scores"), c.Floats("logp"), c.Floats("ref_logp")
+	for i := range s.Data {
+		kl, _ := loss.KL("k1", lp[i], ref[i])
+		s.Data[i] -= c.Float("beta") * kl
+	}
+	c.Put("rewards", s)
+	return nil
+}
+
+func klController(c *Case) error {
+	k := loss.KLController{Value: c.Float("init"), Target: c.Float("target"), Horizon: c.Float("horizon")}
+	var values []float64
+	for _, kl := range c.Floats("kl") {
+		k.Update(kl, c.Float("n"))
+		values = append(values, k.Value)
+	}
+	c.Put("values", values)
+	return nil
+}
+
+func tokenValue(c *Case) error {
+	l, grad, clipped, err := loss.Value(mat(c, "values"), mat(c, "old_values"), mat(c, "returns"), mat(c, "response_mask"), c.Float("clip"), loss.Aggregate{Mode: c.String("agg")})
+	c.Put("loss", l)
+	putMat(c, "grad", grad, "values")
+	c.Put("clipfrac", clipped)
+	return err
+}
+
+// rowsOfLogits are the rows over the vocabulary.
+func rowsOfLogits(c *Case) (rows [][]float64, shape []int) {
+	a := c.Array("logits")
+	v := a.Shape[len(a.Shape)-1]
+	for x := a.Data; len(x) > 0; x = x[v:] {
+		rows = append(rows, x[:v])
+	}
+	return rows, a.Shape
+}
+
+func tokenLogProb(c *Case) error {
+	rows, shape := rowsOfLogits(c)
+	labels, g := c.Ints("labels"), c.Floats("cotangent")
+	var lp, grad []float64
+	for i, row := range rows {
+		l, d := loss.LogProb(row, labels[i], g[i])
+		lp, grad = append(lp, l), append(grad, d...)
+	}
+	c.Put("logp", Array{c.Array("labels").Shape, lp})
+	c.Put("grad_logits", Array{shape, grad})
+	return nil
+}
+
+func tokenEntropy(c *Case) error {
+	rows, shape := rowsOfLogits(c)
+	w, err := loss.Aggregate{Mode: c.String("agg")}.Weights(mat(c, "response_mask"))
+	if err != nil {
+		return err
+	}
+	weights, total := flat(w), 0.0
+	var grad []float64
+	for i, row := range rows {
+		h, d := loss.Entropy(row, weights[i])
+		total += h * weights[i]
+		grad = append(grad, d...)
+	}
+	c.Put("loss", total)
+	c.Put("grad_logits", Array{shape, grad})
+	return nil
+}
+
+func tokenWeights(c *Case) error {
+	w, by := loss.Weights(mat(c, "log_ratio"), mat(c, "response_mask"), c.String("level") == "sequence", c.Float("threshold"), c.Bool("batch_normalize"))
+	putMat(c, "weights", w, "log_ratio")
+	if by != 0 {
+		c.Put("norm_factor", by)
+	} else {
+		c.Put("norm_factor", nil)
+	}
+	return nil
+}
+
+func rejectionMask(c *Case) error {
+	mask := mat(c, "response_mask")
+	kept, err := loss.Rejection(mat(c, "log_ratio"), mask, c.String("options"), c.String("threshold"))
+	if err != nil {
+		return err
+	}
+	var tokens, gone, answers, whole float64
+	for i, m := range mask {
+		before, after := 0.0, 0.0
+		for t, on := range m {
+			before, after = before+on, after+kept[i][t]
+		}
+		tokens, gone = tokens+before, gone+before-after
+		answers++
+		if before != after {
+			whole++
+		}
+	}
+	putMat(c, "mask", kept, "response_mask")
+	c.Put("masked_fraction", gone/tokens)
+	c.Put("seq_masked_fraction", whole/answers)
+	return nil
+}
+
+func offPolicy(c *Case) error {
+	for name, v := range loss.OffPolicy(mat(c, "old_logp"), mat(c, "rollout_logp"), mat(c, "response_mask")) {
+		c.Put(name, v)
+	}
+	return nil
+}
+
+func tokenRatioTRL(c *Case) error {
+	old, sampler, mask, tool := mat(c, "old_logp"), mat(c, "sampling_logp"), mat(c, "completion_mask"), mat(c, "tool_mask")
+	log := minus(old, sampler)
+	for i := range mask {
+		for t := range mask[i] {
+			mask[i][t] *= tool[i][t]
+		}
+	}
+	mode := c.String("mode")
+	o := loss.Bounded{Level: "token", Drop: strings.HasSuffix(mode, "_mask"), Low: numberOr(c, "clip_min", 0), High: numberOr(c, "clip_max", math.Inf(1))}
+	if strings.HasPrefix(mode, "seq") {
+		o.Level = "sequence"
+	}
+	r, err := o.Weights(log, mask)
+	if o.Level == "sequence" { // recorded as one number an answer
+		for i := range r {
+			r[i] = r[i][:1]
+		}
+	}
+	c.Put("ratio", Array{[]int{len(r), len(r[0])}, flat(r)})
+	return err
+}
+
+func minus(x, y [][]float64) [][]float64 {
+	out := make([][]float64, len(x))
+	for i := range x {
+		for t := range x[i] {
+			out[i] = append(out[i], x[i][t]-y[i][t])
+		}
+	}
+	return out
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// trainingOps are the optimiser, learning rates and averages: trainer/optim.
+var trainingOps = map[string]Op{
+	"optim.adamw":          adamW,
+	"optim.clip_grad_norm": clipGradNorm,
+	"ema.flow_grpo":        emaFlowGRPO,
+	"ema.diffusers":        emaDiffusers,
+	"ema.nft_decay":        nftDecay,
+	"ema.decay_schedule":   decaySchedule,
+	"lr.schedule":          lrSchedule,
+}
+
+// optimOptions reads the inputs that name AdamW's numbers; what a case leaves out
+// is torch's default.
+func optimOptions(c *Case) optim.Options {
+	o := optim.Defaults()
+	o.LR, o.WeightDecay = c.Float("lr"), c.Float("weight_decay")
+	if c.Has("betas") {
+		copy(o.Betas[:], c.Floats("betas"))
+	}
+	if c.Has("eps") {
+		o.Eps = c.Float("eps")
+	}
+	return o
+}
+
+func adamW(c *Case) error {
+	o, params, grads := optimOptions(c), c.Floats("params"), c.Array("grads")
+	if len(grads.Shape) != 2 || grads.Shape[1] != len(params) {
+		return fmt.Errorf("grads have shape %v for %d parameters", grads.Shape, len(params))
+	}
+	step := adamWTwin
+	if c.String("dtype") == "float32" {
+		step = adamWKernel
+	}
+	after, m, v, err := step(c, o, params, samples(grads))
+	c.Put("params", Array{grads.Shape, after})
+	c.Put("exp_avg", m)
+	c.Put("exp_avg_sq", v)
+	return err
+}
+
+// adamWTwin returns the parameters after every step, and the last state.
+func adamWTwin(_ *Case, o optim.Options, params []float64, grads [][]float64) (after, m, v []float64, err error) {
+	a := optim.NewAdamW(o, len(params))
+	for _, g := range grads {
+		a.Step(params, g, o.LR)
+		after = append(after, params...)
+	}
+	return after, a.M, a.V, nil
+}
+
+// adamWKernel does the same with the engine's kernel.
+func adamWKernel(c *Case, o optim.Options, params []float64, grads [][]float64) (after, m, v []float64, err error) {
+	be, err := c.open()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer be.Close()
+	s := tensor.NewPool(be).Scope()
+	defer s.End()
+	zeros := make([]float32, len(params))
+	state := func(x []float32) *tensor.Tensor {
+		t := s.New(kernels.F32, len(x))
+		t.UploadF32(x)
+		return t
+	}
+	p, g, s1, s2 := state(narrowed(params)), state(zeros), state(zeros), state(zeros)
+	a := optim.NewAdamW(o, 0)
+	for _, grad := range grads {
+		g.UploadF32(narrowed(grad))
+		step := a.Kernel(o.LR)
+		step.P, step.Grad, step.M, step.V = p.Span(), g.Span(), s1.Span(), s2.Span()
+		be.AdamW(&step)
+		after = append(after, widened(p.F32())...)
+	}
+	return after, widened(s1.F32()), widened(s2.F32()), nil
+}
+
+func narrowed(values []float64) []float32 {
+	x := make([]float32, len(values))
+	for i, v := range values {
+		x[i] = float32(v)
+	}
+	return x
+}
+
+func clipGradNorm(c *Case) error {
+	list, ok := c.Raw("grads").([]any)
+	if !ok {
+		return fmt.Errorf("grads is not a list of arrays")
+	}
+	var arrays []any
+	var grads [][]float64
+	for _, e := range list {
+		a, ok := e.(Array)
+		if !ok {
+			return fmt.Errorf("grads is not a list of arrays")
+		}
+		arrays, grads = append(arrays, a), append(grads, a.Data)
+	}
+	c.Put("norm", optim.ClipNorm(grads, c.Float("max_norm")))
+	c.Put("grads", arrays)
+	return nil
+}
+
+// followed puts an average's decays and its weights after every step.
+func followed(c *Case, o optim.Options) error {
+	params := c.Array("params")
+	a := optim.NewAverage(o, c.Floats("initial"))
+	var decays, weights []float64
+	if len(params.Shape) != 2 || params.Shape[1] != len(a.Weights) {
+		return fmt.Errorf("params have shape %v, the initial weights %d elements", params.Shape, len(a.Weights))
+	}
+	for _, p := range samples(params) {
+		decays = append(decays, a.Step(p))
+		weights = append(weights, a.Weights...)
+	}
+	c.Put("decays", decays)
+	c.Put("ema", Array{params.Shape, weights})
+	return nil
+}
+
+func emaFlowGRPO(c *Case) error {
+	o := optim.Defaults()
+	o.EMA, o.EMAEvery = c.Float("decay"), c.Int("interval")
+	return followed(c, o)
+}
+
+func emaDiffusers(c *Case) error {
+	o := optim.Defaults()
+	o.EMA, o.EMAShape.Floor, o.EMAShape.Copy = c.Float("decay"), c.Float("min_decay"), 1+c.Int("update_after_step")
+	if c.Bool("use_ema_warmup") {
+		o.EMAShape.Kind, o.EMAShape.Gamma, o.EMAShape.Exponent = "inverse_gamma", c.Float("inv_gamma"), c.Float("power")
+	}
+	return followed(c, o)
+}
+
+func nftDecay(c *Case) error {
+	limit, d, ok := optim.NFTDecay(c.Int("type"))
+	if !ok {
+		return fmt.Errorf("there is no decay type %d", c.Int("type"))
+	}
+	putDecays(c, limit, d)
+	return nil
+}
+
+func putDecays(c *Case, limit float64, d optim.Decay) {
+	var decays []float64
+	for _, step := range c.Ints("steps") {
+		decays = append(decays, d.At(limit, step))
+	}
+	c.Put("decay", decays)
+}
+
+func decaySchedule(c *Case) error {
+	d := optim.Decay{Kind: c.String("kind")}
+	switch d.Kind {
+	case "constant":
+	case "power":
+		d.Warmup = c.Int("warmup_steps")
+	case "linear":
+		d.Start, d.Warmup = c.Float("initial_decay"), c.Int("warmup_steps")
+	case "piecewise_linear":
+		d.Kind, d.Rate, d.Copy = "ramp", c.Float("ramp_rate"), 1+c.Int("flat_steps")
+	case "cosine":
+		d.Start, d.Steps = c.Float("initial_decay"), c.Int("total_steps")
+	case "warmup_cosine":
+		d.Kind, d.Start, d.Steps, d.Warmup = "cosine", c.Float("initial_decay"), c.Int("total_steps"), c.Int("warmup_steps")
+	default:
+		return fmt.Errorf("there is no decay kind %q", d.Kind)
+	}
+	putDecays(c, c.Float("decay"), d)
+	return nil
+}
+
+// mostUpdates bounds what a case can ask for.
+const mostUpdates = 1 << 20
+
+func lrSchedule(c *Case) error {
+	o := optim.Options{LR: c.Float("lr"), Schedule: c.String("kind"), Cycles: 1, Power: 1, End: 1e-7}
+	if o.Schedule != "constant" && c.Has("num_warmup_steps") {
+		o.Warmup = c.Int("num_warmup_steps")
+	}
+	if o.Schedule == "constant_with_warmup" {
+		o.Schedule = "constant"
+	}
+	if c.Has("num_training_steps") {
+		o.Steps = c.Int("num_training_steps")
+	}
+	if c.Has("num_cycles") {
+		o.Cycles = c.Int("num_cycles")
+	}
+	if c.Has("power") {
+		o.Power = c.Float("power")
+	}
+	updates := c.Int("updates")
+	if updates > mostUpdates {
+		return fmt.Errorf("%d updates are more than any case needs", updates)
+	}
+	var rates []float64
+	for i := range updates {
+		rates = append(rates, o.Rate(i))
+	}
+	c.Put("lr", rates)
+	return nil
+}

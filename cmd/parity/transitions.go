@@ -1,0 +1,324 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// Single stochastic steps, a step of the schedule for each row of the batch.
+
+var transitionOps = map[string]Op{
+	"sde.branch_split":       branchSplit,
+	"sde.dance":              dance,
+	"sde.dance_unnormalised": dance,
+	"sde.ddim":               ddim,
+	"sde.dpm":                dpm,
+	"sde.euler_stochastic":   eulerStochastic,
+	"sde.flow_cps":           flowStep,
+	"sde.flow_ddim":          flowDDIM,
+	"sde.flow_factory":       flowFactory,
+	"sde.flow_sde":           flowStep,
+	"sde.mixgrpo_flow":       mixgrpoFlow,
+	"sde.tempflow_branch":    tempflowBranch,
+	"sde.truncated":          truncated,
+	"sde.verl_omni":          verlOmni,
+}
+
+// batch is the case's rows.
+type batch struct {
+	*Case
+	x     Array
+	width int // of a row
+	s     sde.Schedule
+	rows  []sde.Row
+}
+
+// newBatch reads x and sigmas, and makes each row's step.
+func newBatch(c *Case, step func(s sde.Schedule, step int) sde.Row) *batch {
+	b := &batch{Case: c, x: c.Array("x")}
+	n := b.x.Shape[0]
+	b.width = len(b.x.Data) / max(n, 1)
+	if c.Has("sigmas") {
+		b.s.Sigmas = c.Floats("sigmas")
+	}
+	index := c.Ints("index")
+	for i := range n {
+		b.rows = append(b.rows, step(b.s, index[min(i, len(index)-1)]))
+	}
+	return b
+}
+
+func (b *batch) row(name string, i int) []float64 {
+	return b.Array(name).Data[i*b.width : (i+1)*b.width]
+}
+
+// history is what row i has seen.
+func (b *batch) history(i int) *sde.History {
+	var h sde.History
+	h.Push(b.row("x", i), b.row("v", i))
+	return &h
+}
+
+// each puts an array of x's shape.
+func (b *batch) each(name string, f func(i int) []float64) {
+	var data []float64
+	for i := range b.rows {
+		data = append(data, f(i)...)
+	}
+	b.Put(name, Array{Shape: b.x.Shape, Data: data})
+}
+
+// perRow puts a number a row.
+func (b *batch) perRow(name string, f func(i int) float64) {
+	out := make([]float64, len(b.rows))
+	for i := range out {
+		out[i] = f(i)
+	}
+	b.Put(name, out)
+}
+
+func (b *batch) mean(i int) []float64 { return b.rows[i].Mean(b.history(i)) }
+
+// put puts what the kernels have in common. next is the sample of a row, by default drawn.
+func (b *batch) put(next func(i int) []float64) {
+	if next == nil {
+		next = func(i int) []float64 { return b.rows[i].Draw(b.mean(i), b.row("noise", i)) }
+	}
+	b.each("prev_sample", next)
+	b.each("mean", b.mean)
+	b.each("x0", func(i int) []float64 { return b.rows[i].Clean.Apply(b.history(i)) })
+	b.perRow("tau", func(i int) float64 { return b.rows[i].Noise })
+	b.perRow("std_returned", func(i int) float64 { return b.rows[i].KLDeviation })
+	b.perRow("sqrt_dt", func(i int) float64 { return math.Sqrt(b.rows[i].From - b.rows[i].To) })
+	b.perRow("log_prob", func(i int) float64 { return b.rows[i].LogProb(b.mean(i), next(i)) })
+	if !b.Has("prev_given") {
+		return
+	}
+	b.perRow("log_prob_given", func(i int) float64 { return b.rows[i].LogProb(b.mean(i), b.row("prev_given", i)) })
+	w := b.Floats("w")
+	b.each("grad_v", func(i int) []float64 {
+		slope := b.rows[i].Slope(b.history(i))
+		g := b.rows[i].LogProbGrad(b.mean(i), b.row("prev_given", i))
+		for k := range g {
+			g[k] *= slope[k] * w[i]
+		}
+		return g
+	})
+}
+
+func flowStep(c *Case) error {
+	eta, cps := c.Float("eta"), c.Op == "sde.flow_cps"
+	newBatch(c, func(s sde.Schedule, step int) sde.Row {
+		if cps {
+			return sde.CPS(s, step, eta)
+		}
+		return sde.FlowSDE(s, step, eta, 0)
+	}).put(nil)
+	return nil
+}
+
+// dance: where the case says ODE the mean is Euler's, with the density of the stochastic
+// step; one of the two upstreams draws noise all the same.
+func dance(c *Case) error {
+	eta, density := c.Float("eta"), sde.Gaussian
+	if c.Op == "sde.dance_unnormalised" {
+		density = sde.Unnormalised
+	}
+	stochastic := c.Bool("sde")
+	b := newBatch(c, func(s sde.Schedule, step int) sde.Row {
+		r := sde.Dance(s, step, eta, density)
+		if !stochastic {
+			r.Next = sde.Euler(s, step).Next
+		}
+		return r
+	})
+	if stochastic || density == sde.Gaussian {
+		b.put(nil)
+	} else {
+		b.put(b.mean)
+	}
+	return nil
+}
+
+// euler is the deterministic step of a row.
+func (b *batch) euler(i int) []float64 {
+	index := b.Ints("index")
+	return sde.Euler(b.s, index[min(i, len(index)-1)]).Mean(b.history(i))
+}
+
+func mixgrpoFlow(c *Case) error {
+	eta := c.Float("eta")
+	b := newBatch(c, func(s sde.Schedule, step int) sde.Row { return sde.FlowSDE(s, step, eta, 0) })
+	if c.Bool("deterministic") {
+		b.put(b.euler)
+	} else {
+		b.put(nil)
+	}
+	return nil
+}
+
+func truncated(c *Case) error {
+	eta, clip, kind := c.Float("eta"), c.Float("clip"), c.String("kind")
+	b := newBatch(c, func(s sde.Schedule, step int) sde.Row {
+		if kind == "flow_cps" {
+			return sde.CPS(s, step, eta)
+		}
+		return sde.FlowSDE(s, step, eta, clip)
+	})
+	if c.Bool("deterministic") {
+		b.put(b.euler)
+	} else {
+		b.put(nil)
+	}
+	return nil
+}
+
+// repeated puts branches of every row, each with its own noise.
+func (b *batch) repeated(branches int, scale float64, clean bool) {
+	noise := b.Array("noise")
+	var prev, means, x0s, lps []float64
+	for i, r := range b.rows {
+		mean := b.mean(i)
+		for k := range branches {
+			z := make([]float64, b.width)
+			for e := range z {
+				z[e] = scale * noise.Data[(i*branches+k)*b.width+e]
+			}
+			next := r.Draw(mean, z)
+			prev, means, lps = append(prev, next...), append(means, mean...), append(lps, r.LogProb(mean, next))
+			if clean {
+				x0s = append(x0s, r.Clean.Apply(b.history(i))...)
+			}
+		}
+	}
+	shape := append([]int{len(b.rows) * branches}, b.x.Shape[1:]...)
+	b.Put("prev_sample", Array{shape, prev})
+	b.Put("mean", Array{shape, means})
+	b.Put("x0", Array{shape, x0s})
+	b.Put("log_prob", lps)
+}
+
+func branchSplit(c *Case) error {
+	eta, splits, scale := c.Float("eta"), c.Int("num_splits"), 1.0
+	b := newBatch(c, func(s sde.Schedule, step int) sde.Row {
+		r := sde.Dance(s, step, eta, sde.Gaussian)
+		r.Noise = math.Max(r.Noise, 1e-8)
+		return r
+	})
+	b.put(func(i int) []float64 { return b.mean(i) })
+	if splits > 1 {
+		scale = c.Float("split_noise_scale")
+	}
+	b.repeated(splits, scale, true)
+	return nil
+}
+
+func tempflowBranch(c *Case) error {
+	eta := c.Float("eta")
+	b := newBatch(c, func(s sde.Schedule, step int) sde.Row { return sde.FlowSDE(s, step, eta, 0) })
+	b.repeated(c.Int("branches"), 1, false)
+	b.perRow("tau", func(i int) float64 { return b.rows[i].Noise })
+	b.each("ode", b.euler)
+	return nil
+}
+
+func flowDDIM(c *Case) error {
+	eta := c.Float("eta")
+	newBatch(c, func(s sde.Schedule, step int) sde.Row {
+		r := sde.FlowDDIM(s, step, eta)
+		r.Density = sde.Gaussian
+		return r
+	}).put(nil)
+	return nil
+}
+
+func eulerStochastic(c *Case) error {
+	newBatch(c, sde.EulerStochastic).put(nil)
+	return nil
+}
+
+func verlOmni(c *Case) error {
+	eta, kind, density := c.Float("eta"), c.String("kind"), sde.Unnormalised
+	if c.Bool("normaliser") {
+		density = sde.Gaussian
+	}
+	newBatch(c, func(s sde.Schedule, step int) sde.Row {
+		switch kind {
+		case "cps":
+			return sde.CPS(s, step, eta)
+		case "dance_sde":
+			return sde.Dance(s, step, eta, density)
+		}
+		r := sde.FlowSDE(s, step, eta, 0)
+		r.Density = density
+		return r
+	}).put(nil)
+	return nil
+}
+
+func flowFactory(c *Case) error {
+	eta, kind := c.Float("eta"), c.String("kind")
+	newBatch(c, func(s sde.Schedule, step int) sde.Row {
+		switch kind {
+		case "ODE":
+			return sde.Euler(s, step)
+		case "CPS":
+			return sde.CPS(s, step, eta)
+		case "Dance-SDE":
+			r := sde.Dance(s, step, eta, sde.Gaussian)
+			r.KLDeviation = eta
+			return r
+		}
+		return sde.FlowSDE(s, step, eta, 0)
+	}).put(nil)
+	return nil
+}
+
+func ddim(c *Case) error {
+	a, to := c.Floats("alpha_prod"), c.Floats("alpha_prod_prev")
+	eta, p, clip := c.Float("eta"), sde.Prediction(c.String("prediction_type")), c.Bool("clip_sample")
+	b := &batch{Case: c, x: c.Array("x")}
+	b.width = len(b.x.Data) / b.x.Shape[0]
+	for i := range a {
+		r, err := sde.DDIM(sde.Schedule{Alpha: a[i : i+1], AlphaPrev: to[i : i+1]}, 0, eta, p, clip)
+		if err != nil {
+			return err
+		}
+		r.Density = sde.Gaussian
+		b.rows = append(b.rows, r)
+	}
+	b.put(nil)
+	return nil
+}
+
+// dpm: the history is given as predictions of the clean sample, which are latents whose
+// output is zero.
+func dpm(c *Case) error {
+	m := sde.Multistep{Order: c.Int("order"), Heun: c.String("solver_type") == "heun", SDE: true, AsPublished: true}
+	switch a := c.String("algorithm"); a {
+	case "dpmsolver++":
+	case "dpmsolver":
+		m.Grows = true
+	default:
+		return fmt.Errorf("algorithm %q is not known", a)
+	}
+	b := newBatch(c, m.Row)
+	past := func(i int) *sde.History {
+		var h sde.History
+		for _, name := range []string{"m2", "m1"} {
+			if c.Has(name) {
+				h.Push(b.row(name, i), make([]float64, b.width))
+			}
+		}
+		h.Push(b.row("x", i), b.row("v", i))
+		return &h
+	}
+	mean := func(i int) []float64 { return b.rows[i].Mean(past(i)) }
+	next := func(i int) []float64 { return b.rows[i].Draw(mean(i), b.row("noise", i)) }
+	b.each("prev_sample", next)
+	b.each("x0", func(i int) []float64 { return b.rows[i].Clean.Apply(past(i)) })
+	b.perRow("log_prob", func(i int) float64 { return b.rows[i].LogProb(mean(i), next(i)) })
+	return nil
+}

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/tokenizer"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// What stands before a vision-language network: sizes, patches, positions, texts.
+
+var visionLanguageOps = map[string]Op{
+	"vlm.chat_template":      vlmChat,
+	"vlm.detokenize":         vlmDetokenize,
+	"vlm.expand_images":      vlmExpand,
+	"vlm.pixel_budget":       vlmBudget,
+	"vlm.preprocess":         vlmPreprocess,
+	"vlm.retokenize_drift":   vlmDrift,
+	"vlm.rope_index":         vlmPositions,
+	"vlm.rope_index_classic": vlmPositions,
+	"vlm.smart_resize":       vlmSize,
+	"vlm.special_ids":        vlmSpecial,
+	"vlm.tokenize":           vlmTokenize,
+	"vlm.vision_positions":   vlmPlaces,
+	"vlm.window_index":       vlmWindows,
+}
+
+// groups reads a list of lists of n whole numbers.
+func groups(c *Case, name string, n int) [][]int {
+	all := c.Ints(name)
+	if len(all)%n != 0 {
+		c.wrong(name, fmt.Sprintf("a list of lists of %d numbers", n))
+		return nil
+	}
+	out := make([][]int, len(all)/n)
+	for i := range out {
+		out[i] = all[n*i : n*i+n]
+	}
+	return out
+}
+
+func gridsOf(c *Case, name string) []vlm.Grid {
+	var all []vlm.Grid
+	for _, g := range groups(c, name, 3) {
+		all = append(all, vlm.Grid{Frames: g[0], Rows: g[1], Columns: g[2]})
+	}
+	return all
+}
+
+func gridRows(grids []vlm.Grid) [][]int {
+	rows := make([][]int, len(grids))
+	for i, g := range grids {
+		rows[i] = []int{g.Frames, g.Rows, g.Columns}
+	}
+	return rows
+}
+
+func vlmSize(c *Case) error {
+	rule, err := vlm.SizeRuleNamed(c.String("variant"))
+	if err != nil {
+		return err
+	}
+	factor, p := c.Int("factor"), vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
+	var sizes, tokens, complaints []any
+	for _, s := range groups(c, "sizes", 2) {
+		w, h, err := rule.Size(s[1], s[0], factor, p)
+		var thin vlm.TooThin
+		switch {
+		case errors.As(err, &thin):
+			sizes, tokens = append(sizes, nil), append(tokens, nil)
+			complaints = append(complaints, "ValueError: absolute aspect ratio must be smaller than 200, got "+pythonFloat(thin.Ratio))
+		case err != nil:
+			return err
+		default:
+			sizes, tokens = append(sizes, []int{h, w}), append(tokens, (h/factor)*(w/factor))
+			complaints = append(complaints, nil)
+		}
+	}
+	c.Put("sizes", sizes)
+	c.Put("tokens", tokens)
+	c.Put("errors", complaints)
+	return nil
+}
+
+// pythonFloat writes a number of moderate size as Python does.
+func pythonFloat(x float64) string {
+	text := strconv.FormatFloat(x, 'f', -1, 64)
+	if x == math.Trunc(x) {
+		text += ".0"
+	}
+	return text
+}
+
+func vlmBudget(c *Case) error {
+	p := vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
+	var sizes []any
+	for _, s := range groups(c, "sizes_wh", 2) {
+		w, h, err := p.Budget(s[0], s[1])
+		if err != nil {
+			sizes = append(sizes, nil)
+			continue
+		}
+		sizes = append(sizes, []int{w, h})
+	}
+	c.Put("sizes_wh", sizes)
+	return nil
+}
+
+// rasterInput reads an input [H, W, channels] of bytes.
+func rasterInput(c *Case, name string) (*vision.Raster, error) {
+	a := c.Array(name)
+	if len(a.Shape) != 3 || a.Shape[2] != 3 && a.Shape[2] != 4 || a.Shape[0] < 1 || a.Shape[1] < 1 {
+		return nil, fmt.Errorf("%s: [H, W, 3 or 4] is needed, not %v", name, a.Shape)
+	}
+	r := vision.NewRaster(a.Shape[1], a.Shape[0], a.Shape[2])
+	for i, v := range a.Data {
+		if v != math.Trunc(v) || v < 0 || v > 255 {
+			return nil, fmt.Errorf("%s: %v is not a byte", name, v)
+		}
+		r.Pix[i] = uint8(v)
+	}
+	return r, nil
+}
+
+func vlmPreprocess(c *Case) error {
+	p, err := vlm.OpenProcessor(c.Dir())
+	if err != nil {
+		return err
+	}
+	var pictures []*vision.Raster
+	for i := 0; c.Has(fmt.Sprintf("image.%d", i)); i++ {
+		r, err := rasterInput(c, fmt.Sprintf("image.%d", i))
+		if err != nil {
+			return err
+		}
+		pictures = append(pictures, r)
+		for name, arithmetic := range map[string]vision.Arithmetic{"resized": vision.Torch8, "resized_pil": vision.Pillow} {
+			as := *p
+			as.Arithmetic = arithmetic
+			m, err := as.Resize(r)
+			if err != nil {
+				return err
+			}
+			c.Put(fmt.Sprintf("%s.%d", name, i), rasterArray(m.Raster()))
+		}
+	}
+	patches, err := p.Apply(pictures...)
+	if err != nil {
+		return err
+	}
+	width := 3 * p.Frames * p.Patch * p.Patch
+	c.Put("pixel_values", Array{[]int{len(patches.Values) / width, width}, widened(patches.Values)})
+	c.Put("image_grid_thw", gridRows(patches.Grids))
+	return nil
+}
+
+func vlmPositions(c *Case) error {
+	rule := vlm.PositionRule{Merge: c.Int("merge_size")}
+	switch {
+	case c.Op == "vlm.rope_index_classic":
+		rule.Largest, rule.Padding, rule.PerSecond = true, 1, c.Float("tokens_per_second")
+	case c.String("family") == "qwen2_5_vl":
+		rule.PerSecond = c.Float("tokens_per_second")
+	case c.String("family") == "qwen3_vl":
+		rule.ByFrame = true
+	case c.String("family") != "qwen2_vl":
+		return fmt.Errorf("family %q is not known", c.String("family"))
+	}
+	s := vlm.Sequence{Kinds: c.Ints("token_types"), Pictures: gridsOf(c, "image_grid_thw"), Clips: gridsOf(c, "video_grid_thw")}
+	for _, m := range c.Ints("attention_mask") {
+		s.Real = append(s.Real, m != 0)
+	}
+	if c.Has("second_per_grid") {
+		s.Seconds = c.Floats("second_per_grid")
+	}
+	at, delta, err := rule.Positions(s)
+	c.Put("position_ids", at[:])
+	c.Put("rope_delta", delta)
+	return err
+}
+
+func vlmWindows(c *Case) error {
+	order, ends, err := vlm.Windows(gridsOf(c, "grid_thw"), c.Int("merge_size"), c.Int("window_size"), c.Int("patch_size"))
+	c.Put("window_index", order)
+	c.Put("cu_window_seqlens", ends)
+	return err
+}
+
+func vlmPlaces(c *Case) error {
+	grids := gridsOf(c, "grid_thw")
+	places, err := vlm.Places(grids, c.Int("merge_size"))
+	var rows [][]int
+	for _, p := range places {
+		rows = append(rows, []int{p.Row, p.Column})
+	}
+	c.Put("positions", rows)
+	c.Put("cu_seqlens", vlm.FrameEnds(grids))
+	return err
+}
+
+// vlmTokens opens the tokenizer beside a family.
+func vlmTokens(c *Case) (*tokenizer.Tokenizer, error) {
+	return tokenizer.Open(filepath.Join(c.Dir(), "tokenizer"))
+}
+
+func putDecoded(c *Case, t *tokenizer.Tokenizer, ids []int32) {
+	c.Put("decoded", t.Decode(ids))
+	c.Put("decoded_skip_special", t.DecodePlain(ids))
+}
+
+func vlmTokenize(c *Case) error {
+	t, err := vlmTokens(c)
+	if err != nil {
+		return err
+	}
+	ids := t.Encode(c.String("text")).IDs
+	c.Put("ids", whole32(ids))
+	putDecoded(c, t, ids)
+	return nil
+}
+
+// ids32 reads ids of tokens.
+func ids32(ids []int) []int32 {
+	all := make([]int32, len(ids))
+	for i, id := range ids {
+		all[i] = int32(id)
+	}
+	return all
+}
+
+func vlmDetokenize(c *Case) error {
+	t, err := vlmTokens(c)
+	if err != nil {
+		return err
+	}
+	putDecoded(c, t, ids32(c.Ints("ids")))
+	return nil
+}
+
+func vlmDrift(c *Case) error {
+	t, err := vlmTokens(c)
+	if err != nil {
+		return err
+	}
+	lists, _ := c.Raw("sampled").([]any)
+	var texts, again []any
+	for _, list := range lists {
+		a, _ := flatten(list)
+		var ids []int32
+		for _, id := range a {
+			ids = append(ids, int32(id))
+		}
+		text := t.Decode(ids)
+		texts, again = append(texts, text), append(again, whole32(t.Encode(text).IDs))
+	}
+	c.Put("text", texts)
+	c.Put("reencoded", again)
+	return nil
+}
+
+func vlmSpecial(c *Case) error {
+	t, err := vlmTokens(c)
+	if err != nil {
+		return err
+	}
+	var ids []any
+	for _, token := range c.Strings("tokens") {
+		id, ok := t.ID(token)
+		if !ok {
+			return fmt.Errorf("token %q is not known", token)
+		}
+		ids = append(ids, int(id))
+	}
+	c.Put("ids", ids)
+	c.Put("vocab_size", t.Size())
+	for name, role := range map[string]string{"eos": "eos_token", "pad": "pad_token"} {
+		c.Put(name, nil)
+		if id, ok := t.Role(role); ok {
+			c.Put(name, int(id))
+		}
+	}
+	return nil
+}
+
+func vlmExpand(c *Case) error {
+	t, err := vlmTokens(c)
+	if err != nil {
+		return err
+	}
+	p := vlm.NewProcessor()
+	p.Patch, p.Merge, p.Pixels = c.Int("patch_size"), c.Int("merge_size"), vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
+	var grids []vlm.Grid
+	for _, s := range groups(c, "image_hw", 2) {
+		g, err := p.Grid(s[1], s[0])
+		if err != nil {
+			return err
+		}
+		grids = append(grids, g)
+	}
+	marks, err := vlm.MarksOf(t)
+	if err != nil {
+		return err
+	}
+	ids, kinds, err := marks.Expand(t.Encode(c.String("text")).IDs, grids, nil, p.Merge)
+	c.Put("grid_thw", gridRows(grids))
+	c.Put("input_ids", whole32(ids))
+	c.Put("mm_token_type_ids", kinds)
+	return err
+}
+
+func vlmChat(c *Case) error {
+	t, err := vlm.TemplateNamed(c.String("template"))
+	if err != nil {
+		return err
+	}
+	messages, err := vlm.ReadMessages(c.Text("messages"))
+	if err != nil {
+		return err
+	}
+	r := vlm.Rendering{Generate: c.Bool("add_generation_prompt"), Number: c.Bool("add_vision_id")}
+	if c.Has("tools") {
+		if r.Tools, err = vlm.ReadTools(c.Text("tools")); err != nil {
+			return err
+		}
+	}
+	text, err := t.Render(messages, r)
+	c.Put("text", text)
+	return err
+}
