@@ -11,6 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/judges"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
@@ -88,13 +89,13 @@ func (o *rewardFlags) rewards() ([]experiment.Reward, error) {
 }
 
 // open makes the rewards; remember says whether answers may come from the cache.
-func (o *rewardFlags) open(remember bool) ([]experiment.Opened, error) {
+func (o *rewardFlags) open(remember bool) ([]judges.Opened, error) {
 	list, err := o.rewards()
 	if err != nil {
 		return nil, err
 	}
 	var device *features.Device
-	bench := experiment.Bench{Batch: o.batch, Device: func() (*features.Device, error) {
+	bench := judges.Bench{Batch: o.batch, Device: func() (*features.Device, error) {
 		if device == nil {
 			be, err := openDevice(o.device)
 			if err != nil {
@@ -109,9 +110,9 @@ func (o *rewardFlags) open(remember bool) ([]experiment.Opened, error) {
 			return nil, err
 		}
 	}
-	var all []experiment.Opened
+	var all []judges.Opened
 	for _, r := range list {
-		opened, err := r.Open(bench)
+		opened, err := judges.Open(r, bench)
 		if err != nil {
 			closeAll(all) // the error that is told came first
 			return nil, err
@@ -122,7 +123,7 @@ func (o *rewardFlags) open(remember bool) ([]experiment.Opened, error) {
 }
 
 // closeAll ends rewards: what they judged stands, whatever they say at their end.
-func closeAll(all []experiment.Opened) {
+func closeAll(all []judges.Opened) {
 	for _, r := range all {
 		_ = r.Close()
 	}

@@ -3,8 +3,9 @@ package main
 import (
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
+
 	"github.com/darkroom-rl/darkroom/trainer/loss"
-	"github.com/darkroom-rl/darkroom/trainer/rollout"
 )
 
 // Token objectives in the words of EasyR1, OpenRLHF and TRL, and sampling in Hugging Face's.
@@ -148,7 +149,7 @@ func lossTRL(c *Case) error {
 }
 
 func samplingProbabilities(c *Case) error {
-	o := rollout.Sampling{Temperature: numberOr(c, "temperature", 1), TopK: int(numberOr(c, "top_k", 0)), TopP: numberOr(c, "top_p", 1), MinP: numberOr(c, "min_p", 0),
+	o := sampling.Options{Temperature: numberOr(c, "temperature", 1), TopK: int(numberOr(c, "top_k", 0)), TopP: numberOr(c, "top_p", 1), MinP: numberOr(c, "min_p", 0),
 		Repetition: numberOr(c, "repetition_penalty", 1)}
 	seen, banned := mat(c, "previous_ids"), c.Ints("banned")
 	var all []float64

@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
-	"github.com/darkroom-rl/darkroom/trainer/rollout"
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -37,7 +37,7 @@ func vlmGreedy(c *Case) error {
 			next := make([]int32, batch)
 			for b, z := range logits {
 				raw[b] = append(raw[b], widened(z))
-				p, err := rollout.DefaultSampling().Probabilities(widened(z), nil, c.Ints("suppress_tokens"))
+				p, err := sampling.Default().Probabilities(widened(z), nil, c.Ints("suppress_tokens"))
 				if err != nil {
 					return err
 				}

@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/sde"
 )
@@ -39,7 +40,7 @@ func Sections() []Section {
 		{"scalings", "reward.scaling", Scalings()},
 		{"monitors", "monitor.watch", Monitors()},
 		{"choices", "", Choices()},
-		{"rules", "reward.rule", named(Rules(), func(r RuleName) Name { return r.Name })},
+		{"rules", "reward.rule", named(answers.All(), func(r answers.Named) Name { return Name{Name: r.Name, Card: r.Card} })},
 		{"presets", "preset", named(Presets(), func(p Preset) Name { return p.Name })},
 		{"ambiguous", "", Ambiguous()},
 	}

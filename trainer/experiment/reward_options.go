@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
-	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/rewards/judge"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/trainer/config"
@@ -77,11 +76,11 @@ func (o *JudgeOptions) SetDefaults() {
 	*o = JudgeOptions{Form: "flow_grpo", Pictures: "own", Flex: judge.Flex{Overall: 1, Dimensions: 1}}
 }
 
-// compares reports whether the judge compares the samples of a prompt.
-func (o *JudgeOptions) compares() bool { return o.Form == "think" || o.Form == "flex" }
+// Compares reports whether the judge compares the samples of a prompt.
+func (o *JudgeOptions) Compares() bool { return o.Form == "think" || o.Form == "flex" }
 
-// filled is what is written, or else the defaults.
-func filled[T any, P interface {
+// Filled is what is written, or else the defaults.
+func Filled[T any, P interface {
 	*T
 	SetDefaults()
 }](written *T) T {
@@ -110,7 +109,7 @@ func (r *Reward) check(key string, report report) {
 		}
 	}
 	if r.Rule != "" {
-		names := ruleNames(r.Name == "format")
+		names := answers.Names(r.Name == "format")
 		if !slices.Contains(names, r.Rule) {
 			hint := "it is one of " + strings.Join(names, ", ")
 			if near := config.Near(r.Rule, names); near != "" {
@@ -122,7 +121,7 @@ func (r *Reward) check(key string, report report) {
 	if r.OCR != nil && r.Path == "" && (r.OCR.Language != "eng" || r.OCR.Page != 0) {
 		report(key+"ocr", "language and page are Tesseract's, and the built-in reader reads", `write path = "tesseract"`)
 	}
-	if j := r.Judge; j != nil && j.BothOrders && !j.compares() {
+	if j := r.Judge; j != nil && j.BothOrders && !j.Compares() {
 		report(key+"judge.both_orders", fmt.Sprintf("form %q marks pictures one by one: there is no order", j.Form), `form = "think" or "flex" compares`)
 	}
 	if r.Name == "judge" {
@@ -133,6 +132,19 @@ func (r *Reward) check(key string, report report) {
 	}
 	if _, err := neural.ScalingNamed(r.Scaling); err != nil {
 		report(key+"scaling", fmt.Sprintf("no scaling is called %q", r.Scaling), "see darkroom list scalings")
+	}
+}
+
+// checkJudge finds what a judge cannot be.
+func (r *Reward) checkJudge(key string, report report) {
+	o := Filled(r.Judge)
+	switch {
+	case r.Path != "" && r.URL != "":
+		report(key+"path", "the judge is a server (url) and a folder (path)", "leave out one of them")
+	case o.Form == "vqascore" && r.URL != "":
+		report(key+"judge.form", "a server does not tell how likely its answers are", `write path = "FOLDER" in place of url`)
+	case r.Path != "" && o.Temperature != nil && *o.Temperature > 0:
+		report(key+"judge.temperature", "a folder answers with what is likeliest, so that a picture's score stays the same", "leave it out")
 	}
 }
 
@@ -159,50 +171,6 @@ func ParseReward(name string, sets []string) (Reward, error) {
 	}
 	r.check("", doc.Report)
 	return r, doc.Err()
-}
-
-// chat is the model that a judge asks.
-func (r Reward) chat(key string, cache *call.Cache) (judge.Chat, JudgeOptions) {
-	o := filled(r.Judge)
-	p := r.policy()
-	own := judge.FlowGRPO
-	if o.compares() || o.Form == "unified" {
-		own = judge.PrefGRPO
-		pref := judge.PrefPolicy()
-		pref.Timeout = p.Timeout
-		p = pref
-	}
-	if o.Tries > 0 {
-		p.Tries = o.Tries
-	}
-	if o.AtOnce > 0 {
-		p.AtOnce = o.AtOnce
-	}
-	if r.Timeout <= 0 {
-		p.Timeout = time.Minute
-	}
-	c := own(r.URL, call.NewCaller(p, cache))
-	c.Key = key
-	if o.Model != "" {
-		c.Model = o.Model
-	}
-	if o.Temperature != nil {
-		delete(c.Extra, "do_sample")
-		c.Extra["temperature"] = *o.Temperature
-	}
-	if o.MaxTokens > 0 {
-		c.Extra["max_tokens"] = o.MaxTokens
-	}
-	if o.Side != nil {
-		c.Send.Side = *o.Side
-	}
-	switch o.Pictures {
-	case "png":
-		c.Send.PNG, c.Send.Kind = true, "image/png"
-	case "jpeg":
-		c.Send.PNG, c.Send.Kind = false, "image/jpeg"
-	}
-	return c, o
 }
 
 // Judges are what a reward judges: "pictures", "clips", "replies".

@@ -19,7 +19,7 @@ const (
 	evalNoise  rng.Purpose = "evaluation"
 	shared     rng.Purpose = "shares"
 	timesDrawn rng.Purpose = "times"
-	sampling   rng.Purpose = "tokens"
+	tokens     rng.Purpose = "tokens"
 	programs   rng.Purpose = "programs"
 	curriculum rng.Purpose = "curriculum"
 	passRates  rng.Purpose = "pass rates"
@@ -41,7 +41,7 @@ func (e *Experiment) seeds() []Seed {
 	}
 	switch {
 	case e.Episode != nil:
-		all = []Seed{all[0], {sampling, sample + ", token", "the tokens of an episode"}}
+		all = []Seed{all[0], {tokens, sample + ", token", "the tokens of an episode"}}
 		if e.Episode.Exec != nil {
 			all = append(all, Seed{programs, sample, "what random and numpy.random begin at in an episode's code"})
 		}

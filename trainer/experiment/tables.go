@@ -4,7 +4,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
-	"github.com/darkroom-rl/darkroom/trainer/rollout"
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
 	"github.com/darkroom-rl/darkroom/vision/tools/program"
 )
 
@@ -103,16 +103,16 @@ type Episode struct {
 	Tokens     int              `toml:"tokens" range:"[1,1e7]" doc:"of an episode, prompt included"`
 	Pictures   int              `toml:"pictures" range:"[1,1e4]" doc:"of an episode"`
 	Parallel   int              `toml:"parallel" range:"[1,1024]" doc:"episodes under way at once, each with keys and values of its own; no bit depends on it"`
-	Sampling   rollout.Sampling `toml:"sampling" doc:"how tokens are drawn"`
+	Sampling   sampling.Options `toml:"sampling" doc:"how tokens are drawn"`
 
 	Overlong  *advantage.Overlong `toml:"overlong" doc:"a penalty for answers that come near a limit (DAPO)"`
 	Truncated *float64            `toml:"truncated" doc:"what the reward of a truncated answer is multiplied by, or, below 0, becomes (ProRL)"`
-	Noisy     *rollout.Noisy      `toml:"noisy" doc:"part of a group sees distorted pictures, and learns from the clean ones (NoisyRollout)"`
+	Noisy     *Noisy              `toml:"noisy" doc:"part of a group sees distorted pictures, and learns from the clean ones (NoisyRollout)"`
 	Exec      *program.Options    `toml:"exec" doc:"what runs the code that a model writes (pyvision)"`
 	Silence   bool                `toml:"silence" doc:"answers that ran out of turns count in their group, and are not trained on (Mini-o3)"`
 }
 
 // SetDefaults is DeepEyes's.
 func (e *Episode) SetDefaults() {
-	*e = Episode{Protocol: "deepeyes", Frame: "shown", Turns: 6, TurnTokens: 2048, Tokens: 16384, Pictures: 8, Parallel: 8, Sampling: rollout.DefaultSampling()}
+	*e = Episode{Protocol: "deepeyes", Frame: "shown", Turns: 6, TurnTokens: 2048, Tokens: 16384, Pictures: 8, Parallel: 8, Sampling: sampling.Default()}
 }

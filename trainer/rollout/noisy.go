@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -28,26 +29,8 @@ import (
 // Invariants (tests): the schedules are the formulas above; a picture's mean falls by √ᾱ and its
 // deviation grows to √(1-ᾱ) where nothing is cut; the same key has the same bytes.
 
-// Noisy is [episode.noisy].
-type Noisy struct {
-	Share    float64 `toml:"share" range:"(0,1)" doc:"of a group: these see distorted pictures, and learn from the clean ones"`
-	Strength int     `toml:"strength" range:"[1,999]" doc:"step of the noise, of 1000, where it is not annealed yet"`
-	Schedule string  `toml:"schedule" enum:"none,linear,pow,exp,sigmoid" doc:"how the noise is annealed over the run's iterations"`
-	Coef     float64 `toml:"coef" range:"(0,1e6)" doc:"of pow, exp and sigmoid"`
-	Middle   float64 `toml:"middle" range:"[0,1e9]" doc:"of sigmoid: the iteration that has half the strength"`
-	Old      string  `toml:"old" enum:"clean,rolled" doc:"what ratios compare with: log-probabilities of the same tokens on the clean picture, as published, or those that they were drawn with"`
-}
-
-// SetDefaults is what the code's scripts have.
-func (n *Noisy) SetDefaults() {
-	*n = Noisy{Share: 0.5, Strength: 500, Schedule: "sigmoid", Coef: 30, Middle: 40, Old: "clean"}
-}
-
-// Of is how many of a group see distorted pictures: its last ones.
-func (n Noisy) Of(group int) int { return int(math.Round(n.Share * float64(group))) }
-
-// Step is the step of the noise in an iteration, from 1, of all.
-func (n Noisy) Step(iteration, all int) int {
+// NoiseStep is the step of the noise in an iteration, from 1, of all.
+func NoiseStep(n experiment.Noisy, iteration, all int) int {
 	s, total := float64(iteration), float64(all)
 	decay := 1.0
 	switch n.Schedule {

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // TestNoisySchedules: steps by hand, with the published code's numbers.
 func TestNoisySchedules(t *testing.T) {
-	var n Noisy
+	var n experiment.Noisy
 	n.SetDefaults()
 	for _, c := range []struct {
 		schedule             string
@@ -26,7 +27,7 @@ func TestNoisySchedules(t *testing.T) {
 		{"sigmoid", 30, 42, 60, 134}, // 500/(1+e)
 	} {
 		n.Schedule, n.Coef = c.schedule, c.coef
-		if got := n.Step(c.iteration, c.all); got != c.want {
+		if got := NoiseStep(n, c.iteration, c.all); got != c.want {
 			t.Errorf("%s %v: iteration %d of %d has step %d, not %d", c.schedule, c.coef, c.iteration, c.all, got, c.want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/judges"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
@@ -14,7 +15,7 @@ type judged struct {
 	train bool
 	experiment.Failure
 	answered bool // since the program began
-	experiment.Opened
+	judges.Opened
 }
 
 // atOnce is how many samples a server or a program is asked about in one request.
@@ -24,14 +25,14 @@ const atOnce = 16
 // may be asked from any goroutine.
 func (t *Training) openRewards() error {
 	var device *features.Device
-	bench := experiment.Bench{Batch: atOnce, Device: func() (*features.Device, error) {
+	bench := judges.Bench{Batch: atOnce, Device: func() (*features.Device, error) {
 		if device == nil {
 			device = features.On(tensor.NewPool(t.Backend), features.F32)
 		}
 		return device, nil
 	}}
 	for _, r := range t.Rewards {
-		o, err := r.Open(bench)
+		o, err := judges.Open(r, bench)
 		if err != nil {
 			return errors.Join(err, t.closeRewards())
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/rollout"
 )
 
 // NoisyLine is what the ledger says of samples that saw distorted pictures (NoisyRollout): how
@@ -25,7 +26,7 @@ func (m *model) distort(turn experiment.Turn) {
 	if n == nil {
 		return
 	}
-	step, first := n.Step(turn.Iteration+1, turn.Run.Iterations), turn.Rollout.Group-n.Of(turn.Rollout.Group)
+	step, first := rollout.NoiseStep(*n, turn.Iteration+1, turn.Run.Iterations), turn.Rollout.Group-n.Of(turn.Rollout.Group)
 	m.talk.Clean = n.Old == "clean"
 	m.talk.Noise = func(k trainer.Key) int {
 		if k.Sample < first {

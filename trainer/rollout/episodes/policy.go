@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
+
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -42,7 +44,7 @@ type Policy struct {
 	Protocol *tools.Protocol
 	Limits   tools.Limits
 	Turn     int // most tokens of a turn; 0: 512
-	Sampling rollout.Sampling
+	Sampling sampling.Options
 	Silence  bool             // episodes that a limit ended are not trained on (Mini-o3)
 	Exec     *program.Options // what runs the code that the model writes; nil: nothing
 	Draws    rollout.Draws

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
+
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -79,7 +81,7 @@ func sized(t testing.TB, width, layers int, adapted bool, train ...string) *epis
 	table := cards.Random(rng.New(3))
 	m := table.Draw()
 	p := &episodes.Policy{
-		Speaker: k, Protocol: cropping(), Limits: tools.Limits{Turns: 3}, Turn: 40, Sampling: rollout.Sampling{Temperature: 4, TopP: 1, Repetition: 1}, Draws: rollout.Draws{Root: rng.New(9)},
+		Speaker: k, Protocol: cropping(), Limits: tools.Limits{Turns: 3}, Turn: 40, Sampling: sampling.Options{Temperature: 4, TopP: 1, Repetition: 1}, Draws: rollout.Draws{Root: rng.New(9)},
 		Ask: func(n int) (episodes.Question, error) { return episodes.Asked(table.Question(n), m), nil },
 	}
 	o := optim.Defaults()

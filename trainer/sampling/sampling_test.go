@@ -1,4 +1,4 @@
-package rollout
+package sampling
 
 import (
 	"math"
@@ -15,24 +15,24 @@ func TestSamplingFilters(t *testing.T) {
 		}
 		return x
 	}
-	plain := DefaultSampling()
-	with := func(change func(*Sampling)) Sampling { o := plain; change(&o); return o }
+	plain := Default()
+	with := func(change func(*Options)) Options { o := plain; change(&o); return o }
 	for name, c := range map[string]struct {
-		o            Sampling
+		o            Options
 		logits       []float64
 		seen, banned []int
 		want         []float64
 	}{
 		"plain":              {plain, l(.1, .2, .7), nil, nil, []float64{.1, .2, .7}},
-		"hot":                {with(func(o *Sampling) { o.Temperature = 2 }), l(.04, .16, .64), nil, nil, []float64{1. / 7, 2. / 7, 4. / 7}},
+		"hot":                {with(func(o *Options) { o.Temperature = 2 }), l(.04, .16, .64), nil, nil, []float64{1. / 7, 2. / 7, 4. / 7}},
 		"banned":             {plain, l(.1, .2, .7), nil, []int{2}, []float64{1. / 3, 2. / 3, 0}},
-		"top 2":              {with(func(o *Sampling) { o.TopK = 2 }), l(.1, .2, .7), nil, nil, []float64{0, 2. / 9, 7. / 9}},
-		"top 2 of a tie":     {with(func(o *Sampling) { o.TopK = 2 }), l(.25, .25, .5), nil, nil, []float64{.25, .25, .5}},
-		"more than there is": {with(func(o *Sampling) { o.TopK = 9 }), l(.1, .9), nil, nil, []float64{.1, .9}},
-		"top-p":              {with(func(o *Sampling) { o.TopP = .8 }), l(.1, .3, .6), nil, nil, []float64{0, 1. / 3, 2. / 3}},
-		"top-p keeps one":    {with(func(o *Sampling) { o.TopP = .01 }), l(.1, .3, .6), nil, nil, []float64{0, 0, 1}},
-		"min-p":              {with(func(o *Sampling) { o.MinP = .4 }), l(.1, .3, .6), nil, nil, []float64{0, 1. / 3, 2. / 3}},
-		"repeated once": {with(func(o *Sampling) { o.Repetition = 2 }), []float64{math.Log(4), 0, -math.Log(2)}, []int{0, 0, 2}, nil,
+		"top 2":              {with(func(o *Options) { o.TopK = 2 }), l(.1, .2, .7), nil, nil, []float64{0, 2. / 9, 7. / 9}},
+		"top 2 of a tie":     {with(func(o *Options) { o.TopK = 2 }), l(.25, .25, .5), nil, nil, []float64{.25, .25, .5}},
+		"more than there is": {with(func(o *Options) { o.TopK = 9 }), l(.1, .9), nil, nil, []float64{.1, .9}},
+		"top-p":              {with(func(o *Options) { o.TopP = .8 }), l(.1, .3, .6), nil, nil, []float64{0, 1. / 3, 2. / 3}},
+		"top-p keeps one":    {with(func(o *Options) { o.TopP = .01 }), l(.1, .3, .6), nil, nil, []float64{0, 0, 1}},
+		"min-p":              {with(func(o *Options) { o.MinP = .4 }), l(.1, .3, .6), nil, nil, []float64{0, 1. / 3, 2. / 3}},
+		"repeated once": {with(func(o *Options) { o.Repetition = 2 }), []float64{math.Log(4), 0, -math.Log(2)}, []int{0, 0, 2}, nil,
 			[]float64{2 / 3.25, 1 / 3.25, .25 / 3.25}},
 	} {
 		before := slices.Clone(c.logits)
@@ -66,7 +66,7 @@ func TestLikeliestStays(t *testing.T) {
 		for i := range x {
 			x[i] = 3 * r.NormFloat64()
 		}
-		o := Sampling{Temperature: 0.3 + r.Float64(), TopK: r.IntN(8), TopP: 1 - 0.99*r.Float64(), MinP: r.Float64(), Repetition: 1}
+		o := Options{Temperature: 0.3 + r.Float64(), TopK: r.IntN(8), TopP: 1 - 0.99*r.Float64(), MinP: r.Float64(), Repetition: 1}
 		p, err := o.Probabilities(x, nil, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -84,11 +84,11 @@ func TestLikeliestStays(t *testing.T) {
 func TestSamplingCheck(t *testing.T) {
 	n := 0
 	count := func(string, string, string) { n++ }
-	DefaultSampling().Check(count)
+	Default().Check(count)
 	if n != 0 {
 		t.Error("the defaults are refused")
 	}
-	o := DefaultSampling()
+	o := Default()
 	o.TopK = 1
 	if o.Check(count); n != 1 {
 		t.Error("groups of equal answers are not reported")

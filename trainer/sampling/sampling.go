@@ -1,4 +1,4 @@
-package rollout
+package sampling
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ import (
 // Invariant (test): without options the probabilities are the softmax, and every filter
 // keeps the likeliest token.
 
-// Sampling is how tokens are drawn.
-type Sampling struct {
+// Options say how tokens are drawn.
+type Options struct {
 	Temperature float64 `toml:"temperature" range:"(0,inf)" doc:"logits are divided by this"`
 	TopK        int     `toml:"top_k" range:"[0,inf)" doc:"only the k likeliest tokens; 0: all"`
 	TopP        float64 `toml:"top_p" range:"(0,1]" doc:"only the likeliest tokens that hold this share"`
@@ -27,18 +27,18 @@ type Sampling struct {
 	Repetition  float64 `toml:"repetition_penalty" range:"(0,inf)" doc:"logits of tokens seen are divided (above 0) or multiplied (below) by this"`
 }
 
-// DefaultSampling draws from the network's own distribution.
-func DefaultSampling() Sampling { return Sampling{Temperature: 1, TopP: 1, Repetition: 1} }
+// Default draws from the network's own distribution.
+func Default() Options { return Options{Temperature: 1, TopP: 1, Repetition: 1} }
 
 // Check reports settings that leave nothing to learn from.
-func (o Sampling) Check(report func(key, problem, hint string)) {
+func (o Options) Check(report func(key, problem, hint string)) {
 	if o.TopK == 1 {
 		report("top_k", "1 always draws the likeliest token, so no answers of a group differ", "0 leaves all tokens")
 	}
 }
 
 // Probabilities are those of all tokens, after some tokens were seen and with others banned.
-func (o Sampling) Probabilities(logits []float64, seen, banned []int) ([]float64, error) {
+func (o Options) Probabilities(logits []float64, seen, banned []int) ([]float64, error) {
 	x := slices.Clone(logits)
 	for _, ids := range [][]int{seen, banned} {
 		for _, id := range ids {
@@ -69,7 +69,7 @@ func (o Sampling) Probabilities(logits []float64, seen, banned []int) ([]float64
 	return softmax(x), nil
 }
 
-func (o Sampling) keepTopK(x []float64) {
+func (o Options) keepTopK(x []float64) {
 	if o.TopK == 0 || o.TopK >= len(x) {
 		return
 	}
@@ -78,7 +78,7 @@ func (o Sampling) keepTopK(x []float64) {
 	drop(x, func(i int) bool { return x[i] < sorted[len(x)-o.TopK] })
 }
 
-func (o Sampling) keepTopP(x []float64) {
+func (o Options) keepTopP(x []float64) {
 	if o.TopP == 1 {
 		return
 	}
@@ -105,7 +105,7 @@ func (o Sampling) keepTopP(x []float64) {
 	}
 }
 
-func (o Sampling) keepMinP(x []float64) {
+func (o Options) keepMinP(x []float64) {
 	if o.MinP == 0 {
 		return
 	}

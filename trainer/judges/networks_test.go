@@ -1,4 +1,4 @@
-package experiment
+package judges
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
@@ -115,11 +116,11 @@ func TestImageReward(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer be.Close()
-	r, err := ParseReward("imagereward", []string{"path=../../vision/blip/testdata/tiny"})
+	r, err := experiment.ParseReward("imagereward", []string{"path=../../vision/blip/testdata/tiny"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := r.Open(Bench{Device: func() (*features.Device, error) { return features.On(tensor.NewPool(be), features.F32), nil }})
+	o, err := Open(r, Bench{Device: func() (*features.Device, error) { return features.On(tensor.NewPool(be), features.F32), nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package experiment
+package judges
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
@@ -78,16 +79,16 @@ func TestLocalJudge(t *testing.T) {
 	defer be.Close()
 	pool := tensor.NewPool(be)
 	bench := Bench{Device: func() (*features.Device, error) { return features.On(pool, features.F32), nil }}
-	r := Reward{}
+	r := experiment.Reward{}
 	r.SetDefaults()
 	r.Name, r.Path = "judge", judgeFolder(t, pool)
-	r.Judge = &JudgeOptions{}
+	r.Judge = &experiment.JudgeOptions{}
 	r.Judge.SetDefaults()
 	r.Judge.Template, r.Judge.MaxTokens = "qwen2_5_vl", 3
 	item := rewards.Item{Prompt: "a red circle", Image: &vision.Image{Width: 40, Height: 30, Pix: make([]uint8, 3*40*30)}}
 	ask := func(form string) rewards.Result {
 		r.Judge.Form = form
-		o, err := r.Open(bench)
+		o, err := Open(r, bench)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +102,7 @@ func TestLocalJudge(t *testing.T) {
 		t.Errorf("drawn weights say nothing that ends: %+v", got)
 	}
 	r.Judge.Template = ""
-	if _, err := r.Open(bench); err == nil || !strings.Contains(err.Error(), "chat template") {
+	if _, err := Open(r, bench); err == nil || !strings.Contains(err.Error(), "chat template") {
 		t.Errorf("without a template: %v", err)
 	}
 	if s := pool.Stats(); s.Live != 0 {

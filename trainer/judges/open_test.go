@@ -1,14 +1,16 @@
-package experiment
+package judges
 
 import (
 	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
@@ -18,9 +20,9 @@ import (
 // Every reward that can be opened has a name, and says what is missing of what it needs.
 func TestOpenRewards(t *testing.T) {
 	bench := Bench{Device: func() (*features.Device, error) { return nil, errors.New("no device in this test") }}
-	names := Rewards()
+	names := experiment.Rewards()
 	for name := range openers {
-		if _, ok := find(names, name); !ok {
+		if !slices.ContainsFunc(names, func(n experiment.Name) bool { return n.Name == name }) {
 			t.Errorf("%q can be opened, but has no name", name)
 		}
 	}
@@ -33,10 +35,10 @@ func TestOpenRewards(t *testing.T) {
 		"layout": "", "scene": "", "background": "", "shade": "", "ocr": "", "jpeg": "", "sharpness": "",
 		"aesthetic": "no device", "clip": "no device", "pickscore": "path is missing", "hpsv2": "path is missing", "imagereward": "path is missing", "exec": "path is missing", "http": "url is missing", "judge": "url or path is missing", "telepathy": "cannot be opened",
 	} {
-		r := Reward{}
+		r := experiment.Reward{}
 		r.SetDefaults()
 		r.Name = name
-		o, err := r.Open(bench)
+		o, err := Open(r, bench)
 		if want != "" {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", name, err, want)
@@ -69,10 +71,10 @@ func TestOpenMotion(t *testing.T) {
 		c.Frames = append(c.Frames, f)
 	}
 	for name, least := range map[string]float64{"motion": 0.5, "magnitude": 1, "dynamic": 1, "flicker": 0.5, "smooth": 0.5, "warp": -0.01} {
-		r := Reward{}
+		r := experiment.Reward{}
 		r.SetDefaults()
 		r.Name = name
-		o, err := r.Open(Bench{})
+		o, err := Open(r, Bench{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,18 +95,18 @@ func TestOpenRewardsOutside(t *testing.T) {
 	if err := os.WriteFile(program, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, r := range map[string]Reward{
+	for name, r := range map[string]experiment.Reward{
 		"EMPTY_KEY":            {Name: "http", URL: "http://localhost:1", KeyEnv: "EMPTY_KEY", Timeout: 1},
 		"the reward's program": {Name: "exec", Path: program, Timeout: 1},
 		"no device":            {Name: "clip", Path: folder},
 		"is not installed":     {Name: "ocr", Path: "no such tesseract", Timeout: 1},
 	} {
-		if _, err := r.Open(Bench{Device: func() (*features.Device, error) { return nil, errors.New("no device") }}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := Open(r, Bench{Device: func() (*features.Device, error) { return nil, errors.New("no device") }}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: %v, want %q", r, err, name)
 		}
 	}
-	for _, r := range []Reward{{Name: "http", URL: "http://localhost:1", Timeout: 1}, {Name: "judge", URL: "http://localhost:1", Timeout: 1}} {
-		o, err := r.Open(Bench{})
+	for _, r := range []experiment.Reward{{Name: "http", URL: "http://localhost:1", Timeout: 1}, {Name: "judge", URL: "http://localhost:1", Timeout: 1}} {
+		o, err := Open(r, Bench{})
 		if err != nil {
 			t.Errorf("%s: %v", r.Name, err)
 			continue

@@ -1,39 +1,29 @@
-package experiment
+package judges
 
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/rewards/judge"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // Reward judge: a model behind an OpenAI-compatible server (url), or in a folder (path).
 
-// checkJudge finds what a judge cannot be.
-func (r *Reward) checkJudge(key string, report report) {
-	o := filled(r.Judge)
-	switch {
-	case r.Path != "" && r.URL != "":
-		report(key+"path", "the judge is a server (url) and a folder (path)", "leave out one of them")
-	case o.Form == "vqascore" && r.URL != "":
-		report(key+"judge.form", "a server does not tell how likely its answers are", `write path = "FOLDER" in place of url`)
-	case r.Path != "" && o.Temperature != nil && *o.Temperature > 0:
-		report(key+"judge.temperature", "a folder answers with what is likeliest, so that a picture's score stays the same", "leave it out")
-	}
-}
-
-func openJudge(r Reward, b Bench) (Opened, error) {
+func openJudge(r experiment.Reward, b Bench) (Opened, error) {
 	if r.Path != "" {
 		return openLocalJudge(r, b)
 	}
-	key, err := r.key()
+	key, err := secret(r)
 	if err != nil {
 		return Opened{}, err
 	}
-	chat, o := r.chat(key, b.Cache)
+	chat, o := chat(r, key, b.Cache)
 	switch {
 	case r.URL == "":
 		return Opened{}, fmt.Errorf("url or path is missing: an OpenAI-compatible server, or a Qwen-VL model's folder")
@@ -44,7 +34,7 @@ func openJudge(r Reward, b Bench) (Opened, error) {
 }
 
 // openLocalJudge is a folder of Qwen-VL's.
-func openLocalJudge(r Reward, b Bench) (Opened, error) {
+func openLocalJudge(r experiment.Reward, b Bench) (Opened, error) {
 	dir, err := assets.Resolve(r.Path)
 	if err != nil {
 		return Opened{}, err
@@ -53,7 +43,7 @@ func openLocalJudge(r Reward, b Bench) (Opened, error) {
 	if err != nil {
 		return Opened{}, err
 	}
-	chat, o := r.chat("", nil)
+	chat, o := chat(r, "", nil)
 	a, err := vlm.OpenAnswerer(dir, d, o.Template)
 	if err != nil {
 		return Opened{}, err
@@ -77,10 +67,54 @@ func openLocalJudge(r Reward, b Bench) (Opened, error) {
 }
 
 // judged is the judge of a form that asks m.
-func judged(o JudgeOptions, m judge.Asker, atOnce int) (Opened, error) {
-	if o.compares() {
+func judged(o experiment.JudgeOptions, m judge.Asker, atOnce int) (Opened, error) {
+	if o.Compares() {
 		return Opened{judge: judge.Pairwise{Model: m, Form: o.Form, Flex: o.Flex, BothOrders: o.BothOrders, AtOnce: atOnce}}, nil
 	}
 	p, err := judge.NewPointwise(o.Form, m)
 	return Opened{judge: rewards.Each(p, atOnce)}, err
+}
+
+// chat is the model that a judge asks.
+func chat(r experiment.Reward, key string, cache *call.Cache) (judge.Chat, experiment.JudgeOptions) {
+	o := experiment.Filled(r.Judge)
+	p := policy(r)
+	own := judge.FlowGRPO
+	if o.Compares() || o.Form == "unified" {
+		own = judge.PrefGRPO
+		pref := judge.PrefPolicy()
+		pref.Timeout = p.Timeout
+		p = pref
+	}
+	if o.Tries > 0 {
+		p.Tries = o.Tries
+	}
+	if o.AtOnce > 0 {
+		p.AtOnce = o.AtOnce
+	}
+	if r.Timeout <= 0 {
+		p.Timeout = time.Minute
+	}
+	c := own(r.URL, call.NewCaller(p, cache))
+	c.Key = key
+	if o.Model != "" {
+		c.Model = o.Model
+	}
+	if o.Temperature != nil {
+		delete(c.Extra, "do_sample")
+		c.Extra["temperature"] = *o.Temperature
+	}
+	if o.MaxTokens > 0 {
+		c.Extra["max_tokens"] = o.MaxTokens
+	}
+	if o.Side != nil {
+		c.Send.Side = *o.Side
+	}
+	switch o.Pictures {
+	case "png":
+		c.Send.PNG, c.Send.Kind = true, "image/png"
+	case "jpeg":
+		c.Send.PNG, c.Send.Kind = false, "image/jpeg"
+	}
+	return c, o
 }

@@ -1,4 +1,4 @@
-package experiment
+package judges
 
 import (
 	"context"
@@ -11,10 +11,11 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-// Rewards by their names: what [[reward]] and darkroom score open.
+// Rewards by their names.
 
 // A Bench is what rewards may need.
 type Bench struct {
@@ -58,8 +59,8 @@ func (o Opened) Close() error {
 // atOnce is how many samples a reward without a network judges beside each other.
 const atOnce = 4
 
-// Open makes the reward that was asked for.
-func (r Reward) Open(b Bench) (Opened, error) {
+// Open makes the reward that a file asks for.
+func Open(r experiment.Reward, b Bench) (Opened, error) {
 	open, ok := openers[r.Name]
 	if !ok {
 		return Opened{}, fmt.Errorf("reward %q cannot be opened in this version", r.Name)
@@ -77,7 +78,7 @@ func (r Reward) Open(b Bench) (Opened, error) {
 }
 
 // openers make each reward; those of Rewards that are not here are not built in yet.
-var openers = map[string]func(r Reward, b Bench) (Opened, error){
+var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"layout":      openLayout,
 	"scene":       single(rewards.SceneTask{}),
 	"background":  single(rewards.SceneGround{}),
@@ -108,16 +109,16 @@ var openers = map[string]func(r Reward, b Bench) (Opened, error){
 	"judge":       openJudge,
 }
 
-func single(r rewards.Reward) func(Reward, Bench) (Opened, error) {
-	return func(Reward, Bench) (Opened, error) { return Opened{judge: rewards.Each(r, atOnce)}, nil }
+func single(r rewards.Reward) func(experiment.Reward, Bench) (Opened, error) {
+	return func(experiment.Reward, Bench) (Opened, error) { return Opened{judge: rewards.Each(r, atOnce)}, nil }
 }
 
 // openOCR reads drawn words itself, or by the program that path names: Tesseract.
-func openOCR(r Reward, _ Bench) (Opened, error) {
-	set := filled(r.OCR)
+func openOCR(r experiment.Reward, _ Bench) (Opened, error) {
+	set := experiment.Filled(r.OCR)
 	o := rewards.OCR{Reader: rewards.SceneReader{}, OCRRule: set.OCRRule}
 	if r.Path != "" {
-		t := rewards.Tesseract{Program: r.Path, Language: set.Language, Layout: set.Page, Timeout: r.policy().Timeout}
+		t := rewards.Tesseract{Program: r.Path, Language: set.Language, Layout: set.Page, Timeout: policy(r).Timeout}
 		if _, err := t.Version(context.Background()); err != nil {
 			return Opened{}, err
 		}
@@ -126,30 +127,30 @@ func openOCR(r Reward, _ Bench) (Opened, error) {
 	return Opened{judge: rewards.Each(o, atOnce)}, nil
 }
 
-func openLayout(r Reward, _ Bench) (Opened, error) {
-	return Opened{judge: rewards.Each(rewards.SceneLayout{Matching: filled(r.Layout).Matching}, atOnce)}, nil
+func openLayout(r experiment.Reward, _ Bench) (Opened, error) {
+	return Opened{judge: rewards.Each(rewards.SceneLayout{Matching: experiment.Filled(r.Layout).Matching}, atOnce)}, nil
 }
 
 // movement is one of the measures of how a clip moves.
-func movement(measure string) func(Reward, Bench) (Opened, error) {
-	return func(r Reward, _ Bench) (Opened, error) {
-		set := filled(r.Motion)
+func movement(measure string) func(experiment.Reward, Bench) (Opened, error) {
+	return func(r experiment.Reward, _ Bench) (Opened, error) {
+		set := experiment.Filled(r.Motion)
 		m := rewards.Motion{MotionRule: rewards.MotionRule{Measure: measure, Method: set.Method, PerSecond: set.PerSecond}}
 		return Opened{judge: rewards.Each(m, atOnce)}, nil
 	}
 }
 
 // openRule is a rule about replies.
-func openRule(r Reward, _ Bench) (Opened, error) {
-	rule, err := r.ruled(r.Name == "format")
+func openRule(r experiment.Reward, _ Bench) (Opened, error) {
+	rule, err := ruled(r, r.Name == "format")
 	if err != nil {
 		return Opened{}, err
 	}
 	return Opened{judge: rewards.Each(rule, atOnce)}, nil
 }
 
-func openTools(r Reward, _ Bench) (Opened, error) {
-	rule, err := r.ruled(false)
+func openTools(r experiment.Reward, _ Bench) (Opened, error) {
+	rule, err := ruled(r, false)
 	if err != nil {
 		return Opened{}, err
 	}
@@ -157,19 +158,19 @@ func openTools(r Reward, _ Bench) (Opened, error) {
 }
 
 // ruled is the rule that the reward names.
-func (r Reward) ruled(form bool) (rewards.Reward, error) {
-	rule, ok := ruleNamed(r.Rule, form)
+func ruled(r experiment.Reward, form bool) (rewards.Reward, error) {
+	rule, ok := answers.Find(r.Rule, form)
 	if !ok {
 		return nil, fmt.Errorf("no rule is called %q", r.Rule)
 	}
-	return rule.reward(), nil
+	return rule.New(), nil
 }
 
 // embedded is the CLIP of rewards that may go without a folder of their own.
 const embedded = assets.Prefix + "tiny-clip"
 
 // network opens the folder of a reward that a network computes; networks.go says how.
-func network(r Reward, b Bench) (Opened, error) {
+func network(r experiment.Reward, b Bench) (Opened, error) {
 	n := Network{Reward: r.Name, Path: r.Path, Scaling: r.Scaling}
 	if n.Path == "" && (n.Reward == "clip" || n.Reward == "aesthetic") {
 		n.Path = embedded
@@ -193,12 +194,12 @@ func network(r Reward, b Bench) (Opened, error) {
 }
 
 // policy is how often and how long what is outside is asked.
-func (r Reward) policy() call.Policy {
+func policy(r experiment.Reward) call.Policy {
 	return call.Policy{Timeout: time.Duration(r.Timeout * float64(time.Second)), Tries: r.Tries}
 }
 
-// key is the secret that the reward's variable holds.
-func (r Reward) key() (string, error) {
+// secret is the key that the reward's variable holds.
+func secret(r experiment.Reward) (string, error) {
 	if r.KeyEnv == "" {
 		return "", nil
 	}
@@ -209,22 +210,22 @@ func (r Reward) key() (string, error) {
 	return key, nil
 }
 
-func openHTTP(r Reward, b Bench) (Opened, error) {
-	key, err := r.key()
+func openHTTP(r experiment.Reward, b Bench) (Opened, error) {
+	key, err := secret(r)
 	if err != nil {
 		return Opened{}, err
 	}
 	if r.URL == "" {
 		return Opened{}, fmt.Errorf("url is missing: where the server answers")
 	}
-	return Opened{judge: rewards.HTTP(r.URL, key, b.Batch, r.policy(), b.Cache)}, nil
+	return Opened{judge: rewards.HTTP(r.URL, key, b.Batch, policy(r), b.Cache)}, nil
 }
 
-func openExec(r Reward, b Bench) (Opened, error) {
+func openExec(r experiment.Reward, b Bench) (Opened, error) {
 	if r.Path == "" {
 		return Opened{}, fmt.Errorf("path is missing: the program to run")
 	}
-	e, err := rewards.NewExec([]string{r.Path}, b.Batch, r.policy(), b.Cache)
+	e, err := rewards.NewExec([]string{r.Path}, b.Batch, policy(r), b.Cache)
 	if err != nil {
 		return Opened{}, err
 	}

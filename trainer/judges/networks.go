@@ -1,4 +1,4 @@
-package experiment
+package judges
 
 import (
 	"errors"

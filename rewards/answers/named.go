@@ -1,0 +1,66 @@
+package answers
+
+import "github.com/darkroom-rl/darkroom/rewards"
+
+// Rules and forms by the names that an experiment's file calls them: one line each. The first of its kind
+// is the default.
+
+// A Named is a rule of reward accuracy (and tools), or a form of reward format.
+type Named struct {
+	Name, Card string
+	Form       bool
+	New        func() rewards.Reward
+}
+
+// All are the rules, and behind them the forms.
+func All() []Named {
+	other := func(name, card string, r func() rewards.Reward) Named { return Named{name, card, false, r} }
+	rule := func(name, card string, r Rule) Named { return other(name, card, r.Reward) }
+	form := func(name, card string, f Form) Named { return Named{name, "Form. " + card, true, f.Reward} }
+	return []Named{
+		rule("default", "VLM-R1: the same number, or a text that is alike.", Default),
+		rule("same", "VLM-R1: equal once cleaned.", Same),
+		rule("yes_no", "VLM-R1: yes or no.", YesNo),
+		rule("choice", "VLM-R1: the letter of a choice.", MultipleChoice),
+		rule("boxed", "The last \\boxed{} as MATH compares it (verl).", Boxed),
+		rule("dapo", "What follows the last \"Answer:\": 1 or -1 (DAPO).", DAPO),
+		rule("gsm8k", "The last \"#### number\" (verl).", GSM8K{}.Rule),
+		rule("gsm8k_flexible", "The last number (verl).", GSM8K{Flexible: true}.Rule),
+		other("exact_match", "Equal once normalised as SQuAD does (verl, Search-R1).", func() rewards.Reward { return ExactMatch{} }),
+		other("contained", "A right answer stands within (verl, Search-R1).", func() rewards.Reward { return ExactMatch{Contained: true} }),
+		other("anls", "Average normalised Levenshtein similarity, from one half on (VRAG).", func() rewards.Reward { return ANLSReward(0.5) }),
+		rule("relative", "Mean relative accuracy of the first number (PyVision-RL).", Relative{}.Rule),
+		rule("number", "The first number is the same (PyVision-RL).", Relative{Exact: true}.Rule),
+		other("grounding", "Intersection over union of one box (VLM-R1).", GroundingReward),
+		rule("detection", "Positions by intersection over union (Visual-RFT).", DetectionIoU),
+		rule("detection_confidence", "How sure it is of positions (Visual-RFT).", DetectionConfidence),
+		rule("map", "Average precision of boxes (VLM-R1).", MAP{}.Rule),
+		rule("map_length", "Average precision, boxes too many cost (VLM-R1).", MAP{Length: true}.Rule),
+		rule("detected", "Average precision of boxes in an answer tag, where None is right if it is the truth (VLM-R1).", MAP{}.Detected),
+		rule("weighted", "VLM-R1's weighted sum for boxes.", Weighted),
+		form("think_answer", "<think>...</think><answer>...</answer> and nothing else.", ThinkAnswer),
+		form("think_boxed", "<think>...</think>, then \\boxed{}.", ThinkBoxed),
+		form("think_box", "<think>...</think> and an answer with four numbers.", ThinkBox),
+		form("thinks", "It begins with <think>, once, and ends it (TRL).", Thinks),
+	}
+}
+
+// Find is a rule, or a form, by its name; "" is the first of its kind.
+func Find(name string, form bool) (Named, bool) {
+	for _, r := range All() {
+		if r.Form == form && (name == "" || r.Name == name) {
+			return r, true
+		}
+	}
+	return Named{}, false
+}
+
+// Names are those of a kind.
+func Names(form bool) (names []string) {
+	for _, r := range All() {
+		if r.Form == form {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
