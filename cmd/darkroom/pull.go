@@ -1,0 +1,84 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/cmd/darkroom/pull"
+)
+
+func pullCommand() *cobra.Command {
+	var o pull.Options
+	cmd := &cobra.Command{
+		Use:   "pull OWNER/NAME",
+		Short: "Fetch a model's folder from a hub",
+		Long: `Fetch a model's folder from Hugging Face, or from a hub that speaks its protocol.
+
+Only what Darkroom reads is fetched: settings, tokenizers and one set of safetensors
+a network. Every file is compared with the hub's hash. The folder appears when all
+of it is there; a pull that was interrupted continues where it ended.
+
+HF_TOKEN is the token for models that are private or gated, HF_ENDPOINT the address
+of another hub.`,
+		Example: "  darkroom pull stabilityai/stable-diffusion-3.5-medium\n" +
+			"  darkroom pull Qwen/Qwen2.5-VL-3B-Instruct --revision main --out models/qwen",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("'%s' takes one repository, OWNER/NAME, got %d", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Repo = args[0]
+			o.Out = cmp.Or(o.Out, filepath.Join("models", path.Base(o.Repo)))
+			o.Endpoint, o.Token = os.Getenv("HF_ENDPOINT"), os.Getenv("HF_TOKEN")
+			if err := o.Check(); err != nil {
+				return usageError{err}
+			}
+			if err := os.MkdirAll(filepath.Dir(o.Out), 0o755); err != nil {
+				return err
+			}
+			bar := newProgress(cmd.ErrOrStderr(), "pulling MiB")
+			o.Progress = pullProgress(bar)
+			r, err := pull.Run(cmd.Context(), o)
+			bar.end()
+			if err != nil {
+				return err
+			}
+			return emit(cmd, r, func(w io.Writer) { writePulled(w, r) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Revision, "revision", "main", "branch, tag or commit `REV`")
+	f.StringVar(&o.Out, "out", "", "folder `DIR` to make (default: models/NAME)")
+	f.StringVar(&o.Variant, "variant", "", "the weights' variant `NAME`, such as fp16, where there is one")
+	f.StringSliceVar(&o.Include, "include", nil, "fetch files that match `PATTERN`, too, such as '*.md'")
+	return cmd
+}
+
+// pullProgress shows bytes as a bar of MiB. Downloads call it from several goroutines.
+func pullProgress(bar *progress) func(done, all int64) {
+	var lock sync.Mutex
+	return func(done, all int64) {
+		lock.Lock()
+		defer lock.Unlock()
+		bar.set(int(done>>20), max(1, int(all>>20)))
+	}
+}
+
+func writePulled(w io.Writer, r *pull.Report) {
+	if r.There {
+		fmt.Fprintf(w, "%s is complete: %s at %.12s\n", r.Out, r.Repo, r.Commit)
+		return
+	}
+	fmt.Fprintf(w, "%s: %s, %s, of %s at %.12s (%s not read here)\n", r.Out, plural(int64(r.Files), "file"), bytesText(r.Bytes),
+		r.Repo, r.Commit, plural(int64(r.Skipped), "file"))
+	fmt.Fprintf(w, "look at it  darkroom inspect %s\n", r.Out)
+}

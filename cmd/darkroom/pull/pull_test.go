@@ -1,0 +1,410 @@
+package pull
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// pipe is a small pipeline with what a repository has beside it.
+func pipe() map[string]string {
+	weights := strings.Repeat("weights of a network; ", 20000)
+	return map[string]string{
+		".gitattributes":          "*.safetensors lfs",
+		"README.md":               "# A model",
+		"LICENSE.md":              "free",
+		"sd3_medium.safetensors":  weights,
+		"model_index.json":        `{"_class_name": "StableDiffusion3Pipeline", "transformer": ["diffusers", "SD3Transformer2DModel"], "tokenizer": ["transformers", "CLIPTokenizer"], "text_encoder_3": [null, null]}`,
+		"transformer/config.json": `{"n": 1}`,
+		"transformer/diffusion_pytorch_model.safetensors":      weights,
+		"transformer/diffusion_pytorch_model.fp16.safetensors": weights[:9000],
+		"transformer/diffusion_pytorch_model.bin":              "pickled",
+		"tokenizer/vocab.json":                                 "{}",
+		"tokenizer/merges.txt":                                 "a b\n",
+		"text_encoder_3/config.json":                           "{}",
+		"transformer/onnx/model.onnx":                          "o",
+	}
+}
+
+const big = "transformer/diffusion_pytorch_model.safetensors"
+
+// wanted are the names that pull keeps of pipe.
+var wanted = []string{"LICENSE.md", "model_index.json", "tokenizer/merges.txt", "tokenizer/vocab.json", "transformer/config.json", big}
+
+func options(h *hub, out string) Options {
+	return Options{Repo: "o/m", Out: out, Endpoint: h.URL, Tries: 3, Pause: time.Millisecond, Stall: 200 * time.Millisecond, Parallel: 2}
+}
+
+// content is what a folder holds, by name; nil where there is none.
+func content(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		return nil
+	}
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		all[filepath.ToSlash(name)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// whole checks that the folder holds the wanted files and nothing else.
+func whole(t *testing.T, h *hub, out string) {
+	t.Helper()
+	got := content(t, out)
+	delete(got, recordName)
+	if len(got) != len(wanted) {
+		t.Errorf("%d files came, not %d: %v", len(got), len(wanted), slices.Sorted(maps.Keys(got)))
+	}
+	for _, name := range wanted {
+		if got[name] != h.files[name] {
+			t.Errorf("%s has other bytes than the hub's", name)
+		}
+	}
+}
+
+func TestPull(t *testing.T) {
+	h := newHub(t, pipe())
+	h.page = 3
+	h.token = "secret"
+	out := filepath.Join(t.TempDir(), "m")
+	o := options(h, out)
+	o.Token = "secret"
+	var last, all int64
+	o.Parallel, o.Progress = 1, func(done, sum int64) { last, all = done, sum }
+	r, err := Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole(t, h, out)
+	if r.Files != len(wanted) || r.Skipped != len(h.files)-len(wanted) || r.Commit != commit || r.Fetched != r.Bytes || last != all || all != r.Bytes {
+		t.Errorf("the report is %+v; progress ended at %d of %d", r, last, all)
+	}
+	sent := h.sent.Load()
+	if r, err = Run(context.Background(), o); err != nil || !r.There || h.sent.Load()-sent > 1000 {
+		t.Errorf("a second pull: %+v, %v, %d bytes", r, err, h.sent.Load()-sent)
+	}
+	if err := os.Truncate(filepath.Join(out, big), 5); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), big+" is missing or was changed") {
+		t.Errorf("a folder with a shortened file: %v", err)
+	}
+}
+
+// What a server may do wrong, and what comes of it: a whole folder, or none and an error that says why.
+func TestFaults(t *testing.T) {
+	half := func(body string) int { return len(body) / 2 }
+	for _, c := range []struct {
+		name  string
+		serve func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool
+		want  string // of the error; "": none
+	}{
+		{"breaks off twice", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			if nth > 2 {
+				return false
+			}
+			h.send(&cut{w, 100000}, r, body)
+			return true
+		}, ""},
+		{"breaks off a hundred times, always further on", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			h.send(&cut{w, 5000}, r, body)
+			return true
+		}, ""},
+		{"never sends a byte", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			h.send(&cut{w, 0}, r, body)
+			return true
+		}, "(3 tries)"},
+		{"lies once", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			if nth > 1 {
+				return false
+			}
+			h.send(w, r, "x"+body[1:])
+			return true
+		}, ""},
+		{"lies always", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			h.send(w, r, "x"+body[1:])
+			return true
+		}, "do not have the hash of the hub's list, twice"},
+		{"sends too much", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			h.send(w, r, body+"more")
+			return true
+		}, "more than the"},
+		{"sends too little, as if it were all", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			if nth > 1 {
+				return false
+			}
+			h.send(w, r, body[:half(body)])
+			return true
+		}, ""},
+		{"ignores ranges", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			r.Header.Del("Range")
+			if nth == 1 {
+				h.send(&cut{w, 100000}, r, body)
+				return true
+			}
+			h.send(w, r, body)
+			return true
+		}, ""},
+		{"sends another range", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			switch {
+			case nth == 1:
+				h.send(&cut{w, 100000}, r, body)
+			case offset(r) > 0:
+				r.Header.Set("Range", "bytes=7-")
+				h.send(w, r, body)
+			default:
+				h.send(w, r, body)
+			}
+			return true
+		}, ""},
+		{"has no bytes there", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			if nth == 1 {
+				h.send(&cut{w, 100000}, r, body)
+				return true
+			}
+			if offset(r) > 0 {
+				w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
+				return true
+			}
+			return false
+		}, ""},
+		{"is overloaded for a while", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			if nth > 2 {
+				return false
+			}
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader([]int{0, 503, 429}[nth])
+			return true
+		}, ""},
+		{"fails for ever", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			w.WriteHeader(502)
+			return true
+		}, "answers 502 (3 tries)"},
+		{"loses the file", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			http.NotFound(w, r)
+			return true
+		}, "no such repository, revision or file"},
+		{"stalls", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			if nth > 1 {
+				return false
+			}
+			w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+			_, _ = w.Write([]byte(body[:1000]))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return true
+		}, ""},
+		{"redirects in a circle", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			http.Redirect(w, r, r.URL.Path, http.StatusFound)
+			return true
+		}, "more than 10 redirects"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHub(t, pipe())
+			h.serve = func(w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+				return name == big && c.serve(h, w, r, name, body, nth)
+			}
+			out := filepath.Join(t.TempDir(), "m")
+			_, err := Run(context.Background(), options(h, out))
+			if c.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				whole(t, h, out)
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), big) {
+				t.Errorf("the error is %v, not %q", err, c.want)
+			}
+			if content(t, out) != nil {
+				t.Error("a folder was left that is not whole")
+			}
+			h.serve = nil // the fault is mended, and the pull continues
+			if _, err := Run(context.Background(), options(h, out)); err != nil {
+				t.Fatal(err)
+			}
+			whole(t, h, out)
+		})
+	}
+}
+
+// cut is a connection that breaks after some bytes of a body.
+type cut struct {
+	http.ResponseWriter
+	after int
+}
+
+func (c *cut) Write(p []byte) (int, error) {
+	if len(p) <= c.after {
+		return c.ResponseWriter.Write(p)
+	}
+	if c.Header().Get("Content-Length") == "" {
+		c.Header().Set("Content-Length", fmt.Sprint(len(p)))
+	}
+	_, _ = c.ResponseWriter.Write(p[:c.after])
+	c.ResponseWriter.(http.Flusher).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// A hub's list may lie as well.
+func TestLists(t *testing.T) {
+	list := func(text string) func(w http.ResponseWriter, r *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/tree/") {
+				fmt.Fprint(w, text)
+				return true
+			}
+			return false
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		lists func(w http.ResponseWriter, r *http.Request) bool
+		want  string
+	}{
+		{"outside", list(`[{"type":"file","path":"../x.json","oid":"` + commit + `","size":1}]`), "outside the folder"},
+		{"absolute", list(`[{"type":"file","path":"/etc/x.json","oid":"` + commit + `","size":1}]`), "outside the folder"},
+		{"hash", list(`[{"type":"file","path":"x.json","oid":"zz","size":1}]`), "which is none"},
+		{"size", list(`[{"type":"file","path":"x.json","oid":"` + commit + `","size":-1}]`), "size of -1"},
+		{"own name", list(`[{"type":"file","path":"` + recordName + `","oid":"` + commit + `","size":1}]`), "uses itself"},
+		{"no JSON", list(`<html>`), "no JSON of that kind"},
+		{"nothing", list(`[]`), "none of its 0 files"},
+		{"pickled alone", list(`[{"type":"file","path":"pytorch_model.bin","oid":"` + commit + `","size":1}]`), "pickled files alone"},
+		{"elsewhere", func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("Link", `<http://elsewhere.invalid/list>; rel="next"`)
+			return list(`[]`)(w, r)
+		}, "not the hub's"},
+		{"commit", func(w http.ResponseWriter, r *http.Request) bool {
+			fmt.Fprint(w, `{"sha": "../../x"}`)
+			return true
+		}, "which is no hash"},
+		{"missing", func(w http.ResponseWriter, r *http.Request) bool {
+			http.NotFound(w, r)
+			return true
+		}, "no such repository"},
+	} {
+		h := newHub(t, pipe())
+		h.lists = c.lists
+		out := filepath.Join(t.TempDir(), "m")
+		if _, err := Run(context.Background(), options(h, out)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, not %q", c.name, err, c.want)
+		}
+		if content(t, out) != nil {
+			t.Errorf("%s: a folder was made", c.name)
+		}
+	}
+}
+
+func TestGated(t *testing.T) {
+	h := newHub(t, pipe())
+	h.token = "secret"
+	o := options(h, filepath.Join(t.TempDir(), "m"))
+	o.Token = "wrong"
+	_, err := Run(context.Background(), o)
+	if err == nil || !strings.Contains(err.Error(), "o/m is gated") || !strings.Contains(err.Error(), "set HF_TOKEN") || strings.ContainsAny(err.Error(), "\u009b") || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("%q", err)
+	}
+}
+
+// The token goes to the hub and not to the host that has the bytes.
+func TestRedirect(t *testing.T) {
+	h := newHub(t, pipe())
+	var told []string // written by one request, read after it
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		told = append(told, r.Header.Get("Authorization"))
+		h.send(w, r, h.files[big])
+	}))
+	defer store.Close()
+	elsewhere := strings.Replace(store.URL, "127.0.0.1", "localhost", 1)
+	h.token = "secret"
+	h.serve = func(w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+		if name == big {
+			http.Redirect(w, r, elsewhere+"/blob?signature=abc", http.StatusFound)
+		}
+		return name == big
+	}
+	out := filepath.Join(t.TempDir(), "m")
+	o := options(h, out)
+	o.Token = "secret"
+	if _, err := Run(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, h, out)
+	if len(told) != 1 || told[0] != "" {
+		t.Errorf("the store was told %q", told)
+	}
+}
+
+// A pull that is interrupted keeps its bytes: the next one asks for the rest alone.
+func TestInterrupted(t *testing.T) {
+	h := newHub(t, pipe())
+	ctx, stop := context.WithCancel(context.Background())
+	h.serve = func(w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+		if name != big || nth > 1 {
+			return false
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		n, _ := w.Write([]byte(body[:300000]))
+		h.sent.Add(int64(n))
+		w.(http.Flusher).Flush()
+		time.Sleep(50 * time.Millisecond)
+		stop()
+		<-r.Context().Done()
+		return true
+	}
+	out := filepath.Join(t.TempDir(), "m")
+	if _, err := Run(ctx, options(h, out)); err == nil || !strings.Contains(err.Error(), "the same command continues there") {
+		t.Fatal(err)
+	}
+	if content(t, out) != nil {
+		t.Fatal("a folder was left that is not whole")
+	}
+	sent := h.sent.Load()
+	r, err := Run(context.Background(), options(h, out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole(t, h, out)
+	if rest := h.sent.Load() - sent; rest > int64(len(h.files[big]))-200000 || r.Fetched >= r.Bytes {
+		t.Errorf("%d bytes were sent again, %d counted", rest, r.Fetched)
+	}
+}
+
+func TestOwnFoldersStay(t *testing.T) {
+	h := newHub(t, pipe())
+	for _, name := range []string{"m", "m.part"} {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mine := filepath.Join(dir, name, "mine.txt")
+		if err := os.WriteFile(mine, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Run(context.Background(), options(h, filepath.Join(dir, "m"))); err == nil || !strings.Contains(err.Error(), "was not made by pull") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(mine); err != nil {
+			t.Error(err)
+		}
+	}
+}
