@@ -110,7 +110,7 @@ func TestSpokenReference(t *testing.T) {
 	samples, p := spokenBatch()
 	p.entropy = 0.7
 	o := Spoken{Loss: loss.DefaultTokens(), Reference: true}
-	o.Loss.KL, o.Loss.EntropyWeight = loss.TokenKL{Weight: 1, Estimator: "k1"}, 0.5
+	o.Loss.KL, o.Loss.EntropyWeight = loss.Penalty{Weight: 1, Estimator: "k1"}, 0.5
 	b, err := o.Blame(p, samples, []float64{0, 0})
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func clipOptions(c *Case) loss.Clip {
 		return -v[0], v[1]
 	}
 	var o loss.Clip
-	o.Low, o.High = pair("clip_range")
+	o.ClipRange, o.ClipHigh = pair("clip_range")
 	o.AdvLow, o.AdvHigh = pair("adv_clip")
 	return o
 }

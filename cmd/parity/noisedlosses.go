@@ -39,7 +39,7 @@ func noisedTerms(c *Case) loss.Noised {
 func putGradV(c *Case, grad [][]float64) { c.Put("grad_v", Array{c.Array("v").Shape, flat(grad)}) }
 
 func lossNFT(c *Case) error {
-	o := loss.NFT{Beta: c.Float("beta"), AdvClip: c.Float("adv_clip"), KLWeight: c.Float("kl_coef")}
+	o := loss.NFT{Forward: loss.Forward{Beta: c.Float("beta"), AdvClip: c.Float("adv_clip")}, KLWeight: c.Float("kl_coef")}
 	var probability []float64
 	if c.Has("r") {
 		probability = c.Floats("r")
@@ -86,8 +86,9 @@ func lossAWMLogProb(c *Case) error {
 }
 
 func lossAWM(c *Case) error {
-	o := loss.AWM{Clip: clipOptions(c), Ratios: c.String("loss_type"), AdvMax: max(c.Float("advantage_max"), 0), ELBO: c.String("kl_weight") == "ELBO", EMAWeight: c.Float("ema_beta")}
-	o.KLWeight = c.Float("beta")
+	clip := clipOptions(c)
+	o := loss.AWM{Clipping: clip.Clipping, AdvClip: clip.AdvHigh, KLWeight: c.Float("beta"), EMAWeight: c.Float("ema_beta"),
+		AWMOptions: loss.AWMOptions{Ratios: c.String("loss_type"), AdvMax: max(c.Float("advantage_max"), 0), ELBO: c.String("kl_weight") == "ELBO"}}
 	lp := c.Array("log_prob")
 	// Velocities are [times, samples, ...]: a row a pair of both.
 	rows := func(name string) [][]float64 {
@@ -131,7 +132,7 @@ func lossDGPO(c *Case) error {
 	o := loss.DGPO{Beta: c.Float("beta"), GroupSize: c.Int("group_size")}
 	if c.Has("clip") {
 		if v := c.Floats("clip"); len(v) == 2 {
-			o.Clip, o.Low, o.High = true, -v[0], v[1]
+			o.ClipFar, o.ClipRange, o.ClipHigh = true, -v[0], v[1]
 		}
 	}
 	l, grad := o.Of(noisedTerms(c), c.Floats("advantages"), c.Ints("group"))

@@ -13,7 +13,7 @@ import (
 // tokenOptions are what their cases have in common.
 func tokenOptions(c *Case) loss.TokenLoss {
 	o := loss.DefaultTokens()
-	o.Low, o.High, o.Dual = numberOr(c, "clip_low", 0), numberOr(c, "clip_high", 0), numberOr(c, "dual_clip", 0)
+	o.ClipRange, o.ClipHigh, o.DualClip = numberOr(c, "clip_low", 0), numberOr(c, "clip_high", 0), numberOr(c, "dual_clip", 0)
 	o.TauPos, o.TauNeg = numberOr(c, "tau_pos", 1), numberOr(c, "tau_neg", 1)
 	return o
 }
@@ -47,7 +47,7 @@ func lossEasyR1(c *Case) error {
 	c.Put("loss", r.Loss)
 	putMat(c, "grad_logp", r.Grad, "logp")
 	// Its stand-in for entropy is the mean of -lp, as REINFORCE has it for advantages of 1.
-	surprise := loss.TokenLoss{Objective: "gpg", Aggregate: o.Aggregate}
+	surprise := loss.TokenLoss{Objective: "gpg", TokenOptions: loss.TokenOptions{Aggregate: o.Aggregate}}
 	for i := range t.Advantage {
 		for k := range t.Advantage[i] {
 			t.Advantage[i][k] = 1
@@ -98,11 +98,11 @@ func lossOpenRLHF(c *Case) error {
 
 func lossTRL(c *Case) error {
 	o := tokenOptions(c)
-	o.Low, o.High = c.Float("eps_low"), c.Float("eps_high")
-	o.Cap = numberOr(c, "delta", 0)
-	o.Sequence = c.String("level") == "sequence"
+	o.ClipRange, o.ClipHigh = c.Float("eps_low"), c.Float("eps_high")
+	o.RatioCap = numberOr(c, "delta", 0)
+	o.SequenceRatio = c.String("level") == "sequence"
 	o.Keep = loss.Keep{Drift: numberOr(c, "opsm_threshold", 0), Entropy: c.Float("top_entropy_quantile")}
-	o.KL = loss.TokenKL{Weight: c.Float("beta"), Estimator: "k3", Corrected: c.Bool("bias_correct_kl")}
+	o.KL = loss.Penalty{Weight: c.Float("beta"), Estimator: "k3", Corrected: c.Bool("bias_correct_kl")}
 	o.EntropyWeight = c.Float("entropy_coef")
 	if c.Has("vespo") {
 		v := c.Sub("vespo")
@@ -138,7 +138,7 @@ func lossTRL(c *Case) error {
 	o.Aggregate = aggregate
 	switch kind {
 	case "cispo": // its bound is the ratio's itself, and there is none below
-		o.Objective, o.Low, o.High = "cispo", 1, o.High-1
+		o.Objective, o.ClipRange, o.ClipHigh = "cispo", 1, o.ClipHigh-1
 	case "sapo", "vespo", "luspo":
 		o.Objective = kind
 	}

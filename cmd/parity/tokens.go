@@ -46,7 +46,10 @@ func tokenLoss(c *Case) error {
 	if c.Has("is_weights") {
 		t.Weight = mat(c, "is_weights")
 	}
-	o := loss.TokenLoss{Low: numberOr(c, "clip_low", 0), High: numberOr(c, "clip_high", 0), Dual: numberOr(c, "dual_clip", 0), TauPos: numberOr(c, "tau_pos", 1), TauNeg: numberOr(c, "tau_neg", 1)}
+	o := loss.TokenLoss{
+		Clipping:     loss.Clipping{ClipRange: numberOr(c, "clip_low", 0), ClipHigh: numberOr(c, "clip_high", 0), DualClip: numberOr(c, "dual_clip", 0)},
+		TokenOptions: loss.TokenOptions{TauPos: numberOr(c, "tau_pos", 1), TauNeg: numberOr(c, "tau_neg", 1)},
+	}
 	o.Objective = map[string]string{"vlm.loss_reinforce": "gpg"}[c.Op]
 	if o.Objective == "" {
 		o.Objective = c.Op[len("vlm.loss_"):]

@@ -75,6 +75,7 @@ func (e *Experiment) checkTables(doc *config.Document, prefix string) {
 	} else {
 		e.checkTokens(r)
 	}
+	e.checkLoss(r)
 	e.checkGroups(r)
 	e.checkAverages(r)
 	e.checkChoice(r)

@@ -106,7 +106,7 @@ func (e *Experiment) checkTokens(r report) {
 		how = "spread"
 	}
 	switch {
-	case o.Name.Name != "" && !o.Tokens && o.Name.Name != "clip":
+	case o.Name.Name != "" && !o.Tokens && !o.Both:
 		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of pictures, and an episode has tokens", e.Loss.Objective), `write objective = "clip", "gspo", "cispo", ...`)
 	case e.Advantage.Estimator == "tree":
 		r("advantage.estimator", "an episode has no tree", `write estimator = "group"`)
@@ -116,10 +116,16 @@ func (e *Experiment) checkTokens(r report) {
 		r("loss.ratio", fmt.Sprintf("ratio %q takes out the drift of a sampler's steps, and an episode has none", e.Loss.Ratio), `leave it out, or write ratio = "plain"`)
 	case k.Name.Name != "" && e.Advantage.Credit.How != how:
 		r("advantage.credit.how", fmt.Sprintf("estimator %q has credit %q", e.Advantage.Estimator, how), "leave it out: the estimator's name sets it")
-	default:
-		e.Loss.Tokens().Check(func(key, problem, hint string) {
-			r("loss."+key, problem, hint)
-		})
+	}
+}
+
+// checkLoss: the options of the objective against each other.
+func (e *Experiment) checkLoss(r report) {
+	switch o := e.objective(); {
+	case e.Episode != nil && (o.Tokens || o.Both):
+		e.Loss.Tokens().Check(under("loss", r))
+	case e.Episode == nil && o.options != nil:
+		o.options(e.Loss).Check(under("loss", r))
 	}
 }
 

@@ -144,9 +144,9 @@ func lossCell(e *Experiment) string {
 		return fmt.Sprintf("dpo β %v", l.Beta)
 	}
 	cell := fmt.Sprintf("%s ±%v", l.Objective, l.ClipRange)
-	switch low, high := l.bounds(); {
+	switch low, high := l.Bounds(); {
 	case l.Objective == "sapo":
-		cell = fmt.Sprintf("sapo τ %v, %v", l.TauPositive, l.TauNegative)
+		cell = fmt.Sprintf("sapo τ %v, %v", l.TauPos, l.TauNeg)
 	case low != high:
 		cell = fmt.Sprintf("%s -%v +%v", l.Objective, low, high)
 	}

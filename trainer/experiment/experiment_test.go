@@ -456,11 +456,11 @@ func TestTokenObjectives(t *testing.T) {
 func TestClipOptions(t *testing.T) {
 	l := defaultLoss()
 	l.ClipRange, l.ClipHigh, l.DualClip, l.NoiseWeight, l.KL.Weight = 0.1, 0.2, 3, 2.25, 0.4
-	if o := l.Clip(); o.Low != 0.1 || o.High != 0.2 || o.Dual != 3 || o.NoiseWeight != 2.25 || o.KLWeight != 0.4 {
+	if o := l.Clip(); o.ClipRange != 0.1 || o.ClipHigh != 0.2 || o.DualClip != 3 || o.NoiseWeight != 2.25 || o.KLWeight != 0.4 {
 		t.Errorf("%+v", o)
 	}
 	l.KL.Estimator = "k3"
-	if o := l.Tokens(); o.Low != 0.1 || o.High != 0.2 || o.Dual != 3 || o.KL.Weight != 0.4 || o.KL.Estimator != "k3" {
+	if o := l.Tokens(); o.ClipRange != 0.1 || o.ClipHigh != 0.2 || o.DualClip != 3 || o.KL.Weight != 0.4 || o.KL.Estimator != "k3" {
 		t.Errorf("%+v", o)
 	}
 }

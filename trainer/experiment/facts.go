@@ -164,7 +164,7 @@ func (a Advantage) compared() string {
 func (e *Experiment) objectiveWords() string {
 	l, o := e.Loss, e.objective()
 	s := l.Objective
-	low, high := l.bounds()
+	low, high := l.Bounds()
 	unclipped := slices.Contains([]string{"gpg", "sapo", "vespo", "kl-cov"}, l.Objective)
 	switch {
 	case l.Objective == "dppo":

@@ -258,17 +258,26 @@ type ObjectiveKind struct {
 	Noised bool // judges the final sample, noised anew
 	Pairs  bool // of a better and a worse sample
 	Tokens bool // of sequences of tokens
+	Both   bool // of pictures, and in an episode of tokens
 	Free   bool // reads no advantages
+	// options are what becomes of [loss] for pictures, where that has checks of its own.
+	options func(Loss) options
+}
+
+// options say what of them does not go together.
+type options interface {
+	Check(report func(key, problem, hint string))
 }
 
 // Objectives are those of trainer/loss.
 func Objectives() []ObjectiveKind {
+	clip := func(l Loss) options { return l.Clip() }
 	return []ObjectiveKind{
-		{Name: Name{Name: "clip", Card: "The clipped ratio (PPO, GRPO); clip_high and dual_clip are off unless set.", sets: `ratio = "plain"`}, Ratio: true},
-		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true},
+		{Name: Name{Name: "clip", Card: "The clipped ratio (PPO, GRPO); clip_high and dual_clip are off unless set.", sets: `ratio = "plain"`}, Ratio: true, Both: true, options: clip},
+		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true, options: clip},
 		{Name: Name{Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO)."}, Ratio: true},
 		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true},
-		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true},
+		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, options: func(l Loss) options { return l.AWM() }},
 		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true},
 		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true},
 		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best)."}, Noised: true},

@@ -71,14 +71,6 @@ func (e Episode) Shaped(reward float64, tokens int, truncated bool) float64 {
 	return reward
 }
 
-// bounds is how far a ratio may go.
-func (l Loss) bounds() (low, high float64) {
-	if l.ClipHigh == 0 {
-		return l.ClipRange, l.ClipRange
-	}
-	return l.ClipRange, l.ClipHigh
-}
-
 // ofSteps is the estimator of a KL over transitions. The distance of velocities is that
 // of means, with another denominator.
 func (k KL) ofSteps() string {
@@ -110,14 +102,14 @@ func (k KL) Denominator(row sde.Row) float64 {
 // Clip is the clipped objective of a sampler's steps. Advantages were cut by
 // [advantage], and are not cut again.
 func (l Loss) Clip() loss.Clip {
-	low, high := l.bounds()
-	return loss.Clip{Low: low, High: high, Dual: l.DualClip, Ratio: l.Ratio, NoiseWeight: l.NoiseWeight, NoiseScale: l.NoiseScale,
-		ChangeWeight: l.ChangeWeight, KLWeight: l.KL.Weight, KLEstimator: l.KL.ofSteps()}
+	return loss.Clip{Clipping: l.Clipping, RatioForm: l.RatioForm, StepWeights: l.StepWeights, KLWeight: l.KL.Weight, KLEstimator: l.KL.ofSteps()}
 }
 
 // Masked is the objective that leaves samples out in place of clipping.
 func (l Loss) Masked() loss.DPPO {
-	return loss.DPPO{Threshold: l.Threshold, UseStd: l.UseStd, KLWeight: l.KL.Weight, KLEstimator: l.KL.ofSteps()}
+	o := l.DPPO
+	o.KLWeight, o.KLEstimator = l.KL.Weight, l.KL.ofSteps()
+	return o
 }
 
 // Transitions is the objective of a sampler's steps, whichever it is.
@@ -130,35 +122,25 @@ func (l Loss) Transitions() func(loss.Terms) (loss.Result, error) {
 
 // Tokens is the objective of a language model's tokens.
 func (l Loss) Tokens() loss.TokenLoss {
-	low, high := l.bounds()
 	objective := l.Objective
 	if objective == "clip" {
 		objective = "ppo"
 	}
-	return loss.TokenLoss{
-		Objective: objective, Low: low, High: high, Dual: l.DualClip, Cap: l.RatioCap, Sequence: l.SequenceRatio, TauPos: l.TauPositive, TauNeg: l.TauNegative,
-		Vespo: l.Vespo, Cov: l.Covariance, Keep: l.Keep, KL: loss.TokenKL{Weight: l.KL.Weight, Estimator: l.KL.Estimator, Corrected: l.KL.Corrected},
-		Aggregate: l.Aggregate, EntropyWeight: l.EntropyWeight, Correction: l.Correction,
-	}
+	return loss.TokenLoss{Objective: objective, Clipping: l.Clipping, TokenOptions: l.TokenOptions, KL: l.KL.Penalty, Correction: l.Correction}
 }
 
 // NFT is the objective of implicit policies, and the probabilities that it is told.
 func (l Loss) NFT() (loss.NFT, func(advantages []float64) []float64) {
-	return loss.NFT{Beta: l.Beta, AdvClip: l.AdvClip, KLWeight: l.KL.Weight},
+	return loss.NFT{Forward: l.Forward, KLWeight: l.KL.Weight},
 		func(advantages []float64) []float64 { return advantage.Probability(advantages, l.AdvClip, l.AdvMode) }
 }
 
-// AWM is the objective of matching errors. Advantages are cut to AdvClip, and scaled so
-// that this becomes AdvMax.
+// AWM is the objective of matching errors.
 func (l Loss) AWM() loss.AWM {
-	o := loss.AWM{Clip: l.Clip(), Ratios: l.Ratios, AdvMax: l.AdvMax, ELBO: l.ELBO, EMAWeight: l.KL.EMAWeight}
-	o.AdvLow, o.AdvHigh = l.AdvClip, l.AdvClip
-	o.Ratio, o.NoiseWeight, o.NoiseScale, o.ChangeWeight = "plain", 0, false, 0 // of transitions, which it does not see
-	return o
+	return loss.AWM{Clipping: l.Clipping, AWMOptions: l.AWMOptions, AdvClip: l.AdvClip, KLWeight: l.KL.Weight, EMAWeight: l.KL.EMAWeight}
 }
 
 // DGPO is the preference of groups.
 func (l Loss) DGPO(group int) loss.DGPO {
-	low, high := l.bounds()
-	return loss.DGPO{Beta: l.Beta, GroupSize: group, Clip: l.ClipFar, Low: low, High: high}
+	return loss.DGPO{Clipping: l.Clipping, DGPOOptions: l.DGPOOptions, Beta: l.Beta, GroupSize: group}
 }

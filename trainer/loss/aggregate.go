@@ -16,10 +16,10 @@ import (
 // Over several workers the whole batch's tokens and rows are divided by, and the result is
 // times the workers.
 type Aggregate struct {
-	Mode    string  `toml:"aggregate" enum:"token-mean,seq-mean-token-sum,seq-mean-token-mean,seq-mean-token-sum-norm" doc:"how tokens are averaged"`
+	Mode    string  `toml:"aggregate" enum:"token-mean,seq-mean-token-sum,seq-mean-token-mean,seq-mean-token-sum-norm" of:"tokens" doc:"how tokens are averaged"`
 	Tokens  float64 `toml:"-"` // of the whole batch; 0: those at hand
 	Rows    float64 `toml:"-"`
-	Scale   float64 `toml:"aggregate_length" range:"[0,inf)" doc:"of seq-mean-token-sum-norm: the length that sums are divided by; 0: that of the longest answer"`
+	Scale   float64 `toml:"aggregate_length" range:"[0,inf)" of:"tokens" doc:"of seq-mean-token-sum-norm: the length that sums are divided by; 0: that of the longest answer"`
 	Workers float64 `toml:"-"` // 0: 1
 	AllRows bool    `toml:"-"` // rows without tokens count too, as 0 (EasyR1, TRL)
 	AtLeast bool    `toml:"-"` // a row's length is at least 1, and nothing is added to it (TRL)

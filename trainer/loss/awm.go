@@ -60,27 +60,31 @@ func AWMDeviation(time float64) float64 {
 
 // AWM is the objective over the times of each sample.
 type AWM struct {
-	Clip
-	Ratios    string  `toml:"ratios" enum:"sum_first,exp_first" doc:"one ratio a sample, or one a time"`
-	AdvMax    float64 `toml:"adv_max" range:"[0,inf)" doc:"advantages at adv_high become this, the others with them; 0: as they are"`
-	ELBO      bool    `toml:"elbo" doc:"distances of velocities are over twice the squared deviation of their time"`
-	EMAWeight float64 `toml:"ema_weight" range:"[0,inf)" doc:"of the distance to the moving average"`
+	Clipping
+	AWMOptions
+	AdvClip   float64 // advantages are cut to it; 0: not cut
+	KLWeight  float64 // of the distance to the reference
+	EMAWeight float64 // of the distance to the moving average
 }
 
-// DefaultAWM is the published setting.
-func DefaultAWM() AWM {
-	return AWM{Clip: DefaultClip(), Ratios: "sum_first", AdvMax: 1}
+// AWMOptions are the options that AWM alone has.
+type AWMOptions struct {
+	AdvMax    float64 `toml:"adv_max" range:"[0,inf)" of:"awm" doc:"of awm: what adv_clip is scaled to; 0: not scaled"`
+	Weighting string  `toml:"weighting" enum:"Uniform,t,t**2,huber,ghuber" of:"awm" doc:"of awm: weight of a time"`
+	Power     float64 `toml:"power" range:"(0,inf)" of:"awm" doc:"of awm's ghuber: the power of the error"`
+	Ratios    string  `toml:"ratios" enum:"sum_first,exp_first" of:"awm" doc:"of awm: one ratio a sample, or one a time"`
+	ELBO      bool    `toml:"elbo" of:"awm" doc:"of awm: distances of velocities are over twice the squared deviation of their time"`
 }
 
-// Check reports options that contradict each other.
+// DefaultAWMOptions is the published setting; the objective's name also sets adv_max = 1.
+func DefaultAWMOptions() AWMOptions {
+	return AWMOptions{Weighting: "Uniform", Power: 0.25, Ratios: "sum_first"}
+}
+
+// Check reports options that contradict each other or would do nothing.
 func (o AWM) Check(report func(key, problem, hint string)) {
-	o.Clip.Check(report)
-	if o.AdvMax != 0 && o.AdvHigh == 0 {
-		report("adv_max", "without adv_high there is no largest advantage that it could become", "adv_high = 5 is usual")
-	}
-	if o.guarded() || o.NoiseWeight != 0 || o.NoiseScale {
-		report("ratio", "noised samples have no transitions whose noise could weigh", `write ratio = "plain", and leave noise_weight and noise_scale out`)
-	}
+	o.checkRange("1e-4", report)
+	o.checkDual("sample", report)
 }
 
 // AWMTerms are what it looks at: log-probabilities [times][samples], and velocities a row a
@@ -108,9 +112,11 @@ func (o AWM) Of(t AWMTerms) (AWMResult, error) {
 	}
 	r := AWMResult{GradLogProb: zeros(t.LogProb), GradV: zeros(t.V)}
 	for i, a := range t.Advantage {
-		a = o.cut(a)
+		if o.AdvClip > 0 {
+			a = min(max(a, -o.AdvClip), o.AdvClip)
+		}
 		if o.AdvMax != 0 {
-			a *= o.AdvMax / o.AdvHigh
+			a *= o.AdvMax / o.AdvClip
 		}
 		r.Policy += o.sample(t, i, a, r.GradLogProb)
 	}

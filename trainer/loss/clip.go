@@ -29,39 +29,33 @@ import (
 // Invariants (tests): gradients agree with finite differences; in the first update after a
 // roll every ratio is exactly 1, and value and gradient are the policy gradient's.
 type Clip struct {
-	Low     float64 `toml:"clip_low" range:"[0,inf)" doc:"how far a ratio may fall below 1"`
-	High    float64 `toml:"clip_high" range:"[0,inf)" doc:"how far a ratio may rise above 1"`
-	Dual    float64 `toml:"dual_clip" range:"[0,inf)" doc:"bound of the loss where the advantage is negative; 0: none"`
-	AdvLow  float64 `toml:"adv_low" range:"[0,inf)" doc:"advantages are cut to at least minus this"`
-	AdvHigh float64 `toml:"adv_high" range:"[0,inf)" doc:"advantages are cut to at most this; both 0: not cut"`
-	Ratio   string  `toml:"ratio" enum:"plain,guard,guard_batch,guard_plain" doc:"the form of the ratio"`
+	Clipping
+	RatioForm
+	StepWeights
+	AdvLow, AdvHigh float64 // both 0: advantages are not cut
+	KLWeight        float64
+	KLEstimator     string  // "" and "mean": of means; else of log-probabilities
+	Parts           float64 // 0: 1
+}
 
-	NoiseWeight  float64 `toml:"noise_weight" range:"[0,inf)" doc:"advantages times this times the step's deviation (TempFlow: 2.25); 0: as they are"`
-	NoiseScale   bool    `toml:"noise_scale" doc:"losses weigh by the step's noise (LongCat)"`
-	ChangeWeight float64 `toml:"change_weight" range:"[0,inf)" doc:"of half the mean squared change of log-probabilities (MixGRPO)"`
-	KLWeight     float64 `toml:"-"` // the reference stands elsewhere in a file
-	KLEstimator  string  `toml:"-"` // "" and "mean": of means; else of log-probabilities
-	Parts        float64 `toml:"-"` // 0: 1
+// StepWeights are what the terms of a step's loss weigh.
+type StepWeights struct {
+	NoiseWeight  float64 `toml:"noise_weight" range:"[0,inf)" of:"clip,guard" doc:"advantages times this times the step's deviation (TempFlow: 2.25); 0: as they are"`
+	NoiseScale   bool    `toml:"noise_scale" of:"clip,guard" doc:"of flow-sde: losses weigh by the step's noise (LongCat)"`
+	ChangeWeight float64 `toml:"change_weight" range:"[0,inf)" of:"clip,guard" doc:"of half the mean squared change of log-probabilities (MixGRPO's KL)"`
 }
 
 // DefaultClip is Flow-GRPO's.
 func DefaultClip() Clip {
-	return Clip{Low: 1e-4, High: 1e-4, AdvLow: 5, AdvHigh: 5, Ratio: "plain"}
+	return Clip{Clipping: DefaultClipping(), RatioForm: DefaultRatioForm(), AdvLow: 5, AdvHigh: 5}
 }
 
 // Check reports options that contradict each other or would do nothing.
 func (o Clip) Check(report func(key, problem, hint string)) {
-	if o.Low >= 1 {
-		report("clip_low", "at 1 or more a ratio is never too low", "1e-4 is usual")
-	}
-	if o.Dual != 0 && o.Dual <= 1 {
-		report("dual_clip", "at 1 or less the loss of every negative advantage is cut", "3 is usual")
-	}
+	o.checkRange("1e-4", report)
+	o.checkDual("sample", report)
 	if o.NoiseWeight != 0 && o.NoiseScale {
 		report("noise_scale", "noise_weight weighs by the step's noise already", "leave one of them out")
-	}
-	if (o.AdvLow == 0) != (o.AdvHigh == 0) {
-		report("adv_low", "with one bound 0 half of all advantages are 0", "write both, or neither")
 	}
 }
 
@@ -159,35 +153,6 @@ func (o Clip) cut(a float64) float64 {
 	return min(max(a, -o.AdvLow), o.AdvHigh)
 }
 
-func (o Clip) bounds() bounds { return bounds{low: o.Low, high: o.High, dual: o.Dual} }
-
-// bounds are how far a ratio may go; samples of pictures and tokens share them.
-type bounds struct{ low, high, dual, cap float64 }
-
-// bounded is a loss, and its slope by the ratio.
-type bounded struct {
-	value, slope  float64
-	clipped, dual bool
-}
-
-func (b bounds) loss(a, r float64) bounded {
-	v := bounded{value: -a * r, slope: -a}
-	if b.cap > 0 && r > b.cap {
-		v = bounded{value: -a * b.cap}
-	}
-	within := min(max(r, 1-b.low), 1+b.high)
-	if cut := -a * within; cut > v.value {
-		v = bounded{value: cut, clipped: true}
-		if within == r { // a cap may lie inside the clip
-			v.slope = -a
-		}
-	}
-	if a < 0 && b.dual > 0 && -a*b.dual < v.value {
-		v.value, v.slope, v.dual = -a*b.dual, 0, true
-	}
-	return v
-}
-
 // addChange adds the distance to the weights that rolled.
 func (o Clip) addChange(t Terms, r *Result, weight float64) {
 	kl, grad := SquaredChange(t.LogProb, t.Old)
@@ -203,12 +168,13 @@ func (o Clip) metrics(t Terms, ratio []float64) map[string]float64 {
 	m := map[string]float64{"ratio_mean": average(ratio), "ratio_std": spread(ratio, 1), "ratio_min": slices.Min(ratio), "ratio_max": slices.Max(ratio),
 		"clipped": 0, "clipped_high": 0, "clipped_low": 0, "approx_kl": 0, "ppo_kl": 0}
 	n := float64(len(ratio))
+	low, high := o.Bounds()
 	for i, r := range ratio {
 		d := t.LogProb[i] - t.Old[i]
 		m["approx_kl"] += d * d / 2 / n
 		m["ppo_kl"] -= d / n
-		high, low := r-1 > o.High, 1-r > o.Low
-		for name, is := range map[string]bool{"clipped_high": high, "clipped_low": low, "clipped": high || low} {
+		above, below := r-1 > high, 1-r > low
+		for name, is := range map[string]bool{"clipped_high": above, "clipped_low": below, "clipped": above || below} {
 			if is {
 				m[name] += 1 / n
 			}

@@ -8,14 +8,18 @@ import "math"
 //
 //	L = mean of σ(S)·A·d
 //
-// With Clip a sample gets no gradient if exp(d_old - d) has left [1-Low, 1+High] in the
-// direction of its advantage. The loss's value stays.
+// With ClipFar a sample gets no gradient if exp(d_old - d) has left [1-low, 1+high] of Clipping in
+// the direction of its advantage. The loss's value stays.
 type DGPO struct {
-	Beta      float64 `toml:"beta" range:"(0,inf)" doc:"how far the implicit policies lie apart"`
-	GroupSize int     `toml:"-"`
-	Clip      bool    `toml:"clip" doc:"leave samples out that have moved far"`
-	Low       float64 `toml:"clip_low" range:"[0,inf)" doc:"how far a ratio may fall below 1"`
-	High      float64 `toml:"clip_high" range:"[0,inf)" doc:"how far a ratio may rise above 1"`
+	Clipping
+	DGPOOptions
+	Beta      float64 // how far the implicit policies lie apart
+	GroupSize int
+}
+
+// DGPOOptions are the options that DGPO alone has.
+type DGPOOptions struct {
+	ClipFar bool `toml:"clip_far" of:"dgpo" doc:"of dgpo: samples that left the clip range get no gradient"`
 }
 
 // Of is the objective.
@@ -33,12 +37,13 @@ func (o DGPO) Of(t Noised, advantages []float64, ids []int) (loss float64, grad 
 		d[i] = err(i, v)
 		sums[ids[i]] += advantages[i] * o.Beta * (d[i] - err(i, t.VRef[i])) / float64(o.GroupSize)
 	}
+	low, high := o.Bounds()
 	for i, v := range t.V {
 		w := sigmoid(sums[ids[i]]) * advantages[i] / float64(len(t.V))
 		loss += w * d[i]
-		if o.Clip {
+		if o.ClipFar {
 			ratio := math.Exp(err(i, t.VOld[i]) - d[i])
-			if advantages[i] > 0 && ratio > 1+o.High || advantages[i] <= 0 && ratio < 1-o.Low {
+			if advantages[i] > 0 && ratio > 1+high || advantages[i] <= 0 && ratio < 1-low {
 				continue
 			}
 		}

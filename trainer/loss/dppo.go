@@ -10,12 +10,15 @@ import (
 // 1 with a positive advantage, or below with a negative one. Dropped samples count in the
 // mean. Nothing flows through the means but the KL, which all samples have. UseStd false divides by 2 instead of 2τ².
 type DPPO struct {
-	Threshold float64 `toml:"threshold" range:"[0,inf)" doc:"how far a transition may move"`
-	UseStd    bool    `toml:"use_std" doc:"measure in deviations"`
+	Threshold float64 `toml:"threshold" range:"[0,inf)" of:"dppo" doc:"how far a transition may move"`
+	UseStd    bool    `toml:"use_std" of:"dppo" doc:"measure in deviations"`
 
 	KLWeight    float64 `toml:"-"` // as of Clip
 	KLEstimator string  `toml:"-"`
 }
+
+// DefaultDPPO is the published setting.
+func DefaultDPPO() DPPO { return DPPO{Threshold: 1e-5} }
 
 // Of is the objective.
 func (o DPPO) Of(t Terms) (Result, error) {

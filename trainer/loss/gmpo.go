@@ -13,7 +13,8 @@ import "math"
 func (o TokenLoss) geometric(t Tokens) TokenResult {
 	r := TokenResult{Grad: zeros(t.LogProb), Metrics: map[string]float64{}}
 	rows := float64(len(t.LogProb))
-	moved, high, low := zeros(t.LogProb), zeros(t.LogProb), zeros(t.LogProb)
+	moved, above, below := zeros(t.LogProb), zeros(t.LogProb), zeros(t.LogProb)
+	low, high := o.Bounds()
 	for i, lp := range t.LogProb {
 		n := sum(t.Mask[i]) + 1e-8
 		log, advantage, weight := 0.0, 0.0, 0.0
@@ -25,16 +26,16 @@ func (o TokenLoss) geometric(t Tokens) TokenResult {
 			d, a := lp[k]-t.Old[i][k], t.Advantage[i][k]
 			moved[i][k] = -d
 			sign := signOf(a)
-			cut := min(max(d, -o.Low), o.High)
+			cut := min(max(d, -low), high)
 			log += sign * min(sign*d, sign*cut) * on / n
 			if sign*d <= sign*cut {
 				live[k] = math.Abs(sign) * on / n
 			}
 			if d != cut && sign > 0 {
-				high[i][k] = 1
+				above[i][k] = 1
 			}
 			if d != cut && sign < 0 {
-				low[i][k] = 1
+				below[i][k] = 1
 			}
 			advantage += a * on / n
 			if t.Weight != nil {
@@ -47,7 +48,7 @@ func (o TokenLoss) geometric(t Tokens) TokenResult {
 			r.Grad[i][k] = v * live[k]
 		}
 	}
-	r.Metrics["ppo_kl"], r.Metrics["clipped"], r.Metrics["clipped_low"] = maskedMean(moved, t.Mask), maskedMean(high, t.Mask), maskedMean(low, t.Mask)
+	r.Metrics["ppo_kl"], r.Metrics["clipped"], r.Metrics["clipped_low"] = maskedMean(moved, t.Mask), maskedMean(above, t.Mask), maskedMean(below, t.Mask)
 	return r
 }
 

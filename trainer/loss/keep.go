@@ -16,8 +16,8 @@ import (
 
 // Keep leaves tokens out.
 type Keep struct {
-	Drift   float64 `toml:"drift" range:"[0,inf)" doc:"largest mean log-ratio of sampler to policy of an answer with a negative advantage; 0: any"`
-	Entropy float64 `toml:"entropy_share" range:"[0,1]" doc:"share of the tokens with the highest entropy; 0 or 1: all"`
+	Drift   float64 `toml:"drift" range:"[0,inf)" of:"tokens" doc:"largest mean log-ratio of sampler to policy of an answer with a negative advantage; 0: any"`
+	Entropy float64 `toml:"entropy_share" range:"[0,1]" of:"tokens" doc:"share of the tokens with the highest entropy; 0 or 1: all"`
 }
 
 func (o Keep) byEntropy() bool { return o.Entropy > 0 && o.Entropy < 1 }

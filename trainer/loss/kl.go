@@ -21,6 +21,22 @@ import "math"
 //
 // verl cuts k3's exponent to ±20 and its value to ±10; OpenRLHF cuts all to ±10.
 
+// Penalty is the term for leaving a reference.
+type Penalty struct {
+	Weight    float64 `toml:"weight" range:"[0,inf)" doc:"0: not computed"`
+	Estimator string  `toml:"estimator" doc:"see darkroom list kls"`
+	Over      string  `toml:"over" enum:"published,deviation,one" of:"steps" doc:"of mean: the distance is divided by twice the square of what the solver's published code has, or of the step's deviation, or by 1"`
+	Corrected bool    `toml:"corrected" of:"tokens" doc:"of tokens: times the ratio, so that its mean is over the current policy (TRL)"`
+	Reference string  `toml:"reference" enum:"base,ema,old" doc:"who is left"`
+	EMAWeight float64 `toml:"ema_weight" range:"[0,inf)" of:"awm" doc:"of awm: weight of the same distance to the moving average"`
+	Reset     int     `toml:"reset" range:"[0,inf)" doc:"iterations after which the reference is made the current weights; 0: never"`
+}
+
+// DefaultPenalty is none.
+func DefaultPenalty() Penalty {
+	return Penalty{Estimator: "mean", Over: "published", Reference: "base"}
+}
+
 // KLMeans is the distance of means, and its gradient.
 func KLMeans(mean, ref [][]float64, denominator []float64) (kl float64, grad [][]float64) {
 	grad = zeros(mean)

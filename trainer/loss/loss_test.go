@@ -61,14 +61,14 @@ func clipTable() map[string]Clip {
 			"k1":           func(o *Clip) { o.KLWeight, o.KLEstimator = 0.3, "k1" },
 			"k2":           func(o *Clip) { o.KLWeight, o.KLEstimator = 0.3, "k2" },
 			"k3":           func(o *Clip) { o.KLWeight, o.KLEstimator = 0.3, "k3" },
-			"dual":         func(o *Clip) { o.Dual = 1.05 },
+			"dual":         func(o *Clip) { o.DualClip = 1.05 },
 			"not cut":      func(o *Clip) { o.AdvLow, o.AdvHigh = 0, 0 },
 			"noise":        func(o *Clip) { o.NoiseWeight = 2.25 },
 			"noise's step": func(o *Clip) { o.NoiseScale, o.KLWeight = true, 0.3 },
 			"change":       func(o *Clip) { o.ChangeWeight = 0.4 },
 			"parts":        func(o *Clip) { o.Parts, o.ChangeWeight, o.KLWeight = 6, 0.4, 0.3 },
 		} {
-			o := Clip{Low: 0.1, High: 0.2, AdvLow: 1, AdvHigh: 1.5, Ratio: ratio}
+			o := Clip{Clipping: Clipping{ClipRange: 0.1, ClipHigh: 0.2}, RatioForm: RatioForm{Ratio: ratio}, AdvLow: 1, AdvHigh: 1.5}
 			change(&o)
 			table[ratio+" "+name] = o
 		}
@@ -104,7 +104,7 @@ func TestFirstUpdate(t *testing.T) {
 		x.Weight = nil
 		copy(x.LogProb, x.Old)
 		x.MeanOld, x.MeanRef, x.LogProbRef = x.Mean, x.Mean, x.LogProb
-		o.Low, o.High = 0, 0
+		o.Clipping = Clipping{}
 		if o.KLEstimator == "k1" { // pulls as hard where nothing has moved
 			o.KLWeight = 0
 		}
@@ -181,7 +181,6 @@ func TestClipErrors(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	awm := func(change func(*AWM)) AWM { o := DefaultAWM(); change(&o); return o }
 	clip := func(change func(*Clip)) Clip { o := DefaultClip(); change(&o); return o }
 	for name, c := range map[string]struct {
 		options interface {
@@ -190,13 +189,12 @@ func TestCheck(t *testing.T) {
 		keys string
 	}{
 		"clip":          {DefaultClip(), ""},
-		"awm":           {DefaultAWM(), ""},
-		"all the way":   {clip(func(o *Clip) { o.Low = 1 }), "clip_low"},
-		"dual below 1":  {clip(func(o *Clip) { o.Dual = 1 }), "dual_clip"},
+		"awm":           {AWM{Clipping: DefaultClipping(), AWMOptions: DefaultAWMOptions()}, ""},
+		"all the way":   {clip(func(o *Clip) { o.ClipRange = 1 }), "clip_range"},
+		"dual below 1":  {clip(func(o *Clip) { o.DualClip = 1 }), "dual_clip"},
 		"noise twice":   {clip(func(o *Clip) { o.NoiseWeight, o.NoiseScale = 1, true }), "noise_scale"},
-		"half cut":      {clip(func(o *Clip) { o.AdvHigh = 0 }), "adv_low"},
-		"awm, no bound": {awm(func(o *AWM) { o.AdvLow, o.AdvHigh = 0, 0 }), "adv_max"},
-		"awm, guard":    {awm(func(o *AWM) { o.Ratio = "guard" }), "ratio"},
+		"awm, dual":     {AWM{Clipping: Clipping{ClipRange: 0.1, DualClip: 0.5}}, "dual_clip"},
+		"awm, no range": {AWM{Clipping: Clipping{ClipRange: 1}}, "clip_range"},
 	} {
 		got := ""
 		c.options.Check(func(key, _, _ string) { got += key })
@@ -209,7 +207,7 @@ func TestCheck(t *testing.T) {
 // One loss a reward, with weights, is one loss with the weighted gradients.
 func TestSum(t *testing.T) {
 	x := terms(rand.New(rand.NewPCG(5, 5)), 5)
-	o := Clip{Low: 0.1, High: 0.2, KLWeight: 0.2, Ratio: "plain"}
+	o := Clip{Clipping: Clipping{ClipRange: 0.1, ClipHigh: 0.2}, RatioForm: DefaultRatioForm(), KLWeight: 0.2}
 	a, _ := o.Of(x)
 	x.Advantage = []float64{1, -1, 2, 0, 1}
 	b, _ := o.Of(x)
@@ -299,7 +297,7 @@ func TestNoisedGradients(t *testing.T) {
 	check("weighted flow", grad, func() float64 { l, _ := WeightedFlow(x, w); return l })
 
 	// Weights without gradient are held fixed while the differences are taken.
-	o := NFT{Beta: 0.6, AdvClip: 2, KLWeight: 0.1}
+	o := NFT{Forward: Forward{Beta: 0.6, AdvClip: 2}, KLWeight: 0.1}
 	p := []float64{0.1, 0.9, 0.5, 1}
 	held := func() float64 { return nftHeld(o, x, noised(rand.New(rand.NewPCG(7, 8)), 4), p) }
 	check("nft", o.Of(x, p).GradV, held)
@@ -366,7 +364,7 @@ func TestAWM(t *testing.T) {
 				x.Std = append(x.Std, AWMDeviation(float64(i)/12))
 			}
 			x.Std[0] = 0.1 // at time 0 nothing is noise, and the distance has no measure
-			o := AWM{Clip: Clip{Low: 0.1, High: 0.1, AdvLow: 2, AdvHigh: 2, KLWeight: 0.2}, Ratios: ratios, AdvMax: 1, ELBO: elbo, EMAWeight: 0.3}
+			o := AWM{Clipping: Clipping{ClipRange: 0.1}, AWMOptions: AWMOptions{Ratios: ratios, AdvMax: 1, ELBO: elbo}, AdvClip: 2, KLWeight: 0.2, EMAWeight: 0.3}
 			f := func() float64 { l, _ := o.Of(x); return l.Loss }
 			got, err := o.Of(x)
 			if err != nil {
@@ -382,14 +380,14 @@ func TestAWM(t *testing.T) {
 			got, _ = o.Of(x)
 			for k := range x.LogProb {
 				for i, a := range x.Advantage {
-					if want := -o.cut(a) / 2 / 12; math.Abs(got.GradLogProb[k][i]-want) > 1e-12 {
+					if want := -min(max(a, -2), 2) / 2 / 12; math.Abs(got.GradLogProb[k][i]-want) > 1e-12 {
 						t.Errorf("first update: %v, want %v", got.GradLogProb[k][i], want)
 					}
 				}
 			}
 		}
 	}
-	if _, err := DefaultAWM().Of(AWMTerms{}); err == nil {
+	if _, err := (AWM{AWMOptions: DefaultAWMOptions()}).Of(AWMTerms{}); err == nil {
 		t.Error("no times, and no error")
 	}
 	if _, err := (AWM{}).Of(AWMTerms{LogProb: [][]float64{{1}}, Old: [][]float64{{1}}, Advantage: []float64{1}, V: [][]float64{{1}}}); err == nil {
@@ -402,8 +400,8 @@ func TestAWM(t *testing.T) {
 func TestNoisedInvariants(t *testing.T) {
 	x := noised(rand.New(rand.NewPCG(7, 9)), 4)
 	x.VOld, x.VRef = x.V, nil
-	got := NFT{Beta: 0.3, AdvClip: 5}.Of(x, []float64{0.5, 1, 0, 0.75})
-	whole := NFT{Beta: 0.3, AdvClip: 5}.Of(x, []float64{1, 1, 1, 1})
+	got := NFT{Forward: Forward{Beta: 0.3, AdvClip: 5}}.Of(x, []float64{0.5, 1, 0, 0.75})
+	whole := NFT{Forward: Forward{Beta: 0.3, AdvClip: 5}}.Of(x, []float64{1, 1, 1, 1})
 	for i, share := range []float64{0, 1, -1, 0.5} { // 2r - 1
 		for e := range x.V[i] {
 			if math.Abs(got.GradV[i][e]-share*whole.GradV[i][e]) > 1e-12 {
@@ -427,7 +425,7 @@ func TestNoisedInvariants(t *testing.T) {
 			x.VOld[i][e] = x.target(i, e)
 		}
 	}
-	_, grad := DGPO{Beta: 1, GroupSize: 4, Clip: true, Low: 0.1, High: 0.1}.Of(x, []float64{1, -1, 1, -1}, []int{0, 0, 0, 0})
+	_, grad := DGPO{Clipping: Clipping{ClipRange: 0.1}, DGPOOptions: DGPOOptions{ClipFar: true}, Beta: 1, GroupSize: 4}.Of(x, []float64{1, -1, 1, -1}, []int{0, 0, 0, 0})
 	for i, g := range grad {
 		if gone := sum([]float64{math.Abs(g[0]), math.Abs(g[1]), math.Abs(g[2])}) == 0; gone != (i%2 == 1) {
 			t.Errorf("dgpo: sample %d has gradient %v", i, g)

@@ -15,23 +15,9 @@ import "math"
 // Invariant (test): where v and v_old agree both parts pull on one error with opposite signs,
 // and the gradient is (1 - 2r) times clip·2t·(x0± - x0)/w: nothing at r = 1/2.
 type NFT struct {
-	Beta     float64 `toml:"beta" range:"(0,inf)" doc:"how far the two policies lie apart"`
-	AdvClip  float64 `toml:"adv_clip" range:"(0,inf)" doc:"what advantages are cut to"`
-	KLWeight float64 `toml:"kl" range:"[0,inf)" doc:"weight of the distance to the reference"`
+	Forward
+	KLWeight float64
 }
-
-// DefaultNFT is the published setting; 0.1 is used for text and for several rewards.
-func DefaultNFT() NFT { return NFT{Beta: 1, AdvClip: 5, KLWeight: 1e-4} }
-
-// Noised is what forward-process objectives look at, a row a sample.
-type Noised struct {
-	Clean, Noise       [][]float64
-	Time               []float64
-	V, VOld, VRef, EMA [][]float64
-}
-
-// target is the velocity of the clean sample.
-func (n Noised) target(i, e int) float64 { return n.Noise[i][e] - n.Clean[i][e] }
 
 // NFTResult also has the two parts of each sample.
 type NFTResult struct {

@@ -16,7 +16,15 @@ import "math"
 // std is what the kernel returned: g for Flow-SDE, so that τ is the deviation; for CPS and
 // Dance it is the deviation already, and τ comes out √Δ too small, upstream too.
 
-func (o Clip) guarded() bool { return o.Ratio != "" && o.Ratio != "plain" }
+// RatioForm is which form the ratio has.
+type RatioForm struct {
+	Ratio string `toml:"ratio" enum:"plain,guard,guard_batch,guard_plain" of:"clip,guard" doc:"of clip: without its drift (verl-omni's form, flow_grpo's, Flow-Factory's)"`
+}
+
+// DefaultRatioForm is PPO's.
+func DefaultRatioForm() RatioForm { return RatioForm{Ratio: "plain"} }
+
+func (o RatioForm) guarded() bool { return o.Ratio != "" && o.Ratio != "plain" }
 
 // guardFactor is 1/Δ where the loss is divided by it.
 func (o Clip) guardFactor(t Terms) float64 {

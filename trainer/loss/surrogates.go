@@ -59,21 +59,22 @@ func (o TokenLoss) token(x at, of answer, b wholeBatch) token {
 		return o.covariant(x, b.chosen[x.i][x.k] != 0)
 	}
 	d, live := cutLog(x.d, farthest), math.Abs(x.d) <= farthest
-	if o.Sequence {
+	if o.SequenceRatio {
 		d, live = cutLog(of.mean, farthest), math.Abs(of.mean) <= farthest
 	}
 	var v token
 	switch o.Objective {
 	case "cispo":
 		r := math.Exp(d)
-		bound := min(max(r, 1-o.Low), 1+o.High)
+		low, high := o.Bounds()
+		bound := min(max(r, 1-low), 1+high)
 		return token{value: -bound * x.a * x.lp, own: -bound * x.a, clipped: indicator(r != bound)}
 	case "sapo":
 		v = o.soft(d, x.a, live)
 	default:
 		v = o.clip(d, x.a, live)
 	}
-	if o.Sequence {
+	if o.SequenceRatio {
 		v.own, v.shared = 0, v.own
 	}
 	return v
@@ -91,7 +92,9 @@ func indicator(is bool) float64 {
 // clip is PPO's token at a log-ratio; live says whether a gradient passes.
 func (o TokenLoss) clip(d, a float64, live bool) token {
 	r := math.Exp(d)
-	b := bounds{low: o.Low, high: o.High, dual: o.Dual, cap: o.Cap}.loss(a, r)
+	within := o.Clipping.bounds()
+	within.cap = o.RatioCap
+	b := within.loss(a, r)
 	v := token{value: b.value, clipped: indicator(b.clipped), dual: indicator(b.dual)}
 	if live {
 		v.own = b.slope * r
@@ -120,7 +123,7 @@ func (o TokenLoss) reference(lp, ref, d, mean float64) token {
 	if !o.KL.Corrected {
 		return token{value: kl, own: slope}
 	}
-	if o.Sequence {
+	if o.SequenceRatio {
 		r := math.Exp(cutLog(mean, farthest))
 		return token{value: kl * r, own: slope * r, shared: kl * r}
 	}

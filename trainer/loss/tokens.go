@@ -33,36 +33,34 @@ import (
 // Invariants (tests): every gradient agrees with finite differences where nothing is held
 // fixed; right after a roll it is the policy gradient, whatever the objective.
 type TokenLoss struct {
-	Objective string     `toml:"objective" enum:"ppo,gspo,gspo-mean,luspo,cispo,sapo,gpg,gmpo,vespo,clip-cov,kl-cov" doc:"the token objective"`
-	Low       float64    `toml:"clip_low" range:"[0,inf)" doc:"how far a ratio may fall below 1"`
-	High      float64    `toml:"clip_high" range:"[0,inf)" doc:"how far a ratio may rise above 1"`
-	Dual      float64    `toml:"dual_clip" range:"[0,inf)" doc:"bound of the loss where the advantage is negative; 0: none"`
-	Cap       float64    `toml:"ratio_cap" range:"[0,inf)" doc:"largest ratio where the clip lets it pass (TRL's delta); 0: none"`
-	Sequence  bool       `toml:"sequence_ratio" doc:"one ratio an answer, with the gradient of the mean"`
-	TauPos    float64    `toml:"tau_pos" range:"(0,inf)" doc:"sapo's temperature where the advantage is positive"`
-	TauNeg    float64    `toml:"tau_neg" range:"(0,inf)" doc:"and where it is negative"`
-	Vespo     Vespo      `toml:"vespo"`
-	Cov       Covariance `toml:"covariance"`
-	Keep      Keep       `toml:"keep"`
-	KL        TokenKL    `toml:"kl"`
-	Aggregate Aggregate
-
-	Correction Correction `toml:"correction"`
-
-	EntropyWeight float64 `toml:"entropy_weight" range:"[0,inf)" doc:"of the bonus for mean entropy"`
+	Objective string
+	Clipping
+	TokenOptions
+	KL         Penalty
+	Correction Correction
 }
 
-// TokenKL is the penalty for leaving a reference, token by token.
-type TokenKL struct {
-	Weight    float64 `toml:"weight" range:"[0,inf)" doc:"0: none"`
-	Estimator string  `toml:"estimator" enum:"k1,k2,k3,abs" doc:"of the log-probabilities (kl.go)"`
-	Corrected bool    `toml:"corrected" doc:"times the ratio, so that its mean is over the current policy (TRL's use_bias_correction_kl)"`
+// TokenOptions are the options that only tokens have.
+type TokenOptions struct {
+	RatioCap      float64 `toml:"ratio_cap" range:"[0,inf)" of:"tokens" doc:"largest ratio where the clip lets it pass (TRL's delta); 0: none"`
+	SequenceRatio bool    `toml:"sequence_ratio" of:"tokens" doc:"one ratio an answer, with the gradient of the mean"`
+	TauPos        float64 `toml:"tau_pos" range:"(0,inf)" of:"sapo" doc:"of sapo: temperature where the advantage is positive"`
+	TauNeg        float64 `toml:"tau_neg" range:"(0,inf)" of:"sapo" doc:"and where it is negative"`
+	EntropyWeight float64 `toml:"entropy_weight" range:"[0,inf)" of:"tokens" doc:"of the bonus for the tokens' mean entropy"`
+	Keep
+	Aggregate
+	Vespo Vespo      `toml:"vespo" of:"vespo"`
+	Cov   Covariance `toml:"covariance" of:"clip-cov,kl-cov"`
 }
 
-// DefaultTokens is PPO's clip as GRPO has it, with the published values of what is off.
+// DefaultTokenOptions have the published values of what is off.
+func DefaultTokenOptions() TokenOptions {
+	return TokenOptions{TauPos: 1, TauNeg: 1.05, Keep: Keep{Entropy: 1}, Aggregate: Aggregate{Mode: "token-mean"}, Vespo: DefaultVespo(), Cov: DefaultCovariance()}
+}
+
+// DefaultTokens is PPO's clip as GRPO has it.
 func DefaultTokens() TokenLoss {
-	return TokenLoss{Objective: "ppo", Low: 0.2, High: 0.2, TauPos: 1, TauNeg: 1.05, Vespo: DefaultVespo(), Cov: DefaultCovariance(),
-		Keep: Keep{Entropy: 1}, KL: TokenKL{Estimator: "k3"}, Aggregate: Aggregate{Mode: "token-mean"}, Correction: DefaultCorrection()}
+	return TokenLoss{Objective: "ppo", Clipping: DefaultTokenClipping(), TokenOptions: DefaultTokenOptions(), KL: Penalty{Estimator: "k3"}, Correction: DefaultCorrection()}
 }
 
 // TokenObjectives are their names.
@@ -81,23 +79,22 @@ func (o TokenLoss) Known() error {
 // Check reports options that contradict each other or would do nothing.
 func (o TokenLoss) Check(report func(key, problem, hint string)) {
 	clips := slices.Contains([]string{"ppo", "gspo", "gspo-mean", "luspo"}, o.Objective)
-	switch {
-	case o.Dual != 0 && !clips:
+	if o.DualClip != 0 && !clips {
 		report("dual_clip", fmt.Sprintf("objective %q has no clip that it could bound", o.Objective), "leave it out")
-	case o.Dual != 0 && o.Dual <= 1:
-		report("dual_clip", "at 1 or less the loss of every token with a negative advantage is cut", "3 is usual")
+	} else {
+		o.checkDual("token", report)
 	}
-	switch {
-	case o.Cap != 0 && !clips:
+	if o.Objective != "cispo" && o.Objective != "gmpo" { // whose range has no lower end, or is of logarithms
+		o.checkRange("0.2", report)
+	}
+	switch _, high := o.Bounds(); {
+	case o.RatioCap != 0 && !clips:
 		report("ratio_cap", fmt.Sprintf("objective %q has no clip that would let a ratio pass", o.Objective), "leave it out")
-	case o.Cap != 0 && o.Cap <= 1+o.High:
+	case o.RatioCap != 0 && o.RatioCap <= 1+high:
 		report("ratio_cap", "lies inside the clip", "write a cap above 1 + clip_high")
 	}
-	if o.Sequence && !slices.Contains([]string{"ppo", "cispo", "sapo", "gspo-mean", "luspo"}, o.Objective) {
+	if o.SequenceRatio && !slices.Contains([]string{"ppo", "cispo", "sapo", "gspo-mean", "luspo"}, o.Objective) {
 		report("sequence_ratio", fmt.Sprintf("objective %q has a ratio of its own", o.Objective), "leave it out")
-	}
-	if o.Low >= 1 && o.Objective != "cispo" && o.Objective != "gmpo" {
-		report("clip_low", "at 1 or more a ratio is never too low", "0.2 is usual")
 	}
 	if o.Objective == "gmpo" { // is one number an answer, in which no token stands alone
 		for _, x := range []struct {
@@ -150,9 +147,9 @@ func (o TokenLoss) Of(t Tokens) (TokenResult, error) {
 	case "gmpo":
 		return o.geometric(t), nil
 	case "gspo-mean":
-		o.Objective, o.Sequence = "ppo", true
+		o.Objective, o.SequenceRatio = "ppo", true
 	case "luspo":
-		o.Objective, o.Sequence, o.Aggregate = "ppo", true, Aggregate{Mode: "seq-mean-token-sum", AllRows: true}
+		o.Objective, o.SequenceRatio, o.Aggregate = "ppo", true, Aggregate{Mode: "seq-mean-token-sum", AllRows: true}
 	}
 	w, err := o.Aggregate.Weights(t.Mask)
 	if err != nil {

@@ -33,30 +33,32 @@ func tokenTable() map[string]TokenLoss {
 	for _, objective := range []string{"ppo", "gspo-mean", "luspo", "sapo", "gpg", "gmpo", "clip-cov", "kl-cov"} {
 		for _, mode := range Aggregates() {
 			o := DefaultTokens()
-			o.Objective, o.High, o.Aggregate.Mode = objective, 0.28, mode
+			o.Objective, o.ClipHigh, o.Aggregate.Mode = objective, 0.28, mode
 			o.Cov = Covariance{Share: 0.3, Low: -0.1, High: 2, Weight: 0.7}
 			table[objective+" "+mode] = o
 		}
 	}
 	for name, change := range map[string]func(*TokenLoss){
-		"dual":              func(o *TokenLoss) { o.Dual = 1.1 },
-		"cap":               func(o *TokenLoss) { o.Cap = 1.3 },
-		"cap in the clip":   func(o *TokenLoss) { o.Cap = 1.1 },
-		"one ratio":         func(o *TokenLoss) { o.Sequence = true },
-		"one soft ratio":    func(o *TokenLoss) { o.Objective, o.Sequence = "sapo", true },
-		"drift":             func(o *TokenLoss) { o.Keep.Drift = 0.01 },
-		"entropy share":     func(o *TokenLoss) { o.Keep.Entropy = 0.5 },
-		"all rows":          func(o *TokenLoss) { o.Aggregate = Aggregate{Mode: "seq-mean-token-mean", AllRows: true, AtLeast: true} },
-		"whole batch":       func(o *TokenLoss) { o.Aggregate = Aggregate{Mode: "token-mean", Tokens: 31, Workers: 2} },
-		"k1":                func(o *TokenLoss) { o.KL = TokenKL{Weight: 0.3, Estimator: "k1"} },
-		"k2":                func(o *TokenLoss) { o.KL = TokenKL{Weight: 0.3, Estimator: "k2"} },
-		"k3":                func(o *TokenLoss) { o.KL = TokenKL{Weight: 0.3, Estimator: "k3"} },
-		"abs":               func(o *TokenLoss) { o.KL = TokenKL{Weight: 0.3, Estimator: "abs"} },
-		"corrected":         func(o *TokenLoss) { o.KL = TokenKL{Weight: 0.3, Estimator: "k3", Corrected: true} },
-		"corrected, answer": func(o *TokenLoss) { o.Sequence, o.KL = true, TokenKL{Weight: 0.3, Estimator: "k3", Corrected: true} },
-		"entropy":           func(o *TokenLoss) { o.EntropyWeight = 0.2 },
-		"entropy of some":   func(o *TokenLoss) { o.EntropyWeight, o.Keep = 0.2, Keep{Drift: 0.01, Entropy: 0.5} },
-		"entropy, batch":    func(o *TokenLoss) { o.EntropyWeight, o.Aggregate = 0.2, Aggregate{Mode: "token-mean", Tokens: 31} },
+		"dual":            func(o *TokenLoss) { o.DualClip = 1.1 },
+		"cap":             func(o *TokenLoss) { o.RatioCap = 1.3 },
+		"cap in the clip": func(o *TokenLoss) { o.RatioCap = 1.1 },
+		"one ratio":       func(o *TokenLoss) { o.SequenceRatio = true },
+		"one soft ratio":  func(o *TokenLoss) { o.Objective, o.SequenceRatio = "sapo", true },
+		"drift":           func(o *TokenLoss) { o.Keep.Drift = 0.01 },
+		"entropy share":   func(o *TokenLoss) { o.Keep.Entropy = 0.5 },
+		"all rows":        func(o *TokenLoss) { o.Aggregate = Aggregate{Mode: "seq-mean-token-mean", AllRows: true, AtLeast: true} },
+		"whole batch":     func(o *TokenLoss) { o.Aggregate = Aggregate{Mode: "token-mean", Tokens: 31, Workers: 2} },
+		"k1":              func(o *TokenLoss) { o.KL = Penalty{Weight: 0.3, Estimator: "k1"} },
+		"k2":              func(o *TokenLoss) { o.KL = Penalty{Weight: 0.3, Estimator: "k2"} },
+		"k3":              func(o *TokenLoss) { o.KL = Penalty{Weight: 0.3, Estimator: "k3"} },
+		"abs":             func(o *TokenLoss) { o.KL = Penalty{Weight: 0.3, Estimator: "abs"} },
+		"corrected":       func(o *TokenLoss) { o.KL = Penalty{Weight: 0.3, Estimator: "k3", Corrected: true} },
+		"corrected, answer": func(o *TokenLoss) {
+			o.SequenceRatio, o.KL = true, Penalty{Weight: 0.3, Estimator: "k3", Corrected: true}
+		},
+		"entropy":         func(o *TokenLoss) { o.EntropyWeight = 0.2 },
+		"entropy of some": func(o *TokenLoss) { o.EntropyWeight, o.Keep = 0.2, Keep{Drift: 0.01, Entropy: 0.5} },
+		"entropy, batch":  func(o *TokenLoss) { o.EntropyWeight, o.Aggregate = 0.2, Aggregate{Mode: "token-mean", Tokens: 31} },
 	} {
 		o := DefaultTokens()
 		change(&o)
@@ -140,11 +142,11 @@ func TestHeldRatios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cispo, err := TokenLoss{Objective: "cispo", Low: 0.2, High: 0.28, Aggregate: Aggregate{Mode: "token-mean"}}.Of(x)
+	cispo, err := TokenLoss{Objective: "cispo", Clipping: Clipping{ClipRange: 0.2, ClipHigh: 0.28}, TokenOptions: TokenOptions{Aggregate: Aggregate{Mode: "token-mean"}}}.Of(x)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gspo, err := TokenLoss{Objective: "gspo", Low: 9, High: 9, Aggregate: Aggregate{Mode: "token-mean"}}.Of(x)
+	gspo, err := TokenLoss{Objective: "gspo", Clipping: Clipping{ClipRange: 9}, TokenOptions: TokenOptions{Aggregate: Aggregate{Mode: "token-mean"}}}.Of(x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +196,7 @@ func TestFirstTokenUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := DefaultTokens()
-		o.Objective, o.Low, o.High, o.Aggregate.Mode, o.TauPos, o.TauNeg, o.Cov.Low = objective, 0, 0, mode, 1, 1, 9
+		o.Objective, o.Clipping, o.Aggregate.Mode, o.TauPos, o.TauNeg, o.Cov.Low = objective, Clipping{}, mode, 1, 1, 9
 		o.Cov.High, o.Cov.Weight = 10, 0
 		got, err := o.Of(x)
 		if err != nil {
@@ -262,12 +264,12 @@ func TestTokenCheck(t *testing.T) {
 		keys   string
 	}{
 		"defaults":      {func(*TokenLoss) {}, ""},
-		"dual of sapo":  {func(o *TokenLoss) { o.Objective, o.Dual = "sapo", 3 }, "dual_clip"},
-		"dual below 1":  {func(o *TokenLoss) { o.Dual = 0.5 }, "dual_clip"},
-		"cap inside":    {func(o *TokenLoss) { o.Cap = 1.1 }, "ratio_cap"},
-		"cap of cispo":  {func(o *TokenLoss) { o.Objective, o.Cap = "cispo", 3 }, "ratio_cap"},
-		"ratio of gmpo": {func(o *TokenLoss) { o.Objective, o.Sequence = "gmpo", true }, "sequence_ratio"},
-		"all the way":   {func(o *TokenLoss) { o.Low = 1 }, "clip_low"},
+		"dual of sapo":  {func(o *TokenLoss) { o.Objective, o.DualClip = "sapo", 3 }, "dual_clip"},
+		"dual below 1":  {func(o *TokenLoss) { o.DualClip = 0.5 }, "dual_clip"},
+		"cap inside":    {func(o *TokenLoss) { o.RatioCap = 1.1 }, "ratio_cap"},
+		"cap of cispo":  {func(o *TokenLoss) { o.Objective, o.RatioCap = "cispo", 3 }, "ratio_cap"},
+		"ratio of gmpo": {func(o *TokenLoss) { o.Objective, o.SequenceRatio = "gmpo", true }, "sequence_ratio"},
+		"all the way":   {func(o *TokenLoss) { o.ClipRange = 1 }, "clip_range"},
 		"KL of gmpo":    {func(o *TokenLoss) { o.Objective, o.KL.Weight = "gmpo", 1 }, "kl.weight"},
 		"bonus of gmpo": {func(o *TokenLoss) { o.Objective, o.EntropyWeight = "gmpo", 1 }, "entropy_weight"},
 		"share of gmpo": {func(o *TokenLoss) { o.Objective, o.Keep.Entropy = "gmpo", 0.2 }, "entropy_share"},

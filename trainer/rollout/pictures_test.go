@@ -117,7 +117,7 @@ func iterate(t *testing.T, p *rollout.Pictures, keys []trainer.Key, n int) (rati
 
 func iterateOver(t *testing.T, p *rollout.Pictures, keys []trainer.Key, n int) (ratios [][]float64, final []byte) {
 	t.Helper()
-	clip := loss.Clip{Low: 1e-3, High: 1e-3, AdvLow: 5, AdvHigh: 5, Ratio: "plain"}
+	clip := loss.Clip{Clipping: loss.Clipping{ClipRange: 1e-3}, AdvLow: 5, AdvHigh: 5}
 	o := &remembered{Decided: trainer.Decided{Rows: p.Rows, Loss: clip.Of}}
 	tr := &trainer.Trainer{Policy: p, Prompts: func(i int) []trainer.Key {
 		out := slices.Clone(keys)

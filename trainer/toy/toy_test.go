@@ -15,7 +15,7 @@ import (
 
 // clipped is a loss that reads all that decisions offer.
 func clipped(kl float64) loss.Clip {
-	return loss.Clip{Low: 0.2, High: 0.2, AdvLow: 5, AdvHigh: 5, KLWeight: kl}
+	return loss.Clip{Clipping: loss.Clipping{ClipRange: 0.2}, AdvLow: 5, AdvHigh: 5, KLWeight: kl}
 }
 
 const groups, members = 2, 3
@@ -323,7 +323,7 @@ func TestMissingScore(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for says, spoil := range map[string]func(*Policy, *trainer.Trainer){
 		"the gradient's norm is": func(p *Policy, tr *trainer.Trainer) {
-			tr.Objective = trainer.Decided{Rows: p.Rows, Loss: loss.Clip{Low: 1, High: 1}.Of}
+			tr.Objective = trainer.Decided{Rows: p.Rows, Loss: loss.Clip{Clipping: loss.Clipping{ClipRange: 1}}.Of}
 			tr.Compare = func(s []trainer.Sample, _ []float64) ([]float64, error) {
 				all := make([]float64, len(s))
 				all[0] = math.Inf(1)
