@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -220,8 +221,9 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHub(t, pipe())
+			var mended atomic.Bool
 			h.serve = func(w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
-				return name == big && c.serve(h, w, r, name, body, nth)
+				return name == big && !mended.Load() && c.serve(h, w, r, name, body, nth)
 			}
 			out := filepath.Join(t.TempDir(), "m")
 			_, err := Run(context.Background(), options(h, out))
@@ -238,7 +240,7 @@ func TestFaults(t *testing.T) {
 			if content(t, out) != nil {
 				t.Error("a folder was left that is not whole")
 			}
-			h.serve = nil // the fault is mended, and the pull continues
+			mended.Store(true) // and the pull continues
 			if _, err := Run(context.Background(), options(h, out)); err != nil {
 				t.Fatal(err)
 			}
