@@ -27,7 +27,7 @@ type Conv struct {
 	Packed   *Packed // in place of Weight
 	Bias     Span    // optional, [Out]
 	Act      UnaryOp
-	Residual Span // optional, the shape of Y
+	Residual Span // optional, the shape of Y; it may be Y
 }
 
 // ConvBackward takes DY [N, OH, OW, Out] to DX (written) and adds to DWeight (f32

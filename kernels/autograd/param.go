@@ -10,16 +10,18 @@ import (
 // Param is a named parameter: frozen (packed once, no gradient) or trained (fp32, with a
 // packed working copy where products are bf16, and an fp32 gradient).
 type Param struct {
-	Name  string
-	Shape []int // a linear weight is [out, in]; a convolution's [out, KH, KW, in]
+	Name string
+	// A linear weight is [out, in]; a convolution's [out, KH, KW, in], over time [KT, out, KH, KW, in].
+	Shape []int
 	// Value is the stored form. It is nil for a frozen weight that only products read.
 	Value   *tensor.Tensor
 	Trained bool
 	Conv    kernels.ConvShape // the geometry of a convolution's weight; zero for others
 
 	pool   *tensor.Pool
-	packed [2]*kernels.Packed // by arithmetic, made when first needed
-	sums   []*tensor.Tensor   // gradients, one for each use in a pass
+	packed [2]*kernels.Packed   // by arithmetic, made when first needed
+	taps   [2][]*kernels.Packed // the same of a convolution over time, one a frame of its kernel
+	sums   []*tensor.Tensor     // gradients, one for each use in a pass
 }
 
 // NewParam is a parameter with its values in t, which it takes over. A trained one is F32.
@@ -57,6 +59,12 @@ func (p *Param) dropPacked() {
 			p.pool.Backend().Free(w.Buf)
 			p.packed[m] = nil
 		}
+	}
+	for m, taps := range p.taps {
+		for _, w := range taps {
+			p.pool.Backend().Free(w.Buf)
+		}
+		p.taps[m] = nil
 	}
 }
 

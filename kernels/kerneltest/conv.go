@@ -44,6 +44,8 @@ func convs() []Case {
 				all = append(all, Case{"Conv", name, func(e *Env) { conv(e, c, d, m, 1e-4) }},
 					Case{"ConvBackward", name, func(e *Env) { convBackward(e, c, d, m) }})
 			}
+			inPlace := convCase{"in place", 2, 5, 7, square(32, 40, 3, 1, 1), true, kernels.Identity}
+			all = append(all, Case{"Conv", fmt.Sprintf("in place %s math %s", d, m), func(e *Env) { convInPlace(e, inPlace, d, m) }})
 			wild := convCase{"wild", 1, 5, 5, square(3, 5, 3, 1, 1), false, kernels.Identity}
 			all = append(all, Case{"Conv", fmt.Sprintf("wild %s math %s", d, m), func(e *Env) {
 				a := newConv(e, wild, d, m)
@@ -95,6 +97,17 @@ func conv(e *Env, c convCase, d kernels.DType, m kernels.Math, tol float64) {
 	if m == kernels.MathF32 && !c.residual && c.act == kernels.Identity {
 		e.Near("y", a.Y, naiveConv(e, &a), tol+slack(d)*4, slack(d))
 	}
+}
+
+// convInPlace has Y in the place of the residual, as sums over the frames of a kernel grow.
+func convInPlace(e *Env, c convCase, d kernels.DType, m kernels.Math) {
+	a := newConv(e, c, d, m)
+	b := a
+	b.Y = b.Residual
+	e.B.Conv(&a)
+	e.Out("y", a.Y)
+	e.B.Conv(&b)
+	e.Out("y in the place of the residual", b.Y)
 }
 
 // naiveConv is the formula in float64.

@@ -65,10 +65,16 @@ func fanIn(n int) initial { return initial{bound: float32(1 / math.Sqrt(float64(
 
 // get makes a parameter, or notes why it cannot and returns nil.
 func (p *Params) get(name string, k kind, init initial, conv kernels.ConvShape, shape ...int) *autograd.Param {
+	return p.getFrames(name, k, init, conv, 0, shape...)
+}
+
+// getFrames is get for a convolution whose kernel has frames, where there are more than none.
+func (p *Params) getFrames(name string, k kind, init initial, conv kernels.ConvShape, frames int, shape ...int) *autograd.Param {
 	e, src := p.stored(name, init, shape...)
 	if e == nil {
 		return nil
 	}
+	e.frames = frames
 	r := p.root
 	var err error
 	if e.param, err = r.make(e, src, k, conv, r.trains(e.name)); err != nil {
@@ -152,6 +158,9 @@ func (r *root) make(e *entry, src safetensors.Tensor, k kind, conv kernels.ConvS
 	if conv.KH > 0 {
 		shape = []int{conv.Out, conv.KH, conv.KW, conv.In}
 	}
+	if e.frames > 0 {
+		shape = append([]int{e.frames}, shape...)
+	}
 	t, err := r.upload(src, shape, conv, trained || k == vector)
 	if err != nil {
 		return nil, err
@@ -167,7 +176,21 @@ func (r *root) make(e *entry, src safetensors.Tensor, k kind, conv kernels.ConvS
 		return w, nil
 	}
 	defer t.Free()
+	if e.frames > 0 {
+		return autograd.NewPackedFrames(e.name, shape, r.Pool, r.packFrames(t, conv)), nil
+	}
 	return autograd.NewPacked(e.name, shape, r.Pool, r.pack(t, conv)), nil
+}
+
+// packFrames is pack for each frame of a convolution's kernel.
+func (r *root) packFrames(t *tensor.Tensor, conv kernels.ConvShape) []*kernels.Packed {
+	var taps []*kernels.Packed
+	for i := range t.Dim(0) {
+		part := t.Slice(i, i+1)
+		taps = append(taps, r.pack(part, conv))
+		part.Free()
+	}
+	return taps
 }
 
 // pack is the form that products of the model's arithmetic read.
@@ -213,24 +236,28 @@ func (r *root) upload(src safetensors.Tensor, shape []int, conv kernels.ConvShap
 	if s, ok := r.Source.(interface{ Drop(string) }); ok {
 		s.Drop(src.Name)
 	}
-	if conv.KH*conv.KW > 1 {
+	if frames := len(shape) - 4; frames > 0 || conv.KH*conv.KW > 1 {
 		defer t.Free()
-		return r.turn(t, conv, false), nil
+		n := 1
+		if frames > 0 {
+			n = shape[0]
+		}
+		return r.turn(t, conv, n, shape, false), nil
 	}
 	return t, nil
 }
 
-// turn copies a convolution's weight from the disk's order of axes [out, in, KH, KW] to
-// the engine's [out, KH, KW, in], or back.
-func (r *root) turn(t *tensor.Tensor, s kernels.ConvShape, back bool) *tensor.Tensor {
-	disk, engine := [5]int{0, s.In * s.KH * s.KW, s.KW, 1, s.KH * s.KW}, [5]int{0, s.In * s.KH * s.KW, s.KW * s.In, s.In, 1}
-	shape := []int{s.Out, s.KH, s.KW, s.In}
+// turn copies a convolution's weight from the disk's order of axes [out, in, (frames,) KH, KW] to
+// the engine's [(frames,) out, KH, KW, in], or back; the result has the given shape.
+func (r *root) turn(t *tensor.Tensor, s kernels.ConvShape, frames int, shape []int, back bool) *tensor.Tensor {
+	window := s.KH * s.KW
+	disk := [5]int{window, s.In * frames * window, s.KW, 1, frames * window}
+	engine := [5]int{s.Out * window * s.In, s.In * window, s.KW * s.In, s.In, 1}
 	if back {
 		disk, engine = engine, disk
-		shape = []int{s.Out, s.In, s.KH, s.KW}
 	}
 	u := r.Pool.New(t.DType(), shape...)
-	r.Pool.Backend().Copy(&kernels.Copy{Src: t.Span(), Dst: u.Span(), Shape: [5]int{1, s.Out, s.KH, s.KW, s.In}, SrcStride: disk, DstStride: engine})
+	r.Pool.Backend().Copy(&kernels.Copy{Src: t.Span(), Dst: u.Span(), Shape: [5]int{frames, s.Out, s.KH, s.KW, s.In}, SrcStride: disk, DstStride: engine})
 	return u
 }
 
@@ -246,9 +273,9 @@ func (r *root) transposed(t *tensor.Tensor) *tensor.Tensor {
 // export is a parameter, or its gradient, as the disk has it, in fp32.
 func (e *entry) export(name string, of *tensor.Tensor) safetensors.Tensor {
 	t := of.Retain()
-	if s := e.param.Conv; s.KH*s.KW > 1 {
+	if s := e.param.Conv; e.frames > 0 || s.KH*s.KW > 1 {
 		r := &root{Options: Options{Pool: t.Pool()}}
-		u := r.turn(t, s, true)
+		u := r.turn(t, s, max(1, e.frames), e.stored, true)
 		t.Free()
 		t = u
 	}

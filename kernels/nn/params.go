@@ -61,6 +61,7 @@ type entry struct {
 	param  *autograd.Param
 	init   initial
 	turned bool // stored as [in, out]
+	frames int  // of a convolution's kernel over time; 0: none
 }
 
 // module is a layer that an adapter can sit on.
@@ -245,7 +246,7 @@ func (p *Params) Asked() map[string][]int {
 // changes them.
 func (p *Params) Set(name string, f func(x []float32)) error {
 	e := p.root.entries[p.name(name)]
-	if e == nil || e.param == nil || !e.param.Trained || e.turned || e.param.Conv.KH*e.param.Conv.KW > 1 {
+	if e == nil || e.param == nil || !e.param.Trained || e.turned || e.frames > 0 || e.param.Conv.KH*e.param.Conv.KW > 1 {
 		return fmt.Errorf("%s: the model has no such trained parameter in the order of the disk", p.name(name))
 	}
 	x := e.param.Value.F32()
