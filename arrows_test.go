@@ -33,6 +33,7 @@ var places = [][]string{
 	{"vision/..."},
 	{"video/flow/..."},
 	{"diffusion/...", "rewards/...", "video/..."},
+	{"diffusion/pipeline"}, // of the networks of pictures and of clips
 	{"trainer/..."},
 	{"cmd/..."},
 	{"internal/..."},

@@ -7,16 +7,20 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion/mmdit"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/video/dit"
 )
 
 // Low-rank adapters on a model.
 
-var adapterOps = map[string]Op{"models.lora": lora}
+var adapterOps = map[string]Op{
+	"models.lora":     func(c *Case) error { return lora(c, sd3WithAdapter) },
+	"models.wan_lora": func(c *Case) error { return lora(c, wanWithAdapter) },
+}
 
 // lora runs a base model with an adapter in PEFT's layout. What upstream gave for the base
 // alone, and for the other layouts, is held to here too.
-func lora(c *Case) error {
-	l := loraCase{c, filepath.Join(c.Dir(), c.String("base"))}
+func lora(c *Case, open openedModel) error {
+	l := loraCase{c, filepath.Join(c.Dir(), c.String("base")), open}
 	for layout, want := range map[string]string{"": "base.sample", "diffusers": "loaded.diffusers.sample", "diffusers_metadata": "loaded.diffusers_metadata.sample"} {
 		if !c.Has(want) {
 			continue
@@ -28,20 +32,43 @@ func lora(c *Case) error {
 	return l.run("peft", false, func(*network) error { return nil })
 }
 
+// An openedModel makes a model of a folder, and says how it is run at the case's inputs.
+type openedModel func(n *network, dir string) (run func() error, err error)
+
+func sd3WithAdapter(n *network, dir string) (func() error, error) {
+	config, err := mmdit.ReadConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	m := mmdit.New(n.params, config)
+	return func() error {
+		x := n.picture("in.hidden_states")
+		text, pooled := n.value("in.encoder_hidden_states"), n.value("in.pooled_projections")
+		n.outPicture("out.sample", m.Forward(n.tape, x, text, pooled, n.floats("in.timestep")))
+		return nil
+	}, n.params.Check()
+}
+
+func wanWithAdapter(n *network, dir string) (func() error, error) {
+	config, err := dit.ReadConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	m := dit.New(n.params, config)
+	return func() error { return n.wan(m) }, n.params.Check()
+}
+
 type loraCase struct {
 	*Case
 	base string
+	open openedModel
 }
 
 // run opens the base, puts the adapter of a layout on it ("" for none), and runs it.
 func (l loraCase) run(layout string, forwardOnly bool, after func(n *network) error) error {
-	config, err := mmdit.ReadConfig(l.base)
-	if err != nil {
-		return err
-	}
 	return runFolder(l.Case, l.base, how{frozen: true, forwardOnly: forwardOnly}, func(n *network) error {
-		m := mmdit.New(n.params, config)
-		if err := n.params.Check(); err != nil {
+		run, err := l.open(n, l.base)
+		if err != nil {
 			return err
 		}
 		if layout != "" {
@@ -54,9 +81,9 @@ func (l loraCase) run(layout string, forwardOnly bool, after func(n *network) er
 				return err
 			}
 		}
-		x := n.picture("in.hidden_states")
-		text, pooled := n.value("in.encoder_hidden_states"), n.value("in.pooled_projections")
-		n.outPicture("out.sample", m.Forward(n.tape, x, text, pooled, n.floats("in.timestep")))
+		if err := run(); err != nil {
+			return err
+		}
 		return after(n)
 	})
 }

@@ -181,16 +181,22 @@ func toF32(x []float64) []float32 {
 	return y
 }
 
-// channelsLast takes NCHW to NHWC.
+// channelsLast takes NCHW to NHWC, and clips' NCTHW to NTHWC.
 func channelsLast(a Array) Array {
+	if len(a.Shape) == 5 {
+		return framesFirst(a)
+	}
 	if len(a.Shape) != 4 {
 		return a
 	}
 	return moveAxes(a, 0, 2, 3, 1)
 }
 
-// channelsFirst takes NHWC to NCHW.
+// channelsFirst takes NHWC to NCHW, and clips' NTHWC to NCTHW.
 func channelsFirst(a Array) Array {
+	if len(a.Shape) == 5 {
+		return channelsBeforeFrames(a)
+	}
 	if len(a.Shape) != 4 {
 		return a
 	}

@@ -21,6 +21,7 @@ var areas = []map[string]Op{
 	answerOps,
 	autoencoderOps,
 	boxOps,
+	clipOps,
 	combineOps,
 	genEvalOps,
 	replyOps,

@@ -1,0 +1,89 @@
+package dit
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+)
+
+// Model is the network: a clip's latents and text in, a velocity for every number of them out.
+type Model struct {
+	Config
+	patch     *nn.Conv
+	condition *condition
+	blocks    []*block
+	table     *autograd.Param // [1, 2, width]: shift and scale of the output
+	norm      *nn.Norm
+	out       *nn.Linear
+}
+
+// New asks p for the network's parameters; p.Check says what was wrong with them.
+func New(p *nn.Params, c Config) *Model {
+	w := c.Width()
+	m := &Model{Config: c, patch: p.ConvOfFrame("patch_embedding", nn.Square(c.In, w, c.Side(), c.Side(), 0)),
+		condition: newCondition(p.Sub("condition_embedder"), c), norm: nn.PlainNorm(kernels.LayerNorm, c.Eps)}
+	for i := range c.Layers {
+		m.blocks = append(m.blocks, newBlock(p.At("blocks", i), c))
+	}
+	m.table = p.Vector("scale_shift_table", 1, 2, w)
+	m.out = p.Linear("proj_out", w, c.Side()*c.Side()*c.Out, true)
+	return m
+}
+
+// Inputs of the network, one sample a row of the first axis.
+type Inputs struct {
+	Latents *autograd.Value // [B, T, H, W, In]
+	Text    *autograd.Value // [B, S, Text]
+	Picture *autograd.Value // [B, n, Image]: a picture's tokens, where the network reads them
+	// Time is 1000·sigma, one number a sample, or one a frame of a sample's latents.
+	Time []float32
+}
+
+// Forward is the velocity, as F32 [B, T, H, W, Out].
+func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
+	side, shape := m.Side(), in.Latents.Shape()
+	b, t, h, w := shape[0], shape[1], shape[2]/side, shape[3]/side
+	m.check(in, b, t, h, w)
+	frames := tp.Reshape(in.Latents, b*t, h*side, w*side, m.In)
+	grid := m.patch.Apply(tp, frames, nil)
+	x := tp.Reshape(grid, b, t*h*w, m.Width())
+	tp.Release(frames, grid)
+	e, by := m.condition.ofTime(tp, in.Time)
+	beside := []*autograd.Value{m.condition.words.Apply(tp, in.Text, autograd.With{}), by}
+	if m.Image > 0 {
+		beside = append(beside, m.condition.ofPicture(tp, in.Picture))
+	}
+	turn := m.turn(tp, t, h, w)
+	for _, layer := range m.blocks {
+		out := tp.Block(func(in ...*autograd.Value) []*autograd.Value {
+			var picture *autograd.Value
+			if len(in) > 3 {
+				picture = in[3]
+			}
+			return []*autograd.Value{layer.forward(tp, in[0], in[1], picture, in[2], turn)}
+		}, append([]*autograd.Value{x}, beside...)...)
+		tp.Release(x)
+		x = out[0]
+	}
+	s := tp.Chunk(tp.AddParam(tp.Concat(1, e, e), m.table), 2)
+	y := m.out.Apply(tp, m.norm.Modulated(tp, x, s[1], s[0]), autograd.With{Wide: true})
+	rows := tp.Permute(tp.Reshape(y, b*t*h, w, side, side*m.Out), 0, 2, 1, 3)
+	return tp.Reshape(rows, b, t, h*side, w*side, m.Out)
+}
+
+// check panics where inputs do not fit: who calls has looked at what people wrote.
+func (m *Model) check(in Inputs, b, t, h, w int) {
+	shape := in.Latents.Shape()
+	switch {
+	case len(shape) != 5 || h*m.Side() != shape[2] || w*m.Side() != shape[3] || shape[4] != m.In:
+		panic(fmt.Sprintf("dit: latents %v: [B, T, H, W, %d] with sides that are multiples of %d were expected", shape, m.In, m.Side()))
+	case max(t, h, w) > m.Longest:
+		panic(fmt.Sprintf("dit: %d x %d x %d tokens: at most %d are possible along an axis", t, h, w, m.Longest))
+	case len(in.Time) != b && len(in.Time) != b*t:
+		panic(fmt.Sprintf("dit: %d times for %d samples of %d frames", len(in.Time), b, t))
+	case (in.Picture != nil) != (m.Image > 0):
+		panic("dit: a picture's tokens go to a network that reads them, and to no other")
+	}
+}

@@ -1,0 +1,150 @@
+package dit
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// tiny is a network that reads a first and a last picture.
+var tiny = Config{Patch: []int{1, 2, 2}, Heads: 2, HeadDim: 8, In: 5, Out: 3, Text: 6, Waves: 8, Inner: 12, Layers: 2, CrossNorm: true,
+	QKNorm: acrossHeads, Eps: 1e-6, Image: 4, Added: 16, Longest: 16, Places: 6}
+
+// bench is a network on the backend that defines bits.
+type bench struct {
+	t      *testing.T
+	pool   *tensor.Pool
+	params *nn.Params
+	model  *Model
+	o      autograd.Options
+}
+
+func newBench(t *testing.T, o autograd.Options) *bench {
+	t.Helper()
+	b := &bench{t: t, pool: tensor.NewPool(ref.Backend{}), o: o}
+	p, err := nn.New(nn.Options{Pool: b.pool, Math: o.Math, Key: rng.New(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.params, b.model = p, New(p, tiny)
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// run asks about clips of 3 x 4 x 6, which are drawn by their numbers; times are as Inputs has them.
+func (b *bench) run(times []float32, clips ...int) (out []float32, grads [][]float32) {
+	b.t.Helper()
+	tp := autograd.New(b.pool, b.o)
+	defer tp.Reset()
+	draw := func(name string, shape ...int) *autograd.Value {
+		n, all := 1, []float32(nil)
+		for _, d := range shape {
+			n *= d
+		}
+		for _, clip := range clips {
+			x := make([]float32, n)
+			rng.New(2).With(rng.Purpose(name)).Sample(clip).Normal(x, 0)
+			all = append(all, x...)
+		}
+		return tp.Upload(name, all, append([]int{len(clips)}, shape...)...)
+	}
+	y := b.model.Forward(tp, Inputs{Latents: draw("latents", 3, 4, 6, 5), Text: draw("text", 7, 6), Picture: draw("picture", 6, 4), Time: times})
+	out = y.F32()
+	if b.o.Train {
+		seed := make([]float32, len(out))
+		rng.New(3).Normal(seed, 0)
+		tp.Backward(autograd.Seed{Of: y, Grad: seed})
+		for _, p := range b.params.Trained() {
+			grads = append(grads, p.Grad().F32())
+			p.ZeroGrad()
+		}
+	}
+	return out, grads
+}
+
+// A clip's bits do not depend on its batch.
+func TestBatch(t *testing.T) {
+	for _, o := range []autograd.Options{{}, {DType: kernels.BF16, Math: kernels.MathBF16}} {
+		b := newBench(t, o)
+		both, _ := b.run([]float32{900, 300}, 4, 5)
+		first, _ := b.run([]float32{900}, 4)
+		second, _ := b.run([]float32{300}, 5)
+		if !slices.Equal(both, slices.Concat(first, second)) {
+			t.Errorf("%v: a batch of two differs from two batches of one", o)
+		}
+	}
+}
+
+// One time a sample is the same time for each of its frames; a frame of its own changes the answer.
+func TestTimesOfFrames(t *testing.T) {
+	b := newBench(t, autograd.Options{})
+	one, _ := b.run([]float32{700}, 1)
+	all, _ := b.run([]float32{700, 700, 700}, 1)
+	given, _ := b.run([]float32{0, 700, 700}, 1)
+	if !slices.Equal(one, all) {
+		t.Error("a time for each frame differs from one of the sample")
+	}
+	if slices.Equal(one, given) {
+		t.Error("a first frame at time 0 changes nothing")
+	}
+}
+
+// Blocks that run again give the gradients of blocks that keep their values, with adapters on both
+// attentions and on the MLP.
+func TestCheckpoint(t *testing.T) {
+	var want [][]float32
+	for _, checkpoint := range []bool{false, true} {
+		b := newBench(t, autograd.Options{Train: true, Checkpoint: checkpoint})
+		if _, err := b.params.AddLoRA(nn.LoRA{Rank: 2, Alpha: 4, Targets: []string{"to_q", "add_k_proj", "to_out.0", "ffn.net.0.proj"}, Key: rng.New(8)}); err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range b.params.Trained() { // B is zero when an adapter is new
+			x := p.Value.F32()
+			rng.New(9).Step(i).Normal(x, 0)
+			p.Value.UploadF32(x)
+			p.Updated()
+		}
+		_, grads := b.run([]float32{500}, 3)
+		if want == nil {
+			want = grads
+		}
+		if len(grads) != 2*2*6 {
+			t.Fatalf("%d gradients", len(grads))
+		}
+		for i := range grads {
+			if !slices.Equal(grads[i], want[i]) || slices.Max(grads[i]) == slices.Min(grads[i]) {
+				t.Errorf("gradient %d differs, or is one number", i)
+			}
+		}
+	}
+}
+
+// Settings that make no sense are all reported.
+func TestConfig(t *testing.T) {
+	dir := t.TempDir()
+	bad := `{"_class_name": "WanTransformer3DModel", "patch_size": [2, 2, 2], "attention_head_dim": 7, "num_layers": 0,
+		"qk_norm": null, "image_dim": 5, "added_kv_proj_dim": null, "pos_embed_seq_len": 3}`
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(bad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := ReadConfig(dir)
+	for _, want := range []string{`"patch_size" is [2 2 2]`, `"attention_head_dim" is 7`, `"num_layers" is 0`, `"image_dim" is 5`, `"pos_embed_seq_len" is 3`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %s", err, want)
+		}
+	}
+	if err := tiny.Check(); err != nil {
+		t.Error(err)
+	}
+}
