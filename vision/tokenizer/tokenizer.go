@@ -1,5 +1,10 @@
 package tokenizer
 
+import (
+	"maps"
+	"slices"
+)
+
 // Tokenizer turns texts into ids.
 type Tokenizer struct {
 	added      []added
@@ -117,6 +122,17 @@ func (t *Tokenizer) Token(id int32) (string, bool) {
 
 // Special reports whether an id is a special token.
 func (t *Tokenizer) Special(id int32) bool { return t.special[id] }
+
+// SpecialTokens are the texts that become special tokens, in the order of their ids.
+func (t *Tokenizer) SpecialTokens() []string {
+	var all []string
+	for _, id := range slices.Sorted(maps.Keys(t.special)) {
+		if t.special[id] {
+			all = append(all, t.names[id])
+		}
+	}
+	return all
+}
 
 // Role is the token that the folder's tokenizer_config.json names so: eos_token, pad_token.
 func (t *Tokenizer) Role(name string) (int32, bool) {

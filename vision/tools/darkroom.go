@@ -52,21 +52,18 @@ func sayDarkroom(s *State, r *Reply) string {
 		b.WriteString("<tool_response>\n")
 		switch {
 		case result.Refusal != nil:
-			fmt.Fprintf(&b, `{"error": %s, "message": %s}`, pytext.Dumps(string(result.Refusal.Kind)), pytext.Dumps(unpadded(result.Refusal.Message)))
+			fmt.Fprintf(&b, `{"error": %s, "message": %s}`, pytext.Dumps(string(result.Refusal.Kind)), pytext.Dumps(result.Refusal.Message))
 		default:
 			for range result.Ops {
 				n++
 				fmt.Fprintf(&b, "Picture %d: %s", n, VisionPad)
 			}
-			b.WriteString(unpadded(result.Text))
+			b.WriteString(result.Text)
 		}
 		b.WriteString("\n</tool_response>\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n") + modelTurn
 }
-
-// unpadded takes from a text what templates give a meaning to: a model may have written it.
-func unpadded(text string) string { return strings.ReplaceAll(text, "<|", "< |") }
 
 // Arguments of our own tools: strict, each mistake by its kind.
 

@@ -52,6 +52,7 @@ func (e Episode) Play(ctx context.Context) (*Transcript, error) {
 	r := &recorder{Transcript: t, limits: e.Limits, state: e.State}
 	r.read(e.Prompt.Engine)
 	t.Shots = e.State.Album.shots(0, -1)
+	e.State.Most = e.Limits.Pictures
 	for t.End == "" {
 		if err := e.turn(ctx, r); err != nil {
 			return nil, fmt.Errorf("turn %d of an episode: %w", len(t.Turns), err)

@@ -44,6 +44,8 @@ type State struct {
 	Program Interpreter // runs code; nil where none was configured
 	Reader  Reader      // reads text in pictures; nil where there is none
 	Figures int         // PyVision's count of pictures, its own included
+	Special []string    // the vocabulary's special tokens: no text that goes back may hold one
+	Most    int         // pictures that the album may come to hold; 0: no limit
 }
 
 // A Result is a call with what came of it.
@@ -83,6 +85,8 @@ type Reply struct {
 	Pictures int      // new ones, that many place-holders
 	Reward   float64
 
+	Defused int // special tokens that a model or a program wrote, and that were made plain text
+
 	pad   string
 	taken bool
 }
@@ -102,8 +106,12 @@ func (p *Protocol) Step(s *State, text string) *Reply {
 		reply.End = NoCall
 		return reply
 	}
+	made := 0
 	for _, call := range r.Calls {
 		result := p.plan(s, call)
+		result.limit(s, made)
+		made += len(result.Ops) + len(result.Ready)
+		reply.Defused += result.defuse(s.Special, p.Pad)
 		if p.Worth != nil {
 			result.Reward = p.Worth(result)
 		}
@@ -173,11 +181,12 @@ func (r *Reply) Observation() string {
 	return strings.ReplaceAll(r.Text, r.pad, VisionPad)
 }
 
-// Sound reports whether the observation has as many places as there are new pictures. A model
-// that writes a place-holder into a call which is told back to it could break this: such an
-// observation must not be used.
+// Sound reports whether the observation has one place for each new picture, and none for a clip.
+// Step defuses what a model writes, so this fails only for a protocol whose own words are wrong:
+// such an observation must not be used.
 func (r *Reply) Sound() bool {
-	return strings.Count(r.Observation(), "<|image_pad|>") == r.Pictures
+	text := r.Observation()
+	return strings.Count(text, "<|image_pad|>") == r.Pictures && !strings.Contains(text, "<|video_pad|>")
 }
 
 // Make does what was planned and adds the new pictures to the album; how many there were. A

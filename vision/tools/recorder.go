@@ -52,6 +52,7 @@ func (r *recorder) sampled(s Sampled) error {
 // credit enters a turn's calls, and what they are worth.
 func (r *recorder) credit(reply *Reply) {
 	turn := &r.Turns[len(r.Turns)-1]
+	r.Defused += reply.Defused
 	for _, result := range reply.Results {
 		c := CallTaken{Tool: result.Name, Ops: result.Ops}
 		if result.Refusal != nil {

@@ -135,15 +135,14 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestUnsound: a model that writes a picture's place into what is told back to it is found out.
+// TestUnsound: an observation that has a place for no picture, or one for a clip, is found out.
 func TestUnsound(t *testing.T) {
-	s := &State{Album: NewAlbum(striped(100, 80))}
-	p, _ := Named("deepeyes")
-	if r := p.Step(s, call("<image>", `{}`)); r.Sound() {
-		t.Errorf("%q counts as sound", r.Text)
-	}
-	if r := Darkroom().Step(s, call("<|image_pad|>", `{}`)); !r.Sound() {
-		t.Errorf("%q", r.Text)
+	for _, pad := range []string{VisionPad, "<|video_pad|>"} {
+		p := Darkroom()
+		p.Say = func(*State, *Reply) string { return pad }
+		if r := p.Step(&State{Album: NewAlbum(striped(100, 80))}, call("x", `{}`)); r.Sound() {
+			t.Errorf("%q counts as sound", r.Text)
+		}
 	}
 	if _, err := Named("x"); err == nil || !strings.Contains(err.Error(), "mini-o3") {
 		t.Error(err)

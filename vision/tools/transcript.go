@@ -43,6 +43,9 @@ type Transcript struct {
 	Answer       string    `json:"answer,omitempty"`
 	Calls        int       `json:"calls"`   // turns that asked for a tool and were let go on
 	Answers      int       `json:"answers"` // observations that the model read
+	// Defused is how many special tokens a model or a program wrote into what goes back to it, where
+	// they became plain text (defuse.go).
+	Defused int `json:"defused,omitempty"`
 }
 
 // A Turn is one answer of the model, and what came back. Ranges are of Tokens.

@@ -136,7 +136,7 @@ func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
 // play is one episode.
 func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sample, error) {
 	s := trainer.Sample{Key: k}
-	state := &tools.State{Album: v.album, Figures: len(v.album.Pictures)}
+	state := &tools.State{Album: v.album, Figures: len(v.album.Pictures), Special: v.p.Speaker.Tokens.SpecialTokens()}
 	code := p.program(ctx, k, v)
 	if code != nil {
 		defer code.Close()
