@@ -22,7 +22,7 @@ const module = "github.com/darkroom-rl/darkroom"
 // "x/..." also all below it; the closest match counts. ARCHITECTURE.md explains
 // the order.
 var places = [][]string{
-	{"kernels/rng", "sde/...", "video", "assets/...", "trainer/config"},
+	{"kernels/rng", "sde/...", "video", "assets/...", "trainer/config", "internal/files", "internal/plain", "internal/child"},
 	{"kernels"},
 	{"kernels/ref"},
 	{"kernels/exchange", "kernels/kerneltest/..."},

@@ -8,7 +8,7 @@ import (
 
 var missing = math.NaN()
 
-func close(a, b float64) bool {
+func near(a, b float64) bool {
 	return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-12*(1+math.Abs(b))
 }
 
@@ -40,12 +40,12 @@ func TestCombination(t *testing.T) {
 		{"a missing gate", both(func(c *Combination) { c.Partial, c.Parts[1].Gate = true, Gate{By: "layout"} }), []float64{2.1, 0.2, missing, 1}},
 	} {
 		got, err := c.c.Of([][]float64{layout, ocr})
-		if err != nil || !slices.EqualFunc(got, c.want, close) {
+		if err != nil || !slices.EqualFunc(got, c.want, near) {
 			t.Errorf("%s: %v, want %v, %v", c.name, got, c.want, err)
 		}
 		slices.Reverse(c.c.Parts)
 		got, err = c.c.Of([][]float64{ocr, layout})
-		if err != nil || !slices.EqualFunc(got, c.want, close) {
+		if err != nil || !slices.EqualFunc(got, c.want, near) {
 			t.Errorf("%s, the other way round: %v, want %v, %v", c.name, got, c.want, err)
 		}
 	}
@@ -57,7 +57,7 @@ func TestBatchWithoutDeviation(t *testing.T) {
 	for _, r := range [][]float64{{0.1, 0.1, 0.1, missing}, {missing, missing}, {}} {
 		got, err := c.Of([][]float64{r})
 		for i, v := range got {
-			if want := r[i] - r[i]; err != nil || !close(v, want) {
+			if want := r[i] - r[i]; err != nil || !near(v, want) {
 				t.Errorf("%v became %v, %v", r, got, err)
 			}
 		}

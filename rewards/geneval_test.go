@@ -47,11 +47,11 @@ func TestGenEval(t *testing.T) {
 		g := GenEval{Detector: c.seen, GenEvalRules: DefaultGenEval()}
 		item := Item{Image: vision.New(1, 1), Meta: meta(t, `{"geneval": `+c.wish+`}`)}
 		got, err := g.Score(t.Context(), item)
-		if err != nil || !close(got.Value, c.soft) || got.Parts["correct"] != c.correct || got.Parts["strict"] != c.strict {
+		if err != nil || !near(got.Value, c.soft) || got.Parts["correct"] != c.correct || got.Parts["strict"] != c.strict {
 			t.Errorf("%s: %+v, %v", c.name, got, err)
 		}
 		g.UpstreamSlip = true
-		if got, _ := g.Score(t.Context(), item); !close(got.Value, c.slip) {
+		if got, _ := g.Score(t.Context(), item); !near(got.Value, c.slip) {
 			t.Errorf("%s: with upstream's slip %v, want %v", c.name, got.Value, c.slip)
 		}
 		if c.strict == 0 && !slices.ContainsFunc(got.Evidence, func(e Evidence) bool { return e.What == "wrong" }) {

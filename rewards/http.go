@@ -16,7 +16,7 @@ func HTTP(address, key string, batch int, p call.Policy, cache *call.Cache) *Rem
 		header.Set("Authorization", "Bearer "+key)
 	}
 	c := call.NewCaller(p, cache)
-	return &Remote{name: "http " + redacted(address), batch: max(1, batch), caller: c, send: func(ctx context.Context, body []byte) ([]byte, error) {
+	return &Remote{name: "http " + redacted(address), batch: max(1, batch), caller: c, send: func(ctx context.Context, body []byte, _ int) ([]byte, error) {
 		return c.Post(ctx, address, header, body)
 	}}
 }

@@ -35,7 +35,7 @@ func TestOCRFormulas(t *testing.T) {
 		for formula, want := range map[string]float64{"flow_grpo": c.grpo, "flow_factory": c.factory, "flowcps": c.frame, "strict": c.strictValue} {
 			o := OCR{said{c.read}, OCRRule{formula, 1}}
 			got, err := o.Score(t.Context(), Item{Prompt: c.prompt, Image: vision.New(1, 1)})
-			if err != nil || !close(got.Value, want) {
+			if err != nil || !near(got.Value, want) {
 				t.Errorf("%s: %q for %s is %v, want %v, %v", formula, c.read, c.prompt, got.Value, want, err)
 			}
 			if len(got.Evidence) != 2 || got.Evidence[1].Text != c.read {

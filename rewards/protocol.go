@@ -24,6 +24,9 @@ import (
 //	  0.7,                                    the value alone
 //	  {"missing": "the picture is empty"}]}   no score, and why
 //
+// A program's request begins with a number, {"n": 1, "protocol": 1, ...}, and its reply may carry the
+// same (numbered.go): {"n": 1, "scores": [...]}.
+//
 // There are as many scores as items, in order; a value is a finite number, larger is better.
 // Whatever else is answered is a failure: of all items where the reply cannot be read or has
 // another length, else of the item whose score it is. A failure is missing, with its reason.

@@ -13,7 +13,7 @@ type Remote struct {
 	name   string
 	batch  int
 	caller *call.Caller
-	send   func(ctx context.Context, body []byte) ([]byte, error)
+	send   func(ctx context.Context, body []byte, items int) ([]byte, error)
 }
 
 // Score asks for one item.
@@ -40,7 +40,7 @@ func (r *Remote) ask(ctx context.Context, items []Item) []Result {
 	var results []Result
 	if err == nil {
 		err = r.caller.Do(ctx, append([]byte(r.name+"\n"), body...), func(ctx context.Context) ([]byte, error) {
-			return r.send(ctx, body)
+			return r.send(ctx, body, len(items))
 		}, func(reply []byte) (whole bool, err error) {
 			results, whole, err = decodeResults(reply, len(items))
 			return whole, err

@@ -315,6 +315,9 @@ func rewardProgram(mode string) {
 			fmt.Println(`{"error": "bad request"}`)
 			continue
 		}
+		if mode == "talks first" && n == 1 {
+			fmt.Println("loading the model")
+		}
 		switch {
 		case mode == "dies":
 			fmt.Fprintln(os.Stderr, "no memory\nleft")
@@ -332,9 +335,22 @@ func rewardProgram(mode string) {
 			}
 		case strings.HasPrefix(mode, "{"):
 			fmt.Println(mode)
+		case mode == "behind" && n == 1:
+			fmt.Println(`{"scores": [1]}`)
+			fmt.Println(`{"scores": [1]}`)
+		case mode == "environment":
+			fmt.Printf(`{"scores": [{"missing": %q}]}`+"\n", os.Getenv("SECRET_TOKEN")+"|"+os.Getenv("NAMED")+"|"+os.Getenv("PATH"))
 		default:
 			reply, _ := encodeResults(Each(brightness, 1).Judge(context.Background(), items))
+			if strings.HasPrefix(mode, "numbered") {
+				var asked struct{ N int }
+				_ = json.Unmarshal(line, &asked)
+				reply = append(fmt.Appendf(nil, `{"n": %d,`, asked.N), reply[1:]...)
+			}
 			fmt.Println(string(reply))
+			if strings.HasSuffix(mode, "twice") {
+				fmt.Println(string(reply))
+			}
 		}
 	}
 }
@@ -352,7 +368,7 @@ func testProgram(t *testing.T, mode string, p call.Policy) *Exec {
 func TestExec(t *testing.T) {
 	p := patient()
 	p.Tries = 6 // each may meet one that is about to die
-	for _, mode := range []string{"well", "dies later"} {
+	for _, mode := range []string{"well", "dies later", "numbered"} {
 		e := testProgram(t, mode, p)
 		for range 3 {
 			expectThree(t, mode, e.Judge(t.Context(), threeItems))

@@ -67,7 +67,7 @@ func TestSceneWords(t *testing.T) {
 		{"another size", vision.New(32, 32), 0, true},
 	} {
 		s, err := OCR{SceneReader{}, OCRRule{Formula: "strict"}}.Score(t.Context(), Item{Prompt: cat.Prompt, Image: c.drawn})
-		if (err != nil) != c.missing || err == nil && !close(s.Value, c.value) {
+		if (err != nil) != c.missing || err == nil && !near(s.Value, c.value) {
 			t.Errorf("%s: %+v, %v", c.name, s, err)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/darkroom-rl/darkroom/internal/child"
 )
 
 // A process is a running interpreter. It answers a line to a line.
@@ -66,7 +68,7 @@ func (o *Options) longest() int { return 1<<16 + 12*o.Output + o.Pictures*(large
 // start starts one that works in a folder; what it writes to its standard error goes to a file.
 func (o *Options) start(folder, errorsTo string) (*process, error) {
 	c := o.command(folder)
-	apart(c)
+	child.Apart(c)
 	p := &process{}
 	var err error
 	// A file, not a pipe: nobody has to read along, and nothing waits for who keeps it open.
@@ -87,9 +89,9 @@ func (o *Options) start(folder, errorsTo string) (*process, error) {
 		return nil, errors.Join(err, p.stderr.Close())
 	}
 	p.end = func() error {
-		_ = p.in.Close() // it may be closed already
-		_ = kill(c)      // it may be gone already
-		err := c.Wait()  // closes the pipe that a reader may wait at
+		_ = p.in.Close()  // it may be closed already
+		_ = child.Kill(c) // it may be gone already
+		err := c.Wait()   // closes the pipe that a reader may wait at
 		_ = p.stderr.Close()
 		if err == nil {
 			err = errors.New("exit status 0")
