@@ -22,6 +22,7 @@ const module = "github.com/darkroom-rl/darkroom"
 // "x/..." also all below it; the closest match counts. ARCHITECTURE.md explains
 // the order.
 var places = [][]string{
+	{"portable"},
 	{"kernels/rng", "sde/...", "video", "assets/...", "trainer/config", "internal/files", "internal/plain", "internal/child"},
 	{"kernels"},
 	{"kernels/ref"},
@@ -40,7 +41,7 @@ var places = [][]string{
 }
 
 // pure packages are plain float64 mathematics: they import nothing of the
-// engine, and sde nothing but the standard library.
+// engine, and sde nothing but the standard library and package portable.
 var pure = []string{"trainer/advantage", "trainer/loss"}
 var standardOnly = []string{"sde", "trainer/config"}
 
@@ -131,7 +132,7 @@ func arrow(from, name string, test bool) string {
 		return "imports C: the default build needs no C compiler"
 	case !test && within(name, testOnly):
 		return fmt.Sprintf("%s imports %s, which is for tests only", from, name)
-	case !ours && within(from, standardOnly) && !test && strings.Contains(name, ".") && !within(name, []string{configReader}):
+	case !ours && within(from, standardOnly) && !test && strings.Contains(name, ".") && !within(name, []string{configReader, module + "/portable"}):
 		return fmt.Sprintf("%s imports %s, but may import the standard library only", from, name)
 	case !ours || from == "." || test && within(to, helpers):
 		return ""

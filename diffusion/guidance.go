@@ -12,7 +12,7 @@ import "math"
 func Guide(uncond, cond []float64, scale float64) []float64 {
 	v := make([]float64, len(cond))
 	for i, c := range cond {
-		v[i] = uncond[i] + scale*(c-uncond[i])
+		v[i] = uncond[i] + float64(scale*(c-uncond[i]))
 	}
 	return v
 }

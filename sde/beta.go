@@ -1,10 +1,14 @@
 package sde
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // Quantiles that schedules ask for.
 
-// betaQuantile inverts the regularised incomplete beta function by bisection, then Newton.
+// betaQuantile inverts the regularised incomplete beta function by bisection.
 // Invariant (test): betaCDF of it is p.
 func betaQuantile(p, a, b float64) float64 {
 	if p <= 0 {
@@ -39,10 +43,7 @@ func betaCDF(x, a, b float64) float64 {
 	if x > (a+1)/(a+b+2) {
 		return 1 - betaCDF(1-x, b, a)
 	}
-	la, _ := math.Lgamma(a)
-	lb, _ := math.Lgamma(b)
-	lab, _ := math.Lgamma(a + b)
-	front := math.Exp(lab-la-lb+a*math.Log(x)+b*math.Log(1-x)) / a
+	front := portable.Exp(logGamma(a+b)-logGamma(a)-logGamma(b)+float64(a*portable.Log(x))+float64(b*portable.Log(1-x))) / a
 	const tiny = 1e-300
 	f, c, d := 1.0, 1.0, 0.0
 	for i := 0; i <= 300; i++ {
@@ -56,7 +57,7 @@ func betaCDF(x, a, b float64) float64 {
 		default:
 			numerator = -(a + m) * (a + b + m) * x / ((a + 2*m) * (a + 2*m + 1))
 		}
-		d = 1 + numerator*d
+		d = 1 + float64(numerator*d)
 		if math.Abs(d) < tiny {
 			d = tiny
 		}
@@ -65,13 +66,26 @@ func betaCDF(x, a, b float64) float64 {
 		if math.Abs(c) < tiny {
 			c = tiny
 		}
-		f *= c * d
-		if math.Abs(1-c*d) < 1e-16 {
+		f *= float64(c * d)
+		if math.Abs(1-float64(c*d)) < 1e-16 {
 			break
 		}
 	}
 	return front * (f - 1)
 }
 
+// logGamma is the logarithm of the gamma function for x > 0: Stirling's series at x + n ≥ 12, less log x(x+1)...(x+n-1).
+func logGamma(x float64) float64 {
+	product := 1.0
+	for ; x < 12; x++ {
+		product *= x
+	}
+	r := 1 / x
+	z := float64(r * r)
+	series := 1./1260 - float64(z*(1./1680-float64(z*(1./1188-float64(z*(691./360360))))))
+	series = float64(r * (1./12 - float64(z*(1./360-float64(z*series)))))
+	return float64((x-0.5)*portable.Log(x)) - x + logRoot2Pi + series - portable.Log(product)
+}
+
 // normalQuantile is the standard normal's.
-func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+func normalQuantile(p float64) float64 { return math.Sqrt2 * portable.Erfinv(2*p-1) }

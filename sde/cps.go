@@ -1,6 +1,10 @@
 package sde
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // FlowCPS (coefficient-preserving sampling; Wang and Yu, 2025): with x0 = x - s·v and the
 // predicted noise x1 = x + (1-s)·v,
@@ -14,9 +18,9 @@ import "math"
 // CPS is one step with noise level eta between 0 and 1.
 func CPS(s Schedule, step int, eta float64) Row {
 	r := flowRow(s, step)
-	r.Noise = r.To * math.Sin(eta*math.Pi/2)
+	r.Noise = r.To * portable.Sin(eta*math.Pi/2)
 	noise := x(0).plus(output(0).times(1 - r.From))
-	r.Next = r.Clean.times(1 - r.To).plus(noise.times(math.Sqrt(r.To*r.To - r.Noise*r.Noise)))
+	r.Next = r.Clean.times(1 - r.To).plus(noise.times(math.Sqrt(float64(r.To*r.To) - float64(r.Noise*r.Noise))))
 	r.KLDeviation, r.Density = r.Noise, Square
 	return r
 }

@@ -51,7 +51,7 @@ func DDIM(s Schedule, step int, eta float64, p Prediction, clip bool) (Row, erro
 	if tau != 0 {
 		r.Density = Gaussian
 	}
-	r.Next = noise.times(math.Sqrt(1 - to - tau*tau))
+	r.Next = noise.times(math.Sqrt(1 - to - float64(tau*tau)))
 	if clip {
 		r.Clamp = &Clamp{Of: clean, Gain: math.Sqrt(to), Bound: clipBound}
 	} else {

@@ -1,6 +1,10 @@
 package sde
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // The log-probability of a transition, a mean over the elements (published code averages;
 // a sum would make it depend on the size of the picture), with d = next - mean, τ = Noise:
@@ -29,7 +33,7 @@ const (
 
 func (d Density) String() string { return [...]string{"none", "gaussian", "unnormalised", "square"}[d] }
 
-var logRoot2Pi = math.Log(math.Sqrt(2 * math.Pi))
+var logRoot2Pi = portable.Log(math.Sqrt(2 * math.Pi))
 
 // LogProb is the log-probability of next under a mean.
 func (r Row) LogProb(mean, next []float64) float64 {
@@ -39,7 +43,7 @@ func (r Row) LogProb(mean, next []float64) float64 {
 	sum := 0.0
 	for i, m := range mean {
 		d := next[i] - m
-		sum += d * d
+		sum += float64(d * d)
 	}
 	sum /= float64(len(mean))
 	if r.Density == Square {
@@ -47,7 +51,7 @@ func (r Row) LogProb(mean, next []float64) float64 {
 	}
 	lp := -sum / (2 * r.Noise * r.Noise)
 	if r.Density == Gaussian {
-		lp -= math.Log(r.Noise) + logRoot2Pi
+		lp -= portable.Log(r.Noise) + logRoot2Pi
 	}
 	return lp
 }
@@ -73,7 +77,7 @@ func (r Row) KL(mean, other []float64) float64 {
 	sum := 0.0
 	for i, m := range mean {
 		d := m - other[i]
-		sum += d * d
+		sum += float64(d * d)
 	}
 	return sum / float64(len(mean)) / (2 * r.KLDeviation * r.KLDeviation)
 }

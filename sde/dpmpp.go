@@ -1,6 +1,10 @@
 package sde
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // DPM-Solver++ (Lu et al., 2022) for flows: exponential integrators of the predicted clean
 // samples D in λ = ln(1-s) - ln s. With h = λ' - λ, and D1, D2 the divided differences of
@@ -63,17 +67,17 @@ func (m Multistep) row(s Schedule, step, order int) Row {
 	d1, d2, order := differences(s, step, order, h)
 	switch {
 	case m.Grows:
-		r.Next = x(0).times((1 - to) / (1 - from)).plus(r.Clean.times(-2 * to * math.Expm1(h)))
+		r.Next = x(0).times((1 - to) / (1 - from)).plus(r.Clean.times(-2 * to * portable.Expm1(h)))
 		if order == 2 && m.Heun {
-			r.Next = r.Next.minus(d1.times(2 * to * (math.Expm1(h)/h - 1)))
+			r.Next = r.Next.minus(d1.times(2 * to * (portable.Expm1(h)/h - 1)))
 		} else if order == 2 {
-			r.Next = r.Next.minus(d1.times(to * math.Expm1(h)))
+			r.Next = r.Next.minus(d1.times(to * portable.Expm1(h)))
 		}
-		r.Noise = to * math.Sqrt(math.Expm1(2*h))
+		r.Noise = to * math.Sqrt(portable.Expm1(2*h))
 	case m.SDE:
 		q := 2 * h
-		r.Next = x(0).times(to / from * math.Exp(-h)).plus(m.sum(r.Clean, d1, d2, order, q).times(1 - to))
-		r.Noise = to * math.Sqrt(-math.Expm1(-q))
+		r.Next = x(0).times(to / from * portable.Exp(-h)).plus(m.sum(r.Clean, d1, d2, order, q).times(1 - to))
+		r.Noise = to * math.Sqrt(-portable.Expm1(-q))
 	default:
 		r.Next = x(0).times(to / from).plus(m.sum(r.Clean, d1, d2, order, h).times(1 - to))
 	}
@@ -85,7 +89,7 @@ func (m Multistep) row(s Schedule, step, order int) Row {
 
 // sum is the bracket, over a span of q in λ.
 func (m Multistep) sum(d, d1, d2 Mix, order int, q float64) Mix {
-	gain := -math.Expm1(-q) // 1 - e^-q
+	gain := -portable.Expm1(-q) // 1 - e^-q
 	all := d.times(gain)
 	switch {
 	case order == 3:
@@ -181,7 +185,7 @@ func (m Singlestep) Row(s Schedule, step int) Row {
 		}
 		return r
 	}
-	gain := -math.Expm1(-h)
+	gain := -portable.Expm1(-h)
 	first := denoised(s, step, order-1)
 	sum := first.times(gain)
 	since := func(lag int) float64 { return (lambda(s.Sigmas[step-lag]) - lambda(start)) / h }

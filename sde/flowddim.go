@@ -16,7 +16,7 @@ func FlowDDIM(s Schedule, step int, eta float64) Row {
 	from, to := r.From, r.To
 	r.Noise = eta * to * math.Sqrt(1-to*to*(1-from)*(1-from)/(from*from*(1-to)*(1-to)))
 	noise := x(0).minus(r.Clean.times(1 - from)).times(1 / from)
-	r.Next = r.Clean.times(1 - to).plus(noise.times(math.Sqrt(to*to - r.Noise*r.Noise)))
+	r.Next = r.Clean.times(1 - to).plus(noise.times(math.Sqrt(float64(to*to) - float64(r.Noise*r.Noise))))
 	r.KLDeviation = r.Noise
 	if r.Noise != 0 {
 		r.Density = Gaussian

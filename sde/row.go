@@ -158,7 +158,7 @@ func (m Mix) Apply(h *History) []float64 {
 				sum = make([]float64, len(values[lag]))
 			}
 			for i, v := range values[lag] {
-				sum[i] += c * v
+				sum[i] += float64(c * v)
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func (r Row) Mean(h *History) []float64 {
 	mean := r.Next.Apply(h)
 	if r.Clamp != nil {
 		for i, c := range r.Clamp.Of.Apply(h) {
-			mean[i] += r.Clamp.Gain * math.Max(-r.Clamp.Bound, math.Min(c, r.Clamp.Bound))
+			mean[i] += float64(r.Clamp.Gain * math.Max(-r.Clamp.Bound, math.Min(c, r.Clamp.Bound)))
 		}
 	}
 	return mean
@@ -194,13 +194,13 @@ func (r Row) Slope(h *History) []float64 {
 	}
 	if r.Correct != nil {
 		for i := range slope {
-			slope[i] += at(r.Next.Y, 0) * at(r.Correct.Out, 0)
+			slope[i] += float64(at(r.Next.Y, 0) * at(r.Correct.Out, 0))
 		}
 	}
 	if r.Clamp != nil {
 		for i, c := range r.Clamp.Of.Apply(h) {
 			if math.Abs(c) <= r.Clamp.Bound {
-				slope[i] += r.Clamp.Gain * at(r.Clamp.Of.Out, 0)
+				slope[i] += float64(r.Clamp.Gain * at(r.Clamp.Of.Out, 0))
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func (r Row) Draw(mean, z []float64) []float64 {
 	for i, m := range mean {
 		next[i] = m
 		if r.Noise != 0 {
-			next[i] += r.Noise * z[i]
+			next[i] += float64(r.Noise * z[i])
 		}
 	}
 	return next

@@ -1,6 +1,6 @@
 package sde
 
-import "math"
+import "github.com/darkroom-rl/darkroom/portable"
 
 // Schedule is the times that a sampler stops at.
 type Schedule struct {
@@ -23,7 +23,7 @@ func (s Schedule) Steps() int {
 }
 
 // Shift moves times towards noise: k·t / (1 + (k-1)·t). k = 1 is the identity.
-func Shift(k, t float64) float64 { return k * t / (1 + (k-1)*t) }
+func Shift(k, t float64) float64 { return k * t / (1 + float64((k-1)*t)) }
 
 // linspace is n numbers from a to b.
 func linspace(a, b float64, n int) []float64 {
@@ -41,4 +41,4 @@ func linspace(a, b float64, n int) []float64 {
 }
 
 // lambda is half the logarithm of the signal-to-noise ratio of a flow.
-func lambda(sigma float64) float64 { return math.Log(1-sigma) - math.Log(sigma) }
+func lambda(sigma float64) float64 { return portable.Log(1-sigma) - portable.Log(sigma) }

@@ -3,6 +3,8 @@ package sde
 import (
 	"fmt"
 	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // FlowOptions are a flow schedule's settings, as diffusers' FlowMatchEulerDiscreteScheduler
@@ -39,7 +41,7 @@ func Flow(o FlowOptions, steps int, base []float64, mu float64) (Schedule, error
 	k := o.Shift
 	if o.Dynamic {
 		if k = mu; !o.Linear {
-			k = math.Exp(mu)
+			k = portable.Exp(mu)
 		}
 	}
 	for i, t := range s {
@@ -76,17 +78,17 @@ func (o FlowOptions) respace(s []float64) []float64 {
 	switch {
 	case o.Karras:
 		const rho = 7
-		a, b := math.Pow(high, 1./rho), math.Pow(low, 1./rho)
+		a, b := portable.Pow(high, 1./rho), portable.Pow(low, 1./rho)
 		for i, r := range linspace(0, 1, n) {
-			s[i] = math.Pow(a+r*(b-a), rho)
+			s[i] = portable.Pow(a+float64(r*(b-a)), rho)
 		}
 	case o.Exponential:
-		for i, l := range linspace(math.Log(high), math.Log(low), n) {
-			s[i] = math.Exp(l)
+		for i, l := range linspace(portable.Log(high), portable.Log(low), n) {
+			s[i] = portable.Exp(l)
 		}
 	case o.Beta:
 		for i, r := range linspace(0, 1, n) {
-			s[i] = low + betaQuantile(1-r, 0.6, 0.6)*(high-low)
+			s[i] = low + float64(betaQuantile(1-r, 0.6, 0.6)*(high-low))
 		}
 	}
 	return s
@@ -116,7 +118,7 @@ func Static(shift float64, steps int) Schedule {
 // DynamicShift is mu for a picture of tokens (FLUX): a line through two sizes, not clamped.
 func DynamicShift(tokens, baseTokens, maxTokens int, baseShift, maxShift float64) float64 {
 	m := (maxShift - baseShift) / float64(maxTokens-baseTokens)
-	return float64(tokens)*m + baseShift - m*float64(baseTokens)
+	return float64(float64(tokens)*m) + baseShift - float64(m*float64(baseTokens))
 }
 
 // FlowHeun repeats every sigma but the first and the terminal one, for Heun.

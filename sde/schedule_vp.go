@@ -3,6 +3,8 @@ package sde
 import (
 	"fmt"
 	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // VPOptions are a variance-preserving schedule's settings, as diffusers has them.
@@ -36,7 +38,7 @@ func (o VPOptions) NoiseLevels() (betas, shares []float64, err error) {
 			betas = append(betas, r*r)
 		}
 	case "squaredcos_cap_v2":
-		f := func(t float64) float64 { c := math.Cos((t + 0.008) / 1.008 * math.Pi / 2); return c * c }
+		f := func(t float64) float64 { c := portable.Cos((t + 0.008) / 1.008 * math.Pi / 2); return c * c }
 		for k := range n {
 			betas = append(betas, math.Min(1-f(float64(k+1)/float64(n))/f(float64(k)/float64(n)), 0.999))
 		}

@@ -3,6 +3,8 @@ package sde
 import (
 	"fmt"
 	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Times at which training noises a clean sample. Draws are arguments: u uniform or normal,
@@ -10,7 +12,7 @@ import (
 
 // LogitNormal is a shifted logit-normal time (AWM): sigmoid(std·u + mean), shifted.
 func LogitNormal(u, mean, std, shift float64) float64 {
-	return Shift(shift, 1/(1+math.Exp(-(u*std+mean))))
+	return Shift(shift, 1/(1+portable.Exp(-(float64(u*std)+mean))))
 }
 
 // Times are Flow-Factory's: n of them inside [low, high) of the way from the schedule's
@@ -29,14 +31,14 @@ func Times(kind string, n int, low, high, shift float64, u []float64, perm []int
 		var f float64
 		switch kind {
 		case "uniform":
-			f = Shift(shift, low+strata[perm[j]]*(high-low))
+			f = Shift(shift, low+float64(strata[perm[j]]*(high-low)))
 		case "logit_normal", "logit_normal_stratified":
 			z := u[j]
 			if kind == "logit_normal_stratified" {
 				z = normalQuantile(math.Min(math.Max(strata[perm[j]], 1e-7), 1-1e-7))
 			}
-			raw := math.Min(math.Max(Shift(shift, 1/(1+math.Exp(-z))), 0.01), 1-1e-6)
-			f = low + raw*(high-low)
+			raw := math.Min(math.Max(Shift(shift, 1/(1+portable.Exp(-z))), 0.01), 1-1e-6)
+			f = low + float64(raw*(high-low))
 		default:
 			return nil, fmt.Errorf("times of kind %q are not known: uniform, logit_normal and logit_normal_stratified are", kind)
 		}
@@ -51,7 +53,7 @@ func LossWeight(scheme string, sigma float64) float64 {
 	case "sigma_sqrt":
 		return 1 / (sigma * sigma)
 	case "cosmap":
-		return 2 / (math.Pi * (1 - 2*sigma + 2*sigma*sigma))
+		return 2 / (math.Pi * (1 - 2*sigma + float64(2*sigma*sigma)))
 	}
 	return 1
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Trees (BranchGRPO; Li et al., 2025): samples share their beginning and branch at split
@@ -133,8 +135,8 @@ func (t *Tree) likely(nodes []int, rewards []float64) float64 {
 	}
 	total, sum := 0.0, 0.0
 	for _, n := range nodes {
-		w := math.Exp(t.LogProb[n] - top)
-		total, sum = total+w, sum+w*rewards[n]
+		w := portable.Exp(t.LogProb[n] - top)
+		total, sum = total+w, sum+float64(w*rewards[n])
 	}
 	return sum / total
 }
@@ -157,7 +159,7 @@ func (t *Tree) DepthAdvantages(rewards []float64) []float64 {
 			mean += rewards[n] / float64(len(nodes))
 		}
 		for _, n := range nodes {
-			squares += (rewards[n] - mean) * (rewards[n] - mean)
+			squares += float64((rewards[n] - mean) * (rewards[n] - mean))
 		}
 		deviation := math.Sqrt(squares / float64(len(nodes)-1))
 		if len(nodes) < 2 || deviation < 1e-6 {

@@ -3,6 +3,8 @@ package sde
 import (
 	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // UniPC (Zhao et al., 2023) for flows, on predictions of the clean sample: a step first
@@ -81,7 +83,7 @@ func (u UniPC) correct(s Schedule, step int) Mix {
 
 // coefficients are φ, B and the right-hand sides of n conditions.
 func (u UniPC) coefficients(h float64, n int) (phi, b float64, conditions []float64) {
-	phi = math.Expm1(-h)
+	phi = portable.Expm1(-h)
 	if b = phi; u.BH1 {
 		b = -h
 	}
@@ -119,7 +121,7 @@ func vandermonde(at, conditions []float64) []float64 {
 	m := make([][]float64, n)
 	for i := range m {
 		for _, r := range at {
-			m[i] = append(m[i], math.Pow(r, float64(i)))
+			m[i] = append(m[i], portable.Pow(r, float64(i)))
 		}
 		m[i] = append(m[i], conditions[i])
 	}
@@ -143,7 +145,7 @@ func solve(m [][]float64) []float64 {
 			}
 			f := m[r][c] / m[c][c]
 			for k := c; k <= n; k++ {
-				m[r][k] -= f * m[c][k]
+				m[r][k] -= float64(f * m[c][k])
 			}
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // A window is the steps of one iteration that are stochastic and trained. Its position is a
@@ -202,9 +204,9 @@ func (o WindowOptions) lasts(start, steps int) int {
 	switch o.Lasting {
 	case "decay":
 		p := float64(start) / float64(steps-o.Drop)
-		n = max(o.MinEvery, int(float64(o.MaxEvery)*(1-p)+float64(o.MinEvery)*p))
+		n = max(o.MinEvery, int(float64(float64(o.MaxEvery)*(1-p))+float64(float64(o.MinEvery)*p)))
 	case "exp_decay":
-		n = int(math.Ceil(float64(o.Every) * math.Exp(-o.DecayRate*float64(max(0, start-o.DecayFrom)))))
+		n = int(math.Ceil(float64(o.Every) * portable.Exp(-o.DecayRate*float64(max(0, start-o.DecayFrom)))))
 	}
 	return max(n, 1)
 }

@@ -54,7 +54,7 @@ func (o Decided) Blame(p Policy, samples []Sample, advantages []float64) (Blame,
 		if err != nil {
 			return b, fmt.Errorf("step %d: %w", step, err)
 		}
-		b.Loss += v.Loss * weight
+		b.Loss += float64(v.Loss * weight)
 		b.add("loss", v.Loss)
 		b.add("kl", v.KL)
 		for i, r := range v.Ratio {
@@ -226,12 +226,12 @@ func atOutputs(v loss.Result, now []judgement, of []int, weight float64) [][]flo
 		for e := range j.mean {
 			g := 0.0
 			if v.GradLogProb != nil {
-				g += v.GradLogProb[i] * j.grad[e]
+				g += float64(v.GradLogProb[i] * j.grad[e])
 			}
 			if v.GradMean != nil {
 				g += v.GradMean[i][e]
 			}
-			grads[of[i]][e] += weight * g * j.slope[e]
+			grads[of[i]][e] += float64(weight * g * j.slope[e])
 		}
 	}
 	return grads

@@ -58,7 +58,7 @@ type Leg struct {
 func (l Leg) next(x, v []float64) []float64 {
 	y := make([]float64, len(x))
 	for i := range y {
-		n := l.X*x[i] + l.Out*v[i]
+		n := float64(l.X*x[i]) + float64(l.Out*v[i])
 		if l.Add != nil {
 			n += l.Add[i]
 		}
@@ -161,7 +161,7 @@ func (o Developed) back(ways []Way, k int, points []Point, grads [][]float64, la
 	}
 	for i, w := range ways {
 		for e, g := range grads[i] {
-			states[i][e] += w.Legs[k].X * g
+			states[i][e] += float64(w.Legs[k].X * g)
 		}
 	}
 	return states, nil

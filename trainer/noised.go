@@ -89,7 +89,7 @@ func ends(samples []Sample, advantages []float64) (some []Sample, worth []float6
 func between(clean, noise []float64, time float64) []float64 {
 	x := make([]float64, len(clean))
 	for i, c := range clean {
-		x[i] = (1-time)*c + time*noise[i]
+		x[i] = float64((1-time)*c) + float64(time*noise[i])
 	}
 	return x
 }

@@ -2,8 +2,8 @@ package trainer
 
 import (
 	"fmt"
-	"math"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
@@ -54,7 +54,7 @@ func explained(values, returns, mask [][]float64) float64 {
 		for k, r := range row {
 			if m := mask[i][k]; m > 0 {
 				d := r - values[i][k]
-				n, sum, squares, left, leftSquares = n+1, sum+r, squares+r*r, left+d, leftSquares+d*d
+				n, sum, squares, left, leftSquares = n+1, sum+r, squares+float64(r*r), left+d, leftSquares+float64(d*d)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func (o Spoken) Blame(p Policy, samples []Sample, advantages []float64) (Blame, 
 				grads[i][len(grads[i])-n+k] = slopes[i][at]
 			}
 			if s.Decisions.Trained[k] {
-				b.add("ratio", math.Exp(answers.Outputs[i][k]-s.Decisions.LogProb[k]))
+				b.add("ratio", portable.Exp(answers.Outputs[i][k]-s.Decisions.LogProb[k]))
 			}
 		}
 	}

@@ -220,7 +220,7 @@ func (p *Pipeline) Grid(latents []float64, at Shape) []float32 {
 func Pixels(raw []float32) []float32 {
 	out := make([]float32, len(raw))
 	for i, v := range raw {
-		if v = v/2 + 0.5; v > 0 { // a number that is none becomes 0
+		if v = float32(v/2) + 0.5; v > 0 { // a number that is none becomes 0
 			out[i] = min(v, 1)
 		}
 	}

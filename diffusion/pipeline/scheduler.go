@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
@@ -171,7 +172,7 @@ func (p *Pipeline) Shift(at Shape) float64 {
 	if s.flow.Linear {
 		return mu
 	}
-	return math.Exp(mu)
+	return portable.Exp(mu)
 }
 
 // Prediction is what a ladder's network puts out.

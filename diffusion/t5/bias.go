@@ -1,6 +1,6 @@
 package t5
 
-import "math"
+import "github.com/darkroom-rl/darkroom/portable"
 
 // Relative positions: a query at i looks at a key at j through the number of a bucket of
 // j - i, which is a row of a table with a bias for each head. Half of the buckets are for
@@ -22,7 +22,7 @@ func (c Config) bucket(offset int) int32 {
 	if d < exact {
 		return int32(at + d)
 	}
-	ratio := float32(math.Log(float64(float32(d)/float32(exact)))) / float32(math.Log(float64(c.Distance)/float64(exact)))
+	ratio := float32(portable.Log(float64(float32(d)/float32(exact)))) / float32(portable.Log(float64(c.Distance)/float64(exact)))
 	far := exact + int(ratio*float32(half-exact))
 	return int32(at + min(far, half-1))
 }

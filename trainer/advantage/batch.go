@@ -138,7 +138,7 @@ func deviation(x []float64, ddof int) float64 {
 	}
 	m, squares := mean(x), 0.0
 	for _, v := range x {
-		squares += (v - m) * (v - m)
+		squares += float64((v - m) * (v - m))
 	}
 	return math.Sqrt(squares / float64(len(x)-ddof))
 }

@@ -139,7 +139,7 @@ func (c Credit) gae(t Tokens) (advantages, returns [][]float64) {
 		a, r := c.walk(rewards, values, t.Mask[i])
 		if t.Greedy != nil {
 			for k := range a {
-				a[k] -= t.Greedy[i] * t.Mask[i][k]
+				a[k] -= float64(t.Greedy[i] * t.Mask[i][k])
 			}
 		}
 		advantages, returns = append(advantages, a), append(returns, r)
@@ -161,7 +161,7 @@ func (c Credit) walk(rewards, values, mask []float64) (a, returns []float64) {
 		case c.Observations == "count" && !on:
 			reward, value = 0, 0
 		}
-		sum = reward + c.Gamma*next - value + c.Gamma*c.Lambda*sum
+		sum = reward + float64(c.Gamma*next) - value + float64(c.Gamma*c.Lambda*sum)
 		next = value
 		a[k], returns[k] = sum, sum+value
 		if c.Observations == "reset" && !on {

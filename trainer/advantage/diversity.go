@@ -50,7 +50,7 @@ func nearest(features [][]float64, group []int) []float64 {
 func cosine(x, y []float64) float64 {
 	var xy, xx, yy float64
 	for i, v := range x {
-		xy, xx, yy = xy+v*y[i], xx+v*v, yy+y[i]*y[i]
+		xy, xx, yy = xy+float64(v*y[i]), xx+float64(v*v), yy+float64(y[i]*y[i])
 	}
 	if xx == 0 || yy == 0 {
 		return 0

@@ -32,7 +32,7 @@ func expectedBest(r []float64, k int) float64 {
 	n := len(r)
 	share, sum := float64(k)/float64(n), 0.0
 	for i := n; i >= k; i-- {
-		sum += share * r[i-1]
+		sum += float64(share * r[i-1])
 		share *= float64(i-k) / float64(max(i-1, 1))
 	}
 	return sum

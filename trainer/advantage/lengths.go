@@ -18,7 +18,7 @@ func OPO(ids []int, rewards, lengths []float64) ([]float64, error) {
 	for _, g := range presentGroups(ids, rewards) {
 		total, length := 0.0, 0.0
 		for _, i := range g {
-			total, length = total+rewards[i]*lengths[i], length+lengths[i]
+			total, length = total+float64(rewards[i]*lengths[i]), length+lengths[i]
 		}
 		for _, i := range g {
 			if out[i] = rewards[i]; len(g) > 1 && length > 0 {

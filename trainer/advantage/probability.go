@@ -29,7 +29,7 @@ func Probability(advantages []float64, clip float64, mode string) []float64 {
 		case "binary":
 			a = sign(a)
 		}
-		out[i] = math.Min(math.Max(a/clip/2+0.5, 0), 1)
+		out[i] = math.Min(math.Max(float64(a/clip/2)+0.5, 0), 1)
 	}
 	return out
 }

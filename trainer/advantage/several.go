@@ -62,7 +62,7 @@ func (s Several) Add(parts [][]float64, weights []float64) ([]float64, error) {
 			if s.Partial && math.IsNaN(part[i]) {
 				continue
 			}
-			sum[i] += weights[k] * part[i]
+			sum[i] += float64(weights[k] * part[i])
 			found = true
 		}
 		if !found {
@@ -81,7 +81,7 @@ func Blend(parts [][]float64, weights []float64, applies [][]bool) []float64 {
 		total := 0.0
 		for k, part := range parts {
 			if applies[k] == nil || applies[k][i] {
-				out[i], total = out[i]+weights[k]*part[i], total+weights[k]
+				out[i], total = out[i]+float64(weights[k]*part[i]), total+weights[k]
 			}
 		}
 		out[i] /= total

@@ -59,4 +59,4 @@ func (s *Stats) group(r []float64) {
 }
 
 // near is numpy's isclose.
-func near(x, want float64) bool { return math.Abs(x-want) <= 1e-8+1e-5*math.Abs(want) }
+func near(x, want float64) bool { return math.Abs(x-want) <= 1e-8+float64(1e-5*math.Abs(want)) }

@@ -3,6 +3,8 @@ package advantage
 import (
 	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // The optimal token baseline (verl's optimal_token_baseline): a baseline for every position of
@@ -30,8 +32,8 @@ func (c Credit) lessBaseline(t Tokens) (advantages, returns [][]float64) {
 		for position, tokens := range positions {
 			var sum, total float64
 			for _, at := range tokens {
-				w := energy[at.answer][at.token] * t.Mask[at.answer][at.token]
-				sum, total = sum+returns[at.answer][at.token]*w, total+w
+				w := float64(energy[at.answer][at.token] * t.Mask[at.answer][at.token])
+				sum, total = sum+float64(returns[at.answer][at.token]*w), total+w
 			}
 			base := sum / (total + 1e-8)
 			if answers == 1 {
@@ -107,11 +109,11 @@ func (t Tokens) energy() [][]float64 {
 		out[i] = make([]float64, len(m))
 		sum := 0.0
 		for k, on := range m {
-			w := 1 - 2*math.Exp(t.LogProb[i][k]) + t.SumSquares[i][k]
+			w := 1 - 2*portable.Exp(t.LogProb[i][k]) + t.SumSquares[i][k]
 			if t.Weights != nil {
 				w *= t.Weights[i][k] * t.Weights[i][k]
 			}
-			sum += w * on
+			sum += float64(w * on)
 			out[i][k] = sum
 		}
 	}

@@ -54,7 +54,7 @@ func (w Whiten) moments(x, mask [][]float64) (mean, scale float64) {
 		for i, m := range mask {
 			for t, on := range m {
 				if on != 0 && !math.IsNaN(x[i][t]) {
-					sum, n = sum+f(x[i][t])*on, n+on
+					sum, n = sum+float64(f(x[i][t])*on), n+on
 				}
 			}
 		}

@@ -2,9 +2,9 @@ package experiment
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
@@ -100,7 +100,7 @@ func (s Sampler) rows(window []int) (sde.Schedule, []sde.Row, error) {
 // shift is how far the schedule's times are moved towards noise.
 func (s Schedule) shift() float64 {
 	if s.Kind == "dynamic" {
-		return math.Exp(dynamicShift(s))
+		return portable.Exp(dynamicShift(s))
 	}
 	return s.Shift
 }

@@ -93,7 +93,7 @@ func weighed(values, weights [][]float64) (s float64) {
 	for i, row := range values {
 		for t, v := range row {
 			if w := weights[i][t]; w != 0 {
-				s += v * w
+				s += float64(v * w)
 			}
 		}
 	}

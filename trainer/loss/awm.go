@@ -3,6 +3,8 @@ package loss
 import (
 	"fmt"
 	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Advantage-weighted matching (Xue et al., 2025): the flow-matching error of a noised sample
@@ -40,14 +42,14 @@ func AWMLogProb(t Noised, weighting string, power float64, w []float64) (lp []fl
 			root := math.Sqrt(d + 1e-10)
 			value, slope = -(root-1e-5)*time, -time/(2*root)
 		case "ghuber":
-			value = -(math.Pow(d+1e-10, power) - math.Pow(1e-10, power)) * time / power
-			slope = -math.Pow(d+1e-10, power-1) * time
+			value = -(portable.Pow(d+1e-10, power) - portable.Pow(1e-10, power)) * time / power
+			slope = -portable.Pow(d+1e-10, power-1) * time
 		default:
 			return nil, nil, fmt.Errorf("weighting %q is not known: Uniform, t, t**2, huber and ghuber are", weighting)
 		}
 		lp = append(lp, value)
 		for e := range v {
-			grad[i][e] = w[i] * slope * 2 * (v[e] - t.target(i, e)) / n
+			grad[i][e] = float64(w[i]*slope) * 2 * (v[e] - t.target(i, e)) / n
 		}
 	}
 	return lp, grad, nil
@@ -138,7 +140,7 @@ func (o AWM) Of(t AWMTerms) (AWMResult, error) {
 		}
 		kl, grad := KLMeans(t.V, x.ref, denominator)
 		*x.out = kl
-		r.Loss += x.weight * kl
+		r.Loss += float64(x.weight * kl)
 		addTimes(r.GradV, grad, x.weight)
 	}
 	return r, nil
@@ -152,7 +154,7 @@ func (o AWM) sample(t AWMTerms, i int, a float64, grad [][]float64) (policy floa
 		for k := range t.LogProb {
 			mean += (t.LogProb[k][i] - t.Old[k][i]) / times
 		}
-		ratio := math.Exp(mean)
+		ratio := portable.Exp(mean)
 		v := o.bounds().loss(a, ratio)
 		for k := range grad {
 			grad[k][i] = v.slope * ratio / times / n
@@ -160,7 +162,7 @@ func (o AWM) sample(t AWMTerms, i int, a float64, grad [][]float64) (policy floa
 		return v.value / n
 	}
 	for k := range t.LogProb {
-		ratio := math.Exp(t.LogProb[k][i] - t.Old[k][i])
+		ratio := portable.Exp(t.LogProb[k][i] - t.Old[k][i])
 		v := o.bounds().loss(a, ratio)
 		policy += v.value / n / times
 		grad[k][i] = v.slope * ratio / n / times

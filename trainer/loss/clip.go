@@ -103,7 +103,7 @@ func (o Clip) Of(t Terms) (Result, error) {
 		if t.Weight != nil {
 			w *= of(t.Weight, i)
 		}
-		r.Policy += v.value * w
+		r.Policy += float64(v.value * w)
 		slope[i] = v.slope * w
 	}
 	o.throughRatios(t, &r, slope)
@@ -157,9 +157,9 @@ func (o Clip) cut(a float64) float64 {
 func (o Clip) addChange(t Terms, r *Result, weight float64) {
 	kl, grad := SquaredChange(t.LogProb, t.Old)
 	r.Change = kl
-	r.Loss += weight * kl
+	r.Loss += float64(weight * kl)
 	for i, g := range grad {
-		r.GradLogProb[i] += weight * g
+		r.GradLogProb[i] += float64(weight * g)
 	}
 }
 
@@ -193,9 +193,10 @@ func Sum(weights []float64, results []Result) Result {
 			out.Ratio, out.Bias, out.Metrics = r.Ratio, r.Bias, r.Metrics
 			out.GradLogProb = make([]float64, len(r.GradLogProb))
 		}
-		out.Loss, out.Policy, out.KL, out.Change = out.Loss+w*r.Loss, out.Policy+w*r.Policy, out.KL+w*r.KL, out.Change+w*r.Change
+		out.Loss, out.Policy = out.Loss+float64(w*r.Loss), out.Policy+float64(w*r.Policy)
+		out.KL, out.Change = out.KL+float64(w*r.KL), out.Change+float64(w*r.Change)
 		for k, g := range r.GradLogProb {
-			out.GradLogProb[k] += w * g
+			out.GradLogProb[k] += float64(w * g)
 		}
 		if r.GradMean == nil {
 			continue

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // The sampler that rolled and the trainer that learns may disagree. With d the trainer's old
@@ -23,7 +25,7 @@ func Weights(log, mask [][]float64, sequence bool, threshold float64, normalise 
 		whole := 0.0
 		for k, on := range mask[i] {
 			if on != 0 {
-				whole += row[k] * on
+				whole += float64(row[k] * on)
 			}
 		}
 		for k, d := range row {
@@ -33,7 +35,7 @@ func Weights(log, mask [][]float64, sequence bool, threshold float64, normalise 
 			if sequence {
 				d = whole
 			}
-			w[i][k] = math.Min(math.Exp(cutLog(d, farthest))*mask[i][k], threshold)
+			w[i][k] = math.Min(portable.Exp(cutLog(d, farthest))*mask[i][k], threshold)
 		}
 	}
 	if !normalise {
@@ -125,7 +127,7 @@ func estimates(kind string, log []float64) []float64 {
 		case "k2":
 			out[k] = d * d / 2
 		default:
-			out[k] = math.Exp(d) - 1 - d
+			out[k] = portable.Exp(d) - 1 - d
 		}
 	}
 	return out
@@ -136,7 +138,7 @@ func over(level string, values, mask []float64) float64 {
 	total, top, n := 0.0, math.Inf(-1), sum(mask)
 	for k, v := range values {
 		if mask[k] != 0 {
-			total += v * mask[k]
+			total += float64(v * mask[k])
 			top = math.Max(top, v)
 		}
 	}
@@ -178,7 +180,7 @@ func bound(kind, limit string) (func(float64) bool, error) {
 			return nil, err
 		}
 	}
-	return func(v float64) bool { return v >= math.Log(l) && v <= math.Log(h) }, nil
+	return func(v float64) bool { return v >= portable.Log(l) && v <= portable.Log(h) }, nil
 }
 
 // Bounded is what TRL and OpenRLHF multiply a token's loss by: e^d between two bounds.
@@ -202,18 +204,18 @@ func (o Bounded) Weights(log, mask [][]float64) ([][]float64, error) {
 	for i, row := range log {
 		whole := 0.0
 		for k, d := range row {
-			whole += d * mask[i][k]
+			whole += float64(d * mask[i][k])
 		}
-		inside := o.keep(math.Exp(whole/max(sum(mask[i]), 1))) != 0
+		inside := o.keep(portable.Exp(whole/max(sum(mask[i]), 1))) != 0
 		for k, d := range row {
 			switch o.Level {
 			case "token":
-				out[i][k] = o.keep(math.Exp(d * mask[i][k]))
+				out[i][k] = o.keep(portable.Exp(d * mask[i][k]))
 			case "sequence":
-				out[i][k] = o.keep(math.Exp(whole))
+				out[i][k] = o.keep(portable.Exp(whole))
 			case "geometric":
 				if inside {
-					out[i][k] = math.Exp(d * mask[i][k])
+					out[i][k] = portable.Exp(d * mask[i][k])
 				}
 			default:
 				return nil, fmt.Errorf("correction: level %q is not known: token, sequence and geometric are", o.Level)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Entropy collapses through the few tokens whose log-probability and advantage move
@@ -92,13 +94,13 @@ func (o TokenLoss) covariant(x at, chosen bool) token {
 		v.clipped = 0 // the share that covariance left out is what is counted
 		return v
 	}
-	v := token{value: -x.a * math.Exp(d)}
+	v := token{value: -x.a * portable.Exp(d)}
 	if live {
 		v.own = v.value
 	}
 	if chosen {
-		v.value += o.Cov.Weight * math.Abs(x.d)
-		v.own += o.Cov.Weight * signOf(x.d)
+		v.value += float64(o.Cov.Weight * math.Abs(x.d))
+		v.own += float64(o.Cov.Weight * signOf(x.d))
 		v.clipped = 1
 	}
 	return v

@@ -1,6 +1,6 @@
 package loss
 
-import "math"
+import "github.com/darkroom-rl/darkroom/portable"
 
 // DGPO (direct group preference optimisation, as Flow-Factory has it): with d the
 // flow-matching error of a sample and S the sum over its group of A·β·(d - d_ref)/group size,
@@ -40,9 +40,9 @@ func (o DGPO) Of(t Noised, advantages []float64, ids []int) (loss float64, grad 
 	low, high := o.Bounds()
 	for i, v := range t.V {
 		w := sigmoid(sums[ids[i]]) * advantages[i] / float64(len(t.V))
-		loss += w * d[i]
+		loss += float64(w * d[i])
 		if o.ClipFar {
-			ratio := math.Exp(err(i, t.VOld[i]) - d[i])
+			ratio := portable.Exp(err(i, t.VOld[i]) - d[i])
 			if advantages[i] > 0 && ratio > 1+high || advantages[i] <= 0 && ratio < 1-low {
 				continue
 			}

@@ -13,7 +13,7 @@ import "math"
 func DirectNoisy(clean, noise []float64, a float64) []float64 {
 	out := make([]float64, len(clean))
 	for i, c := range clean {
-		out[i] = a*noise[i] + (1-a)*c
+		out[i] = float64(a*noise[i]) + float64((1-a)*c)
 	}
 	return out
 }
@@ -22,7 +22,7 @@ func DirectNoisy(clean, noise []float64, a float64) []float64 {
 func DirectClean(noisy, v, noise []float64, a, b float64) (clean []float64, slope float64) {
 	clean = make([]float64, len(noisy))
 	for i, x := range noisy {
-		clean[i] = (x + (b-a)*v[i] - b*noise[i]) / (1 - b)
+		clean[i] = (x + float64((b-a)*v[i]) - float64(b*noise[i])) / (1 - b)
 	}
 	return clean, (b - a) / (1 - b)
 }

@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // Diffusion-DPO (Wallace et al., 2024) for flows: of a pair (winner, loser) with one noise
 // and time,
@@ -40,7 +44,7 @@ func DPO(t Noised, pairs [][2]int, beta float64) DPOResult {
 	for i, v := range t.V {
 		for e := range v {
 			a, b := v[e]-t.target(i, e), t.VRef[i][e]-t.target(i, e)
-			gain[i] += (a*a - b*b) / float64(len(v))
+			gain[i] += (float64(a*a) - float64(b*b)) / float64(len(v))
 		}
 	}
 	n := float64(len(pairs))
@@ -56,14 +60,14 @@ func DPO(t Noised, pairs [][2]int, beta float64) DPOResult {
 		for side, sign := range []float64{1, -1} {
 			i := p[side]
 			for e := range t.V[i] {
-				out.GradV[i][e] += sign * byGain * 2 * (t.V[i][e] - t.target(i, e)) / float64(len(t.V[i]))
+				out.GradV[i][e] += float64(float64(sign*byGain) * 2 * (t.V[i][e] - t.target(i, e)) / float64(len(t.V[i])))
 			}
 		}
 	}
 	return out
 }
 
-func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+func sigmoid(x float64) float64 { return 1 / (1 + portable.Exp(-x)) }
 
 // softplus is log(1 + e^x).
-func softplus(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+func softplus(x float64) float64 { return math.Max(x, 0) + portable.Log1p(portable.Exp(-math.Abs(x))) }

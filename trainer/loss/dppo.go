@@ -3,6 +3,8 @@ package loss
 import (
 	"fmt"
 	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // DPPO (verl-omni's flow variant): no clip. A sample is dropped where its transition has
@@ -30,28 +32,28 @@ func (o DPPO) Of(t Terms) (Result, error) {
 	m, w := r.Metrics, 1/float64(n)
 	for i, lp := range t.LogProb {
 		d := lp - t.Old[i]
-		ratio, denominator := math.Exp(d), 2.0
+		ratio, denominator := portable.Exp(d), 2.0
 		if o.UseStd {
-			tau := of(t.Std, i) * of(t.SqrtDt, i)
-			denominator = 2 * tau * tau
+			tau := float64(of(t.Std, i) * of(t.SqrtDt, i))
+			denominator = float64(2 * tau * tau)
 		}
 		b := distance(t.Mean[i], t.MeanOld[i]) / denominator
 		r.Ratio[i], r.Bias[i] = ratio, b
 		far := b >= o.Threshold
 		up, down := far && ratio > 1 && t.Advantage[i] > 0, far && ratio < 1 && t.Advantage[i] < 0
-		count := func(name string, is bool) { m[name] += indicator(is) * w }
+		count := func(name string, is bool) { m[name] += float64(indicator(is) * w) }
 		count("kl_mask_fraction", far)
 		count("pos_rm_fraction", up)
 		count("neg_rm_fraction", down)
 		count("masked_fraction", up || down)
 		count("unmasked_fraction", !up && !down)
-		m["ppo_kl"] -= d * w
-		m["approx_kl"] += d * d / 2 * w
-		m["kl_new_old_mean"] += b * w
+		m["ppo_kl"] -= float64(d * w)
+		m["approx_kl"] += float64(d * d / 2 * w)
+		m["kl_new_old_mean"] += float64(b * w)
 		m["kl_new_old_max"] = math.Max(m["kl_new_old_max"], b)
 		m["ratio_min"], m["ratio_max"] = math.Min(m["ratio_min"], ratio), math.Max(m["ratio_max"], ratio)
 		if !up && !down {
-			r.Policy -= t.Advantage[i] * ratio * w
+			r.Policy -= float64(t.Advantage[i] * ratio * w)
 			r.GradLogProb[i] = -t.Advantage[i] * ratio * w
 		}
 	}

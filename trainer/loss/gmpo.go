@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // GMPO (Zhao et al., 2025): the geometric mean of an answer's ratios,
 //
@@ -39,10 +43,10 @@ func (o TokenLoss) geometric(t Tokens) TokenResult {
 			}
 			advantage += a * on / n
 			if t.Weight != nil {
-				weight += math.Log(t.Weight[i][k]+1e-10) * on / n
+				weight += portable.Log(t.Weight[i][k]+1e-10) * on / n
 			}
 		}
-		v := -advantage * math.Exp(log) * math.Exp(weight) / rows
+		v := -advantage * portable.Exp(log) * portable.Exp(weight) / rows
 		r.Loss += v
 		for k := range lp {
 			r.Grad[i][k] = v * live[k]

@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // What comes out of a language model's head, and a critic's.
 
@@ -20,7 +24,7 @@ func Entropy(logits []float64, g float64) (h float64, grad []float64) {
 	p, lse := softmax(logits)
 	mean := 0.0
 	for i, q := range p {
-		mean += q * logits[i]
+		mean += float64(q * logits[i])
 	}
 	grad = make([]float64, len(logits))
 	for i, q := range p {
@@ -37,13 +41,13 @@ func softmax(x []float64) (p []float64, lse float64) {
 	total := 0.0
 	p = make([]float64, len(x))
 	for i, v := range x {
-		p[i] = math.Exp(v - top)
+		p[i] = portable.Exp(v - top)
 		total += p[i]
 	}
 	for i := range p {
 		p[i] /= total
 	}
-	return p, top + math.Log(total)
+	return p, top + portable.Log(total)
 }
 
 // Value is a critic's loss, ½·max((v - G)², (clip(v, v_old ± range) - G)²), weighed over
@@ -60,14 +64,14 @@ func Value(v, old, returns, mask [][]float64, clip float64, a Aggregate) (loss f
 			bound := math.Min(math.Max(x, old[i][k]-clip), old[i][k]+clip)
 			plain, bounded := x-returns[i][k], bound-returns[i][k]
 			if bounded*bounded > plain*plain {
-				loss += w[i][k] * bounded * bounded / 2
+				loss += float64(w[i][k] * bounded * bounded / 2)
 				cut[i][k] = 1
 				if bound == x {
 					grad[i][k] = w[i][k] * bounded
 				}
 				continue
 			}
-			loss += w[i][k] * plain * plain / 2
+			loss += float64(w[i][k] * plain * plain / 2)
 			grad[i][k] = w[i][k] * plain
 		}
 	}

@@ -50,7 +50,7 @@ func (o Keep) drift(t Tokens, i int) float64 {
 	total := 0.0
 	for k, on := range t.Mask[i] {
 		if on != 0 {
-			total += (sampler[i][k] - t.LogProb[i][k]) * on
+			total += float64((sampler[i][k] - t.LogProb[i][k]) * on)
 		}
 	}
 	return total / max(sum(t.Mask[i]), 1)
@@ -70,11 +70,11 @@ func (o Keep) leastEntropy(t Tokens) float64 {
 		return math.Inf(-1)
 	}
 	slices.Sort(all)
-	rank := float32(1-o.Entropy) * float32(len(all)-1)
+	rank := float32(float32(1-o.Entropy) * float32(len(all)-1))
 	below := int(rank)
 	a, b, part := all[below], all[min(below+1, len(all)-1)], rank-float32(below)
 	if part < 0.5 {
-		return float64(a + part*(b-a))
+		return float64(a + float32(part*(b-a)))
 	}
-	return float64(b - (b-a)*(1-part))
+	return float64(b - float32((b-a)*(1-part)))
 }

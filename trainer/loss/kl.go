@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // Distances from a reference, or from the weights that rolled.
 //
@@ -76,7 +80,7 @@ func addKL(t Terms, r *Result, estimator string, weight float64) {
 			r.KL += kl / n
 			r.GradLogProb[i] += weight * slope / n
 		}
-		r.Loss += weight * r.KL
+		r.Loss += float64(weight * r.KL)
 		return
 	}
 	if r.GradMean == nil {
@@ -84,7 +88,7 @@ func addKL(t Terms, r *Result, estimator string, weight float64) {
 	}
 	kl, grad := KLMeans(t.Mean, t.MeanRef, t.KLDenominator)
 	r.KL = kl
-	r.Loss += weight * kl
+	r.Loss += float64(weight * kl)
 	addTimes(r.GradMean, grad, weight)
 }
 
@@ -115,9 +119,9 @@ func KL(kind string, lp, ref float64) (kl, slope float64) {
 		return 0, 0
 	case "k3", "low_var_kl":
 		e := cutLog(-x, farthest)
-		v := math.Exp(e) - e - 1
+		v := portable.Exp(e) - e - 1
 		if v <= 10 && math.Abs(x) <= farthest {
-			slope = 1 - math.Exp(e)
+			slope = 1 - portable.Exp(e)
 		}
 		return math.Min(math.Max(v, -10), 10), slope
 	}
@@ -131,7 +135,7 @@ func KLCut(kind string, lp, ref float64) float64 {
 	case "k2":
 		x = x * x / 2
 	case "k3":
-		x = math.Exp(-x) - 1 + x
+		x = portable.Exp(-x) - 1 + x
 	}
 	return cutLog(x, 10)
 }

@@ -36,9 +36,9 @@ func (o NFT) Of(t Noised, r []float64) NFTResult {
 		errors := func(sign float64) (diff []float64, weight float64) {
 			diff = make([]float64, len(v))
 			for e := range v {
-				x := (1-time)*t.Clean[i][e] + time*t.Noise[i][e]
-				mixed := t.VOld[i][e] + sign*o.Beta*(v[e]-t.VOld[i][e])
-				diff[e] = x - time*mixed - t.Clean[i][e]
+				x := float64((1-time)*t.Clean[i][e]) + float64(time*t.Noise[i][e])
+				mixed := t.VOld[i][e] + float64(sign*o.Beta*(v[e]-t.VOld[i][e]))
+				diff[e] = x - float64(time*mixed) - t.Clean[i][e]
 				weight += math.Abs(diff[e]) / d
 			}
 			return diff, math.Max(weight, 1e-5)
@@ -56,11 +56,12 @@ func (o NFT) Of(t Noised, r []float64) NFTResult {
 				kl = v[e] - t.VRef[i][e]
 			}
 			out.KL += kl * kl / d / n
-			out.GradV[i][e] = o.AdvClip/n*(r[i]*2*plus[e]/wp*-time+(1-r[i])*2*minus[e]/wm*time)/d + o.KLWeight*2*kl/d/n
+			slope := float64(r[i]*2*plus[e]/wp*-time) + float64((1-r[i])*2*minus[e]/wm*time)
+			out.GradV[i][e] = float64(o.AdvClip/n*slope/d) + float64(o.KLWeight*2*kl/d/n)
 		}
 		out.Positive, out.Negative = append(out.Positive, lp), append(out.Negative, lm)
-		out.Policy += o.AdvClip * (r[i]*lp + (1-r[i])*lm) / o.Beta / n
+		out.Policy += o.AdvClip * (float64(r[i]*lp) + float64((1-r[i])*lm)) / o.Beta / n
 	}
-	out.Loss = out.Policy + o.KLWeight*out.KL
+	out.Loss = out.Policy + float64(o.KLWeight*out.KL)
 	return out
 }

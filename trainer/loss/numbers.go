@@ -30,7 +30,7 @@ func spread(x []float64, ddof int) float64 {
 	}
 	m, squares := average(x), 0.0
 	for _, v := range x {
-		squares += (v - m) * (v - m)
+		squares += float64((v - m) * (v - m))
 	}
 	return math.Sqrt(squares / float64(len(x)-ddof))
 }
@@ -39,7 +39,7 @@ func spread(x []float64, ddof int) float64 {
 func distance(x, y []float64) float64 {
 	sum := 0.0
 	for i, v := range x {
-		sum += (v - y[i]) * (v - y[i])
+		sum += float64((v - y[i]) * (v - y[i]))
 	}
 	return sum / float64(len(x))
 }
@@ -57,7 +57,7 @@ func zeros(x [][]float64) [][]float64 {
 func addTimes(x, y [][]float64, w float64) {
 	for i, row := range y {
 		for e, v := range row {
-			x[i][e] += w * v
+			x[i][e] += float64(w * v)
 		}
 	}
 }

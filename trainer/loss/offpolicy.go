@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // OffPolicy says how far the sampler's log-probabilities lie from the trainer's old ones:
 // perplexities are means over answers, kl is the mean of sampler - trainer over tokens, k3
@@ -17,21 +21,21 @@ func OffPolicy(old, sampler, mask [][]float64) map[string]float64 {
 				continue
 			}
 			d := old[i][k] - sampler[i][k]
-			log[i][k], k3[i][k], square[i][k] = -d, math.Exp(d)-d-1, math.Exp(2*cutLog(d, farthest))
-			trainer, other, whole = trainer-old[i][k]*on, other-sampler[i][k]*on, whole+d*on
+			log[i][k], k3[i][k], square[i][k] = -d, portable.Exp(d)-d-1, portable.Exp(2*cutLog(d, farthest))
+			trainer, other, whole = trainer-float64(old[i][k]*on), other-float64(sampler[i][k]*on), whole+float64(d*on)
 		}
 		trainer, other = trainer/n, other/n
 		diff := trainer - other
-		m["training_ppl"] += math.Exp(trainer) / rows
+		m["training_ppl"] += portable.Exp(trainer) / rows
 		m["training_log_ppl"] += trainer / rows
-		m["rollout_ppl"] += math.Exp(other) / rows
+		m["rollout_ppl"] += portable.Exp(other) / rows
 		m["rollout_log_ppl"] += other / rows
 		m["log_ppl_diff"] += diff / rows
 		m["log_ppl_abs_diff"] += math.Abs(diff) / rows
-		m["ppl_ratio"] += math.Exp(diff) / rows
+		m["ppl_ratio"] += portable.Exp(diff) / rows
 		m["log_ppl_diff_max"] = math.Max(m["log_ppl_diff_max"], diff)
 		m["log_ppl_diff_min"] = math.Min(m["log_ppl_diff_min"], diff)
-		m["chi2_seq"] += math.Exp(2*cutLog(whole, farthest)) / rows
+		m["chi2_seq"] += portable.Exp(2*cutLog(whole, farthest)) / rows
 	}
 	m["kl"], m["k3_kl"] = maskedMean(log, mask), maskedMean(k3, mask)
 	m["chi2_token"] = maskedMean(square, mask) - 1

@@ -1,6 +1,6 @@
 package loss
 
-import "math"
+import "github.com/darkroom-rl/darkroom/portable"
 
 // The ratio of a transition's probabilities under the current and the old weights:
 //
@@ -35,14 +35,14 @@ func (o Clip) guardFactor(t Terms) float64 {
 	return 1 / (q * q)
 }
 
-func guardScale(t Terms) float64 { return average(t.Std) * average(t.SqrtDt) }
+func guardScale(t Terms) float64 { return float64(average(t.Std) * average(t.SqrtDt)) }
 
 // ratios are those of all rows.
 func (o Clip) ratios(t Terms) Result {
 	r := Result{Ratio: make([]float64, len(t.LogProb))}
 	if !o.guarded() {
 		for i, lp := range t.LogProb {
-			r.Ratio[i] = math.Exp(lp - t.Old[i])
+			r.Ratio[i] = portable.Exp(lp - t.Old[i])
 		}
 		return r
 	}
@@ -59,7 +59,7 @@ func (o Clip) ratios(t Terms) Result {
 		}
 	}
 	for i, lp := range t.LogProb {
-		r.Ratio[i] = math.Exp((lp - t.Old[i] + r.Bias[i]) * tau)
+		r.Ratio[i] = portable.Exp((lp - t.Old[i] + r.Bias[i]) * tau)
 	}
 	return r
 }

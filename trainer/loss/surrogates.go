@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // What a token's loss is: a value, and its slopes.
 
@@ -40,7 +44,7 @@ func answerMean(t Tokens, i int) float64 {
 	s := 0.0
 	for k, on := range t.Mask[i] {
 		if on != 0 {
-			s += (t.LogProb[i][k] - t.Old[i][k]) * on
+			s += float64((t.LogProb[i][k] - t.Old[i][k]) * on)
 		}
 	}
 	return s / max(sum(t.Mask[i]), 1)
@@ -65,7 +69,7 @@ func (o TokenLoss) token(x at, of answer, b wholeBatch) token {
 	var v token
 	switch o.Objective {
 	case "cispo":
-		r := math.Exp(d)
+		r := portable.Exp(d)
 		low, high := o.Bounds()
 		bound := min(max(r, 1-low), 1+high)
 		return token{value: -bound * x.a * x.lp, own: -bound * x.a, clipped: indicator(r != bound)}
@@ -91,7 +95,7 @@ func indicator(is bool) float64 {
 
 // clip is PPO's token at a log-ratio; live says whether a gradient passes.
 func (o TokenLoss) clip(d, a float64, live bool) token {
-	r := math.Exp(d)
+	r := portable.Exp(d)
 	within := o.Clipping.bounds()
 	within.cap = o.RatioCap
 	b := within.loss(a, r)
@@ -108,7 +112,7 @@ func (o TokenLoss) soft(d, a float64, live bool) token {
 	if a > 0 { // without advantage there is no loss, whatever side it is on
 		tau = o.TauPos
 	}
-	r := math.Exp(d)
+	r := portable.Exp(d)
 	g := sigmoid(tau * (r - 1))
 	v := token{value: -a * g * 4 / tau}
 	if live {
@@ -124,9 +128,9 @@ func (o TokenLoss) reference(lp, ref, d, mean float64) token {
 		return token{value: kl, own: slope}
 	}
 	if o.SequenceRatio {
-		r := math.Exp(cutLog(mean, farthest))
+		r := portable.Exp(cutLog(mean, farthest))
 		return token{value: kl * r, own: slope * r, shared: kl * r}
 	}
-	r := math.Exp(cutLog(d, farthest))
+	r := portable.Exp(cutLog(d, farthest))
 	return token{value: kl * r, own: (slope + kl) * r}
 }

@@ -175,11 +175,11 @@ func (o TokenLoss) Of(t Tokens) (TokenResult, error) {
 			}
 			if o.KL.Weight != 0 {
 				kl := o.reference(lp[k], t.Reference[i][k], d, a.mean)
-				r.KL += kl.value * w[i][k]
+				r.KL += float64(kl.value * w[i][k])
 				v = v.plus(kl.times(o.KL.Weight))
 			}
-			r.Loss += v.value * w[i][k]
-			r.Grad[i][k] += v.own * w[i][k]
+			r.Loss += float64(v.value * w[i][k])
+			r.Grad[i][k] += float64(v.own * w[i][k])
 			share(r.Grad[i], t.Mask[i], v.shared*w[i][k])
 			clipped[i][k], dual[i][k] = v.clipped, v.dual
 		}
@@ -258,7 +258,7 @@ func (o TokenLoss) addEntropy(t Tokens, kept [][]float64, r *TokenResult) {
 	}
 	n = max(n, 1)
 	r.Entropy = weighed(t.Entropy, on) / n
-	r.Loss -= o.EntropyWeight * r.Entropy
+	r.Loss -= float64(o.EntropyWeight * r.Entropy)
 	r.GradEntropy = on
 	for i := range on {
 		for k := range on[i] {

@@ -1,6 +1,6 @@
 package loss
 
-import "math"
+import "github.com/darkroom-rl/darkroom/portable"
 
 // VESPO (TRL): a smooth weight of the whole answer in place of a clip,
 //
@@ -29,18 +29,18 @@ func (o Vespo) weight(log, a float64) float64 {
 		k, lambda = o.KNeg, o.LambdaNeg
 	}
 	lambda = max(lambda, 1e-4)
-	return math.Exp(lambda + k*log - lambda*math.Exp(log))
+	return portable.Exp(lambda + float64(k*log) - float64(lambda*portable.Exp(log)))
 }
 
 // sequenceLog is the logarithm of an answer's ratio.
 func sequenceLog(t Tokens, i int) float64 {
-	least, log := math.Log(leastWeight), 0.0
+	least, log := portable.Log(leastWeight), 0.0
 	for k, on := range t.Mask[i] {
 		if on != 0 {
-			log += cutLog(t.LogProb[i][k]-t.Old[i][k], farthest) * on
+			log += float64(cutLog(t.LogProb[i][k]-t.Old[i][k], farthest) * on)
 		}
 		if t.Weight != nil {
-			log += min(max(math.Log(t.Weight[i][k]), least), farthest)
+			log += min(max(portable.Log(t.Weight[i][k]), least), farthest)
 		}
 	}
 	return min(max(log, least), farthest)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // AdamW, update t = 1, 2, ... with gradient g (Loshchilov and Hutter 2019, as in
@@ -44,17 +45,17 @@ func (a *AdamW) Step(params, grads []float64, lr float64) {
 	step, root := a.correction(lr)
 	b1, b2 := a.Betas[0], a.Betas[1]
 	for i, g := range grads {
-		a.M[i] += (1 - b1) * (g - a.M[i])
-		a.V[i] = b2*a.V[i] + (1-b2)*g*g
-		params[i] -= lr * a.WeightDecay * params[i]
-		params[i] -= step * a.M[i] / (math.Sqrt(a.V[i])*root + a.Eps)
+		a.M[i] += float64((1 - b1) * (g - a.M[i]))
+		a.V[i] = float64(b2*a.V[i]) + float64((1-b2)*g*g)
+		params[i] -= float64(lr * a.WeightDecay * params[i])
+		params[i] -= step * a.M[i] / (float64(math.Sqrt(a.V[i])*root) + a.Eps)
 	}
 }
 
 // correction undoes that the averages began with zeros.
 func (a *AdamW) correction(lr float64) (step, root float64) {
 	t := float64(a.T)
-	return lr / (1 - math.Pow(a.Betas[0], t)), 1 / math.Sqrt(1-math.Pow(a.Betas[1], t))
+	return lr / (1 - portable.Pow(a.Betas[0], t)), 1 / math.Sqrt(1-portable.Pow(a.Betas[1], t))
 }
 
 // Kernel counts an update and returns the engine's operands for it, all but the

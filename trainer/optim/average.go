@@ -23,7 +23,7 @@ func (a *Average) Step(weights []float64) (decay float64) {
 		return decay
 	}
 	for i, w := range weights {
-		a.Weights[i] += (1 - decay) * (w - a.Weights[i])
+		a.Weights[i] += float64((1 - decay) * (w - a.Weights[i]))
 	}
 	return decay
 }

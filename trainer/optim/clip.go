@@ -7,7 +7,7 @@ func Norm(grads [][]float64) float64 {
 	sum := 0.0
 	for _, g := range grads {
 		for _, x := range g {
-			sum += x * x
+			sum += float64(x * x)
 		}
 	}
 	return math.Sqrt(sum)

@@ -3,6 +3,8 @@ package optim
 import (
 	"fmt"
 	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Decay says how much of an average is kept at its step t = 0, 1, ... It grows
@@ -71,7 +73,7 @@ func (d Decay) grown(limit, k float64) float64 {
 	case "power":
 		return (1 + k) / (w + k)
 	case "inverse_gamma":
-		return 1 - math.Pow(1+k/d.Gamma, -d.Exponent)
+		return 1 - portable.Pow(1+k/d.Gamma, -d.Exponent)
 	case "linear":
 		if k >= w {
 			return limit
@@ -87,7 +89,7 @@ func (d Decay) grown(limit, k float64) float64 {
 		if rest := float64(d.Steps) - w; rest > 0 {
 			p = min((k-w)/rest, 1)
 		}
-		return d.Start + (limit-d.Start)*(1-math.Cos(math.Pi*p))/2
+		return d.Start + float64((limit-d.Start)*(1-portable.Cos(math.Pi*p))/2)
 	}
 	return limit
 }

@@ -159,7 +159,7 @@ func (g *moved) muon(s *slot, grad *tensor.Tensor, scale float32, lr float64) {
 		be.Gemm(&next)
 		x, y = y, x
 	}
-	be.Axpby(&kernels.Axpby{A: float32(-lr * muonScale(rows, cols)), B: float32(1 - lr*g.WeightDecay), X: x.Span(), Y: s.of.Value.Span()})
+	be.Axpby(&kernels.Axpby{A: float32(-lr * muonScale(rows, cols)), B: float32(1 - float64(lr*g.WeightDecay)), X: x.Span(), Y: s.of.Value.Span()})
 }
 
 // stretch is how many elements one sum of squares takes: a reduction is a chain on a device, and many

@@ -42,12 +42,12 @@ func (m *Muon) Step(w, g []float64, cols int, lr float64) {
 	}
 	u := make([]float64, len(w))
 	for i := range u {
-		m.Buffer[i] = m.Momentum*m.Buffer[i] + (1-m.Momentum)*g[i]
-		u[i] = m.Momentum*m.Buffer[i] + (1-m.Momentum)*g[i]
+		m.Buffer[i] = float64(m.Momentum*m.Buffer[i]) + float64((1-m.Momentum)*g[i])
+		u[i] = float64(m.Momentum*m.Buffer[i]) + float64((1-m.Momentum)*g[i])
 	}
 	rows := len(w) / cols
 	for i, x := range orthogonal(u, rows, cols) {
-		w[i] -= lr*m.WeightDecay*w[i] + lr*muonScale(rows, cols)*x
+		w[i] -= float64(lr*m.WeightDecay*w[i]) + float64(lr*muonScale(rows, cols)*x)
 	}
 }
 
@@ -55,7 +55,7 @@ func (m *Muon) Step(w, g []float64, cols int, lr float64) {
 func orthogonal(u []float64, rows, cols int) []float64 {
 	norm := 0.0
 	for _, v := range u {
-		norm += v * v
+		norm += float64(v * v)
 	}
 	x := make([]float64, len(u))
 	for i, v := range u {
@@ -81,7 +81,7 @@ func newtonSchulz(x []float64, rows, cols int) []float64 {
 	for i := range n {
 		for j := range n {
 			for k := range max(rows, cols) {
-				a[i*n+j] += at(i, k) * at(j, k)
+				a[i*n+j] += float64(at(i, k) * at(j, k))
 			}
 		}
 	}
@@ -89,9 +89,9 @@ func newtonSchulz(x []float64, rows, cols int) []float64 {
 		for j := range n {
 			square := 0.0
 			for k := range n {
-				square += a[i*n+k] * a[k*n+j]
+				square += float64(a[i*n+k] * a[k*n+j])
 			}
-			p[i*n+j] = muonCoefficients[1]*a[i*n+j] + muonCoefficients[2]*square
+			p[i*n+j] = float64(muonCoefficients[1]*a[i*n+j]) + float64(muonCoefficients[2]*square)
 		}
 	}
 	y := make([]float64, len(x))
@@ -100,9 +100,9 @@ func newtonSchulz(x []float64, rows, cols int) []float64 {
 			v := muonCoefficients[0] * x[i*cols+j]
 			for k := range n {
 				if wide {
-					v += p[i*n+k] * x[k*cols+j]
+					v += float64(p[i*n+k] * x[k*cols+j])
 				} else {
-					v += x[i*cols+k] * p[k*n+j]
+					v += float64(x[i*cols+k] * p[k*n+j])
 				}
 			}
 			y[i*cols+j] = v

@@ -1,6 +1,10 @@
 package optim
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // Learning rates over the updates i = 0, 1, ... of N, as in diffusers and
 // transformers (get_scheduler). With w updates of warm-up and p = (i-w)/(N-w):
@@ -28,14 +32,14 @@ func (o Options) Rate(update int) float64 {
 	case "linear":
 		return o.LR * max(0, 1-p)
 	case "cosine":
-		return o.LR * (1 + math.Cos(math.Pi*p)) / 2
+		return o.LR * (1 + portable.Cos(math.Pi*p)) / 2
 	case "cosine_with_restarts":
 		if p >= 1 {
 			return 0
 		}
-		return o.LR * (1 + math.Cos(math.Pi*math.Mod(p*float64(o.Cycles), 1))) / 2
+		return o.LR * (1 + portable.Cos(math.Pi*math.Mod(p*float64(o.Cycles), 1))) / 2
 	case "polynomial":
-		return o.End + (o.LR-o.End)*math.Pow(max(0, 1-p), o.Power)
+		return o.End + float64((o.LR-o.End)*portable.Pow(max(0, 1-p), o.Power))
 	}
 	return o.LR
 }

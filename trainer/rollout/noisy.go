@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -37,9 +38,9 @@ func NoiseStep(n experiment.Noisy, iteration, all int) int {
 	case "linear":
 		decay = 1 - s/total
 	case "pow":
-		decay = 1 - math.Pow(s/total, n.Coef)
+		decay = 1 - portable.Pow(s/total, n.Coef)
 	case "exp":
-		decay = 1 - math.Pow(n.Coef, total-s)
+		decay = 1 - portable.Pow(n.Coef, total-s)
 	case "sigmoid":
 		decay = 1 - 1/(1+nn.Exp(-n.Coef*(s-n.Middle)/total))
 	}

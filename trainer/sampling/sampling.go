@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // From logits to the probabilities that a token is drawn with, in the order of Hugging
@@ -131,7 +133,7 @@ func softmax(x []float64) []float64 {
 	top, total := slices.Max(x), 0.0
 	p := make([]float64, len(x))
 	for i, v := range x {
-		p[i] = math.Exp(v - top)
+		p[i] = portable.Exp(v - top)
 		total += p[i]
 	}
 	for i := range p {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
 )
@@ -51,7 +52,7 @@ func (t *Training) checkPolicy(samples []trainer.Sample) error {
 		return fmt.Errorf("checking the policy: %w", err)
 	}
 	for _, d := range differences {
-		if r := math.Exp(-d); math.Abs(r-1) > math.Abs(t.check.Ratio-1) || math.IsNaN(r) {
+		if r := portable.Exp(-d); math.Abs(r-1) > math.Abs(t.check.Ratio-1) || math.IsNaN(r) {
 			t.check.Ratio = r
 		}
 	}

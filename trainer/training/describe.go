@@ -3,6 +3,7 @@ package training
 import (
 	"math"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -64,7 +65,7 @@ func logRatio(ratios []float64) float64 {
 	sum := 0.0
 	for _, r := range ratios {
 		if r != 1 {
-			sum += math.Log(r) * math.Log(r)
+			sum += float64(portable.Log(r) * portable.Log(r))
 		}
 	}
 	return math.Sqrt(sum / float64(max(1, len(ratios))))

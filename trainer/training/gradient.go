@@ -61,7 +61,7 @@ func (t *Training) direct(turn experiment.Turn) func(k trainer.Key, n int) (floa
 		for i, v := range z {
 			noise[i] = float64(v)
 		}
-		return least + at*(g.High-least), noise
+		return least + float64(at*(g.High-least)), noise
 	}
 }
 
@@ -108,9 +108,9 @@ func (t *Training) slopes(ways []trainer.Way, pictures []vision.Pixels) (values 
 				return nil, nil, fmt.Errorf("the gradient of reward %s: %w", j.name, err)
 			}
 			for k, i := range at {
-				values[i] += sign * factor * (v[k] - low)
+				values[i] += float64(sign * factor * (v[k] - low))
 				for e, x := range g[k] {
-					grads[i][e] += float32(sign*factor) * x
+					grads[i][e] += float32(float32(sign*factor) * x)
 				}
 			}
 		}

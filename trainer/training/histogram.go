@@ -3,6 +3,8 @@ package training
 import (
 	"math"
 	"strconv"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Histogram counts an iteration's totals in bins between Low and High; what lies beyond is in the
@@ -50,10 +52,10 @@ func (b *bins) count(totals []float64) *Histogram {
 	for _, c := range h.Counts {
 		if c > 0 {
 			p := float64(c) / n
-			entropy -= p * math.Log(p)
+			entropy -= float64(p * portable.Log(p))
 		}
 	}
-	h.Modes = math.Exp(entropy)
+	h.Modes = portable.Exp(entropy)
 	return h
 }
 

@@ -3,6 +3,7 @@ package training
 import (
 	"math"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
 )
@@ -78,7 +79,7 @@ func spreadOf(x []float64) Spread {
 	squares := 0.0
 	for _, v := range x {
 		if !math.IsNaN(v) {
-			squares += (v - s.Mean) * (v - s.Mean)
+			squares += float64((v - s.Mean) * (v - s.Mean))
 		}
 	}
 	s.Std = math.Sqrt(squares / n)
@@ -149,7 +150,7 @@ func diversity(samples []trainer.Sample, groups [][]int) float64 {
 				a, b := samples[i].Item.Final, samples[j].Item.Final
 				d := 0.0
 				for e := range a {
-					d += (a[e] - b[e]) * (a[e] - b[e])
+					d += float64((a[e] - b[e]) * (a[e] - b[e]))
 				}
 				sum, pairs = sum+math.Sqrt(d/float64(len(a))), pairs+1
 			}
@@ -227,5 +228,6 @@ func student(df int) float64 {
 	}
 	const z = 1.959964
 	n := float64(df)
-	return z + (z*z*z+z)/(4*n) + (5*math.Pow(z, 5)+16*z*z*z+3*z)/(96*n*n)
+	cube := float64(z * z * z)
+	return z + (cube+z)/(4*n) + (float64(5*portable.Pow(z, 5))+16*cube+float64(3*z))/(96*n*n)
 }

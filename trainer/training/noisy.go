@@ -1,8 +1,7 @@
 package training
 
 import (
-	"math"
-
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
@@ -47,7 +46,7 @@ func noisy(samples []trainer.Sample, expected bool) *NoisyLine {
 		}
 		l.Samples, l.Step = l.Samples+1, e.Noise.Step
 		for k, at := range s.Decisions.Step {
-			ratios = append(ratios, math.Exp(e.Noise.LogProb[k]-e.ModelLogProb[at]))
+			ratios = append(ratios, portable.Exp(e.Noise.LogProb[k]-e.ModelLogProb[at]))
 		}
 	}
 	if l.Samples == 0 {

@@ -98,7 +98,7 @@ func matching(l experiment.Loss) verdict {
 		}
 		for i := range v.GradV {
 			for e := range v.GradV[i] {
-				v.GradV[i][e] += v.GradLogProb[i/len(samples)][i%len(samples)] * slope[i][e]
+				v.GradV[i][e] += float64(v.GradLogProb[i/len(samples)][i%len(samples)] * slope[i][e])
 			}
 		}
 		return trainer.Verdict{Loss: v.Loss, Grad: v.GradV, Metrics: map[string][]float64{"kl": {v.KL}}}, nil

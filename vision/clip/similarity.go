@@ -1,6 +1,10 @@
 package clip
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // Similarity of pictures and texts, in float64 over their features:
 //
@@ -26,7 +30,7 @@ type Similarities struct {
 
 // Similarity compares rows of features; logScale is the logarithm of the scale.
 func Similarity(images, texts [][]float64, logScale float64) *Similarities {
-	s := &Similarities{scale: math.Exp(logScale)}
+	s := &Similarities{scale: portable.Exp(logScale)}
 	s.images, s.imageNorms = Units(images)
 	s.text, s.textNorms = Units(texts)
 	for _, u := range s.images {
@@ -47,12 +51,12 @@ func (s *Similarities) Gradients(g [][]float64) (images, texts [][]float64, logS
 			d := make([]float64, len(own[i]))
 			for t, v := range other {
 				for k := range d {
-					d[k] += s.scale * at(i, t) * v[k]
+					d[k] += float64(s.scale * at(i, t) * v[k])
 				}
 			}
 			along := dot(d, own[i])
 			for k := range d {
-				d[k] = (d[k] - along*own[i][k]) / norms[i]
+				d[k] = (d[k] - float64(along*own[i][k])) / norms[i]
 			}
 			out[i] = d
 		}
@@ -62,7 +66,7 @@ func (s *Similarities) Gradients(g [][]float64) (images, texts [][]float64, logS
 	texts = back(len(s.text), func(t, i int) float64 { return g[i][t] }, s.text, s.images, s.textNorms)
 	for i, row := range s.Logits {
 		for t, l := range row {
-			logScale += g[i][t] * l
+			logScale += float64(g[i][t] * l)
 		}
 	}
 	return images, texts, logScale
@@ -83,7 +87,7 @@ func Units(rows [][]float64) (unit [][]float64, norms []float64) {
 
 func dot(x, y []float64) (sum float64) {
 	for i, v := range x {
-		sum += v * y[i]
+		sum += float64(v * y[i])
 	}
 	return sum
 }

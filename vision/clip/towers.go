@@ -14,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
@@ -80,10 +81,10 @@ func Open(dir string, o Options) (*Towers, error) {
 	if o.NoTexts {
 		return t, nil
 	}
-	t.Run(false, func(tp *autograd.Tape) { t.scale = math.Exp(float64(t.model.Scale(tp).F32()[0])) })
+	t.Run(false, func(tp *autograd.Tape) { t.scale = portable.Exp(float64(t.model.Scale(tp).F32()[0])) })
 	if math.IsNaN(t.scale) || math.IsInf(t.scale, 0) {
 		t.Close()
-		return nil, fmt.Errorf("%s: logit_scale is %v", weights, math.Log(t.scale))
+		return nil, fmt.Errorf("%s: logit_scale is %v", weights, portable.Log(t.scale))
 	}
 	return t, nil
 }

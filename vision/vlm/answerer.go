@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
@@ -152,7 +153,7 @@ func (a *Answerer) chance(tp *autograd.Tape, question Stretch, answer []int32) (
 	for _, lp := range a.LogProbs(tp, hidden, rows, answer, 1).F32() {
 		sum += float64(lp)
 	}
-	return math.Exp(sum), nil
+	return portable.Exp(sum), nil
 }
 
 func (a *Answerer) question(pictures []*vision.Image, text string) (Stretch, error) {

@@ -241,7 +241,7 @@ func (p *Processor) cut(values []float32, m *vision.Image, g Grid) ([]float32, e
 func (p *Processor) tables() (tables [3][256]float32) {
 	by := float32(1 / p.Rescale)
 	for c := range tables {
-		mean, std := float32(p.Mean[c])*by, float32(p.Std[c])*by
+		mean, std := float32(float32(p.Mean[c])*by), float32(float32(p.Std[c])*by)
 		for b := range 256 {
 			tables[c][b] = (float32(b) - mean) / std
 		}

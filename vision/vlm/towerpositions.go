@@ -22,7 +22,7 @@ func (t *Tower) interpolated(tp *autograd.Tape, grids []Grid, o order) *autograd
 			w := weights[at*t.Side:][:t.Side]
 			for _, y := range rows[p.Row] {
 				for _, x := range columns[p.Column] {
-					w[y.at*side+x.at] += y.weight * x.weight
+					w[y.at*side+x.at] += float32(y.weight * x.weight)
 				}
 			}
 			at++

@@ -1,11 +1,10 @@
 package vlm
 
 import (
-	"math"
-
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Rotary embeddings: pair i of a head turns by at · theta^(-2i/n), the angle rounded to fp32 as
@@ -18,7 +17,7 @@ type angles struct{ cos, sin *autograd.Value }
 func frequencies(theta float64, n int) []float32 {
 	f := make([]float32, n/2)
 	for i := range f {
-		f[i] = float32(nn.Exp(-math.Log(theta) * float64(2*i) / float64(n)))
+		f[i] = float32(nn.Exp(-portable.Log(theta) * float64(2*i) / float64(n)))
 	}
 	return f
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
 )
 
@@ -161,10 +162,10 @@ func (h *heard) distribution(logits []float32) (logs []float64, entropy float64)
 		logs[j] = float64(x)/h.temperature - top
 		sum += nn.Exp(logs[j])
 	}
-	all := math.Log(sum)
+	all := portable.Log(sum)
 	for j := range logs {
 		logs[j] -= all
-		entropy -= nn.Exp(logs[j]) * logs[j]
+		entropy -= float64(nn.Exp(logs[j]) * logs[j])
 	}
 	return logs, entropy
 }

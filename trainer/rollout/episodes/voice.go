@@ -2,11 +2,11 @@ package episodes
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
@@ -94,7 +94,7 @@ func (v *voice) draw(raw []float32, row []int32) token {
 		return token{err: err}
 	}
 	at := pick(probabilities, v.key.Step(v.said).Draw().Float64())
-	return token{id: int32(at), sampled: math.Log(probabilities[at])}
+	return token{id: int32(at), sampled: portable.Log(probabilities[at])}
 }
 
 // pick is where a number from 0 to 1 falls.
