@@ -23,7 +23,7 @@ func GuideNorm(uncond, cond []float64, scale float64, width int) []float64 {
 	for at := 0; at+width <= len(v); at += width {
 		var own, want float64
 		for i := at; i < at+width; i++ {
-			own, want = own+v[i]*v[i], want+cond[i]*cond[i]
+			own, want = own+float64(v[i]*v[i]), want+float64(cond[i]*cond[i])
 		}
 		for i := at; i < at+width; i++ {
 			v[i] *= math.Sqrt(want) / math.Sqrt(own)
@@ -37,7 +37,7 @@ func Rescale(guided, cond []float64, r float64) []float64 {
 	scale := deviation(cond) / deviation(guided)
 	v := make([]float64, len(guided))
 	for i, g := range guided {
-		v[i] = r*g*scale + (1-r)*g
+		v[i] = float64(r*g*scale) + float64((1-r)*g)
 	}
 	return v
 }
@@ -48,7 +48,7 @@ func deviation(x []float64) float64 {
 		mean += v / float64(len(x))
 	}
 	for _, v := range x {
-		squares += (v - mean) * (v - mean)
+		squares += float64((v - mean) * (v - mean))
 	}
 	return math.Sqrt(squares / float64(len(x)-1))
 }
@@ -58,7 +58,8 @@ func deviation(x []float64) float64 {
 func NoisedVP(clean, noise []float64, a float64) (x, velocity []float64) {
 	signal, sigma := math.Sqrt(a), math.Sqrt(1-a)
 	for i, c := range clean {
-		x, velocity = append(x, signal*c+sigma*noise[i]), append(velocity, signal*noise[i]-sigma*c)
+		x = append(x, float64(signal*c)+float64(sigma*noise[i]))
+		velocity = append(velocity, float64(signal*noise[i])-float64(sigma*c))
 	}
 	return x, velocity
 }
@@ -81,12 +82,13 @@ func GuideGrad(uncond, cond []float64, scale float64, width int, g []float64) (d
 	for at := 0; at+width <= len(g); at += width {
 		var own, want, along float64
 		for i := at; i < at+width; i++ {
-			own, want, along = own+m[i]*m[i], want+cond[i]*cond[i], along+g[i]*m[i]
+			own, want = own+float64(m[i]*m[i]), want+float64(cond[i]*cond[i])
+			along += float64(g[i] * m[i])
 		}
 		own, want = math.Sqrt(own), math.Sqrt(want)
 		for i := at; i < at+width; i++ {
 			dm := want / own * (g[i] - along*m[i]/(own*own))
-			du[i], dc[i] = (1-scale)*dm, scale*dm+along/own*cond[i]/want
+			du[i], dc[i] = (1-scale)*dm, float64(scale*dm)+along/own*cond[i]/want
 		}
 	}
 	return du, dc
