@@ -26,24 +26,24 @@ import (
 // does. Lasting makes later positions shorter (MixGRPO's decay, exp_decay).
 type WindowOptions struct {
 	Kind     string  `toml:"kind" enum:"full,fraction,range,subset,random,sliding,frozen" doc:"how the window is placed"`
-	Size     int     `toml:"size" range:"[0,inf)" doc:"steps in the window"`
+	Size     int     `toml:"size" range:"[0,inf)" of:"kind=random,sliding,frozen" doc:"steps in the window"`
 	Every    int     `toml:"every" range:"[1,inf)" doc:"iterations at one position"`
-	Stride   int     `toml:"stride" range:"[0,inf)" doc:"steps from position to position; 0: size minus overlap"`
-	Overlap  int     `toml:"overlap" range:"[0,inf)" doc:"steps that two positions share"`
-	Start    string  `toml:"start" enum:"noisy,clean" doc:"which end it begins at"`
-	From     int     `toml:"from" range:"[0,inf)" doc:"steps before the first position"`
+	Stride   int     `toml:"stride" range:"[0,inf)" of:"kind=sliding" doc:"steps from position to position; 0: size minus overlap"`
+	Overlap  int     `toml:"overlap" range:"[0,inf)" of:"kind=sliding" doc:"steps that two positions share"`
+	Start    string  `toml:"start" enum:"noisy,clean" of:"kind=sliding" doc:"which end it begins at"`
+	From     int     `toml:"from" range:"[0,inf)" of:"kind=random,sliding,frozen" doc:"steps before the first position"`
 	Drop     int     `toml:"drop" range:"[0,inf)" doc:"last steps that are never trained"`
-	RollBack bool    `toml:"roll_back" doc:"begin again after the last position; otherwise stay there"`
-	Tail     string  `toml:"tail" enum:"shift,skip,short,mixgrpo" doc:"what happens to a remainder"`
-	Fraction float64 `toml:"fraction" range:"[0,1]" doc:"share of the steps"`
-	Low      float64 `toml:"low" range:"[0,1]" doc:"where a range begins"`
-	High     float64 `toml:"high" range:"[0,1]" doc:"where a range ends"`
+	RollBack bool    `toml:"roll_back" of:"kind=sliding" doc:"begin again after the last position; otherwise stay there"`
+	Tail     string  `toml:"tail" enum:"shift,skip,short,mixgrpo" of:"kind=sliding" doc:"what happens to a remainder"`
+	Fraction float64 `toml:"fraction" range:"[0,1]" of:"kind=fraction,subset" doc:"share of the steps"`
+	Low      float64 `toml:"low" range:"[0,1]" of:"kind=range" doc:"where a range begins"`
+	High     float64 `toml:"high" range:"[0,1]" of:"kind=range" doc:"where a range ends"`
 
 	Lasting   string  `toml:"lasting" enum:"constant,decay,exp_decay" doc:"how Every changes with the position"`
-	MinEvery  int     `toml:"min_every" range:"[0,inf)" doc:"of decay"`
-	MaxEvery  int     `toml:"max_every" range:"[0,inf)" doc:"of decay"`
-	DecayFrom int     `toml:"decay_from" range:"[0,inf)" doc:"of exp_decay: the step after which it begins"`
-	DecayRate float64 `toml:"decay_rate" range:"[0,inf)" doc:"of exp_decay"`
+	MinEvery  int     `toml:"min_every" range:"[0,inf)" of:"lasting=decay" doc:"of decay"`
+	MaxEvery  int     `toml:"max_every" range:"[0,inf)" of:"lasting=decay" doc:"of decay"`
+	DecayFrom int     `toml:"decay_from" range:"[0,inf)" of:"lasting=exp_decay" doc:"of exp_decay: the step after which it begins"`
+	DecayRate float64 `toml:"decay_rate" range:"[0,inf)" of:"lasting=exp_decay" doc:"of exp_decay"`
 }
 
 // DefaultWindow is every step but the last.

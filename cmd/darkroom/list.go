@@ -57,7 +57,7 @@ type kind struct {
 }
 
 func kinds() []kind {
-	all := []kind{{"models", modelNames}, {"examples", exampleNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}}
+	all := []kind{{"models", modelNames}, {"examples", exampleNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}, {"keys", configKeys}}
 	for _, s := range experiment.Sections() {
 		all = append(all, kind{s.Name, func() []name {
 			var names []name

@@ -43,7 +43,7 @@ func (o *rewardFlags) check(must func(ok bool, format string, args ...any)) {
 	must(len(o.names) > 0, "--reward is missing: names with commas between them")
 	known := experiment.Rewards()
 	for i, name := range o.names {
-		must(slices.ContainsFunc(known, func(n experiment.Name) bool { return n.Name == name }), "--reward %q is not known; see 'darkroom list rewards'", name)
+		must(slices.ContainsFunc(known, func(r experiment.RewardKind) bool { return r.Name.Name == name }), "--reward %q is not known; see 'darkroom list rewards'", name)
 		must(!slices.Contains(o.names[:i], name), "--reward %s is there twice", name)
 	}
 	must(device.Known(o.device), "--device %s: write auto, cpu, or cuda:0", o.device)

@@ -37,7 +37,7 @@ type Options struct {
 	Eps       float64 `toml:"eps" range:"[0,inf)" doc:"keeps the scale from 0"`
 	EpsMode   string  `toml:"eps_mode" enum:"add,floor,floor_add" doc:"added to the deviation, or its floor; floor_add: the variance's floor, and added"`
 	Single    bool    `toml:"single" doc:"the deviation by float32 sums of squares, as verl's vectorised GRPO takes it: wrong by digits where rewards lie close"`
-	InverseOf float64 `toml:"inverse_of" range:"(0,inf)" doc:"with scale inverse, the divisor is this over the deviation"`
+	InverseOf float64 `toml:"inverse_of" range:"(0,inf)" of:"scale=inverse" doc:"with scale inverse, the divisor is this over the deviation"`
 	Singleton string  `toml:"singleton" enum:"zero,raw,unit" doc:"what a sample without company gets"`
 	Flat      string  `toml:"flat" enum:"zero,divide" doc:"what samples get where the deviation is 0: 0, or what eps makes of them"`
 	Trim      float64 `toml:"trim" range:"[0,1)" doc:"share of the lowest rewards outside the statistics"`

@@ -16,6 +16,10 @@
 // none. Numbers are never NaN, and infinite only where a square bracket says so.
 // An element of a list of tables begins as its SetDefaults method leaves it.
 //
+// Keys lists all keys of a struct with what their tags say, for lists, documents and
+// checks. A tag of="..." is passed on as it is: it names who reads a key, in words of the
+// struct's owner.
+//
 // Parse makes a Document of a text, Set adds what a command line overrides,
 // Decode fills structs, Report adds what only an owner can know, and Err is all
 // the mistakes, sorted by position. Write is the way back. Start with

@@ -19,6 +19,7 @@ type field struct {
 	enum     []string
 	limits   limits
 	doc      string
+	of       string // who reads it: for its owner
 }
 
 // fields lists a struct's, those of embedded structs in their place. A wrong tag
@@ -41,7 +42,7 @@ func fields(t reflect.Type) []field {
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")
-		one := field{name: name, index: f.Index, typ: f.Type, doc: f.Tag.Get("doc"), limits: parseLimits(f.Tag.Get("range"))}
+		one := field{name: name, index: f.Index, typ: f.Type, doc: f.Tag.Get("doc"), of: f.Tag.Get("of"), limits: parseLimits(f.Tag.Get("range"))}
 		for o := range strings.SplitSeq(options, ",") {
 			switch o {
 			case "required":
@@ -65,6 +66,7 @@ func fields(t reflect.Type) []field {
 
 // limits is the range of a number; the zero value is every finite one.
 type limits struct {
+	tag        string
 	given      bool
 	low, high  float64
 	over, less bool // low and high are not in it
@@ -75,7 +77,7 @@ func parseLimits(tag string) limits {
 	if tag == "" {
 		return limits{low: math.Inf(-1), high: math.Inf(1), over: true, less: true}
 	}
-	l := limits{given: true, over: tag[0] == '(', less: tag[len(tag)-1] == ')'}
+	l := limits{tag: tag, given: true, over: tag[0] == '(', less: tag[len(tag)-1] == ')'}
 	low, high, ok := strings.Cut(strings.Trim(tag, "[]()"), ",")
 	var err1, err2 error
 	l.low, err1 = strconv.ParseFloat(strings.TrimSpace(low), 64)

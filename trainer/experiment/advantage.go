@@ -10,13 +10,13 @@ type Advantage struct {
 	advantage.Options
 	advantage.Several
 	Shares  bool              `toml:"shares" doc:"weights of rewards are divided by their sum (MixGRPO)"`
-	History History           `toml:"history"`
-	Norm    float64           `toml:"norm" range:"(0,inf)" doc:"of gpg: what advantages are divided by"`
+	History History           `toml:"history" of:"history"`
+	Norm    float64           `toml:"norm" range:"(0,inf)" of:"gpg" doc:"of gpg: what advantages are divided by"`
 	BestOf  int               `toml:"best_of" range:"[0,1e6]" doc:"samples of a group that are trained on, its best and its worst (DanceGRPO); 0: all"`
-	Margin  float64           `toml:"margin" range:"[0,inf)" doc:"of objective dpo: pairs whose scores lie closer are left out"`
+	Margin  float64           `toml:"margin" range:"[0,inf)" of:"objective=pairs" doc:"of objective dpo: pairs whose scores lie closer are left out"`
 	AllDead string            `toml:"all_dead" enum:"skip,train,stop" doc:"iterations whose advantages are all 0: move nothing, move by what else the objective has, or stop the run"`
 	Filter  *advantage.Filter `toml:"filter" doc:"groups that teach nothing are left out (DAPO)"`
-	Credit  advantage.Credit  `toml:"credit" doc:"how the tokens of an answer share what it earned"`
+	Credit  advantage.Credit  `toml:"credit" of:"tokens,reinforce++,reinforce++-baseline" doc:"how the tokens of an answer share what it earned"`
 }
 
 // History is how many rewards of a prompt are remembered, of the estimator history.

@@ -105,7 +105,7 @@ func (e *Experiment) checkNames(r report) {
 		}
 	}
 	for i, w := range e.Rewards {
-		Section{"rewards", fmt.Sprintf("reward[%d].name", i), Rewards()}.check(w.Name, r)
+		Section{"rewards", fmt.Sprintf("reward[%d].name", i), named(Rewards(), func(k RewardKind) Name { return k.Name })}.check(w.Name, r)
 		if w.Scaling != "" {
 			Section{"scalings", fmt.Sprintf("reward[%d].scaling", i), Scalings()}.check(w.Scaling, r)
 		}

@@ -7,7 +7,7 @@ func (e *Experiment) checkAverages(r report) {
 		return
 	}
 	hint := "write optim.ema = 0.9, or leave this out"
-	if l.KL.Reference == "ema" && (l.KL.Weight > 0 || o.Pairs || l.Objective == "dgpo") {
+	if l.KL.Reference == "ema" && (l.KL.Weight > 0 || o.Reference) {
 		r("loss.kl.reference|loss.kl", "there is no moving average of the weights", hint)
 	}
 	if l.KL.EMAWeight > 0 && l.Objective == "awm" {

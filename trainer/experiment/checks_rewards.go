@@ -33,8 +33,6 @@ func (e *Experiment) checkRewards(r report) {
 			r(key+"name", "an http reward needs a url", `for example url = "http://localhost:8080"`)
 		case w.Name == "exec" && w.Path == "":
 			r(key+"name", "an exec reward needs the path of a program", "")
-		case w.Scaling != "" && !slices.Contains([]string{"clip", "pickscore", "hpsv2"}, w.Name):
-			r(key+"scaling", fmt.Sprintf("reward %q has no scaling: it compares no picture with its prompt", w.Name), "leave it out")
 		case w.KeyEnv != "" && strings.ContainsAny(w.KeyEnv, " =-"):
 			r(key+"key_env", "this is not the name of an environment variable", "write the variable's name here, and never the key itself")
 		}

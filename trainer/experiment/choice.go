@@ -55,7 +55,7 @@ func (e *Experiment) checkRelative(r report) {
 			continue
 		}
 		key := fmt.Sprintf("reward[%d].relative", i)
-		if reads := []string{"clip", "pickscore", "hpsv2", "imagereward", "judge", "http", "exec"}; w.Name != "" && !slices.Contains(reads, w.Name) {
+		if reads := rewardsThat(func(k RewardKind) bool { return k.Prompted }); w.Name != "" && !slices.Contains(reads, w.Name) {
 			r(key, fmt.Sprintf("reward %q takes no control word: it does not read a prompt as a description", w.Name), "rewards that do: "+strings.Join(reads, ", "))
 			continue
 		}

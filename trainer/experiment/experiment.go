@@ -16,7 +16,7 @@ type Experiment struct {
 	Preset     string        `toml:"preset" doc:"settings of a published system, for every table"`
 	Run        Run           `toml:"run"`
 	Model      Model         `toml:"model"`
-	Sampler    Sampler       `toml:"sampler"`
+	Sampler    Sampler       `toml:"sampler" of:"pictures"`
 	Rollout    Rollout       `toml:"rollout"`
 	Rewards    []Reward      `toml:"reward" doc:"what pictures are judged by"`
 	Advantage  Advantage     `toml:"advantage"`

@@ -348,10 +348,16 @@ func TestWarnings(t *testing.T) {
 		`loss.beta, loss.use_std are not read by objective "clip"`:        {"loss.beta=2", "loss.use_std=true"},
 		`loss.clip_range is not read by objective "dppo"`:                 {"loss.objective=dppo", "loss.clip_range=1e-3"},
 		`loss.noise_weight is not read by objective "nft"`:                {"loss.objective=nft", "loss.noise_weight=2"},
-		"advantage.credit is not read: a picture has no tokens":           {"advantage.credit={gamma=0.9}"},
-		`advantage.history is not read: estimator "group"`:                {"advantage.history={size=9, min=3}"},
+		`advantage.credit is not read by estimator "group"`:               {"advantage.credit={gamma=0.9}"},
+		`advantage.history is not read by estimator "group"`:              {"advantage.history={size=9, min=3}"},
+		`loss.value is not read by estimator "group"`:                     {"loss.value={lr=1e-4}"},
+		`sampler.density is not read by solver "flow-sde"`:                {"sampler.density=unnormalised"},
+		`sampler.window.fraction is not read with sampler.window.kind`:    {"sampler.window={kind='frozen', size=9, fraction=0.5}"},
+		`sampler.schedule.tokens is not read with sampler.schedule.kind`:  {"sampler.schedule.tokens=256"},
+		"optim.ema = 0.9 keeps an average":                                {"optim.ema=0.9"},
+		`stage[0].loss.beta is not read by objective "clip"`:              {"stage=[{iterations=40, loss.beta=2}]"},
 		"advantage.margin is not read":                                    {"advantage.margin=1"},
-		"sampler is not read: an episode samples tokens":                  {"episode={turns=2}", "sampler.steps=9"},
+		"sampler is not read by an episode":                               {"episode={turns=2}", "sampler.steps=9"},
 		`loss.clip_high, loss.clip_range are not read by objective "gpg"`: {"episode={turns=2}", "loss.objective=gpg", "loss.clip_range=0.2", "loss.clip_high=0.3"},
 		`loss.noise_weight is not read by objective "clip"`:               {"episode={turns=2}", "loss.noise_weight=2"},
 	} {
@@ -430,6 +436,46 @@ func TestCompositions(t *testing.T) {
 		if key := "nft " + solver.Name.Name; !planned[key] && solver.Name.Name != "heun" && !solver.Ladder {
 			t.Errorf("%s is never planned", key)
 		}
+	}
+}
+
+// TestReaders: the words of every tag that says who reads a key are names that exist.
+func TestReaders(t *testing.T) {
+	words := map[string][]string{"": {"tokens", "pictures"}}
+	for _, s := range Sections() {
+		for _, n := range s.Has {
+			words[s.Name] = append(words[s.Name], n.Name)
+		}
+	}
+	words["objectives"] = append(words["objectives"], "ppo", "tokens", "steps", "noised", "pairs")
+	words["advantages"] = append(words["advantages"], "tokens")
+	section := map[string]string{"loss": "objectives", "objective": "objectives", "advantage": "advantages", "estimator": "advantages", "sampler": "solvers", "reward": "rewards"}
+	e := Default()
+	keys, tagged := config.Keys(&e), 0
+	for _, k := range keys {
+		if k.Of == "" {
+			continue
+		}
+		tagged++
+		chooser, names := readersOf(k)
+		known := words[section[chooser]]
+		for _, beside := range keys {
+			switch {
+			case beside.Path != config.Parent(k.Path)+"."+chooser:
+			case beside.Enum != nil:
+				known = beside.Enum
+			case beside.Path == "sampler.schedule.kind":
+				known = words["schedules"]
+			}
+		}
+		for _, n := range names {
+			if !slices.Contains(known, n) {
+				t.Errorf("%s is read by %q, and there is %v", k.Path, n, known)
+			}
+		}
+	}
+	if tagged < 60 {
+		t.Errorf("only %d keys say who reads them", tagged)
 	}
 }
 

@@ -10,20 +10,17 @@ import (
 // "reward-gradient"). Package trainer's ways.go has the formulas.
 type Gradient struct {
 	Through string   `toml:"through" enum:"direct,refl,draft" doc:"direct: a finished sample, noised, one step, and the noise taken off (SRPO's Direct-Align); refl: what one of the last steps predicts; draft: the last steps themselves"`
-	Step    float64  `toml:"step" range:"(0,1)" doc:"of direct: how far in sigma the step goes"`
-	Low     float64  `toml:"low" range:"[0,1)" doc:"of direct: the least sigma"`
-	High    float64  `toml:"high" range:"(0,1)" doc:"of direct: the largest sigma"`
-	Both    bool     `toml:"both" doc:"of direct: each sample also takes a step towards noise, where the reward's sign is turned (SRPO's inversion)"`
-	Steps   int      `toml:"steps" range:"[1,1000]" doc:"of draft: how many of the last steps; of refl: of how many one is drawn"`
+	Step    float64  `toml:"step" range:"(0,1)" of:"through=direct" doc:"of direct: how far in sigma the step goes"`
+	Low     float64  `toml:"low" range:"[0,1)" of:"through=direct" doc:"of direct: the least sigma"`
+	High    float64  `toml:"high" range:"(0,1)" of:"through=direct" doc:"of direct: the largest sigma"`
+	Both    bool     `toml:"both" of:"through=direct" doc:"of direct: each sample also takes a step towards noise, where the reward's sign is turned (SRPO's inversion)"`
+	Steps   int      `toml:"steps" range:"[1,1000]" of:"through=draft,refl" doc:"of draft: how many of the last steps; of refl: of how many one is drawn"`
 	Margin  *float64 `toml:"margin" doc:"a reward above it is good enough, and has no gradient (ReFL's hinge); absent: none is"`
 }
 
 func defaultGradient() Gradient {
 	return Gradient{Through: "direct", Step: 0.1, Low: 0.3, High: 0.95, Both: true, Steps: 1}
 }
-
-// Differentiable are the rewards that say how pixels change them.
-var differentiable = []string{"clip", "aesthetic", "pickscore", "hpsv2", "imagereward"}
 
 // follows reports whether the reward's own gradient is trained by.
 func (e *Experiment) follows() bool { return e.Loss.Objective == "reward-gradient" }
@@ -61,12 +58,13 @@ func (e *Experiment) checkGradient(r report, solver Solver) {
 		return
 	}
 	const objective = "loss.objective"
+	sloped := rewardsThat(func(r RewardKind) bool { return r.Sloped })
 	g := e.Loss.Gradient
 	for _, w := range e.Rewards {
 		switch {
 		case !w.Train:
-		case !slices.Contains(differentiable, w.Name):
-			r(objective, fmt.Sprintf("reward %q has no gradient at pixels, and is trained on", w.Name), "those that have: "+strings.Join(differentiable, ", ")+"; others can be watched with train = false")
+		case !slices.Contains(sloped, w.Name):
+			r(objective, fmt.Sprintf("reward %q has no gradient at pixels, and is trained on", w.Name), "those that have: "+strings.Join(sloped, ", ")+"; others can be watched with train = false")
 		case w.Gate.By != "" || w.Scale.Kind == "batch" || w.Scale.Clamp:
 			r(objective, fmt.Sprintf("reward %q has a gate, or a scale that is no factor, and its gradient goes through neither", w.Name), `leave gate out, and of scale all but kind = "range" without clamp`)
 		}

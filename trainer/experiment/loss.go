@@ -24,7 +24,7 @@ type Loss struct {
 	KL         KL              `toml:"kl"`
 	Gradient   Gradient        `toml:"gradient" of:"reward-gradient"`
 	Correction loss.Correction `toml:"correction"`
-	Value      Value           `toml:"value" of:"estimator gae"`
+	Value      Value           `toml:"value" of:"estimator=gae"`
 }
 
 // KL is [loss.kl].

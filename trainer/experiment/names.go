@@ -36,7 +36,7 @@ func Sections() []Section {
 		{"objectives", "loss.objective", named(Objectives(), func(o ObjectiveKind) Name { return o.Name })},
 		{"kls", "loss.kl.estimator", KLs()},
 		{"aggregations", "loss.aggregate", Aggregations()},
-		{"rewards", "reward.name", Rewards()},
+		{"rewards", "reward.name", named(Rewards(), func(r RewardKind) Name { return r.Name })},
 		{"scalings", "reward.scaling", Scalings()},
 		{"monitors", "monitor.watch", Monitors()},
 		{"choices", "", Choices()},
@@ -260,6 +260,9 @@ type ObjectiveKind struct {
 	Tokens bool // of sequences of tokens
 	Both   bool // of pictures, and in an episode of tokens
 	Free   bool // reads no advantages
+
+	Reference bool // compares with a reference, whatever loss.kl weighs
+	Follows   bool // its old policy follows at the pace of optim.ema
 	// options are what becomes of [loss] for pictures, where that has checks of its own.
 	options func(Loss) options
 }
@@ -276,12 +279,12 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "clip", Card: "The clipped ratio (PPO, GRPO); clip_high and dual_clip are off unless set.", sets: `ratio = "plain"`}, Ratio: true, Both: true, options: clip},
 		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true, options: clip},
 		{Name: Name{Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO)."}, Ratio: true},
-		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true},
+		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true, Follows: true},
 		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, options: func(l Loss) options { return l.AWM() }},
-		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true},
+		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true, Reference: true},
 		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true},
 		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best)."}, Noised: true},
-		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true},
+		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true, Reference: true},
 		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through the picture and the network (SRPO's Direct-Align, ReFL, DRaFT); the reward must be differentiable."}, Noised: true, Free: true},
 		{Name: Name{Name: "gspo", Card: "One clipped ratio a sequence, the mean over its tokens, of which each has its own gradient (GSPO; verl)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "gspo-mean", Card: "gspo with the gradient of the mean (EasyR1, OpenRLHF, TRL)."}, Ratio: true, Tokens: true},
@@ -315,41 +318,6 @@ func Aggregations() []Name {
 		{Name: "seq-mean-token-sum", Card: "Mean over samples of the sum of each."},
 		{Name: "seq-mean-token-mean", Card: "Mean over samples of the mean of each (GRPO, GSPO)."},
 		{Name: "seq-mean-token-sum-norm", Card: "Sum over a constant length (Dr.GRPO)."},
-	}
-}
-
-// Rewards are the names that [[reward]] will know; darkroom score says which can be
-// used in this version.
-func Rewards() []Name {
-	return []Name{
-		{Name: "layout", Card: "Objects where the prompt's boxes say (intersection over union)."},
-		{Name: "scene", Card: "The embedded task: objects and words as the caption says, in crisp colours."},
-		{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."},
-		{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."},
-		{Name: "ocr", Card: "Words that can be read in the picture, against those asked for: drawn ones, or with path = \"tesseract\" others."},
-		{Name: "aesthetic", Card: "A head on CLIP's features that predicts how much people like a picture."},
-		{Name: "clip", Card: "Cosine of CLIP's features of picture and prompt."},
-		{Name: "pickscore", Card: "PickScore: a CLIP trained on people's choices."},
-		{Name: "hpsv2", Card: "Human Preference Score v2."},
-		{Name: "imagereward", Card: "ImageReward: a BLIP that reads the prompt while it looks; path holds its weights as safetensors, med_config.json and BERT's tokenizer."},
-		{Name: "dino", Card: "DINO: how constant the subject of a clip is (VBench)."},
-		{Name: "jpeg", Card: "Size as a JPEG: the simplest reward there is (DDPO)."},
-		{Name: "sharpness", Card: "Statistics of edges and colours."},
-		{Name: "motion", Card: "True motion of a clip, 0 to 1: enough optical flow, steady, and borne out by the frames; tricks do not win it."},
-		{Name: "magnitude", Card: "Mean optical flow of a clip, in pixels; noise and cuts win it: use it beside motion."},
-		{Name: "dynamic", Card: "VBench's dynamic degree: 1 if a clip moves, else 0; noise and cuts win it."},
-		{Name: "flicker", Card: "VBench's temporal flickering: 1 where nothing changes; still clips win it."},
-		{Name: "smooth", Card: "VBench's motion smoothness, interpolated by averaging; still clips win it."},
-		{Name: "warp", Card: "Minus the warping error of a clip; still clips win it."},
-		{Name: "format", Card: "An answer in the form that was asked for."},
-		{Name: "accuracy", Card: "An answer that is right."},
-		{Name: "tools", Card: "Right answers, with a bonus for groups that seldom call a tool, and a price for every further call (Pixel-Reasoner)."},
-		{Name: "look", Card: "1 where a crop shows what the prompt's meta.target says: at least four fifths of it, in at most half of the picture's sides."},
-		{Name: "tool-bonus", Card: "1 for a right answer after a picture that a tool gave back (the conditional part of DeepEyes's reward)."},
-		{Name: "calls", Card: "How near the number of calls is to the prompt's meta.calls, 1 where it has none."},
-		{Name: "exec", Card: "A program that speaks JSON lines."},
-		{Name: "http", Card: "A server that speaks the documented protocol."},
-		{Name: "judge", Card: "A vision-language model's opinion, over an OpenAI-compatible API or from a local folder."},
 	}
 }
 

@@ -85,7 +85,7 @@ func (e *Experiment) Plan() (*Plan, error) {
 		p.Stages = append(p.Stages, one)
 		first += s.Iterations
 	}
-	p.Warnings = append(whole.warnings(), p.Warnings...)
+	p.Warnings = append(append(whole.warnings(), p.Warnings...), e.idle()...)
 	return p, nil
 }
 

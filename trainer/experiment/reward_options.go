@@ -17,11 +17,11 @@ import (
 
 // RewardOptions are these tables. One that is not written is nil: the reward's defaults.
 type RewardOptions struct {
-	Rule   string         `toml:"rule" doc:"of accuracy, tools and format: darkroom list rules; empty: the first"`
-	OCR    *OCROptions    `toml:"ocr" doc:"of reward ocr: whose formula, and how Tesseract reads"`
-	Layout *LayoutOptions `toml:"layout" doc:"of reward layout: what pairs of boxes are worth"`
-	Motion *MotionOptions `toml:"motion" doc:"of rewards of clips: how their flow is found"`
-	Judge  *JudgeOptions  `toml:"judge" doc:"of reward judge: what a model is asked, and how it is called"`
+	Rule   string         `toml:"rule" of:"accuracy,tools,format" doc:"of accuracy, tools and format: darkroom list rules; empty: the first"`
+	OCR    *OCROptions    `toml:"ocr" of:"ocr" doc:"of reward ocr: whose formula, and how Tesseract reads"`
+	Layout *LayoutOptions `toml:"layout" of:"layout" doc:"of reward layout: what pairs of boxes are worth"`
+	Motion *MotionOptions `toml:"motion" of:"motion,magnitude,dynamic,flicker,smooth,warp" doc:"of rewards of clips: how their flow is found"`
+	Judge  *JudgeOptions  `toml:"judge" of:"judge" doc:"of reward judge: what a model is asked, and how it is called"`
 }
 
 // OCROptions are of reward ocr.
@@ -92,21 +92,10 @@ func Filled[T any, P interface {
 	return v
 }
 
-// belongs says to which rewards a key belongs; others are all rewards'.
-var belongs = map[string][]string{
-	"rule": {"accuracy", "tools", "format"}, "ocr": {"ocr"}, "layout": {"layout"}, "judge": {"judge"},
-	"scaling": {"clip", "pickscore", "hpsv2"},
-	"motion":  {"motion", "magnitude", "dynamic", "flicker", "smooth", "warp"},
-}
-
 // check finds what the decoder cannot know. key is what stands before the names of keys.
 func (r *Reward) check(key string, report report) {
-	there := map[string]bool{"rule": r.Rule != "", "ocr": r.OCR != nil, "layout": r.Layout != nil, "judge": r.Judge != nil, "motion": r.Motion != nil}
-	for _, name := range []string{"rule", "ocr", "layout", "judge", "motion"} {
-		if there[name] && r.Name != "" && !slices.Contains(belongs[name], r.Name) {
-			report(key+name, fmt.Sprintf("%q is not of reward %q", name, r.Name), "it is of "+strings.Join(belongs[name], ", "))
-			return
-		}
+	if r.Name != "" && !r.checkOwn(key, report) {
+		return
 	}
 	if r.Rule != "" {
 		names := answers.Names(r.Name == "format")
@@ -148,11 +137,35 @@ func (r *Reward) checkJudge(key string, report report) {
 	}
 }
 
+// checkOwn refuses keys of other rewards: what the tag of a key does not name. It reports whether there are none.
+func (r *Reward) checkOwn(key string, report report) bool {
+	var unset Reward
+	unset.SetDefaults()
+	usual := map[string]config.Key{}
+	for _, k := range config.Keys(&unset) {
+		usual[k.Path] = k
+	}
+	for _, k := range config.Keys(r) {
+		if was := usual[k.Path]; k.Absent == was.Absent && k.Default == was.Default || OwnsKey(r.Name, k.Path) {
+			continue
+		}
+		_, of := readersOf(k)
+		report(key+k.Path, fmt.Sprintf("%q is not of reward %q", k.Path, r.Name), "it is of "+strings.Join(of, ", "))
+		return false
+	}
+	return true
+}
+
 // OwnsKey reports whether a key, such as "ocr.formula", means something to a reward.
 func OwnsKey(reward, key string) bool {
-	first, _, _ := strings.Cut(key, ".")
-	of, owned := belongs[strings.TrimSpace(first)]
-	return !owned || slices.Contains(of, reward)
+	first, _, _ := strings.Cut(strings.TrimSpace(key), ".")
+	for _, k := range config.Keys(&Reward{}) {
+		if k.Path == first && k.Of != "" {
+			_, of := readersOf(k)
+			return slices.Contains(of, reward)
+		}
+	}
+	return true
 }
 
 // ParseReward is a reward as a command line has it: its name, and assignments as --set takes
@@ -171,17 +184,4 @@ func ParseReward(name string, sets []string) (Reward, error) {
 	}
 	r.check("", doc.Report)
 	return r, doc.Err()
-}
-
-// Judges are what a reward judges: "pictures", "clips", "replies".
-func Judges(reward string) []string {
-	switch {
-	case slices.Contains(belongs["motion"], reward), reward == "dino":
-		return []string{"clips"}
-	case slices.Contains(belongs["rule"], reward):
-		return []string{"replies"}
-	case slices.Contains([]string{"exec", "http", "judge"}, reward):
-		return []string{"pictures", "clips"}
-	}
-	return []string{"pictures"}
 }

@@ -13,7 +13,8 @@ func TestRewardOptionMistakes(t *testing.T) {
 		"ocr.language=deu":       `write path = "tesseract"`,
 		"judge.form=think":       `"judge" is not of reward "ocr"`,
 		"rule=boxed":             `"rule" is not of reward "ocr"`,
-		"scaling=cosin":          `no scaling is called "cosin"`,
+		"scaling=logit":          `"scaling" is not of reward "ocr"`,
+		"url='http://a'":         `"url" is not of reward "ocr"`,
 		"name=layout":            "a reward is named by --reward",
 		"ocr=strict":             "must be a table",
 		"ocr.interval=0":         "ocr.interval",
@@ -25,6 +26,9 @@ func TestRewardOptionMistakes(t *testing.T) {
 		if _, err := ParseReward("ocr", []string{set}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", set, err, want)
 		}
+	}
+	if _, err := ParseReward("clip", []string{"scaling=cosin"}); err == nil || !strings.Contains(err.Error(), `no scaling is called "cosin"`) {
+		t.Error(err)
 	}
 	if _, err := ParseReward("judge", []string{"judge.both_orders=true"}); err == nil || !strings.Contains(err.Error(), "there is no order") {
 		t.Error(err)

@@ -19,10 +19,10 @@ type Sampler struct {
 	Steps      int               `toml:"steps" range:"[1,1000]" doc:"of a rollout"`
 	EvalSteps  int               `toml:"eval_steps" range:"[1,1000]" doc:"of an evaluation"`
 	Noise      float64           `toml:"noise" range:"[0,10]" doc:"eta, the solver's noise level"`
-	NoiseLimit float64           `toml:"noise_limit" range:"[0,inf)" doc:"of flow-sde: the largest deviation of a step; 0: none"`
-	Density    string            `toml:"density" enum:"gaussian,unnormalised" doc:"of dance: whether the log-probability has its constants"`
-	Prediction string            `toml:"prediction" enum:"epsilon,sample,v_prediction" doc:"of ddim and ddpm: what the network puts out"`
-	Clip       bool              `toml:"clip_sample" doc:"of ddim: cut the clean prediction to 1"`
+	NoiseLimit float64           `toml:"noise_limit" range:"[0,inf)" of:"flow-sde" doc:"of flow-sde: the largest deviation of a step; 0: none"`
+	Density    string            `toml:"density" enum:"gaussian,unnormalised" of:"dance" doc:"of dance: whether the log-probability has its constants"`
+	Prediction string            `toml:"prediction" enum:"epsilon,sample,v_prediction" of:"ddim,ddpm" doc:"of ddim and ddpm: what the network puts out"`
+	Clip       bool              `toml:"clip_sample" of:"ddim" doc:"of ddim: cut the clean prediction to 1"`
 	Guidance   float64           `toml:"guidance" range:"[0,100]" doc:"scale; 1 or less samples without"`
 	GuideBy    string            `toml:"guidance_kind" enum:"cfg,cfg-norm,embedded" doc:"two outputs combined, the same with the norm kept, or an input of the network"`
 	Schedule   Schedule          `toml:"schedule"`
@@ -44,9 +44,9 @@ func defaultSampler() Sampler {
 type Schedule struct {
 	Kind    string  `toml:"kind" doc:"see darkroom list schedules"`
 	Shift   float64 `toml:"shift" range:"(0,inf)" doc:"towards noise; 1 leaves the times even"`
-	Tokens  int     `toml:"tokens" range:"[1,1e8]" doc:"of dynamic: patches of the picture, which decide the shift"`
-	Betas   string  `toml:"betas" enum:"linear,scaled_linear,squaredcos_cap_v2" doc:"of ddpm: how noise grows"`
-	Spacing string  `toml:"spacing" enum:"leading,trailing,linspace" doc:"of ddpm: which of the thousand steps are taken"`
+	Tokens  int     `toml:"tokens" range:"[1,1e8]" of:"kind=dynamic" doc:"of dynamic: patches of the picture, which decide the shift"`
+	Betas   string  `toml:"betas" enum:"linear,scaled_linear,squaredcos_cap_v2" of:"kind=ddpm" doc:"of ddpm: how noise grows"`
+	Spacing string  `toml:"spacing" enum:"leading,trailing,linspace" of:"kind=ddpm" doc:"of ddpm: which of the thousand steps are taken"`
 }
 
 // Flash is a compressed tail.

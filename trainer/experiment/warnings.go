@@ -37,7 +37,7 @@ func (e *Experiment) warnings(p StagePlan) []string {
 	if e.Rollout.Group == 1 && e.Advantage.Estimator == "history" && p.First == 0 {
 		warn("with one sample a prompt, the first %d visits of a prompt are compared with the batch", e.Advantage.History.Min)
 	}
-	all = append(append(all, e.idle()...), e.outside()...)
+	all = append(all, e.outside()...)
 	if e.Evaluate.Prompts == "" {
 		warn("there are no held-out prompts ([evaluate] prompts): a gain cannot be told from learning the prompts by heart")
 	}

@@ -22,8 +22,13 @@ func TestOpenRewards(t *testing.T) {
 	bench := Bench{Device: func() (*features.Device, error) { return nil, errors.New("no device in this test") }}
 	names := experiment.Rewards()
 	for name := range openers {
-		if !slices.ContainsFunc(names, func(n experiment.Name) bool { return n.Name == name }) {
+		if !slices.ContainsFunc(names, func(k experiment.RewardKind) bool { return k.Name.Name == name }) {
 			t.Errorf("%q can be opened, but has no name", name)
+		}
+	}
+	for _, k := range names {
+		if openers[k.Name.Name] == nil {
+			t.Errorf("%q has a name, but cannot be opened", k.Name.Name)
 		}
 	}
 	scene, err := scenes.Parse(`the word "CAT" in red on white`)

@@ -1,0 +1,82 @@
+package experiment
+
+import "slices"
+
+// A RewardKind is what [[reward]] may name. judges.Open has how each is opened, and a test that both have
+// the same names.
+type RewardKind struct {
+	Name
+	Pictures, Clips, Replies bool // what it judges
+
+	Weights  bool // is a network, whose folder path names
+	Sloped   bool // says how pixels change it
+	Prompted bool // reads a prompt as a description, so that it takes control words
+}
+
+// Rewards are all there are.
+func Rewards() []RewardKind {
+	return []RewardKind{
+		{Name: Name{Name: "layout", Card: "Objects where the prompt's boxes say (intersection over union)."}, Pictures: true},
+		{Name: Name{Name: "scene", Card: "The embedded task: objects and words as the caption says, in crisp colours."}, Pictures: true},
+		{Name: Name{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."}, Pictures: true},
+		{Name: Name{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."}, Pictures: true},
+		{Name: Name{Name: "ocr", Card: "Words that can be read in the picture, against those asked for: drawn ones, or with path = \"tesseract\" others."}, Pictures: true},
+		{Name: Name{Name: "clip", Card: "Cosine of CLIP's features of picture and prompt."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
+		{Name: Name{Name: "aesthetic", Card: "A head on CLIP's features that predicts how much people like a picture."}, Pictures: true, Weights: true, Sloped: true},
+		{Name: Name{Name: "pickscore", Card: "PickScore: a CLIP trained on people's choices."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
+		{Name: Name{Name: "hpsv2", Card: "Human Preference Score v2."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
+		{Name: Name{Name: "imagereward", Card: "ImageReward: a BLIP that reads the prompt while it looks; path holds its weights as safetensors, med_config.json and BERT's tokenizer."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
+		{Name: Name{Name: "dino", Card: "DINO: how constant the subject of a clip is (VBench)."}, Clips: true, Weights: true},
+		{Name: Name{Name: "jpeg", Card: "Size as a JPEG: the simplest reward there is (DDPO)."}, Pictures: true},
+		{Name: Name{Name: "sharpness", Card: "Statistics of edges and colours."}, Pictures: true},
+		{Name: Name{Name: "motion", Card: "True motion of a clip, 0 to 1: enough optical flow, steady, and borne out by the frames; tricks do not win it."}, Clips: true},
+		{Name: Name{Name: "magnitude", Card: "Mean optical flow of a clip, in pixels; noise and cuts win it: use it beside motion."}, Clips: true},
+		{Name: Name{Name: "dynamic", Card: "VBench's dynamic degree: 1 if a clip moves, else 0; noise and cuts win it."}, Clips: true},
+		{Name: Name{Name: "flicker", Card: "VBench's temporal flickering: 1 where nothing changes; still clips win it."}, Clips: true},
+		{Name: Name{Name: "smooth", Card: "VBench's motion smoothness, interpolated by averaging; still clips win it."}, Clips: true},
+		{Name: Name{Name: "warp", Card: "Minus the warping error of a clip; still clips win it."}, Clips: true},
+		{Name: Name{Name: "format", Card: "An answer in the form that was asked for."}, Replies: true},
+		{Name: Name{Name: "accuracy", Card: "An answer that is right."}, Replies: true},
+		{Name: Name{Name: "tools", Card: "Right answers, with a bonus for groups that seldom call a tool, and a price for every further call (Pixel-Reasoner)."}, Replies: true},
+		{Name: Name{Name: "look", Card: "1 where a crop shows what the prompt's meta.target says: at least four fifths of it, in at most half of the picture's sides."}, Replies: true},
+		{Name: Name{Name: "tool-bonus", Card: "1 for a right answer after a picture that a tool gave back (the conditional part of DeepEyes's reward)."}, Replies: true},
+		{Name: Name{Name: "calls", Card: "How near the number of calls is to the prompt's meta.calls, 1 where it has none."}, Replies: true},
+		{Name: Name{Name: "judge", Card: "A vision-language model's opinion, over an OpenAI-compatible API or from a local folder."}, Pictures: true, Clips: true, Replies: true, Prompted: true},
+		{Name: Name{Name: "http", Card: "A server that speaks the documented protocol."}, Pictures: true, Clips: true, Replies: true, Prompted: true},
+		{Name: Name{Name: "exec", Card: "A program that speaks JSON lines."}, Pictures: true, Clips: true, Replies: true, Prompted: true},
+	}
+}
+
+// rewardNamed is the reward of a name.
+func rewardNamed(name string) (RewardKind, bool) {
+	all := Rewards()
+	i := slices.IndexFunc(all, func(r RewardKind) bool { return r.Name.Name == name })
+	if i < 0 {
+		return RewardKind{}, false
+	}
+	return all[i], true
+}
+
+// rewardsThat are the names of some rewards.
+func rewardsThat(is func(RewardKind) bool) (names []string) {
+	for _, r := range Rewards() {
+		if is(r) {
+			names = append(names, r.Name.Name)
+		}
+	}
+	return names
+}
+
+// Judges are what a reward judges: "pictures", "clips", "replies".
+func Judges(reward string) (subjects []string) {
+	k, _ := rewardNamed(reward)
+	for _, s := range []struct {
+		is   bool
+		name string
+	}{{k.Pictures, "pictures"}, {k.Clips, "clips"}, {k.Replies, "replies"}} {
+		if s.is {
+			subjects = append(subjects, s.name)
+		}
+	}
+	return subjects
+}
