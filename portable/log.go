@@ -50,6 +50,9 @@ func Log2(x float64) float64 {
 	return float64(Log(f)*(1/math.Ln2)) + float64(exponent)
 }
 
+// Log10 is the logarithm to base 10.
+func Log10(x float64) float64 { return float64(Log(x) * (1 / math.Ln10)) }
+
 // Log1p is log(1+x), exact near zero.
 func Log1p(x float64) float64 {
 	const small, tiny = 1.0 / (1 << 29), 1.0 / (1 << 54)

@@ -36,19 +36,23 @@ var functions = map[string]function{
 	"Sin, far":      {Sin, math.Sin, -1 << 29, 1 << 29, false},
 	"Cos":           {Cos, math.Cos, -100, 100, false},
 	"Erfinv":        {Erfinv, math.Erfinv, -1, 1, false},
+	"Log10":         {Log10, math.Log10, -700, 700, true},
+	"Hypot":         {of(Hypot, 3), of(math.Hypot, 3), -40, 40, true},
+	"Atan2":         {of(Atan2, 1.5), of(math.Atan2, 1.5), -10, 10, false},
+	"Atan2, left":   {to(Atan2, -0.7), to(math.Atan2, -0.7), -10, 10, false},
 	"Pow 0.3":       {to(Pow, 0.3), to(math.Pow, 0.3), -50, 50, true},
 	"Pow 7":         {to(Pow, 7), to(math.Pow, 7), -50, 50, true},
 	"Pow -2.6":      {to(Pow, -2.6), to(math.Pow, -2.6), -50, 50, true},
 	"Pow of 0.999":  {of(Pow, 0.999), of(math.Pow, 0.999), -1e5, 1e5, false},
 }
 
-// to is a power with a fixed exponent, of one with a fixed base.
-func to(pow func(x, y float64) float64, y float64) func(float64) float64 {
-	return func(x float64) float64 { return pow(x, y) }
+// to fixes the second argument of a function, of the first.
+func to(f func(x, y float64) float64, y float64) func(float64) float64 {
+	return func(x float64) float64 { return f(x, y) }
 }
 
-func of(pow func(x, y float64) float64, x float64) func(float64) float64 {
-	return func(y float64) float64 { return pow(x, y) }
+func of(f func(x, y float64) float64, x float64) func(float64) float64 {
+	return func(y float64) float64 { return f(x, y) }
 }
 
 // each calls f with n arguments of a function, the same in every build.
@@ -112,6 +116,10 @@ func TestDigests(t *testing.T) {
 }
 
 var digests = map[string]string{
+	"Atan2":         "ea9211cad1b9e690",
+	"Atan2, left":   "b068be4eac62b8b4",
+	"Hypot":         "71448f8572a34b95",
+	"Log10":         "e70e9320501e8301",
 	"Cos":           "247d2d2029c9d84b",
 	"Erfinv":        "064214ab7bb4be38",
 	"Exp":           "75e35ce5ec971228",
@@ -240,9 +248,11 @@ func TestSpecial(t *testing.T) {
 	}
 	for _, x := range values {
 		for _, y := range values {
-			a, b := Pow(x, y), math.Pow(x, y)
-			if !same(a, b) && !(math.Abs(a-b) <= 4e-16*math.Abs(b)) {
-				t.Errorf("Pow(%v, %v): %v, math has %v", x, y, a, b)
+			for name, f := range map[string][2]func(x, y float64) float64{"Pow": {Pow, math.Pow}, "Hypot": {Hypot, math.Hypot}, "Atan2": {Atan2, math.Atan2}} {
+				a, b := f[0](x, y), f[1](x, y)
+				if !same(a, b) && !(math.Abs(a-b) <= 4e-16*math.Abs(b)) {
+					t.Errorf("%s(%v, %v): %v, math has %v", name, x, y, a, b)
+				}
 			}
 		}
 	}

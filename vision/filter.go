@@ -3,6 +3,8 @@ package vision
 import (
 	"fmt"
 	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Card: resampling coefficients. For output pixel i of n, made of the span from a to b of
@@ -69,7 +71,7 @@ func (f Filter) at(x float64) float64 {
 			return 1
 		case x < 1:
 			x *= math.Pi
-			return math.Sin(x) / x * (float64(float32(0.54)) + float64(float64(float32(0.46))*math.Cos(x)))
+			return portable.Sin(x) / x * (float64(float32(0.54)) + float64(float64(float32(0.46))*portable.Cos(x)))
 		}
 	case Bicubic:
 		return keys(math.Abs(x), -0.5)
@@ -97,7 +99,7 @@ func sinc(x float64) float64 {
 		return 1
 	}
 	x *= math.Pi
-	return math.Sin(x) / x
+	return portable.Sin(x) / x
 }
 
 // taps says of which input pixels an output pixel is made: from first on, by weight.

@@ -1,6 +1,10 @@
 package vision
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // Card: Pillow's Image.rotate(angle) with its defaults: counter-clockwise by degrees about
 // the centre, the nearest pixel, the size kept, black where nothing was. An output pixel's
@@ -60,8 +64,8 @@ type affine [6]float64
 func affineOf(degrees float64, width, height int) affine {
 	angle := -(degrees * (math.Pi / 180))
 	round := func(x float64) float64 { return math.RoundToEven(x*1e15) / 1e15 }
-	c, s := round(math.Cos(angle)), round(math.Sin(angle))
-	a := affine{c, s, 0, round(-math.Sin(angle)), c, 0}
+	c, s := round(portable.Cos(angle)), round(portable.Sin(angle))
+	a := affine{c, s, 0, round(-portable.Sin(angle)), c, 0}
 	cx, cy := float64(width)/2, float64(height)/2
 	a[2] = float64(float64(a[0]*-cx)+float64(a[1]*-cy)) + cx
 	a[5] = float64(float64(a[3]*-cx)+float64(a[4]*-cy)) + cy

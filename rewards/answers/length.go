@@ -1,6 +1,10 @@
 package answers
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
 
 // Card: the length of a reply as a reward, along half a cosine (Yeo et al. 2025, VLM-R1's
 // cosine_reward): a right answer is worth Short, falling to Long at Limit tokens; a wrong one
@@ -31,5 +35,5 @@ func (c CosineLength) At(tokens int, right bool) float64 {
 	if c.Stop {
 		tokens = min(tokens, c.Limit)
 	}
-	return ends[0] - (ends[0]-ends[1])*(1-math.Cos(float64(tokens)*math.Pi/float64(max(1, c.Limit))))/2
+	return ends[0] - (ends[0]-ends[1])*(1-portable.Cos(float64(tokens)*math.Pi/float64(max(1, c.Limit))))/2
 }

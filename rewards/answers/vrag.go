@@ -3,12 +3,12 @@ package answers
 import (
 	"context"
 	"errors"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/edits"
 )
@@ -67,12 +67,12 @@ func NDCG(pages, right []string, once bool) float64 {
 	got, ideal := 0.0, 0.0
 	for i, p := range pages {
 		if slices.Contains(right, p) && !(once && seen[p]) {
-			got += 1 / math.Log2(float64(i+2))
+			got += 1 / portable.Log2(float64(i+2))
 		}
 		seen[p] = true
 	}
 	for i := range right {
-		ideal += 1 / math.Log2(float64(i+2))
+		ideal += 1 / portable.Log2(float64(i+2))
 	}
 	if ideal == 0 {
 		return 0

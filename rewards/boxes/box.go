@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // A Box is x0, y0, x1, y1.
@@ -70,7 +72,7 @@ func DIoU(a, b Box) float64 {
 
 // CIoU takes as well the shape into account (Zheng et al. 2020).
 func CIoU(a, b Box) float64 {
-	turn := math.Atan2(a[2]-a[0], a[3]-a[1]) - math.Atan2(b[2]-b[0], b[3]-b[1])
+	turn := portable.Atan2(a[2]-a[0], a[3]-a[1]) - portable.Atan2(b[2]-b[0], b[3]-b[1])
 	v := 4 / (math.Pi * math.Pi) * square(turn)
 	return DIoU(a, b) - v*v/(1-IoU(a, b)+v+tiny)
 }

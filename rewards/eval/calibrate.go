@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Card: what does a difference of scores say? A logistic of the difference,
@@ -124,7 +125,7 @@ func calibrate(pairs []judgedPair, key rng.Key) *Calibration {
 	return c
 }
 
-func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+func logistic(x float64) float64 { return 1 / (1 + portable.Exp(-x)) }
 
 // fit is the slope of some pairs, by Newton's method: the likelihood is concave. NaN where all
 // scores are equal.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/video"
 )
@@ -70,13 +71,13 @@ func waves(key rng.Key) pattern {
 	r := key.Draw()
 	var all [8][3]float64
 	for i := range all {
-		long, angle := 7*math.Pow(5, r.Float64()), math.Pi*r.Float64()
-		all[i] = [3]float64{2 * math.Pi / long * math.Cos(angle), 2 * math.Pi / long * math.Sin(angle), 2 * math.Pi * r.Float64()}
+		long, angle := 7*portable.Pow(5, r.Float64()), math.Pi*r.Float64()
+		all[i] = [3]float64{2 * math.Pi / long * portable.Cos(angle), 2 * math.Pi / long * portable.Sin(angle), 2 * math.Pi * r.Float64()}
 	}
 	return func(x, y float64) float64 {
 		sum := 0.0
 		for _, w := range all {
-			sum += math.Cos(w[0]*x+w[1]*y+w[2]) / 4
+			sum += portable.Cos(w[0]*x+w[1]*y+w[2]) / 4
 		}
 		return sum
 	}
@@ -95,7 +96,7 @@ func (m mover) draw(away func(t int) float64) *video.Clip {
 		for p := range clipSide * clipSide {
 			x, y := float64(p%clipSide)-cx, float64(p/clipSide)-cy
 			// The edge is one pixel soft, so that motion of a part of a pixel can be seen.
-			inside := min(max(13.5-math.Hypot(x, y), 0), 1)
+			inside := min(max(13.5-portable.Hypot(x, y), 0), 1)
 			disc := 0.0
 			if inside > 0 {
 				disc = 40 * m.pattern(x, y)
@@ -139,7 +140,7 @@ func lit(c *video.Clip) *video.Clip {
 	for t, f := range c.Frames {
 		f = slices.Clone(f)
 		for i, v := range f {
-			f[i] = levels(float64(v) + 14*math.Cos(2.1*float64(t)))
+			f[i] = levels(float64(v) + 14*portable.Cos(2.1*float64(t)))
 		}
 		out.Frames = append(out.Frames, f)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/jpeg"
@@ -66,7 +67,7 @@ func gamma(power float64) func(*vision.Image, *rng.Stream) (*vision.Image, error
 	return func(m *vision.Image, _ *rng.Stream) (*vision.Image, error) {
 		var to [256]uint8
 		for v := range to {
-			to[v] = levels(255 * math.Pow(float64(v)/255, power))
+			to[v] = levels(255 * portable.Pow(float64(v)/255, power))
 		}
 		out := m.Clone()
 		for i, v := range out.Pix {
@@ -145,7 +146,7 @@ func stamped(m *vision.Image, _ *rng.Stream) (*vision.Image, error) {
 func grained(m *vision.Image, r *rng.Stream) (*vision.Image, error) {
 	out := m.Clone()
 	for i := 0; i < len(m.Pix); i += 3 {
-		noise := 14 * math.Sqrt(-2*math.Log(1-r.Float64())) * math.Cos(2*math.Pi*r.Float64())
+		noise := 14 * math.Sqrt(-2*portable.Log(1-r.Float64())) * portable.Cos(2*math.Pi*r.Float64())
 		for k := range 3 {
 			out.Pix[i+k] = levels(float64(m.Pix[i+k]) + noise)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision/clip"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -126,19 +127,19 @@ func softmaxAt(x []float64, i int) (p []float64, loss float64) {
 	}
 	p = make([]float64, len(x))
 	for k, v := range x {
-		p[k] = math.Exp(v - top)
+		p[k] = portable.Exp(v - top)
 		sum += p[k]
 	}
 	for k := range p {
 		p[k] /= sum
 	}
-	return p, math.Log(sum) + top - x[i]
+	return p, portable.Log(sum) + top - x[i]
 }
 
 // ranked is log(1 + exp(-d)) and its slope.
 func ranked(d float64) (loss, slope float64) {
-	e := math.Exp(-math.Abs(d))
-	return math.Log1p(e) + max(-d, 0), -1 / (1 + math.Exp(d))
+	e := portable.Exp(-math.Abs(d))
+	return portable.Log1p(e) + max(-d, 0), -1 / (1 + portable.Exp(d))
 }
 
 // rows is a matrix's rows in float64.

@@ -3,7 +3,6 @@ package pretrain
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -191,7 +191,7 @@ func Reconstruct(pool *tensor.Pool, dir string, n int) (*Fidelity, error) {
 			f.pictures = append(f.pictures, px)
 		}
 	}
-	f.PSNR = 10 * math.Log10(255*255/(squares/float64(n*pixels)))
+	f.PSNR = 10 * portable.Log10(255*255/(squares/float64(n*pixels)))
 	return f, nil
 }
 

@@ -2,7 +2,6 @@ package pretrain
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -120,7 +120,7 @@ func (t *Towers) settings(vocabulary int) map[string]any {
 	text["model_type"], text["max_position_embeddings"], text["vocab_size"] = "clip_text_model", m.Tokens, vocabulary
 	text["bos_token_id"], text["eos_token_id"], text["pad_token_id"] = vocabulary-2, vocabulary-1, vocabulary-1
 	pictures["model_type"], pictures["image_size"], pictures["patch_size"], pictures["num_channels"] = "clip_vision_model", scenes.Size, m.Patch, 3
-	return map[string]any{"architectures": []string{"CLIPModel"}, "model_type": "clip", "projection_dim": m.Out, "logit_scale_init_value": math.Log(1 / 0.07),
+	return map[string]any{"architectures": []string{"CLIPModel"}, "model_type": "clip", "projection_dim": m.Out, "logit_scale_init_value": portable.Log(1 / 0.07),
 		"text_config": text, "vision_config": pictures}
 }
 
@@ -192,7 +192,7 @@ func openTowers(dir string, pool *tensor.Pool, key *rng.Key) (*pair, error) {
 	for name, f := range map[string]func(x []float32){
 		"text_model.embeddings.token_embedding.weight": scaled(0.02), "text_model.embeddings.position_embedding.weight": scaled(0.02),
 		"vision_model.embeddings.position_embedding.weight": scaled(0.02), "vision_model.embeddings.class_embedding": scaled(0.02),
-		"logit_scale": func(x []float32) { x[0] = float32(math.Log(1 / 0.07)) },
+		"logit_scale": func(x []float32) { x[0] = float32(portable.Log(1 / 0.07)) },
 	} {
 		if err := g.params[0].Set(name, f); err != nil {
 			return nil, err

@@ -2,9 +2,9 @@ package toy
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
@@ -122,7 +122,7 @@ func (l *Linear) Follow(w trainer.Weights, decay float64) {
 func Distance(state, target []float64) float64 {
 	sum := 0.0
 	for i, x := range state {
-		sum += math.Pow(x-target[i%len(target)], 2)
+		sum += portable.Pow(x-target[i%len(target)], 2)
 	}
 	return -sum / float64(len(state))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/video"
 )
 
@@ -114,15 +115,15 @@ func (d DIS) Between(c *video.Clip, from, to int) (*video.Field, error) {
 // the finest, OpenCV goes by its width, and reads beyond memory if it is low; here a level
 // has room for a patch.
 func (d DIS) scales(width, height int) (coarsest, finest int, err error) {
-	halvings := func(x float64) int { return int(math.Max(math.Log(x)/math.Log(2), -1000)) }
-	coarsest = int(math.Max(math.Log(float64(max(width, height))/(4*float64(d.PatchSize)))/math.Log(2)+0.5, -1000))
+	halvings := func(x float64) int { return int(math.Max(portable.Log(x)/portable.Log(2), -1000)) }
+	coarsest = int(math.Max(portable.Log(float64(max(width, height))/(4*float64(d.PatchSize)))/portable.Log(2)+0.5, -1000))
 	coarsest = min(coarsest, halvings(float64(min(width, height)/d.PatchSize)))
 	if coarsest < 0 || min(width, height) < d.PatchSize {
 		return 0, 0, fmt.Errorf("frames of %d x %d are too small for patches of %d pixels: use Farneback", width, height, d.PatchSize)
 	}
 	finest = d.FinestScale
 	if coarsest < finest {
-		coarsest = max(0, int(math.Floor(math.Log2(2*float64(width)/(5*float64(d.PatchSize))))))
+		coarsest = max(0, int(math.Floor(portable.Log2(2*float64(width)/(5*float64(d.PatchSize))))))
 		finest = max(coarsest-2, 0)
 		for coarsest > 0 && min(width, height)>>coarsest < d.PatchSize {
 			coarsest--

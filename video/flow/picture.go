@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"math"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -51,8 +52,8 @@ func Wheel(f *video.Field, most float64) (*vision.Image, error) {
 // stands still.
 func HSV(f *video.Field, most float64) (*vision.Image, error) {
 	return paint(f, most, func(x, y float64) color.RGBA {
-		turn := math.Atan2(y, x) / (2 * math.Pi)
-		return hue(turn-math.Floor(turn), min(math.Hypot(x, y), 1))
+		turn := portable.Atan2(y, x) / (2 * math.Pi)
+		return hue(turn-math.Floor(turn), min(portable.Hypot(x, y), 1))
 	})
 }
 
@@ -71,7 +72,7 @@ func paint(f *video.Field, most float64, of func(x, y float64) color.RGBA) (*vis
 		if math.IsNaN(x+y) || math.IsInf(x, 0) || math.IsInf(y, 0) {
 			continue // black
 		}
-		if long := math.Hypot(x, y); own && long > 1 {
+		if long := portable.Hypot(x, y); own && long > 1 {
 			x, y = x/long, y/long
 		}
 		c := of(x, y)
@@ -104,8 +105,8 @@ var wheel = func() (all [][3]float64) {
 }()
 
 func wheelColour(x, y float64) color.RGBA {
-	long := math.Hypot(x, y)
-	at := (math.Atan2(-y, -x)/math.Pi + 1) / 2 * float64(len(wheel)-1)
+	long := portable.Hypot(x, y)
+	at := (portable.Atan2(-y, -x)/math.Pi + 1) / 2 * float64(len(wheel)-1)
 	i := int(at)
 	a, b, t := wheel[i%len(wheel)], wheel[(i+1)%len(wheel)], at-math.Floor(at)
 	var c [3]uint8
@@ -135,7 +136,7 @@ func Legend(size int) *vision.Image {
 	half := float64(size-1) / 2
 	for i := range size * size {
 		x, y := (float64(i%size)-half)/half, (float64(i/size)-half)/half
-		if math.Hypot(x, y) <= 1 {
+		if portable.Hypot(x, y) <= 1 {
 			c := wheelColour(x, y)
 			m.Pix[3*i], m.Pix[3*i+1], m.Pix[3*i+2] = c.R, c.G, c.B
 		}
@@ -166,10 +167,10 @@ func Arrows(frame *vision.Image, f *video.Field, step int, times float64) (*visi
 		for x := step / 2; x < f.Width; x += step {
 			i := y*f.Width + x
 			u, v := float64(f.X[i]), float64(f.Y[i])
-			if long := math.Hypot(u, v); !(long >= 0.1*most) || math.IsInf(long, 0) {
+			if long := portable.Hypot(u, v); !(long >= 0.1*most) || math.IsInf(long, 0) {
 				continue
 			}
-			long := max(most, math.Hypot(u, v))
+			long := max(most, portable.Hypot(u, v))
 			c := wheelColour(u/long, v/long)
 			c.R, c.G, c.B = c.R/3*2, c.G/3*2, c.B/3*2
 			k, middle := float64(scale), float64(scale-1)/2
@@ -182,10 +183,10 @@ func Arrows(frame *vision.Image, f *video.Field, step int, times float64) (*visi
 // arrow draws a line, and two short ones at its end.
 func arrow(m *vision.Image, x, y, dx, dy float64, c color.RGBA) {
 	stroke(m, x, y, x+dx, y+dy, c)
-	long, turn := min(max(0.3*math.Hypot(dx, dy), 2), 6), math.Atan2(dy, dx)
+	long, turn := min(max(0.3*portable.Hypot(dx, dy), 2), 6), portable.Atan2(dy, dx)
 	for _, side := range []float64{-1, 1} {
 		back := turn + math.Pi + side*math.Pi/7
-		stroke(m, x+dx, y+dy, x+dx+long*math.Cos(back), y+dy+long*math.Sin(back), c)
+		stroke(m, x+dx, y+dy, x+dx+long*portable.Cos(back), y+dy+long*portable.Sin(back), c)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Degradations are what generators do to pictures when they fail, or when a reward is hacked:
@@ -53,7 +54,7 @@ var damages = map[string]func(px []uint8, strength float64, r *rng.Stream) []uin
 			cx, cy, radius := float64(r.Intn(Size)), float64(r.Intn(Size)), 1.5+float64(3.5*r.Float64())
 			ink := palette[r.Intn(len(palette))]
 			out = each(out, func(v float64, x, y, i int) float64 {
-				if math.Hypot(float64(x)-cx, float64(y)-cy) > radius {
+				if portable.Hypot(float64(x)-cx, float64(y)-cy) > radius {
 					return v
 				}
 				return float64(0.5*v) + float64(0.5*float64(ink[i%3]))
@@ -64,7 +65,7 @@ var damages = map[string]func(px []uint8, strength float64, r *rng.Stream) []uin
 	"ripple": func(px []uint8, strength float64, r *rng.Stream) []uint8 {
 		amount, phase, pace := 1.2+float64(3*strength), 2*math.Pi*r.Float64(), 0.5+float64(0.5*r.Float64())
 		return sampled(px, func(x, y int) (int, int) {
-			return x + int(math.Round(amount*math.Sin(float64(pace*float64(y))+phase))), y + int(math.Round(amount*math.Sin(float64(pace*float64(x))+2*phase)))
+			return x + int(math.Round(amount*portable.Sin(float64(pace*float64(y))+phase))), y + int(math.Round(amount*portable.Sin(float64(pace*float64(x))+2*phase)))
 		})
 	},
 	"bleed": func(px []uint8, strength float64, _ *rng.Stream) []uint8 {
@@ -119,5 +120,5 @@ func blur(px []uint8, radius int) []uint8 {
 
 // normal is a draw of the normal distribution (Box and Muller).
 func normal(r *rng.Stream) float64 {
-	return math.Sqrt(-2*math.Log(1-r.Float64())) * math.Cos(2*math.Pi*r.Float64())
+	return math.Sqrt(-2*portable.Log(1-r.Float64())) * portable.Cos(2*math.Pi*r.Float64())
 }

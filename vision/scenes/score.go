@@ -3,6 +3,8 @@ package scenes
 import (
 	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // Score is how well a picture shows a scene, each between 0 and 1, with no learnt model:
@@ -191,7 +193,7 @@ func (s *segments) clean(scene Scene) float64 {
 	k := uint8(len(Colors) + slices.Index(Backgrounds, scene.Background))
 	crisp, edge := 0.0, 0
 	for i, d := range s.far {
-		crisp += math.Exp(-float64(d) / 24)
+		crisp += portable.Exp(-float64(d) / 24)
 		// Corners count twice: the border is four strips.
 		for _, at := range [2]int{i % Size, i / Size} {
 			if (at < border || at >= Size-border) && s.near[i] == k {

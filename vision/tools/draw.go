@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"math"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -75,7 +76,7 @@ func drawn(m *vision.Image, o Op) *vision.Image {
 func disc(m *vision.Image, x, y, radius float64, c color.RGBA) {
 	for py := max(0, int(y-radius)); py < min(m.Height, int(y+radius)+1); py++ {
 		for px := max(0, int(x-radius)); px < min(m.Width, int(x+radius)+1); px++ {
-			if math.Hypot(float64(px)+0.5-x, float64(py)+0.5-y) <= radius {
+			if portable.Hypot(float64(px)+0.5-x, float64(py)+0.5-y) <= radius {
 				m.Fill(image.Rect(px, py, px+1, py+1), c)
 			}
 		}

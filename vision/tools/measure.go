@@ -3,6 +3,8 @@ package tools
 import (
 	"fmt"
 	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
 )
 
 // measure says how far two points are from each other: {"picture": 1, "bbox_2d": [x0, y0, x1,
@@ -20,7 +22,7 @@ func measure(f Frame) Tool {
 			return Plan{}, err
 		}
 		w, h := math.Abs(b.width()), math.Abs(b.height())
-		degrees := math.Atan2(b[1]-b[3], b[2]-b[0]) * 180 / math.Pi
-		return Plan{Text: fmt.Sprintf("%.1f pixels (%.1f across, %.1f down), %.1f degrees; the picture has %d x %d", math.Hypot(w, h), w, h, degrees, p.Width, p.Height)}, nil
+		degrees := portable.Atan2(b[1]-b[3], b[2]-b[0]) * 180 / math.Pi
+		return Plan{Text: fmt.Sprintf("%.1f pixels (%.1f across, %.1f down), %.1f degrees; the picture has %d x %d", portable.Hypot(w, h), w, h, degrees, p.Width, p.Height)}, nil
 	}}
 }
