@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
 )
 
@@ -140,7 +141,7 @@ func killAndGoOn(t *testing.T, dir, config string, kills, iterations int, prompt
 	whole := time.Since(began)
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	for k := range kills {
-		cmd, log := train("parts/run", "--resume")
+		cmd, log := train("parts/run", goingOn(filepath.Join(dir, "parts", "run"))...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func killAndGoOn(t *testing.T, dir, config string, kills, iterations int, prompt
 			t.Fatalf("attempt %d: %v\n%s", k, err, log)
 		}
 	}
-	if cmd, log := train("parts/run", "--resume"); cmd.Run() != nil {
+	if cmd, log := train("parts/run", goingOn(filepath.Join(dir, "parts", "run"))...); cmd.Run() != nil {
 		t.Fatal(log)
 	}
 	a, b := files(t, filepath.Join(dir, "whole", "run")), files(t, filepath.Join(dir, "parts", "run"))
@@ -172,6 +173,14 @@ func killAndGoOn(t *testing.T, dir, config string, kills, iterations int, prompt
 			t.Errorf("%s is not among the files of the run which was left alone", name)
 		}
 	}
+}
+
+// goingOn is --resume where a run was begun: a process may be killed before it has one.
+func goingOn(dir string) []string {
+	if _, err := os.Stat(filepath.Join(dir, folder.Config)); err != nil {
+		return nil
+	}
+	return []string{"--resume"}
 }
 
 // files are those of a run that depend on nothing but its experiment: the page shows how long

@@ -16,7 +16,8 @@ func newRoot() *cobra.Command {
 		Long: `Darkroom develops pictures: it post-trains image, video and vision-language
 models with reinforcement learning, in one binary, with no Python.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted.`,
+Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 stopped by a
+monitor, 130 interrupted and saved.`,
 		Example:       "  darkroom doctor\n  darkroom list paths --json",
 		SilenceErrors: true,
 		SilenceUsage:  true,

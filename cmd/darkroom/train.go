@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -26,8 +28,10 @@ func trainCommand() *cobra.Command {
 embedded model learns to draw what its captions ask for.
 
 All that happens is kept in a folder: ledger, samples, pictures, checkpoints. The first
-Ctrl-C finishes the iteration and saves; --resume goes on as if nothing had happened.`,
-		Example: "  darkroom train\n  darkroom train experiment.toml --set run.seed=2 --out runs/second\n  darkroom train experiment.toml --resume",
+Ctrl-C finishes the iteration and saves; --resume goes on as if nothing had happened. It needs
+the file that the run was begun with, or the run's folder alone. --restart begins anew in the
+folder, and keeps what was in it beside, as FOLDER.1.`,
+		Example: "  darkroom train\n  darkroom train experiment.toml --set run.seed=2 --out runs/second\n  darkroom train experiment.toml --resume\n  darkroom train runs/second --resume",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args)
@@ -35,6 +39,7 @@ Ctrl-C finishes the iteration and saves; --resume goes on as if nothing had happ
 	}
 	cmd.Flags().StringVar(&o.out, "out", "", "the run's `FOLDER` (default runs/NAME)")
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with the run in the folder")
+	cmd.Flags().BoolVar(&o.restart, "restart", false, "begin anew, and keep the run of the folder beside it")
 	exampleFlag(cmd, &o.example)
 	devicesFlag(cmd, &o.device)
 	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
@@ -45,7 +50,30 @@ type trainOptions struct {
 	out, example string
 	device       string
 	resume       bool
+	restart      bool
 	sets         []string
+}
+
+// ofFolder takes the folder of a run for the file in it.
+func (o *trainOptions) ofFolder(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	dir := args[0]
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil
+	}
+	args[0] = filepath.Join(dir, folder.Config)
+	_, err := os.Stat(args[0])
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usagef("%s is a folder, and holds no run\nhint: name an experiment's file", dir)
+	case o.out == "" && !o.resume && !o.restart:
+		return usagef("%s is the folder of a run\nhint: --resume goes on with it, --restart begins it anew, --out names another folder for its experiment", dir)
+	case o.out == "":
+		o.out = dir
+	}
+	return nil
 }
 
 // experiment reads the file, or an embedded one.
@@ -64,6 +92,12 @@ func (o *trainOptions) experiment(args []string) (*experiment.Experiment, error)
 func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	if cmd.Flags().Changed("device") {
 		o.sets = append(o.sets, "run.device="+o.device)
+	}
+	if o.resume && o.restart {
+		return usagef("--resume goes on with the run, and --restart begins it anew\nhint: leave one of them out")
+	}
+	if err := o.ofFolder(args); err != nil {
+		return err
 	}
 	e, err := o.experiment(args)
 	if err != nil {
@@ -90,7 +124,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	fmt.Fprintf(log, "%s: %d iterations of %d pictures, in %s\n", e.Run.Name, e.Run.Iterations, first.Rollout.PromptsPerIteration*first.Samples(), dir)
 	rolls := 0.5 // of an iteration's time; then what the last one took
-	result, err := training.Run(cmd.Context(), e, on.Into(training.Options{Dir: dir, Resume: o.resume, Version: readBuild().String(),
+	result, err := training.Run(cmd.Context(), e, on.Into(training.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: readBuild().String(),
 		Say: func(format string, args ...any) {
 			bar.end()
 			fmt.Fprintf(log, format+"\n", args...)
@@ -108,7 +142,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 		}}))
 	bar.end()
 	switch {
-	case errors.Is(err, folder.ErrUsed), errors.Is(err, training.ErrChanged):
+	case refused(err):
 		return usageError{err}
 	case err != nil:
 		return err
@@ -126,6 +160,12 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 		return exitError{exitInterrupted, "interrupted, and saved: --resume goes on"}
 	}
 	return nil
+}
+
+// refused reports whether nothing was done, since the folder does not hold what was asked for.
+func refused(err error) bool {
+	return slices.ContainsFunc([]error{folder.ErrUsed, folder.ErrNone, training.ErrChanged, training.ErrOther, training.ErrLost},
+		func(why error) bool { return errors.Is(err, why) })
 }
 
 // iterationLine is an iteration for people.

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -39,6 +40,9 @@ func (e *Experiment) check(doc *config.Document) {
 	e.checkEpisode(doc)
 	e.checkMonitors(doc.Report)
 	e.checkModel(doc.Report)
+	if name := e.Run.Name; doc.Clean("run") && (!filepath.IsLocal(filepath.FromSlash(name)) || filepath.Clean(name) == ".") {
+		doc.Report("run.name", fmt.Sprintf("%q is no folder below runs/", name), "write a plain name; train --out names a folder anywhere")
+	}
 	if n := e.stageIterations(); n > 0 && n != e.Run.Iterations && doc.Clean("run") && doc.Clean("stage") {
 		doc.Report("run.iterations", fmt.Sprintf("is %d, but the stages have %d", e.Run.Iterations, n), fmt.Sprintf("write %d", n))
 	}

@@ -10,9 +10,10 @@
 //	checkpoints/    NNNNNN/, each with the adapter in PEFT's layout, state, and SHA256SUMS
 //	report.html, result.json
 //
-// Start with Open in folder.go. lines.go appends, checkpoint.go saves and finds, lock.go keeps
-// a second process out. What lines hold is the caller's.
+// Start with Open in folder.go. lines.go appends, save.go saves checkpoints, checkpoint.go finds
+// them, used.go says what a new run may write over, links.go refuses what leads out of the folder,
+// lock.go keeps a second process out. What lines hold is the caller's.
 //
 // Files that are appended to are cut back to where the checkpoint saw them end, so a line that
-// was torn, or written after it, does not stay.
+// was torn, or written after it, does not stay. The checkpoint knows the sum of what stands before.
 package folder

@@ -11,37 +11,60 @@ import (
 
 // Folder is a run's, held by this process.
 type Folder struct {
-	Dir  string
-	lock *os.File
+	Dir    string
+	lock   *os.File
+	opened fs.FileInfo       // of Dir
+	before func(step string) // is told of every step of Save; tests end the process there
 }
 
 // Config is the file that makes a folder a run's.
 const Config = "config.toml"
 
-// ErrUsed says that the folder holds a run already.
-var ErrUsed = errors.New("it holds a run already")
+// Errors that a caller tells apart.
+var (
+	ErrUsed = errors.New("it holds a run already")
+	ErrNone = errors.New("it holds no run")
+	ErrGone = errors.New("the run's folder was moved or deleted while the run was under way")
+)
 
-// Open takes a folder: a new one, or with resume one that may hold a run.
+// Open takes a folder: a new one, or with resume one that holds a run.
 func Open(dir string, resume bool) (*Folder, error) {
+	if _, err := os.Stat(filepath.Join(dir, Config)); resume && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w to go on with\nhint: without --resume the run begins; --out names another folder", dir, ErrNone)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("the run's folder cannot be made: %w\nhint: --out names another folder", err)
 	}
-	if !resume {
-		switch _, err := os.Stat(filepath.Join(dir, Config)); {
-		case err == nil:
-			return nil, fmt.Errorf("%s: %w\nhint: --resume goes on with it, --out names another folder", dir, ErrUsed)
-		case !errors.Is(err, fs.ErrNotExist):
-			return nil, err
-		}
+	if err := Own(dir); err != nil {
+		return nil, err
 	}
-	held, err := lock(filepath.Join(dir, "lock"))
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnly) {
-		return nil, fmt.Errorf("%s cannot be written: %w\nhint: --out names another folder", dir, err)
+	f := &Folder{Dir: dir}
+	if err := f.hold(); err != nil {
+		return nil, err
+	}
+	err := f.recover()
+	if err == nil && !resume {
+		err = f.begin()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
+		return nil, errors.Join(err, f.Close())
 	}
-	return &Folder{Dir: dir, lock: held}, nil
+	return f, nil
+}
+
+// hold takes the lock.
+func (f *Folder) hold() (err error) {
+	f.lock, err = lock(filepath.Join(f.Dir, "lock"))
+	switch {
+	case errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnly):
+		return fmt.Errorf("%s cannot be written: %w\nhint: --out names another folder", f.Dir, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", f.Dir, err)
+	}
+	if f.opened, err = os.Stat(f.Dir); err != nil {
+		return errors.Join(err, f.lock.Close())
+	}
+	return nil
 }
 
 // Path is a file of the folder.
@@ -50,22 +73,70 @@ func (f *Folder) Path(name string) string { return filepath.Join(f.Dir, name) }
 // Close lets the folder go.
 func (f *Folder) Close() error { return f.lock.Close() }
 
-// Write writes a whole file aside and puts it in its place.
-func (f *Folder) Write(name string, text []byte) error {
-	path := f.Path(name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+// Here reports whether the folder is still where it was opened, and this process's. Lines that were
+// appended to a deleted file would be lost without a word.
+func (f *Folder) Here() error {
+	now, err := os.Stat(f.Dir)
+	if err != nil || !os.SameFile(now, f.opened) {
+		return fmt.Errorf("%s: %w\nhint: put it back, and --resume goes on from its last checkpoint", f.Dir, ErrGone)
+	}
+	mine, err := f.lock.Stat()
+	if err != nil {
 		return err
 	}
-	next := path + ".part"
-	err := os.WriteFile(next, text, 0o644)
+	if now, err := os.Stat(f.Path("lock")); err == nil && !os.SameFile(now, mine) {
+		return fmt.Errorf("%s: another process has taken the run's folder\nhint: the lock file must not be deleted while a run is under way", f.Dir)
+	}
+	return nil
+}
+
+// step is told before each step of Save.
+func (f *Folder) step(what string) {
+	if f.before != nil {
+		f.before(what)
+	}
+}
+
+// Write writes a whole file aside and puts it in its place.
+func (f *Folder) Write(name string, text []byte) error {
+	if err := f.Here(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(f.Path(name)), 0o755); err != nil {
+		return err
+	}
+	if err := WriteFile(f.Path(name), text); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
+}
+
+// WriteFile writes a whole file aside, syncs it, and puts it in its place. A link there, or in the
+// place of what is written aside, is not followed.
+func WriteFile(path string, text []byte) error {
+	next := path + part
+	err := os.Remove(next)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = create(next, text)
+	}
 	if err == nil {
-		err = errors.Join(syncFile(next), os.Rename(next, path))
+		err = os.Rename(next, path)
 	}
 	if err != nil {
 		os.Remove(next)
-		return fmt.Errorf("writing %s: %w", name, err)
+		return err
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+// create writes a file that is not there yet.
+func create(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // WriteJSON is Write of a value.

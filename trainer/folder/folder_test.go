@@ -10,8 +10,14 @@ import (
 	"testing"
 )
 
+// open takes a folder, which is made a run's where it is to be gone on with.
 func open(t *testing.T, dir string, resume bool) *Folder {
 	t.Helper()
+	if resume {
+		if err := os.WriteFile(filepath.Join(dir, Config), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	f, err := Open(dir, resume)
 	if err != nil {
 		t.Fatal(err)
@@ -99,11 +105,11 @@ func TestSumsNameFilesBesideThem(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	f := open(t, t.TempDir(), false)
-	l, err := f.Lines("ledger.jsonl", -1)
+	l, err := f.AllLines("ledger.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ends []int64
+	var ends []Mark
 	for i := range 3 {
 		if err := l.Append(map[string]int{"iteration": i}); err != nil {
 			t.Fatal(err)
@@ -135,9 +141,9 @@ func TestLines(t *testing.T) {
 		t.Errorf("%d lines, not 3", count())
 	}
 	for _, c := range []struct {
-		end  int64
+		end  Mark
 		left int
-	}{{-1, 3}, {ends[1], 2}} {
+	}{{everything, 3}, {ends[1], 2}} {
 		l, err := f.Lines("ledger.jsonl", c.end)
 		if err != nil {
 			t.Fatal(err)
@@ -158,10 +164,22 @@ func TestLines(t *testing.T) {
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	f := open(t, dir, false)
-	if _, err := Open(dir, true); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := Open(dir, false); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a second process: %v", err)
 	}
+	if _, err := Open(dir, true); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "without --resume the run begins") {
+		t.Errorf("a folder without a run: %v", err)
+	}
+	if _, err := Open(filepath.Join(dir, "no"), true); !errors.Is(err, ErrNone) {
+		t.Errorf("no folder: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "no")); err == nil {
+		t.Error("a folder was made that nobody asked for")
+	}
 	if err := f.Write(Config, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write("ledger.jsonl", []byte("{}\n")); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()

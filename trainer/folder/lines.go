@@ -2,9 +2,12 @@ package folder
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,59 +15,103 @@ import (
 
 // Lines is a file of JSON, a line a record, that is appended to.
 type Lines struct {
-	file *os.File
-	end  int64
+	folder  *Folder
+	name    string
+	file    *os.File
+	end     int64
+	sum     hash.Hash // of all that stands before end
+	changed error
 }
 
-// Lines opens a file of the folder, cut back to its first end bytes; end < 0 keeps all whole
-// lines.
-func (f *Folder) Lines(name string, end int64) (*Lines, error) {
+// A Mark is how long a file was, and what stood in it.
+type Mark struct {
+	End    int64
+	SHA256 string // "": not known
+}
+
+// everything is the mark of a file that keeps all its whole lines.
+var everything = Mark{End: -1}
+
+// Lines opens a file of the folder, cut back to a mark.
+func (f *Folder) Lines(name string, m Mark) (*Lines, error) {
 	file, err := os.OpenFile(filepath.Join(f.Dir, name), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	l := &Lines{file: file}
-	if l.end, err = whole(file, end); err == nil {
-		err = file.Truncate(l.end)
-	}
-	if err != nil {
+	l := &Lines{folder: f, name: name, file: file, sum: sha256.New()}
+	if err = l.cut(m); err != nil {
 		file.Close()
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", f.Path(name), err)
 	}
 	return l, nil
 }
 
-// whole is where a file is to end.
-func whole(file *os.File, end int64) (int64, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	if end >= 0 {
-		if info.Size() < end {
-			return 0, fmt.Errorf("it has %d bytes, and had %d when the checkpoint was written: it was cut off since", info.Size(), end)
-		}
-		return end, nil
-	}
-	text, err := io.ReadAll(io.NewSectionReader(file, 0, info.Size()))
-	return int64(bytes.LastIndexByte(text, '\n') + 1), err
-}
+// AllLines opens a file of the folder with all its whole lines.
+func (f *Folder) AllLines(name string) (*Lines, error) { return f.Lines(name, everything) }
 
-// Append writes a record. If it cannot be written whole, what was written is taken back.
-func (l *Lines) Append(v any) error {
-	text, err := json.Marshal(v)
+// cut cuts the file back to a mark, and finds out whether what stands before it has changed.
+func (l *Lines) cut(m Mark) error {
+	info, err := l.file.Stat()
 	if err != nil {
 		return err
 	}
-	if _, err := l.file.WriteAt(append(text, '\n'), l.end); err != nil {
-		return errors.Join(fmt.Errorf("%w\nhint: the run stands at its last checkpoint; with room to write, --resume goes on from there", err), l.file.Truncate(l.end))
+	if m.End < 0 {
+		if m.End, err = whole(l.file, info.Size()); err != nil {
+			return err
+		}
 	}
-	l.end += int64(len(text)) + 1
+	if info.Size() < m.End {
+		return fmt.Errorf("it has %d bytes, and had %d when the checkpoint was written: it was cut off since\n"+
+			"hint: put it back from a copy; or --restart begins anew and keeps this folder beside", info.Size(), m.End)
+	}
+	look := &looker{}
+	if _, err := io.Copy(io.MultiWriter(l.sum, look), io.NewSectionReader(l.file, 0, m.End)); err != nil {
+		return err
+	}
+	if look.rest != 0 {
+		return errors.New("the checkpoint ends it inside a line: it is another run's checkpoint, or the file was changed\n" +
+			"hint: put it back from a copy; or --restart begins anew and keeps this folder beside")
+	}
+	if got := l.Mark().SHA256; m.SHA256 != "" && got != m.SHA256 {
+		l.changed = fmt.Errorf("%s has changed since the checkpoint was written: %s", l.folder.Path(l.name), look.says())
+	}
+	l.end = m.End
+	return l.file.Truncate(m.End)
+}
+
+// whole is where the last whole line ends.
+func whole(file *os.File, size int64) (int64, error) {
+	text, err := io.ReadAll(io.NewSectionReader(file, 0, size))
+	return int64(bytes.LastIndexByte(text, '\n') + 1), err
+}
+
+// Mark is where the file ends, and the sum of what it holds.
+func (l *Lines) Mark() Mark { return Mark{l.end, hex.EncodeToString(l.sum.Sum(nil))} }
+
+// Changed says what of the file is no longer what it was at the mark that it was opened with.
+func (l *Lines) Changed() error { return l.changed }
+
+// Append writes a record. If it cannot be written whole, what was written is taken back.
+func (l *Lines) Append(v any) error {
+	if err := l.folder.Here(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("a line of %s: %w", l.name, err)
+	}
+	text = append(text, '\n')
+	if _, err := l.file.WriteAt(text, l.end); err != nil {
+		return errors.Join(fmt.Errorf("%w\nhint: the last checkpoint is whole; with room to write, --resume goes on from there", err), l.file.Truncate(l.end))
+	}
+	l.sum.Write(text)
+	l.end += int64(len(text))
 	return nil
 }
 
-// End is how long the file is, for a checkpoint to remember. It is on the disk when End returns.
-func (l *Lines) End() (int64, error) { return l.end, l.file.Sync() }
+// End is the file's mark, for a checkpoint to remember. What it covers is on the disk when End
+// returns.
+func (l *Lines) End() (Mark, error) { return l.Mark(), l.file.Sync() }
 
 // Close closes the file.
 func (l *Lines) Close() error { return l.file.Close() }

@@ -29,7 +29,7 @@ func (t *Training) checkConfig() error {
 		return err
 	}
 	if list := experiment.Changes(before, t.Experiment); len(list) > 0 {
-		return fmt.Errorf("%s: %w:\n  %s\nhint: --out names another folder for them", t.folder.Dir, ErrChanged, strings.Join(list, "\n  "))
+		return fmt.Errorf("%s: %w:\n  %s\nhint: --out names another folder for them; --restart begins anew with them, and keeps the run beside", t.folder.Dir, ErrChanged, strings.Join(list, "\n  "))
 	}
 	return nil
 }

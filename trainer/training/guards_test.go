@@ -222,7 +222,7 @@ func runUntil(ctx context.Context, t *testing.T, text, dir string, hears func(st
 		sets = append(sets, "loss.noise_floor=off") // which takes longest
 	}
 	var said bytes.Buffer
-	r, err := Run(ctx, parseText(t, text, sets...), Options{Dir: dir, Resume: true, Backend: be, Say: func(format string, args ...any) {
+	r, err := Run(ctx, parseText(t, text, sets...), Options{Dir: dir, Resume: begun(dir), Backend: be, Say: func(format string, args ...any) {
 		fmt.Fprintf(&said, format+"\n", args...)
 		hears(fmt.Sprintf(format, args...))
 	}})

@@ -1,6 +1,11 @@
 package training
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,9 +14,13 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
-// Manifest is manifest.json: what a run was made with, so far as it is not in its config.
+const manifestFile = "manifest.json"
+
+// Manifest is manifest.json: what a run was begun with, so far as it is not in its config. A run that
+// goes on compares itself with it (inputs.go), and leaves it as it is.
 type Manifest struct {
 	Version string            `json:"version"`
 	Go      string            `json:"go"`
@@ -22,20 +31,32 @@ type Manifest struct {
 	Model   []ModelFile       `json:"model"`
 	Prompts int               `json:"prompts"`
 	HeldOut int               `json:"heldout"`
+	// Sums of the prompts' texts and what rewards are told of them.
+	PromptsSum string `json:"prompts_sha256"`
+	HeldOutSum string `json:"heldout_sha256,omitempty"`
 }
 
-// ModelFile is a file of the model's folder. Of very large ones the size has to do.
+// ModelFile is a file of the model's folder.
 type ModelFile struct {
-	Name   string `json:"name"`
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256,omitempty"`
+	Name    string `json:"name"`
+	Bytes   int64  `json:"bytes"`
+	SHA256  string `json:"sha256,omitempty"`
+	Sampled string `json:"sampled_sha256,omitempty"` // of a very large one, from pieces of it
 }
 
-// mostHashed is the largest file that is read whole for its sum.
-const mostHashed = 1 << 28
+// A file up to mostHashed is read whole for its sum; of a larger one as many pieces, evenly spread from
+// its first byte to its last.
+const (
+	mostHashed = 1 << 28
+	pieces     = 256
+	pieceBytes = 1 << 16
+)
 
-// manifest writes manifest.json.
+// manifest writes manifest.json, where there is none.
 func (t *Training) manifest() error {
+	if _, err := os.Stat(t.folder.Path(manifestFile)); err == nil {
+		return nil
+	}
 	plan, err := t.Plan()
 	if err != nil {
 		return err
@@ -52,7 +73,29 @@ func (t *Training) manifest() error {
 	if g := t.model.group; g != nil {
 		m.Backend += "; " + g.sum.Wire.String()
 	}
-	dir := t.model.dir()
+	if m.PromptsSum, err = sumOf(t.train); err != nil {
+		return err
+	}
+	if len(t.heldOut) > 0 {
+		if m.HeldOutSum, err = sumOf(t.heldOut); err != nil {
+			return err
+		}
+	}
+	if m.Model, err = modelFiles(t.model.dir()); err != nil {
+		return err
+	}
+	return t.folder.WriteJSON(manifestFile, m)
+}
+
+// sumOf is of prompts.
+func sumOf(list []prompts.Prompt) (string, error) {
+	h := sha256.New()
+	err := json.NewEncoder(h).Encode(list)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// modelFiles are the files of a model's folder.
+func modelFiles(dir string) (all []ModelFile, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -67,15 +110,32 @@ func (t *Training) manifest() error {
 		}
 		f := ModelFile{Name: filepath.ToSlash(name), Bytes: info.Size()}
 		if f.Bytes <= mostHashed {
-			if f.SHA256, err = folder.Sum(path); err != nil {
-				return err
-			}
+			f.SHA256, err = folder.Sum(path)
+		} else {
+			f.Sampled, err = sampled(path, f.Bytes)
 		}
-		m.Model = append(m.Model, f)
-		return nil
-	})
-	if err != nil {
+		all = append(all, f)
 		return err
+	})
+	return all, err
+}
+
+// sampled is the sum of a large file's pieces.
+func sampled(path string, bytes int64) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
 	}
-	return t.folder.WriteJSON("manifest.json", m)
+	defer file.Close()
+	h := sha256.New()
+	for i := range int64(pieces) {
+		at := (bytes - pieceBytes) / (pieces - 1) * i
+		if i == pieces-1 {
+			at = bytes - pieceBytes
+		}
+		if _, err := io.Copy(h, io.NewSectionReader(file, at, pieceBytes)); err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

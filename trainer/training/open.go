@@ -25,6 +25,11 @@ func open(e *experiment.Experiment, o Options) (t *Training, err error) {
 	if err := Possible(e); err != nil {
 		return nil, err
 	}
+	if o.Restart {
+		if err := t.setAside(); err != nil {
+			return nil, err
+		}
+	}
 	if t.folder, err = folder.Open(o.Dir, o.Resume); err != nil {
 		return nil, err
 	}
@@ -36,7 +41,11 @@ func open(e *experiment.Experiment, o Options) (t *Training, err error) {
 
 func (t *Training) begin() (err error) {
 	defer kernels.Recover(&err)
-	if err := errors.Join(t.checkConfig(), t.goOn()); err != nil {
+	past, err := t.lookBack()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(t.checkConfig(), t.checkInputs(), t.goOn()); err != nil {
 		return err
 	}
 	if err := t.openRewards(); err != nil {
@@ -75,40 +84,37 @@ func (t *Training) begin() (err error) {
 	if err := t.settle(0); err != nil {
 		return err
 	}
-	ends := map[string]int64{"ledger.jsonl": 0, "samples.jsonl": 0}
-	found, spoilt, err := t.folder.Latest()
+	ends, err := t.takeUp(past)
 	if err != nil {
 		return err
 	}
-	for _, s := range spoilt {
-		t.Say("note: %v: the checkpoint before it is used", s)
-	}
-	if found != nil {
-		if ends, err = t.load(*found); err != nil {
-			return err
-		}
-		t.Say("going on after iteration %d", t.loop.Iteration)
-		if len(spoilt) == 0 { // they would count as newer ones
-			if err := t.folder.Tidy(t.Checkpoint.Keep, t.held()); err != nil {
-				return err
-			}
-		}
-	}
-	if t.ledger, err = t.folder.Lines("ledger.jsonl", ends["ledger.jsonl"]); err != nil {
-		return err
-	}
-	if t.samples, err = t.folder.Lines("samples.jsonl", ends["samples.jsonl"]); err != nil {
-		return err
-	}
-	if t.Episode != nil {
-		if t.transcripts, err = t.folder.Lines(TranscriptsFile, ends[TranscriptsFile]); err != nil {
-			return err
-		}
-	}
-	if t.timing, err = t.folder.Lines("timing.jsonl", -1); err != nil {
+	if err := t.openLines(ends); err != nil {
 		return err
 	}
 	return t.spentBefore()
+}
+
+// openLines opens the files that are appended to, cut back to where a checkpoint saw them end.
+func (t *Training) openLines(ends map[string]folder.Mark) (err error) {
+	lines := func(name string) *folder.Lines {
+		if err != nil {
+			return nil
+		}
+		var l *folder.Lines
+		if l, err = t.folder.Lines(name, ends[name]); err == nil && l.Changed() != nil {
+			t.Say("warning: %v; training goes on, but the curves and the page may be wrong there", l.Changed())
+		}
+		return l
+	}
+	t.ledger, t.samples = lines("ledger.jsonl"), lines("samples.jsonl")
+	if t.Episode != nil {
+		t.transcripts = lines(TranscriptsFile)
+	}
+	if err != nil {
+		return err
+	}
+	t.timing, err = t.folder.AllLines("timing.jsonl")
+	return err
 }
 
 // close lets go of everything, after a run that ended with an error or without. What a rank that was left

@@ -40,7 +40,7 @@ func TestProducts(t *testing.T) {
 	var said []string
 	with := func(b kernels.Backend, f func(*Training) error) error {
 		t.Helper()
-		held, err := folder.Open(dir, true)
+		held, err := folder.Open(dir, false)
 		if err != nil {
 			t.Fatal(err)
 		}

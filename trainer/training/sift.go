@@ -52,7 +52,7 @@ func (t *Training) sift(ctx context.Context) (done bool, err error) {
 // measurePassRates rolls every prompt that the file does not have yet, an iteration's worth of
 // samples at a time. Nothing was trained when it is begun.
 func (t *Training) measurePassRates(ctx context.Context, f prompts.PassRates) error {
-	lines, err := t.folder.Lines(passRatesFile, -1)
+	lines, err := t.folder.AllLines(passRatesFile)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ type counters struct {
 	Streaks   map[string]int     `json:"streaks,omitempty"` // how often in a row their rules were broken
 	Bins      *bins              `json:"bins,omitempty"`    // of the totals' histogram
 	Ends      map[string]int64   `json:"ends"`              // of the files that are appended to
+	Sums      map[string]string  `json:"sums,omitempty"`    // of what stands before those ends
 	again
 	Choice *choiceState `json:"choice,omitempty"`
 }
@@ -53,18 +54,18 @@ func (t *Training) save() error {
 	if err := t.model.agree(); err != nil {
 		return err
 	}
-	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Guided: t.guided, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, Best: t.best, Failures: t.failures, Stage: t.stage.Number, again: t.again, Ends: map[string]int64{}}
+	c := counters{Iteration: t.loop.Iteration, Updates: t.loop.Updates, Since: t.loop.Since, History: t.estimator.History, Before: t.before, Guided: t.guided, Latest: t.latest, First: t.first, Streaks: t.streaks, Bins: t.bins, Anchor: t.anchor, Best: t.best, Failures: t.failures, Stage: t.stage.Number, again: t.again, Ends: map[string]int64{}, Sums: map[string]string{}}
 	var kept []safetensors.Tensor
 	c.Choice, kept = t.choice.state()
 	for _, m := range t.loop.Memories {
 		c.Paces = append(c.Paces, m.Pace.T)
 	}
 	for name, l := range t.lines() {
-		end, err := l.End()
+		mark, err := l.End()
 		if err != nil {
 			return fmt.Errorf("saving %s: %w", name, err)
 		}
-		c.Ends[name] = end
+		c.Ends[name], c.Sums[name] = mark.End, mark.SHA256
 	}
 	t.stands = c.Iteration
 	return t.folder.Save(c.Iteration, t.Checkpoint.Keep, t.held(), func(dir string) error {
@@ -150,7 +151,7 @@ func orEmpty[V any](m map[string]V) map[string]V {
 }
 
 // load goes back to a checkpoint, and returns where the run's files ended then.
-func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) {
+func (t *Training) load(c folder.Checkpoint) (ends map[string]folder.Mark, err error) {
 	text, err := os.ReadFile(filepath.Join(c.Dir, countersFile))
 	if err != nil {
 		return nil, err
@@ -208,7 +209,11 @@ func (t *Training) load(c folder.Checkpoint) (ends map[string]int64, err error) 
 	t.guided, t.latest, t.first, t.streaks, t.bins = s.Guided, s.Latest, orEmpty(s.First), orEmpty(s.Streaks), s.Bins
 	t.anchor, t.again, t.failures, t.stands = s.Anchor, s.again, orEmpty(s.Failures), s.Iteration
 	t.best = orEmpty(s.Best)
-	return s.Ends, nil
+	ends = map[string]folder.Mark{}
+	for name, end := range s.Ends {
+		ends[name] = folder.Mark{End: end, SHA256: s.Sums[name]}
+	}
+	return ends, nil
 }
 
 // lines are the files that are appended to and that a checkpoint cuts back.

@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Dir     string
 	Resume  bool
+	Restart bool // begin anew, and keep the run that is in the folder beside it
 	Backend kernels.Backend
 	// Further are more backends, each with a rank of its own beside Backend's; Wire is between all of
 	// them, and nil is host memory (ranks.go).

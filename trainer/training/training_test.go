@@ -101,6 +101,26 @@ func trainWith(t *testing.T, e *experiment.Experiment, dir string, resume bool, 
 	}})
 }
 
+// trainAs runs with options; it has a backend of two threads.
+func trainAs(t *testing.T, e *experiment.Experiment, o Options) (*Result, error) {
+	t.Helper()
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
+	defer be.Close()
+	if o.Backend = be; o.Say == nil {
+		o.Say = t.Logf
+	}
+	return Run(context.Background(), e, o)
+}
+
+// saying keeps what a run says.
+func saying(to *[]string) func(format string, args ...any) {
+	return func(format string, args ...any) { *to = append(*to, fmt.Sprintf(format, args...)) }
+}
+
 // contents are the bytes of all files that depend on nothing but the experiment.
 func contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()

@@ -1,0 +1,39 @@
+package folder
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// A looker reads lines of JSON as they pass, and keeps the number of the first that is none.
+type looker struct {
+	line []byte // read so far of the line under way
+	n    int    // whole lines
+	bad  int    // the first that is no JSON, counted from 1; 0: all are
+	rest int    // bytes behind the last whole line
+}
+
+func (l *looker) Write(text []byte) (int, error) {
+	n := len(text)
+	for {
+		line, after, ok := bytes.Cut(text, []byte("\n"))
+		l.line = append(l.line, line...)
+		if !ok {
+			l.rest = len(l.line)
+			return n, nil
+		}
+		if l.n++; l.bad == 0 && !json.Valid(l.line) {
+			l.bad = l.n
+		}
+		l.line, text = l.line[:0], after
+	}
+}
+
+// says where a file was changed, as far as that can be told.
+func (l *looker) says() string {
+	if l.bad > 0 {
+		return fmt.Sprintf("line %d is no longer JSON", l.bad)
+	}
+	return "every line can be read, but not all say what they did"
+}

@@ -1,0 +1,93 @@
+package folder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// What a new run may find in its folder: nothing, the traces of one that failed before it had
+// anything to keep, or a run.
+
+// records are the files that a run appends to; in any of them a line is worth keeping.
+var records = []string{"ledger.jsonl", "samples.jsonl", "transcripts.jsonl", "pass_rates.jsonl"}
+
+// traces are what a run writes before it has anything to keep.
+var traces = []string{"manifest.json", "products.json", "result.json", "report.html", "images", Config} // the one that makes it a run last
+
+// begin makes the folder fit for a new run.
+func (f *Folder) begin() error {
+	switch _, err := os.Stat(f.Path(Config)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	worth, err := f.Worth()
+	if err != nil {
+		return err
+	}
+	if worth {
+		return fmt.Errorf("%s: %w\nhint: --resume goes on with it, --restart begins anew and keeps it beside, --out names another folder", f.Dir, ErrUsed)
+	}
+	for _, name := range traces {
+		if err := os.RemoveAll(f.Path(name)); err != nil {
+			return fmt.Errorf("clearing what is left of a run that failed at once: %w", err)
+		}
+	}
+	return nil
+}
+
+// Worth reports whether the folder holds anything that a run would lose: a checkpoint, whole or not,
+// or a line of a record.
+func (f *Folder) Worth() (bool, error) {
+	all, err := f.All()
+	if err != nil || len(all) > 0 {
+		return true, err
+	}
+	return f.Lined()
+}
+
+// Lined reports whether any record has a line.
+func (f *Folder) Lined() (bool, error) {
+	for _, name := range records {
+		info, err := os.Stat(f.Path(name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return false, err
+		case info.Size() > 0:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// mostAside is how many earlier runs stand beside a folder.
+const mostAside = 1000
+
+// SetAside renames a folder that holds a run, so that a new one can begin in its place, and returns
+// what it is called now: "" where there was no run.
+func SetAside(dir string) (to string, err error) {
+	dir = filepath.Clean(dir)
+	if _, err := os.Stat(filepath.Join(dir, Config)); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	f := &Folder{Dir: dir}
+	if err := f.hold(); err != nil { // nobody is at work there
+		return "", err
+	}
+	defer f.lock.Close() // that nobody is at work there is all that was asked
+	for n := 1; n <= mostAside; n++ {
+		to = fmt.Sprintf("%s.%d", dir, n)
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			if err = os.Rename(dir, to); err != nil { // Windows renames no folder with an open file in it
+				err = errors.Join(f.lock.Close(), os.Rename(dir, to))
+			}
+			return to, err
+		}
+	}
+	return "", fmt.Errorf("%s.1 to %s.%d are there already\nhint: delete or move some of them", dir, dir, mostAside)
+}
