@@ -18,9 +18,9 @@ func sampleCommand() *cobra.Command {
 		Use:   "sample --model DIR --prompt TEXT --out FILE.png",
 		Short: "Make pictures with a model's folder",
 		Long: `Make pictures with a model's folder in the hub's layout (StableDiffusion3Pipeline,
-FluxPipeline, StableDiffusionPipeline). Several pictures become one sheet, a row a
-prompt where there are several. The PNG's text says how to make it again: the
-same settings give the same pixels, on any x86-64 machine.
+FluxPipeline, StableDiffusionPipeline, StableDiffusionXLPipeline). Several pictures
+become one sheet, a row a prompt where there are several. The PNG's text says how to
+make it again: the same settings give the same pixels, on any x86-64 machine.
 
 --guidance combines two outputs, with and without the prompt; where the network
 reads a scale itself (FLUX.1-dev) it is told that scale, and --true-cfg with

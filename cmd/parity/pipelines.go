@@ -15,6 +15,7 @@ var pipelineOps = map[string]Op{
 	"pipelines.flux": runPipeline,
 	"pipelines.sd15": runPipeline,
 	"pipelines.sd3":  runPipeline,
+	"pipelines.sdxl": runPipeline,
 }
 
 // A sampled case is one on its way through a pipeline.

@@ -30,7 +30,8 @@ type encoderKind int
 const (
 	clipStates    encoderKind = iota // CLIP's last states, after the final norm
 	clipPooled                       // CLIP's state at the end of the text
-	clipProjected                    // CLIP's states before the last layer, and the projection
+	clipBefore                       // CLIP's states before the last layer
+	clipProjected                    // these, and the projection
 	t5States                         // T5's last states
 )
 
@@ -132,6 +133,8 @@ func (e *encoder) openCLIP(f *folder) (most int, err error) {
 			switch e.kind {
 			case clipProjected:
 				return out.Before, out.Projected
+			case clipBefore:
+				return out.Before, nil
 			case clipPooled:
 				return nil, out.Pooled
 			}

@@ -28,7 +28,8 @@ type family struct {
 	// embedded reports whether the network reads a guidance scale, and trueCFG whether
 	// guidance by two outputs needs to be asked for besides.
 	embedded, trueCFG bool
-	patch             int // side of a token in latents
+	patch             int  // side of a token in latents
+	emptyIsZero       bool // the empty text is zeros, and not what encoders make of it
 }
 
 // Defaults are what upstream's pipeline does where nothing is asked for.
@@ -57,6 +58,8 @@ func families() map[string]func(*folder, Options) (*family, error) {
 		"StableDiffusion3Pipeline": openSD3,
 		"FluxPipeline":             openFlux,
 		"StableDiffusionPipeline":  openSD,
+
+		"StableDiffusionXLPipeline": openSDXL,
 	}
 }
 

@@ -117,7 +117,7 @@ func (s *scheduler) checkFlow(path string, said schedulerFile) error {
 func (s *scheduler) checkLadder(path string, said schedulerFile) error {
 	switch {
 	case said.FlowSigmas:
-		return fmt.Errorf("%s: \"use_flow_sigmas\": the network of a StableDiffusionPipeline is no flow", path)
+		return fmt.Errorf("%s: \"use_flow_sigmas\": a U-Net of Stable Diffusion is no flow", path)
 	case said.Thresholding:
 		return fmt.Errorf("%s: \"thresholding\" is not known", path)
 	case len(said.Betas) > 0:

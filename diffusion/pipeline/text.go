@@ -63,6 +63,10 @@ func (p *Pipeline) compute(prompts []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.folder.dir, err)
 		}
+		if prompt == "" && p.family.emptyIsZero {
+			clear(text.States)
+			clear(text.Pooled)
+		}
 		text.Prompt = prompt
 		for _, s := range said[i] {
 			text.IDs, text.Cut = append(text.IDs, s.ids), append(text.Cut, s.cut)

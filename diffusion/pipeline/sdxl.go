@@ -1,0 +1,90 @@
+package pipeline
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/diffusion/unet"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+)
+
+// Stable Diffusion XL (diffusers' StableDiffusionXLPipeline), sampled by DDIM.
+//
+// Text is the states before the last layer of two CLIP encoders side by side; pooled is the second
+// one's projection. The U-Net also reads the picture's size, three times two numbers: (height, width)
+// of the original, (0, 0) for the crop, (height, width) of the target. As upstream's pipeline does by
+// default, both sizes are the picture's own.
+//
+// Where the folder says "force_zeros_for_empty_prompt", the empty text is zeros: upstream's negative
+// prompt where none is given.
+//
+// Invariant (test): texts, steps and pixels are those of upstream's pipeline with DDIMScheduler.
+
+func openSDXL(f *folder, _ Options) (*family, error) {
+	c, err := readConfig(f, "unet", unet.ReadConfig)
+	if err != nil {
+		return nil, err
+	}
+	height, width, err := unetSize(f)
+	if err != nil {
+		return nil, err
+	}
+	if c.Added != "text_time" || c.Out != c.In {
+		return nil, fmt.Errorf("unet: config.json: addition_embed_type %q, %d channels in and %d out: this is not the network of a StableDiffusionXLPipeline", c.Added, c.In, c.Out)
+	}
+	if !f.has("text_encoder") {
+		return nil, fmt.Errorf("%s: it names no \"text_encoder\": refiners, which have one encoder, are not known", filepath.Join(f.dir, "model_index.json"))
+	}
+	fam := &family{component: "unet", latentChannels: c.In, patch: 1,
+		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipBefore}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}},
+		side:     func(factor int) int { return factor << (len(c.Channels) - 1) },
+		most:     func(int) int { return 0 },
+		defaults: Defaults{Height: height, Width: width, Steps: 50, Guidance: 5},
+	}
+	if fam.emptyIsZero, err = emptyIsZero(f); err != nil {
+		return nil, err
+	}
+	fam.join = func(said []encoded) (*Text, error) { return joinSDXL(c, said) }
+	fam.build = func(p *nn.Params) forward {
+		m := unet.New(p, c)
+		return func(tp *autograd.Tape, in inputs) *autograd.Value {
+			sizes := make([][]float32, len(in.times))
+			for i := range sizes {
+				height, width := float32(in.at.Height), float32(in.at.Width)
+				sizes[i] = []float32{height, width, 0, 0, height, width}
+			}
+			return m.Forward(tp, unet.Inputs{Latents: in.latents, Text: in.text, Time: in.times, Pooled: in.pooled, Sizes: sizes})
+		}
+	}
+	return fam, nil
+}
+
+// emptyIsZero reads the pipeline's setting of that name.
+func emptyIsZero(f *folder) (bool, error) {
+	var said struct {
+		Zeros bool `json:"force_zeros_for_empty_prompt"`
+	}
+	said.Zeros = true // upstream's default
+	err := hub.JSON(filepath.Join(f.dir, "model_index.json"), &said)
+	return said.Zeros, err
+}
+
+// joinSDXL puts the states of both encoders side by side.
+func joinSDXL(c unet.Config, said []encoded) (*Text, error) {
+	first, second := said[0], said[1]
+	text := &Text{Tokens: first.tokens, Width: first.width + second.width, Pooled: second.pooled}
+	switch told := c.AddedIn - 6*c.AddedTime; {
+	case text.Width != c.Context:
+		return nil, fmt.Errorf("unet: config.json: cross_attention_dim is %d, but the two encoders give %d numbers a token", c.Context, text.Width)
+	case first.tokens != second.tokens:
+		return nil, fmt.Errorf("the tokenizers make %d and %d tokens of a text; they must be as many", first.tokens, second.tokens)
+	case len(text.Pooled) != told:
+		return nil, fmt.Errorf("unet: config.json: projection_class_embeddings_input_dim leaves %d numbers for the pooled text, but text_encoder_2 projects to %d", told, len(text.Pooled))
+	}
+	for t := range first.tokens {
+		text.States = append(append(text.States, first.row(t)...), second.row(t)...)
+	}
+	return text, nil
+}
