@@ -29,6 +29,13 @@ func TestConvFramesGradients(t *testing.T) {
 	})
 }
 
+func TestPartGradients(t *testing.T) {
+	check(t, "part", func(e *env) *Value {
+		x := e.Var(4, 2, 3)
+		return e.Mul(e.Part(x, 1, 3), e.Part(x, 2, 4))
+	})
+}
+
 // frames is a clip and a weight on a backend that computes as ref does.
 type frames struct {
 	pool *tensor.Pool

@@ -104,6 +104,26 @@ func (tp *Tape) Split(x *Value, axis int, lengths ...int) []*Value {
 	return parts
 }
 
+// Part copies indices lo to hi-1 of the first axis, each a sample of its own.
+func (tp *Tape) Part(x *Value, lo, hi int) *Value {
+	from := x.t.Slice(lo, hi)
+	defer from.Free()
+	y := tp.result("part", tp.pool.New(x.t.DType(), from.Shape()...), x)
+	y.segments, y.batch = nil, 0
+	tp.copyRows(y.t.Mat(), from.Mat())
+	if n := tp.record(y); n != nil {
+		n.back = func() {
+			dx := tp.likeGrad(x)
+			tp.be.Fill(dx.Span(), 0)
+			to := dx.Slice(lo, hi)
+			tp.copyRows(to.Mat(), y.grad.Mat())
+			to.Free()
+			tp.give(x, dx)
+		}
+	}
+	return y
+}
+
 // Concat joins values along an axis.
 func (tp *Tape) Concat(axis int, xs ...*Value) *Value {
 	shape := slices.Clone(xs[0].Shape())
