@@ -112,12 +112,16 @@ func answerDefault(c *Case) error {
 }
 
 func cosineLength(c *Case) error {
-	c.Put("reward", answers.VLMR1Length().At(c.Int("length"), true))
+	var l answers.CosineLength
+	l.SetDefaults()
+	c.Put("reward", l.At(c.Int("length"), true))
 	return nil
 }
 
 func repeatedWords(c *Case) error {
-	c.Put("reward", answers.Repetition(c.String("text")))
+	var r answers.Repetition
+	r.SetDefaults()
+	c.Put("reward", r.Words(c.String("text")))
 	return nil
 }
 
@@ -134,7 +138,8 @@ func repeatedTokens(c *Case) error {
 			}
 			tokens = append(tokens, int(id))
 		}
-		out = append(out, answers.RepeatedTokens(tokens, c.Int("n"), c.Float("max_penalty")))
+		r := answers.Repetition{Of: "tokens", N: c.Int("n"), Penalty: c.Float("max_penalty")}
+		out = append(out, r.Tokens(tokens))
 	}
 	c.Put("rewards", out)
 	return nil
@@ -191,7 +196,8 @@ func deepEyesMath(c *Case) error {
 }
 
 func miniO3(c *Case) error {
-	w, m := c.Sub("weights"), answers.DefaultMiniO3()
+	w, m := c.Sub("weights"), answers.MiniO3{}
+	m.SetDefaults()
 	m.Right = numberOr(w, "acc_reward_weight", m.Right)
 	m.Form = numberOr(w, "format_reward_weight", m.Form)
 	m.Tool = numberOr(w, "use_tool_reward_weight", m.Tool)
@@ -261,6 +267,8 @@ func relativeAccuracy(c *Case) error {
 	return nil
 }
 
+// toolRewards are PyVision-RL's rewards on tokens (reward_manager/naive.py): a reply's score sits on its last
+// token; what tools earned stays where they earned it, and counts only where the answer is right.
 func toolRewards(c *Case) error {
 	earned, lengths, right, score := mat(c, "env_reward"), c.Ints("lengths"), c.Ints("right"), c.Floats("score")
 	if len(lengths) != len(earned) || len(right) != len(earned) || len(score) != len(earned) {
@@ -268,10 +276,14 @@ func toolRewards(c *Case) error {
 	}
 	var out [][]float64
 	for i := range earned {
-		row, err := answers.OnTokens(score[i], right[i] != 0, earned[i], lengths[i])
-		if err != nil {
-			return err
+		row, last := make([]float64, len(earned[i])), lengths[i]-1
+		if last < 0 || last >= len(row) {
+			return fmt.Errorf("a reply of %d tokens among %d", lengths[i], len(row))
 		}
+		if right[i] != 0 {
+			copy(row, earned[i])
+		}
+		row[last] += score[i]
 		out = append(out, row)
 	}
 	putMat(c, "token_rewards", out, "env_reward")

@@ -35,7 +35,10 @@ var rules = map[string]struct {
 	"DAPO":       {DAPO, `\frac12`, `thus Answer: $\frac{1}{2}$`, -1, 1},
 	"boxed":      {Boxed, "1/2", `so \boxed{0.5}`, 0, 1},
 	"GSM8K":      {GSM8K{}.Rule, "1234", "#### 1,234", 0, 1},
-	"repetition": {RepetitionRule, "", "never twice", -1, 0},
+	"cer":        {CER, "red cup", "<answer>red cup</answer>", 0, 1},
+	"wer":        {WER, "a red  cup", "a red cup", 0, 1},
+	"mer":        {MER, "a red cup", "<answer> a red cup </answer>", 0, 1},
+	"giou":       {GIoU, "[20, 20, 60, 40]", "<answer>[20, 20, 60, 40]</answer>", 0, 2},
 }
 
 const (
@@ -49,9 +52,6 @@ func TestTheTruthIsBest(t *testing.T) {
 		best, err := c.rule(c.right, c.truth)
 		if err != nil || math.Abs(best.Value-c.most) > 1e-9 {
 			t.Errorf("%s: the truth is %v, want %v, %v", name, best.Value, c.most, err)
-		}
-		if name == "repetition" {
-			continue
 		}
 		if none, err := c.rule("mumble", c.truth); err != nil || none.Value > 0.5 {
 			t.Errorf("%s: mumbling is %v, %v", name, none.Value, err)
@@ -90,7 +90,13 @@ func FuzzReplies(f *testing.F) {
 		JudgedOne(reply)
 		JudgedTrue(reply)
 		JudgedTag(reply)
-		DefaultMiniO3().Of([]string{reply, reply}, "A")
+		if v := usualRepetition().Words(reply); !(v >= -1 && v <= 0) {
+			t.Errorf("%q repeats itself by %v", reply, v)
+		}
+		namesIn(reply)
+		var m MiniO3
+		m.SetDefaults()
+		m.Of([]string{reply, reply}, "A")
 		NormaliseQA(reply)
 	})
 }
@@ -98,7 +104,7 @@ func FuzzReplies(f *testing.F) {
 // A truth that cannot be read is a mistake of the prompts file: nothing is judged by it.
 func TestTruthsThatCannotBeRead(t *testing.T) {
 	for name, truth := range map[string]string{
-		"mAP": "```json\n[{\"label\": \"cup\"}]\n```", "weighted": "```json {broken ```", "grounding": "somewhere", "positions": "none", "confidence": "none", "relative": "many", "AP50": "no tag",
+		"mAP": "```json\n[{\"label\": \"cup\"}]\n```", "weighted": "```json {broken ```", "grounding": "somewhere", "positions": "none", "confidence": "none", "relative": "many", "AP50": "no tag", "giou": "[1, 2, 3]",
 	} {
 		if s, err := rules[name].rule(rules[name].right, truth); err == nil {
 			t.Errorf("%s: %v for %q", name, s.Value, truth)
@@ -114,6 +120,8 @@ func TestRewards(t *testing.T) {
 		}
 		return i
 	}
+	long := item("yes", `{"answer": "yes, it is"}`)
+	long.Transcript.Tokens = []int{1, 1, 1, 2}
 	for _, c := range []struct {
 		name   string
 		reward rewards.Reward
@@ -126,7 +134,12 @@ func TestRewards(t *testing.T) {
 		{"ANLS", ANLSReward(0.5), item("<answer>red cup</answer>", `{"answer": ["a red cup", "red cup"]}`), 1},
 		{"exact match", ExactMatch{}, item("<answer>The Cup!</answer>", `{"answer": "cup"}`), 1},
 		{"Mini-o3", MiniO3{Right: 1}, item("<answer>A</answer>", `{"answer": "A"}`), 1},
-		{"pages", NDCGReward(func(*rewards.Transcript) []string { return []string{"x", "p"} }, false), item("", `{"pages": ["p"]}`), 1 / math.Log2(3)},
+		{"order", NDCGReward(), item("<answer>x\n- p\np</answer>", `{"answer": "p"}`), 1 / math.Log2(3)},
+		{"order as JSON", NDCGReward(), item(`<answer>["p", 7]</answer>`, `{"answer": ["p", "7"]}`), 1},
+		{"repeated words", Repetition{Of: "words", N: 1, Penalty: -2}, item("no no no no", `{}`), -1.5},
+		{"repeated tokens", Repetition{Of: "tokens", N: 2, Penalty: -1}, long, -1. / 3},
+		{"length", CosineLength{Right: []float64{1, 0.5}, Wrong: []float64{0, 0}, Limit: 4}.Reward(Rule(YesNo).Reward()), long, 0.5},
+		{"a wrong answer's length", CosineLength{Right: []float64{1, 1}, Wrong: []float64{-0.5, 0}, Limit: 8, Stop: true}.Reward(Rule(Same).Reward()), long, -0.25},
 	} {
 		s, err := c.reward.Score(t.Context(), c.item)
 		if err != nil || math.Abs(s.Value-c.want) > 1e-12 || len(s.Evidence) == 0 {
@@ -170,7 +183,7 @@ func TestRepetition(t *testing.T) {
 		"```json [{\"bbox_2d\": [1], \"label\": \"a\"}, {\"bbox_2d\": [1], \"label\": \"a\"}]```":                       -0.5,
 		"```json [{\"bbox_2d\": [1], \"label\": \"a\"}, {\"bbox_2d\": [1.0], \"label\": \"a\"}, {\"bbox_2d\": [2]}]```": 0,
 	} {
-		if got := Repetition(reply); math.Abs(got-want) > 1e-12 {
+		if got := usualRepetition().Words(reply); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%q: %v, want %v", reply, got, want)
 		}
 	}
@@ -187,14 +200,15 @@ func TestRepetition(t *testing.T) {
 		if all > 0 {
 			want = -2 * (1 - float64(len(seen))/float64(all))
 		}
-		if got := RepeatedTokens(tokens, n, -2); math.Abs(got-want) > 1e-12 {
+		if got := (Repetition{N: n, Penalty: -2}).Tokens(tokens); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%d: %v, want %v", n, got, want)
 		}
 	}
 }
 
 func TestCosineLength(t *testing.T) {
-	c := VLMR1Length()
+	var c CosineLength
+	c.SetDefaults()
 	for _, k := range []struct {
 		tokens int
 		right  bool
@@ -331,19 +345,41 @@ func TestSearching(t *testing.T) {
 	}
 }
 
-func TestOnTokens(t *testing.T) {
-	earned := []float64{0, 0.1, 0, 0}
-	right, err := OnTokens(1, true, earned, 3)
-	wrong, err2 := OnTokens(0, false, earned, 3)
-	if err != nil || err2 != nil || !slices.Equal(right, []float64{0, 0.1, 1, 0}) || !slices.Equal(wrong, []float64{0, 0, 0, 0}) {
-		t.Error(right, wrong, err, err2)
-	}
-	for _, n := range []int{0, 5} {
-		if v, err := OnTokens(1, true, earned, n); err == nil {
-			t.Errorf("%d tokens: %v", n, v)
+// TestReadings: what is half right is worth a half; a box that is turned round is none.
+func TestReadings(t *testing.T) {
+	for _, c := range []struct {
+		rule         Rule
+		reply, truth string
+		want         float64
+	}{
+		{CER, "<answer>rad cap</answer>", "red cup", 5. / 7},
+		{CER, "a much longer text than there is", "cup", 0},
+		{WER, "a red cap", "the red cup", 1. / 3},
+		{MER, "a b c d", "a b", 0.5},
+		{GIoU, "<answer>[0, 0, 10, 10]</answer>", "[10, 0, 20, 10]", 1},
+		{GIoU, "<answer>[0, 0, 10, 10]</answer>", "[90, 0, 100, 10]", 0.2},
+		{GIoU, "<answer>[10, 10, 0, 0]</answer>", "[0, 0, 10, 10]", 0},
+		{GIoU, "[0, 0, 10, 10]", "[0, 0, 10, 10]", 0},
+	} {
+		if s, err := c.rule(c.reply, c.truth); err != nil || math.Abs(s.Value-c.want) > 1e-12 {
+			t.Errorf("%q for %q: %v, want %v, %v", c.reply, c.truth, s.Value, c.want, err)
 		}
 	}
 }
+
+func usualRepetition() (r Repetition) { r.SetDefaults(); return r }
+
+// TestNoTokens: what looks at tokens has no score where they were not recorded.
+func TestNoTokens(t *testing.T) {
+	i := rewards.Item{Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: "yes"}}}, Meta: rewards.Meta{"answer": json.RawMessage(`"yes"`)}}
+	for name, r := range map[string]rewards.Reward{"repetition": Repetition{Of: "tokens", N: 1}, "length": usualLength().Reward(Rule(YesNo).Reward())} {
+		if s, err := r.Score(t.Context(), i); err == nil {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+func usualLength() (c CosineLength) { c.SetDefaults(); return c }
 
 func TestGIoUReward(t *testing.T) {
 	a := boxes.Box{0, 0, 10, 10}

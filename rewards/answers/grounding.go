@@ -16,9 +16,10 @@ import (
 //	Grounding  VLM-R1's rec: the first four whole numbers in brackets of the FIRST answer, stretched
 //	           from the processed picture, which the model saw, to the original; PixelOverlap with
 //	           the truth's last answer
-//	GIoUReward GIoU + 1, from 0 to 2 (Visual-RFT, grpo_lisa.py)
+//	GIoU       GIoU + 1, from 0 to 2, of the four numbers in the last answer and those of the truth,
+//	           both in one frame of coordinates (Visual-RFT, grpo_lisa.py)
 //
-// Invariants (tests): the truth is 1; a reply without a box is 0.
+// Invariants (tests): the truth is the most there is, 1 and 2; a reply without a box is 0.
 type Grounding struct {
 	Seen, Original [2]int // width and height of the picture that the model saw, and of the file
 }
@@ -68,5 +69,36 @@ func GroundingReward() rewards.Reward {
 	})
 }
 
-// GIoUReward is Visual-RFT's: where nothing is covered its IoU is 0.
+// GIoU judges a reply by how far its box lies from the truth, also where they do not meet.
+func GIoU(reply, truth string) (rewards.Score, error) {
+	want, ok := boxSaid(truth)
+	if !ok {
+		return rewards.Score{}, fmt.Errorf("the truth %.80q is not [x0, y0, x1, y1]", truth)
+	}
+	text, _ := lastIn(answerTag, reply)
+	found, ok := boxSaid(text)
+	if !ok {
+		return judged(0, "reply", reply), nil
+	}
+	s := rewards.Score{Value: GIoUReward(want, found), Evidence: []rewards.Evidence{{What: "asked for", Box: &want}}}
+	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) || found[0] > found[2] || found[1] > found[3] {
+		return judged(0, "reply", reply), nil
+	}
+	s.Evidence = append(s.Evidence, rewards.Evidence{What: "found", Box: &found, Value: s.Value})
+	return s, nil
+}
+
+// boxSaid is the first box of a text.
+func boxSaid(text string) (b boxes.Box, ok bool) {
+	m := fourNumbers.FindStringSubmatch(text)
+	if m == nil {
+		return b, false
+	}
+	for i := range b {
+		b[i], _ = pytext.Float(m[i+1])
+	}
+	return b, true
+}
+
+// GIoUReward is Visual-RFT's number: where nothing is covered its IoU is 0.
 func GIoUReward(truth, found boxes.Box) float64 { return boxes.GIoU(truth, found) + 1 }

@@ -1,9 +1,12 @@
 package answers
 
 import (
+	"context"
+	"errors"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/rewards"
 )
 
 // Card: the length of a reply as a reward, along half a cosine (Yeo et al. 2025, VLM-R1's
@@ -16,14 +19,25 @@ import (
 // limit is worth as much as an empty one: Stop keeps it at the end.
 // Invariants (tests): both ends; falling between them.
 type CosineLength struct {
-	Right, Wrong [2]float64 // of the shortest reply, and of one of Limit tokens
-	Limit        int
-	Stop         bool
+	Right []float64 `toml:"right" doc:"worth of a right answer: of the shortest reply, and of one of limit tokens"`
+	Wrong []float64 `toml:"wrong" doc:"worth of a wrong answer, likewise"`
+	Limit int       `toml:"limit" range:"[1,inf)" doc:"tokens at which the second number is reached"`
+	Stop  bool      `toml:"stop" doc:"longer replies are worth as much as one of limit tokens; else the cosine goes on"`
 }
 
-// VLMR1Length are VLM-R1's numbers.
-func VLMR1Length() CosineLength {
-	return CosineLength{Right: [2]float64{1, 0.5}, Wrong: [2]float64{-0.5, 0}, Limit: 1024}
+// SetDefaults are VLM-R1's numbers.
+func (c *CosineLength) SetDefaults() {
+	*c = CosineLength{Right: []float64{1, 0.5}, Wrong: []float64{-0.5, 0}, Limit: 1024}
+}
+
+// Check reports worths that are not two numbers.
+func (c CosineLength) Check(report func(key, problem, hint string)) {
+	if len(c.Right) != 2 {
+		report("right", "two numbers are wanted: for the shortest reply, and for one of limit tokens", "right = [1, 0.5]")
+	}
+	if len(c.Wrong) != 2 {
+		report("wrong", "two numbers are wanted: for the shortest reply, and for one of limit tokens", "wrong = [-0.5, 0]")
+	}
 }
 
 // At is the reward of a reply of so many tokens.
@@ -36,4 +50,24 @@ func (c CosineLength) At(tokens int, right bool) float64 {
 		tokens = min(tokens, c.Limit)
 	}
 	return ends[0] - (ends[0]-ends[1])*(1-portable.Cos(float64(tokens)*math.Pi/float64(max(1, c.Limit))))/2
+}
+
+var errTokens = errors.New("the reply's length is not known: its tokens were not recorded")
+
+// Reward judges how long all turns are together, by whether the answer is right: above one half of a rule.
+func (c CosineLength) Reward(right rewards.Reward) rewards.Reward {
+	return rewards.Func(func(ctx context.Context, item rewards.Item) (rewards.Score, error) {
+		s, err := right.Score(ctx, item)
+		if err != nil {
+			return s, err
+		}
+		n := len(item.Transcript.Tokens)
+		if n == 0 {
+			return rewards.Score{}, errTokens
+		}
+		s.Parts = map[string]float64{"right": s.Value, "tokens": float64(n)}
+		s.Value = c.At(n, s.Value > 0.5)
+		s.Because("length", "%d tokens of %d", n, c.Limit)
+		return s, nil
+	})
 }

@@ -27,8 +27,8 @@ type MiniO3 struct {
 	Penalty float64 `toml:"penalty" range:"[0,1]" doc:"share of a right answer that a tool costs"`
 }
 
-// DefaultMiniO3 are the published weights.
-func DefaultMiniO3() MiniO3 { return MiniO3{Right: 1, Form: 1, Penalty: 0.1} }
+// SetDefaults are the published weights.
+func (m *MiniO3) SetDefaults() { *m = MiniO3{Right: 1, Form: 1, Penalty: 0.1} }
 
 // MiniO3Verdict is what there was.
 type MiniO3Verdict struct {

@@ -29,9 +29,14 @@ func All() []Named {
 		other("exact_match", "Equal once normalised as SQuAD does (verl, Search-R1).", func() rewards.Reward { return ExactMatch{} }),
 		other("contained", "A right answer stands within (verl, Search-R1).", func() rewards.Reward { return ExactMatch{Contained: true} }),
 		other("anls", "Average normalised Levenshtein similarity, from one half on (VRAG).", func() rewards.Reward { return ANLSReward(0.5) }),
+		rule("cer", "1 less the rate of wrong characters: text that was read.", CER),
+		rule("wer", "1 less the rate of wrong words (jiwer).", WER),
+		rule("mer", "1 less the share of wrong matches among words (jiwer).", MER),
+		other("ndcg", "Gain of the order in which the answer lists names, against the right ones (VRAG).", NDCGReward),
 		rule("relative", "Mean relative accuracy of the first number (PyVision-RL).", Relative{}.Rule),
 		rule("number", "The first number is the same (PyVision-RL).", Relative{Exact: true}.Rule),
 		other("grounding", "Intersection over union of one box (VLM-R1).", GroundingReward),
+		rule("giou", "Generalised intersection over union of one box, plus 1: 0 to 2 (Visual-RFT).", GIoU),
 		rule("detection", "Positions by intersection over union (Visual-RFT).", DetectionIoU),
 		rule("detection_confidence", "How sure it is of positions (Visual-RFT).", DetectionConfidence),
 		rule("map", "Average precision of boxes (VLM-R1).", MAP{}.Rule),
@@ -42,6 +47,7 @@ func All() []Named {
 		form("think_boxed", "<think>...</think>, then \\boxed{}.", ThinkBoxed),
 		form("think_box", "<think>...</think> and an answer with four numbers.", ThinkBox),
 		form("thinks", "It begins with <think>, once, and ends it (TRL).", Thinks),
+		form("searched", "A search tag and an answer tag (VRAG).", Searched),
 	}
 }
 

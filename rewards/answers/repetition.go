@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"context"
 	"regexp"
 	"strings"
 
@@ -16,6 +17,29 @@ import (
 // lower case, or, where the reply holds a JSON list of boxes, over boxes with their labels
 // (VLM-R1). Upstream repairs broken JSON first; here broken JSON counts as text.
 // Invariants (tests): never above 0; a reply without repetition is 0.
+type Repetition struct {
+	Of      string  `toml:"of" enum:"words,tokens" doc:"words of the last turn (boxes, where it lists some), or tokens of all turns"`
+	N       int     `toml:"n" range:"[1,1000]" doc:"words or tokens that count as one"`
+	Penalty float64 `toml:"penalty" range:"[-1e6,0]" doc:"where everything came before"`
+}
+
+// SetDefaults is VLM-R1's.
+func (r *Repetition) SetDefaults() { *r = Repetition{Of: "words", N: 6, Penalty: -1} }
+
+// Score judges a conversation.
+func (r Repetition) Score(_ context.Context, item rewards.Item) (rewards.Score, error) {
+	reply, err := lastTurn(item)
+	if err != nil {
+		return rewards.Score{}, err
+	}
+	if r.Of == "words" {
+		return judged(r.Words(reply), "reply", reply), nil
+	}
+	if len(item.Transcript.Tokens) == 0 {
+		return rewards.Score{}, errTokens
+	}
+	return judged(r.Tokens(item.Transcript.Tokens), "reply", reply), nil
+}
 
 var (
 	fencedJSON = regexp.MustCompile("(?s)```json(.*?)```")
@@ -23,8 +47,8 @@ var (
 	boxList    = regexp.MustCompile(`(?s)(\[` + pytext.SpaceClass + `*\{.*?"bbox_2d".*?"label".*?\}` + pytext.SpaceClass + `*\])`)
 )
 
-// Repetition judges words or boxes.
-func Repetition(reply string) float64 {
+// Words judges words or boxes.
+func (r Repetition) Words(reply string) float64 {
 	if list, ok := boxesIn(reply); ok {
 		var said []string
 		for _, item := range list {
@@ -35,15 +59,13 @@ func Repetition(reply string) float64 {
 				said = append(said, written(box)+"_"+written(label))
 			}
 		}
-		return repeated(said, 1, -1)
+		return repeated(said, 1, r.Penalty)
 	}
-	return repeated(pytext.Fields(pytext.Lower(reply)), 6, -1)
+	return repeated(pytext.Fields(pytext.Lower(reply)), r.N, r.Penalty)
 }
 
-// RepeatedTokens judges tokens: penalty is below 0.
-func RepeatedTokens(tokens []int, n int, penalty float64) float64 {
-	return repeated(tokens, n, penalty)
-}
+// Tokens judges tokens.
+func (r Repetition) Tokens(tokens []int) float64 { return repeated(tokens, r.N, r.Penalty) }
 
 // repeated is penalty times the share of n-grams that are not new.
 func repeated[E comparable](items []E, n int, penalty float64) float64 {
@@ -117,9 +139,4 @@ func written(v any) string {
 		return "False"
 	}
 	return "{...}"
-}
-
-// RepetitionRule is Repetition, whatever is right.
-func RepetitionRule(reply, _ string) (rewards.Score, error) {
-	return judged(Repetition(reply), "reply", reply), nil
 }

@@ -2,7 +2,6 @@ package answers
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/edits"
+	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
 // Card: VRAG-RL (Alibaba-NLP/VRAG) on answers that were searched for.
@@ -80,21 +80,39 @@ func NDCG(pages, right []string, once bool) float64 {
 	return got / ideal
 }
 
-var errPages = errors.New("the order of pages is not known: the transcript's tools did not say which they found")
-
-// NDCGReward rates the pages in what retrieved returns against the prompt's meta.pages.
-func NDCGReward(retrieved func(t *rewards.Transcript) []string, once bool) rewards.Reward {
+// NDCGReward rates the order of names that the last answer tag lists, as JSON or one a line, against the
+// prompt's meta.answer, one or several. A name counts once.
+func NDCGReward() rewards.Reward {
 	return rewards.Func(func(_ context.Context, item rewards.Item) (rewards.Score, error) {
-		right, err := item.Meta.Texts("pages")
+		reply, err := lastTurn(item)
 		if err != nil {
 			return rewards.Score{}, err
 		}
-		if item.Transcript == nil {
-			return rewards.Score{}, errPages
+		right, err := item.Meta.Texts("answer")
+		if err != nil {
+			return rewards.Score{}, err
 		}
-		pages := retrieved(item.Transcript)
-		return judged(NDCG(pages, right, once), "pages", strings.Join(pages, " ")), nil
+		said, _ := TaggedAnswer(reply)
+		names := namesIn(said)
+		return judged(NDCG(names, right, true), "order", strings.Join(names, ", ")), nil
 	})
+}
+
+// namesIn are the names of a list: JSON's, or lines without their bullets.
+func namesIn(text string) (names []string) {
+	v, err := pytext.JSON(text)
+	if list, ok := v.([]any); err == nil && ok {
+		for _, e := range list {
+			names = append(names, written(e))
+		}
+		return names
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimLeft(pytext.Strip(line), "-* "); line != "" {
+			names = append(names, line)
+		}
+	}
+	return names
 }
 
 var (

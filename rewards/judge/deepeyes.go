@@ -54,10 +54,6 @@ func (d DeepEyes) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	if err != nil {
 		return rewards.Score{}, err
 	}
-	question := item.Prompt
-	if q, err := item.Meta.Text("question"); err == nil {
-		question = q
-	}
 	var reply strings.Builder
 	for _, t := range item.Transcript.Turns {
 		reply.WriteString(t.Text)
@@ -72,12 +68,15 @@ func (d DeepEyes) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	case d.Kind == "math" && d.Proved != nil && d.Proved(read.Answer, truth):
 		verdict = answers.Right
 	default:
-		text, err := Ask(kind.question, Blanks{Prompt: question, Truth: truth, Answer: read.Answer})
+		text, err := Ask(kind.question, Blanks{Prompt: asked(item), Truth: truth, Answer: read.Answer})
 		if err != nil {
 			return s, err
 		}
-		said := ""
-		if said, verdict, err = d.ask(ctx, text, kind.verdict); err != nil {
+		said, err := insist(ctx, d.Model, nil, text, d.Tries, func(reply string) bool {
+			verdict = kind.verdict(reply)
+			return verdict != answers.Unclear
+		})
+		if err != nil {
 			return s, err
 		}
 		s.Because("judge", "%s", said)
@@ -87,22 +86,4 @@ func (d DeepEyes) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	}
 	s.Because("answer", "%s", read.Answer)
 	return s, nil
-}
-
-// ask repeats a question until its answer can be read. Each repetition is another question, so
-// that what was remembered of the first is not given again.
-func (d DeepEyes) ask(ctx context.Context, text string, read func(string) answers.Verdict) (said string, v answers.Verdict, err error) {
-	tries := d.Tries
-	if tries <= 0 {
-		tries = 8
-	}
-	for n := range tries {
-		if said, err = d.Model.Ask(ctx, nil, text+strings.Repeat("\n", n)); err != nil {
-			return said, v, err
-		}
-		if v = read(said); v != answers.Unclear {
-			return said, v, nil
-		}
-	}
-	return said, v, fmt.Errorf("%w, %d times: %.200q", errUnreadable, tries, said)
 }

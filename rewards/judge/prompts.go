@@ -16,6 +16,7 @@ import (
 //	mixgrpo_*            Tencent-Hunyuan/MixGRPO, unified_reward.py: QUESTION_TEMPLATE_SCORE, _SEMANTIC
 //	pref_*               CodeGoat24/Pref-GRPO, fastvideo/rewards/templates.py (UnifiedReward)
 //	videoalign_special   KwaiVGI/VideoAlign, prompt_template.py: detailed_special of VQ, MQ, TA
+//	vrag                 Alibaba-NLP/VRAG: the judge of answers
 //	deepeyes_*           Visual-Agent/DeepEyes, vl_agent.py: judges of answers
 //
 //go:embed prompts/*.txt
@@ -23,15 +24,26 @@ var files embed.FS
 
 // Ask is a question with its blanks filled in.
 func Ask(template string, b Blanks) (string, error) {
+	text, err := question(template)
+	return b.in(text), err
+}
+
+// question is a question with its blanks.
+func question(template string) (string, error) {
 	text, err := fs.ReadFile(files, "prompts/"+template+".txt")
 	if err != nil || strings.ContainsAny(template, `/\`) {
 		return "", fmt.Errorf("no question is called %q: it is one of %s", template, strings.Join(Templates(), ", "))
 	}
-	return strings.NewReplacer("{prompt}", b.Prompt, "{truth}", b.Truth, "{answer}", b.Answer).Replace(string(text)), nil
+	return string(text), nil
 }
 
 // Blanks are what is put into a question.
 type Blanks struct{ Prompt, Truth, Answer string }
+
+// in fills the blanks of a text.
+func (b Blanks) in(text string) string {
+	return strings.NewReplacer("{prompt}", b.Prompt, "{truth}", b.Truth, "{answer}", b.Answer).Replace(text)
+}
 
 // Templates are the names of all questions.
 func Templates() []string {

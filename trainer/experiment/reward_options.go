@@ -17,11 +17,15 @@ import (
 
 // RewardOptions are these tables. One that is not written is nil: the reward's defaults.
 type RewardOptions struct {
-	Rule   string         `toml:"rule" of:"accuracy,tools,format" doc:"of accuracy, tools and format: darkroom list rules; empty: the first"`
+	Rule   string         `toml:"rule" of:"accuracy,tools,format,length" doc:"of accuracy, tools, format and length: darkroom list rules; empty: the first"`
 	OCR    *OCROptions    `toml:"ocr" of:"ocr" doc:"of reward ocr: whose formula, and how Tesseract reads"`
 	Layout *LayoutOptions `toml:"layout" of:"layout" doc:"of reward layout: what pairs of boxes are worth"`
 	Motion *MotionOptions `toml:"motion" of:"motion,magnitude,dynamic,flicker,smooth,warp" doc:"of rewards of clips: how their flow is found"`
 	Judge  *JudgeOptions  `toml:"judge" of:"judge" doc:"of reward judge: what a model is asked, and how it is called"`
+
+	Repetition *answers.Repetition   `toml:"repetition" of:"repetition" doc:"of reward repetition: what counts as repeated, and what it costs"`
+	Length     *answers.CosineLength `toml:"length" of:"length" doc:"of reward length: what long and short replies are worth"`
+	MiniO3     *answers.MiniO3       `toml:"mini_o3" of:"mini_o3" doc:"of reward mini_o3: what its parts are worth"`
 }
 
 // OCROptions are of reward ocr.
@@ -57,7 +61,9 @@ func (o *MotionOptions) SetDefaults() {
 
 // JudgeOptions are of reward judge.
 type JudgeOptions struct {
-	Form        string   `toml:"form" enum:"flow_grpo,mixgrpo,mixgrpo_semantic,unified,edit_quality,think,flex,vqascore" doc:"what is asked, and how the answer is read; think and flex compare the samples of a prompt, vqascore is the chance of a yes and needs a folder"`
+	Form        string   `toml:"form" enum:"flow_grpo,mixgrpo,mixgrpo_semantic,unified,edit_quality,think,flex,vqascore,deepeyes_visual,deepeyes_reasoning,deepeyes_math,vrag,question" doc:"what is asked, and how the answer is read; think and flex compare the samples of a prompt, vqascore is the chance of a yes and needs a folder; deepeyes_* and vrag judge replies; question is your own"`
+	Question    string   `toml:"question" doc:"of form question: its text; {prompt}, {truth} (meta.answer) and {answer} are put in"`
+	Read        string   `toml:"read" enum:"one,true,judge,score,final" doc:"of form question, what the model must say: 1 or 0; TRUE or FALSE; <judge>True</judge>; <Score>4</Score> of 5; Final Score: 4 of 5"`
 	Model       string   `toml:"model" doc:"as the server knows it; empty: the form's own"`
 	Temperature *float64 `toml:"temperature" range:"[0,10]" doc:"of answers; not written: the form's own"`
 	Template    string   `toml:"template" enum:",qwen2_vl,qwen2_5_vl,qwen3_vl" doc:"the form of conversations, of a folder (path) that does not say it"`
@@ -73,11 +79,16 @@ type JudgeOptions struct {
 
 // SetDefaults is flow_grpo's judge.
 func (o *JudgeOptions) SetDefaults() {
-	*o = JudgeOptions{Form: "flow_grpo", Pictures: "own", Flex: judge.Flex{Overall: 1, Dimensions: 1}}
+	*o = JudgeOptions{Form: "flow_grpo", Read: "one", Pictures: "own", Flex: judge.Flex{Overall: 1, Dimensions: 1}}
 }
 
 // Compares reports whether the judge compares the samples of a prompt.
 func (o *JudgeOptions) Compares() bool { return o.Form == "think" || o.Form == "flex" }
+
+// nameless reports whether the form was published without a model's name.
+func (o *JudgeOptions) nameless() bool {
+	return o.Form == "question" || o.Form == "vrag" || strings.HasPrefix(o.Form, "deepeyes")
+}
 
 // Filled is what is written, or else the defaults.
 func Filled[T any, P interface {
@@ -116,6 +127,9 @@ func (r *Reward) check(key string, report report) {
 	if r.Name == "judge" {
 		r.checkJudge(key, report)
 	}
+	if r.Length != nil {
+		r.Length.Check(func(k, problem, hint string) { report(key+"length."+k, problem, hint) })
+	}
 	if r.Path == "" && slices.Contains([]string{"pickscore", "hpsv2", "imagereward", "dino"}, r.Name) {
 		report(key+"name", fmt.Sprintf("reward %q needs the folder of its weights", r.Name), `for example path = "models/`+r.Name+`"`)
 	}
@@ -134,6 +148,12 @@ func (r *Reward) checkJudge(key string, report report) {
 		report(key+"judge.form", "a server does not tell how likely its answers are", `write path = "FOLDER" in place of url`)
 	case r.Path != "" && o.Temperature != nil && *o.Temperature > 0:
 		report(key+"judge.temperature", "a folder answers with what is likeliest, so that a picture's score stays the same", "leave it out")
+	case o.Form == "question" && o.Question == "":
+		report(key+"judge.question", "there is no question", `for example question = "Question: {prompt}\nRight: {truth}\nAnswer: {answer}\nSay 1 if it is right, else 0."`)
+	case o.Model == "" && r.URL != "" && o.nameless():
+		report(key+"judge.model", fmt.Sprintf("form %q has no model of its own, and a server wants a name", o.Form), `for example model = "Qwen/Qwen2.5-72B-Instruct"`)
+	case o.Form != "question" && o.Question != "":
+		report(key+"judge.question", fmt.Sprintf("form %q has a question of its own", o.Form), `write form = "question"`)
 	}
 }
 
@@ -184,4 +204,18 @@ func ParseReward(name string, sets []string) (Reward, error) {
 	}
 	r.check("", doc.Report)
 	return r, doc.Err()
+}
+
+// Judges are what the reward judges as it is written: a judge's form decides.
+func (r Reward) Judges() []string {
+	if r.Name != "judge" {
+		return Judges(r.Name)
+	}
+	switch o := Filled(r.Judge); {
+	case o.Form == "question":
+		return Judges(r.Name)
+	case o.nameless():
+		return []string{"replies"}
+	}
+	return []string{"pictures", "clips"}
 }

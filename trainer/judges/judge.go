@@ -3,6 +3,7 @@ package judges
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/assets"
@@ -71,8 +72,22 @@ func judged(o experiment.JudgeOptions, m judge.Asker, atOnce int) (Opened, error
 	if o.Compares() {
 		return Opened{judge: judge.Pairwise{Model: m, Form: o.Form, Flex: o.Flex, BothOrders: o.BothOrders, AtOnce: atOnce}}, nil
 	}
-	p, err := judge.NewPointwise(o.Form, m)
-	return Opened{judge: rewards.Each(p, atOnce)}, err
+	r, err := asking(o, m)
+	return Opened{judge: rewards.Each(r, atOnce)}, err
+}
+
+// asking is the reward of a form that judges items one by one.
+func asking(o experiment.JudgeOptions, m judge.Asker) (rewards.Reward, error) {
+	kind, deepEyes := strings.CutPrefix(o.Form, "deepeyes_")
+	switch {
+	case deepEyes:
+		return judge.DeepEyes{Model: m, Kind: kind}, nil
+	case o.Form == "vrag":
+		return judge.VRAG(m)
+	case o.Form == "question":
+		return judge.Question{Model: m, Text: o.Question, Read: o.Read}, nil
+	}
+	return judge.NewPointwise(o.Form, m)
 }
 
 // chat is the model that a judge asks.

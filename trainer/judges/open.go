@@ -98,6 +98,9 @@ var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"look":        single(answers.DefaultLook()),
 	"tool-bonus":  single(answers.ToolBonus(answers.Rule(answers.Default).Reward())),
 	"calls":       single(answers.CallCount()),
+	"repetition":  openRepetition,
+	"length":      openLength,
+	"mini_o3":     openMiniO3,
 	"aesthetic":   network,
 	"clip":        network,
 	"dino":        network,
@@ -155,6 +158,22 @@ func openTools(r experiment.Reward, _ Bench) (Opened, error) {
 		return Opened{}, err
 	}
 	return Opened{judge: answers.DefaultCuriosity().Judge(rule, atOnce)}, nil
+}
+
+func openRepetition(r experiment.Reward, _ Bench) (Opened, error) {
+	return Opened{judge: rewards.Each(experiment.Filled(r.Repetition), atOnce)}, nil
+}
+
+func openMiniO3(r experiment.Reward, _ Bench) (Opened, error) {
+	return Opened{judge: rewards.Each(experiment.Filled(r.MiniO3), atOnce)}, nil
+}
+
+func openLength(r experiment.Reward, _ Bench) (Opened, error) {
+	rule, err := ruled(r, false)
+	if err != nil {
+		return Opened{}, err
+	}
+	return Opened{judge: rewards.Each(experiment.Filled(r.Length).Reward(rule), atOnce)}, nil
 }
 
 // ruled is the rule that the reward names.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,10 @@ func TestRewardOptions(t *testing.T) {
 	two := scenes.NewCount(2, "red", "circle", "white")
 	one := rewards.Item{Prompt: scenes.NewCount(1, "red", "circle", "white").Prompt, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: two.Draw(scenes.Canonical)}}
 	boxed := rewards.Item{Meta: rewards.Meta{"answer": json.RawMessage(`"12"`)}, Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: `\boxed{12} or so`}}}}
+	again := rewards.Item{Meta: rewards.Meta{"answer": json.RawMessage(`"no"`)},
+		Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: strings.Repeat("and so <answer>no, no</answer> ", 4)}}, Tokens: make([]int, 1500)}}
+	letter := rewards.Item{Meta: rewards.Meta{"answer": json.RawMessage(`"B"`)},
+		Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: "<think>so</think><answer>B</answer>"}}}}
 	for _, c := range []struct {
 		reward, set string
 		item        rewards.Item
@@ -42,6 +47,16 @@ func TestRewardOptions(t *testing.T) {
 		{"layout", "layout.divide_by=want", one},
 		{"layout", "layout.score=giou", one},
 		{"accuracy", "rule=boxed", boxed},
+		{"accuracy", "rule=cer", boxed},
+		{"repetition", "repetition.n=2", again},
+		{"repetition", "repetition.of=tokens", again},
+		{"repetition", "repetition.penalty=-2", again},
+		{"length", "length.limit=8", again},
+		{"length", "length.wrong=[-1, -1]", again},
+		{"length", "length.stop=true", again},
+		{"length", "rule=contained", again},
+		{"mini_o3", "mini_o3.form=3", letter},
+		{"mini_o3", "mini_o3.right=3", letter},
 		{"format", "rule=thinks", rewards.Item{Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: "<think>x</think>y"}}}}},
 	} {
 		plain := opened(t, c.reward).Judge(t.Context(), []rewards.Item{c.item})[0]
@@ -85,5 +100,42 @@ func TestJudgeOptions(t *testing.T) {
 	j = opened(t, "judge", "url="+s.URL)
 	if got = j.Judge(t.Context(), items[:1]); got[0].Value != 0.8 || asked[0]["model"] != "UnifiedReward-7b-v1.5" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Judges of replies ask about the answer that the last turn gives, and read what the form says.
+func TestJudgesOfReplies(t *testing.T) {
+	said, questions := "", []string{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		questions = append(questions, string(body))
+		reply, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": said}}}})
+		_, _ = w.Write(reply)
+	}))
+	defer s.Close()
+	item := rewards.Item{Prompt: "Which letter?", Meta: rewards.Meta{"answer": json.RawMessage(`"R"`)},
+		Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: "<think>so</think><answer>it is Q</answer>"}}}}
+	for _, c := range []struct {
+		sets  []string
+		right string
+		want  float64
+	}{
+		{[]string{"judge.form=deepeyes_visual"}, "Judgement: 1", 0.8},
+		{[]string{"judge.form=deepeyes_reasoning"}, "TRUE", 0.8},
+		{[]string{"judge.form=vrag"}, "<judge>True</judge>", 1},
+		{[]string{"judge.form=question", `judge.question="{answer}, {prompt}, {truth}"`, "judge.read=score"}, "<Score>3</Score>", 0.6},
+	} {
+		said, questions = c.right, nil
+		got := opened(t, "judge", append(c.sets, "judge.model=x", "url="+s.URL)...).Judge(t.Context(), []rewards.Item{item})[0]
+		if got.Missing != nil || got.Value != c.want || len(questions) != 1 || !strings.Contains(questions[0], "it is Q") || !strings.Contains(questions[0], "Which letter?") {
+			t.Errorf("%s: %+v, want %v; asked %q", c.sets, got, c.want, questions)
+		}
+		r, err := experiment.ParseReward("judge", c.sets)
+		if err != nil || !slices.Contains(r.Judges(), "replies") {
+			t.Errorf("%s judges %v, %v", c.sets, r.Judges(), err)
+		}
+	}
+	if r, err := experiment.ParseReward("judge", []string{"judge.form=unified"}); err != nil || slices.Contains(r.Judges(), "replies") {
+		t.Errorf("unified judges %v, %v", r.Judges(), err)
 	}
 }
