@@ -26,6 +26,8 @@ func exportCommand() *cobra.Command {
 
   --as peft       a folder with adapter_config.json and adapter_model.safetensors
   --as diffusers  one file that load_lora_weights of a diffusers pipeline reads
+  --as kohya      one file in the layout of kohya's scripts, which ComfyUI reads, for
+                  adapters of U-Nets and of FLUX; --model is the pipeline's folder
   --as merged     a copy of the pipeline's folder --model with the adapter folded
                   in: W + scale x B A, in fp32, rounded to the type that W has
 
@@ -55,7 +57,7 @@ func exportCommand() *cobra.Command {
 }
 
 // layouts are what can be written.
-func layouts() []string { return []string{"peft", "diffusers", "merged"} }
+func layouts() []string { return []string{"peft", "diffusers", "kohya", "merged"} }
 
 type exportOptions struct{ lora, as, out, model, component, device string }
 
@@ -76,10 +78,11 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 	must(o.lora != "", "--lora is missing: the adapter")
 	must(o.out != "", "--out is missing: what to write")
 	must(slices.Contains(layouts(), o.as), "--as %q: one of %s", o.as, strings.Join(layouts(), ", "))
-	must(o.as != "merged" || o.model != "", "--as merged needs --model, the folder of a pipeline")
-	must(o.as == "merged" || o.model == "", "--model is for --as merged")
+	reads := o.as == "merged" || o.as == "kohya"
+	must(!reads || o.model != "", "--as %s needs --model, the folder of a pipeline", o.as)
+	must(reads || o.model == "", "--model is for --as merged and --as kohya")
 	must(o.as == "merged" || !cmd.Flags().Changed("device"), "--device is for --as merged: the other layouts compute nothing")
-	must(o.as != "diffusers" || strings.HasSuffix(o.out, ".safetensors"), "--out %s: diffusers reads one file; name one that ends in .safetensors", o.out)
+	must(o.as != "diffusers" && o.as != "kohya" || strings.HasSuffix(o.out, ".safetensors"), "--out %s: %s reads one file; name one that ends in .safetensors", o.out, o.as)
 	if o.out != "" {
 		_, err := os.Lstat(o.out)
 		must(errors.Is(err, os.ErrNotExist), "--out %s: it exists already", o.out)
@@ -113,10 +116,36 @@ func (o *exportOptions) run() (*exportReport, error) {
 	}
 	defer a.Close()
 	r.Layers = len(a.Modules())
-	if o.as == "peft" {
+	switch o.as {
+	case "peft":
 		return r, a.Copy(o.out)
+	case "kohya":
+		network, err := o.kohya()
+		if err != nil {
+			return nil, err
+		}
+		return r, a.CopyKohya(o.out, network)
 	}
 	return r, a.CopyDiffusers(o.out, component)
+}
+
+// kohya is the network whose names the file gets: one path is a layer of FLUX and of Stable Diffusion 3.
+func (o *exportOptions) kohya() (peft.Network, error) {
+	dir, err := assets.Resolve(o.model)
+	if err != nil {
+		return 0, usageError{err}
+	}
+	class, err := pipeline.ClassOf(dir)
+	if err != nil {
+		return 0, usageError{err}
+	}
+	switch class {
+	case "StableDiffusionPipeline", "StableDiffusionXLPipeline":
+		return peft.UNet, nil
+	case "FluxPipeline":
+		return peft.FLUX, nil
+	}
+	return 0, usagef("--as kohya: diffusers reads this layout of U-Nets and of FLUX, not of a %s\nhint: --as diffusers is what ComfyUI reads for it", class)
 }
 
 // open opens the adapter as the named component's, or as whichever it is.

@@ -28,6 +28,15 @@ type folder struct {
 // Diffusion 3 does without. Other programs pass over names that begin with _.
 const zerosKey = "_darkroom_text_length"
 
+// ClassOf is the pipeline's class in a folder's model_index.json.
+func ClassOf(dir string) (string, error) {
+	f, err := readFolder(dir)
+	if err != nil {
+		return "", err
+	}
+	return f.class, nil
+}
+
 func readFolder(dir string) (*folder, error) {
 	info, err := os.Stat(dir)
 	switch {

@@ -6,6 +6,8 @@
 //	           "transformer.MODULE.lora_A.weight" ("unet.", "text_encoder.", ...), settings in
 //	           the header's metadata, or ".alpha" tensors, or none: then alpha is the rank
 //
+// A third one, kohya's, is written and not read (kohya.go).
+//
 // Start with Open. What an adapter asks for that is not done here (DoRA, biases, whole
 // modules) is an error that names it.
 package peft
