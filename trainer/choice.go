@@ -27,14 +27,14 @@ func (t *Trainer) gather() (*Report, error) {
 	for keys := t.Prompts(t.Iteration); ; {
 		samples, err := t.Policy.Roll(t.Actor, keys)
 		if err != nil {
-			return nil, fmt.Errorf("rolling iteration %d: %w", t.Iteration, err)
+			return nil, fmt.Errorf("rolling iteration %d: %w", t.Iteration+1, err)
 		}
 		scores, err := t.Score(samples)
 		if err != nil {
-			return nil, fmt.Errorf("scoring iteration %d: %w", t.Iteration, err)
+			return nil, fmt.Errorf("scoring iteration %d: %w", t.Iteration+1, err)
 		}
 		if len(scores) != len(samples) {
-			return nil, fmt.Errorf("iteration %d: %d samples have %d scores", t.Iteration, len(samples), len(scores))
+			return nil, fmt.Errorf("iteration %d: %d samples have %d scores", t.Iteration+1, len(samples), len(scores))
 		}
 		r.Samples, r.Scores, r.Rolls = append(r.Samples, samples...), append(r.Scores, scores...), r.Rolls+1
 		if t.Choice.Further == nil {
@@ -51,14 +51,14 @@ func (t *Trainer) gather() (*Report, error) {
 func (t *Trainer) compare(r *Report) (learned []Sample, worth []float64, err error) {
 	scores := t.kept(r)
 	if r.Advantages, err = t.Compare(r.Samples, scores); err != nil {
-		return nil, nil, fmt.Errorf("comparing the scores of iteration %d: %w", t.Iteration, err)
+		return nil, nil, fmt.Errorf("comparing the scores of iteration %d: %w", t.Iteration+1, err)
 	}
 	if r.Passed = t.pass(r); r.Passed != "" {
 		return nil, nil, nil
 	}
 	places, err := scored(r, scores)
 	if err != nil {
-		return nil, nil, fmt.Errorf("iteration %d: %w", t.Iteration, err)
+		return nil, nil, fmt.Errorf("iteration %d: %w", t.Iteration+1, err)
 	}
 	if t.Choice.Best != nil && len(places) > 0 {
 		places = t.Choice.Best(r, places)

@@ -50,11 +50,13 @@ func (b *Blame) add(name string, values ...float64) {
 	b.Metrics[name] = append(b.Metrics[name], values...)
 }
 
-// A Memory is a set of weights that follows the current ones, once an iteration.
+// A Memory is a set of weights that follows the current ones: once an iteration, as the weights that
+// samples are rolled by must, or after each update.
 type Memory struct {
-	Weights Weights
-	Pace    optim.Pace
-	Decay   float64 // of the last iteration
+	Weights    Weights
+	Pace       optim.Pace
+	EachUpdate bool
+	Decay      float64 // of the last step
 }
 
 // A Report says what one iteration did.
@@ -90,18 +92,19 @@ func (t *Trainer) Step() (*Report, error) {
 	for _, share := range t.shares(len(learned)) {
 		blame, err := t.Objective.Blame(t.Policy, pick(learned, share), pick(worth, share))
 		if err != nil {
-			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates), t.Iteration, err)
+			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates)+1, t.Iteration+1, err)
 		}
 		if blame.Idle {
 			continue
 		}
 		update, err := t.move(blame)
 		if err != nil {
-			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates), t.Iteration, err)
+			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates)+1, t.Iteration+1, err)
 		}
 		report.Updates = append(report.Updates, update)
 	}
-	t.remember()
+	t.remember(false)
+	t.Iteration++
 	return report, nil
 }
 
@@ -161,17 +164,20 @@ func (t *Trainer) move(b Blame) (Update, error) {
 	}
 	params.Move(optim.ClipScale(u.Norm, t.Optim.GradClip), u.Rate)
 	t.Updates++
+	t.remember(true)
 	return u, nil
 }
 
-// remember lets the memories follow, and ends the iteration.
-func (t *Trainer) remember() {
+// remember lets the memories follow that do so after each update, or the others, after an iteration.
+func (t *Trainer) remember(updated bool) {
 	for i := range t.Memories {
 		m := &t.Memories[i]
+		if m.EachUpdate != updated {
+			continue
+		}
 		var due bool
 		if m.Decay, due = m.Pace.Next(); due {
 			t.Policy.Params().Follow(m.Weights, m.Decay)
 		}
 	}
-	t.Iteration++
 }

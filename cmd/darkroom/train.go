@@ -164,7 +164,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 
 // refused reports whether nothing was done, since the folder does not hold what was asked for.
 func refused(err error) bool {
-	return slices.ContainsFunc([]error{folder.ErrUsed, folder.ErrNone, training.ErrChanged, training.ErrOther, training.ErrLost},
+	return slices.ContainsFunc([]error{folder.ErrUsed, folder.ErrNone, training.ErrChanged, training.ErrOther, training.ErrLost, training.ErrFew},
 		func(why error) bool { return errors.Is(err, why) })
 }
 

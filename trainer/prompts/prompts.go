@@ -9,10 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
 // Meta is what a prompt's line says beside its text, for rewards to read.
@@ -42,18 +41,11 @@ func Open(name string) ([]Prompt, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: prompts are .txt, .jsonl or .csv files", name)
 	}
-	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.Size() > mostBytes:
-		return nil, fmt.Errorf("%s: %d bytes are more than the %d that are read", name, info.Size(), mostBytes)
-	}
-	text, err := os.ReadFile(name)
+	text, err := contents(name)
 	if err != nil {
 		return nil, err
 	}
-	list, err := read(bytes.TrimPrefix(text, []byte("\ufeff")))
+	list, err := read(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", name, err)
 	}
@@ -61,6 +53,27 @@ func Open(name string) ([]Prompt, error) {
 		return nil, fmt.Errorf("%s: there is no prompt in it", name)
 	}
 	return list, nil
+}
+
+// contents is the text of a file, without the mark that some editors begin one with. A pipe or a device
+// could be waited for, or read, for ever.
+func contents(name string) ([]byte, error) {
+	switch info, err := os.Stat(name); {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: prompts are read from a file, and this is none", name)
+	case info.Size() > mostBytes:
+		return nil, fmt.Errorf("%s: %d bytes are more than the %d that are read", name, info.Size(), mostBytes)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > mostBytes { // it grew
+		return nil, fmt.Errorf("%s: %d bytes are more than the %d that are read", name, len(text), mostBytes)
+	}
+	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
 }
 
 var kinds = map[string]func(text []byte) ([]Prompt, error){".txt": plain, ".jsonl": records, ".csv": columns}
@@ -102,6 +115,12 @@ func records(text []byte) (list []Prompt, err error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
+		if !utf8.Valid(line) { // the decoder would put U+FFFD in the place of each such byte
+			return nil, at(i+1, "the record is not UTF-8")
+		}
+		if key := doubled(line); key != "" {
+			return nil, at(i+1, "%q is there twice in one object\nhint: which of the two is meant cannot be known; delete one", key)
+		}
 		d := json.NewDecoder(bytes.NewReader(line))
 		d.DisallowUnknownFields()
 		var p Prompt
@@ -131,6 +150,9 @@ func columns(text []byte) (list []Prompt, err error) {
 	}
 	prompt := -1
 	for i, n := range names {
+		if slices.Contains(names[:i], n) {
+			return nil, at(1, "two columns are named %q", n)
+		}
 		if n == "prompt" {
 			prompt = i
 		}
@@ -159,6 +181,9 @@ func columns(text []byte) (list []Prompt, err error) {
 			if i == prompt || cell == "" {
 				continue
 			}
+			if !utf8.ValidString(cell) {
+				return nil, at(line, "the column %q is not UTF-8", names[i])
+			}
 			raw, err := json.Marshal(cell)
 			if err != nil {
 				return nil, at(line, "%w", err)
@@ -170,23 +195,4 @@ func columns(text []byte) (list []Prompt, err error) {
 		}
 		list = append(list, p)
 	}
-}
-
-// Pick are the numbers of an iteration's n prompts out of total: endless epochs, each shuffled
-// by the key. An iteration has a prompt twice only where an epoch ends in it.
-func Pick(k rng.Key, iteration, n, total int) []int { return From(k, iteration*n, n, total) }
-
-// From are n numbers of the same endless list, from a place on.
-func From(k rng.Key, place, n, total int) []int {
-	numbers := make([]int, n)
-	epoch, perm := -1, []int(nil)
-	for i := range numbers {
-		p := place + i
-		if p/total != epoch {
-			epoch = p / total
-			perm = k.Iteration(epoch).Draw().Perm(total)
-		}
-		numbers[i] = perm[p%total]
-	}
-	return numbers
 }

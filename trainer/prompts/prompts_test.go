@@ -23,7 +23,7 @@ func write(t *testing.T, name, text string) string {
 func TestOpen(t *testing.T) {
 	for name, text := range map[string]string{
 		"a.txt":   "\ufeffa cat\r\n\n two \"dogs\" \n",
-		"a.jsonl": "{\"prompt\": \"a cat\"}\n\n{\"prompt\": \" two \\\"dogs\\\" \", \"meta\": {\"count\": \"2\"}}",
+		"a.jsonl": "{\"prompt\": \"a cat\", \"meta\": null}\n\n{\"prompt\": \" two \\\"dogs\\\" \", \"meta\": {\"count\": \"2\", \"Count\": \"3\"}}",
 		"a.CSV":   "count,prompt\n,a cat\n2,\" two \"\"dogs\"\" \"\n",
 	} {
 		list, err := Open(write(t, name, text))
@@ -49,6 +49,12 @@ func TestOpenRefuses(t *testing.T) {
 		{"a.jsonl", "{\"prompt\": \"a\"} {}", "a.jsonl:1: something follows"},
 		{"a.jsonl", "{\"prompt\": 3}", "a.jsonl:1:"},
 		{"a.jsonl", "{\"meta\": {}}", "a.jsonl:1: the prompt is empty"},
+		{"a.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\xff\"}", "a.jsonl:2: the record is not UTF-8"},
+		{"a.jsonl", "{\"prompt\": \"a\", \"prompt\": \"b\"}", "a.jsonl:1: \"prompt\" is there twice"},
+		{"a.jsonl", "{\"prompt\": \"a\", \"Prompt\": \"b\"}", "a.jsonl:1: \"Prompt\" is there twice"},
+		{"a.jsonl", "{\"prompt\": \"a\", \"meta\": {\"x\": [{\"y\": 1, \"z\": {}, \"y\": 2}]}}", "a.jsonl:1: \"y\" is there twice"},
+		{"a.csv", "prompt,x,prompt\na,b,c\n", "a.csv:1: two columns are named \"prompt\""},
+		{"a.csv", "prompt,x\na,\xff\n", "a.csv:2: the column \"x\" is not UTF-8"},
 		{"a.csv", "text\na\n", "a.csv:1: no column is named \"prompt\""},
 		{"a.csv", "prompt,x\na\n", "a.csv:2: wrong number of fields"},
 		{"a.csv", "prompt\n\"a\nb", "a.csv:"},
@@ -111,6 +117,43 @@ func TestPick(t *testing.T) {
 	if got := Pick(k, 0, 7, 2); len(got) != 7 {
 		t.Errorf("more prompts than there are: %v", got)
 	}
+}
+
+// TestPickOnce: no iteration has a prompt twice, every epoch has each once, and iterations that lie inside
+// an epoch, and after the first n of it, are those of plain epochs.
+func TestPickOnce(t *testing.T) {
+	repaired := 0
+	for seed := range uint64(40) {
+		for _, c := range []struct{ n, total int }{{1, 1}, {3, 3}, {2, 3}, {3, 4}, {4, 5}, {7, 9}, {9, 17}, {9, 20}, {5, 32}} {
+			k := rng.New(seed)
+			var all []int
+			for i := range 6 * c.total {
+				got, plain := Pick(k, i, c.n, c.total), From(k, i*c.n, c.n, c.total)
+				if twice(got) {
+					t.Fatalf("seed %d, %d of %d: iteration %d has %v", seed, c.n, c.total, i, got)
+				}
+				if twice(plain) {
+					repaired++
+				} else if i*c.n%c.total >= c.n && i*c.n%c.total+c.n <= c.total && !slices.Equal(got, plain) {
+					t.Fatalf("seed %d, %d of %d: iteration %d has %v, not %v", seed, c.n, c.total, i, got, plain)
+				}
+				all = append(all, got...)
+			}
+			for e := range len(all) / c.total {
+				if twice(all[e*c.total : (e+1)*c.total]) {
+					t.Fatalf("seed %d, %d of %d: epoch %d has %v", seed, c.n, c.total, e, all[e*c.total:(e+1)*c.total])
+				}
+			}
+		}
+	}
+	if repaired == 0 {
+		t.Error("no iteration of plain epochs has a prompt twice, and this test tells nothing")
+	}
+}
+
+func twice(list []int) bool {
+	sorted := slices.Sorted(slices.Values(list))
+	return len(slices.Compact(sorted)) < len(list)
 }
 
 func FuzzOpen(f *testing.F) {

@@ -1,6 +1,7 @@
 package toy
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -291,6 +292,43 @@ func TestMemories(t *testing.T) {
 			t.Errorf("old weight %d is %v, want %v", i, w, p.sets[trainer.Current][i])
 		}
 	}
+}
+
+// TestMemoriesCount: with two updates an iteration, weights that follow each update have moved twice after
+// one, and those that follow an iteration once.
+func TestMemoriesCount(t *testing.T) {
+	_, tr := newRun(t, 6)
+	tr.Optim.Updates = 2
+	pace := optim.Pace{Limit: 0.5, Shape: optim.Decay{Kind: "constant"}, Every: 3}
+	tr.Memories = []trainer.Memory{{Weights: trainer.Old, Pace: pace}, {Weights: trainer.Average, Pace: pace, EachUpdate: true}}
+	r, err := tr.Step()
+	if err != nil || len(r.Updates) != 2 {
+		t.Fatalf("%d updates, %v", len(r.Updates), err)
+	}
+	if old, average := tr.Memories[0].Pace.T, tr.Memories[1].Pace.T; old != 1 || average != 2 {
+		t.Errorf("after one iteration of two updates: %d and %d steps", old, average)
+	}
+}
+
+// TestErrorsCountFromOne: people count iterations and updates from 1.
+func TestErrorsCountFromOne(t *testing.T) {
+	_, tr := newRun(t, 6)
+	score := tr.Score
+	tr.Score = func([]trainer.Sample) ([]float64, error) { return nil, errors.New("no answer") }
+	if _, err := tr.Step(); err == nil || !strings.Contains(err.Error(), "scoring iteration 1: no answer") {
+		t.Errorf("%v", err)
+	}
+	tr.Score, tr.Objective = score, failing{}
+	if _, err := tr.Step(); err == nil || !strings.Contains(err.Error(), "update 1 of iteration 1: no gradient") {
+		t.Errorf("%v", err)
+	}
+}
+
+// failing is an objective that gives no gradient.
+type failing struct{}
+
+func (failing) Blame(trainer.Policy, []trainer.Sample, []float64) (trainer.Blame, error) {
+	return trainer.Blame{}, errors.New("no gradient")
 }
 
 // TestMissingScore: a sample without a score changes nothing, as if it had not

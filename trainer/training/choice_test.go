@@ -71,8 +71,14 @@ func TestChoiceResume(t *testing.T) {
 			if err := os.MkdirAll(parts, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(parts, passRatesFile), rates[:len(rates)/2], 0o644); err != nil {
+			config, err := os.ReadFile(filepath.Join(whole, folder.Config))
+			if err != nil {
 				t.Fatal(err)
+			}
+			for name, text := range map[string][]byte{passRatesFile: rates[:len(rates)/2], folder.Config: config} {
+				if err := os.WriteFile(filepath.Join(parts, name), text, 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		if r, err := train(t, e, parts, stop == 1, 1, stop); err != nil || r.Status != Interrupted {

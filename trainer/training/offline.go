@@ -1,6 +1,7 @@
 package training
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -32,6 +33,20 @@ func (t *Training) openPrompts() (err error) {
 		}
 	}
 	return t.fits(t.Rollout)
+}
+
+// ErrFew says that an iteration would have a prompt twice.
+var ErrFew = errors.New("too few prompts")
+
+// enough refuses lists that are shorter than an iteration: of a prompt that is there twice every sample
+// would be, too.
+func enough(e *experiment.Experiment, n int) error {
+	for _, at := range everyStage(e) {
+		if per := at.Rollout.PromptsPerIteration; per > n {
+			return fmt.Errorf("%w: %s has %d, and rollout.prompts_per_iteration is %d\nhint: write at most %d; a larger rollout.group makes more of each prompt", ErrFew, e.Rollout.Prompts, n, per, n)
+		}
+	}
+	return nil
 }
 
 // fits reports pages that have another number of pictures than a group.

@@ -17,6 +17,9 @@ func open(e *experiment.Experiment, o Options) (t *Training, err error) {
 	if err = t.openPrompts(); err != nil {
 		return nil, err
 	}
+	if err := enough(e, len(t.train)); err != nil {
+		return nil, err
+	}
 	if e.Evaluate.Prompts != "" {
 		if t.heldOut, err = prompts.Open(e.Evaluate.Prompts); err != nil {
 			return nil, err

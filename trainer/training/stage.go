@@ -62,7 +62,7 @@ func (t *Training) begins(turn experiment.Turn) {
 	}
 	all := make([]trainer.Memory, len(t.loop.Memories))
 	for i, m := range t.loop.Memories {
-		all[i] = trainer.Memory{Weights: m.Weights, Pace: paceOf(turn.Experiment, m.Weights)}
+		all[i] = trainer.Memory{Weights: m.Weights, Pace: paceOf(turn.Experiment, m.Weights), EachUpdate: m.Weights == trainer.Average}
 	}
 	t.loop.Memories, t.loop.Since = all, 0
 	for _, m := range t.model.all() {

@@ -362,6 +362,26 @@ func TestObjectives(t *testing.T) {
 	}
 }
 
+// TestAverageCountsUpdates: optim.ema_every counts updates, of which an iteration may have several.
+func TestAverageCountsUpdates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, err := train(t, parse(t, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.ema=0.9", "optim.ema_every=8"), dir, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "checkpoints", "000001", countersFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c counters
+	if err := json.Unmarshal(text, &c); err != nil || !slices.Equal(c.Paces, []int{2}) {
+		t.Errorf("after an iteration of two updates the average has made the steps %v, %v", c.Paces, err)
+	}
+}
+
 // checkWatched: what can be watched is what the ledger has, and nothing that objectives measure is
 // left out.
 func checkWatched(t *testing.T, e *experiment.Experiment, l *Line) {

@@ -2,14 +2,19 @@ package training
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/rollout"
 )
 
@@ -37,6 +42,41 @@ func leaves(f *rollout.Forest, steps []int, prompts, each int) []trainer.Sample 
 		}
 	}
 	return all
+}
+
+// TestEpochEnds: an epoch of prompts ends inside an iteration, which plain epochs would give a prompt twice;
+// its trees have advantages, and no sample is there twice.
+func TestEpochEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	seed := 1
+	for {
+		plain := prompts.From(rng.New(uint64(seed)).With("prompts"), 2, 2, 3)
+		if plain[0] == plain[1] {
+			break
+		}
+		seed++
+	}
+	list := filepath.Join(t.TempDir(), "list.txt")
+	if err := os.WriteFile(list, []byte("a red square on white\ntwo blue circles on black\na green triangle on white\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	sets := append(slices.Clone(branching), fmt.Sprint("run.seed=", seed), "run.iterations=3", "evaluate.every=0", "evaluate.prompts=''", "rollout.prompts="+list)
+	if _, err := train(t, parse(t, sets...), dir, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range ledgerOf(t, dir) {
+		if len(l.Prompts) != 2 || l.Prompts[0] == l.Prompts[1] {
+			t.Errorf("iteration %d has the prompts %v", l.Iteration, l.Prompts)
+		}
+	}
+	_, err := train(t, parse(t, append(sets, "rollout.prompts_per_iteration=4")...), filepath.Join(dir, "few"), false, 2, -1)
+	if !errors.Is(err, ErrFew) || !strings.Contains(err.Error(), "has 3, and rollout.prompts_per_iteration is 4") {
+		t.Errorf("%v", err)
+	}
 }
 
 // TestCredit: every edge that drew and is not pruned is judged once, by what the estimator says
