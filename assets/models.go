@@ -31,10 +31,11 @@ func Names() []string {
 	return names
 }
 
-// Resolve is the folder that a path means: an embedded model's, or the path itself.
+// Resolve is the folder that a path means: an embedded model's, a snapshot in the hub's cache, or the
+// path itself.
 func Resolve(path string) (string, error) {
 	if !strings.HasPrefix(path, Prefix) {
-		return path, nil
+		return snapshot(path)
 	}
 	root, err := os.UserCacheDir()
 	if err != nil {

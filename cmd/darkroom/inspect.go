@@ -91,7 +91,7 @@ type inspected struct {
 func inspect(path string, tensors bool) (*inspected, error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no such file or folder\nhint: models are read from the disk; fetch the model's folder from its hub first", path)
+		return nil, fmt.Errorf("%s: no such file or folder\nhint: models are read from the disk; 'darkroom pull OWNER/NAME' fetches one from its hub", path)
 	}
 	if err != nil {
 		return nil, err

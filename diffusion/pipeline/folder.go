@@ -41,7 +41,7 @@ func readFolder(dir string) (*folder, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: no such folder\nhint: models are read from the disk; fetch the model's folder from its hub first", dir)
+		return nil, fmt.Errorf("%s: no such folder\nhint: models are read from the disk; 'darkroom pull OWNER/NAME' fetches one from its hub", dir)
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
