@@ -39,16 +39,18 @@ type GenEval struct {
 
 // GenEvalRules are the numbers of GenEval.
 type GenEvalRules struct {
-	Threshold, CountingThreshold float64
-	MostObjects                  int     // of a class
-	MaxOverlap                   float64 // 1: any
-	PositionThreshold            float64
-	UpstreamSlip                 bool
+	Value             string  `toml:"value" enum:"soft,strict,correct" doc:"what the reward is: the soft score, or 1 where the verdict is strict, or correct"`
+	Threshold         float64 `toml:"threshold" range:"[0,1]" doc:"boxes must be surer than this"`
+	CountingThreshold float64 `toml:"counting_threshold" range:"[0,1]" doc:"the same of prompts with the tag counting"`
+	MostObjects       int     `toml:"most_objects" range:"[1,1e6]" doc:"boxes of a class that are looked at, the surest"`
+	MaxOverlap        float64 `toml:"max_overlap" range:"[0,1]" doc:"boxes that overlap a surer one of their class this much are left out; 1: none"`
+	PositionThreshold float64 `toml:"position_threshold" range:"[0,1]" doc:"share of both sizes by which an offset is shrunk"`
+	UpstreamSlip      bool    `toml:"upstream_slip" doc:"a missed position adds a 0 and a 1, as in flow_grpo's server"`
 }
 
-// DefaultGenEval are the published numbers.
-func DefaultGenEval() GenEvalRules {
-	return GenEvalRules{Threshold: 0.3, CountingThreshold: 0.9, MostObjects: 16, MaxOverlap: 1, PositionThreshold: 0.1}
+// SetDefaults are the published numbers.
+func (g *GenEvalRules) SetDefaults() {
+	*g = GenEvalRules{Value: "soft", Threshold: 0.3, CountingThreshold: 0.9, MostObjects: 16, MaxOverlap: 1, PositionThreshold: 0.1}
 }
 
 // A Wish is what GenEval's metadata asks for.
@@ -64,6 +66,14 @@ type Clause struct {
 	Count    int    `json:"count"`
 	Color    string `json:"color"`    // "": any
 	Position *Place `json:"position"` // nil: any
+}
+
+// labels are the classes that a wish names.
+func (w Wish) labels() (labels []string) {
+	for _, c := range slices.Concat(w.Include, w.Exclude) {
+		labels = withLabel(labels, c.Class)
+	}
+	return labels
 }
 
 // A Verdict is what GenEval finds.
@@ -83,7 +93,7 @@ func (g GenEval) Score(ctx context.Context, item Item) (Score, error) {
 	if item.Image == nil {
 		return Score{}, errNoImage
 	}
-	found, err := g.Detector.Detect(ctx, item.Image)
+	found, err := g.Detector.Detect(ctx, item.Image, w.labels())
 	if err != nil {
 		return Score{}, err
 	}
@@ -91,8 +101,11 @@ func (g GenEval) Score(ctx context.Context, item Item) (Score, error) {
 	if g.Colors != nil {
 		for class, list := range kept {
 			colors, err := g.Colors(ctx, item.Image, list)
-			if err != nil || len(colors) != len(list) {
-				return Score{}, fmt.Errorf("naming the colours of %d objects %q: %d names, %w", len(list), class, len(colors), err)
+			if err != nil {
+				return Score{}, fmt.Errorf("naming the colours of %d objects %q: %w", len(list), class, err)
+			}
+			if len(colors) != len(list) {
+				return Score{}, fmt.Errorf("%d objects %q have %d colours", len(list), class, len(colors))
 			}
 			for i := range list {
 				list[i].Color = colors[i]
@@ -103,7 +116,10 @@ func (g GenEval) Score(ctx context.Context, item Item) (Score, error) {
 	if err != nil {
 		return Score{}, err
 	}
-	s := Score{Value: v.Soft, Parts: map[string]float64{"correct": truth(v.Correct), "strict": truth(v.Strict)}}
+	s := Score{Value: v.Soft, Parts: map[string]float64{"soft": v.Soft, "correct": truth(v.Correct), "strict": truth(v.Strict)}}
+	if part, ok := s.Parts[g.Value]; ok {
+		s.Value = part
+	}
 	for _, why := range v.Reasons {
 		s.Because("wrong", "%s", why)
 	}

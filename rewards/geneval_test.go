@@ -13,7 +13,7 @@ import (
 // sees is a detector that always sees the same.
 type sees []Detection
 
-func (s sees) Detect(context.Context, *vision.Image) ([]Detection, error) {
+func (s sees) Detect(context.Context, *vision.Image, []string) ([]Detection, error) {
 	if s == nil {
 		return nil, errors.New("blind")
 	}
@@ -44,7 +44,7 @@ func TestGenEval(t *testing.T) {
 		{"no target", `{"include": [{"class": "cat", "count": 1}, {"class": "dog", "count": 1, "position": ["above", 0]}]}`, sees{bench, dog}, 0, 0, 1. / 3, 1. / 3},
 		{"unsure", `{"tag": "counting", "include": [{"class": "dog", "count": 1}]}`, sees{{"dog", "", dog.Box, 0.8}}, 0, 0, 0, 0},
 	} {
-		g := GenEval{Detector: c.seen, GenEvalRules: DefaultGenEval()}
+		g := GenEval{Detector: c.seen, GenEvalRules: usualGenEval()}
 		item := Item{Image: vision.New(1, 1), Meta: meta(t, `{"geneval": `+c.wish+`}`)}
 		got, err := g.Score(t.Context(), item)
 		if err != nil || !near(got.Value, c.soft) || got.Parts["correct"] != c.correct || got.Parts["strict"] != c.strict {
@@ -71,7 +71,7 @@ func TestGenEvalMissing(t *testing.T) {
 		"beside itself":    {sees{}, `{"geneval": {"include": [{"class": "dog", "count": 1, "position": ["above", 0]}]}}`},
 		"a place of three": {sees{}, `{"geneval": {"include": [{"class": "dog", "count": 1, "position": ["above", 0, 1]}]}}`},
 	} {
-		g := GenEval{Detector: c.seen, GenEvalRules: DefaultGenEval()}
+		g := GenEval{Detector: c.seen, GenEvalRules: usualGenEval()}
 		if s, err := g.Score(t.Context(), Item{Image: vision.New(1, 1), Meta: meta(t, c.meta)}); err == nil {
 			t.Errorf("%s: %+v", name, s)
 		}
@@ -79,7 +79,7 @@ func TestGenEvalMissing(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
-	g := DefaultGenEval()
+	g := usualGenEval()
 	g.MostObjects, g.MaxOverlap = 3, 0.5
 	found := []Detection{{"dog", "", boxes.Box{0, 0, 10, 10}, 0.5}, {"dog", "", boxes.Box{1, 0, 11, 10}, 0.9}, {"dog", "", boxes.Box{40, 0, 50, 10}, 0.4}, {"dog", "", boxes.Box{80, 0, 90, 10}, 0.35}, {"dog", "", boxes.Box{0, 80, 9, 90}, 0.3}}
 	kept := g.Keep(found, "")["dog"]
@@ -92,7 +92,7 @@ func TestKeep(t *testing.T) {
 }
 
 func TestRelations(t *testing.T) {
-	g, at := DefaultGenEval(), boxes.Box{0, 0, 10, 10}
+	g, at := usualGenEval(), boxes.Box{0, 0, 10, 10}
 	for _, c := range []struct {
 		x, y float64
 		want []string
@@ -119,3 +119,5 @@ func TestLayout(t *testing.T) {
 		}
 	}
 }
+
+func usualGenEval() (g GenEvalRules) { g.SetDefaults(); return g }

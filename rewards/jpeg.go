@@ -11,12 +11,24 @@ import (
 // reward there is, and a good test of a trainer. Published forms are multiples of it, with
 // the file that Pillow writes, which package jpeg repeats byte for byte.
 
-// Published multiples of a file's kB.
-const (
-	DDPOIncompressibility   = 1.0
-	DDPOCompressibility     = -1.0
-	FlowGRPOCompressibility = -1.0 / 500
-)
+// JPEGOptions say which of the published multiples of a file's kB the reward is.
+type JPEGOptions struct {
+	Form string `toml:"form" enum:"incompressibility,compressibility,flow_grpo" doc:"the file's kB: large is good, small is good (DDPO), small is good and kB over 500 (flow_grpo)"`
+}
+
+// SetDefaults wants large files.
+func (o *JPEGOptions) SetDefaults() { *o = JPEGOptions{Form: "incompressibility"} }
+
+// Factor is the form's multiple.
+func (o JPEGOptions) Factor() float64 {
+	switch o.Form {
+	case "compressibility":
+		return -1
+	case "flow_grpo":
+		return -1.0 / 500
+	}
+	return 1
+}
 
 // JPEGKilobytes is the size of a picture as a file.
 func JPEGKilobytes(m *vision.Image) (float64, error) {

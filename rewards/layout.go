@@ -3,14 +3,15 @@ package rewards
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/rewards/boxes"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// A Detector finds things in pictures.
+// A Detector finds things in pictures. One that can be told what to look for is told labels.
 type Detector interface {
-	Detect(ctx context.Context, m *vision.Image) ([]Detection, error)
+	Detect(ctx context.Context, m *vision.Image, labels []string) ([]Detection, error)
 }
 
 // A Detection is a thing that was found.
@@ -44,10 +45,12 @@ func (l Layout) Score(ctx context.Context, item Item) (Score, error) {
 		return Score{}, err
 	}
 	var want, found []boxes.Labelled
+	var labels []string
 	for _, a := range asked {
 		want = append(want, boxes.Labelled{Box: a.Box, Label: a.Label})
+		labels = withLabel(labels, a.Label)
 	}
-	seen, err := l.Detector.Detect(ctx, item.Image)
+	seen, err := l.Detector.Detect(ctx, item.Image, labels)
 	if err != nil {
 		return Score{}, err
 	}
@@ -61,4 +64,12 @@ func (l Layout) Score(ctx context.Context, item Item) (Score, error) {
 	}
 	s.Evidence = matched(found, pairs)
 	return s, nil
+}
+
+// withLabel is a list of different labels with one more.
+func withLabel(labels []string, label string) []string {
+	if slices.Contains(labels, label) {
+		return labels
+	}
+	return append(labels, label)
 }

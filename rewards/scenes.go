@@ -53,7 +53,7 @@ func sceneSize(m *vision.Image) error {
 type SceneDetector struct{}
 
 // Detect finds shapes.
-func (SceneDetector) Detect(_ context.Context, m *vision.Image) ([]Detection, error) {
+func (SceneDetector) Detect(_ context.Context, m *vision.Image, _ []string) ([]Detection, error) {
 	if err := sceneSize(m); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (l SceneLayout) Score(ctx context.Context, item Item) (Score, error) {
 	if scene.Family == scenes.Word {
 		return Score{Value: scene.Score(m.Pix).Task}, nil
 	}
-	found, err := SceneDetector{}.Detect(ctx, m)
+	found, err := SceneDetector{}.Detect(ctx, m, nil)
 	if err != nil {
 		return Score{}, err
 	}
@@ -135,7 +135,7 @@ func (t SceneTask) Score(ctx context.Context, item Item) (Score, error) {
 		}
 		return s, nil
 	}
-	found, err := SceneDetector{}.Detect(ctx, m)
+	found, err := SceneDetector{}.Detect(ctx, m, nil)
 	for _, d := range found {
 		s.Evidence = append(s.Evidence, Evidence{What: "found", Text: strings.TrimSpace(d.Color + " " + d.Class), Box: &d.Box, Value: d.Score})
 	}

@@ -91,7 +91,7 @@ func TestScenesMissing(t *testing.T) {
 // The segmentation serves as GenEval's detector, too.
 func TestGenEvalOnScenes(t *testing.T) {
 	s, _ := scenes.Parse("a red circle left of a blue square on white")
-	g := GenEval{Detector: SceneDetector{}, GenEvalRules: DefaultGenEval()}
+	g := GenEval{Detector: SceneDetector{}, GenEvalRules: usualGenEval()}
 	wish := `{"geneval": {"include": [{"class": "square", "count": 1, "color": "blue"}, {"class": "circle", "count": 1, "color": "red", "position": ["left of", 0]}]}}`
 	got, err := g.Score(t.Context(), Item{Prompt: s.Prompt, Image: picture(s, scenes.Canonical), Meta: meta(t, wish)})
 	if err != nil || got.Value != 1 || got.Parts["strict"] != 1 {

@@ -18,7 +18,8 @@ var genEvalOps = map[string]Op{
 
 // genEvalRules are the published rules with a case's options, and upstream's slip.
 func genEvalRules(c *Case) rewards.GenEvalRules {
-	o, g := c.Sub("options"), rewards.DefaultGenEval()
+	o, g := c.Sub("options"), rewards.GenEvalRules{}
+	g.SetDefaults()
 	g.UpstreamSlip = true
 	g.Threshold = numberOr(o, "threshold", g.Threshold)
 	g.CountingThreshold = numberOr(o, "counting_threshold", g.CountingThreshold)

@@ -164,9 +164,9 @@ func jpegSize(c *Case) error {
 	}
 	kB, err := rewards.JPEGKilobytes(m)
 	c.Put("bytes", len(file))
-	c.Put("reward_ddpo_incompressibility", kB*rewards.DDPOIncompressibility)
-	c.Put("reward_ddpo_compressibility", kB*rewards.DDPOCompressibility)
-	c.Put("reward_flow_grpo_compressibility", kB*rewards.FlowGRPOCompressibility)
+	c.Put("reward_ddpo_incompressibility", kB*rewards.JPEGOptions{Form: "incompressibility"}.Factor())
+	c.Put("reward_ddpo_compressibility", kB*rewards.JPEGOptions{Form: "compressibility"}.Factor())
+	c.Put("reward_flow_grpo_compressibility", kB*rewards.JPEGOptions{Form: "flow_grpo"}.Factor())
 	return err
 }
 

@@ -16,7 +16,8 @@ type RewardKind struct {
 // Rewards are all there are.
 func Rewards() []RewardKind {
 	return []RewardKind{
-		{Name: Name{Name: "layout", Card: "Objects where the prompt's boxes say (intersection over union)."}, Pictures: true},
+		{Name: Name{Name: "layout", Card: "Objects where the prompt says: those of embedded scenes, or, by a detector at url, where meta.boxes says."}, Pictures: true},
+		{Name: Name{Name: "geneval", Card: "GenEval: the objects that the prompt's meta.geneval asks for, their number, colours and places, by a detector at url; path names a CLIP that says colours."}, Pictures: true},
 		{Name: Name{Name: "scene", Card: "The embedded task: objects and words as the caption says, in crisp colours."}, Pictures: true},
 		{Name: Name{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."}, Pictures: true},
 		{Name: Name{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."}, Pictures: true},

@@ -23,9 +23,12 @@ type RewardOptions struct {
 	Motion *MotionOptions `toml:"motion" of:"motion,magnitude,dynamic,flicker,smooth,warp" doc:"of rewards of clips: how their flow is found"`
 	Judge  *JudgeOptions  `toml:"judge" of:"judge" doc:"of reward judge: what a model is asked, and how it is called"`
 
-	Repetition *answers.Repetition   `toml:"repetition" of:"repetition" doc:"of reward repetition: what counts as repeated, and what it costs"`
-	Length     *answers.CosineLength `toml:"length" of:"length" doc:"of reward length: what long and short replies are worth"`
-	MiniO3     *answers.MiniO3       `toml:"mini_o3" of:"mini_o3" doc:"of reward mini_o3: what its parts are worth"`
+	JPEG       *rewards.JPEGOptions     `toml:"jpeg" of:"jpeg" doc:"of reward jpeg: whether large or small files are good"`
+	GenEval    *rewards.GenEvalRules    `toml:"geneval" of:"geneval" doc:"of reward geneval: which boxes count, and what the reward is"`
+	Detector   *rewards.DetectorOptions `toml:"detector" of:"layout,geneval" doc:"of layout and geneval: how the detector at url writes boxes"`
+	Repetition *answers.Repetition      `toml:"repetition" of:"repetition" doc:"of reward repetition: what counts as repeated, and what it costs"`
+	Length     *answers.CosineLength    `toml:"length" of:"length" doc:"of reward length: what long and short replies are worth"`
+	MiniO3     *answers.MiniO3          `toml:"mini_o3" of:"mini_o3" doc:"of reward mini_o3: what its parts are worth"`
 }
 
 // OCROptions are of reward ocr.
@@ -126,6 +129,12 @@ func (r *Reward) check(key string, report report) {
 	}
 	if r.Name == "judge" {
 		r.checkJudge(key, report)
+	}
+	switch {
+	case r.Name == "geneval" && r.URL == "":
+		report(key+"name", "reward geneval needs a detector behind a server", `for example url = "http://localhost:8080/detect"`)
+	case r.Detector != nil && r.URL == "":
+		report(key+"detector", "there is no detector that writes boxes: embedded scenes have one of their own", `write its url, or leave detector out`)
 	}
 	if r.Length != nil {
 		r.Length.Check(func(k, problem, hint string) { report(key+"length."+k, problem, hint) })

@@ -80,11 +80,12 @@ func Open(r experiment.Reward, b Bench) (Opened, error) {
 // openers make each reward; those of Rewards that are not here are not built in yet.
 var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"layout":      openLayout,
+	"geneval":     openGenEval,
 	"scene":       single(rewards.SceneTask{}),
 	"background":  single(rewards.SceneGround{}),
 	"shade":       single(rewards.SceneShade{}),
 	"ocr":         openOCR,
-	"jpeg":        single(rewards.JPEG{Factor: rewards.DDPOIncompressibility}),
+	"jpeg":        openJPEG,
 	"sharpness":   single(rewards.Sharpness{}),
 	"motion":      movement("true"),
 	"magnitude":   movement("magnitude"),
@@ -130,8 +131,8 @@ func openOCR(r experiment.Reward, _ Bench) (Opened, error) {
 	return Opened{judge: rewards.Each(o, atOnce)}, nil
 }
 
-func openLayout(r experiment.Reward, _ Bench) (Opened, error) {
-	return Opened{judge: rewards.Each(rewards.SceneLayout{Matching: experiment.Filled(r.Layout).Matching}, atOnce)}, nil
+func openJPEG(r experiment.Reward, _ Bench) (Opened, error) {
+	return Opened{judge: rewards.Each(rewards.JPEG{Factor: experiment.Filled(r.JPEG).Factor()}, atOnce)}, nil
 }
 
 // movement is one of the measures of how a clip moves.

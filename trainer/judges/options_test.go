@@ -3,15 +3,20 @@ package judges
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/features"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
@@ -46,6 +51,8 @@ func TestRewardOptions(t *testing.T) {
 		{"ocr", "ocr.formula=strict", written},
 		{"layout", "layout.divide_by=want", one},
 		{"layout", "layout.score=giou", one},
+		{"jpeg", "jpeg.form=compressibility", one},
+		{"jpeg", "jpeg.form=flow_grpo", one},
 		{"accuracy", "rule=boxed", boxed},
 		{"accuracy", "rule=cer", boxed},
 		{"repetition", "repetition.n=2", again},
@@ -137,5 +144,74 @@ func TestJudgesOfReplies(t *testing.T) {
 	}
 	if r, err := experiment.ParseReward("judge", []string{"judge.form=unified"}); err != nil || slices.Contains(r.Judges(), "replies") {
 		t.Errorf("unified judges %v, %v", r.Judges(), err)
+	}
+}
+
+// GenEval and layout ask a detector for what the prompt names.
+func TestDetectors(t *testing.T) {
+	asked := ""
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = string(body)
+		_, _ = io.WriteString(w, `{"detections": [{"label": "dog", "color": "red", "box": [0, 0, 10, 20], "score": 0.95}]}`)
+	}))
+	defer s.Close()
+	item := rewards.Item{Image: vision.New(32, 32), Meta: rewards.Meta{
+		"geneval": json.RawMessage(`{"include": [{"class": "dog", "count": 1, "color": "red"}, {"class": "cat", "count": 1}]}`),
+		"boxes":   json.RawMessage(`[{"label": "dog", "box": [0, 0, 10, 20]}, {"label": "cat", "box": [0, 0, 5, 5]}]`)}}
+	for _, c := range []struct {
+		name string
+		sets []string
+		want float64
+	}{
+		{"geneval", nil, 2. / 3},
+		{"geneval", []string{"geneval.value=strict"}, 0},
+		{"geneval", []string{"geneval.threshold=0.99"}, 0},
+		{"layout", nil, 0.5},
+		{"layout", []string{"detector.box=xywh"}, 0.5},
+		{"layout", []string{"detector.box=cxcywh"}, 1. / 14},
+		{"layout", []string{"detector.least=0.99"}, 0},
+	} {
+		got := opened(t, c.name, append(c.sets, "url="+s.URL)...).Judge(t.Context(), []rewards.Item{item})[0]
+		if got.Missing != nil || math.Abs(got.Value-c.want) > 1e-9 || !strings.Contains(asked, `["dog","cat"]`) {
+			t.Errorf("%s %s: %+v, want %v; asked %.80s", c.name, c.sets, got, c.want, asked)
+		}
+	}
+}
+
+// A folder of CLIP's names the colours that the detector leaves out.
+func TestGenEvalColours(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"detections": [{"label": "circle", "box": [0, 0, 32, 32], "score": 0.95}]}`)
+	}))
+	defer s.Close()
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	pool := tensor.NewPool(be)
+	r, err := experiment.ParseReward("geneval", []string{"url=" + s.URL, "path=embed:tiny-clip"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := Open(r, Bench{Device: func() (*features.Device, error) { return features.On(pool, features.F32), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := 0.0
+	for _, colour := range neural.ColorNames() {
+		item := rewards.Item{Image: vision.New(32, 32), Meta: rewards.Meta{"geneval": json.RawMessage(`{"include": [{"class": "circle", "count": 1, "color": "` + colour + `"}]}`)}}
+		got := o.Judge(t.Context(), []rewards.Item{item})[0]
+		if got.Missing != nil {
+			t.Fatalf("%s: %v", colour, got.Missing)
+		}
+		right += got.Parts["strict"]
+	}
+	if right != 1 {
+		t.Errorf("%v colours at once", right)
+	}
+	if err := o.Close(); err != nil || pool.Stats().Live != 0 {
+		t.Errorf("%v, %d pieces of memory are left", err, pool.Stats().Live)
 	}
 }
