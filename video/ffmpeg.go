@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/darkroom-rl/darkroom/internal/regular"
 )
 
 // Card: files of other kinds go through the program ffmpeg, found on PATH, as Y4M over a pipe.
@@ -36,14 +38,11 @@ const patience = 5 * time.Minute
 
 // containerOf is ffmpeg's name of what a file is, or "" for all others.
 func containerOf(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s: not a file with a clip", path)
-	}
 	head := make([]byte, 16)
 	n, _ := io.ReadFull(f, head) // short files are no containers
 	for _, c := range containers {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/internal/regular"
 )
 
 // Open reads a clip: a GIF, an APNG (or a plain PNG: one frame), a Y4M file, a folder of PNG
@@ -63,17 +65,9 @@ func Decode(data []byte, l Limits) (*Clip, error) {
 
 // readFile reads a file of at most limit bytes.
 func readFile(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a file with a clip", path)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s: more than %d bytes: store the clip smaller, or raise Limits.Bytes", path, limit)
+	data, err := regular.Read(path, limit)
+	if errors.Is(err, regular.ErrLarge) {
+		err = fmt.Errorf("%w: store the clip smaller, or raise Limits.Bytes", err)
 	}
 	return data, err
 }

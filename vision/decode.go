@@ -2,15 +2,17 @@ package vision
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
-	"os"
 
 	"golang.org/x/image/webp"
+
+	"github.com/darkroom-rl/darkroom/internal/regular"
 )
 
 // Limits bound what a picture may cost. A zero field means its default.
@@ -44,7 +46,10 @@ func Open(path string, l Limits) (*Image, error) {
 
 // OpenRaster reads a picture file with the channels that it has.
 func OpenRaster(path string, l Limits) (*Raster, error) {
-	data, err := readFile(path, l.filled().Bytes)
+	data, err := regular.Read(path, l.filled().Bytes)
+	if errors.Is(err, regular.ErrLarge) {
+		err = fmt.Errorf("%w: store the picture smaller, or raise Limits.Bytes", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -53,26 +58,6 @@ func OpenRaster(path string, l Limits) (*Raster, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return r, nil
-}
-
-// readFile reads a file of at most limit bytes.
-func readFile(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a file with a picture", path)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: more than %d bytes: store the picture smaller, or raise Limits.Bytes", path, limit)
-	}
-	return data, nil
 }
 
 // Decode reads a PNG, JPEG, GIF or WebP picture and drops alpha. Of a GIF the first frame
@@ -105,6 +90,11 @@ func DecodeRaster(data []byte, l Limits) (*Raster, error) {
 		}
 		if s.X > maxSide || s.Y > maxSide || int64(s.X)*int64(s.Y) > l.Pixels {
 			return nil, fmt.Errorf("a %s of %d x %d pixels, more than the %d that are allowed: make it smaller, or raise Limits.Pixels", f.name, s.X, s.Y, l.Pixels)
+		}
+	}
+	if f.name == "JPEG" {
+		if err := jpegWork(data, sizes[0].X, sizes[0].Y); err != nil {
+			return nil, fmt.Errorf("a JPEG of %w", err)
 		}
 	}
 	m, err := f.decode(bytes.NewReader(data))

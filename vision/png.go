@@ -48,3 +48,6 @@ func WriteFile(path string, m *Image, settings ...Setting) error {
 	}
 	return os.Rename(part, path)
 }
+
+// IsPNG reports whether a file begins as PNG files do.
+func IsPNG(data []byte) bool { return bytes.HasPrefix(data, []byte(pngMagic)) }

@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/internal/regular"
 	"github.com/darkroom-rl/darkroom/trainer/ablate"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
@@ -91,7 +92,7 @@ func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 	name := stem + ".toml"
 	if stem == "" {
 		name, stem = args[0], strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
-		if text, err = os.ReadFile(name); err != nil {
+		if text, err = regular.Read(name, config.MaxSize); err != nil {
 			return nil, usageError{err}
 		}
 	}

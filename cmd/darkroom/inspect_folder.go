@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/internal/regular"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
@@ -175,14 +176,9 @@ func readJSON(folder, name string) (map[string]any, error) {
 	}
 	path := filepath.Join(folder, name)
 	const most = 16 << 20
-	if st, err := os.Stat(real); err != nil {
-		return nil, err
-	} else if !st.Mode().IsRegular() || st.Size() > most {
-		return nil, fmt.Errorf("%s: not a file of at most %s\nhint: fetch the folder again", path, bytesText(most))
-	}
-	raw, err := os.ReadFile(real)
+	raw, err := regular.Read(real, most)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w\nhint: fetch the folder again", err)
 	}
 	var doc map[string]any
 	dec := json.NewDecoder(bytes.NewReader(raw))

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/internal/regular"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/video"
@@ -89,13 +90,16 @@ func filesIn(folder string) (names []string, err error) {
 	return names, nil
 }
 
+// mostPicture is the largest file of a picture, as vision has it.
+const mostPicture = 64 << 20
+
 // load reads the file of an item. A picture without a prompt may say its own.
 func (s *scored) load(path string) {
 	s.item.Prompt = s.Prompt
 	if s.missing = openMedia(path, &s.item); s.missing != nil || s.item.Image == nil || s.Prompt != "" {
 		return
 	}
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, mostPicture)
 	if err != nil {
 		s.missing = err
 		return
@@ -123,7 +127,7 @@ const mostLine = 16 << 20
 
 // readItems reads a file of lines; what is wrong with one is told with its number.
 func readItems(path string) ([]scored, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -3,9 +3,9 @@ package experiment
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/internal/regular"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
@@ -49,12 +49,12 @@ func Default() Experiment {
 
 // Read reads a file and what is set over it. The error holds every mistake.
 func Read(file string, sets []string) (*Experiment, error) {
-	f, err := os.Open(file)
+	f, err := regular.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, config.MaxSize+1))
+	text, err := io.ReadAll(io.LimitReader(f, config.MaxSize+1)) // Parse tells of one that is longer
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}

@@ -3,8 +3,8 @@ package pretrain
 import (
 	"bytes"
 	"fmt"
-	"os"
 
+	"github.com/darkroom-rl/darkroom/internal/regular"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -129,12 +129,9 @@ func DefaultPipeline() Pipeline {
 
 // Read reads a recipe and what is set over it. The error holds every mistake.
 func Read(file string, sets []string) (Recipe, error) {
-	text, err := os.ReadFile(file)
+	text, err := regular.Read(file, config.MaxSize)
 	if err != nil {
 		return nil, err
-	}
-	if len(text) > config.MaxSize {
-		return nil, fmt.Errorf("%s: %d bytes are no recipe; at most %d are read", file, len(text), config.MaxSize)
 	}
 	return Parse(file, text, sets)
 }

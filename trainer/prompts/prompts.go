@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/darkroom-rl/darkroom/internal/regular"
 )
 
 // Meta is what a prompt's line says beside its text, for rewards to read.
@@ -55,25 +56,10 @@ func Open(name string) ([]Prompt, error) {
 	return list, nil
 }
 
-// contents is the text of a file, without the mark that some editors begin one with. A pipe or a device
-// could be waited for, or read, for ever.
+// contents is the text of a file, without the mark that some editors begin one with.
 func contents(name string) ([]byte, error) {
-	switch info, err := os.Stat(name); {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: prompts are read from a file, and this is none", name)
-	case info.Size() > mostBytes:
-		return nil, fmt.Errorf("%s: %d bytes are more than the %d that are read", name, info.Size(), mostBytes)
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > mostBytes { // it grew
-		return nil, fmt.Errorf("%s: %d bytes are more than the %d that are read", name, len(text), mostBytes)
-	}
-	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
+	text, err := regular.Read(name, mostBytes)
+	return bytes.TrimPrefix(text, []byte("\ufeff")), err
 }
 
 var kinds = map[string]func(text []byte) ([]Prompt, error){".txt": plain, ".jsonl": records, ".csv": columns}

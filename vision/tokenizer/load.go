@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/internal/regular"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 )
 
@@ -67,9 +68,12 @@ type modelFile struct {
 	Most        *int            `json:"max_input_chars_per_word"`
 }
 
+// mostBytes is the largest tokenizer.json that is read; those of large vocabularies have 35 MB.
+const mostBytes = 128 << 20
+
 // ReadFile reads a tokenizer.json.
 func ReadFile(path string) (*Tokenizer, error) {
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, mostBytes)
 	if err != nil {
 		return nil, err
 	}

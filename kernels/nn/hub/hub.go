@@ -12,13 +12,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/internal/regular"
 )
 
 // maxBytes is more than any settings file has.
@@ -89,19 +89,11 @@ func among(raw json.RawMessage, values []string) bool {
 
 // ReadFile reads a file of bounded size.
 func ReadFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	data, err := regular.Read(path, maxBytes)
+	if errors.Is(err, regular.ErrLarge) {
+		err = fmt.Errorf("%w: no settings are so long; fetch the folder again", err)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(data) > maxBytes {
-		return nil, fmt.Errorf("%s: it has more than %d MiB, which no settings have", path, maxBytes>>20)
-	}
-	return data, nil
+	return data, err
 }
 
 // Decode is json.Unmarshal whose errors name the file, the line and the key.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/darkroom-rl/darkroom/internal/regular"
 )
 
 // maxHeader is the reference implementation's limit; published files need less than a tenth.
@@ -51,7 +53,7 @@ func open(path string) (*os.File, *Header, error) {
 	} else if !st.Mode().IsRegular() {
 		return nil, nil, &Error{Path: path, Problem: "not a regular file", Hint: "name a .safetensors file"}
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, nil, missing(path, err)
 	}

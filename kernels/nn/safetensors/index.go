@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/darkroom-rl/darkroom/internal/regular"
 )
 
 const indexSuffix = ".safetensors.index.json"
@@ -33,7 +35,7 @@ func readIndex(path string) (*index, error) {
 	if !st.Mode().IsRegular() {
 		return nil, &Error{Path: path, Problem: "not a regular file", Hint: "name an index, a folder or a .safetensors file"}
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -145,6 +145,9 @@ func (s *Session) picture(data []byte) (*vision.Image, error) {
 	if data == nil {
 		return nil, errors.New("it is no picture")
 	}
+	if !vision.IsPNG(data) { // worker.py sends nothing else; other forms may cost far more than their bytes
+		return nil, errors.New("it is no PNG file")
+	}
 	m, err := vision.Decode(data, vision.Limits{Bytes: largest, Pixels: mostPixels})
 	if err == nil && s.episode.Fits != nil {
 		err = s.episode.Fits(m.Width, m.Height)

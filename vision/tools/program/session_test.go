@@ -50,7 +50,7 @@ func TestBlocks(t *testing.T) {
 		{code: "show 1 2 2", want: "; 2 figures", drawn: 1},
 		{code: "show 3 2 2", want: "\n[1 more pictures are not shown: 2 is the limit]; 5 figures", drawn: 2},
 		{code: "spoil", want: "spoiled: it is no \n[cut: 9 bytes is the limit]"},
-		{code: "spoil GIF89a", want: "spoiled: reading t\n[cut: 9 bytes is the limit]"},
+		{code: "spoil GIF89a", want: "spoiled: it is no \n[cut: 9 bytes is the limit]"},
 		{code: "leave", want: "failed: the interpreter ended (exit status 3); variables are lost"},
 		{code: "show 1 2 2", want: "; 6 figures", drawn: 1}, // counted on over the new one, which counts from 1
 		{code: "hang", seconds: 0.2, want: "failed: Execution timeout: more than 0.2 seconds; variables are lost"},
@@ -207,5 +207,16 @@ func TestCheck(t *testing.T) {
 	}
 	if o := options("says"); o.Bare() || !(&Options{Command: []string{"/usr/bin/python3.12"}}).Bare() {
 		t.Error("which command is bare")
+	}
+}
+
+// TestPNGAlone: code that shows a picture of another form than the protocol's is told so, however much
+// work the form could make.
+func TestPNGAlone(t *testing.T) {
+	s := session(t, options("says"))
+	for _, head := range []string{"\xff\xd8\xff\xe0", "GIF89a", "RIFF....WEBP"} {
+		if _, err := s.picture([]byte(head)); err == nil || !strings.Contains(err.Error(), "no PNG") {
+			t.Errorf("%q: %v", head, err)
+		}
 	}
 }

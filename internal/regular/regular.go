@@ -1,9 +1,9 @@
-// Package files opens what strangers put where a file is expected. A named pipe would block its
+// Package regular opens what strangers put where a file is expected. A named pipe would block its
 // reader for ever, a device may never end, and a file may be larger than the memory: all three are
 // refused with an error that names the path and the remedy.
 //
 // Start with Read; Open is for what is read piece by piece.
-package files
+package regular
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ func Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := regular(path, info); err != nil {
+	if err := check(path, info); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // no pipe keeps us waiting for its writer
@@ -29,7 +29,7 @@ func Open(path string) (*os.File, error) {
 		return nil, err
 	}
 	if info, err = f.Stat(); err == nil {
-		err = regular(path, info)
+		err = check(path, info)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -40,7 +40,7 @@ func Open(path string) (*os.File, error) {
 // ErrIrregular is why a pipe, a device, a socket or a folder was not opened.
 var ErrIrregular = errors.New("not a regular file")
 
-func regular(path string, info fs.FileInfo) error {
+func check(path string, info fs.FileInfo) error {
 	what := ""
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
