@@ -9,7 +9,7 @@ import (
 // says is right or missing, and the reason names the line.
 func TestExecSurplus(t *testing.T) {
 	for mode, said := range map[string]string{
-		"twice": "nobody asked for", "behind": "nobody asked for", "talks first": "no JSON of the protocol", "numbered twice": "prints what else it has to say",
+		"twice": "nobody asked for", "talks first": "no JSON of the protocol", "numbered twice": "prints what else it has to say",
 	} {
 		e := testProgram(t, mode, patient())
 		seen := ""

@@ -8,7 +8,6 @@ import (
 	"io"
 
 	"github.com/darkroom-rl/darkroom/rewards/call"
-	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -36,17 +35,17 @@ import (
 const protocolVersion = 1
 
 type request struct {
-	Protocol int        `json:"protocol"`
-	Items    []wireItem `json:"items"`
+	Protocol int           `json:"protocol"`
+	Items    few[wireItem] `json:"items"`
 }
 
 type wireItem struct {
-	Prompt string   `json:"prompt"`
-	Meta   Meta     `json:"meta,omitempty"`
-	Image  []byte   `json:"image,omitempty"`
-	Frames [][]byte `json:"frames,omitempty"`
-	FPS    float64  `json:"fps,omitempty"`
-	Turns  []Turn   `json:"turns,omitempty"`
+	Prompt string      `json:"prompt"`
+	Meta   Meta        `json:"meta,omitempty"`
+	Image  []byte      `json:"image,omitempty"`
+	Frames few[[]byte] `json:"frames,omitempty"`
+	FPS    float64     `json:"fps,omitempty"`
+	Turns  few[Turn]   `json:"turns,omitempty"`
 }
 
 // encodeItems writes a request.
@@ -90,62 +89,6 @@ func pngsOf(frames []*vision.Image) (files [][]byte, err error) {
 		files = append(files, file)
 	}
 	return files, nil
-}
-
-// decodeItems reads a request.
-func decodeItems(data []byte) ([]Item, error) {
-	var r request
-	if err := decodeAlone(data, &r); err != nil {
-		return nil, fmt.Errorf("the request is not of the protocol: %w", err)
-	}
-	if r.Protocol != protocolVersion {
-		return nil, fmt.Errorf("protocol %d is not spoken here, %d is", r.Protocol, protocolVersion)
-	}
-	items := make([]Item, len(r.Items))
-	for i, w := range r.Items {
-		var err error
-		if items[i], err = w.item(); err != nil {
-			return nil, fmt.Errorf("item %d: %w", i+1, err)
-		}
-	}
-	return items, nil
-}
-
-// frameRate writes frames a second as a fraction.
-const frameRate = 1000
-
-func (w wireItem) item() (Item, error) {
-	item := Item{Prompt: w.Prompt, Meta: w.Meta}
-	var err error
-	if w.Image != nil {
-		if item.Image, err = vision.Decode(w.Image, vision.Limits{}); err != nil {
-			return item, err
-		}
-	}
-	if w.Frames != nil {
-		clip := &video.Clip{}
-		if w.FPS > 0 && w.FPS < 1e5 {
-			clip.Rate = video.Rate{Num: int(w.FPS*frameRate + 0.5), Den: frameRate}
-		}
-		for i, file := range w.Frames {
-			m, err := vision.Decode(file, vision.Limits{})
-			if err != nil {
-				return item, fmt.Errorf("frame %d: %w", i+1, err)
-			}
-			if i == 0 {
-				clip.Width, clip.Height = m.Width, m.Height
-			}
-			if m.Width != clip.Width || m.Height != clip.Height {
-				return item, fmt.Errorf("frame %d is %d x %d, the first %d x %d", i+1, m.Width, m.Height, clip.Width, clip.Height)
-			}
-			clip.Frames = append(clip.Frames, m.Pix)
-		}
-		item.Clip = clip
-	}
-	if w.Turns != nil {
-		item.Transcript = &Transcript{Turns: w.Turns}
-	}
-	return item, nil
 }
 
 // decodeAlone reads JSON with nothing behind it.

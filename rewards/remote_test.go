@@ -244,7 +244,7 @@ func TestItemsComeThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := decodeItems(data)
+	got, err := decodeItems(t.Context(), data, 1<<25)
 	if err != nil || len(got) != 3 {
 		t.Fatal(got, err)
 	}
@@ -292,7 +292,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(`{"protocol": 1, "items": [{"frames": [""], "fps": 1e308}, {"turns": []}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if items, err := decodeItems(body); err == nil {
+		if items, err := decodeItems(t.Context(), body, 1<<22); err == nil {
 			for _, item := range items {
 				if item.Clip != nil && len(item.Clip.Frames) > 0 && item.Clip.Check() != nil {
 					t.Errorf("%+v", item.Clip)
@@ -310,7 +310,7 @@ func rewardProgram(mode string) {
 		if err != nil {
 			return
 		}
-		items, err := decodeItems(line)
+		items, err := decodeItems(context.Background(), line, 1<<25)
 		if err != nil {
 			fmt.Println(`{"error": "bad request"}`)
 			continue
@@ -335,9 +335,6 @@ func rewardProgram(mode string) {
 			}
 		case strings.HasPrefix(mode, "{"):
 			fmt.Println(mode)
-		case mode == "behind" && n == 1:
-			fmt.Println(`{"scores": [1]}`)
-			fmt.Println(`{"scores": [1]}`)
 		case mode == "environment":
 			fmt.Printf(`{"scores": [{"missing": %q}]}`+"\n", os.Getenv("SECRET_TOKEN")+"|"+os.Getenv("NAMED")+"|"+os.Getenv("PATH"))
 		default:
@@ -347,10 +344,10 @@ func rewardProgram(mode string) {
 				_ = json.Unmarshal(line, &asked)
 				reply = append(fmt.Appendf(nil, `{"n": %d,`, asked.N), reply[1:]...)
 			}
-			fmt.Println(string(reply))
 			if strings.HasSuffix(mode, "twice") {
-				fmt.Println(string(reply))
+				reply = bytes.Join([][]byte{reply, reply}, []byte("\n"))
 			}
+			fmt.Println(string(reply))
 		}
 	}
 }

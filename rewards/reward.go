@@ -97,13 +97,23 @@ func (r Result) Number() float64 {
 	return r.Value
 }
 
-// errNotFinite is why a reward's own number is not taken.
-var errNotFinite = errors.New("the reward is not a finite number")
+// What is wrong with a number that a reward gave.
+var (
+	errNotFinite = errors.New("the reward is not a finite number")
+	errTooLarge  = errors.New("the reward is too large to be compared with others")
+)
+
+// mostScore bounds scores: deviations square them, and add up the squares of a batch.
+const mostScore = 1e100
 
 // checked is a score that can be trained on.
 func checked(s Score, err error) Result {
-	if err == nil && (math.IsNaN(s.Value) || math.IsInf(s.Value, 0)) {
+	switch {
+	case err != nil:
+	case math.IsNaN(s.Value) || math.IsInf(s.Value, 0):
 		err = fmt.Errorf("%w: %v", errNotFinite, s.Value)
+	case math.Abs(s.Value) > mostScore:
+		err = fmt.Errorf("%w: %v lies beyond ±%v: scale it", errTooLarge, s.Value, mostScore)
 	}
 	return Result{s, err}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -92,6 +94,23 @@ func TestMeta(t *testing.T) {
 	for _, key := range []string{"count", "none"} {
 		if s, err := m.Texts(key); err == nil {
 			t.Errorf("%s: %v", key, s)
+		}
+	}
+}
+
+// TestTooLarge: a finite number whose square is none is missing with its reason, from a reward of ours
+// and from a server's reply.
+func TestTooLarge(t *testing.T) {
+	for value, taken := range map[float64]bool{1e99: true, -1e99: true, 1e101: false, -1e200: false, 1e308: false} {
+		here := Each(Func(func(context.Context, Item) (Score, error) { return Score{Value: value}, nil }), 1).Judge(t.Context(), []Item{{}})[0]
+		there, _, err := decodeResults(fmt.Appendf(nil, `{"scores": [%v]}`, value), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []Result{here, there[0]} {
+			if (got.Missing == nil) != taken || !taken && (!errors.Is(got.Missing, errTooLarge) || !strings.Contains(got.Missing.Error(), "1e+100")) {
+				t.Errorf("%v: %v", value, got.Missing)
+			}
 		}
 	}
 }

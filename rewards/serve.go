@@ -1,44 +1,83 @@
 package rewards
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"mime"
+	"net"
 	"net/http"
-
-	"github.com/darkroom-rl/darkroom/rewards/call"
+	"strings"
+	"time"
 )
 
-// mostRequest is the size of a request that a server reads: pictures of a batch.
-const mostRequest = 256 << 20
+// Card: a reward as a server (darkroom score --serve), which is the reference for servers of others, too.
+// It is a program on someone's desk, so a request must not cost more than the limits below, whoever sends
+// it. A web page that the desk's owner visits can send requests to this machine as well; it cannot set
+// their content type without asking first, names itself as their origin, and after DNS was rebound names
+// its own host. So requests with an origin, of another content type, or for a host that is not this
+// machine while it alone is served, are refused.
+//
+// Invariant (tests): memory is bounded by AtOnce requests of Bytes and Pixels; no request of a page passes.
 
-// Serve answers the protocol for a judge: what an http reward asks. It is a reference for servers
-// of others, too.
-func Serve(j Judge) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		reply, status, err := served(j, r)
-		if err != nil {
-			reply, _ = json.Marshal(map[string]string{"error": err.Error()}) // a text can be written
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, _ = w.Write(reply) // who asked may be gone
-	})
+// A Server answers the protocol for a judge. A zero limit means its default.
+type Server struct {
+	Judge    Judge
+	Bytes    int64         // of a request: 256 MiB
+	Pixels   int64         // of all pictures of a request: 2^27, about 500 frames of 512 x 512
+	AtOnce   int           // requests that are read and judged beside each other: 4; others wait
+	Patience time.Duration // with a body that arrives slowly, and a reply that is taken slowly: 60 s
 }
 
-func served(j Judge, r *http.Request) (reply []byte, status int, err error) {
-	if r.Method != http.MethodPost {
-		return nil, http.StatusMethodNotAllowed, errors.New("items are sent by POST")
+// Serve is a server with its defaults.
+func Serve(j Judge) http.Handler { return Server{Judge: j}.Handler() }
+
+// Handler is the server, ready to be used.
+func (s Server) Handler() http.Handler {
+	s.Bytes, s.Pixels = cmp.Or(s.Bytes, 256<<20), cmp.Or(s.Pixels, 1<<27)
+	s.AtOnce, s.Patience = cmp.Or(s.AtOnce, 4), cmp.Or(s.Patience, time.Minute)
+	return &service{s, make(chan struct{}, s.AtOnce)}
+}
+
+// A service is a server at work.
+type service struct {
+	Server
+	turn chan struct{} // room for those that are answered
+}
+
+// ServeHTTP answers a request.
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	reply, status, err := s.answer(w, r)
+	if err != nil {
+		reply, _ = json.Marshal(map[string]string{"error": err.Error()}) // a text can be written
 	}
-	body, err := call.Read(r.Body, mostRequest)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Patience)) // without one it waits longer
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(reply) // who asked may be gone
+}
+
+func (s *service) answer(w http.ResponseWriter, r *http.Request) (reply []byte, status int, err error) {
+	if status, err := admitted(r); err != nil {
+		return nil, status, err
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-r.Context().Done():
+		return nil, http.StatusServiceUnavailable, r.Context().Err()
+	}
+	body, status, err := s.body(w, r)
+	if err != nil {
+		return nil, status, err
+	}
+	items, err := decodeItems(r.Context(), body, s.Pixels)
 	if err != nil {
 		return nil, http.StatusBadRequest, err
 	}
-	items, err := decodeItems(body)
-	if err != nil {
-		return nil, http.StatusBadRequest, err
-	}
-	results := j.Judge(r.Context(), items)
+	results := s.Judge.Judge(r.Context(), items)
 	if len(results) != len(items) {
 		return nil, http.StatusInternalServerError, fmt.Errorf("the judge gave %d scores for %d items", len(results), len(items))
 	}
@@ -46,4 +85,53 @@ func served(j Judge, r *http.Request) (reply []byte, status int, err error) {
 		return nil, http.StatusInternalServerError, err
 	}
 	return reply, http.StatusOK, nil
+}
+
+// body reads a request's body. Its time limit ends with it: judging may take longer.
+func (s *service) body(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
+	limits := http.NewResponseController(w)
+	_ = limits.SetReadDeadline(time.Now().Add(s.Patience)) // without one it waits longer
+	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, s.Bytes))
+	if err == nil {
+		_ = limits.SetReadDeadline(time.Time{}) // else the server would wait for the rest before it replies
+	}
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("a request of more than %d bytes: send the items in several", s.Bytes)
+	case err != nil:
+		return nil, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err)
+	}
+	return body, http.StatusOK, nil
+}
+
+// admitted reports why a request is not answered, by its head alone.
+func admitted(r *http.Request) (status int, err error) {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // one that cannot be read is another one
+	switch {
+	case !ownHost(r):
+		return http.StatusForbidden, fmt.Errorf("the host %q is not this machine, which alone is served here: ask for localhost", r.Host)
+	case r.Header.Get("Origin") != "":
+		return http.StatusForbidden, errors.New("requests of web pages are not answered")
+	case r.Method != http.MethodPost:
+		return http.StatusMethodNotAllowed, errors.New("items are sent by POST")
+	case kind != "application/json":
+		return http.StatusUnsupportedMediaType, errors.New("items are sent as Content-Type: application/json")
+	}
+	return 0, nil
+}
+
+// ownHost reports whether a request that came over the loopback names this machine.
+func ownHost(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok || !local.IP.IsLoopback() {
+		return true
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil
 }

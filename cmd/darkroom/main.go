@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/darkroom-rl/darkroom/internal/plain"
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
@@ -25,13 +26,25 @@ const (
 func main() {
 	// The first Ctrl-C asks the command to finish; it also restores the
 	// default, so that the second one ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run executes one command line and returns its exit code.
+// endings are the signals that ask the program to end. A lost terminal is one, unless nohup said
+// that it is none.
+func endings() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
+// run executes one command line and returns its exit code. Whatever is printed passes plain.Writer, since
+// names of files, settings of models and replies of servers are strangers' text.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	stdout, stderr = plain.Writer{W: stdout}, plain.Writer{W: stderr}
 	defer func() { // left alone, a panic would end with 2, which means wrong usage
 		switch p := recover().(type) {
 		case nil:

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/internal/plain"
 )
 
 // emit prints a command's result: doc as JSON with --json, else what text writes.
@@ -102,18 +104,26 @@ func (t *table) write(w io.Writer) {
 
 // bold sets s in bold type where w is a terminal that wants colour.
 func bold(w io.Writer, s string) string {
-	if inner, ok := w.(*firstError); ok {
-		w = inner.w
-	}
 	if !terminal(w) || os.Getenv("NO_COLOR") != "" {
 		return s
 	}
-	return "\x1b[1m" + s + "\x1b[0m"
+	return plain.Bold + s + plain.Normal
+}
+
+// behind is what our own writers write to.
+func behind(w io.Writer) io.Writer {
+	switch own := w.(type) {
+	case *firstError:
+		return behind(own.w)
+	case plain.Writer:
+		return behind(own.W)
+	}
+	return w
 }
 
 // terminal reports whether w is one that understands more than plain lines.
 func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := behind(w).(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
 		return false
 	}

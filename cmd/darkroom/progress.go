@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"github.com/darkroom-rl/darkroom/internal/plain"
 )
 
 // A progress says how far a long work is: a bar with the time that is left on a terminal,
@@ -27,7 +29,7 @@ func newProgress(w io.Writer, what string) *progress {
 	p.begun = p.now()
 	p.told = p.begun
 	if terminal(w) {
-		p.bar = progressbar.NewOptions(1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
+		p.bar = progressbar.NewOptions(1, progressbar.OptionSetWriter(behind(w)), progressbar.OptionSetDescription(plain.Text(what)),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth())
 	}
 	return p
@@ -55,7 +57,7 @@ func (p *progress) within(done, all int, share float64) {
 	if p.bar == nil {
 		return
 	}
-	p.bar.Describe(fmt.Sprintf("%s %d/%d", p.what, done, all))
+	p.bar.Describe(plain.Text(fmt.Sprintf("%s %d/%d", p.what, done, all)))
 	p.bar.ChangeMax(all * fine)
 	_ = p.bar.Set(done*fine + int(share*fine)) // a bar that cannot be drawn is no reason to stop
 }

@@ -3,15 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +29,8 @@ others. --items names a file of lines {"file": "a.png", "prompt": "...", "meta":
 files are looked for beside it. Items of one prompt are judged together.
 
 --serve answers the protocol of http rewards at an address, on this machine
-alone unless a host is named.`,
+alone unless a host is named. Requests have limits of bytes and pixels; Ctrl-C ends
+what is being answered first.`,
 		Example: "  darkroom score --reward scene,ocr --prompt 'the word \"CAT\" in red on white' a.png b.png\n" +
 			"  darkroom score --reward clip --path models/clip-vit-large-patch14 --json pictures/\n" +
 			"  darkroom score --reward judge --url http://localhost:8000 --cache answers --items items.jsonl\n" +
@@ -193,31 +190,4 @@ func (s scored) reasons(w io.Writer, names []string) {
 			_, _ = fmt.Fprintf(w, "%s: %s is missing: %s\n", s.File, name, why) // the writer remembers
 		}
 	}
-}
-
-// serveReward answers until it is interrupted.
-func serveReward(cmd *cobra.Command, address, name string, j rewards.Judge) error {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return usagef("--serve %s: an address is :PORT or HOST:PORT", address)
-	}
-	if host == "" {
-		host = "localhost"
-	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
-	if err != nil {
-		return fmt.Errorf("--serve: %w", err)
-	}
-	cmd.PrintErrf("reward %s answers at http://%s\n", name, l.Addr())
-	s := &http.Server{Handler: rewards.Serve(j), ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(cmd.Context(), func() {
-		late, done := context.WithTimeout(context.Background(), 5*time.Second)
-		defer done()
-		_ = s.Shutdown(late) // who is not answered by then is not answered
-	})
-	defer stop()
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }
