@@ -15,7 +15,7 @@ func TestConfigErrorsNameTheirPlace(t *testing.T) {
 		{`[1]`, "the whole is array"},
 		{`{"architectures": ["A", "Wanted"], "n": 2}`, ""},
 		{`{"n": 2}`, ""},
-		{strings.Repeat(" ", maxBytes+1), "more than 16 MiB"},
+		{strings.Repeat(" ", maxBytes+1), "at most 16777216 are read"},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(c.text), 0o644); err != nil {
