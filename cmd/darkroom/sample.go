@@ -15,12 +15,13 @@ import (
 func sampleCommand() *cobra.Command {
 	o := sampleOptions{n: 1, dtype: "bf16", noise: 0.7}
 	cmd := &cobra.Command{
-		Use:   "sample --model DIR --prompt TEXT --out FILE.png",
+		Use:   "sample --model DIR --prompt TEXT --out FILE.png|DIR/",
 		Short: "Make pictures with a model's folder",
 		Long: `Make pictures with a model's folder in the hub's layout (StableDiffusion3Pipeline,
 FluxPipeline, StableDiffusionPipeline, StableDiffusionXLPipeline). Several pictures
 become one sheet, a row a prompt where there are several. The PNG's text says how to
-make it again: the same settings give the same pixels, on any x86-64 machine.
+make it again: the same settings give the same pixels, on any x86-64 machine. With
+--out DIR/ every picture is a file of its own: DIR/000.png and so on.
 
 --guidance combines two outputs, with and without the prompt; where the network
 reads a scale itself (FLUX.1-dev) it is told that scale, and --true-cfg with
@@ -46,7 +47,8 @@ takes every step but the last, which leaves no noise.`,
 	f.StringVar(&o.model, "model", "", "folder `DIR` of a whole pipeline, or embed:tiny-sd3, which is part of the program")
 	f.StringArrayVar(&o.prompts, "prompt", nil, "`TEXT` to draw; may be given several times")
 	f.StringVar(&o.negative, "negative", "", "`TEXT` to keep away from")
-	f.StringVar(&o.out, "out", "", "`FILE.png` to write")
+	f.StringVar(&o.out, "out", "", "`FILE.png` to write, or a folder, with / at its end, for single pictures")
+	f.StringVar(&o.latents, "latents", "", "start at the noise in `FILE` (safetensors, \"latents\" [n, channels, rows, columns]); where there is no such file, write the noise to it")
 	f.IntVar(&o.n, "n", o.n, "pictures of each prompt")
 	f.Uint64Var(&o.seed, "seed", 0, "which pictures: a seed, a prompt's number and a picture's number name all noise")
 	f.IntVar(&o.steps, "steps", 0, "of the solver (default: the pipeline's)")
@@ -67,16 +69,21 @@ takes every step but the last, which leaves no noise.`,
 
 // sampleOptions are the flags.
 type sampleOptions struct {
-	model, negative, out, solver, lora, dtype, cache, tile string
-	prompts                                                []string
-	device                                                 string
-	n, steps, width, height, textLength, batch             int
-	seed                                                   uint64
-	guidance, trueCFG, noise                               float64
+	model, negative, out, solver, lora, dtype, cache, tile, latents string
+	prompts                                                         []string
+	device                                                          string
+	n, steps, width, height, textLength, batch                      int
+	seed                                                            uint64
+	guidance, trueCFG, noise                                        float64
 
 	guided, noised bool // whether the flags were given
 	precision      pipeline.Precision
 	tileSide       int
+}
+
+// single reports whether every picture is a file of its own.
+func (o *sampleOptions) single() bool {
+	return strings.HasSuffix(o.out, "/") || strings.HasSuffix(o.out, string(filepath.Separator))
 }
 
 // maxPictures of one call: a sheet of more is not looked at.
@@ -95,11 +102,12 @@ func (o *sampleOptions) check(cmd *cobra.Command) error {
 	must(len(o.prompts) > 0, "--prompt is missing")
 	must(o.out != "", "--out is missing: the PNG file to write")
 	if o.out != "" {
-		must(strings.EqualFold(filepath.Ext(o.out), ".png"), "--out %s: pictures are written as PNG; name a file that ends in .png", o.out)
-		info, err := os.Stat(filepath.Dir(o.out))
-		must(err == nil && info.IsDir(), "--out %s: there is no folder %s", o.out, filepath.Dir(o.out))
+		must(o.single() || strings.EqualFold(filepath.Ext(o.out), ".png"), "--out %s: pictures are written as PNG; name a file that ends in .png, or a folder, with / at its end", o.out)
+		parent := filepath.Dir(filepath.Clean(o.out))
+		info, err := os.Stat(parent)
+		must(err == nil && info.IsDir(), "--out %s: there is no folder %s", o.out, parent)
 		info, err = os.Stat(o.out)
-		must(err != nil || !info.IsDir(), "--out %s is a folder", o.out)
+		must(err != nil || info.IsDir() == o.single(), "--out %s is a folder: write %s/ for single pictures in it", o.out, o.out)
 	}
 	must(o.n >= 1 && o.n*len(o.prompts) <= maxPictures, "--n %d: 1 to %d pictures in all", o.n, maxPictures)
 	must(o.steps >= 0 && o.steps <= 1000 && !(o.steps == 0 && cmd.Flags().Changed("steps")), "--steps %d: 1 to 1000", o.steps)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,6 +78,9 @@ func (o *sampleOptions) develop(ctx context.Context, p *pipeline.Pipeline, plan 
 			pictures = append(pictures, pic)
 		}
 	}
+	if err := o.startAt(p, plan.At, pictures); err != nil {
+		return nil, err
+	}
 	bar := newProgress(log, "sampling")
 	plan.Progress = bar.set
 	tracks, err := p.Sample(ctx, pictures, plan.Sampler)
@@ -135,8 +141,11 @@ func decodeTracks(ctx context.Context, p *pipeline.Pipeline, tracks []pipeline.T
 	return images, nil
 }
 
-// writePicture writes a picture, or a sheet of several.
+// writePicture writes a picture, or a sheet of several, or each as a file of its own.
 func (o *sampleOptions) writePicture(images []*vision.Image, settings []vision.Setting) error {
+	if o.single() {
+		return o.writeSingle(images, settings)
+	}
 	if len(images) == 1 {
 		return vision.WriteFile(o.out, images[0], settings...)
 	}
@@ -149,4 +158,23 @@ func (o *sampleOptions) writePicture(images []*vision.Image, settings []vision.S
 		return err
 	}
 	return vision.WriteFile(o.out, m, settings...)
+}
+
+// writeSingle writes pictures as files of their own, which say where in the call they stood.
+func (o *sampleOptions) writeSingle(images []*vision.Image, settings []vision.Setting) error {
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	for i, m := range images {
+		own := []vision.Setting{{Key: "prompt", Value: strings.ReplaceAll(o.prompts[i/o.n], "\x00", "")}, {Key: "picture", Value: fmt.Sprint(i)}}
+		for _, s := range settings {
+			if !strings.HasPrefix(s.Key, "prompt") {
+				own = append(own, s)
+			}
+		}
+		if err := vision.WriteFile(filepath.Join(o.out, fmt.Sprintf("%03d.png", i)), m, own...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -106,6 +106,9 @@ func (o *sampleOptions) settings(p *pipeline.Pipeline, plan *samplePlan) []visio
 	if o.textLength != 0 {
 		add("text-length", strconv.Itoa(max(o.textLength, 0)))
 	}
+	if o.latents != "" {
+		add("latents", o.latents)
+	}
 	add("Software", "darkroom "+readBuild().Version)
 	return all
 }

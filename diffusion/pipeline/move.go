@@ -59,7 +59,7 @@ func (r *run) moveOne(step, i int, draw Draw) moved {
 	m := moved{mean: row.Mean(&r.history[i])}
 	m.next = m.mean
 	if draw.On {
-		z := r.noise(draw.Key)
+		z := Noise(draw.Key, r.At)
 		for k := range z {
 			z[k] *= draw.Scale
 		}

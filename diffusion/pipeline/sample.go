@@ -150,7 +150,7 @@ func (r *run) begin() error {
 		case pic.Start != nil:
 			start = rounded(pic.Start)
 		default:
-			start = r.noise(pic.StartKey)
+			start = Noise(pic.StartKey, r.At)
 		}
 		if len(start) != r.At.Len() {
 			return fmt.Errorf("picture %d starts at %d numbers; one of %d x %d has %d", i, len(start), r.At.Width, r.At.Height, r.At.Len())
@@ -197,13 +197,6 @@ func (r *run) drawOf(step, i int) Draw {
 		return Draw{On: true, Key: pic.StepKey.Step(step), Scale: 1}
 	}
 	return Draw{}
-}
-
-// noise is standard normal numbers, one for each of a picture's latents.
-func (r *run) noise(key rng.Key) []float64 {
-	z := make([]float32, r.At.Len())
-	key.Normal(z, 0)
-	return widened(z)
 }
 
 // usualBatch is as many pictures as make about 4096 tokens.
