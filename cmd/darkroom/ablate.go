@@ -113,6 +113,7 @@ func (o *ablateOptions) grid(args []string) (*ablate.Grid, error) {
 }
 
 func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
+	outliveReaders()
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON && o.markdown {
 		return usagef("--markdown prints Markdown, and --json JSON\nhint: leave one of them out")
 	}

@@ -118,6 +118,31 @@ func TestFirstInterrupt(t *testing.T) {
 	}
 }
 
+// TestNobodyReads: a run goes on to its end though what it prints goes nowhere.
+func TestNobodyReads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds; left out by -short")
+	}
+	dir := experimentOf(t, 2)
+	p := trainIn(dir, "")
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stderr = write
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	read.Close() // nobody reads what it says from its first word on
+	if code := p.ended(t, 5*time.Minute); code != 0 || lines(dir) != 2 {
+		t.Errorf("exit code %d, %d iterations", code, lines(dir))
+	}
+	if _, err := os.Stat(filepath.Join(dir, "run", "result.json")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSecondInterrupt: in the middle of an iteration the first Ctrl-C waits for its end, and the
 // second leaves at once; the run goes on from its checkpoint.
 func TestSecondInterrupt(t *testing.T) {

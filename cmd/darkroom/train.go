@@ -90,6 +90,7 @@ func (o *trainOptions) experiment(args []string) (*experiment.Experiment, error)
 }
 
 func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
+	outliveReaders()
 	if cmd.Flags().Changed("device") {
 		o.sets = append(o.sets, "run.device="+o.device)
 	}

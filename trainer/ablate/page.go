@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/report"
 )
 
@@ -30,11 +30,7 @@ func (t *Table) WritePage(dir string) error {
 		return err
 	}
 	for name, data := range map[string][]byte{PageName: text, MarkdownName: []byte(t.Markdown())} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path+".part", data, 0o644); err != nil {
-			return err
-		}
-		if err := os.Rename(path+".part", path); err != nil {
+		if err := folder.WriteFile(filepath.Join(dir, name), data); err != nil {
 			return err
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
 
@@ -58,10 +58,7 @@ func WriteCompare(path string, dirs []string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".part", text, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".part", path)
+	return folder.WriteFile(path, text)
 }
 
 type sheets struct {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
 
@@ -69,11 +70,7 @@ func Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, Name)
-	if err := os.WriteFile(path+".part", text, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".part", path)
+	return folder.WriteFile(filepath.Join(dir, Name), text)
 }
 
 // Page is the page.
@@ -158,16 +155,16 @@ func pictures(dir string) ([]picture, error) {
 		return nil, err
 	}
 	slices.Sort(sheets)
-	shown := []struct{ caption, path string }{{"before", filepath.Join(dir, "images", "heldout_before.png")}}
+	shown := []struct{ caption, name string }{{"before", "heldout_before.png"}}
 	if len(sheets) > 0 {
-		shown = append(shown, struct{ caption, path string }{"after", sheets[len(sheets)-1]})
+		shown = append(shown, struct{ caption, name string }{"after", filepath.Base(sheets[len(sheets)-1])})
 	}
 	for _, when := range []string{"before", "after"} {
-		shown = append(shown, struct{ caption, path string }{when + ", under guidance", filepath.Join(dir, "images", "guided_"+when+".png")})
+		shown = append(shown, struct{ caption, name string }{when + ", under guidance", "guided_" + when + ".png"})
 	}
 	var all []picture
 	for _, s := range shown {
-		source, err := embedded(s.path)
+		source, err := embedded(dir, "images/"+s.name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -179,8 +176,14 @@ func pictures(dir string) ([]picture, error) {
 	return all, nil
 }
 
-// embedded is a PNG file as a part of the page.
-func embedded(path string) (template.URL, error) {
-	data, err := os.ReadFile(path)
+// embedded is a PNG file of the run's folder as a part of the page. What is named beside the folder, or
+// linked to, is not read.
+func embedded(dir, name string) (template.URL, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	data, err := root.ReadFile(filepath.FromSlash(name))
 	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(data)), err //nolint:gosec // it is our own picture
 }

@@ -29,6 +29,9 @@ func Read(dir string) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s holds no run: %w", dir, err)
 	}
+	if err := folder.Own(dir); err != nil {
+		return nil, err
+	}
 	r.Config = string(config)
 	if r.Lines, r.Abandoned, err = training.ReadLedger(filepath.Join(dir, "ledger.jsonl")); err != nil {
 		return nil, err

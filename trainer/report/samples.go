@@ -3,7 +3,6 @@ package report
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"html/template"
 	"io/fs"
 	"maps"
@@ -162,11 +161,7 @@ func (s *samples) extremes(dir string) []extreme {
 }
 
 func picturedSample(dir string, l training.SampleLine) (pictured, error) {
-	name := filepath.FromSlash(l.Picture)
-	if !filepath.IsLocal(name) {
-		return pictured{}, fmt.Errorf("%s is not in the folder", l.Picture)
-	}
-	source, err := embedded(filepath.Join(dir, name))
+	source, err := embedded(dir, l.Picture)
 	s := pictured{Source: source, Total: label(*l.Total), Text: l.Text}
 	var said []string
 	for _, reward := range slices.Sorted(maps.Keys(l.Scores)) {

@@ -1,14 +1,12 @@
 package report
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
@@ -91,13 +89,9 @@ func talkOf(dir string, l training.TranscriptLine) (talk, error) {
 	if l.Advantage != nil {
 		t.Caption += fmt.Sprintf(", advantage %+.2f", *l.Advantage)
 	}
-	if filepath.IsLocal(filepath.FromSlash(l.Picture)) {
-		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(l.Picture)))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return t, err
-		}
-		if err == nil {
-			t.Picture = template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(data)) //nolint:gosec // it is our own picture
+	if l.Picture != "" {
+		if source, err := embedded(dir, l.Picture); err == nil { // one that was deleted is not shown
+			t.Picture = source
 		}
 	}
 	piece := 0
