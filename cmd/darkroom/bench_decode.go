@@ -26,11 +26,9 @@ prints the same keys; the last column is how many times faster, or smaller, this
 			if err := work.Check(); err != nil {
 				return usageError{err}
 			}
-			be, err := on.open()
-			if err != nil {
+			if err := on.settle(); err != nil {
 				return err
 			}
-			be.Close()
 			return benchParts(cmd, "iteration", []iteration.Part{"vlm:fp32", "vlm:bf16"}, work, on, against)
 		},
 	}

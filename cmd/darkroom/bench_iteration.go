@@ -42,17 +42,11 @@ prints the same keys; the last column is how many times faster, or smaller, this
 			if err := work.Check(); err != nil {
 				return usageError{err}
 			}
-			be, err := on.open()
-			if err != nil {
-				return err
-			}
-			defer be.Close()
 			if worker != "" {
-				result, err := iteration.Part(worker).Run(cmd.Context(), work, be, iteration.Process{Peak: peakMiB, Reset: resetPeak, CPU: cpuSeconds, Dry: func() pipeline.Dry { return cpu.NewDry(cpu.Options{Path: on.path, Threads: on.threads}) }})
-				if err != nil {
-					return err
-				}
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(result)
+				return measure(cmd, iteration.Part(worker), work, on)
+			}
+			if err := on.settle(); err != nil {
+				return err
 			}
 			for _, p := range only {
 				if !slices.Contains(iteration.Parts(), iteration.Part(p)) {
@@ -98,6 +92,32 @@ type benchOn struct {
 func (o *benchOn) flags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&o.threads, "threads", 0, "number of threads; 0: as many as the process may use")
 	deviceFlag(cmd, &o.device)
+}
+
+// settle settles the number of threads and the name. The device is free again when it returns: processes of their
+// own are measured on it.
+func (o *benchOn) settle() error {
+	be, err := o.open()
+	if err != nil {
+		return err
+	}
+	be.Close()
+	return nil
+}
+
+// measure is one part, in the process made for it.
+func measure(cmd *cobra.Command, p iteration.Part, work iteration.Work, on benchOn) error {
+	be, err := on.open()
+	if err != nil {
+		return err
+	}
+	defer be.Close()
+	dry := func() pipeline.Dry { return cpu.NewDry(cpu.Options{Path: on.path, Threads: on.threads}) }
+	result, err := p.Run(cmd.Context(), work, be, iteration.Process{Peak: peakMiB, Reset: resetPeak, CPU: cpuSeconds, Dry: dry})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(cmd.OutOrStdout()).Encode(result)
 }
 
 // open opens it, and settles the number of threads and the name.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // TestDevice: a picture made on a CUDA device is the picture made on the CPU, byte for byte.
@@ -40,7 +41,7 @@ func TestDevice(t *testing.T) {
 
 // TestNoDevice: what stands in the way is said, with what to do instead.
 func TestNoDevice(t *testing.T) {
-	t.Setenv(cuda.LibraryVariable, "/nowhere/libcuda.so.1")
+	t.Setenv(driver.LibraryVariable, "/nowhere/libcuda.so.1")
 	out := filepath.Join(t.TempDir(), "a")
 	for _, args := range [][]string{
 		{"sample", "--model", "embed:tiny-sd3", "--prompt", "a", "--out", out + ".png"},

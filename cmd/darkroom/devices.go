@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/nccl"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
@@ -47,7 +48,7 @@ func openRanks(names []string, limit time.Duration) (_ *ranks, err error) {
 	if err := cuda.Alike(devices...); err != nil {
 		return nil, usagef("--device: %v", err)
 	}
-	over, err := cuda.JoinNCCL(limit, devices...)
+	over, err := nccl.Join(limit, devices...)
 	if err != nil {
 		r.note = fmt.Sprintf("gradients go through host memory: %v", err)
 		return r, nil

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
-	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/nccl"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
 
@@ -26,7 +26,7 @@ func TestRanks(t *testing.T) {
 		{"cuda:1,cuda:0", "", "2 ranks, over NCCL 2.21.5", ""},
 	} {
 		if c.NCCL(22105); x.nccl != "" {
-			t.Setenv(cuda.NCCLVariable, x.nccl)
+			t.Setenv(nccl.LibraryVariable, x.nccl)
 		}
 		names := strings.Split(x.devices, ",")
 		r, err := openRanks(names, 0)

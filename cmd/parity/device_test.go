@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // adamw are the arguments of a run that is short.
@@ -37,7 +37,7 @@ func TestDevice(t *testing.T) {
 
 // TestNoDevice: what stands in the way is said, with what to do instead.
 func TestNoDevice(t *testing.T) {
-	t.Setenv(cuda.LibraryVariable, "/nowhere/libcuda.so.1")
+	t.Setenv(driver.LibraryVariable, "/nowhere/libcuda.so.1")
 	for _, device := range []string{"cuda:0", "cuda:x", "tpu"} {
 		var stdout, stderr bytes.Buffer
 		code := execute(context.Background(), adamw(device), &stdout, &stderr)

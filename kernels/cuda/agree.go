@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda/blas"
 )
 
 // Several ranks decide together which algorithm computes a shape (choice.go): what one samples, another
@@ -77,7 +79,7 @@ func apart(ranks []*Backend) string {
 }
 
 // choose is what computes a shape, decided at its first product on any rank.
-func (b *Backend) choose(op string, s shape) *choice {
+func (b *Backend) choose(op string, s blas.Shape) *choice {
 	if c := b.products.of(s); c != nil {
 		return c
 	}
@@ -91,12 +93,12 @@ func (b *Backend) choose(op string, s shape) *choice {
 }
 
 // decide decides a shape for all ranks.
-func (g *agreement) decide(op string, s shape) {
+func (g *agreement) decide(op string, s blas.Shape) {
 	all := make([]*choice, len(g.ranks))
 	for r, b := range g.ranks {
-		all[r] = &choice{shape: s}
+		all[r] = &choice{Shape: s}
 		b.must(op, func() (err error) {
-			all[r].at, err = b.products.describe(s)
+			all[r].at, err = b.products.Describe(s, b.products.wholeOf(s))
 			return err
 		})
 	}
@@ -120,10 +122,10 @@ func (g *agreement) anew(op string, all []*choice) {
 		why = err.Error()
 	}
 	for _, a := range list {
-		refused := g.check(op, all, &a.algorithm)
+		refused := g.check(op, all, &a.Algorithm)
 		if refused == nil {
 			for _, c := range all {
-				c.algorithm = &a.algorithm
+				c.algorithm = &a.Algorithm
 			}
 			return
 		}
@@ -137,7 +139,7 @@ func (g *agreement) anew(op string, all []*choice) {
 	for _, c := range all {
 		c.why = why
 	}
-	first.products.tell(fmt.Sprintf("products with weights %s run on our own kernel: %s", all[0].shape, why))
+	first.products.tell(fmt.Sprintf("products with weights %s run on our own kernel: %s", all[0].Shape, why))
 }
 
 // again takes what the run chose before.
@@ -150,13 +152,13 @@ func (g *agreement) again(op string, all []*choice, old *choice) {
 	}
 	if refused := g.check(op, all, old.algorithm); refused != nil {
 		g.ranks[0].must(op, func() error {
-			return fmt.Errorf("the run's algorithm for products with weights %s no longer keeps its promise: %w", old.shape, refused)
+			return fmt.Errorf("the run's algorithm for products with weights %s no longer keeps its promise: %w", old.Shape, refused)
 		})
 	}
 }
 
 // check says why an algorithm may not compute a shape.
-func (g *agreement) check(op string, all []*choice, a *algorithm) error {
+func (g *agreement) check(op string, all []*choice, a *blas.Algorithm) error {
 	var want digest
 	for r, b := range g.ranks {
 		got, refused := b.selfCheck(op, all[r], a)

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,20 +9,22 @@ import (
 	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/blas"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // Backend computes on one device. Work is queued on one stream and done in order; Download and
 // Sync wait for it.
 type Backend struct {
-	d       *driver
-	device  Device
+	d       *driver.Driver
+	device  driver.Device
 	dev     int32
 	context uintptr
 	stream  uintptr
 	module  uintptr
 	image   string // which image was loaded: "sm_90", "ptx"
-	memory  *memory
-	staging *staging
+	memory  *driver.Memory
+	staging *driver.Staging
 
 	lock     sync.Mutex // of the driver, call by call: another rank may check a product here (agree.go)
 	products *products  // of cuBLASLt; nil: all products of bf16 are our own
@@ -29,16 +32,13 @@ type Backend struct {
 	without  string     // why there are none
 	mode     mode
 
-	hopper       wgmma // kernels of attention for compute capability 9.0
-	functions    map[string]function
-	ring         uintptr // small arrays that launches read: lengths, coefficients
-	ringUsed     int
-	exact        bool  // bf16 math by its definition, not on tensor cores
-	mostGathered int64 // bytes of a product's operands that are gathered at a time
-	gathersAll   bool  // tests: gather what could be read as it lies
-	onlyTile     string
-	gathered     int  // operands that were gathered, for tests
-	waitEach     bool // wait after each launch, so that an error names its operation
+	hopper    wgmma // kernels of attention for compute capability 9.0
+	functions map[string]function
+	ring      uintptr // small arrays that launches read: lengths, coefficients
+	ringUsed  int
+	exact     bool    // bf16 math by its definition, not on tensor cores
+	reading   reading // how products read their operands
+	waitEach  bool    // wait after each launch, so that an error names its operation
 }
 
 var _ kernels.Backend = (*Backend)(nil)
@@ -48,26 +48,26 @@ func Open(index int) (*Backend, error) { return OpenAs(index, os.Getenv(ModeVari
 
 // OpenAs is Open in a mode, as ModeVariable would say it.
 func OpenAs(index int, mode string) (*Backend, error) {
-	l, err := openLibrary()
+	l, err := driver.OpenLibrary()
 	if err != nil {
 		return nil, err
 	}
-	return open(newDriver(l), index, mode)
+	return open(driver.New(l), index, mode)
 }
 
-func open(d *driver, index int, mode string) (b *Backend, err error) {
-	version, err := begin(d)
+func open(d *driver.Driver, index int, mode string) (b *Backend, err error) {
+	version, err := driver.Begin(d)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	all, err := devices(d)
+	all, err := driver.Devices(d)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
 	if index < 0 || index >= len(all) {
 		return nil, fmt.Errorf("cuda: there is no device %d; the driver finds %d, from cuda:0 on", index, len(all))
 	}
-	b = &Backend{d: d, device: all[index], functions: map[string]function{}, mostGathered: mostGathered}
+	b = &Backend{d: d, device: all[index], functions: map[string]function{}, reading: reading{tiles: tiles, most: mostGathered, inPlace: operand.piecewise}}
 	if b.mode, err = modes(mode); err != nil {
 		return nil, err
 	}
@@ -83,16 +83,16 @@ func open(d *driver, index int, mode string) (b *Backend, err error) {
 }
 
 func (b *Backend) begin(version int) (err error) {
-	if b.dev, err = b.d.device(b.device.Index); err != nil {
+	if b.dev, err = b.d.Device(b.device.Index); err != nil {
 		return err
 	}
-	if b.context, err = b.d.retain(b.dev); err != nil {
+	if b.context, err = b.d.Retain(b.dev); err != nil {
 		return err
 	}
-	if err = b.d.current(b.context); err != nil {
+	if err = b.d.Current(b.context); err != nil {
 		return err
 	}
-	if b.stream, err = b.d.stream(); err != nil {
+	if b.stream, err = b.d.Stream(); err != nil {
 		return err
 	}
 	if err = b.loadKernels(); err != nil {
@@ -101,11 +101,11 @@ func (b *Backend) begin(version int) (err error) {
 	if err = b.loadHopper(); err != nil {
 		return err
 	}
-	b.memory = newMemory(b.d, b.stream)
-	if b.staging, err = newStaging(b.d, b.stream); err != nil {
+	b.memory = driver.NewMemory(b.d, b.stream)
+	if b.staging, err = driver.NewStaging(b.d, b.stream); err != nil {
 		return err
 	}
-	if b.ring, err = b.memory.take(ringBytes); err != nil {
+	if b.ring, err = b.memory.Take(ringBytes); err != nil {
 		return err
 	}
 	if err = b.chooseHopper(); err != nil {
@@ -122,16 +122,16 @@ func (b *Backend) loadKernels() error {
 		if err != nil {
 			return err
 		}
-		if b.module, err = b.d.load(image); err == nil {
+		if b.module, err = b.d.Load(image); err == nil {
 			b.image = name
 			return nil
 		}
 		tried = err
-		if !unusable(code(err)) {
+		if !unusable(driver.Code(err)) {
 			break
 		}
 	}
-	if note := explain(code(tried)); note != "" {
+	if note := driver.Explain(driver.Code(tried)); note != "" {
 		return fmt.Errorf("%w: %s", tried, note)
 	}
 	return tried
@@ -144,25 +144,25 @@ func (b *Backend) Close() (err error) {
 	if b.context == 0 {
 		return nil
 	}
-	err = b.d.current(b.context)
+	err = b.d.Current(b.context)
 	if b.products != nil {
-		err = first(err, first(b.d.wait(b.stream), b.products.close()))
+		err = cmp.Or(err, cmp.Or(b.d.Wait(b.stream), b.products.close()))
 	}
 	if b.staging != nil {
-		err = first(err, b.staging.close())
+		err = cmp.Or(err, b.staging.Close())
 	}
 	if b.memory != nil {
-		err = first(err, b.memory.close())
+		err = cmp.Or(err, b.memory.Close())
 	}
 	for _, m := range []uintptr{b.module, b.hopper.module} {
 		if m != 0 {
-			err = first(err, b.d.unload(m))
+			err = cmp.Or(err, b.d.Unload(m))
 		}
 	}
 	if b.stream != 0 {
-		err = first(err, b.d.endStream(b.stream))
+		err = cmp.Or(err, b.d.EndStream(b.stream))
 	}
-	err = first(err, b.d.release(b.dev))
+	err = cmp.Or(err, b.d.Release(b.dev))
 	b.context = 0
 	return err
 }
@@ -176,13 +176,13 @@ func (b *Backend) Name() string {
 }
 
 // Traffic is what was asked of the device since Open. A product by cuBLASLt counts as one launch.
-func (b *Backend) Traffic() kernels.Traffic { return b.d.traffic }
+func (b *Backend) Traffic() kernels.Traffic { return b.d.Traffic }
 
 // Held is how many bytes of the device's memory the backend has, those included that wait to be used again.
-func (b *Backend) Held() int { return b.memory.held }
+func (b *Backend) Held() int { return b.memory.Held() }
 
-// Device describes the device.
-func (b *Backend) Device() Device { return b.device }
+// driver.Device describes the device.
+func (b *Backend) Device() driver.Device { return b.device }
 
 func (b *Backend) String() string {
 	products := "on tensor cores, by our own kernels"
@@ -190,7 +190,7 @@ func (b *Backend) String() string {
 	case b.exact:
 		products = "exact"
 	case b.products != nil:
-		products = "by cuBLASLt " + blasVersionText(b.products.version)
+		products = "by cuBLASLt " + blas.VersionText(b.products.Version)
 	}
 	return fmt.Sprintf("%s, products of bf16 %s, kernels %s%s", b.device, products, b.image, b.hopper.text())
 }
@@ -201,7 +201,7 @@ func (b *Backend) must(op string, f func() error) {
 	defer runtime.UnlockOSThread()
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	err := b.d.current(b.context)
+	err := b.d.Current(b.context)
 	if err == nil {
 		err = f()
 	}
@@ -211,15 +211,15 @@ func (b *Backend) must(op string, f func() error) {
 }
 
 func (b *Backend) failure(op string, err error) *Error {
-	e := &Error{Device: b.device.Index, Op: op, Err: err, Note: explain(code(err))}
-	if errors.As(err, new(*blasError)) {
+	e := &Error{Device: b.device.Index, Op: op, Err: err, Note: driver.Explain(driver.Code(err))}
+	if errors.As(err, new(*blas.Error)) {
 		e.Note = "cuBLASLt refuses a product that it computed before with other rows, and no other kernel may go on in its place, with other bits; " +
 			ModeVariable + "=own computes without it from the beginning"
 	}
-	if code(err) == codeOutOfMemory {
-		left, _ := b.d.memoryLeft()
+	if driver.Code(err) == driver.OutOfMemory {
+		left, _ := b.d.MemoryLeft()
 		e.Note = fmt.Sprintf("the program holds %.1f GiB, and %.1f of %.1f GiB are free; a smaller batch or group needs less",
-			float64(b.memory.held)/(1<<30), float64(left)/(1<<30), float64(b.device.Memory)/(1<<30))
+			float64(b.memory.Held())/(1<<30), float64(left)/(1<<30), float64(b.device.Memory)/(1<<30))
 	}
 	return e
 }
@@ -228,7 +228,7 @@ func (b *Backend) failure(op string, err error) *Error {
 func (b *Backend) Alloc(n int) *kernels.Buffer {
 	buf := &kernels.Buffer{Bytes: n}
 	b.must("Alloc", func() (err error) {
-		buf.Addr, err = b.memory.take(n)
+		buf.Addr, err = b.memory.Take(n)
 		return err
 	})
 	return buf
@@ -238,7 +238,7 @@ func (b *Backend) Alloc(n int) *kernels.Buffer {
 func (b *Backend) Free(buf *kernels.Buffer) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	b.memory.give(buf.Addr)
+	b.memory.Give(buf.Addr)
 	buf.Addr = 0
 }
 
@@ -248,7 +248,7 @@ func (b *Backend) Upload(dst kernels.Span, src []byte) {
 	if len(src) < n {
 		panic("cuda: Upload: fewer bytes than the span holds")
 	}
-	b.must("Upload", func() error { return b.staging.upload(at(dst), src[:n]) })
+	b.must("Upload", func() error { return b.staging.Upload(at(dst), src[:n]) })
 }
 
 // Download copies a span's bytes out, when everything before it is done.
@@ -257,19 +257,22 @@ func (b *Backend) Download(dst []byte, src kernels.Span) {
 	if len(dst) < n {
 		panic("cuda: Download: the span holds more bytes than asked for")
 	}
-	b.must("Download", func() error { return b.staging.download(dst[:n], at(src)) })
+	b.must("Download", func() error { return b.staging.Download(dst[:n], at(src)) })
 }
 
 // Sync waits for everything that was queued.
 func (b *Backend) Sync() {
-	b.must("Sync", func() error { return b.d.wait(b.stream) })
+	b.must("Sync", func() error { return b.d.Wait(b.stream) })
 }
 
-// idle reports whether everything that was queued is done, without waiting for it.
-func (b *Backend) idle() (done bool, err error) {
+// Stream is the device's stream on which everything is queued.
+func (b *Backend) Stream() uintptr { return b.stream }
+
+// Idle reports whether everything that was queued is done, without waiting for it.
+func (b *Backend) Idle() (done bool, err error) {
 	defer kernels.Recover(&err)
 	b.must("Wait", func() (err error) {
-		done, err = b.d.idle(b.stream)
+		done, err = b.d.Idle(b.stream)
 		return err
 	})
 	return done, nil

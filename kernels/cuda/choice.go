@@ -1,9 +1,11 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"sync"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda/blas"
 )
 
 // Which algorithm of cuBLASLt computes a product, and whether any does.
@@ -50,60 +52,38 @@ const (
 	mostChecked = 256 << 20
 )
 
-// A shape is what an algorithm is chosen for.
-type shape struct {
-	n, k   int64
-	turned bool // the weight lies as [K,N]
-}
-
-func (s shape) String() string {
-	if s.turned {
-		return fmt.Sprintf("[%d,%d] turned", s.k, s.n)
-	}
-	return fmt.Sprintf("[%d,%d]", s.n, s.k)
-}
-
-// way is the shape's place in blas.operation.
-func (s shape) way() int { return int(flag(s.turned)) }
-
-// layouts describe a shape's operands; columns of rows and of sums are the product's rows.
-type layouts struct {
-	weight, rows, sums  uintptr
-	m, ldWeight, ldRows int64 // as they are set
-}
-
 // A choice is what computes a shape.
 type choice struct {
-	shape
-	algorithm *algorithm // nil: our own kernel
-	why       string     // not the library
-	at        layouts
+	blas.Shape
+	algorithm *blas.Algorithm // nil: our own kernel
+	why       string          // not the library
+	at        blas.Layouts
 }
 
 // products are those of the library.
 type products struct {
-	*blas
+	*blas.Library
 	workspace uintptr
 	lock      sync.RWMutex // of chosen and news, to which other ranks write (agree.go)
-	chosen    map[shape]*choice
-	recorded  map[shape]*choice // by the run that goes on
-	least     int64             // the least N and K
-	whole     int64             // rows to ask and check with
-	news      []string          // not yet said
-	calls     int               // products computed, for tests
+	chosen    map[blas.Shape]*choice
+	recorded  map[blas.Shape]*choice // by the run that goes on
+	least     int64                  // the least N and K
+	whole     int64                  // rows to ask and check with
+	news      []string               // not yet said
+	calls     int                    // products computed, for tests
 }
 
 // openLibraryProducts opens the library for a backend that has its context and its memory.
-func (b *Backend) openLibraryProducts(driver int) (*products, error) {
-	l, err := openProducts(driver)
+func (b *Backend) openLibraryProducts(version int) (*products, error) {
+	l, err := blas.OpenLibrary(version)
 	if err != nil {
 		return nil, err
 	}
-	p := &products{chosen: map[shape]*choice{}, recorded: map[shape]*choice{}, least: leastSide, whole: wholeRows}
-	if p.blas, err = openBLAS(l, l.path, workspaceBytes); err != nil {
+	p := &products{chosen: map[blas.Shape]*choice{}, recorded: map[blas.Shape]*choice{}, least: leastSide, whole: wholeRows}
+	if p.Library, err = blas.Open(l, l.Path, workspaceBytes); err != nil {
 		return nil, err
 	}
-	if p.workspace, err = b.memory.take(workspaceBytes); err != nil {
+	if p.workspace, err = b.memory.Take(workspaceBytes); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
@@ -111,44 +91,15 @@ func (b *Backend) openLibraryProducts(driver int) (*products, error) {
 
 func (p *products) close() (err error) {
 	for _, c := range p.chosen {
-		err = first(err, p.forget(&c.at))
+		err = cmp.Or(err, p.Forget(&c.at))
 	}
-	return first(err, p.blas.close())
+	return cmp.Or(err, p.Library.Close())
 }
 
-func (p *products) forget(at *layouts) (err error) {
-	for _, l := range []uintptr{at.weight, at.rows, at.sums} {
-		if l != 0 {
-			err = first(err, p.do("cublasLtMatrixLayoutDestroy", l))
-		}
-	}
-	return err
-}
-
-func (p *products) wholeOf(s shape) int64 { return min(p.whole, max(64, mostChecked/(4*s.n))) }
-
-// describe makes a shape's layouts.
-func (p *products) describe(s shape) (at layouts, err error) {
-	rows, cols := s.k, s.n // by columns, a weight [N,K] is K x N
-	if s.turned {
-		rows, cols = s.n, s.k
-	}
-	at.m, at.ldWeight, at.ldRows = p.wholeOf(s), rows, s.k
-	if at.weight, err = p.layout(typeBF16, rows, cols, rows); err != nil {
-		return at, err
-	}
-	if at.rows, err = p.layout(typeBF16, s.k, at.m, at.ldRows); err != nil {
-		return at, err
-	}
-	at.sums, err = p.layout(typeF32, s.n, at.m, sumsWide(s.n))
-	return at, err
-}
-
-// sumsWide is the distance between rows of sums: whole pieces of 16 bytes.
-func sumsWide(n int64) int64 { return (n + 3) / 4 * 4 }
+func (p *products) wholeOf(s blas.Shape) int64 { return min(p.whole, max(64, mostChecked/(4*s.N))) }
 
 // of is what was decided for a shape, nil where nothing is yet.
-func (p *products) of(s shape) *choice {
+func (p *products) of(s blas.Shape) *choice {
 	p.lock.RLock()
 	defer p.lock.RUnlock()
 	return p.chosen[s]
@@ -158,7 +109,7 @@ func (p *products) of(s shape) *choice {
 func (p *products) keep(c *choice) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	p.chosen[c.shape] = c
+	p.chosen[c.Shape] = c
 }
 
 // tell says something to people, once.
@@ -169,25 +120,10 @@ func (p *products) tell(s string) {
 }
 
 // candidates are the library's algorithms for a shape that sum nothing across blocks.
-func (b *Backend) candidates(op string, c *choice) (list []candidate, err error) {
-	p := b.products
+func (b *Backend) candidates(op string, c *choice) (list []blas.Candidate, refused error) {
 	b.must(op, func() error {
-		all, refused := p.ask(c.shape, &c.at)
-		if refused != nil {
-			err = refused
-			return nil
-		}
-		for _, a := range all {
-			if a.state != 0 || a.workspace > workspaceBytes {
-				continue
-			}
-			splits, failed := p.config(&a.algorithm, configSplits)
-			scheme, failed2 := p.config(&a.algorithm, configScheme)
-			if failed == nil && failed2 == nil && splits <= 1 && scheme == 0 {
-				list = append(list, a)
-			}
-		}
+		list, refused = b.products.Whole(c.Shape, &c.at, workspaceBytes)
 		return nil
 	})
-	return list, err
+	return list, refused
 }

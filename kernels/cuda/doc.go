@@ -2,17 +2,17 @@
 // travel inside the program, no cgo and no toolkit.
 //
 // Start with Open, which returns a kernels.Backend, and Probe, which says what a machine has.
-// The driver's functions are called in caller.go; memory.go and staging.go are device memory and
-// copies; launch.go launches; elementwise.go, rows.go, groupnorm.go, product.go and attention.go
-// lay out the arguments of the kernels in src/*.cu, one Go struct for each C struct. nccl.go joins
-// several devices: what exchange.Sum adds up travels over NCCL, opened at run time as well.
+// This package has the operations. Package driver has libcuda, device memory and copies, package blas cuBLASLt, and
+// package nccl joins several devices: what exchange.Sum adds up travels over NCCL, opened at run time as well.
+// launch.go launches; elementwise.go, rows.go, groupnorm.go, product.go and attention.go lay out the arguments of the
+// kernels in src/*.cu, one Go struct for each C struct.
 //
 // Products of bf16 on tensor cores read operands as they lie, or have them gathered first; tensor.go decides, and
 // chooses a tile. src/staging.h and src/tensor.cu are their kernels.
 //
-// Products of bf16 with a weight go through cuBLASLt where it can be opened (cublaslt.go has its functions,
-// libraryproduct.go uses them): choice.go says how a row keeps its bits there, selfcheck.go measures
-// that it does, record.go keeps with a run what was chosen for it, agree.go has several ranks choose together.
+// Products of bf16 with a weight go through cuBLASLt where it can be opened (libraryproduct.go): choice.go says how a
+// row keeps its bits there, selfcheck.go measures that it does, record.go keeps with a run what was chosen for it,
+// agree.go has several ranks choose together.
 //
 // Attention on compute capability 9.0 has kernels of its own (src/hopper_attention.cu and hopper_backward.cu, by
 // wgmma; hopper.go launches them). hopperchoice.go compares them with the others when a device opens, and leaves

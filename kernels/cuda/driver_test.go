@@ -11,6 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // TestOpenSays: what is missing is said in words that help.
@@ -59,7 +60,7 @@ func TestOpenSays(t *testing.T) {
 		}
 	})
 	t.Run("absent", func(t *testing.T) {
-		t.Setenv(cuda.LibraryVariable, "/nowhere/libcuda.so.1")
+		t.Setenv(driver.LibraryVariable, "/nowhere/libcuda.so.1")
 		if _, err := cuda.Open(0); err == nil || !strings.Contains(err.Error(), "no NVIDIA driver") {
 			t.Errorf("%v", err)
 		}
@@ -173,14 +174,5 @@ func TestMemory(t *testing.T) {
 	}
 	if got := c.Used(); got != before {
 		t.Errorf("%d bytes of device memory are left behind", got-before)
-	}
-}
-
-func TestParseDevice(t *testing.T) {
-	for s, want := range map[string]int{"cuda": 0, "cuda:0": 0, "cuda:7": 7, "cuda:": -1, "cuda:-1": -1, "cuda7": -1, "cpu": -1, "cuda:x": -1} {
-		got, err := cuda.ParseDevice(s)
-		if (err != nil) != (want < 0) || err == nil && got != want {
-			t.Errorf("%s: %d, %v", s, got, err)
-		}
 	}
 }

@@ -1,16 +1,24 @@
 package cuda
 
+import "slices"
+
 // SetMostGathered sets how many bytes of gathered operands a product may hold, for tests.
-func (b *Backend) SetMostGathered(n int) { b.mostGathered = int64(n) }
+func (b *Backend) SetMostGathered(n int) { b.reading.most = int64(n) }
 
 // SetReading makes products gather operands that could be read as they lie, and take one tile, for tests.
-func (b *Backend) SetReading(gathered bool, tile string) { b.gathersAll, b.onlyTile = gathered, tile }
+func (b *Backend) SetReading(gathered bool, name string) {
+	b.reading.inPlace = operand.piecewise
+	if gathered {
+		b.reading.inPlace = func(operand, *productArgs) bool { return false }
+	}
+	b.reading.tiles = slices.DeleteFunc(slices.Clone(tiles), func(t tile) bool { return name != "" && t.name != name })
+}
 
 // SetShared sets the shared memory that a block may have, for tests.
 func (b *Backend) SetShared(n int) { b.device.Shared = n }
 
 // Gathered is how many operands were gathered.
-func (b *Backend) Gathered() int { return b.gathered }
+func (b *Backend) Gathered() int { return b.reading.gathered }
 
 // Tiles are the names of products' tiles, or of those for pictures.
 func Tiles(pictures bool) (names []string) {

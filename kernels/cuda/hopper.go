@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // Attention on Hopper (compute capability 9.0) has kernels of its own: src/hopper_attention.cu, by wgmma (for
@@ -22,11 +23,11 @@ import (
 type wgmma struct {
 	module    uintptr // 0: not loaded
 	attention family
-	products  family       // our own, of bf16
-	onlyTile  string       // of products, for checks
-	least     int64        // n and k of products
-	maps      [2]tensorMap // room for one at a multiple of 64
-	args      hopperArgs   // of the launch that is being made: the driver copies them
+	products  family              // our own, of bf16
+	onlyTile  string              // of products, for checks
+	least     int64               // n and k of products
+	maps      [2]driver.TensorMap // room for one at a multiple of 64
+	args      hopperArgs          // of the launch that is being made: the driver copies them
 	product   hopperProductArgs
 	launched  int // products, for tests
 }
@@ -41,11 +42,8 @@ type family struct {
 // leave leaves all kernels for Hopper out.
 func (w *wgmma) leave(why string) { w.attention.why, w.products.why = why, why }
 
-// A tensorMap is a CUtensorMap: 128 bytes, opaque.
-type tensorMap [16]uint64
-
 type hopperArgs struct {
-	q, k, v, dout tensorMap
+	q, k, v, dout driver.TensorMap
 	a             attentionArgs
 	_             [5]uint64 // C rounds up to multiples of 64 bytes
 }
@@ -92,14 +90,14 @@ func (b *Backend) hopperAttention(op string, pass hopperPass, a *kernels.Attenti
 	*args = hopperArgs{a: *p}
 	b.must(op, func() error {
 		for _, m := range []struct {
-			to   *tensorMap
+			to   *driver.TensorMap
 			x    *heads
 			rows int
 		}{{&args.q, &p.q, queries}, {&args.k, &p.k, keys}, {&args.v, &p.v, keys}, {&args.dout, &p.dout, queries}} {
 			if m.x.p == 0 {
 				continue
 			}
-			if err := b.d.encode(b.hopper.scratch(), m.x, m.rows); err != nil {
+			if err := b.d.Encode(b.hopper.scratch(), m.x.block(m.rows)); err != nil {
 				return err
 			}
 			*m.to = *b.hopper.scratch()
@@ -111,9 +109,9 @@ func (b *Backend) hopperAttention(op string, pass hopperPass, a *kernels.Attenti
 }
 
 // scratch is a map at a multiple of 64, as the driver writes it.
-func (w *wgmma) scratch() *tensorMap {
+func (w *wgmma) scratch() *driver.TensorMap {
 	first := uintptr(unsafe.Pointer(&w.maps))
-	return (*tensorMap)(unsafe.Add(unsafe.Pointer(&w.maps), (64-first%64)%64))
+	return (*driver.TensorMap)(unsafe.Add(unsafe.Pointer(&w.maps), (64-first%64)%64))
 }
 
 // mappable reports whether a tensor map describes an operand as it lies; others are copied first.
@@ -126,34 +124,16 @@ func (x *heads) mappable() bool {
 	return true
 }
 
-// What cuTensorMapEncodeTiled is asked for: bf16, no interleave, the swizzle of 128 bytes, whole lines of the
-// second cache, zeros beyond.
-const (
-	mapBF16       = 9
-	mapSwizzle128 = 3
-	mapPromote256 = 3
-)
-
-// encode describes heads as [b, s, h, d], and a box of 64 elements of some rows of one head.
-func (d *driver) encode(to *tensorMap, x *heads, rows int) error {
-	a := &d.tensor
-	a.dims = [4]uint64{uint64(x.d), uint64(x.h), uint64(x.s), uint64(x.b)}
-	a.strides = [3]uint64{2 * uint64(x.sh), 2 * uint64(x.ss), 2 * uint64(x.sb)}
-	for i, n := range a.dims[1:] {
+// block describes heads as [b, s, h, d], and a box of 64 elements of some rows of one head.
+func (x *heads) block(rows int) driver.Block {
+	a := driver.Block{Addr: x.p, Dims: [4]uint64{uint64(x.d), uint64(x.h), uint64(x.s), uint64(x.b)},
+		Strides: [3]uint64{2 * uint64(x.sh), 2 * uint64(x.ss), 2 * uint64(x.sb)}, Box: [4]uint32{64, 1, uint32(rows), 1}}
+	for i, n := range a.Dims[1:] {
 		if n == 1 { // never gone along, but the driver wants a number
-			a.strides[i] = 16
+			a.Strides[i] = 16
 		}
 	}
-	a.box, a.steps = [4]uint32{64, 1, uint32(rows), 1}, [4]uint32{1, 1, 1, 1}
-	return d.do("cuTensorMapEncodeTiled", uintptr(unsafe.Pointer(to)), mapBF16, 4, x.p, uintptr(unsafe.Pointer(&a.dims)), uintptr(unsafe.Pointer(&a.strides)),
-		uintptr(unsafe.Pointer(&a.box)), uintptr(unsafe.Pointer(&a.steps)), 0, mapSwizzle128, mapPromote256, 0)
-}
-
-// tensorShape is what the driver reads when it encodes a map: part of the driver's struct, where nothing moves.
-type tensorShape struct {
-	dims       [4]uint64
-	strides    [3]uint64
-	box, steps [4]uint32
+	return a
 }
 
 // loadHopper loads the kernels where the device is a Hopper. Without them attention goes on by mma.sync.
@@ -161,7 +141,7 @@ func (b *Backend) loadHopper() error {
 	w := &b.hopper
 	w.least = leastWhole
 	switch {
-	case !b.device.hopper():
+	case !b.device.Hopper():
 		return nil
 	case b.mode.mma:
 		w.leave(ModeVariable + " says mma")
@@ -175,11 +155,11 @@ func (b *Backend) loadHopper() error {
 		if err != nil {
 			return err
 		}
-		if w.module, err = b.d.load(image); err == nil {
+		if w.module, err = b.d.Load(image); err == nil {
 			return nil
 		}
 		tried = err
-		if !unusable(code(err)) {
+		if !unusable(driver.Code(err)) {
 			break
 		}
 	}
@@ -188,8 +168,6 @@ func (b *Backend) loadHopper() error {
 }
 
 // hopper reports whether a device has the units of these kernels.
-func (d Device) hopper() bool { return d.Major == 9 && d.Minor == 0 }
-
 // probeAttention says what a backend of a Hopper would take for attention and its own products, if they pass.
 func probeAttention() string {
 	if m, err := modes(os.Getenv(ModeVariable)); err == nil && (m.mma || m.products == "exact") {
@@ -200,7 +178,7 @@ func probeAttention() string {
 
 // unusable are the codes of a driver that takes no such image.
 func unusable(c int32) bool {
-	return c == codeNoBinary || c == codeInvalidImage || c == codeInvalidPTX || c == codeUnsupportedPTX
+	return c == driver.NoBinary || c == driver.InvalidImage || c == driver.InvalidPTX || c == driver.UnsupportedPTX
 }
 
 // moduleOf is where a kernel was loaded from.

@@ -1,9 +1,11 @@
 package cuda
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // Products on Hopper by wgmma: src/hopper_product.cu. Whether a product goes there is a function of its layout, n,
@@ -67,7 +69,7 @@ func (b *Backend) hopperTileFor(p *productArgs) (best *hopperTile) {
 }
 
 type hopperProductArgs struct {
-	a, b                       tensorMap
+	a, b                       driver.TensorMap
 	p                          productArgs
 	down, across, group, fours int32
 	_                          [7]uint64 // C rounds up to multiples of 64 bytes
@@ -88,13 +90,13 @@ func (b *Backend) hopperProduct(a *kernels.Gemm, p *productArgs) bool {
 		return true
 	}
 	q := *p
-	left, right := p.a.boxed() && !b.gathersAll, p.b.boxed() && !b.gathersAll
+	left, right := p.a.boxed() && b.reading.inPlace(p.a, p), p.b.boxed() && b.reading.inPlace(p.b, p)
 	if !right {
 		defer b.giveBack(b.gather(op, p, p.b, &q.b, 0, p.n))
 	}
 	rows := min(p.m, mostRows)
 	if !left {
-		rows = min(rows, max(wholeTile, b.mostGathered/2/padded(p.k)/wholeTile*wholeTile))
+		rows = min(rows, max(wholeTile, b.reading.most/2/padded(p.k)/wholeTile*wholeTile))
 	}
 	for row := int64(0); row < p.m; row += rows {
 		part := q
@@ -131,16 +133,16 @@ func (b *Backend) hopperLaunch(op string, p *productArgs) {
 	}
 	left := heads{p: p.a.p, ss: p.a.stride, d: int32(p.k), s: int32(p.m), h: 1, b: 1}
 	b.must(op, func() error {
-		return first(b.box(&args.a, &left, t.rows), b.box(&args.b, &right, box))
+		return cmp.Or(b.box(&args.a, &left, t.rows), b.box(&args.b, &right, box))
 	})
 	blocks := min(down*across, t.fit*int64(max(b.device.Processors, 1)))
 	b.launch(op, kernel+t.name, [2]int{int(blocks), 1}, t.threads(), t.shared(), args)
 }
 
 // box describes an operand, of which a box is 64 columns of so many rows.
-func (b *Backend) box(to *tensorMap, x *heads, rows int64) error {
+func (b *Backend) box(to *driver.TensorMap, x *heads, rows int64) error {
 	m := b.hopper.scratch()
-	err := b.d.encode(m, x, int(rows))
+	err := b.d.Encode(m, x.block(int(rows)))
 	*to = *m
 	return err
 }

@@ -31,7 +31,7 @@ func (b *Backend) small(op string, data []byte) (p uintptr) {
 		}
 		p = b.ring + uintptr(b.ringUsed)
 		b.ringUsed += (len(data) + 255) / 256 * 256
-		return b.staging.upload(p, data)
+		return b.staging.Upload(p, data)
 	})
 	return p
 }
@@ -41,7 +41,7 @@ func (b *Backend) scratch(op string, sizes ...int) []uintptr {
 	pieces := make([]uintptr, len(sizes))
 	b.must(op, func() (err error) {
 		for i, n := range sizes {
-			if pieces[i], err = b.memory.take(n); err != nil {
+			if pieces[i], err = b.memory.Take(n); err != nil {
 				return err
 			}
 		}
@@ -54,7 +54,7 @@ func (b *Backend) giveBack(pieces []uintptr) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	for _, p := range pieces {
-		b.memory.give(p)
+		b.memory.Give(p)
 	}
 }
 
@@ -79,11 +79,11 @@ func (b *Backend) launch(op, kernel string, grid [2]int, threads, shared int, ar
 			return err
 		}
 		v := reflect.ValueOf(args)
-		if err := b.d.launch(f, grid, threads, shared, b.stream, v.UnsafePointer(), int(v.Type().Elem().Size())); err != nil {
+		if err := b.d.Launch(f, grid, threads, shared, b.stream, v.UnsafePointer(), int(v.Type().Elem().Size())); err != nil {
 			return err
 		}
 		if b.waitEach {
-			return b.d.wait(b.stream)
+			return b.d.Wait(b.stream)
 		}
 		return nil
 	})
@@ -94,7 +94,7 @@ func (b *Backend) function(kernel string, shared int) (uintptr, error) {
 	f, ok := b.functions[kernel]
 	if !ok {
 		var err error
-		if f.f, err = b.d.function(b.moduleOf(kernel), "dk_"+kernel); err != nil {
+		if f.f, err = b.d.Function(b.moduleOf(kernel), "dk_"+kernel); err != nil {
 			return 0, err
 		}
 		f.shared = 48 << 10
@@ -103,7 +103,7 @@ func (b *Backend) function(kernel string, shared int) (uintptr, error) {
 		if shared > b.device.Shared {
 			return 0, fmt.Errorf("%w: %s needs %d KiB a block, this device has %d", errShared, kernel, shared>>10, b.device.Shared>>10)
 		}
-		if err := b.d.allowShared(f.f, shared); err != nil {
+		if err := b.d.AllowShared(f.f, shared); err != nil {
 			return 0, err
 		}
 		f.shared = shared

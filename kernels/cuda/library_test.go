@@ -14,7 +14,9 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/blas"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
 )
 
@@ -205,7 +207,7 @@ func TestLibraryLate(t *testing.T) {
 // TestLibraryOpens: when the library is taken, and what is said where it is not.
 func TestLibraryOpens(t *testing.T) {
 	c := newProducts(t)
-	path := os.Getenv(cuda.LibraryVariable)
+	path := os.Getenv(driver.LibraryVariable)
 	for name, x := range map[string]struct {
 		mode, library string
 		version       int
@@ -228,7 +230,7 @@ func TestLibraryOpens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(cuda.ModeVariable, x.mode)
-			t.Setenv(cuda.ProductsVariable, x.library)
+			t.Setenv(blas.LibraryVariable, x.library)
 			c.SetProducts(x.version, 0, 0)
 			if got := cuda.Probe().Products; !strings.Contains(got, x.probe) {
 				t.Errorf("the probe says %q, want %q in it: %+v", got, x.probe, cuda.Probe())

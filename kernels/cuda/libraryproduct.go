@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/blas"
 )
 
 // Products of bf16 by cuBLASLt: the library forms sums in fp32 in scratch, and our own kernel does the
@@ -12,12 +13,12 @@ import (
 // batch, and samples are added in order. So do convolutions, which are products of patches.
 
 // shapeOf is the shape of a product that the library may compute.
-func (b *Backend) shapeOf(a *kernels.Gemm, p *productArgs) (s shape, ok bool) {
+func (b *Backend) shapeOf(a *kernels.Gemm, p *productArgs) (s blas.Shape, ok bool) {
 	if b.products == nil || a.Math != kernels.MathBF16 || a.Layout == kernels.TN || min(p.n, p.k) < b.products.least {
 		return s, false
 	}
-	s = shape{n: p.n, k: (p.k + 7) / 8 * 8}
-	s.turned = a.Layout == kernels.NN && a.W != nil && a.W.Math == kernels.MathBF16 && p.n%8 == 0 && p.k%8 == 0
+	s = blas.Shape{N: p.n, K: (p.k + 7) / 8 * 8}
+	s.Turned = a.Layout == kernels.NN && a.W != nil && a.W.Math == kernels.MathBF16 && p.n%8 == 0 && p.k%8 == 0
 	return s, p.m > 0
 }
 
@@ -34,14 +35,14 @@ func (b *Backend) libraryProduct(a *kernels.Gemm, p *productArgs) bool {
 	}
 	wide := padded(p.k)
 	weight := p.b
-	if !s.turned && !weight.asRows(p) {
+	if !s.Turned && !weight.asRows(p) {
 		defer b.giveBack(b.gatherRows(op, p, p.b, &weight, 0, p.n))
 	}
 	left := p.a.asRows(p)
-	ld := sumsWide(p.n)
-	most := max(wholeTile, b.mostGathered/2/(4*ld)/wholeTile*wholeTile)
+	ld := blas.SumsWide(p.n)
+	most := max(wholeTile, b.reading.most/2/(4*ld)/wholeTile*wholeTile)
 	if !left {
-		most = min(most, max(wholeTile, b.mostGathered/2/(2*wide)/wholeTile*wholeTile))
+		most = min(most, max(wholeTile, b.reading.most/2/(2*wide)/wholeTile*wholeTile))
 	}
 	for row := int64(0); row < p.m; row += most {
 		part, m := p.a, min(most, p.m-row)
@@ -75,37 +76,22 @@ func (o operand) asRows(p *productArgs) bool {
 
 // multiply queues sums[m,N] = rows[m,K]·Wᵀ by an algorithm. The error is the library's refusal; what
 // the device says panics.
-func (b *Backend) multiply(op string, c *choice, a *algorithm, weight, rows operand, m int64, sums uintptr) (refused error) {
+func (b *Backend) multiply(op string, c *choice, a *blas.Algorithm, weight, rows operand, m int64, sums uintptr) (refused error) {
 	p := b.products
 	b.must(op, func() error {
-		err := p.fit(&c.at, weight.stride, rows.stride, m)
+		err := p.Fit(&c.at, weight.stride, rows.stride, m)
 		if err == nil {
-			b.d.traffic.Launches++
-			err = p.multiply(c.shape, &c.at, a, weight.p, rows.p, sums, p.workspace, workspaceBytes, b.stream)
+			b.d.Traffic.Launches++
+			err = p.Multiply(c.Shape, &c.at, a, weight.p, rows.p, sums, p.workspace, workspaceBytes, b.stream)
 		}
-		if e := new(blasError); errors.As(err, &e) {
+		if e := new(blas.Error); errors.As(err, &e) {
 			refused = e
 			return nil
 		}
 		if err == nil && b.waitEach {
-			return b.d.wait(b.stream)
+			return b.d.Wait(b.stream)
 		}
 		return err
 	})
 	return refused
-}
-
-// fit sets what of a shape's layouts differs from call to call.
-func (p *products) fit(at *layouts, ldWeight, ldRows, m int64) (err error) {
-	if at.ldWeight != ldWeight {
-		err = p.distance(at.weight, ldWeight)
-	}
-	if err == nil && at.ldRows != ldRows {
-		err = p.distance(at.rows, ldRows)
-	}
-	if err == nil && at.m != m {
-		err = first(p.columns(at.rows, m), p.columns(at.sums, m))
-	}
-	at.ldWeight, at.ldRows, at.m = ldWeight, ldRows, m
-	return err
 }

@@ -1,12 +1,13 @@
 package cuda
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda/blas"
 )
 
 // What computed a run's products and attention of bf16 is kept with the run, so that it goes on with the same bits
@@ -41,15 +42,15 @@ func (b *Backend) Choices() (record []byte, news []string, err error) {
 	}
 	r := recorded{By: "own"}
 	if p := b.products; p != nil {
-		r = recorded{By: "cublaslt", Name: blasVersionText(p.version), Device: b.device.Name}
+		r = recorded{By: "cublaslt", Name: blas.VersionText(p.Version), Device: b.device.Name}
 		p.lock.Lock()
 		defer p.lock.Unlock()
 		all := maps.Clone(p.recorded)
 		maps.Copy(all, p.chosen)
 		for _, c := range all {
-			s := recordedShape{N: c.n, K: c.k, Turned: c.turned, Why: c.why}
+			s := recordedShape{N: c.N, K: c.K, Turned: c.Turned, Why: c.why}
 			if c.algorithm != nil {
-				s.Algorithm = c.algorithm.text()
+				s.Algorithm = c.algorithm.Text()
 			}
 			r.Shapes = append(r.Shapes, s)
 		}
@@ -96,21 +97,21 @@ func (b *Backend) take(r *recorded) error {
 		return fmt.Errorf("the record of products names %q, which is unknown", r.By)
 	case b.products == nil:
 		return fmt.Errorf("the products so far were computed by cuBLASLt %s, and now would be by our own kernels, with other bits: %s", r.Name, b.without)
-	case r.Name != blasVersionText(b.products.version):
-		return fmt.Errorf("the products so far were computed by cuBLASLt %s; this one (%s) is %s, with other bits; %s can name the other", r.Name, b.products.path, blasVersionText(b.products.version), ProductsVariable)
+	case r.Name != blas.VersionText(b.products.Version):
+		return fmt.Errorf("the products so far were computed by cuBLASLt %s; this one (%s) is %s, with other bits; %s can name the other", r.Name, b.products.Path, blas.VersionText(b.products.Version), blas.LibraryVariable)
 	case r.Device != b.device.Name:
 		return fmt.Errorf("the products so far were computed on %s; this device is %s, where the library's algorithms are others", r.Device, b.device.Name)
 	}
 	for _, s := range r.Shapes {
-		c := &choice{shape: shape{n: s.N, k: s.K, turned: s.Turned}, why: s.Why}
+		c := &choice{Shape: blas.Shape{N: s.N, K: s.K, Turned: s.Turned}, why: s.Why}
 		if s.Algorithm != "" {
-			a, err := readAlgorithm(s.Algorithm)
+			a, err := blas.ReadAlgorithm(s.Algorithm)
 			if err != nil {
-				return fmt.Errorf("the record of products: weights %s: %w", c.shape, err)
+				return fmt.Errorf("the record of products: weights %s: %w", c.Shape, err)
 			}
 			c.algorithm = &a
 		}
-		b.products.recorded[c.shape] = c
+		b.products.recorded[c.Shape] = c
 	}
 	return nil
 }
@@ -152,25 +153,4 @@ func (b *Backend) withoutLibrary(why string) {
 		b.products, b.without = nil, why
 		b.must("Choose", p.close)
 	}
-}
-
-func (a *algorithm) text() string {
-	var b strings.Builder
-	for _, w := range a {
-		fmt.Fprintf(&b, "%016x", w)
-	}
-	return b.String()
-}
-
-func readAlgorithm(s string) (a algorithm, err error) {
-	raw, err := hex.DecodeString(s)
-	if err != nil || len(raw) != 8*len(a) {
-		return a, fmt.Errorf("%.20q is no algorithm: 128 hexadecimal digits", s)
-	}
-	for i := range a {
-		for _, x := range raw[8*i : 8*i+8] {
-			a[i] = a[i]<<8 | uint64(x)
-		}
-	}
-	return a, nil
 }

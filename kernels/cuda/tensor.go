@@ -31,6 +31,14 @@ var tiles = []tile{
 	{name: "_32", rows: 32, cols: 32, depth: 64, stages: 5, threads: 128, effort: 2, plain: true},
 }
 
+// reading is how products read their operands, and what they may take for it.
+type reading struct {
+	tiles    []tile
+	most     int64                                // bytes that are gathered at a time
+	inPlace  func(o operand, p *productArgs) bool // operands that are read as they lie
+	gathered int                                  // operands that were gathered
+}
+
 // shared is the shared memory of a block: slices as they come and, of fp32, two rounded ones.
 func (t *tile) shared(p *productArgs) int {
 	bytes := int64(0)
@@ -55,9 +63,9 @@ func (t *tile) blocks(p *productArgs) int64 {
 // little shared memory for any.
 func (b *Backend) tileFor(p *productArgs) (best *tile) {
 	least := 0.0
-	for i := range tiles {
-		t := &tiles[i]
-		if t.plain && p.pictures() || t.shared(p) > b.device.Shared || b.onlyTile != "" && t.name != b.onlyTile {
+	for i := range b.reading.tiles {
+		t := &b.reading.tiles[i]
+		if t.plain && p.pictures() || t.shared(p) > b.device.Shared {
 			continue
 		}
 		most := (t.blocks(p) + int64(b.device.Processors) - 1) / max(int64(b.device.Processors), 1)
@@ -134,7 +142,7 @@ func (b *Backend) tensorProduct(op string, p *productArgs) {
 	q := *p
 	q.plainer()
 	q.a.pitch, q.b.pitch = q.run, q.run
-	left, right := q.a.piecewise(&q) && !b.gathersAll, q.b.piecewise(&q) && !b.gathersAll
+	left, right := b.reading.inPlace(q.a, &q), b.reading.inPlace(q.b, &q)
 	if left && right && b.tileFor(&q) == nil { // two operands of fp32, where a block may have 99 KiB
 		right = false
 	}
@@ -147,9 +155,9 @@ func (b *Backend) tensorProduct(op string, p *productArgs) {
 	}
 	rows := q.m
 	if !left {
-		rows = max(wholeTile, b.mostGathered/2/(padded(q.run)*q.runs)/wholeTile*wholeTile)
+		rows = max(wholeTile, b.reading.most/2/(padded(q.run)*q.runs)/wholeTile*wholeTile)
 		if q.starts != 0 || q.listed != 0 {
-			rows = max(wholeTile, b.mostGathered/2/q.k/wholeTile*wholeTile)
+			rows = max(wholeTile, b.reading.most/2/q.k/wholeTile*wholeTile)
 		}
 	}
 	for row := int64(0); row < p.m; row += rows {
@@ -210,7 +218,7 @@ func (b *Backend) gatherRows(op string, p *productArgs, from operand, to *operan
 }
 
 func (b *Backend) gatherInto(op string, p *productArgs, g *gatherOperandArgs, from operand, to *operand, row0, rows, size int64) []uintptr {
-	b.gathered++
+	b.reading.gathered++
 	scratch := b.scratch(op, int(2*size))
 	to.p, to.kind = scratch[0], int32(kernels.BF16)
 	g.x, g.window, g.y, g.row0, g.rows = from, p.window, scratch[0], row0, rows

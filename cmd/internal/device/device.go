@@ -8,6 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // A Backend can be closed.
@@ -36,7 +37,7 @@ func Open(name string) (Backend, error) {
 
 // OpenCUDA opens what "cuda:N" names, as with DARKROOM_CUDA of that mode.
 func OpenCUDA(name, mode string) (Backend, error) {
-	n, err := cuda.ParseDevice(name)
+	n, err := driver.ParseDevice(name)
 	if err != nil {
 		return nil, fmt.Errorf("--device %s: write auto, cpu, or cuda:0", name)
 	}
@@ -52,7 +53,7 @@ func OnCPU(name string) bool { return name == "" || name == "auto" || name == "c
 
 // Known reports whether a name could be a device's, here or elsewhere.
 func Known(name string) bool {
-	_, err := cuda.ParseDevice(name)
+	_, err := driver.ParseDevice(name)
 	return OnCPU(name) || err == nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ebitengine/purego"
 
-	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/nccl"
 )
 
 // Control makes the double behave as drivers and devices do.
@@ -108,7 +108,7 @@ func (c *Control) Objects() int { return int(c.call("fakelt_objects")) }
 
 // NCCL makes the test's process open the double as NCCL, too, of a version as it writes it: 22105.
 func (c *Control) NCCL(version int) {
-	c.t.Setenv(cuda.NCCLVariable, c.path)
+	c.t.Setenv(nccl.LibraryVariable, c.path)
 	c.call("fakenccl_set", uintptr(version))
 }
 

@@ -16,7 +16,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/blas"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // Library builds the double, once for each state of its sources, and makes the test's process
@@ -30,8 +31,8 @@ func Library(t testing.TB) string {
 	if why != "" {
 		t.Skip("the double of the driver cannot be built: " + why)
 	}
-	t.Setenv(cuda.LibraryVariable, path)
-	t.Setenv(cuda.ProductsVariable, path+".none") // a real one must not meet it
+	t.Setenv(driver.LibraryVariable, path)
+	t.Setenv(blas.LibraryVariable, path+".none") // a real one must not meet it
 	return path
 }
 
@@ -39,12 +40,30 @@ func Library(t testing.TB) string {
 func Products(t testing.TB) string {
 	t.Helper()
 	path := Library(t)
-	t.Setenv(cuda.ProductsVariable, path)
+	t.Setenv(blas.LibraryVariable, path)
 	return path
 }
 
 // flags keep every operation as it is written: no product fused with a sum, fma as one instruction.
 var flags = []string{"-std=c++17", "-O2", "-mavx2", "-mfma", "-ffp-contract=off", "-DDK_HOST", "-fPIC", "-shared", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function", "-pthread"}
+
+// sources is the folder of this package: what the compiler recorded, or with -trimpath, which takes that away, below
+// the module that the test runs in.
+func sources() (string, error) {
+	_, here, _, _ := runtime.Caller(0)
+	if filepath.IsAbs(here) {
+		return filepath.Dir(here), nil
+	}
+	root, err := os.Getwd()
+	for err == nil && filepath.Dir(root) != root {
+		dir := filepath.Join(root, "kernels/cuda/double")
+		if _, missing := os.Stat(filepath.Join(dir, "host")); missing == nil {
+			return dir, nil
+		}
+		root = filepath.Dir(root)
+	}
+	return "", fmt.Errorf("the sources of the driver's double are not found: build the test without -trimpath (%v)", err)
+}
 
 func build() (path, why string, err error) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
@@ -63,8 +82,10 @@ func build() (path, why string, err error) {
 	if compiler == "" {
 		return "", "there is no C++ compiler (CXX, g++ or clang++)", nil
 	}
-	_, here, _, _ := runtime.Caller(0)
-	dir := filepath.Dir(here)
+	dir, err := sources()
+	if err != nil {
+		return "", "", err
+	}
 	sum, err := hash(dir, compiler)
 	if err != nil {
 		return "", "", err

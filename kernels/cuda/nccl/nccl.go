@@ -1,4 +1,4 @@
-package cuda
+package nccl
 
 import (
 	"cmp"
@@ -10,67 +10,76 @@ import (
 	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 )
 
-// NCCL carries pieces between devices of one program: libnccl.so.2, opened at run time. It only
-// gathers, which has no arithmetic, so no bit depends on its version, its rings or the wires. It works
-// on the backends' own streams and in their primary contexts, which its runtime shares: a gathering is
-// done in order with what is queued before and after it.
-//
-// All calls of a gathering come from one thread, so calls for several devices stand in groups: alone, the
-// first would wait for the others.
-//
-// A rank that fails would leave the others' streams waiting for it for ever. So what was gathered is waited
-// for by asking (Wait): each device, whether it is done or lost, and each communicator, whether something
-// failed; a device that is lost, an error, or the limit, end all communicators (ncclCommAbort), after which
-// the streams run on with what they have. NCCL's own calls may hang, too, and so they are made on threads
-// that can be left behind; all ranks abort at once, since recent versions wait for one another there
-// (NVIDIA/nccl issues 863 and 1013).
+// LibraryVariable names a libnccl to open in place of the system's. A file that is not there turns NCCL off.
+const LibraryVariable = "DARKROOM_LIBNCCL"
 
-// NCCLVariable names a libnccl to open in place of the system's. A file that is not there turns NCCL off.
-const NCCLVariable = "DARKROOM_LIBNCCL"
+// places are where NCCL is installed beside the loader's own search.
+var places = [...]string{
+	"libnccl.so.2",
+	"/usr/lib/x86_64-linux-gnu/libnccl.so.2",
+	"/usr/lib/aarch64-linux-gnu/libnccl.so.2",
+	"/usr/lib64/libnccl.so.2",
+	"/usr/local/lib/libnccl.so.2",
+	"/usr/local/cuda/lib64/libnccl.so.2",
+}
 
-// NCCL is an exchange.Wire over NCCL.
-type NCCL struct {
-	lib     *library
-	aborts  []*library // of the threads that abort, a rank each: lib may be another thread's then
+// openLibrary opens libnccl.
+func openLibrary() (*driver.Library, error) {
+	return driver.OpenNamed(LibraryVariable, "NCCL", places[:])
+}
+
+// Wire is an exchange.Wire over NCCL.
+type Wire struct {
+	lib     *driver.Library
+	aborts  []*driver.Library // of the threads that abort, a rank each: lib may be another thread's then
 	version int
-	ranks   []*Backend
-	cells   *ncclCells
+	ranks   []Rank
+	cells   *cells
 	limit   time.Duration
 	why     error // it was aborted
 }
 
-// ncclCells are what NCCL reads and writes, on the heap, where nothing moves.
-type ncclCells struct {
+// A Rank is a backend on one device.
+type Rank interface {
+	Name() string
+	Device() driver.Device
+	Stream() uintptr              // on which its work is queued
+	Idle() (done bool, err error) // everything that was queued is done; it does not wait
+}
+
+// cells are what NCCL reads and writes, on the heap, where nothing moves.
+type cells struct {
 	comms   []uintptr
 	devices []int32
 	value   int32
 }
 
-var _ exchange.Wire = (*NCCL)(nil)
+var _ exchange.Wire = (*Wire)(nil)
 
 // mostAborting is how long aborting may take.
 const mostAborting = 30 * time.Second
 
 // NCCL's own numbers.
 const (
-	ncclBytes        = 0 // the type: ncclInt8
-	ncclUnhandled    = 1 // a call of CUDA failed
-	ncclSystem       = 2
-	ncclUsage        = 5
-	ncclRemote       = 6
-	ncclInProgress   = 7
-	ncclFirstDecimal = 10000 // versions from 2.9 on are written with five digits
+	typeBytes    = 0 // the type: ncclInt8
+	unhandled    = 1 // a call of CUDA failed
+	system       = 2
+	usage        = 5
+	remote       = 6
+	inProgress   = 7
+	firstDecimal = 10000 // versions from 2.9 on are written with five digits
 )
 
-// JoinNCCL joins backends on different devices; rank 0 is the first. Nothing waits for a rank longer than
+// Join joins backends on different devices; rank 0 is the first. Nothing waits for a rank longer than
 // the limit; 0 is exchange.UsualLimit.
-func JoinNCCL(limit time.Duration, ranks ...*Backend) (*NCCL, error) {
-	c := &ncclCells{comms: make([]uintptr, len(ranks))}
+func Join[R Rank](limit time.Duration, ranks ...R) (*Wire, error) {
+	c := &cells{comms: make([]uintptr, len(ranks))}
 	for _, b := range ranks {
-		c.devices = append(c.devices, int32(b.device.Index))
+		c.devices = append(c.devices, int32(b.Device().Index))
 	}
 	if len(ranks) < 2 {
 		return nil, errors.New("NCCL joins several devices, and there is one")
@@ -80,15 +89,18 @@ func JoinNCCL(limit time.Duration, ranks ...*Backend) (*NCCL, error) {
 			return nil, fmt.Errorf("NCCL joins different devices, and cuda:%d is there twice", d)
 		}
 	}
-	n := &NCCL{ranks: ranks, cells: c, limit: cmp.Or(limit, exchange.UsualLimit)}
+	n := &Wire{cells: c, limit: cmp.Or(limit, exchange.UsualLimit)}
+	for _, b := range ranks {
+		n.ranks = append(n.ranks, b)
+	}
 	var err error
-	if n.lib, err = openNCCL(); err != nil {
+	if n.lib, err = openLibrary(); err != nil {
 		return nil, err
 	}
 	for range ranks {
-		l, err := openNCCL()
+		l, err := openLibrary()
 		if err == nil {
-			err = l.find("ncclCommAbort") // since 2.4
+			err = l.Find("ncclCommAbort") // since 2.4
 		}
 		if err != nil {
 			return nil, err
@@ -109,7 +121,7 @@ func JoinNCCL(limit time.Duration, ranks ...*Backend) (*NCCL, error) {
 }
 
 // within makes calls on a thread of their own, which is left behind where they hang.
-func (n *NCCL) within(what string, calls func() error) error {
+func (n *Wire) within(what string, calls func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -127,7 +139,7 @@ func (n *NCCL) within(what string, calls func() error) error {
 }
 
 // Gather is Wire's. An error that a device or NCCL had is the last: everything is aborted then.
-func (n *NCCL) Gather(from, into []kernels.Span) error {
+func (n *Wire) Gather(from, into []kernels.Span) error {
 	if n.why != nil {
 		return fmt.Errorf("nothing is gathered any more: %w", n.why)
 	}
@@ -143,28 +155,31 @@ func (n *NCCL) Gather(from, into []kernels.Span) error {
 	return nil
 }
 
-func (n *NCCL) gather(from, into []kernels.Span) error {
+func (n *Wire) gather(from, into []kernels.Span) error {
 	if err := n.do("ncclGroupStart"); err != nil {
 		return err
 	}
 	bytes := from[0].Len * from[0].DType.Size()
 	var err error
 	for r, b := range n.ranks {
-		err = first(err, n.of(r, n.do("ncclAllGather", at(from[r]), at(into[r]), uintptr(bytes), ncclBytes, n.cells.comms[r], b.stream)))
+		err = cmp.Or(err, n.of(r, n.do("ncclAllGather", address(from[r]), address(into[r]), uintptr(bytes), typeBytes, n.cells.comms[r], b.Stream())))
 	}
-	if err = first(err, n.do("ncclGroupEnd")); err != nil {
+	if err = cmp.Or(err, n.do("ncclGroupEnd")); err != nil {
 		return err
 	}
 	return n.failed()
 }
 
+// address is a span's on its device.
+func address(s kernels.Span) uintptr { return s.Buf.Addr + uintptr(s.Off*s.DType.Size()) }
+
 // failed is what went wrong since: NCCL works on while the program goes on.
-func (n *NCCL) failed() error {
+func (n *Wire) failed() error {
 	for r := range n.ranks {
 		if err := n.do("ncclCommGetAsyncError", n.cells.comms[r], uintptr(unsafe.Pointer(&n.cells.value))); err != nil {
 			return n.of(r, err)
 		}
-		if code := n.cells.value; code != 0 && code != ncclInProgress {
+		if code := n.cells.value; code != 0 && code != inProgress {
 			return n.of(r, n.failure("what was gathered before", code))
 		}
 	}
@@ -172,7 +187,7 @@ func (n *NCCL) failed() error {
 }
 
 // Wait is Wire's: it asks, since a stream that waits for a lost rank would never come back.
-func (n *NCCL) Wait() error {
+func (n *Wire) Wait() error {
 	if n.why != nil {
 		return n.why
 	}
@@ -183,13 +198,13 @@ func (n *NCCL) Wait() error {
 	return err
 }
 
-func (n *NCCL) wait() error {
+func (n *Wire) wait() error {
 	const least, most = 20 * time.Microsecond, 5 * time.Millisecond
 	until := time.Now().Add(n.limit)
 	for pause := least; ; pause = min(2*pause, most) {
 		late := -1
 		for r, b := range n.ranks { // devices first: where one is lost, the others' communicators say less
-			done, err := b.idle()
+			done, err := b.Idle()
 			if err != nil {
 				return n.of(r, err)
 			}
@@ -211,7 +226,7 @@ func (n *NCCL) wait() error {
 }
 
 // Abort is Wire's.
-func (n *NCCL) Abort(why error) error {
+func (n *Wire) Abort(why error) error {
 	if n.why != nil {
 		return nil
 	}
@@ -223,15 +238,15 @@ func (n *NCCL) Abort(why error) error {
 	return team.Together(len(n.ranks), "ncclCommAbort", func(r int) error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		code, err := n.aborts[r].call("ncclCommAbort", n.cells.comms[r])
-		if err == nil && code != 0 && code != ncclInProgress {
-			err = &callError{Call: "ncclCommAbort", Code: code}
+		code, err := n.aborts[r].Call("ncclCommAbort", n.cells.comms[r])
+		if err == nil && code != 0 && code != inProgress {
+			err = &driver.CallError{Call: "ncclCommAbort", Code: code}
 		}
 		return err
 	})
 }
 
-func (n *NCCL) of(rank int, err error) error {
+func (n *Wire) of(rank int, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -239,7 +254,7 @@ func (n *NCCL) of(rank int, err error) error {
 }
 
 // Close leaves the devices, after what is queued on them. It comes before the backends' own end.
-func (n *NCCL) Close() error {
+func (n *Wire) Close() error {
 	if n.why != nil {
 		return nil
 	}
@@ -249,59 +264,59 @@ func (n *NCCL) Close() error {
 	n.why = errors.New("it was closed")
 	return n.within("leaving", func() (err error) {
 		for r := range n.ranks {
-			err = first(err, n.of(r, n.do("ncclCommDestroy", n.cells.comms[r])))
+			err = cmp.Or(err, n.of(r, n.do("ncclCommDestroy", n.cells.comms[r])))
 		}
 		return err
 	})
 }
 
-func (n *NCCL) String() string {
+func (n *Wire) String() string {
 	return fmt.Sprintf("%d ranks, over NCCL %s", len(n.ranks), n.Version())
 }
 
 // Version is the library's: "2.21.5".
-func (n *NCCL) Version() string {
-	if v := n.version; v < ncclFirstDecimal { // 2.8 and before
+func (n *Wire) Version() string {
+	if v := n.version; v < firstDecimal { // 2.8 and before
 		return fmt.Sprintf("%d.%d.%d", v/1000, v%1000/100, v%100)
 	}
 	return fmt.Sprintf("%d.%d.%d", n.version/10000, n.version%10000/100, n.version%100)
 }
 
 // do calls, and turns a code into an error.
-func (n *NCCL) do(name string, args ...uintptr) error {
-	code, err := n.lib.call(name, args...)
-	if err == nil && code != 0 && code != ncclInProgress {
+func (n *Wire) do(name string, args ...uintptr) error {
+	code, err := n.lib.Call(name, args...)
+	if err == nil && code != 0 && code != inProgress {
 		err = n.failure(name, code)
 	}
 	return err
 }
 
 // failure is a code with NCCL's words for it, and what its last trouble was.
-func (n *NCCL) failure(name string, code int32) error {
-	e := &callError{Call: name, Code: code}
-	if p, err := n.lib.pointer("ncclGetErrorString", uintptr(code)); err == nil {
-		e.Name = cString(p)
+func (n *Wire) failure(name string, code int32) error {
+	e := &driver.CallError{Call: name, Code: code}
+	if p, err := n.lib.Pointer("ncclGetErrorString", uintptr(code)); err == nil {
+		e.Name = driver.CString(p)
 	}
 	var err error = e
-	if p, missing := n.lib.pointer("ncclGetLastError", 0); missing == nil { // not there before 2.13
-		if trouble := cString(p); trouble != "" {
+	if p, missing := n.lib.Pointer("ncclGetLastError", 0); missing == nil { // not there before 2.13
+		if trouble := driver.CString(p); trouble != "" {
 			err = fmt.Errorf("%w: %s", err, trouble)
 		}
 	}
-	if note := explainNCCL(code); note != "" {
+	if note := explain(code); note != "" {
 		err = fmt.Errorf("%w: %s", err, note)
 	}
 	return err
 }
 
-// explainNCCL is what a code means for someone who runs a program.
-func explainNCCL(code int32) string {
+// explain is what a code means for someone who runs a program.
+func explain(code int32) string {
 	switch code {
-	case ncclUnhandled, ncclSystem:
-		return "NCCL_DEBUG=WARN says more; " + NCCLVariable + "=off goes through host memory"
-	case ncclUsage:
+	case unhandled, system:
+		return "NCCL_DEBUG=WARN says more; " + LibraryVariable + "=off goes through host memory"
+	case usage:
 		return "the devices cannot be joined as they were asked to be"
-	case ncclRemote:
+	case remote:
 		return "another rank is lost, and the program must be started again"
 	}
 	return ""

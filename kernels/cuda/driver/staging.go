@@ -1,4 +1,6 @@
-package cuda
+package driver
+
+import "cmp"
 
 // Copies go through pinned host memory, so that an upload returns when its bytes have been taken,
 // not when they have arrived. Two halves take turns: one fills while the other's copies run, and
@@ -7,8 +9,9 @@ package cuda
 // stagingHalf is the size of each half, and of the buffer that downloads go through.
 const stagingHalf = 4 << 20
 
-type staging struct {
-	d      *driver
+// Staging copies to and from a device.
+type Staging struct {
+	d      *Driver
 	stream uintptr
 	half   [2][]byte
 	event  [2]uintptr
@@ -18,32 +21,33 @@ type staging struct {
 	down   []byte
 }
 
-func newStaging(d *driver, stream uintptr) (*staging, error) {
-	s := &staging{d: d, stream: stream}
+// NewStaging takes pinned memory for copies on a stream. What it returns beside an error is closed, too.
+func NewStaging(d *Driver, stream uintptr) (*Staging, error) {
+	s := &Staging{d: d, stream: stream}
 	var err error
 	for i := range s.half {
-		if s.half[i], err = d.pinned(stagingHalf); err != nil {
+		if s.half[i], err = d.Pinned(stagingHalf); err != nil {
 			return s, err
 		}
-		if s.event[i], err = d.event(); err != nil {
+		if s.event[i], err = d.Event(); err != nil {
 			return s, err
 		}
 	}
-	s.down, err = d.pinned(stagingHalf)
+	s.down, err = d.Pinned(stagingHalf)
 	return s, err
 }
 
 // room is n bytes, at most stagingHalf, that no copy reads any more.
-func (s *staging) room(n int) ([]byte, error) {
+func (s *Staging) room(n int) ([]byte, error) {
 	if s.used+n > stagingHalf {
-		if err := s.d.record(s.event[s.turn], s.stream); err != nil {
+		if err := s.d.Record(s.event[s.turn], s.stream); err != nil {
 			return nil, err
 		}
 		s.busy[s.turn] = true
 		s.turn, s.used = 1-s.turn, 0
 		if s.busy[s.turn] {
 			s.busy[s.turn] = false
-			if err := s.d.waitEvent(s.event[s.turn]); err != nil {
+			if err := s.d.WaitEvent(s.event[s.turn]); err != nil {
 				return nil, err
 			}
 		}
@@ -53,7 +57,8 @@ func (s *staging) room(n int) ([]byte, error) {
 	return b, nil
 }
 
-func (s *staging) upload(dst uintptr, src []byte) error {
+// Upload takes the bytes, and queues their copy.
+func (s *Staging) Upload(dst uintptr, src []byte) error {
 	for len(src) > 0 {
 		n := min(len(src), stagingHalf)
 		b, err := s.room(n)
@@ -61,7 +66,7 @@ func (s *staging) upload(dst uintptr, src []byte) error {
 			return err
 		}
 		copy(b, src[:n])
-		if err := s.d.toDevice(dst, b, s.stream); err != nil {
+		if err := s.d.ToDevice(dst, b, s.stream); err != nil {
 			return err
 		}
 		dst, src = dst+uintptr(n), src[n:]
@@ -69,14 +74,14 @@ func (s *staging) upload(dst uintptr, src []byte) error {
 	return nil
 }
 
-// download waits for everything that was queued before it.
-func (s *staging) download(dst []byte, src uintptr) error {
+// Download waits for everything that was queued before it.
+func (s *Staging) Download(dst []byte, src uintptr) error {
 	for len(dst) > 0 {
 		n := min(len(dst), stagingHalf)
-		if err := s.d.toHost(s.down[:n], src, s.stream); err != nil {
+		if err := s.d.ToHost(s.down[:n], src, s.stream); err != nil {
 			return err
 		}
-		if err := s.d.wait(s.stream); err != nil {
+		if err := s.d.Wait(s.stream); err != nil {
 			return err
 		}
 		copy(dst[:n], s.down)
@@ -85,25 +90,18 @@ func (s *staging) download(dst []byte, src uintptr) error {
 	return nil
 }
 
-func (s *staging) close() (err error) {
+// Close ends the events and gives the host memory back; no copy may be under way.
+func (s *Staging) Close() (err error) {
 	for i := range s.half {
 		if s.event[i] != 0 {
-			err = first(err, s.d.endEvent(s.event[i]))
+			err = cmp.Or(err, s.d.EndEvent(s.event[i]))
 		}
 		if s.half[i] != nil {
-			err = first(err, s.d.unpin(s.half[i]))
+			err = cmp.Or(err, s.d.Unpin(s.half[i]))
 		}
 	}
 	if s.down != nil {
-		err = first(err, s.d.unpin(s.down))
+		err = cmp.Or(err, s.d.Unpin(s.down))
 	}
 	return err
-}
-
-// first is the first error of two.
-func first(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }

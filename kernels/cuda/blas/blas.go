@@ -1,8 +1,11 @@
-package cuda
+package blas
 
 import (
+	"cmp"
 	"fmt"
 	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // cuBLASLt's functions with types: what a product needs of the library, and no more.
@@ -29,51 +32,51 @@ const (
 	configScheme  = 3  // CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, uint32
 )
 
-// oldestBLAS is the least version that is used: CUDA 12's first.
-const oldestBLAS = 120000
+// oldest is the least version that is used: CUDA 12's first.
+const oldest = 120000
 
-// An algorithm is cublasLtMatmulAlgo_t: opaque, and, as its header says, to be kept and used again
+// An Algorithm is cublasLtMatmulAlgo_t: opaque, and, as its header says, to be kept and used again
 // with the same version of the library.
-type algorithm [8]uint64
+type Algorithm [8]uint64
 
-// A candidate is cublasLtMatmulHeuristicResult_t.
-type candidate struct {
-	algorithm algorithm
-	workspace uint64
-	state     int32
-	waves     float32
+// A Candidate is cublasLtMatmulHeuristicResult_t.
+type Candidate struct {
+	Algorithm Algorithm
+	Workspace uint64
+	State     int32 // 0: it can run
+	Waves     float32
 	_         [4]int32
 }
 
 // mostCandidates is how many algorithms are asked for.
 const mostCandidates = 8
 
-// blas is the library, opened. It is made on the heap, where nothing moves: the library writes to
+// Library is the library, opened. It is made on the heap, where nothing moves: the library writes to
 // its cells and reads its scales.
-type blas struct {
-	caller
-	path      string
-	version   int
+type Library struct {
+	driver.Caller
+	Path      string
+	Version   int // 130401 for 13.4.1
 	handle    uintptr
 	wish      uintptr    // what is asked of algorithms
 	operation [2]uintptr // with a weight [N,K], and with a turned one
 	cells     [2]uint64
-	found     [mostCandidates]candidate
-	checked   candidate
-	use       algorithm
+	found     [mostCandidates]Candidate
+	checked   Candidate
+	use       Algorithm
 	one, zero float32
 }
 
-// openBLAS starts the library in the context of the calling thread.
-func openBLAS(c caller, path string, workspace int) (l *blas, err error) {
-	l = &blas{caller: c, path: path, one: 1}
-	if l.version, err = blasVersion(c); err != nil {
+// Open starts the library in the context of the calling thread.
+func Open(c driver.Caller, path string, workspace int) (l *Library, err error) {
+	l = &Library{Caller: c, Path: path, one: 1}
+	if l.Version, err = Version(c); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	defer func() {
 		if err != nil {
-			_ = l.close() // what failed before is the news
-			l, err = nil, fmt.Errorf("cuBLASLt %s (%s): %w", blasVersionText(l.version), path, err)
+			_ = l.Close() // what failed before is the news
+			l, err = nil, fmt.Errorf("cuBLASLt %s (%s): %w", VersionText(l.Version), path, err)
 		}
 	}()
 	if l.handle, err = l.make("cublasLtCreate"); err != nil {
@@ -83,7 +86,7 @@ func openBLAS(c caller, path string, workspace int) (l *blas, err error) {
 }
 
 // prepare makes what all shapes share. It needs no device.
-func (l *blas) prepare(workspace int) (err error) {
+func (l *Library) prepare(workspace int) (err error) {
 	if l.wish, err = l.make("cublasLtMatmulPreferenceCreate"); err != nil {
 		return err
 	}
@@ -110,82 +113,82 @@ func (l *blas) prepare(workspace int) (err error) {
 	return nil
 }
 
-// blasVersion is the library's version, 130401 for 13.4.1. It needs no device.
-func blasVersion(c caller) (int, error) {
-	v, err := c.call("cublasLtGetVersion")
-	if err == nil && v < oldestBLAS {
-		err = fmt.Errorf("cuBLASLt %s is too old; 12.0 or later is used", blasVersionText(int(v)))
+// Version is the library's version, 130401 for 13.4.1. It needs no device.
+func Version(c driver.Caller) (int, error) {
+	v, err := c.Call("cublasLtGetVersion")
+	if err == nil && v < oldest {
+		err = fmt.Errorf("cuBLASLt %s is too old; 12.0 or later is used", VersionText(int(v)))
 	}
 	return int(v), err
 }
 
-// blasVersionText reads versions as they are counted since 11: 120901 is 12.9.1.
-func blasVersionText(v int) string { return fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100) }
+// VersionText reads versions as they are counted since 11: 120901 is 12.9.1.
+func VersionText(v int) string { return fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100) }
 
-func (l *blas) close() (err error) {
+func (l *Library) Close() (err error) {
 	for _, d := range l.operation {
 		if d != 0 {
-			err = first(err, l.do("cublasLtMatmulDescDestroy", d))
+			err = cmp.Or(err, l.do("cublasLtMatmulDescDestroy", d))
 		}
 	}
 	if l.wish != 0 {
-		err = first(err, l.do("cublasLtMatmulPreferenceDestroy", l.wish))
+		err = cmp.Or(err, l.do("cublasLtMatmulPreferenceDestroy", l.wish))
 	}
 	if l.handle != 0 {
-		err = first(err, l.do("cublasLtDestroy", l.handle))
+		err = cmp.Or(err, l.do("cublasLtDestroy", l.handle))
 	}
 	return err
 }
 
 // do calls and turns a status into an error.
-func (l *blas) do(name string, args ...uintptr) error {
-	code, err := l.call(name, args...)
+func (l *Library) do(name string, args ...uintptr) error {
+	code, err := l.Call(name, args...)
 	if err != nil {
 		return err
 	}
 	if code != 0 {
-		return &blasError{Call: name, Code: code}
+		return &Error{Call: name, Code: code}
 	}
 	return nil
 }
 
 // make is do for a function that writes what it made to its first argument.
-func (l *blas) make(name string, args ...uintptr) (uintptr, error) {
+func (l *Library) make(name string, args ...uintptr) (uintptr, error) {
 	l.cells[0] = 0
 	err := l.do(name, append([]uintptr{l.cell(0)}, args...)...)
 	return uintptr(l.cells[0]), err
 }
 
-func (l *blas) cell(i int) uintptr { return uintptr(unsafe.Pointer(&l.cells[i])) }
+func (l *Library) cell(i int) uintptr { return uintptr(unsafe.Pointer(&l.cells[i])) }
 
 // set sets an attribute of so many bytes.
-func (l *blas) set(function string, object uintptr, attribute int, value uint64, bytes int) error {
+func (l *Library) set(function string, object uintptr, attribute int, value uint64, bytes int) error {
 	l.cells[0] = value
 	return l.do(function, object, uintptr(attribute), l.cell(0), uintptr(bytes))
 }
 
-func (l *blas) layout(kind, rows, cols, ld int64) (uintptr, error) {
+func (l *Library) layout(kind, rows, cols, ld int64) (uintptr, error) {
 	return l.make("cublasLtMatrixLayoutCreate", uintptr(kind), uintptr(rows), uintptr(cols), uintptr(ld))
 }
 
 // columns changes how many columns a layout has, distance what lies between their beginnings.
-func (l *blas) columns(layout uintptr, n int64) error {
+func (l *Library) columns(layout uintptr, n int64) error {
 	return l.set("cublasLtMatrixLayoutSetAttribute", layout, layoutCols, uint64(n), 8)
 }
 
-func (l *blas) distance(layout uintptr, ld int64) error {
+func (l *Library) distance(layout uintptr, ld int64) error {
 	return l.set("cublasLtMatrixLayoutSetAttribute", layout, layoutLD, uint64(ld), 8)
 }
 
 // config is a number of an algorithm's configuration.
-func (l *blas) config(a *algorithm, which int) (int, error) {
+func (l *Library) config(a *Algorithm, which int) (int, error) {
 	l.use, l.cells[0], l.cells[1] = *a, 0, 0
 	err := l.do("cublasLtMatmulAlgoConfigGetAttribute", uintptr(unsafe.Pointer(&l.use)), uintptr(which), l.cell(0), 4, l.cell(1))
 	return int(int32(l.cells[0])), err
 }
 
 // ask returns algorithms for a product, the fastest by the library's estimate first.
-func (l *blas) ask(s shape, at *layouts) ([]candidate, error) {
+func (l *Library) ask(s Shape, at *Layouts) ([]Candidate, error) {
 	l.cells[0] = 0
 	err := l.do("cublasLtMatmulAlgoGetHeuristic", l.handle, l.operation[s.way()], at.weight, at.rows, at.sums, at.sums, l.wish,
 		mostCandidates, uintptr(unsafe.Pointer(&l.found)), l.cell(0))
@@ -195,28 +198,28 @@ func (l *blas) ask(s shape, at *layouts) ([]candidate, error) {
 	return l.found[:min(max(int(int32(l.cells[0])), 0), mostCandidates)], nil
 }
 
-// supports says whether an algorithm can run on layouts as they are, and the workspace that it needs.
-func (l *blas) supports(s shape, at *layouts, a *algorithm) (workspace uint64, err error) {
+// Supports says whether an algorithm can run on layouts as they are, and the workspace that it needs.
+func (l *Library) Supports(s Shape, at *Layouts, a *Algorithm) (workspace uint64, err error) {
 	l.use = *a
 	err = l.do("cublasLtMatmulAlgoCheck", l.handle, l.operation[s.way()], at.weight, at.rows, at.sums, at.sums,
 		uintptr(unsafe.Pointer(&l.use)), uintptr(unsafe.Pointer(&l.checked)))
-	return l.checked.workspace, err
+	return l.checked.Workspace, err
 }
 
-// multiply queues a product on a stream.
-func (l *blas) multiply(s shape, at *layouts, a *algorithm, weight, rows, sums, workspace uintptr, bytes int, stream uintptr) error {
+// Multiply queues a product on a stream.
+func (l *Library) Multiply(s Shape, at *Layouts, a *Algorithm, weight, rows, sums, workspace uintptr, bytes int, stream uintptr) error {
 	l.use = *a
 	return l.do("cublasLtMatmul", l.handle, l.operation[s.way()], uintptr(unsafe.Pointer(&l.one)), weight, at.weight, rows, at.rows,
 		uintptr(unsafe.Pointer(&l.zero)), sums, at.sums, sums, at.sums, uintptr(unsafe.Pointer(&l.use)), workspace, uintptr(bytes), stream)
 }
 
-// blasError is a call of the library that failed.
-type blasError struct {
+// Error is a call of the library that failed.
+type Error struct {
 	Call string
 	Code int32
 }
 
-func (e *blasError) Error() string {
+func (e *Error) Error() string {
 	name := "error"
 	switch e.Code {
 	case 1:

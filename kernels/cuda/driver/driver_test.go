@@ -1,4 +1,4 @@
-package cuda
+package driver
 
 import (
 	"encoding/binary"
@@ -11,7 +11,7 @@ import (
 // moving is a driver whose calls move the stack of the goroutine that makes them, and let others have the old one.
 type moving struct{ got []int64 }
 
-func (m *moving) call(name string, args ...uintptr) (int32, error) {
+func (m *moving) Call(name string, args ...uintptr) (int32, error) {
 	if name != "cuLaunchKernel" {
 		return 0, nil
 	}
@@ -46,14 +46,14 @@ func grow(n int) (x byte) {
 // TestArgumentsStay: what a kernel is given is where the driver was told, though the goroutine's stack is moved on the way.
 func TestArgumentsStay(t *testing.T) {
 	m := &moving{}
-	d := newDriver(m)
+	d := New(m)
 	failed := make(chan error)
 	go func() { // on a small stack
 		var args held
 		for i := range args {
 			args[i] = int64(i + 1)
 		}
-		failed <- d.launch(1, [2]int{1, 1}, 32, 0, 0, unsafe.Pointer(&args), int(unsafe.Sizeof(args)))
+		failed <- d.Launch(1, [2]int{1, 1}, 32, 0, 0, unsafe.Pointer(&args), int(unsafe.Sizeof(args)))
 	}()
 	if err := <-failed; err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestArgumentsStay(t *testing.T) {
 			t.Fatalf("number %d of a kernel's argument is %d", i, got)
 		}
 	}
-	if d.launch(1, [2]int{1, 1}, 32, 0, 0, unsafe.Pointer(m), argumentBytes+1) == nil {
+	if d.Launch(1, [2]int{1, 1}, 32, 0, 0, unsafe.Pointer(m), argumentBytes+1) == nil {
 		t.Error("an argument that is larger than drivers take")
 	}
 }

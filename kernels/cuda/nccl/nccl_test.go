@@ -1,6 +1,6 @@
 //go:build !nocuda && linux && (amd64 || arm64)
 
-package cuda_test
+package nccl_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/nccl"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 )
 
@@ -51,7 +52,7 @@ func TestNCCL(t *testing.T) {
 		}
 	}
 	want := exchange.Plain(parts)
-	over, err := cuda.JoinNCCL(0, all...)
+	over, err := nccl.Join(0, all...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,18 +116,18 @@ func TestNCCLSays(t *testing.T) {
 			}
 		}
 	}
-	t.Setenv(cuda.NCCLVariable, "off")
-	_, err := cuda.JoinNCCL(0, all...)
+	t.Setenv(nccl.LibraryVariable, "off")
+	_, err := nccl.Join(0, all...)
 	says("turned off", err, "no NCCL", "off")
 	c.NCCL(2804)
-	_, err = cuda.JoinNCCL(0, all[0])
+	_, err = nccl.Join(0, all[0])
 	says("one", err, "there is one")
-	_, err = cuda.JoinNCCL(0, all[0], all[1], all[0])
+	_, err = nccl.Join(0, all[0], all[1], all[0])
 	says("twice", err, "cuda:0 is there twice")
 	c.Fail("ncclCommInitAll", 1, 2)
-	_, err = cuda.JoinNCCL(0, all...)
-	says("joining", err, "joining 2 devices", "ncclCommInitAll", "(2)", "NCCL_DEBUG=WARN", cuda.NCCLVariable)
-	n, err := cuda.JoinNCCL(0, all...)
+	_, err = nccl.Join(0, all...)
+	says("joining", err, "joining 2 devices", "ncclCommInitAll", "(2)", "NCCL_DEBUG=WARN", nccl.LibraryVariable)
+	n, err := nccl.Join(0, all...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,13 +146,13 @@ func TestNCCLSays(t *testing.T) {
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
-		if n, err = cuda.JoinNCCL(0, all...); err != nil {
+		if n, err = nccl.Join(0, all...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.Fail("ncclCommGetAsyncError", 2, 6)
 	says("late", n.Gather(from, into), "rank 1 (cuda:1)", "(6)", "another rank is lost")
-	if n, err = cuda.JoinNCCL(0, all...); err != nil {
+	if n, err = nccl.Join(0, all...); err != nil {
 		t.Fatal(err)
 	}
 	says("rooms", n.Gather(from, from), "rank 0 has room for 8")
@@ -200,7 +201,7 @@ func TestNCCLFails(t *testing.T) {
 			c := double.New(t)
 			c.NCCL(22105)
 			all := several(t, c, ranks)
-			over, err := cuda.JoinNCCL(x.limit, all...)
+			over, err := nccl.Join(x.limit, all...)
 			if err != nil {
 				t.Fatal(err)
 			}

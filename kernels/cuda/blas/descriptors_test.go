@@ -1,6 +1,6 @@
 //go:build !nocuda && linux && (amd64 || arm64)
 
-package cuda
+package blas
 
 import (
 	"errors"
@@ -9,33 +9,35 @@ import (
 	"unsafe"
 )
 
+// testWorkspace is what a backend lets algorithms write.
+const testWorkspace = 1 << 10
+
 // TestDescriptors makes what a product needs with NVIDIA's own library, where there is one, and reads it
 // back: that needs no device, and shows that numbers and sizes of attributes are the header's.
 func TestDescriptors(t *testing.T) {
-	if unsafe.Sizeof(candidate{}) != 96 || unsafe.Offsetof(candidate{}.workspace) != 64 || unsafe.Offsetof(candidate{}.state) != 72 {
+	if unsafe.Sizeof(Candidate{}) != 96 || unsafe.Offsetof(Candidate{}.Workspace) != 64 || unsafe.Offsetof(Candidate{}.State) != 72 {
 		t.Error("cublasLtMatmulHeuristicResult_t is 96 bytes, with workspaceSize at 64 and state at 72")
 	}
-	c, err := openProducts(13000)
+	c, err := OpenLibrary(13000)
 	if err != nil {
-		t.Skip(err, "; ", ProductsVariable, " can name it")
+		t.Skip(err, "; ", LibraryVariable, " can name it")
 	}
-	v, err := blasVersion(c)
+	v, err := Version(c)
 	if err != nil {
-		t.Skip(c.path, ": ", err)
+		t.Skip(c.Path, ": ", err)
 	}
-	t.Logf("%s: %s", c.path, blasVersionText(v))
-	l := &blas{caller: c, path: c.path}
-	defer l.close()
-	if err := l.prepare(workspaceBytes); err != nil {
+	t.Logf("%s: %s", c.Path, VersionText(v))
+	l := &Library{Caller: c, Path: c.Path}
+	defer l.Close()
+	if err := l.prepare(testWorkspace); err != nil {
 		t.Fatal(err)
 	}
-	p := &products{blas: l, whole: wholeRows}
-	at, err := p.describe(shape{n: 24, k: 40})
+	at, err := l.Describe(Shape{N: 24, K: 40}, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.forget(&at)
-	if err := p.fit(&at, 64, 48, 7); err != nil {
+	defer l.Forget(&at)
+	if err := l.Fit(&at, 64, 48, 7); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range []struct {
@@ -50,7 +52,7 @@ func TestDescriptors(t *testing.T) {
 		{"MatmulDesc", l.operation[0], operationA, 4, operationT},
 		{"MatmulDesc", l.operation[0], 4, 4, 0},
 		{"MatmulDesc", l.operation[1], operationA, 4, 0},
-		{"MatmulPreference", l.wish, wishWorkspace, 8, workspaceBytes},
+		{"MatmulPreference", l.wish, wishWorkspace, 8, testWorkspace},
 		{"MatmulPreference", l.wish, wishReduction, 4, 0},
 		{"MatmulPreference", l.wish, wishAlignment, 4, 16},
 		{"MatmulPreference", l.wish, wishAlignment + 3, 4, 16},
@@ -73,14 +75,14 @@ func TestDescriptors(t *testing.T) {
 			t.Errorf("%s %d: %d in %d bytes, want %d in %d", x.call, x.which, l.cells[0], l.cells[1], x.want, x.bytes)
 		}
 	}
-	failed := new(blasError)
+	failed := new(Error)
 	if err := l.set("cublasLtMatmulDescSetAttribute", l.operation[0], operationA, operationT, 8); !errors.As(err, &failed) || failed.Code != 7 {
 		t.Errorf("a wrong size: %v", err)
 	}
 	if _, err := os.Stat("/dev/nvidia0"); err == nil {
 		return
 	}
-	if _, err := openBLAS(c, c.path, workspaceBytes); err == nil {
+	if _, err := Open(c, c.Path, testWorkspace); err == nil {
 		t.Error("a library without a device gave a handle")
 	} else {
 		t.Log(err)

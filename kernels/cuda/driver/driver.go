@@ -1,0 +1,231 @@
+package driver
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
+
+// A Caller calls a function of libcuda by its name: all that the rest of the package knows of
+// where the driver comes from. The result is the driver's code, 0 for success; err says that
+// the driver has no such function.
+//
+// Pointers among the arguments are to memory that does not move and outlives the call: that of
+// a driver's cells, of an argument block, or memory that is not Go's.
+type Caller interface {
+	Call(name string, args ...uintptr) (code int32, err error)
+}
+
+// Driver is the driver's interface with types: what a backend does with a device, and no more.
+type Driver struct {
+	Caller
+	// What the driver reads and writes is part of a struct on the heap, where nothing moves: a goroutine's stack
+	// is moved when it grows, and Go does not know of addresses that are numbers.
+	cells [4]uintptr
+	list  [1]uintptr
+	block [argumentBytes / 8]uint64 // a launch's argument
+	room  [256]byte                 // a name, on its way there or back
+
+	Traffic kernels.Traffic // what was asked of the device so far
+	tensor  tensorShape     // what a tensor map is encoded from
+}
+
+// New is not inlined: so the struct is on the heap whatever its caller does with it. On a stack that
+// grows it would move while the driver has its address.
+//
+//go:noinline
+func New(c Caller) *Driver { return &Driver{Caller: c} }
+
+// do calls and turns a code into an error.
+func (d *Driver) Do(name string, args ...uintptr) error {
+	code, err := d.Call(name, args...)
+	if err != nil {
+		return err
+	}
+	if code != 0 {
+		return &CallError{Call: name, Code: code, Name: d.name(code)}
+	}
+	return nil
+}
+
+// get is do for a function that writes one value to its first argument.
+func (d *Driver) get(name string, args ...uintptr) (uintptr, error) {
+	d.cells[0] = 0
+	err := d.Do(name, append([]uintptr{d.cell(0)}, args...)...)
+	return d.cells[0], err
+}
+
+func (d *Driver) cell(i int) uintptr { return uintptr(unsafe.Pointer(&d.cells[i])) }
+
+// name is the driver's word for a code, "" where it has none.
+func (d *Driver) name(code int32) string {
+	d.cells[3] = 0
+	if c, err := d.Call("cuGetErrorName", uintptr(code), d.cell(3)); c != 0 || err != nil {
+		return ""
+	}
+	return CString(d.cells[3])
+}
+
+// CString is a string of C, of at most 1 KiB.
+func CString(p uintptr) string {
+	if p == 0 {
+		return ""
+	}
+	b := foreign(p, 1<<10)
+	n := 0
+	for n < len(b) && b[n] != 0 {
+		n++
+	}
+	return string(b[:n])
+}
+
+// foreign is memory that is not Go's.
+func foreign(p uintptr, n int) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), n)
+}
+
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+
+func (d *Driver) start() error { return d.Do("cuInit", 0) }
+
+func (d *Driver) version() (int, error) {
+	v, err := d.get("cuDriverGetVersion")
+	return int(int32(v)), err
+}
+
+func (d *Driver) count() (int, error) {
+	n, err := d.get("cuDeviceGetCount")
+	return int(int32(n)), err
+}
+
+func (d *Driver) Device(i int) (int32, error) {
+	dev, err := d.get("cuDeviceGet", uintptr(i))
+	return int32(dev), err
+}
+
+func (d *Driver) deviceName(dev int32) (string, error) {
+	d.room = [len(d.room)]byte{}
+	err := d.Do("cuDeviceGetName", address(d.room[:]), uintptr(len(d.room)-1), uintptr(dev))
+	name, _, _ := strings.Cut(string(d.room[:]), "\x00")
+	return name, err
+}
+
+func (d *Driver) attribute(which int, dev int32) (int, error) {
+	v, err := d.get("cuDeviceGetAttribute", uintptr(which), uintptr(dev))
+	return int(int32(v)), err
+}
+
+func (d *Driver) memoryOf(dev int32) (int, error) {
+	n, err := d.get("cuDeviceTotalMem_v2", uintptr(dev))
+	return int(n), err
+}
+
+func (d *Driver) Retain(dev int32) (context uintptr, err error) {
+	return d.get("cuDevicePrimaryCtxRetain", uintptr(dev))
+}
+
+func (d *Driver) Release(dev int32) error { return d.Do("cuDevicePrimaryCtxRelease_v2", uintptr(dev)) }
+
+// current makes a context that of the calling thread.
+func (d *Driver) Current(context uintptr) error { return d.Do("cuCtxSetCurrent", context) }
+
+func (d *Driver) MemoryLeft() (left int, err error) {
+	d.cells[0], d.cells[1] = 0, 0
+	err = d.Do("cuMemGetInfo_v2", d.cell(0), d.cell(1))
+	return int(d.cells[0]), err
+}
+
+func (d *Driver) Alloc(n int) (uintptr, error) { return d.get("cuMemAlloc_v2", uintptr(n)) }
+func (d *Driver) Free(p uintptr) error         { return d.Do("cuMemFree_v2", p) }
+
+// pinned is host memory that copies can go to and from while the program goes on.
+func (d *Driver) Pinned(n int) ([]byte, error) {
+	p, err := d.get("cuMemHostAlloc", uintptr(n), 0)
+	if err != nil {
+		return nil, err
+	}
+	return foreign(p, n), nil
+}
+
+func (d *Driver) Unpin(b []byte) error { return d.Do("cuMemFreeHost", address(b)) }
+
+func (d *Driver) ToDevice(dst uintptr, pinned []byte, stream uintptr) error {
+	d.Traffic.Uploads++
+	d.Traffic.UploadBytes += int64(len(pinned))
+	return d.Do("cuMemcpyHtoDAsync_v2", dst, address(pinned), uintptr(len(pinned)), stream)
+}
+
+func (d *Driver) ToHost(pinned []byte, src, stream uintptr) error {
+	d.Traffic.Downloads++
+	d.Traffic.DownloadBytes += int64(len(pinned))
+	return d.Do("cuMemcpyDtoHAsync_v2", address(pinned), src, uintptr(len(pinned)), stream)
+}
+
+// stream makes one that does not wait for the default stream.
+func (d *Driver) Stream() (uintptr, error)  { return d.get("cuStreamCreate", 1) }
+func (d *Driver) EndStream(s uintptr) error { return d.Do("cuStreamDestroy_v2", s) }
+
+// wait lets the program wait until a stream's work is done.
+func (d *Driver) Wait(s uintptr) error {
+	d.Traffic.Waits++
+	return d.Do("cuStreamSynchronize", s)
+}
+
+// idle reports whether a stream has done what was queued on it. It does not wait.
+func (d *Driver) Idle(s uintptr) (bool, error) {
+	err := d.Do("cuStreamQuery", s)
+	if Code(err) == notReady {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// event makes one that takes no time.
+func (d *Driver) Event() (uintptr, error)     { return d.get("cuEventCreate", 2) }
+func (d *Driver) EndEvent(e uintptr) error    { return d.Do("cuEventDestroy_v2", e) }
+func (d *Driver) Record(e, s uintptr) error   { return d.Do("cuEventRecord", e, s) }
+func (d *Driver) Unload(module uintptr) error { return d.Do("cuModuleUnload", module) }
+
+func (d *Driver) WaitEvent(e uintptr) error {
+	d.Traffic.Waits++
+	return d.Do("cuEventSynchronize", e)
+}
+
+func (d *Driver) Load(image []byte) (module uintptr, err error) {
+	module, err = d.get("cuModuleLoadData", address(image))
+	runtime.KeepAlive(image)
+	return module, err
+}
+
+func (d *Driver) Function(module uintptr, name string) (uintptr, error) {
+	if len(name) >= len(d.room) {
+		return 0, fmt.Errorf("a kernel's name of %d letters", len(name))
+	}
+	d.room[copy(d.room[:], name)] = 0
+	return d.get("cuModuleGetFunction", module, address(d.room[:]))
+}
+
+func (d *Driver) AllowShared(f uintptr, bytes int) error {
+	return d.Do("cuFuncSetAttribute", f, functionShared, uintptr(bytes))
+}
+
+// functionShared is the function's attribute for shared memory above 48 KiB.
+const functionShared = 8
+
+// argumentBytes is the most that a kernel's argument may take: as much as CUDA allows.
+const argumentBytes = 4096
+
+// launch starts a kernel of one argument, of some bytes that lie at args.
+func (d *Driver) Launch(f uintptr, grid [2]int, threads, shared int, stream uintptr, args unsafe.Pointer, bytes int) error {
+	if bytes > argumentBytes {
+		return fmt.Errorf("a kernel's argument of %d bytes; at most %d", bytes, argumentBytes)
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&d.block)), bytes), unsafe.Slice((*byte)(args), bytes))
+	d.list[0] = uintptr(unsafe.Pointer(&d.block))
+	d.Traffic.Launches++
+	return d.Do("cuLaunchKernel", f, uintptr(grid[0]), uintptr(grid[1]), 1, uintptr(threads), 1, 1, uintptr(shared), stream,
+		uintptr(unsafe.Pointer(&d.list)), 0)
+}
