@@ -40,6 +40,30 @@ var places = [][]string{
 	{"internal/..."},
 }
 
+// floors lists the packages inside a place, from its bottom to its top: a package imports what lies on a lower floor, and
+// nothing beside it. "." is the place's root. Tests may look up: a run's are also those of what it is made of.
+var floors = map[string][][]string{
+	"kernels/cpu":  {{"isa", "amxemu"}, {"noise", "peak", "gemm", "rows"}, {"attention"}, {"."}},
+	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double"}},
+	"kernels/nn":   {{"safetensors", "hub"}, {"."}, {"peft"}},
+	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}},
+	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
+	"diffusion":    {{"."}, {"mmdit", "resnet", "t5"}, {"flux", "unet", "vae"}, {"pipeline"}},
+	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural"}, {"judge"}, {"eval"}},
+	"trainer": {
+		{"config", "advantage", "loss", "optim", "sampling", "folder"},
+		{"prompts"},
+		{"album", "experiment"},
+		{"judges"},
+		{"."},
+		{"toy", "ranks", "rollout"},
+		{"rollout/episodes"},
+		{"training", "pretrain"},
+		{"report"},
+		{"ablate"},
+	},
+}
+
 // pure packages are plain float64 mathematics: they import nothing of the
 // engine, and sde nothing but the standard library and package portable.
 var pure = []string{"trainer/advantage", "trainer/loss"}
@@ -142,12 +166,51 @@ func arrow(from, name string, test bool) string {
 		return fmt.Sprintf("%s is plain mathematics and may not import %s", from, to)
 	case !test && narrow[from] != nil && !within(to, narrow[from]):
 		return fmt.Sprintf("%s may import of ours only %s, not %s", from, strings.Join(narrow[from], ", "), to)
-	case place(from) == place(to):
-		return ""
+	case place(from) == place(to) || folder(from) == folder(to) && folder(to) != "":
+		return inside(from, to, test)
 	case tier(to) >= tier(from):
 		return fmt.Sprintf("%s may not import %s: the arrow does not point down", from, to)
 	}
 	return ""
+}
+
+// folder is the key of floors that a package lies in, "" where there is none.
+func folder(pkg string) string {
+	for f := range floors {
+		if within(pkg, []string{f}) {
+			return f
+		}
+	}
+	return ""
+}
+
+// inside says what is wrong with an import within one place.
+func inside(from, to string, test bool) string {
+	f := folder(from)
+	if f == "" || test || from == to || path.Base(from) == "gen" {
+		return ""
+	}
+	a, b := floor(f, from), floor(f, to)
+	switch {
+	case a < 0:
+		return fmt.Sprintf("%s has no floor in %s; give it one in arrows_test.go", from, f)
+	case b < 0:
+		return fmt.Sprintf("%s, which is imported, has no floor in %s; give it one in arrows_test.go", to, f)
+	case b == a && !strings.HasPrefix(from, to+"/"):
+		return fmt.Sprintf("%s may not import %s: it lies beside it", from, to)
+	case b > a:
+		return fmt.Sprintf("%s may not import %s: the arrow does not point down in %s", from, to, f)
+	}
+	return ""
+}
+
+// floor is a package's in a folder, -1 where it has none.
+func floor(folder, pkg string) int {
+	name := "."
+	if pkg != folder {
+		name = strings.TrimPrefix(pkg, folder+"/")
+	}
+	return slices.IndexFunc(floors[folder], func(line []string) bool { return slices.Contains(line, name) })
 }
 
 // within reports whether a package is one of the folders or below one.
@@ -224,6 +287,13 @@ func TestArrowsFails(t *testing.T) {
 		"clip":          {"video/flow/a.go", module + "/video", ""},
 		"motion":        {"rewards/motion/a.go", module + "/video/flow", ""},
 		"flow":          {"video/flow/a.go", module + "/rewards/motion", "does not point down"},
+		"inside, up":    {"trainer/experiment/a.go", module + "/trainer/rollout", "may import of ours only"},
+		"inner floor":   {"trainer/optim/a.go", module + "/trainer/training", "does not point down in trainer"},
+		"inner floor 2": {"rewards/boxes/a.go", module + "/rewards", "does not point down in rewards"},
+		"inner beside":  {"kernels/cuda/blas/a.go", module + "/kernels/cuda/nccl", "lies beside it"},
+		"inner down":    {"kernels/cuda/a.go", module + "/kernels/cuda/driver", ""},
+		"inner test":    {"trainer/optim/a_test.go", module + "/trainer", ""},
+		"inner, new":    {"vision/new/a.go", module + "/vision", "has no floor in vision"},
 		"beside, video": {"rewards/a.go", module + "/video/dit", "does not point down"},
 	} {
 		wrong, files := arrows(fstest.MapFS{want.file: file(want.imports)})
