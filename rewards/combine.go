@@ -93,7 +93,7 @@ func (c Combination) Of(scores [][]float64) ([]float64, error) {
 			if c.Partial && math.IsNaN(v) {
 				continue
 			}
-			sum[i] += weights[k] * v
+			sum[i] += float64(weights[k] * v)
 			found[i] = true
 		}
 	}
@@ -205,7 +205,7 @@ func moments(x []float64) (mean, above float64) {
 	squares := 0.0
 	for _, v := range x {
 		if !math.IsNaN(v) {
-			squares += (v - mean) * (v - mean)
+			squares += float64((v - mean) * (v - mean))
 		}
 	}
 	if squares == 0 {

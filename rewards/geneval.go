@@ -173,7 +173,7 @@ func (g GenEvalRules) Keep(found []Detection, tag string) map[string][]Detection
 
 // PixelIoU is the overlap of boxes whose corners are pixels that belong to them.
 func PixelIoU(a, b boxes.Box) float64 {
-	area := func(b boxes.Box) float64 { return max(b[2]-b[0]+1, 0) * max(b[3]-b[1]+1, 0) }
+	area := func(b boxes.Box) float64 { return float64(max(b[2]-b[0]+1, 0) * max(b[3]-b[1]+1, 0)) }
 	both := area(boxes.Box{max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])})
 	if either := area(a) + area(b) - both; either != 0 {
 		return both / either
@@ -186,14 +186,14 @@ func (g GenEvalRules) Relations(a, b boxes.Box) []string {
 	ax, ay := a.Centre()
 	bx, by := b.Centre()
 	shrunk := func(offset, sizes float64) float64 {
-		return math.Copysign(max(math.Abs(offset)-g.PositionThreshold*sizes, 0), offset)
+		return math.Copysign(max(math.Abs(offset)-float64(g.PositionThreshold*sizes), 0), offset)
 	}
 	dx := shrunk(ax-bx, math.Abs(a[2]-a[0])+math.Abs(b[2]-b[0]))
 	dy := shrunk(ay-by, math.Abs(a[3]-a[1])+math.Abs(b[3]-b[1]))
 	if math.Abs(dx) < 1e-3 && math.Abs(dy) < 1e-3 {
 		return nil
 	}
-	length := math.Sqrt((ax-bx)*(ax-bx) + (ay-by)*(ay-by))
+	length := math.Sqrt(float64((ax-bx)*(ax-bx)) + float64((ay-by)*(ay-by)))
 	var out []string
 	for _, r := range []struct {
 		name  string

@@ -76,7 +76,7 @@ func affineOf(degrees float64, width, height int) affine {
 func (a affine) fits(width, height int) bool {
 	for _, x := range []float64{0, float64(width)} {
 		for _, y := range []float64{0, float64(height)} {
-			if math.Abs(x*a[0]+y*a[1]+a[2]) >= 32768 || math.Abs(x*a[3]+y*a[4]+a[5]) >= 32768 {
+			if math.Abs(float64(x*a[0])+float64(y*a[1])+a[2]) >= 32768 || math.Abs(float64(x*a[3])+float64(y*a[4])+a[5]) >= 32768 {
 				return false
 			}
 		}
@@ -97,6 +97,6 @@ func (m *Image) affineFixed(out *Image, a affine) {
 func (m *Image) affineFloat(out *Image, a affine) {
 	m.turn(out, func(x, y int) (int, int) {
 		fx, fy := float64(x)+0.5, float64(y)+0.5
-		return int(math.Floor(a[0]*fx + a[1]*fy + a[2])), int(math.Floor(a[3]*fx + a[4]*fy + a[5]))
+		return int(math.Floor(float64(a[0]*fx) + float64(a[1]*fy) + a[2])), int(math.Floor(float64(a[3]*fx) + float64(a[4]*fy) + a[5]))
 	})
 }

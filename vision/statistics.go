@@ -68,12 +68,12 @@ func (m *Image) Statistics() Statistics {
 	}
 	s.Brightness, s.Contrast = level.mean(n), math.Sqrt(level.variance(n))
 	s.Saturation = saturation.mean(n)
-	s.Colourfulness = math.Sqrt(rg.variance(n)+yb.variance(n)) + 0.3*portable.Hypot(rg.mean(n), yb.mean(n))
+	s.Colourfulness = math.Sqrt(rg.variance(n)+yb.variance(n)) + float64(0.3*portable.Hypot(rg.mean(n), yb.mean(n)))
 	s.Clipped = float64(clipped) / (3 * n)
 	for _, count := range histogram {
 		if count > 0 {
 			p := float64(count) / n
-			s.Entropy -= p * portable.Log2(p)
+			s.Entropy -= float64(p * portable.Log2(p))
 		}
 	}
 	s.Sharpness = laplacianVariance(gray, m.Width, m.Height)

@@ -65,8 +65,8 @@ func (c Curiosity) Of(group []Attempt) Shaped {
 			if a.Clip {
 				worth = 1.5
 			}
-			curious = max(c.Target-share, 0) / worth / share * c.Bonus
-			penalty = -c.Penalty * float64(a.Calls-1)
+			curious = float64(max(c.Target-share, 0) / worth / share * c.Bonus)
+			penalty = float64(-c.Penalty * float64(a.Calls-1))
 			r += curious + penalty
 		}
 		s.Rewards, s.Curiosity, s.Penalty = append(s.Rewards, r), append(s.Curiosity, curious), append(s.Penalty, penalty)

@@ -101,11 +101,13 @@ func DeepEyesMaths(reply string) DeepEyes {
 // Reward is that of questions about pictures.
 func (d DeepEyes) Reward(v Verdict) float64 {
 	right := d.right(v)
-	return 0.8*right + 0.2*d.format() + 1.2*right*one(d.Pictures > 0)
+	return float64(0.8*right) + float64(0.2*d.format()) + float64(1.2*right*one(d.Pictures > 0))
 }
 
 // MathsReward is that of mathematics.
-func (d DeepEyes) MathsReward(v Verdict) float64 { return 1.2*d.right(v) + 0.4*d.format() }
+func (d DeepEyes) MathsReward(v Verdict) float64 {
+	return float64(1.2*d.right(v)) + float64(0.4*d.format())
+}
 
 func (d DeepEyes) right(v Verdict) float64 { return one(d.Ask && v == Right) }
 

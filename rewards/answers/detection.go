@@ -31,7 +31,7 @@ func PixelOverlap(a, b boxes.Box) float64 {
 	x1, y1 := min(a[2]-1, b[2]-1), min(a[3]-1, b[3]-1)
 	both := 0.0
 	if x0 < x1 && y0 < y1 {
-		both = (x1 - x0 + 1) * (y1 - y0 + 1)
+		both = float64((x1 - x0 + 1) * (y1 - y0 + 1))
 	}
 	if either := a.Area() + b.Area() - both; either != 0 {
 		return both / either
@@ -157,7 +157,7 @@ func Weighted(reply, truth string) (rewards.Score, error) {
 	sum, matched := matchGreedily(found, asked)
 	missed := float64(len(asked)-matched) / float64(len(asked))
 	wrong := float64(len(found)-matched) / float64(len(found))
-	s.Value = 0.7*(sum/float64(len(asked))) + 0.3*(1-(missed+wrong)/2)
+	s.Value = float64(0.7*(sum/float64(len(asked)))) + float64(0.3*(1-(missed+wrong)/2))
 	return s, nil
 }
 

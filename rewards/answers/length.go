@@ -49,7 +49,7 @@ func (c CosineLength) At(tokens int, right bool) float64 {
 	if c.Stop {
 		tokens = min(tokens, c.Limit)
 	}
-	return ends[0] - (ends[0]-ends[1])*(1-portable.Cos(float64(tokens)*math.Pi/float64(max(1, c.Limit))))/2
+	return ends[0] - float64((ends[0]-ends[1])*(1-portable.Cos(float64(tokens)*math.Pi/float64(max(1, c.Limit))))/2)
 }
 
 var errTokens = errors.New("the reply's length is not known: its tokens were not recorded")

@@ -50,7 +50,7 @@ func (m MiniO3) Of(turns []string, truth string) MiniO3Verdict {
 	if v.Tools > 0 {
 		kept, extra = 1-m.Penalty, m.Tool
 	}
-	v.Score = kept*(m.Right*one(v.Correct)) + m.Form*one(v.Formed) + extra
+	v.Score = float64(kept*(m.Right*one(v.Correct))) + float64(m.Form*one(v.Formed)) + extra
 	return v
 }
 

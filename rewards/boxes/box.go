@@ -12,14 +12,14 @@ import (
 type Box [4]float64
 
 // Area is negative where one side is turned round.
-func (b Box) Area() float64 { return (b[2] - b[0]) * (b[3] - b[1]) }
+func (b Box) Area() float64 { return float64((b[2] - b[0]) * (b[3] - b[1])) }
 
 // Centre is the middle of a box.
 func (b Box) Centre() (x, y float64) { return (b[0] + b[2]) / 2, (b[1] + b[3]) / 2 }
 
 // Overlap is the area that two boxes share, and the area that they cover together.
 func Overlap(a, b Box) (both, either float64) {
-	both = max(0, min(a[2], b[2])-max(a[0], b[0])) * max(0, min(a[3], b[3])-max(a[1], b[1]))
+	both = float64(max(0, min(a[2], b[2])-max(a[0], b[0])) * max(0, min(a[3], b[3])-max(a[1], b[1])))
 	return both, a.Area() + b.Area() - both
 }
 
@@ -73,11 +73,11 @@ func DIoU(a, b Box) float64 {
 // CIoU takes as well the shape into account (Zheng et al. 2020).
 func CIoU(a, b Box) float64 {
 	turn := portable.Atan2(a[2]-a[0], a[3]-a[1]) - portable.Atan2(b[2]-b[0], b[3]-b[1])
-	v := 4 / (math.Pi * math.Pi) * square(turn)
+	v := float64(4 / (math.Pi * math.Pi) * square(turn))
 	return DIoU(a, b) - v*v/(1-IoU(a, b)+v+tiny)
 }
 
-func square(x float64) float64 { return x * x }
+func square(x float64) float64 { return float64(x * x) }
 
 // Forms are how four numbers may say a box.
 var Forms = [...]string{"xyxy", "xywh", "cxcywh"}

@@ -28,9 +28,9 @@ func (r Rect) overlap(truth Truth) float64 {
 	if w <= 0 || h <= 0 {
 		return 0
 	}
-	all := r.W * r.H
+	all := float64(r.W * r.H)
 	if !truth.Crowd {
-		all += truth.W*truth.H - w*h
+		all += float64(truth.W*truth.H) - float64(w*h)
 	}
 	return w * h / all
 }

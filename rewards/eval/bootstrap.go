@@ -69,7 +69,7 @@ func quantile(sorted []float64, p float64) float64 {
 	at := p * float64(len(sorted)-1)
 	lo := int(math.Floor(at))
 	hi := min(lo+1, len(sorted)-1)
-	return sorted[lo] + (at-float64(lo))*(sorted[hi]-sorted[lo])
+	return sorted[lo] + float64((at-float64(lo))*(sorted[hi]-sorted[lo]))
 }
 
 // mean of the members' numbers.

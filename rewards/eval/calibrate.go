@@ -144,8 +144,8 @@ func fit(pairs []judgedPair, members []int) float64 {
 		for _, m := range members {
 			x := pairs[m].gap() / rms
 			p := logistic(k * x)
-			slope += x * ((1+pairs[m].Better.sign())/2 - p)
-			bend -= x * x * p * (1 - p)
+			slope += float64(x * ((1+pairs[m].Better.sign())/2 - p))
+			bend -= float64(x * x * p * (1 - p))
 		}
 		step := min(max(slope/bend, -2), 2)
 		k -= step

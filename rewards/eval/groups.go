@@ -114,7 +114,7 @@ func squares(x []float64) float64 {
 	}
 	m, s := sum/float64(len(x)), 0.0
 	for _, v := range x {
-		s += (v - m) * (v - m)
+		s += float64((v - m) * (v - m))
 	}
 	if math.IsInf(s, 0) {
 		return 0

@@ -72,7 +72,7 @@ func (f Flex) Rates(n int, comparisons []Comparison) (FlexRates, error) {
 		mean, judged := categoryMean(categories, weights, i)
 		reward := overall
 		if weight > 0 && judged {
-			reward = (f.Overall*overall + weight*mean) / (f.Overall + weight)
+			reward = (float64(f.Overall*overall) + float64(weight*mean)) / (f.Overall + weight)
 		}
 		r.Rewards, r.Overall = append(r.Rewards, reward), append(r.Overall, overall)
 		r.Dimensions, r.Judged = append(r.Dimensions, mean), append(r.Judged, judged)
@@ -105,7 +105,7 @@ func categoryMean(categories []category, weights []float64, i int) (mean float64
 		if c.compared[i] > 0 {
 			v := c.rate(i)
 			sum, n = sum+v, n+1
-			weighted, total = weighted+v*weights[k], total+weights[k]
+			weighted, total = weighted+float64(v*weights[k]), total+weights[k]
 		}
 	}
 	switch {

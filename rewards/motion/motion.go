@@ -86,7 +86,7 @@ func (m *Motion) Magnitudes() []float64 {
 // corners are the four pixels around where a flow leads pixel i, indices clamped to the frame,
 // and their weights. ok is false where the flow is no number.
 func corners(f *video.Field, i int, sign float64) (at [4]int, w [4]float64, ok bool) {
-	x, y := float64(i%f.Width)+sign*float64(f.X[i]), float64(i/f.Width)+sign*float64(f.Y[i])
+	x, y := float64(i%f.Width)+float64(sign*float64(f.X[i])), float64(i/f.Width)+float64(sign*float64(f.Y[i]))
 	if !(math.Abs(x) < 1<<30 && math.Abs(y) < 1<<30) {
 		return at, w, false
 	}

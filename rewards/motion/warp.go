@@ -56,7 +56,7 @@ func returns(there, back *video.Field, i int, at [4]int, w [4]float64) bool {
 	bx, by := mix(back.X, at, w, 1, 0), mix(back.Y, at, w, 1, 0)
 	off := float64((bx+x)*(bx+x)) + float64((by+y)*(by+y))
 	long := float64(bx*bx) + float64(by*by) + (float64(x*x) + float64(y*y))
-	return off <= 0.01*long+0.5
+	return off <= float64(0.01*long)+0.5
 }
 
 // edge reports whether motion changes from pixel i to the right or downwards.
@@ -73,5 +73,5 @@ func edge(f *video.Field, i int) bool {
 		step(i + f.Width)
 	}
 	x, y := float64(f.X[i]), float64(f.Y[i])
-	return sum > 0.01*(float64(x*x)+float64(y*y))+0.002
+	return sum > float64(0.01*(float64(x*x)+float64(y*y)))+0.002
 }

@@ -130,8 +130,8 @@ func (l Likeness) ConsistencyGradient(ctx context.Context, frames []vision.Pixel
 			return
 		}
 		for i := range d[s] {
-			d[s][i] += share * u[t][i]
-			d[t][i] += share * u[s][i]
+			d[s][i] += float64(share * u[t][i])
+			d[t][i] += float64(share * u[s][i])
 		}
 	}
 	for t := 1; t < len(u); t++ {

@@ -117,7 +117,7 @@ func (m Match) Chosen(matched []Matched) []float64 {
 	}
 	out, sum := make([]float64, len(matched)), 0.0
 	for i, s := range matched {
-		out[i] = portable.Exp(m.Towers.Scale()*s.Cosine - largest)
+		out[i] = portable.Exp(float64(m.Towers.Scale()*s.Cosine) - largest)
 		sum += out[i]
 	}
 	for i := range out {

@@ -79,7 +79,7 @@ func (s Scaling) Of(cosine, scale float64) (value, slope float64) {
 	if s.Logit {
 		slope *= scale
 	}
-	value = slope*cosine + s.Offset
+	value = float64(slope*cosine) + s.Offset
 	if s.Floor && value <= 0 {
 		return 0, 0
 	}

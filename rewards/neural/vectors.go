@@ -57,7 +57,7 @@ func back(u []float64, norm float64, d []float64) []float64 {
 	along := dot(d, u)
 	out := make([]float64, len(u))
 	for i := range out {
-		out[i] = (d[i] - along*u[i]) / norm
+		out[i] = (d[i] - float64(along*u[i])) / norm
 	}
 	return out
 }

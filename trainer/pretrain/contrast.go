@@ -71,10 +71,10 @@ func (g *pair) pass(s *stage, quality float64, c contrast) (matching, ranking fl
 		}
 		along := 0.0
 		for k, u := range units[i] {
-			along += u * float64(weight[k])
+			along += float64(u * float64(weight[k]))
 		}
 		for k, u := range units[i] {
-			dx[i][k] += float64(dRanks[i]) * (float64(weight[k]) - along*u) / norms[i]
+			dx[i][k] += float64(dRanks[i]) * (float64(weight[k]) - float64(along*u)) / norms[i]
 		}
 	}
 	tp.Backward(autograd.Seed{Of: pictures, Grad: flat(dx)}, autograd.Seed{Of: captions, Grad: flat(dy)},
@@ -98,9 +98,9 @@ func crossEntropies(logits [][]float64) (loss float64, slopes [][]float64) {
 	for i, row := range logits {
 		slopes[i] = make([]float64, len(row))
 		p, l := softmaxAt(row, i)
-		loss += share * l
+		loss += float64(share * l)
 		for j := range row {
-			slopes[i][j] += share * p[j]
+			slopes[i][j] += float64(share * p[j])
 		}
 		slopes[i][i] -= share
 	}
@@ -110,9 +110,9 @@ func crossEntropies(logits [][]float64) (loss float64, slopes [][]float64) {
 			column[i] = logits[i][j]
 		}
 		p, l := softmaxAt(column, j)
-		loss += share * l
+		loss += float64(share * l)
 		for i := range n {
-			slopes[i][j] += share * p[i]
+			slopes[i][j] += float64(share * p[i])
 		}
 		slopes[j][j] -= share
 	}

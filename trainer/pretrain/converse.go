@@ -49,7 +49,7 @@ func (t *Talker) converse(k *episodes.Speaker, s *stage, key rng.Key, of func(ke
 // taught leaves the gradient of a sum of log-probabilities, and returns it.
 func taught(tp *autograd.Tape, lp *autograd.Value, weights []float32) (sum float64) {
 	for i, x := range lp.F32() {
-		sum += float64(x) * float64(weights[i])
+		sum += float64(float64(x) * float64(weights[i]))
 	}
 	tp.Backward(autograd.Seed{Of: lp, Grad: weights})
 	return sum

@@ -111,7 +111,7 @@ func (r *run) flowPass(g *painter, s *stage, f Flow, seen *order, step int) (los
 			k.With("noise").Normal(noise, 0)
 			for j, z := range r.latent(p) {
 				e := noise[j]
-				x[(i-lo)*n+j] = float32((1-t)*float64(z) + t*float64(e))
+				x[(i-lo)*n+j] = float32(float64((1-t)*float64(z)) + float64(t*float64(e)))
 				noise[j] = e - z
 			}
 		}

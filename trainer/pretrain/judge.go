@@ -42,7 +42,7 @@ type Tally struct {
 func (t *Tally) add(c scenes.Score) {
 	n := float64(t.Pictures)
 	t.Pictures++
-	take := func(mean *float64, v float64) { *mean = (*mean*n + v) / (n + 1) }
+	take := func(mean *float64, v float64) { *mean = (float64(*mean*n) + v) / (n + 1) }
 	take(&t.Task, c.Task)
 	take(&t.Clean, c.Clean)
 	take(&t.Total, c.Total)
@@ -184,7 +184,7 @@ func Reconstruct(pool *tensor.Pool, dir string, n int) (*Fidelity, error) {
 			s, px, was := data.scene(lo+i), toBytes(y[i*pixels:(i+1)*pixels]), toBytes(x[i*pixels:(i+1)*pixels])
 			for k := range px {
 				d := float64(px[k]) - float64(was[k])
-				squares += d * d
+				squares += float64(d * d)
 			}
 			f.Drawn.add(s.Score(px))
 			f.Seen.add(s.Score(was))

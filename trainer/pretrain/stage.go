@@ -59,7 +59,7 @@ func groupsOf(all []*autograd.Param, muon float64, not ...string) []optim.Group 
 // rate is the learning rate of an update, counted from 1: it rises, then falls along half a
 // cosine to a share of the highest.
 func (s Stage) rate(step int, least float64) float64 {
-	fall := least + (1-least)*0.5*(1+portable.Cos(math.Pi*float64(step)/float64(s.Steps)))
+	fall := least + float64((1-least)*0.5*(1+portable.Cos(math.Pi*float64(step)/float64(s.Steps))))
 	return s.LR * min(1, float64(step)/float64(max(1, s.Warmup))) * fall
 }
 

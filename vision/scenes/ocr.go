@@ -70,7 +70,7 @@ func (s *segments) ocr(scene Scene) (reward float64, strict bool) {
 		}
 		soft += v[want]
 	}
-	return 0.5*float64(right)/float64(n) + 0.5*float64(soft/float32(n)), right == n
+	return float64(0.5*float64(right)/float64(n)) + float64(0.5*float64(soft/float32(n))), right == n
 }
 
 // fit is the IoU of the cell at x, y with every letter.

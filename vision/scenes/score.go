@@ -26,7 +26,7 @@ func (s Scene) Score(px []uint8) Score {
 		r.Task, r.Strict = seg.layout(s)
 	}
 	r.Clean = seg.clean(s)
-	r.Total = 0.8*r.Task + 0.2*r.Clean
+	r.Total = float64(0.8*r.Task) + float64(0.2*r.Clean)
 	return r
 }
 
@@ -114,7 +114,7 @@ func boxed(color int, region []int) component {
 // overlap is two boxes' intersection over union.
 func overlap(a, b Box) float64 {
 	i := max(0, min(a[2], b[2])-max(a[0], b[0])) * max(0, min(a[3], b[3])-max(a[1], b[1]))
-	u := (a[2]-a[0])*(a[3]-a[1]) + (b[2]-b[0])*(b[3]-b[1]) - i
+	u := float64((a[2]-a[0])*(a[3]-a[1])) + float64((b[2]-b[0])*(b[3]-b[1])) - i
 	if u <= 0 {
 		return 0
 	}
@@ -130,7 +130,7 @@ func (c component) likeness(shape string) float64 {
 		ideal := true
 		switch shape {
 		case "circle":
-			ideal = (y-0.5)*(y-0.5)+(x-0.5)*(x-0.5) <= 0.25
+			ideal = float64((y-0.5)*(y-0.5))+float64((x-0.5)*(x-0.5)) <= 0.25
 		case "triangle":
 			ideal = math.Abs(x-0.5) <= y/2
 		}
@@ -180,7 +180,7 @@ func (s *segments) layout(scene Scene) (reward float64, strict bool) {
 		if right {
 			factor = 1
 		}
-		total += 0.5*best + 0.5*like[asked]*factor
+		total += float64(0.5*best) + float64(0.5*like[asked]*factor)
 		strict = strict && best > 0.3 && right
 	}
 	n := float64(len(scene.Objects))
@@ -201,7 +201,7 @@ func (s *segments) clean(scene Scene) float64 {
 			}
 		}
 	}
-	return 0.5*crisp/(Size*Size) + 0.5*float64(edge)/(4*border*Size)
+	return float64(0.5*crisp/(Size*Size)) + float64(0.5*float64(edge)/(4*border*Size))
 }
 
 // border is the width of the strips that clean looks at.
