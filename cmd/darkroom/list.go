@@ -86,10 +86,11 @@ func pathNames() []name {
 		isa.AVX512: "AVX-512 F, BW, DQ and VL",
 		isa.BF16:   "AVX-512 with bf16 products",
 		isa.AMX:    "AMX tiles with bf16 products",
+		isa.NEON:   "Advanced SIMD, of 64-bit Arm",
 	}
 	var all []name
 	for p, w := range what {
-		if isa.Path(p) > isa.Best() {
+		if !slices.Contains(isa.Paths(), isa.Path(p)) {
 			w += " (this CPU lacks it)"
 		}
 		all = append(all, name{"paths", isa.Path(p).String(), w})

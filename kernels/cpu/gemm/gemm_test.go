@@ -30,17 +30,10 @@ func threaded(n int, task func(int)) {
 	w.Wait()
 }
 
-// paths are those that this machine has; the others are skipped by name.
+// paths are those that this machine has.
 func paths(t testing.TB) []isa.Path {
-	var all []isa.Path
-	for p := isa.Plain; p <= isa.AMX; p++ {
-		if p > isa.Best() {
-			t.Logf("path %s: skipped, this CPU offers at most %s", p, isa.Best())
-			continue
-		}
-		all = append(all, p)
-	}
-	return all
+	t.Logf("this CPU's paths: %s", isa.Paths())
+	return isa.Paths()
 }
 
 const guardByte = 0xA5

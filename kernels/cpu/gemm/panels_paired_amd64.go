@@ -8,14 +8,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// formPaired marks panels of 32 columns of bf16, k paired; formPanels panels of fp32;
-// formTiles panels of bf16 with k in its order.
-const (
-	formPaired = 1
-	formPanels = 2
-	formTiles  = 3
-)
-
 // pairedPanels is how B is packed for bf16 on paths AVX512, BF16 and AMX, which differ
 // in how they round fp32, or in the order of k.
 type pairedPanels struct {

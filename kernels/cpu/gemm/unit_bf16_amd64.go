@@ -22,15 +22,6 @@ func (bf16Unit) passes() *passes           { return passesBF16 }
 func (bf16Unit) direct(kernels.DType) bool { return true }
 func (bf16Unit) rowBytes(k int) int        { return apart(roundUp(k, 32) * 2) }
 
-// apart avoids distances of rows that are multiples of 1 KiB, which would put a block's rows into
-// few sets of L1.
-func apart(n int) int {
-	if n%1024 == 0 {
-		n += 64
-	}
-	return n
-}
-
 func (u bf16Unit) packA(block, tmp unsafe.Pointer, rowBytes int, a operand, row0, rows, k0, k, at int) {
 	dst := unsafe.Add(block, at*2)
 	if !a.across {

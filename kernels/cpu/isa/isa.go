@@ -7,23 +7,26 @@ package isa
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 )
 
-// Path names a set of kernels, in ascending order of speed.
+// Path names a set of kernels.
 type Path int
 
-// The paths. Each one may use everything that the paths before it use.
+// The paths: plain Go, then those of amd64, each of which may use everything that the ones
+// before it use, then that of arm64.
 const (
 	Plain  Path = iota // plain Go: the loops of package ref
 	AVX2               // AVX2, FMA, F16C
 	AVX512             // AVX-512 F, BW, DQ, VL
 	BF16               // AVX-512 plus VDPBF16PS and VCVTNE2PS2BF16
 	AMX                // BF16 plus AMX tiles with bf16 products
+	NEON               // arm64's Advanced SIMD
 )
 
-var names = [...]string{"plain", "avx2", "avx512", "bf16", "amx"}
+var names = [...]string{"plain", "avx2", "avx512", "bf16", "amx", "neon"}
 
 func (p Path) String() string { return names[p] }
 
@@ -48,19 +51,25 @@ type Feature struct {
 // that holds no assembly: another architecture, or the build tag noasm.
 var Features = sync.OnceValue(features)
 
-// Best is the fastest path that this machine can run, without regard to DARKROOM_CPU.
-var Best = sync.OnceValue(func() Path { return best(Features()) })
+// Paths are those that this machine can run, the slowest first, without regard to
+// DARKROOM_CPU.
+var Paths = sync.OnceValue(func() []Path { return paths(Features()) })
 
-// best is the path below the first one that lacks something.
-func best(all []Feature) Path {
-	p := Plain
-	for _, f := range all {
+// Best is the fastest of Paths.
+func Best() Path { return Paths()[len(Paths())-1] }
+
+// paths are those below the first one that lacks something.
+func paths(all []Feature) []Path {
+	have := []Path{Plain}
+	for i, f := range all {
 		if !f.Present {
-			return min(p, f.Path-1)
+			break
 		}
-		p = f.Path
+		if i+1 == len(all) || all[i+1].Path != f.Path {
+			have = append(have, f.Path)
+		}
 	}
-	return p
+	return have
 }
 
 // Choose returns the path named by the environment variable DARKROOM_CPU, or
@@ -74,7 +83,7 @@ func Choose() (Path, error) {
 	if err != nil {
 		return Plain, fmt.Errorf("DARKROOM_CPU: %w", err)
 	}
-	if p > Best() {
+	if !slices.Contains(Paths(), p) {
 		return Plain, fmt.Errorf("DARKROOM_CPU=%s: this CPU offers at most %s", p, Best())
 	}
 	return p, nil

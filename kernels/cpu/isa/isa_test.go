@@ -1,6 +1,9 @@
 package isa
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestBest(t *testing.T) {
 	all := []Feature{
@@ -13,12 +16,16 @@ func TestBest(t *testing.T) {
 		if lacking < len(have) {
 			have[lacking].Present = false
 		}
-		if got := best(have); got != path {
-			t.Errorf("lacking feature %d: path %s, want %s", lacking, got, path)
+		got := paths(have)
+		if got[0] != Plain || got[len(got)-1] != path || len(got) != int(path)+1 {
+			t.Errorf("lacking feature %d: paths %s, want those up to %s", lacking, got, path)
 		}
 	}
-	if got := best(nil); got != Plain {
-		t.Errorf("no features: path %s, want plain", got)
+	if got := paths(nil); !slices.Equal(got, []Path{Plain}) {
+		t.Errorf("no features: paths %s, want plain alone", got)
+	}
+	if got := paths([]Feature{{"g", NEON, true}}); !slices.Equal(got, []Path{Plain, NEON}) {
+		t.Errorf("arm64: paths %s", got)
 	}
 }
 
@@ -35,10 +42,10 @@ func TestChoose(t *testing.T) {
 	if _, err := Choose(); err == nil {
 		t.Error("an unknown path was accepted")
 	}
-	if Best() < AMX {
-		t.Setenv("DARKROOM_CPU", "amx")
-		if _, err := Choose(); err == nil {
-			t.Error("a path that this CPU lacks was accepted")
+	for p := Plain; p <= NEON; p++ {
+		t.Setenv("DARKROOM_CPU", p.String())
+		if _, err := Choose(); (err == nil) != slices.Contains(Paths(), p) {
+			t.Errorf("%s: %v, and the machine has %s", p, err, Paths())
 		}
 	}
 }

@@ -11,10 +11,8 @@ import (
 
 // eachPath runs f on every path that this CPU has.
 func eachPath(t *testing.T, f func(t *testing.T, p isa.Path)) {
-	if isa.Best() < isa.AVX512 {
-		t.Logf("this CPU offers at most %s: the paths above it are not tested", isa.Best())
-	}
-	for p := isa.Plain; p <= isa.Best(); p++ {
+	t.Logf("this CPU's paths: %s", isa.Paths())
+	for _, p := range isa.Paths() {
 		t.Run(p.String(), func(t *testing.T) {
 			f(t, p)
 		})
@@ -105,7 +103,7 @@ func TestRareWords(t *testing.T) {
 func BenchmarkNoise(b *testing.B) {
 	words, normals := make([]uint32, 1<<14), make([]float32, 1<<14)
 	k := rng.New(1)
-	for p := isa.Plain; p <= min(isa.AVX512, isa.Best()); p++ {
+	for _, p := range isa.Paths() {
 		for name, f := range map[string]func(){
 			"words":   func() { Words(p, k, words, 0) },
 			"normals": func() { Normal(p, k, normals, 0) },

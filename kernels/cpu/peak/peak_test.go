@@ -10,11 +10,7 @@ import (
 // catch a loop that does not do its work (or a clock that does not run): one core
 // does between 0.1 and 1,000 GF/s of fp32 and 10,000 of bf16, and reads between 0.5 and 2,000 GB/s.
 func TestPeaks(t *testing.T) {
-	for p := isa.Plain; p <= isa.AMX; p++ {
-		if p > isa.Best() {
-			t.Logf("%s: skipped, this CPU lacks it", p)
-			continue
-		}
+	for _, p := range isa.Paths() {
 		f, b, r := F32(p, 1), BF16(p, 1), Read(p, 1, sizeL2)
 		t.Logf("%-7s f32 %.1f GF/s, bf16 %.1f GF/s, L2 %.1f GB/s", p, f, b, r)
 		if !(f > 0.1 && f < 1000) {
@@ -39,7 +35,7 @@ func TestPeaks(t *testing.T) {
 // and none beyond; a difference in any word of the first column shows in the result.
 func TestRead(t *testing.T) {
 	x := make([]uint64, 8*8)
-	for p := isa.Plain; p <= isa.Best(); p++ {
+	for _, p := range isa.Paths() {
 		clear(x)
 		for line := range 8 {
 			x[8*line] ^= 1 << line

@@ -39,6 +39,8 @@ func files() map[string][]byte {
 		"avx2passes_amd64.s": avx2PassesFile().Bytes(),
 		"bf16_amd64.s":       bf16.Bytes(),
 		"amx_amd64.s":        amxFile().Bytes(),
+		"neon_arm64.s":       neonFile(),
+		"neonpack_arm64.s":   neonPackFile(),
 	}
 }
 
