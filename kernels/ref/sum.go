@@ -8,9 +8,11 @@ package ref
 //
 // And one for sums in float64 (Reduce, Row): 32 lanes, then halves.
 
-type lanes [64]float32
+// Lanes are the 64 sums.
+type Lanes [64]float32
 
-func (l *lanes) total() float32 {
+// Total adds the lanes.
+func (l *Lanes) Total() float32 {
 	var s [16]float32
 	for j := range s {
 		s[j] = Add(Add(l[j], l[j+16]), Add(l[j+32], l[j+48]))
@@ -25,20 +27,20 @@ func (l *lanes) total() float32 {
 
 // sum is the sum of x.
 func sum(x []float32) float32 {
-	var l lanes
+	var l Lanes
 	for i, v := range x {
 		l[i%64] = Add(l[i%64], v)
 	}
-	return l.total()
+	return l.Total()
 }
 
 // dot is the sum of x·y, each product fused into its lane.
 func dot(x, y []float32) float32 {
-	var l lanes
+	var l Lanes
 	for i, v := range x {
 		l[i%64] = FMA(v, y[i], l[i%64])
 	}
-	return l.total()
+	return l.Total()
 }
 
 // lanes64 adds float64 terms.

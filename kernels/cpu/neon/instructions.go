@@ -31,6 +31,8 @@ func (w *Writer) FCMEQ(d, n, m int) { w.three("FCMEQ", "4S", 0x4E20E400, d, n, m
 func (w *Writer) FCMGE(d, n, m int) { w.three("FCMGE", "4S", 0x6E20E400, d, n, m) }
 func (w *Writer) FCMGT(d, n, m int) { w.three("FCMGT", "4S", 0x6EA0E400, d, n, m) }
 
+func (w *Writer) FCMGT0(d, n int) { w.two("FCMGT #0", "4S", 0x4EA0C800, d, n) }
+
 func (w *Writer) FSQRT(d, n int)  { w.two("FSQRT", "4S", 0x6EA1F800, d, n) }
 func (w *Writer) FNEG(d, n int)   { w.two("FNEG", "4S", 0x6EA0F800, d, n) }
 func (w *Writer) FABS(d, n int)   { w.two("FABS", "4S", 0x4EA0F800, d, n) }
@@ -71,6 +73,7 @@ func (w *Writer) MUL(d, n, m int)  { w.three("MUL", "4S", 0x4EA09C00, d, n, m) }
 func (w *Writer) ADD2(d, n, m int) { w.three("ADD", "2D", 0x4EE08400, d, n, m) }
 func (w *Writer) CMEQ(d, n, m int) { w.three("CMEQ", "4S", 0x6EA08C00, d, n, m) }
 func (w *Writer) AND(d, n, m int)  { w.three("AND", "16B", 0x4E201C00, d, n, m) }
+func (w *Writer) BIC(d, n, m int)  { w.three("BIC", "16B", 0x4E601C00, d, n, m) }
 func (w *Writer) ORR(d, n, m int)  { w.three("ORR", "16B", 0x4EA01C00, d, n, m) }
 func (w *Writer) EOR(d, n, m int)  { w.three("EOR", "16B", 0x6E201C00, d, n, m) }
 

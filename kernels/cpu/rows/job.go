@@ -17,4 +17,6 @@ type job struct {
 	stride [3]int     // the same, of sources 0 and 1, and of dst: bytes
 	s      [8]float32 // numbers that every element takes part with
 	total  float32    // what a sum comes to
+
+	flushed int // other than 0: a result was, on path NEON (package neon)
 }

@@ -33,6 +33,10 @@ const (
 )
 
 func (v *vector) expOver(d domain, x, n, q, t int) {
+	if v.neon {
+		v.expNEON(d, x, n, q, t)
+		return
+	}
 	v.op("VMOVUPS", v.f32(-88), t)
 	v.op("VMAXPS", x, t, x)
 	if d == anyNumber {
@@ -52,6 +56,10 @@ func (v *vector) expOver(d domain, x, n, q, t int) {
 
 // horner is a polynomial at x into p, fused.
 func (v *vector) horner(c []float32, x, p int) {
+	if v.neon {
+		v.hornerNEON(c, x, p)
+		return
+	}
 	v.op("VMOVUPS", v.f32(c[0]), p)
 	for _, k := range c[1:] {
 		v.op("VFMADD213PS", v.f32(k), x, p)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu/neon"
 )
 
 // A kernel is a loop over blocks of 64 elements and a masked tail. What it is told
@@ -47,6 +49,10 @@ func (v *vector) name() string { return v.k.name + strings.ToUpper(v.types) + v.
 
 func (v *vector) kernel(k kernel, types string) {
 	v.block = block{k: k, types: types}
+	if v.neon {
+		v.kernelNEON()
+		return
+	}
 	fmt.Fprintf(v, "// func %s(a *job)\nTEXT ·%s(SB), NOSPLIT, $16-8\n", v.name(), v.name())
 	v.op("PCALIGN", "$64") // a loop's speed depends on where it lies: 12 % of a layer norm
 	v.op("STMXCSR", "saved-8(SP)")
@@ -134,7 +140,7 @@ func (v *vector) whole(label string) {
 }
 
 func (v *vector) lane(j int) int {
-	if v.wide() {
+	if v.wide() || v.neon {
 		return 16 + j
 	}
 	return 7 + j
@@ -185,6 +191,10 @@ func (v *vector) move(from, to any, load bool) {
 
 // load loads operand i.
 func (v *vector) load(i, to int) {
+	if v.neon {
+		v.loadNEON(i, to)
+		return
+	}
 	if v.k.src[i] == 'f' || v.k.src[i] == 'c' || v.types[0] == 'f' {
 		v.move(v.at(srcRegs[i], 4), to, true)
 		return
@@ -199,6 +209,10 @@ func (v *vector) load(i, to int) {
 
 // store puts x into the destination. tmp is lost, and x.
 func (v *vector) store(x, tmp int) {
+	if v.neon {
+		v.storeNEON(x, tmp)
+		return
+	}
 	if v.together() {
 		v.stored = bytes.Count(v.Bytes(), []byte("\n"))
 	}
@@ -226,9 +240,23 @@ func (v *vector) store(x, tmp int) {
 	}
 }
 
+// keep stores fp32, whatever the variant.
+func (v *vector) keep(x int) {
+	if v.neon {
+		v.move4(x, dstR, false)
+		return
+	}
+	v.move(x, v.at(dstReg, 4), false)
+}
+
 // scalar is number i of the job in every lane.
 func (v *vector) scalar(i, to int) {
 	name := fmt.Sprintf("job_s+%d(BX)", 4*i)
+	if v.neon {
+		from := v.in(name)
+		v.arm(func(w *neon.Writer) { w.MOV(to, from) })
+		return
+	}
 	if v.wide() {
 		if r, ok := v.held(name); ok {
 			v.op("VMOVAPS", fmt.Sprintf("Z%d", r), to)
@@ -256,6 +284,10 @@ func (v *vector) merge(inst string, a, b any, tmp int) {
 
 // add, fma and most put x, or x·y, into the lanes.
 func (v *vector) add(x, tmp int) {
+	if v.neon {
+		v.mergeNEON(func(w *neon.Writer, lane int) { w.FADD(lane, lane, x) })
+		return
+	}
 	if v.masked && !v.wide() {
 		v.op("VADDPS", x, v.lane(v.j), tmp)
 		v.op("VBLENDVPS", maskY, tmp, v.lane(v.j), v.lane(v.j))
@@ -264,10 +296,23 @@ func (v *vector) add(x, tmp int) {
 	v.merge("VADDPS", x, v.lane(v.j), tmp)
 }
 
-func (v *vector) fma(x, y, tmp int) { v.merge("VFMADD231PS", x, y, tmp) }
+func (v *vector) fma(x, y, tmp int) {
+	if v.neon {
+		v.mergeNEON(func(w *neon.Writer, lane int) { w.FMLA(lane, x, y) })
+		return
+	}
+	v.merge("VFMADD231PS", x, y, tmp)
+}
 
 // most keeps the lane where x is a NaN.
 func (v *vector) most(x, tmp int) {
+	if v.neon {
+		v.mergeNEON(func(w *neon.Writer, lane int) {
+			w.FCMGT(sumV, x, lane)
+			w.BIT(lane, x, sumV)
+		})
+		return
+	}
 	if v.masked && !v.wide() {
 		v.op("VMAXPS", v.lane(v.j), x, tmp)
 		v.op("VBLENDVPS", maskY, tmp, v.lane(v.j), v.lane(v.j))

@@ -3,7 +3,7 @@
 //
 // A kernel's arithmetic is described once, over a register of any width (arithmetic.go,
 // activations.go); vector.go spells it for AVX2 and AVX-512, loops.go puts the loop
-// around it.
+// around it. neon.go and neonloops.go do both for Arm.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 
 func files() map[string][]byte {
 	all := kernels()
-	out := map[string][]byte{"table_amd64.go": table(all), "names.go": names(all)}
+	out := map[string][]byte{"table_amd64.go": table(all), "table_arm64.go": tableNEON(all), "names.go": names(all)}
 	for _, p := range paths() {
 		v := newVector(p)
 		for _, k := range all {
@@ -32,7 +32,7 @@ func files() map[string][]byte {
 			}
 		}
 		v.constants()
-		out["rows_"+p.file+"_amd64.s"] = v.Bytes()
+		out["rows_"+p.file+"_"+p.machine()+".s"] = v.Bytes()
 	}
 	return out
 }
