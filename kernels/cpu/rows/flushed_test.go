@@ -57,7 +57,7 @@ func TestAtTheSmallestNormal(t *testing.T) {
 					return a.Y.Span
 				},
 				"down columns": func(o ops) kernels.Span {
-					a := &kernels.GatedBackward{DY: mat(x), X: mat(y), Gate: few(z), DGate: few(z), RowsPerSample: rows}
+					a := &kernels.GatedBackward{Gated: kernels.Gated{X: mat(y), Gate: few(z), RowsPerSample: rows}, DY: mat(x), DGate: few(z)}
 					o.gatedBackward(a, 0, 1)
 					return a.DGate.Span
 				},
