@@ -84,8 +84,8 @@ func (f *backward) start(b, kh int) {
 	if f.Q.H > f.K.H {
 		f.dkSum, f.dvSum = room(panels(d)*f.keys*queries*4), room(panels(dv)*f.keys*queries*4)
 	}
-	rest := room(4*block + tileBytes + 128)
-	f.tile, f.zeros = unsafe.Add(rest, 4*block), unsafe.Add(rest, 4*block+tileBytes)
+	rest := room(5*block + tileBytes + 128)
+	f.tile, f.zeros = unsafe.Add(rest, 5*block), unsafe.Add(rest, 5*block+tileBytes)
 	for i := range 32 { // what changes no number, not even -0
 		floats(f.zeros, 32)[i] = float32(math.Copysign(0, -1))
 	}
@@ -95,8 +95,14 @@ func (f *backward) start(b, kh int) {
 	if f.math == kernels.MathBF16 {
 		g.panel = unsafe.Add(rest, 2*block)
 	}
-	if f.lined {
+	switch {
+	case f.lined:
 		g.p, g.d, g.rowBytes = unsafe.Add(rest, 2*block+block/2), unsafe.Add(rest, 3*block), queries*2
+	case f.apart:
+		g.panel, g.p, g.d = unsafe.Add(rest, 2*block), unsafe.Add(rest, 3*block), unsafe.Add(rest, 2*block)
+		if f.math == kernels.MathBF16 {
+			g.d = unsafe.Add(rest, 4*block)
+		}
 	}
 	if n := f.blocks * queries; len(f.delta) < n {
 		f.delta, f.shift = make([]float32, n), make([]float32, n)
@@ -183,7 +189,10 @@ func (f *backward) block(h, k0, n int) {
 	}
 	for i := range f.blocks {
 		some := min(queries, f.Q.S-i*queries)
-		f.job.Narrow = some <= queries/2
+		f.job.Narrow, g.width = some <= queries/2 && !f.whole, queries*4
+		if f.job.Narrow {
+			g.width = rowBytes(some)
+		}
 		f.Run(&f.job, g.s, unsafe.Add(f.k, k0*f.kRows), unsafe.Add(f.q, i*f.qPanel), f.kRows, n, 0, d, false)
 		f.Run(&f.job, g.g, unsafe.Add(f.v, k0*f.vRows), unsafe.Add(f.do, i*f.doPanel), f.vRows, n, 0, dv, false)
 		g.c = ref.Mul(f.Scale, ref.Log2E)

@@ -29,6 +29,8 @@ type path struct {
 	grade func(*grading)
 	dots  func(f *backward, h int)
 	lined bool // rows of a packed A are bf16, paired, and not fp32
+	apart bool // passes write to memory of their own: panels and rows of A are fp32
+	whole bool // rows of P and dS are read over all queries of a block
 	math  kernels.Math
 	end   func(w *weighing, rows int)
 	weigh func(*weighing)

@@ -38,7 +38,10 @@ func (e *Engine) forward(a *kernels.Attention, p path, b, kh int) *forward {
 	f.q = f.memory[3].at(p.PanelBytes(a.Q.D))
 	f.s = f.memory[4].at(kernels.KeyBlock * queries * 4)
 	f.p = f.s
-	if p.math == kernels.MathBF16 {
+	switch {
+	case p.apart:
+		f.p = f.memory[5].at(kernels.KeyBlock * queries * 4)
+	case p.math == kernels.MathBF16:
 		f.p = f.memory[5].at(kernels.KeyBlock * queries * 2)
 	}
 	f.o = f.memory[6].at(roundUp(a.V.D, 32) * queries * 4)

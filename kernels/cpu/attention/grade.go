@@ -17,10 +17,22 @@ type grading struct {
 	keys         int
 	c, scale     float32
 	shift, delta [queries]float32 // -LSE, or -Inf where no key is seen
+
+	// Path NEON's alone.
+	width   int // bytes of a row of scores that are wanted: 64 or 128
+	flushed int // other than 0: a result was (package neon)
 }
 
 // run is the pass in plain Go, for rows that are fp32.
 func (g *grading) run(m kernels.Math) {
+	g.grade(m)
+	if m == kernels.MathBF16 {
+		panelGo(g.panel, floats(g.g, g.keys*queries))
+	}
+}
+
+// grade leaves P and dS where scores and dO·V were.
+func (g *grading) grade(m kernels.Math) {
 	exp2, round := ref.Exp2, func(x float32) float32 { return x }
 	if m == kernels.MathBF16 {
 		exp2, round = ref.Exp2Short, ref.RoundBF16
@@ -31,8 +43,5 @@ func (g *grading) run(m kernels.Math) {
 		p := exp2(ref.FMA(x, g.c, g.shift[q]))
 		s[i] = round(p)
 		d[i] = round(ref.Mul(ref.Mul(p, ref.Sub(d[i], g.delta[q])), g.scale))
-	}
-	if m == kernels.MathBF16 {
-		panelGo(g.panel, d)
 	}
 }

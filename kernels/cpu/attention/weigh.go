@@ -17,12 +17,19 @@ type weighing struct {
 	c       float32
 	m, l, r [queries]float32
 	lse     [queries]float32
+
+	// Path NEON's alone.
+	width   int // bytes of a row of scores that are wanted: 64 or 128
+	changed int // other than 0: O is to be rescaled
+	flushed int // other than 0: a result was (package neon)
+	kept    []float32
 }
 
 func (w *weighing) start(f *forward, n int) {
 	w.s, w.p, w.o, w.dv = f.s, f.p, f.o, f.V.D
+	w.width = rowBytes(n)
 	for i := range queries {
-		w.m[i], w.l[i] = minusInf, 0
+		w.m[i], w.l[i], w.r[i] = minusInf, 0, 1
 	}
 	clear(floats(w.o, roundUp(w.dv, 32)*queries))
 }
@@ -52,8 +59,24 @@ func (w *weighing) scale(rows int) {
 	}
 }
 
-// run is the pass in plain Go.
+// rowBytes are those of a row of 32 numbers that n queries need.
+func rowBytes(n int) int {
+	if n <= queries/2 {
+		return queries * 2
+	}
+	return queries * 4
+}
+
+// run is the pass in plain Go, and panelGo what packs its weights.
 func (w *weighing) run(m kernels.Math) {
+	w.weigh(m)
+	if m == kernels.MathBF16 {
+		panelGo(w.p, floats(w.s, w.keys*queries))
+	}
+}
+
+// weigh leaves weights where the scores were.
+func (w *weighing) weigh(m kernels.Math) {
 	exp2 := ref.Exp2
 	if m == kernels.MathBF16 {
 		exp2 = ref.Exp2Short
@@ -83,9 +106,6 @@ func (w *weighing) run(m kernels.Math) {
 	}
 	if changed {
 		w.scale(w.dv)
-	}
-	if m == kernels.MathBF16 {
-		panelGo(w.p, s)
 	}
 }
 

@@ -33,6 +33,9 @@ func (w *Writer) FCMGT(d, n, m int) { w.three("FCMGT", "4S", 0x6EA0E400, d, n, m
 
 func (w *Writer) FCMGT0(d, n int) { w.two("FCMGT #0", "4S", 0x4EA0C800, d, n) }
 
+// FMAXNM keeps the number where the other is a NaN.
+func (w *Writer) FMAXNM(d, n, m int) { w.three("FMAXNM", "4S", 0x4E20C400, d, n, m) }
+
 func (w *Writer) FSQRT(d, n int)  { w.two("FSQRT", "4S", 0x6EA1F800, d, n) }
 func (w *Writer) FNEG(d, n int)   { w.two("FNEG", "4S", 0x6EA0F800, d, n) }
 func (w *Writer) FABS(d, n int)   { w.two("FABS", "4S", 0x4EA0F800, d, n) }
@@ -75,6 +78,7 @@ func (w *Writer) CMEQ(d, n, m int) { w.three("CMEQ", "4S", 0x6EA08C00, d, n, m) 
 func (w *Writer) AND(d, n, m int)  { w.three("AND", "16B", 0x4E201C00, d, n, m) }
 func (w *Writer) BIC(d, n, m int)  { w.three("BIC", "16B", 0x4E601C00, d, n, m) }
 func (w *Writer) ORR(d, n, m int)  { w.three("ORR", "16B", 0x4EA01C00, d, n, m) }
+func (w *Writer) ORN(d, n, m int)  { w.three("ORN", "16B", 0x4EE01C00, d, n, m) }
 func (w *Writer) EOR(d, n, m int)  { w.three("EOR", "16B", 0x6E201C00, d, n, m) }
 
 // BSL takes n where d has bits and m where it has none; BIT takes n into d where m has
@@ -86,6 +90,11 @@ func (w *Writer) BIF(d, n, m int) { w.three("BIF", "16B", 0x6EE01C00, d, n, m) }
 // UMULL and UMULL2 are the 64-bit products of the lower and the upper two words.
 func (w *Writer) UMULL(d, n, m int)  { w.three("UMULL", "2D,2S", 0x2EA0C000, d, n, m) }
 func (w *Writer) UMULL2(d, n, m int) { w.three("UMULL2", "2D,4S", 0x6EA0C000, d, n, m) }
+
+// UMAXV is the largest of four words, in lane 0.
+func (w *Writer) UMAXV(d, n int) {
+	w.word(0x6EB0A800|uint32(n)<<5|uint32(d), "UMAXV S%d, V%d.4S", d, n)
+}
 
 func (w *Writer) CMEQ0(d, n int) { w.two("CMEQ #0", "4S", 0x4EA09800, d, n) }
 func (w *Writer) CMLT0(d, n int) { w.two("CMLT #0", "4S", 0x4EA0A800, d, n) }

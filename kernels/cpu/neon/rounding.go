@@ -22,3 +22,15 @@ func (r Rounding) Round(w *Writer, v int) {
 	w.ORR(v, v, r.Quiet)
 	w.BIT(v, r.T, r.U)
 }
+
+// RoundResult is Round for what arithmetic made: neither denormal, nor a NaN that is not quiet. It
+// leaves bf16 as fp32; mask holds the upper halves of words.
+func (r Rounding) RoundResult(w *Writer, v, mask int) {
+	w.FCMEQ(r.U, v, v)
+	w.SHL(r.T, v, 15)
+	w.USHR(r.T, r.T, 31)
+	w.ADD(r.T, r.T, r.Most)
+	w.ADD(r.T, r.T, v)
+	w.BIT(v, r.T, r.U)
+	w.AND(v, v, mask)
+}

@@ -74,7 +74,9 @@ func (w *watch) keep(j *job, memory *[]byte) {
 	at := 0
 	own := func(p *unsafe.Pointer, n int) {
 		if len(*memory) < at+n {
-			*memory = append((*memory)[:at], make([]byte, 2*n)...)
+			grown := make([]byte, 2*(at+n)) // what points into the old memory keeps it
+			copy(grown, *memory)
+			*memory = grown
 		}
 		copy((*memory)[at:at+n], unsafe.Slice((*byte)(*p), n))
 		*p = unsafe.Pointer(&(*memory)[at])
