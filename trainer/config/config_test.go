@@ -213,6 +213,27 @@ a.toml:6:12: "run.cold" must be true or false, not an integer
 }
 
 // TestOneMistake: a document with one mistake, and what the message says.
+// TestHints: a key that exists elsewhere is named, and a word that is near to one by chance is not.
+func TestHints(t *testing.T) {
+	type other struct {
+		Weight float64 `toml:"weight"`
+		High   float64 `toml:"high"`
+		For    int     `toml:"for"`
+		Clip   float64 `toml:"clip_range"`
+	}
+	for key, want := range map[string]string{"height": "there are name, a", "foo": "there are name, a", "clip_rnage": `did you mean "a.clip_range"?`, "weight": `did you mean "a.weight"?`, "nmae": `did you mean "name"?`} {
+		var into struct {
+			Name string `toml:"name"`
+			A    other  `toml:"a"`
+		}
+		doc := Parse("a.toml", []byte(key+" = 1\n"))
+		doc.Decode("", &into)
+		if err := doc.Err(); err == nil || !strings.HasSuffix(err.Error(), "hint: "+want) {
+			t.Errorf("%s: %v, want %q", key, err, want)
+		}
+	}
+}
+
 func TestOneMistake(t *testing.T) {
 	for text, says := range map[string]string{
 		"heat.betas = [0.9]":                    `1:14: "heat.betas" must have 2 elements, has 1`,

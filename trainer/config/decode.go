@@ -99,11 +99,13 @@ func (c *decoder) hint(name string, all []field) string {
 	return "there are " + strings.Join(here, ", ")
 }
 
-// elsewhere is the first key that ends with a name, or with one like it.
+// elsewhere is the first key of another table that ends with a name, or with one that begins alike and differs
+// in a quarter of the letters: among so many keys any word is near to some.
 func (c *decoder) elsewhere(name string) string {
 	i := slices.Index(c.last, name)
 	if i < 0 {
-		i = slices.Index(c.last, Near(name, c.last))
+		alike := slices.DeleteFunc(slices.Clone(c.last), func(other string) bool { return other[0] != name[0] })
+		i = slices.Index(c.last, nearest(name, alike, len(name)/4))
 	}
 	if i < 0 {
 		return ""

@@ -8,13 +8,7 @@ import (
 // Near is the name most like a wrong one, "" if none is like enough: about a third
 // of the letters may differ, or one may begin with all of the other.
 func Near(wrong string, names []string) string {
-	best, least := "", max(1, len(wrong)/3)+1
-	for _, n := range names {
-		if d := edits(wrong, n); d < least {
-			best, least = n, d
-		}
-	}
-	if best != "" {
+	if best := nearest(wrong, names, max(1, len(wrong)/3)); best != "" {
 		return best
 	}
 	for _, n := range names {
@@ -23,6 +17,16 @@ func Near(wrong string, names []string) string {
 		}
 	}
 	return ""
+}
+
+// nearest is the name with the fewest edits, if there are no more than most.
+func nearest(wrong string, names []string, most int) (best string) {
+	for _, n := range names {
+		if d := edits(wrong, n); d <= most {
+			best, most = n, d-1
+		}
+	}
+	return best
 }
 
 // edits is the number of letters to insert, delete, replace, or swap with their

@@ -69,6 +69,9 @@ func (e *Experiment) checkTables(doc *config.Document, prefix string) {
 			t.check(under(t.table, r))
 		}
 	}
+	if clean := func(key string) bool { return doc.Clean(key) && doc.Clean(prefix+key) }; e.Episode == nil && clean("sampler.window") && clean("sampler.steps") {
+		e.Sampler.checkWindow(under("sampler", r))
+	}
 	for _, table := range []string{"sampler", "advantage", "loss", "rollout"} {
 		if !doc.Clean(table) || !doc.Clean(prefix+table) {
 			return
@@ -143,6 +146,10 @@ func (s Section) check(name string, r report) {
 	}
 	if n, ok := find(Ambiguous(), strings.ToLower(name)); ok {
 		r(s.Key, fmt.Sprintf("%q means several things", name), n.Card)
+		return
+	}
+	if n, ok := find(otherwise(), strings.ToLower(name)); ok && s.Name != "rewards" {
+		r(s.Key, fmt.Sprintf("no %s is named %q", s.one(), name), n.Card)
 		return
 	}
 	var known []string

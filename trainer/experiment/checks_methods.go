@@ -70,7 +70,7 @@ func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver Solver) {
 		r("advantage.combine|sampler.tree", "a tree's advantages are those of its edges, and gdpo compares samples once more", `write combine = "advantages"`)
 	}
 	switch k := estimatorNamed(e.Advantage.Estimator); {
-	case k.Name.Name == "gae":
+	case k.Values:
 		r("advantage.estimator|advantage.preset|preset", "gae needs a value network, which learns what every decision will come to, and pictures have none", `write estimator = "reinforce++", which is the same without it, or "group"`)
 	case k.Tokens && !k.Both:
 		r("advantage.estimator|advantage.preset|preset", fmt.Sprintf("%s looks at tokens, and a sampler of pictures has none", e.Advantage.Estimator), `write estimator = "group", or [episode] for a language model`)
@@ -114,6 +114,8 @@ func (e *Experiment) checkTokens(r report) {
 		r("loss.kl.estimator|loss.kl|loss.kl.weight", "tokens have log-probabilities, and no means", `write estimator = "k3"`)
 	case e.Loss.Ratio != "plain":
 		r("loss.ratio", fmt.Sprintf("ratio %q takes out the drift of a sampler's steps, and an episode has none", e.Loss.Ratio), `leave it out, or write ratio = "plain"`)
+	case k.Lacks != "":
+		r("advantage.estimator|advantage.preset|preset", fmt.Sprintf("estimator %q needs %s", e.Advantage.Estimator, k.Lacks), `write estimator = "group", "leave-one-out" or "gae"`)
 	case k.Name.Name != "" && e.Advantage.Credit.How != how:
 		r("advantage.credit.how", fmt.Sprintf("estimator %q has credit %q", e.Advantage.Estimator, how), "leave it out: the estimator's name sets it")
 	}

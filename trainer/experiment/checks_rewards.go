@@ -26,11 +26,14 @@ func (e *Experiment) checkRewards(r report) {
 		seen[w.Name] = true
 		trained = trained || w.Train
 		w.check(key, r)
+		e.checkKind(w, key, r)
 		switch {
 		case w.Train && w.Weight == 0 && w.Name != "" && !e.isGate(w.Name):
 			r(key+"weight", "a reward of weight 0 changes nothing", "write train = false to measure it only")
 		case w.Name == "http" && w.URL == "":
 			r(key+"name", "an http reward needs a url", `for example url = "http://localhost:8080"`)
+		case w.Name == "judge" && w.URL == "" && w.Path == "":
+			r(key+"name", "a judge needs a url, of an OpenAI-compatible server, or a path, of a Qwen-VL model's folder", `for example url = "http://localhost:8000/v1"`)
 		case w.Name == "exec" && w.Path == "":
 			r(key+"name", "an exec reward needs the path of a program", "")
 		case w.KeyEnv != "" && strings.ContainsAny(w.KeyEnv, " =-"):
@@ -40,6 +43,28 @@ func (e *Experiment) checkRewards(r report) {
 	if !trained {
 		r("reward", "all are gold (train = false): there is nothing to train on", "leave train out of one of them")
 	}
+}
+
+// checkKind: what a reward judges is made, and by a network that knows it.
+func (e *Experiment) checkKind(w Reward, key string, r report) {
+	k, ok := RewardNamed(w.Name)
+	made := "pictures"
+	if e.Episode != nil {
+		made = "replies"
+	}
+	switch subjects := w.Judges(); {
+	case !ok:
+	case !slices.Contains(subjects, made):
+		names := rewardsThat(func(k RewardKind) bool { return e.Episode == nil && k.Pictures || e.Episode != nil && k.Replies })
+		r(key+"name", fmt.Sprintf("reward %q judges %s, and this run makes %s", w.Name, strings.Join(subjects, " and "), made), "those that judge "+made+": "+strings.Join(names, ", "))
+	case w.Toy() != "" && w.Path == "" && !e.embedded():
+		r(key+"name", fmt.Sprintf("without path, reward %q is %s", w.Name, w.Toy()), k.remedy)
+	}
+}
+
+// embedded reports whether the model is one of the program's own, or none is named.
+func (e *Experiment) embedded() bool {
+	return strings.HasPrefix(e.Model.Path, embedPrefix) || strings.TrimSpace(e.Model.Path) == ""
 }
 
 // isGate says whether another reward waits for this one.

@@ -40,7 +40,6 @@ func (s Sampler) Check(r report) {
 	if s.NoiseLimit > 0 && s.Solver != "flow-sde" {
 		r("noise_limit", fmt.Sprintf("%s has no limit", s.Solver), `only solver = "flow-sde" has`)
 	}
-	s.checkWindow(r)
 	s.checkFlash(r, solver)
 	s.checkTree(r, solver)
 }

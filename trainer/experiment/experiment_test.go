@@ -29,8 +29,16 @@ prompts = "embed:scenes"
 name = "jpeg"
 `
 
+// parse reads a text that is right. In an episode least has a reward of replies.
 func parse(t *testing.T, text string, sets ...string) *Experiment {
 	t.Helper()
+	spoken := strings.Contains(text+strings.Join(sets, " "), "episode")
+	for _, p := range Presets() {
+		spoken = spoken || strings.Contains(text, fmt.Sprintf("preset = %q", p.Name.Name)) && strings.Contains(p.Text, "[episode]")
+	}
+	if spoken {
+		text = strings.Replace(text, `name = "jpeg"`, `name = "format"`, 1)
+	}
 	e, err := Parse("a.toml", []byte(text), sets)
 	if err != nil {
 		t.Fatalf("%v\nin %s with %s", err, text, sets)
@@ -435,6 +443,22 @@ func TestCompositions(t *testing.T) {
 		}
 		if key := "nft " + solver.Name.Name; !planned[key] && solver.Name.Name != "heun" && !solver.Ladder {
 			t.Errorf("%s is never planned", key)
+		}
+	}
+}
+
+// TestTokenClip: an episode's clip range is that of tokens, unless the file says another.
+func TestTokenClip(t *testing.T) {
+	for _, c := range []struct {
+		want float64
+		text string
+		sets []string
+	}{
+		{1e-4, least, nil}, {0.2, least + "[episode]\n", nil}, {0.2, least, []string{"episode={turns=2}"}}, {0.2, "preset = \"mini_o3\"\n" + least, nil},
+		{3e-4, least + "[episode]\n[loss]\nclip_range = 3e-4\n", nil}, {0.2, least + "[episode]\n[loss]\npreset = \"drgrpo\"\n", nil}, {1e-5, "preset = \"cps\"\n" + least, nil},
+	} {
+		if e := parse(t, c.text, c.sets...); e.Loss.ClipRange != c.want {
+			t.Errorf("%s %v: clip_range is %v, not %v", c.text, c.sets, e.Loss.ClipRange, c.want)
 		}
 	}
 }

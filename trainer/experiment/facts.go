@@ -24,9 +24,13 @@ func (e *Experiment) facts() []Fact {
 	}
 	var trained, gold []string
 	for _, r := range e.Rewards {
-		switch one := fmt.Sprintf("%s × %v", r.Name, r.Weight); {
+		name := r.Name
+		if r.Toy() != "" {
+			name += " (embedded toy)"
+		}
+		switch one := fmt.Sprintf("%s × %v", name, r.Weight); {
 		case !r.Train:
-			gold = append(gold, r.Name)
+			gold = append(gold, name)
 		case r.Gate.By != "":
 			trained = append(trained, fmt.Sprintf("%s where %s ≥ %v", one, r.Gate.By, r.Gate.AtLeast))
 		default:

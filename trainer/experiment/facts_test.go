@@ -25,7 +25,7 @@ func TestFacts(t *testing.T) {
 		{"rollout 4 prompts of embed:scenes, 12 samples each from one start noise; no guidance", []string{"rollout.shared_noise=true", "sampler.guidance=1"}},
 		{"rollout 4 prompts of embed:scenes, 12 samples each at a step: 4 trunks with 3 branches; guidance 4.5 by two outputs", []string{"sampler.tree={kind='trunk', children=3}"}},
 		{"optimiser rate 0.5, 2 updates an iteration, gradients cut to 3, moving average 0.9", []string{"optim={lr=0.5, updates=2, grad_clip=3, ema=0.9}"}},
-		{"rewards ocr × 2 where layout ≥ 0.5 + layout × 1; measured only: aesthetic", []string{"reward=[{name='ocr', weight=2, gate={by='layout', at_least=0.5}}, {name='layout'}, {name='aesthetic', train=false}]"}},
+		{"rewards ocr (embedded toy) × 2 where layout ≥ 0.5 + layout × 1; measured only: aesthetic (embedded toy)", []string{"reward=[{name='ocr', weight=2, gate={by='layout', at_least=0.5}}, {name='layout'}, {name='aesthetic', train=false}]"}},
 		{"programs code that the model writes is run by nobody -x -; a block has 3 seconds, and 16384 bytes and 8 pictures of what it makes are read; after an error the model is told, and goes on.", []string{"episode={protocol='pyvision', exec={command=['nobody', '-x', '-'], timeout=3}}"}},
 		{"after an error the episode ends.", []string{"episode={protocol='pyvision', exec={command=['nobody'], errors='end'}}"}},
 		{"model embed:tiny, f32; trains full", []string{"model={train='full', precision='f32', path='embed:tiny'}"}},

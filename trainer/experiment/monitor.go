@@ -60,14 +60,18 @@ func (e *Experiment) checkMonitors(r report) {
 			continue
 		}
 		kind, _, _ := strings.Cut(m.Watch, ".")
-		tokens := e.Episode != nil && kind != "reward" && kind != "gold" // objectives of tokens name their own
-		if !slices.Contains(names, m.Watch) && !tokens {
+		if !slices.Contains(names, m.Watch) {
 			said := fmt.Sprintf("the ledger has no number %q", m.Watch)
+			if slices.ContainsFunc(Numbers(), func(n Number) bool { return n.Name.Name == m.Watch }) || m.Watch == "entropy" {
+				said = fmt.Sprintf("the ledger of this run will have no number %q", m.Watch)
+			}
 			if kind == "reward" || kind == "gold" {
 				said = fmt.Sprintf("no reward is called %q", m.Watch)
 			}
 			near := config.Near(m.Watch, names)
-			if near != "" {
+			if m.Watch == "entropy" && e.Episode != nil {
+				near = "the entropy of tokens is computed where loss.entropy_weight or entropy_share asks for it"
+			} else if near != "" {
 				near = fmt.Sprintf("did you mean %q?", near)
 			} else if near = "what can be watched: " + strings.Join(e.watchedRewards(), ", "); kind != "reward" && kind != "gold" {
 				near = "what can be watched: " + strings.Join(names, ", ")

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
@@ -207,6 +208,8 @@ type EstimatorKind struct {
 	Tokens bool   // looks at tokens: needs an episode
 	Both   bool   // and where a sample's decisions share its outcome, at samples alone: pictures will do
 	Credit string // what [advantage.credit] must be: "gae", "baseline", or "spread" for ""
+	Values bool   // learns a head of values beside the policy
+	Lacks  string // what no run can give it yet; "": nothing
 }
 
 // compares is what the names of group estimators set.
@@ -224,6 +227,9 @@ func Estimators() []EstimatorKind {
 	}
 	reinforce := tokens("reinforce++", "Rewards to come, discounted by credit.gamma, whitened over the batch's tokens (REINFORCE++); of pictures, rewards whitened over the batch.", "gae", "observations = \"reset\"\nwhiten.on = true")
 	reinforce.Both = true
+	values := tokens("gae", "Generalised advantage estimation over tokens, with a head of values on the model's own states (loss.value), whitened (PPO).", "gae", "observations = \"skip\"\nwhiten.on = true\nwhiten.outside = true")
+	values.Values = true
+	const vocabulary = "sums of squares over the whole vocabulary, which no roll records yet"
 	return []EstimatorKind{
 		group("group", "Reward less its group's mean, over the group's deviation (GRPO).", compares("group", "mean", "group")),
 		group("global", "Reward less its group's mean, over the batch's deviation (flow_grpo's default; Lite-PPO).", compares("group", "mean", "batch")),
@@ -245,9 +251,9 @@ func Estimators() []EstimatorKind {
 			compares("group", "mean", "none") + "\nsingleton = \"raw\"\ncredit.whiten.on = true"}, Groups: true, Tokens: true, Both: true},
 		reinforce,
 		tokens("remax", "Rewards to come, less the reward of the prompt's greedy answer (ReMax).", "gae", "observations = \"count\""),
-		tokens("gae", "Generalised advantage estimation over tokens, with a head of values on the model's own states (loss.value), whitened (PPO).", "gae", "observations = \"skip\"\nwhiten.on = true\nwhiten.outside = true"),
-		{Name: Name{"optimal-token-baseline", "Rewards to come, less a baseline of each position of the group, weighted by how much was chosen until there (verl's OTB).", "credit.how = \"baseline\""}, Tokens: true, Credit: "baseline"},
-		{Name: Name{"optimal-token-baseline-turns", "The same, positions counted over the policy's own tokens, for answers with observations (verl's TIR-OTB).", "credit.how = \"baseline\"\ncredit.compact = true\ncredit.zero_tail = true"}, Tokens: true, Credit: "baseline"},
+		values,
+		{Name: Name{"optimal-token-baseline", "Rewards to come, less a baseline of each position of the group, weighted by how much was chosen until there (verl's OTB).", "credit.how = \"baseline\""}, Tokens: true, Credit: "baseline", Lacks: vocabulary},
+		{Name: Name{"optimal-token-baseline-turns", "The same, positions counted over the policy's own tokens, for answers with observations (verl's TIR-OTB).", "credit.how = \"baseline\"\ncredit.compact = true\ncredit.zero_tail = true"}, Tokens: true, Credit: "baseline", Lacks: vocabulary},
 	}
 }
 
@@ -263,6 +269,8 @@ type ObjectiveKind struct {
 
 	Reference bool // compares with a reference, whatever loss.kl weighs
 	Follows   bool // its old policy follows at the pace of optim.ema
+
+	numbers []string // of pictures, that monitors may watch
 	// options are what becomes of [loss] for pictures, where that has checks of its own.
 	options func(Loss) options
 }
@@ -275,17 +283,20 @@ type options interface {
 // Objectives are those of trainer/loss.
 func Objectives() []ObjectiveKind {
 	clip := func(l Loss) options { return l.Clip() }
+	ratios := []string{"kl", "ratio_mean", "ratio_std", "ratio_min", "ratio_max", "approx_kl", "ppo_kl"}
+	clipped := slices.Concat(ratios, []string{"clipped", "clipped_high", "clipped_low"})
+	masked := slices.Concat(ratios, []string{"kl_mask_fraction", "pos_rm_fraction", "neg_rm_fraction", "masked_fraction", "unmasked_fraction", "kl_new_old_mean", "kl_new_old_max"})
 	return []ObjectiveKind{
-		{Name: Name{Name: "clip", Card: "The clipped ratio (PPO, GRPO); clip_high and dual_clip are off unless set.", sets: `ratio = "plain"`}, Ratio: true, Both: true, options: clip},
-		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true, options: clip},
-		{Name: Name{Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO)."}, Ratio: true},
-		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true, Follows: true},
-		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, options: func(l Loss) options { return l.AWM() }},
-		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true, Reference: true},
+		{Name: Name{Name: "clip", Card: "The clipped ratio (PPO, GRPO); clip_high and dual_clip are off unless set.", sets: `ratio = "plain"`}, Ratio: true, Both: true, options: clip, numbers: clipped},
+		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true, options: clip, numbers: clipped},
+		{Name: Name{Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO)."}, Ratio: true, numbers: masked},
+		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true, Follows: true, numbers: []string{"kl", "distance_to_old", "probability"}},
+		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, options: func(l Loss) options { return l.AWM() }, numbers: []string{"kl"}},
+		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true, Reference: true, numbers: []string{"accuracy", "margin"}},
 		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true},
 		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best)."}, Noised: true},
 		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true, Reference: true},
-		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through the picture and the network (SRPO's Direct-Align, ReFL, DRaFT); the reward must be differentiable."}, Noised: true, Free: true},
+		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through the picture and the network (SRPO's Direct-Align, ReFL, DRaFT); the reward must be differentiable."}, Noised: true, Free: true, numbers: []string{"developed_reward"}},
 		{Name: Name{Name: "gspo", Card: "One clipped ratio a sequence, the mean over its tokens, of which each has its own gradient (GSPO; verl)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "gspo-mean", Card: "gspo with the gradient of the mean (EasyR1, OpenRLHF, TRL)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "gmpo", Card: "The geometric mean of clipped ratios, one number a sequence (GMPO)."}, Ratio: true, Tokens: true},

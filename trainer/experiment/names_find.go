@@ -18,6 +18,22 @@ func Ambiguous() []Name {
 	}
 }
 
+// otherwise are names of published methods that are written in other words here.
+func otherwise() []Name {
+	return []Name{
+		{Name: "ppo", Card: `PPO's clipped loss is objective = "clip"; its value network is estimator = "gae", in an [episode]`},
+		{Name: "reinforce", Card: `objective = "gpg" for tokens; with a ratio, objective = "clip"`},
+		{Name: "rloo", Card: `estimator = "leave-one-out"`},
+		{Name: "raft", Card: `objective = "sft" with estimator = "best"`},
+		{Name: "diffusion-dpo", Card: `objective = "dpo"`},
+		{Name: "flow-dpo", Card: `objective = "dpo"`},
+		{Name: "flow_dpo", Card: `preset = "flow_dpo", or objective = "dpo"`},
+		{Name: "diffusionnft", Card: `objective = "nft"`},
+		{Name: "refl", Card: `objective = "reward-gradient" with loss.gradient = { through = "refl" }`},
+		{Name: "draft", Card: `objective = "reward-gradient" with loss.gradient = { through = "draft" }`},
+	}
+}
+
 // find is the name in a list.
 func find(names []Name, name string) (Name, bool) {
 	i := slices.IndexFunc(names, func(n Name) bool { return n.Name == name })

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
@@ -62,6 +63,9 @@ var presetTables = [...]string{"", "sampler", "advantage", "loss"}
 // applyPresets decodes the presets that the file names, and then what its own
 // names set, so that only written keys are stronger.
 func (e *Experiment) applyPresets() {
+	if e.asksForTokens() {
+		e.Loss.Clipping = loss.DefaultTokenClipping()
+	}
 	for _, table := range presetTables {
 		key := strings.TrimPrefix(table+".preset", ".")
 		name := e.doc.Text(key)
@@ -75,6 +79,19 @@ func (e *Experiment) applyPresets() {
 		}
 	}
 	e.namesSet(e.doc)
+}
+
+// asksForTokens reports whether the file, or its preset, has an [episode].
+func (e *Experiment) asksForTokens() bool {
+	if e.written("episode") {
+		return true
+	}
+	for _, p := range Presets() {
+		if p.Name.Name == e.doc.Text("preset") {
+			return config.ParseFragment("preset", []byte(p.Text)).Origin("episode") != config.Absent
+		}
+	}
+	return false
 }
 
 // apply decodes one preset over the experiment.

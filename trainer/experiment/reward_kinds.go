@@ -8,22 +8,43 @@ type RewardKind struct {
 	Name
 	Pictures, Clips, Replies bool // what it judges
 
+	Scenes   bool // without a url, knows the program's own scenes alone
 	Weights  bool // is a network, whose folder path names
 	Sloped   bool // says how pixels change it
 	Prompted bool // reads a prompt as a description, so that it takes control words
+
+	toy    string // what it is where no path is written, and is no more than a stand-in for tests
+	remedy string // what to write for the real one
+}
+
+// TinyCLIP is the embedded stand-in for towers.
+const TinyCLIP = embedPrefix + "tiny-clip"
+
+// embedPrefix is what names of the program's own models and prompts begin with.
+const embedPrefix = "embed:"
+
+// Toy says what the reward is where it is a stand-in that knows nothing but the program's own pictures; "" of others.
+func (r Reward) Toy() string {
+	k, _ := RewardNamed(r.Name)
+	if r.Path == "" || r.Path == TinyCLIP {
+		return k.toy
+	}
+	return ""
 }
 
 // Rewards are all there are.
 func Rewards() []RewardKind {
+	const towers = "an embedded toy (embed:tiny-clip), which knows nothing but the program's own drawings of 64 x 64 pixels"
+	const reader = "a toy reader, which knows nothing but the words in the program's own drawings of 64 x 64 pixels"
 	return []RewardKind{
-		{Name: Name{Name: "layout", Card: "Objects where the prompt says: those of embedded scenes, or, by a detector at url, where meta.boxes says."}, Pictures: true},
+		{Name: Name{Name: "layout", Card: "Objects where the prompt says: those of embedded scenes, or, by a detector at url, where meta.boxes says."}, Pictures: true, Scenes: true},
 		{Name: Name{Name: "geneval", Card: "GenEval: the objects that the prompt's meta.geneval asks for, their number, colours and places, by a detector at url; path names a CLIP that says colours."}, Pictures: true},
-		{Name: Name{Name: "scene", Card: "The embedded task: objects and words as the caption says, in crisp colours."}, Pictures: true},
-		{Name: Name{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."}, Pictures: true},
-		{Name: Name{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."}, Pictures: true},
-		{Name: Name{Name: "ocr", Card: "Words that can be read in the picture, against those asked for: drawn ones, or with path = \"tesseract\" others."}, Pictures: true},
-		{Name: Name{Name: "clip", Card: "Cosine of CLIP's features of picture and prompt."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
-		{Name: Name{Name: "aesthetic", Card: "A head on CLIP's features that predicts how much people like a picture."}, Pictures: true, Weights: true, Sloped: true},
+		{Name: Name{Name: "scene", Card: "The embedded task: objects and words as the caption says, in crisp colours."}, Pictures: true, Scenes: true},
+		{Name: Name{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."}, Pictures: true, Scenes: true},
+		{Name: Name{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."}, Pictures: true, Scenes: true},
+		{Name: Name{Name: "ocr", Card: "Words that can be read in the picture, against those asked for: drawn ones, or with path = \"tesseract\" others."}, Pictures: true, toy: reader, remedy: `write path = "tesseract" (Debian: tesseract-ocr)`},
+		{Name: Name{Name: "clip", Card: "Cosine of CLIP's features of picture and prompt; path holds its weights, and without it an embedded toy judges the embedded models' drawings."}, Pictures: true, Weights: true, Sloped: true, Prompted: true, toy: towers, remedy: `for example path = "models/clip"; path = "embed:tiny-clip" takes the toy`},
+		{Name: Name{Name: "aesthetic", Card: "A head on CLIP's features that predicts how much people like a picture; path holds its weights, and without it an embedded toy judges the embedded models' drawings."}, Pictures: true, Weights: true, Sloped: true, toy: towers, remedy: `for example path = "models/aesthetic"; path = "embed:tiny-clip" takes the toy`},
 		{Name: Name{Name: "pickscore", Card: "PickScore: a CLIP trained on people's choices."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
 		{Name: Name{Name: "hpsv2", Card: "Human Preference Score v2."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
 		{Name: Name{Name: "imagereward", Card: "ImageReward: a BLIP that reads the prompt while it looks; path holds its weights as safetensors, med_config.json and BERT's tokenizer."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
@@ -51,8 +72,8 @@ func Rewards() []RewardKind {
 	}
 }
 
-// rewardNamed is the reward of a name.
-func rewardNamed(name string) (RewardKind, bool) {
+// RewardNamed is the reward of a name.
+func RewardNamed(name string) (RewardKind, bool) {
 	all := Rewards()
 	i := slices.IndexFunc(all, func(r RewardKind) bool { return r.Name.Name == name })
 	if i < 0 {
@@ -73,7 +94,7 @@ func rewardsThat(is func(RewardKind) bool) (names []string) {
 
 // Judges are what a reward judges: "pictures", "clips", "replies".
 func Judges(reward string) (subjects []string) {
-	k, _ := rewardNamed(reward)
+	k, _ := RewardNamed(reward)
 	for _, s := range []struct {
 		is   bool
 		name string

@@ -139,7 +139,7 @@ func (r *Reward) check(key string, report report) {
 	if r.Length != nil {
 		r.Length.Check(func(k, problem, hint string) { report(key+"length."+k, problem, hint) })
 	}
-	if r.Path == "" && slices.Contains([]string{"pickscore", "hpsv2", "imagereward", "dino"}, r.Name) {
+	if kind, _ := RewardNamed(r.Name); r.Path == "" && kind.Weights && kind.toy == "" {
 		report(key+"name", fmt.Sprintf("reward %q needs the folder of its weights", r.Name), `for example path = "models/`+r.Name+`"`)
 	}
 	if _, err := neural.ScalingNamed(r.Scaling); err != nil {

@@ -3,67 +3,93 @@ package experiment
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // What the ledger has numbers of, and so what can be watched.
 
-// Monitors are the names that every run has; rewards and objectives add theirs.
-func Monitors() []Name {
-	return []Name{
-		{Name: "total", Card: "Mean of what is trained on."},
-		{Name: "reward.NAME", Card: "Mean of a trained reward over the iteration's samples."},
-		{Name: "gold.NAME", Card: "Mean of a reward that is only measured, over the iteration's samples."},
-		{Name: "heldout.NAME", Card: "Mean of a reward over held-out prompts, in iterations that evaluate; heldout.total is all trained ones."},
-		{Name: "missing", Card: "Share of samples without a total."},
-		{Name: "missing.NAME", Card: "Share of samples that a reward has no score for."},
-		{Name: "dead_groups", Card: "Groups whose samples all have one total."},
-		{Name: "dead_share", Card: "The same, over the number of groups."},
-		{Name: "spread_in_groups", Card: "Mean over groups of the deviation of totals."},
-		{Name: "diversity", Card: "Root mean squared difference of the latents of two samples of a prompt."},
-		{Name: "reward_modes", Card: "How many bins of the totals' histogram are in use, e to its entropy: 1 where all samples score alike. Bins are those of the first iteration."},
-		{Name: "best_of.K", Card: "Expected best total of K samples of a prompt: 2, 4, 8 and so on, up to the group."},
-		{Name: "picture.brightness", Card: "Mean brightness of the rolled pictures, 0 to 255."},
-		{Name: "picture.contrast", Card: "Their contrast."},
-		{Name: "picture.saturation", Card: "Their saturation."},
-		{Name: "picture.colourfulness", Card: "Their colourfulness."},
-		{Name: "picture.entropy", Card: "Entropy of their grey levels."},
-		{Name: "picture.clipped", Card: "Share of their values at either end."},
-		{Name: "picture.sharpness", Card: "Variance of their Laplacian."},
-		{Name: "loss", Card: "Of the last update."},
-		{Name: "gradient", Card: "Norm of the last update's gradient, before it is clipped."},
-		{Name: "lr", Card: "Learning rate of the last update."},
-		{Name: "ratio", Card: "How far any ratio of the last update is from 1."},
-		{Name: "mismatch", Card: "Root mean squared log-ratio of the first update, when nothing has moved: 0 where rollout and training agree."},
-		{Name: "clip_fraction", Card: "Share of decisions whose ratio is clipped, or that are left out."},
-		{Name: "noise_floor", Card: "What rounding to the run's precision does to log-probabilities (rms), at the start of every stage."},
+// A Number is a number of the ledger. Rewards and objectives add theirs.
+type Number struct {
+	Name
+	of string // objectives that have it, in the words of readers.go; "": all
+}
+
+// Numbers are those that runs have.
+func Numbers() []Number {
+	return []Number{
+		{Name{Name: "total", Card: "Mean of what is trained on."}, ""},
+		{Name{Name: "reward.NAME", Card: "Mean of a trained reward over the iteration's samples."}, ""},
+		{Name{Name: "gold.NAME", Card: "Mean of a reward that is only measured, over the iteration's samples."}, ""},
+		{Name{Name: "heldout.NAME", Card: "Mean of a reward over held-out prompts, in iterations that evaluate; heldout.total is all trained ones."}, ""},
+		{Name{Name: "missing", Card: "Share of samples without a total."}, ""},
+		{Name{Name: "missing.NAME", Card: "Share of samples that a reward has no score for."}, ""},
+		{Name{Name: "dead_groups", Card: "Groups whose samples all have one total."}, ""},
+		{Name{Name: "dead_share", Card: "The same, over the number of groups."}, ""},
+		{Name{Name: "spread_in_groups", Card: "Mean over groups of the deviation of totals."}, ""},
+		{Name{Name: "diversity", Card: "Root mean squared difference of the latents of two samples of a prompt."}, ""},
+		{Name{Name: "reward_modes", Card: "How many bins of the totals' histogram are in use, e to its entropy: 1 where all samples score alike. Bins are those of the first iteration."}, ""},
+		{Name{Name: "best_of.K", Card: "Expected best total of K samples of a prompt: 2, 4, 8 and so on, up to the group."}, ""},
+		{Name{Name: "picture.brightness", Card: "Mean brightness of the rolled pictures, 0 to 255."}, "pictures"},
+		{Name{Name: "picture.contrast", Card: "Their contrast."}, "pictures"},
+		{Name{Name: "picture.saturation", Card: "Their saturation."}, "pictures"},
+		{Name{Name: "picture.colourfulness", Card: "Their colourfulness."}, "pictures"},
+		{Name{Name: "picture.entropy", Card: "Entropy of their grey levels."}, "pictures"},
+		{Name{Name: "picture.clipped", Card: "Share of their values at either end."}, "pictures"},
+		{Name{Name: "picture.sharpness", Card: "Variance of their Laplacian."}, "pictures"},
+		{Name{Name: "loss", Card: "Of the last update."}, ""},
+		{Name{Name: "gradient", Card: "Norm of the last update's gradient, before it is clipped."}, ""},
+		{Name{Name: "lr", Card: "Learning rate of the last update."}, ""},
+		{Name{Name: "ratio", Card: "How far any ratio of the last update is from 1."}, "steps,tokens"},
+		{Name{Name: "mismatch", Card: "Root mean squared log-ratio of the first update, when nothing has moved: 0 where rollout and training agree."}, "steps,tokens"},
+		{Name{Name: "clip_fraction", Card: "Share of decisions whose ratio is clipped, or that are left out."}, "steps,tokens"},
+		{Name{Name: "noise_floor", Card: "What rounding to the run's precision does to log-probabilities (rms), at the start of every stage."}, "steps"},
+		{Name{Name: "episode.calls", Card: "Tools called, a mean over conversations."}, "tokens"},
+		{Name{Name: "episode.refused_calls", Card: "Share of the calls that were refused."}, "tokens"},
+		{Name{Name: "episode.turns", Card: "The model's turns, a mean over conversations."}, "tokens"},
+		{Name{Name: "episode.pictures", Card: "Pictures that a conversation holds at its end."}, "tokens"},
+		{Name{Name: "episode.tokens", Card: "The model's own tokens."}, "tokens"},
+		{Name{Name: "episode.called", Card: "Share of conversations that call a tool."}, "tokens"},
+		{Name{Name: "episode.answered", Card: "Share of conversations that end with an answer."}, "tokens"},
+		{Name{Name: "episode.over", Card: "Share of conversations that run into a limit."}, "tokens"},
+		{Name{Name: "episode.cut", Card: "Share of conversations whose last turn is cut off."}, "tokens"},
 	}
 }
 
-// objectiveNumbers are what an objective measures, beside those that all have.
-func objectiveNumbers() map[string][]string {
-	ratios := []string{"kl", "ratio_mean", "ratio_std", "ratio_min", "ratio_max", "approx_kl", "ppo_kl"}
-	clip := append(slices.Clone(ratios), "clipped", "clipped_high", "clipped_low")
-	return map[string][]string{
-		"clip": clip, "guard": clip,
-		"dppo": append(slices.Clone(ratios), "kl_mask_fraction", "pos_rm_fraction", "neg_rm_fraction", "masked_fraction", "unmasked_fraction", "kl_new_old_mean", "kl_new_old_max"),
-		"nft":  {"kl", "distance_to_old", "probability"}, "awm": {"kl"}, "dpo": {"accuracy", "margin"}, "reward-gradient": {"developed_reward"},
+// Monitors are the numbers by their names.
+func Monitors() []Name { return named(Numbers(), func(n Number) Name { return n.Name }) }
+
+// measures reports whether the objective has a number.
+func (e *Experiment) measures(n Number) bool {
+	used, _ := e.methods("objective")
+	return n.of == "" || slices.ContainsFunc(strings.Split(n.of, ","), func(word string) bool { return slices.Contains(used, word) })
+}
+
+// objectiveNumbers are what the objective measures beside the numbers that all runs have.
+func (e *Experiment) objectiveNumbers() []string {
+	if e.Episode == nil {
+		return e.objective().numbers
 	}
+	all := []string{"kl", "ppo_kl", "clipped", "clipped_dual"}
+	if e.Loss.EntropyWeight != 0 || e.Loss.Keep.Entropy > 0 && e.Loss.Keep.Entropy < 1 {
+		all = append(all, "entropy")
+	}
+	if estimatorNamed(e.Advantage.Estimator).Values {
+		all = append(all, "value_loss", "value_clipped", "value_explained")
+	}
+	return all
 }
 
 // Watched are the numbers that this experiment's ledger will have.
 func (e *Experiment) Watched() []Name {
 	var all []Name
-	turns := []*Experiment{e}
-	for i := range e.Stages {
-		turns = append(turns, e.Stage(i))
-	}
+	turns := e.everyStage()
 	add := func(name, card string) {
 		if !slices.ContainsFunc(all, func(n Name) bool { return n.Name == name }) {
 			all = append(all, Name{Name: name, Card: card})
 		}
 	}
-	for _, n := range Monitors() {
-		switch n.Name {
+	for _, n := range Numbers() {
+		switch n.Name.Name {
 		case "reward.NAME":
 			for _, w := range e.Rewards {
 				kind := "reward."
@@ -92,11 +118,13 @@ func (e *Experiment) Watched() []Name {
 			}
 		case "gold.NAME":
 		default:
-			add(n.Name, n.Card)
+			if slices.ContainsFunc(turns, func(at *Experiment) bool { return at.measures(n) }) {
+				add(n.Name.Name, n.Card)
+			}
 		}
 	}
 	for _, at := range turns {
-		for _, name := range objectiveNumbers()[at.Loss.Objective] {
+		for _, name := range at.objectiveNumbers() {
 			add(name, "Mean over the last update, of objective "+at.Loss.Objective+".")
 		}
 	}

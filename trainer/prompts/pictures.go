@@ -3,6 +3,7 @@ package prompts
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,16 +20,9 @@ const table = "embed:cards/"
 
 // Pictures opens them; none where the prompt names none. dir is the folder that names begin in.
 func (p Prompt) Pictures(dir string) ([]*vision.Image, error) {
-	raw, ok := p.Meta["picture"]
-	if !ok {
-		return nil, nil
-	}
-	var one string
-	names := []string{}
-	if json.Unmarshal(raw, &one) == nil {
-		names = append(names, one)
-	} else if err := json.Unmarshal(raw, &names); err != nil {
-		return nil, fmt.Errorf("meta.picture is neither a file's name nor a list of them")
+	names, err := p.pictures()
+	if err != nil {
+		return nil, err
 	}
 	var all []*vision.Image
 	for _, name := range names {
@@ -41,6 +35,22 @@ func (p Prompt) Pictures(dir string) ([]*vision.Image, error) {
 	return all, nil
 }
 
+// pictures are the names that meta.picture has.
+func (p Prompt) pictures() (names []string, err error) {
+	raw, ok := p.Meta["picture"]
+	if !ok {
+		return nil, nil
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return []string{one}, nil
+	}
+	if err := json.Unmarshal(raw, &names); err != nil {
+		return nil, fmt.Errorf("meta.picture is neither a file's name nor a list of them")
+	}
+	return names, nil
+}
+
 func picture(dir, name string) (*vision.Image, error) {
 	if number, ok := strings.CutPrefix(name, table); ok {
 		n, err := strconv.Atoi(number)
@@ -50,9 +60,28 @@ func picture(dir, name string) (*vision.Image, error) {
 		return tableOf(n).Draw(), nil
 	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return nil, fmt.Errorf("picture %q is not below the folder of the prompts", name)
+		return nil, outside(name)
 	}
 	return vision.Open(filepath.Join(dir, filepath.FromSlash(name)), vision.Limits{})
+}
+
+// HasPictures is the error that Pictures would meet for want of a file.
+func (p Prompt) HasPictures(dir string) error {
+	names, err := p.pictures()
+	for _, name := range names {
+		if _, embedded := strings.CutPrefix(name, table); embedded || err != nil {
+			continue
+		}
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return outside(name)
+		}
+		_, err = os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
+	}
+	return err
+}
+
+func outside(name string) error {
+	return fmt.Errorf("picture %q is not below the folder of the prompts", name)
 }
 
 func tableOf(n int) cards.Table { return cards.Random(rng.New(77).With("zoom").Sample(n)) }
