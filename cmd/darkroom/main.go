@@ -45,11 +45,15 @@ func endings() []os.Signal {
 // names of files, settings of models and replies of servers are strangers' text.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	stdout, stderr = plain.Writer{W: stdout}, plain.Writer{W: stderr}
+	debug.SetPanicOnFault(true)
 	defer func() { // left alone, a panic would end with 2, which means wrong usage
 		switch p := recover().(type) {
 		case nil:
 		case kernels.DeviceError: // a device's failure has no other way out of an operation
 			fmt.Fprintf(stderr, "darkroom: %v\n", p)
+			code = exitFailed
+		case fault:
+			fmt.Fprintf(stderr, "darkroom: %s\n\n%s", unreadable(p), debug.Stack())
 			code = exitFailed
 		default:
 			fmt.Fprintf(stderr, "darkroom: a mistake in the program: %v\n\n%s", p, debug.Stack())

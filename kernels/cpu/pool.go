@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,6 +99,7 @@ func (j *job) one(i int) {
 }
 
 func (p *pool) work() {
+	debug.SetPanicOnFault(true) // operands may lie in a mapped file, which somebody may cut: see job.one
 	var last *job
 	for {
 		if j := p.next(last); j != nil {
