@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -100,6 +101,9 @@ func (o *sampleOptions) check(cmd *cobra.Command) error {
 	o.guided, o.noised = cmd.Flags().Changed("guidance"), cmd.Flags().Changed("noise")
 	must(o.model != "", "--model is missing: the folder of a pipeline")
 	must(len(o.prompts) > 0, "--prompt is missing")
+	for _, p := range append([]string{o.negative}, o.prompts...) {
+		must(utf8.ValidString(p), "%q is not UTF-8, in which prompts are written", p)
+	}
 	must(o.out != "", "--out is missing: the PNG file to write")
 	if o.out != "" {
 		must(o.single() || strings.EqualFold(filepath.Ext(o.out), ".png"), "--out %s: pictures are written as PNG; name a file that ends in .png, or a folder, with / at its end", o.out)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -65,6 +66,7 @@ func (o *scoreOptions) check(cmd *cobra.Command, files []string) error {
 		}
 	}
 	o.rewardFlags.check(must)
+	must(utf8.ValidString(o.prompt), "--prompt %q is not UTF-8, in which prompts are written", o.prompt)
 	if o.serve != "" {
 		must(len(files) == 0 && o.items == "" && o.prompt == "", "--serve takes neither files nor --prompt and --items: who asks sends them")
 		must(len(o.names) <= 1, "--serve answers for one reward")

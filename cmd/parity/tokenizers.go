@@ -22,13 +22,23 @@ func tokenize(c *Case) error {
 	n, pad := c.Int("max_length"), int32(c.Int("pad_id"))
 	var tokens, ids, framed, padded, masks, decoded []any
 	for _, text := range c.Strings("text") {
-		e := t.Encode(text)
-		whole, seen := t.Fixed(text, n, pad)
+		e, err := t.Encode(text)
+		if err != nil {
+			return err
+		}
+		whole, seen, err := t.Fixed(text, n, pad)
+		if err != nil {
+			return err
+		}
+		around, err := t.Framed(text)
+		if err != nil {
+			return err
+		}
 		mask := make([]int, n)
 		for i := range seen {
 			mask[i] = 1
 		}
-		tokens, ids, framed = append(tokens, e.Tokens), append(ids, whole32(e.IDs)), append(framed, whole32(t.Framed(text)))
+		tokens, ids, framed = append(tokens, e.Tokens), append(ids, whole32(e.IDs)), append(framed, whole32(around))
 		padded, masks, decoded = append(padded, whole32(whole)), append(masks, mask), append(decoded, t.Decode(e.IDs))
 		if len(e.Tokens) != len(e.IDs) {
 			return fmt.Errorf("%q: %d tokens and %d ids", text, len(e.Tokens), len(e.IDs))

@@ -218,7 +218,11 @@ func vlmTokenize(c *Case) error {
 	if err != nil {
 		return err
 	}
-	ids := t.Encode(c.String("text")).IDs
+	e, err := t.Encode(c.String("text"))
+	if err != nil {
+		return err
+	}
+	ids := e.IDs
 	c.Put("ids", whole32(ids))
 	putDecoded(c, t, ids)
 	return nil
@@ -256,7 +260,11 @@ func vlmDrift(c *Case) error {
 			ids = append(ids, int32(id))
 		}
 		text := t.Decode(ids)
-		texts, again = append(texts, text), append(again, whole32(t.Encode(text).IDs))
+		e, err := t.Encode(text)
+		if err != nil {
+			return err
+		}
+		texts, again = append(texts, text), append(again, whole32(e.IDs))
 	}
 	c.Put("text", texts)
 	c.Put("reencoded", again)
@@ -306,7 +314,11 @@ func vlmExpand(c *Case) error {
 	if err != nil {
 		return err
 	}
-	ids, kinds, err := marks.Expand(t.Encode(c.String("text")).IDs, grids, nil, p.Merge)
+	e, err := t.Encode(c.String("text"))
+	if err != nil {
+		return err
+	}
+	ids, kinds, err := marks.Expand(e.IDs, grids, nil, p.Merge)
 	c.Put("grid_thw", gridRows(grids))
 	c.Put("input_ids", whole32(ids))
 	c.Put("mm_token_type_ids", kinds)

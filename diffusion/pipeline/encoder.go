@@ -201,16 +201,20 @@ func (s tokenizerSettings) padID(dir string, t *tokenizer.Tokenizer) (int32, err
 
 // tokens is a text's ids, and the end that does not fit.
 func (e *encoder) tokens(text string) (ids []int32, cut string, err error) {
-	ids, _ = e.words.Fixed(text, e.length, e.pad)
+	if ids, _, err = e.words.Fixed(text, e.length, e.pad); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", e.tokenizer, err)
+	}
 	for _, id := range ids {
 		if id < 0 || int(id) >= e.vocabulary {
 			return nil, "", fmt.Errorf("%s makes the token %d, but %s has only %d: the two are of different models", e.tokenizer, id, e.part, e.vocabulary)
 		}
 	}
-	whole := e.words.Framed(text)
-	if extra := len(whole) - e.length; extra > 0 {
-		body := e.words.Encode(text).IDs
-		cut = e.words.Decode(body[max(0, len(body)-extra):])
+	body, err := e.words.Encode(text)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", e.tokenizer, err)
+	}
+	if extra := len(body.IDs) + len(e.words.Frame()) - e.length; extra > 0 {
+		cut = e.words.Decode(body.IDs[max(0, len(body.IDs)-extra):])
 		if e.kind != t5States { // CLIP's pieces mark the ends of words
 			cut = strings.TrimSpace(strings.ReplaceAll(cut, "</w>", " "))
 		}

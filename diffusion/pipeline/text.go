@@ -1,9 +1,6 @@
 package pipeline
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Text is what a network reads of a prompt.
 type Text struct {
@@ -18,13 +15,7 @@ type Text struct {
 // Encode is the texts of prompts, each computed once in a pipeline's life, or found in
 // Options.Cache. The encoders are loaded one after another.
 func (p *Pipeline) Encode(prompts ...string) ([]*Text, error) {
-	var fresh []string
-	for _, prompt := range prompts {
-		if p.texts[prompt] == nil && !slices.Contains(fresh, prompt) {
-			fresh = append(fresh, prompt)
-		}
-	}
-	fresh, err := p.recall(fresh)
+	fresh, err := p.recall(p.fresh(prompts))
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +29,18 @@ func (p *Pipeline) Encode(prompts ...string) ([]*Text, error) {
 		texts[i] = p.texts[prompt]
 	}
 	return texts, nil
+}
+
+// fresh are the prompts that were not encoded yet, each once, in their order.
+func (p *Pipeline) fresh(prompts []string) (all []string) {
+	seen := make(map[string]bool, len(prompts))
+	for _, prompt := range prompts {
+		if p.texts[prompt] == nil && !seen[prompt] {
+			seen[prompt] = true
+			all = append(all, prompt)
+		}
+	}
+	return all
 }
 
 // compute runs the encoders, and remembers.

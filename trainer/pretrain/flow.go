@@ -145,7 +145,7 @@ func (g *painter) velocity(tp *autograd.Tape, latents *autograd.Value, captions 
 	ids := make([][]int32, len(captions))
 	for i, c := range captions {
 		end, _ := g.tokens.ID(endToken)
-		ids[i], _ = g.tokens.Fixed(c, g.length, end)
+		ids[i] = fixed(g.tokens, c, g.length, end)
 	}
 	first, second := g.text[0].Forward(tp, ids), g.text[1].Forward(tp, ids)
 	states := tp.Concat(2, first.Before, second.Before)

@@ -190,14 +190,18 @@ func TestTokenizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, n := range map[string]int{"a red circle left of a blue square on white": 10, "three purple triangles on gray": 5, `the word "CAT" in red on white`: 11} {
-		if got := k.Encode(text); len(got.IDs) != n {
+		if got, err := k.Encode(text); err != nil || len(got.IDs) != n {
 			t.Errorf("%q is %q: %d tokens, not %d", text, got.Tokens, len(got.IDs), n)
 		}
 	}
 	longest := 0
 	for i := range 500 {
 		s := scenes.Random(rng.New(5).Sample(i).Draw(), scenes.Everything)
-		longest = max(longest, len(k.Framed(s.Prompt)))
+		ids, err := k.Framed(s.Prompt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, len(ids))
 	}
 	if longest > 16 {
 		t.Errorf("captions take up to %d tokens: 16 are there", longest)

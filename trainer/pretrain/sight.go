@@ -66,11 +66,14 @@ func (t *Talker) see(k *episodes.Speaker, s *stage, key rng.Key, whole float64) 
 		of := v.Grids[0].Tokens(k.Processor.Merge)
 		for at := range of {
 			word := v.words[at%len(v.words)]
-			id := k.Tokens.Encode(word).IDs
-			if len(id) != 1 {
-				return 0, fmt.Errorf("%q is %d tokens, and not one", word, len(id))
+			e, err := k.Tokens.Encode(word)
+			if err != nil {
+				return 0, err
 			}
-			rows, tokens = append(rows, int32(len(rows))), append(tokens, id[0])
+			if len(e.IDs) != 1 {
+				return 0, fmt.Errorf("%q is %d tokens, and not one", word, len(e.IDs))
+			}
+			rows, tokens = append(rows, int32(len(rows))), append(tokens, e.IDs[0])
 			grad = append(grad, float32(-1/float64(of*s.Batch)))
 		}
 	}

@@ -60,7 +60,11 @@ func (c conversation) say(k *episodes.Speaker) (said, error) {
 	}
 	for _, turn := range c.turns {
 		from := len(s.IDs)
-		s.IDs = append(s.IDs, k.Tokens.Encode(turn.says+"<|im_end|>").IDs...)
+		e, err := k.Tokens.Encode(turn.says + "<|im_end|>")
+		if err != nil {
+			return s, err
+		}
+		s.IDs = append(s.IDs, e.IDs...)
 		s.heard()
 		for i := from; i < len(s.IDs); i++ {
 			s.next[i-1] = s.IDs[i]

@@ -91,7 +91,11 @@ func TestConversations(t *testing.T) {
 		}
 		want := 0
 		for _, turn := range c.turns {
-			ids := k.Tokens.Encode(turn.says).IDs
+			e, err := k.Tokens.Encode(turn.says)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := e.IDs
 			if want += len(ids) + 1; k.Tokens.DecodePlain(ids) != turn.says {
 				t.Errorf("%q came back as %q", turn.says, k.Tokens.DecodePlain(ids))
 			}

@@ -235,11 +235,21 @@ func (g *pair) embedPictures(tp *autograd.Tape, list [][]uint8) *autograd.Value 
 	return g.Vision.Forward(tp, tp.Upload("pictures", x, len(list), scenes.Size, scenes.Size, 3)).Projected
 }
 
+// fixed is a caption of exactly n ids. Captions and their tokenizer are of our making: one that cannot be
+// encoded is a mistake in this package.
+func fixed(t *tokenizer.Tokenizer, caption string, n int, pad int32) []int32 {
+	ids, _, err := t.Fixed(caption, n, pad)
+	if err != nil {
+		panic(err)
+	}
+	return ids
+}
+
 func (g *pair) embedCaptions(tp *autograd.Tape, list []string) *autograd.Value {
 	ids := make([][]int32, len(list))
 	end, _ := g.tokens.ID(endToken)
 	for i, c := range list {
-		ids[i], _ = g.tokens.Fixed(c, g.length, end)
+		ids[i] = fixed(g.tokens, c, g.length, end)
 	}
 	return g.Text.Forward(tp, ids).Projected
 }

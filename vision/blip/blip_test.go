@@ -204,10 +204,10 @@ func TestTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range cases {
-			if got := k.Encode(c.Text).IDs; !slices.Equal(got, c.IDs) {
-				t.Errorf("%s: %q is %v, want %v", dir, c.Text, got, c.IDs)
+			if got, err := k.Encode(c.Text); err != nil || !slices.Equal(got.IDs, c.IDs) {
+				t.Errorf("%s: %q is %v, want %v", dir, c.Text, got.IDs, c.IDs)
 			}
-			if got, _ := k.Fixed(c.Text, 12, 0); !slices.Equal(got, c.Fixed) {
+			if got, _, err := k.Fixed(c.Text, 12, 0); err != nil || !slices.Equal(got, c.Fixed) {
 				t.Errorf("%s: %q in 12 is %v, want %v", dir, c.Text, got, c.Fixed)
 			}
 		}

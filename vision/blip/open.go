@@ -100,8 +100,8 @@ func (m *Model) openTokens(dir string, o Options, s Shape) (err error) {
 		return fmt.Errorf("%s: the tokenizer has no [PAD]: it is not BERT's", where)
 	case m.tokens.Size() > s.Vocabulary:
 		return fmt.Errorf("%s: the tokenizer has %d tokens, the network %d: it belongs to another network", where, m.tokens.Size(), s.Vocabulary)
-	case len(m.tokens.Framed("")) != 2:
-		return fmt.Errorf("%s: the tokenizer puts %d tokens around a text; BERT's puts 2", where, len(m.tokens.Framed("")))
+	case len(m.tokens.Frame()) != 2:
+		return fmt.Errorf("%s: the tokenizer puts %d tokens around a text; BERT's puts 2", where, len(m.tokens.Frame()))
 	}
 	m.pad = pad
 	return nil

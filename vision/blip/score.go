@@ -74,7 +74,10 @@ func (m *Model) each(prompts []string, n int, run func(t *features.Tower, from, 
 	var rewards []float64
 	for from := 0; from < n; from += batch {
 		to := min(n, from+batch)
-		ids, lens := m.texts(prompts[from:to])
+		ids, lens, err := m.texts(prompts[from:to])
+		if err != nil {
+			return nil, err
+		}
 		t := m.tower
 		t.Batch = batch
 		t.Forward = func(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
@@ -92,25 +95,30 @@ func (m *Model) each(prompts []string, n int, run func(t *features.Tower, from, 
 }
 
 // texts are the ids of a batch, as long as its longest text, and how many are each text's.
-func (m *Model) texts(prompts []string) (ids [][]int32, lens []int32) {
+func (m *Model) texts(prompts []string) (ids [][]int32, lens []int32, err error) {
 	longest := 0
 	for _, p := range prompts {
-		_, seen := m.tokens.Fixed(p, mostTokens, m.pad)
-		lens = append(lens, int32(seen))
+		row, seen, err := m.tokens.Fixed(p, mostTokens, m.pad)
+		if err != nil {
+			return nil, nil, err
+		}
+		ids, lens = append(ids, row), append(lens, int32(seen))
 		longest = max(longest, seen)
 	}
-	for _, p := range prompts {
-		row, _ := m.tokens.Fixed(p, mostTokens, m.pad)
-		ids = append(ids, row[:longest])
+	for i := range ids {
+		ids[i] = ids[i][:longest]
 	}
-	return ids, lens
+	return ids, lens, nil
 }
 
 // Unread is the end of a prompt that does not fit, "" mostly.
 func (m *Model) Unread(prompt string) string {
-	body := m.tokens.Encode(prompt).IDs
-	if room := mostTokens - len(m.tokens.Framed("")); len(body) > room {
-		return strings.TrimSpace(m.tokens.Decode(body[room:]))
+	whole, err := m.tokens.Encode(prompt)
+	if err != nil {
+		return "" // who scores it is told
+	}
+	if room := mostTokens - len(m.tokens.Frame()); len(whole.IDs) > room {
+		return strings.TrimSpace(m.tokens.Decode(whole.IDs[room:]))
 	}
 	return ""
 }

@@ -194,7 +194,7 @@ func (o openPreprocess) pipeline(size int) (vision.Preprocess, error) {
 
 // checkTokens: every id has a row in the network, and every text an end to be pooled at.
 func (t *Towers) checkTokens(where string, c TextConfig) error {
-	empty := t.tokens.Framed("")
+	empty := t.tokens.Frame()
 	t.extra = len(empty)
 	switch {
 	case t.tokens.Size() > c.Vocabulary:
@@ -225,12 +225,19 @@ func (t *Towers) Length() int {
 
 // IDs are a text's tokens, with those around it, and the end of the text that does not fit;
 // of towers that were opened with texts.
-func (t *Towers) IDs(text string) (ids []int32, unread string) {
-	ids, seen := t.tokens.Fixed(text, t.Length(), 0)
-	if body := t.tokens.Encode(text).IDs; len(body)+t.extra > seen {
+func (t *Towers) IDs(text string) (ids []int32, unread string, err error) {
+	whole, err := t.tokens.Encode(text)
+	if err != nil {
+		return nil, "", err
+	}
+	ids, seen, err := t.tokens.Fixed(text, t.Length(), 0)
+	if err != nil {
+		return nil, "", err
+	}
+	if body := whole.IDs; len(body)+t.extra > seen {
 		unread = strings.TrimSpace(strings.ReplaceAll(t.tokens.Decode(body[seen-t.extra:]), "</w>", " "))
 	}
-	return ids[:seen], unread
+	return ids[:seen], unread, nil
 }
 
 // Unread is the end of a text that is too long, "" mostly.
@@ -238,7 +245,7 @@ func (t *Towers) Unread(text string) string {
 	if t.tokens == nil {
 		return ""
 	}
-	_, unread := t.IDs(text)
+	_, unread, _ := t.IDs(text) // what cannot be encoded is told where it is scored
 	return unread
 }
 
@@ -304,7 +311,10 @@ func (t *Towers) remember(s string, v []float64) {
 func (t *Towers) encode(texts []string) ([][]float64, error) {
 	rows, longest := make([][]int32, len(texts)), 0
 	for i, s := range texts {
-		rows[i], _ = t.IDs(s)
+		var err error
+		if rows[i], _, err = t.IDs(s); err != nil {
+			return nil, err
+		}
 		longest = max(longest, len(rows[i]))
 	}
 	for i, r := range rows {

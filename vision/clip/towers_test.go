@@ -208,7 +208,10 @@ func TestUnread(t *testing.T) {
 	if got := m.Unread("a red cup"); got != "" {
 		t.Errorf("unread of a short text: %q", got)
 	}
-	ids, unread := m.IDs(long)
+	ids, unread, err := m.IDs(long)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(ids) != 77 || unread == "" || !strings.HasSuffix(strings.TrimSpace(long), unread) {
 		t.Errorf("%d tokens, unread %q", len(ids), unread)
 	}

@@ -37,7 +37,7 @@ func (m *bpe) learn(merges [][2]string) error {
 		joined := pair[0] + pair[1][min(len(m.prefix), len(pair[1])):]
 		c, okC := m.ids[joined]
 		if !okA || !okB || !okC {
-			return fmt.Errorf("merge %d of %q and %q: the vocabulary lacks one of them or %q", i, pair[0], pair[1], joined)
+			return fmt.Errorf("merge %d of %.40q and %.40q: the vocabulary lacks one of them or %.40q", i, pair[0], pair[1], joined)
 		}
 		m.ranks[[2]int32{a, b}] = merge{int32(i), c}
 	}

@@ -63,12 +63,15 @@ func (f decoderFile) build() (decoder, error) {
 	case "WordPiece":
 		return decoder{joinPieces(f.Prefix, f.Cleanup == nil || *f.Cleanup)}, nil
 	case "Metaspace":
-		return decoder{f.blanks}, nil
+		return decoder{f.blanks}, short("decoder Metaspace: a replacement", f.Replacement)
 	case "ByteFallback":
 		return decoder{joinFallback}, nil
 	case "Fuse":
 		return decoder{func(t []string) []string { return []string{strings.Join(t, "")} }}, nil
 	case "BPEDecoder":
+		if err := short("decoder BPEDecoder: a suffix", f.Suffix); err != nil {
+			return nil, err
+		}
 		return decoder{func(t []string) []string {
 			out := make([]string, len(t))
 			for i, s := range t {
@@ -82,13 +85,20 @@ func (f decoderFile) build() (decoder, error) {
 		}}, nil
 	case "Replace":
 		find, err := f.Pattern.compile()
+		if err == nil {
+			err = short("a text", f.Content)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("decoder Replace: %w", err)
 		}
 		return decoder{func(t []string) []string {
 			out := make([]string, len(t))
+			w, total := begin(""), 0 // what grows beyond the limits is left out: a decoded text is only read
 			for i, s := range t {
-				out[i] = replaceAll(s, find, f.Content)
+				out[i] = replaceAll(w, s, find, f.Content)
+				if total += len(out[i]); !w.holds(total) {
+					return out[:i]
+				}
 			}
 			return out
 		}}, nil
@@ -107,7 +117,7 @@ func (f decoderFile) build() (decoder, error) {
 			return out
 		}}, nil
 	}
-	return nil, fmt.Errorf("decoder of type %q is not known", f.Type)
+	return nil, fmt.Errorf("decoder of type %.40q is not known", f.Type)
 }
 
 // joinBytes reads tokens as bytes; what is not UTF-8 becomes U+FFFD.

@@ -119,7 +119,7 @@ func (t *Tokenizer) add(tokens []added) error {
 	t.vocabulary = t.model.size()
 	for _, a := range tokens {
 		if a.ID < 0 || a.ID > 1<<24 {
-			return fmt.Errorf("added token %q has the id %d", a.Content, a.ID)
+			return fmt.Errorf("added token %.40q has the id %d", a.Content, a.ID)
 		}
 		t.ids[a.Content], t.names[a.ID], t.special[a.ID] = a.ID, a.Content, a.Special
 		t.vocabulary = max(t.vocabulary, int(a.ID)+1)
@@ -128,6 +128,11 @@ func (t *Tokenizer) add(tokens []added) error {
 }
 
 func (f *modelFile) build() (model, error) {
+	for _, text := range []string{f.Suffix, f.Prefix} {
+		if err := short("model: a mark of words", text); err != nil {
+			return nil, err
+		}
+	}
 	kind := f.Type
 	if kind == "" && len(f.Merges) > 0 {
 		kind = "BPE"
@@ -140,7 +145,7 @@ func (f *modelFile) build() (model, error) {
 	case "WordPiece":
 		return f.wordPiece()
 	}
-	return nil, fmt.Errorf("a model of type %q is not known; BPE, Unigram and WordPiece are", f.Type)
+	return nil, fmt.Errorf("a model of type %.40q is not known; BPE, Unigram and WordPiece are", f.Type)
 }
 
 func (f *modelFile) wordPiece() (model, error) {
@@ -201,7 +206,7 @@ func readMerges(raw json.RawMessage) ([][2]string, error) {
 		case json.Unmarshal(item, &text) == nil:
 			a, b, ok := strings.Cut(text, " ")
 			if !ok {
-				return nil, fmt.Errorf("model.merges[%d]: %q is not two pieces", i, text)
+				return nil, fmt.Errorf("model.merges[%d]: %.40q is not two pieces", i, text)
 			}
 			merges[i] = [2]string{a, b}
 		default:
@@ -254,7 +259,7 @@ func openMerges(dir string) (*Tokenizer, error) {
 		}
 		a, b, ok := strings.Cut(line, " ")
 		if !ok {
-			return nil, fmt.Errorf("%s:%d: %q is not two pieces", filepath.Join(dir, "merges.txt"), i+1, line)
+			return nil, fmt.Errorf("%s:%d: %.40q is not two pieces", filepath.Join(dir, "merges.txt"), i+1, line)
 		}
 		merges = append(merges, [2]string{a, b})
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // normalizer rewrites a text before it is split.
-type normalizer func(string) string
+type normalizer func(*work, string) string
 
 type normalizerFile struct {
 	Type        string           `json:"type"`
@@ -25,6 +25,9 @@ type normalizerFile struct {
 
 	bertNormal
 }
+
+// plainly is a function that costs what the text's length says.
+func plainly(f func(string) string) normalizer { return func(_ *work, s string) string { return f(s) } }
 
 // pattern is a text to find, or an expression.
 type pattern struct {
@@ -54,26 +57,29 @@ func (f normalizerFile) build() (normalizer, error) {
 			}
 			all = append(all, one)
 		}
-		return func(s string) string {
+		return func(w *work, s string) string {
 			for _, n := range all {
-				s = n(s)
+				if !w.holds(len(s)) {
+					return ""
+				}
+				s = n(w, s)
 			}
 			return s
 		}, nil
 	case "NFC":
-		return norm.NFC.String, nil
+		return plainly(norm.NFC.String), nil
 	case "NFD":
-		return norm.NFD.String, nil
+		return plainly(norm.NFD.String), nil
 	case "NFKC":
-		return norm.NFKC.String, nil
+		return plainly(norm.NFKC.String), nil
 	case "NFKD":
-		return norm.NFKD.String, nil
+		return plainly(norm.NFKD.String), nil
 	case "BertNormalizer":
 		return f.bertNormal.normalizer(), nil
 	case "Lowercase":
-		return lower, nil
+		return plainly(lower), nil
 	case "Strip":
-		return func(s string) string {
+		return plainly(func(s string) string {
 			if f.Left {
 				s = strings.TrimLeftFunc(s, unicode.IsSpace)
 			}
@@ -81,20 +87,20 @@ func (f normalizerFile) build() (normalizer, error) {
 				s = strings.TrimRightFunc(s, unicode.IsSpace)
 			}
 			return s
-		}, nil
+		}), nil
 	case "Prepend":
-		return func(s string) string {
+		return plainly(func(s string) string {
 			if s == "" {
 				return s
 			}
 			return f.Prepend + s
-		}, nil
+		}), short("normalizer Prepend: a text", f.Prepend)
 	case "Replace":
 		find, err := f.Pattern.compile()
 		if err != nil {
 			return nil, fmt.Errorf("normalizer Replace: %w", err)
 		}
-		return func(s string) string { return replaceAll(s, find, f.Content) }, nil
+		return func(w *work, s string) string { return replaceAll(w, s, find, f.Content) }, nil
 	case "Precompiled":
 		raw, err := base64.StdEncoding.DecodeString(f.CharsMap)
 		if err != nil {
@@ -106,7 +112,7 @@ func (f normalizerFile) build() (normalizer, error) {
 		}
 		return m.normalize, nil
 	}
-	return nil, fmt.Errorf("normalizer of type %q is not known", f.Type)
+	return nil, fmt.Errorf("normalizer of type %.40q is not known", f.Type)
 }
 
 // lower is lower case character by character: without the rule for a word's last sigma,
@@ -124,10 +130,14 @@ func lower(s string) string {
 }
 
 // replaceAll puts content in the place of every match.
-func replaceAll(s string, find finder, content string) string {
+func replaceAll(w *work, s string, find finder, content string) string {
 	var b strings.Builder
 	from := 0
-	for _, m := range find(s) {
+	found := find(w, s)
+	if !w.holds(len(s) + len(found)*len(content)) {
+		return ""
+	}
+	for _, m := range found {
 		b.WriteString(s[from:m[0]])
 		b.WriteString(content)
 		from = m[1]

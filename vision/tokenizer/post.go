@@ -8,6 +8,9 @@ import (
 // post is the special tokens around a text.
 type post struct{ before, after []int32 }
 
+// mostFrame is how many tokens a file puts around a text.
+const mostFrame = 256
+
 func (p post) extra() int { return len(p.before) + len(p.after) }
 
 func (p post) frame(ids []int32) []int32 {
@@ -67,6 +70,7 @@ func readPost(raw json.RawMessage) (p post, err error) {
 			switch {
 			case s.Sequence != nil:
 				seen = true
+			case p.extra() > mostFrame: // told below
 			case s.SpecialToken != nil && seen:
 				p.after = append(p.after, f.Tokens[s.SpecialToken.ID].IDs...)
 			case s.SpecialToken != nil:
@@ -74,7 +78,10 @@ func readPost(raw json.RawMessage) (p post, err error) {
 			}
 		}
 	default:
-		return p, fmt.Errorf("post_processor of type %q is not known", f.Type)
+		return p, fmt.Errorf("post_processor of type %.40q is not known", f.Type)
+	}
+	if p.extra() > mostFrame {
+		return p, fmt.Errorf("post_processor: more than %d tokens around a text", mostFrame)
 	}
 	return p, nil
 }

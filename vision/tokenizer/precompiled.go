@@ -36,9 +36,9 @@ func readCharsMap(raw []byte) (*charsMap, error) {
 	return m, nil
 }
 
-func (m *charsMap) normalize(s string) string {
+func (m *charsMap) normalize(w *work, s string) string {
 	var b strings.Builder
-	for state := -1; s != ""; {
+	for state := -1; s != "" && w.holds(b.Len()); {
 		var grapheme string
 		grapheme, s, _, state = uniseg.FirstGraphemeClusterInString(s, state)
 		if len(grapheme) < 6 {

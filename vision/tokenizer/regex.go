@@ -3,25 +3,20 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2"
 )
 
 // finder is where matches lie in a text: [start, end) in bytes.
-type finder func(string) [][2]int
-
-// matchTime bounds one text's matching: patterns come with models, and look-ahead needs an
-// engine that can be made slow. What is left then is one piece.
-const matchTime = 5 * time.Second
+type finder func(*work, string) [][2]int
 
 func (p pattern) compile() (finder, error) {
 	switch {
 	case p.String != nil && *p.String == "":
 		return nil, fmt.Errorf("an empty text to find")
 	case p.String != nil:
-		return func(s string) [][2]int { return plainMatches(s, *p.String) }, nil
+		return func(_ *work, s string) [][2]int { return plainMatches(s, *p.String) }, nil
 	case p.Regex != nil:
 		return compile(*p.Regex)
 	}
@@ -42,15 +37,18 @@ func plainMatches(s, find string) (all [][2]int) {
 func compile(expression string) (finder, error) {
 	re, err := regexp2.Compile(expression, regexp2.None)
 	if err != nil {
-		return nil, fmt.Errorf("the expression %q: %w", expression, err)
+		return nil, fmt.Errorf("the expression %.200q: %w", expression, err)
 	}
-	re.MatchTimeout = matchTime
-	return func(s string) [][2]int {
+	re.MatchTimeout = workTime
+	return func(w *work, s string) [][2]int {
 		var all [][2]int
+		if !w.goesOn() {
+			return nil
+		}
 		runes := []rune(s)
 		offset, at := 0, 0 // bytes before rune at
 		m, err := re.FindRunesMatch(runes)
-		for ; m != nil && err == nil; m, err = re.FindNextMatch(m) {
+		for ; m != nil && err == nil && w.goesOn(); m, err = re.FindNextMatch(m) {
 			for ; at < m.Index; at++ {
 				offset += utf8.RuneLen(runes[at])
 			}
@@ -61,6 +59,9 @@ func compile(expression string) (finder, error) {
 			if offset > start {
 				all = append(all, [2]int{start, offset})
 			}
+		}
+		if err != nil {
+			w.fail("matching %.40q takes more than %v: it is broken, or made to be slow", expression, workTime)
 		}
 		return all
 	}, nil

@@ -118,8 +118,8 @@ func (t *Tokenizer) sentencePieceNormal(table []byte) error {
 	}
 	blanks := regexp.MustCompile(` {2,}`)
 	ends := regexp.MustCompile(`^ +| +$`)
-	t.normalize = func(s string) string {
-		return blanks.ReplaceAllString(ends.ReplaceAllString(m.normalize(s), ""), " ")
+	t.normalize = func(w *work, s string) string {
+		return blanks.ReplaceAllString(ends.ReplaceAllString(m.normalize(w, s), ""), " ")
 	}
 	return nil
 }

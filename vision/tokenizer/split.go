@@ -8,7 +8,7 @@ import (
 )
 
 // splitter cuts pieces of text into words; first says that the text begins with them.
-type splitter func(pieces []string, first bool) []string
+type splitter func(w *work, pieces []string, first bool) []string
 
 type splitterFile struct {
 	Type          string         `json:"type"`
@@ -49,9 +49,9 @@ func (f splitterFile) build() (splitter, error) {
 			}
 			all = append(all, one)
 		}
-		return func(pieces []string, first bool) []string {
+		return func(w *work, pieces []string, first bool) []string {
 			for _, s := range all {
-				pieces = s(pieces, first)
+				pieces = s(w, pieces, first)
 			}
 			return pieces
 		}, nil
@@ -60,35 +60,35 @@ func (f splitterFile) build() (splitter, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pre_tokenizer Split: %w", err)
 		}
-		return each(func(s string) []string { return cutAt(s, find(s), f.Behavior, f.Invert) }), knownBehavior(f.Behavior)
+		return each(func(w *work, s string) []string { return cutAt(s, find(w, s), f.Behavior, f.Invert) }), knownBehavior(f.Behavior)
 	case "WhitespaceSplit":
-		return each(func(s string) []string { return strings.FieldsFunc(s, unicode.IsSpace) }), nil
+		return each(func(_ *work, s string) []string { return strings.FieldsFunc(s, unicode.IsSpace) }), nil
 	case "Whitespace":
 		find, err := compile(`\w+|[^\w\s]+`)
-		return each(func(s string) []string { return cutAt(s, find(s), "Removed", true) }), err
+		return each(func(w *work, s string) []string { return cutAt(s, find(w, s), "Removed", true) }), err
 	case "Digits":
 		expression := `\p{N}+`
 		if f.Individual {
 			expression = `\p{N}`
 		}
 		find, err := compile(expression)
-		return each(func(s string) []string { return cutAt(s, find(s), "Isolated", false) }), err
+		return each(func(w *work, s string) []string { return cutAt(s, find(w, s), "Isolated", false) }), err
 	case "BertPreTokenizer":
 		return each(bertWords), nil
 	case "ByteLevel":
 		return f.byteLevel()
 	case "Metaspace":
-		return f.metaspace(), nil
+		return f.metaspace(), short("pre_tokenizer Metaspace: a replacement", f.Replacement)
 	}
-	return nil, fmt.Errorf("pre_tokenizer of type %q is not known", f.Type)
+	return nil, fmt.Errorf("pre_tokenizer of type %.40q is not known", f.Type)
 }
 
 // each applies f to every piece, and drops what is empty.
-func each(f func(string) []string) splitter {
-	return func(pieces []string, _ bool) []string {
+func each(f func(*work, string) []string) splitter {
+	return func(w *work, pieces []string, _ bool) []string {
 		var all []string
 		for _, p := range pieces {
-			for _, w := range f(p) {
+			for _, w := range f(w, p) {
 				if w != "" {
 					all = append(all, w)
 				}
@@ -106,13 +106,13 @@ func (f splitterFile) byteLevel() (splitter, error) {
 			return nil, err
 		}
 	}
-	return each(func(s string) []string {
+	return each(func(w *work, s string) []string {
 		if f.PrefixSpace && !strings.HasPrefix(s, " ") {
 			s = " " + s
 		}
 		pieces := []string{s}
 		if find != nil {
-			pieces = cutAt(s, find(s), "Isolated", false)
+			pieces = cutAt(s, find(w, s), "Isolated", false)
 		}
 		for i, p := range pieces {
 			pieces[i] = toByteLevel(p)
@@ -124,9 +124,12 @@ func (f splitterFile) byteLevel() (splitter, error) {
 // metaspace writes blanks as a character, puts one before the text, and cuts before each.
 func (f splitterFile) metaspace() splitter {
 	mark := f.Replacement
-	return func(pieces []string, first bool) []string {
+	return func(w *work, pieces []string, first bool) []string {
 		var all []string
 		for i, p := range pieces {
+			if !w.holds(len(p) + strings.Count(p, " ")*len(mark)) {
+				return nil
+			}
 			p = strings.ReplaceAll(p, " ", mark)
 			prepend := f.Scheme == "always" || f.Scheme == "" || f.Scheme == "first" && first && i == 0
 			if prepend && !strings.HasPrefix(p, mark) {
@@ -147,7 +150,7 @@ func knownBehavior(b string) error {
 	case "Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous":
 		return nil
 	}
-	return fmt.Errorf("pre_tokenizer Split: behavior %q is not known", b)
+	return fmt.Errorf("pre_tokenizer Split: behavior %.40q is not known", b)
 }
 
 // cutAt cuts at matches; invert exchanges them with what lies between.

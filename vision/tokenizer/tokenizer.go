@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -48,48 +49,79 @@ func (e *Encoding) add(p ...Piece) {
 }
 
 // Encode is the text's pieces, without the special tokens that frame it. Special tokens
-// inside the text are recognised.
-func (t *Tokenizer) Encode(text string) Encoding {
+// inside the text are recognised. Text that is not UTF-8, or that costs too much (work.go), is an error.
+func (t *Tokenizer) Encode(text string) (Encoding, error) {
 	var e Encoding
+	w := begin(text)
+	if w.err != nil {
+		return e, w.err
+	}
 	for i, s := range cut(text, t.added, false) {
 		if s.token != nil {
 			e.add(Piece{s.token.Content, s.token.ID})
 			continue
 		}
-		normal := s.text
-		if t.normalize != nil {
-			normal = t.normalize(normal)
-		}
-		for j, s := range cut(normal, t.added, true) {
-			if s.token != nil {
-				e.add(Piece{s.token.Content, s.token.ID})
-				continue
-			}
-			for _, word := range t.words(s.text, i+j == 0) {
-				e.add(t.model.pieces(word, nil)...)
-			}
-		}
+		t.encode(w, &e, s.text, i)
 	}
-	return e
+	if w.err != nil {
+		return Encoding{}, fmt.Errorf("encoding %.40q: %w", text, w.err)
+	}
+	return e, nil
 }
 
-func (t *Tokenizer) words(text string, first bool) []string {
+// encode adds the pieces of a stretch without special tokens, the one of this number.
+func (t *Tokenizer) encode(w *work, e *Encoding, text string, number int) {
+	if t.normalize != nil {
+		text = t.normalize(w, text)
+	}
+	if !w.holds(len(text)) {
+		return
+	}
+	for j, s := range cut(text, t.added, true) {
+		if s.token != nil {
+			e.add(Piece{s.token.Content, s.token.ID})
+			continue
+		}
+		for _, word := range t.words(w, s.text, number+j == 0) {
+			e.add(t.model.pieces(word, nil)...)
+		}
+	}
+}
+
+func (t *Tokenizer) words(w *work, text string, first bool) []string {
 	if text == "" {
 		return nil
 	}
 	if t.split == nil {
 		return []string{text}
 	}
-	return t.split([]string{text}, first)
+	words := t.split(w, []string{text}, first)
+	if w.err != nil {
+		return nil
+	}
+	return words
 }
 
 // Framed is Encode with the special tokens around it.
-func (t *Tokenizer) Framed(text string) []int32 { return t.post.frame(t.Encode(text).IDs) }
+func (t *Tokenizer) Framed(text string) ([]int32, error) {
+	e, err := t.Encode(text)
+	if err != nil {
+		return nil, err
+	}
+	return t.post.frame(e.IDs), nil
+}
+
+// Frame is the special tokens around an empty text.
+func (t *Tokenizer) Frame() []int32 { return t.post.frame(nil) }
 
 // Fixed is a text of exactly n ids: its end is cut so that the special tokens stay, or pad
 // follows. seen is how many ids are the text's.
-func (t *Tokenizer) Fixed(text string, n int, pad int32) (ids []int32, seen int) {
-	body := t.Encode(text).IDs
+func (t *Tokenizer) Fixed(text string, n int, pad int32) (ids []int32, seen int, err error) {
+	e, err := t.Encode(text)
+	if err != nil {
+		return nil, 0, err
+	}
+	body := e.IDs
 	if room := max(0, n-t.post.extra()); len(body) > room {
 		body = body[:room]
 	}
@@ -101,7 +133,7 @@ func (t *Tokenizer) Fixed(text string, n int, pad int32) (ids []int32, seen int)
 	for len(ids) < n {
 		ids = append(ids, pad)
 	}
-	return ids, seen
+	return ids, seen, nil
 }
 
 // ID is a token's id.

@@ -35,13 +35,13 @@ func newWordPiece(ids map[string]int32, unknown, prefix string, most int) (*word
 	m := &wordPiece{ids: ids, texts: make(map[int32]string, len(ids)), prefix: prefix, most: most}
 	for s, id := range ids {
 		if id < 0 || id > 1<<24 {
-			return nil, fmt.Errorf("model.vocab: %q has the id %d", s, id)
+			return nil, fmt.Errorf("model.vocab: %.40q has the id %d", s, id)
 		}
 		m.texts[id] = s
 	}
 	var ok bool
 	if m.unknown, ok = ids[unknown]; !ok {
-		return nil, fmt.Errorf("model.vocab has no %q, which unknown words become", unknown)
+		return nil, fmt.Errorf("model.vocab has no %.40q, which unknown words become", unknown)
 	}
 	return m, nil
 }
@@ -100,7 +100,7 @@ func (o bertNormal) normalizer() normalizer {
 		return *b
 	}
 	low := on(o.Lower, true)
-	return func(s string) string {
+	return plainly(func(s string) string {
 		if on(o.Clean, true) {
 			s = strings.Map(cleaned, s)
 		}
@@ -119,7 +119,7 @@ func (o bertNormal) normalizer() normalizer {
 			s = lower(s)
 		}
 		return s
-	}
+	})
 }
 
 // cleaned drops what is no character, and makes white space a blank.
@@ -153,7 +153,7 @@ func apart(s string) string {
 }
 
 // bertWords splits at white space and around punctuation.
-func bertWords(s string) []string {
+func bertWords(_ *work, s string) []string {
 	var all []string
 	for _, word := range strings.FieldsFunc(s, unicode.IsSpace) {
 		from := 0

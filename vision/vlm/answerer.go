@@ -122,7 +122,7 @@ func (a *Answerer) Chances(ctx context.Context, pictures []*vision.Image, text s
 	a.device.Run(false, func(tp *autograd.Tape) {
 		for i, answer := range answers {
 			if err = ctx.Err(); err == nil {
-				chances[i], err = a.chance(tp, question, a.Tokens.Encode(answer).IDs)
+				chances[i], err = a.answered(tp, question, answer)
 			}
 			if err != nil {
 				err = fmt.Errorf("asking the judge: %w", err)
@@ -131,6 +131,15 @@ func (a *Answerer) Chances(ctx context.Context, pictures []*vision.Image, text s
 		}
 	})
 	return chances, err
+}
+
+// answered is the probability of an answer's text behind a question.
+func (a *Answerer) answered(tp *autograd.Tape, question Stretch, answer string) (float64, error) {
+	e, err := a.Tokens.Encode(answer)
+	if err != nil {
+		return 0, err
+	}
+	return a.chance(tp, question, e.IDs)
 }
 
 // chance is the probability of an answer's tokens behind a question, read at once.

@@ -219,6 +219,10 @@ func (f *Folder) Read(text string, pictures ...*vision.Raster) (Stretch, error) 
 	if err != nil {
 		return Stretch{}, err
 	}
-	ids, _, err := Marks{Picture: f.Picture, Clip: f.Clip}.Expand(f.Tokens.Encode(text).IDs, patches.Grids, nil, f.Processor.Merge)
+	e, err := f.Tokens.Encode(text)
+	if err != nil {
+		return Stretch{}, err
+	}
+	ids, _, err := Marks{Picture: f.Picture, Clip: f.Clip}.Expand(e.IDs, patches.Grids, nil, f.Processor.Merge)
 	return Stretch{IDs: ids, Pictures: patches}, err
 }

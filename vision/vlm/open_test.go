@@ -302,7 +302,11 @@ func TestAnswerer(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := a.likeliest(z)
-	second := a.Tokens.Encode("Yes, it is").IDs
+	e, err := a.Tokens.Encode("Yes, it is")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := e.IDs
 	if z[first] < z[second[0]] {
 		t.Fatal("the likeliest token is not")
 	}

@@ -2,15 +2,20 @@ package episodes
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // Read is a text with one <|image_pad|> a picture as the network reads it, and its tokens with
-// one place a picture.
+// one place a picture. Bytes that are no text, which a tool may have read somewhere, become U+FFFD.
 func (k *Speaker) Read(text string, pictures ...*vision.Image) (s vlm.Stretch, engine []int32, err error) {
-	engine = k.Tokens.Encode(text).IDs
+	e, err := k.Tokens.Encode(strings.ToValidUTF8(text, "\ufffd"))
+	if err != nil {
+		return s, nil, err
+	}
+	engine = e.IDs
 	if s.Pictures, err = k.Patches(pictures); err != nil {
 		return s, nil, err
 	}
