@@ -37,7 +37,7 @@ var places = [][]string{
 	{"diffusion/pipeline"}, // of the networks of pictures and of clips
 	{"trainer/..."},
 	{"cmd/..."},
-	{"internal/..."},
+	{"internal/...", "examples/..."},
 }
 
 // floors lists the packages inside a place, from its bottom to its top: a package imports what lies on a lower floor, and
