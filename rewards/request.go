@@ -114,7 +114,7 @@ func (w wireItem) item(left *budget) (Item, error) {
 func (w wireItem) clip(left *budget) (*video.Clip, error) {
 	clip := &video.Clip{}
 	if w.FPS > 0 && w.FPS < 1e5 {
-		clip.Rate = video.Rate{Num: int(w.FPS*frameRate + 0.5), Den: frameRate}
+		clip.Rate = video.Rate{Num: int(float64(w.FPS*frameRate) + 0.5), Den: frameRate}
 	}
 	for i, file := range w.Frames {
 		m, err := left.picture(file)

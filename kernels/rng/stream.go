@@ -30,7 +30,7 @@ func (s *Stream) Uint64() uint64 {
 }
 
 // Float64 is a multiple of 2^-53 in [0, 1).
-func (s *Stream) Float64() float64 { return float64(s.Uint64()>>11) * 0x1p-53 }
+func (s *Stream) Float64() float64 { return float64(float64(s.Uint64()>>11) * 0x1p-53) }
 
 // Intn is a whole number in [0, n), each with the same chance (Lemire, Fast
 // random integer generation in an interval, 2019). It panics if n is not positive.

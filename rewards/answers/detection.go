@@ -157,7 +157,7 @@ func Weighted(reply, truth string) (rewards.Score, error) {
 	sum, matched := matchGreedily(found, asked)
 	missed := float64(len(asked)-matched) / float64(len(asked))
 	wrong := float64(len(found)-matched) / float64(len(found))
-	s.Value = float64(0.7*(sum/float64(len(asked)))) + float64(0.3*(1-(missed+wrong)/2))
+	s.Value = float64(0.7*(sum/float64(len(asked)))) + float64(0.3*(1-float64((missed+wrong)/2)))
 	return s, nil
 }
 

@@ -15,7 +15,7 @@ type Box [4]float64
 func (b Box) Area() float64 { return float64((b[2] - b[0]) * (b[3] - b[1])) }
 
 // Centre is the middle of a box.
-func (b Box) Centre() (x, y float64) { return (b[0] + b[2]) / 2, (b[1] + b[3]) / 2 }
+func (b Box) Centre() (x, y float64) { return float64((b[0] + b[2]) / 2), float64((b[1] + b[3]) / 2) }
 
 // Overlap is the area that two boxes share, and the area that they cover together.
 func Overlap(a, b Box) (both, either float64) {
@@ -93,7 +93,8 @@ func Convert(b Box, from, to string) (Box, error) {
 	case "xywh":
 		b = Box{b[0], b[1], b[0] + b[2], b[1] + b[3]}
 	case "cxcywh":
-		b = Box{b[0] - b[2]/2, b[1] - b[3]/2, b[0] + b[2]/2, b[1] + b[3]/2}
+		w, h := float64(b[2]/2), float64(b[3]/2)
+		b = Box{b[0] - w, b[1] - h, b[0] + w, b[1] + h}
 	default:
 		return b, fmt.Errorf("boxes are not given as %q: it is one of %v", from, Forms)
 	}

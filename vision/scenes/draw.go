@@ -55,7 +55,7 @@ func (s Scene) Draw(shift Shift) []uint8 {
 			amount = 3
 		}
 		dx, dy, scale := shift(false, amount)
-		b := around((o.Box[0]+o.Box[2])/2+dx, (o.Box[1]+o.Box[3])/2+dy, side*scale)
+		b := around(float64((o.Box[0]+o.Box[2])/2)+dx, float64((o.Box[1]+o.Box[3])/2)+dy, side*scale)
 		inks = append(inks, color(o.Color))
 		cover(over, uint8(len(inks)-1), o.Shape, b)
 	}
@@ -80,8 +80,8 @@ func cover(over []uint8, ink uint8, shape string, b Box) {
 		switch shape {
 		case "circle":
 			v := (2*t - h) / (h + 1)
-			half := (w + 1) / 2 * math.Sqrt(max(0, 1-float64(v*v)))
-			lo, hi = int(math.Ceil(float64(x0)+w/2-half)), int(math.Floor(float64(x0)+w/2+half))
+			half := float64((w + 1) / 2 * math.Sqrt(max(0, 1-float64(v*v))))
+			lo, hi = int(math.Ceil(float64(x0)+float64(w/2)-half)), int(math.Floor(float64(x0)+float64(w/2)+half))
 		case "triangle":
 			lo, hi = int(math.Round(float64(x0)+float64(w/2*(1-t/h)))), int(math.Round(float64(x1)-float64(w/2*(1-t/h))))
 		}

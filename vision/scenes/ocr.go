@@ -44,7 +44,7 @@ func (s *segments) ocr(scene Scene) (reward float64, strict bool) {
 	x0, y0 := int(scene.Box[0]), int(scene.Box[1])
 	best, fits := float32(-1), [][]float32(nil)
 	for y := max(0, y0-10); y <= min(Size-cell, y0+10); y++ {
-		if off := float64(y) + cell/2 - float64(top+bottom+1)/2; off > 4 || off < -4 {
+		if off := float64(y) + cell/2 - float64(float64(top+bottom+1)/2); off > 4 || off < -4 {
 			continue
 		}
 		for x := max(0, x0-6); x <= min(Size-cell*n, x0+6); x++ {

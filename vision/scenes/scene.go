@@ -56,7 +56,8 @@ type Object struct {
 type Box [4]float64
 
 func around(cx, cy, side float64) Box {
-	return Box{cx - side/2, cy - side/2, cx + side/2, cy + side/2}
+	half := float64(side / 2)
+	return Box{cx - half, cy - half, cx + half, cy + half}
 }
 
 // places are the canonical centres of both objects of a relation.
@@ -105,7 +106,7 @@ func NewWord(text, color, background string) Scene {
 	w := float64(cell * len(text))
 	return Scene{Family: Word, Background: background, Text: text, Color: color,
 		Prompt: fmt.Sprintf("the word %q in %s on %s", text, color, background),
-		Box:    Box{32 - w/2, 32 - cell/2, 32 + w/2, 32 + cell/2}}
+		Box:    Box{32 - float64(w/2), 32 - cell/2, 32 + float64(w/2), 32 + cell/2}}
 }
 
 // Mix says how often each family is drawn, and which words; no words means half from Words,

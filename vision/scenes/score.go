@@ -113,7 +113,7 @@ func boxed(color int, region []int) component {
 
 // overlap is two boxes' intersection over union.
 func overlap(a, b Box) float64 {
-	i := max(0, min(a[2], b[2])-max(a[0], b[0])) * max(0, min(a[3], b[3])-max(a[1], b[1]))
+	i := float64(max(0, min(a[2], b[2])-max(a[0], b[0])) * max(0, min(a[3], b[3])-max(a[1], b[1])))
 	u := float64((a[2]-a[0])*(a[3]-a[1])) + float64((b[2]-b[0])*(b[3]-b[1])) - i
 	if u <= 0 {
 		return 0
