@@ -1,11 +1,8 @@
 package sde
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/portable"
 )
@@ -36,15 +33,6 @@ func (t *Tree) Grow(parent int, drew bool, logProb float64) int {
 	return len(t.Parent) - 1
 }
 
-// PathLogProb is the sum of the edges' log-probabilities from the root to a node.
-func (t *Tree) PathLogProb(node int) float64 {
-	sum := 0.0
-	for ; node > 0; node = t.Parent[node] {
-		sum += t.LogProb[node]
-	}
-	return sum
-}
-
 // children lists each node's.
 func (t *Tree) children() [][]int {
 	all := make([][]int, len(t.Parent))
@@ -54,27 +42,6 @@ func (t *Tree) children() [][]int {
 		}
 	}
 	return all
-}
-
-// SplitPoints are where a tree splits: a list "0,3,6", each cut to the last step and sorted,
-// doubles kept; or, without a list, i·(T/rounds).
-func SplitPoints(list string, rounds, steps int) ([]int, error) {
-	points := []int{}
-	if list == "" {
-		for i := range rounds {
-			points = append(points, min(i*(steps/rounds), steps-1))
-		}
-		return points, nil
-	}
-	for _, s := range strings.Split(list, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil {
-			return nil, fmt.Errorf("split points %q: %q is not a whole number", list, s)
-		}
-		points = append(points, min(max(n, 0), steps-1))
-	}
-	slices.Sort(points)
-	return points, nil
 }
 
 // InMixedWindow says whether a step of a mixed tree draws: those of [step/stride·stride,

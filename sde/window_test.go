@@ -140,10 +140,4 @@ func TestTrees(t *testing.T) {
 			t.Errorf("node %d: %v is not between its leaves", n, weighted[n])
 		}
 	}
-	if p := tree.PathLogProb(tree.Leaves[0]); math.Abs(p-tree.LogProb[1]-tree.LogProb[3]-tree.LogProb[7]) > 1e-12 {
-		t.Error("a path's log-probability", p)
-	}
-	if _, err := SplitPoints("1,x", 0, 5); err == nil {
-		t.Error("x is no split point")
-	}
 }

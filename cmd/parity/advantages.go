@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
@@ -167,7 +168,7 @@ func putAdvantages(c *Case, a []float64, err error) error {
 
 func advConsecutive(c *Case) error {
 	r := c.Floats("rewards")
-	a, err := torchGroup(c.Float("trimmed_ratio")).Of(advantage.Consecutive(len(r), c.Int("group_size")), r)
+	a, err := torchGroup(c.Float("trimmed_ratio")).Of(consecutive(len(r), c.Int("group_size")), r)
 	return putAdvantages(c, a, err)
 }
 
@@ -206,7 +207,7 @@ func advZeroMask(c *Case) error {
 	for x := a.Data; len(x) > 0; x = x[cols:] {
 		rows = append(rows, x[:cols])
 	}
-	nonzero, count := advantage.NonZero(rows, c.Int("num_batches"))
+	nonzero, count := trainedRows(rows, c.Int("num_batches"))
 	bits := make([]int, len(nonzero))
 	for i, b := range nonzero {
 		if b {
@@ -246,7 +247,7 @@ func advSeveral(c *Case) error {
 	if c.String("mix") == "advantage_aggr" {
 		how = "advantages"
 	}
-	return compared(c, torchGroup(c.Float("trimmed_ratio")), how, advantage.Consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
+	return compared(c, torchGroup(c.Float("trimmed_ratio")), how, consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
 }
 
 // floored is Flow-Factory's: deviation over n, at least 1e-6.
@@ -280,7 +281,7 @@ func advGDPO(c *Case) error {
 	}
 	o := torchGroup(0)
 	o.Eps = 1e-4
-	return compared(c, o, "gdpo", advantage.Consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
+	return compared(c, o, "gdpo", consecutive(len(rewards[0]), c.Int("group_size")), rewards, weights)
 }
 
 // byReward are the columns of a matrix.
@@ -324,4 +325,36 @@ func advWinRate(c *Case) error {
 	}
 	c.Put("win_rate", rates)
 	return nil
+}
+
+// trainedRows are the rows (of samples, by step) whose advantages are not all 0, and how many
+// rows are trained where these are filled up with others to a multiple of batches (flow_grpo).
+// Rows without advantages are neither.
+func trainedRows(advantages [][]float64, batches int) (nonzero []bool, count int) {
+	zero := 0
+	for _, row := range advantages {
+		some := slices.ContainsFunc(row, func(a float64) bool { return a != 0 && !math.IsNaN(a) })
+		nonzero = append(nonzero, some)
+		switch {
+		case some:
+			count++
+		case !slices.ContainsFunc(row, math.IsNaN):
+			zero++
+		}
+	}
+	if batches > 0 && count%batches != 0 {
+		if missing := batches - count%batches; zero >= missing {
+			count += missing
+		}
+	}
+	return nonzero, count
+}
+
+// consecutive is ids of groups of n that stand beside each other.
+func consecutive(samples, n int) []int {
+	ids := make([]int, samples)
+	for i := range ids {
+		ids[i] = i / n
+	}
+	return ids
 }

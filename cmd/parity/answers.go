@@ -182,7 +182,7 @@ func answerOpenRLHF(c *Case) error {
 	case "gae", "reinforce", "reinforce_baseline":
 		credit.Whiten = advantage.Whiten{On: true, Eps: 1e-8, Floor: true, Outside: true}
 	}
-	a, err := o.Of(advantage.Consecutive(len(r), c.Int("group_size")), r)
+	a, err := o.Of(consecutive(len(r), c.Int("group_size")), r)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func answerTRL(c *Case) error {
 	if c.String("aggregation") == "normalize_then_sum" {
 		s.How, o.Scale = "gdpo", "group"
 	}
-	b := advantage.Batch{Groups: advantage.Consecutive(len(rewards[0]), c.Int("group_size")), Rewards: rewards, Weights: c.Floats("weights")}
+	b := advantage.Batch{Groups: consecutive(len(rewards[0]), c.Int("group_size")), Rewards: rewards, Weights: c.Floats("weights")}
 	a, _, err := advantage.Estimator{Options: o, Several: s}.Advantages(b)
 	for i, v := range a {
 		if math.IsNaN(v) { // nobody is blamed, which TRL writes as 0
@@ -210,7 +210,7 @@ func answerOverturn(c *Case) error {
 	scale := map[string]string{"std": "group", "inverse_std": "inverse", "none": "none"}[c.String("norm")]
 	e := advantage.Estimator{Options: verlGroup(scale, c.Float("eps"))}
 	e.InverseOf = c.Float("scale")
-	putMat(c, "loss_mask", advantage.Silenced(mat(c, "response_mask"), truths(c, "exceeded")), "response_mask")
+	putMat(c, "loss_mask", silenced(mat(c, "response_mask"), truths(c, "exceeded")), "response_mask")
 	return credited(c, e, advantage.Credit{}, [][]float64{c.Floats("rewards")})
 }
 
@@ -253,7 +253,7 @@ func responseMask(c *Case) error {
 		for i, x := range row {
 			ids[i] = int(x)
 		}
-		all = append(all, advantage.AnswerMask(ids, ends))
+		all = append(all, answerMask(ids, ends))
 	}
 	putMat(c, "mask", all, "ids")
 	return nil
@@ -291,11 +291,36 @@ func filterGroups(c *Case) error {
 		used = append(used, n > 1)
 	}
 	stats := map[string]any{"solve_format_none": 0, "solve_format_all": 0}
-	for name, n := range advantage.ToolHealth(ids, scores, used, failed, exceeded) {
+	for name, n := range toolHealth(ids, scores, used, failed, exceeded) {
 		stats[name] = n
 	}
 	stats["solve_format_none"] = stats["totals"]
 	c.Put("stats", stats)
 	c.Put("image_counts", pictures)
 	return nil
+}
+
+// answerMask is 1 up to and including the first end token.
+func answerMask(ids []int, ends map[int]bool) []float64 {
+	mask := make([]float64, len(ids))
+	for i, id := range ids {
+		mask[i] = 1
+		if ends[id] {
+			break
+		}
+	}
+	return mask
+}
+
+// silenced is a mask without the rows of answers that are not trained on, whose rewards count
+// in their groups all the same (Mini-o3: those that ran out of turns).
+func silenced(mask [][]float64, answers []bool) [][]float64 {
+	out := make([][]float64, len(mask))
+	for i, row := range mask {
+		out[i] = make([]float64, len(row))
+		if !answers[i] {
+			copy(out[i], row)
+		}
+	}
+	return out
 }

@@ -29,7 +29,7 @@ func autoencoderKL(c *Case) error {
 		n.outPicture("out.latent", m.Scaled(n.tape, mean))
 		n.outPicture("out.decoded", m.Decode(n.tape, n.picture("in.latent")))
 
-		n.cut("logvar", logVariance, 0, vae.ClampLogVariance)
+		n.cut("logvar", logVariance, 0, clampLogVariance)
 		return nil
 	})
 }
@@ -72,7 +72,7 @@ func autoencoderWan(c *Case) error {
 		mean, logVariance := m.Encode(n.tape, one("in.video"))
 		n.outPicture("out.mean", batch(mean))
 		n.outPicture("out.latent", batch(m.Scaled(n.tape, mean)))
-		n.cut("logvar", logVariance, 1, vae.ClampLogVariance)
+		n.cut("logvar", logVariance, 1, clampLogVariance)
 		n.cut("decoded", m.Decode(n.tape, one("in.latent")), 1, func(x []float32) []float32 {
 			y := make([]float32, len(x))
 			for i, v := range x {
@@ -98,4 +98,13 @@ func autoencoderTiny(c *Case) error {
 		n.outPicture("out.decoded", m.Decode(n.tape, n.picture("in.latent")))
 		return nil
 	})
+}
+
+// clampLogVariance bounds the logarithm of the variance, as upstream does before it draws.
+func clampLogVariance(x []float32) []float32 {
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = min(max(v, -30), 20)
+	}
+	return y
 }

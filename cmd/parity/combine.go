@@ -121,7 +121,7 @@ func combineMixAdvantage(c *Case) error {
 	if !c.Bool("use_group") {
 		o.Over, o.Trim = "batch", 0
 	}
-	return compared(c, o, how, advantage.Consecutive(len(scores[0]), c.Int("group")), scores, c.Floats("weights"))
+	return compared(c, o, how, consecutive(len(scores[0]), c.Int("group")), scores, c.Floats("weights"))
 }
 
 func combineFlowFactory(c *Case) error {
@@ -134,7 +134,7 @@ func combineFlowFactory(c *Case) error {
 
 func combineDance(c *Case) error {
 	vq, mq := c.Floats("vq"), c.Floats("mq")
-	ids := advantage.Consecutive(len(vq), c.Int("group"))
+	ids := consecutive(len(vq), c.Int("group"))
 	a, err := torchGroup(0).Of(ids, vq)
 	if err != nil {
 		return err
@@ -151,13 +151,13 @@ func combineDance(c *Case) error {
 }
 
 func combineSpec(c *Case) error {
-	parts, err := rewards.ParseSpec(c.String("spec"))
+	parts, err := parseSpec(c.String("spec"))
 	switch {
-	case errors.Is(err, rewards.ErrJSON):
+	case errors.Is(err, errJSON):
 		c.Put("error", "Invalid JSON reward_spec")
-	case errors.Is(err, rewards.ErrName):
+	case errors.Is(err, errName):
 		c.Put("error", "Invalid reward spec entry")
-	case errors.Is(err, rewards.ErrWeight):
+	case errors.Is(err, errWeight):
 		c.Put("error", "could not convert string to float")
 	case err != nil:
 		return err
@@ -187,7 +187,7 @@ func combinePref(c *Case) error {
 		if !ok {
 			return nil, fmt.Errorf("reward %q has a weight but no scores", name)
 		}
-		return o.Of(advantage.Consecutive(len(r), c.Int("group")), r)
+		return o.Of(consecutive(len(r), c.Int("group")), r)
 	}
 	each := map[string]any{}
 	var parts [][]float64
@@ -241,5 +241,22 @@ func blended(of func(name string) ([]float64, error), names []string, applies []
 		}
 		parts, weights = append(parts, a), append(weights, 1)
 	}
-	return advantage.Blend(parts, weights, applies), nil
+	return blend(parts, weights, applies), nil
+}
+
+// blend is the weighted mean of the parts that apply to a sample: one reward with several
+// dimensions, whose advantages were taken apart (Pref-GRPO). applies[k] nil: to all. A part
+// that applies and is missing leaves the sample without.
+func blend(parts [][]float64, weights []float64, applies [][]bool) []float64 {
+	out := make([]float64, len(parts[0]))
+	for i := range out {
+		total := 0.0
+		for k, part := range parts {
+			if applies[k] == nil || applies[k][i] {
+				out[i], total = out[i]+float64(weights[k]*part[i]), total+weights[k]
+			}
+		}
+		out[i] /= total
+	}
+	return out
 }

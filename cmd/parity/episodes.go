@@ -233,10 +233,50 @@ func maskRows(c *Case, of func(ids []int32) []bool) error {
 
 func assistantMask(c *Case) error {
 	start, end, role := int32(c.Int("im_start")), int32(c.Int("im_end")), int32(c.Int("assistant"))
-	return maskRows(c, func(ids []int32) []bool { return tools.AssistantMask(ids, start, end, role) })
+	return maskRows(c, func(ids []int32) []bool { return assistantTurns(ids, start, end, role) })
 }
 
 func lastEndMask(c *Case) error {
 	end, pad := int32(c.Int("eos")), int32(c.Int("pad"))
-	return maskRows(c, func(ids []int32) []bool { return tools.LastEndMask(ids, end, pad) })
+	return maskRows(c, func(ids []int32) []bool { return upToLastEnd(ids, end, pad) })
+}
+
+// Masks over token ids that were not sampled here: transcripts of others, for supervised
+// training. A transcript of our own knows what it sampled.
+
+// assistantTurns marks, from each start of a turn that the role follows, up to and with the next
+// end of a turn; the header is marked, too. A turn that does not end is not marked
+// (Pixel-Reasoner's create_assistant_response_mask; vlm.assistant_mask).
+func assistantTurns(ids []int32, start, end, role int32) []bool {
+	ends := make([]int, len(ids)) // the next end from here on, -1 where there is none
+	for i, next := len(ids)-1, -1; i >= 0; i-- {
+		if ids[i] == end {
+			next = i
+		}
+		ends[i] = next
+	}
+	mask, until := make([]bool, len(ids)), -1
+	for i := range ids {
+		if ids[i] == start && i+1 < len(ids) && ids[i+1] == role {
+			until = max(until, ends[i])
+		}
+		mask[i] = i <= until
+	}
+	return mask
+}
+
+// upToLastEnd marks all but padding up to and with the last end; everything but padding where
+// there is no end (Pixel-Reasoner's create_action_mask_up_to_last_eos; vlm.last_eos_mask).
+func upToLastEnd(ids []int32, end, pad int32) []bool {
+	stop := len(ids)
+	for i, id := range ids {
+		if id == end {
+			stop = i + 1
+		}
+	}
+	mask := make([]bool, len(ids))
+	for i := range stop {
+		mask[i] = ids[i] != pad
+	}
+	return mask
 }

@@ -147,7 +147,7 @@ func judgePoint(c *Case) error {
 
 func judgeAxes(c *Case) error {
 	for _, axis := range judge.Axes {
-		c.Put(strings.ToLower(axis), judge.FilledMarks(c.Strings("answers"), axis))
+		c.Put(strings.ToLower(axis), filledMarks(c.Strings("answers"), axis))
 	}
 	return nil
 }
@@ -218,4 +218,21 @@ func videoAlign(c *Case) error {
 	}
 	c.Put("rewards", out)
 	return nil
+}
+
+// filledMarks are the marks of a batch on one axis, with the mean where one is missing.
+func filledMarks(replies []string, axis string) []float64 {
+	out, found := make([]float64, len(replies)), make([]bool, len(replies))
+	sum, n := 0.0, 0
+	for i, r := range replies {
+		if out[i], found[i] = judge.Marks(r)[axis]; found[i] {
+			sum, n = sum+out[i], n+1
+		}
+	}
+	for i := range out {
+		if !found[i] {
+			out[i] = sum / float64(max(1, n))
+		}
+	}
+	return out
 }

@@ -108,9 +108,9 @@ func lossAWM(c *Case) error {
 
 func lossDPO(c *Case) error {
 	t := noisedTerms(c)
-	pairs := loss.Neighbours(len(t.V) / 2)
+	pairs := neighbours(len(t.V) / 2)
 	if c.String("layout") == "halves" {
-		pairs = loss.Halves(len(t.V) / 2)
+		pairs = halves(len(t.V) / 2)
 	}
 	r := loss.DPO(t, pairs, c.Float("beta"))
 	c.Put("inside", r.Inside)
@@ -165,4 +165,20 @@ func lossHinge(c *Case) error {
 	c.Put("loss", l)
 	c.Put("grad_reward", grad)
 	return nil
+}
+
+// halves are the pairs of n winners followed by their losers.
+func halves(n int) (pairs [][2]int) {
+	for i := range n {
+		pairs = append(pairs, [2]int{i, i + n})
+	}
+	return pairs
+}
+
+// neighbours are the pairs of n winners, each before its loser.
+func neighbours(n int) (pairs [][2]int) {
+	for i := range n {
+		pairs = append(pairs, [2]int{2 * i, 2*i + 1})
+	}
+	return pairs
 }

@@ -88,7 +88,7 @@ func tokenKL(c *Case) error {
 	for i, lp := range x.Data {
 		kl[i], grad[i] = loss.KL(c.String("kind"), lp, ref[i])
 		if c.Op == "vlm.kl_clamped" {
-			kl[i] = loss.KLCut(c.String("kind"), lp, ref[i])
+			kl[i] = klCut(c.String("kind"), lp, ref[i])
 		}
 	}
 	c.Put("kl", Array{x.Shape, kl})
@@ -140,7 +140,7 @@ func tokenLogProb(c *Case) error {
 	labels, g := c.Ints("labels"), c.Floats("cotangent")
 	var lp, grad []float64
 	for i, row := range rows {
-		l, d := loss.LogProb(row, labels[i], g[i])
+		l, d := logitLogProb(row, labels[i], g[i])
 		lp, grad = append(lp, l), append(grad, d...)
 	}
 	c.Put("logp", Array{c.Array("labels").Shape, lp})
@@ -157,7 +157,7 @@ func tokenEntropy(c *Case) error {
 	weights, total := flat(w), 0.0
 	var grad []float64
 	for i, row := range rows {
-		h, d := loss.Entropy(row, weights[i])
+		h, d := logitEntropy(row, weights[i])
 		total += h * weights[i]
 		grad = append(grad, d...)
 	}
@@ -239,4 +239,58 @@ func minus(x, y [][]float64) [][]float64 {
 		}
 	}
 	return out
+}
+
+// logitLogProb is logit[label] - logsumexp, and its gradient by the logits times g.
+func logitLogProb(logits []float64, label int, g float64) (lp float64, grad []float64) {
+	p, lse := softmax(logits)
+	grad = make([]float64, len(logits))
+	for i, q := range p {
+		grad[i] = -g * q
+	}
+	grad[label] += g
+	return logits[label] - lse, grad
+}
+
+// logitEntropy is logsumexp - Σ p·logit, and its gradient by the logits times g.
+func logitEntropy(logits []float64, g float64) (h float64, grad []float64) {
+	p, lse := softmax(logits)
+	mean := 0.0
+	for i, q := range p {
+		mean += float64(q * logits[i])
+	}
+	grad = make([]float64, len(logits))
+	for i, q := range p {
+		grad[i] = -g * q * (logits[i] - mean)
+	}
+	return lse - mean, grad
+}
+
+func softmax(x []float64) (p []float64, lse float64) {
+	top := math.Inf(-1)
+	for _, v := range x {
+		top = math.Max(top, v)
+	}
+	total := 0.0
+	p = make([]float64, len(x))
+	for i, v := range x {
+		p[i] = math.Exp(v - top)
+		total += p[i]
+	}
+	for i := range p {
+		p[i] /= total
+	}
+	return p, top + math.Log(total)
+}
+
+// klCut is OpenRLHF's: every estimator between -10 and 10.
+func klCut(kind string, lp, ref float64) float64 {
+	x := lp - ref
+	switch kind {
+	case "k2":
+		x = x * x / 2
+	case "k3":
+		x = math.Exp(-x) - 1 + x
+	}
+	return min(max(x, -10), 10)
 }

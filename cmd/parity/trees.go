@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +19,7 @@ var treeOps = map[string]Op{
 }
 
 func treeSplits(c *Case) error {
-	points, err := sde.SplitPoints(text(c, "points", ""), int(numberOr(c, "rounds", 0)), c.Int("steps"))
+	points, err := splitPoints(text(c, "points", ""), int(numberOr(c, "rounds", 0)), c.Int("steps"))
 	c.Put("split_points", points)
 	return err
 }
@@ -74,7 +76,7 @@ func treeRollout(c *Case) error {
 	t, states, clean := g.Run(s.Steps(), z.Data, field(c, time), func() []float64 { drawn++; return noise(drawn - 1) })
 	var paths []float64
 	for _, n := range t.Leaves {
-		paths = append(paths, t.PathLogProb(n))
+		paths = append(paths, pathLogProb(t, n))
 	}
 	drew := make([]int, len(t.SDE))
 	for i, d := range t.SDE {
@@ -92,4 +94,34 @@ func treeRollout(c *Case) error {
 	c.Put("leaf_x0", statesOf(z.Shape, clean))
 	c.Put("leaf_path_log_prob", paths)
 	return nil
+}
+
+// pathLogProb is the sum of the edges' log-probabilities from the root to a node.
+func pathLogProb(t *sde.Tree, node int) float64 {
+	sum := 0.0
+	for ; node > 0; node = t.Parent[node] {
+		sum += t.LogProb[node]
+	}
+	return sum
+}
+
+// splitPoints are where a tree splits: a list "0,3,6", each cut to the last step and sorted,
+// doubles kept; or, without a list, i·(T/rounds).
+func splitPoints(list string, rounds, steps int) ([]int, error) {
+	points := []int{}
+	if list == "" {
+		for i := range rounds {
+			points = append(points, min(i*(steps/rounds), steps-1))
+		}
+		return points, nil
+	}
+	for _, s := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil {
+			return nil, fmt.Errorf("split points %q: %q is not a whole number", list, s)
+		}
+		points = append(points, min(max(n, 0), steps-1))
+	}
+	slices.Sort(points)
+	return points, nil
 }

@@ -61,7 +61,7 @@ func gridRows(grids []vlm.Grid) [][]int {
 }
 
 func vlmSize(c *Case) error {
-	rule, err := vlm.SizeRuleNamed(c.String("variant"))
+	rule, err := sizeRuleNamed(c.String("variant"))
 	if err != nil {
 		return err
 	}
@@ -343,4 +343,15 @@ func vlmChat(c *Case) error {
 	text, err := t.Render(messages, r)
 	c.Put("text", text)
 	return err
+}
+
+// sizeRuleNamed finds a rule by its name.
+func sizeRuleNamed(name string) (vlm.SizeRule, error) {
+	switch name {
+	case "hf", "transformers":
+		return vlm.Transformers, nil
+	case "vendor", "qwen-vl-utils":
+		return vlm.QwenUtils, nil
+	}
+	return 0, fmt.Errorf("a rule of sizes named %q is not known; hf and vendor are", name)
 }

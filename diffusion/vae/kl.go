@@ -192,12 +192,3 @@ func (m *middle) apply(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
 	}
 	return replace(tp, x, inBlock(tp, m.second, x))
 }
-
-// ClampLogVariance bounds the logarithm of the variance, as upstream does before it draws.
-func ClampLogVariance(x []float32) []float32 {
-	y := make([]float32, len(x))
-	for i, v := range x {
-		y[i] = min(max(v, -30), 20)
-	}
-	return y
-}

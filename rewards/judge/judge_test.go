@@ -47,15 +47,6 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-func TestFilledMarks(t *testing.T) {
-	replies := []string{"Style Score (1-5): 2\nStyle Score (1-5): 4", "nothing", "Style Score (1-5): 1", "Alignment Score (1-5): 5"}
-	for axis, want := range map[string][4]float64{"Style": {4, 2.5, 1, 2.5}, "Alignment": {5, 5, 5, 5}, "Coherence": {}} {
-		if got := FilledMarks(replies, axis); [4]float64(got) != want {
-			t.Errorf("%s: %v, want %v", axis, got, want)
-		}
-	}
-}
-
 func TestEditMarks(t *testing.T) {
 	for reply, want := range map[string][2]float64{
 		`{"score": [20, 18]}`: {20, 18}, "```json\n{\"score\": [\"25\", 0, 7]}\n```": {25, 0}, `"{\"score\": [9, 8]}"`: {9, 8}, `so {"a": {}, "score": [true, -1]} !`: {1, -1},

@@ -61,15 +61,6 @@ func Groups(ids []int) [][]int {
 	return groups
 }
 
-// Consecutive is ids of groups of n that stand beside each other.
-func Consecutive(samples, n int) []int {
-	ids := make([]int, samples)
-	for i := range ids {
-		ids[i] = i / n
-	}
-	return ids
-}
-
 // numbered are ids of names: the same name, the same id.
 func numbered(names []string) []int {
 	number, ids := map[string]int{}, make([]int, len(names))

@@ -57,29 +57,6 @@ func Pairs(ids []int, scores []float64, margin float64) [][2]int {
 	return pairs
 }
 
-// NonZero are the rows (of samples, by step) whose advantages are not all 0, and how many
-// rows are trained where these are filled up with others to a multiple of batches (flow_grpo).
-// Rows without advantages are neither.
-func NonZero(advantages [][]float64, batches int) (nonzero []bool, count int) {
-	zero := 0
-	for _, row := range advantages {
-		some := slices.ContainsFunc(row, func(a float64) bool { return a != 0 && !math.IsNaN(a) })
-		nonzero = append(nonzero, some)
-		switch {
-		case some:
-			count++
-		case !slices.ContainsFunc(row, math.IsNaN):
-			zero++
-		}
-	}
-	if batches > 0 && count%batches != 0 {
-		if missing := batches - count%batches; zero >= missing {
-			count += missing
-		}
-	}
-	return nonzero, count
-}
-
 // Weighted draws n places without replacement, each with probability in proportion to its weight
 // among those that are left; u are n drawn numbers in [0, 1). Places without weight are never
 // drawn, so there may be fewer. Only sums and products decide, so that every machine draws the same.

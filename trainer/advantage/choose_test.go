@@ -24,18 +24,6 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// Rows without advantages are not trained to fill a batch up.
-func TestNonZero(t *testing.T) {
-	nan := missingReward
-	rows := [][]float64{{0, 0}, {0, 1}, {nan, nan}, {0, 0}, {2, 2}, {-1, 0}}
-	for batches, want := range map[int]int{0: 3, 1: 3, 2: 4, 3: 3, 4: 4, 5: 5, 6: 3} {
-		nonzero, count := NonZero(rows, batches)
-		if !slices.Equal(nonzero, []bool{false, true, false, false, true, true}) || count != want {
-			t.Errorf("%d batches: %v, %d rows, want %d", batches, nonzero, count, want)
-		}
-	}
-}
-
 func TestFilter(t *testing.T) {
 	nan := missingReward
 	ids := []int{0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4}
@@ -104,26 +92,6 @@ func TestStopProperly(t *testing.T) {
 	}{{2, 0.5, true, 1}, {2, -1, true, -1}, {2, 0, false, 2}, {-2, 0.5, true, -1}, {missingReward, -1, true, missingReward}} {
 		if got := StopProperly(c.reward, c.coefficient, c.truncated); !close(got, c.want) {
 			t.Errorf("%+v: %v", c, got)
-		}
-	}
-}
-
-func TestMasks(t *testing.T) {
-	if m := AnswerMask([]int{3, 1, 2, 1}, map[int]bool{1: true, 2: true}); !same(m, []float64{1, 1, 0, 0}) {
-		t.Error(m)
-	}
-	mask := [][]float64{{1, 0}, {1, 1}}
-	if m := Silenced(mask, []bool{true, false}); !same(m[0], []float64{0, 0}) || !same(m[1], mask[1]) || mask[0][0] != 1 {
-		t.Error(m, mask)
-	}
-}
-
-func TestToolHealth(t *testing.T) {
-	none := func(int) bool { return false }
-	m := ToolHealth([]int{0, 0, 1, 1, 1}, []float64{1, 0, 1, 1, missingReward}, []bool{true, false, true, true, false}, none, nil)
-	for name, want := range map[string]int{"num_0_1": 1, "num_k_1": 1, "wrong_and_use_tool_num": 1, "only_use_tool_num": 1, "solve_all": 1, "totals": 2, "success_tool_call_per_batch": 3} {
-		if m[name] != want {
-			t.Errorf("%s is %d, want %d", name, m[name], want)
 		}
 	}
 }

@@ -189,13 +189,6 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
-func TestBlend(t *testing.T) {
-	got := Blend([][]float64{{1, 1, 1}, {4, 4, missingReward}}, []float64{2, 1}, [][]bool{nil, {true, false, true}})
-	if !same(got, []float64{2, 1, missingReward}) {
-		t.Error(got)
-	}
-}
-
 func TestEstimatorRefuses(t *testing.T) {
 	b := batch(rand.New(rand.NewPCG(13, 14)))
 	for name, c := range map[string]struct {

@@ -71,20 +71,3 @@ func (s Several) Add(parts [][]float64, weights []float64) ([]float64, error) {
 	}
 	return sum, nil
 }
-
-// Blend is the weighted mean of the parts that apply to a sample: one reward with several
-// dimensions, whose advantages were taken apart (Pref-GRPO). applies[k] nil: to all. A part
-// that applies and is missing leaves the sample without.
-func Blend(parts [][]float64, weights []float64, applies [][]bool) []float64 {
-	out := make([]float64, len(parts[0]))
-	for i := range out {
-		total := 0.0
-		for k, part := range parts {
-			if applies[k] == nil || applies[k][i] {
-				out[i], total = out[i]+float64(weights[k]*part[i]), total+weights[k]
-			}
-		}
-		out[i] /= total
-	}
-	return out
-}

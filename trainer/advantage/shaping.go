@@ -50,28 +50,3 @@ func StopProperly(reward, coefficient float64, truncated bool) float64 {
 	}
 	return coefficient
 }
-
-// AnswerMask is 1 up to and including the first end token.
-func AnswerMask(ids []int, ends map[int]bool) []float64 {
-	mask := make([]float64, len(ids))
-	for i, id := range ids {
-		mask[i] = 1
-		if ends[id] {
-			break
-		}
-	}
-	return mask
-}
-
-// Silenced is a mask without the rows of answers that are not trained on, whose rewards count
-// in their groups all the same (Mini-o3: those that ran out of turns).
-func Silenced(mask [][]float64, answers []bool) [][]float64 {
-	out := make([][]float64, len(mask))
-	for i, row := range mask {
-		out[i] = make([]float64, len(row))
-		if !answers[i] {
-			copy(out[i], row)
-		}
-	}
-	return out
-}

@@ -160,7 +160,7 @@ func translatesNoised(t *testing.T, name string, e *Experiment) {
 		}
 		grad = r.GradLogProb
 	case "dpo":
-		grad = loss.DPO(x, loss.Neighbours(1), e.Loss.Beta).GradV
+		grad = loss.DPO(x, [][2]int{{0, 1}}, e.Loss.Beta).GradV
 	case "dgpo":
 		_, grad = e.Loss.DGPO(2).Of(x, []float64{1, -2}, []int{0, 0})
 	default:

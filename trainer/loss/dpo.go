@@ -11,24 +11,7 @@ import (
 //
 //	L = -mean log σ(-β/2·[(err_w - ref_w) - (err_l - ref_l)]),  err = mean (v - (e - x0))²
 //
-// flow_grpo has the winners in the first half of a batch (Halves), verl-omni each winner
-// before its loser (Neighbours). Invariant (test): a policy that is its reference has log 2.
-
-// Halves are the pairs of n winners followed by their losers.
-func Halves(n int) (pairs [][2]int) {
-	for i := range n {
-		pairs = append(pairs, [2]int{i, i + n})
-	}
-	return pairs
-}
-
-// Neighbours are the pairs of n winners, each before its loser.
-func Neighbours(n int) (pairs [][2]int) {
-	for i := range n {
-		pairs = append(pairs, [2]int{2 * i, 2*i + 1})
-	}
-	return pairs
-}
+// Invariant (test): a policy that is its reference has log 2.
 
 // DPOResult also has what is inside the sigmoid.
 type DPOResult struct {

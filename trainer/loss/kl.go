@@ -128,18 +128,6 @@ func KL(kind string, lp, ref float64) (kl, slope float64) {
 	return x, 1
 }
 
-// KLCut is OpenRLHF's: every estimator between -10 and 10.
-func KLCut(kind string, lp, ref float64) float64 {
-	x := lp - ref
-	switch kind {
-	case "k2":
-		x = x * x / 2
-	case "k3":
-		x = portable.Exp(-x) - 1 + x
-	}
-	return cutLog(x, 10)
-}
-
 // KLController steers a KL to a target (Ziegler et al., 2019):
 // value *= 1 + clip(kl/target - 1, ±0.2)·n/horizon.
 type KLController struct{ Value, Target, Horizon float64 }

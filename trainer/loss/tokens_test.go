@@ -292,13 +292,8 @@ func TestTokenCheck(t *testing.T) {
 	}
 }
 
-func TestHeadGradients(t *testing.T) {
+func TestValueGradients(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
-	logits := random(r, 6)
-	_, grad := LogProb(logits, 2, 1.5)
-	differences(t, "log-probability", logits, grad, func() float64 { lp, _ := LogProb(logits, 2, 0); return 1.5 * lp })
-	_, grad = Entropy(logits, 0.7)
-	differences(t, "entropy", logits, grad, func() float64 { h, _ := Entropy(logits, 0); return 0.7 * h })
 	v, old, returns, mask := rows(r, 2, 3), rows(r, 2, 3), rows(r, 2, 3), [][]float64{{1, 1, 0}, {1, 0, 1}}
 	a := Aggregate{Mode: "token-mean"}
 	_, g, _, err := Value(v, old, returns, mask, 0.3, a)

@@ -25,17 +25,6 @@ const (
 	QwenUtils
 )
 
-// SizeRuleNamed finds a rule by its name.
-func SizeRuleNamed(name string) (SizeRule, error) {
-	switch name {
-	case "hf", "transformers":
-		return Transformers, nil
-	case "vendor", "qwen-vl-utils":
-		return QwenUtils, nil
-	}
-	return 0, fmt.Errorf("a rule of sizes named %q is not known; hf and vendor are", name)
-}
-
 // Pixels bounds a picture's area.
 type Pixels struct{ Min, Max int }
 

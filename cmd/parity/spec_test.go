@@ -1,13 +1,15 @@
-package rewards
+package main
 
 import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/rewards"
 )
 
 func TestParseSpec(t *testing.T) {
-	for spec, want := range map[string][]Part{
+	for spec, want := range map[string][]rewards.Part{
 		"":                          nil,
 		" ocr ":                     {{Name: "ocr", Weight: 1}},
 		"ocr:2, layout :-0.5,,":     {{Name: "ocr", Weight: 2}, {Name: "layout", Weight: -0.5}},
@@ -17,16 +19,16 @@ func TestParseSpec(t *testing.T) {
 		`{"a": 1, "b": 1, "a": 12}`: {{Name: "a", Weight: 12}, {Name: "b", Weight: 1}},
 		"{}":                        nil,
 	} {
-		if got, err := ParseSpec(spec); err != nil || !slices.Equal(got, want) {
+		if got, err := parseSpec(spec); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v, %v", spec, got, want, err)
 		}
 	}
 	for spec, want := range map[string]error{
-		":1": ErrName, "a, :2": ErrName,
-		"a:": ErrWeight, "a:b": ErrWeight, "a:nan": ErrWeight, "a:1e999": ErrWeight, "a:1:2": ErrWeight, `{"a": null}`: ErrWeight, `{"a": [1]}`: ErrWeight,
-		"{": ErrJSON, `{"a": 1} x`: ErrJSON, "{a: 1}": ErrJSON,
+		":1": errName, "a, :2": errName,
+		"a:": errWeight, "a:b": errWeight, "a:nan": errWeight, "a:1e999": errWeight, "a:1:2": errWeight, `{"a": null}`: errWeight, `{"a": [1]}`: errWeight,
+		"{": errJSON, `{"a": 1} x`: errJSON, "{a: 1}": errJSON,
 	} {
-		if got, err := ParseSpec(spec); !errors.Is(err, want) {
+		if got, err := parseSpec(spec); !errors.Is(err, want) {
 			t.Errorf("%q: %v, %v, want %v", spec, got, err, want)
 		}
 	}
