@@ -54,7 +54,7 @@ var floors = map[string][][]string{
 		{"config", "advantage", "loss", "optim", "sampling", "folder"},
 		{"prompts"},
 		{"album", "experiment"},
-		{"judges"},
+		{"judges", "preflight"},
 		{"."},
 		{"toy", "ranks", "rollout"},
 		{"rollout/episodes"},

@@ -24,7 +24,8 @@ func planCommand() *cobra.Command {
 		Short: "Check an experiment's file, and say what it amounts to",
 		Long: `Check an experiment's file, and say what it amounts to: the steps of the sampler as
 numbers, which of them each iteration trains, how often the network runs, what
-random numbers depend on, and what seems unwise. All mistakes are reported at once.
+random numbers depend on, and what seems unwise. All mistakes are reported at once,
+those in prompts' files and in the model's settings too.
 No model is loaded, unless --probe asks how long it will take: that trains for three
 iterations in a folder that is deleted.`,
 		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved\n  darkroom plan experiment.toml --probe --device cuda:0",
@@ -45,13 +46,18 @@ iterations in a folder that is deleted.`,
 			if asJSON, _ := cmd.Flags().GetBool("json"); resolved && asJSON {
 				return usagef("--resolved prints TOML, and --json JSON\nhint: leave one of them out")
 			}
-			if resolved {
+			notes, err := checkFiles(e)
+			if resolved { // of the file alone; the model's folder fills in what is usual for it
 				return e.Write(cmd.OutOrStdout())
+			}
+			if err != nil {
+				return err
 			}
 			p, err := e.Plan()
 			if err != nil {
 				return usageError{err}
 			}
+			p.Warnings = append(p.Warnings, notes...)
 			all := withMemory(e, p)
 			if probing {
 				if all.Time, err = probe(cmd, e, p); err != nil {

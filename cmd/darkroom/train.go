@@ -104,6 +104,10 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	notes, err := checkFiles(e)
+	if err != nil {
+		return err
+	}
 	dir := o.out
 	if dir == "" {
 		dir = filepath.Join("runs", e.Run.Name)
@@ -116,6 +120,9 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	log := cmd.ErrOrStderr()
 	if on.note != "" {
 		fmt.Fprintf(log, "note: %s\n", on.note)
+	}
+	for _, n := range notes {
+		fmt.Fprintf(log, "note: %s\n", n)
 	}
 	bar := newProgress(log, e.Run.Name)
 	began := time.Now()

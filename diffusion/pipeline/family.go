@@ -30,6 +30,8 @@ type family struct {
 	embedded, trueCFG bool
 	patch             int  // side of a token in latents
 	emptyIsZero       bool // the empty text is zeros, and not what encoders make of it
+
+	targets []string // layers that adapters are usually for, by the ends of their names
 }
 
 // Defaults are what upstream's pipeline does where nothing is asked for.

@@ -133,6 +133,9 @@ func (p *Pipeline) Defaults() Defaults {
 // variance-preserving ladder.
 func (p *Pipeline) Flow() bool { return p.family.flow }
 
+// Targets are the layers that an adapter is usually for, by the ends of their names.
+func (p *Pipeline) Targets() []string { return p.family.targets }
+
 // Denoiser is the network's parameters, loaded at the first call.
 func (p *Pipeline) Denoiser() (*nn.Params, error) {
 	if p.denoiser == nil {

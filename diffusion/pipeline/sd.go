@@ -27,7 +27,7 @@ func openSD(f *folder, _ Options) (*family, error) {
 	if c.Added != "" || c.Out != c.In {
 		return nil, fmt.Errorf("unet: config.json: addition_embed_type %q, %d channels in and %d out: this is not the network of a StableDiffusionPipeline", c.Added, c.In, c.Out)
 	}
-	fam := &family{component: "unet", latentChannels: c.In, patch: 1,
+	fam := &family{component: "unet", targets: unetTargets(), latentChannels: c.In, patch: 1,
 		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipStates}},
 		side:     func(factor int) int { return factor << (len(c.Channels) - 1) },
 		most:     func(int) int { return 0 },
@@ -47,6 +47,9 @@ func openSD(f *folder, _ Options) (*family, error) {
 	}
 	return fam, nil
 }
+
+// unetTargets are the projections of both attentions of a U-Net (ddpo-pytorch, diffusers' examples).
+func unetTargets() []string { return []string{"to_q", "to_k", "to_v", "to_out.0"} }
 
 // unetSize is the sides of latents that a U-Net was trained on: one number, or two.
 func unetSize(f *folder) (height, width int, err error) {

@@ -36,7 +36,7 @@ func openSD3(f *folder, o Options) (*family, error) {
 
 // sd3Family is the family for a network; T5's length is that of zeros where there is no third encoder.
 func sd3Family(c mmdit.Config, length int, third bool) *family {
-	fam := &family{component: "transformer", flow: true, latentChannels: c.In, patch: c.PatchSize,
+	fam := &family{component: "transformer", targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, flow: true, latentChannels: c.In, patch: c.PatchSize,
 		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipProjected}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}},
 		side:     func(factor int) int { return factor * c.PatchSize },
 		most:     func(factor int) int { return factor * c.PatchSize * c.PositionsSide },

@@ -37,7 +37,7 @@ func openSDXL(f *folder, _ Options) (*family, error) {
 	if !f.has("text_encoder") {
 		return nil, fmt.Errorf("%s: it names no \"text_encoder\": refiners, which have one encoder, are not known", filepath.Join(f.dir, "model_index.json"))
 	}
-	fam := &family{component: "unet", latentChannels: c.In, patch: 1,
+	fam := &family{component: "unet", targets: unetTargets(), latentChannels: c.In, patch: 1,
 		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipBefore}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}},
 		side:     func(factor int) int { return factor << (len(c.Channels) - 1) },
 		most:     func(int) int { return 0 },

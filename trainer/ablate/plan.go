@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/preflight"
 	"github.com/darkroom-rl/darkroom/trainer/training"
 )
 
@@ -82,6 +84,9 @@ func (g *Grid) read(c *Cell, base []byte) error {
 		}
 		e, err := experiment.Parse(g.Base, base, sets)
 		if err != nil {
+			return err
+		}
+		if _, err := preflight.Check(e, cpu.NewDry(cpu.Options{})); err != nil {
 			return err
 		}
 		if err := training.Possible(e); err != nil {

@@ -68,16 +68,21 @@ func picture(dir, name string) (*vision.Image, error) {
 // HasPictures is the error that Pictures would meet for want of a file.
 func (p Prompt) HasPictures(dir string) error {
 	names, err := p.pictures()
+	if err != nil {
+		return err
+	}
 	for _, name := range names {
-		if _, embedded := strings.CutPrefix(name, table); embedded || err != nil {
+		if strings.HasPrefix(name, table) {
 			continue
 		}
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return outside(name)
 		}
-		_, err = os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
+		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 func outside(name string) error {

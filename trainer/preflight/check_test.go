@@ -1,0 +1,125 @@
+package preflight
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// golden holds tiny pipelines in the hub's layout.
+const golden = "../../cmd/parity/testdata/golden/models/"
+
+// file is an experiment whose files are there; %s is the model, the prompts, and what follows.
+const file = `[run]
+name = "x"
+iterations = 3
+[model]
+path = %q
+[rollout]
+prompts = %q
+prompts_per_iteration = 2
+group = 4
+[[reward]]
+name = "jpeg"
+%s`
+
+func checked(t *testing.T, model, prompts, rest string, sets ...string) (*experiment.Experiment, []string, error) {
+	t.Helper()
+	text := fmt.Sprintf(file, model, prompts, rest)
+	if strings.Contains(rest, "[episode]") {
+		text = strings.Replace(text, `"jpeg"`, `"accuracy"`, 1)
+	}
+	e, err := experiment.Parse("x.toml", []byte(text), sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, err := Check(e, cpu.NewDry(cpu.Options{}))
+	return e, notes, err
+}
+
+// written puts prompts in a file.
+func written(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestRefused: what a run would have refused is told with its place, before anything is computed.
+func TestRefused(t *testing.T) {
+	two := written(t, "two.txt", "a cat\na dog\n")
+	scene := written(t, "scene.txt", "a red circle on white\na cat\n")
+	asks := written(t, "asks.jsonl", `{"prompt": "what?", "meta": {"picture": "no.png", "answer": "1"}}`+"\n"+`{"prompt": "that?", "meta": {"picture": "embed:cards/1"}}`+"\n")
+	broken := written(t, "broken.jsonl", `{"prompt": "a", "meta": 3}`)
+	ladder := "[sampler]\nsolver = \"ddim\"\noutside = \"ddim\"\neval_solver = \"ddim\"\nschedule = { kind = \"ddpm\" }\n"
+	for _, c := range []struct {
+		model, prompts, rest string
+		sets                 []string
+		want                 string // begins so; "" is right
+	}{
+		{"embed:tiny-sd3", two, "", nil, ""},
+		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", nil, ""},
+		{golden + "pipe_sd15", two, ladder, nil, ""},
+		{golden + "pipe_sd15", two, "", nil, `x.toml:5:8: "model.path": flow-sde is for a flow, and the model in`},
+		{golden + "pipe_sd15", two, "[sampler]\nsolver = \"dance\"\n", nil, `x.toml:13:10: "sampler.solver": dance is for a flow, and the model in`},
+		{golden + "pipe_sd15", two, ladder, []string{"sampler.prediction=v_prediction"}, `--set: "sampler.prediction": the network in ../../cmd/parity/testdata/golden/models/pipe_sd15 puts out epsilon, and v_prediction`},
+		{"embed:tiny-sd3", two, ladder, nil, `x.toml:13:10: "sampler.solver": ddim is for a variance-preserving ladder, and the model in embed:tiny-sd3 is a flow`},
+		{"embed:tiny-sd3", two, "[[stage]]\niterations = 3\n[stage.sampler]\nguidance_kind = \"embedded\"\n", nil, `x.toml:15:17: "stage[0].sampler.guidance_kind": the network in embed:tiny-sd3 reads no scale of guidance`},
+		{"nowhere", two, "", nil, `x.toml:5:8: "model.path": nowhere: no such folder`},
+		{"embed:tiny-sd3", "missing.txt", "", nil, `x.toml:7:11: "rollout.prompts": missing.txt: no such file`},
+		{"embed:tiny-sd3", broken, "", nil, `x.toml:7:11: "rollout.prompts": `},
+		{"embed:tiny-sd3", two, "[evaluate]\nprompts = \"gone.txt\"\n", nil, `x.toml:13:11: "evaluate.prompts": gone.txt: no such file`},
+		{"embed:tiny-sd3", two, "", []string{"rollout.prompts_per_iteration=3"}, `--set: "rollout.prompts_per_iteration": 3 prompts an iteration, and `},
+		{"embed:tiny-sd3", two, "[[reward]]\nname = \"scene\"\n", nil, `x.toml:13:8: "reward[1].name": reward "scene" can read none of the prompts of `},
+		{"embed:tiny-sd3", two, "[[reward]]\nname = \"ocr\"\n", nil, `x.toml:13:8: "reward[1].name": reward "ocr" can read none of the prompts of `},
+		{golden + "pipe_flux", scene, "[[reward]]\nname = \"scene\"\n", nil, `x.toml:13:8: "reward[1].name": reward "scene" judges the program's own scenes of 64 x 64, and this model's pictures have `},
+		{"embed:tiny-sd3", two, "", []string{`model.lora.targets=["attn.to_q","attn.nope"]`}, `--set: "model.lora.targets": "attn.nope" matches no layer, though others do`},
+		{"embed:tiny-sd3", two, "", []string{`model.lora.targets="self_attn.q_proj"`}, `--set: "model.lora.targets": LoRA: "self_attn.q_proj" matches no layer`},
+		{"embed:tiny-sd3", two, "", []string{`model.train="blokcs.*"`}, `--set: "model.train": `},
+		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", []string{`model.lora.targets="attn.to_q"`}, `--set: "model.lora.targets": LoRA: "attn.to_q" matches no layer`},
+		{"embed:tiny-vlm", asks, "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": pictures of 1 of the 2 prompts cannot be opened; the first: prompt "what?": `},
+		{golden + "pipe_sd3", "embed:zoom", "[episode]\n", nil, `x.toml:5:8: "model.path": ` + golden + `pipe_sd3 is a generator's pipeline`},
+		{"embed:tiny-vlm", two, "", nil, `x.toml:5:8: "model.path": embed:tiny-vlm holds one model and no generator's pipeline`},
+		{"embed:tiny-sd3", "embed:scene-pairs", "[loss]\nobjective = \"dpo\"\n[advantage]\nestimator = \"ends\"\n", []string{"rollout.offline=true"}, `x.toml:9:9: "rollout.group": embed:scene-pairs: `},
+	} {
+		_, _, err := checked(t, c.model, c.prompts, c.rest, c.sets...)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s %s: %v", c.model, c.sets, err)
+		case c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)):
+			t.Errorf("%s %s: got\n%v\nwant\n%s", c.model, c.sets, err, c.want)
+		}
+	}
+	if _, notes, err := checked(t, "embed:tiny-sd3", scene, "[[reward]]\nname = \"scene\"\n"); err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "reward scene cannot read 1 of the 2 prompts") {
+		t.Errorf("%q, %v", notes, err)
+	}
+}
+
+// TestTargets: without a word of the file, adapters are for the layers that are usual for the model.
+func TestTargets(t *testing.T) {
+	ladder := "[sampler]\npreset = \"ddpo\"\n"
+	for _, c := range []struct {
+		model, prompts, rest string
+		sets                 []string
+		want                 []string
+	}{
+		{"embed:tiny-sd3", "embed:scenes", "", nil, []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}},
+		{golden + "pipe_flux", "embed:scenes", "", nil, []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}},
+		{golden + "pipe_sd15", "embed:scenes", ladder, nil, []string{"to_q", "to_k", "to_v", "to_out.0"}},
+		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", nil, []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"}},
+		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", []string{`model.lora.targets="gate_proj"`}, []string{"gate_proj"}},
+	} {
+		e, _, err := checked(t, c.model, c.prompts, c.rest, c.sets...)
+		if err != nil || !slices.Equal(e.Model.LoRA.Targets, c.want) {
+			t.Errorf("%s: %q, %v", c.model, e.Model.LoRA.Targets, err)
+		}
+	}
+}

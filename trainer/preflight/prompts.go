@@ -1,0 +1,81 @@
+package preflight
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/trainer/album"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// readPrompts reads what is trained on, and what is held out.
+func (c *check) readPrompts() {
+	if c.Rollout.Offline {
+		c.readAlbum()
+	} else {
+		c.readList("rollout.prompts", c.Rollout.Prompts)
+	}
+	if c.Evaluate.Prompts != "" {
+		c.readList("evaluate.prompts", c.Evaluate.Prompts)
+	}
+	all := len(c.lists["rollout.prompts"])
+	for i, at := range c.Turns() {
+		n := at.Rollout.PromptsPerIteration
+		if all == 0 || n <= all {
+			continue
+		}
+		c.RefuseAt(i, "rollout.prompts_per_iteration", fmt.Sprintf("%d prompts an iteration, and %s has %d", n, c.Rollout.Prompts, all),
+			fmt.Sprintf("write at most %d, or more prompts: one that is there twice in an iteration would be the same samples twice", all))
+	}
+}
+
+// readList reads a list and looks for the pictures that it names.
+func (c *check) readList(key, path string) {
+	list, err := prompts.Open(path)
+	if err != nil {
+		c.refuse(key, err)
+		return
+	}
+	c.lists[key] = list
+	if c.Episode == nil {
+		return
+	}
+	missing := 0
+	var first error
+	for _, p := range list {
+		if err := p.HasPictures(filepath.Dir(path)); err != nil {
+			if missing++; first == nil {
+				first = fmt.Errorf("prompt %q: %w", p.Text, err)
+			}
+		}
+	}
+	if missing > 0 {
+		c.Refuse(key, fmt.Sprintf("pictures of %d of the %d prompts cannot be opened; the first: %v", missing, len(list), first), "names of pictures begin in the folder of the prompts' file")
+	}
+}
+
+// readAlbum reads the pictures that are learned from.
+func (c *check) readAlbum() {
+	pages, err := album.Open(c.Rollout.Prompts)
+	if err != nil {
+		c.refuse("rollout.prompts", err)
+		return
+	}
+	for i, at := range c.Turns() {
+		c.checkPages(i, at, pages)
+	}
+	for _, p := range pages {
+		c.lists["rollout.prompts"] = append(c.lists["rollout.prompts"], p.Prompt)
+	}
+}
+
+// checkPages compares the number of pictures of a page with that of a group.
+func (c *check) checkPages(turn int, at *experiment.Experiment, pages []album.Page) {
+	for _, p := range pages {
+		if n := len(p.Scores); n != at.Rollout.Group {
+			c.RefuseAt(turn, "rollout.group", fmt.Sprintf("%s: %q has %d pictures, and a group has %d", c.Rollout.Prompts, p.Text, n, at.Rollout.Group), "group = 2 for pairs, 1 for pictures; a file has one kind")
+			return
+		}
+	}
+}
