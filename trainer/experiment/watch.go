@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // What the ledger has numbers of, and so what can be watched.
@@ -75,6 +77,9 @@ func (e *Experiment) objectiveNumbers() []string {
 	}
 	if estimatorNamed(e.Advantage.Estimator).Values {
 		all = append(all, "value_loss", "value_clipped", "value_explained")
+	}
+	if e.Loss.Correction.On() {
+		all = append(all, loss.Disagreement()...)
 	}
 	return all
 }

@@ -42,3 +42,31 @@ func OffPolicy(old, sampler, mask [][]float64) map[string]float64 {
 	m["chi2_seq"]--
 	return m
 }
+
+// Disagreement names the numbers that a corrected objective has beside its own.
+func Disagreement() []string {
+	return []string{"sampler_kl", "sampler_k3", "sampler_ppl_ratio", "sampler_chi2", "correction_weight", "correction_left_out"}
+}
+
+// disagreement says how far the sampler lies from the trainer, and what the correction makes of it: the mean
+// weight of tokens that are kept, and the share of those that are left out or have weight 0.
+func disagreement(t, corrected Tokens) map[string]float64 {
+	off := OffPolicy(t.Old, t.Sampler, t.Mask)
+	all, kept, weights := 0.0, 0.0, 0.0
+	for i, row := range t.Mask {
+		for k, on := range row {
+			w := corrected.Mask[i][k]
+			if corrected.Weight != nil {
+				w *= corrected.Weight[i][k]
+			}
+			all += on
+			if w != 0 {
+				kept, weights = kept+on, weights+w
+			}
+		}
+	}
+	return map[string]float64{
+		"sampler_kl": off["kl"], "sampler_k3": off["k3_kl"], "sampler_ppl_ratio": off["ppl_ratio"], "sampler_chi2": off["chi2_token"],
+		"correction_weight": weights / max(1, kept), "correction_left_out": 1 - kept/max(1, all),
+	}
+}

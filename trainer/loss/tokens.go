@@ -2,6 +2,7 @@ package loss
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -139,10 +140,19 @@ func (o TokenLoss) Of(t Tokens) (TokenResult, error) {
 	if err := o.complete(t); err != nil {
 		return TokenResult{}, err
 	}
-	t, err := o.correct(t)
+	corrected, err := o.correct(t)
 	if err != nil {
 		return TokenResult{}, err
 	}
+	r, err := o.of(corrected)
+	if err == nil && o.Correction.On() {
+		maps.Copy(r.Metrics, disagreement(t, corrected))
+	}
+	return r, err
+}
+
+// of is the objective of tokens that were corrected.
+func (o TokenLoss) of(t Tokens) (TokenResult, error) {
 	switch o.Objective {
 	case "gmpo":
 		return o.geometric(t), nil

@@ -354,3 +354,36 @@ func TestCorrections(t *testing.T) {
 		}
 	}
 }
+
+// TestDisagreement: what is corrected is told, and nothing where nothing is corrected.
+func TestDisagreement(t *testing.T) {
+	old := [][]float64{{-1, -1, -1}}
+	x := Tokens{LogProb: old, Old: old, Sampler: [][]float64{{-1, -1 - math.Log(4), -1 + math.Log(4)}}, Mask: [][]float64{{1, 1, 1}}, Advantage: [][]float64{{1, 1, 1}}}
+	for name, c := range map[string]struct {
+		o             Correction
+		weight, leave float64
+	}{
+		"cut":    {Correction{Weights: "token", Threshold: 2}, (1 + 2 + 0.25) / 3, 0},
+		"drop":   {Correction{Weights: "token", Threshold: 2, Drop: true}, (1 + 0.25) / 2, 1. / 3},
+		"reject": {Correction{Reject: "token_k1", Bounds: "0.5_2.0", Threshold: 2}, 1, 2. / 3},
+		"none":   {Correction{Weights: "none", Threshold: 2}, 0, 0},
+	} {
+		o := DefaultTokens()
+		o.Correction = c.o
+		r, err := o.Of(x)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for _, n := range Disagreement() {
+			if _, ok := r.Metrics[n]; ok != c.o.On() {
+				t.Errorf("%s: %s is there: %v", name, n, ok)
+			}
+		}
+		if w, l := r.Metrics["correction_weight"], r.Metrics["correction_left_out"]; math.Abs(w-c.weight) > 1e-9 || math.Abs(l-c.leave) > 1e-9 {
+			t.Errorf("%s: mean weight %v, want %v; left out %v, want %v", name, w, c.weight, l, c.leave)
+		}
+		if kl := r.Metrics["sampler_kl"]; math.Abs(kl) > 1e-9 {
+			t.Errorf("%s: log-ratios of 4 and of 1/4 have the mean %v", name, kl)
+		}
+	}
+}
