@@ -73,13 +73,9 @@ func (b *Buffer) exchange(iteration int, fresh []Sample, worth []float64) (again
 // grouped are the groups of an iteration's samples, in order of their first. Pictures stay behind:
 // objectives look at latents.
 func grouped(samples []Sample, worth []float64) []Group {
-	ids := make([]int, len(samples))
-	for i, s := range samples {
-		ids[i] = s.Key.Prompt
-	}
 	var groups []Group
-	for _, places := range advantage.Groups(ids) {
-		g := Group{Samples: pick(samples, places), Worth: pick(worth, places)}
+	for _, places := range Groups(samples) {
+		g := Group{Samples: Pick(samples, places), Worth: Pick(worth, places)}
 		for i := range g.Samples {
 			g.Samples[i].Item.Image = nil
 		}

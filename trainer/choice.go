@@ -67,7 +67,7 @@ func (t *Trainer) compare(r *Report) (learned []Sample, worth []float64, err err
 		r.Passed = "no group is worth learning from"
 	}
 	r.Learned = places
-	learned, worth = pick(r.Samples, places), pick(r.Advantages, places)
+	learned, worth = Pick(r.Samples, places), Pick(r.Advantages, places)
 	if b := t.Choice.Buffer; b != nil {
 		again, value := b.exchange(t.Iteration, learned, worth)
 		learned, worth, r.Reused = append(learned, again...), append(worth, value...), len(again)

@@ -7,10 +7,10 @@
 // advantages or a [Memory], and Step asks for no name.
 //
 // Start at trainer.go. sample.go has what is passed along; policy.go what a model
-// must do; decided.go, spoken.go, noised.go and developed.go the kinds of objective: those
-// that judge the decisions that were made, steps of a sampler or tokens, those that noise the
-// finished sample anew, and those that follow the reward's own gradient through the picture,
-// along ways that ways.go makes.
+// must do. There are four kinds of objective. policygradient.go judges the steps of a sampler,
+// tokenpolicy.go the tokens of a language model, forwardprocess.go finished samples that it
+// noises anew; rewardgradient.go follows the reward's own gradient through the picture, along
+// ways that ways.go makes.
 // Package toy is a policy that is small enough to be followed by hand.
 //
 // Scores and advantages are float64, one a sample, and NaN is a missing score.

@@ -32,7 +32,7 @@ type Point struct {
 	// chose in it, in their order, and for Entropy, behind them, for the entropy of the
 	// distribution that each was chosen from, and for Value, behind these, for what a head of values
 	// expects before each.
-	Episode *Episode
+	Episode Episode
 	Entropy bool
 	Value   bool
 }

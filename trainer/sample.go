@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"github.com/darkroom-rl/darkroom/vision"
-	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 // A Key says which sample is meant: the coordinates of everything drawn for it.
@@ -24,24 +23,15 @@ type Sample struct {
 type Item struct {
 	Final   []float64     // the last state
 	Image   *vision.Image // that it was developed to, where it is one
-	Episode *Episode      // a conversation, where it is one
+	Episode Episode       // a conversation, where it is one
 }
 
-// An Episode is a conversation as it was.
-type Episode struct {
-	*tools.Transcript
-	Album *tools.Album // its pictures, the prompt's first
-	Texts []string     // what the model said, a turn each
-
-	// Noise is of an episode that was played with distorted pictures (NoisyRollout); Album has the
-	// clean ones. nil: it was not.
-	Noise *Noise
-}
-
-// Noise is how an episode's pictures were distorted, and what its tokens look like without that.
-type Noise struct {
-	Step    int
-	LogProb []float64 // of the decisions, by the weights that rolled, on the clean pictures
+// An Episode is a conversation, of which an objective of tokens reads as much as this. Who rolled it knows
+// the rest.
+type Episode interface {
+	Begins() int             // the place in the sequence where the answer begins
+	Length() int             // of the answer in tokens, those that the model did not write among them
+	Drawn(place int) float64 // the log-probability of a token in the distribution that it was drawn from
 }
 
 // Decisions are the choices on the way to one sample, oldest first, as parallel

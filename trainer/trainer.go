@@ -90,7 +90,7 @@ func (t *Trainer) Step() (*Report, error) {
 		return nil, err
 	}
 	for _, share := range t.shares(len(learned)) {
-		blame, err := t.Objective.Blame(t.Policy, pick(learned, share), pick(worth, share))
+		blame, err := t.Objective.Blame(t.Policy, Pick(learned, share), Pick(worth, share))
 		if err != nil {
 			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates)+1, t.Iteration+1, err)
 		}
@@ -141,14 +141,6 @@ func (t *Trainer) shares(n int) [][]int {
 		}
 	}
 	return all
-}
-
-func pick[T any](of []T, at []int) []T {
-	out := make([]T, len(at))
-	for i, k := range at {
-		out[i] = of[k]
-	}
-	return out
 }
 
 // move takes one step of the optimiser.

@@ -6,7 +6,7 @@ import (
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
-// The ways of published methods from what was rolled to a picture, for Developed.
+// The ways of published methods from what was rolled to a picture, for RewardGradient.
 //
 //	Direct     SRPO's Direct-Align (Shen et al., 2025): a finished sample x0 with known noise e,
 //	           one step between the sigmas a and b, and the noise taken off again:
@@ -31,7 +31,7 @@ type Direct struct {
 	Unit  float64 // what the network is told at sigma 1; 0: 1
 }
 
-// Ways is Developed.Ways.
+// Ways is RewardGradient.Ways.
 func (d Direct) Ways(samples []Sample) ([]Way, error) {
 	unit := d.Unit
 	if unit == 0 {
@@ -68,7 +68,7 @@ type Predicted struct {
 	Choose func(k Key, n int) int
 }
 
-// Ways is Developed.Ways.
+// Ways is RewardGradient.Ways.
 func (p Predicted) Ways(samples []Sample) ([]Way, error) {
 	var ways []Way
 	for i, s := range samples {
@@ -96,7 +96,7 @@ func (p Predicted) Ways(samples []Sample) ([]Way, error) {
 // Last makes ways of DRaFT-K.
 type Last struct{ Rows []sde.Row }
 
-// Ways is Developed.Ways.
+// Ways is RewardGradient.Ways.
 func (l Last) Ways(samples []Sample) ([]Way, error) {
 	var ways []Way
 	for i, s := range samples {

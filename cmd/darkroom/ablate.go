@@ -15,7 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ablate"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 func ablateCommand() *cobra.Command {
@@ -134,7 +134,7 @@ func (o *ablateOptions) run(cmd *cobra.Command, args []string) error {
 			bar.end()
 			fmt.Fprintf(log, format+"\n", args...)
 		},
-		Report: func(_ *ablate.Cell, r *ablate.Trial, n, all int, line *training.Line, timing *training.TimingLine) {
+		Report: func(_ *ablate.Cell, r *ablate.Trial, n, all int, line *ledger.Line, timing *ledger.TimingLine) {
 			bar.end()
 			where := ""
 			if r.Device != "" {

@@ -57,7 +57,7 @@ func TestAblateOnDevices(t *testing.T) {
 	t.Chdir(dir)
 	ablate := func(args ...string) (int, string, string) {
 		var stdout, stderr bytes.Buffer
-		code := run(context.Background(), append([]string{"ablate", base, "--vary", "optim.lr=1e-3,1e-2,1e-1", "--seeds", "1", "--out", out}, args...), nil, &stdout, &stderr)
+		code := execute(context.Background(), append([]string{"ablate", base, "--vary", "optim.lr=1e-3,1e-2,1e-1", "--seeds", "1", "--out", out}, args...), nil, &stdout, &stderr)
 		return code, stdout.String(), stderr.String()
 	}
 	for device, says := range map[string]string{

@@ -19,7 +19,7 @@ func TestBenchModes(t *testing.T) {
 	bench := func(want int, args ...string) (out, errs string) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
-		if code := run(context.Background(), append([]string{"bench"}, args...), nil, &stdout, &stderr); code != want {
+		if code := execute(context.Background(), append([]string{"bench"}, args...), nil, &stdout, &stderr); code != want {
 			t.Errorf("%v: exit code %d, want %d\n%s", args, code, want, stderr.String())
 		}
 		return stdout.String(), stderr.String()

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // TestDeviceFails: a device that is lost, or out of memory, while two train together over NCCL ends the
@@ -34,7 +34,7 @@ func TestDeviceFails(t *testing.T) {
 		c.Idle()
 		fault(c)
 		var stdout, stderr bytes.Buffer
-		code := run(context.Background(), append([]string{"train", "tiny.toml", "--device", "cuda:0,cuda:1", "--out", out, "--resume"}, more...), nil, &stdout, &stderr)
+		code := execute(context.Background(), append([]string{"train", "tiny.toml", "--device", "cuda:0,cuda:1", "--out", out, "--resume"}, more...), nil, &stdout, &stderr)
 		return code, stderr.String()
 	}
 	for _, x := range []struct {
@@ -56,7 +56,7 @@ func TestDeviceFails(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s", x.name, code, stderr)
 		}
 	}
-	products := filepath.Join(out, training.ProductsFile)
+	products := filepath.Join(out, run.ProductsFile)
 	before, err := os.ReadFile(products)
 	if err != nil || !bytes.Contains(before, []byte(`"by": "cublaslt"`)) || !bytes.Contains(before, []byte(`"algorithm"`)) {
 		t.Errorf("what two devices chose together: %s, %v", before, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/nccl"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // ranks are the backends that train together, and what lies between them.
@@ -69,7 +69,7 @@ func openRank(name string, ranks int) (backend, error) {
 }
 
 // Into sets what a run is told of them.
-func (r *ranks) Into(o training.Options) training.Options {
+func (r *ranks) Into(o run.Options) run.Options {
 	o.Backend, o.Wire = r.all[0], r.wire
 	for _, be := range r.all[1:] {
 		o.Further = append(o.Further, be)

@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/nccl"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // TestRanks: devices that are different are joined by NCCL where it is found; others, and where it is
@@ -38,7 +38,7 @@ func TestRanks(t *testing.T) {
 		if r.wire != nil {
 			wire = r.wire.String()
 		}
-		o := r.Into(training.Options{})
+		o := r.Into(run.Options{})
 		if wire != x.wire || (r.note == "") != (x.note == "") || !strings.Contains(r.note, x.note) || len(o.Further) != len(names)-1 || o.Backend == nil {
 			t.Errorf("%s: wire %q, note %q, %d further backends", x.devices, wire, r.note, len(o.Further))
 		}

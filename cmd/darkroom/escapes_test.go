@@ -39,7 +39,7 @@ func TestEscapes(t *testing.T) {
 		{"sample", "--" + evil},
 	} {
 		var out, errs bytes.Buffer
-		run(t.Context(), args, strings.NewReader(""), &out, &errs)
+		execute(t.Context(), args, strings.NewReader(""), &out, &errs)
 		said := out.String() + errs.String()
 		if !strings.Contains(said, "pwn") || strings.ContainsAny(said, "\x1b\x07\u009b\u202e") {
 			t.Errorf("%q prints %q", args, said)

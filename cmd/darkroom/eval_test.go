@@ -19,7 +19,7 @@ import (
 func evaluated(t *testing.T, args ...string) (out evalOutput, code int, said string) {
 	t.Helper()
 	var stdout, stderr strings.Builder
-	code = run(t.Context(), append([]string{"eval", "--json", "--page", filepath.Join(t.TempDir(), "page.html")}, args...), strings.NewReader(""), &stdout, &stderr)
+	code = execute(t.Context(), append([]string{"eval", "--json", "--page", filepath.Join(t.TempDir(), "page.html")}, args...), strings.NewReader(""), &stdout, &stderr)
 	if code == 0 {
 		if err := json.Unmarshal([]byte(stdout.String()), &out); err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func writtenPipeline(t *testing.T) string {
 // command runs darkroom and returns its exit code, output and errors.
 func command(args ...string) (int, string, string) {
 	var out, errs bytes.Buffer
-	code := run(context.Background(), args, strings.NewReader(""), &out, &errs)
+	code := execute(context.Background(), args, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
 }
 

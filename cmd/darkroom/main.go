@@ -28,7 +28,7 @@ func main() {
 	// default, so that the second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // endings are the signals that ask the program to end. A lost terminal is one, unless nohup said
@@ -41,9 +41,9 @@ func endings() []os.Signal {
 	return all
 }
 
-// run executes one command line and returns its exit code. Whatever is printed passes plain.Writer, since
+// execute runs one command line and returns its exit code. Whatever is printed passes plain.Writer, since
 // names of files, settings of models and replies of servers are strangers' text.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	stdout, stderr = plain.Writer{W: stdout}, plain.Writer{W: stderr}
 	debug.SetPanicOnFault(true)
 	defer func() { // left alone, a panic would end with 2, which means wrong usage

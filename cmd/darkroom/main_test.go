@@ -13,7 +13,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs bytes.Buffer
-	code := run(ctx, []string{"bench", "gemm", "--threads", "1", "--json"}, strings.NewReader(""), &out, &errs)
+	code := execute(ctx, []string{"bench", "gemm", "--threads", "1", "--json"}, strings.NewReader(""), &out, &errs)
 	if code != exitInterrupted || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d, %q", code, errs.String())
 	}
@@ -23,7 +23,7 @@ func TestInterrupted(t *testing.T) {
 func TestOutputFails(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"list", "--json"}, {"version"}} {
 		var errs bytes.Buffer
-		code := run(context.Background(), args, strings.NewReader(""), full{}, &errs)
+		code := execute(context.Background(), args, strings.NewReader(""), full{}, &errs)
 		if code != exitFailed || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%v: exit code %d, %q", args, code, errs.String())
 		}
@@ -38,7 +38,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 // TestPanics: a mistake in the program is a failure, not the user's usage.
 func TestPanics(t *testing.T) {
 	var errs bytes.Buffer
-	code := run(context.Background(), []string{"version"}, strings.NewReader(""), broken{}, &errs)
+	code := execute(context.Background(), []string{"version"}, strings.NewReader(""), broken{}, &errs)
 	if code != exitFailed || !strings.Contains(errs.String(), "a mistake in the program: out of order") {
 		t.Errorf("exit code %d, %q", code, errs.String())
 	}

@@ -17,7 +17,7 @@ func TestNotText(t *testing.T) {
 		{"score", "--reward", "clip", "--prompt", bad, out},
 	} {
 		var said bytes.Buffer
-		if code := run(t.Context(), args, strings.NewReader(""), &said, &said); code != exitUsage || !strings.Contains(said.String(), "not UTF-8") {
+		if code := execute(t.Context(), args, strings.NewReader(""), &said, &said); code != exitUsage || !strings.Contains(said.String(), "not UTF-8") {
 			t.Errorf("%q: exit code %d, %s", args, code, said.String())
 		}
 	}

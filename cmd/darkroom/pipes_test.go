@@ -50,7 +50,7 @@ func TestPipes(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		ended := make(chan int, 1)
-		go func() { ended <- run(t.Context(), args, strings.NewReader(""), &out, &errs) }()
+		go func() { ended <- execute(t.Context(), args, strings.NewReader(""), &out, &errs) }()
 		select {
 		case code := <-ended:
 			if said := out.String() + errs.String(); code == 0 || !strings.Contains(said, "regular file") {

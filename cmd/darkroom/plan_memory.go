@@ -7,7 +7,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // planned is a plan with what the machine will be asked for.
@@ -21,7 +22,7 @@ type planned struct {
 // memoryPlan is a prediction in bytes.
 type memoryPlan struct {
 	Peak int64 `json:"peak"`
-	training.Need
+	model.Need
 }
 
 // programBytes is about what the program takes without a model: itself, kernels' scratch, and what
@@ -34,7 +35,7 @@ func withMemory(e *experiment.Experiment, p *experiment.Plan) planned {
 	if err != nil {
 		return planned{Plan: p, Why: err.Error()}
 	}
-	need, err := training.Needs(e, cpu.NewDry(cpu.Options{Path: path}))
+	need, err := run.Need(e, cpu.NewDry(cpu.Options{Path: path}))
 	if err != nil {
 		return planned{Plan: p, Why: err.Error()}
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // How long a run takes is measured, not computed: --probe trains for three iterations in a folder that
@@ -63,13 +64,13 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	samples := 0.0
 	bar := newProgress(cmd.ErrOrStderr(), "probe")
 	defer bar.end()
-	_, err = training.Run(cmd.Context(), &short, on.Into(training.Options{Dir: filepath.Join(dir, "run"), Version: readBuild().String(), Say: func(string, ...any) {},
-		Report: func(l *training.Line, timing *training.TimingLine) {
+	_, err = run.Run(cmd.Context(), &short, on.Into(run.Options{Dir: filepath.Join(dir, "run"), Version: readBuild().String(), Say: func(string, ...any) {},
+		Report: func(l *ledger.Line, timing *ledger.TimingLine) {
 			bar.set(l.Iteration, probed)
 			if l.Iteration == 1 {
 				return
 			}
-			t.PerIteration += training.Work(timing.Seconds) / (probed - 1)
+			t.PerIteration += ledger.Work(timing.Seconds) / (probed - 1)
 			for _, part := range []string{"roll", "score", "train"} {
 				t.Parts[part] += timing.Seconds[part] / (probed - 1)
 			}

@@ -33,7 +33,7 @@ func TestLatentsReplaceTheSeed(t *testing.T) {
 	sample := func(out string, further ...string) {
 		args := append([]string{"sample", "--model", model, "--prompt", "a", "--prompt", "b", "--steps", "2", "--width", "80", "--height", "64", "--out", filepath.Join(dir, out) + "/"}, further...)
 		var errs bytes.Buffer
-		if code := run(context.Background(), args, strings.NewReader(""), &bytes.Buffer{}, &errs); code != exitDone {
+		if code := execute(context.Background(), args, strings.NewReader(""), &bytes.Buffer{}, &errs); code != exitDone {
 			t.Fatalf("%v: %d: %s", args, code, errs.String())
 		}
 	}

@@ -37,7 +37,7 @@ var twoScenes = map[string]string{"a.png": `the word "CAT" in red on white`, "b.
 func scoreLines(t *testing.T, args ...string) (lines []scored, code int, said string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(t.Context(), append([]string{"score", "--json"}, args...), strings.NewReader(""), &out, &errs)
+	code = execute(t.Context(), append([]string{"score", "--json"}, args...), strings.NewReader(""), &out, &errs)
 	for _, text := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 		var s scored
 		if text == "" {
@@ -101,7 +101,7 @@ func TestScoreServe(t *testing.T) {
 	var said watched
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"score", "--reward", "scene", "--serve", "localhost:0"}, strings.NewReader(""), &bytes.Buffer{}, &said)
+		ended <- execute(ctx, []string{"score", "--reward", "scene", "--serve", "localhost:0"}, strings.NewReader(""), &bytes.Buffer{}, &said)
 	}()
 	address := ""
 	for start := time.Now(); address == ""; time.Sleep(10 * time.Millisecond) {

@@ -15,8 +15,9 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/report"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 func trainCommand() *cobra.Command {
@@ -132,7 +133,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	fmt.Fprintf(log, "%s: %d iterations of %d pictures, in %s\n", e.Run.Name, e.Run.Iterations, first.Rollout.PromptsPerIteration*first.Samples(), dir)
 	rolls := 0.5 // of an iteration's time; then what the last one took
-	result, err := training.Run(cmd.Context(), e, on.Into(training.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: readBuild().String(),
+	result, err := run.Run(cmd.Context(), e, on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: readBuild().String(),
 		Say: func(format string, args ...any) {
 			bar.end()
 			fmt.Fprintf(log, format+"\n", args...)
@@ -140,7 +141,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 		Rolling: func(iteration, done, all int) {
 			bar.within(iteration, e.Run.Iterations, rolls*float64(done)/float64(max(all, 1)))
 		},
-		Report: func(l *training.Line, t *training.TimingLine) {
+		Report: func(l *ledger.Line, t *ledger.TimingLine) {
 			if all := t.Seconds["all"]; all > 0 {
 				rolls = t.Seconds["roll"] / all
 			}
@@ -162,9 +163,9 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	switch result.Status {
-	case training.Stopped:
+	case ledger.Stopped:
 		return exitError{exitStopped, "stopped by a monitor: " + result.Why}
-	case training.Interrupted:
+	case ledger.Interrupted:
 		return exitError{exitInterrupted, "interrupted, and saved: --resume goes on"}
 	}
 	return nil
@@ -172,12 +173,12 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 
 // refused reports whether nothing was done, since the folder does not hold what was asked for.
 func refused(err error) bool {
-	return slices.ContainsFunc([]error{folder.ErrUsed, folder.ErrNone, training.ErrChanged, training.ErrOther, training.ErrLost, training.ErrFew},
+	return slices.ContainsFunc([]error{folder.ErrUsed, folder.ErrNone, run.ErrChanged, run.ErrOther, run.ErrLost, run.ErrFew},
 		func(why error) bool { return errors.Is(err, why) })
 }
 
 // iterationLine is an iteration for people.
-func iterationLine(l *training.Line, t *training.TimingLine) string {
+func iterationLine(l *ledger.Line, t *ledger.TimingLine) string {
 	s := fmt.Sprintf("%4d  reward %.3f  in groups ±%.3f", l.Iteration, l.Total.Mean, l.Spread)
 	if l.Total.Missing > 0 {
 		s += fmt.Sprintf("  missing %d", l.Total.Missing)
@@ -194,7 +195,7 @@ func iterationLine(l *training.Line, t *training.TimingLine) string {
 }
 
 // writeResult is the table at the end.
-func writeResult(w io.Writer, r *training.Result, model, dir string, took time.Duration) {
+func writeResult(w io.Writer, r *ledger.Result, model, dir string, took time.Duration) {
 	fmt.Fprintf(w, "%s after %d iterations and %s\n\n", r.Status, r.Iterations, took.Round(time.Second))
 	t := table{header: []string{"HELD OUT", "BEFORE", "95 %", "AFTER", "95 %", "GAIN"}}
 	label := func(name string) string {
@@ -224,12 +225,12 @@ func writeResult(w io.Writer, r *training.Result, model, dir string, took time.D
 	}
 }
 
-func measuredRow(label string, before, after training.Measure) []string {
+func measuredRow(label string, before, after ledger.Measure) []string {
 	row := append([]string{label}, append(measured(before), measured(after)...)...)
 	return append(row, fmt.Sprintf("%+.3f", after.Mean-before.Mean))
 }
 
-func measured(m training.Measure) []string {
+func measured(m ledger.Measure) []string {
 	return []string{fmt.Sprintf("%.3f", m.Mean), fmt.Sprintf("%.3f to %.3f", m.Low, m.High)}
 }
 

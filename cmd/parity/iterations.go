@@ -91,7 +91,7 @@ func (it *iteration) decide(trained []int, klWeight float64) {
 	o := clipOptions(it.Case)
 	o.KLWeight = klWeight
 	it.policy.Trained = trained
-	it.trainer.Objective = trainer.Decided{Rows: it.policy.Rows, Loss: o.Of, Reference: klWeight != 0}
+	it.trainer.Objective = trainer.PolicyGradient{Rows: it.policy.Rows, Loss: o.Of, Reference: klWeight != 0}
 	noise := it.Array("noise")
 	it.policy.Noise = func(k trainer.Key, step int) []float64 { return it.drawn(noise, step, k) }
 }
@@ -235,14 +235,14 @@ func nftIteration(c *Case) error {
 // nft draws the recorded times and noises.
 func (it *iteration) nft(o loss.NFT) trainer.Objective {
 	times, noise := it.Floats("t"), it.Array("noise")
-	return trainer.Noised{
+	return trainer.ForwardProcess{
 		Old: true, Reference: true, Draw: func(k trainer.Key, _ int) (float64, []float64) {
 			return times[k.Iteration*len(it.groups)+k.Sample], it.drawn(noise, k.Iteration, k)
 		},
-		Loss: func(t loss.Noised, _ []trainer.Sample, advantages []float64) (trainer.Verdict, error) {
+		Loss: func(t loss.Noised, _ []int, advantages []float64) (loss.Verdict, error) {
 			r := advantage.Probability(advantages, o.AdvClip, "all")
 			v := o.Of(t, r)
-			return trainer.Verdict{Loss: v.Loss, Grad: v.GradV, Metrics: map[string][]float64{"probability": r}}, nil
+			return loss.Verdict{Loss: v.Loss, Grad: v.GradV, Metrics: map[string][]float64{"probability": r}}, nil
 		},
 	}
 }

@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/darkroom-rl/darkroom/diffusion"
-	"github.com/darkroom-rl/darkroom/trainer/rollout"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // Guidance, packing of latents, and which prompts are rolled.
@@ -85,7 +85,7 @@ func fluxPack(c *Case) error {
 }
 
 func repeat(c *Case) error {
-	unique, ranks, err := rollout.Repeat(c.Ints("perm1"), c.Ints("perm2"), c.Int("k"), c.Int("batch"), c.Int("world"))
+	unique, ranks, err := prompts.Repeat(c.Ints("perm1"), c.Ints("perm2"), c.Int("k"), c.Int("batch"), c.Int("world"))
 	var all []any
 	for _, r := range ranks {
 		all = append(all, r)
@@ -98,7 +98,7 @@ func repeat(c *Case) error {
 func promptHash(c *Case) error {
 	var seeds []int
 	for _, p := range c.Strings("prompts") {
-		seeds = append(seeds, rollout.PromptSeed(p, c.Int("base_seed")))
+		seeds = append(seeds, prompts.PromptSeed(p, c.Int("base_seed")))
 	}
 	c.Put("seeds", seeds)
 	return nil

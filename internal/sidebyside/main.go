@@ -18,8 +18,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/report"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
@@ -48,13 +49,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	if err := compare(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "sidebyside:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o options) error {
+func compare(ctx context.Context, o options) error {
 	if _, err := exec.LookPath(o.python); err != nil {
 		return fmt.Errorf("%w\nhint: -python names one; doc.go says what it needs", err)
 	}
@@ -115,14 +116,14 @@ func darkroom(ctx context.Context, e *experiment.Experiment, o options, dir stri
 	}
 	backend := cpu.NewWith(cpu.Options{Path: path, Threads: o.threads})
 	defer backend.Close()
-	result, err := training.Run(ctx, e, training.Options{Dir: dir, Backend: backend, Say: func(string, ...any) {},
-		Report: func(l *training.Line, t *training.TimingLine) {
-			fmt.Fprintf(os.Stderr, "darkroom, seed %d, iteration %d: reward %.3f, %.2f s\n", e.Run.Seed, l.Iteration, l.Total.Mean, training.Work(t.Seconds))
+	result, err := run.Run(ctx, e, run.Options{Dir: dir, Backend: backend, Say: func(string, ...any) {},
+		Report: func(l *ledger.Line, t *ledger.TimingLine) {
+			fmt.Fprintf(os.Stderr, "darkroom, seed %d, iteration %d: reward %.3f, %.2f s\n", e.Run.Seed, l.Iteration, l.Total.Mean, ledger.Work(t.Seconds))
 		}})
 	if err != nil {
 		return measured{}, err
 	}
-	if result.Status != training.Finished {
+	if result.Status != ledger.Finished {
 		return measured{}, errors.New(result.Status)
 	}
 	run, err := report.Read(dir)

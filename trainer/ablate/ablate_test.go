@@ -14,8 +14,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/report/browsertest"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 func TestParseVary(t *testing.T) {
@@ -82,8 +83,8 @@ func TestBootstrap(t *testing.T) {
 // here is a place that stays open.
 type here struct{ kernels.Backend }
 
-func (h here) Into(o training.Options) training.Options { o.Backend = h.Backend; return o }
-func (h here) Close(error) error                        { return nil }
+func (h here) Into(o run.Options) run.Options { o.Backend = h.Backend; return o }
+func (h here) Close(error) error              { return nil }
 
 const base = `
 [run]
@@ -190,7 +191,7 @@ func TestRun(t *testing.T) {
 	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
 	defer be.Close()
 	text, dir := written(t), t.TempDir()
-	run := func(stop int, values string, o Options) (*Grid, int, error) {
+	again := func(stop int, values string, o Options) (*Grid, int, error) {
 		g, err := Plan("small.toml", text, vary(t, "sampler.window.size="+values), o)
 		if err != nil {
 			t.Fatal(err)
@@ -198,7 +199,7 @@ func TestRun(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		n := 0
-		err = g.Run(ctx, Runner{Open: func(*experiment.Experiment) (Place, error) { return here{be}, nil }, Say: t.Logf, Report: func(*Cell, *Trial, int, int, *training.Line, *training.TimingLine) {
+		err = g.Run(ctx, Runner{Open: func(*experiment.Experiment) (Place, error) { return here{be}, nil }, Say: t.Logf, Report: func(*Cell, *Trial, int, int, *ledger.Line, *ledger.TimingLine) {
 			if n++; n == stop {
 				cancel()
 			}
@@ -206,7 +207,7 @@ func TestRun(t *testing.T) {
 		return g, n, err
 	}
 	o := Options{Dir: dir, Seeds: 2}
-	g, _, err := run(3, "1,2", o)
+	g, _, err := again(3, "1,2", o)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("stopped: %v", err)
 	}
@@ -214,7 +215,7 @@ func TestRun(t *testing.T) {
 	if err != nil || len(half.Rows[0].Missing) != 1 || len(half.Rows[1].Missing) != 2 || half.Rows[0].HeldOut.Gain.Seeds != 1 {
 		t.Fatalf("of half a grid: %+v, %v", half, err)
 	}
-	g, n, err := run(-1, "1,2", o)
+	g, n, err := again(-1, "1,2", o)
 	if err != nil || n != 5 {
 		t.Fatalf("%d iterations of the five that were left, %v", n, err)
 	}
@@ -247,20 +248,20 @@ func TestRun(t *testing.T) {
 	}
 	t.Run("browser", func(t *testing.T) { browsertest.Draws(t, filepath.Join(dir, PageName), 6) })
 	// A grid grows; a time is a budget; what was run otherwise is refused.
-	if _, n, err := run(-1, "1,2", Options{Dir: dir, Seeds: 3}); err != nil || n != 4 {
+	if _, n, err := again(-1, "1,2", Options{Dir: dir, Seeds: 3}); err != nil || n != 4 {
 		t.Errorf("one more seed: %d iterations, %v", n, err)
 	}
-	g, n, err = run(-1, "1", Options{Dir: filepath.Join(dir, "time"), Seeds: 1, Budget: Budget{Seconds: 1e-3}, Sets: []string{"run.iterations=50"}})
+	g, n, err = again(-1, "1", Options{Dir: filepath.Join(dir, "time"), Seeds: 1, Budget: Budget{Seconds: 1e-3}, Sets: []string{"run.iterations=50"}})
 	if err != nil || n != 1 {
 		t.Errorf("a millisecond is %d iterations, %v", n, err)
 	}
 	if row, err := g.Table(); err != nil || len(row.Rows[0].Missing) > 0 || len(row.Rows[0].Curves["total"][0]) != 2 {
 		t.Errorf("a run whose time was up: %+v, %v", row, err)
 	}
-	if _, n, err := run(-1, "1", Options{Dir: filepath.Join(dir, "time"), Seeds: 1, Budget: Budget{Seconds: 1e-3}, Sets: []string{"run.iterations=50"}}); err != nil || n != 0 {
+	if _, n, err := again(-1, "1", Options{Dir: filepath.Join(dir, "time"), Seeds: 1, Budget: Budget{Seconds: 1e-3}, Sets: []string{"run.iterations=50"}}); err != nil || n != 0 {
 		t.Errorf("once more: %d iterations, %v", n, err)
 	}
-	if _, err := Plan("small.toml", text, vary(t, "sampler.window.size=1"), Options{Dir: dir, Seeds: 1, Sets: []string{"optim.lr=1e-4"}}); !errors.Is(err, training.ErrChanged) && (err == nil || !strings.Contains(err.Error(), "optim.lr was")) {
+	if _, err := Plan("small.toml", text, vary(t, "sampler.window.size=1"), Options{Dir: dir, Seeds: 1, Sets: []string{"optim.lr=1e-4"}}); !errors.Is(err, run.ErrChanged) && (err == nil || !strings.Contains(err.Error(), "optim.lr was")) {
 		t.Errorf("other settings in the same folder: %v", err)
 	}
 	if _, err := Plan("small.toml", text, vary(t, "sampler.window.size=1"), Options{Dir: dir, Seeds: 1, Budget: Budget{Iterations: 1}}); err == nil || !strings.Contains(err.Error(), "has 2 iterations already") {

@@ -12,8 +12,9 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/report"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // A Budget is what every run may spend: iterations, or seconds of training without evaluations.
@@ -77,7 +78,7 @@ func (r *Trial) look(b Budget) error {
 		return err
 	}
 	if list := experiment.Changes(before, r.experiment); len(list) > 0 {
-		return fmt.Errorf("%s: %w:\n  %s\nhint: --out names another folder", r.Dir, training.ErrChanged, strings.Join(list, "\n  "))
+		return fmt.Errorf("%s: %w:\n  %s\nhint: --out names another folder", r.Dir, run.ErrChanged, strings.Join(list, "\n  "))
 	}
 	run, err := report.Read(r.Dir)
 	if err != nil {
@@ -91,12 +92,12 @@ func (r *Trial) look(b Budget) error {
 	}
 	spent := 0.0
 	for _, l := range run.Lines {
-		spent += training.Work(run.Seconds[l.Iteration])
+		spent += ledger.Work(run.Seconds[l.Iteration])
 	}
 	switch run.Result.Status {
-	case training.Stopped:
+	case ledger.Stopped:
 		r.done = true
-	case training.Finished:
+	case ledger.Finished:
 		r.done = run.Result.Iterations == r.experiment.Run.Iterations || b.Seconds > 0 && spent >= b.Seconds
 	}
 	return nil

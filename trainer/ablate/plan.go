@@ -10,7 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/preflight"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // Most runs of a grid: more is a slip of the keyboard.
@@ -89,7 +89,7 @@ func (g *Grid) read(c *Cell, base []byte) error {
 		if _, err := preflight.Check(e, cpu.NewDry(cpu.Options{})); err != nil {
 			return err
 		}
-		if err := training.Possible(e); err != nil {
+		if err := run.Possible(e); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 		if e.Evaluate.Prompts == "" {

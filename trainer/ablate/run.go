@@ -8,13 +8,14 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/report"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // A Place is what a trial computes on: opened for it, and closed with what it ended with.
 type Place interface {
-	Into(o training.Options) training.Options
+	Into(o run.Options) run.Options
 	Close(after error) error
 }
 
@@ -27,7 +28,7 @@ type Runner struct {
 	// What follows is called by one trial at a time.
 	Say func(format string, args ...any)
 	// Report hears of every iteration: of which trial, the n-th of all.
-	Report func(c *Cell, r *Trial, n, all int, line *training.Line, timing *training.TimingLine)
+	Report func(c *Cell, r *Trial, n, all int, line *ledger.Line, timing *ledger.TimingLine)
 	// Progress hears how many iterations of all are done.
 	Progress func(done, all int)
 }
@@ -201,8 +202,8 @@ func (c *crew) one(j job, e *experiment.Experiment, place Place) error {
 		c.w.Say("[%d/%d%s] "+format, append([]any{j.n, c.all, j.on()}, args...)...)
 	}
 	say("%s, in %s", j, j.Dir)
-	result, err := training.Run(c.ctx, e, place.Into(training.Options{Dir: j.Dir, Resume: j.resume, Version: c.w.Version, Seconds: c.g.Budget.Seconds, Say: say,
-		Report: func(line *training.Line, timing *training.TimingLine) {
+	result, err := run.Run(c.ctx, e, place.Into(run.Options{Dir: j.Dir, Resume: j.resume, Version: c.w.Version, Seconds: c.g.Budget.Seconds, Say: say,
+		Report: func(line *ledger.Line, timing *ledger.TimingLine) {
 			c.lock.Lock()
 			defer c.lock.Unlock()
 			if c.w.Report != nil {
@@ -213,7 +214,7 @@ func (c *crew) one(j job, e *experiment.Experiment, place Place) error {
 	if err != nil {
 		return err
 	}
-	if result.Status == training.Interrupted {
+	if result.Status == ledger.Interrupted {
 		return errInterrupted
 	}
 	j.done = true

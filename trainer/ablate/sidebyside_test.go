@@ -13,14 +13,15 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // own is a place with a backend of its own.
 type own struct{ *cpu.Backend }
 
-func (o own) Into(t training.Options) training.Options { t.Backend = o.Backend; return t }
-func (o own) Close(error) error                        { o.Backend.Close(); return nil }
+func (o own) Into(t run.Options) run.Options { t.Backend = o.Backend; return t }
+func (o own) Close(error) error              { o.Backend.Close(); return nil }
 
 // TestSideBySide: trials on devices of their own leave the bytes of trials one after another; a device that
 // does not open is left out, and its trial goes to another; where none is left, what was not begun is said.
@@ -47,7 +48,7 @@ func TestSideBySide(t *testing.T) {
 				return own{cpu.NewWith(cpu.Options{Path: path, Threads: 1})}, nil
 			},
 			Say: func(format string, args ...any) { said += fmt.Sprintf(format, args...) + "\n" },
-			Report: func(_ *Cell, r *Trial, _, _ int, _ *training.Line, _ *training.TimingLine) {
+			Report: func(_ *Cell, r *Trial, _, _ int, _ *ledger.Line, _ *ledger.TimingLine) {
 				begun = append(begun, r.Device)
 			},
 			Progress: func(done, of int) { last, all = done, of }})

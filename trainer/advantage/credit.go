@@ -53,6 +53,12 @@ func DefaultCredit() Credit {
 	return Credit{How: "spread", Gamma: 1, Lambda: 1, Observations: "skip", Whiten: DefaultWhiten()}
 }
 
+// Spreads reports whether every token has the answer's own advantage.
+func (c Credit) Spreads() bool { return c.How == "spread" }
+
+// ToCome reports whether a token's advantage is of the rewards that come behind it.
+func (c Credit) ToCome() bool { return c.How == "gae" }
+
 // Of is the advantage and the return of every token. Rows of missing rewards are NaN where the
 // mask is set.
 func (c Credit) Of(t Tokens) (advantages, returns [][]float64, err error) {

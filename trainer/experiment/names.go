@@ -210,6 +210,8 @@ type EstimatorKind struct {
 	Credit string // what [advantage.credit] must be: "gae", "baseline", or "spread" for ""
 	Values bool   // learns a head of values beside the policy
 	Lacks  string // what no run can give it yet; "": nothing
+	Edges  bool   // credit goes to the edges of trees: decisions weigh the same, and not steps
+	Greedy bool   // compares with the likeliest answer to the same prompt
 }
 
 // compares is what the names of group estimators set.
@@ -230,6 +232,8 @@ func Estimators() []EstimatorKind {
 	values := tokens("gae", "Generalised advantage estimation over tokens, with a head of values on the model's own states (loss.value), whitened (PPO).", "gae", "observations = \"skip\"\nwhiten.on = true\nwhiten.outside = true")
 	values.Values = true
 	const vocabulary = "sums of squares over the whole vocabulary, which no roll records yet"
+	remax := tokens("remax", "Rewards to come, less the reward of the prompt's greedy answer (ReMax).", "gae", "observations = \"count\"")
+	remax.Greedy = true
 	return []EstimatorKind{
 		group("group", "Reward less its group's mean, over the group's deviation (GRPO).", compares("group", "mean", "group")),
 		group("global", "Reward less its group's mean, over the batch's deviation (flow_grpo's default; Lite-PPO).", compares("group", "mean", "batch")),
@@ -244,13 +248,13 @@ func Estimators() []EstimatorKind {
 		group("ends", "+1 for the best of a group, -1 for the worst, 0 for all others (online DPO).", ""),
 		group("pass-at-k", "Only the best of a group counts, by its lead over the second (verl).", ""),
 		group("diversity", "As dr, and good samples count more the farther they lie from the others (GARDO).", ""),
-		{Name: Name{"tree", "Layer-wise credit: nodes of a tree compared with those of the same depth (BranchGRPO).", ""}},
+		{Name: Name{"tree", "Layer-wise credit: nodes of a tree compared with those of the same depth (BranchGRPO).", ""}, Edges: true},
 		{Name: Name{"opo", "Reward less its group's mean weighted by length (OPO); pictures have one length, so that it is dr.", ""}, Tokens: true, Both: true, Groups: true},
 		{Name: Name{"gpg", "As dr, times samples over those whose reward is not 0 (GPG).", ""}, Tokens: true, Both: true, Groups: true},
 		{Name: Name{"reinforce++-baseline", "Reward less its group's mean, whitened over the batch's tokens (REINFORCE++ with a baseline).",
 			compares("group", "mean", "none") + "\nsingleton = \"raw\"\ncredit.whiten.on = true"}, Groups: true, Tokens: true, Both: true},
 		reinforce,
-		tokens("remax", "Rewards to come, less the reward of the prompt's greedy answer (ReMax).", "gae", "observations = \"count\""),
+		remax,
 		values,
 		{Name: Name{"optimal-token-baseline", "Rewards to come, less a baseline of each position of the group, weighted by how much was chosen until there (verl's OTB).", "credit.how = \"baseline\""}, Tokens: true, Credit: "baseline", Lacks: vocabulary},
 		{Name: Name{"optimal-token-baseline-turns", "The same, positions counted over the policy's own tokens, for answers with observations (verl's TIR-OTB).", "credit.how = \"baseline\"\ncredit.compact = true\ncredit.zero_tail = true"}, Tokens: true, Credit: "baseline", Lacks: vocabulary},
@@ -266,9 +270,19 @@ type ObjectiveKind struct {
 	Tokens bool // of sequences of tokens
 	Both   bool // of pictures, and in an episode of tokens
 	Free   bool // reads no advantages
+	Plain  bool // its clip range is of the bare ratio: rounding must not exceed it
+	Draws  bool // draws a number for every token
 
-	Reference bool // compares with a reference, whatever loss.kl weighs
-	Follows   bool // its old policy follows at the pace of optim.ema
+	// What it asks other weights for, beside the current ones.
+	Old       bool // the old ones
+	KL        bool // the reference, where loss.kl has a weight
+	Reference bool // the reference, always
+	Average   bool // the moving average, where loss.kl.ema_weight is set
+	Follows   bool // its old weights follow at the pace of optim.ema, and are the average
+
+	// Steps is the loss of a sampler's transitions, Verdict that of noised samples; nil: it has none.
+	Steps   func(Loss) StepLoss
+	Verdict func(l Loss, group int) NoisedLoss
 
 	numbers []string // of pictures, that monitors may watch
 	// options are what becomes of [loss] for pictures, where that has checks of its own.
@@ -283,19 +297,20 @@ type options interface {
 // Objectives are those of trainer/loss.
 func Objectives() []ObjectiveKind {
 	clip := func(l Loss) options { return l.Clip() }
+	clips := func(l Loss) StepLoss { return l.Clip().Of }
 	ratios := []string{"kl", "ratio_mean", "ratio_std", "ratio_min", "ratio_max", "approx_kl", "ppo_kl"}
 	clipped := slices.Concat(ratios, []string{"clipped", "clipped_high", "clipped_low"})
 	masked := slices.Concat(ratios, []string{"kl_mask_fraction", "pos_rm_fraction", "neg_rm_fraction", "masked_fraction", "unmasked_fraction", "kl_new_old_mean", "kl_new_old_max"})
 	return []ObjectiveKind{
-		{Name: Name{Name: "clip", Card: "The clipped ratio (PPO, GRPO); clip_high and dual_clip are off unless set.", sets: `ratio = "plain"`}, Ratio: true, Both: true, options: clip, numbers: clipped},
-		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true, options: clip, numbers: clipped},
-		{Name: Name{Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO)."}, Ratio: true, numbers: masked},
-		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true, Follows: true, numbers: []string{"kl", "distance_to_old", "probability"}},
-		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, options: func(l Loss) options { return l.AWM() }, numbers: []string{"kl"}},
-		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true, Reference: true, numbers: []string{"accuracy", "margin"}},
-		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true},
-		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best)."}, Noised: true},
-		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true, Reference: true},
+		{Name: Name{Name: "clip", Card: "The clipped ratio (PPO, GRPO); clip_high and dual_clip are off unless set.", sets: `ratio = "plain"`}, Ratio: true, Both: true, options: clip, Plain: true, Steps: clips, numbers: clipped},
+		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true, options: clip, Steps: clips, numbers: clipped},
+		{Name: Name{Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO)."}, Ratio: true, Steps: func(l Loss) StepLoss { return l.Masked().Of }, numbers: masked},
+		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true, Old: true, KL: true, Follows: true, Verdict: implicit, numbers: []string{"kl", "distance_to_old", "probability"}},
+		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, options: func(l Loss) options { return l.AWM() }, Old: true, KL: true, Average: true, Verdict: matching, numbers: []string{"kl"}},
+		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true, Reference: true, Verdict: preferredPairs, numbers: []string{"accuracy", "margin"}},
+		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true, Verdict: weighted},
+		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best)."}, Noised: true, Verdict: weighted},
+		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true, Reference: true, Verdict: preferredGroups},
 		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through the picture and the network (SRPO's Direct-Align, ReFL, DRaFT); the reward must be differentiable."}, Noised: true, Free: true, numbers: []string{"developed_reward"}},
 		{Name: Name{Name: "gspo", Card: "One clipped ratio a sequence, the mean over its tokens, of which each has its own gradient (GSPO; verl)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "gspo-mean", Card: "gspo with the gradient of the mean (EasyR1, OpenRLHF, TRL)."}, Ratio: true, Tokens: true},
@@ -304,7 +319,7 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "cispo", Card: "The clipped ratio as a weight without gradient (CISPO)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "luspo", Card: "gspo-mean whose sequences weigh by their length (LUSPO)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "vespo", Card: "A smooth weight of the whole sequence in place of a clip (VESPO)."}, Ratio: true, Tokens: true},
-		{Name: Name{Name: "clip-cov", Card: "The clipped ratio without some tokens whose probability and advantage move together (Clip-Cov)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "clip-cov", Card: "The clipped ratio without some tokens whose probability and advantage move together (Clip-Cov)."}, Ratio: true, Tokens: true, Draws: true},
 		{Name: Name{Name: "kl-cov", Card: "No clip; the tokens whose probability and advantage move together most are pulled back (KL-Cov)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "sapo", Card: "A sigmoid of the ratio in place of the clip (SAPO)."}, Ratio: true, Tokens: true},
 	}

@@ -60,6 +60,23 @@ func (a Advantage) OfPictures() advantage.Estimator {
 	return e
 }
 
+// Estimator is the estimator of outcomes, for what the experiment makes.
+func (e *Experiment) Estimator() advantage.Estimator {
+	if e.Episode != nil {
+		return e.Advantage.Rule()
+	}
+	return e.Advantage.OfPictures()
+}
+
+// Kind is the row of the objective's name.
+func (e *Experiment) Kind() ObjectiveKind { return e.objective() }
+
+// EstimatorKind is the row of the estimator's name.
+func (e *Experiment) EstimatorKind() EstimatorKind { return estimatorNamed(e.Advantage.Estimator) }
+
+// EachReward reports whether rewards are compared each by itself, and not their sum.
+func (a Advantage) EachReward() bool { return a.How == "advantages" || a.How == "gdpo" }
+
 // Shaped is what an answer's reward becomes before it is compared.
 func (e Episode) Shaped(reward float64, tokens int, truncated bool) float64 {
 	if e.Truncated != nil {
@@ -110,14 +127,6 @@ func (l Loss) Masked() loss.DPPO {
 	o := l.DPPO
 	o.KLWeight, o.KLEstimator = l.KL.Weight, l.KL.ofSteps()
 	return o
-}
-
-// Transitions is the objective of a sampler's steps, whichever it is.
-func (l Loss) Transitions() func(loss.Terms) (loss.Result, error) {
-	if l.Objective == "dppo" {
-		return l.Masked().Of
-	}
-	return l.Clip().Of
 }
 
 // Tokens is the objective of a language model's tokens.

@@ -103,7 +103,7 @@ func translatesSteps(t *testing.T, name string, e *Experiment) {
 			t.Errorf("%s: KL of step %d is over %v", name, step, x.KLDenominator)
 		}
 	}
-	r, err := e.Loss.Transitions()(x)
+	r, err := e.Kind().Steps(e.Loss)(x)
 	if err != nil || r.GradLogProb[0] >= 0 || (r.KL > 0) != (e.Loss.KL.Weight > 0) {
 		t.Errorf("%s: %+v, %v", name, r, err)
 	}

@@ -56,3 +56,12 @@ func (e *Experiment) Evaluation() (sde.Schedule, []sde.Row, error) {
 
 // Noised reports whether the objective looks at final samples alone.
 func (e *Experiment) Noised() bool { return e.objective().Noised }
+
+// Silent reports a turn whose objective judges decisions, and whose window has none.
+func (t Turn) Silent() bool { return len(t.Trained) == 0 && t.Episode == nil && !t.Noised() }
+
+// BySample reports whether the advantages of samples decide what is learned: the objective reads some, and
+// tokens have none of their own.
+func (t Turn) BySample() bool {
+	return !t.Kind().Free && (t.Episode == nil || t.Advantage.Credit.Spreads())
+}

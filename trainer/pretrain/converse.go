@@ -8,19 +8,21 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
-	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
+	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // A step of conversations: all of them in one pass, and what the assistant says is learnt.
 
 // talk is lessons of conversations.
-func (t *Talker) talk(of func(key rng.Key) conversation) func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) {
-	return func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) { return t.converse(k, s, key, of) }
+func (t *Talker) talk(of func(key rng.Key) conversation) func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error) {
+	return func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error) {
+		return t.converse(k, s, key, of)
+	}
 }
 
 // converse is a step of these, all at once.
-func (t *Talker) converse(k *episodes.Speaker, s *stage, key rng.Key, of func(key rng.Key) conversation) (float64, error) {
+func (t *Talker) converse(k *conversations.Speaker, s *stage, key rng.Key, of func(key rng.Key) conversation) (float64, error) {
 	var all []vlm.Stretch
 	var rows, tokens []int32
 	var grad []float32

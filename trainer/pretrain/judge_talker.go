@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
-	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
+	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes/cards"
 )
@@ -27,7 +27,7 @@ func (v *TalkerVerdict) String() string {
 }
 
 // JudgeTalker judges a model on n tables.
-func JudgeTalker(k *episodes.Speaker, t *Talker, n int) (*TalkerVerdict, error) {
+func JudgeTalker(k *conversations.Speaker, t *Talker, n int) (*TalkerVerdict, error) {
 	v := &TalkerVerdict{Tables: n}
 	var far, aim, read, direct mean
 	for i := range n {
@@ -68,7 +68,7 @@ func JudgeTalker(k *episodes.Speaker, t *Talker, n int) (*TalkerVerdict, error) 
 }
 
 // guess tells what the likeliest token is wherever the assistant speaks.
-func guess(k *episodes.Speaker, c conversation, tell func(want, got string)) error {
+func guess(k *conversations.Speaker, c conversation, tell func(want, got string)) error {
 	s, err := c.say(k)
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"image"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
-	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
+	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes/cards"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
@@ -32,7 +32,7 @@ type shown struct {
 }
 
 // view is a lesson: a crop, or a whole table.
-func (t *Talker) view(k *episodes.Speaker, key rng.Key, whole float64) (v shown, err error) {
+func (t *Talker) view(k *conversations.Speaker, key rng.Key, whole float64) (v shown, err error) {
 	table, r := cards.Random(key.With("table")), key.With("lesson").Draw()
 	m := table.Draw()
 	if r.Float64() >= whole {
@@ -46,12 +46,12 @@ func (t *Talker) view(k *episodes.Speaker, key rng.Key, whole float64) (v shown,
 }
 
 // look is lessons of this, such a share of them whole tables.
-func (t *Talker) look(whole float64) func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) {
-	return func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error) { return t.see(k, s, key, whole) }
+func (t *Talker) look(whole float64) func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error) {
+	return func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error) { return t.see(k, s, key, whole) }
 }
 
 // see is a step of these.
-func (t *Talker) see(k *episodes.Speaker, s *stage, key rng.Key, whole float64) (float64, error) {
+func (t *Talker) see(k *conversations.Speaker, s *stage, key rng.Key, whole float64) (float64, error) {
 	views, err := prepared(s.Batch, func(i int) (shown, error) { return t.view(k, key.Sample(i), whole) })
 	if err != nil {
 		return 0, err

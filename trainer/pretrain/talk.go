@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
-	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
+	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes/cards"
 	"github.com/darkroom-rl/darkroom/vision/tools"
@@ -49,7 +49,7 @@ type said struct {
 	weight float64
 }
 
-func (c conversation) say(k *episodes.Speaker) (said, error) {
+func (c conversation) say(k *conversations.Speaker) (said, error) {
 	s := said{weight: c.weight}
 	text, err := Prompt(k, c.ask, len(c.pictures))
 	if err != nil {
@@ -75,7 +75,7 @@ func (c conversation) say(k *episodes.Speaker) (said, error) {
 			if err != nil {
 				return s, err
 			}
-			s.Stretch = episodes.Joined(s.Stretch, heard)
+			s.Stretch = conversations.Joined(s.Stretch, heard)
 		}
 	}
 	s.heard()
@@ -90,7 +90,7 @@ func (s *said) heard() {
 }
 
 // Prompt is a question about some pictures as the model's template writes it.
-func Prompt(k *episodes.Speaker, ask string, pictures int) (string, error) {
+func Prompt(k *conversations.Speaker, ask string, pictures int) (string, error) {
 	var content []vlm.Part
 	for range pictures {
 		content = append(content, vlm.Part{Kind: vlm.PicturePart})

@@ -10,8 +10,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
-	"github.com/darkroom-rl/darkroom/trainer/rollout/episodes"
 )
 
 // Talker is how a small Qwen2.5-VL is made that answers questions about tables of cards
@@ -145,18 +145,18 @@ type lessons struct {
 	name  string
 	mute  bool // the model cannot be judged by what it says yet
 	stage TalkerStage
-	pass  func(k *episodes.Speaker, s *stage, key rng.Key) (float64, error)
+	pass  func(k *conversations.Speaker, s *stage, key rng.Key) (float64, error)
 }
 
 // stage gives lessons to what the stage before saved.
 func (t *Talker) stage(dir string, h Hooks, l lessons) error {
 	name, o, first := l.name, l.stage, l.name == "sight"
 	pool, key := tensor.NewPool(h.Backend), rng.New(t.Seed).With(rng.Purpose(name))
-	open := episodes.Options{Pool: pool, Train: []string{".*"}}
+	open := conversations.Options{Pool: pool, Train: []string{".*"}}
 	if first {
 		open.Draw = &key
 	}
-	k, err := episodes.Open(dir, open)
+	k, err := conversations.Open(dir, open)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // CompareName is the page of several runs.
@@ -126,7 +126,7 @@ func comparison(runs []*Run) []compared {
 	return rows
 }
 
-func said(m training.Measure) string {
+func said(m ledger.Measure) string {
 	return fmt.Sprintf("%.3f (%.3f to %.3f)", m.Mean, m.Low, m.High)
 }
 
@@ -172,7 +172,7 @@ func overlaid(runs []*Run) []Plot {
 	iteration, time := func(e Evaluated) float64 { return float64(e.Iteration) }, func(e Evaluated) float64 { return e.Seconds }
 	add("Held-out reward, over iterations", "iteration", held("total", iteration))
 	add("Held-out reward, over seconds of training", "seconds", held("total", time))
-	add("Reward of the training samples", "iteration", func(r *Run) Curve { return r.each("", func(l training.Line) float64 { return l.Total.Mean }) })
+	add("Reward of the training samples", "iteration", func(r *Run) Curve { return r.each("", func(l ledger.Line) float64 { return l.Total.Mean }) })
 	for _, n := range slices.Sorted(maps.Keys(names)) {
 		title := "Held-out “" + n + "”"
 		if slices.ContainsFunc(runs, func(r *Run) bool { return r.gold(n) }) {
@@ -180,10 +180,10 @@ func overlaid(runs []*Run) []Plot {
 		}
 		add(title, "iteration", held(n, iteration))
 	}
-	add("Deviation of the reward inside groups", "iteration", func(r *Run) Curve { return r.each("", func(l training.Line) float64 { return l.Spread }) })
-	add("Distance between samples of a prompt", "iteration", func(r *Run) Curve { return r.each("", func(l training.Line) float64 { return l.Diversity }) })
+	add("Deviation of the reward inside groups", "iteration", func(r *Run) Curve { return r.each("", func(l ledger.Line) float64 { return l.Spread }) })
+	add("Distance between samples of a prompt", "iteration", func(r *Run) Curve { return r.each("", func(l ledger.Line) float64 { return l.Diversity }) })
 	add("Gradient's norm", "iteration", func(r *Run) Curve {
-		return r.some("", lastUpdate(func(u training.UpdateLine) float64 { return u.Gradient }))
+		return r.some("", lastUpdate(func(u ledger.UpdateLine) float64 { return u.Gradient }))
 	})
 	return all
 }

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // What a run's ledger shows as curves.
 
 // each is a number of every iteration.
-func (r *Run) each(name string, value func(l training.Line) float64) Curve {
+func (r *Run) each(name string, value func(l ledger.Line) float64) Curve {
 	c := Curve{Name: name}
 	for _, l := range r.Lines {
 		c.X, c.Y = append(c.X, float64(l.Iteration)), append(c.Y, value(l))
@@ -21,7 +21,7 @@ func (r *Run) each(name string, value func(l training.Line) float64) Curve {
 }
 
 // some is a number of the iterations that have it.
-func (r *Run) some(name string, value func(l training.Line) (float64, bool)) Curve {
+func (r *Run) some(name string, value func(l ledger.Line) (float64, bool)) Curve {
 	c := Curve{Name: name}
 	for _, l := range r.Lines {
 		if v, ok := value(l); ok {
@@ -32,8 +32,8 @@ func (r *Run) some(name string, value func(l training.Line) (float64, bool)) Cur
 }
 
 // lastUpdate is a number of an iteration's last update, where it has one.
-func lastUpdate(value func(u training.UpdateLine) float64) func(training.Line) (float64, bool) {
-	return func(l training.Line) (float64, bool) {
+func lastUpdate(value func(u ledger.UpdateLine) float64) func(ledger.Line) (float64, bool) {
+	return func(l ledger.Line) (float64, bool) {
 		if len(l.Updates) == 0 {
 			return 0, false
 		}
@@ -55,7 +55,7 @@ const heldOutLabel = "held-out prompts, with 95 % intervals"
 
 // plots are all curves of a run.
 func (r *Run) plots() []Plot {
-	reward := r.each("of the training samples, ± their deviation inside groups", func(l training.Line) float64 { return l.Total.Mean })
+	reward := r.each("of the training samples, ± their deviation inside groups", func(l ledger.Line) float64 { return l.Total.Mean })
 	for _, l := range r.Lines {
 		reward.Low, reward.High = append(reward.Low, l.Total.Mean-l.Spread), append(reward.High, l.Total.Mean+l.Spread)
 	}
@@ -64,7 +64,7 @@ func (r *Run) plots() []Plot {
 		all = append(all, best)
 	}
 	for _, n := range r.rewards() {
-		p := Plot{Title: "Reward “" + n + "”", Curves: with([]Curve{r.each("training samples", func(l training.Line) float64 { return l.Rewards[n].Mean })}, r.held(n, heldOutLabel))}
+		p := Plot{Title: "Reward “" + n + "”", Curves: with([]Curve{r.each("training samples", func(l ledger.Line) float64 { return l.Rewards[n].Mean })}, r.held(n, heldOutLabel))}
 		if r.gold(n) {
 			p.Title += ", gold: never trained on"
 		}
@@ -74,11 +74,11 @@ func (r *Run) plots() []Plot {
 		all = append(all, h)
 	}
 	all = append(all,
-		Plot{Title: "Inside groups", Curves: []Curve{r.each("deviation of the reward", func(l training.Line) float64 { return l.Spread }), r.each("share of dead groups", func(l training.Line) float64 { return float64(l.Dead) / float64(max(1, len(l.Prompts))) })}},
+		Plot{Title: "Inside groups", Curves: []Curve{r.each("deviation of the reward", func(l ledger.Line) float64 { return l.Spread }), r.each("share of dead groups", func(l ledger.Line) float64 { return float64(l.Dead) / float64(max(1, len(l.Prompts))) })}},
 		r.diversity())
 	for _, p := range []Plot{r.choice(), r.pictures(), r.tools(), r.lengths(),
-		{Title: "Gradient", Curves: []Curve{r.some("norm", lastUpdate(func(u training.UpdateLine) float64 { return u.Gradient }))}},
-		{Title: "Ratio of the last update", Curves: []Curve{r.some("furthest from 1", lastUpdate(func(u training.UpdateLine) float64 { return u.RatioMost })), r.some("mean", lastUpdate(func(u training.UpdateLine) float64 { return u.RatioMean }))}},
+		{Title: "Gradient", Curves: []Curve{r.some("norm", lastUpdate(func(u ledger.UpdateLine) float64 { return u.Gradient }))}},
+		{Title: "Ratio of the last update", Curves: []Curve{r.some("furthest from 1", lastUpdate(func(u ledger.UpdateLine) float64 { return u.RatioMost })), r.some("mean", lastUpdate(func(u ledger.UpdateLine) float64 { return u.RatioMean }))}},
 		r.seconds()} {
 		if len(p.Curves) > 0 && len(p.Curves[0].X) > 0 {
 			all = append(all, p)
@@ -111,7 +111,7 @@ func (r *Run) gold(name string) bool { return r.Result != nil && r.Result.Reward
 // bestOf are the expected best totals of so many samples of a prompt beside the mean: they close
 // up where samples of a prompt become alike.
 func (r *Run) bestOf() Plot {
-	p := Plot{Title: "Mean, and the best of several samples of a prompt", Curves: []Curve{r.each("mean", func(l training.Line) float64 { return l.Total.Mean })}}
+	p := Plot{Title: "Mean, and the best of several samples of a prompt", Curves: []Curve{r.each("mean", func(l ledger.Line) float64 { return l.Total.Mean })}}
 	names := map[int]bool{}
 	for _, l := range r.Lines {
 		for n := range l.BestOf {
@@ -121,7 +121,7 @@ func (r *Run) bestOf() Plot {
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(names)) {
-		p.Curves = with(p.Curves, r.some(fmt.Sprintf("best of %d", k), func(l training.Line) (float64, bool) { v, ok := l.BestOf[strconv.Itoa(k)]; return v, ok }))
+		p.Curves = with(p.Curves, r.some(fmt.Sprintf("best of %d", k), func(l ledger.Line) (float64, bool) { v, ok := l.BestOf[strconv.Itoa(k)]; return v, ok }))
 	}
 	return p
 }
@@ -130,7 +130,7 @@ func (r *Run) bestOf() Plot {
 // shares of the samples.
 func (r *Run) histogram() Plot {
 	p := Plot{Title: "Distribution of the reward, as shares of samples", Across: "reward"}
-	var lines []training.Line
+	var lines []ledger.Line
 	for _, l := range r.Lines {
 		if l.Histogram != nil {
 			lines = append(lines, l)
@@ -142,7 +142,7 @@ func (r *Run) histogram() Plot {
 	n := max(1, len(lines)/5)
 	for _, part := range []struct {
 		name  string
-		lines []training.Line
+		lines []ledger.Line
 	}{{ofIterations("first", n), lines[:n]}, {ofIterations("last", n), lines[len(lines)-n:]}} {
 		h := part.lines[0].Histogram
 		counts, sum := make([]float64, len(h.Counts)), 0.0
@@ -173,16 +173,16 @@ func ofIterations(which string, n int) string {
 
 // choice is what was learned from, where an iteration chose.
 func (r *Run) choice() Plot {
-	of := func(name string, value func(c training.ChoiceLine) float64) Curve {
-		return r.some(name, func(l training.Line) (float64, bool) {
+	of := func(name string, value func(c ledger.ChoiceLine) float64) Curve {
+		return r.some(name, func(l ledger.Line) (float64, bool) {
 			if l.Choice == nil {
 				return 0, false
 			}
 			return value(*l.Choice), true
 		})
 	}
-	return Plot{Title: "Samples that were learned from", Curves: []Curve{of("of this iteration", func(c training.ChoiceLine) float64 { return float64(c.Learned) }),
-		of("of earlier ones", func(c training.ChoiceLine) float64 { return float64(c.Reused) }), r.each("rolled", func(l training.Line) float64 { return float64(l.Samples) })}}
+	return Plot{Title: "Samples that were learned from", Curves: []Curve{of("of this iteration", func(c ledger.ChoiceLine) float64 { return float64(c.Learned) }),
+		of("of earlier ones", func(c ledger.ChoiceLine) float64 { return float64(c.Reused) }), r.each("rolled", func(l ledger.Line) float64 { return float64(l.Samples) })}}
 }
 
 // pictures are statistics of the pictures: drift that no reward names shows here first.
@@ -192,7 +192,7 @@ func (r *Run) pictures() Plot {
 		name, label string
 		unit        float64
 	}{{"brightness", "brightness / 255", 255}, {"contrast", "contrast / 255", 255}, {"saturation", "saturation", 1}} {
-		p.Curves = with(p.Curves, r.some(s.label, func(l training.Line) (float64, bool) { v, ok := l.Pictures[s.name]; return v / s.unit, ok }))
+		p.Curves = with(p.Curves, r.some(s.label, func(l ledger.Line) (float64, bool) { v, ok := l.Pictures[s.name]; return v / s.unit, ok }))
 	}
 	return p
 }
@@ -203,7 +203,7 @@ func (r *Run) diversity() Plot {
 	if len(r.Lines) > 0 && r.Lines[0].Episodes != nil {
 		p.Title, name = "Episodes of a prompt that say different things", "share of pairs"
 	}
-	p.Curves = []Curve{r.each(name, func(l training.Line) float64 { return l.Diversity })}
+	p.Curves = []Curve{r.each(name, func(l ledger.Line) float64 { return l.Diversity })}
 	return p
 }
 
@@ -221,7 +221,7 @@ func (r *Run) lengths() Plot {
 func (r *Run) episodes(title string, names ...string) Plot {
 	p := Plot{Title: title}
 	for i := 0; i+1 < len(names); i += 2 {
-		p.Curves = with(p.Curves, r.some(names[i+1], func(l training.Line) (float64, bool) { v, ok := l.Episodes[names[i]]; return v, ok }))
+		p.Curves = with(p.Curves, r.some(names[i+1], func(l ledger.Line) (float64, bool) { v, ok := l.Episodes[names[i]]; return v, ok }))
 	}
 	return p
 }
@@ -230,7 +230,7 @@ func (r *Run) episodes(title string, names ...string) Plot {
 func (r *Run) seconds() Plot {
 	p := Plot{Title: "Seconds of an iteration"}
 	for _, part := range []string{"roll", "score", "train"} {
-		p.Curves = with(p.Curves, r.some(part, func(l training.Line) (float64, bool) { v, ok := r.Seconds[l.Iteration][part]; return v, ok }))
+		p.Curves = with(p.Curves, r.some(part, func(l ledger.Line) (float64, bool) { v, ok := r.Seconds[l.Iteration][part]; return v, ok }))
 	}
 	return p
 }

@@ -14,7 +14,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // Name is the page in a run's folder.
@@ -117,7 +117,7 @@ func Page(dir string) ([]byte, error) {
 }
 
 // table is what was held out, before and after.
-func table(r *training.Result) []row {
+func table(r *ledger.Result) []row {
 	var rows []row
 	for _, name := range slices.Sorted(maps.Keys(r.HeldOut)) {
 		g := r.HeldOut[name]
@@ -127,7 +127,7 @@ func table(r *training.Result) []row {
 }
 
 // guided is the same under guidance.
-func guided(r *training.Result) []row {
+func guided(r *ledger.Result) []row {
 	var rows []row
 	for _, name := range slices.Sorted(maps.Keys(r.Guided)) {
 		rows = append(rows, rowOf(r, name, r.Guided[name].Before, r.Guided[name].After))
@@ -136,7 +136,7 @@ func guided(r *training.Result) []row {
 }
 
 // rowOf is a reward's measures; after may be nil.
-func rowOf(r *training.Result, name string, before training.Measure, after *training.Measure) row {
+func rowOf(r *ledger.Result, name string, before ledger.Measure, after *ledger.Measure) row {
 	line := row{Name: name, Kind: r.Rewards[name], Before: said(before)}
 	if line.Kind == "" {
 		line.Kind = "all trained ones"

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/report/browsertest"
-	"github.com/darkroom-rl/darkroom/trainer/training"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -48,29 +48,29 @@ func run(t *testing.T) string {
 		}
 	}
 	write("config.toml", []byte(experimentText))
-	m := func(mean float64) training.Measure {
-		return training.Measure{Mean: mean, Low: mean - 0.05, High: mean + 0.05, Prompts: 9}
+	m := func(mean float64) ledger.Measure {
+		return ledger.Measure{Mean: mean, Low: mean - 0.05, High: mean + 0.05, Prompts: 9}
 	}
-	var ledger bytes.Buffer
+	var lines bytes.Buffer
 	for i := range 5 {
-		l := training.Line{Iteration: i + 1, Prompts: []int{1, 2}, Total: training.Spread{Mean: 0.4 + float64(i)/20, Std: 0.1}, Spread: 0.08,
-			Rewards: map[string]training.Spread{"a<b": {Mean: 0.5}, "clean": {Mean: 0.9}}, Updates: []training.UpdateLine{{Gradient: 0.1, RatioMean: 1, RatioMost: 1.01}},
-			Samples: 4, BestOf: map[string]float64{"1": 0.4, "2": 0.5, "4": 0.6}, Histogram: &training.Histogram{Low: 0, High: 1, Counts: []int{1, 0, 3, 0}},
-			Pictures: map[string]float64{"brightness": 120, "saturation": 0.3, "contrast": 40}, Choice: &training.ChoiceLine{Rolls: 2, Groups: 1, Learned: 2}}
+		l := ledger.Line{Iteration: i + 1, Prompts: []int{1, 2}, Total: ledger.Spread{Mean: 0.4 + float64(i)/20, Std: 0.1}, Spread: 0.08,
+			Rewards: map[string]ledger.Spread{"a<b": {Mean: 0.5}, "clean": {Mean: 0.9}}, Updates: []ledger.UpdateLine{{Gradient: 0.1, RatioMean: 1, RatioMost: 1.01}},
+			Samples: 4, BestOf: map[string]float64{"1": 0.4, "2": 0.5, "4": 0.6}, Histogram: &ledger.Histogram{Low: 0, High: 1, Counts: []int{1, 0, 3, 0}},
+			Pictures: map[string]float64{"brightness": 120, "saturation": 0.3, "contrast": 40}, Choice: &ledger.ChoiceLine{Rolls: 2, Groups: 1, Learned: 2}}
 		if i == 4 {
-			l.HeldOut = map[string]training.Measure{"a<b": m(0.6), "clean": m(0.8), "total": m(0.6)}
+			l.HeldOut = map[string]ledger.Measure{"a<b": m(0.6), "clean": m(0.8), "total": m(0.6)}
 			l.Fired = []string{"heldout.clean fell"}
 		}
 		text, err := json.Marshal(l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ledger.Write(append(text, '\n'))
+		lines.Write(append(text, '\n'))
 	}
-	ledger.WriteString(`{"iteration": 6, "tor`) // killed while it wrote
-	write("ledger.jsonl", ledger.Bytes())
-	result, err := json.Marshal(training.Result{Status: training.Finished, Iterations: 5, Rewards: map[string]string{"a<b": "trained", "clean": "gold"},
-		HeldOut: map[string]training.Gain{"a<b": {Before: m(0.4), After: m(0.6)}, "clean": {Before: m(0.95), After: m(0.8)}, "total": {Before: m(0.4), After: m(0.42)}}})
+	lines.WriteString(`{"iteration": 6, "tor`) // killed while it wrote
+	write("ledger.jsonl", lines.Bytes())
+	result, err := json.Marshal(ledger.Result{Status: ledger.Finished, Iterations: 5, Rewards: map[string]string{"a<b": "trained", "clean": "gold"},
+		HeldOut: map[string]ledger.Gain{"a<b": {Before: m(0.4), After: m(0.6)}, "clean": {Before: m(0.95), After: m(0.8)}, "total": {Before: m(0.4), After: m(0.42)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +83,9 @@ func run(t *testing.T) string {
 	var samples bytes.Buffer
 	for i := range 5 {
 		for k, v := range []*float64{&value, &low, nil} {
-			l := training.SampleLine{Iteration: i + 1, Sample: k, Text: "a <b>", Total: v, Scores: map[string]training.ScoreLine{"a<b": {Value: v, Parts: map[string]float64{"task": 0.5, "clean": 0.25}}}}
+			l := ledger.SampleLine{Iteration: i + 1, Sample: k, Text: "a <b>", Total: v, Scores: map[string]ledger.ScoreLine{"a<b": {Value: v, Parts: map[string]float64{"task": 0.5, "clean": 0.25}}}}
 			if v == nil {
-				l.Scores["a<b"] = training.ScoreLine{Missing: "no answer"}
+				l.Scores["a<b"] = ledger.ScoreLine{Missing: "no answer"}
 			} else {
 				l.Picture = []string{"images/best.png", "images/worst.png"}[k]
 			}
@@ -238,7 +238,7 @@ func TestTalks(t *testing.T) {
 	up := 1.0
 	var lines bytes.Buffer
 	for _, iteration := range []int{1, 2, 4} {
-		l := training.TranscriptLine{Iteration: iteration, Text: "which?", Picture: "images/none.png", Advantage: &up, Pieces: []string{"<script>", "seven"},
+		l := ledger.TranscriptLine{Iteration: iteration, Text: "which?", Picture: "images/none.png", Advantage: &up, Pieces: []string{"<script>", "seven"},
 			Episode: &tools.Transcript{Prompt: 1, Tokens: []int32{1, 2, 3}, LogProb: []float64{0, -1, -0.1}, Turns: []tools.Turn{{From: 1, To: 3, Observed: 3}}, End: tools.Answered}}
 		text, err := json.Marshal(l)
 		if err != nil {
@@ -246,7 +246,7 @@ func TestTalks(t *testing.T) {
 		}
 		lines.Write(append(text, '\n'))
 	}
-	if err := os.WriteFile(filepath.Join(dir, training.TranscriptsFile), lines.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, ledger.TranscriptsFile), lines.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	page, err := Page(dir)

@@ -9,16 +9,16 @@ import (
 	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // A Run is what a folder says of a run, which may be under way.
 type Run struct {
 	Dir, Name string
 	Config    string
-	Lines     []training.Line            // what counts of the ledger
-	Abandoned []training.Line            // what rollbacks took back, and they themselves
-	Result    *training.Result           // nil: it has not ended
+	Lines     []ledger.Line              // what counts of the ledger
+	Abandoned []ledger.Line              // what rollbacks took back, and they themselves
+	Result    *ledger.Result             // nil: it has not ended
 	Seconds   map[int]map[string]float64 // of each iteration, by part
 }
 
@@ -33,10 +33,10 @@ func Read(dir string) (*Run, error) {
 		return nil, err
 	}
 	r.Config = string(config)
-	if r.Lines, r.Abandoned, err = training.ReadLedger(filepath.Join(dir, "ledger.jsonl")); err != nil {
+	if r.Lines, r.Abandoned, err = ledger.Read(filepath.Join(dir, "ledger.jsonl")); err != nil {
 		return nil, err
 	}
-	if r.Seconds, err = training.ReadTiming(filepath.Join(dir, "timing.jsonl")); err != nil {
+	if r.Seconds, err = ledger.ReadTiming(filepath.Join(dir, "timing.jsonl")); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, "result.json")
@@ -56,7 +56,7 @@ func Read(dir string) (*Run, error) {
 type Evaluated struct {
 	Iteration int     `json:"iteration"`
 	Seconds   float64 `json:"seconds"` // of training until then, without evaluations
-	training.Measure
+	ledger.Measure
 }
 
 // HeldOut are the measures of a reward, or of "total", the one before training first.
@@ -69,7 +69,7 @@ func (r *Run) HeldOut(name string) []Evaluated {
 	}
 	seconds := 0.0
 	for _, l := range r.Lines {
-		seconds += training.Work(r.Seconds[l.Iteration])
+		seconds += ledger.Work(r.Seconds[l.Iteration])
 		if m, ok := l.HeldOut[name]; ok {
 			all = append(all, Evaluated{l.Iteration, seconds, m})
 		}
@@ -89,7 +89,7 @@ func (r *Run) PerIteration() map[string]float64 {
 		for _, part := range []string{"roll", "score", "train"} {
 			sums[part] += s[part]
 		}
-		sums["all"] += training.Work(s)
+		sums["all"] += ledger.Work(s)
 		n++
 	}
 	for part := range sums {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // What a run's samples show: the parts that rewards consist of, and the best and the worst pictures.
@@ -19,7 +19,7 @@ import (
 // samples is what a page needs of samples.jsonl.
 type samples struct {
 	sums  map[string]map[string]map[int]*average // by reward, part and iteration
-	shown map[int][]training.SampleLine          // of which a picture was kept
+	shown map[int][]ledger.SampleLine            // of which a picture was kept
 }
 
 // An average is a sum and how many numbers went into it.
@@ -30,9 +30,9 @@ type average struct {
 
 // readSamples reads the file line by line. What a rollback took back is left out.
 func readSamples(dir string) (*samples, error) {
-	s := &samples{map[string]map[string]map[int]*average{}, map[int][]training.SampleLine{}}
+	s := &samples{map[string]map[string]map[int]*average{}, map[int][]ledger.SampleLine{}}
 	err := folder.ReadLines(filepath.Join(dir, "samples.jsonl"), func(text []byte) error {
-		var l training.SampleLine
+		var l ledger.SampleLine
 		if err := json.Unmarshal(text, &l); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func readSamples(dir string) (*samples, error) {
 // forget drops what came after an iteration.
 func (s *samples) forget(iteration int) {
 	later := func(i int) bool { return i > iteration }
-	maps.DeleteFunc(s.shown, func(i int, _ []training.SampleLine) bool { return later(i) })
+	maps.DeleteFunc(s.shown, func(i int, _ []ledger.SampleLine) bool { return later(i) })
 	for _, parts := range s.sums {
 		for _, by := range parts {
 			maps.DeleteFunc(by, func(i int, _ *average) bool { return later(i) })
@@ -60,7 +60,7 @@ func (s *samples) forget(iteration int) {
 	}
 }
 
-func (s *samples) add(l training.SampleLine) {
+func (s *samples) add(l ledger.SampleLine) {
 	if l.Picture != "" && l.Total != nil {
 		s.shown[l.Iteration] = append(s.shown[l.Iteration], l)
 	}
@@ -138,7 +138,7 @@ func (s *samples) extremes(dir string) []extreme {
 			i = iterations[k*(len(iterations)-1)/(n-1)]
 		}
 		two := slices.Clone(s.shown[i])
-		slices.SortStableFunc(two, func(a, b training.SampleLine) int {
+		slices.SortStableFunc(two, func(a, b ledger.SampleLine) int {
 			switch {
 			case *a.Total > *b.Total:
 				return -1
@@ -160,7 +160,7 @@ func (s *samples) extremes(dir string) []extreme {
 	return all
 }
 
-func picturedSample(dir string, l training.SampleLine) (pictured, error) {
+func picturedSample(dir string, l ledger.SampleLine) (pictured, error) {
 	source, err := embedded(dir, l.Picture)
 	s := pictured{Source: source, Total: label(*l.Total), Text: l.Text}
 	var said []string

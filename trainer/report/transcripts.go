@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/training"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // Conversations of a model that speaks: those of the first iteration and of the last whose
@@ -42,10 +42,10 @@ type word struct {
 
 // talks are the conversations to show; none where the run has none.
 func talks(dir string) ([]talk, error) {
-	var kept []training.TranscriptLine
+	var kept []ledger.TranscriptLine
 	last := 0
-	err := folder.ReadLines(filepath.Join(dir, training.TranscriptsFile), func(text []byte) error {
-		var l training.TranscriptLine
+	err := folder.ReadLines(filepath.Join(dir, ledger.TranscriptsFile), func(text []byte) error {
+		var l ledger.TranscriptLine
 		if err := json.Unmarshal(text, &l); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func talks(dir string) ([]talk, error) {
 	return all, nil
 }
 
-func talkOf(dir string, l training.TranscriptLine) (talk, error) {
+func talkOf(dir string, l ledger.TranscriptLine) (talk, error) {
 	t := talk{Ask: l.Text, End: string(l.Episode.End), Caption: fmt.Sprintf("iteration %d, prompt %d, sample %d", l.Iteration, l.Prompt, l.Sample)}
 	if l.Total != nil {
 		t.Caption += fmt.Sprintf(": %.3g", *l.Total)

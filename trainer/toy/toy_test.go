@@ -77,7 +77,7 @@ func newRun(t *testing.T, seed uint64) (*Policy, *trainer.Trainer) {
 			}
 			return out, nil
 		},
-		Objective: trainer.Decided{Rows: p.Rows, Loss: clipped(0.3).Of, Reference: true},
+		Objective: trainer.PolicyGradient{Rows: p.Rows, Loss: clipped(0.3).Of, Reference: true},
 	}
 	return p, tr
 }
@@ -109,12 +109,12 @@ func TestGradient(t *testing.T) {
 		t.Fatal(err)
 	}
 	advantages := []float64{1, -2, 0.5, 0.3, 2, -1}
-	noised := trainer.Noised{
+	noised := trainer.ForwardProcess{
 		Draw: func(k trainer.Key, _ int) (float64, []float64) { return 0.4, p.Noise(k, 1) },
-		Loss: func(t loss.Noised, _ []trainer.Sample, advantages []float64) (trainer.Verdict, error) {
+		Loss: func(t loss.Noised, _ []int, advantages []float64) (loss.Verdict, error) {
 			// the adaptive weights of NFT have no gradient; this loss has none
 			value, grad := loss.WeightedFlow(t, advantages)
-			return trainer.Verdict{Loss: value, Grad: grad}, nil
+			return loss.Verdict{Loss: value, Grad: grad}, nil
 		},
 	}
 	guard := clipped(0.1)
@@ -123,9 +123,9 @@ func TestGradient(t *testing.T) {
 	k3.KLEstimator, noisy.NoiseScale = "k3", true
 	one := func(sde.Row) float64 { return 1 }
 	for name, o := range map[string]trainer.Objective{
-		"decided": tr.Objective, "noised": noised, "guard": trainer.Decided{Rows: p.Rows, Loss: guard.Of, Reference: true},
-		"k3": trainer.Decided{Rows: p.Rows, Loss: k3.Of, Reference: true}, "k3 of what rolled": trainer.Decided{Rows: p.Rows, Loss: k3.Of},
-		"over one": trainer.Decided{Rows: p.Rows, Loss: clipped(0.1).Of, KLOver: one}, "by noise": trainer.Decided{Rows: p.Rows, Loss: noisy.Of, Reference: true},
+		"decided": tr.Objective, "noised": noised, "guard": trainer.PolicyGradient{Rows: p.Rows, Loss: guard.Of, Reference: true},
+		"k3": trainer.PolicyGradient{Rows: p.Rows, Loss: k3.Of, Reference: true}, "k3 of what rolled": trainer.PolicyGradient{Rows: p.Rows, Loss: k3.Of},
+		"over one": trainer.PolicyGradient{Rows: p.Rows, Loss: clipped(0.1).Of, KLOver: one}, "by noise": trainer.PolicyGradient{Rows: p.Rows, Loss: noisy.Of, Reference: true},
 	} {
 		for i := range p.sets[trainer.Current] {
 			loss := func(h float64) float64 {
@@ -150,7 +150,7 @@ func TestGradient(t *testing.T) {
 // TestLearns: twenty iterations bring the samples closer to their targets.
 func TestLearns(t *testing.T) {
 	_, tr := newRun(t, 5)
-	tr.Objective = trainer.Decided{Rows: tr.Policy.(*Policy).Rows, Loss: clipped(0).Of, Reference: true}
+	tr.Objective = trainer.PolicyGradient{Rows: tr.Policy.(*Policy).Rows, Loss: clipped(0).Of, Reference: true}
 	score := func() float64 {
 		r, err := tr.Step()
 		if err != nil {
@@ -234,7 +234,7 @@ func TestOwnAdvantages(t *testing.T) {
 	blame := func(even bool, advantages []float64) (trainer.Blame, []float64) {
 		t.Helper()
 		clear(p.grad)
-		b, err := trainer.Decided{Even: even, Rows: p.Rows, Loss: clipped(0).Of}.Blame(p, samples, advantages)
+		b, err := trainer.PolicyGradient{Even: even, Rows: p.Rows, Loss: clipped(0).Of}.Blame(p, samples, advantages)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,7 +361,7 @@ func TestMissingScore(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for says, spoil := range map[string]func(*Policy, *trainer.Trainer){
 		"the gradient's norm is": func(p *Policy, tr *trainer.Trainer) {
-			tr.Objective = trainer.Decided{Rows: p.Rows, Loss: loss.Clip{Clipping: loss.Clipping{ClipRange: 1}}.Of}
+			tr.Objective = trainer.PolicyGradient{Rows: p.Rows, Loss: loss.Clip{Clipping: loss.Clipping{ClipRange: 1}}.Of}
 			tr.Compare = func(s []trainer.Sample, _ []float64) ([]float64, error) {
 				all := make([]float64, len(s))
 				all[0] = math.Inf(1)
@@ -383,7 +383,7 @@ func TestRefusals(t *testing.T) {
 		"draws nothing here":        func(p *Policy, _ *trainer.Trainer) { p.Trained = []int{0, 1} },
 		"looks back": func(_ *Policy, tr *trainer.Trainer) {
 			rows := []sde.Row{{Next: sde.Mix{Out: []float64{1, 0.5}}, Density: sde.Gaussian}, {}, {}}
-			tr.Objective = trainer.Decided{Rows: rows, Loss: clipped(0).Of, Reference: true}
+			tr.Objective = trainer.PolicyGradient{Rows: rows, Loss: clipped(0).Of, Reference: true}
 		},
 		"has no rows of 2": func(p *Policy, _ *trainer.Trainer) { p.Start = func(trainer.Key) []float64 { return []float64{1} } },
 	} {

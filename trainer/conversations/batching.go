@@ -1,0 +1,259 @@
+package conversations
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// Card: continuous batching. Several episodes are under way at once, each in a goroutine and in a
+// row of one decoder. An episode asks for its next token and waits. Once all of them wait, those
+// that have one token to read take a step together, and those that have more (observations with
+// their pictures) are read together behind their rows; tools work while nobody reads. A row that
+// is free again is the next key's. Row 0 has the reading of the prompt that was begun last, which
+// its episodes copy.
+//
+// Invariants (tests): an episode has the same bytes however many are under way, for rows do not
+// see each other and a draw is a function of key and place; an error is that of the first key
+// that has one, as if they were played one after another; nobody is left waiting.
+
+const (
+	// atOnce is how many episodes are under way where nothing else is said. A step's weights are
+	// read once for all of them, which at eight is most of what there is to gain (bench decode).
+	atOnce = 8
+	// readAtOnce is how many tokens of several observations are read together.
+	readAtOnce = 8192
+)
+
+// batch is a roll under way.
+type batch struct {
+	p       *Policy
+	ctx     context.Context
+	decoder *vlm.Decoder
+	keys    []trainer.Key
+	samples []trainer.Sample
+	free    []int  // rows
+	next    int    // the key that is begun next
+	asked   *voice // of the prompt that was begun last
+	live    int    // episodes under way
+	done    int
+	events  chan event
+	failed  int // the first key that has an error
+	err     error
+}
+
+// event is what an episode says: it waits for a token, or has ended.
+type event struct {
+	voice  *voice
+	read   vlm.Stretch // what comes before the token
+	ended  bool
+	sample trainer.Sample
+	err    error
+}
+
+// token is what an episode hears.
+type token struct {
+	id              int32
+	sampled, spoken float64 // log-probabilities
+	err             error
+}
+
+// rollAll plays one episode a key.
+func (p *Policy) rollAll(keys []trainer.Key) ([]trainer.Sample, error) {
+	rows := p.Parallel
+	if rows == 0 {
+		rows = atOnce
+	}
+	rows = min(rows, len(keys))
+	b := &batch{p: p, ctx: p.Context, keys: keys, samples: make([]trainer.Sample, len(keys)), failed: len(keys), events: make(chan event)}
+	if b.ctx == nil {
+		b.ctx = context.Background()
+	}
+	b.decoder = p.Speaker.Model.NewDecoder(p.Speaker.Options.Pool, p.Speaker.arithmetic(false), 1+rows)
+	defer b.decoder.Close()
+	for r := rows; r > 0; r-- {
+		b.free = append(b.free, r)
+	}
+	b.run()
+	if b.err == nil {
+		b.err = p.judgeClean(b.samples)
+	}
+	return b.samples, b.err
+}
+
+// run goes on until all have ended. Only this goroutine touches the decoder.
+func (b *batch) run() {
+	var waiting []event
+	for b.begin(); b.live > 0; {
+		e := <-b.events
+		if e.ended {
+			b.end(e)
+			b.begin()
+		} else {
+			waiting = append(waiting, e)
+		}
+		if len(waiting) == b.live {
+			b.serve(waiting)
+			waiting = waiting[:0]
+		}
+	}
+}
+
+// begin begins episodes while there are rows for them.
+func (b *batch) begin() {
+	for len(b.free) > 0 && b.next < len(b.keys) && b.err == nil {
+		i := b.next
+		k := b.keys[i]
+		b.next++
+		if err := b.ctx.Err(); err != nil {
+			b.fail(i, err)
+			return
+		}
+		if i == 0 || b.keys[i-1].Prompt != k.Prompt || b.p.noise(b.keys[i-1]) != b.p.noise(k) {
+			var err error
+			if b.asked, err = b.p.asked(b.decoder, k); err != nil {
+				b.fail(i, fmt.Errorf("prompt %d: %w", k.Prompt, err))
+				return
+			}
+		}
+		v := b.asked.begun(k)
+		v.number, v.row, v.events, v.heard = i, b.free[len(b.free)-1], b.events, make(chan token)
+		b.free = b.free[:len(b.free)-1]
+		b.decoder.Copy(v.row, 0)
+		b.live++
+		go func() {
+			s, err := b.p.play(b.ctx, k, v)
+			b.events <- event{voice: v, ended: true, sample: s, err: err}
+		}()
+	}
+}
+
+// end takes an episode that has ended.
+func (b *batch) end(e event) {
+	b.live--
+	b.free = append(b.free, e.voice.row)
+	if e.err != nil {
+		k := b.keys[e.voice.number]
+		b.fail(e.voice.number, fmt.Errorf("sample %d of prompt %d: %w", k.Sample, k.Prompt, e.err))
+		return
+	}
+	b.samples[e.voice.number] = e.sample
+	if b.done++; b.p.Progress != nil {
+		b.p.Progress(b.done, len(b.keys))
+	}
+}
+
+// fail keeps the error of the first key that has one: those before it go on, for they may have
+// one too, and those behind it hear that they are not needed.
+func (b *batch) fail(number int, err error) {
+	if number < b.failed {
+		b.failed, b.err = number, err
+	}
+}
+
+// serve gives all who wait their tokens.
+func (b *batch) serve(waiting []event) {
+	slices.SortFunc(waiting, func(x, y event) int { return cmp.Compare(x.voice.row, y.voice.row) })
+	var steps, stretches []event
+	for _, e := range waiting {
+		switch {
+		case b.ctx.Err() != nil:
+			e.voice.heard <- token{err: b.ctx.Err()}
+		case e.voice.number > b.failed:
+			e.voice.heard <- token{err: context.Canceled}
+		case len(e.read.IDs) == 1 && len(e.read.Pictures.Grids) == 0:
+			steps = append(steps, e)
+		default:
+			stretches = append(stretches, e)
+		}
+	}
+	b.read(steps, b.step)
+	most := b.p.Abreast
+	if most == 0 {
+		most = readAtOnce
+	}
+	for len(stretches) > 0 {
+		n, tokens := 1, len(stretches[0].read.IDs)
+		for n < len(stretches) && tokens+len(stretches[n].read.IDs) <= most {
+			tokens += len(stretches[n].read.IDs)
+			n++
+		}
+		b.read(stretches[:n], b.extend)
+		stretches = stretches[n:]
+	}
+}
+
+func (b *batch) step(of []event) ([][]float32, error) {
+	ids := make([]int32, len(of))
+	for i, e := range of {
+		ids[i] = e.read.IDs[0]
+	}
+	return b.decoder.Step(rowsOf(of), ids)
+}
+
+func (b *batch) extend(of []event) ([][]float32, error) {
+	stretches := make([]vlm.Stretch, len(of))
+	for i, e := range of {
+		stretches[i] = e.read
+	}
+	return b.decoder.ExtendAll(rowsOf(of), stretches)
+}
+
+func rowsOf(of []event) []int {
+	rows := make([]int, len(of))
+	for i, e := range of {
+		rows[i] = e.voice.row
+	}
+	return rows
+}
+
+// read reads what some wait for, and tells them what was drawn. What the decoder refuses is read
+// one by one, so that only who is to blame hears of it.
+func (b *batch) read(of []event, read func([]event) ([][]float32, error)) {
+	if len(of) == 0 {
+		return
+	}
+	logits, err := read(of)
+	if err != nil && len(of) > 1 {
+		for i := range of {
+			b.read(of[i:i+1], read)
+		}
+		return
+	}
+	said := make([]token, len(of))
+	if err == nil {
+		err = b.draw(of, logits, said)
+	}
+	for i, e := range of {
+		if err != nil {
+			said[i].err = err
+		}
+		e.voice.heard <- said[i]
+	}
+}
+
+// draw draws the tokens behind the rows that were read last.
+func (b *batch) draw(of []event, logits [][]float32, said []token) error {
+	var all sync.WaitGroup
+	for i, e := range of {
+		all.Go(func() { said[i] = e.voice.draw(logits[i], b.decoder.IDs(e.voice.row)) })
+	}
+	all.Wait()
+	ids := make([]int32, len(of))
+	for i := range said {
+		ids[i] = said[i].id
+	}
+	spoken, err := b.decoder.LogProbs(ids, float32(b.p.Sampling.Temperature))
+	if err != nil {
+		return err
+	}
+	for i := range said {
+		said[i].spoken = float64(spoken[i])
+	}
+	return nil
+}

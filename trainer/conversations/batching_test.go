@@ -1,0 +1,184 @@
+package conversations_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+)
+
+// TestBatchingChangesNoBit: however many episodes are under way at once, each is the same, to
+// the last bit of its log-probabilities, and so are its pictures. They end at different times.
+func TestBatchingChangesNoBit(t *testing.T) {
+	p := policy(t, false, ".*")
+	all := append(keys(0), keys(1)[2:7]...)
+	play := func(parallel, abreast int, repetition float64) []trainer.Sample {
+		p.Parallel, p.Abreast, p.Sampling.Repetition = parallel, abreast, repetition
+		var done []int
+		p.Progress = func(n, of int) {
+			if of != len(all) {
+				t.Errorf("a roll of %d says that it is of %d", len(all), of)
+			}
+			done = append(done, n)
+		}
+		samples := rolled(t, p, all)
+		for i, n := range done {
+			if n != i+1 {
+				t.Fatalf("the roll said that it was so far: %v", done)
+			}
+		}
+		if len(done) != len(all) {
+			t.Errorf("the roll said %d times how far it was, for %d episodes", len(done), len(all))
+		}
+		return samples
+	}
+	for repetition, hows := range map[float64][][2]int{1: {{3, 0}, {8, 0}, {8, 1}, {100, 60}}, 1.3: {{4, 0}}} {
+		want := play(1, 0, repetition)
+		lengths := map[int]bool{}
+		for _, s := range want {
+			lengths[len(s.Decisions.Step)] = true
+		}
+		if len(lengths) < 4 {
+			t.Fatalf("episodes have lengths %v: too alike to end at different times", lengths)
+		}
+		for _, how := range hows {
+			sameSamples(t, fmt.Sprintf("%d under way, %d tokens read together", how[0], how[1]), want, play(how[0], how[1], repetition))
+		}
+	}
+	sameSamples(t, "as many under way as nobody said", play(3, 0, 1), play(0, 0, 1))
+}
+
+// sameSamples fails where samples differ in anything, pictures included.
+func sameSamples(t *testing.T, what string, want, have []trainer.Sample) {
+	t.Helper()
+	if len(want) != len(have) {
+		t.Fatalf("%s: %d samples, not %d", what, len(have), len(want))
+	}
+	for i := range want {
+		if !reflect.DeepEqual(want[i], have[i]) {
+			t.Errorf("%s: sample %d differs:\n%+v\n%+v", what, i, conversations.EpisodeOf(have[i]).Transcript, conversations.EpisodeOf(want[i]).Transcript)
+		}
+	}
+}
+
+// calm fails where goroutines are left that were not there before.
+func calm(t *testing.T, before int) {
+	t.Helper()
+	for range 200 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Errorf("there were %d goroutines, and now there are %d", before, runtime.NumGoroutine())
+}
+
+// TestBatchingErrors: the error is that of the first key that has one, however many are under way,
+// though another was seen earlier; nobody is left behind.
+func TestBatchingErrors(t *testing.T) {
+	p := policy(t, false, ".*")
+	asked, crop := p.Ask, p.Protocol.Tools[0].Plan
+	for name, break_ := range map[string]func(){
+		"a prompt": func() {
+			p.Ask = func(n int) (conversations.Question, error) {
+				if n == 1 {
+					return conversations.Question{}, errors.New("no such prompt")
+				}
+				return asked(n)
+			}
+		},
+		"a picture": func() { // that cannot be made: of most episodes, in some turn
+			p.Protocol.Tools[0].Plan = func(s *tools.State, args any) (tools.Plan, error) {
+				if len(args.(string))%3 == 0 {
+					return tools.Plan{Ops: []tools.Op{{Kind: "impossible", Picture: len(args.(string))}}}, nil
+				}
+				return crop(s, args)
+			}
+		},
+		"every draw": func() { p.Speaker.Banned = []int{-1} },
+	} {
+		banned := p.Speaker.Banned
+		break_()
+		said := map[string]bool{}
+		for _, parallel := range []int{1, 3, 8} {
+			before := runtime.NumGoroutine()
+			p.Parallel = parallel
+			_, err := p.Roll(trainer.Current, keys(0))
+			if err == nil {
+				t.Fatalf("%s: no error", name)
+			}
+			said[err.Error()] = true
+			calm(t, before)
+		}
+		if len(said) != 1 {
+			t.Errorf("%s: which error depends on how many are under way: %v", name, said)
+		}
+		p.Ask, p.Protocol.Tools[0].Plan, p.Speaker.Banned = asked, crop, banned
+	}
+	if _, err := p.Roll(trainer.Current, nil); err != nil {
+		t.Errorf("nothing to play: %v", err)
+	}
+}
+
+// TestBatchingCancelled: a roll that is cancelled ends soon, and leaves nobody waiting.
+func TestBatchingCancelled(t *testing.T) {
+	p := policy(t, false, ".*")
+	for _, parallel := range []int{1, 3, 8} {
+		for _, after := range []int{0, 2} {
+			t.Run(fmt.Sprint(parallel, " under way, ", after, " done"), func(t *testing.T) {
+				before := runtime.NumGoroutine()
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				p.Parallel, p.Context = parallel, ctx
+				p.Progress = func(done, _ int) {
+					if done == after {
+						cancel()
+					}
+				}
+				if after == 0 { // in the middle of the first
+					plan := p.Protocol.Tools[0].Plan
+					defer func() { p.Protocol.Tools[0].Plan = plan }()
+					p.Protocol.Tools[0].Plan = func(s *tools.State, args any) (tools.Plan, error) {
+						cancel()
+						return plan(s, args)
+					}
+				}
+				if _, err := p.Roll(trainer.Current, slices.Concat(keys(0), keys(1))); !errors.Is(err, context.Canceled) {
+					t.Errorf("it ended with %v", err)
+				}
+				calm(t, before)
+			})
+		}
+	}
+}
+
+// BenchmarkRoll: tokens a second of a model with 64 MB of weights, one episode after another and
+// eight at once.
+func BenchmarkRoll(b *testing.B) {
+	p := sized(b, 768, 6, true)
+	p.Turn, p.Speaker.Banned = 120, append(p.Speaker.Banned, int(p.Speaker.End))
+	for _, parallel := range []int{1, 4, 8} {
+		b.Run(fmt.Sprint(parallel), func(b *testing.B) {
+			p.Parallel = parallel
+			tokens := 0
+			for b.Loop() {
+				samples, err := p.Roll(trainer.Current, keys(0))
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, s := range samples {
+					tokens += len(s.Decisions.Step)
+				}
+			}
+			b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package conversations
+
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+)
+
+// Credit is model.Model's.
+func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error) {
+	a, _, err := by.Advantages(b)
+	if err != nil {
+		return nil, err
+	}
+	return a, m.creditTokens(samples, a, totals)
+}
+
+// creditTokens spreads what episodes earned over their tokens, where advantages of samples are not all
+// there is to it: rewards to come (REINFORCE++), whitening over all tokens.
+func (m *Model) creditTokens(samples []trainer.Sample, advantages, totals []float64) error {
+	c := m.turn.Advantage.Credit
+	if c.Spreads() && !c.Whiten.On {
+		return nil
+	}
+	rows := advantage.Tokens{Outcome: advantages}
+	for _, s := range samples {
+		rows.Groups = append(rows.Groups, s.Key.Prompt)
+		mask := make([]float64, EpisodeOf(s).Length())
+		for k, step := range s.Decisions.Step {
+			if s.Decisions.Trained[k] {
+				mask[step-EpisodeOf(s).Prompt] = 1
+			}
+		}
+		rows.Mask = append(rows.Mask, mask)
+	}
+	if c.ToCome() {
+		if err := m.baselines(&rows, samples, totals); err != nil {
+			return err
+		}
+		rows.Rewards = advantage.AtEnd(totals, rows.Mask, nil, 0)
+	}
+	of, returns, err := c.Of(rows)
+	if err != nil {
+		return err
+	}
+	for i := range samples {
+		d := &samples[i].Decisions
+		d.Advantage = perDecision(samples[i], of[i])
+		if rows.Values != nil {
+			d.Value, d.Return = perDecision(samples[i], rows.Values[i]), perDecision(samples[i], returns[i])
+		}
+		if c.ToCome() && !math.IsNaN(advantages[i]) {
+			advantages[i] = mean(d.Advantage) // what is told of the sample, and whether it teaches anything
+		}
+	}
+	return nil
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(max(1, len(x)))
+}
+
+// perDecision are an answer's numbers at what the model chose.
+func perDecision(s trainer.Sample, row []float64) []float64 {
+	var out []float64
+	for _, step := range s.Decisions.Step {
+		out = append(out, row[step-EpisodeOf(s).Prompt])
+	}
+	return out
+}

@@ -1,0 +1,43 @@
+package conversations
+
+import (
+	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+// What the ledger says of conversations.
+
+// Describe is model.Model's.
+func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
+	line.Diversity = differ(r.Samples, trainer.Groups(r.Samples))
+	line.Episodes = toolUse(r.Samples)
+	if n := m.opened.Episode.Noisy; n != nil {
+		line.Noisy = noisy(r.Samples, n.Old == "rolled")
+	}
+	if m.turn.EstimatorKind().Greedy {
+		line.Episodes["greedy"] = m.likely.Mean
+	}
+}
+
+// noisy is the line of an iteration; nil where nothing was distorted.
+func noisy(samples []trainer.Sample, expected bool) *ledger.NoisyLine {
+	l := ledger.NoisyLine{Expected: expected}
+	var ratios []float64
+	for _, s := range samples {
+		e := EpisodeOf(s)
+		if e.Noise == nil {
+			continue
+		}
+		l.Samples, l.Step = l.Samples+1, e.Noise.Step
+		for k, at := range s.Decisions.Step {
+			ratios = append(ratios, portable.Exp(e.Noise.LogProb[k]-e.ModelLogProb[at]))
+		}
+	}
+	if l.Samples == 0 {
+		return nil
+	}
+	u := ledger.UpdateOf(trainer.Update{Blame: trainer.Blame{Metrics: map[string][]float64{"ratio": ratios}}})
+	l.RatioMean, l.RatioMost, l.Mismatch = u.RatioMean, u.RatioMost, u.Mismatch
+	return &l
+}

@@ -1,0 +1,16 @@
+// Package episodes is the policy that speaks: a vision-language model which looks at pictures,
+// calls tools, gets new pictures back and answers.
+//
+//	s, err := episodes.Open(dir, episodes.Options{Pool: pool})
+//	p := &episodes.Policy{Speaker: s, Ask: ask, Protocol: protocol, Limits: limits, Sampling: sampling}
+//	samples, err := p.Roll(trainer.Current, keys)       // a sample's decisions are its tokens
+//
+// Start with policy.go: a key is one episode of vision/tools, played with draws that are
+// functions of the key. speaker.go is the model with what stands before its network, speech.go
+// the sequence of tokens and pictures that it reads; voice.go draws tokens, and evaluate.go says
+// what log-probability each token of an episode has, with gradients.
+//
+// Log-probabilities have two names. Sampled is of the distribution that was drawn from:
+// temperature, top-k, top-p, banned tokens. Spoken is of the model at the same temperature,
+// over its whole vocabulary: that is what is trained, and what Eval answers, bit for bit.
+package conversations

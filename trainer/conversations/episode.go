@@ -1,0 +1,79 @@
+package conversations
+
+import (
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+)
+
+// An Episode is a conversation as it was. It is a trainer.Episode.
+type Episode struct {
+	*tools.Transcript
+	Album *tools.Album // its pictures, the prompt's first
+	Texts []string     // what the model said, a turn each
+
+	// Noise is of an episode that was played with distorted pictures (NoisyRollout); Album has the
+	// clean ones. nil: it was not.
+	Noise *Noise
+}
+
+// Noise is how an episode's pictures were distorted, and what its tokens look like without that.
+type Noise struct {
+	Step    int
+	LogProb []float64 // of the decisions, by the weights that rolled, on the clean pictures
+}
+
+// EpisodeOf is a sample's; nil where it has none of this package.
+func EpisodeOf(s trainer.Sample) *Episode {
+	e, _ := s.Item.Episode.(*Episode)
+	return e
+}
+
+// Begins is where the answer begins in the sequence.
+func (e *Episode) Begins() int { return e.Prompt }
+
+// Length is the answer's, with observations.
+func (e *Episode) Length() int { return len(e.Response()) }
+
+// Drawn is the log-probability of a token in the distribution that it was drawn from.
+func (e *Episode) Drawn(place int) float64 { return e.LogProb[place] }
+
+// transcript is what rewards are told of a conversation.
+func transcript(e *Episode) *rewards.Transcript {
+	t := &rewards.Transcript{}
+	for i, turn := range e.Turns {
+		one := rewards.Turn{}
+		if i < len(e.Texts) {
+			one.Text = e.Texts[i]
+		}
+		for _, c := range turn.Calls {
+			if one.Tool == "" {
+				one.Tool = c.Tool
+			}
+			t.Failed = c.Refused != ""
+		}
+		if len(turn.Calls) > 0 && one.Tool == "" {
+			one.Tool = "unreadable"
+		}
+		t.Turns = append(t.Turns, one)
+	}
+	for at, on := range e.Sampled {
+		if on {
+			t.Tokens = append(t.Tokens, int(e.Tokens[at]))
+		}
+	}
+	for _, s := range e.Shots {
+		if s.Turn < 0 {
+			if t.Width == 0 {
+				t.Width, t.Height = s.Width, s.Height
+			}
+			continue
+		}
+		t.Pictures++
+		if s.Root >= 0 {
+			t.Crops = append(t.Crops, rewards.Crop{Picture: s.Root, Box: boxes.Box(s.Box)})
+		}
+	}
+	return t
+}

@@ -1,0 +1,197 @@
+package conversations
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// Model is a model.Model: a policy, with what a run asks of it beside rolls and answers.
+type Model struct {
+	*Policy
+	opened  *experiment.Experiment
+	adapter *model.Adapter // nil where parameters of the network itself are trained
+	train   []prompts.Prompt
+	rewards model.Rewards
+	turn    experiment.Turn // of the iteration under way
+	likely  ledger.Spread   // totals of its likeliest answers
+}
+
+// Modality is how models that hold conversations are opened.
+func Modality() model.Modality {
+	return model.Modality{
+		Name:    "conversations",
+		Prompts: func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts) },
+		Ready:   ready,
+		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {
+			m, err := OpenModel(e, o)
+			if err != nil {
+				return nil, err
+			}
+			return m, nil
+		},
+		Possible: func(turn experiment.Turn) error {
+			_, err := (&Model{}).Objective(turn, nil)
+			return err
+		},
+		Need: func(*experiment.Experiment, model.Dry) (*model.Need, error) {
+			return nil, errors.New("the memory of language models is not predicted yet")
+		},
+	}
+}
+
+// OpenModel opens a vision-language model's folder, and puts the adapter on. Questions open their
+// pictures when they are asked.
+func OpenModel(e *experiment.Experiment, o model.Options) (*Model, error) {
+	dir, err := assets.Resolve(e.Model.Path)
+	if err != nil {
+		return nil, err
+	}
+	patterns, _ := e.Model.Trained()
+	s, err := Open(dir, Options{Pool: tensor.NewPool(o.Backend), F32: e.Model.Precision == "f32", Train: patterns})
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{opened: e, train: o.Train, rewards: o.Rewards, Policy: &Policy{Speaker: s, Context: o.Context, Progress: o.Progress}}
+	if err := m.prepare(e, o); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
+	if m.adapter, err = model.Adapt(e, m.Speaker.Params); err != nil {
+		return err
+	}
+	p := e.Episode
+	if m.Protocol, err = p.Play(); err != nil {
+		return err
+	}
+	key := rng.New(uint64(e.Run.Seed))
+	m.Limits, m.Turn, m.Parallel, m.Sampling = p.Limits(), p.TurnTokens, p.Parallel, p.Sampling
+	m.Silence, m.Exec, m.Draws, m.Ask = p.Silence, p.Exec, trainer.Draws{Root: key}, asker(e, o)
+	if err := m.Learn(m.adapter.On(), e.Optim, model.Needed(e)...); err != nil || !hasCritic(e) {
+		return err
+	}
+	return m.Expect(key.With("values"), e.Optim)
+}
+
+// asker asks the question of a number, training's first.
+func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, error) {
+	return func(n int) (Question, error) {
+		list, file := o.Train, e.Rollout.Prompts
+		if n >= len(list) {
+			n, list, file = n-len(list), o.HeldOut, e.Evaluate.Prompts
+		}
+		p := list[n]
+		pictures, err := p.Pictures(filepath.Dir(file))
+		if err != nil {
+			return Question{}, err
+		}
+		q := Asked(p.Text, pictures...)
+		if e.Episode.System != "" {
+			q.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(e.Episode.System)}}, q.Messages...)
+		}
+		return q, nil
+	}
+}
+
+// Begin is model.Model's.
+func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
+	m.turn, m.Draws.Root = turn, root
+	m.pace(turn, scale)
+	m.distort(turn)
+	return nil
+}
+
+// Fixed is model.Model's: of a turn only its draws matter.
+func (m *Model) Fixed(ctx context.Context, _ experiment.Turn, root rng.Key) trainer.Policy {
+	p := *m.Policy
+	p.Draws, p.Context, p.Progress, p.Noise = trainer.Draws{Root: root, Fixed: true}, ctx, nil, nil
+	return &p
+}
+
+// Items are the transcripts.
+func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
+	items := make([]rewards.Item, len(samples))
+	for i, s := range samples {
+		items[i].Transcript = transcript(EpisodeOf(s))
+	}
+	return items, nil
+}
+
+// Shape makes of totals what [episode] says of long answers and of those that were cut off.
+func (m *Model) Shape(samples []trainer.Sample, totals []float64) {
+	for i, s := range samples {
+		e := EpisodeOf(s)
+		totals[i] = m.turn.Episode.Shaped(totals[i], e.Length(), e.End == "cut" || e.Over)
+	}
+}
+
+// Check is model.Model's: tokens have no noise floor.
+func (m *Model) Check(trainer.Objective, []trainer.Sample) (*ledger.Check, error) { return nil, nil }
+
+// Passes is model.Model's.
+func (m *Model) Passes() *ledger.Passes { return nil }
+
+// Dir is the folder that was opened.
+func (m *Model) Dir() string { return m.Speaker.Dir }
+
+// Close gives everything back.
+func (m *Model) Close() error {
+	m.Free()
+	return m.Speaker.Close()
+}
+
+// What a checkpoint holds is the policy's learner, and behind it that of a head of values.
+
+// Settle is model.Model's: a head of values has a pace of its own.
+func (m *Model) Settle(o optim.Options) { m.learner.Settle(o) }
+
+// Tensors is model.Model's.
+func (m *Model) Tensors() ([]safetensors.Tensor, error) {
+	all := m.learner.Tensors("")
+	if head := m.Critic(); head != nil {
+		all = append(all, head.Tensors(headPrefix)...)
+	}
+	return all, nil
+}
+
+// Load is model.Model's.
+func (m *Model) Load(f *safetensors.File) error {
+	err := m.learner.Load(f, "")
+	if head := m.Critic(); head != nil && err == nil {
+		err = head.Load(f, headPrefix)
+	}
+	return err
+}
+
+// Moved are the parameters that move, those of a head of values behind.
+func (m *Model) Moved() []*autograd.Param {
+	if head := m.Critic(); head != nil {
+		return slices.Concat(m.learner.Moved(), head.Moved())
+	}
+	return m.learner.Moved()
+}
+
+func (m *Model) WriteAdapter(dir string) error { return m.adapter.Write(dir) }
+func (m *Model) Bytes() int64                  { return m.learner.Bytes() }
+func (m *Model) Keeps(w trainer.Weights) bool  { return m.learner.Keeps(w) }
+
+// headPrefix begins the names of a head of values in a checkpoint.
+const headPrefix = "value."

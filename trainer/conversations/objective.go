@@ -1,0 +1,23 @@
+package conversations
+
+import (
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// Objective is model.Model's: every objective of an episode is one of tokens.
+func (m *Model) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objective, error) {
+	kl := turn.Loss.KL
+	o := trainer.TokenPolicy{Loss: turn.Loss.Tokens(), Reference: kl.Weight > 0 && kl.Reference != "old", Anchor: model.Anchor(turn)}
+	if turn.EstimatorKind().Values {
+		o.Critic = &trainer.Critic{Clip: turn.Loss.Value.ClipRange, Aggregate: loss.Aggregate{Mode: "token-mean"}}
+	}
+	if turn.Kind().Draws {
+		o.Draw = func(k trainer.Key, token int) float64 {
+			return m.Draws.Of("clip-cov", k).Step(token).Draw().Float64()
+		}
+	}
+	return o, nil
+}

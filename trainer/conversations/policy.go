@@ -1,0 +1,201 @@
+package conversations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
+
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+	"github.com/darkroom-rl/darkroom/vision/tools/program"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// A Question is what an episode is about.
+type Question struct {
+	Messages []vlm.Message // with as many pictures
+	Pictures []*vision.Image
+}
+
+// Asked is a question with pictures before it.
+func Asked(text string, pictures ...*vision.Image) Question {
+	var content []vlm.Part
+	for range pictures {
+		content = append(content, vlm.Part{Kind: vlm.PicturePart})
+	}
+	return Question{[]vlm.Message{{Role: "user", Content: append(content, vlm.Text(text)...)}}, pictures}
+}
+
+// Policy is a policy that plays episodes.
+//
+// Invariants (tests): what Eval answers about an episode has the bits that Roll had, in any
+// batch; gradients have the same bytes however many points there are in a pass; an episode is a
+// function of its key, whatever is played beside it.
+type Policy struct {
+	Speaker  *Speaker
+	Ask      func(prompt int) (Question, error)
+	Protocol *tools.Protocol
+	Limits   tools.Limits
+	Turn     int // most tokens of a turn; 0: 512
+	Sampling sampling.Options
+	Silence  bool             // episodes that a limit ended are not trained on (Mini-o3)
+	Exec     *program.Options // what runs the code that the model writes; nil: nothing
+	Draws    trainer.Draws
+	Parallel int  // episodes under way at once; 0: 8
+	Abreast  int  // tokens of their observations that are read together; 0: 8192
+	Still    bool // the head of values learns alone (critic.go)
+	Keep     int  // tokens of episodes whose values are kept for Back; of others it computes them again
+
+	// Noise is the step of the noise that a key's pictures are shown with; below 0, or where it is
+	// nil: none. What was drawn is judged on clean pictures, by Eval, and, with Clean, in the
+	// decisions of a roll, too (noisy.go).
+	Noise func(k trainer.Key) int
+	Clean bool
+
+	Context  context.Context     // stops a roll
+	Progress func(done, all int) // of a roll
+	learner  *model.Learner
+	critic   *critic          // nil: no head of values
+	pending  []*autograd.Tape // of the last answers
+}
+
+// Learn says what is trained: an adapter, or, without one, the parameters that the folder was
+// opened to train. needs are the further sets of weights.
+func (p *Policy) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights) (err error) {
+	p.learner, err = model.NewLearner(p.Speaker.Params.Trained(), a, o, needs...)
+	return err
+}
+
+// Params are the trained weights, with those of a head of values. Learn comes first.
+func (p *Policy) Params() trainer.Params {
+	if p.critic != nil {
+		return both{p.learner, p}
+	}
+	return p.learner
+}
+
+// Forget drops other weights (model.Learner).
+func (p *Policy) Forget(w trainer.Weights) error { return p.learner.Forget(w) }
+
+// Free gives back what Learn and the last Eval took.
+func (p *Policy) Free() {
+	p.forget()
+	p.learner.Free()
+	p.critic.free()
+	p.learner, p.critic = nil, nil
+}
+
+// Roll plays one episode a key (batching.go).
+func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) (samples []trainer.Sample, err error) {
+	err = p.learner.With(w, func() error {
+		samples, err = p.rollAll(keys)
+		return err
+	})
+	return samples, err
+}
+
+// asked is the state in which every episode of a prompt begins: row 0 holds all of the prompt
+// but its last token, so that each episode reads that for itself and has what follows.
+func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
+	q, err := p.Ask(k.Prompt)
+	if err != nil {
+		return nil, err
+	}
+	text, err := p.Speaker.Template.Render(q.Messages, vlm.Rendering{Generate: true})
+	if err != nil {
+		return nil, err
+	}
+	v := &voice{p: p, noise: p.noise(k), given: q.Pictures}
+	v.album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
+	if v.prompt, err = v.Code(text, v.album.Pictures); err != nil {
+		return nil, err
+	}
+	last := len(v.unread.IDs) - 1
+	head := v.unread
+	head.IDs = head.IDs[:last]
+	d.Clear(0)
+	if _, err := d.Extend(0, head); err != nil {
+		return nil, err
+	}
+	v.unread = vlm.Stretch{IDs: v.unread.IDs[last:]}
+	return v, nil
+}
+
+// play is one episode.
+func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sample, error) {
+	s := trainer.Sample{Key: k}
+	state := &tools.State{Album: v.album, Figures: len(v.album.Pictures), Special: v.p.Speaker.Tokens.SpecialTokens()}
+	code := p.program(ctx, k, v)
+	if code != nil {
+		defer code.Close()
+		state.Program = code
+	}
+	t, err := tools.Episode{Protocol: p.Protocol, State: state, Limits: p.Limits, Sampler: v, Coder: v, Prompt: v.prompt}.Play(ctx)
+	if err == nil && code != nil {
+		err = code.Err() // nothing is learned from code that could not be run
+	}
+	if err != nil {
+		return s, err
+	}
+	var places []int
+	for _, g := range v.grids[:len(v.album.Pictures)] {
+		places = append(places, g.Tokens(p.Speaker.Processor.Merge))
+	}
+	if err := t.Check(p.Speaker.Marks.Picture, places); err != nil {
+		return s, err
+	}
+	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts}
+	s.Item.Episode = e
+	if v.noise >= 0 {
+		if e.Album, err = cleaned(v.album, v.given); err != nil {
+			return s, err
+		}
+		e.Noise = &Noise{Step: v.noise}
+	}
+	d := &s.Decisions
+	for at, on := range t.Sampled {
+		if on {
+			d.Step, d.LogProb = append(d.Step, at), append(d.LogProb, t.ModelLogProb[at])
+			d.Trained = append(d.Trained, !(p.Silence && t.Over))
+		}
+	}
+	return s, nil
+}
+
+// program is what runs an episode's code; nil where nothing does. It has the pictures at full size.
+func (p *Policy) program(ctx context.Context, k trainer.Key, v *voice) *program.Session {
+	if p.Exec == nil {
+		return nil
+	}
+	e := program.Episode{Seed: p.Draws.Of("programs", k).Word(0), Fits: func(w, h int) error {
+		_, err := p.Speaker.Processor.Grid(w, h)
+		return err
+	}}
+	for _, m := range v.album.Pictures {
+		e.Pictures = append(e.Pictures, m.Image)
+	}
+	return program.Begin(ctx, p.Exec, e)
+}
+
+// speech is an episode as the network reads it.
+func (p *Policy) speech(e *Episode) (s vlm.Stretch, err error) {
+	var pictures []*vision.Image
+	for i, picture := range e.Album.Pictures {
+		if picture.Image == nil {
+			return s, fmt.Errorf("picture %d of an episode is not at hand", i+1)
+		}
+		pictures = append(pictures, picture.Image)
+	}
+	s.IDs = e.Tokens
+	s.Pictures, err = p.Speaker.Patches(pictures)
+	return s, err
+}
+
+var errNotRolled = errors.New("a point of this policy is an episode: it has none")

@@ -1,0 +1,44 @@
+package conversations
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// Read is a text with one <|image_pad|> a picture as the network reads it, and its tokens with
+// one place a picture. Bytes that are no text, which a tool may have read somewhere, become U+FFFD.
+func (k *Speaker) Read(text string, pictures ...*vision.Image) (s vlm.Stretch, engine []int32, err error) {
+	e, err := k.Tokens.Encode(strings.ToValidUTF8(text, "\ufffd"))
+	if err != nil {
+		return s, nil, err
+	}
+	engine = e.IDs
+	if s.Pictures, err = k.Patches(pictures); err != nil {
+		return s, nil, err
+	}
+	s.IDs, _, err = k.Marks.Expand(engine, s.Pictures.Grids, nil, k.Processor.Merge)
+	return s, engine, err
+}
+
+// Patches are pictures, cut up one after another.
+func (k *Speaker) Patches(pictures []*vision.Image) (all vlm.Patches, err error) {
+	for i, m := range pictures {
+		p, err := k.Processor.Apply(m.Raster())
+		if err != nil {
+			return all, fmt.Errorf("picture %d: %w", i+1, err)
+		}
+		all.Values, all.Grids = append(all.Values, p.Values...), append(all.Grids, p.Grids...)
+	}
+	return all, nil
+}
+
+// Joined is a stretch with another behind it.
+func Joined(a, b vlm.Stretch) vlm.Stretch {
+	a.IDs = append(a.IDs[:len(a.IDs):len(a.IDs)], b.IDs...)
+	a.Pictures.Values = append(a.Pictures.Values[:len(a.Pictures.Values):len(a.Pictures.Values)], b.Pictures.Values...)
+	a.Pictures.Grids = append(a.Pictures.Grids[:len(a.Pictures.Grids):len(a.Pictures.Grids)], b.Pictures.Grids...)
+	return a
+}

@@ -1,0 +1,61 @@
+package conversations
+
+import (
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+)
+
+// How tools are used, and how much a prompt's episodes differ: the ledger's "episodes" and "diversity".
+
+// toolUse is how an iteration's episodes used tools, by name: what a monitor watches as
+// "episode.NAME".
+func toolUse(samples []trainer.Sample) map[string]float64 {
+	sums := map[string]float64{}
+	n, calls := 0.0, 0.0
+	for _, s := range samples {
+		e := EpisodeOf(s)
+		n++
+		made, refused := e.ToolCalls()
+		calls += float64(made)
+		sums["calls"] += float64(made)
+		sums["refused_calls"] += float64(refused)
+		sums["turns"] += float64(len(e.Turns))
+		sums["pictures"] += float64(len(e.Shots))
+		sums["tokens"] += float64(len(s.Decisions.Step))
+		for name, is := range map[string]bool{"called": made > 0, "answered": e.End == "answered", "over": e.Over, "cut": e.End == "cut"} {
+			if is {
+				sums[name]++
+			} else {
+				sums[name] += 0
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	for name := range sums {
+		if name == "refused_calls" {
+			sums[name] /= max(1, calls)
+		} else {
+			sums[name] /= n
+		}
+	}
+	return sums
+}
+
+// differ is the share of pairs of a prompt's episodes that say different things.
+func differ(samples []trainer.Sample, groups [][]int) float64 {
+	different, pairs := 0.0, 0.0
+	for _, g := range groups {
+		for k, i := range g {
+			for _, j := range g[:k] {
+				pairs++
+				if strings.Join(EpisodeOf(samples[i]).Texts, "\n") != strings.Join(EpisodeOf(samples[j]).Texts, "\n") {
+					different++
+				}
+			}
+		}
+	}
+	return different / max(1, pairs)
+}

@@ -1,0 +1,105 @@
+package conversations
+
+import (
+	"errors"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// Card: the network of values of PPO (Schulman et al., 2017), as a head on the policy's own states:
+// w·h + b of the state before each token that the model chose. Published trainers keep a second
+// model for it (verl, OpenRLHF); this head costs a row of weights, sees what the policy sees, and
+// does not move it: the loss of values stops at the states. It has an optimiser of its own, and
+// its gradient is cut by itself. While Still is set it learns alone (verl's critic_warmup).
+//
+// Invariants (tests): values of a roll are those of the first update, bit for bit; with Still no
+// weight of the policy moves, and neither does its optimiser.
+
+// critic is the head, and what moves it.
+type critic struct {
+	head    *vlm.ValueHead
+	learner *model.Learner
+	rate    float64
+	clip    float64
+}
+
+// Expect gives the policy a head of values. Learn comes first.
+func (p *Policy) Expect(key rng.Key, o optim.Options) error {
+	head, err := vlm.NewValueHead(p.Speaker.Options.Pool, p.Speaker.Model.Text.Width, key)
+	if err != nil {
+		return err
+	}
+	learner, err := model.NewLearner(head.Params.Trained(), nil, o)
+	if err != nil {
+		head.Params.Free()
+		return err
+	}
+	p.critic = &critic{head: head, learner: learner, rate: o.LR, clip: o.GradClip}
+	return nil
+}
+
+// Pace sets how fast the head learns from now on.
+func (p *Policy) Pace(rate, clip float64) { p.critic.rate, p.critic.clip = rate, clip }
+
+// Critic is the head's weights and what moves them; nil where there is no head.
+func (p *Policy) Critic() *model.Learner {
+	if p.critic == nil {
+		return nil
+	}
+	return p.critic.learner
+}
+
+// Values are what the head expects before each token that the model chose in some episodes.
+func (p *Policy) Values(samples []trainer.Sample) ([][]float64, error) {
+	p.forget()
+	all := make([][]float64, len(samples))
+	for i, s := range samples {
+		h, err := p.hear(trainer.Point{Key: s.Key, Episode: s.Item.Episode, Value: true}, false)
+		if err != nil {
+			return nil, err
+		}
+		if out := h.outputs(); h.chosen > 0 {
+			all[i] = out[len(out)-h.chosen:]
+		}
+		h.tape.Reset()
+	}
+	return all, nil
+}
+
+// both are the policy's weights and the head's, which move together.
+type both struct {
+	*model.Learner
+	p *Policy
+}
+
+// Norm is of the policy's gradient; a head's that is no number is told.
+func (b both) Norm() (float64, error) {
+	if n, err := b.p.critic.learner.Norm(); err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		return n, err
+	}
+	return b.Learner.Norm()
+}
+
+// Move moves both; the head alone while the policy is still.
+func (b both) Move(scale, rate float64) {
+	c := b.p.critic
+	norm, _ := c.learner.Norm() // which cannot fail: the head lies on one device
+	c.learner.Move(optim.ClipScale(norm, c.clip), c.rate)
+	if !b.p.Still {
+		b.Learner.Move(scale, rate)
+	}
+}
+
+func (c *critic) free() {
+	if c != nil {
+		c.learner.Free()
+		c.head.Params.Free()
+	}
+}
+
+var errNoHead = errors.New("values were asked for, and there is no head of values")

@@ -1,0 +1,139 @@
+package conversations
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// voice speaks one episode: it is the sampler and the coder of tools.Episode. What it has not
+// read yet it asks a batch to read, and hears the token that was drawn behind it.
+type voice struct {
+	p      *Policy
+	key    rng.Key
+	prompt tools.Seen
+	album  *tools.Album
+	said   int         // tokens so far
+	last   int32       // the last of them
+	unread vlm.Stretch // what the decoder has not read yet
+	grids  []vlm.Grid  // of all pictures so far
+	texts  []string
+	noise  int             // the step of that which its pictures have; below 0: none
+	given  []*vision.Image // the prompt's pictures, clean
+
+	number, row int // of its key, and of the decoder
+	events      chan<- event
+	heard       chan token
+}
+
+// begun is a voice for a key where this one, the prompt's, stands.
+func (v voice) begun(k trainer.Key) *voice {
+	v.album, v.grids = &tools.Album{Pictures: slices.Clone(v.album.Pictures)}, slices.Clone(v.grids)
+	v.key = v.p.Draws.Of("tokens", k)
+	return &v
+}
+
+// mostOfTurn is how many tokens a turn has at most where nothing else is said.
+const mostOfTurn = 512
+
+// Sample draws a turn, token by token, until its end.
+func (v *voice) Sample(ctx context.Context, _ []int32, _ []tools.Picture) (tools.Sampled, error) {
+	var s tools.Sampled
+	k := v.p.Speaker
+	room := v.p.Turn
+	if room == 0 {
+		room = mostOfTurn
+	}
+	if l := v.p.Limits; l.Tokens > 0 {
+		room = min(room, l.Tokens-v.said)
+	}
+	for s.Cut = true; len(s.IDs) < room; {
+		if err := ctx.Err(); err != nil {
+			return s, err
+		}
+		v.events <- event{voice: v, read: v.unread}
+		next := <-v.heard
+		if next.err != nil {
+			return s, next.err
+		}
+		v.unread = vlm.Stretch{IDs: []int32{next.id}}
+		v.said, v.last = v.said+1, next.id
+		s.IDs, s.LogProb, s.ModelLogProb = append(s.IDs, next.id), append(s.LogProb, next.sampled), append(s.ModelLogProb, next.spoken)
+		if next.id == k.End {
+			s.Cut = false
+			break
+		}
+	}
+	s.Text = k.Tokens.DecodePlain(s.IDs)
+	v.texts = append(v.texts, s.Text)
+	return s, nil
+}
+
+// draw draws what follows the tokens of its row, and says how likely that was in the distribution
+// that was sampled from.
+func (v *voice) draw(raw []float32, row []int32) token {
+	logits := make([]float64, len(raw))
+	for i, x := range raw {
+		logits[i] = float64(x)
+	}
+	var before []int
+	if v.p.Sampling.Repetition != 1 {
+		for _, t := range row {
+			before = append(before, int(t))
+		}
+	}
+	probabilities, err := v.p.Sampling.Probabilities(logits, before, v.p.Speaker.Banned)
+	if err != nil {
+		return token{err: err}
+	}
+	at := pick(probabilities, v.key.Step(v.said).Draw().Float64())
+	return token{id: int32(at), sampled: portable.Log(probabilities[at])}
+}
+
+// pick is where a number from 0 to 1 falls.
+func pick(probabilities []float64, u float64) int {
+	last, sum := 0, 0.0
+	for i, p := range probabilities {
+		if p == 0 {
+			continue
+		}
+		if last, sum = i, sum+p; u < sum {
+			break
+		}
+	}
+	return last
+}
+
+// Code reads a text with its pictures, and looks at them. A protocol that ends the model's turn
+// itself does so only where the model has not.
+func (v *voice) Code(text string, shown []tools.Picture) (tools.Seen, error) {
+	k := v.p.Speaker
+	if v.said > 0 && v.last == k.End {
+		text = strings.TrimPrefix(text, "<|im_end|>")
+	}
+	var pictures []*vision.Image
+	for i, p := range shown {
+		pictures = append(pictures, p.Image)
+		w, h, err := k.Processor.Size(p.Width, p.Height)
+		if err != nil {
+			return tools.Seen{}, err
+		}
+		shown[i].ShownWidth, shown[i].ShownHeight = w, h
+	}
+	s, engine, err := k.Read(text, pictures...)
+	if err != nil {
+		return tools.Seen{}, err
+	}
+	v.unread, v.grids = Joined(v.unread, s), append(v.grids, s.Pictures.Grids...)
+	if v.said += len(s.IDs); len(s.IDs) > 0 {
+		v.last = s.IDs[len(s.IDs)-1]
+	}
+	return tools.Seen{Tokens: s.IDs, Engine: engine}, nil
+}

@@ -1,0 +1,37 @@
+package ledger
+
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+)
+
+// SampleLine is a line of samples.jsonl.
+type SampleLine struct {
+	Iteration int                  `json:"iteration"`
+	Attempt   int                  `json:"attempt,omitempty"`
+	Prompt    int                  `json:"prompt"`
+	Sample    int                  `json:"sample"`
+	Text      string               `json:"text"`
+	Total     *float64             `json:"total"` // null: missing
+	Advantage *float64             `json:"advantage"`
+	Scores    map[string]ScoreLine `json:"scores"`
+	Picture   string               `json:"picture,omitempty"`  // where it was kept
+	Rollback  *Rollback            `json:"rollback,omitempty"` // of a line that is no sample
+}
+
+// Number is nil where there is none: JSON has no NaN.
+func Number(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// ScoreLine is what a reward said about a sample.
+type ScoreLine struct {
+	Value    *float64           `json:"value"`
+	Missing  string             `json:"missing,omitempty"`
+	Parts    map[string]float64 `json:"parts,omitempty"`
+	Evidence []rewards.Evidence `json:"evidence,omitempty"`
+}

@@ -1,0 +1,103 @@
+package ledger
+
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+)
+
+// Spread is how numbers are distributed; missing ones are counted and left out.
+type Spread struct {
+	Mean    float64 `json:"mean"`
+	Std     float64 `json:"std"`
+	Least   float64 `json:"min"`
+	Most    float64 `json:"max"`
+	Missing int     `json:"missing,omitempty"`
+}
+
+// SpreadOf is the spread of x, in which NaN is missing.
+func SpreadOf(x []float64) Spread {
+	var s Spread
+	n, sum := 0.0, 0.0
+	for _, v := range x {
+		if math.IsNaN(v) {
+			s.Missing++
+			continue
+		}
+		if n == 0 {
+			s.Least, s.Most = v, v
+		}
+		n, sum = n+1, sum+v
+		s.Least, s.Most = min(s.Least, v), max(s.Most, v)
+	}
+	if n == 0 {
+		return s
+	}
+	s.Mean = sum / n
+	squares := 0.0
+	for _, v := range x {
+		if !math.IsNaN(v) {
+			squares += float64((v - s.Mean) * (v - s.Mean))
+		}
+	}
+	s.Std = math.Sqrt(squares / n)
+	return s
+}
+
+// Within is how many groups have one total alone, and the mean deviation inside groups.
+func Within(groups [][]int, totals []float64) (dead int, spread float64) {
+	for _, g := range groups {
+		var x []float64
+		for _, i := range g {
+			x = append(x, totals[i])
+		}
+		s := SpreadOf(x)
+		spread += s.Std / float64(len(groups))
+		if s.Missing < len(x) && s.Least == s.Most {
+			dead++
+		}
+	}
+	return dead, spread
+}
+
+// Measure is a mean over held-out prompts with its 95 % interval, from the prompts' own means.
+type Measure struct {
+	Mean    float64 `json:"mean"`
+	Low     float64 `json:"low"`
+	High    float64 `json:"high"`
+	Prompts int     `json:"prompts"`
+	Missing int     `json:"missing,omitempty"`
+}
+
+// MeasureOf is of samples' numbers by prompt: mean ± t(n-1) standard errors over prompts.
+func MeasureOf(byPrompt [][]float64) Measure {
+	var m Measure
+	var means []float64
+	for _, x := range byPrompt {
+		s := SpreadOf(x)
+		m.Missing += s.Missing
+		if s.Missing < len(x) {
+			means = append(means, s.Mean)
+		}
+	}
+	s := SpreadOf(means)
+	m.Mean, m.Low, m.High, m.Prompts = s.Mean, s.Mean, s.Mean, len(means)
+	if n := float64(len(means)); n > 1 {
+		half := student(len(means)-1) * s.Std / math.Sqrt(n-1)
+		m.Low, m.High = s.Mean-half, s.Mean+half
+	}
+	return m
+}
+
+// student is the 97.5 % quantile of Student's t: the table's for few degrees of freedom, and
+// Cornish and Fisher's expansion beyond.
+func student(df int) float64 {
+	table := []float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228}
+	if df <= len(table) {
+		return table[df-1]
+	}
+	const z = 1.959964
+	n := float64(df)
+	cube := float64(z * z * z)
+	return z + (cube+z)/(4*n) + (float64(5*portable.Pow(z, 5))+16*cube+float64(3*z))/(96*n*n)
+}

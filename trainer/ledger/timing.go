@@ -1,0 +1,34 @@
+package ledger
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+)
+
+// TimingLine is a line of timing.jsonl.
+type TimingLine struct {
+	Iteration int                `json:"iteration"`
+	Seconds   map[string]float64 `json:"seconds"` // by part
+}
+
+// Work is what an iteration took without its evaluation.
+func Work(seconds map[string]float64) float64 { return seconds["all"] - seconds["evaluate"] }
+
+// ReadTiming is the seconds of each iteration, by part; of one that ran twice, the last time. A
+// folder without the file has none.
+func ReadTiming(path string) (map[int]map[string]float64, error) {
+	all := map[int]map[string]float64{}
+	err := folder.ReadLines(path, func(text []byte) error {
+		var l TimingLine
+		err := json.Unmarshal(text, &l)
+		all[l.Iteration] = l.Seconds
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return all, err
+}

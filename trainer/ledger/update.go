@@ -1,0 +1,39 @@
+package ledger
+
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/trainer"
+)
+
+// UpdateOf is the line of a move.
+func UpdateOf(u trainer.Update) UpdateLine {
+	line := UpdateLine{Loss: u.Loss, Gradient: u.Norm, Rate: u.Rate, Metrics: map[string]float64{}}
+	for name, values := range u.Metrics {
+		if name == "ratio" {
+			line.RatioMean, line.Mismatch = SpreadOf(values).Mean, logRatio(values)
+			for _, r := range values {
+				if math.Abs(r-1) >= math.Abs(line.RatioMost-1) || line.RatioMost == 0 {
+					line.RatioMost = r
+				}
+			}
+			continue
+		}
+		if m := SpreadOf(values).Mean; name != "loss" && !math.IsNaN(m) && !math.IsInf(m, 0) {
+			line.Metrics[name] = m
+		}
+	}
+	return line
+}
+
+// logRatio is the root mean square of ratios' logarithms.
+func logRatio(ratios []float64) float64 {
+	sum := 0.0
+	for _, r := range ratios {
+		if r != 1 {
+			sum += float64(portable.Log(r) * portable.Log(r))
+		}
+	}
+	return math.Sqrt(sum / float64(max(1, len(ratios))))
+}

@@ -1,0 +1,72 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+)
+
+// How a checkpoint holds a learner, under names that begin with a prefix:
+//
+//	weights.K        the K-th parameter that moves
+//	others.W.K       the same of another set of weights, W as trainer.Weights numbers it
+//	optimiser.*      the optimiser's averages
+
+// Tensors are a learner's.
+func (w *Learner) Tensors(prefix string) []safetensors.Tensor {
+	var all []safetensors.Tensor
+	for i, p := range w.params {
+		all = append(all, safetensors.FromF32(fmt.Sprintf("%sweights.%d", prefix, i), p.Shape, p.Value.F32()))
+	}
+	for of, s := range w.others {
+		for i, v := range s.Values {
+			all = append(all, safetensors.FromF32(fmt.Sprintf("%sothers.%d.%d", prefix, of, i), v.Shape(), v.F32()))
+		}
+	}
+	return append(all, w.mover.Tensors(prefix+"optimiser.")...)
+}
+
+// Load goes back to a checkpoint's.
+func (w *Learner) Load(f *safetensors.File, prefix string) error {
+	for i, p := range w.params {
+		x, err := numbers(f, fmt.Sprintf("%sweights.%d", prefix, i), p.Value.Len())
+		if err != nil {
+			return err
+		}
+		p.Value.UploadF32(x)
+		p.Updated()
+	}
+	for of, s := range w.others {
+		for i, v := range s.Values {
+			x, err := numbers(f, fmt.Sprintf("%sothers.%d.%d", prefix, of, i), v.Len())
+			if err != nil {
+				return err
+			}
+			v.UploadF32(x)
+		}
+	}
+	return w.mover.Load(f, prefix+"optimiser.")
+}
+
+// Bytes are about what a checkpoint of the learner takes: weights, two averages of their gradients, other
+// weights, and the adapter once more for other programs.
+func (w *Learner) Bytes() int64 {
+	n := 0
+	for _, p := range w.params {
+		n += p.Value.Len()
+	}
+	return int64(n) * 4 * int64(3+len(w.others)+1)
+}
+
+// numbers are a tensor's n numbers.
+func numbers(f *safetensors.File, name string, n int) ([]float32, error) {
+	x, err := f.Tensor(name)
+	if err != nil {
+		return nil, err
+	}
+	out, err := x.Float32(nil)
+	if err == nil && len(out) != n {
+		err = fmt.Errorf("%s: %s has %d numbers, not %d", f.Path, name, len(out), n)
+	}
+	return out, err
+}

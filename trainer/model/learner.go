@@ -1,0 +1,109 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// A Learner is what of a policy is trained, and the sets of weights that it switches between. It
+// is trainer.Params.
+type Learner struct {
+	adapters *nn.Adapters // nil where parameters of the model itself are trained
+	params   []*autograd.Param
+	mover    *optim.Mover
+	others   map[trainer.Weights]*optim.Shadow
+}
+
+// NewLearner trains params: those of an adapter, or, where a is nil, of the model. needs are the
+// further sets of weights.
+func NewLearner(params []*autograd.Param, a *nn.Adapters, o optim.Options, needs ...trainer.Weights) (*Learner, error) {
+	w := &Learner{adapters: a, params: params, others: map[trainer.Weights]*optim.Shadow{}}
+	if len(w.params) == 0 {
+		return nil, errors.New("nothing is trained: no adapter, and no parameter of the model")
+	}
+	w.mover = optim.NewMover(0, optim.Group{Params: w.params, Rate: 1, Options: o})
+	for _, n := range needs {
+		if n == trainer.Reference && a != nil {
+			continue // the model without its adapter
+		}
+		w.others[n] = optim.NewShadow(w.params)
+	}
+	return w, nil
+}
+
+// With runs f under a set of weights. A nil Learner has the current ones alone.
+func (w *Learner) With(s trainer.Weights, f func() error) error {
+	if s == trainer.Current {
+		return f()
+	}
+	if w == nil {
+		return errors.New("other weights than the current ones were asked for, and nothing is trained")
+	}
+	if o := w.others[s]; o != nil {
+		o.Swap()
+		defer o.Swap()
+		return f()
+	}
+	if s != trainer.Reference || w.adapters == nil {
+		return fmt.Errorf("weights %d are not kept", s)
+	}
+	w.adapters.On = false
+	defer func() { w.adapters.On = true }()
+	return f()
+}
+
+// Norm is the length of the gathered gradient.
+func (w *Learner) Norm() (float64, error) { return w.mover.Norm(), nil }
+
+// Move takes a step of AdamW along the gradient times scale, and forgets the gradient.
+func (w *Learner) Move(scale, rate float64) { w.mover.Move(scale, rate) }
+
+// Follow moves other weights towards the current ones.
+func (w *Learner) Follow(to trainer.Weights, decay float64) {
+	s := w.others[to]
+	if s == nil {
+		s = optim.NewShadow(w.params) // a reference that is reset for the first time
+		w.others[to] = s
+	}
+	s.Follow(decay)
+}
+
+// Forget drops other weights: the reference, until it is reset again, is the model without its
+// adapter.
+func (w *Learner) Forget(of trainer.Weights) error {
+	s := w.others[of]
+	if s == nil {
+		return nil
+	}
+	if of != trainer.Reference || w.adapters == nil {
+		return fmt.Errorf("weights %d cannot be dropped: nothing else has them", of)
+	}
+	s.Free()
+	delete(w.others, of)
+	return nil
+}
+
+// Moved are the parameters that move.
+func (w *Learner) Moved() []*autograd.Param { return w.params }
+
+// Settle begins a stage: the optimiser has its options from now on.
+func (w *Learner) Settle(o optim.Options) { w.mover.Set(o) }
+
+// Keeps reports whether other weights have a copy of their own.
+func (w *Learner) Keeps(of trainer.Weights) bool { return w.others[of] != nil }
+
+// Free gives all memory back.
+func (w *Learner) Free() {
+	if w == nil {
+		return
+	}
+	w.mover.Free()
+	for _, s := range w.others {
+		s.Free()
+	}
+}

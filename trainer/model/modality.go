@@ -1,0 +1,58 @@
+package model
+
+import (
+	"context"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// A Modality is a kind of model: how one is opened, and what can be said before.
+type Modality struct {
+	Name string
+	// Prompts reads what an experiment trains on.
+	Prompts func(e *experiment.Experiment) ([]prompts.Prompt, error)
+	// Ready tries what the model needs of the machine, before anything is opened that takes long, and
+	// returns a sentence for people; "": there is nothing to say.
+	Ready func(ctx context.Context, e *experiment.Experiment) (news string, err error)
+	// Open opens the model on one device.
+	Open func(e *experiment.Experiment, o Options) (Model, error)
+	// Possible reports a turn that this version cannot train.
+	Possible func(turn experiment.Turn) error
+	// Need predicts the memory of a run, on an empty backend that counts.
+	Need func(e *experiment.Experiment, dry Dry) (*Need, error)
+}
+
+// Options are what a model needs of its run.
+type Options struct {
+	Backend kernels.Backend
+	Train   []prompts.Prompt // keys name them by their place, those held out behind
+	HeldOut []prompts.Prompt
+	Rewards Rewards
+	// Context stops rolls; nil: nothing does.
+	Context context.Context
+	// Progress hears how much of a roll is done; nil: nobody asks.
+	Progress func(done, all int)
+}
+
+// Texts are all prompts, in the order of keys.
+func (o Options) Texts() []string {
+	var all []string
+	for _, list := range [][]prompts.Prompt{o.Train, o.HeldOut} {
+		for _, p := range list {
+			all = append(all, p.Text)
+		}
+	}
+	return all
+}
+
+// Rewards is what a model may ask of the run's rewards.
+type Rewards interface {
+	// Totals are the totals of samples, as those of an iteration are made.
+	Totals(samples []trainer.Sample) ([]float64, error)
+	// Slopes are the trained rewards' sum over pictures, one a way, and its gradient at their numbers.
+	Slopes(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error)
+}

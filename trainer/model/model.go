@@ -1,0 +1,91 @@
+package model
+
+import (
+	"context"
+
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+)
+
+// A Model is what a run trains. An iteration calls it in this order:
+//
+//	Begin, Objective                      how the iteration samples, and what it is blamed by
+//	Roll, Items, Shape                    samples, what rewards judge, and what a total becomes
+//	Check                                 at the start of a stage, before anything is learned
+//	Credit                                advantages
+//	Eval and Params                       by the objective, for every update
+//	Describe, Passes, Record              what the run writes about it
+//
+// Its samples are functions of their keys and of the draws that Begin sets, so nothing but Checkpointed's
+// part has to be saved.
+type Model interface {
+	trainer.Policy
+	Checkpointed
+
+	// Begin sets how an iteration samples. Everything that is drawn follows from root. Learning rates
+	// that are the model's own are multiplied with scale.
+	Begin(turn experiment.Turn, root rng.Key, scale float64) error
+	// Objective is what the iteration is blamed by; policy is the one that it will ask.
+	Objective(turn experiment.Turn, policy trainer.Policy) (trainer.Objective, error)
+	// Fixed is the policy as it samples under another turn, with draws that are the same in every
+	// iteration: for evaluations and pass rates.
+	Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy
+
+	// Items are what rewards judge of samples. Prompts are filled in by the caller.
+	Items(samples []trainer.Sample) ([]rewards.Item, error)
+	// Shape changes the totals that rewards gave to samples.
+	Shape(samples []trainer.Sample, totals []float64)
+	// Check judges some decisions again, by the weights that just made them; nil: the objective
+	// compares no probabilities.
+	Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error)
+	// Credit makes advantages of samples' totals by an estimator, and gives decisions their own where
+	// they have some.
+	Credit(samples []trainer.Sample, totals []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error)
+
+	// Describe fills in what a ledger's line says of the samples of this modality.
+	Describe(line *ledger.Line, r *trainer.Report)
+	// Passes are the iteration's runs of samples through the network; nil: they are not counted.
+	Passes() *ledger.Passes
+	// Files are the names of files with lines that Record appends to.
+	Files() []string
+	// Record writes samples for people, and returns the names of the files that show one, by sample.
+	Record(to Files, line *ledger.Line, r *trainer.Report) (shown map[int]string, err error)
+
+	// Dir is the folder that was opened.
+	Dir() string
+	Close() error
+}
+
+// Checkpointed is the part of a model that a checkpoint holds.
+type Checkpointed interface {
+	// Settle begins a stage: optimisers have its options from now on.
+	Settle(o optim.Options)
+	// Tensors are weights, optimisers and other sets of weights in fp32.
+	Tensors() ([]safetensors.Tensor, error)
+	// Load goes back to them.
+	Load(f *safetensors.File) error
+	// WriteAdapter writes what is trained in a layout that other programs read; nothing where there is
+	// no adapter.
+	WriteAdapter(dir string) error
+	// Bytes are about what Tensors and the adapter take on a disk.
+	Bytes() int64
+	// Keeps reports whether other weights have a copy of their own; Forget drops it.
+	Keeps(w trainer.Weights) bool
+	Forget(w trainer.Weights) error
+	// Moved are all parameters that an update moves.
+	Moved() []*autograd.Param
+}
+
+// Files are what Record writes to.
+type Files struct {
+	Folder *folder.Folder
+	Lines  map[string]*folder.Lines // those that Files names
+}

@@ -1,0 +1,30 @@
+package model
+
+import "github.com/darkroom-rl/darkroom/kernels"
+
+// Dry is a backend that computes nothing, and counts the memory that it is asked for.
+type Dry interface {
+	kernels.Backend
+	Peak() int
+	ResetPeak()
+}
+
+// Need is bytes of memory beside the program itself: the most in each phase of an iteration, in
+// their order, and what the host holds of its samples. Rewards that are networks are not in it.
+type Need struct {
+	Texts    int64 `json:"texts"`
+	Sampling int64 `json:"sampling"`
+	Decoding int64 `json:"decoding"`
+	Check    int64 `json:"check"` // the network in fp32, as a stage begins
+	Training int64 `json:"training"`
+	Samples  int64 `json:"samples"`
+}
+
+// Peak is the most at once.
+func (n Need) Peak() int64 { return n.PeakOf(1) }
+
+// PeakOf is that of several ranks which share a memory. Each holds the model, and asks it as much at
+// once as one alone.
+func (n Need) PeakOf(ranks int) int64 {
+	return int64(ranks)*max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training) + n.Samples
+}

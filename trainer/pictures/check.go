@@ -1,0 +1,155 @@
+package pictures
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+// Before a stage's first samples are learned from, some of their transitions are judged again by
+// the weights that made them:
+//
+//	ratio        by the trainer's own path: it must be exactly 1, or the run stops
+//	noise floor  by the network in fp32, with the same weights: the root mean square over
+//	             transitions of (log-probability - that in fp32). A clip range below it cuts
+//	             samples by rounding and not by what they are worth
+//
+// Both stand in the ledger's line of that iteration; the run decides what follows from them.
+
+// mostChecked is how many transitions are judged, over all steps alike.
+const mostChecked = 32
+
+// A transition is a decision of a sample.
+type transition struct{ sample, decision, step int }
+
+// Check is model.Model's.
+func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
+	objective, ok := o.(trainer.PolicyGradient)
+	if !ok {
+		return nil, nil // which compares no probabilities
+	}
+	passes := m.Policy.Passes
+	defer func() { m.Policy.Passes = passes }() // these are not training's
+	at := chosen(samples)
+	found := &ledger.Check{Transitions: len(at), Ratio: 1}
+	differences, err := logProbsBy(m.Policy, objective, samples, at)
+	if err != nil {
+		return found, fmt.Errorf("checking the policy: %w", err)
+	}
+	for _, d := range differences {
+		if r := portable.Exp(-d); math.Abs(r-1) > math.Abs(found.Ratio-1) || math.IsNaN(r) {
+			found.Ratio = r
+		}
+	}
+	if found.Ratio != 1 {
+		return found, fmt.Errorf("the policy gives its own samples the ratio %v before anything is trained, not 1: rollout and training disagree\nhint: nothing was learned; this is a mistake in the program, and DARKROOM_CPU=plain may avoid it", found.Ratio)
+	}
+	if m.turn.Loss.NoiseFloor == "off" {
+		return found, nil
+	}
+	floor, err := m.noiseFloor(objective, samples, at)
+	if err != nil {
+		return found, fmt.Errorf("measuring the noise floor: %w\nhint: loss.noise_floor = \"off\" leaves it out", err)
+	}
+	found.Floor = &floor
+	if l := m.turn.Loss; m.turn.Kind().Plain && l.Ratio == "plain" { // ranges of other ratios are of other quantities
+		found.ClipRange = l.ClipRange
+	}
+	return found, nil
+}
+
+// noiseFloor compares with fp32.
+func (m *Model) noiseFloor(o trainer.PolicyGradient, samples []trainer.Sample, at []transition) (float64, error) {
+	floor := 0.0
+	if m.opened.Precision == pipeline.F32 {
+		return floor, nil
+	}
+	err := m.inF32(func(p *Policy) error {
+		differences, err := logProbsBy(p, o, samples, at)
+		for _, d := range differences {
+			floor += d * d / float64(len(differences))
+		}
+		return err
+	})
+	return math.Sqrt(floor), err
+}
+
+// chosen are some transitions that may be judged, step after step.
+func chosen(samples []trainer.Sample) []transition {
+	var all []transition
+	for i, s := range samples {
+		for k, trained := range s.Decisions.Trained {
+			if trained {
+				all = append(all, transition{i, k, s.Decisions.Step[k]})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b transition) int { return a.step - b.step })
+	n := min(len(all), mostChecked)
+	some := make([]transition, n)
+	for i := range some {
+		some[i] = all[i*len(all)/n]
+	}
+	return some
+}
+
+// logProbsBy is how far the recorded log-probabilities lie above those that a policy gives now.
+func logProbsBy(p *Policy, o trainer.PolicyGradient, samples []trainer.Sample, at []transition) ([]float64, error) {
+	points := make([]trainer.Point, len(at))
+	for i, a := range at {
+		d := samples[a.sample].Decisions
+		points[i] = trainer.Point{Key: samples[a.sample].Key, State: d.State[a.decision], Time: d.Time[a.decision]}
+	}
+	answers, err := p.Eval(trainer.Current, points)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(at))
+	for i, a := range at {
+		d := samples[a.sample].Decisions
+		if a.step >= len(o.Rows) {
+			return nil, fmt.Errorf("step %d of a sampler with %d", a.step, len(o.Rows))
+		}
+		out[i] = d.LogProb[a.decision] - trainer.LogProb(o.Rows[a.step], d.State[a.decision], answers.Outputs[i], d.Choice[a.decision])
+	}
+	return out, nil
+}
+
+// inF32 lends a twin of the policy, in fp32 and with the same weights.
+func (m *Model) inF32(use func(p *Policy) error) (err error) {
+	o := m.opened
+	o.Pool, o.Precision = tensor.NewPool(o.Pool.Backend()), pipeline.F32
+	twin, err := pipeline.Open(m.Pipeline.Dir(), o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, twin.Close()) }()
+	params, err := twin.Denoiser()
+	if err != nil {
+		return err
+	}
+	if m.adapter != nil {
+		if _, err := params.AddLoRA(m.adapter.Options); err != nil {
+			return err
+		}
+	}
+	own := m.Moved()
+	theirs := params.Trained()
+	if len(own) != len(theirs) {
+		return fmt.Errorf("%d parameters are trained, and %d in fp32", len(own), len(theirs))
+	}
+	for i, p := range own {
+		theirs[i].Value.UploadF32(p.Value.F32())
+		theirs[i].Updated()
+	}
+	p := m.Policy.Twin(twin)
+	defer p.Free()
+	return use(p)
+}

@@ -1,0 +1,160 @@
+package pictures
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// Where samples are the leaves of trees, credit is given to edges: each edge that drew is one
+// decision with an advantage of its own. Of the leaves below it the first that has a score is
+// blamed for it, and no other, so that an edge is judged once and not once a leaf.
+//
+// Invariants (tests): every edge that drew and is not pruned is judged exactly once, as long as
+// one leaf below it has a score; what it is worth does not depend on whose it is.
+
+// forest is how an iteration's samples hang together; nil where they do not.
+func forest(turn experiment.Turn) (*Forest, error) {
+	if turn.Sampler.Tree == nil {
+		return nil, nil
+	}
+	g, err := turn.Sampler.Growth(turn.Window)
+	if err != nil {
+		return nil, err
+	}
+	return NewForest(g, turn.Sampler.Steps), nil
+}
+
+// A grown tree is one of a prompt's, with the place of the sample that each leaf became.
+type grown struct {
+	*sde.Tree
+	prompt int
+	sample []int // by leaf; -1: there is none
+}
+
+// grow puts samples together to trees, in the order of their first samples.
+func grow(f *Forest, samples []trainer.Sample) []grown {
+	type name struct{ prompt, tree int }
+	var all []grown
+	at := map[name]int{}
+	for i, s := range samples {
+		number, leaf := f.At(s.Key.Sample)
+		n := name{s.Key.Prompt, number}
+		if _, ok := at[n]; !ok {
+			at[n] = len(all)
+			shape := *f.Shape
+			shape.LogProb = make([]float64, len(shape.Parent))
+			g := grown{Tree: &shape, prompt: s.Key.Prompt}
+			for range shape.Leaves {
+				g.sample = append(g.sample, -1)
+			}
+			all = append(all, g)
+		}
+		g := all[at[n]]
+		g.sample[leaf] = i
+		for k, step := range s.Decisions.Step {
+			g.LogProb[f.Node(s.Key.Sample, step)] = s.Decisions.LogProb[k]
+		}
+	}
+	return all
+}
+
+// Credit is model.Model's.
+func (m *Model) Credit(samples []trainer.Sample, _ []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error) {
+	if m.Forest != nil {
+		return credit(m.turn, m.Forest, samples, b.Rewards, b.Weights)
+	}
+	a, _, err := by.Advantages(b)
+	return a, err
+}
+
+// credit gives every edge its advantage, and every sample that of the edge that made it what it
+// is. rewards are compared each by itself, and added up by weights.
+func credit(turn experiment.Turn, f *Forest, samples []trainer.Sample, rewards [][]float64, weights []float64) ([]float64, error) {
+	trees := grow(f, samples)
+	if len(weights) == 0 {
+		weights = []float64{1}
+	}
+	worth := make([][]float64, len(trees))
+	parts := make([][][]float64, len(trees)) // of a tree, by reward and node
+	for _, scores := range rewards {
+		a, err := compareLeaves(turn, trees, scores)
+		if err != nil {
+			return nil, err
+		}
+		for i := range trees {
+			parts[i] = append(parts[i], a[i])
+		}
+	}
+	several := advantage.Several{Partial: turn.Advantage.Partial}
+	out := make([]float64, len(samples))
+	for i := range out {
+		out[i] = math.NaN()
+	}
+	for i, t := range trees {
+		var err error
+		if worth[i], err = several.Add(parts[i], weights); err != nil {
+			return nil, err
+		}
+		for k, place := range t.sample {
+			if place < 0 {
+				continue
+			}
+			n := t.Leaves[k]
+			if f.Trunk {
+				n = t.Drawn(n)
+			}
+			out[place] = worth[i][n]
+		}
+		blame(turn, f, t, worth[i], samples, out)
+	}
+	return out, nil
+}
+
+// compareLeaves are the advantages of all trees' nodes by one reward of the samples.
+func compareLeaves(turn experiment.Turn, trees []grown, scores []float64) ([][]float64, error) {
+	var prompts []int
+	var bare []*sde.Tree
+	var rewards [][]float64
+	for _, t := range trees {
+		r := make([]float64, len(t.sample))
+		for k, place := range t.sample {
+			if r[k] = math.NaN(); place >= 0 {
+				r[k] = scores[place]
+			}
+		}
+		prompts, bare, rewards = append(prompts, t.prompt), append(bare, t.Tree), append(rewards, r)
+	}
+	a, err := turn.Credit(prompts, bare, rewards)
+	if err != nil {
+		return nil, fmt.Errorf("comparing the leaves of trees: %w", err)
+	}
+	return a, nil
+}
+
+// blame says of every sample which edges it is blamed for, and what they are worth. Samples
+// without an advantage are blamed for nothing.
+func blame(turn experiment.Turn, f *Forest, t grown, worth []float64, samples []trainer.Sample, advantages []float64) {
+	free := make([]bool, len(worth))
+	for _, n := range turn.Judged(t.Tree, worth) {
+		free[n] = true
+	}
+	for _, place := range t.sample {
+		if place < 0 {
+			continue
+		}
+		d := &samples[place].Decisions
+		d.Advantage = make([]float64, len(d.Step))
+		for k, step := range d.Step {
+			n := f.Node(samples[place].Key.Sample, step)
+			d.Trained[k] = free[n] && !math.IsNaN(advantages[place])
+			if d.Trained[k] {
+				free[n], d.Advantage[k] = false, worth[n]
+			}
+		}
+	}
+}

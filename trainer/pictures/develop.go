@@ -1,0 +1,53 @@
+package pictures
+
+import (
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Pictures is a trainer.Developer: the autoencoder, and the network's inputs, have derivatives.
+
+// Develop decodes final states and takes derivatives at pictures back. A number that the decoder
+// put below black or above white is cut, and has no derivative.
+func (p *Policy) Develop(finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) ([][]float64, error) {
+	return p.Pipeline.PullDecode(finals, p.At, func(from int, raw [][]float32) ([][]float32, error) {
+		pictures := make([]vision.Pixels, len(raw))
+		for i, x := range raw {
+			pictures[i] = vision.Pixels{Width: p.At.Width, Height: p.At.Height, RGB: pipeline.Pixels(x)}
+		}
+		grads, err := at(from, pictures)
+		if err != nil {
+			return nil, err
+		}
+		out := make([][]float32, len(grads))
+		for i, g := range grads {
+			out[i] = make([]float32, len(g))
+			for e, v := range g {
+				if i < len(raw) && e < len(raw[i]) && raw[i][e] >= -1 && raw[i][e] <= 1 {
+					out[i][e] = v / 2
+				}
+			}
+		}
+		return out, nil
+	})
+}
+
+// Pull asks the current weights and goes back, to the points' states, too.
+func (p *Policy) Pull(at []trainer.Point, grads [][]float64) ([][]float64, error) {
+	p.drop()
+	tape := p.Pipeline.Tape(true, false)
+	defer tape.Reset()
+	var states [][]float64
+	for pass := range slices.Chunk(p.questions(at), p.perPass()) {
+		some, err := p.Pipeline.Pull(tape, p.At, p.Guidance, pass, grads[len(states):min(len(states)+len(pass), len(grads))])
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, some...)
+		tape.Reset()
+	}
+	return states, nil
+}

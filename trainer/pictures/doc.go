@@ -1,0 +1,12 @@
+// Package pictures trains models that make pictures: a folder of diffusers, of whose denoiser an adapter or
+// some parameters are trained.
+//
+//	m, err := pictures.Open(experiment, model.Options{Backend: be, Train: prompts})
+//	samples, err := m.Roll(trainer.Current, keys)      // a sample's decisions are steps of the sampler
+//	items, err := m.Items(samples)                     // the pictures
+//
+// Start with policy.go, which rolls and answers, then model.go, which is what a run asks for beside that.
+// forest.go and credit.go are for samples that are the leaves of trees, develop.go and gradient.go for
+// objectives that follow a reward's gradient, offline.go for pictures that exist. objective.go makes an
+// iteration's objective, check.go judges the policy before anything is learned, need.go predicts memory.
+package pictures

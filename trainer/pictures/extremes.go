@@ -1,0 +1,68 @@
+package pictures
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// The best and the worst picture of every iteration are kept, so that a person can see what the
+// numbers mean.
+
+// extremeSide is the longer side of a picture that is kept: enough to judge it, and small on a page.
+const extremeSide = 256
+
+// Files is model.Model's: pictures are files of their own.
+func (m *Model) Files() []string { return nil }
+
+// Record writes the pictures of the highest and the lowest total.
+func (m *Model) Record(to model.Files, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
+	best, worst := -1, -1
+	for i, v := range r.Scores {
+		if math.IsNaN(v) || r.Samples[i].Item.Image == nil {
+			continue
+		}
+		if best < 0 || v > r.Scores[best] {
+			best = i
+		}
+		if worst < 0 || v < r.Scores[worst] {
+			worst = i
+		}
+	}
+	if best < 0 || best == worst {
+		return nil, nil
+	}
+	stem := fmt.Sprintf("images/%06d", line.Iteration)
+	if line.Attempt > 0 {
+		stem += fmt.Sprintf(".%d", line.Attempt)
+	}
+	names := map[int]string{best: stem + "_best.png", worst: stem + "_worst.png"}
+	for i, name := range names {
+		if err := keep(to.Folder, name, r.Samples[i].Item.Image); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// keep writes a picture, made smaller where it is large.
+func keep(to *folder.Folder, name string, m *vision.Image) error {
+	if side := max(m.Width, m.Height); side > extremeSide {
+		small, err := m.Resize(max(1, m.Width*extremeSide/side), max(1, m.Height*extremeSide/side), vision.Lanczos)
+		if err != nil {
+			return err
+		}
+		m = small
+	}
+	var out bytes.Buffer
+	if err := vision.EncodePNG(&out, m); err != nil {
+		return err
+	}
+	return to.Write(name, out.Bytes())
+}

@@ -1,0 +1,198 @@
+package pictures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/album"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Model is a model.Model: a policy, with what a run asks of it beside rolls and answers.
+type Model struct {
+	*Policy
+	opened  pipeline.Options
+	adapter *model.Adapter // nil where parameters of the network itself are trained
+	album   []album.Page   // nil: samples are rolled
+	rewards model.Rewards
+	turn    experiment.Turn // of the iteration under way
+}
+
+// Modality is how models that make pictures are opened.
+func Modality() model.Modality {
+	return model.Modality{
+		Name:    "pictures",
+		Prompts: readPrompts,
+		Ready:   func(context.Context, *experiment.Experiment) (string, error) { return "", nil },
+		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {
+			m, err := Open(e, o)
+			if err != nil {
+				return nil, err
+			}
+			return m, nil
+		},
+		Possible: func(turn experiment.Turn) error {
+			_, err := (&Model{}).Objective(turn, nil)
+			return err
+		},
+		Need: Need,
+	}
+}
+
+// Open opens the folder, puts the adapter on, and encodes every prompt once.
+func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
+	dir, err := assets.Resolve(e.Model.Path)
+	if err != nil {
+		return nil, err
+	}
+	precision := pipeline.BF16
+	if e.Model.Precision == "f32" {
+		precision = pipeline.F32
+	}
+	patterns, _ := e.Model.Trained()
+	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns}, rewards: o.Rewards}
+	if e.Rollout.Offline {
+		if m.album, err = album.Open(e.Rollout.Prompts); err != nil {
+			return nil, err
+		}
+	}
+	p, err := pipeline.Open(dir, m.opened)
+	if err != nil {
+		return nil, err
+	}
+	m.Policy = &Policy{Pipeline: p, Context: o.Context, Progress: o.Progress}
+	if err := m.prepare(e, o.Texts()); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+func (m *Model) prepare(e *experiment.Experiment, asked []string) error {
+	d := m.Pipeline.Defaults()
+	err := checkGuidance(e, d)
+	if err != nil {
+		return err
+	}
+	if m.At, err = m.Pipeline.Shape(d.Height, d.Width); err != nil {
+		return err
+	}
+	texts, err := m.Pipeline.Encode(append([]string{""}, asked...)...)
+	if err != nil {
+		return err
+	}
+	m.Texts = func(n int) (text, negative *pipeline.Text) { return texts[1+n], texts[0] }
+	if err := m.Pipeline.FreeEncoders(); err != nil {
+		return err
+	}
+	params, err := m.Pipeline.Denoiser()
+	if err != nil {
+		return err
+	}
+	if m.adapter, err = model.Adapt(e, params); err != nil {
+		return err
+	}
+	m.Draws = trainer.Draws{Root: rng.New(uint64(e.Run.Seed)), Shared: e.Rollout.SharedNoise}
+	return m.Learn(m.adapter.On(), e.Optim, model.Needed(e)...)
+}
+
+// checkGuidance refuses a scale of guidance that is given to a network which reads none.
+func checkGuidance(e *experiment.Experiment, d pipeline.Defaults) error {
+	for _, at := range append([]*experiment.Experiment{e}, e.Turns()...) {
+		if s := at.Sampler; s.GuideBy == "embedded" && s.Guidance != 1 && !d.Embedded {
+			return fmt.Errorf("sampler.guidance_kind = \"embedded\": the network in %s reads no scale of guidance, and %v would be passed over"+
+				" (guidance_kind = \"cfg\" combines two outputs, for twice the passes; guidance = 1 is none)", e.Model.Path, s.Guidance)
+		}
+	}
+	return nil
+}
+
+// guidance is how [sampler] follows prompts.
+func guidance(s experiment.Sampler) pipeline.Guidance {
+	if s.GuideBy == "embedded" {
+		return pipeline.Guidance{Scale: 1, Embedded: s.Guidance}
+	}
+	return pipeline.Guidance{Scale: s.Guidance, Norm: s.GuideBy == "cfg-norm"}
+}
+
+// Begin is model.Model's.
+func (m *Model) Begin(turn experiment.Turn, root rng.Key, _ float64) (err error) {
+	m.turn = turn
+	m.follow(turn)
+	m.Trained = turn.Trained
+	m.Draws.Root, m.Draws.Shared = root, turn.Rollout.SharedNoise
+	m.Policy.Passes = ledger.Passes{}
+	m.Forest, err = forest(turn)
+	return err
+}
+
+// follow takes a turn's sampler.
+func (p *Policy) follow(turn experiment.Turn) {
+	p.Rows, p.Times, p.Guidance = turn.Rows, turn.Schedule.Timesteps, guidance(turn.Sampler)
+}
+
+// Fixed is model.Model's.
+func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
+	p := *m.Policy
+	p.follow(turn)
+	p.Trained, p.Forest = nil, nil
+	p.Draws, p.Context, p.Progress = trainer.Draws{Root: root, Fixed: true}, ctx, nil
+	return &p
+}
+
+// Items decodes final latents.
+func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
+	finals := make([][]float64, len(samples))
+	for i, s := range samples {
+		finals[i] = s.Item.Final
+		for _, v := range finals[i] {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("the latents of sample %d of prompt %d hold numbers that are infinite or none", s.Key.Sample, s.Key.Prompt)
+			}
+		}
+	}
+	raw, err := m.Pipeline.DecodeAll(finals, m.At)
+	items := make([]rewards.Item, len(samples))
+	for i, x := range raw {
+		if err == nil {
+			items[i].Image, err = vision.FromFloats(x, m.At.Width, m.At.Height, vision.Signed, vision.ChannelsLast)
+		}
+	}
+	return items, err
+}
+
+// Passes is model.Model's.
+func (m *Model) Passes() *ledger.Passes {
+	p := m.Policy.Passes
+	return &p
+}
+
+// Dir is the folder that was opened.
+func (m *Model) Dir() string { return m.Pipeline.Dir() }
+
+// Close gives everything back.
+func (m *Model) Close() error {
+	m.Free()
+	return m.Pipeline.Close()
+}
+
+// What a checkpoint holds is the policy's learner.
+
+func (m *Model) Settle(o optim.Options)                 { m.learner.Settle(o) }
+func (m *Model) Tensors() ([]safetensors.Tensor, error) { return m.learner.Tensors(""), nil }
+func (m *Model) Load(f *safetensors.File) error         { return m.learner.Load(f, "") }
+func (m *Model) WriteAdapter(dir string) error          { return m.adapter.Write(dir) }
+func (m *Model) Bytes() int64                           { return m.learner.Bytes() }
+func (m *Model) Keeps(w trainer.Weights) bool           { return m.learner.Keeps(w) }

@@ -1,0 +1,80 @@
+package pictures
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// unit is what networks are told at time 1.
+const unit = 1000
+
+// Objective is model.Model's. What an objective is made of stands in its row of experiment's table.
+func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.Objective, error) {
+	l, kind, anchor := turn.Loss, turn.Kind(), model.Anchor(turn)
+	kl := l.KL.Weight > 0
+	switch {
+	case kind.Steps != nil:
+		rows, err := rows(turn)
+		if err != nil {
+			return nil, err
+		}
+		return trainer.PolicyGradient{Even: turn.EstimatorKind().Edges, Rows: rows, Loss: kind.Steps(l), Reference: kl && l.KL.Reference != "old", Anchor: anchor,
+			KLOver: l.KL.Denominator}, nil
+	case kind.Verdict != nil:
+		return trainer.ForwardProcess{Draw: m.noising(turn), Paired: kind.Pairs, Times: l.Times, Unit: unit, Old: kind.Old, Reference: kind.Reference || kind.KL && kl,
+			Anchor: anchor, Average: kind.Average && l.KL.EMAWeight > 0, Loss: kind.Verdict(l, turn.Rollout.Group)}, nil
+	case kind.Free:
+		return m.rewardGradient(turn, policy), nil
+	}
+	return nil, fmt.Errorf("objective %q cannot be trained with yet: %s can", l.Objective, strings.Join(trainable(), ", "))
+}
+
+// trainable are the names of the objectives on pictures.
+func trainable() (names []string) {
+	for _, o := range experiment.Objectives() {
+		if o.Steps != nil || o.Verdict != nil || o.Free {
+			names = append(names, o.Name.Name)
+		}
+	}
+	return names
+}
+
+// rows are those that decisions are judged by: of any iteration, where old samples are reused.
+func rows(turn experiment.Turn) ([]sde.Row, error) {
+	if turn.Rollout.Buffer == nil {
+		return turn.Rows, nil
+	}
+	return turn.Anywhere()
+}
+
+// noising draws the time and the noise of noised samples: one time a slice of the schedule's range, at
+// random within it, shifted as the schedule is.
+func (m *Model) noising(turn experiment.Turn) func(k trainer.Key, n int) (float64, []float64) {
+	steps, times, iteration := turn.Schedule.Steps(), max(1, turn.Loss.Times), turn.First+turn.Iteration
+	return func(k trainer.Key, n int) (float64, []float64) {
+		key := m.Draws.Of("times", k).Step(n)
+		if k.Iteration != iteration { // a sample that is reused is noised anew
+			key = key.With("again").Iteration(iteration)
+		}
+		at := (float64(n) + key.Draw().Float64()) / float64(times)
+		time := turn.Schedule.Sigmas[min(int(at*float64(steps)), steps-1)]
+		return time, m.normals(key.With("noise of a noised sample"))
+	}
+}
+
+// normals are as many as a latent has numbers.
+func (m *Model) normals(key rng.Key) []float64 {
+	z := make([]float32, m.At.Len())
+	key.Normal(z, 0)
+	noise := make([]float64, len(z))
+	for i, v := range z {
+		noise[i] = float64(v)
+	}
+	return noise
+}

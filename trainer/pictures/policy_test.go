@@ -1,0 +1,257 @@
+package pictures_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/trainer/pictures"
+)
+
+// steps of the sampler, and those that draw and are judged.
+const steps = 5
+
+var window = []int{1, 2}
+
+// painter is the embedded model with a LoRA.
+func painter(t testing.TB, guidance float64, solver func(s sde.Schedule, step int) sde.Row, needs ...trainer.Weights) *pictures.Policy {
+	t.Helper()
+	return painterIn(t, pipeline.BF16, guidance, solver, needs...)
+}
+
+func painterIn(t testing.TB, precision pipeline.Precision, guidance float64, solver func(s sde.Schedule, step int) sde.Row, needs ...trainer.Weights) *pictures.Policy {
+	t.Helper()
+	dir, err := assets.Folder("embed:tiny-sd3", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return painterOf(t, dir, 64, precision, guidance, solver, sde.Euler, needs...)
+}
+
+// painterOf is a folder's model with a LoRA, for pictures of a size.
+func painterOf(t testing.TB, dir string, size int, precision pipeline.Precision, guidance float64, solver, outside func(s sde.Schedule, step int) sde.Row, needs ...trainer.Weights) *pictures.Policy {
+	t.Helper()
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(be), Precision: precision})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	texts, err := p.Encode("", "a red circle on white", "two blue squares on black")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := p.Shape(size, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schedule, err := p.Schedule(steps, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := p.Denoiser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := []string{"attn.to_q", "attn.to_v"}
+	if !p.Flow() {
+		targets = []string{"attn1.to_q", "attn2.to_v"}
+	}
+	a, err := params.AddLoRA(nn.LoRA{Rank: 4, Alpha: 8, Targets: targets, Key: rng.New(5)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &pictures.Policy{Pipeline: p, At: at, Guidance: pipeline.Guidance{Scale: guidance}, Draws: trainer.Draws{Root: rng.New(7), Shared: true}, Times: schedule.Timesteps, Trained: window,
+		Texts: func(n int) (*pipeline.Text, *pipeline.Text) { return texts[1+n], texts[0] }}
+	_, r.Rows = sde.Plan{Window: window, Inside: solver, Outside: outside}.Rows(schedule)
+	if err := r.Learn(a, optim.Defaults(), needs...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Free)
+	return r
+}
+
+func flowSDE(s sde.Schedule, step int) sde.Row { return sde.FlowSDE(s, step, 0.7, 0) }
+
+var keys = []trainer.Key{{Sample: 0}, {Sample: 1}, {Prompt: 1, Sample: 0}, {Prompt: 1, Sample: 1}}
+
+// many are more keys than a pass of eight holds.
+func many() (all []trainer.Key) {
+	for k := range 10 {
+		all = append(all, trainer.Key{Prompt: k / 6, Sample: k % 6})
+	}
+	return all
+}
+
+// remembered is an objective that keeps what another said.
+type remembered struct {
+	trainer.PolicyGradient
+	ratios []float64
+}
+
+func (r *remembered) Blame(p trainer.Policy, s []trainer.Sample, a []float64) (trainer.Blame, error) {
+	b, err := r.PolicyGradient.Blame(p, s, a)
+	r.ratios = b.Metrics["ratio"]
+	return b, err
+}
+
+func iterate(t *testing.T, p *pictures.Policy, keys []trainer.Key, n int) (ratios [][]float64, final []byte) {
+	t.Helper()
+	return iterateOver(t, p, keys, n)
+}
+
+func iterateOver(t *testing.T, p *pictures.Policy, keys []trainer.Key, n int) (ratios [][]float64, final []byte) {
+	t.Helper()
+	clip := loss.Clip{Clipping: loss.Clipping{ClipRange: 1e-3}, AdvLow: 5, AdvHigh: 5}
+	o := &remembered{PolicyGradient: trainer.PolicyGradient{Rows: p.Rows, Loss: clip.Of}}
+	tr := &trainer.Trainer{Policy: p, Prompts: func(i int) []trainer.Key {
+		out := slices.Clone(keys)
+		for k := range out {
+			out[k].Iteration = i
+		}
+		return out
+	}, Score: func(s []trainer.Sample) ([]float64, error) {
+		scores := make([]float64, len(s))
+		for i, x := range s {
+			scores[i] = x.Item.Final[0]
+		}
+		return scores, nil
+	}, Compare: func(_ []trainer.Sample, s []float64) ([]float64, error) {
+		a := make([]float64, len(s))
+		for i := range s {
+			a[i] = s[i] - s[i^1] // pairs
+		}
+		return a, nil
+	}, Objective: o, Optim: optim.Options{LR: 1e-2, GradClip: 1, Updates: 1, Schedule: "constant"}}
+	for range n {
+		if _, err := tr.Step(); err != nil {
+			t.Fatal(err)
+		}
+		ratios = append(ratios, o.ratios)
+	}
+	params := p.Moved()
+	for _, w := range params {
+		for _, v := range w.Value.F32() {
+			final = fmt.Appendf(final, "%08x", math.Float32bits(v))
+		}
+	}
+	return ratios, final
+}
+
+// TestSharedPrefix: what a group shares, the steps before the window and the first one in it, is
+// computed once; and a picture that shares has the bits of one that was painted alone.
+func TestSharedPrefix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	p := painter(t, 1, flowSDE)
+	passes := 0
+	p.Progress = func(done, all int) {
+		if passes = done; done > all {
+			t.Errorf("%d of %d passes are done", done, all)
+		}
+	}
+	together, err := p.Roll(trainer.Current, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 2*(window[0]+1) + len(keys)*(steps-window[0]-1); passes != want {
+		t.Errorf("two groups of two took %d passes, not %d", passes, want)
+	}
+	for i, k := range keys {
+		alone, err := p.Roll(trainer.Current, []trainer.Key{k})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if passes != steps {
+			t.Errorf("a picture alone took %d passes", passes)
+		}
+		if a, b := alone[0].Decisions, together[i].Decisions; !slices.Equal(alone[0].Item.Final, together[i].Item.Final) || !slices.Equal(a.LogProb, b.LogProb) || !slices.Equal(a.Choice[1], b.Choice[1]) {
+			t.Errorf("sample %d of prompt %d is another one in company", k.Sample, k.Prompt)
+		}
+	}
+	p.Draws.Shared = false
+	if _, err := p.Roll(trainer.Current, keys); err != nil || passes != steps*len(keys) {
+		t.Errorf("groups that share nothing took %d passes (%v)", passes, err)
+	}
+}
+
+// TestWeights: the reference is the model without its adapter, the old weights stay behind, and
+// both come back when they are asked for.
+func TestWeights(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	p := painter(t, 1, flowSDE, trainer.Reference, trainer.Old)
+	point := []trainer.Point{{State: make([]float64, p.At.Len()), Time: 500}}
+	for i := range point[0].State {
+		point[0].State[i] = math.Sin(float64(i))
+	}
+	ask := func(w trainer.Weights) []float64 {
+		t.Helper()
+		a, err := p.Eval(w, point)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Outputs[0]
+	}
+	base := ask(trainer.Current)
+	iterate(t, p, keys, 2)
+	moved := ask(trainer.Current)
+	if slices.Equal(base, moved) {
+		t.Fatal("two updates moved nothing")
+	}
+	if !slices.Equal(ask(trainer.Reference), base) || !slices.Equal(ask(trainer.Old), base) {
+		t.Error("reference or old weights are not where training began")
+	}
+	p.Params().Follow(trainer.Old, 0)
+	if !slices.Equal(ask(trainer.Old), moved) || !slices.Equal(ask(trainer.Current), moved) {
+		t.Error("old weights did not follow, or current ones were lost")
+	}
+	p.Params().Follow(trainer.Reference, 0)
+	if !slices.Equal(ask(trainer.Reference), moved) {
+		t.Error("a reference that is reset is not the current weights")
+	}
+	if _, err := p.Eval(trainer.Weights(9), point); err == nil {
+		t.Error("weights that nobody keeps answered")
+	}
+}
+
+// BenchmarkEval is a training step of a group's points: forward and backward.
+func BenchmarkEval(b *testing.B) {
+	p := painter(b, 1, flowSDE)
+	points := make([]trainer.Point, 72)
+	grads := make([][]float64, len(points))
+	for i := range points {
+		points[i] = trainer.Point{Key: trainer.Key{Prompt: i % 2}, State: make([]float64, p.At.Len()), Time: 500}
+		grads[i] = make([]float64, p.At.Len())
+		for k := range grads[i] {
+			points[i].State[k], grads[i][k] = math.Sin(float64(k+i)), 1e-3*math.Cos(float64(k*i))
+		}
+	}
+	for b.Loop() {
+		a, err := p.Eval(trainer.Current, points)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := a.Back(grads); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N*len(points)), "ms/point")
+}

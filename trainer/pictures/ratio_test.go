@@ -1,0 +1,75 @@
+package pictures_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// ladder is a recorded Stable Diffusion, for solvers of variance-preserving models.
+var ladder = filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", "pipe_sd15")
+
+// TestRatioIsOne: for every solver that draws and is judged, with and without guidance, in passes of
+// one and of eight, the ratios of the first update with an adapter are exactly 1, and weights have the
+// same bytes after it.
+func TestRatioIsOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	embedded, err := assets.Folder("embed:tiny-sd3", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, s := range experiment.Solvers() {
+		if !s.Draws || !s.Judged || s.History { // those that look back cannot be judged alone
+			continue
+		}
+		tried++
+		dir, size, noise, prediction := embedded, 64, 0.7, sde.Prediction("")
+		outside := sde.Euler
+		if s.Ladder {
+			dir, size, noise, prediction = ladder, 32, 1, sde.Epsilon
+			outside = func(t sde.Schedule, step int) sde.Row {
+				r, err := sde.DDIM(t, step, 0, sde.Epsilon, false)
+				if err != nil {
+					panic(err) // a prediction that is known
+				}
+				return r
+			}
+		}
+		keys := many()
+		for _, guidance := range []float64{1, 3} {
+			var first []byte
+			for _, micro := range []int{1, 8} {
+				p := painterOf(t, dir, size, pipeline.BF16, guidance, s.Step(noise, prediction), outside)
+				p.Micro = micro
+				ratios, final := iterate(t, p, keys, 1)
+				for i, all := range ratios {
+					if len(all) != len(keys)*len(window) {
+						t.Fatalf("%s: iteration %d has %d ratios", s.Name.Name, i, len(all))
+					}
+					for _, r := range all {
+						if r != 1 {
+							t.Fatalf("%s, guidance %v, passes of %d, iteration %d: ratios %v", s.Name.Name, guidance, micro, i, all)
+						}
+					}
+				}
+				if first == nil {
+					first = final
+				} else if !bytes.Equal(first, final) {
+					t.Errorf("%s, guidance %v: passes of %d make other weights", s.Name.Name, guidance, micro)
+				}
+				p.Free()
+			}
+		}
+	}
+	if tried < 6 {
+		t.Errorf("%d solvers were tried", tried)
+	}
+}

@@ -1,0 +1,102 @@
+package ranks
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// A Group is the devices that train together.
+type Group struct {
+	Backends []kernels.Backend // rank 0's first
+	Wire     exchange.Wire
+	Limit    time.Duration // how long one waits for another
+}
+
+// Open opens the model on every device. open is called for one rank after another, with the options of that
+// rank.
+func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, error)) (*Model, error) {
+	rolls, failed := context.WithCancel(context.Background())
+	m := &Model{}
+	m.Policy = &Policy{Team: exchange.TeamOf(g.Limit, g.Backends...), Sum: func() error { return m.addUp(exchange.Sum{Ranks: g.Backends, Wire: g.Wire, Limit: g.Limit}) }}
+	m.Team.Stop = failed
+	tell := together(len(g.Backends), o.Progress)
+	for r, be := range g.Backends {
+		alike := o
+		alike.Backend, alike.Context, alike.Progress = be, rolls, tell(r)
+		var member model.Model
+		err := m.Team.Alone(r, func() (err error) {
+			member, err = open(alike)
+			return err
+		})
+		if err != nil {
+			failed()
+			return nil, errors.Join(err, m.Close())
+		}
+		m.models, m.Members = append(m.models, member), append(m.Members, member)
+	}
+	return m, nil
+}
+
+// together says how far all ranks are together, and makes what each of them calls.
+func together(ranks int, say func(done, all int)) func(rank int) func(done, all int) {
+	var mu sync.Mutex
+	done, of := make([]int, ranks), make([]int, ranks)
+	return func(rank int) func(int, int) {
+		if say == nil {
+			return nil
+		}
+		return func(n, most int) {
+			mu.Lock()
+			defer mu.Unlock()
+			if n < done[rank] { // the next roll has begun
+				clear(done)
+				clear(of)
+			}
+			done[rank], of[rank] = n, most
+			say(total(done), total(of))
+		}
+	}
+}
+
+func total(x []int) (sum int) {
+	for _, v := range x {
+		sum += v
+	}
+	return sum
+}
+
+// addUp leaves every rank with the sum of all ranks' gradients. What no rank's backward reached stays
+// without one.
+func (m *Model) addUp(sum exchange.Sum) error {
+	params, spans := m.moved(), make([][]kernels.Span, len(m.models))
+	for k := range params[0] {
+		if !slices.ContainsFunc(params, func(own []*autograd.Param) bool { return own[k].Grad() != nil }) {
+			continue
+		}
+		for r := range params {
+			spans[r] = append(spans[r], params[r][k].AnyGrad().Span())
+		}
+	}
+	return sum.Add(spans)
+}
+
+// moved are the parameters that move, by rank.
+func (m *Model) moved() [][]*autograd.Param {
+	all := make([][]*autograd.Param, len(m.models))
+	for r, own := range m.models {
+		all[r] = own.Moved()
+	}
+	return all
+}
+
+var _ model.Model = (*Model)(nil)
+var _ trainer.Developer = (*Model)(nil)

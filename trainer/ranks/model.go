@@ -1,0 +1,201 @@
+package ranks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Model is the models of all ranks as one. Each was opened on its own, with the same adapter, and is trained
+// alike. What a rank does alone, rank 0 does: the check before the first update, heads of values and
+// likeliest answers for the estimators that ask for them, what is written, checkpoints.
+//
+// Invariants (tests in trainer/run): a run of two ranks leaves the same bytes twice, and where it was stopped
+// and resumed; samples of its first iteration are those of one rank; ranks hold the same weights at every
+// checkpoint, or none is written; a rank that fails, wherever it does, ends the run with its name and leaves
+// a folder that --resume goes on with.
+type Model struct {
+	*Policy
+	models []model.Model // rank 0 first
+}
+
+// first is rank 0's.
+func (m *Model) first() model.Model { return m.models[0] }
+
+// every calls f for one rank after another.
+func (m *Model) every(f func(own model.Model) error) error {
+	for _, own := range m.models {
+		if err := f(own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Begin begins an iteration on every rank.
+func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
+	return m.every(func(own model.Model) error { return own.Begin(turn, root, scale) })
+}
+
+// Objective is rank 0's; what it asks the policy is shared out.
+func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.Objective, error) {
+	return m.first().Objective(turn, policy)
+}
+
+// Fixed shares keys out as Roll does.
+func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
+	ctx, stop := context.WithCancel(ctx)
+	p := &Policy{Team: m.Team}
+	p.Team.Stop = stop
+	for _, own := range m.models {
+		p.Members = append(p.Members, own.Fixed(ctx, turn, root))
+	}
+	return p
+}
+
+// Items shares samples out.
+func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
+	items := make([]rewards.Item, len(samples))
+	err := m.each(len(samples), func(r, lo, hi int) error {
+		some, err := m.models[r].Items(samples[lo:hi])
+		copy(items[lo:hi], some)
+		return err
+	})
+	return items, err
+}
+
+// Develop is trainer.Developer's, by rank 0.
+func (m *Model) Develop(finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) ([][]float64, error) {
+	d, err := m.developer(0)
+	if err != nil {
+		return nil, err
+	}
+	return d.Develop(finals, at)
+}
+
+// Pull is trainer.Developer's: each rank takes its share back.
+func (m *Model) Pull(at []trainer.Point, grads [][]float64) ([][]float64, error) {
+	states := make([][]float64, len(at))
+	err := m.Backward(len(at), func(r, lo, hi int) error {
+		d, err := m.developer(r)
+		if err != nil {
+			return err
+		}
+		some, err := d.Pull(at[lo:hi], grads[lo:hi])
+		copy(states[lo:hi], some)
+		return err
+	})
+	return states, err
+}
+
+func (m *Model) developer(rank int) (trainer.Developer, error) {
+	d, ok := m.models[rank].(trainer.Developer)
+	if !ok {
+		return nil, errors.New("the reward's gradient was asked for, and what the model makes has no derivative")
+	}
+	return d, nil
+}
+
+// Passes are those of all ranks.
+func (m *Model) Passes() *ledger.Passes {
+	var sum *ledger.Passes
+	for _, own := range m.models {
+		sum = sum.Plus(own.Passes())
+	}
+	return sum
+}
+
+// Settle begins a stage on every rank.
+func (m *Model) Settle(o optim.Options) {
+	for _, own := range m.models {
+		own.Settle(o)
+	}
+}
+
+// Tensors are rank 0's, which all ranks hold.
+func (m *Model) Tensors() ([]safetensors.Tensor, error) {
+	if err := m.agree(); err != nil {
+		return nil, err
+	}
+	return m.first().Tensors()
+}
+
+// agree reports a rank whose weights are no longer rank 0's: a device that computes wrongly, or a
+// mistake in the program. What it wrote would be no checkpoint of this run. Every rank's weights are read
+// once, a parameter after another.
+func (m *Model) agree() error {
+	moved := m.moved()
+	x := make([][]float32, len(moved))
+	for k, p := range moved[0] {
+		err := m.Team.Each(len(moved), func(r int) error {
+			x[r] = moved[r][k].Value.F32()
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("comparing the ranks' weights, before they are saved: %w", err)
+		}
+		for r := range x {
+			if !slices.Equal(x[r], x[0]) {
+				return fmt.Errorf("rank %d no longer holds the weights of rank 0: %s differs, and nothing was saved\nhint: --resume goes on from the checkpoint before; if it happens again, leave that rank's device out", r, p.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Load goes back on every rank.
+func (m *Model) Load(f *safetensors.File) error {
+	return m.every(func(own model.Model) error { return own.Load(f) })
+}
+
+// Forget drops other weights of all ranks.
+func (m *Model) Forget(w trainer.Weights) error {
+	return m.every(func(own model.Model) error { return own.Forget(w) })
+}
+
+// Close closes the models of all ranks.
+func (m *Model) Close() error {
+	var errs []error
+	for _, own := range m.models {
+		errs = append(errs, own.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// What rank 0 does for all.
+
+func (m *Model) Shape(samples []trainer.Sample, totals []float64) { m.first().Shape(samples, totals) }
+
+func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
+	return m.first().Check(o, samples)
+}
+
+func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error) {
+	return m.first().Credit(samples, totals, b, by)
+}
+
+func (m *Model) Describe(line *ledger.Line, r *trainer.Report) { m.first().Describe(line, r) }
+
+func (m *Model) Record(to model.Files, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
+	return m.first().Record(to, line, r)
+}
+
+func (m *Model) Files() []string               { return m.first().Files() }
+func (m *Model) WriteAdapter(dir string) error { return m.first().WriteAdapter(dir) }
+func (m *Model) Bytes() int64                  { return m.first().Bytes() }
+func (m *Model) Keeps(w trainer.Weights) bool  { return m.first().Keeps(w) }
+func (m *Model) Moved() []*autograd.Param      { return m.first().Moved() }
+func (m *Model) Dir() string                   { return m.first().Dir() }

@@ -1,0 +1,202 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// Which prompts an iteration rolls, and which of its samples are learned from.
+
+// choice is what that depends on, beside the experiment.
+type choice struct {
+	pool   []int             // the prompts that pass rates leave
+	known  prompts.Successes // of the curriculum
+	place  int               // in the endless list of prompts, where an iteration may ask for more of it
+	buffer *trainer.Buffer
+}
+
+func (t *training) beginChoice() {
+	t.choice = choice{known: prompts.NewSuccesses(len(t.train)), buffer: &trainer.Buffer{}}
+	for i := range t.train {
+		t.choice.pool = append(t.choice.pool, i)
+	}
+	t.choice.buffer.Uniform = func(iteration, n int) []float64 {
+		u, draw := make([]float64, n), t.root().With("buffer").Iteration(iteration).Draw()
+		for i := range u {
+			u[i] = draw.Float64()
+		}
+		return u
+	}
+}
+
+// keys are an iteration's first samples.
+func (t *training) keys(i int) []trainer.Key {
+	return t.samplesOf(i, t.asks(i, 0, t.now.turn.Rollout.PromptsPerIteration, nil))
+}
+
+// samplesOf are the samples of an iteration's prompts.
+func (t *training) samplesOf(i int, list []int) []trainer.Key {
+	var all []trainer.Key
+	for _, p := range list {
+		for k := range t.now.turn.Samples() {
+			all = append(all, trainer.Key{Iteration: i, Prompt: p, Sample: k})
+		}
+	}
+	return all
+}
+
+// asks are n prompts for a roll of an iteration, which has seen some. Where iterations may roll
+// again, the endless list of prompts goes on where the last roll ended.
+func (t *training) asks(i, roll, n int, seen []int) []int {
+	c, r := &t.choice, t.now.turn.Rollout
+	among := slices.DeleteFunc(slices.Clone(c.pool), func(p int) bool { return slices.Contains(seen, p) })
+	if r.Curriculum != nil {
+		return r.Curriculum.Draw(t.root().With("curriculum").Iteration(i).Attempt(roll), c.known, n, among)
+	}
+	key := t.root().With("prompts")
+	var list []int
+	if r.Resample == nil {
+		for _, k := range prompts.Pick(key, i, n, len(c.pool)) {
+			list = append(list, c.pool[k])
+		}
+		return list
+	}
+	for len(list) < min(n, len(among)) {
+		p := c.pool[prompts.From(key, c.place, 1, len(c.pool))[0]]
+		if c.place++; !slices.Contains(seen, p) && !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// chooses is the iteration's choice of samples.
+func (t *training) chooses() trainer.Choice {
+	r, a := t.now.turn.Rollout, t.now.turn.Advantage
+	var c trainer.Choice
+	if a.Filter != nil || r.Resample != nil {
+		c.Keep = t.keeps
+	}
+	if r.Resample != nil {
+		c.Further = t.further
+	}
+	if a.BestOf > 0 {
+		c.Best = func(r *trainer.Report, places []int) []int { return bestOf(a.BestOf, r, places) }
+	}
+	if a.Margin > 0 && t.now.turn.Kind().Pairs {
+		c.Best = func(r *trainer.Report, places []int) []int { return apart(a.Margin, r, places) }
+	}
+	if r.Buffer != nil {
+		b := t.choice.buffer
+		b.Age, b.Groups = r.Buffer.Iterations, r.Buffer.Groups
+		first := t.stageBegan(t.loop.Iteration)
+		b.Kept = slices.DeleteFunc(b.Kept, func(g trainer.Group) bool { return g.Iteration() < first }) // other rows
+		c.Buffer = b
+	}
+	return c
+}
+
+// stageBegan is the first iteration of the stage of an iteration.
+func (t *training) stageBegan(i int) int {
+	first := 0
+	for n, s := range t.Stages {
+		if i < first+s.Iterations || n == len(t.Stages)-1 {
+			break
+		}
+		first += s.Iterations
+	}
+	return first
+}
+
+// signal are the places of the groups that teach something, in the order of their first sample.
+func (t *training) signal(samples []trainer.Sample, scores []float64) [][]int {
+	f := advantage.Filter{By: "unequal"}
+	if t.now.turn.Advantage.Filter != nil {
+		f = *t.now.turn.Advantage.Filter
+	}
+	kept := f.Kept(trainer.GroupNumbers(samples), scores, nil)
+	return slices.DeleteFunc(trainer.Groups(samples), func(g []int) bool { _, ok := slices.BinarySearch(kept, g[0]); return !ok })
+}
+
+// keeps is trainer.Choice.Keep: groups with signal, and, where more were rolled than an iteration
+// has, the first ones.
+func (t *training) keeps(samples []trainer.Sample, scores []float64) []bool {
+	kept := make([]bool, len(samples))
+	all := t.signal(samples, scores)
+	if t.now.turn.Rollout.Resample != nil {
+		all = all[:min(len(all), t.now.turn.Rollout.PromptsPerIteration)]
+	}
+	for _, g := range all {
+		for _, i := range g {
+			kept[i] = true
+		}
+	}
+	return kept
+}
+
+// further is trainer.Choice.Further.
+func (t *training) further(r *trainer.Report) []trainer.Key {
+	q := t.now.turn.Rollout.Resample
+	lacking := t.now.turn.Rollout.PromptsPerIteration - len(t.signal(r.Samples, r.Scores))
+	if r.Rolls >= q.Rolls || lacking <= 0 {
+		return nil
+	}
+	if q.Prompts > 0 {
+		lacking = q.Prompts
+	}
+	var seen []int
+	for _, g := range trainer.Groups(r.Samples) {
+		seen = append(seen, r.Samples[g[0]].Key.Prompt)
+	}
+	return t.samplesOf(t.loop.Iteration, t.asks(t.loop.Iteration, r.Rolls, lacking, seen))
+}
+
+// bestOf are the best and the worst n of each group, by their advantages, in the order of samples.
+func bestOf(n int, r *trainer.Report, places []int) []int {
+	var chosen []int
+	for _, g := range trainer.Groups(trainer.Pick(r.Samples, places)) {
+		inside := trainer.Pick(places, g)
+		for _, k := range advantage.BestOfN(trainer.Pick(r.Advantages, inside), n) {
+			chosen = append(chosen, inside[k])
+		}
+	}
+	slices.Sort(chosen)
+	return chosen
+}
+
+// apart are the samples of groups whose best and worst totals differ by a margin at least.
+func apart(margin float64, r *trainer.Report, places []int) []int {
+	pairs := advantage.Pairs(trainer.GroupNumbers(trainer.Pick(r.Samples, places)), trainer.Pick(r.Scores, places), margin)
+	return slices.DeleteFunc(slices.Clone(places), func(i int) bool {
+		return !slices.ContainsFunc(pairs, func(p [2]int) bool { return r.Samples[places[p[0]]].Key.Prompt == r.Samples[i].Key.Prompt })
+	})
+}
+
+// learn tells the curriculum what became of the iteration's prompts.
+func (t *training) learn(r *trainer.Report) {
+	c := t.now.turn.Rollout.Curriculum
+	if c == nil {
+		return
+	}
+	for _, g := range trainer.Groups(r.Samples) {
+		c.Learn(t.choice.known, r.Samples[g[0]].Key.Prompt, trainer.Pick(r.Scores, g))
+	}
+}
+
+// account writes down what was chosen.
+func (t *training) account(l *ledger.Line, r *trainer.Report) {
+	roll, a := t.now.turn.Rollout, t.now.turn.Advantage
+	if roll.Resample == nil && roll.Buffer == nil && a.Filter == nil && a.BestOf == 0 && a.Margin == 0 {
+		return
+	}
+	l.Choice = &ledger.ChoiceLine{Rolls: r.Rolls, Learned: len(r.Learned), Reused: r.Reused}
+	for _, g := range trainer.Groups(r.Samples) {
+		if slices.ContainsFunc(trainer.Pick(r.Advantages, g), func(a float64) bool { return a == a }) {
+			l.Choice.Groups++
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package run
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+func readLedger(t *testing.T, dir string) (lines []ledger.Line) {
+	t.Helper()
+	if err := folder.ReadLines(filepath.Join(dir, "ledger.jsonl"), func(text []byte) error {
+		var l ledger.Line
+		err := json.Unmarshal(text, &l)
+		lines = append(lines, l)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// everyChoice is a run that chooses in all ways at once.
+var everyChoice = []string{"rollout.resample={rolls=3}", `advantage.filter={by="mean", low=0.3, high=0.99}`, "advantage.best_of=2", "rollout.buffer={iterations=2, groups=1}",
+	"rollout.curriculum={memory=0.2}", "rollout.filter={samples=2, success=0.5, above=0, at_most=1}", "sampler.window.kind=random"}
+
+// TestChoiceResume: what decides on prompts and samples survives a stop, and a kill while pass rates
+// are measured.
+func TestChoiceResume(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	list := filepath.Join(t.TempDir(), "train.txt")
+	text := "a red circle on white\na blue square on black\na green triangle on white\ntwo red squares on black\nthree blue circles on white\na yellow circle on black\n"
+	if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sets := append([]string{"rollout.prompts=" + list}, everyChoice...)
+	dir := t.TempDir()
+	whole := filepath.Join(dir, "whole")
+	e := parse(t, sets...)
+	if r, err := train(t, e, whole, false, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	want := contents(t, whole)
+	for _, l := range readLedger(t, whole) {
+		if c := l.Choice; c == nil || c.Rolls < 1 || c.Rolls > 3 || c.Groups > 2 || c.Learned != 2*c.Groups || c.Reused > 2 {
+			t.Errorf("iteration %d: %+v", l.Iteration, c)
+		}
+		if u := l.Updates; len(u) > 0 && u[0].RatioMost != 1 && u[0].RatioMost != 0 {
+			t.Errorf("iteration %d: the first ratio of fresh samples is %v", l.Iteration, u[0].RatioMost)
+		}
+	}
+	reused := slices.ContainsFunc(readLedger(t, whole), func(l ledger.Line) bool { return l.Choice.Reused > 0 && l.Updates[0].Metrics["ratio_reused"] != 1 })
+	again := slices.ContainsFunc(readLedger(t, whole), func(l ledger.Line) bool { return l.Choice.Rolls > 1 })
+	if !reused || !again {
+		t.Errorf("reused: %v, rolled again: %v", reused, again)
+	}
+	for stop := 1; stop < 4; stop++ {
+		parts := filepath.Join(dir, "parts", string(rune('0'+stop)))
+		if stop == 1 { // killed while pass rates were measured
+			rates, err := os.ReadFile(filepath.Join(whole, passRatesFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(parts, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			config, err := os.ReadFile(filepath.Join(whole, folder.Config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range map[string][]byte{passRatesFile: rates[:len(rates)/2], folder.Config: config} {
+				if err := os.WriteFile(filepath.Join(parts, name), text, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if r, err := train(t, e, parts, stop == 1, 1, stop); err != nil || r.Status != ledger.Interrupted {
+			t.Fatalf("%v, %v", r, err)
+		}
+		if r, err := train(t, e, parts, true, 2, -1); err != nil || r.Status != ledger.Finished {
+			t.Fatalf("%v, %v", r, err)
+		}
+		same(t, "stopped after "+string(rune('0'+stop)), want, contents(t, parts))
+	}
+	// What one run measured, another reads.
+	reading := append(slices.Clone(sets), "run.iterations=1", `rollout.filter.path="`+filepath.Join(whole, passRatesFile)+`"`)
+	if _, err := train(t, parse(t, reading...), filepath.Join(dir, "reading"), false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := readLedger(t, whole)[0].Prompts, readLedger(t, filepath.Join(dir, "reading"))[0].Prompts; !slices.Equal(a, b) {
+		t.Errorf("prompts %v were rolled, and %v with rates that were read", a, b)
+	}
+	if _, err := train(t, parse(t, append(sets, "rollout.filter.success=9")...), filepath.Join(dir, "none"), false, 2, -1); err == nil || !strings.Contains(err.Error(), "leaves 0 of 6 prompts") {
+		t.Errorf("a filter that leaves nothing: %v", err)
+	}
+}
+
+// TestChoices: each way to choose does what it says on the embedded model.
+func TestChoices(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	run := func(sets ...string) []ledger.Line {
+		dir := filepath.Join(t.TempDir(), "run")
+		if _, err := train(t, parse(t, append([]string{"run.iterations=2", "evaluate.every=0"}, sets...)...), dir, false, 2, -1); err != nil {
+			t.Fatalf("%v: %v", sets, err)
+		}
+		return readLedger(t, dir)
+	}
+	if l := run("advantage.best_of=2")[0]; l.Choice.Learned != 4 || l.Choice.Groups != 2 {
+		t.Errorf("the best and the worst of two groups: %+v", l.Choice)
+	}
+	if l := run(`advantage.filter={by="mean", low=0.98, high=0.99}`)[0]; l.Choice.Learned != 0 || len(l.Updates) != 0 {
+		t.Errorf("a filter that keeps nothing: %+v, %d updates", l.Choice, len(l.Updates))
+	}
+	if l := run("rollout.resample={rolls=3, prompts=1}", `advantage.filter={by="mean", low=0.98, high=0.99}`)[0]; l.Choice.Rolls != 3 || len(l.Prompts) != 4 {
+		t.Errorf("rolled %d times, prompts %v", l.Choice.Rolls, l.Prompts)
+	}
+	dpo := []string{"loss.objective=dpo", "advantage.estimator=ends"}
+	if l := run(append(dpo, "advantage.margin=99")...)[0]; l.Choice.Learned != 0 || len(l.Updates) != 0 {
+		t.Errorf("pairs that lie 99 apart: %+v", l.Choice)
+	}
+	if l := run(append(dpo, "advantage.margin=1e-9")...)[0]; l.Choice.Learned != 6 || len(l.Updates) != 2 {
+		t.Errorf("pairs that lie apart: %+v", l.Choice)
+	}
+	if l := run("loss.objective=nft", "rollout.buffer={groups=2}")[1]; l.Choice.Reused != 6 || len(l.Updates) != 2 {
+		t.Errorf("final samples are reused: %+v", l.Choice)
+	}
+	relative := run(`reward=[{name="clip", relative={positive="a red circle", negative="a blue square", k=0.5}}]`)[0]
+	plain := run(`reward=[{name="clip"}]`)[0]
+	if relative.Rewards["clip"].Mean == plain.Rewards["clip"].Mean {
+		t.Error("a control word changes nothing")
+	}
+}

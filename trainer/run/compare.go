@@ -1,0 +1,111 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// What the loop asks of rewards and estimators: Trainer.Score and Trainer.Compare.
+
+// judge is Trainer.Score.
+func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
+	began := time.Now()
+	defer func() { t.now.seconds["score"] += time.Since(began).Seconds() }()
+	s, items, err := t.scoresOf(samples)
+	if err != nil {
+		return nil, err
+	}
+	for i := range samples {
+		samples[i].Item.Image = items[i].Image
+	}
+	first := t.now.scored == nil
+	if t.now.scored = t.now.scored.with(s); !first {
+		return s.total, nil
+	}
+	if t.now.few, err = t.tooFew(); err != nil {
+		return nil, err
+	}
+	if t.loop.Iteration == t.now.turn.First {
+		if err := t.checkPolicy(samples); err != nil {
+			return nil, err
+		}
+	}
+	return s.total, nil
+}
+
+// scoresOf are what the iteration's rewards say of training samples, with the items that they judged.
+func (t *training) scoresOf(samples []trainer.Sample) (*scores, []rewards.Item, error) {
+	items, err := t.model.Items(samples)
+	if err != nil {
+		return nil, nil, err
+	}
+	list := make([]prompts.Prompt, len(samples))
+	for i := range samples {
+		list[i] = t.train[samples[i].Key.Prompt]
+	}
+	s, err := t.score(context.Background(), t.now.turn.Experiment, list, items, trainer.Groups(samples))
+	if err != nil {
+		return nil, nil, err
+	}
+	t.model.Shape(samples, s.total)
+	return s, items, nil
+}
+
+// Totals is model.Rewards'.
+func (t *training) Totals(samples []trainer.Sample) ([]float64, error) {
+	s, _, err := t.scoresOf(samples)
+	if err != nil {
+		return nil, err
+	}
+	return s.total, nil
+}
+
+// compare is Trainer.Compare.
+func (t *training) compare(samples []trainer.Sample, totals []float64) ([]float64, error) {
+	b := advantage.Batch{Rewards: [][]float64{totals}}
+	if t.now.turn.Advantage.EachReward() {
+		var err error
+		if b.Rewards, b.Weights, err = t.now.turn.Combined(t.compared(totals)); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range samples {
+		b.Groups = append(b.Groups, s.Key.Prompt)
+		b.Prompts = append(b.Prompts, t.train[s.Key.Prompt].Text)
+		b.Features = append(b.Features, s.Item.Final)
+		b.Lengths = append(b.Lengths, float64(max(1, len(s.Decisions.Step))))
+	}
+	return t.model.Credit(samples, totals, b, t.estimator)
+}
+
+// compared are the scores of each reward, without those of samples that are not compared.
+func (t *training) compared(totals []float64) [][]float64 {
+	all := make([][]float64, len(t.now.scored.trained))
+	for k := range all {
+		all[k] = slices.Clone(t.now.scored.trained[k])
+		for i, v := range totals {
+			if v != v && t.now.scored.total[i] == t.now.scored.total[i] { // it has a total, and was left out
+				all[k][i] = v
+			}
+		}
+	}
+	return all
+}
+
+// timed is a policy whose rolls are timed.
+type timed struct {
+	trainer.Policy
+	t *training
+}
+
+func (p timed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	began := time.Now()
+	defer func() { p.t.now.seconds["roll"] += time.Since(began).Seconds() }()
+	return p.Policy.Roll(w, keys)
+}

@@ -1,0 +1,192 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+var record = flag.Bool("record", false, "write the curves of the shipped experiments anew")
+
+// small4 is a sampler of four steps with a window of two.
+var small4 = []string{"sampler.steps=4", "sampler.window.size=2", "sampler.window.drop=1"}
+
+// reduced are what makes each shipped experiment small enough for a test. One that is added
+// to assets/configs is added here, and its curve recorded by
+//
+//	go test ./trainer/run -run TestConfigs -record
+var reduced = map[string][]string{
+	"quickstart":     small4,
+	"awm":            few,
+	"cps":            small2,
+	"dance":          few,
+	"dpo_offline":    {"sampler.steps=4", "rollout.group=2"},
+	"flow_dpo":       few,
+	"flow_dppo":      small2,
+	"flow_grpo":      few,
+	"flow_grpo_fast": small2,
+	"grpo_guard":     small4,
+	"nft":            few,
+	"rwr":            few,
+	"srpo":           few,
+	"staged":         append([]string{"stage=[{iterations=1, sampler.solver=\"euler\", rollout.shared_noise=false, loss.objective=\"nft\"}, {iterations=1, optim.lr=5e-4}]"}, small4...),
+	"branchgrpo":     {"sampler.steps=4", "sampler.tree.splits=[0, 1]"},
+	"mixgrpo":        small4,
+	"mixgrpo_flash":  {"sampler.steps=6", "sampler.window.size=2", "sampler.window.every=1"},
+	"watch_gold":     few,
+	"zoom":           nil,
+	"zoom_blind":     nil,
+	"tempflow":       append([]string{"sampler.tree.children=2"}, small4...),
+}
+
+// few is a sampler of four steps, and small2 one with a window of two in its first half.
+var (
+	few    = []string{"sampler.steps=4"}
+	small2 = []string{"sampler.steps=4", "sampler.window.drop=2"}
+)
+
+// looking are those of models that speak, and reducedSampler is what the others have beside.
+var (
+	looking        = []string{"zoom", "zoom_blind"}
+	reducedSampler = []string{"sampler.eval_steps=2"}
+)
+
+// reducedAll is set over every one of them before its own.
+var reducedAll = []string{"run.iterations=2", "rollout.prompts_per_iteration=2", "rollout.group=4",
+	"evaluate.every=2", "evaluate.samples=1", "checkpoint.every=100"}
+
+// A point is what a curve keeps of an iteration: numbers of the ledger that a change of what
+// is computed would change, and that a further key of the ledger does not.
+type point struct {
+	Iteration int                       `json:"iteration"`
+	Window    []int                     `json:"window"`
+	Prompts   []int                     `json:"prompts"`
+	Total     ledger.Spread             `json:"total"`
+	Rewards   map[string]ledger.Spread  `json:"rewards"`
+	Updates   []moved                   `json:"updates"`
+	HeldOut   map[string]ledger.Measure `json:"heldout,omitempty"`
+}
+
+type moved struct {
+	Loss      float64 `json:"loss"`
+	Gradient  float64 `json:"gradient"`
+	Rate      float64 `json:"lr"`
+	RatioMean float64 `json:"ratio_mean"`
+	RatioMost float64 `json:"ratio_most"`
+}
+
+// TestConfigs: two iterations of every shipped experiment, at a test size, have the numbers
+// that were recorded, to the last bit: on any CPU, with any number of threads.
+func TestConfigs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	names := assets.Configs()
+	for name := range reduced {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s is not in assets/configs", name)
+		}
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			sets, ok := reduced[name]
+			if !ok {
+				t.Fatalf("%s has no line in reduced: say how it becomes small", name)
+			}
+			dir := t.TempDir()
+			got := curve(t, shipped(t, name, sets), filepath.Join(dir, "run"))
+			file := filepath.Join("testdata", "curves", name+".jsonl")
+			if *record {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("the curve is not the recorded one (%s):\n%s\nwant\n%s", file, got, want)
+			}
+		})
+	}
+}
+
+// shipped is an experiment of assets/configs with overrides.
+func shipped(t *testing.T, name string, sets []string) *experiment.Experiment {
+	t.Helper()
+	text, err := assets.Config(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, lines := filepath.Join(t.TempDir(), "heldout.txt"), []byte("a red circle on white\ntwo blue squares on black\n")
+	if slices.Contains(looking, name) {
+		held, lines = held[:len(held)-len("txt")]+"jsonl", questions(t, 2)
+	} else {
+		sets = slices.Concat(reducedSampler, sets)
+	}
+	if err := os.WriteFile(held, lines, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e, err := experiment.Parse(name+".toml", text, slices.Concat(reducedAll, []string{"evaluate.prompts=" + held}, sets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// questions are some of the held-out ones about pictures, as a file has them.
+func questions(t *testing.T, n int) []byte {
+	t.Helper()
+	list, err := prompts.Open("embed:zoom-heldout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, p := range list[:n] {
+		if err := json.NewEncoder(&out).Encode(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}
+
+// curve is a run's points, a line each.
+func curve(t *testing.T, e *experiment.Experiment, dir string) []byte {
+	t.Helper()
+	if _, err := train(t, e, dir, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	to, n := json.NewEncoder(&out), 0
+	if err := folder.ReadLines(filepath.Join(dir, "ledger.jsonl"), func(text []byte) error {
+		var l ledger.Line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return err
+		}
+		p := point{Iteration: l.Iteration, Window: l.Window, Prompts: l.Prompts, Total: l.Total, Rewards: l.Rewards, HeldOut: l.HeldOut}
+		for _, u := range l.Updates {
+			p.Updates = append(p.Updates, moved{u.Loss, u.Gradient, u.Rate, u.RatioMean, u.RatioMost})
+		}
+		n++
+		return to.Encode(p)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n != e.Run.Iterations {
+		t.Fatalf("%d lines in the ledger of %d iterations", n, e.Run.Iterations)
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,197 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/pretrain"
+)
+
+const talking = `
+[run]
+name = "talking"
+iterations = 3
+[model]
+path = "nowhere"
+train = ['model\..*']
+[episode]
+protocol = "darkroom"
+tools = ["zoom"]
+turns = 2
+turn_tokens = 16
+tokens = 300
+[rollout]
+prompts = "embed:zoom"
+prompts_per_iteration = 2
+group = 4
+[[reward]]
+name = "accuracy"
+[[reward]]
+name = "calls"
+[[reward]]
+name = "look"
+train = false
+[loss]
+clip_range = 0.2
+kl = { weight = 0.01, estimator = "k3" }
+[optim]
+lr = 1e-3
+updates = 2
+[evaluate]
+every = 3
+[checkpoint]
+every = 1
+keep = 2
+`
+
+// speaker names a model of moments that knows how calls and answers are written, and no more.
+func speaker(t *testing.T) string {
+	t.Helper()
+	dir, err := madeSpeaker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "model.path=" + dir
+}
+
+// madeSpeaker makes it once for all tests; TestMain deletes it.
+var madeSpeaker = sync.OnceValues(func() (string, error) {
+	r := pretrain.BriefTalker(80)
+	path, err := isa.Choose()
+	if err != nil {
+		return "", err
+	}
+	be := cpu.NewWith(cpu.Options{Path: path})
+	defer be.Close()
+	dir := speakerDir()
+	return dir, pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Say: func(string) {}})
+})
+
+// speakerDir is a folder of this process.
+func speakerDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("darkroom-speaker-%d", os.Getpid()))
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	os.RemoveAll(speakerDir())
+	os.Exit(code)
+}
+
+// fewQuestions are some tables to evaluate on.
+func fewQuestions(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "held.jsonl")
+	var lines []string
+	for i := range 3 {
+		lines = append(lines, fmt.Sprintf(`{"prompt": "Which digit is on the red card?", "meta": {"picture": "embed:cards/%d", "answer": "7", "target": [0, 0, 90, 90]}}`, 20000+i))
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return "evaluate.prompts=" + path
+}
+
+// TestEpisodesResume: a run of a model that speaks, stopped or killed and gone on with by another
+// number of threads, leaves the bytes of one that never was: transcripts too.
+func TestEpisodesResume(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	questions, model, dir := fewQuestions(t), speaker(t), t.TempDir()
+	whole := filepath.Join(dir, "whole")
+	if r, err := train(t, parseText(t, talking, questions, model), whole, false, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	want := contents(t, whole)
+	for stop := 1; stop < 3; stop++ {
+		parts := filepath.Join(dir, fmt.Sprint("parts", stop))
+		if r, err := train(t, parseText(t, talking, questions, model), parts, false, 1, stop); err != nil || r.Status != ledger.Interrupted {
+			t.Fatalf("%v, %v", r, err)
+		}
+		for _, name := range []string{"ledger.jsonl", "samples.jsonl", ledger.TranscriptsFile} { // as a killed process leaves them
+			f, err := os.OpenFile(filepath.Join(parts, name), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.WriteString("{\"iteration\": 99}\n{\"ite")
+			f.Close()
+		}
+		if r, err := train(t, parseText(t, talking, questions, model), parts, true, 2, -1); err != nil || r.Status != ledger.Finished {
+			t.Fatalf("%v, %v", r, err)
+		}
+		same(t, fmt.Sprint("stopped after ", stop), want, contents(t, parts))
+	}
+	var first ledger.Line
+	n := 0
+	if err := folder.ReadLines(filepath.Join(whole, "ledger.jsonl"), func(text []byte) error {
+		if n++; n > 1 {
+			return nil
+		}
+		return json.Unmarshal(text, &first)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if u := first.Updates; len(u) != 2 || u[0].RatioMean != 1 || u[0].RatioMost != 1 || u[1].RatioMost == 1 {
+		t.Errorf("ratios of the first updates: %+v", u)
+	}
+	if v, ok := first.Value("episode.tokens"); !ok || v <= 0 || first.Window != nil {
+		t.Errorf("episodes of %v tokens, window %v", v, first.Window)
+	}
+	if err := folder.ReadLines(filepath.Join(whole, ledger.TranscriptsFile), func(text []byte) error {
+		var l ledger.TranscriptLine
+		if err := json.Unmarshal(text, &l); err != nil {
+			return err
+		}
+		return l.Episode.Check(0, nil)
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSpokenMethods: every objective and estimator of tokens that is not refused trains.
+func TestSpokenMethods(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	model := speaker(t)
+	for _, sets := range [][]string{
+		{"loss.objective=gspo", "loss.clip_range=3e-4", "loss.clip_high=4e-4", "loss.aggregate=seq-mean-token-mean"},
+		{"loss.objective=gspo-mean"}, {"loss.objective=cispo"}, {"loss.objective=sapo"}, {"loss.objective=gpg"}, {"loss.objective=luspo"},
+		{"loss.objective=gmpo", "loss.kl.weight=0"}, {"loss.objective=vespo"}, {"loss.objective=clip-cov"}, {"loss.objective=kl-cov"},
+		{"advantage.estimator=dr", "loss.aggregate=seq-mean-token-sum-norm"}, {"advantage.estimator=leave-one-out"}, {"advantage.estimator=global"},
+		{"advantage.estimator=reinforce++", "loss.kl.estimator=k2"}, {"advantage.estimator=reinforce++-baseline"}, {"advantage.estimator=opo"}, {"advantage.estimator=gpg"},
+		{"loss.entropy_weight=0.01", "loss.entropy_share=0.5"}, {"loss.kl.reference=old"}, {"episode.silence=true"},
+		{"model.train=lora", `model.lora={ rank = 4, alpha = 8, targets = ["q_proj", "v_proj"] }`}, {"preset=dapo"}, {"preset=drgrpo"},
+		{"loss.correction.weights=token"},
+		{"episode.protocol=pyvision", "episode.tools=[]", `episode.exec={ command = ['/bin/sh', '-c', 'read line; echo "{\"n\": 1, \"ready\": \"a shell\"}"'] }`},
+		{"episode.protocol=vrag", "episode.tools=[]", "episode.tokens=2000"}, {"episode.protocol=vrag", "episode.tools=['bbox']", "episode.tokens=2000"},
+	} {
+		t.Run(strings.Join(sets, " "), func(t *testing.T) {
+			all := append([]string{model, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1", "rollout.prompts_per_iteration=1"}, sets...)
+			if r, err := train(t, parseText(t, talking, all...), filepath.Join(t.TempDir(), "run"), false, 2, -1); err != nil || r.Status != ledger.Finished {
+				t.Errorf("%v, %v", r, err)
+			}
+		})
+	}
+}
+
+// TestProgramNotHere: that the model's code cannot be run is said before anything is opened, with
+// the remedy.
+func TestProgramNotHere(t *testing.T) {
+	_, err := train(t, parseText(t, talking, "episode.protocol=pyvision", "episode.tools=[]", "episode.exec={ command = ['no-such-sandbox', '-'] }", fewQuestions(t)), filepath.Join(t.TempDir(), "run"), false, 1, -1)
+	if err == nil || !strings.Contains(err.Error(), "no-such-sandbox") || !strings.Contains(err.Error(), "bwrap") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,153 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// An Evaluation is held-out prompts, sampled from fixed noise by a deterministic solver: two of
+// them differ by the weights alone.
+type Evaluation struct {
+	Measures map[string]ledger.Measure // of every reward, and of "total"
+	Pictures []*vision.Image           // nil where a sample is none
+	Prompts  []prompts.Prompt          // of the pictures
+	Totals   []float64
+}
+
+// guide measures under guidance, which repairs a part of what training is to repair.
+func (t *training) guide(ctx context.Context, name string) (map[string]ledger.Measure, error) {
+	s := t.Sampler
+	s.Guidance = t.Evaluate.Guided
+	e, err := t.evaluate(ctx, s)
+	if err != nil || e == nil {
+		return nil, err
+	}
+	return e.Measures, t.sheet("images/guided_"+name+".png", e)
+}
+
+// guidedEnd adds to a result what was measured under guidance; the end of a run that is not to go on
+// is measured now.
+func (t *training) guidedEnd(r *ledger.Result) error {
+	var after map[string]ledger.Measure
+	if r.Status != ledger.Interrupted {
+		var err error
+		after, err = t.guide(context.Background(), "after")
+		var f failure
+		if errors.As(err, &f) || errors.Is(err, errWaited) { // the run is not given up for what is shown beside
+			t.Say("warning: the end was not measured under guidance: %v", err)
+		} else if err != nil {
+			return err
+		}
+	}
+	r.Guidance, r.Guided = t.Evaluate.Guided, map[string]ledger.Guided{}
+	for name, m := range t.state.Guided {
+		g := ledger.Guided{Before: m}
+		if end, ok := after[name]; ok {
+			g.After = &end
+		}
+		r.Guided[name] = g
+	}
+	return nil
+}
+
+// evaluated is how held-out samples are made.
+func (t *training) evaluated(sampler experiment.Sampler) (experiment.Turn, error) {
+	e := *t.Experiment
+	e.Sampler = sampler
+	turn := experiment.Turn{Experiment: &e}
+	var err error
+	turn.Schedule, turn.Rows, err = t.Evaluation()
+	return turn, err
+}
+
+// evaluate measures the current weights; nil where nothing is held out.
+func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*Evaluation, error) {
+	if len(t.heldOut) == 0 {
+		return nil, nil
+	}
+	turn, err := t.evaluated(sampler)
+	if err != nil {
+		return nil, err
+	}
+	p := t.model.Fixed(ctx, turn, rng.New(uint64(t.Evaluate.Seed)).With("evaluation"))
+	var keys []trainer.Key
+	e := &Evaluation{Measures: map[string]ledger.Measure{}}
+	var groups [][]int
+	for n, prompt := range t.heldOut {
+		var g []int
+		for k := range t.Evaluate.Samples {
+			g = append(g, len(keys))
+			keys = append(keys, trainer.Key{Prompt: len(t.train) + n, Sample: k})
+			e.Prompts = append(e.Prompts, prompt)
+		}
+		groups = append(groups, g)
+	}
+	samples, err := p.Roll(trainer.Current, keys)
+	if err != nil {
+		return nil, fmt.Errorf("evaluating: %w", err)
+	}
+	items, err := t.model.Items(samples)
+	if err != nil {
+		return nil, fmt.Errorf("evaluating: %w", err)
+	}
+	s, err := t.score(ctx, t.Experiment, e.Prompts, items, groups)
+	if err != nil {
+		return nil, fmt.Errorf("evaluating: %w", err)
+	}
+	by := func(x []float64) (out [][]float64) {
+		for _, g := range groups {
+			var some []float64
+			for _, i := range g {
+				some = append(some, x[i])
+			}
+			out = append(out, some)
+		}
+		return out
+	}
+	add := func(name string, x []float64) {
+		if m := ledger.MeasureOf(by(x)); m.Prompts > 0 { // what nobody answered has no mean
+			e.Measures[name] = m
+		}
+	}
+	for _, r := range t.panel {
+		add(r.name, s.numbers(r.name))
+	}
+	e.Totals = s.total
+	for i := range items {
+		e.Pictures = append(e.Pictures, items[i].Image)
+	}
+	add("total", s.total)
+	return e, nil
+}
+
+// measure evaluates, and keeps the pictures under a name.
+func (t *training) measure(ctx context.Context, line *ledger.Line, name string) error {
+	began := time.Now()
+	e, err := t.evaluate(ctx, t.Sampler)
+	var f failure
+	if line != nil && (errors.As(err, &f) || errors.Is(err, errWaited)) { // what was learned is not given up for what is measured
+		t.Say("warning: iteration %d was not evaluated: %v", line.Iteration, err)
+		return nil
+	}
+	if err != nil || e == nil {
+		t.state.Latest = map[string]ledger.Measure{}
+		return err
+	}
+	t.state.Latest, t.measured = e.Measures, t.loop.Iteration
+	if line != nil {
+		line.HeldOut = e.Measures
+	}
+	if t.now.seconds != nil {
+		t.now.seconds["evaluate"] = time.Since(began).Seconds()
+	}
+	return t.sheet("images/heldout_"+name+".png", e)
+}

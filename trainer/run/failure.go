@@ -1,0 +1,132 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+)
+
+// What happens where a reward has no score. rewards/call has tried then, as often as its policy
+// says; here [[reward]] on_failure decides:
+//
+//	skip   the samples are left out of their groups. If more than most_missing of an iteration's
+//	       are, nothing is learned from that iteration, and after give_up such iterations in a row
+//	       the run is saved and stops
+//	wait   they are asked about again after a pause; after give_up rounds the run stops
+//	stop   the run stops
+//
+// A reward that is gold holds up nothing under skip. One that has not answered even once since the
+// program began stops the run at once: that is a mistake and no failure.
+
+// A failure is why a run stops that could have gone on: it is saved first.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// errWaited says that the run was interrupted between two rounds of asking.
+var errWaited = errors.New("interrupted while it waited")
+
+// failed saves a run that a reward stopped.
+func (t *training) failed(err error) error {
+	var f failure
+	if !errors.As(err, &f) {
+		return err
+	}
+	clear(t.state.Failures) // who goes on counts anew
+	if saved := t.save(); saved != nil {
+		return errors.Join(err, saved)
+	}
+	return fmt.Errorf("%w\nhint: iteration %d is saved, --resume goes on from there", err, t.loop.Iteration)
+}
+
+// answers asks a reward about n samples, a group at a time, as often as on_failure says.
+func (t *training) answers(ctx context.Context, r *judged, item func(i int) rewards.Item, groups [][]int, n int) ([]rewards.Result, error) {
+	all := make([]rewards.Result, n)
+	for round := 0; ; round++ {
+		if err := r.round(ctx, all, item, groups, round > 0); err != nil {
+			return nil, err
+		}
+		missing, why := missingOf(all)
+		r.answered = r.answered || missing < n
+		none := fmt.Errorf("reward %s has no score for %d of %d samples; the first: %w", r.name, missing, n, why)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case missing == 0:
+			return all, nil
+		case r.OnFailure == "stop" || r.OnFailure == "wait" && round == r.GiveUp:
+			return nil, failure{none}
+		case r.OnFailure == "skip" && !r.answered:
+			return nil, none
+		case r.OnFailure == "skip":
+			return all, nil
+		}
+		t.Say("%v\nasking again in %v, round %d of %d", none, r.pause(), round+1, r.GiveUp)
+		select {
+		case <-t.ctx.Done():
+			return nil, fmt.Errorf("%w for reward %s", errWaited, r.name)
+		case <-time.After(r.pause()):
+		}
+	}
+}
+
+// round asks about every group, or about those that still miss something, of which only that is
+// taken.
+func (r *judged) round(ctx context.Context, all []rewards.Result, item func(i int) rewards.Item, groups [][]int, again bool) error {
+	for _, g := range groups {
+		open := !again
+		items := make([]rewards.Item, len(g))
+		for k, i := range g {
+			items[k], open = item(i), open || all[i].Missing != nil
+		}
+		if !open {
+			continue
+		}
+		results := r.Judge(ctx, items)
+		if len(results) != len(items) {
+			return fmt.Errorf("reward %s judged %d of %d pictures", r.name, len(results), len(items))
+		}
+		for k, i := range g {
+			if !again || all[i].Missing != nil {
+				all[i] = results[k]
+			}
+		}
+	}
+	return nil
+}
+
+func (r *judged) pause() time.Duration { return time.Duration(r.Pause * float64(time.Second)) }
+
+// missingOf counts, and says why the first is missing.
+func missingOf(all []rewards.Result) (n int, why error) {
+	for _, r := range all {
+		if r.Missing != nil {
+			if n++; why == nil {
+				why = r.Missing
+			}
+		}
+	}
+	return n, why
+}
+
+// tooFew says which trained reward missed too much of this iteration, and counts how often in a
+// row. One that has given up is an error.
+func (t *training) tooFew() (says string, err error) {
+	for _, r := range t.panel {
+		missing, why := missingOf(t.now.scored.results[r.name])
+		n := len(t.now.scored.results[r.name])
+		if !r.train || r.OnFailure != "skip" || float64(missing) <= r.MostMissing*float64(n) {
+			delete(t.state.Failures, r.name)
+			continue
+		}
+		says = fmt.Sprintf("reward %s has no score for %d of %d samples", r.name, missing, n)
+		if t.state.Failures[r.name]++; t.state.Failures[r.name] >= r.GiveUp {
+			return says, failure{fmt.Errorf("%s, in %d iterations in a row; the first: %w", says, t.state.Failures[r.name], why)}
+		}
+		t.Say("warning: iteration %d: %s, so nothing is learned from it (%d of at most %d in a row); the first: %v", t.loop.Iteration+1, says, t.state.Failures[r.name], r.GiveUp, why)
+	}
+	return says, nil
+}

@@ -1,0 +1,99 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/assets"
+)
+
+// A run that goes on reads the model and the prompts that it was begun with: before anything is opened
+// they are compared with manifest.json.
+
+// ErrOther says that the model's files or the prompts are others than the run was begun with.
+var ErrOther = errors.New("the run was begun with another model or other prompts")
+
+// checkInputs refuses to go on with other files, and names each.
+func (t *training) checkInputs() error {
+	path := t.files.folder.Path(manifestFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var m Manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return fmt.Errorf("%s: %w\nhint: put it back from a copy; without it the run goes on, but nobody knows whether model and prompts are what they were", path, err)
+	}
+	if m.Version != t.Version {
+		t.Say("note: the run was begun by version %s and goes on with %s, whose numbers may differ", m.Version, t.Version)
+	}
+	list, err := t.changedPrompts(m)
+	if err != nil {
+		return err
+	}
+	dir, err := assets.Resolve(t.Model.Path)
+	if err != nil {
+		return err
+	}
+	changed, err := changedFiles(dir, m.Model)
+	if err != nil {
+		return err
+	}
+	if list = append(list, changed...); len(list) > 0 {
+		return fmt.Errorf("%s: %w:\n  %s\nhint: put them back; --restart begins anew with what is there now, and keeps the run beside", t.files.folder.Dir, ErrOther, strings.Join(list, "\n  "))
+	}
+	return nil
+}
+
+// changedPrompts says whether the prompts are others. Held-out ones may be, as all of [evaluate]; what was
+// measured before is of the old ones.
+func (t *training) changedPrompts(m Manifest) (list []string, err error) {
+	sum, err := sumOf(t.train)
+	if err == nil && m.PromptsSum != "" && sum != m.PromptsSum {
+		list = append(list, fmt.Sprintf("%s: its prompts have changed (there were %d, and are %d)", t.Rollout.Prompts, m.Prompts, len(t.train)))
+	}
+	if len(t.heldOut) == 0 || err != nil {
+		return list, err
+	}
+	if sum, err = sumOf(t.heldOut); err == nil && m.HeldOutSum != "" && sum != m.HeldOutSum {
+		t.Say("warning: %s: the held-out prompts have changed since the run was begun; what was measured before is not comparable with what is measured now", t.Evaluate.Prompts)
+	}
+	return list, err
+}
+
+// changedFiles compares the files of a model's folder with those that it had. What was added is not read,
+// as long as no file that was there names it.
+func changedFiles(dir string, had []ModelFile) (list []string, err error) {
+	has, err := modelFiles(dir)
+	if err != nil {
+		return nil, fmt.Errorf("comparing the model with the one that the run was begun with: %w", err)
+	}
+	for _, old := range had {
+		i := slices.IndexFunc(has, func(f ModelFile) bool { return f.Name == old.Name })
+		path := filepath.Join(dir, filepath.FromSlash(old.Name))
+		switch {
+		case !isRead(old.Name):
+		case i < 0:
+			list = append(list, path+": it is gone")
+		case has[i].Bytes != old.Bytes:
+			list = append(list, fmt.Sprintf("%s: it has %d bytes, and had %d", path, has[i].Bytes, old.Bytes))
+		case has[i].SHA256 != old.SHA256, old.Sampled != "" && has[i].Sampled != old.Sampled:
+			list = append(list, path+": its bytes have changed")
+		}
+	}
+	return list, nil
+}
+
+// isRead reports whether a model is read from such a file; others are cards, licences and pictures.
+func isRead(name string) bool {
+	return slices.Contains([]string{".safetensors", ".json", ".txt", ".model", ".jinja"}, strings.ToLower(filepath.Ext(name)))
+}

@@ -1,0 +1,99 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+// iterate is one iteration with all that is kept of it. A monitor that stops the run is returned.
+func (t *training) iterate() (*fired, error) {
+	began := time.Now()
+	i := t.loop.Iteration
+	t.now = iteration{seconds: map[string]float64{}}
+	if err := t.prepare(i); err != nil {
+		return nil, err
+	}
+	report, err := t.loop.Step()
+	if err != nil {
+		return nil, err
+	}
+	t.now.seconds["train"] = time.Since(began).Seconds() - t.now.seconds["roll"] - t.now.seconds["score"]
+	t.learn(report)
+	t.spend(time.Since(began).Seconds())
+	line := t.line(i, report)
+	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && (line.Noisy == nil || !line.Noisy.Expected) { // nothing had moved yet
+		t.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
+	}
+	if every := t.Evaluate.Every; every > 0 && (i+1)%every == 0 || t.last(i+1) {
+		if err := t.measure(context.Background(), line, fmt.Sprintf("%06d", i+1)); err != nil {
+			return nil, err
+		}
+	}
+	broken := t.watch(line)
+	if err := t.record(report, line); err != nil {
+		return nil, err
+	}
+	timing := &ledger.TimingLine{Iteration: line.Iteration, Seconds: t.now.seconds}
+	t.now.seconds["all"] = time.Since(began).Seconds()
+	if err := t.files.timing.Append(timing); err != nil {
+		return nil, err
+	}
+	if t.Report != nil {
+		t.Report(line, timing)
+	}
+	return t.after(line.Iteration, broken)
+}
+
+// after does what the monitors that fired say, or keeps a checkpoint where one is due.
+func (t *training) after(iteration int, broken []fired) (*fired, error) {
+	var stop, back *fired
+	for k, f := range broken {
+		t.Say("monitor: iteration %d: %s", iteration, f.says)
+		switch f.Then {
+		case "stop":
+			stop = &broken[k]
+		case "rollback":
+			back = &broken[k]
+		}
+	}
+	switch {
+	case stop != nil:
+		return stop, t.save()
+	case t.now.halt != "":
+		return &fired{says: t.now.halt}, t.save()
+	case back != nil:
+		return t.rollBack(*back)
+	case t.better() || iteration%t.Checkpoint.Every == 0 || t.last(iteration):
+		return nil, t.keep()
+	}
+	return nil, nil
+}
+
+// prepare sets the sampler and the objective of an iteration.
+func (t *training) prepare(i int) error {
+	var err error
+	if t.now.turn, err = t.Turn(i); err != nil {
+		return err
+	}
+	turn := t.now.turn
+	t.enter(turn)
+	if err = t.model.Begin(turn, t.root(), t.state.scale()); err != nil {
+		return err
+	}
+	t.loop.Optim = turn.Optim
+	t.loop.Optim.LR *= t.state.scale()
+	t.loop.Optim.End *= t.state.scale()
+	if t.loop.Optim.Steps == 0 {
+		t.loop.Optim.Steps = turn.Run.Iterations * t.loop.Optim.Updates // of the stage
+	}
+	t.loop.Choice = t.chooses()
+	t.loop.Objective, err = t.model.Objective(turn, t.model)
+	if reset := turn.Loss.KL.Reset; reset > 0 && i > 0 && i%reset == 0 {
+		t.model.Params().Follow(trainer.Reference, 0)
+	}
+	return err
+}

@@ -1,0 +1,47 @@
+package run
+
+import (
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// What is kept of an iteration: its line in the ledger, and a line a sample.
+
+// line is what the ledger says of an iteration.
+func (t *training) line(i int, r *trainer.Report) *ledger.Line {
+	l := &ledger.Line{Iteration: i + 1, Attempt: t.state.Attempt, Stage: t.now.turn.Stage, Window: t.now.turn.Trained, Passed: r.Passed, Samples: len(r.Samples),
+		Total: ledger.SpreadOf(r.Scores), Rewards: map[string]ledger.Spread{}}
+	all := trainer.Groups(r.Samples)
+	for _, g := range all {
+		l.Prompts = append(l.Prompts, r.Samples[g[0]].Key.Prompt)
+	}
+	for _, j := range t.panel {
+		l.Rewards[j.name] = ledger.SpreadOf(t.now.scored.numbers(j.name))
+	}
+	l.Dead, l.Spread = ledger.Within(all, r.Scores)
+	t.describe(l, r, all)
+	t.model.Describe(l, r)
+	t.account(l, r)
+	l.Check = t.now.check
+	l.Passes = t.model.Passes()
+	for _, u := range r.Updates {
+		l.Updates = append(l.Updates, ledger.UpdateOf(u))
+	}
+	return l
+}
+
+// record appends to the ledger and to the samples.
+func (t *training) record(r *trainer.Report, line *ledger.Line) error {
+	shown, err := t.model.Record(model.Files{Folder: t.files.folder, Lines: t.files.further}, line, r)
+	if err != nil {
+		return err
+	}
+	for i, s := range r.Samples {
+		if err := t.files.samples.Append(ledger.SampleLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample, Text: t.train[s.Key.Prompt].Text,
+			Total: ledger.Number(r.Scores[i]), Advantage: ledger.Number(r.Advantages[i]), Scores: t.now.scored.lines(i), Picture: shown[i]}); err != nil {
+			return err
+		}
+	}
+	return t.files.ledger.Append(line)
+}

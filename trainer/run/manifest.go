@@ -1,0 +1,141 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+const manifestFile = "manifest.json"
+
+// Manifest is manifest.json: what a run was begun with, so far as it is not in its config. A run that
+// goes on compares itself with it (inputs.go), and leaves it as it is.
+type Manifest struct {
+	Version string            `json:"version"`
+	Go      string            `json:"go"`
+	System  string            `json:"system"`
+	Backend string            `json:"backend"`
+	Seed    int               `json:"seed"`
+	Seeds   []experiment.Seed `json:"seeds"`
+	Model   []ModelFile       `json:"model"`
+	Prompts int               `json:"prompts"`
+	HeldOut int               `json:"heldout"`
+	// Sums of the prompts' texts and what rewards are told of them.
+	PromptsSum string `json:"prompts_sha256"`
+	HeldOutSum string `json:"heldout_sha256,omitempty"`
+}
+
+// ModelFile is a file of the model's folder.
+type ModelFile struct {
+	Name    string `json:"name"`
+	Bytes   int64  `json:"bytes"`
+	SHA256  string `json:"sha256,omitempty"`
+	Sampled string `json:"sampled_sha256,omitempty"` // of a very large one, from pieces of it
+}
+
+// A file up to mostHashed is read whole for its sum; of a larger one as many pieces, evenly spread from
+// its first byte to its last.
+const (
+	mostHashed = 1 << 28
+	pieces     = 256
+	pieceBytes = 1 << 16
+)
+
+// manifest writes manifest.json, where there is none.
+func (t *training) manifest() error {
+	if _, err := os.Stat(t.files.folder.Path(manifestFile)); err == nil {
+		return nil
+	}
+	plan, err := t.Plan()
+	if err != nil {
+		return err
+	}
+	m := Manifest{Version: t.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Seed: t.Run.Seed, Seeds: plan.Seeds,
+		Prompts: len(t.train), HeldOut: len(t.heldOut)}
+	for i, be := range append([]kernels.Backend{t.Backend}, t.Further...) {
+		if s, ok := be.(interface{ String() string }); ok && i == 0 {
+			m.Backend = s.String()
+		} else if ok {
+			m.Backend += "; " + s.String()
+		}
+	}
+	if t.wire != "" {
+		m.Backend += "; " + t.wire
+	}
+	if m.PromptsSum, err = sumOf(t.train); err != nil {
+		return err
+	}
+	if len(t.heldOut) > 0 {
+		if m.HeldOutSum, err = sumOf(t.heldOut); err != nil {
+			return err
+		}
+	}
+	if m.Model, err = modelFiles(t.model.Dir()); err != nil {
+		return err
+	}
+	return t.files.folder.WriteJSON(manifestFile, m)
+}
+
+// sumOf is of prompts.
+func sumOf(list []prompts.Prompt) (string, error) {
+	h := sha256.New()
+	err := json.NewEncoder(h).Encode(list)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// modelFiles are the files of a model's folder.
+func modelFiles(dir string) (all []ModelFile, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := os.Stat(path) // through the links of the hub's cache
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		f := ModelFile{Name: filepath.ToSlash(name), Bytes: info.Size()}
+		if f.Bytes <= mostHashed {
+			f.SHA256, err = folder.Sum(path)
+		} else {
+			f.Sampled, err = sampled(path, f.Bytes)
+		}
+		all = append(all, f)
+		return err
+	})
+	return all, err
+}
+
+// sampled is the sum of a large file's pieces.
+func sampled(path string, bytes int64) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	h := sha256.New()
+	for i := range int64(pieces) {
+		at := (bytes - pieceBytes) / (pieces - 1) * i
+		if i == pieces-1 {
+			at = bytes - pieceBytes
+		}
+		if _, err := io.Copy(h, io.NewSectionReader(file, at, pieceBytes)); err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

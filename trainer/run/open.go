@@ -1,0 +1,110 @@
+package run
+
+import (
+	"context"
+	"errors"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// open prepares everything, so that mistakes are found before anything is computed.
+func open(ctx context.Context, e *experiment.Experiment, o Options) (t *training, err error) {
+	t = &training{Experiment: e, Options: o, ctx: ctx, state: newState()}
+	if t.train, err = modalityOf(e).Prompts(e); err != nil {
+		return nil, err
+	}
+	if err := enough(e, len(t.train)); err != nil {
+		return nil, err
+	}
+	if e.Evaluate.Prompts != "" {
+		if t.heldOut, err = prompts.Open(e.Evaluate.Prompts); err != nil {
+			return nil, err
+		}
+	}
+	if err := Possible(e); err != nil {
+		return nil, err
+	}
+	if o.Restart {
+		if err := t.setAside(); err != nil {
+			return nil, err
+		}
+	}
+	if t.files.folder, err = folder.Open(o.Dir, o.Resume); err != nil {
+		return nil, err
+	}
+	t.files.newest = -1
+	if err := t.begin(); err != nil {
+		return nil, errors.Join(err, t.close(err))
+	}
+	return t, nil
+}
+
+// begin opens what is computed with, and goes on after the last checkpoint where there is one.
+func (t *training) begin() (err error) {
+	defer kernels.Recover(&err)
+	past, err := t.lookBack()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(t.checkConfig(), t.checkInputs(), t.goOnWithKernels()); err != nil {
+		return err
+	}
+	if err := t.openRewards(); err != nil {
+		return err
+	}
+	if err := t.openModel(); err != nil {
+		return err
+	}
+	if err := t.checkDisk(); err != nil {
+		return err
+	}
+	// From here on the folder holds a run.
+	if err := errors.Join(t.keepConfig(), t.manifest()); err != nil {
+		return err
+	}
+	t.beginChoice()
+	t.openLoop()
+	if err := t.settle(0); err != nil {
+		return err
+	}
+	ends, err := t.takeUp(past)
+	if err != nil {
+		return err
+	}
+	if err := t.openLines(ends); err != nil {
+		return err
+	}
+	return t.spentBefore()
+}
+
+// openLoop joins the model, the rewards and the choices of prompts and samples to the loop.
+func (t *training) openLoop() {
+	t.loop = &trainer.Trainer{Policy: timed{t.model, t}, Prompts: t.keys, Score: t.judge, Compare: t.compare, Pass: t.skips,
+		Order: func(i, n int) []int {
+			return t.root().With("shares").Iteration(i).Draw().Perm(n)
+		}}
+	for _, w := range model.Needed(t.Experiment) {
+		if w != trainer.Reference {
+			t.loop.Memories = append(t.loop.Memories, trainer.Memory{Weights: w})
+		}
+	}
+}
+
+// close lets go of everything, after a run that ended with an error or without. What a rank that was left
+// behind may still use stays as it is.
+func (t *training) close(after error) error {
+	errs := []error{t.files.closeLines()}
+	if exchange.LeftBehind(after) {
+		return errors.Join(append(errs, t.files.folder.Close())...)
+	}
+	if t.model != nil {
+		errs = append(errs, t.model.Close())
+	}
+	return errors.Join(append(errs, t.closeRewards(), t.files.folder.Close())...)
+}

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// What an experiment may ask for and this version cannot do yet is refused: nothing that is
+// written is passed over in silence.
+
+// Possible reports what of an experiment cannot be trained with yet.
+func Possible(e *experiment.Experiment) error {
+	first := 0
+	for _, s := range e.Stages {
+		if err := possible(e, first); err != nil {
+			return err
+		}
+		first += s.Iterations
+	}
+	return possible(e, first)
+}
+
+// possible reports whether an iteration can be trained.
+func possible(e *experiment.Experiment, i int) error {
+	turn, err := e.Turn(i)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	if turn.EstimatorKind().Lacks != "" {
+		missing = append(missing, "advantage.estimator = "+turn.Advantage.Estimator)
+	}
+	if turn.Rollout.Prompts != e.Rollout.Prompts {
+		missing = append(missing, "rollout.prompts of a [[stage]]: all stages have the same")
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("this cannot be trained with yet:\n  %s\nhint: leave it out, or use what 'darkroom plan' shows without it", strings.Join(missing, "\n  "))
+	}
+	return modalityOf(e).Possible(turn)
+}
+
+// ErrFew says that an iteration would have a prompt twice.
+var ErrFew = errors.New("too few prompts")
+
+// enough refuses lists that are shorter than an iteration: of a prompt that is there twice every sample
+// would be, too.
+func enough(e *experiment.Experiment, n int) error {
+	for _, at := range e.Turns() {
+		if per := at.Rollout.PromptsPerIteration; per > n {
+			return fmt.Errorf("%w: %s has %d, and rollout.prompts_per_iteration is %d\nhint: write at most %d; a larger rollout.group makes more of each prompt", ErrFew, e.Rollout.Prompts, n, per, n)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+// A monitor with then = "rollback" takes the run back to its last regular checkpoint, one that
+// checkpoint.every or the start made, or with to = "best" to that of the best evaluation, which is
+// regular then, too (best.go): weights, averages, histories, counters. From there
+//
+//	draws          are others: the keys of everything that is drawn get the attempt as a coordinate
+//	learning rate  is multiplied with rollback.lr_scale, once more each time
+//	most           rollbacks of one rule are made; the next one stops the run
+//
+// so that it neither repeats itself nor goes on for ever. Lines that were written since stay where
+// they are: a line "rollback" after them, in the ledger and among the samples, says that they were
+// abandoned. Then the checkpoint is written anew with the attempt, and those after it are deleted.
+//
+// Invariant (test): a run that is stopped at any moment around a rollback goes on with the same
+// bytes: until the checkpoint stands anew, the older one leads to the same rollback.
+
+// rollbackLine is a line of the ledger and of the samples.
+type rollbackLine struct {
+	Iteration int              `json:"iteration"` // that is gone back to
+	Rollback  *ledger.Rollback `json:"rollback"`
+}
+
+// again is what a rollback does not take back.
+type again struct {
+	Attempt   int            `json:"attempt,omitempty"`
+	LRScale   float64        `json:"lr_scale,omitempty"`  // 0: 1
+	Rollbacks map[string]int `json:"rollbacks,omitempty"` // by the monitors' rules
+}
+
+// scale is what learning rates are multiplied with.
+func (a again) scale() float64 {
+	if a.LRScale == 0 {
+		return 1
+	}
+	return a.LRScale
+}
+
+// root is the key of everything that is drawn in this attempt.
+func (t *training) root() rng.Key {
+	key := rng.New(uint64(t.Run.Seed))
+	if t.state.again.Attempt > 0 {
+		key = key.Attempt(t.state.again.Attempt)
+	}
+	return key
+}
+
+// rollBack goes back. A monitor that has done so too often is returned: it stops the run.
+func (t *training) rollBack(f fired) (*fired, error) {
+	next, rule := t.state.again, f.Rule()
+	counts := map[string]int{rule: 1}
+	for r, n := range next.Rollbacks {
+		counts[r] += n
+	}
+	if counts[rule] > f.Rollback.Most {
+		f.says = fmt.Sprintf("%s, after %d rollbacks", f.says, f.Rollback.Most)
+		return &f, t.save()
+	}
+	next.Attempt, next.LRScale, next.Rollbacks = next.Attempt+1, next.scale()*f.Rollback.LRScale, counts
+	to, from := t.target(f.Monitor), t.loop.Iteration
+	if err := t.files.folder.Forget(to); err != nil {
+		return nil, err
+	}
+	c, err := t.files.folder.At(to)
+	if err == nil {
+		_, err = t.load(c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("going back to iteration %d: %w", to, err)
+	}
+	t.state.again, t.state.Anchor = next, to
+	line := rollbackLine{to, &ledger.Rollback{From: from, To: to, Attempt: next.Attempt, LRScale: next.LRScale, Why: f.says}}
+	t.Say("rollback: to iteration %d, attempt %d, learning rate times %.3g", to, next.Attempt+1, next.LRScale)
+	return nil, errors.Join(t.files.ledger.Append(line), t.files.samples.Append(line), t.save())
+}

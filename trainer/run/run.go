@@ -1,0 +1,150 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// Options are what a run needs of its caller.
+type Options struct {
+	Dir     string
+	Resume  bool
+	Restart bool // begin anew, and keep the run that is in the folder beside it
+	Backend kernels.Backend
+	// Further are more backends, each with a rank of its own beside Backend's; Wire is between all of
+	// them, and nil is host memory (ranks.go).
+	Further []kernels.Backend
+	Wire    exchange.Wire
+	Version string                           // of the program, for the manifest
+	Say     func(format string, args ...any) // a line for people
+	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
+	// Rolling hears how much of an iteration's samples is made, in passes of the network; so many
+	// iterations are finished.
+	Rolling func(iteration, done, all int)
+	// Report hears of every finished iteration.
+	Report func(line *ledger.Line, timing *ledger.TimingLine)
+}
+
+// training is an experiment at work. What a checkpoint holds of it is in state, in the model, and in the
+// loop's counters; choice_state.go says what of choice.
+type training struct {
+	*experiment.Experiment
+	Options
+	ctx            context.Context // of the run: waiting ends with it
+	train, heldOut []prompts.Prompt
+
+	model model.Model
+	wire  string // what carries gradients between ranks; "": there is one
+	loop  *trainer.Trainer
+	panel []judged // the rewards
+	files files
+
+	stage     experiment.Turn // the first turn since the stage under way began
+	estimator advantage.Estimator
+	choice    choice
+	state     state
+	now       iteration
+	measured  int // the iteration of state.Latest
+	clock     clock
+}
+
+// iteration is what is known of the iteration under way.
+type iteration struct {
+	turn    experiment.Turn
+	check   *ledger.Check // before its samples are learned from
+	halt    string        // why it is to be the last
+	few     string        // why too few have a score
+	scored  *scores       // what rewards said in it
+	seconds map[string]float64
+}
+
+// Run runs an experiment to its end, or until ctx is cancelled: then the iteration under way is
+// finished and saved.
+func Run(ctx context.Context, e *experiment.Experiment, o Options) (*ledger.Result, error) {
+	t, err := open(ctx, e, o)
+	if err != nil {
+		return nil, err
+	}
+	result, err := t.guarded(ctx)
+	return result, errors.Join(err, t.close(err))
+}
+
+// guarded is run, where a device's failure is an error as any other: what was saved stands, and whoever
+// runs other experiments can go on.
+func (t *training) guarded(ctx context.Context) (result *ledger.Result, err error) {
+	defer func() {
+		if lost := kernels.DeviceError(nil); errors.As(err, &lost) {
+			result, err = nil, fmt.Errorf("%w\nhint: %s", err, t.remains())
+		}
+	}()
+	defer kernels.Recover(&err)
+	return t.run(ctx)
+}
+
+// remains says where a run goes on that a device's failure ended.
+func (t *training) remains() string {
+	found, _, err := t.files.folder.Latest()
+	if err != nil || found == nil {
+		return "nothing was saved yet; --resume begins again"
+	}
+	return fmt.Sprintf("iteration %d is saved, --resume goes on from there", found.Iteration)
+}
+
+// run is the whole run: measure, iterate, measure.
+func (t *training) run(ctx context.Context) (*ledger.Result, error) {
+	switch done, err := t.filterPrompts(ctx); {
+	case err != nil:
+		return nil, err
+	case !done: // and nothing to save: what was measured is in its file
+		r := &ledger.Result{Status: ledger.Interrupted}
+		return r, t.files.folder.WriteJSON("result.json", r)
+	}
+	if t.state.Before == nil {
+		if err := t.measure(ctx, nil, "before"); err != nil {
+			return nil, err
+		}
+		t.state.Before = t.state.Latest
+		if t.Evaluate.Guided > 0 {
+			var err error
+			if t.state.Guided, err = t.guide(ctx, "before"); err != nil {
+				return nil, err
+			}
+		}
+		for name, m := range t.state.Before {
+			t.state.First["heldout."+name] = m.Mean // what monitors compare with
+		}
+		t.better()
+		if err := t.keep(); err != nil {
+			return nil, err
+		}
+	}
+	for t.loop.Iteration < t.Run.Iterations && !t.clock.over {
+		if ctx.Err() != nil {
+			return t.end(ledger.Interrupted, "")
+		}
+		stop, err := t.iterate()
+		switch {
+		case errors.Is(err, errWaited):
+			return t.end(ledger.Interrupted, "")
+		case err != nil:
+			return nil, t.failed(err)
+		}
+		if stop != nil {
+			return t.end(ledger.Stopped, stop.says)
+		}
+	}
+	if t.loop.Iteration < t.Run.Iterations {
+		return t.end(ledger.Finished, outOfTime)
+	}
+	return t.end(ledger.Finished, "")
+}

@@ -1,0 +1,91 @@
+package run
+
+import (
+	"context"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// scores are what rewards said about some pictures.
+type scores struct {
+	results map[string][]rewards.Result // by reward, one a picture
+	trained [][]float64                 // of the rewards that are trained on, in the file's order; NaN: missing
+	total   []float64                   // these, combined
+}
+
+// score asks every reward about what was made of prompts, a group at a time: judges may compare. What
+// e says makes one number of those that are trained on.
+func (t *training) score(ctx context.Context, e *experiment.Experiment, list []prompts.Prompt, developed []rewards.Item, groups [][]int) (*scores, error) {
+	s := &scores{results: map[string][]rewards.Result{}}
+	for k := range t.panel {
+		r := &t.panel[k]
+		all, err := t.answers(ctx, r, func(i int) rewards.Item {
+			item := developed[i]
+			item.Prompt, item.Meta = list[i].Text, list[i].Meta
+			return item
+		}, groups, len(developed))
+		if err != nil {
+			return nil, err
+		}
+		s.results[r.name] = all
+		if r.train {
+			numbers := make([]float64, len(all))
+			for i := range all {
+				numbers[i] = all[i].Number()
+			}
+			s.trained = append(s.trained, numbers)
+		}
+	}
+	if len(s.trained) == 0 {
+		s.total = make([]float64, len(developed))
+		for i := range s.total {
+			s.total[i] = math.NaN()
+		}
+		return s, nil
+	}
+	var err error
+	s.total, err = e.Combination().Of(s.trained)
+	return s, err
+}
+
+// with is s followed by more.
+func (s *scores) with(more *scores) *scores {
+	if s == nil {
+		return more
+	}
+	for name, all := range more.results {
+		s.results[name] = append(s.results[name], all...)
+	}
+	for k := range s.trained {
+		s.trained[k] = append(s.trained[k], more.trained[k]...)
+	}
+	s.total = append(s.total, more.total...)
+	return s
+}
+
+// numbers are a reward's values; NaN: missing.
+func (s *scores) numbers(name string) []float64 {
+	out := make([]float64, len(s.results[name]))
+	for i, r := range s.results[name] {
+		out[i] = r.Number()
+	}
+	return out
+}
+
+// lines are all rewards' words about sample i.
+func (s *scores) lines(i int) map[string]ledger.ScoreLine {
+	out := map[string]ledger.ScoreLine{}
+	for name, all := range s.results {
+		r := all[i]
+		line := ledger.ScoreLine{Value: ledger.Number(r.Number()), Parts: r.Parts, Evidence: r.Evidence}
+		if r.Missing != nil {
+			line = ledger.ScoreLine{Missing: r.Missing.Error()}
+		}
+		out[name] = line
+	}
+	return out
+}

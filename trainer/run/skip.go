@@ -1,0 +1,44 @@
+package run
+
+import "math"
+
+// skips is Trainer.Pass: why nothing is learned from an iteration's samples. The reason is said, and the
+// ledger holds it.
+func (t *training) skips(scores, advantages []float64) string {
+	switch {
+	case t.now.halt != "":
+		return t.now.halt
+	case t.now.few != "":
+		return t.now.few
+	case !some(scores, func(float64) bool { return true }):
+		return "no sample has a score"
+	case t.now.turn.Silent() && t.now.turn.Rollout.Buffer == nil:
+		return "the window is empty"
+	case !t.now.turn.BySample(), // advantages of samples are not what is learned from
+		t.now.turn.Rollout.Buffer != nil,                      // which may hold groups that tell
+		!some(advantages, func(float64) bool { return true }): // none was compared, and Trainer says why
+		return ""
+	case some(advantages, func(a float64) bool { return a != 0 }):
+		return ""
+	}
+	const dead = "no group can tell its samples apart: every advantage is 0"
+	switch t.now.turn.Advantage.AllDead {
+	case "train":
+		return ""
+	case "stop":
+		t.now.halt = dead
+	default:
+		t.Say("warning: iteration %d: %s, so nothing is learned from it", t.loop.Iteration+1, dead)
+	}
+	return dead
+}
+
+// some reports whether a number that is there is such.
+func some(x []float64, such func(float64) bool) bool {
+	for _, v := range x {
+		if !math.IsNaN(v) && such(v) {
+			return true
+		}
+	}
+	return false
+}

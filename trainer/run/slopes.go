@@ -1,0 +1,63 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Slopes is model.Rewards': the trained rewards' sum over pictures, and its gradient at their numbers.
+func (t *training) Slopes(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
+	c := t.Combination()
+	weights, err := c.Weights()
+	if err != nil {
+		return nil, nil, err
+	}
+	values, grads = make([]float64, len(ways)), make([][]float32, len(ways))
+	for i, m := range pictures {
+		grads[i] = make([]float32, len(m.RGB))
+	}
+	part := 0
+	for _, j := range t.panel {
+		if !j.train {
+			continue
+		}
+		factor, low := weights[part], 0.0
+		if s := c.Parts[part].Scale; s.Kind == "range" {
+			factor, low = factor/(s.High-s.Low), s.Low
+		}
+		part++
+		for _, against := range []bool{false, true} {
+			var at []int
+			var items []rewards.Item
+			var some []vision.Pixels
+			for i, w := range ways {
+				if w.Against == against {
+					p := t.train[w.Key.Prompt]
+					at, items, some = append(at, i), append(items, rewards.Item{Prompt: p.Text, Meta: p.Meta}), append(some, pictures[i])
+				}
+			}
+			if len(at) == 0 {
+				continue
+			}
+			d, sign, ok := j.Gradient(against)
+			if !ok {
+				return nil, nil, fmt.Errorf("reward %s has no gradient at pixels", j.name)
+			}
+			v, g, err := d.PixelGradient(context.Background(), items, some)
+			if err != nil {
+				return nil, nil, fmt.Errorf("the gradient of reward %s: %w", j.name, err)
+			}
+			for k, i := range at {
+				values[i] += float64(sign * factor * (v[k] - low))
+				for e, x := range g[k] {
+					grads[i][e] += float32(float32(sign*factor) * x)
+				}
+			}
+		}
+	}
+	return values, grads, nil
+}

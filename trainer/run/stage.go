@@ -1,0 +1,66 @@
+package run
+
+import (
+	"reflect"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// A [[stage]] changes how the run goes on, and not what has been learned:
+//
+//	weights, reference          kept
+//	averages of gradients       kept, with the number of updates in them; betas, eps and weight
+//	                            decay are the stage's
+//	learning rate's schedule    begins anew: warm-up and decay count the stage's own updates
+//	history of the estimator    kept where all of [advantage] stays as it was; otherwise it is
+//	                            empty again
+//	moving averages of weights  kept; what their pace counts is kept where the pace is, otherwise
+//	                            it begins anew. Without a pace of its own an average follows at
+//	                            once, so that a stage that begins one begins with its weights
+//
+// Invariant (test): a run that stopped at a boundary, or beside one, goes on with the same bytes.
+
+// enter begins an iteration's stage, if it is another than the one under way.
+func (t *training) enter(turn experiment.Turn) {
+	if turn.Number == t.stage.Number {
+		return
+	}
+	before, history, memories := t.stage, t.estimator.History, t.loop.Memories
+	t.begins(turn)
+	if reflect.DeepEqual(before.Advantage, turn.Advantage) {
+		t.estimator.History = history
+	}
+	for i, m := range memories {
+		old := m.Pace
+		if old.T = 0; old == t.loop.Memories[i].Pace {
+			t.loop.Memories[i].Pace.T = m.Pace.T
+		}
+	}
+	t.loop.Since = t.loop.Updates
+}
+
+// settle is in a stage with empty states, for a checkpoint to fill.
+func (t *training) settle(stage int) error {
+	first := 0
+	for n := range min(stage, len(t.Stages)) {
+		first += t.Stages[n].Iterations
+	}
+	turn, err := t.Turn(first)
+	if err == nil {
+		t.begins(turn)
+	}
+	return err
+}
+
+// begins takes what the stage says, with empty states.
+func (t *training) begins(turn experiment.Turn) {
+	t.stage, t.estimator = turn, turn.Estimator()
+	all := make([]trainer.Memory, len(t.loop.Memories))
+	for i, m := range t.loop.Memories {
+		all[i] = trainer.Memory{Weights: m.Weights, Pace: model.Pace(turn.Experiment, m.Weights), EachUpdate: m.Weights == trainer.Average}
+	}
+	t.loop.Memories, t.loop.Since = all, 0
+	t.model.Settle(turn.Optim)
+}
