@@ -918,11 +918,11 @@ TEXT ·sweepAVX2(SB), NOSPLIT, $0-8
 	MOVQ sweep_turn+8(BX), DX
 	XORQ CX, CX
 loop:
+	VBROADCASTSS sweep_omega(BX), Y15
 	MOVQ sweep_u+24(BX), AX
 	VMOVUPS (AX)(CX*4), Y12
 	MOVQ sweep_v+24(BX), AX
 	VMOVUPS (AX)(CX*4), Y13
-	VBROADCASTSS sweep_omega(BX), Y15
 turn:
 	MOVQ sweep_weight+0(BX), AX
 	VMOVUPS (AX)(CX*4), Y0

@@ -1,5 +1,5 @@
 // Command gen writes the assembly of package flow: the loops of rows.go and patch8 for
-// AVX2. Run it with go generate; a test compares what is committed with what it writes.
+// AVX2 and for NEON. Run it with go generate; a test compares what is committed with what it writes.
 //
 // Products that are added are rounded first, as in plain Go, so no fused instruction is used.
 package main
@@ -10,14 +10,20 @@ import (
 	"log"
 	"os"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu/neon"
 )
 
-const file = "rows_amd64.s"
-
 func main() {
-	if err := os.WriteFile(file, assembly(), 0o644); err != nil {
-		log.Fatal(err)
+	for name, text := range files() {
+		if err := os.WriteFile(name, text, 0o644); err != nil {
+			log.Fatal(err)
+		}
 	}
+}
+
+func files() map[string][]byte {
+	return map[string][]byte{"rows_amd64.s": assembly(), "rows_arm64.s": assemblyNEON()}
 }
 
 func assembly() []byte {
@@ -43,6 +49,7 @@ type emitter struct {
 	bytes.Buffer
 	known  []constant
 	eights []vector
+	arm    *neon.Writer // not nil: what is described for both machines is written for Arm
 }
 
 // A vector is eight numbers, in memory.

@@ -1,57 +1,8 @@
 package main
 
-import "fmt"
-
-// rows are the operands of a kernel whose argument, in BX, is a struct of rows and numbers.
-// CX counts pixels, eight at a time.
-type rows struct {
-	*emitter
-	of string // the struct
-}
-
-// loop begins a kernel over rows as long as the one that field i holds.
-func (e *emitter) loop(name, of, field string, i int) rows {
-	r := rows{e, of}
-	e.text(name, "a *"+of, 8)
-	e.op("MOVQ", "a+0(FP)", "BX")
-	e.op("MOVQ", fmt.Sprintf("%s_%s+%d(BX)", of, field, 24*i+8), "DX")
-	e.op("XORQ", "CX", "CX")
-	e.label("loop")
-	return r
-}
-
-func (r rows) next() {
-	r.op("ADDQ", "$8", "CX")
-	r.op("CMPQ", "CX", "DX")
-	r.op("JLT", "loop")
-	r.end()
-}
-
-// at is eight pixels of a row; it holds until the next call.
-func (r rows) at(field string, i int) string {
-	r.op("MOVQ", fmt.Sprintf("%s_%s+%d(BX)", r.of, field, 24*i), "AX")
-	return "(AX)(CX*4)"
-}
-
-func (r rows) load(field string, i, to int)    { r.op("VMOVUPS", r.at(field, i), y(to)) }
-func (r rows) store(field string, i, from int) { r.op("VMOVUPS", y(from), r.at(field, i)) }
-func (r rows) number(field string, to int) {
-	r.op("VBROADCASTSS", fmt.Sprintf("%s_%s(BX)", r.of, field), y(to))
-}
-
-// Arithmetic on registers: to = a op b.
-func (r rows) add(a, b, to int) { r.op("VADDPS", y(b), y(a), y(to)) }
-func (r rows) sub(a, b, to int) { r.op("VSUBPS", y(b), y(a), y(to)) }
-func (r rows) mul(a, b, to int) { r.op("VMULPS", y(b), y(a), y(to)) }
-func (r rows) div(a, b, to int) { r.op("VDIVPS", y(b), y(a), y(to)) }
-func (r rows) root(a, to int)   { r.op("VSQRTPS", y(a), y(to)) }
-func (r rows) pick(m, a, b, to int) { // a where m is negative, else b
-	r.op("VBLENDVPS", y(m), y(a), y(b), y(to))
-}
-
 // data is a row of the refinement's equations.
 func (e *emitter) data() {
-	r := e.loop("dataAVX2", "data", "out", 0)
+	r := e.loop("data", "data", "out", 0)
 	const x, yy, z, u, v = 0, 1, 2, 3, 4
 	for i, from := range []int{0, 1, 2, 8, 9} {
 		r.load("in", from, i)
@@ -127,7 +78,7 @@ func (e *emitter) data() {
 	sum(6, 7)
 	r.add(12, 15, 12)
 	r.store("out", 2, 12)
-	r.op("VBROADCASTSS", e.f32("sign", 0x80000000), "Y5")
+	r.sign(5)
 	for i := range 2 {
 		r.load("in", 6, 3)
 		r.load("in", 7, 4)
@@ -135,7 +86,7 @@ func (e *emitter) data() {
 		r.mul(i+1, 4, 4)
 		sum(3, 4)
 		r.load("out", 3+i, 10)
-		r.op("VXORPS", "Y5", "Y10", "Y10")
+		r.turn(5, 10)
 		r.sub(10, 15, 10)
 		r.store("out", 3+i, 10)
 	}
@@ -144,7 +95,7 @@ func (e *emitter) data() {
 
 // weights is a row of smoothness' weights.
 func (e *emitter) weights() {
-	r := e.loop("weightsAVX2", "weights", "out", 0)
+	r := e.loop("weights", "weights", "out", 0)
 	for i := range 6 {
 		r.load("in", i, i)
 	}
@@ -166,21 +117,19 @@ func (e *emitter) weights() {
 
 // smooth adds what the neighbours ask for, in the order of the square's colour.
 func (e *emitter) smooth() {
-	r := e.loop("smoothAVX2", "smooth", "red", 0)
+	r := e.loop("smooth", "smooth", "red", 0)
 	r.load("red", 0, 15)
 	for i := range 4 {
 		r.load("weight", i, i)
 		r.load("out", i, 10+i)
 	}
-	r.op("VMULPS", r.at("inner", 0), "Y0", "Y0")
+	r.timesRow(0, "inner", 0, 0)
 	// pair adds two neighbours: a's comes first on red squares.
 	pair := func(a, b, ua, ub int) {
 		for i, field := range []string{"u", "v"} {
 			r.load(field, ua, 4+i)
 			r.load(field, ub, 6+i)
-			own := r.at(field, 0)
-			r.op("VSUBPS", own, y(4+i), y(4+i))
-			r.op("VSUBPS", own, y(6+i), y(6+i))
+			r.lessRow(field, 0, 4+i, 6+i)
 		}
 		for range 2 {
 			r.pick(15, a, b, 8)
@@ -191,7 +140,7 @@ func (e *emitter) smooth() {
 				r.mul(8, 9, 9)
 				r.add(12+i, 9, 12+i)
 			}
-			r.op("VXORPS", e.signs(), "Y15", "Y15") // then the other one
+			r.turnAll(15) // then the other one
 		}
 	}
 	pair(0, 1, 2, 1)
@@ -206,20 +155,22 @@ func (e *emitter) smooth() {
 // before these are written: a load that begins within a store that is under way would wait
 // for it. Theirs is the other colour, which does not change.
 func (e *emitter) sweep() {
-	r := e.loop("sweepAVX2", "sweep", "turn", 0)
-	// The loop begins below; "loop" itself reads what the first turn needs.
+	r := e.loop("sweep", "sweep", "turn", 0)
+	r.number("omega", 15)
+	// On amd64 the loop begins below; "loop" itself reads what the first turn needs.
 	r.load("u", 1, 12)
 	r.load("v", 1, 13)
-	r.number("omega", 15)
-	e.label("turn")
+	if e.arm == nil {
+		e.label("turn")
+	}
 	for i := range 3 {
 		r.load("weight", i, i)
 	}
 	for i, field := range []string{"u", "v"} {
 		sum := 3 + i
 		r.mul(1, 12+i, sum)
-		for k, w := range []string{"Y0", "Y2", "Y0"} {
-			r.op("VMULPS", r.at(field, 2+k), w, "Y5")
+		for k, w := range []int{0, 2, 0} {
+			r.timesRow(w, field, 2+k, 5)
 			r.add(sum, 5, sum)
 		}
 		r.load(field, 0, 6+i)
@@ -230,13 +181,19 @@ func (e *emitter) sweep() {
 	for i, by := range []int{7, 9} {
 		sum := 3 + i
 		r.mul(by, 8, 5)
-		r.op("VADDPS", r.at("of", 3+i), y(sum), y(sum))
+		r.plusRow(sum, "of", 3+i)
 		r.sub(sum, 5, sum)
-		r.op("VDIVPS", r.at("of", 2*i), y(sum), y(sum))
+		r.overRow(sum, "of", 2*i)
 		r.sub(sum, 6+i, sum)
 		r.mul(15, sum, sum)
 		r.add(6+i, sum, 9+i)
 		r.pick(14, 9+i, 6+i, 9+i)
+	}
+	if e.arm != nil {
+		r.store("u", 0, 9)
+		r.store("v", 0, 10)
+		r.next()
+		return
 	}
 	r.op("ADDQ", "$8", "CX")
 	r.op("CMPQ", "CX", "DX")

@@ -2,7 +2,7 @@
 // a test compares what is committed with what it writes.
 //
 // One description serves AVX2 and AVX-512: vector.go has the operations that
-// differ, philox.go and boxmuller.go follow package rng line by line.
+// differ, philox.go and boxmuller.go follow package rng line by line. neon.go does so for Arm.
 package main
 
 import (
@@ -27,5 +27,6 @@ func files() map[string][]byte {
 		v.constants()
 		out["noise_"+map[int]string{32: "avx2", 64: "avx512"}[v.width]+"_amd64.s"] = v.Bytes()
 	}
+	out["noise_neon_arm64.s"] = neonFile()
 	return out
 }
