@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
@@ -65,7 +64,7 @@ func openRank(name string, ranks int) (backend, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return cpu.NewWith(cpu.Options{Path: path, Threads: max(1, runtime.GOMAXPROCS(0)/ranks)}), nil
+	return cpu.NewWith(cpu.Options{Path: path, Threads: max(1, cpu.Threads()/ranks)}), nil
 }
 
 // Into sets what a run is told of them.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/peak"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
@@ -78,7 +79,7 @@ type memoryInfo struct {
 func examine() machine {
 	m := machine{
 		Build:  readBuild(),
-		CPU:    cpuInfo{Model: cpuModel(), Cores: runtime.NumCPU(), Threads: runtime.GOMAXPROCS(0), Features: []string{}},
+		CPU:    cpuInfo{Model: cpuModel(), Cores: runtime.NumCPU(), Threads: cpu.Threads(), Features: []string{}},
 		Path:   examinePath(),
 		Memory: memory(),
 		GPUs:   findGPUs(os.DirFS("/")),
@@ -101,7 +102,7 @@ func examinePath() pathInfo {
 		p.Chosen, p.Error = "none", err.Error()
 		return p
 	}
-	if chosen < isa.Best() {
+	if chosen != isa.Best() {
 		p.Why = append(p.Why, fmt.Sprintf("DARKROOM_CPU=%s asks for it; %s would be faster", p.Forced, p.Best))
 	}
 	if len(isa.Features()) == 0 {

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/peak"
 )
@@ -16,7 +16,7 @@ func probePeaks() []peak.Table {
 		return nil // examinePath has reported it
 	}
 	peaks := []peak.Table{peak.Measure(path, 1)}
-	if all := runtime.GOMAXPROCS(0); all > 1 {
+	if all := cpu.Threads(); all > 1 {
 		peaks = append(peaks, peak.Measure(path, all))
 	}
 	return peaks

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"fmt"
-	"runtime"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/attention"
@@ -26,7 +25,7 @@ var _ kernels.Backend = (*Backend)(nil)
 
 // Options say how a Backend is made.
 type Options struct {
-	Threads int // 0: as many as the process may use
+	Threads int // 0: what Threads says
 	Path    isa.Path
 }
 
@@ -42,7 +41,7 @@ func New() (*Backend, error) {
 // NewWith makes a backend for a path that the machine has.
 func NewWith(o Options) *Backend {
 	if o.Threads <= 0 {
-		o.Threads = runtime.GOMAXPROCS(0)
+		o.Threads = Threads()
 	}
 	b := &Backend{path: o.Path, pool: newPool(o.Threads), gemm: gemm.New(o.Path, o.Threads), rows: rows.New(o.Path)}
 	b.gemm.Activate = b.rows.Activate
