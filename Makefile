@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test race noasm cross lint fuzz fuzz-calls bench models kill peer memory methods device
+.PHONY: check test race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -20,7 +20,17 @@ noasm:
 cross:
 	GOOS=linux GOARCH=arm64 go vet ./...
 	GOOS=darwin GOARCH=arm64 go vet ./...
+	GOOS=windows GOARCH=arm64 go vet ./...
 	GOOS=windows GOARCH=amd64 go vet ./...
+
+# Every kernel of 64-bit Arm, in qemu where this machine is another: all cases of every family beside
+# ref, and random shapes. Hours in an emulator; SHAPES says how many.
+SHAPES ?= 1000000
+ARM_EXEC ?= $(if $(filter aarch64 arm64,$(shell uname -m)),,-exec qemu-aarch64-static)
+
+arm: ## the conformance suite and SHAPES random products, rows and attentions on path neon
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go test $(ARM_EXEC) -count=1 -timeout 12h ./kernels/cpu/... ./video/flow
+	DARKROOM_SHAPES=$(SHAPES) GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go test $(ARM_EXEC) -count=1 -timeout 12h -v -run RandomShapes ./kernels/cpu
 
 lint: ## needs golangci-lint on PATH
 	golangci-lint run

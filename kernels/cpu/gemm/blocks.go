@@ -40,7 +40,7 @@ type Lines struct{ o operand }
 func HeadLines(x kernels.Heads, b, h int, across bool) Lines {
 	n := x.DType.Size()
 	o := operand{dtype: x.DType, size: n, stride: x.SS * n, across: across}
-	if raw := x.Raw(); len(raw) > 0 {
+	if raw := x.Raw(); x.S > 0 && len(raw) > 0 {
 		o.p = unsafe.Pointer(&raw[x.At(b, 0, h)*n])
 	}
 	return Lines{o}
