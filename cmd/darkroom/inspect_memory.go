@@ -14,6 +14,7 @@ import (
 // most and in each phase, beside the program itself.
 type memoryNeed struct {
 	DType  string `json:"dtype"`
+	Frames int    `json:"frames,omitempty"`
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
 	Peak   int64  `json:"peak"`
@@ -36,10 +37,16 @@ func pipelineMemory(path string) []memoryNeed {
 		}
 		d := p.Defaults()
 		at, err := p.Shape(d.Height, d.Width)
-		if err != nil || at.Height*at.Width > 1<<22 { // the host's half of larger ones is made
+		if p.Clips() {
+			at, err = p.ClipShape(d.Frames, d.Height, d.Width)
+		}
+		if err != nil || at.Height*at.Width > 1<<22 || at.Pixels() > 1<<25 { // the host's half of larger ones is made
 			return nil
 		}
 		guidance := pipeline.Guidance{Scale: d.Guidance}
+		if p.Experts() > 1 {
+			guidance.Second = d.Guidance
+		}
 		if d.Embedded {
 			guidance = pipeline.Guidance{Embedded: d.Guidance}
 		}
@@ -47,7 +54,7 @@ func pipelineMemory(path string) []memoryNeed {
 		if err != nil {
 			return nil
 		}
-		all = append(all, memoryNeed{precision.String(), at.Width, at.Height, need.Peak(), need})
+		all = append(all, memoryNeed{precision.String(), at.Frames, at.Width, at.Height, need.Peak(), need})
 	}
 	return all
 }
@@ -58,7 +65,11 @@ func (in *inspected) writeMemory(w io.Writer) {
 		return
 	}
 	m := in.Memory[0]
-	fmt.Fprintf(w, "\nmemory to sample a picture of %d x %d, predicted\n", m.Width, m.Height)
+	kind := "a picture"
+	if m.Frames > 0 {
+		kind = fmt.Sprintf("a clip of %d frames", m.Frames)
+	}
+	fmt.Fprintf(w, "\nmemory to sample %s of %d x %d, predicted\n", kind, m.Width, m.Height)
 	t := table{header: []string{"DTYPE", ">TEXTS", ">SAMPLING", ">DECODING", ">AT MOST"}}
 	for _, m := range in.Memory {
 		t.add(m.DType, bytesText(m.Texts), bytesText(m.Sampling), bytesText(m.Decoding), bytesText(m.Peak))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,10 +15,10 @@ import (
 )
 
 func sampleCommand() *cobra.Command {
-	o := sampleOptions{n: 1, dtype: "bf16", noise: 0.7}
+	o := sampleOptions{n: 1, dtype: "bf16", noise: 0.7, clipOptions: clipOptions{fps: 16}}
 	cmd := &cobra.Command{
-		Use:   "sample --model DIR --prompt TEXT --out FILE.png|DIR/",
-		Short: "Make pictures with a model's folder",
+		Use:   "sample --model DIR --prompt TEXT --out FILE|DIR/",
+		Short: "Make pictures or clips with a model's folder",
 		Long: `Make pictures with a model's folder in the hub's layout (StableDiffusion3Pipeline,
 FluxPipeline, StableDiffusionPipeline, StableDiffusionXLPipeline). Several pictures
 become one sheet, a row a prompt where there are several. The PNG's text says how to
@@ -27,10 +28,16 @@ make it again: the same settings give the same pixels, on any x86-64 machine. Wi
 --guidance combines two outputs, with and without the prompt; where the network
 reads a scale itself (FLUX.1-dev) it is told that scale, and --true-cfg with
 --negative combines two outputs besides. A solver that draws (flow-sde, dance, ...)
-takes every step but the last, which leaves no noise.`,
+takes every step but the last, which leaves no noise.
+
+WanPipeline and WanImageToVideoPipeline make clips: --out names a GIF, a PNG (which is animated), a Y4M,
+or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begins a clip, and
+--last-image ends it, where the network reads them. Wan 2.2's A14B has two networks, each with its scale:
+--guidance and --guidance-2.`,
 		Example: "  darkroom sample --model embed:tiny-sd3 --prompt 'a red circle left of a blue square' --n 9 --out a.png\n" +
 			"  darkroom sample --model stable-diffusion-3.5-medium --prompt 'a lighthouse at dawn' --out a.png\n" +
-			"  darkroom sample --model flux-dev --prompt 'a map of an island' --n 4 --seed 7 --steps 20 --lora runs/maps/checkpoints/000060 --out maps.png",
+			"  darkroom sample --model flux-dev --prompt 'a map of an island' --n 4 --seed 7 --steps 20 --lora runs/maps/checkpoints/000060 --out maps.png\n" +
+			"  darkroom sample --model wan2.1-t2v-1.3b --prompt 'a cat runs over a bridge' --frames 33 --width 416 --height 240 --out cat.gif",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
@@ -48,7 +55,7 @@ takes every step but the last, which leaves no noise.`,
 	f.StringVar(&o.model, "model", "", "folder `DIR` of a whole pipeline, or embed:tiny-sd3, which is part of the program")
 	f.StringArrayVar(&o.prompts, "prompt", nil, "`TEXT` to draw; may be given several times")
 	f.StringVar(&o.negative, "negative", "", "`TEXT` to keep away from")
-	f.StringVar(&o.out, "out", "", "`FILE.png` to write, or a folder, with / at its end, for single pictures")
+	f.StringVar(&o.out, "out", "", "`FILE` to write: a PNG, for clips also .gif, .y4m, .mp4, ...; or a folder, with / at its end, for single ones")
 	f.StringVar(&o.latents, "latents", "", "start at the noise in `FILE` (safetensors, \"latents\" [n, channels, rows, columns]); where there is no such file, write the noise to it")
 	f.IntVar(&o.n, "n", o.n, "pictures of each prompt")
 	f.Uint64Var(&o.seed, "seed", 0, "which pictures: a seed, a prompt's number and a picture's number name all noise")
@@ -59,6 +66,11 @@ takes every step but the last, which leaves no noise.`,
 	f.Float64Var(&o.noise, "noise", o.noise, "of solvers that draw: eta")
 	f.IntVar(&o.width, "width", 0, "pixels (default: the model's)")
 	f.IntVar(&o.height, "height", 0, "pixels (default: the model's)")
+	f.IntVar(&o.frames, "frames", 0, "of a clip: 1 more than a multiple of 4 (default: the model's)")
+	f.IntVar(&o.fps, "fps", o.fps, "frames a second that are written")
+	f.StringVar(&o.image, "image", "", "`FILE` of the picture that a clip begins with")
+	f.StringVar(&o.last, "last-image", "", "`FILE` of the picture that a clip ends with")
+	f.Float64Var(&o.second, "guidance-2", 0, "scale of the second network, of pipelines that have two")
 	f.StringVar(&o.lora, "lora", "", "adapter: a folder of PEFT's, or a folder or file of diffusers'")
 	f.StringVar(&o.dtype, "dtype", o.dtype, "bf16 or f32: what networks compute in")
 	f.IntVar(&o.textLength, "text-length", 0, "tokens that a T5 encoder reads, up to 512; 0 where there is none, nor zeros in its place (default: the pipeline's)")
@@ -76,6 +88,7 @@ type sampleOptions struct {
 	n, steps, width, height, textLength, batch                      int
 	seed                                                            uint64
 	guidance, trueCFG, noise                                        float64
+	clipOptions
 
 	guided, noised bool // whether the flags were given
 	precision      pipeline.Precision
@@ -105,8 +118,10 @@ func (o *sampleOptions) check(cmd *cobra.Command) error {
 		must(utf8.ValidString(p), "%q is not UTF-8, in which prompts are written", p)
 	}
 	must(o.out != "", "--out is missing: the PNG file to write")
+	o.clipOptions.check(must)
 	if o.out != "" {
-		must(o.single() || strings.EqualFold(filepath.Ext(o.out), ".png"), "--out %s: pictures are written as PNG; name a file that ends in .png, or a folder, with / at its end", o.out)
+		ending := strings.ToLower(filepath.Ext(o.out))
+		must(o.single() || ending == ".png" || slices.Contains(clipEndings, ending), "--out %s: pictures are written as PNG; name a file that ends in .png, or a folder, with / at its end", o.out)
 		parent := filepath.Dir(filepath.Clean(o.out))
 		info, err := os.Stat(parent)
 		must(err == nil && info.IsDir(), "--out %s: there is no folder %s", o.out, parent)

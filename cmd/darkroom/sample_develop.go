@@ -44,7 +44,7 @@ func (o *sampleOptions) run(cmd *cobra.Command) (*sampleReport, error) {
 
 // develop encodes, samples, decodes and writes.
 func (o *sampleOptions) develop(ctx context.Context, p *pipeline.Pipeline, plan *samplePlan, log io.Writer) (*sampleReport, error) {
-	r := &sampleReport{Out: o.out, Width: plan.At.Width, Height: plan.At.Height, Pictures: o.n * len(o.prompts), Settings: map[string]string{}}
+	r := &sampleReport{Out: o.out, Width: plan.At.Width, Height: plan.At.Height, Frames: plan.At.Frames, Pictures: o.n * len(o.prompts), Settings: map[string]string{}}
 	r.order = o.settings(p, plan)
 	for _, s := range r.order {
 		r.Settings[s.Key] = s.Value
@@ -55,6 +55,10 @@ func (o *sampleOptions) develop(ctx context.Context, p *pipeline.Pipeline, plan 
 	clock := time.Now()
 	lap := func(into *float64) { *into, clock = time.Since(clock).Seconds(), time.Now() }
 	texts, err := p.Encode(append(append([]string(nil), o.prompts...), o.negative)...)
+	if err != nil {
+		return nil, err
+	}
+	given, err := o.given(ctx, p, plan.At)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +77,7 @@ func (o *sampleOptions) develop(ctx context.Context, p *pipeline.Pipeline, plan 
 	for i, text := range texts[:len(texts)-1] {
 		r.cuts(text)
 		for j := range o.n {
-			pic := pipeline.Picture{Text: text, Negative: negative}
+			pic := pipeline.Picture{Text: text, Negative: negative, Given: given}
 			pic.StartKey, pic.StepKey = pipeline.Draws(o.seed, i, j)
 			pictures = append(pictures, pic)
 		}
@@ -93,13 +97,23 @@ func (o *sampleOptions) develop(ctx context.Context, p *pipeline.Pipeline, plan 
 	if err := p.FreeDenoiser(); err != nil {
 		return nil, err
 	}
-	images, err := decodeTracks(ctx, p, tracks, plan.At)
+	write, err := o.decode(ctx, p, tracks, plan.At)
 	if err != nil {
 		return nil, err
 	}
 	lap(&r.Seconds.Decode)
 	r.Memory.Peak = int64(peakMiB()) << 20
-	return r, o.writePicture(images, r.order)
+	return r, write(r.order)
+}
+
+// decode makes pictures or clips of tracks, and says how they are written.
+func (o *sampleOptions) decode(ctx context.Context, p *pipeline.Pipeline, tracks []pipeline.Track, at pipeline.Shape) (write func([]vision.Setting) error, err error) {
+	if p.Clips() {
+		clips, err := decodeClips(ctx, p, tracks, at)
+		return func(s []vision.Setting) error { return o.writeClips(clips, s) }, err
+	}
+	images, err := decodeTracks(ctx, p, tracks, at)
+	return func(s []vision.Setting) error { return o.writePicture(images, s) }, err
 }
 
 // predict says what memory will be needed, and warns where there is not as much.
@@ -146,14 +160,7 @@ func (o *sampleOptions) writePicture(images []*vision.Image, settings []vision.S
 	if o.single() {
 		return o.writeSingle(images, settings)
 	}
-	if len(images) == 1 {
-		return vision.WriteFile(o.out, images[0], settings...)
-	}
-	sheet := vision.Sheet{}
-	if len(o.prompts) > 1 && o.n > 1 {
-		sheet.Columns = o.n
-	}
-	m, err := sheet.Draw(images)
+	m, err := o.sheet(images)
 	if err != nil {
 		return err
 	}
@@ -177,4 +184,16 @@ func (o *sampleOptions) writeSingle(images []*vision.Image, settings []vision.Se
 		}
 	}
 	return nil
+}
+
+// sheet is a picture, or several side by side.
+func (o *sampleOptions) sheet(images []*vision.Image) (*vision.Image, error) {
+	if len(images) == 1 {
+		return images[0], nil
+	}
+	sheet := vision.Sheet{}
+	if len(o.prompts) > 1 && o.n > 1 {
+		sheet.Columns = o.n
+	}
+	return sheet.Draw(images)
 }

@@ -27,7 +27,7 @@ func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
 		plan.guidance = o.guidance
 	}
 	var err error
-	if plan.At, err = p.Shape(or(o.height, d.Height), or(o.width, d.Width)); err != nil {
+	if plan.At, err = o.shape(p); err != nil {
 		return nil, err
 	}
 	if _, err := p.Tiling(); err != nil {
@@ -43,7 +43,10 @@ func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
 	case o.trueCFG > 0:
 		return nil, fmt.Errorf("--true-cfg is for networks that read --guidance themselves; here --guidance is what combines two outputs")
 	default:
-		plan.Guidance = pipeline.Guidance{Scale: plan.guidance}
+		plan.Guidance = pipeline.Guidance{Scale: plan.guidance, Second: o.second}
+	}
+	if err := p.CheckGuidance(plan.Guidance); err != nil {
+		return nil, fmt.Errorf("--guidance-2: %w", err)
 	}
 	if o.negative != "" && !plan.Guidance.Combines() {
 		return nil, fmt.Errorf("--negative is not read: nothing combines two outputs here\nhint: a scale above 1 is needed")
@@ -63,9 +66,7 @@ func (plan *samplePlan) place(p *pipeline.Pipeline, noise float64) error {
 	}
 	plan.Times = schedule.Timesteps
 	if plan.solver == "" {
-		if plan.solver = "euler"; !p.Flow() {
-			plan.solver = "ddim"
-		}
+		plan.solver = p.Solver()
 		return nil
 	}
 	solver, err := solverNamed(plan.solver)

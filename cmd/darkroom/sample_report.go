@@ -15,6 +15,7 @@ type sampleReport struct {
 	Out      string            `json:"out"`
 	Width    int               `json:"width"` // of one picture
 	Height   int               `json:"height"`
+	Frames   int               `json:"frames,omitempty"` // of one clip
 	Pictures int               `json:"pictures"`
 	Settings map[string]string `json:"settings"`
 	Cut      []cutText         `json:"cut,omitempty"`
@@ -49,8 +50,12 @@ type sampleMemory struct {
 }
 
 func (r *sampleReport) write(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s of %d x %d, %.1f s (%.3f s a picture and step)\n", r.Out, plural(int64(r.Pictures), "picture"), r.Width, r.Height,
-		r.Seconds.Texts+r.Seconds.Load+r.Seconds.Sample+r.Seconds.Decode, r.Seconds.PerStep)
+	kind, frames := "picture", ""
+	if r.Frames > 0 {
+		kind, frames = "clip", ", "+plural(int64(r.Frames), "frame")
+	}
+	fmt.Fprintf(w, "%s: %s of %d x %d%s, %.1f s (%.3f s a %s and step)\n", r.Out, plural(int64(r.Pictures), kind), r.Width, r.Height, frames,
+		r.Seconds.Texts+r.Seconds.Load+r.Seconds.Sample+r.Seconds.Decode, r.Seconds.PerStep, kind)
 	if r.Memory.Peak > 0 {
 		fmt.Fprintf(w, "memory: at most %s, %s were predicted\n", bytesText(r.Memory.Peak), bytesText(r.Memory.Predicted))
 	}
@@ -96,6 +101,17 @@ func (o *sampleOptions) settings(p *pipeline.Pipeline, plan *samplePlan) []visio
 	add("guidance", number(plan.guidance))
 	if o.trueCFG > 0 {
 		add("true-cfg", number(o.trueCFG))
+	}
+	if plan.Guidance.Second > 0 {
+		add("guidance-2", number(plan.Guidance.Second))
+	}
+	if plan.At.Frames > 0 {
+		add("frames", strconv.Itoa(plan.At.Frames))
+	}
+	for _, f := range []struct{ key, file string }{{"image", o.image}, {"last-image", o.last}} {
+		if f.file != "" {
+			add(f.key, f.file)
+		}
 	}
 	add("width", strconv.Itoa(plan.At.Width))
 	add("height", strconv.Itoa(plan.At.Height))

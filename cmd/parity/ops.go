@@ -22,6 +22,7 @@ var areas = []map[string]Op{
 	autoencoderOps,
 	boxOps,
 	clipOps,
+	clipPipelineOps,
 	combineOps,
 	genEvalOps,
 	replyOps,

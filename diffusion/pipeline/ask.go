@@ -17,6 +17,7 @@ type Question struct {
 	// Negative is the text of guidance by two outputs: u + Scale·(c - u). It is not read
 	// where Guidance does not combine.
 	Negative *Text
+	Given    *Given // what a clip is given of pictures; nil for nothing
 }
 
 // Guidance is how the prompt is followed.
@@ -24,6 +25,8 @@ type Guidance struct {
 	Scale    float64 // of two outputs; 1 or less: one output alone
 	Norm     bool    // the combined output keeps the length of the conditional one, token by token
 	Embedded float64 // what the network is told, where it reads a scale
+	// Second is the Scale of the second network, of pipelines that have two.
+	Second float64
 }
 
 // Combines reports whether every question takes two runs of the network.
@@ -54,14 +57,23 @@ func (p *Pipeline) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 	if len(questions) == 0 {
 		return nil, errors.New("no question was asked")
 	}
-	if _, err := p.Denoiser(); err != nil {
+	if err := p.CheckGuidance(g); err != nil {
 		return nil, err
 	}
+	i, err := p.expertOf(questions)
+	if err != nil {
+		return nil, err
+	}
+	network, err := p.loaded(i)
+	if err != nil {
+		return nil, err
+	}
+	g = p.guidanceOf(i, g)
 	in, err := p.inputs(tp, at, g, questions, given)
 	if err != nil {
 		return nil, err
 	}
-	a := &Answers{guidance: g, width: at.Latents[len(at.Latents)-1], tape: tp, latents: in.latents, value: p.forward(tp, in)}
+	a := &Answers{guidance: g, width: at.Latents[len(at.Latents)-1], tape: tp, latents: in.latents, value: network.forward(tp, in)}
 	all := widened(a.value.F32())
 	n := at.Len()
 	row := func(i int) []float64 { return all[i*n : (i+1)*n : (i+1)*n] }
@@ -92,6 +104,7 @@ func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 	}
 	var latents []float32
 	in := inputs{at: at}
+	asked := make([]Question, len(texts)) // a row each
 	for i, t := range texts {
 		q := questions[i/each]
 		switch {
@@ -102,15 +115,16 @@ func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 		case len(q.Latents) != at.Len():
 			return in, fmt.Errorf("latents of %d numbers; a picture of %d x %d has %d", len(q.Latents), at.Width, at.Height, at.Len())
 		}
-		latents = append(latents, narrowed(q.Latents)...)
-		in.times = append(in.times, float32(q.Time))
+		asked[i] = q
+		latents = append(latents, narrowed(q.Given.finish(q.Latents))...)
+		in.times = append(in.times, p.timesOf(q, at)...)
 		if p.family.embedded {
 			in.guidance = append(in.guidance, float32(g.Embedded))
 		}
 	}
 	in.latents = given(tp, "latents", latents, append([]int{len(texts)}, at.Latents...)...)
 	in.text, in.pooled = p.uploaded.on(tp, texts)
-	return in, nil
+	return in, p.putGiven(tp, &in, asked)
 }
 
 // Back takes gradients at the outputs to those of trained parameters. The tape must have

@@ -16,6 +16,7 @@ import (
 type decoder struct {
 	tile    int  // pixels a side of upstream's tiles; 0: it has none
 	factor  int  // pixels a side of a latent pixel covers
+	frames  int  // that a frame of a clip's latents covers; 0: it is of pictures
 	forced  bool // computes in fp32 whatever is asked for
 	build   func(p *nn.Params) (decode, encode through)
 	names   func(nn.Source) nn.Source
@@ -34,6 +35,9 @@ func openDecoder(f *folder, channels int) (*decoder, error) {
 	}
 	d := &decoder{}
 	latent, out := 0, 0
+	if f.parts["vae"] == "AutoencoderKLWan" {
+		return openClipDecoder(dir, channels)
+	}
 	if f.parts["vae"] == "AutoencoderTiny" {
 		c, err := vae.ReadTinyConfig(dir)
 		if err != nil {
@@ -115,13 +119,13 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 	tp := p.tape(precision)
 	defer tp.Reset()
 	c := p.family.latentChannels
-	decode := func(x []float32, n, rows, cols int) []float32 {
+	decode := func(x []float32, part Shape, n int) []float32 {
 		defer tp.Reset()
-		return d.run(tp, tp.Upload("latents", x, n, rows, cols, c)).F32()
+		return d.run(tp, tp.Upload("latents", x, part.maps(n, c)...)).F32()
 	}
 	var out [][]float32
 	each := max(1, (1<<18)/(at.Height*at.Width))
-	if tiling.Side > 0 {
+	if tiling.Side > 0 || at.Frames > 0 { // clips go through alone
 		each = 1
 	}
 	for len(latents) > 0 {
@@ -131,14 +135,16 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 			x = append(x, p.Grid(l, at)...)
 		}
 		if tiling.Side > 0 {
-			y, err = tiling.Decode(at.Rows, at.Cols, func(t vae.Tile) ([]float32, error) {
-				return decode(crop(x, at.Cols, c, t), 1, t.H, t.W), nil
+			y, err = tiling.Decode(at.Rows, at.Cols, 3*at.count(), func(t vae.Tile) ([]float32, error) {
+				part := Shape{Frames: at.Frames, Times: at.Times, Rows: t.H, Cols: t.W}
+				return framesLast(decode(crop(x, at, c, t), part, 1), at.count()), nil
 			})
 			if err != nil {
 				return nil, err
 			}
+			y = framesFirst(y, at.count())
 		} else {
-			y = decode(x, n, at.Rows, at.Cols)
+			y = decode(x, at, n)
 		}
 		for size := len(y) / n; len(y) > 0; y = y[size:] {
 			if !finite(y[:size]) {
@@ -185,13 +191,34 @@ func (p *Pipeline) Tiling() (vae.Tiling, error) {
 	return t, t.Check()
 }
 
-// crop is a tile of latents [rows, cols, c].
-func crop(x []float32, cols, c int, t vae.Tile) []float32 {
+// crop is a tile of latents [rows, cols, c], of each frame where there are some.
+func crop(x []float32, at Shape, c int, t vae.Tile) []float32 {
 	var part []float32
-	for y := t.Y; y < t.Y+t.H; y++ {
-		part = append(part, x[(y*cols+t.X)*c:(y*cols+t.X+t.W)*c]...)
+	for frame := range max(1, at.Times) {
+		for y := t.Y + frame*at.Rows; y < t.Y+frame*at.Rows+t.H; y++ {
+			part = append(part, x[(y*at.Cols+t.X)*c:(y*at.Cols+t.X+t.W)*c]...)
+		}
 	}
 	return part
+}
+
+// framesLast lays frames [n, pixels, 3] as pixels of 3·n numbers, which is how tiles are put together, and
+// framesFirst lays them back.
+func framesLast(x []float32, n int) []float32 { return exchanged(x, n, len(x)/(3*n)) }
+
+func framesFirst(x []float32, n int) []float32 { return exchanged(x, len(x)/(3*n), n) }
+
+func exchanged(x []float32, outer, inner int) []float32 {
+	if outer == 1 || inner == 1 {
+		return x
+	}
+	y := make([]float32, 0, len(x))
+	for i := range inner {
+		for o := range outer {
+			y = append(y, x[(o*inner+i)*3:][:3]...)
+		}
+	}
+	return y
 }
 
 // FreeDecoder lets the autoencoder's weights go.

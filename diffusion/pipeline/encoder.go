@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"html"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,6 +34,7 @@ const (
 	clipBefore                       // CLIP's states before the last layer
 	clipProjected                    // these, and the projection
 	t5States                         // T5's last states
+	umt5States                       // the same, zeros for padding, which the encoder does not see
 )
 
 // encoder is a text encoder that was understood; its weights come and go.
@@ -47,7 +49,8 @@ type encoder struct {
 }
 
 // runText encodes texts of one length: states [B, S, W], pooled [B, P] or nil.
-type runText func(tp *autograd.Tape, ids [][]int32) (states, pooled *autograd.Value)
+// seen are their lengths without padding.
+type runText func(tp *autograd.Tape, ids [][]int32, seen []int32) (states, pooled *autograd.Value)
 
 // encoded is what an encoder says of one text.
 type encoded struct {
@@ -79,7 +82,7 @@ func (e encoderPart) open(f *folder) (*encoder, error) {
 		return nil, err
 	}
 	most := 1 << 16
-	if e.kind == t5States {
+	if e.ofT5() {
 		most, err = out.openT5(f)
 	} else {
 		most, err = out.openCLIP(f)
@@ -111,13 +114,19 @@ func (e encoderPart) open(f *folder) (*encoder, error) {
 // longest is more tokens than upstream lets T5 read.
 const longest = 512
 
+// ofT5 reports whether the encoder is a T5.
+func (e encoderPart) ofT5() bool { return e.kind == t5States || e.kind == umt5States }
+
 func (e *encoder) openT5(f *folder) (most int, err error) {
 	c, err := readConfig(f, e.part, t5.ReadConfig)
 	e.vocabulary = c.Vocabulary
 	e.build = func(p *nn.Params) runText {
 		m := t5.New(p, c)
-		return func(tp *autograd.Tape, ids [][]int32) (*autograd.Value, *autograd.Value) {
-			return m.Forward(tp, ids, nil), nil
+		return func(tp *autograd.Tape, ids [][]int32, seen []int32) (*autograd.Value, *autograd.Value) {
+			if e.kind == t5States { // as upstream has it, padding is seen
+				seen = nil
+			}
+			return m.Forward(tp, ids, seen), nil
 		}
 	}
 	return longest, err
@@ -128,7 +137,7 @@ func (e *encoder) openCLIP(f *folder) (most int, err error) {
 	e.vocabulary = c.Vocabulary
 	e.build = func(p *nn.Params) runText {
 		m := clip.NewText(p, c, e.kind == clipProjected)
-		return func(tp *autograd.Tape, ids [][]int32) (*autograd.Value, *autograd.Value) {
+		return func(tp *autograd.Tape, ids [][]int32, _ []int32) (*autograd.Value, *autograd.Value) {
 			out := m.Forward(tp, ids)
 			switch e.kind {
 			case clipProjected:
@@ -199,27 +208,36 @@ func (s tokenizerSettings) padID(dir string, t *tokenizer.Tokenizer) (int32, err
 	return 0, fmt.Errorf("%s: no pad_token is named in tokenizer_config.json or special_tokens_map.json", dir)
 }
 
-// tokens is a text's ids, and the end that does not fit.
-func (e *encoder) tokens(text string) (ids []int32, cut string, err error) {
-	if ids, _, err = e.words.Fixed(text, e.length, e.pad); err != nil {
-		return nil, "", fmt.Errorf("%s: %w", e.tokenizer, err)
+// cleaned is a prompt as Wan's pipelines read it: entities of HTML are letters, twice, and blanks are
+// single spaces.
+func cleaned(text string) string {
+	return strings.Join(strings.Fields(html.UnescapeString(html.UnescapeString(text))), " ")
+}
+
+// tokens is a text's ids, how many of them are no padding, and the end that does not fit.
+func (e *encoder) tokens(text string) (ids []int32, seen int, cut string, err error) {
+	if e.kind == umt5States {
+		text = cleaned(text)
+	}
+	if ids, seen, err = e.words.Fixed(text, e.length, e.pad); err != nil {
+		return nil, 0, "", fmt.Errorf("%s: %w", e.tokenizer, err)
 	}
 	for _, id := range ids {
 		if id < 0 || int(id) >= e.vocabulary {
-			return nil, "", fmt.Errorf("%s makes the token %d, but %s has only %d: the two are of different models", e.tokenizer, id, e.part, e.vocabulary)
+			return nil, 0, "", fmt.Errorf("%s makes the token %d, but %s has only %d: the two are of different models", e.tokenizer, id, e.part, e.vocabulary)
 		}
 	}
 	body, err := e.words.Encode(text)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: %w", e.tokenizer, err)
+		return nil, 0, "", fmt.Errorf("%s: %w", e.tokenizer, err)
 	}
 	if extra := len(body.IDs) + len(e.words.Frame()) - e.length; extra > 0 {
 		cut = e.words.Decode(body.IDs[max(0, len(body.IDs)-extra):])
-		if e.kind != t5States { // CLIP's pieces mark the ends of words
+		if !e.ofT5() { // CLIP's pieces mark the ends of words
 			cut = strings.TrimSpace(strings.ReplaceAll(cut, "</w>", " "))
 		}
 	}
-	return ids, cut, nil
+	return ids, seen, cut, nil
 }
 
 // encode runs an encoder over texts.
@@ -235,14 +253,17 @@ func (p *Pipeline) encode(e *encoder, texts []string) ([]encoded, error) {
 	tp := p.tape(p.Precision)
 	defer tp.Reset()
 	for i, text := range texts {
-		ids, cut, err := e.tokens(text)
+		ids, seen, cut, err := e.tokens(text)
 		if err != nil {
 			return nil, err
 		}
-		states, pooled := e.run(tp, [][]int32{ids})
+		states, pooled := e.run(tp, [][]int32{ids}, []int32{int32(seen)})
 		out[i] = encoded{ids: ids, cut: cut, tokens: e.length}
 		if states != nil {
 			out[i].states, out[i].width = states.F32(), states.Dim(-1)
+			if e.kind == umt5States {
+				clear(out[i].states[seen*out[i].width:])
+			}
 		}
 		if pooled != nil {
 			out[i].pooled = pooled.F32()

@@ -32,11 +32,22 @@ type family struct {
 	emptyIsZero       bool // the empty text is zeros, and not what encoders make of it
 
 	targets []string // layers that adapters are usually for, by the ends of their names
+
+	// Of clips alone.
+	longest  int     // frames of latents
+	second   string  // the folder of a network for times below boundary; "": there is one network
+	boundary float64 // a timestep
+	expand   bool    // the network is told a time for each frame of latents
+	reads    readsPictures
+	sight    *sight // nil: pictures have no tokens
+	both     bool   // a first and a last picture
 }
 
 // Defaults are what upstream's pipeline does where nothing is asked for.
 type Defaults struct {
+	Frames               int // of clips; 0: pictures
 	Height, Width, Steps int
+	Pixels               bool // Height and Width are pixels already, not latents
 	Guidance             float64
 	// Embedded says that Guidance is told to the network; elsewhere it scales the difference
 	// of two outputs.
@@ -46,8 +57,9 @@ type Defaults struct {
 // inputs are a batch for the network: one row of each a sample.
 type inputs struct {
 	latents, text, pooled *autograd.Value
-	times                 []float32 // the schedule's timesteps
-	guidance              []float32 // where the network reads one
+	times                 []float32       // the schedule's timesteps
+	guidance              []float32       // where the network reads one
+	beside, seen          *autograd.Value // channels beside latents, and tokens of pictures, where clips are given some
 	at                    Shape
 }
 
@@ -60,13 +72,16 @@ func families() map[string]func(*folder, Options) (*family, error) {
 		"StableDiffusion3Pipeline": openSD3,
 		"FluxPipeline":             openFlux,
 		"StableDiffusionPipeline":  openSD,
+		"WanPipeline":              openWan,
+		"WanImageToVideoPipeline":  openWanPicture,
 
 		"StableDiffusionXLPipeline": openSDXL,
 	}
 }
 
-// Shape is that of a picture and of its latents.
+// Shape is that of a picture, or of a clip, and of its latents.
 type Shape struct {
+	Frames, Times int   // of a clip, and of its latents; 0: a picture
 	Height, Width int   // pixels
 	Rows, Cols    int   // of the VAE's latents
 	Latents       []int // one sample as the network reads it
@@ -82,8 +97,17 @@ func (s Shape) Len() int {
 	return n
 }
 
-// Shape is the latents' for a picture of a size.
+// Shape is the latents' for a picture of a size. Where the pipeline makes clips, it is a clip of one frame,
+// and ClipShape is that of longer ones.
 func (p *Pipeline) Shape(height, width int) (Shape, error) {
+	if p.Clips() {
+		return p.ClipShape(1, height, width)
+	}
+	return p.sides(height, width)
+}
+
+// sides are a shape without frames.
+func (p *Pipeline) sides(height, width int) (Shape, error) {
 	f, factor := p.family, p.decoder.factor
 	side, most := f.side(factor), f.most(factor)
 	for _, n := range []int{height, width} {

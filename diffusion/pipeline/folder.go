@@ -20,6 +20,7 @@ type folder struct {
 	dir   string
 	class string
 	parts map[string]string // a part's class; parts that the pipeline does without are absent
+	raw   []byte            // model_index.json
 	zeros int               // see zerosKey; -1 where nothing is said
 	drawn *Drawn            // nothing lies on the disk: weights are drawn
 }
@@ -53,11 +54,15 @@ func readFolder(dir string) (*folder, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	var entries map[string]json.RawMessage
-	if err := hub.JSON(path, &entries); err != nil {
+	raw, err := hub.ReadFile(path)
+	if err != nil {
 		return nil, err
 	}
-	f := &folder{dir: dir, parts: map[string]string{}, zeros: -1}
+	var entries map[string]json.RawMessage
+	if err := hub.Decode(path, raw, &entries); err != nil {
+		return nil, err
+	}
+	f := &folder{dir: dir, parts: map[string]string{}, raw: raw, zeros: -1}
 	if err := json.Unmarshal(entries["_class_name"], &f.class); err != nil || f.class == "" {
 		return nil, fmt.Errorf("%s: it has no \"_class_name\"", path)
 	}

@@ -219,7 +219,7 @@ func TestSpoiltFolders(t *testing.T) {
 		"two axes":                       {of: "pipe_flux", spoil: set("transformer/config.json", "axes_dims_rope", []int{4, 4}), says: []string{"axes_dims_rope", "3 are needed"}},
 		"channels that cannot be packed": {of: "pipe_flux", spoil: set("transformer/config.json", "in_channels", 15), says: []string{"transformer", "15"}},
 		"two ends of a shift in one":     {of: "pipe_flux", spoil: set("scheduler/scheduler_config.json", "max_image_seq_len", 256), says: []string{"scheduler_config.json", "max_image_seq_len"}},
-		"a pipeline of another kind":     {spoil: set("model_index.json", "_class_name", "WanPipeline"), says: []string{"model_index.json", "WanPipeline", "FluxPipeline"}},
+		"a pipeline of another kind":     {spoil: set("model_index.json", "_class_name", "HunyuanVideoPipeline"), says: []string{"model_index.json", "WanPipeline", "FluxPipeline"}},
 		"a length that is none":          {spoil: set("model_index.json", zerosKey, 513), says: []string{"model_index.json", zerosKey, "513"}},
 		"a pipeline without a name":      {spoil: set("model_index.json", "_class_name", []int{3}), says: []string{"model_index.json", "_class_name"}},
 		"an index that is a list":        {spoil: write("model_index.json", "[]"), says: []string{"model_index.json"}},

@@ -8,21 +8,24 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// Other programs keep latents as [channels, rows, columns]. Networks here read them with channels last,
+// Other programs keep latents as [channels, rows, columns], of clips [channels, frames, rows, columns]. Networks here read them with channels last,
 // or as tokens of 2 x 2 patches. The numbers are the same.
 //
 // Invariant (test): there and back is the identity, and a case's recorded latents are the network's.
 
-// LatentShape is [channels, rows, columns] of a sample.
+// LatentShape is [channels, rows, columns] of a sample; a clip's has frames after the channels.
 func (p *Pipeline) LatentShape(at Shape) []int {
+	if at.Times > 0 {
+		return []int{p.family.latentChannels, at.Times, at.Rows, at.Cols}
+	}
 	return []int{p.family.latentChannels, at.Rows, at.Cols}
 }
 
 // FromChannelsFirst is a sample's latents as the network reads them.
 func (p *Pipeline) FromChannelsFirst(x []float32, at Shape) ([]float64, error) {
-	c := p.family.latentChannels
-	if len(x) != c*at.Rows*at.Cols {
-		return nil, fmt.Errorf("%d numbers; %d channels of %d x %d are %d", len(x), c, at.Rows, at.Cols, c*at.Rows*at.Cols)
+	c, each := p.family.latentChannels, max(1, at.Times)*at.Rows*at.Cols
+	if len(x) != c*each {
+		return nil, fmt.Errorf("%d numbers; latents of %v are %d", len(x), p.LatentShape(at), c*each)
 	}
 	for _, v := range x {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
@@ -35,8 +38,8 @@ func (p *Pipeline) FromChannelsFirst(x []float32, at Shape) ([]float64, error) {
 	}
 	out := make([]float64, len(x))
 	for i := range c {
-		for k := range at.Rows * at.Cols {
-			out[k*c+i] = float64(x[i*at.Rows*at.Cols+k])
+		for k := range each {
+			out[k*c+i] = float64(x[i*each+k])
 		}
 	}
 	return out, nil
@@ -48,10 +51,10 @@ func (p *Pipeline) ChannelsFirst(latents []float64, at Shape) []float32 {
 	if p.family.packed {
 		return narrowed(diffusion.Unpack(latents, c, at.Rows, at.Cols))
 	}
-	out := make([]float32, len(latents))
+	out, each := make([]float32, len(latents)), len(latents)/c
 	for i := range c {
-		for k := range at.Rows * at.Cols {
-			out[i*at.Rows*at.Cols+k] = float32(latents[k*c+i])
+		for k := range each {
+			out[i*each+k] = float32(latents[k*c+i])
 		}
 	}
 	return out

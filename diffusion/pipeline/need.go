@@ -6,6 +6,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // How much memory a call will take is found by making it: the same code runs on a backend
@@ -34,13 +35,14 @@ type Work struct {
 // Need is bytes beside what the process holds already: the most during each phase.
 type Need struct {
 	Texts    int64 `json:"texts"`
+	Given    int64 `json:"given,omitempty"` // pictures that clips begin or end with
 	Sampling int64 `json:"sampling"`
 	Training int64 `json:"training,omitempty"`
 	Decoding int64 `json:"decoding"`
 }
 
 // Peak is the most of all phases.
-func (n Need) Peak() int64 { return max(n.Texts, n.Sampling, n.Training, n.Decoding) }
+func (n Need) Peak() int64 { return max(n.Texts, n.Given, n.Sampling, n.Training, n.Decoding) }
 
 // The margin is how far a prediction may be from the truth: a share of it, and some bytes.
 const (
@@ -90,7 +92,7 @@ func (p *Pipeline) Need(w Work, dry Dry) (Need, error) {
 		return n, err
 	}
 	// A picture in fp32 twice, and in bytes.
-	phase(&n.Decoding, host+w.At.Height*w.At.Width*3*(4+4+1)+w.Pictures*w.At.Height*w.At.Width*4)
+	phase(&n.Decoding, host+w.At.Pixels()*3*(4+4+1)+w.Pictures*w.At.Pixels()*4)
 	return n, nil
 }
 
@@ -105,7 +107,14 @@ func (p *Pipeline) needToSample(w Work, host int, n *Need, phase func(into *int6
 		text = texts[0]
 		phase(&n.Texts, 0)
 	}
-	s, pictures, err := p.oneStep(w, text)
+	given, err := p.blank(w.At)
+	if err != nil {
+		return err
+	}
+	if given != nil {
+		phase(&n.Given, host+w.At.Pixels()*3*(4+4))
+	}
+	s, pictures, err := p.oneStep(w, text, given)
 	if err != nil {
 		return err
 	}
@@ -114,12 +123,30 @@ func (p *Pipeline) needToSample(w Work, host int, n *Need, phase func(into *int6
 	}
 	phase(&n.Sampling, host)
 	if w.Train != nil {
-		if err := p.trainOnce(w, text, len(pictures), s.Times[0]); err != nil {
+		if err := p.trainOnce(w, text, given, len(pictures), s.Times[0]); err != nil {
 			return err
 		}
 		phase(&n.Training, host)
 	}
 	return nil
+}
+
+// blank is what clips must be given of pictures, black ones; nil where they need none.
+func (p *Pipeline) blank(at Shape) (*Given, error) {
+	_, must, _, mustLast := p.Gives()
+	if !must {
+		return nil, nil
+	}
+	black := vision.New(at.Width, at.Height)
+	var last *vision.Image
+	if mustLast {
+		last = black
+	}
+	g, err := p.Give(context.Background(), at, black, last)
+	if err != nil {
+		return nil, err
+	}
+	return g, p.FreeDecoder()
 }
 
 // again opens the same pipeline with other options.
@@ -131,7 +158,7 @@ func (p *Pipeline) again(o Options) (*Pipeline, error) {
 }
 
 // oneStep is a sampler of one step, and as many pictures as go into one run of the network.
-func (p *Pipeline) oneStep(w Work, text *Text) (Sampler, []Picture, error) {
+func (p *Pipeline) oneStep(w Work, text *Text, given *Given) (Sampler, []Picture, error) {
 	s := Sampler{At: w.At, Guidance: w.Guidance, Batch: w.Batch}
 	if s.Batch == 0 {
 		s.Batch = usualBatch(w.At)
@@ -154,23 +181,26 @@ func (p *Pipeline) oneStep(w Work, text *Text) (Sampler, []Picture, error) {
 	case w.LoRA != "":
 		_, err = p.AddLoRA(w.LoRA)
 	}
+	if err == nil && p.Experts() > 1 { // both will be in memory
+		_, err = p.loaded(1)
+	}
 	if err != nil {
 		return s, nil, err
 	}
 	pictures := make([]Picture, min(max(1, w.Pictures), s.Batch))
 	for i := range pictures {
-		pictures[i] = Picture{Text: text, Negative: text, Start: make([]float64, w.At.Len())}
+		pictures[i] = Picture{Text: text, Negative: text, Given: given, Start: make([]float64, w.At.Len())}
 	}
 	return s, pictures, nil
 }
 
 // trainOnce goes forward and backward.
-func (p *Pipeline) trainOnce(w Work, text *Text, batch int, time float64) error {
+func (p *Pipeline) trainOnce(w Work, text *Text, given *Given, batch int, time float64) error {
 	tape := p.Tape(true, w.Checkpoint)
 	defer tape.Reset()
 	questions := make([]Question, batch)
 	for i := range questions {
-		questions[i] = Question{Latents: make([]float64, w.At.Len()), Time: time, Text: text, Negative: text}
+		questions[i] = Question{Latents: make([]float64, w.At.Len()), Time: time, Text: text, Negative: text, Given: given}
 	}
 	a, err := p.Ask(tape, w.At, w.Guidance, questions)
 	if err != nil {

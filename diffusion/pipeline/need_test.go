@@ -98,7 +98,7 @@ func TestNeedIsWhatIsAskedFor(t *testing.T) {
 				be.peak = be.now
 			}
 			check("texts", need.Texts)
-			s, pics, err := p.oneStep(w, texts[0])
+			s, pics, err := p.oneStep(w, texts[0], nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -181,7 +181,7 @@ func TestNeedInAProcess(t *testing.T) {
 		}
 	}
 	reset()
-	s, pics, err := p.oneStep(w, text)
+	s, pics, err := p.oneStep(w, text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestNeedInAProcess(t *testing.T) {
 	}
 	m.Peak.Sampling = resident(t, "VmHWM")
 	reset()
-	if err := p.trainOnce(w, text, 4, 500); err != nil {
+	if err := p.trainOnce(w, text, nil, 4, 500); err != nil {
 		t.Fatal(err)
 	}
 	m.Peak.Training = resident(t, "VmHWM")

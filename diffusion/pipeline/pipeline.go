@@ -76,8 +76,7 @@ type Pipeline struct {
 	schedule *scheduler
 	encoders []*encoder
 	decoder  *decoder
-	denoiser *network
-	forward  forward
+	experts  [2]expert // the second is of pipelines that have two networks
 	texts    map[string]*Text
 	uploaded uploaded
 
@@ -125,7 +124,9 @@ func (p *Pipeline) Dir() string { return p.folder.dir }
 // Defaults are what upstream's pipeline does where nothing is asked for.
 func (p *Pipeline) Defaults() Defaults {
 	d := p.family.defaults
-	d.Height, d.Width = d.Height*p.decoder.factor, d.Width*p.decoder.factor
+	if !d.Pixels {
+		d.Height, d.Width = d.Height*p.decoder.factor, d.Width*p.decoder.factor
+	}
 	return d
 }
 
@@ -136,22 +137,19 @@ func (p *Pipeline) Flow() bool { return p.family.flow }
 // Targets are the layers that an adapter is usually for, by the ends of their names.
 func (p *Pipeline) Targets() []string { return p.family.targets }
 
-// Denoiser is the network's parameters, loaded at the first call.
+// Denoiser is the network's parameters, loaded at the first call; of two networks, the first one's.
 func (p *Pipeline) Denoiser() (*nn.Params, error) {
-	if p.denoiser == nil {
-		n, err := p.load(p.family.component, p.Precision, p.Train, nil, func(params *nn.Params) { p.forward = p.family.build(params) })
-		if err != nil {
-			return nil, err
-		}
-		p.denoiser = n
+	e, err := p.loaded(0)
+	if err != nil {
+		return nil, err
 	}
-	return p.denoiser.params, nil
+	return e.network.params, nil
 }
 
-// FreeDenoiser lets the network's weights go, and adapters with them.
+// FreeDenoiser lets the networks' weights go, and adapters with them.
 func (p *Pipeline) FreeDenoiser() error {
-	err := p.denoiser.close()
-	p.denoiser, p.forward = nil, nil
+	err := errors.Join(p.experts[0].network.close(), p.experts[1].network.close())
+	p.experts = [2]expert{}
 	p.uploaded.free()
 	p.Pool.Trim()
 	return err
@@ -175,10 +173,10 @@ func (p *Pipeline) AddLoRA(path string) (*nn.Adapters, error) {
 func (p *Pipeline) Close() error {
 	p.uploaded.free()
 	err := p.FreeEncoders()
-	for _, n := range []*network{p.denoiser, p.decoder.network} {
+	for _, n := range []*network{p.experts[0].network, p.experts[1].network, p.decoder.network} {
 		err = errors.Join(err, n.close())
 	}
-	p.denoiser, p.decoder.network = nil, nil
+	p.experts, p.decoder.network = [2]expert{}, nil
 	return err
 }
 

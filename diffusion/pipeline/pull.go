@@ -47,14 +47,17 @@ func (p *Pipeline) Pull(tp *autograd.Tape, at Shape, g Guidance, questions []Que
 	}
 	all, n := gradient(a.latents), at.Len()
 	out := make([][]float64, len(questions))
-	for i := range out {
-		if !g.Combines() {
+	for i, q := range questions {
+		if !a.guidance.Combines() {
 			out[i] = all[i*n : (i+1)*n : (i+1)*n]
-			continue
+		} else {
+			out[i] = make([]float64, n)
+			for e := range out[i] {
+				out[i][e] = all[2*i*n+e] + all[(2*i+1)*n+e]
+			}
 		}
-		out[i] = make([]float64, n)
-		for e := range out[i] {
-			out[i][e] = all[2*i*n+e] + all[(2*i+1)*n+e]
+		if q.Given != nil { // these latents were not read
+			clear(out[i][:len(q.Given.first)])
 		}
 	}
 	return out, nil
@@ -75,11 +78,14 @@ func (p *Pipeline) PullDecode(latents [][]float64, at Shape, of func(from int, r
 	if err != nil {
 		return nil, err
 	}
-	pixels := at.Height * at.Width
+	pixels := at.Pixels()
 	tp := autograd.New(p.Pool, autograd.Options{DType: precision.dtype(), Math: precision.math(), Train: true, Checkpoint: pixels > mostKept})
 	defer tp.Reset()
 	var out [][]float64
 	each := max(1, mostKept/pixels)
+	if at.Frames > 0 { // clips go through alone
+		each = 1
+	}
 	for from := 0; from < len(latents); from += each {
 		some := latents[from:min(from+each, len(latents))]
 		var x []float32
@@ -90,7 +96,7 @@ func (p *Pipeline) PullDecode(latents [][]float64, at Shape, of func(from int, r
 			x = append(x, p.Grid(l, at)...)
 		}
 		tp.Reset()
-		in := variable(tp, "latents", x, len(some), at.Rows, at.Cols, p.family.latentChannels)
+		in := variable(tp, "latents", x, at.maps(len(some), p.family.latentChannels)...)
 		y := d.run(tp, in)
 		raw, all := make([][]float32, len(some)), y.F32()
 		size := 3 * pixels
@@ -108,7 +114,7 @@ func (p *Pipeline) PullDecode(latents [][]float64, at Shape, of func(from int, r
 			return nil, err
 		}
 		tp.Backward(autograd.Seed{Of: y, Grad: seed})
-		g, n := gradient(in), at.Rows*at.Cols*p.family.latentChannels
+		g, n := gradient(in), len(x)/len(some)
 		for i := range some {
 			out = append(out, p.ungrid(g[i*n:(i+1)*n:(i+1)*n], at))
 		}
@@ -153,7 +159,7 @@ func (p *Pipeline) ungrid(grid []float64, at Shape) []float64 {
 	return tokens
 }
 
-// EncodeAll is the latents of pictures [H, W, 3] between -1 and 1, as diffusion sees them: the
+// EncodeAll is the latents of pictures [H, W, 3], or clips [Frames, H, W, 3], between -1 and 1, as diffusion sees them: the
 // middle of what the autoencoder allows.
 func (p *Pipeline) EncodeAll(pictures [][]float32, at Shape) ([][]float64, error) {
 	d, precision, err := p.openedDecoder()
@@ -162,7 +168,10 @@ func (p *Pipeline) EncodeAll(pictures [][]float32, at Shape) ([][]float64, error
 	}
 	tp := p.tape(precision)
 	defer tp.Reset()
-	each, size, n := max(1, (1<<18)/(at.Height*at.Width)), 3*at.Height*at.Width, at.Rows*at.Cols*p.family.latentChannels
+	each, size, n := max(1, (1<<18)/(at.Height*at.Width)), 3*at.Pixels(), max(1, at.Times)*at.Rows*at.Cols*p.family.latentChannels
+	if at.Frames > 0 { // clips go through alone
+		each = 1
+	}
 	var out [][]float64
 	for from := 0; from < len(pictures); from += each {
 		some := pictures[from:min(from+each, len(pictures))]
@@ -171,7 +180,7 @@ func (p *Pipeline) EncodeAll(pictures [][]float32, at Shape) ([][]float64, error
 			return nil, fmt.Errorf("encoding pictures: %w", err)
 		}
 		tp.Reset()
-		z := widened(d.encode(tp, tp.Upload("pictures", x, len(some), at.Height, at.Width, 3)).F32())
+		z := widened(d.encode(tp, tp.Upload("pictures", x, at.pictures(len(some))...)).F32())
 		for i := range some {
 			if one := z[i*n : (i+1)*n : (i+1)*n]; finite(one) {
 				out = append(out, p.ungrid(one, at))

@@ -11,6 +11,12 @@ import (
 // along checks a gradient by the change of f along it.
 func along(t *testing.T, what string, x, g []float64, f func(x []float64) float64) {
 	t.Helper()
+	alongBy(t, 2e-2, what, x, g, f)
+}
+
+// alongBy is along with a step of a length.
+func alongBy(t *testing.T, length float64, what string, x, g []float64, f func(x []float64) float64) {
+	t.Helper()
 	norm := 0.0
 	for _, v := range g {
 		norm += v * v
@@ -19,7 +25,7 @@ func along(t *testing.T, what string, x, g []float64, f func(x []float64) float6
 		t.Errorf("%s: the gradient is 0", what)
 		return
 	}
-	h := 2e-2 / math.Sqrt(norm)
+	h := length / math.Sqrt(norm)
 	at := func(by float64) float64 {
 		y := slices.Clone(x)
 		for i, v := range g {

@@ -27,6 +27,7 @@ import (
 // A Picture is what is asked for.
 type Picture struct {
 	Text, Negative *Text
+	Given          *Given    // what a clip is given of pictures; nil for nothing
 	Start          []float64 // latents to begin at; nil: drawn by StartKey
 	StartKey       rng.Key
 	StepKey        rng.Key // of steps that draw: Step(i) is the key of step i
@@ -87,6 +88,9 @@ func (p *Pipeline) Sample(ctx context.Context, pictures []Picture, s Sampler) ([
 	if s.Quiet != nil && len(s.Quiet) != len(s.Rows) {
 		return nil, fmt.Errorf("%d rows that draw and %d that do not: a step has one of each", len(s.Rows), len(s.Quiet))
 	}
+	if err := p.CheckGuidance(s.Guidance); err != nil {
+		return nil, err
+	}
 	r := &run{Sampler: s, p: p, tape: p.tape(p.Precision), pictures: pictures, tracks: make([]Track, len(pictures))}
 	defer r.tape.Reset()
 	if err := r.begin(); err != nil {
@@ -98,7 +102,7 @@ func (p *Pipeline) Sample(ctx context.Context, pictures []Picture, s Sampler) ([
 		}
 	}
 	for i, t := range r.twins[len(s.Rows)] {
-		r.tracks[i].Final = r.now[t]
+		r.tracks[i].Final = r.pictures[i].Given.finish(r.now[t])
 	}
 	return r.tracks, nil
 }
@@ -126,12 +130,13 @@ func (r *run) begin() error {
 	r.history = make([]sde.History, len(r.pictures))
 	type origin struct {
 		text, negative *Text
+		given          *Given
 		start          *float64
 		key            rng.Key
 	}
 	first, twin := map[origin]int{}, []int{}
 	for i, pic := range r.pictures {
-		o := origin{text: pic.Text, negative: pic.Negative, key: pic.StartKey}
+		o := origin{text: pic.Text, negative: pic.Negative, given: pic.Given, key: pic.StartKey}
 		if pic.Start != nil {
 			if len(pic.Start) == 0 {
 				return fmt.Errorf("picture %d starts at no numbers; one of %d x %d has %d", i, r.At.Width, r.At.Height, r.At.Len())
@@ -217,7 +222,7 @@ func (r *run) step(ctx context.Context, step int) error {
 		}
 		questions := make([]Question, len(some))
 		for k, i := range some {
-			questions[k] = Question{Latents: r.now[i], Time: r.Times[step], Text: r.pictures[i].Text, Negative: r.pictures[i].Negative}
+			questions[k] = Question{Latents: r.now[i], Time: r.Times[step], Text: r.pictures[i].Text, Negative: r.pictures[i].Negative, Given: r.pictures[i].Given}
 		}
 		answers, err := r.p.Ask(r.tape, r.At, r.Guidance, questions)
 		if err != nil {

@@ -20,7 +20,8 @@ type scheduler struct {
 
 	baseShift, maxShift   float64 // dynamic shifts: a line through two numbers of tokens
 	baseTokens, maxTokens int
-	renoise               bool // stochastic_sampling
+	renoise               bool   // stochastic_sampling
+	unipc                 *unipc // nil: Euler, or DDIM
 
 	prediction sde.Prediction
 	clip       float64 // bound of the clean prediction; 0: none
@@ -70,6 +71,9 @@ func openScheduler(f *folder, flow bool) (*scheduler, error) {
 	}
 	if flow {
 		no := []string{"false"}
+		if s.class == "UniPCMultistepScheduler" {
+			return s, s.openUniPC(path)
+		}
 		if err := hub.Only(path, map[string][]string{"use_karras_sigmas": no, "use_exponential_sigmas": no, "use_beta_sigmas": no}); err != nil {
 			return nil, err
 		}
@@ -87,7 +91,7 @@ func or(v *float64, otherwise float64) float64 {
 
 func (s *scheduler) checkFlow(path string, said schedulerFile) error {
 	if s.class != "FlowMatchEulerDiscreteScheduler" && s.class != "" {
-		return fmt.Errorf("%s: a %s is not known for a flow; FlowMatchEulerDiscreteScheduler is", path, s.class)
+		return fmt.Errorf("%s: a %s is not known for a flow; FlowMatchEulerDiscreteScheduler and UniPCMultistepScheduler are", path, s.class)
 	}
 	s.flow.Linear, s.flow.Terminal = said.Kind == "linear", or(said.Terminal, 0)
 	switch o := s.flow; {
@@ -153,6 +157,9 @@ func (p *Pipeline) Schedule(steps int, at Shape) (sde.Schedule, error) {
 		ladder, _, err := sde.DDIMSteps(s.vp, steps)
 		return ladder, err
 	}
+	if s.unipc != nil {
+		return s.unipc.schedule(s.flow.Shift, steps), nil
+	}
 	var base []float64
 	if p.family.base != nil {
 		base = p.family.base(steps)
@@ -175,12 +182,26 @@ func (p *Pipeline) Shift(at Shape) float64 {
 	return portable.Exp(mu)
 }
 
+// Solver is the name of the folder's own solver.
+func (p *Pipeline) Solver() string {
+	switch {
+	case p.schedule.unipc != nil:
+		return "unipc"
+	case p.family.flow:
+		return "euler"
+	}
+	return "ddim"
+}
+
 // Prediction is what a ladder's network puts out.
 func (p *Pipeline) Prediction() sde.Prediction { return p.schedule.prediction }
 
 // Rows are the folder's own solver: Euler's steps of a flow, or DDIM with eta.
 func (p *Pipeline) Rows(schedule sde.Schedule, eta float64) ([]sde.Row, error) {
 	s := p.schedule
+	if s.unipc != nil {
+		return s.unipc.rows(schedule), nil
+	}
 	rows := make([]sde.Row, schedule.Steps())
 	for i := range rows {
 		switch {

@@ -51,10 +51,10 @@ func (t Tiling) Tiles(rows, cols int) [][]Tile {
 	return all
 }
 
-// Decode puts a picture [rows·Factor, cols·Factor, 3] together of what decode says of its
+// Decode puts a picture [rows·Factor, cols·Factor, channels] together of what decode says of its
 // tiles.
-func (t Tiling) Decode(rows, cols int, decode func(Tile) ([]float32, error)) ([]float32, error) {
-	picture := make([]float32, rows*cols*t.Factor*t.Factor*3)
+func (t Tiling) Decode(rows, cols, channels int, decode func(Tile) ([]float32, error)) ([]float32, error) {
+	picture := make([]float32, rows*cols*t.Factor*t.Factor*channels)
 	keep, fade := t.Side/4*3*t.Factor, t.Side/4*t.Factor
 	var above []pixels
 	tiles := t.Tiles(rows, cols)
@@ -65,7 +65,7 @@ func (t Tiling) Decode(rows, cols int, decode func(Tile) ([]float32, error)) ([]
 			if err != nil {
 				return nil, err
 			}
-			p := pixels{numbers, tile.H * t.Factor, tile.W * t.Factor}
+			p := pixels{numbers, tile.H * t.Factor, tile.W * t.Factor, channels}
 			if above != nil {
 				p.fadeDown(above[j], fade)
 			}
@@ -78,8 +78,8 @@ func (t Tiling) Decode(rows, cols int, decode func(Tile) ([]float32, error)) ([]
 				high, wide = min(p.h, keep), min(p.w, keep)
 			}
 			for y := range high {
-				at := ((tile.Y*t.Factor+y)*cols*t.Factor + tile.X*t.Factor) * 3
-				copy(picture[at:at+wide*3], p.x[y*p.w*3:])
+				at := ((tile.Y*t.Factor+y)*cols*t.Factor + tile.X*t.Factor) * channels
+				copy(picture[at:at+wide*channels], p.x[y*p.w*channels:])
 			}
 		}
 		above = now
@@ -87,10 +87,11 @@ func (t Tiling) Decode(rows, cols int, decode func(Tile) ([]float32, error)) ([]
 	return picture, nil
 }
 
-// pixels are a decoded tile, [h, w, 3].
+// pixels are a decoded tile, [h, w, channels].
 type pixels struct {
 	x    []float32
 	h, w int
+	each int
 }
 
 // fadeDown blends the first rows into the last rows of the tile above.
@@ -115,7 +116,7 @@ func share(i, of int) float32 { return float32(float64(i) / float64(of)) }
 
 // blend moves n pixels from those of another tile towards their own by a share.
 func (p pixels) blend(o pixels, y, x, oy, ox, n int, own float32) {
-	to, from := p.x[(y*p.w+x)*3:][:n*3], o.x[(oy*o.w+ox)*3:]
+	to, from := p.x[(y*p.w+x)*p.each:][:n*p.each], o.x[(oy*o.w+ox)*p.each:]
 	for i, v := range to {
 		to[i] = float32(from[i]*(1-own)) + float32(v*own)
 	}

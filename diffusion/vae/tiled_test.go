@@ -16,7 +16,7 @@ func TestTilesOfALocalDecoderAreTheWhole(t *testing.T) {
 			return float32(math.Sin(float64(y*y+3*x+channel*7))) + float32(y)/10
 		}
 		tiling, tiles := Tiling{Side: c.side, Factor: c.factor}, 0
-		got, err := tiling.Decode(c.rows, c.cols, func(tile Tile) ([]float32, error) {
+		got, err := tiling.Decode(c.rows, c.cols, 3, func(tile Tile) ([]float32, error) {
 			tiles++
 			if tile.H > c.side || tile.W > c.side || tile.Y+tile.H > c.rows || tile.X+tile.W > c.cols {
 				t.Fatalf("%+v of %d x %d", tile, c.rows, c.cols)
@@ -56,7 +56,7 @@ func TestTilesHaveNoSeams(t *testing.T) {
 		limit      float64
 	}{{12, 40, 4.0 / (side * factor)}, {40, 10, 4.0 / (side * factor)}, {40, 28, 0.25}} {
 		n := 0
-		got, err := Tiling{side, factor}.Decode(c.rows, c.cols, func(tile Tile) ([]float32, error) {
+		got, err := Tiling{side, factor}.Decode(c.rows, c.cols, 3, func(tile Tile) ([]float32, error) {
 			n++
 			x := make([]float32, tile.H*tile.W*factor*factor*3)
 			for i := range x {
@@ -89,7 +89,7 @@ func TestTilingRefuses(t *testing.T) {
 		}
 	}
 	said := errors.New("no")
-	if _, err := (Tiling{4, 2}).Decode(9, 9, func(Tile) ([]float32, error) { return nil, said }); !errors.Is(err, said) {
+	if _, err := (Tiling{4, 2}).Decode(9, 9, 3, func(Tile) ([]float32, error) { return nil, said }); !errors.Is(err, said) {
 		t.Error(err)
 	}
 }

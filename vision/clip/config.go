@@ -73,6 +73,18 @@ func ReadTextConfig(dir string) (TextConfig, error) {
 	return c, c.check()
 }
 
+// ReadVisionConfig reads the folder of a picture tower alone.
+func ReadVisionConfig(dir string) (VisionConfig, error) {
+	c := visionDefaults()
+	if err := hub.Config(dir, &c, "CLIPVisionModel", "CLIPVisionModelWithProjection", "clip_vision_model"); err != nil {
+		return c, err
+	}
+	return c, c.check()
+}
+
+// Tokens is how many a picture has: its class, and its patches.
+func (c VisionConfig) Tokens() int { return (c.Side/c.Patch)*(c.Side/c.Patch) + 1 }
+
 // ReadConfig reads a folder of both towers.
 func ReadConfig(dir string) (Config, error) {
 	c := Config{Text: textDefaults(), Vision: visionDefaults(), Out: 512}

@@ -20,14 +20,20 @@ type Vision struct {
 
 // NewVision asks p for a picture tower's parameters and its projection.
 func NewVision(p *nn.Params, c VisionConfig) *Vision {
+	v := NewSight(p, c)
+	v.projection = p.Linear("visual_projection", c.Width, c.Out, false)
+	return v
+}
+
+// NewSight asks p for a picture tower without its projection: what is read is its tokens.
+func NewSight(p *nn.Params, c VisionConfig) *Vision {
 	m := p.Sub("vision_model")
 	m.Ignore("embeddings\\.position_ids")
-	tokens := (c.Side/c.Patch)*(c.Side/c.Patch) + 1
 	shape := nn.Square(c.Channels, c.Width, c.Patch, c.Patch, 0)
 	return &Vision{VisionConfig: c, class: m.Vector("embeddings.class_embedding", c.Width), patch: m.Conv("embeddings.patch_embedding", shape, false),
-		positions: m.Vector("embeddings.position_embedding.weight", tokens, c.Width),
+		positions: m.Vector("embeddings.position_embedding.weight", c.Tokens(), c.Width),
 		pre:       m.LayerNorm("pre_layrnorm", c.Width, c.Eps), layers: newLayers(m, c.Encoder),
-		post: m.LayerNorm("post_layernorm", c.Width, c.Eps), projection: p.Linear("visual_projection", c.Width, c.Out, false)}
+		post: m.LayerNorm("post_layernorm", c.Width, c.Eps)}
 }
 
 // VisionOut is what a picture tower says of each picture.
@@ -39,6 +45,23 @@ type VisionOut struct {
 
 // Forward encodes pictures [B, Side, Side, Channels].
 func (v *Vision) Forward(tp *autograd.Tape, pictures *autograd.Value) VisionOut {
+	x := v.through(tp, pictures, len(v.layers))
+	at := make([]int32, x.Dim(0))
+	for i := range at {
+		at[i] = int32(i * x.Dim(1))
+	}
+	pooled := v.post.Apply(tp, tp.Gather(x, at))
+	return VisionOut{Last: x, Pooled: pooled, Projected: v.projection.Apply(tp, pooled, autograd.With{Wide: true})}
+}
+
+// BeforeLast is the tokens of pictures before the last layer, [B, Tokens, Width]: what Wan's networks
+// read of them.
+func (v *Vision) BeforeLast(tp *autograd.Tape, pictures *autograd.Value) *autograd.Value {
+	return v.through(tp, pictures, len(v.layers)-1)
+}
+
+// through is the tokens of pictures after some layers.
+func (v *Vision) through(tp *autograd.Tape, pictures *autograd.Value, layers int) *autograd.Value {
 	b := pictures.Dim(0)
 	if pictures.Dim(1) != v.Side || pictures.Dim(2) != v.Side {
 		panic(fmt.Sprintf("clip: pictures of %d x %d for a tower of %d x %d", pictures.Dim(1), pictures.Dim(2), v.Side, v.Side))
@@ -47,15 +70,10 @@ func (v *Vision) Forward(tp *autograd.Tape, pictures *autograd.Value) VisionOut 
 	patches := tp.Reshape(grid, b, grid.Dim(1)*grid.Dim(2), v.Width)
 	class := tp.AddParam(tp.Upload("class token", make([]float32, b*v.Width), b, 1, v.Width), v.class)
 	x := v.pre.Apply(tp, tp.AddParam(tp.Concat(1, class, patches), v.positions))
-	for _, l := range v.layers {
+	for _, l := range v.layers[:layers] {
 		x = l.forward(tp, x, false)
 	}
-	at := make([]int32, b)
-	for i := range at {
-		at[i] = int32(i * x.Dim(1))
-	}
-	pooled := v.post.Apply(tp, tp.Gather(x, at))
-	return VisionOut{Last: x, Pooled: pooled, Projected: v.projection.Apply(tp, pooled, autograd.With{Wide: true})}
+	return x
 }
 
 // Model is both towers and the scale between them.

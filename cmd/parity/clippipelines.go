@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/sde"
+	clips "github.com/darkroom-rl/darkroom/video/vae"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Whole pipelines of clips: from prompts, pictures and given latents to every step and the frames.
+
+var clipPipelineOps = map[string]Op{
+	"pipelines.wan":        runClips,
+	"pipelines.wan_i2v":    runClips,
+	"pipelines.wan22_t2v":  runClips,
+	"pipelines.wan22_i2v":  runClips,
+	"pipelines.wan22_ti2v": runClips,
+}
+
+// A clipCase is one on its way through a pipeline.
+type clipCase struct {
+	*Case
+	*pipeline.Pipeline
+	at       pipeline.Shape
+	schedule sde.Schedule
+	guidance pipeline.Guidance
+	texts    []*pipeline.Text
+}
+
+func runClips(c *Case) error {
+	be, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer be.Close()
+	p, err := pipeline.Open(c.Dir(), pipeline.Options{Pool: tensor.NewPool(be), TextLength: c.Int("max_sequence_length")})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	s := clipCase{Case: c, Pipeline: p, guidance: pipeline.Guidance{Scale: c.Float("guidance_scale"), Second: numberOr(c, "guidance_scale_2", 0)}}
+	if s.at, err = p.ClipShape(c.Int("num_frames"), c.Int("height"), c.Int("width")); err != nil {
+		return err
+	}
+	if s.schedule, err = s.Schedule(s.Int("steps"), s.at); err != nil {
+		return err
+	}
+	if s.texts, err = s.Encode(s.String("prompt"), s.String("negative_prompt")); err != nil {
+		return err
+	}
+	s.putTexts()
+	rows, err := s.Rows(s.schedule, 0)
+	if err != nil {
+		return err
+	}
+	return s.ways(rows)
+}
+
+// ways runs each of the ways that a case goes: one, or with and without a picture, or with UniPC besides.
+func (s clipCase) ways(rows []sde.Row) error {
+	given, err := s.given()
+	if err != nil {
+		return err
+	}
+	if s.Op == "pipelines.wan22_ti2v" {
+		if err := s.sample("t2v.", s.schedule, rows, nil); err != nil {
+			return err
+		}
+		return s.sample("i2v.", s.schedule, rows, given)
+	}
+	if err := s.sample("", s.schedule, rows, given); err != nil || !s.Has("scheduler_unipc") {
+		return err
+	}
+	said := s.Sub("scheduler_unipc")
+	u, schedule := sde.UniPC{Order: said.Int("solver_order"), BH1: said.String("solver_type") == "bh1"}, sde.FlowUniPC(said.Float("flow_shift"), s.Int("steps"), false)
+	rows = nil
+	for i := range schedule.Steps() {
+		rows = append(rows, u.Row(schedule, i))
+	}
+	return s.sample("unipc.", schedule, rows, nil)
+}
+
+// image is a picture of the case's, nil where it has none.
+func (s clipCase) image(name string) (*vision.Image, error) {
+	if !s.Has(name) {
+		return nil, nil
+	}
+	a := s.Array(name)
+	m := vision.New(a.Shape[1], a.Shape[0])
+	for i, v := range a.Data {
+		m.Pix[i] = uint8(v)
+	}
+	pixels, err := s.SightPixels(m)
+	if err != nil || pixels == nil {
+		return m, err
+	}
+	side := s.Array("out.clip_pixels").Shape[3]
+	seen := channelsFirst(Array{Shape: []int{1, side, side, 3}, Data: widened(pixels)})
+	if before, ok := s.ran.out["out.clip_pixels"].(Array); ok {
+		seen = Array{Shape: []int{2, 3, side, side}, Data: append(before.Data, seen.Data...)}
+	}
+	s.Put("out.clip_pixels", seen)
+	return m, nil
+}
+
+func (s clipCase) given() (*pipeline.Given, error) {
+	first, err := s.image("in.image")
+	if err != nil || first == nil {
+		return nil, err
+	}
+	last, err := s.image("in.last_image")
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.Give(context.Background(), s.at, first, last)
+	if err == nil && g.Tokens() != nil {
+		s.Put("out.image_embeds", Array{Shape: s.Array("out.image_embeds").Shape, Data: widened(g.Tokens())})
+	}
+	return g, err
+}
+
+// sample goes one way; its outputs' names begin with tag.
+func (s clipCase) sample(tag string, schedule sde.Schedule, rows []sde.Row, given *pipeline.Given) error {
+	start := framesFirst(s.Array("in.latents")).Data
+	name := func(format string, args ...any) string { return "out." + tag + fmt.Sprintf(format, args...) }
+	s.Put(name("sigmas"), schedule.Sigmas)
+	s.Put(name("timesteps"), schedule.Timesteps)
+	now, experts := start, []int{}
+	picture := pipeline.Picture{Text: s.texts[0], Negative: s.texts[1], Given: given, Start: start}
+	tracks, err := s.Sample(context.Background(), []pipeline.Picture{picture}, pipeline.Sampler{
+		At: s.at, Rows: rows, Times: schedule.Timesteps, Guidance: s.guidance,
+		Watch: func(step, _ int, output, next []float64) {
+			q := pipeline.Question{Latents: now, Time: schedule.Timesteps[step], Given: given}
+			expert := 1 + s.Expert(q.Time)
+			if !slices.Contains(experts, expert) {
+				numbers, times := s.Reads(q, s.at)
+				s.Put(name("model_input.%d", expert), s.clip(widened(numbers)))
+				s.Put(name("model_timestep.%d", expert), s.times(times))
+			}
+			experts = append(experts, expert)
+			s.Put(name("model_output.%d", step), s.clip(output))
+			s.Put(name("latents.%d", step+1), s.clip(next))
+			now = next
+		}})
+	if err != nil {
+		return err
+	}
+	s.Put(name("expert"), experts)
+	final := tracks[0].Final
+	if err := s.putScaled(name("vae_in"), final); err != nil {
+		return err
+	}
+	raw, err := s.Decode(final, s.at)
+	if err != nil {
+		return err
+	}
+	frames := moveAxes(Array{Shape: []int{1, s.at.Frames, s.at.Height * s.at.Width, 3}, Data: widened(pipeline.Pixels(raw))}, 0, 1, 3, 2)
+	frames.Shape = []int{1, s.at.Frames, 3, s.at.Height, s.at.Width}
+	s.Put(name("image"), frames)
+	return nil
+}
+
+// putScaled records latents as the autoencoder has them.
+func (s clipCase) putScaled(name string, latents []float64) error {
+	c, err := clips.ReadConfig(filepath.Join(s.Case.Dir(), "vae"))
+	x := make([]float64, len(latents))
+	for i, v := range latents {
+		x[i] = v*float64(c.Deviation[i%c.Latent]) + float64(c.Mean[i%c.Latent])
+	}
+	s.Put(name, s.clip(x))
+	return err
+}
+
+// clip is numbers of latents, and of channels beside them, as the case has them.
+func (s clipCase) clip(x []float64) Array {
+	shape := append([]int{1}, s.at.Latents...)
+	shape[4] = len(x) / (s.at.Times * s.at.Rows * s.at.Cols)
+	return channelsBeforeFrames(Array{Shape: shape, Data: x})
+}
+
+// times are one, or of each frame of latents, which the case has as one for each token.
+func (s clipCase) times(x []float32) Array {
+	if len(x) == 1 {
+		return Array{Shape: []int{1}, Data: widened(x)}
+	}
+	all := Array{Shape: []int{1, s.at.Tokens}}
+	for _, t := range x {
+		all.Data = append(all.Data, slices.Repeat([]float64{float64(t)}, s.at.Tokens/len(x))...)
+	}
+	return all
+}
+
+// putTexts records what was read of the prompts; some cases have the first tokens alone.
+func (s clipCase) putTexts() {
+	beginning := func(name string, x []float64, each int) {
+		if !s.Has(name) {
+			return
+		}
+		shape := s.Array(name).Shape
+		s.Put(name, Array{Shape: shape, Data: x[:shape[1]*each]})
+	}
+	for i, name := range []string{"out.prompt_embeds", "out.negative_prompt_embeds"} {
+		beginning(name, widened(s.texts[i].States), s.texts[i].Width)
+	}
+	ids, mask := make([]float64, s.texts[0].Tokens), make([]float64, s.texts[0].Tokens)
+	for i, id := range s.texts[0].IDs[0] {
+		ids[i] = float64(id)
+		if slices.ContainsFunc(s.texts[0].States[i*s.texts[0].Width:(i+1)*s.texts[0].Width], func(x float32) bool { return x != 0 }) {
+			mask[i] = 1
+		}
+	}
+	beginning("out.ids", ids, 1)
+	beginning("out.mask", mask, 1)
+}

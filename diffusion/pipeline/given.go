@@ -1,0 +1,136 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// What a clip is given of pictures: its first frame, or its first and its last.
+//
+// Wan 2.1 and Wan 2.2's A14B read, beside each number of latents, which frames are given (a channel a
+// frame of those that one frame of latents stands for; the first frame counts for all of them) and the
+// latents of a clip that is gray but for these frames. Wan 2.1 reads the pictures' tokens, too, as CLIP
+// sees them before its last layer. Wan 2.2's TI2V reads the picture's latents in the place of its own
+// first ones, at time 0, and a clip's first latents are theirs in the end.
+
+// readsPictures says what a network reads of pictures.
+type readsPictures int
+
+const (
+	noPictures     readsPictures = iota
+	besideLatents                // channels beside those of latents
+	inFirstLatents               // the first frame's latents
+)
+
+// Given is what the network reads of pictures. It serves any number of clips of its shape.
+type Given struct {
+	channels []float32 // beside latents: [Times, Rows, Cols, frames + C]
+	tokens   []float32 // [seen, width]
+	seen     int
+	first    []float64 // latents of the first frame
+}
+
+// Gives reports whether clips may be given pictures, must be, and whether they may or must be given a
+// last one.
+func (p *Pipeline) Gives() (may, must, mayLast, mustLast bool) {
+	f := p.family
+	may = f.reads != noPictures
+	return may, f.reads == besideLatents, f.reads == besideLatents && (f.sight == nil || f.both), f.both
+}
+
+// Give prepares a clip's first picture and its last one, nil for none. They are resized.
+func (p *Pipeline) Give(ctx context.Context, at Shape, first, last *vision.Image) (*Given, error) {
+	may, _, mayLast, mustLast := p.Gives()
+	switch {
+	case !may:
+		return nil, errors.New("a picture was given, and this pipeline's network reads none")
+	case at.Frames == 0 || at.Times == 0:
+		return nil, errors.New("a picture was given to what is no clip")
+	case first == nil:
+		return nil, errors.New("a clip's last picture was given without its first")
+	case last != nil && !mayLast:
+		return nil, errors.New("a last picture was given: this network reads the first alone")
+	case last == nil && mustLast:
+		return nil, errors.New("this network reads a first and a last picture: give the last one, too")
+	case last != nil && at.Frames == 1:
+		return nil, errors.New("a first and a last picture for a clip of one frame")
+	}
+	clip := at
+	if p.family.reads == inFirstLatents {
+		clip.Frames, clip.Times, clip.Latents = 1, 1, append([]int{1}, at.Latents[1:]...)
+	}
+	pixels, err := framesOf(clip, first, last)
+	if err != nil {
+		return nil, err
+	}
+	latents, err := p.EncodeAll([][]float32{pixels}, clip)
+	if err != nil {
+		return nil, err
+	}
+	if p.family.reads == inFirstLatents {
+		return &Given{first: rounded(latents[0])}, nil
+	}
+	g := &Given{channels: p.besides(narrowed(latents[0]), at, last != nil)}
+	if p.family.sight == nil {
+		return g, nil
+	}
+	seen := []*vision.Image{first}
+	if last != nil {
+		seen = append(seen, last)
+	}
+	g.tokens, g.seen, err = p.see(ctx, seen)
+	return g, err
+}
+
+// framesOf is a clip from -1 to 1 that is gray but for its first frame, and its last where there is one.
+func framesOf(at Shape, first, last *vision.Image) ([]float32, error) {
+	each := 3 * at.Height * at.Width
+	clip := make([]float32, each*at.Frames)
+	put := func(frame int, m *vision.Image) error {
+		var err error
+		if m.Width != at.Width || m.Height != at.Height {
+			if m, err = m.Resize(at.Width, at.Height, vision.Lanczos); err != nil {
+				return fmt.Errorf("a clip's picture: %w", err)
+			}
+		}
+		vision.Floats(clip[frame*each : (frame+1)*each : (frame+1)*each][:0], m, vision.Signed, vision.ChannelsLast)
+		return nil
+	}
+	err := put(0, first)
+	if last != nil && err == nil {
+		err = put(at.Frames-1, last)
+	}
+	return clip, err
+}
+
+// besides puts, for each pixel of latents, which frames are given before the given clip's latents.
+func (p *Pipeline) besides(latents []float32, at Shape, last bool) []float32 {
+	each, c, pixels := p.decoder.frames, p.family.latentChannels, at.Rows*at.Cols
+	out := make([]float32, 0, at.Times*pixels*(each+c))
+	for t := range at.Times {
+		for i := range pixels {
+			for f := range each {
+				is := float32(0)
+				if t == 0 || last && t*each+f-(each-1) == at.Frames-1 {
+					is = 1
+				}
+				out = append(out, is)
+			}
+			out = append(out, latents[(t*pixels+i)*c:][:c]...)
+		}
+	}
+	return out
+}
+
+// finish puts what is given in the place of a clip's first latents.
+func (g *Given) finish(latents []float64) []float64 {
+	if g == nil || g.first == nil {
+		return latents
+	}
+	out := append([]float64(nil), latents...)
+	copy(out, g.first)
+	return out
+}
