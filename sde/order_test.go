@@ -76,6 +76,7 @@ func single(order int, heun bool) sdetest.Solver {
 func stochastic(eta float64) map[string]sdetest.Solver {
 	return map[string]sdetest.Solver{
 		"flow-sde":  sdetest.Each(func(s sde.Schedule, i int) sde.Row { return sde.FlowSDE(s, i, eta, 0) }),
+		"flow-wan":  sdetest.Each(func(s sde.Schedule, i int) sde.Row { return sde.FlowWan(s, i, eta) }),
 		"dance":     sdetest.Each(func(s sde.Schedule, i int) sde.Row { return sde.Dance(s, i, eta, sde.Gaussian) }),
 		"cps":       sdetest.Each(func(s sde.Schedule, i int) sde.Row { return sde.CPS(s, i, eta) }),
 		"flow-ddim": sdetest.Each(func(s sde.Schedule, i int) sde.Row { return sde.FlowDDIM(s, i, eta) }),
@@ -110,7 +111,8 @@ func TestMarginals(t *testing.T) {
 func TestPointMarginals(t *testing.T) {
 	point := sdetest.Gaussian{Mean: 1.5}
 	all := stochastic(0.7)
-	delete(all, "flow-sde") // these two follow the SDE, not the marginal
+	delete(all, "flow-sde") // these follow the SDE, not the marginal
+	delete(all, "flow-wan")
 	delete(all, "dance")
 	all["renoise"] = sdetest.Each(sde.EulerStochastic)
 	all["sde-dpm++ 2M"] = sdetest.Each(sde.Multistep{Order: 2, SDE: true}.Row)
@@ -158,7 +160,7 @@ func TestNoNoiseIsEuler(t *testing.T) {
 // TestLogProbGradients holds the gradient by the output to differences.
 func TestLogProbGradients(t *testing.T) {
 	s := sdetest.Even(0.9, 0.1, 5)
-	rows := map[string]sde.Row{"flow-sde": sde.FlowSDE(s, 2, 0.7, 0), "truncated": sde.FlowSDE(s, 2, 0.7, 0.1), "dance": sde.Dance(s, 2, 0.3, sde.Gaussian),
+	rows := map[string]sde.Row{"flow-sde": sde.FlowSDE(s, 2, 0.7, 0), "flow-wan": sde.FlowWan(s, 2, 1), "truncated": sde.FlowSDE(s, 2, 0.7, 0.1), "dance": sde.Dance(s, 2, 0.3, sde.Gaussian),
 		"dance bare": sde.Dance(s, 2, 0.3, sde.Unnormalised), "cps": sde.CPS(s, 2, 0.8), "ddim": sde.FlowDDIM(s, 2, 0.6)}
 	vp, err := sde.DDIM(sde.Schedule{Alpha: []float64{0.5}, AlphaPrev: []float64{0.8}}, 0, 1, sde.VPredict, true)
 	if err != nil {

@@ -22,6 +22,7 @@ var areas = []map[string]Op{
 	autoencoderOps,
 	boxOps,
 	clipOps,
+	clipMathOps,
 	clipPipelineOps,
 	combineOps,
 	genEvalOps,

@@ -87,6 +87,10 @@ func Solvers() []Solver {
 			make: func(s Sampler) rowOf {
 				return func(t sde.Schedule, step int) sde.Row { return sde.FlowSDE(t, step, s.Noise, s.NoiseLimit) }
 			}},
+		{Name: Name{Name: "flow-wan", Card: "The SDE of Flow-GRPO's Wan script, whose noise falls with sigma (Flash-GRPO, UniRL); noise = 1 upstream."}, Draws: true, Judged: true,
+			make: func(s Sampler) rowOf {
+				return func(t sde.Schedule, step int) sde.Row { return sde.FlowWan(t, step, s.Noise) }
+			}},
 		{Name: Name{Name: "dance", Card: "DanceGRPO's SDE: constant noise, the score of the predicted clean sample."}, Draws: true, Judged: true,
 			make: func(s Sampler) rowOf {
 				density := sde.Gaussian

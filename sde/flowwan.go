@@ -1,0 +1,44 @@
+package sde
+
+import "math"
+
+// The kernel of Flow-GRPO's Wan script (Liu et al., 2025; wan_pipeline_with_logprob.py), which Flash-GRPO and
+// UniRL share: Flow-SDE's step, whose noise is linear in sigma,
+//
+//	g    = σ_last + (σ_1 - σ_last)·s
+//	mean = x·(1 - g²Δ/(2s)) - v·(1 + g²(1-s)/(2s))·Δ,   τ = g·√Δ,   Δ = s - s'
+//
+// σ_1 is the schedule's second sigma, σ_last its last: on UniPC's grid g stays below 1, and s = 1 needs no
+// case of its own. There is no noise level upstream; eta scales g, as UniRL does. KL divides by 2τ².
+//
+// A step keeps 1/c of the gradient, c = 1/(√Δ/g + g·√Δ·(1-s)/(2s)): Flash-GRPO weighs by c.
+//
+// Invariant (test): with v the flow's own velocity the step has the flow's marginals, as Flow-SDE's.
+
+// linearNoise is g.
+func linearNoise(s Schedule, step int, eta float64) float64 {
+	last := s.Sigmas[len(s.Sigmas)-1]
+	return eta * (last + float64((s.Sigmas[1]-last)*s.Sigmas[step]))
+}
+
+// FlowWan is one step with noise level eta; upstream's is 1.
+func FlowWan(s Schedule, step int, eta float64) Row {
+	r, g := flowRow(s, step), linearNoise(s, step, eta)
+	delta := r.From - r.To
+	r.Next = x(0).times(1 - g*g*delta/(2*r.From)).plus(output(0).times(-(1 + g*g*(1-r.From)/(2*r.From)) * delta))
+	r.Noise = g * math.Sqrt(delta)
+	if r.KLDeviation = r.Noise; r.Noise != 0 {
+		r.Density = Gaussian
+	}
+	return r
+}
+
+// FlashWeight is c of a step of FlowWan: Flash-GRPO's advantages are times it, over its mean in the batch.
+func FlashWeight(s Schedule, step int, eta float64) float64 {
+	g, from := linearNoise(s, step, eta), s.Sigmas[step]
+	root := math.Sqrt(from - s.Sigmas[step+1])
+	return 1 / (root/g + g*root*(1-from)/(2*from))
+}
+
+// FlashStep is the one step that a prompt's samples draw at, of the first n: u is uniform from 0 to 1.
+func FlashStep(u float64, n int) int { return min(int(u*float64(n)), n-1) }
