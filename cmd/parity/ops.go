@@ -24,6 +24,7 @@ var areas = []map[string]Op{
 	clipOps,
 	clipMathOps,
 	clipPipelineOps,
+	clipStepOps,
 	combineOps,
 	genEvalOps,
 	replyOps,
