@@ -50,6 +50,7 @@ var areas = []map[string]Op{
 	scheduleOps,
 	solverOps,
 	transitionOps,
+	visionClipOps,
 	visionLanguageOps,
 	visionModelOps,
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"path/filepath"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -68,7 +69,11 @@ func NewProcessor() Processor {
 
 // OpenProcessor reads a folder's preprocessor_config.json.
 func OpenProcessor(dir string) (*Processor, error) {
-	path := filepath.Join(dir, "preprocessor_config.json")
+	return OpenProcessorFile(filepath.Join(dir, "preprocessor_config.json"))
+}
+
+// OpenProcessorFile reads such a file; clips have one of their own, video_preprocessor_config.json.
+func OpenProcessorFile(path string) (*Processor, error) {
 	data, err := hub.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -161,8 +166,16 @@ func (p *Processor) check() error {
 func (p *Processor) Resize(r *vision.Raster) (*vision.Image, error) {
 	m := r.Over(color.RGBA{255, 255, 255, 255})
 	w, h, err := p.Size(m.Width, m.Height)
-	if err != nil || w == m.Width && h == m.Height {
+	if err != nil {
 		return m, err
+	}
+	return p.resizeTo(m, w, h)
+}
+
+// resizeTo is a picture at a size, in 8 bits.
+func (p *Processor) resizeTo(m *vision.Image, w, h int) (*vision.Image, error) {
+	if w == m.Width && h == m.Height {
+		return m, nil
 	}
 	if p.Arithmetic == vision.Torch8 {
 		return m.ResizeTorch(w, h, vision.Bicubic)
@@ -208,15 +221,15 @@ func (p *Processor) Apply(pictures ...*vision.Raster) (Patches, error) {
 			return out, fmt.Errorf("picture %d: %w", i, err)
 		}
 		out.Grids = append(out.Grids, g)
-		if out.Values, err = p.cut(out.Values, m, g); err != nil {
+		if out.Values, err = p.cut(out.Values, slices.Repeat([]*vision.Image{m}, p.Frames), g); err != nil {
 			return out, err
 		}
 	}
 	return out, Check(out.Grids, p.Merge)
 }
 
-// cut appends a picture's patches.
-func (p *Processor) cut(values []float32, m *vision.Image, g Grid) ([]float32, error) {
+// cut appends the patches of the frames that one patch spans: of a picture, the picture each time.
+func (p *Processor) cut(values []float32, frames []*vision.Image, g Grid) ([]float32, error) {
 	places, err := Places([]Grid{g}, p.Merge)
 	if err != nil {
 		return nil, err
@@ -224,7 +237,7 @@ func (p *Processor) cut(values []float32, m *vision.Image, g Grid) ([]float32, e
 	tables := p.tables()
 	for _, at := range places {
 		for c, table := range tables {
-			for range p.Frames {
+			for _, m := range frames {
 				for y := range p.Patch {
 					row := m.Row(at.Row*p.Patch + y)[3*at.Column*p.Patch:]
 					for x := range p.Patch {

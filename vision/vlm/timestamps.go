@@ -35,18 +35,25 @@ func Timestamps(frames []int, perSecond float64, join int) ([]float64, error) {
 
 // FramesApart writes each clip of a text as frames with their times; each frame has one mark, for
 // which Marks.Expand takes the grids that FrameGrids gives.
-func FramesApart(text string, times [][]float64) (string, error) {
+func FramesApart(text string, times [][]float64) (string, error) { return frames(text, times, "", "") }
+
+// FramesInside is FramesApart with the clip's own pair of marks around the frames, as transformers 5 writes them.
+func FramesInside(text string, times [][]float64) (string, error) {
+	return frames(text, times, "<|vision_start|>", "<|vision_end|>")
+}
+
+func frames(text string, times [][]float64, first, last string) (string, error) {
 	var b strings.Builder
 	for i, t := range times {
 		before, after, found := strings.Cut(text, clip)
 		if !found {
 			return "", fmt.Errorf("%d clips, and the text has marks for %d", len(times), i)
 		}
-		b.WriteString(before)
+		b.WriteString(before + first)
 		for _, seconds := range t {
 			fmt.Fprintf(&b, "<%.1f seconds>%s", seconds, clip)
 		}
-		text = after
+		text = last + after
 	}
 	if strings.Contains(text, clip) {
 		return "", fmt.Errorf("%d clips, and the text has marks for more", len(times))

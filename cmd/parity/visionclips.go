@@ -1,0 +1,246 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// Clips before a vision-language network: which frames are read, their size, times, tokens and patches.
+
+var visionClipOps = map[string]Op{
+	"video.preprocess":    clipPatches,
+	"video.sample_frames": clipFrames,
+	"video.size":          clipSize,
+	"video.timestamps":    clipTimes,
+	"video.tokens":        clipTokens,
+}
+
+func clipFrames(c *Case) error {
+	f := vlm.Frames{Rule: vlm.FrameRule(c.String("kind")), FPS: numberOr(c, "fps", 0), Count: int(numberOr(c, "num_frames", 0)), Min: c.Int("min_frames"), Max: c.Int("max_frames")}
+	total, rate := c.Int("total_frames"), c.Float("video_fps")
+	places, err := f.Of(total, rate)
+	var past vlm.PastEnd
+	switch {
+	case errors.As(err, &past):
+		c.Put("error", "IndexError")
+		c.Put("upstream_indices", past.Places)
+	case err != nil:
+		c.Put("error", "ValueError")
+	default:
+		c.Put("indices", places)
+		c.Put("sample_fps", float64(len(places))/float64(total)*rate)
+	}
+	return nil
+}
+
+func clipSize(c *Case) error {
+	frames, h, w, factor := c.Int("frames"), c.Int("height"), c.Int("width"), c.Int("factor")
+	var err error
+	if kind := vlm.FrameRule(c.String("kind")); kind == vlm.VendorFrames {
+		w, h, frames, err = vlm.VendorSize(frames, w, h, factor, c.Int("image_min_cells"), c.Int("frame_min_cells"), c.Int("max_pixels"))
+		c.Put("frames", frames)
+	} else {
+		p := vlm.ClipPixels{Rule: kind, Pixels: vlm.Pixels{Min: c.Int("shortest_edge"), Max: c.Int("longest_edge")}, Cap: c.Bool("cap_pixels_per_frame"), Tokens: c.Int("max_video_tokens")}
+		w, h, err = p.Size(frames, w, h, factor)
+	}
+	c.Put("height", h)
+	c.Put("width", w)
+	return err
+}
+
+func clipTimes(c *Case) error {
+	times, err := vlm.Timestamps(c.Ints("indices"), c.Float("video_fps"), 2)
+	var texts []any
+	for _, t := range times {
+		texts = append(texts, fmt.Sprintf("<%.1f seconds>", t))
+	}
+	c.Put("seconds", times)
+	c.Put("text", texts)
+	return err
+}
+
+// bounds is an object of two edges.
+func bounds(c *Case, name string) vlm.Pixels {
+	s := c.Sub(name)
+	return vlm.Pixels{Min: s.Int("shortest_edge"), Max: s.Int("longest_edge")}
+}
+
+// A clipTalk is a case's conversation about clips on its way to tokens.
+type clipTalk struct {
+	*Case
+	apart    bool // frames are pictures with their times (Qwen3-VL)
+	clips    []vlm.Grid
+	pictures []vlm.Grid
+	times    [][]float64
+	seconds  []float64
+}
+
+func clipTokens(c *Case) error {
+	family := c.String("family")
+	s := &clipTalk{Case: c, apart: family == "qwen3_vl"}
+	if err := s.read(); err != nil {
+		return err
+	}
+	t, err := vlm.TemplateNamed(family)
+	if err != nil {
+		return err
+	}
+	messages, err := vlm.ReadMessages(c.Text("messages"))
+	if err != nil {
+		return err
+	}
+	text, err := t.Render(messages, vlm.Rendering{Generate: strings.HasSuffix(textOut(c), "assistant\n")})
+	if err != nil {
+		return err
+	}
+	c.Put("text", text)
+	return s.expand(text)
+}
+
+// textOut is the recorded text, of which its end alone is read: whether an answer is asked for.
+func textOut(c *Case) string {
+	text, _ := c.want["text"].(string)
+	return text
+}
+
+// read chooses frames, and sizes them and pictures.
+func (s *clipTalk) read() error {
+	rule := map[bool]vlm.FrameRule{true: vlm.Qwen3Frames, false: vlm.Qwen2Frames}[s.apart]
+	totals, rates, patch := s.Ints("total_frames"), s.Floats("video_fps"), s.Int("patch_size")
+	var read [][]int
+	for i, size := range groups(s.Case, "video_hw", 2) {
+		places := make([]int, totals[i])
+		for k := range places {
+			places[k] = k
+		}
+		rate := rates[i]
+		if s.Bool("do_sample_frames") {
+			f := vlm.Frames{Rule: rule, FPS: s.Float("fps"), Min: s.Int("min_frames"), Max: 768}
+			var err error
+			if places, err = f.Of(totals[i], rate); err != nil {
+				return err
+			}
+			rate *= float64(len(places)) / float64(totals[i])
+		}
+		read = append(read, places)
+		w, h, err := vlm.ClipPixels{Rule: rule, Pixels: bounds(s.Case, "video_size")}.Size(len(places), size[1], size[0], 2*patch)
+		if err != nil {
+			return err
+		}
+		s.clips = append(s.clips, vlm.Grid{Frames: (len(places) + 1) / 2, Rows: h / patch, Columns: w / patch})
+		times, err := vlm.Timestamps(places, rates[i], 2)
+		if err != nil {
+			return err
+		}
+		s.times, s.seconds = append(s.times, times), append(s.seconds, float64(float32(2/rate)))
+	}
+	p := vlm.NewProcessor()
+	p.Patch, p.Pixels = patch, bounds(s.Case, "image_size")
+	for _, size := range groups(s.Case, "image_hw", 2) {
+		g, err := p.Grid(size[1], size[0])
+		if err != nil {
+			return err
+		}
+		s.pictures = append(s.pictures, g)
+	}
+	s.Put("frames_indices", read)
+	s.Put("video_grid_thw", gridRows(s.clips))
+	s.Put("image_grid_thw", gridRows(s.pictures))
+	s.Put("second_per_grid_ts", s.seconds)
+	return nil
+}
+
+// expand makes tokens of the text, and their places.
+func (s *clipTalk) expand(text string) error {
+	t, err := vlmTokens(s.Case)
+	if err != nil {
+		return err
+	}
+	marks, err := vlm.MarksOf(t)
+	if err != nil {
+		return err
+	}
+	cells, rule := s.clips, vlm.PositionRule{Merge: 2, PerSecond: numberOr(s.Case, "tokens_per_second", 0)}
+	sequence := vlm.Sequence{Pictures: s.pictures, Clips: s.clips, Seconds: s.seconds}
+	if s.apart {
+		if text, err = vlm.FramesInside(text, s.times); err != nil {
+			return err
+		}
+		cells = nil
+		for _, g := range s.clips {
+			cells = append(cells, vlm.FrameGrids(g)...)
+		}
+		rule = vlm.PositionRule{Merge: 2, ByFrame: true}
+		s.Put("expanded_text", repeated(repeated(text, "<|video_pad|>", cells), "<|image_pad|>", s.pictures))
+	}
+	e, err := t.Encode(text)
+	if err != nil {
+		return err
+	}
+	ids, kinds, err := marks.Expand(e.IDs, s.pictures, cells, 2)
+	if err != nil {
+		return err
+	}
+	s.Put("input_ids", whole32(ids))
+	s.Put("mm_token_type_ids", kinds)
+	sequence.Kinds = kinds
+	at, delta, err := rule.Positions(sequence)
+	s.Put("position_ids", at[:])
+	s.Put("rope_delta", delta)
+	return err
+}
+
+// repeated is a text whose marks stand as often as their grids have merged cells.
+func repeated(text, mark string, grids []vlm.Grid) string {
+	parts := strings.Split(text, mark)
+	out := parts[0]
+	for i, part := range parts[1:] {
+		out += strings.Repeat(mark, grids[i].Tokens(2)) + part
+	}
+	return out
+}
+
+// clipPatches reads the folder's settings of clips, which have the form of pictures'.
+func clipPatches(c *Case) error {
+	p, err := vlm.OpenProcessorFile(filepath.Join(c.Dir(), "video_preprocessor_config.json"))
+	if err != nil {
+		return err
+	}
+	pixels := vlm.ClipPixels{Rule: map[bool]vlm.FrameRule{true: vlm.Qwen3Frames, false: vlm.Qwen2Frames}[c.String("family") == "qwen3_vl"], Pixels: bounds(c, "video_size")}
+	var values []float32
+	var grids []vlm.Grid
+	lists, _ := c.Raw("frames_indices").([]any)
+	for i := range lists {
+		a, err := arrayOf(lists[i])
+		if err != nil {
+			a = Array{Data: nil}
+			for _, v := range lists[i].([]any) {
+				a.Data = append(a.Data, v.(float64))
+			}
+		}
+		clip := c.Array(fmt.Sprintf("clip.%d", i))
+		each := len(clip.Data) / clip.Shape[0]
+		var frames []*vision.Raster
+		for _, k := range a.Data {
+			r := vision.NewRaster(clip.Shape[2], clip.Shape[1], 3)
+			for j, v := range clip.Data[int(k)*each : (int(k)+1)*each] {
+				r.Pix[j] = uint8(v)
+			}
+			frames = append(frames, r)
+		}
+		out, err := p.Clip(pixels, frames...)
+		if err != nil {
+			return err
+		}
+		values, grids = append(values, out.Values...), append(grids, out.Grids...)
+	}
+	width := 3 * p.Frames * p.Patch * p.Patch
+	c.Put("pixel_values_videos", Array{[]int{len(values) / width, width}, widened(values)})
+	c.Put("video_grid_thw", gridRows(grids))
+	return nil
+}
