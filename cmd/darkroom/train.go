@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,7 +129,12 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return usageError{err}
 	}
-	fmt.Fprintf(log, "%s: %d iterations of %d pictures, in %s\n", e.Run.Name, e.Run.Iterations, first.Rollout.PromptsPerIteration*first.Samples(), dir)
+	what := "pictures"
+	if e.Episode != nil {
+		what = "episodes"
+	}
+	fmt.Fprintf(log, "%s: %d iterations of %d %s, in %s\n", e.Run.Name, e.Run.Iterations, first.Rollout.PromptsPerIteration*first.Samples(), what, dir)
+	here := 0    // iterations of this process
 	rolls := 0.5 // of an iteration's time; then what the last one took
 	result, err := run.Run(cmd.Context(), e, on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: readBuild().String(),
 		Say: func(format string, args ...any) {
@@ -146,6 +149,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 				rolls = t.Seconds["roll"] / all
 			}
 			bar.end()
+			here++
 			fmt.Fprintln(log, iterationLine(l, t))
 			bar.set(l.Iteration, e.Run.Iterations)
 		}}))
@@ -156,10 +160,11 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	case err != nil:
 		return err
 	}
-	if err := report.Write(dir); err != nil {
-		return err
+	if err := report.Write(dir); err != nil { // the run is what it is without its page
+		fmt.Fprintf(log, "warning: the run's page was not written: %v\n", err)
 	}
-	if err := emit(cmd, result, func(w io.Writer) { writeResult(w, result, e.Model.Path, dir, time.Since(began)) }); err != nil {
+	ended := ending{Result: result, Experiment: e, dir: dir, resumed: o.resume, here: here, took: time.Since(began)}
+	if err := emit(cmd, result, ended.write); err != nil {
 		return err
 	}
 	switch result.Status {
@@ -175,71 +180,4 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 func refused(err error) bool {
 	return slices.ContainsFunc([]error{folder.ErrUsed, folder.ErrNone, run.ErrChanged, run.ErrOther, run.ErrLost, run.ErrFew},
 		func(why error) bool { return errors.Is(err, why) })
-}
-
-// iterationLine is an iteration for people.
-func iterationLine(l *ledger.Line, t *ledger.TimingLine) string {
-	s := fmt.Sprintf("%4d  reward %.3f  in groups ±%.3f", l.Iteration, l.Total.Mean, l.Spread)
-	if l.Total.Missing > 0 {
-		s += fmt.Sprintf("  missing %d", l.Total.Missing)
-	}
-	if n := len(l.Updates); n > 0 {
-		u := l.Updates[n-1]
-		s += fmt.Sprintf("  gradient %.3g  kl %.2g", u.Gradient, u.Metrics["kl"])
-	}
-	s += fmt.Sprintf("  %.1f s", t.Seconds["all"])
-	if m, ok := l.HeldOut["total"]; ok {
-		s += fmt.Sprintf("  held out %.3f (%.3f to %.3f)", m.Mean, m.Low, m.High)
-	}
-	return s
-}
-
-// writeResult is the table at the end.
-func writeResult(w io.Writer, r *ledger.Result, model, dir string, took time.Duration) {
-	fmt.Fprintf(w, "%s after %d iterations and %s\n\n", r.Status, r.Iterations, took.Round(time.Second))
-	t := table{header: []string{"HELD OUT", "BEFORE", "95 %", "AFTER", "95 %", "GAIN"}}
-	label := func(name string) string {
-		if kind := r.Rewards[name]; kind != "" {
-			return name + " (" + kind + ")"
-		}
-		return name
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.HeldOut)) {
-		g := r.HeldOut[name]
-		t.add(measuredRow(label(name), g.Before, g.After)...)
-	}
-	if r.Guided != nil {
-		t.add(fmt.Sprintf("AT GUIDANCE %v", r.Guidance))
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Guided)) {
-		if g := r.Guided[name]; g.After != nil {
-			t.add(measuredRow(label(name), g.Before, *g.After)...)
-		} else {
-			t.add(append([]string{label(name)}, measured(g.Before)...)...)
-		}
-	}
-	t.write(w)
-	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(dir, report.Name))
-	if last := latest(dir); last != "" {
-		fmt.Fprintf(w, "sample with it  darkroom sample --model %s --lora %s --prompt '...' --out a.png\n", model, last)
-	}
-}
-
-func measuredRow(label string, before, after ledger.Measure) []string {
-	row := append([]string{label}, append(measured(before), measured(after)...)...)
-	return append(row, fmt.Sprintf("%+.3f", after.Mean-before.Mean))
-}
-
-func measured(m ledger.Measure) []string {
-	return []string{fmt.Sprintf("%.3f", m.Mean), fmt.Sprintf("%.3f to %.3f", m.Low, m.High)}
-}
-
-// latest is the folder of the newest checkpoint that holds an adapter.
-func latest(dir string) string {
-	all, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*", "adapter_config.json"))
-	if err != nil || len(all) == 0 {
-		return ""
-	}
-	slices.Sort(all)
-	return filepath.Dir(all[len(all)-1])
 }

@@ -50,7 +50,7 @@ func (t *Table) Page() ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = parsed.Execute(&out, map[string]any{"Style": report.Style(), "Title": t.title(), "Status": t.status(), "Header": header, "Rows": lines, "Plots": t.plots()})
+	err = parsed.Execute(&out, map[string]any{"Style": report.Style(), "Title": t.title(), "Status": t.status(), "Header": header, "Rows": lines, "Told": best >= 0, "Plots": t.plots()})
 	return out.Bytes(), err
 }
 
@@ -79,15 +79,19 @@ func (t *Table) status() string {
 	return fmt.Sprintf("%s, %s, %s, %s", filepath.Base(t.Base), several(len(t.Rows), "combination"), several(t.Seeds, "seed"), budget)
 }
 
-// best is the cell that gained most, -1 where none is finished.
+// best is the cell whose gain lies above every other's, intervals and all, and above 0; -1: no difference can be
+// told. One seed has no interval.
 func (t *Table) best() int {
-	best := -1
 	for i, r := range t.Rows {
-		if r.HeldOut.Gain.Seeds > 0 && (best < 0 || r.HeldOut.Gain.Mean > t.Rows[best].HeldOut.Gain.Mean) {
-			best = i
+		g := r.HeldOut.Gain
+		if g.Seeds > 1 && g.Low > 0 && !slices.ContainsFunc(t.Rows, func(o Row) bool {
+			h := o.HeldOut.Gain
+			return o.Name != r.Name && h.Seeds > 0 && (h.Seeds == 1 || h.High >= g.Low)
+		}) {
+			return i
 		}
 	}
-	return best
+	return -1
 }
 
 // plots are held-out rewards over iterations and over time.

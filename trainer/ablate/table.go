@@ -128,6 +128,10 @@ func (g *Grid) row(c *Cell) (Row, error) {
 			return row, err
 		}
 		for name, held := range run.Result.HeldOut {
+			if !held.Known() || held.Iteration != run.Result.Iterations {
+				row.Missing = append(row.Missing, fmt.Sprintf("seed %d: %s was not measured before training and after it", trial.Seed, name))
+				continue
+			}
 			before[name], after[name] = append(before[name], held.Before.Mean), append(after[name], held.After.Mean)
 			var curve []Point
 			for _, e := range run.HeldOut(name) {

@@ -1,6 +1,8 @@
 package conversations
 
 import (
+	"math"
+
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
@@ -15,7 +17,7 @@ func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
 	if n := m.opened.Episode.Noisy; n != nil {
 		line.Noisy = noisy(r.Samples, n.Old == "rolled")
 	}
-	if m.turn.EstimatorKind().Greedy {
+	if m.turn.EstimatorKind().Greedy && !math.IsNaN(m.likely.Mean) {
 		line.Episodes["greedy"] = m.likely.Mean
 	}
 }

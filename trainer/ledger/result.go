@@ -5,9 +5,10 @@ const (
 	Finished    = "finished"
 	Stopped     = "stopped by a monitor"
 	Interrupted = "interrupted"
+	UnderWay    = "under way" // it has not ended, or was killed
 )
 
-// Result is result.json.
+// Result is result.json. A run that is under way has one, too.
 type Result struct {
 	Status     string            `json:"status"`
 	Why        string            `json:"why,omitempty"`
@@ -15,18 +16,16 @@ type Result struct {
 	HeldOut    map[string]Gain   `json:"heldout"`
 	Rewards    map[string]string `json:"rewards"` // "trained" or "gold"
 	// Guided is the same under Guidance, where it was measured.
-	Guidance float64           `json:"guidance,omitempty"`
-	Guided   map[string]Guided `json:"guided,omitempty"`
+	Guidance float64         `json:"guidance,omitempty"`
+	Guided   map[string]Gain `json:"guided,omitempty"`
 }
 
-// Gain is a held-out measure before and after.
+// Gain is a held-out measure before training and after. What was not measured is nil.
 type Gain struct {
-	Before Measure `json:"before"`
-	After  Measure `json:"after"`
+	Before    *Measure `json:"before,omitempty"`
+	After     *Measure `json:"after,omitempty"`
+	Iteration int      `json:"iteration,omitempty"` // that After was measured after
 }
 
-// Guided is a held-out measure under guidance before, and after a run that came to its end.
-type Guided struct {
-	Before Measure  `json:"before"`
-	After  *Measure `json:"after,omitempty"`
-}
+// Known reports whether both were measured, so that there is a gain.
+func (g Gain) Known() bool { return g.Before != nil && g.After != nil }

@@ -1,18 +1,18 @@
 package ledger
 
 import (
+	"encoding/json"
 	"math"
 
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Spread is how numbers are distributed; missing ones are counted and left out.
+// Spread is how numbers are distributed; missing ones are counted and left out. Where all are missing it has
+// none: NaN here, null in a file.
 type Spread struct {
-	Mean    float64 `json:"mean"`
-	Std     float64 `json:"std"`
-	Least   float64 `json:"min"`
-	Most    float64 `json:"max"`
-	Missing int     `json:"missing,omitempty"`
+	Mean, Std   float64
+	Least, Most float64
+	Missing     int
 }
 
 // SpreadOf is the spread of x, in which NaN is missing.
@@ -31,6 +31,9 @@ func SpreadOf(x []float64) Spread {
 		s.Least, s.Most = min(s.Least, v), max(s.Most, v)
 	}
 	if n == 0 {
+		if s.Missing > 0 {
+			s.Mean, s.Std, s.Least, s.Most = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		}
 		return s
 	}
 	s.Mean = sum / n
@@ -44,6 +47,36 @@ func SpreadOf(x []float64) Spread {
 	return s
 }
 
+// stored is a spread in a file.
+type stored struct {
+	Mean    *float64 `json:"mean"`
+	Std     *float64 `json:"std"`
+	Least   *float64 `json:"min"`
+	Most    *float64 `json:"max"`
+	Missing int      `json:"missing,omitempty"`
+}
+
+// MarshalJSON writes null for what is not known.
+func (s Spread) MarshalJSON() ([]byte, error) {
+	return json.Marshal(stored{Number(s.Mean), Number(s.Std), Number(s.Least), Number(s.Most), s.Missing})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Spread) UnmarshalJSON(text []byte) error {
+	var f stored
+	if err := json.Unmarshal(text, &f); err != nil {
+		return err
+	}
+	known := func(v *float64) float64 {
+		if v == nil {
+			return math.NaN()
+		}
+		return *v
+	}
+	*s = Spread{known(f.Mean), known(f.Std), known(f.Least), known(f.Most), f.Missing}
+	return nil
+}
+
 // Within is how many groups have one total alone, and the mean deviation inside groups.
 func Within(groups [][]int, totals []float64) (dead int, spread float64) {
 	for _, g := range groups {
@@ -52,8 +85,11 @@ func Within(groups [][]int, totals []float64) (dead int, spread float64) {
 			x = append(x, totals[i])
 		}
 		s := SpreadOf(x)
+		if s.Missing == len(x) {
+			continue
+		}
 		spread += s.Std / float64(len(groups))
-		if s.Missing < len(x) && s.Least == s.Most {
+		if s.Least == s.Most {
 			dead++
 		}
 	}

@@ -18,14 +18,16 @@ type TimingLine struct {
 func Work(seconds map[string]float64) float64 { return seconds["all"] - seconds["evaluate"] }
 
 // ReadTiming is the seconds of each iteration, by part; of one that ran twice, the last time. A
-// folder without the file has none.
+// folder without the file has none, and a line that cannot be read is left out: no number of the run
+// depends on it.
 func ReadTiming(path string) (map[int]map[string]float64, error) {
 	all := map[int]map[string]float64{}
 	err := folder.ReadLines(path, func(text []byte) error {
 		var l TimingLine
-		err := json.Unmarshal(text, &l)
-		all[l.Iteration] = l.Seconds
-		return err
+		if json.Unmarshal(text, &l) == nil && l.Seconds != nil {
+			all[l.Iteration] = l.Seconds
+		}
+		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil

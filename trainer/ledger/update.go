@@ -12,7 +12,10 @@ func UpdateOf(u trainer.Update) UpdateLine {
 	line := UpdateLine{Loss: u.Loss, Gradient: u.Norm, Rate: u.Rate, Metrics: map[string]float64{}}
 	for name, values := range u.Metrics {
 		if name == "ratio" {
-			line.RatioMean, line.Mismatch = SpreadOf(values).Mean, logRatio(values)
+			if m := SpreadOf(values).Mean; !math.IsNaN(m) {
+				line.RatioMean = m
+			}
+			line.Mismatch = logRatio(values)
 			for _, r := range values {
 				if math.Abs(r-1) >= math.Abs(line.RatioMost-1) || line.RatioMost == 0 {
 					line.RatioMost = r

@@ -24,9 +24,9 @@ func (l *Line) Value(name string) (float64, bool) {
 	case "diversity":
 		return l.Diversity, true
 	case "spread_in_groups":
-		return l.Spread, true
+		return l.Spread, l.Total.Missing < l.Samples
 	case "reward_modes":
-		if l.Histogram == nil {
+		if l.Histogram == nil || l.Total.Missing == l.Samples {
 			return 0, false
 		}
 		return l.Histogram.Modes, true

@@ -33,7 +33,7 @@ func Compare(dirs []string) ([]byte, error) {
 		runs = append(runs, r)
 	}
 	tellApart(runs)
-	v := map[string]any{"Style": Style(), "Rows": comparison(runs), "Plots": overlaid(runs), "Differences": differences(runs)}
+	v := map[string]any{"Style": Style(), "Rows": comparison(runs), "Plots": overlaid(runs), "Differences": differences(runs), "Alike": alike(runs)}
 	var sheets []sheets
 	for _, r := range runs {
 		p, err := pictures(r.Dir)
@@ -68,6 +68,11 @@ type sheets struct {
 
 func sheetsOf(r *Run, p []picture) sheets { return sheets{r.Name, p} }
 
+// alike reports whether all runs are trained on the same rewards, so that their totals can be compared.
+func alike(runs []*Run) bool {
+	return !slices.ContainsFunc(runs, func(r *Run) bool { return r.trained() != runs[0].trained() })
+}
+
 // tellApart gives runs that are named alike as much of their path as they need.
 func tellApart(runs []*Run) {
 	for depth := 2; depth < 12; depth++ {
@@ -90,7 +95,7 @@ func tellApart(runs []*Run) {
 
 // compared is a line of the table.
 type compared struct {
-	Name, Status            string
+	Name, Status, Trained   string
 	Iterations              int
 	Before, After, Gain     string
 	PerIteration, PerMinute string
@@ -103,11 +108,11 @@ type compared struct {
 func comparison(runs []*Run) []compared {
 	var rows []compared
 	for _, r := range runs {
-		c := compared{Name: r.Name, Status: r.Status(), Iterations: len(r.Lines), Before: "-", After: "-", Gain: "-", PerMinute: "-", PerIteration: "-", Roll: "-", Score: "-", Train: "-"}
+		c := compared{Name: r.Name, Status: r.Status(), Trained: r.trained(), Iterations: r.Iterations(), Before: "-", After: "-", Gain: "-", PerMinute: "-", PerIteration: "-", Roll: "-", Score: "-", Train: "-"}
 		if held := r.HeldOut("total"); len(held) > 1 {
 			first, last := held[0], held[len(held)-1]
 			gain := last.Mean - first.Mean
-			c.Before, c.After, c.Gain = said(first.Measure), said(last.Measure), Signed(gain)
+			c.Before, c.After, c.Gain = said(&first.Measure), said(&last.Measure), Signed(gain)
 			c.Better, c.Worse = last.Low > first.High, last.High < first.Low
 			if last.Seconds > 0 {
 				c.PerMinute = Signed(gain * 60 / last.Seconds)
@@ -126,8 +131,19 @@ func comparison(runs []*Run) []compared {
 	return rows
 }
 
-func said(m ledger.Measure) string {
-	return fmt.Sprintf("%.3f (%.3f to %.3f)", m.Mean, m.Low, m.High)
+// said is a measure with its interval, which one prompt does not have; nil was not measured.
+func said(m *ledger.Measure) string {
+	if m == nil {
+		return "not measured"
+	}
+	s := fmt.Sprintf("%.3f (%.3f to %.3f)", m.Mean, m.Low, m.High)
+	if m.Prompts == 1 {
+		s = fmt.Sprintf("%.3f (one prompt)", m.Mean)
+	}
+	if m.Missing > 0 {
+		s += fmt.Sprintf(", %d missing", m.Missing)
+	}
+	return s
 }
 
 // Signed is a difference to three digits; one that rounds to nothing has no minus.
@@ -170,9 +186,11 @@ func overlaid(runs []*Run) []Plot {
 		}
 	}
 	iteration, time := func(e Evaluated) float64 { return float64(e.Iteration) }, func(e Evaluated) float64 { return e.Seconds }
-	add("Held-out reward, over iterations", "iteration", held("total", iteration))
-	add("Held-out reward, over seconds of training", "seconds", held("total", time))
-	add("Reward of the training samples", "iteration", func(r *Run) Curve { return r.each("", func(l ledger.Line) float64 { return l.Total.Mean }) })
+	if alike(runs) { // what is trained on differs: so do the units of totals
+		add("Held-out reward, over iterations", "iteration", held("total", iteration))
+		add("Held-out reward, over seconds of training", "seconds", held("total", time))
+		add("Reward of the training samples", "iteration", func(r *Run) Curve { return r.measured("", "total") })
+	}
 	for _, n := range slices.Sorted(maps.Keys(names)) {
 		title := "Held-out “" + n + "”"
 		if slices.ContainsFunc(runs, func(r *Run) bool { return r.gold(n) }) {
@@ -180,7 +198,9 @@ func overlaid(runs []*Run) []Plot {
 		}
 		add(title, "iteration", held(n, iteration))
 	}
-	add("Deviation of the reward inside groups", "iteration", func(r *Run) Curve { return r.each("", func(l ledger.Line) float64 { return l.Spread }) })
+	if alike(runs) {
+		add("Deviation of the reward inside groups", "iteration", func(r *Run) Curve { return r.measured("", "spread_in_groups") })
+	}
 	add("Distance between samples of a prompt", "iteration", func(r *Run) Curve { return r.each("", func(l ledger.Line) float64 { return l.Diversity }) })
 	add("Gradient's norm", "iteration", func(r *Run) Curve {
 		return r.some("", lastUpdate(func(u ledger.UpdateLine) float64 { return u.Gradient }))

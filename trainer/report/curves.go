@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -11,7 +12,18 @@ import (
 
 // What a run's ledger shows as curves.
 
-// each is a number of every iteration.
+// measured is a number of every iteration by the name that monitors watch it by, with a gap where it was not
+// measured.
+func (r *Run) measured(label, name string) Curve {
+	return r.each(label, func(l ledger.Line) float64 {
+		if v, ok := l.Value(name); ok {
+			return v
+		}
+		return math.NaN()
+	})
+}
+
+// each is a number of every iteration; NaN is a gap.
 func (r *Run) each(name string, value func(l ledger.Line) float64) Curve {
 	c := Curve{Name: name}
 	for _, l := range r.Lines {
@@ -55,16 +67,16 @@ const heldOutLabel = "held-out prompts, with 95 % intervals"
 
 // plots are all curves of a run.
 func (r *Run) plots() []Plot {
-	reward := r.each("of the training samples, ± their deviation inside groups", func(l ledger.Line) float64 { return l.Total.Mean })
-	for _, l := range r.Lines {
-		reward.Low, reward.High = append(reward.Low, l.Total.Mean-l.Spread), append(reward.High, l.Total.Mean+l.Spread)
+	reward := r.measured("of the training samples, ± their deviation inside groups", "total")
+	for i, l := range r.Lines {
+		reward.Low, reward.High = append(reward.Low, reward.Y[i]-l.Spread), append(reward.High, reward.Y[i]+l.Spread)
 	}
 	all := []Plot{{Title: "Reward", Curves: with([]Curve{reward}, r.held("total", heldOutLabel))}}
 	if best := r.bestOf(); len(best.Curves) > 1 {
 		all = append(all, best)
 	}
 	for _, n := range r.rewards() {
-		p := Plot{Title: "Reward “" + n + "”", Curves: with([]Curve{r.each("training samples", func(l ledger.Line) float64 { return l.Rewards[n].Mean })}, r.held(n, heldOutLabel))}
+		p := Plot{Title: "Reward “" + n + "”", Curves: with([]Curve{r.measured("training samples", "reward."+n)}, r.held(n, heldOutLabel))}
 		if r.gold(n) {
 			p.Title += ", gold: never trained on"
 		}
@@ -74,7 +86,7 @@ func (r *Run) plots() []Plot {
 		all = append(all, h)
 	}
 	all = append(all,
-		Plot{Title: "Inside groups", Curves: []Curve{r.each("deviation of the reward", func(l ledger.Line) float64 { return l.Spread }), r.each("share of dead groups", func(l ledger.Line) float64 { return float64(l.Dead) / float64(max(1, len(l.Prompts))) })}},
+		Plot{Title: "Inside groups", Curves: []Curve{r.measured("deviation of the reward", "spread_in_groups"), r.each("share of dead groups", func(l ledger.Line) float64 { return float64(l.Dead) / float64(max(1, len(l.Prompts))) })}},
 		r.diversity())
 	for _, p := range []Plot{r.choice(), r.pictures(), r.tools(), r.lengths(),
 		{Title: "Gradient", Curves: []Curve{r.some("norm", lastUpdate(func(u ledger.UpdateLine) float64 { return u.Gradient }))}},
@@ -106,12 +118,12 @@ func (r *Run) rewards() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func (r *Run) gold(name string) bool { return r.Result != nil && r.Result.Rewards[name] == "gold" }
+func (r *Run) gold(name string) bool { return r.kinds()[name] == "gold" }
 
 // bestOf are the expected best totals of so many samples of a prompt beside the mean: they close
 // up where samples of a prompt become alike.
 func (r *Run) bestOf() Plot {
-	p := Plot{Title: "Mean, and the best of several samples of a prompt", Curves: []Curve{r.each("mean", func(l ledger.Line) float64 { return l.Total.Mean })}}
+	p := Plot{Title: "Mean, and the best of several samples of a prompt", Curves: []Curve{r.measured("mean", "total")}}
 	names := map[int]bool{}
 	for _, l := range r.Lines {
 		for n := range l.BestOf {

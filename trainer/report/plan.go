@@ -22,11 +22,10 @@ type stage struct {
 
 // planned reads it from the folder's config.toml; nil where this version cannot.
 func planned(r *Run) *plan {
-	e, err := experiment.Parse("config.toml", []byte(r.Config), nil)
-	if err != nil {
+	if r.experiment == nil {
 		return nil
 	}
-	p, err := e.Plan()
+	p, err := r.experiment.Plan()
 	if err != nil {
 		return nil
 	}

@@ -62,33 +62,8 @@ func (p Plot) SVG() template.HTML {
 			c.bars(&b, px, py, hue)
 			continue
 		}
-		if len(c.Low) == len(c.X) && len(c.X) > 0 && !c.Dots {
-			var band strings.Builder
-			for k := range c.X {
-				fmt.Fprintf(&band, "%.1f,%.1f ", px(c.X[k]), py(c.High[k]))
-			}
-			for k := len(c.X) - 1; k >= 0; k-- {
-				fmt.Fprintf(&band, "%.1f,%.1f ", px(c.X[k]), py(c.Low[k]))
-			}
-			fmt.Fprintf(&b, `<polygon points="%s" fill="%s" opacity="0.15"/>`, strings.TrimSpace(band.String()), hue)
-		}
-		var line strings.Builder
-		for k := range c.X {
-			fmt.Fprintf(&line, "%.1f,%.1f ", px(c.X[k]), py(c.Y[k]))
-		}
-		dash := ""
-		if c.Dots {
-			dash = ` stroke-dasharray="2 4"`
-		}
-		fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.8"%s/>`, strings.TrimSpace(line.String()), hue, dash)
-		for k := range c.X {
-			if !c.Dots && !c.Marks {
-				continue
-			}
-			if len(c.Low) == len(c.X) && c.Dots {
-				fmt.Fprintf(&b, `<line x1="%[1]g" x2="%[1]g" y1="%.1[2]f" y2="%.1[3]f" stroke="%[4]s" stroke-width="1.4"/>`, math.Round(10*px(c.X[k]))/10, py(c.Low[k]), py(c.High[k]), hue)
-			}
-			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"><title>%s at %s: %s</title></circle>`, px(c.X[k]), py(c.Y[k]), hue, html.EscapeString(c.Name), label(c.X[k]), label(c.Y[k]))
+		for _, piece := range c.pieces() {
+			piece.line(&b, px, py, hue)
 		}
 	}
 	b.WriteString(`</svg><p class="legend">`)
@@ -97,6 +72,60 @@ func (p Plot) SVG() template.HTML {
 	}
 	b.WriteString(`</p>`)
 	return template.HTML(b.String()) //nolint:gosec // names are escaped, all else is numbers
+}
+
+// line draws a curve without gaps, with its band.
+func (c Curve) line(b *strings.Builder, px, py func(float64) float64, hue string) {
+	if len(c.Low) == len(c.X) && len(c.X) > 0 && !c.Dots {
+		var band strings.Builder
+		for k := range c.X {
+			fmt.Fprintf(&band, "%.1f,%.1f ", px(c.X[k]), py(c.High[k]))
+		}
+		for k := len(c.X) - 1; k >= 0; k-- {
+			fmt.Fprintf(&band, "%.1f,%.1f ", px(c.X[k]), py(c.Low[k]))
+		}
+		fmt.Fprintf(b, `<polygon points="%s" fill="%s" opacity="0.15"/>`, strings.TrimSpace(band.String()), hue)
+	}
+	var line strings.Builder
+	for k := range c.X {
+		fmt.Fprintf(&line, "%.1f,%.1f ", px(c.X[k]), py(c.Y[k]))
+	}
+	dash := ""
+	if c.Dots {
+		dash = ` stroke-dasharray="2 4"`
+	}
+	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.8"%s/>`, strings.TrimSpace(line.String()), hue, dash)
+	for k := range c.X {
+		if !c.Dots && !c.Marks {
+			continue
+		}
+		if len(c.Low) == len(c.X) && c.Dots {
+			fmt.Fprintf(b, `<line x1="%[1]g" x2="%[1]g" y1="%.1[2]f" y2="%.1[3]f" stroke="%[4]s" stroke-width="1.4"/>`, math.Round(10*px(c.X[k]))/10, py(c.Low[k]), py(c.High[k]), hue)
+		}
+		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"><title>%s at %s: %s</title></circle>`, px(c.X[k]), py(c.Y[k]), hue, html.EscapeString(c.Name), label(c.X[k]), label(c.Y[k]))
+	}
+}
+
+// pieces are the parts of a curve between its gaps, where it is not a number. A part of one point is marked, for
+// it has no line.
+func (c Curve) pieces() []Curve {
+	var all []Curve
+	banded := len(c.Low) == len(c.X)
+	for from := 0; from < len(c.X); {
+		to := from
+		for to < len(c.X) && !math.IsNaN(c.Y[to]) {
+			to++
+		}
+		if to > from {
+			p := Curve{Name: c.Name, X: c.X[from:to], Y: c.Y[from:to], Dots: c.Dots, Marks: c.Marks || to == from+1}
+			if banded {
+				p.Low, p.High = c.Low[from:to], c.High[from:to]
+			}
+			all = append(all, p)
+		}
+		from = to + 1
+	}
+	return all
 }
 
 // bars draws a histogram. Several share their places, so that they are seen through.
@@ -162,7 +191,12 @@ func (p Plot) ranges() (x, y interval) {
 	return x.widened(0), y.widened(0.06)
 }
 
-func (i *interval) take(v float64) { i.low, i.high = min(i.low, v), max(i.high, v) }
+// take widens the interval to a number; what is none leaves it as it is.
+func (i *interval) take(v float64) {
+	if !math.IsNaN(v) {
+		i.low, i.high = min(i.low, v), max(i.high, v)
+	}
+}
 
 func (i interval) widened(share float64) interval {
 	if i.low > i.high {

@@ -33,6 +33,7 @@ func Style() template.CSS { return template.CSS(style) } //nolint:gosec // it is
 type view struct {
 	Style    template.CSS
 	Name     string
+	Draws    string // what evaluations have in common
 	Status   string
 	Why      string
 	Rows     []row
@@ -79,9 +80,9 @@ func Page(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := view{Style: Style(), Name: run.Name, Status: run.Status(), Config: run.Config, Plan: planned(run)}
+	v := view{Style: Style(), Name: run.Name, Draws: run.draws(), Status: run.Status(), Config: run.Config, Plan: planned(run), Rows: run.rows(run.Gains())}
 	if r := run.Result; r != nil {
-		v.Why, v.Rows, v.Guidance, v.Guided = r.Why, table(r), r.Guidance, guided(r)
+		v.Why, v.Guidance, v.Guided = r.Why, r.Guidance, run.rows(r.Guided)
 	}
 	samples, err := readSamples(dir)
 	if err != nil {
@@ -116,34 +117,27 @@ func Page(dir string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// table is what was held out, before and after.
-func table(r *ledger.Result) []row {
+// rows are what was held out, before and after.
+func (r *Run) rows(gains map[string]ledger.Gain) []row {
 	var rows []row
-	for _, name := range slices.Sorted(maps.Keys(r.HeldOut)) {
-		g := r.HeldOut[name]
-		rows = append(rows, rowOf(r, name, g.Before, &g.After))
+	for _, name := range slices.Sorted(maps.Keys(gains)) {
+		rows = append(rows, r.rowOf(name, gains[name]))
 	}
 	return rows
 }
 
-// guided is the same under guidance.
-func guided(r *ledger.Result) []row {
-	var rows []row
-	for _, name := range slices.Sorted(maps.Keys(r.Guided)) {
-		rows = append(rows, rowOf(r, name, r.Guided[name].Before, r.Guided[name].After))
-	}
-	return rows
-}
-
-// rowOf is a reward's measures; after may be nil.
-func rowOf(r *ledger.Result, name string, before ledger.Measure, after *ledger.Measure) row {
-	line := row{Name: name, Kind: r.Rewards[name], Before: said(before)}
+// rowOf is a reward's measures.
+func (r *Run) rowOf(name string, g ledger.Gain) row {
+	line := row{Name: name, Kind: r.kinds()[name], Before: said(g.Before), After: said(g.After)}
 	if line.Kind == "" {
 		line.Kind = "all trained ones"
 	}
-	if after != nil {
-		line.After, line.Gain = said(*after), Signed(after.Mean-before.Mean)
-		line.Better, line.Worse = after.Low > before.High, after.High < before.Low
+	if g.After != nil && g.Iteration != r.Iterations() {
+		line.After += fmt.Sprintf(", after iteration %d", g.Iteration)
+	}
+	if g.Known() {
+		line.Gain = Signed(g.After.Mean - g.Before.Mean)
+		line.Better, line.Worse = g.After.Low > g.Before.High, g.After.High < g.Before.Low
 	}
 	return line
 }

@@ -51,6 +51,7 @@ func run(t *testing.T) string {
 	m := func(mean float64) ledger.Measure {
 		return ledger.Measure{Mean: mean, Low: mean - 0.05, High: mean + 0.05, Prompts: 9}
 	}
+	p := func(mean float64) *ledger.Measure { v := m(mean); return &v }
 	var lines bytes.Buffer
 	for i := range 5 {
 		l := ledger.Line{Iteration: i + 1, Prompts: []int{1, 2}, Total: ledger.Spread{Mean: 0.4 + float64(i)/20, Std: 0.1}, Spread: 0.08,
@@ -70,7 +71,7 @@ func run(t *testing.T) string {
 	lines.WriteString(`{"iteration": 6, "tor`) // killed while it wrote
 	write("ledger.jsonl", lines.Bytes())
 	result, err := json.Marshal(ledger.Result{Status: ledger.Finished, Iterations: 5, Rewards: map[string]string{"a<b": "trained", "clean": "gold"},
-		HeldOut: map[string]ledger.Gain{"a<b": {Before: m(0.4), After: m(0.6)}, "clean": {Before: m(0.95), After: m(0.8)}, "total": {Before: m(0.4), After: m(0.42)}}})
+		HeldOut: map[string]ledger.Gain{"a<b": {Before: p(0.4), After: p(0.6), Iteration: 5}, "clean": {Before: p(0.95), After: p(0.8), Iteration: 5}, "total": {Before: p(0.4), After: p(0.42), Iteration: 5}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestPage(t *testing.T) {
 // TestCompare: several runs, the second of which has not ended.
 func TestCompare(t *testing.T) {
 	first, second := run(t), run(t)
-	if err := os.Remove(filepath.Join(second, "result.json")); err != nil {
+	if err := os.WriteFile(filepath.Join(second, "result.json"), []byte(`{"status": "under way", "rewards": {"a<b": "trained", "clean": "gold"}}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	changed := strings.Replace(experimentText, "steps = 4", "steps = 5", 1)
@@ -167,7 +168,7 @@ func TestCompare(t *testing.T) {
 	}
 	page := string(text)
 	for what, n := range map[string]int{
-		"<svg": 8, "data:image/png;base64,": 4, "sampler.steps was 4, and is 5": 1, "finished</td>": 1, "under way, or killed": 1, "class=\"better\">&#43;0.200": 1, "<td>3.75</td>": 0,
+		"<svg": 8, "data:image/png;base64,": 4, "sampler.steps was 4, and is 5": 1, "finished</td>": 1, "under way, or ended by a failure": 1, "class=\"better\">&#43;0.200": 1, "<td>3.75</td>": 0,
 		"<td>4.00</td><td>1.00</td><td>0.50</td><td>2.00</td>": 2, "clean -0.150": 1, "<script": 0, "http": 0, "NaN": 0,
 	} {
 		if got := strings.Count(page, what); got != n {

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
@@ -18,8 +22,10 @@ type Run struct {
 	Config    string
 	Lines     []ledger.Line              // what counts of the ledger
 	Abandoned []ledger.Line              // what rollbacks took back, and they themselves
-	Result    *ledger.Result             // nil: it has not ended
+	Result    *ledger.Result             // nil: nothing was measured yet
 	Seconds   map[int]map[string]float64 // of each iteration, by part
+
+	experiment *experiment.Experiment // nil where this version cannot read it
 }
 
 // Read reads a folder. What is not there yet is left out.
@@ -33,6 +39,9 @@ func Read(dir string) (*Run, error) {
 		return nil, err
 	}
 	r.Config = string(config)
+	if e, err := experiment.Parse(folder.Config, config, nil); err == nil {
+		r.experiment = e
+	}
 	if r.Lines, r.Abandoned, err = ledger.Read(filepath.Join(dir, "ledger.jsonl")); err != nil {
 		return nil, err
 	}
@@ -63,8 +72,8 @@ type Evaluated struct {
 func (r *Run) HeldOut(name string) []Evaluated {
 	var all []Evaluated
 	if r.Result != nil {
-		if g, ok := r.Result.HeldOut[name]; ok {
-			all = append(all, Evaluated{Measure: g.Before})
+		if g := r.Result.HeldOut[name]; g.Before != nil {
+			all = append(all, Evaluated{Measure: *g.Before})
 		}
 	}
 	seconds := 0.0
@@ -75,6 +84,68 @@ func (r *Run) HeldOut(name string) []Evaluated {
 		}
 	}
 	return all
+}
+
+// Gains are what was held out, before and after; of a run that is under way, after its latest evaluation.
+func (r *Run) Gains() map[string]ledger.Gain {
+	all := map[string]ledger.Gain{}
+	if r.Result == nil {
+		return all
+	}
+	maps.Copy(all, r.Result.HeldOut)
+	if r.Result.Status != ledger.UnderWay {
+		return all
+	}
+	for _, l := range r.Lines {
+		for name, m := range l.HeldOut {
+			all[name] = ledger.Gain{Before: all[name].Before, After: &m, Iteration: l.Iteration}
+		}
+	}
+	return all
+}
+
+// Iterations are those that are finished.
+func (r *Run) Iterations() int {
+	if len(r.Lines) == 0 {
+		return 0
+	}
+	return r.Lines[len(r.Lines)-1].Iteration
+}
+
+// kinds says of each reward whether it is trained on.
+func (r *Run) kinds() map[string]string {
+	if r.Result != nil && len(r.Result.Rewards) > 0 {
+		return r.Result.Rewards
+	}
+	all := map[string]string{}
+	if r.experiment != nil {
+		for _, one := range r.experiment.Rewards {
+			if all[one.Name] = "gold"; one.Train {
+				all[one.Name] = "trained"
+			}
+		}
+	}
+	return all
+}
+
+// trained are the rewards that a run is trained on, in one text.
+func (r *Run) trained() string {
+	var names []string
+	for name, kind := range r.kinds() {
+		if kind == "trained" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " and ")
+}
+
+// draws is what evaluations have in common.
+func (r *Run) draws() string {
+	if r.experiment != nil && r.experiment.Episode != nil {
+		return "fixed draws"
+	}
+	return "fixed noise"
 }
 
 // PerIteration is the mean seconds of an iteration: roll, score, train and all, which is their sum.
@@ -100,8 +171,8 @@ func (r *Run) PerIteration() map[string]float64 {
 
 // Status is how the run ended, or that it has not.
 func (r *Run) Status() string {
-	if r.Result == nil {
-		return "under way, or killed"
+	if r.Result == nil || r.Result.Status == ledger.UnderWay {
+		return "under way, or ended by a failure"
 	}
 	return r.Result.Status
 }

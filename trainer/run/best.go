@@ -21,7 +21,7 @@ type best struct {
 // that a monitor may go back to.
 func (t *training) better() (any bool) {
 	for _, m := range t.Monitors {
-		if m.Then != "rollback" || m.Rollback.To != "best" || t.measured != t.loop.Iteration {
+		if m.Then != "rollback" || m.Rollback.To != "best" || t.state.Measured != t.loop.Iteration {
 			continue
 		}
 		v, ok := (&ledger.Line{HeldOut: t.state.Latest}).Value(m.Rollback.By)

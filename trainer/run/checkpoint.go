@@ -38,11 +38,13 @@ type state struct {
 	Before    map[string]ledger.Measure `json:"before,omitempty"` // held-out measures; nil: not measured yet
 	Guided    map[string]ledger.Measure `json:"guided,omitempty"` // those of the start under guidance
 	Latest    map[string]ledger.Measure `json:"latest,omitempty"`
-	First     map[string]float64        `json:"first,omitempty"`   // what monitors compare with
-	Streaks   map[string]int            `json:"streaks,omitempty"` // how often in a row their rules were broken
-	Bins      *ledger.Bins              `json:"bins,omitempty"`    // of the totals' histogram
-	Ends      map[string]int64          `json:"ends"`              // of the files that are appended to
-	Sums      map[string]string         `json:"sums,omitempty"`    // of what stands before those ends
+	Measured  int                       `json:"measured,omitempty"` // the iteration of Latest
+	Stopped   string                    `json:"stopped,omitempty"`  // why a monitor stopped the run
+	First     map[string]float64        `json:"first,omitempty"`    // what monitors compare with
+	Streaks   map[string]int            `json:"streaks,omitempty"`  // how often in a row their rules were broken
+	Bins      *ledger.Bins              `json:"bins,omitempty"`     // of the totals' histogram
+	Ends      map[string]int64          `json:"ends"`               // of the files that are appended to
+	Sums      map[string]string         `json:"sums,omitempty"`     // of what stands before those ends
 	again
 	Choice *choiceState `json:"choice,omitempty"`
 }

@@ -24,7 +24,7 @@ func (t *training) describe(l *ledger.Line, r *trainer.Report, groups [][]int) {
 	if t.state.Bins == nil {
 		t.state.Bins = ledger.BinsOf(r.Scores)
 	}
-	if t.state.Bins != nil {
+	if t.state.Bins != nil && l.Total.Missing < l.Samples {
 		l.Histogram = t.state.Bins.Count(r.Scores)
 	}
 }

@@ -18,6 +18,7 @@ import (
 // them differ by the weights alone.
 type Evaluation struct {
 	Measures map[string]ledger.Measure // of every reward, and of "total"
+	Missing  map[string]error          // why a reward's first missing score is missing
 	Pictures []*vision.Image           // nil where a sample is none
 	Prompts  []prompts.Prompt          // of the pictures
 	Totals   []float64
@@ -48,11 +49,11 @@ func (t *training) guidedEnd(r *ledger.Result) error {
 			return err
 		}
 	}
-	r.Guidance, r.Guided = t.Evaluate.Guided, map[string]ledger.Guided{}
+	r.Guidance, r.Guided = t.Evaluate.Guided, map[string]ledger.Gain{}
 	for name, m := range t.state.Guided {
-		g := ledger.Guided{Before: m}
+		g := ledger.Gain{Before: &m}
 		if end, ok := after[name]; ok {
-			g.After = &end
+			g.After, g.Iteration = &end, t.loop.Iteration
 		}
 		r.Guided[name] = g
 	}
@@ -80,7 +81,7 @@ func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*E
 	}
 	p := t.model.Fixed(ctx, turn, rng.New(uint64(t.Evaluate.Seed)).With("evaluation"))
 	var keys []trainer.Key
-	e := &Evaluation{Measures: map[string]ledger.Measure{}}
+	e := &Evaluation{Measures: map[string]ledger.Measure{}, Missing: map[string]error{}}
 	var groups [][]int
 	for n, prompt := range t.heldOut {
 		var g []int
@@ -120,6 +121,7 @@ func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*E
 	}
 	for _, r := range t.panel {
 		add(r.name, s.numbers(r.name))
+		_, e.Missing[r.name] = missingOf(s.results[r.name])
 	}
 	e.Totals = s.total
 	for i := range items {
@@ -142,7 +144,12 @@ func (t *training) measure(ctx context.Context, line *ledger.Line, name string) 
 		t.state.Latest = map[string]ledger.Measure{}
 		return err
 	}
-	t.state.Latest, t.measured = e.Measures, t.loop.Iteration
+	t.state.Latest, t.state.Measured = e.Measures, t.loop.Iteration
+	for _, r := range t.panel {
+		if _, ok := e.Measures[r.name]; !ok {
+			t.Say("warning: reward %s has no score of any held-out sample after iteration %d; the first: %v", r.name, t.loop.Iteration, e.Missing[r.name])
+		}
+	}
 	if line != nil {
 		line.HeldOut = e.Measures
 	}

@@ -62,9 +62,9 @@ func (t *training) after(iteration int, broken []fired) (*fired, error) {
 	}
 	switch {
 	case stop != nil:
-		return stop, t.save()
+		return t.stop(stop)
 	case t.now.halt != "":
-		return &fired{says: t.now.halt}, t.save()
+		return t.stop(&fired{says: t.now.halt})
 	case back != nil:
 		return t.rollBack(*back)
 	case t.better() || iteration%t.Checkpoint.Every == 0 || t.last(iteration):

@@ -1,18 +1,45 @@
 package run
 
-import "github.com/darkroom-rl/darkroom/trainer/ledger"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+// How a run ended. A monitor's stop is in the checkpoint that it leaves, too: a process that is killed
+// before result.json says so does not go on past it.
+
+const resultFile = "result.json"
 
 // end writes result.json.
 func (t *training) end(status, why string) (*ledger.Result, error) {
-	r := &ledger.Result{Status: status, Why: why, Iterations: t.loop.Iteration, HeldOut: map[string]ledger.Gain{}, Rewards: map[string]string{}}
+	r := t.result(status, why)
 	if len(t.state.Guided) > 0 {
 		if err := t.guidedEnd(r); err != nil {
 			return nil, err
 		}
 	}
-	for name, after := range t.state.Latest {
-		if before, ok := t.state.Before[name]; ok {
-			r.HeldOut[name] = ledger.Gain{Before: before, After: after}
+	if status == ledger.Interrupted && t.files.newest != t.loop.Iteration {
+		if err := t.save(); err != nil {
+			return nil, err
+		}
+	}
+	return r, t.files.folder.WriteJSON(resultFile, r)
+}
+
+// result is what is known of the run now.
+func (t *training) result(status, why string) *ledger.Result {
+	r := &ledger.Result{Status: status, Why: why, Iterations: t.loop.Iteration, HeldOut: map[string]ledger.Gain{}, Rewards: map[string]string{}}
+	for name, m := range t.state.Before {
+		r.HeldOut[name] = ledger.Gain{Before: &m}
+	}
+	if t.state.Measured > 0 { // else the latest is the one before
+		for name, m := range t.state.Latest {
+			r.HeldOut[name] = ledger.Gain{Before: r.HeldOut[name].Before, After: &m, Iteration: t.state.Measured}
 		}
 	}
 	for _, j := range t.panel {
@@ -21,10 +48,36 @@ func (t *training) end(status, why string) (*ledger.Result, error) {
 			r.Rewards[j.name] = "trained"
 		}
 	}
-	if status == ledger.Interrupted && t.files.newest != t.loop.Iteration {
-		if err := t.save(); err != nil {
-			return nil, err
-		}
+	return r
+}
+
+// stop saves a run that a monitor stops.
+func (t *training) stop(f *fired) (*fired, error) {
+	t.state.Stopped = f.says
+	return f, t.save()
+}
+
+// stoppedBefore is why the run was stopped where its checkpoint stands, if nobody was told. Who goes on with
+// a run after being told goes on past it.
+func (t *training) stoppedBefore() (why string, err error) {
+	why, t.state.Stopped = t.state.Stopped, ""
+	if why == "" {
+		return "", nil
 	}
-	return r, t.files.folder.WriteJSON("result.json", r)
+	path := t.files.folder.Path(resultFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return why, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var r ledger.Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		return "", fmt.Errorf("%s: %w\nhint: delete it; it is written anew", path, err)
+	}
+	if r.Status == ledger.Stopped && r.Iterations == t.loop.Iteration {
+		return "", nil
+	}
+	return why, nil
 }

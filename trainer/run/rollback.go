@@ -62,7 +62,7 @@ func (t *training) rollBack(f fired) (*fired, error) {
 	}
 	if counts[rule] > f.Rollback.Most {
 		f.says = fmt.Sprintf("%s, after %d rollbacks", f.says, f.Rollback.Most)
-		return &f, t.save()
+		return t.stop(&f)
 	}
 	next.Attempt, next.LRScale, next.Rollbacks = next.Attempt+1, next.scale()*f.Rollback.LRScale, counts
 	to, from := t.target(f.Monitor), t.loop.Iteration

@@ -54,7 +54,6 @@ type training struct {
 	choice    choice
 	state     state
 	now       iteration
-	measured  int // the iteration of state.Latest
 	clock     clock
 }
 
@@ -107,7 +106,7 @@ func (t *training) run(ctx context.Context) (*ledger.Result, error) {
 		return nil, err
 	case !done: // and nothing to save: what was measured is in its file
 		r := &ledger.Result{Status: ledger.Interrupted}
-		return r, t.files.folder.WriteJSON("result.json", r)
+		return r, t.files.folder.WriteJSON(resultFile, r)
 	}
 	if t.state.Before == nil {
 		if err := t.measure(ctx, nil, "before"); err != nil {
@@ -127,6 +126,15 @@ func (t *training) run(ctx context.Context) (*ledger.Result, error) {
 		if err := t.keep(); err != nil {
 			return nil, err
 		}
+	}
+	if why, err := t.stoppedBefore(); err != nil || why != "" {
+		if err != nil {
+			return nil, err
+		}
+		return t.end(ledger.Stopped, why)
+	}
+	if err := t.files.folder.WriteJSON(resultFile, t.result(ledger.UnderWay, "")); err != nil {
+		return nil, err
 	}
 	for t.loop.Iteration < t.Run.Iterations && !t.clock.over {
 		if ctx.Err() != nil {

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/report"
+)
+
+// What train says of its iterations and of its end. What was not measured is not shown as a number.
+
+// iterationLine is an iteration for people.
+func iterationLine(l *ledger.Line, t *ledger.TimingLine) string {
+	s := fmt.Sprintf("%4d  ", l.Iteration)
+	if l.Total.Missing < l.Samples {
+		s += fmt.Sprintf("reward %.3f  in groups ±%.3f", l.Total.Mean, l.Spread)
+	} else {
+		s += "reward missing"
+	}
+	if l.Total.Missing > 0 {
+		s += fmt.Sprintf("  missing %d of %d", l.Total.Missing, l.Samples)
+	}
+	if n := len(l.Updates); n > 0 {
+		u := l.Updates[n-1]
+		s += fmt.Sprintf("  gradient %.3g", u.Gradient)
+		if kl, ok := u.Metrics["kl"]; ok {
+			s += fmt.Sprintf("  kl %.2g", kl)
+		}
+	}
+	s += fmt.Sprintf("  %.1f s", t.Seconds["all"])
+	if m, ok := l.HeldOut["total"]; ok {
+		s += fmt.Sprintf("  held out %.3f (%.3f to %.3f)", m.Mean, m.Low, m.High)
+	}
+	return s
+}
+
+// An ending is how a run ended, and what is said of it.
+type ending struct {
+	*ledger.Result
+	*experiment.Experiment
+	dir     string
+	resumed bool
+	here    int // iterations of this process
+	took    time.Duration
+}
+
+// write is the text at the end.
+func (e ending) write(w io.Writer) {
+	fmt.Fprintf(w, "%s after %s%s\n\n", e.Status, plural(int64(e.Result.Iterations), "iteration"), e.time())
+	if len(e.HeldOut) > 0 {
+		e.measures(w)
+	} else {
+		fmt.Fprintln(w, "nothing was measured on held-out prompts: [evaluate] prompts names some")
+	}
+	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(e.dir, report.Name))
+	if last := latest(e.dir); last != "" && e.Episode == nil {
+		fmt.Fprintf(w, "sample with it  darkroom sample --model %s --lora %s --steps %d --guidance %v --prompt '...' --out a.png\n",
+			e.Model.Path, last, e.Sampler.EvalSteps, e.Sampler.Guidance)
+	}
+}
+
+// time says how long this process took, and for how much of the run.
+func (e ending) time() string {
+	took := e.took.Round(time.Second)
+	switch {
+	case !e.resumed:
+		return fmt.Sprintf(" and %v", took)
+	case e.here == 0:
+		return "; there was nothing left to do"
+	}
+	return fmt.Sprintf(", %d of them now, in %v", e.here, took)
+}
+
+// measures is the table of what was held out.
+func (e ending) measures(w io.Writer) {
+	t := table{header: []string{"HELD OUT", "BEFORE", "95 %", "AFTER", "95 %", "GAIN"}}
+	for _, name := range slices.Sorted(maps.Keys(e.HeldOut)) {
+		t.add(measuredRow(e.label(name), e.HeldOut[name])...)
+	}
+	if e.Guided != nil {
+		t.add(fmt.Sprintf("AT GUIDANCE %v", e.Guidance))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Guided)) {
+		t.add(measuredRow(e.label(name), e.Guided[name])...)
+	}
+	t.write(w)
+	for _, says := range e.caveats() {
+		fmt.Fprintln(w, says)
+	}
+}
+
+// label is a reward's name, and whether it was trained on.
+func (e ending) label(name string) string {
+	if kind := e.Result.Rewards[name]; kind != "" {
+		return name + " (" + kind + ")"
+	}
+	return name
+}
+
+// caveats say of which iteration measures are that are not the end's, and how many samples are missing in them.
+func (e ending) caveats() (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(e.HeldOut)) {
+		g := e.HeldOut[name]
+		if g.After == nil {
+			continue
+		}
+		if g.Iteration != e.Result.Iterations {
+			all = append(all, fmt.Sprintf("%s: AFTER is after iteration %d of %d", name, g.Iteration, e.Result.Iterations))
+		}
+		if g.After.Missing > 0 {
+			all = append(all, fmt.Sprintf("%s: %s AFTER without a score", name, plural(int64(g.After.Missing), "sample")))
+		}
+	}
+	return all
+}
+
+// measuredRow is a reward before and after.
+func measuredRow(label string, g ledger.Gain) []string {
+	row := append([]string{label}, append(measured(g.Before), measured(g.After)...)...)
+	if g.Known() {
+		row = append(row, report.Signed(g.After.Mean-g.Before.Mean))
+	}
+	return row
+}
+
+func measured(m *ledger.Measure) []string {
+	if m == nil {
+		return []string{"-", "not measured"}
+	}
+	if m.Prompts == 1 {
+		return []string{fmt.Sprintf("%.3f", m.Mean), "one prompt"}
+	}
+	return []string{fmt.Sprintf("%.3f", m.Mean), fmt.Sprintf("%.3f to %.3f", m.Low, m.High)}
+}
+
+// latest is the folder of the newest checkpoint that holds an adapter.
+func latest(dir string) string {
+	all, err := filepath.Glob(filepath.Join(dir, "checkpoints", "[0-9]*[0-9]", "adapter_config.json"))
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	slices.Sort(all)
+	return filepath.Dir(all[len(all)-1])
+}
