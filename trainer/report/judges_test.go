@@ -55,6 +55,17 @@ func TestJudgesPage(t *testing.T) {
 	}
 }
 
+// TestJudgesMissing: a reward that missed pairs is not called free of weaknesses as one that judged all is.
+func TestJudgesMissing(t *testing.T) {
+	for missing, want := range map[int]string{0: `<span class="flag fine">no weakness found</span>`, 168: `<span class="flag">no weakness found in 56 pairs, and 168 are missing</span>`} {
+		r := &eval.Report{Reward: "ocr", Judged: 56, Missing: missing, Probes: make([]eval.ProbeResult, 1)}
+		page, err := report.Judges([]*eval.Report{r})
+		if err != nil || !strings.Contains(string(page), want) || missing > 0 && strings.Contains(string(page), "flag fine") {
+			t.Errorf("%d missing: the page lacks %q, or %v", missing, want, err)
+		}
+	}
+}
+
 func TestForest(t *testing.T) {
 	above := 0.25
 	f := report.Forest{Title: "a <b>", Wide: true, Threshold: &above, Ticks: []float64{0, 1, 1e6}, Rows: []report.ForestRow{{Name: "x & y", Value: 3, Low: -2, High: 2000, Note: "<i>"}}}
