@@ -68,7 +68,7 @@ func TestOtherInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const prompts = "a red square on white\ntwo blue circles on black\n"
+	const prompts = "a red square on white\ntwo blue circles on black\na purple circle on gray\n"
 	write(prompts)
 	sets := []string{"model.path=" + model, "rollout.prompts=" + list, "evaluate.every=0", "evaluate.prompts=''"}
 	if _, err := train(t, parse(t, append(sets, "run.iterations=1")...), dir, false, 2, -1); err != nil {
@@ -83,7 +83,7 @@ func TestOtherInputs(t *testing.T) {
 		says []string
 	}{
 		{"weights", func() { flip(t, weights, 5000) }, func() { flip(t, weights, 5000) }, []string{weights + ": its bytes have changed"}},
-		{"prompts", func() { write("a red square on white\n") }, func() { write(prompts) }, []string{list + ": its prompts have changed (there were 2, and are 1)"}},
+		{"prompts", func() { write("a red square on white\ntwo blue circles on black\n") }, func() { write(prompts) }, []string{list + ": its prompts have changed (there were 3, and are 2)"}},
 		{"both", func() { flip(t, weights, 6000); write(prompts + "a green triangle on white\n") }, func() { flip(t, weights, 6000); write(prompts) },
 			[]string{weights, list}},
 		{"a file is gone", func() { rename(t, weights, weights+".away") }, func() { rename(t, weights+".away", weights) }, []string{weights + ": it is gone"}},
