@@ -15,6 +15,9 @@ func LogitNormal(u, mean, std, shift float64) float64 {
 	return Shift(shift, 1/(1+portable.Exp(-(float64(u*std)+mean))))
 }
 
+// Quantile is the standard normal's at a share, which is kept 1e-7 away from 0 and 1.
+func Quantile(share float64) float64 { return normalQuantile(math.Min(math.Max(share, 1e-7), 1-1e-7)) }
+
 // Times are Flow-Factory's: n of them inside [low, high) of the way from the schedule's
 // start, as timesteps out of 1000. Note that its shift moves times towards 0.
 //
@@ -35,7 +38,7 @@ func Times(kind string, n int, low, high, shift float64, u []float64, perm []int
 		case "logit_normal", "logit_normal_stratified":
 			z := u[j]
 			if kind == "logit_normal_stratified" {
-				z = normalQuantile(math.Min(math.Max(strata[perm[j]], 1e-7), 1-1e-7))
+				z = Quantile(strata[perm[j]])
 			}
 			raw := math.Min(math.Max(Shift(shift, 1/(1+portable.Exp(-z))), 0.01), 1-1e-6)
 			f = low + float64(raw*(high-low))

@@ -1,16 +1,37 @@
 package loss
 
+import "github.com/darkroom-rl/darkroom/sde"
+
 // Forward is the options of objectives on finished samples that are noised anew (the forward
 // process): nft.go, awm.go, dpo.go, dgpo.go, flowmatch.go, direct.go.
 type Forward struct {
 	Times   int     `toml:"times" range:"[1,1000]" of:"noised" doc:"times that a final sample is noised to"`
+	Draw    string  `toml:"time_draw" enum:"schedule,uniform,logit_normal" of:"nft,awm,dpo,rwr,sft,dgpo" doc:"where these times are drawn: among the sampler's, anywhere, or most in the middle, each shifted by time_shift"`
+	Mean    float64 `toml:"time_mean" range:"[-100,100]" of:"time_draw=logit_normal" doc:"of logit_normal: the normal's mean; above 0 is towards noise"`
+	Spread  float64 `toml:"time_std" range:"(0,100]" of:"time_draw=logit_normal" doc:"of logit_normal: the normal's deviation"`
+	Shift   float64 `toml:"time_shift" range:"(0,1000]" of:"time_draw=uniform,logit_normal" doc:"shift of drawn times towards noise; 1: none"`
 	Beta    float64 `toml:"beta" range:"(0,inf)" of:"nft,dpo,dgpo" doc:"of nft, dpo and dgpo: how far the implicit policies lie apart"`
 	AdvClip float64 `toml:"adv_clip" range:"(0,inf)" of:"nft,awm" doc:"of nft and awm: what advantages are cut to"`
 	AdvMode string  `toml:"adv_mode" enum:"all,positive_only,negative_only,one_only,binary" of:"nft" doc:"of nft: which advantages count"`
 }
 
 // DefaultForward is DiffusionNFT's.
-func DefaultForward() Forward { return Forward{Times: 1, Beta: 1, AdvClip: 5, AdvMode: "all"} }
+func DefaultForward() Forward {
+	return Forward{Times: 1, Draw: "schedule", Spread: 1, Shift: 1, Beta: 1, AdvClip: 5, AdvMode: "all"}
+}
+
+// Sigma is the time of a draw u in [0, 1), of which smaller ones are noisier: the interval of the sampler's
+// sigmas, from 1 down, that it falls into, or a drawn one (AWM, SD3). A stratified u stays stratified.
+// Invariants (tests): it never rises with u, and is above 0 and at most 1.
+func (o Forward) Sigma(u float64, sigmas []float64) float64 {
+	switch o.Draw {
+	case "uniform":
+		return sde.Shift(o.Shift, 1-u)
+	case "logit_normal":
+		return sde.LogitNormal(sde.Quantile(1-u), o.Mean, o.Spread, o.Shift)
+	}
+	return sigmas[min(int(u*float64(len(sigmas))), len(sigmas)-1)]
+}
 
 // Noised is what objectives on noised samples look at, a row a sample.
 type Noised struct {
