@@ -184,6 +184,12 @@ func (e *Experiment) objectiveWords() string {
 	}
 	if o.Noised && !(e.follows() && l.Gradient.Through != "direct") {
 		s += ", " + count(l.Times, "time") + " of each sample"
+		switch l.Draw {
+		case "uniform":
+			s += fmt.Sprintf(", drawn evenly, shift %v", l.Shift)
+		case "logit_normal":
+			s += fmt.Sprintf(", drawn by a logit-normal of %v ± %v, shift %v", l.Mean, l.Spread, l.Shift)
+		}
 	}
 	if l.NoiseWeight > 0 && e.Episode == nil && l.Objective == "clip" {
 		s += fmt.Sprintf(", advantages times %v of the step's deviation", l.NoiseWeight)

@@ -53,8 +53,8 @@ func rows(turn experiment.Turn) ([]sde.Row, error) {
 	return turn.Anywhere()
 }
 
-// noising draws the time and the noise of noised samples: one time a slice of the schedule's range, at
-// random within it, shifted as the schedule is.
+// noising draws the time and the noise of noised samples: one time for each slice of the range, at
+// random within it.
 func (m *Model) noising(turn experiment.Turn) func(k trainer.Key, n int) (float64, []float64) {
 	steps, times, iteration := turn.Schedule.Steps(), max(1, turn.Loss.Times), turn.First+turn.Iteration
 	return func(k trainer.Key, n int) (float64, []float64) {
@@ -63,7 +63,7 @@ func (m *Model) noising(turn experiment.Turn) func(k trainer.Key, n int) (float6
 			key = key.With("again").Iteration(iteration)
 		}
 		at := (float64(n) + key.Draw().Float64()) / float64(times)
-		time := turn.Schedule.Sigmas[min(int(at*float64(steps)), steps-1)]
+		time := turn.Loss.Sigma(at, turn.Schedule.Sigmas[:steps])
 		return time, m.normals(key.With("noise of a noised sample"))
 	}
 }

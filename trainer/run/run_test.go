@@ -295,6 +295,39 @@ func TestRolling(t *testing.T) {
 	}
 }
 
+// TestTimesDrawn: where the times of noised samples are drawn changes what is learned.
+func TestTimesDrawn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	seen := map[float64]string{}
+	for _, set := range []string{"loss.time_draw=schedule", "loss.time_draw=uniform", "loss.time_draw=logit_normal", "loss.time_shift=3"} {
+		sets := []string{"run.iterations=1", "evaluate.every=0", "optim.updates=1", "loss.objective=awm", set}
+		if set == "loss.time_shift=3" {
+			sets = append(sets, "loss.time_draw=uniform")
+		}
+		dir := filepath.Join(t.TempDir(), "run")
+		if _, err := train(t, parse(t, sets...), dir, false, 2, -1); err != nil {
+			t.Fatal(set, err)
+		}
+		if err := folder.ReadLines(filepath.Join(dir, "ledger.jsonl"), func(text []byte) error {
+			var l ledger.Line
+			if err := json.Unmarshal(text, &l); err != nil {
+				return err
+			}
+			norm := l.Updates[0].Gradient
+			if other, again := seen[norm]; again || !(norm > 0) {
+				t.Errorf("%s: the gradient's norm is %v, that of %q", set, norm, other)
+			}
+			seen[norm] = set
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestObjectives: every objective that can be trained with moves the weights, and says so.
 func TestObjectives(t *testing.T) {
 	if testing.Short() {
