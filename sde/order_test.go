@@ -39,14 +39,20 @@ func times(name string, steps int) sde.Schedule {
 	if name != "heun" {
 		return s
 	}
-	var doubled []float64
+	all := doubled(s)
+	return sde.Schedule{Sigmas: append(all.Sigmas, s.Sigmas[steps])}
+}
+
+// doubled has every inner sigma twice, as Heun's method wants it: the last interval has no second half.
+func doubled(s sde.Schedule) sde.Schedule {
+	var all []float64
 	for i, v := range s.Sigmas {
-		doubled = append(doubled, v)
-		if i > 0 {
-			doubled = append(doubled, v)
+		all = append(all, v)
+		if i > 0 && i < len(s.Sigmas)-1 {
+			all = append(all, v)
 		}
 	}
-	return sde.Schedule{Sigmas: doubled}
+	return sde.Schedule{Sigmas: all}
 }
 
 // TestOrders measures the order of every deterministic solver, for data whose network is
@@ -84,7 +90,7 @@ func stochastic(eta float64) map[string]sdetest.Solver {
 }
 
 // TestMarginals: every stochastic solver tends to the flow's marginals, with weak order 1,
-// but for CPS, whose noise does not shrink with the step: what it is off by stays.
+// but for CPS, whose noise does not shrink with the step: what it is off by stays, at 0.037 here.
 func TestMarginals(t *testing.T) {
 	mean, variance := data.At(0.1)
 	off := func(solver sdetest.Solver) func(steps int) float64 {
@@ -100,7 +106,13 @@ func TestMarginals(t *testing.T) {
 		f := off(solver)
 		order := sdetest.Order(f, 192, 384)
 		t.Logf("%-12s weak order %.2f, off by %.2g after 400 steps", name, order, f(400))
-		if name != "cps" && (order < 0.8 || f(400) > 0.02) {
+		if name == "cps" {
+			if math.Abs(order) > 0.1 || math.Abs(f(400)-0.037) > 0.001 {
+				t.Errorf("cps: weak order %.2f, off by %.4f; it stays off by 0.037", order, f(400))
+			}
+			continue
+		}
+		if order < 0.8 || f(400) > 0.02 {
 			t.Errorf("%s: weak order %.2f, off by %.2g", name, order, f(400))
 		}
 	}
@@ -127,17 +139,24 @@ func TestPointMarginals(t *testing.T) {
 	}
 }
 
-// TestFromNoiseAlone: solvers in λ begin at s = 1, where it is infinite, and end at 0 with
-// finite coefficients, in any number of steps.
+// TestFromNoiseAlone: solvers in λ begin at s = 1, where it is infinite, and end at 0 with finite coefficients, in any
+// number of steps: on the flow's side of the middle in few, and near its end in many. Of 48 steps Euler's are the worst,
+// 0.0183 off.
 func TestFromNoiseAlone(t *testing.T) {
+	modes := sdetest.Mixture{Mode: 1, Variance: 0.2}
+	end := modes.Flow(0.4, 1, 0)
 	for _, c := range append(deterministic, struct {
 		name   string
 		want   float64
 		solver sdetest.Solver
 	}{"unipc 3", 0, sdetest.Each(sde.UniPC{Order: 3}.Row)}) {
-		for _, steps := range []int{2, 3, 4, 6, 12} {
-			if x := (sdetest.Mixture{Mode: 1, Variance: 0.2}).End(c.solver, sde.Static(3, steps), 0.4); math.IsNaN(x) || math.Abs(x) > 2 {
-				t.Errorf("%s, %d steps: %g", c.name, steps, x)
+		for steps, near := range map[int]float64{2: 0.65, 3: 0.5, 4: 0.41, 6: 0.18, 12: 0.125, 48: 0.02} {
+			s := sde.Static(3, steps)
+			if c.name == "heun" {
+				s = doubled(s)
+			}
+			if x := modes.End(c.solver, s, 0.4); !(math.Abs(x-end) <= near) {
+				t.Errorf("%s, %d steps: %g, the flow ends at %g", c.name, steps, x, end)
 			}
 		}
 	}

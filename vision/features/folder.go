@@ -17,8 +17,8 @@ type processorFile struct {
 	Crop      *bool     `json:"do_center_crop"`
 	Normalize *bool     `json:"do_normalize"`
 	Rescale   *bool     `json:"do_rescale"`
-	Size      edges     `json:"size"`
-	CropSize  edges     `json:"crop_size"`
+	Size      *edges    `json:"size"`
+	CropSize  *edges    `json:"crop_size"`
 	Resample  *int      `json:"resample"`
 	Mean      []float32 `json:"image_mean"`
 	Std       []float32 `json:"image_std"`
@@ -67,12 +67,12 @@ func (f processorFile) pipeline(p vision.Preprocess) (vision.Preprocess, error) 
 	if off(f.Resize) || off(f.Rescale) || off(f.Normalize) {
 		return p, fmt.Errorf("do_resize, do_rescale and do_normalize must be true: pictures of any size and brightness are read")
 	}
-	crops := p.Fit == vision.Cover || f.CropSize != (edges{})
+	crops := p.Fit == vision.Cover || f.CropSize != nil
 	if f.Crop != nil {
 		crops = *f.Crop
 	}
-	if f.Size != (edges{}) {
-		s := f.Size
+	if f.Size != nil {
+		s := *f.Size
 		switch {
 		case crops && s.Number > 0:
 			s = edges{Shortest: s.Number}
@@ -89,8 +89,8 @@ func (f processorFile) pipeline(p vision.Preprocess) (vision.Preprocess, error) 
 			return p, fmt.Errorf(`"size" gives no square: {"shortest_edge": n} with a centre crop, or equal height and width are known`)
 		}
 	}
-	if crops && f.CropSize != (edges{}) {
-		c := f.CropSize
+	if crops && f.CropSize != nil {
+		c := *f.CropSize
 		side := max(c.Number, c.Height)
 		if c.Number == 0 && c.Height != c.Width || side < 1 || side > max(p.Size, p.Edge) || p.Fit != vision.Cover && side != p.Size {
 			return p, fmt.Errorf(`"crop_size" gives no square that "size" holds`)

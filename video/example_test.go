@@ -1,0 +1,16 @@
+package video_test
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/video"
+)
+
+// Which frames of a clip to look at: some of all, or so many a second.
+func Example() {
+	fmt.Println(video.Uniform(90, 4))
+	fmt.Println(video.Thinned(90, video.Rate{Num: 30, Den: 1}, 2))
+	// Output:
+	// [0 30 59 89]
+	// [0 15 30 45 60 75]
+}
