@@ -22,7 +22,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(cpu.New()), Precision: pipeline.BF16})
+	be, err := cpu.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer be.Close()
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(be), Precision: pipeline.BF16})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -37,5 +42,5 @@ func Example() {
 	}
 	rows, err := p.Rows(schedule, 0)
 	fmt.Printf("%d rows from %.3f to %.3f, %v\n", len(rows), rows[0].From, rows[3].To, err)
-	// Output:
+	// Output: 4 rows from 1.000 to 0.000, <nil>
 }
