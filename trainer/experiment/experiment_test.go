@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/config"
@@ -79,22 +80,21 @@ func roundTrip(t *testing.T, e *Experiment) {
 	}
 }
 
-// TestBad: each file has one mistake, and a message that is told exactly.
+// TestBad: each archive has a file with one mistake, and its exact message.
 func TestBad(t *testing.T) {
-	files, _ := filepath.Glob("testdata/bad/*.toml")
+	files, _ := filepath.Glob("testdata/bad/*")
 	if len(files) < 170 {
 		t.Errorf("only %d files", len(files))
 	}
 	for _, f := range files {
-		text, err := os.ReadFile(f)
+		archive, err := txtar.ParseFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := os.ReadFile(strings.TrimSuffix(f, "toml") + "txt")
-		if err != nil {
-			t.Fatal(err)
+		if len(archive.Files) != 2 || archive.Files[1].Name != "message" {
+			t.Fatalf("%s: an archive has a .toml and what is said of it, a file named message", f)
 		}
-		name := filepath.Base(f)
+		name, text, want := archive.Files[0].Name, archive.Files[0].Data, archive.Files[1].Data
 		_, err = Parse(name, text, nil)
 		var mistakes config.Mistakes
 		if !errors.As(err, &mistakes) {
