@@ -104,7 +104,7 @@ func (c *decoder) hint(name string, all []field) string {
 func (c *decoder) elsewhere(name string) string {
 	i := slices.Index(c.last, name)
 	if i < 0 {
-		alike := slices.DeleteFunc(slices.Clone(c.last), func(other string) bool { return other[0] != name[0] })
+		alike := slices.DeleteFunc(slices.Clone(c.last), func(other string) bool { return name == "" || other[0] != name[0] })
 		i = slices.Index(c.last, nearest(name, alike, len(name)/4))
 	}
 	if i < 0 {
