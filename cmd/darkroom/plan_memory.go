@@ -22,7 +22,7 @@ type planned struct {
 // memoryPlan is a prediction in bytes.
 type memoryPlan struct {
 	Peak int64 `json:"peak"`
-	model.Need
+	model.Memory
 }
 
 // programBytes is about what the program takes without a model: itself, kernels' scratch, and what
@@ -35,7 +35,7 @@ func withMemory(e *experiment.Experiment, p *experiment.Plan) planned {
 	if err != nil {
 		return planned{Plan: p, Why: err.Error()}
 	}
-	need, err := run.Need(e, cpu.NewDry(cpu.Options{Path: path}))
+	need, err := run.Memory(e, cpu.NewDry(cpu.Options{Path: path}))
 	if err != nil {
 		return planned{Plan: p, Why: err.Error()}
 	}
@@ -51,7 +51,7 @@ func (p planned) writeMemory(w io.Writer) {
 		fmt.Fprintf(w, "\nmemory is not predicted: %s\n", p.Why)
 		return
 	}
-	n := p.Memory.Need
+	n := p.Memory.Memory
 	fmt.Fprintf(w, "\nmemory, predicted: at most %s, rewards' networks apart\n", bytesText(p.Memory.Peak))
 	t := table{header: []string{">PROGRAM", ">TEXTS", ">SAMPLING", ">DECODING", ">CHECK", ">TRAINING", ">SAMPLES"}}
 	t.add(bytesText(programBytes), bytesText(n.Texts), bytesText(n.Sampling), bytesText(n.Decoding), bytesText(n.Check), bytesText(n.Training), bytesText(n.Samples))

@@ -100,7 +100,7 @@ eval_steps = 2
 guidance = 1
 window = { kind = "random", size = 1, drop = 1 }
 [rollout]
-prompts = "../training/testdata/prompts.txt" # few: every run encodes all
+prompts = "../run/testdata/prompts.txt" # few: every run encodes all
 prompts_per_iteration = 1
 group = 2
 [[reward]]

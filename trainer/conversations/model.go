@@ -49,7 +49,7 @@ func Modality() model.Modality {
 			_, err := (&Model{}).Objective(turn, nil)
 			return err
 		},
-		Need: func(*experiment.Experiment, model.Dry) (*model.Need, error) {
+		Memory: func(*experiment.Experiment, model.Dry) (*model.Memory, error) {
 			return nil, errors.New("the memory of language models is not predicted yet")
 		},
 	}

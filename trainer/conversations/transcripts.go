@@ -18,7 +18,7 @@ import (
 func (m *Model) Files() []string { return []string{ledger.TranscriptsFile} }
 
 // Record appends an iteration's episodes.
-func (m *Model) Record(to model.Files, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
+func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
 	kept := line.Iteration == 1 || line.HeldOut != nil
 	for i, s := range r.Samples {
 		e := EpisodeOf(s)

@@ -22,8 +22,8 @@ type Modality struct {
 	Open func(e *experiment.Experiment, o Options) (Model, error)
 	// Possible reports a turn that this version cannot train.
 	Possible func(turn experiment.Turn) error
-	// Need predicts the memory of a run, on an empty backend that counts.
-	Need func(e *experiment.Experiment, dry Dry) (*Need, error)
+	// Memory predicts what a run takes, on an empty backend that counts.
+	Memory func(e *experiment.Experiment, dry Dry) (*Memory, error)
 }
 
 // Options are what a model needs of its run.

@@ -57,7 +57,7 @@ type Model interface {
 	// Files are the names of files with lines that Record appends to.
 	Files() []string
 	// Record writes samples for people, and returns the names of the files that show one, by sample.
-	Record(to Files, line *ledger.Line, r *trainer.Report) (shown map[int]string, err error)
+	Record(to Outputs, line *ledger.Line, r *trainer.Report) (shown map[int]string, err error)
 
 	// Dir is the folder that was opened.
 	Dir() string
@@ -84,8 +84,8 @@ type Checkpointed interface {
 	Moved() []*autograd.Param
 }
 
-// Files are what Record writes to.
-type Files struct {
+// Outputs are what Record writes to.
+type Outputs struct {
 	Folder *folder.Folder
-	Lines  map[string]*folder.Lines // those that Files names
+	Lines  map[string]*folder.Lines // those that Model.Files names
 }

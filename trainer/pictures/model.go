@@ -48,7 +48,7 @@ func Modality() model.Modality {
 			_, err := (&Model{}).Objective(turn, nil)
 			return err
 		},
-		Need: Need,
+		Memory: Memory,
 	}
 }
 

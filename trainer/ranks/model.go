@@ -189,7 +189,7 @@ func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.B
 
 func (m *Model) Describe(line *ledger.Line, r *trainer.Report) { m.first().Describe(line, r) }
 
-func (m *Model) Record(to model.Files, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
+func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
 	return m.first().Record(to, line, r)
 }
 

@@ -211,12 +211,8 @@ func (r *Run) pictures() Plot {
 
 // diversity is how far apart samples of a prompt are.
 func (r *Run) diversity() Plot {
-	p, name := Plot{Title: "Distance between samples of a prompt"}, "latents"
-	if len(r.Lines) > 0 && r.Lines[0].Episodes != nil {
-		p.Title, name = "Episodes of a prompt that say different things", "share of pairs"
-	}
-	p.Curves = []Curve{r.each(name, func(l ledger.Line) float64 { return l.Diversity })}
-	return p
+	return Plot{Title: "Distance between samples of a prompt",
+		Curves: []Curve{r.each("latents; of conversations, the share of pairs that say different things", func(l ledger.Line) float64 { return l.Diversity })}}
 }
 
 // tools is how a model that speaks used its tools, and ended.

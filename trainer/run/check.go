@@ -16,7 +16,7 @@ func (t *training) checkPolicy(samples []trainer.Sample) (err error) {
 	}
 	says := fmt.Sprintf("clip_range = %.3g is below the noise floor, %.3g: rounding to %s moves log-probabilities further than the clip lets them go", c.ClipRange, *c.Floor, t.Model.Precision)
 	if t.now.turn.Loss.NoiseFloor == "stop" {
-		t.now.halt = says
+		t.now.last = says
 		return nil
 	}
 	t.Say("warning: iteration %d: %s", t.loop.Iteration+1, says)

@@ -28,7 +28,7 @@ func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
 	if t.now.scored = t.now.scored.with(s); !first {
 		return s.total, nil
 	}
-	if t.now.few, err = t.tooFew(); err != nil {
+	if t.now.unscored, err = t.tooFew(); err != nil {
 		return nil, err
 	}
 	if t.loop.Iteration == t.now.turn.First {

@@ -63,8 +63,8 @@ func (t *training) after(iteration int, broken []fired) (*fired, error) {
 	switch {
 	case stop != nil:
 		return t.stop(stop)
-	case t.now.halt != "":
-		return t.stop(&fired{says: t.now.halt})
+	case t.now.last != "":
+		return t.stop(&fired{says: t.now.last})
 	case back != nil:
 		return t.rollBack(*back)
 	case t.better() || iteration%t.Checkpoint.Every == 0 || t.last(iteration):

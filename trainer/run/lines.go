@@ -33,7 +33,7 @@ func (t *training) line(i int, r *trainer.Report) *ledger.Line {
 
 // record appends to the ledger and to the samples.
 func (t *training) record(r *trainer.Report, line *ledger.Line) error {
-	shown, err := t.model.Record(model.Files{Folder: t.files.folder, Lines: t.files.further}, line, r)
+	shown, err := t.model.Record(model.Outputs{Folder: t.files.folder, Lines: t.files.further}, line, r)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func modalityOf(e *experiment.Experiment) model.Modality {
 	return all[slices.IndexFunc(all, func(k kind) bool { return k.of(e) })].Modality
 }
 
-// Need predicts the memory of a run, on an empty backend that counts.
-func Need(e *experiment.Experiment, dry model.Dry) (*model.Need, error) {
-	return modalityOf(e).Need(e, dry)
+// Memory predicts what a run takes, on an empty backend that counts.
+func Memory(e *experiment.Experiment, dry model.Dry) (*model.Memory, error) {
+	return modalityOf(e).Memory(e, dry)
 }

@@ -14,9 +14,9 @@ import (
 )
 
 // open prepares everything, so that mistakes are found before anything is computed.
-func open(ctx context.Context, e *experiment.Experiment, o Options) (t *training, err error) {
-	t = &training{Experiment: e, Options: o, ctx: ctx, state: newState()}
-	if t.train, err = modalityOf(e).Prompts(e); err != nil {
+func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Options) (t *training, err error) {
+	t = &training{Experiment: e, Options: o, ctx: ctx, modality: m, state: newState()}
+	if t.train, err = m.Prompts(e); err != nil {
 		return nil, err
 	}
 	if err := enough(e, len(t.train)); err != nil {
@@ -27,7 +27,7 @@ func open(ctx context.Context, e *experiment.Experiment, o Options) (t *training
 			return nil, err
 		}
 	}
-	if err := Possible(e); err != nil {
+	if err := possible(m, e); err != nil {
 		return nil, err
 	}
 	if o.Restart {

@@ -31,7 +31,7 @@ func (t *training) openRewards() error {
 		}
 		return device, nil
 	}}
-	for _, r := range t.Experiment.Rewards {
+	for _, r := range t.Rewards {
 		o, err := judges.Open(r, bench)
 		if err != nil {
 			return errors.Join(err, t.closeRewards())

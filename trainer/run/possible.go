@@ -7,25 +7,29 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // What an experiment may ask for and this version cannot do yet is refused: nothing that is
 // written is passed over in silence.
 
 // Possible reports what of an experiment cannot be trained with yet.
-func Possible(e *experiment.Experiment) error {
+func Possible(e *experiment.Experiment) error { return possible(modalityOf(e), e) }
+
+// possible is Possible of a modality.
+func possible(m model.Modality, e *experiment.Experiment) error {
 	first := 0
 	for _, s := range e.Stages {
-		if err := possible(e, first); err != nil {
+		if err := possibleTurn(m, e, first); err != nil {
 			return err
 		}
 		first += s.Iterations
 	}
-	return possible(e, first)
+	return possibleTurn(m, e, first)
 }
 
-// possible reports whether an iteration can be trained.
-func possible(e *experiment.Experiment, i int) error {
+// possibleTurn reports whether an iteration can be trained.
+func possibleTurn(m model.Modality, e *experiment.Experiment, i int) error {
 	turn, err := e.Turn(i)
 	if err != nil {
 		return err
@@ -41,7 +45,7 @@ func possible(e *experiment.Experiment, i int) error {
 		slices.Sort(missing)
 		return fmt.Errorf("this cannot be trained with yet:\n  %s\nhint: leave it out, or use what 'darkroom plan' shows without it", strings.Join(missing, "\n  "))
 	}
-	return modalityOf(e).Possible(turn)
+	return m.Possible(turn)
 }
 
 // ErrFew says that an iteration would have a prompt twice.

@@ -11,7 +11,7 @@ import (
 
 // openModel opens the model on every backend: several are ranks (trainer/ranks), and one model to the run.
 func (t *training) openModel() error {
-	m := modalityOf(t.Experiment)
+	m := t.modality
 	news, err := m.Ready(context.Background(), t.Experiment)
 	if err != nil {
 		return err

@@ -43,11 +43,12 @@ type training struct {
 	ctx            context.Context // of the run: waiting ends with it
 	train, heldOut []prompts.Prompt
 
-	model model.Model
-	wire  string // what carries gradients between ranks; "": there is one
-	loop  *trainer.Trainer
-	panel []judged // the rewards
-	files files
+	modality model.Modality
+	model    model.Model
+	wire     string // what carries gradients between ranks; "": there is one
+	loop     *trainer.Trainer
+	panel    []judged // the rewards
+	files    files
 
 	stage     experiment.Turn // the first turn since the stage under way began
 	estimator advantage.Estimator
@@ -59,18 +60,23 @@ type training struct {
 
 // iteration is what is known of the iteration under way.
 type iteration struct {
-	turn    experiment.Turn
-	check   *ledger.Check // before its samples are learned from
-	halt    string        // why it is to be the last
-	few     string        // why too few have a score
-	scored  *scores       // what rewards said in it
-	seconds map[string]float64
+	turn     experiment.Turn
+	check    *ledger.Check // before its samples are learned from
+	last     string        // why it is to be the last; "": it is not
+	unscored string        // why too few samples have a score; "": enough have
+	scored   *scores       // what rewards said in it
+	seconds  map[string]float64
 }
 
 // Run runs an experiment to its end, or until ctx is cancelled: then the iteration under way is
 // finished and saved.
 func Run(ctx context.Context, e *experiment.Experiment, o Options) (*ledger.Result, error) {
-	t, err := open(ctx, e, o)
+	return runAs(ctx, modalityOf(e), e, o)
+}
+
+// runAs is Run of a modality.
+func runAs(ctx context.Context, m model.Modality, e *experiment.Experiment, o Options) (*ledger.Result, error) {
+	t, err := open(ctx, m, e, o)
 	if err != nil {
 		return nil, err
 	}

@@ -6,10 +6,10 @@ import "math"
 // ledger holds it.
 func (t *training) skips(scores, advantages []float64) string {
 	switch {
-	case t.now.halt != "":
-		return t.now.halt
-	case t.now.few != "":
-		return t.now.few
+	case t.now.last != "":
+		return t.now.last
+	case t.now.unscored != "":
+		return t.now.unscored
 	case !some(scores, func(float64) bool { return true }):
 		return "no sample has a score"
 	case t.now.turn.Silent() && t.now.turn.Rollout.Buffer == nil:
@@ -26,7 +26,7 @@ func (t *training) skips(scores, advantages []float64) string {
 	case "train":
 		return ""
 	case "stop":
-		t.now.halt = dead
+		t.now.last = dead
 	default:
 		t.Say("warning: iteration %d: %s, so nothing is learned from it", t.loop.Iteration+1, dead)
 	}

@@ -22,7 +22,7 @@ const extremeSide = 256
 func (m *Model) Files() []string { return nil }
 
 // Record writes the pictures of the highest and the lowest total.
-func (m *Model) Record(to model.Files, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
+func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
 	best, worst := -1, -1
 	for i, v := range r.Scores {
 		if math.IsNaN(v) || r.Samples[i].Item.Image == nil {

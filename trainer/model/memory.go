@@ -9,9 +9,9 @@ type Dry interface {
 	ResetPeak()
 }
 
-// Need is bytes of memory beside the program itself: the most in each phase of an iteration, in
+// Memory is bytes beside the program itself: the most in each phase of an iteration, in
 // their order, and what the host holds of its samples. Rewards that are networks are not in it.
-type Need struct {
+type Memory struct {
 	Texts    int64 `json:"texts"`
 	Sampling int64 `json:"sampling"`
 	Decoding int64 `json:"decoding"`
@@ -21,10 +21,10 @@ type Need struct {
 }
 
 // Peak is the most at once.
-func (n Need) Peak() int64 { return n.PeakOf(1) }
+func (n Memory) Peak() int64 { return n.PeakOf(1) }
 
 // PeakOf is that of several ranks which share a memory. Each holds the model, and asks it as much at
 // once as one alone.
-func (n Need) PeakOf(ranks int) int64 {
+func (n Memory) PeakOf(ranks int) int64 {
 	return int64(ranks)*max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training) + n.Samples
 }

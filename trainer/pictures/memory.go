@@ -9,10 +9,10 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
-// Need predicts what a run takes by making an iteration of it on an empty backend that counts, in
+// Memory predicts what a run takes by making an iteration of it on an empty backend that counts, in
 // the code that will run: no weight is read, and of an iteration's samples as many are made as go
 // through a network at once.
-func Need(e *experiment.Experiment, dry model.Dry) (need *model.Need, err error) {
+func Memory(e *experiment.Experiment, dry model.Dry) (need *model.Memory, err error) {
 	o := model.Options{Backend: dry}
 	if o.Train, err = prompts.Open(e.Rollout.Prompts); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func Need(e *experiment.Experiment, dry model.Dry) (need *model.Need, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	need = &model.Need{}
+	need = &model.Memory{}
 	phase := func(into *int64) {
 		*into = int64(dry.Peak())
 		dry.ResetPeak()

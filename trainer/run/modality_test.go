@@ -1,0 +1,148 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/trainer/toy"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// colours is a model of a modality of its own: a linear network of three numbers, which are a colour.
+type colours struct {
+	*toy.Policy
+	dir   string
+	draws trainer.Draws
+}
+
+func newColours(dir string) (*colours, error) {
+	weights := make([]float64, 3*3+2*3)
+	l, err := toy.NewLinear(3, weights, optim.Options{LR: 0.1, Betas: [2]float64{0.9, 0.999}, Eps: 1e-8})
+	if err != nil {
+		return nil, err
+	}
+	m := &colours{Policy: &toy.Policy{Linear: l}, dir: dir}
+	normals := func(key rng.Key) []float64 {
+		z := make([]float32, 3)
+		key.Normal(z, 0)
+		return []float64{float64(z[0]), float64(z[1]), float64(z[2])}
+	}
+	m.Start = func(k trainer.Key) []float64 { return normals(m.draws.Of("start", k)) }
+	m.Noise = func(k trainer.Key, step int) []float64 { return normals(m.draws.Of("steps", k).Step(step)) }
+	return m, nil
+}
+
+func (m *colours) Begin(turn experiment.Turn, root rng.Key, _ float64) error {
+	m.Rows, m.Times, m.Trained, m.draws = turn.Rows, turn.Schedule.Timesteps, turn.Trained, trainer.Draws{Root: root}
+	return nil
+}
+
+func (m *colours) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objective, error) {
+	return trainer.PolicyGradient{Rows: turn.Rows, Loss: turn.Kind().Steps(turn.Loss)}, nil
+}
+
+func (m *colours) Fixed(_ context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
+	fixed, p := &colours{Policy: nil, draws: trainer.Draws{Root: root, Fixed: true}}, *m.Policy
+	p.Rows, p.Times, p.Trained = turn.Rows, turn.Schedule.Timesteps, nil
+	fixed.Policy = &p
+	return fixed
+}
+
+func (m *colours) Items(samples []trainer.Sample) ([]rewards.Item, error) {
+	items := make([]rewards.Item, len(samples))
+	for i, s := range samples {
+		picture := vision.New(8, 8)
+		for k := range picture.Pix {
+			picture.Pix[k] = uint8(min(max(128+40*s.Item.Final[k%3]*float64(k%5), 0), 255))
+		}
+		items[i].Image = picture
+	}
+	return items, nil
+}
+
+func (m *colours) Credit(_ []trainer.Sample, _ []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error) {
+	a, _, err := by.Advantages(b)
+	return a, err
+}
+
+func (m *colours) Check(trainer.Objective, []trainer.Sample) (*ledger.Check, error) { return nil, nil }
+func (m *colours) Shape([]trainer.Sample, []float64)                                {}
+func (m *colours) Describe(line *ledger.Line, _ *trainer.Report)                    { line.Diversity = 7 }
+func (m *colours) Passes() *ledger.Passes                                           { return nil }
+func (m *colours) Files() []string                                                  { return []string{"colours.jsonl"} }
+func (m *colours) Dir() string                                                      { return m.dir }
+func (m *colours) Close() error                                                     { return nil }
+func (m *colours) Settle(optim.Options)                                             {}
+func (m *colours) Tensors() ([]safetensors.Tensor, error)                           { return nil, nil }
+func (m *colours) Load(*safetensors.File) error                                     { return nil }
+func (m *colours) WriteAdapter(string) error                                        { return nil }
+func (m *colours) Bytes() int64                                                     { return 0 }
+func (m *colours) Keeps(trainer.Weights) bool                                       { return false }
+func (m *colours) Forget(trainer.Weights) error                                     { return nil }
+func (m *colours) Moved() []*autograd.Param                                         { return nil }
+
+func (m *colours) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
+	return map[int]string{0: "images/none.png"}, to.Lines["colours.jsonl"].Append(map[string]any{"iteration": line.Iteration, "final": r.Samples[0].Item.Final})
+}
+
+// TestModality: a run trains whatever has the interface, and asks for nothing beside it.
+func TestModality(t *testing.T) {
+	dir := t.TempDir()
+	var trained *colours
+	m := model.Modality{
+		Name:     "colours",
+		Prompts:  func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts) },
+		Ready:    func(context.Context, *experiment.Experiment) (string, error) { return "ready", nil },
+		Possible: func(experiment.Turn) error { return nil },
+		Open: func(*experiment.Experiment, model.Options) (model.Model, error) {
+			var err error
+			trained, err = newColours(dir)
+			return trained, err
+		},
+	}
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	e := parse(t, "run.iterations=3", "reward=[{name='jpeg'}]", "evaluate.every=2", "rollout.shared_noise=false")
+	var said []string
+	run := filepath.Join(dir, "run")
+	result, err := runAs(t.Context(), m, e, Options{Dir: run, Backend: be, Say: saying(&said)})
+	if err != nil || result.Status != ledger.Finished || result.HeldOut["total"].After.Prompts != 2 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	for i, l := range ledgerOf(t, run) {
+		if l.Diversity != 7 || len(l.Updates) != 2 || !(l.Updates[0].Gradient > 0) || l.Updates[0].RatioMost != 1 {
+			t.Errorf("iteration %d: %+v", i+1, l)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(run, "colours.jsonl"))
+	if err != nil || slices.Contains(text, 0) {
+		t.Fatal(err)
+	}
+	var line struct{ Iteration int }
+	if err := json.Unmarshal(text[:slices.Index(text, '\n')], &line); err != nil || line.Iteration != 1 {
+		t.Errorf("%s: %v", text, err)
+	}
+	if len(trained.Moves) != 6 || !slices.Contains(said, "ready") {
+		t.Errorf("%d moves; said %q", len(trained.Moves), fmt.Sprint(said))
+	}
+}
