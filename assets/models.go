@@ -1,6 +1,7 @@
 package assets
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -39,7 +40,10 @@ func Resolve(path string) (string, error) {
 	}
 	root, err := os.UserCacheDir()
 	if err != nil {
-		root = os.TempDir()
+		if root, err = private(os.TempDir()); err != nil {
+			return "", err
+		}
+		return Folder(path, root)
 	}
 	return Folder(path, filepath.Join(root, "darkroom"))
 }
@@ -74,6 +78,9 @@ func files(tree fs.FS, f func(name string, data []byte) error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
+		if !d.Type().IsRegular() {
+			return fmt.Errorf("%s is no file", name)
+		}
 		data, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return err
@@ -93,15 +100,37 @@ func digest(tree fs.FS) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:12], err
 }
 
-// same reports whether a folder holds the tree's files, in their sizes.
+// private is a folder of ours below one that everybody may write to. One that somebody else made, or
+// may write to, could hold another model by the next time it is read.
+func private(shared string) (string, error) {
+	dir := filepath.Join(shared, fmt.Sprintf("darkroom-%d", os.Getuid()))
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() || !ours(info) {
+		return "", fmt.Errorf("%s is not a folder of this user alone, so no model is kept there\nhint: set HOME, or XDG_CACHE_HOME to a folder of yours", dir)
+	}
+	return dir, nil
+}
+
+// same reports whether a folder holds the tree's files, byte for byte, and nothing else: a file more
+// could be read in the place of another.
 func same(tree fs.FS, dir string) bool {
-	return files(tree, func(name string, data []byte) error {
-		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
-		if err == nil && info.Size() != int64(len(data)) {
-			err = errors.New("another size")
+	there := 0
+	err := files(os.DirFS(dir), func(name string, data []byte) error {
+		there++
+		want, err := fs.ReadFile(tree, name)
+		if err == nil && !bytes.Equal(data, want) {
+			err = errors.New("another content")
 		}
 		return err
-	}) == nil
+	})
+	all := 0
+	return err == nil && files(tree, func(string, []byte) error { all++; return nil }) == nil && there == all
 }
 
 // write puts the tree beside the folder, and then in its place, so that nobody sees a part of

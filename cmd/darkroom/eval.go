@@ -179,10 +179,10 @@ func (o *evalOptions) sets() (map[string][]eval.Set, error) {
 
 // printReports is the table, and below it what raises a reward, and what else should be known.
 func printReports(w io.Writer, out evalOutput) {
-	t := table{header: []string{"REWARD", "PAIRS", ">JUDGED", ">ACCURACY", ">TAU-B", ">ECE", ">CONTRAST", ">DEAD", ">FLIPPED", ">SAME", ">PER S", "WEAKNESSES"}}
+	t := table{header: []string{"REWARD", "PAIRS", ">JUDGED", ">ACCURACY", ">TAU-B", ">ECE", ">CONTRAST", ">DEAD", ">FLIPPED", ">SAME", ">PER S", "VERDICT"}}
 	for _, r := range out.Reports {
 		if r.Judged == 0 {
-			t.add(r.Reward, r.Set, fmt.Sprintf("0/%d", r.Missing))
+			t.add(r.Reward, r.Set, fmt.Sprintf("0/%d", r.Missing), "", "", "", "", "", "", "", "", r.Verdict)
 			continue
 		}
 		ece, flipped, same := "-", "-", "-"
@@ -195,15 +195,8 @@ func printReports(w io.Writer, out evalOutput) {
 		if r.Repeats != nil {
 			same = plainOf(r.Repeats.Same)
 		}
-		weak := strings.Join(r.Flags, ", ")
-		if weak == "" {
-			weak = "none found"
-		}
-		if r.Probes == nil {
-			weak = "not looked for"
-		}
 		t.add(r.Reward, r.Set, fmt.Sprintf("%d/%d", r.Judged, r.Judged+r.Missing), rangeOf(r.Order.Accuracy), rangeOf(r.Order.Tau), ece, rangeOf(r.Groups.Contrast),
-			fmt.Sprintf("%.2f", r.Groups.Dead), flipped, same, fmt.Sprintf("%.0f", r.Speed.PerSecond), weak)
+			fmt.Sprintf("%.2f", r.Groups.Dead), flipped, same, fmt.Sprintf("%.0f", r.Speed.PerSecond), r.Verdict)
 	}
 	t.write(w)
 	printRaised(w, out.Reports)

@@ -53,7 +53,8 @@ type Report struct {
 	Swaps       *Swaps        `json:"swaps,omitempty"`
 	Repeats     *Repeats      `json:"repeats,omitempty"`
 	Probes      []ProbeResult `json:"probes,omitempty"`
-	Flags       []string      `json:"flags"` // weaknesses, by the rule of flag.go
+	Flags       []string      `json:"flags"`   // weaknesses, by the rule of flag.go
+	Verdict     string        `json:"verdict"` // in one line
 	Warnings    []string      `json:"warnings"`
 	Speed       Speed         `json:"speed"`
 }
@@ -98,6 +99,7 @@ func Run(ctx context.Context, name string, j rewards.Judge, set Set, o Options) 
 		judged = append(judged, judgedPair{set.Pairs[i], of[i], a.a, a.b})
 	}
 	r.Judged = len(judged)
+	r.Verdict = verdict(r)
 	if err := ctx.Err(); err != nil || len(judged) == 0 {
 		return r, err
 	}
@@ -120,6 +122,7 @@ func Run(ctx context.Context, name string, j rewards.Judge, set Set, o Options) 
 	e.all = len(questions) + 2*len(again) + len(tries)
 	r.Probes = weigh(e.probe(ctx, tries), r.Groups.Typical, e.key)
 	r.Flags = weaknesses(r.Probes)
+	r.Verdict = verdict(r)
 	r.Warnings = warnings(r)
 	return r, ctx.Err()
 }

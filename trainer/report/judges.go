@@ -31,6 +31,9 @@ type judgeView struct {
 	Worst []picture
 }
 
+// Well reports whether the page may say so in green.
+func (v judgeView) Well() bool { return v.Verdict == eval.NoneFound }
+
 // drawn is a plot with its title.
 type drawn struct {
 	Title, Says string
