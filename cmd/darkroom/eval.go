@@ -110,7 +110,7 @@ func (o *evalOptions) run(cmd *cobra.Command) error {
 		for _, set := range sets[name] {
 			bar := newProgress(cmd.ErrOrStderr(), name+" on "+set.Name)
 			var one sync.Mutex
-			r, err := eval.Run(cmd.Context(), name, opened[k], set, eval.Options{Probed: none(o.probed), Again: none(o.again), Seed: o.seed, Fresh: fresh[k],
+			r, err := eval.Run(cmd.Context(), name, opened[k].judge, set, eval.Options{Probed: none(o.probed), Again: none(o.again), Seed: o.seed, Fresh: fresh[k].judge,
 				Progress: func(done, all int) {
 					one.Lock()
 					defer one.Unlock()
@@ -119,6 +119,9 @@ func (o *evalOptions) run(cmd *cobra.Command) error {
 			bar.end()
 			if err != nil {
 				return err
+			}
+			if toy := opened[k].toy; toy != "" {
+				r.Warnings = append(r.Warnings, "it is "+toy)
 			}
 			judged = judged || r.Judged > 0
 			out.Reports = append(out.Reports, r)

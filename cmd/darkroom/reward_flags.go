@@ -9,6 +9,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/judges"
@@ -54,13 +55,13 @@ func (o *rewardFlags) check(must func(ok bool, format string, args ...any)) {
 		must(slices.ContainsFunc(o.names, func(name string) bool { return experiment.OwnsKey(name, key) }), "--set %s: %q is of none of the rewards asked for", set, key)
 	}
 	must(o.scaling == "" || slices.ContainsFunc(o.names, func(name string) bool { return experiment.OwnsKey(name, "scaling") }), "--scaling is of rewards that compare a picture with its prompt: clip, pickscore, hpsv2")
-	if _, err := o.rewards(); err != nil {
+	if _, err := o.tables(); err != nil {
 		must(false, "%v", err)
 	}
 }
 
-// rewards are what the flags say, a table a name. Keys of one reward do not disturb another.
-func (o *rewardFlags) rewards() ([]experiment.Reward, error) {
+// tables are what the flags say, a table a name. Keys of one reward do not disturb another.
+func (o *rewardFlags) tables() ([]experiment.Reward, error) {
 	var all []experiment.Reward
 	for _, name := range o.names {
 		var own []string
@@ -89,8 +90,8 @@ func (o *rewardFlags) rewards() ([]experiment.Reward, error) {
 }
 
 // open makes the rewards; remember says whether answers may come from the cache.
-func (o *rewardFlags) open(remember bool) ([]judges.Opened, error) {
-	list, err := o.rewards()
+func (o *rewardFlags) open(remember bool) ([]asked, error) {
+	list, err := o.tables()
 	if err != nil {
 		return nil, err
 	}
@@ -110,21 +111,28 @@ func (o *rewardFlags) open(remember bool) ([]judges.Opened, error) {
 			return nil, err
 		}
 	}
-	var all []judges.Opened
+	var all []asked
 	for _, r := range list {
 		opened, err := judges.Open(r, bench)
 		if err != nil {
 			closeAll(all) // the error that is told came first
 			return nil, err
 		}
-		all = append(all, opened)
+		all = append(all, asked{known(r, opened), r.Toy(), opened.Close})
 	}
 	return all, nil
 }
 
+// asked is a reward that the flags ask for.
+type asked struct {
+	judge rewards.Judge
+	toy   string // what it is where it is a stand-in
+	close func() error
+}
+
 // closeAll ends rewards: what they judged stands, whatever they say at their end.
-func closeAll(all []judges.Opened) {
+func closeAll(all []asked) {
 	for _, r := range all {
-		_ = r.Close()
+		_ = r.close()
 	}
 }

@@ -98,15 +98,15 @@ func (o *scoreOptions) run(cmd *cobra.Command, files []string) error {
 	}
 	defer closeAll(opened)
 	if o.serve != "" {
-		return serveReward(cmd, o.serve, o.names[0], opened[0])
+		return serveReward(cmd, o.serve, o.names[0], opened[0].judge)
 	}
 	for k, r := range opened {
-		judge(cmd.Context(), shown, o.names[k], r)
+		judge(cmd.Context(), shown, o.names[k], r.judge)
 	}
 	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
-	return o.print(cmd, shown)
+	return o.print(cmd, shown, opened)
 }
 
 // judge asks a reward about all items, those of one prompt together.
@@ -135,7 +135,7 @@ func judge(ctx context.Context, all []scored, name string, j rewards.Judge) {
 }
 
 // print writes a row or a line an item, and fails where a reward judged nothing at all.
-func (o *scoreOptions) print(cmd *cobra.Command, all []scored) error {
+func (o *scoreOptions) print(cmd *cobra.Command, all []scored, opened []asked) error {
 	asJSON, err := cmd.Flags().GetBool("json")
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (o *scoreOptions) print(cmd *cobra.Command, all []scored) error {
 			}
 		}
 	} else {
-		o.table(all).write(out)
+		o.table(all, opened).write(out)
 		for _, s := range all {
 			s.reasons(out, o.names)
 		}
@@ -166,10 +166,14 @@ func (o *scoreOptions) print(cmd *cobra.Command, all []scored) error {
 	return nil
 }
 
-func (o *scoreOptions) table(all []scored) *table {
+func (o *scoreOptions) table(all []scored, opened []asked) *table {
 	t := &table{header: []string{"FILE"}}
-	for _, name := range o.names {
-		t.header = append(t.header, ">"+strings.ToUpper(name))
+	for k, name := range o.names {
+		head := ">" + strings.ToUpper(name)
+		if opened[k].toy != "" {
+			head += " (embedded toy)"
+		}
+		t.header = append(t.header, head)
 	}
 	for _, s := range all {
 		row := []string{s.File}
