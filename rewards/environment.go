@@ -37,7 +37,7 @@ func (e *Exec) Pass(names ...string) error {
 	for _, name := range names {
 		v, ok := os.LookupEnv(name)
 		if !ok || name == "" {
-			return fmt.Errorf("the reward's program is to be given the environment variable %q, which is not set", name)
+			return fmt.Errorf("the reward's program is given the environment variable %q (env), which is not set", name)
 		}
 		e.env = append(e.env, name+"="+v)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/eval"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // readPairs is an embedded set, or a file with a line a pair. What is wrong with a line is told
@@ -70,6 +71,9 @@ type pairLine struct {
 
 func readPair(line []byte, folder string) (p eval.Pair, of string, err error) {
 	var l pairLine
+	if err := prompts.CheckRecord(line); err != nil {
+		return p, "", err
+	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l); err != nil {

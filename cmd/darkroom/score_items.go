@@ -15,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/internal/regular"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -164,6 +165,9 @@ func readItem(line []byte, path string) (scored, error) {
 		Prompt string         `json:"prompt"`
 		Meta   rewards.Meta   `json:"meta"`
 		Turns  []rewards.Turn `json:"turns"`
+	}
+	if err := prompts.CheckRecord(line); err != nil {
+		return scored{}, err
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()

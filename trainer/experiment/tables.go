@@ -53,14 +53,15 @@ type Rollout struct {
 
 // Reward is one [[reward]].
 type Reward struct {
-	Name    string  `toml:"name,required" doc:"see darkroom list rewards"`
-	Weight  float64 `toml:"weight" doc:"share of the sum"`
-	Train   bool    `toml:"train" doc:"false: gold, measured and never trained on"`
-	Path    string  `toml:"path" of:"ocr,aesthetic,clip,pickscore,hpsv2,imagereward,dino,exec,judge,geneval" doc:"folder of the weights, or program"`
-	Scaling string  `toml:"scaling" of:"clip,pickscore,hpsv2" doc:"what is made of the cosine of picture and prompt: darkroom list scalings; empty: as the reward's own project does"`
-	URL     string  `toml:"url" of:"http,judge,layout,geneval" doc:"of an http reward, of a judge behind an OpenAI-compatible server, or of a detector"`
-	KeyEnv  string  `toml:"key_env" of:"http,judge,layout,geneval" doc:"name of the environment variable that holds the key"`
-	Timeout float64 `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
+	Name    string   `toml:"name,required" doc:"see darkroom list rewards"`
+	Weight  float64  `toml:"weight" doc:"share of the sum"`
+	Train   bool     `toml:"train" doc:"false: gold, measured and never trained on"`
+	Path    string   `toml:"path" of:"ocr,aesthetic,clip,pickscore,hpsv2,imagereward,dino,exec,judge,geneval" doc:"folder of the weights, or program"`
+	Scaling string   `toml:"scaling" of:"clip,pickscore,hpsv2" doc:"what is made of the cosine of picture and prompt: darkroom list scalings; empty: as the reward's own project does"`
+	URL     string   `toml:"url" of:"http,judge,layout,geneval" doc:"of an http reward, of a judge behind an OpenAI-compatible server, or of a detector"`
+	KeyEnv  string   `toml:"key_env" of:"http,judge,layout,geneval" doc:"name of the environment variable that holds the key"`
+	Timeout float64  `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
+	Env     []string `toml:"env" of:"exec" doc:"names of environment variables that the program is given beside the usual ones (PATH, HOME, CUDA and the like); it sees no others"`
 	Failure
 
 	Relative *rewards.Relative `toml:"relative" doc:"the score with one control word less that with another (SRPO)"`

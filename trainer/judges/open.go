@@ -246,6 +246,9 @@ func openExec(r experiment.Reward, b Bench) (Opened, error) {
 		return Opened{}, fmt.Errorf("path is missing: the program to run")
 	}
 	e, err := rewards.NewExec([]string{r.Path}, b.Batch, policy(r), b.Cache)
+	if err == nil {
+		err = e.Pass(r.Env...)
+	}
 	if err != nil {
 		return Opened{}, err
 	}

@@ -3,8 +3,23 @@ package prompts
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 )
+
+// CheckRecord refuses a line of JSON of which two readers could understand different things: bytes that
+// are not UTF-8, which become other characters, and keys that are there twice.
+func CheckRecord(line []byte) error {
+	if !utf8.Valid(line) {
+		return errors.New("the line is not UTF-8")
+	}
+	if key := doubled(line); key != "" {
+		return fmt.Errorf("%q is there twice in one object\nhint: which of the two is meant cannot be known; delete one", key)
+	}
+	return nil
+}
 
 // doubled is a key that an object of a JSON text has twice, in it or below it; "" where none has. Of two
 // equal keys a decoder takes the last without a word, and of a record it reads "Prompt" as "prompt".

@@ -3,7 +3,6 @@ package prompts
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -62,7 +61,27 @@ func picture(dir, name string) (*vision.Image, error) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return nil, outside(name)
 	}
-	return vision.Open(filepath.Join(dir, filepath.FromSlash(name)), vision.Limits{})
+	path, err := below(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return vision.Open(path, vision.Limits{})
+}
+
+// below is the file of this name in a folder; links may not lead out of it, since a list may be a stranger's.
+func below(dir, name string) (string, error) {
+	root, err := filepath.EvalSymlinks(filepath.Clean(dir))
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil {
+		return "", err
+	}
+	if inside, err := filepath.Rel(root, path); err != nil || !filepath.IsLocal(inside) {
+		return "", outside(name)
+	}
+	return path, nil
 }
 
 // HasPictures is the error that Pictures would meet for want of a file.
@@ -78,7 +97,7 @@ func (p Prompt) HasPictures(dir string) error {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return outside(name)
 		}
-		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+		if _, err := below(dir, name); err != nil {
 			return err
 		}
 	}
@@ -86,7 +105,7 @@ func (p Prompt) HasPictures(dir string) error {
 }
 
 func outside(name string) error {
-	return fmt.Errorf("picture %q is not below the folder of the prompts", name)
+	return fmt.Errorf("picture %q is not below the folder of the prompts, or a link out of it: put the file itself there", name)
 }
 
 func tableOf(n int) cards.Table { return cards.Random(rng.New(77).With("zoom").Sample(n)) }

@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +60,16 @@ func TestPictures(t *testing.T) {
 	for meta, want := range map[string]string{`"../a.png"`: "below", `"/a.png"`: "below", `7`: "name", `"b.png"`: "b.png", `"embed:cards/-1"`: "from 0", `"embed:cards/x"`: "from 0"} {
 		if _, err := (Prompt{Meta: Meta{"picture": json.RawMessage(meta)}}).Pictures(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", meta, err)
+		}
+	}
+	outside := filepath.Join(t.TempDir(), "secret.png")
+	if err := errors.Join(os.Rename(filepath.Join(dir, "a.png"), outside), os.Symlink(outside, filepath.Join(dir, "a.png")), os.Symlink(filepath.Dir(outside), filepath.Join(dir, "there"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, meta := range []string{`"a.png"`, `"there/secret.png"`} {
+		p := Prompt{Meta: Meta{"picture": json.RawMessage(meta)}}
+		if _, err := p.Pictures(dir); err == nil || !strings.Contains(err.Error(), "link") || p.HasPictures(dir) == nil {
+			t.Errorf("%s, a link out of the folder: %v", meta, err)
 		}
 	}
 	if all, err := (Prompt{}).Pictures(dir); err != nil || all != nil {
