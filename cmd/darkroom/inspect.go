@@ -17,11 +17,12 @@ func inspectCommand() *cobra.Command {
 	var flowTo string
 	cmd := &cobra.Command{
 		Use:   "inspect PATH...",
-		Short: "Say what a .safetensors file, a model folder or a clip holds",
+		Short: "Say what a .safetensors file, a model folder, a picture or a clip holds",
 		Long: `Say what was understood of a .safetensors file, an index of shards, or a folder
 in the hub's layout: a pipeline (model_index.json), a model (config.json), an
 adapter (adapter_config.json), a tokenizer. Headers are read and checked, weights are not.
 
+Of a picture its size is told, and the prompt and settings that it was sampled with.
 Clips (.gif, .apng, .y4m, and what ffmpeg reads) are decoded. With --flow, a clip's motion
 is measured, and drawn; a folder of PNG files is then a clip, too.`,
 		Example: "  darkroom inspect model.safetensors\n  darkroom inspect stable-diffusion-3.5-medium\n  darkroom inspect --tensors --json stable-diffusion-3.5-medium/transformer\n  darkroom inspect clip.gif --flow motion.png",
@@ -44,7 +45,10 @@ is measured, and drawn; a folder of PNG files is then a clip, too.`,
 					continue
 				}
 				look := func() (*inspected, error) { return inspect(dir, tensors) }
-				if flowTo != "" || isClip(path) {
+				switch {
+				case isPicture(path) && flowTo == "":
+					look = func() (*inspected, error) { return inspectPicture(path) }
+				case flowTo != "" || isClip(path):
 					look = func() (*inspected, error) { return inspectClip(cmd.Context(), path, flowTo) }
 				}
 				in, err := look()

@@ -116,6 +116,7 @@ func notSafetensors(first []byte, n uint64) error {
 		{"version https://git-lfs", "a Git LFS pointer, not the weights", "run 'git lfs pull' in its folder, or download the file"},
 		{"PK\x03\x04", "a zip archive (PyTorch's .bin or .pt, most likely)", "convert it to safetensors; Darkroom does not read pickled files"},
 		{"\x80\x02", "a Python pickle", "convert it to safetensors; Darkroom does not read pickled files"},
+		{"\x89PNG", "a picture", "name the weights' file"}, {"\xff\xd8\xff", "a picture", "name the weights' file"},
 		{"GGUF", "a GGUF file", "download the model's safetensors instead"},
 		{"<", "a web page or XML, not weights", "the download failed, or needs a login at the hub: fetch the file again"},
 	} {

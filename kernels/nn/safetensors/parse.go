@@ -170,8 +170,15 @@ func (p *walker) value(into any) error {
 	return nil
 }
 
+// mostMetadata is how many keys the metadata of a file has: a header of the largest size could hold ten
+// million, which take twenty times their bytes.
+const mostMetadata = 1 << 16
+
 func (p *walker) metadata(into map[string]string) error {
 	return p.object(func(key string) error {
+		if len(into) == mostMetadata {
+			return problem(hintWriter, "metadata of more than %d keys", mostMetadata)
+		}
 		if _, twice := into[key]; twice {
 			return problem(hintWriter, "metadata key %q is listed twice", shorten(key))
 		}
