@@ -34,7 +34,7 @@ func TestEscapes(t *testing.T) {
 		{"sample", "--model", model, "--prompt", "x", "--out", filepath.Join(dir, "a.png")},
 		{"inspect", model},
 		{"plan", filepath.Join(dir, evil+".toml")},
-		{"train", "--example", "quickstart", "--set", "model.path=" + model, "--out", filepath.Join(dir, evil)},
+		{"train", "--example", "quickstart", "--set", "rollout.prompts=" + filepath.Join(dir, evil+".txt"), "--out", filepath.Join(dir, evil)},
 		{"list", evil},
 		{"sample", "--" + evil},
 	} {
