@@ -23,6 +23,9 @@ func toolUse(samples []trainer.Sample) map[string]float64 {
 		sums["turns"] += float64(len(e.Turns))
 		sums["pictures"] += float64(len(e.Shots))
 		sums["tokens"] += float64(len(s.Decisions.Step))
+		if e.Defused > 0 { // special tokens that the model wrote into what came back to it
+			sums["defused"] += float64(e.Defused)
+		}
 		for name, is := range map[string]bool{"called": made > 0, "answered": e.End == "answered", "over": e.Over, "cut": e.End == "cut"} {
 			if is {
 				sums[name]++
