@@ -28,7 +28,7 @@ func TestScoreToys(t *testing.T) {
 	}
 	var out bytes.Buffer
 	folder := drawScenes(t, twoScenes)
-	if code := run(t.Context(), []string{"score", "--reward", "clip,scene", folder}, strings.NewReader(""), &out, &out); code != 0 || !strings.Contains(out.String(), "CLIP (embedded toy)") || strings.Contains(out.String(), "missing") {
+	if code := execute(t.Context(), []string{"score", "--reward", "clip,scene", folder}, strings.NewReader(""), &out, &out); code != 0 || !strings.Contains(out.String(), "CLIP (embedded toy)") || strings.Contains(out.String(), "missing") {
 		t.Errorf("%d, %s", code, out.String())
 	}
 }
