@@ -182,7 +182,7 @@ func TestInspectRefuses(t *testing.T) {
 		`it names "../` + filepath.Base(outside):                     {"model_index.json": `{"../` + filepath.Base(outside) + `":["a","B"]}`},
 		"no .safetensors file, only pytorch_model.bin":               {"config.json": "{}", "pytorch_model.bin": ""},
 		"shards, but their index is missing":                         {"model-00001-of-00002.safetensors": ""},
-		"not a regular file but a folder":                             {"config.json/x": ""},
+		"not a regular file but a folder":                            {"config.json/x": ""},
 		"exceeded max depth":                                         {"config.json": strings.Repeat("[", 20000)},
 		"model.safetensors: 3 bytes are too few for a safetensors f": {"config.json": "{}", "model.safetensors": "abc"},
 	} {
