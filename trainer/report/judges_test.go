@@ -57,8 +57,14 @@ func TestJudgesPage(t *testing.T) {
 
 // TestJudgesMissing: a reward that missed pairs is not called free of weaknesses as one that judged all is.
 func TestJudgesMissing(t *testing.T) {
-	for missing, want := range map[int]string{0: `<span class="flag fine">no weakness found</span>`, 168: `<span class="flag">no weakness found in 56 pairs, and 168 are missing</span>`} {
-		r := &eval.Report{Reward: "ocr", Judged: 56, Missing: missing, Probes: make([]eval.ProbeResult, 1)}
+	const few = "nothing can be told: 168 of 224 pairs have no score"
+	for missing, want := range map[int]string{
+		0: `<span class="flag fine">no weakness found</span>`, 5: `<span class="flag">no weakness found in 56 pairs, and 5 are missing</span>`, 168: `<span class="flag">` + few + `</span>`,
+	} {
+		r := &eval.Report{Reward: "ocr", Judged: 56, Missing: missing, Probes: make([]eval.ProbeResult, 1), Verdict: eval.NoneFound}
+		if missing == 168 {
+			r.Verdict = few
+		}
 		page, err := report.Judges([]*eval.Report{r})
 		if err != nil || !strings.Contains(string(page), want) || missing > 0 && strings.Contains(string(page), "flag fine") {
 			t.Errorf("%d missing: the page lacks %q, or %v", missing, want, err)
