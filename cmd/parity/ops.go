@@ -45,6 +45,7 @@ var areas = []map[string]Op{
 	motionOps,
 	neuralOps,
 	pipelineOps,
+	preferenceOps,
 	samplingOps,
 	flowOps,
 	scheduleOps,

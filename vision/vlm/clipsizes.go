@@ -78,6 +78,19 @@ func VendorSize(frames, width, height, factor, pictureCells, frameCells, most in
 	return w, h, of, nil
 }
 
+// MostFirst is qwen-vl-utils' size of a frame or picture where the least area may lie above the most: the test
+// against the most comes first (VideoAlign, HPSv3).
+func (p Pixels) MostFirst(width, height, factor int) (w, h int, err error) {
+	if err := sane(width, height); err != nil {
+		return 0, 0, err
+	}
+	if factor < 1 || factor > 1<<16 || p.Min < 0 || p.Max < 1 || max(p.Min, p.Max) > 1<<40 {
+		return 0, 0, fmt.Errorf("%d to %d pixels in multiples of %d: there are none", p.Min, p.Max, factor)
+	}
+	w, h = clipBounds{factor: factor, least: p.Min, most: p.Max, weight: 1, wholeWeight: 1, atLeast: factor}.size(width, height)
+	return w, h, nil
+}
+
 // clipBounds is one application of the rule.
 type clipBounds struct {
 	factor, least, most int
