@@ -18,6 +18,7 @@ import (
 type network struct {
 	*Case
 	params *nn.Params
+	source nn.Source
 	tape   *autograd.Tape
 	inputs map[string]operand
 	outs   map[string]operand
@@ -67,7 +68,7 @@ func runFolder(c *Case, folder string, how how, forward func(n *network) error) 
 		return err
 	}
 	defer params.Free()
-	n := &network{Case: c, params: params, tape: autograd.New(pool, autograd.Options{Train: true}), inputs: map[string]operand{}, outs: map[string]operand{}}
+	n := &network{Case: c, params: params, source: o.Source, tape: autograd.New(pool, autograd.Options{Train: true}), inputs: map[string]operand{}, outs: map[string]operand{}}
 	defer n.tape.Reset()
 	if err := forward(n); err != nil || how.forwardOnly {
 		return err

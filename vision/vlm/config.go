@@ -19,6 +19,9 @@ type Config struct {
 	Clip    int32       `json:"video_token_id"`
 	Begin   int32       `json:"vision_start_token_id"`
 	End     int32       `json:"vision_end_token_id"`
+	// Plain positions are a token's number on all axes, pictures' cells too: of networks that were
+	// trained so.
+	Plain bool `json:"-"`
 }
 
 // TextConfig is the language model's.

@@ -90,6 +90,14 @@ func (c Config) kinds(ids []int32) []int {
 
 // Positions are the three indices of a sequence's tokens; Delta is the next one less their number.
 func (c Config) Positions(s Stretch) (at [3][]int, delta int, err error) {
+	if c.Plain {
+		for axis := range at {
+			for i := range s.IDs {
+				at[axis] = append(at[axis], i)
+			}
+		}
+		return at, 0, nil
+	}
 	return c.Rule().Positions(Sequence{Kinds: c.kinds(s.IDs), Pictures: s.Pictures.Grids, Clips: s.Clips.Grids, Seconds: s.Seconds})
 }
 
