@@ -209,10 +209,7 @@ func (s *preferenceCase) patches(i int) (vlm.Patches, error) {
 		for j, v := range clip.Data[k*len(r.Pix) : (k+1)*len(r.Pix)] {
 			r.Pix[j] = uint8(v)
 		}
-		m, err := preference.Frame(r.RGB(), w, h)
-		if err != nil {
-			return vlm.Patches{}, err
-		}
+		m := preference.Frame(r.RGB(), w, h)
 		frames = append(frames, m.Raster())
 		resized.Data = append(resized.Data, channelsFirst(Array{Shape: []int{1, h, w, 3}, Data: rasterArray(m.Raster()).Data}).Data...)
 	}

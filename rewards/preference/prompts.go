@@ -35,11 +35,14 @@ func axisOf(dimensions []string) (axis, error) {
 	case "Overall":
 		return axis{"Overall Performance", "the overall performance of the video in terms of visual quality, text-to-video alignment, and motion quality"}, nil
 	}
+	if len(dimensions) < 2 {
+		return axis{}, fmt.Errorf("dimension %q is not known; VQ, MQ, TA and Overall are", strings.Join(dimensions, ""))
+	}
 	var names []string
 	for _, d := range dimensions {
 		one, err := axisOf([]string{d})
-		if err != nil || len(dimensions) == 1 {
-			return axis{}, fmt.Errorf("dimension %q is not known; VQ, MQ, TA and Overall are", d)
+		if err != nil {
+			return axis{}, err
 		}
 		names = append(names, one.name)
 	}
