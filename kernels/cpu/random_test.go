@@ -9,6 +9,22 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
 )
 
+// TestFoundShapes are random cases that once differed: sums in fp32 over a k that is no multiple
+// of 32, all of whose products are flushed to -0.
+func TestFoundShapes(t *testing.T) {
+	path, err := isa.Choose()
+	if err != nil {
+		t.Skip(err)
+	}
+	b := NewWith(Options{Path: path, Threads: 1})
+	defer b.Close()
+	for _, i := range []uint64{30025, 519876, 559533} {
+		if err := kerneltest.Check(kerneltest.Random(1, i), b, int(i%4)); err != nil {
+			t.Errorf("%s, number %d: %v", b, i, err)
+		}
+	}
+}
+
 // TestRandomShapes compares random cases of small shapes with ref: a few hundred, or as many as
 // DARKROOM_SHAPES says, from number DARKROOM_SHAPES_FROM on.
 func TestRandomShapes(t *testing.T) {

@@ -223,6 +223,7 @@ func (f *backward) keep(head, group, k0, n int) {
 		out := gemm.HeadLines(x.to, f.b, f.kh, false)
 		for c := range panels(x.to.D) {
 			from := unsafe.Add(x.block, c*n*queries*4)
+			f.padded(from, n*queries, f.Q.S)
 			if group > 1 {
 				sum := unsafe.Add(x.sum, (c*f.keys+k0)*queries*4)
 				if head == 0 {
@@ -244,7 +245,9 @@ func (f *backward) finishQueries(h int) {
 	for i := range f.blocks {
 		n := min(queries, f.Q.S-i*queries)
 		for c := range panels(f.Q.D) {
-			f.Turn(f.tile, unsafe.Add(f.dq, (i*panels(f.Q.D)+c)*tileBytes))
+			tile := unsafe.Add(f.dq, (i*panels(f.Q.D)+c)*tileBytes)
+			f.padded(tile, tileBytes/4, f.keys)
+			f.Turn(f.tile, tile)
 			f.Store(out, i*queries, n, c*queries, min(queries, f.Q.D-c*queries), f.tile, f.zeros)
 		}
 	}

@@ -116,6 +116,20 @@ func (p *part) at(n int) unsafe.Pointer {
 	return unsafe.Add(b, -uintptr(b)&63)
 }
 
+// padded makes +0 of -0 in n sums over k, as the zeros do with which ref fills k up to a whole 32; in
+// bf16 the block kernels fill it up themselves.
+func (p path) padded(sums unsafe.Pointer, n, k int) {
+	if p.math != kernels.MathF32 || k%32 == 0 {
+		return
+	}
+	x := floats(sums, n)
+	for i, v := range x {
+		if v == 0 {
+			x[i] = 0
+		}
+	}
+}
+
 func floats(p unsafe.Pointer, n int) []float32 { return unsafe.Slice((*float32)(p), n) }
 
 var minusInf = float32(math.Inf(-1))
