@@ -116,8 +116,8 @@ func (p *part) at(n int) unsafe.Pointer {
 	return unsafe.Add(b, -uintptr(b)&63)
 }
 
-// padded makes +0 of -0 in n sums over k, as the zeros do with which ref fills k up to a whole 32; in
-// bf16 the block kernels fill it up themselves.
+// padded makes +0 of -0 in n sums over k, as the zeros do with which ref's backward fills k up to a
+// whole 32; in bf16 the block kernels fill it up themselves.
 func (p path) padded(sums unsafe.Pointer, n, k int) {
 	if p.math != kernels.MathF32 || k%32 == 0 {
 		return

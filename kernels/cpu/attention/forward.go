@@ -76,7 +76,6 @@ func (f *forward) block(j int) {
 		w.keys = keys
 		f.weigh(w)
 		f.Run(&f.job, f.o, f.v, f.p, f.vRows, f.V.D, k0, keys, k0 > 0)
-		f.padded(f.o, f.V.D*queries, keys)
 	}
 	f.finish(h, i0, n, reach > 0)
 }
