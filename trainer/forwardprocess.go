@@ -1,19 +1,24 @@
 package trainer
 
-import "github.com/darkroom-rl/darkroom/trainer/loss"
+import (
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+)
 
-// ForwardProcess blames finished samples: it noises each one anew, to x_t = (1-t) x0 + t e,
-// and looks at what the network answers there. How a sample came about does not
+// ForwardProcess blames finished samples: it noises each one anew, to x_t = (1-t) x0 + t e of a flow or √a x0 + √(1-a) e
+// of a ladder, and looks at what the network answers there. How a sample came about does not
 // matter, so any solver may have made it (DiffusionNFT, AWM, DPO, fine-tuning).
 type ForwardProcess struct {
 	// Draw draws a time between 0 and 1 and a noise for a sample, the n-th of Times.
 	Draw func(k Key, n int) (time float64, noise []float64)
 	// Loss is over all times of all samples: row n·len(groups)+i is the n-th of sample i. Samples of one
 	// prompt and iteration have one number in groups.
-	Loss           func(t loss.Noised, groups []int, advantages []float64) (loss.Verdict, error)
-	Times          int     // that each sample is noised to; 0: 1
-	Unit           float64 // what the network is told at time 1; 0: 1
-	Old, Reference bool    // whether Loss looks at what these weights answer
+	Loss  func(t loss.Noised, groups []int, advantages []float64) (loss.Verdict, error)
+	Times int     // that each sample is noised to; 0: 1
+	Unit  float64 // what the network of a flow is told at time 1; 0: 1
+	// At is the forward process at a time between 0 and 1; nil: a flow's.
+	At             func(time float64) sde.Noising
+	Old, Reference bool // whether Loss looks at what these weights answer
 	// Paired compares samples of a prompt: they are noised alike, and those whose advantage is 0
 	// stand outside.
 	Paired  bool
@@ -39,8 +44,13 @@ func (o ForwardProcess) Blame(p Policy, samples []Sample, advantages []float64) 
 				alike.Sample = 0
 			}
 			time, noise := o.Draw(alike, n)
+			at := sde.FlowNoising(time, unit)
+			if o.At != nil {
+				at = o.At(time)
+				t.Target = append(t.Target, sde.Mixed(at.OfClean, at.OfNoise, s.Item.Final, noise))
+			}
 			t.Clean, t.Noise, t.Time = append(t.Clean, s.Item.Final), append(t.Noise, noise), append(t.Time, time)
-			points = append(points, Point{Key: s.Key, State: between(s.Item.Final, noise, time), Time: unit * time})
+			points = append(points, Point{Key: s.Key, State: sde.Mixed(at.Clean, at.Noise, s.Item.Final, noise), Time: at.Time})
 		}
 	}
 	answers, err := p.Eval(Current, points)
@@ -77,13 +87,4 @@ func ends(samples []Sample, advantages []float64) (some []Sample, worth []float6
 		}
 	}
 	return some, worth
-}
-
-// between is (1-t) clean + t noise.
-func between(clean, noise []float64, time float64) []float64 {
-	x := make([]float64, len(clean))
-	for i, c := range clean {
-		x[i] = float64((1-time)*c) + float64(time*noise[i])
-	}
-	return x
 }

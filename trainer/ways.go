@@ -50,7 +50,7 @@ func (d Direct) Ways(samples []Sample) ([]Way, error) {
 				for e, z := range noise {
 					taken[e] = -b * z / (1 - b)
 				}
-				return Way{Sample: i, Key: s.Key, State: between(s.Item.Final, noise, a), Against: b > a,
+				return Way{Sample: i, Key: s.Key, State: sde.Mixed(1-a, a, s.Item.Final, noise), Against: b > a,
 					Legs: []Leg{{Time: unit * a, X: 1 / (1 - b), Out: (b - a) / (1 - b), Add: taken}}}
 			}
 			ways = append(ways, one(high, low))

@@ -49,6 +49,9 @@ func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver Solver) {
 	if o.Noised && !solver.Draws && e.Rollout.SharedNoise && e.Rollout.Group > 1 {
 		r("rollout.shared_noise|sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, so that the samples of a group that start from one noise are all the same", e.Sampler.Solver), "write shared_noise = false, or a solver that draws")
 	}
+	if o.Flow && solver.Ladder {
+		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is defined by a flow's velocities, and %s is for a variance-preserving ladder", e.Loss.Objective, e.Sampler.Solver), `on a ladder: objective = "dpo", "dgpo", "rwr" or "sft" on noised samples, or "clip"`)
+	}
 	if o.Noised && tree != nil {
 		r("sampler.tree|loss.objective", fmt.Sprintf("objective %q judges final samples only, and a tree's credit lies on its steps", e.Loss.Objective), `objective = "clip", or no tree`)
 	}

@@ -183,13 +183,17 @@ func dynamicShift(o Schedule) float64 { return sde.DynamicShift(o.Tokens, 256, 4
 
 // ladder is Stable Diffusion's.
 func ladder(o Schedule, steps int) (sde.Schedule, error) {
+	s, _, err := sde.DDIMSteps(o.ladder(), steps)
+	return s, err
+}
+
+func (o Schedule) ladder() sde.VPOptions {
 	v := sde.DefaultVP()
 	v.Betas, v.Spacing, v.BetaStart, v.BetaEnd, v.AlphaOne = o.Betas, o.Spacing, 0.00085, 0.012, false
 	if v.Spacing == "leading" {
 		v.Offset = 1
 	}
-	s, _, err := sde.DDIMSteps(v, steps)
-	return s, err
+	return v
 }
 
 // Windows are the kinds of sde.WindowOptions.
@@ -276,6 +280,7 @@ type ObjectiveKind struct {
 	Free   bool // reads no advantages
 	Plain  bool // its clip range is of the bare ratio: rounding must not exceed it
 	Draws  bool // draws a number for every token
+	Flow   bool // is defined for flows alone
 
 	// What it asks other weights for, beside the current ones.
 	Old       bool // the old ones
@@ -309,8 +314,8 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "clip", Card: "The clipped ratio (PPO, GRPO); clip_high and dual_clip are off unless set.", sets: `ratio = "plain"`}, Ratio: true, Both: true, options: clip, Plain: true, Steps: clips, numbers: clipped},
 		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true, options: clip, Steps: clips, numbers: clipped},
 		{Name: Name{Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO)."}, Ratio: true, Steps: func(l Loss) StepLoss { return l.Masked().Of }, numbers: masked},
-		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true, Old: true, KL: true, Follows: true, Verdict: implicit, numbers: []string{"kl", "distance_to_old", "probability"}},
-		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, options: func(l Loss) options { return l.AWM() }, Old: true, KL: true, Average: true, Verdict: matching, numbers: []string{"kl"}},
+		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true, Flow: true, Old: true, KL: true, Follows: true, Verdict: implicit, numbers: []string{"kl", "distance_to_old", "probability"}},
+		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, Flow: true, options: func(l Loss) options { return l.AWM() }, Old: true, KL: true, Average: true, Verdict: matching, numbers: []string{"kl"}},
 		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true, Reference: true, Verdict: preferredPairs, numbers: []string{"accuracy", "margin"}},
 		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true, Verdict: weighted},
 		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best)."}, Noised: true, Verdict: weighted},

@@ -39,6 +39,14 @@ func (e *Experiment) Turn(i int) (Turn, error) {
 	return t, err
 }
 
+// Noising is the forward process of a ladder, by the share of its training steps; nil of a flow.
+func (t Turn) Noising() (func(share float64) sde.Noising, error) {
+	if t.Schedule.Alpha == nil {
+		return nil, nil
+	}
+	return t.Sampler.Schedule.ladder().Noising(sde.Prediction(t.Sampler.Prediction))
+}
+
 // Evaluation is how held-out samples are made: by one deterministic solver.
 func (e *Experiment) Evaluation() (sde.Schedule, []sde.Row, error) {
 	s := e.Sampler

@@ -6,10 +6,12 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Diffusion-DPO (Wallace et al., 2024) for flows: of a pair (winner, loser) with one noise
-// and time,
+// Diffusion-DPO (Wallace et al., 2024): of a pair (winner, loser) with one noise and time,
 //
-//	L = -mean log σ(-β/2·[(err_w - ref_w) - (err_l - ref_l)]),  err = mean (v - (e - x0))²
+//	L = -mean log σ(-β/2·[(err_w - ref_w) - (err_l - ref_l)]),  err = mean (v - target)²
+//
+// The target is the noise on a ladder that predicts it, as published for Stable Diffusion 1.5, and the velocity
+// e - x0 of a flow (Flow-DPO).
 //
 // Invariant (test): a policy that is its reference has log 2.
 

@@ -37,8 +37,14 @@ func (o Forward) Sigma(u float64, sigmas []float64) float64 {
 type Noised struct {
 	Clean, Noise       [][]float64
 	Time               []float64
-	V, VOld, VRef, EMA [][]float64
+	V, VOld, VRef, EMA [][]float64 // what the network put out
+	Target             [][]float64 // what it should put out; nil: the velocity of a flow, Noise - Clean
 }
 
-// target is the velocity of the clean sample.
-func (n Noised) target(i, e int) float64 { return n.Noise[i][e] - n.Clean[i][e] }
+// target is what the network should put out.
+func (n Noised) target(i, e int) float64 {
+	if n.Target != nil {
+		return n.Target[i][e]
+	}
+	return n.Noise[i][e] - n.Clean[i][e]
+}

@@ -27,7 +27,11 @@ func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.
 		return trainer.PolicyGradient{Even: turn.EstimatorKind().Edges, Rows: rows, Loss: kind.Steps(l), Reference: kl && l.KL.Reference != "old", Anchor: anchor,
 			KLOver: l.KL.Denominator}, nil
 	case kind.Verdict != nil:
-		return trainer.ForwardProcess{Draw: m.noising(turn), Paired: kind.Pairs, Times: l.Times, Unit: unit, Old: kind.Old, Reference: kind.Reference || kind.KL && kl,
+		ladder, err := turn.Noising()
+		if err != nil {
+			return nil, err
+		}
+		return trainer.ForwardProcess{Draw: m.noising(turn), At: ladder, Paired: kind.Pairs, Times: l.Times, Unit: unit, Old: kind.Old, Reference: kind.Reference || kind.KL && kl,
 			Anchor: anchor, Average: kind.Average && l.KL.EMAWeight > 0, Loss: kind.Verdict(l, turn.Rollout.Group)}, nil
 	case kind.Free:
 		return m.rewardGradient(turn, policy), nil
@@ -54,7 +58,7 @@ func rows(turn experiment.Turn) ([]sde.Row, error) {
 }
 
 // noising draws the time and the noise of noised samples: one time for each slice of the range, at
-// random within it.
+// random within it. A ladder's time is a share of its training steps.
 func (m *Model) noising(turn experiment.Turn) func(k trainer.Key, n int) (float64, []float64) {
 	steps, times, iteration := turn.Schedule.Steps(), max(1, turn.Loss.Times), turn.First+turn.Iteration
 	return func(k trainer.Key, n int) (float64, []float64) {
@@ -63,7 +67,10 @@ func (m *Model) noising(turn experiment.Turn) func(k trainer.Key, n int) (float6
 			key = key.With("again").Iteration(iteration)
 		}
 		at := (float64(n) + key.Draw().Float64()) / float64(times)
-		time := turn.Loss.Sigma(at, turn.Schedule.Sigmas[:steps])
+		time := at
+		if turn.Schedule.Alpha == nil {
+			time = turn.Loss.Sigma(at, turn.Schedule.Sigmas[:steps])
+		}
 		return time, m.normals(key.With("noise of a noised sample"))
 	}
 }
