@@ -11,8 +11,12 @@ import (
 // What a new run may find in its folder: nothing, the traces of one that failed before it had
 // anything to keep, or a run.
 
-// records are the files that a run appends to; in any of them a line is worth keeping.
-var records = []string{"ledger.jsonl", "samples.jsonl", "transcripts.jsonl", "pass_rates.jsonl"}
+// records are the files that a run appends to and a checkpoint cuts back: a line in any of them came
+// after the first checkpoint.
+var records = []string{"ledger.jsonl", "samples.jsonl", "transcripts.jsonl"}
+
+// measured is what a run measures before its first checkpoint; one that is resumed goes on in it.
+var measured = []string{"pass_rates.jsonl"}
 
 // traces are what a run writes before it has anything to keep.
 var traces = []string{"manifest.json", "products.json", "result.json", "report.html", "images", Config} // the one that makes it a run last
@@ -41,18 +45,20 @@ func (f *Folder) begin() error {
 }
 
 // Worth reports whether the folder holds anything that a run would lose: a checkpoint, whole or not,
-// or a line of a record.
+// a line of a record, or something measured.
 func (f *Folder) Worth() (bool, error) {
 	all, err := f.All()
 	if err != nil || len(all) > 0 {
 		return true, err
 	}
-	return f.Lined()
+	return f.lined(append(measured, records...))
 }
 
 // Lined reports whether any record has a line.
-func (f *Folder) Lined() (bool, error) {
-	for _, name := range records {
+func (f *Folder) Lined() (bool, error) { return f.lined(records) }
+
+func (f *Folder) lined(names []string) (bool, error) {
+	for _, name := range names {
 		info, err := os.Stat(f.Path(name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
