@@ -41,8 +41,8 @@ var draws = []func(r *rand.Rand) Case{
 }
 
 func drawProduct(r *rand.Rand) Case {
-	p := gemmCase{layout: kernels.Layout(r.IntN(3)), math: kernels.Math(r.IntN(2)), m: small(r, 0), n: small(r, 0), k: small(r, 0),
-		a: dtype(r), b: dtype(r), c: dtype(r), wild: r.IntN(3) == 0, epilogue: r.IntN(2) == 0}
+	p := gemmCase{layout: kernels.Layout(r.IntN(3)), math: kernels.Math(r.IntN(2)),
+		m: small(r, 0), n: small(r, 0), k: small(r, 0), a: dtype(r), b: dtype(r), c: dtype(r), wild: r.IntN(3) == 0, epilogue: r.IntN(2) == 0}
 	if p.layout == kernels.TN && p.epilogue {
 		p.c = kernels.F32
 	}
@@ -53,8 +53,8 @@ func drawProduct(r *rand.Rand) Case {
 }
 
 func drawAttention(r *rand.Rand) Case {
-	c := attentionCase{b: 1 + r.IntN(2), sq: small(r, 0), sk: small(r, 0), d: small(r, 1), dv: small(r, 1), pad: r.IntN(4), causal: r.IntN(2) == 0,
-		bias: r.IntN(3) == 0, loud: r.IntN(3) == 0, wild: r.IntN(4) == 0, math: kernels.Math(r.IntN(2)), dtype: dtype(r)}
+	c := attentionCase{b: 1 + r.IntN(2), sq: small(r, 0), sk: small(r, 0), d: small(r, 1), dv: small(r, 1),
+		pad: r.IntN(4), causal: r.IntN(2) == 0, bias: r.IntN(3) == 0, loud: r.IntN(3) == 0, wild: r.IntN(4) == 0, math: kernels.Math(r.IntN(2)), dtype: dtype(r)}
 	c.kh = 1 + r.IntN(2)
 	c.h = c.kh * (1 + r.IntN(2))
 	for range c.b * r.IntN(2) {
@@ -68,18 +68,20 @@ func drawAttention(r *rand.Rand) Case {
 }
 
 func drawRope(r *rand.Rand) Case {
-	c := ropeCase{kind: kernels.RopeKind(r.IntN(2)), dtype: dtype(r), dim: 2 * small(r, 1), b: 1 + r.IntN(2), s: small(r, 1), h: 1 + r.IntN(3), pad: r.IntN(4),
-		inverse: r.IntN(2) == 0, each: r.IntN(2) == 0, wild: r.IntN(3) == 0}
+	c := ropeCase{kind: kernels.RopeKind(r.IntN(2)), dtype: dtype(r), dim: 2 * small(r, 1),
+		b: 1 + r.IntN(2), s: small(r, 1), h: 1 + r.IntN(3), pad: r.IntN(4), inverse: r.IntN(2) == 0, each: r.IntN(2) == 0, wild: r.IntN(3) == 0}
 	return Case{"Rope", fmt.Sprintf("random %+v", c), c.run}
 }
 
 func drawConv(r *rand.Rand) Case {
-	s := kernels.ConvShape{In: 1 + r.IntN(9), Out: 1 + r.IntN(9), KH: 1 + r.IntN(3), KW: 1 + r.IntN(3), Stride: 1 + r.IntN(2)}
+	s := kernels.ConvShape{In: 1 + r.IntN(9), Out: 1 + r.IntN(9),
+		KH: 1 + r.IntN(3), KW: 1 + r.IntN(3), Stride: 1 + r.IntN(2)}
 	s.Top, s.Left, s.Bottom, s.Right = r.IntN(s.KH), r.IntN(s.KW), r.IntN(s.KH), r.IntN(s.KW)
 	if r.IntN(8) == 0 {
 		s.In = 32 // rows of packed pictures
 	}
-	c := convCase{"random", 1, s.KH + r.IntN(5), s.KW + r.IntN(5), s, r.IntN(2) == 0, []kernels.UnaryOp{kernels.Identity, kernels.SiLU}[r.IntN(2)]}
+	act := []kernels.UnaryOp{kernels.Identity, kernels.SiLU}[r.IntN(2)]
+	c := convCase{"random", 1, s.KH + r.IntN(5), s.KW + r.IntN(5), s, r.IntN(2) == 0, act}
 	d, m := dtype(r), kernels.Math(r.IntN(2))
 	name := fmt.Sprintf("random %+v %s %s", c, d, m)
 	if c.act == kernels.Identity && !c.residual && r.IntN(2) == 0 {

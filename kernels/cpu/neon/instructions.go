@@ -38,7 +38,6 @@ func (w *Writer) FMAXNM(d, n, m int) { w.three("FMAXNM", "4S", 0x4E20C400, d, n,
 
 func (w *Writer) FSQRT(d, n int)  { w.two("FSQRT", "4S", 0x6EA1F800, d, n) }
 func (w *Writer) FNEG(d, n int)   { w.two("FNEG", "4S", 0x6EA0F800, d, n) }
-func (w *Writer) FABS(d, n int)   { w.two("FABS", "4S", 0x4EA0F800, d, n) }
 func (w *Writer) FRINTN(d, n int) { w.two("FRINTN", "4S", 0x4E218800, d, n) }
 func (w *Writer) FRINTM(d, n int) { w.two("FRINTM", "4S", 0x4E219800, d, n) }
 func (w *Writer) FCVTNS(d, n int) { w.two("FCVTNS", "4S", 0x4E21A800, d, n) }
@@ -62,18 +61,15 @@ func (w *Writer) FSUB2(d, n, m int) { w.three("FSUB", "2D", 0x4EE0D400, d, n, m)
 func (w *Writer) FMUL2(d, n, m int) { w.three("FMUL", "2D", 0x6E60DC00, d, n, m) }
 func (w *Writer) FDIV2(d, n, m int) { w.three("FDIV", "2D", 0x6E60FC00, d, n, m) }
 
-// FCVTL and FCVTL2 widen the lower and the upper two fp32; FCVTN and FCVTN2 round to them.
-func (w *Writer) FCVTL(d, n int)  { w.two("FCVTL", "2D,2S", 0x0E617800, d, n) }
-func (w *Writer) FCVTL2(d, n int) { w.two("FCVTL2", "2D,4S", 0x4E617800, d, n) }
-func (w *Writer) FCVTN(d, n int)  { w.two("FCVTN", "2S,2D", 0x0E616800, d, n) }
-func (w *Writer) FCVTN2(d, n int) { w.two("FCVTN2", "4S,2D", 0x4E616800, d, n) }
+// FCVTL widens the lower two fp32; FCVTN rounds to them.
+func (w *Writer) FCVTL(d, n int) { w.two("FCVTL", "2D,2S", 0x0E617800, d, n) }
+func (w *Writer) FCVTN(d, n int) { w.two("FCVTN", "2S,2D", 0x0E616800, d, n) }
 
 // Integers and bits.
 
 func (w *Writer) ADD(d, n, m int)  { w.three("ADD", "4S", 0x4EA08400, d, n, m) }
 func (w *Writer) SUB(d, n, m int)  { w.three("SUB", "4S", 0x6EA08400, d, n, m) }
 func (w *Writer) MUL(d, n, m int)  { w.three("MUL", "4S", 0x4EA09C00, d, n, m) }
-func (w *Writer) ADD2(d, n, m int) { w.three("ADD", "2D", 0x4EE08400, d, n, m) }
 func (w *Writer) CMEQ(d, n, m int) { w.three("CMEQ", "4S", 0x6EA08C00, d, n, m) }
 func (w *Writer) AND(d, n, m int)  { w.three("AND", "16B", 0x4E201C00, d, n, m) }
 func (w *Writer) BIC(d, n, m int)  { w.three("BIC", "16B", 0x4E601C00, d, n, m) }
@@ -132,20 +128,16 @@ func (w *Writer) SXTL216(d, n int) { w.two("SXTL2", "4S,8H", 0x4F10A400, d, n) }
 
 // Order of lanes.
 
-func (w *Writer) UZP1(d, n, m int)  { w.three("UZP1", "4S", 0x4E801800, d, n, m) }
-func (w *Writer) UZP2(d, n, m int)  { w.three("UZP2", "4S", 0x4E805800, d, n, m) }
-func (w *Writer) ZIP1(d, n, m int)  { w.three("ZIP1", "4S", 0x4E803800, d, n, m) }
-func (w *Writer) ZIP2(d, n, m int)  { w.three("ZIP2", "4S", 0x4E807800, d, n, m) }
-func (w *Writer) TRN1(d, n, m int)  { w.three("TRN1", "4S", 0x4E802800, d, n, m) }
-func (w *Writer) TRN2(d, n, m int)  { w.three("TRN2", "4S", 0x4E806800, d, n, m) }
-func (w *Writer) ZIP12(d, n, m int) { w.three("ZIP1", "2D", 0x4EC03800, d, n, m) }
-func (w *Writer) ZIP22(d, n, m int) { w.three("ZIP2", "2D", 0x4EC07800, d, n, m) }
+func (w *Writer) UZP1(d, n, m int) { w.three("UZP1", "4S", 0x4E801800, d, n, m) }
+func (w *Writer) UZP2(d, n, m int) { w.three("UZP2", "4S", 0x4E805800, d, n, m) }
+func (w *Writer) ZIP1(d, n, m int) { w.three("ZIP1", "4S", 0x4E803800, d, n, m) }
+func (w *Writer) ZIP2(d, n, m int) { w.three("ZIP2", "4S", 0x4E807800, d, n, m) }
 
-// REV64 swaps the words of each pair; EXT takes 16 bytes of n and then m from byte at on.
-func (w *Writer) REV64(d, n int) { w.two("REV64", "4S", 0x4EA00800, d, n) }
+// EXT takes 16 bytes of n and then m from byte at on.
 
 func (w *Writer) EXT(d, n, m, at int) {
-	w.word(0x6E000000|uint32(m)<<16|uint32(at)<<11|uint32(n)<<5|uint32(d), "EXT V%d.16B, V%d.16B, V%d.16B, #%d", d, n, m, at)
+	w.word(0x6E000000|uint32(m)<<16|uint32(at)<<11|uint32(n)<<5|uint32(d),
+		"EXT V%d.16B, V%d.16B, V%d.16B, #%d", d, n, m, at)
 }
 
 func (w *Writer) DUP(d, n, lane int) {

@@ -57,7 +57,8 @@ func TestAtTheSmallestNormal(t *testing.T) {
 					return a.Y.Span
 				},
 				"down columns": func(o ops) kernels.Span {
-					a := &kernels.GatedBackward{Gated: kernels.Gated{X: mat(y), Gate: few(z), RowsPerSample: rows}, DY: mat(x), DGate: few(z)}
+					g := kernels.Gated{X: mat(y), Gate: few(z), RowsPerSample: rows}
+					a := &kernels.GatedBackward{Gated: g, DY: mat(x), DGate: few(z)}
 					o.gatedBackward(a, 0, 1)
 					return a.DGate.Span
 				},

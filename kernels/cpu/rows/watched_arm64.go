@@ -28,7 +28,8 @@ func watched(k kernel, src, dst, types string, fast func(*job)) func(*job) {
 		return fast
 	}
 	w := &watch{src: src, dst: dst, types: types, fast: fast, formula: f,
-		down: k == columnDot || k == columnMoments, rows: k >= group && k <= groupUnit, sum: k == dot || k == squares || k == expSum}
+		down: k == columnDot || k == columnMoments, rows: k >= group && k <= groupUnit,
+		sum: k == dot || k == squares || k == expSum}
 	return w.run
 }
 

@@ -72,7 +72,8 @@ func filterNEON(w *neon.Writer, name string, three bool, k kind) {
 	if three {
 		dst, sums = "dst *[]float32", 3
 	}
-	w.Fn(name, 0, 40, fmt.Sprintf("func %s(%s, rows *[]float%d, weights *float%d, radius, n int)", name, dst, 8*k.from, 8*k.to))
+	w.Fn(name, 0, 40, fmt.Sprintf("func %s(%s, rows *[]float%d, weights *float%d, radius, n int)",
+		name, dst, 8*k.from, 8*k.to))
 	argumentsNEON(w, "dst", "rows", "weights", "radius", "n")
 	w.Op("MOVD $24, R5")
 	w.Op("MADD R5, R1, R3, R5")

@@ -78,7 +78,8 @@ func (p neonPass) four(inst, field string, v int) {
 
 // weigh is weighing.run but for the rescaling of O, which it asks for by changed.
 func (p neonPass) weigh() {
-	p.Fn(p.name("weigh"), 0, 8, fmt.Sprintf("func %s(w *weighing)\nweighing.run without the rescaling of O.", p.name("weigh")))
+	name := p.name("weigh")
+	p.Fn(name, 0, 8, fmt.Sprintf("func %s(w *weighing)\nweighing.run without the rescaling of O.", name))
 	p.Op("MOVD w+0(FP), R0")
 	p.Flush()
 	p.constants("weighing")
@@ -260,7 +261,8 @@ func (p neonPass) line(v int, at string) {
 
 // rescale multiplies rows of 32 by r.
 func rescaleNEON(w *neon.Writer) {
-	w.Fn("rescaleNEON", 0, 32, "func rescaleNEON(o, r unsafe.Pointer, rows int) (flushed int)\nrows of 32 at o are multiplied by r.")
+	w.Fn("rescaleNEON", 0, 32,
+		"func rescaleNEON(o, r unsafe.Pointer, rows int) (flushed int)\nrows of 32 at o are multiplied by r.")
 	w.Op("MOVD o+0(FP), R0")
 	w.Op("MOVD r+8(FP), R1")
 	w.Op("MOVD rows+16(FP), R2")
@@ -288,7 +290,8 @@ func dotNEON(w *neon.Writer, float bool) {
 	if float {
 		name, size = "dotF32NEON", 4
 	}
-	w.Fn(name, 0, 40, fmt.Sprintf("func %s(x, y unsafe.Pointer, vectors int) (dot float32, flushed int)\nx · y, over four numbers a vector.", name))
+	w.Fn(name, 0, 40, fmt.Sprintf("func %s(x, y unsafe.Pointer, vectors int) (dot float32, flushed int)\n"+
+		"x · y, over four numbers a vector.", name))
 	w.Op("MOVD x+0(FP), R0")
 	w.Op("MOVD y+8(FP), R1")
 	w.Op("MOVD vectors+16(FP), R2")
@@ -331,7 +334,8 @@ func dotNEON(w *neon.Writer, float bool) {
 
 // ropeNEON turns the heads of one token; pairs are a multiple of four.
 func ropeNEON(w *neon.Writer, halves, float bool) {
-	name := "rope" + map[bool]string{false: "Interleaved", true: "Halves"}[halves] + map[bool]string{false: "BF16", true: "F32"}[float] + "NEON"
+	kind, of := map[bool]string{false: "Interleaved", true: "Halves"}, map[bool]string{false: "BF16", true: "F32"}
+	name := "rope" + kind[halves] + of[float] + "NEON"
 	size := map[bool]int{false: 2, true: 4}[float]
 	round := neon.Rounding{One: 20, Most: 21, Quiet: 22, T: 23, U: 24}
 	w.Fn(name, 0, 8, fmt.Sprintf("func %s(t *turning)\nRope of the heads of one token.", name))

@@ -62,8 +62,8 @@ func TestShareOfProducts(t *testing.T) {
 		}
 		for _, core := range cores {
 			cycles := max(vector/core.pipes, loads/core.loads, operations/core.width)
-			t.Logf("%s on %s: %.1f cycles (pipes %.1f, loads %.1f, width %.1f): %.0f %% of its peak", c.kernel, core.name, cycles,
-				vector/core.pipes, loads/core.loads, operations/core.width, 100*products/core.pipes/cycles)
+			t.Logf("%s on %s: %.1f cycles (pipes %.1f, loads %.1f, width %.1f): %.0f %% of its peak",
+				c.kernel, core.name, cycles, vector/core.pipes, loads/core.loads, operations/core.width, 100*products/core.pipes/cycles)
 		}
 	}
 }

@@ -36,7 +36,8 @@ func (n neonNoise) f32(x float32) int { return n.of(math.Float32bits(x)) }
 // hold loads constants that a normal takes often.
 func (n neonNoise) hold() {
 	var all []uint32
-	for _, x := range []float32{0x1p-32, 0x1p-33, -0x1p-32, -0x1p-33, 1, 0.5, -2, -2.12194440e-4, 0.693359375, turn, turn / 2} {
+	for _, x := range []float32{0x1p-32, 0x1p-33, -0x1p-32, -0x1p-33, 1, 0.5, -2, -2.12194440e-4, 0.693359375,
+		turn, turn / 2} {
 		all = append(all, math.Float32bits(x))
 	}
 	for i, bits := range append(all, 0xffffffff, 0x3f3504f3, 1<<29, 3<<30, 1<<31) {
