@@ -134,7 +134,6 @@ func (w *Writer) ZIP1(d, n, m int) { w.three("ZIP1", "4S", 0x4E803800, d, n, m) 
 func (w *Writer) ZIP2(d, n, m int) { w.three("ZIP2", "4S", 0x4E807800, d, n, m) }
 
 // EXT takes 16 bytes of n and then m from byte at on.
-
 func (w *Writer) EXT(d, n, m, at int) {
 	w.word(0x6E000000|uint32(m)<<16|uint32(at)<<11|uint32(n)<<5|uint32(d),
 		"EXT V%d.16B, V%d.16B, V%d.16B, #%d", d, n, m, at)
