@@ -273,6 +273,23 @@ func TestUsed(t *testing.T) {
 	}
 }
 
+// TestBeforeTheFirst: pass rates and the conversations of a first evaluation come before any checkpoint: they are no
+// iterations, and only the rates, which took long, keep a new run out.
+func TestBeforeTheFirst(t *testing.T) {
+	for name, worth := range map[string]bool{rates: true, "transcripts.jsonl": false, "ledger.jsonl": true} {
+		f := open(t, t.TempDir(), false)
+		if err := f.Write(name, []byte("{}\n")); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Worth(); err != nil || got != worth {
+			t.Errorf("%s: worth keeping %v, %v", name, got, err)
+		}
+		if got, err := f.Lined(); err != nil || got != (name == "ledger.jsonl") {
+			t.Errorf("%s: of an iteration %v, %v", name, got, err)
+		}
+	}
+}
+
 // TestChanged: what stands before a mark and has changed since is told, with the line where it can no
 // longer be read.
 func TestChanged(t *testing.T) {

@@ -11,15 +11,14 @@ import (
 // What a new run may find in its folder: nothing, the traces of one that failed before it had
 // anything to keep, or a run.
 
-// records are the files that a run appends to and a checkpoint cuts back: a line in any of them came
-// after the first checkpoint.
-var records = []string{"ledger.jsonl", "samples.jsonl", "transcripts.jsonl"}
+// records are the files that have lines once an iteration is finished, and then there is a checkpoint before it.
+var records = []string{"ledger.jsonl", "samples.jsonl"}
 
-// measured is what a run measures before its first checkpoint; one that is resumed goes on in it.
-var measured = []string{"pass_rates.jsonl"}
+// rates is measured before the first iteration, and before any checkpoint; it took long.
+const rates = "pass_rates.jsonl"
 
 // traces are what a run writes before it has anything to keep.
-var traces = []string{"manifest.json", "products.json", "result.json", "report.html", "images", Config} // the one that makes it a run last
+var traces = []string{"manifest.json", "products.json", "result.json", "report.html", "images", "transcripts.jsonl", Config} // the one that makes it a run last
 
 // begin makes the folder fit for a new run.
 func (f *Folder) begin() error {
@@ -45,19 +44,19 @@ func (f *Folder) begin() error {
 }
 
 // Worth reports whether the folder holds anything that a run would lose: a checkpoint, whole or not,
-// a line of a record, or something measured.
+// a line of a record, or measured pass rates.
 func (f *Folder) Worth() (bool, error) {
 	all, err := f.All()
 	if err != nil || len(all) > 0 {
 		return true, err
 	}
-	return f.lined(append(measured, records...))
+	return f.lined(append([]string{rates}, records...)...)
 }
 
-// Lined reports whether any record has a line.
-func (f *Folder) Lined() (bool, error) { return f.lined(records) }
+// Lined reports whether any iteration has lines.
+func (f *Folder) Lined() (bool, error) { return f.lined(records...) }
 
-func (f *Folder) lined(names []string) (bool, error) {
+func (f *Folder) lined(names ...string) (bool, error) {
 	for _, name := range names {
 		info, err := os.Stat(f.Path(name))
 		switch {
