@@ -75,7 +75,7 @@ func TestAblateOnDevices(t *testing.T) {
 	}
 	c.Lose(1, "cuLaunchKernel", 600, 719)
 	code, _, stderr := ablate("--device", "cuda:0,cuda:1")
-	for _, says := range []string{"cuda:1: ", "(719)", "--resume begins again", "cuda:1 is left out", "[1/3 cuda:", "/3 cuda:0] "} {
+	for _, says := range []string{"cuda:1: ", "(719)", "begins again", "cuda:1 is left out", "[1/3 cuda:", "/3 cuda:0] "} {
 		if !strings.Contains(stderr, says) {
 			t.Errorf("%q is not said", says)
 		}

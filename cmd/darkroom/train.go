@@ -129,10 +129,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return usageError{err}
 	}
-	what := "pictures"
-	if e.Episode != nil {
-		what = "episodes"
-	}
+	what := run.ModalityOf(e).Samples
 	fmt.Fprintf(log, "%s: %d iterations of %d %s, in %s\n", e.Run.Name, e.Run.Iterations, first.Rollout.PromptsPerIteration*first.Samples(), what, dir)
 	here := 0    // iterations of this process
 	rolls := 0.5 // of an iteration's time; then what the last one took

@@ -11,6 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/report"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // What train says of its iterations and of its end. What was not measured is not shown as a number.
@@ -59,7 +60,7 @@ func (e ending) write(w io.Writer) {
 		fmt.Fprintln(w, "nothing was measured on held-out prompts: [evaluate] prompts names some")
 	}
 	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(e.dir, report.Name))
-	if last := latest(e.dir); last != "" && e.Episode == nil {
+	if last := latest(e.dir); last != "" && run.ModalityOf(e.Experiment).Sampled {
 		fmt.Fprintf(w, "sample with it  darkroom sample --model %s --lora %s --steps %d --guidance %v --prompt '...' --out a.png\n",
 			e.Model.Path, last, e.Sampler.EvalSteps, e.Sampler.Guidance)
 	}

@@ -36,6 +36,7 @@ type Model struct {
 func Modality() model.Modality {
 	return model.Modality{
 		Name:    "conversations",
+		Samples: "episodes",
 		Prompts: func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts) },
 		Ready:   ready,
 		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {

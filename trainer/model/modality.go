@@ -12,7 +12,9 @@ import (
 
 // A Modality is a kind of model: how one is opened, and what can be said before.
 type Modality struct {
-	Name string
+	Name    string
+	Samples string // what people call its samples
+	Sampled bool   // whether 'darkroom sample' makes such samples
 	// Prompts reads what an experiment trains on.
 	Prompts func(e *experiment.Experiment) ([]prompts.Prompt, error)
 	// Ready tries what the model needs of the machine, before anything is opened that takes long, and

@@ -35,6 +35,8 @@ type Model struct {
 func Modality() model.Modality {
 	return model.Modality{
 		Name:    "pictures",
+		Samples: "pictures",
+		Sampled: true,
 		Prompts: readPrompts,
 		Ready:   func(context.Context, *experiment.Experiment) (string, error) { return "", nil },
 		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {

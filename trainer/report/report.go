@@ -33,7 +33,6 @@ func Style() template.CSS { return template.CSS(style) } //nolint:gosec // it is
 type view struct {
 	Style    template.CSS
 	Name     string
-	Draws    string // what evaluations have in common
 	Status   string
 	Why      string
 	Rows     []row
@@ -80,7 +79,7 @@ func Page(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := view{Style: Style(), Name: run.Name, Draws: run.draws(), Status: run.Status(), Config: run.Config, Plan: planned(run), Rows: run.rows(run.Gains())}
+	v := view{Style: Style(), Name: run.Name, Status: run.Status(), Config: run.Config, Plan: planned(run), Rows: run.rows(run.Gains())}
 	if r := run.Result; r != nil {
 		v.Why, v.Guidance, v.Guided = r.Why, r.Guidance, run.rows(r.Guided)
 	}

@@ -140,14 +140,6 @@ func (r *Run) trained() string {
 	return strings.Join(names, " and ")
 }
 
-// draws is what evaluations have in common.
-func (r *Run) draws() string {
-	if r.experiment != nil && r.experiment.Episode != nil {
-		return "fixed draws"
-	}
-	return "fixed noise"
-}
-
 // PerIteration is the mean seconds of an iteration: roll, score, train and all, which is their sum.
 // The first of several iterations is left out: it also fills caches.
 func (r *Run) PerIteration() map[string]float64 {

@@ -23,13 +23,13 @@ type kind struct {
 	of func(e *experiment.Experiment) bool
 }
 
-// modalityOf is an experiment's.
-func modalityOf(e *experiment.Experiment) model.Modality {
+// ModalityOf is an experiment's.
+func ModalityOf(e *experiment.Experiment) model.Modality {
 	all := modalities()
 	return all[slices.IndexFunc(all, func(k kind) bool { return k.of(e) })].Modality
 }
 
 // Memory predicts what a run takes, on an empty backend that counts.
 func Memory(e *experiment.Experiment, dry model.Dry) (*model.Memory, error) {
-	return modalityOf(e).Memory(e, dry)
+	return ModalityOf(e).Memory(e, dry)
 }

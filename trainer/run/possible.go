@@ -14,7 +14,7 @@ import (
 // written is passed over in silence.
 
 // Possible reports what of an experiment cannot be trained with yet.
-func Possible(e *experiment.Experiment) error { return possible(modalityOf(e), e) }
+func Possible(e *experiment.Experiment) error { return possible(ModalityOf(e), e) }
 
 // possible is Possible of a modality.
 func possible(m model.Modality, e *experiment.Experiment) error {

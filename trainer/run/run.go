@@ -71,7 +71,7 @@ type iteration struct {
 // Run runs an experiment to its end, or until ctx is cancelled: then the iteration under way is
 // finished and saved.
 func Run(ctx context.Context, e *experiment.Experiment, o Options) (*ledger.Result, error) {
-	return runAs(ctx, modalityOf(e), e, o)
+	return runAs(ctx, ModalityOf(e), e, o)
 }
 
 // runAs is Run of a modality.
@@ -100,7 +100,10 @@ func (t *training) guarded(ctx context.Context) (result *ledger.Result, err erro
 func (t *training) remains() string {
 	found, _, err := t.files.folder.Latest()
 	if err != nil || found == nil {
-		return "nothing was saved yet; --resume begins again"
+		if worth, err := t.files.folder.Worth(); err == nil && worth {
+			return "what was measured before the first iteration is saved, --resume goes on from there"
+		}
+		return "nothing was saved yet: the command without --resume begins again"
 	}
 	return fmt.Sprintf("iteration %d is saved, --resume goes on from there", found.Iteration)
 }
