@@ -37,6 +37,8 @@ func Modality() model.Modality {
 	return model.Modality{
 		Name:    "conversations",
 		Samples: "episodes",
+		Looks:   true,
+		Inspect: inspect,
 		Prompts: func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts) },
 		Ready:   ready,
 		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {

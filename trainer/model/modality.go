@@ -15,6 +15,9 @@ type Modality struct {
 	Name    string
 	Samples string // what people call its samples
 	Sampled bool   // whether 'darkroom sample' makes such samples
+	Looks   bool   // whether it looks at pictures that prompts name
+	// Inspect refuses what of the model's folder does not fit the experiment.
+	Inspect func(f *Folder)
 	// Prompts reads what an experiment trains on.
 	Prompts func(e *experiment.Experiment) ([]prompts.Prompt, error)
 	// Ready tries what the model needs of the machine, before anything is opened that takes long, and

@@ -37,6 +37,7 @@ func Modality() model.Modality {
 		Name:    "pictures",
 		Samples: "pictures",
 		Sampled: true,
+		Inspect: inspect,
 		Prompts: readPrompts,
 		Ready:   func(context.Context, *experiment.Experiment) (string, error) { return "", nil },
 		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {

@@ -1,32 +1,28 @@
 package preflight
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
-
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
 // A check is one experiment with what was read of its files.
 type check struct {
-	*experiment.Experiment
-	pool  *tensor.Pool // that computes nothing
-	lists map[string][]prompts.Prompt
-	notes []string
+	model.Folder
+	modality model.Modality
+	lists    map[string][]prompts.Prompt
+	notes    []string
 }
 
 // Check reports all that is wrong with the files of an experiment, and notes on what only seems unwise. Layers to
 // adapt that the file does not name become those that are usual for the model. dry is a backend that computes
 // nothing.
 func Check(e *experiment.Experiment, dry kernels.Backend) (notes []string, err error) {
-	c := &check{Experiment: e, pool: tensor.NewPool(dry), lists: map[string][]prompts.Prompt{}}
+	c := &check{Folder: model.Folder{Experiment: e, Pool: tensor.NewPool(dry)}, modality: run.ModalityOf(e), lists: map[string][]prompts.Prompt{}}
 	defer kernels.Recover(&err)
 	c.readPrompts()
 	c.openModel()
@@ -38,28 +34,9 @@ func Check(e *experiment.Experiment, dry kernels.Backend) (notes []string, err e
 func (c *check) openModel() {
 	dir, err := assets.Resolve(c.Model.Path)
 	if err != nil {
-		c.refuse("model.path", err)
+		c.Fail("model.path", err)
 		return
 	}
-	if c.Episode != nil {
-		c.openConversations(dir)
-		return
-	}
-	c.openPictures(dir)
-}
-
-// exists reports whether a folder has a file.
-func exists(dir, name string) bool {
-	_, err := os.Stat(filepath.Join(dir, name))
-	return err == nil
-}
-
-// refuse reports an error at a key, the hint apart.
-func (c *check) refuse(keys string, err error) {
-	problem, hint, _ := strings.Cut(err.Error(), "\nhint: ")
-	var missing *fs.PathError
-	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) {
-		problem = missing.Path + ": no such file"
-	}
-	c.Refuse(keys, problem, hint)
+	c.Dir = dir
+	c.modality.Inspect(&c.Folder)
 }

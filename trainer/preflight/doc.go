@@ -7,6 +7,6 @@
 // is wrong with the file alone. darkroom plan, train and ablate begin with it, so that a plan refuses what a run
 // would refuse.
 //
-// Start with Check. prompts.go reads lists of prompts, pictures.go a generator's folder, conversations.go a
-// vision-language model's, rewards.go compares rewards with prompts and pictures.
+// Start with Check. prompts.go reads lists of prompts, rewards.go compares rewards with prompts and pictures; the
+// model's folder is inspected by its modality (model.Modality).
 package preflight

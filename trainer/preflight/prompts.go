@@ -34,11 +34,11 @@ func (c *check) readPrompts() {
 func (c *check) readList(key, path string) {
 	list, err := prompts.Open(path)
 	if err != nil {
-		c.refuse(key, err)
+		c.Fail(key, err)
 		return
 	}
 	c.lists[key] = list
-	if c.Episode == nil {
+	if !c.modality.Looks {
 		return
 	}
 	missing := 0
@@ -59,7 +59,7 @@ func (c *check) readList(key, path string) {
 func (c *check) readAlbum() {
 	pages, err := album.Open(c.Rollout.Prompts)
 	if err != nil {
-		c.refuse("rollout.prompts", err)
+		c.Fail("rollout.prompts", err)
 		return
 	}
 	for i, at := range c.Turns() {
