@@ -13,7 +13,7 @@
 //
 // answers/ has the rules for what language models write, judge/ asks models for their opinion.
 // boxes/, edits/ and motion/ are the mathematics below. Combination in combine.go makes several rewards
-// of a batch one, by weights, scales and gates; spec.go reads "name:weight" lists.
+// of a batch one, by weights, scales and gates.
 //
 // A reward that failed is missing, and is written NaN: it is never 0, for then a sample would
 // be trained against for what the judge did wrong. A number is better the higher it is; what

@@ -125,8 +125,10 @@ func (o *exportOptions) run() (*exportReport, error) {
 			return nil, err
 		}
 		return r, a.CopyKohya(o.out, network)
+	case "diffusers":
+		return r, a.CopyDiffusers(o.out, component)
 	}
-	return r, a.CopyDiffusers(o.out, component)
+	panic("a layout without a way to write it: " + o.as)
 }
 
 // kohya is the network whose names the file gets: one path is a layer of FLUX and of Stable Diffusion 3.
