@@ -118,16 +118,16 @@ func TestStagesKeep(t *testing.T) {
 		return files["checkpoints/000004/adapter_model.safetensors"], rewards, c
 	}
 	same, all, c := run("")
-	if all != 6*4 || c.Paces[0] != 4 || c.Since != 4 {
+	if all != 6*4 || c.Paces[0] != 8 || c.Since != 4 {
 		t.Errorf("two stages alike: %d rewards, %v steps of averages, %d updates before", all, c.Paces, c.Since)
 	}
 	for name := range others() {
-		history, counts := 4, 4
+		history, counts := 4, 8 // iterations, and updates, of which there are two in each
 		switch name {
 		case "ADVANTAGE":
 			history = 2
 		case "EMA":
-			counts = 2
+			counts = 4
 		}
 		adapter, n, c := run(name)
 		if bytes.Equal(adapter, same) {
