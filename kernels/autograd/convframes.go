@@ -55,7 +55,6 @@ type frameConv struct {
 	stride, frames int // frames of the result
 	h, wide        int // of x
 	in, out        int // numbers of a frame
-	y              *tensor.Tensor
 }
 
 // ConvFrames is the convolution of frames x [F, H, W, In]; its result has (F - KT)/stride + 1.

@@ -49,7 +49,7 @@ func (o CRD) Of(t CRDTerms) CRDResult {
 	for i, v := range t.Output {
 		r.Reward = append(r.Reward, distance(t.Old[i], t.Target[i])/o.width(t.Old[i], t.Target[i])-distance(v, t.Target[i])/o.width(v, t.Target[i]))
 		a := min(max(t.Advantage[i], -o.Low), o.High) / o.High
-		r.Share = append(r.Share, min(max(a/2+0.5, 0), 1))
+		r.Share = append(r.Share, min(max(float64(a/2)+0.5, 0), 1))
 		r.Distant = append(r.Distant, distance(v, t.Ref[i]))
 	}
 	all, shares := append(append([]float64(nil), r.Reward...), o.OthersR...), append(append([]float64(nil), r.Share...), o.OthersAdv...)
@@ -110,7 +110,7 @@ func leaning(x []float64, scale float64, positive bool) []float64 {
 		case positive && !any:
 			p[i] = 1
 		case !positive || v > 0:
-			p[i] = portable.Exp(scale*v - most)
+			p[i] = portable.Exp(float64(scale*v) - most)
 		}
 		sum += p[i]
 	}

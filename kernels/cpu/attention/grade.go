@@ -19,7 +19,8 @@ type grading struct {
 	shift, delta [queries]float32 // -LSE, or -Inf where no key is seen
 
 	// Path NEON's alone.
-	width   int // bytes of a row of scores that are wanted: 64 or 128
+	width int // bytes of a row of scores that are wanted: 64 or 128
+	//lint:ignore U1000 assembly for arm64 writes it
 	flushed int // other than 0: a result was (package neon)
 }
 

@@ -14,7 +14,8 @@ type turning struct {
 	xStride, yStride int // bytes from head to head
 	heads, pairs     int
 	sign             uint32 // of the sines, turned over by it
-	flushed          int    // other than 0: a result was, on path NEON (package neon)
+	//lint:ignore U1000 assembly for arm64 writes it
+	flushed int // other than 0: a result was, on path NEON (package neon)
 }
 
 // Rope turns every token.

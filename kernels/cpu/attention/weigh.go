@@ -19,10 +19,13 @@ type weighing struct {
 	lse     [queries]float32
 
 	// Path NEON's alone.
-	width   int // bytes of a row of scores that are wanted: 64 or 128
+	width int // bytes of a row of scores that are wanted: 64 or 128
+	//lint:ignore U1000 assembly for arm64 writes it
 	changed int // other than 0: O is to be rescaled
+	//lint:ignore U1000 assembly for arm64 writes it
 	flushed int // other than 0: a result was (package neon)
-	kept    []float32
+	//lint:ignore U1000 the passes of arm64 use it
+	kept []float32
 }
 
 func (w *weighing) start(f *forward, n int) {

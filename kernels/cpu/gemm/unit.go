@@ -68,7 +68,8 @@ type block struct {
 	blocks    int     // of rows
 	aheadStep uintptr // bytes of ahead a step
 	tiles     uintptr // sizes of tiles, on path AMX
-	flushed   int     // other than 0: a result was, on path NEON (package neon)
+	//lint:ignore U1000 assembly for arm64 writes it
+	flushed int // other than 0: a result was, on path NEON (package neon)
 }
 
 // passes work on rows of 32 fp32 in scratch. Bits of columns say which exist in the

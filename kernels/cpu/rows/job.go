@@ -18,5 +18,6 @@ type job struct {
 	s      [8]float32 // numbers that every element takes part with
 	total  float32    // what a sum comes to
 
+	//lint:ignore U1000 assembly for arm64 writes it
 	flushed int // other than 0: a result was, on path NEON (package neon)
 }
