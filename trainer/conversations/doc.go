@@ -1,8 +1,8 @@
-// Package episodes is the policy that speaks: a vision-language model which looks at pictures,
-// calls tools, gets new pictures back and answers.
+// Package conversations trains vision-language models that look at pictures, call tools, get new
+// pictures back and answer.
 //
-//	s, err := episodes.Open(dir, episodes.Options{Pool: pool})
-//	p := &episodes.Policy{Speaker: s, Ask: ask, Protocol: protocol, Limits: limits, Sampling: sampling}
+//	s, err := conversations.Open(dir, conversations.Options{Pool: pool})
+//	p := &conversations.Policy{Speaker: s, Ask: ask, Protocol: protocol, Limits: limits, Sampling: sampling}
 //	samples, err := p.Roll(trainer.Current, keys)       // a sample's decisions are its tokens
 //
 // Start with policy.go: a key is one episode of vision/tools, played with draws that are

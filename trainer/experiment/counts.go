@@ -72,7 +72,7 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 	updates := e.sees()
 	w.train, w.back = w.train+cost*judged*updates, w.back+cost*judged*updates
 	rolled := e.Loss.KL.Reference == "old" && e.objective().Ratio // which is known
-	if e.Loss.KL.Weight > 0 && !rolled || e.Loss.Objective == "dpo" || e.Loss.Objective == "dgpo" {
+	if e.Loss.KL.Weight > 0 && !rolled || e.objective().Reference {
 		w.reference += cost * judged * updates
 	}
 	if e.Loss.Objective == "nft" {
