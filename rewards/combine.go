@@ -8,8 +8,13 @@ import (
 
 // Several rewards of a sample become one:
 //
-//	r = Σ w·scaled(r_k)   over the parts whose gate is open; where closed, w·Else
+//	sum       Σ w·x            x is a part's score, scaled; where its gate is closed, x is the gate's else
+//	product   Π x^w            scores below 0 count as 0: one bad part spoils the sample
+//	least     min w·x          the weakest part decides
+//	harmonic  Σw / Σ(w/x)      near the weakest part; 0 where one is at most 0
 //
+//	own      a prompt may have weights of its own for some parts. A part that it gives the weight 0 does not
+//	         count for it, and is not missing
 //	weights  as they are given (flow_grpo, Flow-Factory, Pref-GRPO), or with Shares divided by
 //	         their sum, all zero meaning all equal (MixGRPO)
 //	scale    what becomes 0 and 1 (a known range), or the batch's mean and deviation; comparing
@@ -24,8 +29,9 @@ import (
 // a missing reward changes no other sample.
 type Combination struct {
 	Parts   []Part
-	Shares  bool `toml:"shares" doc:"weights are divided by their sum"`
-	Partial bool `toml:"partial" doc:"add up the rewards that are there"`
+	By      string // "sum", "product", "least" or "harmonic" (join.go); "": sum
+	Shares  bool   `toml:"shares" doc:"weights are divided by their sum"`
+	Partial bool   `toml:"partial" doc:"add up the rewards that are there"`
 }
 
 // A Part is one reward of a combination.
@@ -66,43 +72,55 @@ func (c Combination) Check(report func(key, problem, hint string)) {
 			report(key+"gate.by", fmt.Sprintf("no reward is called %q", p.Gate.By), "")
 		}
 	}
+	for i, p := range c.Parts {
+		if !c.Adds() && p.Weight < 0 {
+			report(fmt.Sprintf("parts[%d].weight", i), fmt.Sprintf("rewards that are combined by %q have no weights below 0", c.By), `combine = "sum" takes them off`)
+			return
+		}
+	}
 	if _, err := c.Weights(); err != nil {
 		report("shares", err.Error(), "")
 	}
 }
 
 // Of combines scores[part][sample]; NaN is missing.
-func (c Combination) Of(scores [][]float64) ([]float64, error) {
-	weights, err := c.Weights()
+func (c Combination) Of(scores [][]float64) ([]float64, error) { return c.For(nil, scores) }
+
+// For is Of where samples have weights of their own, by the names of parts; own[sample] may be nil.
+func (c Combination) For(own []map[string]float64, scores [][]float64) ([]float64, error) {
+	join, err := c.join()
 	if err != nil {
 		return nil, err
 	}
-	if len(scores) != len(c.Parts) || len(scores) == 0 {
-		return nil, fmt.Errorf("%d rewards were given for the %d of the combination", len(scores), len(c.Parts))
+	parts, err := c.Each(scores)
+	if err != nil {
+		return nil, err
 	}
-	sum, found := make([]float64, len(scores[0])), make([]bool, len(scores[0]))
-	for k, p := range c.Parts {
-		if len(scores[k]) != len(sum) {
-			return nil, fmt.Errorf("reward %q has %d values, reward %q %d", p.Name, len(scores[k]), c.Parts[0].Name, len(sum))
+	usual, err := c.Weights()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]float64, len(scores[0]))
+	for i := range all {
+		weights, left := usual, func(int) bool { return false }
+		if i < len(own) && own[i] != nil {
+			if weights, err = c.WeightsFor(own[i]); err != nil {
+				return nil, err
+			}
+			left = func(k int) bool { v, ok := own[i][c.Parts[k].Name]; return ok && v == 0 }
 		}
-		part, err := c.gated(k, scores)
-		if err != nil {
-			return nil, err
-		}
-		for i, v := range part {
-			if c.Partial && math.IsNaN(v) {
+		var x, w []float64
+		for k, part := range parts {
+			if left(k) || c.Partial && math.IsNaN(part[i]) {
 				continue
 			}
-			sum[i] += float64(weights[k] * v)
-			found[i] = true
+			x, w = append(x, part[i]), append(w, weights[k])
+		}
+		if all[i] = math.NaN(); len(x) > 0 && !slices.ContainsFunc(x, math.IsNaN) {
+			all[i] = join(x, w)
 		}
 	}
-	for i := range sum {
-		if !found[i] {
-			sum[i] = math.NaN()
-		}
-	}
-	return sum, nil
+	return all, nil
 }
 
 // Each is every part by itself, scaled and gated, for those who compare before they add up.
@@ -111,7 +129,10 @@ func (c Combination) Each(scores [][]float64) ([][]float64, error) {
 		return nil, fmt.Errorf("%d rewards were given for the %d of the combination", len(scores), len(c.Parts))
 	}
 	var all [][]float64
-	for k := range c.Parts {
+	for k, p := range c.Parts {
+		if len(scores[k]) != len(scores[0]) {
+			return nil, fmt.Errorf("reward %q has %d values, reward %q %d", p.Name, len(scores[k]), c.Parts[0].Name, len(scores[0]))
+		}
 		part, err := c.gated(k, scores)
 		if err != nil {
 			return nil, err
@@ -121,11 +142,19 @@ func (c Combination) Each(scores [][]float64) ([][]float64, error) {
 	return all, nil
 }
 
-// Weights are those that parts are multiplied by.
-func (c Combination) Weights() ([]float64, error) {
+// Weights are those of parts.
+func (c Combination) Weights() ([]float64, error) { return c.WeightsFor(nil) }
+
+// WeightsFor are those of parts for a sample that has some weights of its own.
+func (c Combination) WeightsFor(own map[string]float64) ([]float64, error) {
 	weights, total := make([]float64, len(c.Parts)), 0.0
 	for k, p := range c.Parts {
-		weights[k], total = p.Weight, total+p.Weight
+		if weights[k] = p.Weight; own != nil {
+			if w, ok := own[p.Name]; ok {
+				weights[k] = w
+			}
+		}
+		total += weights[k]
 	}
 	if !c.Shares {
 		return weights, nil

@@ -3,7 +3,7 @@
 
     [[reward]]
     name = "exec"
-    path = "examples/rewards/reward.py"
+    command = "python3 examples/rewards/reward.py"
 
 Darkroom starts the program once and writes a request a line; each gets a reply a line:
 

@@ -19,6 +19,7 @@ type Experiment struct {
 	Sampler    Sampler       `toml:"sampler" of:"pictures"`
 	Rollout    Rollout       `toml:"rollout"`
 	Rewards    []Reward      `toml:"reward" doc:"what pictures are judged by"`
+	Together   Together      `toml:"rewards" doc:"how several become one"`
 	Advantage  Advantage     `toml:"advantage"`
 	Loss       Loss          `toml:"loss"`
 	Optim      optim.Options `toml:"optim"`
@@ -39,6 +40,7 @@ func Default() Experiment {
 		Model:      Model{Precision: "bf16", Train: []string{"lora"}, LoRA: defaultLoRA()},
 		Sampler:    defaultSampler(),
 		Rollout:    Rollout{PromptsPerIteration: 4, Group: 12},
+		Together:   Together{Combine: "sum"},
 		Advantage:  defaultAdvantage(),
 		Loss:       defaultLoss(),
 		Optim:      optim.Defaults(),

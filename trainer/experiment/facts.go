@@ -24,11 +24,11 @@ func (e *Experiment) facts() []Fact {
 	}
 	var trained, gold []string
 	for _, r := range e.Rewards {
-		name := r.Name
+		name := r.Called()
 		if r.Toy() != "" {
 			name += " (embedded toy)"
 		}
-		switch one := fmt.Sprintf("%s × %v", name, r.Weight); {
+		switch one := name + map[bool]string{true: " × ", false: "^"}[e.Together.Combine != "product"] + fmt.Sprint(r.Weight); {
 		case !r.Train:
 			gold = append(gold, name)
 		case r.Gate.By != "":
@@ -37,7 +37,10 @@ func (e *Experiment) facts() []Fact {
 			trained = append(trained, one)
 		}
 	}
-	rewards := strings.Join(trained, " + ")
+	rewards := strings.Join(trained, map[string]string{"sum": " + ", "product": " · "}[e.Together.Combine])
+	if how := map[string]string{"least": "the least of ", "harmonic": "the harmonic mean of "}[e.Together.Combine]; how != "" {
+		rewards = how + strings.Join(trained, ", ")
+	}
 	if len(gold) > 0 {
 		rewards += "; measured only: " + strings.Join(gold, ", ")
 	}

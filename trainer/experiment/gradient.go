@@ -60,6 +60,9 @@ func (e *Experiment) checkGradient(r report, solver Solver) {
 	const objective = "loss.objective"
 	sloped := rewardsThat(func(r RewardKind) bool { return r.Sloped })
 	g := e.Loss.Gradient
+	if !e.Combination().Adds() {
+		r(objective+"|rewards.combine", fmt.Sprintf("the gradient goes through the sum of rewards, and they are combined by %q", e.Together.Combine), `combine = "sum"`)
+	}
 	for _, w := range e.Rewards {
 		switch {
 		case !w.Train:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/vision/tools/program"
 )
@@ -13,15 +14,19 @@ import (
 func (e *Experiment) outside() []string {
 	var all []string
 	for _, w := range e.Rewards {
-		switch _, err := exec.LookPath(w.Path); {
-		case err == nil || w.Path == "":
+		program := w.Path
+		if argv, err := w.Argv(); err == nil && len(argv) > 0 {
+			program = argv[0]
+		}
+		switch _, err := exec.LookPath(program); {
+		case err == nil || program == "":
 		case w.Name == "ocr":
-			all = append(all, fmt.Sprintf("reward ocr reads by %q, which is not installed here (Debian: tesseract-ocr); without path the built-in reader reads drawn words", w.Path))
+			all = append(all, fmt.Sprintf("reward %s reads by %q, which is not installed here (Debian: tesseract-ocr); without path the built-in reader reads drawn words", w.Called(), w.Path))
 		case w.Name == "exec":
-			all = append(all, fmt.Sprintf("reward exec needs the program %q, which is not here: %v", w.Path, err))
+			all = append(all, fmt.Sprintf("reward %s needs the program %q, which is not here: %v%s", w.Called(), program, err, w.spaced()))
 		}
 		if w.KeyEnv != "" && os.Getenv(w.KeyEnv) == "" {
-			all = append(all, fmt.Sprintf("reward %s reads its key from the environment variable %s, which is empty here", w.Name, w.KeyEnv))
+			all = append(all, fmt.Sprintf("reward %s reads its key from the environment variable %s, which is empty here", w.Called(), w.KeyEnv))
 		}
 	}
 	if e.Episode != nil && e.Episode.Exec != nil {
@@ -34,4 +39,12 @@ func (e *Experiment) outside() []string {
 		}
 	}
 	return all
+}
+
+// spaced is a remedy where path looks like a program with arguments.
+func (r *Reward) spaced() string {
+	if len(r.Command) == 0 && strings.Contains(r.Path, " ") {
+		return fmt.Sprintf("; path is a program alone, arguments go into command = %q", r.Path)
+	}
+	return ""
 }

@@ -53,10 +53,12 @@ type Rollout struct {
 
 // Reward is one [[reward]].
 type Reward struct {
-	Name    string   `toml:"name,required" doc:"see darkroom list rewards"`
-	Weight  float64  `toml:"weight" doc:"share of the sum"`
+	Name    string   `toml:"name,required" doc:"the kind: see darkroom list rewards"`
+	Label   string   `toml:"label" doc:"what it is called in ledger, report, monitors and gates; empty: its kind. Two of a kind need different labels"`
+	Weight  float64  `toml:"weight" doc:"share of the sum, or what [rewards] combine makes of it; a prompt's own weights replace it"`
 	Train   bool     `toml:"train" doc:"false: gold, measured and never trained on"`
 	Path    string   `toml:"path" of:"ocr,aesthetic,clip,pickscore,hpsv2,imagereward,dino,exec,judge,geneval" doc:"folder of the weights, or program"`
+	Command []string `toml:"command,single" of:"exec" doc:"program with its arguments, in place of path: a list, or one text that is split into words as a shell splits it; no shell runs it, and nothing is expanded"`
 	Scaling string   `toml:"scaling" of:"clip,pickscore,hpsv2" doc:"what is made of the cosine of picture and prompt: darkroom list scalings; empty: as the reward's own project does"`
 	URL     string   `toml:"url" of:"http,judge,layout,geneval" doc:"of an http reward, of a judge behind an OpenAI-compatible server, or of a detector"`
 	KeyEnv  string   `toml:"key_env" of:"http,judge,layout,geneval" doc:"name of the environment variable that holds the key"`
@@ -75,6 +77,30 @@ type Reward struct {
 // SetDefaults is what a reward is before its keys are read.
 func (r *Reward) SetDefaults() {
 	*r = Reward{Weight: 1, Train: true, Timeout: 60, Failure: defaultFailure(), Scale: rewards.Scale{Kind: "none", High: 1}}
+}
+
+// Called is the reward's label, or its kind where it has none.
+func (r *Reward) Called() string {
+	if r.Label != "" {
+		return r.Label
+	}
+	return r.Name
+}
+
+// Argv is the program of reward exec and its arguments.
+func (r *Reward) Argv() ([]string, error) {
+	switch {
+	case len(r.Command) == 1:
+		return rewards.Words(r.Command[0])
+	case len(r.Command) == 0 && r.Path != "":
+		return []string{r.Path}, nil
+	}
+	return r.Command, nil
+}
+
+// Together is [rewards]: all of them as one.
+type Together struct {
+	Combine string `toml:"combine" enum:"sum,product,least,harmonic" doc:"how the scores of a sample become one number: sum of weight x score; product of score^weight; least weight x score; harmonic mean. Of product and harmonic, scores below 0 count as 0"`
 }
 
 // Evaluate is [evaluate].

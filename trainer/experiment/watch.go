@@ -101,7 +101,7 @@ func (e *Experiment) Watched() []Name {
 				if !w.Train {
 					kind = "gold."
 				}
-				add(kind+w.Name, n.Card)
+				add(kind+w.Called(), n.Card)
 			}
 		case "heldout.NAME":
 			if e.Evaluate.Prompts == "" {
@@ -109,11 +109,11 @@ func (e *Experiment) Watched() []Name {
 			}
 			add("heldout.total", n.Card)
 			for _, w := range e.Rewards {
-				add("heldout."+w.Name, n.Card)
+				add("heldout."+w.Called(), n.Card)
 			}
 		case "missing.NAME":
 			for _, w := range e.Rewards {
-				add("missing."+w.Name, n.Card)
+				add("missing."+w.Called(), n.Card)
 			}
 		case "best_of.K":
 			for _, at := range turns {
@@ -144,7 +144,7 @@ func (e *Experiment) watchedRewards() []string {
 		if !w.Train {
 			kind = "gold."
 		}
-		names = append(names, kind+w.Name)
+		names = append(names, kind+w.Called())
 	}
 	return names
 }

@@ -67,7 +67,7 @@ func Open(r experiment.Reward, b Bench) (Opened, error) {
 	}
 	o, err := open(r, b)
 	if err != nil {
-		return Opened{}, fmt.Errorf("reward %s: %w", r.Name, err)
+		return Opened{}, fmt.Errorf("reward %s: %w", r.Called(), err)
 	}
 	if r.Relative != nil {
 		relative := *r.Relative
@@ -242,10 +242,14 @@ func openHTTP(r experiment.Reward, b Bench) (Opened, error) {
 }
 
 func openExec(r experiment.Reward, b Bench) (Opened, error) {
-	if r.Path == "" {
-		return Opened{}, fmt.Errorf("path is missing: the program to run")
+	argv, err := r.Argv()
+	if err != nil {
+		return Opened{}, fmt.Errorf("command: %w", err)
 	}
-	e, err := rewards.NewExec([]string{r.Path}, b.Batch, policy(r), b.Cache)
+	if len(argv) == 0 {
+		return Opened{}, fmt.Errorf("command or path is missing: the program to run")
+	}
+	e, err := rewards.NewExec(argv, b.Batch, policy(r), b.Cache)
 	if err == nil {
 		err = e.Pass(r.Env...)
 	}

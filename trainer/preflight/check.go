@@ -27,6 +27,7 @@ func Check(e *experiment.Experiment, dry kernels.Backend) (notes []string, err e
 	c.readPrompts()
 	c.openModel()
 	c.checkRewards()
+	c.checkWeights()
 	return c.notes, e.Mistakes()
 }
 

@@ -59,6 +59,9 @@ func TestRefused(t *testing.T) {
 	scene := written(t, "scene.txt", "a red circle on white\na cat\n")
 	asks := written(t, "asks.jsonl", `{"prompt": "what?", "meta": {"picture": "no.png", "answer": "1"}}`+"\n"+`{"prompt": "that?", "meta": {"picture": "embed:cards/1"}}`+"\n")
 	broken := written(t, "broken.jsonl", `{"prompt": "a", "meta": 3}`)
+	weighed := written(t, "weighed.jsonl", `{"prompt": "a", "weights": {"jpeg": 2}}`+"\n"+`{"prompt": "b", "weights": {"jepg": 2}}`+"\n")
+	heavier := written(t, "heavier.jsonl", `{"prompt": "a", "weights": {"size": 2}}`+"\n"+`{"prompt": "b", "weights": {"size": -1, "jpeg": 0}}`+"\n")
+	size := "[[reward]]\nname = \"jpeg\"\nlabel = \"size\"\n"
 	ladder := "[sampler]\nsolver = \"ddim\"\noutside = \"ddim\"\neval_solver = \"ddim\"\nschedule = { kind = \"ddpm\" }\n"
 	for _, c := range []struct {
 		model, prompts, rest string
@@ -73,6 +76,10 @@ func TestRefused(t *testing.T) {
 		{golden + "pipe_sd15", two, ladder, []string{"sampler.prediction=v_prediction"}, `--set: "sampler.prediction": the network in ../../cmd/parity/testdata/golden/models/pipe_sd15 puts out epsilon, and v_prediction`},
 		{"embed:tiny-sd3", two, ladder, nil, `x.toml:13:10: "sampler.solver": ddim is for a variance-preserving ladder, and the model in embed:tiny-sd3 is a flow`},
 		{"embed:tiny-sd3", two, "[[stage]]\niterations = 3\n[stage.sampler]\nguidance_kind = \"embedded\"\n", nil, `x.toml:15:17: "stage[0].sampler.guidance_kind": the network in embed:tiny-sd3 reads no scale of guidance`},
+		{"embed:tiny-sd3", weighed, "", nil, `x.toml:7:11: "rollout.prompts": prompt 2, "b": it weighs "jepg", and no reward that is trained on is called so`},
+		{"embed:tiny-sd3", heavier, size, nil, ""},
+		{"embed:tiny-sd3", heavier, size, []string{"rewards.combine=product"}, `x.toml:7:11: "rollout.prompts": prompt 2, "b": the weight of "size" is -1, and rewards that are combined by "product"`},
+		{"embed:tiny-sd3", heavier, size, []string{"advantage.combine=advantages"}, `x.toml:7:11: "rollout.prompts": prompt 1, "a": it has weights of its own`},
 		{"nowhere", two, "", nil, `x.toml:5:8: "model.path": nowhere: no such folder`},
 		{"embed:tiny-sd3", "missing.txt", "", nil, `x.toml:7:11: "rollout.prompts": missing.txt: no such file`},
 		{"embed:tiny-sd3", broken, "", nil, `x.toml:7:11: "rollout.prompts": `},

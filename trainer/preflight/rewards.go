@@ -15,7 +15,7 @@ func (c *check) checkRewards() {
 			continue
 		}
 		for _, key := range []string{"rollout.prompts", "evaluate.prompts"} {
-			c.checkReads(fmt.Sprintf("reward[%d].name", i), key, r.Name, read)
+			c.checkReads(fmt.Sprintf("reward[%d].name", i), key, r.Called(), read)
 		}
 	}
 }

@@ -18,10 +18,11 @@ import (
 // Meta is what a prompt's line says beside its text, for rewards to read.
 type Meta = map[string]json.RawMessage
 
-// A Prompt is a text and what rewards are told of it.
+// A Prompt is a text, what rewards are told of it, and what they weigh for it.
 type Prompt struct {
-	Text string `json:"prompt"`
-	Meta Meta   `json:"meta,omitempty"`
+	Text    string             `json:"prompt"`
+	Meta    Meta               `json:"meta,omitempty"`
+	Weights map[string]float64 `json:"weights,omitempty"` // by the labels of rewards; others have their own
 }
 
 // A file may have so many bytes, and a prompt so many.

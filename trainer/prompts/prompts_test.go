@@ -32,11 +32,22 @@ func TestOpen(t *testing.T) {
 			continue
 		}
 		if len(list) != 2 || list[0].Text != "a cat" || list[1].Text != ` two "dogs" ` {
-			t.Errorf("%s: %q", name, list)
+			t.Errorf("%s: %+v", name, list)
 		}
 		if list[0].Meta != nil || !strings.HasSuffix(name, ".txt") && string(list[1].Meta["count"]) != `"2"` {
 			t.Errorf("%s: meta %s and %s", name, list[0].Meta, list[1].Meta)
 		}
+	}
+}
+
+// TestWeights: what rewards weigh is read, and is a number a label.
+func TestWeights(t *testing.T) {
+	list, err := Open(write(t, "a.jsonl", `{"prompt": "a cat", "weights": {"ocr": 0, "taste": 1.5}}`))
+	if err != nil || len(list) != 1 || len(list[0].Weights) != 2 || list[0].Weights["taste"] != 1.5 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err := Open(write(t, "a.jsonl", `{"prompt": "a cat", "weights": {"ocr": "much"}}`)); err == nil {
+		t.Errorf("%+v", list)
 	}
 }
 

@@ -120,8 +120,8 @@ func (r *Run) kinds() map[string]string {
 	all := map[string]string{}
 	if r.experiment != nil {
 		for _, one := range r.experiment.Rewards {
-			if all[one.Name] = "gold"; one.Train {
-				all[one.Name] = "trained"
+			if all[one.Called()] = "gold"; one.Train {
+				all[one.Called()] = "trained"
 			}
 		}
 	}

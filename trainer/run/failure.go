@@ -42,16 +42,24 @@ func (t *training) failed(err error) error {
 	return fmt.Errorf("%w\nhint: iteration %d is saved, --resume goes on from there", err, t.loop.Iteration)
 }
 
-// answers asks a reward about n samples, a group at a time, as often as on_failure says.
+// answers asks a reward about groups of n samples, as often as on_failure says. Samples of other groups are
+// not asked about.
 func (t *training) answers(ctx context.Context, r *judged, item func(i int) rewards.Item, groups [][]int, n int) ([]rewards.Result, error) {
 	all := make([]rewards.Result, n)
+	for i := range all {
+		all[i].Missing = errNotAsked
+	}
+	asked := 0
+	for _, g := range groups {
+		asked += len(g)
+	}
 	for round := 0; ; round++ {
 		if err := r.round(ctx, all, item, groups, round > 0); err != nil {
 			return nil, err
 		}
 		missing, why := missingOf(all)
-		r.answered = r.answered || missing < n
-		none := fmt.Errorf("reward %s has no score for %d of %d samples; the first: %w", r.name, missing, n, why)
+		r.answered = r.answered || missing < asked
+		none := fmt.Errorf("reward %s has no score for %d of %d samples; the first: %w", r.name, missing, asked, why)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -100,10 +108,10 @@ func (r *judged) round(ctx context.Context, all []rewards.Result, item func(i in
 
 func (r *judged) pause() time.Duration { return time.Duration(r.Pause * float64(time.Second)) }
 
-// missingOf counts, and says why the first is missing.
+// missingOf counts what was asked about in vain, and says why the first is missing.
 func missingOf(all []rewards.Result) (n int, why error) {
 	for _, r := range all {
-		if r.Missing != nil {
+		if r.Missing != nil && r.Missing != errNotAsked {
 			if n++; why == nil {
 				why = r.Missing
 			}

@@ -36,7 +36,7 @@ func (t *training) openRewards() error {
 		if err != nil {
 			return errors.Join(err, t.closeRewards())
 		}
-		t.panel = append(t.panel, judged{name: r.Name, train: r.Train, Failure: r.Failure, Opened: o})
+		t.panel = append(t.panel, judged{name: r.Called(), train: r.Train, Failure: r.Failure, Opened: o})
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package run
 
 import (
 	"context"
+	"errors"
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -27,7 +29,7 @@ func (t *training) score(ctx context.Context, e *experiment.Experiment, list []p
 			item := developed[i]
 			item.Prompt, item.Meta = list[i].Text, list[i].Meta
 			return item
-		}, groups, len(developed))
+		}, r.asked(list, groups), len(developed))
 		if err != nil {
 			return nil, err
 		}
@@ -48,9 +50,34 @@ func (t *training) score(ctx context.Context, e *experiment.Experiment, list []p
 		return s, nil
 	}
 	var err error
-	s.total, err = e.Combination().Of(s.trained)
+	s.total, err = e.Combination().For(weightsOf(list), s.trained)
 	return s, err
 }
+
+// weightsOf are the weights that prompts have of their own; nil where none has any.
+func weightsOf(list []prompts.Prompt) []map[string]float64 {
+	var own []map[string]float64
+	for i, p := range list {
+		if p.Weights != nil && own == nil {
+			own = make([]map[string]float64, len(list))
+		}
+		if own != nil {
+			own[i] = p.Weights
+		}
+	}
+	return own
+}
+
+// asked are the groups that a reward is asked about: a prompt that gives it the weight 0 does not need it.
+func (r *judged) asked(list []prompts.Prompt, groups [][]int) [][]int {
+	return slices.DeleteFunc(slices.Clone(groups), func(g []int) bool {
+		w, ok := list[g[0]].Weights[r.name]
+		return ok && w == 0
+	})
+}
+
+// errNotAsked is why a sample has no score of a reward that its prompt gives the weight 0. Nothing failed.
+var errNotAsked = errors.New("the prompt gives this reward the weight 0")
 
 // with is s followed by more.
 func (s *scores) with(more *scores) *scores {

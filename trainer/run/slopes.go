@@ -11,10 +11,12 @@ import (
 
 // Slopes is model.Rewards': the trained rewards' sum over pictures, and its gradient at their numbers.
 func (t *training) Slopes(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
-	c := t.Combination()
-	weights, err := c.Weights()
-	if err != nil {
-		return nil, nil, err
+	c := t.now.turn.Combination()
+	weights := make([][]float64, len(ways)) // of parts, by way
+	for i, w := range ways {
+		if weights[i], err = c.WeightsFor(t.train[w.Key.Prompt].Weights); err != nil {
+			return nil, nil, err
+		}
 	}
 	values, grads = make([]float64, len(ways)), make([][]float32, len(ways))
 	for i, m := range pictures {
@@ -25,17 +27,16 @@ func (t *training) Slopes(ways []trainer.Way, pictures []vision.Pixels) (values 
 		if !j.train {
 			continue
 		}
-		factor, low := weights[part], 0.0
+		factor, low := 1.0, 0.0
 		if s := c.Parts[part].Scale; s.Kind == "range" {
-			factor, low = factor/(s.High-s.Low), s.Low
+			factor, low = s.High-s.Low, s.Low
 		}
-		part++
 		for _, against := range []bool{false, true} {
 			var at []int
 			var items []rewards.Item
 			var some []vision.Pixels
 			for i, w := range ways {
-				if w.Against == against {
+				if w.Against == against && weights[i][part] != 0 {
 					p := t.train[w.Key.Prompt]
 					at, items, some = append(at, i), append(items, rewards.Item{Prompt: p.Text, Meta: p.Meta}), append(some, pictures[i])
 				}
@@ -52,12 +53,14 @@ func (t *training) Slopes(ways []trainer.Way, pictures []vision.Pixels) (values 
 				return nil, nil, fmt.Errorf("the gradient of reward %s: %w", j.name, err)
 			}
 			for k, i := range at {
-				values[i] += float64(sign * factor * (v[k] - low))
+				weight := sign * (weights[i][part] / factor)
+				values[i] += float64(weight * (v[k] - low))
 				for e, x := range g[k] {
-					grads[i][e] += float32(float32(sign*factor) * x)
+					grads[i][e] += float32(float32(weight) * x)
 				}
 			}
 		}
+		part++
 	}
 	return values, grads, nil
 }
