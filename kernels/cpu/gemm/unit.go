@@ -63,11 +63,13 @@ type block struct {
 	narrow bool // only columns 0 to 15 are wanted; the unit may compute all
 
 	// A kernel's loops, which run sets.
-	steps     int     // of k
+	steps int // of k
+	//lint:ignore U1000 assembly for amd64 reads it
 	tail      int     // groups of four k in the last step, 0 for all
 	blocks    int     // of rows
 	aheadStep uintptr // bytes of ahead a step
-	tiles     uintptr // sizes of tiles, on path AMX
+	//lint:ignore U1000 assembly for amd64 reads it
+	tiles uintptr // sizes of tiles, on path AMX
 	//lint:ignore U1000 assembly for arm64 writes it
 	flushed int // other than 0: a result was, on path NEON (package neon)
 }

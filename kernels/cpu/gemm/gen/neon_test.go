@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu/neon"
 )
 
 // What a core does in a cycle, as its makers publish it: instructions on its vector pipes, loads of
@@ -21,26 +23,17 @@ var cores = []struct {
 // more than four pipes of four cycles need) and no caches; a pair is two loads or stores, and an
 // address that moves on is an operation of its own.
 func TestShareOfProducts(t *testing.T) {
-	for _, c := range []struct{ kernel, from, to string }{
-		{"f32NEON6x4", "four:", "\tBGE four"},
-		{"bf16NEON6x4", "step:", "\tBNE step"},
-	} {
-		_, text, _ := strings.Cut(string(neonFile()), "TEXT ·"+c.kernel+"(SB)")
-		_, text, _ = strings.Cut(text, "\n"+c.from+"\n")
-		loop, _, found := strings.Cut(text, c.to)
-		if !found {
-			t.Fatalf("%s has no loop from %s", c.kernel, c.from)
+	for _, c := range []struct{ kernel, label string }{{"f32NEON6x4", "four"}, {"bf16NEON6x4", "step"}} {
+		loop, err := neon.Loop(string(neonFile()), c.kernel, c.label)
+		if err != nil {
+			t.Fatal(err)
 		}
 		var all, products, vector, loads, operations float64
-		for _, line := range strings.Split(strings.TrimSpace(loop+c.to), "\n") {
-			line = strings.TrimSpace(line)
-			if strings.HasSuffix(line, ":") {
-				continue
-			}
+		for _, line := range loop {
 			all++
 			cost := 1.0
 			switch {
-			case strings.Contains(line, "// FMLA") || strings.Contains(line, "// FMUL"):
+			case neon.Multiplies(line):
 				products++
 				vector++
 			case strings.HasPrefix(line, "WORD"):
