@@ -22,6 +22,8 @@ type Evaluation struct {
 	Pictures []*vision.Image           // nil where a sample is none
 	Prompts  []prompts.Prompt          // of the pictures
 	Totals   []float64
+	keys     []trainer.Key
+	scored   *scores
 }
 
 // guide measures under guidance, which repairs a part of what training is to repair.
@@ -123,7 +125,7 @@ func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*E
 		add(r.name, s.numbers(r.name))
 		_, e.Missing[r.name] = missingOf(s.results[r.name])
 	}
-	e.Totals = s.total
+	e.Totals, e.keys, e.scored = s.total, keys, s
 	for i := range items {
 		e.Pictures = append(e.Pictures, items[i].Image)
 	}
@@ -156,5 +158,19 @@ func (t *training) measure(ctx context.Context, line *ledger.Line, name string) 
 	if t.now.seconds != nil {
 		t.now.seconds["evaluate"] = time.Since(began).Seconds()
 	}
+	if err := t.recordHeldOut(e); err != nil {
+		return err
+	}
 	return t.sheet("images/heldout_"+name+".png", e)
+}
+
+// recordHeldOut appends what was measured, a line a sample.
+func (t *training) recordHeldOut(e *Evaluation) error {
+	for i, k := range e.keys {
+		if err := t.files.heldOut.Append(ledger.HeldOutLine{Iteration: t.loop.Iteration, Attempt: t.state.Attempt, Prompt: k.Prompt - len(t.train), Sample: k.Sample,
+			Text: e.Prompts[i].Text, Total: ledger.Number(e.Totals[i]), Scores: e.scored.lines(i)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

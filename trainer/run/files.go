@@ -5,12 +5,14 @@ import (
 	"maps"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // files are the run's folder, and what is appended to in it.
 type files struct {
 	folder                  *folder.Folder
 	ledger, samples, timing *folder.Lines
+	heldOut                 *folder.Lines
 	further                 map[string]*folder.Lines // those that the model appends to
 	newest                  int                      // the iteration of the newest checkpoint, -1 for none
 	kernels                 []byte                   // the backend's choices, as they are in the folder
@@ -30,6 +32,7 @@ func (t *training) openLines(ends map[string]folder.Mark) (err error) {
 		return l
 	}
 	f.ledger, f.samples, f.further = lines("ledger.jsonl"), lines("samples.jsonl"), map[string]*folder.Lines{}
+	f.heldOut = lines(ledger.HeldOutFile)
 	for _, name := range t.model.Files() {
 		f.further[name] = lines(name)
 	}
@@ -42,7 +45,7 @@ func (t *training) openLines(ends map[string]folder.Mark) (err error) {
 
 // lines are the files that a checkpoint cuts back.
 func (f *files) lines() map[string]*folder.Lines {
-	all := map[string]*folder.Lines{"ledger.jsonl": f.ledger, "samples.jsonl": f.samples}
+	all := map[string]*folder.Lines{"ledger.jsonl": f.ledger, "samples.jsonl": f.samples, ledger.HeldOutFile: f.heldOut}
 	maps.Copy(all, f.further)
 	return all
 }

@@ -138,11 +138,33 @@ func TestModality(t *testing.T) {
 	if err != nil || slices.Contains(text, 0) {
 		t.Fatal(err)
 	}
+	checkHeldOut(t, run, result)
 	var line struct{ Iteration int }
 	if err := json.Unmarshal(text[:slices.Index(text, '\n')], &line); err != nil || line.Iteration != 1 {
 		t.Errorf("%s: %v", text, err)
 	}
 	if len(trained.Moves) != 6 || !slices.Contains(said, "ready") {
 		t.Errorf("%d moves; said %q", len(trained.Moves), fmt.Sprint(said))
+	}
+}
+
+// checkHeldOut: an evaluation's samples are kept, and their mean is the one that the result has.
+func checkHeldOut(t *testing.T, run string, result *ledger.Result) {
+	t.Helper()
+	all, err := ledger.ReadHeldOut(filepath.Join(run, ledger.HeldOutFile))
+	if err != nil || len(all[0]) != 2 || len(all[2]) != 2 || len(all[3]) != 2 || len(all) != 3 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for iteration, want := range map[int]*ledger.Measure{0: result.HeldOut["jpeg"].Before, 3: result.HeldOut["total"].After} {
+		sum := 0.0
+		for i, l := range all[iteration] {
+			if l.Prompt != i || l.Text == "" || *l.Number("jpeg") != *l.Total {
+				t.Errorf("%+v", l)
+			}
+			sum += *l.Number("total")
+		}
+		if sum/2 != want.Mean {
+			t.Errorf("after iteration %d the mean is %v, and the result has %v", iteration, sum/2, want.Mean)
+		}
 	}
 }

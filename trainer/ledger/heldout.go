@@ -1,0 +1,54 @@
+package ledger
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+)
+
+// HeldOutFile has a line a held-out sample of every evaluation.
+const HeldOutFile = "heldout.jsonl"
+
+// HeldOutLine is a line of heldout.jsonl. Two runs are compared prompt by prompt with it: the
+// ledger has means over prompts alone.
+type HeldOutLine struct {
+	Iteration int                  `json:"iteration"` // 0: before the first
+	Attempt   int                  `json:"attempt,omitempty"`
+	Prompt    int                  `json:"prompt"` // counted from 0 among those held out
+	Sample    int                  `json:"sample"`
+	Text      string               `json:"text"`
+	Total     *float64             `json:"total"` // null: missing
+	Scores    map[string]ScoreLine `json:"scores"`
+}
+
+// Number is a reward's value, or the total; nil where it is missing.
+func (l *HeldOutLine) Number(name string) *float64 {
+	if name == "total" {
+		return l.Total
+	}
+	return l.Scores[name].Value
+}
+
+// ReadHeldOut reads the samples of each evaluation, by its iteration; of one that a rollback repeated,
+// the last attempt's. A folder without the file has none.
+func ReadHeldOut(path string) (map[int][]HeldOutLine, error) {
+	all := map[int][]HeldOutLine{}
+	err := folder.ReadLines(path, func(text []byte) error {
+		var l HeldOutLine
+		if err := json.Unmarshal(text, &l); err != nil {
+			return err
+		}
+		had := all[l.Iteration]
+		if len(had) > 0 && had[0].Attempt < l.Attempt {
+			had = nil
+		}
+		all[l.Iteration] = append(had, l)
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return all, err
+}
