@@ -60,7 +60,7 @@ var floors = map[string][][]string{
 		{"model"},
 		{"ranks", "pictures", "conversations"},
 		{"run", "pretrain"},
-		{"report", "preflight"},
+		{"report", "preflight", "compare"},
 		{"ablate"},
 	},
 }

@@ -31,6 +31,7 @@ monitor, 130 interrupted and saved.`,
 	root.AddCommand(
 		ablateCommand(),
 		benchCommand(),
+		compareCommand(),
 		doctorCommand(),
 		evalCommand(),
 		exportCommand(),

@@ -12,7 +12,7 @@ import (
 type TimingLine struct {
 	Iteration int                `json:"iteration"`
 	At        float64            `json:"at,omitempty"` // when it was finished: seconds since 1970
-	Seconds   map[string]float64 `json:"seconds"` // by part
+	Seconds   map[string]float64 `json:"seconds"`      // by part
 }
 
 // Work is what an iteration took without its evaluation.

@@ -1,0 +1,164 @@
+package compare
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// reader gives the whole lines of a file. One that was torn at the end is left out.
+type reader struct {
+	path string
+	file *os.File
+	from *bufio.Reader
+	n    int
+}
+
+// openLines opens a file of lines; a folder without it has none.
+func openLines(path string) (*reader, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &reader{path: path, from: bufio.NewReader(strings.NewReader(""))}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &reader{path: path, file: f, from: bufio.NewReaderSize(f, 1<<16)}, nil
+}
+
+// next is the next line; nil at the end.
+func (r *reader) next() ([]byte, error) {
+	line, err := r.from.ReadBytes('\n')
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	r.n++
+	return bytes.TrimSuffix(line, []byte("\n")), err
+}
+
+func (r *reader) close() {
+	if r.file != nil {
+		r.file.Close() // it was only read
+	}
+}
+
+// header is what says when and for whom a line was written.
+type header struct {
+	Iteration int    `json:"iteration"`
+	Attempt   int    `json:"attempt"`
+	Prompt    *int   `json:"prompt"`
+	Sample    *int   `json:"sample"`
+	Text      string `json:"text"`
+	HeldOut   flag   `json:"heldout"`
+	Rollback  *struct {
+		From    int `json:"from"`
+		Attempt int `json:"attempt"`
+	} `json:"rollback"`
+}
+
+// flag is true where JSON says true, and false for all else: the ledger's heldout is an object.
+type flag bool
+
+func (f *flag) UnmarshalJSON(text []byte) error {
+	*f = string(text) == "true"
+	return nil
+}
+
+// when a line was written; a rollback ends the attempt before its own.
+func (h header) when() moment {
+	if h.Rollback != nil {
+		return moment{h.Rollback.Attempt - 1, h.Rollback.From}
+	}
+	return moment{h.Attempt, h.Iteration}
+}
+
+// firstOf is the first difference of a file in the order of events: of the earliest iteration whose lines
+// differ, the number that came to be first. nil: what both have is the same.
+func firstOf(a, b string, f file) (*Place, error) {
+	ra, err := openLines(filepath.Join(a, f.name))
+	if err != nil {
+		return nil, err
+	}
+	defer ra.close()
+	rb, err := openLines(filepath.Join(b, f.name))
+	if err != nil {
+		return nil, err
+	}
+	defer rb.close()
+	var found []Place
+	for {
+		la, errA := ra.next()
+		lb, errB := rb.next()
+		if err := errors.Join(errA, errB); err != nil {
+			return nil, err
+		}
+		if la == nil || lb == nil {
+			break
+		}
+		if bytes.Equal(la, lb) {
+			continue
+		}
+		all, err := f.compare(la, lb, ra.n)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d or %s:%d: %w", ra.path, ra.n, rb.path, rb.n, err)
+		}
+		if len(all) == 0 {
+			continue
+		}
+		if len(found) > 0 && found[0].when() != all[0].when() {
+			break
+		}
+		found = append(found, all...)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	first := slices.MinFunc(found, before)
+	return &first, nil
+}
+
+// compare lists what differs in two lines.
+func (f file) compare(a, b []byte, n int) ([]Place, error) {
+	var h header
+	if err := json.Unmarshal(a, &h); err != nil {
+		return nil, err
+	}
+	la, err := leaves(a)
+	if err != nil {
+		return nil, err
+	}
+	lb, err := leaves(b)
+	if err != nil {
+		return nil, err
+	}
+	all := differing(la, lb)
+	for i := range all {
+		p := &all[i]
+		at := h.when()
+		p.File, p.Line, p.Attempt, p.Iteration = f.name, n, at.attempt, at.iteration
+		p.Prompt, p.Sample, p.Text, p.Token = h.Prompt, h.Sample, h.Text, token(p.Number)
+		p.rank = f.rankOf(p.Number, bool(h.HeldOut))
+	}
+	return all, nil
+}
+
+// token is the index in a list over an episode's tokens.
+func token(number string) *int {
+	for _, list := range []string{"tokens", "sampled", "log_prob", "model_log_prob", "reward"} {
+		if rest, ok := strings.CutPrefix(number, "episode."+list+"["); ok {
+			if n, err := strconv.Atoi(strings.TrimSuffix(rest, "]")); err == nil {
+				return &n
+			}
+		}
+	}
+	return nil
+}
