@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
@@ -108,6 +109,6 @@ func means(lines []ledger.HeldOutLine, name string) (by map[string]float64, orde
 // unpaired is the difference of two means, with the interval of independent ones.
 func unpaired(a, b ledger.Measure) ledger.Measure {
 	d := b.Mean - a.Mean
-	half := math.Hypot(a.High-a.Mean, b.High-b.Mean)
+	half := portable.Hypot(a.High-a.Mean, b.High-b.Mean)
 	return ledger.Measure{Mean: d, Low: d - half, High: d + half, Prompts: min(a.Prompts, b.Prompts)}
 }
