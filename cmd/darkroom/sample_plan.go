@@ -36,9 +36,9 @@ func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
 	switch {
 	case d.Embedded:
 		plan.Guidance = pipeline.Guidance{Embedded: plan.guidance, Scale: o.trueCFG}
-	case p.Class() == "FluxPipeline" && o.guided:
+	case d.TrueCFG && o.guided:
 		return nil, fmt.Errorf("--guidance: this network reads no scale\nhint: --true-cfg with --negative combines two outputs")
-	case p.Class() == "FluxPipeline":
+	case d.TrueCFG:
 		plan.Guidance, plan.guidance = pipeline.Guidance{Scale: o.trueCFG}, 0
 	case o.trueCFG > 0:
 		return nil, fmt.Errorf("--true-cfg is for networks that read --guidance themselves; here --guidance is what combines two outputs")

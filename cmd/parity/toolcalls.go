@@ -96,7 +96,7 @@ func inTags(text string) any {
 }
 
 func toolDeepEyes(c *Case) error {
-	name := map[string]string{"v2": "deepeyes", "v5": "deepeyes-v5"}[c.String("variant")]
+	name := map[string]string{"v2": "deepeyes", "v5": "deepeyes_v5"}[c.String("variant")]
 	p, err := tools.Named(name)
 	if err != nil {
 		return err

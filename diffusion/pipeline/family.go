@@ -24,12 +24,10 @@ type family struct {
 	// packed latents are tokens of 2 x 2 patches.
 	packed bool
 	// base is the grid of sigmas before its shift; nil: the scheduler's own.
-	base func(steps int) []float64
-	// embedded reports whether the network reads a guidance scale, and trueCFG whether
-	// guidance by two outputs needs to be asked for besides.
-	embedded, trueCFG bool
-	patch             int  // side of a token in latents
-	emptyIsZero       bool // the empty text is zeros, and not what encoders make of it
+	base        func(steps int) []float64
+	embedded    bool // the network reads a guidance scale
+	patch       int  // side of a token in latents
+	emptyIsZero bool // the empty text is zeros, and not what encoders make of it
 
 	targets []string // layers that adapters are usually for, by the ends of their names
 
@@ -52,6 +50,7 @@ type Defaults struct {
 	// Embedded says that Guidance is told to the network; elsewhere it scales the difference
 	// of two outputs.
 	Embedded bool
+	TrueCFG  bool // guidance by two outputs has to be asked for besides
 }
 
 // inputs are a batch for the network: one row of each a sample.

@@ -29,11 +29,11 @@ func openFlux(f *folder, o Options) (*family, error) {
 	case len(c.Axes) != 3:
 		return nil, fmt.Errorf("transformer: config.json: axes_dims_rope has %d numbers; 3 are needed", len(c.Axes))
 	}
-	fam := &family{component: "transformer", targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, flow: true, latentChannels: c.In / 4, packed: true, patch: 2, trueCFG: true, embedded: c.Guidance,
+	fam := &family{component: "transformer", targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, flow: true, latentChannels: c.In / 4, packed: true, patch: 2, embedded: c.Guidance,
 		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipPooled}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: t5States, length: length}},
 		side:     func(factor int) int { return 2 * factor },
 		most:     func(int) int { return 0 },
-		defaults: Defaults{Height: 128, Width: 128, Steps: 28, Guidance: 3.5, Embedded: c.Guidance},
+		defaults: Defaults{Height: 128, Width: 128, Steps: 28, Guidance: 3.5, Embedded: c.Guidance, TrueCFG: true},
 		base: func(steps int) []float64 {
 			s := make([]float64, steps)
 			for i := range s {

@@ -11,7 +11,7 @@ import (
 // TestSpecialTokensInReplies: a model whose words hold special tokens, which a protocol tells back to
 // it, plays its episode to the end; the tokens came back as plain text.
 func TestSpecialTokensInReplies(t *testing.T) {
-	for _, name := range []string{"deepeyes", "verl", "pixel-reasoner"} {
+	for _, name := range []string{"deepeyes", "verl", "pixel_reasoner"} {
 		p := policy(t, false, ".*")
 		protocol, err := tools.Named(name)
 		if err != nil {

@@ -1,9 +1,12 @@
 package conversations
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -22,7 +25,23 @@ func TestDefusedInLedger(t *testing.T) {
 	if got := of(3, 0)["defused"]; got != 1.5 {
 		t.Errorf("%v an episode", got)
 	}
-	if _, there := of(0, 0)["defused"]; there {
+	none := of(0, 0)
+	if _, there := none["defused"]; there {
 		t.Error("a number of nothing is in the ledger")
+	}
+	if v, ok := (&ledger.Line{Episodes: none}).Value("episode.defused"); v != 0 || !ok {
+		t.Errorf("a monitor reads %v, %v", v, ok)
+	}
+}
+
+// TestToolUseIsWatched: a monitor can watch every number of how tools are used.
+func TestToolUseIsWatched(t *testing.T) {
+	var s trainer.Sample
+	s.Item.Episode = &Episode{Transcript: &tools.Transcript{Defused: 1}}
+	known := experiment.Monitors()
+	for name := range toolUse([]trainer.Sample{s}) {
+		if !slices.ContainsFunc(known, func(n experiment.Name) bool { return n.Name == "episode."+name }) {
+			t.Errorf("episode.%s is in the ledger, and no monitor can watch it", name)
+		}
 	}
 }

@@ -24,7 +24,7 @@ func (e *Experiment) checkSampling(r report) {
 		r("sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, and objective %q compares probabilities", e.Sampler.Solver, e.Loss.Objective), other)
 	case o.Ratio && !solver.Judged:
 		r("sampler.solver|loss.objective", fmt.Sprintf("%s has no log-probability, and objective %q needs one", e.Sampler.Solver, e.Loss.Objective), other)
-	case o.Ratio && e.Sampler.Noise == 0 && !slices.Contains([]string{"ddpm", "dpm++2m-sde"}, e.Sampler.Solver):
+	case o.Ratio && e.Sampler.Noise == 0 && !solver.Always:
 		r("sampler.noise|sampler.solver|loss.objective", fmt.Sprintf("without noise %s is deterministic, and objective %q compares probabilities", e.Sampler.Solver, e.Loss.Objective), "0.7 is what Flow-GRPO uses with flow-sde")
 	case o.Ratio && e.Sampler.Flash != nil && e.Sampler.Flash.All:
 		r("sampler.flash.all", fmt.Sprintf("with every step solved by a deterministic method, objective %q has nothing to compare", e.Loss.Objective), "leave it out: only the tail is compressed then")

@@ -71,13 +71,19 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 	w.rollout, w.shared = w.rollout+cost*rollout, w.shared+cost*max(shared, 0)
 	updates := e.sees()
 	w.train, w.back = w.train+cost*judged*updates, w.back+cost*judged*updates
-	rolled := e.Loss.KL.Reference == "old" && e.objective().Ratio // which is known
-	if e.Loss.KL.Weight > 0 && !rolled || e.objective().Reference {
-		w.reference += cost * judged * updates
+	w.reference += cost * judged * updates * e.otherWeights()
+}
+
+// otherWeights is how many sets of weights the objective asks beside the current ones.
+func (e *Experiment) otherWeights() float64 {
+	o, kl, n := e.objective(), e.Loss.KL, 0.0
+	rolled := kl.Reference == "old" && o.Ratio // which is known
+	for _, asks := range []bool{kl.Weight > 0 && !rolled || o.Reference, o.Old, o.Average && kl.EMAWeight > 0} {
+		if asks {
+			n++
+		}
 	}
-	if e.Loss.Objective == "nft" {
-		w.reference += cost * judged * updates // and once with the old weights
-	}
+	return n
 }
 
 // sees is how often an iteration's updates see a sample.
@@ -93,7 +99,7 @@ func (e *Experiment) sees() float64 {
 func (e *Experiment) together(window []int) int {
 	s := e.Sampler
 	solver, _ := solverNamed(s.Solver)
-	draws := solver.Draws && (s.Noise > 0 || slices.Contains([]string{"ddpm", "dpm++2m-sde"}, s.Solver))
+	draws := solver.Draws && (s.Noise > 0 || solver.Always)
 	drawn := e.drawn(window)
 	switch {
 	case !e.Rollout.SharedNoise || s.Tree != nil:

@@ -44,7 +44,7 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 
 // Play is the protocol with the tools that may be called.
 func (e *Episode) Play() (*tools.Protocol, error) {
-	p, err := tools.Named(strings.ReplaceAll(e.Protocol, "_", "-"))
+	p, err := tools.Named(e.Protocol)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +82,6 @@ func (e *Episode) Play() (*tools.Protocol, error) {
 
 // Limits end an episode. Whether tools act before limits are looked at is the protocol's.
 func (e *Episode) Limits() tools.Limits {
-	published := tools.PublishedLimits(strings.ReplaceAll(e.Protocol, "_", "-"))
+	published := tools.PublishedLimits(e.Protocol)
 	return tools.Limits{Tokens: e.Tokens, Turns: e.Turns, Pictures: e.Pictures, ActFirst: published.ActFirst}
 }

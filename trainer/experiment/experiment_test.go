@@ -16,6 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 // least is a file with nothing but what must be there.
@@ -291,8 +292,13 @@ func TestSolvers(t *testing.T) {
 				judged = judged || r.Stochastic() && r.Density != sde.None
 				history = history || len(r.Next.X) > 1 || len(r.Next.Out) > 1 || r.Correct != nil
 			}
-			if draws != k.Draws || judged != k.Judged || history != k.History {
-				t.Errorf("%s on %s: draws %v, judged %v, history %v", k.Name.Name, kind.Name.Name, draws, judged, history)
+			s.Noise = 0
+			quiet, always := k.make(s), false
+			for step := range schedule.Steps() {
+				always = always || quiet(schedule, step).Stochastic()
+			}
+			if draws != k.Draws || judged != k.Judged || history != k.History || always != k.Always {
+				t.Errorf("%s on %s: draws %v, without noise %v, judged %v, history %v", k.Name.Name, kind.Name.Name, draws, always, judged, history)
 			}
 		}
 	}
@@ -519,6 +525,23 @@ func TestTokenObjectives(t *testing.T) {
 	}
 	if all := len(loss.TokenObjectives()); n != all-1 { // ppo is called clip
 		t.Errorf("%d names for %d objectives", n, all)
+	}
+}
+
+// TestProtocols: a protocol has one name, in files and in package tools.
+func TestProtocols(t *testing.T) {
+	for name, p := range tools.Presets() {
+		sets := []string{"episode.protocol=" + name}
+		if name == "pyvision" {
+			sets = append(sets, "episode.exec={command=['true']}")
+		}
+		e := parse(t, least, sets...)
+		if e.Episode.Protocol != name || p.Name != name {
+			t.Errorf("protocol %s became %s, whose preset is %s", name, e.Episode.Protocol, p.Name)
+		}
+	}
+	if _, err := Parse("a.toml", []byte(least), []string{"episode.protocol=deepeyes-v5"}); err == nil || !strings.Contains(err.Error(), `did you mean "deepeyes_v5"?`) {
+		t.Errorf("another spelling: %v", err)
 	}
 }
 

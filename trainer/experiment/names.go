@@ -62,6 +62,7 @@ type rowOf = func(s sde.Schedule, step int) sde.Row
 type Solver struct {
 	Name
 	Draws   bool // at random
+	Always  bool // draws whatever sampler.noise is
 	Judged  bool // has a log-probability
 	Ladder  bool // of variance-preserving schedules ("ddpm")
 	History bool // looks at steps before the last
@@ -107,11 +108,11 @@ func Solvers() []Solver {
 			make: func(s Sampler) rowOf {
 				return func(t sde.Schedule, step int) sde.Row { return sde.FlowDDIM(t, step, s.Noise) }
 			}},
-		{Name: Name{Name: "renoise", Card: "The predicted clean sample noised anew (diffusers' stochastic_sampling); it has no log-probability."}, Draws: true, make: always(sde.EulerStochastic)},
+		{Name: Name{Name: "renoise", Card: "The predicted clean sample noised anew (diffusers' stochastic_sampling); it has no log-probability."}, Draws: true, Always: true, make: always(sde.EulerStochastic)},
 		{Name: Name{Name: "dpm++2m", Card: "DPM-Solver++, multistep, second order (midpoint); deterministic."}, History: true, make: dpm(sde.Multistep{Order: 2})},
 		{Name: Name{Name: "dpm++2m-heun", Card: "DPM-Solver++, multistep, second order (heun); deterministic."}, History: true, make: dpm(sde.Multistep{Order: 2, Heun: true})},
 		{Name: Name{Name: "dpm++3m", Card: "DPM-Solver++, multistep, third order; deterministic."}, History: true, make: dpm(sde.Multistep{Order: 3, Heun: true})},
-		{Name: Name{Name: "dpm++2m-sde", Card: "Stochastic DPM-Solver++, multistep, second order (midpoint)."}, Draws: true, Judged: true, History: true, make: dpm(sde.Multistep{Order: 2, SDE: true})},
+		{Name: Name{Name: "dpm++2m-sde", Card: "Stochastic DPM-Solver++, multistep, second order (midpoint)."}, Draws: true, Always: true, Judged: true, History: true, make: dpm(sde.Multistep{Order: 2, SDE: true})},
 		{Name: Name{Name: "dpm++2s", Card: "DPM-Solver++, singlestep, second order; deterministic."}, History: true, Whole: true,
 			make: always(func(t sde.Schedule, step int) sde.Row {
 				return sde.Singlestep{Orders: sde.SinglestepOrders(2, t.Steps(), true)}.Row(t, step)
@@ -124,7 +125,7 @@ func Solvers() []Solver {
 					return r
 				}
 			}},
-		{Name: Name{Name: "ddpm", Card: "Ancestral sampling for variance-preserving models (Ho et al.)."}, Draws: true, Judged: true, Ladder: true,
+		{Name: Name{Name: "ddpm", Card: "Ancestral sampling for variance-preserving models (Ho et al.)."}, Draws: true, Always: true, Judged: true, Ladder: true,
 			make: func(s Sampler) rowOf {
 				return func(t sde.Schedule, step int) sde.Row {
 					r, _ := sde.DDPM(t, step, sde.Prediction(s.Prediction), false)

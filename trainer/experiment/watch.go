@@ -53,6 +53,7 @@ func Numbers() []Number {
 		{Name{Name: "episode.called", Card: "Share of conversations that call a tool."}, "tokens"},
 		{Name{Name: "episode.answered", Card: "Share of conversations that end with an answer."}, "tokens"},
 		{Name{Name: "episode.over", Card: "Share of conversations that run into a limit."}, "tokens"},
+		{Name{Name: "episode.defused", Card: "Special tokens that the model wrote into what came back to it, a mean over conversations."}, "tokens"},
 		{Name{Name: "episode.cut", Card: "Share of conversations whose last turn is cut off."}, "tokens"},
 	}
 }

@@ -54,7 +54,7 @@ func (l *Line) valueOf(kind, name string) (float64, bool) {
 		return v, ok
 	case "episode":
 		v, ok := l.Episodes[name]
-		return v, ok
+		return v, ok || name == "defused" && l.Episodes != nil // which is written where it is not 0
 	case "picture":
 		v, ok := l.Pictures[name]
 		return v, ok

@@ -84,7 +84,8 @@ func covariances(t Tokens) [][]float64 {
 }
 
 // covariant is one token's loss.
-func (o TokenLoss) covariant(x at, chosen bool) token {
+func covariant(o TokenLoss, x at, _ answer, b wholeBatch) token {
+	chosen := b.chosen[x.i][x.k] != 0
 	d, live := cutLog(x.d, farthest), math.Abs(x.d) <= farthest
 	if o.Objective == "clip-cov" {
 		if chosen {

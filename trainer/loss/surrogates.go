@@ -50,38 +50,29 @@ func answerMean(t Tokens, i int) float64 {
 	return s / max(sum(t.Mask[i]), 1)
 }
 
-func (o TokenLoss) token(x at, of answer, b wholeBatch) token {
-	switch o.Objective {
-	case "gpg":
-		return token{value: -x.a * x.lp, own: -x.a}
-	case "vespo":
-		phi := o.Vespo.weight(of.sequence, x.a)
-		return token{value: -phi * x.a * x.lp, own: -phi * x.a}
-	case "gspo":
-		return o.clip(min(of.mean, 10), x.a, of.mean <= 10)
-	case "clip-cov", "kl-cov":
-		return o.covariant(x, b.chosen[x.i][x.k] != 0)
-	}
-	d, live := cutLog(x.d, farthest), math.Abs(x.d) <= farthest
+// logRatio is what the ratio is of, the token's or its answer's mean; live says whether a gradient passes.
+func (o TokenLoss) logRatio(x at, of answer) (d float64, live bool) {
+	d = x.d
 	if o.SequenceRatio {
-		d, live = cutLog(of.mean, farthest), math.Abs(of.mean) <= farthest
+		d = of.mean
 	}
-	var v token
-	switch o.Objective {
-	case "cispo":
-		r := portable.Exp(d)
-		low, high := o.Bounds()
-		bound := min(max(r, 1-low), 1+high)
-		return token{value: -bound * x.a * x.lp, own: -bound * x.a, clipped: indicator(r != bound)}
-	case "sapo":
-		v = o.soft(d, x.a, live)
-	default:
-		v = o.clip(d, x.a, live)
-	}
+	return cutLog(d, farthest), math.Abs(d) <= farthest
+}
+
+// ofRatio moves the slope to the answer's mean where the ratio is the answer's.
+func (o TokenLoss) ofRatio(v token) token {
 	if o.SequenceRatio {
 		v.own, v.shared = 0, v.own
 	}
 	return v
+}
+
+// weightOnly is CISPO's token: the clipped ratio is a weight without gradient.
+func (o TokenLoss) weightOnly(d float64, x at) token {
+	r := portable.Exp(d)
+	low, high := o.Bounds()
+	bound := min(max(r, 1-low), 1+high)
+	return token{value: -bound * x.a * x.lp, own: -bound * x.a, clipped: indicator(r != bound)}
 }
 
 func cutLog(d, most float64) float64 { return min(max(d, -most), most) }

@@ -64,19 +64,6 @@ func DefaultTokens() TokenLoss {
 	return TokenLoss{Objective: "ppo", Clipping: DefaultTokenClipping(), TokenOptions: DefaultTokenOptions(), KL: Penalty{Estimator: "k3"}, Correction: DefaultCorrection()}
 }
 
-// TokenObjectives are their names.
-func TokenObjectives() []string {
-	return []string{"ppo", "gspo", "gspo-mean", "luspo", "cispo", "sapo", "gpg", "gmpo", "vespo", "clip-cov", "kl-cov"}
-}
-
-// Known says whether an objective exists.
-func (o TokenLoss) Known() error {
-	if slices.Contains(TokenObjectives(), o.Objective) {
-		return nil
-	}
-	return fmt.Errorf("token objective %q is not known: write one of %v", o.Objective, TokenObjectives())
-}
-
 // Check reports options that contradict each other or would do nothing.
 func (o TokenLoss) Check(report func(key, problem, hint string)) {
 	clips := slices.Contains([]string{"ppo", "gspo", "gspo-mean", "luspo"}, o.Objective)
@@ -153,13 +140,14 @@ func (o TokenLoss) Of(t Tokens) (TokenResult, error) {
 
 // of is the objective of tokens that were corrected.
 func (o TokenLoss) of(t Tokens) (TokenResult, error) {
-	switch o.Objective {
-	case "gmpo":
-		return o.geometric(t), nil
-	case "gspo-mean":
-		o.Objective, o.SequenceRatio = "ppo", true
-	case "luspo":
-		o.Objective, o.SequenceRatio, o.Aggregate = "ppo", true, Aggregate{Mode: "seq-mean-token-sum", AllRows: true}
+	kind, err := o.kind()
+	switch {
+	case err != nil:
+		return TokenResult{}, err
+	case kind.whole != nil:
+		return kind.whole(o, t), nil
+	case kind.as != nil:
+		return kind.as(o).of(t)
 	}
 	w, err := o.Aggregate.Weights(t.Mask)
 	if err != nil {
@@ -178,7 +166,7 @@ func (o TokenLoss) of(t Tokens) (TokenResult, error) {
 			if t.Mask[i][k] == 0 {
 				continue
 			}
-			v := o.token(at{lp[k], d, t.Advantage[i][k], i, k}, a, b)
+			v := kind.token(o, at{lp[k], d, t.Advantage[i][k], i, k}, a, b)
 			v = v.times(b.kept[i][k])
 			if t.Weight != nil && o.Objective != "vespo" { // which has them in its φ
 				v = v.times(t.Weight[i][k])

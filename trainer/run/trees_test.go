@@ -76,6 +76,8 @@ func TestPassesArePlanned(t *testing.T) {
 		"narrowed":         append(slices.Clone(branching), "sampler.tree.prune={width='branch', ratio=0.7}", "sampler.steps=7"),
 		"mixed":            append(slices.Clone(branching), "sampler.tree.prune={mixed=true, mixed_window=1, slide_every=2}", "sampler.steps=6"),
 		"nft":              {"loss={objective='nft', times=2, kl={weight=1e-3, estimator='velocity'}}"},
+		"awm":              {"loss={objective='awm', times=2, kl={weight=1e-3, estimator='velocity', ema_weight=0.1}}", "optim.ema=0.9"},
+		"dpo":              {"loss={objective='dpo', times=2}", "advantage.estimator=ends"},
 	} {
 		e := parse(t, append([]string{"run.iterations=2", "evaluate.every=0"}, sets...)...)
 		p, err := e.Plan()

@@ -41,7 +41,7 @@ func deepEyesV5() *Protocol {
 	return deepEyes{
 		open: "<|im_end|>\n" + userTurn, calls: 3, least: math.Inf(-1),
 		ask: "\nThink in the mind first, and then decide whether to call tools one or more times OR provide final answer. Format strictly as: <think>...</think> <tool_call>...</tool_call> <tool_call>...</tool_call> (if any tools needed) OR <answer>...</answer> (if no tools needed).",
-	}.protocol("deepeyes-v5")
+	}.protocol("deepeyes_v5")
 }
 
 func (d deepEyes) protocol(name string) *Protocol {

@@ -53,7 +53,7 @@ func TestDefused(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"darkroom", "deepeyes", "deepeyes-v5", "pixel-reasoner", "verl", "pyvision", "mini-o3"} {
+	for _, name := range []string{"darkroom", "deepeyes", "deepeyes_v5", "pixel_reasoner", "verl", "pyvision", "mini_o3"} {
 		if told[name] == 0 {
 			t.Errorf("%s told no special token back: nothing was tried", name)
 		}

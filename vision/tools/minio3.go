@@ -28,7 +28,7 @@ import (
 func MiniO3(relative bool) *Protocol {
 	m := miniO3{relative}
 	return &Protocol{
-		Name: "mini-o3", Read: m.read, Say: m.say, Pad: VisionPad, Together: true,
+		Name: "mini_o3", Read: m.read, Say: m.say, Pad: VisionPad, Together: true,
 		Tools: []Tool{{"grounding", m.plan}},
 	}
 }

@@ -91,12 +91,12 @@ func callSeeds() map[string][]string {
 		darkroom = append(darkroom, call(c[0], c[1]), call(c[0], c[1])+"\n"+call("zoom", zoom))
 	}
 	return map[string][]string{
-		"darkroom": append(darkroom, "<answer>4</answer>"), "deepeyes": deepEyes, "deepeyes-v5": deepEyes,
-		"mini-o3": {
+		"darkroom": append(darkroom, "<answer>4</answer>"), "deepeyes": deepEyes, "deepeyes_v5": deepEyes,
+		"mini_o3": {
 			`<think>a</think><grounding>{"bbox_2d": [0.1, 0.2, 0.6, 0.9], "source": "original_image"}</grounding>`, `<grounding>{"bbox_2d": [0.1, 0.2, 0.6, 0.9], "source": "observation_1"}</grounding>`,
 			`<grounding>{"bbox_2d": [1/10, 0.2 + 0.1, 0.6, 0.9], "source": "observation_2"}</grounding>`, "<answer>blue</answer>", "<grounding></grounding>",
 		},
-		"pixel-reasoner": {
+		"pixel_reasoner": {
 			call("crop_image_normalized", `{"bbox_2d": [0.1, 0.2, 0.6, 0.9], "target_image": 1}`), call("crop_image_normalized", `{"bbox_2d": [10, 10, 60, 40], "target_image": 2}`),
 			call("select_frames", `{"target_frames": [1, 2]}`), "the answer is \\boxed{3}",
 		},

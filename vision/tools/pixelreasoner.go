@@ -27,7 +27,7 @@ const callEnd = "</tool_call>"
 func PixelReasoner(size func(width, height int) (w, h int, err error)) *Protocol {
 	p := pixelReasoner{size}
 	return &Protocol{
-		Name: "pixel-reasoner", Read: p.read, Say: p.say, Pad: VisionPad, Together: true,
+		Name: "pixel_reasoner", Read: p.read, Say: p.say, Pad: VisionPad, Together: true,
 		Tools: []Tool{{"crop_image_normalized", p.crop}, {"select_frames", p.frames}},
 		Unknown: func(name string) *Refusal {
 			r := missing(name)

@@ -33,11 +33,11 @@ func Named(name string) (*Protocol, error) {
 // none. DeepEyes' are those of its 7B model.
 func PublishedLimits(name string) Limits {
 	switch name {
-	case "deepeyes", "deepeyes-v5":
+	case "deepeyes", "deepeyes_v5":
 		return Limits{Tokens: 8192 + 20480, PromptRoom: 8192, Turns: 5, ActFirst: true}
-	case "mini-o3":
+	case "mini_o3":
 		return Limits{Response: 32768, Margin: 2000, Turns: 6, Pictures: 12}
-	case "pixel-reasoner":
+	case "pixel_reasoner":
 		return Limits{Observations: 4}
 	case "pyvision":
 		return Limits{Response: 20480, Turns: 5, ActFirst: true}

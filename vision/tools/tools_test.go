@@ -144,7 +144,7 @@ func TestUnsound(t *testing.T) {
 			t.Errorf("%q counts as sound", r.Text)
 		}
 	}
-	if _, err := Named("x"); err == nil || !strings.Contains(err.Error(), "mini-o3") {
+	if _, err := Named("x"); err == nil || !strings.Contains(err.Error(), "mini_o3") {
 		t.Error(err)
 	}
 }
