@@ -45,7 +45,7 @@ var places = [][]string{
 var floors = map[string][][]string{
 	"kernels/cpu":  {{"isa", "amxemu"}, {"noise", "peak", "gemm", "rows"}, {"attention"}, {"."}},
 	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double"}},
-	"kernels/nn":   {{"safetensors", "hub"}, {"."}, {"peft"}},
+	"kernels/nn":   {{"safetensors", "hub"}, {"edition"}, {"."}, {"peft"}},
 	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "t5"}, {"flux", "unet", "vae"}, {"pipeline"}},
@@ -60,7 +60,7 @@ var floors = map[string][][]string{
 		{"model"},
 		{"ranks", "pictures", "conversations"},
 		{"run", "pretrain"},
-		{"report", "preflight", "compare"},
+		{"report", "preflight", "compare", "trained"},
 		{"ablate"},
 	},
 }

@@ -11,62 +11,93 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/assets"
-	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
-	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
-	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/trained"
 )
 
 func exportCommand() *cobra.Command {
 	var o exportOptions
 	cmd := &cobra.Command{
-		Use:   "export --lora PATH --as LAYOUT --out PATH",
-		Short: "Write an adapter for other programs, or merge it into a model",
-		Long: `Write an adapter in the layout that another program reads, or merge it into a model:
+		Use:   "export RUN|CHECKPOINT --as LAYOUT --out PATH",
+		Short: "Write what a run has trained, or an adapter, for other programs",
+		Long: `Write what a run has trained in the layout that another program reads. RUN is a run's
+folder, whose newest checkpoint counts; --lora names an adapter that no run left.
 
   --as peft       a folder with adapter_config.json and adapter_model.safetensors
   --as diffusers  one file that load_lora_weights of a diffusers pipeline reads
   --as kohya      one file in the layout of kohya's scripts, which ComfyUI reads, for
-                  adapters of U-Nets and of FLUX; --model is the pipeline's folder
-  --as merged     a copy of the pipeline's folder --model with the adapter folded
-                  in: W + scale x B A, in fp32, rounded to the type that W has
+                  adapters of U-Nets and of FLUX
+  --as hub        a copy of the model's folder with what was trained in it, which
+                  diffusers or transformers load: parameters of the model itself, or
+                  an adapter folded in (W + scale x B A, in fp32). Weights keep their
+                  names, files and types; --dtype f32 keeps trained ones in fp32
+  --as merged     the same, of adapters
 
---lora is a folder of PEFT's (a run's checkpoint is one), or a folder or file of diffusers'.`,
-		Example: "  darkroom export --lora runs/maps/checkpoints/000060 --as diffusers --out maps.safetensors\n" +
+The model is the run's own; --model names its folder where it lies elsewhere now. Layers of
+vision-language adapters have the names of transformers 5 (model.language_model.layers.0...), or
+with --names transformers4 those of 4.51 and before (model.layers.0...).`,
+		Example: "  darkroom export runs/maps --as diffusers --out maps.safetensors\n" +
+			"  darkroom export runs/zoom --as hub --weights ema --out zoom-model\n" +
 			"  darkroom export --lora maps.safetensors --as merged --model stable-diffusion-3.5-medium --out sd35-maps",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.run = args[0]
+			}
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			r, err := o.run()
+			r, err := o.write(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			return emit(cmd, r, func(w io.Writer) { fmt.Fprintf(w, "%s: %s, %s\n", r.Out, r.As, plural(int64(r.Layers), "layer")) })
+			return emit(cmd, r, func(w io.Writer) { fmt.Fprintln(w, r) })
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.lora, "lora", "", "the adapter: `PATH` of a folder or a file")
+	f.StringVar(&o.lora, "lora", "", "an adapter in place of a run: `PATH` of a folder of PEFT's, or of a folder or a file of diffusers'")
 	f.StringVar(&o.as, "as", "", "`LAYOUT`: "+strings.Join(layouts(), ", "))
 	f.StringVar(&o.out, "out", "", "`PATH` to write; it must not exist")
-	f.StringVar(&o.model, "model", "", "folder `DIR` of the pipeline to merge into")
+	weightsFlag(cmd, &o.weights)
+	f.StringVar(&o.model, "model", "", "folder `DIR` of the model (default: the run's)")
+	f.StringVar(&o.names, "names", "transformers5", "of a vision-language adapter's layers: transformers5 or transformers4")
+	f.StringVar(&o.dtype, "dtype", "stored", "of trained parameters in --as hub: stored, which is the model's own type, or f32")
 	deviceFlag(cmd, &o.device)
-	f.StringVar(&o.component, "component", "", "`NAME` of the network in its pipeline (default: transformer, or unet, as the adapter says)")
+	f.StringVar(&o.component, "component", "", "`NAME` of the network in its pipeline (default: the model's, or transformer or unet, as the adapter says)")
 	return cmd
 }
 
-// layouts are what can be written.
-func layouts() []string { return []string{"peft", "diffusers", "kohya", "merged"} }
+// weightsFlag is --weights of a command that reads a run.
+func weightsFlag(cmd *cobra.Command, weights *string) {
+	cmd.Flags().StringVar(weights, "weights", string(trained.Current), "of the run: current, or ema, their moving average (optim.ema)")
+}
 
-type exportOptions struct{ lora, as, out, model, component, device string }
+// layouts are what can be written.
+func layouts() []string { return []string{"peft", "diffusers", "kohya", "merged", "hub"} }
+
+type exportOptions struct{ run, lora, as, out, model, component, device, weights, names, dtype string }
 
 // exportReport is what --json prints.
 type exportReport struct {
-	Out    string `json:"out"`
-	As     string `json:"as"`
-	Layers int    `json:"layers"`
+	Out       string `json:"out"`
+	As        string `json:"as"`
+	Iteration *int   `json:"iteration,omitempty"` // of the checkpoint
+	Layers    int    `json:"layers"`              // with an adapter
+	Tensors   int    `json:"tensors"`             // of the model itself
 }
+
+func (r *exportReport) String() string {
+	s := fmt.Sprintf("%s: %s, %s", r.Out, r.As, plural(int64(r.Layers), "layer"))
+	if r.Tensors > 0 {
+		s = fmt.Sprintf("%s: %s, %s", r.Out, r.As, plural(int64(r.Tensors), "trained tensor"))
+	}
+	if r.Iteration != nil {
+		s += fmt.Sprintf(", after iteration %d", *r.Iteration)
+	}
+	return s
+}
+
+// whole reports whether a whole model is written.
+func (o *exportOptions) whole() bool { return o.as == "merged" || o.as == "hub" }
 
 func (o *exportOptions) check(cmd *cobra.Command) error {
 	var wrong []string
@@ -75,13 +106,20 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 			wrong = append(wrong, fmt.Sprintf(format, args...))
 		}
 	}
-	must(o.lora != "", "--lora is missing: the adapter")
+	given := cmd.Flags().Changed
+	must(o.run != "" || o.lora != "", "what is exported is missing: the folder of a run, or --lora with an adapter")
+	must(o.run == "" || o.lora == "", "a run and --lora: one of them")
 	must(o.out != "", "--out is missing: what to write")
 	must(slices.Contains(layouts(), o.as), "--as %q: one of %s", o.as, strings.Join(layouts(), ", "))
-	reads := o.as == "merged" || o.as == "kohya"
-	must(!reads || o.model != "", "--as %s needs --model, the folder of a pipeline", o.as)
-	must(reads || o.model == "", "--model is for --as merged and --as kohya")
-	must(o.as == "merged" || !cmd.Flags().Changed("device"), "--device is for --as merged: the other layouts compute nothing")
+	must(o.lora == "" || !given("weights"), "--weights is of a run")
+	must(isWhich(o.weights), "--weights %q: current or ema", o.weights)
+	must(slices.Contains([]string{"transformers5", "transformers4"}, o.names), "--names %q: transformers5 or transformers4", o.names)
+	must(slices.Contains([]string{"stored", "f32"}, o.dtype), "--dtype %q: stored or f32", o.dtype)
+	reads := o.whole() || o.as == "kohya"
+	must(!reads || o.model != "" || o.lora == "", "--as %s needs --model, the folder of a model", o.as)
+	must(reads || o.model == "" || o.run != "", "--model is for --as merged, hub and kohya")
+	must(o.whole() || !given("device"), "--device is for --as merged and hub: the other layouts compute nothing")
+	must(o.as == "hub" || !given("dtype"), "--dtype is for --as hub")
 	must(o.as != "diffusers" && o.as != "kohya" || strings.HasSuffix(o.out, ".safetensors"), "--out %s: %s reads one file; name one that ends in .safetensors", o.out, o.as)
 	if o.out != "" {
 		_, err := os.Lstat(o.out)
@@ -95,73 +133,6 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func (o *exportOptions) run() (*exportReport, error) {
-	r := &exportReport{Out: o.out, As: o.as}
-	if o.as == "merged" {
-		be, err := openDevice(o.device)
-		if err != nil {
-			return nil, err
-		}
-		defer be.Close()
-		var model string
-		if model, err = assets.Resolve(o.model); err != nil {
-			return nil, usageError{err}
-		}
-		r.Layers, err = pipeline.Merge(model, o.lora, o.out, tensor.NewPool(be))
-		return r, err
-	}
-	a, component, err := o.open()
-	if err != nil {
-		return nil, err
-	}
-	defer a.Close()
-	r.Layers = len(a.Modules())
-	switch o.as {
-	case "peft":
-		return r, a.Copy(o.out)
-	case "kohya":
-		network, err := o.kohya()
-		if err != nil {
-			return nil, err
-		}
-		return r, a.CopyKohya(o.out, network)
-	case "diffusers":
-		return r, a.CopyDiffusers(o.out, component)
-	}
-	panic("a layout without a way to write it: " + o.as)
-}
-
-// kohya is the network whose names the file gets: one path is a layer of FLUX and of Stable Diffusion 3.
-func (o *exportOptions) kohya() (peft.Network, error) {
-	dir, err := assets.Resolve(o.model)
-	if err != nil {
-		return 0, usageError{err}
-	}
-	class, err := pipeline.ClassOf(dir)
-	if err != nil {
-		return 0, usageError{err}
-	}
-	switch class {
-	case "StableDiffusionPipeline", "StableDiffusionXLPipeline":
-		return peft.UNet, nil
-	case "FluxPipeline":
-		return peft.FLUX, nil
-	}
-	return 0, usagef("--as kohya: diffusers reads this layout of U-Nets and of FLUX, not of a %s\nhint: --as diffusers is what ComfyUI reads for it", class)
-}
-
-// open opens the adapter as the named component's, or as whichever it is.
-func (o *exportOptions) open() (*peft.Adapter, string, error) {
-	if o.component != "" {
-		a, err := peft.Open(o.lora, o.component)
-		return a, o.component, err
-	}
-	a, err := peft.Open(o.lora, "transformer")
-	if err == nil {
-		return a, "transformer", nil
-	}
-	if b, err := peft.Open(o.lora, "unet"); err == nil {
-		return b, "unet", nil
-	}
-	return nil, "", err
+func isWhich(name string) bool {
+	return slices.Contains([]trained.Which{trained.Current, trained.EMA}, trained.Which(name))
 }

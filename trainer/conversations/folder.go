@@ -2,11 +2,13 @@ package conversations
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
@@ -20,8 +22,7 @@ func inspect(c *model.Folder) {
 		return
 	}
 	patterns, adapted := c.Model.Trained()
-	config, err := vlm.ReadConfig(dir)
-	if err != nil {
+	if _, err := vlm.ReadConfig(dir); err != nil {
 		c.Fail("model.path", err)
 		return
 	}
@@ -29,23 +30,45 @@ func inspect(c *model.Folder) {
 	_, noProcessor := vlm.OpenProcessor(dir)
 	_, noTemplate := vlm.OpenTemplate(dir)
 	files, noWeights := safetensors.OpenFolder(dir)
+	if noWeights == nil {
+		noWeights = files.Close()
+	}
 	if err := cmp.Or(noTokens, noProcessor, noTemplate, noWeights); err != nil {
 		c.Fail("model.path", err)
 		return
 	}
-	defer files.Close()
-	params, err := nn.New(nn.Options{Pool: c.Pool, Math: kernels.MathBF16, Train: patterns, Source: files})
+	params, free, err := network(dir, c.Pool, patterns)
 	if err != nil {
-		c.Fail("model.train", err)
-		return
-	}
-	defer params.Free()
-	vlm.New(params, config)
-	if err := params.Check(); err != nil {
 		c.Fail(map[bool]string{true: "model.train", false: "model.path"}[len(patterns) > 0], err)
 		return
 	}
+	defer free()
 	if adapted {
 		c.CheckTargets(params, vlm.UsualTargets())
 	}
+}
+
+// network is the parameters of a folder's model, as Open opens them.
+func network(dir string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error) {
+	config, err := vlm.ReadConfig(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	params, err := nn.New(nn.Options{Pool: pool, Math: kernels.MathBF16, Train: train, Source: files})
+	if err != nil {
+		return nil, nil, errors.Join(err, files.Close())
+	}
+	vlm.New(params, config)
+	free := func() error {
+		params.Free()
+		return files.Close()
+	}
+	if err := params.Check(); err != nil {
+		return nil, nil, errors.Join(err, free())
+	}
+	return params, free, nil
 }

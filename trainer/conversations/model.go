@@ -39,6 +39,7 @@ func Modality() model.Modality {
 		Samples: "episodes",
 		Looks:   true,
 		Inspect: inspect,
+		Network: network,
 		Prompts: func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts) },
 		Ready:   ready,
 		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {

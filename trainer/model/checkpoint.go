@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/trainer"
 )
 
 // How a checkpoint holds a learner, under names that begin with a prefix:
@@ -12,15 +13,30 @@ import (
 //	others.W.K       the same of another set of weights, W as trainer.Weights numbers it
 //	optimiser.*      the optimiser's averages
 
+// TensorsFile is the file of a checkpoint that has them. EMA is the folder beside it that has the adapter's moving
+// average.
+const (
+	TensorsFile = "state.safetensors"
+	EMA         = "ema"
+)
+
+// Prefix begins the names of a set's weights.
+func Prefix(of trainer.Weights) string {
+	if of == trainer.Current {
+		return "weights."
+	}
+	return fmt.Sprintf("others.%d.", of)
+}
+
 // Tensors are a learner's.
 func (w *Learner) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for i, p := range w.params {
-		all = append(all, safetensors.FromF32(fmt.Sprintf("%sweights.%d", prefix, i), p.Shape, p.Value.F32()))
+		all = append(all, safetensors.FromF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, p.Value.F32()))
 	}
 	for of, s := range w.others {
 		for i, v := range s.Values {
-			all = append(all, safetensors.FromF32(fmt.Sprintf("%sothers.%d.%d", prefix, of, i), v.Shape(), v.F32()))
+			all = append(all, safetensors.FromF32(fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), v.Shape(), v.F32()))
 		}
 	}
 	return append(all, w.mover.Tensors(prefix+"optimiser.")...)
@@ -29,7 +45,7 @@ func (w *Learner) Tensors(prefix string) []safetensors.Tensor {
 // Load goes back to a checkpoint's.
 func (w *Learner) Load(f *safetensors.File, prefix string) error {
 	for i, p := range w.params {
-		x, err := numbers(f, fmt.Sprintf("%sweights.%d", prefix, i), p.Value.Len())
+		x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Value.Len())
 		if err != nil {
 			return err
 		}
@@ -38,7 +54,7 @@ func (w *Learner) Load(f *safetensors.File, prefix string) error {
 	}
 	for of, s := range w.others {
 		for i, v := range s.Values {
-			x, err := numbers(f, fmt.Sprintf("%sothers.%d.%d", prefix, of, i), v.Len())
+			x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), v.Len())
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
@@ -23,6 +25,8 @@ type Modality struct {
 	// Ready tries what the model needs of the machine, before anything is opened that takes long, and
 	// returns a sentence for people; "": there is nothing to say.
 	Ready func(ctx context.Context, e *experiment.Experiment) (news string, err error)
+	// Network opens the parameters of the network that is trained, as a run opens them, and says how they are let go.
+	Network func(dir string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error)
 	// Open opens the model on one device.
 	Open func(e *experiment.Experiment, o Options) (Model, error)
 	// Possible reports a turn that this version cannot train.

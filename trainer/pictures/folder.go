@@ -1,9 +1,12 @@
 package pictures
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
@@ -75,4 +78,17 @@ func (c generator) checkSize(p *pipeline.Pipeline) {
 				`a reward for any picture, such as name = "pickscore" with the path of its weights, or your own: name = "exec" or "http"`)
 		}
 	}
+}
+
+// network is the parameters of a folder's denoiser, as Open opens them.
+func network(dir string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error) {
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool, Precision: pipeline.BF16, Train: train})
+	if err != nil {
+		return nil, nil, err
+	}
+	params, err := p.Denoiser()
+	if err != nil {
+		return nil, nil, errors.Join(err, p.Close())
+	}
+	return params, p.Close, nil
 }

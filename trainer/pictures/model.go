@@ -38,6 +38,7 @@ func Modality() model.Modality {
 		Samples: "pictures",
 		Sampled: true,
 		Inspect: inspect,
+		Network: network,
 		Prompts: readPrompts,
 		Ready:   func(context.Context, *experiment.Experiment) (string, error) { return "", nil },
 		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {

@@ -12,15 +12,13 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // A checkpoint is all that is not a function of the experiment: weights, optimiser and other
 // weights in fp32, counters, and where the run's files ended.
 
-const (
-	tensorsFile = "state.safetensors"
-	stateFile   = "state.json"
-)
+const stateFile = "state.json"
 
 // state is what a checkpoint knows beside tensors. The fields of the first part are the run's own all the
 // time; those of the second are taken from where they live as a checkpoint is written.
@@ -91,7 +89,7 @@ func (t *training) save() error {
 	}
 	t.files.newest = s.Iteration
 	return t.files.folder.Save(s.Iteration, t.Checkpoint.Keep, t.held(), func(dir string) error {
-		if err := safetensors.Write(filepath.Join(dir, tensorsFile), append(tensors, kept...), nil); err != nil {
+		if err := safetensors.Write(filepath.Join(dir, model.TensorsFile), append(tensors, kept...), nil); err != nil {
 			return err
 		}
 		if err := t.model.WriteAdapter(dir); err != nil {
@@ -153,7 +151,7 @@ func (t *training) load(c folder.Checkpoint) (ends map[string]folder.Mark, err e
 	if err != nil {
 		return nil, err
 	}
-	f, err := safetensors.Open(filepath.Join(c.Dir, tensorsFile))
+	f, err := safetensors.Open(filepath.Join(c.Dir, model.TensorsFile))
 	if err != nil {
 		return nil, err
 	}

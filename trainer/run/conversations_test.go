@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // ledgerOf is a run's lines.
@@ -92,7 +93,7 @@ func testCriticSlows(t *testing.T, model string) {
 // headOf are the weights of a checkpoint's head of values.
 func headOf(t *testing.T, dir string, iteration int) []float32 {
 	t.Helper()
-	f, err := safetensors.Open(filepath.Join(dir, "checkpoints", fmt.Sprintf("%06d", iteration), tensorsFile))
+	f, err := safetensors.Open(filepath.Join(dir, "checkpoints", fmt.Sprintf("%06d", iteration), model.TensorsFile))
 	if err != nil {
 		t.Fatal(err)
 	}

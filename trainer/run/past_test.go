@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // begun reports whether a folder holds a run.
@@ -132,7 +133,7 @@ func TestLostCheckpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := snapshot(t, dir)
-	spoilt, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*", tensorsFile))
+	spoilt, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*", model.TensorsFile))
 	if err != nil || len(spoilt) != 2 {
 		t.Fatalf("%v, %v", spoilt, err)
 	}

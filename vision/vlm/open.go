@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -111,12 +110,14 @@ func (f *Folder) Decoder(rows int) *Decoder {
 
 // Today gives the parameters of published files the names that libraries have for them now.
 func Today(src nn.Source) nn.Source {
-	nested := slices.ContainsFunc(src.Names(), func(n string) bool { return strings.HasPrefix(n, "model.language_model.") })
-	if nested {
+	if slices.ContainsFunc(src.Names(), nested) {
 		return src
 	}
-	return nn.Rename(src, "model.embed_tokens.", "model.language_model.embed_tokens.", "model.layers.", "model.language_model.layers.",
-		"model.norm.", "model.language_model.norm.", "visual.", "model.visual.")
+	var pairs []string
+	for _, m := range moved() {
+		pairs = append(pairs, m[0], m[1])
+	}
+	return nn.Rename(src, pairs...)
 }
 
 func (f *Folder) adapt() (err error) {

@@ -3,6 +3,7 @@ package peft
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -72,4 +73,24 @@ func (a *Adapter) pair(module string) (down, up safetensors.Tensor, err error) {
 		}
 	}
 	return down, up, nil
+}
+
+// A Fold is an edition.Change: the weights of the layers that an adapter changes, with its products added.
+type Fold struct {
+	*Adapter
+	Pool *tensor.Pool
+}
+
+// Names are of the weights.
+func (f Fold) Names() []string {
+	var all []string
+	for _, m := range f.modules() {
+		all = append(all, m+".weight")
+	}
+	return all
+}
+
+// Of is a weight with the product added.
+func (f Fold) Of(w safetensors.Tensor) (safetensors.Tensor, error) {
+	return f.Merged(f.Pool, w, strings.TrimSuffix(w.Name, ".weight"))
 }

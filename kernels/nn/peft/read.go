@@ -2,7 +2,9 @@ package peft
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,7 +60,8 @@ type Adapter struct {
 	names    map[string]string // "MODULE.lora_A.weight" under a component's prefix: the file's name
 	prefix   string
 	settings Settings
-	said     bool // the settings were found
+	said     bool              // the settings were found
+	given    map[string]string // what the file calls a renamed layer
 }
 
 type source interface {
@@ -84,6 +87,9 @@ func Open(path, component string) (*Adapter, error) {
 			a.prefix, a.said = "base_model.model.", true
 		} else {
 			file = filepath.Join(path, "pytorch_lora_weights.safetensors")
+			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("%s: there is no adapter in this folder\nhint: PEFT's have adapter_config.json, diffusers' pytorch_lora_weights.safetensors; a run is named as RUN or with --run, not with --lora", path)
+			}
 		}
 	}
 	f, err := safetensors.Open(file)
@@ -223,7 +229,11 @@ func (a *Adapter) kindOf(module string) (kind, error) {
 	if !a.said || a.settings.Alpha == 0 {
 		k.alpha = float64(k.rank)
 	}
-	if alpha, ok := a.settings.AlphaPattern.find(module); ok {
+	said := module
+	if old, ok := a.given[module]; ok {
+		said = old
+	}
+	if alpha, ok := a.settings.AlphaPattern.find(said); ok {
 		k.alpha = alpha
 	}
 	if _, ok := a.names[module+".alpha"]; ok {

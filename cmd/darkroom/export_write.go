@@ -1,0 +1,213 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/trained"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// openRun opens a run, or a checkpoint of one, and says what is wrong with newer ones. model, unless it is empty, is
+// where the trained model lies now.
+func openRun(path, model string, log io.Writer) (*trained.Run, error) {
+	r, err := trained.Open(path)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(log, "note: %s\n", n)
+	}
+	if model != "" {
+		if r.Model, err = assets.Resolve(model); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	return r, nil
+}
+
+// dryBackend computes nothing.
+func dryBackend() (kernels.Backend, error) {
+	path, err := isa.Choose()
+	if err != nil {
+		return nil, err
+	}
+	return cpu.NewDry(cpu.Options{Path: path}), nil
+}
+
+// exported is what is written, and of which model.
+type exported struct {
+	*exportOptions
+	report exportReport
+	run    *trained.Run // nil: an adapter by itself
+	model  string       // "": not known
+}
+
+// write writes what was asked for.
+func (o *exportOptions) write(log io.Writer) (*exportReport, error) {
+	x := &exported{exportOptions: o, report: exportReport{Out: o.out, As: o.as}}
+	var err error
+	if o.run != "" {
+		if x.run, err = openRun(o.run, o.model, log); err != nil {
+			return nil, err
+		}
+		x.model, x.report.Iteration = x.run.Model, &x.run.Checkpoint.Iteration
+	} else if o.model != "" {
+		if x.model, err = assets.Resolve(o.model); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	switch {
+	case x.run != nil && !x.run.Adapted() && o.as != "hub":
+		return nil, usagef("--as %s: %s trained parameters of the model itself, and no adapter\nhint: --as hub writes the whole model", o.as, o.run)
+	case x.run != nil && !x.run.Adapted():
+		err = x.values()
+	default:
+		err = x.adapter()
+	}
+	return &x.report, err
+}
+
+// values writes a model with other parameters.
+func (x *exported) values() (err error) {
+	dry, err := dryBackend()
+	if err != nil {
+		return err
+	}
+	be, err := openDevice(x.device)
+	if err != nil {
+		return err
+	}
+	defer be.Close()
+	v, err := x.run.Values(trained.Which(x.weights), dry, tensor.NewPool(be))
+	if err != nil {
+		return usageError{err}
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	x.report.Tensors = len(v.Names())
+	return x.changed(edition.Values{Source: v, Wide: x.dtype == "f32"})
+}
+
+// adapter writes an adapter, or a model with it folded in.
+func (x *exported) adapter() (err error) {
+	path := x.lora
+	if x.run != nil {
+		if path, err = x.run.Adapter(trained.Which(x.weights)); err != nil {
+			return usageError{err}
+		}
+	}
+	a, component, err := x.open(path)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	x.report.Layers = len(a.Modules())
+	if x.speaks() && !x.whole() {
+		a.Rename(map[string]vlm.Names{"transformers4": vlm.Transformers4, "transformers5": vlm.Transformers5}[x.names].Of)
+	}
+	switch x.as {
+	case "peft":
+		return a.Copy(x.out)
+	case "kohya":
+		network, err := x.kohya()
+		if err != nil {
+			return err
+		}
+		return a.CopyKohya(x.out, network)
+	case "diffusers":
+		if x.speaks() {
+			return usagef("--as diffusers: %s is a vision-language model, which no pipeline of diffusers loads\nhint: --as peft, or --as hub", x.model)
+		}
+		return a.CopyDiffusers(x.out, component)
+	}
+	return x.fold(a)
+}
+
+// fold writes a model with the adapter folded in.
+func (x *exported) fold(a *peft.Adapter) error {
+	be, err := openDevice(x.device)
+	if err != nil {
+		return err
+	}
+	defer be.Close()
+	if x.speaks() {
+		set, err := safetensors.OpenFolder(x.model)
+		if err != nil {
+			return err
+		}
+		a.Rename(vlm.NamesOf(set.Names()).Of)
+		if err := set.Close(); err != nil {
+			return err
+		}
+	}
+	return x.changed(peft.Fold{Adapter: a, Pool: tensor.NewPool(be)})
+}
+
+// changed writes a copy of the model's folder.
+func (x *exported) changed(c edition.Change) error {
+	if !x.speaks() {
+		return pipeline.Changed(x.model, x.out, c)
+	}
+	return edition.Make(x.model, x.out, func(to edition.Copy) error { return to.Changed(".", c) })
+}
+
+// speaks reports whether the model is a vision-language model, and no pipeline.
+func (x *exported) speaks() bool {
+	if x.model == "" {
+		return false
+	}
+	_, pipeline := os.Stat(filepath.Join(x.model, "model_index.json"))
+	_, config := os.Stat(filepath.Join(x.model, "config.json"))
+	return errors.Is(pipeline, fs.ErrNotExist) && config == nil
+}
+
+// kohya is the network whose names the file gets: one path is a layer of FLUX and of Stable Diffusion 3.
+func (x *exported) kohya() (peft.Network, error) {
+	class, err := pipeline.ClassOf(x.model)
+	if err != nil {
+		return 0, usageError{err}
+	}
+	switch class {
+	case "StableDiffusionPipeline", "StableDiffusionXLPipeline":
+		return peft.UNet, nil
+	case "FluxPipeline":
+		return peft.FLUX, nil
+	}
+	return 0, usagef("--as kohya: diffusers reads this layout of U-Nets and of FLUX, not of a %s\nhint: --as diffusers is what ComfyUI reads for it", class)
+}
+
+// open opens the adapter as the named component's, as the model's denoiser's, or as whichever it is.
+func (x *exported) open(path string) (*peft.Adapter, string, error) {
+	component := x.component
+	if component == "" && x.model != "" && !x.speaks() {
+		var err error
+		if component, err = pipeline.ComponentOf(x.model); err != nil {
+			return nil, "", usageError{err}
+		}
+	}
+	if component != "" {
+		a, err := peft.Open(path, component)
+		return a, component, err
+	}
+	a, err := peft.Open(path, "transformer")
+	if err == nil {
+		return a, "transformer", nil
+	}
+	if b, err := peft.Open(path, "unet"); err == nil {
+		return b, "unet", nil
+	}
+	return nil, "", err
+}
