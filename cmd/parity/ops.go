@@ -19,6 +19,7 @@ var areas = []map[string]Op{
 	iterationOps,
 	judgeOps,
 	answerOps,
+	methodOps,
 	autoencoderOps,
 	boxOps,
 	clipOps,

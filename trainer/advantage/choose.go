@@ -1,6 +1,7 @@
 package advantage
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -13,6 +14,20 @@ func BestOfN(scores []float64, n int) []int {
 	order := ascending(scores)
 	n = min(n, len(order))
 	return append(slices.Clone(order[len(order)-(n+1)/2:]), order[:n/2]...)
+}
+
+// Largest keeps the n scores farthest from 0, in the order of samples (CPPO; Lin et al., 2025: what has
+// a small advantage moves little and costs as much). Of equals the first is kept. CPPO fills the freed
+// places with more samples; here the group is larger than n from the start.
+func Largest(scores []float64, n int) []int {
+	var order []int
+	for i, s := range scores {
+		if !math.IsNaN(s) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(math.Abs(scores[b]), math.Abs(scores[a])) })
+	return slices.Sorted(slices.Values(order[:min(n, len(order))]))
 }
 
 // ascending are the places of scores, lowest first; of equals the first is first.

@@ -1,6 +1,7 @@
 package advantage
 
 import (
+	"math"
 	"slices"
 	"testing"
 )
@@ -139,5 +140,15 @@ func TestWeighted(t *testing.T) {
 	}
 	if got := Weighted([]float64{0.5}, []float64{0, 0}, 1); len(got) != 0 {
 		t.Errorf("nothing to draw gives %v", got)
+	}
+}
+
+// TestLargest keeps what is farthest from 0, in the order of samples; of equals the first.
+func TestLargest(t *testing.T) {
+	scores := []float64{0.1, -2, math.NaN(), 0.5, -0.5, 1}
+	for n, want := range map[int][]int{0: {}, 1: {1}, 2: {1, 5}, 3: {1, 3, 5}, 9: {0, 1, 3, 4, 5}} {
+		if got := Largest(scores, n); !slices.Equal(got, want) {
+			t.Errorf("the %d largest are %v, want %v", n, got, want)
+		}
 	}
 }

@@ -6,15 +6,17 @@ import "fmt"
 // system is a setting of it.
 type Estimator struct {
 	// Rule is what a reward is judged by: "compare" (nearly all estimators: see Options),
-	// "history" (DDPO), "best", "ends", "pass-at-k", "diversity" (GARDO), "opo", "gpg", "win-rate"
+	// "history" (DDPO), "best", "ends", "pass-at-k", "max-at-k" (PKPO), "beta" (BNPO), "diversity" (GARDO), "opo", "gpg", "win-rate"
 	// (Pref-GRPO, by the rewards), or "reinforce++" and "reinforce++-baseline" of samples that
 	// have one reward for all their decisions.
 	Rule string
 	Options
 	Several
-	History *History // what the rule history remembers
-	Norm    float64  // of gpg; 0 is 1
-	Whiten  Whiten   // of reinforce++: over as many decisions as Batch.Lengths says
+	History *History   // what the rule history remembers
+	Norm    float64    // of gpg; 0 is 1
+	K       int        // of max-at-k
+	Range   [2]float64 // of beta: what a reward can be; equal ends are [0, 1]
+	Whiten  Whiten     // of reinforce++: over as many decisions as Batch.Lengths says
 }
 
 // Advantages is an advantage a sample, and what a monitor wants to know of the rewards. A
@@ -56,6 +58,14 @@ func (e Estimator) each(b Batch) (each, error) {
 		return func(r []float64) ([]float64, error) { return Ends(b.Groups, r, e.Flat == "zero"), nil }, nil
 	case "pass-at-k":
 		return func(r []float64) ([]float64, error) { return PassAtK(e.Options, b.Groups, r), nil }, nil
+	case "max-at-k":
+		return func(r []float64) ([]float64, error) { return MaxAtK(e.Options, e.K, b.Groups, r) }, nil
+	case "beta":
+		low, high := e.Range[0], e.Range[1]
+		if low == high {
+			low, high = 0, 1
+		}
+		return func(r []float64) ([]float64, error) { return Beta(b.Groups, r, low, high) }, nil
 	case "diversity":
 		return func(r []float64) ([]float64, error) { return Diversity(b.Groups, r, b.Features) }, nil
 	case "opo":
@@ -88,5 +98,5 @@ func (e Estimator) ranked(b Batch) (each, error) {
 			return whiten.Samples(a, b.Lengths)
 		}, nil
 	}
-	return nil, fmt.Errorf("there is no estimator %q: use compare, history, best, ends, pass-at-k, diversity, opo, gpg, win-rate, reinforce++ or reinforce++-baseline", e.Rule)
+	return nil, fmt.Errorf("there is no estimator %q: use compare, history, best, ends, pass-at-k, max-at-k, beta, diversity, opo, gpg, win-rate, reinforce++ or reinforce++-baseline", e.Rule)
 }

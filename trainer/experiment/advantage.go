@@ -1,6 +1,10 @@
 package experiment
 
-import "github.com/darkroom-rl/darkroom/trainer/advantage"
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+)
 
 // Advantage is [advantage]. An estimator's name sets keys of this table, which may
 // be set otherwise.
@@ -12,7 +16,10 @@ type Advantage struct {
 	Shares  bool              `toml:"shares" doc:"weights of rewards are divided by their sum (MixGRPO)"`
 	History History           `toml:"history" of:"history"`
 	Norm    float64           `toml:"norm" range:"(0,inf)" of:"gpg" doc:"of gpg: what advantages are divided by"`
+	K       int               `toml:"k" range:"[2,1e6]" of:"max-at-k" doc:"of max-at-k: the best of how many samples is trained for"`
+	Range   [2]float64        `toml:"range" of:"beta" doc:"of beta: the least and the largest reward that a sample can have"`
 	BestOf  int               `toml:"best_of" range:"[0,1e6]" doc:"samples of a group that are trained on, its best and its worst (DanceGRPO); 0: all"`
+	BestBy  string            `toml:"best_by" enum:"advantage,size" doc:"which samples best_of keeps: the best and the worst (DanceGRPO), or those whose advantages are largest, of either sign (CPPO)"`
 	Margin  float64           `toml:"margin" range:"[0,inf)" of:"objective=pairs" doc:"of objective dpo: pairs whose scores lie closer are left out"`
 	AllDead string            `toml:"all_dead" enum:"skip,train,stop" doc:"iterations whose advantages are all 0: move nothing, move by what else the objective has, or stop the run"`
 	Filter  *advantage.Filter `toml:"filter" doc:"groups that teach nothing are left out (DAPO)"`
@@ -26,12 +33,15 @@ type History struct {
 }
 
 func defaultAdvantage() Advantage {
-	return Advantage{Estimator: "group", Options: advantage.Defaults(), Several: advantage.Several{How: "rewards"}, History: History{Size: 32, Min: 16}, Norm: 1, AllDead: "skip", Credit: advantage.DefaultCredit()}
+	return Advantage{Estimator: "group", Options: advantage.Defaults(), Several: advantage.Several{How: "rewards"}, History: History{Size: 32, Min: 16}, Norm: 1, K: 2, Range: [2]float64{0, 1}, BestBy: "advantage", AllDead: "skip", Credit: advantage.DefaultCredit()}
 }
 
 // Check reports what does not fit together.
 func (a Advantage) Check(report func(key, problem, hint string)) {
 	a.Options.Check(report)
+	if a.Estimator == "beta" && a.Range[0] >= a.Range[1] {
+		report("range", fmt.Sprintf("no reward lies between %g and %g", a.Range[0], a.Range[1]), "the least first, as in [0, 1]")
+	}
 	if a.History.Min > a.History.Size {
 		report("history.min", "a prompt never has that many", "min must be at most size")
 	}

@@ -256,6 +256,8 @@ func Estimators() []EstimatorKind {
 		group("best", "1 for the best of a group, 0 for all others (fine-tuning on the best).", ""),
 		group("ends", "+1 for the best of a group, -1 for the worst, 0 for all others (online DPO).", ""),
 		group("pass-at-k", "Only the best of a group counts, by its lead over the second (verl).", ""),
+		group("max-at-k", "What a sample adds to the best of k of its group: training for pass@k (PKPO).", "scale = \"none\""),
+		group("beta", "Reward less its group's mean, over a Beta density fitted to the success rates of the batch (BNPO).", ""),
 		group("diversity", "As dr, and good samples count more the farther they lie from the others (GARDO).", ""),
 		{Name: Name{"tree", "Layer-wise credit: nodes of a tree compared with those of the same depth (BranchGRPO).", ""}, Edges: true},
 		{Name: Name{"opo", "Reward less its group's mean weighted by length (OPO); pictures have one length, so that it is dr.", ""}, Tokens: true, Both: true, Groups: true},

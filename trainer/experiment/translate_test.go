@@ -229,7 +229,7 @@ func TestEstimators(t *testing.T) {
 		if k.Credit != "" {
 			continue // looks at rewards of tokens
 		}
-		b := advantage.Batch{Groups: []int{0, 0, 0}, Rewards: [][]float64{{1, 2, 4}}, Prompts: []string{"a", "a", "a"}, Features: [][]float64{{1, 0}, {0, 1}, {1, 1}}, Lengths: []float64{3, 4, 5}}
+		b := advantage.Batch{Groups: []int{0, 0, 0}, Rewards: [][]float64{{0.1, 0.2, 0.4}}, Prompts: []string{"a", "a", "a"}, Features: [][]float64{{1, 0}, {0, 1}, {1, 1}}, Lengths: []float64{3, 4, 5}}
 		if a, _, err := e.Advantage.Rule().Advantages(b); err != nil || !(a[2] > a[0]) {
 			t.Errorf("%s: %v, %v", k.Name.Name, a, err)
 		}

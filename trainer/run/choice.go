@@ -85,7 +85,7 @@ func (t *training) chooses() trainer.Choice {
 		c.Further = t.further
 	}
 	if a.BestOf > 0 {
-		c.Best = func(r *trainer.Report, places []int) []int { return bestOf(a.BestOf, r, places) }
+		c.Best = func(r *trainer.Report, places []int) []int { return bestOf(a.BestOf, a.BestBy, r, places) }
 	}
 	if a.Margin > 0 && t.now.turn.Kind().Pairs {
 		c.Best = func(r *trainer.Report, places []int) []int { return apart(a.Margin, r, places) }
@@ -156,11 +156,15 @@ func (t *training) further(r *trainer.Report) []trainer.Key {
 }
 
 // bestOf are the best and the worst n of each group, by their advantages, in the order of samples.
-func bestOf(n int, r *trainer.Report, places []int) []int {
+func bestOf(n int, by string, r *trainer.Report, places []int) []int {
+	choose := advantage.BestOfN
+	if by == "size" {
+		choose = advantage.Largest
+	}
 	var chosen []int
 	for _, g := range trainer.Groups(trainer.Pick(r.Samples, places)) {
 		inside := trainer.Pick(places, g)
-		for _, k := range advantage.BestOfN(trainer.Pick(r.Advantages, inside), n) {
+		for _, k := range choose(trainer.Pick(r.Advantages, inside), n) {
 			chosen = append(chosen, inside[k])
 		}
 	}
