@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -16,6 +18,7 @@ var visionModelOps = map[string]Op{
 	"models.qwen25_vl_text": qwenText,
 	"vlm.forward":           vlmForward,
 	"vlm.greedy":            vlmGreedy,
+	"vlm.lora":              vlmAdapter,
 	"vlm.multiturn":         vlmForward,
 }
 
@@ -110,27 +113,54 @@ type told struct {
 }
 
 func vlmForward(c *Case) error {
-	return runFolder(c, c.Dir(), how{}, func(n *network) error {
+	return runFolder(c, c.Dir(), how{}, func(n *network) error { return n.told() })
+}
+
+// vlmAdapter is vlmForward of a frozen model with an adapter in PEFT's files.
+func vlmAdapter(c *Case) error {
+	return runFolder(c, c.Dir(), how{frozen: true}, func(n *network) error {
 		r, err := newReader(n)
 		if err != nil {
 			return err
 		}
-		ids := c.Array("input_ids")
-		batch, length, v := ids.Shape[0], ids.Shape[1], r.m.Text.Vocabulary
-		t := told{length: length, vocabulary: v, logits: make([]float64, batch*length*v), entropy: make([]float64, batch*length), logprobs: make([]float64, batch*(length-1))}
-		for b := range batch {
-			if err := r.forward(&t, b); err != nil {
-				return err
-			}
+		a, err := peft.Open(filepath.Join(c.Dir(), "adapter"), "model")
+		if err != nil {
+			return err
 		}
-		c.Put("position_ids", t.positions[:])
-		c.Put("rope_deltas", t.deltas)
-		c.Put("logits", Array{Shape: []int{batch, length, v}, Data: t.logits})
-		c.Put("entropy", t.entropy)
-		c.Put("token_logprobs", t.logprobs)
-		n.tape.Backward(t.seeds...)
-		return n.namedGradients()
+		defer a.Close()
+		if _, err := a.AddTo(n.params); err != nil {
+			return err
+		}
+		return r.tell()
 	})
+}
+
+func (n *network) told() error {
+	r, err := newReader(n)
+	if err != nil {
+		return err
+	}
+	return r.tell()
+}
+
+// tell reads every row, and goes back from what the case says of its numbers.
+func (r *reader) tell() error {
+	c, n := r.Case, r.network
+	ids := c.Array("input_ids")
+	batch, length, v := ids.Shape[0], ids.Shape[1], r.m.Text.Vocabulary
+	t := told{length: length, vocabulary: v, logits: make([]float64, batch*length*v), entropy: make([]float64, batch*length), logprobs: make([]float64, batch*(length-1))}
+	for b := range batch {
+		if err := r.forward(&t, b); err != nil {
+			return err
+		}
+	}
+	c.Put("position_ids", t.positions[:])
+	c.Put("rope_deltas", t.deltas)
+	c.Put("logits", Array{Shape: []int{batch, length, v}, Data: t.logits})
+	c.Put("entropy", t.entropy)
+	c.Put("token_logprobs", t.logprobs)
+	n.tape.Backward(t.seeds...)
+	return n.namedGradients()
 }
 
 // forward reads row b.
@@ -204,7 +234,7 @@ func (n *network) namedGradients() error {
 			n.Put(name, n.array(in.v.Grad().Shape(), in.v.Grad().F32(), false))
 			continue
 		}
-		g, err := n.params.Grad(weight)
+		g, err := n.params.Grad(strings.TrimPrefix(weight, "base_model.model."))
 		if err != nil {
 			return err
 		}

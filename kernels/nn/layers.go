@@ -120,6 +120,7 @@ type Norm struct {
 	Kind         kernels.NormKind
 	Weight, Bias *autograd.Param
 	Eps          float32
+	LessOne      bool // the stored weight lacks 1
 }
 
 // LayerNorm asks for name.weight and name.bias [n].
@@ -144,6 +145,14 @@ func (n *Norm) Apply(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
 
 // Modulated normalises, times (1 + scale), plus shift: one row of each a sample.
 func (n *Norm) Modulated(tp *autograd.Tape, x, scale, shift *autograd.Value) *autograd.Value {
+	if n.LessOne {
+		if scale != nil || n.Bias != nil {
+			panic("nn: a norm whose weight lacks 1 has no bias and no modulation")
+		}
+		zeros := tp.Pool().Zeros(kernels.F32, 1, n.Weight.Shape[0])
+		defer zeros.Free()
+		return tp.Norm(x, autograd.NormWith{Kind: n.Kind, Scale: tp.AddParam(tp.Input(zeros), n.Weight), Eps: n.Eps})
+	}
 	return tp.Norm(x, autograd.NormWith{Kind: n.Kind, Weight: n.Weight, Bias: n.Bias, Scale: scale, Shift: shift, Eps: n.Eps})
 }
 

@@ -12,15 +12,22 @@ type cache struct {
 	dtype        kernels.DType
 	width        int // of a token's keys
 	rows, room   int
-	keys, values []*tensor.Tensor // a layer
+	keys, values []*tensor.Tensor // a layer; nil of layers that keep a state
+	memories     [][]memory       // a layer, a row: of layers that keep a state
 }
 
 // roomStep is by how many tokens room grows: a stretch that attention rescales by.
 const roomStep = kernels.KeyBlock
 
 func newCache(pool *tensor.Pool, d kernels.DType, t TextConfig, rows int) *cache {
-	return &cache{pool: pool, dtype: d, width: t.KVHeads * t.HeadDim, rows: rows,
-		keys: make([]*tensor.Tensor, t.Layers), values: make([]*tensor.Tensor, t.Layers)}
+	c := &cache{pool: pool, dtype: d, width: t.KVHeads * t.HeadDim, rows: rows,
+		keys: make([]*tensor.Tensor, t.Layers), values: make([]*tensor.Tensor, t.Layers), memories: make([][]memory, t.Layers)}
+	for i := range t.Layers {
+		if !t.attends(i) {
+			c.memories[i] = make([]memory, rows)
+		}
+	}
+	return c
 }
 
 // reserve makes room for so many tokens of a row.
@@ -31,6 +38,9 @@ func (c *cache) reserve(tokens int) {
 	room := (max(tokens, c.room+c.room/2) + roomStep - 1) / roomStep * roomStep
 	for _, list := range [][]*tensor.Tensor{c.keys, c.values} {
 		for i, old := range list {
+			if c.memories[i] != nil {
+				continue
+			}
 			list[i] = c.pool.New(c.dtype, c.rows, room, c.width).Named("keys or values")
 			if old == nil {
 				continue
@@ -61,6 +71,10 @@ func (c *cache) store(layer, row, at int, k, v *tensor.Tensor, first, n int) {
 // duplicate copies the first n tokens of a row to another.
 func (c *cache) duplicate(to, from, n int) {
 	for i := range c.keys {
+		if m := c.memories[i]; m != nil {
+			m[to] = m[from].clone()
+			continue
+		}
 		c.copy(c.keys[i], to*c.room, 0, c.keys[i], from*c.room, 0, n, 1)
 		c.copy(c.values[i], to*c.room, 0, c.values[i], from*c.room, 0, n, 1)
 	}

@@ -41,15 +41,27 @@ type TextConfig struct {
 	Sliding    bool    `json:"use_sliding_window"`
 	Bias       *bool   `json:"attention_bias"` // Qwen3-VL's; the others have it on q, k, v alone
 
+	// Qwen3.5: which layers attend ("full_attention"), and what the others ("linear_attention") are.
+	Kinds      []string `json:"layer_types"`
+	Every      int      `json:"full_attention_interval"` // every so many layers attend, where Kinds is not said
+	Taps       int      `json:"linear_conv_kernel_dim"`
+	KeyDim     int      `json:"linear_key_head_dim"`
+	ValueDim   int      `json:"linear_value_head_dim"`
+	KeyHeads   int      `json:"linear_num_key_heads"`
+	ValueHeads int      `json:"linear_num_value_heads"`
+	Turning    float64  `json:"partial_rotary_factor"` // the share of a head that turns
+
 	Sections    []int `json:"-"` // of a head's turning pairs: time, rows, columns
 	Interleaved bool  `json:"-"` // the sections' pairs alternate (Qwen3-VL)
 	HeadNorms   bool  `json:"-"` // queries and keys are normalised, head by head (Qwen3-VL)
+	Gated       bool  `json:"-"` // attention has a gate of queries' width, and norms' weights lack 1 (Qwen3.5)
 }
 
 type rope struct {
 	Sections    []int    `json:"mrope_section"`
 	Interleaved *bool    `json:"mrope_interleaved"`
 	Theta       *float64 `json:"rope_theta"`
+	Turning     *float64 `json:"partial_rotary_factor"`
 	Type        string   `json:"rope_type"`
 	OldType     string   `json:"type"`
 }
@@ -104,7 +116,7 @@ func readConfig(path string, data []byte) (Config, error) {
 	family, ok := familyOf(said.Kind, said.Classes)
 	switch {
 	case !ok:
-		return Config{}, fmt.Errorf("%s: model_type %q, architectures %q: %v, %v and %v are known", path, said.Kind, said.Classes, FamilyQwen2VL, FamilyQwen25VL, FamilyQwen3VL)
+		return Config{}, fmt.Errorf("%s: model_type %q, architectures %q: %s are known", path, said.Kind, said.Classes, knownFamilies())
 	case said.Quantised != nil:
 		return Config{}, fmt.Errorf("%s: weights that are quantised (quantization_config) are not known: use the unquantised folder", path)
 	}
@@ -140,8 +152,12 @@ func (c *Config) settle() {
 		if r.Theta != nil {
 			t.Theta = *r.Theta
 		}
+		if r.Turning != nil {
+			t.Turning = *r.Turning
+		}
 	}
-	t.Interleaved, t.HeadNorms = c.Family == FamilyQwen3VL, c.Family == FamilyQwen3VL
+	t.Interleaved, t.HeadNorms, t.Gated = c.Family.third(), c.Family.third(), c.Family == FamilyQwen35
+	t.settleDelta()
 	if t.HeadDim == 0 && t.Heads > 0 {
 		t.HeadDim = t.Width / t.Heads
 	}
@@ -154,8 +170,11 @@ func (c *Config) settle() {
 	if c.Family != FamilyQwen25VL {
 		v.Window, v.Whole, v.PerSecond = 0, nil, 0
 	}
+	if !c.Family.third() {
+		v.Side = 0
+	}
 	if c.Family != FamilyQwen3VL {
-		v.Side, v.Deep = 0, nil
+		v.Deep = nil
 	}
 }
 
@@ -163,7 +182,7 @@ func (c *Config) settle() {
 const maxWidth = 1 << 18
 
 // Acts of towers.
-var towerActs = [...]string{FamilyQwen2VL: "quick_gelu", FamilyQwen25VL: "silu", FamilyQwen3VL: "gelu_pytorch_tanh"}
+var towerActs = [...]string{FamilyQwen2VL: "quick_gelu", FamilyQwen25VL: "silu", FamilyQwen3VL: "gelu_pytorch_tanh", FamilyQwen35: "gelu_pytorch_tanh"}
 
 func (c Config) check() error {
 	var l hub.Limits
@@ -195,7 +214,7 @@ func (c Config) check() error {
 	l.Must(t.Act == "silu", `"hidden_act" is %q; "silu" is known`, t.Act)
 	l.Must(v.Act == towerActs[c.Family], `"vision_config.hidden_act" is %q; %q is known of %v`, v.Act, towerActs[c.Family], c.Family)
 	l.Must(!t.Sliding, `"use_sliding_window" is true; attention to all that came before is known`)
-	l.Must(t.Bias == nil || !*t.Bias || c.Family != FamilyQwen3VL, `"attention_bias" is true; Qwen3-VL without is known`)
+	l.Must(t.Bias == nil || !*t.Bias || !c.Family.third(), `"attention_bias" is true; %v without is known`, c.Family)
 	for _, r := range []*rope{t.Scaling, t.Parameters} {
 		for _, kind := range r.types() {
 			l.Must(slices.Contains([]string{"", "default", "mrope"}, kind), `rope's type is %q; "default" and "mrope" are known`, kind)
@@ -205,6 +224,7 @@ func (c Config) check() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
+	t.checkDelta(&l)
 	l.Must(t.Heads%t.KVHeads == 0, `%d heads and %d of keys do not divide`, t.Heads, t.KVHeads)
 	l.Must(v.Width%(4*v.Heads) == 0, `"vision_config.hidden_size" %d is not %d heads of a multiple of 4`, v.Width, v.Heads)
 	l.Must(v.Out == t.Width, `the tower's states have %d numbers, the language model's "hidden_size" is %d`, v.Out, t.Width)
@@ -214,13 +234,13 @@ func (c Config) check() error {
 		l.Must(n >= 0 && n <= t.HeadDim, `"mrope_section" holds %d`, n)
 		pairs += n
 	}
-	l.Must(len(t.Sections) == 3 && (2*pairs == t.HeadDim || t.Interleaved && t.HeadDim%2 == 0), `"mrope_section" %v does not divide heads of %d`, t.Sections, t.HeadDim)
+	l.Must(len(t.Sections) == 3 && (2*pairs == t.turning() || t.Interleaved && t.turning()%2 == 0), `"mrope_section" %v does not divide heads that turn by %d`, t.Sections, t.turning())
 	for name, list := range map[string][]int{"fullatt_block_indexes": v.Whole, "deepstack_visual_indexes": v.Deep} {
 		for _, i := range list {
 			l.Must(i >= 0 && i < v.Layers, `%q names layer %d of %d`, name, i, v.Layers)
 		}
 	}
-	l.Must(c.Family != FamilyQwen3VL || v.side()*v.side() == v.Side && v.Side > 0, `"num_position_embeddings" %d is not a square number`, v.Side)
+	l.Must(!c.Family.third() || v.side()*v.side() == v.Side && v.Side > 0, `"num_position_embeddings" %d is not a square number`, v.Side)
 	return l.Err()
 }
 
@@ -245,5 +265,5 @@ func (v TowerConfig) side() int {
 // Rule is how the model counts positions. Behind a clip the original code is followed, which the
 // published weights were trained with.
 func (c Config) Rule() PositionRule {
-	return PositionRule{Merge: c.Vision.Merge, PerSecond: c.Vision.PerSecond, ByFrame: c.Family == FamilyQwen3VL, Largest: true}
+	return PositionRule{Merge: c.Vision.Merge, PerSecond: c.Vision.PerSecond, ByFrame: c.Family.third(), Largest: true}
 }

@@ -102,9 +102,9 @@ func (d *Decoder) ExtendAll(rows []int, stretches []Stretch) ([][]float32, error
 		most = max(most, parts[i].past+parts[i].n)
 	}
 	d.cache.reserve(most)
-	hidden := m.run(tp, in, last, func(layer int, q, k, v *autograd.Value) *autograd.Value {
+	hidden := m.run(tp, in, last, looks{func(layer int, q, k, v *autograd.Value) *autograd.Value {
 		return d.behind(tp, parts, layer, q, k, v)
-	}, nil)
+	}, d.runs(parts)}, nil)
 	for i, r := range rows {
 		d.rows[r] = row{read: d.rows[r].read.joined(stretches[i]), delta: in.deltas[i]}
 	}
@@ -114,6 +114,21 @@ func (d *Decoder) ExtendAll(rows []int, stretches []Stretch) ([][]float32, error
 
 // part is the tokens of one row among those that are read at once.
 type part struct{ row, past, first, n int }
+
+// runs are the parts as layers that keep a state read them.
+func (d *Decoder) runs(parts []part) func(layer int) []run {
+	return func(layer int) []run {
+		all := make([]run, len(parts))
+		for i, p := range parts {
+			left := &d.cache.memories[layer][p.row]
+			if p.past == 0 {
+				*left = d.m.layers[layer].delta.empty()
+			}
+			all[i] = run{p.first, p.n, left}
+		}
+		return all
+	}
+}
 
 // behind is attention of each part to what its row holds, and to itself. The last layer's queries
 // are of each part's last token.
@@ -165,12 +180,16 @@ func (d *Decoder) Step(rows []int, ids []int32) ([][]float32, error) {
 		}
 	}
 	b := d.batch(rows)
-	hidden := m.run(tp, in, nil, func(layer int, q, k, v *autograd.Value) *autograd.Value {
+	parts := make([]part, n)
+	for i, r := range rows {
+		parts[i] = part{row: r, past: d.Len(r), first: i, n: 1}
+	}
+	hidden := m.run(tp, in, nil, looks{func(layer int, q, k, v *autograd.Value) *autograd.Value {
 		for i, r := range rows {
 			d.cache.store(layer, r, d.Len(r), k.Tensor(), v.Tensor(), i, 1)
 		}
 		return b.attention(tp, d.m.Text, q, d.cache.keys[layer], d.cache.values[layer])
-	}, nil)
+	}, d.runs(parts)}, nil)
 	for i, r := range rows {
 		d.rows[r].read.IDs = append(d.rows[r].read.IDs, ids[i])
 	}

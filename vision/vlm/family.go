@@ -9,6 +9,7 @@ const (
 	FamilyQwen2VL Family = iota
 	FamilyQwen25VL
 	FamilyQwen3VL
+	FamilyQwen35
 )
 
 // families are the names of config.json: of the class, and of model_type.
@@ -16,6 +17,7 @@ var families = [...]struct{ class, kind string }{
 	FamilyQwen2VL:  {"Qwen2VLForConditionalGeneration", "qwen2_vl"},
 	FamilyQwen25VL: {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl"},
 	FamilyQwen3VL:  {"Qwen3VLForConditionalGeneration", "qwen3_vl"},
+	FamilyQwen35:   {"Qwen3_5ForConditionalGeneration", "qwen3_5"},
 }
 
 func (f Family) String() string {
@@ -24,6 +26,9 @@ func (f Family) String() string {
 	}
 	return families[f].kind
 }
+
+// third says that a family has Qwen3's language model and tower.
+func (f Family) third() bool { return f == FamilyQwen3VL || f == FamilyQwen35 }
 
 // familyOf finds the family that a config.json names.
 func familyOf(kind string, classes []string) (Family, bool) {
@@ -54,6 +59,11 @@ func (f Family) defaults() Config {
 	case FamilyQwen25VL:
 		v.Layers, v.Act, v.Inner, v.Window, v.PerSecond = 32, "silu", 3420, 112, 4
 		v.Whole = []int{7, 15, 23, 31}
+	case FamilyQwen35:
+		c.Picture, c.Clip, c.Begin, c.End = 248056, 248057, 248053, 248054
+		c.Text.Theta, c.Text.HeadDim, c.Text.Turning = 1e4, 256, 0.25
+		c.Text.Taps, c.Text.KeyDim, c.Text.ValueDim, c.Text.KeyHeads, c.Text.ValueHeads = 4, 128, 128, 16, 32
+		v.Layers, v.Act, v.Inner, v.Patch, v.Side = 27, "gelu_pytorch_tanh", 4304, 16, 2304
 	case FamilyQwen3VL:
 		c.Text.Theta = 5e5
 		v.Layers, v.Act, v.Inner, v.Patch, v.Side = 27, "gelu_pytorch_tanh", 4304, 16, 2304

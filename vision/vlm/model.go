@@ -7,7 +7,8 @@ import (
 
 // Card: Qwen-VL's language models. Qwen2.5's (Qwen2-VL, Qwen2.5-VL): causal, grouped heads,
 // biases on queries, keys and values. Qwen3's (Qwen3-VL): no biases, queries and keys normalised
-// head by head. A token's pairs turn by time, row or column (positions.go), section by section
+// head by head. Qwen3.5's: most layers follow the delta rule (deltalayer.go), attention has gates,
+// only a part of a head turns, and norms' weights lack 1. A token's pairs turn by time, row or column (positions.go), section by section
 // or in turns. A picture's tokens take the tower's states in place of the table's rows, and
 // Qwen3-VL adds states of lower layers of the tower behind its first layers (deepstack).
 // Sources: arXiv 2409.12191, 2502.13923, 2511.21631; transformers 5.23.
@@ -31,20 +32,23 @@ type Model struct {
 func New(p *nn.Params, c Config) *Model {
 	t := c.Text
 	text, tower := p.Sub("model"), p.Sub("visual")
-	if nested := p.Sub("model.language_model"); c.Family == FamilyQwen3VL || nested.Has("embed_tokens.weight") {
+	if nested := p.Sub("model.language_model"); c.Family.third() || nested.Has("embed_tokens.weight") {
 		text, tower = nested, p.Sub("model.visual")
 	}
 	m := &Model{Config: c, Tower: newTower(tower, c.Family, c.Vision)}
 	m.tokens = text.Embedding("embed_tokens", t.Vocabulary, t.Width)
 	for i := range t.Layers {
-		m.layers = append(m.layers, newTextLayer(text.At("layers", i), t))
+		m.layers = append(m.layers, newTextLayer(text.At("layers", i), t, i))
 	}
-	m.norm = text.RMSNorm("norm", t.Width, t.Eps)
+	m.norm = t.textNorm(text, "norm", t.Width)
 	if !c.Tied {
 		m.head = p.Linear("lm_head", t.Width, t.Vocabulary, false)
 	}
 	if c.Tied && p.Has("lm_head.weight") { // the table once more, which some writers keep
 		p.Ignore("lm_head\\.weight")
+	}
+	if t.Gated {
+		p.Ignore(`mtp\..*`) // layers that guess further tokens, which nothing here asks
 	}
 	return m
 }
@@ -62,7 +66,7 @@ func (m *Model) HiddenOf(tp *autograd.Tape, s Stretch, pictures, clips *autograd
 	if err != nil {
 		return nil, alone(err)
 	}
-	return m.run(tp, in, nil, m.causal(tp, in.ends), nil), nil
+	return m.run(tp, in, nil, m.whole(tp, in.ends), nil), nil
 }
 
 // HiddenAll is Hidden of several sequences at once, [1, all their tokens, Width] one after
@@ -72,7 +76,7 @@ func (m *Model) HiddenAll(tp *autograd.Tape, sequences []Stretch) (*autograd.Val
 	if err != nil {
 		return nil, err
 	}
-	return m.run(tp, in, nil, m.causal(tp, in.ends), nil), nil
+	return m.run(tp, in, nil, m.whole(tp, in.ends), nil), nil
 }
 
 // alone is an error about the only stretch there is.
@@ -91,8 +95,18 @@ func (m *Model) States(tp *autograd.Tape, s Stretch) ([]*autograd.Value, error) 
 		return nil, alone(err)
 	}
 	var all []*autograd.Value
-	last := m.run(tp, in, nil, m.causal(tp, in.ends), func(x *autograd.Value) { all = append(all, x) })
+	last := m.run(tp, in, nil, m.whole(tp, in.ends), func(x *autograd.Value) { all = append(all, x) })
 	return append(all, last), nil
+}
+
+// whole is how whole sequences are read.
+func (m *Model) whole(tp *autograd.Tape, ends []int) looks {
+	var runs []run
+	for i, first := 0, 0; i < len(ends); i++ {
+		runs = append(runs, run{first: first, n: ends[i] - first})
+		first = ends[i]
+	}
+	return looks{m.causal(tp, ends), func(int) []run { return runs }}
 }
 
 // causal is attention to all that came before in the same sequence.
@@ -104,9 +118,9 @@ func (m *Model) causal(tp *autograd.Tape, ends []int) attention {
 }
 
 // run takes tokens through the layers and the last norm. What comes out is that of the tokens that
-// are asked for, nil for all: the others only give the last layer their keys and values. attend
+// are asked for, nil for all: the others only give the last layer their keys and values. see
 // says what tokens look at, and each, which may be nil, sees what a layer reads.
-func (m *Model) run(tp *autograd.Tape, in input, asked []int32, attend attention, each func(x *autograd.Value)) *autograd.Value {
+func (m *Model) run(tp *autograd.Tape, in input, asked []int32, see looks, each func(x *autograd.Value)) *autograd.Value {
 	x, turn := in.x, m.Text.turns(tp, in.positions)
 	all, last := reading{turn: turn, their: turn}, len(m.layers)-1
 	for i, l := range m.layers {
@@ -114,9 +128,9 @@ func (m *Model) run(tp *autograd.Tape, in input, asked []int32, attend attention
 			each(x)
 		}
 		if i == last && asked != nil && i >= len(in.deep) {
-			return m.norm.Apply(tp, l.forward(tp, x, i, m.Text, reading{turn, asked, m.Text.turns(tp, in.at(asked))}, attend))
+			return m.norm.Apply(tp, l.forward(tp, x, i, m.Text, reading{turn, asked, m.Text.turns(tp, in.at(asked))}, see))
 		}
-		x = l.forward(tp, x, i, m.Text, all, attend)
+		x = l.forward(tp, x, i, m.Text, all, see)
 		if i < len(in.deep) {
 			x = in.add(tp, x, in.deep[i])
 		}

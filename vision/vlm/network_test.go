@@ -33,6 +33,10 @@ func small(f Family) Config {
 	case FamilyQwen3VL:
 		v.Side, v.Deep = 36, []int{0, 2}
 		t.Sections, t.HeadDim = []int{3, 1, 2}, 12
+	case FamilyQwen35:
+		v.Side, t.Layers, t.HeadDim, t.Turning = 36, 4, 12, 2./3
+		t.Sections = []int{2, 1, 1}
+		t.KeyHeads, t.ValueHeads, t.KeyDim, t.ValueDim = 2, 4, 6, 5
 	}
 	c.settle()
 	return c
@@ -209,9 +213,10 @@ func TestDecodingIsReading(t *testing.T) {
 // TestBatchOfRows: rows of other lengths beside it change no bit of a row, nor the order in
 // which they are named, nor rows that wait.
 func TestBatchOfRows(t *testing.T) {
-	for name, o := range precisions {
+	for name, f := range map[string]Family{"f32": FamilyQwen25VL, "bf16": FamilyQwen25VL, "f32, states": FamilyQwen35, "bf16, states": FamilyQwen35} {
 		t.Run(name, func(t *testing.T) {
-			c := small(FamilyQwen25VL)
+			o := precisions[strings.TrimSuffix(name, ", states")]
+			c := small(f)
 			w := newWorkshop(t, c, o)
 			const n = 8
 			alone := func(row int, steps []int32) (all [][]float32) {
@@ -375,9 +380,9 @@ func TestSlowTwin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := w.m.run(tp, in, nil, func(_ int, q, k, v *autograd.Value) *autograd.Value {
+		h := w.m.run(tp, in, nil, looks{func(_ int, q, k, v *autograd.Value) *autograd.Value {
 			return tp.Upload("attention", slowAttention(c.Text, q.F32(), k.F32(), v.F32()), q.Shape()...)
-		}, nil)
+		}, w.m.whole(tp, in.ends).runs}, nil)
 		got, most := w.m.Logits(tp, h).F32(), 0.0
 		for i, want := range slices.Concat(w.whole(t, s)...) {
 			most = max(most, math.Abs(float64(want-got[i])))

@@ -17,6 +17,7 @@ import (
 //	            few layers attend within their window; the order is undone at the end (2502.13923)
 //	Qwen3-VL    layer norms, GELU; a square table of positions, interpolated to the picture's
 //	            grid, is added at first; states behind lower layers are merged, too  (2511.21631)
+//	Qwen3.5     Qwen3-VL's, without states of lower layers
 //
 // The invariant: what other pictures are in the list changes nothing.
 
@@ -39,7 +40,7 @@ type Seen struct {
 
 // newTower asks p for a tower's parameters.
 func newTower(p *nn.Params, f Family, c TowerConfig) *Tower {
-	t := &Tower{TowerConfig: c, patches: p.Patches("patch_embed.proj", c.Width, f == FamilyQwen3VL, c.Channels, c.Frames, c.Patch, c.Patch)}
+	t := &Tower{TowerConfig: c, patches: p.Patches("patch_embed.proj", c.Width, f.third(), c.Channels, c.Frames, c.Patch, c.Patch)}
 	if c.Side > 0 {
 		t.positions = p.LinearAs(nn.Stored{Weight: "pos_embed.weight", In: c.Side, Out: c.Width, Right: true})
 	}

@@ -30,7 +30,7 @@ func newTowerLayer(l *nn.Params, f Family, c TowerConfig) *towerLayer {
 	}
 	t.before, t.between = l.LayerNorm("norm1", c.Width, towerEps), l.LayerNorm("norm2", c.Width, towerEps)
 	up, down, act := "mlp.fc1", "mlp.fc2", kernels.QuickGELU
-	if f == FamilyQwen3VL {
+	if f.third() {
 		up, down, act = "mlp.linear_fc1", "mlp.linear_fc2", kernels.GELUTanh
 	}
 	t.mlp = &nn.MLP{Up: l.Linear(up, c.Width, c.Inner, true), Down: l.Linear(down, c.Inner, c.Width, true), Act: act}
@@ -61,7 +61,7 @@ func newMerger(p *nn.Params, f Family, c TowerConfig, behind bool) *merger {
 	m := &merger{cells: c.Merge * c.Merge, behind: behind}
 	wide := c.Width * m.cells
 	norm, up, down := "ln_q", "mlp.0", "mlp.2"
-	if f == FamilyQwen3VL {
+	if f.third() {
 		norm, up, down = "norm", "linear_fc1", "linear_fc2"
 	}
 	over := c.Width

@@ -39,6 +39,17 @@ func turned(tp *autograd.Tape, tokens, pairs int, angle func(token, pair int) fl
 	return angles{upload(cos), upload(sin)}
 }
 
+// part turns the first numbers of each head of [1, tokens, heads n], as many as there are angles for.
+func (a angles) part(tp *autograd.Tape, x *autograd.Value, heads int) *autograd.Value {
+	tokens, n, turning := x.Dim(1), x.Dim(2)/heads, 2*a.cos.Dim(-1)
+	if turning == n {
+		return a.apply(tp, x, heads)
+	}
+	parts := tp.Split(tp.Reshape(x, 1, tokens, heads, n), 3, turning, n-turning)
+	turned := a.apply(tp, tp.Reshape(parts[0], 1, tokens, heads*turning), heads)
+	return tp.Reshape(tp.Concat(3, tp.Reshape(turned, 1, tokens, heads, turning), parts[1]), 1, tokens, heads*n)
+}
+
 func (a angles) apply(tp *autograd.Tape, x *autograd.Value, heads int) *autograd.Value {
 	return tp.Rope(x, heads, a.cos, a.sin, kernels.RopeHalves)
 }
