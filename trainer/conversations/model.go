@@ -130,6 +130,10 @@ func (m *Model) Fixed(ctx context.Context, _ experiment.Turn, root rng.Key) trai
 	return &p
 }
 
+// Portion is model.Model's. Episodes end one after another, and the places of those that have ended are taken by
+// others, so that several times as many as are under way cost little.
+func (m *Model) Portion() int { return 4 * m.Parallel }
+
 // Items are the transcripts.
 func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 	items := make([]rewards.Item, len(samples))

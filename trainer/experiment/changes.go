@@ -12,12 +12,17 @@ import (
 // free are the keys that a run may go on with other values of.
 var free = []string{"run.iterations", "run.device", "run.rank_limit", "episode.parallel", "evaluate.", "checkpoint.", "monitor["}
 
+// isFree reports whether a run may go on with another value of a key.
+func isFree(key string) bool {
+	return slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) }) || strings.HasPrefix(key, "reward[") && strings.HasSuffix(key, ".at_once")
+}
+
 // Changes says how two experiments differ in what a run depends on, a line a key.
 func Changes(before, after *Experiment) []string {
 	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() || after.anneals() // rates, what is pruned, or noise depend on the number of iterations
 	ranks := len(before.Run.Devices()) != len(after.Run.Devices())                                                    // gradients are added up in another order
 	list := differ(before, after, func(key string) bool {
-		return key == "run.iterations" && scheduled || key == "run.device" && ranks || !slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) })
+		return key == "run.iterations" && scheduled || key == "run.device" && ranks || !isFree(key)
 	})
 	for i, line := range list {
 		if strings.HasPrefix(line, "run.device was ") {

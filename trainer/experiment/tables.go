@@ -64,6 +64,7 @@ type Reward struct {
 	KeyEnv  string   `toml:"key_env" of:"http,judge,layout,geneval" doc:"name of the environment variable that holds the key"`
 	Timeout float64  `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
 	Env     []string `toml:"env" of:"exec" doc:"names of environment variables that the program is given beside the usual ones (PATH, HOME, CUDA and the like); it sees no others"`
+	AtOnce  int      `toml:"at_once" range:"[0,1024]" of:"exec,http" doc:"calls under way at once, and of exec programs that run; 0: 8 calls of a server, 1 program. No bit depends on it"`
 	Failure
 
 	Relative *rewards.Relative `toml:"relative" doc:"the score with one control word less that with another (SRPO)"`
@@ -96,6 +97,19 @@ func (r *Reward) Argv() ([]string, error) {
 		return []string{r.Path}, nil
 	}
 	return r.Command, nil
+}
+
+// Outside reports whether the reward waits for a server or a program outside, and computes nothing here.
+func (r *Reward) Outside() bool {
+	return r.Name == "exec" || r.Name == "http" || r.URL != "" && r.Path == ""
+}
+
+// Calls are how many the reward has under way at once; 0: as many as is usual.
+func (r *Reward) Calls() int {
+	if r.AtOnce == 0 && r.Name == "exec" {
+		return 1
+	}
+	return r.AtOnce
 }
 
 // Together is [rewards]: all of them as one.

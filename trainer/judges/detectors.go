@@ -49,7 +49,7 @@ func openGenEval(r experiment.Reward, b Bench) (Opened, error) {
 		return Opened{}, err
 	}
 	g.Colors = colors(neural.Colors{Towers: t})
-	return Opened{rewards.Each(g, 1), func() error { t.Close(); return nil }}, nil
+	return Opened{judge: rewards.Each(g, 1), close: func() error { t.Close(); return nil }}, nil
 }
 
 // colors names the colours of objects of one class by what CLIP sees in their boxes.

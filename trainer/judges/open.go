@@ -26,8 +26,9 @@ type Bench struct {
 
 // An Opened reward can be asked, and is closed when it no longer will be.
 type Opened struct {
-	judge rewards.Judge
-	close func() error
+	Outside bool // it waits for a server or a program, and computes nothing on the device
+	judge   rewards.Judge
+	close   func() error
 }
 
 // Judge asks about the samples of a prompt.
@@ -69,6 +70,7 @@ func Open(r experiment.Reward, b Bench) (Opened, error) {
 	if err != nil {
 		return Opened{}, fmt.Errorf("reward %s: %w", r.Called(), err)
 	}
+	o.Outside = r.Outside()
 	if r.Relative != nil {
 		relative := *r.Relative
 		relative.Of = o.judge
@@ -210,12 +212,12 @@ func network(r experiment.Reward, b Bench) (Opened, error) {
 	if err != nil {
 		return Opened{}, err
 	}
-	return Opened{judge, func() error { done(); return nil }}, nil
+	return Opened{judge: judge, close: func() error { done(); return nil }}, nil
 }
 
 // policy is how often and how long what is outside is asked.
 func policy(r experiment.Reward) call.Policy {
-	return call.Policy{Timeout: time.Duration(r.Timeout * float64(time.Second)), Tries: r.Tries}
+	return call.Policy{Timeout: time.Duration(r.Timeout * float64(time.Second)), Tries: r.Tries, AtOnce: r.Calls()}
 }
 
 // secret is the key that the reward's variable holds.
@@ -257,5 +259,5 @@ func openExec(r experiment.Reward, b Bench) (Opened, error) {
 		return Opened{}, err
 	}
 	var c io.Closer = e
-	return Opened{e, c.Close}, nil
+	return Opened{judge: e, close: c.Close}, nil
 }

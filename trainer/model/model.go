@@ -39,6 +39,8 @@ type Model interface {
 	// iteration: for evaluations and pass rates.
 	Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy
 
+	// Portion is how many samples are computed beside each other: a roll of fewer takes longer for each.
+	Portion() int
 	// Items are what rewards judge of samples. Prompts are filled in by the caller.
 	Items(samples []trainer.Sample) ([]rewards.Item, error)
 	// Shape changes the totals that rewards gave to samples.

@@ -156,6 +156,9 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 	return &p
 }
 
+// Portion is model.Model's.
+func (m *Model) Portion() int { return m.perPass() }
+
 // Items decodes final latents.
 func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 	finals := make([][]float64, len(samples))

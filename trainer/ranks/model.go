@@ -66,6 +66,14 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 	return p
 }
 
+// Portion is that of all ranks.
+func (m *Model) Portion() (n int) {
+	for _, own := range m.models {
+		n += own.Portion()
+	}
+	return n
+}
+
 // Items shares samples out.
 func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 	items := make([]rewards.Item, len(samples))

@@ -15,9 +15,13 @@ import (
 
 // judge is Trainer.Score.
 func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
-	began := time.Now()
-	defer func() { t.now.seconds["score"] += time.Since(began).Seconds() }()
-	s, items, err := t.scoresOf(samples)
+	defer t.scoring()()
+	a := t.now.asking
+	if t.now.asking = nil; a == nil {
+		a = newAsking(context.Background())
+	}
+	defer a.close()
+	s, items, err := t.scoresOf(samples, a)
 	if err != nil {
 		return nil, err
 	}
@@ -39,17 +43,23 @@ func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
 	return s.total, nil
 }
 
-// scoresOf are what the iteration's rewards say of training samples, with the items that they judged.
-func (t *training) scoresOf(samples []trainer.Sample) (*scores, []rewards.Item, error) {
-	items, err := t.model.Items(samples)
-	if err != nil {
-		return nil, nil, err
+// scoring measures the time until what it returns is called.
+func (t *training) scoring() (done func()) {
+	began := time.Now()
+	return func() { t.now.seconds["score"] += time.Since(began).Seconds() }
+}
+
+// scoresOf are what the iteration's rewards say of training samples, with the items that they judged. Some were
+// asked about before.
+func (t *training) scoresOf(samples []trainer.Sample, a *asking) (*scores, []rewards.Item, error) {
+	items := a.items
+	if len(items) == 0 {
+		var err error
+		if items, err = t.model.Items(samples); err != nil {
+			return nil, nil, err
+		}
 	}
-	list := make([]prompts.Prompt, len(samples))
-	for i := range samples {
-		list[i] = t.train[samples[i].Key.Prompt]
-	}
-	s, err := t.score(context.Background(), t.now.turn.Experiment, list, items, trainer.Groups(samples))
+	s, err := t.score(t.now.turn.Experiment, a, t.promptsOf(samples), items, trainer.Groups(samples))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,9 +67,20 @@ func (t *training) scoresOf(samples []trainer.Sample) (*scores, []rewards.Item, 
 	return s, items, nil
 }
 
+// promptsOf are those of training samples.
+func (t *training) promptsOf(samples []trainer.Sample) []prompts.Prompt {
+	list := make([]prompts.Prompt, len(samples))
+	for i := range samples {
+		list[i] = t.train[samples[i].Key.Prompt]
+	}
+	return list
+}
+
 // Totals is model.Rewards'.
 func (t *training) Totals(samples []trainer.Sample) ([]float64, error) {
-	s, _, err := t.scoresOf(samples)
+	a := newAsking(context.Background())
+	defer a.close()
+	s, _, err := t.scoresOf(samples, a)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +125,7 @@ type timed struct {
 	t *training
 }
 
-func (p timed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+func (p timed) roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	began := time.Now()
 	defer func() { p.t.now.seconds["roll"] += time.Since(began).Seconds() }()
 	return p.Policy.Roll(w, keys)

@@ -102,7 +102,9 @@ func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*E
 	if err != nil {
 		return nil, fmt.Errorf("evaluating: %w", err)
 	}
-	s, err := t.score(ctx, t.Experiment, e.Prompts, items, groups)
+	a := newAsking(ctx)
+	defer a.close()
+	s, err := t.score(t.Experiment, a, e.Prompts, items, groups)
 	if err != nil {
 		return nil, fmt.Errorf("evaluating: %w", err)
 	}

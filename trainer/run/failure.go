@@ -1,9 +1,9 @@
 package run
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -44,7 +44,7 @@ func (t *training) failed(err error) error {
 
 // answers asks a reward about groups of n samples, as often as on_failure says. Samples of other groups are
 // not asked about.
-func (t *training) answers(ctx context.Context, r *judged, item func(i int) rewards.Item, groups [][]int, n int) ([]rewards.Result, error) {
+func (t *training) answers(a *asking, r *judged, item func(i int) rewards.Item, groups [][]int, n int) ([]rewards.Result, error) {
 	all := make([]rewards.Result, n)
 	for i := range all {
 		all[i].Missing = errNotAsked
@@ -54,15 +54,15 @@ func (t *training) answers(ctx context.Context, r *judged, item func(i int) rewa
 		asked += len(g)
 	}
 	for round := 0; ; round++ {
-		if err := r.round(ctx, all, item, groups, round > 0); err != nil {
+		if err := r.round(a, all, item, groups, round > 0); err != nil {
 			return nil, err
 		}
 		missing, why := missingOf(all)
 		r.answered = r.answered || missing < asked
 		none := fmt.Errorf("reward %s has no score for %d of %d samples; the first: %w", r.name, missing, asked, why)
 		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
+		case a.ctx.Err() != nil:
+			return nil, a.ctx.Err()
 		case missing == 0:
 			return all, nil
 		case r.OnFailure == "stop" || r.OnFailure == "wait" && round == r.GiveUp:
@@ -83,19 +83,18 @@ func (t *training) answers(ctx context.Context, r *judged, item func(i int) rewa
 
 // round asks about every group, or about those that still miss something, of which only that is
 // taken.
-func (r *judged) round(ctx context.Context, all []rewards.Result, item func(i int) rewards.Item, groups [][]int, again bool) error {
+func (r *judged) round(a *asking, all []rewards.Result, item func(i int) rewards.Item, groups [][]int, again bool) error {
+	var open [][]int
 	for _, g := range groups {
-		open := !again
-		items := make([]rewards.Item, len(g))
-		for k, i := range g {
-			items[k], open = item(i), open || all[i].Missing != nil
+		if !again || slices.ContainsFunc(g, func(i int) bool { return all[i].Missing != nil }) {
+			open = append(open, g)
 		}
-		if !open {
-			continue
-		}
-		results := r.Judge(ctx, items)
-		if len(results) != len(items) {
-			return fmt.Errorf("reward %s judged %d of %d pictures", r.name, len(results), len(items))
+	}
+	a.begin(r, item, open)
+	for _, g := range open {
+		results := a.take(r, item, g)
+		if len(results) != len(g) {
+			return fmt.Errorf("reward %s judged %d of %d samples", r.name, len(results), len(g))
 		}
 		for k, i := range g {
 			if !again || all[i].Missing != nil {

@@ -37,6 +37,7 @@ group = 2
 name = "http"
 url = "URL"
 tries = 1
+at_once = 1
 pause = 0.001
 give_up = 2
 REWARD

@@ -18,6 +18,7 @@ func (t *training) iterate() (*fired, error) {
 		return nil, err
 	}
 	report, err := t.loop.Step()
+	t.now.asking.close() // after a roll that failed
 	if err != nil {
 		return nil, err
 	}

@@ -85,6 +85,7 @@ func (m *colours) Credit(_ []trainer.Sample, _ []float64, b advantage.Batch, by 
 func (m *colours) Check(trainer.Objective, []trainer.Sample) (*ledger.Check, error) { return nil, nil }
 func (m *colours) Shape([]trainer.Sample, []float64)                                {}
 func (m *colours) Describe(line *ledger.Line, _ *trainer.Report)                    { line.Diversity = 7 }
+func (m *colours) Portion() int                                                     { return 1 }
 func (m *colours) Passes() *ledger.Passes                                           { return nil }
 func (m *colours) Files() []string                                                  { return []string{"colours.jsonl"} }
 func (m *colours) Dir() string                                                      { return m.dir }

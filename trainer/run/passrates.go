@@ -101,7 +101,9 @@ func (t *training) passRatesOf(ctx context.Context, p trainer.Policy, f prompts.
 		return err
 	}
 	all := trainer.Groups(samples)
-	s, err := t.score(ctx, t.Experiment, list, items, all)
+	a := newAsking(ctx)
+	defer a.close()
+	s, err := t.score(t.Experiment, a, list, items, all)
 	if err != nil {
 		return err
 	}

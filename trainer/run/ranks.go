@@ -21,7 +21,10 @@ func (t *training) openModel() error {
 	}
 	o := model.Options{Backend: t.Backend, Train: t.train, HeldOut: t.heldOut, Rewards: t}
 	if t.Rolling != nil {
-		o.Progress = func(done, all int) { t.Rolling(t.loop.Iteration, done, all) }
+		o.Progress = func(done, all int) {
+			done, all = t.now.rolled.of(done, all)
+			t.Rolling(t.loop.Iteration, done, all)
+		}
 	}
 	if len(t.Further) == 0 {
 		t.model, err = m.Open(t.Experiment, o)

@@ -65,6 +65,8 @@ type iteration struct {
 	last     string        // why it is to be the last; "": it is not
 	unscored string        // why too few samples have a score; "": enough have
 	scored   *scores       // what rewards said in it
+	asking   *asking       // what rewards outside were asked while it was rolled; nil: nothing
+	rolled   rolled        // how far its roll is
 	seconds  map[string]float64
 }
 

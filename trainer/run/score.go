@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"errors"
 	"math"
 	"slices"
@@ -20,16 +19,16 @@ type scores struct {
 }
 
 // score asks every reward about what was made of prompts, a group at a time: judges may compare. What
-// e says makes one number of those that are trained on.
-func (t *training) score(ctx context.Context, e *experiment.Experiment, list []prompts.Prompt, developed []rewards.Item, groups [][]int) (*scores, error) {
+// e says makes one number of those that are trained on. Of a, some answers are under way.
+func (t *training) score(e *experiment.Experiment, a *asking, list []prompts.Prompt, developed []rewards.Item, groups [][]int) (*scores, error) {
 	s := &scores{results: map[string][]rewards.Result{}}
+	item := func(i int) rewards.Item { return told(developed[i], list[i]) }
+	for k := range t.panel {
+		a.begin(&t.panel[k], item, t.panel[k].asked(list, groups))
+	}
 	for k := range t.panel {
 		r := &t.panel[k]
-		all, err := t.answers(ctx, r, func(i int) rewards.Item {
-			item := developed[i]
-			item.Prompt, item.Meta = list[i].Text, list[i].Meta
-			return item
-		}, r.asked(list, groups), len(developed))
+		all, err := t.answers(a, r, item, r.asked(list, groups), len(developed))
 		if err != nil {
 			return nil, err
 		}
@@ -52,6 +51,12 @@ func (t *training) score(ctx context.Context, e *experiment.Experiment, list []p
 	var err error
 	s.total, err = e.Combination().For(weightsOf(list), s.trained)
 	return s, err
+}
+
+// told is an item with what rewards are told of its prompt.
+func told(item rewards.Item, p prompts.Prompt) rewards.Item {
+	item.Prompt, item.Meta = p.Text, p.Meta
+	return item
 }
 
 // weightsOf are the weights that prompts have of their own; nil where none has any.

@@ -1,0 +1,143 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// portioned is a model whose portions are chosen, and whose rolls are heard of.
+type portioned struct {
+	*colours
+	portion int
+	hears   func()
+}
+
+func (m *portioned) Portion() int { return m.portion }
+
+func (m *portioned) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	m.hears()
+	return m.colours.Roll(w, keys)
+}
+
+// runPortioned runs three iterations of six groups whose pictures a server judges, and returns the least that one
+// waited for scores, in seconds.
+func runPortioned(t *testing.T, address, run string, portion int, hears func()) (waited float64) {
+	t.Helper()
+	m := model.Modality{
+		Name:     "colours",
+		Prompts:  func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts) },
+		Ready:    func(context.Context, *experiment.Experiment) (string, error) { return "", nil },
+		Possible: func(experiment.Turn) error { return nil },
+		Open: func(*experiment.Experiment, model.Options) (model.Model, error) {
+			trained, err := newColours(t.TempDir())
+			return &portioned{trained, portion, hears}, err
+		},
+	}
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	e := parse(t, "run.iterations=3", fmt.Sprintf("reward=[{name='http', url=%q}]", address), "evaluate.every=0", "evaluate.prompts=''", "rollout.shared_noise=false",
+		"rollout.prompts=embed:scenes", "rollout.prompts_per_iteration=6", "rollout.group=4")
+	waited = math.Inf(1)
+	result, err := runAs(t.Context(), m, e, Options{Dir: run, Backend: be, Say: t.Logf, Report: func(_ *ledger.Line, timing *ledger.TimingLine) {
+		waited = min(waited, timing.Seconds["score"])
+	}})
+	if err != nil || result.Status != ledger.Finished {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	return waited
+}
+
+// sizes answers a request with the sizes of its pictures, which differ.
+func sizes(w http.ResponseWriter, r *http.Request) {
+	var q struct{ Items []struct{ Image []byte } }
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var all []string
+	for _, item := range q.Items {
+		sum := 0
+		for _, b := range item.Image {
+			sum = (31*sum + int(b)) % 1009
+		}
+		all = append(all, fmt.Sprint(sum))
+	}
+	_, _ = io.WriteString(w, `{"scores": [`+strings.Join(all, ",")+`]}`) // who asks tells of a reply that is cut
+}
+
+// TestEarly: a group is judged while the next is rolled, and what is written is the same as where all are
+// rolled first.
+func TestEarly(t *testing.T) {
+	t.Parallel()
+	var overlapped atomic.Int64
+	rolls := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select { // the answer waits for the roll of a later group, which the last groups do not see
+		case rolls <- struct{}{}:
+			overlapped.Add(1)
+		case <-time.After(100 * time.Millisecond):
+		}
+		sizes(w, r)
+	}))
+	defer server.Close()
+	dir, first := t.TempDir(), true
+	runPortioned(t, server.URL, filepath.Join(dir, "early"), 4, func() {
+		if first {
+			first = false
+			return
+		}
+		select { // the roll waits for a request about a group that was rolled before
+		case <-rolls:
+		case <-time.After(50 * time.Millisecond):
+		}
+	})
+	if overlapped.Load() == 0 {
+		t.Error("no group was judged while another was rolled")
+	}
+	runPortioned(t, server.URL, filepath.Join(dir, "late"), 1000, func() {})
+	same(t, "judged early", contents(t, filepath.Join(dir, "late")), contents(t, filepath.Join(dir, "early")))
+}
+
+// TestSlowServer: six groups at a server that takes half a second for each cost little more than half a second.
+func TestSlowServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a server that sleeps: seconds; left out by -short")
+	}
+	t.Parallel()
+	var mu sync.Mutex
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		calls++
+		mu.Unlock()
+		time.Sleep(500 * time.Millisecond)
+		sizes(w, r)
+	}))
+	defer server.Close()
+	best := runPortioned(t, server.URL, filepath.Join(t.TempDir(), "run"), 1000, func() {})
+	if calls != 18 || best > 0.7 {
+		t.Errorf("%d calls; the fastest iteration waited %.2f s for six groups", calls, best)
+	}
+	t.Logf("the fastest of three iterations waited %.2f s for six groups", best)
+}
