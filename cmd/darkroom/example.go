@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
 // exampleFlag is --example of the commands that take an experiment's file.
@@ -26,4 +27,17 @@ func example(args []string, asked string) (name string, text []byte, err error) 
 		return "", nil, usageError{err}
 	}
 	return asked, text, nil
+}
+
+// fileOrExample reads the file that was named, or the embedded experiment that was asked for.
+func fileOrExample(args []string, asked string, sets []string) (*experiment.Experiment, error) {
+	name, text, err := example(args, asked)
+	switch {
+	case err != nil:
+		return nil, err
+	case name == "":
+		return readExperiment(args[0], sets)
+	}
+	e, err := experiment.Parse(name+".toml", text, sets)
+	return e, asUsage(err)
 }

@@ -16,7 +16,8 @@ import (
 )
 
 func listCommand() *cobra.Command {
-	return &cobra.Command{
+	var markdown bool
+	cmd := &cobra.Command{
 		Use:   "list [KIND]",
 		Short: "Print the names that can be used, with a line each",
 		Long: `Print the names that can be used, with a line each. KIND is one of
@@ -24,6 +25,12 @@ func listCommand() *cobra.Command {
 		Example: "  darkroom list\n  darkroom list solvers\n  darkroom list paths --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if markdown {
+				if len(args) != 1 || args[0] != "keys" {
+					return usagef("--markdown is of keys\nhint: darkroom list keys --markdown")
+				}
+				return emit(cmd, configKeys(), writeReference)
+			}
 			var names []name
 			for _, k := range kinds() {
 				if len(args) == 0 || args[0] == k.name {
@@ -42,6 +49,8 @@ func listCommand() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "of keys: a reference of the experiment's file, docs/config.md")
+	return cmd
 }
 
 // A name is something that can be written in a config or on a command line.

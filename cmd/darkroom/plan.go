@@ -18,9 +18,9 @@ import (
 func planCommand() *cobra.Command {
 	var sets []string
 	var resolved, probing bool
-	var device string
+	var device, asked string
 	cmd := &cobra.Command{
-		Use:   "plan FILE.toml",
+		Use:   "plan [FILE.toml]",
 		Short: "Check an experiment's file, and say what it amounts to",
 		Long: `Check an experiment's file, and say what it amounts to: the steps of the sampler as
 numbers, which of them each iteration trains, how often the network runs, what
@@ -28,10 +28,10 @@ random numbers depend on, and what seems unwise. All mistakes are reported at on
 those in prompts' files and in the model's settings too.
 No model is loaded, unless --probe asks how long it will take: that trains for three
 iterations in a folder that is deleted.`,
-		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved\n  darkroom plan experiment.toml --probe --device cuda:0",
+		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved\n  darkroom plan --example mixgrpo\n  darkroom plan experiment.toml --probe --device cuda:0",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("'%s' needs one file\nhint: see '%s --help'", cmd.CommandPath(), cmd.CommandPath())
+			if len(args) > 1 || len(args) == 0 && asked == "" {
+				return fmt.Errorf("'%s' needs one file, or --example NAME\nhint: see '%s --help'", cmd.CommandPath(), cmd.CommandPath())
 			}
 			return nil
 		},
@@ -39,7 +39,7 @@ iterations in a folder that is deleted.`,
 			if cmd.Flags().Changed("device") {
 				sets = append(sets, "run.device="+device)
 			}
-			e, err := readExperiment(args[0], sets)
+			e, err := fileOrExample(args, asked, sets)
 			if err != nil {
 				return err
 			}
@@ -67,6 +67,7 @@ iterations in a folder that is deleted.`,
 			return emit(cmd, all, func(w io.Writer) { writePlan(w, all) })
 		},
 	}
+	exampleFlag(cmd, &asked)
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
 	cmd.Flags().BoolVar(&resolved, "resolved", false, "print the whole file with every default, and who set what")
 	devicesFlag(cmd, &device)

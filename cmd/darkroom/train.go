@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/report"
@@ -75,19 +74,6 @@ func (o *trainOptions) ofFolder(args []string) error {
 	return nil
 }
 
-// experiment reads the file, or an embedded one.
-func (o *trainOptions) experiment(args []string) (*experiment.Experiment, error) {
-	name, text, err := example(args, o.example)
-	switch {
-	case err != nil:
-		return nil, err
-	case name == "":
-		return readExperiment(args[0], o.sets)
-	}
-	e, err := experiment.Parse(name+".toml", text, o.sets)
-	return e, asUsage(err)
-}
-
 func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	outliveReaders()
 	if cmd.Flags().Changed("device") {
@@ -99,7 +85,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	if err := o.ofFolder(args); err != nil {
 		return err
 	}
-	e, err := o.experiment(args)
+	e, err := fileOrExample(args, o.example, o.sets)
 	if err != nil {
 		return err
 	}

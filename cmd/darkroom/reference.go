@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+//go:generate sh -c "go run . list keys --markdown > ../../docs/config.md"
+
+// The reference of the experiment's file, docs/config.md: every key, from the same tags that the reader of files
+// goes by.
+
+const referenceHead = `# The experiment's file: every key
+
+Written by ` + "`go generate ./cmd/darkroom`" + ` from the program's own tags; ` + "`darkroom list keys`" + ` prints the same.
+A key that is not written has its default, which a preset may set: ` + "`darkroom plan FILE --resolved`" + ` prints all of a
+file's keys with who set them. "off" is what does nothing until it is written. Under "read by" stands which methods look at a
+key; others pass it over, and ` + "`plan`" + ` says so. Names of methods: ` + "`darkroom list`" + `.
+`
+
+// writeReference writes docs/config.md.
+func writeReference(w io.Writer) {
+	e := experiment.Default()
+	keys := config.Keys(&e)
+	fmt.Fprint(w, referenceHead)
+	writeKeys(w, "", keys)
+	for _, k := range keys {
+		if !k.Table {
+			continue
+		}
+		fmt.Fprintf(w, "\n## %s\n", heading(k))
+		if says := sentence(k); says != "" {
+			fmt.Fprintf(w, "\n%s\n", says)
+		}
+		writeKeys(w, k.Path, keys)
+	}
+}
+
+// heading is how a table begins in a file.
+func heading(k config.Key) string {
+	if strings.HasPrefix(k.Kind, "list") {
+		return "[[" + k.Path + "]]"
+	}
+	return "[" + k.Path + "]"
+}
+
+// sentence is what a table is for.
+func sentence(k config.Key) string {
+	says := strings.TrimSpace(k.Doc)
+	if k.Path == "stage" {
+		says += ". It has a name, iterations, and any keys of the tables that a stage may change"
+	}
+	if k.Absent {
+		says += " (off)"
+	}
+	if k.Of != "" {
+		says += fmt.Sprintf(" (read by %s)", readers(k))
+	}
+	return cell(strings.TrimPrefix(says, " "))
+}
+
+// writeKeys writes the keys that stand directly in a table.
+func writeKeys(w io.Writer, table string, keys []config.Key) {
+	own := slices.DeleteFunc(slices.Clone(keys), func(k config.Key) bool { return k.Table || config.Parent(k.Path) != table })
+	if len(own) == 0 {
+		return
+	}
+	fmt.Fprint(w, "\n| key | takes | default | what | read by |\n|---|---|---|---|---|\n")
+	for _, k := range own {
+		name := strings.TrimPrefix(k.Path, table+".")
+		fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", name, cell(takes(k)), cell(usual(k)), cell(k.Doc), cell(readers(k)))
+	}
+}
+
+// takes is what a key may be.
+func takes(k config.Key) string {
+	switch {
+	case k.Enum != nil:
+		return strings.Join(quotedAll(k.Enum), ", ")
+	case k.Range != "":
+		return k.Kind + " in " + k.Range
+	}
+	return k.Kind
+}
+
+// usual is a key's default.
+func usual(k config.Key) string {
+	switch {
+	case k.Required:
+		return "must be written"
+	case k.Absent:
+		return "off"
+	}
+	return "`" + k.Default + "`"
+}
+
+func readers(k config.Key) string { return strings.ReplaceAll(k.Of, ",", ", ") }
+
+// cell is a text that may stand in a table of Markdown.
+func cell(text string) string {
+	return strings.NewReplacer("|", "\\|", "<", "&lt;", "\n", " ").Replace(text)
+}
