@@ -60,7 +60,7 @@ var floors = map[string][][]string{
 		{"model"},
 		{"ranks", "pictures", "conversations"},
 		{"run", "pretrain"},
-		{"report", "preflight", "compare", "trained"},
+		{"report", "preflight", "compare", "trained", "track"},
 		{"ablate"},
 	},
 }

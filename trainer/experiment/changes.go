@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +37,27 @@ func Changes(before, after *Experiment) []string {
 // Differences says how two experiments differ at all, a line a key.
 func Differences(before, after *Experiment) []string {
 	return differ(before, after, func(string) bool { return true })
+}
+
+// Settings are all keys with their values as the resolved file writes them, sorted.
+func (e *Experiment) Settings() [][2]string {
+	var all [][2]string
+	for key, value := range e.flat() {
+		all = append(all, [2]string{key, value})
+	}
+	slices.SortFunc(all, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return all
+}
+
+// Identity is a sum of the settings that a run cannot go on with other values of: it tells runs apart.
+func (e *Experiment) Identity() string {
+	h := sha256.New()
+	for _, kv := range e.Settings() {
+		if !slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(kv[0], p) }) {
+			fmt.Fprintf(h, "%s = %s\n", kv[0], kv[1])
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // differ compares the keys that count.

@@ -11,8 +11,9 @@ import (
 // TimingLine is a line of timing.jsonl.
 type TimingLine struct {
 	Iteration int                `json:"iteration"`
-	At        float64            `json:"at,omitempty"` // when it was finished: seconds since 1970
-	Seconds   map[string]float64 `json:"seconds"`      // by part
+	Attempt   int                `json:"attempt,omitempty"` // rollbacks before it
+	At        float64            `json:"at,omitempty"`      // when it was finished: seconds since 1970
+	Seconds   map[string]float64 `json:"seconds"`           // by part
 }
 
 // Work is what an iteration took without its evaluation.

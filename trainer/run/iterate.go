@@ -38,7 +38,7 @@ func (t *training) iterate() (*fired, error) {
 	if err := t.record(report, line); err != nil {
 		return nil, err
 	}
-	timing := &ledger.TimingLine{Iteration: line.Iteration, At: float64(time.Now().UnixMilli()) / 1000, Seconds: t.now.seconds}
+	timing := &ledger.TimingLine{Iteration: line.Iteration, Attempt: line.Attempt, At: float64(time.Now().UnixMilli()) / 1000, Seconds: t.now.seconds}
 	t.now.seconds["all"] = time.Since(began).Seconds()
 	if err := t.files.timing.Append(timing); err != nil {
 		return nil, err

@@ -1,0 +1,204 @@
+package track
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+// Options say what is exported, and to where.
+type Options struct {
+	Run   string        // the run's folder
+	As    string        // a layout
+	Out   string        // the target's folder; "": one in the run's, with the layout's name
+	Names string        // a table of scalars' names; "": darkroom
+	Every time.Duration // how often a run that is followed is looked at; 0: a second
+}
+
+// Export is a run on its way to a target.
+type Export struct {
+	Options
+	source *source
+	target Target
+}
+
+// batch is how many entries are committed at once.
+const batch = 256
+
+// Open opens both ends. A target that holds a part of the run is gone on with.
+func Open(o Options) (*Export, error) {
+	if o.Out == "" {
+		o.Out = filepath.Join(o.Run, o.As)
+	}
+	if o.Names == "" {
+		o.Names = "darkroom"
+	}
+	if o.Every == 0 {
+		o.Every = time.Second
+	}
+	l, err := layoutOf(o.As)
+	if err != nil {
+		return nil, err
+	}
+	run, gold, err := describe(o.Run)
+	if err != nil {
+		return nil, err
+	}
+	had, err := readState(o.Out)
+	if err != nil {
+		return nil, err
+	}
+	var m Mark
+	if had != nil {
+		if had.ID != run.ID || had.As != o.As || had.Names != o.Names {
+			return nil, fmt.Errorf("%s: %w (run %s as %s with the names of %s)\nhint: --out names another place, or delete the folder", o.Out, ErrOther, had.Run, had.As, had.Names)
+		}
+		run.Began, m = had.Began, had.Mark
+	}
+	if l.again {
+		m = Mark{}
+	}
+	s, err := openSource(o.Run, aliasesOf(o.Names), gold, m)
+	if err != nil {
+		return nil, err
+	}
+	if had == nil {
+		if err := s.readTimes(); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		run.Began = s.start()
+	}
+	x := &Export{Options: o, source: s}
+	st := state{As: o.As, Names: o.Names, Project: run.Project, Run: run.Name, ID: run.ID, Began: run.Began, Mark: m}
+	if had != nil {
+		st.Bytes = had.Bytes
+	}
+	if x.target, err = l.open(o.Out, run, st); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return x, nil
+}
+
+// Export writes what is there, and returns how many entries were new.
+func (x *Export) Export() (n int, err error) {
+	defer func() { err = errors.Join(err, x.close()) }()
+	if n, err = x.drain(true); err != nil {
+		return n, err
+	}
+	return n, x.finish()
+}
+
+// Follow writes what is there and what comes, until the run has ended or ctx is cancelled.
+func (x *Export) Follow(ctx context.Context, ended func() (bool, error)) (n int, err error) {
+	defer func() { err = errors.Join(err, x.close()) }()
+	for {
+		over, err := ended()
+		if err != nil {
+			return n, err
+		}
+		more, err := x.drain(over)
+		n += more
+		if err != nil {
+			return n, err
+		}
+		if over {
+			return n, x.finish()
+		}
+		select {
+		case <-ctx.Done():
+			return n, nil
+		case <-time.After(x.Every):
+		}
+	}
+}
+
+// Ended reports whether result.json says that the run has ended.
+func Ended(dir string) (bool, error) {
+	r, err := result(dir)
+	return r != nil && r.Status != ledger.UnderWay, err
+}
+
+// drain writes all entries that are ready.
+func (x *Export) drain(final bool) (n int, err error) {
+	for {
+		e, err := x.source.next(final)
+		if err != nil {
+			return n, err
+		}
+		if e != nil {
+			if err := x.target.Append(e); err != nil {
+				return n, fmt.Errorf("exporting iteration %d: %w", e.Iteration, err)
+			}
+			n++
+		}
+		if n > 0 && (e == nil || n%batch == 0) {
+			if err := x.target.Commit(x.source.mark); err != nil {
+				return n, fmt.Errorf("exporting: %w", err)
+			}
+		}
+		if e == nil {
+			return n, nil
+		}
+	}
+}
+
+// finish ends the export of a run that has ended.
+func (x *Export) finish() error {
+	r, err := result(x.Run)
+	if err != nil || r == nil || r.Status == ledger.UnderWay {
+		return err
+	}
+	return x.target.Finish(r.Status)
+}
+
+func (x *Export) close() error { return errors.Join(x.source.close(), x.target.Close()) }
+
+// describe is what holds for all of a run, and which of its rewards are not trained on.
+func describe(dir string) (*Run, map[string]bool, error) {
+	path := filepath.Join(dir, folder.Config)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s holds no run: %w", dir, err)
+	}
+	if err := folder.Own(dir); err != nil {
+		return nil, nil, err
+	}
+	e, err := experiment.Parse(path, text, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("this version cannot read the run's settings: %w", err)
+	}
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	run, gold := &Run{Project: e.Run.Name, Name: filepath.Base(full), ID: e.Identity()[:12]}, map[string]bool{}
+	for _, kv := range e.Settings() {
+		run.Config = append(run.Config, Setting{kv[0], valueOf(kv[1])})
+	}
+	for _, r := range e.Rewards {
+		gold[r.Name] = !r.Train
+	}
+	return run, gold, nil
+}
+
+// valueOf reads a value as TOML writes it: a number, a bool, a text; others stay as they are written.
+func valueOf(text string) any {
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		return v
+	}
+	if v, err := strconv.ParseBool(text); err == nil {
+		return v
+	}
+	if v, err := strconv.Unquote(text); err == nil {
+		return v
+	}
+	return text
+}
