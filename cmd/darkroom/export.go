@@ -11,11 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/trainer/track"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
 )
 
 func exportCommand() *cobra.Command {
 	var o exportOptions
+	var happened trackExport
 	cmd := &cobra.Command{
 		Use:   "export RUN|CHECKPOINT --as LAYOUT --out PATH",
 		Short: "Write what a run has trained, or an adapter, for other programs",
@@ -36,12 +38,16 @@ The model is the run's own; --model names its folder where it lies elsewhere now
 vision-language adapters have the names of transformers 5 (model.language_model.layers.0...), or
 with --names transformers4 those of 4.51 and before (model.layers.0...).`,
 		Example: "  darkroom export runs/maps --as diffusers --out maps.safetensors\n" +
+			"  darkroom export runs/maps --as tensorboard\n" +
 			"  darkroom export runs/zoom --as hub --weights ema --out zoom-model\n" +
 			"  darkroom export --lora maps.safetensors --as merged --model stable-diffusion-3.5-medium --out sd35-maps",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				o.run = args[0]
+			}
+			if track.Known(o.as) {
+				return happened.write(cmd, &o)
 			}
 			if err := o.check(cmd); err != nil {
 				return err
@@ -55,7 +61,8 @@ with --names transformers4 those of 4.51 and before (model.layers.0...).`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.lora, "lora", "", "an adapter in place of a run: `PATH` of a folder of PEFT's, or of a folder or a file of diffusers'")
-	f.StringVar(&o.as, "as", "", "`LAYOUT`: "+strings.Join(layouts(), ", "))
+	f.StringVar(&o.as, "as", "", "`LAYOUT`: "+strings.Join(slices.Concat(layouts(), track.Layouts()), ", "))
+	happened.flags(cmd)
 	f.StringVar(&o.out, "out", "", "`PATH` to write; it must not exist")
 	weightsFlag(cmd, &o.weights)
 	f.StringVar(&o.model, "model", "", "folder `DIR` of the model (default: the run's)")
@@ -110,7 +117,7 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 	must(o.run != "" || o.lora != "", "what is exported is missing: the folder of a run, or --lora with an adapter")
 	must(o.run == "" || o.lora == "", "a run and --lora: one of them")
 	must(o.out != "", "--out is missing: what to write")
-	must(slices.Contains(layouts(), o.as), "--as %q: one of %s", o.as, strings.Join(layouts(), ", "))
+	must(slices.Contains(layouts(), o.as), "--as %q: one of %s", o.as, strings.Join(slices.Concat(layouts(), track.Layouts()), ", "))
 	must(o.lora == "" || !given("weights"), "--weights is of a run")
 	must(isWhich(o.weights), "--weights %q: current or ema", o.weights)
 	must(slices.Contains([]string{"transformers5", "transformers4"}, o.names), "--names %q: transformers5 or transformers4", o.names)

@@ -27,7 +27,8 @@ type Options struct {
 type Export struct {
 	Options
 	source *source
-	target Target
+	target Target // nil: there was nothing to write
+	begin  func() (Target, error)
 }
 
 // batch is how many entries are committed at once.
@@ -70,18 +71,21 @@ func Open(o Options) (*Export, error) {
 	if err != nil {
 		return nil, err
 	}
-	if had == nil {
-		if err := s.readTimes(); err != nil {
-			return nil, errors.Join(err, s.close())
-		}
-		run.Began = s.start()
-	}
 	x := &Export{Options: o, source: s}
-	st := state{As: o.As, Names: o.Names, Project: run.Project, Run: run.Name, ID: run.ID, Began: run.Began, Mark: m}
-	if had != nil {
-		st.Bytes = had.Bytes
+	x.begin = func() (Target, error) { // with the first entry: only then it is known when the run began
+		st := state{As: o.As, Names: o.Names, Project: run.Project, Run: run.Name, ID: run.ID, Mark: m}
+		if had == nil {
+			run.Began = s.start()
+		} else {
+			st.Bytes, st.Records = had.Bytes, had.Records
+		}
+		st.Began = run.Began
+		return l.open(o.Out, run, st)
 	}
-	if x.target, err = l.open(o.Out, run, st); err != nil {
+	if m.Entries > 0 { // Finish may have something to write
+		x.target, err = x.begin()
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return x, nil
@@ -90,7 +94,7 @@ func Open(o Options) (*Export, error) {
 // Export writes what is there, and returns how many entries were new.
 func (x *Export) Export() (n int, err error) {
 	defer func() { err = errors.Join(err, x.close()) }()
-	if n, err = x.drain(true); err != nil {
+	if n, err = x.drain(); err != nil {
 		return n, err
 	}
 	return n, x.finish()
@@ -104,7 +108,7 @@ func (x *Export) Follow(ctx context.Context, ended func() (bool, error)) (n int,
 		if err != nil {
 			return n, err
 		}
-		more, err := x.drain(over)
+		more, err := x.drain()
 		n += more
 		if err != nil {
 			return n, err
@@ -126,15 +130,19 @@ func Ended(dir string) (bool, error) {
 	return r != nil && r.Status != ledger.UnderWay, err
 }
 
-// drain writes all entries that are ready.
-func (x *Export) drain(final bool) (n int, err error) {
+// drain writes all entries that are ready. Of a run that is under way an iteration without a time is not.
+func (x *Export) drain() (n int, err error) {
+	final, err := Ended(x.Run)
+	if err != nil {
+		return 0, err
+	}
 	for {
 		e, err := x.source.next(final)
 		if err != nil {
 			return n, err
 		}
 		if e != nil {
-			if err := x.target.Append(e); err != nil {
+			if err := x.append(e); err != nil {
 				return n, fmt.Errorf("exporting iteration %d: %w", e.Iteration, err)
 			}
 			n++
@@ -150,16 +158,31 @@ func (x *Export) drain(final bool) (n int, err error) {
 	}
 }
 
+// append writes an entry.
+func (x *Export) append(e *Entry) (err error) {
+	if x.target == nil {
+		if x.target, err = x.begin(); err != nil {
+			return err
+		}
+	}
+	return x.target.Append(e)
+}
+
 // finish ends the export of a run that has ended.
 func (x *Export) finish() error {
 	r, err := result(x.Run)
-	if err != nil || r == nil || r.Status == ledger.UnderWay {
+	if err != nil || r == nil || r.Status == ledger.UnderWay || x.target == nil {
 		return err
 	}
 	return x.target.Finish(r.Status)
 }
 
-func (x *Export) close() error { return errors.Join(x.source.close(), x.target.Close()) }
+func (x *Export) close() error {
+	if x.target == nil {
+		return x.source.close()
+	}
+	return errors.Join(x.source.close(), x.target.Close())
+}
 
 // describe is what holds for all of a run, and which of its rewards are not trained on.
 func describe(dir string) (*Run, map[string]bool, error) {

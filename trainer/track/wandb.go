@@ -1,7 +1,9 @@
 package track
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -10,9 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"crypto/sha256"
-	"encoding/hex"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
@@ -170,8 +169,8 @@ func (w *wandb) history(e *Entry, items []Setting) error {
 	})
 }
 
-// image is how a step names a picture.
-type image struct {
+// imageFile is how a step names a picture.
+type imageFile struct {
 	Type    string `json:"_type"`
 	SHA256  string `json:"sha256"`
 	Size    int    `json:"size"`
@@ -183,9 +182,9 @@ type image struct {
 }
 
 // keep writes a picture among the run's files.
-func (w *wandb) keep(order, n int, p Picture) (image, error) {
+func (w *wandb) keep(order, n int, p Picture) (imageFile, error) {
 	sum := sha256.Sum256(p.PNG)
-	of := image{Type: "image-file", SHA256: hex.EncodeToString(sum[:]), Size: len(p.PNG), Format: "png", Width: p.Width, Height: p.Height, Caption: p.Caption}
+	of := imageFile{Type: "image-file", SHA256: hex.EncodeToString(sum[:]), Size: len(p.PNG), Format: "png", Width: p.Width, Height: p.Height, Caption: p.Caption}
 	of.Path = fmt.Sprintf("media/images/%s_%d_%d_%s.png", strings.ReplaceAll(p.Name, "/", "_"), order, n, of.SHA256[:20])
 	to := filepath.Join(w.folder, "files", filepath.FromSlash(of.Path))
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
