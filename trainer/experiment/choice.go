@@ -46,6 +46,13 @@ func (e *Experiment) checkChoice(r report) {
 	if roll.Filter != nil {
 		roll.Filter.Check(under("rollout.filter", r))
 	}
+	if roll.Skip == nil {
+		return
+	}
+	roll.Skip.Check(under("rollout.skip", r))
+	if roll.Curriculum != nil {
+		r("rollout.skip|rollout.curriculum", "both say which prompts come next", "one of them")
+	}
 }
 
 // checkRelative: a control word needs a reward that reads prompts.
@@ -98,6 +105,9 @@ func (e *Experiment) choiceWords() string {
 	if c := roll.Curriculum; c != nil {
 		all = append(all, fmt.Sprintf("prompts drawn in proportion to failure, at least %v", c.Floor))
 	}
+	if s := roll.Skip; s != nil {
+		all = append(all, fmt.Sprintf("prompts that keep being solved (at %v) or failing (at %v) are skipped", s.Solved, s.Failed))
+	}
 	if q := roll.Resample; q != nil {
 		all = append(all, fmt.Sprintf("further prompts for groups that teach nothing, up to %s", count(q.Rolls, "roll")))
 	}
@@ -112,6 +122,7 @@ func Choices() []Name {
 	return []Name{
 		{Name: "rollout.filter", Card: "Prompts that the untrained model always or never solves are left out before training (Qwen3-VL); rates are measured once, or read from a file."},
 		{Name: "rollout.curriculum", Card: "Prompts drawn in proportion to how often they fail (GLM-4.5V, Kimi k1.5)."},
+		{Name: "rollout.skip", Card: "Prompts that keep being solved, or keep failing, are skipped before they are rolled, more often the longer (GRESO)."},
 		{Name: "rollout.resample", Card: "Further prompts are rolled in place of groups that teach nothing, up to a number of rolls (DAPO's dynamic sampling)."},
 		{Name: "rollout.buffer", Card: "Groups with signal are learned from again for some iterations, with the log-probabilities they were rolled with (Skywork R1V2)."},
 		{Name: "advantage.filter", Card: "Groups that teach nothing are left out before samples are compared (DAPO)."},

@@ -124,7 +124,7 @@ func (a Advantage) words(tokens bool) string {
 		s += ", each reward by itself"
 	}
 	if a.BestOf > 0 {
-		s += fmt.Sprintf("; the best and worst %d are trained on", a.BestOf)
+		s += fmt.Sprintf("; %s %d are trained on", map[string]string{"advantage": "the best and worst", "size": "the largest"}[a.BestBy], a.BestOf)
 	}
 	if a.Filter != nil {
 		s += "; groups are left out by " + a.Filter.By

@@ -24,6 +24,7 @@ const (
 	curriculum rng.Purpose = "curriculum"
 	passRates  rng.Purpose = "pass rates"
 	bufferDraw rng.Purpose = "buffer"
+	skipDraw   rng.Purpose = "skip"
 )
 
 // seeds lists what this experiment draws.
@@ -65,6 +66,9 @@ func (e *Experiment) seeds() []Seed {
 	}
 	if e.Rollout.Curriculum != nil {
 		all[0] = Seed{curriculum, "iteration, attempt", "which prompts are rolled"}
+	}
+	if e.Rollout.Skip != nil {
+		all = append(all, Seed{skipDraw, "place in the list", "which prompts are skipped"})
 	}
 	if e.Rollout.Buffer != nil {
 		all = append(all, Seed{bufferDraw, "iteration", "which groups are learned from again"})

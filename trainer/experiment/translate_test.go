@@ -52,10 +52,10 @@ func translatesEstimator(t *testing.T, name string, e *Experiment) {
 	t.Helper()
 	rule := e.Advantage.Rule()
 	rule.Check(complain(t, name))
-	b := advantage.Batch{Groups: []int{0, 0, 0, 1, 1, 1}, Rewards: [][]float64{{1, 2, 4, 3, 3, math.NaN()}}, Prompts: []string{"a", "a", "a", "b", "b", "b"},
-		Features: [][]float64{{1, 0}, {0, 1}, {1, 1}, {1, 0}, {0, 1}, {1, 1}}, Lengths: []float64{3, 4, 5, 3, 4, 5}}
+	b := advantage.Batch{Groups: []int{0, 0, 0, 0, 1, 1, 1}, Rewards: [][]float64{{0.1, 0.2, 0.4, 0.1, 0.3, 0.3, math.NaN()}}, Prompts: []string{"a", "a", "a", "a", "b", "b", "b"},
+		Features: [][]float64{{1, 0}, {0, 1}, {1, 1}, {1, 1}, {1, 0}, {0, 1}, {1, 1}}, Lengths: []float64{3, 4, 5, 6, 3, 4, 5}}
 	a, _, err := rule.Advantages(b)
-	if err != nil || !math.IsNaN(a[5]) || !(a[2] > a[0]) {
+	if err != nil || !math.IsNaN(a[6]) || !(a[2] > a[0]) {
 		t.Errorf("%s: advantages %v, %v", name, a, err)
 	}
 	if f := e.Advantage.Filter; f != nil {

@@ -15,6 +15,7 @@ import (
 type choice struct {
 	pool   []int             // the prompts that pass rates leave
 	known  prompts.Successes // of the curriculum
+	skips  *prompts.Skips    // of GRESO; nil: nothing was learned
 	place  int               // in the endless list of prompts, where an iteration may ask for more of it
 	buffer *trainer.Buffer
 }
@@ -59,7 +60,7 @@ func (t *training) asks(i, roll, n int, seen []int) []int {
 	}
 	key := t.root().With("prompts")
 	var list []int
-	if r.Resample == nil {
+	if r.Resample == nil && r.Skip == nil {
 		for _, k := range prompts.Pick(key, i, n, len(c.pool)) {
 			list = append(list, c.pool[k])
 		}
@@ -67,11 +68,20 @@ func (t *training) asks(i, roll, n int, seen []int) []int {
 	}
 	for len(list) < min(n, len(among)) {
 		p := c.pool[prompts.From(key, c.place, 1, len(c.pool))[0]]
-		if c.place++; !slices.Contains(seen, p) && !slices.Contains(list, p) {
+		if c.place++; !slices.Contains(seen, p) && !slices.Contains(list, p) && !t.skipped(p) {
 			list = append(list, p)
 		}
 	}
 	return list
+}
+
+// skipped says whether [rollout.skip] leaves out the prompt before the current place.
+func (t *training) skipped(p int) bool {
+	if t.now.turn.Rollout.Skip == nil || t.choice.skips == nil {
+		return false
+	}
+	draw := t.root().With("skip").Sample(t.choice.place).Draw()
+	return t.choice.skips.Out(p, draw.Float64(), draw.Float64())
 }
 
 // chooses is the iteration's choice of samples.
@@ -180,14 +190,26 @@ func apart(margin float64, r *trainer.Report, places []int) []int {
 	})
 }
 
-// learn tells the curriculum what became of the iteration's prompts.
+// learn keeps what became of the iteration's prompts, for a curriculum or for skipping.
 func (t *training) learn(r *trainer.Report) {
-	c := t.now.turn.Rollout.Curriculum
-	if c == nil {
+	c, s := t.now.turn.Rollout.Curriculum, t.now.turn.Rollout.Skip
+	if c == nil && s == nil {
 		return
 	}
+	var list []int
+	var totals [][]float64
 	for _, g := range trainer.Groups(r.Samples) {
-		c.Learn(t.choice.known, r.Samples[g[0]].Key.Prompt, trainer.Pick(r.Scores, g))
+		list, totals = append(list, r.Samples[g[0]].Key.Prompt), append(totals, trainer.Pick(r.Scores, g))
+	}
+	if s != nil {
+		if t.choice.skips == nil {
+			t.choice.skips = s.New(len(t.train))
+		}
+		s.Learn(t.choice.skips, list, totals)
+		return
+	}
+	for i, p := range list {
+		c.Learn(t.choice.known, p, totals[i])
 	}
 }
 

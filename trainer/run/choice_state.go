@@ -17,9 +17,10 @@ import (
 
 // choiceState is the part in state.json.
 type choiceState struct {
-	Place int          `json:"place,omitempty"`
-	Known []*float64   `json:"known,omitempty"` // null: never rolled
-	Kept  []groupState `json:"kept,omitempty"`
+	Place int            `json:"place,omitempty"`
+	Known []*float64     `json:"known,omitempty"` // null: never rolled
+	Skips *prompts.Skips `json:"skips,omitempty"`
+	Kept  []groupState   `json:"kept,omitempty"`
 }
 
 type groupState struct {
@@ -38,7 +39,7 @@ type sampleState struct {
 
 // state is nil where nothing was chosen.
 func (c *choice) state() (*choiceState, []safetensors.Tensor) {
-	s := &choiceState{Place: c.place}
+	s := &choiceState{Place: c.place, Skips: c.skips}
 	learned := false
 	for _, v := range c.known {
 		s.Known = append(s.Known, ledger.Number(v))
@@ -57,7 +58,7 @@ func (c *choice) state() (*choiceState, []safetensors.Tensor) {
 		}
 		s.Kept = append(s.Kept, one)
 	}
-	if s.Place == 0 && s.Known == nil && s.Kept == nil {
+	if s.Place == 0 && s.Known == nil && s.Skips == nil && s.Kept == nil {
 		return nil, nil
 	}
 	return s, tensors
@@ -67,14 +68,17 @@ func keptName(group, sample int) string { return fmt.Sprintf("kept.%d.%d", group
 
 // load is the way back.
 func (c *choice) load(s *choiceState, f *safetensors.File) error {
-	c.place, c.buffer.Kept, c.known = 0, nil, prompts.NewSuccesses(len(c.known))
+	c.place, c.skips, c.buffer.Kept, c.known = 0, nil, nil, prompts.NewSuccesses(len(c.known))
 	if s == nil {
 		return nil
 	}
 	if s.Known != nil && len(s.Known) != len(c.known) {
 		return fmt.Errorf("successes of %d prompts, and there are %d", len(s.Known), len(c.known))
 	}
-	c.place = s.Place
+	if s.Skips != nil && len(s.Skips.Solved) != len(c.known) {
+		return fmt.Errorf("visits of %d prompts, and there are %d", len(s.Skips.Solved), len(c.known))
+	}
+	c.place, c.skips = s.Place, s.Skips
 	for i, v := range s.Known {
 		if v != nil {
 			c.known[i] = *v

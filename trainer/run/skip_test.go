@@ -1,0 +1,81 @@
+package run
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// TestSkip: a prompt that is always solved is rolled less and less often, every other one as often as
+// before, and a run that goes on from a checkpoint rolls what the whole run rolled.
+func TestSkip(t *testing.T) {
+	begun := func() *training {
+		r := &training{Experiment: parse(t, "rollout.skip={step=0}"), train: make([]prompts.Prompt, 5)}
+		r.beginChoice()
+		turn, err := r.Turn(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.now.turn = turn
+		return r
+	}
+	iterate := func(r *training, i int) (rolled []int) {
+		report := &trainer.Report{}
+		for _, k := range r.keys(i) {
+			score := float64(k.Sample % 2)
+			if k.Prompt == 3 {
+				score = 1
+			}
+			report.Samples, report.Scores = append(report.Samples, trainer.Sample{Key: k}), append(report.Scores, score)
+			if k.Sample == 0 {
+				rolled = append(rolled, k.Prompt)
+			}
+		}
+		r.learn(report)
+		return rolled
+	}
+	whole, visits := begun(), make([]int, 5)
+	var later [][]int
+	var kept *choiceState
+	for i := range 200 {
+		if i == 100 {
+			kept, _ = whole.choice.state()
+			kept.Skips = copied(kept.Skips)
+		}
+		rolled := iterate(whole, i)
+		for _, p := range rolled {
+			visits[p]++
+		}
+		if i >= 100 {
+			later = append(later, rolled)
+		}
+	}
+	if visits[3] > visits[0]/4 || visits[3] == 0 {
+		t.Errorf("visits: %v, want few of prompt 3, and some", visits)
+	}
+	others := []int{visits[0], visits[1], visits[2], visits[4]}
+	if slices.Max(others)-slices.Min(others) > 1 {
+		t.Errorf("visits: %v, want all but prompt 3 alike", visits)
+	}
+	resumed := begun()
+	if err := resumed.choice.load(kept, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range later {
+		if got := iterate(resumed, 100+i); !slices.Equal(got, want) {
+			t.Fatalf("iteration %d after going on rolls %v, want %v", 100+i, got, want)
+		}
+	}
+	if p := whole.choice.skips; math.Abs(p.Easy-0.5) > 0 || p.Solved[3] == 0 {
+		t.Errorf("learned %+v", p)
+	}
+}
+
+func copied(s *prompts.Skips) *prompts.Skips {
+	c := *s
+	c.Solved, c.Failed = slices.Clone(s.Solved), slices.Clone(s.Failed)
+	return &c
+}
