@@ -15,6 +15,7 @@ type Estimator struct {
 	History *History   // what the rule history remembers
 	Norm    float64    // of gpg; 0 is 1
 	K       int        // of max-at-k
+	Keep    *Keep      // who is compared; nil: all
 	Range   [2]float64 // of beta: what a reward can be; equal ends are [0, 1]
 	Whiten  Whiten     // of reinforce++: over as many decisions as Batch.Lengths says
 }
@@ -28,6 +29,11 @@ func (e Estimator) Advantages(b Batch) ([]float64, Stats, error) {
 	sum, err := e.Add(b.Rewards, b.weights())
 	if err != nil {
 		return nil, Stats{}, err
+	}
+	if e.Keep != nil {
+		if b.Rewards, err = e.Keep.kept(b, sum); err != nil {
+			return nil, Stats{}, err
+		}
 	}
 	clip := e.Options
 	e.Clip = 0 // of the sum, not of every reward

@@ -22,6 +22,7 @@ type Advantage struct {
 	BestBy  string            `toml:"best_by" enum:"advantage,size" doc:"which samples best_of keeps: the best and the worst (DanceGRPO), or those whose advantages are largest, of either sign (CPPO)"`
 	Margin  float64           `toml:"margin" range:"[0,inf)" of:"objective=pairs" doc:"of objective dpo: pairs whose scores lie closer are left out"`
 	AllDead string            `toml:"all_dead" enum:"skip,train,stop" doc:"iterations whose advantages are all 0: move nothing, move by what else the objective has, or stop the run"`
+	Keep    *advantage.Keep   `toml:"keep" of:"tokens" doc:"only some samples of a group are compared, the shortest or the most efficient (GFPO)"`
 	Filter  *advantage.Filter `toml:"filter" doc:"groups that teach nothing are left out (DAPO)"`
 	Credit  advantage.Credit  `toml:"credit" of:"tokens,reinforce++,reinforce++-baseline" doc:"how the tokens of an answer share what it earned"`
 }

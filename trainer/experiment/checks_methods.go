@@ -153,6 +153,8 @@ func (e *Experiment) checkGroups(r report) {
 		r("rollout.group|sampler.tree", fmt.Sprintf("a tree with %d splits has %d leaves, not %d", len(tree.Splits), tree.shape(nil).Leaves(), group), "a group is the leaves of one tree")
 	case e.Advantage.Estimator == "max-at-k" && e.Advantage.K > group:
 		r("advantage.k|rollout.group", fmt.Sprintf("there are %d samples in a group: nobody is the best of %d", group, e.Advantage.K), "a smaller k, or a larger group")
+	case e.Advantage.Keep != nil && e.Advantage.Keep.Of > group:
+		r("advantage.keep.of", fmt.Sprintf("there are %d samples in a group", group), "fewer, or a larger group")
 	case e.Advantage.BestOf == 0 && e.Advantage.BestBy == "size":
 		r("advantage.best_by", "best_of = 0 keeps all samples", "say with best_of how many are kept")
 	case e.Advantage.BestOf > group:

@@ -125,6 +125,7 @@ func Choices() []Name {
 		{Name: "rollout.skip", Card: "Prompts that keep being solved, or keep failing, are skipped before they are rolled, more often the longer (GRESO)."},
 		{Name: "rollout.resample", Card: "Further prompts are rolled in place of groups that teach nothing, up to a number of rolls (DAPO's dynamic sampling)."},
 		{Name: "rollout.buffer", Card: "Groups with signal are learned from again for some iterations, with the log-probabilities they were rolled with (Skywork R1V2)."},
+		{Name: "advantage.keep", Card: "Of a large group only the shortest answers, or those with the largest reward per token, are compared (GFPO)."},
 		{Name: "advantage.filter", Card: "Groups that teach nothing are left out before samples are compared (DAPO)."},
 		{Name: "advantage.best_of", Card: "Of a group its best and its worst samples are learned from (DanceGRPO); all of them are compared."},
 		{Name: "advantage.margin", Card: "Of objective dpo: pairs whose totals lie closer are left out (verl-omni)."},

@@ -123,6 +123,9 @@ func (a Advantage) words(tokens bool) string {
 	if a.How == "advantages" || a.How == "gdpo" {
 		s += ", each reward by itself"
 	}
+	if k := a.Keep; k != nil {
+		s += fmt.Sprintf("; of a group the %s %d are compared", map[string]string{"length": "shortest", "efficiency": "most efficient"}[k.By], k.Of)
+	}
 	if a.BestOf > 0 {
 		s += fmt.Sprintf("; %s %d are trained on", map[string]string{"advantage": "the best and worst", "size": "the largest"}[a.BestBy], a.BestOf)
 	}

@@ -40,7 +40,7 @@ func (e *Experiment) Combined(scores [][]float64) (compared [][]float64, weights
 // Rule is the estimator of outcomes. The history of the estimator history is empty.
 // Those that look at rewards of tokens leave outcomes as they are.
 func (a Advantage) Rule() advantage.Estimator {
-	e := advantage.Estimator{Rule: "compare", Options: a.Options, Several: a.Several, Norm: a.Norm, K: a.K, Range: a.Range}
+	e := advantage.Estimator{Rule: "compare", Options: a.Options, Several: a.Several, Norm: a.Norm, K: a.K, Keep: a.Keep, Range: a.Range}
 	switch a.Estimator {
 	case "best", "ends", "pass-at-k", "max-at-k", "beta", "diversity", "opo", "gpg", "win-rate":
 		e.Rule = a.Estimator
