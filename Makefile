@@ -3,13 +3,16 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device
 
 check: ## all that must hold before a change is taken
 	.ci/run
 
 test:
 	go test ./...
+
+curves: ## both iterations of every shipped experiment's curve, of which go test compares the first
+	DARKROOM_CURVES=whole go test -count=1 -run 'TestConfigs$$' ./trainer/run
 
 race:
 	CGO_ENABLED=1 go test -race -short ./...

@@ -25,9 +25,9 @@ func readLedger(t *testing.T, dir string) (lines []ledger.Line) {
 	return lines
 }
 
-// everyChoice is a run that chooses in all ways at once.
-var everyChoice = []string{"rollout.resample={rolls=3}", `advantage.filter={by="mean", low=0.3, high=0.99}`, "advantage.best_of=2", "rollout.buffer={iterations=2, groups=1}",
-	"rollout.curriculum={memory=0.2}", "rollout.filter={samples=2, success=0.5, above=0, at_most=1}", "sampler.window.kind=random"}
+// everyChoice is a run that chooses in all ways at once; samples score some thousands.
+var everyChoice = []string{"rollout.resample={rolls=3}", `advantage.filter={by="mean", low=2000, high=1e9}`, "advantage.best_of=2", "rollout.buffer={iterations=2, groups=1}",
+	"rollout.curriculum={memory=0.2}", "rollout.filter={samples=2, success=1500, above=0, at_most=1}", "sampler.window.kind=random"}
 
 // TestChoiceResume: what decides on prompts and samples survives a stop, and a kill while pass rates
 // are measured.
@@ -98,7 +98,7 @@ func TestChoiceResume(t *testing.T) {
 	if a, b := readLedger(t, whole)[0].Prompts, readLedger(t, filepath.Join(dir, "reading"))[0].Prompts; !slices.Equal(a, b) {
 		t.Errorf("prompts %v were rolled, and %v with rates that were read", a, b)
 	}
-	if _, err := train(t, parse(t, append(sets, "rollout.filter.success=9")...), filepath.Join(dir, "none"), false, 2, -1); err == nil || !strings.Contains(err.Error(), "leaves 0 of 6 prompts") {
+	if _, err := train(t, parse(t, append(sets, "rollout.filter.success=1e9")...), filepath.Join(dir, "none"), false, 2, -1); err == nil || !strings.Contains(err.Error(), "leaves 0 of 6 prompts") {
 		t.Errorf("a filter that leaves nothing: %v", err)
 	}
 }
@@ -126,8 +126,8 @@ func TestChoices(t *testing.T) {
 		t.Errorf("rolled %d times, prompts %v", l.Choice.Rolls, l.Prompts)
 	}
 	dpo := []string{"loss.objective=dpo", "advantage.estimator=ends"}
-	if l := run(append(dpo, "advantage.margin=99")...)[0]; l.Choice.Learned != 0 || len(l.Updates) != 0 {
-		t.Errorf("pairs that lie 99 apart: %+v", l.Choice)
+	if l := run(append(dpo, "advantage.margin=1e9")...)[0]; l.Choice.Learned != 0 || len(l.Updates) != 0 {
+		t.Errorf("pairs that are to lie 1e9 apart: %+v", l.Choice)
 	}
 	if l := run(append(dpo, "advantage.margin=1e-9")...)[0]; l.Choice.Learned != 6 || len(l.Updates) != 2 {
 		t.Errorf("pairs that lie apart: %+v", l.Choice)
@@ -135,8 +135,8 @@ func TestChoices(t *testing.T) {
 	if l := run("loss.objective=nft", "rollout.buffer={groups=2}")[1]; l.Choice.Reused != 6 || len(l.Updates) != 2 {
 		t.Errorf("final samples are reused: %+v", l.Choice)
 	}
-	relative := run(`reward=[{name="clip", relative={positive="a red circle", negative="a blue square", k=0.5}}]`)[0]
-	plain := run(`reward=[{name="clip"}]`)[0]
+	relative := run(whole, `reward=[{name="clip", relative={positive="a red circle", negative="a blue square", k=0.5}}]`)[0]
+	plain := run(whole, `reward=[{name="clip"}]`)[0]
 	if relative.Rewards["clip"].Mean == plain.Rewards["clip"].Mean {
 		t.Error("a control word changes nothing")
 	}

@@ -72,18 +72,19 @@ var madeSpeaker = sync.OnceValues(func() (string, error) {
 	}
 	be := cpu.NewWith(cpu.Options{Path: path})
 	defer be.Close()
-	dir := speakerDir()
+	dir := ownDir("speaker")
 	return dir, pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Say: func(string) {}})
 })
 
-// speakerDir is a folder of this process.
-func speakerDir() string {
-	return filepath.Join(os.TempDir(), fmt.Sprintf("darkroom-speaker-%d", os.Getpid()))
+// ownDir is a folder of this process.
+func ownDir(of string) string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("darkroom-%s-%d", of, os.Getpid()))
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	os.RemoveAll(speakerDir())
+	os.RemoveAll(ownDir("speaker"))
+	os.RemoveAll(ownDir("tiny"))
 	os.Exit(code)
 }
 

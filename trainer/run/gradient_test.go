@@ -26,7 +26,7 @@ func TestRewardGradient(t *testing.T) {
 		"draft":  {`loss.gradient={through="draft", steps=3}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := parse(t, append(sets, "rollout.prompts="+seen, "evaluate.prompts="+again, "run.iterations=5", "rollout.group=2", "loss.objective=reward-gradient", `reward=[{name="clip"}]`,
+			e := parse(t, append(sets, whole, "rollout.prompts="+seen, "evaluate.prompts="+again, "run.iterations=5", "rollout.group=2", "loss.objective=reward-gradient", `reward=[{name="clip"}]`,
 				"sampler.solver=euler", "rollout.shared_noise=false", "sampler.eval_steps=4", "evaluate.every=0", "evaluate.samples=2", "optim.updates=1", "optim.lr=3e-3", `model.lora={rank=8, alpha=16, targets=["attn.to_q", "attn.to_v", "attn.add_k_proj", "attn.add_v_proj", "attn.to_out.0"]}`, "checkpoint.every=5")...)
 			r, err := train(t, e, filepath.Join(t.TempDir(), "run"), false, 2, -1)
 			if err != nil {

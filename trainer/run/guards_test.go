@@ -219,7 +219,7 @@ func runUntil(ctx context.Context, t *testing.T, text, dir string, hears func(st
 	}
 	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
 	defer be.Close()
-	sets := []string{"evaluate.prompts=''"}
+	sets := []string{tiny(t), "evaluate.prompts=''"}
 	if !strings.Contains(text, "loss = ") {
 		sets = append(sets, "loss.noise_floor=off") // which takes longest
 	}

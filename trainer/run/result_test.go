@@ -73,7 +73,7 @@ func TestResultIsMeasured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"scene", "background", "total"} {
+		for _, name := range []string{"sharpness", "jpeg", "total"} {
 			g := r.HeldOut[name]
 			if g.Before == nil || g.Known() != (c.measured > 0) || g.Iteration != c.measured {
 				t.Errorf("stopped after %d: %s is %+v", c.stop, name, g)

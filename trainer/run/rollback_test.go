@@ -125,7 +125,7 @@ func TestRollbackBest(t *testing.T) {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
 	t.Parallel()
-	const by = "background"
+	const by = "jpeg"
 	e := func() *experiment.Experiment {
 		return parse(t, "checkpoint={every=1, keep=1}", "evaluate.every=1", "optim.updates=1", "optim.warmup=4",
 			"monitor=[{watch='lr', rises_above=0.004, then='rollback', rollback={to='best', by='heldout."+by+"'}}]")

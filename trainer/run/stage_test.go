@@ -39,7 +39,7 @@ func stagedWith(t *testing.T, other map[string]string) *experiment.Experiment {
 		}
 		text = string(bytes.Replace([]byte(text), []byte(name), []byte(same), 1))
 	}
-	return parseText(t, text)
+	return parseText(t, text, tiny(t))
 }
 
 func others() map[string]string {
