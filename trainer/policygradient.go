@@ -21,8 +21,9 @@ import (
 // Invariants (tests): in the first update after a roll every ratio is exactly 1; the
 // gradient is the same where every decision is a question of its own.
 type PolicyGradient struct {
-	Even      bool      // decisions weigh the same, not steps (BranchGRPO)
-	Rows      []sde.Row // of the sampler that rolled, by step
+	Even      bool                  // decisions weigh the same, not steps (BranchGRPO)
+	Rows      []sde.Row             // of the sampler that rolled, by step
+	RowsOf    func(k Key) []sde.Row // where they depend on the sample: as many, which draw in the same steps; nil: Rows
 	Loss      func(loss.Terms) (loss.Result, error)
 	Reference bool                      // whether Loss looks at the reference weights; otherwise KL is from what rolled
 	Anchor    Weights                   // which weights these are; 0: Reference
@@ -103,16 +104,15 @@ func (o PolicyGradient) step(p Policy, step int, at []place, samples []Sample, a
 	if err != nil {
 		return loss.Result{}, err
 	}
-	row := o.Rows[step]
 	judge := func(outputs [][]float64) []judgement {
 		all := make([]judgement, len(at))
 		for i, a := range at {
-			all[i] = judgeChoice(row, points[of[i]].State, outputs[of[i]], samples[a.sample].Decisions.Choice[a.decision])
+			all[i] = judgeChoice(o.Row(samples[a.sample].Key, step), points[of[i]].State, outputs[of[i]], samples[a.sample].Decisions.Choice[a.decision])
 		}
 		return all
 	}
 	now := judge(answers.Outputs)
-	t := o.terms(row, at, samples, advantages)
+	t := o.terms(step, at, samples, advantages)
 	for _, j := range now {
 		t.LogProb, t.Mean = append(t.LogProb, j.logProb), append(t.Mean, j.mean)
 	}
@@ -167,16 +167,19 @@ func anchor(w Weights) Weights {
 	return w
 }
 
+// Row is the row that a sample's step was taken by.
+func (o PolicyGradient) Row(k Key, step int) sde.Row { return rowsOf(o.Rows, o.RowsOf, k)[step] }
+
 // terms are what a loss is told about decisions, as far as it was known when they
 // were made.
-func (o PolicyGradient) terms(row sde.Row, at []place, samples []Sample, advantages []float64) loss.Terms {
+func (o PolicyGradient) terms(step int, at []place, samples []Sample, advantages []float64) loss.Terms {
 	var t loss.Terms
-	over := 2 * row.KLDeviation * row.KLDeviation
-	if o.KLOver != nil {
-		over = o.KLOver(row)
-	}
 	for _, a := range at {
-		d := samples[a.sample].Decisions
+		row, d := o.Row(samples[a.sample].Key, step), samples[a.sample].Decisions
+		over := 2 * row.KLDeviation * row.KLDeviation
+		if o.KLOver != nil {
+			over = o.KLOver(row)
+		}
 		t.Old = append(t.Old, d.LogProb[a.decision])
 		t.MeanOld = append(t.MeanOld, d.Mean[a.decision])
 		t.Advantage = append(t.Advantage, worth(d, a.decision, advantages[a.sample]))

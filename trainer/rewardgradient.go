@@ -30,9 +30,9 @@ type RewardGradient struct {
 
 // A Developer is a policy whose states become pictures by functions with derivatives.
 type Developer interface {
-	// Develop makes pictures of final states, asks at for the derivatives at those of a batch,
+	// Develop makes pictures of the final states of keys, asks at for the derivatives at those of a batch,
 	// the first of which is number from, and takes them back to the states.
-	Develop(finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) ([][]float64, error)
+	Develop(of []Key, finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) ([][]float64, error)
 	// Pull asks as Eval does of the current weights, and takes gradients at the outputs back: to
 	// Params' gradient, to which it adds, and to the points' states.
 	Pull(at []Point, grads [][]float64) (states [][]float64, err error)
@@ -116,7 +116,11 @@ func (o RewardGradient) Blame(p Policy, samples []Sample, _ []float64) (Blame, e
 func (o RewardGradient) judge(ways []Way, finals [][]float64) (Blame, [][]float64, error) {
 	var b Blame
 	n := float64(len(ways))
-	grads, err := o.Develop(finals, func(from int, pictures []vision.Pixels) ([][]float32, error) {
+	keys := make([]Key, len(ways))
+	for i, w := range ways {
+		keys[i] = w.Key
+	}
+	grads, err := o.Develop(keys, finals, func(from int, pictures []vision.Pixels) ([][]float32, error) {
 		some := ways[from : from+len(pictures)]
 		values, grads, err := o.Reward(some, pictures)
 		if err != nil {

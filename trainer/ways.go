@@ -65,6 +65,7 @@ func (d Direct) Ways(samples []Sample) ([]Way, error) {
 // Predicted makes ways of ReFL; choose draws which of n recorded steps.
 type Predicted struct {
 	Rows   []sde.Row
+	RowsOf func(k Key) []sde.Row // nil: Rows
 	Choose func(k Key, n int) int
 }
 
@@ -77,7 +78,7 @@ func (p Predicted) Ways(samples []Sample) ([]Way, error) {
 			return nil, fmt.Errorf("no step of sample %d was recorded", i)
 		}
 		k := p.Choose(s.Key, len(d.Step))
-		row, err := oneStep(p.Rows, d.Step[k])
+		row, err := oneStep(rowsOf(p.Rows, p.RowsOf, s.Key), d.Step[k])
 		if err != nil {
 			return nil, err
 		}
@@ -94,19 +95,22 @@ func (p Predicted) Ways(samples []Sample) ([]Way, error) {
 }
 
 // Last makes ways of DRaFT-K.
-type Last struct{ Rows []sde.Row }
+type Last struct {
+	Rows   []sde.Row
+	RowsOf func(k Key) []sde.Row // nil: Rows
+}
 
 // Ways is RewardGradient.Ways.
 func (l Last) Ways(samples []Sample) ([]Way, error) {
 	var ways []Way
 	for i, s := range samples {
 		d := s.Decisions
-		w := Way{Sample: i, Key: s.Key}
+		w, rows := Way{Sample: i, Key: s.Key}, rowsOf(l.Rows, l.RowsOf, s.Key)
 		for k, step := range d.Step {
-			if want := len(l.Rows) - len(d.Step) + k; step != want {
+			if want := len(rows) - len(d.Step) + k; step != want {
 				return nil, fmt.Errorf("step %d of sample %d was recorded where step %d was expected: the last steps are gone through", step, i, want)
 			}
-			row, err := oneStep(l.Rows, step)
+			row, err := oneStep(rows, step)
 			if err != nil {
 				return nil, err
 			}
@@ -134,6 +138,14 @@ func (l Last) Ways(samples []Sample) ([]Way, error) {
 		ways = append(ways, w)
 	}
 	return ways, nil
+}
+
+// rowsOf are the rows that a sample was made by: its own, where schedules depend on the sample.
+func rowsOf(all []sde.Row, of func(k Key) []sde.Row, k Key) []sde.Row {
+	if of == nil {
+		return all
+	}
+	return of(k)
 }
 
 // oneStep is a row that looks at nothing but its own step.

@@ -26,6 +26,7 @@ type family struct {
 	// base is the grid of sigmas before its shift; nil: the scheduler's own.
 	base        func(steps int) []float64
 	embedded    bool // the network reads a guidance scale
+	zeros       bool // stand for the states of a T5 encoder that is not there
 	patch       int  // side of a token in latents
 	emptyIsZero bool // the empty text is zeros, and not what encoders make of it
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -112,6 +113,12 @@ func Open(dir string, o Options) (*Pipeline, error) {
 		return nil, err
 	}
 	return p, f.headers(p.family.component, "vae")
+}
+
+// ReadsLength reports whether Options.TextLength means something: a T5 encoder reads texts, or zeros stand for
+// what it would have read.
+func (p *Pipeline) ReadsLength() bool {
+	return p.family.zeros || slices.ContainsFunc(p.encoders, func(e *encoder) bool { return e.ofT5() })
 }
 
 // Class is the pipeline's in model_index.json, and Component the denoiser's folder.

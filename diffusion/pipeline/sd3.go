@@ -42,7 +42,7 @@ func sd3Family(c mmdit.Config, length int, third bool) *family {
 		most:     func(factor int) int { return factor * c.PatchSize * c.PositionsSide },
 		defaults: Defaults{Height: c.SampleSize, Width: c.SampleSize, Steps: 28, Guidance: 7},
 	}
-	if third {
+	if fam.zeros = !third; third {
 		fam.encoders = append(fam.encoders, encoderPart{part: "text_encoder_3", tokenizer: "tokenizer_3", kind: t5States, length: length})
 	}
 	fam.join = func(said []encoded) (*Text, error) {

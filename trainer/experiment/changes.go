@@ -24,6 +24,9 @@ func Changes(before, after *Experiment) []string {
 	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() || after.anneals() // rates, what is pruned, or noise depend on the number of iterations
 	ranks := len(before.Run.Devices()) != len(after.Run.Devices())                                                    // gradients are added up in another order
 	list := differ(before, after, func(key string) bool {
+		if key == "sampler.schedule.tokens" && before.Sampler.Schedule.Kind != "dynamic" && after.Sampler.Schedule.Kind != "dynamic" {
+			return false // which nothing reads, and whose default was another
+		}
 		return key == "run.iterations" && scheduled || key == "run.device" && ranks || !isFree(key)
 	})
 	for i, line := range list {

@@ -189,6 +189,9 @@ func (e *Experiment) checkModel(r report) {
 	if e.Evaluate.Every > 0 && e.Evaluate.Prompts == "" {
 		r("evaluate.prompts", "there are no prompts to evaluate on", "held-out prompts, not those of [rollout]")
 	}
+	if v := e.Evaluate; (v.Width == 0) != (v.Height == 0) {
+		r(e.oneWritten("", "evaluate.width|evaluate.height"), "a picture needs both a width and a height", "write both, or neither")
+	}
 	if p := e.Evaluate.Prompts; p != "" && p == e.Rollout.Prompts {
 		r("evaluate.prompts", "these are the prompts that are trained on", "a file of other prompts, so that a gain is a gain")
 	}

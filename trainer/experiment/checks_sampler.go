@@ -40,6 +40,7 @@ func (s Sampler) Check(r report) {
 	if s.NoiseLimit > 0 && s.Solver != "flow-sde" {
 		r("noise_limit", fmt.Sprintf("%s has no limit", s.Solver), `only solver = "flow-sde" has`)
 	}
+	s.checkSizes(r)
 	s.checkFlash(r, solver)
 	s.checkTree(r, solver)
 }

@@ -58,6 +58,9 @@ func (e *Experiment) stageFacts() []Fact {
 		optimiser += fmt.Sprintf(", moving average %v", o.EMA)
 	}
 	all := []Fact{{"rollout", e.rolls()}}
+	if sizes := e.sizeWords(); sizes != "" && e.Episode == nil {
+		all = append(all, Fact{"pictures", sizes})
+	}
 	if choice := e.choiceWords(); choice != "" {
 		all = append(all, Fact{"choice", choice})
 	}

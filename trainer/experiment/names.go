@@ -180,7 +180,7 @@ func dynamic(o Schedule, steps int) (sde.Schedule, error) {
 	return sde.Flow(f, steps, base, dynamicShift(o))
 }
 
-func dynamicShift(o Schedule) float64 { return sde.DynamicShift(o.Tokens, 256, 4096, 0.5, 1.15) }
+func dynamicShift(o Schedule) float64 { return sde.DynamicShift(o.tokens(), 256, 4096, 0.5, 1.15) }
 
 // ladder is Stable Diffusion's.
 func ladder(o Schedule, steps int) (sde.Schedule, error) {

@@ -24,6 +24,10 @@ type Sampler struct {
 	Prediction string            `toml:"prediction" enum:"epsilon,sample,v_prediction" of:"ddim,ddpm" doc:"of ddim and ddpm: what the network puts out"`
 	Clip       bool              `toml:"clip_sample" of:"ddim" doc:"of ddim: cut the clean prediction to 1"`
 	Guidance   float64           `toml:"guidance" range:"[0,100]" doc:"scale; 1 or less samples without"`
+	Width      int               `toml:"width" range:"[0,16384]" doc:"pixels of a picture, with height; 0: what the model's folder says"`
+	Height     int               `toml:"height" range:"[0,16384]" doc:"pixels of a picture, with width"`
+	Sizes      []Size            `toml:"sizes" range:"[1,16384]" doc:"[[width, height], ...] of which one is drawn for each prompt of an iteration; a prompt's own size comes first"`
+	Negative   string            `toml:"negative" doc:"the text that guidance by two outputs leads away from; a prompt's own comes first"`
 	GuideBy    string            `toml:"guidance_kind" enum:"cfg,cfg-norm,embedded" doc:"two outputs combined, the same with the norm kept, or an input of the network"`
 	Schedule   Schedule          `toml:"schedule"`
 	Window     sde.WindowOptions `toml:"window"`
@@ -35,7 +39,7 @@ func defaultSampler() Sampler {
 	return Sampler{
 		Solver: "flow-sde", Outside: "euler", EvalSolver: "euler", Steps: 10, EvalSteps: 28, Noise: 0.7, Density: "gaussian", Prediction: "epsilon",
 		Guidance: 4.5, GuideBy: "cfg",
-		Schedule: Schedule{Kind: "shifted", Shift: 3, Tokens: 4096, Betas: "scaled_linear", Spacing: "leading"},
+		Schedule: Schedule{Kind: "shifted", Shift: 3, Betas: "scaled_linear", Spacing: "leading"},
 		Window:   sde.DefaultWindow(),
 	}
 }
@@ -44,9 +48,11 @@ func defaultSampler() Sampler {
 type Schedule struct {
 	Kind    string  `toml:"kind" doc:"see darkroom list schedules"`
 	Shift   float64 `toml:"shift" range:"(0,inf)" doc:"towards noise; 1 leaves the times even"`
-	Tokens  int     `toml:"tokens" range:"[1,1e8]" of:"kind=dynamic" doc:"of dynamic: patches of the picture, which decide the shift"`
+	Tokens  int     `toml:"tokens" range:"[0,1e8]" of:"kind=dynamic" doc:"of dynamic: patches of the picture, which decide the shift; 0: each picture's own"`
 	Betas   string  `toml:"betas" enum:"linear,scaled_linear,squaredcos_cap_v2" of:"kind=ddpm" doc:"of ddpm: how noise grows"`
 	Spacing string  `toml:"spacing" enum:"leading,trailing,linspace" of:"kind=ddpm" doc:"of ddpm: which of the thousand steps are taken"`
+
+	own int // tokens of a picture, where the file says none: Turn.Of
 }
 
 // Flash is a compressed tail.

@@ -19,10 +19,11 @@ type Run struct {
 
 // Model is [model].
 type Model struct {
-	Path      string   `toml:"path,required" doc:"a folder in the hub's layout, or embed:NAME"`
-	Precision string   `toml:"precision" enum:"bf16,f32" doc:"of frozen weights and activations"`
-	Train     []string `toml:"train,single" doc:"\"lora\", \"full\", or patterns of parameter names"`
-	LoRA      LoRA     `toml:"lora"`
+	Path       string   `toml:"path,required" doc:"a folder in the hub's layout, or embed:NAME"`
+	Precision  string   `toml:"precision" enum:"bf16,f32" doc:"of frozen weights and activations"`
+	TextLength int      `toml:"text_length" range:"[-1,512]" of:"pictures" doc:"tokens that a T5 encoder reads; 0: what the folder says, or as upstream; -1: none, where there is no such encoder"`
+	Train      []string `toml:"train,single" doc:"\"lora\", \"full\", or patterns of parameter names"`
+	LoRA       LoRA     `toml:"lora"`
 }
 
 // LoRA is the adapter that is trained.
@@ -124,6 +125,8 @@ type Evaluate struct {
 	Prompts string `toml:"prompts" doc:"held out; empty: none"`
 	Samples int    `toml:"samples" range:"[1,1e6]" doc:"of a prompt"`
 	Seed    int    `toml:"seed" range:"[0,inf)" doc:"the same in every evaluation"`
+	Width   int    `toml:"width" range:"[0,16384]" of:"pictures" doc:"pixels of a held-out picture, with height; 0: as [sampler] says"`
+	Height  int    `toml:"height" range:"[0,16384]" of:"pictures" doc:"pixels of a held-out picture, with width"`
 	// Guided, where it is set, is shown beside: what training gained is more than guidance gives for nothing, or it is not.
 	Guided float64 `toml:"guided" range:"[0,1000]" doc:"the start and the end are measured with this guidance too; 0: they are not"`
 }

@@ -15,6 +15,7 @@ type Turn struct {
 	Trained     []int  // steps whose choices are judged
 	Schedule    sde.Schedule
 	Rows        []sde.Row
+	Evaluates   bool // held-out samples are made, by Evaluation's rows
 }
 
 // Turn is iteration i's.

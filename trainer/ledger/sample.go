@@ -16,6 +16,7 @@ type SampleLine struct {
 	Total     *float64             `json:"total"` // null: missing
 	Advantage *float64             `json:"advantage"`
 	Scores    map[string]ScoreLine `json:"scores"`
+	Size      []int                `json:"size,omitempty"`     // of a picture, where not all have one
 	Picture   string               `json:"picture,omitempty"`  // where it was kept
 	Rollback  *Rollback            `json:"rollback,omitempty"` // of a line that is no sample
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // A Folder is a model's folder that is held against an experiment before anything is computed. Settings and headers
@@ -18,8 +19,9 @@ import (
 // experiment's file.
 type Folder struct {
 	*experiment.Experiment
-	Pool *tensor.Pool
-	Dir  string
+	Pool  *tensor.Pool
+	Dir   string
+	Lists map[string][]prompts.Prompt // what could be read of the prompts, by key
 }
 
 // Has reports whether the folder has a file.

@@ -47,15 +47,15 @@ type Options struct {
 	Progress func(done, all int)
 }
 
-// Texts are all prompts, in the order of keys.
-func (o Options) Texts() []string {
-	var all []string
-	for _, list := range [][]prompts.Prompt{o.Train, o.HeldOut} {
-		for _, p := range list {
-			all = append(all, p.Text)
-		}
+// Len is how many prompts there are.
+func (o Options) Len() int { return len(o.Train) + len(o.HeldOut) }
+
+// Prompt is the one of a key's number.
+func (o Options) Prompt(n int) prompts.Prompt {
+	if n < len(o.Train) {
+		return o.Train[n]
 	}
-	return all
+	return o.HeldOut[n-len(o.Train)]
 }
 
 // Rewards is what a model may ask of the run's rewards.

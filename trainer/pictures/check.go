@@ -117,7 +117,7 @@ func logProbsBy(p *Policy, o trainer.PolicyGradient, samples []trainer.Sample, a
 		if a.step >= len(o.Rows) {
 			return nil, fmt.Errorf("step %d of a sampler with %d", a.step, len(o.Rows))
 		}
-		out[i] = d.LogProb[a.decision] - trainer.LogProb(o.Rows[a.step], d.State[a.decision], answers.Outputs[i], d.Choice[a.decision])
+		out[i] = d.LogProb[a.decision] - trainer.LogProb(o.Row(samples[a.sample].Key, a.step), d.State[a.decision], answers.Outputs[i], d.Choice[a.decision])
 	}
 	return out, nil
 }

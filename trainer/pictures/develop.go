@@ -1,8 +1,6 @@
 package pictures
 
 import (
-	"slices"
-
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -12,11 +10,24 @@ import (
 
 // Develop decodes final states and takes derivatives at pictures back. A number that the decoder
 // put below black or above white is cut, and has no derivative.
-func (p *Policy) Develop(finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) ([][]float64, error) {
-	return p.Pipeline.PullDecode(finals, p.At, func(from int, raw [][]float32) ([][]float32, error) {
+func (p *Policy) Develop(of []trainer.Key, finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) (states [][]float64, err error) {
+	all := func(*Form) int { return len(finals) }
+	for s := range p.stretches(len(finals), func(i int) trainer.Key { return of[i] }, all) {
+		some, err := p.developForm(s.At, finals[s.from:s.to], func(from int, pictures []vision.Pixels) ([][]float32, error) { return at(s.from+from, pictures) })
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, some...)
+	}
+	return states, nil
+}
+
+// developForm is Develop for pictures of one size.
+func (p *Policy) developForm(shape pipeline.Shape, finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) ([][]float64, error) {
+	return p.Pipeline.PullDecode(finals, shape, func(from int, raw [][]float32) ([][]float32, error) {
 		pictures := make([]vision.Pixels, len(raw))
 		for i, x := range raw {
-			pictures[i] = vision.Pixels{Width: p.At.Width, Height: p.At.Height, RGB: pipeline.Pixels(x)}
+			pictures[i] = vision.Pixels{Width: shape.Width, Height: shape.Height, RGB: pipeline.Pixels(x)}
 		}
 		grads, err := at(from, pictures)
 		if err != nil {
@@ -41,8 +52,12 @@ func (p *Policy) Pull(at []trainer.Point, grads [][]float64) ([][]float64, error
 	tape := p.Pipeline.Tape(true, false)
 	defer tape.Reset()
 	var states [][]float64
-	for pass := range slices.Chunk(p.questions(at), p.perPass()) {
-		some, err := p.Pipeline.Pull(tape, p.At, p.Guidance, pass, grads[len(states):min(len(states)+len(pass), len(grads))])
+	passes, err := p.passes(at)
+	if err != nil {
+		return nil, err
+	}
+	for _, pass := range passes {
+		some, err := p.Pipeline.Pull(tape, pass.At, p.Guidance, pass.questions, grads[len(states):min(len(states)+len(pass.questions), len(grads))])
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
-	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
 // inspect holds a generator's folder against an experiment.
@@ -20,17 +19,17 @@ func inspect(f *model.Folder) {
 		return
 	}
 	patterns, adapted := c.Model.Trained()
-	p, err := pipeline.Open(c.Dir, pipeline.Options{Pool: c.Pool, Train: patterns})
+	p, err := c.open(pipeline.Options{Pool: c.Pool, Train: patterns, TextLength: c.Model.TextLength})
 	if err != nil {
-		c.Fail("model.path", err)
-		return
+		return // reported
 	}
 	defer p.Close()
 	for i, at := range c.Turns() {
 		c.checkProcess(i, at, p)
 		c.checkGuidance(i, at, p)
+		c.checkNegative(i, at)
 	}
-	c.checkSize(p)
+	c.checkSizes(p)
 	params, err := p.Denoiser()
 	if err != nil {
 		c.Fail(map[bool]string{true: "model.train", false: "model.path"}[len(patterns) > 0], err)
@@ -66,18 +65,37 @@ func (c generator) checkGuidance(turn int, at *experiment.Experiment, p *pipelin
 	}
 }
 
-// checkSize refuses rewards that know pictures of one size alone.
-func (c generator) checkSize(p *pipeline.Pipeline) {
-	d := p.Defaults()
-	if d.Width == scenes.Size && d.Height == scenes.Size {
+// open opens the folder. What it says of a text's length is the mistake where it opens without one.
+func (c generator) open(o pipeline.Options) (*pipeline.Pipeline, error) {
+	p, err := pipeline.Open(c.Dir, o)
+	if err == nil && o.TextLength != 0 && !p.ReadsLength() {
+		err = errors.Join(fmt.Errorf("%s in %s has no T5 encoder, and no zeros in its place: the length of its texts is fixed", p.Class(), c.Model.Path), p.Close())
+		c.Fail("model.text_length", err)
+		return nil, err
+	}
+	if err == nil || o.TextLength == 0 {
+		if err != nil {
+			c.Fail("model.path", err)
+		}
+		return p, err
+	}
+	o.TextLength = 0
+	without, other := pipeline.Open(c.Dir, o)
+	if other != nil {
+		c.Fail("model.path", other)
+		return nil, other
+	}
+	c.Fail("model.text_length", err)
+	return nil, errors.Join(err, without.Close())
+}
+
+// checkNegative refuses a text that guidance is to lead away from where it combines no outputs.
+func (c generator) checkNegative(turn int, at *experiment.Experiment) {
+	s := at.Sampler
+	if s.Negative == "" || guidance(s).Combines() || c.Evaluate.Guided > 1 && s.GuideBy != "embedded" {
 		return
 	}
-	for i, r := range c.Rewards {
-		if k, ok := experiment.RewardNamed(r.Name); ok && k.Scenes && r.URL == "" {
-			c.Refuse(fmt.Sprintf("reward[%d].name", i), fmt.Sprintf("reward %q judges the program's own scenes of %d x %d, and this model's pictures have %d x %d", r.Name, scenes.Size, scenes.Size, d.Width, d.Height),
-				`a reward for any picture, such as name = "pickscore" with the path of its weights, or your own: name = "exec" or "http"`)
-		}
-	}
+	c.RefuseAt(turn, "sampler.negative", fmt.Sprintf("guidance %v by %q combines no two outputs, and leads away from no text", s.Guidance, s.GuideBy), `guidance above 1 with guidance_kind = "cfg", or leave it out`)
 }
 
 // network is the parameters of a folder's denoiser, as Open opens them.

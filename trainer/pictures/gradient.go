@@ -1,6 +1,7 @@
 package pictures
 
 import (
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
@@ -19,12 +20,13 @@ func (m *Model) rewardGradient(turn experiment.Turn, policy trainer.Policy) trai
 
 // ways are all there are, by name.
 func (m *Model) ways(turn experiment.Turn) map[string]func([]trainer.Sample) ([]trainer.Way, error) {
+	rows, of, _ := m.judgedBy(turn)
 	return map[string]func([]trainer.Sample) ([]trainer.Way, error){
 		"direct": m.directAlign(turn),
-		"refl": trainer.Predicted{Rows: turn.Rows, Choose: func(k trainer.Key, n int) int {
+		"refl": trainer.Predicted{Rows: rows, RowsOf: of, Choose: func(k trainer.Key, n int) int {
 			return m.Draws.Of("step that predicts", k).Draw().Intn(n)
 		}}.Ways,
-		"draft": trainer.Last{Rows: turn.Rows}.Ways,
+		"draft": trainer.Last{Rows: rows, RowsOf: of}.Ways,
 	}
 }
 
@@ -37,7 +39,7 @@ func (m *Model) directAlign(turn experiment.Turn) func([]trainer.Sample) ([]trai
 		at := (float64(n) + m.Draws.Of("sigmas", k).Step(n).Draw().Float64()) / float64(times)
 		least := g.Low + g.Step
 		start, _ := m.Draws.Keys(k)
-		return least + float64(at*(g.High-least)), m.normals(start)
+		return least + float64(at*(g.High-least)), pipeline.Noise(start, m.form(k).At)
 	}
 	return trainer.Direct{Draw: draw, Times: turn.Loss.Times, Step: g.Step, Both: g.Both, Unit: unit}.Ways
 }

@@ -2,7 +2,9 @@ package pictures
 
 import (
 	"errors"
+	"slices"
 
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -41,7 +43,14 @@ func Memory(e *experiment.Experiment, dry model.Dry) (need *model.Memory, err er
 		return nil, err
 	}
 	p, all := m.Policy, e.Rollout.PromptsPerIteration*e.Rollout.Group
-	p.follow(turn)
+	if err := m.follow(p, turn, rng.New(uint64(e.Run.Seed)), false); err != nil {
+		return nil, err
+	}
+	largest, err := m.largest(turn)
+	if err != nil {
+		return nil, err
+	}
+	p.Form, p.Forms = *largest, nil
 	p.Trained = turn.Trained
 	keys := make([]trainer.Key, min(all, max(1, 4096/m.At.Tokens, (1<<18)/(m.At.Width*m.At.Height))))
 	for i := range keys { // others than those of its group, as in an iteration
@@ -83,4 +92,21 @@ func Memory(e *experiment.Experiment, dry model.Dry) (need *model.Memory, err er
 	// up to what lives.
 	need.Samples = 2 * int64(all) * int64(8*(3*len(turn.Trained)+6)*m.At.Len()+m.At.Width*m.At.Height*3*(1+4+4))
 	return need, nil
+}
+
+// largest is the form of the largest pictures that a turn, or an evaluation, makes.
+func (m *Model) largest(turn experiment.Turn) (*Form, error) {
+	held := turn
+	held.Evaluates = true
+	var most *Form
+	for _, size := range slices.Concat(m.sizes(turn), m.sizes(held), m.own) {
+		f, err := m.formOf(turn, size)
+		if err != nil {
+			return nil, err
+		}
+		if most == nil || f.At.Tokens > most.At.Tokens {
+			most = f
+		}
+	}
+	return most, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -25,8 +26,10 @@ import (
 type Model struct {
 	*Policy
 	opened  pipeline.Options
-	adapter *model.Adapter // nil where parameters of the network itself are trained
-	album   []album.Page   // nil: samples are rolled
+	adapter *model.Adapter    // nil where parameters of the network itself are trained
+	album   []album.Page      // nil: samples are rolled
+	asked   model.Options     // what there is to make pictures of
+	own     []experiment.Size // sizes that prompts name
 	rewards model.Rewards
 	turn    experiment.Turn // of the iteration under way
 }
@@ -67,7 +70,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 		precision = pipeline.F32
 	}
 	patterns, _ := e.Model.Trained()
-	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns}, rewards: o.Rewards}
+	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, TextLength: e.Model.TextLength}, rewards: o.Rewards, asked: o}
 	if e.Rollout.Offline {
 		if m.album, err = album.Open(e.Rollout.Prompts); err != nil {
 			return nil, err
@@ -78,26 +81,24 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 		return nil, err
 	}
 	m.Policy = &Policy{Pipeline: p, Context: o.Context, Progress: o.Progress}
-	if err := m.prepare(e, o.Texts()); err != nil {
+	if err := m.prepare(e); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
 
-func (m *Model) prepare(e *experiment.Experiment, asked []string) error {
-	d := m.Pipeline.Defaults()
-	err := checkGuidance(e, d)
+func (m *Model) prepare(e *experiment.Experiment) error {
+	err := checkGuidance(e, m.Pipeline.Defaults())
 	if err != nil {
 		return err
 	}
-	if m.At, err = m.Pipeline.Shape(d.Height, d.Width); err != nil {
+	m.own = ownSizes(m.asked.Len(), func(n int) (int, int) { p := m.asked.Prompt(n); return p.Width, p.Height })
+	if err := m.tryTurns(e); err != nil {
 		return err
 	}
-	texts, err := m.Pipeline.Encode(append([]string{""}, asked...)...)
-	if err != nil {
+	if err := m.encode(e); err != nil {
 		return err
 	}
-	m.Texts = func(n int) (text, negative *pipeline.Text) { return texts[1+n], texts[0] }
 	if err := m.Pipeline.FreeEncoders(); err != nil {
 		return err
 	}
@@ -134,24 +135,18 @@ func guidance(s experiment.Sampler) pipeline.Guidance {
 // Begin is model.Model's.
 func (m *Model) Begin(turn experiment.Turn, root rng.Key, _ float64) (err error) {
 	m.turn = turn
-	m.follow(turn)
 	m.Trained = turn.Trained
 	m.Draws.Root, m.Draws.Shared = root, turn.Rollout.SharedNoise
 	m.Policy.Passes = ledger.Passes{}
-	m.Forest, err = forest(turn)
-	return err
-}
-
-// follow takes a turn's sampler.
-func (p *Policy) follow(turn experiment.Turn) {
-	p.Rows, p.Times, p.Guidance = turn.Rows, turn.Schedule.Timesteps, guidance(turn.Sampler)
+	// Samples that are learned from again have the sizes that they were rolled in, whatever was gone back to since.
+	return m.follow(m.Policy, turn, rng.New(uint64(turn.Run.Seed)), false)
 }
 
 // Fixed is model.Model's.
 func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
 	p := *m.Policy
-	p.follow(turn)
-	p.Trained, p.Forest = nil, nil
+	p.unfit = m.follow(&p, turn, root, true)
+	p.Trained = nil
 	p.Draws, p.Context, p.Progress = trainer.Draws{Root: root, Fixed: true}, ctx, nil
 	return &p
 }
@@ -170,14 +165,43 @@ func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 			}
 		}
 	}
-	raw, err := m.Pipeline.DecodeAll(finals, m.At)
 	items := make([]rewards.Item, len(samples))
-	for i, x := range raw {
-		if err == nil {
-			items[i].Image, err = vision.FromFloats(x, m.At.Width, m.At.Height, vision.Signed, vision.ChannelsLast)
+	forms, places := m.alike(keysOf(samples))
+	for _, f := range forms {
+		raw, err := m.Pipeline.DecodeAll(trainer.Pick(finals, places[f]), f.At)
+		if err != nil {
+			return nil, err
+		}
+		for i, x := range raw {
+			if items[places[f][i]].Image, err = vision.FromFloats(x, f.At.Width, f.At.Height, vision.Signed, vision.ChannelsLast); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return items, err
+	return items, nil
+}
+
+// keysOf are the keys of samples.
+func keysOf(samples []trainer.Sample) []trainer.Key {
+	keys := make([]trainer.Key, len(samples))
+	for i, s := range samples {
+		keys[i] = s.Key
+	}
+	return keys
+}
+
+// tryTurns makes sure that every stage's pictures, and held-out ones, have possible sizes.
+func (m *Model) tryTurns(e *experiment.Experiment) error {
+	for _, at := range e.Turns() {
+		for _, held := range []bool{false, true} {
+			for _, size := range slices.Concat(m.sizes(experiment.Turn{Experiment: at, Evaluates: held}), m.own) {
+				if _, err := m.Pipeline.Shape(size[1], size[0]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // Passes is model.Model's.

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/kernels/rng"
-	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -20,11 +19,11 @@ func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.
 	kl := l.KL.Weight > 0
 	switch {
 	case kind.Steps != nil:
-		rows, err := rows(turn)
+		rows, of, err := m.judgedBy(turn)
 		if err != nil {
 			return nil, err
 		}
-		return trainer.PolicyGradient{Even: turn.EstimatorKind().Edges, Rows: rows, Loss: kind.Steps(l), Reference: kl && l.KL.Reference != "old", Anchor: anchor,
+		return trainer.PolicyGradient{Even: turn.EstimatorKind().Edges, Rows: rows, RowsOf: of, Loss: kind.Steps(l), Reference: kl && l.KL.Reference != "old", Anchor: anchor,
 			KLOver: l.KL.Denominator}, nil
 	case kind.Verdict != nil:
 		ladder, err := turn.Noising()
@@ -49,39 +48,20 @@ func trainable() (names []string) {
 	return names
 }
 
-// rows are those that decisions are judged by: of any iteration, where old samples are reused.
-func rows(turn experiment.Turn) ([]sde.Row, error) {
-	if turn.Rollout.Buffer == nil {
-		return turn.Rows, nil
-	}
-	return turn.Anywhere()
-}
-
 // noising draws the time and the noise of noised samples: one time for each slice of the range, at
 // random within it. A ladder's time is a share of its training steps.
 func (m *Model) noising(turn experiment.Turn) func(k trainer.Key, n int) (float64, []float64) {
-	steps, times, iteration := turn.Schedule.Steps(), max(1, turn.Loss.Times), turn.First+turn.Iteration
+	times, iteration := max(1, turn.Loss.Times), turn.First+turn.Iteration
 	return func(k trainer.Key, n int) (float64, []float64) {
 		key := m.Draws.Of("times", k).Step(n)
 		if k.Iteration != iteration { // a sample that is reused is noised anew
 			key = key.With("again").Iteration(iteration)
 		}
 		at := (float64(n) + key.Draw().Float64()) / float64(times)
-		time := at
-		if turn.Schedule.Alpha == nil {
-			time = turn.Loss.Sigma(at, turn.Schedule.Sigmas[:steps])
+		time, form := at, m.form(k)
+		if schedule := form.turn.Schedule; schedule.Alpha == nil {
+			time = turn.Loss.Sigma(at, schedule.Sigmas[:schedule.Steps()])
 		}
-		return time, m.normals(key.With("noise of a noised sample"))
+		return time, pipeline.Noise(key.With("noise of a noised sample"), form.At)
 	}
-}
-
-// normals are as many as a latent has numbers.
-func (m *Model) normals(key rng.Key) []float64 {
-	z := make([]float32, m.At.Len())
-	key.Normal(z, 0)
-	noise := make([]float64, len(z))
-	for i, v := range z {
-		noise[i] = float64(v)
-	}
-	return noise
 }

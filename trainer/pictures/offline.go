@@ -52,18 +52,21 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 	}
 	raw, samples := make([][]float32, len(keys)), make([]trainer.Sample, len(keys))
 	for i, k := range keys {
-		picture, err := m.album[k.Prompt].Picture(k.Sample, m.At.Width, m.At.Height)
+		picture, err := m.album[k.Prompt].Picture(k.Sample, m.form(k).At.Width, m.form(k).At.Height)
 		if err != nil {
 			return nil, err
 		}
 		raw[i] = vision.Floats(nil, picture, vision.Signed, vision.ChannelsLast)
 	}
-	finals, err := m.Pipeline.EncodeAll(raw, m.At)
-	if err != nil {
-		return nil, err
-	}
-	for i, k := range keys {
-		samples[i] = trainer.Sample{Key: k, Item: trainer.Item{Final: finals[i]}}
+	forms, places := m.alike(keys)
+	for _, f := range forms {
+		finals, err := m.Pipeline.EncodeAll(trainer.Pick(raw, places[f]), f.At)
+		if err != nil {
+			return nil, err
+		}
+		for i, place := range places[f] {
+			samples[place] = trainer.Sample{Key: keys[place], Item: trainer.Item{Final: finals[i]}}
+		}
 	}
 	return samples, nil
 }

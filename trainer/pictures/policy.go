@@ -3,12 +3,10 @@ package pictures
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
-	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -21,20 +19,19 @@ import (
 // any batch; gradients have the same bytes for any Micro.
 type Policy struct {
 	Pipeline *pipeline.Pipeline
-	At       pipeline.Shape
 	Guidance pipeline.Guidance
-	// Texts are the encoded prompt of a number, and the one that guidance leads away from.
-	Texts func(prompt int) (text, negative *pipeline.Text)
+	// Texts are the encoded prompts of some numbers, and what guidance leads away from.
+	Texts func(prompts []int) (texts, negatives []*pipeline.Text, err error)
 	Draws trainer.Draws
 	Micro int // points in a pass; 0: as many as make about 4096 tokens
 
-	// The sampler of the iteration: its rows, what the network is told at each, and the
-	// steps that may be judged. With a Forest, samples are the leaves of trees.
-	Rows    []sde.Row
-	Times   []float64
+	// The sampler of the iteration: that of pictures of its one size, or, with Forms, of the first one of
+	// several, and the steps that may be judged.
+	Form
+	Forms   func(k trainer.Key) *Form
 	Trained []int
-	Forest  *Forest
 	Passes  ledger.Passes // so far
+	unfit   error         // why it cannot sample
 
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll: pictures through the network
@@ -44,44 +41,85 @@ type Policy struct {
 
 // Roll paints one picture a key.
 func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
-	list := make([]pipeline.Picture, len(keys))
-	for i, k := range keys {
-		list[i].Text, list[i].Negative = p.Texts(k.Prompt)
-		list[i].StartKey, list[i].StepKey = p.Draws.Keys(k)
-		if p.Forest != nil {
-			p.Forest.hang(&list[i], p.Draws, k)
-		}
+	if p.unfit != nil {
+		return nil, p.unfit
 	}
-	sampler := pipeline.Sampler{At: p.At, Rows: p.Rows, Times: p.Times, Guidance: p.Guidance, Record: p.Trained, Batch: p.Micro, Progress: p.Progress}
-	if p.Forest != nil {
-		sampler.Quiet = p.Forest.Quiet
-	}
-	rolled := 0
-	sampler.Progress = func(done, all int) {
-		if rolled = done; p.Progress != nil {
-			p.Progress(done, all)
-		}
-	}
-	var tracks []pipeline.Track
-	err := p.with(w, func() (err error) {
-		tracks, err = p.Pipeline.Sample(p.context(), list, sampler)
-		return err
-	})
+	list, err := p.canvases(keys)
 	if err != nil {
 		return nil, err
 	}
-	p.Passes.Rollout += rolled * p.each()
 	samples := make([]trainer.Sample, len(keys))
-	for i, t := range tracks {
-		samples[i].Key, samples[i].Item.Final = keys[i], t.Final
-		d := &samples[i].Decisions
-		for _, s := range t.Steps {
-			d.Step, d.State, d.Time = append(d.Step, s.Index), append(d.State, s.Before), append(d.Time, s.Time)
-			d.Choice, d.Mean, d.LogProb = append(d.Choice, s.After), append(d.Mean, s.Mean), append(d.LogProb, s.LogProb)
-			d.Trained = append(d.Trained, true)
+	forms, places := p.alike(keys)
+	before, left := 0, len(keys) // passes of the forms that are done, and keys of those that are not
+	for _, f := range forms {
+		n := len(places[f])
+		rolled := 0
+		tracks, err := p.rollForm(w, f, trainer.Pick(list, places[f]), func(done, all int) {
+			if rolled = done; p.Progress != nil {
+				p.Progress(before+done, before+all+all*(left-n)/n) // as if the others took as many
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		before, left = before+rolled, left-n
+		for i, t := range tracks {
+			samples[places[f][i]] = sampleOf(keys[places[f][i]], t)
 		}
 	}
+	p.Passes.Rollout += before * p.each()
 	return samples, nil
+}
+
+// canvases are the pictures of keys before anything is painted.
+func (p *Policy) canvases(keys []trainer.Key) ([]pipeline.Picture, error) {
+	texts, negatives, err := p.Texts(promptsOf(keys))
+	if err != nil {
+		return nil, err
+	}
+	list := make([]pipeline.Picture, len(keys))
+	for i, k := range keys {
+		list[i].Text, list[i].Negative = texts[i], negatives[i]
+		list[i].StartKey, list[i].StepKey = p.Draws.Keys(k)
+		if f := p.form(k).Forest; f != nil {
+			f.hang(&list[i], p.Draws, k)
+		}
+	}
+	return list, nil
+}
+
+// promptsOf are the prompts' numbers.
+func promptsOf(keys []trainer.Key) []int {
+	all := make([]int, len(keys))
+	for i, k := range keys {
+		all[i] = k.Prompt
+	}
+	return all
+}
+
+// rollForm paints pictures of one size.
+func (p *Policy) rollForm(w trainer.Weights, f *Form, list []pipeline.Picture, progress func(done, all int)) (tracks []pipeline.Track, err error) {
+	sampler := pipeline.Sampler{At: f.At, Rows: f.Rows, Times: f.Times, Guidance: p.Guidance, Record: p.Trained, Batch: p.Micro, Progress: progress}
+	if f.Forest != nil {
+		sampler.Quiet = f.Forest.Quiet
+	}
+	err = p.with(w, func() (err error) {
+		tracks, err = p.Pipeline.Sample(p.context(), list, sampler)
+		return err
+	})
+	return tracks, err
+}
+
+// sampleOf is what became of a key.
+func sampleOf(k trainer.Key, t pipeline.Track) trainer.Sample {
+	s := trainer.Sample{Key: k, Item: trainer.Item{Final: t.Final}}
+	d := &s.Decisions
+	for _, s := range t.Steps {
+		d.Step, d.State, d.Time = append(d.Step, s.Index), append(d.State, s.Before), append(d.Time, s.Time)
+		d.Choice, d.Mean, d.LogProb = append(d.Choice, s.After), append(d.Mean, s.Mean), append(d.LogProb, s.LogProb)
+		d.Trained = append(d.Trained, true)
+	}
+	return s
 }
 
 func (p *Policy) context() context.Context {
@@ -97,7 +135,10 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 	if w == trainer.Current {
 		p.drop()
 	}
-	passes := slices.Collect(slices.Chunk(p.questions(at), p.perPass()))
+	passes, err := p.passes(at)
+	if err != nil {
+		return trainer.Answers{}, err
+	}
 	if w == trainer.Current {
 		p.Passes.Train += len(at) * p.each()
 	} else {
@@ -106,7 +147,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 	var out trainer.Answers
 	if w == trainer.Current && len(passes) == 1 {
 		tape := p.Pipeline.Tape(true, false)
-		answers, err := p.Pipeline.Ask(tape, p.At, p.Guidance, passes[0])
+		answers, err := p.Pipeline.Ask(tape, passes[0].At, p.Guidance, passes[0].questions)
 		if err != nil {
 			tape.Reset()
 			return out, err
@@ -120,11 +161,11 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 		}
 		return out, nil
 	}
-	err := p.with(w, func() error {
+	err = p.with(w, func() error {
 		tape := p.Pipeline.Tape(false, false)
 		defer tape.Reset()
 		for _, pass := range passes {
-			answers, err := p.Pipeline.Ask(tape, p.At, p.Guidance, pass)
+			answers, err := p.Pipeline.Ask(tape, pass.At, p.Guidance, pass.questions)
 			if err != nil {
 				return err
 			}
@@ -147,14 +188,30 @@ func (p *Policy) drop() {
 	p.pending = nil
 }
 
-// questions are points with their texts.
-func (p *Policy) questions(at []trainer.Point) []pipeline.Question {
-	questions := make([]pipeline.Question, len(at))
+// A pass is questions about pictures of one size that go through the network at once.
+type pass struct {
+	*Form
+	questions []pipeline.Question
+}
+
+// passes are points with their texts, in their order.
+func (p *Policy) passes(at []trainer.Point) (all []pass, err error) {
+	numbers := make([]int, len(at))
 	for i, point := range at {
-		questions[i] = pipeline.Question{Latents: point.State, Time: point.Time}
-		questions[i].Text, questions[i].Negative = p.Texts(point.Key.Prompt)
+		numbers[i] = point.Key.Prompt
 	}
-	return questions
+	texts, negatives, err := p.Texts(numbers)
+	if err != nil {
+		return nil, err
+	}
+	for s := range p.stretches(len(at), func(i int) trainer.Key { return at[i].Key }, p.perPass) {
+		one := pass{Form: s.Form}
+		for i := s.from; i < s.to; i++ {
+			one.questions = append(one.questions, pipeline.Question{Latents: at[i].State, Time: at[i].Time, Text: texts[i], Negative: negatives[i]})
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // each is how many runs an output takes.
@@ -166,30 +223,31 @@ func (p *Policy) each() int {
 }
 
 // perPass is how many points a pass has.
-func (p *Policy) perPass() int {
+func (p *Policy) perPass(f *Form) int {
 	if p.Micro > 0 {
 		return p.Micro
 	}
-	return max(1, 4096/max(1, p.At.Tokens))
+	return max(1, 4096/max(1, f.At.Tokens))
 }
 
 // back computes each pass again, and goes backward.
-func (p *Policy) back(passes [][]pipeline.Question, grads [][]float64) error {
+func (p *Policy) back(passes []pass, grads [][]float64) error {
 	tape := p.Pipeline.Tape(true, false)
 	defer tape.Reset()
 	for _, pass := range passes {
-		if len(grads) < len(pass) {
+		n := len(pass.questions)
+		if len(grads) < n {
 			return errors.New("fewer gradients than answers")
 		}
-		answers, err := p.Pipeline.Ask(tape, p.At, p.Guidance, pass)
+		answers, err := p.Pipeline.Ask(tape, pass.At, p.Guidance, pass.questions)
 		if err != nil {
 			return err
 		}
-		if err := answers.Back(grads[:len(pass)]); err != nil {
+		if err := answers.Back(grads[:n]); err != nil {
 			return err
 		}
-		p.Passes.Backward += len(pass) * p.each()
-		grads = grads[len(pass):]
+		p.Passes.Backward += n * p.each()
+		grads = grads[n:]
 		tape.Reset()
 	}
 	return nil

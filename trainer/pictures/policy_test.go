@@ -76,8 +76,13 @@ func painterOf(t testing.TB, dir string, size int, precision pipeline.Precision,
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &pictures.Policy{Pipeline: p, At: at, Guidance: pipeline.Guidance{Scale: guidance}, Draws: trainer.Draws{Root: rng.New(7), Shared: true}, Times: schedule.Timesteps, Trained: window,
-		Texts: func(n int) (*pipeline.Text, *pipeline.Text) { return texts[1+n], texts[0] }}
+	r := &pictures.Policy{Pipeline: p, Form: pictures.Form{At: at, Times: schedule.Timesteps}, Guidance: pipeline.Guidance{Scale: guidance}, Draws: trainer.Draws{Root: rng.New(7), Shared: true}, Trained: window,
+		Texts: func(numbers []int) (some, negatives []*pipeline.Text, err error) {
+			for _, n := range numbers {
+				some, negatives = append(some, texts[1+n]), append(negatives, texts[0])
+			}
+			return some, negatives, nil
+		}}
 	_, r.Rows = sde.Plan{Window: window, Inside: solver, Outside: outside}.Rows(schedule)
 	if err := r.Learn(a, optim.Defaults(), needs...); err != nil {
 		t.Fatal(err)

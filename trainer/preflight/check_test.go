@@ -62,6 +62,7 @@ func TestRefused(t *testing.T) {
 	weighed := written(t, "weighed.jsonl", `{"prompt": "a", "weights": {"jpeg": 2}}`+"\n"+`{"prompt": "b", "weights": {"jepg": 2}}`+"\n")
 	heavier := written(t, "heavier.jsonl", `{"prompt": "a", "weights": {"size": 2}}`+"\n"+`{"prompt": "b", "weights": {"size": -1, "jpeg": 0}}`+"\n")
 	size := "[[reward]]\nname = \"jpeg\"\nlabel = \"size\"\n"
+	sized := written(t, "sized.jsonl", `{"prompt": "a cat"}`+"\n"+`{"prompt": "a dog", "width": 36, "height": 32}`+"\n")
 	ladder := "[sampler]\nsolver = \"ddim\"\noutside = \"ddim\"\neval_solver = \"ddim\"\nschedule = { kind = \"ddpm\" }\n"
 	for _, c := range []struct {
 		model, prompts, rest string
@@ -96,6 +97,17 @@ func TestRefused(t *testing.T) {
 		{golden + "pipe_sd3", "embed:zoom", "[episode]\n", nil, `x.toml:5:8: "model.path": ` + golden + `pipe_sd3 is a generator's pipeline`},
 		{"embed:tiny-vlm", two, "", nil, `x.toml:5:8: "model.path": embed:tiny-vlm holds one model and no generator's pipeline`},
 		{"embed:tiny-sd3", "embed:scene-pairs", "[loss]\nobjective = \"dpo\"\n[advantage]\nestimator = \"ends\"\n", []string{"rollout.offline=true"}, `x.toml:9:9: "rollout.group": embed:scene-pairs: `},
+		{"embed:tiny-sd3", two, "[sampler]\nwidth = 32\nheight = 48\nnegative = \"blur\"\n", []string{"model.text_length=20"}, ""},
+		{"embed:tiny-sd3", two, "[sampler]\nwidth = 36\nheight = 32\n", nil, `x.toml:13:9: "sampler.width": a picture of 36 x 32: sides must be multiples of 8, such as 32`},
+		{"embed:tiny-sd3", two, "[sampler]\nsizes = [[32, 32], [32, 36]]\n", nil, `x.toml:13:20: "sampler.sizes[1]": a picture of 32 x 36: sides must be multiples of 8`},
+		{"embed:tiny-sd3", two, "[evaluate]\nprompts = \"embed:scenes\"\nwidth = 4096\nheight = 4096\n", nil, `x.toml:14:9: "evaluate.width": a picture of 4096 x 4096: this model's positions end at `},
+		{"embed:tiny-sd3", two, "[[stage]]\niterations = 3\n[stage.sampler]\nwidth = 4\nheight = 4\n", nil, `x.toml:15:9: "stage[0].sampler.width": a picture of 4 x 4: `},
+		{"embed:tiny-sd3", sized, "", nil, `x.toml:7:11: "rollout.prompts": ` + sized + `: prompt "a dog": a picture of 36 x 32: sides must be multiples of 8`},
+		{"embed:tiny-vlm", sized, "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": ` + sized + `: prompt "a dog" names the size or the negative text of a picture, and episodes are made of it`},
+		{"embed:tiny-sd3", scene, "[sampler]\nwidth = 32\nheight = 32\n[[reward]]\nname = \"scene\"\n", nil, `x.toml:16:8: "reward[1].name": reward "scene" judges the program's own scenes of 64 x 64, and this model's pictures have 32 x 32`},
+		{"embed:tiny-sd3", two, "[sampler]\nnegative = \"blur\"\nguidance = 1.0\n", nil, `x.toml:13:12: "sampler.negative": guidance 1 by "cfg" combines no two outputs`},
+		{golden + "pipe_sd15", two, ladder, []string{"model.text_length=20"}, `--set: "model.text_length": StableDiffusionPipeline in ` + golden + `pipe_sd15 has no T5 encoder`},
+		{golden + "pipe_flux", two, "", []string{"model.text_length=-1"}, `--set: "model.text_length": a text of 0 tokens for T5: 1 to 512 are possible`},
 	} {
 		_, _, err := checked(t, c.model, c.prompts, c.rest, c.sets...)
 		switch {

@@ -19,7 +19,7 @@ func (c *check) readPrompts() {
 	if c.Evaluate.Prompts != "" {
 		c.readList("evaluate.prompts", c.Evaluate.Prompts)
 	}
-	all := len(c.lists["rollout.prompts"])
+	all := len(c.Lists["rollout.prompts"])
 	for i, at := range c.Turns() {
 		n := at.Rollout.PromptsPerIteration
 		if all == 0 || n <= all {
@@ -37,7 +37,8 @@ func (c *check) readList(key, path string) {
 		c.Fail(key, err)
 		return
 	}
-	c.lists[key] = list
+	c.Lists[key] = list
+	c.checkPictured(key, path, list)
 	if !c.modality.Looks {
 		return
 	}
@@ -55,6 +56,19 @@ func (c *check) readList(key, path string) {
 	}
 }
 
+// checkPictured refuses what a list says of pictures where the model makes none.
+func (c *check) checkPictured(key, path string, list []prompts.Prompt) {
+	if c.modality.Sampled {
+		return
+	}
+	for _, p := range list {
+		if p.Sized() || p.Negative != nil {
+			c.Refuse(key, fmt.Sprintf("%s: prompt %q names the size or the negative text of a picture, and %s are made of it", path, p.Text, c.modality.Samples), "leave width, height and negative out of the list")
+			return
+		}
+	}
+}
+
 // readAlbum reads the pictures that are learned from.
 func (c *check) readAlbum() {
 	pages, err := album.Open(c.Rollout.Prompts)
@@ -66,7 +80,7 @@ func (c *check) readAlbum() {
 		c.checkPages(i, at, pages)
 	}
 	for _, p := range pages {
-		c.lists["rollout.prompts"] = append(c.lists["rollout.prompts"], p.Prompt)
+		c.Lists["rollout.prompts"] = append(c.Lists["rollout.prompts"], p.Prompt)
 	}
 }
 

@@ -34,7 +34,7 @@ func reads(r experiment.Reward) func(prompt string) error {
 
 // checkReads refuses a list of which a reward can read nothing, and notes one of which it cannot read all.
 func (c *check) checkReads(at, list, reward string, read func(string) error) {
-	all, unread := c.lists[list], 0
+	all, unread := c.Lists[list], 0
 	var first error
 	for _, p := range all {
 		if err := read(p.Text); err != nil {

@@ -18,12 +18,21 @@ import (
 // Meta is what a prompt's line says beside its text, for rewards to read.
 type Meta = map[string]json.RawMessage
 
-// A Prompt is a text, what rewards are told of it, and what they weigh for it.
+// A Prompt is a text, what rewards are told of it and weigh for it, and what its picture is to be.
 type Prompt struct {
 	Text    string             `json:"prompt"`
 	Meta    Meta               `json:"meta,omitempty"`
 	Weights map[string]float64 `json:"weights,omitempty"` // by the labels of rewards; others have their own
+
+	// Of pictures: the text that guidance leads away from, nil for the sampler's, and the size in pixels, 0
+	// where the prompt says none.
+	Negative *string `json:"negative,omitempty"`
+	Width    int     `json:"width,omitempty"`
+	Height   int     `json:"height,omitempty"`
 }
+
+// Sized reports whether the prompt names the size of its picture.
+func (p Prompt) Sized() bool { return p.Width > 0 }
 
 // A file may have so many bytes, and a prompt so many.
 const (
@@ -112,7 +121,7 @@ func records(text []byte) (list []Prompt, err error) {
 		d.DisallowUnknownFields()
 		var p Prompt
 		if err := d.Decode(&p); err != nil {
-			return nil, at(i+1, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}; what rewards need goes into meta", err)
+			return nil, at(i+1, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}, and may have \"weights\", \"negative\", \"width\" and \"height\"; what rewards need goes into meta", err)
 		}
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
 			return nil, at(i+1, "something follows the record")
@@ -120,9 +129,28 @@ func records(text []byte) (list []Prompt, err error) {
 		if err := check(i+1, p.Text); err != nil {
 			return nil, err
 		}
+		if err := checkPicture(i+1, p); err != nil {
+			return nil, err
+		}
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// mostSide is more pixels than any picture's side has.
+const mostSide = 1 << 14
+
+// checkPicture looks at what a record says of its picture.
+func checkPicture(line int, p Prompt) error {
+	switch {
+	case (p.Width == 0) != (p.Height == 0):
+		return at(line, "a picture of %d x %d\nhint: a size is both \"width\" and \"height\" in pixels; without them it is what [sampler] says", p.Width, p.Height)
+	case p.Width < 0 || p.Height < 0 || p.Width > mostSide || p.Height > mostSide:
+		return at(line, "a picture of %d x %d: sides have 1 to %d pixels", p.Width, p.Height, mostSide)
+	case p.Negative != nil && len(*p.Negative) > mostLetter:
+		return at(line, "a negative text of %d bytes; %d are possible", len(*p.Negative), mostLetter)
+	}
+	return nil
 }
 
 // columns takes other columns than prompt as texts of meta; cells that are empty are not there.

@@ -70,6 +70,9 @@ func TestOpenRefuses(t *testing.T) {
 		{"a.csv", "prompt,x\na\n", "a.csv:2: wrong number of fields"},
 		{"a.csv", "prompt\n\"a\nb", "a.csv:"},
 		{"a.csv", "", "no prompt"},
+		{"a.jsonl", `{"prompt": "a"}` + "\n" + `{"prompt": "b", "width": 64}`, "a.jsonl:2: a picture of 64 x 0"},
+		{"a.jsonl", `{"prompt": "b", "width": -8, "height": 8}`, "a.jsonl:1: a picture of -8 x 8"},
+		{"a.jsonl", `{"prompt": "b", "width": 8, "height": 8.5}`, "a.jsonl:1: "},
 		{"a.md", "a", "prompts are .txt, .jsonl or .csv"},
 	} {
 		if _, err := Open(write(t, c.name, c.text)); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -78,6 +81,20 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := Open("embed:scene"); err == nil || !strings.Contains(err.Error(), "embed:scenes-heldout") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestPictured: a record may say what its picture is to be.
+func TestPictured(t *testing.T) {
+	list, err := Open(write(t, "a.jsonl", `{"prompt": "a", "negative": "", "width": 640, "height": 384}`+"\n"+`{"prompt": "b"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := list[0]; p.Negative == nil || *p.Negative != "" || p.Width != 640 || p.Height != 384 || !p.Sized() {
+		t.Errorf("%+v", p)
+	}
+	if p := list[1]; p.Negative != nil || p.Sized() {
+		t.Errorf("%+v", p)
 	}
 }
 

@@ -86,12 +86,12 @@ func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 }
 
 // Develop is trainer.Developer's, by rank 0.
-func (m *Model) Develop(finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) ([][]float64, error) {
+func (m *Model) Develop(of []trainer.Key, finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) ([][]float64, error) {
 	d, err := m.developer(0)
 	if err != nil {
 		return nil, err
 	}
-	return d.Develop(finals, at)
+	return d.Develop(of, finals, at)
 }
 
 // Pull is trainer.Developer's: each rank takes its share back.

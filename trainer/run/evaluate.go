@@ -62,22 +62,12 @@ func (t *training) guidedEnd(r *ledger.Result) error {
 	return nil
 }
 
-// evaluated is how held-out samples are made.
-func (t *training) evaluated(sampler experiment.Sampler) (experiment.Turn, error) {
-	e := *t.Experiment
-	e.Sampler = sampler
-	turn := experiment.Turn{Experiment: &e}
-	var err error
-	turn.Schedule, turn.Rows, err = t.Evaluation()
-	return turn, err
-}
-
 // evaluate measures the current weights; nil where nothing is held out.
 func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*Evaluation, error) {
 	if len(t.heldOut) == 0 {
 		return nil, nil
 	}
-	turn, err := t.evaluated(sampler)
+	turn, err := t.Evaluating(sampler)
 	if err != nil {
 		return nil, err
 	}

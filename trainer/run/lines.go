@@ -1,9 +1,12 @@
 package run
 
 import (
+	"slices"
+
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // What is kept of an iteration: its line in the ledger, and a line a sample.
@@ -37,11 +40,21 @@ func (t *training) record(r *trainer.Report, line *ledger.Line) error {
 	if err != nil {
 		return err
 	}
+	sized := t.varied()
 	for i, s := range r.Samples {
+		var size []int
+		if m := s.Item.Image; m != nil && sized {
+			size = []int{m.Width, m.Height}
+		}
 		if err := t.files.samples.Append(ledger.SampleLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample, Text: t.train[s.Key.Prompt].Text,
-			Total: ledger.Number(r.Scores[i]), Advantage: ledger.Number(r.Advantages[i]), Scores: t.now.scored.lines(i), Picture: shown[i]}); err != nil {
+			Total: ledger.Number(r.Scores[i]), Advantage: ledger.Number(r.Advantages[i]), Scores: t.now.scored.lines(i), Size: size, Picture: shown[i]}); err != nil {
 			return err
 		}
 	}
 	return t.files.ledger.Append(line)
+}
+
+// varied reports whether an iteration's pictures may have several sizes.
+func (t *training) varied() bool {
+	return len(t.now.turn.Asked()) > 1 || slices.ContainsFunc(t.train, prompts.Prompt.Sized)
 }

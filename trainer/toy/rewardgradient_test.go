@@ -13,7 +13,7 @@ import (
 )
 
 // Develop is a picture whose numbers are those of a state, times a half.
-func (p *Policy) Develop(finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) ([][]float64, error) {
+func (p *Policy) Develop(_ []trainer.Key, finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) ([][]float64, error) {
 	out := make([][]float64, len(finals))
 	for i, f := range finals { // a batch each
 		x := make([]float32, len(f))

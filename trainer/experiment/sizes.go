@@ -1,0 +1,108 @@
+package experiment
+
+import (
+	"fmt"
+	"strings"
+)
+
+// How large pictures are. Of all that may say it, the first counts:
+//
+//	a prompt's own width and height, [evaluate] width and height for held-out ones, [sampler] width and
+//	height, [sampler] sizes, of which one is drawn for each prompt of an iteration, the model's folder
+
+// A Size is a picture's width and height in pixels.
+type Size [2]int
+
+func (s Size) String() string { return fmt.Sprintf("%d x %d", s[0], s[1]) }
+
+// Asked are the sizes that a turn's pictures may have, where their prompts name none; none: the model's.
+func (t Turn) Asked() []Size {
+	switch s, v := t.Sampler, t.Experiment.Evaluate; {
+	case t.Evaluates && v.Width > 0:
+		return []Size{{v.Width, v.Height}}
+	case s.Width > 0:
+		return []Size{{s.Width, s.Height}}
+	default:
+		return s.Sizes
+	}
+}
+
+// checkSizes: one way to say how large pictures are, and all of it.
+func (s Sampler) checkSizes(r report) {
+	if (s.Width == 0) != (s.Height == 0) {
+		r("width|height", "a picture needs both a width and a height", "write both, or neither")
+	}
+	if s.Width > 0 && len(s.Sizes) > 0 {
+		r("sizes|width", "pictures have one size by width and height, and several by sizes", "leave one of them out; in a stage, sizes = [] or width = 0 and height = 0 does")
+	}
+}
+
+// Of is the turn for pictures of so many tokens, on which a dynamic schedule depends.
+func (t Turn) Of(tokens int) (Turn, error) {
+	if s := t.Sampler.Schedule; s.Kind != "dynamic" || s.Tokens > 0 || s.own == tokens {
+		return t, nil
+	}
+	e := *t.Experiment
+	e.Sampler.Schedule.own = tokens
+	t.Experiment = &e
+	var err error
+	if t.Evaluates {
+		t.Schedule, t.Rows, err = e.Evaluation()
+	} else {
+		t.Schedule, t.Rows, err = e.Sampler.rows(e.drawn(t.Window))
+	}
+	return t, err
+}
+
+// tokens are those that a dynamic shift follows.
+func (s Schedule) tokens() int {
+	switch {
+	case s.Tokens > 0:
+		return s.Tokens
+	case s.own > 0:
+		return s.own
+	}
+	return 4096 // a picture of 1024 x 1024, where nothing is known of it
+}
+
+// Show says how many tokens the first size of one of Turns has, for the plan's rows.
+func (e *Experiment) Show(turn, tokens int) {
+	if len(e.Stages) > 0 {
+		e.Stages[turn].Sampler.Schedule.own = tokens
+	}
+	if turn == 0 {
+		e.Sampler.Schedule.own = tokens
+	}
+}
+
+// sizeWords say how large pictures are, for the plan; "": as the model's folder says.
+func (e *Experiment) sizeWords() string {
+	words := func(all []Size) string {
+		var said []string
+		for _, s := range all {
+			said = append(said, s.String())
+		}
+		if len(said) > 1 {
+			return "for each prompt one of " + strings.Join(said, ", ")
+		}
+		return strings.Join(said, "")
+	}
+	trained, held := words(Turn{Experiment: e}.Asked()), words(Turn{Experiment: e, Evaluates: true}.Asked())
+	switch {
+	case e.Evaluate.Prompts == "" || held == trained:
+		return trained
+	case trained == "":
+		return "as the model's folder says; held out: " + held
+	}
+	return trained + "; held out: " + held
+}
+
+// Evaluating is how held-out samples are made, by a sampler.
+func (e *Experiment) Evaluating(s Sampler) (Turn, error) {
+	other := *e
+	other.Sampler = s
+	t := Turn{Experiment: &other, Evaluates: true}
+	var err error
+	t.Schedule, t.Rows, err = other.Evaluation()
+	return t, err
+}

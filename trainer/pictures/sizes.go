@@ -1,0 +1,99 @@
+package pictures
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
+)
+
+// Sizes that are asked for, held against the model and the rewards before anything is computed.
+
+// A place is where a size is asked for.
+type place struct {
+	turn int
+	keys string // in the experiment's file
+	of   string // in the list of prompts; "": no prompt names it
+	experiment.Size
+}
+
+// checkSizes refuses sizes that the network cannot make, and rewards that know one size alone.
+func (c generator) checkSizes(p *pipeline.Pipeline) {
+	d, shown := p.Defaults(), -1
+	other := place{Size: experiment.Size{scenes.Size, scenes.Size}} // than the scenes'
+	for _, asked := range c.places(experiment.Size{d.Width, d.Height}) {
+		at, err := p.Shape(asked.Size[1], asked.Size[0])
+		if err != nil {
+			c.RefuseAt(asked.turn, asked.keys, asked.of+err.Error(), "")
+			continue
+		}
+		if asked.of == "" && asked.turn > shown {
+			shown = asked.turn
+			c.Show(asked.turn, at.Tokens)
+		}
+		if scene := (experiment.Size{scenes.Size, scenes.Size}); asked.Size != scene && other.Size == scene {
+			other = asked
+		}
+	}
+	if other.Size[0] != scenes.Size || other.Size[1] != scenes.Size {
+		c.refuseScenes(other)
+	}
+}
+
+// places are all sizes that are asked for, those of the first stage first.
+func (c generator) places(otherwise experiment.Size) (all []place) {
+	for i, at := range c.Turns() {
+		for _, held := range []bool{false, true} {
+			if held && c.Evaluate.Prompts == "" {
+				continue
+			}
+			keys := "sampler.width|sampler.height"
+			if held && c.Evaluate.Width > 0 {
+				keys = "evaluate.width"
+			}
+			asked := experiment.Turn{Experiment: at, Evaluates: held}.Asked()
+			for k, size := range asked {
+				one := place{turn: i, keys: keys, Size: size}
+				if keys != "evaluate.width" && at.Sampler.Width == 0 {
+					one.keys = fmt.Sprintf("sampler.sizes[%d]", k)
+				}
+				if !slices.Contains(all, one) {
+					all = append(all, one)
+				}
+			}
+			if len(asked) == 0 {
+				all = append(all, place{turn: i, keys: "model.path", Size: otherwise})
+			}
+		}
+	}
+	for _, list := range [][2]string{{"rollout.prompts", c.Rollout.Prompts}, {"evaluate.prompts", c.Evaluate.Prompts}} {
+		for _, p := range firstOfSize(c.Lists[list[0]]) {
+			all = append(all, place{keys: list[0], of: fmt.Sprintf("%s: prompt %q: ", list[1], p.Text), Size: experiment.Size{p.Width, p.Height}})
+		}
+	}
+	return all
+}
+
+// firstOfSize are the first prompts of each size.
+func firstOfSize(list []prompts.Prompt) (first []prompts.Prompt) {
+	seen := map[experiment.Size]bool{}
+	for _, p := range list {
+		if size := (experiment.Size{p.Width, p.Height}); p.Sized() && !seen[size] {
+			seen[size], first = true, append(first, p)
+		}
+	}
+	return first
+}
+
+// refuseScenes refuses rewards that judge the program's own scenes.
+func (c generator) refuseScenes(asked place) {
+	for i, r := range c.Rewards {
+		if k, ok := experiment.RewardNamed(r.Name); ok && k.Scenes && r.URL == "" {
+			c.Refuse(fmt.Sprintf("reward[%d].name", i), fmt.Sprintf("%sreward %q judges the program's own scenes of %d x %d, and this model's pictures have %s", asked.of, r.Name, scenes.Size, scenes.Size, asked.Size),
+				`a reward for any picture, such as name = "pickscore" with the path of its weights, or your own: name = "exec" or "http"`)
+		}
+	}
+}
