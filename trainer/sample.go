@@ -22,6 +22,7 @@ type Sample struct {
 // Item is what came out.
 type Item struct {
 	Final   []float64     // the last state
+	Size    [2]int        // of a picture: width and height
 	Image   *vision.Image // that it was developed to, where it is one
 	Episode Episode       // a conversation, where it is one
 }

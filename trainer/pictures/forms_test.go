@@ -156,6 +156,28 @@ func TestDrawnSizes(t *testing.T) {
 	}
 }
 
+// TestHeldOutSizes: held-out pictures have their own size, and are decoded in it.
+func TestHeldOutSizes(t *testing.T) {
+	m := opened(t, threePrompts(), "evaluate.width=32", "evaluate.height=32", "sampler.eval_steps=2")
+	turn, err := m.turn.HeldOut(m.turn.Sampler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := m.Fixed(t.Context(), turn, rng.New(3)).Roll(trainer.Current, []trainer.Key{{Prompt: 1}, {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := m.Items(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []experiment.Size{{32, 48}, {32, 32}} {
+		if got := (experiment.Size{items[i].Image.Width, items[i].Image.Height}); got != want {
+			t.Errorf("picture %d has %s, not %s", i, got, want)
+		}
+	}
+}
+
 // TestNegative: what guidance leads away from is the prompt's own text, or the sampler's.
 func TestNegative(t *testing.T) {
 	m := opened(t, threePrompts(), "sampler.negative='grey'")

@@ -166,14 +166,17 @@ func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 		}
 	}
 	items := make([]rewards.Item, len(samples))
-	forms, places := m.alike(keysOf(samples))
-	for _, f := range forms {
-		raw, err := m.Pipeline.DecodeAll(trainer.Pick(finals, places[f]), f.At)
+	for size, places := range sizesOf(samples) {
+		at, err := m.Pipeline.Shape(size[1], size[0])
+		if err != nil {
+			return nil, err
+		}
+		raw, err := m.Pipeline.DecodeAll(trainer.Pick(finals, places), at)
 		if err != nil {
 			return nil, err
 		}
 		for i, x := range raw {
-			if items[places[f][i]].Image, err = vision.FromFloats(x, f.At.Width, f.At.Height, vision.Signed, vision.ChannelsLast); err != nil {
+			if items[places[i]].Image, err = vision.FromFloats(x, at.Width, at.Height, vision.Signed, vision.ChannelsLast); err != nil {
 				return nil, err
 			}
 		}
@@ -181,13 +184,13 @@ func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 	return items, nil
 }
 
-// keysOf are the keys of samples.
-func keysOf(samples []trainer.Sample) []trainer.Key {
-	keys := make([]trainer.Key, len(samples))
+// sizesOf are the places of samples by their pictures' size.
+func sizesOf(samples []trainer.Sample) map[[2]int][]int {
+	places := map[[2]int][]int{}
 	for i, s := range samples {
-		keys[i] = s.Key
+		places[s.Item.Size] = append(places[s.Item.Size], i)
 	}
-	return keys
+	return places
 }
 
 // tryTurns makes sure that every stage's pictures, and held-out ones, have possible sizes.

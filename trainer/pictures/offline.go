@@ -65,7 +65,7 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 			return nil, err
 		}
 		for i, place := range places[f] {
-			samples[place] = trainer.Sample{Key: keys[place], Item: trainer.Item{Final: finals[i]}}
+			samples[place] = trainer.Sample{Key: keys[place], Item: trainer.Item{Final: finals[i], Size: [2]int{f.At.Width, f.At.Height}}}
 		}
 	}
 	return samples, nil

@@ -64,7 +64,7 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 		}
 		before, left = before+rolled, left-n
 		for i, t := range tracks {
-			samples[places[f][i]] = sampleOf(keys[places[f][i]], t)
+			samples[places[f][i]] = sampleOf(keys[places[f][i]], f.At, t)
 		}
 	}
 	p.Passes.Rollout += before * p.each()
@@ -111,8 +111,8 @@ func (p *Policy) rollForm(w trainer.Weights, f *Form, list []pipeline.Picture, p
 }
 
 // sampleOf is what became of a key.
-func sampleOf(k trainer.Key, t pipeline.Track) trainer.Sample {
-	s := trainer.Sample{Key: k, Item: trainer.Item{Final: t.Final}}
+func sampleOf(k trainer.Key, at pipeline.Shape, t pipeline.Track) trainer.Sample {
+	s := trainer.Sample{Key: k, Item: trainer.Item{Final: t.Final, Size: [2]int{at.Width, at.Height}}}
 	d := &s.Decisions
 	for _, s := range t.Steps {
 		d.Step, d.State, d.Time = append(d.Step, s.Index), append(d.State, s.Before), append(d.Time, s.Time)
