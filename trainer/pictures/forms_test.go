@@ -159,7 +159,7 @@ func TestDrawnSizes(t *testing.T) {
 // TestHeldOutSizes: held-out pictures have their own size, and are decoded in it.
 func TestHeldOutSizes(t *testing.T) {
 	m := opened(t, threePrompts(), "evaluate.width=32", "evaluate.height=32", "sampler.eval_steps=2")
-	turn, err := m.turn.HeldOut(m.turn.Sampler)
+	turn, err := m.turn.Evaluating(m.turn.Sampler)
 	if err != nil {
 		t.Fatal(err)
 	}
