@@ -152,7 +152,7 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 }
 
 // Portion is model.Model's.
-func (m *Model) Portion() int { return m.perPass() }
+func (m *Model) Portion() int { return m.perPass(&m.Form) }
 
 // Items decodes final latents.
 func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
