@@ -61,6 +61,7 @@ var floors = map[string][][]string{
 		{"ranks", "pictures", "conversations"},
 		{"run", "pretrain"},
 		{"report", "preflight", "compare", "trained", "track"},
+		{"watch"},
 		{"ablate"},
 	},
 }

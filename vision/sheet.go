@@ -47,52 +47,90 @@ func (s Sheet) filled(n int) Sheet {
 	return s
 }
 
-// Draw makes the sheet.
-func (s Sheet) Draw(pictures []*Image) (*Image, error) {
+// A layout is where things of a sheet stand, in pixels of the sheet.
+type layout struct {
+	width, height int // of a cell's picture
+	text          int // the height of captions
+	top           int // of the first row
+	rows          int
+	title         []string
+	captions      [][]string
+}
+
+// cell is the upper left corner of a cell.
+func (l layout) cell(s Sheet, i int) (x, y int) {
+	return s.Padding + i%s.Columns*(l.width+s.Padding), l.top + i/s.Columns*(l.height+l.text+s.Padding)
+}
+
+// lay finds out where everything stands. The sheet that it returns has its defaults filled in.
+func (s Sheet) lay(pictures []*Image) (Sheet, layout, error) {
+	var l layout
 	n := len(pictures)
 	if n == 0 {
-		return nil, fmt.Errorf("a sheet needs at least one picture")
+		return s, l, fmt.Errorf("a sheet needs at least one picture")
 	}
 	if len(s.Captions) != 0 && len(s.Captions) != n {
-		return nil, fmt.Errorf("a sheet of %d pictures with %d captions: give one each, or none", n, len(s.Captions))
+		return s, l, fmt.Errorf("a sheet of %d pictures with %d captions: give one each, or none", n, len(s.Captions))
 	}
 	s = s.filled(n)
 	w, h := 0, 0 // of a picture
 	for i, m := range pictures {
 		if m == nil || m.Width <= 0 || m.Height <= 0 {
-			return nil, fmt.Errorf("picture %d of a sheet is empty", i)
+			return s, l, fmt.Errorf("picture %d of a sheet is empty", i)
 		}
 		w, h = max(w, m.Width), max(h, m.Height)
 	}
-	rows := (n + s.Columns - 1) / s.Columns
 	if per := int64(maxSheet) / int64(n); int64(w) > per/int64(s.Scale) || int64(h) > per/int64(s.Scale)/int64(w)/int64(s.Scale) {
-		return nil, fmt.Errorf("a sheet of %d pictures of %d x %d, enlarged %d times, is too large: show fewer, or smaller ones", n, w, h, s.Scale)
+		return s, l, fmt.Errorf("a sheet of %d pictures of %d x %d, enlarged %d times, is too large: show fewer, or smaller ones", n, w, h, s.Scale)
 	}
-	w, h = w*s.Scale, h*s.Scale
+	l.rows, l.width, l.height = (n+s.Columns-1)/s.Columns, w*s.Scale, h*s.Scale
+	l.captions, l.text = s.captions(l.width)
+	l.title = wrap(s.Title, (s.Columns*(l.width+s.Padding)-s.Padding)/(glyphWidth*s.TextSize), 3)
+	l.top = s.Padding
+	if s.Title != "" {
+		_, th := TextSize(l.title, s.TextSize)
+		l.top += th + s.Padding
+	}
+	return s, l, nil
+}
 
-	captions, text := s.captions(w)
-	title := wrap(s.Title, (s.Columns*(w+s.Padding)-s.Padding)/(glyphWidth*s.TextSize), 3)
-	top := s.Padding
-	if s.Title != "" {
-		_, th := TextSize(title, s.TextSize)
-		top += th + s.Padding
+// Draw makes the sheet.
+func (s Sheet) Draw(pictures []*Image) (*Image, error) {
+	s, l, err := s.lay(pictures)
+	if err != nil {
+		return nil, err
 	}
-	sheet := NewFilled(s.Padding+s.Columns*(w+s.Padding), top+rows*(h+text+s.Padding), s.Back)
+	sheet := NewFilled(s.Padding+s.Columns*(l.width+s.Padding), l.top+l.rows*(l.height+l.text+s.Padding), s.Back)
 	if s.Title != "" {
-		s.write(sheet, s.Padding, s.Padding, title)
+		s.write(sheet, s.Padding, s.Padding, l.title)
 	}
 	for i, m := range pictures {
-		x, y := s.Padding+i%s.Columns*(w+s.Padding), top+i/s.Columns*(h+text+s.Padding)
+		x, y := l.cell(s, i)
 		big := m
 		if s.Scale > 1 {
 			big = m.Enlarge(s.Scale)
 		}
-		sheet.Paste(big, x+(w-big.Width)/2, y+(h-big.Height)/2)
-		if len(captions) > 0 {
-			s.write(sheet, x, y+h+2*s.TextSize, captions[i])
+		sheet.Paste(big, x+(l.width-big.Width)/2, y+(l.height-big.Height)/2)
+		if len(l.captions) > 0 {
+			s.write(sheet, x, y+l.height+2*s.TextSize, l.captions[i])
 		}
 	}
 	return sheet, nil
+}
+
+// Places are where Draw puts the pictures: left, top, width and height of each, in pixels of the sheet.
+func (s Sheet) Places(pictures []*Image) ([][4]int, error) {
+	s, l, err := s.lay(pictures)
+	if err != nil {
+		return nil, err
+	}
+	var all [][4]int
+	for i, m := range pictures {
+		x, y := l.cell(s, i)
+		w, h := m.Width*s.Scale, m.Height*s.Scale
+		all = append(all, [4]int{x + (l.width-w)/2, y + (l.height-h)/2, w, h})
+	}
+	return all, nil
 }
 
 // captions breaks the captions into lines, and says how high the highest is.

@@ -34,6 +34,35 @@ func TestSheetPlaces(t *testing.T) {
 	}
 }
 
+// TestSheetCells: what stands at a sheet's places are its pictures, whatever their sizes, captions and title.
+func TestSheetCells(t *testing.T) {
+	var pictures []*Image
+	for i := range 7 {
+		pictures = append(pictures, NewFilled(30+3*i, 40-2*i, color.RGBA{uint8(30 * i), 7, 2, 255}))
+	}
+	s := Sheet{Columns: 3, Scale: 2, Title: "title", Captions: strings.Split("one,two,three and more words,four,five,six,seven", ",")}
+	sheet, err := s.Draw(pictures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places, err := s.Places(pictures)
+	if err != nil || len(places) != len(pictures) {
+		t.Fatalf("%d places, %v", len(places), err)
+	}
+	for i, p := range places {
+		cell, err := sheet.Crop(p[0], p[1], p[2], p[3])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(cell.Pix, pictures[i].Enlarge(2).Pix) {
+			t.Errorf("at %v is not picture %d", p, i)
+		}
+	}
+	if _, err := s.Places(pictures[:2]); err == nil {
+		t.Error("two pictures with seven captions have places")
+	}
+}
+
 func TestSheetRefuses(t *testing.T) {
 	one := []*Image{New(2, 2)}
 	for name, try := range map[string]func() (*Image, error){

@@ -46,6 +46,7 @@ monitor, 130 interrupted and saved.`,
 		sampleCommand(),
 		scoreCommand(),
 		versionCommand(),
+		watchCommand(),
 	)
 	root.InitDefaultCompletionCmd()
 	root.SetHelpCommand(helpCommand())

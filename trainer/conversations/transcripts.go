@@ -34,6 +34,9 @@ func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (
 			if l.Picture, err = keepShown(to.Folder, e, fmt.Sprintf("images/episode_%06d_%02d.png", line.Iteration, i)); err != nil {
 				return nil, err
 			}
+			if l.Saw, err = m.keepSaw(to.Folder, e, fmt.Sprintf("images/episode_%06d_%02d", line.Iteration, i)); err != nil {
+				return nil, err
+			}
 		}
 		if err := to.Lines[ledger.TranscriptsFile].Append(l); err != nil {
 			return nil, err
@@ -52,6 +55,30 @@ func keepShown(to *folder.Folder, e *Episode, name string) (string, error) {
 	var png bytes.Buffer
 	return name, errors.Join(vision.EncodePNG(&png, m), to.Write(name, png.Bytes()))
 }
+
+// keepSaw writes an episode's pictures as the model saw them, after the processor made them smaller or larger, and
+// returns the files' names: those of the question first, then what tools made.
+func (m *Model) keepSaw(to *folder.Folder, e *Episode, stem string) (names []string, err error) {
+	for i, picture := range e.Album.Pictures[:min(len(e.Album.Pictures), mostSeen)] {
+		if picture.Image == nil { // its size alone is known
+			break
+		}
+		seen, err := m.Speaker.Processor.Resize(picture.Image.Raster())
+		if err != nil {
+			return nil, fmt.Errorf("picture %d of an episode, to be kept: %w", i+1, err)
+		}
+		var png bytes.Buffer
+		name := fmt.Sprintf("%s_saw_%02d.png", stem, i)
+		if err := errors.Join(vision.EncodePNG(&png, seen), to.Write(name, png.Bytes())); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// mostSeen is how many pictures of an episode are kept as the model saw them.
+const mostSeen = 12
 
 // mostKept is how many of an iteration's pictures are kept, where any are.
 const mostKept = 8

@@ -1,9 +1,12 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"slices"
+	"strconv"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 )
@@ -21,6 +24,7 @@ type HeldOutLine struct {
 	Text      string               `json:"text"`
 	Total     *float64             `json:"total"` // null: missing
 	Scores    map[string]ScoreLine `json:"scores"`
+	At        *[4]int              `json:"at,omitempty"` // left, top, width, height on the evaluation's sheet of pictures; nil: not there
 }
 
 // Number is a reward's value, or the total; nil where it is missing.
@@ -31,11 +35,31 @@ func (l *HeldOutLine) Number(name string) *float64 {
 	return l.Scores[name].Value
 }
 
+// ReadHeldOutOf reads the samples of few evaluations alone: lines of others are skipped without being read.
+func ReadHeldOutOf(path string, iterations ...int) (map[int][]HeldOutLine, error) {
+	return readHeldOut(path, func(text []byte) bool {
+		number, ok := bytes.CutPrefix(text, []byte(`{"iteration":`))
+		end := bytes.IndexByte(number, ',')
+		if !ok || end < 0 {
+			return true // it is written otherwise
+		}
+		n, err := strconv.Atoi(string(number[:end]))
+		return err != nil || slices.Contains(iterations, n)
+	})
+}
+
 // ReadHeldOut reads the samples of each evaluation, by its iteration; of one that a rollback repeated,
 // the last attempt's. A folder without the file has none.
 func ReadHeldOut(path string) (map[int][]HeldOutLine, error) {
+	return readHeldOut(path, func([]byte) bool { return true })
+}
+
+func readHeldOut(path string, wanted func(line []byte) bool) (map[int][]HeldOutLine, error) {
 	all := map[int][]HeldOutLine{}
 	err := folder.ReadLines(path, func(text []byte) error {
+		if !wanted(text) {
+			return nil
+		}
 		var l HeldOutLine
 		if err := json.Unmarshal(text, &l); err != nil {
 			return err

@@ -19,28 +19,62 @@ type Rollback struct {
 	Why     string  `json:"why"`
 }
 
+// Book is a ledger's lines: those that count, and those that rollbacks abandoned, with the rollbacks' own.
+type Book struct {
+	Kept, Abandoned []Line
+}
+
+// Add takes the next line.
+func (b *Book) Add(l Line) {
+	if l.Rollback == nil {
+		b.Kept = append(b.Kept, l)
+		return
+	}
+	n := slices.IndexFunc(b.Kept, func(k Line) bool { return k.Iteration > l.Rollback.To })
+	if n < 0 {
+		n = len(b.Kept)
+	}
+	b.Abandoned = append(append(b.Abandoned, b.Kept[n:]...), l)
+	b.Kept = b.Kept[:n:n]
+}
+
+// AddText takes the next line as it stands in the file.
+func (b *Book) AddText(text []byte) error {
+	var l Line
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	b.Add(l)
+	return nil
+}
+
+// brief is the part of a line that an overview of many runs needs: the rest is skipped, which is most of the work.
+type brief struct {
+	Iteration int                `json:"iteration"`
+	Samples   int                `json:"samples"`
+	Total     Spread             `json:"total"`
+	HeldOut   map[string]Measure `json:"heldout"`
+	Fired     []string           `json:"monitors"`
+	Rollback  *Rollback          `json:"rollback"`
+}
+
+// AddBrief takes the next line's iteration, total, held-out measures, monitors and rollback alone.
+func (b *Book) AddBrief(text []byte) error {
+	var l brief
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	b.Add(Line{Iteration: l.Iteration, Samples: l.Samples, Total: l.Total, HeldOut: l.HeldOut, Fired: l.Fired, Rollback: l.Rollback})
+	return nil
+}
+
 // Read reads a ledger's lines: those that count, and those that rollbacks abandoned. A
 // folder without a ledger has none.
 func Read(path string) (kept, abandoned []Line, err error) {
-	err = folder.ReadLines(path, func(text []byte) error {
-		var l Line
-		if err := json.Unmarshal(text, &l); err != nil {
-			return err
-		}
-		if l.Rollback == nil {
-			kept = append(kept, l)
-			return nil
-		}
-		n := slices.IndexFunc(kept, func(k Line) bool { return k.Iteration > l.Rollback.To })
-		if n < 0 {
-			n = len(kept)
-		}
-		abandoned = append(append(abandoned, kept[n:]...), l)
-		kept = kept[:n]
-		return nil
-	})
+	var b Book
+	err = folder.ReadLines(path, b.AddText)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return kept, abandoned, err
+	return b.Kept, b.Abandoned, err
 }

@@ -13,6 +13,7 @@ type TranscriptLine struct {
 	Said      []string          `json:"said"`              // the model, a turn each
 	Pieces    []string          `json:"pieces"`            // the same, a token each
 	Picture   string            `json:"picture,omitempty"` // the question's with crops, in the run's folder, where it was kept
+	Saw       []string          `json:"saw,omitempty"`     // the episode's pictures as the model saw them, where they were kept
 	Total     *float64          `json:"total"`
 	Advantage *float64          `json:"advantage,omitempty"`
 	Episode   *tools.Transcript `json:"episode"`

@@ -31,6 +31,12 @@ type judgeView struct {
 	Worst []picture
 }
 
+// picture is a sheet with what it shows.
+type picture struct {
+	Caption string
+	Source  template.URL
+}
+
 // Well reports whether the page may say so in green.
 func (v judgeView) Well() bool { return v.Verdict == eval.NoneFound }
 

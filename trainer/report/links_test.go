@@ -14,7 +14,7 @@ func TestLinks(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("a secret"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"report.html.part", "images/heldout_before.png", "ledger.jsonl"} {
+	for _, name := range []string{"report.html.part", "images/heldout_before.png", "ledger.jsonl", "heldout.jsonl"} {
 		dir := run(t)
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := errors.Join(os.RemoveAll(path), os.Symlink(secret, path)); err != nil {
@@ -32,8 +32,8 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"images/below/secret", "../" + filepath.Base(filepath.Dir(secret)) + "/secret", secret} {
-		if source, err := embedded(dir, name); err == nil {
-			t.Errorf("%s: %s", name, source)
+		if text, err := inside(dir, name); err == nil {
+			t.Errorf("%s: %s", name, text)
 		}
 	}
 }

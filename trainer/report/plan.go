@@ -9,15 +9,15 @@ import (
 
 // plan is what a run's experiment amounts to, as darkroom plan says it.
 type plan struct {
-	Facts    []experiment.Fact
-	Stages   []stage
-	Warnings []string
+	Facts    []experiment.Fact `json:"facts"`
+	Stages   []stage           `json:"stages"`
+	Warnings []string          `json:"warnings"`
 }
 
 type stage struct {
-	Title string
-	Facts []experiment.Fact
-	Rows  []experiment.PlanRow
+	Title string               `json:"title"`
+	Facts []experiment.Fact    `json:"facts"`
+	Rows  []experiment.PlanRow `json:"rows"`
 }
 
 // planned reads it from the folder's config.toml; nil where this version cannot.

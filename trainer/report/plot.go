@@ -12,8 +12,9 @@ import (
 
 // A Plot is curves over iterations, or over what Across says.
 type Plot struct {
-	Title, Across string
-	Curves        []Curve
+	Title  string  `json:"title"`
+	Across string  `json:"across,omitempty"`
+	Curves []Curve `json:"curves"`
 }
 
 // A Curve is points in order of X. With Low and High it has a band, or with Dots a bar each.

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/report/browsertest"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -113,40 +112,66 @@ func run(t *testing.T) string {
 	return dir
 }
 
-// plotsDrawn are those of the folder above: seven of the ledger's first, then what it also has.
-const plotsDrawn = 7 + 6
+// documents are what a page's script is given.
+func documents(t *testing.T, page []byte) data {
+	t.Helper()
+	_, text, ok := strings.Cut(string(page), `<script type="application/json" id="data">`)
+	text, _, closed := strings.Cut(text, "</script>")
+	var d data
+	if err := json.Unmarshal([]byte(text), &d); err != nil || !ok || !closed {
+		t.Fatalf("the page's data: %v", err)
+	}
+	return d
+}
+
+// titles are the plots' that a page has.
+func titles(d *Document) string {
+	var all []string
+	for _, p := range d.Plots {
+		all = append(all, p.Title)
+	}
+	return strings.Join(all, "; ")
+}
 
 func TestPage(t *testing.T) {
 	dir := run(t)
-	if err := Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, Name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
-	for what, n := range map[string]int{
-		"<svg": plotsDrawn, "</svg>": plotsDrawn, "data:image/png;base64,": 2 + 2*4, "<rect": 4, "iteration 4</h3>": 1, "iteration 5</h3>": 0, "best of 4": 1, ">task</span>": 1,
-		"steps of the sampler": 1, "not read": 0, "class=\"better\">&#43;0.200": 1, "class=\"worse\">-0.150": 1, "class=\"\">&#43;0.020": 1,
-		"iteration 5: heldout.clean fell": 1, "gold: never trained on": 2, "<script": 0, "a<b": 0, "http": 0, "NaN": 0,
-	} {
-		if got := strings.Count(page, what); got != n {
+	must(t, Write(dir))
+	page, err := os.ReadFile(filepath.Join(dir, Name))
+	must(t, err)
+	text := string(page)
+	for what, n := range map[string]int{"data:image/png;base64,": 2 + 2*4, "alert(1)</script>": 0, "a<b": 0, "http-equiv": 1, "src=": 0, "@import": 0, "url(": 0} {
+		if got := strings.Count(strings.ReplaceAll(text, "script-src=", ""), what); got != n {
 			t.Errorf("%q is there %d times, not %d", what, got, n)
 		}
 	}
+	d := documents(t, page).Runs[0]
+	if d.Status != ledger.Finished || d.Live || d.Iterations != 5 || d.Planned != 5 || d.Trained != "a<b" || d.Seconds != 30 {
+		t.Errorf("the run is %+v", d.Summary)
+	}
+	if len(d.Plots) != 13 || !strings.Contains(titles(d), "gold: never trained on") || !strings.Contains(titles(d), "Parts of “a<b”") {
+		t.Errorf("curves: %s", titles(d))
+	}
+	if len(d.Kept) != 8 || d.Kept[7].Iteration != 4 || len(d.Evaluations) != 2 || d.Evaluations[1].Iteration != 5 { // the fifth's picture lies beside the folder
+		t.Errorf("%d pictures were kept, of evaluations %+v", len(d.Kept), d.Evaluations)
+	}
+	gains := fmt.Sprintln(d.Gains[0].Name, d.Gains[0].Rose(), d.Gains[1].Name, d.Gains[1].Rose(), d.Gains[2].Name, d.Gains[2].Fell())
+	if gains != "total false a<b true clean true\n" || d.Gains[0].Paired {
+		t.Errorf("gains: %s, %+v", gains, d.Gains)
+	}
+	if v := d.Verdict; !strings.HasPrefix(v.Says, "No gain can be told: +0.020") || len(v.Notes) != 2 || !strings.Contains(v.Notes[0], "clean fell by 0.150 (95 %: 0.079 to 0.221)") {
+		t.Errorf("the verdict is %+v", v)
+	}
+	if len(d.Events) != 1 || d.Events[0] != (Event{5, "heldout.clean fell"}) || len(d.Plan.Stages) != 1 || strings.Contains(fmt.Sprint(d.Plan.Warnings), "not read") {
+		t.Errorf("%+v, %+v", d.Events, d.Plan)
+	}
 	// Of a run that is under way less is known.
 	for _, name := range []string{"result.json", "images/heldout_000005.png", "ledger.jsonl"} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filepath.Join(dir, name)))
 		if _, err := Page(dir); err != nil {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}
-	if err := os.Remove(filepath.Join(dir, "config.toml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "config.toml")))
 	if _, err := Page(dir); err == nil || !strings.Contains(err.Error(), "holds no run") {
 		t.Errorf("a folder that is none: %v", err)
 	}
@@ -155,46 +180,51 @@ func TestPage(t *testing.T) {
 // TestCompare: several runs, the second of which has not ended.
 func TestCompare(t *testing.T) {
 	first, second := run(t), run(t)
-	if err := os.WriteFile(filepath.Join(second, "result.json"), []byte(`{"status": "under way", "rewards": {"a<b": "trained", "clean": "gold"}}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(second, "result.json"), []byte(`{"status": "under way", "rewards": {"a<b": "trained", "clean": "gold"}}`), 0o644))
 	changed := strings.Replace(experimentText, "steps = 4", "steps = 5", 1)
-	if err := os.WriteFile(filepath.Join(second, "config.toml"), []byte(changed), 0o644); err != nil {
-		t.Fatal(err)
+	must(t, os.WriteFile(filepath.Join(second, "config.toml"), []byte(changed), 0o644))
+	page, err := Compare([]string{first, second})
+	must(t, err)
+	d := documents(t, page)
+	if len(d.Runs) != 2 || !d.Alike || len(d.Differences) != 1 || d.Differences[0].Lines[0] != "sampler.steps was 4, and is 5" || d.Runs[0].Live || !d.Runs[1].Live {
+		t.Errorf("the page has %+v", d.Differences)
 	}
-	text, err := Compare([]string{first, second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
-	for what, n := range map[string]int{
-		"<svg": 8, "data:image/png;base64,": 4, "sampler.steps was 4, and is 5": 1, "finished</td>": 1, "under way, or ended by a failure": 1, "class=\"better\">&#43;0.200": 1, "<td>3.75</td>": 0,
-		"<td>4.00</td><td>1.00</td><td>0.50</td><td>2.00</td>": 2, "clean -0.150": 1, "<script": 0, "http": 0, "NaN": 0,
-	} {
-		if got := strings.Count(page, what); got != n {
-			t.Errorf("%q is there %d times, not %d", what, got, n)
-		}
-	}
-	if strings.Count(page, ">maps</") > 0 || strings.Count(page, "/maps</td>") != 2 {
-		t.Error("two runs of one name cannot be told apart")
+	if a, b := d.Runs[0], d.Runs[1]; a.ID == b.ID || a.Name == b.Name || !strings.HasSuffix(a.Name, "/maps") {
+		t.Errorf("%q and %q cannot be told apart", a.Name, b.Name)
 	}
 	if _, err := Compare([]string{first, t.TempDir()}); err == nil || !strings.Contains(err.Error(), "holds no run") {
 		t.Errorf("a folder that is none: %v", err)
 	}
 }
 
-// TestBrowser: a real browser draws every plot of both pages and has nothing to say.
-func TestBrowser(t *testing.T) {
+// TestPaired: where the folder has the scores of single held-out prompts, the interval is of their differences. Prompts
+// that differ much and all rise by the same are told to have risen.
+func TestPaired(t *testing.T) {
 	dir := run(t)
-	if err := Write(dir); err != nil {
-		t.Fatal(err)
+	var lines bytes.Buffer
+	for _, iteration := range []int{0, 5} {
+		for p := range 9 {
+			v := 0.4 + float64(p-4)/10 + float64(iteration)*0.004 + float64(p%2)*0.001*float64(iteration)/5
+			must(t, json.NewEncoder(&lines).Encode(ledger.HeldOutLine{Iteration: iteration, Prompt: p, Text: "a", Total: &v}))
+		}
 	}
-	both := filepath.Join(t.TempDir(), CompareName)
-	if err := WriteCompare(both, []string{dir, run(t)}); err != nil {
-		t.Fatal(err)
+	must(t, os.WriteFile(filepath.Join(dir, ledger.HeldOutFile), lines.Bytes(), 0o644))
+	path := filepath.Join(dir, "result.json")
+	text, err := os.ReadFile(path)
+	must(t, err)
+	var result ledger.Result
+	must(t, json.Unmarshal(text, &result))
+	total := result.HeldOut["total"]
+	total.After.Mean = total.Before.Mean + 0.02 + 4*0.001/9
+	text, err = json.Marshal(result)
+	must(t, err)
+	must(t, os.WriteFile(path, text, 0o644))
+	r, err := Read(dir)
+	must(t, err)
+	g := Summarise(r).Gains[0]
+	if !g.Paired || !g.Rose() || g.High-g.Low > 0.002 {
+		t.Errorf("the gain is %+v", g)
 	}
-	browsertest.Draws(t, filepath.Join(dir, Name), plotsDrawn)
-	browsertest.Draws(t, both, 8)
 }
 
 func TestTicks(t *testing.T) {
@@ -232,31 +262,68 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestTalks: conversations of the first and the last iteration whose pictures were kept are
-// shown, coloured, and no text of a model becomes markup.
+// TestTalks: conversations of the first and the last iteration whose pictures were kept are shown, with what the model
+// saw at each turn.
 func TestTalks(t *testing.T) {
 	dir := run(t)
 	up := 1.0
 	var lines bytes.Buffer
 	for _, iteration := range []int{1, 2, 4} {
-		l := ledger.TranscriptLine{Iteration: iteration, Text: "which?", Picture: "images/none.png", Advantage: &up, Pieces: []string{"<script>", "seven"},
-			Episode: &tools.Transcript{Prompt: 1, Tokens: []int32{1, 2, 3}, LogProb: []float64{0, -1, -0.1}, Turns: []tools.Turn{{From: 1, To: 3, Observed: 3}}, End: tools.Answered}}
-		text, err := json.Marshal(l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines.Write(append(text, '\n'))
+		l := ledger.TranscriptLine{Iteration: iteration, Text: "which?", Picture: "images/none.png", Saw: []string{"images/best.png", "images/worst.png"}, Advantage: &up, Pieces: []string{"<script>", "seven"},
+			Episode: &tools.Transcript{Prompt: 1, Tokens: []int32{1, 2, 3}, LogProb: []float64{0, -1, -0.1}, Turns: []tools.Turn{{From: 1, To: 3, Observed: 3}}, End: tools.Answered,
+				Shots: []tools.Shot{{Turn: -1, Width: 80, Height: 40, ShownWidth: 40, ShownHeight: 20}, {Turn: 0, Width: 9, Height: 9, ShownWidth: 9, ShownHeight: 9}}}}
+		must(t, json.NewEncoder(&lines).Encode(l))
 	}
-	if err := os.WriteFile(filepath.Join(dir, ledger.TranscriptsFile), lines.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, ledger.TranscriptsFile), lines.Bytes(), 0o644))
 	page, err := Page(dir)
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	if strings.Contains(string(page), `"<script>`) {
+		t.Error("what a model said is markup")
 	}
-	for text, want := range map[string]bool{"iteration 1, ": true, "iteration 2, ": false, "iteration 4, ": true, "&lt;script&gt;": true, "rgba(0, 114, 178": true, "ZgotmplZ": false} {
-		if strings.Contains(string(page), text) != want {
-			t.Errorf("the page with %q: %v", text, !want)
+	all := documents(t, page).Runs[0].Talks
+	if len(all) != 2 || all[0].Iteration != 1 || all[1].Iteration != 4 || all[0].Picture != "" {
+		t.Fatalf("conversations %+v", all)
+	}
+	one := all[0]
+	if len(one.Given) != 1 || one.Given[0].From != "80 × 40" || one.Given[0].Width != 40 || len(one.Turns[0].Saw) != 1 || one.Turns[0].Saw[0].From != "" {
+		t.Errorf("the model saw %+v, and then %+v", one.Given, one.Turns[0].Saw)
+	}
+	if w := one.Turns[0].Words; len(w) != 2 || w[0].Text != "<script>" || math.Abs(w[0].P-math.Exp(-1)) > 1e-12 {
+		t.Errorf("words %+v", w)
+	}
+}
+
+// TestThinned: a curve with fewer points keeps its ends' stretches, its spikes and its gaps.
+func TestThinned(t *testing.T) {
+	var c Curve
+	for i := range 5000 {
+		y := math.Sin(float64(i) / 300)
+		switch i {
+		case 1234:
+			y = 50
+		case 4000:
+			y = math.NaN()
 		}
+		c.X, c.Y = append(c.X, float64(i)), append(c.Y, y)
+	}
+	few := c.thinned(400)
+	spikes, gaps := 0, 0
+	for i, y := range few.Y {
+		if y == 50 && few.X[i] == 1234 {
+			spikes++
+		}
+		if math.IsNaN(y) {
+			gaps++
+		}
+		if i > 0 && few.X[i] <= few.X[i-1] {
+			t.Fatalf("point %d is at %v after %v", i, few.X[i], few.X[i-1])
+		}
+	}
+	if len(few.X) > 400 || spikes != 1 || gaps != 1 {
+		t.Errorf("%d points, %d spikes, %d gaps", len(few.X), spikes, gaps)
+	}
+	text, err := json.Marshal(few)
+	if err != nil || strings.Count(string(text), "null") != 1 {
+		t.Errorf("%v: %s", err, text[:200])
 	}
 }

@@ -30,7 +30,21 @@ type Run struct {
 
 // Read reads a folder. What is not there yet is left out.
 func Read(dir string) (*Run, error) {
-	r := &Run{Dir: dir, Name: filepath.Base(filepath.Clean(dir))}
+	var b ledger.Book
+	seconds, err := ledger.ReadTiming(filepath.Join(dir, "timing.jsonl"))
+	if err == nil {
+		b.Kept, b.Abandoned, err = ledger.Read(filepath.Join(dir, "ledger.jsonl"))
+	}
+	r, failed := ReadWith(dir, b, seconds)
+	if failed != nil {
+		return nil, failed
+	}
+	return r, err
+}
+
+// ReadWith is Read where the ledger and the seconds of iterations are known already.
+func ReadWith(dir string, b ledger.Book, seconds map[int]map[string]float64) (*Run, error) {
+	r := &Run{Dir: dir, Name: filepath.Base(filepath.Clean(dir)), Lines: b.Kept, Abandoned: b.Abandoned, Seconds: seconds}
 	config, err := os.ReadFile(filepath.Join(dir, folder.Config))
 	if err != nil {
 		return nil, fmt.Errorf("%s holds no run: %w", dir, err)
@@ -41,12 +55,6 @@ func Read(dir string) (*Run, error) {
 	r.Config = string(config)
 	if e, err := experiment.Parse(folder.Config, config, nil); err == nil {
 		r.experiment = e
-	}
-	if r.Lines, r.Abandoned, err = ledger.Read(filepath.Join(dir, "ledger.jsonl")); err != nil {
-		return nil, err
-	}
-	if r.Seconds, err = ledger.ReadTiming(filepath.Join(dir, "timing.jsonl")); err != nil {
-		return nil, err
 	}
 	path := filepath.Join(dir, "result.json")
 	switch text, err := os.ReadFile(path); {

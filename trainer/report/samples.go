@@ -1,14 +1,11 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
-	"html/template"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
@@ -16,10 +13,11 @@ import (
 
 // What a run's samples show: the parts that rewards consist of, and the best and the worst pictures.
 
-// samples is what a page needs of samples.jsonl.
-type samples struct {
+// Samples is what a page needs of samples.jsonl, which is read as it grows.
+type Samples struct {
+	tail  folder.Tail
 	sums  map[string]map[string]map[int]*average // by reward, part and iteration
-	shown map[int][]ledger.SampleLine            // of which a picture was kept
+	shown []ledger.SampleLine                    // of which a picture was kept
 }
 
 // An average is a sum and how many numbers went into it.
@@ -28,67 +26,89 @@ type average struct {
 	n   int
 }
 
-// readSamples reads the file line by line. What a rollback took back is left out.
-func readSamples(dir string) (*samples, error) {
-	s := &samples{map[string]map[string]map[int]*average{}, map[int][]ledger.SampleLine{}}
-	err := folder.ReadLines(filepath.Join(dir, "samples.jsonl"), func(text []byte) error {
+// NewSamples are those of a run's folder; Read reads them.
+func NewSamples(dir string) *Samples {
+	s := &Samples{tail: folder.Tail{Path: filepath.Join(dir, "samples.jsonl")}}
+	s.empty()
+	return s
+}
+
+func (s *Samples) empty() { s.sums, s.shown = map[string]map[string]map[int]*average{}, nil }
+
+// Read reads what is new.
+func (s *Samples) Read() (changed bool, err error) { return s.tail.Next(s.empty, s.line) }
+
+// sampleBrief is what parts need of a line: most lines have no picture, and need no more.
+type sampleBrief struct {
+	Iteration int `json:"iteration"`
+	Scores    map[string]struct {
+		Parts map[string]float64 `json:"parts"`
+	} `json:"scores"`
+	Rollback *ledger.Rollback `json:"rollback"`
+}
+
+// line takes a line of the file. What a rollback took back is left out.
+func (s *Samples) line(text []byte) error {
+	var b sampleBrief
+	if bytes.Contains(text, []byte(`"picture":`)) || !bytes.Contains(text, []byte(`"parts":`)) && bytes.Contains(text, []byte(`"rollback":`)) {
 		var l ledger.SampleLine
 		if err := json.Unmarshal(text, &l); err != nil {
 			return err
 		}
-		if l.Rollback != nil {
-			s.forget(l.Rollback.To)
-			return nil
+		if l.Picture != "" && l.Rollback == nil {
+			s.shown = append(s.shown, l)
 		}
-		s.add(l)
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
 	}
-	return s, err
+	if err := json.Unmarshal(text, &b); err != nil {
+		return err
+	}
+	if b.Rollback != nil {
+		s.forget(b.Rollback.To)
+		return nil
+	}
+	for reward, score := range b.Scores {
+		for part, v := range score.Parts {
+			s.average(reward, part, b.Iteration).add(v)
+		}
+	}
+	return nil
 }
 
 // forget drops what came after an iteration.
-func (s *samples) forget(iteration int) {
-	later := func(i int) bool { return i > iteration }
-	maps.DeleteFunc(s.shown, func(i int, _ []ledger.SampleLine) bool { return later(i) })
+func (s *Samples) forget(iteration int) {
+	s.shown = slices.DeleteFunc(s.shown, func(l ledger.SampleLine) bool { return l.Iteration > iteration })
 	for _, parts := range s.sums {
 		for _, by := range parts {
-			maps.DeleteFunc(by, func(i int, _ *average) bool { return later(i) })
+			maps.DeleteFunc(by, func(i int, _ *average) bool { return i > iteration })
 		}
 	}
 }
 
-func (s *samples) add(l ledger.SampleLine) {
-	if l.Picture != "" && l.Total != nil {
-		s.shown[l.Iteration] = append(s.shown[l.Iteration], l)
+// average is where a part's numbers of an iteration are added up.
+func (s *Samples) average(reward, part string, iteration int) *average {
+	parts := s.sums[reward]
+	if parts == nil {
+		parts = map[string]map[int]*average{}
+		s.sums[reward] = parts
 	}
-	for reward, score := range l.Scores {
-		for part, v := range score.Parts {
-			parts := s.sums[reward]
-			if parts == nil {
-				parts = map[string]map[int]*average{}
-				s.sums[reward] = parts
-			}
-			if parts[part] == nil {
-				parts[part] = map[int]*average{}
-			}
-			a := parts[part][l.Iteration]
-			if a == nil {
-				a = &average{}
-				parts[part][l.Iteration] = a
-			}
-			a.sum, a.n = a.sum+v, a.n+1
-		}
+	if parts[part] == nil {
+		parts[part] = map[int]*average{}
 	}
+	a := parts[part][iteration]
+	if a == nil {
+		a = &average{}
+		parts[part][iteration] = a
+	}
+	return a
 }
+
+func (a *average) add(v float64) { a.sum, a.n = a.sum+v, a.n+1 }
 
 // mostParts is how many parts of a reward a plot has: those of a fixed kind, not of single samples.
 const mostParts = 8
 
 // parts are curves of what each reward consists of.
-func (s *samples) parts() []Plot {
+func (s *Samples) parts() []Plot {
 	var all []Plot
 	for _, reward := range slices.Sorted(maps.Keys(s.sums)) {
 		p := Plot{Title: "Parts of “" + reward + "”, training samples"}
@@ -109,69 +129,34 @@ func (s *samples) parts() []Plot {
 	return all
 }
 
-// An extreme is an iteration's best and worst picture.
-type extreme struct {
-	Iteration   int
-	Best, Worst pictured
+// Kept is a training sample whose picture was kept.
+type Kept struct {
+	ledger.SampleLine
+	Source string `json:"source"`
 }
 
-// pictured is a sample with its picture and what was said of it.
-type pictured struct {
-	Source template.URL
-	Total  string
-	Text   string
-	Said   string // every reward's score
-}
-
-// mostExtremes is how many iterations are shown.
-const mostExtremes = 8
-
-// extremes are iterations at even distances, the first and the last among them. One whose pictures
-// are gone is left out.
-func (s *samples) extremes(dir string) []extreme {
-	iterations := slices.Sorted(maps.Keys(s.shown))
-	n := min(len(iterations), mostExtremes)
-	var all []extreme
-	for k := range n {
-		i := iterations[0]
-		if n > 1 {
-			i = iterations[k*(len(iterations)-1)/(n-1)]
+// kept are the samples of few iterations at even distances, the first and the last among them; few < 0: of all. A
+// sample without a total, or whose picture the page cannot show, is left out.
+func (s *Samples) kept(source Source, few int) []Kept {
+	var iterations []int
+	by := map[int][]ledger.SampleLine{}
+	for _, l := range s.shown {
+		if l.Total == nil {
+			continue
 		}
-		two := slices.Clone(s.shown[i])
-		slices.SortStableFunc(two, func(a, b ledger.SampleLine) int {
-			switch {
-			case *a.Total > *b.Total:
-				return -1
-			case *a.Total < *b.Total:
-				return 1
+		if by[l.Iteration] == nil {
+			iterations = append(iterations, l.Iteration)
+		}
+		by[l.Iteration] = append(by[l.Iteration], l)
+	}
+	slices.Sort(iterations)
+	var all []Kept
+	for _, i := range spread(iterations, few) {
+		for _, l := range by[i] {
+			if from := source(l.Picture); from != "" {
+				all = append(all, Kept{l, from})
 			}
-			return 0
-		})
-		best, err := picturedSample(dir, two[0])
-		if err != nil {
-			continue
 		}
-		worst, err := picturedSample(dir, two[len(two)-1])
-		if err != nil {
-			continue
-		}
-		all = append(all, extreme{i, best, worst})
 	}
 	return all
-}
-
-func picturedSample(dir string, l ledger.SampleLine) (pictured, error) {
-	source, err := embedded(dir, l.Picture)
-	s := pictured{Source: source, Total: label(*l.Total), Text: l.Text}
-	var said []string
-	for _, reward := range slices.Sorted(maps.Keys(l.Scores)) {
-		switch score := l.Scores[reward]; {
-		case score.Value != nil:
-			said = append(said, reward+" "+label(*score.Value))
-		default:
-			said = append(said, reward+" missing: "+score.Missing)
-		}
-	}
-	s.Said = strings.Join(said, ", ")
-	return s, err
 }

@@ -1,16 +1,17 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"io/fs"
 	"math"
 	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 // Conversations of a model that speaks: those of the first iteration and of the last whose
@@ -21,30 +22,49 @@ import (
 // mostTalks is how many conversations an iteration shows.
 const mostTalks = 8
 
-type talk struct {
-	Caption string
-	Ask     string
-	Picture template.URL
-	Turns   []talkTurn
-	End     string
+// A Talk is a conversation.
+type Talk struct {
+	Iteration int        `json:"iteration"`
+	Prompt    int        `json:"prompt"`
+	Sample    int        `json:"sample"`
+	Total     *float64   `json:"total"`
+	Advantage *float64   `json:"advantage"`
+	Ask       string     `json:"ask"`
+	Picture   string     `json:"picture,omitempty"` // the question's, with the crops that were looked at
+	Given     []Seen     `json:"given,omitempty"`   // the question's pictures as the model saw them
+	Turns     []TalkTurn `json:"turns"`
+	End       string     `json:"end"`
 }
 
-type talkTurn struct {
-	Words []word
-	Calls []string
+// A TalkTurn is what the model said, and what its calls brought.
+type TalkTurn struct {
+	Words []Word   `json:"words"`
+	Calls []string `json:"calls,omitempty"`
+	Saw   []Seen   `json:"saw,omitempty"`
 }
 
-type word struct {
-	Text  string
-	Style template.CSS
-	Title string
+// Seen is a picture at the size at which the model saw it.
+type Seen struct {
+	Source string `json:"source"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	From   string `json:"from,omitempty"` // its size before the processor changed it
+}
+
+// A Word is a token: its text, and how probable it was.
+type Word struct {
+	Text string  `json:"t"`
+	P    float64 `json:"p"`
 }
 
 // talks are the conversations to show; none where the run has none.
-func talks(dir string) ([]talk, error) {
+func talks(dir string, source Source) ([]Talk, error) {
 	var kept []ledger.TranscriptLine
 	last := 0
 	err := folder.ReadLines(filepath.Join(dir, ledger.TranscriptsFile), func(text []byte) error {
+		if !bytes.Contains(text, []byte(`"picture":`)) { // most lines, which are long
+			return nil
+		}
 		var l ledger.TranscriptLine
 		if err := json.Unmarshal(text, &l); err != nil {
 			return err
@@ -66,67 +86,61 @@ func talks(dir string) ([]talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []talk
+	var all []Talk
 	shown := map[int]int{}
 	for _, l := range kept {
 		if shown[l.Iteration]++; shown[l.Iteration] > mostTalks || l.Episode == nil {
 			continue
 		}
-		t, err := talkOf(dir, l)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, t)
+		all = append(all, talkOf(l, source))
 	}
 	return all, nil
 }
 
-func talkOf(dir string, l ledger.TranscriptLine) (talk, error) {
-	t := talk{Ask: l.Text, End: string(l.Episode.End), Caption: fmt.Sprintf("iteration %d, prompt %d, sample %d", l.Iteration, l.Prompt, l.Sample)}
-	if l.Total != nil {
-		t.Caption += fmt.Sprintf(": %.3g", *l.Total)
-	}
-	if l.Advantage != nil {
-		t.Caption += fmt.Sprintf(", advantage %+.2f", *l.Advantage)
-	}
-	if l.Picture != "" {
-		if source, err := embedded(dir, l.Picture); err == nil { // one that was deleted is not shown
-			t.Picture = source
-		}
-	}
+func talkOf(l ledger.TranscriptLine, source Source) Talk {
+	t := Talk{Iteration: l.Iteration, Prompt: l.Prompt, Sample: l.Sample, Total: l.Total, Advantage: l.Advantage,
+		Ask: l.Text, End: string(l.Episode.End), Picture: source(l.Picture), Given: saw(l, -1, source)}
 	piece := 0
-	for _, turn := range l.Episode.Turns {
-		var one talkTurn
+	for n, turn := range l.Episode.Turns {
+		one := TalkTurn{Saw: saw(l, n, source)}
 		for at := turn.From; at < turn.To && piece < len(l.Pieces) && at < len(l.Episode.LogProb); at++ {
-			one.Words = append(one.Words, wordOf(l.Pieces[piece], l.Episode.LogProb[at], l.Advantage))
+			one.Words = append(one.Words, Word{l.Pieces[piece], math.Exp(min(0, l.Episode.LogProb[at]))})
 			piece++
 		}
 		for _, c := range turn.Calls {
-			says := c.Tool
-			for _, op := range c.Ops {
-				says += fmt.Sprintf(": %s %v", op.Kind, op.Rect)
-			}
-			if c.Refused != "" {
-				says += fmt.Sprintf(" refused (%s): %s", c.Refused, c.Message)
-			}
-			one.Calls = append(one.Calls, says)
+			one.Calls = append(one.Calls, callWords(c))
 		}
 		t.Turns = append(t.Turns, one)
 	}
-	return t, nil
+	return t
 }
 
-// wordOf colours a token.
-func wordOf(text string, logProb float64, advantage *float64) word {
-	w := word{Text: text, Title: fmt.Sprintf("probability %.3f", math.Exp(logProb))}
-	if advantage == nil || *advantage == 0 || math.IsNaN(logProb) {
-		return w
+// saw are the pictures that came with a turn; -1: with the question.
+func saw(l ledger.TranscriptLine, turn int, source Source) []Seen {
+	var all []Seen
+	for i, name := range l.Saw {
+		if i >= len(l.Episode.Shots) || l.Episode.Shots[i].Turn != turn {
+			continue
+		}
+		shot := l.Episode.Shots[i]
+		s := Seen{Source: source(name), Width: shot.ShownWidth, Height: shot.ShownHeight}
+		if shot.Width != shot.ShownWidth || shot.Height != shot.ShownHeight {
+			s.From = fmt.Sprintf("%d × %d", shot.Width, shot.Height)
+		}
+		if s.Source != "" {
+			all = append(all, s)
+		}
 	}
-	hue := "0, 114, 178"
-	if *advantage < 0 {
-		hue = "213, 94, 0"
+	return all
+}
+
+func callWords(c tools.CallTaken) string {
+	says := c.Tool
+	for _, op := range c.Ops {
+		says += fmt.Sprintf(": %s %v", op.Kind, op.Rect)
 	}
-	strength := min(1, math.Abs(*advantage)) * (0.12 + 0.6*(1-math.Exp(min(0, logProb))))
-	w.Style = template.CSS(fmt.Sprintf("background: rgba(%s, %.2f)", hue, strength)) //nolint:gosec // numbers alone
-	return w
+	if c.Refused != "" {
+		says += fmt.Sprintf(" refused (%s): %s", c.Refused, c.Message)
+	}
+	return says
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,6 +154,20 @@ func TestEpisodesResume(t *testing.T) {
 		var l ledger.TranscriptLine
 		if err := json.Unmarshal(text, &l); err != nil {
 			return err
+		}
+		for i, name := range l.Saw { // the pictures at the size that the transcript says
+			file, err := os.Open(filepath.Join(whole, filepath.FromSlash(name)))
+			if err != nil {
+				return err
+			}
+			seen, err := png.DecodeConfig(file)
+			file.Close()
+			if shot := l.Episode.Shots[i]; err != nil || seen.Width != shot.ShownWidth || seen.Height != shot.ShownHeight {
+				t.Errorf("%s has %d x %d pixels, and the model saw %d x %d: %v", name, seen.Width, seen.Height, shot.ShownWidth, shot.ShownHeight, err)
+			}
+		}
+		if l.Iteration == 1 && l.Saw == nil {
+			t.Error("what the model saw in the first iteration is not kept")
 		}
 		return l.Episode.Check(0, nil)
 	}); err != nil {

@@ -34,7 +34,8 @@ func (t *training) guide(ctx context.Context, name string) (map[string]ledger.Me
 	if err != nil || e == nil {
 		return nil, err
 	}
-	return e.Measures, t.sheet("images/guided_"+name+".png", e)
+	_, err = t.sheet("images/guided_"+name+".png", e)
+	return e.Measures, err
 }
 
 // guidedEnd adds to a result what was measured under guidance; the end of a run that is not to go on
@@ -150,17 +151,22 @@ func (t *training) measure(ctx context.Context, line *ledger.Line, name string) 
 	if t.now.seconds != nil {
 		t.now.seconds["evaluate"] = time.Since(began).Seconds()
 	}
-	if err := t.recordHeldOut(e); err != nil {
+	places, err := t.sheet("images/heldout_"+name+".png", e)
+	if err != nil {
 		return err
 	}
-	return t.sheet("images/heldout_"+name+".png", e)
+	return t.recordHeldOut(e, places)
 }
 
-// recordHeldOut appends what was measured, a line a sample.
-func (t *training) recordHeldOut(e *Evaluation) error {
+// recordHeldOut appends what was measured, a line a sample, and where on the sheet its picture is.
+func (t *training) recordHeldOut(e *Evaluation, places [][4]int) error {
 	for i, k := range e.keys {
-		if err := t.files.heldOut.Append(ledger.HeldOutLine{Iteration: t.loop.Iteration, Attempt: t.state.Attempt, Prompt: k.Prompt - len(t.train), Sample: k.Sample,
-			Text: e.Prompts[i].Text, Total: ledger.Number(e.Totals[i]), Scores: e.scored.lines(i)}); err != nil {
+		l := ledger.HeldOutLine{Iteration: t.loop.Iteration, Attempt: t.state.Attempt, Prompt: k.Prompt - len(t.train), Sample: k.Sample,
+			Text: e.Prompts[i].Text, Total: ledger.Number(e.Totals[i]), Scores: e.scored.lines(i)}
+		if i < len(places) {
+			l.At = &places[i]
+		}
+		if err := t.files.heldOut.Append(l); err != nil {
 			return err
 		}
 	}

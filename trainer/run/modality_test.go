@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"image/png"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,11 +157,23 @@ func checkHeldOut(t *testing.T, run string, result *ledger.Result) {
 	if err != nil || len(all[0]) != 2 || len(all[2]) != 2 || len(all[3]) != 2 || len(all) != 3 {
 		t.Fatalf("%v, %v", all, err)
 	}
+	file, err := os.Open(filepath.Join(run, "images", "heldout_before.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	sheet, err := png.DecodeConfig(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for iteration, want := range map[int]*ledger.Measure{0: result.HeldOut["jpeg"].Before, 3: result.HeldOut["total"].After} {
 		sum := 0.0
 		for i, l := range all[iteration] {
 			if l.Prompt != i || l.Text == "" || *l.Number("jpeg") != *l.Total {
 				t.Errorf("%+v", l)
+			}
+			if l.At == nil || l.At[2] <= 0 || l.At[0]+l.At[2] > sheet.Width || l.At[1]+l.At[3] > sheet.Height || i > 0 && *l.At == *all[iteration][i-1].At {
+				t.Errorf("sample %d stands at %v of a sheet of %d x %d", i, l.At, sheet.Width, sheet.Height)
 			}
 			sum += *l.Number("total")
 		}

@@ -11,11 +11,11 @@ import (
 // mostShown is how many pictures a sheet has.
 const mostShown = 48
 
-// sheet keeps an evaluation's pictures as a sheet with prompts and scores. There is none of samples that are
-// no pictures.
-func (t *training) sheet(name string, e *Evaluation) error {
+// sheet keeps an evaluation's pictures as a sheet with prompts and scores, and says where on it they are. There is
+// none of samples that are no pictures.
+func (t *training) sheet(name string, e *Evaluation) (places [][4]int, err error) {
 	if e.Pictures[0] == nil {
-		return nil
+		return nil, nil
 	}
 	n := min(len(e.Pictures), mostShown)
 	s := vision.Sheet{Columns: 8, Lines: 3}
@@ -31,11 +31,14 @@ func (t *training) sheet(name string, e *Evaluation) error {
 	}
 	sheet, err := s.Draw(e.Pictures[:n])
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var out bytes.Buffer
 	if err := vision.EncodePNG(&out, sheet); err != nil {
-		return err
+		return nil, err
 	}
-	return t.files.folder.Write(name, out.Bytes())
+	if err := t.files.folder.Write(name, out.Bytes()); err != nil {
+		return nil, err
+	}
+	return s.Places(e.Pictures[:n])
 }

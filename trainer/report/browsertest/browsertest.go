@@ -14,16 +14,7 @@ import (
 // stays empty. Without a browser it is skipped.
 func Draws(t *testing.T, path string, plots int) {
 	t.Helper()
-	browser := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			browser = found
-			break
-		}
-	}
-	if browser == "" {
-		t.Skip("pages are opened in a browser where there is one: no chromium or google-chrome on PATH")
-	}
+	browser := program(t)
 	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+path)
 	cmd.WaitDelay = 10 * time.Second
 	var dom, log bytes.Buffer

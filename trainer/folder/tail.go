@@ -1,0 +1,70 @@
+package folder
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Tail reads a file of lines while another process appends to it: every call of Next brings the whole lines that are
+// new. A run that goes on from a checkpoint cuts its files back; Next then begins anew, and says so.
+type Tail struct {
+	Path string
+	end  int64  // of what was read
+	last []byte // what stands before end, to find out whether the file was cut back and has grown since
+}
+
+// mostCompared bounds last.
+const mostCompared = 256
+
+// Next calls f for every whole line that was not read yet. Before it calls f with lines that were read already, since
+// the file is not what it was, it calls anew. A file that is not there has no lines.
+func (t *Tail) Next(anew func(), f func(line []byte) error) (changed bool, err error) {
+	file, err := os.Open(t.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.begin(anew), nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	if t.end > 0 && !t.continues(file) {
+		changed = t.begin(anew)
+	}
+	text, err := io.ReadAll(io.NewSectionReader(file, t.end, 1<<62))
+	if err != nil {
+		return changed, err
+	}
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	if len(text) == 0 {
+		return changed, nil
+	}
+	t.end += int64(len(text))
+	t.last = append(t.last, text[max(0, len(text)-mostCompared):]...)
+	t.last = bytes.Clone(t.last[max(0, len(t.last)-mostCompared):])
+	for line := range bytes.Lines(text) {
+		if err := f(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// begin forgets what was read, if anything was.
+func (t *Tail) begin(anew func()) bool {
+	if t.end == 0 {
+		return false
+	}
+	t.end, t.last = 0, nil
+	anew()
+	return true
+}
+
+// continues reports whether what was read last still stands where it stood.
+func (t *Tail) continues(file *os.File) bool {
+	now := make([]byte, len(t.last))
+	_, err := file.ReadAt(now, t.end-int64(len(now)))
+	return err == nil && bytes.Equal(now, t.last)
+}

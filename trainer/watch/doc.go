@@ -1,0 +1,11 @@
+// Package watch serves the page of runs while they are under way: it reads their folders, which are the truth, and
+// writes nothing.
+//
+//	s := watch.New([]string{"runs"}, watch.Options{})
+//	go s.Follow(ctx)
+//	err := http.Serve(listener, s)
+//
+// Start with Server in server.go. find.go looks for folders, follow.go reads what is new in them, events.go sends it
+// to pages, metrics.go to Prometheus, guard.go refuses what a stranger's page might ask for. What the page looks like
+// is package report's: the page in a file is the same.
+package watch
