@@ -59,7 +59,7 @@ var floors = map[string][][]string{
 		{"toy", "ledger"},
 		{"model"},
 		{"ranks", "pictures", "conversations"},
-		{"run", "pretrain"},
+		{"run", "pretrain", "report/runtest"},
 		{"report", "preflight", "compare", "trained", "track"},
 		{"watch"},
 		{"ablate"},

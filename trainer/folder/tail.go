@@ -3,6 +3,7 @@ package folder
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 type Tail struct {
 	Path string
 	end  int64  // of what was read
+	n    int    // lines that were read
 	last []byte // what stands before end, to find out whether the file was cut back and has grown since
 }
 
@@ -20,7 +22,8 @@ type Tail struct {
 const mostCompared = 256
 
 // Next calls f for every whole line that was not read yet. Before it calls f with lines that were read already, since
-// the file is not what it was, it calls anew. A file that is not there has no lines.
+// the file is not what it was, it calls anew. A file that is not there has no lines. The error is f's first; lines behind
+// it are read all the same.
 func (t *Tail) Next(anew func(), f func(line []byte) error) (changed bool, err error) {
 	file, err := os.Open(t.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,11 +48,12 @@ func (t *Tail) Next(anew func(), f func(line []byte) error) (changed bool, err e
 	t.last = append(t.last, text[max(0, len(text)-mostCompared):]...)
 	t.last = bytes.Clone(t.last[max(0, len(t.last)-mostCompared):])
 	for line := range bytes.Lines(text) {
-		if err := f(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
-			return true, err
+		t.n++
+		if failed := f(bytes.TrimSuffix(line, []byte("\n"))); failed != nil && err == nil {
+			err = fmt.Errorf("%s:%d: %w", t.Path, t.n, failed)
 		}
 	}
-	return true, nil
+	return true, err
 }
 
 // begin forgets what was read, if anything was.
@@ -57,7 +61,7 @@ func (t *Tail) begin(anew func()) bool {
 	if t.end == 0 {
 		return false
 	}
-	t.end, t.last = 0, nil
+	t.end, t.n, t.last = 0, 0, nil
 	anew()
 	return true
 }

@@ -90,7 +90,7 @@ func (f *followed) summarise() {
 	}
 	f.summary.ID = f.id
 	if f.failed != "" {
-		f.summary.Why = f.failed
+		f.summary.Status, f.summary.Live, f.summary.Why = "cannot be read", false, f.failed
 	}
 	if info, err := os.Stat(f.ledger.Path); err == nil {
 		f.summary.Written = info.ModTime().Unix()
