@@ -46,7 +46,7 @@ var floors = map[string][][]string{
 	"kernels/cpu":  {{"isa", "amxemu"}, {"noise", "peak", "gemm", "rows"}, {"attention"}, {"."}},
 	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double"}},
 	"kernels/nn":   {{"safetensors", "hub"}, {"edition"}, {"."}, {"peft"}},
-	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}},
+	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}, {"sft"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "t5"}, {"flux", "unet", "vae"}, {"pipeline"}},
 	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural"}, {"judge"}, {"eval"}},

@@ -48,6 +48,7 @@ var areas = []map[string]Op{
 	pipelineOps,
 	preferenceOps,
 	samplingOps,
+	sftOps,
 	flowOps,
 	scheduleOps,
 	solverOps,

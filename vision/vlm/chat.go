@@ -122,6 +122,7 @@ type page struct {
 	strings.Builder
 	number          bool
 	pictures, clips int
+	spans           []Span // of the assistant's turns
 }
 
 func (p *page) write(all ...string) {
@@ -165,27 +166,34 @@ func (p *page) texts(content []Part) {
 // must be handed on.
 func (t Template) Render(messages []Message, r Rendering) (string, error) {
 	p := &page{number: r.Number}
+	if err := t.render(p, messages, r); err != nil {
+		return "", err
+	}
+	return p.String(), nil
+}
+
+func (t Template) render(p *page, messages []Message, r Rendering) error {
 	switch t {
 	case Qwen25VL:
 		p.plain(messages)
 	case Qwen3VL, Qwen25:
 		if len(messages) == 0 {
-			return "", fmt.Errorf("a conversation without messages: %v needs one", t)
+			return fmt.Errorf("a conversation without messages: %v needs one", t)
 		}
 		if t == Qwen25 {
 			if err := textAlone(messages); err != nil {
-				return "", err
+				return err
 			}
 		}
 		t.head(p, messages[0], r.Tools)
 		t.turns(p, messages)
 	default:
-		return "", fmt.Errorf("%v is not known", t)
+		return fmt.Errorf("%v is not known", t)
 	}
 	if r.Generate {
 		p.write(turn, "assistant\n")
 	}
-	return p.String(), nil
+	return nil
 }
 
 func textAlone(messages []Message) error {
@@ -205,9 +213,13 @@ func (p *page) plain(messages []Message) {
 		if i == 0 && m.Role != "system" {
 			p.write(turn, "system\nYou are a helpful assistant.", turnEnd)
 		}
+		from := p.Len()
 		p.write(turn, m.Role, "\n")
 		p.parts(m.Content)
 		p.write(turnEnd)
+		if m.Role == "assistant" {
+			p.answered(from)
+		}
 	}
 }
 
@@ -227,13 +239,18 @@ func (t Template) head(p *page, first Message, tools []any) {
 		if system || t == Qwen25 {
 			p.write("\n\n")
 		}
-		p.write(toolHead)
-		for _, tool := range tools {
-			p.write("\n", pytext.Dumps(tool))
-		}
-		p.write(toolTail)
+		p.write(ToolsText(tools))
 	}
 	p.write(turnEnd)
+}
+
+// ToolsText is how a system turn lists tools.
+func ToolsText(tools []any) string {
+	text := toolHead
+	for _, tool := range tools {
+		text += "\n" + pytext.Dumps(tool)
+	}
+	return text + toolTail
 }
 
 func (t Template) turns(p *page, messages []Message) {
@@ -244,7 +261,9 @@ func (t Template) turns(p *page, messages []Message) {
 			p.parts(m.Content)
 			p.write(turnEnd)
 		case m.Role == "assistant":
+			from := p.Len()
 			t.assistant(p, m)
+			p.answered(from)
 		case m.Role == "tool":
 			if i == 0 || messages[i-1].Role != "tool" {
 				p.write(turn, "user")

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/vision/sft"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// Conversations to learn from: their tokens, which of them are trained, and the loss.
+
+var sftOps = map[string]Op{
+	"sft.llamafactory": sftTurns,
+	"sft.loss":         sftLoss,
+	"sft.tokens":       sftWhole,
+}
+
+// lessons is what makes lessons of a case, and its pictures in patches.
+func lessons(c *Case) (r sft.Reader, grids []vlm.Grid, err error) {
+	if r.Tokens, err = vlmTokens(c); err != nil {
+		return r, nil, err
+	}
+	if r.Template, err = vlm.TemplateNamed(c.String("template")); err != nil {
+		return r, nil, err
+	}
+	if r.Marks, err = vlm.MarksOf(r.Tokens); err != nil {
+		return r, nil, err
+	}
+	p := vlm.NewProcessor()
+	p.Patch, p.Merge, p.Pixels = c.Int("patch_size"), c.Int("merge_size"), vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")}
+	r.Merge = p.Merge
+	for _, s := range groups(c, "image_hw", 2) {
+		g, err := p.Grid(s[1], s[0])
+		if err != nil {
+			return r, nil, err
+		}
+		grids = append(grids, g)
+	}
+	return r, grids, nil
+}
+
+func sftWhole(c *Case) error {
+	r, grids, err := lessons(c)
+	if err != nil {
+		return err
+	}
+	messages, err := vlm.ReadMessages(c.Text("messages"))
+	if err != nil {
+		return err
+	}
+	var how vlm.Rendering
+	if c.Has("tools") {
+		if how.Tools, err = vlm.ReadTools(c.Text("tools")); err != nil {
+			return err
+		}
+	}
+	text, err := r.Template.Render(messages, how)
+	if err != nil {
+		return err
+	}
+	l, err := r.Whole(messages, how, grids)
+	if err != nil {
+		return err
+	}
+	mask := make([]int, len(l.Trained))
+	for i, on := range l.Trained {
+		if on {
+			mask[i] = 1
+		}
+	}
+	c.Put("text", text)
+	c.Put("input_ids", whole32(l.IDs))
+	c.Put("assistant_mask", mask)
+	c.Put("grid_thw", gridRows(grids))
+	return nil
+}
+
+func sftTurns(c *Case) error {
+	r, grids, err := lessons(c)
+	if err != nil {
+		return err
+	}
+	format, ok := sft.Formats[c.String("format")]
+	style, known := sft.Styles[c.String("lf_template")]
+	if !ok || !known {
+		return fmt.Errorf("format %q, form %q: one is not known", c.String("format"), c.String("lf_template"))
+	}
+	var how sft.How
+	options, _ := c.Raw("options").(map[string]any)
+	how.MaskHistory, how.TrainOnPrompt, how.NoThinking = options["mask_history"] == true, options["train_on_prompt"] == true, options["enable_thinking"] == false
+	row, err := sft.ReadRow(c.Text("row"), format)
+	if err == nil {
+		var l sft.Lesson
+		if l, err = r.Turns(row, style, how, grids); err == nil {
+			c.Put("input_ids", whole32(l.IDs))
+			c.Put("labels", whole32(l.Labels()))
+			return nil
+		}
+	}
+	switch {
+	case errors.Is(err, sft.ErrDropped):
+		c.Put("dropped", true)
+		return nil
+	case errors.Is(err, sft.ErrPictures):
+		c.Put("error", "ValueError")
+		return nil
+	}
+	return err
+}
+
+// sftLoss is the mean over all trained tokens of a batch, and its gradients.
+func sftLoss(c *Case) error {
+	return runFolder(c, c.Dir(), how{}, func(n *network) error {
+		r, err := newReader(n)
+		if err != nil {
+			return err
+		}
+		ids := c.Array("input_ids")
+		batch, length := ids.Shape[0], ids.Shape[1]
+		labels := c.Ints("labels")
+		nll, rows := make([]float64, batch*(length-1)), make([]float64, batch)
+		var parts []*autograd.Value
+		sum, count := 0.0, 0
+		for b := range batch {
+			lp, at, err := r.lesson(labels[b*length:(b+1)*length], b, length)
+			if err != nil {
+				return err
+			}
+			row := 0.0
+			for i, x := range lp.F32() {
+				nll[b*(length-1)+at[i]] = -float64(x)
+				row -= float64(x)
+			}
+			parts, rows[b] = append(parts, lp), row/float64(len(at))
+			sum, count = sum+row, count+len(at)
+		}
+		c.Put("loss", sum/float64(count))
+		c.Put("loss_accumulated", sum/float64(c.Int("num_items")))
+		c.Put("token_nll", Array{Shape: []int{batch, length - 1}, Data: nll})
+		c.Put("row_loss", rows)
+		var seeds []autograd.Seed
+		for _, lp := range parts {
+			grad := make([]float32, lp.Dim(0))
+			for i := range grad {
+				grad[i] = float32(-1 / float64(count))
+			}
+			seeds = append(seeds, autograd.Seed{Of: lp, Grad: grad})
+		}
+		n.tape.Backward(seeds...)
+		return n.namedGradients()
+	})
+}
+
+// lesson is the log-probabilities of a row's trained tokens, and where each token before them stands.
+func (r *reader) lesson(labels []int, b, length int) (lp *autograd.Value, at []int, err error) {
+	var real []int
+	for i, m := range r.Ints("attention_mask")[b*length : (b+1)*length] {
+		if m != 0 {
+			real = append(real, i)
+		}
+	}
+	s, values := r.row(r.Ints("input_ids")[b*length:(b+1)*length], real)
+	hidden, err := r.m.HiddenOf(r.tape, s, values[0], values[1])
+	if err != nil {
+		return nil, nil, err
+	}
+	var rows, next []int32
+	for k, i := range real[1:] {
+		if labels[i] >= 0 {
+			rows, next, at = append(rows, int32(k)), append(next, int32(labels[i])), append(at, i-1)
+		}
+	}
+	return r.m.LogProbs(r.tape, hidden, rows, next, 1), at, nil
+}

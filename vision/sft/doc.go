@@ -1,0 +1,12 @@
+// Package sft makes lessons of conversations: the tokens of a data set's row, and which of them
+// are trained. Two published programs do it, and they disagree:
+//
+//	whole  TRL: the whole conversation is one text, and the tokens that touch an answer are
+//	       trained. These are the tokens that a rollout has (whole.go).
+//	turns  LLaMA-Factory: every turn is tokenised by itself (turns.go, rows.go), so that an
+//	       answer that begins with a newline has other tokens than a rollout's.
+//
+// Both train the newline behind <|im_end|>, which stands there in every rollout that goes on.
+// Start with Lesson. Rows come from strangers: what cannot be used is an error, or Dropped where
+// upstream drops it without a word.
+package sft
