@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/vision/sft"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
@@ -122,31 +123,35 @@ func sftLoss(c *Case) error {
 		labels := c.Ints("labels")
 		nll, rows := make([]float64, batch*(length-1)), make([]float64, batch)
 		var parts []*autograd.Value
-		sum, count := 0.0, 0
+		var logProb, mask [][]float64
 		for b := range batch {
 			lp, at, err := r.lesson(labels[b*length:(b+1)*length], b, length)
 			if err != nil {
 				return err
 			}
-			row := 0.0
+			logProb, mask = append(logProb, make([]float64, length)), append(mask, make([]float64, length))
 			for i, x := range lp.F32() {
 				nll[b*(length-1)+at[i]] = -float64(x)
-				row -= float64(x)
+				rows[b] -= float64(x) / float64(len(at))
+				logProb[b][i], mask[b][i] = float64(x), 1
 			}
-			parts, rows[b] = append(parts, lp), row/float64(len(at))
-			sum, count = sum+row, count+len(at)
+			parts = append(parts, lp)
 		}
-		c.Put("loss", sum/float64(count))
-		c.Put("loss_accumulated", sum/float64(c.Int("num_items")))
+		mean, slopes, err := loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean"})
+		if err != nil {
+			return err
+		}
+		accumulated, _, err := loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean", Tokens: float64(c.Int("num_items"))})
+		if err != nil {
+			return err
+		}
+		c.Put("loss", mean)
+		c.Put("loss_accumulated", accumulated)
 		c.Put("token_nll", Array{Shape: []int{batch, length - 1}, Data: nll})
 		c.Put("row_loss", rows)
 		var seeds []autograd.Seed
-		for _, lp := range parts {
-			grad := make([]float32, lp.Dim(0))
-			for i := range grad {
-				grad[i] = float32(-1 / float64(count))
-			}
-			seeds = append(seeds, autograd.Seed{Of: lp, Grad: grad})
+		for b, lp := range parts {
+			seeds = append(seeds, autograd.Seed{Of: lp, Grad: toF32(slopes[b][:lp.Dim(0)])})
 		}
 		n.tape.Backward(seeds...)
 		return n.namedGradients()

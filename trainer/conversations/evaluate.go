@@ -104,6 +104,9 @@ func (p *Policy) hear(point trainer.Point, train bool) (*heard, error) {
 		return nil, err
 	}
 	h := &heard{tape: k.Tape(train), temperature: p.Sampling.Temperature, still: p.Still}
+	if p.Taught {
+		h.temperature = 1
+	}
 	hidden, err := k.Model.Hidden(h.tape, s)
 	if err != nil {
 		h.tape.Reset()
@@ -119,7 +122,7 @@ func (p *Policy) hear(point trainer.Point, train bool) (*heard, error) {
 	if h.chosen == 0 {
 		return h, nil
 	}
-	h.logProbs = k.Model.LogProbs(h.tape, hidden, before, tokens, float32(p.Sampling.Temperature))
+	h.logProbs = k.Model.LogProbs(h.tape, hidden, before, tokens, float32(h.temperature))
 	if point.Entropy {
 		h.logits = k.Model.Logits(h.tape, h.tape.Gather(hidden, before))
 	}

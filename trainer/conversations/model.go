@@ -29,6 +29,7 @@ type Model struct {
 	train   []prompts.Prompt
 	rewards model.Rewards
 	turn    experiment.Turn // of the iteration under way
+	teacher *teacher        // nil: nothing is learned from conversations of a file
 	likely  ledger.Spread   // totals of its likeliest answers
 }
 
@@ -40,7 +41,7 @@ func Modality() model.Modality {
 		Looks:   true,
 		Inspect: inspect,
 		Network: network,
-		Prompts: func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts) },
+		Prompts: trainingList,
 		Ready:   ready,
 		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {
 			m, err := OpenModel(e, o)
@@ -82,6 +83,11 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 	if m.adapter, err = model.Adapt(e, m.Speaker.Params); err != nil {
 		return err
 	}
+	if len(e.Lessons()) > 0 {
+		if m.teacher, err = newTeacher(e); err != nil {
+			return err
+		}
+	}
 	p := e.Episode
 	if m.Protocol, err = p.Play(); err != nil {
 		return err
@@ -117,7 +123,7 @@ func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, err
 
 // Begin is model.Model's.
 func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
-	m.turn, m.Draws.Root = turn, root
+	m.turn, m.Draws.Root, m.Taught = turn, root, turn.Kind().Taught
 	m.pace(turn, scale)
 	m.distort(turn)
 	return nil
@@ -126,7 +132,7 @@ func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
 // Fixed is model.Model's: of a turn only its draws matter.
 func (m *Model) Fixed(ctx context.Context, _ experiment.Turn, root rng.Key) trainer.Policy {
 	p := *m.Policy
-	p.Draws, p.Context, p.Progress, p.Noise = trainer.Draws{Root: root, Fixed: true}, ctx, nil, nil
+	p.Draws, p.Context, p.Progress, p.Noise, p.Taught = trainer.Draws{Root: root, Fixed: true}, ctx, nil, nil, false
 	return &p
 }
 

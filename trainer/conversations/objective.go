@@ -9,6 +9,9 @@ import (
 
 // Objective is model.Model's: every objective of an episode is one of tokens.
 func (m *Model) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objective, error) {
+	if turn.Kind().Taught {
+		return trainer.Teaching{Aggregate: turn.Loss.Aggregate}, nil
+	}
 	kl := turn.Loss.KL
 	o := trainer.TokenPolicy{Loss: turn.Loss.Tokens(), Reference: kl.Weight > 0 && kl.Reference != "old", Anchor: model.Anchor(turn)}
 	if turn.EstimatorKind().Values {

@@ -50,6 +50,7 @@ type Policy struct {
 	Draws    trainer.Draws
 	Parallel int  // episodes under way at once; 0: 8
 	Abreast  int  // tokens of their observations that are read together; 0: 8192
+	Taught   bool // what episodes say was not drawn: it is judged at temperature 1
 	Still    bool // the head of values learns alone (critic.go)
 	Keep     int  // tokens of episodes whose values are kept for Back; of others it computes them again
 

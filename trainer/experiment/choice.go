@@ -32,6 +32,7 @@ func (b *Buffer) SetDefaults() { *b = Buffer{Iterations: 4, Groups: 1} }
 // checkChoice: what is chosen of prompts and samples.
 func (e *Experiment) checkChoice(r report) {
 	e.checkOffline(r)
+	e.checkLessons(r)
 	o, roll := e.objective(), e.Rollout
 	switch {
 	case roll.Resample != nil && e.Episode == nil && e.Advantage.Filter == nil && roll.Group == 1:
@@ -73,6 +74,7 @@ func (e *Experiment) checkRelative(r report) {
 // checkStagesFilter: pass rates are those of the untrained model.
 func (e *Experiment) checkStagesFilter(r report) {
 	e.checkStagesOffline(r)
+	e.checkStagesLessons(r)
 	for i := range e.Stages {
 		if key := fmt.Sprintf("stage[%d].rollout.filter", i); e.written(key) {
 			r(key, "prompts are filtered once, before the first stage", "write it in [rollout]")

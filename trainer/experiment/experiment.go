@@ -39,7 +39,7 @@ func Default() Experiment {
 		Run:        Run{Device: "auto", RankLimit: exchange.UsualLimit.Seconds()},
 		Model:      Model{Precision: "bf16", Train: []string{"lora"}, LoRA: defaultLoRA()},
 		Sampler:    defaultSampler(),
-		Rollout:    Rollout{PromptsPerIteration: 4, Group: 12},
+		Rollout:    Rollout{LessonsMask: "whole", PromptsPerIteration: 4, Group: 12},
 		Together:   Together{Combine: "sum"},
 		Advantage:  defaultAdvantage(),
 		Loss:       defaultLoss(),

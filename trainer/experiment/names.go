@@ -284,6 +284,7 @@ type ObjectiveKind struct {
 	Plain  bool // its clip range is of the bare ratio: rounding must not exceed it
 	Draws  bool // draws a number for every token
 	Flow   bool // is defined for flows alone
+	Taught bool // learns from conversations of a file, and nothing is rolled
 
 	// What it asks other weights for, beside the current ones.
 	Old       bool // the old ones
@@ -297,6 +298,8 @@ type ObjectiveKind struct {
 	Verdict func(l Loss, group int) NoisedLoss
 
 	numbers []string // of pictures, that monitors may watch
+	// episode is what the name means in an episode, where that is another objective; nil: nothing else.
+	episode *ObjectiveKind
 	// options are what becomes of [loss] for pictures, where that has checks of its own.
 	options func(Loss) options
 }
@@ -321,7 +324,8 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, Flow: true, options: func(l Loss) options { return l.AWM() }, Old: true, KL: true, Average: true, Verdict: matching, numbers: []string{"kl"}},
 		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true, Reference: true, Verdict: preferredPairs, numbers: []string{"accuracy", "margin"}},
 		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true, Verdict: weighted},
-		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best)."}, Noised: true, Verdict: weighted},
+		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best). Of an episode: the cross entropy of a file's conversations (rollout.lessons)."}, Noised: true, Verdict: weighted,
+			episode: &ObjectiveKind{Name: Name{Name: "sft"}, Tokens: true, Free: true, Taught: true}},
 		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true, Reference: true, Verdict: preferredGroups},
 		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through the picture and the network (SRPO's Direct-Align, ReFL, DRaFT); the reward must be differentiable."}, Noised: true, Free: true, numbers: []string{"developed_reward"}},
 		{Name: Name{Name: "gspo", Card: "One clipped ratio a sequence, the mean over its tokens, of which each has its own gradient (GSPO; verl)."}, Ratio: true, Tokens: true},

@@ -182,6 +182,9 @@ func (e *Experiment) trained(window []int) []int {
 func (e *Experiment) objective() ObjectiveKind {
 	for _, o := range Objectives() {
 		if o.Name.Name == e.Loss.Objective {
+			if e.Episode != nil && o.episode != nil {
+				return *o.episode
+			}
 			return o
 		}
 	}

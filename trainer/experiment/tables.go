@@ -42,6 +42,8 @@ func defaultLoRA() LoRA {
 type Rollout struct {
 	Prompts             string `toml:"prompts,required" doc:"a .txt, .jsonl or .csv, or embed:NAME"`
 	Offline             bool   `toml:"offline" doc:"prompts name pictures that exist, which are learned from in place of samples: lines with a, b and better, or with image and score; a folder of pictures with captions; or embed:scene-pairs. group is how many pictures a prompt has"`
+	Lessons             string `toml:"lessons" of:"objective=sft" doc:"conversations that objective sft of an episode learns from in place of rollouts: a .jsonl of rows in OpenAI's form (messages, tools, images) or ShareGPT's (conversations)"`
+	LessonsMask         string `toml:"lessons_mask" enum:"whole,qwen2_vl,qwen3_vl,qwen3_vl_nothink" of:"objective=sft" doc:"which tokens of a conversation are trained: whole is TRL's rule over a rollout's tokens; the others are LLaMA-Factory's forms, which tokenise every turn by itself"`
 	PromptsPerIteration int    `toml:"prompts_per_iteration" range:"[1,1e6]" doc:"groups of an iteration"`
 	Group               int    `toml:"group" range:"[1,1e6]" doc:"samples of a prompt"`
 	SharedNoise         bool   `toml:"shared_noise" doc:"a group starts from one noise, so that steps before the window are shared"`

@@ -22,9 +22,7 @@ type choice struct {
 
 func (t *training) beginChoice() {
 	t.choice = choice{known: prompts.NewSuccesses(len(t.train)), buffer: &trainer.Buffer{}}
-	for i := range t.train {
-		t.choice.pool = append(t.choice.pool, i)
-	}
+	t.choice.pool = prompts.LessonsOf(t.train, "")
 	t.choice.buffer.Uniform = func(iteration, n int) []float64 {
 		u, draw := make([]float64, n), t.root().With("buffer").Iteration(iteration).Draw()
 		for i := range u {
@@ -54,6 +52,9 @@ func (t *training) samplesOf(i int, list []int) []trainer.Key {
 // again, the endless list of prompts goes on where the last roll ended.
 func (t *training) asks(i, roll, n int, seen []int) []int {
 	c, r := &t.choice, t.now.turn.Rollout
+	if t.now.turn.Taught() {
+		return t.lessons(i, n)
+	}
 	among := slices.DeleteFunc(slices.Clone(c.pool), func(p int) bool { return slices.Contains(seen, p) })
 	if r.Curriculum != nil {
 		return r.Curriculum.Draw(t.root().With("curriculum").Iteration(i).Attempt(roll), c.known, n, among)

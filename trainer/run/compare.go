@@ -16,6 +16,9 @@ import (
 // judge is Trainer.Score.
 func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
 	defer t.scoring()()
+	if t.now.turn.Taught() {
+		return t.unjudged(samples), nil
+	}
 	a := t.now.asking
 	if t.now.asking = nil; a == nil {
 		a = newAsking(context.Background())
@@ -89,6 +92,9 @@ func (t *training) Totals(samples []trainer.Sample) ([]float64, error) {
 
 // compare is Trainer.Compare.
 func (t *training) compare(samples []trainer.Sample, totals []float64) ([]float64, error) {
+	if t.now.turn.Taught() {
+		return slices.Repeat([]float64{1}, len(samples)), nil
+	}
 	b := advantage.Batch{Rewards: [][]float64{totals}}
 	if t.now.turn.Advantage.EachReward() {
 		var err error

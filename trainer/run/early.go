@@ -91,7 +91,7 @@ func (p timed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, er
 	t := p.t
 	t.now.asking.close()
 	t.now.asking = nil
-	if !slices.ContainsFunc(t.panel, func(r judged) bool { return r.Outside }) {
+	if t.now.turn.Taught() || !slices.ContainsFunc(t.panel, func(r judged) bool { return r.Outside }) {
 		return p.roll(w, keys)
 	}
 	a := newAsking(context.Background())

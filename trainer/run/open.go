@@ -19,7 +19,7 @@ func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Opt
 	if t.train, err = m.Prompts(e); err != nil {
 		return nil, err
 	}
-	if err := enough(e, len(t.train)); err != nil {
+	if err := enough(e, t.train); err != nil {
 		return nil, err
 	}
 	if e.Evaluate.Prompts != "" {

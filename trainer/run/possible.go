@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // What an experiment may ask for and this version cannot do yet is refused: nothing that is
@@ -53,10 +54,15 @@ var ErrFew = errors.New("too few prompts")
 
 // enough refuses lists that are shorter than an iteration: of a prompt that is there twice every sample
 // would be, too.
-func enough(e *experiment.Experiment, n int) error {
+func enough(e *experiment.Experiment, list []prompts.Prompt) error {
 	for _, at := range e.Turns() {
+		file, of := "", e.Rollout.Prompts
+		if at.Taught() {
+			file, of = at.Rollout.Lessons, at.Rollout.Lessons
+		}
+		n := len(prompts.LessonsOf(list, file))
 		if per := at.Rollout.PromptsPerIteration; per > n {
-			return fmt.Errorf("%w: %s has %d, and rollout.prompts_per_iteration is %d\nhint: write at most %d; a larger rollout.group makes more of each prompt", ErrFew, e.Rollout.Prompts, n, per, n)
+			return fmt.Errorf("%w: %s has %d, and rollout.prompts_per_iteration is %d\nhint: write at most %d; a larger rollout.group makes more of each prompt", ErrFew, of, n, per, n)
 		}
 	}
 	return nil

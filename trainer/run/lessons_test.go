@@ -1,0 +1,116 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+const coldStart = `
+[[stage]]
+name = "cold start"
+iterations = 4
+[stage.loss]
+objective = "sft"
+[stage.rollout]
+lessons = "LESSONS"
+prompts_per_iteration = 4
+group = 1
+[stage.optim]
+lr = 2e-3
+updates = 1
+[[stage]]
+name = "rl"
+iterations = 1
+`
+
+// taughtLessons are conversations about tables, with calls of tools and one in ShareGPT's form.
+func taughtLessons(t *testing.T) string {
+	t.Helper()
+	var rows []string
+	for i := range 7 {
+		rows = append(rows, fmt.Sprintf(`{"messages": [{"role": "user", "content": [{"type": "image", "image": "embed:cards/%d"}, {"type": "text", "text": "Which digit is on the red card?"}]}, {"role": "assistant", "content": "<answer>%d</answer>"}]}`, 30000+i, i))
+	}
+	rows = append(rows, `{"conversations": [{"from": "human", "value": "<image>Which digit?"}, {"from": "gpt", "value": "<answer>7</answer>"}], "images": ["embed:cards/30007"]}`)
+	return lessonFile(t, rows...)
+}
+
+func lessonFile(t *testing.T, rows ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lessons.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestLessons: conversations of a file are learned from, without a reward, and rollouts after them
+// begin with a ratio of 1; a run that is stopped among either leaves the bytes of one that was not.
+func TestLessons(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	text := talking + strings.ReplaceAll(coldStart, "LESSONS", taughtLessons(t))
+	sets := []string{fewQuestions(t), speaker(t), "run.iterations=5"}
+	dir := t.TempDir()
+	whole := filepath.Join(dir, "whole")
+	if r, err := train(t, parseText(t, text, sets...), whole, false, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	lines := ledgerOf(t, whole)
+	first, last, rolled := lines[0], lines[3], lines[4]
+	if a, b := first.Updates[0].Loss, last.Updates[0].Loss; !(b < 0.8*a) {
+		t.Errorf("the loss of conversations went from %v to %v", a, b)
+	}
+	if u := first.Updates[0]; first.Stage != "cold start" || math.Abs(u.Metrics["nll"]-u.Loss) > 1e-9 || len(first.Rewards) > 0 || first.Total.Missing != 4 || u.RatioMost != 0 {
+		t.Errorf("the first iteration: %+v", first)
+	}
+	if u := rolled.Updates[0]; rolled.Stage != "rl" || u.RatioMost != 1 || rolled.Total.Missing != 0 {
+		t.Errorf("the first iteration of rollouts: %+v", rolled)
+	}
+	want := contents(t, whole)
+	parts := filepath.Join(dir, "parts")
+	if r, err := train(t, parseText(t, text, sets...), parts, false, 1, 2); err != nil || r.Status != ledger.Interrupted {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if r, err := train(t, parseText(t, text, sets...), parts, true, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	same(t, "stopped among lessons", want, contents(t, parts))
+	if err := folder.ReadLines(filepath.Join(whole, ledger.TranscriptsFile), func(text []byte) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLessonsRefused: a file that cannot be learned from is refused with its name and line, before
+// anything is computed.
+func TestLessonsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a small model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	model, questions := speaker(t), fewQuestions(t)
+	good := `{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "<answer>1</answer>"}]}`
+	for says, rows := range map[string][]string{
+		"lessons.jsonl:2: ":                          {good, `{"messages": [`},
+		"the assistant says nothing":                 {good, `{"messages": [{"role": "user", "content": "Hi"}]}`},
+		"lessons.jsonl:1: other pictures than marks": {`{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "1"}], "images": ["a.png"]}`},
+		"nothing is fetched":                         {`{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x/a.png"}}]}, {"role": "assistant", "content": "1"}]}`},
+		"no such file":                               {`{"messages": [{"role": "user", "content": [{"type": "image", "image": "gone.png"}]}, {"role": "assistant", "content": "1"}]}`},
+		"is not below the folder":                    {`{"messages": [{"role": "user", "content": [{"type": "image", "image": "/etc/passwd"}]}, {"role": "assistant", "content": "1"}]}`},
+		"too few prompts":                            {good},
+		"more than episode.tokens = 300 tokens":      {strings.Replace(good, "Hi", strings.Repeat("Hi ", 400), 1)},
+	} {
+		e := parseText(t, talking+strings.ReplaceAll(coldStart, "LESSONS", lessonFile(t, rows...)), questions, model, "run.iterations=5")
+		if _, err := train(t, e, filepath.Join(t.TempDir(), "run"), false, 2, -1); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", says, err)
+		}
+	}
+}

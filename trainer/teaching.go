@@ -1,0 +1,51 @@
+package trainer
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+)
+
+// Teaching makes what episodes say likelier: supervised fine-tuning of conversations, whose tokens
+// were written by somebody else. Advantages are not read.
+//
+// Invariant (test): the gradient is that of the cross entropy of all trained tokens of an update,
+// however many passes they take.
+type Teaching struct {
+	Aggregate loss.Aggregate
+}
+
+// Blame is Objective's.
+func (o Teaching) Blame(p Policy, samples []Sample, _ []float64) (Blame, error) {
+	var b Blame
+	points := make([]Point, len(samples))
+	for i, s := range samples {
+		if s.Item.Episode == nil {
+			return b, fmt.Errorf("sample %d of prompt %d is no episode: sft of tokens learns from conversations", s.Key.Sample, s.Key.Prompt)
+		}
+		points[i] = Point{Key: s.Key, Episode: s.Item.Episode}
+	}
+	answers, err := p.Eval(Current, points)
+	if err != nil {
+		return b, err
+	}
+	n := newSheet(samples)
+	logProb := n.spread(samples, func(s, k int) float64 { return answers.Outputs[s][k] })
+	mask := n.spread(samples, func(int, int) float64 { return 1 })
+	value, grad, err := loss.Likelihood(logProb, mask, o.Aggregate)
+	if err != nil {
+		return b, err
+	}
+	b.Loss = value
+	grads := make([][]float64, len(samples))
+	for i, s := range samples {
+		grads[i] = make([]float64, len(answers.Outputs[i]))
+		for k, step := range s.Decisions.Step {
+			grads[i][k] = grad[i][step-s.Item.Episode.Begins()]
+			b.add("nll", -answers.Outputs[i][k])
+			b.add("token_probability", portable.Exp(answers.Outputs[i][k]))
+		}
+	}
+	return b, answers.Back(grads)
+}

@@ -1,0 +1,273 @@
+package sft
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// A Conversation is a row of a data set as a template reads it.
+type Conversation struct {
+	Messages []vlm.Message
+	Tools    []any
+	Pictures []string // names of files, in the order of their marks
+}
+
+// roles are ShareGPT's parties in a template's words, and a template's own.
+var roles = map[string]string{"human": "user", "gpt": "assistant", "function_call": "assistant", "observation": "tool",
+	"user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
+
+// ReadConversation reads a row of JSON in OpenAI's form ("messages", or TRL's "prompt" with
+// "completion") or ShareGPT's ("conversations"). Pictures are parts of a message that name a file
+// ("image"), or "<image>" in its text with their names in "images". "tools" and "system" are the
+// row's own.
+func ReadConversation(text string) (c Conversation, err error) {
+	v, err := pytext.OrderedJSON(text)
+	if err != nil {
+		return c, err
+	}
+	o, ok := v.(pytext.Ordered)
+	if !ok {
+		return c, errors.New("an object was expected")
+	}
+	if c.Tools, err = toolsOf(o.Values["tools"]); err != nil {
+		return c, fmt.Errorf("tools: %w", err)
+	}
+	list, key, err := turnsOf(o)
+	if err != nil {
+		return c, err
+	}
+	if system, _ := o.Values["system"].(string); system != "" {
+		c.Messages = append(c.Messages, vlm.Message{Role: "system", Content: vlm.Text(system)})
+	}
+	listed, err := namesOf(o)
+	if err != nil {
+		return c, err
+	}
+	for i, e := range list {
+		m, named, err := messageOf(e, len(listed) > 0)
+		if err != nil {
+			return c, fmt.Errorf("%s[%d]: %w", key, i, err)
+		}
+		c.Messages, c.Pictures = append(c.Messages, m), append(c.Pictures, named...)
+	}
+	if len(listed) > 0 {
+		c.Pictures = listed
+	}
+	return c, c.check()
+}
+
+// turnsOf is a row's list of turns.
+func turnsOf(o pytext.Ordered) (list []any, key string, err error) {
+	for _, key := range []string{"messages", "conversations"} {
+		if list, ok := o.Values[key].([]any); ok {
+			return list, key, nil
+		}
+	}
+	prompt, ok := o.Values["prompt"].([]any)
+	completion, ok2 := o.Values["completion"].([]any)
+	if !ok || !ok2 {
+		return nil, "", errors.New(`no list "messages", nor "conversations", nor "prompt" with "completion"`)
+	}
+	return append(prompt[:len(prompt):len(prompt)], completion...), "prompt and completion", nil
+}
+
+// namesOf is the column of pictures.
+func namesOf(o pytext.Ordered) (names []string, err error) {
+	v := o.Values["images"]
+	if v == nil {
+		v = o.Values["image"]
+	}
+	if one, ok := v.(string); ok {
+		return []string{one}, nil
+	}
+	list, ok := v.([]any)
+	if v != nil && !ok {
+		return nil, errors.New(`"images": a list of files' names was expected`)
+	}
+	for _, e := range list {
+		name, ok := e.(string)
+		if p, is := e.(pytext.Ordered); is {
+			name, ok = p.Values["path"].(string)
+		}
+		if !ok {
+			return nil, errors.New(`"images": a list of files' names was expected`)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// messageOf is a turn, and the files that its parts name. Where a row lists its pictures, "<image>"
+// in a text is one of them.
+func messageOf(v any, listed bool) (m vlm.Message, named []string, err error) {
+	o, ok := v.(pytext.Ordered)
+	if !ok {
+		return m, nil, errors.New("an object was expected")
+	}
+	by, _ := o.Values["role"].(string)
+	content, given := o.Values["content"]
+	if from, ok := o.Values["from"].(string); ok {
+		by = from
+		content, given = o.Values["value"]
+	}
+	if m.Role, ok = roles[by]; !ok {
+		return m, nil, fmt.Errorf("a turn of %q: system, user, assistant and tool are known, and ShareGPT's human, gpt, function_call and observation", by)
+	}
+	if by == "function_call" {
+		text, _ := content.(string)
+		m.Calls, err = callsIn(text)
+		return m, nil, err
+	}
+	switch content := content.(type) {
+	case string:
+		m.Content = parts(content, listed)
+	case []any:
+		for i, e := range content {
+			p, name, err := partOf(e, listed)
+			if err != nil {
+				return m, nil, fmt.Errorf("content[%d]: %w", i, err)
+			}
+			m.Content = append(m.Content, p...)
+			if name != "" {
+				named = append(named, name)
+			}
+		}
+	case nil:
+		if !given && o.Values["tool_calls"] == nil {
+			return m, nil, errors.New("it has no content")
+		}
+	default:
+		return m, nil, errors.New("content: a text or a list of parts was expected")
+	}
+	calls, _ := o.Values["tool_calls"].([]any)
+	for i, e := range calls {
+		call, err := callOf(e)
+		if err != nil {
+			return m, nil, fmt.Errorf("tool_calls[%d]: %w", i, err)
+		}
+		m.Calls = append(m.Calls, call)
+	}
+	return m, named, nil
+}
+
+// parts are a text with marks of pictures.
+func parts(text string, listed bool) []vlm.Part {
+	if !listed || !strings.Contains(text, pictureMark) {
+		return vlm.Text(text)
+	}
+	var all []vlm.Part
+	for i, piece := range strings.Split(text, pictureMark) {
+		if i > 0 {
+			all = append(all, vlm.Part{Kind: vlm.PicturePart})
+		}
+		all = append(all, vlm.Text(piece)...)
+	}
+	return all
+}
+
+// partOf is a part of a list, and the file that it names.
+func partOf(v any, listed bool) (all []vlm.Part, name string, err error) {
+	o, ok := v.(pytext.Ordered)
+	if !ok {
+		return nil, "", errors.New("an object was expected")
+	}
+	if text, ok := o.Values["text"].(string); ok {
+		return parts(text, listed), "", nil
+	}
+	kind, _ := o.Values["type"].(string)
+	if kind != "image" && kind != "image_url" {
+		return nil, "", fmt.Errorf("a part of type %q: text and image are known", kind)
+	}
+	where := o.Values["image"]
+	if where == nil {
+		where = o.Values["image_url"]
+	}
+	if url, ok := where.(pytext.Ordered); ok {
+		where = url.Values["url"]
+	}
+	name, _ = where.(string)
+	switch name = strings.TrimPrefix(name, "file://"); {
+	case name == "" && !listed:
+		return nil, "", errors.New(`a picture that names no file: write {"type": "image", "image": "FILE"}, or list the files in "images"`)
+	case strings.Contains(name, "://") || strings.HasPrefix(name, "data:"):
+		return nil, "", fmt.Errorf("picture %.60q: files beside the data set are read, and nothing is fetched", name)
+	}
+	return []vlm.Part{{Kind: vlm.PicturePart}}, name, nil
+}
+
+// callOf is one of OpenAI's calls; arguments that are JSON in a text stay a text.
+func callOf(v any) (c vlm.Call, err error) {
+	o, _ := v.(pytext.Ordered)
+	if f, ok := o.Values["function"].(pytext.Ordered); ok {
+		o = f
+	}
+	name, ok := o.Values["name"].(string)
+	arguments, given := o.Values["arguments"]
+	if !ok || !given {
+		return c, errors.New(`"name" and "arguments" were expected`)
+	}
+	return vlm.Call{Name: name, Arguments: arguments}, nil
+}
+
+// callsIn are the calls of ShareGPT's function_call: an object, or a list of them.
+func callsIn(text string) (calls []vlm.Call, err error) {
+	v, err := pytext.OrderedJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("a turn that calls tools: %w", err)
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	for _, e := range list {
+		c, err := callOf(e)
+		if err != nil {
+			return nil, fmt.Errorf("a turn that calls tools: %w", err)
+		}
+		calls = append(calls, c)
+	}
+	return calls, nil
+}
+
+// check: there is something to learn, and a picture for each mark.
+func (c Conversation) check() error {
+	marks, answers := 0, 0
+	for _, m := range c.Messages {
+		if m.Role == "assistant" {
+			answers++
+		}
+		for _, p := range m.Content {
+			if p.Kind == vlm.PicturePart {
+				marks++
+			}
+		}
+	}
+	if answers == 0 {
+		return errors.New("the assistant says nothing: there is nothing to learn")
+	}
+	if marks != len(c.Pictures) {
+		return fmt.Errorf("%w: %d pictures, and %d marks in the messages", ErrPictures, len(c.Pictures), marks)
+	}
+	return nil
+}
+
+// Question is the first thing that is said to the assistant, for people.
+func (c Conversation) Question() string {
+	for _, m := range c.Messages {
+		if m.Role != "user" {
+			continue
+		}
+		var b strings.Builder
+		for _, p := range m.Content {
+			b.WriteString(p.Text)
+		}
+		if s := strings.TrimSpace(b.String()); s != "" {
+			return s
+		}
+	}
+	return "a conversation"
+}
