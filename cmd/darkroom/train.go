@@ -117,6 +117,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	what := run.ModalityOf(e).Samples
 	fmt.Fprintf(log, "%s: %d iterations of %d %s, in %s\n", e.Run.Name, e.Run.Iterations, first.Rollout.PromptsPerIteration*first.Samples(), what, dir)
+	follow := newFollowers(e.Track, dir)
 	here := 0    // iterations of this process
 	rolls := 0.5 // of an iteration's time; then what the last one took
 	result, err := run.Run(cmd.Context(), e, on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: readBuild().String(),
@@ -125,9 +126,11 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 			fmt.Fprintf(log, format+"\n", args...)
 		},
 		Rolling: func(iteration, done, all int) {
+			follow.begin()
 			bar.within(iteration, e.Run.Iterations, rolls*float64(done)/float64(max(all, 1)))
 		},
 		Report: func(l *ledger.Line, t *ledger.TimingLine) {
+			follow.begin()
 			if all := t.Seconds["all"]; all > 0 {
 				rolls = t.Seconds["roll"] / all
 			}
@@ -137,6 +140,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 			bar.set(l.Iteration, e.Run.Iterations)
 		}}))
 	bar.end()
+	follow.end(log)
 	switch {
 	case refused(err):
 		return usageError{err}

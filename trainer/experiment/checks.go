@@ -39,6 +39,7 @@ func (e *Experiment) check(doc *config.Document) {
 	}
 	e.checkEpisode(doc)
 	e.checkMonitors(doc.Report)
+	e.Track.check(under("track", doc.Report))
 	e.checkModel(doc.Report)
 	if name := e.Run.Name; doc.Clean("run") && (!filepath.IsLocal(filepath.FromSlash(name)) || filepath.Clean(name) == ".") {
 		doc.Report("run.name", fmt.Sprintf("%q is no folder below runs/", name), "write a plain name; train --out names a folder anywhere")

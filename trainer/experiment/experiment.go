@@ -26,6 +26,7 @@ type Experiment struct {
 	Monitors   []Monitor     `toml:"monitor" doc:"what is watched while the run goes on"`
 	Evaluate   Evaluate      `toml:"evaluate"`
 	Checkpoint Checkpoint    `toml:"checkpoint"`
+	Track      Track         `toml:"track" doc:"other pages that show the run while it goes on"`
 	Episode    *Episode      `toml:"episode" doc:"turns of a vision-language model"`
 	Stages     []Stage       `toml:"stage,later" doc:"overrides that are run one after another"`
 
@@ -46,6 +47,7 @@ func Default() Experiment {
 		Optim:      optim.Defaults(),
 		Evaluate:   Evaluate{Samples: 1, Seed: 1},
 		Checkpoint: Checkpoint{Every: 20, Keep: 3},
+		Track:      Track{Names: "darkroom"},
 	}
 }
 

@@ -207,7 +207,7 @@ func describe(dir string) (*Run, map[string]bool, error) {
 		run.Config = append(run.Config, Setting{kv[0], valueOf(kv[1])})
 	}
 	for _, r := range e.Rewards {
-		gold[r.Name] = !r.Train
+		gold[r.Called()] = !r.Train
 	}
 	return run, gold, nil
 }

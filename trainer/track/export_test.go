@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
 // config is the smallest that is an experiment.
@@ -176,6 +178,13 @@ func TestTableOfRun(t *testing.T) {
 		} else if c.want != "" {
 			t.Errorf("no column %s of %q", c.name, lines[0])
 		}
+	}
+}
+
+// TestLayouts: what an experiment's file may name is what can be written.
+func TestLayouts(t *testing.T) {
+	if !slices.Equal(experiment.Tracked(), Layouts()) {
+		t.Errorf("%q and %q", experiment.Tracked(), Layouts())
 	}
 }
 
