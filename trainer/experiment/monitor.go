@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -17,6 +18,9 @@ type Monitor struct {
 	RisesAbove *float64 `toml:"rises_above" doc:"its value"`
 	For        int      `toml:"for" range:"[1,1e6]" doc:"measurements in a row in which it must be so"`
 	Then       string   `toml:"then" enum:"warn,stop,rollback" doc:"what to do"`
+	Run        []string `toml:"run,single" doc:"a program with its arguments, started when it fires; its standard input is JSON that says what happened"`
+	Webhook    string   `toml:"webhook" doc:"an http address that the same JSON is posted to; Slack's and Discord's read it"`
+	WebhookEnv string   `toml:"webhook_env" doc:"the variable of the environment that holds the address, where it is a secret"`
 	Rollback   Rollback `toml:"rollback" doc:"how then = \"rollback\" goes on"`
 }
 
@@ -84,7 +88,19 @@ func (e *Experiment) checkMonitors(r report) {
 		if strings.HasPrefix(m.Watch, "heldout.") && e.Evaluate.Every == 0 {
 			r(key+"watch", "nothing is held out while the run goes on", "evaluate.every says how often it is measured")
 		}
+		m.checkWebhook(under(strings.TrimSuffix(key, "."), r))
 		m.Rollback.check(under(key+"rollback", r), m.Then, e.Evaluate.Every > 0, names)
+	}
+}
+
+// checkWebhook: an address is one, and there once.
+func (m Monitor) checkWebhook(r report) {
+	switch u, err := url.Parse(m.Webhook); {
+	case m.Webhook == "":
+	case m.WebhookEnv != "":
+		r("webhook", "there are two addresses", "webhook_env names one, too: leave one of them out")
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		r("webhook", fmt.Sprintf("%q is no http address", m.Webhook), "write https://HOST/PATH")
 	}
 }
 

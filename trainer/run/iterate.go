@@ -52,8 +52,10 @@ func (t *training) iterate() (*fired, error) {
 // after does what the monitors that fired say, or keeps a checkpoint where one is due.
 func (t *training) after(iteration int, broken []fired) (*fired, error) {
 	var stop, back *fired
+	t.sayFailed()
 	for k, f := range broken {
 		t.Say("monitor: iteration %d: %s", iteration, f.says)
+		t.alert(f, iteration)
 		switch f.Then {
 		case "stop":
 			stop = &broken[k]

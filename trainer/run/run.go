@@ -56,6 +56,7 @@ type training struct {
 	state     state
 	now       iteration
 	clock     clock
+	calls     calls
 }
 
 // iteration is what is known of the iteration under way.
@@ -83,6 +84,7 @@ func runAs(ctx context.Context, m model.Modality, e *experiment.Experiment, o Op
 		return nil, err
 	}
 	result, err := t.guarded(ctx)
+	t.endCalls()
 	return result, errors.Join(err, t.close(err))
 }
 

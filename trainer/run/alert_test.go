@@ -1,0 +1,118 @@
+package run
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+)
+
+// alerting is a training of which only alerts are asked for.
+func alerting(t *testing.T, said *[]string) *training {
+	t.Helper()
+	e := &experiment.Experiment{}
+	e.Run.Name = "alerts"
+	return &training{Experiment: e, Options: Options{Say: saying(said)}, files: files{folder: &folder.Folder{Dir: t.TempDir()}}}
+}
+
+// TestAlerts: a program and an address hear of a monitor that fired.
+func TestAlerts(t *testing.T) {
+	var lock sync.Mutex
+	var posted []alertNews
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		var n alertNews
+		if err == nil {
+			err = json.Unmarshal(text, &n)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		posted = append(posted, n)
+	}))
+	defer server.Close()
+	out := filepath.Join(t.TempDir(), "told")
+	t.Setenv("HOOK", server.URL)
+	var said []string
+	run := alerting(t, &said)
+	for _, m := range []experiment.Monitor{{Watch: "total", Then: "warn", Run: []string{"sh", "-c", `cat > "$0"`, out}, Webhook: server.URL}, {Watch: "kl", Then: "stop", WebhookEnv: "HOOK"}} {
+		run.alert(fired{m, "it fell"}, 7)
+	}
+	run.endCalls()
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Skipf("no program sh: %v", err)
+	}
+	want := alertNews{"alerts", run.files.folder.Dir, 7, "total", "it fell", "warn", "alerts, iteration 7: it fell (then: warn)", "alerts, iteration 7: it fell (then: warn)"}
+	var told alertNews
+	if err := json.Unmarshal(text, &told); err != nil || told != want {
+		t.Errorf("%+v, %v", told, err)
+	}
+	if len(posted) != 2 || posted[0] != want && posted[1] != want || len(said) > 0 {
+		t.Errorf("posted %+v, said %q", posted, said)
+	}
+}
+
+// TestAlertsFail: what cannot be told is a warning without the address, and training does not wait for it.
+func TestAlertsFail(t *testing.T) {
+	hold := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/secret" {
+			http.Error(w, "not\x1b[2Jhere", http.StatusTeapot)
+			return
+		}
+		<-hold
+	}))
+	defer server.Close()
+	defer close(hold)
+	for name, c := range map[string]struct {
+		monitor experiment.Monitor
+		says    string
+	}{
+		"refused":  {experiment.Monitor{Webhook: server.URL + "/secret"}, `418 I'm a teapot not\u001b[2Jhere`},
+		"slow":     {experiment.Monitor{Webhook: server.URL + "/slow"}, "it took longer than 200ms"},
+		"gone":     {experiment.Monitor{Webhook: "http://127.0.0.1:1/secret"}, "refused"},
+		"no env":   {experiment.Monitor{WebhookEnv: "DARKROOM_NO_SUCH"}, "the environment has no DARKROOM_NO_SUCH"},
+		"no file":  {experiment.Monitor{Run: []string{"/no/such/program"}}, "/no/such/program"},
+		"its code": {experiment.Monitor{Run: []string{"sh", "-c", "echo because >&2; exit 3"}}, "exit status 3: because"},
+		"hanging":  {experiment.Monitor{Run: []string{"sh", "-c", "sleep 60"}}, "it took longer than 200ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			run := alerting(t, &said)
+			if strings.Contains(c.says, "200ms") {
+				run.calls.limit = 200 * time.Millisecond
+			}
+			began := time.Now()
+			run.alert(fired{c.monitor, "it fell"}, 1)
+			if took := time.Since(began); took > 150*time.Millisecond {
+				t.Errorf("training waited %v", took)
+			}
+			run.endCalls()
+			if all := strings.Join(said, "\n"); len(said) != 1 || !strings.Contains(all, c.says) || strings.Contains(all, "secret") || !strings.HasPrefix(all, "warning: ") {
+				t.Errorf("said %q", said)
+			}
+		})
+	}
+	var said []string
+	run := alerting(t, &said)
+	run.calls.limit = 100 * time.Millisecond
+	for range callsMost + 2 {
+		run.alert(fired{experiment.Monitor{Webhook: server.URL + "/slow"}, "it fell"}, 1)
+	}
+	run.endCalls()
+	if got := strings.Count(strings.Join(said, "\n"), "4 calls are still under way"); got != 2 {
+		t.Errorf("said %q", said)
+	}
+}
