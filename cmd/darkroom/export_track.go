@@ -80,6 +80,9 @@ func (x *trackExport) write(cmd *cobra.Command, o *exportOptions) error {
 	if err != nil {
 		return err
 	}
+	if note := e.Note(); note != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", note)
+	}
 	r := trackReport{e.Out, o.as, n}
 	return emit(cmd, r, func(w io.Writer) { fmt.Fprintf(w, "%s: %s, %d new\n", r.Out, r.As, r.Entries) })
 }

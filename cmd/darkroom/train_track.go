@@ -68,7 +68,7 @@ func (f *followers) start(as string) *follower {
 		return one
 	}
 	args := []string{"export", f.dir, "--as", as, "--names", f.Names, "--follow", "--until-eof"}
-	if f.Out != "" {
+	if f.Out != "" && !strings.Contains(as, "=") {
 		args = append(args, "--out", filepath.Join(f.Out, as))
 	}
 	one.cmd = exec.Command(program, args...) //nolint:gosec // it is this program

@@ -31,12 +31,29 @@ type Export struct {
 	begin  func() (Target, error)
 }
 
+// Note is what people should know of the export; "": nothing.
+func (x *Export) Note() string {
+	if n, ok := x.target.(interface{ Note() string }); ok {
+		return n.Note()
+	}
+	return ""
+}
+
 // batch is how many entries are committed at once.
 const batch = 256
 
 // Open opens both ends. A target that holds a part of the run is gone on with.
 func Open(o Options) (*Export, error) {
-	if o.Out == "" {
+	l, address, err := layoutOf(o.As)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case address != "" && o.Out != "":
+		return nil, fmt.Errorf("--out %s: %s names a server\nhint: leave --out out", o.Out, o.As)
+	case address != "":
+		o.Out = address
+	case o.Out == "":
 		o.Out = filepath.Join(o.Run, o.As)
 	}
 	if o.Names == "" {
@@ -45,22 +62,26 @@ func Open(o Options) (*Export, error) {
 	if o.Every == 0 {
 		o.Every = time.Second
 	}
-	l, err := layoutOf(o.As)
-	if err != nil {
-		return nil, err
-	}
 	run, gold, err := describe(o.Run)
 	if err != nil {
 		return nil, err
 	}
-	had, err := readState(o.Out)
+	find := readState
+	if l.find != nil {
+		find = func(where string) (*state, error) { return l.find(where, run) }
+	}
+	had, err := find(o.Out)
 	if err != nil {
 		return nil, err
 	}
 	var m Mark
 	if had != nil {
-		if had.ID != run.ID || had.As != o.As || had.Names != o.Names {
-			return nil, fmt.Errorf("%s: %w (run %s as %s with the names of %s)\nhint: --out names another place, or delete the folder", o.Out, ErrOther, had.Run, had.As, had.Names)
+		if had.ID != run.ID || had.As != l.name || had.Names != o.Names {
+			hint := "--out names another place, or delete the folder"
+			if l.find != nil {
+				hint = "delete that run there, or give --names as it was"
+			}
+			return nil, fmt.Errorf("%s: %w (run %s as %s with the names of %s)\nhint: %s", o.Out, ErrOther, had.Run, had.As, had.Names, hint)
 		}
 		run.Began, m = had.Began, had.Mark
 	}
@@ -73,7 +94,7 @@ func Open(o Options) (*Export, error) {
 	}
 	x := &Export{Options: o, source: s}
 	x.begin = func() (Target, error) { // with the first entry: only then it is known when the run began
-		st := state{As: o.As, Names: o.Names, Project: run.Project, Run: run.Name, ID: run.ID, Mark: m}
+		st := state{As: l.name, Names: o.Names, Project: run.Project, Run: run.Name, ID: run.ID, Mark: m}
 		if had == nil {
 			run.Began = s.start()
 		} else {

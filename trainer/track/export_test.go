@@ -107,7 +107,7 @@ func (f fake) export(as, out, names string) (map[string]string, int) {
 // TestExport: an export that is repeated, one that came line by line, and one that was made at once have the
 // same bytes, whatever happened between: a torn line, a run that was cut back and went on, a rollback.
 func TestExport(t *testing.T) {
-	for _, as := range Layouts() {
+	for _, as := range files() {
 		f, often := newFake(t), t.TempDir()
 		if _, n := f.export(as, often, ""); n != 0 {
 			t.Errorf("%s: %d entries before it is known when the run began", as, n)

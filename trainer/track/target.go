@@ -2,7 +2,6 @@ package track
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -29,9 +28,12 @@ type Mark struct {
 // A layout is a kind of target.
 type layout struct {
 	name string
-	open func(dir string, run *Run, s state) (Target, error)
+	// open opens a target at a place, a folder or an address, where the state says how far it is.
+	open func(where string, run *Run, s state) (Target, error)
 	// again: the whole run is read anew, and the file is written whole.
 	again bool
+	// find is how far a target that is no folder is; nil: stateFile says it.
+	find func(where string, run *Run) (*state, error)
 }
 
 func layouts() []layout {
@@ -40,27 +42,35 @@ func layouts() []layout {
 		{name: "trackio", open: openTrackio},
 		{name: "wandb", open: openWandB},
 		{name: "csv", open: openCSV, again: true},
+		{name: "mlflow", open: openMLflow, find: findMLflow},
 	}
 }
 
-// Layouts are the names of what a run can be exported as.
+// Layouts are the names of what a run can be exported as. An address follows the name of one that is a server's.
 func Layouts() []string {
 	var names []string
 	for _, l := range layouts() {
+		if l.find != nil {
+			l.name += "=URL"
+		}
 		names = append(names, l.name)
 	}
 	return names
 }
 
 // Known reports whether a run can be exported as a layout.
-func Known(as string) bool { return slices.Contains(Layouts(), as) || strings.HasPrefix(as, "mlflow=") }
+func Known(as string) bool {
+	_, _, err := layoutOf(as)
+	return err == nil
+}
 
-// layoutOf finds a layout.
-func layoutOf(name string) (layout, error) {
+// layoutOf finds a layout, and the address behind its name.
+func layoutOf(as string) (l layout, address string, err error) {
+	name, address, given := strings.Cut(as, "=")
 	for _, l := range layouts() {
-		if l.name == name {
-			return l, nil
+		if l.name == name && given == (l.find != nil) {
+			return l, address, nil
 		}
 	}
-	return layout{}, fmt.Errorf("a run is exported as %s, not as %q", strings.Join(Layouts(), ", "), name)
+	return layout{}, "", fmt.Errorf("a run is exported as %s, not as %q", strings.Join(Layouts(), ", "), as)
 }
