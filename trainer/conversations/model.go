@@ -203,9 +203,13 @@ func (m *Model) Moved() []*autograd.Param {
 	return m.learner.Moved()
 }
 
-func (m *Model) WriteAdapter(dir string) error { return m.adapter.Write(dir) }
-func (m *Model) Bytes() int64                  { return m.learner.Bytes() }
-func (m *Model) Keeps(w trainer.Weights) bool  { return m.learner.Keeps(w) }
+// WriteAdapter is model.Model's.
+func (m *Model) WriteAdapter(w trainer.Weights, dir string) error {
+	return m.learner.With(w, func() error { return m.adapter.Write(dir) })
+}
+
+func (m *Model) Bytes() int64                 { return m.learner.Bytes() }
+func (m *Model) Keeps(w trainer.Weights) bool { return m.learner.Keeps(w) }
 
 // headPrefix begins the names of a head of values in a checkpoint.
 const headPrefix = "value."

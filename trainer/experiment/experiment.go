@@ -45,7 +45,7 @@ func Default() Experiment {
 		Advantage:  defaultAdvantage(),
 		Loss:       defaultLoss(),
 		Optim:      optim.Defaults(),
-		Evaluate:   Evaluate{Samples: 1, Seed: 1},
+		Evaluate:   Evaluate{Samples: 1, Seed: 1, Weights: "current"},
 		Checkpoint: Checkpoint{Every: 20, Keep: 3},
 		Track:      Track{Names: "darkroom"},
 	}

@@ -133,7 +133,7 @@ func TestPresets(t *testing.T) {
 // checkSetKeys: what a preset says is what the experiment has.
 func checkSetKeys(t *testing.T, p Preset, e *Experiment) {
 	t.Helper()
-	own := partial{&Model{}, &Sampler{}, &Rollout{}, &Advantage{}, &Loss{}, nil, nil}
+	own := partial{&Model{}, &Sampler{}, &Rollout{}, &Advantage{}, &Loss{}, nil, nil, nil}
 	d := config.ParseFragment(p.Name.Name, []byte(p.Text))
 	d.Decode("", &own)
 	if err := d.Err(); err != nil {

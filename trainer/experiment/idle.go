@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
 // A written key that nothing reads is no mistake, since methods may be varied over one file, and is easily
@@ -41,18 +43,21 @@ func (e *Experiment) idle() []string {
 
 // idleAverage says that nothing looks at the moving average, whoever turned it on.
 func (e *Experiment) idleAverage() []string {
+	if all := e.everyStage(); e.doc.Origin("evaluate.weights") != config.Absent && e.Evaluate.Weights == "ema" && !slices.ContainsFunc(all, func(at *Experiment) bool { return at.Optim.EMA > 0 }) {
+		return []string{"evaluate.weights = \"ema\" is not read without a moving average (optim.ema is 0): the weights themselves are evaluated"}
+	}
 	for _, at := range e.everyStage() {
 		if at.Optim.EMA == 0 || at.averaged() {
 			return nil
 		}
 	}
-	return []string{fmt.Sprintf("optim.ema = %v keeps an average of the trained weights that nothing looks at: checkpoints and evaluations have the weights themselves; ema = 0 saves its memory", e.Optim.EMA)}
+	return []string{fmt.Sprintf("optim.ema = %v keeps an average of the trained weights that nothing looks at: evaluations have the weights themselves, and checkpoints have it beside them; evaluate.weights = \"ema\" looks at it, ema = 0 saves its memory", e.Optim.EMA)}
 }
 
 // averaged reports whether the objective looks at the moving average of the weights.
 func (e *Experiment) averaged() bool {
 	l, o := e.Loss, e.objective()
-	return o.Follows || l.KL.Reference == "ema" && (l.KL.Weight > 0 || o.Reference) || l.KL.EMAWeight > 0 && slices.Contains(e.objectiveReads(), "awm")
+	return e.Evaluate.Weights == "ema" || o.Follows || l.KL.Reference == "ema" && (l.KL.Weight > 0 || o.Reference) || l.KL.EMAWeight > 0 && slices.Contains(e.objectiveReads(), "awm")
 }
 
 // everyStage is the experiment as each of its stages has it: itself without stages.

@@ -101,9 +101,9 @@ func (e *Experiment) apply(g given) {
 	}
 	switch g.table {
 	case "":
-		p := partial{&e.Model, &e.Sampler, &e.Rollout, &e.Advantage, &e.Loss, &e.Optim, e.Episode}
+		p := partial{&e.Model, &e.Sampler, &e.Rollout, &e.Advantage, &e.Loss, &e.Optim, &e.Evaluate, e.Episode}
 		g.doc.Decode("", &p)
-		e.Model, e.Sampler, e.Rollout, e.Advantage, e.Loss, e.Optim, e.Episode = *p.Model, *p.Sampler, *p.Rollout, *p.Advantage, *p.Loss, *p.Optim, p.Episode
+		e.Model, e.Sampler, e.Rollout, e.Advantage, e.Loss, e.Optim, e.Evaluate, e.Episode = *p.Model, *p.Sampler, *p.Rollout, *p.Advantage, *p.Loss, *p.Optim, *p.Evaluate, p.Episode
 	case "sampler":
 		g.doc.Decode("sampler", &e.Sampler)
 	case "advantage":
@@ -125,6 +125,7 @@ type partial struct {
 	Advantage *Advantage     `toml:"advantage"`
 	Loss      *Loss          `toml:"loss"`
 	Optim     *optim.Options `toml:"optim"`
+	Evaluate  *Evaluate      `toml:"evaluate"`
 	Episode   *Episode       `toml:"episode"`
 }
 

@@ -92,17 +92,17 @@ func (c Checkpoint) Check() error {
 	if err != nil {
 		return fmt.Errorf("the checkpoint of iteration %d: %w", c.Iteration, err)
 	}
-	entries, err := os.ReadDir(c.Dir)
+	names, _, err := inside(c.Dir)
 	if err != nil {
 		return fmt.Errorf("the checkpoint of iteration %d: %w", c.Iteration, err)
 	}
-	for _, e := range entries {
-		if name := e.Name(); listed[name] == "" && name != sums && !strings.HasPrefix(name, ".") { // a desktop's own files begin with a dot
+	for _, name := range names {
+		if listed[name] == "" && name != sums {
 			return fmt.Errorf("%s has no sum in the %s beside it", filepath.Join(c.Dir, name), sums)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(listed)) {
-		switch got, err := Sum(filepath.Join(c.Dir, name)); {
+		switch got, err := Sum(filepath.Join(c.Dir, filepath.FromSlash(name))); {
 		case err != nil:
 			return fmt.Errorf("the checkpoint of iteration %d: %w", c.Iteration, err)
 		case got != listed[name]:
@@ -110,6 +110,27 @@ func (c Checkpoint) Check() error {
 		}
 	}
 	return nil
+}
+
+// inside are the files of a checkpoint, by their paths with slashes, and the folders in it. A desktop's own files
+// begin with a dot, and are none.
+func inside(dir string) (files, folders []string, err error) {
+	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || path == ".":
+			return err
+		case strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case d.IsDir():
+			folders = append(folders, path)
+		default:
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, folders, err
 }
 
 // sums are the files of SHA256SUMS with their sums.
@@ -122,7 +143,7 @@ func (c Checkpoint) sums() (map[string]string, error) {
 	all, lines := map[string]string{}, bufio.NewScanner(list)
 	for lines.Scan() {
 		sum, name, ok := strings.Cut(lines.Text(), "  ")
-		if !ok || sum == "" || name != filepath.Base(name) {
+		if !ok || sum == "" || !filepath.IsLocal(filepath.FromSlash(name)) {
 			return nil, fmt.Errorf("%s: %q is no sum of a file beside it", list.Name(), lines.Text())
 		}
 		all[name] = sum

@@ -127,17 +127,23 @@ func (f *Folder) Tidy(keep int, held []int) error {
 // seal writes the sums and syncs everything.
 func seal(dir string) error {
 	var text strings.Builder
-	entries, err := os.ReadDir(dir)
+	names, folders, err := inside(dir)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		sum, err := Sum(filepath.Join(dir, e.Name()))
+	for _, name := range names {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		sum, err := Sum(path)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "%s  %s\n", sum, e.Name())
-		if err := syncFile(filepath.Join(dir, e.Name())); err != nil {
+		fmt.Fprintf(&text, "%s  %s\n", sum, name)
+		if err := syncFile(path); err != nil {
+			return err
+		}
+	}
+	for _, below := range folders {
+		if err := syncDir(filepath.Join(dir, below)); err != nil {
 			return err
 		}
 	}

@@ -74,9 +74,9 @@ type Checkpointed interface {
 	Tensors() ([]safetensors.Tensor, error)
 	// Load goes back to them.
 	Load(f *safetensors.File) error
-	// WriteAdapter writes what is trained in a layout that other programs read; nothing where there is
+	// WriteAdapter writes a set of weights in a layout that other programs read; nothing where there is
 	// no adapter.
-	WriteAdapter(dir string) error
+	WriteAdapter(w trainer.Weights, dir string) error
 	// Bytes are about what Tensors and the adapter take on a disk.
 	Bytes() int64
 	// Keeps reports whether other weights have a copy of their own; Forget drops it.

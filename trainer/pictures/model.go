@@ -227,6 +227,11 @@ func (m *Model) Close() error {
 func (m *Model) Settle(o optim.Options)                 { m.learner.Settle(o) }
 func (m *Model) Tensors() ([]safetensors.Tensor, error) { return m.learner.Tensors(""), nil }
 func (m *Model) Load(f *safetensors.File) error         { return m.learner.Load(f, "") }
-func (m *Model) WriteAdapter(dir string) error          { return m.adapter.Write(dir) }
-func (m *Model) Bytes() int64                           { return m.learner.Bytes() }
-func (m *Model) Keeps(w trainer.Weights) bool           { return m.learner.Keeps(w) }
+
+// WriteAdapter is model.Model's.
+func (m *Model) WriteAdapter(w trainer.Weights, dir string) error {
+	return m.learner.With(w, func() error { return m.adapter.Write(dir) })
+}
+
+func (m *Model) Bytes() int64                 { return m.learner.Bytes() }
+func (m *Model) Keeps(w trainer.Weights) bool { return m.learner.Keeps(w) }

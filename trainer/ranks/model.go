@@ -201,9 +201,13 @@ func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (
 	return m.first().Record(to, line, r)
 }
 
-func (m *Model) Files() []string               { return m.first().Files() }
-func (m *Model) WriteAdapter(dir string) error { return m.first().WriteAdapter(dir) }
-func (m *Model) Bytes() int64                  { return m.first().Bytes() }
-func (m *Model) Keeps(w trainer.Weights) bool  { return m.first().Keeps(w) }
-func (m *Model) Moved() []*autograd.Param      { return m.first().Moved() }
-func (m *Model) Dir() string                   { return m.first().Dir() }
+// WriteAdapter is rank 0's.
+func (m *Model) WriteAdapter(w trainer.Weights, dir string) error {
+	return m.first().WriteAdapter(w, dir)
+}
+
+func (m *Model) Files() []string              { return m.first().Files() }
+func (m *Model) Bytes() int64                 { return m.first().Bytes() }
+func (m *Model) Keeps(w trainer.Weights) bool { return m.first().Keeps(w) }
+func (m *Model) Moved() []*autograd.Param     { return m.first().Moved() }
+func (m *Model) Dir() string                  { return m.first().Dir() }

@@ -92,7 +92,7 @@ func (t *training) save() error {
 		if err := safetensors.Write(filepath.Join(dir, model.TensorsFile), append(tensors, kept...), nil); err != nil {
 			return err
 		}
-		if err := t.model.WriteAdapter(dir); err != nil {
+		if err := t.writeAdapters(dir); err != nil {
 			return err
 		}
 		text, err := json.MarshalIndent(s, "", "  ")
@@ -101,6 +101,14 @@ func (t *training) save() error {
 		}
 		return os.WriteFile(filepath.Join(dir, stateFile), append(text, '\n'), 0o644)
 	})
+}
+
+// writeAdapters writes what is trained, and its moving average beside.
+func (t *training) writeAdapters(dir string) error {
+	if err := t.model.WriteAdapter(trainer.Current, dir); err != nil || t.stage.Optim.EMA == 0 {
+		return err
+	}
+	return t.model.WriteAdapter(model.Average(t.stage.Experiment), filepath.Join(dir, model.EMA))
 }
 
 // keep writes a checkpoint that rollbacks go back to.

@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -63,7 +64,15 @@ func (t *training) guidedEnd(r *ledger.Result) error {
 	return nil
 }
 
-// evaluate measures the current weights; nil where nothing is held out.
+// judged are the weights that are evaluated.
+func (t *training) judged() trainer.Weights {
+	if at := t.stage.Experiment; at.Evaluate.Weights == "ema" && at.Optim.EMA > 0 {
+		return model.Average(at)
+	}
+	return trainer.Current
+}
+
+// evaluate measures the weights that [evaluate] names; nil where nothing is held out.
 func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*Evaluation, error) {
 	if len(t.heldOut) == 0 {
 		return nil, nil
@@ -85,7 +94,7 @@ func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*E
 		}
 		groups = append(groups, g)
 	}
-	samples, err := p.Roll(trainer.Current, keys)
+	samples, err := p.Roll(t.judged(), keys)
 	if err != nil {
 		return nil, fmt.Errorf("evaluating: %w", err)
 	}

@@ -94,7 +94,7 @@ func (m *colours) Close() error                                                 
 func (m *colours) Settle(optim.Options)                                             {}
 func (m *colours) Tensors() ([]safetensors.Tensor, error)                           { return nil, nil }
 func (m *colours) Load(*safetensors.File) error                                     { return nil }
-func (m *colours) WriteAdapter(string) error                                        { return nil }
+func (m *colours) WriteAdapter(trainer.Weights, string) error                       { return nil }
 func (m *colours) Bytes() int64                                                     { return 0 }
 func (m *colours) Keeps(trainer.Weights) bool                                       { return false }
 func (m *colours) Forget(trainer.Weights) error                                     { return nil }
