@@ -17,7 +17,7 @@ import (
 func sampleCommand() *cobra.Command {
 	o := sampleOptions{n: 1, dtype: "bf16", noise: 0.7, clipOptions: clipOptions{fps: 16}}
 	cmd := &cobra.Command{
-		Use:   "sample --model DIR --prompt TEXT --out FILE|DIR/",
+		Use:   "sample --model DIR|--run RUN --prompt TEXT --out FILE|DIR/",
 		Short: "Make pictures or clips with a model's folder",
 		Long: `Make pictures with a model's folder in the hub's layout (StableDiffusion3Pipeline,
 FluxPipeline, StableDiffusionPipeline, StableDiffusionXLPipeline). Several pictures
@@ -30,20 +30,25 @@ reads a scale itself (FLUX.1-dev) it is told that scale, and --true-cfg with
 --negative combines two outputs besides. A solver that draws (flow-sde, dance, ...)
 takes every step but the last, which leaves no noise.
 
+--run RUN takes the model of a run with what was trained in it, from the newest checkpoint, and
+samples as the run's evaluations do (steps, guidance, solver); flags say otherwise, and --weights
+ema takes the moving average.
+
 WanPipeline and WanImageToVideoPipeline make clips: --out names a GIF, a PNG (which is animated), a Y4M,
 or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begins a clip, and
 --last-image ends it, where the network reads them. Wan 2.2's A14B has two networks, each with its scale:
 --guidance and --guidance-2.`,
-		Example: "  darkroom sample --model embed:tiny-sd3 --prompt 'a red circle left of a blue square' --n 9 --out a.png\n" +
+		Example: "  darkroom sample --run runs/maps --prompt 'a map of an island' --n 4 --out maps.png\n" +
+			"  darkroom sample --model embed:tiny-sd3 --prompt 'a red circle left of a blue square' --n 9 --out a.png\n" +
 			"  darkroom sample --model stable-diffusion-3.5-medium --prompt 'a lighthouse at dawn' --out a.png\n" +
-			"  darkroom sample --model flux-dev --prompt 'a map of an island' --n 4 --seed 7 --steps 20 --lora runs/maps/checkpoints/000060 --out maps.png\n" +
+			"  darkroom sample --model flux-dev --prompt 'a map of an island' --n 4 --seed 7 --steps 20 --lora maps.safetensors --out maps.png\n" +
 			"  darkroom sample --model wan2.1-t2v-1.3b --prompt 'a cat runs over a bridge' --frames 33 --width 416 --height 240 --out cat.gif",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			r, err := o.run(cmd)
+			r, err := o.sample(cmd)
 			if err != nil {
 				return err
 			}
@@ -51,6 +56,7 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 		},
 	}
 	deviceFlag(cmd, &o.device)
+	o.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.model, "model", "", "folder `DIR` of a whole pipeline, or embed:tiny-sd3, which is part of the program")
 	f.StringArrayVar(&o.prompts, "prompt", nil, "`TEXT` to draw; may be given several times")
@@ -59,7 +65,7 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 	f.StringVar(&o.latents, "latents", "", "start at the noise in `FILE` (safetensors, \"latents\" [n, channels, rows, columns]); where there is no such file, write the noise to it")
 	f.IntVar(&o.n, "n", o.n, "pictures of each prompt")
 	f.Uint64Var(&o.seed, "seed", 0, "which pictures: a seed, a prompt's number and a picture's number name all noise")
-	f.IntVar(&o.steps, "steps", 0, "of the solver (default: the pipeline's)")
+	f.IntVar(&o.steps, "steps", 0, "of the solver (default: the pipeline's, or the run's)")
 	f.Float64Var(&o.guidance, "guidance", 0, "scale; 1 or less samples without (default: the pipeline's)")
 	f.Float64Var(&o.trueCFG, "true-cfg", 0, "scale of two outputs where --guidance is told to the network")
 	f.StringVar(&o.solver, "solver", "", "`NAME` of a solver, see 'darkroom list solvers' (default: the folder's)")
@@ -89,6 +95,7 @@ type sampleOptions struct {
 	seed                                                            uint64
 	guidance, trueCFG, noise                                        float64
 	clipOptions
+	sampleRun
 
 	guided, noised bool // whether the flags were given
 	precision      pipeline.Precision
@@ -112,7 +119,7 @@ func (o *sampleOptions) check(cmd *cobra.Command) error {
 		}
 	}
 	o.guided, o.noised = cmd.Flags().Changed("guidance"), cmd.Flags().Changed("noise")
-	must(o.model != "", "--model is missing: the folder of a pipeline")
+	o.checkRun(cmd, must)
 	must(len(o.prompts) > 0, "--prompt is missing")
 	for _, p := range append([]string{o.negative}, o.prompts...) {
 		must(utf8.ValidString(p), "%q is not UTF-8, in which prompts are written", p)

@@ -20,17 +20,27 @@ import (
 )
 
 // run makes the pictures.
-func (o *sampleOptions) run(cmd *cobra.Command) (*sampleReport, error) {
+func (o *sampleOptions) sample(cmd *cobra.Command) (r *sampleReport, err error) {
 	be, err := openDevice(o.device)
 	if err != nil {
 		return nil, err
 	}
 	defer be.Close()
+	pool := tensor.NewPool(be)
+	values, err := o.take(cmd.Flags().Changed, pool, cmd.ErrOrStderr())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = closing(values, err) }()
 	dir, err := assets.Resolve(o.model)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(be), Precision: o.precision, TextLength: o.textLength, Cache: o.cache, Tile: o.tileSide})
+	opened := pipeline.Options{Pool: pool, Precision: o.precision, TextLength: o.textLength, Cache: o.cache, Tile: o.tileSide}
+	if values != nil {
+		opened.Weights = values
+	}
+	p, err := pipeline.Open(dir, opened)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,9 @@ type samplePlan struct {
 // found before any weight is read.
 func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
 	d := p.Defaults()
+	if o.from != nil {
+		d.Steps, d.Guidance = o.from.Sampler.EvalSteps, o.from.Sampler.Guidance
+	}
 	plan := &samplePlan{solver: o.solver, steps: or(o.steps, d.Steps), guidance: d.Guidance}
 	if o.guided {
 		plan.guidance = o.guidance
@@ -34,6 +37,8 @@ func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
 		return nil, err
 	}
 	switch {
+	case o.from != nil && o.trueCFG == 0:
+		plan.Guidance = o.guideAs(plan.guidance)
 	case d.Embedded:
 		plan.Guidance = pipeline.Guidance{Embedded: plan.guidance, Scale: o.trueCFG}
 	case d.TrueCFG && o.guided:
@@ -52,6 +57,9 @@ func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
 		return nil, fmt.Errorf("--negative is not read: nothing combines two outputs here\nhint: a scale above 1 is needed")
 	}
 	plan.Batch = o.batch
+	if o.from != nil && o.solver == "" {
+		return plan, plan.evaluated(o.from)
+	}
 	return plan, plan.place(p, o.noise)
 }
 

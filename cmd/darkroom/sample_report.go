@@ -88,7 +88,10 @@ func (o *sampleOptions) settings(p *pipeline.Pipeline, plan *samplePlan) []visio
 	add("negative", strings.ReplaceAll(o.negative, "\x00", ""))
 	add("model", o.model)
 	add("pipeline", p.Class())
-	if o.lora != "" {
+	if o.from != nil {
+		add("run", o.from.Checkpoint.Dir)
+		add("weights", o.weights)
+	} else if o.lora != "" {
 		add("lora", o.lora)
 	}
 	add("n", strconv.Itoa(o.n))

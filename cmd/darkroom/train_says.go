@@ -60,9 +60,8 @@ func (e ending) write(w io.Writer) {
 		fmt.Fprintln(w, "nothing was measured on held-out prompts: [evaluate] prompts names some")
 	}
 	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(e.dir, report.Name))
-	if last := latest(e.dir); last != "" && run.ModalityOf(e.Experiment).Sampled {
-		fmt.Fprintf(w, "sample with it  darkroom sample --model %s --lora %s --steps %d --guidance %v --prompt '...' --out a.png\n",
-			e.Model.Path, last, e.Sampler.EvalSteps, e.Sampler.Guidance)
+	if run.ModalityOf(e.Experiment).Sampled {
+		fmt.Fprintf(w, "sample with it  darkroom sample --run %s --prompt '...' --out a.png\n", e.dir)
 	}
 }
 
@@ -138,14 +137,4 @@ func measured(m *ledger.Measure) []string {
 		return []string{fmt.Sprintf("%.3f", m.Mean), "one prompt"}
 	}
 	return []string{fmt.Sprintf("%.3f", m.Mean), fmt.Sprintf("%.3f to %.3f", m.Low, m.High)}
-}
-
-// latest is the folder of the newest checkpoint that holds an adapter.
-func latest(dir string) string {
-	all, err := filepath.Glob(filepath.Join(dir, "checkpoints", "[0-9]*[0-9]", "adapter_config.json"))
-	if err != nil || len(all) == 0 {
-		return ""
-	}
-	slices.Sort(all)
-	return filepath.Dir(all[len(all)-1])
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
 )
 
 // Wan 2.2's A14B has two networks of one architecture: the first while a step's time is at or above
@@ -46,7 +47,11 @@ func (p *Pipeline) loaded(i int) (*expert, error) {
 	if i == 1 {
 		part, train = p.family.second, nil
 	}
-	n, err := p.load(part, p.Precision, train, nil, func(params *nn.Params) { e.forward = p.family.build(params) })
+	var names func(nn.Source) nn.Source
+	if p.Weights != nil && i == 0 {
+		names = func(stored nn.Source) nn.Source { return edition.Over(stored, p.Weights) }
+	}
+	n, err := p.load(part, p.Precision, train, names, func(params *nn.Params) { e.forward = p.family.build(params) })
 	if err != nil {
 		e.forward = nil
 		return nil, err

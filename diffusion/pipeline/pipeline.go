@@ -45,6 +45,8 @@ type Options struct {
 	KeepEncoders bool     // text encoders stay in memory between calls of Encode
 	Cache        string   // a folder for text embeddings; "": they are kept in memory alone
 	Train        []string // names of the denoiser's parameters that are trained, as expressions
+	// Weights, where set, take the place of the denoiser's stored parameters of the same names.
+	Weights nn.Source
 	// Tile is the side in pixels of the tiles that larger pictures are decoded in; 0: none.
 	// UsualTile is upstream's: the size of pictures that the autoencoder was trained on.
 	Tile int

@@ -92,7 +92,7 @@ func (c generator) open(o pipeline.Options) (*pipeline.Pipeline, error) {
 // checkNegative refuses a text that guidance is to lead away from where it combines no outputs.
 func (c generator) checkNegative(turn int, at *experiment.Experiment) {
 	s := at.Sampler
-	if s.Negative == "" || guidance(s).Combines() || c.Evaluate.Guided > 1 && s.GuideBy != "embedded" {
+	if s.Negative == "" || GuidanceOf(s).Combines() || c.Evaluate.Guided > 1 && s.GuideBy != "embedded" {
 		return
 	}
 	c.RefuseAt(turn, "sampler.negative", fmt.Sprintf("guidance %v by %q combines no two outputs, and leads away from no text", s.Guidance, s.GuideBy), `guidance above 1 with guidance_kind = "cfg", or leave it out`)

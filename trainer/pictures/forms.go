@@ -86,7 +86,7 @@ func (m *Model) follow(p *Policy, turn experiment.Turn, key rng.Key, fixed bool)
 		}
 		forms[size] = f
 	}
-	p.Form, p.Guidance = *forms[asked[0]], guidance(turn.Sampler)
+	p.Form, p.Guidance = *forms[asked[0]], GuidanceOf(turn.Sampler)
 	p.Texts = m.texts(turn.Sampler.Negative)
 	p.Forms = nil
 	if len(forms) == 1 {

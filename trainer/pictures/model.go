@@ -124,8 +124,8 @@ func checkGuidance(e *experiment.Experiment, d pipeline.Defaults) error {
 	return nil
 }
 
-// guidance is how [sampler] follows prompts.
-func guidance(s experiment.Sampler) pipeline.Guidance {
+// GuidanceOf is how [sampler] follows prompts.
+func GuidanceOf(s experiment.Sampler) pipeline.Guidance {
 	if s.GuideBy == "embedded" {
 		return pipeline.Guidance{Scale: 1, Embedded: s.Guidance}
 	}

@@ -56,6 +56,13 @@ type overlay struct {
 	names []string
 }
 
+// Drop lets a stored tensor's pages go.
+func (o overlay) Drop(name string) {
+	if s, ok := o.Source.(interface{ Drop(string) }); ok {
+		s.Drop(name)
+	}
+}
+
 func (o overlay) Tensor(name string) (safetensors.Tensor, error) {
 	if slices.Contains(o.names, name) {
 		return o.other.Tensor(name)
