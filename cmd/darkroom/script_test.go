@@ -27,7 +27,8 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exit,
+			"exits":  exit,
+			"pixels": samePixels,
 		},
 		RequireExplicitExec: true,
 	})
