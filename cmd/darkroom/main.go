@@ -61,27 +61,38 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		}
 	}()
 	root := newRoot()
+	out := &counted{w: stdout}
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	says := err
+	if code = exitOf(ctx, err); code == exitInterrupted {
+		says = errors.New("interrupted")
+	}
+	fmt.Fprintf(stderr, "darkroom: %v\n", says)
+	if wantsJSON(args) && !out.any {
+		writeFailure(out, says, code)
+	}
+	return code
+}
+
+// exitOf is the exit code of a command's error.
+func exitOf(ctx context.Context, err error) int {
 	var usage usageError
 	var early exitError
 	switch {
-	case err == nil:
-		return exitDone
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintln(stderr, "darkroom: interrupted")
 		return exitInterrupted
 	case errors.As(err, &early):
-		fmt.Fprintf(stderr, "darkroom: %v\n", err)
 		return early.code
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "darkroom: %v\n", err)
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "darkroom: %v\n", err)
 	return exitFailed
 }
 

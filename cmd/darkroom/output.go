@@ -81,10 +81,36 @@ func (t *table) write(w io.Writer) {
 	for _, r := range t.rows {
 		measure(r)
 	}
-	line := func(cells []string) string {
+	fit(widths, right, columns(w))
+	if len(header) > 0 {
+		for _, line := range rowLines(header, widths, right) {
+			fmt.Fprintln(w, bold(w, line))
+		}
+	}
+	for _, r := range t.rows {
+		for _, line := range rowLines(r, widths, right) {
+			fmt.Fprintln(w, line)
+		}
+	}
+}
+
+// rowLines are a row's, more than one where a cell is wider than its column.
+func rowLines(cells []string, widths []int, right map[int]bool) []string {
+	var broken [][]string
+	most := 0
+	for i, c := range cells {
+		broken = append(broken, wrapped(c, widths[i]))
+		most = max(most, len(broken[i]))
+	}
+	var all []string
+	for n := range most {
 		var b strings.Builder
-		for i, c := range cells {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+		for i := range cells {
+			c := ""
+			if n < len(broken[i]) {
+				c = broken[i][n]
+			}
+			pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(c)))
 			if right[i] {
 				c = pad + c
 			} else {
@@ -92,14 +118,9 @@ func (t *table) write(w io.Writer) {
 			}
 			b.WriteString(c + "  ")
 		}
-		return strings.TrimRight(b.String(), " ")
+		all = append(all, strings.TrimRight(b.String(), " "))
 	}
-	if len(header) > 0 {
-		fmt.Fprintln(w, bold(w, line(header)))
-	}
-	for _, r := range t.rows {
-		fmt.Fprintln(w, line(r))
-	}
+	return all
 }
 
 // bold sets s in bold type where w is a terminal that wants colour.
@@ -117,6 +138,8 @@ func behind(w io.Writer) io.Writer {
 		return behind(own.w)
 	case plain.Writer:
 		return behind(own.W)
+	case *counted:
+		return behind(own.w)
 	}
 	return w
 }

@@ -22,12 +22,13 @@ monitor, 130 interrupted and saved.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          knownCommand,
+		Version:       readBuild().String(),
 		RunE:          showHelp,
 
 		SuggestionsMinimumDistance: 2,
 	}
 	root.PersistentFlags().Bool("json", false, "print one JSON document instead of text for people")
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(
 		ablateCommand(),
 		benchCommand(),
@@ -49,6 +50,7 @@ monitor, 130 interrupted and saved.`,
 		watchCommand(),
 	)
 	root.InitDefaultCompletionCmd()
+	completeNames(root)
 	root.SetHelpCommand(helpCommand())
 	markUsageErrors(root)
 	return root

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -56,6 +57,9 @@ func (r *sampleReport) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s: %s of %d x %d%s, %.1f s (%.3f s a %s and step)\n", r.Out, plural(int64(r.Pictures), kind), r.Width, r.Height, frames,
 		r.Seconds.Texts+r.Seconds.Load+r.Seconds.Sample+r.Seconds.Decode, r.Seconds.PerStep, kind)
+	if strings.EqualFold(filepath.Ext(r.Out), ".png") {
+		showPicture(w, r.Out)
+	}
 	if r.Memory.Peak > 0 {
 		fmt.Fprintf(w, "memory: at most %s, %s were predicted\n", bytesText(r.Memory.Peak), bytesText(r.Memory.Predicted))
 	}

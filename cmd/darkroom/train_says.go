@@ -59,6 +59,9 @@ func (e ending) write(w io.Writer) {
 	} else {
 		fmt.Fprintln(w, "nothing was measured on held-out prompts: [evaluate] prompts names some")
 	}
+	if sheet := latestSheet(e.dir); sheet != "" {
+		showPicture(w, sheet)
+	}
 	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(e.dir, report.Name))
 	if run.ModalityOf(e.Experiment).Sampled {
 		fmt.Fprintf(w, "sample with it  darkroom sample --run %s --prompt '...' --out a.png\n", e.dir)
