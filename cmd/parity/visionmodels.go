@@ -149,11 +149,14 @@ func (r *reader) tell() error {
 	ids := c.Array("input_ids")
 	batch, length, v := ids.Shape[0], ids.Shape[1], r.m.Text.Vocabulary
 	t := told{length: length, vocabulary: v, logits: make([]float64, batch*length*v), entropy: make([]float64, batch*length), logprobs: make([]float64, batch*(length-1))}
+	routes := routes{batch * length, map[int][]vlm.Routing{}}
+	r.m.Hear(func(x vlm.Routing) { routes.of[x.Layer] = append(routes.of[x.Layer], x) })
 	for b := range batch {
 		if err := r.forward(&t, b); err != nil {
 			return err
 		}
 	}
+	routes.put(c)
 	c.Put("position_ids", t.positions[:])
 	c.Put("rope_deltas", t.deltas)
 	c.Put("logits", Array{Shape: []int{batch, length, v}, Data: t.logits})

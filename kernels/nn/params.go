@@ -60,8 +60,10 @@ type entry struct {
 	stored []int // its shape on disk
 	param  *autograd.Param
 	init   initial
-	turned bool // stored as [in, out]
-	frames int  // of a convolution's kernel over time; 0: none
+	turned bool     // stored as [in, out]
+	frames int      // of a convolution's kernel over time; 0: none
+	of     *entry   // the tensor that this is a part of (experts.go); nil: it is one
+	parts  []*entry // of a tensor that is several parameters
 }
 
 // module is a layer that an adapter can sit on.
@@ -155,7 +157,7 @@ func (p *Params) Check() error {
 		errs = append(errs, fmt.Errorf("%s: the model has no such parameter", name))
 	}
 	for i, re := range r.train {
-		if !slices.ContainsFunc(r.order, func(e *entry) bool { return re.MatchString(e.name) }) {
+		if !slices.ContainsFunc(r.order, func(e *entry) bool { return re.MatchString(e.asStored()) }) {
 			errs = append(errs, fmt.Errorf("train: %q matches no parameter%s", r.Train[i], nearHint(r.Train[i], r.names())))
 		}
 	}
@@ -207,8 +209,12 @@ func (p *Params) Free() {
 func (p *Params) Tensors() []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for _, e := range p.root.order {
-		if e.param.Trained && strings.HasPrefix(e.name, p.prefix) {
+		switch {
+		case !e.param.Trained || !strings.HasPrefix(e.name, p.prefix):
+		case e.of == nil:
 			all = append(all, e.export(e.name, e.param.Value))
+		case e == e.of.parts[0]:
+			all = append(all, e.of.joined(func(part *entry) safetensors.Tensor { return part.export(part.name, part.param.Value) }))
 		}
 	}
 	return all
@@ -260,6 +266,9 @@ func (p *Params) Set(name string, f func(x []float32)) error {
 // nothing reached it.
 func (p *Params) Grad(name string) (safetensors.Tensor, error) {
 	e := p.root.entries[p.name(name)]
+	if e != nil && len(e.parts) > 0 {
+		return e.joined(func(part *entry) safetensors.Tensor { return part.export(part.name, part.param.AnyGrad()) }), nil
+	}
 	switch {
 	case e == nil || e.param == nil:
 		return safetensors.Tensor{}, fmt.Errorf("%s: the model has no such parameter", p.name(name))

@@ -49,7 +49,15 @@ type TextConfig struct {
 	ValueDim   int      `json:"linear_value_head_dim"`
 	KeyHeads   int      `json:"linear_num_key_heads"`
 	ValueHeads int      `json:"linear_num_value_heads"`
-	Turning    float64  `json:"partial_rotary_factor"` // the share of a head that turns
+	// Qwen3-VL-MoE: layers of experts, and which are none.
+	Experts      int   `json:"num_experts"`
+	LocalExperts int   `json:"num_local_experts"` // the same in files of today's library
+	Chosen       int   `json:"num_experts_per_tok"`
+	ExpertInner  int   `json:"moe_intermediate_size"`
+	SparseStep   int   `json:"decoder_sparse_step"`
+	Dense        []int `json:"mlp_only_layers"`
+
+	Turning float64 `json:"partial_rotary_factor"` // the share of a head that turns
 
 	Sections    []int `json:"-"` // of a head's turning pairs: time, rows, columns
 	Interleaved bool  `json:"-"` // the sections' pairs alternate (Qwen3-VL)
@@ -158,6 +166,7 @@ func (c *Config) settle() {
 	}
 	t.Interleaved, t.HeadNorms, t.Gated = c.Family.third(), c.Family.third(), c.Family == FamilyQwen35
 	t.settleDelta()
+	t.settleExperts(c.Family)
 	if t.HeadDim == 0 && t.Heads > 0 {
 		t.HeadDim = t.Width / t.Heads
 	}
@@ -173,7 +182,7 @@ func (c *Config) settle() {
 	if !c.Family.third() {
 		v.Side = 0
 	}
-	if c.Family != FamilyQwen3VL {
+	if !c.Family.deep() {
 		v.Deep = nil
 	}
 }
@@ -182,7 +191,7 @@ func (c *Config) settle() {
 const maxWidth = 1 << 18
 
 // Acts of towers.
-var towerActs = [...]string{FamilyQwen2VL: "quick_gelu", FamilyQwen25VL: "silu", FamilyQwen3VL: "gelu_pytorch_tanh", FamilyQwen35: "gelu_pytorch_tanh"}
+var towerActs = [...]string{FamilyQwen2VL: "quick_gelu", FamilyQwen25VL: "silu", FamilyQwen3VL: "gelu_pytorch_tanh", FamilyQwen35: "gelu_pytorch_tanh", FamilyQwen3VLMoE: "gelu_pytorch_tanh"}
 
 func (c Config) check() error {
 	var l hub.Limits
@@ -225,6 +234,7 @@ func (c Config) check() error {
 		return err
 	}
 	t.checkDelta(&l)
+	t.checkExperts(&l)
 	l.Must(t.Heads%t.KVHeads == 0, `%d heads and %d of keys do not divide`, t.Heads, t.KVHeads)
 	l.Must(v.Width%(4*v.Heads) == 0, `"vision_config.hidden_size" %d is not %d heads of a multiple of 4`, v.Width, v.Heads)
 	l.Must(v.Out == t.Width, `the tower's states have %d numbers, the language model's "hidden_size" is %d`, v.Out, t.Width)

@@ -1,4 +1,4 @@
-// Package vlm is vision-language models of the Qwen family: Qwen2-VL, Qwen2.5-VL, Qwen3.5 and
+// Package vlm is vision-language models of the Qwen family: Qwen2-VL, Qwen2.5-VL, Qwen3.5, Qwen3-VL-MoE and
 // Qwen3-VL, from pictures and conversations to the probabilities of the next token.
 //
 //	p, err := vlm.OpenProcessor(dir)

@@ -10,14 +10,16 @@ const (
 	FamilyQwen25VL
 	FamilyQwen3VL
 	FamilyQwen35
+	FamilyQwen3VLMoE
 )
 
 // families are the names of config.json: of the class, and of model_type.
 var families = [...]struct{ class, kind string }{
-	FamilyQwen2VL:  {"Qwen2VLForConditionalGeneration", "qwen2_vl"},
-	FamilyQwen25VL: {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl"},
-	FamilyQwen3VL:  {"Qwen3VLForConditionalGeneration", "qwen3_vl"},
-	FamilyQwen35:   {"Qwen3_5ForConditionalGeneration", "qwen3_5"},
+	FamilyQwen2VL:    {"Qwen2VLForConditionalGeneration", "qwen2_vl"},
+	FamilyQwen25VL:   {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl"},
+	FamilyQwen3VL:    {"Qwen3VLForConditionalGeneration", "qwen3_vl"},
+	FamilyQwen35:     {"Qwen3_5ForConditionalGeneration", "qwen3_5"},
+	FamilyQwen3VLMoE: {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe"},
 }
 
 func (f Family) String() string {
@@ -28,7 +30,10 @@ func (f Family) String() string {
 }
 
 // third says that a family has Qwen3's language model and tower.
-func (f Family) third() bool { return f == FamilyQwen3VL || f == FamilyQwen35 }
+func (f Family) third() bool { return f.deep() || f == FamilyQwen35 }
+
+// deep says that states of lower layers of the tower are added, too.
+func (f Family) deep() bool { return f == FamilyQwen3VL || f == FamilyQwen3VLMoE }
 
 // familyOf finds the family that a config.json names.
 func familyOf(kind string, classes []string) (Family, bool) {
@@ -64,7 +69,8 @@ func (f Family) defaults() Config {
 		c.Text.Theta, c.Text.HeadDim, c.Text.Turning = 1e4, 256, 0.25
 		c.Text.Taps, c.Text.KeyDim, c.Text.ValueDim, c.Text.KeyHeads, c.Text.ValueHeads = 4, 128, 128, 16, 32
 		v.Layers, v.Act, v.Inner, v.Patch, v.Side = 27, "gelu_pytorch_tanh", 4304, 16, 2304
-	case FamilyQwen3VL:
+	case FamilyQwen3VL, FamilyQwen3VLMoE:
+		c.Text.Experts, c.Text.Chosen, c.Text.ExpertInner, c.Text.SparseStep = 60, 4, 1408, 1
 		c.Text.Theta = 5e5
 		v.Layers, v.Act, v.Inner, v.Patch, v.Side = 27, "gelu_pytorch_tanh", 4304, 16, 2304
 		v.Deep = []int{8, 16, 24}

@@ -25,6 +25,7 @@ type Model struct {
 	layers []*textLayer
 	norm   *nn.Norm
 	head   *nn.Linear // nil where it is the table of tokens
+	heard  func(Routing)
 }
 
 // New asks p for a model's parameters, by the names that p's file has for them: those of the
@@ -38,7 +39,11 @@ func New(p *nn.Params, c Config) *Model {
 	m := &Model{Config: c, Tower: newTower(tower, c.Family, c.Vision)}
 	m.tokens = text.Embedding("embed_tokens", t.Vocabulary, t.Width)
 	for i := range t.Layers {
-		m.layers = append(m.layers, newTextLayer(text.At("layers", i), t, i))
+		layer := newTextLayer(text.At("layers", i), t, i)
+		if e, ok := layer.mlp.(*experts); ok {
+			e.heard = &m.heard
+		}
+		m.layers = append(m.layers, layer)
 	}
 	m.norm = t.textNorm(text, "norm", t.Width)
 	if !c.Tied {
@@ -52,6 +57,9 @@ func New(p *nn.Params, c Config) *Model {
 	}
 	return m
 }
+
+// Hear has f told where layers of experts send tokens; nil: nobody is.
+func (m *Model) Hear(f func(Routing)) { m.heard = f }
 
 // Hidden is the states [1, tokens, Width] behind the last norm, which the head and a head of
 // values read.

@@ -33,6 +33,10 @@ func small(f Family) Config {
 	case FamilyQwen3VL:
 		v.Side, v.Deep = 36, []int{0, 2}
 		t.Sections, t.HeadDim = []int{3, 1, 2}, 12
+	case FamilyQwen3VLMoE:
+		v.Side, v.Deep = 36, []int{0, 2}
+		t.Sections, t.HeadDim = []int{3, 1, 2}, 12
+		t.Experts, t.Chosen, t.ExpertInner, t.SparseStep, t.Dense = 5, 2, 10, 1, []int{1}
 	case FamilyQwen35:
 		v.Side, t.Layers, t.HeadDim, t.Turning = 36, 4, 12, 2./3
 		t.Sections = []int{2, 1, 1}
@@ -213,9 +217,10 @@ func TestDecodingIsReading(t *testing.T) {
 // TestBatchOfRows: rows of other lengths beside it change no bit of a row, nor the order in
 // which they are named, nor rows that wait.
 func TestBatchOfRows(t *testing.T) {
-	for name, f := range map[string]Family{"f32": FamilyQwen25VL, "bf16": FamilyQwen25VL, "f32, states": FamilyQwen35, "bf16, states": FamilyQwen35} {
+	for name, f := range map[string]Family{"f32": FamilyQwen25VL, "bf16": FamilyQwen25VL, "f32, states": FamilyQwen35, "bf16, states": FamilyQwen35, "f32, experts": FamilyQwen3VLMoE, "bf16, experts": FamilyQwen3VLMoE} {
 		t.Run(name, func(t *testing.T) {
-			o := precisions[strings.TrimSuffix(name, ", states")]
+			precision, _, _ := strings.Cut(name, ",")
+			o := precisions[precision]
 			c := small(f)
 			w := newWorkshop(t, c, o)
 			const n = 8

@@ -10,9 +10,9 @@ import (
 type textLayer struct {
 	before, between *nn.Norm
 	q, k, v, out    *nn.Linear
-	qNorm, kNorm    *nn.Norm  // nil for none
-	delta           *deltaNet // in place of attention; nil where the layer attends
-	mlp             *nn.GatedMLP
+	qNorm, kNorm    *nn.Norm    // nil for none
+	delta           *deltaNet   // in place of attention; nil where the layer attends
+	mlp             feedForward // a *nn.GatedMLP, or *experts
 }
 
 func newTextLayer(l *nn.Params, t TextConfig, number int) *textLayer {
@@ -22,7 +22,11 @@ func newTextLayer(l *nn.Params, t TextConfig, number int) *textLayer {
 	} else {
 		layer.delta = newDeltaNet(l.Sub("linear_attn"), t)
 	}
-	layer.mlp = gated(l, t.Width, t.Inner, false)
+	if t.sparse(number) {
+		layer.mlp = newExperts(l.Sub("mlp"), t, number)
+	} else {
+		layer.mlp = gated(l, t.Width, t.Inner, false)
+	}
 	return layer
 }
 

@@ -1,0 +1,207 @@
+package vlm
+
+import (
+	"math"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/portable"
+)
+
+// Card: a layer of experts (Qwen3-VL-MoE): a router's softmax over all experts, in fp32; each token
+// goes through the few that are likeliest, and their results are added up by their probabilities,
+// which are divided by their sum. Source: transformers 5.23, modeling_qwen3_vl_moe.
+//
+// The invariant: a token's numbers depend on the token alone. Its experts are added in the order
+// of their numbers, whoever else goes through them; equal probabilities choose the lower number.
+
+// experts is one such layer.
+type experts struct {
+	number   int // of the layer
+	router   *nn.Linear
+	up, down []*nn.Linear // gate and up side by side: the gate first
+	chosen   int
+	heard    *func(Routing)
+}
+
+// Routing is where a layer of experts sent its tokens.
+type Routing struct {
+	Layer   int
+	Logits  []float32   // [tokens, experts]
+	Chosen  [][]int     // of each token, the likeliest first
+	Weights [][]float32 // of those chosen
+}
+
+func newExperts(p *nn.Params, t TextConfig, number int) *experts {
+	e := &experts{number: number, chosen: t.Chosen, router: p.Linear("gate", t.Width, t.Experts, false)}
+	shape := p.Shape("experts.down_proj") // [experts, in, out] in published files
+	right := len(shape) == 3 && shape[1] == t.ExpertInner && (shape[2] == t.Width || t.ExpertInner != t.Width)
+	if up := p.Shape("experts.gate_up_proj"); t.ExpertInner == t.Width && len(up) == 3 { // where that tells nothing
+		right = up[1] == t.Width
+	}
+	e.up = p.Experts("experts.gate_up_proj", t.Experts, t.Width, 2*t.ExpertInner, right)
+	e.down = p.Experts("experts.down_proj", t.Experts, t.ExpertInner, t.Width, right)
+	return e
+}
+
+// Apply is feedForward's.
+func (e *experts) Apply(tp *autograd.Tape, x *autograd.Value, o autograd.With) *autograd.Value {
+	logits := e.router.Apply(tp, x, autograd.With{Wide: true})
+	r := e.route(logits.F32())
+	if e.heard != nil && *e.heard != nil {
+		(*e.heard)(r)
+	}
+	weights := e.weights(tp, logits, r)
+	var made []*autograd.Value
+	var from [][2]int // token and place among its chosen, of every row that is made
+	for i := range e.up {
+		var rows []int32
+		for token, chosen := range r.Chosen {
+			if at := slices.Index(chosen, i); at >= 0 {
+				rows, from = append(rows, int32(token)), append(from, [2]int{token, at})
+			}
+		}
+		if rows == nil {
+			continue
+		}
+		halves := tp.Chunk(e.up[i].Apply(tp, tp.Gather(x, rows, 1, len(rows)), autograd.With{}), 2)
+		made = append(made, e.down[i].Apply(tp, tp.GLU(kernels.SiLU, halves[1], halves[0]), autograd.With{}))
+	}
+	all := made[0]
+	if len(made) > 1 {
+		all = tp.Concat(1, made...)
+	}
+	return tp.Add(o.Residual, e.mixed(tp, all, weights, from, x.Dim(1)))
+}
+
+// route chooses the experts of every token.
+func (e *experts) route(logits []float32) Routing {
+	n := len(e.up)
+	r := Routing{Layer: e.number, Logits: logits}
+	for at := 0; at < len(logits); at += n {
+		p := softmax(logits[at : at+n])
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(a, b int) int {
+			switch {
+			case p[a] > p[b]:
+				return -1
+			case p[a] < p[b]:
+				return 1
+			}
+			return 0
+		})
+		chosen := order[:e.chosen]
+		r.Chosen, r.Weights = append(r.Chosen, chosen), append(r.Weights, shares(p, chosen))
+	}
+	return r
+}
+
+func softmax(z []float32) []float64 {
+	most, sum := math.Inf(-1), 0.0
+	for _, x := range z {
+		most = max(most, float64(x))
+	}
+	p := make([]float64, len(z))
+	for i, x := range z {
+		p[i] = portable.Exp(float64(x) - most)
+		sum += p[i]
+	}
+	for i := range p {
+		p[i] /= sum
+	}
+	return p
+}
+
+// shares are the chosen probabilities over their sum.
+func shares(p []float64, chosen []int) []float32 {
+	sum := 0.0
+	for _, i := range chosen {
+		sum += p[i]
+	}
+	w := make([]float32, len(chosen))
+	for k, i := range chosen {
+		w[k] = float32(p[i] / sum)
+	}
+	return w
+}
+
+// weights are those of the chosen on the tape, [1, tokens, chosen]. With w_k = e^z_k / Σ over the
+// chosen, the gradient at z_k is w_k (dw_k - Σ w dw), and 0 at the others.
+func (e *experts) weights(tp *autograd.Tape, logits *autograd.Value, r Routing) *autograd.Value {
+	n, k := len(e.up), e.chosen
+	return tp.Host(autograd.Host{Name: "routing", In: []*autograd.Value{logits}, Shape: []int{1, len(r.Chosen), k},
+		Forward: func(_, _ [][]float32) []float32 { return slices.Concat(r.Weights...) },
+		Backward: func(in, _ [][]float32, dy []float32, _ [][]float32) [][]float32 {
+			dz := make([]float32, len(in[0]))
+			for t, chosen := range r.Chosen {
+				var mean float32
+				for j := range chosen {
+					mean += float32(r.Weights[t][j] * dy[t*k+j])
+				}
+				for j, i := range chosen {
+					dz[t*n+i] = float32(r.Weights[t][j] * (dy[t*k+j] - mean))
+				}
+			}
+			return [][]float32{dz}
+		}})
+}
+
+// mixed adds up what experts made of each token, in the order of from.
+func (e *experts) mixed(tp *autograd.Tape, made, weights *autograd.Value, from [][2]int, tokens int) *autograd.Value {
+	width, k := made.Dim(-1), e.chosen
+	return tp.Host(autograd.Host{Name: "mixture", In: []*autograd.Value{made, weights}, Shape: []int{1, tokens, width},
+		Forward: func(in, _ [][]float32) []float32 {
+			out := make([]float32, tokens*width)
+			for row, f := range from {
+				w, y := in[1][f[0]*k+f[1]], out[f[0]*width:][:width]
+				for i, x := range in[0][row*width:][:width] {
+					y[i] += float32(w * x)
+				}
+			}
+			return out
+		},
+		Backward: func(in, _ [][]float32, dy []float32, _ [][]float32) [][]float32 {
+			dx, dw := make([]float32, len(in[0])), make([]float32, len(in[1]))
+			for row, f := range from {
+				at := f[0]*k + f[1]
+				d := dy[f[0]*width:][:width]
+				for i, x := range in[0][row*width:][:width] {
+					dx[row*width+i] = float32(in[1][at] * d[i])
+					dw[at] += float32(x * d[i])
+				}
+			}
+			return [][]float32{dx, dw}
+		}})
+}
+
+// Imbalance is the loss of routers that send tokens to few experts (Switch, as transformers adds
+// it up over layers): experts times Σ over experts of the share of choices and the mean probability.
+func Imbalance(all []Routing) float64 {
+	var counts, sums []float64
+	rows := 0
+	for _, r := range all {
+		n := len(r.Logits) / max(1, len(r.Chosen))
+		if counts == nil {
+			counts, sums = make([]float64, n), make([]float64, n)
+		}
+		for t, chosen := range r.Chosen {
+			for i, p := range softmax(r.Logits[t*n : (t+1)*n]) {
+				sums[i] += p
+			}
+			for _, i := range chosen {
+				counts[i]++
+			}
+		}
+		rows += len(r.Chosen)
+	}
+	loss := 0.0
+	for i := range counts {
+		loss += counts[i] / float64(rows) * sums[i] / float64(rows)
+	}
+	return loss * float64(len(counts))
+}
