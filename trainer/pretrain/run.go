@@ -148,12 +148,12 @@ func (r *run) cacheLatents() error {
 	return nil
 }
 
-// reportAutoencoder says how good the autoencoder is.
+// reportAutoencoder says how good the autoencoder is, on four pictures for each prompt of the judge, at most 256.
 func (r *run) reportAutoencoder() error {
-	f, err := Reconstruct(r.pool, r.dir, 256)
+	f, err := Reconstruct(r.pool, r.dir, min(256, 4*r.Judge.Prompts))
 	if err != nil {
 		return err
 	}
 	r.Say(f.String())
-	return writeGrid(filepath.Join(r.dir, "reconstruction.png"), f.pictures[:64], 8)
+	return writeGrid(filepath.Join(r.dir, "reconstruction.png"), f.pictures[:min(64, len(f.pictures))], 8)
 }
