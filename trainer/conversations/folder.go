@@ -44,8 +44,17 @@ func inspect(c *model.Folder) {
 	}
 	defer free()
 	if adapted {
-		c.CheckTargets(params, vlm.UsualTargets())
+		c.CheckAdapter(params, Known(params), vlm.UsualTargets())
 	}
+}
+
+// Known is what an adapter's file calls the network: by today's names of layers, or by older ones.
+func Known(params *nn.Params) model.Known {
+	var names []string
+	for _, p := range params.All() {
+		names = append(names, p.Name)
+	}
+	return model.Known{Component: "model", Names: vlm.NamesOf(names).Of}
 }
 
 // network is the parameters of a folder's model, as Open opens them.

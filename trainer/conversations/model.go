@@ -80,7 +80,7 @@ func OpenModel(e *experiment.Experiment, o model.Options) (*Model, error) {
 }
 
 func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
-	if m.adapter, err = model.Adapt(e, m.Speaker.Params); err != nil {
+	if m.adapter, err = model.Adapt(e, m.Speaker.Params, Known(m.Speaker.Params)); err != nil {
 		return err
 	}
 	if len(e.Lessons()) > 0 {

@@ -184,6 +184,9 @@ func (e *Experiment) checkModel(r report) {
 			}
 		}
 	}
+	if _, adapted := e.Model.Trained(); e.Model.Adapter != "" && !adapted {
+		r("model.adapter|model.train", "an adapter is trained, and not the model itself, where training begins with one", `write train = "lora"; or fold the adapter in first: darkroom export --as merged`)
+	}
 	if slices.Equal(e.Model.Train, []string{"lora"}) && len(e.Model.LoRA.Targets) == 0 {
 		r("model.lora.targets", "an adapter without targets trains nothing", `for example targets = ["attn.to_q", "attn.to_v"]`)
 	}

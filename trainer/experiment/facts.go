@@ -21,6 +21,9 @@ func (e *Experiment) facts() []Fact {
 	if train == "lora" {
 		l := e.Model.LoRA
 		train = fmt.Sprintf("LoRA of rank %d, alpha %v on %s", l.Rank, l.Alpha, strings.Join(l.Targets, ", "))
+		if e.Model.Adapter != "" {
+			train += ", beginning with " + e.Model.Adapter
+		}
 	}
 	var trained, gold []string
 	for _, r := range e.Rewards {

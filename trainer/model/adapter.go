@@ -9,16 +9,21 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// An Adapter is [model.lora] on a network's parameters.
+// An Adapter is the low-rank pairs that are trained on a network's parameters: new ones as [model.lora] says, or those
+// that model.adapter names.
 type Adapter struct {
 	*nn.Adapters
-	Options nn.LoRA
+	pairs    []nn.LoRA
+	settings peft.Settings
 }
 
 // Adapt puts the adapter on; nil where parameters of the model itself are trained.
-func Adapt(e *experiment.Experiment, params *nn.Params) (*Adapter, error) {
+func Adapt(e *experiment.Experiment, params *nn.Params, known Known) (*Adapter, error) {
 	if _, adapted := e.Model.Trained(); !adapted {
 		return nil, nil
+	}
+	if e.Model.Adapter != "" {
+		return known.adapt(e.Model.Adapter, params)
 	}
 	l := e.Model.LoRA
 	o := nn.LoRA{Rank: l.Rank, Alpha: float32(l.Alpha), Targets: l.Targets, Key: rng.New(uint64(e.Run.Seed)).With("lora")}
@@ -26,7 +31,12 @@ func Adapt(e *experiment.Experiment, params *nn.Params) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model.lora: %w", err)
 	}
-	return &Adapter{a, o}, nil
+	return &Adapter{a, []nn.LoRA{o}, peft.Settings{Rank: o.Rank, Alpha: float64(o.Alpha)}}, nil
+}
+
+// PutOn puts an adapter of the same shape on another network's parameters.
+func (a *Adapter) PutOn(params *nn.Params) (*nn.Adapters, error) {
+	return peft.Put(params, a.pairs)
 }
 
 // Write writes the adapter in PEFT's layout.
@@ -34,7 +44,7 @@ func (a *Adapter) Write(dir string) error {
 	if a == nil {
 		return nil
 	}
-	return peft.Write(dir, a.Adapters, peft.Settings{Rank: a.Options.Rank, Alpha: float64(a.Options.Alpha)})
+	return peft.Write(dir, a.Adapters, a.settings)
 }
 
 // On is the adapter as a Learner takes it.

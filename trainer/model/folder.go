@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -38,6 +40,43 @@ func (c *Folder) Fail(keys string, err error) {
 		problem = missing.Path + ": no such file"
 	}
 	c.Refuse(keys, problem, hint)
+}
+
+// CheckAdapter puts the adapter that is trained on: the one that model.adapter names, whose rank and layers
+// [model.lora] has from now on, or a new one.
+func (c *Folder) CheckAdapter(params *nn.Params, known Known, usual []string) {
+	if c.Model.Adapter == "" {
+		c.CheckTargets(params, usual)
+		return
+	}
+	a, err := known.adapt(c.Model.Adapter, params)
+	if err != nil {
+		problem, hint, _ := strings.Cut(strings.TrimPrefix(err.Error(), "model.adapter: "), "\nhint: ")
+		if hint == "" {
+			hint = "an adapter of the model in " + c.Model.Path + " is needed; 'darkroom inspect " + c.Model.Adapter + "' says what this one is"
+		}
+		c.Refuse("model.adapter", problem, hint)
+		return
+	}
+	c.Model.LoRA = experiment.LoRA{Rank: a.settings.Rank, Alpha: a.settings.Alpha, Targets: ends(a.Modules())}
+}
+
+// ends are how layers' names end behind the number of their block.
+func ends(layers []string) []string {
+	var all []string
+	for _, name := range layers {
+		parts := strings.Split(name, ".")
+		last := 0
+		for i, p := range parts[:len(parts)-1] {
+			if _, err := strconv.Atoi(p); err == nil && i+2 < len(parts) {
+				last = i + 1
+			}
+		}
+		if end := strings.Join(parts[last:], "."); !slices.Contains(all, end) {
+			all = append(all, end)
+		}
+	}
+	return all
 }
 
 // CheckTargets puts the adapter on: each target must match a layer. Where the file names none, they are the usual ones.

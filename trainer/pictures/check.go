@@ -136,7 +136,7 @@ func (m *Model) inF32(use func(p *Policy) error) (err error) {
 		return err
 	}
 	if m.adapter != nil {
-		if _, err := params.AddLoRA(m.adapter.Options); err != nil {
+		if _, err := m.adapter.PutOn(params); err != nil {
 			return err
 		}
 	}

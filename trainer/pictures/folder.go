@@ -36,9 +36,12 @@ func inspect(f *model.Folder) {
 		return
 	}
 	if adapted {
-		c.CheckTargets(params, p.Targets())
+		c.CheckAdapter(params, known(p), p.Targets())
 	}
 }
+
+// known is what an adapter's file calls the denoiser.
+func known(p *pipeline.Pipeline) model.Known { return model.Known{Component: p.Component()} }
 
 // generator is a folder of one.
 type generator struct{ *model.Folder }

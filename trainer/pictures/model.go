@@ -106,7 +106,7 @@ func (m *Model) prepare(e *experiment.Experiment) error {
 	if err != nil {
 		return err
 	}
-	if m.adapter, err = model.Adapt(e, params); err != nil {
+	if m.adapter, err = model.Adapt(e, params, known(m.Pipeline)); err != nil {
 		return err
 	}
 	m.Draws = trainer.Draws{Root: rng.New(uint64(e.Run.Seed)), Shared: e.Rollout.SharedNoise}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -248,46 +247,4 @@ func (a *Adapter) kindOf(module string) (kind, error) {
 		k.alpha = float64(x[0])
 	}
 	return k, nil
-}
-
-// AddTo puts the adapter on a model and loads it. Every pair of the file must find its layer.
-func (a *Adapter) AddTo(p *nn.Params) (*nn.Adapters, error) {
-	groups := map[kind][]string{}
-	var order []kind
-	for _, m := range a.modules() {
-		k, err := a.kindOf(m)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", a.path, err)
-		}
-		if groups[k] == nil {
-			order = append(order, k)
-		}
-		groups[k] = append(groups[k], m)
-	}
-	var set *nn.Adapters
-	for _, k := range order {
-		exact := make([]string, len(groups[k]))
-		for i, m := range groups[k] {
-			exact[i] = regexp.QuoteMeta(m)
-		}
-		s, err := p.AddLoRA(nn.LoRA{Rank: k.rank, Alpha: float32(k.alpha), RSLoRA: a.settings.RSLoRA, Dropout: float32(a.settings.Dropout), Pattern: strings.Join(exact, "|")})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", a.path, err)
-		}
-		if set == nil {
-			set = s
-		} else {
-			set.Join(s)
-		}
-	}
-	found := set.Modules()
-	for _, m := range a.modules() {
-		if !slices.Contains(found, m) {
-			return nil, fmt.Errorf("%s: %s: the model has no such layer", a.path, m)
-		}
-	}
-	if err := set.Load(a, ""); err != nil {
-		return nil, fmt.Errorf("%s: %w", a.path, err)
-	}
-	return set, nil
 }

@@ -1,0 +1,62 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
+)
+
+// Known is what an adapter's file calls the network.
+type Known struct {
+	Component string                    // in diffusers' files
+	Names     func(layer string) string // the network's name of a layer that may have another library's; nil: the same
+}
+
+// Open opens an adapter: a folder of PEFT's, as a run's checkpoint is one; a folder or a file of diffusers'; or a run's
+// folder, of whose checkpoints the newest whole one counts.
+func (k Known) Open(path string) (*peft.Adapter, error) {
+	if _, err := os.Stat(filepath.Join(path, folder.Config)); err == nil {
+		found, _, err := (&folder.Folder{Dir: path}).Latest()
+		if err != nil {
+			return nil, err
+		}
+		if found == nil {
+			return nil, fmt.Errorf("%s: the run has no whole checkpoint\nhint: name one that has, or an adapter's folder", path)
+		}
+		path = found.Dir
+	}
+	a, err := peft.Open(path, k.Component)
+	if err != nil {
+		return nil, err
+	}
+	if k.Names != nil {
+		a.Rename(k.Names)
+	}
+	return a, nil
+}
+
+// adapt puts an adapter that exists on a network. Dropout is left out: with it the first ratio would not be 1.
+func (k Known) adapt(path string, params *nn.Params) (a *Adapter, err error) {
+	file, err := k.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("model.adapter: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	file.NoDropout()
+	a = &Adapter{}
+	if a.settings, err = file.Settings(); err != nil {
+		return nil, fmt.Errorf("model.adapter: %w", err)
+	}
+	if a.pairs, err = file.Pairs(); err != nil {
+		return nil, fmt.Errorf("model.adapter: %w", err)
+	}
+	if a.Adapters, err = file.AddTo(params); err != nil {
+		return nil, fmt.Errorf("model.adapter: %w", err)
+	}
+	return a, nil
+}
