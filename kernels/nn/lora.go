@@ -86,10 +86,7 @@ func (p *Params) AddLoRA(c LoRA) (*Adapters, error) {
 		set.list = append(set.list, ad)
 	}
 	if len(set.list) == 0 {
-		var names []string
-		for _, m := range p.root.modules {
-			names = append(names, m.name)
-		}
+		names := p.Layers()
 		asked := c.Pattern + strings.Join(c.Targets, ", ")
 		return nil, fmt.Errorf("LoRA: %q matches no layer%s", asked, nearHint(asked, names))
 	}
@@ -97,6 +94,15 @@ func (p *Params) AddLoRA(c LoRA) (*Adapters, error) {
 		ad.put()
 	}
 	return set, nil
+}
+
+// Layers are the names of those that an adapter can sit on.
+func (p *Params) Layers() []string {
+	var all []string
+	for _, m := range p.root.modules {
+		all = append(all, m.name)
+	}
+	return all
 }
 
 // matcher is PEFT's rule for names.

@@ -52,6 +52,9 @@ func (c *Folder) CheckAdapter(params *nn.Params, known Known, usual []string) {
 	a, err := known.adapt(c.Model.Adapter, params)
 	if err != nil {
 		problem, hint, _ := strings.Cut(strings.TrimPrefix(err.Error(), "model.adapter: "), "\nhint: ")
+		if errors.Is(err, fs.ErrNotExist) {
+			problem, hint = c.Model.Adapter+": no such file", "names begin in the folder that the program is called in"
+		}
 		if hint == "" {
 			hint = "an adapter of the model in " + c.Model.Path + " is needed; 'darkroom inspect " + c.Model.Adapter + "' says what this one is"
 		}

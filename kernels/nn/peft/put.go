@@ -49,6 +49,12 @@ func Put(p *nn.Params, pairs []nn.LoRA) (*nn.Adapters, error) {
 
 // AddTo puts the adapter on a model and loads it. Every pair of the file must find its layer.
 func (a *Adapter) AddTo(p *nn.Params) (*nn.Adapters, error) {
+	layers := p.Layers()
+	for _, m := range a.modules() {
+		if !slices.Contains(layers, m) {
+			return nil, fmt.Errorf("%s: %s: the model has no such layer", a.path, m)
+		}
+	}
 	pairs, err := a.Pairs()
 	if err != nil {
 		return nil, err
@@ -56,12 +62,6 @@ func (a *Adapter) AddTo(p *nn.Params) (*nn.Adapters, error) {
 	set, err := Put(p, pairs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.path, err)
-	}
-	found := set.Modules()
-	for _, m := range a.modules() {
-		if !slices.Contains(found, m) {
-			return nil, fmt.Errorf("%s: %s: the model has no such layer", a.path, m)
-		}
 	}
 	if err := set.Load(a, ""); err != nil {
 		return nil, fmt.Errorf("%s: %w", a.path, err)
