@@ -36,6 +36,7 @@ func (e *Experiment) check(doc *config.Document) {
 	e.checkStagesFilter(doc.Report)
 	if doc.Clean("reward") && doc.Clean("advantage") {
 		e.checkCombination(func(keys, problem, hint string) { doc.Report(e.oneWritten("", keys), problem, hint) })
+		e.checkStagesRewards(doc.Report)
 	}
 	e.checkEpisode(doc)
 	e.checkMonitors(doc.Report)

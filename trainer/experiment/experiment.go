@@ -32,6 +32,8 @@ type Experiment struct {
 
 	doc   *config.Document
 	given []given // presets, weakest first
+
+	reweighed bool // the rewards are a stage's own
 }
 
 // Default is the experiment of an empty file.

@@ -25,6 +25,11 @@ func (e *Experiment) facts() []Fact {
 			train += ", beginning with " + e.Model.Adapter
 		}
 	}
+	return []Fact{{"model", fmt.Sprintf("%s, %s; trains %s", e.Model.Path, e.Model.Precision, train)}, {"rewards", e.rewardWords()}}
+}
+
+// rewardWords say what is trained on, and what is measured only.
+func (e *Experiment) rewardWords() string {
 	var trained, gold []string
 	for _, r := range e.Rewards {
 		name := r.Called()
@@ -47,7 +52,7 @@ func (e *Experiment) facts() []Fact {
 	if len(gold) > 0 {
 		rewards += "; measured only: " + strings.Join(gold, ", ")
 	}
-	return []Fact{{"model", fmt.Sprintf("%s, %s; trains %s", e.Model.Path, e.Model.Precision, train)}, {"rewards", rewards}}
+	return rewards
 }
 
 // stageFacts are those that stages may change.
@@ -63,6 +68,9 @@ func (e *Experiment) stageFacts() []Fact {
 	all := []Fact{{"rollout", e.rolls()}}
 	if sizes := e.sizeWords(); sizes != "" && e.Episode == nil {
 		all = append(all, Fact{"pictures", sizes})
+	}
+	if e.reweighed {
+		all = append(all, Fact{"rewards", e.rewardWords()})
 	}
 	if choice := e.choiceWords(); choice != "" {
 		all = append(all, Fact{"choice", choice})

@@ -18,12 +18,15 @@ type Stage struct {
 	Advantage  Advantage     `toml:"advantage"`
 	Loss       Loss          `toml:"loss"`
 	Optim      optim.Options `toml:"optim"`
+	Together   Together      `toml:"rewards"`
+
+	Weights map[string]float64 `toml:"weights" doc:"of rewards by their labels, in this stage; 0: measured and not trained on"`
 }
 
 // readStages decodes every stage over the rest of the file.
 func (e *Experiment) readStages() {
 	for i := range e.doc.Len("stage") {
-		s := Stage{Sampler: e.Sampler, Rollout: e.Rollout, Advantage: e.Advantage, Loss: e.Loss, Optim: e.Optim}
+		s := Stage{Sampler: e.Sampler, Rollout: e.Rollout, Advantage: e.Advantage, Loss: e.Loss, Optim: e.Optim, Together: e.Together}
 		e.doc.Decode(fmt.Sprintf("stage[%d]", i), &s)
 		e.Stages = append(e.Stages, s)
 	}
@@ -39,6 +42,8 @@ func (e *Experiment) written(key string) bool { return e.doc.Origin(key) != conf
 func (e *Experiment) at(s Stage) *Experiment {
 	other := *e
 	other.Run.Iterations = s.Iterations
+	other.Together, other.Rewards = s.Together, e.weighed(s)
+	other.reweighed = len(s.Weights) > 0 || s.Together != e.Together
 	other.Sampler, other.Rollout, other.Advantage, other.Loss, other.Optim = s.Sampler, s.Rollout, s.Advantage, s.Loss, s.Optim
 	return &other
 }

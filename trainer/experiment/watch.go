@@ -97,12 +97,8 @@ func (e *Experiment) Watched() []Name {
 	for _, n := range Numbers() {
 		switch n.Name.Name {
 		case "reward.NAME":
-			for _, w := range e.Rewards {
-				kind := "reward."
-				if !w.Train {
-					kind = "gold."
-				}
-				add(kind+w.Called(), n.Card)
+			for _, name := range e.watchedRewards() {
+				add(name, n.Card)
 			}
 		case "heldout.NAME":
 			if e.Evaluate.Prompts == "" {
@@ -137,15 +133,20 @@ func (e *Experiment) Watched() []Name {
 	return all
 }
 
-// watchedRewards are the rewards by the names that monitors call them.
+// watchedRewards are the rewards by the names that monitors call them: of one that some stages train on and
+// others only measure, both.
 func (e *Experiment) watchedRewards() []string {
 	var names []string
-	for _, w := range e.Rewards {
-		kind := "reward."
-		if !w.Train {
-			kind = "gold."
+	for i := range e.Rewards {
+		for _, at := range e.everyStage() {
+			name := "gold." + at.Rewards[i].Called()
+			if at.Rewards[i].Train {
+				name = "reward." + at.Rewards[i].Called()
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
-		names = append(names, kind+w.Called())
 	}
 	return names
 }

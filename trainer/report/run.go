@@ -128,8 +128,13 @@ func (r *Run) kinds() map[string]string {
 	all := map[string]string{}
 	if r.experiment != nil {
 		for _, one := range r.experiment.Rewards {
-			if all[one.Called()] = "gold"; one.Train {
-				all[one.Called()] = "trained"
+			all[one.Called()] = "gold"
+		}
+		for _, at := range r.experiment.Turns() {
+			for _, one := range at.Rewards {
+				if one.Train {
+					all[one.Called()] = "trained"
+				}
 			}
 		}
 	}

@@ -122,10 +122,10 @@ func missingOf(all []rewards.Result) (n int, why error) {
 // tooFew says which trained reward missed too much of this iteration, and counts how often in a
 // row. One that has given up is an error.
 func (t *training) tooFew() (says string, err error) {
-	for _, r := range t.panel {
+	for k, r := range t.panel {
 		missing, why := missingOf(t.now.scored.results[r.name])
 		n := len(t.now.scored.results[r.name])
-		if !r.train || r.OnFailure != "skip" || float64(missing) <= r.MostMissing*float64(n) {
+		if !t.now.turn.Rewards[k].Train || r.OnFailure != "skip" || float64(missing) <= r.MostMissing*float64(n) {
 			delete(t.state.Failures, r.name)
 			continue
 		}

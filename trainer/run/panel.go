@@ -11,8 +11,7 @@ import (
 
 // judged is one [[reward]] with what answers it.
 type judged struct {
-	name  string
-	train bool
+	name string
 	experiment.Failure
 	answered bool // since the program began
 	judges.Opened
@@ -36,7 +35,7 @@ func (t *training) openRewards() error {
 		if err != nil {
 			return errors.Join(err, t.closeRewards())
 		}
-		t.panel = append(t.panel, judged{name: r.Called(), train: r.Train, Failure: r.Failure, Opened: o})
+		t.panel = append(t.panel, judged{name: r.Called(), Failure: r.Failure, Opened: o})
 	}
 	return nil
 }

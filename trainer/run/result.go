@@ -42,10 +42,12 @@ func (t *training) result(status, why string) *ledger.Result {
 			r.HeldOut[name] = ledger.Gain{Before: r.HeldOut[name].Before, After: &m, Iteration: t.state.Measured}
 		}
 	}
-	for _, j := range t.panel {
+	for k, j := range t.panel {
 		r.Rewards[j.name] = "gold"
-		if j.train {
-			r.Rewards[j.name] = "trained"
+		for _, at := range t.Turns() {
+			if at.Rewards[k].Train {
+				r.Rewards[j.name] = "trained"
+			}
 		}
 	}
 	return r

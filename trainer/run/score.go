@@ -33,7 +33,7 @@ func (t *training) score(e *experiment.Experiment, a *asking, list []prompts.Pro
 			return nil, err
 		}
 		s.results[r.name] = all
-		if r.train {
+		if e.Rewards[k].Train {
 			numbers := make([]float64, len(all))
 			for i := range all {
 				numbers[i] = all[i].Number()

@@ -23,8 +23,8 @@ func (t *training) Slopes(ways []trainer.Way, pictures []vision.Pixels) (values 
 		grads[i] = make([]float32, len(m.RGB))
 	}
 	part := 0
-	for _, j := range t.panel {
-		if !j.train {
+	for k, j := range t.panel {
+		if !t.now.turn.Rewards[k].Train {
 			continue
 		}
 		factor, low := 1.0, 0.0
@@ -52,10 +52,10 @@ func (t *training) Slopes(ways []trainer.Way, pictures []vision.Pixels) (values 
 			if err != nil {
 				return nil, nil, fmt.Errorf("the gradient of reward %s: %w", j.name, err)
 			}
-			for k, i := range at {
+			for n, i := range at {
 				weight := sign * (weights[i][part] / factor)
-				values[i] += float64(weight * (v[k] - low))
-				for e, x := range g[k] {
+				values[i] += float64(weight * (v[n] - low))
+				for e, x := range g[n] {
 					grads[i][e] += float32(float32(weight) * x)
 				}
 			}

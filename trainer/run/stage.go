@@ -11,6 +11,8 @@ import (
 // A [[stage]] changes how the run goes on, and not what has been learned:
 //
 //	weights, reference          kept
+//	rewards                     all are asked in every stage; which are trained on, and how they are
+//	                            combined, is the stage's. Evaluations have the totals of the file
 //	averages of gradients       kept, with the number of updates in them; betas, eps and weight
 //	                            decay are the stage's
 //	learning rate's schedule    begins anew: warm-up and decay count the stage's own updates

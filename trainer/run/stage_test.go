@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -137,4 +138,42 @@ func TestStagesKeep(t *testing.T) {
 			t.Errorf("%s: %d rewards, %v steps of averages, %d updates before", name, n, c.Paces, c.Since)
 		}
 	}
+}
+
+// TestStagesRewards: a stage may train on other rewards than the one before, which measures them; stopped at the
+// boundary, the run goes on with the same bytes.
+func TestStagesRewards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	text := small + `
+[[stage]]
+iterations = 2
+[[stage]]
+iterations = 2
+weights = { scene = 0.0, background = 3.0 }
+`
+	dir := t.TempDir()
+	whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
+	r, err := train(t, parseText(t, text), whole, false, 2, -1)
+	if err != nil || r.Rewards["scene"] != "trained" || r.Rewards["background"] != "trained" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for i, l := range ledgerOf(t, whole) {
+		want := l.Rewards["scene"].Mean
+		if i >= 2 {
+			want = 3 * l.Rewards["background"].Mean
+		}
+		if math.Abs(l.Total.Mean-want) > 1e-12 {
+			t.Errorf("iteration %d has the total %v, not %v", i+1, l.Total.Mean, want)
+		}
+	}
+	if r, err := train(t, parseText(t, text), parts, false, 1, 2); err != nil || r.Status != ledger.Interrupted {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if r, err := train(t, parseText(t, text), parts, true, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	same(t, "stopped at the boundary", contents(t, whole), contents(t, parts))
 }
