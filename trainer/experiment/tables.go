@@ -41,7 +41,7 @@ func defaultLoRA() LoRA {
 
 // Rollout is [rollout].
 type Rollout struct {
-	Prompts             string `toml:"prompts,required" doc:"a .txt, .jsonl or .csv, or embed:NAME"`
+	Prompts             string `toml:"prompts,required" doc:"a .txt, .jsonl, .csv or .parquet file, a folder of a hub's data set, or embed:NAME; FILE#COLUMN names the column of a table's prompts, FOLDER@SPLIT a data set's split"`
 	Offline             bool   `toml:"offline" doc:"prompts name pictures that exist, which are learned from in place of samples: lines with a, b and better, or with image and score; a folder of pictures with captions; or embed:scene-pairs. group is how many pictures a prompt has"`
 	Lessons             string `toml:"lessons" of:"objective=sft" doc:"conversations that objective sft of an episode learns from in place of rollouts: a .jsonl of rows in OpenAI's form (messages, tools, images) or ShareGPT's (conversations)"`
 	LessonsMask         string `toml:"lessons_mask" enum:"whole,qwen2_vl,qwen3_vl,qwen3_vl_nothink" of:"objective=sft" doc:"which tokens of a conversation are trained: whole is TRL's rule over a rollout's tokens; the others are LLaMA-Factory's forms, which tokenise every turn by itself"`

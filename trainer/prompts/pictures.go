@@ -25,6 +25,18 @@ func (p Prompt) Pictures(dir string) ([]*vision.Image, error) {
 	}
 	var all []*vision.Image
 	for _, name := range names {
+		p, embedded, err := placeOf(name)
+		if embedded && err == nil {
+			var some []*vision.Image
+			some, err = openEmbedded(dir, p)
+			all = append(all, some...)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if embedded {
+			continue
+		}
 		m, err := picture(dir, name)
 		if err != nil {
 			return nil, err
@@ -93,6 +105,13 @@ func (p Prompt) HasPictures(dir string) error {
 	for _, name := range names {
 		if strings.HasPrefix(name, table) {
 			continue
+		}
+		p, embedded, err := placeOf(name)
+		if err != nil {
+			return err
+		}
+		if embedded {
+			name = p.file
 		}
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return outside(name)

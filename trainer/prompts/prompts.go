@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,20 +49,42 @@ func Open(name string) ([]Prompt, error) {
 	if strings.HasPrefix(name, "embed:") {
 		return nil, fmt.Errorf("no prompts %q are embedded; there are embed:scenes, embed:scenes-heldout, embed:zoom and embed:zoom-heldout", name)
 	}
-	read, ok := kinds[strings.ToLower(filepath.Ext(name))]
-	if !ok {
-		return nil, fmt.Errorf("%s: prompts are .txt, .jsonl or .csv files", name)
+	list, err := sourceOf(name).read()
+	if err != nil {
+		return nil, err
 	}
-	text, err := contents(name)
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: there is no prompt in it", name)
+	}
+	return list, nil
+}
+
+// read reads a file, or a folder of a data set.
+func (s source) read() ([]Prompt, error) {
+	kind := strings.ToLower(filepath.Ext(s.path))
+	if info, err := os.Stat(s.path); err == nil && info.IsDir() {
+		return s.dataset()
+	}
+	read, ok := kinds[kind]
+	switch {
+	case kind == ".parquet":
+		list, err := parquetPrompts(s.path, filepath.Base(s.path), s.column)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%w", s.path, err)
+		}
+		return list, nil
+	case !ok:
+		return nil, fmt.Errorf("%s: prompts are .txt, .jsonl, .csv or .parquet files, or folders of data sets", s.path)
+	case s.column != "":
+		return nil, fmt.Errorf("%s#%s: columns are of .parquet files and folders of data sets", s.path, s.column)
+	}
+	text, err := contents(s.path)
 	if err != nil {
 		return nil, err
 	}
 	list, err := read(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s:%w", name, err)
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%s: there is no prompt in it", name)
+		return nil, fmt.Errorf("%s:%w", s.path, err)
 	}
 	return list, nil
 }

@@ -73,7 +73,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a.jsonl", `{"prompt": "a"}` + "\n" + `{"prompt": "b", "width": 64}`, "a.jsonl:2: a picture of 64 x 0"},
 		{"a.jsonl", `{"prompt": "b", "width": -8, "height": 8}`, "a.jsonl:1: a picture of -8 x 8"},
 		{"a.jsonl", `{"prompt": "b", "width": 8, "height": 8.5}`, "a.jsonl:1: "},
-		{"a.md", "a", "prompts are .txt, .jsonl or .csv"},
+		{"a.md", "a", "prompts are .txt, .jsonl, .csv or .parquet"},
 	} {
 		if _, err := Open(write(t, c.name, c.text)); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s of %.30q: %v; want %q", c.name, c.text, err, c.says)
