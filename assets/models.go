@@ -166,9 +166,24 @@ var configs embed.FS
 const Quickstart = "quickstart"
 
 // Configs are the names of the embedded experiments.
-func Configs() []string {
+func Configs() []string { return tomlIn(configs, "configs") }
+
+// Config is the text of an embedded experiment.
+func Config(name string) ([]byte, error) { return tomlOf(configs, "configs", "experiment", name) }
+
+//go:embed recipes
+var recipes embed.FS
+
+// Recipes are the names of the published experiments for folders that people have.
+func Recipes() []string { return tomlIn(recipes, "recipes") }
+
+// Recipe is the text of one of them.
+func Recipe(name string) ([]byte, error) { return tomlOf(recipes, "recipes", "recipe", name) }
+
+// tomlIn are the names of the files of a folder.
+func tomlIn(tree embed.FS, dir string) []string {
 	var names []string
-	entries, err := configs.ReadDir("configs")
+	entries, err := tree.ReadDir(dir)
 	if err != nil {
 		panic(err) // an embedded folder can be read
 	}
@@ -178,11 +193,11 @@ func Configs() []string {
 	return names
 }
 
-// Config is the text of an embedded experiment.
-func Config(name string) ([]byte, error) {
-	text, err := configs.ReadFile("configs/" + name + ".toml")
+// tomlOf is the text of a file.
+func tomlOf(tree embed.FS, dir, what, name string) ([]byte, error) {
+	text, err := tree.ReadFile(dir + "/" + name + ".toml")
 	if err != nil {
-		return nil, fmt.Errorf("no experiment %q is embedded; there are %s", name, strings.Join(Configs(), ", "))
+		return nil, fmt.Errorf("no %s %q is embedded; there are %s", what, name, strings.Join(tomlIn(tree, dir), ", "))
 	}
 	return text, nil
 }

@@ -10,19 +10,25 @@ import (
 )
 
 func initCommand() *cobra.Command {
-	var asked string
+	var asked, recipe string
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Print an experiment's file to begin with",
 		Long: `Print an experiment's file to begin with, with comments. --example is one of the embedded
-experiments, which run as they are ('darkroom list examples').`,
-		Example: "  darkroom init --example mixgrpo > my.toml",
+experiments, which run as they are ('darkroom list examples'). --recipe is a published experiment for models that
+people have ('darkroom list recipes'): its file says where the numbers are from and what differs, and names the
+folders to download.`,
+		Example: "  darkroom init --example mixgrpo > my.toml\n  darkroom init --recipe sd35m_flow_grpo_ocr > my.toml",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asked == "" {
-				return usagef("init needs --example NAME\nhint: 'darkroom list examples' says which there are")
+			if (asked == "") == (recipe == "") {
+				return usagef("init needs --example NAME or --recipe NAME\nhint: 'darkroom list examples' and 'darkroom list recipes' say which there are")
 			}
-			text, err := assets.Config(asked)
+			read := assets.Config
+			if recipe != "" {
+				asked, read = recipe, assets.Recipe
+			}
+			text, err := read(asked)
 			if err != nil {
 				return usageError{err}
 			}
@@ -30,5 +36,6 @@ experiments, which run as they are ('darkroom list examples').`,
 		},
 	}
 	exampleFlag(cmd, &asked)
+	cmd.Flags().StringVar(&recipe, "recipe", "", "the published experiment `NAME`: 'darkroom list recipes'")
 	return cmd
 }

@@ -67,7 +67,7 @@ type kind struct {
 }
 
 func kinds() []kind {
-	all := []kind{{"models", modelNames}, {"examples", exampleNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}, {"keys", configKeys}}
+	all := []kind{{"models", modelNames}, {"examples", exampleNames}, {"recipes", recipeNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}, {"keys", configKeys}}
 	for _, s := range experiment.Sections() {
 		all = append(all, kind{s.Name, func() []name {
 			var names []name
@@ -157,14 +157,19 @@ func modelNames() []name {
 }
 
 // exampleNames are the experiments that are part of the program: darkroom train --example NAME.
-func exampleNames() []name {
+func exampleNames() []name { return tomlNames("examples", assets.Configs(), assets.Config) }
+
+// recipeNames are the published experiments: darkroom init --recipe NAME.
+func recipeNames() []name { return tomlNames("recipes", assets.Recipes(), assets.Recipe) }
+
+func tomlNames(kind string, all []string, read func(name string) ([]byte, error)) []name {
 	var names []name
-	for _, n := range assets.Configs() {
-		text, err := assets.Config(n)
+	for _, n := range all {
+		text, err := read(n)
 		if err != nil {
 			continue // it was listed
 		}
-		names = append(names, name{"examples", n, firstSentence(string(text))})
+		names = append(names, name{kind, n, firstSentence(string(text))})
 	}
 	return names
 }
