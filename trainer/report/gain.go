@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -134,11 +135,17 @@ func (r *Run) verdict(gains []Gain, fired int) Verdict {
 			v.Notes = append(v.Notes, fmt.Sprintf("Gold reward %s fell by %.3f (%s): the trained reward may be gamed.", g.Name, -g.Value, g.interval()))
 		}
 	}
+	v.Says = minus(v.Says)
 	if fired > 0 {
 		v.Notes = append(v.Notes, fmt.Sprintf("%s fired.", count(fired, "monitor")))
 	}
 	return v
 }
+
+// minus is a text with the sign that a minus has in print; words keep their hyphens.
+func minus(text string) string { return negative.ReplaceAllString(text, "${1}\u2212$2") }
+
+var negative = regexp.MustCompile(`(^|[ (])-(\d)`)
 
 func (g Gain) says() (text, tone string) {
 	where := fmt.Sprintf("from %.3f to %.3f after iteration %d", g.Before.Mean, g.After.Mean, g.Iteration)

@@ -13,12 +13,24 @@ const wanted = () => {
 // sections of a run are built anew where what they show has changed; curves take their new points in place.
 const runView = (run) => {
   const curves = curvesSection(run);
-  const builders = { verdict: verdictSection, pictures: pairsSection, iterations: wallSection, curves: () => curves.element, conversations: talksSection, details: detailsSection };
+  const builders = {
+    verdict: verdictSection,
+    pictures: pairsSection,
+    iterations: wallSection,
+    curves: () => curves.element,
+    conversations: talksSection,
+    details: detailsSection,
+  };
   const keys = {
     verdict: (r) => [r.name, r.status, r.iterations, r.planned, r.seconds, r.written, r.verdict, r.gains, r.events],
-    pictures: (r) => r.evaluations, iterations: (r) => [r.evaluations, r.kept], curves: () => "", conversations: (r) => r.talks, details: (r) => [r.plan, r.config, r.guided],
+    pictures: (r) => r.evaluations,
+    iterations: (r) => [r.evaluations, r.kept],
+    curves: () => "",
+    conversations: (r) => r.talks,
+    details: (r) => [r.plan, r.config, r.guided],
   };
-  const places = {}, was = {};
+  const places = {},
+    was = {};
   const element = el("div", { class: "run" });
   const nav = el("nav", { class: "sections", "aria-label": "parts of the page" });
   const build = (next) => {
@@ -27,15 +39,34 @@ const runView = (run) => {
       if (was[name] === key) continue;
       was[name] = key;
       const built = make(next) || el("span", { hidden: true });
-      if (places[name]) places[name].replaceWith(built); else element.append(built);
+      if (places[name]) places[name].replaceWith(built);
+      else element.append(built);
       places[name] = built;
     }
-    nav.replaceChildren(...(state.runs.length > 1 ? [el("a", { href: "#" }, "all runs")] : []), ...Object.values(places).filter((p) => p.tagName === "SECTION")
-      .map((p) => el("button", { type: "button", "data-part": p.id, onclick: () => p.scrollIntoView({ behavior: "smooth" }) }, p.querySelector("h2").textContent)));
+    nav.replaceChildren(
+      ...(state.runs.length > 1 ? [el("a", { href: "#" }, "all runs")] : []),
+      ...Object.values(places)
+        .filter((p) => p.tagName === "SECTION")
+        .map((p) =>
+          el(
+            "button",
+            { type: "button", "data-part": p.id, onclick: () => p.scrollIntoView({ behavior: "smooth" }) },
+            p.querySelector("h2").textContent,
+          ),
+        ),
+    );
   };
   build(run);
   places.verdict.after(nav);
-  return { element, update(next) { build(next); places.verdict.after(nav); curves.update(next); }, gone: curves.gone };
+  return {
+    element,
+    update(next) {
+      build(next);
+      places.verdict.after(nav);
+      curves.update(next);
+    },
+    gone: curves.gone,
+  };
 };
 
 const put = (name, view) => {
@@ -45,14 +76,24 @@ const put = (name, view) => {
   root.dataset.view = name || "runs";
 };
 
-const failed = (error) => put("failed", { element: el("p", { class: "note" }, `This run cannot be shown: ${error.message}`), update() {}, gone() {} });
+const failed = (error) =>
+  put("failed", {
+    element: el("p", { class: "note" }, `This run cannot be shown: ${error.message}`),
+    update() {},
+    gone() {},
+  });
 
 const show = async (again) => {
   const id = wanted();
   if (!id) {
     if (state.view?.name === "") state.view.update(state.runs);
     else if (state.runs.length > 0) put("", overview(state.runs, state.differences));
-    else put("none", { element: el("p", { class: "soft" }, "No run is there yet. One appears here as soon as its folder does."), update() {}, gone() {} });
+    else
+      put("none", {
+        element: el("p", { class: "soft" }, "No run is there yet. One appears here as soon as its folder does."),
+        update() {},
+        gone() {},
+      });
     document.title = state.runs.length > 0 ? `${count(state.runs.length, "run")} - darkroom` : "darkroom";
     return;
   }
@@ -70,21 +111,37 @@ const show = async (again) => {
 
 // Keys: / finds, b goes back to all runs, j and k go from part to part.
 document.addEventListener("keydown", (event) => {
-  if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (
+    event.target.matches("input, select, textarea") ||
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    document.querySelector("dialog[open]")
+  )
+    return;
   const parts = [...root.querySelectorAll("section:not([hidden])")];
   const now = parts.findIndex((p) => p.getBoundingClientRect().bottom > 40);
   const act = {
     "/": () => root.querySelector("input[type=search]")?.focus(),
-    b: () => { location.hash = ""; },
+    b: () => {
+      location.hash = "";
+    },
     j: () => parts[parts[now]?.getBoundingClientRect().top > 40 ? now : now + 1]?.scrollIntoView(),
     k: () => (now > 0 ? parts[now - 1] : root).scrollIntoView(),
   }[event.key];
-  if (act) { event.preventDefault(); act(); }
+  if (act) {
+    event.preventDefault();
+    act();
+  }
 });
 
-addEventListener("hashchange", () => { scrollTo(0, 0); show(false); });
+addEventListener("hashchange", () => {
+  scrollTo(0, 0);
+  show(false);
+});
 setInterval(() => {
-  for (const e of document.querySelectorAll(".ago")) e.textContent = ` · ${ago({ written: Number(e.dataset.written) })}`;
+  for (const e of document.querySelectorAll(".ago"))
+    e.textContent = ` · ${ago({ written: Number(e.dataset.written) })}`;
 }, 1000);
 
 if (given) {

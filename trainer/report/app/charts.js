@@ -1,19 +1,41 @@
 // Curves, drawn by uPlot: values under the pointer in every chart of the page at once, smoothing, intervals.
 
 // hues are told apart by people who see few colours, too (Okabe and Ito).
-const hues = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f", "#6b4fa0", "#b5b900"];
+const hues = [
+  "#0072b2",
+  "#d55e00",
+  "#009e73",
+  "#cc79a7",
+  "#e69f00",
+  "#56b4e9",
+  "#8c6d31",
+  "#7f7f7f",
+  "#6b4fa0",
+  "#b5b900",
+];
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const lighter = { "#0072b2": "#4aa8e0", "#009e73": "#2cc79c", "#6b4fa0": "#a48fd8", "#8c6d31": "#c4a05c", "#d55e00": "#f08a45" };
+const lighter = {
+  "#0072b2": "#4aa8e0",
+  "#009e73": "#2cc79c",
+  "#6b4fa0": "#a48fd8",
+  "#8c6d31": "#c4a05c",
+  "#d55e00": "#f08a45",
+};
 const hueOf = (i) => {
   const h = hues[i % hues.length];
   return dark.matches ? lighter[h] || h : h;
 };
-const faint = (hue, share) => hue + Math.round(255 * share).toString(16).padStart(2, "0");
+const faint = (hue, share) =>
+  hue +
+  Math.round(255 * share)
+    .toString(16)
+    .padStart(2, "0");
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // smoothed is a moving average that starts without a bias; gaps stay.
 const smoothed = (ys, strength) => {
-  let sum = 0, weight = 0;
+  let sum = 0,
+    weight = 0;
   return ys.map((y) => {
     if (!known(y)) return y;
     sum = strength * sum + (1 - strength) * y;
@@ -26,11 +48,15 @@ const smoothed = (ys, strength) => {
 const aligned = (curves, of) => {
   const places = [...new Set(curves.flatMap((c) => c.x))].sort((a, b) => a - b);
   const at = new Map(places.map((x, i) => [x, i]));
-  const columns = curves.map((c) => of(c).map((ys) => {
-    const column = new Array(places.length);
-    c.x.forEach((x, i) => { column[at.get(x)] = ys[i]; });
-    return column;
-  }));
+  const columns = curves.map((c) =>
+    of(c).map((ys) => {
+      const column = new Array(places.length);
+      c.x.forEach((x, i) => {
+        column[at.get(x)] = ys[i];
+      });
+      return column;
+    }),
+  );
   return [places, columns];
 };
 
@@ -38,16 +64,23 @@ const whole = (plot) => plot.curves.every((c) => c.x.every((x) => Number.isInteg
 
 // lines are a plot's series, data and bands in uPlot's words.
 const lines = (plot, strength, hidden) => {
-  const series = [{}], bands = [], shown = [];
+  const series = [{}],
+    bands = [],
+    shown = [];
   const smooth = (c) => strength > 0 && !c.dots && !c.marks && !c.bars && c.x.length > 4;
   const [places, columns] = aligned(plot.curves, (c) => {
     const band = c.low && !c.dots;
-    return [...(band ? [c.high, c.low] : []), ...(smooth(c) ? [c.y] : []), smooth(c) ? smoothed(c.y, strength) : c.y];
+    const ys = c.bars ? c.y.map((y) => y || null) : c.y;
+    return [...(band ? [c.high, c.low] : []), ...(smooth(c) ? [c.y] : []), smooth(c) ? smoothed(c.y, strength) : ys];
   });
   const data = [places];
   plot.curves.forEach((c, i) => {
-    const hue = hueOf(c.hue ?? i), show = !hidden.has(c.name);
-    const add = (column, s) => { series.push({ show, ...s }); data.push(column); };
+    const hue = hueOf(c.hue ?? i),
+      show = !hidden.has(c.name);
+    const add = (column, s) => {
+      series.push({ show, ...s });
+      data.push(column);
+    };
     const set = columns[i];
     let k = 0;
     if (c.low && !c.dots) {
@@ -57,11 +90,20 @@ const lines = (plot, strength, hidden) => {
     }
     if (smooth(c)) add(set[k++], { stroke: faint(hue, 0.28), width: 1, points: { show: false } });
     if (c.bars) {
-      add(set[k], { stroke: hue, fill: faint(hue, 0.4), width: 1, paths: uPlot.paths.bars({ size: [0.95, 100] }), points: { show: false } });
+      add(set[k], {
+        stroke: hue,
+        fill: faint(hue, 0.4),
+        width: 1,
+        paths: uPlot.paths.bars({ size: [0.95, 100] }),
+        points: { show: false },
+      });
     } else {
       const few = c.x.length < 40;
       add(set[k], {
-        stroke: hue, width: 2, dash: c.dots ? [2, 5] : undefined, spanGaps: false,
+        stroke: hue,
+        width: 2,
+        dash: c.dots ? [2, 5] : undefined,
+        spanGaps: false,
         points: { show: Boolean(c.dots || c.marks || few), size: c.dots ? 8 : 5, fill: hue },
       });
     }
@@ -107,18 +149,37 @@ const yRange = (plot) => (u, low, high) => {
   return [low - room, high + room];
 };
 
+// xRange is where the curves are; bars are as wide as they stand apart.
+const xRange = (plot) => (u, low, high) => {
+  const bars = plot.curves.find((c) => c.bars && c.x.length > 1);
+  if (!known(low)) return [0, 1];
+  if (bars) {
+    const half = (bars.x[1] - bars.x[0]) / 2;
+    return [bars.x[0] - half, bars.x[bars.x.length - 1] + half];
+  }
+  return low === high ? [low - 1, high + 1] : [low, high];
+};
+
 const charts = new Set(); // those on the page, redrawn where the colours change
 dark.addEventListener("change", () => charts.forEach((c) => c.draw()));
 
 // Chart is a card with a plot. Its legend says the values under the pointer, and hides curves.
 const chart = (plot, options = {}) => {
   const hidden = new Set();
-  let u = null, strength = options.smoothing ?? 0, current = plot;
+  let u = null,
+    strength = options.smoothing ?? 0,
+    current = plot;
   const values = new Map();
   const place = el("div", { class: "plot", tabIndex: 0, role: "img", "aria-label": `${plot.title}: curves` });
   const legend = el("div", { class: "legend" });
   const where = el("span", { class: "where" });
-  const card = el("div", { class: "card chart", "data-title": plot.title }, el("h3", {}, plot.title, where), place, legend);
+  const card = el(
+    "div",
+    { class: "card chart", "data-title": plot.title },
+    el("h3", {}, plot.title, where),
+    place,
+    legend,
+  );
 
   const across = () => current.across || (whole(current) ? "iteration" : "");
   const say = (index) => {
@@ -131,37 +192,79 @@ const chart = (plot, options = {}) => {
   };
   const keys = () => {
     values.clear();
-    legend.replaceChildren(...lines(current, strength, hidden).shown.map((s) => {
-      const value = el("b");
-      values.set(s, value);
-      const mark = el("i");
-      mark.style.background = s.hue;
-      return el("button", {
-        type: "button", "aria-pressed": String(!hidden.has(s.curve.name)), title: "show or hide", onclick: () => {
-          if (!hidden.delete(s.curve.name)) hidden.add(s.curve.name);
-          draw();
-        },
-      }, mark, s.curve.name, value);
-    }));
+    legend.replaceChildren(
+      ...lines(current, strength, hidden).shown.map((s) => {
+        const value = el("b");
+        values.set(s, value);
+        const mark = el("i");
+        mark.style.background = s.hue;
+        return el(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": String(!hidden.has(s.curve.name)),
+            title: "show or hide",
+            onclick: () => {
+              if (!hidden.delete(s.curve.name)) hidden.add(s.curve.name);
+              draw();
+            },
+          },
+          mark,
+          s.curve.name,
+          value,
+        );
+      }),
+    );
   };
   const draw = () => {
     keys();
     if (u) u.destroy();
-    const l = lines(current, strength, hidden), isWhole = whole(current);
-    const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
-    u = new uPlot({
-      width: Math.max(place.clientWidth, 200), height: 220, legend: { show: false }, series: l.series, bands: l.bands,
-      scales: { x: { time: false }, y: { range: yRange(current) } },
-      axes: [{ ...axis, size: 30, incrs: isWhole ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] : undefined },
-        { ...axis, size: (_, v) => 18 + 7 * Math.max(3, ...(v || []).map((s) => s.length)), values: (_, v) => ticks(v) }],
-      cursor: { sync: isWhole && !current.curves.some((c) => c.bars) ? { key: "iterations", scales: ["x", null] } : undefined, points: { size: 7 } },
-      hooks: { setCursor: [(me) => say(me.cursor.idx)], draw: [intervals(l.shown)] },
-    }, l.data, place);
+    const l = lines(current, strength, hidden),
+      isWhole = whole(current);
+    const axis = {
+      stroke: colour("--soft"),
+      grid: { stroke: colour("--line"), width: 1 },
+      ticks: { show: false },
+      font: "12px system-ui, sans-serif",
+    };
+    u = new uPlot(
+      {
+        width: Math.max(place.clientWidth, 200),
+        height: 220,
+        legend: { show: false },
+        series: l.series,
+        bands: l.bands,
+        scales: { x: { time: false, range: xRange(current) }, y: { range: yRange(current) } },
+        axes: [
+          {
+            ...axis,
+            size: 30,
+            incrs: isWhole ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] : undefined,
+          },
+          {
+            ...axis,
+            size: (_, v) => 18 + 7 * Math.max(3, ...(v || []).map((s) => s.length)),
+            values: (_, v) => ticks(v),
+          },
+        ],
+        cursor: {
+          sync:
+            isWhole && !current.curves.some((c) => c.bars) ? { key: "iterations", scales: ["x", null] } : undefined,
+          points: { size: 7 },
+        },
+        hooks: { setCursor: [(me) => say(me.cursor.idx)], draw: [intervals(l.shown)] },
+      },
+      l.data,
+      place,
+    );
   };
   const ticks = (v) => {
-    const step = v.length > 1 ? Math.abs(v[1] - v[0]) : 0;
-    const digits = step > 0 ? Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)) : 3;
-    return v.map((x) => (digits > 6 || Math.abs(x) >= 1e6 ? x.toExponential(1) : x.toFixed(digits)));
+    const step = v.length > 1 ? Math.abs(v[1] - v[0]) : 0.001;
+    let digits = 0; // as many as tell neighbours apart without rounding them
+    while (digits < 7 && Math.abs(step - Number(step.toFixed(digits))) > step * 1e-6) digits++;
+    return v.map((x) =>
+      digits > 6 || Math.abs(x) >= 1e6 ? x.toExponential(1) : x.toFixed(digits).replace("-", "−"),
+    );
   };
   place.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -170,16 +273,34 @@ const chart = (plot, options = {}) => {
     const at = Math.min(Math.max((u.cursor.idx ?? -1) + step, 0), u.data[0].length - 1);
     u.setCursor({ left: u.valToPos(u.data[0][at], "x"), top: u.over.clientHeight / 2 });
   });
-  const resized = new ResizeObserver(() => { if (u && place.clientWidth > 50) u.setSize({ width: place.clientWidth, height: 220 }); });
+  const resized = new ResizeObserver(() => {
+    if (u && place.clientWidth > 50) u.setSize({ width: place.clientWidth, height: 220 });
+  });
 
   const me = {
-    card, draw,
-    smooth(by) { strength = by; if (u) draw(); },
-    show(next) { current = next; if (u) draw(); },
-    gone() { charts.delete(me); resized.disconnect(); if (u) u.destroy(); u = null; },
+    card,
+    draw,
+    smooth(by) {
+      strength = by;
+      if (u) draw();
+    },
+    show(next) {
+      current = next;
+      if (u) draw();
+    },
+    gone() {
+      charts.delete(me);
+      resized.disconnect();
+      if (u) u.destroy();
+      u = null;
+    },
   };
   keys();
-  whenSeen(card, () => { charts.add(me); draw(); resized.observe(place); });
+  whenSeen(card, () => {
+    charts.add(me);
+    draw();
+    resized.observe(place);
+  });
   return me;
 };
 
@@ -188,16 +309,24 @@ const spark = (curve) => {
   const canvas = el("canvas", { class: "spark", width: 240, height: 56, "aria-hidden": "true" });
   const ys = curve.y.filter(known);
   if (ys.length < 2) return canvas;
-  const low = Math.min(...ys), high = Math.max(...ys), ctx = canvas.getContext("2d");
-  const first = curve.x[0], last = curve.x[curve.x.length - 1];
+  const low = Math.min(...ys),
+    high = Math.max(...ys),
+    ctx = canvas.getContext("2d");
+  const first = curve.x[0],
+    last = curve.x[curve.x.length - 1];
   ctx.strokeStyle = hueOf(0);
   ctx.lineWidth = 2.5;
   ctx.beginPath();
   let pen = false;
   smoothed(curve.y, 0.6).forEach((y, i) => {
-    if (!known(y)) { pen = false; return; }
-    const x = 4 + 232 * (curve.x[i] - first) / Math.max(last - first, 1e-9), h = 52 - 48 * (y - low) / Math.max(high - low, 1e-9);
-    if (pen) ctx.lineTo(x, h); else ctx.moveTo(x, h);
+    if (!known(y)) {
+      pen = false;
+      return;
+    }
+    const x = 4 + (232 * (curve.x[i] - first)) / Math.max(last - first, 1e-9),
+      h = 52 - (48 * (y - low)) / Math.max(high - low, 1e-9);
+    if (pen) ctx.lineTo(x, h);
+    else ctx.moveTo(x, h);
     pen = true;
   });
   ctx.stroke();

@@ -22,13 +22,18 @@ const num = (v) => {
   const a = Math.abs(v);
   if (Number.isInteger(v) && a < 1e6) return String(v);
   if (a >= 1e6 || a < 1e-4) return v.toExponential(2);
-  return a >= 100 ? v.toFixed(1) : v.toPrecision(a >= 1 ? 4 : 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+  return a >= 100
+    ? v.toFixed(1)
+    : v
+        .toPrecision(a >= 1 ? 4 : 3)
+        .replace(/(\.\d*?)0+$/, "$1")
+        .replace(/\.$/, "");
 };
 
 // score is a reward's value, to three decimals where it is small enough for them.
-const score = (v) => (known(v) && Math.abs(v) < 100 ? v.toFixed(3) : num(v));
+const score = (v) => (known(v) && Math.abs(v) < 100 ? v.toFixed(3).replace("-", "−") : num(v));
 
-const fixed = (v) => (known(v) ? v.toFixed(3) : "missing");
+const fixed = (v) => (known(v) ? v.toFixed(3).replace("-", "−") : "missing");
 const signed = (v) => {
   const s = (v < 0 ? "−" : "+") + Math.abs(v).toFixed(3);
   return s === "−0.000" ? "+0.000" : s;
@@ -58,27 +63,38 @@ const section = (id, title, ...children) =>
 
 // choice is a row of buttons of which one is pressed.
 const choice = (label, options, value, pick) => {
-  const buttons = options.map(([name, says]) => el("button", {
-    type: "button", "aria-pressed": String(name === value), onclick: (event) => {
-      for (const b of buttons) b.setAttribute("aria-pressed", String(b === event.currentTarget));
-      pick(name);
-    },
-  }, says));
+  const buttons = options.map(([name, says]) =>
+    el(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": String(name === value),
+        onclick: (event) => {
+          for (const b of buttons) b.setAttribute("aria-pressed", String(b === event.currentTarget));
+          pick(name);
+        },
+      },
+      says,
+    ),
+  );
   buttons.forEach((b, i) => b.setAttribute("data-choice", options[i][0]));
   return el("div", { class: "choice", role: "group", "aria-label": label }, buttons);
 };
 
 // whenSeen calls f once, when an element is about to be looked at.
 const waiting = new Map();
-const watcher = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    if (!entry.isIntersecting) continue;
-    const f = waiting.get(entry.target);
-    waiting.delete(entry.target);
-    watcher.unobserve(entry.target);
-    if (f) f();
-  }
-}, { rootMargin: "400px" });
+const watcher = new IntersectionObserver(
+  (entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      const f = waiting.get(entry.target);
+      waiting.delete(entry.target);
+      watcher.unobserve(entry.target);
+      if (f) f();
+    }
+  },
+  { rootMargin: "400px" },
+);
 const whenSeen = (element, f) => {
   waiting.set(element, f);
   watcher.observe(element);
