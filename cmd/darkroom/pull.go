@@ -14,6 +14,9 @@ import (
 	"github.com/darkroom-rl/darkroom/cmd/darkroom/pull"
 )
 
+// 'darkroom pull': flags and words around package pull, which does the work. It is here so that a model's
+// folder can be had without Python.
+
 func pullCommand() *cobra.Command {
 	var o pull.Options
 	cmd := &cobra.Command{

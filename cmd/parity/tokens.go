@@ -106,12 +106,15 @@ func klInReward(c *Case) error {
 	return nil
 }
 
+// klController steers a KL's weight to a target (Ziegler et al., 2019, as verl has it):
+// weight *= 1 + clip(kl/target - 1, ±0.2)·n/horizon. The product's own is loss.AdaptiveKL.
 func klController(c *Case) error {
-	k := loss.KLController{Value: c.Float("init"), Target: c.Float("target"), Horizon: c.Float("horizon")}
+	weight := c.Float("init")
 	var values []float64
 	for _, kl := range c.Floats("kl") {
-		k.Update(kl, c.Float("n"))
-		values = append(values, k.Value)
+		off := min(max(kl/c.Float("target")-1, -0.2), 0.2)
+		weight *= 1 + off*c.Float("n")/c.Float("horizon")
+		values = append(values, weight)
 	}
 	c.Put("values", values)
 	return nil

@@ -16,23 +16,11 @@ import (
 // Text is CLIP's states after the final norm. The network is told the step of the ladder.
 
 func openSD(f *folder, _ Options) (*family, error) {
-	c, err := readConfig(f, "unet", unet.ReadConfig)
+	fam, c, err := openUNet(f, "StableDiffusionPipeline", "", 7.5)
 	if err != nil {
 		return nil, err
 	}
-	height, width, err := unetSize(f)
-	if err != nil {
-		return nil, err
-	}
-	if c.Added != "" || c.Out != c.In {
-		return nil, fmt.Errorf("unet: config.json: addition_embed_type %q, %d channels in and %d out: this is not the network of a StableDiffusionPipeline", c.Added, c.In, c.Out)
-	}
-	fam := &family{component: "unet", targets: unetTargets(), latentChannels: c.In, patch: 1,
-		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipStates}},
-		side:     func(factor int) int { return factor << (len(c.Channels) - 1) },
-		most:     func(int) int { return 0 },
-		defaults: Defaults{Height: height, Width: width, Steps: 50, Guidance: 7.5},
-	}
+	fam.encoders = []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipStates}}
 	fam.join = func(said []encoded) (*Text, error) {
 		if said[0].width != c.Context {
 			return nil, fmt.Errorf("unet: config.json: cross_attention_dim is %d, but text_encoder gives %d numbers a token", c.Context, said[0].width)
@@ -46,6 +34,26 @@ func openSD(f *folder, _ Options) (*family, error) {
 		}
 	}
 	return fam, nil
+}
+
+// openUNet is what pipelines of U-Nets have in common; added is what their network adds to the embedding of times.
+func openUNet(f *folder, class, added string, guidance float64) (*family, unet.Config, error) {
+	c, err := readConfig(f, "unet", unet.ReadConfig)
+	if err != nil {
+		return nil, c, err
+	}
+	height, width, err := unetSize(f)
+	if err != nil {
+		return nil, c, err
+	}
+	if c.Added != added || c.Out != c.In {
+		return nil, c, fmt.Errorf("unet: config.json: addition_embed_type %q, %d channels in and %d out: this is not the network of a %s", c.Added, c.In, c.Out, class)
+	}
+	return &family{component: "unet", targets: unetTargets(), latentChannels: c.In, patch: 1,
+		side:     func(factor int) int { return factor << (len(c.Channels) - 1) },
+		most:     func(int) int { return 0 },
+		defaults: Defaults{Height: height, Width: width, Steps: 50, Guidance: guidance},
+	}, c, nil
 }
 
 // unetTargets are the projections of both attentions of a U-Net (ddpo-pytorch, diffusers' examples).

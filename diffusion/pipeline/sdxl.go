@@ -23,26 +23,14 @@ import (
 // Invariant (test): texts, steps and pixels are those of upstream's pipeline with DDIMScheduler.
 
 func openSDXL(f *folder, _ Options) (*family, error) {
-	c, err := readConfig(f, "unet", unet.ReadConfig)
+	fam, c, err := openUNet(f, "StableDiffusionXLPipeline", "text_time", 5)
 	if err != nil {
 		return nil, err
-	}
-	height, width, err := unetSize(f)
-	if err != nil {
-		return nil, err
-	}
-	if c.Added != "text_time" || c.Out != c.In {
-		return nil, fmt.Errorf("unet: config.json: addition_embed_type %q, %d channels in and %d out: this is not the network of a StableDiffusionXLPipeline", c.Added, c.In, c.Out)
 	}
 	if !f.has("text_encoder") {
 		return nil, fmt.Errorf("%s: it names no \"text_encoder\": refiners, which have one encoder, are not known", filepath.Join(f.dir, "model_index.json"))
 	}
-	fam := &family{component: "unet", targets: unetTargets(), latentChannels: c.In, patch: 1,
-		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipBefore}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}},
-		side:     func(factor int) int { return factor << (len(c.Channels) - 1) },
-		most:     func(int) int { return 0 },
-		defaults: Defaults{Height: height, Width: width, Steps: 50, Guidance: 5},
-	}
+	fam.encoders = []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipBefore}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}}
 	if fam.emptyIsZero, err = emptyIsZero(f); err != nil {
 		return nil, err
 	}

@@ -127,12 +127,3 @@ func KL(kind string, lp, ref float64) (kl, slope float64) {
 	}
 	return x, 1
 }
-
-// KLController steers a KL to a target (Ziegler et al., 2019):
-// value *= 1 + clip(kl/target - 1, ±0.2)·n/horizon.
-type KLController struct{ Value, Target, Horizon float64 }
-
-// Update moves the value after n samples with a mean KL.
-func (c *KLController) Update(kl, n float64) {
-	c.Value *= 1 + cutLog(kl/c.Target-1, 0.2)*n/c.Horizon
-}

@@ -9,6 +9,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
+// One iteration: prompts, the trainer's step, what is written of it, evaluation, monitors, a checkpoint. All that
+// belongs to an iteration in order is here; each part has a file of its own.
+
 // iterate is one iteration with all that is kept of it. A monitor that stops the run is returned.
 func (t *training) iterate() (*fired, error) {
 	began := time.Now()

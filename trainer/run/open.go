@@ -13,6 +13,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
+// The beginning of a run: everything is opened in the order in which mistakes can be told cheaply, prompts and
+// rewards before weights. What was opened is closed again where a later part fails.
+
 // open prepares everything, so that mistakes are found before anything is computed.
 func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Options) (t *training, err error) {
 	t = &training{Experiment: e, Options: o, ctx: ctx, modality: m, state: newState()}

@@ -9,6 +9,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ranks"
 )
 
+// One model or several: with several devices each has its own, and trainer/ranks makes them one. Only this file
+// of the run knows how many there are.
+
 // openModel opens the model on every backend: several are ranks (trainer/ranks), and one model to the run.
 func (t *training) openModel() error {
 	m := t.modality

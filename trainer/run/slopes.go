@@ -9,6 +9,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
+// Gradients of rewards, for objectives that follow them (loss.objective = "reward-gradient"): what a run answers
+// where a model asks how its pictures would earn more.
+
 // Slopes is model.Rewards': the trained rewards' sum over pictures, and its gradient at their numbers.
 func (t *training) Slopes(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error) {
 	c := t.now.turn.Combination()
