@@ -17,7 +17,7 @@ func Guide(uncond, cond []float64, scale float64) []float64 {
 	return v
 }
 
-// GuideNorm is Guide with every row of width as long as the conditional one.
+// GuideNorm is Guide with every row of width as long as the conditional one; a row of zeros stays, and has no gradient.
 func GuideNorm(uncond, cond []float64, scale float64, width int) []float64 {
 	v := Guide(uncond, cond, scale)
 	for at := 0; at+width <= len(v); at += width {
@@ -25,7 +25,7 @@ func GuideNorm(uncond, cond []float64, scale float64, width int) []float64 {
 		for i := at; i < at+width; i++ {
 			own, want = own+float64(v[i]*v[i]), want+float64(cond[i]*cond[i])
 		}
-		for i := at; i < at+width; i++ {
+		for i := at; i < at+width && own > 0; i++ {
 			v[i] *= math.Sqrt(want) / math.Sqrt(own)
 		}
 	}
@@ -86,7 +86,7 @@ func GuideGrad(uncond, cond []float64, scale float64, width int, g []float64) (d
 			along += float64(g[i] * m[i])
 		}
 		own, want = math.Sqrt(own), math.Sqrt(want)
-		for i := at; i < at+width; i++ {
+		for i := at; i < at+width && own > 0 && want > 0; i++ {
 			dm := want / own * (g[i] - along*m[i]/(own*own))
 			du[i], dc[i] = (1-scale)*dm, float64(scale*dm)+along/own*cond[i]/want
 		}

@@ -164,3 +164,14 @@ func TestPackRefuses(t *testing.T) {
 		t.Error("a number too few")
 	}
 }
+
+// TestGuideNothing: outputs that are all zero, which a backend that only counts gives, stay so.
+func TestGuideNothing(t *testing.T) {
+	u, c := []float64{0, 0, 1, 2}, []float64{0, 0, 3, 1}
+	du, dc := GuideGrad(u, c, 4, 2, []float64{1, 1, 1, 1})
+	for i, v := range append(append(GuideNorm(u, c, 4, 2), du...), dc...) {
+		if zero := i%4 < 2; v != v || zero != (v == 0) {
+			t.Errorf("number %d is %v", i, v)
+		}
+	}
+}

@@ -183,7 +183,7 @@ func (x *exported) kohya() (peft.Network, error) {
 	switch class {
 	case "StableDiffusionPipeline", "StableDiffusionXLPipeline":
 		return peft.UNet, nil
-	case "FluxPipeline":
+	case "FluxPipeline", "FluxKontextPipeline":
 		return peft.FLUX, nil
 	}
 	return 0, usagef("--as kohya: diffusers reads this layout of U-Nets and of FLUX, not of a %s\nhint: --as diffusers is what ComfyUI reads for it", class)

@@ -20,7 +20,7 @@ func sampleCommand() *cobra.Command {
 		Use:   "sample --model DIR|--run RUN --prompt TEXT --out FILE|DIR/",
 		Short: "Make pictures or clips with a model's folder",
 		Long: `Make pictures with a model's folder in the hub's layout (StableDiffusion3Pipeline,
-FluxPipeline, StableDiffusionPipeline, StableDiffusionXLPipeline). Several pictures
+FluxPipeline, StableDiffusionPipeline, StableDiffusionXLPipeline, QwenImagePipeline). Several pictures
 become one sheet, a row a prompt where there are several. The PNG's text says how to
 make it again: the same settings give the same pixels, on any x86-64 machine. With
 --out DIR/ every picture is a file of its own: DIR/000.png and so on.
@@ -34,6 +34,9 @@ takes every step but the last, which leaves no noise.
 samples as the run's evaluations do (steps, guidance, solver); flags say otherwise, and --weights
 ema takes the moving average.
 
+FluxKontextPipeline, QwenImageEditPipeline and QwenImageEditPlusPipeline change pictures: --image names
+one, or several where the network reads several, and the size follows as upstream has it.
+
 WanPipeline and WanImageToVideoPipeline make clips: --out names a GIF, a PNG (which is animated), a Y4M,
 or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begins a clip, and
 --last-image ends it, where the network reads them. Wan 2.2's A14B has two networks, each with its scale:
@@ -42,7 +45,8 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 			"  darkroom sample --model embed:tiny-sd3 --prompt 'a red circle left of a blue square' --n 9 --out a.png\n" +
 			"  darkroom sample --model stable-diffusion-3.5-medium --prompt 'a lighthouse at dawn' --out a.png\n" +
 			"  darkroom sample --model flux-dev --prompt 'a map of an island' --n 4 --seed 7 --steps 20 --lora maps.safetensors --out maps.png\n" +
-			"  darkroom sample --model wan2.1-t2v-1.3b --prompt 'a cat runs over a bridge' --frames 33 --width 416 --height 240 --out cat.gif",
+			"  darkroom sample --model wan2.1-t2v-1.3b --prompt 'a cat runs over a bridge' --frames 33 --width 416 --height 240 --out cat.gif\n" +
+			"  darkroom sample --model qwen-image-edit --image a.png --prompt 'make it night' --out night.png",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
@@ -74,7 +78,7 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 	f.IntVar(&o.height, "height", 0, "pixels (default: the model's)")
 	f.IntVar(&o.frames, "frames", 0, "of a clip: 1 more than a multiple of 4 (default: the model's)")
 	f.IntVar(&o.fps, "fps", o.fps, "frames a second that are written")
-	f.StringVar(&o.image, "image", "", "`FILE` of the picture that a clip begins with")
+	f.StringArrayVar(&o.images, "image", nil, "`FILE` of the picture that a clip begins with, or that an edit changes; may be given several times where the network reads several")
 	f.StringVar(&o.last, "last-image", "", "`FILE` of the picture that a clip ends with")
 	f.Float64Var(&o.second, "guidance-2", 0, "scale of the second network, of pipelines that have two")
 	f.StringVar(&o.lora, "lora", "", "adapter: a folder of PEFT's, or a folder or file of diffusers'")

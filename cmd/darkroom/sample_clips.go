@@ -19,7 +19,8 @@ import (
 // clipOptions are the flags that only clips have.
 type clipOptions struct {
 	frames, fps int
-	image, last string
+	images      []string // a clip's first picture, or what pictures are made of
+	last        string
 	second      float64 // guidance scale of a second network
 }
 
@@ -31,12 +32,15 @@ func (o *clipOptions) check(must func(ok bool, format string, args ...any)) {
 	must(o.frames >= 0, "--frames %d: 1 or more", o.frames)
 	must(o.fps >= 1 && o.fps <= 240, "--fps %d: 1 to 240", o.fps)
 	must(o.second >= 0 && o.second <= 1000, "--guidance-2 %v: 0 to 1000", o.second)
-	must(o.last == "" || o.image != "", "--last-image without --image: a clip's last picture goes with its first")
+	must(o.last == "" || len(o.images) == 1, "--last-image without --image: a clip's last picture goes with its first")
 }
 
 // shape is that of what is to be made, held against the pipeline.
 func (o *sampleOptions) shape(p *pipeline.Pipeline) (pipeline.Shape, error) {
 	d := p.Defaults()
+	if most, must := p.Edits(); most > 0 {
+		return o.edited(p, most, must)
+	}
 	height, width := or(o.height, d.Height), or(o.width, d.Width)
 	if p.Clips() {
 		if err := o.givable(p); err != nil {
@@ -45,8 +49,8 @@ func (o *sampleOptions) shape(p *pipeline.Pipeline) (pipeline.Shape, error) {
 		return p.ClipShape(or(o.frames, d.Frames), height, width)
 	}
 	switch ending := strings.ToLower(filepath.Ext(o.out)); {
-	case o.frames > 1 || o.image != "":
-		return pipeline.Shape{}, fmt.Errorf("--frames and --image are for clips: a %s makes pictures", p.Class())
+	case o.frames > 1 || len(o.images) > 0:
+		return pipeline.Shape{}, fmt.Errorf("--frames and --image: a %s makes pictures of texts alone", p.Class())
 	case slices.Contains(clipEndings, ending):
 		return pipeline.Shape{}, fmt.Errorf("--out %s: a %s makes pictures, which are written as PNG; name a file that ends in .png", o.out, p.Class())
 	}
@@ -57,9 +61,11 @@ func (o *sampleOptions) shape(p *pipeline.Pipeline) (pipeline.Shape, error) {
 func (o *sampleOptions) givable(p *pipeline.Pipeline) error {
 	may, must, mayLast, mustLast := p.Gives()
 	switch {
-	case o.image != "" && !may:
+	case len(o.images) > 1:
+		return fmt.Errorf("--image was given %d times: a clip begins with one picture", len(o.images))
+	case len(o.images) > 0 && !may:
 		return errors.New("--image: this network reads no picture")
-	case o.image == "" && must:
+	case len(o.images) == 0 && must:
 		return errors.New("--image is missing: this network makes clips of a first picture")
 	case o.last != "" && !mayLast:
 		return errors.New("--last-image: this network reads a first picture alone")
@@ -69,15 +75,19 @@ func (o *sampleOptions) givable(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// given is what clips are given of pictures; nil for nothing.
+// given is what clips are given of pictures, or pictures that edits are made of; nil for nothing.
 func (o *sampleOptions) given(ctx context.Context, p *pipeline.Pipeline, at pipeline.Shape) (*pipeline.Given, error) {
-	if o.image == "" {
+	if len(o.images) == 0 {
 		return nil, nil
 	}
-	first, err := vision.Open(o.image, vision.Limits{})
+	sources, err := o.sources()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, err
 	}
+	if most, _ := p.Edits(); most > 0 {
+		return p.Source(ctx, sources...)
+	}
+	first := sources[0]
 	var last *vision.Image
 	if o.last != "" {
 		if last, err = vision.Open(o.last, vision.Limits{}); err != nil {

@@ -64,11 +64,11 @@ func (o *sampleOptions) develop(ctx context.Context, p *pipeline.Pipeline, plan 
 	}
 	clock := time.Now()
 	lap := func(into *float64) { *into, clock = time.Since(clock).Seconds(), time.Now() }
-	texts, err := p.Encode(append(append([]string(nil), o.prompts...), o.negative)...)
+	given, err := o.given(ctx, p, plan.At)
 	if err != nil {
 		return nil, err
 	}
-	given, err := o.given(ctx, p, plan.At)
+	texts, err := p.EncodeWith(given, append(append([]string(nil), o.prompts...), o.negative)...)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (o *sampleOptions) predict(r *sampleReport, p *pipeline.Pipeline, plan *sam
 	}
 	resetPeak()
 	before := int64(peakMiB()) << 20
-	need, err := p.Need(pipeline.Work{At: plan.At, Guidance: plan.Guidance, Pictures: r.Pictures, Batch: plan.Batch, LoRA: o.lora, Free: true}, cpu.NewDry(cpu.Options{Path: path}))
+	need, err := p.Need(pipeline.Work{At: plan.At, Guidance: plan.Guidance, Pictures: r.Pictures, Batch: plan.Batch, LoRA: o.lora, Sources: len(o.images), Free: true}, cpu.NewDry(cpu.Options{Path: path}))
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
 	case o.trueCFG > 0:
 		return nil, fmt.Errorf("--true-cfg is for networks that read --guidance themselves; here --guidance is what combines two outputs")
 	default:
-		plan.Guidance = pipeline.Guidance{Scale: plan.guidance, Second: o.second}
+		plan.Guidance = pipeline.Guidance{Scale: plan.guidance, Second: o.second, Norm: d.Norm}
 	}
 	if err := p.CheckGuidance(plan.Guidance); err != nil {
 		return nil, fmt.Errorf("--guidance-2: %w", err)

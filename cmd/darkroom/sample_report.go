@@ -115,10 +115,15 @@ func (o *sampleOptions) settings(p *pipeline.Pipeline, plan *samplePlan) []visio
 	if plan.At.Frames > 0 {
 		add("frames", strconv.Itoa(plan.At.Frames))
 	}
-	for _, f := range []struct{ key, file string }{{"image", o.image}, {"last-image", o.last}} {
-		if f.file != "" {
-			add(f.key, f.file)
+	for i, file := range o.images {
+		key := "image"
+		if len(o.images) > 1 {
+			key = fmt.Sprintf("image %d", i+1)
 		}
+		add(key, file)
+	}
+	if o.last != "" {
+		add("last-image", o.last)
 	}
 	add("width", strconv.Itoa(plan.At.Width))
 	add("height", strconv.Itoa(plan.At.Height))

@@ -91,11 +91,7 @@ func (s clipCase) image(name string) (*vision.Image, error) {
 	if !s.Has(name) {
 		return nil, nil
 	}
-	a := s.Array(name)
-	m := vision.New(a.Shape[1], a.Shape[0])
-	for i, v := range a.Data {
-		m.Pix[i] = uint8(v)
-	}
+	m := bytesOf(s.Array(name))
 	pixels, err := s.SightPixels(m)
 	if err != nil || pixels == nil {
 		return m, err

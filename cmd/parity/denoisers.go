@@ -11,7 +11,11 @@ import (
 var denoiserOps = map[string]Op{
 	"models.flux_transformer": fluxTransformer,
 	"models.sd3_transformer":  sd3Transformer,
-	"models.unet2d_condition": unetCondition,
+
+	"models.flux2_transformer":      flux2Transformer,
+	"models.z_image_transformer":    zImageTransformer,
+	"models.qwen_image_transformer": qwenImageTransformer,
+	"models.unet2d_condition":       unetCondition,
 }
 
 func sd3Transformer(c *Case) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -16,6 +17,13 @@ var pipelineOps = map[string]Op{
 	"pipelines.sd15": runPipeline,
 	"pipelines.sd3":  runPipeline,
 	"pipelines.sdxl": runPipeline,
+
+	"pipelines.flux_kontext":         runPipeline,
+	"pipelines.qwen_image":           runPipeline,
+	"pipelines.z_image":              runPipeline,
+	"pipelines.flux2_klein":          runKlein,
+	"pipelines.qwen_image_edit":      runPipeline,
+	"pipelines.qwen_image_edit_plus": runPipeline,
 }
 
 // A sampled case is one on its way through a pipeline.
@@ -24,6 +32,7 @@ type sampled struct {
 	*pipeline.Pipeline
 	at     pipeline.Shape
 	packed bool
+	given  *pipeline.Given // pictures that an edit begins with
 }
 
 func runPipeline(c *Case) error {
@@ -32,14 +41,19 @@ func runPipeline(c *Case) error {
 		return err
 	}
 	defer be.Close()
-	p, err := pipeline.Open(c.Dir(), pipeline.Options{Pool: tensor.NewPool(be), TextLength: int(numberOr(c, "max_sequence_length", 0))})
+	p, err := pipeline.Open(c.Dir(), sourceAreas(c, pipeline.Options{Pool: tensor.NewPool(be), TextLength: int(numberOr(c, "max_sequence_length", 0))}))
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	s := sampled{Case: c, Pipeline: p, packed: c.Op == "pipelines.flux"}
+	s := sampled{Case: c, Pipeline: p, packed: c.Op == "pipelines.flux" || c.Op == "pipelines.flux_kontext" || strings.HasPrefix(c.Op, "pipelines.qwen_image")}
 	if s.at, err = p.Shape(c.Int("height"), c.Int("width")); err != nil {
 		return err
+	}
+	if most, _ := p.Edits(); most > 0 {
+		if err := s.readSources(); err != nil {
+			return err
+		}
 	}
 	return s.run()
 }
@@ -59,20 +73,26 @@ func (s sampled) run() error {
 		s.Put("out.alphas_cumprod", shares)
 	}
 	s.Put("out.timesteps", schedule.Timesteps)
-	texts, err := s.Encode(s.String("prompt"), text(s.Case, "negative_prompt", ""))
+	texts, err := s.EncodeWith(s.given, s.String("prompt"), text(s.Case, "negative_prompt", ""))
 	if err != nil {
 		return err
 	}
 	s.putTexts(texts[0], texts[1])
-	guidance := pipeline.Guidance{Scale: s.Float("guidance_scale")}
-	if s.Defaults().Embedded {
-		guidance = pipeline.Guidance{Embedded: guidance.Scale, Scale: numberOr(s.Case, "true_cfg_scale", 1)}
+	guidance := pipeline.Guidance{Scale: numberOr(s.Case, "true_cfg_scale", 1), Norm: s.Defaults().Norm}
+	switch {
+	case s.Defaults().Embedded:
+		guidance.Embedded = s.Float("guidance_scale")
+	case s.Has("guidance_scale"):
+		guidance.Scale = s.Float("guidance_scale")
+	}
+	if s.Op == "pipelines.z_image" { // its scale is of what is added to the conditional output
+		guidance.Scale, guidance.Until = 1+guidance.Scale, s.Float("cfg_truncation")
 	}
 	start := s.Floats("in.latents")
 	if !s.packed {
 		start = channelsLast(s.Array("in.latents")).Data
 	}
-	tracks, err := s.Sample(context.Background(), []pipeline.Picture{{Text: texts[0], Negative: texts[1], Start: start}}, pipeline.Sampler{
+	tracks, err := s.Sample(context.Background(), []pipeline.Picture{{Text: texts[0], Negative: texts[1], Given: s.given, Start: start}}, pipeline.Sampler{
 		At: s.at, Rows: rows, Times: schedule.Timesteps, Guidance: guidance,
 		Watch: func(step, _ int, output, next []float64) {
 			s.Put(fmt.Sprintf("out.model_output.%d", step), s.latents(output))
@@ -103,15 +123,18 @@ func (s sampled) putTexts(prompt, negative *pipeline.Text) {
 		}
 		s.Put(name, [][]int{whole32(ids)})
 	}
-	s.Put("out.prompt_embeds", states(prompt))
-	s.Put("out.negative_prompt_embeds", states(negative))
+	s.Put("out.prompt_embeds", s.states(prompt))
+	s.Put("out.negative_prompt_embeds", s.states(negative))
 	if prompt.Pooled != nil {
 		s.Put("out.pooled", pooled(prompt))
 		s.Put("out.negative_pooled", pooled(negative))
 	}
 }
 
-func states(t *pipeline.Text) Array {
+func (s sampled) states(t *pipeline.Text) Array {
+	if s.Op == "pipelines.z_image" {
+		return Array{Shape: []int{t.Tokens, t.Width}, Data: widened(t.States)}
+	}
 	return Array{Shape: []int{1, t.Tokens, t.Width}, Data: widened(t.States)}
 }
 

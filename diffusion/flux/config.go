@@ -1,6 +1,9 @@
 package flux
 
-import "github.com/darkroom-rl/darkroom/kernels/nn/hub"
+import (
+	"github.com/darkroom-rl/darkroom/diffusion/mmdit"
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+)
 
 // Config is config.json of a FluxTransformer2DModel.
 type Config struct {
@@ -43,11 +46,6 @@ func (c Config) check() error {
 	l.Int("attention_head_dim", c.HeadDim, 2, 512)
 	l.Int("joint_attention_dim", c.Context, 1, 1<<16)
 	l.Int("pooled_projection_dim", c.Pooled, 1, 1<<16)
-	sum := 0
-	for _, n := range c.Axes {
-		l.Must(n > 0 && n%2 == 0, `"axes_dims_rope" holds %d; each must be even and positive`, n)
-		sum += n
-	}
-	l.Must(sum == c.HeadDim, `"axes_dims_rope" adds up to %d, and attention_head_dim is %d`, sum, c.HeadDim)
+	mmdit.CheckAxes(&l, "axes_dims_rope", c.Axes, c.HeadDim)
 	return l.Err()
 }

@@ -51,16 +51,21 @@ func New(p *nn.Params, c Config) *Model {
 // Inputs of the network, one sample a row of the first axis.
 type Inputs struct {
 	Latents, Text, Pooled *autograd.Value // [B, tokens, In], [B, S, Context], [B, Pooled]
+	Sources               *autograd.Value // [B, their tokens, In] of pictures that it is made of; nil for none
 	Time, Guidance        []float32       // sigma, and the guidance scale where it is an input
-	Places, TextPlaces    [][]float32     // of tokens: Grid, Nowhere
+	Places, TextPlaces    [][]float32     // of tokens, sources last: Grid, Nowhere
 }
 
 // Forward is the velocity at packed latents, as F32 [B, tokens, Out].
 func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
-	x := m.in.Apply(tp, in.Latents, autograd.With{})
+	made, x := in.Latents.Dim(1), in.Latents
+	if in.Sources != nil {
+		x = tp.Concat(1, x, in.Sources)
+	}
+	x = m.in.Apply(tp, x, autograd.With{})
 	text := m.context.Apply(tp, in.Text, autograd.With{})
 	condition := m.condition(tp, in)
-	turn := m.turn(tp, slices.Concat(in.TextPlaces, in.Places))
+	turn := mmdit.Rotary{Heads: m.Heads, Axes: m.Axes}.Turn(tp, slices.Concat(in.TextPlaces, in.Places))
 	for _, block := range m.blocks {
 		out := tp.Block(func(in ...*autograd.Value) []*autograd.Value {
 			y, t := block.Forward(tp, in[0], in[1], in[2], turn)
@@ -79,7 +84,11 @@ func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
 		tp.Release(both)
 		both = out[0]
 	}
-	x = tp.Split(both, 1, words, both.Dim(1)-words)[1]
+	parts := []int{words, made}
+	if rest := both.Dim(1) - words - made; rest > 0 {
+		parts = append(parts, rest)
+	}
+	x = tp.Split(both, 1, parts...)[1]
 	s := tp.Chunk(m.modulateOut.Apply(tp, condition, autograd.With{}), 2)
 	return m.out.Apply(tp, m.norm.Modulated(tp, x, s[0], s[1]), autograd.With{Wide: true})
 }
@@ -99,16 +108,4 @@ func waves(tp *autograd.Tape, name string, x []float32) *autograd.Value {
 		thousands[i] = 1000 * v
 	}
 	return tp.Upload(name, nn.Timestep{Dim: timeDim, CosFirst: true}.Embed(thousands), len(x), timeDim)
-}
-
-// turn rotates queries or keys of the joint sequence.
-func (m *Model) turn(tp *autograd.Tape, places [][]float32) func(*autograd.Value) *autograd.Value {
-	cos, sin := m.rotations(places)
-	upload := func(x []float32) *autograd.Value {
-		t := tp.Pool().FromF32(kernels.F32, x, len(places), m.HeadDim/2)
-		defer t.Free()
-		return tp.Input(t)
-	}
-	c, s := upload(cos), upload(sin)
-	return func(x *autograd.Value) *autograd.Value { return tp.Rope(x, m.Heads, c, s, kernels.RopeInterleaved) }
 }

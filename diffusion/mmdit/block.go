@@ -30,6 +30,17 @@ type BlockOptions struct {
 	QKNorm         bool // RMS norms of each head's queries and keys
 	Dual           bool // a second attention of the picture alone
 	Last           bool // text is read for the last time
+	Names          Names
+}
+
+// Names are what parts of a layer are called; the zero value is diffusers' usual names.
+type Names struct{ Modulation, TextModulation, MLP, TextMLP string }
+
+func (n Names) or(usual Names) Names {
+	if n == (Names{}) {
+		return usual
+	}
+	return n
 }
 
 func (o BlockOptions) width() int { return o.Heads * o.HeadDim }
@@ -47,22 +58,23 @@ type stream struct {
 // NewBlock asks p for a layer's parameters.
 func NewBlock(p *nn.Params, o BlockOptions) *Block {
 	width := o.width()
+	called := o.Names.or(Names{"norm1.linear", "norm1_context.linear", "ff", "ff_context"})
 	attn, own := p.Sub("attn"), [4]string{"to_q", "to_k", "to_v", "to_out.0"}
-	image := &stream{norm: plain(), attention: o.attention(attn, own, "norm_q", "norm_k"), mlp: mlp(p, "ff", width)}
+	image := &stream{norm: plain(), attention: o.attention(attn, own, "norm_q", "norm_k"), mlp: mlp(p, called.MLP, width)}
 	chunks := 6
 	if o.Dual {
 		chunks = 9
 		image.second = o.attention(p.Sub("attn2"), own, "norm_q", "norm_k")
 	}
-	image.modulation = p.Linear("norm1.linear", width, chunks*width, true)
+	image.modulation = p.Linear(called.Modulation, width, chunks*width, true)
 	names := [4]string{"add_q_proj", "add_k_proj", "add_v_proj", "to_add_out"}
 	text := &stream{norm: plain(), continuous: o.Last}
 	if o.Last {
 		names[3] = ""
-		text.modulation = p.Linear("norm1_context.linear", width, 2*width, true)
+		text.modulation = p.Linear(called.TextModulation, width, 2*width, true)
 	} else {
-		text.modulation = p.Linear("norm1_context.linear", width, 6*width, true)
-		text.mlp = mlp(p, "ff_context", width)
+		text.modulation = p.Linear(called.TextModulation, width, 6*width, true)
+		text.mlp = mlp(p, called.TextMLP, width)
 	}
 	text.attention = o.attention(attn, names, "norm_added_q", "norm_added_k")
 	return &Block{image: image, text: text, heads: o.Heads}

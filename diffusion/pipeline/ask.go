@@ -25,6 +25,8 @@ type Guidance struct {
 	Scale    float64 // of two outputs; 1 or less: one output alone
 	Norm     bool    // the combined output keeps the length of the conditional one, token by token
 	Embedded float64 // what the network is told, where it reads a scale
+	// Until, where it is not 0, is the clean share behind which one output alone is asked for.
+	Until float64
 	// Second is the Scale of the second network, of pipelines that have two.
 	Second float64
 }
@@ -37,6 +39,7 @@ type Answers struct {
 	Outputs [][]float64
 
 	guidance     Guidance
+	negated      bool
 	width        int
 	tape         *autograd.Tape
 	value        *autograd.Value
@@ -69,12 +72,18 @@ func (p *Pipeline) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 		return nil, err
 	}
 	g = p.guidanceOf(i, g)
+	if g, err = g.at(questions); err != nil {
+		return nil, err
+	}
 	in, err := p.inputs(tp, at, g, questions, given)
 	if err != nil {
 		return nil, err
 	}
 	a := &Answers{guidance: g, width: at.Latents[len(at.Latents)-1], tape: tp, latents: in.latents, value: network.forward(tp, in)}
 	all := widened(a.value.F32())
+	if a.negated = p.family.negated; a.negated {
+		negate(all)
+	}
 	n := at.Len()
 	row := func(i int) []float64 { return all[i*n : (i+1)*n : (i+1)*n] }
 	for i := range questions {
@@ -91,6 +100,23 @@ func (p *Pipeline) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 		}
 	}
 	return a, nil
+}
+
+// at is the guidance of questions, all of which stand on one side of its end.
+func (g Guidance) at(questions []Question) (Guidance, error) {
+	if g.Until == 0 {
+		return g, nil
+	}
+	past := func(q Question) bool { return (1000-q.Time)/1000 > g.Until }
+	for _, q := range questions {
+		if past(q) != past(questions[0]) {
+			return g, errors.New("questions before and behind the end of guidance in one batch: ask them apart")
+		}
+	}
+	if past(questions[0]) {
+		g.Scale = 1
+	}
+	return g, nil
 }
 
 // inputs uploads a batch.
@@ -110,12 +136,15 @@ func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 		switch {
 		case t == nil:
 			return in, errors.New("a question has no text: encode the prompt, and the negative one where guidance combines two outputs")
-		case t.Tokens != texts[0].Tokens || t.Width != texts[0].Width || len(t.Pooled) != len(texts[0].Pooled):
+		case t.Tokens != texts[0].Tokens && !p.family.ragged || t.Width != texts[0].Width || len(t.Pooled) != len(texts[0].Pooled):
 			return in, fmt.Errorf("texts of %d x %d and %d x %d in one batch", texts[0].Tokens, texts[0].Width, t.Tokens, t.Width)
 		case len(q.Latents) != at.Len():
 			return in, fmt.Errorf("latents of %d numbers; a picture of %d x %d has %d", len(q.Latents), at.Width, at.Height, at.Len())
 		}
 		asked[i] = q
+		if p.family.ragged {
+			in.words = append(in.words, int32(t.Tokens))
+		}
 		latents = append(latents, narrowed(q.Given.finish(q.Latents))...)
 		in.times = append(in.times, p.timesOf(q, at)...)
 		if p.family.embedded {
@@ -157,6 +186,15 @@ func (a *Answers) Back(grads [][]float64) error {
 		}
 		seed = append(seed, narrowed(g)...)
 	}
+	if a.negated {
+		negate(seed)
+	}
 	a.tape.Backward(autograd.Seed{Of: a.value, Grad: seed})
 	return nil
+}
+
+func negate[T float32 | float64](x []T) {
+	for i, v := range x {
+		x[i] = -v
+	}
 }

@@ -30,12 +30,12 @@ type cached struct {
 }
 
 // recall takes prompts from the disk, and returns those that are not there.
-func (p *Pipeline) recall(prompts []string) (missing []string, err error) {
+func (p *Pipeline) recall(prompts []string, g *Given) (missing []string, err error) {
 	if p.Cache == "" {
 		return prompts, nil
 	}
 	for _, prompt := range prompts {
-		path, err := p.cachePath(prompt)
+		path, err := p.cachePath(g.key(prompt))
 		if err != nil {
 			return nil, err
 		}
@@ -46,18 +46,18 @@ func (p *Pipeline) recall(prompts []string) (missing []string, err error) {
 		case err != nil || text.Prompt != prompt:
 			missing = append(missing, prompt)
 		default:
-			p.texts[prompt] = text
+			p.texts[g.key(prompt)] = text
 		}
 	}
 	return missing, nil
 }
 
 // remember writes a text to the disk.
-func (p *Pipeline) remember(t *Text) error {
+func (p *Pipeline) remember(t *Text, g *Given) error {
 	if p.Cache == "" {
 		return nil
 	}
-	path, err := p.cachePath(t.Prompt)
+	path, err := p.cachePath(g.key(t.Prompt))
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func readText(path string) (*Text, error) {
 	return t, nil
 }
 
-func (p *Pipeline) cachePath(prompt string) (string, error) {
+func (p *Pipeline) cachePath(key textKey) (string, error) {
 	if p.fingerprint == "" {
 		mark, err := p.mark()
 		if err != nil {
@@ -125,7 +125,11 @@ func (p *Pipeline) cachePath(prompt string) (string, error) {
 		}
 		p.fingerprint = mark
 	}
-	sum := sha256.Sum256([]byte(p.fingerprint + "\x00" + prompt))
+	name := p.fingerprint + "\x00" + key.prompt
+	if key.pictures != "" {
+		name += "\x00" + key.pictures
+	}
+	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(p.Cache, hex.EncodeToString(sum[:16])+".safetensors"), nil
 }
 

@@ -17,6 +17,7 @@ type decoder struct {
 	tile    int  // pixels a side of upstream's tiles; 0: it has none
 	factor  int  // pixels a side of a latent pixel covers
 	frames  int  // that a frame of a clip's latents covers; 0: it is of pictures
+	alone   bool // pictures go through one by one
 	forced  bool // computes in fp32 whatever is asked for
 	build   func(p *nn.Params) (decode, encode through)
 	names   func(nn.Source) nn.Source
@@ -38,7 +39,16 @@ func openDecoder(f *folder, channels int) (*decoder, error) {
 	if f.parts["vae"] == "AutoencoderKLWan" {
 		return openClipDecoder(dir, channels)
 	}
-	if f.parts["vae"] == "AutoencoderTiny" {
+	if f.parts["vae"] == "AutoencoderKLQwenImage" {
+		return openFrameDecoder(dir, channels)
+	}
+	if f.parts["vae"] == "AutoencoderKLFlux2" {
+		var c vae.Config
+		if d, c, err = openKleinDecoder(dir); err != nil {
+			return nil, err
+		}
+		latent, out = c.Latent, c.Out
+	} else if f.parts["vae"] == "AutoencoderTiny" {
 		c, err := vae.ReadTinyConfig(dir)
 		if err != nil {
 			return nil, named(dir, err)
@@ -125,7 +135,7 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 	}
 	var out [][]float32
 	each := max(1, (1<<18)/(at.Height*at.Width))
-	if tiling.Side > 0 || at.Frames > 0 { // clips go through alone
+	if tiling.Side > 0 || at.Frames > 0 || d.alone { // clips go through alone
 		each = 1
 	}
 	for len(latents) > 0 {

@@ -36,6 +36,6 @@ func (d Drawn) Open(o Options) (*Pipeline, error) {
 	flow.Shift, flow.SigmaMax = d.Shift, 1
 	flow.SigmaMin = sde.Shift(d.Shift, 1/float64(flow.TrainSteps))
 	p := &Pipeline{Options: o, folder: &folder{class: "StableDiffusion3Pipeline", drawn: &d}, family: sd3Family(d.Network, 0, false),
-		decoder: klDecoder(d.Decoder), schedule: &scheduler{flow: flow}, texts: map[string]*Text{}}
+		decoder: klDecoder(d.Decoder), schedule: &scheduler{flow: flow}, texts: map[textKey]*Text{}}
 	return p, nil
 }

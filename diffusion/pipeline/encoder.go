@@ -15,14 +15,16 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/vision/clip"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // encoderPart says which text encoder a pipeline has, and what is read of it.
 type encoderPart struct {
 	part, tokenizer string
 	kind            encoderKind
-	length          int    // tokens; 0: what the tokenizer's settings say
-	lengthOf        string // whose settings: another tokenizer's
+	length          int        // tokens; 0: what the tokenizer's settings say
+	lengthOf        string     // whose settings: another tokenizer's
+	form            promptForm // of language models
 }
 
 // encoderKind is what is read of an encoder.
@@ -35,6 +37,7 @@ const (
 	clipProjected                    // these, and the projection
 	t5States                         // T5's last states
 	umt5States                       // the same, zeros for padding, which the encoder does not see
+	promptStates                     // a language model's last states of a prompt in its template (prompt.go)
 )
 
 // encoder is a text encoder that was understood; its weights come and go.
@@ -46,6 +49,11 @@ type encoder struct {
 	build      func(p *nn.Params) runText
 	network    *network
 	run        runText
+
+	// Of language models.
+	reader *vlm.Model
+	eyes   *vlm.Processor // nil: it sees no pictures
+	marks  vlm.Marks
 }
 
 // runText encodes texts of one length: states [B, S, W], pooled [B, P] or nil.
@@ -82,9 +90,12 @@ func (e encoderPart) open(f *folder) (*encoder, error) {
 		return nil, err
 	}
 	most := 1 << 16
-	if e.ofT5() {
+	switch {
+	case e.kind == promptStates:
+		most, err = out.openReader(f)
+	case e.ofT5():
 		most, err = out.openT5(f)
-	} else {
+	default:
 		most, err = out.openCLIP(f)
 	}
 	if err != nil {
@@ -241,7 +252,7 @@ func (e *encoder) tokens(text string) (ids []int32, seen int, cut string, err er
 }
 
 // encode runs an encoder over texts.
-func (p *Pipeline) encode(e *encoder, texts []string) ([]encoded, error) {
+func (p *Pipeline) encode(e *encoder, texts []string, g *Given) ([]encoded, error) {
 	if e.network == nil {
 		n, err := p.load(e.part, p.Precision, nil, nil, func(params *nn.Params) { e.run = e.build(params) })
 		if err != nil {
@@ -253,6 +264,14 @@ func (p *Pipeline) encode(e *encoder, texts []string) ([]encoded, error) {
 	tp := p.tape(p.Precision)
 	defer tp.Reset()
 	for i, text := range texts {
+		if e.kind == promptStates {
+			var err error
+			if out[i], err = e.readPrompt(tp, text, g); err != nil {
+				return nil, err
+			}
+			tp.Reset()
+			continue
+		}
 		ids, seen, cut, err := e.tokens(text)
 		if err != nil {
 			return nil, err
@@ -276,7 +295,7 @@ func (p *Pipeline) encode(e *encoder, texts []string) ([]encoded, error) {
 // free lets the weights go.
 func (e *encoder) free() error {
 	err := e.network.close()
-	e.network, e.run = nil, nil
+	e.network, e.run, e.reader = nil, nil, nil
 	return err
 }
 

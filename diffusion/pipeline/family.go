@@ -25,12 +25,16 @@ type family struct {
 	packed bool
 	// base is the grid of sigmas before its shift; nil: the scheduler's own.
 	base        func(steps int) []float64
-	embedded    bool // the network reads a guidance scale
-	zeros       bool // stand for the states of a T5 encoder that is not there
-	patch       int  // side of a token in latents
-	emptyIsZero bool // the empty text is zeros, and not what encoders make of it
+	embedded    bool                            // the network reads a guidance scale
+	zeros       bool                            // stand for the states of a T5 encoder that is not there
+	patch       int                             // side of a token in latents
+	shift       func(tokens, steps int) float64 // of the schedule, in place of the folder's line; nil: none
+	negated     bool                            // the network puts out the velocity with its sign turned
+	ragged      bool                            // texts have lengths of their own
+	emptyIsZero bool                            // the empty text is zeros, and not what encoders make of it
 
-	targets []string // layers that adapters are usually for, by the ends of their names
+	sources *sourceRules // nil: pictures are made of texts alone
+	targets []string     // layers that adapters are usually for, by the ends of their names
 
 	// Of clips alone.
 	longest  int     // frames of latents
@@ -52,6 +56,7 @@ type Defaults struct {
 	// of two outputs.
 	Embedded bool
 	TrueCFG  bool // guidance by two outputs has to be asked for besides
+	Norm     bool // the guided output keeps the length of the conditional one
 }
 
 // inputs are a batch for the network: one row of each a sample.
@@ -61,6 +66,9 @@ type inputs struct {
 	guidance              []float32       // where the network reads one
 	beside, seen          *autograd.Value // channels beside latents, and tokens of pictures, where clips are given some
 	at                    Shape
+	words                 []int32         // tokens of each row's text, where they have lengths of their own
+	sources               *autograd.Value // latents of pictures that the rows are made of, and their tokens' places
+	grids                 []grid
 }
 
 // forward runs a network: F32 of the latents' shape.
@@ -76,6 +84,13 @@ func families() map[string]func(*folder, Options) (*family, error) {
 		"WanImageToVideoPipeline":  openWanPicture,
 
 		"StableDiffusionXLPipeline": openSDXL,
+
+		"ZImagePipeline":            openZImage,
+		"Flux2KleinPipeline":        openKlein,
+		"QwenImagePipeline":         openQwen,
+		"QwenImageEditPipeline":     openQwenEdit,
+		"QwenImageEditPlusPipeline": openQwenEditPlus,
+		"FluxKontextPipeline":       openKontext,
 	}
 }
 

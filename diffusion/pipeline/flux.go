@@ -34,13 +34,7 @@ func openFlux(f *folder, o Options) (*family, error) {
 		side:     func(factor int) int { return 2 * factor },
 		most:     func(int) int { return 0 },
 		defaults: Defaults{Height: 128, Width: 128, Steps: 28, Guidance: 3.5, Embedded: c.Guidance, TrueCFG: true},
-		base: func(steps int) []float64 {
-			s := make([]float64, steps)
-			for i := range s {
-				s[i] = 1 - float64(i)/float64(steps)
-			}
-			return s
-		},
+		base:     downFromOne,
 	}
 	fam.join = func(said []encoded) (*Text, error) {
 		switch {
@@ -54,12 +48,12 @@ func openFlux(f *folder, o Options) (*family, error) {
 	fam.build = func(p *nn.Params) forward {
 		m := flux.New(p, c)
 		return func(tp *autograd.Tape, in inputs) *autograd.Value {
-			sigmas := make([]float32, len(in.times))
-			for i, t := range in.times {
-				sigmas[i] = t / 1000
+			places := flux.Grid(0, in.at.Rows/2, in.at.Cols/2)
+			for i, g := range in.grids {
+				places = append(places, flux.Grid(i+1, g.rows, g.cols)...)
 			}
-			return m.Forward(tp, flux.Inputs{Latents: in.latents, Text: in.text, Pooled: in.pooled, Time: sigmas, Guidance: in.guidance,
-				Places: flux.Grid(in.at.Rows/2, in.at.Cols/2), TextPlaces: flux.Nowhere(in.text.Dim(1))})
+			return m.Forward(tp, flux.Inputs{Latents: in.latents, Sources: in.sources, Text: in.text, Pooled: in.pooled, Time: sigmasOf(in.times), Guidance: in.guidance,
+				Places: places, TextPlaces: flux.Nowhere(in.text.Dim(1))})
 		}
 	}
 	return fam, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // What a clip is given of pictures: its first frame, or its first and its last.
@@ -23,6 +24,7 @@ const (
 	noPictures     readsPictures = iota
 	besideLatents                // channels beside those of latents
 	inFirstLatents               // the first frame's latents
+	besideTokens                 // tokens behind those of the picture that is made (sources.go)
 )
 
 // Given is what the network reads of pictures. It serves any number of clips of its shape.
@@ -31,13 +33,19 @@ type Given struct {
 	tokens   []float32 // [seen, width]
 	seen     int
 	first    []float64 // latents of the first frame
+
+	// Of pictures that a picture is made of.
+	sources []float32   // tokens of their latents
+	grids   []grid      // of each
+	patches vlm.Patches // what a text encoder sees
+	mark    string      // names the pictures
 }
 
 // Gives reports whether clips may be given pictures, must be, and whether they may or must be given a
 // last one.
 func (p *Pipeline) Gives() (may, must, mayLast, mustLast bool) {
 	f := p.family
-	may = f.reads != noPictures
+	may = f.reads == besideLatents || f.reads == inFirstLatents
 	return may, f.reads == besideLatents, f.reads == besideLatents && (f.sight == nil || f.both), f.both
 }
 

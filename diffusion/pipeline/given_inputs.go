@@ -24,6 +24,9 @@ func (p *Pipeline) timesOf(q Question, at Shape) []float32 {
 
 // putGiven puts on the tape what rows are given of pictures.
 func (p *Pipeline) putGiven(tp *autograd.Tape, in *inputs, rows []Question) error {
+	if p.family.reads == besideTokens {
+		return p.putSources(tp, in, rows)
+	}
 	var channels, tokens []float32
 	for _, q := range rows {
 		switch g := q.Given; {
@@ -61,4 +64,27 @@ func (p *Pipeline) Reads(q Question, at Shape) (numbers, times []float32) {
 		numbers = append(append(numbers, latents[i*c:(i+1)*c]...), q.Given.channels[i*wide:(i+1)*wide]...)
 	}
 	return numbers, p.timesOf(q, at)
+}
+
+// putSources puts on the tape the latents of pictures that rows are made of.
+func (p *Pipeline) putSources(tp *autograd.Tape, in *inputs, rows []Question) error {
+	var all []float32
+	for _, q := range rows {
+		switch g := q.Given; {
+		case !sameGrids(g, rows[0].Given):
+			return errors.New("pictures of different sizes are given in one batch: ask for each size by itself")
+		case g == nil || len(g.grids) == 0:
+			if p.family.sources.must {
+				return errors.New("this network makes pictures of pictures: give one (Source)")
+			}
+		default:
+			all = append(all, g.sources...)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	width := in.at.Latents[len(in.at.Latents)-1]
+	in.sources, in.grids = tp.Upload("pictures", all, len(rows), len(all)/(len(rows)*width), width), rows[0].Given.grids
+	return nil
 }

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -22,6 +24,7 @@ type Work struct {
 	Guidance Guidance
 	Pictures int    // 0: one is decoded, and nothing is sampled
 	Batch    int    // as a Sampler's
+	Sources  int    // pictures that each is made of, where the pipeline edits some
 	Text     *Text  // of the caller's, where there are no encoders; nil: encoded
 	LoRA     string // an adapter's folder or file; "" for none
 	// Train, where set, puts adapters on the network, and one step of training of Batch
@@ -98,21 +101,19 @@ func (p *Pipeline) Need(w Work, dry Dry) (Need, error) {
 
 // needToSample is the phases before decoding.
 func (p *Pipeline) needToSample(w Work, host int, n *Need, phase func(into *int64, host int)) error {
-	text := w.Text
-	if text == nil {
-		texts, err := p.Encode("")
-		if err != nil {
-			return err
-		}
-		text = texts[0]
-		phase(&n.Texts, 0)
-	}
-	given, err := p.blank(w.At)
+	given, err := p.blank(w.At, w.Sources)
 	if err != nil {
 		return err
 	}
 	if given != nil {
 		phase(&n.Given, host+w.At.Pixels()*3*(4+4))
+	}
+	text := w.Text
+	if text == nil {
+		if text, err = p.longText(given); err != nil {
+			return err
+		}
+		phase(&n.Texts, 0)
 	}
 	s, pictures, err := p.oneStep(w, text, given)
 	if err != nil {
@@ -131,8 +132,37 @@ func (p *Pipeline) needToSample(w Work, host int, n *Need, phase func(into *int6
 	return nil
 }
 
-// blank is what clips must be given of pictures, black ones; nil where they need none.
-func (p *Pipeline) blank(at Shape) (*Given, error) {
+// longText is a text of the usual length: where texts have lengths of their own, of a long prompt.
+func (p *Pipeline) longText(given *Given) (*Text, error) {
+	prompt := ""
+	if p.family.ragged {
+		prompt = strings.Repeat("a picture of it ", usualWords/4)
+	}
+	texts, err := p.EncodeWith(given, prompt)
+	if err != nil {
+		return nil, err
+	}
+	return texts[0], nil
+}
+
+// usualWords are more than most prompts have; a longer one takes little more.
+const usualWords = 256
+
+// blank is what clips must be given of pictures, or edits are made of, black ones; nil where they need none.
+func (p *Pipeline) blank(at Shape, sources int) (*Given, error) {
+	if r := p.family.sources; r != nil {
+		if sources = min(sources, r.most); r.must {
+			sources = max(1, sources)
+		}
+		if sources == 0 {
+			return nil, nil
+		}
+		g, err := p.Source(context.Background(), slices.Repeat([]*vision.Image{vision.New(at.Width, at.Height)}, sources)...)
+		if err != nil {
+			return nil, err
+		}
+		return g, p.FreeDecoder()
+	}
 	_, must, _, mustLast := p.Gives()
 	if !must {
 		return nil, nil

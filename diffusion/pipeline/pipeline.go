@@ -50,6 +50,9 @@ type Options struct {
 	// Tile is the side in pixels of the tiles that larger pictures are decoded in; 0: none.
 	// UsualTile is upstream's: the size of pictures that the autoencoder was trained on.
 	Tile int
+	// SourceArea is how many pixels pictures have that a picture is made of, and SightArea how many of them the text encoder
+	// sees; 0: upstream's. AsIs leaves sources the size they have.
+	SourceArea, SightArea int
 }
 
 // UsualTile is Options.Tile for upstream's tiles.
@@ -80,7 +83,7 @@ type Pipeline struct {
 	encoders []*encoder
 	decoder  *decoder
 	experts  [2]expert // the second is of pipelines that have two networks
-	texts    map[string]*Text
+	texts    map[textKey]*Text
 	uploaded uploaded
 
 	fingerprint string // of what texts depend on, for Options.Cache
@@ -97,7 +100,7 @@ func Open(dir string, o Options) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pipeline{Options: o, folder: f, texts: map[string]*Text{}}
+	p := &Pipeline{Options: o, folder: f, texts: map[textKey]*Text{}}
 	if p.family, err = open(f, o); err != nil {
 		return nil, err
 	}

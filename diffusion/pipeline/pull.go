@@ -83,7 +83,7 @@ func (p *Pipeline) PullDecode(latents [][]float64, at Shape, of func(from int, r
 	defer tp.Reset()
 	var out [][]float64
 	each := max(1, mostKept/pixels)
-	if at.Frames > 0 { // clips go through alone
+	if at.Frames > 0 || d.alone { // clips go through alone
 		each = 1
 	}
 	for from := 0; from < len(latents); from += each {
@@ -169,7 +169,7 @@ func (p *Pipeline) EncodeAll(pictures [][]float32, at Shape) ([][]float64, error
 	tp := p.tape(precision)
 	defer tp.Reset()
 	each, size, n := max(1, (1<<18)/(at.Height*at.Width)), 3*at.Pixels(), max(1, at.Times)*at.Rows*at.Cols*p.family.latentChannels
-	if at.Frames > 0 { // clips go through alone
+	if at.Frames > 0 || d.alone { // clips go through alone
 		each = 1
 	}
 	var out [][]float64

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -207,6 +208,23 @@ func (r *run) drawOf(step, i int) Draw {
 // usualBatch is as many pictures as make about 4096 tokens.
 func usualBatch(at Shape) int { return max(1, 4096/max(1, at.Tokens)) }
 
+// batches are pictures that the network is asked about at once: of those that follow each other, as many
+// as a batch holds, made of pictures of the same sizes.
+func (r *run) batches(ask []int) iter.Seq[[]int] {
+	return func(yield func([]int) bool) {
+		for len(ask) > 0 {
+			n := 1
+			for n < min(len(ask), r.Batch) && sameGrids(r.pictures[ask[0]].Given, r.pictures[ask[n]].Given) {
+				n++
+			}
+			if !yield(ask[:n]) {
+				return
+			}
+			ask = ask[n:]
+		}
+	}
+}
+
 // step takes every picture through one row.
 func (r *run) step(ctx context.Context, step int) error {
 	var ask []int // pictures that the network is asked about
@@ -216,7 +234,7 @@ func (r *run) step(ctx context.Context, step int) error {
 		}
 	}
 	outputs := make([][]float64, len(r.pictures))
-	for some := range slices.Chunk(ask, r.Batch) {
+	for some := range r.batches(ask) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

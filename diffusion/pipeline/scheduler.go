@@ -164,10 +164,19 @@ func (p *Pipeline) Schedule(steps int, at Shape) (sde.Schedule, error) {
 	if p.family.base != nil {
 		base = p.family.base(steps)
 	}
-	return sde.Flow(s.flow, steps, base, sde.DynamicShift(at.Tokens, s.baseTokens, s.maxTokens, s.baseShift, s.maxShift))
+	return sde.Flow(s.flow, steps, base, p.dynamicShift(at, steps))
 }
 
 const maxSteps = 1000
+
+// dynamicShift is by how much a flow's times are shifted for a picture, as a logarithm.
+func (p *Pipeline) dynamicShift(at Shape, steps int) float64 {
+	if p.family.shift != nil {
+		return p.family.shift(at.Tokens, steps)
+	}
+	s := p.schedule
+	return sde.DynamicShift(at.Tokens, s.baseTokens, s.maxTokens, s.baseShift, s.maxShift)
+}
 
 // Shift is by how much a flow's times are shifted for a picture, for grids of other solvers.
 func (p *Pipeline) Shift(at Shape) float64 {
@@ -175,7 +184,7 @@ func (p *Pipeline) Shift(at Shape) float64 {
 	if !s.flow.Dynamic {
 		return s.flow.Shift
 	}
-	mu := sde.DynamicShift(at.Tokens, s.baseTokens, s.maxTokens, s.baseShift, s.maxShift)
+	mu := p.dynamicShift(at, p.family.defaults.Steps)
 	if s.flow.Linear {
 		return mu
 	}

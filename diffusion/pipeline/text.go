@@ -14,28 +14,58 @@ type Text struct {
 
 // Encode is the texts of prompts, each computed once in a pipeline's life, or found in
 // Options.Cache. The encoders are loaded one after another.
-func (p *Pipeline) Encode(prompts ...string) ([]*Text, error) {
-	fresh, err := p.recall(p.fresh(prompts))
+func (p *Pipeline) Encode(prompts ...string) ([]*Text, error) { return p.EncodeWith(nil, prompts...) }
+
+// EncodeWith is the texts of prompts about pictures, which text encoders that have eyes see; others' texts are
+// those of Encode. No pictures: nil.
+func (p *Pipeline) EncodeWith(g *Given, prompts ...string) ([]*Text, error) {
+	if !p.seesPictures() {
+		g = nil
+	}
+	if must := p.family.sources; p.seesPictures() && must.must && g == nil {
+		return nil, fmt.Errorf("the text encoder of a %s sees the pictures that a prompt is about: give one", p.folder.class)
+	}
+	fresh, err := p.recall(p.fresh(prompts, g), g)
 	if err != nil {
 		return nil, err
 	}
 	if len(fresh) > 0 {
-		if err := p.compute(fresh); err != nil {
+		if err := p.compute(fresh, g); err != nil {
 			return nil, err
 		}
 	}
 	texts := make([]*Text, len(prompts))
 	for i, prompt := range prompts {
-		texts[i] = p.texts[prompt]
+		texts[i] = p.texts[g.key(prompt)]
 	}
 	return texts, nil
 }
 
+// textKey names a text: a prompt, and the pictures that were seen with it.
+type textKey struct{ prompt, pictures string }
+
+func (g *Given) key(prompt string) textKey {
+	if g == nil {
+		return textKey{prompt: prompt}
+	}
+	return textKey{prompt, g.mark}
+}
+
+// seesPictures reports whether a text encoder sees the pictures that a prompt is about.
+func (p *Pipeline) seesPictures() bool {
+	for _, e := range p.encoders {
+		if e.eyes != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // fresh are the prompts that were not encoded yet, each once, in their order.
-func (p *Pipeline) fresh(prompts []string) (all []string) {
+func (p *Pipeline) fresh(prompts []string, g *Given) (all []string) {
 	seen := make(map[string]bool, len(prompts))
 	for _, prompt := range prompts {
-		if p.texts[prompt] == nil && !seen[prompt] {
+		if p.texts[g.key(prompt)] == nil && !seen[prompt] {
 			seen[prompt] = true
 			all = append(all, prompt)
 		}
@@ -44,10 +74,10 @@ func (p *Pipeline) fresh(prompts []string) (all []string) {
 }
 
 // compute runs the encoders, and remembers.
-func (p *Pipeline) compute(prompts []string) error {
+func (p *Pipeline) compute(prompts []string, g *Given) error {
 	said := make([][]encoded, len(prompts))
 	for _, e := range p.encoders {
-		all, err := p.encode(e, prompts)
+		all, err := p.encode(e, prompts, g)
 		if err != nil {
 			return err
 		}
@@ -74,8 +104,8 @@ func (p *Pipeline) compute(prompts []string) error {
 		for _, s := range said[i] {
 			text.IDs, text.Cut = append(text.IDs, s.ids), append(text.Cut, s.cut)
 		}
-		p.texts[prompt] = text
-		if err := p.remember(text); err != nil {
+		p.texts[g.key(prompt)] = text
+		if err := p.remember(text, g); err != nil {
 			return err
 		}
 	}

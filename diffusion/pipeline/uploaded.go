@@ -22,11 +22,16 @@ func (u *uploaded) on(tp *autograd.Tape, texts []*Text) (states, pooled *autogra
 	if !slices.Equal(u.texts, texts) || u.dtype != tp.DType {
 		u.free()
 		var s, p []float32
+		longest := 0
+		for _, t := range texts {
+			longest = max(longest, t.Tokens)
+		}
 		for _, t := range texts {
 			s, p = append(s, t.States...), append(p, t.Pooled...)
+			s = append(s, make([]float32, (longest-t.Tokens)*t.Width)...) // shorter ones are filled up
 		}
 		u.texts, u.dtype = slices.Clone(texts), tp.DType
-		u.states = tp.Pool().FromF32(tp.DType, s, len(texts), texts[0].Tokens, texts[0].Width).Named("text")
+		u.states = tp.Pool().FromF32(tp.DType, s, len(texts), longest, texts[0].Width).Named("text")
 		if len(p) > 0 {
 			u.pooled = tp.Pool().FromF32(tp.DType, p, len(texts), len(texts[0].Pooled)).Named("pooled text")
 		}

@@ -35,3 +35,13 @@ func openClipDecoder(dir string, channels int) (*decoder, error) {
 
 // clipTile is upstream's.
 const clipTile = 256
+
+// openFrameDecoder reads the settings of an AutoencoderKLQwenImage: a picture is a clip of one frame.
+func openFrameDecoder(dir string, channels int) (*decoder, error) {
+	d, err := openClipDecoder(dir, channels)
+	if err != nil {
+		return nil, err
+	}
+	d.frames, d.alone = 0, true
+	return d, nil
+}

@@ -26,7 +26,7 @@ func (c Config) Factor() int { return 1 << (len(c.Channels) - 1) }
 // ReadConfig reads a folder's config.json.
 func ReadConfig(dir string) (Config, error) {
 	c := Config{In: 3, Out: 3, Latent: 4, Channels: []int{64}, Layers: 1, Groups: 32, Attention: true, QuantConv: true, PostQuantConv: true, Scaling: 0.18215, Act: "silu"}
-	if err := hub.Config(dir, &c, "AutoencoderKL"); err != nil {
+	if err := hub.Config(dir, &c, "AutoencoderKL", "AutoencoderKLFlux2"); err != nil {
 		return c, err
 	}
 	return c, c.Check()

@@ -16,7 +16,8 @@ type Config struct {
 	Shortcuts   bool      `json:"is_residual"` // levels have shortcuts (Wan 2.2)
 	In          int       `json:"in_channels"`
 	Out         int       `json:"out_channels"`
-	Patch       int       `json:"patch_size"` // pixels a side that become channels first; null: 1
+	Pictures    int       `json:"input_channels"` // Qwen-Image's name of both
+	Patch       int       `json:"patch_size"`     // pixels a side that become channels first; null: 1
 }
 
 // Factor is how many pixels a side of a latent pixel covers.
@@ -36,15 +37,19 @@ func (c Config) Frames() int {
 // Channels are a picture's, before pixels become channels.
 func (c Config) Channels() int { return c.Out / (c.Patch * c.Patch) }
 
-// ReadConfig reads a folder's config.json.
+// ReadConfig reads a folder's config.json. An AutoencoderKLQwenImage is the same network, for pictures,
+// and has another name for the number of a picture's channels.
 func ReadConfig(dir string) (Config, error) {
 	c := Config{Base: 96, Latent: 16, Times: []int{1, 2, 4, 4}, Blocks: 2, Halves: []bool{false, true, true}, In: 3, Out: 3,
 		Mean: []float32{-0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508, 0.4134, -0.0715, 0.5517, -0.3632,
 			-0.1922, -0.9497, 0.2503, -0.2921},
 		Deviation: []float32{2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743, 3.2687, 2.1526, 2.8652, 1.5579,
 			1.6382, 1.1253, 2.8251, 1.9160}}
-	if err := hub.Config(dir, &c, "AutoencoderKLWan"); err != nil {
+	if err := hub.Config(dir, &c, "AutoencoderKLWan", "AutoencoderKLQwenImage"); err != nil {
 		return c, err
+	}
+	if c.Pictures > 0 {
+		c.In, c.Out = c.Pictures, c.Pictures
 	}
 	if c.DecoderBase == 0 {
 		c.DecoderBase = c.Base

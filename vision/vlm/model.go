@@ -32,20 +32,9 @@ type Model struct {
 // published files, or of what present libraries write.
 func New(p *nn.Params, c Config) *Model {
 	t := c.Text
-	text, tower := p.Sub("model"), p.Sub("visual")
-	if nested := p.Sub("model.language_model"); c.Family.third() || nested.Has("embed_tokens.weight") {
-		text, tower = nested, p.Sub("model.visual")
-	}
+	text, tower := places(p, c)
 	m := &Model{Config: c, Tower: newTower(tower, c.Family, c.Vision)}
-	m.tokens = text.Embedding("embed_tokens", t.Vocabulary, t.Width)
-	for i := range t.Layers {
-		layer := newTextLayer(text.At("layers", i), t, i)
-		if e, ok := layer.mlp.(*experts); ok {
-			e.heard = &m.heard
-		}
-		m.layers = append(m.layers, layer)
-	}
-	m.norm = t.textNorm(text, "norm", t.Width)
+	m.read(text)
 	if !c.Tied {
 		m.head = p.Linear("lm_head", t.Width, t.Vocabulary, false)
 	}

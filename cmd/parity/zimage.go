@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/diffusion/zimage"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+)
+
+// Z-Image's transformer: samples of sizes of their own.
+
+func zImageTransformer(c *Case) error {
+	config, err := zimage.ReadConfig(c.Dir())
+	if err != nil {
+		return err
+	}
+	return runNetwork(c, c.Dir(), func(n *network) error {
+		m := zimage.New(n.params, config)
+		if err := n.params.Check(); err != nil {
+			return err
+		}
+		for i, t := range n.floats("in.timestep") {
+			x := n.tape.Permute(n.value(fmt.Sprintf("in.hidden_states.%d", i)), 1, 2, 3, 0) // which the case has as channels, frame, row, column
+			y := m.Forward(n.tape, x, n.oneSample(fmt.Sprintf("in.encoder_hidden_states.%d", i)), t)
+			n.out(fmt.Sprintf("out.sample.%d", i), n.tape.Permute(y, 3, 0, 1, 2))
+		}
+		return nil
+	})
+}
+
+// oneSample is an input of rows as those of one sample.
+func (n *network) oneSample(name string) *autograd.Value {
+	x := n.value(name)
+	rows := make([]int32, x.Dim(0))
+	for i := range rows {
+		rows[i] = int32(i)
+	}
+	return n.tape.Gather(x, rows, 1, len(rows))
+}

@@ -1,0 +1,107 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/diffusion/flux2"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// FLUX.2-klein (diffusers' Flux2KleinPipeline), of texts and of pictures.
+//
+// Text is the states of three of Qwen3's layers side by side, of a text that is filled up with padding, which the
+// network reads, too. Latents are packed and normalised (flux2_decoder.go). Pictures are cut to a multiple of 16 in the middle, and
+// their tokens' first places are 10, 20, ... Guidance combines the prompt with the empty one. The grid of sigmas is
+// 1, ..., 1/n, whose shift depends on the number of tokens and of steps.
+//
+// Invariant (test): texts, steps and pixels are those of upstream's pipeline.
+
+func openKlein(f *folder, o Options) (*family, error) {
+	c, err := readConfig(f, "transformer", flux2.ReadConfig)
+	if err != nil {
+		return nil, err
+	}
+	length, err := o.textLength(512, false)
+	if err != nil {
+		return nil, err
+	}
+	if c.In%4 != 0 || c.Out != c.In || c.Guidance {
+		return nil, fmt.Errorf("transformer: config.json: %d channels in and %d out with guidance_embeds %v; FLUX.2-klein's packed latents have a multiple of 4, as many out, and no guidance_embeds", c.In, c.Out, c.Guidance)
+	}
+	var said struct {
+		Distilled bool `json:"is_distilled"`
+	}
+	if err := json.Unmarshal(f.raw, &said); err != nil {
+		return nil, fmt.Errorf("%s: is_distilled: %w", filepath.Join(f.dir, "model_index.json"), err)
+	}
+	form := promptForm{before: "<|im_start|>user\n", after: qwenAnswer + "<think>\n\n</think>\n\n", filled: true, read: kleinLayers}
+	fam := &family{component: "transformer", targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, flow: true, latentChannels: c.In / 4, packed: true, patch: 2,
+		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: promptStates, length: length, form: form}},
+		side:     func(factor int) int { return 2 * factor },
+		most:     func(int) int { return 0 },
+		defaults: Defaults{Height: 1024, Width: 1024, Pixels: true, Steps: 50, Guidance: 4},
+		base:     downFromOne, shift: kleinShift,
+		reads: besideTokens, sources: &sourceRules{most: mostSources, cut: cutInMiddle},
+	}
+	if said.Distilled {
+		fam.defaults.Steps, fam.defaults.Guidance = 4, 1
+	}
+	fam.join = func(said []encoded) (*Text, error) {
+		if said[0].width != c.Context {
+			return nil, fmt.Errorf("transformer: config.json: joint_attention_dim is %d, but three layers of text_encoder give %d numbers a token", c.Context, said[0].width)
+		}
+		return &Text{States: said[0].states, Tokens: said[0].tokens, Width: c.Context}, nil
+	}
+	fam.build = func(p *nn.Params) forward {
+		m := flux2.New(p, c)
+		return func(tp *autograd.Tape, in inputs) *autograd.Value {
+			places := flux2.Grid(0, in.at.Rows/2, in.at.Cols/2)
+			for i, g := range in.grids {
+				places = append(places, flux2.Grid(10*(i+1), g.rows, g.cols)...)
+			}
+			return m.Forward(tp, flux2.Inputs{Latents: in.latents, Sources: in.sources, Text: in.text, Time: sigmasOf(in.times), Places: places, TextPlaces: flux2.Words(in.text.Dim(1))})
+		}
+	}
+	return fam, nil
+}
+
+// kleinLayers are the layers whose states are read: 9, 18 and 27 of the published 36, and as far apart in others.
+func kleinLayers(layers int) []int { return []int{layers / 4, layers / 2, layers * 3 / 4} }
+
+// kleinShift is compute_empirical_mu upstream: a line through 10 and 200 steps, each a line in tokens.
+func kleinShift(tokens, steps int) float64 {
+	at := func(slope, base float64) float64 { return float64(slope*float64(tokens)) + base }
+	far, near := at(0.00016927, 0.45666666), at(8.73809524e-05, 1.89833333)
+	if tokens > 4300 {
+		return far
+	}
+	a := (far - near) / 190
+	return float64(a*float64(steps)) + far - float64(200*a)
+}
+
+// cutInMiddle takes the middle of a picture whose sides are multiples of side; above 1024² pixels it is made smaller first.
+func cutInMiddle(m *vision.Image, side int) (*vision.Image, error) {
+	const area, least, longest = 1024 * 1024, 64, 8
+	w, h := m.Width, m.Height
+	switch {
+	case min(w, h) < least:
+		return nil, fmt.Errorf("a picture of %d x %d: FLUX.2 reads those of %d pixels a side and more", w, h, least)
+	case max(w, h) > longest*min(w, h):
+		return nil, errors.New("a picture more than eight times as long as wide: cut it first")
+	}
+	if w*h > area {
+		scale := math.Sqrt(float64(area) / float64(w*h))
+		var err error
+		if m, err = resized(m, int(float64(float64(w)*scale)), int(float64(float64(h)*scale))); err != nil {
+			return nil, err
+		}
+	}
+	w, h = m.Width/side*side, m.Height/side*side
+	return m.Crop((m.Width-w)/2, (m.Height-h)/2, w, h)
+}

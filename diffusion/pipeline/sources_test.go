@@ -1,0 +1,136 @@
+package pipeline
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// shaded is a picture of a size.
+func shaded(width, height int, tone uint8) *vision.Image {
+	m := vision.New(width, height)
+	for i := range m.Pix {
+		m.Pix[i] = tone + uint8(i%11)
+	}
+	return m
+}
+
+// editing opens a pipeline whose pictures are small.
+func editing(t *testing.T, name string) *Pipeline {
+	return open(t, filepath.Join(recorded, name), Options{Precision: BF16, SourceArea: 48 * 48, SightArea: 48 * 48, TextLength: 24})
+}
+
+// An edit has the same bits beside one of other pictures, whose sizes and texts differ; what is
+// made depends on the pictures.
+func TestEditsAlone(t *testing.T) {
+	for name, g := range map[string]Guidance{"pipe_qwen_image_edit_plus": {Scale: 4, Norm: true}, "pipe_flux_kontext": {Embedded: 2, Scale: 2}} {
+		p := editing(t, name)
+		if name == "pipe_flux_kontext" {
+			p.SourceArea = AsIs
+		}
+		s := stochastic(t, p, g)
+		s.Batch, s.Record = 3, nil
+		edit := func(prompt string, sources ...*vision.Image) Picture {
+			given, err := p.Source(context.Background(), sources...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts, err := p.EncodeWith(given, prompt, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pic := Picture{Text: texts[0], Negative: texts[1], Given: given}
+			pic.StartKey, pic.StepKey = Draws(3, 0, 0)
+			return pic
+		}
+		run := func(pics ...Picture) (finals [][]float64) {
+			tracks, err := p.Sample(context.Background(), pics, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, track := range tracks {
+				finals = append(finals, track.Final)
+			}
+			return finals
+		}
+		pics := []Picture{edit("make it night", shaded(48, 48, 0)), edit("a cat", shaded(48, 48, 90)), edit("a cat", shaded(32, 64, 90))}
+		all := run(pics...)
+		for i, pic := range pics {
+			if !slices.Equal(all[i], run(pic)[0]) {
+				t.Errorf("%s: edit %d depends on its batch", name, i)
+			}
+		}
+		if slices.Equal(all[1], all[2]) || slices.Equal(all[0], all[1]) {
+			t.Errorf("%s: different edits are one", name)
+		}
+	}
+}
+
+// A text encoder that sees pictures says other things about other pictures, in memory and on the disk.
+func TestTextsOfPictures(t *testing.T) {
+	dir := t.TempDir()
+	texts := map[string][]float32{}
+	for range 2 { // the second time from the disk
+		p := editing(t, "pipe_qwen_image_edit_plus")
+		p.Cache = dir
+		for name, tone := range map[string]uint8{"dark": 0, "light": 120} {
+			given, err := p.Source(context.Background(), shaded(40, 40, tone))
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, err := p.EncodeWith(given, "make it night")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before := texts[name]; before != nil && !slices.Equal(before, said[0].States) {
+				t.Errorf("%s: the disk has another text", name)
+			}
+			texts[name] = said[0].States
+		}
+	}
+	if slices.Equal(texts["dark"], texts["light"]) {
+		t.Error("two pictures have one text")
+	}
+}
+
+func TestSourcesRefuse(t *testing.T) {
+	one := shaded(32, 32, 0)
+	p := editing(t, "pipe_qwen_image_edit_plus")
+	if _, err := p.Encode("a cat"); err == nil || !strings.Contains(err.Error(), "give one") {
+		t.Errorf("a prompt without its picture: %v", err)
+	}
+	for name, of := range map[string]int{"pipe_flux_kontext": 2, "pipe_qwen_image_edit_plus": mostSources + 1, "pipe_flux": 1, "pipe_qwen_image": 1} {
+		p := editing(t, name)
+		if _, err := p.Source(context.Background(), slices.Repeat([]*vision.Image{one}, of)...); err == nil {
+			t.Errorf("%s: %d pictures were taken", name, of)
+		}
+	}
+	s := stochastic(t, p, Guidance{})
+	given, err := p.Source(context.Background(), one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := p.EncodeWith(given, "a cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Sample(context.Background(), []Picture{{Text: texts[0]}}, s); err == nil || !strings.Contains(err.Error(), "give one (Source)") {
+		t.Errorf("an edit of nothing: %v", err)
+	}
+}
+
+// Sizes follow the last picture: upstream's rule, in multiples of 32, and at least one of them.
+func TestEditSizes(t *testing.T) {
+	p := editing(t, "pipe_qwen_image_edit_plus")
+	p.SourceArea = 0
+	if h, w := p.SizeFor(shaded(10, 40, 0), shaded(64, 48, 0)); w != 1184 || h != 896 {
+		t.Errorf("%d x %d", w, h)
+	}
+	if w, h := EditSize(1024)(4000, 1); w%32 != 0 || h != 32 {
+		t.Errorf("a line becomes %d x %d", w, h)
+	}
+}
