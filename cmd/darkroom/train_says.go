@@ -65,6 +65,8 @@ func (e ending) write(w io.Writer) {
 	fmt.Fprintf(w, "\nlook at         %s\n", filepath.Join(e.dir, report.Name))
 	if run.ModalityOf(e.Experiment).Sampled {
 		fmt.Fprintf(w, "sample with it  darkroom sample --run %s --prompt '...' --out a.png\n", e.dir)
+	} else {
+		fmt.Fprintf(w, "ask it          darkroom ask --run %s --image FILE 'QUESTION'\n", e.dir)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -21,6 +22,8 @@ type Options struct {
 	F32   bool     // products and activations in fp32, otherwise bf16
 	Train []string // regular expressions that match the whole name of what is trained
 	Draw  *rng.Key // parameters are drawn, not read
+	// Weights, where set, take the place of stored parameters of the same names.
+	Weights nn.Source
 }
 
 // A Speaker is a vision-language model with what stands before its network.
@@ -97,6 +100,9 @@ func (s *Speaker) load(c vlm.Config) error {
 			return err
 		}
 		o.Source, s.source = files, files
+		if s.Options.Weights != nil {
+			o.Source = edition.Over(files, s.Options.Weights)
+		}
 	}
 	var err error
 	if s.Params, err = nn.New(o); err != nil {
