@@ -263,7 +263,8 @@ func TestEntropySlope(t *testing.T) {
 	for _, g := range slope {
 		along += math.Abs(float64(g))
 	}
-	if got := (move(direction) - move(-direction)) / (2 * direction); math.Abs(got-along) > 0.1*along {
+	// Off by 0.0005 of it; over a quarter of the way, where rounding to bf16 counts for more, by 0.014.
+	if got := (move(direction) - move(-direction)) / (2 * direction); math.Abs(got-along) > 0.002*along {
 		t.Errorf("the entropies rise by %v, and not by %v", got, along)
 	}
 }

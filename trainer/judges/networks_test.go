@@ -142,8 +142,9 @@ func TestImageReward(t *testing.T) {
 	for i, v := range m.Pix {
 		px.RGB[i] = float32(v) / 255
 	}
+	// Off by 0.0094: pictures of numbers are resized without being rounded to bytes.
 	values, grads, err := d.PixelGradient(context.Background(), []rewards.Item{{Prompt: "a red circle on white"}}, []vision.Pixels{px})
-	if err != nil || math.Abs(values[0]-want) > 0.05 || len(grads[0]) != len(m.Pix) {
+	if err != nil || math.Abs(values[0]-want) > 0.01 || len(grads[0]) != len(m.Pix) {
 		t.Errorf("%v, %v", values, err)
 	}
 }
