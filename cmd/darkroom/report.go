@@ -14,11 +14,12 @@ func reportCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
-		Short: "Write a run's page: curves, pictures before and after, what was asked for",
-		Long: `Write report.html into a run's folder, from what the folder holds: curves, measures and
-pictures of held-out prompts before and after, the best and the worst samples, monitors that
-fired, the plan. It is one file that needs no network. A run that is under way can be looked at,
-too. Of several folders there is also a page that compares them.`,
+		Short: "Write a run's page: what it came to, pictures before and after, curves, what was asked for",
+		Long: `Write report.html into a run's folder, from what the folder holds: gains with intervals, monitors
+that fired, pictures of held-out prompts before and after, the best and the worst samples, curves,
+conversations, the plan. It is one file that needs no network. A run that is under way can be
+looked at, too; 'darkroom watch' serves the same page and follows it. Of several folders there is
+also a page that compares them.`,
 		Example: "  darkroom report runs/quickstart\n  darkroom report runs/first runs/second --out compare.html",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -29,11 +29,15 @@ var parts = []string{"dom", "charts", "lightbox", "verdict", "sprites", "pairs",
 // Script is the page's program.
 func Script() (string, error) {
 	var b strings.Builder
+	license, err := app.ReadFile("app/vendor/LICENSE")
+	if err != nil {
+		return "", err
+	}
 	chart, err := app.ReadFile("app/vendor/uplot.js")
 	if err != nil {
 		return "", err
 	}
-	b.Write(chart)
+	fmt.Fprintf(&b, "/*\n%s\n*/\n%s", license, chart) // which wants to be told wherever the library goes
 	b.WriteString("\n(() => {\n\"use strict\";\n")
 	for _, name := range parts {
 		part, err := app.ReadFile("app/" + name + ".js")
