@@ -28,6 +28,7 @@ func ReadReaderConfig(dir string) (Config, error) {
 		return c, err
 	}
 	t := &c.Text
+	t.settleExperts(c.Family)
 	t.Sections, t.Interleaved, t.HeadNorms = []int{0, 0, 0}, true, true
 	c.Plain, c.Picture, c.Clip = true, -1, -2
 	c.Vision = TowerConfig{Merge: 1}
