@@ -92,7 +92,7 @@ name = "small"
 iterations = 2
 seed = 5
 [model]
-path = "embed:tiny-sd3"
+path = "../../cmd/parity/testdata/golden/models/pipe_sd3" # tiny networks, which draw nothing
 lora = { rank = 2, alpha = 4, targets = ["attn.to_q"] }
 [sampler]
 steps = 3
@@ -104,9 +104,9 @@ prompts = "../run/testdata/prompts.txt" # few: every run encodes all
 prompts_per_iteration = 1
 group = 2
 [[reward]]
-name = "scene"
+name = "sharpness"
 [[reward]]
-name = "background"
+name = "jpeg"
 train = false
 [loss]
 clip_range = 1e-3
@@ -182,7 +182,7 @@ func TestPlan(t *testing.T) {
 // everything at the end.
 func TestRun(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+		t.Skip("runs a tiny model: seconds, and minutes without assembly; left out by -short")
 	}
 	path, err := isa.Choose()
 	if err != nil {
@@ -232,7 +232,7 @@ func TestRun(t *testing.T) {
 		if min(seconds["roll"], seconds["score"], seconds["train"]) <= 0 || sum > seconds["all"] {
 			t.Errorf("%s: seconds %v", r.Name, seconds)
 		}
-		if len(r.Gold) != 1 || r.Gold[0] != "background" {
+		if len(r.Gold) != 1 || r.Gold[0] != "jpeg" {
 			t.Errorf("%s: gold %v", r.Name, r.Gold)
 		}
 	}

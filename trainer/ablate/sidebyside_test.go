@@ -27,7 +27,7 @@ func (o own) Close(error) error              { o.Backend.Close(); return nil }
 // does not open is left out, and its trial goes to another; where none is left, what was not begun is said.
 func TestSideBySide(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+		t.Skip("runs a tiny model: seconds, and minutes without assembly; left out by -short")
 	}
 	path, err := isa.Choose()
 	if err != nil {
