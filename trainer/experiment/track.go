@@ -12,13 +12,15 @@ import (
 // Track is [track]: train starts a process for each of As, which follows the run's folder. A process that fails
 // costs the run nothing.
 type Track struct {
-	As    []string `toml:"as,single" doc:"what follows the run: tensorboard, trackio, wandb, csv, or mlflow=URL, a server"`
+	As    []string `toml:"as,single" doc:"what follows the run: tensorboard, trackio, wandb, csv, parquet, or mlflow=URL, a server"`
 	Names string   `toml:"names" enum:"darkroom,verl,trl" doc:"what numbers are called there: as here, or as those projects call them"`
 	Out   string   `toml:"out" doc:"the folder below which each of them writes; empty: the run's own"`
 }
 
 // Tracked are what a run can be followed as.
-func Tracked() []string { return []string{"tensorboard", "trackio", "wandb", "csv", "mlflow=URL"} }
+func Tracked() []string {
+	return []string{"tensorboard", "trackio", "wandb", "csv", "parquet", "mlflow=URL"}
+}
 
 // check: each is known, and there once.
 func (t Track) check(r report) {

@@ -29,6 +29,7 @@ type Export struct {
 	source *source
 	target Target // nil: there was nothing to write
 	begin  func() (Target, error)
+	whole  bool // the target is written whole: one commit is as dear as all
 }
 
 // Note is what people should know of the export; "": nothing.
@@ -92,7 +93,7 @@ func Open(o Options) (*Export, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Export{Options: o, source: s}
+	x := &Export{Options: o, source: s, whole: l.again}
 	x.begin = func() (Target, error) { // with the first entry: only then it is known when the run began
 		st := state{As: l.name, Names: o.Names, Project: run.Project, Run: run.Name, ID: run.ID, Mark: m}
 		if had == nil {
@@ -168,7 +169,7 @@ func (x *Export) drain() (n int, err error) {
 			}
 			n++
 		}
-		if n > 0 && (e == nil || n%batch == 0) {
+		if n > 0 && (e == nil || n%batch == 0 && !x.whole) {
 			if err := x.target.Commit(x.source.mark); err != nil {
 				return n, fmt.Errorf("exporting: %w", err)
 			}

@@ -42,6 +42,7 @@ func layouts() []layout {
 		{name: "trackio", open: openTrackio},
 		{name: "wandb", open: openWandB},
 		{name: "csv", open: openCSV, again: true},
+		{name: "parquet", open: openParquet, again: true},
 		{name: "mlflow", open: openMLflow, find: findMLflow},
 	}
 }
