@@ -20,13 +20,24 @@ func (c *check) readPrompts() {
 		c.readList("evaluate.prompts", c.Evaluate.Prompts)
 	}
 	all := len(c.Lists["rollout.prompts"])
+	c.readLessons()
 	for i, at := range c.Turns() {
 		n := at.Rollout.PromptsPerIteration
-		if all == 0 || n <= all {
+		if all == 0 || n <= all || at.Taught() {
 			continue
 		}
 		c.RefuseAt(i, "rollout.prompts_per_iteration", fmt.Sprintf("%d prompts an iteration, and %s has %d", n, c.Rollout.Prompts, all),
 			fmt.Sprintf("write at most %d, or more prompts: one that is there twice in an iteration would be the same samples twice", all))
+	}
+}
+
+// readLessons reads the conversations that stages learn from, as a run will.
+func (c *check) readLessons() {
+	if len(c.Lessons()) == 0 || len(c.Lists["rollout.prompts"]) == 0 {
+		return
+	}
+	if _, err := c.modality.Prompts(c.Experiment); err != nil {
+		c.Fail("rollout.lessons", err)
 	}
 }
 

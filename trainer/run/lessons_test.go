@@ -10,6 +10,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 const coldStart = `
@@ -112,5 +113,30 @@ func TestLessonsRefused(t *testing.T) {
 		if _, err := train(t, e, filepath.Join(t.TempDir(), "run"), false, 2, -1); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", says, err)
 		}
+	}
+}
+
+// TestLessonsTooLong: conversations that do not fit are named with their lines and left out; the
+// others keep their order.
+func TestLessonsTooLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a small model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	row := `{"messages": [{"role": "user", "content": "%s"}, {"role": "assistant", "content": "<answer>%d</answer>"}]}`
+	file := lessonFile(t, fmt.Sprintf(row, "one", 1), fmt.Sprintf(row, strings.Repeat("long ", 400), 2), "", fmt.Sprintf(row, "three", 3))
+	e := parseText(t, talking+strings.ReplaceAll(coldStart, "LESSONS", file), speaker(t), "run.iterations=5")
+	m := ModalityOf(e)
+	news, err := m.Ready(t.Context(), e)
+	if err != nil || !strings.Contains(news, "1 conversations have more than episode.tokens = 300 tokens, and are left out: line 2 (") {
+		t.Errorf("%q, %v", news, err)
+	}
+	list, err := m.Prompts(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := prompts.LessonsOf(list, file)
+	if len(places) != 2 || list[places[0]].Text != "one" || list[places[1]].Text != "three" || len(prompts.LessonsOf(list, "")) != 480 {
+		t.Errorf("lessons stand at %v of %d", places, len(list))
 	}
 }
