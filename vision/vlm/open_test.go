@@ -74,7 +74,10 @@ func settingsOf(c Config) map[string]any {
 	return map[string]any{"model_type": c.Family.String(), "image_token_id": c.Picture, "video_token_id": c.Clip,
 		"text_config": map[string]any{"vocab_size": x.Vocabulary, "hidden_size": x.Width, "intermediate_size": x.Inner, "num_hidden_layers": x.Layers,
 			"num_attention_heads": x.Heads, "num_key_value_heads": x.KVHeads, "head_dim": x.HeadDim, "rms_norm_eps": x.Eps, "rope_theta": x.Theta,
-			"rope_scaling": map[string]any{"type": "mrope", "mrope_section": x.Sections}},
+			"rope_scaling": map[string]any{"type": "mrope", "mrope_section": x.Sections},
+			"layer_types":  x.Kinds, "linear_conv_kernel_dim": x.Taps, "linear_key_head_dim": x.KeyDim, "linear_value_head_dim": x.ValueDim,
+			"linear_num_key_heads": x.KeyHeads, "linear_num_value_heads": x.ValueHeads, "partial_rotary_factor": x.Turning,
+			"num_experts": x.Experts, "num_experts_per_tok": x.Chosen, "moe_intermediate_size": x.ExpertInner, "decoder_sparse_step": x.SparseStep, "mlp_only_layers": x.Dense},
 		"vision_config": map[string]any{"depth": v.Layers, "hidden_size": v.Width, "intermediate_size": v.Inner, "num_heads": v.Heads, "out_hidden_size": v.Out,
 			"patch_size": v.Patch, "window_size": v.Window, "fullatt_block_indexes": v.Whole, "num_position_embeddings": v.Side, "deepstack_visual_indexes": v.Deep}}
 }
@@ -172,65 +175,71 @@ func TestOpen(t *testing.T) {
 // TestRatioIsOne: with an adapter that has learned something, the trainer's log-probabilities are
 // those of the rollout, bit for bit, and its gradients reach the adapter.
 func TestRatioIsOne(t *testing.T) {
-	for name, o := range precisions {
-		w := newWorkshop(t, small(FamilyQwen3VL), o)
-		opt := options(w)
-		opt.LoRA = &nn.LoRA{Rank: 3, Alpha: 6, Targets: []string{"all-linear"}}
-		f, err := Open(folderOf(t, FamilyQwen3VL, asStored), opt)
+	for _, of := range []Family{FamilyQwen3VL, FamilyQwen35, FamilyQwen3VLMoE} {
+		for name, o := range precisions {
+			t.Run(of.String()+", "+name, func(t *testing.T) { ratioIsOne(t, of, name, o) })
+		}
+	}
+}
+
+func ratioIsOne(t *testing.T, of Family, name string, o autograd.Options) {
+	w := newWorkshop(t, small(of), o)
+	opt := options(w)
+	opt.LoRA = &nn.LoRA{Rank: 3, Alpha: 6, Targets: []string{"all-linear"}}
+	f, err := Open(folderOf(t, of, asStored), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range f.Adapters.Params() {
+		x := p.Value.F32()
+		for i := range x {
+			x[i] += 0.03 * float32(i%5-2)
+		}
+		p.Value.UploadF32(x)
+		p.Updated()
+	}
+	s, err := f.Read("Look: "+picture+" what?", spotted(40, 28))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := f.Decoder(1)
+	if _, err := d.Extend(0, s); err != nil {
+		t.Fatal(err)
+	}
+	var rows, said []int32
+	var old []float32
+	for i := range int32(9) {
+		id := 3 + 7*i
+		lp, err := d.LogProbs([]int32{id}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range f.Adapters.Params() {
-			x := p.Value.F32()
-			for i := range x {
-				x[i] += 0.03 * float32(i%5-2)
-			}
-			p.Value.UploadF32(x)
-			p.Updated()
-		}
-		s, err := f.Read("Look: "+picture+" what?", spotted(40, 28))
-		if err != nil {
+		rows, said, old = append(rows, int32(d.Len(0)-1)), append(said, id), append(old, lp[0])
+		if _, err := d.Step([]int{0}, []int32{id}); err != nil {
 			t.Fatal(err)
 		}
-		d := f.Decoder(1)
-		if _, err := d.Extend(0, s); err != nil {
-			t.Fatal(err)
+	}
+	s.IDs = slices.Clone(d.IDs(0))
+	tp := f.Tape(true, true)
+	h, err := f.Hidden(tp, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := f.LogProbs(tp, h, rows, said, 1)
+	if !slices.Equal(y.F32(), old) {
+		t.Errorf("%s: log-probabilities are %v, and were %v", name, y.F32(), old)
+	}
+	_, seed := autograd.Sum(y)
+	tp.Backward(seed)
+	for _, p := range f.Adapters.Params() {
+		if !strings.Contains(p.Name, "layers.2.") && p.Grad() == nil {
+			t.Errorf("%s: no gradient reaches %s", name, p.Name)
 		}
-		var rows, said []int32
-		var old []float32
-		for i := range int32(9) {
-			id := 3 + 7*i
-			lp, err := d.LogProbs([]int32{id}, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rows, said, old = append(rows, int32(d.Len(0)-1)), append(said, id), append(old, lp[0])
-			if _, err := d.Step([]int{0}, []int32{id}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.IDs = slices.Clone(d.IDs(0))
-		tp := f.Tape(true, true)
-		h, err := f.Hidden(tp, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		y := f.LogProbs(tp, h, rows, said, 1)
-		if !slices.Equal(y.F32(), old) {
-			t.Errorf("%s: log-probabilities are %v, and were %v", name, y.F32(), old)
-		}
-		_, seed := autograd.Sum(y)
-		tp.Backward(seed)
-		for _, p := range f.Adapters.Params() {
-			if !strings.Contains(p.Name, "layers.2.") && p.Grad() == nil {
-				t.Errorf("%s: no gradient reaches %s", name, p.Name)
-			}
-		}
-		tp.Reset()
-		d.Close()
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+	}
+	tp.Reset()
+	d.Close()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
