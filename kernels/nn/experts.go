@@ -5,13 +5,55 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
+// Experts are linear layers whose weights lie in one tensor, and an adapter where one was added.
+type Experts struct {
+	Layers []*Linear
+	lora   *adapter
+}
+
 // Experts asks for one tensor that holds n linear layers' weights, [n, out, in], or [n, in, out]
 // where they were multiplied from the right. Each is a parameter of its own for the engine; the
-// disk, Train and Grad know the one tensor. Adapters do not sit on them.
-func (p *Params) Experts(name string, n, in, out int, right bool) []*Linear {
+// disk, Train and Grad know the one tensor. called is the name that adapters have for it.
+func (p *Params) Experts(name, called string, n, in, out int, right bool) *Experts {
+	x := &Experts{Layers: p.stack(name, n, in, out, right)}
+	p.root.modules = append(p.root.modules, module{name: p.name(called), experts: x})
+	return x
+}
+
+// Apply computes rows that are sorted by their layer: counts of each.
+func (x *Experts) Apply(tp *autograd.Tape, v *autograd.Value, counts []int) *autograd.Value {
+	var some []int // the lengths of parts that are not empty
+	for _, n := range counts {
+		if n > 0 {
+			some = append(some, n)
+		}
+	}
+	parts := []*autograd.Value{v}
+	if len(some) > 1 {
+		parts = tp.Split(v, 1, some...)
+	}
+	made := make([]*autograd.Value, 0, len(parts))
+	for i, n := range counts {
+		if n > 0 {
+			made = append(made, x.Layers[i].Apply(tp, parts[len(made)], autograd.With{}))
+		}
+	}
+	y := made[0]
+	if len(made) > 1 {
+		y = tp.Concat(1, made...)
+	}
+	if x.lora.active() {
+		y = tp.Add(y, x.lora.stacked(tp, v, counts))
+	}
+	return y
+}
+
+// stack is the layers of a stored tensor.
+func (p *Params) stack(name string, n, in, out int, right bool) []*Linear {
 	shape, k := []int{out, in}, matrix
 	if right {
 		shape, k = []int{in, out}, turned

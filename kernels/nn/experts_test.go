@@ -42,7 +42,7 @@ func TestExperts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layers := p.Sub("mlp").Experts("up", n, in, out, right)
+		layers := p.Sub("mlp").Experts("up", "experts", n, in, out, right).Layers
 		if err := p.Check(); err != nil {
 			t.Fatal(err)
 		}

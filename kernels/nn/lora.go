@@ -144,6 +144,9 @@ func (set *Adapters) newAdapter(m module, c LoRA) (*adapter, error) {
 		return nil, fmt.Errorf("LoRA: %s has an adapter already", m.name)
 	}
 	ad := &adapter{set: set, module: m, scale: c.Scale(), dropout: c.Dropout}
+	if m.experts != nil {
+		return ad, ad.stack(c)
+	}
 	out, inputs := base.Shape[0], 1
 	for _, d := range base.Shape[1:] {
 		inputs *= d
@@ -178,24 +181,33 @@ func (r *root) drawn(name string, shape []int, init initial, conv kernels.ConvSh
 }
 
 func (m module) weight() *autograd.Param {
-	if m.conv != nil {
+	switch {
+	case m.conv != nil:
 		return m.conv.W
+	case m.experts != nil:
+		return m.experts.Layers[0].W
 	}
 	return m.linear.W
 }
 
 func (m module) adapter() *adapter {
-	if m.conv != nil {
+	switch {
+	case m.conv != nil:
 		return m.conv.lora
+	case m.experts != nil:
+		return m.experts.lora
 	}
 	return m.linear.lora
 }
 
 // put makes the layer use the adapter.
 func (ad *adapter) put() {
-	if m := ad.module; m.conv != nil {
+	switch m := ad.module; {
+	case m.conv != nil:
 		m.conv.lora = ad
-	} else {
+	case m.experts != nil:
+		m.experts.lora = ad
+	default:
 		m.linear.lora = ad
 	}
 	r := ad.set.root

@@ -1,6 +1,10 @@
 package nn
 
-import "github.com/darkroom-rl/darkroom/kernels"
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+)
 
 // Merging: W + s·B A takes the place of the packed base weight. Nothing of the base is
 // kept aside: Unmerge reads the stored weight again and packs it, which gives the bytes
@@ -36,6 +40,11 @@ func (s *Adapters) Unmerge() error {
 // without. All are read before the first is replaced: an error leaves nothing half done
 // (at the price of a second packed copy of these layers for that moment).
 func (s *Adapters) rebuild(with bool) error {
+	for _, ad := range s.list {
+		if ad.module.experts != nil {
+			return fmt.Errorf("LoRA: %s: an adapter on experts cannot be merged", ad.module.name)
+		}
+	}
 	fresh := make([]*kernels.Packed, len(s.list))
 	for i, ad := range s.list {
 		w, err := ad.packed(with)

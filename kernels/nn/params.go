@@ -68,9 +68,10 @@ type entry struct {
 
 // module is a layer that an adapter can sit on.
 type module struct {
-	name   string
-	linear *Linear
-	conv   *Conv
+	name    string
+	linear  *Linear
+	conv    *Conv
+	experts *Experts
 }
 
 // New is the root of a model's parameters.

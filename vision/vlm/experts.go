@@ -21,7 +21,7 @@ import (
 type experts struct {
 	number   int // of the layer
 	router   *nn.Linear
-	up, down []*nn.Linear // gate and up side by side: the gate first
+	up, down *nn.Experts // gate and up side by side: the gate first
 	chosen   int
 	heard    *func(Routing)
 }
@@ -41,8 +41,8 @@ func newExperts(p *nn.Params, t TextConfig, number int) *experts {
 	if up := p.Shape("experts.gate_up_proj"); t.ExpertInner == t.Width && len(up) == 3 { // where that tells nothing
 		right = up[1] == t.Width
 	}
-	e.up = p.Experts("experts.gate_up_proj", t.Experts, t.Width, 2*t.ExpertInner, right)
-	e.down = p.Experts("experts.down_proj", t.Experts, t.ExpertInner, t.Width, right)
+	e.up = p.Experts("experts.gate_up_proj", "experts.base_layer", t.Experts, t.Width, 2*t.ExpertInner, right)
+	e.down = p.Experts("experts.down_proj", "experts", t.Experts, t.ExpertInner, t.Width, right)
 	return e
 }
 
@@ -54,31 +54,25 @@ func (e *experts) Apply(tp *autograd.Tape, x *autograd.Value, o autograd.With) *
 		(*e.heard)(r)
 	}
 	weights := e.weights(tp, logits, r)
-	var made []*autograd.Value
+	var rows []int32
 	var from [][2]int // token and place among its chosen, of every row that is made
-	for i := range e.up {
-		var rows []int32
+	counts := make([]int, len(e.up.Layers))
+	for i := range counts {
 		for token, chosen := range r.Chosen {
 			if at := slices.Index(chosen, i); at >= 0 {
 				rows, from = append(rows, int32(token)), append(from, [2]int{token, at})
+				counts[i]++
 			}
 		}
-		if rows == nil {
-			continue
-		}
-		halves := tp.Chunk(e.up[i].Apply(tp, tp.Gather(x, rows, 1, len(rows)), autograd.With{}), 2)
-		made = append(made, e.down[i].Apply(tp, tp.GLU(kernels.SiLU, halves[1], halves[0]), autograd.With{}))
 	}
-	all := made[0]
-	if len(made) > 1 {
-		all = tp.Concat(1, made...)
-	}
-	return tp.Add(o.Residual, e.mixed(tp, all, weights, from, x.Dim(1)))
+	halves := tp.Chunk(e.up.Apply(tp, tp.Gather(x, rows, 1, len(rows)), counts), 2)
+	made := e.down.Apply(tp, tp.GLU(kernels.SiLU, halves[1], halves[0]), counts)
+	return tp.Add(o.Residual, e.mixed(tp, made, weights, from, x.Dim(1)))
 }
 
 // route chooses the experts of every token.
 func (e *experts) route(logits []float32) Routing {
-	n := len(e.up)
+	n := len(e.up.Layers)
 	r := Routing{Layer: e.number, Logits: logits}
 	for at := 0; at < len(logits); at += n {
 		p := softmax(logits[at : at+n])
@@ -133,7 +127,7 @@ func shares(p []float64, chosen []int) []float32 {
 // weights are those of the chosen on the tape, [1, tokens, chosen]. With w_k = e^z_k / Σ over the
 // chosen, the gradient at z_k is w_k (dw_k - Σ w dw), and 0 at the others.
 func (e *experts) weights(tp *autograd.Tape, logits *autograd.Value, r Routing) *autograd.Value {
-	n, k := len(e.up), e.chosen
+	n, k := len(e.up.Layers), e.chosen
 	return tp.Host(autograd.Host{Name: "routing", In: []*autograd.Value{logits}, Shape: []int{1, len(r.Chosen), k},
 		Forward: func(_, _ [][]float32) []float32 { return slices.Concat(r.Weights...) },
 		Backward: func(in, _ [][]float32, dy []float32, _ [][]float32) [][]float32 {

@@ -225,6 +225,9 @@ func (a *Adapter) kindOf(module string) (kind, error) {
 		return kind{}, fmt.Errorf("%s.lora_A.weight: it is a single number", module)
 	}
 	k := kind{rank: down.Shape[0], alpha: a.settings.Alpha}
+	if a.said && a.settings.Rank > 0 && onExperts(module) { // whose pairs lie in one (nn/loraexperts.go)
+		k.rank = a.settings.Rank
+	}
 	if !a.said || a.settings.Alpha == 0 {
 		k.alpha = float64(k.rank)
 	}
@@ -248,3 +251,14 @@ func (a *Adapter) kindOf(module string) (kind, error) {
 	}
 	return k, nil
 }
+
+// onExperts says that a module is PEFT's wrapper of a parameter that holds all experts.
+func onExperts(module string) bool {
+	return strings.HasSuffix(module, expertsEnd) || strings.HasSuffix(module, expertsEnd+innerEnd)
+}
+
+// How PEFT calls the wrappers of two parameters of one module: the first one's lies inside.
+const (
+	expertsEnd = ".experts"
+	innerEnd   = ".base_layer"
+)

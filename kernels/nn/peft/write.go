@@ -16,9 +16,24 @@ const peftPrefix = "base_model.model."
 
 // fields are the settings as PEFT writes them, with those that its reader wants.
 func fields(s Settings, targets []string) map[string]any {
-	return map[string]any{"peft_type": "LORA", "r": s.Rank, "lora_alpha": s.Alpha, "lora_dropout": s.Dropout, "use_rslora": s.RSLoRA,
-		"bias": "none", "target_modules": targets, "fan_in_fan_out": false, "inference_mode": true, "use_dora": false,
+	layers, parameters := []string{}, []string{}
+	for _, m := range targets {
+		switch {
+		case !onExperts(m):
+			layers = append(layers, m)
+		case strings.HasSuffix(m, innerEnd):
+			parameters = append(parameters, strings.TrimSuffix(m, innerEnd)+".gate_up_proj")
+		default:
+			parameters = append(parameters, m+".down_proj")
+		}
+	}
+	all := map[string]any{"peft_type": "LORA", "r": s.Rank, "lora_alpha": s.Alpha, "lora_dropout": s.Dropout, "use_rslora": s.RSLoRA,
+		"bias": "none", "target_modules": layers, "fan_in_fan_out": false, "inference_mode": true, "use_dora": false,
 		"rank_pattern": s.RankPattern, "alpha_pattern": s.AlphaPattern, "modules_to_save": nil, "task_type": nil, "base_model_name_or_path": nil}
+	if len(parameters) > 0 {
+		all["target_parameters"] = parameters
+	}
+	return all
 }
 
 // Write writes a PEFT folder, each file whole or not at all.
