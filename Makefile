@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -78,6 +78,10 @@ device: ## runs/device
 	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go test -c -trimpath -ldflags '-s -w' -o runs/device/cuda.test ./kernels/cuda
 	xz -9 -f runs/device/darkroom runs/device/parity runs/device/cuda.test
 	cp internal/ondevice/run.sh internal/ondevice/peer.py runs/device/
+
+exports: ## what was trained, loaded by transformers and PEFT; PYTHON has both, with torch and pillow
+	go build -o runs/darkroom ./cmd/darkroom
+	$(PYTHON) internal/exports/check.py runs/darkroom
 
 memory: ## peaks of whole runs beside those that plan predicts
 	DARKROOM_MEMORY=1 go test -count=1 -v -run TestPlanMemory ./cmd/darkroom
