@@ -27,7 +27,7 @@ func editing(t *testing.T, name string) *Pipeline {
 // An edit has the same bits beside one of other pictures, whose sizes and texts differ; what is
 // made depends on the pictures.
 func TestEditsAlone(t *testing.T) {
-	for name, g := range map[string]Guidance{"pipe_qwen_image_edit_plus": {Scale: 4, Norm: true}, "pipe_flux_kontext": {Embedded: 2, Scale: 2}} {
+	for name, g := range map[string]Guidance{"pipe_qwen_image_edit_plus": {Scale: 4, Norm: true}, "pipe_flux_kontext": {Embedded: 2, Scale: 2}, "pipe_flux2_klein": {Scale: 2}} {
 		p := editing(t, name)
 		if name == "pipe_flux_kontext" {
 			p.SourceArea = AsIs
@@ -57,7 +57,7 @@ func TestEditsAlone(t *testing.T) {
 			}
 			return finals
 		}
-		pics := []Picture{edit("make it night", shaded(48, 48, 0)), edit("a cat", shaded(48, 48, 90)), edit("a cat", shaded(32, 64, 90))}
+		pics := []Picture{edit("make it night", shaded(64, 64, 0)), edit("a cat", shaded(64, 64, 90)), edit("a cat", shaded(64, 96, 90))}
 		all := run(pics...)
 		for i, pic := range pics {
 			if !slices.Equal(all[i], run(pic)[0]) {
@@ -132,5 +132,36 @@ func TestEditSizes(t *testing.T) {
 	}
 	if w, h := EditSize(1024)(4000, 1); w%32 != 0 || h != 32 {
 		t.Errorf("a line becomes %d x %d", w, h)
+	}
+}
+
+// FLUX.2 takes the middle of a picture, in multiples of 16, and a smaller one of what is larger than a million pixels.
+func TestCutInMiddle(t *testing.T) {
+	m := vision.New(90, 70)
+	m.Pix[3*(3*90+5)] = 200 // the first pixel that stays
+	small, err := cutInMiddle(m, 16)
+	if err != nil || small.Width != 80 || small.Height != 64 || small.Pix[0] != 200 {
+		t.Errorf("%v, %v", small, err)
+	}
+	if large, err := cutInMiddle(vision.New(2000, 1000), 16); err != nil || large.Width != 1440 || large.Height != 720 {
+		t.Errorf("%v", err)
+	}
+	for _, odd := range []*vision.Image{vision.New(63, 90), vision.New(577, 64)} {
+		if _, err := cutInMiddle(odd, 16); err == nil {
+			t.Errorf("%d x %d was taken", odd.Width, odd.Height)
+		}
+	}
+}
+
+// Guidance that ends asks for one output behind its end, and refuses a batch that lies on both sides.
+func TestGuidanceEnds(t *testing.T) {
+	g := Guidance{Scale: 4, Until: 0.7}
+	for time, scale := range map[float64]float64{1000: 4, 301: 4, 299: 1} {
+		if at, err := g.at([]Question{{Time: time}}); err != nil || at.Scale != scale {
+			t.Errorf("at %v: scale %v, %v", time, at.Scale, err)
+		}
+	}
+	if _, err := g.at([]Question{{Time: 900}, {Time: 100}}); err == nil {
+		t.Error("a batch on both sides was taken")
 	}
 }

@@ -68,7 +68,7 @@ func painterOf(t testing.TB, dir string, size int, precision pipeline.Precision,
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets := []string{"attn.to_q", "attn.to_v"}
+	targets := []string{"to_q", "to_v"}
 	if !p.Flow() {
 		targets = []string{"attn1.to_q", "attn2.to_v"}
 	}
