@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion/zimage"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -49,14 +48,13 @@ func openZImage(f *folder, o Options) (*family, error) {
 	fam.build = func(p *nn.Params) forward {
 		m := zimage.New(p, c)
 		return func(tp *autograd.Tape, in inputs) *autograd.Value {
-			// The last sample goes first: backward goes the other way, and gradients are added in the samples' order.
-			rows := make([]*autograd.Value, len(in.words))
-			for i, words := range slices.Backward(in.words) {
+			var rows []*autograd.Value
+			for i, words := range in.words {
 				x, text := tp.Part(in.latents, i, i+1), tp.Part(in.text, i, i+1)
 				if rest := text.Dim(1) - int(words); rest > 0 {
 					text = tp.Split(text, 1, int(words), rest)[0]
 				}
-				rows[i] = m.Forward(tp, x, text, 1-in.times[i]/1000)
+				rows = append(rows, m.Forward(tp, x, text, 1-in.times[i]/1000))
 			}
 			return tp.Concat(0, rows...)
 		}
