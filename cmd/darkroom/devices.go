@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
@@ -69,11 +71,21 @@ func openRank(name string, ranks int) (backend, error) {
 
 // Into sets what a run is told of them.
 func (r *ranks) Into(o run.Options) run.Options {
-	o.Backend, o.Wire = r.all[0], r.wire
+	o.Backend, o.Wire, o.Cache = r.all[0], r.wire, textCache()
 	for _, be := range r.all[1:] {
 		o.Further = append(o.Further, be)
 	}
 	return o
+}
+
+// textCache is where runs keep what is computed of prompts, beside what else programs may compute again; "" where
+// the machine names no such place.
+func textCache() string {
+	root, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(root, "darkroom", "texts")
 }
 
 // mostClosing is how long a device may take to give back what it has.

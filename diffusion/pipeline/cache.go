@@ -41,12 +41,13 @@ func (p *Pipeline) recall(prompts []string, g *Given) (missing []string, err err
 		}
 		text, err := readText(path)
 		switch {
-		case err != nil && errors.Is(err, fs.ErrPermission):
+		case err != nil && errors.Is(err, fs.ErrPermission) && !p.CacheIfCan:
 			return nil, err
 		case err != nil || text.Prompt != prompt:
 			missing = append(missing, prompt)
 		default:
 			p.texts[g.key(prompt)] = text
+			touch(path)
 		}
 	}
 	return missing, nil
@@ -68,19 +69,52 @@ func (p *Pipeline) remember(t *Text, g *Given) error {
 	if err != nil {
 		return err
 	}
-	tensors := []safetensors.Tensor{stored("states", t.States, t.Tokens, t.Width)}
+	tensors := []safetensors.Tensor{tensorOf("states", t.States, t.Tokens, t.Width)}
 	if t.Pooled != nil {
-		tensors = append(tensors, stored("pooled", t.Pooled, len(t.Pooled)))
+		tensors = append(tensors, tensorOf("pooled", t.Pooled, len(t.Pooled)))
 	}
-	return safetensors.Write(path, tensors, map[string]string{"text": string(said)})
+	if err := safetensors.Write(path, tensors, map[string]string{"text": string(said)}); err != nil {
+		return err
+	}
+	return p.bound(path)
 }
 
-func stored(name string, x []float32, shape ...int) safetensors.Tensor {
+// stored reports whether a prompt has a file.
+func (p *Pipeline) stored(prompt string) bool {
+	if p.Cache == "" {
+		return false
+	}
+	path, err := p.cachePath(textKey{prompt: prompt})
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(path)
+	return err == nil
+}
+
+// tensorOf is numbers as they are written: in bf16 where they all are.
+func tensorOf(name string, x []float32, shape ...int) safetensors.Tensor {
+	if short, ok := shortened(x); ok {
+		return safetensors.Tensor{Name: name, DType: safetensors.BF16, Shape: shape, Data: short}
+	}
 	b := make([]byte, 0, 4*len(x))
 	for _, v := range x {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 	}
 	return safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: b}
+}
+
+// shortened are the upper halves of numbers whose lower ones are zeros.
+func shortened(x []float32) ([]byte, bool) {
+	b := make([]byte, 0, 2*len(x))
+	for _, v := range x {
+		bits := math.Float32bits(v)
+		if bits&0xffff != 0 {
+			return nil, false
+		}
+		b = binary.LittleEndian.AppendUint16(b, uint16(bits>>16))
+	}
+	return b, true
 }
 
 func readText(path string) (*Text, error) {

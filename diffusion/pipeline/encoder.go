@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"html"
@@ -252,7 +253,7 @@ func (e *encoder) tokens(text string) (ids []int32, seen int, cut string, err er
 }
 
 // encode runs an encoder over texts.
-func (p *Pipeline) encode(e *encoder, texts []string, g *Given) ([]encoded, error) {
+func (p *Pipeline) encode(ctx context.Context, e *encoder, texts []string, g *Given) ([]encoded, error) {
 	if e.network == nil {
 		n, err := p.load(e.part, p.Precision, nil, nil, func(params *nn.Params) { e.run = e.build(params) })
 		if err != nil {
@@ -264,6 +265,9 @@ func (p *Pipeline) encode(e *encoder, texts []string, g *Given) ([]encoded, erro
 	tp := p.tape(p.Precision)
 	defer tp.Reset()
 	for i, text := range texts {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if e.kind == promptStates {
 			var err error
 			if out[i], err = e.readPrompt(tp, text, g); err != nil {
@@ -297,6 +301,26 @@ func (e *encoder) free() error {
 	err := e.network.close()
 	e.network, e.run, e.reader = nil, nil, nil
 	return err
+}
+
+// EncoderBytes is what the encoders' files take.
+func (p *Pipeline) EncoderBytes() (bytes int64) {
+	for _, e := range p.encoders {
+		dir, err := p.folder.part(e.part)
+		if err != nil {
+			continue
+		}
+		all, err := files(dir)
+		if err != nil {
+			continue
+		}
+		for _, f := range all {
+			if strings.HasSuffix(f.Name(), ".safetensors") {
+				bytes += f.Size()
+			}
+		}
+	}
+	return bytes
 }
 
 // FreeEncoders lets the text encoders' weights go. What was encoded stays.

@@ -44,6 +44,8 @@ type Options struct {
 	TextLength   int
 	KeepEncoders bool     // text encoders stay in memory between calls of Encode
 	Cache        string   // a folder for text embeddings; "": they are kept in memory alone
+	CacheLimit   int64    // bytes of that folder; 0: UsualCacheLimit
+	CacheIfCan   bool     // where the folder cannot be written, or its disk is full, it is done without
 	Train        []string // names of the denoiser's parameters that are trained, as expressions
 	// Weights, where set, take the place of the denoiser's stored parameters of the same names.
 	Weights nn.Source
@@ -85,6 +87,9 @@ type Pipeline struct {
 	experts  [2]expert // the second is of pipelines that have two networks
 	texts    map[textKey]*Text
 	uploaded uploaded
+
+	written int64 // bytes of texts since room was made in Options.Cache
+	swept   bool
 
 	fingerprint string // of what texts depend on, for Options.Cache
 }

@@ -1,6 +1,9 @@
 package pipeline
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Text is what a network reads of a prompt.
 type Text struct {
@@ -12,13 +15,22 @@ type Text struct {
 	Pooled        []float32 // nil where the network reads none
 }
 
-// Encode is the texts of prompts, each computed once in a pipeline's life, or found in
+// Encode is the texts of prompts, each computed once until it is forgotten, or found in
 // Options.Cache. The encoders are loaded one after another.
 func (p *Pipeline) Encode(prompts ...string) ([]*Text, error) { return p.EncodeWith(nil, prompts...) }
+
+// EncodeUntil is Encode until ctx ends.
+func (p *Pipeline) EncodeUntil(ctx context.Context, prompts ...string) ([]*Text, error) {
+	return p.encodeUntil(ctx, nil, prompts)
+}
 
 // EncodeWith is the texts of prompts about pictures, which text encoders that have eyes see; others' texts are
 // those of Encode. No pictures: nil.
 func (p *Pipeline) EncodeWith(g *Given, prompts ...string) ([]*Text, error) {
+	return p.encodeUntil(context.Background(), g, prompts)
+}
+
+func (p *Pipeline) encodeUntil(ctx context.Context, g *Given, prompts []string) ([]*Text, error) {
 	if !p.seesPictures() {
 		g = nil
 	}
@@ -30,7 +42,7 @@ func (p *Pipeline) EncodeWith(g *Given, prompts ...string) ([]*Text, error) {
 		return nil, err
 	}
 	if len(fresh) > 0 {
-		if err := p.compute(fresh, g); err != nil {
+		if err := p.compute(ctx, fresh, g); err != nil {
 			return nil, err
 		}
 	}
@@ -73,11 +85,40 @@ func (p *Pipeline) fresh(prompts []string, g *Given) (all []string) {
 	return all
 }
 
+// Bytes is what a text takes in memory.
+func (t *Text) Bytes() int64 { return 4 * int64(len(t.States)+len(t.Pooled)) }
+
+// Remembered is what all texts that were not forgotten take in memory.
+func (p *Pipeline) Remembered() (bytes int64) {
+	for _, t := range p.texts {
+		bytes += t.Bytes()
+	}
+	return bytes
+}
+
+// Forget drops the texts of all prompts but some. Those in Options.Cache are found there again; others are
+// computed again.
+func (p *Pipeline) Forget(but ...string) {
+	kept := map[textKey]*Text{}
+	for _, prompt := range but {
+		key := textKey{prompt: prompt}
+		if t := p.texts[key]; t != nil {
+			kept[key] = t
+		}
+	}
+	p.texts = kept
+}
+
+// Knows reports whether a prompt's text is at hand, in memory or on the disk.
+func (p *Pipeline) Knows(prompt string) bool {
+	return p.texts[textKey{prompt: prompt}] != nil || p.stored(prompt)
+}
+
 // compute runs the encoders, and remembers.
-func (p *Pipeline) compute(prompts []string, g *Given) error {
+func (p *Pipeline) compute(ctx context.Context, prompts []string, g *Given) error {
 	said := make([][]encoded, len(prompts))
 	for _, e := range p.encoders {
-		all, err := p.encode(e, prompts, g)
+		all, err := p.encode(ctx, e, prompts, g)
 		if err != nil {
 			return err
 		}
@@ -105,8 +146,10 @@ func (p *Pipeline) compute(prompts []string, g *Given) error {
 			text.IDs, text.Cut = append(text.IDs, s.ids), append(text.Cut, s.cut)
 		}
 		p.texts[g.key(prompt)] = text
-		if err := p.remember(text, g); err != nil {
+		if err := p.remember(text, g); err != nil && !p.CacheIfCan {
 			return err
+		} else if err != nil {
+			p.Cache = ""
 		}
 	}
 	return nil

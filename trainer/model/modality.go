@@ -41,6 +41,10 @@ type Options struct {
 	Train   []prompts.Prompt // keys name them by their place, those held out behind
 	HeldOut []prompts.Prompt
 	Rewards Rewards
+	// Cache is a folder for what is computed of prompts, which runs may share; "": it is kept in memory alone.
+	Cache string
+	// Ahead are the numbers of prompts that the next iterations will probably ask for; nil: nobody knows.
+	Ahead func() []int
 	// Context stops rolls; nil: nothing does.
 	Context context.Context
 	// Progress hears how much of a roll is done; nil: nobody asks.

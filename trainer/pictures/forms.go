@@ -87,7 +87,7 @@ func (m *Model) follow(p *Policy, turn experiment.Turn, key rng.Key, fixed bool)
 		forms[size] = f
 	}
 	p.Form, p.Guidance = *forms[asked[0]], GuidanceOf(turn.Sampler)
-	p.Texts = m.texts(turn.Sampler.Negative)
+	p.Texts = m.texts(p, turn.Sampler.Negative)
 	p.Forms = nil
 	if len(forms) == 1 {
 		return nil

@@ -1,6 +1,9 @@
 package pictures
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -189,5 +192,74 @@ func TestNegative(t *testing.T) {
 		if negatives[i].Prompt != want {
 			t.Errorf("prompt %d leads away from %q, not %q", i, negatives[i].Prompt, want)
 		}
+	}
+}
+
+// TestPortions: a portion ends before a prompt too many.
+func TestPortions(t *testing.T) {
+	keys := []trainer.Key{{Prompt: 3}, {Prompt: 3}, {Prompt: 1}, {Prompt: 3}, {Prompt: 2}, {Prompt: 1}}
+	if got := portions(keys, 2); !slices.Equal(got, [][2]int{{0, 4}, {4, 6}}) {
+		t.Errorf("%v", got)
+	}
+	if got := portions(keys, 0); !slices.Equal(got, [][2]int{{0, 6}}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestTextsAreEncodedWhenDrawn: a list of any length is opened without encoding it; samples have the same bits in
+// portions of any size, and after texts were forgotten; what is looked ahead for is at hand.
+func TestTextsAreEncodedWhenDrawn(t *testing.T) {
+	list := make([]prompts.Prompt, 200000)
+	for i := range list {
+		list[i].Text = fmt.Sprintf("%d red circles on white", i)
+	}
+	m := opened(t, list, "sampler.steps=2", "sampler.window={size=1}")
+	if n := m.Pipeline.Remembered(); n > 1<<20 {
+		t.Fatalf("%d bytes of texts before anything was drawn", n)
+	}
+	keys := []trainer.Key{{Prompt: 199999}, {Prompt: 7}, {Prompt: 7, Sample: 1}, {Prompt: 1}}
+	roll := func() (finals [][]float64) {
+		t.Helper()
+		samples, err := m.Roll(trainer.Current, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range samples {
+			finals = append(finals, s.Item.Final)
+		}
+		return finals
+	}
+	first := roll()
+	m.Pipeline.Forget()
+	m.prompts, m.Pipeline.KeepEncoders = 1, false
+	m.asked.Ahead = func() []int { return []int{100} }
+	var told []int
+	m.Progress = func(done, all int) { told = append(told, done, all) }
+	if !slices.EqualFunc(roll(), first, slices.Equal) {
+		t.Error("other bits, a prompt at once")
+	}
+	if n := len(told); told[n-2] != told[n-1] || !slices.IsSorted([]int{told[0], told[2], told[n-2]}) {
+		t.Errorf("progress was told as %v", told)
+	}
+	m.prompts = 8
+	m.Pipeline.Forget()
+	roll()
+	if !m.Pipeline.Knows(list[100].Text) || m.Pipeline.Knows(list[101].Text) {
+		t.Error("what is drawn next is not at hand, or more is")
+	}
+}
+
+// TestEncodingEnds: an evaluation that is interrupted while prompts are encoded ends.
+func TestEncodingEnds(t *testing.T) {
+	m := opened(t, threePrompts())
+	turn, err := m.turn.Evaluating(m.turn.Sampler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	p := m.Fixed(ctx, turn, rng.New(3)).(*Policy)
+	stop()
+	if _, _, err := p.Texts([]int{0}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }

@@ -37,6 +37,11 @@ func Memory(e *experiment.Experiment, dry model.Dry) (need *model.Memory, err er
 		*into = int64(dry.Peak())
 		dry.ResetPeak()
 	}
+	first, err := m.Pipeline.Encode(o.Prompt(0).Text) // beside the network, as when it is drawn
+	if err != nil {
+		return nil, err
+	}
+	textBytes := first[0].Bytes()
 	phase(&need.Texts)
 	turn, err := e.Turn(0)
 	if err != nil {
@@ -90,7 +95,8 @@ func Memory(e *experiment.Experiment, dry model.Dry) (need *model.Memory, err er
 	// Of a step before, after and their mean, in float64; a picture in bytes and, while it is
 	// decoded and judged, in fp32 twice. All of it as much again: Go's collector lets garbage lie
 	// up to what lives.
-	need.Samples = 2 * int64(all) * int64(8*(3*len(turn.Trained)+6)*m.At.Len()+m.At.Width*m.At.Height*3*(1+4+4))
+	texts := min(int64(o.Len()), max(int64(e.Rollout.PromptsPerIteration), mostRemembered/max(1, textBytes))) * textBytes
+	need.Samples = texts + 2*int64(all)*int64(8*(3*len(turn.Trained)+6)*m.At.Len()+m.At.Width*m.At.Height*3*(1+4+4))
 	return need, nil
 }
 

@@ -29,6 +29,7 @@ type Model struct {
 	adapter *model.Adapter    // nil where parameters of the network itself are trained
 	album   []album.Page      // nil: samples are rolled
 	asked   model.Options     // what there is to make pictures of
+	always  []string          // texts that many pictures need
 	own     []experiment.Size // sizes that prompts name
 	rewards model.Rewards
 	turn    experiment.Turn // of the iteration under way
@@ -59,7 +60,7 @@ func Modality() model.Modality {
 	}
 }
 
-// Open opens the folder, puts the adapter on, and encodes every prompt once.
+// Open opens the folder, and puts the adapter on.
 func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	dir, err := assets.Resolve(e.Model.Path)
 	if err != nil {
@@ -76,10 +77,15 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 			return nil, err
 		}
 	}
+	if dir == e.Model.Path { // what is embedded lies in another folder in every program, and is small
+		m.opened.Cache, m.opened.CacheIfCan = o.Cache, true
+	}
 	p, err := pipeline.Open(dir, m.opened)
 	if err != nil {
 		return nil, err
 	}
+	p.KeepEncoders = p.EncoderBytes() <= keptEncoders
+	m.always = plain(e)
 	m.Policy = &Policy{Pipeline: p, Context: o.Context, Progress: o.Progress}
 	if err := m.prepare(e); err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -96,10 +102,7 @@ func (m *Model) prepare(e *experiment.Experiment) error {
 	if err := m.tryTurns(e); err != nil {
 		return err
 	}
-	if err := m.encode(e); err != nil {
-		return err
-	}
-	if err := m.Pipeline.FreeEncoders(); err != nil {
+	if err := m.beginTexts(e); err != nil {
 		return err
 	}
 	params, err := m.Pipeline.Denoiser()

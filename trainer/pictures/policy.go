@@ -21,9 +21,10 @@ type Policy struct {
 	Pipeline *pipeline.Pipeline
 	Guidance pipeline.Guidance
 	// Texts are the encoded prompts of some numbers, and what guidance leads away from.
-	Texts func(prompts []int) (texts, negatives []*pipeline.Text, err error)
-	Draws trainer.Draws
-	Micro int // points in a pass; 0: as many as make about 4096 tokens
+	Texts   func(prompts []int) (texts, negatives []*pipeline.Text, err error)
+	Draws   trainer.Draws
+	prompts int // that are rolled at once; 0: all
+	Micro   int // points in a pass; 0: as many as make about 4096 tokens
 
 	// The sampler of the iteration: that of pictures of its one size, or, with Forms, of the first one of
 	// several, and the steps that may be judged.
@@ -44,31 +45,54 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 	if p.unfit != nil {
 		return nil, p.unfit
 	}
-	list, err := p.canvases(keys)
-	if err != nil {
-		return nil, err
-	}
 	samples := make([]trainer.Sample, len(keys))
-	forms, places := p.alike(keys)
-	before, left := 0, len(keys) // passes of the forms that are done, and keys of those that are not
-	for _, f := range forms {
-		n := len(places[f])
-		rolled := 0
-		tracks, err := p.rollForm(w, f, trainer.Pick(list, places[f]), func(done, all int) {
-			if rolled = done; p.Progress != nil {
-				p.Progress(before+done, before+all+all*(left-n)/n) // as if the others took as many
-			}
-		})
-		if err != nil {
+	told := telling{left: len(keys), say: p.Progress}
+	for _, portion := range portions(keys, p.prompts) {
+		if err := p.rollPortion(w, keys[portion[0]:portion[1]], samples[portion[0]:portion[1]], &told); err != nil {
 			return nil, err
 		}
-		before, left = before+rolled, left-n
+	}
+	p.Passes.Rollout += told.before * p.each()
+	return samples, nil
+}
+
+// rollPortion paints some of a roll's keys into their samples.
+func (p *Policy) rollPortion(w trainer.Weights, keys []trainer.Key, into []trainer.Sample, told *telling) error {
+	list, err := p.canvases(keys)
+	if err != nil {
+		return err
+	}
+	forms, places := p.alike(keys)
+	for _, f := range forms {
+		n := len(places[f])
+		tracks, err := p.rollForm(w, f, trainer.Pick(list, places[f]), func(done, all int) { told.hear(done, all, n) })
+		if err != nil {
+			return err
+		}
+		told.next(n)
 		for i, t := range tracks {
-			samples[places[f][i]] = sampleOf(keys[places[f][i]], f.At, t)
+			into[places[f][i]] = sampleOf(keys[places[f][i]], f.At, t)
 		}
 	}
-	p.Passes.Rollout += before * p.each()
-	return samples, nil
+	return nil
+}
+
+// telling adds up how far the parts of a roll are.
+type telling struct {
+	before, rolled int // passes of the parts that are done, and of the one under way
+	left           int // keys of the parts that are not done
+	say            func(done, all int)
+}
+
+// hear is told how far a part of n keys is; those after it count as if they took as many passes.
+func (t *telling) hear(done, all, n int) {
+	if t.rolled = done; t.say != nil {
+		t.say(t.before+done, t.before+all+all*(t.left-n)/n)
+	}
+}
+
+func (t *telling) next(n int) {
+	t.before, t.rolled, t.left = t.before+t.rolled, 0, t.left-n
 }
 
 // canvases are the pictures of keys before anything is painted.

@@ -1,47 +1,105 @@
 package pictures
 
 import (
+	"slices"
+
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// What the network reads of prompts.
+// What the network reads of prompts. A prompt is encoded when it is first drawn, together with some that will be
+// drawn soon, and lies on the disk from then on: how many prompts there are changes neither how long a run takes
+// to begin nor what it holds in memory.
+//
+// Invariants (tests): a list of any length is opened without encoding it; what is in memory is bounded; texts
+// that were forgotten come back with the same bits.
 
-// encode computes the texts of every prompt, and of all that guidance leads away from.
-func (m *Model) encode(e *experiment.Experiment) error {
-	all := []string{""}
-	for n := range m.asked.Len() {
-		p := m.asked.Prompt(n)
-		if all = append(all, p.Text); p.Negative != nil {
-			all = append(all, *p.Negative)
-		}
+const (
+	// mostRemembered bounds the texts in memory beside those of the pictures under way, in bytes.
+	mostRemembered = 256 << 20
+	// keptEncoders is how large encoders may be, on the disk, that stay in memory between prompts.
+	keptEncoders = 512 << 20
+)
+
+// beginTexts makes sure that texts can be encoded, with those that every picture may need, and says how many
+// prompts are rolled at once.
+func (m *Model) beginTexts(e *experiment.Experiment) error {
+	texts, err := m.Pipeline.Encode(plain(e)...)
+	if err != nil {
+		return err
 	}
+	m.prompts = int(max(1, mostRemembered/max(1, 2*texts[0].Bytes())))
+	return nil
+}
+
+// plain are the texts that are no prompt: what guidance leads away from.
+func plain(e *experiment.Experiment) []string {
+	all := []string{""}
 	for _, at := range e.Turns() {
 		all = append(all, at.Sampler.Negative)
 	}
-	_, err := m.Pipeline.Encode(all...)
-	return err
+	return all
 }
 
-// texts are Policy.Texts, where prompts that name no negative text have this one.
-func (m *Model) texts(otherwise string) func(prompts []int) (texts, negatives []*pipeline.Text, err error) {
+// texts are Policy.Texts of p, where prompts that name no negative text have this one.
+func (m *Model) texts(p *Policy, otherwise string) func(prompts []int) (texts, negatives []*pipeline.Text, err error) {
+	both := func(n int) [2]string {
+		prompt := m.asked.Prompt(n)
+		if prompt.Negative != nil {
+			return [2]string{prompt.Text, *prompt.Negative}
+		}
+		return [2]string{prompt.Text, otherwise}
+	}
 	return func(prompts []int) (texts, negatives []*pipeline.Text, err error) {
 		all := make([]string, 0, 2*len(prompts))
 		for _, n := range prompts {
-			p := m.asked.Prompt(n)
-			negative := otherwise
-			if p.Negative != nil {
-				negative = *p.Negative
-			}
-			all = append(all, p.Text, negative)
+			two := both(n)
+			all = append(all, two[:]...)
 		}
-		both, err := m.Pipeline.Encode(all...)
+		if err := m.lookAhead(p, all, both); err != nil {
+			return nil, nil, err
+		}
+		if m.Pipeline.Remembered() > mostRemembered {
+			m.Pipeline.Forget(slices.Concat(all, m.always)...)
+		}
+		found, err := m.Pipeline.EncodeUntil(p.context(), all...)
 		if err != nil {
 			return nil, nil, err
 		}
-		for i := 0; i < len(both); i += 2 {
-			texts, negatives = append(texts, both[i]), append(negatives, both[i+1])
+		for i := 0; i < len(found); i += 2 {
+			texts, negatives = append(texts, found[i]), append(negatives, found[i+1])
 		}
 		return texts, negatives, nil
 	}
+}
+
+// lookAhead encodes prompts of the next iterations where encoders have to be loaded for one of all anyway.
+func (m *Model) lookAhead(p *Policy, all []string, both func(n int) [2]string) error {
+	if m.Pipeline.KeepEncoders || m.asked.Ahead == nil || !slices.ContainsFunc(all, func(s string) bool { return !m.Pipeline.Knows(s) }) {
+		return nil
+	}
+	next := slices.Clone(all)
+	for _, n := range m.asked.Ahead() {
+		two := both(n)
+		if next = append(next, two[:]...); len(next) >= 2*m.prompts {
+			break
+		}
+	}
+	_, err := m.Pipeline.EncodeUntil(p.context(), next...)
+	return err
+}
+
+// portions are the places of keys of at most so many prompts at once, in their order; 0: of all.
+func portions(keys []trainer.Key, most int) (all [][2]int) {
+	from, seen := 0, map[int]bool{}
+	for i, k := range keys {
+		if most > 0 && !seen[k.Prompt] && len(seen) == most {
+			all = append(all, [2]int{from, i})
+			from = i
+			clear(seen)
+		}
+		seen[k.Prompt] = true
+	}
+	return append(all, [2]int{from, len(keys)})
 }

@@ -76,6 +76,25 @@ func (t *training) asks(i, roll, n int, seen []int) []int {
 	return list
 }
 
+// mostAhead is how many iterations are looked ahead.
+const mostAhead = 8
+
+// ahead are prompts that the next iterations will ask for, as far as it is known: nothing that is drawn depends
+// on it.
+func (t *training) ahead() (all []int) {
+	if t.now.turn.Experiment == nil {
+		return nil
+	}
+	r := t.now.turn.Rollout
+	if r.Resample != nil || r.Curriculum != nil || r.Skip != nil {
+		return nil
+	}
+	for i := t.loop.Iteration + 1; i <= min(t.loop.Iteration+mostAhead, t.Run.Iterations-1); i++ {
+		all = append(all, t.asks(i, 0, r.PromptsPerIteration, nil)...)
+	}
+	return all
+}
+
 // skipped says whether [rollout.skip] leaves out the prompt before the current place.
 func (t *training) skipped(p int) bool {
 	if t.now.turn.Rollout.Skip == nil || t.choice.skips == nil {

@@ -22,7 +22,7 @@ func (t *training) openModel() error {
 	if news != "" {
 		t.Say("%s", news)
 	}
-	o := model.Options{Backend: t.Backend, Train: t.train, HeldOut: t.heldOut, Rewards: t}
+	o := model.Options{Backend: t.Backend, Train: t.train, HeldOut: t.heldOut, Rewards: t, Cache: t.Cache}
 	if t.Rolling != nil {
 		o.Progress = func(done, all int) {
 			done, all = t.now.rolled.of(done, all)
@@ -30,6 +30,7 @@ func (t *training) openModel() error {
 		}
 	}
 	if len(t.Further) == 0 {
+		o.Ahead = t.ahead
 		t.model, err = m.Open(t.Experiment, o)
 		return err
 	}

@@ -25,6 +25,7 @@ type Options struct {
 	// them, and nil is host memory (ranks.go).
 	Further []kernels.Backend
 	Wire    exchange.Wire
+	Cache   string                           // a folder that runs share, for what is computed of prompts; "": none
 	Version string                           // of the program, for the manifest
 	Say     func(format string, args ...any) // a line for people
 	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
