@@ -72,6 +72,9 @@ func openRank(name string, ranks int) (backend, error) {
 // Into sets what a run is told of them.
 func (r *ranks) Into(o run.Options) run.Options {
 	o.Backend, o.Wire, o.Cache = r.all[0], r.wire, textCache()
+	if _, ok := r.all[0].(*cpu.Backend); ok {
+		o.Free = int64(memory().Available)
+	}
 	for _, be := range r.all[1:] {
 		o.Further = append(o.Further, be)
 	}

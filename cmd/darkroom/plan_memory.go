@@ -25,17 +25,9 @@ type memoryPlan struct {
 	model.Memory
 }
 
-// programBytes is about what the program takes without a model: itself, kernels' scratch, and what
-// checkpoints and pages are made in. Measured (LOG.md).
-const programBytes = 124 << 20
-
 // withMemory predicts; what stands in its way is told, and no mistake of the file.
 func withMemory(e *experiment.Experiment, p *experiment.Plan) planned {
 	path, err := isa.Choose()
-	if err != nil {
-		return planned{Plan: p, Why: err.Error()}
-	}
-	need, err := run.Memory(e, cpu.NewDry(cpu.Options{Path: path}))
 	if err != nil {
 		return planned{Plan: p, Why: err.Error()}
 	}
@@ -43,7 +35,18 @@ func withMemory(e *experiment.Experiment, p *experiment.Plan) planned {
 	if on := e.Run.Devices(); on[0] == "cpu" {
 		ranks = len(on)
 	}
-	return planned{Plan: p, Memory: &memoryPlan{programBytes + need.PeakOf(ranks), *need}}
+	budget := e.Run.Bytes()
+	if budget == 0 && e.Run.Devices()[0] == "cpu" {
+		budget = int64(memory().Available)
+	}
+	need, err := run.Memory(e, cpu.NewDry(cpu.Options{Path: path}), budget/int64(ranks))
+	if err != nil {
+		return planned{Plan: p, Why: err.Error()}
+	}
+	if !need.Within(budget, ranks) {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the run takes about %s, and may take %s: a smaller size, group or rank, or loss.noise_floor = \"off\" where the check takes most", bytesText(model.ProgramBytes+need.PeakOf(ranks)), bytesText(budget)))
+	}
+	return planned{Plan: p, Memory: &memoryPlan{model.ProgramBytes + need.PeakOf(ranks), *need}}
 }
 
 func (p planned) writeMemory(w io.Writer) {
@@ -54,6 +57,13 @@ func (p planned) writeMemory(w io.Writer) {
 	n := p.Memory.Memory
 	fmt.Fprintf(w, "\nmemory, predicted: at most %s, rewards' networks apart\n", bytesText(p.Memory.Peak))
 	t := table{header: []string{">PROGRAM", ">TEXTS", ">SAMPLING", ">DECODING", ">CHECK", ">TRAINING", ">SAMPLES"}}
-	t.add(bytesText(programBytes), bytesText(n.Texts), bytesText(n.Sampling), bytesText(n.Decoding), bytesText(n.Check), bytesText(n.Training), bytesText(n.Samples))
+	t.add(bytesText(model.ProgramBytes), bytesText(n.Texts), bytesText(n.Sampling), bytesText(n.Decoding), bytesText(n.Check), bytesText(n.Training), bytesText(n.Samples))
 	t.write(w)
+	if n.Micro > 0 {
+		how := "passes are kept for backward"
+		if n.Checkpointing {
+			how = "backward computes passes again, block by block"
+		}
+		fmt.Fprintf(w, "so that it fits: %s at once; %s\n", plural(int64(n.Micro), "picture"), how)
+	}
 }

@@ -54,7 +54,7 @@ func Modality() model.Modality {
 			_, err := (&Model{}).Objective(turn, nil)
 			return err
 		},
-		Memory: func(*experiment.Experiment, model.Dry) (*model.Memory, error) {
+		Memory: func(*experiment.Experiment, model.Dry, int64) (*model.Memory, error) {
 			return nil, errors.New("the memory of language models is not predicted yet")
 		},
 	}

@@ -120,6 +120,9 @@ func (e *Experiment) checkNames(r report) {
 		}
 	}
 	e.Run.checkDevices(r)
+	if _, err := e.Run.bytes(); err != nil {
+		r("run.memory", err.Error(), `a number and a unit, such as "16GiB", "900MiB" or "24GB"`)
+	}
 }
 
 // checkKinds looks for the names of methods in their lists.

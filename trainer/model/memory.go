@@ -18,6 +18,22 @@ type Memory struct {
 	Check    int64 `json:"check"` // the network in fp32, as a stage begins
 	Training int64 `json:"training"`
 	Samples  int64 `json:"samples"`
+	Fit
+}
+
+// Fit is how a model keeps to a memory. No bit depends on it.
+type Fit struct {
+	Micro         int  `json:"micro_batch"`   // samples in a pass of the network; 0: the model's own choice
+	Checkpointing bool `json:"checkpointing"` // backward computes again what a pass would have kept
+}
+
+// ProgramBytes is about what the program takes without a model: itself, kernels' scratch, and what
+// checkpoints and pages are made in. Measured (LOG.md).
+const ProgramBytes = 124 << 20
+
+// Within reports whether the program and so many ranks fit into a budget; 0: into any.
+func (n Memory) Within(budget int64, ranks int) bool {
+	return budget == 0 || ProgramBytes+n.PeakOf(ranks) <= budget
 }
 
 // Peak is the most at once.

@@ -31,8 +31,9 @@ type Modality struct {
 	Open func(e *experiment.Experiment, o Options) (Model, error)
 	// Possible reports a turn that this version cannot train.
 	Possible func(turn experiment.Turn) error
-	// Memory predicts what a run takes, on an empty backend that counts.
-	Memory func(e *experiment.Experiment, dry Dry) (*Memory, error)
+	// Memory predicts what a run takes, on an empty backend that counts, and how it keeps to a budget of bytes; 0:
+	// there is none.
+	Memory func(e *experiment.Experiment, dry Dry, budget int64) (*Memory, error)
 }
 
 // Options are what a model needs of its run.
@@ -41,6 +42,7 @@ type Options struct {
 	Train   []prompts.Prompt // keys name them by their place, those held out behind
 	HeldOut []prompts.Prompt
 	Rewards Rewards
+	Fit
 	// Cache is a folder for what is computed of prompts, which runs may share; "": it is kept in memory alone.
 	Cache string
 	// Ahead are the numbers of prompts that the next iterations will probably ask for; nil: nobody knows.

@@ -49,7 +49,7 @@ func (p *Policy) developForm(shape pipeline.Shape, finals [][]float64, at func(f
 // Pull asks the current weights and goes back, to the points' states, too.
 func (p *Policy) Pull(at []trainer.Point, grads [][]float64) ([][]float64, error) {
 	p.drop()
-	tape := p.Pipeline.Tape(true, false)
+	tape := p.Pipeline.Tape(true, p.Checkpointing)
 	defer tape.Reset()
 	var states [][]float64
 	passes, err := p.passes(at)

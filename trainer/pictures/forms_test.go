@@ -118,6 +118,11 @@ func TestSizes(t *testing.T) {
 		if !slices.EqualFunc(blame(micro), first, slices.Equal) {
 			t.Errorf("%d in a pass: other bytes of gradients", micro)
 		}
+		m.Checkpointing = true
+		if !slices.EqualFunc(blame(micro), first, slices.Equal) {
+			t.Errorf("%d in a pass, computed again: other bytes of gradients", micro)
+		}
+		m.Checkpointing = false
 	}
 }
 

@@ -13,91 +13,149 @@ import (
 
 // Memory predicts what a run takes by making an iteration of it on an empty backend that counts, in
 // the code that will run: no weight is read, and of an iteration's samples as many are made as go
-// through a network at once.
-func Memory(e *experiment.Experiment, dry model.Dry) (need *model.Memory, err error) {
-	o := model.Options{Backend: dry}
-	if o.Train, err = prompts.Open(e.Rollout.Prompts); err != nil {
+// through a network at once. Where a budget is given, fewer go through it, and then backward computes again
+// what passes would have kept, until all fits or nothing more can be done.
+func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.Memory, err error) {
+	o, err := lists(e)
+	if err != nil {
 		return nil, err
 	}
-	if e.Evaluate.Prompts != "" {
-		if o.HeldOut, err = prompts.Open(e.Evaluate.Prompts); err != nil {
-			return nil, err
-		}
-	}
-	if len(o.Train) == 0 {
-		return nil, errors.New("there are no prompts to count by")
-	}
+	o.Backend = dry
 	m, err := Open(e, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	need = &model.Memory{}
-	phase := func(into *int64) {
-		*into = int64(dry.Peak())
-		dry.ResetPeak()
-	}
 	first, err := m.Pipeline.Encode(o.Prompt(0).Text) // beside the network, as when it is drawn
 	if err != nil {
 		return nil, err
 	}
-	textBytes := first[0].Bytes()
-	phase(&need.Texts)
-	turn, err := e.Turn(0)
+	c := counting{Model: m, e: e, dry: dry}
+	c.phase(&c.need.Texts)
+	if c.turn, err = e.Turn(0); err != nil {
+		return nil, err
+	}
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	c.need.Samples = c.host(first[0].Bytes())
+	for _, fit := range c.fits() {
+		c.need.Fit, m.Micro, m.Checkpointing = fit, fit.Micro, fit.Checkpointing
+		if err := c.iterate(); err != nil {
+			return nil, err
+		}
+		if c.need.Within(budget, 1) {
+			break
+		}
+	}
+	return &c.need, nil
+}
+
+// lists are the prompts that an experiment names.
+func lists(e *experiment.Experiment) (o model.Options, err error) {
+	if o.Train, err = prompts.Open(e.Rollout.Prompts); err != nil {
+		return o, err
+	}
+	if e.Evaluate.Prompts != "" {
+		if o.HeldOut, err = prompts.Open(e.Evaluate.Prompts); err != nil {
+			return o, err
+		}
+	}
+	if len(o.Train) == 0 {
+		return o, errors.New("there are no prompts to count by")
+	}
+	return o, nil
+}
+
+// counting is a model on a backend that counts.
+type counting struct {
+	*Model
+	e    *experiment.Experiment
+	turn experiment.Turn
+	dry  model.Dry
+	need model.Memory
+}
+
+// phase ends one: what it took at most.
+func (c *counting) phase(into *int64) {
+	*into = int64(c.dry.Peak())
+	c.dry.ResetPeak()
+}
+
+// begin prepares the largest pictures of the first iteration.
+func (c *counting) begin() error {
+	if err := c.follow(c.Policy, c.turn, rng.New(uint64(c.e.Run.Seed)), false); err != nil {
+		return err
+	}
+	largest, err := c.largest(c.turn)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p, all := m.Policy, e.Rollout.PromptsPerIteration*e.Rollout.Group
-	if err := m.follow(p, turn, rng.New(uint64(e.Run.Seed)), false); err != nil {
-		return nil, err
+	c.Policy.Form, c.Forms, c.Trained = *largest, nil, c.turn.Trained
+	return nil
+}
+
+// samples are those of an iteration.
+func (c *counting) samples() int { return c.e.Rollout.PromptsPerIteration * c.e.Rollout.Group }
+
+// fits are ways to keep to a memory, the fastest first: half as many samples at once each time, and at last
+// checkpointing.
+func (c *counting) fits() (all []model.Fit) {
+	all = []model.Fit{{}}
+	for n := min(c.samples(), c.perPass(&c.Form)) / 2; n >= 1; n /= 2 {
+		all = append(all, model.Fit{Micro: n})
 	}
-	largest, err := m.largest(turn)
-	if err != nil {
-		return nil, err
-	}
-	p.Form, p.Forms = *largest, nil
-	p.Trained = turn.Trained
-	keys := make([]trainer.Key, min(all, max(1, 4096/m.At.Tokens, (1<<18)/(m.At.Width*m.At.Height))))
+	return append(all, model.Fit{Micro: 1, Checkpointing: true})
+}
+
+// iterate makes one iteration, of as many samples as go through the network at once.
+func (c *counting) iterate() error {
+	keys := make([]trainer.Key, min(c.samples(), max(1, c.perPass(&c.Form), (1<<18)/(c.At.Width*c.At.Height))))
 	for i := range keys { // others than those of its group, as in an iteration
-		keys[i] = trainer.Key{Prompt: i / e.Rollout.Group % len(o.Train), Sample: i}
+		keys[i] = trainer.Key{Prompt: i / c.e.Rollout.Group % len(c.asked.Train), Sample: i}
 	}
-	samples, err := p.Roll(trainer.Current, keys)
+	c.Pipeline.Pool.Trim() // of what another fit left
+	c.dry.ResetPeak()
+	samples, err := c.Policy.Roll(trainer.Current, keys)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	phase(&need.Sampling)
-	if _, err := m.Items(samples); err != nil {
-		return nil, err
+	c.phase(&c.need.Sampling)
+	if _, err := c.Items(samples); err != nil {
+		return err
 	}
-	phase(&need.Decoding)
+	c.phase(&c.need.Decoding)
 	points := make([]trainer.Point, len(samples))
 	for i, s := range samples {
-		points[i] = trainer.Point{State: s.Item.Final, Time: turn.Schedule.Timesteps[0]}
+		points[i] = trainer.Point{State: s.Item.Final, Time: c.turn.Schedule.Timesteps[0]}
 	}
-	if !turn.Noised() && turn.Loss.NoiseFloor != "off" && e.Model.Precision == "bf16" {
-		if err := m.inF32(func(p *Policy) error {
+	if !c.turn.Noised() && c.turn.Loss.NoiseFloor != "off" && c.e.Model.Precision == "bf16" {
+		if err := c.inF32(func(p *Policy) error {
 			_, err := p.Eval(trainer.Current, points[:min(len(points), mostChecked)])
 			return err
 		}); err != nil {
-			return nil, err
+			return err
 		}
-		phase(&need.Check)
+		c.phase(&c.need.Check)
 	}
-	answers, err := p.Eval(trainer.Current, points)
+	answers, err := c.Eval(trainer.Current, points)
 	if err == nil {
 		err = answers.Back(answers.Outputs)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.Params().Move(1, 0)
-	phase(&need.Training)
-	// Of a step before, after and their mean, in float64; a picture in bytes and, while it is
-	// decoded and judged, in fp32 twice. All of it as much again: Go's collector lets garbage lie
-	// up to what lives.
-	texts := min(int64(o.Len()), max(int64(e.Rollout.PromptsPerIteration), mostRemembered/max(1, textBytes))) * textBytes
-	need.Samples = texts + 2*int64(all)*int64(8*(3*len(turn.Trained)+6)*m.At.Len()+m.At.Width*m.At.Height*3*(1+4+4))
-	return need, nil
+	c.Params().Move(1, 0)
+	c.phase(&c.need.Training)
+	return nil
+}
+
+// host is what an iteration's samples take beside the backend. Of a step before, after and their mean, in
+// float64; a picture in bytes and, while it is decoded and judged, in fp32 twice. All of it as much again: Go's
+// collector lets garbage lie up to what lives. Of texts as many are remembered as have room.
+func (c *counting) host(text int64) int64 {
+	texts := min(int64(c.asked.Len()), max(int64(c.e.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
+	return texts + 2*int64(c.samples())*int64(8*(3*len(c.turn.Trained)+6)*c.At.Len()+c.At.Width*c.At.Height*3*(1+4+4))
 }
 
 // largest is the form of the largest pictures that a turn, or an evaluation, makes.

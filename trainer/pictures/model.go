@@ -86,7 +86,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	}
 	p.KeepEncoders = p.EncoderBytes() <= keptEncoders
 	m.always = plain(e)
-	m.Policy = &Policy{Pipeline: p, Context: o.Context, Progress: o.Progress}
+	m.Policy = &Policy{Pipeline: p, Micro: o.Micro, Checkpointing: o.Checkpointing, Context: o.Context, Progress: o.Progress}
 	if err := m.prepare(e); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

@@ -21,10 +21,11 @@ type Policy struct {
 	Pipeline *pipeline.Pipeline
 	Guidance pipeline.Guidance
 	// Texts are the encoded prompts of some numbers, and what guidance leads away from.
-	Texts   func(prompts []int) (texts, negatives []*pipeline.Text, err error)
-	Draws   trainer.Draws
-	prompts int // that are rolled at once; 0: all
-	Micro   int // points in a pass; 0: as many as make about 4096 tokens
+	Texts         func(prompts []int) (texts, negatives []*pipeline.Text, err error)
+	Draws         trainer.Draws
+	Checkpointing bool // backward computes blocks again; no bit depends on it
+	prompts       int  // that are rolled at once; 0: all
+	Micro         int  // points in a pass; 0: as many as make about 4096 tokens
 
 	// The sampler of the iteration: that of pictures of its one size, or, with Forms, of the first one of
 	// several, and the steps that may be judged.
@@ -170,7 +171,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 	}
 	var out trainer.Answers
 	if w == trainer.Current && len(passes) == 1 {
-		tape := p.Pipeline.Tape(true, false)
+		tape := p.Pipeline.Tape(true, p.Checkpointing)
 		answers, err := p.Pipeline.Ask(tape, passes[0].At, p.Guidance, passes[0].questions)
 		if err != nil {
 			tape.Reset()
@@ -256,7 +257,7 @@ func (p *Policy) perPass(f *Form) int {
 
 // back computes each pass again, and goes backward.
 func (p *Policy) back(passes []pass, grads [][]float64) error {
-	tape := p.Pipeline.Tape(true, false)
+	tape := p.Pipeline.Tape(true, p.Checkpointing)
 	defer tape.Reset()
 	for _, pass := range passes {
 		n := len(pass.questions)

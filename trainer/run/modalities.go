@@ -29,7 +29,7 @@ func ModalityOf(e *experiment.Experiment) model.Modality {
 	return all[slices.IndexFunc(all, func(k kind) bool { return k.of(e) })].Modality
 }
 
-// Memory predicts what a run takes, on an empty backend that counts.
-func Memory(e *experiment.Experiment, dry model.Dry) (*model.Memory, error) {
-	return ModalityOf(e).Memory(e, dry)
+// Memory predicts what a run takes, on an empty backend that counts, and how it keeps to a budget.
+func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (*model.Memory, error) {
+	return ModalityOf(e).Memory(e, dry, budget)
 }

@@ -23,6 +23,7 @@ func (t *training) openModel() error {
 		t.Say("%s", news)
 	}
 	o := model.Options{Backend: t.Backend, Train: t.train, HeldOut: t.heldOut, Rewards: t, Cache: t.Cache}
+	o.Fit = t.fit()
 	if t.Rolling != nil {
 		o.Progress = func(done, all int) {
 			done, all = t.now.rolled.of(done, all)

@@ -26,6 +26,7 @@ type Options struct {
 	Further []kernels.Backend
 	Wire    exchange.Wire
 	Cache   string                           // a folder that runs share, for what is computed of prompts; "": none
+	Free    int64                            // bytes of the devices' memory that nobody uses, for [run] memory; 0: unknown
 	Version string                           // of the program, for the manifest
 	Say     func(format string, args ...any) // a line for people
 	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
