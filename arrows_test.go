@@ -22,7 +22,7 @@ const module = "github.com/darkroom-rl/darkroom"
 // "x/..." also all below it; the closest match counts. ARCHITECTURE.md explains
 // the order.
 var places = [][]string{
-	{"portable", "internal/regular", "internal/plain", "internal/child"}, // beside portable: files, texts and programs of strangers
+	{"portable", "outside/..."}, // outside: files, texts and programs of strangers
 	{"kernels/rng", "sde/...", "video", "assets/...", "trainer/config"},
 	{"kernels"},
 	{"kernels/ref"},
@@ -74,7 +74,7 @@ var standardOnly = []string{"sde", "trainer/config"}
 // narrow packages import, of ours, these folders alone: an experiment's file is read, checked and planned
 // without the engine.
 var narrow = map[string][]string{
-	"trainer/experiment": {"internal/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "trainer/config", "trainer/advantage", "trainer/loss",
+	"trainer/experiment": {"outside/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "trainer/config", "trainer/advantage", "trainer/loss",
 		"trainer/optim", "trainer/prompts", "trainer/sampling"},
 }
 

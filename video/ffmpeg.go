@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/internal/regular"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // Card: files of other kinds go through the program ffmpeg, found on PATH, as Y4M over a pipe.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/image/webp"
 
-	"github.com/darkroom-rl/darkroom/internal/regular"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // Limits bound what a picture may cost. A zero field means its default.

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/internal/regular"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // A setting is an entry of a folder's JSON that decides sizes or behaviour.

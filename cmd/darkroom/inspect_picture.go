@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/internal/regular"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 

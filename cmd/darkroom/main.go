@@ -10,8 +10,8 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/darkroom-rl/darkroom/internal/plain"
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/outside/plain"
 )
 
 // Exit codes, the same for every command.

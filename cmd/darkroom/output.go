@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/internal/plain"
+	"github.com/darkroom-rl/darkroom/outside/plain"
 )
 
 // emit prints a command's result: doc as JSON with --json, else what text writes.

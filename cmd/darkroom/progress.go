@@ -7,7 +7,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/darkroom-rl/darkroom/internal/plain"
+	"github.com/darkroom-rl/darkroom/outside/plain"
 )
 
 // A progress says how far a long work is: a bar with the time that is left on a terminal,

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/internal/child"
+	"github.com/darkroom-rl/darkroom/outside/child"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 

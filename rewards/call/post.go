@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/internal/plain"
+	"github.com/darkroom-rl/darkroom/outside/plain"
 )
 
 // Post sends JSON to a URL and returns the body of the answer. Refused connections, those that

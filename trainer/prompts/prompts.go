@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/darkroom-rl/darkroom/internal/regular"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // Meta is what a prompt's line says beside its text, for rewards to read.

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/internal/child"
-	"github.com/darkroom-rl/darkroom/internal/plain"
+	"github.com/darkroom-rl/darkroom/outside/child"
+	"github.com/darkroom-rl/darkroom/outside/plain"
 )
 
 // A monitor that fires calls a program or an address where [[monitor]] names one. Calls are made beside training,

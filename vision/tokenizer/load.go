@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/internal/regular"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // Open reads a folder's tokenizer: tokenizer.json, or vocab.json and merges.txt, or

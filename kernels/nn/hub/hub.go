@@ -18,7 +18,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/internal/regular"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // maxBytes is more than any settings file has.

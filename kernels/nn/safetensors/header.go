@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/darkroom-rl/darkroom/internal/regular"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // maxHeader is the reference implementation's limit; published files need less than a tenth.

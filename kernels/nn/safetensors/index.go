@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/darkroom-rl/darkroom/internal/regular"
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 const indexSuffix = ".safetensors.index.json"

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/internal/child"
+	"github.com/darkroom-rl/darkroom/outside/child"
 )
 
 // A process is a running interpreter. It answers a line to a line.
