@@ -54,12 +54,19 @@ type exported struct {
 	report exportReport
 	run    *trained.Run // nil: an adapter by itself
 	model  string       // "": not known
+	be     backend      // what a whole model is computed on; nil: nothing is computed
 }
 
 // write writes what was asked for.
 func (o *exportOptions) write(log io.Writer) (*exportReport, error) {
 	x := &exported{exportOptions: o, report: exportReport{Out: o.out, As: o.as}}
 	var err error
+	if o.whole() { // first: a device that is not there is told before anything is read
+		if x.be, err = openDevice(o.device); err != nil {
+			return nil, err
+		}
+		defer x.be.Close()
+	}
 	if o.run != "" {
 		if x.run, err = openRun(o.run, o.model, log); err != nil {
 			return nil, err
@@ -87,12 +94,7 @@ func (x *exported) values() (err error) {
 	if err != nil {
 		return err
 	}
-	be, err := openDevice(x.device)
-	if err != nil {
-		return err
-	}
-	defer be.Close()
-	v, err := x.run.Values(trained.Which(x.weights), dry, tensor.NewPool(be))
+	v, err := x.run.Values(trained.Which(x.weights), dry, tensor.NewPool(x.be))
 	if err != nil {
 		return usageError{err}
 	}
@@ -138,11 +140,6 @@ func (x *exported) adapter() (err error) {
 
 // fold writes a model with the adapter folded in.
 func (x *exported) fold(a *peft.Adapter) error {
-	be, err := openDevice(x.device)
-	if err != nil {
-		return err
-	}
-	defer be.Close()
 	if x.speaks() {
 		set, err := safetensors.OpenFolder(x.model)
 		if err != nil {
@@ -153,7 +150,7 @@ func (x *exported) fold(a *peft.Adapter) error {
 			return err
 		}
 	}
-	return x.changed(peft.Fold{Adapter: a, Pool: tensor.NewPool(be)})
+	return x.changed(peft.Fold{Adapter: a, Pool: tensor.NewPool(x.be)})
 }
 
 // changed writes a copy of the model's folder.

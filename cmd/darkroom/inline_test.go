@@ -16,10 +16,10 @@ import (
 
 // gradient is a picture that needs several pieces and bands.
 func gradient() *image.RGBA {
-	m := image.NewRGBA(image.Rect(0, 0, 70, 45))
-	for y := range 45 {
-		for x := range 70 {
-			m.Set(x, y, color.RGBA{uint8(3 * x), uint8(5 * y), uint8(x * y), 255})
+	m := image.NewRGBA(image.Rect(0, 0, 140, 90))
+	for y := range 90 {
+		for x := range 140 {
+			m.Set(x, y, color.RGBA{uint8(3 * x), uint8(5 * y), uint8(x * y * y), 255})
 		}
 	}
 	return m

@@ -216,7 +216,7 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	// In blocks of 512 bytes or of 1024, by the shell: less than the state either way.
-	p := trainIn(dir, fmt.Sprintf("ulimit -f %d", info.Size()/2048), "--resume")
+	p := trainIn(dir, fmt.Sprintf("ulimit -f %d", info.Size()/1100), "--resume")
 	if code := p.ends(t); code != exitFailed || !strings.Contains(p.log.String(), "saving the checkpoint of iteration 3") || !strings.Contains(p.log.String(), "--resume goes on") {
 		t.Fatalf("exit code %d\n%s", code, p.log)
 	}

@@ -71,7 +71,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return exitDone
 	}
 	says := err
-	if code = exitOf(ctx, err); code == exitInterrupted {
+	if code = exitOf(ctx, err); code == exitInterrupted && errors.Is(err, context.Canceled) {
 		says = errors.New("interrupted")
 	}
 	fmt.Fprintf(stderr, "darkroom: %v\n", says)

@@ -48,15 +48,13 @@ func openZImage(f *folder, o Options) (*family, error) {
 	fam.build = func(p *nn.Params) forward {
 		m := zimage.New(p, c)
 		return func(tp *autograd.Tape, in inputs) *autograd.Value {
-			var rows []*autograd.Value
-			for i, words := range in.words {
+			return tp.Concat(0, tp.Each(len(in.words), func(i int) *autograd.Value {
 				x, text := tp.Part(in.latents, i, i+1), tp.Part(in.text, i, i+1)
-				if rest := text.Dim(1) - int(words); rest > 0 {
-					text = tp.Split(text, 1, int(words), rest)[0]
+				if words := int(in.words[i]); words < text.Dim(1) {
+					text = tp.Split(text, 1, words, text.Dim(1)-words)[0]
 				}
-				rows = append(rows, m.Forward(tp, x, text, 1-in.times[i]/1000))
-			}
-			return tp.Concat(0, rows...)
+				return m.Forward(tp, x, text, 1-in.times[i]/1000)
+			})...)
 		}
 	}
 	return fam, nil

@@ -60,6 +60,28 @@ func (tp *Tape) again(f func(in ...*Value) []*Value, in, first []*Value, born in
 	tp.frame, tp.rerun = outer, false
 }
 
+// Each runs f for every sample of a pass, where samples cannot share a batch, and returns the results in
+// their order. Gradients have the bytes of passes of one sample: they are added in the samples' order, so
+// that the last sample goes first here, and each sample's uses of a parameter are counted anew (sum). What
+// f reads of parameters, nothing outside of Each may read.
+func (tp *Tape) Each(samples int, f func(i int) *Value) []*Value {
+	rows, keys := make([]*Value, samples), tp.Keys
+	turn := func(i int) {
+		if len(keys) == samples {
+			tp.Keys = keys[i : i+1]
+		}
+	}
+	for i := samples - 1; i >= 0; i-- {
+		turn(i)
+		rows[i] = f(i)
+		if rows[i].needs && !tp.frame.silent {
+			tp.frame.nodes = append(tp.frame.nodes, &node{name: "sample", back: func() { turn(i); clear(tp.uses) }})
+		}
+	}
+	tp.Keys = keys
+	return rows
+}
+
 // sweep lets go of values that are not in keep, moves the others to the front and
 // counts them.
 func sweep(values, keep []*Value) int {

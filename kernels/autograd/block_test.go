@@ -161,6 +161,44 @@ func TestMicroBatchesAndCheckpointsChangeNothing(t *testing.T) {
 	}
 }
 
+// TestEach: samples that go through one by one have the bytes of a batch, in passes of any size, also where a parameter
+// is used more than once.
+func TestEach(t *testing.T) {
+	for _, lora := range []int{-1, 1} {
+		m := newModel(ref.Backend{}, 2, lora)
+		m.layers[1] = m.layers[0] // used twice
+		if lora == 1 {
+			m.layers[0].upA, m.layers[0].upB = m.params[len(m.params)-2], m.params[len(m.params)-1]
+		}
+		outs, grads := m.step(New(m.pool, Options{Train: true}), 8)
+		for _, micro := range []int{8, 3, 1} {
+			for _, checkpoint := range []bool{false, true} {
+				tp := New(m.pool, Options{Train: true, Checkpoint: checkpoint})
+				var gotOuts, gotGrads []byte
+				for lo := 0; lo < 8; lo += micro {
+					tp.Keys = nil
+					for s := lo; s < min(8, lo+micro); s++ {
+						tp.Keys = append(tp.Keys, rng.New(3).Sample(s))
+					}
+					y := tp.Concat(0, tp.Each(min(micro, 8-lo), func(i int) *Value { return m.forward(tp, lo+i, lo+i+1) })...)
+					gotOuts = append(gotOuts, y.t.Bytes()...)
+					tp.Backward(seedOf(y, lo))
+					tp.Reset()
+				}
+				for _, p := range m.params {
+					if g := p.Grad(); g != nil {
+						gotGrads = append(gotGrads, g.Bytes()...)
+					}
+					p.ZeroGrad()
+				}
+				if !bytes.Equal(outs, gotOuts) || !bytes.Equal(grads, gotGrads) {
+					t.Errorf("LoRA %d, passes of %d, checkpoint %t: outputs equal %t, gradients equal %t", lora, micro, checkpoint, bytes.Equal(outs, gotOuts), bytes.Equal(grads, gotGrads))
+				}
+			}
+		}
+	}
+}
+
 // TestModelGradients holds gradients of a four-layer model to finite differences: of each
 // parameter, along a random direction.
 func TestModelGradients(t *testing.T) {

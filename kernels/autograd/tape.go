@@ -226,7 +226,7 @@ func (n *node) reached() bool {
 			return true
 		}
 	}
-	return false
+	return len(n.outs) == 0 // between samples
 }
 
 // drop lets go of everything that a node held.

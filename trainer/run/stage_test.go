@@ -152,18 +152,18 @@ func TestStagesRewards(t *testing.T) {
 iterations = 2
 [[stage]]
 iterations = 2
-weights = { scene = 0.0, background = 3.0 }
+weights = { sharpness = 0.0, jpeg = 3.0 }
 `
 	dir := t.TempDir()
 	whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
 	r, err := train(t, parseText(t, text), whole, false, 2, -1)
-	if err != nil || r.Rewards["scene"] != "trained" || r.Rewards["background"] != "trained" {
+	if err != nil || r.Rewards["sharpness"] != "trained" || r.Rewards["jpeg"] != "trained" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for i, l := range ledgerOf(t, whole) {
-		want := l.Rewards["scene"].Mean
+		want := l.Rewards["sharpness"].Mean
 		if i >= 2 {
-			want = 3 * l.Rewards["background"].Mean
+			want = 3 * l.Rewards["jpeg"].Mean
 		}
 		if math.Abs(l.Total.Mean-want) > 1e-12 {
 			t.Errorf("iteration %d has the total %v, not %v", i+1, l.Total.Mean, want)
