@@ -17,12 +17,6 @@ func (m *message) int(field int, v int64) {
 	*m = binary.AppendUvarint(*m, uint64(v))
 }
 
-func (m *message) bool(field int, v bool) {
-	if v {
-		m.int(field, 1)
-	}
-}
-
 func (m *message) double(field int, v float64) {
 	m.tag(field, 1)
 	*m = binary.LittleEndian.AppendUint64(*m, math.Float64bits(v))
