@@ -13,6 +13,9 @@ import (
 // length (Qwen-Image); a sign is turned, and samples go through the network one by one (Z-Image). The ratios of the
 // first update with an adapter are exactly 1 all the same, and weights have the same bytes in passes of one and of eight.
 func TestRatioOfFamilies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains four models: minutes on a CPU without AVX-512, and half an hour under the race detector; left out by -short")
+	}
 	for _, name := range []string{"pipe_qwen_image", "pipe_z_image", "pipe_flux2_klein", "pipe_flux_kontext"} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", name)
