@@ -23,6 +23,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
+// darkroom ask: one conversation with a vision-language model, its tools included, as a run would roll it.
+
 func askCommand() *cobra.Command {
 	var o askOptions
 	cmd := &cobra.Command{

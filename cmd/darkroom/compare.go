@@ -11,6 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/report"
 )
 
+// darkroom compare: what trainer/compare finds between two folders, as words or JSON.
+
 func compareCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "compare A B",

@@ -9,6 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/assets"
 )
 
+// darkroom init: an experiment's file to begin with, from those that are embedded.
+
 func initCommand() *cobra.Command {
 	var asked, recipe string
 	cmd := &cobra.Command{

@@ -14,6 +14,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/watch"
 )
 
+// darkroom watch: trainer/watch's page, served until the command is interrupted.
+
 func watchCommand() *cobra.Command {
 	var address string
 	cmd := &cobra.Command{

@@ -76,21 +76,9 @@ func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
 		tp.Release(x, text)
 		x, text = out[0], out[1]
 	}
-	words := text.Dim(1)
-	both := tp.Concat(1, text, x)
-	tp.Release(text, x)
-	for _, layer := range m.singles {
-		out := tp.Block(func(in ...*autograd.Value) []*autograd.Value {
-			return []*autograd.Value{layer.forward(tp, in[0], in[1], turn)}
-		}, both, bySingle)
-		tp.Release(both)
-		both = out[0]
-	}
-	parts := []int{words, made}
-	if rest := both.Dim(1) - words - made; rest > 0 {
-		parts = append(parts, rest)
-	}
-	x = tp.Split(both, 1, parts...)[1]
+	x = mmdit.Joined(tp, text, x, made, len(m.singles), func(i int, both, by *autograd.Value) *autograd.Value {
+		return m.singles[i].forward(tp, both, by, turn)
+	}, bySingle)
 	s := tp.Chunk(by(m.modulateOut), 2)
 	return m.out.Apply(tp, m.norm.Modulated(tp, x, s[0], s[1]), autograd.With{Wide: true})
 }

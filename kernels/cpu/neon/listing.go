@@ -12,7 +12,7 @@ func Loop(text, kernel, label string) ([]string, error) {
 		return nil, fmt.Errorf("no kernel %s", kernel)
 	}
 	text, _, _ = strings.Cut(text, "\nTEXT ")
-	_, text, found = strings.Cut(text, "\n"+label+":\n")
+	_, text, _ = strings.Cut(text, "\n"+label+":\n") // nothing, where there is no such label
 	var loop []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -24,7 +24,7 @@ func Loop(text, kernel, label string) ([]string, error) {
 			return loop, nil
 		}
 	}
-	return nil, fmt.Errorf("%s has no loop %s (label found: %t)", kernel, label, found)
+	return nil, fmt.Errorf("%s has no loop %s", kernel, label)
 }
 
 // Multiplies says whether an instruction multiplies floating-point vectors: FMLA, FMLS or FMUL.
