@@ -5,25 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
-	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
-	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
-
-// Merge writes a copy of a pipeline's folder to out, with an adapter folded into the
-// denoiser. Weights keep their types, names and files; a file at a time is in memory. out
-// must not exist: it is made under another name, and renamed when it is whole.
-func Merge(dir, adapter, out string, pool *tensor.Pool) (layers int, err error) {
-	component, err := ComponentOf(dir)
-	if err != nil {
-		return 0, err
-	}
-	a, err := peft.Open(adapter, component)
-	if err != nil {
-		return 0, err
-	}
-	defer a.Close()
-	return len(a.Modules()), Changed(dir, out, peft.Fold{Adapter: a, Pool: pool})
-}
 
 // ComponentOf is what the denoiser of a pipeline's folder is called.
 func ComponentOf(dir string) (string, error) {

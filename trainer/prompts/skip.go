@@ -17,15 +17,15 @@ import "math"
 // Invariants (tests): the frequency of skipping follows the formula; what was learned survives a
 // checkpoint; every prompt is rolled in the end.
 type Skip struct {
-	Easy   float64  `toml:"easy" range:"(0,1]" doc:"p of solved prompts, at the start"`
-	Hard   float64  `toml:"hard" range:"(0,1]" doc:"p of failed prompts, at the start"`
-	Target float64  `toml:"target" range:"[0,1]" doc:"share of rolled prompts that may teach nothing: a third of them solved, two thirds failed"`
-	Step   float64  `toml:"step" range:"[0,1]" doc:"by how much an iteration moves p; 0: p stays"`
-	Least  float64  `toml:"least" range:"(0,1]" doc:"the least p"`
-	Most   float64  `toml:"most" range:"(0,1]" doc:"the largest p"`
-	Solved float64  `toml:"solved" doc:"a prompt whose pass rate is at least this was solved"`
-	Failed float64  `toml:"failed" doc:"a prompt whose pass rate is at most this failed"`
-	Reach  *float64 `toml:"success" doc:"a total from which a sample counts as a success; without, the total itself does, cut to 0 and 1"`
+	Easy    float64  `toml:"easy" range:"(0,1]" doc:"p of solved prompts, at the start"`
+	Hard    float64  `toml:"hard" range:"(0,1]" doc:"p of failed prompts, at the start"`
+	Target  float64  `toml:"target" range:"[0,1]" doc:"share of rolled prompts that may teach nothing: a third of them solved, two thirds failed"`
+	Step    float64  `toml:"step" range:"[0,1]" doc:"by how much an iteration moves p; 0: p stays"`
+	Least   float64  `toml:"least" range:"(0,1]" doc:"the least p"`
+	Most    float64  `toml:"most" range:"(0,1]" doc:"the largest p"`
+	Solved  float64  `toml:"solved" doc:"a prompt whose pass rate is at least this was solved"`
+	Failed  float64  `toml:"failed" doc:"a prompt whose pass rate is at most this failed"`
+	Success *float64 `toml:"success" doc:"a total from which a sample counts as a success; without, the total itself does, cut to 0 and 1"`
 }
 
 // SetDefaults are the authors' scripts.
@@ -76,7 +76,7 @@ func (s Skip) Learn(k *Skips, prompts []int, totals [][]float64) {
 	solved, failed, n := 0, 0, 0
 	again := k.Rolled >= len(k.Solved)
 	for i, p := range prompts {
-		rate := Rate(totals[i], s.Reach)
+		rate := Rate(totals[i], s.Success)
 		k.Rolled++
 		if math.IsNaN(rate) {
 			continue
