@@ -171,6 +171,9 @@ func TestEach(t *testing.T) {
 			m.layers[0].upA, m.layers[0].upB = m.params[len(m.params)-2], m.params[len(m.params)-1]
 		}
 		outs, grads := m.step(New(m.pool, Options{Train: true}), 8)
+		if len(grads) == 0 || bytes.Equal(grads, make([]byte, len(grads))) {
+			t.Fatal("no gradients")
+		}
 		for _, micro := range []int{8, 3, 1} {
 			for _, checkpoint := range []bool{false, true} {
 				tp := New(m.pool, Options{Train: true, Checkpoint: checkpoint})
