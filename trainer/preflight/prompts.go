@@ -73,8 +73,9 @@ func (c *check) checkPictured(key, path string, list []prompts.Prompt) {
 		return
 	}
 	for _, p := range list {
-		if p.Sized() || p.Negative != nil {
-			c.Refuse(key, fmt.Sprintf("%s: prompt %q names the size or the negative text of a picture, and %s are made of it", path, p.Text, c.modality.Samples), "leave width, height and negative out of the list")
+		if p.Sized() || p.Negative != nil || len(p.Image) > 0 {
+			c.Refuse(key, fmt.Sprintf("%s: prompt %q names the size, the negative text or the image of a picture, and %s are made of it", path, p.Text, c.modality.Samples),
+				"leave width, height, negative and image out of the list; pictures that a question is about stand in meta.picture")
 			return
 		}
 	}

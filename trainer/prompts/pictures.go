@@ -23,7 +23,11 @@ func (p Prompt) Pictures(dir string) ([]*vision.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []*vision.Image
+	return openAll(dir, names)
+}
+
+// openAll opens the pictures of some names.
+func openAll(dir string, names []string) (all []*vision.Image, err error) {
 	for _, name := range names {
 		p, embedded, err := placeOf(name)
 		if embedded && err == nil {
@@ -102,6 +106,11 @@ func (p Prompt) HasPictures(dir string) error {
 	if err != nil {
 		return err
 	}
+	return allThere(dir, names)
+}
+
+// allThere is the error that openAll would meet for want of a file.
+func allThere(dir string, names []string) error {
 	for _, name := range names {
 		if strings.HasPrefix(name, table) {
 			continue

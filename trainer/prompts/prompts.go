@@ -30,6 +30,8 @@ type Prompt struct {
 	Negative *string `json:"negative,omitempty"`
 	Width    int     `json:"width,omitempty"`
 	Height   int     `json:"height,omitempty"`
+
+	Image Images `json:"image,omitempty"` // the pictures that it is made of (images.go)
 }
 
 // Sized reports whether the prompt names the size of its picture.
@@ -144,7 +146,7 @@ func records(text []byte) (list []Prompt, err error) {
 		d.DisallowUnknownFields()
 		var p Prompt
 		if err := d.Decode(&p); err != nil {
-			return nil, at(i+1, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}, and may have \"weights\", \"negative\", \"width\" and \"height\"; what rewards need goes into meta", err)
+			return nil, at(i+1, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}, and may have \"weights\", \"negative\", \"width\", \"height\" and \"image\"; what rewards need goes into meta", err)
 		}
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
 			return nil, at(i+1, "something follows the record")
@@ -173,7 +175,7 @@ func checkPicture(line int, p Prompt) error {
 	case p.Negative != nil && len(*p.Negative) > mostLetter:
 		return at(line, "a negative text of %d bytes; %d are possible", len(*p.Negative), mostLetter)
 	}
-	return nil
+	return p.Image.check(line)
 }
 
 // columns takes other columns than prompt as texts of meta; cells that are empty are not there.
