@@ -340,6 +340,11 @@ func vlmChat(c *Case) error {
 			return err
 		}
 	}
+	if c.Has("enable_thinking") {
+		think := c.Bool("enable_thinking")
+		r.Think = &think
+	}
+	r.KeepThoughts = c.Has("preserve_thinking") && c.Bool("preserve_thinking")
 	text, err := t.Render(messages, r)
 	c.Put("text", text)
 	return err

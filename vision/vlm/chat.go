@@ -1,21 +1,15 @@
 package vlm
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
 // Card: conversations as the published templates write them. A folder holds its template as a
-// Jinja program; weights saw the output of one of three, which are written here as Go, since a
-// program from a stranger's folder can run for ever. A folder's own is recognised by its hash,
-// and one that is not is refused: a wrong space between turns is a mistake that nobody sees.
+// Jinja program; weights saw the output of one of seven, which are written here as Go, since a
+// program from a stranger's folder can run for ever. Which one a folder has is found in chatfile.go.
 //
 //	qwen2_5_vl  Qwen2-VL and Qwen2.5-VL: tools and calls of tools are NOT written, a tool's reply
 //	            is a turn of its own role, a system turn is added where the first is none
@@ -23,7 +17,7 @@ import (
 //	            system turns that are not the first and other roles are not written
 //	qwen2_5     Qwen2.5, text alone: as qwen3_vl, with a system text of its own
 //
-// Held to vlm.chat_template.
+// and those of models that think first (chatthink.go). Held to vlm.chat_template.
 
 // A Template is a published form of conversations.
 type Template int
@@ -32,9 +26,14 @@ const (
 	Qwen25VL Template = iota // Qwen2-VL's, too
 	Qwen3VL
 	Qwen25
+	Qwen3VLThinking
+	Qwen35Think   // Qwen3.5 from 4B on: it thinks unless it is told not to
+	Qwen35NoThink // Qwen3.5 up to 2B: it thinks where it is told to
+	Qwen36
 )
 
-var templateNames = []string{Qwen25VL: "qwen2_5_vl", Qwen3VL: "qwen3_vl", Qwen25: "qwen2_5"}
+var templateNames = []string{Qwen25VL: "qwen2_5_vl", Qwen3VL: "qwen3_vl", Qwen25: "qwen2_5",
+	Qwen3VLThinking: "qwen3_vl_thinking", Qwen35Think: "qwen3_5_think", Qwen35NoThink: "qwen3_5_nothink", Qwen36: "qwen3_6"}
 
 func (t Template) String() string {
 	if t < 0 || int(t) >= len(templateNames) {
@@ -50,54 +49,10 @@ func TemplateNamed(name string) (Template, error) {
 			return Template(t), nil
 		}
 	}
-	if name == "qwen2_vl" {
-		return Qwen25VL, nil
-	}
-	return 0, fmt.Errorf("a chat template named %q is not known; %s are", name, strings.Join(templateNames, ", "))
-}
-
-// templateHashes are SHA-256 sums of the published templates without white space around them.
-var templateHashes = map[string]Template{
-	"a0bc6f6fc7a29a80017a433e8f03a1cc1236e838a944a2d034295a60c4f2fddb": Qwen25VL,
-	"9d879ef91075acbfb2df7e441fd79d60bacfca989cf6d511d2af45c681e94f10": Qwen3VL,
-	"55b2f4a26ac9ee719330a61a0c39d9e538b0e9322212f048326318cff4f8674a": Qwen25,
-}
-
-// OpenTemplate recognises a folder's template: chat_template.jinja, or "chat_template" of
-// chat_template.json or tokenizer_config.json.
-func OpenTemplate(dir string) (Template, error) {
-	path := filepath.Join(dir, "chat_template.jinja")
-	text, err := hub.ReadFile(path)
-	if err == nil {
-		return recognise(path, string(text))
-	}
-	if !os.IsNotExist(err) {
-		return 0, err
-	}
-	for _, name := range []string{"chat_template.json", "tokenizer_config.json"} {
-		path := filepath.Join(dir, name)
-		var f struct {
-			Template *string `json:"chat_template"`
-		}
-		if _, err := os.Stat(path); err != nil {
-			continue
-		}
-		if err := hub.JSON(path, &f); err != nil {
-			return 0, err
-		}
-		if f.Template != nil {
-			return recognise(path, *f.Template)
-		}
-	}
-	return 0, fmt.Errorf("%s: no chat template: name one of %s", dir, strings.Join(templateNames, ", "))
-}
-
-func recognise(path, text string) (Template, error) {
-	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
-	if t, ok := templateHashes[hex.EncodeToString(sum[:])]; ok {
+	if t, ok := map[string]Template{"qwen2_vl": Qwen25VL, "qwen3_5": Qwen35Think}[name]; ok {
 		return t, nil
 	}
-	return 0, fmt.Errorf("%s: a chat template that is not one of the published %s: name the one that the weights were trained with", path, strings.Join(templateNames, ", "))
+	return 0, fmt.Errorf("a chat template named %q is not known; %s are", name, strings.Join(templateNames, ", "))
 }
 
 // Rendering is what a template is asked for beside the conversation.
@@ -105,6 +60,10 @@ type Rendering struct {
 	Tools    []any // as pytext.OrderedJSON reads them
 	Generate bool  // end with the assistant's turn begun
 	Number   bool  // "Picture 1: " before pictures
+	// Of models that think first. Think says whether the turn that is begun thinks; nil: as the template has it.
+	// KeepThoughts writes the thoughts of earlier turns, too (Qwen3.6).
+	Think        *bool
+	KeepThoughts bool
 }
 
 // The parts of a turn.
@@ -121,6 +80,7 @@ const (
 type page struct {
 	strings.Builder
 	number          bool
+	still           bool // pictures are not counted
 	pictures, clips int
 	spans           []Span // of the assistant's turns
 }
@@ -136,12 +96,10 @@ func (p *page) parts(content []Part) {
 	for _, part := range content {
 		switch part.Kind {
 		case PicturePart:
-			p.pictures++
-			p.count("Picture", p.pictures)
+			p.count("Picture", &p.pictures)
 			p.write(picture)
 		case ClipPart:
-			p.clips++
-			p.count("Video", p.clips)
+			p.count("Video", &p.clips)
 			p.write(clip)
 		default:
 			p.write(part.Text)
@@ -149,9 +107,12 @@ func (p *page) parts(content []Part) {
 	}
 }
 
-func (p *page) count(what string, n int) {
+func (p *page) count(what string, n *int) {
+	if !p.still {
+		*n++
+	}
 	if p.number {
-		fmt.Fprintf(p, "%s %d: ", what, n)
+		fmt.Fprintf(p, "%s %d: ", what, *n)
 	}
 }
 
@@ -187,11 +148,15 @@ func (t Template) render(p *page, messages []Message, r Rendering) error {
 		}
 		t.head(p, messages[0], r.Tools)
 		t.turns(p, messages)
+	case Qwen3VLThinking, Qwen35Think, Qwen35NoThink, Qwen36:
+		if err := (thinking{page: p, form: t, asked: r}).render(messages); err != nil {
+			return err
+		}
 	default:
 		return fmt.Errorf("%v is not known", t)
 	}
 	if r.Generate {
-		p.write(turn, "assistant\n")
+		p.write(turn, "assistant\n", t.beginning(r))
 	}
 	return nil
 }

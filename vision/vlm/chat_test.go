@@ -1,8 +1,11 @@
 package vlm
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -84,16 +87,76 @@ func TestOpenTemplate(t *testing.T) {
 	if _, err := OpenTemplate(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no chat template") {
 		t.Errorf("an empty folder: %v", err)
 	}
-	if len(templateHashes) != len(templateNames) {
-		t.Errorf("%d templates and %d hashes", len(templateNames), len(templateHashes))
-	}
 	for i, name := range templateNames {
+		if !slices.Contains(slices.Collect(maps.Values(templateHashes)), Template(i)) {
+			t.Errorf("%s has no hash", name)
+		}
 		if found, err := TemplateNamed(name); err != nil || found != Template(i) || found.String() != name {
 			t.Errorf("%s: %v, %v", name, found, err)
 		}
 	}
 	if _, err := TemplateNamed("qwen9"); err == nil {
 		t.Error("qwen9")
+	}
+}
+
+// TestPlainTemplate: a copy that renders the same is the same, however it is written, and one that renders otherwise is
+// not.
+func TestPlainTemplate(t *testing.T) {
+	const folder = "../../assets/tiny-vlm/chat_template.jinja"
+	text, err := os.ReadFile(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := recognise(folder, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	published := string(text)
+	same := map[string]string{
+		"a comment":          "{# of somebody #}" + published,
+		"marks of answers":   strings.Replace(published, "{% for", "{% generation %}{% endgeneration %}{% for", 1),
+		"spaces in a tag":    strings.Replace(published, "{% for", "{%   for", 1),
+		"line ends":          strings.ReplaceAll(published+"\n", "\n", "\r\n"),
+		"another line's end": "  {# indented #}\n" + published,
+	}
+	for name, copied := range same {
+		if got, err := recognise(name, copied); err != nil || got != want || copied == published {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	for name, other := range map[string]string{
+		"a space outside":  strings.Replace(published, "<|im_end|>", " <|im_end|>", 1),
+		"a space in texts": strings.Replace(published, "You are a", "You are  a", 1),
+		"a line more":      published + "\n\n",
+		"raw":              "{% raw %}{% endraw %}" + published,
+		"a tag cut off":    published[:len(published)-3],
+	} {
+		if got, err := recognise(name, other); err == nil || other == published {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for _, c := range [][2]string{
+		{"a\n  {% if x %}\n  b\n  {% endif %}\nc\n", "a\n\x00%if x\x00  b\n\x00%endif\x00c"},
+		{"a {%- if x -%} \n b {{- 'q' + \"it's\" ~ \"r\" }} {{ y }}", "a\x00%if x\x00b\x00{'q'+\"it's\"~'r'\x00 \x00{y\x00"},
+		{"{{ '}}' }}{", "\x00{'}}'\x00{"},
+		{"{% if a %}  {% endif %}", "\x00%if a\x00  \x00%endif\x00"},
+		{"  {%+ if a +%}\n", "  \x00%if a\x00"},
+	} {
+		if got := plainTemplate(c[0]); got != c[1] {
+			t.Errorf("%q: %q, want %q", c[0], got, c[1])
+		}
+	}
+	list, err := json.Marshal(map[string]any{"chat_template": []any{map[string]string{"name": "tool_use", "template": "x"}, map[string]string{"name": "default", "template": published}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := OpenTemplate(dir); err != nil || got != want {
+		t.Errorf("of several: %v, %v", got, err)
 	}
 }
 

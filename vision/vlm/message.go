@@ -11,6 +11,7 @@ type Message struct {
 	Role    string // system, user, assistant, tool
 	Content []Part
 	Calls   []Call
+	Thought *string // before the content, where it is given by itself (reasoning_content)
 }
 
 // A Part is a stretch of a message.
@@ -43,7 +44,7 @@ type Call struct {
 }
 
 // ReadMessages reads a conversation in the form that OpenAI's protocol and the templates share: a
-// list of {"role", "content", "tool_calls"}, content a text or a list of parts. A part is a
+// list of {"role", "content", "tool_calls", "reasoning_content"}, content a text or a list of parts. A part is a
 // picture if its type is "image" or it has "image" or "image_url", a clip likewise with
 // "video", else its "text" counts. Other keys are let pass.
 func ReadMessages(text string) ([]Message, error) {
@@ -90,6 +91,9 @@ func messageOf(v any) (m Message, err error) {
 		}
 	default:
 		return m, fmt.Errorf(".content: a text or a list of parts was expected")
+	}
+	if thought, ok := o.Values["reasoning_content"].(string); ok {
+		m.Thought = &thought
 	}
 	calls, ok := o.Values["tool_calls"].([]any)
 	if !ok && o.Values["tool_calls"] != nil {

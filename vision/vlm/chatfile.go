@@ -1,0 +1,97 @@
+package vlm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+)
+
+// Card: which of the published templates a folder has. Its program is not run; it is brought to a plain form in which
+// nothing is left that cannot be seen in what it renders (chatplain.go), and known by the hash of that. A program that
+// is not known is refused: a wrong space between turns is a mistake that nobody sees.
+
+// templateHashes are SHA-256 sums of the published templates in their plain form. Training templates of TRL that render
+// the same are among them.
+var templateHashes = map[string]Template{
+	"643d1aa1dbaac5620a496a5ee9f42b53935240d4a6b1e0c9c3d24788e9a57bcd": Qwen25VL,
+	"d843b049e607a8c979ba28af3dab1cc689dcdbc0c6f9980303780cb46c9d2150": Qwen25VL, // for training
+	"de111cfe2d0feb61cdd3f789f1116e6fc4c91ad1c07f270d778dbfa48a1e75ab": Qwen3VL,  // and for training
+	"fba63460e3f53fcc20c831ba2bfbaf69eb3447a2e0ef1ba9174d3ba4693edc28": Qwen25,
+	"b579553fd2238b35060fa207f956e3e41deb91025f4a0a633e09efd576694342": Qwen25, // for training
+	"47c0023f2761916cf3997786cfaba7435021a7b609d0d2970613532c6ec0eeaa": Qwen3VLThinking,
+	"35773c15152b31796f35ef64719d3ef072c763512bd47c8fa91eb3b15de02e6d": Qwen35Think,
+	"c6ae1c8eec729568e6f48fe1ea9bb551f70063bb08c22469b81078f58ef452fe": Qwen35NoThink,
+	"79dd8e662f5ae1fa16a0c3d368067b8ec24851a053c989b2484aa3e84440c1a0": Qwen36,
+}
+
+// OpenTemplate recognises a folder's template: chat_template.jinja, or "chat_template" of chat_template.json,
+// processor_config.json or tokenizer_config.json, in which it may be one of several by their names: "default" counts.
+func OpenTemplate(dir string) (Template, error) {
+	path := filepath.Join(dir, "chat_template.jinja")
+	text, err := hub.ReadFile(path)
+	if err == nil {
+		return recognise(path, string(text))
+	}
+	if !os.IsNotExist(err) {
+		return 0, err
+	}
+	for _, name := range []string{"chat_template.json", "processor_config.json", "tokenizer_config.json"} {
+		path := filepath.Join(dir, name)
+		var f struct {
+			Template *namedTemplates `json:"chat_template"`
+		}
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		if err := hub.JSON(path, &f); err != nil {
+			return 0, err
+		}
+		if f.Template != nil {
+			return recognise(path, string(*f.Template))
+		}
+	}
+	return 0, fmt.Errorf("%s: no chat template: name one of %s", dir, strings.Join(templateNames, ", "))
+}
+
+// namedTemplates is a template, or the default of a list of them.
+type namedTemplates string
+
+// UnmarshalJSON reads both forms.
+func (t *namedTemplates) UnmarshalJSON(b []byte) error {
+	var list []struct {
+		Name     string `json:"name"`
+		Template string `json:"template"`
+	}
+	if len(b) == 0 || b[0] != '[' {
+		return json.Unmarshal(b, (*string)(t))
+	}
+	if err := json.Unmarshal(b, &list); err != nil {
+		return err
+	}
+	for _, one := range list {
+		if one.Name == "default" {
+			*t = namedTemplates(one.Template)
+			return nil
+		}
+	}
+	return fmt.Errorf("of %d templates none is called \"default\"", len(list))
+}
+
+func recognise(path, text string) (Template, error) {
+	if t, ok := templateHashes[templateHash(text)]; ok {
+		return t, nil
+	}
+	return 0, fmt.Errorf("%s: a chat template that is not one of the published %s: name the one that the weights were trained with", path, strings.Join(templateNames, ", "))
+}
+
+// templateHash is that of a template's plain form.
+func templateHash(text string) string {
+	sum := sha256.Sum256([]byte(plainTemplate(text)))
+	return hex.EncodeToString(sum[:])
+}
