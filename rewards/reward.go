@@ -27,6 +27,7 @@ type Judge interface {
 type Item struct {
 	Prompt     string
 	Meta       Meta
+	Sources    []*vision.Image // that it was made of, as the prompt's list has them
 	Image      *vision.Image
 	Clip       *video.Clip
 	Transcript *Transcript

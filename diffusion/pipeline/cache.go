@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -29,13 +30,13 @@ type cached struct {
 	Cut    []string  `json:"cut"`
 }
 
-// recall takes prompts from the disk, and returns those that are not there.
-func (p *Pipeline) recall(prompts []string, g *Given) (missing []string, err error) {
+// recall takes texts from the disk, and returns those that are not there.
+func (p *Pipeline) recall(of []About) (missing []About, err error) {
 	if p.Cache == "" {
-		return prompts, nil
+		return of, nil
 	}
-	for _, prompt := range prompts {
-		path, err := p.cachePath(g.key(prompt))
+	for _, a := range of {
+		path, err := p.cachePath(p.key(a))
 		if err != nil {
 			return nil, err
 		}
@@ -43,10 +44,10 @@ func (p *Pipeline) recall(prompts []string, g *Given) (missing []string, err err
 		switch {
 		case err != nil && errors.Is(err, fs.ErrPermission) && !p.CacheIfCan:
 			return nil, err
-		case err != nil || text.Prompt != prompt:
-			missing = append(missing, prompt)
+		case err != nil || text.Prompt != a.Prompt:
+			missing = append(missing, a)
 		default:
-			p.texts[g.key(prompt)] = text
+			p.texts[p.key(a)] = text
 			touch(path)
 		}
 	}
@@ -54,15 +55,12 @@ func (p *Pipeline) recall(prompts []string, g *Given) (missing []string, err err
 }
 
 // remember writes a text to the disk.
-func (p *Pipeline) remember(t *Text, g *Given) error {
+func (p *Pipeline) remember(t *Text, key textKey) error {
 	if p.Cache == "" {
 		return nil
 	}
-	path, err := p.cachePath(g.key(t.Prompt))
+	path, err := p.cachePath(key)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(p.Cache, 0o755); err != nil {
 		return err
 	}
 	said, err := json.Marshal(cached{t.Prompt, t.IDs, t.Cut})
@@ -73,18 +71,31 @@ func (p *Pipeline) remember(t *Text, g *Given) error {
 	if t.Pooled != nil {
 		tensors = append(tensors, tensorOf("pooled", t.Pooled, len(t.Pooled)))
 	}
-	if err := safetensors.Write(path, tensors, map[string]string{"text": string(said)}); err != nil {
-		return err
-	}
-	return p.bound(path)
+	return p.store(path, tensors, map[string]string{"text": string(said)})
 }
 
-// stored reports whether a prompt has a file.
-func (p *Pipeline) stored(prompt string) bool {
+// store writes a file of the cache. Where it cannot be written and CacheIfCan is set, no further one is.
+func (p *Pipeline) store(path string, tensors []safetensors.Tensor, says map[string]string) error {
+	err := os.MkdirAll(p.Cache, 0o755)
+	if err == nil {
+		err = safetensors.Write(path, tensors, says)
+	}
+	if err == nil {
+		err = p.bound(path)
+	}
+	if err != nil && p.CacheIfCan {
+		p.Cache = ""
+		return nil
+	}
+	return err
+}
+
+// stored reports whether a text has a file.
+func (p *Pipeline) stored(key textKey) bool {
 	if p.Cache == "" {
 		return false
 	}
-	path, err := p.cachePath(textKey{prompt: prompt})
+	path, err := p.cachePath(key)
 	if err != nil {
 		return false
 	}
@@ -173,28 +184,38 @@ func (p *Pipeline) mark() (string, error) {
 	fmt.Fprintln(h, "texts, form 1", p.folder.class, p.Precision)
 	for _, e := range p.encoders {
 		fmt.Fprintln(h, e.part, e.kind, e.length, e.pad)
-		for _, part := range []string{e.part, e.tokenizer} {
-			dir, err := p.folder.part(part)
-			if err != nil {
-				return "", err
-			}
-			all, err := files(dir)
-			if err != nil {
-				return "", err
-			}
-			for _, info := range all {
-				fmt.Fprintln(h, info.Name(), info.Size())
-				if strings.HasSuffix(info.Name(), ".safetensors") {
-					fmt.Fprintln(h, info.ModTime().UnixNano())
-					continue
-				}
-				if data, err := hub.ReadFile(filepath.Join(dir, info.Name())); err == nil {
-					h.Write(data)
-				}
-			}
+		if err := p.folder.markParts(h, e.part, e.tokenizer); err != nil {
+			return "", err
 		}
 	}
 	// The lengths of texts without a third encoder.
 	fmt.Fprintln(h, p.TextLength)
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// markParts writes what parts of a folder are told from others by.
+func (f *folder) markParts(h io.Writer, parts ...string) error {
+	for _, part := range parts {
+		dir, err := f.part(part)
+		if err != nil {
+			return err
+		}
+		all, err := files(dir)
+		if err != nil {
+			return err
+		}
+		for _, info := range all {
+			fmt.Fprintln(h, info.Name(), info.Size())
+			if strings.HasSuffix(info.Name(), ".safetensors") {
+				fmt.Fprintln(h, info.ModTime().UnixNano())
+				continue
+			}
+			if data, err := hub.ReadFile(filepath.Join(dir, info.Name())); err == nil {
+				if _, err := h.Write(data); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -23,9 +23,9 @@ func TestForgotten(t *testing.T) {
 		if got, want := p.Remembered(), first[0].Bytes()+first[1].Bytes(); got != want || want == 0 {
 			t.Errorf("%s: %d bytes are remembered, not %d", name, got, want)
 		}
-		p.Forget("a dog")
-		if p.Remembered() != first[1].Bytes() || p.Knows("a cat") != (dir != "") {
-			t.Errorf("%s: %d bytes are remembered; a cat is known: %v", name, p.Remembered(), p.Knows("a cat"))
+		p.Forget(About{Prompt: "a dog"})
+		if p.Remembered() != first[1].Bytes() || p.Knows(About{Prompt: "a cat"}) != (dir != "") {
+			t.Errorf("%s: %d bytes are remembered; a cat is known: %v", name, p.Remembered(), p.Knows(About{Prompt: "a cat"}))
 		}
 		again, err := p.Encode("a cat", "a dog")
 		if err != nil {
@@ -42,10 +42,10 @@ func TestEncodeUntil(t *testing.T) {
 	p := open(t, filepath.Join(recorded, "pipe_sd3"), Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := p.EncodeUntil(ctx, "a cat"); !errors.Is(err, context.Canceled) {
+	if _, err := p.EncodeUntil(ctx, About{Prompt: "a cat"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if _, err := p.EncodeUntil(t.Context(), "a cat"); err != nil {
+	if _, err := p.EncodeUntil(t.Context(), About{Prompt: "a cat"}); err != nil {
 		t.Errorf("%v", err)
 	}
 }

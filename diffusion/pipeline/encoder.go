@@ -253,7 +253,7 @@ func (e *encoder) tokens(text string) (ids []int32, seen int, cut string, err er
 }
 
 // encode runs an encoder over texts.
-func (p *Pipeline) encode(ctx context.Context, e *encoder, texts []string, g *Given) ([]encoded, error) {
+func (p *Pipeline) encode(ctx context.Context, e *encoder, of []About) ([]encoded, error) {
 	if e.network == nil {
 		n, err := p.load(e.part, p.Precision, nil, nil, func(params *nn.Params) { e.run = e.build(params) })
 		if err != nil {
@@ -261,22 +261,22 @@ func (p *Pipeline) encode(ctx context.Context, e *encoder, texts []string, g *Gi
 		}
 		e.network = n
 	}
-	out := make([]encoded, len(texts))
+	out := make([]encoded, len(of))
 	tp := p.tape(p.Precision)
 	defer tp.Reset()
-	for i, text := range texts {
+	for i, a := range of {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if e.kind == promptStates {
 			var err error
-			if out[i], err = e.readPrompt(tp, text, g); err != nil {
+			if out[i], err = e.readPrompt(tp, a.Prompt, a.Given); err != nil {
 				return nil, err
 			}
 			tp.Reset()
 			continue
 		}
-		ids, seen, cut, err := e.tokens(text)
+		ids, seen, cut, err := e.tokens(a.Prompt)
 		if err != nil {
 			return nil, err
 		}

@@ -85,9 +85,13 @@ func kleinShift(tokens, steps int) float64 {
 	return float64(a*float64(steps)) + far - float64(200*a)
 }
 
-// cutInMiddle takes the middle of a picture whose sides are multiples of side; above 1024² pixels it is made smaller first.
-func cutInMiddle(m *vision.Image, side int) (*vision.Image, error) {
-	const area, least, longest = 1024 * 1024, 64, 8
+// cutInMiddle takes the middle of a picture whose sides are multiples of side; above an area, 0 for 1024² pixels, it is
+// made smaller first, unless it is to stay as it is.
+func cutInMiddle(m *vision.Image, side, area int) (*vision.Image, error) {
+	const least, longest = 64, 8
+	if area == 0 {
+		area = 1024 * 1024
+	}
 	w, h := m.Width, m.Height
 	switch {
 	case min(w, h) < least:
@@ -95,7 +99,7 @@ func cutInMiddle(m *vision.Image, side int) (*vision.Image, error) {
 	case max(w, h) > longest*min(w, h):
 		return nil, errors.New("a picture more than eight times as long as wide: cut it first")
 	}
-	if w*h > area {
+	if area > 0 && w*h > area {
 		scale := math.Sqrt(float64(area) / float64(w*h))
 		var err error
 		if m, err = resized(m, int(float64(float64(w)*scale)), int(float64(float64(h)*scale))); err != nil {

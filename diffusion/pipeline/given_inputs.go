@@ -71,7 +71,7 @@ func (p *Pipeline) putSources(tp *autograd.Tape, in *inputs, rows []Question) er
 	var all []float32
 	for _, q := range rows {
 		switch g := q.Given; {
-		case !sameGrids(g, rows[0].Given):
+		case !SameSizes(g, rows[0].Given):
 			return errors.New("pictures of different sizes are given in one batch: ask for each size by itself")
 		case g == nil || len(g.grids) == 0:
 			if p.family.sources.must {

@@ -191,7 +191,7 @@ func (p *Pipeline) again(o Options) (*Pipeline, error) {
 func (p *Pipeline) oneStep(w Work, text *Text, given *Given) (Sampler, []Picture, error) {
 	s := Sampler{At: w.At, Guidance: w.Guidance, Batch: w.Batch}
 	if s.Batch == 0 {
-		s.Batch = usualBatch(w.At)
+		s.Batch = usualBatch(w.At, []Picture{{Given: given}})
 	}
 	schedule, err := p.Schedule(2, w.At)
 	if err != nil {

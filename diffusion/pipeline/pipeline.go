@@ -92,6 +92,7 @@ type Pipeline struct {
 	swept   bool
 
 	fingerprint string // of what texts depend on, for Options.Cache
+	pictureMark string // and of what latents of pictures do
 }
 
 // Open understands a folder: every setting and every header is read and held against the

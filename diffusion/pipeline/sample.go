@@ -126,7 +126,7 @@ type run struct {
 // begin draws what pictures start at, and says which are one, and how long.
 func (r *run) begin() error {
 	if r.Batch == 0 {
-		r.Batch = usualBatch(r.At)
+		r.Batch = usualBatch(r.At, r.pictures)
 	}
 	r.history = make([]sde.History, len(r.pictures))
 	type origin struct {
@@ -205,8 +205,14 @@ func (r *run) drawOf(step, i int) Draw {
 	return Draw{}
 }
 
-// usualBatch is as many pictures as make about 4096 tokens.
-func usualBatch(at Shape) int { return max(1, 4096/max(1, at.Tokens)) }
+// usualBatch is as many pictures as make, with those that they are made of, about 4096 tokens.
+func usualBatch(at Shape, pictures []Picture) int {
+	tokens := at.Tokens
+	for _, pic := range pictures {
+		tokens = max(tokens, at.Tokens+pic.Given.Length())
+	}
+	return max(1, 4096/max(1, tokens))
+}
 
 // batches are pictures that the network is asked about at once: of those that follow each other, as many
 // as a batch holds, made of pictures of the same sizes.
@@ -214,7 +220,7 @@ func (r *run) batches(ask []int) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		for len(ask) > 0 {
 			n := 1
-			for n < min(len(ask), r.Batch) && sameGrids(r.pictures[ask[0]].Given, r.pictures[ask[n]].Given) {
+			for n < min(len(ask), r.Batch) && SameSizes(r.pictures[ask[0]].Given, r.pictures[ask[n]].Given) {
 				n++
 			}
 			if !yield(ask[:n]) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -22,8 +23,9 @@ type sourceRules struct {
 	// size is that of a picture's latents, and sight that which the text encoder sees of the original; nil:
 	// it sees what was resized for the latents.
 	size, sight func(width, height int) (w, h int)
-	cut         func(m *vision.Image, side int) (*vision.Image, error) // what is taken of a picture, in place of a size
-	follows     bool                                                   // the picture that is made has its size, where none is asked for, from the last source
+	// cut is what is taken of a picture of more than an area of pixels, in place of a size.
+	cut     func(m *vision.Image, side, area int) (*vision.Image, error)
+	follows bool // the picture that is made has its size, where none is asked for, from the last source
 }
 
 // mostSources is more than any model was trained on, and keeps a slip from asking for all memory.
@@ -73,9 +75,9 @@ func (p *Pipeline) SizeFor(pictures ...*vision.Image) (height, width int) {
 func (p *Pipeline) sourceSize(m *vision.Image) (w, h int) {
 	size := p.family.sources.size
 	switch {
-	case p.SourceArea > 0 && p.family.sources.follows:
+	case p.SourceArea > 0:
 		size = EditSize(p.SourceArea)
-	case p.SourceArea != 0:
+	case p.SourceArea == AsIs:
 		size = func(width, height int) (int, int) { return width, height }
 	}
 	side := p.family.side(p.decoder.factor)
@@ -118,7 +120,7 @@ func (p *Pipeline) Source(ctx context.Context, pictures ...*vision.Image) (*Give
 // prepare is the pixels of a picture for latents.
 func (p *Pipeline) prepare(m *vision.Image) (*vision.Image, error) {
 	if cut := p.family.sources.cut; cut != nil {
-		return cut(m, p.family.side(p.decoder.factor))
+		return cut(m, p.family.side(p.decoder.factor), p.SourceArea)
 	}
 	w, h := p.sourceSize(m)
 	return resized(m, w, h)
@@ -130,12 +132,11 @@ func (p *Pipeline) addSource(g *Given, m, small *vision.Image) error {
 	if err != nil {
 		return err
 	}
-	pixels := vision.Floats(nil, small, vision.Signed, vision.ChannelsLast)
-	latents, err := p.EncodeAll([][]float32{pixels}, at)
+	latents, err := p.latentsOf(small, at)
 	if err != nil {
 		return err
 	}
-	g.sources = append(g.sources, narrowed(latents[0])...)
+	g.sources = append(g.sources, latents...)
 	g.grids = append(g.grids, grid{at.Rows / p.family.patch, at.Cols / p.family.patch})
 	return p.lookAt(g, m, small)
 }
@@ -174,20 +175,31 @@ func resized(m *vision.Image, w, h int) (*vision.Image, error) {
 	return m.Resize(w, h, vision.Lanczos)
 }
 
-// sourced reports whether two pictures are made of pictures of the same sizes.
-func sameGrids(a, b *Given) bool {
+// SameSizes reports whether two pictures are made of pictures of the same sizes: then they go through a network in one
+// batch.
+func SameSizes(a, b *Given) bool {
 	if a == nil || b == nil {
 		return a == b || a == nil && len(b.grids) == 0 || b == nil && len(a.grids) == 0
 	}
-	if len(a.grids) != len(b.grids) {
-		return false
-	}
-	for i, g := range a.grids {
-		if g != b.grids[i] {
-			return false
+	return slices.Equal(a.grids, b.grids)
+}
+
+// Length is how many tokens a picture's sources are.
+func (g *Given) Length() (n int) {
+	if g != nil {
+		for _, one := range g.grids {
+			n += one.rows * one.cols
 		}
 	}
-	return true
+	return n
+}
+
+// Bytes is what it takes in memory.
+func (g *Given) Bytes() int64 {
+	if g == nil {
+		return 0
+	}
+	return 4*int64(len(g.channels)+len(g.tokens)+len(g.sources)+len(g.patches.Values)) + 8*int64(len(g.first))
 }
 
 // Sources are the latents of a given's pictures, one after another as the network reads them, and the places in rows and

@@ -139,15 +139,18 @@ func TestEditSizes(t *testing.T) {
 func TestCutInMiddle(t *testing.T) {
 	m := vision.New(90, 70)
 	m.Pix[3*(3*90+5)] = 200 // the first pixel that stays
-	small, err := cutInMiddle(m, 16)
+	small, err := cutInMiddle(m, 16, 0)
 	if err != nil || small.Width != 80 || small.Height != 64 || small.Pix[0] != 200 {
 		t.Errorf("%v, %v", small, err)
 	}
-	if large, err := cutInMiddle(vision.New(2000, 1000), 16); err != nil || large.Width != 1440 || large.Height != 720 {
+	if large, err := cutInMiddle(vision.New(2000, 1000), 16, 0); err != nil || large.Width != 1440 || large.Height != 720 {
 		t.Errorf("%v", err)
 	}
+	if less, err := cutInMiddle(vision.New(200, 100), 16, 96*96); err != nil || less.Width != 128 || less.Height != 64 {
+		t.Errorf("%v", less)
+	}
 	for _, odd := range []*vision.Image{vision.New(63, 90), vision.New(577, 64)} {
-		if _, err := cutInMiddle(odd, 16); err == nil {
+		if _, err := cutInMiddle(odd, 16, 0); err == nil {
 			t.Errorf("%d x %d was taken", odd.Width, odd.Height)
 		}
 	}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Text is what a network reads of a prompt.
@@ -15,40 +16,48 @@ type Text struct {
 	Pooled        []float32 // nil where the network reads none
 }
 
+// About is a text, and the pictures that it is about; nil: none.
+type About struct {
+	Prompt string
+	Given  *Given
+}
+
+// abouts are texts about the same pictures.
+func abouts(g *Given, prompts []string) []About {
+	all := make([]About, len(prompts))
+	for i, prompt := range prompts {
+		all[i] = About{prompt, g}
+	}
+	return all
+}
+
 // Encode is the texts of prompts, each computed once until it is forgotten, or found in
 // Options.Cache. The encoders are loaded one after another.
 func (p *Pipeline) Encode(prompts ...string) ([]*Text, error) { return p.EncodeWith(nil, prompts...) }
 
-// EncodeUntil is Encode until ctx ends.
-func (p *Pipeline) EncodeUntil(ctx context.Context, prompts ...string) ([]*Text, error) {
-	return p.encodeUntil(ctx, nil, prompts)
-}
-
 // EncodeWith is the texts of prompts about pictures, which text encoders that have eyes see; others' texts are
 // those of Encode. No pictures: nil.
 func (p *Pipeline) EncodeWith(g *Given, prompts ...string) ([]*Text, error) {
-	return p.encodeUntil(context.Background(), g, prompts)
+	return p.EncodeUntil(context.Background(), abouts(g, prompts)...)
 }
 
-func (p *Pipeline) encodeUntil(ctx context.Context, g *Given, prompts []string) ([]*Text, error) {
-	if !p.seesPictures() {
-		g = nil
-	}
-	if must := p.family.sources; p.seesPictures() && must.must && g == nil {
+// EncodeUntil is the texts of prompts, each about pictures of its own, until ctx ends.
+func (p *Pipeline) EncodeUntil(ctx context.Context, all ...About) ([]*Text, error) {
+	if p.MustSee() && slices.ContainsFunc(all, func(a About) bool { return a.Given == nil }) {
 		return nil, fmt.Errorf("the text encoder of a %s sees the pictures that a prompt is about: give one", p.folder.class)
 	}
-	fresh, err := p.recall(p.fresh(prompts, g), g)
+	fresh, err := p.recall(p.fresh(all))
 	if err != nil {
 		return nil, err
 	}
 	if len(fresh) > 0 {
-		if err := p.compute(ctx, fresh, g); err != nil {
+		if err := p.compute(ctx, fresh); err != nil {
 			return nil, err
 		}
 	}
-	texts := make([]*Text, len(prompts))
-	for i, prompt := range prompts {
-		texts[i] = p.texts[g.key(prompt)]
+	texts := make([]*Text, len(all))
+	for i, a := range all {
+		texts[i] = p.texts[p.key(a)]
 	}
 	return texts, nil
 }
@@ -56,15 +65,19 @@ func (p *Pipeline) encodeUntil(ctx context.Context, g *Given, prompts []string) 
 // textKey names a text: a prompt, and the pictures that were seen with it.
 type textKey struct{ prompt, pictures string }
 
-func (g *Given) key(prompt string) textKey {
-	if g == nil {
-		return textKey{prompt: prompt}
+// key is a text's. Where no encoder sees pictures, texts about any are one.
+func (p *Pipeline) key(a About) textKey {
+	if a.Given == nil || !p.SeesPictures() {
+		return textKey{prompt: a.Prompt}
 	}
-	return textKey{prompt, g.mark}
+	return textKey{a.Prompt, a.Given.mark}
 }
 
-// seesPictures reports whether a text encoder sees the pictures that a prompt is about.
-func (p *Pipeline) seesPictures() bool {
+// MustSee reports whether a text encoder reads no prompt without the pictures that it is about.
+func (p *Pipeline) MustSee() bool { return p.SeesPictures() && p.family.sources.must }
+
+// SeesPictures reports whether a text encoder sees the pictures that a prompt is about.
+func (p *Pipeline) SeesPictures() bool {
 	for _, e := range p.encoders {
 		if e.eyes != nil {
 			return true
@@ -73,13 +86,13 @@ func (p *Pipeline) seesPictures() bool {
 	return false
 }
 
-// fresh are the prompts that were not encoded yet, each once, in their order.
-func (p *Pipeline) fresh(prompts []string, g *Given) (all []string) {
-	seen := make(map[string]bool, len(prompts))
-	for _, prompt := range prompts {
-		if p.texts[g.key(prompt)] == nil && !seen[prompt] {
-			seen[prompt] = true
-			all = append(all, prompt)
+// fresh are the texts that were not encoded yet, each once, in their order.
+func (p *Pipeline) fresh(of []About) (all []About) {
+	seen := make(map[textKey]bool, len(of))
+	for _, a := range of {
+		if key := p.key(a); p.texts[key] == nil && !seen[key] {
+			seen[key] = true
+			all = append(all, a)
 		}
 	}
 	return all
@@ -96,12 +109,11 @@ func (p *Pipeline) Remembered() (bytes int64) {
 	return bytes
 }
 
-// Forget drops the texts of all prompts but some. Those in Options.Cache are found there again; others are
-// computed again.
-func (p *Pipeline) Forget(but ...string) {
+// Forget drops all texts but some. Those in Options.Cache are found there again; others are computed again.
+func (p *Pipeline) Forget(but ...About) {
 	kept := map[textKey]*Text{}
-	for _, prompt := range but {
-		key := textKey{prompt: prompt}
+	for _, a := range but {
+		key := p.key(a)
 		if t := p.texts[key]; t != nil {
 			kept[key] = t
 		}
@@ -109,16 +121,17 @@ func (p *Pipeline) Forget(but ...string) {
 	p.texts = kept
 }
 
-// Knows reports whether a prompt's text is at hand, in memory or on the disk.
-func (p *Pipeline) Knows(prompt string) bool {
-	return p.texts[textKey{prompt: prompt}] != nil || p.stored(prompt)
+// Knows reports whether a text is at hand, in memory or on the disk.
+func (p *Pipeline) Knows(a About) bool {
+	key := p.key(a)
+	return p.texts[key] != nil || p.stored(key)
 }
 
 // compute runs the encoders, and remembers.
-func (p *Pipeline) compute(ctx context.Context, prompts []string, g *Given) error {
-	said := make([][]encoded, len(prompts))
+func (p *Pipeline) compute(ctx context.Context, of []About) error {
+	said := make([][]encoded, len(of))
 	for _, e := range p.encoders {
-		all, err := p.encode(ctx, e, prompts, g)
+		all, err := p.encode(ctx, e, of)
 		if err != nil {
 			return err
 		}
@@ -132,24 +145,22 @@ func (p *Pipeline) compute(ctx context.Context, prompts []string, g *Given) erro
 			p.Pool.Trim()
 		}
 	}
-	for i, prompt := range prompts {
+	for i, a := range of {
 		text, err := p.family.join(said[i])
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.folder.dir, err)
 		}
-		if prompt == "" && p.family.emptyIsZero {
+		if a.Prompt == "" && p.family.emptyIsZero {
 			clear(text.States)
 			clear(text.Pooled)
 		}
-		text.Prompt = prompt
+		text.Prompt = a.Prompt
 		for _, s := range said[i] {
 			text.IDs, text.Cut = append(text.IDs, s.ids), append(text.Cut, s.cut)
 		}
-		p.texts[g.key(prompt)] = text
-		if err := p.remember(text, g); err != nil && !p.CacheIfCan {
+		p.texts[p.key(a)] = text
+		if err := p.remember(text, p.key(a)); err != nil {
 			return err
-		} else if err != nil {
-			p.Cache = ""
 		}
 	}
 	return nil

@@ -11,7 +11,13 @@ import (
 // with its square.
 func TestFresh(t *testing.T) {
 	p := &Pipeline{texts: map[textKey]*Text{{prompt: "known"}: {}}}
-	if got := p.fresh([]string{"b", "known", "a", "b", "", "a", ""}, nil); !slices.Equal(got, []string{"b", "a", ""}) {
+	fresh := func(prompts ...string) (got []string) {
+		for _, a := range p.fresh(abouts(nil, prompts)) {
+			got = append(got, a.Prompt)
+		}
+		return got
+	}
+	if got := fresh("b", "known", "a", "b", "", "a", ""); !slices.Equal(got, []string{"b", "a", ""}) {
 		t.Errorf("%q", got)
 	}
 	long := make([]string, 400000)
@@ -19,7 +25,7 @@ func TestFresh(t *testing.T) {
 		long[i] = "a prompt of the same length " + strconv.Itoa(1000000+i)
 	}
 	begun := time.Now()
-	if got := p.fresh(append(long, long...), nil); len(got) != len(long) || time.Since(begun) > 20*time.Second {
+	if got := fresh(append(long, long...)...); len(got) != len(long) || time.Since(begun) > 20*time.Second {
 		t.Errorf("%d prompts in %v", len(got), time.Since(begun))
 	}
 }

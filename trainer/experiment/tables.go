@@ -23,6 +23,7 @@ type Model struct {
 	Path       string   `toml:"path,required" doc:"a folder in the hub's layout, or embed:NAME"`
 	Precision  string   `toml:"precision" enum:"bf16,f32" doc:"of frozen weights and activations"`
 	TextLength int      `toml:"text_length" range:"[-1,512]" of:"pictures" doc:"tokens that a T5 encoder reads; 0: what the folder says, or as upstream; -1: none, where there is no such encoder"`
+	SourceArea int      `toml:"source_area" range:"[-1,16777216]" of:"pictures" doc:"pixels of the pictures that others are made of (image in prompts), whose proportions stay; 0: what the model was trained with; -1: as they are"`
 	Train      []string `toml:"train,single" doc:"\"lora\", \"full\", or patterns of parameter names"`
 	Adapter    string   `toml:"adapter" doc:"an adapter that training begins with: a folder of PEFT's, a file of diffusers', or a run; its rank and layers count, and not those of model.lora. What loss.kl calls base is the model without it"`
 	LoRA       LoRA     `toml:"lora"`

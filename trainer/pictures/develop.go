@@ -11,8 +11,7 @@ import (
 // Develop decodes final states and takes derivatives at pictures back. A number that the decoder
 // put below black or above white is cut, and has no derivative.
 func (p *Policy) Develop(of []trainer.Key, finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) (states [][]float64, err error) {
-	all := func(*Form) int { return len(finals) }
-	for s := range p.stretches(len(finals), func(i int) trainer.Key { return of[i] }, all) {
+	for s := range p.stretches(of[:len(finals)], func(int) int { return len(finals) }, func(int, int) bool { return true }) {
 		some, err := p.developForm(s.At, finals[s.from:s.to], func(from int, pictures []vision.Pixels) ([][]float32, error) { return at(s.from+from, pictures) })
 		if err != nil {
 			return nil, err

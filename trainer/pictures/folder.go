@@ -30,6 +30,7 @@ func inspect(f *model.Folder) {
 		c.checkNegative(i, at)
 	}
 	c.checkSizes(p)
+	c.checkSources(p)
 	params, err := p.Denoiser()
 	if err != nil {
 		c.Fail(map[bool]string{true: "model.train", false: "model.path"}[len(patterns) > 0], err)

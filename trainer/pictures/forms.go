@@ -14,7 +14,8 @@ import (
 // Pictures of one iteration may have several sizes. A group shares a prompt and so a size, batches hold one
 // size, and a size is a function of its prompt's coordinates:
 //
-//	the prompt's own, or the turn's one, or one of the turn's sizes, drawn by iteration and prompt
+//	the prompt's own, or the turn's one, or one of the turn's sizes, drawn by iteration and prompt, or, where the turn has
+//	none, what the pictures make that it is made of
 //
 // Invariants (tests): a picture of one size has the same bits whatever sizes are made beside it; so have
 // gradients, which are added in the order of points.
@@ -58,12 +59,12 @@ type stretch struct {
 	from, to int
 }
 
-// stretches are keys in their order, at most so many of a form at once.
-func (p *Policy) stretches(n int, key func(i int) trainer.Key, most func(f *Form) int) iter.Seq[stretch] {
+// stretches are keys in their order, at most so many from the first of a stretch on, of which each two joins.
+func (p *Policy) stretches(keys []trainer.Key, most func(first int) int, joins func(first, i int) bool) iter.Seq[stretch] {
 	return func(yield func(stretch) bool) {
-		for from := 0; from < n; {
-			s := stretch{p.form(key(from)), from, from + 1}
-			for s.to < n && s.to-from < most(s.Form) && p.form(key(s.to)) == s.Form {
+		for from := 0; from < len(keys); {
+			s := stretch{p.form(keys[from]), from, from + 1}
+			for end := from + most(from); s.to < len(keys) && s.to < end && p.form(keys[s.to]) == s.Form && joins(from, s.to); {
 				s.to++
 			}
 			if !yield(s) {
@@ -87,15 +88,19 @@ func (m *Model) follow(p *Policy, turn experiment.Turn, key rng.Key, fixed bool)
 		forms[size] = f
 	}
 	p.Form, p.Guidance = *forms[asked[0]], GuidanceOf(turn.Sampler)
-	p.Texts = m.texts(p, turn.Sampler.Negative)
+	p.Texts, p.Sources = m.texts(p, turn.Sampler.Negative), m.sourcesFor(p)
 	p.Forms = nil
-	if len(forms) == 1 {
+	followed := m.follows(turn)
+	if len(forms) == 1 && !followed {
 		return nil
 	}
 	draws := trainer.Draws{Root: key, Fixed: fixed}
 	p.Forms = func(k trainer.Key) *Form {
 		if own := m.asked.Prompt(k.Prompt); own.Sized() {
 			return forms[experiment.Size{own.Width, own.Height}]
+		}
+		if followed {
+			return m.formLike(turn, forms, m.sources.sizeOf(k.Prompt, asked[0]), asked[0])
 		}
 		if len(asked) == 1 {
 			return forms[asked[0]]

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -249,7 +250,8 @@ func TestTextsAreEncodedWhenDrawn(t *testing.T) {
 	m.prompts = 8
 	m.Pipeline.Forget()
 	roll()
-	if !m.Pipeline.Knows(list[100].Text) || m.Pipeline.Knows(list[101].Text) {
+	knows := func(n int) bool { return m.Pipeline.Knows(pipeline.About{Prompt: list[n].Text}) }
+	if !knows(100) || knows(101) {
 		t.Error("what is drawn next is not at hand, or more is")
 	}
 }

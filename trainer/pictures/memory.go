@@ -1,6 +1,7 @@
 package pictures
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -26,7 +27,11 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	first, err := m.Pipeline.Encode(o.Prompt(0).Text) // beside the network, as when it is drawn
+	abouts, err := m.abouts([]int{0}, "")
+	if err != nil {
+		return nil, err
+	}
+	first, err := m.Pipeline.EncodeUntil(context.Background(), abouts...) // beside the network, as when it is drawn
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +168,7 @@ func (m *Model) largest(turn experiment.Turn) (*Form, error) {
 	held := turn
 	held.Evaluates = true
 	var most *Form
-	for _, size := range slices.Concat(m.sizes(turn), m.sizes(held), m.own) {
+	for _, size := range slices.Concat(m.sizes(turn), m.sizes(held), m.own, m.sources.someSizes(m.follows(turn) || m.follows(held))) {
 		f, err := m.formOf(turn, size)
 		if err != nil {
 			return nil, err

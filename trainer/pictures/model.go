@@ -29,7 +29,8 @@ type Model struct {
 	adapter *model.Adapter    // nil where parameters of the network itself are trained
 	album   []album.Page      // nil: samples are rolled
 	asked   model.Options     // what there is to make pictures of
-	always  []string          // texts that many pictures need
+	always  []pipeline.About  // texts that many pictures need
+	sources *sources          // what prompts' pictures are made of
 	own     []experiment.Size // sizes that prompts name
 	rewards model.Rewards
 	turn    experiment.Turn // of the iteration under way
@@ -71,7 +72,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 		precision = pipeline.F32
 	}
 	patterns, _ := e.Model.Trained()
-	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, TextLength: e.Model.TextLength}, rewards: o.Rewards, asked: o}
+	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, TextLength: e.Model.TextLength, SourceArea: e.Model.SourceArea}, rewards: o.Rewards, asked: o}
 	if e.Rollout.Offline {
 		if m.album, err = album.Open(e.Rollout.Prompts); err != nil {
 			return nil, err
@@ -85,8 +86,12 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 		return nil, err
 	}
 	p.KeepEncoders = p.EncoderBytes() <= keptEncoders
-	m.always = plain(e)
+	m.always = []pipeline.About{}
+	for _, text := range plain(e) {
+		m.always = append(m.always, pipeline.About{Prompt: text})
+	}
 	m.Policy = &Policy{Pipeline: p, Micro: o.Micro, Checkpointing: o.Checkpointing, Context: o.Context, Progress: o.Progress}
+	m.sources = newSources(p, e, o)
 	if err := m.prepare(e); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -158,7 +163,7 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 func (m *Model) Portion() int { return m.perPass(&m.Form) }
 
 // Items decodes final latents.
-func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
+func (m *Model) Items(samples []trainer.Sample) (items []rewards.Item, err error) {
 	finals := make([][]float64, len(samples))
 	for i, s := range samples {
 		finals[i] = s.Item.Final
@@ -168,7 +173,7 @@ func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 			}
 		}
 	}
-	items := make([]rewards.Item, len(samples))
+	items = make([]rewards.Item, len(samples))
 	for size, places := range sizesOf(samples) {
 		at, err := m.Pipeline.Shape(size[1], size[0])
 		if err != nil {
@@ -182,6 +187,11 @@ func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
 			if items[places[i]].Image, err = vision.FromFloats(x, at.Width, at.Height, vision.Signed, vision.ChannelsLast); err != nil {
 				return nil, err
 			}
+		}
+	}
+	for i, s := range samples {
+		if items[i].Sources, err = m.sources.pictures(s.Key.Prompt); err != nil {
+			return nil, err
 		}
 	}
 	return items, nil

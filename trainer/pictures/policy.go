@@ -21,7 +21,9 @@ type Policy struct {
 	Pipeline *pipeline.Pipeline
 	Guidance pipeline.Guidance
 	// Texts are the encoded prompts of some numbers, and what guidance leads away from.
-	Texts         func(prompts []int) (texts, negatives []*pipeline.Text, err error)
+	Texts func(prompts []int) (texts, negatives []*pipeline.Text, err error)
+	// Sources are what pictures of some keys are made of, nil where they are made of texts alone; without it all are.
+	Sources       func(keys []trainer.Key) ([]*pipeline.Given, error)
 	Draws         trainer.Draws
 	Checkpointing bool // backward computes blocks again; no bit depends on it
 	prompts       int  // that are rolled at once; 0: all
@@ -98,13 +100,17 @@ func (t *telling) next(n int) {
 
 // canvases are the pictures of keys before anything is painted.
 func (p *Policy) canvases(keys []trainer.Key) ([]pipeline.Picture, error) {
+	sources, err := p.sources(keys)
+	if err != nil {
+		return nil, err
+	}
 	texts, negatives, err := p.Texts(promptsOf(keys))
 	if err != nil {
 		return nil, err
 	}
 	list := make([]pipeline.Picture, len(keys))
 	for i, k := range keys {
-		list[i].Text, list[i].Negative = texts[i], negatives[i]
+		list[i].Text, list[i].Negative, list[i].Given = texts[i], negatives[i], sources[i]
 		list[i].StartKey, list[i].StepKey = p.Draws.Keys(k)
 		if f := p.form(k).Forest; f != nil {
 			f.hang(&list[i], p.Draws, k)
@@ -211,48 +217,6 @@ func (p *Policy) drop() {
 		p.pending()
 	}
 	p.pending = nil
-}
-
-// A pass is questions about pictures of one size that go through the network at once.
-type pass struct {
-	*Form
-	questions []pipeline.Question
-}
-
-// passes are points with their texts, in their order.
-func (p *Policy) passes(at []trainer.Point) (all []pass, err error) {
-	numbers := make([]int, len(at))
-	for i, point := range at {
-		numbers[i] = point.Key.Prompt
-	}
-	texts, negatives, err := p.Texts(numbers)
-	if err != nil {
-		return nil, err
-	}
-	for s := range p.stretches(len(at), func(i int) trainer.Key { return at[i].Key }, p.perPass) {
-		one := pass{Form: s.Form}
-		for i := s.from; i < s.to; i++ {
-			one.questions = append(one.questions, pipeline.Question{Latents: at[i].State, Time: at[i].Time, Text: texts[i], Negative: negatives[i]})
-		}
-		all = append(all, one)
-	}
-	return all, nil
-}
-
-// each is how many runs an output takes.
-func (p *Policy) each() int {
-	if p.Guidance.Combines() {
-		return 2
-	}
-	return 1
-}
-
-// perPass is how many points a pass has.
-func (p *Policy) perPass(f *Form) int {
-	if p.Micro > 0 {
-		return p.Micro
-	}
-	return max(1, 4096/max(1, f.At.Tokens))
 }
 
 // back computes each pass again, and goes backward.

@@ -25,11 +25,15 @@ const (
 // beginTexts makes sure that texts can be encoded, with those that every picture may need, and says how many
 // prompts are rolled at once.
 func (m *Model) beginTexts(e *experiment.Experiment) error {
-	texts, err := m.Pipeline.Encode(plain(e)...)
+	first, err := m.sources.given(0)
 	if err != nil {
 		return err
 	}
-	m.prompts = int(max(1, mostRemembered/max(1, 2*texts[0].Bytes())))
+	texts, err := m.Pipeline.EncodeWith(first, plain(e)...)
+	if err != nil {
+		return err
+	}
+	m.prompts = int(max(1, mostRemembered/max(1, 2*texts[0].Bytes()+m.sources.bytesOf(0))))
 	return nil
 }
 
@@ -44,20 +48,12 @@ func plain(e *experiment.Experiment) []string {
 
 // texts are Policy.Texts of p, where prompts that name no negative text have this one.
 func (m *Model) texts(p *Policy, otherwise string) func(prompts []int) (texts, negatives []*pipeline.Text, err error) {
-	both := func(n int) [2]string {
-		prompt := m.asked.Prompt(n)
-		if prompt.Negative != nil {
-			return [2]string{prompt.Text, *prompt.Negative}
-		}
-		return [2]string{prompt.Text, otherwise}
-	}
 	return func(prompts []int) (texts, negatives []*pipeline.Text, err error) {
-		all := make([]string, 0, 2*len(prompts))
-		for _, n := range prompts {
-			two := both(n)
-			all = append(all, two[:]...)
+		all, err := m.abouts(prompts, otherwise)
+		if err != nil {
+			return nil, nil, err
 		}
-		if err := m.lookAhead(p, all, both); err != nil {
+		if err := m.lookAhead(p, all, otherwise); err != nil {
 			return nil, nil, err
 		}
 		if m.Pipeline.Remembered() > mostRemembered {
@@ -74,19 +70,37 @@ func (m *Model) texts(p *Policy, otherwise string) func(prompts []int) (texts, n
 	}
 }
 
+// abouts are the texts of prompts, each followed by what guidance leads away from. Pictures stand beside them where an
+// encoder sees these.
+func (m *Model) abouts(prompts []int, otherwise string) ([]pipeline.About, error) {
+	all := make([]pipeline.About, 0, 2*len(prompts))
+	for _, n := range prompts {
+		prompt, about := m.asked.Prompt(n), pipeline.About{}
+		if m.Pipeline.SeesPictures() {
+			var err error
+			if about.Given, err = m.sources.given(n); err != nil {
+				return nil, err
+			}
+		}
+		negative := about
+		if about.Prompt, negative.Prompt = prompt.Text, otherwise; prompt.Negative != nil {
+			negative.Prompt = *prompt.Negative
+		}
+		all = append(all, about, negative)
+	}
+	return all, nil
+}
+
 // lookAhead encodes prompts of the next iterations where encoders have to be loaded for one of all anyway.
-func (m *Model) lookAhead(p *Policy, all []string, both func(n int) [2]string) error {
-	if m.Pipeline.KeepEncoders || m.asked.Ahead == nil || !slices.ContainsFunc(all, func(s string) bool { return !m.Pipeline.Knows(s) }) {
+func (m *Model) lookAhead(p *Policy, all []pipeline.About, otherwise string) error {
+	if m.Pipeline.KeepEncoders || m.asked.Ahead == nil || !slices.ContainsFunc(all, func(a pipeline.About) bool { return !m.Pipeline.Knows(a) }) {
 		return nil
 	}
-	next := slices.Clone(all)
-	for _, n := range m.asked.Ahead() {
-		two := both(n)
-		if next = append(next, two[:]...); len(next) >= 2*m.prompts {
-			break
-		}
+	ahead := m.asked.Ahead()
+	further, err := m.abouts(ahead[:max(0, min(len(ahead), m.prompts-len(all)/2))], otherwise)
+	if err == nil {
+		_, err = m.Pipeline.EncodeUntil(p.context(), slices.Concat(all, further)...)
 	}
-	_, err := m.Pipeline.EncodeUntil(p.context(), next...)
 	return err
 }
 

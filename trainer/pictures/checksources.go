@@ -1,0 +1,49 @@
+package pictures
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// Pictures that prompts name to be made of, held against the model before anything is computed.
+
+// checkSources refuses lists whose pictures the network does not read, or cannot.
+func (c generator) checkSources(p *pipeline.Pipeline) {
+	if p.Clips() {
+		return
+	}
+	most, must := p.Edits()
+	for _, list := range [][2]string{{"rollout.prompts", c.Rollout.Prompts}, {"evaluate.prompts", c.Evaluate.Prompts}} {
+		bad, first := 0, error(nil)
+		for _, prompt := range c.Lists[list[0]] {
+			if err := sourceMistake(prompt, filepath.Dir(list[1]), p.Class(), most, must); err != nil {
+				if bad++; first == nil {
+					first = fmt.Errorf("prompt %q: %w", prompt.Text, err)
+				}
+			}
+		}
+		if bad > 0 {
+			c.Refuse(list[0], fmt.Sprintf("%s: %d of %d prompts do not fit; the first: %v", list[1], bad, len(c.Lists[list[0]]), first),
+				`a record is {"prompt": "...", "image": "FILE"}, and names begin in the folder of the list`)
+		}
+	}
+}
+
+// sourceMistake is what is wrong with the pictures that a prompt is to be made of.
+func sourceMistake(prompt prompts.Prompt, dir, class string, most int, must bool) error {
+	names := prompt.Sources()
+	switch {
+	case most == 0 && len(prompt.Image) > 0:
+		return fmt.Errorf("it names an image, and a %s makes pictures of texts alone", class)
+	case most == 0:
+		return nil
+	case must && len(names) == 0:
+		return fmt.Errorf("it names no image, and a %s makes pictures of pictures", class)
+	case len(names) > most:
+		return fmt.Errorf("it names %d images, and a %s reads %d", len(names), class, most)
+	}
+	return prompt.HasSources(dir)
+}

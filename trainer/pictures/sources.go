@@ -1,0 +1,203 @@
+package pictures
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// What pictures are made of: those that a prompt's "image" names. They are opened when the prompt is drawn, and their
+// latents lie on the disk from then on, named by their pixels. In memory is what the pictures under way need, and as
+// much beside it as has room.
+//
+// Invariant (tests): a prompt's pictures have the same bits after they were forgotten.
+
+// sources opens and remembers them.
+type sources struct {
+	asked    model.Options
+	dirs     [2]string // the folders that names begin in: training's, and those of what is held out
+	pipeline *pipeline.Pipeline
+	known    map[int]*source // by the prompt's number
+	sizes    map[int]experiment.Size
+}
+
+// A source is a prompt's pictures, and what the network reads of them once it was asked for.
+type source struct {
+	pictures []*vision.Image
+	given    *pipeline.Given
+}
+
+func newSources(p *pipeline.Pipeline, e *experiment.Experiment, o model.Options) *sources {
+	return &sources{o, [2]string{filepath.Dir(e.Rollout.Prompts), filepath.Dir(e.Evaluate.Prompts)}, p, map[int]*source{}, map[int]experiment.Size{}}
+}
+
+// read reports whether the network reads pictures at all.
+func (s *sources) read() bool {
+	most, _ := s.pipeline.Edits()
+	return most > 0
+}
+
+// open is a prompt's pictures; nil where it has none.
+func (s *sources) open(n int) (*source, error) {
+	if !s.read() || n >= s.asked.Len() {
+		return nil, nil
+	}
+	if one, ok := s.known[n]; ok {
+		return one, nil
+	}
+	dir, prompt := s.dirs[0], s.asked.Prompt(n)
+	if n >= len(s.asked.Train) {
+		dir = s.dirs[1]
+	}
+	all, err := prompt.OpenSources(dir)
+	if _, must := s.pipeline.Edits(); err == nil && must && len(all) == 0 {
+		err = fmt.Errorf("it names no image, and a %s makes pictures of pictures\nhint: {\"prompt\": ..., \"image\": \"FILE\"}", s.pipeline.Class())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("prompt %q: %w", prompt.Text, err)
+	}
+	var one *source
+	if len(all) > 0 {
+		one = &source{pictures: all}
+	}
+	s.known[n] = one
+	return one, nil
+}
+
+// pictures are those that a prompt names.
+func (s *sources) pictures(n int) ([]*vision.Image, error) {
+	one, err := s.open(n)
+	if one == nil {
+		return nil, err
+	}
+	return one.pictures, nil
+}
+
+// given is what the network reads of a prompt's pictures; nil where it has none.
+func (s *sources) given(n int) (*pipeline.Given, error) {
+	one, err := s.open(n)
+	if one == nil || err != nil || one.given != nil {
+		return one.giving(), err
+	}
+	if one.given, err = s.pipeline.Source(s.context(), one.pictures...); err != nil {
+		return nil, fmt.Errorf("prompt %q: %w", s.asked.Prompt(n).Text, err)
+	}
+	return one.given, nil
+}
+
+func (s *source) giving() *pipeline.Given {
+	if s == nil {
+		return nil
+	}
+	return s.given
+}
+
+func (s *sources) context() context.Context {
+	if s.asked.Context == nil {
+		return context.Background()
+	}
+	return s.asked.Context
+}
+
+// bytesOf is what a prompt's pictures take in memory.
+func (s *sources) bytesOf(n int) int64 {
+	one := s.known[n]
+	if one == nil {
+		return 0
+	}
+	bytes := one.given.Bytes()
+	for _, m := range one.pictures {
+		bytes += int64(len(m.Pix))
+	}
+	return bytes
+}
+
+// keep forgets prompts other than some, where all take more than may be remembered.
+func (s *sources) keep(prompts []int) {
+	sum := int64(0)
+	for n := range s.known {
+		sum += s.bytesOf(n)
+	}
+	if sum <= mostRemembered {
+		return
+	}
+	kept := map[int]*source{}
+	for _, n := range prompts {
+		if one, ok := s.known[n]; ok {
+			kept[n] = one
+		}
+	}
+	s.known = kept
+}
+
+// sizeOf is that of a prompt's picture where nothing else is asked for. A file that cannot be read is an error when the
+// picture is made.
+func (s *sources) sizeOf(n int, otherwise experiment.Size) experiment.Size {
+	if size, ok := s.sizes[n]; ok {
+		return size
+	}
+	one, err := s.open(n)
+	if err != nil || one == nil {
+		return otherwise
+	}
+	height, width := s.pipeline.SizeFor(one.pictures...)
+	s.sizes[n] = experiment.Size{width, height}
+	return s.sizes[n]
+}
+
+// sourcesFor are Policy.Sources of p.
+func (m *Model) sourcesFor(p *Policy) func(keys []trainer.Key) ([]*pipeline.Given, error) {
+	if !m.sources.read() {
+		return nil
+	}
+	return func(keys []trainer.Key) ([]*pipeline.Given, error) {
+		m.sources.keep(promptsOf(keys))
+		all := make([]*pipeline.Given, len(keys))
+		for i, k := range keys {
+			err := p.context().Err()
+			if err == nil {
+				all[i], err = m.sources.given(k.Prompt)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	}
+}
+
+// follows reports whether a turn's pictures have the sizes of those that they are made of.
+func (m *Model) follows(turn experiment.Turn) bool { return m.sources.read() && len(turn.Asked()) == 0 }
+
+// formLike is the form of a size that pictures have by what they are made of; it is made when it is first met. Sources of
+// an impossible size are an error when they are read, which is before anything is made in this form.
+func (m *Model) formLike(turn experiment.Turn, forms map[experiment.Size]*Form, size, otherwise experiment.Size) *Form {
+	if forms[size] == nil {
+		f, err := m.formOf(turn, size)
+		if err != nil {
+			return forms[otherwise]
+		}
+		forms[size] = f
+	}
+	return forms[size]
+}
+
+// looked is of how many prompts the pictures are opened to predict sizes.
+const looked = 64
+
+// someSizes are those of the first prompts' pictures, where sizes follow these.
+func (s *sources) someSizes(follow bool) (all []experiment.Size) {
+	none := experiment.Size{}
+	for n := 0; follow && n < min(looked, s.asked.Len()); n++ {
+		if size := s.sizeOf(n, none); size != none {
+			all = append(all, size)
+		}
+	}
+	return all
+}
