@@ -60,7 +60,7 @@ var floors = map[string][][]string{
 		{"model"},
 		{"ranks", "pictures", "conversations"},
 		{"run", "pretrain", "report/runtest"},
-		{"report", "preflight", "compare", "trained", "track"},
+		{"report", "pretrain/brief", "preflight", "compare", "trained", "track"},
 		{"watch"},
 		{"ablate"},
 	},

@@ -3,10 +3,9 @@ package diffusion
 import "math"
 
 // Guidance combines what a network says with the prompt and without it (Ho and Salimans,
-// 2022), v = u + w·(c - u), and two ways to keep the result's size:
+// 2022), v = u + w·(c - u), and Qwen-Image's way to keep the result's size:
 //
-//	norm     v·|c|/|v| over the last axis (Qwen-Image)
-//	rescale  r·v·std(c)/std(v) + (1-r)·v over a sample, deviation with n-1 (Lin et al., 2023)
+//	norm     v·|c|/|v| over the last axis
 
 // Guide is v = u + scale·(c - u).
 func Guide(uncond, cond []float64, scale float64) []float64 {
@@ -30,38 +29,6 @@ func GuideNorm(uncond, cond []float64, scale float64, width int) []float64 {
 		}
 	}
 	return v
-}
-
-// Rescale gives one guided sample the deviation of the conditional one, to the degree r.
-func Rescale(guided, cond []float64, r float64) []float64 {
-	scale := deviation(cond) / deviation(guided)
-	v := make([]float64, len(guided))
-	for i, g := range guided {
-		v[i] = float64(r*g*scale) + float64((1-r)*g)
-	}
-	return v
-}
-
-func deviation(x []float64) float64 {
-	mean, squares := 0.0, 0.0
-	for _, v := range x {
-		mean += v / float64(len(x))
-	}
-	for _, v := range x {
-		squares += float64((v - mean) * (v - mean))
-	}
-	return math.Sqrt(squares / float64(len(x)-1))
-}
-
-// NoisedVP is a clean sample noised to a share a of signal, and the velocity there:
-// √a·x0 + √(1-a)·e and √a·e - √(1-a)·x0.
-func NoisedVP(clean, noise []float64, a float64) (x, velocity []float64) {
-	signal, sigma := math.Sqrt(a), math.Sqrt(1-a)
-	for i, c := range clean {
-		x = append(x, float64(signal*c)+float64(sigma*noise[i]))
-		velocity = append(velocity, float64(signal*noise[i])-float64(sigma*c))
-	}
-	return x, velocity
 }
 
 // GuideGrad takes a gradient at Guide's result, or at GuideNorm's where width is not 0, to

@@ -60,34 +60,6 @@ func TestGuideNormKeepsLengths(t *testing.T) {
 	}
 }
 
-// A degree of 0 changes nothing, 1 gives the conditional deviation.
-func TestRescaleKeepsDeviation(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	c := normals(r, 16)
-	v := Guide(normals(r, 16), c, 7)
-	near(t, "degree 0", Rescale(v, c, 0), v)
-	near(t, "degree 1", []float64{deviation(Rescale(v, c, 1))}, []float64{deviation(c)})
-	if got := deviation([]float64{1, 3}); got != math.Sqrt2 {
-		t.Errorf("the deviation of 1 and 3, with n-1, is %v", got)
-	}
-}
-
-// The clean sample and the noise are found again from the noised one and the velocity.
-func TestNoisedVPTurnsBack(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 8))
-	clean, noise := normals(r, 9), normals(r, 9)
-	for _, a := range []float64{0, 0.3, 1} {
-		x, v := NoisedVP(clean, noise, a)
-		gotClean, gotNoise := make([]float64, 9), make([]float64, 9)
-		for i := range x {
-			gotClean[i] = math.Sqrt(a)*x[i] - math.Sqrt(1-a)*v[i]
-			gotNoise[i] = math.Sqrt(1-a)*x[i] + math.Sqrt(a)*v[i]
-		}
-		near(t, "clean", gotClean, clean)
-		near(t, "noise", gotNoise, noise)
-	}
-}
-
 // Unpacking what was packed is the identity, and a token is the patch at its place.
 func TestPackAndUnpack(t *testing.T) {
 	for _, size := range [][3]int{{1, 2, 2}, {3, 2, 6}, {4, 8, 4}, {16, 4, 4}} {

@@ -79,7 +79,7 @@ func TestHTTP(t *testing.T) {
 		if asked++; r.Header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("the key is %q", r.Header.Get("Authorization"))
 		}
-		Serve(Each(brightness, 2)).ServeHTTP(w, r)
+		Server{Judge: Each(brightness, 2)}.Handler().ServeHTTP(w, r)
 	}))
 	defer s.Close()
 	cache, err := call.OpenCache(t.TempDir())
@@ -208,7 +208,7 @@ func TestHTTPHidesPasswords(t *testing.T) {
 }
 
 func TestServe(t *testing.T) {
-	s := httptest.NewServer(Serve(Each(brightness, 1)))
+	s := httptest.NewServer(Server{Judge: Each(brightness, 1)}.Handler())
 	defer s.Close()
 	for _, c := range []struct {
 		body, said string

@@ -24,11 +24,11 @@ func TestScenesAreTheirOwnBest(t *testing.T) {
 			continue
 		}
 		for name, reward := range map[string]Reward{"layout": SceneLayout{}, "generalised": SceneLayout{boxes.Matching{Score: "giou"}}, "task": SceneTask{}, "strict": SceneTask{Strict: true}} {
-			own, err := reward.Score(t.Context(), Item{Prompt: a.Prompt, Image: picture(a, scenes.Canonical)})
+			own, err := reward.Score(t.Context(), Item{Prompt: a.Prompt, Image: picture(a, nil)})
 			if err != nil || own.Value < 0.85 {
 				t.Errorf("%s: %q drawn as asked for is %v, %v", name, a.Prompt, own.Value, err)
 			}
-			other, err := reward.Score(t.Context(), Item{Prompt: a.Prompt, Image: picture(b, scenes.Canonical)})
+			other, err := reward.Score(t.Context(), Item{Prompt: a.Prompt, Image: picture(b, nil)})
 			if err != nil || name != "strict" && other.Value >= own.Value {
 				t.Errorf("%s: %q drawn as %q is %v, %v", name, a.Prompt, b.Prompt, other.Value, err)
 			}
@@ -60,10 +60,10 @@ func TestSceneWords(t *testing.T) {
 		value   float64
 		missing bool
 	}{
-		{"the word", picture(cat, scenes.Canonical), 1, false},
-		{"another word", picture(car, scenes.Canonical), 2. / 3, false},
+		{"the word", picture(cat, nil), 1, false},
+		{"another word", picture(car, nil), 2. / 3, false},
 		{"nothing", vision.New(scenes.Size, scenes.Size), 0, false},
-		{"no word", picture(square, scenes.Canonical), 0, true},
+		{"no word", picture(square, nil), 0, true},
 		{"another size", vision.New(32, 32), 0, true},
 	} {
 		s, err := OCR{SceneReader{}, OCRRule{Formula: "strict"}}.Score(t.Context(), Item{Prompt: cat.Prompt, Image: c.drawn})
@@ -78,7 +78,7 @@ func TestScenesMissing(t *testing.T) {
 	for name, item := range map[string]Item{
 		"no picture":    {Prompt: good.Prompt},
 		"another size":  {Prompt: good.Prompt, Image: vision.New(65, 64)},
-		"another world": {Prompt: "a dog on a bench", Image: picture(good, scenes.Canonical)},
+		"another world": {Prompt: "a dog on a bench", Image: picture(good, nil)},
 	} {
 		for _, r := range []Reward{SceneLayout{}, SceneTask{}, SceneGround{}, SceneShade{}} {
 			if s, err := r.Score(t.Context(), item); err == nil {
@@ -93,7 +93,7 @@ func TestGenEvalOnScenes(t *testing.T) {
 	s, _ := scenes.Parse("a red circle left of a blue square on white")
 	g := GenEval{Detector: SceneDetector{}, GenEvalRules: usualGenEval()}
 	wish := `{"geneval": {"include": [{"class": "square", "count": 1, "color": "blue"}, {"class": "circle", "count": 1, "color": "red", "position": ["left of", 0]}]}}`
-	got, err := g.Score(t.Context(), Item{Prompt: s.Prompt, Image: picture(s, scenes.Canonical), Meta: meta(t, wish)})
+	got, err := g.Score(t.Context(), Item{Prompt: s.Prompt, Image: picture(s, nil), Meta: meta(t, wish)})
 	if err != nil || got.Value != 1 || got.Parts["strict"] != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -31,9 +31,6 @@ type Server struct {
 	Patience time.Duration // with a body that arrives slowly, and a reply that is taken slowly: 60 s
 }
 
-// Serve is a server with its defaults.
-func Serve(j Judge) http.Handler { return Server{Judge: j}.Handler() }
-
 // Handler is the server, ready to be used.
 func (s Server) Handler() http.Handler {
 	s.Bytes, s.Pixels = cmp.Or(s.Bytes, 256<<20), cmp.Or(s.Pixels, 1<<27)

@@ -11,8 +11,6 @@ import "math"
 // σ_1 is the schedule's second sigma, σ_last its last: on UniPC's grid g stays below 1, and s = 1 needs no
 // case of its own. There is no noise level upstream; eta scales g, as UniRL does. KL divides by 2τ².
 //
-// A step keeps 1/c of the gradient, c = 1/(√Δ/g + g·√Δ·(1-s)/(2s)): Flash-GRPO weighs by c.
-//
 // Invariant (test): with v the flow's own velocity the step has the flow's marginals, as Flow-SDE's.
 
 // linearNoise is g.
@@ -32,13 +30,3 @@ func FlowWan(s Schedule, step int, eta float64) Row {
 	}
 	return r
 }
-
-// FlashWeight is c of a step of FlowWan: Flash-GRPO's advantages are times it, over its mean in the batch.
-func FlashWeight(s Schedule, step int, eta float64) float64 {
-	g, from := linearNoise(s, step, eta), s.Sigmas[step]
-	root := math.Sqrt(from - s.Sigmas[step+1])
-	return 1 / (root/g + g*root*(1-from)/(2*from))
-}
-
-// FlashStep is the one step that a prompt's samples draw at, of the first n: u is uniform from 0 to 1.
-func FlashStep(u float64, n int) int { return min(int(u*float64(n)), n-1) }

@@ -18,7 +18,7 @@ import (
 //	Last       DRaFT-K (Clark et al., 2023): the recorded steps, which are the last ones, made
 //	           once more; what they drew stays. K = 1 is DRaFT-1
 //
-// Invariants (tests): Direct's leg is loss.DirectClean; with the weights that rolled, Last ends
+// Invariants (tests): Direct's leg is its formula; with the weights that rolled, Last ends
 // at the sample's final state, bit for bit.
 
 // Direct makes ways of Direct-Align.

@@ -47,11 +47,6 @@ func CLIPPillow(size int) Preprocess {
 	return Preprocess{size, 0, Cover, Bicubic, Pillow, Downwards, clipMean, clipStd}
 }
 
-// CLIPTorchvision is transformers' CLIPImageProcessor with its present default back end.
-func CLIPTorchvision(size int) Preprocess {
-	return Preprocess{size, 0, Cover, Bicubic, Torch8, TowardZero, clipMean, clipStd}
-}
-
 // OpenCLIP is open_clip's image_transform for evaluation.
 func OpenCLIP(size int) Preprocess {
 	return Preprocess{size, 0, Cover, Bicubic, Pillow, HalfToEven, clipMean, clipStd}

@@ -60,7 +60,7 @@ func TestCropBox(t *testing.T) {
 func TestPreprocess(t *testing.T) {
 	for _, size := range [][2]int{{50, 20}, {20, 50}, {28, 28}, {3, 5}} {
 		m := noise(size[0], size[1], 3).RGB()
-		for i, p := range []Preprocess{CLIPPillow(28), CLIPTorchvision(28), OpenCLIP(28), HPSv2(28), CLIPDifferentiable(28), DINO(28)} {
+		for i, p := range []Preprocess{CLIPPillow(28), torchvision(28), OpenCLIP(28), HPSv2(28), CLIPDifferentiable(28), DINO(28)} {
 			last, err := p.Apply(nil, m, ChannelsLast)
 			if err != nil {
 				t.Fatal(err)
@@ -90,4 +90,11 @@ func TestPreprocess(t *testing.T) {
 	if _, err := (Preprocess{Size: -1}).Apply(nil, New(2, 2), ChannelsLast); err == nil {
 		t.Error("a tower of -1 pixels")
 	}
+}
+
+// torchvision is transformers' CLIPImageProcessor with its present default back end.
+func torchvision(size int) Preprocess {
+	p := CLIPPillow(size)
+	p.Arithmetic, p.Centring = Torch8, TowardZero
+	return p
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
+	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
 )
 
 const killed = `
@@ -102,7 +103,7 @@ func TestKilled(t *testing.T) {
 // speaker is a model of moments that calls tools now and then.
 func speaker(t *testing.T, dir string) {
 	t.Helper()
-	r := pretrain.BriefTalker(40)
+	r := brief.Talker(40)
 	be, err := cpu.New()
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func drawScenes(t *testing.T, captions map[string]string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: s.Draw(scenes.Canonical)}
+		m := &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: s.Draw(nil)}
 		if err := vision.WriteFile(filepath.Join(folder, name), m, vision.Setting{Key: "prompt", Value: caption}); err != nil {
 			t.Fatal(err)
 		}

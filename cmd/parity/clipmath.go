@@ -7,7 +7,6 @@ import (
 	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
-	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
 // Steps, rollouts and objectives of policies of clips.
@@ -38,7 +37,7 @@ func flowWan(c *Case) error {
 	index := c.Ints("index")
 	at := func(i int) int { return index[min(i, len(index)-1)] }
 	b.perRow("std_dev_t", func(i int) float64 { return b.rows[i].Noise / math.Sqrt(b.rows[i].From-b.rows[i].To) })
-	b.perRow("coefficient", func(i int) float64 { return sde.FlashWeight(b.s, at(i), 1) })
+	b.perRow("coefficient", func(i int) float64 { return flashWeightOf(b.s, at(i)) })
 	return nil
 }
 
@@ -80,7 +79,7 @@ func flashWindow(c *Case) error {
 	u, seen, index := c.Floats("u"), map[float64]int{}, []int{}
 	for _, prompt := range c.Floats("prompts") {
 		if _, ok := seen[prompt]; !ok {
-			seen[prompt] = sde.FlashStep(u[len(seen)], c.Int("steps"))
+			seen[prompt] = flashStep(u[len(seen)], c.Int("steps"))
 		}
 		index = append(index, seen[prompt])
 	}
@@ -93,7 +92,7 @@ func flashWeight(c *Case) error {
 	s := sde.Schedule{Sigmas: c.Floats("sigmas")}
 	var weights, table, times []float64
 	for _, i := range c.Ints("index") {
-		w := sde.FlashWeight(s, i, 1)
+		w := flashWeightOf(s, i)
 		weights, table = append(weights, w), append(table, math.RoundToEven(w*1e4)/1e4)
 		times = append(times, math.Trunc(1000*s.Sigmas[i]))
 	}
@@ -243,11 +242,10 @@ func lossCRD(c *Case) error {
 }
 
 func crdDecay(c *Case) error {
-	r, err := optim.NamedRamp(c.String("type"))
-	var decay []float64
-	for _, step := range c.Floats("steps") {
-		decay = append(decay, r.At(step))
+	limit, d, err := crdRamp(c.String("type"))
+	if err != nil {
+		return err
 	}
-	c.Put("decay", decay)
-	return err
+	putDecays(c, limit, d)
+	return nil
 }

@@ -130,8 +130,15 @@ func resizeTensor(c *Case) error {
 }
 
 var pipelines = map[string]func(int) vision.Preprocess{
-	"clip_pil": vision.CLIPPillow, "clip_torchvision": vision.CLIPTorchvision, "dino": vision.DINO,
+	"clip_pil": vision.CLIPPillow, "clip_torchvision": torchvision, "dino": vision.DINO,
 	"hpsv2": vision.HPSv2, "open_clip": vision.OpenCLIP, "tensor": vision.CLIPDifferentiable,
+}
+
+// torchvision is transformers' CLIPImageProcessor with its present default back end.
+func torchvision(size int) vision.Preprocess {
+	p := vision.CLIPPillow(size)
+	p.Arithmetic, p.Centring = vision.Torch8, vision.TowardZero
+	return p
 }
 
 func imagePreprocess(c *Case) error {

@@ -212,7 +212,7 @@ func nftIteration(c *Case) error {
 	if err != nil {
 		return err
 	}
-	limit, shape, ok := optim.NFTDecay(c.Int("decay_type"))
+	limit, shape, ok := nftDecayOf(c.Int("decay_type"))
 	if !ok {
 		return fmt.Errorf("there is no decay type %d", c.Int("decay_type"))
 	}

@@ -200,21 +200,21 @@ func flexRates(c *Case) error {
 }
 
 func videoAlign(c *Case) error {
-	norm := judge.Norm{Deviation: judge.VideoAlign{Visual: 1, Motion: 1, Alignment: 1}}
+	norm := videoAlignNorm{deviation: videoAlignMarks{Visual: 1, Motion: 1, Alignment: 1}}
 	if c.Has("norm") && c.Bool("use_norm") {
 		n := c.Sub("norm")
-		of := func(what string) judge.VideoAlign {
-			return judge.VideoAlign{Visual: n.Float("VQ_" + what), Motion: n.Float("MQ_" + what), Alignment: n.Float("TA_" + what)}
+		of := func(what string) videoAlignMarks {
+			return videoAlignMarks{Visual: n.Float("VQ_" + what), Motion: n.Float("MQ_" + what), Alignment: n.Float("TA_" + what)}
 		}
-		norm = judge.Norm{Mean: of("mean"), Deviation: of("std")}
+		norm = videoAlignNorm{mean: of("mean"), deviation: of("std")}
 	}
 	out := []any{}
 	for _, row := range samples(c.Array("logits")) {
 		if len(row) != 3 {
 			return fmt.Errorf("%d numbers of a clip: three are needed", len(row))
 		}
-		v := norm.Of(judge.VideoAlign{Visual: row[0], Motion: row[1], Alignment: row[2]})
-		out = append(out, map[string]any{"VQ": v.Visual, "MQ": v.Motion, "TA": v.Alignment, "Overall": v.Overall()})
+		v := norm.of(videoAlignMarks{Visual: row[0], Motion: row[1], Alignment: row[2]})
+		out = append(out, map[string]any{"VQ": v.Visual, "MQ": v.Motion, "TA": v.Alignment, "Overall": v.overall()})
 	}
 	c.Put("rewards", out)
 	return nil

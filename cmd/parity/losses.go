@@ -212,18 +212,20 @@ func lossMixGRPO(c *Case) error {
 func lossDance(c *Case) error {
 	t, o := terms(c), clipOptions(c)
 	o.Parts = c.Float("accumulation") * c.Float("num_train_steps")
-	var weights []float64
-	var results []loss.Result
+	total, grad := 0.0, make([]float64, len(t.LogProb)) // one clipped loss a reward
 	for _, name := range []string{"vq", "mq"} {
 		t.Advantage = c.Floats("advantages_" + name)
 		r, err := o.Of(t)
 		if err != nil {
 			return err
 		}
-		weights, results = append(weights, c.Float(name+"_coef")), append(results, r)
+		w := c.Float(name + "_coef")
+		total += float64(w * r.Loss)
+		for i, g := range r.GradLogProb {
+			grad[i] += float64(w * g)
+		}
 	}
-	r := loss.Sum(weights, results)
-	c.Put("loss", r.Loss)
-	c.Put("grad_log_prob", r.GradLogProb)
+	c.Put("loss", total)
+	c.Put("grad_log_prob", grad)
 	return nil
 }

@@ -114,9 +114,9 @@ func scoreScales(c *Case) error {
 		}
 		c.Put(output, out)
 	}
-	var raw []float64
+	var raw []float64 // as vision/blip scales them
 	for _, x := range c.Floats("imagereward_raw") {
-		raw = append(raw, neural.ImageReward(x))
+		raw = append(raw, (x-0.16717362830052426)/1.0333394966054072)
 	}
 	c.Put("imagereward", raw)
 	return nil

@@ -159,10 +159,12 @@ func choices(ctx context.Context, t *clip.Towers, prompts []string, pictures []*
 		if err != nil {
 			return logits, chosen, err
 		}
+		var row []float64
 		for _, s := range scores {
-			logits.Data = append(logits.Data, s.Value)
+			row = append(row, s.Value)
 		}
-		chosen.Data = append(chosen.Data, m.Chosen(scores)...)
+		shares, _ := softmax(row) // how probable it is that people choose each (PickScore)
+		logits.Data, chosen.Data = append(logits.Data, row...), append(chosen.Data, shares...)
 	}
 	return logits, chosen, nil
 }

@@ -148,8 +148,8 @@ func alignDirect(c *Case) error {
 		a, b = b, a
 	}
 	x0 := c.Array("x0")
-	noisy := loss.DirectNoisy(x0.Data, c.Floats("noise"), a)
-	clean, slope := loss.DirectClean(noisy, c.Floats("v"), c.Floats("noise"), a, b)
+	noisy := directNoisy(x0.Data, c.Floats("noise"), a)
+	clean, slope := directClean(noisy, c.Floats("v"), c.Floats("noise"), a, b)
 	grad := c.Floats("grad_out")
 	for i := range grad {
 		grad[i] *= slope
@@ -161,7 +161,7 @@ func alignDirect(c *Case) error {
 }
 
 func lossHinge(c *Case) error {
-	l, grad := loss.RewardHinge(c.Floats("reward"), c.Float("margin"), math.Max(c.Float("accumulation"), 1e-300))
+	l, grad := rewardHinge(c.Floats("reward"), c.Float("margin"), math.Max(c.Float("accumulation"), 1e-300))
 	c.Put("loss", l)
 	c.Put("grad_reward", grad)
 	return nil

@@ -46,6 +46,34 @@ func (r routes) put(c *Case) {
 	}
 	slices.SortStableFunc(all, func(a, b vlm.Routing) int { return a.Layer - b.Layer })
 	if all != nil {
-		c.Put("aux_loss", Array{Shape: []int{1}, Data: []float64{vlm.Imbalance(all)}})
+		c.Put("aux_loss", Array{Shape: []int{1}, Data: []float64{imbalance(all)}})
 	}
+}
+
+// imbalance is the loss of routers that send tokens to few experts (Switch, as transformers adds
+// it up over layers): experts times Σ over experts of the share of choices and the mean probability.
+func imbalance(all []vlm.Routing) float64 {
+	var counts, sums []float64
+	rows := 0
+	for _, r := range all {
+		n := len(r.Logits) / max(1, len(r.Chosen))
+		if counts == nil {
+			counts, sums = make([]float64, n), make([]float64, n)
+		}
+		for t, chosen := range r.Chosen {
+			p, _ := softmax(widened(r.Logits[t*n : (t+1)*n]))
+			for i := range p {
+				sums[i] += p[i]
+			}
+			for _, i := range chosen {
+				counts[i]++
+			}
+		}
+		rows += len(r.Chosen)
+	}
+	loss := 0.0
+	for i := range counts {
+		loss += counts[i] / float64(rows) * sums[i] / float64(rows)
+	}
+	return loss * float64(len(counts))
 }

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"github.com/darkroom-rl/darkroom/diffusion"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
-)
+import "github.com/darkroom-rl/darkroom/diffusion"
 
 // Guidance, packing of latents, and which prompts are rolled.
 
@@ -45,7 +42,7 @@ func perSample(c *Case, names []string, f func(i int, parts [][]float64)) []int 
 
 func rescale(c *Case) error {
 	var v []float64
-	shape := perSample(c, []string{"v_cfg", "v_cond"}, func(_ int, p [][]float64) { v = append(v, diffusion.Rescale(p[0], p[1], c.Float("rescale"))...) })
+	shape := perSample(c, []string{"v_cfg", "v_cond"}, func(_ int, p [][]float64) { v = append(v, cfgRescaled(p[0], p[1], c.Float("rescale"))...) })
 	c.Put("v", Array{shape, v})
 	return nil
 }
@@ -54,7 +51,7 @@ func noised(c *Case) error {
 	var x, velocity []float64
 	share := c.Floats("alpha_prod")
 	shape := perSample(c, []string{"x0", "noise"}, func(i int, p [][]float64) {
-		xi, vi := diffusion.NoisedVP(p[0], p[1], share[min(i, len(share)-1)])
+		xi, vi := noisedVP(p[0], p[1], share[min(i, len(share)-1)])
 		x, velocity = append(x, xi...), append(velocity, vi...)
 	})
 	c.Put("x_t", Array{shape, x})
@@ -85,7 +82,7 @@ func fluxPack(c *Case) error {
 }
 
 func repeat(c *Case) error {
-	unique, ranks, err := prompts.Repeat(c.Ints("perm1"), c.Ints("perm2"), c.Int("k"), c.Int("batch"), c.Int("world"))
+	unique, ranks, err := inGroups(c.Ints("perm1"), c.Ints("perm2"), c.Int("k"), c.Int("batch"), c.Int("world"))
 	var all []any
 	for _, r := range ranks {
 		all = append(all, r)
@@ -98,7 +95,7 @@ func repeat(c *Case) error {
 func promptHash(c *Case) error {
 	var seeds []int
 	for _, p := range c.Strings("prompts") {
-		seeds = append(seeds, prompts.PromptSeed(p, c.Int("base_seed")))
+		seeds = append(seeds, promptSeed(p, c.Int("base_seed")))
 	}
 	c.Put("seeds", seeds)
 	return nil

@@ -89,7 +89,7 @@ func schedGrid(c *Case) error {
 func schedWeighting(c *Case) error {
 	var w []float64
 	for _, s := range c.Floats("sigmas") {
-		w = append(w, sde.LossWeight(c.String("scheme"), s))
+		w = append(w, lossWeight(c.String("scheme"), s))
 	}
 	c.Put("weighting", w)
 	return nil
@@ -148,7 +148,7 @@ func schedTimes(c *Case) error {
 	if c.Has("perm") {
 		perm = c.Ints("perm")
 	}
-	t, err := sde.Times(c.String("kind"), c.Int("n"), span[0], span[1], c.Float("shift"), c.Floats("u"), perm)
+	t, err := timesOf(c.String("kind"), c.Int("n"), span[0], span[1], c.Float("shift"), c.Floats("u"), perm)
 	c.Put("t", t)
 	return err
 }

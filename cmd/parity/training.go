@@ -108,7 +108,7 @@ func clipGradNorm(c *Case) error {
 		}
 		arrays, grads = append(arrays, a), append(grads, a.Data)
 	}
-	c.Put("norm", optim.ClipNorm(grads, c.Float("max_norm")))
+	c.Put("norm", clipNorm(grads, c.Float("max_norm")))
 	c.Put("grads", arrays)
 	return nil
 }
@@ -116,14 +116,19 @@ func clipGradNorm(c *Case) error {
 // followed puts an average's decays and its weights after every step.
 func followed(c *Case, o optim.Options) error {
 	params := c.Array("params")
-	a := optim.NewAverage(o, c.Floats("initial"))
+	pace, average := o.Pace(), c.Floats("initial")
 	var decays, weights []float64
-	if len(params.Shape) != 2 || params.Shape[1] != len(a.Weights) {
-		return fmt.Errorf("params have shape %v, the initial weights %d elements", params.Shape, len(a.Weights))
+	if len(params.Shape) != 2 || params.Shape[1] != len(average) {
+		return fmt.Errorf("params have shape %v, the initial weights %d elements", params.Shape, len(average))
 	}
 	for _, p := range samples(params) {
-		decays = append(decays, a.Step(p))
-		weights = append(weights, a.Weights...)
+		decay, due := pace.Next()
+		for i, w := range p {
+			if due {
+				average[i] += float64((1 - decay) * (w - average[i]))
+			}
+		}
+		decays, weights = append(decays, decay), append(weights, average...)
 	}
 	c.Put("decays", decays)
 	c.Put("ema", Array{params.Shape, weights})
@@ -146,7 +151,7 @@ func emaDiffusers(c *Case) error {
 }
 
 func nftDecay(c *Case) error {
-	limit, d, ok := optim.NFTDecay(c.Int("type"))
+	limit, d, ok := nftDecayOf(c.Int("type"))
 	if !ok {
 		return fmt.Errorf("there is no decay type %d", c.Int("type"))
 	}

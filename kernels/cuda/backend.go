@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 
@@ -43,10 +42,7 @@ type Backend struct {
 
 var _ kernels.Backend = (*Backend)(nil)
 
-// Open starts device number index.
-func Open(index int) (*Backend, error) { return OpenAs(index, os.Getenv(ModeVariable)) }
-
-// OpenAs is Open in a mode, as ModeVariable would say it.
+// OpenAs starts device number index in a mode, as ModeVariable would say it.
 func OpenAs(index int, mode string) (*Backend, error) {
 	l, err := driver.OpenLibrary()
 	if err != nil {

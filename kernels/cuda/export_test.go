@@ -1,6 +1,12 @@
 package cuda
 
-import "slices"
+import (
+	"os"
+	"slices"
+)
+
+// Open is OpenAs in the mode that the environment says.
+func Open(index int) (*Backend, error) { return OpenAs(index, os.Getenv(ModeVariable)) }
 
 // SetMostGathered sets how many bytes of gathered operands a product may hold, for tests.
 func (b *Backend) SetMostGathered(n int) { b.reading.most = int64(n) }

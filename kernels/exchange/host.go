@@ -17,9 +17,6 @@ type Host struct {
 	why   error         // nothing is gathered any more
 }
 
-// NewHost joins backends.
-func NewHost(ranks ...kernels.Backend) *Host { return &Host{Ranks: ranks} }
-
 // Gather is Wire's.
 func (h *Host) Gather(from, into []kernels.Span) error {
 	if h.why != nil {

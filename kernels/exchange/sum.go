@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
-	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
 // Card: the sum over ranks, in fp32,
@@ -19,7 +18,7 @@ import (
 // (ranks-1) times what a rank has to each of them, where a ring moves twice: adapters are small, and
 // of whole models a piece travels while nothing else does (not overlapped with backward yet).
 //
-// Invariants (tests): the bits of Plain, whatever the wire, the piece and the backend; all ranks
+// Invariants (tests): the bits of kerneltest.Sum, whatever the wire, the piece and the backend; all ranks
 // have the same.
 
 // Sum adds up what ranks have.
@@ -126,16 +125,4 @@ func (s *Sum) check(spans [][]kernels.Span) (longest int, err error) {
 		}
 	}
 	return longest, nil
-}
-
-// Plain is the sum as it is defined, of one span: parts[r] is rank r's.
-func Plain(parts [][]float32) []float32 {
-	sum := make([]float32, len(parts[0]))
-	for i := range sum {
-		sum[i] = ref.Flush(parts[0][i])
-		for _, part := range parts[1:] {
-			sum[i] = ref.Flush(sum[i] + ref.Flush(part[i]))
-		}
-	}
-	return sum
 }

@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// TestSum: what every rank is left with has the bits of Plain, whatever the piece; and the order of
+// TestSum: what every rank is left with has the bits of kerneltest.Sum, whatever the piece; and the order of
 // ranks is what decides them.
 func TestSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 9))
@@ -29,7 +30,7 @@ func TestSum(t *testing.T) {
 						parts[k], spans[k] = append(parts[k], x), append(spans[k], span(x))
 					}
 				}
-				s := Sum{Ranks: backends, Wire: NewHost(backends...), Piece: piece}
+				s := Sum{Ranks: backends, Wire: &Host{Ranks: backends}, Piece: piece}
 				if err := s.Add(spans); err != nil {
 					t.Fatal(err)
 				}
@@ -39,14 +40,14 @@ func TestSum(t *testing.T) {
 					for _, p := range parts {
 						of = append(of, p[k])
 					}
-					want := Plain(of)
+					want := kerneltest.Sum(of)
 					for rank := range spans {
 						if got := spans[rank][k].F32(); !equal(got, want) {
 							t.Fatalf("rank %d has %v, want %v", rank, got, want)
 						}
 					}
 					slices.Reverse(of)
-					turned = turned || !equal(Plain(of), want)
+					turned = turned || !equal(kerneltest.Sum(of), want)
 				}
 				if ranks > 2 && !turned {
 					t.Error("the order of ranks made no difference: the test's numbers cannot tell orders apart")
@@ -101,7 +102,7 @@ func TestRefusals(t *testing.T) {
 		"lengths":         {[][]kernels.Span{{a}, {b}}, "1 numbers of f32 on rank 1, and 2"},
 		"types":           {[][]kernels.Span{{a}, {bytes}}, "2 numbers of i32 on rank 1"},
 	} {
-		err := (&Sum{Ranks: two, Wire: NewHost(two...)}).Add(x.spans)
+		err := (&Sum{Ranks: two, Wire: &Host{Ranks: two}}).Add(x.spans)
 		if err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v; want %q in it", name, err, x.says)
 		}
@@ -119,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		"room":    {[]kernels.Span{b, b}, []kernels.Span{a, b}, "rank 1 has room for 1"},
 		"types":   {[]kernels.Span{b, bytes.Slice(0, 1)}, []kernels.Span{a, a}, "i32 of rank 1"},
 	} {
-		err := NewHost(two...).Gather(x.from, x.into)
+		err := (&Host{Ranks: two}).Gather(x.from, x.into)
 		if err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("gathering, %s: %v; want %q in it", name, err, x.says)
 		}

@@ -177,9 +177,20 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s: the other way round %v, %v", c.name, again, err)
 		}
 	}
-	// GIoU says how far; a threshold drops what is hardly there.
-	if got, _, _ := (Matching{Score: "giou"}).Match([]Labelled{far}, []Labelled{dog}); !(got > 0 && got < 0.1) {
-		t.Errorf("far off by GIoU: %v", got)
+	// These say how far; a threshold drops what is hardly there. Another shape costs by CIoU alone, and never below 0.
+	for _, score := range []string{"giou", "diou", "ciou"} {
+		if got, _, _ := (Matching{Score: score}).Match([]Labelled{far}, []Labelled{dog}); !(got > 0 && got < 0.2) {
+			t.Errorf("far off by %s: %v", score, got)
+		}
+	}
+	thin := Labelled{Box{4, 0, 6, 10}, "dog"}
+	diou, _, _ := (Matching{Score: "diou"}).Match([]Labelled{thin}, []Labelled{dog})
+	ciou, _, _ := (Matching{Score: "ciou"}).Match([]Labelled{thin}, []Labelled{dog})
+	if !near(diou, (1+IoU(thin.Box, dog.Box))/2) || !(ciou < diou) {
+		t.Errorf("a thin box in the middle: %v by DIoU, %v by CIoU", diou, ciou)
+	}
+	if got := (Matching{Score: "ciou"}).worth(Box{0, 0, 1, 1000}, Box{9e5, 0, 9e5 + 1000, 1}); got < 0 {
+		t.Errorf("far off and another shape by CIoU: %v", got)
 	}
 	if got, pairs, _ := (Matching{Threshold: 0.9}).Match([]Labelled{{Box{1, 0, 11, 10}, "dog"}}, []Labelled{dog}); got != 0 || pairs != nil {
 		t.Errorf("below the threshold: %v, %v", got, pairs)

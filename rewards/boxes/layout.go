@@ -3,8 +3,8 @@ package boxes
 import "fmt"
 
 // Card: matched layout. Boxes that were found are paired with those asked for, so that the sum
-// of their scores is the largest; a pair's score is the IoU, or (1 + GIoU)/2, which also says
-// how far boxes are that do not touch, and 0 where labels differ:
+// of their scores is the largest; a pair's score is 0 where labels differ, else the IoU, or, at least 0, (1 + x)/2 with x
+// the GIoU, DIoU or CIoU, which also say how far boxes are that do not touch:
 //
 //	reward = Σ scores above the threshold / (how many were asked for, were found, or the larger)
 //
@@ -12,9 +12,22 @@ import "fmt"
 // boxes too many cost nothing; by the larger of both they do.
 // Invariants (tests): the order of boxes does not matter; the layout asked for is 1.
 type Matching struct {
-	Score     string  `toml:"score" enum:"iou,giou" doc:"what a pair is worth"`
+	Score     string  `toml:"score" enum:"iou,giou,diou,ciou" doc:"what a pair is worth"`
 	Threshold float64 `toml:"threshold" range:"[0,1]" doc:"pairs must be worth more"`
 	DivideBy  string  `toml:"divide_by" enum:"max,want,pred" doc:"max: the larger of what was asked for and what was found"`
+}
+
+// worth is a pair's score.
+func (m Matching) worth(found, want Box) float64 {
+	switch m.Score {
+	case "giou":
+		return (1 + GIoU(found, want)) / 2
+	case "diou":
+		return (1 + DIoU(found, want)) / 2
+	case "ciou": // other shapes cost up to 1 more
+		return max(0, (1+CIoU(found, want))/2)
+	}
+	return IoU(found, want)
 }
 
 // A Pair is a found box, the one asked for, and what the two are worth.
@@ -44,10 +57,7 @@ func (m Matching) Match(found, want []Labelled) (reward float64, pairs []Pair, e
 			if f.Label != w.Label {
 				continue
 			}
-			scores[i][j] = IoU(f.Box, w.Box)
-			if m.Score == "giou" {
-				scores[i][j] = (1 + GIoU(f.Box, w.Box)) / 2
-			}
+			scores[i][j] = m.worth(f.Box, w.Box)
 		}
 	}
 	rows, columns, err := Assign(scores, true)

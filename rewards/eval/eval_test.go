@@ -331,3 +331,6 @@ func TestEmbedded(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// String is what ParseBetter reads.
+func (b Better) String() string { return [...]string{"tie", "a", "b"}[b] }

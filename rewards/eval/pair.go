@@ -49,9 +49,6 @@ func ParseBetter(text string) (Better, error) {
 	return Tie, fmt.Errorf(`better is %q: it is "a", "b" or "tie"`, text)
 }
 
-// String is what ParseBetter reads.
-func (b Better) String() string { return [...]string{"tie", "a", "b"}[b] }
-
 // sign is 1 where the first is better, -1 where the second is.
 func (b Better) sign() float64 { return [...]float64{0, 1, -1}[b] }
 

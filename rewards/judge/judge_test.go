@@ -134,16 +134,6 @@ func TestFlex(t *testing.T) {
 	}
 }
 
-func TestVideoAlign(t *testing.T) {
-	n := Norm{Mean: VideoAlign{3, 1, 2}, Deviation: VideoAlign{2, 1, 4}}
-	if v := n.Of(n.Mean); v.Overall() != 0 {
-		t.Error(v)
-	}
-	if v := n.Of(VideoAlign{5, 0, 2}); v.Overall() != 0 || v.Visual != 1 {
-		t.Error(v)
-	}
-}
-
 // FuzzReplies: whatever a judge says is read without panic.
 func FuzzReplies(f *testing.F) {
 	for _, s := range []string{`{"winner": "Image 1", "categories": [1, {}, {"name": 3}]}`, `{"score": [1, 2]}`, "Final Score: 3", `{"choices": [{"message": {"content": "x"}}]}`, "[", "\xff"} {

@@ -3,9 +3,7 @@ package neural
 import (
 	"context"
 	"fmt"
-	"math"
 
-	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -103,25 +101,4 @@ func pointwise(ctx context.Context, p Pictures, pictures []vision.Pixels, of fun
 		return d, nil
 	})
 	return values, grads, err
-}
-
-// Chosen are the probabilities that people choose each of several pictures for one prompt
-// (PickScore): the softmax of their logits.
-func (m Match) Chosen(matched []Matched) []float64 {
-	if len(matched) == 0 {
-		return nil
-	}
-	largest := math.Inf(-1)
-	for _, s := range matched {
-		largest = max(largest, m.Towers.Scale()*s.Cosine)
-	}
-	out, sum := make([]float64, len(matched)), 0.0
-	for i, s := range matched {
-		out[i] = portable.Exp(float64(m.Towers.Scale()*s.Cosine) - largest)
-		sum += out[i]
-	}
-	for i := range out {
-		out[i] /= sum
-	}
-	return out
 }

@@ -19,7 +19,6 @@ type Differentiable = rewards.Sloped
 
 var (
 	_ rewards.Judge  = Match{}
-	_ rewards.Judge  = Choice{}
 	_ rewards.Judge  = Aesthetic{}
 	_ rewards.Judge  = Likeness{}
 	_ rewards.Reward = Match{}
@@ -173,44 +172,6 @@ func (s Subject) Score(ctx context.Context, item rewards.Item) (score rewards.Sc
 // Judge judges clips one after another.
 func (s Subject) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
 	return rewards.Each(rewards.Func(s.Score), 1).Judge(ctx, items)
-}
-
-// Choice is how probable it is that people choose each sample of a group for its prompt, by
-// PickScore's weights: 1 over the group. A sample that cannot be judged stands back.
-type Choice struct{ Match }
-
-// Judge compares the samples of one prompt.
-func (c Choice) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
-	results := c.Match.Judge(ctx, items)
-	var there []int
-	var matched []Matched
-	for i, r := range results {
-		if r.Missing == nil {
-			there, matched = append(there, i), append(matched, Matched{r.Value, r.Parts["cosine"]})
-		}
-	}
-	for k, p := range c.Chosen(matched) {
-		results[there[k]].Value = p
-	}
-	return results
-}
-
-// Score has nothing to compare with.
-func (c Choice) Score(context.Context, rewards.Item) (rewards.Score, error) {
-	return rewards.Score{}, fmt.Errorf("a choice is among several samples of a prompt")
-}
-
-// Name names the colours of detected objects of one class, for rewards.GenEval.
-func (c Colors) Name(ctx context.Context, m *vision.Image, found []rewards.Detection) ([]string, error) {
-	var names []string
-	for _, d := range found {
-		answers, err := c.Of(ctx, m, d.Class, []Object{{Box: d.Box}})
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, answers[0].Name)
-	}
-	return names, nil
 }
 
 // inBatch judges the pictures of all samples at once, and, where that fails, each sample's

@@ -85,13 +85,3 @@ func (s Scaling) Of(cosine, scale float64) (value, slope float64) {
 	}
 	return value, slope
 }
-
-// ImageReward's network (Xu et al., 2023) is not built in; a server that answers its raw
-// number can be scaled as published.
-const (
-	imageRewardMean = 0.16717362830052426
-	imageRewardStd  = 1.0333394966054072
-)
-
-// ImageReward is the published scale of that network's raw number.
-func ImageReward(raw float64) float64 { return (raw - imageRewardMean) / imageRewardStd }

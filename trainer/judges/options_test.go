@@ -36,9 +36,9 @@ func opened(t *testing.T, name string, sets ...string) Opened {
 // Every table changes what its reward says.
 func TestRewardOptions(t *testing.T) {
 	word := scenes.NewWord("CAT", "red", "white")
-	written := rewards.Item{Prompt: `the word "CA" in red on white`, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: word.Draw(scenes.Canonical)}}
+	written := rewards.Item{Prompt: `the word "CA" in red on white`, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: word.Draw(nil)}}
 	two := scenes.NewCount(2, "red", "circle", "white")
-	one := rewards.Item{Prompt: scenes.NewCount(1, "red", "circle", "white").Prompt, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: two.Draw(scenes.Canonical)}}
+	one := rewards.Item{Prompt: scenes.NewCount(1, "red", "circle", "white").Prompt, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: two.Draw(nil)}}
 	boxed := rewards.Item{Meta: rewards.Meta{"answer": json.RawMessage(`"12"`)}, Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: `\boxed{12} or so`}}}}
 	again := rewards.Item{Meta: rewards.Meta{"answer": json.RawMessage(`"no"`)},
 		Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: strings.Repeat("and so <answer>no, no</answer> ", 4)}}, Tokens: make([]int, 1500)}}
@@ -51,6 +51,8 @@ func TestRewardOptions(t *testing.T) {
 		{"ocr", "ocr.formula=strict", written},
 		{"layout", "layout.divide_by=want", one},
 		{"layout", "layout.score=giou", one},
+		{"layout", "layout.score=diou", one},
+		{"layout", "layout.score=ciou", one},
 		{"jpeg", "jpeg.form=compressibility", one},
 		{"jpeg", "jpeg.form=flow_grpo", one},
 		{"accuracy", "rule=boxed", boxed},

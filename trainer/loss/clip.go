@@ -182,29 +182,3 @@ func (o Clip) metrics(t Terms, ratio []float64) map[string]float64 {
 	}
 	return m
 }
-
-// Sum joins results over the same decisions: one clipped loss a reward, each with its own
-// advantages (DanceGRPO's loss for video). Ratios and metrics are those of the first.
-func Sum(weights []float64, results []Result) Result {
-	var out Result
-	for i, r := range results {
-		w := weights[i]
-		if i == 0 {
-			out.Ratio, out.Bias, out.Metrics = r.Ratio, r.Bias, r.Metrics
-			out.GradLogProb = make([]float64, len(r.GradLogProb))
-		}
-		out.Loss, out.Policy = out.Loss+float64(w*r.Loss), out.Policy+float64(w*r.Policy)
-		out.KL, out.Change = out.KL+float64(w*r.KL), out.Change+float64(w*r.Change)
-		for k, g := range r.GradLogProb {
-			out.GradLogProb[k] += float64(w * g)
-		}
-		if r.GradMean == nil {
-			continue
-		}
-		if out.GradMean == nil {
-			out.GradMean = zeros(r.GradMean)
-		}
-		addTimes(out.GradMean, r.GradMean, w)
-	}
-	return out
-}

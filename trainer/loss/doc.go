@@ -5,7 +5,7 @@
 //
 // Start with Clip in clip.go, the clipped policy objective with its ratios and KLs as
 // options (ratio.go, noise.go, kl.go). dppo.go masks instead of clipping. nft.go, awm.go,
-// dpo.go, dgpo.go, flowmatch.go and direct.go look at a finished sample that is noised anew.
+// dpo.go, dgpo.go, crd.go and flowmatch.go look at a finished sample that is noised anew.
 //
 // For the tokens of a language model start with TokenLoss in tokens.go: what one token's loss
 // is stands in surrogates.go, gmpo.go, vespo.go and covariance.go, which tokens count in

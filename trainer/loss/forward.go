@@ -3,7 +3,7 @@ package loss
 import "github.com/darkroom-rl/darkroom/sde"
 
 // Forward is the options of objectives on finished samples that are noised anew (the forward
-// process): nft.go, awm.go, dpo.go, dgpo.go, flowmatch.go, direct.go.
+// process): nft.go, awm.go, dpo.go, dgpo.go, crd.go, flowmatch.go.
 type Forward struct {
 	Times   int     `toml:"times" range:"[1,1000]" of:"noised" doc:"times that a final sample is noised to"`
 	Draw    string  `toml:"time_draw" enum:"schedule,uniform,logit_normal" of:"nft,awm,dpo,rwr,sft,dgpo" doc:"where these times are drawn: among the sampler's, anywhere, or most in the middle, each shifted by time_shift"`

@@ -80,7 +80,7 @@ func TestKernel(t *testing.T) {
 func TestClipNorm(t *testing.T) {
 	for _, row := range []struct{ limit, scale float64 }{{0, 1}, {10, 1}, {5, 5 / (5 + 1e-6)}, {1, 1 / (5 + 1e-6)}} {
 		g := [][]float64{{3}, {0, 4}}
-		if norm := ClipNorm(g, row.limit); norm != 5 {
+		if norm := clipNorm(g, row.limit); norm != 5 {
 			t.Errorf("norm %v", norm)
 		}
 		if !near(g[0][0], 3*row.scale, 1e-15) || !near(g[1][1], 4*row.scale, 1e-15) {

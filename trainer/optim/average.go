@@ -1,35 +1,12 @@
 package optim
 
-// An Average of weights follows them at a distance (EMA):
+// An average of weights follows them at a distance (EMA):
 //
 //	every step t:   if (t+1) is a multiple of Every:  average += (1 - decay(t)) (weights - average)
 //
-// flow_grpo keeps one for evaluation and checkpoints, DiffusionNFT samples from
-// one, its old policy.
-type Average struct {
-	Pace
-	Weights []float64
-}
+// flow_grpo keeps one for evaluation and checkpoints, DiffusionNFT samples from one, its old policy.
 
-// NewAverage starts at the weights.
-func NewAverage(o Options, weights []float64) *Average {
-	return &Average{Pace: o.Pace(), Weights: append([]float64(nil), weights...)}
-}
-
-// Step follows the weights once and returns the decay of this step.
-func (a *Average) Step(weights []float64) (decay float64) {
-	decay, due := a.Next()
-	if !due {
-		return decay
-	}
-	for i, w := range weights {
-		a.Weights[i] += float64((1 - decay) * (w - a.Weights[i]))
-	}
-	return decay
-}
-
-// A Pace says when an average moves and how much of it is kept. The weights
-// themselves may lie elsewhere, on a device.
+// A Pace says when an average moves and how much of it is kept. The weights themselves are a Shadow's.
 type Pace struct {
 	Limit float64
 	Shape Decay

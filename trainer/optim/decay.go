@@ -16,7 +16,7 @@ import (
 //	power           (1+k)/(w+k)
 //	inverse_gamma   1 - (1 + k/gamma)^-exponent
 //	linear          start + (limit-start) k/w
-//	ramp            rate k
+//	ramp            start + rate k
 //	cosine          k < w: start k/w; then start + (limit-start) (1 - cos πp)/2
 //
 // never above the limit and never below the floor; the first copy steps keep 0.
@@ -26,7 +26,7 @@ import (
 // DiffusionNFT's old policy is constant 0, or a ramp of 0.001 to 0.5, or of
 // 0.0075 to 0.999 after 75 steps. Flow-Factory has the rest; its
 // "piecewise_linear" is a ramp with copy = flat + 1, its "warmup_cosine" a cosine
-// with warmup.
+// with warmup, its CRD's "0-0.25-0.005-0.999" a ramp from start = 0.25.
 //
 // Invariant (test): all stay within [0, limit], and none but a cosine with a
 // warm-up ever falls.
@@ -35,7 +35,7 @@ type Decay struct {
 	Copy     int     `toml:"copy" range:"[0,inf)" doc:"steps at the start that keep nothing"`
 	Warmup   int     `toml:"warmup" range:"[0,inf)" doc:"steps of the growth, of power, linear and cosine"`
 	Steps    int     `toml:"steps" range:"[0,inf)" doc:"step at which cosine reaches the limit"`
-	Start    float64 `toml:"start" range:"[0,1)" doc:"where linear and cosine begin"`
+	Start    float64 `toml:"start" range:"[0,1)" doc:"where linear, ramp and cosine begin"`
 	Rate     float64 `toml:"rate" range:"[0,inf)" doc:"growth of ramp per step"`
 	Gamma    float64 `toml:"gamma" range:"(0,inf)" doc:"scale of inverse_gamma's steps"`
 	Exponent float64 `toml:"exponent" range:"(0,inf)" doc:"how fast inverse_gamma grows"`
@@ -80,7 +80,7 @@ func (d Decay) grown(limit, k float64) float64 {
 		}
 		return d.Start + (limit-d.Start)*k/w
 	case "ramp":
-		return d.Rate * k
+		return d.Start + float64(d.Rate*k)
 	case "cosine":
 		if k < w {
 			return d.Start * k / w
@@ -92,18 +92,4 @@ func (d Decay) grown(limit, k float64) float64 {
 		return d.Start + float64((limit-d.Start)*(1-portable.Cos(math.Pi*p))/2)
 	}
 	return limit
-}
-
-// NFTDecay is the limit and the growth of DiffusionNFT's old policy, by the
-// number that its scripts use; ok is false for any other number.
-func NFTDecay(number int) (limit float64, d Decay, ok bool) {
-	switch number {
-	case 0: // the old policy is the current one
-		return 0, Decay{Kind: "constant"}, true
-	case 1:
-		return 0.5, Decay{Kind: "ramp", Rate: 0.001}, true
-	case 2:
-		return 0.999, Decay{Kind: "ramp", Rate: 0.0075, Copy: 76}, true
-	}
-	return 0, Decay{}, false
 }

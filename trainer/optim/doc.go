@@ -6,5 +6,5 @@
 // with the numbers of [AdamW.Kernel], and a test holds the two together.
 //
 // Updates count from 0. Parameters are flat slices: how they are cut into tensors
-// does not matter here, but for [ClipNorm], whose norm goes over all of them.
+// does not matter here, but for [ClipScale], whose norm goes over all of them.
 package optim

@@ -11,7 +11,7 @@ import (
 )
 
 // Mover moves the engine's parameters: AdamW for all but those that a group gives to Muon.
-// Its float64 twins are AdamW and Muon.
+// Its float64 twins are AdamW, and Muon in the tests.
 type Mover struct {
 	// Clip is the largest norm of the whole gradient; 0 does not clip.
 	Clip   float64
@@ -123,7 +123,7 @@ func (g *moved) step(scale float32, lr float64) {
 	}
 }
 
-// muon is Muon.Step in the engine: products in bf16, as published.
+// muon moves a matrix by Muon (muon.go): products in bf16, as published.
 func (g *moved) muon(s *slot, grad *tensor.Tensor, scale float32, lr float64) {
 	pool := grad.Pool()
 	be, sc := pool.Backend(), pool.Scope()

@@ -75,7 +75,7 @@ func TestMoverIsItsTwins(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := ClipNorm(grads, 2); math.Abs(norm-want) > 1e-5*want {
+			if want := clipNorm(grads, 2); math.Abs(norm-want) > 1e-5*want {
 				t.Fatalf("step %d: a norm of %v, not %v", step, norm, want)
 			}
 			muon.Step(start[0], grads[0], shape[1], 0.03)

@@ -63,22 +63,38 @@ func TestDecayStays(t *testing.T) {
 	}
 }
 
+// average is a Shadow's twin over float64.
+type average struct {
+	Pace
+	weights []float64
+}
+
+func (a *average) step(weights []float64) {
+	decay, due := a.Next()
+	if !due {
+		return
+	}
+	for i, w := range weights {
+		a.weights[i] += (1 - decay) * (w - a.weights[i])
+	}
+}
+
 // TestAverage: a copy is the weights, a constant decay their geometric mean.
 func TestAverage(t *testing.T) {
 	o := Defaults()
 	o.EMA, o.EMAShape = 0.5, Decay{Kind: "constant", Copy: 1}
-	a := NewAverage(o, []float64{100})
+	a := average{o.Pace(), []float64{100}}
 	for i, want := range []float64{8, 4, 2, 1} {
-		if a.Step([]float64{[]float64{8, 0, 0, 0}[i]}); a.Weights[0] != want {
-			t.Errorf("step %d: %v, want %v", i, a.Weights[0], want)
+		if a.step([]float64{[]float64{8, 0, 0, 0}[i]}); a.weights[0] != want {
+			t.Errorf("step %d: %v, want %v", i, a.weights[0], want)
 		}
 	}
 	o.EMAEvery = 3
-	a = NewAverage(o, []float64{0})
+	a = average{o.Pace(), []float64{0}}
 	var seen []float64
 	for range 6 {
-		a.Step([]float64{1})
-		seen = append(seen, a.Weights[0])
+		a.step([]float64{1})
+		seen = append(seen, a.weights[0])
 	}
 	if want := []float64{0, 0, 0.5, 0.5, 0.5, 0.75}; !slices.Equal(seen, want) {
 		t.Errorf("every third step: %v, want %v", seen, want)
@@ -102,18 +118,19 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestNFTDecay at the steps where each kind turns.
-func TestNFTDecay(t *testing.T) {
+// TestPublishedRamps at the steps where each turns: DiffusionNFT's old policy, and the old network of Flow-Factory's CRD.
+func TestPublishedRamps(t *testing.T) {
+	slow, late := Decay{Kind: "ramp", Rate: 0.001}, Decay{Kind: "ramp", Rate: 0.0075, Copy: 76}
+	begun := Decay{Kind: "ramp", Start: 0.25, Rate: 0.005}
 	for _, row := range []struct {
-		number, step int
-		want         float64
-	}{{0, 500, 0}, {1, 0, 0}, {1, 100, 0.1}, {1, 900, 0.5}, {2, 75, 0}, {2, 76, 0.0075}, {2, 1000, 0.999}} {
-		limit, d, ok := NFTDecay(row.number)
-		if got := d.At(limit, row.step); !ok || !near(got, row.want, 1e-15) {
-			t.Errorf("type %d at %d: %v, want %v", row.number, row.step, got, row.want)
+		Decay
+		limit float64
+		step  int
+		want  float64
+	}{{slow, 0.5, 0, 0}, {slow, 0.5, 100, 0.1}, {slow, 0.5, 900, 0.5}, {late, 0.999, 75, 0}, {late, 0.999, 76, 0.0075}, {late, 0.999, 1000, 0.999},
+		{begun, 0.999, 0, 0.25}, {begun, 0.999, 100, 0.75}, {begun, 0.999, 200, 0.999}} {
+		if got := row.At(row.limit, row.step); !near(got, row.want, 1e-15) {
+			t.Errorf("%+v at %d: %v", row, row.step, got)
 		}
-	}
-	if _, _, ok := NFTDecay(3); ok {
-		t.Error("type 3 exists")
 	}
 }

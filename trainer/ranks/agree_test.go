@@ -30,7 +30,7 @@ reward = [{ name = "scene" }]
 		t.Fatal(err)
 	}
 	all := []kernels.Backend{be, be, be}
-	g := Group{Backends: all, Wire: exchange.NewHost(all...), Limit: e.Run.Patience()}
+	g := Group{Backends: all, Wire: &exchange.Host{Ranks: all}, Limit: e.Run.Patience()}
 	m, err := g.Open(model.Options{}, func(o model.Options) (model.Model, error) { return pictures.Open(e, o) })
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain"
+	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
 )
 
 const talking = `
@@ -66,7 +67,7 @@ func speaker(t *testing.T) string {
 
 // madeSpeaker makes it once for all tests; TestMain deletes it.
 var madeSpeaker = sync.OnceValues(func() (string, error) {
-	r := pretrain.BriefTalker(80)
+	r := brief.Talker(80)
 	path, err := isa.Choose()
 	if err != nil {
 		return "", err

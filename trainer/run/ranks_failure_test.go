@@ -86,7 +86,7 @@ func rankFails(t *testing.T, sets []string, whole map[string][]byte) {
 	} {
 		good := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
 		bad := &breaking{Backend: cpu.NewWith(cpu.Options{Path: path, Threads: 1}), at: x.at, does: x.does}
-		o := Options{Dir: broken, Resume: begun(broken), Say: t.Logf, Backend: good, Further: []kernels.Backend{bad}, Wire: exchange.NewHost(good, bad)}
+		o := Options{Dir: broken, Resume: begun(broken), Say: t.Logf, Backend: good, Further: []kernels.Backend{bad}, Wire: &exchange.Host{Ranks: []kernels.Backend{good, bad}}}
 		e := parse(t, sets...)
 		if strings.Contains(x.name, "never") {
 			e.Run.RankLimit = 1

@@ -34,11 +34,7 @@ func (t *training) score(e *experiment.Experiment, a *asking, list []prompts.Pro
 		}
 		s.results[r.name] = all
 		if e.Rewards[k].Train {
-			numbers := make([]float64, len(all))
-			for i := range all {
-				numbers[i] = all[i].Number()
-			}
-			s.trained = append(s.trained, numbers)
+			s.trained = append(s.trained, rewards.Values(all))
 		}
 	}
 	if len(s.trained) == 0 {
@@ -101,11 +97,7 @@ func (s *scores) with(more *scores) *scores {
 
 // numbers are a reward's values; NaN: missing.
 func (s *scores) numbers(name string) []float64 {
-	out := make([]float64, len(s.results[name]))
-	for i, r := range s.results[name] {
-		out[i] = r.Number()
-	}
-	return out
+	return rewards.Values(s.results[name])
 }
 
 // lines are all rewards' words about sample i.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -146,13 +145,12 @@ func TestWays(t *testing.T) {
 		if math.Abs(w.Legs[0].Time-1000*a) > 1e-9 {
 			t.Errorf("the network is told %v at sigma %v", w.Legs[0].Time, a)
 		}
-		noisy := loss.DirectNoisy(samples[0].Item.Final, noise, a)
-		v := []float64{1, 2, -3, 4}
-		want, slope := loss.DirectClean(noisy, v, noise, a, b)
-		leg := w.Legs[0]
-		for e := range want {
-			if got := leg.X*w.State[e] + leg.Out*v[e] + leg.Add[e]; math.Abs(got-want[e]) > 1e-12 || math.Abs(leg.Out-slope) > 1e-15 {
-				t.Errorf("from %v to %v: %v with slope %v, not %v with %v", a, b, got, leg.Out, want[e], slope)
+		slope, leg := (b-a)/(1-b), w.Legs[0]
+		for e, v := range []float64{1, 2, -3, 4} {
+			noisy := a*noise[e] + (1-a)*samples[0].Item.Final[e]
+			want := (noisy + (b-a)*v - b*noise[e]) / (1 - b)
+			if got := leg.X*w.State[e] + leg.Out*v + leg.Add[e]; math.Abs(got-want) > 1e-12 || math.Abs(leg.Out-slope) > 1e-15 {
+				t.Errorf("from %v to %v: %v with slope %v, not %v with %v", a, b, got, leg.Out, want, slope)
 			}
 		}
 	}

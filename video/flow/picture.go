@@ -48,15 +48,6 @@ func Wheel(f *video.Field, most float64) (*vision.Image, error) {
 	return paint(f, most, func(x, y float64) color.RGBA { return wheelColour(x, y) })
 }
 
-// HSV colours directions by hue and lengths by brightness, as OpenCV's tutorials do; black
-// stands still.
-func HSV(f *video.Field, most float64) (*vision.Image, error) {
-	return paint(f, most, func(x, y float64) color.RGBA {
-		turn := portable.Atan2(y, x) / (2 * math.Pi)
-		return hue(turn-math.Floor(turn), min(portable.Hypot(x, y), 1))
-	})
-}
-
 // paint asks for each pixel's colour by its motion over most.
 func paint(f *video.Field, most float64, of func(x, y float64) color.RGBA) (*vision.Image, error) {
 	if err := f.Check(); err != nil {
@@ -120,14 +111,6 @@ func wheelColour(x, y float64) color.RGBA {
 		c[k] = uint8(255 * v)
 	}
 	return color.RGBA{c[0], c[1], c[2], 255}
-}
-
-// hue is a full colour of the circle, 0 to 1 from red over green, times its brightness.
-func hue(turn, value float64) color.RGBA {
-	part := turn * 6
-	rise := 1 - math.Abs(math.Mod(part, 2)-1)
-	c := [][3]float64{{1, rise, 0}, {rise, 1, 0}, {0, 1, rise}, {0, rise, 1}, {rise, 0, 1}, {1, 0, rise}}[min(int(part), 5)]
-	return color.RGBA{uint8(255*value*c[0] + 0.5), uint8(255*value*c[1] + 0.5), uint8(255*value*c[2] + 0.5), 255}
 }
 
 // Legend is the wheel itself, size pixels wide.

@@ -31,21 +31,6 @@ func TestWheel(t *testing.T) {
 	}
 }
 
-func TestHSV(t *testing.T) {
-	f := video.NewField(4, 1)
-	f.X, f.Y = []float32{0, 2, -1, 0}, []float32{0, 0, 0, 3}
-	m, err := HSV(f, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []color.RGBA{{0, 0, 0, 255}, {255, 0, 0, 255}, {0, 128, 128, 255}, {128, 255, 0, 255}}
-	for i, w := range want {
-		if c := m.At(i, 0).(color.RGBA); c != w {
-			t.Errorf("(%g, %g): %v, want %v", f.X[i], f.Y[i], c, w)
-		}
-	}
-}
-
 // TestStrongest: one pixel in a thousand does not decide, and noise stays pale.
 func TestStrongest(t *testing.T) {
 	f := video.NewField(100, 10)

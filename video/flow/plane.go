@@ -110,13 +110,21 @@ func rows(n, threads int, do func(from, to int)) {
 // dense is the plane without its padding.
 func (p *plane) dense() []float32 {
 	out := make([]float32, p.width*p.height)
+	p.copyTo(out)
+	return out
+}
+
+// copyTo writes the plane without its padding.
+func (p *plane) copyTo(out []float32) {
 	for y := range p.height {
 		copy(out[y*p.width:][:p.width], p.row(y))
 	}
-	return out
 }
 
 // field joins two planes.
 func field(x, y *plane) *video.Field {
-	return &video.Field{Width: x.width, Height: x.height, X: x.dense(), Y: y.dense()}
+	f := video.NewField(x.width, x.height)
+	x.copyTo(f.X)
+	y.copyTo(f.Y)
+	return f
 }

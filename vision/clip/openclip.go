@@ -166,9 +166,7 @@ func (m *openModel) config() (c Config, err error) {
 	return c, c.Vision.check()
 }
 
-// NewOpen asks p for both towers by the names of open_clip.
-func NewOpen(p *nn.Params, c Config) *Model { return newOpen(p, c, true) }
-
+// newOpen asks p for the towers by the names of open_clip; without texts, for that of pictures alone.
 func newOpen(p *nn.Params, c Config, texts bool) *Model {
 	m := &Model{Vision: newOpenVision(p.Sub("visual"), c)}
 	if !texts {

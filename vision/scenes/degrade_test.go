@@ -16,7 +16,7 @@ func TestDegrade(t *testing.T) {
 	for _, kind := range Degradations {
 		weak, strong := 0, 0
 		for i := range 20 {
-			px := Random(k.Sample(i).Draw(), Everything).Draw(Canonical)
+			px := Random(k.Sample(i).Draw(), Everything).Draw(nil)
 			was := bytes.Clone(px)
 			at := func(strength float64) []uint8 {
 				out, err := Degrade(px, kind, strength, k.With("damage").Sample(i).Draw())

@@ -19,9 +19,6 @@ func background(name string) [3]uint8 { return palette[len(Colors)+slices.Index(
 // Shift moves and scales one object by up to amount pixels; a word by whole pixels.
 type Shift func(word bool, amount float64) (dx, dy, scale float64)
 
-// Canonical leaves everything in its place.
-func Canonical(bool, float64) (dx, dy, scale float64) { return 0, 0, 1 }
-
 // Jitter draws places and sizes: objects up to amount pixels off and 15 % larger or smaller,
 // words up to 3 pixels to the sides and 6 up or down.
 func Jitter(r *rng.Stream) Shift {
@@ -37,8 +34,11 @@ func Jitter(r *rng.Stream) Shift {
 // fine is how many points a side of a pixel is judged by; edges are their share.
 const fine = 4
 
-// Draw is the picture, Size x Size x 3.
+// Draw is the picture, Size x Size x 3; without a shift everything is in its place.
 func (s Scene) Draw(shift Shift) []uint8 {
+	if shift == nil {
+		shift = func(bool, float64) (dx, dy, scale float64) { return 0, 0, 1 }
+	}
 	px := make([]uint8, Size*Size*3)
 	bg := background(s.Background)
 	for i := range px {

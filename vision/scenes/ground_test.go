@@ -21,7 +21,7 @@ func TestGround(t *testing.T) {
 				other.Background = b
 			}
 		}
-		if g := s.Ground(other.Draw(Canonical)); g > 0.01 {
+		if g := s.Ground(other.Draw(nil)); g > 0.01 {
 			t.Errorf("%q on %s: %.3f", s.Prompt, other.Background, g)
 		}
 	}

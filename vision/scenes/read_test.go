@@ -51,7 +51,7 @@ func TestReadAnyLength(t *testing.T) {
 	for _, text := range []string{"A", "T", "CO", "RUG", "TTT", "NNN"} {
 		for _, color := range Colors {
 			s := NewWord(text, color, "gray")
-			words, err := Read(s.Draw(Canonical))
+			words, err := Read(s.Draw(nil))
 			if err != nil || len(words) != 1 || words[0].Text != text || words[0].Color != color || words[0].Fit < 0.99 || words[0].Box != s.Box {
 				t.Errorf("%q in %s: %+v, %v", text, color, words, err)
 			}
@@ -67,7 +67,7 @@ func TestReadNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if words, err := Read(s.Draw(Canonical)); !errors.Is(err, ErrUnreadable) {
+		if words, err := Read(s.Draw(nil)); !errors.Is(err, ErrUnreadable) {
 			t.Errorf("%s: %+v, %v", prompt, words, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestFind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	things, err := Find(s.Draw(Canonical))
+	things, err := Find(s.Draw(nil))
 	if err != nil || len(things) != len(s.Objects) {
 		t.Fatalf("%+v, %v", things, err)
 	}

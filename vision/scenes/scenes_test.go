@@ -87,7 +87,7 @@ func TestDrawingIsThePeers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		px := s.Draw(Canonical)
+		px := s.Draw(nil)
 		off, worst := 0, 0
 		for p := range px {
 			d := int(px[p]) - int(pictures[i][p])
@@ -111,7 +111,7 @@ func TestCanonicalScenesAreRight(t *testing.T) {
 		if got, err := Parse(s.Prompt); err != nil || got.Prompt != s.Prompt || len(got.Objects) != len(s.Objects) || got.Box != s.Box {
 			t.Fatalf("%q is read as %+v, %v", s.Prompt, got, err)
 		}
-		if c := s.Score(s.Draw(Canonical)); !c.Strict || c.Task < 0.9 || c.Clean < 0.9 {
+		if c := s.Score(s.Draw(nil)); !c.Strict || c.Task < 0.9 || c.Clean < 0.9 {
 			t.Errorf("%q scores %+v as it should be drawn", s.Prompt, c)
 		}
 		if s.Score(s.Draw(Jitter(rng.New(4).Sample(i).Draw()))).Strict {
@@ -156,7 +156,7 @@ func TestCorruptChangesOneAttribute(t *testing.T) {
 			t.Fatalf("%q became another family: %q", s.Prompt, c)
 		}
 		kinds[s.Family]++
-		if v := other.Score(s.Draw(Canonical)); v.Strict {
+		if v := other.Score(s.Draw(nil)); v.Strict {
 			t.Errorf("%q: the picture of %q is right for it", c, s.Prompt)
 		}
 	}
@@ -177,7 +177,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`the word "CAT" in red on white`)
 	f.Fuzz(func(t *testing.T, prompt string) {
 		if s, err := Parse(prompt); err == nil {
-			s.Score(s.Draw(Canonical))
+			s.Score(s.Draw(nil))
 		}
 	})
 }
@@ -191,7 +191,7 @@ func BenchmarkDraw(b *testing.B) {
 
 func BenchmarkScore(b *testing.B) {
 	s, _ := Parse(`the word "CAT" in red on white`)
-	px := s.Draw(Canonical)
+	px := s.Draw(nil)
 	for range b.N {
 		s.Score(px)
 	}

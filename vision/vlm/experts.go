@@ -172,30 +172,3 @@ func (e *experts) mixed(tp *autograd.Tape, made, weights *autograd.Value, from [
 			return [][]float32{dx, dw}
 		}})
 }
-
-// Imbalance is the loss of routers that send tokens to few experts (Switch, as transformers adds
-// it up over layers): experts times Σ over experts of the share of choices and the mean probability.
-func Imbalance(all []Routing) float64 {
-	var counts, sums []float64
-	rows := 0
-	for _, r := range all {
-		n := len(r.Logits) / max(1, len(r.Chosen))
-		if counts == nil {
-			counts, sums = make([]float64, n), make([]float64, n)
-		}
-		for t, chosen := range r.Chosen {
-			for i, p := range softmax(r.Logits[t*n : (t+1)*n]) {
-				sums[i] += p
-			}
-			for _, i := range chosen {
-				counts[i]++
-			}
-		}
-		rows += len(r.Chosen)
-	}
-	loss := 0.0
-	for i := range counts {
-		loss += counts[i] / float64(rows) * sums[i] / float64(rows)
-	}
-	return loss * float64(len(counts))
-}

@@ -4,6 +4,7 @@ package iteration
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -17,7 +18,7 @@ import (
 func onIdle(t *testing.T, p Part, w Work) any {
 	t.Helper()
 	double.New(t).Idle()
-	be, err := cuda.Open(0)
+	be, err := cuda.OpenAs(0, os.Getenv(cuda.ModeVariable))
 	if err != nil {
 		t.Fatal(err)
 	}

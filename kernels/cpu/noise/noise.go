@@ -7,11 +7,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// Words is rng.Key.Words.
-func Words(p isa.Path, k rng.Key, dst []uint32, start uint64) {
-	draw(p, words, k, dst, start, k.Words)
-}
-
 // Normal is rng.Key.Normal.
 func Normal(p isa.Path, k rng.Key, dst []float32, start uint64) {
 	draw(p, normals, k, dst, start, k.Normal)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/nccl"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
 )
 
 // several opens so many devices of the double.
@@ -25,7 +27,7 @@ func several(t *testing.T, c *double.Control, n int) []*cuda.Backend {
 	c.Set(13000, n, 120, 1<<30) // PTX alone, so one load
 	var all []*cuda.Backend
 	for i := range n {
-		b, err := cuda.Open(i)
+		b, err := cuda.OpenAs(i, os.Getenv(cuda.ModeVariable))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +37,7 @@ func several(t *testing.T, c *double.Control, n int) []*cuda.Backend {
 	return all
 }
 
-// TestNCCL: gradients of several devices are added up with the bits of exchange.Plain, over NCCL as
+// TestNCCL: gradients of several devices are added up with the bits of kerneltest.Sum, over NCCL as
 // through host memory, with the same kernels queued before and after.
 func TestNCCL(t *testing.T) {
 	c := double.New(t)
@@ -51,7 +53,7 @@ func TestNCCL(t *testing.T) {
 			parts[k] = append(parts[k], float32(math.Ldexp(r.NormFloat64(), r.IntN(8))))
 		}
 	}
-	want := exchange.Plain(parts)
+	want := kerneltest.Sum(parts)
 	over, err := nccl.Join(0, all...)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +61,7 @@ func TestNCCL(t *testing.T) {
 	if s := "3 ranks, over NCCL 2.21.5"; over.String() != s {
 		t.Errorf("%s, want %s", over, s)
 	}
-	for _, wire := range []exchange.Wire{over, exchange.NewHost(backends...)} {
+	for _, wire := range []exchange.Wire{over, &exchange.Host{Ranks: backends}} {
 		for _, piece := range []int{0, 300} {
 			spans := make([][]kernels.Span, ranks)
 			for k, b := range all {

@@ -35,16 +35,6 @@ type Info struct {
 // Len is the number of elements.
 func (i Info) Len() int { return int(i.Bytes * 8 / int64(i.DType.Bits())) }
 
-// ReadHeader reads and checks a file's header, and none of its data.
-func ReadHeader(path string) (*Header, error) {
-	f, h, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	f.Close()
-	return h, nil
-}
-
 // open opens a file and reads its header.
 func open(path string) (*os.File, *Header, error) {
 	// Asked before opening, since opening a pipe would wait for its writer.

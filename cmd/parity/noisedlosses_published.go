@@ -1,4 +1,4 @@
-package loss
+package main
 
 import "math"
 
@@ -9,8 +9,8 @@ import "math"
 //
 // where the step goes from sigma a to b.
 
-// DirectNoisy is the noised picture.
-func DirectNoisy(clean, noise []float64, a float64) []float64 {
+// directNoisy is the noised picture.
+func directNoisy(clean, noise []float64, a float64) []float64 {
 	out := make([]float64, len(clean))
 	for i, c := range clean {
 		out[i] = float64(a*noise[i]) + float64((1-a)*c)
@@ -18,8 +18,8 @@ func DirectNoisy(clean, noise []float64, a float64) []float64 {
 	return out
 }
 
-// DirectClean is the recovered picture, and its slope by the velocity.
-func DirectClean(noisy, v, noise []float64, a, b float64) (clean []float64, slope float64) {
+// directClean is the recovered picture, and its slope by the velocity.
+func directClean(noisy, v, noise []float64, a, b float64) (clean []float64, slope float64) {
 	clean = make([]float64, len(noisy))
 	for i, x := range noisy {
 		clean[i] = (x + float64((b-a)*v[i]) - float64(b*noise[i])) / (1 - b)
@@ -27,8 +27,8 @@ func DirectClean(noisy, v, noise []float64, a, b float64) (clean []float64, slop
 	return clean, (b - a) / (1 - b)
 }
 
-// RewardHinge is mean of max(margin - reward, 0) over accumulation, and its gradient.
-func RewardHinge(rewards []float64, margin, accumulation float64) (loss float64, grad []float64) {
+// rewardHinge is mean of max(margin - reward, 0) over accumulation, and its gradient.
+func rewardHinge(rewards []float64, margin, accumulation float64) (loss float64, grad []float64) {
 	grad = make([]float64, len(rewards))
 	n := float64(len(rewards)) * accumulation
 	for i, r := range rewards {
