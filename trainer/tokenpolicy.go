@@ -162,6 +162,7 @@ func (o TokenPolicy) rows(samples []Sample, advantages []float64, outputs [][]fl
 			return advantages[s]
 		}),
 	}
+	t.Group = GroupNumbers(samples)
 	if o.entropy() {
 		t.Entropy = of(func(s, k int) float64 { return outputs[s][len(samples[s].Decisions.Step)+k] })
 	}

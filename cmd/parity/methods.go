@@ -1,12 +1,20 @@
 package main
 
-import "github.com/darkroom-rl/darkroom/trainer/advantage"
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+)
 
 // Methods whose cases are made by testdata/oracle/methods.py.
 
 var methodOps = map[string]Op{
-	"methods.adv_bnpo":   methodAdvantages,
-	"methods.adv_maxatk": methodAdvantages,
+	"methods.adv_bnpo":     methodAdvantages,
+	"methods.adv_maxatk":   methodAdvantages,
+	"methods.adv_spo":      methodTracker,
+	"methods.loss_delta_l": methodLoss,
+	"methods.loss_gepo":    methodLoss,
 }
 
 func methodAdvantages(c *Case) error {
@@ -18,5 +26,54 @@ func methodAdvantages(c *Case) error {
 	}
 	a, _, err := e.Advantages(advantage.Batch{Groups: c.Ints("group"), Rewards: [][]float64{c.Floats("rewards")}})
 	c.Put("advantages", a)
+	return err
+}
+
+// methodTracker is several iterations of single-stream SPO, a row each.
+func methodTracker(c *Case) error {
+	h := &advantage.History{Rho: c.Float("rho")}
+	e := advantage.Estimator{Rule: "tracker", History: h, Options: advantage.Options{
+		Over: "batch", Baseline: "mean", Scale: "group", DDOF: 1, Eps: 1e-8, EpsMode: "add"}}
+	shape, rewards := c.Array("rewards").Shape, samples(c.Array("rewards"))
+	var out, alpha, beta []float64
+	for i, row := range samples(c.Array("prompts")) {
+		b := advantage.Batch{Rewards: [][]float64{rewards[i]}}
+		for k, p := range row {
+			b.Groups, b.Prompts = append(b.Groups, k), append(b.Prompts, fmt.Sprint(p))
+		}
+		a, _, err := e.Advantages(b)
+		if err != nil {
+			return err
+		}
+		out = append(out, a...)
+	}
+	for p := range len(h.Beliefs) {
+		belief := h.Beliefs[fmt.Sprint(p)]
+		alpha, beta = append(alpha, belief.Alpha), append(beta, belief.Beta)
+	}
+	c.Put("advantages", Array{shape, out})
+	c.Put("alpha", alpha)
+	c.Put("beta", beta)
+	return nil
+}
+
+// methodLoss is a loss of one group's answers.
+func methodLoss(c *Case) error {
+	o := loss.DefaultTokens()
+	o.Objective, o.Clipping = "gepo", loss.Clipping{ClipRange: 0.2, ClipHigh: 0.28}
+	if c.Op == "methods.loss_delta_l" {
+		o.Objective, o.Aggregate = "ppo", loss.Aggregate{Mode: "delta-l", Power: 0.75, Scale: 16}
+	}
+	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Mask: mat(c, "mask")}
+	for i, a := range c.Floats("advantages") {
+		row := make([]float64, len(t.Old[i]))
+		for k := range row {
+			row[k] = a
+		}
+		t.Advantage = append(t.Advantage, row)
+	}
+	r, err := o.Of(t)
+	c.Put("loss", r.Loss)
+	putMat(c, "grad_logp", r.Grad, "logp")
 	return err
 }

@@ -6,13 +6,13 @@ import "fmt"
 // system is a setting of it.
 type Estimator struct {
 	// Rule is what a reward is judged by: "compare" (nearly all estimators: see Options),
-	// "history" (DDPO), "best", "ends", "pass-at-k", "max-at-k" (PKPO), "beta" (BNPO), "diversity" (GARDO), "opo", "gpg", "win-rate"
+	// "history" (DDPO), "tracker" (SPO), "best", "ends", "pass-at-k", "max-at-k" (PKPO), "beta" (BNPO), "diversity" (GARDO), "opo", "gpg", "win-rate"
 	// (Pref-GRPO, by the rewards), or "reinforce++" and "reinforce++-baseline" of samples that
 	// have one reward for all their decisions.
 	Rule string
 	Options
 	Several
-	History *History   // what the rule history remembers
+	History *History   // what the rules history and tracker remember
 	Norm    float64    // of gpg; 0 is 1
 	K       int        // of max-at-k
 	Keep    *Keep      // who is compared; nil: all
@@ -53,11 +53,15 @@ func (e Estimator) each(b Batch) (each, error) {
 	switch e.Rule {
 	case "compare", "":
 		return func(r []float64) ([]float64, error) { return e.Options.Of(b.Groups, r) }, nil
-	case "history":
+	case "history", "tracker":
 		if e.History == nil || e.How == "advantages" || e.How == "gdpo" {
-			return nil, fmt.Errorf("estimator history remembers one reward a sample: give it a History and combine the rewards first")
+			return nil, fmt.Errorf("estimator %s remembers one reward a sample: give it a History and combine the rewards first", e.Rule)
 		}
-		return func(r []float64) ([]float64, error) { return e.History.Update(e.Options, b.Prompts, r) }, nil
+		learn := e.History.Update
+		if e.Rule == "tracker" {
+			learn = e.History.Track
+		}
+		return func(r []float64) ([]float64, error) { return learn(e.Options, b.Prompts, r) }, nil
 	case "best":
 		return func(r []float64) ([]float64, error) { return Best(b.Groups, r), nil }, nil
 	case "ends":
@@ -104,5 +108,5 @@ func (e Estimator) ranked(b Batch) (each, error) {
 			return whiten.Samples(a, b.Lengths)
 		}, nil
 	}
-	return nil, fmt.Errorf("there is no estimator %q: use compare, history, best, ends, pass-at-k, max-at-k, beta, diversity, opo, gpg, win-rate, reinforce++ or reinforce++-baseline", e.Rule)
+	return nil, fmt.Errorf("there is no estimator %q: use compare, history, tracker, best, ends, pass-at-k, max-at-k, beta, diversity, opo, gpg, win-rate, reinforce++ or reinforce++-baseline", e.Rule)
 }

@@ -11,12 +11,16 @@ import (
 //
 //	a = (r - mean) / (deviation(ddof 0) + 1e-6)   in ddpo-pytorch
 //
-// It is state that a checkpoint keeps. Invariant (tests): with Min = 1 and one iteration it
+// The state of the estimator tracker (tracker.go) stands here too: a checkpoint keeps both. Invariant (tests): with Min = 1 and one iteration it
 // is the group estimator; missing rewards are not remembered.
 type History struct {
 	Size    int                  `json:"size"` // rewards a prompt
 	Min     int                  `json:"min"`
 	Rewards map[string][]float64 `json:"rewards"`
+
+	// Of Track.
+	Rho     float64           `json:"rho,omitempty"` // how much of what is known stays
+	Beliefs map[string]Belief `json:"beliefs,omitempty"`
 }
 
 // Update remembers rewards, and compares them with what is remembered: the mean and the

@@ -15,6 +15,7 @@ type Advantage struct {
 	advantage.Several
 	Shares  bool              `toml:"shares" doc:"weights of rewards are divided by their sum (MixGRPO)"`
 	History History           `toml:"history" of:"history"`
+	Rho     float64           `toml:"rho" range:"[0,1)" of:"tracker" doc:"of tracker: how much of what is known of a prompt stays when it is rolled again"`
 	Norm    float64           `toml:"norm" range:"(0,inf)" of:"gpg" doc:"of gpg: what advantages are divided by"`
 	K       int               `toml:"k" range:"[2,1e6]" of:"max-at-k" doc:"of max-at-k: the best of how many samples is trained for"`
 	Range   [2]float64        `toml:"range" of:"beta" doc:"of beta: the least and the largest reward that a sample can have"`
@@ -34,7 +35,7 @@ type History struct {
 }
 
 func defaultAdvantage() Advantage {
-	return Advantage{Estimator: "group", Options: advantage.Defaults(), Several: advantage.Several{How: "rewards"}, History: History{Size: 32, Min: 16}, Norm: 1, K: 2, Range: [2]float64{0, 1}, BestBy: "advantage", AllDead: "skip", Credit: advantage.DefaultCredit()}
+	return Advantage{Estimator: "group", Options: advantage.Defaults(), Several: advantage.Several{How: "rewards"}, History: History{Size: 32, Min: 16}, Rho: 0.875, Norm: 1, K: 2, Range: [2]float64{0, 1}, BestBy: "advantage", AllDead: "skip", Credit: advantage.DefaultCredit()}
 }
 
 // Check reports what does not fit together.

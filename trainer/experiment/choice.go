@@ -123,7 +123,7 @@ func (e *Experiment) choiceWords() string {
 func Choices() []Name {
 	return []Name{
 		{Name: "rollout.filter", Card: "Prompts that the untrained model always or never solves are left out before training (Qwen3-VL); rates are measured once, or read from a file."},
-		{Name: "rollout.curriculum", Card: "Prompts drawn in proportion to how often they fail (GLM-4.5V, Kimi k1.5)."},
+		{Name: "rollout.curriculum", Card: "Prompts drawn in proportion to how often they fail (GLM-4.5V, Kimi k1.5), or to how open their outcome is (single-stream SPO)."},
 		{Name: "rollout.skip", Card: "Prompts that keep being solved, or keep failing, are skipped before they are rolled, more often the longer (GRESO)."},
 		{Name: "rollout.resample", Card: "Further prompts are rolled in place of groups that teach nothing, up to a number of rolls (DAPO's dynamic sampling)."},
 		{Name: "rollout.buffer", Card: "Groups with signal are learned from again for some iterations, with the log-probabilities they were rolled with (Skywork R1V2)."},

@@ -252,6 +252,7 @@ func Estimators() []EstimatorKind {
 		group("leave-one-out", "Reward less the mean of the others of its group (RLOO).", compares("group", "others", "none")),
 		group("inverse", "Reward less its group's mean, times the group's deviation: undecided groups count more (Mini-o3).", compares("group", "mean", "inverse")),
 		{Name: Name{"history", "Reward compared with the last rewards of its prompt (DDPO's tracker).", ""}},
+		{Name: Name{"tracker", "Reward less what its prompt is expected to earn, a Beta distribution that forgets, over the batch's deviation; one sample a prompt will do (SPO, single-stream).", compares("batch", "mean", "group")}},
 		group("win-rate", "Share of comparisons with its group that a sample wins, by its reward; then as group (Pref-GRPO, whose judge compares pairs).", compares("group", "mean", "group")),
 		group("best", "1 for the best of a group, 0 for all others (fine-tuning on the best).", ""),
 		group("ends", "+1 for the best of a group, -1 for the worst, 0 for all others (online DPO).", ""),
@@ -337,6 +338,7 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "vespo", Card: "A smooth weight of the whole sequence in place of a clip (VESPO)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "clip-cov", Card: "The clipped ratio without some tokens whose probability and advantage move together (Clip-Cov)."}, Ratio: true, Tokens: true, Draws: true},
 		{Name: Name{Name: "kl-cov", Card: "No clip; the tokens whose probability and advantage move together most are pulled back (KL-Cov)."}, Ratio: true, Tokens: true},
+		{Name: Name{Name: "gepo", Card: "The clipped ratio of an answer to what its group was expected to be, one number a sequence, for rollouts that are stale (GEPO)."}, Ratio: true, Tokens: true},
 		{Name: Name{Name: "sapo", Card: "A sigmoid of the ratio in place of the clip (SAPO)."}, Ratio: true, Tokens: true},
 	}
 }
@@ -360,6 +362,7 @@ func Aggregations() []Name {
 		{Name: "seq-mean-token-sum", Card: "Mean over samples of the sum of each."},
 		{Name: "seq-mean-token-mean", Card: "Mean over samples of the mean of each (GRPO, GSPO)."},
 		{Name: "seq-mean-token-sum-norm", Card: "Sum over a constant length (Dr.GRPO)."},
+		{Name: "delta-l", Card: "Sums over a constant length, long answers weighing less: the unbiased average of least variance (ΔL Normalization)."},
 	}
 }
 

@@ -9,7 +9,7 @@ import "slices"
 func Ambiguous() []Name {
 	return []Name{
 		{Name: "srpo", Card: `three methods: Semantic Relative Preference Optimization for diffusion is objective = "reward-gradient"; history resampling for language models and self-guided process rewards are not built in`},
-		{Name: "spo", Card: `four methods: the single-stream one is estimator = "history"; segment, soft and step-by-step preference optimisation are not built in`},
+		{Name: "spo", Card: `four methods: the single-stream one is preset = "single_stream"; segment, soft and step-by-step preference optimisation are not built in`},
 		{Name: "arpo", Card: `two methods: neither agentic, entropy-guided rollouts nor replay for GUI agents are built in; estimator = "group" is what both start from`},
 		{Name: "rpo", Card: `two methods: objective = "dpo" is what both the λ-harmonic one and NeMo's start from`},
 		{Name: "grpo", Card: `conventions that differ: preset = "flow_grpo", "dance", "mixgrpo" for pictures; "dapo", "drgrpo", "gspo" for tokens`},

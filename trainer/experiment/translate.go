@@ -46,6 +46,8 @@ func (a Advantage) Rule() advantage.Estimator {
 		e.Rule = a.Estimator
 	case "history":
 		e.Rule, e.History = "history", &advantage.History{Size: a.History.Size, Min: a.History.Min}
+	case "tracker":
+		e.Rule, e.History = "tracker", &advantage.History{Rho: a.Rho}
 	}
 	return e
 }

@@ -21,7 +21,7 @@ func (o TokenLoss) geometric(t Tokens) TokenResult {
 	low, high := o.Bounds()
 	for i, lp := range t.LogProb {
 		n := sum(t.Mask[i]) + 1e-8
-		log, advantage, weight := 0.0, 0.0, 0.0
+		log, advantage := 0.0, 0.0
 		live := make([]float64, len(lp))
 		for k, on := range t.Mask[i] {
 			if on == 0 {
@@ -42,11 +42,8 @@ func (o TokenLoss) geometric(t Tokens) TokenResult {
 				below[i][k] = 1
 			}
 			advantage += a * on / n
-			if t.Weight != nil {
-				weight += portable.Log(t.Weight[i][k]+1e-10) * on / n
-			}
 		}
-		v := -advantage * portable.Exp(log) * portable.Exp(weight) / rows
+		v := -advantage * portable.Exp(log) * answerWeight(t, i, n) / rows
 		r.Loss += v
 		for k := range lp {
 			r.Grad[i][k] = v * live[k]

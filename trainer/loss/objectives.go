@@ -41,6 +41,7 @@ func tokenKinds() []tokenKind {
 			return token{value: -x.a * x.lp, own: -x.a}
 		}},
 		{name: "gmpo", whole: TokenLoss.geometric},
+		{name: "gepo", whole: TokenLoss.groupExpectation},
 		{name: "vespo", token: func(o TokenLoss, x at, of answer, _ wholeBatch) token {
 			phi := o.Vespo.weight(of.sequence, x.a)
 			return token{value: -phi * x.a * x.lp, own: -phi * x.a}

@@ -20,6 +20,7 @@ import (
 //	sapo       -A·4/τ·σ(τ·(r-1)), τ by the sign of A (Gao et al., 2025)
 //	gpg        -A·lp (REINFORCE)
 //	gmpo       gmpo.go
+//	gepo       gepo.go
 //	vespo      -φ·A·lp, one weight an answer, vespo.go
 //	clip-cov   ppo without some tokens, kl-cov -A·r with a pull on some: covariance.go
 //
@@ -56,7 +57,7 @@ type TokenOptions struct {
 
 // DefaultTokenOptions have the published values of what is off.
 func DefaultTokenOptions() TokenOptions {
-	return TokenOptions{TauPos: 1, TauNeg: 1.05, Keep: Keep{Entropy: 1}, Aggregate: Aggregate{Mode: "token-mean"}, Vespo: DefaultVespo(), Cov: DefaultCovariance()}
+	return TokenOptions{TauPos: 1, TauNeg: 1.05, Keep: Keep{Entropy: 1}, Aggregate: Aggregate{Mode: "token-mean", Power: 1}, Vespo: DefaultVespo(), Cov: DefaultCovariance()}
 }
 
 // DefaultTokens is PPO's clip as GRPO has it.
@@ -66,7 +67,7 @@ func DefaultTokens() TokenLoss {
 
 // Check reports options that contradict each other or would do nothing.
 func (o TokenLoss) Check(report func(key, problem, hint string)) {
-	clips := slices.Contains([]string{"ppo", "gspo", "gspo-mean", "luspo"}, o.Objective)
+	clips := slices.Contains([]string{"ppo", "gspo", "gspo-mean", "luspo", "gepo"}, o.Objective)
 	if o.DualClip != 0 && !clips {
 		report("dual_clip", fmt.Sprintf("objective %q has no clip that it could bound", o.Objective), "leave it out")
 	} else {
@@ -84,13 +85,13 @@ func (o TokenLoss) Check(report func(key, problem, hint string)) {
 	if o.SequenceRatio && !slices.Contains([]string{"ppo", "cispo", "sapo", "gspo-mean", "luspo"}, o.Objective) {
 		report("sequence_ratio", fmt.Sprintf("objective %q has a ratio of its own", o.Objective), "leave it out")
 	}
-	if o.Objective == "gmpo" { // is one number an answer, in which no token stands alone
+	if o.Objective == "gmpo" || o.Objective == "gepo" { // is one number an answer, in which no token stands alone
 		for _, x := range []struct {
 			key string
 			is  bool
 		}{{"kl.weight", o.KL.Weight != 0}, {"entropy_weight", o.EntropyWeight != 0}, {"drift", o.Keep.Drift != 0}, {"entropy_share", o.Keep.byEntropy()}} {
 			if x.is {
-				report(x.key, `objective "gmpo" is one number an answer, and has no place for it`, "leave it out")
+				report(x.key, fmt.Sprintf("objective %q is one number an answer, and has no place for it", o.Objective), "leave it out")
 			}
 		}
 	}
@@ -106,6 +107,7 @@ type Tokens struct {
 	Sampler                       [][]float64 // log-probabilities, of Correction and Keep.Drift, where nil is Old
 	Entropy                       [][]float64 // where it is looked at
 	Draw                          [][]float64 // a uniform number a token, for clip-cov
+	Group                         []int       // whose answers are to one prompt, for gepo; nil: all are
 }
 
 // TokenResult is a loss and its gradients.

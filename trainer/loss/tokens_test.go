@@ -30,7 +30,7 @@ func answers(r *rand.Rand) Tokens {
 // changes it.
 func tokenTable() map[string]TokenLoss {
 	table := map[string]TokenLoss{}
-	for _, objective := range []string{"ppo", "gspo-mean", "luspo", "sapo", "gpg", "gmpo", "clip-cov", "kl-cov"} {
+	for _, objective := range []string{"ppo", "gspo-mean", "luspo", "sapo", "gpg", "gmpo", "gepo", "clip-cov", "kl-cov"} {
 		for _, mode := range Aggregates() {
 			o := DefaultTokens()
 			o.Objective, o.ClipHigh, o.Aggregate.Mode = objective, 0.28, mode
@@ -181,7 +181,7 @@ func TestHeldRatios(t *testing.T) {
 }
 
 // Right after a roll every objective's value and gradient are those of the policy gradient:
-// ratios are exactly 1, and nothing is clipped however narrow the range is.
+// ratios are exactly 1, and nothing is clipped however narrow the range is. gepo's are those of its weights.
 func TestFirstTokenUpdate(t *testing.T) {
 	x := answers(rand.New(rand.NewPCG(9, 2)))
 	x.Weight = nil
@@ -191,13 +191,16 @@ func TestFirstTokenUpdate(t *testing.T) {
 		if objective == "luspo" { // has its own
 			mode = "seq-mean-token-sum"
 		}
-		w, err := Aggregate{Mode: mode, AllRows: objective == "luspo" || objective == "gmpo"}.Weights(x.Mask)
+		w, err := Aggregate{Mode: mode, AllRows: objective == "luspo" || objective == "gmpo" || objective == "gepo"}.Weights(x.Mask)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := DefaultTokens()
 		o.Objective, o.Clipping, o.Aggregate.Mode, o.TauPos, o.TauNeg, o.Cov.Low = objective, Clipping{}, mode, 1, 1, 9
 		o.Cov.High, o.Cov.Weight = 10, 0
+		if objective == "gepo" { // whose ratio is not 1
+			o.Clipping = Clipping{ClipRange: 1, ClipHigh: 1e3}
+		}
 		got, err := o.Of(x)
 		if err != nil {
 			t.Fatal(err)
@@ -206,6 +209,9 @@ func TestFirstTokenUpdate(t *testing.T) {
 		for i := range w {
 			for k := range w[i] {
 				g := -x.Advantage[i][k] * w[i][k]
+				if objective == "gepo" { // weighs answers by what they were expected to be
+					g *= math.Exp(answerMean(Tokens{LogProb: x.Old, Old: zeros(x.Old), Mask: x.Mask}, i)) / expectations(x)[i]
+				}
 				if value += g; objective == "gpg" || objective == "cispo" || objective == "vespo" {
 					value += g * (x.LogProb[i][k] - 1)
 				} else if objective == "sapo" {

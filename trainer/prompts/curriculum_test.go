@@ -40,6 +40,12 @@ func TestCurriculum(t *testing.T) {
 	if got := c.Draw(rng.New(3), known, 9, among); len(got) != 4 {
 		t.Errorf("of four prompts nine are %v", got)
 	}
+	open := Curriculum{By: "uncertainty", Floor: 0.05}
+	for _, x := range [][2]float64{{math.NaN(), 0.55}, {0.5, 0.55}, {0, 0.05}, {1, 0.05}, {0.2, 0.45}} {
+		if w := open.weight(x[0]); math.Abs(w-x[1]) > 1e-15 {
+			t.Errorf("by uncertainty a prompt of success %v weighs %v, not %v", x[0], w, x[1])
+		}
+	}
 	half := 0.5
 	if r := Rate([]float64{0.5, 0.4, 0.9, math.NaN()}, &half); math.Abs(r-2.0/3) > 1e-15 {
 		t.Errorf("two of three are %v", r)

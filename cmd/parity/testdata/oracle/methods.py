@@ -1,11 +1,14 @@
-"""Golden cases of methods that are in no family of golden/: BNPO, PKPO.
+"""Golden cases of methods that are in no family of golden/: BNPO, PKPO, single-stream SPO, GEPO, ΔL normalization.
 
     pip install torch numpy
     git clone https://github.com/changyi7231/BNPO
     git clone https://github.com/kpahwa16/pass-k-policy-optimization pkpo
-    python3 methods.py --bnpo BNPO --pkpo pkpo --out ../golden/methods
+    git clone https://github.com/yelurebajrang/HeteroRL_GEPO gepo
+    git clone https://github.com/verl-project/verl-recipe
+    python3 methods.py --bnpo BNPO --pkpo pkpo --gepo gepo --spo verl-recipe --out ../golden/methods
 
-Upstream's own functions compute every value. BNPO's is cut out of its trainer, which needs ray.
+Upstream's own functions compute every value. BNPO's is cut out of its trainer, which needs ray; of GEPO's and SPO's
+trainers those statements are run that compute the loss, or the advantages.
 """
 import argparse
 import ast
@@ -69,13 +72,81 @@ def pkpo(path):
                "out": {"advantages": array(core.sloo_minus_one(r, k))}, "tol": {"abs": 1e-12, "rel": 1e-10}}
 
 
+def statements(path, name, first, last, scope):
+    """Runs the statements of a function from the one that begins with first to the one that begins with last."""
+    with open(path) as f:
+        tree = ast.parse(f.read())
+    whole = next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name)
+    for block in (getattr(n, "body", []) for n in ast.walk(whole)):
+        lines = [ast.unparse(n) for n in block] if isinstance(block, list) else []
+        begins = [i for i, line in enumerate(lines) if line.startswith(first)]
+        if begins:
+            ends = next(i for i in range(begins[0], len(lines)) if lines[i].startswith(last))
+            exec(compile(ast.Module(block[begins[0]:ends + 1], []), path, "exec"), scope)
+            return scope
+    raise SystemExit(f"{path}: nothing in {name} begins with {first}")
+
+
+def hetero(path):
+    path = os.path.join(path, "src/open-r1/online_rl.py")
+    torch.set_default_dtype(torch.float64)
+    for name, loss_type, rows, width, seed in [("gepo/group", "gepo", 6, 7, 3), ("gepo/stale", "gepo", 8, 5, 4), ("gepo/fresh", "gepo", 4, 6, 5),
+                                               ("delta_l/short", "delta_ln", 5, 8, 6), ("delta_l/even", "delta_ln", 4, 6, 7)]:
+        rng = np.random.default_rng(seed)
+        old = -rng.exponential(0.7, (rows, width))
+        new = old if name.endswith("fresh") else np.minimum(old + (1.0 if name.endswith("stale") else 0.2) * rng.normal(size=(rows, width)), -1e-3)
+        mask = (np.arange(width) < (width if name.endswith("even") else rng.integers(1, width + 1, (rows, 1)))).astype(float) * np.ones((rows, width))
+        adv = rng.normal(size=rows)
+        lp = torch.tensor(new).clone().requires_grad_()
+
+        class Trainer:
+            epsilon_low, epsilon_high, max_completion_length = 0.2, 0.28, 16
+            args = type("Args", (), {"delta": None})
+        Trainer.loss_type = loss_type
+        scope = statements(path, "_compute_loss", "sampler_seq_lopp = ", "if self.loss_type in", {
+            "torch": torch, "self": Trainer, "per_token_logps": lp, "old_per_token_logps": torch.tensor(old),
+            "completion_mask": torch.tensor(mask), "advantages": torch.tensor(adv)})
+        scope["loss"].backward()
+        yield {"name": "loss_" + name, "op": "methods.loss_" + name.split("/")[0], "source": "HeteroRL src/open-r1/online_rl.py",
+               "note": "the statements of _compute_loss in float64; clip 0.2 and 0.28" + ("; max_completion_length 16, alpha 0.75" if loss_type == "delta_ln" else ""),
+               "in": {"logp": array(new), "old_logp": array(old), "mask": array(mask), "advantages": array(adv)},
+               "out": {"loss": float(scope["loss"].detach()), "grad_logp": array(lp.grad)}, "tol": {"abs": 1e-12, "rel": 1e-10}}
+
+
+def spo(path):
+    path = os.path.join(path, "spo/spo_ray_trainer.py")
+    torch.set_default_dtype(torch.float64)
+    rng = np.random.default_rng(13)
+    rho, turns, n = 0.875, 5, 6
+    alpha, beta = {p: 0.5 for p in range(9)}, {p: 0.5 for p in range(9)}
+    told, out = [], []
+    for _ in range(turns):
+        prompts = rng.permutation(9)[:n]
+        r = torch.tensor((rng.random(n) < 0.1 * prompts + 0.1).astype(float))
+        scope = {"torch": torch, "r": r, "rho": torch.full((n,), rho), "spo_metrics": {}, "batch": None, "compute_response_mask": lambda _: None,
+                 "alpha": torch.tensor([alpha[p] for p in prompts]), "beta": torch.tensor([beta[p] for p in prompts])}
+        advantages = statements(path, "fit", "Neff = alpha", "advantages = (advantages", scope)["advantages"]
+        after = statements(path, "fit", "alpha = rho", "beta = rho", scope)
+        for i, p in enumerate(prompts):
+            alpha[p], beta[p] = after["alpha"][i].item(), after["beta"][i].item()
+        told.append((prompts, r))
+        out.append(advantages)
+    yield {"name": "adv_spo/tracker", "op": "methods.adv_spo", "source": "verl-recipe spo/spo_ray_trainer.py",
+           "note": "the statements of fit in float64, a constant rho, one sample a prompt, no offline values",
+           "in": {"rho": rho, "prompts": array([p for p, _ in told]), "rewards": array(torch.stack([r for _, r in told]))},
+           "out": {"advantages": array(torch.stack(out)), "alpha": array([alpha[p] for p in range(9)]), "beta": array([beta[p] for p in range(9)])},
+           "tol": {"abs": 1e-12, "rel": 1e-10}}
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    for name in ("bnpo", "pkpo", "out"):
+    for name in ("bnpo", "pkpo", "gepo", "spo", "out"):
         parser.add_argument("--" + name, required=True)
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
-    family = {"family": "methods", "doc": "advantages of methods, by their authors' code", "cases": [*bnpo(args.bnpo), *pkpo(args.pkpo)]}
-    with open(os.path.join(args.out, "advantages.json"), "w") as f:
-        json.dump(family, f, indent=1)
-        f.write("\n")
+    family = {"family": "methods", "doc": "advantages of methods, by their authors' code", "cases": [*bnpo(args.bnpo), *pkpo(args.pkpo), *spo(args.spo)]}
+    losses = {"family": "methods", "doc": "losses of methods, by their authors' code", "cases": [*hetero(args.gepo)]}
+    for name, cases in (("advantages", family), ("losses", losses)):
+        with open(os.path.join(args.out, name + ".json"), "w") as f:
+            json.dump(cases, f, indent=1)
+            f.write("\n")
