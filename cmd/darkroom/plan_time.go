@@ -12,7 +12,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
@@ -37,7 +36,7 @@ type timePlan struct {
 func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t *timePlan, err error) {
 	held := 0
 	if e.Evaluate.Prompts != "" {
-		list, err := prompts.Open(e.Evaluate.Prompts)
+		list, err := e.Open(e.Evaluate.Prompts)
 		if err != nil {
 			return nil, err
 		}

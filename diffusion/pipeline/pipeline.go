@@ -49,6 +49,10 @@ type Options struct {
 	Train        []string // names of the denoiser's parameters that are trained, as expressions
 	// Weights, where set, take the place of the denoiser's stored parameters of the same names.
 	Weights nn.Source
+	// Lend keeps no frozen matrix of the denoiser in memory: each is read whenever a product needs it. Values are those of
+	// another network's parameters, which vectors and what is trained share.
+	Lend   bool
+	Values map[string]*tensor.Tensor
 	// Tile is the side in pixels of the tiles that larger pictures are decoded in; 0: none.
 	// UsualTile is upstream's: the size of pictures that the autoencoder was trained on.
 	Tile int
@@ -208,7 +212,7 @@ type network struct {
 // load reads a part's weights; build makes the network of them.
 func (p *Pipeline) load(part string, precision Precision, train []string, names func(nn.Source) nn.Source, build func(*nn.Params)) (*network, error) {
 	n := &network{part: part}
-	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train}
+	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train, Lend: p.Lend, Values: p.Values}
 	if p.folder.drawn != nil {
 		o.Key = p.folder.drawn.Key.With(rng.Purpose(part))
 	} else {

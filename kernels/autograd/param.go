@@ -22,6 +22,9 @@ type Param struct {
 	packed [2]*kernels.Packed   // by arithmetic, made when first needed
 	taps   [2][]*kernels.Packed // the same of a convolution over time, one a frame of its kernel
 	sums   []*tensor.Tensor     // gradients, one for each use in a pass
+
+	desk *Desk // of a weight that is lent; nil: it is not
+	pack func() *kernels.Packed
 }
 
 // NewParam is a parameter with its values in t, which it takes over. A trained one is F32.
@@ -70,6 +73,7 @@ func (p *Param) dropPacked() {
 
 // Free gives all memory back.
 func (p *Param) Free() {
+	p.desk.clear()
 	p.dropPacked()
 	p.ZeroGrad()
 	if p.Value != nil {
@@ -86,6 +90,7 @@ const smallWeight = 1 << 16
 // values of trained weights where they lie; bf16 ones, and those with a frozen table that is
 // a head, too, read a packed copy.
 func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
+	p.lend()
 	if w := p.packed[m]; w != nil {
 		return kernels.Mat{}, w
 	}

@@ -161,6 +161,15 @@ func (r *root) make(e *entry, src safetensors.Tensor, k kind, conv kernels.ConvS
 	if e.frames > 0 {
 		shape = append([]int{e.frames}, shape...)
 	}
+	if t := r.Values[e.name]; t != nil && (trained || k == vector) {
+		e.turned = k == turned
+		w := autograd.NewParam(e.name, t.Retain(), trained)
+		w.Conv = conv
+		return w, nil
+	}
+	if r.Lend && !trained && e.frames == 0 && (k == matrix || k == turned) {
+		return r.lend(e, k, conv, shape), nil
+	}
 	t, err := r.upload(src, shape, conv, trained || k == vector)
 	if err != nil {
 		return nil, err

@@ -171,12 +171,12 @@ func (set *Adapters) newAdapter(m module, c LoRA) (*adapter, error) {
 // drawn is a trained parameter that no file has.
 func (r *root) drawn(name string, shape []int, init initial, conv kernels.ConvShape, k rng.Key) (*entry, error) {
 	e := &entry{name: name, stored: shape, init: init}
-	n := 1
-	for _, d := range shape {
-		n *= d
+	var values safetensors.Tensor
+	if r.Values[name] == nil {
+		values = safetensors.FromF32(name, shape, init.draw(k.With(rng.Purpose(name)), product(shape)))
 	}
 	var err error
-	e.param, err = r.make(e, safetensors.FromF32(name, shape, init.draw(k.With(rng.Purpose(name)), n)), matrix, conv, true)
+	e.param, err = r.make(e, values, matrix, conv, true)
 	return e, err
 }
 

@@ -29,6 +29,10 @@ type Options struct {
 	Source Source
 	Key    rng.Key
 	Train  []string // regular expressions that match the whole name of what is trained
+	// Lend makes frozen weights anew for every product that reads one, and keeps none: Source must stay open.
+	Lend bool
+	// Values are those of another network's parameters, by their names, in F32: vectors and what is trained share them.
+	Values map[string]*tensor.Tensor
 }
 
 // Params hands out named parameters below a prefix.
@@ -48,6 +52,7 @@ type root struct {
 	buffers  []*Buffer
 	fixed    []*autograd.Param // what models made of buffers
 	errs     []error           // the first mistakes
+	desk     autograd.Desk     // of weights that are lent
 	known    []*regexp.Regexp  // stored names that the model does not read
 	stored   []string          // names in the source
 	mistakes int

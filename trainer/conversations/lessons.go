@@ -197,7 +197,7 @@ const mostNamed = 20
 
 // trainingList is what an experiment trains on: prompts, and lessons behind them.
 func trainingList(e *experiment.Experiment) ([]prompts.Prompt, error) {
-	list, err := prompts.Open(e.Rollout.Prompts)
+	list, err := e.Open(e.Rollout.Prompts)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // An Experiment is all that a file says.
@@ -34,7 +35,11 @@ type Experiment struct {
 	given []given // presets, weakest first
 
 	reweighed bool // the rewards are a stage's own
+	lists     *prompts.Lists
 }
+
+// Open reads a list of prompts that the file names, once however many ask for it.
+func (e *Experiment) Open(name string) ([]prompts.Prompt, error) { return e.lists.Open(name) }
 
 // Default is the experiment of an empty file.
 func Default() Experiment {
@@ -74,7 +79,7 @@ func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 		doc.Set(s)
 	}
 	e := Default()
-	e.doc = doc
+	e.doc, e.lists = doc, new(prompts.Lists)
 	e.applyPresets()
 	doc.Decode("", &e)
 	e.readStages()

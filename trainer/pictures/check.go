@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -21,6 +22,7 @@ import (
 //	             transitions of (log-probability - that in fp32). A clip range below it cuts
 //	             samples by rounding and not by what they are worth
 //
+// Invariants (tests): the check takes no more memory than training; its numbers do not depend on how it keeps to that.
 // Both stand in the ledger's line of that iteration; the run decides what follows from them.
 
 // mostChecked is how many transitions are judged, over all steps alike.
@@ -122,10 +124,23 @@ func logProbsBy(p *Policy, o trainer.PolicyGradient, samples []trainer.Sample, a
 	return out, nil
 }
 
-// inF32 lends a twin of the policy, in fp32 and with the same weights.
+// inF32 lends a twin of the policy, in fp32 and with the same weights. It may take no more memory than training: frozen
+// matrices are read anew for every product (nn.Options.Lend), other values are shared, half as many pictures go through
+// it at once, since activations are twice as wide, and nothing is recorded.
 func (m *Model) inF32(use func(p *Policy) error) (err error) {
+	m.drop()
+	m.Pipeline.Pool.Trim()
+	own, err := m.Pipeline.Denoiser()
+	if err != nil {
+		return err
+	}
 	o := m.opened
-	o.Pool, o.Precision = tensor.NewPool(o.Pool.Backend()), pipeline.F32
+	o.Precision, o.Lend, o.Values = pipeline.F32, true, map[string]*tensor.Tensor{}
+	for _, p := range own.All() {
+		if p.Value != nil && p.Value.DType() == kernels.F32 {
+			o.Values[p.Name] = p.Value
+		}
+	}
 	twin, err := pipeline.Open(m.Pipeline.Dir(), o)
 	if err != nil {
 		return err
@@ -139,15 +154,6 @@ func (m *Model) inF32(use func(p *Policy) error) (err error) {
 		if _, err := m.adapter.PutOn(params); err != nil {
 			return err
 		}
-	}
-	own := m.Moved()
-	theirs := params.Trained()
-	if len(own) != len(theirs) {
-		return fmt.Errorf("%d parameters are trained, and %d in fp32", len(own), len(theirs))
-	}
-	for i, p := range own {
-		theirs[i].Value.UploadF32(p.Value.F32())
-		theirs[i].Updated()
 	}
 	p := m.Policy.Twin(twin)
 	defer p.Free()

@@ -9,7 +9,6 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // Memory predicts what a run takes by making an iteration of it on an empty backend that counts, in
@@ -58,11 +57,11 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.
 
 // lists are the prompts that an experiment names.
 func lists(e *experiment.Experiment) (o model.Options, err error) {
-	if o.Train, err = prompts.Open(e.Rollout.Prompts); err != nil {
+	if o.Train, err = readPrompts(e); err != nil {
 		return o, err
 	}
 	if e.Evaluate.Prompts != "" {
-		if o.HeldOut, err = prompts.Open(e.Evaluate.Prompts); err != nil {
+		if o.HeldOut, err = e.Open(e.Evaluate.Prompts); err != nil {
 			return o, err
 		}
 	}
@@ -134,6 +133,8 @@ func (c *counting) iterate() error {
 	for i, s := range samples {
 		points[i] = trainer.Point{State: s.Item.Final, Time: c.turn.Schedule.Timesteps[0]}
 	}
+	c.Pipeline.Pool.Trim()
+	c.dry.ResetPeak()
 	if !c.turn.Noised() && c.turn.Loss.NoiseFloor != "off" && c.e.Model.Precision == "bf16" {
 		if err := c.inF32(func(p *Policy) error {
 			_, err := p.Eval(trainer.Current, points[:min(len(points), mostChecked)])

@@ -17,7 +17,7 @@ import (
 // readPrompts reads what is trained on.
 func readPrompts(e *experiment.Experiment) ([]prompts.Prompt, error) {
 	if !e.Rollout.Offline {
-		return prompts.Open(e.Rollout.Prompts)
+		return e.Open(e.Rollout.Prompts)
 	}
 	pages, err := album.Open(e.Rollout.Prompts)
 	if err != nil {

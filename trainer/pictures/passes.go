@@ -58,8 +58,12 @@ func (p *Policy) perPass(f *Form) int { return p.perPassOf(f, nil) }
 
 // perPassOf is how many it has of pictures that are made of others.
 func (p *Policy) perPassOf(f *Form, of *pipeline.Given) int {
-	if p.Micro > 0 {
-		return p.Micro
+	n := p.Micro
+	if n == 0 {
+		n = 4096 / max(1, f.At.Tokens+of.Length())
 	}
-	return max(1, 4096/max(1, f.At.Tokens+of.Length()))
+	if p.twin {
+		n /= 2
+	}
+	return max(1, n)
 }

@@ -28,6 +28,7 @@ type Policy struct {
 	Checkpointing bool // backward computes blocks again; no bit depends on it
 	prompts       int  // that are rolled at once; 0: all
 	Micro         int  // points in a pass; 0: as many as make about 4096 tokens
+	twin          bool // it computes in fp32 beside another policy: half as many points, and no backward
 
 	// The sampler of the iteration: that of pictures of its one size, or, with Forms, of the first one of
 	// several, and the steps that may be judged.
@@ -176,7 +177,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 		p.Passes.Reference += len(at) * p.each()
 	}
 	var out trainer.Answers
-	if w == trainer.Current && len(passes) == 1 {
+	if w == trainer.Current && len(passes) == 1 && !p.twin {
 		tape := p.Pipeline.Tape(true, p.Checkpointing)
 		answers, err := p.Pipeline.Ask(tape, passes[0].At, p.Guidance, passes[0].questions)
 		if err != nil {
@@ -205,7 +206,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 		}
 		return nil
 	})
-	if err == nil && w == trainer.Current {
+	if err == nil && w == trainer.Current && !p.twin {
 		out.Back = func(grads [][]float64) error { return p.back(passes, grads) }
 	}
 	return out, err
@@ -269,10 +270,10 @@ func (p *Policy) with(w trainer.Weights, f func() error) error { return p.learne
 // Forget drops other weights (Learner.Forget).
 func (p *Policy) Forget(w trainer.Weights) error { return p.learner.Forget(w) }
 
-// Twin is a policy that asks another pipeline in the same way; nothing of it is trained.
+// Twin is a policy that asks another pipeline, in fp32, in the same way; nothing of it is trained.
 func (p *Policy) Twin(other *pipeline.Pipeline) *Policy {
 	twin := *p
-	twin.Pipeline, twin.learner, twin.pending = other, nil, nil
+	twin.Pipeline, twin.learner, twin.pending, twin.twin = other, nil, nil, true
 	return &twin
 }
 

@@ -43,7 +43,7 @@ func (c *check) readLessons() {
 
 // readList reads a list and looks for the pictures that it names.
 func (c *check) readList(key, path string) {
-	list, err := prompts.Open(path)
+	list, err := c.Open(path)
 	if err != nil {
 		c.Fail(key, err)
 		return

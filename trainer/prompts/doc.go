@@ -4,7 +4,7 @@
 //	list, err := prompts.Open("prompts.jsonl")
 //	numbers := prompts.Pick(key, iteration, 4, len(list))
 //
-// Start with Open. Files are .txt (a line a prompt), .jsonl ({"prompt": ..., "meta": {...}}) and
+// Start with Open; Lists reads each list once, and quick.go reads what most records of long lists are. Files are .txt (a line a prompt), .jsonl ({"prompt": ..., "meta": {...}}) and
 // .csv (a column "prompt"; the others are its meta). parquet.go has .parquet files, dataset.go folders of the hub's
 // data sets, whose columns are meta, and whose pictures are read when they are asked for. "image" names the pictures that
 // one is made of (images.go). embed:scenes and embed:scenes-heldout are

@@ -132,34 +132,46 @@ func plain(text []byte) (list []Prompt, err error) {
 }
 
 func records(text []byte) (list []Prompt, err error) {
-	for i, line := range bytes.Split(text, []byte("\n")) {
-		if len(bytes.TrimSpace(line)) == 0 {
+	list = make([]Prompt, 0, 1+bytes.Count(text, []byte("\n")))
+	n := 0
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		if n++; len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		if !utf8.Valid(line) { // the decoder would put U+FFFD in the place of each such byte
-			return nil, at(i+1, "the record is not UTF-8")
+			return nil, at(n, "the record is not UTF-8")
 		}
-		if key := doubled(line); key != "" {
-			return nil, at(i+1, "%q is there twice in one object\nhint: which of the two is meant cannot be known; delete one", key)
+		p, ok := quick(line)
+		if !ok {
+			if p, err = record(n, line); err != nil {
+				return nil, err
+			}
 		}
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		var p Prompt
-		if err := d.Decode(&p); err != nil {
-			return nil, at(i+1, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}, and may have \"weights\", \"negative\", \"width\", \"height\" and \"image\"; what rewards need goes into meta", err)
-		}
-		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			return nil, at(i+1, "something follows the record")
-		}
-		if err := check(i+1, p.Text); err != nil {
+		if err := check(n, p.Text); err != nil {
 			return nil, err
 		}
-		if err := checkPicture(i+1, p); err != nil {
+		if err := checkPicture(n, p); err != nil {
 			return nil, err
 		}
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// record is a line's prompt, or what is wrong with it.
+func record(n int, line []byte) (p Prompt, err error) {
+	if key := doubled(line); key != "" {
+		return p, at(n, "%q is there twice in one object\nhint: which of the two is meant cannot be known; delete one", key)
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return p, at(n, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}, and may have \"weights\", \"negative\", \"width\", \"height\" and \"image\"; what rewards need goes into meta", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return p, at(n, "something follows the record")
+	}
+	return p, nil
 }
 
 // mostSide is more pixels than any picture's side has.

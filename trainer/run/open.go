@@ -10,7 +10,6 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/model"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // The beginning of a run: everything is opened in the order in which mistakes can be told cheaply, prompts and
@@ -26,7 +25,7 @@ func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Opt
 		return nil, err
 	}
 	if e.Evaluate.Prompts != "" {
-		if t.heldOut, err = prompts.Open(e.Evaluate.Prompts); err != nil {
+		if t.heldOut, err = e.Open(e.Evaluate.Prompts); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,90 @@
+package prompts
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// plainRecords are lines that quick takes.
+var plainRecords = []string{
+	`{"prompt": "a cat"}`,
+	` { "prompt" : "a sign that says \"HELLO\" \u00e9\n" , "meta" : { } } `,
+	`{"meta": {"boxes": [ {"x": -1.5e+3, "y": [0, 0.25, true, null]}, [] ], "answer": "7", "said": "\\"}, "prompt": "b"}`,
+	`{"prompt": "c", "negative": "", "width": 512, "height": 768}`,
+	`{}`,
+}
+
+// otherRecords are lines that it leaves to record.
+var otherRecords = []string{
+	`{"prompt": "a", "weights": {"ocr": 1}}`, `{"prompt": "a", "meta": null}`, `{"Prompt": "a"}`, `{"prompt": "a", "prompt": "b"}`,
+	`{"prompt": "a", "meta": {"x": {"y": 1, "y": 2}}}`, `{"pr\u006fmpt": "a"}`, `{"prompt": "a"} {}`, `{"prompt": "a"`, `{"prompt": 3}`,
+	`{"prompt": "a", "meta": {"x": 01}}`, `{"prompt": "a", "meta": {"x": 1.}}`, `{"prompt": "a", "meta": {"x": +1}}`, "{\"prompt\": \"a\x01\"}",
+	`{"prompt": "a", "width": 8.5, "height": 8}`, `{"prompt": "a", "meta": {"x": ` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}}`, "", "null", `"a"`,
+	`{"prompt": "a\x"}`, `{"prompt": "a",}`, `{"prompt": "a" "meta": {}}`, "{\"prompt\": \"a\"}\x00",
+}
+
+func TestQuick(t *testing.T) {
+	for _, line := range plainRecords {
+		p, ok := quick([]byte(line))
+		slow, err := record(1, []byte(line))
+		if !ok || err != nil || !reflect.DeepEqual(p, slow) {
+			t.Errorf("%s: %+v (%v), and read in full %+v, %v", line, p, ok, slow, err)
+		}
+	}
+	for _, line := range otherRecords {
+		if p, ok := quick([]byte(line)); ok {
+			t.Errorf("%s: %+v", line, p)
+		}
+	}
+}
+
+// FuzzQuick: what quick takes is the same prompt to record.
+func FuzzQuick(f *testing.F) {
+	for _, line := range append(plainRecords, otherRecords...) {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if p, ok := quick(line); ok && utf8.Valid(line) {
+			if slow, err := record(1, line); err != nil || !reflect.DeepEqual(p, slow) {
+				t.Fatalf("%q: %+v, and read in full %+v, %v", line, p, slow, err)
+			}
+		}
+	})
+}
+
+// TestListsReadOnce: a list is read once, and a mistake whenever it is asked for.
+func TestListsReadOnce(t *testing.T) {
+	var l Lists
+	path := write(t, "a.txt", "a cat\n")
+	first, err := l.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := l.Open(path)
+	if err != nil || &first[0] != &again[0] {
+		t.Errorf("read again: %v", err)
+	}
+	for range 2 {
+		if _, err := l.Open(path + "x"); err == nil {
+			t.Error("what is not there was read")
+		}
+	}
+}
+
+// BenchmarkRecords reads a list of 10,000.
+func BenchmarkRecords(b *testing.B) {
+	var text []byte
+	for i := range 10000 {
+		text = fmt.Appendf(text, `{"prompt": "a photo of %d red cubes on a \"table\"", "meta": {"tag": "counting", "include": [{"class": "cube", "count": %d}], "id": %d}}`+"\n", i, i, i)
+	}
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := records(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

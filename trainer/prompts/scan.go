@@ -1,0 +1,188 @@
+package prompts
+
+import "bytes"
+
+// scan is a place in a text of JSON. Its methods pass over what they are named after, and say false where that does
+// not stand there, or where it is nothing plain: a key with escapes, an object of many keys, deep nesting.
+type scan struct {
+	text []byte
+	at   int
+}
+
+const (
+	deepest  = 32 // objects and lists in each other
+	mostKeys = 16 // of an object
+)
+
+// next is the next byte that is no blank; 0 at the end.
+func (s *scan) next() byte {
+	for ; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// take passes over a byte, after blanks.
+func (s *scan) take(c byte) bool {
+	if s.next() != c {
+		return false
+	}
+	s.at++
+	return true
+}
+
+// quoted is what stands between a string's marks, and whether that is its text: there are no escapes.
+func (s *scan) quoted() (inner []byte, plain, ok bool) {
+	if !s.take('"') {
+		return nil, false, false
+	}
+	from := s.at
+	for plain = true; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '"':
+			s.at++
+			return s.text[from : s.at-1], plain, true
+		case c < ' ':
+			return nil, false, false
+		case c == '\\':
+			n := escape(s.text[s.at+1:])
+			if n == 0 {
+				return nil, false, false
+			}
+			plain, s.at = false, s.at+n
+		}
+	}
+	return nil, false, false
+}
+
+// escape is how many bytes an escape has behind its backslash; 0: it is none.
+func escape(text []byte) int {
+	if len(text) == 0 {
+		return 0
+	}
+	switch text[0] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 1
+	case 'u':
+		if len(text) < 5 {
+			return 0
+		}
+		for _, c := range text[1:5] {
+			if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
+				return 0
+			}
+		}
+		return 5
+	}
+	return 0
+}
+
+// object hands on the keys, each once, with the scan before their values, which each must pass over.
+func (s *scan) object(each func(key []byte) bool) bool {
+	if !s.take('{') {
+		return false
+	}
+	if s.take('}') {
+		return true
+	}
+	var keys [mostKeys][]byte
+	for n := range keys {
+		key, plain, ok := s.quoted()
+		if !ok || !plain || !s.take(':') {
+			return false
+		}
+		for _, other := range keys[:n] {
+			if bytes.Equal(other, key) {
+				return false
+			}
+		}
+		keys[n] = key
+		if !each(key) {
+			return false
+		}
+		if !s.take(',') {
+			return s.take('}')
+		}
+	}
+	return false
+}
+
+// list passes over values.
+func (s *scan) list(depth int) bool {
+	s.at++
+	if s.take(']') {
+		return true
+	}
+	for s.value(depth) {
+		if !s.take(',') {
+			return s.take(']')
+		}
+	}
+	return false
+}
+
+// value passes over any value.
+func (s *scan) value(depth int) bool {
+	switch c := s.next(); {
+	case c == '"':
+		_, _, ok := s.quoted()
+		return ok
+	case depth == deepest:
+		return false
+	case c == '{':
+		return s.object(func([]byte) bool { return s.value(depth + 1) })
+	case c == '[':
+		return s.list(depth + 1)
+	case c == 't':
+		return s.literal("true")
+	case c == 'f':
+		return s.literal("false")
+	case c == 'n':
+		return s.literal("null")
+	}
+	return s.number()
+}
+
+func (s *scan) literal(word string) bool {
+	if !bytes.HasPrefix(s.text[s.at:], []byte(word)) {
+		return false
+	}
+	s.at += len(word)
+	return true
+}
+
+// number passes over -12.5e+3 and the like.
+func (s *scan) number() bool {
+	s.one('-', '-')
+	if zero := s.one('0', '0'); !zero && s.digits() == 0 {
+		return false
+	}
+	if s.one('.', '.') && s.digits() == 0 {
+		return false
+	}
+	if s.one('e', 'E') {
+		s.one('+', '-')
+		return s.digits() > 0
+	}
+	return true
+}
+
+// one passes over one of two bytes that stands here.
+func (s *scan) one(a, b byte) bool {
+	if s.at < len(s.text) && (s.text[s.at] == a || s.text[s.at] == b) {
+		s.at++
+		return true
+	}
+	return false
+}
+
+func (s *scan) digits() (n int) {
+	for ; s.at < len(s.text) && s.text[s.at] >= '0' && s.text[s.at] <= '9'; n++ {
+		s.at++
+	}
+	return n
+}
