@@ -77,7 +77,7 @@ func grouped(samples []Sample, worth []float64) []Group {
 	for _, places := range Groups(samples) {
 		g := Group{Samples: Pick(samples, places), Worth: Pick(worth, places)}
 		for i := range g.Samples {
-			g.Samples[i].Item.Image = nil
+			g.Samples[i].Item.Image, g.Samples[i].Item.Clip = nil, nil
 		}
 		groups = append(groups, g)
 	}

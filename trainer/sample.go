@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -23,8 +24,10 @@ type Sample struct {
 type Item struct {
 	Final   []float64     // the last state
 	Size    [2]int        // of a picture: width and height
+	Frames  int           // of a clip; 0: a picture
 	Image   *vision.Image // that it was developed to, where it is one
-	Episode Episode       // a conversation, where it is one
+	Clip    *video.Clip
+	Episode Episode // a conversation, where it is one
 }
 
 // An Episode is a conversation, of which an objective of tokens reads as much as this. Who rolled it knows

@@ -73,6 +73,12 @@ func (o *sampleOptions) asEvaluated(given func(flag string) bool) {
 		o.negative = o.from.Sampler.Negative
 	}
 	turn := experiment.Turn{Experiment: o.from.Experiment, Evaluates: true}
+	if !given("frames") {
+		o.frames = turn.Frames()
+	}
+	if !given("guidance-2") {
+		o.second = o.from.Sampler.Second
+	}
 	if sizes := turn.Asked(); len(sizes) > 0 && !given("width") && !given("height") {
 		o.width, o.height = sizes[0][0], sizes[0][1]
 	}

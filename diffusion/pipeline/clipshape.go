@@ -17,19 +17,27 @@ func (p *Pipeline) ClipShape(frames, height, width int) (Shape, error) {
 	if err != nil {
 		return s, err
 	}
-	each := p.decoder.frames
-	switch {
-	case each == 0:
-		return s, fmt.Errorf("%d frames: a %s makes pictures", frames, p.folder.class)
-	case frames < 1 || frames%each != 1%each:
-		return s, fmt.Errorf("a clip of %d frames: there must be 1 more than a multiple of %d, such as %d", frames, each, max(frames-1, 0)/each*each+1)
-	case frames > maxFrames || frames/each >= p.family.longest:
-		return s, fmt.Errorf("a clip of %d frames: at most %d are possible", frames, min(maxFrames/each, p.family.longest-1)*each+1)
+	if err := p.CheckFrames(frames); err != nil {
+		return s, err
 	}
+	each := p.decoder.frames
 	s.Frames, s.Times = frames, 1+(frames-1)/each
 	s.Tokens *= s.Times
 	s.Latents = []int{s.Times, s.Rows, s.Cols, p.family.latentChannels}
 	return s, nil
+}
+
+// CheckFrames refuses a number of frames that no clip can have.
+func (p *Pipeline) CheckFrames(frames int) error {
+	switch each := p.decoder.frames; {
+	case each == 0:
+		return fmt.Errorf("%d frames: a %s makes pictures", frames, p.folder.class)
+	case frames < 1 || frames%each != 1%each:
+		return fmt.Errorf("a clip of %d frames: there must be 1 more than a multiple of %d, such as %d", frames, each, max(frames-1, 0)/each*each+1)
+	case frames > maxFrames || frames/each >= p.family.longest:
+		return fmt.Errorf("a clip of %d frames: at most %d are possible", frames, min(maxFrames/each, p.family.longest-1)*each+1)
+	}
+	return nil
 }
 
 // count is how many pictures a sample is.

@@ -48,7 +48,7 @@ type family struct {
 
 // Defaults are what upstream's pipeline does where nothing is asked for.
 type Defaults struct {
-	Frames               int // of clips; 0: pictures
+	Frames, Rate         int // of clips, and how many are a second; 0: pictures
 	Height, Width, Steps int
 	Pixels               bool // Height and Width are pixels already, not latents
 	Guidance             float64

@@ -38,7 +38,7 @@ func wanFamily(f *folder, o Options, picture bool) (*family, error) {
 		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: umt5States, length: length}},
 		side:     func(factor int) int { return factor * c.Side() },
 		most:     func(factor int) int { return factor * c.Side() * c.Longest },
-		defaults: Defaults{Frames: 81, Height: 480, Width: 832, Pixels: true, Steps: 50, Guidance: 5},
+		defaults: Defaults{Frames: 81, Rate: 16, Height: 480, Width: 832, Pixels: true, Steps: 50, Guidance: 5},
 	}
 	fam.join = func(said []encoded) (*Text, error) {
 		if said[0].width != c.Text {
@@ -85,7 +85,9 @@ func (fam *family) wan(f *folder, c dit.Config, picture bool) error {
 			return err
 		}
 	}
-	fam.expand = said.Expand
+	if fam.expand = said.Expand; fam.expand {
+		fam.defaults.Rate = 24
+	}
 	switch beside := c.In - c.Out; {
 	case said.Expand && beside == 0:
 		fam.reads = inFirstLatents

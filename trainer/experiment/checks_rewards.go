@@ -80,15 +80,19 @@ func (w *Reward) checkProgram(key string, r report) {
 // checkKind: what a reward judges is made, and by a network that knows it.
 func (e *Experiment) checkKind(w Reward, key string, r report) {
 	k, ok := RewardNamed(w.Name)
-	made := "pictures"
-	if e.Episode != nil {
-		made = "replies"
+	subjects, made := w.Judges(), ""
+	for _, m := range e.Makes() {
+		if !slices.Contains(subjects, m) {
+			made = m
+		}
 	}
-	switch subjects := w.Judges(); {
+	switch {
 	case !ok:
-	case !slices.Contains(subjects, made):
-		names := rewardsThat(func(k RewardKind) bool { return e.Episode == nil && k.Pictures || e.Episode != nil && k.Replies })
+	case made != "":
+		names := rewardsThat(func(k RewardKind) bool { return slices.Contains(Judges(k.Name.Name), made) })
 		r(key+"name", fmt.Sprintf("reward %q judges %s, and this run makes %s", w.Name, strings.Join(subjects, " and "), made), "those that judge "+made+": "+strings.Join(names, ", "))
+	case w.Frames != "" && !slices.Contains(e.Makes(), "clips"):
+		r(key+"frames", "only a clip has frames, and this run makes "+strings.Join(e.Makes(), " and "), "leave frames out")
 	case w.Toy() != "" && w.Path == "" && !e.embedded():
 		r(key+"name", fmt.Sprintf("without path, reward %q is %s", w.Name, w.Toy()), k.remedy)
 	}

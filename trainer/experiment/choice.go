@@ -32,6 +32,7 @@ func (b *Buffer) SetDefaults() { *b = Buffer{Iterations: 4, Groups: 1} }
 // checkChoice: what is chosen of prompts and samples.
 func (e *Experiment) checkChoice(r report) {
 	e.checkOffline(r)
+	e.checkClips(r)
 	e.checkLessons(r)
 	o, roll := e.objective(), e.Rollout
 	switch {

@@ -12,6 +12,7 @@ type RewardKind struct {
 	Weights  bool // is a network, whose folder path names
 	Sloped   bool // says how pixels change it
 	Prompted bool // reads a prompt as a description, so that it takes control words
+	Averages bool // is the mean over a clip's frames by itself
 
 	toy    string // what it is where no path is written, and is no more than a stand-in for tests
 	remedy string // what to write for the real one
@@ -42,12 +43,12 @@ func Rewards() []RewardKind {
 		{Name: Name{Name: "scene", Card: "The embedded task: objects and words as the caption says, in crisp colours."}, Pictures: true, Scenes: true},
 		{Name: Name{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."}, Pictures: true, Scenes: true},
 		{Name: Name{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."}, Pictures: true, Scenes: true},
-		{Name: Name{Name: "ocr", Card: "Words that can be read in the picture, against those asked for: drawn ones, or with path = \"tesseract\" others."}, Pictures: true, toy: reader, remedy: `write path = "tesseract" (Debian: tesseract-ocr)`},
-		{Name: Name{Name: "clip", Card: "Cosine of CLIP's features of picture and prompt; path holds its weights, and without it an embedded toy judges the embedded models' drawings."}, Pictures: true, Weights: true, Sloped: true, Prompted: true, toy: towers, remedy: `for example path = "models/clip"; path = "embed:tiny-clip" takes the toy`},
-		{Name: Name{Name: "aesthetic", Card: "A head on CLIP's features that predicts how much people like a picture; path holds its weights, and without it an embedded toy judges the embedded models' drawings."}, Pictures: true, Weights: true, Sloped: true, toy: towers, remedy: `for example path = "models/aesthetic"; path = "embed:tiny-clip" takes the toy`},
-		{Name: Name{Name: "pickscore", Card: "PickScore: a CLIP trained on people's choices."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
-		{Name: Name{Name: "hpsv2", Card: "Human Preference Score v2."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
-		{Name: Name{Name: "imagereward", Card: "ImageReward: a BLIP that reads the prompt while it looks; path holds its weights as safetensors, med_config.json and BERT's tokenizer."}, Pictures: true, Weights: true, Sloped: true, Prompted: true},
+		{Name: Name{Name: "ocr", Card: "Words that can be read in the picture, against those asked for: drawn ones, or with path = \"tesseract\" others."}, Pictures: true, Averages: true, toy: reader, remedy: `write path = "tesseract" (Debian: tesseract-ocr)`},
+		{Name: Name{Name: "clip", Card: "Cosine of CLIP's features of picture and prompt; path holds its weights, and without it an embedded toy judges the embedded models' drawings."}, Pictures: true, Averages: true, Weights: true, Sloped: true, Prompted: true, toy: towers, remedy: `for example path = "models/clip"; path = "embed:tiny-clip" takes the toy`},
+		{Name: Name{Name: "aesthetic", Card: "A head on CLIP's features that predicts how much people like a picture; path holds its weights, and without it an embedded toy judges the embedded models' drawings."}, Pictures: true, Averages: true, Weights: true, Sloped: true, toy: towers, remedy: `for example path = "models/aesthetic"; path = "embed:tiny-clip" takes the toy`},
+		{Name: Name{Name: "pickscore", Card: "PickScore: a CLIP trained on people's choices."}, Pictures: true, Averages: true, Weights: true, Sloped: true, Prompted: true},
+		{Name: Name{Name: "hpsv2", Card: "Human Preference Score v2."}, Pictures: true, Averages: true, Weights: true, Sloped: true, Prompted: true},
+		{Name: Name{Name: "imagereward", Card: "ImageReward: a BLIP that reads the prompt while it looks; path holds its weights as safetensors, med_config.json and BERT's tokenizer."}, Pictures: true, Averages: true, Weights: true, Sloped: true, Prompted: true},
 		{Name: Name{Name: "dino", Card: "DINO: how constant the subject of a clip is (VBench)."}, Clips: true, Weights: true},
 		{Name: Name{Name: "jpeg", Card: "Size as a JPEG: the simplest reward there is (DDPO)."}, Pictures: true},
 		{Name: Name{Name: "sharpness", Card: "Statistics of edges and colours."}, Pictures: true},
@@ -92,13 +93,19 @@ func rewardsThat(is func(RewardKind) bool) (names []string) {
 	return names
 }
 
-// Judges are what a reward judges: "pictures", "clips", "replies".
+// Framed reports whether a judge of pictures is asked about each frame of a clip.
+func (r Reward) Framed() bool {
+	k, _ := RewardNamed(r.Name)
+	return r.Frames != "" || r.Every > 0 || k.Pictures && !k.Clips && !k.Averages
+}
+
+// Judges are what a reward judges: "pictures", "clips", "replies". What judges pictures judges a clip by its frames.
 func Judges(reward string) (subjects []string) {
 	k, _ := RewardNamed(reward)
 	for _, s := range []struct {
 		is   bool
 		name string
-	}{{k.Pictures, "pictures"}, {k.Clips, "clips"}, {k.Replies, "replies"}} {
+	}{{k.Pictures, "pictures"}, {k.Clips || k.Pictures, "clips"}, {k.Replies, "replies"}} {
 		if s.is {
 			subjects = append(subjects, s.name)
 		}

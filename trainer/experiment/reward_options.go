@@ -18,6 +18,8 @@ import (
 // RewardOptions are these tables. One that is not written is nil: the reward's defaults.
 type RewardOptions struct {
 	Rule   string         `toml:"rule" of:"accuracy,tools,format,length" doc:"of accuracy, tools, format and length: darkroom list rules; empty: the first"`
+	Frames string         `toml:"frames" of:"layout,geneval,scene,background,shade,ocr,clip,aesthetic,pickscore,hpsv2,imagereward,jpeg,sharpness" doc:"of a clip: mean of its frames; worst, its least frame; best:0.3, the mean of that share of them; empty: mean, of ocr as its formula says"`
+	Every  int            `toml:"frames_every" range:"[0,1e6]" of:"layout,geneval,scene,background,shade,ocr,clip,aesthetic,pickscore,hpsv2,imagereward,jpeg,sharpness" doc:"of a clip, every so many frames are judged; 0: all, of ocr as ocr.interval says"`
 	OCR    *OCROptions    `toml:"ocr" of:"ocr" doc:"of reward ocr: whose formula, and how Tesseract reads"`
 	Layout *LayoutOptions `toml:"layout" of:"layout" doc:"of reward layout: what pairs of boxes are worth"`
 	Motion *MotionOptions `toml:"motion" of:"motion,magnitude,dynamic,flicker,smooth,warp" doc:"of rewards of clips: how their flow is found"`
@@ -120,6 +122,9 @@ func (r *Reward) check(key string, report report) {
 			}
 			report(key+"rule", fmt.Sprintf("no rule of %s is called %q", r.Name, r.Rule), hint)
 		}
+	}
+	if _, err := rewards.ParseFrames(r.Frames); err != nil {
+		report(key+"frames", err.Error(), `frames = "mean", "worst" or "best:0.3"`)
 	}
 	if r.OCR != nil && r.Path == "" && (r.OCR.Language != "eng" || r.OCR.Page != 0) {
 		report(key+"ocr", "language and page are Tesseract's, and the built-in reader reads", `write path = "tesseract"`)

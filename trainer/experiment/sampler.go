@@ -24,8 +24,10 @@ type Sampler struct {
 	Prediction string            `toml:"prediction" enum:"epsilon,sample,v_prediction" of:"ddim,ddpm" doc:"of ddim and ddpm: what the network puts out"`
 	Clip       bool              `toml:"clip_sample" of:"ddim" doc:"of ddim: cut the clean prediction to 1"`
 	Guidance   float64           `toml:"guidance" range:"[0,100]" doc:"scale; 1 or less samples without"`
+	Second     float64           `toml:"guidance_2" range:"[0,100]" doc:"scale of a model's second network (Wan 2.2's A14B); 0: there is one network"`
 	Width      int               `toml:"width" range:"[0,16384]" doc:"pixels of a picture, with height; 0: what the model's folder says"`
 	Height     int               `toml:"height" range:"[0,16384]" doc:"pixels of a picture, with width"`
+	Frames     int               `toml:"frames" range:"[0,4096]" doc:"of a clip; 1: a picture. A model of clips needs it"`
 	Sizes      []Size            `toml:"sizes" range:"[1,16384]" doc:"[[width, height], ...] of which one is drawn for each prompt of an iteration; a prompt's own size comes first"`
 	Negative   string            `toml:"negative" doc:"the text that guidance by two outputs leads away from; a prompt's own comes first"`
 	GuideBy    string            `toml:"guidance_kind" enum:"cfg,cfg-norm,embedded" doc:"two outputs combined, the same with the norm kept, or an input of the network"`

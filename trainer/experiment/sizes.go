@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +25,47 @@ func (t Turn) Asked() []Size {
 		return []Size{{s.Width, s.Height}}
 	default:
 		return s.Sizes
+	}
+}
+
+// Frames are a clip's that a turn makes; 0 and 1: it makes pictures.
+func (t Turn) Frames() int {
+	if n := t.Experiment.Evaluate.Frames; t.Evaluates && n > 0 {
+		return n
+	}
+	return t.Sampler.Frames
+}
+
+// Makes is what the experiment's samples are, in training and in evaluations: "pictures", "clips" or "replies".
+func (e *Experiment) Makes() (all []string) {
+	if e.Episode != nil {
+		return []string{"replies"}
+	}
+	for _, held := range []bool{false, true} {
+		if held && e.Evaluate.Prompts == "" {
+			continue
+		}
+		made := "pictures"
+		if (Turn{Experiment: e, Evaluates: held}).Frames() > 1 {
+			made = "clips"
+		}
+		if !slices.Contains(all, made) {
+			all = append(all, made)
+		}
+	}
+	return all
+}
+
+// checkClips: what cannot be learned from clips.
+func (e *Experiment) checkClips(r report) {
+	if !slices.Contains(e.Makes(), "clips") {
+		return
+	}
+	switch {
+	case e.objective().Free:
+		r("sampler.frames|loss.objective", fmt.Sprintf("objective %q follows a reward's gradient, which rewards of clips do not give", e.Loss.Objective), "another objective, or frames = 1")
+	case e.Rollout.Offline:
+		r("sampler.frames|rollout.offline", "what is learned from offline is pictures", "leave offline out, or write frames = 1")
 	}
 }
 
@@ -87,7 +129,14 @@ func (e *Experiment) sizeWords() string {
 		}
 		return strings.Join(said, "")
 	}
-	trained, held := words(Turn{Experiment: e}.Asked()), words(Turn{Experiment: e, Evaluates: true}.Asked())
+	of := func(t Turn) string {
+		said := words(t.Asked())
+		if n := t.Frames(); n > 1 {
+			said = strings.TrimSuffix(fmt.Sprintf("%d frames, %s", n, said), ", ")
+		}
+		return said
+	}
+	trained, held := of(Turn{Experiment: e}), of(Turn{Experiment: e, Evaluates: true})
 	switch {
 	case e.Evaluate.Prompts == "" || held == trained:
 		return trained

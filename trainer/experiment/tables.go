@@ -132,6 +132,7 @@ type Evaluate struct {
 	Seed    int    `toml:"seed" range:"[0,inf)" doc:"the same in every evaluation"`
 	Width   int    `toml:"width" range:"[0,16384]" of:"pictures" doc:"pixels of a held-out picture, with height; 0: as [sampler] says"`
 	Height  int    `toml:"height" range:"[0,16384]" of:"pictures" doc:"pixels of a held-out picture, with width"`
+	Frames  int    `toml:"frames" range:"[0,4096]" of:"pictures" doc:"of a held-out clip; 0: as [sampler] says"`
 	Weights string `toml:"weights" enum:"current,ema" doc:"which are evaluated: those that are trained, or where optim.ema keeps one their moving average"`
 	// Guided, where it is set, is shown beside: what training gained is more than guidance gives for nothing, or it is not.
 	Guided float64 `toml:"guided" range:"[0,1000]" doc:"the start and the end are measured with this guidance too; 0: they are not"`

@@ -2,6 +2,7 @@ package judges
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -71,6 +72,14 @@ func Open(r experiment.Reward, b Bench) (Opened, error) {
 		return Opened{}, fmt.Errorf("reward %s: %w", r.Called(), err)
 	}
 	o.Outside = r.Outside()
+	if r.Framed() {
+		rule, err := rewards.ParseFrames(r.Frames)
+		if err != nil {
+			return Opened{}, errors.Join(fmt.Errorf("reward %s: %w", r.Called(), err), o.Close())
+		}
+		rule.Every = r.Every
+		o.judge = rewards.Framed{Of: o.judge, FrameRule: rule}
+	}
 	if r.Relative != nil {
 		relative := *r.Relative
 		relative.Of = o.judge

@@ -5,6 +5,8 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // What the ledger says of pictures.
@@ -39,11 +41,8 @@ func diversity(samples []trainer.Sample, groups [][]int) float64 {
 // statistics are the means of what can be said of pictures without a network.
 func statistics(samples []trainer.Sample) map[string]float64 {
 	sums, n := map[string]float64{}, 0.0
-	for _, s := range samples {
-		if s.Item.Image == nil {
-			continue
-		}
-		x := s.Item.Image.Statistics()
+	for _, m := range shown(samples) {
+		x := m.Statistics()
 		for name, v := range map[string]float64{"brightness": x.Brightness, "contrast": x.Contrast, "saturation": x.Saturation, "colourfulness": x.Colourfulness,
 			"entropy": x.Entropy, "clipped": x.Clipped, "sharpness": x.Sharpness} {
 			sums[name] += v
@@ -54,4 +53,22 @@ func statistics(samples []trainer.Sample) map[string]float64 {
 		sums[name] /= n
 	}
 	return sums
+}
+
+// framesShown are so many of a clip's that statistics are of.
+const framesShown = 4
+
+// shown are samples' pictures, and some frames of their clips.
+func shown(samples []trainer.Sample) (all []*vision.Image) {
+	for _, s := range samples {
+		if s.Item.Image != nil {
+			all = append(all, s.Item.Image)
+		}
+		if c := s.Item.Clip; c != nil {
+			for _, i := range video.Uniform(len(c.Frames), min(framesShown, len(c.Frames))) {
+				all = append(all, &vision.Image{Width: c.Width, Height: c.Height, Pix: c.Frames[i]})
+			}
+		}
+	}
+	return all
 }

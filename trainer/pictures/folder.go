@@ -27,6 +27,7 @@ func inspect(f *model.Folder) {
 	for i, at := range c.Turns() {
 		c.checkProcess(i, at, p)
 		c.checkGuidance(i, at, p)
+		c.checkClips(i, at, p)
 		c.checkNegative(i, at)
 	}
 	c.checkSizes(p)

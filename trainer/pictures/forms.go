@@ -123,7 +123,7 @@ func (m *Model) sizes(turn experiment.Turn) []experiment.Size {
 // formOf is the form of a turn's pictures of a size.
 func (m *Model) formOf(turn experiment.Turn, size experiment.Size) (f *Form, err error) {
 	f = &Form{}
-	if f.At, err = m.Pipeline.Shape(size[1], size[0]); err != nil {
+	if f.At, err = shape(m.Pipeline, size, turn.Frames()); err != nil {
 		return nil, err
 	}
 	if f.turn, err = turn.Of(f.At.Tokens); err != nil {

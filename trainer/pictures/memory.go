@@ -114,7 +114,7 @@ func (c *counting) fits() (all []model.Fit) {
 
 // iterate makes one iteration, of as many samples as go through the network at once.
 func (c *counting) iterate() error {
-	keys := make([]trainer.Key, min(c.samples(), max(1, c.perPass(&c.Form), (1<<18)/(c.At.Width*c.At.Height))))
+	keys := make([]trainer.Key, min(c.samples(), max(1, c.perPass(&c.Form), (1<<18)/c.At.Pixels())))
 	for i := range keys { // others than those of its group, as in an iteration
 		keys[i] = trainer.Key{Prompt: i / c.e.Rollout.Group % len(c.asked.Train), Sample: i}
 	}
@@ -161,7 +161,7 @@ func (c *counting) iterate() error {
 // collector lets garbage lie up to what lives. Of texts as many are remembered as have room.
 func (c *counting) host(text int64) int64 {
 	texts := min(int64(c.asked.Len()), max(int64(c.e.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
-	return texts + 2*int64(c.samples())*int64(8*(3*len(c.turn.Trained)+6)*c.At.Len()+c.At.Width*c.At.Height*3*(1+4+4))
+	return texts + 2*int64(c.samples())*int64(8*(3*len(c.turn.Trained)+6)*c.At.Len()+c.At.Pixels()*3*(1+4+4))
 }
 
 // largest is the form of the largest pictures that a turn, or an evaluation, makes.

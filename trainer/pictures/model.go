@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/assets"
@@ -12,14 +11,12 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
-	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/album"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
-	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // Model is a model.Model: a policy, with what a run asks of it beside rolls and answers.
@@ -36,11 +33,15 @@ type Model struct {
 	turn    experiment.Turn // of the iteration under way
 }
 
-// Modality is how models that make pictures are opened.
-func Modality() model.Modality {
+// Modality is how models that make pictures are opened, and Clips how those of clips are: a clip is a picture with
+// frames.
+func Modality() model.Modality { return modality("pictures") }
+func Clips() model.Modality    { return modality("clips") }
+
+func modality(of string) model.Modality {
 	return model.Modality{
-		Name:    "pictures",
-		Samples: "pictures",
+		Name:    of,
+		Samples: of,
 		Sampled: true,
 		Inspect: inspect,
 		Network: network,
@@ -135,9 +136,9 @@ func checkGuidance(e *experiment.Experiment, d pipeline.Defaults) error {
 // GuidanceOf is how [sampler] follows prompts.
 func GuidanceOf(s experiment.Sampler) pipeline.Guidance {
 	if s.GuideBy == "embedded" {
-		return pipeline.Guidance{Scale: 1, Embedded: s.Guidance}
+		return pipeline.Guidance{Scale: 1, Embedded: s.Guidance, Second: s.Second}
 	}
-	return pipeline.Guidance{Scale: s.Guidance, Norm: s.GuideBy == "cfg-norm"}
+	return pipeline.Guidance{Scale: s.Guidance, Norm: s.GuideBy == "cfg-norm", Second: s.Second}
 }
 
 // Begin is model.Model's.
@@ -146,6 +147,9 @@ func (m *Model) Begin(turn experiment.Turn, root rng.Key, _ float64) (err error)
 	m.Trained = turn.Trained
 	m.Draws.Root, m.Draws.Shared = root, turn.Rollout.SharedNoise
 	m.Policy.Passes = ledger.Passes{}
+	if err := checkNetworks(m.Pipeline, turn); err != nil {
+		return err
+	}
 	// Samples that are learned from again have the sizes that they were rolled in, whatever was gone back to since.
 	return m.follow(m.Policy, turn, rng.New(uint64(turn.Run.Seed)), false)
 }
@@ -162,56 +166,13 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 // Portion is model.Model's.
 func (m *Model) Portion() int { return m.perPass(&m.Form) }
 
-// Items decodes final latents.
-func (m *Model) Items(samples []trainer.Sample) (items []rewards.Item, err error) {
-	finals := make([][]float64, len(samples))
-	for i, s := range samples {
-		finals[i] = s.Item.Final
-		for _, v := range finals[i] {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, fmt.Errorf("the latents of sample %d of prompt %d hold numbers that are infinite or none", s.Key.Sample, s.Key.Prompt)
-			}
-		}
-	}
-	items = make([]rewards.Item, len(samples))
-	for size, places := range sizesOf(samples) {
-		at, err := m.Pipeline.Shape(size[1], size[0])
-		if err != nil {
-			return nil, err
-		}
-		raw, err := m.Pipeline.DecodeAll(trainer.Pick(finals, places), at)
-		if err != nil {
-			return nil, err
-		}
-		for i, x := range raw {
-			if items[places[i]].Image, err = vision.FromFloats(x, at.Width, at.Height, vision.Signed, vision.ChannelsLast); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for i, s := range samples {
-		if items[i].Sources, err = m.sources.pictures(s.Key.Prompt); err != nil {
-			return nil, err
-		}
-	}
-	return items, nil
-}
-
-// sizesOf are the places of samples by their pictures' size.
-func sizesOf(samples []trainer.Sample) map[[2]int][]int {
-	places := map[[2]int][]int{}
-	for i, s := range samples {
-		places[s.Item.Size] = append(places[s.Item.Size], i)
-	}
-	return places
-}
-
 // tryTurns makes sure that every stage's pictures, and held-out ones, have possible sizes.
 func (m *Model) tryTurns(e *experiment.Experiment) error {
 	for _, at := range e.Turns() {
 		for _, held := range []bool{false, true} {
-			for _, size := range slices.Concat(m.sizes(experiment.Turn{Experiment: at, Evaluates: held}), m.own) {
-				if _, err := m.Pipeline.Shape(size[1], size[0]); err != nil {
+			turn := experiment.Turn{Experiment: at, Evaluates: held}
+			for _, size := range slices.Concat(m.sizes(turn), m.own) {
+				if _, err := shape(m.Pipeline, size, turn.Frames()); err != nil {
 					return err
 				}
 			}

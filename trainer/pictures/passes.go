@@ -27,7 +27,10 @@ func (p *Policy) passes(at []trainer.Point) (all []pass, err error) {
 		return nil, err
 	}
 	most := func(i int) int { return p.perPassOf(p.form(keys[i]), sources[i]) }
-	for s := range p.stretches(keys, most, func(a, b int) bool { return pipeline.SameSizes(sources[a], sources[b]) }) {
+	alike := func(a, b int) bool {
+		return pipeline.SameSizes(sources[a], sources[b]) && p.Pipeline.Expert(at[a].Time) == p.Pipeline.Expert(at[b].Time)
+	}
+	for s := range p.stretches(keys, most, alike) {
 		one := pass{Form: s.Form}
 		for i := s.from; i < s.to; i++ {
 			one.questions = append(one.questions, pipeline.Question{Latents: at[i].State, Time: at[i].Time, Text: texts[i], Negative: negatives[i], Given: sources[i]})

@@ -144,7 +144,7 @@ func (p *Policy) rollForm(w trainer.Weights, f *Form, list []pipeline.Picture, p
 
 // sampleOf is what became of a key.
 func sampleOf(k trainer.Key, at pipeline.Shape, t pipeline.Track) trainer.Sample {
-	s := trainer.Sample{Key: k, Item: trainer.Item{Final: t.Final, Size: [2]int{at.Width, at.Height}}}
+	s := trainer.Sample{Key: k, Item: trainer.Item{Final: t.Final, Size: [2]int{at.Width, at.Height}, Frames: at.Frames}}
 	d := &s.Decisions
 	for _, s := range t.Steps {
 		d.Step, d.State, d.Time = append(d.Step, s.Index), append(d.State, s.Before), append(d.Time, s.Time)

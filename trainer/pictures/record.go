@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -25,7 +26,7 @@ func (m *Model) Files() []string { return nil }
 func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
 	best, worst := -1, -1
 	for i, v := range r.Scores {
-		if math.IsNaN(v) || r.Samples[i].Item.Image == nil {
+		if item := r.Samples[i].Item; math.IsNaN(v) || item.Image == nil && item.Clip == nil {
 			continue
 		}
 		if best < 0 || v > r.Scores[best] {
@@ -44,25 +45,46 @@ func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (
 	}
 	names := map[int]string{best: stem + "_best.png", worst: stem + "_worst.png"}
 	for i, name := range names {
-		if err := keep(to.Folder, name, r.Samples[i].Item.Image); err != nil {
+		if err := keep(to.Folder, name, r.Samples[i].Item); err != nil {
 			return nil, err
 		}
 	}
 	return names, nil
 }
 
-// keep writes a picture, made smaller where it is large.
-func keep(to *folder.Folder, name string, m *vision.Image) error {
-	if side := max(m.Width, m.Height); side > extremeSide {
-		small, err := m.Resize(max(1, m.Width*extremeSide/side), max(1, m.Height*extremeSide/side), vision.Lanczos)
+// keep writes a picture, or a clip as an animated PNG, made smaller where it is large.
+func keep(to *folder.Folder, name string, item trainer.Item) error {
+	var out bytes.Buffer
+	if item.Clip == nil {
+		m, err := small(item.Image)
 		if err != nil {
 			return err
 		}
-		m = small
+		if err := vision.EncodePNG(&out, m); err != nil {
+			return err
+		}
+		return to.Write(name, out.Bytes())
 	}
-	var out bytes.Buffer
-	if err := vision.EncodePNG(&out, m); err != nil {
+	c := *item.Clip
+	c.Frames = nil
+	for _, pix := range item.Clip.Frames {
+		m, err := small(&vision.Image{Width: item.Clip.Width, Height: item.Clip.Height, Pix: pix})
+		if err != nil {
+			return err
+		}
+		c.Width, c.Height, c.Frames = m.Width, m.Height, append(c.Frames, m.Pix)
+	}
+	if err := video.EncodeAPNG(&out, &c); err != nil {
 		return err
 	}
 	return to.Write(name, out.Bytes())
+}
+
+// small is a picture whose longer side is at most extremeSide.
+func small(m *vision.Image) (*vision.Image, error) {
+	side := max(m.Width, m.Height)
+	if side <= extremeSide {
+		return m, nil
+	}
+	return m.Resize(max(1, m.Width*extremeSide/side), max(1, m.Height*extremeSide/side), vision.Lanczos)
 }

@@ -18,6 +18,7 @@ type place struct {
 	keys string // in the experiment's file
 	of   string // in the list of prompts; "": no prompt names it
 	experiment.Size
+	frames int
 }
 
 // checkSizes refuses sizes that the network cannot make, and rewards that know one size alone.
@@ -25,7 +26,10 @@ func (c generator) checkSizes(p *pipeline.Pipeline) {
 	d, shown := p.Defaults(), -1
 	other := place{Size: experiment.Size{scenes.Size, scenes.Size}} // than the scenes'
 	for _, asked := range c.places(experiment.Size{d.Width, d.Height}) {
-		at, err := p.Shape(asked.Size[1], asked.Size[0])
+		if checkFrames(p, asked.frames) != nil {
+			continue // reported
+		}
+		at, err := shape(p, asked.Size, asked.frames)
 		if err != nil {
 			c.RefuseAt(asked.turn, asked.keys, asked.of+err.Error(), "")
 			continue
@@ -54,9 +58,10 @@ func (c generator) places(otherwise experiment.Size) (all []place) {
 			if held && c.Evaluate.Width > 0 {
 				keys = "evaluate.width"
 			}
-			asked := experiment.Turn{Experiment: at, Evaluates: held}.Asked()
+			turn := experiment.Turn{Experiment: at, Evaluates: held}
+			asked, frames := turn.Asked(), turn.Frames()
 			for k, size := range asked {
-				one := place{turn: i, keys: keys, Size: size}
+				one := place{turn: i, keys: keys, Size: size, frames: frames}
 				if keys != "evaluate.width" && at.Sampler.Width == 0 {
 					one.keys = fmt.Sprintf("sampler.sizes[%d]", k)
 				}
@@ -65,13 +70,13 @@ func (c generator) places(otherwise experiment.Size) (all []place) {
 				}
 			}
 			if len(asked) == 0 {
-				all = append(all, place{turn: i, keys: "model.path", Size: otherwise})
+				all = append(all, place{turn: i, keys: "model.path", Size: otherwise, frames: frames})
 			}
 		}
 	}
 	for _, list := range [][2]string{{"rollout.prompts", c.Rollout.Prompts}, {"evaluate.prompts", c.Evaluate.Prompts}} {
 		for _, p := range firstOfSize(c.Lists[list[0]]) {
-			all = append(all, place{keys: list[0], of: fmt.Sprintf("%s: prompt %q: ", list[1], p.Text), Size: experiment.Size{p.Width, p.Height}})
+			all = append(all, place{keys: list[0], of: fmt.Sprintf("%s: prompt %q: ", list[1], p.Text), Size: experiment.Size{p.Width, p.Height}, frames: experiment.Turn{Experiment: c.Experiment}.Frames()})
 		}
 	}
 	return all

@@ -29,7 +29,7 @@ func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
 		return nil, err
 	}
 	for i := range samples {
-		samples[i].Item.Image = items[i].Image
+		samples[i].Item.Image, samples[i].Item.Clip = items[i].Image, items[i].Clip
 	}
 	first := t.now.scored == nil
 	if t.now.scored = t.now.scored.with(s); !first {

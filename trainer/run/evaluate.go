@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -21,6 +22,7 @@ type Evaluation struct {
 	Measures map[string]ledger.Measure // of every reward, and of "total"
 	Missing  map[string]error          // why a reward's first missing score is missing
 	Pictures []*vision.Image           // nil where a sample is none
+	Clips    []*video.Clip             // nil where a sample is none
 	Prompts  []prompts.Prompt          // of the pictures
 	Totals   []float64
 	keys     []trainer.Key
@@ -129,7 +131,7 @@ func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*E
 	}
 	e.Totals, e.keys, e.scored = s.total, keys, s
 	for i := range items {
-		e.Pictures = append(e.Pictures, items[i].Image)
+		e.Pictures, e.Clips = append(e.Pictures, items[i].Image), append(e.Clips, items[i].Clip)
 	}
 	add("total", s.total)
 	return e, nil

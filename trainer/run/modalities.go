@@ -13,6 +13,7 @@ import (
 func modalities() []kind {
 	return []kind{
 		{conversations.Modality(), func(e *experiment.Experiment) bool { return e.Episode != nil }},
+		{pictures.Clips(), func(e *experiment.Experiment) bool { return slices.Contains(e.Makes(), "clips") }},
 		{pictures.Modality(), func(*experiment.Experiment) bool { return true }},
 	}
 }

@@ -1,0 +1,78 @@
+package pictures
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// Clips are pictures with frames: latents [frames, rows, columns, channels] in place of [rows, columns, channels].
+// Everything else is shared: how they are sampled, judged, noised, remembered, and what memory they take.
+//
+// Where two networks take turns (Wan 2.2's A14B), the first one is trained, which has the noisy steps; steps of the
+// second one are sampled and not judged.
+
+// shape is that of latents for a size and a number of frames.
+func shape(p *pipeline.Pipeline, size experiment.Size, frames int) (pipeline.Shape, error) {
+	if err := checkFrames(p, frames); err != nil {
+		return pipeline.Shape{}, err
+	}
+	if frames > 1 {
+		return p.ClipShape(frames, size[1], size[0])
+	}
+	return p.Shape(size[1], size[0])
+}
+
+// checkFrames refuses a number of frames that the network cannot make.
+func checkFrames(p *pipeline.Pipeline, frames int) error {
+	switch {
+	case p.Clips() && frames == 0:
+		return fmt.Errorf("a %s makes clips, and sampler.frames is missing (upstream's have %d; 1 makes pictures)", p.Class(), p.Defaults().Frames)
+	case p.Clips() || frames > 1:
+		return p.CheckFrames(frames)
+	}
+	return nil
+}
+
+// checkNetworks refuses what cannot be trained where two networks take turns.
+func checkNetworks(p *pipeline.Pipeline, turn experiment.Turn) error {
+	if err := p.CheckGuidance(GuidanceOf(turn.Sampler)); err != nil || p.Experts() == 1 {
+		return err
+	}
+	if turn.Noised() {
+		return errors.New("this model has two networks, of which the first is trained, and the objective noises samples to the times of both: objectives of steps can be trained with")
+	}
+	for _, step := range turn.Trained {
+		if time := turn.Schedule.Timesteps[step]; p.Expert(time) != 0 {
+			return fmt.Errorf("step %d, at the time %.0f, is the second network's, and the first one is trained: a window that ends before it", step, time)
+		}
+	}
+	return nil
+}
+
+// checkClips refuses clips that the networks cannot make.
+func (c generator) checkClips(turn int, at *experiment.Experiment, p *pipeline.Pipeline) {
+	for _, held := range []bool{false, true} {
+		if held && c.Evaluate.Prompts == "" {
+			continue
+		}
+		keys := "sampler.frames|model.path"
+		if held && c.Evaluate.Frames > 0 {
+			keys = "evaluate.frames"
+		}
+		if err := checkFrames(p, experiment.Turn{Experiment: at, Evaluates: held}.Frames()); err != nil {
+			c.RefuseAt(turn, keys, err.Error(), "")
+			return
+		}
+	}
+	if _, must, _, _ := p.Gives(); must {
+		c.RefuseAt(turn, "model.path", fmt.Sprintf("the network in %s makes clips of a first picture, and prompts give it none", c.Model.Path), "a model that makes clips of texts")
+	}
+	if one, err := at.Turn(0); err == nil {
+		if err := checkNetworks(p, one); err != nil {
+			c.RefuseAt(turn, "sampler.guidance_2|sampler.window|model.path", err.Error(), "")
+		}
+	}
+}

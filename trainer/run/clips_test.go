@@ -1,0 +1,201 @@
+package run
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/video"
+)
+
+// clips is an experiment on a recorded Wan, whose clips are five frames of 32 x 32.
+const clips = `
+[run]
+name = "clips"
+iterations = 2
+[model]
+path = "WAN"
+text_length = 8
+lora = { rank = 2, alpha = 4, targets = ["to_q"] }
+[sampler]
+solver = "flow-wan"
+noise = 1
+schedule = { kind = "unipc", shift = 3 }
+steps = 3
+eval_steps = 2
+guidance = 2
+frames = 5
+width = 32
+height = 32
+[rollout]
+prompts = "testdata/prompts.txt"
+prompts_per_iteration = 2
+group = 2
+[[reward]]
+name = "magnitude"
+motion = { per_second = 0 }
+[[reward]]
+name = "sharpness"
+frames = "worst"
+train = false
+[loss]
+clip_range = 1e-3
+[optim]
+lr = 1e-2
+[evaluate]
+prompts = "PROMPTS"
+[checkpoint]
+every = 1
+`
+
+// twoNetworks is a recorded Wan 2.2, and oneNetwork the same without its second network: what Wan 2.1 is.
+const twoNetworks = "../../cmd/parity/testdata/golden/models/pipe_wan22_t2v"
+
+var oneNetwork = sync.OnceValues(func() (string, error) {
+	dir := ownDir("wan")
+	if err := os.CopyFS(dir, os.DirFS(twoNetworks)); err != nil {
+		return "", err
+	}
+	index := filepath.Join(dir, "model_index.json")
+	text, err := os.ReadFile(index)
+	if err != nil {
+		return "", err
+	}
+	var said map[string]any
+	if err := json.Unmarshal(text, &said); err != nil {
+		return "", err
+	}
+	delete(said, "boundary_ratio")
+	delete(said, "transformer_2")
+	if text, err = json.Marshal(said); err != nil {
+		return "", err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "transformer_2")); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(index, text, 0o644)
+})
+
+func parseClips(t *testing.T, sets ...string) *experiment.Experiment {
+	t.Helper()
+	dir, err := oneNetwork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parseText(t, clips, append([]string{"model.path=" + dir}, sets...)...)
+}
+
+// TestClips: clips are trained on as pictures are. The first ratio is 1; neither threads, nor the samples in a pass, nor
+// a stop change a byte; a clip is kept that plays.
+func TestClips(t *testing.T) {
+	e := parseClips(t)
+	whole := t.TempDir()
+	result, err := train(t, e, whole, false, 2, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Status != ledger.Finished || len(result.HeldOut) != 3 {
+		t.Fatalf("%+v", result)
+	}
+	line := firstLine(t, whole)
+	if c := line.Check; c == nil || c.Ratio != 1 || c.Transitions == 0 {
+		t.Errorf("the check is %+v", c)
+	}
+	if x := line.Pictures["brightness"]; x <= 0 {
+		t.Errorf("the brightness of clips is %v", x)
+	}
+	for _, name := range []string{"000001_best.png", "heldout_before.png"} {
+		c, err := video.Open(filepath.Join(whole, "images", name), video.Limits{})
+		if err != nil || len(c.Frames) != 5 || c.Rate.FPS() != 16 {
+			t.Errorf("%s is no clip of 5 frames at 16 a second: %+v, %v", name, c, err)
+		}
+	}
+	broken := t.TempDir()
+	e.Run.Memory = "1MiB"
+	if _, err := train(t, e, broken, false, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := train(t, e, broken, true, 1, -1); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "stopped, with one thread and one sample in a pass", contents(t, broken), contents(t, whole))
+}
+
+// firstLine is a ledger's.
+func firstLine(t *testing.T, dir string) ledger.Line {
+	t.Helper()
+	lines, _, err := ledger.Read(filepath.Join(dir, "ledger.jsonl"))
+	if err != nil || len(lines) == 0 {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	return lines[0]
+}
+
+// TestClipObjectives: kernels, windows and objectives of published systems go through an iteration on clips.
+func TestClipObjectives(t *testing.T) {
+	short := []string{"run.iterations=1", `evaluate.prompts=""`, "loss.noise_floor=off"}
+	for name, sets := range map[string][]string{
+		"DanceGRPO": {"sampler.preset=dance", "sampler.guidance_kind=cfg"},
+		"MixGRPO":   {"sampler.solver=dance", `sampler.window={ kind = "sliding", size = 1, every = 1 }`, "sampler.noise=0.3"},
+		"Flash":     {`sampler.window={ kind = "frozen", size = 1 }`, "sampler.flash={ ratio = 1.0 }"},
+		"NFT":       {"preset=nft", "sampler.solver=euler"},
+		"full":      {`model.train=["blocks.*attn1.*"]`, "model.precision=f32"},
+		"CPS":       {"sampler.solver=cps", "sampler.noise=0.7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := parseClips(t, append(sets, append(short, "sampler.steps=3", "rollout.group=2", "rollout.prompts_per_iteration=2")...)...)
+			dir := t.TempDir()
+			if _, err := train(t, e, dir, false, 2, -1); err != nil {
+				t.Fatal(err)
+			}
+			if l := firstLine(t, dir); len(l.Updates) == 0 || l.Updates[0].Gradient == 0 || l.Check != nil && l.Check.Ratio != 1 {
+				t.Errorf("%+v, %+v", l.Updates, l.Check)
+			}
+		})
+	}
+}
+
+// TestTwoNetworks: of two networks the first is trained, and steps of the second are sampled.
+func TestTwoNetworks(t *testing.T) {
+	few := []string{"model.path=" + twoNetworks, "run.iterations=1", `evaluate.prompts=""`, "sampler.guidance_2=1.5"}
+	e := parseText(t, clips, append(few, `sampler.window={ kind = "frozen", size = 1 }`)...)
+	dir := t.TempDir()
+	if _, err := train(t, e, dir, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	if l := firstLine(t, dir); len(l.Updates) == 0 || l.Check.Ratio != 1 {
+		t.Errorf("%+v", l)
+	}
+	for want, sets := range map[string][]string{
+		"is the second network's":     {`sampler.window={ kind = "full" }`},
+		"the second one's is missing": {"sampler.guidance_2=0"},
+		"objectives of steps":         {"preset=nft", "sampler.solver=euler"},
+		"sampler.frames is missing":   {"sampler.frames=0", "reward=[{name = 'jpeg'}]"},
+		"there must be 1 more than":   {"sampler.frames=6"},
+	} {
+		e := parseText(t, clips, append(few, sets...)...)
+		if _, err := train(t, e, t.TempDir(), false, 2, -1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", sets, err)
+		}
+	}
+}
+
+// TestClipMemory: what clips take is counted by their frames.
+func TestClipMemory(t *testing.T) {
+	peak := func(frames string) int64 {
+		n, err := Memory(parseClips(t, "sampler.frames="+frames), cpu.NewDry(cpu.Options{}), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Training + n.Decoding
+	}
+	if few, many := peak("5"), peak("17"); many < few+few/4 {
+		t.Errorf("17 frames take %d bytes, and 5 take %d", many, few)
+	}
+}
