@@ -12,6 +12,8 @@ import (
 //	product   Π x^w            scores below 0 count as 0: one bad part spoils the sample
 //	least     min w·x          the weakest part decides
 //	harmonic  Σw / Σ(w/x)      near the weakest part; 0 where one is at most 0
+//	ensemble  m - λ·Σw(x-m)²/Σw, m = Σw·x/Σw: judges of one thing, who are believed where they agree (Coste et al.,
+//	          2024, whose other rule is least); what only one of them likes, and a hack is such a thing, is worth less
 //
 //	own      a prompt may have weights of its own for some parts. A part that it gives the weight 0 does not
 //	         count for it, and is not missing
@@ -28,10 +30,12 @@ import (
 // Invariants (tests): one part of weight 1 is that reward; the order of parts does not matter;
 // a missing reward changes no other sample.
 type Combination struct {
-	Parts   []Part
-	By      string // "sum", "product", "least" or "harmonic" (join.go); "": sum
-	Shares  bool   `toml:"shares" doc:"weights are divided by their sum"`
-	Partial bool   `toml:"partial" doc:"add up the rewards that are there"`
+	Parts []Part
+	By    string // "sum", "product", "least", "harmonic" or "ensemble" (join.go); "": sum
+
+	Disagreement float64 // λ of ensemble
+	Shares       bool    `toml:"shares" doc:"weights are divided by their sum"`
+	Partial      bool    `toml:"partial" doc:"add up the rewards that are there"`
 }
 
 // A Part is one reward of a combination.

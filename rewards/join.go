@@ -23,8 +23,10 @@ func (c Combination) join() (func(x, w []float64) float64, error) {
 		return least, nil
 	case "harmonic":
 		return harmonic, nil
+	case "ensemble":
+		return func(x, w []float64) float64 { return ensemble(x, w, c.Disagreement) }, nil
 	}
-	return nil, fmt.Errorf("rewards cannot be combined by %q: there are sum, product, least and harmonic", c.By)
+	return nil, fmt.Errorf("rewards cannot be combined by %q: there are sum, product, least, harmonic and ensemble", c.By)
 }
 
 func sum(x, w []float64) (all float64) {
@@ -78,4 +80,20 @@ func harmonic(x, w []float64) float64 {
 		return 0
 	}
 	return weights / inverse
+}
+
+// ensemble is the mean of judges of one thing, less the penalty times their variance.
+func ensemble(x, w []float64, penalty float64) float64 {
+	weights, sum := 0.0, 0.0
+	for k, v := range x {
+		weights, sum = weights+w[k], sum+float64(w[k]*v)
+	}
+	if weights == 0 {
+		return 0
+	}
+	mean, apart := sum/weights, 0.0
+	for k, v := range x {
+		apart += float64(w[k] * (v - mean) * (v - mean))
+	}
+	return mean - float64(penalty*(apart/weights))
 }

@@ -20,6 +20,8 @@ func TestJoin(t *testing.T) {
 		{"the geometric mean", Combination{By: "product", Shares: true}, nil, []float64{math.Sqrt(0.125), 0, 0.5, missing, 0}},
 		{"the least", Combination{By: "least"}, nil, []float64{0.25, 0, 0.25, missing, -1}},
 		{"the harmonic mean", Combination{By: "harmonic"}, nil, []float64{1.0 / 3, 0, 0.4, missing, 0}},
+		{"an ensemble", Combination{By: "ensemble", Disagreement: 2}, nil, []float64{0.375 - 0.03125, 0.25 - 0.125, 0.625 - 0.28125, missing, -0.25 - 1.125}},
+		{"an ensemble that may disagree", Combination{By: "ensemble"}, nil, []float64{0.375, 0.25, 0.625, missing, -0.25}},
 		{"what is there", Combination{By: "least", Partial: true}, nil, []float64{0.25, 0, 0.25, 0.5, -1}},
 		{"a sum with weights of prompts", Combination{By: "sum"}, own, []float64{0.75, 0.5, 2.25, 0.5, missing}},
 		{"a product with them", Combination{By: "product"}, own, []float64{0.125, 0.5, 0.25, 0.5, missing}},

@@ -132,6 +132,7 @@ type Pairwise struct {
 	Flex       Flex   // of flex
 	BothOrders bool
 	AtOnce     int // comparisons beside each other; the model may limit them, too
+	Rounds     int // of think: rounds of a Swiss tournament (swiss.go); 0: everyone meets everyone
 }
 
 // pairForms are a form's questions for pictures and clips, and how the better one is called.
@@ -174,8 +175,16 @@ func (p Pairwise) Judge(ctx context.Context, items []rewards.Item) []rewards.Res
 	if err != nil {
 		return fail(err)
 	}
-	comparisons, problems := p.compare(ctx, pictures, text)
-	rates, err := p.rates(len(items), comparisons, fmt.Sprintf(form.better1, thing), fmt.Sprintf(form.better2, thing))
+	better1, better2 := fmt.Sprintf(form.better1, thing), fmt.Sprintf(form.better2, thing)
+	var comparisons []Comparison
+	var problems []error
+	var rates []float64
+	if p.Rounds > 0 {
+		comparisons, problems, rates = p.tournament(ctx, pictures, text, Thinking(better1, better2))
+	} else {
+		comparisons, problems = p.compare(ctx, pictures, text, p.all(pictures))
+		rates, err = p.rates(len(items), comparisons, better1, better2)
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -205,18 +214,46 @@ func result(i int, rate float64, comparisons []Comparison, problems []error) rew
 	return r
 }
 
-// compare asks about every pair of items that have pictures.
-func (p Pairwise) compare(ctx context.Context, pictures [][]*vision.Image, text string) ([]Comparison, []error) {
-	var all []Comparison
+// all is every pair of items that have pictures.
+func (p Pairwise) all(pictures [][]*vision.Image) (pairs [][2]int) {
 	for a := range pictures {
 		for b := a + 1; b < len(pictures); b++ {
-			if pictures[a] == nil || pictures[b] == nil {
-				continue
+			if pictures[a] != nil && pictures[b] != nil {
+				pairs = append(pairs, [2]int{a, b})
 			}
-			all = append(all, Comparison{First: a, Second: b})
-			if p.BothOrders {
-				all = append(all, Comparison{First: b, Second: a})
+		}
+	}
+	return pairs
+}
+
+// tournament asks round by round.
+func (p Pairwise) tournament(ctx context.Context, pictures [][]*vision.Image, text string, read Reading) (asked []Comparison, problems []error, rates []float64) {
+	s := newSwiss(len(pictures))
+	var items []int
+	for i, shown := range pictures {
+		if shown != nil {
+			items = append(items, i)
+		}
+	}
+	for range p.Rounds {
+		round, failed := p.compare(ctx, pictures, text, s.round(items))
+		for _, c := range round {
+			if !c.Missing {
+				s.count(c, read(c.Reply))
 			}
+		}
+		asked, problems = append(asked, round...), append(problems, failed...)
+	}
+	return asked, problems, s.rates()
+}
+
+// compare asks about pairs, each of both orders where that is wanted.
+func (p Pairwise) compare(ctx context.Context, pictures [][]*vision.Image, text string, pairs [][2]int) ([]Comparison, []error) {
+	var all []Comparison
+	for _, pair := range pairs {
+		all = append(all, Comparison{First: pair[0], Second: pair[1]})
+		if p.BothOrders {
+			all = append(all, Comparison{First: pair[1], Second: pair[0]})
 		}
 	}
 	problems := make([]error, len(all))

@@ -46,7 +46,7 @@ func (e *Experiment) rewardWords() string {
 		}
 	}
 	rewards := strings.Join(trained, map[string]string{"sum": " + ", "product": " · "}[e.Together.Combine])
-	if how := map[string]string{"least": "the least of ", "harmonic": "the harmonic mean of "}[e.Together.Combine]; how != "" {
+	if how := map[string]string{"least": "the least of ", "harmonic": "the harmonic mean of ", "ensemble": "the mean, less the disagreement, of "}[e.Together.Combine]; how != "" {
 		rewards = how + strings.Join(trained, ", ")
 	}
 	if len(gold) > 0 {

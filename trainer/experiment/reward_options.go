@@ -76,6 +76,7 @@ type JudgeOptions struct {
 	Side        *int     `toml:"side" range:"[0,8192]" doc:"pictures are stretched to a square of this side, 0: as they are; not written: the form's own"`
 	Pictures    string   `toml:"pictures" enum:"own,png,jpeg" doc:"how pictures are sent; own: as the form does"`
 	BothOrders  bool     `toml:"both_orders" doc:"think, flex: every pair is asked about twice, exchanged"`
+	Rounds      int      `toml:"rounds" range:"[0,1000]" doc:"think: rounds of a Swiss tournament, in each of which a sample meets one other; 0: every sample meets every other"`
 	Tries       int      `toml:"tries" range:"[0,100]" doc:"calls before an answer is missing; 0: the form's own"`
 	AtOnce      int      `toml:"at_once" range:"[0,1024]" doc:"calls beside each other; 0: the form's own"`
 
@@ -131,6 +132,9 @@ func (r *Reward) check(key string, report report) {
 	}
 	if j := r.Judge; j != nil && j.BothOrders && !j.Compares() {
 		report(key+"judge.both_orders", fmt.Sprintf("form %q marks pictures one by one: there is no order", j.Form), `form = "think" or "flex" compares`)
+	}
+	if j := r.Judge; j != nil && j.Rounds > 0 && j.Form != "think" {
+		report(key+"judge.rounds", fmt.Sprintf("form %q holds no tournament", j.Form), `form = "think" does`)
 	}
 	if r.Name == "judge" {
 		r.checkJudge(key, report)

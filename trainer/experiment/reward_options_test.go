@@ -30,6 +30,9 @@ func TestRewardOptionMistakes(t *testing.T) {
 	if _, err := ParseReward("clip", []string{"scaling=cosin"}); err == nil || !strings.Contains(err.Error(), `no scaling is called "cosin"`) {
 		t.Error(err)
 	}
+	if _, err := ParseReward("judge", []string{"judge.rounds=4"}); err == nil || !strings.Contains(err.Error(), "holds no tournament") {
+		t.Errorf("rounds of marks: %v", err)
+	}
 	if _, err := ParseReward("judge", []string{"judge.both_orders=true"}); err == nil || !strings.Contains(err.Error(), "there is no order") {
 		t.Error(err)
 	}

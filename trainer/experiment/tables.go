@@ -121,7 +121,9 @@ func (r *Reward) Calls() int {
 
 // Together is [rewards]: all of them as one.
 type Together struct {
-	Combine string `toml:"combine" enum:"sum,product,least,harmonic" doc:"how the scores of a sample become one number: sum of weight x score; product of score^weight; least weight x score; harmonic mean. Of product and harmonic, scores below 0 count as 0"`
+	Combine string `toml:"combine" enum:"sum,product,least,harmonic,ensemble" doc:"how the scores of a sample become one number: sum of weight x score; product of score^weight; least weight x score; harmonic mean; mean of an ensemble less its disagreement. Of product and harmonic, scores below 0 count as 0"`
+
+	Disagreement float64 `toml:"disagreement" range:"[0,inf)" of:"combine=ensemble" doc:"of ensemble: what the variance of its scores is times, that is taken off; scales must be alike (reward.scale)"`
 }
 
 // Evaluate is [evaluate].

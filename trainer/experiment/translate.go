@@ -13,7 +13,7 @@ import (
 
 // Combination is how the trained rewards become one.
 func (e *Experiment) Combination() rewards.Combination {
-	c := rewards.Combination{By: e.Together.Combine, Shares: e.Advantage.Shares, Partial: e.Advantage.Partial}
+	c := rewards.Combination{By: e.Together.Combine, Disagreement: e.Together.Disagreement, Shares: e.Advantage.Shares, Partial: e.Advantage.Partial}
 	for _, r := range e.Rewards {
 		if r.Train {
 			c.Parts = append(c.Parts, rewards.Part{Name: r.Called(), Weight: r.Weight, Scale: r.Scale, Gate: r.Gate})

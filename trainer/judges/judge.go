@@ -70,7 +70,7 @@ func openLocalJudge(r experiment.Reward, b Bench) (Opened, error) {
 // judged is the judge of a form that asks m.
 func judged(o experiment.JudgeOptions, m judge.Asker, atOnce int) (Opened, error) {
 	if o.Compares() {
-		return Opened{judge: judge.Pairwise{Model: m, Form: o.Form, Flex: o.Flex, BothOrders: o.BothOrders, AtOnce: atOnce}}, nil
+		return Opened{judge: judge.Pairwise{Model: m, Form: o.Form, Flex: o.Flex, BothOrders: o.BothOrders, AtOnce: atOnce, Rounds: o.Rounds}}, nil
 	}
 	r, err := asking(o, m)
 	return Opened{judge: rewards.Each(r, atOnce)}, err
