@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Decode fills a struct from the table at a key, "" for the whole document. What
@@ -14,10 +15,7 @@ import (
 // by Err.
 func (d *Document) Decode(key string, into any) {
 	v := reflect.ValueOf(into).Elem()
-	c := decoder{doc: d, everywhere: keysOf(v.Type(), key)}
-	for _, k := range c.everywhere {
-		c.last = append(c.last, k[1+strings.LastIndexByte(k, '.'):])
-	}
+	c := decoder{doc: d, keys: sync.OnceValue(func() []string { return keysOf(v.Type(), key) })}
 	if key == "" {
 		c.table(d.root, span{}, "", v)
 		return
@@ -30,9 +28,8 @@ func (d *Document) Decode(key string, into any) {
 }
 
 type decoder struct {
-	doc        *Document
-	everywhere []string // keys there are
-	last       []string // the last part of each
+	doc  *Document
+	keys func() []string // that there are; only a mistake needs them
 }
 
 // setDefaults is what an element of a list of tables may have.
@@ -102,15 +99,20 @@ func (c *decoder) hint(name string, all []field) string {
 // elsewhere is the first key of another table that ends with a name, or with one that begins alike and differs
 // in a quarter of the letters: among so many keys any word is near to some.
 func (c *decoder) elsewhere(name string) string {
-	i := slices.Index(c.last, name)
+	keys := c.keys()
+	var last []string // parts
+	for _, k := range keys {
+		last = append(last, k[1+strings.LastIndexByte(k, '.'):])
+	}
+	i := slices.Index(last, name)
 	if i < 0 {
-		alike := slices.DeleteFunc(slices.Clone(c.last), func(other string) bool { return name == "" || other[0] != name[0] })
-		i = slices.Index(c.last, nearest(name, alike, len(name)/4))
+		alike := slices.DeleteFunc(slices.Clone(last), func(other string) bool { return name == "" || other[0] != name[0] })
+		i = slices.Index(last, nearest(name, alike, len(name)/4))
 	}
 	if i < 0 {
 		return ""
 	}
-	return c.everywhere[i]
+	return keys[i]
 }
 
 // value fills a field from an entry.

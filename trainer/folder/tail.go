@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 )
 
@@ -36,7 +37,7 @@ func (t *Tail) Next(anew func(), f func(line []byte) error) (changed bool, err e
 	if t.end > 0 && !t.continues(file) {
 		changed = t.begin(anew)
 	}
-	text, err := io.ReadAll(io.NewSectionReader(file, t.end, 1<<62))
+	text, err := behind(file, t.end)
 	if err != nil {
 		return changed, err
 	}
@@ -54,6 +55,17 @@ func (t *Tail) Next(anew func(), f func(line []byte) error) (changed bool, err e
 		}
 	}
 	return true, err
+}
+
+// behind is all that a file has from a place on.
+func behind(file *os.File, at int64) ([]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.NewBuffer(make([]byte, 0, max(0, info.Size()-at)+bytes.MinRead)) // it may have grown since
+	_, err = text.ReadFrom(io.NewSectionReader(file, at, math.MaxInt64-at))
+	return text.Bytes(), err
 }
 
 // begin forgets what was read, if anything was.

@@ -48,26 +48,6 @@ func (b *Book) AddText(text []byte) error {
 	return nil
 }
 
-// brief is the part of a line that an overview of many runs needs: the rest is skipped, which is most of the work.
-type brief struct {
-	Iteration int                `json:"iteration"`
-	Samples   int                `json:"samples"`
-	Total     Spread             `json:"total"`
-	HeldOut   map[string]Measure `json:"heldout"`
-	Fired     []string           `json:"monitors"`
-	Rollback  *Rollback          `json:"rollback"`
-}
-
-// AddBrief takes the next line's iteration, total, held-out measures, monitors and rollback alone.
-func (b *Book) AddBrief(text []byte) error {
-	var l brief
-	if err := json.Unmarshal(text, &l); err != nil {
-		return err
-	}
-	b.Add(Line{Iteration: l.Iteration, Samples: l.Samples, Total: l.Total, HeldOut: l.HeldOut, Fired: l.Fired, Rollback: l.Rollback})
-	return nil
-}
-
 // Read reads a ledger's lines: those that count, and those that rollbacks abandoned. A
 // folder without a ledger has none.
 func Read(path string) (kept, abandoned []Line, err error) {

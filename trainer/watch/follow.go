@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -53,8 +52,7 @@ func (f *followed) read(renamed bool) bool {
 
 // second takes a line of timing.jsonl; one that cannot be read is left out, as no number of the run depends on it.
 func (f *followed) second(text []byte) error {
-	var l ledger.TimingLine
-	if json.Unmarshal(text, &l) == nil && l.Seconds != nil {
+	if l, ok := ledger.BriefTiming(text); ok {
 		f.seconds[l.Iteration] = l.Seconds
 	}
 	return nil
