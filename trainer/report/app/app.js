@@ -156,7 +156,15 @@ if (given) {
     state.runs = runs;
     const id = wanted();
     if (id && state.view?.name === id && !changed.includes(id)) return;
+    // Where many runs write, changes come without a pause: the first says when the page is drawn again.
+    if (due && state.view) return;
     clearTimeout(due);
-    due = setTimeout(() => show(true), state.view ? 150 : 0);
+    due = setTimeout(
+      () => {
+        due = 0;
+        show(true);
+      },
+      state.view ? 150 : 0,
+    );
   });
 }

@@ -168,7 +168,8 @@ const chart = (plot, options = {}) => {
   const hidden = new Set();
   let u = null,
     strength = options.smoothing ?? 0,
-    current = plot;
+    current = plot,
+    left = false;
   const values = new Map();
   const place = el("div", { class: "plot", tabIndex: 0, role: "img", "aria-label": `${plot.title}: curves` });
   const legend = el("div", { class: "legend" });
@@ -185,42 +186,43 @@ const chart = (plot, options = {}) => {
   const say = (index) => {
     const x = index === null || index === undefined || !u ? null : u.data[0][index];
     where.textContent = x === null || x === undefined ? "" : `${across()} ${num(x)}`;
-    for (const [s, value] of values) {
-      const y = x === null || x === undefined ? undefined : u.data[s.series][index];
+    for (const [series, value] of values) {
+      const y = x === null || x === undefined ? undefined : u.data[series][index];
       value.textContent = known(y) ? num(y) : "";
     }
   };
-  const keys = () => {
+  // keys are the legend's, before the first drawing without a place for values.
+  const keys = (shown) => {
     values.clear();
     legend.replaceChildren(
-      ...lines(current, strength, hidden).shown.map((s) => {
+      ...current.curves.map((c, i) => {
         const value = el("b");
-        values.set(s, value);
+        if (shown) values.set(shown[i].series, value);
         const mark = el("i");
-        mark.style.background = s.hue;
+        mark.style.background = hueOf(c.hue ?? i);
         return el(
           "button",
           {
             type: "button",
-            "aria-pressed": String(!hidden.has(s.curve.name)),
+            "aria-pressed": String(!hidden.has(c.name)),
             title: "show or hide",
             onclick: () => {
-              if (!hidden.delete(s.curve.name)) hidden.add(s.curve.name);
+              if (!hidden.delete(c.name)) hidden.add(c.name);
               draw();
             },
           },
           mark,
-          s.curve.name,
+          c.name,
           value,
         );
       }),
     );
   };
   const draw = () => {
-    keys();
     if (u) u.destroy();
     const l = lines(current, strength, hidden),
       isWhole = whole(current);
+    keys(l.shown);
     const axis = {
       stroke: colour("--soft"),
       grid: { stroke: colour("--line"), width: 1 },
@@ -274,7 +276,7 @@ const chart = (plot, options = {}) => {
     u.setCursor({ left: u.valToPos(u.data[0][at], "x"), top: u.over.clientHeight / 2 });
   });
   const resized = new ResizeObserver(() => {
-    if (u && place.clientWidth > 50) u.setSize({ width: place.clientWidth, height: 220 });
+    if (u && place.clientWidth > 50 && place.clientWidth !== u.width) u.setSize({ width: place.clientWidth, height: 220 });
   });
 
   const me = {
@@ -289,6 +291,7 @@ const chart = (plot, options = {}) => {
       if (u) draw();
     },
     gone() {
+      left = true;
       charts.delete(me);
       resized.disconnect();
       if (u) u.destroy();
@@ -296,7 +299,8 @@ const chart = (plot, options = {}) => {
     },
   };
   keys();
-  whenSeen(card, () => {
+  whenFree(card, () => {
+    if (left) return;
     charts.add(me);
     draw();
     resized.observe(place);

@@ -81,21 +81,50 @@ const choice = (label, options, value, pick) => {
   return el("div", { class: "choice", role: "group", "aria-label": label }, buttons);
 };
 
+// inTurn calls functions one after another, as many in a frame as leave it time to be drawn.
+const turns = [];
+const inTurn = (f) => {
+  if (turns.push(f) === 1) requestAnimationFrame(turn);
+};
+const turn = () => {
+  const began = performance.now();
+  try {
+    do turns.shift()?.();
+    while (turns.length > 0 && performance.now() - began < 4);
+  } finally {
+    if (turns.length > 0) requestAnimationFrame(turn);
+  }
+};
+
 // whenSeen calls f once, when an element is about to be looked at.
 const waiting = new Map();
+const taken = (element) => {
+  const f = waiting.get(element);
+  waiting.delete(element);
+  watcher.unobserve(element);
+  return f;
+};
 const watcher = new IntersectionObserver(
   (entries) => {
-    for (const entry of entries) {
-      if (!entry.isIntersecting) continue;
-      const f = waiting.get(entry.target);
-      waiting.delete(entry.target);
-      watcher.unobserve(entry.target);
-      if (f) f();
-    }
+    for (const entry of entries) if (entry.isIntersecting && waiting.has(entry.target)) inTurn(taken(entry.target));
   },
   { rootMargin: "400px" },
 );
 const whenSeen = (element, f) => {
   waiting.set(element, f);
   watcher.observe(element);
+};
+
+// whenFree is whenSeen for what takes long to draw: it is called ahead where the page has nothing else to do, since a
+// frame that scrolls has no time for it.
+const long = 20; // milliseconds that a drawing may take
+const later = [];
+const free = (deadline) => {
+  while (later.length > 0 && !waiting.has(later[0])) later.shift();
+  if (later.length > 0 && deadline.timeRemaining() > long) taken(later.shift())();
+  if (later.length > 0) requestIdleCallback(free);
+};
+const whenFree = (element, f) => {
+  whenSeen(element, f);
+  if ("requestIdleCallback" in window && later.push(element) === 1) requestIdleCallback(free);
 };

@@ -108,29 +108,41 @@ const overview = (runs, differences) => {
       );
     }
   };
+  // A row stays what it is until its run says something new, so that one run's news cost one row.
+  const built = new Map();
+  const rowOf = (r, reach) => {
+    const was = built.get(r.id);
+    if (was?.run === r && was.reach === reach) return was.row;
+    const row = overviewRow(r, reach, picked.has(r.id), (on) => {
+      if (on) picked.add(r.id);
+      else picked.delete(r.id);
+      curves();
+    });
+    built.set(r.id, { run: r, reach, row });
+    return row;
+  };
   const rows = () => {
     const reach = reachOf(list.map(totalGain).filter(Boolean));
-    body.replaceChildren(
-      ...list
-        .filter((r) => r.name.toLowerCase().includes(text))
-        .sort(sorts[order])
-        .map((r) =>
-          overviewRow(r, reach, picked.has(r.id), (on) => {
-            if (on) picked.add(r.id);
-            else picked.delete(r.id);
-            curves();
-          }),
-        ),
-    );
+    const wanted = list
+      .filter((r) => r.name.toLowerCase().includes(text))
+      .sort(sorts[order])
+      .map((r) => rowOf(r, reach));
+    const now = [...body.children];
+    if (now.length === wanted.length && now.every((row, i) => row.dataset.run === wanted[i].dataset.run))
+      now.forEach((row, i) => row !== wanted[i] && row.replaceWith(wanted[i]));
+    else body.replaceChildren(...wanted);
     const live = list.filter((r) => r.live).length;
     says.textContent =
       `${count(list.length, "run")}, ${live} of them under way. ` +
       "Gains are of held-out prompts, the same draws before and after.";
   };
+  let drawn = [];
   const curves = () => {
     hueFor();
-    const chosen = list.filter((r) => picked.has(r.id)),
-      plots = chosen.length > 0 ? overlays(chosen, hueBy) : [];
+    const chosen = list.filter((r) => picked.has(r.id));
+    if (chosen.length > 0 && chosen.length === drawn.length && chosen.every((r, i) => r === drawn[i])) return;
+    drawn = chosen;
+    const plots = chosen.length > 0 ? overlays(chosen, hueBy) : [];
     if (made.length === plots.length && made.every((c, i) => c.card.dataset.title === plots[i].title)) {
       made.forEach((c, i) => c.show(plots[i]));
       return;
