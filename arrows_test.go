@@ -58,7 +58,7 @@ var floors = map[string][][]string{
 		{"."},
 		{"toy", "ledger"},
 		{"model"},
-		{"ranks", "pictures", "conversations"},
+		{"ranks", "pictures", "conversations", "fleet"},
 		{"run", "pretrain", "report/runtest"},
 		{"report", "pretrain/brief", "preflight", "compare", "trained", "track"},
 		{"watch"},

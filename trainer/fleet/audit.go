@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// Card: a result is a function of its job, so whoever does the job again has the same bits, or one of the two
+// computes wrongly. Of the jobs that others did, a share is done here again. Which ones depends on a number that
+// workers do not know. A worker whose bits differ is named and dismissed: what it has done of these jobs is dropped
+// and done again, and nothing more of it counts.
+//
+// This finds broken memory and other libraries as well as ill will. It says nothing of jobs of earlier rolls, which
+// were learned from: the message names the worker, and fleet.jsonl which jobs were its.
+//
+// Invariant (test): with a worker that returns other bits, a run whose jobs are all compared leaves the bytes of
+// one that nobody helped, and its worker is named.
+
+// audited says whether a job is one of those that are done again.
+func (d *doing) audited(j *job) bool {
+	if j.entry.Worker == Here || d.Audit <= 0 {
+		return false
+	}
+	h := HashOf(slices.Concat(d.Salt[:], j.name[:]))
+	return float64(binary.LittleEndian.Uint64(h[:])>>11)/(1<<53) < d.Audit
+}
+
+// dismiss lets nothing of a worker count whose result has other bits than the trainer's.
+func (d *doing) dismiss(j *job, payload []byte) error {
+	by, now := j.entry.Worker, d.Clock()
+	why := fmt.Sprintf("job %s has other bits from it than from the trainer", j.Job)
+	d.Say("warning: fleet: worker %s is dismissed: %s; what it did of this roll is done again\nhint: its machine computes wrongly (memory, overclocking), or runs another program; fleet.jsonl says which jobs were its", by, why)
+	d.refused[by] = why
+	delete(d.about, by)
+	if err := d.Hub.Dismiss(d.ctx, by); err != nil {
+		return err
+	}
+	again := d.sched.Refuse(now, by, d.order)
+	for _, name := range d.order {
+		if o := d.jobs[name]; o.payload != nil && o.entry.Worker == by {
+			o.payload = nil
+			d.done--
+			if err := d.Hub.Forget(d.ctx, name); err != nil { // so that another's can be kept
+				return err
+			}
+		}
+	}
+	d.sched.Result(now, j.name, Here, HashOf(payload))
+	d.mine(j, payload)
+	again = slices.DeleteFunc(again, func(h Hash) bool { return h == j.name })
+	if err := d.offer(again); err != nil {
+		return err
+	}
+	return d.finished(j)
+}
+
+// Refused are the workers that were dismissed, and why.
+func (f *Fleet) Refused() map[string]string { return f.refused }

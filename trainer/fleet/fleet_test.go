@@ -1,0 +1,364 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Fleets of goroutines on virtual time (testing/synctest): the real loop, the real workers, and a hub that loses
+// what the test likes.
+
+// jobsOf are n jobs of two samples.
+func jobsOf(n int) (all []Job) {
+	for i := range n {
+		all = append(all, Job{Keys: []Keys{{Prompt: i, Samples: 2}}})
+	}
+	return all
+}
+
+// answer is what a job's result must be.
+func answer(j Job) []byte { return fmt.Appendf(nil, "the result of prompt %d", j.Keys[0].Prompt) }
+
+// takes is a worker's, which needs a time for a job that grows with its prompt.
+func takes(ctx context.Context, j Job) ([]byte, error) {
+	if !sleep(ctx, time.Second+time.Duration(j.Keys[0].Prompt%7)*100*time.Millisecond) {
+		return nil, ctx.Err()
+	}
+	return answer(j), nil
+}
+
+// crew is a fleet with workers, which end with the test.
+type crew struct {
+	*testing.T
+	hub  *Inside
+	f    *Fleet
+	said []string
+	mu   sync.Mutex
+	log  []Entry
+	work sync.WaitGroup
+}
+
+func newCrew(t *testing.T, o Options) *crew {
+	c := &crew{T: t, hub: NewInside()}
+	o.Hub = c.hub
+	if o.Rules == (Rules{}) {
+		o.Rules = Rules{Lease: 5 * time.Second, Hedge: 1.5, Silence: 4 * time.Second, Tries: 5}
+	}
+	o.Say = func(format string, args ...any) { c.said = append(c.said, fmt.Sprintf(format, args...)) }
+	o.Log = func(e Entry) { c.log = append(c.log, e) }
+	c.f = New(o)
+	return c
+}
+
+// join lets a worker work until the returned function stops it; killed, it says nothing more.
+func (c *crew) join(name string, do Doing) (stop, kill func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &mortal{Link: c.hub.Link(name)}
+	w := Worker{Name: name, Link: l, Beat: time.Second, Do: do, Say: func(string, ...any) {}}
+	c.work.Go(func() {
+		if err := w.Run(ctx); err != nil && !errors.Is(err, ErrDismissed) {
+			c.Errorf("worker %s: %v", name, err)
+		}
+	})
+	return cancel, func() {
+		l.kill()
+		cancel()
+	}
+}
+
+// mortal is a link of a worker that can be killed.
+type mortal struct {
+	Link
+	mu   sync.Mutex
+	dead bool
+}
+
+func (m *mortal) kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead = true
+}
+
+func (m *mortal) Say(ctx context.Context, e Event) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		return nil
+	}
+	return m.Link.Say(ctx, e)
+}
+
+// do has jobs done, and holds the results to what they must be.
+func (c *crew) do(n int) {
+	c.Helper()
+	jobs := jobsOf(n)
+	told := 0
+	got, err := c.f.Do(context.Background(), jobs, takes, func(j Job, payload []byte) error {
+		if !bytes.HasPrefix(payload, []byte("the result")) {
+			return errors.New("it is none")
+		}
+		return nil
+	}, func(done int) { told = done })
+	if err != nil {
+		c.Fatal(err)
+	}
+	for i, j := range jobs {
+		if !bytes.Equal(got[i], answer(j)) {
+			c.Errorf("job %d: %q", i, got[i])
+		}
+	}
+	if told != n || len(c.log) < n {
+		c.Errorf("%d of %d jobs were told, and %d written down", told, n, len(c.log))
+	}
+}
+
+func (c *crew) says(what string) {
+	c.Helper()
+	if !strings.Contains(strings.Join(c.said, "\n"), what) {
+		c.Errorf("it does not say %q:\n%s", what, strings.Join(c.said, "\n"))
+	}
+}
+
+// by is how many jobs a worker did.
+func (c *crew) by(name string) (n int) {
+	for _, e := range c.log {
+		if e.Worker == name {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *crew) end(stops ...func()) {
+	for _, stop := range stops {
+		stop()
+	}
+	c.work.Wait()
+	if err := c.hub.Close(); err != nil {
+		c.Error(err)
+	}
+}
+
+// TestWorkers: any number of workers, and the trainer beside them or not, leave the same results in their order.
+func TestWorkers(t *testing.T) {
+	for _, workers := range []int{0, 1, 2, 5} {
+		for _, local := range []bool{true, false} {
+			if workers == 0 && !local {
+				continue
+			}
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrew(t, Options{Local: local})
+				var stops []func()
+				for i := range workers {
+					stop, _ := c.join(workerName(i), takes)
+					stops = append(stops, stop)
+				}
+				synctest.Wait()
+				began := time.Now()
+				c.do(20)
+				all := workers
+				if local {
+					all++
+				}
+				if took := time.Since(began); took > 26*time.Second/time.Duration(all)+3*time.Second {
+					t.Errorf("%d workers, the trainer too: %v: took %v", workers, local, took)
+				}
+				if (c.by(Here) > 0) != local {
+					t.Errorf("the trainer did %d", c.by(Here))
+				}
+				if n := c.f.Counts(); n.Jobs != 20 || n.Done != 20 || n.Differed+n.Expired+n.Lost > 0 {
+					t.Errorf("%+v", n)
+				}
+				c.end(stops...)
+			})
+		}
+	}
+}
+
+// TestKills: workers are killed, leave, and come at random moments.
+func TestKills(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			c := newCrew(t, Options{Local: seed%2 == 0})
+			stop, _ := c.join("steady", takes)
+			over := make(chan struct{})
+			c.work.Go(func() {
+				for i := 0; ; i++ {
+					bye, kill := c.join(fmt.Sprintf("brief%d", i), takes)
+					select {
+					case <-over:
+						bye()
+						return
+					case <-time.After(time.Duration(r.IntN(4000)) * time.Millisecond):
+					}
+					if r.IntN(3) == 0 {
+						bye()
+					} else {
+						kill()
+					}
+				}
+			})
+			c.do(30)
+			close(over)
+			c.end(stop)
+		})
+	}
+}
+
+// TestLoses: what is said is lost now and then, and all that waits is wiped every 5 s.
+func TestLoses(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			c := newCrew(t, Options{Local: seed%2 == 0})
+			c.hub.Loses = func(string) bool { return r.IntN(10) == 0 }
+			var stops []func()
+			for i := range 3 {
+				stop, _ := c.join(workerName(i), takes)
+				stops = append(stops, stop)
+			}
+			over := make(chan struct{})
+			c.work.Go(func() {
+				for {
+					select {
+					case <-over:
+						return
+					case <-time.After(5 * time.Second):
+						c.hub.Wipe()
+					}
+				}
+			})
+			c.do(40)
+			close(over)
+			c.end(stops...)
+		})
+	}
+}
+
+// TestLiar: a worker that returns other bits is named and dismissed, and none of its results stays.
+func TestLiar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{Audit: 1})
+		lies := func(ctx context.Context, j Job) ([]byte, error) {
+			payload, err := takes(ctx, j)
+			if j.Keys[0].Prompt%4 == 3 {
+				payload = []byte("the result of a broken machine")
+			}
+			return payload, err
+		}
+		stopA, _ := c.join("honest", takes)
+		stopB, _ := c.join("liar", lies)
+		c.do(16)
+		c.says("worker liar is dismissed")
+		if why := c.f.Refused(); len(why) != 1 || why["liar"] == "" || c.by("liar") != 0 {
+			t.Errorf("refused: %v, and %d of its results stand", why, c.by("liar"))
+		}
+		c.do(16)
+		if c.by("liar") != 0 {
+			t.Error("it works again")
+		}
+		c.end(stopA, stopB)
+	})
+}
+
+// TestPoison: a job that ends whoever begins it is done by the trainer, whose error is the run's.
+func TestPoison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{})
+		var stops []func()
+		for i := range 3 {
+			stop, _ := c.join(workerName(i), func(ctx context.Context, j Job) ([]byte, error) {
+				if j.Keys[0].Prompt == 2 {
+					return nil, errors.New("out of memory")
+				}
+				return takes(ctx, j)
+			})
+			stops = append(stops, stop)
+		}
+		c.do(6)
+		c.says("could not do job")
+		c.says("is done here")
+		if c.by(Here) != 1 {
+			t.Errorf("the trainer did %d", c.by(Here))
+		}
+		poison := errors.New("sample 0 of prompt 2 is not finite")
+		if _, err := c.f.Do(context.Background(), jobsOf(3)[2:], func(context.Context, Job) ([]byte, error) { return nil, poison }, func(Job, []byte) error { return nil }, nil); !errors.Is(err, poison) {
+			t.Errorf("%v", err)
+		}
+		c.end(stops...)
+	})
+}
+
+// TestKept: results of a trainer that was killed are taken by the next one, and what of them cannot be read is done
+// again.
+func TestKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{})
+		stop, _ := c.join("a", takes)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if _, err := c.f.Do(ctx, jobsOf(20), takes, func(Job, []byte) error { return nil }, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		c.log = nil
+		kept := 0
+		for i, j := range jobsOf(20) {
+			e, err := c.hub.Kept(context.Background(), j.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e == nil {
+				continue
+			}
+			if kept++; i == 1 {
+				c.hub.mu.Lock()
+				c.hub.blobs[e.Payload] = []byte("spoilt")
+				c.hub.mu.Unlock()
+			}
+		}
+		if kept < 3 {
+			t.Fatalf("%d results were kept", kept)
+		}
+		c.do(20)
+		c.says("there is no such blob")
+		n := 0
+		for _, e := range c.log {
+			if e.Kept {
+				n++
+			}
+		}
+		if n != kept-1 {
+			t.Errorf("%d of %d kept results were taken", n, kept)
+		}
+		c.end(stop)
+	})
+}
+
+// TestHedged: a worker that hangs does not hold a roll, and what it is at is withdrawn.
+func TestHedged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{})
+		stopped := false
+		stopA, _ := c.join("a", takes)
+		stopB, _ := c.join("slow", func(ctx context.Context, j Job) ([]byte, error) {
+			stopped = !sleep(ctx, time.Hour)
+			return answer(j), ctx.Err()
+		})
+		began := time.Now()
+		c.do(10)
+		synctest.Wait()
+		if took := time.Since(began); took > time.Minute || !stopped || c.f.Counts().Hedged != 1 {
+			t.Errorf("it took %v; withdrawn: %v; %+v", took, stopped, c.f.Counts())
+		}
+		c.end(stopA, stopB)
+	})
+}

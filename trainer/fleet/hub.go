@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A Hub carries jobs to workers, and what they say back: the trainer's end. Nothing that it loses is lost for good:
+// the scheduler offers again what nobody answers for.
+type Hub interface {
+	// Offer puts one more copy of a job behind those that wait, or, where it is urgent, before those that are not.
+	// One worker takes it.
+	Offer(ctx context.Context, name Hash, j Job, urgent bool) error
+	// Take takes the first copy that waits, for the trainer itself; nil: none waits.
+	Take(ctx context.Context) (*Job, error)
+	// Withdraw takes back the copies of a job that still wait, and tells workers that are at it to stop.
+	Withdraw(ctx context.Context, name Hash) error
+	// Dismiss keeps a worker from taking any more.
+	Dismiss(ctx context.Context, worker string) error
+	// Events are what workers say, in the order of each.
+	Events() <-chan Event
+	// Kept is the first result of a job that was done before, perhaps for a trainer that has ended; nil: none is kept.
+	Kept(ctx context.Context, name Hash) (*Event, error)
+	// Forget lets go of the result that is kept of a job.
+	Forget(ctx context.Context, name Hash) error
+	Blobs
+	Close() error
+}
+
+// A Link is a worker's end.
+type Link interface {
+	// Next waits for a job.
+	Next(ctx context.Context) (Job, error)
+	// Withdrawn is closed when a job that this worker is at is not needed any more.
+	Withdrawn(name Hash) <-chan struct{}
+	// Say tells the trainer something.
+	Say(ctx context.Context, e Event) error
+	Blobs
+	Close() error
+}
+
+// Blobs are bytes by the hash of their content.
+type Blobs interface {
+	Put(ctx context.Context, data []byte) (Hash, error)
+	// Get fails with ErrNoBlob where there is none of that name, or another content under it.
+	Get(ctx context.Context, name Hash) ([]byte, error)
+	Drop(ctx context.Context, name Hash) error
+}
+
+// ErrNoBlob says that a blob is not there, or is not what its name says.
+var ErrNoBlob = errors.New("there is no such blob")
+
+// ErrDismissed says that the trainer wants nothing more of a worker.
+var ErrDismissed = errors.New("the trainer has dismissed this worker")
+
+// A Kind is what an event says.
+type Kind string
+
+const (
+	Hello  Kind = "hello"  // a worker is there; it says so again and again
+	Bye    Kind = "bye"    // it leaves; what it was at is free
+	Begun  Kind = "begun"  // it has begun a job
+	Beat   Kind = "beat"   // it is still at it
+	Done   Kind = "done"   // it has done it: Payload is the result
+	Failed Kind = "failed" // it could not
+)
+
+// An Event is what a worker says.
+type Event struct {
+	Kind    Kind    `json:"kind"`
+	Worker  string  `json:"worker"`
+	Job     Hash    `json:"job,omitzero"`
+	Payload Hash    `json:"payload,omitzero"`
+	Bytes   int     `json:"bytes,omitempty"` // of the payload
+	Seconds float64 `json:"seconds,omitempty"`
+	Why     string  `json:"why,omitempty"`
+	About   *About  `json:"about,omitempty"` // with Hello
+}
+
+// About is what a worker says of itself.
+type About struct {
+	Host    string `json:"host,omitempty"`
+	Version string `json:"version"`
+	Class   string `json:"class"`
+	Device  string `json:"device,omitempty"`
+}
+
+// A Clock says how much time has passed since some moment.
+type Clock func() time.Duration
+
+// Real is the machine's, which does not jump.
+func Real() Clock {
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
+}

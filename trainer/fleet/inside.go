@@ -1,0 +1,277 @@
+package fleet
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Inside carries jobs inside one process: for workers that are goroutines, and for tests, which make it lose what
+// they like.
+type Inside struct {
+	mu        sync.Mutex
+	queue     [2][]Hash // urgent jobs, and the others
+	jobs      map[Hash]Job
+	kept      map[Hash]Event
+	blobs     map[Hash][]byte
+	links     map[string]*insideLink
+	dismissed map[string]bool
+	more      chan struct{} // closed when something was put on the queue
+	events    chan Event
+	said      []Event
+	saying    chan struct{}
+	closed    chan struct{}
+	once      sync.Once
+	// Loses says what is lost on the way; nil: nothing.
+	Loses func(what string) bool
+}
+
+// NewInside carries nothing yet.
+func NewInside() *Inside {
+	h := &Inside{jobs: map[Hash]Job{}, kept: map[Hash]Event{}, blobs: map[Hash][]byte{}, links: map[string]*insideLink{}, dismissed: map[string]bool{},
+		more: make(chan struct{}), events: make(chan Event), saying: make(chan struct{}, 1), closed: make(chan struct{})}
+	go h.pass()
+	return h
+}
+
+// pass hands on what was said, in its order, however long nobody listens.
+func (h *Inside) pass() {
+	for {
+		h.mu.Lock()
+		var next *Event
+		if len(h.said) > 0 {
+			next = &h.said[0]
+		}
+		h.mu.Unlock()
+		if next == nil {
+			select {
+			case <-h.saying:
+				continue
+			case <-h.closed:
+				return
+			}
+		}
+		select {
+		case h.events <- *next:
+			h.mu.Lock()
+			h.said = h.said[1:]
+			h.mu.Unlock()
+		case <-h.closed:
+			return
+		}
+	}
+}
+
+func (h *Inside) loses(what string) bool { return h.Loses != nil && h.Loses(what) }
+
+// Offer is Hub's.
+func (h *Inside) Offer(_ context.Context, name Hash, j Job, urgent bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.loses("offer") {
+		return nil
+	}
+	h.jobs[name] = j
+	q := &h.queue[1]
+	if urgent {
+		q = &h.queue[0]
+	}
+	*q = append(*q, name)
+	close(h.more)
+	h.more = make(chan struct{})
+	return nil
+}
+
+// Take is Hub's.
+func (h *Inside) Take(context.Context) (*Job, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pop(), nil
+}
+
+func (h *Inside) pop() *Job {
+	for i, q := range h.queue {
+		if len(q) > 0 {
+			j := h.jobs[q[0]]
+			h.queue[i] = q[1:]
+			return &j
+		}
+	}
+	return nil
+}
+
+// Withdraw is Hub's.
+func (h *Inside) Withdraw(_ context.Context, name Hash) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, q := range h.queue {
+		h.queue[i] = slices.DeleteFunc(q, func(q Hash) bool { return q == name })
+	}
+	for _, l := range h.links {
+		if stop := l.at[name]; stop != nil {
+			delete(l.at, name)
+			close(stop)
+		}
+	}
+	return nil
+}
+
+// Dismiss is Hub's.
+func (h *Inside) Dismiss(_ context.Context, worker string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dismissed[worker] = true
+	close(h.more)
+	h.more = make(chan struct{})
+	return nil
+}
+
+// Wipe loses all that waits.
+func (h *Inside) Wipe() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.queue = [2][]Hash{}
+}
+
+// Events is Hub's.
+func (h *Inside) Events() <-chan Event { return h.events }
+
+// Kept is Hub's.
+func (h *Inside) Kept(_ context.Context, name Hash) (*Event, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e, ok := h.kept[name]; ok {
+		return &e, nil
+	}
+	return nil, nil
+}
+
+// Forget is Hub's. The result's blob goes with it.
+func (h *Inside) Forget(_ context.Context, name Hash) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e, ok := h.kept[name]; ok {
+		delete(h.blobs, e.Payload)
+		delete(h.kept, name)
+	}
+	delete(h.jobs, name)
+	return nil
+}
+
+// Put is Blobs'.
+func (h *Inside) Put(_ context.Context, data []byte) (Hash, error) {
+	name := HashOf(data)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.blobs[name] = data
+	return name, nil
+}
+
+// Get is Blobs'.
+func (h *Inside) Get(_ context.Context, name Hash) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	data, ok := h.blobs[name]
+	if !ok || HashOf(data) != name {
+		return nil, ErrNoBlob
+	}
+	return data, nil
+}
+
+// Drop is Blobs'.
+func (h *Inside) Drop(_ context.Context, name Hash) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.blobs, name)
+	return nil
+}
+
+// Close ends it.
+func (h *Inside) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
+
+// Link is a worker's end, by the worker's name.
+func (h *Inside) Link(worker string) Link {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := &insideLink{Inside: h, worker: worker, at: map[Hash]chan struct{}{}}
+	h.links[worker] = l
+	return l
+}
+
+// insideLink is a Link. What it is at is guarded by the hub.
+type insideLink struct {
+	*Inside
+	worker string
+	at     map[Hash]chan struct{}
+}
+
+// Next is Link's.
+func (l *insideLink) Next(ctx context.Context) (Job, error) {
+	for {
+		l.mu.Lock()
+		more, dismissed := l.more, l.dismissed[l.worker]
+		var j *Job
+		if !dismissed {
+			j = l.pop()
+		}
+		if j != nil {
+			l.at[j.Name()] = make(chan struct{})
+		}
+		l.mu.Unlock()
+		if dismissed {
+			return Job{}, ErrDismissed
+		}
+		if j != nil {
+			return *j, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return Job{}, ctx.Err()
+		case <-l.closed:
+			return Job{}, context.Canceled
+		}
+	}
+}
+
+// Withdrawn is Link's.
+func (l *insideLink) Withdrawn(name Hash) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at[name]
+}
+
+// Say is Link's.
+func (l *insideLink) Say(_ context.Context, e Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.Worker = l.worker
+	if e.Kind == Done {
+		delete(l.at, e.Job)
+		if _, there := l.kept[e.Job]; !there {
+			l.kept[e.Job] = e
+		}
+	}
+	if l.loses(string(e.Kind)) {
+		return nil
+	}
+	l.said = append(l.said, e)
+	select {
+	case l.saying <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Close is Link's; the hub stays.
+func (l *insideLink) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.links[l.worker] == l {
+		delete(l.links, l.worker)
+	}
+	return nil
+}

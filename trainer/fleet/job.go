@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// Card: a job's name is the SHA-256 of all that decides the bits of its result.
+//
+//	setup     the experiment, the model's files, the prompts, the program's version (setup.go)
+//	weights   those that are trained, as they are now
+//	how       the iteration, which fixes the sampler, and the key that everything drawn follows from
+//	keys      which samples
+//
+// No clock and no machine is among them. So equal names mean equal results, and a run that is resumed asks for the
+// jobs that it asked for before.
+//
+// Invariant (test): a change of any of these is another name, and nothing else is.
+
+// A Job is some samples to be rolled.
+type Job struct {
+	Setup   Hash   `json:"setup"`
+	Weights Hash   `json:"weights"`
+	How     How    `json:"how"`
+	Keys    []Keys `json:"keys"`
+}
+
+// How says how a job's samples are drawn.
+type How struct {
+	Iteration int     `json:"iteration,omitempty"` // of the run, from 0
+	Evaluates bool    `json:"evaluates,omitempty"` // held-out samples, by [evaluate]'s solver
+	Guidance  float64 `json:"guidance,omitempty"`  // of held-out samples
+	Fixed     bool    `json:"fixed,omitempty"`     // draws are the same in every iteration
+	Root      rng.Key `json:"root"`                // what is drawn follows from it
+}
+
+// Keys are samples of a prompt, in a row.
+type Keys struct {
+	Iteration int `json:"iteration,omitempty"`
+	Prompt    int `json:"prompt,omitempty"`
+	First     int `json:"first,omitempty"`
+	Samples   int `json:"samples"`
+}
+
+// Name is the job's.
+func (j Job) Name() Hash {
+	text, err := json.Marshal(j)
+	if err != nil { // it has numbers alone; a guidance that is none was refused in the experiment
+		panic(fmt.Sprintf("fleet: a job that has no name: %v", err))
+	}
+	return HashOf(append([]byte("darkroom job 1\n"), text...))
+}
+
+// Samples is how many the job has.
+func (j Job) Samples() (n int) {
+	for _, k := range j.Keys {
+		n += k.Samples
+	}
+	return n
+}
+
+// All are the job's keys, one a sample.
+func (j Job) All() []trainer.Key {
+	all := make([]trainer.Key, 0, j.Samples())
+	for _, k := range j.Keys {
+		for i := range k.Samples {
+			all = append(all, trainer.Key{Iteration: k.Iteration, Prompt: k.Prompt, Sample: k.First + i})
+		}
+	}
+	return all
+}
+
+// String names the job for people.
+func (j Job) String() string {
+	of := fmt.Sprintf("of iteration %d", j.How.Iteration+1)
+	if j.How.Fixed {
+		of = "held out"
+	}
+	return fmt.Sprintf("%s (%d samples %s, from prompt %d)", j.Name().Short(), j.Samples(), of, j.Keys[0].Prompt)
+}
+
+// runsOf makes runs of keys.
+func runsOf(keys []trainer.Key) (all []Keys) {
+	for _, k := range keys {
+		if n := len(all); n > 0 {
+			last := &all[n-1]
+			if last.Iteration == k.Iteration && last.Prompt == k.Prompt && last.First+last.Samples == k.Sample {
+				last.Samples++
+				continue
+			}
+		}
+		all = append(all, Keys{k.Iteration, k.Prompt, k.Sample, 1})
+	}
+	return all
+}
+
+// Split shares keys out: whole groups, in their order, so many samples at least in each part. A group stays
+// together, since what its samples have in common is computed once.
+func Split(keys []trainer.Key, least int) (parts [][]trainer.Key) {
+	from := 0
+	for i := 1; i <= len(keys); i++ {
+		if i == len(keys) || i-from >= least && keys[i].Prompt != keys[i-1].Prompt {
+			parts = append(parts, keys[from:i])
+			from = i
+		}
+	}
+	return parts
+}
+
+// howOf says how a turn's samples are drawn. It cannot say it of a turn that is not one of the experiment's own.
+func howOf(e *experiment.Experiment, turn experiment.Turn, root rng.Key, fixed bool) (How, bool) {
+	h := How{Iteration: turn.First + turn.Iteration, Evaluates: turn.Evaluates, Fixed: fixed, Root: root}
+	if turn.Evaluates {
+		h.Iteration, h.Guidance = 0, turn.Sampler.Guidance
+	}
+	again, err := h.turn(e)
+	return h, err == nil && again.Number == turn.Number && reflect.DeepEqual(again.Rows, turn.Rows) &&
+		slices.Equal(again.Trained, turn.Trained) && reflect.DeepEqual(again.Sampler, turn.Sampler)
+}
+
+// turn is howOf's way back.
+func (h How) turn(e *experiment.Experiment) (experiment.Turn, error) {
+	if !h.Evaluates {
+		return e.Turn(h.Iteration)
+	}
+	s := e.Sampler
+	s.Guidance = h.Guidance
+	return e.Evaluating(s)
+}

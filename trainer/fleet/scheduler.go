@@ -1,0 +1,293 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+)
+
+// Card: who does what is not decided here, for workers take jobs from a queue when they are free. What is decided
+// is which jobs are put on the queue once more:
+//
+//	lease      the worker that began it was not heard of for Rules.Lease, left, or failed
+//	silence    it waits, and none is begun though workers are idle: whoever carries jobs has lost it
+//	hedge      nothing waits, a worker is idle, and the job takes Rules.Hedge times the median
+//	here       it was begun Rules.Tries times: the trainer does it, and meets the error if it has one
+//
+// The first result counts. Every later one must have its bytes; one that has not is told, and nothing is changed.
+//
+// The caller says what it hears and what time it is; there is no clock and no goroutine in here. So the test drives
+// this very code on virtual time.
+//
+// Invariants (tests): every job is done in the end, whatever is lost, as long as somebody works; a job that nobody
+// disturbs is offered once.
+
+// A Scheduler knows the jobs that are not done, and who is at them.
+type Scheduler struct {
+	Rules
+	jobs    map[Hash]*task
+	workers map[string]*worker
+	waiting int // copies on the queue
+	left    int // jobs that are not done
+	busy    int // workers with a job
+	took    durations
+	leases  deadlines
+	begun   []*try        // the oldest first, from where hedges are taken; some are over
+	starved time.Duration // since when jobs wait beside idle workers, and none is begun
+	starves bool
+	spent   []*task // begun too often: the trainer is to do them
+	out     int     // workers that were refused
+	Counts
+}
+
+// Counts are what a fleet did.
+type Counts struct {
+	Jobs     int `json:"jobs"`               // that were asked for
+	Done     int `json:"done"`               // first results
+	Again    int `json:"again,omitempty"`    // further results of the same bytes
+	Differed int `json:"differed,omitempty"` // further results of other bytes
+	Late     int `json:"late,omitempty"`     // results that nobody waits for
+	Expired  int `json:"expired,omitempty"`  // leases
+	Failed   int `json:"failed,omitempty"`   // tries
+	Lost     int `json:"lost,omitempty"`     // copies that were offered again, since nobody took them
+	Hedged   int `json:"hedged,omitempty"`
+	Here     int `json:"here,omitempty"` // jobs that were left to the trainer
+}
+
+// A task is a job on its way.
+type task struct {
+	name    Hash
+	copies  int      // on the queue
+	tries   []*try   // under way
+	begun   int      // tries so far
+	by      []string // whose
+	hedged  bool
+	here    bool // the trainer is to do it
+	done    bool
+	digest  Hash   // of the first result
+	worker  string // whose it is
+	offered time.Duration
+}
+
+// A try is a worker at a job.
+type try struct {
+	*task
+	worker string
+	began  time.Duration
+	heard  time.Duration
+	over   bool
+}
+
+type worker struct {
+	name    string
+	heard   time.Duration
+	tries   map[*try]bool
+	refused bool
+}
+
+// NewScheduler has no jobs.
+func NewScheduler(r Rules) *Scheduler {
+	return &Scheduler{Rules: r, jobs: map[Hash]*task{}, workers: map[string]*worker{}}
+}
+
+// Left is how many jobs are not done; Waiting how many copies are on the queue; Workers how many are there.
+func (s *Scheduler) Left() int    { return s.left }
+func (s *Scheduler) Waiting() int { return s.waiting }
+func (s *Scheduler) Workers() int { return len(s.workers) }
+
+// Knows reports whether a worker is there; Begins is how often a job was begun.
+func (s *Scheduler) Knows(worker string) bool { return s.workers[worker] != nil }
+func (s *Scheduler) Begins(name Hash) int {
+	if t := s.jobs[name]; t != nil {
+		return t.begun
+	}
+	return 0
+}
+
+// Median is how long a job takes.
+func (s *Scheduler) Median() time.Duration { return s.took.median() }
+
+// Add takes a job on, once; the caller offers it.
+func (s *Scheduler) Add(now time.Duration, name Hash) bool {
+	if s.jobs[name] != nil {
+		return false
+	}
+	t := &task{name: name}
+	s.jobs[name] = t
+	s.left++
+	s.Jobs++
+	s.offer(now, t)
+	return true
+}
+
+func (s *Scheduler) offer(now time.Duration, t *task) {
+	t.copies++
+	s.waiting++
+	t.offered = now
+}
+
+// Remove forgets a job, whether it is done or not.
+func (s *Scheduler) Remove(name Hash) {
+	t := s.jobs[name]
+	if t == nil {
+		return
+	}
+	s.settle(t)
+	if !t.done {
+		s.left--
+	}
+	delete(s.jobs, name)
+}
+
+// settle ends all that is under way for a task.
+func (s *Scheduler) settle(t *task) {
+	s.waiting -= t.copies
+	t.copies = 0
+	for _, x := range t.tries {
+		s.end(x)
+	}
+	t.tries = nil
+}
+
+// end ends a try, which its task no longer lists.
+func (s *Scheduler) end(x *try) {
+	x.over = true
+	w := s.workers[x.worker]
+	if w == nil {
+		return
+	}
+	if delete(w.tries, x); len(w.tries) == 0 {
+		s.busy--
+	}
+}
+
+// drop ends a try that came to nothing. Its task is offered again by Due, unless others are at it.
+func (s *Scheduler) drop(x *try) {
+	x.task.tries = slices.DeleteFunc(x.task.tries, func(y *try) bool { return x == y })
+	s.end(x)
+}
+
+// Hello hears of a worker.
+func (s *Scheduler) Hello(now time.Duration, name string) { s.seen(now, name) }
+
+func (s *Scheduler) seen(now time.Duration, name string) *worker {
+	w := s.workers[name]
+	if w == nil {
+		w = &worker{name: name, tries: map[*try]bool{}}
+		s.workers[name] = w
+		s.leases.push(now+s.Lease, nil, w)
+	}
+	w.heard = now
+	return w
+}
+
+// Bye frees what a worker was at, and returns the jobs that are to be offered again. One that was refused stays
+// known.
+func (s *Scheduler) Bye(now time.Duration, name string) []Hash {
+	w := s.workers[name]
+	if w == nil || w.refused {
+		return nil
+	}
+	var again []Hash
+	for _, x := range sortedTries(w.tries) {
+		s.drop(x)
+		again = s.offerAgain(now, x.task, again)
+	}
+	delete(s.workers, name)
+	return again
+}
+
+// sortedTries are a worker's in the order in which they were begun.
+func sortedTries(m map[*try]bool) []*try {
+	all := make([]*try, 0, len(m))
+	for x := range m {
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b *try) int { return int(a.began - b.began) })
+	return all
+}
+
+// offerAgain offers a task that nobody is at.
+func (s *Scheduler) offerAgain(now time.Duration, t *task, to []Hash) []Hash {
+	if t.done || t.here || t.copies > 0 || len(t.tries) > 0 {
+		return to
+	}
+	if s.worn(t) {
+		t.here = true
+		s.spent = append(s.spent, t)
+		return to
+	}
+	s.offer(now, t)
+	return append(to, t.name)
+}
+
+// worn reports whether a task was begun so often that the trainer is to do it: on two workers at least, where there
+// are two.
+func (s *Scheduler) worn(t *task) bool {
+	return t.begun >= s.Tries && (len(t.by) > 1 || len(s.workers) < 2)
+}
+
+// Begun hears that a worker took a copy. It is of no use where the job is done or unknown: then the caller withdraws
+// it. What a worker that was refused took is offered again.
+func (s *Scheduler) Begun(now time.Duration, name Hash, by string) (useful bool, again []Hash) {
+	w, t := s.seen(now, by), s.jobs[name]
+	s.starves = false // jobs come through
+	if t == nil {
+		return false, nil
+	}
+	if t.copies > 0 {
+		t.copies--
+		s.waiting--
+	}
+	if t.done || w.refused {
+		return false, s.offerAgain(now, t, nil)
+	}
+	if slices.ContainsFunc(t.tries, func(x *try) bool { return x.worker == by }) {
+		return true, nil // said twice
+	}
+	x := &try{task: t, worker: by, began: now, heard: now}
+	if len(w.tries) == 0 {
+		s.busy++
+	}
+	w.tries[x] = true
+	t.tries = append(t.tries, x)
+	t.begun++
+	if !slices.Contains(t.by, by) {
+		t.by = append(t.by, by)
+	}
+	s.begun = append(s.begun, x)
+	s.leases.push(now+s.Lease, x, nil)
+	return true, nil
+}
+
+// Beat hears that a worker is still at a job.
+func (s *Scheduler) Beat(now time.Duration, name Hash, by string) {
+	s.seen(now, by)
+	t := s.jobs[name]
+	if t == nil || t.done {
+		return
+	}
+	for _, x := range t.tries {
+		if x.worker == by {
+			x.heard = now
+			return
+		}
+	}
+	s.Begun(now, name, by) // its word was lost, or its lease had ended
+}
+
+// Failed hears that a worker could not do a job.
+func (s *Scheduler) Failed(now time.Duration, name Hash, by string) (again []Hash) {
+	s.seen(now, by)
+	t := s.jobs[name]
+	if t == nil || t.done {
+		return nil
+	}
+	for _, x := range t.tries {
+		if x.worker == by {
+			s.Counts.Failed++
+			s.drop(x)
+			return s.offerAgain(now, t, nil)
+		}
+	}
+	return nil
+}

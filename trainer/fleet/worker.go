@@ -1,0 +1,123 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Worker takes jobs and does them, until it is told to stop.
+type Worker struct {
+	Name  string
+	Link  Link
+	About About
+	Beat  time.Duration // how often it says that it is there
+	// Do does a job, and stops when ctx ends. An error of type Unfit ends the worker.
+	Do  func(ctx context.Context, j Job) (payload []byte, err error)
+	Say func(format string, args ...any)
+}
+
+// Unfit is why a worker can do none of a run's jobs.
+type Unfit struct{ Err error }
+
+func (u Unfit) Error() string { return u.Err.Error() }
+func (u Unfit) Unwrap() error { return u.Err }
+
+// Run works until ctx ends or the worker is dismissed. What it is at when ctx ends is given back.
+func (w *Worker) Run(ctx context.Context) error {
+	hello, quiet := context.WithCancel(ctx)
+	defer quiet()
+	go w.hellos(hello)
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		_ = w.Link.Say(last, Event{Kind: Bye}) // a trainer that does not hear it misses the worker soon
+	}()
+	failed := 0
+	for {
+		j, err := w.Link.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("waiting for a job: %w", err)
+		}
+		err = w.one(ctx, j)
+		var unfit Unfit
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &unfit):
+			return unfit.Err
+		case err != nil:
+			w.Say("job %s failed: %v", j, err)
+			failed++
+			if !sleep(ctx, time.Second<<min(failed-1, 6)) {
+				return nil
+			}
+		default:
+			failed = 0
+		}
+	}
+}
+
+// sleep reports whether ctx still runs afterwards.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// hellos says again and again that the worker is there.
+func (w *Worker) hellos(ctx context.Context) {
+	for {
+		_ = w.Link.Say(ctx, Event{Kind: Hello, About: &w.About}) // the next one may come through
+		if !sleep(ctx, w.Beat) {
+			return
+		}
+	}
+}
+
+// one does a job, and says so.
+func (w *Worker) one(ctx context.Context, j Job) error {
+	name := j.Name()
+	if err := w.Link.Say(ctx, Event{Kind: Begun, Job: name}); err != nil {
+		return err
+	}
+	began := time.Now()
+	at, stop := context.WithCancel(ctx)
+	defer stop()
+	go w.beats(at, name, stop)
+	payload, err := w.Do(at, j)
+	if at.Err() != nil {
+		return ctx.Err() // it is not needed any more
+	}
+	stop()
+	if err == nil {
+		var blob Hash
+		if blob, err = w.Link.Put(ctx, payload); err == nil {
+			return w.Link.Say(ctx, Event{Kind: Done, Job: name, Payload: blob, Bytes: len(payload), Seconds: time.Since(began).Seconds()})
+		}
+	}
+	return errors.Join(err, w.Link.Say(ctx, Event{Kind: Failed, Job: name, Why: err.Error()}))
+}
+
+// beats says that a job is under way, and stops it when it is not needed.
+func (w *Worker) beats(ctx context.Context, name Hash, stop context.CancelFunc) {
+	withdrawn := w.Link.Withdrawn(name)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-withdrawn:
+			stop()
+			return
+		case <-time.After(w.Beat):
+			_ = w.Link.Say(ctx, Event{Kind: Beat, Job: name}) // the next one may come through
+		}
+	}
+}
