@@ -30,6 +30,16 @@ func WriteFolder(folder, base string, tensors []Tensor, metadata map[string]stri
 			return in(folder, err)
 		}
 	}
+	return WriteMade(folder, base, tensors, metadata, maxBytes, func([]Tensor) error { return nil })
+}
+
+// WriteMade is WriteFolder of tensors whose data is made a shard at a time: fill sets it, and it is let go once it is written.
+func WriteMade(folder, base string, tensors []Tensor, metadata map[string]string, maxBytes int64, fill func(shard []Tensor) error) error {
+	for _, t := range tensors {
+		if _, err := sizeOf(t.DType, t.Shape); err != nil {
+			return in(folder, tensorProblem(t.Name, "this is a mistake in the program that writes", "%v", err))
+		}
+	}
 	shards := split(tensors, maxBytes)
 	indexPath := filepath.Join(folder, base+indexSuffix)
 	stale, err := staleFiles(folder, base)
@@ -51,6 +61,9 @@ func WriteFolder(folder, base string, tensors []Tensor, metadata map[string]stri
 		if len(shards) > 1 {
 			name = fmt.Sprintf("%s-%05d-of-%05d.safetensors", base, i+1, len(shards))
 		}
+		if err := fill(shard); err != nil {
+			return err
+		}
 		if err := Write(filepath.Join(folder, name), shard, metadata); err != nil {
 			return err
 		}
@@ -59,6 +72,7 @@ func WriteFolder(folder, base string, tensors []Tensor, metadata map[string]stri
 			ix.WeightMap[t.Name] = name
 			ix.Metadata.TotalSize += int64(len(t.Data))
 		}
+		shards[i] = nil
 	}
 	for name := range stale {
 		if err := os.Remove(filepath.Join(folder, name)); err != nil {
@@ -89,12 +103,13 @@ func split(tensors []Tensor, maxBytes int64) [][]Tensor {
 	filled := int64(0)
 	for _, t := range order {
 		last := len(shards) - 1
-		if len(shards[last]) > 0 && filled+int64(len(t.Data)) > maxBytes {
+		bytes, _ := sizeOf(t.DType, t.Shape) // WriteMade asked before
+		if len(shards[last]) > 0 && filled+bytes > maxBytes {
 			shards = append(shards, nil)
 			last, filled = last+1, 0
 		}
 		shards[last] = append(shards[last], t)
-		filled += int64(len(t.Data))
+		filled += bytes
 	}
 	return shards
 }
