@@ -226,16 +226,12 @@ func adaptiveKL(c *Case) error {
 }
 
 func lossCRD(c *Case) error {
-	o := loss.CRD{Low: -c.Float("adv_lo"), High: c.Float("adv_hi"), Beta: c.Float("crd_beta"), Squares: c.String("loss_type") == "mse", Temperature: c.Float("weight_temp"),
-		Adaptive: c.Bool("adaptive_logp"), KLWeight: c.Float("kl_beta"), RewardKL: c.Bool("reward_adaptive_kl"), OthersR: c.Floats("other_r"), OthersAdv: c.Floats("other_a")}
+	o := loss.CRD{CRDOptions: loss.CRDOptions{Match: c.String("loss_type"), Temperature: c.Float("weight_temp"), Adaptive: c.Bool("adaptive_logp"), KLByReward: c.Bool("reward_adaptive_kl")},
+		Low: -c.Float("adv_lo"), High: c.Float("adv_hi"), Beta: c.Float("crd_beta"), KLWeight: c.Float("kl_beta"), OthersR: c.Floats("other_r"), OthersAdv: c.Floats("other_a")}
 	v := c.Array("v")
-	clean, noise := c.Floats("x0"), c.Floats("noise")
-	target := make([]float64, len(noise))
-	for i := range target {
-		target[i] = noise[i] - clean[i]
-	}
-	r := o.Of(loss.CRDTerms{Target: samples(Array{v.Shape, target}), Output: samples(v), Old: samples(c.Array("v_old")), Ref: samples(c.Array("v_ref")), Advantage: c.Floats("advantages")})
-	for name, x := range map[string]any{"r_theta": r.Reward, "adv01": r.Share, "policy_loss": r.Policy, "kl_div": r.Distant, "kl_loss": r.KL, "loss": r.Loss, "grad_v": Array{v.Shape, flat(r.Grad)}} {
+	part := func(name string) [][]float64 { return samples(Array{v.Shape, c.Floats(name)}) }
+	r := o.Of(loss.Noised{Clean: part("x0"), Noise: part("noise"), V: samples(v), VOld: part("v_old"), VRef: part("v_ref")}, c.Floats("advantages"))
+	for name, x := range map[string]any{"r_theta": r.Reward, "adv01": r.Share, "policy_loss": r.Policy, "kl_div": r.Distant, "kl_loss": r.KL, "loss": r.Loss, "grad_v": Array{v.Shape, flat(r.GradV)}} {
 		c.Put(name, x)
 	}
 	return nil

@@ -195,6 +195,8 @@ func (e *Experiment) objectiveWords() string {
 		s += fmt.Sprintf(", left out beyond a divergence of %v", l.Threshold)
 	case l.Objective == "nft":
 		s += fmt.Sprintf(", β %v, advantages (%s) cut to ±%v", l.Beta, l.AdvMode, l.AdvClip)
+	case l.Objective == "crd":
+		s += fmt.Sprintf(", by %s, β %v, advantages cut to ±%v", l.CRDOptions.Match, l.Beta, l.AdvClip)
 	case l.Objective == "reward-gradient":
 		s += ", " + e.gradientWords()
 	case l.Objective == "dpo" || l.Objective == "dgpo":

@@ -21,6 +21,7 @@ func TestFacts(t *testing.T) {
 		{"objective clip, ratios from 1 - 0.1 to 1 + 0.3; KL 0.2 to base, of means over the step's deviation", []string{"loss={clip_range=0.1, clip_high=0.3, kl={weight=0.2, over='deviation'}}"}},
 		{"objective dppo, left out beyond a divergence of 0.5; no KL", []string{"loss={objective='dppo', threshold=0.5}"}},
 		{"objective nft, β 2, advantages (binary) cut to ±3, 4 times of each sample; no KL", []string{"loss={objective='nft', beta=2, adv_mode='binary', adv_clip=3, times=4}"}},
+		{"objective crd, by bce, β 2, advantages cut to ±3, 4 times of each sample; no KL", []string{"loss={objective='crd', beta=2, crd_match='bce', adv_clip=3, times=4}"}},
 		{"objective sapo, token-mean, corrected by token, token_k1; KL 0.1 to base, k3", []string{"episode={}", "loss={objective='sapo', kl={weight=0.1, estimator='k3'}, correction={weights='token', reject='token_k1', bounds='2'}}"}},
 		{"rollout 4 prompts of embed:scenes, 12 samples each from one start noise; no guidance", []string{"rollout.shared_noise=true", "sampler.guidance=1"}},
 		{"rollout 4 prompts of embed:scenes, 12 samples each at a step: 4 trunks with 3 branches; guidance 4.5 by two outputs", []string{"sampler.tree={kind='trunk', children=3}"}},

@@ -20,6 +20,7 @@ type Loss struct {
 	loss.Forward
 	loss.AWMOptions
 	loss.DGPOOptions
+	loss.CRDOptions
 	loss.TokenOptions
 	KL         KL              `toml:"kl"`
 	Gradient   Gradient        `toml:"gradient" of:"reward-gradient"`
@@ -41,7 +42,8 @@ type Value struct {
 func defaultLoss() Loss {
 	return Loss{
 		Objective: "clip", Clipping: loss.DefaultClipping(), NoiseFloor: "warn", RatioForm: loss.DefaultRatioForm(), DPPO: loss.DefaultDPPO(),
-		Forward: loss.DefaultForward(), AWMOptions: loss.DefaultAWMOptions(), TokenOptions: loss.DefaultTokenOptions(),
-		KL: KL{loss.DefaultPenalty()}, Gradient: defaultGradient(), Correction: loss.DefaultCorrection(), Value: Value{LR: 1e-5, ClipRange: 0.5, GradClip: 1},
+		Forward: loss.DefaultForward(), AWMOptions: loss.DefaultAWMOptions(), CRDOptions: loss.DefaultCRDOptions(),
+		TokenOptions: loss.DefaultTokenOptions(),
+		KL:           KL{loss.DefaultPenalty()}, Gradient: defaultGradient(), Correction: loss.DefaultCorrection(), Value: Value{LR: 1e-5, ClipRange: 0.5, GradClip: 1},
 	}
 }

@@ -27,6 +27,27 @@ func implicit(l Loss, _ int) NoisedLoss {
 	}
 }
 
+// centred is CRD. The samples at one of their times are a batch, whose mean rewards are centred by.
+func centred(l Loss, _ int) NoisedLoss {
+	o := l.CRD()
+	return func(n loss.Noised, groups []int, advantages []float64) (loss.Verdict, error) {
+		v := loss.Verdict{Metrics: map[string][]float64{}}
+		times := float64(len(n.V) / len(groups))
+		for row := 0; row < len(n.V); row += len(groups) {
+			r := o.Of(n.Rows(row, row+len(groups)), advantages)
+			v.Loss += r.Loss / times
+			for _, grad := range r.GradV {
+				for e := range grad {
+					grad[e] /= times
+				}
+				v.Grad = append(v.Grad, grad)
+			}
+			v.Metrics["kl"], v.Metrics["own_reward"] = append(v.Metrics["kl"], r.Distant...), append(v.Metrics["own_reward"], r.Reward...)
+		}
+		return v, nil
+	}
+}
+
 // matching is AWM: ratios of matching errors; the old errors are those of the weights that rolled.
 func matching(l Loss, _ int) NoisedLoss {
 	o := l.AWM()

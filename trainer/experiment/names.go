@@ -322,6 +322,8 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "guard", Card: "The ratio without its drift, at the scale of each step (GRPO-Guard).", sets: `ratio = "guard"`}, Ratio: true, options: clip, Steps: clips, numbers: clipped},
 		{Name: Name{Name: "dppo", Card: "No clip: a sample that moves away is left out where the policies diverge (Flow-DPPO)."}, Ratio: true, Steps: func(l Loss) StepLoss { return l.Masked().Of }, numbers: masked},
 		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true, Flow: true, Old: true, KL: true, Follows: true, Verdict: implicit, numbers: []string{"kl", "distance_to_old", "probability"}},
+		{Name: Name{Name: "crd", Card: "The network's own reward of a sample, its lead over the old network, is brought to the sample's advantage, both centred over the batch (Centered Reward Distillation); any solver may roll."},
+			Noised: true, Flow: true, Old: true, KL: true, Follows: true, Verdict: centred, numbers: []string{"kl", "own_reward"}},
 		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, Flow: true, options: func(l Loss) options { return l.AWM() }, Old: true, KL: true, Average: true, Verdict: matching, numbers: []string{"kl"}},
 		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true, Reference: true, Verdict: preferredPairs, numbers: []string{"accuracy", "margin"}},
 		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true, Verdict: weighted},

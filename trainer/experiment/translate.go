@@ -155,3 +155,8 @@ func (l Loss) AWM() loss.AWM {
 func (l Loss) DGPO(group int) loss.DGPO {
 	return loss.DGPO{Clipping: l.Clipping, DGPOOptions: l.DGPOOptions, Beta: l.Beta, GroupSize: group}
 }
+
+// CRD is the distillation of centred rewards.
+func (l Loss) CRD() loss.CRD {
+	return loss.CRD{CRDOptions: l.CRDOptions, Low: l.AdvClip, High: l.AdvClip, Beta: l.Beta, KLWeight: l.KL.Weight}
+}

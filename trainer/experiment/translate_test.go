@@ -187,6 +187,8 @@ func TestLossKeysArrive(t *testing.T) {
 		{"kl={weight=0.1, estimator='k2'}", tokens, tokenLoss}, {"kl={corrected=true}", tokens, tokenLoss}, {"correction={weights='token'}", tokens, tokenLoss}, {"correction={reject='token_k1', bounds='2'}", tokens, tokenLoss}, {"objective='gspo'", tokens, tokenLoss},
 		{"beta=0.1", least, nft}, {"adv_clip=2", least, nft}, {"kl={weight=0.3}", least, nft},
 		{"clip_range=0.1", least, awm}, {"adv_clip=2", least, awm}, {"adv_max=2", least, awm}, {"ratios='exp_first'", least, awm}, {"elbo=true", least, awm}, {"kl={ema_weight=1}", least, awm},
+		{"beta=0.1", least, crd}, {"adv_clip=2", least, crd}, {"kl={weight=0.3}", least, crd}, {"crd_match='bce'", least, crd}, {"crd_temperature=0", least, crd},
+		{"crd_adaptive=false", least, crd}, {"crd_kl_by_reward=false", least, crd},
 		{"beta=0.1", least, dgpo}, {"clip_far=true", least, dgpo}, {"clip_high=0.2", least, dgpo},
 	} {
 		with := parse(t, c.base, "loss."+c.set)
@@ -204,6 +206,7 @@ func masked(e *Experiment) any    { return e.Loss.Masked() }
 func tokenLoss(e *Experiment) any { return e.Loss.Tokens() }
 func nft(e *Experiment) any       { o, _ := e.Loss.NFT(); return o }
 func awm(e *Experiment) any       { return e.Loss.AWM() }
+func crd(e *Experiment) any       { return e.Loss.CRD() }
 func dgpo(e *Experiment) any      { return e.Loss.DGPO(4) }
 
 // Estimators' names become rules and credit that their package has.

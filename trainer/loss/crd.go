@@ -6,8 +6,9 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Centered reward distillation (CRD, as Flow-Factory has it): the network's own reward of a sample, how much
-// nearer than the old network it comes to the flow's target u = noise - x0, follows the advantage's share.
+// Centered reward distillation (CRD, arXiv 2603.14128, as Flow-Factory has it): the network's own reward of a
+// sample, how much nearer than the old network it comes to the flow's target u = noise - x0, follows the
+// advantage's share.
 //
 //	R = -mean[(v-u)²/w - (v_old-u)²/w_old]       w = 1, or max(1e-5, mean |v-u|), without gradient
 //	a = A cut to [-Low, High], from 0 to 1
@@ -16,57 +17,67 @@ import (
 //
 // with Rc = R - p·R (p·R without gradient) and ac = a - p·a; the mean over directions, times High/β. Rows of
 // other ranks count in p alone. The KL is KLWeight·mean of (m + a(1-m))·mean (v - v_ref)², m = 1e-4/KLWeight, or
-// m = 1 where RewardKL is off.
+// m = 1 where KLByReward is off.
 //
-// Invariant (test): the gradient agrees with finite differences.
+// What differs: upstream rolls with one average of the weights and measures R against another; here the old
+// network is both. Its reference is guided by classifier-free guidance; here it is the plain one.
+//
+// Invariants (tests): the gradient agrees with finite differences; as long as the network is the old one, R is 0.
 type CRD struct {
+	CRDOptions
 	Low, High, Beta    float64
-	Squares            bool    // mse in place of bce
-	Temperature        float64 // T
-	Adaptive           bool    // w
 	KLWeight           float64
-	RewardKL           bool
 	OthersR, OthersAdv []float64 // of other ranks: R and a
 }
 
-// CRDTerms are what it looks at, a row a sample.
-type CRDTerms struct {
-	Target, Output, Old, Ref [][]float64 // u, v, v_old, v_ref
-	Advantage                []float64
+// CRDOptions are the options that CRD alone has.
+type CRDOptions struct {
+	Match       string  `toml:"crd_match" enum:"mse,bce" of:"crd" doc:"of crd: its own rewards are brought to advantages by the squared distance, or by cross entropy"`
+	Temperature float64 `toml:"crd_temperature" range:"[-1,100]" of:"crd" doc:"of crd: temperature of the samples' weights in the means that rewards are centred by; 0: by advantage and evenly; below 0: evenly"`
+	Adaptive    bool    `toml:"crd_adaptive" of:"crd" doc:"of crd: errors count in units of their own mean size"`
+	KLByReward  bool    `toml:"crd_kl_by_reward" of:"crd" doc:"of crd: the KL of a sample weighs by its advantage's share"`
+}
+
+// DefaultCRDOptions are Flow-Factory's.
+func DefaultCRDOptions() CRDOptions {
+	return CRDOptions{Match: "mse", Temperature: -1, Adaptive: true, KLByReward: true}
 }
 
 // CRDResult is the loss, and its gradient at the outputs.
 type CRDResult struct {
 	Loss, Policy, KL       float64
 	Reward, Share, Distant []float64 // R, a, and the distance from the reference
-	Grad                   [][]float64
+	GradV                  [][]float64
 }
 
 // Of is the objective.
-func (o CRD) Of(t CRDTerms) CRDResult {
-	n := len(t.Output)
-	r := CRDResult{Grad: zeros(t.Output)}
-	for i, v := range t.Output {
-		r.Reward = append(r.Reward, distance(t.Old[i], t.Target[i])/o.width(t.Old[i], t.Target[i])-distance(v, t.Target[i])/o.width(v, t.Target[i]))
-		a := min(max(t.Advantage[i], -o.Low), o.High) / o.High
+func (o CRD) Of(t Noised, advantages []float64) CRDResult {
+	n := len(t.V)
+	r := CRDResult{GradV: zeros(t.V)}
+	targets := t.targets()
+	for i, v := range t.V {
+		old, now := distance(t.VOld[i], targets[i])/o.width(t.VOld[i], targets[i]), distance(v, targets[i])/o.width(v, targets[i])
+		r.Reward = append(r.Reward, old-now)
+		a := min(max(advantages[i], -o.Low), o.High) / o.High
 		r.Share = append(r.Share, min(max(float64(a/2)+0.5, 0), 1))
-		r.Distant = append(r.Distant, distance(v, t.Ref[i]))
 	}
 	all, shares := append(append([]float64(nil), r.Reward...), o.OthersR...), append(append([]float64(nil), r.Share...), o.OthersAdv...)
 	directions := o.directions(shares)
 	scale := o.High / math.Max(o.Beta, 1e-8) / float64(len(directions)*n)
 	for _, p := range directions {
 		meanR, meanA := dot(p, all), dot(p, shares)
-		for i, v := range t.Output {
+		for i, v := range t.V {
 			value, slope := o.of(o.Beta*(r.Reward[i]-meanR), r.Share[i]-meanA)
 			r.Policy += float64(scale * value)
-			w := scale * slope * o.Beta * -2 / (float64(len(v)) * o.width(v, t.Target[i]))
+			w := scale * slope * o.Beta * -2 / (float64(len(v)) * o.width(v, targets[i]))
 			for e := range v {
-				r.Grad[i][e] += float64(w * (v[e] - t.Target[i][e]))
+				r.GradV[i][e] += float64(w * (v[e] - targets[i][e]))
 			}
 		}
 	}
-	o.addKL(t, &r)
+	if t.VRef != nil { // without a weight there may be no reference
+		o.addKL(t, &r)
+	}
 	r.Loss = r.Policy + r.KL
 	return r
 }
@@ -122,7 +133,7 @@ func leaning(x []float64, scale float64, positive bool) []float64 {
 
 // of is one row's loss and its slope, at a reward z and an advantage's share a, both centred.
 func (o CRD) of(z, a float64) (value, slope float64) {
-	if o.Squares {
+	if o.Match == "mse" {
 		return (z - a) * (z - a), 2 * (z - a)
 	}
 	y := sigmoid(a)
@@ -130,17 +141,18 @@ func (o CRD) of(z, a float64) (value, slope float64) {
 }
 
 // addKL adds the distance from the reference.
-func (o CRD) addKL(t CRDTerms, r *CRDResult) {
-	n := float64(len(t.Output))
-	for i, v := range t.Output {
+func (o CRD) addKL(t Noised, r *CRDResult) {
+	n := float64(len(t.V))
+	for i, v := range t.V {
+		r.Distant = append(r.Distant, distance(v, t.VRef[i]))
 		w := o.KLWeight / n
-		if o.RewardKL {
+		if o.KLByReward {
 			m := 1e-4 / math.Max(o.KLWeight, 1e-8)
 			w *= m + float64(r.Share[i]*(1-m))
 		}
 		r.KL += float64(w * r.Distant[i])
 		for e := range v {
-			r.Grad[i][e] += 2 * w * (v[e] - t.Ref[i][e]) / float64(len(v))
+			r.GradV[i][e] += 2 * w * (v[e] - t.VRef[i][e]) / float64(len(v))
 		}
 	}
 }

@@ -6,12 +6,12 @@ import "github.com/darkroom-rl/darkroom/sde"
 // process): nft.go, awm.go, dpo.go, dgpo.go, crd.go, flowmatch.go.
 type Forward struct {
 	Times   int     `toml:"times" range:"[1,1000]" of:"noised" doc:"times that a final sample is noised to"`
-	Draw    string  `toml:"time_draw" enum:"schedule,uniform,logit_normal" of:"nft,awm,dpo,rwr,sft,dgpo" doc:"where these times are drawn: among the sampler's, anywhere, or most in the middle, each shifted by time_shift"`
+	Draw    string  `toml:"time_draw" enum:"schedule,uniform,logit_normal" of:"nft,crd,awm,dpo,rwr,sft,dgpo" doc:"where these times are drawn: among the sampler's, anywhere, or most in the middle, each shifted by time_shift"`
 	Mean    float64 `toml:"time_mean" range:"[-100,100]" of:"time_draw=logit_normal" doc:"of logit_normal: the normal's mean; above 0 is towards noise"`
 	Spread  float64 `toml:"time_std" range:"(0,100]" of:"time_draw=logit_normal" doc:"of logit_normal: the normal's deviation"`
 	Shift   float64 `toml:"time_shift" range:"(0,1000]" of:"time_draw=uniform,logit_normal" doc:"shift of drawn times towards noise; 1: none"`
-	Beta    float64 `toml:"beta" range:"(0,inf)" of:"nft,dpo,dgpo" doc:"of nft, dpo and dgpo: how far the implicit policies lie apart"`
-	AdvClip float64 `toml:"adv_clip" range:"(0,inf)" of:"nft,awm" doc:"of nft and awm: what advantages are cut to"`
+	Beta    float64 `toml:"beta" range:"(0,inf)" of:"nft,crd,dpo,dgpo" doc:"of nft, dpo and dgpo: how far the implicit policies lie apart; of crd: scale of the network's own rewards"`
+	AdvClip float64 `toml:"adv_clip" range:"(0,inf)" of:"nft,crd,awm" doc:"of nft, crd and awm: what advantages are cut to"`
 	AdvMode string  `toml:"adv_mode" enum:"all,positive_only,negative_only,one_only,binary" of:"nft" doc:"of nft: which advantages count"`
 }
 
@@ -47,4 +47,27 @@ func (n Noised) target(i, e int) float64 {
 		return n.Target[i][e]
 	}
 	return n.Noise[i][e] - n.Clean[i][e]
+}
+
+// targets are the target of every row.
+func (n Noised) targets() [][]float64 {
+	all := zeros(n.V)
+	for i, row := range all {
+		for e := range row {
+			row[e] = n.target(i, e)
+		}
+	}
+	return all
+}
+
+// Rows are those from one number to another.
+func (n Noised) Rows(from, to int) Noised {
+	part := func(x [][]float64) [][]float64 {
+		if x == nil {
+			return nil
+		}
+		return x[from:to]
+	}
+	return Noised{Clean: part(n.Clean), Noise: part(n.Noise), Time: n.Time[from:to], V: part(n.V), VOld: part(n.VOld), VRef: part(n.VRef),
+		EMA: part(n.EMA), Target: part(n.Target)}
 }

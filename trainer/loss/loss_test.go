@@ -412,3 +412,48 @@ func TestSquaredChange(t *testing.T) {
 		t.Error(kl, grad)
 	}
 }
+
+// TestCRDGradient: the means that rewards are centred by, and the errors' own size, are held while the differences
+// are taken.
+func TestCRDGradient(t *testing.T) {
+	x, a := noised(rand.New(rand.NewPCG(7, 8)), 4), []float64{1, -2, 0.5, 3}
+	for _, options := range []CRDOptions{{Match: "mse", Temperature: -1}, {Match: "bce", Temperature: 0.5, Adaptive: true}, {Match: "mse", KLByReward: true}} {
+		o := CRD{CRDOptions: options, Low: 2.5, High: 2.5, Beta: 0.7, KLWeight: 0.2}
+		got := o.Of(x, a)
+		fixed := noised(rand.New(rand.NewPCG(7, 8)), 4)
+		for i := range got.GradV {
+			differences(t, fmt.Sprint("crd ", i), x.V[i], got.GradV[i], func() float64 { return crdHeld(o, x, fixed, a) })
+		}
+	}
+	x.VOld = x.V
+	for i, r := range (CRD{CRDOptions: DefaultCRDOptions(), Low: 5, High: 5, Beta: 1}).Of(x, a).Reward {
+		if r != 0 {
+			t.Errorf("of the old network itself sample %d has the reward %v", i, r)
+		}
+	}
+}
+
+// crdHeld is the definition with means and sizes taken at another point.
+func crdHeld(o CRD, x, fixed Noised, a []float64) (loss float64) {
+	at := o.Of(fixed, a)
+	n := float64(len(x.V))
+	directions := o.directions(at.Share)
+	for i, v := range x.V {
+		reward := distance(x.VOld[i], x.targets()[i])/o.width(x.VOld[i], x.targets()[i]) - distance(v, x.targets()[i])/o.width(fixed.V[i], x.targets()[i])
+		for _, p := range directions {
+			z, y := o.Beta*(reward-dot(p, at.Reward)), at.Share[i]-dot(p, at.Share)
+			value := (z - y) * (z - y)
+			if o.Match == "bce" {
+				s := 1 / (1 + math.Exp(-y))
+				value = -s*math.Log(1/(1+math.Exp(-z))) - (1-s)*math.Log(1/(1+math.Exp(z)))
+			}
+			loss += o.High / o.Beta / float64(len(directions)) / n * value
+		}
+		weight := o.KLWeight
+		if o.KLByReward {
+			weight *= 1e-4/o.KLWeight + at.Share[i]*(1-1e-4/o.KLWeight)
+		}
+		loss += weight * distance(v, x.VRef[i]) / n
+	}
+	return loss
+}

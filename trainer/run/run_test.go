@@ -340,6 +340,7 @@ func TestObjectives(t *testing.T) {
 		"win-rate": {"advantage.estimator=win-rate"}, "reinforce++": {"advantage.estimator=reinforce++"},
 		"history": {"advantage.estimator=history"}, "ema": {"optim.ema=0.9"},
 		"nft":     {"loss.objective=nft", "loss.times=2"},
+		"crd":     {"loss.objective=crd", "loss.times=2", "loss.kl={weight=1e-3, estimator='velocity'}"},
 		"awm":     {"loss.objective=awm", "loss.times=2", "loss.clip_range=0.1"}, // within 1e-3 nothing is left of the second update
 		"rewards": {whole, `reward=[{name="clip"}, {name="aesthetic", weight=0.1}, {name="jpeg", weight=3}]`, "advantage.combine=advantages"},
 		"dpo":     {"loss.objective=dpo", "advantage.estimator=ends"},
