@@ -3,10 +3,12 @@ package pictures_test
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
-	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -17,6 +19,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/trainer/pictures"
+	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
 )
 
 // steps of the sampler, and those that draw and are judged.
@@ -24,7 +27,7 @@ const steps = 5
 
 var window = []int{1, 2}
 
-// painter is the embedded model with a LoRA.
+// painter is brief's denoiser with a LoRA.
 func painter(t testing.TB, guidance float64, solver func(s sde.Schedule, step int) sde.Row, needs ...trainer.Weights) *pictures.Policy {
 	t.Helper()
 	return painterIn(t, pipeline.BF16, guidance, solver, needs...)
@@ -32,22 +35,46 @@ func painter(t testing.TB, guidance float64, solver func(s sde.Schedule, step in
 
 func painterIn(t testing.TB, precision pipeline.Precision, guidance float64, solver func(s sde.Schedule, step int) sde.Row, needs ...trainer.Weights) *pictures.Policy {
 	t.Helper()
-	dir, err := assets.Folder("embed:tiny-sd3", t.TempDir())
+	return painterOf(t, network{tiny(t), brief.Side, 0}, precision, guidance, solver, sde.Euler, needs...)
+}
+
+// tiny is the folder of brief's denoiser.
+func tiny(t testing.TB) string {
+	t.Helper()
+	dir, err := madeTiny()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return painterOf(t, dir, 64, precision, guidance, solver, sde.Euler, needs...)
+	return dir
 }
 
-// painterOf is a folder's model with a LoRA, for pictures of a size.
-func painterOf(t testing.TB, dir string, size int, precision pipeline.Precision, guidance float64, solver, outside func(s sde.Schedule, step int) sde.Row, needs ...trainer.Weights) *pictures.Policy {
+// madeTiny makes it once for all tests; TestMain deletes it.
+var (
+	tinyDir  = filepath.Join(os.TempDir(), fmt.Sprintf("darkroom-pictures-%d", os.Getpid()))
+	madeTiny = sync.OnceValues(func() (string, error) { return tinyDir, brief.Denoiser(tinyDir) })
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(tinyDir) // what is left behind is the system's to clear
+	os.Exit(code)
+}
+
+// network is a folder, the side of its pictures, and how many tokens of a text it reads, 0: as it says.
+type network struct {
+	dir          string
+	size, tokens int
+}
+
+// painterOf is a folder's model with a LoRA.
+func painterOf(t testing.TB, of network, precision pipeline.Precision, guidance float64, solver, outside func(s sde.Schedule, step int) sde.Row, needs ...trainer.Weights) *pictures.Policy {
 	t.Helper()
 	be, err := cpu.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(be.Close)
-	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(be), Precision: precision})
+	p, err := pipeline.Open(of.dir, pipeline.Options{Pool: tensor.NewPool(be), Precision: precision, TextLength: of.tokens})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +83,7 @@ func painterOf(t testing.TB, dir string, size int, precision pipeline.Precision,
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := p.Shape(size, size)
+	at, err := p.Shape(of.size, of.size)
 	if err != nil {
 		t.Fatal(err)
 	}

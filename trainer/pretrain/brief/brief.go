@@ -1,5 +1,5 @@
-// Package brief has the recipe of a vision-language model that is made in moments. Tests of runs and of the program train
-// such a model once, in place of the embedded one.
+// Package brief has models that are made in moments, for tests of runs, of pictures and of the program: the recipe of a
+// vision-language model (Talker), and the embedded denoiser made smaller (Denoiser).
 package brief
 
 import "github.com/darkroom-rl/darkroom/trainer/pretrain"
