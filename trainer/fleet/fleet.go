@@ -99,6 +99,8 @@ type doing struct {
 	jobs  map[Hash]*job
 	own   *own
 	done  int
+	alone time.Duration // when nobody was found to be there; it is said once
+	said  bool
 }
 
 // job is one of them.
@@ -112,6 +114,7 @@ type job struct {
 // begin takes jobs on: those whose results are kept are done, the others are offered.
 func (d *doing) begin(jobs []Job) error {
 	now := d.Clock()
+	d.alone = now
 	for worker := range d.about {
 		d.sched.Hello(now, worker)
 	}
@@ -198,12 +201,24 @@ func (d *doing) act() error {
 	if j := d.own.now; j != nil && !d.own.audits {
 		d.sched.Beat(now, j.name, Here)
 	}
+	d.lone(now)
 	offer, here := d.sched.Due(now)
 	d.own.must = append(d.own.must, here...)
 	if err := d.offer(offer); err != nil {
 		return err
 	}
 	return d.work(now)
+}
+
+// lone says when nobody works.
+func (d *doing) lone(now time.Duration) {
+	switch {
+	case d.Local || d.sched.Workers() > 0:
+		d.alone = now
+	case !d.said && now-d.alone >= d.Rules.Lease:
+		d.said = true
+		d.Say("fleet: no worker is there, and %d jobs wait for one", d.sched.Left())
+	}
 }
 
 // offer offers jobs once more.

@@ -362,3 +362,18 @@ func TestHedged(t *testing.T) {
 		c.end(stopA, stopB)
 	})
 }
+
+// TestLateWorker: a fleet without workers says so, and goes on when one comes.
+func TestLateWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{})
+		var stop func()
+		c.work.Go(func() {
+			time.Sleep(time.Minute)
+			stop, _ = c.join("late", takes)
+		})
+		c.do(3)
+		c.says("no worker is there, and 3 jobs wait")
+		c.end(stop)
+	})
+}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -44,13 +45,8 @@ func (w *Learner) Tensors(prefix string) []safetensors.Tensor {
 
 // Load goes back to a checkpoint's.
 func (w *Learner) Load(f *safetensors.File, prefix string) error {
-	for i, p := range w.params {
-		x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Value.Len())
-		if err != nil {
-			return err
-		}
-		p.Value.UploadF32(x)
-		p.Updated()
+	if err := w.Take(f, prefix); err != nil {
+		return err
 	}
 	for of, s := range w.others {
 		for i, v := range s.Values {
@@ -62,6 +58,33 @@ func (w *Learner) Load(f *safetensors.File, prefix string) error {
 		}
 	}
 	return w.mover.Load(f, prefix+"optimiser.")
+}
+
+// Values are those of a set of weights, under the names that the current ones have in a checkpoint.
+func (w *Learner) Values(of trainer.Weights, prefix string) (all []safetensors.Tensor, err error) {
+	if of == trainer.Reference && w.others[of] == nil {
+		return nil, errors.New("the reference is the model without its adapter, and has no values of its own")
+	}
+	err = w.With(of, func() error {
+		for i, p := range w.params {
+			all = append(all, safetensors.FromF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, p.Value.F32()))
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Take makes such values those of the current weights.
+func (w *Learner) Take(f *safetensors.File, prefix string) error {
+	for i, p := range w.params {
+		x, err := numbers(f, fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Value.Len())
+		if err != nil {
+			return err
+		}
+		p.Value.UploadF32(x)
+		p.Updated()
+	}
+	return nil
 }
 
 // Bytes are about what a checkpoint of the learner takes: weights, two averages of their gradients, other

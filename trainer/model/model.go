@@ -86,6 +86,14 @@ type Checkpointed interface {
 	Moved() []*autograd.Param
 }
 
+// A Travelling is a model whose weights can be those of another process's (trainer/fleet). Its samples' numbers
+// are all that its rolls leave.
+type Travelling interface {
+	// Values are a set of weights; Take makes such values the current ones.
+	Values(w trainer.Weights) ([]safetensors.Tensor, error)
+	Take(f *safetensors.File) error
+}
+
 // Outputs are what Record writes to.
 type Outputs struct {
 	Folder *folder.Folder

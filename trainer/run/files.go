@@ -15,6 +15,7 @@ type files struct {
 	heldOut                 *folder.Lines
 	further                 map[string]*folder.Lines // those that the model appends to
 	newest                  int                      // the iteration of the newest checkpoint, -1 for none
+	fleet                   *folder.Lines            // who did which job; nil: nobody helped yet
 	kernels                 []byte                   // the backend's choices, as they are in the folder
 }
 
@@ -53,6 +54,7 @@ func (f *files) lines() map[string]*folder.Lines {
 func (f *files) closeLines() error {
 	all := f.lines()
 	all["timing.jsonl"] = f.timing
+	all[fleetFile] = f.fleet
 	var errs []error
 	for _, l := range all {
 		if l != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
@@ -25,6 +26,9 @@ type Options struct {
 	// them, and nil is host memory (ranks.go).
 	Further []kernels.Backend
 	Wire    exchange.Wire
+	// Fleet does the rolls, with workers; nil: they are done here. Class names this machine's arithmetic to them.
+	Fleet   *fleet.Fleet
+	Class   string
 	Cache   string                           // a folder that runs share, for what is computed of prompts; "": none
 	Free    int64                            // bytes of the devices' memory that nobody uses, for [run] memory; 0: unknown
 	Version string                           // of the program, for the manifest

@@ -1,0 +1,282 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// Model is a run's model whose rolls, those of evaluations among them, are done by a fleet. All else is the model's
+// own: what the network is asked for its gradients, checkpoints, what is written.
+//
+// Invariant (tests in trainer/run): with any number of workers, and whichever of them fail, a run leaves the bytes
+// of one that nobody helps.
+type Model struct {
+	model.Model
+	fleet     *Fleet
+	e         *experiment.Experiment
+	travels   model.Travelling
+	ctx       *changing
+	progress  func(done, all int)
+	setup     Hash
+	turn      experiment.Turn // of the iteration under way
+	root      rng.Key
+	elsewhere int    // passes of the iteration's rolls that others made, less those made here in vain
+	recent    []Hash // jobs of the iteration under way, whose results are kept until the next one
+	weights   []Hash // blobs, the oldest first
+}
+
+// Open opens a run's model, and shares its rolls out.
+func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, open func(o model.Options) (model.Model, error)) (model.Model, error) {
+	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress}
+	o.Context, o.Progress = m.ctx, nil
+	own, err := open(o)
+	if err != nil {
+		return nil, err
+	}
+	m.Model = own
+	if err := m.prepare(s); err != nil {
+		return nil, errors.Join(err, own.Close())
+	}
+	if d, ok := own.(trainer.Developer); ok {
+		return developing{m, d}, nil
+	}
+	return m, nil
+}
+
+// developing is a Model of pictures whose rewards have gradients.
+type developing struct {
+	*Model
+	trainer.Developer
+}
+
+func (m *Model) prepare(s Setup) error {
+	var ok bool
+	if m.travels, ok = m.Model.(model.Travelling); !ok || m.e.Rollout.Offline {
+		return errors.New("workers roll pictures, and this experiment rolls something else\nhint: train it without --listen and --workers")
+	}
+	data, err := s.pack()
+	if err != nil {
+		return err
+	}
+	if m.setup, err = m.fleet.Hub.Put(context.Background(), data); err != nil {
+		return fmt.Errorf("fleet: publishing the run's setup: %w", err)
+	}
+	return nil
+}
+
+// Begin is model.Model's. What is kept of the iteration before is not needed any more.
+func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
+	m.turn, m.root, m.elsewhere = turn, root, 0
+	if err := m.forget(); err != nil {
+		return err
+	}
+	return m.Model.Begin(turn, root, scale)
+}
+
+func (m *Model) forget() error {
+	names := m.recent
+	m.recent = nil
+	if err := m.fleet.Forget(context.Background(), names); err != nil {
+		return fmt.Errorf("fleet: forgetting the results of the iteration before: %w", err)
+	}
+	return nil
+}
+
+// Roll is trainer.Policy's.
+func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	how, ok := howOf(m.e, m.turn, m.root, false)
+	if !ok {
+		return m.Model.Roll(w, keys)
+	}
+	s := share{Model: m, how: how, keys: keys, told: m.progress, roll: func(_ context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
+		return m.Model.Roll(w, keys)
+	}}
+	before := rollsOf(m.Model.Passes())
+	samples, err := s.do(context.Background(), w)
+	m.elsewhere += s.passes - (rollsOf(m.Model.Passes()) - before)
+	return samples, err
+}
+
+func rollsOf(p *ledger.Passes) int {
+	if p == nil {
+		return 0
+	}
+	return p.Rollout
+}
+
+// Passes is model.Model's: as if everything had been rolled here, once.
+func (m *Model) Passes() *ledger.Passes {
+	return m.Model.Passes().Plus(&ledger.Passes{Rollout: m.elsewhere})
+}
+
+// Portion is model.Model's.
+func (m *Model) Portion() int { return m.Model.Portion() * (1 + m.fleet.Workers()) }
+
+// Items is model.Model's: pictures that came with their samples are not made again.
+func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
+	items := make([]rewards.Item, len(samples))
+	for i, s := range samples {
+		if s.Item.Image == nil {
+			return m.Model.Items(samples)
+		}
+		items[i].Image = s.Item.Image
+	}
+	return items, nil
+}
+
+// Fixed is model.Model's.
+func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
+	own := m.Model.Fixed(ctx, turn, root)
+	how, ok := howOf(m.e, turn, root, true)
+	if !ok {
+		return own
+	}
+	return fixed{own, m, ctx, turn, how}
+}
+
+// fixed is a policy of evaluations.
+type fixed struct {
+	trainer.Policy
+	m    *Model
+	ctx  context.Context
+	turn experiment.Turn
+	how  How
+}
+
+func (p fixed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	s := share{Model: p.m, how: p.how, keys: keys, roll: func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
+		return p.m.Model.Fixed(ctx, p.turn, p.how.Root).Roll(w, keys)
+	}}
+	return s.do(p.ctx, w)
+}
+
+// mostWeights is how many versions stay where workers can fetch them.
+const mostWeights = 4
+
+// publish makes a set of weights known, and names it; false where it cannot travel.
+func (m *Model) publish(ctx context.Context, w trainer.Weights) (name Hash, ok bool, err error) {
+	tensors, err := m.travels.Values(w)
+	if err != nil {
+		return name, false, nil //nolint:nilerr // it is rolled here
+	}
+	data, err := safetensors.Bytes(tensors, nil)
+	if err != nil {
+		return name, false, err
+	}
+	name = HashOf(data)
+	for _, known := range m.weights {
+		if known == name {
+			return name, true, nil
+		}
+	}
+	if _, err := m.fleet.Hub.Put(ctx, data); err != nil {
+		return name, false, fmt.Errorf("fleet: publishing the weights: %w", err)
+	}
+	if m.weights = append(m.weights, name); len(m.weights) > mostWeights {
+		err = m.fleet.Hub.Drop(ctx, m.weights[0])
+		m.weights = m.weights[1:]
+	}
+	return name, true, err
+}
+
+// Close is model.Model's.
+func (m *Model) Close() error {
+	return errors.Join(m.forget(), m.Model.Close())
+}
+
+// share is a roll that is shared out.
+type share struct {
+	*Model
+	how    How
+	keys   []trainer.Key
+	roll   func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error)
+	told   func(done, all int)
+	passes int // of all jobs
+}
+
+// do has the jobs done, and returns their samples in their order.
+func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, error) {
+	weights, ok, err := s.publish(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return s.roll(ctx, s.keys)
+	}
+	var jobs []Job
+	for _, part := range Split(s.keys, s.e.Rollout.Group) {
+		jobs = append(jobs, Job{Setup: s.setup, Weights: weights, How: s.how, Keys: runsOf(part)})
+	}
+	read := map[Hash]result{}
+	check := func(j Job, payload []byte) error {
+		samples, passes, err := Unpack(payload, j.All())
+		read[j.Name()] = result{samples, passes}
+		return err
+	}
+	payloads, err := s.fleet.Do(ctx, jobs, s.here, check, func(done int) {
+		if s.told != nil {
+			s.told(done, len(jobs))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []trainer.Sample
+	for i, j := range jobs {
+		r, known := read[j.Name()]
+		if !known { // it was done here
+			if r.samples, r.passes, err = Unpack(payloads[i], j.All()); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, r.samples...)
+		s.passes += rollsOf(r.passes)
+		s.recent = append(s.recent, j.Name())
+	}
+	return all, nil
+}
+
+// result is what came of a job.
+type result struct {
+	samples []trainer.Sample
+	passes  *ledger.Passes
+}
+
+// here does a job with the trainer's own model.
+func (s *share) here(ctx context.Context, j Job) (payload []byte, err error) {
+	defer kernels.Recover(&err)
+	s.ctx.be(ctx)
+	defer s.ctx.be(context.Background())
+	before := rollsOf(s.Model.Model.Passes())
+	samples, err := s.roll(ctx, j.All())
+	if err != nil {
+		return nil, err
+	}
+	return develop(s.Model.Model, samples, j, before)
+}
+
+// develop makes a result of samples. The network had made so many passes before.
+func develop(m model.Model, samples []trainer.Sample, j Job, before int) ([]byte, error) {
+	items, err := m.Items(samples)
+	if err != nil {
+		return nil, err
+	}
+	for i := range samples {
+		samples[i].Item.Image = items[i].Image
+	}
+	var passes *ledger.Passes
+	if now := m.Passes(); now != nil && !j.How.Fixed {
+		passes = &ledger.Passes{Rollout: now.Rollout - before}
+	}
+	return Pack(samples, passes)
+}

@@ -1,0 +1,132 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// A Studio does jobs on a worker's machine: it opens what a job's setup says, takes its weights, and rolls.
+type Studio struct {
+	Blobs Blobs
+	About About
+	// Open opens the run's model; ctx stops its rolls.
+	Open func(ctx context.Context, s Setup) (model.Model, *experiment.Experiment, error)
+
+	setup   Hash // that is open
+	weights Hash // that the model has
+	model   model.Model
+	travels model.Travelling
+	e       *experiment.Experiment
+	ctx     *changing
+}
+
+// Do is Worker.Do.
+func (s *Studio) Do(ctx context.Context, j Job) (payload []byte, err error) {
+	defer func() {
+		if lost := kernels.DeviceError(nil); errors.As(err, &lost) {
+			err = Unfit{err}
+		}
+	}()
+	defer kernels.Recover(&err)
+	if err := s.open(ctx, j.Setup); err != nil {
+		return nil, err
+	}
+	if err := s.take(ctx, j.Weights); err != nil {
+		return nil, err
+	}
+	s.ctx.be(ctx)
+	defer s.ctx.be(context.Background())
+	return s.roll(ctx, j)
+}
+
+// open opens another run's model, or this one's for the first time.
+func (s *Studio) open(ctx context.Context, setup Hash) error {
+	if s.model != nil && s.setup == setup {
+		return nil
+	}
+	data, err := s.Blobs.Get(ctx, setup)
+	if err != nil {
+		return fmt.Errorf("fetching the run's setup: %w", err)
+	}
+	said, err := unpackSetup(data)
+	if err != nil {
+		return err
+	}
+	switch {
+	case said.Version != s.About.Version:
+		return Unfit{fmt.Errorf("the trainer runs version %s of the program, and this worker %s: their numbers may differ\nhint: run the same file on all machines", said.Version, s.About.Version)}
+	case said.Class != s.About.Class:
+		return Unfit{fmt.Errorf("the trainer computes as %q, and this worker as %q: their bits differ\nhint: DARKROOM_CUDA=exact has the CPU's bits on every device", said.Class, s.About.Class)}
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	s.ctx = newChanging()
+	if s.model, s.e, err = s.Open(s.ctx, said); err != nil {
+		s.model = nil
+		return Unfit{err}
+	}
+	var ok bool
+	if s.travels, ok = s.model.(model.Travelling); !ok {
+		return Unfit{errors.New("this version of the program cannot roll the run's samples elsewhere")}
+	}
+	s.setup, s.weights = setup, Hash{}
+	return nil
+}
+
+// take has the weights of a job.
+func (s *Studio) take(ctx context.Context, weights Hash) error {
+	if s.weights == weights {
+		return nil
+	}
+	data, err := s.Blobs.Get(ctx, weights)
+	if err != nil {
+		return fmt.Errorf("fetching the weights %s: %w", weights.Short(), err)
+	}
+	f, err := safetensors.Read("the trainer's weights", data)
+	if err != nil {
+		return err
+	}
+	s.weights = Hash{} // what fails half-way leaves none
+	if err := s.travels.Take(f); err != nil {
+		return err
+	}
+	s.weights = weights
+	return nil
+}
+
+// roll rolls a job's samples.
+func (s *Studio) roll(ctx context.Context, j Job) ([]byte, error) {
+	turn, err := j.How.turn(s.e)
+	if err != nil {
+		return nil, err
+	}
+	policy := trainer.Policy(s.model)
+	if j.How.Fixed {
+		policy = s.model.Fixed(ctx, turn, j.How.Root)
+	} else if err := s.model.Begin(turn, j.How.Root, 1); err != nil {
+		return nil, err
+	}
+	samples, err := policy.Roll(trainer.Current, j.All())
+	if err != nil {
+		return nil, err
+	}
+	return develop(s.model, samples, j, 0)
+}
+
+// Close lets go of the model.
+func (s *Studio) Close() error {
+	if s.model == nil {
+		return nil
+	}
+	m := s.model
+	s.model = nil
+	return m.Close()
+}

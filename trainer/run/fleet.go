@@ -1,0 +1,104 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// Rolls by other processes (trainer/fleet): what a run tells them before their first job, and what they open. Only
+// this file of the run knows of them.
+
+// fleetFile has a line a job: who did it.
+const fleetFile = "fleet.jsonl"
+
+// openFleet opens the model, whose rolls are shared out.
+func (t *training) openFleet(o model.Options) error {
+	if len(t.Further) > 0 {
+		return errors.New("a run with workers trains on one device, and this one has several\nhint: run.device names one; each further device can be a worker of its own")
+	}
+	s, err := t.setup()
+	if err != nil {
+		return err
+	}
+	t.Fleet.Log = t.logJob
+	t.model, err = t.Fleet.Open(s, t.Experiment, o, func(o model.Options) (model.Model, error) { return t.modality.Open(t.Experiment, o) })
+	return err
+}
+
+// setup is what a worker opens.
+func (t *training) setup() (s fleet.Setup, err error) {
+	var config bytes.Buffer
+	if err := t.Write(&config); err != nil {
+		return s, err
+	}
+	dir, err := assets.Resolve(t.Model.Path)
+	if err != nil {
+		return s, err
+	}
+	files, err := modelFiles(dir)
+	if err != nil {
+		return s, err
+	}
+	list, err := json.Marshal(files)
+	return fleet.Setup{Version: t.Version, Class: t.Class, Config: config.String(), Model: fleet.HashOf(list), Files: list, Train: t.train, HeldOut: t.heldOut}, err
+}
+
+// logJob writes down who did a job. It is no part of what has to be the same in every run.
+func (t *training) logJob(e fleet.Entry) {
+	if t.files.fleet == nil {
+		lines, err := t.files.folder.AllLines(fleetFile)
+		if err != nil {
+			t.Say("warning: %s is not written: %v", fleetFile, err)
+			t.Fleet.Log = nil
+			return
+		}
+		t.files.fleet = lines
+	}
+	if err := t.files.fleet.Append(e); err != nil {
+		t.Say("warning: %s: %v", fleetFile, err)
+	}
+}
+
+// OpenElsewhere opens the model of a run that another process trains. path is the model's folder on this machine;
+// "": it has the name that it has there.
+func OpenElsewhere(s fleet.Setup, path string, o model.Options) (model.Model, *experiment.Experiment, error) {
+	var sets []string
+	if path != "" {
+		sets = append(sets, fmt.Sprintf("model.path=%q", path))
+	}
+	e, err := experiment.Parse("the trainer's experiment", []byte(s.Config), sets)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := assets.Resolve(e.Model.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	var files []ModelFile
+	if err := json.Unmarshal(s.Files, &files); err != nil {
+		return nil, nil, fmt.Errorf("the run's setup: the model's files: %w", err)
+	}
+	changed, err := changedFiles(dir, files)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w\nhint: --model names the model's folder on this machine", err)
+	}
+	if len(changed) > 0 {
+		return nil, nil, fmt.Errorf("the model in %s is not the trainer's:\n  %s\nhint: copy the trainer's folder; --model says where it is", dir, strings.Join(changed, "\n  "))
+	}
+	m := ModalityOf(e)
+	if _, err := m.Ready(context.Background(), e); err != nil {
+		return nil, nil, err
+	}
+	o.Train, o.HeldOut = s.Train, s.HeldOut
+	opened, err := m.Open(e, o)
+	return opened, e, err
+}

@@ -1,0 +1,227 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+)
+
+// soon are rules of a fleet of goroutines.
+var soon = fleet.Rules{Lease: 5 * time.Second, Hedge: 1.5, Silence: 2 * time.Second, Tries: 5}
+
+// crew are workers inside this process, each with a model and a thread of its own.
+type crew struct {
+	*testing.T
+	hub  *fleet.Inside
+	work sync.WaitGroup
+	end  context.CancelFunc
+	ctx  context.Context
+}
+
+func newCrew(t *testing.T) *crew {
+	c := &crew{T: t, hub: fleet.NewInside()}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	return c
+}
+
+// close ends all workers.
+func (c *crew) close() {
+	c.end()
+	c.work.Wait()
+	if err := c.hub.Close(); err != nil {
+		c.Error(err)
+	}
+}
+
+// join lets a worker work until it is killed, or the crew ends. spoil changes what it returns.
+func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte) (kill func()) {
+	path, err := isa.Choose()
+	if err != nil {
+		c.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	link := c.hub.Link(name)
+	c.work.Go(func() {
+		be := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
+		defer be.Close()
+		about := fleet.About{Class: "test"}
+		s := &fleet.Studio{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
+			return OpenElsewhere(s, "", model.Options{Backend: be, Context: ctx})
+		}}
+		defer s.Close()
+		do := s.Do
+		if spoil != nil {
+			do = func(ctx context.Context, j fleet.Job) ([]byte, error) {
+				payload, err := s.Do(ctx, j)
+				return spoil(j, payload), err
+			}
+		}
+		w := fleet.Worker{Name: name, Link: silent{link, ctx}, About: about, Beat: time.Second, Do: do, Say: c.Logf}
+		if err := w.Run(ctx); err != nil && !errors.Is(err, fleet.ErrDismissed) {
+			c.Errorf("worker %s: %v", name, err)
+		}
+	})
+	return cancel
+}
+
+// silent is a link of a worker that says nothing once it is killed.
+type silent struct {
+	fleet.Link
+	alive context.Context
+}
+
+func (s silent) Say(ctx context.Context, e fleet.Event) error {
+	if s.alive.Err() != nil {
+		return nil
+	}
+	return s.Link.Say(ctx, e)
+}
+
+// train runs an experiment with the crew.
+func (c *crew) train(e *experiment.Experiment, o Options, f fleet.Options) (*ledger.Result, *fleet.Fleet) {
+	c.Helper()
+	if f.Say = o.Say; f.Say == nil {
+		f.Say = c.Logf
+	}
+	f.Hub, f.Rules = c.hub, soon
+	o.Fleet, o.Class = fleet.New(f), "test"
+	r, err := trainAs(c.T, e, o)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return r, o.Fleet
+}
+
+// workOf is what fleet.jsonl says, which is then gone, and how many jobs each worker did.
+func workOf(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	path := filepath.Join(dir, fleetFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]int{}
+	for line := range bytes.Lines(text) {
+		var e fleet.Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		by[e.Worker]++
+	}
+	return by
+}
+
+// TestFleet: a run that workers roll for leaves the bytes of one that nobody helps, however many they are, and
+// though they are killed at random moments. DARKROOM_FLEET=all tries more fleets and objectives.
+func TestFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	type party struct {
+		workers int
+		local   bool
+		kills   bool
+	}
+	kinds := map[string][]string{"clip": nil}
+	parties := []party{{0, true, false}, {2, false, true}}
+	if os.Getenv("DARKROOM_FLEET") == "all" {
+		parties = append(parties, party{1, false, false}, party{1, true, false}, party{2, true, false}, party{5, true, true}, party{5, false, false})
+		kinds["nft"] = []string{"loss.objective=nft", "loss.kl.weight=1e-3", "loss.kl.estimator=velocity", "loss.times=2"}
+		kinds["stages"] = []string{`stage=[{ iterations = 2 }, { iterations = 2, rollout = { group = 2 } }]`}
+		kinds["branchgrpo"], kinds["tempflow"], kinds["flash"] = branching, trunks, flash
+		kinds["resample"] = []string{"rollout.resample={ rolls = 3 }"}
+	} else {
+		t.Log("skipped: other fleets and objectives, without DARKROOM_FLEET=all")
+	}
+	for kind, sets := range kinds {
+		alone := filepath.Join(t.TempDir(), "alone")
+		if _, err := trainAs(t, parse(t, sets...), Options{Dir: alone}); err != nil {
+			t.Fatal(kind, err)
+		}
+		want := contents(t, alone)
+		for _, p := range parties {
+			c := newCrew(t)
+			dir := filepath.Join(t.TempDir(), "fleet")
+			var kills []func()
+			for i := range p.workers {
+				kills = append(kills, c.join(fmt.Sprint("w", i), nil))
+			}
+			o := Options{Dir: dir}
+			o.Report = func(l *ledger.Line, _ *ledger.TimingLine) {
+				if p.kills && l.Iteration < 4 { // all of them die, and as many come, in the midst of what they are at
+					for i, kill := range kills {
+						time.AfterFunc(time.Duration(rand.IntN(300))*time.Millisecond, kill)
+						kills[i] = c.join(fmt.Sprint("w", i, "after", l.Iteration), nil)
+					}
+				}
+			}
+			_, f := c.train(parse(t, sets...), o, fleet.Options{Local: p.local, Audit: 0.2})
+			c.close()
+			by := workOf(t, dir)
+			t.Logf("%s, %+v: %v, %+v", kind, p, by, f.Counts())
+			same(t, fmt.Sprintf("%s, %+v", kind, p), want, contents(t, dir))
+			if (by[fleet.Here] > 0) != p.local && !p.kills || p.workers > 0 && len(by) < 2 && !p.local && p.workers > 1 {
+				t.Errorf("%s, %+v: who did how much: %v", kind, p, by)
+			}
+			if n := f.Counts(); n.Differed > 0 || len(f.Refused()) > 0 {
+				t.Errorf("%s, %+v: %+v, refused %v", kind, p, n, f.Refused())
+			}
+		}
+	}
+}
+
+// TestFleetLiar: a worker whose numbers differ in one bit is named, and the run has the bytes of one without it.
+func TestFleetLiar(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	sets := []string{"run.iterations=2"}
+	dir := t.TempDir()
+	alone, helped := filepath.Join(dir, "alone"), filepath.Join(dir, "helped")
+	if _, err := trainAs(t, parse(t, sets...), Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	c := newCrew(t)
+	c.join("honest", nil)
+	c.join("liar", func(j fleet.Job, payload []byte) []byte {
+		samples, passes, err := fleet.Unpack(payload, j.All())
+		if err != nil {
+			return payload
+		}
+		samples[0].Item.Final[0] += 1e-3
+		other, err := fleet.Pack(samples, passes)
+		if err != nil {
+			t.Error(err)
+		}
+		return other
+	})
+	var says strings.Builder
+	_, f := c.train(parse(t, sets...), Options{Dir: helped, Say: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{Audit: 1})
+	c.close()
+	by := workOf(t, helped)
+	same(t, "with a liar", contents(t, alone), contents(t, helped))
+	if len(f.Refused()) != 1 || f.Refused()["liar"] == "" || by["liar"] != 0 || !strings.Contains(says.String(), "worker liar is dismissed") {
+		t.Errorf("refused %v, who did how much %v:\n%s", f.Refused(), by, says.String())
+	}
+}
