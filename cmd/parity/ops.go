@@ -49,6 +49,7 @@ var areas = []map[string]Op{
 	preferenceOps,
 	samplingOps,
 	sftOps,
+	datasetOps,
 	flowOps,
 	scheduleOps,
 	solverOps,

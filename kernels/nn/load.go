@@ -112,15 +112,8 @@ func (r *root) trains(name string) bool {
 
 // read is the stored tensor, or the drawn one.
 func (r *root) read(e *entry) (safetensors.Tensor, error) {
-	if r.Source == nil {
-		n := 1
-		for _, d := range e.stored {
-			n *= d
-		}
-		if r.Pool.Dry() {
-			return safetensors.Tensor{Name: e.name, DType: safetensors.F32, Shape: e.stored}, nil
-		}
-		return safetensors.FromF32(e.name, e.stored, e.init.draw(r.Key.With(rng.Purpose(e.name)), n)), nil
+	if r.Source == nil || slices.ContainsFunc(r.blank, func(re *regexp.Regexp) bool { return re.MatchString(e.name) }) {
+		return r.fresh(e)
 	}
 	switch {
 	case !r.has[e.name] && r.mistakes >= most: // enough was said to see what is wrong
@@ -139,6 +132,21 @@ func (r *root) read(e *entry) (safetensors.Tensor, error) {
 		e.stored = slices.Clone(t.Shape) // a linear layer stored as a 1x1 convolution, or the other way
 	}
 	return t, nil
+}
+
+// fresh is a tensor of random numbers.
+func (r *root) fresh(e *entry) (safetensors.Tensor, error) {
+	switch {
+	case r.Source != nil && !r.trains(e.name):
+		return safetensors.Tensor{}, fmt.Errorf("%s: it begins as random numbers, and is not trained: what is blank is trained, too", e.name)
+	case r.Pool.Dry():
+		return safetensors.Tensor{Name: e.name, DType: safetensors.F32, Shape: e.stored}, nil
+	}
+	n := 1
+	for _, d := range e.stored {
+		n *= d
+	}
+	return safetensors.FromF32(e.name, e.stored, e.init.draw(r.Key.With(rng.Purpose(e.name)), n)), nil
 }
 
 // squeeze leaves out a convolution's trailing axes of one.

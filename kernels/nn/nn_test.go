@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -204,6 +205,27 @@ func TestFreshParametersDependOnTheirNamesAlone(t *testing.T) {
 	for _, v := range append(z.W.Value.F32(), z.B.Value.F32()...) {
 		if v != 0 {
 			t.Errorf("a zeroed weight of %v", v)
+		}
+	}
+}
+
+// TestBlank: a trained parameter of a pattern is drawn, as a model of nothing draws it, and all others are read.
+func TestBlank(t *testing.T) {
+	stored := draw(1, 16)
+	set := folder(t, safetensors.FromF32("a.weight", []int{4, 4}, stored), safetensors.FromF32("b.weight", []int{4, 4}, stored))
+	p := newParams(t, Options{Source: set, Key: rng.New(4), Train: []string{".*"}, Blank: []string{"b.*"}})
+	a, b := p.Linear("a", 4, 4, false), p.Linear("b", 4, 4, false)
+	want := newParams(t, Options{Key: rng.New(4), Train: []string{".*"}}).Linear("b", 4, 4, false)
+	if err := p.Check(); err != nil || !slices.Equal(a.W.Value.F32(), stored) || !bytes.Equal(b.W.Value.Bytes(), want.W.Value.Bytes()) {
+		t.Errorf("%v: a is %v, b is %v", err, a.W.Value.F32(), b.W.Value.F32())
+	}
+	frozen := newParams(t, Options{Source: set, Key: rng.New(4), Train: []string{"a.*"}, Blank: []string{"b.*", "c.*"}})
+	frozen.Linear("a", 4, 4, false)
+	frozen.Linear("b", 4, 4, false)
+	err := fmt.Sprint(frozen.Check())
+	for _, says := range []string{"b.weight: it begins as random numbers, and is not trained", `blank: "c.*" matches no parameter`} {
+		if !strings.Contains(err, says) {
+			t.Errorf("Check does not say %q:\n%s", says, err)
 		}
 	}
 }

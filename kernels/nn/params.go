@@ -29,6 +29,7 @@ type Options struct {
 	Source Source
 	Key    rng.Key
 	Train  []string // regular expressions that match the whole name of what is trained
+	Blank  []string // of what is drawn though Source has it: layers that are learned from nothing
 	// Lend makes frozen weights anew for every product that reads one, and keeps none: Source must stay open.
 	Lend bool
 	// Values are those of another network's parameters, by their names, in F32: vectors and what is trained share them.
@@ -46,6 +47,7 @@ type Params struct {
 type root struct {
 	Options
 	train    []*regexp.Regexp
+	blank    []*regexp.Regexp
 	entries  map[string]*entry
 	order    []*entry
 	modules  []module // in the order they were made
@@ -88,14 +90,25 @@ func New(o Options) (*Params, error) {
 			r.has[n] = true
 		}
 	}
-	for _, t := range o.Train {
-		re, err := whole(t)
-		if err != nil {
-			return nil, fmt.Errorf("which parameters to train: %w", err)
-		}
-		r.train = append(r.train, re)
+	var err error
+	if r.train, err = wholes(o.Train); err != nil {
+		return nil, fmt.Errorf("which parameters to train: %w", err)
+	}
+	if r.blank, err = wholes(o.Blank); err != nil {
+		return nil, fmt.Errorf("which parameters to draw: %w", err)
 	}
 	return &Params{root: r}, nil
+}
+
+func wholes(patterns []string) (all []*regexp.Regexp, err error) {
+	for _, t := range patterns {
+		re, err := whole(t)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, re)
+	}
+	return all, nil
 }
 
 // whole is a pattern that must match all of a name.
@@ -162,12 +175,18 @@ func (p *Params) Check() error {
 		}
 		errs = append(errs, fmt.Errorf("%s: the model has no such parameter", name))
 	}
-	for i, re := range r.train {
+	errs = append(errs, r.unmatched("train", r.Train, r.train)...)
+	return errors.Join(append(errs, r.unmatched("blank", r.Blank, r.blank)...)...)
+}
+
+// unmatched are the patterns of a key that match no parameter.
+func (r *root) unmatched(key string, patterns []string, compiled []*regexp.Regexp) (errs []error) {
+	for i, re := range compiled {
 		if !slices.ContainsFunc(r.order, func(e *entry) bool { return re.MatchString(e.asStored()) }) {
-			errs = append(errs, fmt.Errorf("train: %q matches no parameter%s", r.Train[i], nearHint(r.Train[i], r.names())))
+			errs = append(errs, fmt.Errorf("%s: %q matches no parameter%s", key, patterns[i], nearHint(patterns[i], r.names())))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 func (r *root) names() []string {

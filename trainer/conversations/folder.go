@@ -37,9 +37,13 @@ func inspect(c *model.Folder) {
 		c.Fail("model.path", err)
 		return
 	}
-	params, free, err := network(dir, c.Pool, patterns)
+	params, free, err := opened(dir, c.Pool, patterns, c.Model.Blank)
 	if err != nil {
-		c.Fail(map[bool]string{true: "model.train", false: "model.path"}[len(patterns) > 0], err)
+		key := map[bool]string{true: "model.train", false: "model.path"}[len(patterns) > 0]
+		if len(c.Model.Blank) > 0 {
+			key = "model.blank|" + key
+		}
+		c.Fail(key, err)
 		return
 	}
 	defer free()
@@ -59,6 +63,11 @@ func Known(params *nn.Params) model.Known {
 
 // network is the parameters of a folder's model, as Open opens them.
 func network(dir string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error) {
+	return opened(dir, pool, train, nil)
+}
+
+// opened is network, of which some parameters are drawn.
+func opened(dir string, pool *tensor.Pool, train, blank []string) (*nn.Params, func() error, error) {
 	config, err := vlm.ReadConfig(dir)
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +76,7 @@ func network(dir string, pool *tensor.Pool, train []string) (*nn.Params, func() 
 	if err != nil {
 		return nil, nil, err
 	}
-	params, err := nn.New(nn.Options{Pool: pool, Math: kernels.MathBF16, Train: train, Source: files})
+	params, err := nn.New(nn.Options{Pool: pool, Math: kernels.MathBF16, Train: train, Blank: blank, Source: files})
 	if err != nil {
 		return nil, nil, errors.Join(err, files.Close())
 	}

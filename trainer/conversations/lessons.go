@@ -1,16 +1,13 @@
 package conversations
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/darkroom-rl/darkroom/assets"
-	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -21,30 +18,32 @@ import (
 
 // Card: conversations of a file that are learned from in place of rollouts: rollout.lessons, read by
 // a stage whose objective is sft. Tokens and pictures are those of a rollout where the mask is
-// "whole" (vision/sft). Rows with more tokens than episode.tokens are left out, and named.
+// "whole" (vision/sft). Rows with more tokens than episode.tokens are left out, and named. Every row is
+// counted once: the counts are kept beside what else may be computed again (counts.go).
 
 // teacher makes episodes of lessons.
 type teacher struct {
 	sft.Reader
+	dir       string // the model's folder
 	processor *vlm.Processor
 	system    string // where a row has none
 	most      int    // tokens
+	open      map[string]*lessonFile
 }
 
 // newTeacher reads what of a model's folder stands before its network.
-func newTeacher(e *experiment.Experiment) (*teacher, error) {
-	dir, err := assets.Resolve(e.Model.Path)
-	if err != nil {
+func newTeacher(e *experiment.Experiment) (t *teacher, err error) {
+	t = &teacher{system: e.Episode.System, most: e.Episode.Tokens, open: map[string]*lessonFile{}}
+	if t.dir, err = assets.Resolve(e.Model.Path); err != nil {
 		return nil, err
 	}
-	t := &teacher{system: e.Episode.System, most: e.Episode.Tokens}
-	if t.Tokens, err = tokenizer.Open(dir); err != nil {
+	if t.Tokens, err = tokenizer.Open(t.dir); err != nil {
 		return nil, err
 	}
-	if t.processor, err = vlm.OpenProcessor(dir); err != nil {
+	if t.processor, err = vlm.OpenProcessor(t.dir); err != nil {
 		return nil, err
 	}
-	if t.Template, err = vlm.OpenTemplate(dir); err != nil {
+	if t.Template, err = vlm.OpenTemplate(t.dir); err != nil {
 		return nil, err
 	}
 	t.Merge = t.processor.Merge
@@ -52,13 +51,55 @@ func newTeacher(e *experiment.Experiment) (*teacher, error) {
 	return t, err
 }
 
-// lesson is a row's tokens, and its pictures.
+// Close closes the files that lessons stand in.
+func (t *teacher) Close() error {
+	var errs []error
+	for _, f := range t.open {
+		errs = append(errs, f.close())
+	}
+	return errors.Join(errs...)
+}
+
+// file opens a file of lessons, once.
+func (t *teacher) file(name string) (*lessonFile, error) {
+	if f := t.open[name]; f != nil {
+		return f, nil
+	}
+	f, err := openLessonFile(name)
+	if err == nil {
+		t.open[name] = f
+	}
+	return f, err
+}
+
+// lesson is a prompt's tokens, and its pictures.
 func (t *teacher) lesson(p prompts.Prompt, mask string) (l sft.Lesson, pictures []*vision.Image, err error) {
 	row, file, ok := p.Lesson()
 	if !ok {
 		return l, nil, errors.New("this prompt is no conversation to learn from")
 	}
-	if pictures, err = p.Pictures(filepath.Dir(file)); err != nil {
+	if at, sum, ok := p.LessonAt(); ok {
+		f, err := t.file(file)
+		if err != nil {
+			return l, nil, err
+		}
+		if row, err = f.row(at); err != nil {
+			return l, nil, err
+		}
+		if sumOf(row) != sum {
+			return l, nil, fmt.Errorf("%s: row %d has changed since the run was begun\nhint: put the file back", file, at+1)
+		}
+	}
+	return t.taught(row, file, mask)
+}
+
+// taught is a row's tokens, and its pictures.
+func (t *teacher) taught(row, file, mask string) (l sft.Lesson, pictures []*vision.Image, err error) {
+	c, err := sft.ReadConversation(row)
+	if err != nil {
+		return l, nil, err
+	}
+	if pictures, err = prompts.OpenPictures(filepath.Dir(file), c.Pictures); err != nil {
 		return l, nil, err
 	}
 	grids := make([]vlm.Grid, len(pictures))
@@ -68,7 +109,7 @@ func (t *teacher) lesson(p prompts.Prompt, mask string) (l sft.Lesson, pictures 
 		}
 	}
 	if mask == "whole" {
-		l, err = t.whole(row, grids)
+		l, err = t.whole(c, grids)
 	} else {
 		l, err = t.turns(row, mask, grids)
 	}
@@ -78,11 +119,7 @@ func (t *teacher) lesson(p prompts.Prompt, mask string) (l sft.Lesson, pictures 
 	return l, pictures, err
 }
 
-func (t *teacher) whole(row string, grids []vlm.Grid) (sft.Lesson, error) {
-	c, err := sft.ReadConversation(row)
-	if err != nil {
-		return sft.Lesson{}, err
-	}
+func (t *teacher) whole(c sft.Conversation, grids []vlm.Grid) (sft.Lesson, error) {
 	if t.system != "" && c.Messages[0].Role != "system" {
 		c.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(t.system)}}, c.Messages...)
 	}
@@ -115,65 +152,46 @@ func lessonsOf(e *experiment.Experiment) (list []prompts.Prompt, long map[string
 	if err != nil {
 		return nil, nil, err
 	}
+	defer func() { err = errors.Join(err, t.Close()) }()
 	for _, f := range files {
-		all, lines, err := openLessons(f.File)
+		some, err := t.fitting(f, long)
 		if err != nil {
 			return nil, nil, err
 		}
-		fit := 0
-		for i, p := range all {
-			l, _, err := t.lesson(p, f.Mask)
-			switch {
-			case err != nil:
-				return nil, nil, fmt.Errorf("%s:%d: %w", f.File, lines[i], err)
-			case len(l.IDs) > t.most:
-				long[f.File] = append(long[f.File], tooLong{lines[i], len(l.IDs)})
-			default:
-				list = append(list, p)
-				fit++
-			}
-		}
-		if fit == 0 {
-			return nil, nil, fmt.Errorf("%s: each of its %d conversations has more than episode.tokens = %d tokens\nhint: raise it, or shorten them", f.File, len(all), t.most)
-		}
+		list = append(list, some...)
 	}
 	return list, long, nil
 }
 
-// openLessons reads a file of conversations, one a line, and the numbers of their lines.
-func openLessons(name string) (list []prompts.Prompt, lines []int, err error) {
-	if kind := strings.ToLower(filepath.Ext(name)); kind != ".jsonl" {
-		return nil, nil, fmt.Errorf("%s: conversations to learn from are a .jsonl file, a row a line", name)
-	}
-	text, err := regular.Read(name, mostLessons)
+// fitting are a file's lessons that fit; those that do not go into long.
+func (t *teacher) fitting(l experiment.Lessons, long map[string][]tooLong) (list []prompts.Prompt, err error) {
+	f, err := t.file(l.File)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for i, line := range bytes.Split(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\n")) {
-		if line = bytes.TrimSpace(line); len(line) == 0 {
+	counts, err := t.counted(f, l.Mask)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range counts {
+		if c.Tokens > t.most {
+			long[l.File] = append(long[l.File], tooLong{c.Line, c.Tokens})
 			continue
 		}
-		if !utf8.Valid(line) {
-			return nil, nil, fmt.Errorf("%s:%d: the row is not UTF-8", name, i+1)
-		}
-		c, err := sft.ReadConversation(string(line))
+		p, err := f.prompt(i, c)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
+			return nil, err
 		}
-		p, err := prompts.NewLesson(name, string(line), c.Question(), c.Pictures)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
-		}
-		list, lines = append(list, p), append(lines, i+1)
+		list = append(list, p)
 	}
-	if len(list) == 0 {
-		return nil, nil, fmt.Errorf("%s: there is no conversation in it", name)
+	switch {
+	case len(counts) == 0:
+		return nil, fmt.Errorf("%s: there is no conversation in it", l.File)
+	case len(list) == 0:
+		return nil, fmt.Errorf("%s: each of its %d conversations has more than episode.tokens = %d tokens\nhint: raise it, or shorten them", l.File, len(counts), t.most)
 	}
-	return list, lines, nil
+	return list, nil
 }
-
-// mostLessons is how many bytes a file of conversations may have.
-const mostLessons = 1 << 30
 
 // leftOut says which lessons are too long; "" where none is.
 func leftOut(long map[string][]tooLong, most int) string {

@@ -68,7 +68,12 @@ func OpenModel(e *experiment.Experiment, o model.Options) (*Model, error) {
 		return nil, err
 	}
 	patterns, _ := e.Model.Trained()
-	s, err := Open(dir, Options{Pool: tensor.NewPool(o.Backend), F32: e.Model.Precision == "f32", Train: patterns})
+	opened := Options{Pool: tensor.NewPool(o.Backend), F32: e.Model.Precision == "f32", Train: patterns}
+	if opened.Blank = e.Model.Blank; len(opened.Blank) > 0 {
+		key := rng.New(uint64(e.Run.Seed)).With("blank")
+		opened.Draw = &key
+	}
+	s, err := Open(dir, opened)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +174,11 @@ func (m *Model) Dir() string { return m.Speaker.Dir }
 // Close gives everything back.
 func (m *Model) Close() error {
 	m.Free()
-	return m.Speaker.Close()
+	err := m.Speaker.Close()
+	if m.teacher != nil {
+		err = errors.Join(err, m.teacher.Close())
+	}
+	return err
 }
 
 // What a checkpoint holds is the policy's learner, and behind it that of a head of values.

@@ -21,7 +21,8 @@ type Options struct {
 	Pool  *tensor.Pool
 	F32   bool     // products and activations in fp32, otherwise bf16
 	Train []string // regular expressions that match the whole name of what is trained
-	Draw  *rng.Key // parameters are drawn, not read
+	Draw  *rng.Key // parameters are drawn, not read: all, or those of Blank
+	Blank []string // regular expressions that match the whole name of what is drawn; nil: all
 	// Weights, where set, take the place of stored parameters of the same names.
 	Weights nn.Source
 }
@@ -91,10 +92,11 @@ func (s *Speaker) special(name string) (int32, error) {
 }
 
 func (s *Speaker) load(c vlm.Config) error {
-	o := nn.Options{Pool: s.Options.Pool, Math: s.math(), Train: s.Options.Train}
+	o := nn.Options{Pool: s.Options.Pool, Math: s.math(), Train: s.Options.Train, Blank: s.Options.Blank}
 	if s.Options.Draw != nil {
 		o.Key = *s.Options.Draw
-	} else {
+	}
+	if s.Options.Draw == nil || len(o.Blank) > 0 {
 		files, err := safetensors.OpenFolder(s.Dir)
 		if err != nil {
 			return err

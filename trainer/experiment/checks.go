@@ -191,6 +191,12 @@ func (e *Experiment) checkModel(r report) {
 	if _, adapted := e.Model.Trained(); e.Model.Adapter != "" && !adapted {
 		r("model.adapter|model.train", "an adapter is trained, and not the model itself, where training begins with one", `write train = "lora"; or fold the adapter in first: darkroom export --as merged`)
 	}
+	switch _, adapted := e.Model.Trained(); {
+	case len(e.Model.Blank) > 0 && e.Episode == nil:
+		r("model.blank", "a generator of pictures begins as its folder has it", "leave it out; darkroom pretrain makes small models from nothing")
+	case len(e.Model.Blank) > 0 && adapted:
+		r("model.blank", "layers that begin as random numbers are trained, and an adapter leaves them as they are", `train = "full", or patterns that hold all of model.blank`)
+	}
 	if slices.Equal(e.Model.Train, []string{"lora"}) && len(e.Model.LoRA.Targets) == 0 {
 		r("model.lora.targets", "an adapter without targets trains nothing", `for example targets = ["attn.to_q", "attn.to_v"]`)
 	}

@@ -29,6 +29,30 @@ func (e *Experiment) AllTaught() bool {
 	return !slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool { return !at.Taught() })
 }
 
+// unchosen takes from a stage that learns from a file what the rest of the experiment chooses by rewards: it
+// is for the stages that roll. What the stage itself writes stays, and is refused.
+func (e *Experiment) unchosen(prefix string, s *Stage) {
+	of := func(key string) bool { return !e.written(prefix + key) }
+	if of("advantage.filter") {
+		s.Advantage.Filter = nil
+	}
+	if of("advantage.best_of") {
+		s.Advantage.BestOf = 0
+	}
+	if of("rollout.resample") {
+		s.Rollout.Resample = nil
+	}
+	if of("rollout.curriculum") {
+		s.Rollout.Curriculum = nil
+	}
+	if of("rollout.skip") {
+		s.Rollout.Skip = nil
+	}
+	if of("rollout.buffer") {
+		s.Rollout.Buffer = nil
+	}
+}
+
 // checkLessons: who learns from a file needs one, and chooses nothing by rewards.
 func (e *Experiment) checkLessons(r report) {
 	roll, taught := e.Rollout, e.Taught()

@@ -28,6 +28,9 @@ func (e *Experiment) readStages() {
 	for i := range e.doc.Len("stage") {
 		s := Stage{Sampler: e.Sampler, Rollout: e.Rollout, Advantage: e.Advantage, Loss: e.Loss, Optim: e.Optim, Together: e.Together}
 		e.doc.Decode(fmt.Sprintf("stage[%d]", i), &s)
+		if e.at(s).Taught() {
+			e.unchosen(fmt.Sprintf("stage[%d].", i), &s)
+		}
 		e.Stages = append(e.Stages, s)
 	}
 	if e.written("stage") && e.doc.Len("stage") == 0 {

@@ -25,6 +25,7 @@ type Model struct {
 	TextLength int      `toml:"text_length" range:"[-1,512]" of:"pictures" doc:"tokens that a T5 encoder reads; 0: what the folder says, or as upstream; -1: none, where there is no such encoder"`
 	SourceArea int      `toml:"source_area" range:"[-1,16777216]" of:"pictures" doc:"pixels of the pictures that others are made of (image in prompts), whose proportions stay; 0: what the model was trained with; -1: as they are"`
 	Train      []string `toml:"train,single" doc:"\"lora\", \"full\", or patterns of parameter names"`
+	Blank      []string `toml:"blank,single" of:"tokens" doc:"patterns of parameter names that begin as random numbers, which follow from run.seed, and not as what the folder has: layers that are learned from nothing. They must be trained"`
 	Adapter    string   `toml:"adapter" doc:"an adapter that training begins with: a folder of PEFT's, a file of diffusers', or a run; its rank and layers count, and not those of model.lora. What loss.kl calls base is the model without it"`
 	LoRA       LoRA     `toml:"lora"`
 }
@@ -45,7 +46,7 @@ func defaultLoRA() LoRA {
 type Rollout struct {
 	Prompts             string `toml:"prompts,required" doc:"a .txt, .jsonl, .csv or .parquet file, a folder of a hub's data set, or embed:NAME; FILE#COLUMN names the column of a table's prompts, FOLDER@SPLIT a data set's split"`
 	Offline             bool   `toml:"offline" doc:"prompts name pictures that exist, which are learned from in place of samples: lines with a, b and better, or with image and score; a folder of pictures with captions; or embed:scene-pairs. group is how many pictures a prompt has"`
-	Lessons             string `toml:"lessons" of:"objective=sft" doc:"conversations that objective sft of an episode learns from in place of rollouts: a .jsonl of rows in OpenAI's form (messages, tools, images) or ShareGPT's (conversations)"`
+	Lessons             string `toml:"lessons" of:"objective=sft" doc:"conversations that objective sft of an episode learns from in place of rollouts: a .jsonl or .parquet file, a folder of a hub's data set, or embed:zoom-lessons; rows are in OpenAI's form (messages, tools, images), TRL's (prompt, completion) or ShareGPT's (conversations)"`
 	LessonsMask         string `toml:"lessons_mask" enum:"whole,qwen2_vl,qwen3_vl,qwen3_vl_nothink" of:"objective=sft" doc:"which tokens of a conversation are trained: whole is TRL's rule over a rollout's tokens; the others are LLaMA-Factory's forms, which tokenise every turn by itself"`
 	PromptsPerIteration int    `toml:"prompts_per_iteration" range:"[1,1e6]" doc:"groups of an iteration"`
 	Group               int    `toml:"group" range:"[1,1e6]" doc:"samples of a prompt"`

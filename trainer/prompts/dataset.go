@@ -52,10 +52,24 @@ func (s source) dataset() ([]Prompt, error) {
 	return list, nil
 }
 
+// configurations are folders beside data/: a data set of one configuration may have its files there.
+func (s source) configurations() (dirs []string) {
+	entries, err := os.ReadDir(s.path)
+	if err != nil {
+		return nil // said where the folder itself is read
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != "data" && !strings.HasPrefix(e.Name(), ".") {
+			dirs = append(dirs, e.Name())
+		}
+	}
+	return dirs
+}
+
 // files are those of the split, from the folder, in their order.
 func (s source) files() ([]string, error) {
 	splits := map[string][]string{}
-	for _, dir := range []string{"data", "."} {
+	for _, dir := range append([]string{"data", "."}, s.configurations()...) {
 		entries, err := os.ReadDir(filepath.Join(s.path, dir))
 		if err != nil && dir == "." {
 			return nil, err

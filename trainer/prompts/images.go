@@ -80,7 +80,7 @@ func (p Prompt) Sources() (names []string) {
 
 // OpenSources opens them; none where the prompt has none. dir is the folder that names begin in.
 func (p Prompt) OpenSources(dir string) ([]*vision.Image, error) {
-	all, err := openAll(dir, p.Sources())
+	all, err := OpenPictures(dir, p.Sources())
 	if err == nil && len(all) > mostImages {
 		err = fmt.Errorf("a picture of %d others; %d are possible", len(all), mostImages)
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // Pictures that lie in a Parquet file: "parquet:train-00000.parquet#12/image" are those of row 12, counted from 0, in
-// column image. They are read when they are asked for.
+// column image, and "parquet:train-00000.parquet#12/image/1" the second of them. They are read when they are asked for.
+// A picture without bytes is the file that its path names.
 
 const embeddedIn = "parquet:"
 
@@ -23,9 +24,16 @@ type place struct {
 	file   string // from the folder in which names of pictures begin
 	row    int
 	column string
+	one    int // of several in the row, from 1; 0: all
 }
 
-func (p place) String() string { return fmt.Sprintf("%s%s#%d/%s", embeddedIn, p.file, p.row, p.column) }
+func (p place) String() string {
+	name := fmt.Sprintf("%s%s#%d/%s", embeddedIn, p.file, p.row, p.column)
+	if p.one > 0 {
+		name += fmt.Sprintf("/%d", p.one-1)
+	}
+	return name
+}
 
 // placeOf reads a place; ok says whether the name is one.
 func placeOf(name string) (p place, ok bool, err error) {
@@ -39,6 +47,13 @@ func placeOf(name string) (p place, ok bool, err error) {
 		return p, true, fmt.Errorf("picture %q: embedded pictures are named parquet:FILE#ROW/COLUMN", name)
 	}
 	p.file, p.column = rest[:i], column
+	if column, number, several := strings.Cut(column, "/"); several {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return p, true, fmt.Errorf("picture %q: a row's pictures are numbered from 0", name)
+		}
+		p.column, p.one = column, n+1
+	}
 	return p, true, nil
 }
 
@@ -74,7 +89,7 @@ func pictureColumns(leaves []*parquet.Column) (names []string) {
 func picturesOfRow(file string, row int, columns []string) Meta {
 	var names []string
 	for _, c := range columns {
-		names = append(names, place{file, row, c}.String())
+		names = append(names, place{file, row, c, 0}.String())
 	}
 	if len(names) == 0 {
 		return nil
@@ -96,7 +111,7 @@ func openEmbedded(dir string, p place) (all []*vision.Image, err error) {
 		return nil, err
 	}
 	err = withSheet(path, func(s *sheet) error {
-		all, err = s.pictures(p)
+		all, err = s.pictures(dir, p)
 		return err
 	})
 	if err != nil {
@@ -106,10 +121,51 @@ func openEmbedded(dir string, p place) (all []*vision.Image, err error) {
 }
 
 // pictures are those of a row.
-func (s *sheet) pictures(p place) (all []*vision.Image, err error) {
+func (s *sheet) pictures(dir string, p place) (all []*vision.Image, err error) {
+	data, err := s.ofRow(p, "bytes")
+	if err != nil {
+		return nil, err
+	}
+	if p.one > len(data) {
+		return nil, fmt.Errorf("the row has %d pictures", len(data))
+	}
+	var paths [][]byte
+	for i, d := range data {
+		if p.one > 0 && i != p.one-1 {
+			continue
+		}
+		if d == nil && paths == nil {
+			if paths, err = s.ofRow(p, "path"); err != nil {
+				return nil, err
+			}
+		}
+		m, err := opened(dir, d, paths, i)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// opened is a picture of its bytes, or of the file that its path names; nil where it has neither.
+func opened(dir string, data []byte, paths [][]byte, i int) (*vision.Image, error) {
+	switch {
+	case data != nil:
+		return vision.Decode(data, vision.Limits{})
+	case i < len(paths) && paths[i] != nil:
+		return picture(dir, string(paths[i]))
+	}
+	return nil, nil
+}
+
+// ofRow is what a row has in a part of its pictures, one a picture; nil: nothing.
+func (s *sheet) ofRow(p place, part string) (all [][]byte, err error) {
 	leaves := s.leaves()
 	i := slices.IndexFunc(leaves, func(l *parquet.Column) bool {
-		return isPicture(l, leaves) && l.Path()[0] == p.column && l.Path()[len(l.Path())-1] == "bytes"
+		return isPicture(l, leaves) && l.Path()[0] == p.column && l.Path()[len(l.Path())-1] == part
 	})
 	if i < 0 {
 		return nil, fmt.Errorf("there is no column %q of pictures", p.column)
@@ -120,24 +176,16 @@ func (s *sheet) pictures(p place) (all []*vision.Image, err error) {
 			row -= group.NumRows()
 			continue
 		}
-		pages := group.ColumnChunks()[leaves[i].Index()].Pages()
-		if err := pages.SeekToRow(row); err != nil {
-			return nil, fmt.Errorf("finding the row: %w", err)
+		rows, err := valuesOf(group.ColumnChunks()[leaves[i].Index()].Pages(), int(row), 1)
+		if err != nil {
+			return nil, err
 		}
-		begun := false
-		err := eachValue(pages, func(v parquet.Value) (bool, error) {
-			if begun && v.RepetitionLevel() == 0 {
-				return false, nil
+		for _, v := range rows[0] {
+			if all = append(all, nil); !v.IsNull() && v.Kind() == parquet.ByteArray {
+				all[len(all)-1] = slices.Clone(v.ByteArray())
 			}
-			begun = true
-			if v.IsNull() {
-				return true, nil
-			}
-			m, err := vision.Decode(slices.Clone(v.ByteArray()), vision.Limits{})
-			all = append(all, m)
-			return true, err
-		})
-		return all, err
+		}
+		return all, nil
 	}
 	return nil, fmt.Errorf("there is no row %d", p.row)
 }

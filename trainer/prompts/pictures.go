@@ -13,7 +13,8 @@ import (
 )
 
 // Pictures that a prompt is about: meta.picture names one or several files, below the folder of
-// the prompts' file; "embed:cards/7" is the seventh table of vision/scenes/cards.
+// the prompts' file; "embed:cards/7" is the seventh table of vision/scenes/cards, and
+// "embed:cards/7/16,32,112,128" what lies between these edges of it: left, top, right, bottom.
 
 const table = "embed:cards/"
 
@@ -23,11 +24,11 @@ func (p Prompt) Pictures(dir string) ([]*vision.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openAll(dir, names)
+	return OpenPictures(dir, names)
 }
 
-// openAll opens the pictures of some names.
-func openAll(dir string, names []string) (all []*vision.Image, err error) {
+// OpenPictures opens pictures by their names.
+func OpenPictures(dir string, names []string) (all []*vision.Image, err error) {
 	for _, name := range names {
 		p, embedded, err := placeOf(name)
 		if embedded && err == nil {
@@ -68,11 +69,19 @@ func (p Prompt) pictures() (names []string, err error) {
 
 func picture(dir, name string) (*vision.Image, error) {
 	if number, ok := strings.CutPrefix(name, table); ok {
+		number, edges, cropped := strings.Cut(number, "/")
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 0 {
 			return nil, fmt.Errorf("picture %q: tables are numbered from 0", name)
 		}
-		return tableOf(n).Draw(), nil
+		m := tableOf(n).Draw()
+		if !cropped {
+			return m, nil
+		}
+		if m, err = between(m, edges); err != nil {
+			return nil, fmt.Errorf("picture %q: %w", name, err)
+		}
+		return m, nil
 	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return nil, outside(name)
@@ -82,6 +91,22 @@ func picture(dir, name string) (*vision.Image, error) {
 		return nil, err
 	}
 	return vision.Open(path, vision.Limits{})
+}
+
+// between is what lies between four edges of a picture.
+func between(m *vision.Image, edges string) (*vision.Image, error) {
+	var at [4]int
+	parts := strings.Split(edges, ",")
+	if len(parts) != len(at) {
+		return nil, fmt.Errorf("four edges were expected: left, top, right, bottom")
+	}
+	for i, p := range parts {
+		var err error
+		if at[i], err = strconv.Atoi(p); err != nil {
+			return nil, fmt.Errorf("%q is no edge", p)
+		}
+	}
+	return m.Crop(at[0], at[1], at[2]-at[0], at[3]-at[1])
 }
 
 // below is the file of this name in a folder; links may not lead out of it, since a list may be a stranger's.

@@ -11,8 +11,10 @@ import (
 // What Python says of a value that OrderedJSON read: its type, whether it counts as true, how it
 // is printed.
 
-// NewInt and NewFloat are an int and a float.
+// NewInt, NewUint and NewFloat are ints and a float.
 func NewInt(n int) Number { return Number{float64(n), false, strconv.Itoa(n)} }
+
+func NewUint(n uint64) Number { return Number{float64(n), false, strconv.FormatUint(n, 10)} }
 
 func NewFloat(x float64) Number { return Number{x, true, ""} }
 

@@ -1,0 +1,124 @@
+package conversations
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision/sft"
+)
+
+// How many tokens rows have. To count a row is to tokenise it and to look at its pictures, which takes as long as
+// many rows do: counts are kept in a file by what they follow from, so that plan, train and --resume count a file
+// once. A file of counts that cannot be read or written is as good as none, and the oldest make room for new ones.
+
+// counted is what is known of a row.
+type counted struct {
+	Line     int    `json:"line"`
+	Tokens   int    `json:"tokens"`
+	Trained  int    `json:"trained"`
+	Sum      string `json:"sha256"`
+	Question string `json:"question"` // for people
+}
+
+// mostQuestion is how many bytes of a question are kept.
+const mostQuestion = 200
+
+// counted are the counts of a file's rows. The error names the first row that cannot be learned from.
+func (t *teacher) counted(f *lessonFile, mask string) (all []counted, err error) {
+	kept := t.countsFile(f, mask)
+	if text, err := os.ReadFile(kept); err == nil && json.Unmarshal(text, &all) == nil {
+		return all, nil
+	}
+	all = nil
+	err = f.each(func(row string, line int) error {
+		l, _, err := t.taught(row, f.name, mask)
+		if err != nil {
+			return err
+		}
+		c, err := sft.ReadConversation(row)
+		if err != nil {
+			return err
+		}
+		question := c.Question()
+		if len(question) > mostQuestion && f.table != nil {
+			question = strings.ToValidUTF8(question[:mostQuestion], "")
+		}
+		all = append(all, counted{line, len(l.IDs), l.Count(), sumOf(row), question})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	keepCounts(kept, all)
+	return all, nil
+}
+
+// countsFile is where a file's counts are kept; "" where the machine names no such place. Pictures that lie beside
+// a file may change while it does not, so its folder's name counts, and what told of them is told again when a
+// lesson is learned from.
+func (t *teacher) countsFile(f *lessonFile, mask string) string {
+	root, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	path, err := filepath.Abs(f.name)
+	if err != nil {
+		return ""
+	}
+	parts := []string{countsVersion, path, f.sum, mask, t.system}
+	for _, name := range []string{"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "preprocessor_config.json", "chat_template.jinja", "chat_template.json"} {
+		text, err := os.ReadFile(filepath.Join(t.dir, name))
+		if err != nil {
+			text = nil // a folder has some of them
+		}
+		parts = append(parts, fmt.Sprint(name, sumOf(string(text))))
+	}
+	return filepath.Join(root, "darkroom", "lessons", sumOf(strings.Join(parts, "\n"))+".json")
+}
+
+// countsVersion changes with what is counted.
+const countsVersion = "1"
+
+// keepCounts writes them beside, and then in their place.
+func keepCounts(path string, all []counted) {
+	text, err := json.Marshal(all)
+	if path == "" || err != nil || os.MkdirAll(filepath.Dir(path), 0o755) != nil {
+		return
+	}
+	next, err := os.CreateTemp(filepath.Dir(path), "counts-")
+	if err != nil {
+		return
+	}
+	forgetCounts(filepath.Dir(path))
+	_, err = next.Write(text)
+	if closed := next.Close(); err != nil || closed != nil || os.Rename(next.Name(), path) != nil {
+		os.Remove(next.Name())
+	}
+}
+
+// mostCounts is how many files' counts are kept, those that were made last.
+const mostCounts = 64
+
+// forgetCounts makes room for one more.
+func forgetCounts(dir string) {
+	kept, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(kept) < mostCounts {
+		return
+	}
+	made := func(path string) int64 {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0
+		}
+		return info.ModTime().UnixNano()
+	}
+	slices.SortFunc(kept, func(a, b string) int { return cmp.Compare(made(a), made(b)) })
+	for _, path := range kept[:len(kept)-mostCounts+1] {
+		os.Remove(path)
+	}
+}

@@ -1,0 +1,381 @@
+package prompts
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/darkroom-rl/darkroom/outside/regular"
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+)
+
+// A Table is the rows of a Parquet file, or of a data set's split, read by their number: nothing of a row is in memory
+// that nobody asked for. A row is an object of all columns in their order. What it holds is nil, a bool, a
+// pytext.Number, a string, []byte, a list or an object: null and [] differ, times and decimals are texts, as Python
+// writes them.
+//
+// Invariant (parity, data.parquet): the rows are pyarrow's, whatever the file's encodings.
+type Table struct {
+	files []*tableFile
+}
+
+// tableFile is one of a table's files.
+type tableFile struct {
+	*sheet
+	path, shown string
+	whole       []*parquet.Column // below the root
+	meanings    []any             // of its leaves
+}
+
+// OpenTable opens FILE.parquet, or FOLDER or FOLDER@SPLIT of a data set.
+func OpenTable(name string) (t *Table, err error) {
+	s := sourceOf(name)
+	names, dir := []string{filepath.Base(s.path)}, filepath.Dir(s.path)
+	if !isParquet(s.path) {
+		if names, err = s.files(); err != nil {
+			return nil, err
+		}
+		dir = s.path
+	}
+	t = &Table{}
+	for _, n := range names {
+		f, err := openTableFile(filepath.Join(dir, filepath.FromSlash(n)))
+		if err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+		if f.shown = n; !isParquet(s.path) {
+			f.shown = filepath.ToSlash(filepath.Join(filepath.Base(s.path), n))
+		}
+		t.files = append(t.files, f)
+	}
+	return t, nil
+}
+
+func openTableFile(path string) (t *tableFile, err error) {
+	file, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", path, errors.Join(err, file.Close()))
+		}
+	}()
+	t = &tableFile{path: path}
+	return t, unbroken(func() error {
+		info, err := file.Stat()
+		if err != nil {
+			return err
+		}
+		opened, err := parquet.OpenFile(file, info.Size(), parquet.SkipBloomFilters(true))
+		if err != nil {
+			return fmt.Errorf("this is no Parquet file: %w", err)
+		}
+		t.sheet, t.whole, t.meanings = &sheet{opened, file, mostBytes}, opened.Root().Columns(), meanings(opened)
+		return nil
+	})
+}
+
+// unbroken calls f; a file that is broken is an error, whatever the reader makes of it.
+func unbroken(f func() error) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("the file is broken: %v", broken)
+		}
+	}()
+	return f()
+}
+
+// Close closes the files.
+func (t *Table) Close() error {
+	var errs []error
+	for _, f := range t.files {
+		errs = append(errs, f.file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Rows is how many there are.
+func (t *Table) Rows() (n int) {
+	for _, f := range t.files {
+		n += int(f.NumRows())
+	}
+	return n
+}
+
+// Each reads all rows in their order. Columns of pictures are read where pictures says so; otherwise a picture has
+// its path alone.
+func (t *Table) Each(pictures bool, f func(place Place, row pytext.Ordered) error) error {
+	for _, file := range t.files {
+		if err := unbroken(func() error { return file.each(pictures, f) }); err != nil {
+			return fmt.Errorf("%s:%w", file.path, err)
+		}
+	}
+	return nil
+}
+
+// Row reads one of them.
+func (t *Table) Row(i int, pictures bool) (place Place, row pytext.Ordered, err error) {
+	for _, file := range t.files {
+		if n := int(file.NumRows()); i >= n {
+			i -= n
+			continue
+		}
+		err := unbroken(func() error {
+			row, err = file.row(i, pictures)
+			return err
+		})
+		if err != nil {
+			err = fmt.Errorf("%s:%d: %w", file.path, i+1, err)
+		}
+		return Place{file.shown, i}, row, err
+	}
+	return place, row, errors.New("there is no such row")
+}
+
+// A Place is where a row stands: a file, from the folder in which names of pictures begin, and its number there, from 0.
+type Place struct {
+	File string
+	Row  int
+}
+
+// batch is how many rows are read together.
+const batch = 64
+
+func (t *tableFile) each(pictures bool, f func(place Place, row pytext.Ordered) error) error {
+	first := 0
+	for _, group := range t.RowGroups() {
+		for from := 0; from < int(group.NumRows()); from += batch {
+			n := min(batch, int(group.NumRows())-from)
+			rows, err := t.read(group, from, n, pictures)
+			if err != nil {
+				return fmt.Errorf("%d: %w", first+from+1, err)
+			}
+			for i, row := range rows {
+				if err := f(Place{t.shown, first + from + i}, row); err != nil {
+					return fmt.Errorf("%d: %w", first+from+i+1, err)
+				}
+			}
+		}
+		first += int(group.NumRows())
+	}
+	return nil
+}
+
+func (t *tableFile) row(i int, pictures bool) (row pytext.Ordered, err error) {
+	for _, group := range t.RowGroups() {
+		if n := int(group.NumRows()); i >= n {
+			i -= n
+			continue
+		}
+		rows, err := t.read(group, i, 1, pictures)
+		if err != nil {
+			return row, err
+		}
+		return rows[0], nil
+	}
+	return row, errors.New("there is no such row")
+}
+
+// read reads n rows of a group.
+func (t *tableFile) read(group parquet.RowGroup, from, n int, pictures bool) ([]pytext.Ordered, error) {
+	rows := make([]pytext.Ordered, n)
+	for i := range rows {
+		rows[i].Values = pytext.Object{}
+	}
+	all := t.leaves()
+	for _, c := range t.whole {
+		var values [][][]parquet.Value // of each leaf, of each row
+		var leaves []*parquet.Column
+		for _, leaf := range leavesOf(c) {
+			if !pictures && isPicture(leaf, all) && leaf.Name() == "bytes" {
+				continue
+			}
+			v, err := valuesOf(group.ColumnChunks()[leaf.Index()].Pages(), from, n)
+			if err != nil {
+				return nil, fmt.Errorf("column %q: %w", nameOf(leaf), err)
+			}
+			leaves, values = append(leaves, leaf), append(values, v)
+		}
+		for i := range rows {
+			v, err := assembly{t.meanings, leaves}.of(c, column(values, i))
+			if err != nil {
+				return nil, fmt.Errorf("column %q: %w", c.Name(), err)
+			}
+			rows[i].Keys, rows[i].Values[c.Name()] = append(rows[i].Keys, c.Name()), v
+		}
+	}
+	return rows, nil
+}
+
+// column is what each leaf has of a row.
+func column(values [][][]parquet.Value, row int) (all [][]parquet.Value) {
+	for _, v := range values {
+		all = append(all, v[row])
+	}
+	return all
+}
+
+// valuesOf are a leaf's values of n rows, copied.
+func valuesOf(pages parquet.Pages, from, n int) ([][]parquet.Value, error) {
+	rows := make([][]parquet.Value, 0, n)
+	if err := pages.SeekToRow(int64(from)); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(fmt.Errorf("finding the row: %w", err), pages.Close())
+	}
+	err := eachValue(pages, func(v parquet.Value) (bool, error) {
+		if v.RepetitionLevel() == 0 {
+			if len(rows) == n {
+				return false, nil
+			}
+			rows = append(rows, nil)
+		}
+		if len(rows) == 0 {
+			return false, errors.New("its values begin in the middle of a row")
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], v.Clone())
+		return true, nil
+	})
+	if err == nil && len(rows) < n {
+		err = errors.New("it has fewer rows than the file says")
+	}
+	return rows, err
+}
+
+// leavesOf are the columns below one that have values.
+func leavesOf(c *parquet.Column) (all []*parquet.Column) {
+	if c.Leaf() {
+		return []*parquet.Column{c}
+	}
+	for _, inner := range c.Columns() {
+		all = append(all, leavesOf(inner)...)
+	}
+	return all
+}
+
+func isParquet(path string) bool { return filepath.Ext(path) == ".parquet" }
+
+// An assembly makes values of what leaves have of a row, by their levels (Melnik et al., 2010).
+type assembly struct {
+	meanings []any
+	leaves   []*parquet.Column
+}
+
+// of is a column's value; values are those of its leaves. A column none of whose leaves was read is nil.
+func (a assembly) of(c *parquet.Column, values [][]parquet.Value) (any, error) {
+	if len(values) == 0 || len(values[0]) == 0 {
+		return nil, nil
+	}
+	first := values[0][0]
+	switch {
+	case c.Repeated():
+		return a.list(c, c, values)
+	case c.Optional() && first.DefinitionLevel() < c.MaxDefinitionLevel():
+		return nil, nil
+	case c.Leaf():
+		return a.cell(c, first)
+	}
+	if inner := c.Columns(); len(inner) == 1 && inner[0].Repeated() && isList(c) {
+		return a.list(inner[0], element(inner[0]), values)
+	}
+	return a.object(c, values)
+}
+
+// object is a group's members; those whose leaves were not read are left out.
+func (a assembly) object(c *parquet.Column, values [][]parquet.Value) (any, error) {
+	o := pytext.Ordered{Values: pytext.Object{}}
+	at := 0
+	for _, inner := range c.Columns() {
+		var some [][]parquet.Value
+		below := assembly{meanings: a.meanings}
+		for _, leaf := range leavesOf(inner) {
+			if at < len(a.leaves) && slices.Equal(a.leaves[at].Path(), leaf.Path()) {
+				some, below.leaves = append(some, values[at]), append(below.leaves, leaf)
+				at++
+			}
+		}
+		if len(some) == 0 {
+			continue
+		}
+		v, err := below.of(inner, some)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", inner.Name(), err)
+		}
+		o.Keys, o.Values[inner.Name()] = append(o.Keys, inner.Name()), v
+	}
+	return o, nil
+}
+
+// list is what a repeated column holds, each an of.
+func (a assembly) list(repeated, of *parquet.Column, values [][]parquet.Value) (any, error) {
+	list := []any{}
+	if values[0][0].DefinitionLevel() < repeated.MaxDefinitionLevel() {
+		return list, nil
+	}
+	level := repeated.MaxRepetitionLevel()
+	ends := make([]int, len(values)) // where each leaf stands
+	for ends[0] < len(values[0]) {
+		item := make([][]parquet.Value, len(values))
+		for k, v := range values {
+			from := ends[k]
+			for ends[k]++; ends[k] < len(v) && v[ends[k]].RepetitionLevel() > level; ends[k]++ {
+			}
+			if from >= len(v) {
+				return nil, errors.New("its parts have lists of different lengths")
+			}
+			item[k] = v[from:ends[k]]
+		}
+		v, err := a.item(repeated, of, item)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// item is an element of a list: what the repeated column holds, or what stands in its place.
+func (a assembly) item(repeated, of *parquet.Column, values [][]parquet.Value) (any, error) {
+	switch {
+	case of != repeated:
+		return a.of(of, values)
+	case repeated.Leaf():
+		return a.cell(repeated, values[0][0])
+	}
+	return a.object(repeated, values)
+}
+
+// isList reports whether a group is a list of what its one member repeats.
+func isList(c *parquet.Column) bool {
+	if t := c.Type().LogicalType(); t != nil && t.Value != nil {
+		name := t.Value.String()
+		return name == "LIST"
+	}
+	name := c.Columns()[0].Name()
+	return name == "list" || name == "bag" || name == "array"
+}
+
+// element is what a list's repeated member holds: the one column in it, or, in files of older writers, it itself.
+func element(repeated *parquet.Column) *parquet.Column {
+	if inner := repeated.Columns(); len(inner) == 1 && repeated.Name() != "array" {
+		return inner[0]
+	}
+	return repeated
+}
+
+// Stamp changes when one of the files does, as far as its size and its time tell.
+func (t *Table) Stamp() string {
+	var b strings.Builder
+	for _, f := range t.files {
+		fmt.Fprintf(&b, "%s %d", f.path, f.NumRows())
+		if info, err := f.file.Stat(); err == nil {
+			fmt.Fprintf(&b, " %d %d", info.Size(), info.ModTime().UnixNano())
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
