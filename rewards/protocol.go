@@ -17,6 +17,7 @@ import (
 //	{"protocol": 1, "items": [{"prompt": "a red cup", "meta": {"answer": "red"},
 //	  "image": "iVBORw0...",                  a PNG file in base64, or
 //	  "frames": ["iVBORw0...", ...], "fps": 8, a clip, or
+//	  "sources": ["iVBORw0...", ...],          what it was made of, where it was made of pictures
 //	  "turns": [{"text": "I zoom in", "tool": "zoom"}, {"text": "It is red"}]}]}
 //
 //	{"scores": [{"value": 0.7, "parts": {"colour": 1}, "evidence": [{"what": "read", "text": "x"}]},
@@ -40,12 +41,13 @@ type request struct {
 }
 
 type wireItem struct {
-	Prompt string      `json:"prompt"`
-	Meta   Meta        `json:"meta,omitempty"`
-	Image  []byte      `json:"image,omitempty"`
-	Frames few[[]byte] `json:"frames,omitempty"`
-	FPS    float64     `json:"fps,omitempty"`
-	Turns  few[Turn]   `json:"turns,omitempty"`
+	Prompt  string      `json:"prompt"`
+	Meta    Meta        `json:"meta,omitempty"`
+	Sources few[[]byte] `json:"sources,omitempty"`
+	Image   []byte      `json:"image,omitempty"`
+	Frames  few[[]byte] `json:"frames,omitempty"`
+	FPS     float64     `json:"fps,omitempty"`
+	Turns   few[Turn]   `json:"turns,omitempty"`
 }
 
 // encodeItems writes a request.
@@ -54,6 +56,9 @@ func encodeItems(items []Item) ([]byte, error) {
 	for i, item := range items {
 		w := wireItem{Prompt: item.Prompt, Meta: item.Meta}
 		var err error
+		if w.Sources, err = pngsOf(item.Sources); err != nil {
+			return nil, fmt.Errorf("item %d: %w", i+1, err)
+		}
 		switch {
 		case item.Image != nil:
 			w.Image, err = pngOf(item.Image)

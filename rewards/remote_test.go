@@ -239,7 +239,7 @@ func TestServe(t *testing.T) {
 // What is sent is read back.
 func TestItemsComeThrough(t *testing.T) {
 	clip := &video.Clip{Width: 2, Height: 1, Rate: video.Rate{Num: 25, Den: 2}, Frames: [][]uint8{gray(1).Pix, gray(2).Pix}}
-	items := []Item{{Prompt: `"ünï" cödé`, Image: gray(3)}, {Prompt: "b", Clip: clip}, {Prompt: "c", Meta: meta(t, `{"answer": [1]}`), Transcript: &Transcript{Turns: []Turn{{"x", "zoom"}, {"y", ""}}}}}
+	items := []Item{{Prompt: `"ünï" cödé`, Image: gray(3), Sources: []*vision.Image{gray(7), gray(8)}}, {Prompt: "b", Clip: clip}, {Prompt: "c", Meta: meta(t, `{"answer": [1]}`), Transcript: &Transcript{Turns: []Turn{{"x", "zoom"}, {"y", ""}}}}}
 	data, err := encodeItems(items)
 	if err != nil {
 		t.Fatal(err)
@@ -250,6 +250,9 @@ func TestItemsComeThrough(t *testing.T) {
 	}
 	if got[0].Prompt != items[0].Prompt || !bytes.Equal(got[0].Image.Pix, items[0].Image.Pix) {
 		t.Errorf("%+v", got[0])
+	}
+	if made := got[0].Sources; len(made) != 2 || made[0].Pix[0] != 7 || made[1].Pix[0] != 8 || got[1].Sources != nil {
+		t.Errorf("made of %v and %v", made, got[1].Sources)
 	}
 	if c := got[1].Clip; c == nil || c.Rate.FPS() != 12.5 || len(c.Frames) != 2 || !bytes.Equal(c.Frames[1], clip.Frames[1]) {
 		t.Errorf("%+v", got[1])

@@ -95,6 +95,13 @@ const frameRate = 1000
 func (w wireItem) item(left *budget) (Item, error) {
 	item := Item{Prompt: w.Prompt, Meta: w.Meta}
 	var err error
+	for _, file := range w.Sources {
+		m, err := left.picture(file)
+		if err != nil {
+			return item, fmt.Errorf("a source: %w", err)
+		}
+		item.Sources = append(item.Sources, m)
+	}
 	if w.Image != nil {
 		if item.Image, err = left.picture(w.Image); err != nil {
 			return item, err

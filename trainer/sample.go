@@ -27,7 +27,8 @@ type Item struct {
 	Frames  int           // of a clip; 0: a picture
 	Image   *vision.Image // that it was developed to, where it is one
 	Clip    *video.Clip
-	Episode Episode // a conversation, where it is one
+	Sources []*vision.Image // that it was made of
+	Episode Episode         // a conversation, where it is one
 }
 
 // An Episode is a conversation, of which an objective of tokens reads as much as this. Who rolled it knows

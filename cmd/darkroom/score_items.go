@@ -165,6 +165,7 @@ func readItem(line []byte, path string) (scored, error) {
 		Prompt string         `json:"prompt"`
 		Meta   rewards.Meta   `json:"meta"`
 		Turns  []rewards.Turn `json:"turns"`
+		Image  prompts.Images `json:"image"` // what it was made of
 	}
 	if err := prompts.CheckRecord(line); err != nil {
 		return scored{}, err
@@ -175,6 +176,10 @@ func readItem(line []byte, path string) (scored, error) {
 		return scored{}, fmt.Errorf("not an item: %w", err)
 	}
 	s := scored{File: l.File, Prompt: l.Prompt, item: rewards.Item{Prompt: l.Prompt, Meta: l.Meta}}
+	var err error
+	if s.item.Sources, err = (prompts.Prompt{Image: l.Image}).OpenSources(filepath.Dir(path)); err != nil {
+		return s, err
+	}
 	switch {
 	case l.File != "" && l.Turns != nil:
 		return s, errors.New("an item has a file or turns, not both")

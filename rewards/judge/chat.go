@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"strings"
 	"time"
 
@@ -101,13 +100,9 @@ func (c Chat) Ask(ctx context.Context, pictures []*vision.Image, text string) (s
 	if err != nil {
 		return "", err
 	}
-	header := http.Header{}
-	if c.Key != "" {
-		header.Set("Authorization", "Bearer "+c.Key)
-	}
 	said := ""
 	err = c.Caller.Do(ctx, append([]byte(c.Endpoint()+"\n"), body...), func(ctx context.Context) ([]byte, error) {
-		return c.Caller.Post(ctx, c.Endpoint(), header, body)
+		return c.Caller.Post(ctx, c.Endpoint(), c.header(), body)
 	}, func(reply []byte) (whole bool, err error) {
 		said, err = Said(reply)
 		return true, err

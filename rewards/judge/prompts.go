@@ -15,6 +15,8 @@ import (
 //	flow_grpo_score      yifan123/flow_grpo, rewards.py: unifiedreward_score_sglang
 //	mixgrpo_*            Tencent-Hunyuan/MixGRPO, unified_reward.py: QUESTION_TEMPLATE_SCORE, _SEMANTIC
 //	pref_*               CodeGoat24/Pref-GRPO, fastvideo/rewards/templates.py (UnifiedReward)
+//	editscore_*          VectorSpaceLab/EditScore 6e0f1b9, vie_prompts.py, with a range of 25
+//	edit_r1_score        PKU-YuanGroup/Edit-R1 4217f25, reward_server/prompt_template.py
 //	videoalign_special   KwaiVGI/VideoAlign, prompt_template.py: detailed_special of VQ, MQ, TA
 //	vrag                 Alibaba-NLP/VRAG: the judge of answers
 //	deepeyes_*           Visual-Agent/DeepEyes, vl_agent.py: judges of answers
@@ -38,11 +40,11 @@ func question(template string) (string, error) {
 }
 
 // Blanks are what is put into a question.
-type Blanks struct{ Prompt, Truth, Answer string }
+type Blanks struct{ Prompt, Truth, Answer, Requirement string }
 
 // in fills the blanks of a text.
 func (b Blanks) in(text string) string {
-	return strings.NewReplacer("{prompt}", b.Prompt, "{truth}", b.Truth, "{answer}", b.Answer).Replace(text)
+	return strings.NewReplacer("{prompt}", b.Prompt, "{truth}", b.Truth, "{answer}", b.Answer, "{requirement}", b.Requirement).Replace(text)
 }
 
 // Templates are the names of all questions.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -13,7 +14,8 @@ import (
 
 // Card: one question about an item, the user's own or a published one. Its blanks: {prompt} is meta.question or
 // else the prompt, {truth} is meta.answer, {answer} is what the last answer tag of the last turn holds, or the
-// whole turn where there is none. Pictures and the frames of clips are shown; conversations are text alone.
+// whole turn where there is none. Pictures and the frames of clips are shown, behind those that they were made of;
+// conversations are text alone.
 //
 //	read    what the model must say                    score
 //	one     1 or 0, or that after "Judgement:"         1 or 0
@@ -71,6 +73,7 @@ func (q Question) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	var err error
 	if item.Transcript == nil {
 		pictures, err = picturesOf(item)
+		pictures = slices.Concat(item.Sources, pictures)
 	} else if blanks.Answer, ok, err = answered(item.Transcript); err == nil && !strings.Contains(q.Text, "{answer}") {
 		err = errNotShown
 	} else if !ok && q.Tagged && err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/call"
@@ -19,11 +20,11 @@ import (
 //	mixgrpo_semantic mixgrpo_semantic, Alignment
 //	unified          pref_point_image, the mean of the axes that were marked; all must be
 //	edit_quality     pref_edit_quality, the mean of both marks, 0 to 25
+//	edit_following   pref_edit_following, the same, of the picture before the edit and the one after
 //
 // Pairwise asks about every two of a group, once in each order where BothOrders is set (a judge
 // that prefers the first picture prefers it twice), and the reward is the win rate: think and
-// flex. A group of one cannot be compared. Questions that want the picture before an edit
-// (edit_following, edit_pairwise) are not asked here: an item has only the edited one.
+// flex; edit_pairwise shows the picture before the edit, too. A group of one cannot be compared.
 // An answer that cannot be read has no score; in a comparison it is half a point, as upstream.
 // Invariants (tests): a judge that always names the first picture gives all 1/2 with BothOrders.
 
@@ -36,6 +37,7 @@ type Asker interface {
 type Pointwise struct {
 	Model    Asker
 	Question string // a name of Templates
+	Sources  bool   // what the picture was made of is shown before it
 	Read     func(reply string) (value float64, parts map[string]float64, ok bool)
 }
 
@@ -49,17 +51,19 @@ func NewPointwise(form string, m Asker) (Pointwise, error) {
 	}
 	switch form {
 	case "flow_grpo":
-		return Pointwise{m, "flow_grpo_score", plain(FinalFrom1, 5)}, nil
+		return Pointwise{Model: m, Question: "flow_grpo_score", Read: plain(FinalFrom1, 5)}, nil
 	case "mixgrpo":
-		return Pointwise{m, "mixgrpo_score", plain(Final, 1)}, nil
+		return Pointwise{Model: m, Question: "mixgrpo_score", Read: plain(Final, 1)}, nil
 	case "mixgrpo_semantic":
-		return Pointwise{m, "mixgrpo_semantic", plain(Alignment, 1)}, nil
+		return Pointwise{Model: m, Question: "mixgrpo_semantic", Read: plain(Alignment, 1)}, nil
 	case "unified":
-		return Pointwise{m, "pref_point_image", readAxes}, nil
+		return Pointwise{Model: m, Question: "pref_point_image", Read: readAxes}, nil
 	case "edit_quality":
-		return Pointwise{m, "pref_edit_quality", readEdits}, nil
+		return Pointwise{Model: m, Question: "pref_edit_quality", Read: readEdits}, nil
+	case "edit_following":
+		return Pointwise{Model: m, Question: "pref_edit_following", Sources: true, Read: readEdits}, nil
 	}
-	return Pointwise{}, fmt.Errorf("no judge marks in the form %q: it is flow_grpo, mixgrpo, mixgrpo_semantic, unified or edit_quality", form)
+	return Pointwise{}, fmt.Errorf("no judge marks in the form %q: it is flow_grpo, mixgrpo, mixgrpo_semantic, unified, edit_quality or edit_following", form)
 }
 
 func readAxes(reply string) (float64, map[string]float64, bool) {
@@ -83,7 +87,11 @@ var errUnreadable = errors.New("the judge's answer cannot be read")
 
 // Score asks about an item.
 func (p Pointwise) Score(ctx context.Context, item rewards.Item) (rewards.Score, error) {
-	pictures, err := picturesOf(item)
+	show := picturesOf
+	if p.Sources {
+		show = sourced
+	}
+	pictures, err := show(item)
 	if err != nil {
 		return rewards.Score{}, err
 	}
@@ -128,17 +136,23 @@ func picturesOf(item rewards.Item) ([]*vision.Image, error) {
 // A Pairwise judge compares the items of a group.
 type Pairwise struct {
 	Model      Asker
-	Form       string // "think", "flex"
+	Form       string // "think", "flex", "edit_pairwise"
 	Flex       Flex   // of flex
 	BothOrders bool
 	AtOnce     int // comparisons beside each other; the model may limit them, too
-	Rounds     int // of think: rounds of a Swiss tournament (swiss.go); 0: everyone meets everyone
+	Rounds     int // of think and edit_pairwise: rounds of a Swiss tournament (swiss.go); 0: everyone meets everyone
+
+	before []*vision.Image // of an edit: shown before every two
 }
 
-// pairForms are a form's questions for pictures and clips, and how the better one is called.
-var pairForms = map[string]struct{ image, video, better1, better2 string }{
-	"think": {"pref_think_image", "pref_think_video", "%s 1 is better", "%s 2 is better"},
-	"flex":  {"pref_flex_image", "pref_flex_video", "", ""},
+// pairForms are a form's questions for pictures and clips, how the better one is called, and how replies are read.
+var pairForms = map[string]struct {
+	image, video, better1, better2 string
+	read                           func(better1, better2 string) Reading
+}{
+	"think":         {"pref_think_image", "pref_think_video", "%s 1 is better", "%s 2 is better", Thinking},
+	"flex":          {"pref_flex_image", "pref_flex_video", "", "", nil},
+	"edit_pairwise": {"pref_edit_pairwise", "pref_edit_pairwise", "Edited %s 1 is better", "Edited %s 2 is better", Editing},
 }
 
 var errAlone = errors.New("a group of one cannot be compared: roll at least two samples of a prompt")
@@ -156,7 +170,7 @@ func (p Pairwise) Judge(ctx context.Context, items []rewards.Item) []rewards.Res
 	}
 	form, ok := pairForms[p.Form]
 	if !ok {
-		return fail(fmt.Errorf("no judge compares in the form %q: it is think or flex", p.Form))
+		return fail(fmt.Errorf("no judge compares in the form %q: it is think, flex or edit_pairwise", p.Form))
 	}
 	if len(items) < 2 {
 		return fail(errAlone)
@@ -165,6 +179,11 @@ func (p Pairwise) Judge(ctx context.Context, items []rewards.Item) []rewards.Res
 	for i, item := range items {
 		if pictures[i], out[i].Missing = picturesOf(item); out[i].Missing != nil {
 			pictures[i] = nil
+		}
+	}
+	if p.Form == "edit_pairwise" {
+		if p.before = items[0].Sources; len(p.before) == 0 {
+			return fail(errNoSource)
 		}
 	}
 	question, thing := form.image, "Image"
@@ -179,11 +198,17 @@ func (p Pairwise) Judge(ctx context.Context, items []rewards.Item) []rewards.Res
 	var comparisons []Comparison
 	var problems []error
 	var rates []float64
-	if p.Rounds > 0 {
-		comparisons, problems, rates = p.tournament(ctx, pictures, text, Thinking(better1, better2))
-	} else {
+	switch {
+	case p.Rounds > 0:
+		comparisons, problems, rates = p.tournament(ctx, pictures, text, form.read(better1, better2))
+	case form.read != nil:
 		comparisons, problems = p.compare(ctx, pictures, text, p.all(pictures))
-		rates, err = p.rates(len(items), comparisons, better1, better2)
+		rates, err = WinRates(len(items), comparisons, form.read(better1, better2))
+	default:
+		comparisons, problems = p.compare(ctx, pictures, text, p.all(pictures))
+		var r FlexRates
+		r, err = p.Flex.Rates(len(items), comparisons)
+		rates = r.Rewards
 	}
 	if err != nil {
 		return fail(err)
@@ -259,17 +284,8 @@ func (p Pairwise) compare(ctx context.Context, pictures [][]*vision.Image, text 
 	problems := make([]error, len(all))
 	call.Spread(len(all), p.AtOnce, func(k int) {
 		c := &all[k]
-		both := append(append([]*vision.Image{}, pictures[c.First]...), pictures[c.Second]...)
-		c.Reply, problems[k] = p.Model.Ask(ctx, both, text)
+		c.Reply, problems[k] = p.Model.Ask(ctx, slices.Concat(p.before, pictures[c.First], pictures[c.Second]), text)
 		c.Missing = problems[k] != nil
 	})
 	return all, problems
-}
-
-func (p Pairwise) rates(n int, comparisons []Comparison, better1, better2 string) ([]float64, error) {
-	if p.Form == "flex" {
-		r, err := p.Flex.Rates(n, comparisons)
-		return r.Rewards, err
-	}
-	return WinRates(n, comparisons, Thinking(better1, better2))
 }

@@ -66,7 +66,7 @@ func (o *MotionOptions) SetDefaults() {
 
 // JudgeOptions are of reward judge.
 type JudgeOptions struct {
-	Form        string   `toml:"form" enum:"flow_grpo,mixgrpo,mixgrpo_semantic,unified,edit_quality,think,flex,vqascore,deepeyes_visual,deepeyes_reasoning,deepeyes_math,vrag,question" doc:"what is asked, and how the answer is read; think and flex compare the samples of a prompt, vqascore is the chance of a yes and needs a folder; deepeyes_* and vrag judge replies; question is your own"`
+	Form        string   `toml:"form" enum:"flow_grpo,mixgrpo,mixgrpo_semantic,unified,edit_quality,edit_following,edit_pairwise,editscore,edit_r1,think,flex,vqascore,deepeyes_visual,deepeyes_reasoning,deepeyes_math,vrag,question" doc:"what is asked, and how the answer is read; think, flex and edit_pairwise compare the samples of a prompt, edit_following, edit_pairwise, editscore and edit_r1 see what it was made of, vqascore is the chance of a yes and needs a folder; deepeyes_* and vrag judge replies; question is your own"`
 	Question    string   `toml:"question" doc:"of form question: its text; {prompt}, {truth} (meta.answer) and {answer} are put in"`
 	Read        string   `toml:"read" enum:"one,true,judge,score,final" doc:"of form question, what the model must say: 1 or 0; TRUE or FALSE; <judge>True</judge>; <Score>4</Score> of 5; Final Score: 4 of 5"`
 	Model       string   `toml:"model" doc:"as the server knows it; empty: the form's own"`
@@ -76,7 +76,7 @@ type JudgeOptions struct {
 	Side        *int     `toml:"side" range:"[0,8192]" doc:"pictures are stretched to a square of this side, 0: as they are; not written: the form's own"`
 	Pictures    string   `toml:"pictures" enum:"own,png,jpeg" doc:"how pictures are sent; own: as the form does"`
 	BothOrders  bool     `toml:"both_orders" doc:"think, flex: every pair is asked about twice, exchanged"`
-	Rounds      int      `toml:"rounds" range:"[0,1000]" doc:"think: rounds of a Swiss tournament, in each of which a sample meets one other; 0: every sample meets every other"`
+	Rounds      int      `toml:"rounds" range:"[0,1000]" doc:"think, edit_pairwise: rounds of a Swiss tournament, in each of which a sample meets one other; 0: every sample meets every other"`
 	Tries       int      `toml:"tries" range:"[0,100]" doc:"calls before an answer is missing; 0: the form's own"`
 	AtOnce      int      `toml:"at_once" range:"[0,1024]" doc:"calls beside each other; 0: the form's own"`
 
@@ -89,11 +89,13 @@ func (o *JudgeOptions) SetDefaults() {
 }
 
 // Compares reports whether the judge compares the samples of a prompt.
-func (o *JudgeOptions) Compares() bool { return o.Form == "think" || o.Form == "flex" }
+func (o *JudgeOptions) Compares() bool {
+	return o.Form == "think" || o.Form == "flex" || o.Form == "edit_pairwise"
+}
 
 // nameless reports whether the form was published without a model's name.
 func (o *JudgeOptions) nameless() bool {
-	return o.Form == "question" || o.Form == "vrag" || strings.HasPrefix(o.Form, "deepeyes")
+	return o.Form == "question" || o.Form == "vrag" || o.Form == "editscore" || o.Form == "edit_r1" || strings.HasPrefix(o.Form, "deepeyes")
 }
 
 // Filled is what is written, or else the defaults.
@@ -131,9 +133,9 @@ func (r *Reward) check(key string, report report) {
 		report(key+"ocr", "language and page are Tesseract's, and the built-in reader reads", `write path = "tesseract"`)
 	}
 	if j := r.Judge; j != nil && j.BothOrders && !j.Compares() {
-		report(key+"judge.both_orders", fmt.Sprintf("form %q marks pictures one by one: there is no order", j.Form), `form = "think" or "flex" compares`)
+		report(key+"judge.both_orders", fmt.Sprintf("form %q marks pictures one by one: there is no order", j.Form), `form = "think", "flex" or "edit_pairwise" compares`)
 	}
-	if j := r.Judge; j != nil && j.Rounds > 0 && j.Form != "think" {
+	if j := r.Judge; j != nil && j.Rounds > 0 && j.Form != "think" && j.Form != "edit_pairwise" {
 		report(key+"judge.rounds", fmt.Sprintf("form %q holds no tournament", j.Form), `form = "think" does`)
 	}
 	if r.Name == "judge" {

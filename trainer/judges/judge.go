@@ -31,6 +31,9 @@ func openJudge(r experiment.Reward, b Bench) (Opened, error) {
 	case o.Form == "vqascore":
 		return Opened{}, fmt.Errorf("form vqascore needs path: a server does not tell how likely its answers are")
 	}
+	if o.Form == "edit_r1" {
+		return Opened{judge: rewards.Each(judge.EditChance{Model: chat}, chat.Caller.Policy().AtOnce)}, nil
+	}
 	return judged(o, chat, chat.Caller.Policy().AtOnce)
 }
 
@@ -52,6 +55,9 @@ func openLocalJudge(r experiment.Reward, b Bench) (Opened, error) {
 	a.Side = chat.Send.Side
 	if o.MaxTokens > 0 {
 		a.Most = o.MaxTokens
+	}
+	if o.Form == "edit_r1" {
+		return Opened{judge: rewards.Each(judge.EditChance{Model: a}, 1), close: a.Close}, nil
 	}
 	if o.Form == "vqascore" {
 		if o.Side == nil {
@@ -84,6 +90,8 @@ func asking(o experiment.JudgeOptions, m judge.Asker) (rewards.Reward, error) {
 		return judge.DeepEyes{Model: m, Kind: kind}, nil
 	case o.Form == "vrag":
 		return judge.VRAG(m)
+	case o.Form == "editscore":
+		return judge.EditScore{Model: m}, nil
 	case o.Form == "question":
 		return judge.Question{Model: m, Text: o.Question, Read: o.Read}, nil
 	}
@@ -95,7 +103,7 @@ func chat(r experiment.Reward, key string, cache *call.Cache) (judge.Chat, exper
 	o := experiment.Filled(r.Judge)
 	p := policy(r)
 	own := judge.FlowGRPO
-	if o.Compares() || o.Form == "unified" {
+	if o.Compares() || o.Form == "unified" || strings.HasPrefix(o.Form, "edit") {
 		own = judge.PrefGRPO
 		pref := judge.PrefPolicy()
 		pref.Timeout = p.Timeout

@@ -98,6 +98,10 @@ func TestLocalJudge(t *testing.T) {
 	if got := ask("vqascore"); got.Missing != nil || !(got.Value > 0 && got.Value < 1) || got.Parts["yes"] != got.Value {
 		t.Errorf("vqascore: %+v", got)
 	}
+	item.Sources = []*vision.Image{item.Image}
+	if got := ask("edit_r1"); got.Missing != nil || !(got.Value > 0 && got.Value < 1) {
+		t.Errorf("edit_r1: %+v", got)
+	}
 	if got := ask("flow_grpo"); got.Missing == nil || !strings.Contains(got.Missing.Error(), "does not end") {
 		t.Errorf("drawn weights say nothing that ends: %+v", got)
 	}

@@ -18,6 +18,7 @@ type SampleLine struct {
 	Scores    map[string]ScoreLine `json:"scores"`
 	Size      []int                `json:"size,omitempty"`     // of a picture, where not all have one
 	Picture   string               `json:"picture,omitempty"`  // where it was kept
+	Sources   []string             `json:"sources,omitempty"`  // and what it was made of
 	Rollback  *Rollback            `json:"rollback,omitempty"` // of a line that is no sample
 }
 

@@ -11,7 +11,8 @@ import (
 type Evaluation struct {
 	Iteration int                  `json:"iteration"` // 0: before training
 	Guided    bool                 `json:"guided,omitempty"`
-	Sheet     string               `json:"sheet,omitempty"` // where the page finds it
+	Sheet     string               `json:"sheet,omitempty"`   // where the page finds it
+	Sources   string               `json:"sources,omitempty"` // of what they are made of, each in its picture's place on the first sheet
 	Samples   []ledger.HeldOutLine `json:"samples,omitempty"`
 }
 
@@ -37,6 +38,9 @@ func (r *Run) evaluations(source Source, few int) ([]Evaluation, error) {
 	var all []Evaluation
 	for _, name := range names {
 		e := Evaluation{Iteration: iterationOf(name), Sheet: source(name)}
+		if e.Iteration == 0 {
+			e.Sources = source("images/heldout_sources.png")
+		}
 		for _, l := range samples[e.Iteration] {
 			if l.At != nil {
 				e.Samples = append(e.Samples, l)

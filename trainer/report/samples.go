@@ -132,7 +132,8 @@ func (s *Samples) parts() []Plot {
 // Kept is a training sample whose picture was kept.
 type Kept struct {
 	ledger.SampleLine
-	Source string `json:"source"`
+	Source  string   `json:"source"`
+	Sources []string `json:"sources,omitempty"` // what it was made of
 }
 
 // kept are the samples of few iterations at even distances, the first and the last among them; few < 0: of all. A
@@ -154,7 +155,13 @@ func (s *Samples) kept(source Source, few int) []Kept {
 	for _, i := range spread(iterations, few) {
 		for _, l := range by[i] {
 			if from := source(l.Picture); from != "" {
-				all = append(all, Kept{l, from})
+				k := Kept{SampleLine: l, Source: from}
+				for _, name := range l.Sources {
+					if made := source(name); made != "" {
+						k.Sources = append(k.Sources, made)
+					}
+				}
+				all = append(all, k)
 			}
 		}
 	}

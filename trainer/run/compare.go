@@ -29,7 +29,7 @@ func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
 		return nil, err
 	}
 	for i := range samples {
-		samples[i].Item.Image, samples[i].Item.Clip = items[i].Image, items[i].Clip
+		samples[i].Item.Image, samples[i].Item.Clip, samples[i].Item.Sources = items[i].Image, items[i].Clip, items[i].Sources
 	}
 	first := t.now.scored == nil
 	if t.now.scored = t.now.scored.with(s); !first {

@@ -23,6 +23,7 @@ type Evaluation struct {
 	Missing  map[string]error          // why a reward's first missing score is missing
 	Pictures []*vision.Image           // nil where a sample is none
 	Clips    []*video.Clip             // nil where a sample is none
+	Sources  [][]*vision.Image         // that each is made of
 	Prompts  []prompts.Prompt          // of the pictures
 	Totals   []float64
 	keys     []trainer.Key
@@ -131,7 +132,7 @@ func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*E
 	}
 	e.Totals, e.keys, e.scored = s.total, keys, s
 	for i := range items {
-		e.Pictures, e.Clips = append(e.Pictures, items[i].Image), append(e.Clips, items[i].Clip)
+		e.Pictures, e.Clips, e.Sources = append(e.Pictures, items[i].Image), append(e.Clips, items[i].Clip), append(e.Sources, items[i].Sources)
 	}
 	add("total", s.total)
 	return e, nil
@@ -163,6 +164,9 @@ func (t *training) measure(ctx context.Context, line *ledger.Line, name string) 
 		t.now.seconds["evaluate"] = time.Since(began).Seconds()
 	}
 	places, err := t.sheet("images/heldout_"+name+".png", e)
+	if err == nil && line == nil {
+		err = t.sourceSheet("images/heldout_sources.png", e)
+	}
 	if err != nil {
 		return err
 	}

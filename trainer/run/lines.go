@@ -48,8 +48,14 @@ func (t *training) record(r *trainer.Report, line *ledger.Line) error {
 		if m := s.Item.Image; m != nil && sized {
 			size = []int{m.Width, m.Height}
 		}
+		var sources []string
+		if shown[i] != "" {
+			if sources, err = t.keepSources(s.Item.Sources); err != nil {
+				return err
+			}
+		}
 		if err := t.files.samples.Append(ledger.SampleLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample, Text: t.train[s.Key.Prompt].Text,
-			Total: ledger.Number(r.Scores[i]), Advantage: ledger.Number(r.Advantages[i]), Scores: t.now.scored.lines(i), Size: size, Picture: shown[i]}); err != nil {
+			Total: ledger.Number(r.Scores[i]), Advantage: ledger.Number(r.Advantages[i]), Scores: t.now.scored.lines(i), Size: size, Picture: shown[i], Sources: sources}); err != nil {
 			return err
 		}
 	}

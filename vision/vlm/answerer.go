@@ -118,28 +118,49 @@ func (a *Answerer) Chances(ctx context.Context, pictures []*vision.Image, text s
 	if err != nil {
 		return nil, err
 	}
+	said, single := make([][]int32, len(answers)), []int32{}
+	for i, answer := range answers {
+		e, err := a.Tokens.Encode(answer)
+		if err != nil {
+			return nil, err
+		}
+		if said[i] = e.IDs; len(e.IDs) == 1 {
+			single = append(single, e.IDs[0])
+		}
+	}
 	chances := make([]float64, len(answers))
 	a.device.Run(false, func(tp *autograd.Tape) {
-		for i, answer := range answers {
+		if len(single) == len(answers) { // all are behind the same token
+			chances, err = a.firsts(tp, question, single)
+		}
+		for i := 0; i < len(answers) && err == nil && len(single) < len(answers); i++ {
 			if err = ctx.Err(); err == nil {
-				chances[i], err = a.answered(tp, question, answer)
-			}
-			if err != nil {
-				err = fmt.Errorf("asking the judge: %w", err)
-				return
+				chances[i], err = a.chance(tp, question, said[i])
 			}
 		}
 	})
-	return chances, err
+	if err != nil {
+		return nil, fmt.Errorf("asking the judge: %w", err)
+	}
+	return chances, nil
 }
 
-// answered is the probability of an answer's text behind a question.
-func (a *Answerer) answered(tp *autograd.Tape, question Stretch, answer string) (float64, error) {
-	e, err := a.Tokens.Encode(answer)
+// firsts are the probabilities of single tokens behind a question, which is read once.
+func (a *Answerer) firsts(tp *autograd.Tape, question Stretch, tokens []int32) ([]float64, error) {
+	defer tp.Reset()
+	hidden, err := a.Hidden(tp, question)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return a.chance(tp, question, e.IDs)
+	rows := make([]int32, len(tokens))
+	for i := range rows {
+		rows[i] = int32(len(question.IDs) - 1)
+	}
+	chances := make([]float64, len(tokens))
+	for i, lp := range a.LogProbs(tp, hidden, rows, tokens, 1).F32() {
+		chances[i] = portable.Exp(float64(lp))
+	}
+	return chances, nil
 }
 
 // chance is the probability of an answer's tokens behind a question, read at once.

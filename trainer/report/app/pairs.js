@@ -30,6 +30,11 @@ const orders = {
 
 const shownAt = (iteration) => (iteration ? `after ${iteration}` : "before");
 
+// origin is what a pair is made of, where it is made of a picture.
+const origin = ({ from, before }, side) =>
+  from.sources &&
+  el("figure", {}, sprite(from.sources, before.at, `source: ${before.text}`, side), el("figcaption", {}, "source"));
+
 const pairCard = (pair, open) => {
   const { before, after, from, to } = pair,
     gain = gainOf(pair);
@@ -45,7 +50,7 @@ const pairCard = (pair, open) => {
   return el(
     "button",
     { type: "button", class: "card pair", "data-prompt": after.prompt, onclick: open },
-    el("span", { class: "two" }, picture(from, before), picture(to, after, says)),
+    el("span", { class: from.sources ? "two three" : "two" }, origin(pair), picture(from, before), picture(to, after, says)),
     el("span", { class: "prompt" }, after.text, after.sample > 0 && el("small", {}, ` sample ${after.sample}`)),
   );
 };
@@ -55,7 +60,8 @@ const large = (pair, evaluations) => ({
   picture: () =>
     el(
       "div",
-      { class: "two" },
+      { class: pair.from.sources ? "two three" : "two" },
+      origin(pair, 1024),
       [
         [pair.from, pair.before],
         [pair.to, pair.after],

@@ -112,7 +112,10 @@ const trained = (run) => {
       }[order],
     );
     const items = wanted.map((k) => ({
-      picture: () => media(k.source, k.text),
+      picture: () =>
+        k.sources
+          ? el("div", { class: "two" }, [...k.sources, k.source].map((s) => media(s, k.text)))
+          : media(k.source, k.text),
       words: () => [
         el(
           "p",
