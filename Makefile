@@ -79,9 +79,9 @@ device: ## runs/device
 	xz -9 -f runs/device/darkroom runs/device/parity runs/device/cuda.test
 	cp internal/ondevice/run.sh internal/ondevice/peer.py runs/device/
 
-exports: ## what was trained, loaded by transformers and PEFT; PYTHON has both, with torch and pillow
+exports: ## what was trained, loaded by diffusers, transformers and PEFT; PYTHON has them, with torch and pillow
 	go build -o runs/darkroom ./cmd/darkroom
-	$(PYTHON) internal/exports/check.py runs/darkroom
+	$(PYTHON) internal/exports/check.py runs/darkroom cmd/parity/testdata/golden/models
 
 memory: ## peaks of whole runs beside those that plan predicts
 	DARKROOM_MEMORY=1 go test -count=1 -v -run TestPlanMemory ./cmd/darkroom

@@ -20,15 +20,9 @@ type Known struct {
 // Open opens an adapter: a folder of PEFT's, as a run's checkpoint is one; a folder or a file of diffusers'; or a run's
 // folder, of whose checkpoints the newest whole one counts.
 func (k Known) Open(path string) (*peft.Adapter, error) {
-	if _, err := os.Stat(filepath.Join(path, folder.Config)); err == nil {
-		found, _, err := (&folder.Folder{Dir: path}).Latest()
-		if err != nil {
-			return nil, err
-		}
-		if found == nil {
-			return nil, fmt.Errorf("%s: the run has no whole checkpoint\nhint: name one that has, or an adapter's folder", path)
-		}
-		path = found.Dir
+	path, err := newest(path)
+	if err != nil {
+		return nil, err
 	}
 	a, err := peft.Open(path, k.Component)
 	if err != nil {
@@ -38,6 +32,30 @@ func (k Known) Open(path string) (*peft.Adapter, error) {
 		a.Rename(k.Names)
 	}
 	return a, nil
+}
+
+// newest is the newest whole checkpoint of a run's folder, and any other path itself.
+func newest(path string) (string, error) {
+	if _, err := os.Stat(filepath.Join(path, folder.Config)); err != nil {
+		return path, nil
+	}
+	found, _, err := (&folder.Folder{Dir: path}).Latest()
+	if err != nil {
+		return "", err
+	}
+	if found == nil {
+		return "", fmt.Errorf("%s: the run has no whole checkpoint\nhint: name one that has, or an adapter's folder", path)
+	}
+	return found.Dir, nil
+}
+
+// AdapterFiles are those that model.adapter is read from.
+func AdapterFiles(path string) ([]string, error) {
+	path, err := newest(path)
+	if err != nil {
+		return nil, err
+	}
+	return peft.Files(path)
 }
 
 // adapt puts an adapter that exists on a network. Dropout is left out: with it the first ratio would not be 1.

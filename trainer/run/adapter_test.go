@@ -2,9 +2,11 @@ package run
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -22,16 +24,36 @@ func TestBeginsWithAdapter(t *testing.T) {
 	if _, err := train(t, parse(t, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1"), first, false, 2, -1); err != nil {
 		t.Fatal(err)
 	}
-	begin := func(name, adapter string, resume bool, stop int) map[string][]byte {
-		dir := filepath.Join(at, name)
+	try := func(name, adapter string, resume bool, stop int) error {
 		e := parse(t, "run.iterations=2", "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1", "model.lora.rank=7", "model.lora.alpha=1", fmt.Sprintf("model.adapter=%q", adapter))
-		if _, err := train(t, e, dir, resume, 2, stop); err != nil {
+		_, err := train(t, e, filepath.Join(at, name), resume, 2, stop)
+		return err
+	}
+	begin := func(name, adapter string, resume bool, stop int) map[string][]byte {
+		if err := try(name, adapter, resume, stop); err != nil {
 			t.Fatal(err)
 		}
-		return contents(t, dir)
+		return contents(t, filepath.Join(at, name))
 	}
 	whole := begin("second", first, false, -1)
 	begin("halved", first, false, 1)
+	// The adapter in a folder of its own is the same one; with other numbers it is not, and the run does not go on.
+	rename(t, first, first+".run")
+	if err := os.CopyFS(first, os.DirFS(filepath.Join(first+".run", "checkpoints", "000001"))); err != nil {
+		t.Fatal(err)
+	}
+	numbers := filepath.Join(first, "adapter_model.safetensors")
+	text, err := os.ReadFile(numbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip(t, numbers, len(text)-1)
+	if err := try("halved", first, true, -1); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), numbers+": its bytes have changed") {
+		t.Errorf("with another adapter: %v", err)
+	}
+	flip(t, numbers, len(text)-1)
+	rename(t, first, first+".numbers")
+	rename(t, first+".run", first)
 	same(t, "stopped and gone on with", whole, begin("halved", first, true, -1))
 	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json"} {
 		a, err := os.ReadFile(filepath.Join(first, "checkpoints", "000001", name))

@@ -16,7 +16,7 @@ import (
 // A run that goes on reads the model and the prompts that it was begun with: before anything is opened
 // they are compared with manifest.json.
 
-// ErrOther says that the model's files or the prompts are others than the run was begun with.
+// ErrOther says that the model's files, its first adapter's or the prompts are others than the run was begun with.
 var ErrOther = errors.New("the run was begun with another model or other prompts")
 
 // checkInputs refuses to go on with other files, and names each.
@@ -44,11 +44,18 @@ func (t *training) checkInputs() error {
 	if err != nil {
 		return err
 	}
-	changed, err := changedFiles(dir, m.Model)
+	has, err := modelFiles(dir)
 	if err != nil {
-		return err
+		return fmt.Errorf("comparing the model with the one that the run was begun with: %w", err)
 	}
-	if list = append(list, changed...); len(list) > 0 {
+	list = append(list, changedFiles(dir, has, m.Model)...)
+	if len(m.Adapter) > 0 { // runs of before have none written down
+		if dir, has, err = adapterFiles(t.Model.Adapter); err != nil {
+			return fmt.Errorf("comparing model.adapter with the one that the run was begun with: %w", err)
+		}
+		list = append(list, changedFiles(dir, has, m.Adapter)...)
+	}
+	if len(list) > 0 {
 		return fmt.Errorf("%s: %w:\n  %s\nhint: put them back; --restart begins anew with what is there now, and keeps the run beside", t.files.folder.Dir, ErrOther, strings.Join(list, "\n  "))
 	}
 	return nil
@@ -70,13 +77,9 @@ func (t *training) changedPrompts(m Manifest) (list []string, err error) {
 	return list, err
 }
 
-// changedFiles compares the files of a model's folder with those that it had. What was added is not read,
+// changedFiles compares the files that a folder has with those that it had. What was added is not read,
 // as long as no file that was there names it.
-func changedFiles(dir string, had []ModelFile) (list []string, err error) {
-	has, err := modelFiles(dir)
-	if err != nil {
-		return nil, fmt.Errorf("comparing the model with the one that the run was begun with: %w", err)
-	}
+func changedFiles(dir string, has, had []ModelFile) (list []string) {
 	for _, old := range had {
 		i := slices.IndexFunc(has, func(f ModelFile) bool { return f.Name == old.Name })
 		path := filepath.Join(dir, filepath.FromSlash(old.Name))
@@ -90,7 +93,7 @@ func changedFiles(dir string, had []ModelFile) (list []string, err error) {
 			list = append(list, path+": its bytes have changed")
 		}
 	}
-	return list, nil
+	return list
 }
 
 // isRead reports whether a model is read from such a file; others are cards, licences and pictures.

@@ -14,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
@@ -29,6 +30,7 @@ type Manifest struct {
 	Seed    int               `json:"seed"`
 	Seeds   []experiment.Seed `json:"seeds"`
 	Model   []ModelFile       `json:"model"`
+	Adapter []ModelFile       `json:"adapter,omitempty"` // that model.adapter names
 	Prompts int               `json:"prompts"`
 	HeldOut int               `json:"heldout"`
 	// Sums of the prompts' texts and what rewards are told of them.
@@ -84,6 +86,9 @@ func (t *training) manifest() error {
 	if m.Model, err = modelFiles(t.model.Dir()); err != nil {
 		return err
 	}
+	if _, m.Adapter, err = adapterFiles(t.Model.Adapter); err != nil {
+		return err
+	}
 	return t.files.folder.WriteJSON(manifestFile, m)
 }
 
@@ -100,24 +105,47 @@ func modelFiles(dir string) (all []ModelFile, err error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		info, err := os.Stat(path) // through the links of the hub's cache
-		if err != nil {
-			return err
-		}
 		name, err := filepath.Rel(dir, path)
 		if err != nil {
 			return err
 		}
-		f := ModelFile{Name: filepath.ToSlash(name), Bytes: info.Size()}
-		if f.Bytes <= mostHashed {
-			f.SHA256, err = folder.Sum(path)
-		} else {
-			f.Sampled, err = sampled(path, f.Bytes)
-		}
+		f, err := hashed(path, name)
 		all = append(all, f)
 		return err
 	})
 	return all, err
+}
+
+// adapterFiles are those of the adapter that training begins with, and the folder that they lie in; none where it begins
+// with a new one.
+func adapterFiles(path string) (dir string, all []ModelFile, err error) {
+	if path == "" {
+		return "", nil, nil
+	}
+	paths, err := model.AdapterFiles(path)
+	for _, path := range paths {
+		f, err := hashed(path, filepath.Base(path))
+		if err != nil {
+			return "", nil, err
+		}
+		dir, all = filepath.Dir(path), append(all, f)
+	}
+	return dir, all, err
+}
+
+// hashed is a file with its sum.
+func hashed(path, name string) (ModelFile, error) {
+	info, err := os.Stat(path) // through the links of the hub's cache
+	if err != nil {
+		return ModelFile{}, err
+	}
+	f := ModelFile{Name: filepath.ToSlash(name), Bytes: info.Size()}
+	if f.Bytes <= mostHashed {
+		f.SHA256, err = folder.Sum(path)
+	} else {
+		f.Sampled, err = sampled(path, f.Bytes)
+	}
+	return f, err
 }
 
 // sampled is the sum of a large file's pieces.

@@ -68,28 +68,40 @@ type source interface {
 	Close() error
 }
 
-// Open opens a PEFT folder, or a folder or file of diffusers'; component is what the model
-// is called in a pipeline: "transformer", "unet", "text_encoder".
-func Open(path, component string) (*Adapter, error) {
-	a := &Adapter{path: path, prefix: component + ".", names: map[string]string{}}
+// Files are those that an adapter is read from: its weights, and before them the settings that PEFT's folders have.
+func Files(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	file := path
-	if info.IsDir() {
-		file = filepath.Join(path, "adapter_model.safetensors")
-		if _, err := os.Stat(filepath.Join(path, "adapter_config.json")); err == nil {
-			if err := hub.JSON(filepath.Join(path, "adapter_config.json"), &a.settings); err != nil {
-				return nil, err
-			}
-			a.prefix, a.said = "base_model.model.", true
-		} else {
-			file = filepath.Join(path, "pytorch_lora_weights.safetensors")
-			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-				return nil, fmt.Errorf("%s: there is no adapter in this folder\nhint: PEFT's have adapter_config.json, diffusers' pytorch_lora_weights.safetensors; a run is named as RUN or with --run, not with --lora", path)
-			}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	config := filepath.Join(path, "adapter_config.json")
+	if _, err := os.Stat(config); err == nil {
+		return []string{config, filepath.Join(path, "adapter_model.safetensors")}, nil
+	}
+	file := filepath.Join(path, "pytorch_lora_weights.safetensors")
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: there is no adapter in this folder\nhint: PEFT's have adapter_config.json, diffusers' pytorch_lora_weights.safetensors; a run is named as RUN or with --run, not with --lora", path)
+	}
+	return []string{file}, nil
+}
+
+// Open opens a PEFT folder, or a folder or file of diffusers'; component is what the model
+// is called in a pipeline: "transformer", "unet", "text_encoder".
+func Open(path, component string) (*Adapter, error) {
+	a := &Adapter{path: path, prefix: component + ".", names: map[string]string{}}
+	files, err := Files(path)
+	if err != nil {
+		return nil, err
+	}
+	file := files[len(files)-1]
+	if len(files) > 1 {
+		if err := hub.JSON(files[0], &a.settings); err != nil {
+			return nil, err
 		}
+		a.prefix, a.said = "base_model.model.", true
 	}
 	f, err := safetensors.Open(file)
 	if err != nil {
