@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -82,6 +82,9 @@ device: ## runs/device
 exports: ## what was trained, loaded by diffusers, transformers and PEFT; PYTHON has them, with torch and pillow
 	go build -o runs/darkroom ./cmd/darkroom
 	$(PYTHON) internal/exports/check.py runs/darkroom cmd/parity/testdata/golden/models
+
+recipes: ## every recipe planned from its model's published settings, and the memory of its card
+	DARKROOM_RECIPES=1 go test -count=1 -v -run TestRecipesFit ./cmd/darkroom
 
 memory: ## peaks of whole runs beside those that plan predicts
 	DARKROOM_MEMORY=1 go test -count=1 -v -run TestPlanMemory ./cmd/darkroom

@@ -27,7 +27,9 @@ numbers, which of them each iteration trains, how often the network runs, what
 random numbers depend on, and what seems unwise. All mistakes are reported at once,
 those in prompts' files and in the model's settings too.
 No model is loaded, unless --probe asks how long it will take: that trains for three
-iterations in a folder that is deleted.`,
+iterations in a folder that is deleted. Of a generator's folder the settings are enough
+(model_index.json and each part's config.json): whether it fits can be seen before it is
+downloaded.`,
 		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved\n  darkroom plan --example mixgrpo\n  darkroom plan experiment.toml --probe --device cuda:0",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 0 && asked == "" {
@@ -46,7 +48,14 @@ iterations in a folder that is deleted.`,
 			if asJSON, _ := cmd.Flags().GetBool("json"); resolved && asJSON {
 				return usagef("--resolved prints TOML, and --json JSON\nhint: leave one of them out")
 			}
-			notes, err := checkFiles(e)
+			dry, absent, err := countingBackend(e)
+			if err != nil {
+				return err
+			}
+			notes, err := checkOn(e, dry())
+			if absent != "" {
+				notes = append(notes, absent)
+			}
 			if resolved { // of the file alone; the model's folder fills in what is usual for it
 				return e.Write(cmd.OutOrStdout())
 			}
@@ -58,7 +67,7 @@ iterations in a folder that is deleted.`,
 				return usageError{err}
 			}
 			p.Warnings = append(p.Warnings, notes...)
-			all := withMemory(e, p)
+			all := withMemory(e, p, dry())
 			if probing {
 				if all.Time, err = probe(cmd, e, p); err != nil {
 					return err

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
-	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/run"
@@ -26,11 +24,7 @@ type memoryPlan struct {
 }
 
 // withMemory predicts; what stands in its way is told, and no mistake of the file.
-func withMemory(e *experiment.Experiment, p *experiment.Plan) planned {
-	path, err := isa.Choose()
-	if err != nil {
-		return planned{Plan: p, Why: err.Error()}
-	}
+func withMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) planned {
 	ranks := 1 // that share this machine's memory
 	if on := e.Run.Devices(); on[0] == "cpu" {
 		ranks = len(on)
@@ -39,7 +33,7 @@ func withMemory(e *experiment.Experiment, p *experiment.Plan) planned {
 	if budget == 0 && e.Run.Devices()[0] == "cpu" {
 		budget = int64(memory().Available)
 	}
-	need, err := run.Memory(e, cpu.NewDry(cpu.Options{Path: path}), budget/int64(ranks))
+	need, err := run.Memory(e, dry, budget/int64(ranks))
 	if err != nil {
 		return planned{Plan: p, Why: err.Error()}
 	}

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // TestRecipes: every recipe is right and can be planned, says where its numbers are from and what differs, and trains
@@ -43,4 +49,81 @@ func TestRecipes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRecipesFit: each recipe is planned from the settings that its model was published with (testdata/published holds
+// them, and no weights), and what it keeps on its device fits a card of 80 GB. DARKROOM_RECIPES=1 plans them all (make
+// recipes), which takes a quarter of a minute; otherwise the small ones are.
+func TestRecipesFit(t *testing.T) {
+	small := []string{"sd15_ddpo", "sd15_dpo", "sd35m_nft"}
+	names := assets.Recipes()
+	if os.Getenv("DARKROOM_RECIPES") == "" {
+		t.Logf("of %d recipes %s are planned; DARKROOM_RECIPES=1 plans them all", len(names), strings.Join(small, ", "))
+		names = small
+	}
+	at := t.TempDir()
+	lists := recipeLists(t, at)
+	for _, name := range names {
+		text, err := assets.Recipe(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := experiment.Parse(name+".toml", text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets := []string{"model.path=" + filepath.Join("testdata/published", path.Base(e.Model.Path)), "run.device=cuda:0", "rollout.prompts=" + lists[e.Rollout.Offline]}
+		if e.Evaluate.Prompts != "" {
+			sets = append(sets, "evaluate.prompts="+filepath.Join(at, "heldout.txt"))
+		}
+		if e, err = experiment.Parse(name+".toml", text, sets); err != nil {
+			t.Fatal(err)
+		}
+		dry, note, err := countingBackend(e)
+		if err != nil || !strings.Contains(note, "has no weights of ") {
+			t.Fatalf("%s: %q, %v", name, note, err)
+		}
+		if _, err := checkOn(e, dry()); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := checkFiles(e); err == nil || !strings.Contains(err.Error(), `"model.path"`) {
+			t.Errorf("%s: 'train' goes on without weights: %v", name, err)
+		}
+		p, err := e.Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := withMemory(e, p, dry())
+		if all.Memory == nil {
+			t.Errorf("%s: %s", name, all.Why)
+			continue
+		}
+		m := all.Memory.Memory
+		card := max(m.Texts, m.Sampling, m.Decoding, m.Check, m.Training)
+		t.Logf("%s: %s on the card, %s of samples beside it", name, bytesText(card), bytesText(m.Samples))
+		if least := int64(5e9); card < least || card > 80e9 {
+			t.Errorf("%s: %s on a card of 80 GB", name, bytesText(card))
+		}
+	}
+}
+
+// recipeLists are prompts, and pairs of pictures by true, as many as recipes ask for.
+func recipeLists(t *testing.T, dir string) map[bool]string {
+	t.Helper()
+	var prompts, pairs, held, picture bytes.Buffer
+	for i := range 2100 {
+		fmt.Fprintf(&prompts, "a sign that says \"word %d\"\n", i)
+		fmt.Fprintf(&pairs, "{\"prompt\": \"word %d\", \"a\": \"a.png\", \"b\": \"a.png\", \"better\": \"a\"}\n", i)
+	}
+	held.WriteString("a sign that says \"other\"\n")
+	if err := vision.EncodePNG(&picture, vision.New(8, 8)); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]*bytes.Buffer{"prompts.txt": &prompts, "pairs.jsonl": &pairs, "heldout.txt": &held, "a.png": &picture} {
+		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return map[bool]string{false: filepath.Join(dir, "prompts.txt"), true: filepath.Join(dir, "pairs.jsonl")}
 }

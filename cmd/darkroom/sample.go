@@ -95,7 +95,7 @@ type sampleOptions struct {
 	model, negative, out, solver, lora, dtype, cache, tile, latents string
 	prompts                                                         []string
 	device                                                          string
-	n, steps, width, height, textLength, batch                      int
+	n, steps, width, height, textLength, sourceArea, batch          int
 	seed                                                            uint64
 	guidance, trueCFG, noise                                        float64
 	clipOptions

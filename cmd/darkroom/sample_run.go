@@ -69,6 +69,7 @@ func (o *sampleOptions) asEvaluated(given func(flag string) bool) {
 	if !given("text-length") {
 		o.textLength = m.TextLength
 	}
+	o.sourceArea = m.SourceArea
 	if !given("negative") {
 		o.negative = o.from.Sampler.Negative
 	}

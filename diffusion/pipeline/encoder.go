@@ -76,18 +76,8 @@ func (e encoded) row(t int) []float32 { return e.states[t*e.width : (t+1)*e.widt
 // open reads an encoder's settings and its tokenizer.
 func (e encoderPart) open(f *folder) (*encoder, error) {
 	out := &encoder{encoderPart: e}
-	dir, err := f.part(e.tokenizer)
+	settings, err := out.openWords(f)
 	if err != nil {
-		return nil, err
-	}
-	if out.words, err = tokenizer.Open(dir); err != nil {
-		return nil, err
-	}
-	settings, err := readTokenizerSettings(dir)
-	if err != nil {
-		return nil, err
-	}
-	if out.pad, err = settings.padID(dir, out.words); err != nil {
 		return nil, err
 	}
 	most := 1 << 16
@@ -104,11 +94,7 @@ func (e encoderPart) open(f *folder) (*encoder, error) {
 	}
 	if e.length == 0 {
 		if e.lengthOf != "" {
-			other, err := f.part(e.lengthOf)
-			if err != nil {
-				return nil, err
-			}
-			if settings, err = readTokenizerSettings(other); err != nil {
+			if settings, err = f.tokenizerSettings(e.lengthOf); err != nil {
 				return nil, err
 			}
 		}
@@ -121,6 +107,29 @@ func (e encoderPart) open(f *folder) (*encoder, error) {
 		return nil, fmt.Errorf("%s: a text of %d tokens: 1 to %d are possible", e.part, out.length, most)
 	}
 	return out, f.headers(e.part)
+}
+
+// openWords opens the tokenizer and reads its settings. It may be absent where weights may.
+func (e *encoder) openWords(f *folder) (settings tokenizerSettings, err error) {
+	if _, err := os.Stat(filepath.Join(f.dir, e.tokenizer)); f.bare && errors.Is(err, fs.ErrNotExist) {
+		return settings, nil
+	}
+	dir, err := f.part(e.tokenizer)
+	if err != nil {
+		return settings, err
+	}
+	e.words, err = tokenizer.Open(dir)
+	if f.bare && errors.Is(err, fs.ErrNotExist) {
+		return readTokenizerSettings(dir)
+	}
+	if err != nil {
+		return settings, err
+	}
+	if settings, err = readTokenizerSettings(dir); err != nil {
+		return settings, err
+	}
+	e.pad, err = settings.padID(dir, e.words)
+	return settings, err
 }
 
 // longest is more tokens than upstream lets T5 read.
@@ -208,6 +217,18 @@ func readTokenizerSettings(dir string) (tokenizerSettings, error) {
 	return s, nil
 }
 
+// tokenizerSettings are those of a part.
+func (f *folder) tokenizerSettings(part string) (s tokenizerSettings, err error) {
+	dir, err := f.part(part)
+	if f.bare && err != nil {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	return readTokenizerSettings(dir)
+}
+
 func (s tokenizerSettings) padID(dir string, t *tokenizer.Tokenizer) (int32, error) {
 	for _, token := range []string{string(s.Pad), "<|endoftext|>", "<pad>"} {
 		if id, ok := t.ID(token); ok && token != "" {
@@ -228,6 +249,9 @@ func cleaned(text string) string {
 
 // tokens is a text's ids, how many of them are no padding, and the end that does not fit.
 func (e *encoder) tokens(text string) (ids []int32, seen int, cut string, err error) {
+	if e.words == nil {
+		return make([]int32, e.length), e.length, "", nil
+	}
 	if e.kind == umt5States {
 		text = cleaned(text)
 	}
@@ -310,6 +334,10 @@ func (p *Pipeline) EncoderBytes() (bytes int64) {
 		if err != nil {
 			continue
 		}
+		if p.folder.bare && noWeights(dir) {
+			bytes += p.absentBytes(e)
+			continue
+		}
 		all, err := files(dir)
 		if err != nil {
 			continue
@@ -320,6 +348,26 @@ func (p *Pipeline) EncoderBytes() (bytes int64) {
 			}
 		}
 	}
+	return bytes
+}
+
+// absentBytes is what the file of an encoder would take that is not there.
+func (p *Pipeline) absentBytes(e *encoder) (bytes int64) {
+	n, err := p.load(e.part, p.Precision, nil, nil, func(params *nn.Params) { e.build(params) })
+	if err != nil {
+		return 0
+	}
+	for _, shape := range n.params.Asked() {
+		size := int64(2)
+		for _, d := range shape {
+			size *= int64(d)
+		}
+		bytes += size
+	}
+	if err := n.close(); err != nil {
+		return 0
+	}
+	p.Pool.Trim()
 	return bytes
 }
 

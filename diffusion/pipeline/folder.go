@@ -23,6 +23,7 @@ type folder struct {
 	raw   []byte            // model_index.json
 	zeros int               // see zerosKey; -1 where nothing is said
 	drawn *Drawn            // nothing lies on the disk: weights are drawn
+	bare  bool              // weights and tokenizers may be absent: memory is counted, and no number read
 }
 
 // zerosKey says how many zeros stand in the place of a third text encoder that a Stable
@@ -128,12 +129,9 @@ func (f *folder) part(name string) (string, error) {
 func (f *folder) headers(parts ...string) error {
 	var errs []error
 	for _, name := range parts {
-		dir, err := f.part(name)
+		w, err := f.weights(name)
 		if err == nil {
-			var set *safetensors.Set
-			if set, err = safetensors.OpenFolder(dir); err == nil {
-				err = set.Close()
-			}
+			err = w.close()
 		}
 		errs = append(errs, err)
 	}

@@ -10,8 +10,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
-	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
@@ -106,6 +104,7 @@ func Open(dir string, o Options) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.bare = o.Pool != nil && o.Pool.Bare()
 	open, err := f.family()
 	if err != nil {
 		return nil, err
@@ -202,53 +201,36 @@ func (p *Pipeline) Close() error {
 	return err
 }
 
-// network is a part in memory, and the files that it was read from.
+// network is a part in memory, and where its weights are read.
 type network struct {
 	part   string
 	params *nn.Params
-	set    *safetensors.Set // nil: its weights were drawn
+	from   *weights
 }
 
 // load reads a part's weights; build makes the network of them.
 func (p *Pipeline) load(part string, precision Precision, train []string, names func(nn.Source) nn.Source, build func(*nn.Params)) (*network, error) {
-	n := &network{part: part}
-	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train, Lend: p.Lend, Values: p.Values}
-	if p.folder.drawn != nil {
-		o.Key = p.folder.drawn.Key.With(rng.Purpose(part))
-	} else {
-		dir, err := p.folder.part(part)
-		if err != nil {
-			return nil, err
-		}
-		if n.set, err = safetensors.OpenFolder(dir); err != nil {
-			return nil, err
-		}
-		o.Source = n.set
-		if names != nil {
-			o.Source = names(n.set)
-		}
+	from, err := p.folder.weights(part)
+	if err != nil {
+		return nil, err
 	}
-	var err error
+	n := &network{part: part, from: from}
+	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train, Lend: p.Lend, Values: p.Values, Source: from.source, Key: from.key, Like: from.like}
+	if from.source != nil && names != nil {
+		o.Source = names(from.source)
+	}
 	if n.params, err = nn.New(o); err == nil {
 		build(n.params)
 		err = n.params.Check()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", n.name(), err), n.close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", from.name, err), n.close())
 	}
 	return n, nil
 }
 
 // name is the file or the index that weights were read from.
-func (n *network) name() string {
-	switch {
-	case n.set == nil:
-		return n.part
-	case n.set.Index != "":
-		return n.set.Index
-	}
-	return n.set.Files[0].Path
-}
+func (n *network) name() string { return n.from.name }
 
 func (n *network) close() error {
 	if n == nil {
@@ -257,10 +239,7 @@ func (n *network) close() error {
 	if n.params != nil {
 		n.params.Free()
 	}
-	if n.set == nil {
-		return nil
-	}
-	return n.set.Close()
+	return n.from.close()
 }
 
 // tape is one that records nothing.

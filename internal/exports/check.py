@@ -8,6 +8,7 @@ without one all are checked. Prints a table; exits 1 where something differs.
 Needs torch, diffusers, transformers, peft, safetensors, pillow.
 """
 import os, subprocess, sys, tempfile
+sys.dont_write_bytecode = True
 import answers, pictures
 
 

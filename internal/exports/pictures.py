@@ -2,6 +2,7 @@
 whole folder, load_lora_weights of a file, kohya's layout of it), and make a picture from the noise that
 `darkroom sample --run --latents` wrote. Pixels may differ by 1 of 255, and training must have moved the picture by more.
 """
+import inspect, json, traceback
 import numpy as np
 import torch
 from PIL import Image
@@ -17,6 +18,7 @@ iterations = 1
 path = "{path}"
 train = "{train}"
 precision = "f32"
+source_area = -1
 [sampler]
 {sampler}
 width = {size}
@@ -30,19 +32,32 @@ name = "jpeg"
 [optim]
 lr = {lr}
 """
-FLOW = 'steps = 2\neval_steps = 3\nguidance = {}\nguidance_kind = "{}"'
+FLOW = 'steps = 2\neval_steps = 3\nguidance = 3\nguidance_kind = "{}"\nschedule = {{ kind = "{}" }}'
 LADDER = 'preset = "ddpo"\nsteps = 2\neval_steps = 3\nguidance = 3'
-KONTEXT = {"guidance_scale": 3.0, "max_area": SIZE * SIZE}
+KONTEXT = {"guidance_scale": 3.0, "max_area": SIZE * SIZE, "_auto_resize": False}
+QWEN = {"true_cfg_scale": 3.0, "negative_prompt": "blurry"}
+DDIM = ["--solver", "ddim", "--noise", "0"]  # DDPO's evaluations draw
 
-# The sampler, what diffusers is told, and whether diffusers reads kohya's layout of it. "seen" adds a source.
+# The sampler, what diffusers is told, whether diffusers reads kohya's layout of it, and what sample is told.
 FAMILIES = {
-    "pipe_sd3": (FLOW.format(3, "cfg"), {"guidance_scale": 3.0}, False),
-    "pipe_flux": (FLOW.format(3, "embedded"), {"guidance_scale": 3.0}, True),
-    "pipe_sd15": (LADDER, {"guidance_scale": 3.0}, True),
-    "pipe_sdxl": (LADDER, {"guidance_scale": 3.0}, True),
-    "pipe_flux_kontext": (FLOW.format(3, "embedded"), KONTEXT, True),
-    "pipe_qwen_image": (FLOW.format(3, "cfg") + '\nnegative = "blurry"', {"true_cfg_scale": 3.0, "negative_prompt": "blurry"}, False),
+    "pipe_sd3": (FLOW.format("cfg", "shifted"), {"guidance_scale": 3.0}, False, []),
+    "pipe_flux": (FLOW.format("embedded", "dynamic"), {"guidance_scale": 3.0}, True, []),
+    "pipe_sd15": (LADDER, {"guidance_scale": 3.0}, True, DDIM),
+    "pipe_sdxl": (LADDER, {"guidance_scale": 3.0}, True, DDIM),
+    "pipe_flux_kontext": (FLOW.format("embedded", "dynamic"), KONTEXT, True, []),
+    "pipe_qwen_image": (FLOW.format("cfg-norm", "dynamic") + '\nnegative = "blurry"', QWEN, False, ["--solver", "euler"]),
 }
+
+
+def narrow_flux(folder):
+    """diffusers' reader of kohya's FLUX layers knows the published width alone, 3072: here it knows the folder's."""
+    from diffusers.loaders import lora_conversion_utils, lora_pipeline
+    name = "_convert_kohya_flux_lora_to_diffusers"
+    config = json.load(open(f"{folder}/transformer/config.json"))
+    width = config["num_attention_heads"] * config["attention_head_dim"]
+    source = inspect.getsource(getattr(lora_conversion_utils, name)).replace("12288", str(4 * width)).replace("3072", str(width))
+    exec(source, vars(lora_conversion_utils))
+    setattr(lora_pipeline, name, getattr(lora_conversion_utils, name))
 
 
 def theirs(folder, latents, settings, lora=None):
@@ -67,15 +82,18 @@ def ours(check, out, name, *more):
 
 
 def check(check, family):
+    if "flux" in family:
+        narrow_flux(f"{check.models}/{family}")
     for train in ("full", "lora"):
         try:
             trained(check, family, train)
         except Exception as e:  # one family's trouble is not the others'
-            check.say(f"{family} {train}", "", False, str(e).strip() or repr(e))
+            check.say(f"{family} {train}", "", False, (str(e).strip() or repr(e)).splitlines()[-1])
+            traceback.print_exc()
 
 
 def trained(check, family, train):
-    sampler, settings, kohya = FAMILIES[family]
+    sampler, settings, kohya, more = FAMILIES[family]
     folder, out = f"{check.models}/{family}", f"{family}-{train}"
     open("prompts.txt", "w").write("a red circle\na dog\n")
     open("x.toml", "w").write(RUN.format(path=folder, train=train, sampler=sampler, size=SIZE, lr=1e-3 if train == "full" else 0.1))
@@ -85,11 +103,11 @@ def trained(check, family, train):
     for layout in ["diffusers"] + ["kohya"] * kohya if train == "lora" else []:
         layouts[layout] = (folder, f"{out}-{layout}.safetensors")
         check.run("export", out, "--as", layout, "--out", layouts[layout][1])
-    pictures = {"": (ours(check, out, out), settings)}
+    pictures = {"": (ours(check, out, out, *more), settings)}
     if "kontext" in family:
         x = np.random.default_rng(1).integers(0, 255, (8, 8, 3)).astype(np.uint8)
         Image.fromarray(x).resize((SIZE, SIZE)).save("source.png")
-        pictures[" of a picture"] = ours(check, out, f"{out}-seen", "--image", "source.png"), {**settings, "image": Image.open("source.png").convert("RGB")}
+        pictures[" of a picture"] = ours(check, out, f"{out}-seen", *more, "--image", "source.png"), {**settings, "image": Image.open("source.png").convert("RGB")}
     for of, (picture, told) in pictures.items():
         moved = np.abs(picture - theirs(folder, f"{out}.noise", told)).max()
         for layout, (where, lora) in layouts.items():

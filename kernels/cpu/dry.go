@@ -11,6 +11,7 @@ import (
 //
 // Invariant (tests): the same work asks Dry and Backend for the same bytes.
 type Dry struct {
+	bare   bool
 	engine *gemm.Engine // knows how large packed weights are
 	now    int
 	peak   int
@@ -20,6 +21,16 @@ var _ kernels.Backend = (*Dry)(nil)
 
 // NewDry counts for a Backend with these options.
 func NewDry(o Options) *Dry { return &Dry{engine: gemm.New(o.Path, max(o.Threads, 1))} }
+
+// NewBare is NewDry for models of which the settings are there, and maybe no weights.
+func NewBare(o Options) *Dry {
+	d := NewDry(o)
+	d.bare = true
+	return d
+}
+
+// Bare tells loaders that weights need not be there.
+func (d *Dry) Bare() bool { return d.bare }
 
 // Peak is the most bytes that were held since ResetPeak.
 func (d *Dry) Peak() int { return d.peak }

@@ -140,7 +140,11 @@ func (r *root) fresh(e *entry) (safetensors.Tensor, error) {
 	case r.Source != nil && !r.trains(e.name):
 		return safetensors.Tensor{}, fmt.Errorf("%s: it begins as random numbers, and is not trained: what is blank is trained, too", e.name)
 	case r.Pool.Dry():
-		return safetensors.Tensor{Name: e.name, DType: safetensors.F32, Shape: e.stored}, nil
+		like := r.Like
+		if like == 0 {
+			like = safetensors.F32
+		}
+		return safetensors.Tensor{Name: e.name, DType: like, Shape: e.stored}, nil
 	}
 	n := 1
 	for _, d := range e.stored {

@@ -30,6 +30,8 @@ type Options struct {
 	Key    rng.Key
 	Train  []string // regular expressions that match the whole name of what is trained
 	Blank  []string // of what is drawn though Source has it: layers that are learned from nothing
+	// Like is, on a dry backend without a source, the type that a file would have.
+	Like safetensors.DType
 	// Lend makes frozen weights anew for every product that reads one, and keeps none: Source must stay open.
 	Lend bool
 	// Values are those of another network's parameters, by their names, in F32: vectors and what is trained share them.

@@ -53,6 +53,12 @@ func (p *Pool) Dry() bool {
 	return ok
 }
 
+// Bare reports whether, on a dry backend, weights that are counted need not even be on the disk.
+func (p *Pool) Bare() bool {
+	b, ok := p.backend.(interface{ Bare() bool })
+	return ok && b.Bare()
+}
+
 // Stats says what is lent.
 func (p *Pool) Stats() Stats { return p.stats }
 

@@ -1,0 +1,93 @@
+package pipeline
+
+import (
+	"os"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+)
+
+// weights are where a part's numbers come from.
+type weights struct {
+	name   string // the file or the index
+	source nn.Source
+	set    *safetensors.Set
+
+	// Without a source they are drawn by a key, or, where they are absent, have the type of a published file.
+	key  rng.Key
+	like safetensors.DType
+}
+
+// weights opens a part's weights.
+func (f *folder) weights(part string) (*weights, error) {
+	if f.drawn != nil {
+		return &weights{name: part, key: f.drawn.Key.With(rng.Purpose(part))}, nil
+	}
+	dir, err := f.part(part)
+	if err != nil {
+		return nil, err
+	}
+	if f.bare && noWeights(dir) {
+		return &weights{name: dir, like: safetensors.BF16}, nil
+	}
+	set, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &weights{name: set.Index, source: set, set: set}
+	if w.name == "" {
+		w.name = set.Files[0].Path
+	}
+	return w, nil
+}
+
+func (w *weights) close() error {
+	if w.set == nil {
+		return nil
+	}
+	return w.set.Close()
+}
+
+// Absent are the parts of a pipeline's folder whose weights are not there. On a backend that may do without them
+// (tensor.Pool.Bare) memory is counted by what config.json says, as if weights were bf16, and tokenizers may be absent,
+// too: texts then have the greatest length.
+func Absent(dir string) (parts []string, err error) {
+	f, err := readFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range f.networks() {
+		if at, err := f.part(name); err == nil && noWeights(at) {
+			parts = append(parts, name)
+		}
+	}
+	return parts, nil
+}
+
+// networks are the parts that have weights, in the order of names.
+func (f *folder) networks() (all []string) {
+	for _, name := range []string{"image_encoder", "text_encoder", "text_encoder_2", "text_encoder_3", "transformer", "transformer_2", "unet", "vae"} {
+		if f.has(name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// noWeights reports whether a part's folder has settings and nothing that looks like weights.
+func noWeights(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		for _, ending := range []string{".safetensors", ".safetensors.index.json", ".bin", ".pt", ".pth", ".ckpt", ".msgpack", ".gguf"} {
+			if strings.HasSuffix(e.Name(), ending) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,126 @@
+package pipeline
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+// TestPublished: of published folders the settings alone are there; networks have the parameters of the published
+// checkpoints (of Stable Diffusion 3 with the table of positions, which is stored), and texts their greatest length.
+func TestPublished(t *testing.T) {
+	const published = "../../cmd/darkroom/testdata/published/"
+	for _, c := range []struct {
+		folder                     string
+		parameters, tokens, encode int
+		absent                     string
+	}{
+		{"stable-diffusion-v1-5", 859520964, 77, 123060480, "text_encoder unet vae"},
+		{"stable-diffusion-xl-base-1.0", 2567463684, 77, 123060480 + 694659840, "text_encoder text_encoder_2 unet vae"},
+		{"stable-diffusion-3.5-medium", 2243171520 + 384*384*1536, 77 + 256, 123650304 + 694659840 + 4762310656, "text_encoder text_encoder_2 text_encoder_3 transformer vae"},
+		{"FLUX.1-dev", 11901408320, 512, 123060480 + 4762310656, "text_encoder text_encoder_2 transformer vae"},
+	} {
+		dry := cpu.NewBare(cpu.Options{})
+		p, err := Open(published+c.folder, Options{Pool: tensor.NewPool(dry), Precision: BF16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		params, err := p.Denoiser()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := parameters(params); n != c.parameters {
+			t.Errorf("%s: %d parameters, and %d were published", c.folder, n, c.parameters)
+		}
+		if n := p.EncoderBytes(); n != int64(2*c.encode) {
+			t.Errorf("%s: encoders of %d bytes, and published ones have %d parameters", c.folder, n, c.encode)
+		}
+		texts, err := p.Encode("a cat")
+		if err != nil || texts[0].Tokens != c.tokens {
+			t.Errorf("%s: %+v, %v", c.folder, texts, err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		parts, err := Absent(published + c.folder)
+		if err != nil || strings.Join(parts, " ") != c.absent {
+			t.Errorf("%s: %q, %v", c.folder, parts, err)
+		}
+		if _, err := Open(published+c.folder, Options{Pool: tensor.NewPool(cpu.NewDry(cpu.Options{})), Precision: BF16}); err == nil {
+			t.Errorf("%s opens without weights", c.folder)
+		}
+	}
+}
+
+func parameters(p *nn.Params) (all int) {
+	for _, shape := range p.Asked() {
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		all += n
+	}
+	return all
+}
+
+// TestAbsent: a folder of which some weights are there is counted as the whole one, tables of words apart, whose type no
+// file says. Weights that are there in part, or in another layout, are no absent ones.
+func TestAbsent(t *testing.T) {
+	whole := "../../cmd/parity/testdata/golden/models/pipe_sd3"
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+		t.Fatal(err)
+	}
+	need := func(dir string) Need {
+		dry := cpu.NewBare(cpu.Options{})
+		p, err := Open(dir, Options{Pool: tensor.NewPool(dry), Precision: F32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		at, err := p.Shape(64, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := p.Need(Work{At: at, Guidance: Guidance{Scale: 4}, Pictures: 2, Train: &nn.LoRA{Rank: 4, Alpha: 4, Targets: p.Targets()}}, cpu.NewBare(cpu.Options{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if parts, err := Absent(dir); err != nil || parts != nil {
+		t.Errorf("a whole folder has no %q, %v", parts, err)
+	}
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".safetensors") && !strings.Contains(path, "vae") {
+			return os.Remove(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parts, err := Absent(dir); err != nil || !slices.Equal(parts, []string{"text_encoder", "text_encoder_2", "text_encoder_3", "transformer"}) {
+		t.Errorf("%q, %v", parts, err)
+	}
+	a, b := need(whole), need(dir)
+	for _, n := range [][2]int64{{a.Sampling, b.Sampling}, {a.Training, b.Training}, {a.Decoding, b.Decoding}} {
+		if off := float64(n[1])/float64(n[0]) - 1; off < -1e-3 || off > 1e-3 {
+			t.Errorf("with weights %+v, without %+v", a, b)
+			break
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "transformer", "diffusion_pytorch_model.bin"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{Pool: tensor.NewPool(cpu.NewBare(cpu.Options{}))}); err == nil || !strings.Contains(err.Error(), "convert it to safetensors") {
+		t.Errorf("with pickled weights: %v", err)
+	}
+}
