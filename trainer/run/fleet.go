@@ -87,11 +87,11 @@ func OpenElsewhere(s fleet.Setup, path string, o model.Options) (model.Model, *e
 	if err := json.Unmarshal(s.Files, &files); err != nil {
 		return nil, nil, fmt.Errorf("the run's setup: the model's files: %w", err)
 	}
-	changed, err := changedFiles(dir, files)
+	has, err := modelFiles(dir)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w\nhint: --model names the model's folder on this machine", err)
+		return nil, nil, fmt.Errorf("comparing the model with the trainer's: %w\nhint: --model names the model's folder on this machine", err)
 	}
-	if len(changed) > 0 {
+	if changed := changedFiles(dir, has, files); len(changed) > 0 {
 		return nil, nil, fmt.Errorf("the model in %s is not the trainer's:\n  %s\nhint: copy the trainer's folder; --model says where it is", dir, strings.Join(changed, "\n  "))
 	}
 	m := ModalityOf(e)
