@@ -63,13 +63,7 @@ func (r Motion) Score(ctx context.Context, item Item) (Score, error) {
 	}
 	f := r.Flow
 	if f == nil {
-		f = flow.DIS{}
-		switch r.Method {
-		case "farneback":
-			f = flow.Farneback{}
-		case "opencv":
-			f = flow.OpenCV{}
-		}
+		f = FlowNamed(r.Method)
 	}
 	m, err := motion.Of(ctx, c, f)
 	if err != nil {
@@ -83,6 +77,17 @@ func (r Motion) Score(ctx context.Context, item Item) (Score, error) {
 		s.Evidence = append(s.Evidence, Evidence{What: "flow", Text: fmt.Sprintf("mean pixels from frame %d to %d of those looked at", i, i+1), Value: v})
 	}
 	return s, nil
+}
+
+// FlowNamed is the flow that a MotionRule names.
+func FlowNamed(method string) motion.Flow {
+	switch method {
+	case "farneback":
+		return flow.Farneback{}
+	case "opencv":
+		return flow.OpenCV{}
+	}
+	return flow.DIS{}
 }
 
 func (r Motion) measure(m *motion.Motion) (s Score, err error) {

@@ -27,7 +27,7 @@ type folder struct {
 }
 
 // zerosKey says how many zeros stand in the place of a third text encoder that a Stable
-// Diffusion 3 does without. Other programs pass over names that begin with _.
+// Diffusion 3 does without, and how many tokens a Wan of ours reads. Other programs pass over names that begin with _.
 const zerosKey = "_darkroom_text_length"
 
 // ClassOf is the pipeline's class in a folder's model_index.json.

@@ -22,7 +22,7 @@ type RewardOptions struct {
 	Every  int            `toml:"frames_every" range:"[0,1e6]" of:"layout,geneval,scene,background,shade,ocr,clip,aesthetic,pickscore,hpsv2,imagereward,jpeg,sharpness" doc:"of a clip, every so many frames are judged; 0: all, of ocr as ocr.interval says"`
 	OCR    *OCROptions    `toml:"ocr" of:"ocr" doc:"of reward ocr: whose formula, and how Tesseract reads"`
 	Layout *LayoutOptions `toml:"layout" of:"layout" doc:"of reward layout: what pairs of boxes are worth"`
-	Motion *MotionOptions `toml:"motion" of:"motion,magnitude,dynamic,flicker,smooth,warp" doc:"of rewards of clips: how their flow is found"`
+	Motion *MotionOptions `toml:"motion" of:"motion,heading,magnitude,dynamic,flicker,smooth,warp" doc:"of rewards of clips: how their flow is found; not written, heading takes farneback on all frames"`
 	Judge  *JudgeOptions  `toml:"judge" of:"judge" doc:"of reward judge: what a model is asked, and how it is called"`
 
 	JPEG       *rewards.JPEGOptions     `toml:"jpeg" of:"jpeg" doc:"of reward jpeg: whether large or small files are good"`

@@ -99,6 +99,7 @@ var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"jpeg":        openJPEG,
 	"sharpness":   single(rewards.Sharpness{}),
 	"motion":      movement("true"),
+	"heading":     openHeading,
 	"magnitude":   movement("magnitude"),
 	"dynamic":     movement("dynamic"),
 	"flicker":     movement("flicker"),
@@ -153,6 +154,16 @@ func movement(measure string) func(experiment.Reward, Bench) (Opened, error) {
 		m := rewards.Motion{MotionRule: rewards.MotionRule{Measure: measure, Method: set.Method, PerSecond: set.PerSecond}}
 		return Opened{judge: rewards.Each(m, atOnce)}, nil
 	}
+}
+
+// openHeading asks the steady flow, and looks at all frames, where the file says nothing.
+func openHeading(r experiment.Reward, _ Bench) (Opened, error) {
+	h := rewards.Heading{}
+	if r.Motion != nil {
+		h.PerSecond = r.Motion.PerSecond
+		h.Flow = rewards.FlowNamed(r.Motion.Method)
+	}
+	return Opened{judge: rewards.Each(h, atOnce)}, nil
 }
 
 // openRule is a rule about replies.

@@ -75,7 +75,7 @@ func TestOpenMotion(t *testing.T) {
 		}
 		c.Frames = append(c.Frames, f)
 	}
-	for name, least := range map[string]float64{"motion": 0.5, "magnitude": 1, "dynamic": 1, "flicker": 0.5, "smooth": 0.5, "warp": -0.01} {
+	for name, least := range map[string]float64{"heading": 0.6, "motion": 0.5, "magnitude": 1, "dynamic": 1, "flicker": 0.5, "smooth": 0.5, "warp": -0.01} {
 		r := experiment.Reward{}
 		r.SetDefaults()
 		r.Name = name
@@ -83,7 +83,7 @@ func TestOpenMotion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := o.Judge(t.Context(), []rewards.Item{{Clip: c}, {Image: vision.New(8, 8)}})
+		got := o.Judge(t.Context(), []rewards.Item{{Clip: c, Meta: rewards.Meta{"motion": []byte("[2, 0]")}}, {Image: vision.New(8, 8)}})
 		if got[0].Missing != nil || got[0].Value < least {
 			t.Errorf("%s: %+v", name, got[0])
 		}

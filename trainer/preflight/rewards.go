@@ -3,7 +3,9 @@ package preflight
 import (
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
@@ -21,23 +23,25 @@ func (c *check) checkRewards() {
 }
 
 // reads is what a reward makes of a prompt; nil where it takes any.
-func reads(r experiment.Reward) func(prompt string) error {
+func reads(r experiment.Reward) func(p prompts.Prompt) error {
 	switch k, _ := experiment.RewardNamed(r.Name); {
 	case k.Scenes && r.URL == "":
-		return func(prompt string) error { _, err := scenes.Parse(prompt); return err }
+		return func(p prompts.Prompt) error { _, err := scenes.Parse(p.Text); return err }
 	case r.Name == "ocr":
 		rule := experiment.Filled(r.OCR).OCRRule
-		return func(prompt string) error { _, err := rule.Target(prompt); return err }
+		return func(p prompts.Prompt) error { _, err := rule.Target(p.Text); return err }
+	case r.Name == "heading":
+		return func(p prompts.Prompt) error { _, err := rewards.Heading{}.Asked(p.Text, p.Meta); return err }
 	}
 	return nil
 }
 
 // checkReads refuses a list of which a reward can read nothing, and notes one of which it cannot read all.
-func (c *check) checkReads(at, list, reward string, read func(string) error) {
+func (c *check) checkReads(at, list, reward string, read func(prompts.Prompt) error) {
 	all, unread := c.Lists[list], 0
 	var first error
 	for _, p := range all {
-		if err := read(p.Text); err != nil {
+		if err := read(p); err != nil {
 			if unread++; first == nil {
 				first = err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -44,14 +45,7 @@ func (r *run) autoencoder() error {
 		}
 		tp := s.tape()
 		mu, logVar := v.Encode(tp, tp.Upload("pictures", x, s.Batch, scenes.Size, scenes.Size, 3))
-		eps := make([]float32, mu.Tensor().Len())
-		data.key.With("posterior").Iteration(step).Normal(eps, 0)
-		z := tp.Add(mu, tp.Mul(tp.Unary(kernels.Exp, tp.Scale(logVar, 0.5)), tp.Upload("posterior noise", eps, mu.Shape()...)))
-		y := v.Decode(tp, z)
-		abs, dy := reconstruction(y.F32(), x)
-		kl, dMu, dLogVar := normalKL(mu.F32(), logVar.F32(), r.VAE.KL)
-		tp.Backward(autograd.Seed{Of: y, Grad: dy}, autograd.Seed{Of: mu, Grad: dMu}, autograd.Seed{Of: logVar, Grad: dLogVar})
-		tp.Reset()
+		abs, kl := backThrough(tp, mu, logVar, v.Decode, x, data.key.With("posterior").Iteration(step), r.VAE.KL, 1)
 		if _, err := s.mover.Step(s.rate(step, 0.05)); err != nil {
 			return fmt.Errorf("vae, step %d: %w", step, err)
 		}
@@ -62,6 +56,23 @@ func (r *run) autoencoder() error {
 		}
 	}
 	return r.settle(v, params)
+}
+
+// backThrough decodes a draw of the posterior, and leaves a share of the loss's gradient in the parameters.
+func backThrough(tp *autograd.Tape, mu, logVar *autograd.Value, decode func(*autograd.Tape, *autograd.Value) *autograd.Value, x []float32, noise rng.Key, weight float64, share float32) (l1, kl float64) {
+	eps := make([]float32, mu.Tensor().Len())
+	noise.Normal(eps, 0)
+	y := decode(tp, tp.Add(mu, tp.Mul(tp.Unary(kernels.Exp, tp.Scale(logVar, 0.5)), tp.Upload("posterior noise", eps, mu.Shape()...))))
+	l1, dy := reconstruction(y.F32(), x)
+	kl, dMu, dLogVar := normalKL(mu.F32(), logVar.F32(), weight)
+	for _, g := range [][]float32{dy, dMu, dLogVar} {
+		for i := range g {
+			g[i] *= share
+		}
+	}
+	tp.Backward(autograd.Seed{Of: y, Grad: dy}, autograd.Seed{Of: mu, Grad: dMu}, autograd.Seed{Of: logVar, Grad: dLogVar})
+	tp.Reset()
+	return l1, kl
 }
 
 // settle measures the latents, so that diffusion sees them with mean 0 and deviation 1, and

@@ -1,9 +1,6 @@
 package pretrain
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -39,51 +36,9 @@ func (r *run) learn(name string, f Flow, drawn bool) error {
 		return err
 	}
 	defer g.free()
-	s := f.Stage.begin(name, r.pool, r.Say, g.groups(f.Muon)...)
-	defer s.mover.Free()
-	shadow := optim.NewShadow(g.all())
-	defer shadow.Free()
-	state := &progress{r.dir, name, g.params[:], s.mover, shadow}
-	from, err := state.load()
-	if err != nil {
-		return err
-	}
-	var loss, length mean
 	seen := order{key: r.data.key.With("order of flow"), n: r.Data.Scenes}
-	for step := from + 1; step <= s.Steps; step++ {
-		if err := r.stopped(); err != nil {
-			return state.orSave(err, step-1)
-		}
-		l := r.flowPass(g, &s, f, &seen, step)
-		norm, err := s.mover.Step(f.rateAt(step))
-		if err != nil {
-			return fmt.Errorf("%s, step %d: %w", name, step, err)
-		}
-		shadow.Follow(min(f.EMA, float64(1+step)/float64(10+step)))
-		loss.add(l)
-		length.add(norm)
-		if step%50 == 0 || step == s.Steps {
-			s.say(step, s.Steps, "loss %.4f  gradient %.3f", loss.take(), length.take())
-		}
-		if step%f.Save == 0 {
-			if err := state.save(step); err != nil {
-				return err
-			}
-		}
-		if step%r.Pipeline.Judge.Every == 0 && step < s.Steps {
-			shadow.Swap()
-			err := errors.Join(g.save(r.dir), r.report(step, 1))
-			shadow.Swap()
-			if err != nil {
-				return err
-			}
-		}
-	}
-	shadow.Swap()
-	if err := g.save(r.dir); err != nil {
-		return err
-	}
-	return r.report(s.Steps, 1, r.Pipeline.Judge.Guidance)
+	return flowLoop{name: name, dir: r.dir, Flow: f, Judging: r.Pipeline.Judge, Hooks: r.Hooks, pool: r.pool, report: r.report,
+		pass: func(s *stage, step int) float64 { return r.flowPass(g, s, f, &seen, step) }}.run(g, g.params[:])
 }
 
 // rateAt is the learning rate of an update, counted from 1: constant, then falling to nothing
@@ -109,20 +64,12 @@ func (r *run) flowPass(g *painter, s *stage, f Flow, seen *order, step int) (los
 			times[i-lo] = float32(1000 * t)
 			noise := target[(i-lo)*n : (i-lo+1)*n]
 			k.With("noise").Normal(noise, 0)
-			for j, z := range r.latent(p) {
-				e := noise[j]
-				x[(i-lo)*n+j] = float32(float64((1-t)*float64(z)) + float64(t*float64(e)))
-				noise[j] = e - z
-			}
+			f.noised(r.latent(p), x[(i-lo)*n:(i-lo+1)*n], noise, t)
 		}
 		tp := s.tape()
 		v := g.velocity(tp, tp.Upload("latents", x, hi-lo, r.latentSide(), r.latentSide(), r.VAE.Latent), captions, times)
 		out := v.F32()
-		for i, y := range out {
-			d := float64(y) - float64(target[i])
-			loss += d * d / total
-			out[i] = float32(2 * d / total)
-		}
+		loss += distance(out, target, total)
 		tp.Backward(autograd.Seed{Of: v, Grad: out})
 		tp.Reset()
 	}

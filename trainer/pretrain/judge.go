@@ -88,34 +88,17 @@ func Judge(ctx context.Context, pool *tensor.Pool, dir string, list []scenes.Sce
 	for _, s := range list {
 		prompts = append(prompts, s.Prompt)
 	}
-	texts, err := p.Encode(prompts...)
-	if err != nil {
-		return nil, err
-	}
 	at, err := p.Shape(scenes.Size, scenes.Size)
 	if err != nil {
 		return nil, err
 	}
-	schedule, err := p.Schedule(steps, at)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := p.Rows(schedule, 0)
-	if err != nil {
-		return nil, err
-	}
-	pictures := make([]pipeline.Picture, len(list))
-	for i := range pictures {
-		start, step := pipeline.Draws(1, i, 0)
-		pictures[i] = pipeline.Picture{Text: texts[i+1], Negative: texts[0], StartKey: start, StepKey: step}
-	}
-	tracks, err := p.Sample(ctx, pictures, pipeline.Sampler{At: at, Rows: rows, Times: schedule.Timesteps, Guidance: pipeline.Guidance{Scale: guidance}})
+	finals, err := drawn(ctx, p, at, prompts, steps, guidance)
 	if err != nil {
 		return nil, err
 	}
 	v := &Verdict{Guidance: guidance, By: map[scenes.Family]*Tally{}}
 	for i, s := range list {
-		raw, err := p.Decode(tracks[i].Final, at)
+		raw, err := p.Decode(finals[i], at)
 		if err != nil {
 			return nil, err
 		}
@@ -129,6 +112,33 @@ func Judge(ctx context.Context, pool *tensor.Pool, dir string, list []scenes.Sce
 		v.pictures = append(v.pictures, px)
 	}
 	return v, nil
+}
+
+// drawn are the final latents of prompts behind the first, which is what guidance leads away from, by the folder's
+// own deterministic sampler.
+func drawn(ctx context.Context, p *pipeline.Pipeline, at pipeline.Shape, prompts []string, steps int, guidance float64) (finals [][]float64, err error) {
+	texts, err := p.Encode(prompts...)
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := p.Schedule(steps, at)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := p.Rows(schedule, 0)
+	if err != nil {
+		return nil, err
+	}
+	pictures := make([]pipeline.Picture, len(prompts)-1)
+	for i := range pictures {
+		start, step := pipeline.Draws(1, i, 0)
+		pictures[i] = pipeline.Picture{Text: texts[i+1], Negative: texts[0], StartKey: start, StepKey: step}
+	}
+	tracks, err := p.Sample(ctx, pictures, pipeline.Sampler{At: at, Rows: rows, Times: schedule.Timesteps, Guidance: pipeline.Guidance{Scale: guidance}})
+	for _, t := range tracks {
+		finals = append(finals, t.Final)
+	}
+	return finals, err
 }
 
 // report judges the folder as it stands, and leaves sheets of pictures.

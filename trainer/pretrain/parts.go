@@ -249,18 +249,18 @@ func (m maker) painter(r *Pipeline, drawn bool) (*painter, error) {
 			}
 		}
 	}
-	return g, g.zero(r.Model.Zero)
+	return g, zero(g.params[2], r.Model.Zero)
 }
 
-// zero makes the transformer's parameters that match begin as zeros.
-func (g *painter) zero(patterns []string) error {
+// zero makes parameters of a transformer that match begin as zeros.
+func zero(params *nn.Params, patterns []string) error {
 	for _, pattern := range patterns {
 		re, err := regexp.Compile("^(?:" + pattern + ")$")
 		if err != nil {
 			return fmt.Errorf("model.zero: %w", err)
 		}
 		matched := false
-		for _, p := range g.params[2].All() {
+		for _, p := range params.All() {
 			if re.MatchString(p.Name) {
 				matched = true
 				p.Value.Pool().Backend().Fill(p.Value.Span(), 0)

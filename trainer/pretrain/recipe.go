@@ -18,7 +18,7 @@ type Recipe interface {
 
 // Pipeline is how a text-to-picture model is made.
 type Pipeline struct {
-	Makes   string  `toml:"makes" enum:"pipeline,clip,vlm" doc:"what kind of model this is the recipe of"`
+	Makes   string  `toml:"makes" enum:"pipeline,clip,vlm,motion" doc:"what kind of model this is the recipe of"`
 	Name    string  `toml:"name,required" doc:"what the model is called"`
 	Seed    uint64  `toml:"seed" doc:"of everything that is drawn"`
 	Data    Data    `toml:"data" doc:"what it sees"`
@@ -154,6 +154,10 @@ func Parse(name string, text []byte, sets []string) (Recipe, error) {
 		doc.Decode("", &t)
 		t.check(doc)
 		r = &t
+	case "motion":
+		m := DefaultMover()
+		doc.Decode("", &m)
+		r = &m
 	default: // a name that is none is reported as the key is decoded
 		p := DefaultPipeline()
 		doc.Decode("", &p)

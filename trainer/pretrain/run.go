@@ -77,15 +77,18 @@ func (r *run) all() error {
 func phaseName(n int) string { return fmt.Sprintf("then[%d]", n) }
 
 // once runs a stage that has not been finished.
-func (r *run) once(name string, stage func() error) error {
-	if r.finished(name) {
-		r.Say(name + ": done before")
+func (r *run) once(name string, stage func() error) error { return r.Hooks.once(r.dir, name, stage) }
+
+// once runs a stage of a folder's that has not been finished.
+func (h Hooks) once(dir, name string, stage func() error) error {
+	if finished(dir, name) {
+		h.Say(name + ": done before")
 		return nil
 	}
 	if err := stage(); err != nil {
 		return err
 	}
-	return r.mark(name)
+	return mark(dir, name)
 }
 
 // claim makes the folder, or checks that it is this recipe's.

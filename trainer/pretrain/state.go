@@ -91,11 +91,11 @@ func (g *progress) load() (step int, err error) {
 }
 
 // finished reports whether a stage's mark is there, and mark leaves it.
-func (r *run) finished(stage string) bool {
-	_, err := os.Stat(filepath.Join(r.dir, stage+".done"))
+func finished(dir, stage string) bool {
+	_, err := os.Stat(filepath.Join(dir, stage+".done"))
 	return err == nil
 }
 
-func (r *run) mark(stage string) error {
-	return os.WriteFile(filepath.Join(r.dir, stage+".done"), nil, 0o644)
+func mark(dir, stage string) error {
+	return os.WriteFile(filepath.Join(dir, stage+".done"), nil, 0o644)
 }

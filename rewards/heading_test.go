@@ -1,0 +1,57 @@
+package rewards
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
+)
+
+// TestHeading: the motion that was asked for is near 1; its opposite, another axis, rest, noise, cuts and a flash that
+// goes that way are near 0, and half the speed lies between.
+func TestHeading(t *testing.T) {
+	s := moving.Scene{Color: "red", Shape: "circle", Heading: "left", Pace: "fast", Background: "white"}
+	at := moving.Place{X: 1.3, Y: -0.7, Half: 5.5}
+	as := func(heading, pace string) *video.Clip {
+		other := s
+		other.Heading, other.Pace = heading, pace
+		return other.Draw(at)
+	}
+	still := s.Draw(at)
+	noise, cuts := s.Draw(at), s.Draw(at)
+	r := rand.New(rand.NewPCG(1, 2))
+	for f := range still.Frames {
+		still.Frames[f] = still.Frames[0]
+		for i := range noise.Frames[f] {
+			noise.Frames[f][i] = uint8(r.IntN(256))
+		}
+		cuts.Frames[f] = as([]string{"left", "right", "up", "down"}[f%4], "fast").Frames[(f*5)%moving.Frames]
+	}
+	for name, c := range map[string]struct {
+		clip        *video.Clip
+		least, most float64
+	}{
+		"as asked": {s.Draw(at), 0.8, 1}, "backwards": {as("right", "fast"), 0, 0}, "upwards": {as("up", "fast"), 0, 0.02},
+		"slower": {as("left", "slowly"), 0.3, 0.5}, "still": {still, 0, 0}, "noise": {noise, 0, 0.1}, "cuts": {cuts, 0, 0.2},
+	} {
+		got, err := Heading{}.Score(t.Context(), Item{Prompt: s.Prompt(), Clip: c.clip})
+		if err != nil || got.Value < c.least || got.Value > c.most {
+			t.Errorf("%s: %v, %v; from %v to %v", name, got, err, c.least, c.most)
+		}
+	}
+	half := Item{Prompt: "pan left", Meta: Meta{"motion": json.RawMessage("[-1.75, 0]")}, Clip: s.Draw(at)}
+	if got, err := (Heading{PerSecond: 8}).Score(t.Context(), half); err != nil || got.Value < 0.7 {
+		t.Errorf("every second frame: %+v, %v", got, err)
+	}
+	for prompt, meta := range map[string]Meta{"a cat": nil, "rest": {"motion": json.RawMessage("[0, 0]")}, "odd": {"motion": json.RawMessage(`"left"`)}} {
+		if _, err := (Heading{}).Score(t.Context(), Item{Prompt: prompt, Meta: meta, Clip: s.Draw(at)}); err == nil {
+			t.Errorf("%q has a heading", prompt)
+		}
+	}
+	if _, err := (Heading{}).Score(t.Context(), Item{Prompt: s.Prompt()}); !errors.Is(err, errNoClip) {
+		t.Errorf("without a clip: %v", err)
+	}
+}

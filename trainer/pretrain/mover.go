@@ -1,0 +1,280 @@
+package pretrain
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
+)
+
+// Mover is how a text-to-clip model is made: a WanPipeline, trained on the scenes of vision/scenes/moving.
+type Mover struct {
+	Makes string     `toml:"makes" enum:"pipeline,clip,vlm,motion" doc:"what kind of model this is the recipe of"`
+	Name  string     `toml:"name,required" doc:"what the model is called"`
+	Seed  uint64     `toml:"seed" doc:"of everything that is drawn"`
+	Data  MoverData  `toml:"data" doc:"what it sees"`
+	VAE   MoverVAE   `toml:"vae" doc:"the autoencoder between clips and latents"`
+	Model MoverModel `toml:"model" doc:"text encoder and transformer"`
+	Flow  Flow       `toml:"flow" doc:"how they are trained"`
+	Judge Judging    `toml:"judge" doc:"how the model is judged on the way"`
+}
+
+// MoverData says which clips are seen.
+type MoverData struct {
+	Clips int     `toml:"clips" range:"[16,inf)" doc:"how many"`
+	Noise float64 `toml:"caption_noise" range:"[0,1]" doc:"share of captions with another heading or pace, as the web's are"`
+	Drop  float64 `toml:"caption_drop" range:"[0,1]" doc:"share of captions left out, for guidance"`
+}
+
+// MoverVAE is the autoencoder and its training.
+type MoverVAE struct {
+	Stage
+	Base   int     `toml:"base" range:"[4,256]" doc:"channels of the first level"`
+	Times  []int   `toml:"times" range:"[1,16]" doc:"channels of each level, in bases; each but the last halves the frame"`
+	Halves []bool  `toml:"halves" doc:"whether a level halves time, too"`
+	Latent int     `toml:"latent" range:"[1,64]" doc:"channels of a latent"`
+	KL     float64 `toml:"kl" range:"[0,1]" doc:"weight of the latents' distance from the normal distribution"`
+}
+
+// MoverModel is the shape of the text encoder and the transformer.
+type MoverModel struct {
+	Tokens     int      `toml:"tokens" range:"[9,512]" doc:"length of a caption"`
+	TextWidth  int      `toml:"text_width" range:"[16,1024]" doc:"of the text encoder, whose heads are 16 wide"`
+	TextLayers int      `toml:"text_layers" range:"[1,24]" doc:"of the text encoder"`
+	Layers     int      `toml:"layers" range:"[1,40]" doc:"of the transformer"`
+	Heads      int      `toml:"heads" range:"[1,40]" doc:"of the transformer, 32 wide each"`
+	Zero       []string `toml:"zero" doc:"patterns of the transformer's parameters that begin as zeros"`
+}
+
+// DefaultMover is the recipe of an empty file.
+func DefaultMover() Mover {
+	stage := Stage{Steps: 800, Batch: 8, LR: 3e-3, Warmup: 30, Betas: [2]float64{0.9, 0.99}, GradClip: 1}
+	flow := Stage{Steps: 2000, Batch: 32, LR: 1e-3, Warmup: 100, Betas: [2]float64{0.9, 0.98}, Decay: 0.01, GradClip: 1}
+	return Mover{
+		Makes: "motion",
+		Seed:  1,
+		Data:  MoverData{Clips: 2048, Noise: 0.4, Drop: 0.08},
+		VAE:   MoverVAE{Stage: stage, Base: 8, Times: []int{1, 2, 4}, Halves: []bool{true, true}, Latent: 8, KL: 1e-3},
+		Model: MoverModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3,
+			Zero: []string{`blocks\..*\.scale_shift_table`, `scale_shift_table`, `condition_embedder\.time_proj\..*`, `proj_out\..*`}},
+		Flow:  Flow{Stage: flow, Micro: 32, Muon: 3, Tail: 0.3, Shift: 3, Uniform: 0.1, EMA: 0.995, Save: 250},
+		Judge: Judging{Every: 500, Prompts: 32, Steps: 8, Guidance: 3},
+	}
+}
+
+// Text is the whole recipe.
+func (r *Mover) Text() ([]byte, error) { return textOf(r) }
+
+func (r *Mover) run(dir string, h Hooks) error {
+	w := &moverRun{Mover: *r, Hooks: h, dir: dir, pool: tensor.NewPool(h.Backend), key: rng.New(r.Seed)}
+	if err := w.writeFrame(dir); err != nil {
+		return err
+	}
+	if err := h.once(dir, "vae", w.autoencoder); err != nil {
+		return err
+	}
+	if finished(dir, "flow") {
+		h.Say("flow: done before")
+		return nil
+	}
+	if err := w.cacheLatents(); err != nil {
+		return err
+	}
+	return h.once(dir, "flow", w.flow)
+}
+
+// moverRun is a recipe at work in a folder.
+type moverRun struct {
+	Mover
+	Hooks
+	dir     string
+	pool    *tensor.Pool
+	key     rng.Key
+	latents []float32 // of every clip, once there is an autoencoder
+}
+
+// clipLen is how many numbers a clip has.
+const clipLen = moving.Frames * moving.Size * moving.Size * 3
+
+// scene is what clip i shows: none whose caption is held out.
+func (r *moverRun) scene(i int) moving.Scene {
+	for try := 0; ; try++ {
+		if s := moving.Random(r.key.With("scene").Sample(i).Attempt(try).Draw()); !moving.HeldOut(s.Prompt()) {
+			return s
+		}
+	}
+}
+
+// clip is clip i, as numbers between -1 and 1.
+func (r *moverRun) clip(i int) []float32 {
+	c := r.scene(i).Draw(moving.Jitter(r.key.With("jitter").Sample(i).Draw()))
+	x := make([]float32, clipLen)
+	for t, px := range c.Frames {
+		toFloats(px, x[t*len(px):])
+	}
+	return x
+}
+
+// caption is what clip i is said to show at some epoch: sometimes wrong, sometimes nothing.
+func (r *moverRun) caption(i, epoch int) string {
+	if r.key.With("caption").Iteration(epoch).Sample(i).Draw().Float64() < r.Data.Drop {
+		return ""
+	}
+	s := r.scene(i)
+	if wrong := r.key.With("caption noise").Sample(i).Draw(); wrong.Float64() < r.Data.Noise {
+		s = s.Corrupt(wrong)
+	}
+	return s.Prompt()
+}
+
+// autoencoder trains the VAE, as that of pictures is. Clips go through one by one.
+func (r *moverRun) autoencoder() error {
+	v, params, err := r.openVAE(true, ".*")
+	if err != nil {
+		return err
+	}
+	defer params.Free()
+	if err := params.Set("quant_conv.bias", func(x []float32) {
+		for i := r.VAE.Latent; i < len(x); i++ {
+			x[i] = -6 // it begins with little posterior noise
+		}
+	}); err != nil {
+		return err
+	}
+	s := r.VAE.Stage.begin("vae", r.pool, r.Say, optim.Group{Params: params.Trained(), Rate: 1})
+	defer s.mover.Free()
+	seen := order{key: r.key.With("order of the autoencoder"), n: r.Data.Clips}
+	var l1, divergence mean
+	for step := 1; step <= s.Steps; step++ {
+		if err := r.stopped(); err != nil {
+			return err
+		}
+		for i := range s.Batch {
+			n, _ := seen.at((step-1)*s.Batch + i)
+			x, tp := r.clip(n), s.tape()
+			mu, logVar := v.Encode(tp, tp.Upload("clip", x, moving.Frames, moving.Size, moving.Size, 3))
+			abs, kl := backThrough(tp, mu, logVar, v.Decode, x, r.key.With("posterior").Iteration(step).Sample(i), r.VAE.KL, 1/float32(s.Batch))
+			l1.add(abs)
+			divergence.add(kl)
+		}
+		if _, err := s.mover.Step(s.rate(step, 0.05)); err != nil {
+			return fmt.Errorf("vae, step %d: %w", step, err)
+		}
+		if step%25 == 0 || step == s.Steps {
+			s.say(step, s.Steps, "l1 %.4f  kl %.3f", l1.take(), divergence.take())
+		}
+	}
+	return r.settle(v, params)
+}
+
+// encoded are the means of clips' latents, scaled as the autoencoder says.
+func (r *moverRun) encoded(v clipVAE, from, to int) []float32 {
+	var all []float32
+	s := stage{pool: r.pool}
+	for i := from; i < to; i++ {
+		tp := s.tape()
+		mu, _ := v.Encode(tp, tp.Upload("clip", r.clip(i), moving.Frames, moving.Size, moving.Size, 3))
+		all = append(all, v.Scaled(tp, mu).F32()...)
+		tp.Reset()
+	}
+	return all
+}
+
+// settle measures each channel of the latents, so that diffusion sees it with mean 0 and deviation 1.
+func (r *moverRun) settle(v clipVAE, params saved) error {
+	c := r.VAE.Latent
+	sum, squares := make([]float64, c), make([]float64, c)
+	all := r.encoded(v, 0, min(r.Data.Clips, 256))
+	for i, z := range all {
+		sum[i%c] += float64(z)
+		squares[i%c] += float64(float64(z) * float64(z))
+	}
+	n := float64(len(all) / c)
+	p := r.vaePart()
+	means, deviations := make([]float32, c), make([]float32, c)
+	for i := range c {
+		m := sum[i] / n
+		means[i], deviations[i] = float32(m), float32(math.Sqrt(squares[i]/n-float64(m*m)))
+	}
+	p.settings["latents_mean"], p.settings["latents_std"] = means, deviations
+	return p.save(r.dir, params)
+}
+
+// cacheLatents encodes every clip by the autoencoder as it was saved.
+func (r *moverRun) cacheLatents() error {
+	v, params, err := r.openVAE(false)
+	if err != nil {
+		return err
+	}
+	defer params.Free()
+	for at := 0; at < r.Data.Clips; at += 64 {
+		if err := r.stopped(); err != nil {
+			return err
+		}
+		r.latents = append(r.latents, r.encoded(v, at, min(at+64, r.Data.Clips))...)
+	}
+	return nil
+}
+
+// flow trains the text encoder and the transformer together, from nothing.
+func (r *moverRun) flow() error {
+	g, err := r.painter()
+	if err != nil {
+		return err
+	}
+	defer g.free()
+	seen := order{key: r.key.With("order of flow"), n: r.Data.Clips}
+	return flowLoop{name: "flow", dir: r.dir, Flow: r.Flow, Judging: r.Judge, Hooks: r.Hooks, pool: r.pool, report: r.report,
+		pass: func(s *stage, step int) float64 { return r.flowPass(g, s, &seen, step) }}.run(g, g.params[:])
+}
+
+// flowPass leaves the gradient of one update in the parameters and returns the loss.
+func (r *moverRun) flowPass(g *clipPainter, s *stage, seen *order, step int) (loss float64) {
+	n := len(r.latents) / r.Data.Clips
+	for lo := 0; lo < s.Batch; lo += r.Flow.Micro {
+		hi := min(lo+r.Flow.Micro, s.Batch)
+		x, target := make([]float32, (hi-lo)*n), make([]float32, (hi-lo)*n)
+		times, captions := make([]float32, hi-lo), make([]string, hi-lo)
+		for i := range hi - lo {
+			at, epoch := seen.at((step-1)*s.Batch + lo + i)
+			captions[i] = r.caption(at, epoch)
+			k := r.key.With("flow").Iteration(step).Sample(lo + i)
+			t := r.Flow.time(k)
+			times[i] = float32(1000 * t)
+			k.With("noise").Normal(target[i*n:(i+1)*n], 0)
+			r.Flow.noised(r.latents[at*n:(at+1)*n], x[i*n:(i+1)*n], target[i*n:(i+1)*n], t)
+		}
+		tp := s.tape()
+		v := g.velocity(tp, tp.Upload("latents", x, append([]int{hi - lo}, r.latentShape()...)...), captions, times)
+		out := v.F32()
+		loss += distance(out, target, float64(s.Batch*n))
+		tp.Backward(autograd.Seed{Of: v, Grad: out})
+		tp.Reset()
+	}
+	return loss
+}
+
+// report judges the folder as it stands, and leaves a sheet of clips.
+func (r *moverRun) report(step int, guidances ...float64) error {
+	ctx := r.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	for _, w := range guidances {
+		v, err := JudgeMoves(ctx, r.pool, r.dir, r.Judge.Prompts, r.Judge.Steps, w)
+		if err != nil {
+			return err
+		}
+		r.Say(fmt.Sprintf("judged at %d, %s", step, v))
+		if err := v.write(filepath.Join(r.dir, fmt.Sprintf("samples_g%g.png", w))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package pretrain
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/video"
+)
+
+// smallMover is a recipe of seconds.
+const smallMover = `
+makes = "motion"
+name = "small"
+data.clips = 16
+vae = { steps = 2, batch = 2, base = 4, times = [1, 1, 2], latent = 4 }
+model = { text_width = 32, text_layers = 1, layers = 1, heads = 1 }
+flow = { steps = 3, batch = 2, micro = 1, save_every = 1 }
+judge = { prompts = 1, steps = 2, every = 100 }
+`
+
+// TestMover: a model of clips comes out of its recipe, as a pipeline that draws them; stopped and gone on with, and in
+// larger passes, it is the same.
+func TestMover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds, and minutes without assembly; left out by -short")
+	}
+	be := backend(t)
+	make := func(dir string, h Hooks, sets ...string) error {
+		r, err := Parse("small.toml", []byte(smallMover), sets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Backend, h.Say = be, func(string) {}
+		return Run(r, dir, h)
+	}
+	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
+	if err := make(whole, Hooks{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := make(parts, Hooks{Context: &patience{context.Background(), 5}}); err == nil {
+		t.Fatal("nothing stopped it")
+	}
+	if err := make(parts, Hooks{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"transformer", "vae"} {
+		file := filepath.Join(name, "diffusion_pytorch_model.safetensors")
+		a, err := os.ReadFile(filepath.Join(whole, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(filepath.Join(parts, file)); err != nil || string(a) != string(b) {
+			t.Errorf("%s differs after a stop (%v)", file, err)
+		}
+	}
+	p, err := pipeline.Open(whole, pipeline.Options{Pool: tensor.NewPool(be)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	texts, err := p.Encode("a red circle moves left fast on white", "")
+	if err != nil || texts[0].Tokens != 12 || !p.Clips() {
+		t.Fatalf("%+v, %v", texts, err)
+	}
+	if c, err := video.Open(filepath.Join(whole, "samples_g3.png"), video.Limits{}); err != nil || len(c.Frames) != 9 {
+		t.Errorf("the sheet does not play: %v", err)
+	}
+}

@@ -1,0 +1,168 @@
+// Package moving draws short clips by rule, with captions that say how something moves: what the embedded model of
+// clips is trained on and judged by.
+//
+//	s := moving.Random(stream)             // "a red circle moves left fast on white"
+//	clip := s.Draw(moving.Jitter(stream))  // Frames frames of Size x Size
+//	v := s.Velocity()                      // pixels a frame, rightwards and downwards
+package moving
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/video"
+)
+
+// Size is a clip's side in pixels, Frames how many frames it has, and Rate how many of them are a second.
+const (
+	Size   = 32
+	Frames = 9
+	Rate   = 16
+)
+
+// What captions say.
+var (
+	Colors      = []string{"red", "green", "blue"}
+	Shapes      = []string{"circle", "square"}
+	Headings    = []string{"left", "right", "up", "down"}
+	Paces       = []string{"slowly", "fast"}
+	Backgrounds = []string{"white", "black"}
+)
+
+var (
+	inks    = map[string][3]uint8{"red": {220, 40, 40}, "green": {40, 160, 60}, "blue": {50, 80, 220}, "white": {245, 245, 245}, "black": {15, 15, 15}}
+	ways    = map[string][2]float64{"left": {-1, 0}, "right": {1, 0}, "up": {0, -1}, "down": {0, 1}}
+	lengths = map[string]float64{"slowly": 0.75, "fast": 1.75}
+)
+
+// A Scene is a thing that moves.
+type Scene struct{ Color, Shape, Heading, Pace, Background string }
+
+// Prompt is its caption.
+func (s Scene) Prompt() string {
+	return fmt.Sprintf("a %s %s moves %s %s on %s", s.Color, s.Shape, s.Heading, s.Pace, s.Background)
+}
+
+// Velocity is how far the thing goes from frame to frame, in pixels.
+func (s Scene) Velocity() [2]float64 {
+	w, n := ways[s.Heading], lengths[s.Pace]
+	return [2]float64{w[0] * n, w[1] * n}
+}
+
+// ErrUnknown says that a text is no caption of a moving scene.
+var ErrUnknown = errors.New(`this is no caption of a moving scene, such as "a red circle moves left fast on white"`)
+
+// Parse reads a caption.
+func Parse(prompt string) (Scene, error) {
+	w := strings.Fields(prompt)
+	if len(w) != 8 {
+		return Scene{}, ErrUnknown
+	}
+	s := Scene{w[1], w[2], w[4], w[5], w[7]}
+	known := slices.Contains(Colors, s.Color) && slices.Contains(Shapes, s.Shape) && slices.Contains(Headings, s.Heading) &&
+		slices.Contains(Paces, s.Pace) && slices.Contains(Backgrounds, s.Background)
+	if !known || s.Prompt() != prompt {
+		return Scene{}, ErrUnknown
+	}
+	return s, nil
+}
+
+// All are all scenes, in the order of their words.
+func All() (all []Scene) {
+	for _, c := range Colors {
+		for _, shape := range Shapes {
+			for _, h := range Headings {
+				for _, p := range Paces {
+					for _, b := range Backgrounds {
+						all = append(all, Scene{c, shape, h, p, b})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// HeldOut reports whether a caption is kept for evaluation: about one in six.
+func HeldOut(prompt string) bool {
+	h := fnv.New32a()
+	h.Write([]byte(prompt))
+	return h.Sum32()%6 == 0
+}
+
+// Random draws a scene.
+func Random(r *rng.Stream) Scene {
+	pick := func(of []string) string { return of[r.Intn(len(of))] }
+	return Scene{pick(Colors), pick(Shapes), pick(Headings), pick(Paces), pick(Backgrounds)}
+}
+
+// Corrupt is the scene with another heading, or now and then another pace: what people who write captions of clips get
+// wrong.
+func (s Scene) Corrupt(r *rng.Stream) Scene {
+	if r.Float64() < 0.3 {
+		s.Pace = other(Paces, s.Pace, r)
+		return s
+	}
+	s.Heading = other(Headings, s.Heading, r)
+	return s
+}
+
+// other is a word of a list that is not this one.
+func other(of []string, not string, r *rng.Stream) string {
+	i := slices.Index(of, not)
+	return of[(i+1+r.Intn(len(of)-1))%len(of)]
+}
+
+// A Place is where a scene's thing is in the middle of its clip, from the middle of the frame, and half its side.
+type Place struct{ X, Y, Half float64 }
+
+// Jitter draws a place.
+func Jitter(r *rng.Stream) Place {
+	return Place{X: 6 * (r.Float64() - 0.5), Y: 6 * (r.Float64() - 0.5), Half: 5 + r.Float64()}
+}
+
+// fine is how many points a side a pixel is the mean of.
+const fine = 4
+
+// Draw is the clip.
+func (s Scene) Draw(at Place) *video.Clip {
+	c := &video.Clip{Width: Size, Height: Size, Rate: video.Rate{Num: Rate, Den: 1}}
+	v := s.Velocity()
+	for t := range Frames {
+		gone := float64(t) - float64(Frames-1)/2
+		x, y := Size/2+at.X+float64(v[0]*gone), Size/2+at.Y+float64(v[1]*gone)
+		c.Frames = append(c.Frames, s.frame(x, y, at.Half))
+	}
+	return c
+}
+
+// frame is the thing at a place.
+func (s Scene) frame(x, y, half float64) []uint8 {
+	px := make([]uint8, 0, 3*Size*Size)
+	ink, ground := inks[s.Color], inks[s.Background]
+	for row := range Size {
+		for col := range Size {
+			n := 0
+			for i := range fine * fine {
+				dx := (float64(col) + (float64(i%fine)+0.5)/fine) - x
+				dy := (float64(row) + (float64(i/fine)+0.5)/fine) - y
+				inside := math.Max(math.Abs(dx), math.Abs(dy)) <= half
+				if s.Shape == "circle" {
+					inside = float64(dx*dx)+float64(dy*dy) <= half*half
+				}
+				if inside {
+					n++
+				}
+			}
+			for c := range 3 {
+				px = append(px, uint8((n*int(ink[c])+(fine*fine-n)*int(ground[c])+fine*fine/2)/(fine*fine)))
+			}
+		}
+	}
+	return px
+}
