@@ -9,6 +9,7 @@ const (
 	Reference                // what it should stay close to: where training began, or was last reset
 	Old                      // what the objective calls old: who rolled last, or follows at a distance
 	Average                  // the moving average of the current ones
+	Teacher                  // those of another model, which answers and is never trained
 )
 
 // A Policy is a model that acts.

@@ -163,3 +163,26 @@ func (e *Experiment) checkGroups(r report) {
 		r("advantage.best_of", "samples of a tree are left out by sampler.tree.prune, and pairs are the best and the worst already", "leave it out")
 	}
 }
+
+// checkTeacher: who is named is asked, and who is asked is named.
+func (e *Experiment) checkTeacher(r report) {
+	asked := false
+	for _, at := range e.Turns() {
+		asks := at.Loss.KL.Reference == "teacher"
+		asked = asked || asks
+		switch {
+		case asks && e.Episode != nil:
+			r("loss.kl.reference|loss.objective", "a teacher of conversations is not built in", `reference = "base", "ema" or "old"`)
+		case asks && e.Model.Teacher == "":
+			r("loss.kl.reference|loss.objective", "no teacher is named", `[model] teacher = "runs/maps" or another adapter or folder`)
+		case asks && at.Loss.KL.Weight == 0:
+			r("loss.kl.weight|loss.kl", "at a weight of 0 the teacher is not asked", "weight = 1")
+		default:
+			continue
+		}
+		return
+	}
+	if e.Model.Teacher != "" && !asked {
+		r("model.teacher", "no loss asks the teacher", `loss.kl = { weight = 1, reference = "teacher" }, or objective = "distill"`)
+	}
+}

@@ -33,6 +33,7 @@ func (b *Buffer) SetDefaults() { *b = Buffer{Iterations: 4, Groups: 1} }
 func (e *Experiment) checkChoice(r report) {
 	e.checkOffline(r)
 	e.checkClips(r)
+	e.checkTeacher(r)
 	e.checkLessons(r)
 	o, roll := e.objective(), e.Rollout
 	switch {

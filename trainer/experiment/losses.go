@@ -17,6 +17,15 @@ type StepLoss = func(loss.Terms) (loss.Result, error)
 // and samples of one group share a number.
 type NoisedLoss = func(n loss.Noised, groups []int, advantages []float64) (loss.Verdict, error)
 
+// distilled is the distance from the teacher alone, as the clip adds it to its own loss.
+func distilled(l Loss) StepLoss {
+	o := l.Clip()
+	return func(t loss.Terms) (loss.Result, error) {
+		t.Advantage = make([]float64, len(t.Advantage))
+		return o.Of(t)
+	}
+}
+
 // implicit is DiffusionNFT.
 func implicit(l Loss, _ int) NoisedLoss {
 	o, probability := l.NFT()

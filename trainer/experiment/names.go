@@ -326,6 +326,7 @@ func Objectives() []ObjectiveKind {
 			Noised: true, Flow: true, Old: true, KL: true, Follows: true, Verdict: centred, numbers: []string{"kl", "own_reward"}},
 		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, Flow: true, options: func(l Loss) options { return l.AWM() }, Old: true, KL: true, Average: true, Verdict: matching, numbers: []string{"kl"}},
 		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true, Reference: true, Verdict: preferredPairs, numbers: []string{"accuracy", "margin"}},
+		{Name: Name{Name: "distill", Card: "The distance of a step's mean from the teacher's, on the policy's own samples (Diffusion-OPD); no sample is compared with another, so that rewards are watched and not learned from.", sets: "kl = { weight = 1, reference = \"teacher\" }"}, Ratio: true, Free: true, Steps: distilled, numbers: []string{"kl"}},
 		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true, Verdict: weighted},
 		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best). Of an episode: the cross entropy of a file's conversations (rollout.lessons)."}, Noised: true, Verdict: weighted,
 			episode: &ObjectiveKind{Name: Name{Name: "sft"}, Tokens: true, Free: true, Taught: true}},

@@ -50,6 +50,8 @@ func Pace(e *experiment.Experiment, w trainer.Weights) optim.Pace {
 // Anchor is which weights loss.kl compares with; Current where it is the loss's own choice.
 func Anchor(turn experiment.Turn) trainer.Weights {
 	switch {
+	case turn.Loss.KL.Reference == "teacher":
+		return trainer.Teacher
 	case turn.Loss.KL.Reference == "ema":
 		return Average(turn.Experiment)
 	case turn.Loss.KL.Reference == "old" && turn.Noised():

@@ -118,6 +118,9 @@ func (m *Model) prepare(e *experiment.Experiment) error {
 	if m.adapter, err = model.Adapt(e, params, known(m.Pipeline)); err != nil {
 		return err
 	}
+	if err := m.openTeacher(e); err != nil {
+		return err
+	}
 	m.Draws = trainer.Draws{Root: rng.New(uint64(e.Run.Seed)), Shared: e.Rollout.SharedNoise}
 	return m.Learn(m.adapter.On(), e.Optim, model.Needed(e)...)
 }
@@ -193,6 +196,9 @@ func (m *Model) Dir() string { return m.Pipeline.Dir() }
 // Close gives everything back.
 func (m *Model) Close() error {
 	m.Free()
+	if m.teacher != nil {
+		return errors.Join(m.teacher.Close(), m.Pipeline.Close())
+	}
 	return m.Pipeline.Close()
 }
 

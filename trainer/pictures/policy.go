@@ -41,6 +41,7 @@ type Policy struct {
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll: pictures through the network
 	learner  *model.Learner      // made by Learn
+	teacher  *pipeline.Pipeline  // nil: there is none
 	pending  func()              // gives the last answers' tape back
 }
 
@@ -164,6 +165,9 @@ func (p *Policy) context() context.Context {
 // Eval asks the network. Points that fit one pass are remembered for Back; of more, Back
 // computes each pass once more before it goes backward, so that memory does not grow.
 func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+	if w == trainer.Teacher {
+		return p.taught(at)
+	}
 	if w == trainer.Current {
 		p.drop()
 	}

@@ -1,0 +1,72 @@
+package pictures
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// A teacher is another model that says what it would have done at the steps of the policy's own samples (Diffusion-OPD,
+// 2026): it is the reference of loss.kl, whose distance of means is the divergence of both policies at a step. It is the
+// model itself with another adapter, or a model of the same class in another folder. It is given the trained model's
+// texts, so that both must have the same text encoders, and takes the memory of a second network that is frozen.
+
+// openTeacher opens what model.teacher names.
+func (m *Model) openTeacher(e *experiment.Experiment) (err error) {
+	path := e.Model.Teacher
+	if path == "" {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("model.teacher: %w", err)
+		}
+	}()
+	o := m.opened
+	o.Train, o.Cache = nil, ""
+	dir, err := assets.Resolve(path)
+	if err != nil {
+		return err
+	}
+	_, none := pipeline.ClassOf(dir)
+	if none != nil { // an adapter
+		dir = m.Pipeline.Dir()
+	}
+	if m.Policy.teacher, err = pipeline.Open(dir, o); err != nil {
+		return err
+	}
+	teacher := m.Policy.teacher
+	if own := m.Pipeline; teacher.Class() != own.Class() {
+		return fmt.Errorf("%s holds a %s, and a %s is trained\nhint: the teacher must be of the same class", path, teacher.Class(), own.Class())
+	}
+	if none == nil {
+		return nil
+	}
+	file, err := known(teacher).Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	params, err := teacher.Denoiser()
+	if err != nil {
+		return err
+	}
+	file.NoDropout()
+	_, err = file.AddTo(params)
+	return err
+}
+
+// taught is what the teacher answers at points.
+func (p *Policy) taught(at []trainer.Point) (trainer.Answers, error) {
+	if p.teacher == nil {
+		return trainer.Answers{}, errors.New("a teacher was asked, and model.teacher names none")
+	}
+	p.Passes.Reference += len(at) * p.each()
+	twin := p.Twin(p.teacher)
+	defer twin.Free()
+	return twin.Eval(trainer.Current, at)
+}
