@@ -49,11 +49,14 @@ func (t *training) checkInputs() error {
 		return fmt.Errorf("comparing the model with the one that the run was begun with: %w", err)
 	}
 	list = append(list, changedFiles(dir, has, m.Model)...)
-	if len(m.Adapter) > 0 { // runs of before have none written down
-		if dir, has, err = adapterFiles(t.Model.Adapter); err != nil {
-			return fmt.Errorf("comparing model.adapter with the one that the run was begun with: %w", err)
+	for _, o := range t.others(&m) {
+		if len(*o.files) == 0 { // runs of before have none written down
+			continue
 		}
-		list = append(list, changedFiles(dir, has, m.Adapter)...)
+		if dir, has, err = o.read(o.path); err != nil {
+			return fmt.Errorf("comparing %s with the one that the run was begun with: %w", o.key, err)
+		}
+		list = append(list, changedFiles(dir, has, *o.files)...)
 	}
 	if len(list) > 0 {
 		return fmt.Errorf("%s: %w:\n  %s\nhint: put them back; --restart begins anew with what is there now, and keeps the run beside", t.files.folder.Dir, ErrOther, strings.Join(list, "\n  "))

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
@@ -31,6 +32,7 @@ type Manifest struct {
 	Seeds   []experiment.Seed `json:"seeds"`
 	Model   []ModelFile       `json:"model"`
 	Adapter []ModelFile       `json:"adapter,omitempty"` // that model.adapter names
+	Teacher []ModelFile       `json:"teacher,omitempty"` // that model.teacher names
 	Prompts int               `json:"prompts"`
 	HeldOut int               `json:"heldout"`
 	// Sums of the prompts' texts and what rewards are told of them.
@@ -86,8 +88,10 @@ func (t *training) manifest() error {
 	if m.Model, err = modelFiles(t.model.Dir()); err != nil {
 		return err
 	}
-	if _, m.Adapter, err = adapterFiles(t.Model.Adapter); err != nil {
-		return err
+	for _, o := range t.others(&m) {
+		if _, *o.files, err = o.read(o.path); err != nil {
+			return err
+		}
 	}
 	return t.files.folder.WriteJSON(manifestFile, m)
 }
@@ -114,6 +118,35 @@ func modelFiles(dir string) (all []ModelFile, err error) {
 		return err
 	})
 	return all, err
+}
+
+// An other is what a run reads beside its model, and where the manifest keeps its files.
+type other struct {
+	key, path string
+	read      func(path string) (dir string, all []ModelFile, err error)
+	files     *[]ModelFile
+}
+
+func (t *training) others(m *Manifest) []other {
+	return []other{
+		{"model.adapter", t.Model.Adapter, adapterFiles, &m.Adapter},
+		{"model.teacher", t.Model.Teacher, teacherFiles, &m.Teacher},
+	}
+}
+
+// teacherFiles are those of a model's folder, or of an adapter.
+func teacherFiles(path string) (dir string, all []ModelFile, err error) {
+	if path == "" {
+		return "", nil, nil
+	}
+	if dir, err = assets.Resolve(path); err != nil {
+		return "", nil, err
+	}
+	if _, none := os.Stat(filepath.Join(dir, "model_index.json")); none != nil {
+		return adapterFiles(path)
+	}
+	all, err = modelFiles(dir)
+	return dir, all, err
 }
 
 // adapterFiles are those of the adapter that training begins with, and the folder that they lie in; none where it begins

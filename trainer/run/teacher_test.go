@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,22 @@ func TestTeacher(t *testing.T) {
 	if d := distances(taught); len(d) != 8 || !(d[0] > 0) || d[7] > 0.6*d[0] {
 		t.Errorf("the distances from the teacher are %v", d)
 	}
+	// Who goes on has the same teacher.
+	dir := t.TempDir()
+	e := parse(t, "model.teacher="+taught, "loss.objective=distill", "run.iterations=2", "evaluate.every=0")
+	if _, err := train(t, e, dir, false, 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	numbers := filepath.Join(taught, "checkpoints", "000002", "adapter_model.safetensors")
+	text, err := os.ReadFile(numbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip(t, numbers, len(text)-1)
+	if _, err := train(t, e, dir, true, 2, -1); !errors.Is(err, ErrOther) {
+		t.Errorf("with another teacher: %v", err)
+	}
+	flip(t, numbers, len(text)-1)
 	own := strings.TrimPrefix(tiny(t), "model.path=")
 	if d := distances(own); d[0] != 0 {
 		t.Errorf("the distances from the model itself are %v", d)
