@@ -193,7 +193,7 @@ func (o *askOptions) pictures() (all []*vision.Image, err error) {
 		if err != nil {
 			return nil, err
 		}
-		drawn, err := prompts.Prompt{Meta: prompts.Meta{"picture": quoted}}.Pictures("")
+		drawn, err := prompts.Prompt{Meta: prompts.MetaOf(map[string]json.RawMessage{"picture": quoted})}.Pictures("")
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@
 package regular
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -76,12 +77,14 @@ func Read(path string, limit int64) ([]byte, error) {
 	if info.Size() > limit {
 		return nil, fmt.Errorf("%s: %w: it holds %d bytes, and at most %d are read", path, ErrLarge, info.Size(), limit)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1)) // it may grow while it is read
+	var data bytes.Buffer
+	data.Grow(int(info.Size()) + bytes.MinRead)
+	_, err = data.ReadFrom(io.LimitReader(f, limit+1)) // it may grow while it is read
 	switch {
 	case err != nil:
 		return nil, err
-	case int64(len(data)) > limit:
+	case int64(data.Len()) > limit:
 		return nil, fmt.Errorf("%s: %w: it holds more than %d bytes", path, ErrLarge, limit)
 	}
-	return data, nil
+	return data.Bytes(), nil
 }

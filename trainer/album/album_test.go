@@ -48,7 +48,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("page %d has scores %v, not %v", i, got, want)
 		}
 	}
-	if pages[0].Text != "red" || string(pages[0].Meta["n"]) != "1" {
+	if pages[0].Text != "red" || string(pages[0].Meta.Map()["n"]) != "1" {
 		t.Errorf("%+v", pages[0].Prompt)
 	}
 	for _, size := range [][2]int{{4, 4}, {8, 4}, {16, 16}, {3, 5}} {

@@ -63,7 +63,7 @@ func (p Prompt) Sources() (names []string) {
 		return p.Image
 	}
 	var column Images
-	if raw, ok := p.Meta["image"]; ok && json.Unmarshal(raw, &column) == nil && len(column) > 0 {
+	if raw, ok := p.Meta.Get("image"); ok && json.Unmarshal(raw, &column) == nil && len(column) > 0 {
 		return column
 	}
 	beside, err := p.pictures()

@@ -25,7 +25,7 @@ func TestImages(t *testing.T) {
 		file.Close()
 	}
 	lines := []string{`{"prompt":"make it red","image":"a.png"}`, `{"prompt":"join them","image":["b.png","a.png"]}`, `{"prompt":"a cat"}`}
-	list, err := records([]byte(strings.Join(lines, "\n")))
+	list, err := records(strings.Join(lines, "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestImages(t *testing.T) {
 // Images that are no names are mistakes of their line.
 func TestImagesRefused(t *testing.T) {
 	for _, bad := range []string{`7`, `""`, `["a.png", " "]`, `{"a": 1}`, `["` + strings.Repeat(`x", "`, mostImages) + `y"]`} {
-		_, err := records([]byte("{\"prompt\": \"a cat\"}\n{\"prompt\": \"make it red\", \"image\": " + bad + "}"))
+		_, err := records("{\"prompt\": \"a cat\"}\n{\"prompt\": \"make it red\", \"image\": " + bad + "}")
 		if err == nil || !strings.HasPrefix(err.Error(), "2: ") {
 			t.Errorf("%s: %v", bad, err)
 		}
@@ -67,15 +67,14 @@ func TestImagesRefused(t *testing.T) {
 // A table's pictures are what one is made of: those that a column image names, or those that lie beside the prompt. A
 // picture that a question is about is not.
 func TestSourcesOfTables(t *testing.T) {
-	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	for _, c := range []struct {
 		meta Meta
 		want []string
 	}{
-		{Meta{"image": raw(`"a.png"`)}, []string{"a.png"}},
-		{Meta{"image": raw(`["a.png", "b.png"]`), "picture": raw(`["parquet:t.parquet#0/x"]`)}, []string{"a.png", "b.png"}},
-		{Meta{"picture": raw(`["parquet:t.parquet#3/image"]`)}, []string{"parquet:t.parquet#3/image"}},
-		{Meta{"picture": raw(`"a.png"`), "image": raw(`4`)}, nil},
+		{`{"image": "a.png"}`, []string{"a.png"}},
+		{`{"image": ["a.png", "b.png"], "picture": ["parquet:t.parquet#0/x"]}`, []string{"a.png", "b.png"}},
+		{`{"picture": ["parquet:t.parquet#3/image"]}`, []string{"parquet:t.parquet#3/image"}},
+		{`{"picture": "a.png", "image": 4}`, nil},
 	} {
 		if got := (Prompt{Meta: c.meta}).Sources(); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v", c.meta, got)

@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"encoding/json"
+	"strings"
 )
 
 // Lessons are conversations that are learned from in place of rollouts (trainer/conversations). They
@@ -23,36 +24,41 @@ func NewLesson(file, row, text string, pictures []string) (Prompt, error) {
 	if err != nil {
 		return Prompt{}, err
 	}
-	p := Prompt{Text: text, Meta: Meta{lessonRow: json.RawMessage(row), lessonFile: of}}
+	meta := map[string]json.RawMessage{lessonRow: json.RawMessage(row), lessonFile: of}
 	if len(pictures) > 0 {
-		p.Meta["picture"], err = json.Marshal(pictures)
+		meta["picture"], err = json.Marshal(pictures)
 	}
-	return p, err
+	return Prompt{Text: text, Meta: MetaOf(meta)}, err
 }
 
 // NewLessonAt is a lesson that stays in its table until it is learned from: the row's number, from 0, and the sum of
 // what it says.
 func NewLessonAt(file string, row int, sum, text string) (p Prompt, err error) {
-	p = Prompt{Text: text, Meta: Meta{}}
+	meta := map[string]json.RawMessage{}
 	for key, v := range map[string]any{lessonFile: file, lessonAt: row, lessonSum: sum} {
-		if p.Meta[key], err = json.Marshal(v); err != nil {
+		if meta[key], err = json.Marshal(v); err != nil {
 			return p, err
 		}
 	}
-	return p, nil
+	return Prompt{Text: text, Meta: MetaOf(meta)}, nil
 }
 
 // Lesson is a lesson's file, and its row, "" where that stands in a table; false of a prompt.
 func (p Prompt) Lesson() (row, file string, ok bool) {
-	if json.Unmarshal(p.Meta[lessonFile], &file) != nil {
+	if !strings.HasPrefix(string(p.Meta), `{"`+lessonRow) { // as MetaOf writes one
 		return "", "", false
 	}
-	return string(p.Meta[lessonRow]), file, true
+	all := p.Meta.Map()
+	if json.Unmarshal(all[lessonFile], &file) != nil {
+		return "", "", false
+	}
+	return string(all[lessonRow]), file, true
 }
 
 // LessonAt is where a lesson stands in its table, and the sum of what it said there.
 func (p Prompt) LessonAt() (row int, sum string, ok bool) {
-	ok = json.Unmarshal(p.Meta[lessonAt], &row) == nil && json.Unmarshal(p.Meta[lessonSum], &sum) == nil
+	all := p.Meta.Map()
+	ok = json.Unmarshal(all[lessonAt], &row) == nil && json.Unmarshal(all[lessonSum], &sum) == nil
 	return row, sum, ok
 }
 

@@ -73,17 +73,20 @@ func (s *sheet) prompts(shown, column string) ([]Prompt, error) {
 	var list []Prompt
 	pictured := pictureColumns(leaves)
 	for _, group := range s.RowGroups() {
-		first := len(list)
+		rows := make([]row, 0, group.NumRows())
 		for i := range group.NumRows() {
-			list = append(list, Prompt{Meta: picturesOfRow(shown, first+int(i), pictured)})
+			rows = append(rows, row{meta: picturesOfRow(shown, len(list)+int(i), pictured)})
 		}
 		for _, leaf := range leaves {
 			if isPicture(leaf, leaves) {
 				continue
 			}
-			if err := s.fill(list[first:], group, leaf, leaf == text); err != nil {
+			if err := s.fill(rows, group, leaf, leaf == text); err != nil {
 				return nil, fmt.Errorf("column %q: %w", nameOf(leaf), err)
 			}
+		}
+		for _, r := range rows {
+			list = append(list, Prompt{Text: r.text, Meta: MetaOf(r.meta)})
 		}
 	}
 	for i := range list {
@@ -141,19 +144,22 @@ func nameOf(leaf *parquet.Column) string {
 	return strings.Join(path, ".")
 }
 
+// row is a row under way.
+type row struct {
+	text string
+	meta map[string]json.RawMessage
+}
+
 // fill puts a column's values into the rows of a group.
-func (s *sheet) fill(rows []Prompt, group parquet.RowGroup, leaf *parquet.Column, text bool) error {
+func (s *sheet) fill(rows []row, group parquet.RowGroup, leaf *parquet.Column, text bool) error {
 	lists := leaf.MaxRepetitionLevel() > 0
-	row := -1
+	at := -1
 	var items []json.RawMessage
 	put := func(raw json.RawMessage) {
-		if rows[row].Meta == nil {
-			rows[row].Meta = Meta{}
-		}
-		rows[row].Meta[nameOf(leaf)] = raw
+		rows[at].meta[nameOf(leaf)] = raw
 	}
 	end := func() error {
-		if !lists || row < 0 || len(items) == 0 {
+		if !lists || at < 0 || len(items) == 0 {
 			return nil
 		}
 		raw, err := json.Marshal(items)
@@ -166,18 +172,18 @@ func (s *sheet) fill(rows []Prompt, group parquet.RowGroup, leaf *parquet.Column
 			if err := end(); err != nil {
 				return false, err
 			}
-			row++
+			at++
 		}
-		if row >= len(rows) || row < 0 {
+		if at >= len(rows) || at < 0 {
 			return false, errors.New("it has more rows than the file says")
 		}
 		raw, err := s.literal(v)
 		switch {
 		case err != nil:
-			return false, fmt.Errorf("row %d: %w", row+1, err)
+			return false, fmt.Errorf("row %d: %w", at+1, err)
 		case raw == nil:
 		case text:
-			rows[row].Text = string(v.ByteArray())
+			rows[at].text = string(v.ByteArray())
 		case lists:
 			items = append(items, raw)
 		default:

@@ -85,20 +85,17 @@ func pictureColumns(leaves []*parquet.Column) (names []string) {
 	return names
 }
 
-// picturesOfRow is the meta of a row whose pictures lie in some columns; nil where there are none.
-func picturesOfRow(file string, row int, columns []string) Meta {
+// picturesOfRow is the meta of a row whose pictures lie in some columns; empty where there are none.
+func picturesOfRow(file string, row int, columns []string) map[string]json.RawMessage {
+	meta := map[string]json.RawMessage{}
 	var names []string
 	for _, c := range columns {
 		names = append(names, place{file, row, c, 0}.String())
 	}
-	if len(names) == 0 {
-		return nil
+	if raw, err := json.Marshal(names); err == nil && len(names) > 0 { // names are texts
+		meta["picture"] = raw
 	}
-	raw, err := json.Marshal(names)
-	if err != nil {
-		return nil // names are texts
-	}
-	return Meta{"picture": raw}
+	return meta
 }
 
 // openEmbedded opens the pictures of a place below a folder.

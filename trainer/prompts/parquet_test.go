@@ -29,11 +29,11 @@ func TestDataset(t *testing.T) {
 			continue
 		}
 		for key, want := range map[string]string{"id": "7", "words": `["red","cat"]`, "truth.answer": `"red"`, "truth.score": "0.5", "caption": ""} {
-			if got := string(list[0].Meta[key]); got != want {
+			if got := string(list[0].Meta.Map()[key]); got != want {
 				t.Errorf("%s: %s is %s, want %s", name, key, got, want)
 			}
 		}
-		if _, there := list[1].Meta["truth.answer"]; there || string(list[2].Meta["truth.answer"]) != `"blau"` || list[2].Meta["truth.score"] != nil {
+		if _, there := list[1].Meta.Get("truth.answer"); there || string(list[2].Meta.Map()["truth.answer"]) != `"blau"` || list[2].Meta.Map()["truth.score"] != nil {
 			t.Errorf("%s: %s and %s", name, list[1].Meta, list[2].Meta)
 		}
 		for i, want := range [][]int{{3, 1, 2}, nil, {5}} {
@@ -70,7 +70,7 @@ func TestDatasetRefuses(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"parquet:../x.parquet#0/image", "parquet:x#-1/image", "parquet:x#1", "parquet:dataset/data/test-00000-of-00001.parquet#9/image", "parquet:dataset/data/test-00000-of-00001.parquet#0/words"} {
-		p := Prompt{Text: "a", Meta: Meta{"picture": []byte(`"` + name + `"`)}}
+		p := Prompt{Text: "a", Meta: Meta(`{"picture": "` + name + `"}`)}
 		if got, err := p.Pictures("testdata"); err == nil {
 			t.Errorf("%s: %d pictures", name, len(got))
 		}

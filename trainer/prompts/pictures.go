@@ -53,7 +53,7 @@ func OpenPictures(dir string, names []string) (all []*vision.Image, err error) {
 
 // pictures are the names that meta.picture has.
 func (p Prompt) pictures() (names []string, err error) {
-	raw, ok := p.Meta["picture"]
+	raw, ok := p.Meta.Get("picture")
 	if !ok {
 		return nil, nil
 	}
@@ -170,14 +170,14 @@ func questions(first, n int) []Prompt {
 		t := tableOf(i)
 		at := i % len(t.Cards)
 		box := t.Cards[at].Box
-		meta := Meta{}
+		meta := map[string]json.RawMessage{}
 		for key, v := range map[string]any{
 			"picture": table + strconv.Itoa(i), "answer": strconv.Itoa(t.Cards[at].Digit),
 			"target": []int{box.Min.X, box.Min.Y, box.Max.X, box.Max.Y},
 		} {
 			meta[key], _ = json.Marshal(v) // texts and numbers
 		}
-		list = append(list, Prompt{Text: t.Question(at), Meta: meta})
+		list = append(list, Prompt{Text: t.Question(at), Meta: MetaOf(meta)})
 	}
 	return list
 }

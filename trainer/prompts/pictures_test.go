@@ -24,7 +24,7 @@ func TestQuestions(t *testing.T) {
 			var target [4]int
 			var answer, picture string
 			for key, into := range map[string]any{"target": &target, "answer": &answer, "picture": &picture} {
-				if err := json.Unmarshal(p.Meta[key], into); err != nil {
+				if err := json.Unmarshal(p.Meta.Map()[key], into); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -52,13 +52,13 @@ func TestPictures(t *testing.T) {
 	}
 	f.Close()
 	for meta, want := range map[string]int{`"a.png"`: 1, `["a.png", "a.png"]`: 2, `[]`: 0} {
-		all, err := Prompt{Meta: Meta{"picture": json.RawMessage(meta)}}.Pictures(dir)
+		all, err := Prompt{Meta: Meta(`{"picture": ` + meta + `}`)}.Pictures(dir)
 		if err != nil || len(all) != want {
 			t.Errorf("%s: %d pictures (%v)", meta, len(all), err)
 		}
 	}
 	for meta, want := range map[string]string{`"../a.png"`: "below", `"/a.png"`: "below", `7`: "name", `"b.png"`: "b.png", `"embed:cards/-1"`: "from 0", `"embed:cards/x"`: "from 0"} {
-		if _, err := (Prompt{Meta: Meta{"picture": json.RawMessage(meta)}}).Pictures(dir); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (Prompt{Meta: Meta(`{"picture": ` + meta + `}`)}).Pictures(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", meta, err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, meta := range []string{`"a.png"`, `"there/secret.png"`} {
-		p := Prompt{Meta: Meta{"picture": json.RawMessage(meta)}}
+		p := Prompt{Meta: Meta(`{"picture": ` + meta + `}`)}
 		if _, err := p.Pictures(dir); err == nil || !strings.Contains(err.Error(), "link") || p.HasPictures(dir) == nil {
 			t.Errorf("%s, a link out of the folder: %v", meta, err)
 		}

@@ -12,12 +12,10 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
-
-// Meta is what a prompt's line says beside its text, for rewards to read.
-type Meta = map[string]json.RawMessage
 
 // A Prompt is a text, what rewards are told of it and weigh for it, and what its picture is to be.
 type Prompt struct {
@@ -92,12 +90,13 @@ func (s source) read() ([]Prompt, error) {
 }
 
 // contents is the text of a file, without the mark that some editors begin one with.
-func contents(name string) ([]byte, error) {
+func contents(name string) (string, error) {
 	text, err := regular.Read(name, mostBytes)
-	return bytes.TrimPrefix(text, []byte("\ufeff")), err
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	return unsafe.String(unsafe.SliceData(text), len(text)), err // nobody else has these bytes; a copy would double a long list
 }
 
-var kinds = map[string]func(text []byte) ([]Prompt, error){".txt": plain, ".jsonl": records, ".csv": columns}
+var kinds = map[string]func(text string) ([]Prompt, error){".txt": plain, ".jsonl": records, ".csv": columns}
 
 // An at is an error at a line: "7: what is wrong".
 func at(line int, format string, args ...any) error {
@@ -117,8 +116,8 @@ func check(line int, text string) error {
 }
 
 // plain is a line a prompt; empty lines are passed over.
-func plain(text []byte) (list []Prompt, err error) {
-	for i, line := range strings.Split(string(text), "\n") {
+func plain(text string) (list []Prompt, err error) {
+	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSuffix(line, "\r")
 		if strings.TrimSpace(line) == "" {
 			continue
@@ -131,19 +130,19 @@ func plain(text []byte) (list []Prompt, err error) {
 	return list, nil
 }
 
-func records(text []byte) (list []Prompt, err error) {
-	list = make([]Prompt, 0, 1+bytes.Count(text, []byte("\n")))
+func records(text string) (list []Prompt, err error) {
+	list = make([]Prompt, 0, 1+strings.Count(text, "\n"))
 	n := 0
-	for line := range bytes.SplitSeq(text, []byte("\n")) {
-		if n++; len(bytes.TrimSpace(line)) == 0 {
+	for line := range strings.SplitSeq(text, "\n") {
+		if n++; strings.TrimSpace(line) == "" {
 			continue
 		}
-		if !utf8.Valid(line) { // the decoder would put U+FFFD in the place of each such byte
+		if !utf8.ValidString(line) { // the decoder would put U+FFFD in the place of each such byte
 			return nil, at(n, "the record is not UTF-8")
 		}
 		p, ok := quick(line)
 		if !ok {
-			if p, err = record(n, line); err != nil {
+			if p, err = record(n, []byte(line)); err != nil {
 				return nil, err
 			}
 		}
@@ -191,8 +190,8 @@ func checkPicture(line int, p Prompt) error {
 }
 
 // columns takes other columns than prompt as texts of meta; cells that are empty are not there.
-func columns(text []byte) (list []Prompt, err error) {
-	r := csv.NewReader(bytes.NewReader(text))
+func columns(text string) (list []Prompt, err error) {
+	r := csv.NewReader(strings.NewReader(text))
 	names, err := r.Read()
 	if errors.Is(err, io.EOF) {
 		return nil, nil
@@ -228,7 +227,7 @@ func columns(text []byte) (list []Prompt, err error) {
 		if err := check(line, cells[prompt]); err != nil {
 			return nil, err
 		}
-		p := Prompt{Text: cells[prompt]}
+		p, meta := Prompt{Text: cells[prompt]}, map[string]json.RawMessage{}
 		for i, cell := range cells {
 			if i == prompt || cell == "" {
 				continue
@@ -240,11 +239,9 @@ func columns(text []byte) (list []Prompt, err error) {
 			if err != nil {
 				return nil, at(line, "%w", err)
 			}
-			if p.Meta == nil {
-				p.Meta = Meta{}
-			}
-			p.Meta[names[i]] = raw
+			meta[names[i]] = raw
 		}
+		p.Meta = MetaOf(meta)
 		list = append(list, p)
 	}
 }

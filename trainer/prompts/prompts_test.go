@@ -34,7 +34,7 @@ func TestOpen(t *testing.T) {
 		if len(list) != 2 || list[0].Text != "a cat" || list[1].Text != ` two "dogs" ` {
 			t.Errorf("%s: %+v", name, list)
 		}
-		if list[0].Meta != nil || !strings.HasSuffix(name, ".txt") && string(list[1].Meta["count"]) != `"2"` {
+		if list[0].Meta != "" || !strings.HasSuffix(name, ".txt") && string(list[1].Meta.Map()["count"]) != `"2"` {
 			t.Errorf("%s: meta %s and %s", name, list[0].Meta, list[1].Meta)
 		}
 	}
@@ -190,7 +190,7 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for name, read := range kinds {
-			list, err := read([]byte(text))
+			list, err := read(text)
 			for _, p := range list {
 				if err == nil && strings.TrimSpace(p.Text) == "" {
 					t.Errorf("%s has an empty prompt in %q", name, text)

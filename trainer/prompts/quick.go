@@ -1,21 +1,20 @@
 package prompts
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 )
 
-// Long lists have plain records: a text, its meta, each key once. quick reads those in one pass over the line, five
-// times as fast as a decoder; whatever else a line holds, right or wrong, it leaves to record, which tells what is wrong.
+// Long lists have plain records: a text, its meta, each key once. quick reads those in one pass over the line, and what it
+// reads shares the memory of the line; whatever else a line holds, right or wrong, it leaves to record, which tells what is wrong.
 //
 // Invariant (fuzzed): a line that quick takes is the same prompt to record.
 
 // quick is a line's prompt; false where record has to read it.
-func quick(line []byte) (p Prompt, ok bool) {
+func quick(line string) (p Prompt, ok bool) {
 	s := scan{text: line}
-	ok = s.object(func(key []byte) (ok bool) {
-		switch string(key) {
+	ok = s.object(func(key string) (ok bool) {
+		switch key {
 		case "prompt":
 			p.Text, ok = s.word()
 		case "negative":
@@ -24,6 +23,10 @@ func quick(line []byte) (p Prompt, ok bool) {
 			p.Negative = &text
 		case "meta":
 			p.Meta, ok = s.meta()
+		case "image":
+			var name string
+			name, ok = s.word()
+			p.Image = Images{name}
 		case "width":
 			p.Width, ok = s.count()
 		case "height":
@@ -34,19 +37,18 @@ func quick(line []byte) (p Prompt, ok bool) {
 	return p, ok && s.next() == 0 && s.at == len(line)
 }
 
-// meta is an object's values as they are written.
+// meta is an object as it is written.
 func (s *scan) meta() (Meta, bool) {
-	m := Meta{}
-	ok := s.object(func(key []byte) bool {
-		s.next()
-		from := s.at
-		if !s.value(1) {
-			return false
-		}
-		m[string(key)] = bytes.Clone(s.text[from:s.at])
-		return true
+	s.next()
+	from, empty := s.at, true
+	ok := s.object(func(string) bool {
+		empty = false
+		return s.value(1)
 	})
-	return m, ok
+	if empty {
+		return "", ok
+	}
+	return Meta(s.text[from:s.at]), ok
 }
 
 // word is a string's text.
@@ -55,10 +57,10 @@ func (s *scan) word() (string, bool) {
 	from := s.at
 	inner, plain, ok := s.quoted()
 	if !ok || plain {
-		return string(inner), ok
+		return inner, ok
 	}
 	var text string
-	err := json.Unmarshal(s.text[from:s.at], &text)
+	err := json.Unmarshal([]byte(s.text[from:s.at]), &text)
 	return text, err == nil
 }
 
@@ -69,6 +71,6 @@ func (s *scan) count() (int, bool) {
 	if !s.number() {
 		return 0, false
 	}
-	n, err := strconv.Atoi(string(s.text[from:s.at]))
+	n, err := strconv.Atoi(s.text[from:s.at])
 	return n, err == nil
 }

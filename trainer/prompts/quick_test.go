@@ -1,6 +1,8 @@
 package prompts
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -14,6 +16,7 @@ var plainRecords = []string{
 	` { "prompt" : "a sign that says \"HELLO\" \u00e9\n" , "meta" : { } } `,
 	`{"meta": {"boxes": [ {"x": -1.5e+3, "y": [0, 0.25, true, null]}, [] ], "answer": "7", "said": "\\"}, "prompt": "b"}`,
 	`{"prompt": "c", "negative": "", "width": 512, "height": 768}`,
+	`{"prompt": "d", "image": "a.png"}`,
 	`{}`,
 }
 
@@ -28,14 +31,14 @@ var otherRecords = []string{
 
 func TestQuick(t *testing.T) {
 	for _, line := range plainRecords {
-		p, ok := quick([]byte(line))
+		p, ok := quick(line)
 		slow, err := record(1, []byte(line))
 		if !ok || err != nil || !reflect.DeepEqual(p, slow) {
 			t.Errorf("%s: %+v (%v), and read in full %+v, %v", line, p, ok, slow, err)
 		}
 	}
 	for _, line := range otherRecords {
-		if p, ok := quick([]byte(line)); ok {
+		if p, ok := quick(line); ok {
 			t.Errorf("%s: %+v", line, p)
 		}
 	}
@@ -47,7 +50,7 @@ func FuzzQuick(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		if p, ok := quick(line); ok && utf8.Valid(line) {
+		if p, ok := quick(string(line)); ok && utf8.Valid(line) {
 			if slow, err := record(1, line); err != nil || !reflect.DeepEqual(p, slow) {
 				t.Fatalf("%q: %+v, and read in full %+v, %v", line, p, slow, err)
 			}
@@ -83,8 +86,40 @@ func BenchmarkRecords(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := records(text); err != nil {
+		if _, err := records(string(text)); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestMeta: a meta is read, and written, as the map that it stands for.
+func TestMeta(t *testing.T) {
+	for _, text := range []string{`{"b": [1, {"x": "<&>"}], "a": "7"}`, `{"a": 1 , "b": null}`, `{"\u0061": 1, "": 2}`, `{}`, `null`} {
+		var m Meta
+		var all map[string]json.RawMessage
+		if err := errors.Join(json.Unmarshal([]byte(text), &m), json.Unmarshal([]byte(text), &all)); err != nil {
+			t.Fatal(err)
+		}
+		for key := range all {
+			if v, ok := m.Get(key); !ok || string(v) != string(all[key]) {
+				t.Errorf("%s: %q is %s", text, key, v)
+			}
+		}
+		if v, ok := m.Get("c"); ok || len(m.Map()) != len(all) {
+			t.Errorf("%s: c is %s; %v", text, v, m.Map())
+		}
+		type old struct {
+			Meta map[string]json.RawMessage `json:"meta,omitempty"`
+		}
+		got, err := json.Marshal(struct {
+			Meta Meta `json:"meta,omitempty"`
+		}{m})
+		want, err2 := json.Marshal(old{all})
+		if err != nil || err2 != nil || string(got) != string(want) {
+			t.Errorf("%s is written as %s, a map as %s; %v, %v", text, got, want, err, err2)
+		}
+		if again := MetaOf(m.Map()); !reflect.DeepEqual(again.Map(), m.Map()) {
+			t.Errorf("%s: %s", text, again)
 		}
 	}
 }

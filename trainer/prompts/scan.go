@@ -1,11 +1,14 @@
 package prompts
 
-import "bytes"
+import (
+	"slices"
+	"strings"
+)
 
 // scan is a place in a text of JSON. Its methods pass over what they are named after, and say false where that does
 // not stand there, or where it is nothing plain: a key with escapes, an object of many keys, deep nesting.
 type scan struct {
-	text []byte
+	text string
 	at   int
 }
 
@@ -36,9 +39,9 @@ func (s *scan) take(c byte) bool {
 }
 
 // quoted is what stands between a string's marks, and whether that is its text: there are no escapes.
-func (s *scan) quoted() (inner []byte, plain, ok bool) {
+func (s *scan) quoted() (inner string, plain, ok bool) {
 	if !s.take('"') {
-		return nil, false, false
+		return "", false, false
 	}
 	from := s.at
 	for plain = true; s.at < len(s.text); s.at++ {
@@ -47,20 +50,20 @@ func (s *scan) quoted() (inner []byte, plain, ok bool) {
 			s.at++
 			return s.text[from : s.at-1], plain, true
 		case c < ' ':
-			return nil, false, false
+			return "", false, false
 		case c == '\\':
 			n := escape(s.text[s.at+1:])
 			if n == 0 {
-				return nil, false, false
+				return "", false, false
 			}
 			plain, s.at = false, s.at+n
 		}
 	}
-	return nil, false, false
+	return "", false, false
 }
 
 // escape is how many bytes an escape has behind its backslash; 0: it is none.
-func escape(text []byte) int {
+func escape(text string) int {
 	if len(text) == 0 {
 		return 0
 	}
@@ -71,7 +74,7 @@ func escape(text []byte) int {
 		if len(text) < 5 {
 			return 0
 		}
-		for _, c := range text[1:5] {
+		for _, c := range []byte(text[1:5]) {
 			if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
 				return 0
 			}
@@ -82,23 +85,21 @@ func escape(text []byte) int {
 }
 
 // object hands on the keys, each once, with the scan before their values, which each must pass over.
-func (s *scan) object(each func(key []byte) bool) bool {
+func (s *scan) object(each func(key string) bool) bool {
 	if !s.take('{') {
 		return false
 	}
 	if s.take('}') {
 		return true
 	}
-	var keys [mostKeys][]byte
+	var keys [mostKeys]string
 	for n := range keys {
 		key, plain, ok := s.quoted()
 		if !ok || !plain || !s.take(':') {
 			return false
 		}
-		for _, other := range keys[:n] {
-			if bytes.Equal(other, key) {
-				return false
-			}
+		if slices.Contains(keys[:n], key) {
+			return false
 		}
 		keys[n] = key
 		if !each(key) {
@@ -134,7 +135,7 @@ func (s *scan) value(depth int) bool {
 	case depth == deepest:
 		return false
 	case c == '{':
-		return s.object(func([]byte) bool { return s.value(depth + 1) })
+		return s.object(func(string) bool { return s.value(depth + 1) })
 	case c == '[':
 		return s.list(depth + 1)
 	case c == 't':
@@ -148,7 +149,7 @@ func (s *scan) value(depth int) bool {
 }
 
 func (s *scan) literal(word string) bool {
-	if !bytes.HasPrefix(s.text[s.at:], []byte(word)) {
+	if !strings.HasPrefix(s.text[s.at:], word) {
 		return false
 	}
 	s.at += len(word)

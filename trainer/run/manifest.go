@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -96,11 +97,23 @@ func (t *training) manifest() error {
 	return t.files.folder.WriteJSON(manifestFile, m)
 }
 
-// sumOf is of prompts.
+// sumOf is of prompts: of the list in JSON, a prompt at a time, since as a whole it takes as much memory as a long list.
 func sumOf(list []prompts.Prompt) (string, error) {
 	h := sha256.New()
-	err := json.NewEncoder(h).Encode(list)
-	return hex.EncodeToString(h.Sum(nil)), err
+	var one bytes.Buffer
+	e := json.NewEncoder(&one)
+	sep := "["
+	for i := range list {
+		one.Reset()
+		if err := e.Encode(&list[i]); err != nil {
+			return "", err
+		}
+		_, _ = io.WriteString(h, sep) // a hash takes everything
+		_, _ = h.Write(bytes.TrimSuffix(one.Bytes(), []byte("\n")))
+		sep = ","
+	}
+	_, _ = io.WriteString(h, "]\n")
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // modelFiles are the files of a model's folder.

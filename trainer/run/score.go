@@ -51,7 +51,7 @@ func (t *training) score(e *experiment.Experiment, a *asking, list []prompts.Pro
 
 // told is an item with what rewards are told of its prompt.
 func told(item rewards.Item, p prompts.Prompt) rewards.Item {
-	item.Prompt, item.Meta = p.Text, p.Meta
+	item.Prompt, item.Meta = p.Text, p.Meta.Map()
 	return item
 }
 

@@ -41,7 +41,7 @@ func (t *training) Slopes(ways []trainer.Way, pictures []vision.Pixels) (values 
 			for i, w := range ways {
 				if w.Against == against && weights[i][part] != 0 {
 					p := t.train[w.Key.Prompt]
-					at, items, some = append(at, i), append(items, rewards.Item{Prompt: p.Text, Meta: p.Meta}), append(some, pictures[i])
+					at, items, some = append(at, i), append(items, rewards.Item{Prompt: p.Text, Meta: p.Meta.Map()}), append(some, pictures[i])
 				}
 			}
 			if len(at) == 0 {
