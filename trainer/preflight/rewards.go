@@ -31,7 +31,7 @@ func reads(r experiment.Reward) func(p prompts.Prompt) error {
 		rule := experiment.Filled(r.OCR).OCRRule
 		return func(p prompts.Prompt) error { _, err := rule.Target(p.Text); return err }
 	case r.Name == "heading":
-		return func(p prompts.Prompt) error { _, err := rewards.Heading{}.Asked(p.Text, p.Meta); return err }
+		return func(p prompts.Prompt) error { _, err := rewards.Heading{}.Asked(p.Text, p.Meta.Map()); return err }
 	}
 	return nil
 }
