@@ -105,7 +105,7 @@ func single(title string, says []string, data []byte) ([]byte, error) {
 		return nil, err
 	}
 	return shell{Title: title, Says: says, Style: template.CSS(sheet), Script: template.JS(script), Data: template.JS(data), //nolint:gosec // our own, and JSON without <
-		Policy: Guard(sum(script), sum(sheet)) + "; img-src data:; media-src data:"}.write()
+		Policy: Guard(sum(script), sum(sheet)) + "; img-src data: blob:; media-src data:"}.write()
 }
 
 // sum names a text in a policy.

@@ -50,7 +50,7 @@ const mostPoints = 2000
 
 // NewDocument says all of a run.
 func NewDocument(r *Run, s *Samples, source Source, limits Limits) (*Document, error) {
-	d := &Document{Summary: Summarise(r), Plan: planned(r), Config: r.Config, Events: r.events()}
+	d := &Document{Summary: Summarise(r), Plan: r.settings.planOf(), Config: r.Config, Events: r.events()}
 	if r.Result != nil && r.Result.Guided != nil {
 		d.Guidance, d.Guided = r.Result.Guidance, r.gains(r.Result.Guided, false)
 	}

@@ -12,6 +12,7 @@ type Evaluation struct {
 	Iteration int                  `json:"iteration"` // 0: before training
 	Guided    bool                 `json:"guided,omitempty"`
 	Sheet     string               `json:"sheet,omitempty"`   // where the page finds it
+	Plays     bool                 `json:"plays,omitempty"`   // it is animated: of clips
 	Sources   string               `json:"sources,omitempty"` // of what they are made of, each in its picture's place on the first sheet
 	Samples   []ledger.HeldOutLine `json:"samples,omitempty"`
 }
@@ -37,7 +38,7 @@ func (r *Run) evaluations(source Source, few int) ([]Evaluation, error) {
 	}
 	var all []Evaluation
 	for _, name := range names {
-		e := Evaluation{Iteration: iterationOf(name), Sheet: source(name)}
+		e := Evaluation{Iteration: iterationOf(name), Sheet: source(name), Plays: animated(r.Dir, name)}
 		if e.Iteration == 0 {
 			e.Sources = source("images/heldout_sources.png")
 		}

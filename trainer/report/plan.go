@@ -20,12 +20,9 @@ type stage struct {
 	Rows  []experiment.PlanRow `json:"rows"`
 }
 
-// planned reads it from the folder's config.toml; nil where this version cannot.
-func planned(r *Run) *plan {
-	if r.experiment == nil {
-		return nil
-	}
-	p, err := r.experiment.Plan()
+// planned is an experiment's; nil where this version cannot say it.
+func planned(e *experiment.Experiment) *plan {
+	p, err := e.Plan()
 	if err != nil {
 		return nil
 	}

@@ -26,6 +26,7 @@ type Run struct {
 	Seconds   map[int]map[string]float64 // of each iteration, by part
 
 	experiment *experiment.Experiment // nil where this version cannot read it
+	settings   *Settings
 }
 
 // Read reads a folder. What is not there yet is left out.
@@ -35,15 +36,15 @@ func Read(dir string) (*Run, error) {
 	if err == nil {
 		b.Kept, b.Abandoned, err = ledger.Read(filepath.Join(dir, "ledger.jsonl"))
 	}
-	r, failed := ReadWith(dir, b, seconds)
+	r, failed := ReadWith(dir, b, seconds, new(Settings))
 	if failed != nil {
 		return nil, failed
 	}
 	return r, err
 }
 
-// ReadWith is Read where the ledger and the seconds of iterations are known already.
-func ReadWith(dir string, b ledger.Book, seconds map[int]map[string]float64) (*Run, error) {
+// ReadWith is Read where the ledger and the seconds of iterations are known already, and maybe the settings.
+func ReadWith(dir string, b ledger.Book, seconds map[int]map[string]float64, known *Settings) (*Run, error) {
 	r := &Run{Dir: dir, Name: filepath.Base(filepath.Clean(dir)), Lines: b.Kept, Abandoned: b.Abandoned, Seconds: seconds}
 	config, err := os.ReadFile(filepath.Join(dir, folder.Config))
 	if err != nil {
@@ -53,9 +54,8 @@ func ReadWith(dir string, b ledger.Book, seconds map[int]map[string]float64) (*R
 		return nil, err
 	}
 	r.Config = string(config)
-	if e, err := experiment.Parse(folder.Config, config, nil); err == nil {
-		r.experiment = e
-	}
+	known.read(r.Config)
+	r.settings, r.experiment = known, known.experiment
 	path := filepath.Join(dir, "result.json")
 	switch text, err := os.ReadFile(path); {
 	case errors.Is(err, fs.ErrNotExist):

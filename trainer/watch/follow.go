@@ -22,6 +22,7 @@ type followed struct {
 	ledger, timing folder.Tail
 	book           ledger.Book
 	seconds        map[int]map[string]float64
+	settings       report.Settings
 	stamps         string // of the files that are read whole
 	summary        report.Summary
 	failed         string // why it cannot be read
@@ -78,7 +79,7 @@ func (f *followed) stamp() string {
 
 // summarise says what the overview says. What was read of the ledger is shown even where the rest cannot be read.
 func (f *followed) summarise() {
-	run, err := report.ReadWith(f.dir, f.book, f.seconds)
+	run, err := report.ReadWith(f.dir, f.book, f.seconds, &f.settings)
 	f.fails(err)
 	if run == nil {
 		f.summary = report.Summary{Name: f.name, Status: "cannot be read"}

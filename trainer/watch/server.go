@@ -25,7 +25,7 @@ type Server struct {
 	pages     map[*page]bool
 
 	read sync.Mutex // a page's documents are read one after another
-	kept map[string]*report.Samples
+	kept map[string]*report.Reader
 }
 
 // Options are a server's.
@@ -35,7 +35,7 @@ type Options struct {
 
 // New is a server over folders: of runs, or of folders with runs.
 func New(paths []string, o Options) *Server {
-	s := &Server{paths: paths, hosts: o.Hosts, mux: http.NewServeMux(), dirs: map[string]string{}, summaries: map[string]report.Summary{}, pages: map[*page]bool{}, kept: map[string]*report.Samples{}}
+	s := &Server{paths: paths, hosts: o.Hosts, mux: http.NewServeMux(), dirs: map[string]string{}, summaries: map[string]report.Summary{}, pages: map[*page]bool{}, kept: map[string]*report.Reader{}}
 	s.mux.HandleFunc("GET /{$}", s.text("text/html; charset=utf-8", report.Shell))
 	s.mux.HandleFunc("GET /app.js", s.text("text/javascript; charset=utf-8", plainText(report.Script)))
 	s.mux.HandleFunc("GET /app.css", s.text("text/css; charset=utf-8", plainText(report.Sheet)))
@@ -76,7 +76,7 @@ func (s *Server) dir(id string) (string, bool) {
 	return dir, ok
 }
 
-// mostKept is of how many runs samples are remembered, so that only what is new is read.
+// mostKept is of how many runs it is remembered what was read, so that only what is new is read.
 const mostKept = 4
 
 // document is all of a run.
@@ -99,22 +99,15 @@ func (s *Server) document(w http.ResponseWriter, r *http.Request) {
 func (s *Server) documentOf(id, dir string) (*report.Document, error) {
 	s.read.Lock()
 	defer s.read.Unlock()
-	run, err := report.Read(dir)
-	if err != nil {
-		return nil, err
-	}
-	samples := s.kept[id]
-	if samples == nil {
+	reader := s.kept[id]
+	if reader == nil {
 		if len(s.kept) >= mostKept {
 			clear(s.kept)
 		}
-		samples = report.NewSamples(dir)
-		s.kept[id] = samples
+		reader = report.NewReader(dir)
+		s.kept[id] = reader
 	}
-	if _, err := samples.Read(); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "samples.jsonl"), err)
-	}
-	d, err := report.NewDocument(run, samples, addresses(id, dir), report.Whole)
+	d, err := reader.Document(addresses(id, dir))
 	if err != nil {
 		return nil, err
 	}

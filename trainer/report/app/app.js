@@ -34,6 +34,7 @@ const runView = (run) => {
   const element = el("div", { class: "run" });
   const nav = el("nav", { class: "sections", "aria-label": "parts of the page" });
   const build = (next) => {
+    for (const e of next.evaluations || []) if (e.plays) moving.add(e.sheet);
     for (const [name, make] of Object.entries(builders)) {
       const key = JSON.stringify(keys[name](next));
       if (was[name] === key) continue;

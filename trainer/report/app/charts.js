@@ -145,7 +145,8 @@ const yRange = (plot) => (u, low, high) => {
     high = Math.max(high, ...c.high.filter(known));
   }
   if (!known(low)) return [0, 1];
-  const room = low === high ? Math.max(Math.abs(low) / 10, 1e-3) : 0.06 * (high - low);
+  const alike = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)); // smoothing rounds
+  const room = alike ? Math.max(Math.abs(low) / 10, 1e-3) : 0.06 * (high - low);
   return [low - room, high + room];
 };
 

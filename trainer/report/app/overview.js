@@ -153,6 +153,11 @@ const overview = (runs, differences) => {
     if (plots.length === 0)
       grid.append(el("p", { class: "soft" }, "No curve yet: pick runs above, or wait for their first iterations."));
   };
+  const repaint = () => {
+    built.clear(); // lines of a row are drawn in colours of light or of dark
+    rows();
+  };
+  dark.addEventListener("change", repaint);
   rows();
   curves();
   const head = (name, says) =>
@@ -263,6 +268,9 @@ const overview = (runs, differences) => {
       rows();
       curves();
     },
-    gone: () => made.forEach((c) => c.gone()),
+    gone() {
+      dark.removeEventListener("change", repaint);
+      made.forEach((c) => c.gone());
+    },
   };
 };

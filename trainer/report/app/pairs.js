@@ -1,6 +1,6 @@
 // Held-out prompts before and after, side by side: the same prompt from the same seed, so what differs is training.
 
-const mostPairs = 24;
+const mostPairs = matchMedia("(max-width: 700px)").matches ? 8 : 24;
 
 // pairsOf joins two evaluations by prompt and sample.
 const pairsOf = (before, after) => {

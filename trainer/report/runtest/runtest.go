@@ -11,10 +11,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -29,6 +31,7 @@ type Options struct {
 	Talks      bool
 	Text       string // part of every prompt, label and answer
 	NoPictures bool
+	Clips      bool // held-out samples move: their sheets are animated
 }
 
 // A writer writes one folder.
@@ -180,9 +183,7 @@ func (w *writer) evaluation(i int) []ledger.HeldOutLine {
 		for p := range samples {
 			samples[p].At = &places[p]
 		}
-		m, err := sheet.Draw(pictures)
-		w.must(err)
-		w.file(name+".png", encoded(w.t, m))
+		w.file(name+".png", w.sheet(sheet, pictures))
 	}
 	var lines bytes.Buffer
 	for _, s := range samples {
@@ -190,6 +191,23 @@ func (w *writer) evaluation(i int) []ledger.HeldOutLine {
 	}
 	w.add(ledger.HeldOutFile, lines.Bytes())
 	return samples
+}
+
+// sheet is a file of pictures; of clips of three frames, which slide to the left.
+func (w *writer) sheet(sheet vision.Sheet, pictures []*vision.Image) []byte {
+	m, err := sheet.Draw(pictures)
+	w.must(err)
+	if !w.Clips {
+		return encoded(w.t, m)
+	}
+	clip := &video.Clip{Width: m.Width, Height: m.Height, Rate: video.Rate{Num: 5, Den: 1}}
+	for range 3 {
+		clip.Frames = append(clip.Frames, slices.Concat(m.Pix[3*16:], m.Pix[:3*16]))
+		m = &vision.Image{Width: m.Width, Height: m.Height, Pix: clip.Frames[len(clip.Frames)-1]}
+	}
+	var out bytes.Buffer
+	w.must(video.EncodeAPNG(&out, clip))
+	return out.Bytes()
 }
 
 // picture is a scene, the less damaged the more was learned.
