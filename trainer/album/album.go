@@ -144,7 +144,15 @@ func page(text []byte, dir string) (Page, error) {
 			return Page{}, err
 		}
 	}
-	return Page{prompts.Prompt{Text: l.Prompt, Meta: l.Meta}, scores, func(i int) (*vision.Image, error) { return read(dir, files[i]) }}, nil
+	return Page{prompts.Prompt{Text: l.Prompt, Meta: l.Meta, Learned: beside(dir, files...)}, scores, func(i int) (*vision.Image, error) { return read(dir, files[i]) }}, nil
+}
+
+// beside are the paths of files in a folder.
+func beside(dir string, names ...string) (paths []string) {
+	for _, name := range names {
+		paths = append(paths, filepath.Join(dir, filepath.FromSlash(name)))
+	}
+	return paths
 }
 
 // there reports a file that is not, or lies elsewhere.
@@ -221,7 +229,7 @@ func folder(dir string) ([]Page, error) {
 		if err := there(dir, name); err != nil {
 			return nil, err
 		}
-		pages = append(pages, Page{prompts.Prompt{Text: prompt}, []float64{1}, func(int) (*vision.Image, error) { return read(dir, name) }})
+		pages = append(pages, Page{prompts.Prompt{Text: prompt, Learned: beside(dir, name)}, []float64{1}, func(int) (*vision.Image, error) { return read(dir, name) }})
 	}
 	return pages, nil
 }

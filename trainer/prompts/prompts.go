@@ -30,6 +30,8 @@ type Prompt struct {
 	Height   int     `json:"height,omitempty"`
 
 	Image Images `json:"image,omitempty"` // the pictures that it is made of (images.go)
+
+	Learned []string `json:"-"` // files of the pictures that are learned from in place of a roll (package album)
 }
 
 // Sized reports whether the prompt names the size of its picture.

@@ -16,8 +16,9 @@ import (
 // A run that goes on reads the model and the prompts that it was begun with: before anything is opened
 // they are compared with manifest.json.
 
-// ErrOther says that the model's files, its first adapter's or the prompts are others than the run was begun with.
-var ErrOther = errors.New("the run was begun with another model or other prompts")
+// ErrOther says that the model's files, its first adapter's, the prompts or their pictures are others than the run was
+// begun with.
+var ErrOther = errors.New("the run was begun with another model, other prompts or other pictures")
 
 // checkInputs refuses to go on with other files, and names each.
 func (t *training) checkInputs() error {
@@ -71,6 +72,13 @@ func (t *training) changedPrompts(m Manifest) (list []string, err error) {
 	if err == nil && m.PromptsSum != "" && sum != m.PromptsSum {
 		list = append(list, fmt.Sprintf("%s: its prompts have changed (there were %d, and are %d)", t.Rollout.Prompts, m.Prompts, len(t.train)))
 	}
+	if err == nil && m.PromptsSum == sum { // of other prompts the pictures are others, too
+		more, err := t.changedPictures(m)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, more...)
+	}
 	if len(t.heldOut) == 0 || err != nil {
 		return list, err
 	}
@@ -78,6 +86,19 @@ func (t *training) changedPrompts(m Manifest) (list []string, err error) {
 		t.Say("warning: %s: the held-out prompts have changed since the run was begun; what was measured before is not comparable with what is measured now", t.Evaluate.Prompts)
 	}
 	return list, err
+}
+
+// changedPictures says whether the files that prompts read pictures from are others. Runs that were begun before these
+// were summed up are not asked.
+func (t *training) changedPictures(m Manifest) ([]string, error) {
+	if m.PicturesSum == "" {
+		return nil, nil
+	}
+	sum, n, err := picturesSum(t.Rollout.Prompts, t.train)
+	if err != nil || sum == m.PicturesSum {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("%s: the pictures that its prompts name have changed (there were %d files, and are %d)", t.Rollout.Prompts, m.Pictures, n)}, nil
 }
 
 // changedFiles compares the files that a folder has with those that it had. What was added is not read,

@@ -39,6 +39,9 @@ type Manifest struct {
 	// Sums of the prompts' texts and what rewards are told of them.
 	PromptsSum string `json:"prompts_sha256"`
 	HeldOutSum string `json:"heldout_sha256,omitempty"`
+	// Sum of the files that training's prompts read their pictures from, and how many there are (picturesums.go).
+	PicturesSum string `json:"pictures_sha256,omitempty"`
+	Pictures    int    `json:"pictures,omitempty"`
 }
 
 // ModelFile is a file of the model's folder.
@@ -85,6 +88,9 @@ func (t *training) manifest() error {
 		if m.HeldOutSum, err = sumOf(t.heldOut); err != nil {
 			return err
 		}
+	}
+	if m.PicturesSum, m.Pictures, err = picturesSum(t.Rollout.Prompts, t.train); err != nil {
+		return err
 	}
 	if m.Model, err = modelFiles(t.model.Dir()); err != nil {
 		return err

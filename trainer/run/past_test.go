@@ -59,7 +59,7 @@ func TestOtherInputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, list, dir := t.TempDir(), filepath.Join(t.TempDir(), "list.txt"), filepath.Join(t.TempDir(), "run")
+	model, list, dir := t.TempDir(), filepath.Join(t.TempDir(), "list.jsonl"), filepath.Join(t.TempDir(), "run")
 	if err := os.CopyFS(model, os.DirFS(embedded)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,15 @@ func TestOtherInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const prompts = "a red square on white\ntwo blue circles on black\na purple circle on gray\n"
+	const prompts = `{"prompt": "a red square on white", "meta": {"picture": "seen.png"}}
+{"prompt": "two blue circles on black", "meta": {"picture": ["seen.png", "embed:cards/3"]}}
+{"prompt": "a purple circle on gray"}
+`
 	write(prompts)
+	seen := filepath.Join(filepath.Dir(list), "seen.png")
+	if err := os.WriteFile(seen, bytes.Repeat([]byte("pixels"), 20), 0o644); err != nil { // no reward opens it
+		t.Fatal(err)
+	}
 	sets := []string{"model.path=" + model, "rollout.prompts=" + list, "evaluate.every=0", "evaluate.prompts=''"}
 	if _, err := train(t, parse(t, append(sets, "run.iterations=1")...), dir, false, 2, -1); err != nil {
 		t.Fatal(err)
@@ -84,9 +91,12 @@ func TestOtherInputs(t *testing.T) {
 		says []string
 	}{
 		{"weights", func() { flip(t, weights, 5000) }, func() { flip(t, weights, 5000) }, []string{weights + ": its bytes have changed"}},
-		{"prompts", func() { write("a red square on white\ntwo blue circles on black\n") }, func() { write(prompts) }, []string{list + ": its prompts have changed (there were 3, and are 2)"}},
-		{"both", func() { flip(t, weights, 6000); write(prompts + "a green triangle on white\n") }, func() { flip(t, weights, 6000); write(prompts) },
+		{"prompts", func() { write(prompts[:strings.Index(prompts, `{"prompt": "a purple`)]) }, func() { write(prompts) }, []string{list + ": its prompts have changed (there were 3, and are 2)"}},
+		{"both", func() { flip(t, weights, 6000); write(prompts + `{"prompt": "a green triangle on white"}`) }, func() { flip(t, weights, 6000); write(prompts) },
 			[]string{weights, list}},
+		{"a picture", func() { flip(t, seen, 50) }, func() { flip(t, seen, 50) },
+			[]string{list + ": the pictures that its prompts name have changed (there were 1 files, and are 1)"}},
+		{"a picture is gone", func() { rename(t, seen, seen+".away") }, func() { rename(t, seen+".away", seen) }, []string{"the pictures that its prompts name have changed"}},
 		{"a file is gone", func() { rename(t, weights, weights+".away") }, func() { rename(t, weights+".away", weights) }, []string{weights + ": it is gone"}},
 	} {
 		c.do()
