@@ -173,17 +173,18 @@ func (x *exported) speaks() bool {
 
 // kohya is the network whose names the file gets: one path is a layer of FLUX and of Stable Diffusion 3.
 func (x *exported) kohya() (peft.Network, error) {
-	class, err := pipeline.ClassOf(x.model)
+	n, err := pipeline.KohyaOf(x.model)
 	if err != nil {
 		return 0, usageError{err}
 	}
-	switch class {
-	case "StableDiffusionPipeline", "StableDiffusionXLPipeline":
-		return peft.UNet, nil
-	case "FluxPipeline", "FluxKontextPipeline":
-		return peft.FLUX, nil
+	if n == 0 {
+		class, err := pipeline.ClassOf(x.model)
+		if err != nil {
+			return 0, usageError{err}
+		}
+		return 0, usagef("--as kohya: diffusers reads this layout of U-Nets and of FLUX, not of a %s\nhint: --as diffusers is what ComfyUI reads for it", class)
 	}
-	return 0, usagef("--as kohya: diffusers reads this layout of U-Nets and of FLUX, not of a %s\nhint: --as diffusers is what ComfyUI reads for it", class)
+	return n, nil
 }
 
 // open opens the adapter as the named component's, as the model's denoiser's, or as whichever it is.

@@ -24,8 +24,8 @@ func scoreCommand() *cobra.Command {
 what each score rests on. What could not be judged is missing, with its reason;
 that is not a 0. 'darkroom list rewards' has the names.
 
-Pictures made by 'darkroom sample' say their prompt themselves; --prompt is for
-others. --items names a file of lines {"file": "a.png", "prompt": "...", "meta":
+Pictures made by 'darkroom sample' say their prompt themselves, and a.txt beside a.png
+says that of others; --prompt is for all. --items names a file of lines {"file": "a.png", "prompt": "...", "meta":
 {...}} or {"turns": [{"text": "..."}], "prompt": "...", "meta": {"answer": "..."}};
 files are looked for beside it. Items of one prompt are judged together.
 

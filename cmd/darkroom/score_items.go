@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/outside/regular"
@@ -94,7 +95,7 @@ func filesIn(folder string) (names []string, err error) {
 // mostPicture is the largest file of a picture, as vision has it.
 const mostPicture = 64 << 20
 
-// load reads the file of an item. A picture without a prompt may say its own.
+// load reads the file of an item. A picture without a prompt may say its own, or have a caption beside it.
 func (s *scored) load(path string) {
 	s.item.Prompt = s.Prompt
 	if s.missing = openMedia(path, &s.item); s.missing != nil || s.item.Image == nil || s.Prompt != "" {
@@ -109,8 +110,29 @@ func (s *scored) load(path string) {
 	for _, t := range settings {
 		if t.Key == "prompt" {
 			s.Prompt, s.item.Prompt = t.Value, t.Value
+			return
 		}
 	}
+	s.Prompt, s.missing = caption(path)
+	s.item.Prompt = s.Prompt
+}
+
+// mostCaption is the longest caption.
+const mostCaption = 64 << 10
+
+// caption is the text of the same name beside a picture, "" where there is none.
+func caption(picture string) (string, error) {
+	path := strings.TrimSuffix(picture, filepath.Ext(picture)) + ".txt"
+	text, err := regular.Read(path, mostCaption)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", err
+	case !utf8.Valid(text):
+		return "", fmt.Errorf("%s: its caption is not UTF-8", path)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // openMedia reads a picture or a clip.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -71,6 +72,41 @@ func TestScoreFolder(t *testing.T) {
 	lines, _, _ = scoreLines(t, "--reward", "ocr", "--prompt", `a "DOG"`, filepath.Join(folder, "a.png"))
 	if v := lines[0].Scores["ocr"].Value; v == nil || *v != 0 {
 		t.Errorf("%+v", lines)
+	}
+}
+
+// TestScoreCaptions: a picture that says no prompt itself is judged for the text beside it; one without any has no prompt.
+func TestScoreCaptions(t *testing.T) {
+	folder := drawScenes(t, map[string]string{"own.png": twoScenes["a.png"]})
+	s, err := scenes.Parse(twoScenes["b.png"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: s.Draw(nil)}
+	for name, caption := range map[string]string{"beside": twoScenes["b.png"] + "\n", "bad": "\xff", "none": ""} {
+		if err := vision.WriteFile(filepath.Join(folder, name+".png"), m); err != nil {
+			t.Fatal(err)
+		}
+		if caption == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(folder, name+".txt"), []byte(caption), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "own.txt"), []byte("another text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lines, code, said := scoreLines(t, "--reward", "scene,jpeg", folder)
+	if code != 0 || len(lines) != 4 {
+		t.Fatalf("%d, %+v, %s", code, lines, said)
+	}
+	bad, beside, none, own := lines[0], lines[1], lines[2], lines[3]
+	if beside.Prompt != twoScenes["b.png"] || beside.Scores["scene"].Value == nil || *beside.Scores["scene"].Value < 0.9 || own.Prompt != twoScenes["a.png"] {
+		t.Errorf("%+v and %+v", beside, own)
+	}
+	if none.Prompt != "" || none.Scores["jpeg"].Value == nil || !strings.Contains(bad.Scores["jpeg"].Missing, "bad.txt: its caption is not UTF-8") {
+		t.Errorf("%+v and %+v", none, bad)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 )
 
 // family is what one architecture does differently from another. Everything else, the loop
@@ -35,6 +36,7 @@ type family struct {
 
 	sources *sourceRules // nil: pictures are made of texts alone
 	targets []string     // layers that adapters are usually for, by the ends of their names
+	kohya   peft.Network // whose names kohya's layout of adapters has; 0: it has none
 
 	// Of clips alone.
 	longest  int     // frames of latents

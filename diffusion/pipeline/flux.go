@@ -6,6 +6,7 @@ import (
 	"github.com/darkroom-rl/darkroom/diffusion/flux"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 )
 
 // FLUX.1 (diffusers' FluxPipeline).
@@ -29,7 +30,7 @@ func openFlux(f *folder, o Options) (*family, error) {
 	case len(c.Axes) != 3:
 		return nil, fmt.Errorf("transformer: config.json: axes_dims_rope has %d numbers; 3 are needed", len(c.Axes))
 	}
-	fam := &family{component: "transformer", targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, flow: true, latentChannels: c.In / 4, packed: true, patch: 2, embedded: c.Guidance,
+	fam := &family{component: "transformer", kohya: peft.FLUX, targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, flow: true, latentChannels: c.In / 4, packed: true, patch: 2, embedded: c.Guidance,
 		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipPooled}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: t5States, length: length}},
 		side:     func(factor int) int { return 2 * factor },
 		most:     func(int) int { return 0 },

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 )
 
 // ComponentOf is what the denoiser of a pipeline's folder is called.
@@ -18,6 +19,19 @@ func ComponentOf(dir string) (string, error) {
 		return "", err
 	}
 	return fam.component, nil
+}
+
+// KohyaOf is whose names kohya's layout of adapters has for a pipeline's folder; 0: it has none.
+func KohyaOf(dir string) (peft.Network, error) {
+	f, err := readFolder(dir)
+	if err != nil {
+		return 0, err
+	}
+	fam, err := f.opened()
+	if err != nil {
+		return 0, err
+	}
+	return fam.kohya, nil
 }
 
 // opened is the folder's family, as far as settings say.

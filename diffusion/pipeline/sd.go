@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 )
 
 // Stable Diffusion 1 and 2 (diffusers' StableDiffusionPipeline), sampled by DDIM.
@@ -49,7 +50,7 @@ func openUNet(f *folder, class, added string, guidance float64) (*family, unet.C
 	if c.Added != added || c.Out != c.In {
 		return nil, c, fmt.Errorf("unet: config.json: addition_embed_type %q, %d channels in and %d out: this is not the network of a %s", c.Added, c.In, c.Out, class)
 	}
-	return &family{component: "unet", targets: unetTargets(), latentChannels: c.In, patch: 1,
+	return &family{component: "unet", targets: unetTargets(), kohya: peft.UNet, latentChannels: c.In, patch: 1,
 		side:     func(factor int) int { return factor << (len(c.Channels) - 1) },
 		most:     func(int) int { return 0 },
 		defaults: Defaults{Height: height, Width: width, Steps: 50, Guidance: guidance},

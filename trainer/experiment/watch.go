@@ -13,7 +13,7 @@ import (
 // A Number is a number of the ledger. Rewards and objectives add theirs.
 type Number struct {
 	Name
-	of string // objectives that have it, in the words of readers.go; "": all
+	of string // who has it, in the words of readers.go: objectives, or estimators; "": all
 }
 
 // Numbers are those that runs have.
@@ -54,6 +54,7 @@ func Numbers() []Number {
 		{Name{Name: "episode.answered", Card: "Share of conversations that end with an answer."}, "tokens"},
 		{Name{Name: "episode.over", Card: "Share of conversations that run into a limit."}, "tokens"},
 		{Name{Name: "episode.defused", Card: "Special tokens that the model wrote into what came back to it, a mean over conversations."}, "tokens"},
+		{Name{Name: "episode.greedy", Card: "Mean total of the likeliest answer to each prompt, which remax compares with."}, "estimator=remax"},
 		{Name{Name: "episode.cut", Card: "Share of conversations whose last turn is cut off."}, "tokens"},
 	}
 }
@@ -61,10 +62,17 @@ func Numbers() []Number {
 // Monitors are the numbers by their names.
 func Monitors() []Name { return named(Numbers(), func(n Number) Name { return n.Name }) }
 
-// measures reports whether the objective has a number.
+// measures reports whether the objective, or the estimator, has a number.
 func (e *Experiment) measures(n Number) bool {
-	used, _ := e.methods("objective")
-	return n.of == "" || slices.ContainsFunc(strings.Split(n.of, ","), func(word string) bool { return slices.Contains(used, word) })
+	if n.of == "" {
+		return true
+	}
+	chooser, list, chosen := strings.Cut(n.of, "=")
+	if !chosen {
+		chooser, list = "objective", n.of
+	}
+	used, _ := e.methods(chooser)
+	return slices.ContainsFunc(strings.Split(list, ","), func(word string) bool { return slices.Contains(used, word) })
 }
 
 // objectiveNumbers are what the objective measures beside the numbers that all runs have.

@@ -114,12 +114,14 @@ func headOf(t *testing.T, dir string, iteration int) []float32 {
 func testReMax(t *testing.T, model string) {
 	for temperature, still := range map[string]bool{"1e-6": true, "1.5": false} {
 		dir := filepath.Join(t.TempDir(), "run")
-		if r, err := train(t, parseText(t, talking, model, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "advantage.estimator=remax", "loss.kl.weight=0",
-			"optim.updates=1", "rollout.group=1", "rollout.prompts_per_iteration=6", "episode.sampling.temperature="+temperature), dir, false, 2, -1); err != nil || r.Status != ledger.Finished {
+		e := parseText(t, talking, model, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "advantage.estimator=remax", "loss.kl.weight=0",
+			"optim.updates=1", "rollout.group=1", "rollout.prompts_per_iteration=6", "episode.sampling.temperature="+temperature)
+		if r, err := train(t, e, dir, false, 2, -1); err != nil || r.Status != ledger.Finished {
 			t.Fatalf("%v, %v", r, err)
 		}
 		gradient := 0.0
 		for i, l := range ledgerOf(t, dir) {
+			checkWatched(t, e, &l)
 			greedy, ok := l.Value("episode.greedy")
 			if !ok || still && greedy != l.Total.Mean {
 				t.Errorf("iteration %d: the likeliest answers earn %v, samples that are the same %v", i+1, greedy, l.Total.Mean)

@@ -30,7 +30,7 @@ type Network int
 
 // The networks with a layout of kohya's that others read.
 const (
-	UNet Network = iota
+	UNet Network = 1 + iota
 	FLUX
 )
 
