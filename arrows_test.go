@@ -59,7 +59,7 @@ var floors = map[string][][]string{
 		{"toy", "ledger"},
 		{"model"},
 		{"ranks", "pictures", "conversations", "fleet"},
-		{"run", "pretrain", "report/runtest"},
+		{"run", "pretrain", "report/runtest", "fleet/natsio"},
 		{"report", "pretrain/brief", "preflight", "compare", "trained", "track"},
 		{"watch"},
 		{"ablate"},

@@ -17,49 +17,15 @@ type Inside struct {
 	links     map[string]*insideLink
 	dismissed map[string]bool
 	more      chan struct{} // closed when something was put on the queue
-	events    chan Event
-	said      []Event
-	saying    chan struct{}
-	closed    chan struct{}
-	once      sync.Once
+	box       *Mailbox
 	// Loses says what is lost on the way; nil: nothing.
 	Loses func(what string) bool
 }
 
 // NewInside carries nothing yet.
 func NewInside() *Inside {
-	h := &Inside{jobs: map[Hash]Job{}, kept: map[Hash]Event{}, blobs: map[Hash][]byte{}, links: map[string]*insideLink{}, dismissed: map[string]bool{},
-		more: make(chan struct{}), events: make(chan Event), saying: make(chan struct{}, 1), closed: make(chan struct{})}
-	go h.pass()
-	return h
-}
-
-// pass hands on what was said, in its order, however long nobody listens.
-func (h *Inside) pass() {
-	for {
-		h.mu.Lock()
-		var next *Event
-		if len(h.said) > 0 {
-			next = &h.said[0]
-		}
-		h.mu.Unlock()
-		if next == nil {
-			select {
-			case <-h.saying:
-				continue
-			case <-h.closed:
-				return
-			}
-		}
-		select {
-		case h.events <- *next:
-			h.mu.Lock()
-			h.said = h.said[1:]
-			h.mu.Unlock()
-		case <-h.closed:
-			return
-		}
-	}
+	return &Inside{jobs: map[Hash]Job{}, kept: map[Hash]Event{}, blobs: map[Hash][]byte{}, links: map[string]*insideLink{}, dismissed: map[string]bool{},
+		more: make(chan struct{}), box: NewMailbox()}
 }
 
 func (h *Inside) loses(what string) bool { return h.Loses != nil && h.Loses(what) }
@@ -134,7 +100,7 @@ func (h *Inside) Wipe() {
 }
 
 // Events is Hub's.
-func (h *Inside) Events() <-chan Event { return h.events }
+func (h *Inside) Events() <-chan Event { return h.box.Out() }
 
 // Kept is Hub's.
 func (h *Inside) Kept(_ context.Context, name Hash) (*Event, error) {
@@ -188,7 +154,7 @@ func (h *Inside) Drop(_ context.Context, name Hash) error {
 
 // Close ends it.
 func (h *Inside) Close() error {
-	h.once.Do(func() { close(h.closed) })
+	h.box.Close()
 	return nil
 }
 
@@ -231,7 +197,7 @@ func (l *insideLink) Next(ctx context.Context) (Job, error) {
 		case <-more:
 		case <-ctx.Done():
 			return Job{}, ctx.Err()
-		case <-l.closed:
+		case <-l.box.Closed():
 			return Job{}, context.Canceled
 		}
 	}
@@ -258,11 +224,7 @@ func (l *insideLink) Say(_ context.Context, e Event) error {
 	if l.loses(string(e.Kind)) {
 		return nil
 	}
-	l.said = append(l.said, e)
-	select {
-	case l.saying <- struct{}{}:
-	default:
-	}
+	l.box.Put(e)
 	return nil
 }
 

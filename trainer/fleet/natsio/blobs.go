@@ -1,0 +1,65 @@
+package natsio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+)
+
+// blobs reads one store and writes another.
+type blobs struct {
+	js   jetstream.JetStream
+	from string
+	to   string
+}
+
+// Put is fleet.Blobs'.
+func (b blobs) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
+	name := fleet.HashOf(data)
+	s, err := b.js.ObjectStore(ctx, b.to)
+	if err != nil {
+		return name, fmt.Errorf("storing %d bytes: %w", len(data), err)
+	}
+	if info, err := s.GetInfo(ctx, name.String()); err == nil && info.Size == uint64(len(data)) {
+		return name, nil
+	}
+	if _, err := s.PutBytes(ctx, name.String(), data); err != nil {
+		return name, fmt.Errorf("storing %d bytes: %w", len(data), err)
+	}
+	return name, nil
+}
+
+// Get is fleet.Blobs'.
+func (b blobs) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
+	s, err := b.js.ObjectStore(ctx, b.from)
+	if err != nil {
+		return nil, fmt.Errorf("fetching %s: %w", name.Short(), errors.Join(fleet.ErrNoBlob, err))
+	}
+	data, err := s.GetBytes(ctx, name.String())
+	if err != nil {
+		return nil, fmt.Errorf("fetching %s: %w", name.Short(), errors.Join(fleet.ErrNoBlob, err))
+	}
+	if fleet.HashOf(data) != name {
+		return nil, fmt.Errorf("fetching %s: it has another content: %w", name.Short(), fleet.ErrNoBlob)
+	}
+	return data, nil
+}
+
+// drop lets go of a blob of a store.
+func (b blobs) drop(ctx context.Context, bucket string, name fleet.Hash) error {
+	s, err := b.js.ObjectStore(ctx, bucket)
+	if err == nil {
+		err = s.Delete(ctx, name.String())
+	}
+	if errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Drop is fleet.Blobs': of what was put here.
+func (b blobs) Drop(ctx context.Context, name fleet.Hash) error { return b.drop(ctx, b.to, name) }

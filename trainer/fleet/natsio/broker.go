@@ -1,0 +1,58 @@
+package natsio
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+)
+
+// JoinFile is the name of the join file in a run's folder.
+const JoinFile = "join"
+
+// An Address is where a run listens for workers.
+type Address struct {
+	Listen string // host:port; a port of 0 is a free one
+	Dir    string // the run's folder, which keeps the keys
+	Run    string // its name
+}
+
+// split is the host and the port: without a host, the loopback.
+func (a Address) split() (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(a.Listen)
+	if err == nil {
+		port, err = strconv.Atoi(text)
+	}
+	if err != nil || port < 0 || port > 1<<16-1 {
+		return "", 0, fmt.Errorf("--listen %s: host:port is needed, such as 127.0.0.1:4222, or 0.0.0.0:4222 for other machines", a.Listen)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return host, port, nil
+}
+
+// A Broker is a server in this process, with the trainer's connection to it.
+type Broker struct {
+	Hub     *Hub
+	Ticket  Ticket
+	Join    string // the join file
+	stop    func()
+	scratch string
+}
+
+// Close ends the server. What it held is gone.
+func (b *Broker) Close() error {
+	var errs []error
+	if b.Hub != nil {
+		errs = append(errs, b.Hub.Close())
+	}
+	if b.stop != nil {
+		b.stop()
+	}
+	if b.scratch != "" {
+		errs = append(errs, os.RemoveAll(b.scratch))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,274 @@
+package natsio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+)
+
+// Hub is a trainer's end: a fleet.Hub.
+type Hub struct {
+	blobs
+	nc     *nats.Conn
+	box    *fleet.Mailbox
+	mu     sync.Mutex
+	copies map[fleet.Hash]int // of a job, as often as it was offered
+	put    map[fleet.Hash][]byte
+	broken chan struct{} // a worker failed, perhaps since something is not there
+}
+
+// newHub makes what is to be there, and listens.
+func newHub(ctx context.Context, nc *nats.Conn) (*Hub, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hub{blobs: blobs{js: js, from: out, to: in}, nc: nc, box: fleet.NewMailbox(), copies: map[fleet.Hash]int{}, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
+	if err := h.furnish(ctx); err != nil {
+		h.box.Close()
+		return nil, err
+	}
+	_, err = nc.Subscribe(saySub+">", func(m *nats.Msg) {
+		var e fleet.Event
+		if json.Unmarshal(m.Data, &e) == nil && m.Subject == saySub+e.Worker {
+			h.box.Put(e)
+			if e.Kind == fleet.Failed {
+				select {
+				case h.broken <- struct{}{}:
+				default:
+				}
+			}
+		}
+	})
+	go h.mend()
+	return h, err
+}
+
+// mend looks after what workers need, once a second at most.
+func (h *Hub) mend() {
+	for {
+		select {
+		case <-h.box.Closed():
+			return
+		case <-h.broken:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		_ = h.furnish(ctx) // if it is not there afterwards, the next worker fails
+		cancel()
+		time.Sleep(time.Second)
+	}
+}
+
+// furnish makes streams and stores that are not there, and fills in what the trainer has published.
+func (h *Hub) furnish(ctx context.Context) error {
+	for _, s := range []jetstream.StreamConfig{workStream(), doneStream()} {
+		if _, err := h.js.CreateOrUpdateStream(ctx, s); err != nil {
+			return fmt.Errorf("making the stream %s: %w", s.Name, err)
+		}
+	}
+	for _, priority := range []string{urgent, plain} {
+		if _, err := h.js.CreateOrUpdateConsumer(ctx, work, consumer(priority)); err != nil {
+			return fmt.Errorf("making the queue of %s jobs: %w", priority, err)
+		}
+	}
+	for _, bucket := range []string{in, out} {
+		if _, err := h.js.CreateOrUpdateObjectStore(ctx, store(bucket)); err != nil {
+			return fmt.Errorf("making the store %s: %w", bucket, err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, data := range h.put {
+		if _, err := h.blobs.Put(ctx, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tries is how often something is asked of a server that does not do it.
+const tries = 5
+
+// again does something, and makes what is missing and does it once more where it fails.
+func (h *Hub) again(ctx context.Context, what string, do func(ctx context.Context) error) error {
+	var err error
+	for n := range tries {
+		if n > 0 {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(time.Duration(n*n) * 100 * time.Millisecond):
+			}
+			_ = h.furnish(ctx) // what it cannot make fails below
+		}
+		limited, cancel := context.WithTimeout(ctx, 30*time.Second)
+		err = do(limited)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s, tried %d times: %w", what, tries, err)
+}
+
+// Offer is fleet.Hub's. A job that is offered once more may have been done, and only the word of it been lost.
+func (h *Hub) Offer(ctx context.Context, name fleet.Hash, j fleet.Job, isUrgent bool) error {
+	priority := plain
+	if isUrgent {
+		priority = urgent
+		if e, err := h.Kept(ctx, name); err == nil && e != nil {
+			h.box.Put(*e)
+			return nil
+		}
+	}
+	text, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.copies[name]++
+	h.mu.Unlock()
+	return h.again(ctx, "offering a job", func(ctx context.Context) error {
+		_, err := h.js.Publish(ctx, workSubject(priority, name), text)
+		return err
+	})
+}
+
+// Take is fleet.Hub's. Where nothing comes, nothing is taken.
+func (h *Hub) Take(ctx context.Context) (*fleet.Job, error) {
+	for _, priority := range []string{urgent, plain} {
+		c, err := h.js.Consumer(ctx, work, priority)
+		if err != nil {
+			return nil, h.again(ctx, "looking for a job", func(ctx context.Context) error {
+				_, err := h.js.Consumer(ctx, work, priority)
+				return err
+			})
+		}
+		if j := takeFrom(c, jetstream.FetchMaxWait(0)); j != nil {
+			return j, nil
+		}
+	}
+	return nil, nil
+}
+
+// takeFrom takes a job, and acknowledges it; nil: none is there.
+func takeFrom(c jetstream.Consumer, wait jetstream.FetchOpt) *fleet.Job {
+	fetch := func() (jetstream.MessageBatch, error) { return c.FetchNoWait(1) }
+	if wait != nil {
+		fetch = func() (jetstream.MessageBatch, error) { return c.Fetch(1, wait) }
+	}
+	batch, err := fetch()
+	if err != nil {
+		return nil
+	}
+	for m := range batch.Messages() {
+		var j fleet.Job
+		if m.Ack() == nil && json.Unmarshal(m.Data(), &j) == nil && len(j.Keys) > 0 {
+			return &j
+		}
+	}
+	return nil
+}
+
+// Withdraw is fleet.Hub's.
+func (h *Hub) Withdraw(ctx context.Context, name fleet.Hash) error {
+	h.mu.Lock()
+	copies, known := h.copies[name]
+	delete(h.copies, name)
+	h.mu.Unlock()
+	if known && copies == 1 { // it was taken
+		return nil
+	}
+	if s, err := h.js.Stream(ctx, work); err == nil {
+		for _, priority := range []string{urgent, plain} {
+			_ = s.Purge(ctx, jetstream.WithPurgeSubject(workSubject(priority, name))) // a copy that stays does no harm
+		}
+	}
+	return h.nc.Publish(withdraw, []byte(name.String()))
+}
+
+// Dismiss is fleet.Hub's.
+func (h *Hub) Dismiss(_ context.Context, worker string) error {
+	return h.nc.Publish(dismiss+worker, nil)
+}
+
+// Events is fleet.Hub's.
+func (h *Hub) Events() <-chan fleet.Event { return h.box.Out() }
+
+// Kept is fleet.Hub's.
+func (h *Hub) Kept(ctx context.Context, name fleet.Hash) (*fleet.Event, error) {
+	var e fleet.Event
+	found := false
+	err := h.again(ctx, "looking for a result", func(ctx context.Context) error {
+		s, err := h.js.Stream(ctx, done)
+		if err != nil {
+			return err
+		}
+		m, err := s.GetLastMsgForSubject(ctx, doneSubject(name))
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			return nil
+		case err != nil:
+			return err
+		}
+		found = json.Unmarshal(m.Data, &e) == nil && e.Job == name && e.Kind == fleet.Done
+		return nil
+	})
+	if err != nil || !found {
+		return nil, err
+	}
+	return &e, nil
+}
+
+// Forget is fleet.Hub's. The result's blob goes with it.
+func (h *Hub) Forget(ctx context.Context, name fleet.Hash) error {
+	e, err := h.Kept(ctx, name)
+	if err != nil || e == nil {
+		return err
+	}
+	if err := h.drop(ctx, out, e.Payload); err != nil {
+		return fmt.Errorf("dropping a result: %w", err)
+	}
+	return h.again(ctx, "forgetting a result", func(ctx context.Context) error {
+		s, err := h.js.Stream(ctx, done)
+		if err != nil {
+			return err
+		}
+		return s.Purge(ctx, jetstream.WithPurgeSubject(doneSubject(name)))
+	})
+}
+
+// Put is fleet.Blobs'. What was put is put again where the server has lost it.
+func (h *Hub) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
+	name := fleet.HashOf(data)
+	h.mu.Lock()
+	h.put[name] = data
+	h.mu.Unlock()
+	return name, h.again(ctx, "publishing", func(ctx context.Context) error {
+		_, err := h.blobs.Put(ctx, data)
+		return err
+	})
+}
+
+// Drop is fleet.Blobs'.
+func (h *Hub) Drop(ctx context.Context, name fleet.Hash) error {
+	h.mu.Lock()
+	delete(h.put, name)
+	h.mu.Unlock()
+	return h.blobs.Drop(ctx, name)
+}
+
+// Close ends the connection.
+func (h *Hub) Close() error {
+	h.box.Close()
+	h.nc.Close()
+	return nil
+}

@@ -1,0 +1,152 @@
+package natsio
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nkeys"
+)
+
+// An identity is what a run's server proves itself by, and lets others in by. It is made when a run first listens,
+// and kept in the run's folder, so that workers find a trainer that is resumed.
+type identity struct {
+	Certificate string `json:"certificate"` // the server's own, PEM
+	Key         string `json:"key"`
+	Trainer     string `json:"trainer"` // seeds of nkeys
+	Worker      string `json:"worker"`
+}
+
+// identityFile is in the run's folder, for its owner alone.
+const identityFile = "broker.json"
+
+// identityIn reads the folder's identity, or makes one.
+func identityIn(dir string) (id identity, err error) {
+	path := filepath.Join(dir, identityFile)
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if id, err = newIdentity(); err != nil {
+			return id, fmt.Errorf("making the run's keys: %w", err)
+		}
+		return id, writeSecret(path, id)
+	case err != nil:
+		return id, err
+	}
+	if err := json.Unmarshal(text, &id); err != nil {
+		return id, fmt.Errorf("%s: %w\nhint: delete it, and new keys are made; workers need the new join file then", path, err)
+	}
+	return id, nil
+}
+
+// writeSecret writes a file that its owner alone may read, whole or not at all.
+func writeSecret(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	aside := path + ".part"
+	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(aside, path)
+}
+
+// serverName is what the certificate is for, whatever the machine is called.
+const serverName = "darkroom-trainer"
+
+func newIdentity() (id identity, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return id, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return id, err
+	}
+	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: serverName}, DNSNames: []string{serverName},
+		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(5 * 365 * 24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		return id, err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return id, err
+	}
+	id.Certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	id.Key = string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+	for _, seed := range []*string{&id.Trainer, &id.Worker} {
+		user, err := nkeys.CreateUser()
+		if err != nil {
+			return id, err
+		}
+		text, err := user.Seed()
+		if err != nil {
+			return id, err
+		}
+		*seed = string(text)
+	}
+	return id, nil
+}
+
+// serves is the server's side of TLS 1.3.
+func (id identity) serves() (*tls.Config, error) {
+	pair, err := tls.X509KeyPair([]byte(id.Certificate), []byte(id.Key))
+	if err != nil {
+		return nil, fmt.Errorf("the run's certificate: %w", err)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}}, nil
+}
+
+// trusts is the side of who connects: this one certificate, and no other authority.
+func trusts(certificate string) (*tls.Config, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(certificate)) {
+		return nil, errors.New("there is no certificate in it")
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool, ServerName: serverName}, nil
+}
+
+// addresses are the names by which this machine may be reached from others; one that was asked for is the only one.
+func addresses(host string) []string {
+	if ip := net.ParseIP(host); host != "" && (ip == nil || !ip.IsUnspecified()) {
+		return []string{host}
+	}
+	var all []string
+	if name, err := os.Hostname(); err == nil {
+		all = append(all, name)
+	}
+	found, err := net.InterfaceAddrs()
+	if err != nil {
+		return append(all, "127.0.0.1")
+	}
+	for _, a := range found {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() {
+			all = append(all, n.IP.String())
+		}
+	}
+	return all
+}

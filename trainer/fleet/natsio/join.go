@@ -1,0 +1,56 @@
+package natsio
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/outside/regular"
+)
+
+// A Ticket is a join file: where a run's trainer listens, how it is recognised, and the key that lets workers in.
+type Ticket struct {
+	Run         string   `json:"run"`
+	Addresses   []string `json:"addresses"`   // host:port, of which one suffices
+	Certificate string   `json:"certificate"` // the only one that is trusted
+	Seed        string   `json:"seed"`        // of the workers' nkey
+}
+
+// mostTicket bounds a join file, in bytes.
+const mostTicket = 1 << 16
+
+// ReadTicket reads a join file.
+func ReadTicket(path string) (t Ticket, err error) {
+	text, err := regular.Read(path, mostTicket)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, fmt.Errorf("%s: no such file\nhint: 'darkroom train --listen' writes it into the run's folder, as join; copy it from there", path)
+	}
+	if err != nil {
+		return t, err
+	}
+	if err := json.Unmarshal(text, &t); err != nil {
+		return t, fmt.Errorf("%s: it is no join file: %w", path, err)
+	}
+	if len(t.Addresses) == 0 || t.Seed == "" || t.Certificate == "" {
+		return t, fmt.Errorf("%s: it is no join file: addresses, certificate or seed are missing", path)
+	}
+	return t, nil
+}
+
+// Open reports whether others than its owner may read a join file.
+func Open(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Perm()&0o077 != 0
+}
+
+// urls are the addresses for the client.
+func (t Ticket) urls() string {
+	all := make([]string, len(t.Addresses))
+	for i, a := range t.Addresses {
+		all[i] = "tls://" + a
+	}
+	return strings.Join(all, ",")
+}

@@ -1,0 +1,185 @@
+package natsio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+)
+
+// Link is a worker's end: a fleet.Link.
+type Link struct {
+	blobs
+	nc        *nats.Conn
+	worker    string
+	mu        sync.Mutex
+	at        map[fleet.Hash]chan struct{}
+	dismissed bool
+	queues    map[string]jetstream.Consumer
+}
+
+// Join connects a worker to the run of a ticket.
+func Join(t Ticket, worker string, say func(format string, args ...any)) (*Link, error) {
+	if strings.ContainsAny(worker, ".*> \t\r\n") || worker == "" {
+		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible", worker)
+	}
+	config, err := trusts(t.Certificate)
+	if err != nil {
+		return nil, fmt.Errorf("the join file's certificate: %w", err)
+	}
+	nc, err := connect(t.urls(), t.Seed, "worker", worker, config,
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				say("the trainer is out of reach: %v", err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { say("the trainer is there again") }))
+	if err != nil {
+		return nil, fmt.Errorf("joining run %q at %s: %w\nhint: is its trainer at work, and may this machine connect to it? 'darkroom train --listen' writes the join file anew when its address changes",
+			t.Run, strings.Join(t.Addresses, ", "), err)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{blobs: blobs{js: js, from: in, to: out}, nc: nc, worker: worker, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
+	if _, err := nc.Subscribe(withdraw, func(m *nats.Msg) { l.withdrawn(m.Data) }); err != nil {
+		return nil, err
+	}
+	_, err = nc.Subscribe(dismiss+worker, func(*nats.Msg) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.dismissed = true
+	})
+	return l, err
+}
+
+func (l *Link) withdrawn(text []byte) {
+	var name fleet.Hash
+	if name.UnmarshalText(text) != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if stop := l.at[name]; stop != nil {
+		delete(l.at, name)
+		close(stop)
+	}
+}
+
+// pause is how long a worker waits at a queue, and before it asks a server again that gives no answer.
+const pause = 500 * time.Millisecond
+
+// Next is fleet.Link's.
+func (l *Link) Next(ctx context.Context) (fleet.Job, error) {
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		dismissed := l.dismissed
+		l.mu.Unlock()
+		if dismissed {
+			return fleet.Job{}, fleet.ErrDismissed
+		}
+		if j := l.look(ctx); j != nil {
+			l.mu.Lock()
+			l.at[j.Name()] = make(chan struct{})
+			l.mu.Unlock()
+			return *j, nil
+		}
+	}
+	return fleet.Job{}, ctx.Err()
+}
+
+// look looks at the queue of urgent jobs, and waits a little at the other one.
+func (l *Link) look(ctx context.Context) *fleet.Job {
+	first, second := l.queue(ctx, urgent), l.queue(ctx, plain)
+	if first == nil || second == nil { // the trainer is not there, or begins anew
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		return nil
+	}
+	if j := takeFrom(first, nil); j != nil {
+		return j
+	}
+	began := time.Now()
+	j := takeFrom(second, jetstream.FetchMaxWait(pause))
+	if j == nil && time.Since(began) < pause/2 { // it did not wait: the queue is gone
+		l.mu.Lock()
+		clear(l.queues)
+		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	return j
+}
+
+// queue is that of a priority; nil: it is not there.
+func (l *Link) queue(ctx context.Context, priority string) jetstream.Consumer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.queues[priority]; c != nil {
+		return c
+	}
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	c, err := l.js.Consumer(limited, work, priority)
+	if err != nil {
+		return nil
+	}
+	l.queues[priority] = c
+	return c
+}
+
+// Withdrawn is fleet.Link's.
+func (l *Link) Withdrawn(name fleet.Hash) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at[name]
+}
+
+// Say is fleet.Link's. The first result of a job is kept for a trainer that does not hear of it now.
+func (l *Link) Say(ctx context.Context, e fleet.Event) error {
+	e.Worker = l.worker
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if e.Kind == fleet.Done {
+		l.mu.Lock()
+		delete(l.at, e.Job)
+		l.mu.Unlock()
+		if _, err := l.js.Publish(ctx, doneSubject(e.Job), text); err != nil && !isSecond(err) {
+			return fmt.Errorf("keeping a result: %w", err)
+		}
+	}
+	if err := l.nc.Publish(saySub+l.worker, text); err != nil {
+		return err
+	}
+	if e.Kind == fleet.Bye {
+		return l.nc.FlushWithContext(ctx)
+	}
+	return nil
+}
+
+// isSecond reports whether a result was refused since another is kept.
+func isSecond(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == 10077
+}
+
+// Close ends the connection.
+func (l *Link) Close() error {
+	l.nc.Close()
+	return nil
+}

@@ -1,0 +1,77 @@
+package natsio
+
+import (
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+)
+
+// What lies where:
+//
+//	stream WORK     dr.work.urgent.JOB, dr.work.plain.JOB    jobs; whoever takes one acknowledges it at once
+//	stream DONE     dr.done.JOB                              the first result's event; a second is refused
+//	store  in       what the trainer publishes: setups, weights
+//	store  out      what workers publish: results
+//	dr.say.WORKER   what workers say, for whoever listens
+//	dr.withdraw     a job that is not needed any more
+//	dr.dismiss.WORKER
+//
+// A server serves one run, so names do not have the run's.
+const (
+	work     = "WORK"
+	done     = "DONE"
+	in       = "in"
+	out      = "out"
+	urgent   = "urgent"
+	plain    = "plain"
+	saySub   = "dr.say."
+	withdraw = "dr.withdraw"
+	dismiss  = "dr.dismiss."
+)
+
+func workSubject(priority string, name fleet.Hash) string {
+	return "dr.work." + priority + "." + name.String()
+}
+func doneSubject(name fleet.Hash) string { return "dr.done." + name.String() }
+
+// workStream holds jobs until somebody takes them.
+func workStream() jetstream.StreamConfig {
+	return jetstream.StreamConfig{Name: work, Subjects: []string{"dr.work.>"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage, Replicas: 1}
+}
+
+// doneStream holds the first result of a job.
+func doneStream() jetstream.StreamConfig {
+	return jetstream.StreamConfig{Name: done, Subjects: []string{"dr.done.>"}, Storage: jetstream.MemoryStorage, Replicas: 1,
+		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, AllowDirect: true}
+}
+
+// consumer is the queue of a priority.
+func consumer(priority string) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{Durable: priority, FilterSubject: "dr.work." + priority + ".>", AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: 10 * time.Second, MaxAckPending: 1 << 16}
+}
+
+// store is one of blobs.
+func store(name string) jetstream.ObjectStoreConfig {
+	return jetstream.ObjectStoreConfig{Bucket: name, Storage: jetstream.MemoryStorage, Replicas: 1}
+}
+
+// workerMay are the subjects that a worker may publish to, and those that it may listen to: it takes jobs, says
+// things, keeps a first result and results' blobs, and reads what the trainer published. It makes no stream, and
+// publishes neither work nor weights.
+func workerMay(inbox string) (publish, subscribe []string) {
+	publish = []string{saySub + ">", "dr.done.>",
+		"$JS.API.INFO", "$JS.API.CONSUMER.INFO." + work + ".*", "$JS.API.CONSUMER.MSG.NEXT." + work + ".*", "$JS.ACK." + work + ".>"}
+	for _, bucket := range []string{in, out} {
+		stream := "OBJ_" + bucket
+		publish = append(publish, "$JS.API.STREAM.INFO."+stream, "$JS.API.STREAM.MSG.GET."+stream, "$JS.API.DIRECT.GET."+stream, "$JS.API.DIRECT.GET."+stream+".>",
+			"$JS.API.CONSUMER.CREATE."+stream, "$JS.API.CONSUMER.CREATE."+stream+".>", "$JS.API.CONSUMER.DELETE."+stream+".>", "$JS.FC."+stream+".>")
+	}
+	publish = append(publish, "$O."+out+".>", "$JS.API.STREAM.PURGE.OBJ_"+out)
+	return publish, []string{inbox + ".>", withdraw, dismiss + ">"}
+}
+
+// inboxOf is where a role's answers come.
+func inboxOf(role string) string { return "_INBOX_" + role }

@@ -1,0 +1,271 @@
+package natsio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+)
+
+// listen starts a server on a free port of the loopback, which ends with the test.
+func listen(t *testing.T, dir string) *Broker {
+	t.Helper()
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// join connects a worker by the join file.
+func join(t *testing.T, b *Broker, name string) *Link {
+	t.Helper()
+	ticket, err := ReadTicket(b.Join)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Join(ticket, name, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func jobsOf(n int) (all []fleet.Job) {
+	for i := range n {
+		all = append(all, fleet.Job{Keys: []fleet.Keys{{Prompt: i, Samples: 1}}})
+	}
+	return all
+}
+
+func answer(j fleet.Job) []byte {
+	return bytes.Repeat(fmt.Appendf(nil, "result %d ", j.Keys[0].Prompt), 20000)
+}
+
+// toil lets a worker do jobs until the test ends.
+func toil(t *testing.T, l *Link, each time.Duration) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	w := fleet.Worker{Name: l.worker, Link: l, Beat: 200 * time.Millisecond, Say: t.Logf, Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
+		select {
+		case <-time.After(each):
+			return answer(j), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}}
+	done.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+	})
+}
+
+// do has jobs done by the hub's workers, and holds the results to what they must be.
+func do(t *testing.T, b *Broker, n int, local bool) *fleet.Fleet {
+	t.Helper()
+	f := fleet.New(fleet.Options{Hub: b.Hub, Local: local, Say: t.Logf, Rules: fleet.Rules{Lease: 4 * time.Second, Hedge: 0, Silence: 2 * time.Second, Tries: 5}})
+	jobs := jobsOf(n)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	got, err := f.Do(ctx, jobs, func(_ context.Context, j fleet.Job) ([]byte, error) { return answer(j), nil }, func(fleet.Job, []byte) error { return nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, j := range jobs {
+		if !bytes.Equal(got[i], answer(j)) {
+			t.Errorf("job %d has %d bytes, want %d", i, len(got[i]), len(answer(j)))
+		}
+	}
+	return f
+}
+
+// TestCarries: jobs, results and blobs of several workers come through, with the streams deleted under way, and
+// what was kept for a trainer is taken by the next.
+func TestCarries(t *testing.T) {
+	b := listen(t, t.TempDir())
+	for i := range 3 {
+		toil(t, join(t, b, fmt.Sprint("w", i)), 20*time.Millisecond)
+	}
+	f := do(t, b, 12, false)
+	if n := f.Counts(); n.Done != 12 || n.Differed > 0 {
+		t.Errorf("%+v", n)
+	}
+	began := time.Now()
+	if n := do(t, b, 12, false).Counts(); n.Done != 12 {
+		t.Errorf("%+v", n)
+	}
+	t.Logf("kept results are taken within %v", time.Since(began))
+	ctx := context.Background()
+	var names []fleet.Hash
+	for _, j := range jobsOf(12) {
+		names = append(names, j.Name())
+	}
+	if err := f.Forget(ctx, names); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := b.Hub.Kept(ctx, names[3]); err != nil || e != nil {
+		t.Errorf("a forgotten result: %v, %v", e, err)
+	}
+	over := make(chan struct{})
+	var wiped sync.WaitGroup
+	wiped.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-over:
+				return
+			case <-time.After(150 * time.Millisecond):
+				if i < 3 {
+					_ = b.Hub.js.DeleteStream(ctx, victim(i)) // what comes of it is what is tested
+				}
+			}
+		}
+	})
+	do(t, b, 30, true)
+	close(over)
+	wiped.Wait()
+}
+
+// victim is the stream that is deleted i-th.
+func victim(i int) string { return []string{work, done, "OBJ_" + out}[i%3] }
+
+// TestLocked: without the key, without TLS or by another certificate nobody comes in, and a worker may do what workers
+// do and nothing else.
+func TestLocked(t *testing.T) {
+	dir := t.TempDir()
+	b := listen(t, dir)
+	ticket, err := ReadTicket(b.Join)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{JoinFile, identityFile} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	if nc, err := nats.Connect("nats://"+ticket.Addresses[0], nats.Timeout(5*time.Second)); err == nil {
+		nc.Close()
+		t.Error("somebody without a key came in")
+	}
+	other, err := newIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for says, spoil := range map[string]func(t *Ticket){
+		"uthorization": func(t *Ticket) { t.Seed = other.Worker },
+		"certificate":  func(t *Ticket) { t.Certificate = other.Certificate },
+	} {
+		spoilt := ticket
+		spoil(&spoilt)
+		if l, err := Join(spoilt, "w", t.Logf); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "hint:") {
+			t.Errorf("%v; want %q in it", err, says)
+			if l != nil {
+				l.Close()
+			}
+		}
+	}
+	l := join(t, b, "w")
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := l.js.CreateStream(ctx, jetstream.StreamConfig{Name: "OWN", Subjects: []string{"own"}}); err == nil {
+		t.Error("a worker made a stream")
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := l.js.Publish(ctx, workSubject(plain, fleet.Hash{}), []byte("{}")); err == nil {
+		t.Error("a worker published work")
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := (blobs{js: l.js, to: in}).Put(ctx, []byte("weights")); err == nil {
+		t.Error("a worker published weights")
+	}
+}
+
+// TestTickets: join files that are none are refused with their name; a trainer that is resumed has the same keys.
+func TestTickets(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "j")
+	for text, says := range map[string]string{"": "no join file", "{}": "are missing", `{"addresses": ["a:1"], "seed": "S"}`: "are missing"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadTicket(path); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if !Open(path) {
+		t.Error("others may read it")
+	}
+	if _, err := ReadTicket(filepath.Join(dir, "nothing")); err == nil || !strings.Contains(err.Error(), "hint:") {
+		t.Error(err)
+	}
+	one, err := identityIn(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if two, err := identityIn(dir); err != nil || two != one {
+		t.Errorf("other keys: %v", err)
+	}
+	for _, at := range []string{"4222", "host:x", "host:70000"} {
+		if _, err := Listen(Address{Listen: at, Dir: dir}); err == nil || !strings.Contains(err.Error(), "host:port") {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	if _, err := Join(Ticket{}, "a.b", nil); err == nil {
+		t.Error("a name with a dot was taken")
+	}
+	if host, _, err := (Address{Listen: ":0"}).split(); err != nil || host != "127.0.0.1" {
+		t.Errorf("without a host it listens on %q, %v", host, err)
+	}
+}
+
+// TestTrainerAgain: a worker finds a trainer that was killed and resumed on the same port.
+func TestTrainerAgain(t *testing.T) {
+	dir := t.TempDir()
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := join(t, b, "w")
+	toil(t, l, time.Millisecond)
+	do(t, b, 2, false)
+	at := b.Ticket.Addresses[0]
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Listen(Address{Listen: at, Dir: dir, Run: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	do(t, again, 3, false)
+	if _, err := again.Hub.Get(context.Background(), fleet.Hash{1}); !errors.Is(err, fleet.ErrNoBlob) {
+		t.Errorf("a blob that nobody put: %v", err)
+	}
+}

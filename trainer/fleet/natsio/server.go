@@ -1,0 +1,108 @@
+//go:build !nobroker
+
+package natsio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+// Listen starts the server in this process, and connects to it. Who is on the other side of the wire proves itself
+// by a key and is told apart by it, and the wire speaks TLS 1.3, on the loopback as anywhere.
+func Listen(a Address) (_ *Broker, err error) {
+	host, port, err := a.split()
+	if err != nil {
+		return nil, err
+	}
+	id, err := identityIn(a.Dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{}
+	defer func() {
+		if err != nil {
+			_ = b.Close()
+		}
+	}()
+	if b.scratch, err = os.MkdirTemp("", "darkroom-broker-"); err != nil {
+		return nil, err
+	}
+	o, err := options(id, host, port, b.scratch)
+	if err != nil {
+		return nil, err
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		return nil, fmt.Errorf("starting the fleet's server: %w", err)
+	}
+	s.Start()
+	b.stop = func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+	if !s.ReadyForConnections(20 * time.Second) {
+		return nil, fmt.Errorf("--listen %s: the server does not come up\nhint: is the port taken? :0 takes a free one", a.Listen)
+	}
+	nc, err := connect("", id.Trainer, "trainer", "trainer", nil, nats.InProcessServer(s))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the fleet's own server: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if b.Hub, err = newHub(ctx, nc); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	at, ok := s.Addr().(*net.TCPAddr)
+	if !ok {
+		return nil, errors.New("the fleet's server has no port")
+	}
+	t := Ticket{Run: a.Run, Certificate: id.Certificate, Seed: id.Worker}
+	for _, name := range addresses(host) {
+		t.Addresses = append(t.Addresses, net.JoinHostPort(name, strconv.Itoa(at.Port)))
+	}
+	b.Ticket, b.Join = t, filepath.Join(a.Dir, JoinFile)
+	return b, writeSecret(b.Join, t)
+}
+
+// options are the server's.
+func options(id identity, host string, port int, dir string) (*server.Options, error) {
+	tlsConfig, err := id.serves()
+	if err != nil {
+		return nil, err
+	}
+	trainer, err := publicOf(id.Trainer)
+	if err != nil {
+		return nil, err
+	}
+	worker, err := publicOf(id.Worker)
+	if err != nil {
+		return nil, err
+	}
+	publish, subscribe := workerMay(inboxOf("worker"))
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	return &server.Options{ServerName: serverName, Host: host, Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
+		MaxPayload: 8 << 20, TLSConfig: tlsConfig, TLSTimeout: 5, AuthTimeout: 5,
+		Nkeys: []*server.NkeyUser{{Nkey: trainer}, {Nkey: worker, Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe}}}}}, nil
+}
+
+func publicOf(seed string) (string, error) {
+	pair, err := nkeys.FromSeed([]byte(seed))
+	if err != nil {
+		return "", fmt.Errorf("a key in %s is none: %w\nhint: delete the file, and new keys are made", identityFile, err)
+	}
+	return pair.PublicKey()
+}
