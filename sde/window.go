@@ -35,6 +35,7 @@ type WindowOptions struct {
 	Drop     int     `toml:"drop" range:"[0,inf)" doc:"last steps that are never trained"`
 	RollBack bool    `toml:"roll_back" of:"kind=sliding" doc:"begin again after the last position; otherwise stay there"`
 	Tail     string  `toml:"tail" enum:"shift,skip,short,mixgrpo" of:"kind=sliding" doc:"what happens to a remainder"`
+	One      bool    `toml:"one" doc:"each prompt draws at one step of the window, which is drawn for it and trained; the other steps are the outside solver's (Flash-GRPO)"`
 	Fraction float64 `toml:"fraction" range:"[0,1]" of:"kind=fraction,subset" doc:"share of the steps"`
 	Low      float64 `toml:"low" range:"[0,1]" of:"kind=range" doc:"where a range begins"`
 	High     float64 `toml:"high" range:"[0,1]" of:"kind=range" doc:"where a range ends"`

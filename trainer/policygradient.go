@@ -27,6 +27,7 @@ type PolicyGradient struct {
 	Loss      func(loss.Terms) (loss.Result, error)
 	Reference bool                      // whether Loss looks at the reference weights; otherwise KL is from what rolled
 	Anchor    Weights                   // which weights these are; 0: Reference
+	Weigh     func(row sde.Row) float64 // what decisions weigh by their step, over the mean of all that are judged; nil: the same
 	KLOver    func(row sde.Row) float64 // what a distance of means is divided by; nil: 2·KLDeviation², as published
 }
 
@@ -46,6 +47,7 @@ func (o PolicyGradient) Blame(p Policy, samples []Sample, advantages []float64) 
 	for _, at := range steps {
 		all += len(at)
 	}
+	o.level(steps, samples)
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
 		weight := 1 / float64(len(steps))
 		if o.Even {
@@ -70,6 +72,20 @@ func (o PolicyGradient) Blame(p Policy, samples []Sample, advantages []float64) 
 		}
 	}
 	return b, nil
+}
+
+// level makes the weights of all decisions 1 on average.
+func (o *PolicyGradient) level(steps map[int][]place, samples []Sample) {
+	if o.Weigh == nil {
+		return
+	}
+	weigh, sum, n := o.Weigh, 0.0, 0.0
+	for _, step := range slices.Sorted(maps.Keys(steps)) {
+		for _, a := range steps[step] {
+			sum, n = sum+weigh(o.Row(samples[a.sample].Key, step)), n+1
+		}
+	}
+	o.Weigh = func(row sde.Row) float64 { return weigh(row) * n / sum }
 }
 
 // judged lists for each step which decisions may be judged there.
@@ -179,6 +195,9 @@ func (o PolicyGradient) terms(step int, at []place, samples []Sample, advantages
 		over := 2 * row.KLDeviation * row.KLDeviation
 		if o.KLOver != nil {
 			over = o.KLOver(row)
+		}
+		if o.Weigh != nil {
+			t.Weight = append(t.Weight, o.Weigh(row))
 		}
 		t.Old = append(t.Old, d.LogProb[a.decision])
 		t.MeanOld = append(t.MeanOld, d.Mean[a.decision])

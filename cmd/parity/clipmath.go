@@ -37,7 +37,7 @@ func flowWan(c *Case) error {
 	index := c.Ints("index")
 	at := func(i int) int { return index[min(i, len(index)-1)] }
 	b.perRow("std_dev_t", func(i int) float64 { return b.rows[i].Noise / math.Sqrt(b.rows[i].From-b.rows[i].To) })
-	b.perRow("coefficient", func(i int) float64 { return flashWeightOf(b.s, at(i)) })
+	b.perRow("coefficient", func(i int) float64 { return sde.Rectified(sde.FlowWan(b.s, at(i), 1)) })
 	return nil
 }
 
@@ -77,9 +77,13 @@ func schedWan(c *Case) error {
 
 func flashWindow(c *Case) error {
 	u, seen, index := c.Floats("u"), map[float64]int{}, []int{}
+	var all []int
+	for i := range c.Int("steps") {
+		all = append(all, i)
+	}
 	for _, prompt := range c.Floats("prompts") {
 		if _, ok := seen[prompt]; !ok {
-			seen[prompt] = flashStep(u[len(seen)], c.Int("steps"))
+			seen[prompt] = sde.OneOf(all, u[len(seen)])
 		}
 		index = append(index, seen[prompt])
 	}
@@ -92,7 +96,7 @@ func flashWeight(c *Case) error {
 	s := sde.Schedule{Sigmas: c.Floats("sigmas")}
 	var weights, table, times []float64
 	for _, i := range c.Ints("index") {
-		w := flashWeightOf(s, i)
+		w := sde.Rectified(sde.FlowWan(s, i, 1))
 		weights, table = append(weights, w), append(table, math.RoundToEven(w*1e4)/1e4)
 		times = append(times, math.Trunc(1000*s.Sigmas[i]))
 	}

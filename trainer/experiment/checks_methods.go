@@ -38,6 +38,9 @@ func (e *Experiment) checkSampling(r report) {
 	if e.Loss.Correction.On() {
 		r("loss.correction|loss.correction.weights|loss.correction.reject", "a sampler of pictures rolls with the trainer's own kernels: its ratio is 1, and nothing is to be corrected", "leave it out; [episode] has tokens, which are corrected")
 	}
+	if e.Loss.Rectify && e.Sampler.Solver != "flow-sde" && e.Sampler.Solver != "flow-wan" {
+		r("loss.rectify", fmt.Sprintf("what a step keeps of the gradient is known of flow-sde's and flow-wan's, and not of %s", e.Sampler.Solver), "leave it out")
+	}
 	if e.Loss.NoiseScale && e.Sampler.Solver != "flow-sde" {
 		r("loss.noise_scale", fmt.Sprintf("LongCat's weight of a step's noise is flow-sde's, and %s has another", e.Sampler.Solver), "leave it out")
 	}

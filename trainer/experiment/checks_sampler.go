@@ -42,6 +42,7 @@ func (s Sampler) Check(r report) {
 	}
 	s.checkSizes(r)
 	s.checkFlash(r, solver)
+	s.checkOne(r)
 	s.checkTree(r, solver)
 }
 
@@ -134,6 +135,20 @@ func (s Sampler) checkWindow(r report) {
 		if steps := w.Steps(s.Steps, 0, func(int) int { return 0 }); len(steps) == 0 {
 			r("window.kind", fmt.Sprintf("the window holds none of %d steps", s.Steps), "a larger share, or more steps")
 		}
+	}
+}
+
+// checkOne: samples that draw at one step draw nowhere else.
+func (s Sampler) checkOne(r report) {
+	if !s.Window.One {
+		return
+	}
+	outside, _ := solverNamed(s.Outside)
+	switch {
+	case s.Tree != nil || s.Flash != nil:
+		r("window.one", "a prompt that draws at one step of its own has no tree, and no compressed tail behind a common window", "leave one, tree or flash out")
+	case s.Outside == s.Solver || outside.Draws && s.Noise > 0:
+		r("outside", fmt.Sprintf("with window.one a sample draws at one step, and %s draws at the others", s.Outside), `write outside = "euler"`)
 	}
 }
 

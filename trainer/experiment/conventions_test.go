@@ -107,6 +107,9 @@ func windowCell(w sde.WindowOptions) string {
 	case "sliding":
 		return fmt.Sprintf("sliding %d by %d every %d, drop %d", w.Size, w.Stride, w.Every, w.Drop)
 	}
+	if w.One {
+		return fmt.Sprintf("one of the first %d", w.Size)
+	}
 	return fmt.Sprintf("%s, drop %d", w.Kind, w.Drop)
 }
 
@@ -155,6 +158,9 @@ func lossCell(e *Experiment) string {
 	}
 	if l.NoiseWeight > 0 {
 		cell += fmt.Sprintf(", A × %vτ", l.NoiseWeight)
+	}
+	if l.Rectify {
+		cell += ", rectified"
 	}
 	if l.NoiseScale {
 		cell += ", by noise"

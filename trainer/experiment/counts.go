@@ -38,7 +38,7 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 		shared = starts*float64(tree.Leaves()*s.Steps) - rollout
 	default:
 		steps := s.steps(window)
-		shared = groups * (group - 1) * float64(min(e.together(window), steps))
+		shared = groups * (group - 1) * min(e.togetherOf(window), float64(steps))
 		rollout = groups*group*float64(steps) - shared
 		w.samples += groups * group
 	}
@@ -52,6 +52,9 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 		groups += float64(b.Groups) // of earlier iterations
 	}
 	judged := groups * group * float64(len(trained))
+	if s.Window.One {
+		judged = groups * group
+	}
 	if len(trained) > 0 && trained[0] < e.together(window) { // one question for all
 		seen := 1.0
 		if e.Optim.Split {
@@ -110,6 +113,19 @@ func (e *Experiment) together(window []int) int {
 		return 1
 	}
 	return drawn[0] + 1
+}
+
+// togetherOf is together, on average where a prompt draws at one of the window's steps.
+func (e *Experiment) togetherOf(window []int) float64 {
+	n := float64(e.together(window))
+	if !e.Sampler.Window.One || len(window) == 0 || n == 0 {
+		return n
+	}
+	n = 0
+	for _, step := range window {
+		n += float64(step+1) / float64(len(window))
+	}
+	return n
 }
 
 // judged is how many questions the training of a prompt's trees takes: one serves all children

@@ -216,6 +216,9 @@ func (e *Experiment) objectiveWords() string {
 	if l.NoiseWeight > 0 && e.Episode == nil && l.Objective == "clip" {
 		s += fmt.Sprintf(", advantages times %v of the step's deviation", l.NoiseWeight)
 	}
+	if l.Rectify {
+		s += ", decisions weighed by what their step keeps of the gradient"
+	}
 	if l.NoiseScale {
 		s += ", losses weighed by the step's noise"
 	}

@@ -12,6 +12,7 @@ type Loss struct {
 	Objective string `toml:"objective" doc:"see darkroom list objectives"`
 	loss.Clipping
 
+	Rectify    bool   `toml:"rectify" of:"clip,guard" doc:"of flow-sde and flow-wan: decisions weigh by how little of the gradient their step keeps, 1 on average (Flash-GRPO)"`
 	NoiseFloor string `toml:"noise_floor" enum:"warn,stop,off" doc:"what a clip range below the noise of log-probabilities does; it is measured as every stage begins, with a second copy of the network in fp32 for that moment"`
 
 	loss.RatioForm

@@ -40,6 +40,22 @@ func (e *Experiment) Turn(i int) (Turn, error) {
 	return t, err
 }
 
+// Quiet are the rows of a sampler that draws nowhere.
+func (t Turn) Quiet() ([]sde.Row, error) {
+	s := t.Sampler
+	s.Solver = s.Outside
+	_, rows, err := s.rows(nil)
+	return rows, err
+}
+
+// Weigh is what decisions weigh by their step; nil: the same.
+func (t Turn) Weigh() func(row sde.Row) float64 {
+	if !t.Loss.Rectify {
+		return nil
+	}
+	return sde.Rectified
+}
+
 // Noising is the forward process of a ladder, by the share of its training steps; nil of a flow.
 func (t Turn) Noising() (func(share float64) sde.Noising, error) {
 	if t.Schedule.Alpha == nil {

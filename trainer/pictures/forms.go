@@ -27,6 +27,7 @@ type Form struct {
 	Rows   []sde.Row
 	Times  []float64
 	Forest *Forest // of trees, whose leaves samples are; nil: they are rolled one by one
+	One    *One    // step that a prompt's samples draw at; nil: all of the window
 
 	turn   experiment.Turn // with the schedule of this size
 	judged []sde.Row       // what decisions are judged by
@@ -137,8 +138,11 @@ func (m *Model) formOf(turn experiment.Turn, size experiment.Size) (f *Form, err
 		}
 	}
 	if !turn.Evaluates {
-		f.Forest, err = forest(f.turn)
+		if f.Forest, err = forest(f.turn); err != nil {
+			return nil, err
+		}
 	}
+	f.One, err = oneOf(f.turn)
 	return f, err
 }
 

@@ -114,8 +114,10 @@ func (p *Policy) canvases(keys []trainer.Key) ([]pipeline.Picture, error) {
 	for i, k := range keys {
 		list[i].Text, list[i].Negative, list[i].Given = texts[i], negatives[i], sources[i]
 		list[i].StartKey, list[i].StepKey = p.Draws.Keys(k)
-		if f := p.form(k).Forest; f != nil {
-			f.hang(&list[i], p.Draws, k)
+		if f := p.form(k); f.Forest != nil {
+			f.Forest.hang(&list[i], p.Draws, k)
+		} else if f.One != nil {
+			f.One.draw(&list[i], p.Draws, k)
 		}
 	}
 	return list, nil
@@ -135,6 +137,8 @@ func (p *Policy) rollForm(w trainer.Weights, f *Form, list []pipeline.Picture, p
 	sampler := pipeline.Sampler{At: f.At, Rows: f.Rows, Times: f.Times, Guidance: p.Guidance, Record: p.Trained, Batch: p.Micro, Progress: progress}
 	if f.Forest != nil {
 		sampler.Quiet = f.Forest.Quiet
+	} else if f.One != nil {
+		sampler.Quiet = f.One.Quiet
 	}
 	err = p.with(w, func() (err error) {
 		tracks, err = p.Pipeline.Sample(p.context(), list, sampler)

@@ -141,12 +141,13 @@ func firstLine(t *testing.T, dir string) ledger.Line {
 func TestClipObjectives(t *testing.T) {
 	short := []string{"run.iterations=1", `evaluate.prompts=""`, "loss.noise_floor=off"}
 	for name, sets := range map[string][]string{
-		"DanceGRPO": {"sampler.preset=dance", "sampler.guidance_kind=cfg"},
-		"MixGRPO":   {"sampler.solver=dance", `sampler.window={ kind = "sliding", size = 1, every = 1 }`, "sampler.noise=0.3"},
-		"Flash":     {`sampler.window={ kind = "frozen", size = 1 }`, "sampler.flash={ ratio = 1.0 }"},
-		"NFT":       {"preset=nft", "sampler.solver=euler"},
-		"full":      {`model.train=["blocks.*attn1.*"]`, "model.precision=f32"},
-		"CPS":       {"sampler.solver=cps", "sampler.noise=0.7"},
+		"DanceGRPO":  {"sampler.preset=dance", "sampler.guidance_kind=cfg"},
+		"MixGRPO":    {"sampler.solver=dance", `sampler.window={ kind = "sliding", size = 1, every = 1 }`, "sampler.noise=0.3"},
+		"Flash":      {`sampler.window={ kind = "frozen", size = 1 }`, "sampler.flash={ ratio = 1.0 }"},
+		"NFT":        {"preset=nft", "sampler.solver=euler"},
+		"full":       {`model.train=["blocks.*attn1.*"]`, "model.precision=f32"},
+		"Flash-GRPO": {"preset=flash_grpo", `sampler.window={ kind = "frozen", size = 2, one = true }`},
+		"CPS":        {"sampler.solver=cps", "sampler.noise=0.7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := parseClips(t, append(sets, append(short, "sampler.steps=3", "rollout.group=2", "rollout.prompts_per_iteration=2")...)...)

@@ -1,0 +1,63 @@
+package pictures_test
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/sde"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
+	"github.com/darkroom-rl/darkroom/trainer/pictures"
+)
+
+// TestOne: samples of a prompt draw at one step, which is drawn for it, and are judged there alone; the first ratio is
+// 1, and weights by step are 1 on average.
+func TestOne(t *testing.T) {
+	dir := filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", "pipe_sd3")
+	window := []int{0, 1, 2, 3}
+	p := painterOf(t, network{dir, 32, 0}, pipeline.BF16, 1, flowSDE, sde.Euler)
+	schedule, err := p.Pipeline.Schedule(steps, p.At)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, p.Rows = sde.Plan{Window: window, Inside: flowSDE, Outside: sde.Euler}.Rows(schedule)
+	_, quiet := sde.Plan{Inside: sde.Euler, Outside: sde.Euler}.Rows(schedule)
+	p.Trained, p.One = window, &pictures.One{Window: window, Quiet: quiet}
+	var keys []trainer.Key
+	for i := range 16 {
+		keys = append(keys, trainer.Key{Iteration: i / 4, Prompt: i / 2 % 2, Sample: i % 2})
+	}
+	samples, err := p.Roll(trainer.Current, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	advantages := make([]float64, len(samples))
+	for i, s := range samples {
+		if len(s.Decisions.Step) != 1 {
+			t.Fatalf("sample %d decided %d times", i, len(s.Decisions.Step))
+		}
+		seen[s.Decisions.Step[0]], advantages[i] = true, 1
+		if i%2 == 1 && s.Decisions.Step[0] != samples[i-1].Decisions.Step[0] {
+			t.Errorf("samples of a prompt drew at the steps %d and %d", samples[i-1].Decisions.Step[0], s.Decisions.Step[0])
+		}
+	}
+	if len(seen) < 3 {
+		t.Errorf("eight prompts drew at the steps %v", seen)
+	}
+	clip := loss.Clip{Clipping: loss.Clipping{ClipRange: 1e-3}, AdvLow: 5, AdvHigh: 5}
+	b, err := trainer.PolicyGradient{Even: true, Weigh: sde.Rectified, Rows: p.Rows, Loss: clip.Of}.Blame(p, samples, advantages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range b.Metrics["ratio"] {
+		if r != 1 {
+			t.Fatalf("ratios %v", b.Metrics["ratio"])
+		}
+	}
+	if math.Abs(b.Loss+1) > 1e-12 {
+		t.Errorf("the loss of equal advantages is %v: weights are not 1 on average", b.Loss)
+	}
+}
