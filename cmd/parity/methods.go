@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // Methods whose cases are made by testdata/oracle/methods.py.
@@ -13,6 +14,7 @@ var methodOps = map[string]Op{
 	"methods.adv_bnpo":     methodAdvantages,
 	"methods.adv_maxatk":   methodAdvantages,
 	"methods.adv_spo":      methodTracker,
+	"methods.further_dars": methodFurther,
 	"methods.loss_delta_l": methodLoss,
 	"methods.loss_gepo":    methodLoss,
 }
@@ -54,6 +56,17 @@ func methodTracker(c *Case) error {
 	c.Put("advantages", Array{shape, out})
 	c.Put("alpha", alpha)
 	c.Put("beta", beta)
+	return nil
+}
+
+// methodFurther is DARS's schedules.
+func methodFurther(c *Case) error {
+	m := prompts.More{By: c.String("by"), Most: c.Int("most")}
+	var n []float64
+	for _, s := range c.Floats("success") {
+		n = append(n, float64(m.Further(s, c.Int("group"), c.Int("divided") == 1)))
+	}
+	c.Put("further", n)
 	return nil
 }
 

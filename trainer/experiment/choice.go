@@ -46,6 +46,7 @@ func (e *Experiment) checkChoice(r report) {
 	case roll.Buffer != nil && o.Name.Name == "reward-gradient":
 		r("rollout.buffer", "a reward's gradient is taken where the network is now, and old samples have no part in it", "leave it out")
 	}
+	e.checkMore(r)
 	if roll.Filter != nil {
 		roll.Filter.Check(under("rollout.filter", r))
 	}
@@ -55,6 +56,24 @@ func (e *Experiment) checkChoice(r report) {
 	roll.Skip.Check(under("rollout.skip", r))
 	if roll.Curriculum != nil {
 		r("rollout.skip|rollout.curriculum", "both say which prompts come next", "one of them")
+	}
+}
+
+// checkMore: groups of different sizes.
+func (e *Experiment) checkMore(r report) {
+	const hint = "leave rollout.more out"
+	switch m := e.Rollout.More; {
+	case m == nil:
+	case m.Most <= e.Rollout.Group:
+		r("rollout.more.most", fmt.Sprintf("a group has %d samples already", e.Rollout.Group), "a number above rollout.group")
+	case e.Rollout.Resample != nil:
+		r("rollout.more|rollout.resample", "both say what is rolled again", "one of them")
+	case e.Sampler.Tree != nil && e.Episode == nil:
+		r("rollout.more|sampler.tree", "the samples of a prompt are the leaves of a tree", hint)
+	case e.Episode != nil && e.Episode.Noisy != nil:
+		r("rollout.more|episode.noisy", "distorted pictures are shown to a part of each group, whose size is fixed", hint)
+	case e.objective().Reference:
+		r("rollout.more|loss.objective", fmt.Sprintf("objective %q compares groups of one size", e.Loss.Objective), hint)
 	}
 }
 
@@ -109,6 +128,9 @@ func (e *Experiment) choiceWords() string {
 	if c := roll.Curriculum; c != nil {
 		all = append(all, fmt.Sprintf("prompts drawn in proportion to failure, at least %v", c.Floor))
 	}
+	if m := roll.More; m != nil {
+		all = append(all, fmt.Sprintf("up to %d samples of prompts that mostly fail", m.Most))
+	}
 	if s := roll.Skip; s != nil {
 		all = append(all, fmt.Sprintf("prompts that keep being solved (at %v) or failing (at %v) are skipped", s.Solved, s.Failed))
 	}
@@ -127,6 +149,7 @@ func Choices() []Name {
 		{Name: "rollout.filter", Card: "Prompts that the untrained model always or never solves are left out before training (Qwen3-VL); rates are measured once, or read from a file."},
 		{Name: "rollout.curriculum", Card: "Prompts drawn in proportion to how often they fail (GLM-4.5V, Kimi k1.5), or to how open their outcome is (single-stream SPO)."},
 		{Name: "rollout.skip", Card: "Prompts that keep being solved, or keep failing, are skipped before they are rolled, more often the longer (GRESO)."},
+		{Name: "rollout.more", Card: "Further samples of prompts that mostly fail, in the same iteration, until they move the weights as much as others (DARS)."},
 		{Name: "rollout.resample", Card: "Further prompts are rolled in place of groups that teach nothing, up to a number of rolls (DAPO's dynamic sampling)."},
 		{Name: "rollout.buffer", Card: "Groups with signal are learned from again for some iterations, with the log-probabilities they were rolled with (Skywork R1V2)."},
 		{Name: "advantage.keep", Card: "Of a large group only the shortest answers, or those with the largest reward per token, are compared (GFPO)."},

@@ -54,6 +54,7 @@ type Rollout struct {
 	SharedNoise         bool   `toml:"shared_noise" doc:"a group starts from one noise, so that steps before the window are shared"`
 
 	Resample   *Resample           `toml:"resample" doc:"further prompts in place of groups that teach nothing (DAPO)"`
+	More       *prompts.More       `toml:"more" doc:"further samples of prompts that mostly fail, in the same iteration (DARS)"`
 	Curriculum *prompts.Curriculum `toml:"curriculum" doc:"prompts in proportion to how often they fail, or to how open their outcome is"`
 	Skip       *prompts.Skip       `toml:"skip" doc:"prompts that keep teaching nothing are left out before they are rolled (GRESO)"`
 	Filter     *prompts.PassRates  `toml:"filter" doc:"prompts that the untrained model always or never solves are left out (Qwen3-VL)"`

@@ -100,7 +100,13 @@ func (c *counting) begin() error {
 }
 
 // samples are those of an iteration.
-func (c *counting) samples() int { return c.e.Rollout.PromptsPerIteration * c.e.Rollout.Group }
+func (c *counting) samples() int {
+	group := c.e.Rollout.Group
+	if m := c.e.Rollout.More; m != nil {
+		group = max(group, m.Most)
+	}
+	return c.e.Rollout.PromptsPerIteration * group
+}
 
 // fits are ways to keep to a memory, the fastest first: half as many samples at once each time, and at last
 // checkpointing.

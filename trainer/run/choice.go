@@ -114,6 +114,9 @@ func (t *training) chooses() trainer.Choice {
 	if r.Resample != nil {
 		c.Further = t.further
 	}
+	if r.More != nil {
+		c.Further = t.more
+	}
 	if a.BestOf > 0 {
 		c.Best = func(r *trainer.Report, places []int) []int { return bestOf(a.BestOf, a.BestBy, r, places) }
 	}
@@ -185,6 +188,21 @@ func (t *training) further(r *trainer.Report) []trainer.Key {
 	return t.samplesOf(t.loop.Iteration, t.asks(t.loop.Iteration, r.Rolls, lacking, seen))
 }
 
+// more is trainer.Choice.Further for [rollout.more]: after the first roll, the samples that prompts which fail lack.
+func (t *training) more(r *trainer.Report) (keys []trainer.Key) {
+	if r.Rolls > 1 {
+		return nil
+	}
+	m, divided := t.now.turn.Rollout.More, t.now.turn.Advantage.Scale != "none"
+	for _, g := range trainer.Groups(r.Samples) {
+		n := len(g)
+		for k := range m.Further(prompts.Rate(trainer.Pick(r.Scores, g), m.Success), n, divided) {
+			keys = append(keys, trainer.Key{Iteration: t.loop.Iteration, Prompt: r.Samples[g[0]].Key.Prompt, Sample: n + k})
+		}
+	}
+	return keys
+}
+
 // bestOf are the best and the worst n of each group, by their advantages, in the order of samples.
 func bestOf(n int, by string, r *trainer.Report, places []int) []int {
 	choose := advantage.BestOfN
@@ -236,7 +254,7 @@ func (t *training) learn(r *trainer.Report) {
 // account writes down what was chosen.
 func (t *training) account(l *ledger.Line, r *trainer.Report) {
 	roll, a := t.now.turn.Rollout, t.now.turn.Advantage
-	if roll.Resample == nil && roll.Buffer == nil && a.Filter == nil && a.BestOf == 0 && a.Margin == 0 {
+	if roll.Resample == nil && roll.More == nil && roll.Buffer == nil && a.Filter == nil && a.BestOf == 0 && a.Margin == 0 {
 		return
 	}
 	l.Choice = &ledger.ChoiceLine{Rolls: r.Rolls, Learned: len(r.Learned), Reused: r.Reused}

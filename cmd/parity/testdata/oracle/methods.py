@@ -1,11 +1,12 @@
-"""Golden cases of methods that are in no family of golden/: BNPO, PKPO, single-stream SPO, GEPO, ΔL normalization.
+"""Golden cases of methods that are in no family of golden/: BNPO, PKPO, single-stream SPO, DARS, GEPO, ΔL normalization.
 
     pip install torch numpy
     git clone https://github.com/changyi7231/BNPO
     git clone https://github.com/kpahwa16/pass-k-policy-optimization pkpo
     git clone https://github.com/yelurebajrang/HeteroRL_GEPO gepo
     git clone https://github.com/verl-project/verl-recipe
-    python3 methods.py --bnpo BNPO --pkpo pkpo --gepo gepo --spo verl-recipe --out ../golden/methods
+    git clone https://github.com/yangzhch6/DARS
+    python3 methods.py --bnpo BNPO --pkpo pkpo --gepo gepo --spo verl-recipe --dars DARS --out ../golden/methods
 
 Upstream's own functions compute every value. BNPO's is cut out of its trainer, which needs ray; of GEPO's and SPO's
 trainers those statements are run that compute the loss, or the advantages.
@@ -14,6 +15,7 @@ import argparse
 import ast
 import importlib.util
 import json
+import math
 import os
 from collections import defaultdict
 
@@ -138,13 +140,24 @@ def spo(path):
            "tol": {"abs": 1e-12, "rel": 1e-10}}
 
 
+def dars(path):
+    path = os.path.join(path, "verl/verl/trainer/ppo/ray_dars_trainer.py")
+    for by, name in (("equal", "schedule_ET"), ("hard", "schedule_HW")):
+        schedule = function(path, name, {"math": math})
+        for group, most, divided in ((8, 32, 0), (8, 64, 1), (16, 24, 0), (6, 400, 1)):
+            success = [k / group for k in range(group + 1)] + [0.03, 0.31, 0.49]
+            yield {"name": f"further_dars/{by}_{group}_{most}", "op": "methods.further_dars", "source": "DARS verl/trainer/ppo/ray_dars_trainer.py",
+                   "note": name + "; samples beside a group's", "in": {"by": by, "group": group, "most": most, "divided": divided, "success": array(success)},
+                   "out": {"further": array([schedule(s, group, most, bool(divided)) for s in success])}, "tol": {"abs": 0, "rel": 0}}
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    for name in ("bnpo", "pkpo", "gepo", "spo", "out"):
+    for name in ("bnpo", "pkpo", "gepo", "spo", "dars", "out"):
         parser.add_argument("--" + name, required=True)
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
-    family = {"family": "methods", "doc": "advantages of methods, by their authors' code", "cases": [*bnpo(args.bnpo), *pkpo(args.pkpo), *spo(args.spo)]}
+    family = {"family": "methods", "doc": "advantages of methods, by their authors' code", "cases": [*bnpo(args.bnpo), *pkpo(args.pkpo), *spo(args.spo), *dars(args.dars)]}
     losses = {"family": "methods", "doc": "losses of methods, by their authors' code", "cases": [*hetero(args.gepo)]}
     for name, cases in (("advantages", family), ("losses", losses)):
         with open(os.path.join(args.out, name + ".json"), "w") as f:
