@@ -42,6 +42,8 @@ type Transcript struct {
 	Width    int // of the prompt's first picture, at full size
 	Height   int
 	Failed   bool // the last tool called gave an error
+
+	Shown []*vision.Image // all pictures of the conversation, the prompt's first; for judges that look
 }
 
 // A Crop is a picture that a tool gave back, by where it lies in a picture of the prompt.

@@ -35,6 +35,7 @@ func All() []Named {
 		other("ndcg", "Gain of the order in which the answer lists names, against the right ones (VRAG).", NDCGReward),
 		rule("relative", "Mean relative accuracy of the first number (PyVision-RL).", Relative{}.Rule),
 		rule("number", "The first number is the same (PyVision-RL).", Relative{Exact: true}.Rule),
+		rule("relaxed", "The number is within 5 % of the true one, or the text the same (ChartQA); within:2 is within 2 %.", Relaxed{0.05}.Rule),
 		other("grounding", "Intersection over union of one box (VLM-R1).", GroundingReward),
 		rule("giou", "Generalised intersection over union of one box, plus 1: 0 to 2 (Visual-RFT).", GIoU),
 		rule("detection", "Positions by intersection over union (Visual-RFT).", DetectionIoU),
@@ -51,8 +52,11 @@ func All() []Named {
 	}
 }
 
-// Find is a rule, or a form, by its name; "" is the first of its kind.
+// Find is a rule, or a form, by its name; "" is the first of its kind, and "within:2" a number within 2 % of the true one.
 func Find(name string, form bool) (Named, bool) {
+	if share, ok := within(name); ok && !form {
+		return Named{Name: name, New: Rule(Relaxed{share}.Rule).Reward}, true
+	}
 	for _, r := range All() {
 		if r.Form == form && (name == "" || r.Name == name) {
 			return r, true

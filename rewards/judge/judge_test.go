@@ -7,7 +7,7 @@ import (
 
 func TestAsk(t *testing.T) {
 	for _, name := range Templates() {
-		text, err := Ask(name, Blanks{"a {truth} cup", "T", "A", "R"})
+		text, err := Ask(name, Blanks{Prompt: "a {truth} cup", Truth: "T", Answer: "A", Requirement: "R"})
 		if err != nil || len(text) < 100 || strings.Contains(text, "{prompt}") || strings.Contains(text, "{answer}") {
 			t.Errorf("%s: %v, %.80q", name, err, text)
 		}

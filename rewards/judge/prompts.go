@@ -40,11 +40,12 @@ func question(template string) (string, error) {
 }
 
 // Blanks are what is put into a question.
-type Blanks struct{ Prompt, Truth, Answer, Requirement string }
+type Blanks struct{ Prompt, Truth, Answer, Requirement, Conversation string }
 
 // in fills the blanks of a text.
 func (b Blanks) in(text string) string {
-	return strings.NewReplacer("{prompt}", b.Prompt, "{truth}", b.Truth, "{answer}", b.Answer, "{requirement}", b.Requirement).Replace(text)
+	return strings.NewReplacer("{prompt}", b.Prompt, "{truth}", b.Truth, "{answer}", b.Answer, "{requirement}", b.Requirement,
+		"{conversation}", b.Conversation).Replace(text)
 }
 
 // Templates are the names of all questions.

@@ -14,8 +14,9 @@ import (
 
 // Card: one question about an item, the user's own or a published one. Its blanks: {prompt} is meta.question or
 // else the prompt, {truth} is meta.answer, {answer} is what the last answer tag of the last turn holds, or the
-// whole turn where there is none. Pictures and the frames of clips are shown, behind those that they were made of;
-// conversations are text alone.
+// whole turn where there is none, {conversation} is all that was said, a turn a paragraph, with the names of
+// tools that were called. Pictures and the frames of clips are shown, behind those that they were made of; of
+// a conversation its pictures, where Looks is set.
 //
 //	read    what the model must say                    score
 //	one     1 or 0, or that after "Judgement:"         1 or 0
@@ -25,6 +26,8 @@ import (
 //	final   Final Score: 4, from 1 to 5                over 5
 //
 // VRAG's (rm_phase.py) is read by judge, and a reply without an answer tag is 0 there, unasked.
+// With First, a rule is asked before the model: what it calls right is 1, and costs no call; all else, and what
+// the rule cannot compare, is the judge's.
 // A reply of the model that cannot be read is asked for again, up to Tries; then there is no score.
 // Invariants (tests): what cannot be read is missing, never 0.
 type Question struct {
@@ -33,6 +36,9 @@ type Question struct {
 	Read   string
 	Tagged bool // a reply without an answer tag is 0, and not asked about
 	Tries  int  // 8
+	Looks  bool // the pictures of a conversation are shown
+
+	First rewards.Reward // nil: the model is asked about every reply
 }
 
 // VRAG judges answers to questions about documents.
@@ -60,7 +66,7 @@ func verdict(read func(string) answers.Verdict) func(string) (float64, bool) {
 	}
 }
 
-var errNotShown = errors.New("the judge's question has no {answer}, so that it would not see the reply")
+var errNotShown = errors.New("the judge's question has neither {answer} nor {conversation}, so that it would not see the reply")
 
 // Score asks about an item.
 func (q Question) Score(ctx context.Context, item rewards.Item) (rewards.Score, error) {
@@ -68,18 +74,24 @@ func (q Question) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	if !ok {
 		return rewards.Score{}, fmt.Errorf("no judge's answer is read as %q: it is one, true, judge, score or final", q.Read)
 	}
-	blanks := Blanks{Prompt: asked(item)}
+	if s, ok := q.right(ctx, item); ok {
+		return s, nil
+	}
+	blanks := Blanks{Prompt: asked(item), Conversation: conversation(item)}
 	var pictures []*vision.Image
 	var err error
 	if item.Transcript == nil {
 		pictures, err = picturesOf(item)
 		pictures = slices.Concat(item.Sources, pictures)
-	} else if blanks.Answer, ok, err = answered(item.Transcript); err == nil && !strings.Contains(q.Text, "{answer}") {
+	} else if blanks.Answer, ok, err = answered(item.Transcript); err == nil && !strings.Contains(q.Text, "{answer}") && !strings.Contains(q.Text, "{conversation}") {
 		err = errNotShown
 	} else if !ok && q.Tagged && err == nil {
 		s := rewards.Score{}
 		s.Because("format", "no answer tag")
 		return s, nil
+	}
+	if q.Looks && item.Transcript != nil {
+		pictures = item.Transcript.Shown
 	}
 	if err == nil && strings.Contains(q.Text, "{truth}") {
 		blanks.Truth, err = truthOf(item.Meta)
@@ -94,6 +106,35 @@ func (q Question) Score(ctx context.Context, item rewards.Item) (rewards.Score, 
 	})
 	s.Because("judge", "%s", said)
 	return s, err
+}
+
+// right is the score of a reply that needs no judge.
+func (q Question) right(ctx context.Context, item rewards.Item) (s rewards.Score, ok bool) {
+	if q.First == nil || item.Transcript == nil {
+		return s, false
+	}
+	s, err := q.First.Score(ctx, item)
+	if err != nil || s.Value != 1 {
+		return s, false
+	}
+	s.Because("judge", "not asked: the rule calls it right")
+	return s, true
+}
+
+// conversation is what was said, for a judge to read; "" where the item is none.
+func conversation(item rewards.Item) string {
+	if item.Transcript == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "User: %s", item.Prompt)
+	for _, t := range item.Transcript.Turns {
+		fmt.Fprintf(&b, "\n\nAssistant: %s", t.Text)
+		if t.Tool != "" {
+			fmt.Fprintf(&b, "\n\n(tool %s was called)", t.Tool)
+		}
+	}
+	return b.String()
 }
 
 // asked is the question that an item answers.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/answers"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // TestQuestion: blanks are filled in, answers are read, and what cannot be read has no score.
@@ -72,5 +74,56 @@ func TestVRAG(t *testing.T) {
 	}
 	if asked != 1 {
 		t.Errorf("%d questions", asked)
+	}
+}
+
+// TestQuestionFirst: what a rule calls right is not asked about; all else is, also what the rule cannot compare.
+func TestQuestionFirst(t *testing.T) {
+	reply := func(text string) rewards.Item {
+		return rewards.Item{Prompt: "how many?", Meta: rewards.Meta{"answer": []byte(`"7"`)},
+			Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: text}}}}
+	}
+	asked := 0
+	q := Question{Text: "{answer} {truth}", Read: "one", First: answers.Rule(answers.Relative{Exact: true}.Rule).Reward(),
+		Model: says(func([]uint8, string) (string, error) { asked++; return "1", nil })}
+	for _, c := range []struct {
+		item rewards.Item
+		asks int
+	}{{reply("7"), 0}, {reply("seven of them"), 1}, {reply("<answer>8</answer>"), 1}} {
+		asked = 0
+		s, err := q.Score(t.Context(), c.item)
+		if err != nil || s.Value != 1 || asked != c.asks {
+			t.Errorf("%q: %v, %v, asked %d times, want %d", c.item.Transcript.Last(), s, err, asked, c.asks)
+		}
+		if said := s.Evidence[len(s.Evidence)-1].Text; c.asks == 0 && !strings.Contains(said, "not asked") {
+			t.Errorf("the ledger says %q", said)
+		}
+	}
+	words := reply("7")
+	words.Meta["answer"] = []byte(`"seven"`)
+	if s, err := q.Score(t.Context(), words); err != nil || s.Value != 1 || asked != 2 {
+		t.Errorf("a truth that the rule cannot compare: %v, %v, asked %d times", s, err, asked)
+	}
+}
+
+// TestQuestionConversation: a judge reads every turn, and sees the pictures where it looks.
+func TestQuestionConversation(t *testing.T) {
+	item := rewards.Item{Prompt: "which digit?", Transcript: &rewards.Transcript{Shown: []*vision.Image{shade(1), shade(2)},
+		Turns: []rewards.Turn{{Text: "I look closer.", Tool: "zoom"}, {Text: "<answer>7</answer>"}}}}
+	var saw []uint8
+	var read string
+	q := Question{Text: "Judge:\n{conversation}\nEnd.", Read: "score", Model: says(func(shown []uint8, text string) (string, error) {
+		saw, read = shown, text
+		return "<Score>3</Score>", nil
+	})}
+	for _, looks := range []bool{false, true} {
+		q.Looks = looks
+		s, err := q.Score(t.Context(), item)
+		if err != nil || s.Value != 0.6 || len(saw) != map[bool]int{false: 0, true: 2}[looks] {
+			t.Errorf("%v, %v, pictures %v", s, err, saw)
+		}
+		if want := "Judge:\nUser: which digit?\n\nAssistant: I look closer.\n\n(tool zoom was called)\n\nAssistant: <answer>7</answer>\nEnd."; read != want {
+			t.Errorf("it reads %q, want %q", read, want)
+		}
 	}
 }

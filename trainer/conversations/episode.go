@@ -63,6 +63,11 @@ func transcript(e *Episode) *rewards.Transcript {
 			t.Tokens = append(t.Tokens, int(e.Tokens[at]))
 		}
 	}
+	if e.Album != nil {
+		for _, p := range e.Album.Pictures {
+			t.Shown = append(t.Shown, p.Image)
+		}
+	}
 	for _, s := range e.Shots {
 		if s.Turn < 0 {
 			if t.Width == 0 {

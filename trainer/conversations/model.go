@@ -18,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision/sft"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -119,7 +120,14 @@ func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, err
 			return Question{}, err
 		}
 		q := Asked(p.Text, pictures...)
-		if e.Episode.System != "" {
+		if row, ok := p.Messages(); ok {
+			c, err := sft.ReadAsked(row)
+			if err != nil {
+				return Question{}, err
+			}
+			q.Messages, q.Tools = c.Messages, c.Tools
+		}
+		if e.Episode.System != "" && q.Messages[0].Role != "system" {
 			q.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(e.Episode.System)}}, q.Messages...)
 		}
 		return q, nil

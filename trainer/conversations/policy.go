@@ -22,6 +22,7 @@ import (
 type Question struct {
 	Messages []vlm.Message // with as many pictures
 	Pictures []*vision.Image
+	Tools    []any // that the template writes, as pytext.OrderedJSON reads them
 }
 
 // Asked is a question with pictures before it.
@@ -30,7 +31,7 @@ func Asked(text string, pictures ...*vision.Image) Question {
 	for range pictures {
 		content = append(content, vlm.Part{Kind: vlm.PicturePart})
 	}
-	return Question{[]vlm.Message{{Role: "user", Content: append(content, vlm.Text(text)...)}}, pictures}
+	return Question{Messages: []vlm.Message{{Role: "user", Content: append(content, vlm.Text(text)...)}}, Pictures: pictures}
 }
 
 // Policy is a policy that plays episodes.
@@ -109,7 +110,7 @@ func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := p.Speaker.Template.Render(q.Messages, vlm.Rendering{Generate: true})
+	text, err := p.Speaker.Template.Render(q.Messages, vlm.Rendering{Generate: true, Tools: q.Tools})
 	if err != nil {
 		return nil, err
 	}

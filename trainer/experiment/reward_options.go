@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +25,8 @@ type RewardOptions struct {
 	Layout *LayoutOptions `toml:"layout" of:"layout" doc:"of reward layout: what pairs of boxes are worth"`
 	Motion *MotionOptions `toml:"motion" of:"motion,heading,magnitude,dynamic,flicker,smooth,warp" doc:"of rewards of clips: how their flow is found; not written, heading takes farneback on all frames"`
 	Judge  *JudgeOptions  `toml:"judge" of:"judge" doc:"of reward judge: what a model is asked, and how it is called"`
+
+	Rules map[string]string `toml:"rules" of:"accuracy,length,tools" doc:"a rule by the prompt's meta.domain (of verl's rows, their data_source), in place of rule, which the others go by where it is written: { chart = \"relaxed\", math = \"boxed\" }"`
 
 	JPEG       *rewards.JPEGOptions     `toml:"jpeg" of:"jpeg" doc:"of reward jpeg: whether large or small files are good"`
 	GenEval    *rewards.GenEvalRules    `toml:"geneval" of:"geneval" doc:"of reward geneval: which boxes count, and what the reward is"`
@@ -67,7 +70,9 @@ func (o *MotionOptions) SetDefaults() {
 // JudgeOptions are of reward judge.
 type JudgeOptions struct {
 	Form        string   `toml:"form" enum:"flow_grpo,mixgrpo,mixgrpo_semantic,unified,edit_quality,edit_following,edit_pairwise,editscore,edit_r1,think,flex,vqascore,deepeyes_visual,deepeyes_reasoning,deepeyes_math,vrag,question" doc:"what is asked, and how the answer is read; think, flex and edit_pairwise compare the samples of a prompt, edit_following, edit_pairwise, editscore and edit_r1 see what it was made of, vqascore is the chance of a yes and needs a folder; deepeyes_* and vrag judge replies; question is your own"`
-	Question    string   `toml:"question" doc:"of form question: its text; {prompt}, {truth} (meta.answer) and {answer} are put in"`
+	Question    string   `toml:"question" doc:"of form question: its text; {prompt}, {truth} (meta.answer), {answer} and {conversation} are put in"`
+	First       string   `toml:"first" doc:"of form question: a rule for replies (darkroom list rules) that is asked before the model; what it calls right is 1, and costs no call"`
+	Looks       bool     `toml:"looks" doc:"of form question: the pictures of a conversation are shown, in their order"`
 	Read        string   `toml:"read" enum:"one,true,judge,score,final" doc:"of form question, what the model must say: 1 or 0; TRUE or FALSE; <judge>True</judge>; <Score>4</Score> of 5; Final Score: 4 of 5"`
 	Model       string   `toml:"model" doc:"as the server knows it; empty: the form's own"`
 	Temperature *float64 `toml:"temperature" range:"[0,10]" doc:"of answers; not written: the form's own"`
@@ -116,15 +121,9 @@ func (r *Reward) check(key string, report report) {
 	if r.Name != "" && !r.checkOwn(key, report) {
 		return
 	}
-	if r.Rule != "" {
-		names := answers.Names(r.Name == "format")
-		if !slices.Contains(names, r.Rule) {
-			hint := "it is one of " + strings.Join(names, ", ")
-			if near := config.Near(r.Rule, names); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			report(key+"rule", fmt.Sprintf("no rule of %s is called %q", r.Name, r.Rule), hint)
-		}
+	checkRule(key+"rule", r.Rule, r.Name, report)
+	for _, domain := range slices.Sorted(maps.Keys(r.Rules)) {
+		checkRule(key+"rules."+domain, r.Rules[domain], r.Name, report)
 	}
 	if _, err := rewards.ParseFrames(r.Frames); err != nil {
 		report(key+"frames", err.Error(), `frames = "mean", "worst" or "best:0.3"`)
@@ -158,9 +157,23 @@ func (r *Reward) check(key string, report report) {
 	}
 }
 
+// checkRule refuses a rule's name that there is not.
+func checkRule(key, rule, of string, report report) {
+	if _, ok := answers.Find(rule, of == "format"); ok || rule == "" {
+		return
+	}
+	names := answers.Names(of == "format")
+	hint := "it is one of " + strings.Join(names, ", ")
+	if near := config.Near(rule, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	report(key, fmt.Sprintf("no rule of %s is called %q", of, rule), hint)
+}
+
 // checkJudge finds what a judge cannot be.
 func (r *Reward) checkJudge(key string, report report) {
 	o := Filled(r.Judge)
+	checkRule(key+"judge.first", o.First, r.Name, report)
 	switch {
 	case r.Path != "" && r.URL != "":
 		report(key+"path", "the judge is a server (url) and a folder (path)", "leave out one of them")
@@ -172,6 +185,8 @@ func (r *Reward) checkJudge(key string, report report) {
 		report(key+"judge.question", "there is no question", `for example question = "Question: {prompt}\nRight: {truth}\nAnswer: {answer}\nSay 1 if it is right, else 0."`)
 	case o.Model == "" && r.URL != "" && o.nameless():
 		report(key+"judge.model", fmt.Sprintf("form %q has no model of its own, and a server wants a name", o.Form), `for example model = "Qwen/Qwen2.5-72B-Instruct"`)
+	case o.Form != "question" && (o.First != "" || o.Looks):
+		report(key+"judge.form", fmt.Sprintf("form %q asks as it was published: first and looks are of your own question", o.Form), `write form = "question"`)
 	case o.Form != "question" && o.Question != "":
 		report(key+"judge.question", fmt.Sprintf("form %q has a question of its own", o.Form), `write form = "question"`)
 	}

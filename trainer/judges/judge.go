@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/rewards/judge"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -93,7 +94,11 @@ func asking(o experiment.JudgeOptions, m judge.Asker) (rewards.Reward, error) {
 	case o.Form == "editscore":
 		return judge.EditScore{Model: m}, nil
 	case o.Form == "question":
-		return judge.Question{Model: m, Text: o.Question, Read: o.Read}, nil
+		q := judge.Question{Model: m, Text: o.Question, Read: o.Read, Looks: o.Looks}
+		if rule, ok := answers.Find(o.First, false); ok && o.First != "" {
+			q.First = rule.New()
+		}
+		return q, nil
 	}
 	return judge.NewPointwise(o.Form, m)
 }

@@ -112,6 +112,7 @@ var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"tool-bonus":  single(answers.ToolBonus(answers.Rule(answers.Default).Reward())),
 	"calls":       single(answers.CallCount()),
 	"repetition":  openRepetition,
+	"language":    single(answers.Language{}),
 	"length":      openLength,
 	"mini_o3":     openMiniO3,
 	"aesthetic":   network,
@@ -201,11 +202,30 @@ func openLength(r experiment.Reward, _ Bench) (Opened, error) {
 
 // ruled is the rule that the reward names.
 func ruled(r experiment.Reward, form bool) (rewards.Reward, error) {
+	if len(r.Rules) > 0 {
+		return byDomain(r)
+	}
 	rule, ok := answers.Find(r.Rule, form)
 	if !ok {
 		return nil, fmt.Errorf("no rule is called %q", r.Rule)
 	}
 	return rule.New(), nil
+}
+
+// byDomain is the rules that the reward names for domains, and the one for all others.
+func byDomain(r experiment.Reward) (rewards.Reward, error) {
+	d := answers.Domains{Rules: map[string]rewards.Reward{}}
+	for domain, name := range r.Rules {
+		rule, ok := answers.Find(name, false)
+		if !ok {
+			return nil, fmt.Errorf("no rule is called %q", name)
+		}
+		d.Rules[domain] = rule.New()
+	}
+	if rule, ok := answers.Find(r.Rule, false); ok && r.Rule != "" {
+		d.Other = rule.New()
+	}
+	return d, nil
 }
 
 // embedded is the CLIP of rewards that may go without a folder of their own.

@@ -56,6 +56,11 @@ func withSheet(path string, f func(s *sheet) error) (err error) {
 
 // parquetPrompts are the rows of a file. shown is the file's name from the folder in which names of pictures begin.
 func parquetPrompts(path, shown, column string) (list []Prompt, err error) {
+	if column == "" || column == messagesColumn {
+		if list, ok, err := messagesPrompts(path, shown); ok || err != nil {
+			return list, err
+		}
+	}
 	err = withSheet(path, func(s *sheet) error {
 		list, err = s.prompts(shown, column)
 		return err

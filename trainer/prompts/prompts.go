@@ -164,6 +164,12 @@ func record(n int, line []byte) (p Prompt, err error) {
 	if key := doubled(line); key != "" {
 		return p, at(n, "%q is there twice in one object\nhint: which of the two is meant cannot be known; delete one", key)
 	}
+	if isMessages(line) {
+		if p, err = messagesPrompt(string(line)); err != nil {
+			return p, at(n, "%w", err)
+		}
+		return p, nil
+	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {

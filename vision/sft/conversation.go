@@ -3,6 +3,7 @@ package sft
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/vision/pytext"
@@ -33,12 +34,20 @@ func ReadConversation(text string) (c Conversation, err error) {
 	if !ok {
 		return c, errors.New("an object was expected")
 	}
-	if c.Tools, err = toolsOf(o.Values["tools"]); err != nil {
-		return c, fmt.Errorf("tools: %w", err)
-	}
 	list, key, err := turnsOf(o)
 	if err != nil {
 		return c, err
+	}
+	if c, err = conversationOf(o, list, key); err != nil {
+		return c, err
+	}
+	return c, c.check()
+}
+
+// conversationOf is a row's list of turns, with what stands beside it.
+func conversationOf(o pytext.Ordered, list []any, key string) (c Conversation, err error) {
+	if c.Tools, err = toolsOf(o.Values["tools"]); err != nil {
+		return c, fmt.Errorf("tools: %w", err)
 	}
 	if system, _ := o.Values["system"].(string); system != "" {
 		c.Messages = append(c.Messages, vlm.Message{Role: "system", Content: vlm.Text(system)})
@@ -57,7 +66,7 @@ func ReadConversation(text string) (c Conversation, err error) {
 	if len(listed) > 0 {
 		c.Pictures = listed
 	}
-	return c, c.check()
+	return c, nil
 }
 
 // turnsOf is a row's list of turns.
@@ -235,24 +244,10 @@ func callsIn(text string) (calls []vlm.Call, err error) {
 
 // check: there is something to learn, and a picture for each mark.
 func (c Conversation) check() error {
-	marks, answers := 0, 0
-	for _, m := range c.Messages {
-		if m.Role == "assistant" {
-			answers++
-		}
-		for _, p := range m.Content {
-			if p.Kind == vlm.PicturePart {
-				marks++
-			}
-		}
-	}
-	if answers == 0 {
+	if !slices.ContainsFunc(c.Messages, func(m vlm.Message) bool { return m.Role == "assistant" }) {
 		return errors.New("the assistant says nothing: there is nothing to learn")
 	}
-	if marks != len(c.Pictures) {
-		return fmt.Errorf("%w: %d pictures, and %d marks in the messages", ErrPictures, len(c.Pictures), marks)
-	}
-	return nil
+	return c.checkMarks()
 }
 
 // Question is the first thing that is said to the assistant, for people.
@@ -270,4 +265,15 @@ func (c Conversation) Question() string {
 		}
 	}
 	return "a conversation"
+}
+
+// Last is the text of the last message, for people and for rewards.
+func (c Conversation) Last() string {
+	var b strings.Builder
+	if n := len(c.Messages); n > 0 {
+		for _, p := range c.Messages[n-1].Content {
+			b.WriteString(p.Text)
+		}
+	}
+	return strings.TrimSpace(b.String())
 }
