@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -36,17 +37,17 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.
 	}
 	c := counting{Model: m, e: e, dry: dry}
 	c.phase(&c.need.Texts)
-	if c.turn, err = e.Turn(0); err != nil {
+	turns, err := c.turns(first[0].Bytes())
+	if err != nil {
 		return nil, err
 	}
-	if err := c.begin(); err != nil {
-		return nil, err
-	}
-	c.need.Samples = c.host(first[0].Bytes())
 	for _, fit := range c.fits() {
-		c.need.Fit, m.Micro, m.Checkpointing = fit, fit.Micro, fit.Checkpointing
-		if err := c.iterate(); err != nil {
-			return nil, err
+		m.Micro, m.Checkpointing = fit.Micro, fit.Checkpointing
+		c.need = model.Memory{Fit: fit, Texts: c.need.Texts, Samples: c.need.Samples}
+		for _, turn := range turns {
+			if err := c.iterate(turn); err != nil {
+				return nil, err
+			}
 		}
 		if c.need.Within(budget, 1) {
 			break
@@ -78,16 +79,45 @@ type counting struct {
 	turn experiment.Turn
 	dry  model.Dry
 	need model.Memory
+	most int // samples that go through the network at once where nothing bounds them
 }
 
 // phase ends one: what it took at most.
 func (c *counting) phase(into *int64) {
-	*into = int64(c.dry.Peak())
+	*into = max(*into, int64(c.dry.Peak()))
 	c.dry.ResetPeak()
 }
 
-// begin prepares the largest pictures of the first iteration.
-func (c *counting) begin() error {
+// turns are the first iterations of stages, those left out that ask for what one before them asks for.
+func (c *counting) turns(text int64) (all []experiment.Turn, err error) {
+	type asked struct {
+		width, height, frames, samples int
+		noised                         bool
+	}
+	seen := map[asked]bool{}
+	for i, first := 0, 0; i == 0 || i < len(c.e.Stages); i++ {
+		turn, err := c.e.Turn(first)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.begin(turn); err != nil {
+			return nil, err
+		}
+		if one := (asked{c.At.Width, c.At.Height, c.At.Frames, c.samples(), turn.Noised()}); !seen[one] {
+			seen[one], all = true, append(all, turn)
+		}
+		c.most = max(c.most, min(c.samples(), c.perPass(&c.Form)))
+		c.need.Samples = max(c.need.Samples, c.host(text))
+		if len(c.e.Stages) > 0 {
+			first += c.e.Stages[i].Iterations
+		}
+	}
+	return all, nil
+}
+
+// begin prepares the largest pictures of an iteration.
+func (c *counting) begin(turn experiment.Turn) error {
+	c.turn = turn
 	if err := c.follow(c.Policy, c.turn, rng.New(uint64(c.e.Run.Seed)), false); err != nil {
 		return err
 	}
@@ -101,28 +131,31 @@ func (c *counting) begin() error {
 
 // samples are those of an iteration.
 func (c *counting) samples() int {
-	group := c.e.Rollout.Group
-	if m := c.e.Rollout.More; m != nil {
+	group := c.turn.Rollout.Group
+	if m := c.turn.Rollout.More; m != nil {
 		group = max(group, m.Most)
 	}
-	return c.e.Rollout.PromptsPerIteration * group
+	return c.turn.Rollout.PromptsPerIteration * group
 }
 
 // fits are ways to keep to a memory, the fastest first: half as many samples at once each time, and at last
 // checkpointing.
 func (c *counting) fits() (all []model.Fit) {
 	all = []model.Fit{{}}
-	for n := min(c.samples(), c.perPass(&c.Form)) / 2; n >= 1; n /= 2 {
+	for n := c.most / 2; n >= 1; n /= 2 {
 		all = append(all, model.Fit{Micro: n})
 	}
 	return append(all, model.Fit{Micro: 1, Checkpointing: true})
 }
 
 // iterate makes one iteration, of as many samples as go through the network at once.
-func (c *counting) iterate() error {
+func (c *counting) iterate(turn experiment.Turn) error {
+	if err := c.begin(turn); err != nil {
+		return err
+	}
 	keys := make([]trainer.Key, min(c.samples(), max(1, c.perPass(&c.Form), (1<<18)/c.At.Pixels())))
 	for i := range keys { // others than those of its group, as in an iteration
-		keys[i] = trainer.Key{Prompt: i / c.e.Rollout.Group % len(c.asked.Train), Sample: i}
+		keys[i] = trainer.Key{Prompt: i / c.turn.Rollout.Group % len(c.asked.Train), Sample: i}
 	}
 	c.Pipeline.Pool.Trim() // of what another fit left
 	c.dry.ResetPeak()
@@ -166,8 +199,17 @@ func (c *counting) iterate() error {
 // float64; a picture in bytes and, while it is decoded and judged, in fp32 twice. All of it as much again: Go's
 // collector lets garbage lie up to what lives. Of texts as many are remembered as have room.
 func (c *counting) host(text int64) int64 {
-	texts := min(int64(c.asked.Len()), max(int64(c.e.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
-	return texts + 2*int64(c.samples())*int64(8*(3*len(c.turn.Trained)+6)*c.At.Len()+c.At.Pixels()*3*(1+4+4))
+	texts := min(int64(c.asked.Len()), max(int64(c.turn.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
+	return 2*c.listed() + texts + 2*int64(c.samples())*int64(8*(3*len(c.turn.Trained)+6)*c.At.Len()+c.At.Pixels()*3*(1+4+4))
+}
+
+// listed is what the lists of prompts take.
+func (c *counting) listed() (bytes int64) {
+	for n := range c.asked.Len() {
+		p := c.asked.Prompt(n)
+		bytes += int64(unsafe.Sizeof(p)) + int64(len(p.Text)+len(p.Meta)) + 32 // their line's other letters
+	}
+	return bytes
 }
 
 // largest is the form of the largest pictures that a turn, or an evaluation, makes.

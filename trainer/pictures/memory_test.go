@@ -1,6 +1,8 @@
 package pictures
 
 import (
+	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
@@ -146,4 +149,110 @@ func TestNoiseFloorInPieces(t *testing.T) {
 			t.Errorf("%q: %v, and of the whole network %v", sets, *found.Floor, want)
 		}
 	}
+}
+
+// TestStagesAreCounted: a later stage with larger pictures, or more of them, is in what a run takes.
+func TestStagesAreCounted(t *testing.T) {
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	predict := func(sets ...string) *model.Memory {
+		need, err := Memory(parse(t, append(sets, "loss.noise_floor=off", "rollout.group=2")...), cpu.NewDry(cpu.Options{Path: path}), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return need
+	}
+	size := func(n string) []string { return []string{"sampler.width=" + n, "sampler.height=" + n} }
+	small, large := predict(size("32")...), predict(size("128")...)
+	later := predict(append(size("32"), "stage=[{iterations=2}, {iterations=2, sampler={width=128, height=128}}]")...)
+	near := func(a, b int64) bool { return float64(a) > 0.95*float64(b) } // what the first stage left may serve the second
+	if !near(later.Training, large.Training) || !near(later.Sampling, large.Sampling) || !near(later.Decoding, large.Decoding) || later.Samples < large.Samples || near(small.Training, large.Training) {
+		t.Errorf("a second stage of 128 pixels: %+v; the whole run of 128: %+v", *later, *large)
+	}
+}
+
+// TestBudgets: samples, gradients and the adapter after an update have the same bytes, whatever a budget makes of
+// micro-batches and of checkpointing.
+func TestBudgets(t *testing.T) {
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	e := parse(t, "rollout.group=4", "loss.noise_floor=off", "sampler.width=32", "sampler.height=32", "sampler.steps=3")
+	list, err := e.Open(e.Rollout.Prompts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := make([]trainer.Key, 4)
+	for i := range keys {
+		keys[i] = trainer.Key{Prompt: i / 2, Sample: i % 2}
+	}
+	var fits []model.Fit
+	var want [][]byte
+	for budget := int64(0); ; {
+		need, err := Memory(e, cpu.NewDry(cpu.Options{Path: path}), budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := updated(t, e, model.Options{Backend: be, Train: list, Fit: need.Fit}, keys); want == nil {
+			want = got
+		} else if !slices.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("%+v: other bytes than those of %+v", need.Fit, fits[0])
+		}
+		if fits = append(fits, need.Fit); need.Checkpointing {
+			break
+		}
+		budget = model.ProgramBytes + need.Peak() - 1
+	}
+	if len(fits) < 4 || fits[0].Micro != 0 || fits[len(fits)-2].Micro != 1 {
+		t.Errorf("decisions: %+v", fits)
+	}
+}
+
+// updated is an iteration's samples, gradients, and the parameters after its update.
+func updated(t *testing.T, e *experiment.Experiment, o model.Options, keys []trainer.Key) (all [][]byte) {
+	t.Helper()
+	m, err := Open(e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	turn, err := e.Turn(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Begin(turn, rng.New(1), 1); err != nil {
+		t.Fatal(err)
+	}
+	samples, err := m.Roll(trainer.Current, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var points []trainer.Point
+	for _, s := range samples {
+		all = append(all, fmt.Append(nil, s.Item.Final))
+		points = append(points, trainer.Point{Key: s.Key, State: s.Decisions.State[0], Time: s.Decisions.Time[0]})
+	}
+	answers, err := m.Eval(trainer.Current, points)
+	if err == nil {
+		err = answers.Back(answers.Outputs)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range m.Moved() {
+		all = append(all, p.AnyGrad().Bytes())
+	}
+	m.Params().Move(1, 1e-3)
+	for _, p := range m.Moved() {
+		all = append(all, p.Value.Bytes())
+	}
+	return all
 }

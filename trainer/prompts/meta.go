@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Meta is what a prompt's line says beside its text, for rewards to read: an object of JSON as it was written, "" where
@@ -67,16 +68,29 @@ func (m Meta) Get(key string) (value json.RawMessage, ok bool) {
 
 // MarshalJSON writes the keys in their order, as of a map.
 func (m Meta) MarshalJSON() ([]byte, error) {
-	s, last, sorted := scan{text: string(m)}, "", true
+	type pair struct{ name, value string }
+	var room [mostKeys]pair
+	all, s := room[:0], scan{text: string(m)}
 	plain := s.object(func(name string) bool {
-		sorted = sorted && name > last
-		last = name
-		return s.value(1)
+		s.next()
+		from := s.at
+		ok := s.value(1)
+		all = append(all, pair{name, s.text[from:s.at]})
+		return ok
 	})
-	if plain && sorted {
-		return []byte(m), nil
+	if !plain {
+		return json.Marshal(m.Map())
 	}
-	return json.Marshal(m.Map())
+	slices.SortFunc(all, func(a, b pair) int { return strings.Compare(a.name, b.name) })
+	out := append(make([]byte, 0, len(m)+2), '{')
+	for i, p := range all {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, '"')
+		out = append(append(append(out, p.name...), '"', ':'), p.value...)
+	}
+	return append(out, '}'), nil
 }
 
 // UnmarshalJSON reads an object, or null.

@@ -3,6 +3,7 @@ package prompts
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 )
 
 // Long lists have plain records: a text, its meta, each key once. quick reads those in one pass over the line, and what it
@@ -59,9 +60,32 @@ func (s *scan) word() (string, bool) {
 	if !ok || plain {
 		return inner, ok
 	}
+	if text, ok := unescaped(inner); ok {
+		return text, true
+	}
 	var text string
 	err := json.Unmarshal([]byte(s.text[from:s.at]), &text)
 	return text, err == nil
+}
+
+// unescaped is a string's text where only single characters are escaped, and none by its number.
+func unescaped(inner string) (string, bool) {
+	var b strings.Builder
+	b.Grow(len(inner))
+	for {
+		i := strings.IndexByte(inner, '\\')
+		if i < 0 {
+			b.WriteString(inner)
+			return b.String(), true
+		}
+		b.WriteString(inner[:i])
+		at := strings.IndexByte(`"\/bfnrt`, inner[i+1])
+		if at < 0 {
+			return "", false
+		}
+		b.WriteByte("\"\\/\b\f\n\r\t"[at])
+		inner = inner[i+2:]
+	}
 }
 
 // count is a whole number.

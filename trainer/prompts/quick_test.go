@@ -16,7 +16,7 @@ var plainRecords = []string{
 	` { "prompt" : "a sign that says \"HELLO\" \u00e9\n" , "meta" : { } } `,
 	`{"meta": {"boxes": [ {"x": -1.5e+3, "y": [0, 0.25, true, null]}, [] ], "answer": "7", "said": "\\"}, "prompt": "b"}`,
 	`{"prompt": "c", "negative": "", "width": 512, "height": 768}`,
-	`{"prompt": "d", "image": "a.png"}`,
+	`{"prompt": "d \\ \/ \b\f\n\r\t\" \" e", "image": "a.png"}`,
 	`{}`,
 }
 
