@@ -72,6 +72,11 @@ func (o *exportOptions) write(log io.Writer) (*exportReport, error) {
 			return nil, err
 		}
 		x.model, x.report.Iteration = x.run.Model, &x.run.Checkpoint.Iteration
+		if base := x.run.Experiment.Model.Base; base != "" && o.whole() {
+			return nil, usagef("--as %s: the model of %s is one file, %s, and a whole folder is copied from a folder\nhint: --model names the model in diffusers' layout; adapters leave as peft, diffusers or kohya", o.as, o.run, x.model)
+		} else if base != "" {
+			x.model = base
+		}
 	} else if o.model != "" {
 		if x.model, err = assets.Resolve(o.model); err != nil {
 			return nil, usageError{err}

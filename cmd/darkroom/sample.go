@@ -34,6 +34,9 @@ takes every step but the last, which leaves no noise.
 samples as the run's evaluations do (steps, guidance, solver); flags say otherwise, and --weights
 ema takes the moving average.
 
+--model may name one file of weights, a checkpoint of Stable Diffusion 1.5, SDXL, Stable Diffusion 3 or FLUX as their
+authors and ComfyUI have it: --base then names a folder of the same architecture, whose settings and tokenizers count.
+
 FluxKontextPipeline, QwenImageEditPipeline and QwenImageEditPlusPipeline change pictures: --image names
 one, or several where the network reads several, and the size follows as upstream has it.
 
@@ -45,6 +48,7 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 			"  darkroom sample --model embed:tiny-sd3 --prompt 'a red circle left of a blue square' --n 9 --out a.png\n" +
 			"  darkroom sample --model stable-diffusion-3.5-medium --prompt 'a lighthouse at dawn' --out a.png\n" +
 			"  darkroom sample --model flux-dev --prompt 'a map of an island' --n 4 --seed 7 --steps 20 --lora maps.safetensors --out maps.png\n" +
+			"  darkroom sample --model dreamshaper.safetensors --base stable-diffusion-v1-5 --prompt 'a lighthouse at dawn' --out a.png\n" +
 			"  darkroom sample --model wan2.1-t2v-1.3b --prompt 'a cat runs over a bridge' --frames 33 --width 416 --height 240 --out cat.gif\n" +
 			"  darkroom sample --model qwen-image-edit --image a.png --prompt 'make it night' --out night.png",
 		Args: noArgs,
@@ -63,6 +67,7 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 	o.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.model, "model", "", "folder `DIR` of a whole pipeline, or embed:tiny-sd3, which is part of the program")
+	f.StringVar(&o.base, "base", "", "where --model is one file of weights: a folder `DIR` of the same architecture with settings and tokenizers")
 	f.StringArrayVar(&o.prompts, "prompt", nil, "`TEXT` to draw; may be given several times")
 	f.StringVar(&o.negative, "negative", "", "`TEXT` to keep away from")
 	f.StringVar(&o.out, "out", "", "`FILE` to write: a PNG, for clips also .gif, .y4m, .mp4, ...; or a folder, with / at its end, for single ones")
@@ -92,12 +97,12 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 
 // sampleOptions are the flags.
 type sampleOptions struct {
-	model, negative, out, solver, lora, dtype, cache, tile, latents string
-	prompts                                                         []string
-	device                                                          string
-	n, steps, width, height, textLength, sourceArea, batch          int
-	seed                                                            uint64
-	guidance, trueCFG, noise                                        float64
+	model, base, negative, out, solver, lora, dtype, cache, tile, latents string
+	prompts                                                               []string
+	device                                                                string
+	n, steps, width, height, textLength, sourceArea, batch                int
+	seed                                                                  uint64
+	guidance, trueCFG, noise                                              float64
 	clipOptions
 	sampleRun
 

@@ -70,6 +70,9 @@ func (o *sampleOptions) asEvaluated(given func(flag string) bool) {
 		o.textLength = m.TextLength
 	}
 	o.sourceArea = m.SourceArea
+	if !given("base") {
+		o.base = m.Base
+	}
 	if !given("negative") {
 		o.negative = o.from.Sampler.Negative
 	}

@@ -196,6 +196,13 @@ func (p *Pipeline) mark() (string, error) {
 // markParts writes what parts of a folder are told from others by.
 func (f *folder) markParts(h io.Writer, parts ...string) error {
 	for _, part := range parts {
+		if f.inFile(part) != nil {
+			info, err := os.Stat(f.path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(h, part, f.path, info.Size(), info.ModTime().UnixNano())
+		}
 		dir, err := f.part(part)
 		if err != nil {
 			return err

@@ -330,6 +330,10 @@ func (e *encoder) free() error {
 // EncoderBytes is what the encoders' files take.
 func (p *Pipeline) EncoderBytes() (bytes int64) {
 	for _, e := range p.encoders {
+		if src := p.folder.inFile(e.part); src != nil {
+			bytes += src.Bytes()
+			continue
+		}
 		dir, err := p.folder.part(e.part)
 		if err != nil {
 			continue

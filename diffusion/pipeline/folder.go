@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/diffusion/single"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
@@ -18,6 +19,8 @@ import (
 // is opened: every file of a part must lie in it, or where the hub's cache puts it.
 type folder struct {
 	dir   string
+	path  string       // that was opened: the folder, or the file of its weights
+	file  *single.File // nil: weights lie in the folder
 	class string
 	parts map[string]string // a part's class; parts that the pipeline does without are absent
 	raw   []byte            // model_index.json
@@ -63,7 +66,7 @@ func readFolder(dir string) (*folder, error) {
 	if err := hub.Decode(path, raw, &entries); err != nil {
 		return nil, err
 	}
-	f := &folder{dir: dir, parts: map[string]string{}, raw: raw, zeros: -1}
+	f := &folder{dir: dir, path: dir, parts: map[string]string{}, raw: raw, zeros: -1}
 	if err := json.Unmarshal(entries["_class_name"], &f.class); err != nil || f.class == "" {
 		return nil, fmt.Errorf("%s: it has no \"_class_name\"", path)
 	}

@@ -184,7 +184,7 @@ func (p *Pipeline) again(o Options) (*Pipeline, error) {
 	if d := p.folder.drawn; d != nil {
 		return d.Open(o)
 	}
-	return Open(p.folder.dir, o)
+	return Open(p.folder.path, o)
 }
 
 // oneStep is a sampler of one step, and as many pictures as go into one run of the network.

@@ -45,6 +45,9 @@ type Options struct {
 	CacheLimit   int64    // bytes of that folder; 0: UsualCacheLimit
 	CacheIfCan   bool     // where the folder cannot be written, or its disk is full, it is done without
 	Train        []string // names of the denoiser's parameters that are trained, as expressions
+	// Base is, where what is opened is one file (package single), a folder with the settings and tokenizers of its
+	// architecture; weights that the file does not hold are read there, too.
+	Base string
 	// Weights, where set, take the place of the denoiser's stored parameters of the same names.
 	Weights nn.Source
 	// Lend keeps no frozen matrix of the denoiser in memory: each is read whenever a product needs it. Values are those of
@@ -99,17 +102,22 @@ type Pipeline struct {
 
 // Open understands a folder: every setting and every header is read and held against the
 // others. Weights are loaded when they are first needed.
-func Open(dir string, o Options) (*Pipeline, error) {
-	f, err := readFolder(dir)
+func Open(dir string, o Options) (p *Pipeline, err error) {
+	f, err := openFolder(dir, o.Base)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.close())
+		}
+	}()
 	f.bare = o.Pool != nil && o.Pool.Bare()
 	open, err := f.family()
 	if err != nil {
 		return nil, err
 	}
-	p := &Pipeline{Options: o, folder: f, texts: map[textKey]*Text{}}
+	p = &Pipeline{Options: o, folder: f, texts: map[textKey]*Text{}}
 	if p.family, err = open(f, o); err != nil {
 		return nil, err
 	}
@@ -126,7 +134,10 @@ func Open(dir string, o Options) (*Pipeline, error) {
 	if p.schedule, err = openScheduler(f, p.family.flow); err != nil {
 		return nil, err
 	}
-	return p, f.headers(p.family.component, "vae")
+	if err = f.headers(p.family.component, "vae"); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // ReadsLength reports whether Options.TextLength means something: a T5 encoder reads texts, or zeros stand for
@@ -139,8 +150,8 @@ func (p *Pipeline) ReadsLength() bool {
 func (p *Pipeline) Class() string     { return p.folder.class }
 func (p *Pipeline) Component() string { return p.family.component }
 
-// Dir is the folder.
-func (p *Pipeline) Dir() string { return p.folder.dir }
+// Dir is what was opened: the folder, or the file of its weights.
+func (p *Pipeline) Dir() string { return p.folder.path }
 
 // Defaults are what upstream's pipeline does where nothing is asked for.
 func (p *Pipeline) Defaults() Defaults {
@@ -198,7 +209,7 @@ func (p *Pipeline) Close() error {
 		err = errors.Join(err, n.close())
 	}
 	p.experts, p.decoder.network = [2]expert{}, nil
-	return err
+	return errors.Join(err, p.folder.close())
 }
 
 // network is a part in memory, and where its weights are read.

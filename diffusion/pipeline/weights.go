@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -25,6 +26,9 @@ func (f *folder) weights(part string) (*weights, error) {
 	if f.drawn != nil {
 		return &weights{name: part, key: f.drawn.Key.With(rng.Purpose(part))}, nil
 	}
+	if src := f.inFile(part); src != nil {
+		return &weights{name: f.file.Path, source: src}, nil
+	}
 	dir, err := f.part(part)
 	if err != nil {
 		return nil, err
@@ -33,6 +37,9 @@ func (f *folder) weights(part string) (*weights, error) {
 		return &weights{name: dir, like: safetensors.BF16}, nil
 	}
 	set, err := safetensors.OpenFolder(dir)
+	if err != nil && f.file != nil {
+		return nil, fmt.Errorf("%s holds no %s (it holds %s), and there is none in the folder of model.base: %w", f.file.Path, part, strings.Join(f.file.Parts(), ", "), err)
+	}
 	if err != nil {
 		return nil, err
 	}

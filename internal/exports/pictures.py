@@ -55,8 +55,9 @@ def narrow_flux(folder):
     name = "_convert_kohya_flux_lora_to_diffusers"
     config = json.load(open(f"{folder}/transformer/config.json"))
     width = config["num_attention_heads"] * config["attention_head_dim"]
-    source = inspect.getsource(getattr(lora_conversion_utils, name)).replace("12288", str(4 * width)).replace("3072", str(width))
-    exec(source, vars(lora_conversion_utils))
+    published = vars(lora_conversion_utils).get("as_published") or inspect.getsource(getattr(lora_conversion_utils, name))
+    lora_conversion_utils.as_published = published
+    exec(published.replace("12288", str(4 * width)).replace("3072", str(width)), vars(lora_conversion_utils))
     setattr(lora_pipeline, name, getattr(lora_conversion_utils, name))
 
 

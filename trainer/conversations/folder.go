@@ -62,7 +62,7 @@ func Known(params *nn.Params) model.Known {
 }
 
 // network is the parameters of a folder's model, as Open opens them.
-func network(dir string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error) {
+func network(dir, _ string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error) {
 	return opened(dir, pool, train, nil)
 }
 

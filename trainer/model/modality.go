@@ -25,8 +25,9 @@ type Modality struct {
 	// Ready tries what the model needs of the machine, before anything is opened that takes long, and
 	// returns a sentence for people; "": there is nothing to say.
 	Ready func(ctx context.Context, e *experiment.Experiment) (news string, err error)
-	// Network opens the parameters of the network that is trained, as a run opens them, and says how they are let go.
-	Network func(dir string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error)
+	// Network opens the parameters of the network that is trained, as a run opens them, and says how they are let go; base
+	// is model.base.
+	Network func(dir, base string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error)
 	// Open opens the model on one device.
 	Open func(e *experiment.Experiment, o Options) (Model, error)
 	// Possible reports a turn that this version cannot train.

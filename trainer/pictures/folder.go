@@ -19,7 +19,7 @@ func inspect(f *model.Folder) {
 		return
 	}
 	patterns, adapted := c.Model.Trained()
-	p, err := c.open(pipeline.Options{Pool: c.Pool, Train: patterns, TextLength: c.Model.TextLength})
+	p, err := c.open(pipeline.Options{Pool: c.Pool, Train: patterns, Base: c.Model.Base, TextLength: c.Model.TextLength})
 	if err != nil {
 		return // reported
 	}
@@ -104,8 +104,8 @@ func (c generator) checkNegative(turn int, at *experiment.Experiment) {
 }
 
 // network is the parameters of a folder's denoiser, as Open opens them.
-func network(dir string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error) {
-	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool, Precision: pipeline.BF16, Train: train})
+func network(dir, base string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error) {
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool, Precision: pipeline.BF16, Train: train, Base: base})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -73,7 +73,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 		precision = pipeline.F32
 	}
 	patterns, _ := e.Model.Trained()
-	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, TextLength: e.Model.TextLength, SourceArea: e.Model.SourceArea}, rewards: o.Rewards, asked: o}
+	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, TextLength: e.Model.TextLength, SourceArea: e.Model.SourceArea, Base: e.Model.Base}, rewards: o.Rewards, asked: o}
 	if e.Rollout.Offline {
 		if m.album, err = album.Open(e.Rollout.Prompts); err != nil {
 			return nil, err

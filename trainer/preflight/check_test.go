@@ -81,6 +81,8 @@ func TestRefused(t *testing.T) {
 		{"embed:tiny-sd3", heavier, size, nil, ""},
 		{"embed:tiny-sd3", heavier, size, []string{"rewards.combine=product"}, `x.toml:7:11: "rollout.prompts": prompt 2, "b": the weight of "size" is -1, and rewards that are combined by "product"`},
 		{"embed:tiny-sd3", heavier, size, []string{"advantage.combine=advantages"}, `x.toml:7:11: "rollout.prompts": prompt 1, "a": it has weights of its own`},
+		{golden + "pipe_sd15/unet/diffusion_pytorch_model.safetensors", two, ladder, nil, `x.toml:5:8: "model.path": ` + golden + `pipe_sd15/unet/diffusion_pytorch_model.safetensors: one file holds weights, and neither settings nor tokenizers`},
+		{golden + "pipe_sd15", two, ladder, []string{"model.base=" + golden + "pipe_sd15"}, `x.toml:5:8: "model.path": ` + golden + `pipe_sd15 is no .safetensors file`},
 		{"nowhere", two, "", nil, `x.toml:5:8: "model.path": nowhere: no such folder`},
 		{"embed:tiny-sd3", "missing.txt", "", nil, `x.toml:7:11: "rollout.prompts": missing.txt: no such file`},
 		{"embed:tiny-sd3", broken, "", nil, `x.toml:7:11: "rollout.prompts": `},

@@ -107,6 +107,9 @@ func changedFiles(dir string, has, had []ModelFile) (list []string) {
 	for _, old := range had {
 		i := slices.IndexFunc(has, func(f ModelFile) bool { return f.Name == old.Name })
 		path := filepath.Join(dir, filepath.FromSlash(old.Name))
+		if filepath.Base(dir) == old.Name { // it is one file
+			path = dir
+		}
 		switch {
 		case !isRead(old.Name):
 		case i < 0:

@@ -32,6 +32,7 @@ type Manifest struct {
 	Seed    int               `json:"seed"`
 	Seeds   []experiment.Seed `json:"seeds"`
 	Model   []ModelFile       `json:"model"`
+	Base    []ModelFile       `json:"base,omitempty"`    // that model.base names
 	Adapter []ModelFile       `json:"adapter,omitempty"` // that model.adapter names
 	Teacher []ModelFile       `json:"teacher,omitempty"` // that model.teacher names
 	Prompts int               `json:"prompts"`
@@ -122,7 +123,7 @@ func sumOf(list []prompts.Prompt) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// modelFiles are the files of a model's folder.
+// modelFiles are the files of a model's folder, or the one that it is.
 func modelFiles(dir string) (all []ModelFile, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -131,6 +132,9 @@ func modelFiles(dir string) (all []ModelFile, err error) {
 		name, err := filepath.Rel(dir, path)
 		if err != nil {
 			return err
+		}
+		if name == "." {
+			name = filepath.Base(path)
 		}
 		f, err := hashed(path, name)
 		all = append(all, f)
@@ -148,13 +152,14 @@ type other struct {
 
 func (t *training) others(m *Manifest) []other {
 	return []other{
+		{"model.base", t.Model.Base, modelOrAdapter, &m.Base},
 		{"model.adapter", t.Model.Adapter, adapterFiles, &m.Adapter},
-		{"model.teacher", t.Model.Teacher, teacherFiles, &m.Teacher},
+		{"model.teacher", t.Model.Teacher, modelOrAdapter, &m.Teacher},
 	}
 }
 
-// teacherFiles are those of a model's folder, or of an adapter.
-func teacherFiles(path string) (dir string, all []ModelFile, err error) {
+// modelOrAdapter are those of a model's folder, or of an adapter.
+func modelOrAdapter(path string) (dir string, all []ModelFile, err error) {
 	if path == "" {
 		return "", nil, nil
 	}

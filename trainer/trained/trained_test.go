@@ -86,7 +86,7 @@ func begun(t *testing.T, text, path, train, third string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	params, free, err := run.ModalityOf(e).Network(real, tensor.NewPool(ref.Backend{}), patterns)
+	params, free, err := run.ModalityOf(e).Network(real, "", tensor.NewPool(ref.Backend{}), patterns)
 	if err != nil {
 		t.Fatal(err)
 	}

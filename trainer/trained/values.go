@@ -39,7 +39,7 @@ func (r *Run) Values(of Which, dry kernels.Backend, pool *tensor.Pool) (v *Value
 	if of == EMA {
 		v.prefix = model.Prefix(model.Average(r.now()))
 	}
-	if v.params, v.free, err = r.Modality().Network(r.Model, tensor.NewPool(dry), patterns); err != nil {
+	if v.params, v.free, err = r.Modality().Network(r.Model, r.Experiment.Model.Base, tensor.NewPool(dry), patterns); err != nil {
 		return nil, fmt.Errorf("opening the model that %s trained: %w\nhint: --model names its folder, if it lies elsewhere now", r.Dir, err)
 	}
 	for _, p := range v.params.Trained() {
