@@ -48,7 +48,7 @@ var floors = map[string][][]string{
 	"kernels/nn":   {{"safetensors", "hub"}, {"edition"}, {"."}, {"peft"}},
 	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}, {"sft"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
-	"diffusion":    {{"."}, {"mmdit", "resnet", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
+	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
 	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural"}, {"judge"}, {"eval"}},
 	"trainer": {
 		{"config", "advantage", "loss", "optim", "sampling", "folder"},
