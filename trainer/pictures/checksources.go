@@ -12,14 +12,10 @@ import (
 
 // checkSources refuses lists whose pictures the network does not read, or cannot.
 func (c generator) checkSources(p *pipeline.Pipeline) {
-	if p.Clips() {
-		return
-	}
-	most, must := p.Edits()
 	for _, list := range [][2]string{{"rollout.prompts", c.Rollout.Prompts}, {"evaluate.prompts", c.Evaluate.Prompts}} {
 		bad, first := 0, error(nil)
 		for _, prompt := range c.Lists[list[0]] {
-			if err := sourceMistake(prompt, filepath.Dir(list[1]), p.Class(), most, must); err != nil {
+			if err := sourceMistake(prompt, filepath.Dir(list[1]), p); err != nil {
 				if bad++; first == nil {
 					first = fmt.Errorf("prompt %q: %w", prompt.Text, err)
 				}
@@ -33,17 +29,31 @@ func (c generator) checkSources(p *pipeline.Pipeline) {
 }
 
 // sourceMistake is what is wrong with the pictures that a prompt is to be made of.
-func sourceMistake(prompt prompts.Prompt, dir, class string, most int, must bool) error {
-	names := prompt.Sources()
-	switch {
-	case most == 0 && len(prompt.Image) > 0:
-		return fmt.Errorf("it names an image, and a %s makes pictures of texts alone", class)
-	case most == 0:
+func sourceMistake(prompt prompts.Prompt, dir string, p *pipeline.Pipeline) error {
+	if _, most := reads(p); most == 0 && len(prompt.Image) == 0 {
 		return nil
-	case must && len(names) == 0:
-		return fmt.Errorf("it names no image, and a %s makes pictures of pictures", class)
-	case len(names) > most:
-		return fmt.Errorf("it names %d images, and a %s reads %d", len(names), class, most)
+	}
+	if err := countMistake(len(prompt.Sources()), p); err != nil {
+		return err
 	}
 	return prompt.HasSources(dir)
+}
+
+// countMistake is what is wrong with how many pictures a prompt names.
+func countMistake(n int, p *pipeline.Pipeline) error {
+	what := "pictures"
+	if p.Clips() {
+		what = "clips"
+	}
+	switch least, most := reads(p); {
+	case most == 0 && n > 0:
+		return fmt.Errorf("it names an image, and a %s makes %s of texts alone", p.Class(), what)
+	case n == 0 && least > 0:
+		return fmt.Errorf("it names no image, and a %s makes %s of pictures", p.Class(), what)
+	case n < least:
+		return fmt.Errorf(`it names %d image, and this network reads a clip's first and last: "image": ["FIRST", "LAST"]`, n)
+	case n > most:
+		return fmt.Errorf("it names %d images, and a %s reads %d", n, p.Class(), most)
+	}
+	return nil
 }

@@ -67,9 +67,6 @@ func (c generator) checkClips(turn int, at *experiment.Experiment, p *pipeline.P
 			return
 		}
 	}
-	if _, must, _, _ := p.Gives(); must {
-		c.RefuseAt(turn, "model.path", fmt.Sprintf("the network in %s makes clips of a first picture, and prompts give it none", c.Model.Path), "a model that makes clips of texts")
-	}
 	if one, err := at.Turn(0); err == nil {
 		if err := checkNetworks(p, one); err != nil {
 			c.RefuseAt(turn, "sampler.guidance_2|sampler.window|model.path", err.Error(), "")

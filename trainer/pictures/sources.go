@@ -16,6 +16,8 @@ import (
 // latents lie on the disk from then on, named by their pixels. In memory is what the pictures under way need, and as
 // much beside it as has room.
 //
+// A clip begins with its prompt's first picture, and ends with its second where the network reads two.
+//
 // Invariant (tests): a prompt's pictures have the same bits after they were forgotten.
 
 // sources opens and remembers them.
@@ -31,15 +33,34 @@ type sources struct {
 type source struct {
 	pictures []*vision.Image
 	given    *pipeline.Given
+	clips    map[measures]*pipeline.Given // of clips, by what they are made in
 }
 
 func newSources(p *pipeline.Pipeline, e *experiment.Experiment, o model.Options) *sources {
 	return &sources{o, [2]string{filepath.Dir(e.Rollout.Prompts), filepath.Dir(e.Evaluate.Prompts)}, p, map[int]*source{}, map[int]experiment.Size{}}
 }
 
+// reads is how many pictures a prompt must and may name.
+func reads(p *pipeline.Pipeline) (least, most int) {
+	count := func(is ...bool) (n int) {
+		for _, one := range is {
+			if one {
+				n++
+			}
+		}
+		return n
+	}
+	if !p.Clips() {
+		most, must := p.Edits()
+		return count(must), most
+	}
+	may, must, mayLast, mustLast := p.Gives()
+	return count(must, mustLast), count(may, mayLast)
+}
+
 // read reports whether the network reads pictures at all.
 func (s *sources) read() bool {
-	most, _ := s.pipeline.Edits()
+	_, most := reads(s.pipeline)
 	return most > 0
 }
 
@@ -56,8 +77,8 @@ func (s *sources) open(n int) (*source, error) {
 		dir = s.dirs[1]
 	}
 	all, err := prompt.OpenSources(dir)
-	if _, must := s.pipeline.Edits(); err == nil && must && len(all) == 0 {
-		err = fmt.Errorf("it names no image, and a %s makes pictures of pictures\nhint: {\"prompt\": ..., \"image\": \"FILE\"}", s.pipeline.Class())
+	if err == nil {
+		err = countMistake(len(all), s.pipeline)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("prompt %q: %w", prompt.Text, err)
@@ -79,8 +100,38 @@ func (s *sources) pictures(n int) ([]*vision.Image, error) {
 	return one.pictures, nil
 }
 
-// given is what the network reads of a prompt's pictures; nil where it has none.
+// givenTo is what the network reads of a prompt's pictures in a picture or a clip of a shape.
+func (s *sources) givenTo(n int, at pipeline.Shape) (*pipeline.Given, error) {
+	if !s.pipeline.Clips() {
+		return s.given(n)
+	}
+	one, err := s.open(n)
+	if one == nil || err != nil {
+		return nil, err
+	}
+	of := measures{[2]int{at.Width, at.Height}, at.Frames}
+	if one.clips[of] == nil {
+		var last *vision.Image
+		if len(one.pictures) > 1 {
+			last = one.pictures[1]
+		}
+		g, err := s.pipeline.Give(s.context(), at, one.pictures[0], last)
+		if err != nil {
+			return nil, fmt.Errorf("prompt %q: %w", s.asked.Prompt(n).Text, err)
+		}
+		if one.clips == nil {
+			one.clips = map[measures]*pipeline.Given{}
+		}
+		one.clips[of] = g
+	}
+	return one.clips[of], nil
+}
+
+// given is what the network reads of a prompt's pictures, whatever is made of them; nil where it has none.
 func (s *sources) given(n int) (*pipeline.Given, error) {
+	if s.pipeline.Clips() {
+		return nil, nil
+	}
 	one, err := s.open(n)
 	if one == nil || err != nil || one.given != nil {
 		return one.giving(), err
@@ -112,6 +163,9 @@ func (s *sources) bytesOf(n int) int64 {
 		return 0
 	}
 	bytes := one.given.Bytes()
+	for _, g := range one.clips {
+		bytes += g.Bytes()
+	}
 	for _, m := range one.pictures {
 		bytes += int64(len(m.Pix))
 	}
@@ -162,7 +216,7 @@ func (m *Model) sourcesFor(p *Policy) func(keys []trainer.Key) ([]*pipeline.Give
 		for i, k := range keys {
 			err := p.context().Err()
 			if err == nil {
-				all[i], err = m.sources.given(k.Prompt)
+				all[i], err = m.sources.givenTo(k.Prompt, p.form(k).At)
 			}
 			if err != nil {
 				return nil, err
@@ -173,7 +227,9 @@ func (m *Model) sourcesFor(p *Policy) func(keys []trainer.Key) ([]*pipeline.Give
 }
 
 // follows reports whether a turn's pictures have the sizes of those that they are made of.
-func (m *Model) follows(turn experiment.Turn) bool { return m.sources.read() && len(turn.Asked()) == 0 }
+func (m *Model) follows(turn experiment.Turn) bool {
+	return m.sources.read() && !m.Pipeline.Clips() && len(turn.Asked()) == 0
+}
 
 // formLike is the form of a size that pictures have by what they are made of; it is made when it is first met. Sources of
 // an impossible size are an error when they are read, which is before anything is made in this form.

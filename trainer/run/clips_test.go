@@ -2,6 +2,8 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // clips is an experiment on a recorded Wan, whose clips are five frames of 32 x 32.
@@ -183,6 +186,57 @@ func TestTwoNetworks(t *testing.T) {
 		e := parseText(t, clips, append(few, sets...)...)
 		if _, err := train(t, e, t.TempDir(), false, 2, -1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", sets, err)
+		}
+	}
+}
+
+// TestClipsOfPictures: a clip is made between the two pictures that its prompt names; neither threads, nor the samples in
+// a pass, nor a stop change a byte, and prompts that name too few are refused.
+func TestClipsOfPictures(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 3 {
+		m := vision.New(40, 30)
+		for k := range m.Pix {
+			m.Pix[k] = uint8(60*i + k%53)
+		}
+		out, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.png", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(vision.EncodePNG(out, m), out.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(name string, lines ...string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	both := list("both.jsonl", `{"prompt": "a cat runs", "image": ["0.png", "1.png"]}`, `{"prompt": "a cat runs", "image": ["1.png", "2.png"]}`)
+	sets := []string{"model.path=../../cmd/parity/testdata/golden/models/pipe_wan_flf2v", "rollout.prompts=" + both, "sampler.guidance=1"}
+	e := parseText(t, clips, append(sets, "evaluate.prompts=''")...)
+	whole, broken := t.TempDir(), t.TempDir()
+	if _, err := train(t, e, whole, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	if c := firstLine(t, whole).Check; c == nil || c.Ratio != 1 {
+		t.Errorf("the check is %+v", c)
+	}
+	e.Run.Memory = "1MiB"
+	if _, err := train(t, e, broken, false, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := train(t, e, broken, true, 1, -1); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "stopped, with one thread and one sample in a pass", contents(t, broken), contents(t, whole))
+	for want, line := range map[string]string{"it names no image": `{"prompt": "a"}`, "a clip's first and last": `{"prompt": "a", "image": "0.png"}`} {
+		few := list("few.jsonl", line, `{"prompt": "b", "image": ["0.png", "1.png"]}`)
+		e := parseText(t, clips, append(sets, "evaluate.prompts=''", "rollout.prompts="+few)...)
+		if _, err := train(t, e, t.TempDir(), false, 2, -1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", line, err)
 		}
 	}
 }
