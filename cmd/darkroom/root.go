@@ -36,6 +36,7 @@ monitor, 130 interrupted and saved.`,
 		doctorCommand(),
 		evalCommand(),
 		exportCommand(),
+		fleetCommand(),
 		initCommand(),
 		inspectCommand(),
 		askCommand(),
@@ -49,6 +50,7 @@ monitor, 130 interrupted and saved.`,
 		scoreCommand(),
 		versionCommand(),
 		watchCommand(),
+		workerCommand(),
 	)
 	root.InitDefaultCompletionCmd()
 	completeNames(root)

@@ -40,6 +40,7 @@ folder, and keeps what was in it beside, as FOLDER.1.`,
 	cmd.Flags().BoolVar(&o.restart, "restart", false, "begin anew, and keep the run of the folder beside it")
 	exampleFlag(cmd, &o.example)
 	devicesFlag(cmd, &o.device)
+	o.fleet.flags(cmd)
 	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
 	return cmd
 }
@@ -50,6 +51,7 @@ type trainOptions struct {
 	resume       bool
 	restart      bool
 	sets         []string
+	fleet        fleetOptions
 }
 
 // ofFolder takes the folder of a run for the file in it.
@@ -97,6 +99,9 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	if dir == "" {
 		dir = filepath.Join("runs", e.Run.Name)
 	}
+	if err := o.fleet.check(cmd, e); err != nil {
+		return err
+	}
 	on, err := openRanks(e.Run.Devices(), e.Run.Patience())
 	if err != nil {
 		return err
@@ -120,11 +125,13 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	follow := newFollowers(e.Track, dir)
 	here := 0    // iterations of this process
 	rolls := 0.5 // of an iteration's time; then what the last one took
-	result, err := run.Run(cmd.Context(), e, on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: readBuild().String(),
-		Say: func(format string, args ...any) {
-			bar.end()
-			fmt.Fprintf(log, format+"\n", args...)
-		},
+	say := func(format string, args ...any) {
+		bar.end()
+		fmt.Fprintf(log, format+"\n", args...)
+	}
+	workers := &aFleet{fleetOptions: o.fleet, dir: dir, run: e.Run.Name, say: say}
+	result, err := run.Run(cmd.Context(), e, workers.into(on.all[0], on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: readBuild().String(),
+		Say: say,
 		Rolling: func(iteration, done, all int) {
 			follow.begin()
 			bar.within(iteration, e.Run.Iterations, rolls*float64(done)/float64(max(all, 1)))
@@ -138,8 +145,9 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 			here++
 			fmt.Fprintln(log, iterationLine(l, t))
 			bar.set(l.Iteration, e.Run.Iterations)
-		}}))
+		}})))
 	bar.end()
+	err = errors.Join(err, workers.close(err == nil && result.Status != ledger.Interrupted))
 	follow.end(log)
 	switch {
 	case refused(err):

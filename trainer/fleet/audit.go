@@ -32,6 +32,9 @@ func (d *doing) dismiss(j *job, payload []byte) error {
 	why := fmt.Sprintf("job %s has other bits from it than from the trainer", j.Job)
 	d.Say("warning: fleet: worker %s is dismissed: %s; what it did of this roll is done again\nhint: its machine computes wrongly (memory, overclocking), or runs another program; fleet.jsonl says which jobs were its", by, why)
 	d.refused[by] = why
+	if d.Log != nil {
+		d.Log(Entry{Worker: by, Dismissed: why})
+	}
 	delete(d.about, by)
 	if err := d.Hub.Dismiss(d.ctx, by); err != nil {
 		return err

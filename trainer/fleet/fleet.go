@@ -31,6 +31,9 @@ type Entry struct {
 	Payload Hash    `json:"payload"`
 	Audited bool    `json:"audited,omitempty"`
 	Kept    bool    `json:"kept,omitempty"` // it was done for a trainer that has ended
+	At      float64 `json:"at"`             // seconds since 1970, when it was written down
+	// Dismissed is why nothing more of the worker counts; then the line is about no job.
+	Dismissed string `json:"dismissed,omitempty"`
 }
 
 // Here is the name by which the trainer works itself.

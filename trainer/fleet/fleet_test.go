@@ -130,7 +130,7 @@ func (c *crew) says(what string) {
 // by is how many jobs a worker did.
 func (c *crew) by(name string) (n int) {
 	for _, e := range c.log {
-		if e.Worker == name {
+		if e.Worker == name && e.Dismissed == "" {
 			n++
 		}
 	}

@@ -54,6 +54,9 @@ var ErrNoBlob = errors.New("there is no such blob")
 // ErrDismissed says that the trainer wants nothing more of a worker.
 var ErrDismissed = errors.New("the trainer has dismissed this worker")
 
+// ErrOver says that the run is over.
+var ErrOver = errors.New("the run is over")
+
 // A Kind is what an event says.
 type Kind string
 

@@ -24,7 +24,7 @@ type Unfit struct{ Err error }
 func (u Unfit) Error() string { return u.Err.Error() }
 func (u Unfit) Unwrap() error { return u.Err }
 
-// Run works until ctx ends or the worker is dismissed. What it is at when ctx ends is given back.
+// Run works until ctx ends, the run is over (ErrOver) or the worker is dismissed. What it is at when ctx ends is given back.
 func (w *Worker) Run(ctx context.Context) error {
 	hello, quiet := context.WithCancel(ctx)
 	defer quiet()
@@ -40,6 +40,8 @@ func (w *Worker) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, ErrOver):
+			return err
 		case err != nil:
 			return fmt.Errorf("waiting for a job: %w", err)
 		}

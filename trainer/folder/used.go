@@ -18,7 +18,7 @@ var records = []string{"ledger.jsonl", "samples.jsonl"}
 const rates = "pass_rates.jsonl"
 
 // traces are what a run writes before it has anything to keep.
-var traces = []string{"manifest.json", "products.json", "result.json", "report.html", "images", "transcripts.jsonl", "heldout.jsonl", Config} // the one that makes it a run last
+var traces = []string{"manifest.json", "products.json", "result.json", "report.html", "images", "transcripts.jsonl", "heldout.jsonl", "fleet.jsonl", Config} // the one that makes it a run last
 
 // begin makes the folder fit for a new run.
 func (f *Folder) begin() error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -17,8 +18,8 @@ import (
 // Rolls by other processes (trainer/fleet): what a run tells them before their first job, and what they open. Only
 // this file of the run knows of them.
 
-// fleetFile has a line a job: who did it.
-const fleetFile = "fleet.jsonl"
+// FleetFile has a line a job: who did it.
+const FleetFile = "fleet.jsonl"
 
 // openFleet opens the model, whose rolls are shared out.
 func (t *training) openFleet(o model.Options) error {
@@ -29,8 +30,11 @@ func (t *training) openFleet(o model.Options) error {
 	if err != nil {
 		return err
 	}
-	t.Fleet.Log = t.logJob
-	t.model, err = t.Fleet.Open(s, t.Experiment, o, func(o model.Options) (model.Model, error) { return t.modality.Open(t.Experiment, o) })
+	if t.fleet, err = t.Fleet(); err != nil {
+		return err
+	}
+	t.fleet.Log = t.logJob
+	t.model, err = t.fleet.Open(s, t.Experiment, o, func(o model.Options) (model.Model, error) { return t.modality.Open(t.Experiment, o) })
 	return err
 }
 
@@ -54,17 +58,18 @@ func (t *training) setup() (s fleet.Setup, err error) {
 
 // logJob writes down who did a job. It is no part of what has to be the same in every run.
 func (t *training) logJob(e fleet.Entry) {
+	e.At = float64(time.Now().UnixMilli()) / 1000
 	if t.files.fleet == nil {
-		lines, err := t.files.folder.AllLines(fleetFile)
+		lines, err := t.files.folder.AllLines(FleetFile)
 		if err != nil {
-			t.Say("warning: %s is not written: %v", fleetFile, err)
-			t.Fleet.Log = nil
+			t.Say("warning: %s is not written: %v", FleetFile, err)
+			t.fleet.Log = nil
 			return
 		}
 		t.files.fleet = lines
 	}
 	if err := t.files.fleet.Append(e); err != nil {
-		t.Say("warning: %s: %v", fleetFile, err)
+		t.Say("warning: %s: %v", FleetFile, err)
 	}
 }
 

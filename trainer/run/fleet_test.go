@@ -100,18 +100,19 @@ func (c *crew) train(e *experiment.Experiment, o Options, f fleet.Options) (*led
 		f.Say = c.Logf
 	}
 	f.Hub, f.Rules = c.hub, soon
-	o.Fleet, o.Class = fleet.New(f), "test"
+	own := fleet.New(f)
+	o.Fleet, o.Class = func() (*fleet.Fleet, error) { return own, nil }, "test"
 	r, err := trainAs(c.T, e, o)
 	if err != nil {
 		c.Fatal(err)
 	}
-	return r, o.Fleet
+	return r, own
 }
 
 // workOf is what fleet.jsonl says, which is then gone, and how many jobs each worker did.
 func workOf(t *testing.T, dir string) map[string]int {
 	t.Helper()
-	path := filepath.Join(dir, fleetFile)
+	path := filepath.Join(dir, FleetFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,9 @@ func workOf(t *testing.T, dir string) map[string]int {
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatal(err)
 		}
-		by[e.Worker]++
+		if e.Dismissed == "" {
+			by[e.Worker]++
+		}
 	}
 	return by
 }

@@ -26,8 +26,9 @@ type Options struct {
 	// them, and nil is host memory (ranks.go).
 	Further []kernels.Backend
 	Wire    exchange.Wire
-	// Fleet does the rolls, with workers; nil: they are done here. Class names this machine's arithmetic to them.
-	Fleet   *fleet.Fleet
+	// Fleet lets workers in, who do the rolls, once the folder is open; nil: they are done here. Class names this
+	// machine's arithmetic to them.
+	Fleet   func() (*fleet.Fleet, error)
 	Class   string
 	Cache   string                           // a folder that runs share, for what is computed of prompts; "": none
 	Free    int64                            // bytes of the devices' memory that nobody uses, for [run] memory; 0: unknown
@@ -51,7 +52,8 @@ type training struct {
 
 	modality model.Modality
 	model    model.Model
-	wire     string // what carries gradients between ranks; "": there is one
+	fleet    *fleet.Fleet // nil: there are no workers
+	wire     string       // what carries gradients between ranks; "": there is one
 	loop     *trainer.Trainer
 	panel    []judged // the rewards
 	files    files

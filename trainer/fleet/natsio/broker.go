@@ -33,6 +33,12 @@ func (a Address) split() (host string, port int, err error) {
 	return host, port, nil
 }
 
+// Check refuses an address that is none.
+func (a Address) Check() error {
+	_, _, err := a.split()
+	return err
+}
+
 // A Broker is a server in this process, with the trainer's connection to it.
 type Broker struct {
 	Hub     *Hub
@@ -40,6 +46,15 @@ type Broker struct {
 	Join    string // the join file
 	stop    func()
 	scratch string
+}
+
+// Port is where it listens.
+func (b *Broker) Port() string {
+	_, port, err := net.SplitHostPort(b.Ticket.Addresses[0])
+	if err != nil {
+		return ""
+	}
+	return port
 }
 
 // Close ends the server. What it held is gone.

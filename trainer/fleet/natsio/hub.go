@@ -200,6 +200,11 @@ func (h *Hub) Dismiss(_ context.Context, worker string) error {
 	return h.nc.Publish(dismiss+worker, nil)
 }
 
+// Over tells workers that the run is over.
+func (h *Hub) Over() error {
+	return errors.Join(h.nc.Publish(over, nil), h.nc.FlushTimeout(5*time.Second))
+}
+
 // Events is fleet.Hub's.
 func (h *Hub) Events() <-chan fleet.Event { return h.box.Out() }
 

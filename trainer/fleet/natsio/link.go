@@ -18,12 +18,12 @@ import (
 // Link is a worker's end: a fleet.Link.
 type Link struct {
 	blobs
-	nc        *nats.Conn
-	worker    string
-	mu        sync.Mutex
-	at        map[fleet.Hash]chan struct{}
-	dismissed bool
-	queues    map[string]jetstream.Consumer
+	nc     *nats.Conn
+	worker string
+	mu     sync.Mutex
+	at     map[fleet.Hash]chan struct{}
+	end    error // why no further job is taken
+	queues map[string]jetstream.Consumer
 }
 
 // Join connects a worker to the run of a ticket.
@@ -54,12 +54,18 @@ func Join(t Ticket, worker string, say func(format string, args ...any)) (*Link,
 	if _, err := nc.Subscribe(withdraw, func(m *nats.Msg) { l.withdrawn(m.Data) }); err != nil {
 		return nil, err
 	}
-	_, err = nc.Subscribe(dismiss+worker, func(*nats.Msg) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.dismissed = true
-	})
-	return l, err
+	for subject, end := range map[string]error{dismiss + worker: fleet.ErrDismissed, over: fleet.ErrOver} {
+		if _, err := nc.Subscribe(subject, func(*nats.Msg) { l.ends(end) }); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *Link) ends(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end = why
 }
 
 func (l *Link) withdrawn(text []byte) {
@@ -82,10 +88,10 @@ const pause = 500 * time.Millisecond
 func (l *Link) Next(ctx context.Context) (fleet.Job, error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
-		dismissed := l.dismissed
+		end := l.end
 		l.mu.Unlock()
-		if dismissed {
-			return fleet.Job{}, fleet.ErrDismissed
+		if end != nil {
+			return fleet.Job{}, end
 		}
 		if j := l.look(ctx); j != nil {
 			l.mu.Lock()

@@ -16,7 +16,7 @@ import (
 //	store  out      what workers publish: results
 //	dr.say.WORKER   what workers say, for whoever listens
 //	dr.withdraw     a job that is not needed any more
-//	dr.dismiss.WORKER
+//	dr.dismiss.WORKER   dr.over
 //
 // A server serves one run, so names do not have the run's.
 const (
@@ -29,6 +29,7 @@ const (
 	saySub   = "dr.say."
 	withdraw = "dr.withdraw"
 	dismiss  = "dr.dismiss."
+	over     = "dr.over"
 )
 
 func workSubject(priority string, name fleet.Hash) string {
@@ -70,7 +71,7 @@ func workerMay(inbox string) (publish, subscribe []string) {
 			"$JS.API.CONSUMER.CREATE."+stream, "$JS.API.CONSUMER.CREATE."+stream+".>", "$JS.API.CONSUMER.DELETE."+stream+".>", "$JS.FC."+stream+".>")
 	}
 	publish = append(publish, "$O."+out+".>", "$JS.API.STREAM.PURGE.OBJ_"+out)
-	return publish, []string{inbox + ".>", withdraw, dismiss + ">"}
+	return publish, []string{inbox + ".>", withdraw, over, dismiss + ">"}
 }
 
 // inboxOf is where a role's answers come.

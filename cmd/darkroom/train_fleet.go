@@ -1,0 +1,109 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/fleet/natsio"
+	"github.com/darkroom-rl/darkroom/trainer/run"
+)
+
+// train --listen: workers on this machine and others roll the run's samples (trainer/fleet).
+
+// fleetOptions are the flags.
+type fleetOptions struct {
+	listen string
+	leave  bool
+	audit  float64
+}
+
+func (o *fleetOptions) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "", "let workers in at `HOST:PORT` ('darkroom worker'); port 0 takes a free one")
+	f.BoolVar(&o.leave, "leave-rolls", false, "roll nothing here that a worker can (with --listen)")
+	f.Float64Var(&o.audit, "audit", 0.01, "the `SHARE` of workers' results that is done here again, and compared (with --listen)")
+}
+
+// check refuses what does not fit.
+func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error {
+	devices := e.Run.Devices()
+	switch {
+	case o.listen == "" && (o.leave || cmd.Flags().Changed("audit")):
+		return usagef("--leave-rolls and --audit are about workers, and there are none without --listen")
+	case o.audit < 0 || o.audit > 1:
+		return usagef("--audit %v: a share lies between 0 and 1", o.audit)
+	case o.listen != "" && len(devices) > 1:
+		return usagef("--listen: the trainer has one device then, and %d are named\nhint: each further device can be a worker: 'darkroom worker --device'", len(devices))
+	case o.listen != "" && (e.Episode != nil || e.Rollout.Offline):
+		return usagef("--listen: workers roll pictures, and this experiment rolls something else\nhint: leave --listen out")
+	case o.listen != "":
+		if err := (natsio.Address{Listen: o.listen}).Check(); err != nil {
+			return usageError{err}
+		}
+	}
+	return nil
+}
+
+// aFleet is a run's workers, once its folder is open.
+type aFleet struct {
+	fleetOptions
+	dir, run string
+	say      func(format string, args ...any)
+	fleet    *fleet.Fleet
+	broker   *natsio.Broker
+}
+
+// into sets what a run is told of them.
+func (a *aFleet) into(be backend, o run.Options) run.Options {
+	if a.listen != "" {
+		o.Fleet, o.Class = a.open, arithmetic(be)
+	}
+	return o
+}
+
+// open lets workers in.
+func (a *aFleet) open() (_ *fleet.Fleet, err error) {
+	if a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run}); err != nil {
+		return nil, err
+	}
+	var salt fleet.Hash
+	if _, err := rand.Read(salt[:]); err != nil {
+		return nil, err
+	}
+	a.say("workers join with: darkroom worker --join %s  (port %s)", a.broker.Join, a.broker.Port())
+	a.fleet = fleet.New(fleet.Options{Hub: a.broker.Hub, Rules: fleet.Usual(), Local: !a.leave, Audit: a.audit, Salt: salt, Say: a.say})
+	return a.fleet, nil
+}
+
+// close lets workers go. They end where the run is over; otherwise they wait for the trainer to come back.
+func (a *aFleet) close(over bool) error {
+	if a.broker == nil {
+		return nil
+	}
+	var err error
+	if over {
+		err = a.broker.Hub.Over()
+	}
+	if a.fleet != nil {
+		c := a.fleet.Counts()
+		a.say("fleet: %s, %d given to a second worker, %d offered again, %d results that differed", plural(int64(c.Done), "job"), c.Hedged, c.Expired+c.Lost+c.Failed, c.Differed)
+	}
+	return errors.Join(err, a.broker.Close())
+}
+
+// arithmetic names the class of a device's arithmetic: two of one class compute the same bits.
+func arithmetic(be backend) string {
+	if _, ok := be.(*cpu.Backend); ok {
+		return "ref"
+	}
+	if exact, ok := be.(interface{ Exact() bool }); ok && exact.Exact() {
+		return "ref"
+	}
+	return fmt.Sprint(be)
+}
