@@ -217,11 +217,11 @@ func lossWan(c *Case) error {
 }
 
 func adaptiveKL(c *Case) error {
-	a := loss.AdaptiveKL{Target: c.Float("target"), Horizon: c.Float("horizon"), Alpha: c.Float("ema_alpha"), Least: c.Float("beta_min"), Most: c.Float("beta_max"), Weight: c.Float("init_beta")}
+	a := adaptiveWeight{Target: c.Float("target"), Horizon: c.Float("horizon"), Alpha: c.Float("ema_alpha"), Least: c.Float("beta_min"), Most: c.Float("beta_max"), Weight: c.Float("init_beta")}
 	var beta, average []float64
 	n := c.Floats("n")
 	for i, kl := range c.Floats("kl") {
-		a.Step(kl, n[i])
+		a.step(kl, n[i])
 		beta, average = append(beta, a.Weight), append(average, a.Average)
 	}
 	c.Put("beta", beta)

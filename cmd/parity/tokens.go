@@ -107,7 +107,7 @@ func klInReward(c *Case) error {
 }
 
 // klController steers a KL's weight to a target (Ziegler et al., 2019, as verl has it):
-// weight *= 1 + clip(kl/target - 1, ±0.2)·n/horizon. The product's own is loss.AdaptiveKL.
+// weight *= 1 + clip(kl/target - 1, ±0.2)·n/horizon. No run steers it yet; Pref-GRPO's is adaptiveWeight.
 func klController(c *Case) error {
 	weight := c.Float("init")
 	var values []float64

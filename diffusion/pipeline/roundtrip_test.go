@@ -132,7 +132,12 @@ func TestRoundTripWithDiffusers(t *testing.T) {
 			if err := peft.Write(in("ours"), set, settings); err != nil {
 				t.Fatal(err)
 			}
-			if err := peft.WriteDiffusers(in("ours.safetensors"), set, settings, p.Component()); err != nil {
+			written, err := peft.Open(in("ours"), p.Component())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer written.Close()
+			if err := written.CopyDiffusers(in("ours.safetensors"), p.Component()); err != nil {
 				t.Fatal(err)
 			}
 			ours["ours, PEFT"] = pixels(t, p, pic, s)

@@ -34,7 +34,12 @@ func TestAdapter(t *testing.T) {
 	if err := peft.Write(folder, set, peft.Settings{Rank: 3, Alpha: 6}); err != nil {
 		t.Fatal(err)
 	}
-	if err := peft.WriteDiffusers(file, set, peft.Settings{Rank: 3, Alpha: 6}, "unet"); err != nil {
+	written, err := peft.Open(folder, "unet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer written.Close()
+	if err := written.CopyDiffusers(file, "unet"); err != nil {
 		t.Fatal(err)
 	}
 	ladder := "[sampler]\npreset = \"ddpo\"\n"

@@ -57,7 +57,12 @@ func TestThereAndBack(t *testing.T) {
 	if err := Write(filepath.Join(dir, "peft"), set, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteDiffusers(file, set, s, "unet"); err != nil {
+	written, err := Open(filepath.Join(dir, "peft"), "unet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer written.Close()
+	if err := written.CopyDiffusers(file, "unet"); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{filepath.Join(dir, "peft"), file, filepath.Dir(file)} {

@@ -41,12 +41,6 @@ func Write(dir string, set *nn.Adapters, s Settings) error {
 	return write(dir, set.Tensors(peftPrefix), set.Modules(), s)
 }
 
-// WriteDiffusers writes one file that a pipeline of diffusers loads; component is the
-// model's name in the pipeline.
-func WriteDiffusers(path string, set *nn.Adapters, s Settings, component string) error {
-	return writeDiffusers(path, set.Tensors(component+"."), set.Modules(), s, component)
-}
-
 // Copy writes an open adapter as a PEFT folder. No model is needed; numbers stay as they
 // are stored.
 func (a *Adapter) Copy(dir string) error {

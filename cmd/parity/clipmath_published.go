@@ -1,4 +1,4 @@
-package loss
+package main
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// AdaptiveKL moves the weight of a KL towards a target (Ziegler et al., 2019; Pref-GRPO's
+// adaptiveWeight moves the weight of a KL towards a target (Ziegler et al., 2019; Pref-GRPO's
 // AdaptiveKLController for Wan):
 //
 //	average += Alpha·(kl - average), the first taken as it is
@@ -14,14 +14,14 @@ import (
 //
 // n is how many samples the step had. Without a target the weight stays, and a weight of 0 stays 0. The new
 // weight counts from the next step on.
-type AdaptiveKL struct {
+type adaptiveWeight struct {
 	Target, Horizon, Alpha, Least, Most float64
 	Weight, Average                     float64
 	began                               bool
 }
 
-// Step tells of a step's KL and the number of its samples.
-func (a *AdaptiveKL) Step(kl, n float64) {
+// step tells of a step's KL and the number of its samples.
+func (a *adaptiveWeight) step(kl, n float64) {
 	if !a.began {
 		a.Average, a.began = kl, true
 	} else {
