@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -48,6 +48,11 @@ fuzz: ## every fuzz target for FUZZTIME
 
 fuzz-calls: ## a million broken calls of tools and a million conversations, the same ones every time
 	DARKROOM_MUTANTS=1000000 go test -count=1 -v -timeout 60m -run TestMutant ./vision/tools
+
+fleet: ## 100 kills of trainers and workers; all fleets and objectives; the scheduler to 1,000 workers, as a table
+	DARKROOM_FLEET_KILLS=100 go test -count=1 -v -timeout 60m -run TestFleetKilled ./cmd/darkroom
+	DARKROOM_FLEET=all go test -count=1 -v -timeout 60m -run 'TestFleet$$$$' ./trainer/run
+	DARKROOM_FLEET=table go test -count=1 -v -timeout 60m -run TestVirtual ./trainer/fleet
 
 bench:
 	go run ./cmd/darkroom bench

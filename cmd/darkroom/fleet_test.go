@@ -3,16 +3,122 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
+
+// started starts the program.
+func started(t *testing.T, dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Args, cmd.Dir = append([]string{"darkroom"}, args...), dir // by this name the test binary is the program
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, &log
+}
+
+// TestFleetKilled: trainer and workers are killed at random moments, the trainer is resumed and workers begin anew,
+// and the run leaves the bytes of one process. DARKROOM_FLEET_KILLS says how often (make fleet).
+func TestFleetKilled(t *testing.T) {
+	kills, err := strconv.Atoi(os.Getenv("DARKROOM_FLEET_KILLS"))
+	if err != nil {
+		t.Skip("takes minutes; DARKROOM_FLEET_KILLS says how many kills (make fleet)")
+	}
+	dir := t.TempDir()
+	for name, data := range map[string]string{"killed.toml": strings.ReplaceAll(killed, "ITERATIONS", "12"), "p.txt": "a red circle on white\n", "scenes.txt": fewScenes} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if cmd, log := started(t, dir, "train", "killed.toml", "--out", "whole/run"); cmd.Wait() != nil {
+		t.Fatal(log)
+	}
+	whole := time.Since(began)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	train := func() (*exec.Cmd, *bytes.Buffer) {
+		args := []string{"train", "killed.toml", "--out", "parts/run", "--listen", at, "--leave-rolls"}
+		return started(t, dir, append(args, goingOn(filepath.Join(dir, "parts", "run"))...)...)
+	}
+	trainer, log := train()
+	join := filepath.Join(dir, "parts", "run", "join")
+	for range 600 {
+		if _, err := os.Stat(join); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	worker := func(n int) *exec.Cmd {
+		cmd, _ := started(t, dir, "worker", "--join", join, "--name", fmt.Sprint("w", n))
+		return cmd
+	}
+	workers := []*exec.Cmd{worker(0), worker(1)}
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	done := 0
+	for k := range kills {
+		time.Sleep(time.Duration(r.Float64() * float64(whole) / 3))
+		if victim := r.IntN(3); victim < 2 {
+			_ = workers[victim].Process.Kill()
+			_ = workers[victim].Wait()
+			workers[victim] = worker(2 + k)
+			continue
+		}
+		_ = trainer.Process.Kill()
+		err := trainer.Wait()
+		var exit *exec.ExitError
+		if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != -1) {
+			t.Fatalf("kill %d: %v\n%s", k, err, log)
+		}
+		if err == nil {
+			done = k
+			break
+		}
+		trainer, log = train()
+	}
+	if done == 0 {
+		if err := trainer.Wait(); err != nil {
+			t.Fatalf("%v\n%s", err, log)
+		}
+	}
+	for _, w := range workers {
+		_ = w.Process.Kill()
+		_ = w.Wait()
+	}
+	a, b := files(t, filepath.Join(dir, "whole", "run")), files(t, filepath.Join(dir, "parts", "run"))
+	for _, own := range []string{"join", "broker.json", run.FleetFile} {
+		delete(b, own)
+	}
+	for name := range a {
+		if !bytes.Equal(a[name], b[name]) {
+			t.Errorf("%s differs from that of the run which was left alone", name)
+		}
+	}
+	if len(a) != len(b) {
+		t.Errorf("%d files, and %d of the run which was left alone", len(b), len(a))
+	}
+	t.Logf("%d kills; alone the run takes %v", kills, whole)
+}
 
 // TestFleetProcesses: workers that are processes of their own, one of which is killed under way, roll a run whose
 // bytes are those of one process; they end with it.
@@ -26,16 +132,7 @@ func TestFleetProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	start := func(args ...string) (*exec.Cmd, *bytes.Buffer) {
-		cmd := exec.Command(os.Args[0])
-		cmd.Args, cmd.Dir = append([]string{"darkroom"}, args...), dir // by this name the test binary is the program
-		var log bytes.Buffer
-		cmd.Stderr = &log
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return cmd, &log
-	}
+	start := func(args ...string) (*exec.Cmd, *bytes.Buffer) { return started(t, dir, args...) }
 	if cmd, log := start("train", "killed.toml", "--out", "alone"); cmd.Wait() != nil {
 		t.Fatal(log)
 	}

@@ -26,7 +26,7 @@ type fleetOptions struct {
 func (o *fleetOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "let workers in at `HOST:PORT` ('darkroom worker'); port 0 takes a free one")
-	f.BoolVar(&o.leave, "leave-rolls", false, "roll nothing here that a worker can (with --listen)")
+	f.BoolVar(&o.leave, "leave-rolls", false, "roll nothing here while workers are there (with --listen)")
 	f.Float64Var(&o.audit, "audit", 0.01, "the `SHARE` of workers' results that is done here again, and compared (with --listen)")
 }
 

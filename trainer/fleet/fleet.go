@@ -192,7 +192,7 @@ func (d *doing) wait() time.Duration {
 	if at, ok := d.sched.Next(); ok {
 		wait = min(wait, at-d.Clock())
 	}
-	if d.Local && d.own.now == nil && d.sched.Waiting() > 0 {
+	if d.own.now == nil && d.sched.Waiting() > 0 {
 		wait = min(wait, poll)
 	}
 	return max(wait, time.Millisecond)
@@ -213,15 +213,20 @@ func (d *doing) act() error {
 	return d.work(now)
 }
 
-// lone says when nobody works.
+// lone sees when nobody is there, and says so.
 func (d *doing) lone(now time.Duration) {
 	switch {
 	case d.Local || d.sched.Workers() > 0:
 		d.alone = now
-	case !d.said && now-d.alone >= d.Rules.Lease:
+	case !d.said && d.forsaken(now):
 		d.said = true
-		d.Say("fleet: no worker is there, and %d jobs wait for one", d.sched.Left())
+		d.Say("fleet: no worker is there, and %d jobs wait: they are done here until one comes", d.sched.Left())
 	}
+}
+
+// forsaken reports whether the trainer has to work though it was to leave that to others.
+func (d *doing) forsaken(now time.Duration) bool {
+	return d.sched.Workers() == 0 && now-d.alone >= d.Rules.Lease
 }
 
 // offer offers jobs once more.
@@ -278,7 +283,9 @@ func (f *Fleet) met(e Event) {
 func (d *doing) result(e Event, kept bool) error {
 	j := d.jobs[e.Job]
 	switch d.sched.Result(d.Clock(), e.Job, e.Worker, e.Payload) {
-	case Unasked, Repeated:
+	case Unasked: // nobody will take it
+		return d.Hub.Forget(d.ctx, e.Job)
+	case Repeated:
 		return nil
 	case Differs:
 		d.Say("warning: fleet: job %s has other bytes from worker %s than from %s: it is done here, too", j.Job, e.Worker, d.sched.Of(e.Job))

@@ -363,17 +363,55 @@ func TestHedged(t *testing.T) {
 	})
 }
 
-// TestLateWorker: a fleet without workers says so, and goes on when one comes.
+// TestLateWorker: a trainer that leaves rolls to workers does them until one comes, and says so.
 func TestLateWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{})
-		var stop func()
+		joined := make(chan func(), 1)
 		c.work.Go(func() {
-			time.Sleep(time.Minute)
-			stop, _ = c.join("late", takes)
+			time.Sleep(20 * time.Second)
+			stop, _ := c.join("late", takes)
+			joined <- stop
 		})
-		c.do(3)
-		c.says("no worker is there, and 3 jobs wait")
-		c.end(stop)
+		c.do(40)
+		c.says("no worker is there, and 40 jobs wait")
+		if here, late := c.by(Here), c.by("late"); here < 5 || here > 15 || here+late != 40 {
+			t.Errorf("the trainer did %d, and the late worker %d", here, late)
+		}
+		c.end(<-joined)
 	})
+}
+
+// TestOutOfReach: a result that cannot be brought is brought when the trainer is there again.
+func TestOutOfReach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{Rules: Rules{Lease: time.Minute, Silence: time.Minute, Tries: 2}})
+		did := 0
+		ctx, cancel := context.WithCancel(context.Background())
+		w := Worker{Name: "a", Link: &far{Link: c.hub.Link("a"), until: time.Now().Add(20 * time.Second)}, Beat: time.Second, Say: t.Logf,
+			Do: func(ctx context.Context, j Job) ([]byte, error) { did++; return takes(ctx, j) }}
+		c.work.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		c.do(2)
+		if did != 2 || c.f.Counts().Failed != 0 {
+			t.Errorf("%d jobs were done, and 2 asked for: %+v", did, c.f.Counts())
+		}
+		c.end(cancel)
+	})
+}
+
+// far is a link that blobs do not pass for a while.
+type far struct {
+	Link
+	until time.Time
+}
+
+func (f *far) Put(ctx context.Context, data []byte) (Hash, error) {
+	if time.Now().Before(f.until) {
+		return Hash{}, errors.New("out of reach")
+	}
+	return f.Link.Put(ctx, data)
 }

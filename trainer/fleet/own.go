@@ -69,7 +69,7 @@ func (d *doing) work(now time.Duration) error {
 			return d.start(now, j, true)
 		}
 	}
-	for d.Local && d.sched.Waiting() > 0 {
+	for (d.Local || d.forsaken(now)) && d.sched.Waiting() > 0 {
 		taken, err := d.Hub.Take(d.ctx)
 		if err != nil {
 			return fmt.Errorf("fleet: looking for a job to do here: %w", err)

@@ -89,10 +89,16 @@ func NewScheduler(r Rules) *Scheduler {
 	return &Scheduler{Rules: r, jobs: map[Hash]*task{}, workers: map[string]*worker{}}
 }
 
-// Left is how many jobs are not done; Waiting how many copies are on the queue; Workers how many are there.
+// Left is how many jobs are not done; Waiting how many copies are on the queue; Workers how many are there beside
+// the trainer.
 func (s *Scheduler) Left() int    { return s.left }
 func (s *Scheduler) Waiting() int { return s.waiting }
-func (s *Scheduler) Workers() int { return len(s.workers) }
+func (s *Scheduler) Workers() int {
+	if s.workers[Here] != nil {
+		return len(s.workers) - 1
+	}
+	return len(s.workers)
+}
 
 // Knows reports whether a worker is there; Begins is how often a job was begun.
 func (s *Scheduler) Knows(worker string) bool { return s.workers[worker] != nil }

@@ -95,17 +95,36 @@ func (w *Worker) one(ctx context.Context, j Job) error {
 	defer stop()
 	go w.beats(at, name, stop)
 	payload, err := w.Do(at, j)
+	if err == nil {
+		err = w.deliver(at, payload, Event{Kind: Done, Job: name, Bytes: len(payload), Seconds: time.Since(began).Seconds()})
+	}
 	if at.Err() != nil {
 		return ctx.Err() // it is not needed any more
 	}
-	stop()
 	if err == nil {
-		var blob Hash
-		if blob, err = w.Link.Put(ctx, payload); err == nil {
-			return w.Link.Say(ctx, Event{Kind: Done, Job: name, Payload: blob, Bytes: len(payload), Seconds: time.Since(began).Seconds()})
+		return nil
+	}
+	stop()
+	return errors.Join(err, w.Link.Say(ctx, Event{Kind: Failed, Job: name, Why: err.Error()}))
+}
+
+// mostDeliveries is how often a result is brought, in some two minutes.
+const mostDeliveries = 9
+
+// deliver brings a result, again and again while the trainer is out of reach, for it took long to make.
+func (w *Worker) deliver(ctx context.Context, payload []byte, e Event) (err error) {
+	for n := range mostDeliveries {
+		if n > 0 && !sleep(ctx, time.Second<<min(n-1, 5)) {
+			return ctx.Err()
+		}
+		if e.Payload, err = w.Link.Put(ctx, payload); err != nil {
+			continue
+		}
+		if err = w.Link.Say(ctx, e); err == nil {
+			return nil
 		}
 	}
-	return errors.Join(err, w.Link.Say(ctx, Event{Kind: Failed, Job: name, Why: err.Error()}))
+	return fmt.Errorf("bringing the result, tried %d times: %w", mostDeliveries, err)
 }
 
 // beats says that a job is under way, and stops it when it is not needed.

@@ -52,13 +52,17 @@ func newHub(ctx context.Context, nc *nats.Conn) (*Hub, error) {
 	return h, err
 }
 
-// mend looks after what workers need, once a second at most.
+// looks is how often the hub looks whether all is there that workers need.
+const looks = 5 * time.Second
+
+// mend makes what workers need and is not there: now and then, and, once a second at most, when one failed.
 func (h *Hub) mend() {
 	for {
 		select {
 		case <-h.box.Closed():
 			return
 		case <-h.broken:
+		case <-time.After(looks):
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		_ = h.furnish(ctx) // if it is not there afterwards, the next worker fails

@@ -42,9 +42,12 @@ func workStream() jetstream.StreamConfig {
 	return jetstream.StreamConfig{Name: work, Subjects: []string{"dr.work.>"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage, Replicas: 1}
 }
 
+// keeps is how long a result is kept that nobody takes.
+const keeps = 12 * time.Hour
+
 // doneStream holds the first result of a job.
 func doneStream() jetstream.StreamConfig {
-	return jetstream.StreamConfig{Name: done, Subjects: []string{"dr.done.>"}, Storage: jetstream.MemoryStorage, Replicas: 1,
+	return jetstream.StreamConfig{Name: done, Subjects: []string{"dr.done.>"}, Storage: jetstream.MemoryStorage, Replicas: 1, MaxAge: keeps,
 		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, AllowDirect: true}
 }
 
@@ -56,7 +59,11 @@ func consumer(priority string) jetstream.ConsumerConfig {
 
 // store is one of blobs.
 func store(name string) jetstream.ObjectStoreConfig {
-	return jetstream.ObjectStoreConfig{Bucket: name, Storage: jetstream.MemoryStorage, Replicas: 1}
+	s := jetstream.ObjectStoreConfig{Bucket: name, Storage: jetstream.MemoryStorage, Replicas: 1}
+	if name == out {
+		s.TTL = keeps
+	}
+	return s
 }
 
 // workerMay are the subjects that a worker may publish to, and those that it may listen to: it takes jobs, says
