@@ -43,6 +43,7 @@ type Transcript struct {
 	Height   int
 	Failed   bool // the last tool called gave an error
 
+	Lost  error           // why nobody can judge it: what it needed from outside failed; nil: it is whole
 	Shown []*vision.Image // all pictures of the conversation, the prompt's first; for judges that look
 }
 

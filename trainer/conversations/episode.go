@@ -16,6 +16,9 @@ type Episode struct {
 	// Noise is of an episode that was played with distorted pictures (NoisyRollout); Album has the
 	// clean ones. nil: it was not.
 	Noise *Noise
+
+	// Lost is why nothing can be learned from it: a tool outside failed (outside.go). nil: it can.
+	Lost error
 }
 
 // Noise is how an episode's pictures were distorted, and what its tokens look like without that.
@@ -41,7 +44,7 @@ func (e *Episode) Drawn(place int) float64 { return e.LogProb[place] }
 
 // transcript is what rewards are told of a conversation.
 func transcript(e *Episode) *rewards.Transcript {
-	t := &rewards.Transcript{}
+	t := &rewards.Transcript{Lost: e.Lost}
 	for i, turn := range e.Turns {
 		one := rewards.Turn{}
 		if i < len(e.Texts) {

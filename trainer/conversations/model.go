@@ -101,6 +101,9 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 	key := rng.New(uint64(e.Run.Seed))
 	m.Limits, m.Turn, m.Parallel, m.Sampling = p.Limits(), p.TurnTokens, p.Parallel, p.Sampling
 	m.Silence, m.Exec, m.Draws, m.Ask = p.Silence, p.Exec, trainer.Draws{Root: key}, asker(e, o)
+	if m.Served, err = openOutside(p, o.Cache); err != nil {
+		return err
+	}
 	if err := m.Learn(m.adapter.On(), e.Optim, model.Needed(e)...); err != nil || !hasCritic(e) {
 		return err
 	}

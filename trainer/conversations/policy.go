@@ -48,6 +48,7 @@ type Policy struct {
 	Sampling sampling.Options
 	Silence  bool             // episodes that a limit ended are not trained on (Mini-o3)
 	Exec     *program.Options // what runs the code that the model writes; nil: nothing
+	Served   outside          // tools behind servers
 	Draws    trainer.Draws
 	Parallel int  // episodes under way at once; 0: 8
 	Abreast  int  // tokens of their observations that are read together; 0: 8192
@@ -139,6 +140,10 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 		defer code.Close()
 		state.Program = code
 	}
+	asks := p.Served.begin(ctx, p.fits)
+	if asks != nil {
+		state.Outside = asks
+	}
 	t, err := tools.Episode{Protocol: p.Protocol, State: state, Limits: p.Limits, Sampler: v, Coder: v, Prompt: v.prompt}.Play(ctx)
 	if err == nil && code != nil {
 		err = code.Err() // nothing is learned from code that could not be run
@@ -153,7 +158,10 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 	if err := t.Check(p.Speaker.Marks.Picture, places); err != nil {
 		return s, err
 	}
-	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts}
+	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Lost: asks.lost()}
+	if e.Lost != nil && ctx.Err() != nil {
+		return s, ctx.Err() // the run is interrupted
+	}
 	s.Item.Episode = e
 	if v.noise >= 0 {
 		if e.Album, err = cleaned(v.album, v.given); err != nil {
@@ -176,14 +184,17 @@ func (p *Policy) program(ctx context.Context, k trainer.Key, v *voice) *program.
 	if p.Exec == nil {
 		return nil
 	}
-	e := program.Episode{Seed: p.Draws.Of("programs", k).Word(0), Fits: func(w, h int) error {
-		_, err := p.Speaker.Processor.Grid(w, h)
-		return err
-	}}
+	e := program.Episode{Seed: p.Draws.Of("programs", k).Word(0), Fits: p.fits}
 	for _, m := range v.album.Pictures {
 		e.Pictures = append(e.Pictures, m.Image)
 	}
 	return program.Begin(ctx, p.Exec, e)
+}
+
+// fits is whether the model can look at a picture of such a size.
+func (p *Policy) fits(w, h int) error {
+	_, err := p.Speaker.Processor.Grid(w, h)
+	return err
 }
 
 // speech is an episode as the network reads it.

@@ -17,6 +17,7 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 	if p == nil || !doc.Clean("episode") {
 		return
 	}
+	e.checkServed(doc.Report)
 	if p.Overlong != nil {
 		p.Overlong.Check(under("episode.overlong", doc.Report))
 	}
@@ -52,6 +53,9 @@ func (e *Episode) Play() (*tools.Protocol, error) {
 		p = tools.DarkroomIn(tools.Frame(e.Frame))
 	}
 	p.Strict = e.Exec != nil && e.Exec.Errors == "end"
+	for _, s := range e.Served {
+		p = p.With(tools.OutsideTool(s.Name))
+	}
 	if len(e.Tools) == 0 {
 		return p, nil
 	}

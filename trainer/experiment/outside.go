@@ -29,6 +29,13 @@ func (e *Experiment) outside() []string {
 			all = append(all, fmt.Sprintf("reward %s reads its key from the environment variable %s, which is empty here", w.Called(), w.KeyEnv))
 		}
 	}
+	if e.Episode != nil {
+		for _, s := range e.Episode.Served {
+			if s.KeyEnv != "" && os.Getenv(s.KeyEnv) == "" {
+				all = append(all, fmt.Sprintf("tool %s reads its key from the environment variable %s, which is empty here", s.Name, s.KeyEnv))
+			}
+		}
+	}
 	if e.Episode != nil && e.Episode.Exec != nil {
 		x := e.Episode.Exec
 		if _, err := exec.LookPath(x.Command[0]); err != nil {

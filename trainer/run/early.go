@@ -144,7 +144,7 @@ func (t *training) ask(a *asking, n int, samples []trainer.Sample) error {
 	}
 	a.items = append(a.items, items...)
 	list := t.promptsOf(samples)
-	groups := trainer.Groups(samples)
+	groups := judgeable(items, trainer.Groups(samples))
 	for k := range t.panel {
 		r := &t.panel[k]
 		asked := r.asked(list, groups)

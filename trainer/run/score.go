@@ -23,6 +23,7 @@ type scores struct {
 func (t *training) score(e *experiment.Experiment, a *asking, list []prompts.Prompt, developed []rewards.Item, groups [][]int) (*scores, error) {
 	s := &scores{results: map[string][]rewards.Result{}}
 	item := func(i int) rewards.Item { return told(developed[i], list[i]) }
+	groups = judgeable(developed, groups)
 	for k := range t.panel {
 		a.begin(&t.panel[k], item, t.panel[k].asked(list, groups))
 	}
@@ -32,6 +33,7 @@ func (t *training) score(e *experiment.Experiment, a *asking, list []prompts.Pro
 		if err != nil {
 			return nil, err
 		}
+		lose(developed, all)
 		s.results[r.name] = all
 		if e.Rewards[k].Train {
 			s.trained = append(s.trained, rewards.Values(all))

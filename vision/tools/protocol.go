@@ -43,6 +43,7 @@ type State struct {
 	Turn    int         // answers before this one
 	Program Interpreter // runs code; nil where none was configured
 	Reader  Reader      // reads text in pictures; nil where there is none
+	Outside Answerer    // tools of other programs; nil where there are none
 	Figures int         // PyVision's count of pictures, its own included
 	Special []string    // the vocabulary's special tokens: no text that goes back may hold one
 	Most    int         // pictures that the album may come to hold; 0: no limit

@@ -1,0 +1,178 @@
+package conversations
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+)
+
+// Card: tools behind a server ([[episode.tool]]). A call is POSTed as JSON, and the answer is JSON:
+//
+//	{"version": 1, "tool": "search", "arguments": {...}}
+//	{"text": "...", "images": ["BASE64 of a PNG or a JPEG", ...]}      or {"error": "..."}, which the model reads
+//
+//	answers                                   text and pictures for the model
+//	refuses ("error", a picture too large)    a refusal for the model, by which it learns
+//	is slow, dies, answers 5xx                asked again, up to tries; then the episode is missing
+//	lies: no JSON, no text, no picture        the episode is missing
+//
+// An episode that is missing has no score of any reward, never 0: it is left out of its group, counted, and too many of
+// them end the run as those of a reward do. The same call has the same answer: it is kept by tool and arguments, so
+// that a run that goes on reads what the first one read.
+
+// mostText and mostShown are how much of an answer the model may be given.
+const (
+	mostText  = 1 << 16 // bytes
+	mostShown = 8       // pictures
+)
+
+// outside are an experiment's tools of other programs.
+type outside map[string]*served
+
+// served is one of them.
+type served struct {
+	experiment.Served
+	key    string
+	caller *call.Caller
+}
+
+// openOutside opens the tools; nothing is asked yet. cache is a folder that runs share; "": nothing is kept.
+func openOutside(e *experiment.Episode, cache string) (outside, error) {
+	all := outside{}
+	for _, t := range e.Served {
+		s := &served{Served: t}
+		if t.KeyEnv != "" {
+			if s.key = os.Getenv(t.KeyEnv); s.key == "" {
+				return nil, fmt.Errorf("tool %s: the environment variable %s, which key_env names, is empty", t.Name, t.KeyEnv)
+			}
+		}
+		var kept *call.Cache
+		if cache != "" && t.Cache {
+			var err error
+			if kept, err = call.OpenCache(filepath.Join(filepath.Dir(cache), "tools")); err != nil {
+				return nil, err
+			}
+		}
+		s.caller = call.NewCaller(call.Policy{Timeout: time.Duration(t.Timeout * float64(time.Second)), Tries: t.Tries, AtOnce: t.AtOnce}, kept)
+		all[t.Name] = s
+	}
+	return all, nil
+}
+
+// begin is an episode's tools; nil where there are none.
+func (o outside) begin(ctx context.Context, fits func(w, h int) error) *consulted {
+	if len(o) == 0 {
+		return nil
+	}
+	return &consulted{ctx: ctx, tools: o, fits: fits}
+}
+
+// consulted are tools as one episode calls them.
+type consulted struct {
+	ctx   context.Context
+	tools outside
+	fits  func(w, h int) error // whether the model can look at such a picture
+	err   error                // the first failure that is no answer
+}
+
+// Answer is tools.Answerer's.
+func (c *consulted) Answer(name string, arguments pytext.Ordered) (tools.Answer, error) {
+	if c.err != nil {
+		return tools.Answer{}, c.err
+	}
+	a, err := c.tools[name].ask(c.ctx, arguments)
+	if err != nil {
+		c.err = fmt.Errorf("tool %s: %w", name, err)
+		return a, c.err
+	}
+	for _, m := range a.Pictures {
+		if err := c.fits(m.Width, m.Height); err != nil {
+			return tools.Answer{Refused: fmt.Sprintf("the picture cannot be shown: %v", err)}, nil
+		}
+	}
+	return a, nil
+}
+
+// lost is why nothing can be learned from the episode; nil: it can.
+func (c *consulted) lost() error {
+	if c == nil {
+		return nil
+	}
+	return c.err
+}
+
+func (s *served) ask(ctx context.Context, arguments pytext.Ordered) (a tools.Answer, err error) {
+	asked := pytext.Ordered{Keys: []string{"version", "tool", "arguments"}, Values: pytext.Object{"version": pytext.NewInt(1), "tool": s.Name, "arguments": arguments}}
+	body := []byte(pytext.Dumps(asked))
+	header := http.Header{}
+	if s.key != "" {
+		header.Set("Authorization", "Bearer "+s.key)
+	}
+	err = s.caller.Do(ctx, append([]byte("tool "+s.URL+"\n"), body...), func(ctx context.Context) ([]byte, error) {
+		return s.caller.Post(ctx, s.URL, header, body)
+	}, func(reply []byte) (whole bool, err error) {
+		a, err = readAnswer(reply)
+		return err == nil, err
+	})
+	return a, err
+}
+
+// readAnswer reads a server's answer.
+func readAnswer(reply []byte) (a tools.Answer, err error) {
+	var r struct {
+		Text   *string  `json:"text"`
+		Images []string `json:"images"`
+		Error  *string  `json:"error"`
+	}
+	if err := json.Unmarshal(reply, &r); err != nil || !utf8.Valid(reply) {
+		return a, fmt.Errorf("the reply is no JSON object: %s", call.Shown(reply))
+	}
+	switch {
+	case r.Error != nil && *r.Error != "":
+		return tools.Answer{Refused: shortened(*r.Error)}, nil
+	case r.Text == nil && len(r.Images) == 0:
+		return a, fmt.Errorf("the reply has neither a text nor images: %s", call.Shown(reply))
+	case len(r.Images) > mostShown:
+		return a, fmt.Errorf("the reply has %d images, and %d are possible", len(r.Images), mostShown)
+	}
+	if r.Text != nil {
+		a.Text = shortened(*r.Text)
+	}
+	for i, text := range r.Images {
+		if _, after, ok := strings.Cut(text, ";base64,"); ok && strings.HasPrefix(text, "data:") {
+			text = after
+		}
+		data, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return a, fmt.Errorf("image %d of the reply is no base64: %w", i+1, err)
+		}
+		m, err := vision.Decode(bytes.Clone(data), vision.Limits{})
+		if err != nil {
+			return a, fmt.Errorf("image %d of the reply: %w", i+1, err)
+		}
+		a.Pictures = append(a.Pictures, m)
+	}
+	return a, nil
+}
+
+// shortened is a text that is not too long for a conversation.
+func shortened(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostText], "") + " ..."
+}

@@ -1,0 +1,38 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Served is one [[episode.tool]]: a tool behind a server. trainer/conversations/outside.go has its protocol.
+type Served struct {
+	Name    string  `toml:"name,required" doc:"as the model calls it: search"`
+	URL     string  `toml:"url,required" doc:"where calls are POSTed: {version, tool, arguments} in, {text, images} or {error} out"`
+	KeyEnv  string  `toml:"key_env" doc:"name of the environment variable that holds the key"`
+	Timeout float64 `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
+	Tries   int     `toml:"tries" range:"[1,100]" doc:"calls before the episode is missing"`
+	AtOnce  int     `toml:"at_once" range:"[1,1024]" doc:"calls beside each other; no bit depends on it"`
+	Cache   bool    `toml:"cache" doc:"answers are kept by tool and arguments, beside what else may be computed again, so that the same call has the same answer in every run; false for a tool that has a state"`
+}
+
+// SetDefaults is what a tool is before its keys are read.
+func (s *Served) SetDefaults() { *s = Served{Timeout: 60, Tries: 4, AtOnce: 8, Cache: true} }
+
+// checkServed looks at the tools behind servers.
+func (e *Experiment) checkServed(r report) {
+	var names []string
+	for i, s := range e.Episode.Served {
+		key := fmt.Sprintf("episode.tool[%d].", i)
+		switch {
+		case e.Episode.Protocol != "darkroom":
+			r(key+"name", fmt.Sprintf("%s has the tools that were published with it", e.Episode.Protocol), `protocol = "darkroom"`)
+		case slices.Contains(names, s.Name):
+			r(key+"name", fmt.Sprintf("two tools are called %q", s.Name), "each needs a name of its own")
+		case !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://"):
+			r(key+"url", fmt.Sprintf("%q is no address of a server", s.URL), "for example http://localhost:8000/search")
+		}
+		names = append(names, s.Name)
+	}
+}
