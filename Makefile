@@ -84,6 +84,7 @@ device: ## runs/device
 	xz -9 -f runs/device/darkroom runs/device/parity runs/device/cuda.test
 	cp internal/ondevice/run.sh internal/ondevice/peer.py runs/device/
 
+# CHECK_TEMPLATES, where it names a folder with published chat templates (trl/chat_templates), asks folders of Qwen's too.
 exports: ## what was trained, loaded by diffusers, transformers and PEFT; PYTHON has them, with torch and pillow
 	go build -o runs/darkroom ./cmd/darkroom
 	$(PYTHON) internal/exports/check.py runs/darkroom cmd/parity/testdata/golden/models

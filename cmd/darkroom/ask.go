@@ -30,7 +30,7 @@ func askCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ask --model DIR|--run RUN --image FILE... QUESTION",
 		Short: "Ask a vision-language model about pictures, with its tools",
-		Long: `Ask a vision-language model (a folder of Qwen2-VL, Qwen2.5-VL or Qwen3-VL, or embed:tiny-vlm) about
+		Long: `Ask a vision-language model (a folder of Qwen2-VL, Qwen2.5-VL, Qwen3-VL or Qwen3.5, or embed:tiny-vlm) about
 pictures, and print the conversation: what it says, which tools it calls, and which pictures come
 back, each with its box on the picture of the question.
 

@@ -3,13 +3,13 @@
     python internal/exports/check.py DARKROOM FOLDER-OF-SMALL-MODELS [PART...]
 
 pictures.py trains generators and compares pictures with diffusers', answers.py a vision-language model and compares
-tokens and log-probabilities with transformers' and PEFT's. A PART is "answers" or a folder's name, such as pipe_flux;
-without one all are checked. Prints a table; exits 1 where something differs.
+tokens and log-probabilities with transformers' and PEFT's, asks.py asks folders as they are published. A PART is
+"answers", "asks" or a folder's name, such as pipe_flux; without one all are checked. Prints a table; exits 1 where something differs.
 Needs torch, diffusers, transformers, peft, safetensors, pillow.
 """
 import os, subprocess, sys, tempfile
 sys.dont_write_bytecode = True
-import answers, pictures
+import answers, asks, pictures
 
 
 class Check:
@@ -40,6 +40,8 @@ if __name__ == "__main__":
         os.chdir(at)
         if not wanted or "answers" in wanted:
             answers.check(check)
+        if not wanted or "asks" in wanted:
+            asks.check(check)
         for family in pictures.FAMILIES:
             if not wanted or family in wanted:
                 pictures.check(check, family)

@@ -1,8 +1,12 @@
 package vlm
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"image/color"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -67,9 +71,25 @@ func NewProcessor() Processor {
 	}
 }
 
-// OpenProcessor reads a folder's preprocessor_config.json.
+// OpenProcessor reads a folder's preprocessor_config.json, or "image_processor" of processor_config.json, where
+// transformers 5 writes it.
 func OpenProcessor(dir string) (*Processor, error) {
-	return OpenProcessorFile(filepath.Join(dir, "preprocessor_config.json"))
+	path := filepath.Join(dir, "preprocessor_config.json")
+	p, err := OpenProcessorFile(path)
+	joint := filepath.Join(dir, "processor_config.json")
+	if _, none := os.Stat(joint); !errors.Is(err, fs.ErrNotExist) || none != nil {
+		return p, err
+	}
+	var f struct {
+		Pictures json.RawMessage `json:"image_processor"`
+	}
+	if err := hub.JSON(joint, &f); err != nil {
+		return nil, err
+	}
+	if len(f.Pictures) == 0 {
+		return nil, fmt.Errorf("%s has no \"image_processor\", and there is no %s", joint, path)
+	}
+	return checkedProcessor(joint, f.Pictures)
 }
 
 // OpenProcessorFile reads such a file; clips have one of their own, video_preprocessor_config.json.
@@ -78,6 +98,10 @@ func OpenProcessorFile(path string) (*Processor, error) {
 	if err != nil {
 		return nil, err
 	}
+	return checkedProcessor(path, data)
+}
+
+func checkedProcessor(path string, data []byte) (*Processor, error) {
 	p, err := readProcessor(path, data)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package vlm
 
 import (
 	"errors"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -160,4 +161,35 @@ func FuzzProcessor(f *testing.F) {
 			t.Errorf("%d values of %v", len(patches.Values), g)
 		}
 	})
+}
+
+// TestProcessorConfig: transformers 5 writes the settings of pictures into processor_config.json; a file of their own
+// comes first.
+func TestProcessorConfig(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := OpenProcessor(dir); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "preprocessor_config.json") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	write("processor_config.json", `{"processor_class": "Qwen3VLProcessor"}`)
+	if _, err := OpenProcessor(dir); err == nil || !strings.Contains(err.Error(), `has no "image_processor"`) {
+		t.Errorf("without pictures: %v", err)
+	}
+	write("processor_config.json", `{"image_processor": {"patch_size": 16, "image_processor_type": "Qwen2VLImageProcessor"}, "video_processor": {}}`)
+	if p, err := OpenProcessor(dir); err != nil || p.Patch != 16 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	write("processor_config.json", `{"image_processor": {"patch_size": -1}}`)
+	if _, err := OpenProcessor(dir); err == nil || !strings.Contains(err.Error(), "processor_config.json") || !strings.Contains(err.Error(), "no tower") {
+		t.Errorf("a wrong size: %v", err)
+	}
+	write("preprocessor_config.json", `{"patch_size": 14}`)
+	if p, err := OpenProcessor(dir); err != nil || p.Patch != 14 {
+		t.Errorf("%+v, %v", p, err)
+	}
 }
