@@ -177,6 +177,22 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestAnswers: the records that W&B's Go client answers have a slot for it; without one 'wandb beta sync' never ended.
+func TestAnswers(t *testing.T) {
+	dir := t.TempDir()
+	writeTable(t, "wandb", dir, false)
+	for name, text := range contents(t, dir) {
+		if !strings.HasSuffix(name, ".wandb") {
+			continue
+		}
+		for _, control := range []string{"\x82\x01\x07\x22\x03run\x28\x01", "\x82\x01\x08\x22\x04exit\x28\x01"} {
+			if strings.Count(text, control) != 1 {
+				t.Errorf("%s has not one %q", name, control)
+			}
+		}
+	}
+}
+
 // joined puts trackio's fragments into one.
 func joined(all map[string]string) map[string]string {
 	out := map[string]string{}
@@ -208,7 +224,7 @@ func TestReaders(t *testing.T) {
 
 // checked are sums of what the readers found to be the table.
 func checked() map[string]string {
-	return map[string]string{"tensorboard": "34fa7e26002bbfd7", "trackio": "bc516719d11ee934", "wandb": "e3aecfdbaa79c824", "csv": "773917bc1a3bd7e3", "parquet": "38116c76de0f771f"}
+	return map[string]string{"tensorboard": "34fa7e26002bbfd7", "trackio": "bc516719d11ee934", "wandb": "732685c83b190d51", "csv": "773917bc1a3bd7e3", "parquet": "38116c76de0f771f"}
 }
 
 // files are the layouts that are files.

@@ -76,7 +76,7 @@ func (w *wandb) begin() error {
 	if err != nil {
 		return err
 	}
-	return w.record(17, func(m *message) {
+	return w.answered(17, "run", func(m *message) {
 		m.text(1, w.run.ID)
 		m.text(3, w.run.Project)
 		m.within(4, func(config *message) {
@@ -200,10 +200,26 @@ func (w *wandb) keep(order, n int, p Picture) (imageFile, error) {
 
 // record writes a record whose content is field.
 func (w *wandb) record(field int, fill func(*message)) error {
+	return w.numbered(func(m *message) { m.within(field, fill) })
+}
+
+// answered is record for what W&B's Go client answers, a run's beginning and its end: without a slot for the answer
+// 'wandb beta sync' waits for ever.
+func (w *wandb) answered(field int, slot string, fill func(*message)) error {
+	return w.numbered(func(m *message) {
+		m.within(16, func(control *message) {
+			control.text(4, slot)
+			control.int(5, 1) // always sent
+		})
+		m.within(field, fill)
+	})
+}
+
+func (w *wandb) numbered(fill func(*message)) error {
 	w.num++
 	var m message
 	m.int(1, w.num)
-	m.within(field, fill)
+	fill(&m)
 	return w.log(m)
 }
 
@@ -251,7 +267,7 @@ func (w *wandb) Commit(m Mark) error {
 // Finish writes how the run ended.
 func (w *wandb) Finish(status string) error {
 	code := map[string]int64{ledger.Finished: 0, ledger.Stopped: 3, ledger.Interrupted: 130}[status]
-	err := w.record(18, func(m *message) {
+	err := w.answered(18, "exit", func(m *message) {
 		if code != 0 {
 			m.int(1, code)
 		}
