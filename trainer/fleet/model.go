@@ -8,7 +8,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
-	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
@@ -92,10 +91,10 @@ func (m *Model) forget() error {
 	return nil
 }
 
-// Roll is trainer.Policy's.
+// Roll is trainer.Policy's. What a stage does not roll, but takes from files, is taken here.
 func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	how, ok := howOf(m.e, m.turn, m.root, false)
-	if !ok {
+	if !ok || m.turn.Rollout.Offline || m.turn.Taught() {
 		return m.Model.Roll(w, keys)
 	}
 	s := share{Model: m, how: how, keys: keys, told: m.progress, roll: func(_ context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
@@ -121,18 +120,6 @@ func (m *Model) Passes() *ledger.Passes {
 
 // Portion is model.Model's.
 func (m *Model) Portion() int { return m.Model.Portion() * (1 + m.fleet.Workers()) }
-
-// Items is model.Model's: pictures that came with their samples are not made again.
-func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {
-	items := make([]rewards.Item, len(samples))
-	for i, s := range samples {
-		if s.Item.Image == nil {
-			return m.Model.Items(samples)
-		}
-		items[i].Image = s.Item.Image
-	}
-	return items, nil
-}
 
 // Fixed is model.Model's.
 func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {

@@ -19,7 +19,7 @@ import (
 
 // Card: samples as a safetensors file, of which no bit is lost. A list of numbers is a tensor, in fp32 where every
 // number is one, else in float64; equal lists are there once, such as a step's choice and the next step's state.
-// Pictures are PNG files. The rest is JSON in the file's metadata, which names tensors by number.
+// Pictures are PNG files; clips are developed by the trainer, of their last states. The rest is JSON in the file's metadata, which names tensors by number.
 //
 // Equal samples have equal bytes, so results can be compared by their hashes.
 //
@@ -38,6 +38,7 @@ type packed struct {
 type packedSample struct {
 	Key     trainer.Key `json:"key"`
 	Size    [2]int      `json:"size"`
+	Frames  int         `json:"frames,omitempty"`
 	Final   int         `json:"final"`
 	Picture int         `json:"picture"` // -1: none
 	Steps   []int       `json:"steps,omitempty"`
@@ -75,7 +76,7 @@ func Pack(samples []trainer.Sample, passes *ledger.Passes) ([]byte, error) {
 
 func (p *packer) sample(s trainer.Sample) (packedSample, error) {
 	d := s.Decisions
-	one := packedSample{Key: s.Key, Size: s.Item.Size, Picture: -1, Steps: d.Step, Trained: d.Trained}
+	one := packedSample{Key: s.Key, Size: s.Item.Size, Frames: s.Item.Frames, Picture: -1, Steps: d.Step, Trained: d.Trained}
 	if s.Item.Episode != nil || d.Advantage != nil || d.Value != nil || d.Return != nil || s.Reused {
 		return one, errors.New("conversations, values and reused samples do not travel yet")
 	}

@@ -27,7 +27,7 @@ func painted(sample int) trainer.Sample {
 
 // TestPack: what comes back has the bits that were sent, equal lists travel once, and equal samples have equal bytes.
 func TestPack(t *testing.T) {
-	samples := []trainer.Sample{painted(0), painted(1), {Key: trainer.Key{Prompt: 8}, Item: trainer.Item{Final: []float64{1}}}}
+	samples := []trainer.Sample{painted(0), painted(1), {Key: trainer.Key{Prompt: 8}, Item: trainer.Item{Final: []float64{1}, Frames: 5}}}
 	keys := []trainer.Key{samples[0].Key, samples[1].Key, samples[2].Key}
 	data, err := Pack(samples, &ledger.Passes{Rollout: 12})
 	if err != nil {
@@ -55,6 +55,27 @@ func TestPack(t *testing.T) {
 	talk.Decisions.Value = []float64{1, 2}
 	if _, err := Pack([]trainer.Sample{talk}, nil); err == nil || !strings.Contains(err.Error(), "do not travel") {
 		t.Errorf("values travel: %v", err)
+	}
+}
+
+// TestFields: whoever adds a field to a sample decides whether it travels. What is made of the last state, or is the
+// prompt's, does not; what no picture has is refused.
+func TestFields(t *testing.T) {
+	for _, c := range []struct {
+		of   any
+		want string
+	}{
+		{trainer.Sample{}, "Key Decisions Item Reused"},
+		{trainer.Item{}, "Final Size Frames Image Clip Sources Episode"},
+		{trainer.Decisions{}, "Step State Time Choice Mean LogProb Trained Advantage Value Return"},
+	} {
+		var names []string
+		for f := range reflect.TypeOf(c.of).Fields() {
+			names = append(names, f.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%T has the fields %s; pack.go knows %s", c.of, got, c.want)
+		}
 	}
 }
 

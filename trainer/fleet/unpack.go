@@ -52,7 +52,7 @@ func (u unpacker) sample(one packedSample) (s trainer.Sample, err error) {
 	if len(one.State) != n || len(one.Choice) != n || len(one.Mean) != n || len(one.Trained) != n {
 		return s, errors.New("its decisions do not fit each other")
 	}
-	s.Key, s.Item.Size = one.Key, one.Size
+	s.Key, s.Item.Size, s.Item.Frames = one.Key, one.Size, one.Frames
 	if s.Item.Final, err = u.list(one.Final, -1); err != nil {
 		return s, err
 	}

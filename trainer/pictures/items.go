@@ -13,7 +13,7 @@ import (
 
 // What final latents become: pictures, or clips of more than one frame.
 
-// Items decodes final latents.
+// Items decodes final latents, but those whose pictures came with them.
 func (m *Model) Items(samples []trainer.Sample) (items []rewards.Item, err error) {
 	finals := make([][]float64, len(samples))
 	for i, s := range samples {
@@ -25,6 +25,9 @@ func (m *Model) Items(samples []trainer.Sample) (items []rewards.Item, err error
 		}
 	}
 	items = make([]rewards.Item, len(samples))
+	for i, s := range samples {
+		items[i].Image = s.Item.Image
+	}
 	for of, places := range sizesOf(samples) {
 		at, err := shape(m.Pipeline, of.size, max(1, of.frames))
 		if err != nil {
@@ -71,10 +74,13 @@ type measures struct {
 	frames int
 }
 
-// sizesOf are the places of samples by their measures.
+// sizesOf are the places of samples that are to be developed, by their measures.
 func sizesOf(samples []trainer.Sample) map[measures][]int {
 	places := map[measures][]int{}
 	for i, s := range samples {
+		if s.Item.Image != nil {
+			continue
+		}
 		of := measures{s.Item.Size, s.Item.Frames}
 		places[of] = append(places[of], i)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,14 @@ func checkSourced(t *testing.T, m *Model, name string, samples []trainer.Sample)
 	items, err := m.Items(samples)
 	if err != nil {
 		t.Fatal(err)
+	}
+	made := slices.Clone(samples)
+	for i := range made { // elsewhere, and developed there
+		made[i].Item.Image = items[i].Image
+		made[i].Item.Final = nil
+	}
+	if again, err := m.Items(made); err != nil || !reflect.DeepEqual(again, items) {
+		t.Errorf("samples that came with their pictures are told to rewards in another way: %v", err)
 	}
 	for i, s := range samples {
 		if s.Item.Size != want[s.Key.Prompt] {
