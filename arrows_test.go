@@ -49,7 +49,7 @@ var floors = map[string][][]string{
 	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}, {"sft"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
-	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural"}, {"judge"}, {"eval"}},
+	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural", "preference"}, {"judge"}, {"eval"}},
 	"trainer": {
 		{"config", "advantage", "loss", "optim", "sampling", "folder"},
 		{"prompts"},

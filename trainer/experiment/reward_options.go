@@ -19,11 +19,12 @@ import (
 // RewardOptions are these tables. One that is not written is nil: the reward's defaults.
 type RewardOptions struct {
 	Rule   string         `toml:"rule" of:"accuracy,tools,format,length" doc:"of accuracy, tools, format and length: darkroom list rules; empty: the first"`
-	Frames string         `toml:"frames" of:"layout,geneval,scene,background,shade,ocr,clip,aesthetic,pickscore,hpsv2,imagereward,jpeg,sharpness" doc:"of a clip: mean of its frames; worst, its least frame; best:0.3, the mean of that share of them; empty: mean, of ocr as its formula says"`
-	Every  int            `toml:"frames_every" range:"[0,1e6]" of:"layout,geneval,scene,background,shade,ocr,clip,aesthetic,pickscore,hpsv2,imagereward,jpeg,sharpness" doc:"of a clip, every so many frames are judged; 0: all, of ocr as ocr.interval says"`
+	Frames string         `toml:"frames" of:"layout,geneval,scene,background,shade,ocr,clip,aesthetic,pickscore,hpsv2,hpsv3,imagereward,jpeg,sharpness" doc:"of a clip: mean of its frames; worst, its least frame; best:0.3, the mean of that share of them; empty: mean, of ocr as its formula says"`
+	Every  int            `toml:"frames_every" range:"[0,1e6]" of:"layout,geneval,scene,background,shade,ocr,clip,aesthetic,pickscore,hpsv2,hpsv3,imagereward,jpeg,sharpness" doc:"of a clip, every so many frames are judged; 0: all, of ocr as ocr.interval says"`
 	OCR    *OCROptions    `toml:"ocr" of:"ocr" doc:"of reward ocr: whose formula, and how Tesseract reads"`
 	Layout *LayoutOptions `toml:"layout" of:"layout" doc:"of reward layout: what pairs of boxes are worth"`
 	Motion *MotionOptions `toml:"motion" of:"motion,heading,magnitude,dynamic,flicker,smooth,warp" doc:"of rewards of clips: how their flow is found; not written, heading takes farneback on all frames"`
+	Video  *VideoOptions  `toml:"videoreward" of:"videoreward" doc:"of reward videoreward: which axis counts, and whether colours do"`
 	Judge  *JudgeOptions  `toml:"judge" of:"judge" doc:"of reward judge: what a model is asked, and how it is called"`
 
 	Rules map[string]string `toml:"rules" of:"accuracy,length,tools" doc:"a rule by the prompt's meta.domain (of verl's rows, their data_source), in place of rule, which the others go by where it is written: { chart = \"relaxed\", math = \"boxed\" }"`
@@ -66,6 +67,15 @@ type MotionOptions struct {
 func (o *MotionOptions) SetDefaults() {
 	*o = MotionOptions{Method: rewards.UsualMotion.Method, PerSecond: rewards.UsualMotion.PerSecond}
 }
+
+// VideoOptions are of reward videoreward.
+type VideoOptions struct {
+	Axis string `toml:"axis" enum:"overall,vq,mq,ta" doc:"visual quality, motion quality, alignment with the prompt, or the sum of all"`
+	Gray bool   `toml:"gray" doc:"clips are judged without colours, which motion quality can be bought with (GenRL)"`
+}
+
+// SetDefaults is VideoAlign's sum.
+func (o *VideoOptions) SetDefaults() { *o = VideoOptions{Axis: "overall"} }
 
 // JudgeOptions are of reward judge.
 type JudgeOptions struct {

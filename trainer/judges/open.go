@@ -100,6 +100,8 @@ var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"sharpness":   single(rewards.Sharpness{}),
 	"motion":      movement("true"),
 	"heading":     openHeading,
+	"hpsv3":       openHPSv3,
+	"videoreward": openVideoReward,
 	"magnitude":   movement("magnitude"),
 	"dynamic":     movement("dynamic"),
 	"flicker":     movement("flicker"),

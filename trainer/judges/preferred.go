@@ -1,0 +1,43 @@
+package judges
+
+import (
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/preference"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/vision/features"
+)
+
+// Rewards on Qwen2-VL that were trained on what people prefer. They judge one sample at a time.
+
+func openHPSv3(r experiment.Reward, b Bench) (Opened, error) {
+	return preferred(r, b, preference.OpenPicture)
+}
+
+func openVideoReward(r experiment.Reward, b Bench) (Opened, error) {
+	return preferred(r, b, func(dir string, d *features.Device) (*preference.Judge, error) {
+		j, err := preference.OpenVideo(dir, d)
+		if err != nil {
+			return nil, err
+		}
+		set := experiment.Filled(r.Video)
+		j.Axis, j.Gray = set.Axis, set.Gray
+		return j, nil
+	})
+}
+
+func preferred(r experiment.Reward, b Bench, open func(dir string, d *features.Device) (*preference.Judge, error)) (Opened, error) {
+	dir, err := assets.Resolve(r.Path)
+	if err != nil {
+		return Opened{}, err
+	}
+	d, err := b.Device()
+	if err != nil {
+		return Opened{}, err
+	}
+	j, err := open(dir, d)
+	if err != nil {
+		return Opened{}, err
+	}
+	return Opened{judge: rewards.Each(j, 1), close: j.Close}, nil
+}
