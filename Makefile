@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet real shapes
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -110,3 +110,18 @@ methods: ## runs/methods/table.md
 		runs/methods/darkroom ablate assets/configs/$$m.toml --vary model.path=embed:tiny-sd3 --seeds $(SEEDS) $(if $(BUDGET),--budget $(BUDGET)) --out runs/methods/$$m --markdown > runs/methods/$$m.md; \
 	done; \
 	cd runs/methods && awk 'BEGIN { FS = OFS = "|" } FNR > 2 || NR < 3 { NF = 10; m = FILENAME; sub(/.md$$/, "", m); $$2 = NR == 2 ? "---" : NR == 1 ? " method " : " " m " "; print $$0 OFS }' $(addsuffix .md,$(METHODS)) > table.md; cat table.md
+
+# Folders of published sizes with random weights (internal/shapes), and what real models take on them: single steps beside
+# diffusers and PEFT in turn, then two iterations of MixGRPO under budgets of 16, 10 and 6 GiB, whose samples and adapters
+# must be the same bytes. Hours of a quiet machine with 16 GiB and 20 GB of disk; what is there is not made again.
+REAL ?= runs/real
+
+shapes: $(REAL)/sd3.5-medium/model_index.json $(REAL)/sd1.5/model_index.json
+
+$(REAL)/%/model_index.json:
+	mkdir -p $(REAL)
+	rm -rf $(@D)
+	go run ./internal/shapes --as $* --out $(@D)
+
+real: shapes ## runs/real/steps.jsonl and runs/real/budgets.txt; PYTHON has torch, diffusers and PEFT
+	REAL=$(REAL) PYTHON=$(PYTHON) internal/realsteps/real.sh

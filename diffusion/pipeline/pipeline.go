@@ -41,6 +41,7 @@ type Options struct {
 	// encoder that was trained without the zeros in its place.
 	TextLength   int
 	KeepEncoders bool     // text encoders stay in memory between calls of Encode
+	LendEncoders bool     // they keep no matrix in memory: each is read whenever a product needs it
 	Cache        string   // a folder for text embeddings; "": they are kept in memory alone
 	CacheLimit   int64    // bytes of that folder; 0: UsualCacheLimit
 	CacheIfCan   bool     // where the folder cannot be written, or its disk is full, it is done without
@@ -226,7 +227,7 @@ func (p *Pipeline) load(part string, precision Precision, train []string, names 
 		return nil, err
 	}
 	n := &network{part: part, from: from}
-	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train, Lend: p.Lend, Values: p.Values, Source: from.source, Key: from.key, Like: from.like}
+	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train, Lend: p.lends(part), Values: p.Values, Source: from.source, Key: from.key, Like: from.like}
 	if from.source != nil && names != nil {
 		o.Source = names(from.source)
 	}
@@ -238,6 +239,14 @@ func (p *Pipeline) load(part string, precision Precision, train []string, names 
 		return nil, errors.Join(fmt.Errorf("%s: %w", from.name, err), n.close())
 	}
 	return n, nil
+}
+
+// lends reports whether a part's frozen matrices are read whenever they are needed.
+func (p *Pipeline) lends(part string) bool {
+	if part == p.family.component || part == p.family.second {
+		return p.Lend
+	}
+	return p.LendEncoders && slices.ContainsFunc(p.encoders, func(e *encoder) bool { return e.part == part })
 }
 
 // name is the file or the index that weights were read from.

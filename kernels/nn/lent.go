@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
 // Frozen weights that are lent (Options.Lend): read, packed, used and freed, product by product. It is how a network
@@ -20,6 +21,9 @@ func (r *root) lend(e *entry, k kind, conv kernels.ConvShape, shape []int) *auto
 		shape = []int{stored[1], stored[0]}
 	}
 	return autograd.NewLent(e.name, shape, conv, r.Pool, &r.desk, func() *kernels.Packed {
+		r := *r // with a pool that keeps nothing
+		r.Pool = tensor.NewPool(r.Pool.Backend())
+		defer r.Pool.Trim()
 		src, err := r.read(e)
 		if err != nil {
 			panic(unread{fmt.Errorf("reading weights once more: %w", err)})

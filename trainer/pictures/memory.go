@@ -27,23 +27,23 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	abouts, err := m.abouts([]int{0}, "")
-	if err != nil {
-		return nil, err
-	}
-	first, err := m.Pipeline.EncodeUntil(context.Background(), abouts...) // beside the network, as when it is drawn
-	if err != nil {
-		return nil, err
-	}
 	c := counting{Model: m, e: e, dry: dry}
-	c.phase(&c.need.Texts)
-	turns, err := c.turns(first[0].Bytes())
+	text, err := c.encode()
+	if err != nil {
+		return nil, err
+	}
+	turns, err := c.turns(text)
 	if err != nil {
 		return nil, err
 	}
 	for _, fit := range c.fits() {
 		m.Micro, m.Checkpointing = fit.Micro, fit.Checkpointing
 		c.need = model.Memory{Fit: fit, Texts: c.need.Texts, Samples: c.need.Samples}
+		if fit.Checkpointing {
+			if err := c.again(); err != nil {
+				return nil, err
+			}
+		}
 		for _, turn := range turns {
 			if err := c.iterate(turn); err != nil {
 				return nil, err
@@ -86,6 +86,33 @@ type counting struct {
 func (c *counting) phase(into *int64) {
 	*into = max(*into, int64(c.dry.Peak()))
 	c.dry.ResetPeak()
+}
+
+// encode reads a prompt beside the network, as when it is drawn, and says how large its text is.
+func (c *counting) encode() (int64, error) {
+	abouts, err := c.abouts([]int{0}, "")
+	if err != nil {
+		return 0, err
+	}
+	first, err := c.Pipeline.EncodeUntil(context.Background(), abouts...)
+	if err != nil {
+		return 0, err
+	}
+	c.phase(&c.need.Texts)
+	return first[0].Bytes(), nil
+}
+
+// again counts texts anew where encoders are lent.
+func (c *counting) again() error {
+	c.Pipeline.LendEncoders = true
+	c.Pipeline.Forget()
+	if err := c.Pipeline.FreeEncoders(); err != nil { // and what other fits left
+		return err
+	}
+	c.dry.ResetPeak()
+	c.need.Texts = 0
+	_, err := c.encode()
+	return err
 }
 
 // turns are the first iterations of stages, those left out that ask for what one before them asks for.

@@ -218,7 +218,7 @@ func TestBudgets(t *testing.T) {
 
 // updated is an iteration's samples, gradients, and the parameters after its update.
 func updated(t *testing.T, e *experiment.Experiment, o model.Options, keys []trainer.Key) (all [][]byte) {
-	t.Helper()
+	t.Helper() // texts are encoded anew each time: there is no cache
 	m, err := Open(e, o)
 	if err != nil {
 		t.Fatal(err)

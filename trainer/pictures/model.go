@@ -86,7 +86,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.KeepEncoders = p.EncoderBytes() <= keptEncoders
+	p.KeepEncoders, p.LendEncoders = p.EncoderBytes() <= keptEncoders, o.Checkpointing
 	m.always = []pipeline.About{}
 	for _, text := range plain(e) {
 		m.always = append(m.always, pipeline.About{Prompt: text})

@@ -1,0 +1,9 @@
+// Command realsteps times one step of sampling and one of training on a pipeline's folder of a real model's size, and
+// says what memory each took at most: internal/shapes makes such folders. peer.py does the same in diffusers and PEFT.
+//
+//	go run ./internal/realsteps --model models/sd3.5-medium --size 512
+//	python internal/realsteps/peer.py --model models/sd3.5-medium --size 512
+//
+// Both print a line of JSON. Seconds are the clock's, and of all threads together: on a machine that does other work
+// only the second can be compared. `make real` runs all in turn, and whole runs under several budgets.
+package main

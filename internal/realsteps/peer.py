@@ -1,0 +1,103 @@
+"""One step of sampling and one of training in diffusers and PEFT, on a folder of a real model's size, as realsteps times
+them: the same folder, sizes, adapter and precision. Prints a line of JSON.
+
+    python peer.py --model models/sd3.5-medium --size 512 --precision bf16"""
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+import argparse
+import ctypes
+import gc
+import json
+import resource
+import time
+
+import torch
+from diffusers import SD3Transformer2DModel, UNet2DConditionModel
+from peft import LoraConfig, get_peft_model
+
+
+def cpu():
+    u = resource.getrusage(resource.RUSAGE_SELF)
+    return u.ru_utime + u.ru_stime
+
+
+def peak():
+    for line in open("/proc/self/status"):
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) // 1024
+
+
+def best(times, f):
+    gc.collect()
+    try:
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        open("/proc/self/clear_refs", "w").write("5")
+    except OSError:
+        pass
+    all = []
+    for _ in range(max(1, times)):
+        t, c = time.perf_counter(), cpu()
+        f()
+        all.append((time.perf_counter() - t, cpu() - c))
+    return dict(seconds=round(min(a[0] for a in all), 3), cpu_seconds=round(min(a[1] for a in all), 3), peak_mib=peak())
+
+
+ap = argparse.ArgumentParser()
+ap.add_argument("--model", required=True)
+ap.add_argument("--precision", default="bf16", choices=["bf16", "f32"])
+ap.add_argument("--size", type=int, default=512)
+ap.add_argument("--batch", type=int, default=1)
+ap.add_argument("--repeat", type=int, default=1)
+ap.add_argument("--threads", type=int, default=2)
+ap.add_argument("--full", action="store_true")
+ap.add_argument("--checkpoint", action="store_true")
+a = ap.parse_args()
+torch.set_num_threads(a.threads)
+torch.manual_seed(0)
+bf = a.precision == "bf16"
+dtype = torch.bfloat16 if bf else torch.float32
+unet = os.path.exists(os.path.join(a.model, "unet"))
+# Where everything is trained, weights are fp32 and products bf16; a frozen network is bf16.
+stored = torch.float32 if a.full else dtype
+net = {}
+
+
+def load():
+    kind, part = (UNet2DConditionModel, "unet") if unet else (SD3Transformer2DModel, "transformer")
+    m = kind.from_pretrained(os.path.join(a.model, part), torch_dtype=stored)
+    if a.checkpoint:
+        m.enable_gradient_checkpointing()
+    if not a.full:
+        targets = ["to_q", "to_k", "to_v", "to_out.0"] if unet else ["attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"]
+        m = get_peft_model(m.requires_grad_(False), LoraConfig(r=32, lora_alpha=64, target_modules=targets))
+    m.train()
+    net["m"] = m
+
+
+loading = best(1, load)
+n, side = a.batch, a.size // 8
+x = torch.randn(n, 4 if unet else 16, side, side, dtype=stored)
+text = torch.randn(n, 77, 768, dtype=stored) if unet else torch.randn(n, 333, 4096, dtype=stored)
+pooled = torch.randn(n, 2048, dtype=stored)
+
+
+def ask():
+    with torch.autocast("cpu", torch.bfloat16, enabled=bf):
+        if unet:
+            return net["m"](x, torch.full((n,), 500.0), encoder_hidden_states=text, return_dict=False)[0]
+        return net["m"](x, encoder_hidden_states=text, pooled_projections=pooled, timestep=torch.full((n,), 500.0), return_dict=False)[0]
+
+
+def sample():
+    with torch.no_grad():
+        ask()
+
+
+def train():
+    y = ask()
+    y.float().square().mean().backward()
+    net["m"].zero_grad()
+
+
+print(json.dumps(dict(by="diffusers", precision=a.precision, batch=n, loading=loading, sampling=best(a.repeat, sample), training=best(a.repeat, train))))
