@@ -24,7 +24,7 @@ const killed = `
 name = "killed"
 iterations = ITERATIONS
 [model]
-path = "embed:tiny-sd3"
+path = "denoiser"
 lora = { rank = 2, alpha = 4, targets = ["attn.to_q"] }
 [sampler]
 steps = 3
@@ -36,7 +36,7 @@ prompts = "scenes.txt"
 prompts_per_iteration = 1
 group = 3
 [[reward]]
-name = "scene"
+name = "jpeg"
 [optim]
 lr = 1e-2
 [evaluate]
@@ -91,12 +91,16 @@ func TestKilled(t *testing.T) {
 		t.Skip("takes seconds; left out by -short")
 	}
 	t.Run("pictures", func(t *testing.T) {
-		killAndGoOn(t, t.TempDir(), killed, 4, 6, "p.txt", "a red circle on white\n")
+		dir := t.TempDir()
+		if err := brief.Denoiser(filepath.Join(dir, "denoiser")); err != nil {
+			t.Fatal(err)
+		}
+		killAndGoOn(t, dir, killed, 3, 6, "p.txt", "a red circle on white\n")
 	})
 	t.Run("episodes", func(t *testing.T) {
 		dir := t.TempDir()
 		speaker(t, filepath.Join(dir, "speaker"))
-		killAndGoOn(t, dir, killedTalk, 3, 4, "p.jsonl", `{"prompt": "Which digit is on the red card?", "meta": {"picture": "embed:cards/20000", "answer": "7", "calls": 1}}`)
+		killAndGoOn(t, dir, killedTalk, 2, 3, "p.jsonl", `{"prompt": "Which digit is on the red card?", "meta": {"picture": "embed:cards/20000", "answer": "7", "calls": 1}}`)
 	})
 }
 

@@ -31,7 +31,7 @@ func TestLatentsReplaceTheSeed(t *testing.T) {
 	dir := t.TempDir()
 	model := filepath.Join("..", "parity", "testdata", "golden", "models", "pipe_flux_schnell")
 	sample := func(out string, further ...string) {
-		args := append([]string{"sample", "--model", model, "--prompt", "a", "--prompt", "b", "--steps", "2", "--width", "80", "--height", "64", "--out", filepath.Join(dir, out) + "/"}, further...)
+		args := append([]string{"sample", "--model", model, "--prompt", "a", "--prompt", "b", "--steps", "1", "--text-length", "16", "--width", "80", "--height", "64", "--out", filepath.Join(dir, out) + "/"}, further...)
 		var errs bytes.Buffer
 		if code := execute(context.Background(), args, strings.NewReader(""), &bytes.Buffer{}, &errs); code != exitDone {
 			t.Fatalf("%v: %d: %s", args, code, errs.String())
