@@ -94,6 +94,7 @@ recipes: ## every recipe planned from its model's published settings, and the me
 
 memory: ## peaks of whole runs beside those that plan predicts
 	DARKROOM_MEMORY=1 go test -count=1 -v -run TestPlanMemory ./cmd/darkroom
+	DARKROOM_MEMORY=1 go test -count=1 -v -run 'TestNeed$$' ./diffusion/pipeline
 
 # Every method with three seeds, one after another, and a table of all: held-out reward before and
 # after, its gain with an interval over seeds, seconds of an iteration and of its parts. About a

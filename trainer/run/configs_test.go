@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/assets"
@@ -85,11 +86,15 @@ type moved struct {
 	RatioMost float64 `json:"ratio_most"`
 }
 
-// wholeCurves is the variable that asks for the second iteration of every curve, too: .ci/run sets it.
+// wholeCurves is the variable that asks for every curve, and its second iteration, too: .ci/run sets it.
 const wholeCurves = "DARKROOM_CURVES"
 
-// TestConfigs: the first iteration of every shipped experiment, at a test size, has the numbers that were
-// recorded, to the last bit: on any CPU, with any number of threads. DARKROOM_CURVES=whole compares both iterations.
+// covered are the experiments whose way through the program another one has: the window, the ratio or the preference of
+// samples is another, and what that computes is held by its own package.
+var covered = []string{"flow_dpo", "flow_dppo", "flow_grpo_fast", "grpo_guard", "mixgrpo", "watch_gold", "zoom_blind"}
+
+// TestConfigs: the first iteration of the shipped experiments, at a test size, has the numbers that were recorded, to the
+// last bit: on any CPU, with any number of threads. DARKROOM_CURVES=whole compares all of them, and both iterations.
 func TestConfigs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -97,7 +102,7 @@ func TestConfigs(t *testing.T) {
 	t.Parallel()
 	entire := *record || os.Getenv(wholeCurves) == "whole"
 	if !entire {
-		t.Logf("the first line of every curve; %s=whole compares all of them", wholeCurves)
+		t.Logf("the first line of the curves but those of %s; %s=whole compares all lines of all", strings.Join(covered, ", "), wholeCurves)
 	}
 	names := assets.Configs()
 	for name := range reduced {
@@ -106,11 +111,14 @@ func TestConfigs(t *testing.T) {
 		}
 	}
 	for _, name := range names {
+		sets, ok := reduced[name]
+		if !ok {
+			t.Errorf("%s has no line in reduced: say how it becomes small", name)
+		}
+		if !ok || !entire && slices.Contains(covered, name) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
-			sets, ok := reduced[name]
-			if !ok {
-				t.Fatalf("%s has no line in reduced: say how it becomes small", name)
-			}
 			dir := t.TempDir()
 			got := curve(t, shipped(t, name, sets), filepath.Join(dir, "run"), entire)
 			file := filepath.Join("testdata", "curves", name+".jsonl")
