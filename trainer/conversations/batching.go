@@ -60,6 +60,7 @@ type event struct {
 type token struct {
 	id              int32
 	sampled, spoken float64 // log-probabilities
+	entropy         float64 // of the distribution that it was drawn from
 	err             error
 }
 

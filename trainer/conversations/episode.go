@@ -13,6 +13,9 @@ type Episode struct {
 	Album *tools.Album // its pictures, the prompt's first
 	Texts []string     // what the model said, a turn each
 
+	// Entropy is of the distributions that its tokens were drawn from, added up, in nats.
+	Entropy float64
+
 	// Noise is of an episode that was played with distorted pictures (NoisyRollout); Album has the
 	// clean ones. nil: it was not.
 	Noise *Noise

@@ -158,7 +158,7 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 	if err := t.Check(p.Speaker.Marks.Picture, places); err != nil {
 		return s, err
 	}
-	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Lost: asks.lost()}
+	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Entropy: v.spread, Lost: asks.lost()}
 	if e.Lost != nil && ctx.Err() != nil {
 		return s, ctx.Err() // the run is interrupted
 	}

@@ -24,6 +24,9 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 	return samples, nil
 }
 
+// told is how an episode ends that was not drawn.
+const told tools.End = "told"
+
 // told is a lesson as an episode: what the assistant says counts as drawn.
 func (m *Model) told(k trainer.Key) (trainer.Sample, error) {
 	s := trainer.Sample{Key: k}
@@ -33,7 +36,7 @@ func (m *Model) told(k trainer.Key) (trainer.Sample, error) {
 	}
 	l.Trained[0] = false // no token stands before it
 	t := &tools.Transcript{Protocol: m.opened.Episode.Protocol, Tokens: l.IDs, Sampled: l.Trained,
-		LogProb: make([]float64, len(l.IDs)), ModelLogProb: make([]float64, len(l.IDs)), Reward: make([]float64, len(l.IDs)), End: "told"}
+		LogProb: make([]float64, len(l.IDs)), ModelLogProb: make([]float64, len(l.IDs)), Reward: make([]float64, len(l.IDs)), End: told}
 	e := &Episode{Transcript: t, Album: tools.NewAlbum(pictures...)}
 	for from := 0; from < len(l.IDs); {
 		to := from

@@ -12,7 +12,7 @@ import (
 // "episode.NAME".
 func toolUse(samples []trainer.Sample) map[string]float64 {
 	sums := map[string]float64{}
-	n, calls := 0.0, 0.0
+	n, calls, entropy, drawn := 0.0, 0.0, 0.0, 0.0
 	for _, s := range samples {
 		e := EpisodeOf(s)
 		n++
@@ -23,6 +23,12 @@ func toolUse(samples []trainer.Sample) map[string]float64 {
 		sums["turns"] += float64(len(e.Turns))
 		sums["pictures"] += float64(len(e.Shots))
 		sums["tokens"] += float64(len(s.Decisions.Step))
+		if e.End != told {
+			entropy, drawn = entropy+e.Entropy, drawn+float64(len(s.Decisions.Step))
+		}
+		if e.Lost != nil {
+			sums["lost"]++
+		}
 		if e.Defused > 0 { // special tokens that the model wrote into what came back to it
 			sums["defused"] += float64(e.Defused)
 		}
@@ -43,6 +49,9 @@ func toolUse(samples []trainer.Sample) map[string]float64 {
 		} else {
 			sums[name] /= n
 		}
+	}
+	if drawn > 0 {
+		sums["entropy"] = entropy / drawn // a token
 	}
 	return sums
 }

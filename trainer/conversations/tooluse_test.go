@@ -1,6 +1,7 @@
 package conversations
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -29,19 +30,44 @@ func TestDefusedInLedger(t *testing.T) {
 	if _, there := none["defused"]; there {
 		t.Error("a number of nothing is in the ledger")
 	}
-	if v, ok := (&ledger.Line{Episodes: none}).Value("episode.defused"); v != 0 || !ok {
-		t.Errorf("a monitor reads %v, %v", v, ok)
+	for _, name := range []string{"episode.defused", "episode.lost"} {
+		if v, ok := (&ledger.Line{Episodes: none}).Value(name); v != 0 || !ok {
+			t.Errorf("a monitor reads %v, %v of %s", v, ok, name)
+		}
 	}
 }
 
 // TestToolUseIsWatched: a monitor can watch every number of how tools are used.
 func TestToolUseIsWatched(t *testing.T) {
 	var s trainer.Sample
-	s.Item.Episode = &Episode{Transcript: &tools.Transcript{Defused: 1}}
+	s.Item.Episode = &Episode{Transcript: &tools.Transcript{Defused: 1}, Entropy: 1, Lost: errNotRolled}
+	s.Decisions.Step = []int{3}
 	known := experiment.Monitors()
 	for name := range toolUse([]trainer.Sample{s}) {
 		if !slices.ContainsFunc(known, func(n experiment.Name) bool { return n.Name == "episode."+name }) {
 			t.Errorf("episode.%s is in the ledger, and no monitor can watch it", name)
 		}
+	}
+}
+
+// TestEntropyInLedger: the entropy of what tokens were drawn from is a mean over all of them; lessons were not drawn,
+// and have none. Of what was drawn evenly among four it is ln 4.
+func TestEntropyInLedger(t *testing.T) {
+	of := func(end tools.End, entropy float64, tokens int) (s trainer.Sample) {
+		s.Item.Episode = &Episode{Transcript: &tools.Transcript{End: end}, Entropy: entropy}
+		s.Decisions.Step = make([]int, tokens)
+		return s
+	}
+	if got := toolUse([]trainer.Sample{of("answered", 3, 4), of("cut", 1, 4), of(told, 0, 100)}); got["entropy"] != 0.5 {
+		t.Errorf("%v a token", got["entropy"])
+	}
+	if _, there := toolUse([]trainer.Sample{of(told, 0, 4)})["entropy"]; there {
+		t.Error("lessons have an entropy")
+	}
+	if h := entropyOf([]float64{0.25, 0, 0.25, 0.25, 0.25}); math.Abs(h-math.Log(4)) > 1e-12 {
+		t.Errorf("evenly among four: %v", h)
+	}
+	if h := entropyOf([]float64{0, 1}); h != 0 {
+		t.Errorf("of what is certain: %v", h)
 	}
 }

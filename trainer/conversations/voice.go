@@ -25,6 +25,7 @@ type voice struct {
 	unread vlm.Stretch // what the decoder has not read yet
 	grids  []vlm.Grid  // of all pictures so far
 	texts  []string
+	spread float64         // entropies of what its tokens were drawn from, added up
 	noise  int             // the step of that which its pictures have; below 0: none
 	given  []*vision.Image // the prompt's pictures, clean
 
@@ -64,7 +65,7 @@ func (v *voice) Sample(ctx context.Context, _ []int32, _ []tools.Picture) (tools
 			return s, next.err
 		}
 		v.unread = vlm.Stretch{IDs: []int32{next.id}}
-		v.said, v.last = v.said+1, next.id
+		v.said, v.last, v.spread = v.said+1, next.id, v.spread+next.entropy
 		s.IDs, s.LogProb, s.ModelLogProb = append(s.IDs, next.id), append(s.LogProb, next.sampled), append(s.ModelLogProb, next.spoken)
 		if next.id == k.End {
 			s.Cut = false
@@ -94,7 +95,17 @@ func (v *voice) draw(raw []float32, row []int32) token {
 		return token{err: err}
 	}
 	at := pick(probabilities, v.key.Step(v.said).Draw().Float64())
-	return token{id: int32(at), sampled: portable.Log(probabilities[at])}
+	return token{id: int32(at), sampled: portable.Log(probabilities[at]), entropy: entropyOf(probabilities)}
+}
+
+// entropyOf is -Σ p log p, in nats.
+func entropyOf(probabilities []float64) (h float64) {
+	for _, p := range probabilities {
+		if p > 0 {
+			h -= float64(p * portable.Log(p))
+		}
+	}
+	return h
 }
 
 // pick is where a number from 0 to 1 falls.

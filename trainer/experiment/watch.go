@@ -54,6 +54,8 @@ func Numbers() []Number {
 		{Name{Name: "episode.answered", Card: "Share of conversations that end with an answer."}, "tokens"},
 		{Name{Name: "episode.over", Card: "Share of conversations that run into a limit."}, "tokens"},
 		{Name{Name: "episode.defused", Card: "Special tokens that the model wrote into what came back to it, a mean over conversations."}, "tokens"},
+		{Name{Name: "episode.entropy", Card: "Entropy of what a token is drawn from, in nats, a mean over the tokens of all conversations."}, "tokens"},
+		{Name{Name: "episode.lost", Card: "Share of conversations that are missing, since a tool outside failed."}, "tokens"},
 		{Name{Name: "episode.greedy", Card: "Mean total of the likeliest answer to each prompt, which remax compares with."}, "estimator=remax"},
 		{Name{Name: "episode.cut", Card: "Share of conversations whose last turn is cut off."}, "tokens"},
 	}

@@ -56,6 +56,9 @@ func TestLostEpisodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := ledgerOf(t, dir)[0]
+	if e := line.Episodes; !(e["entropy"] > 0) || e["lost"] != float64(missing)/float64(missing+judged) {
+		t.Errorf("the ledger's episodes: %v, and %d are lost", e, missing)
+	}
 	if missing == 0 || judged == 0 || line.Total.Missing != missing || int(calls.Load()) < missing {
 		t.Errorf("%d samples are lost and %d are judged after %d calls; the ledger misses %d", missing, judged, calls.Load(), line.Total.Missing)
 	}
