@@ -9,6 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/track"
+	"github.com/darkroom-rl/darkroom/trainer/trained"
 )
 
 // What shells complete: names of examples, rewards and solvers, keys of an experiment with the values that are names,
@@ -27,6 +29,10 @@ func completeNames(root *cobra.Command) {
 		"set":     completeSetting,
 		"vary":    completeSetting,
 		"device":  complete(deviceNames),
+		"as":      words(slices.Concat(layouts(), track.Layouts())...),
+		"names":   words(slices.Concat([]string{"transformers5", "transformers4"}, track.Names())...),
+		"dtype":   words("stored", "f32", "bf16"),
+		"weights": words(string(trained.Current), string(trained.EMA)),
 		"model":   completeModel,
 		"lora":    folders,
 		"run":     folders,
@@ -98,6 +104,25 @@ func sectionNames(section string) func() []name {
 
 func deviceNames() []name {
 	return []name{{Name: "auto"}, {Name: "cpu"}, {Name: "cuda:0"}}
+}
+
+// words offers words that need no line about them. Of one that ends with a place to fill in, as mlflow=URL, what stands
+// before that place is offered.
+func words(all ...string) completion {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		var names []name
+		then := cobra.ShellCompDirectiveNoFileComp
+		for _, word := range all {
+			word, filled := strings.CutSuffix(word, "URL")
+			if strings.HasPrefix(word, typed) {
+				names = append(names, name{Name: word})
+				if filled {
+					then |= cobra.ShellCompDirectiveNoSpace
+				}
+			}
+		}
+		return offered(names, "", typed), then
+	}
 }
 
 // completeModel offers the embedded models, and folders.
