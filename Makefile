@@ -53,6 +53,7 @@ fleet: ## 100 kills of trainers and workers; all fleets and objectives; the sche
 	DARKROOM_FLEET_KILLS=100 go test -count=1 -v -timeout 60m -run TestFleetKilled ./cmd/darkroom
 	DARKROOM_FLEET=all go test -count=1 -v -timeout 60m -run 'TestFleet$$$$' ./trainer/run
 	DARKROOM_FLEET=table go test -count=1 -v -timeout 60m -run TestVirtual ./trainer/fleet
+	DARKROOM_FLEET=rates go test -count=1 -v -run TestRates ./trainer/fleet/natsio
 
 bench:
 	go run ./cmd/darkroom bench

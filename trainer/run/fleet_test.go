@@ -20,6 +20,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // soon are rules of a fleet of goroutines.
@@ -226,5 +227,75 @@ func TestFleetLiar(t *testing.T) {
 	same(t, "with a liar", contents(t, alone), contents(t, helped))
 	if len(f.Refused()) != 1 || f.Refused()["liar"] == "" || by["liar"] != 0 || !strings.Contains(says.String(), "worker liar is dismissed") {
 		t.Errorf("refused %v, who did how much %v:\n%s", f.Refused(), by, says.String())
+	}
+}
+
+// TestFleetRefuses: a worker of another version, of another arithmetic or with another model ends with the reason
+// before it opens anything; what is only not there yet fails, and is tried again.
+func TestFleetRefuses(t *testing.T) {
+	own := t.TempDir()
+	from, err := madeTiny()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(own, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	of := &training{Experiment: parse(t, "model.path="+own), Options: Options{Version: "v1", Class: "ref"}, train: []prompts.Prompt{{Text: "a red circle"}}}
+	setup, err := of.setup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := fleet.NewInside()
+	defer hub.Close()
+	publish := func(s fleet.Setup) fleet.Hash {
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := hub.Put(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	right := publish(setup)
+	config := filepath.Join(own, "model_index.json")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what    string
+		about   fleet.About
+		setup   fleet.Hash
+		changed bool
+		path    string
+		unfit   bool
+		says    string
+	}{
+		{"version", fleet.About{Version: "v2", Class: "ref"}, right, false, "", true, "version v1 of the program, and this worker v2"},
+		{"class", fleet.About{Version: "v1", Class: "a GPU"}, right, false, "", true, `computes as "ref", and this worker as "a GPU"`},
+		{"files", fleet.About{Version: "v1", Class: "ref"}, right, true, "", true, "model_index.json: it has"},
+		{"folder", fleet.About{Version: "v1", Class: "ref"}, right, false, filepath.Join(own, "nothing"), true, "hint: --model names"},
+		{"no setup", fleet.About{Version: "v1", Class: "ref"}, fleet.Hash{1}, false, "", false, "fetching the run's setup"},
+		{"empty setup", fleet.About{Version: "v1", Class: "ref"}, publish(fleet.Setup{}), false, "", false, "no experiment or no prompts"},
+	} {
+		if c.changed {
+			if err := os.WriteFile(config, append(text, '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &fleet.Studio{Blobs: hub, About: c.about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
+			return OpenElsewhere(s, c.path, model.Options{Context: ctx})
+		}}
+		_, err := s.Do(t.Context(), fleet.Job{Setup: c.setup, Keys: []fleet.Keys{{Samples: 1}}})
+		var unfit fleet.Unfit
+		if err == nil || !strings.Contains(err.Error(), c.says) || errors.As(err, &unfit) != c.unfit {
+			t.Errorf("%s: %v (ends the worker: %v); want %q", c.what, err, errors.As(err, &unfit), c.says)
+		}
+		if err := os.WriteFile(config, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
