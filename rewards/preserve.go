@@ -1,0 +1,104 @@
+package rewards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// Card: how much of a picture is left as it was, from 0 to 1: the first of the pictures that a sample was made of,
+// resized to the sample's size, against the sample. meta.changes are boxes [x0, y0, x1, y1] in pixels of that picture,
+// in which anything may change; without them the whole picture counts, what was asked for too.
+//
+//	ssim        structural similarity (ssim.go), not below 0
+//	difference  1 - the mean difference of levels / 255
+//
+// A sample in which nothing changed wins this reward: use it beside one that asks whether the change was made, and
+// multiply the two ([rewards] combine = "product").
+// Invariants (tests): what changes inside the boxes alone costs nothing.
+type Preserve struct{ PreserveOptions }
+
+// PreserveOptions say how pictures are compared.
+type PreserveOptions struct {
+	Measure string `toml:"measure" enum:"ssim,difference" doc:"structural similarity, or the mean difference of levels"`
+}
+
+// SetDefaults is structural similarity.
+func (o *PreserveOptions) SetDefaults() { *o = PreserveOptions{Measure: "ssim"} }
+
+// ErrNoSource is why a sample that was made of no picture cannot be compared with one.
+var ErrNoSource = errors.New("the sample was made of no picture that it could be compared with: prompts name one by image")
+
+// Score compares a sample with what it was made of.
+func (p Preserve) Score(_ context.Context, item Item) (Score, error) {
+	switch {
+	case item.Image == nil:
+		return Score{}, errNoImage
+	case len(item.Sources) == 0:
+		return Score{}, ErrNoSource
+	}
+	before, m := item.Sources[0], item.Image
+	out, err := changes(item.Meta, float64(m.Width)/float64(before.Width), float64(m.Height)/float64(before.Height))
+	if err != nil {
+		return Score{}, err
+	}
+	if before.Width != m.Width || before.Height != m.Height {
+		if before, err = before.Resize(m.Width, m.Height, vision.Lanczos); err != nil {
+			return Score{}, err
+		}
+	}
+	value, n := 0.0, 0
+	if p.Measure == "difference" {
+		value, n = alikeness(before, m, out)
+	} else {
+		_, pixels, err := SSIM(before, m)
+		if err != nil {
+			return Score{}, err
+		}
+		value, n = meanInside(pixels, m.Width, m.Height, out)
+	}
+	if n == 0 {
+		return Score{}, errors.New("meta.changes leaves nothing of the picture to be compared")
+	}
+	return Score{Value: max(0, value), Parts: map[string]float64{"share": float64(n) / float64(m.Width*m.Height)}}, nil
+}
+
+// changes are the places of a sample that may change, nil for none.
+func changes(meta Meta, across, down float64) (func(x, y int) bool, error) {
+	if _, ok := meta["changes"]; !ok {
+		return nil, nil
+	}
+	var boxes [][4]float64
+	if err := meta.Read("changes", &boxes); err != nil {
+		return nil, fmt.Errorf("%w\nhint: a list of boxes [x0, y0, x1, y1] in pixels of the picture before", err)
+	}
+	return func(x, y int) bool {
+		u, v := (float64(x)+0.5)/across, (float64(y)+0.5)/down
+		for _, b := range boxes {
+			if u >= b[0] && u < b[2] && v >= b[1] && v < b[3] {
+				return true
+			}
+		}
+		return false
+	}, nil
+}
+
+// alikeness is 1 less the mean difference of levels, over n pixels.
+func alikeness(a, b *vision.Image, out func(x, y int) bool) (mean float64, n int) {
+	sum := 0
+	for y := range a.Height {
+		for x := range a.Width {
+			if out != nil && out(x, y) {
+				continue
+			}
+			n++
+			for c := range 3 {
+				i := 3*(y*a.Width+x) + c
+				sum += max(int(a.Pix[i])-int(b.Pix[i]), int(b.Pix[i])-int(a.Pix[i]))
+			}
+		}
+	}
+	return 1 - float64(sum)/float64(max(1, 3*255*n)), n
+}
