@@ -64,7 +64,7 @@ func similarities(a, b *vision.Image, channel int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
 		px, py, pxy := float64(x[i]*x[i]), float64(y[i]*y[i]), float64(x[i]*y[i])
-		above := float64((2*pxy+c1)*(2*(xy[i]-pxy)+c2))
+		above := float64((2*pxy + c1) * (2*(xy[i]-pxy) + c2))
 		out[i] = above / float64((px+py+c1)*(xx[i]-px+yy[i]-py+c2))
 	}
 	return out

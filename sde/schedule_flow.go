@@ -53,6 +53,9 @@ func Flow(o FlowOptions, steps int, base []float64, mu float64) (Schedule, error
 	}
 	if o.Terminal != 0 {
 		scale := (1 - s[len(s)-1]) / (1 - o.Terminal)
+		if scale == 0 { // upstream divides 0 by 0
+			return Schedule{}, fmt.Errorf("the last of %d sigmas is 1, and cannot be stretched to %v (shift_terminal): take 2 steps or more", len(s), o.Terminal)
+		}
 		for i := range s {
 			s[i] = 1 - (1-s[i])/scale
 		}

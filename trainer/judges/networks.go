@@ -1,6 +1,7 @@
 package judges
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,7 +22,7 @@ import (
 
 // A Network is such a reward.
 type Network struct {
-	Reward    string // "clip", "pickscore", "hpsv2", "imagereward", "aesthetic" or "dino"
+	Reward    string // "clip", "pickscore", "hpsv2", "imagereward", "aesthetic", "dino", "likeness" or "direction"
 	Path      string // the folder
 	Scaling   string // one of neural.Scalings; "": as the reward's own project publishes it
 	Tokenizer string // a folder that has one; "": Path
@@ -42,6 +43,8 @@ func (n Network) kind() (networkKind, error) {
 		"hpsv2":       {"cosine", openMatch(vision.HPSv2)},
 		"aesthetic":   {"", openAesthetic},
 		"dino":        {"", openSubject},
+		"likeness":    {"", openLikeness},
+		"direction":   {"", openDirection},
 		"imagereward": {"", openPreference},
 	}
 	k, ok := kinds[n.Reward]
@@ -125,4 +128,28 @@ func openSubject(n Network, d *features.Device) (rewards.Judge, func(), error) {
 		return nil, nil, err
 	}
 	return neural.Subject{Likeness: neural.Likeness{Pictures: t}, Every: n.Every}, t.Close, nil
+}
+
+func openLikeness(n Network, d *features.Device) (rewards.Judge, func(), error) {
+	t, err := dino.Open(n.Path, dino.Options{Device: d, Batch: n.Batch})
+	if err != nil {
+		return nil, nil, err
+	}
+	return neural.Likeness{Pictures: t, Reference: firstSource}, t.Close, nil
+}
+
+// firstSource is the picture that a sample is compared with.
+func firstSource(_ context.Context, item rewards.Item) (*vision.Image, error) {
+	if len(item.Sources) == 0 {
+		return nil, rewards.ErrNoSource
+	}
+	return item.Sources[0], nil
+}
+
+func openDirection(n Network, d *features.Device) (rewards.Judge, func(), error) {
+	t, err := towers.Open(n.Path, towers.Options{Device: d, Batch: n.Batch, Tokenizer: n.Tokenizer})
+	if err != nil {
+		return nil, nil, err
+	}
+	return rewards.Each(neural.Direction{Towers: t}, 1), t.Close, nil
 }

@@ -97,6 +97,10 @@ var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"shade":       single(rewards.SceneShade{}),
 	"ocr":         openOCR,
 	"jpeg":        openJPEG,
+	"edit":        single(rewards.SceneEdit{}),
+	"preserve":    openPreserve,
+	"likeness":    network,
+	"direction":   network,
 	"sharpness":   single(rewards.Sharpness{}),
 	"motion":      movement("true"),
 	"heading":     openHeading,
@@ -148,6 +152,11 @@ func openOCR(r experiment.Reward, _ Bench) (Opened, error) {
 
 func openJPEG(r experiment.Reward, _ Bench) (Opened, error) {
 	return Opened{judge: rewards.Each(rewards.JPEG{Factor: experiment.Filled(r.JPEG).Factor()}, atOnce)}, nil
+}
+
+// openPreserve compares a sample with what it was made of.
+func openPreserve(r experiment.Reward, _ Bench) (Opened, error) {
+	return Opened{judge: rewards.Each(rewards.Preserve{PreserveOptions: experiment.Filled(r.Preserve)}, atOnce)}, nil
 }
 
 // movement is one of the measures of how a clip moves.

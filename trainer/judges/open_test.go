@@ -37,7 +37,7 @@ func TestOpenRewards(t *testing.T) {
 	}
 	item := rewards.Item{Prompt: scene.Prompt, Image: &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: scene.Draw(nil)}}
 	for name, want := range map[string]string{
-		"layout": "", "scene": "", "background": "", "shade": "", "ocr": "", "jpeg": "", "sharpness": "",
+		"layout": "", "scene": "", "background": "", "shade": "", "ocr": "", "jpeg": "", "sharpness": "", "edit": "", "preserve": "", "likeness": "path is missing", "direction": "path is missing",
 		"aesthetic": "no device", "clip": "no device", "pickscore": "path is missing", "hpsv2": "path is missing", "imagereward": "path is missing", "exec": "command or path is missing", "geneval": "url is missing", "http": "url is missing", "judge": "url or path is missing", "telepathy": "cannot be opened",
 	} {
 		r := experiment.Reward{}
@@ -54,7 +54,18 @@ func TestOpenRewards(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got := o.Judge(t.Context(), []rewards.Item{item})
+		judged := item
+		switch judged.Sources = []*vision.Image{item.Image}; name { // of edits
+		case "edit":
+			e, err := scenes.EditOf("a red circle left of a blue square on white", "remove the square")
+			if err != nil {
+				t.Fatal(err)
+			}
+			judged.Prompt, judged.Meta = e.Text, rewards.Meta{"scene": []byte(`"` + e.Before.Prompt + `"`)}
+			judged.Sources = []*vision.Image{{Width: scenes.Size, Height: scenes.Size, Pix: e.Before.Draw(nil)}}
+			judged.Image = &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: e.After.Draw(nil)}
+		}
+		got := o.Judge(t.Context(), []rewards.Item{judged})
 		if got[0].Missing != nil || !(got[0].Value > 0.5) {
 			t.Errorf("%s: %+v", name, got[0])
 		}

@@ -16,7 +16,7 @@ func (p Prompt) Files(dir string) []string {
 		beside = nil
 	}
 	for _, name := range slices.Concat(beside, p.Sources()) {
-		if strings.HasPrefix(name, table) {
+		if strings.HasPrefix(name, table) || strings.HasPrefix(name, drawn) {
 			continue
 		}
 		if at, embedded, err := placeOf(name); err != nil {

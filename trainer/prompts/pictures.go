@@ -16,7 +16,10 @@ import (
 // the prompts' file; "embed:cards/7" is the seventh table of vision/scenes/cards, and
 // "embed:cards/7/16,32,112,128" what lies between these edges of it: left, top, right, bottom.
 
-const table = "embed:cards/"
+const (
+	table = "embed:cards/"
+	drawn = "embed:edits/" // scenes that edits change
+)
 
 // Pictures opens them; none where the prompt names none. dir is the folder that names begin in.
 func (p Prompt) Pictures(dir string) ([]*vision.Image, error) {
@@ -83,6 +86,13 @@ func picture(dir, name string) (*vision.Image, error) {
 		}
 		return m, nil
 	}
+	if number, ok := strings.CutPrefix(name, drawn); ok {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("picture %q: scenes are numbered from 0", name)
+		}
+		return sceneOf(n), nil
+	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return nil, outside(name)
 	}
@@ -137,7 +147,7 @@ func (p Prompt) HasPictures(dir string) error {
 // allThere is the error that openAll would meet for want of a file.
 func allThere(dir string, names []string) error {
 	for _, name := range names {
-		if strings.HasPrefix(name, table) {
+		if strings.HasPrefix(name, table) || strings.HasPrefix(name, drawn) {
 			continue
 		}
 		p, embedded, err := placeOf(name)

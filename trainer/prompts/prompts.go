@@ -49,7 +49,7 @@ func Open(name string) ([]Prompt, error) {
 		return list(), nil
 	}
 	if strings.HasPrefix(name, "embed:") {
-		return nil, fmt.Errorf("no prompts %q are embedded; there are embed:scenes, embed:scenes-heldout, embed:zoom and embed:zoom-heldout", name)
+		return nil, fmt.Errorf("no prompts %q are embedded; there are embed:scenes, embed:edits and embed:zoom, each with -heldout", name)
 	}
 	list, err := sourceOf(name).read()
 	if err != nil {

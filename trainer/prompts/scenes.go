@@ -10,6 +10,8 @@ var embedded = map[string]func() []Prompt{
 	"embed:scenes":         func() []Prompt { return captions(240, false) },
 	"embed:scenes-heldout": func() []Prompt { return captions(48, true) },
 	"embed:zoom":           func() []Prompt { return questions(0, 480) },
+	"embed:edits":          func() []Prompt { return changed(0, 480) },
+	"embed:edits-heldout":  func() []Prompt { return changed(heldOutEdits, 96) },
 	"embed:zoom-heldout":   func() []Prompt { return questions(10000, 160) },
 }
 

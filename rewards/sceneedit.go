@@ -1,0 +1,39 @@
+package rewards
+
+import (
+	"context"
+
+	"github.com/darkroom-rl/darkroom/vision/scenes"
+)
+
+// SceneEdit judges edits of embedded scenes (scenes.Edit): how well what the prompt asks for is done, times the share of
+// everything else that is as it was in the picture that the sample was made of. meta.scene is that picture's caption.
+// A sample that is drawn anew does the change, and keeps little; one that changes nothing does nothing.
+//
+// Invariants (tests): the edit itself, drawn, is worth more than the picture as it was, and more than another scene.
+type SceneEdit struct{}
+
+// Score judges a picture.
+func (SceneEdit) Score(_ context.Context, item Item) (Score, error) {
+	switch {
+	case item.Image == nil:
+		return Score{}, errNoImage
+	case len(item.Sources) == 0:
+		return Score{}, ErrNoSource
+	}
+	for _, err := range []error{sceneSize(item.Sources[0]), sceneSize(item.Image)} {
+		if err != nil {
+			return Score{}, err
+		}
+	}
+	caption, err := item.Meta.Text("scene")
+	if err != nil {
+		return Score{}, err
+	}
+	edit, err := scenes.EditOf(caption, item.Prompt)
+	if err != nil {
+		return Score{}, err
+	}
+	done, kept, err := edit.Score(item.Sources[0].Pix, item.Image.Pix)
+	return Score{Value: done * kept, Parts: map[string]float64{"done": done, "kept": kept}}, err
+}

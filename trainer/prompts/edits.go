@@ -1,0 +1,43 @@
+package prompts
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/scenes"
+)
+
+// Edits of drawn scenes: embed:edits and embed:edits-heldout, whose captions no training saw. image is the scene before,
+// meta.scene its caption, and meta.changes the boxes in which a picture may change.
+
+// heldOutEdits is the number of the first that is held out.
+const heldOutEdits = 10000
+
+func editOf(n int) scenes.Edit {
+	for try := 0; ; try++ {
+		e := scenes.RandomEdit(rng.New(77).With("edits").Sample(n).Attempt(try).Draw())
+		if scenes.HeldOut(e.Before.Prompt) == (n >= heldOutEdits) {
+			return e
+		}
+	}
+}
+
+// sceneOf is the picture before an edit.
+func sceneOf(n int) *vision.Image {
+	jitter := rng.New(77).With("jitter of edits").Sample(n).Draw()
+	return &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: editOf(n).Before.Draw(scenes.Jitter(jitter))}
+}
+
+// changed are n of the embedded edits, from number first on.
+func changed(first, n int) (list []Prompt) {
+	for i := first; i < first+n; i++ {
+		e, meta := editOf(i), map[string]json.RawMessage{}
+		for key, v := range map[string]any{"scene": e.Before.Prompt, "changes": e.Touched} {
+			meta[key], _ = json.Marshal(v) // texts and numbers
+		}
+		list = append(list, Prompt{Text: e.Text, Meta: MetaOf(meta), Image: Images{drawn + strconv.Itoa(i)}})
+	}
+	return list
+}

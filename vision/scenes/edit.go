@@ -1,0 +1,157 @@
+package scenes
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+)
+
+// An Edit is a scene of two objects, and what is to become of one of them:
+//
+//	make the circle red      remove the square      move the triangle up
+//
+// Objects are named by their shapes, which differ.
+type Edit struct {
+	Text          string
+	Before, After Scene
+	Touched       []Box // where a picture may change
+
+	asked Object // what is to be there afterwards; no shape: nothing
+}
+
+// directions are how far an object is moved.
+var directions = map[string][2]float64{"up": {0, -14}, "down": {0, 14}, "left": {-14, 0}, "right": {14, 0}}
+
+// RandomEdit is one of a scene with two shapes. An object is moved across the line on which both stand.
+func RandomEdit(r *rng.Stream) Edit {
+	shapes := slices.Clone(Shapes)
+	at := r.Intn(len(shapes))
+	first := shapes[at]
+	second := pick(r, slices.Delete(shapes, at, at+1))
+	color := r.Intn(len(Colors))
+	other := (color + 1 + r.Intn(len(Colors)-1)) % len(Colors)
+	relation := pick(r, Relations)
+	before := NewRelation(Colors[color], first, relation, Colors[other], second, pick(r, Backgrounds))
+	target := before.Objects[r.Intn(2)].Shape
+	text := ""
+	switch r.Intn(3) {
+	case 0:
+		free := slices.DeleteFunc(slices.Clone(Colors), func(c string) bool { return c == Colors[color] || c == Colors[other] })
+		text = fmt.Sprintf("make the %s %s", target, pick(r, free))
+	case 1:
+		text = "remove the " + target
+	default:
+		ways := []string{"up", "down"}
+		if relation == "above" || relation == "below" {
+			ways = []string{"left", "right"}
+		}
+		text = fmt.Sprintf("move the %s %s", target, pick(r, ways))
+	}
+	e, err := EditOf(before.Prompt, text)
+	if err != nil {
+		panic(err) // written above
+	}
+	return e
+}
+
+// EditOf is what a text asks for of the scene of a caption.
+func EditOf(caption, text string) (Edit, error) {
+	bad := func(why string) (Edit, error) {
+		return Edit{}, fmt.Errorf("%q is no edit of %q (%s); edits read like %q, %q or %q", text, caption, why, "make the circle red", "remove the square", "move the triangle up")
+	}
+	before, err := Parse(caption)
+	if err != nil {
+		return Edit{}, err
+	}
+	f := strings.Fields(text)
+	if len(f) < 3 || f[1] != "the" {
+		return bad("it names no object")
+	}
+	i := slices.IndexFunc(before.Objects, func(o Object) bool { return o.Shape == f[2] })
+	if i < 0 {
+		return bad("there is no such shape")
+	}
+	o := before.Objects[i]
+	e := Edit{Text: text, Before: before, After: before, Touched: []Box{o.Box}}
+	e.After.Prompt, e.After.Objects = "", slices.Clone(before.Objects)
+	switch way, moves := directions[f[len(f)-1]]; {
+	case f[0] == "remove" && len(f) == 3:
+		e.After.Objects = slices.Delete(e.After.Objects, i, i+1)
+		return e, nil
+	case f[0] == "make" && len(f) == 4 && slices.Contains(Colors, f[3]):
+		o.Color = f[3]
+	case f[0] == "move" && len(f) == 4 && moves:
+		o.Box = Box{o.Box[0] + way[0], o.Box[1] + way[1], o.Box[2] + way[0], o.Box[3] + way[1]}
+		e.Touched = append(e.Touched, o.Box)
+	default:
+		return bad("it asks for nothing that is known")
+	}
+	e.After.Objects[i], e.asked = o, o
+	return e, nil
+}
+
+// rim is how many pixels around a touched box belong to it: objects were drawn a little off their places.
+const rim = 4
+
+// touched reports whether a pixel may change.
+func (e Edit) touched(i int) bool {
+	x, y := float64(i%Size), float64(i/Size)
+	return slices.ContainsFunc(e.Touched, func(b Box) bool {
+		return x >= b[0]-rim && x < b[2]+rim && y >= b[1]-rim && y < b[3]+rim
+	})
+}
+
+// same is how far a pixel's level may be from what it was, to count as kept.
+const same = 24
+
+// Score judges a picture that was made of another: how much of what was asked for is done, 0 where nothing is better than
+// it was before, and the share of all other pixels that are as they were.
+func (e Edit) Score(before, after []uint8) (done, kept float64, err error) {
+	if err := errors.Join(sized(before), sized(after)); err != nil {
+		return 0, 0, err
+	}
+	left, others := 0, 0
+	for i := range Size * Size {
+		if e.touched(i) {
+			continue
+		}
+		others++
+		was, is := before[3*i:3*i+3], after[3*i:3*i+3]
+		if max(difference(was[0], is[0]), difference(was[1], is[1]), difference(was[2], is[2])) <= same {
+			left++
+		}
+	}
+	began := e.done(before)
+	return max(0, e.done(after)-began) / (1 - min(began, 0.99)), float64(left) / float64(others), nil
+}
+
+// done is how well what is to be there afterwards is: in the pixels that may change, the object in its place and nothing
+// else, or the share of the background.
+func (e Edit) done(px []uint8) float64 {
+	inside, ground := slices.Clone(px), background(e.Before.Background)
+	for i := range Size * Size {
+		if !e.touched(i) {
+			copy(inside[3*i:], ground[:])
+		}
+	}
+	seg := segment(inside)
+	if e.asked.Shape != "" {
+		found, _ := seg.layout(Scene{Objects: []Object{e.asked}, Background: e.Before.Background})
+		return found
+	}
+	empty, all := 0, 0
+	k := uint8(len(Colors) + slices.Index(Backgrounds, e.Before.Background))
+	for i, near := range seg.near {
+		if e.touched(i) {
+			if all++; near == k {
+				empty++
+			}
+		}
+	}
+	return float64(empty) / float64(all)
+}
+
+func difference(a, b uint8) uint8 { return max(a, b) - min(a, b) }

@@ -1,0 +1,41 @@
+package scenes
+
+import (
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+)
+
+// TestEdits: what was asked for, drawn, is worth more than half in every part; the picture as it was is not done, and
+// another scene is not kept, though it may be done.
+func TestEdits(t *testing.T) {
+	kinds := map[string]int{}
+	for n := range 60 {
+		e := RandomEdit(rng.New(3).With("edit").Sample(n).Draw())
+		kinds[e.Text[:4]]++
+		before, after := e.Before.Draw(nil), e.After.Draw(nil)
+		if done, kept, err := e.Score(before, after); err != nil || done < 0.8 || kept < 0.99 {
+			t.Errorf("%q of %q: done %v, kept %v (%v)", e.Text, e.Before.Prompt, done, kept, err)
+		}
+		if done, kept, err := e.Score(before, before); err != nil || done != 0 || kept != 1 {
+			t.Errorf("%q of %q, as it was: done %v, kept %v (%v)", e.Text, e.Before.Prompt, done, kept, err)
+		}
+		other := e.After
+		other.Background = map[string]string{"white": "black", "black": "gray", "gray": "white"}[other.Background]
+		if _, kept, err := e.Score(before, other.Draw(nil)); err != nil || kept > 0.5 {
+			t.Errorf("%q of %q, drawn anew: kept %v (%v)", e.Text, e.Before.Prompt, kept, err)
+		}
+		again, err := EditOf(e.Before.Prompt, e.Text)
+		if err != nil || len(again.After.Objects) != len(e.After.Objects) {
+			t.Errorf("%q: %v", e.Text, err)
+		}
+	}
+	if len(kinds) != 3 {
+		t.Errorf("kinds of edits: %v", kinds)
+	}
+	for _, bad := range []string{"", "remove the star", "make the circle", "make the circle pink", "move the circle away", "paint the circle red"} {
+		if _, err := EditOf("a red circle left of a blue square on white", bad); err == nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
