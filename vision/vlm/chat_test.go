@@ -160,6 +160,19 @@ func TestPlainTemplate(t *testing.T) {
 	}
 }
 
+// FuzzPlainTemplate: any text has a plain form; without tags it is the text itself, line ends apart.
+func FuzzPlainTemplate(f *testing.F) {
+	for _, s := range []string{"{% if a %}b{% endif %}", "{{- 'x' -}}\n", "{# c #}", "{%", "{%-%}", "{{'\\", "{% raw %}{{ }}{% endraw %}", "a\r\n", "{"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		plain := plainTemplate(text)
+		if want := strings.TrimSuffix(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n"); nextTag(text) < 0 && plain != want {
+			t.Errorf("%q: %q", text, plain)
+		}
+	})
+}
+
 // FuzzMessages: any text as a conversation, in every form: no panic, and one mark a picture.
 func FuzzMessages(f *testing.F) {
 	f.Add(`[{"role": "user", "content": [{"type": "image"}, {"text": "a"}]}]`, `[{"type": "function"}]`, true)
