@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion/t5"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
-	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/vision/clip"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
@@ -185,97 +182,6 @@ func readConfig[C any](f *folder, part string, read func(dir string) (C, error))
 	return c, named(dir, err)
 }
 
-// tokenizerSettings is what tokenizer_config.json and special_tokens_map.json say.
-type tokenizerSettings struct {
-	Length float64   `json:"model_max_length"` // some have 1e30: none
-	Pad    tokenText `json:"pad_token"`
-}
-
-// tokenText is a token's text, or an object that has it.
-type tokenText string
-
-// UnmarshalJSON reads both forms.
-func (t *tokenText) UnmarshalJSON(b []byte) error {
-	var object struct {
-		Content string `json:"content"`
-	}
-	if len(b) > 0 && b[0] == '{' {
-		err := hub.Decode("pad_token", b, &object)
-		*t = tokenText(object.Content)
-		return err
-	}
-	return hub.Decode("pad_token", b, (*string)(t))
-}
-
-func readTokenizerSettings(dir string) (tokenizerSettings, error) {
-	var s tokenizerSettings
-	for _, name := range []string{"special_tokens_map.json", "tokenizer_config.json"} {
-		if err := hub.JSON(filepath.Join(dir, name), &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-// tokenizerSettings are those of a part.
-func (f *folder) tokenizerSettings(part string) (s tokenizerSettings, err error) {
-	dir, err := f.part(part)
-	if f.bare && err != nil {
-		return s, nil
-	}
-	if err != nil {
-		return s, err
-	}
-	return readTokenizerSettings(dir)
-}
-
-func (s tokenizerSettings) padID(dir string, t *tokenizer.Tokenizer) (int32, error) {
-	for _, token := range []string{string(s.Pad), "<|endoftext|>", "<pad>"} {
-		if id, ok := t.ID(token); ok && token != "" {
-			return id, nil
-		}
-		if token != "" && token == string(s.Pad) {
-			return 0, fmt.Errorf("%s: the pad_token %q is not in the vocabulary", dir, token)
-		}
-	}
-	return 0, fmt.Errorf("%s: no pad_token is named in tokenizer_config.json or special_tokens_map.json", dir)
-}
-
-// cleaned is a prompt as Wan's pipelines read it: entities of HTML are letters, twice, and blanks are
-// single spaces.
-func cleaned(text string) string {
-	return strings.Join(strings.Fields(html.UnescapeString(html.UnescapeString(text))), " ")
-}
-
-// tokens is a text's ids, how many of them are no padding, and the end that does not fit.
-func (e *encoder) tokens(text string) (ids []int32, seen int, cut string, err error) {
-	if e.words == nil {
-		return make([]int32, e.length), e.length, "", nil
-	}
-	if e.kind == umt5States {
-		text = cleaned(text)
-	}
-	if ids, seen, err = e.words.Fixed(text, e.length, e.pad); err != nil {
-		return nil, 0, "", fmt.Errorf("%s: %w", e.tokenizer, err)
-	}
-	for _, id := range ids {
-		if id < 0 || int(id) >= e.vocabulary {
-			return nil, 0, "", fmt.Errorf("%s makes the token %d, but %s has only %d: the two are of different models", e.tokenizer, id, e.part, e.vocabulary)
-		}
-	}
-	body, err := e.words.Encode(text)
-	if err != nil {
-		return nil, 0, "", fmt.Errorf("%s: %w", e.tokenizer, err)
-	}
-	if extra := len(body.IDs) + len(e.words.Frame()) - e.length; extra > 0 {
-		cut = e.words.Decode(body.IDs[max(0, len(body.IDs)-extra):])
-		if !e.ofT5() { // CLIP's pieces mark the ends of words
-			cut = strings.TrimSpace(strings.ReplaceAll(cut, "</w>", " "))
-		}
-	}
-	return ids, seen, cut, nil
-}
-
 // encode runs an encoder over texts.
 func (p *Pipeline) encode(ctx context.Context, e *encoder, of []About) ([]encoded, error) {
 	if e.network == nil {
@@ -327,54 +233,6 @@ func (e *encoder) free() error {
 	return err
 }
 
-// EncoderBytes is what the encoders' files take.
-func (p *Pipeline) EncoderBytes() (bytes int64) {
-	for _, e := range p.encoders {
-		if src := p.folder.inFile(e.part); src != nil {
-			bytes += src.Bytes()
-			continue
-		}
-		dir, err := p.folder.part(e.part)
-		if err != nil {
-			continue
-		}
-		if p.folder.bare && noWeights(dir) {
-			bytes += p.absentBytes(e)
-			continue
-		}
-		all, err := files(dir)
-		if err != nil {
-			continue
-		}
-		for _, f := range all {
-			if strings.HasSuffix(f.Name(), ".safetensors") {
-				bytes += f.Size()
-			}
-		}
-	}
-	return bytes
-}
-
-// absentBytes is what the file of an encoder would take that is not there.
-func (p *Pipeline) absentBytes(e *encoder) (bytes int64) {
-	n, err := p.load(e.part, p.Precision, nil, nil, func(params *nn.Params) { e.build(params) })
-	if err != nil {
-		return 0
-	}
-	for _, shape := range n.params.Asked() {
-		size := int64(2)
-		for _, d := range shape {
-			size *= int64(d)
-		}
-		bytes += size
-	}
-	if err := n.close(); err != nil {
-		return 0
-	}
-	p.Pool.Trim()
-	return bytes
-}
-
 // FreeEncoders lets the text encoders' weights go. What was encoded stays.
 func (p *Pipeline) FreeEncoders() error {
 	var errs []error
@@ -385,23 +243,4 @@ func (p *Pipeline) FreeEncoders() error {
 		p.Pool.Trim()
 	}
 	return errors.Join(errs...)
-}
-
-// files are those of a folder, for fingerprints.
-func files(dir string) ([]os.FileInfo, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var all []os.FileInfo
-	for _, entry := range entries {
-		info, err := os.Stat(filepath.Join(dir, entry.Name()))
-		if err != nil {
-			return nil, err
-		}
-		if info.Mode().IsRegular() {
-			all = append(all, info)
-		}
-	}
-	return all, nil
 }
