@@ -14,9 +14,10 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// isClip goes by a file's ending.
+// isClip goes by a file's ending; a PNG is one where it plays.
 func isClip(path string) bool {
-	return slices.Contains(clipFiles, strings.ToLower(filepath.Ext(path)))
+	ending := strings.ToLower(filepath.Ext(path))
+	return slices.Contains(clipFiles, ending) || ending == ".png" && video.Plays(path)
 }
 
 // inspectClip says what a clip is, and, where a picture is asked for, how it moves.

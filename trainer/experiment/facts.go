@@ -67,7 +67,7 @@ func (e *Experiment) stageFacts() []Fact {
 	}
 	all := []Fact{{"rollout", e.rolls()}}
 	if sizes := e.sizeWords(); sizes != "" && e.Episode == nil {
-		all = append(all, Fact{"pictures", sizes})
+		all = append(all, Fact{e.Makes()[0], sizes})
 	}
 	if e.reweighed {
 		all = append(all, Fact{"rewards", e.rewardWords()})

@@ -15,6 +15,7 @@ const (
 	startNoise rng.Purpose = "start noise"
 	stepNoise  rng.Purpose = "step noise"
 	windowDraw rng.Purpose = "window"
+	oneDraw    rng.Purpose = "the one step"
 	promptDraw rng.Purpose = "prompts"
 	evalNoise  rng.Purpose = "evaluation"
 	shared     rng.Purpose = "shares"
@@ -57,6 +58,9 @@ func (e *Experiment) seeds() []Seed {
 	}
 	if k := e.Sampler.Window.Kind; e.Episode == nil && !e.objective().Noised && (k == "random" || k == "subset") {
 		all = append(all, Seed{windowDraw, "iteration", "where the window stands"})
+	}
+	if e.Sampler.Window.One && e.Episode == nil && !e.objective().Noised {
+		all = append(all, Seed{oneDraw, "iteration, prompt", "at which step of the window a prompt draws"})
 	}
 	if e.objective().Noised {
 		all = append(all, Seed{timesDrawn, sample + ", step", "times and noise of the objective"})
