@@ -6,11 +6,12 @@ type Entry struct {
 	Iteration int     // 0: before the first; it falls where a rollback goes back
 	Time      float64 // seconds since 1970; since the run began where timing.jsonl does not say
 	// Restart is the first iteration that is made again: those from it on do not count any more. 0: none.
-	Restart  int
-	Scalars  []Scalar
-	Pictures []Picture
-	Texts    []Text
-	Alerts   []Alert
+	Restart    int
+	Scalars    []Scalar
+	Histograms []Histogram
+	Pictures   []Picture
+	Texts      []Text
+	Alerts     []Alert
 }
 
 // Scalar is a number.

@@ -182,6 +182,9 @@ func (s *source) entry(l *ledger.Line, t ledger.TimingLine) (*Entry, error) {
 	n.each("perf", t.Seconds)
 	n.add("iteration", float64(l.Iteration))
 	e.Scalars = n.all
+	if h := l.Histogram; h != nil && len(h.Counts) > 0 {
+		e.Histograms = []Histogram{totals(h)}
+	}
 	for _, says := range l.Fired {
 		e.Alerts = append(e.Alerts, Alert{"monitor", says})
 	}

@@ -94,6 +94,12 @@ func (t *tensorBoard) Append(e *Entry) error {
 			v.float(2, float32(s.Value))
 		})
 	}
+	for _, h := range e.Histograms {
+		values = append(values, func(v *message) {
+			v.text(1, h.Name)
+			v.within(5, h.proto)
+		})
+	}
 	for _, p := range e.Pictures {
 		values = append(values, func(v *message) {
 			v.text(1, p.Name)

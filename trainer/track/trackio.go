@@ -59,6 +59,9 @@ func (t *trackio) Append(e *Entry) error {
 	for _, s := range e.Scalars {
 		line.Metrics[s.Name] = finite(s.Value)
 	}
+	for _, h := range e.Histograms {
+		line.Metrics[h.Name] = h.binned("trackio.histogram")
+	}
 	for _, x := range e.Texts {
 		line.Metrics[x.Name] = x.Value
 	}

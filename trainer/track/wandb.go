@@ -119,6 +119,9 @@ func (w *wandb) Append(e *Entry) error {
 	for _, s := range e.Scalars {
 		items = append(items, Setting{s.Name, s.Value})
 	}
+	for _, h := range e.Histograms {
+		items = append(items, Setting{h.Name, h.binned("histogram")})
+	}
 	for _, x := range e.Texts {
 		items = append(items, Setting{x.Name, x.Value})
 	}
