@@ -12,7 +12,7 @@ test:
 	go test ./...
 
 curves: ## both iterations of every shipped experiment's curve, of which go test compares the first
-	DARKROOM_CURVES=whole go test -count=1 -run 'TestConfigs$$' ./trainer/run
+	DARKROOM_CURVES=whole go test -count=1 -run 'TestConfigs$$|TestEdit' ./trainer/run
 
 race:
 	CGO_ENABLED=1 go test -race -short ./...

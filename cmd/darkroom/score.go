@@ -27,7 +27,7 @@ that is not a 0. 'darkroom list rewards' has the names.
 Pictures made by 'darkroom sample' say their prompt themselves, and a.txt beside a.png
 says that of others; --prompt is for all. --items names a file of lines {"file": "a.png", "prompt": "...", "meta":
 {...}} or {"turns": [{"text": "..."}], "prompt": "...", "meta": {"answer": "..."}};
-files are looked for beside it. Items of one prompt are judged together.
+"image" names what a picture was made of. Files are looked for beside it. Items of one prompt are judged together.
 
 --serve answers the protocol of http rewards at an address, on this machine
 alone unless a host is named. Requests have limits of bytes and pixels; Ctrl-C ends

@@ -48,6 +48,9 @@ func (e *Experiment) unchosen(prefix string, s *Stage) {
 	if of("rollout.skip") {
 		s.Rollout.Skip = nil
 	}
+	if of("rollout.ban") {
+		s.Rollout.Ban = nil
+	}
 	if of("rollout.buffer") {
 		s.Rollout.Buffer = nil
 	}
@@ -61,7 +64,7 @@ func (e *Experiment) checkLessons(r report) {
 		r("rollout.lessons|loss.objective", `objective "sft" of an episode learns from conversations, and no file is named`, `lessons = "conversations.jsonl" under [rollout], or under [stage.rollout]`)
 	case taught && roll.Group != 1:
 		r("rollout.group|loss.objective", fmt.Sprintf("a conversation of a file is there once, and rollout.group is %d: its gradient would be added up as often", roll.Group), "group = 1 beside objective = \"sft\"")
-	case taught && (roll.Resample != nil || roll.Curriculum != nil || roll.Buffer != nil || roll.Skip != nil || e.Advantage.Filter != nil || e.Advantage.BestOf > 0):
+	case taught && (roll.Resample != nil || roll.Curriculum != nil || roll.Buffer != nil || roll.Skip != nil || roll.Ban != nil || e.Advantage.Filter != nil || e.Advantage.BestOf > 0):
 		r("rollout.lessons|loss.objective", "resample, curriculum, skip, buffer, filter and best_of choose by rewards, and conversations of a file have none", "leave them out of the stage that learns from the file")
 	case taught && e.Loss.KL.Weight > 0 && len(e.Stages) == 0: // a stage has what the others read
 		r("loss.kl.weight|loss.kl|loss.objective", `objective "sft" of an episode is the cross entropy alone`, "weight = 0")

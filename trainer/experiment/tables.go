@@ -57,6 +57,7 @@ type Rollout struct {
 	Resample   *Resample           `toml:"resample" doc:"further prompts in place of groups that teach nothing (DAPO)"`
 	More       *prompts.More       `toml:"more" doc:"further samples of prompts that mostly fail, in the same iteration (DARS)"`
 	Curriculum *prompts.Curriculum `toml:"curriculum" doc:"prompts in proportion to how often they fail, or to how open their outcome is"`
+	Ban        *prompts.Ban        `toml:"ban" doc:"prompts whose samples all do well are not rolled again (Edit-R1)"`
 	Skip       *prompts.Skip       `toml:"skip" doc:"prompts that keep teaching nothing are left out before they are rolled (GRESO)"`
 	Filter     *prompts.PassRates  `toml:"filter" doc:"prompts that the untrained model always or never solves are left out (Qwen3-VL)"`
 	Buffer     *Buffer             `toml:"buffer" doc:"groups with signal are learned from again (Skywork R1V2)"`

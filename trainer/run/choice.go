@@ -16,6 +16,7 @@ type choice struct {
 	pool   []int             // the prompts that pass rates leave
 	known  prompts.Successes // of the curriculum
 	skips  *prompts.Skips    // of GRESO; nil: nothing was learned
+	banned []int             // prompts that the model does well, in their order
 	place  int               // in the endless list of prompts, where an iteration may ask for more of it
 	buffer *trainer.Buffer
 }
@@ -55,13 +56,13 @@ func (t *training) asks(i, roll, n int, seen []int) []int {
 	if t.now.turn.Taught() {
 		return t.lessons(i, n)
 	}
-	among := slices.DeleteFunc(slices.Clone(c.pool), func(p int) bool { return slices.Contains(seen, p) })
+	among := slices.DeleteFunc(slices.Clone(c.pool), func(p int) bool { return slices.Contains(seen, p) || slices.Contains(c.banned, p) })
 	if r.Curriculum != nil {
 		return r.Curriculum.Draw(t.root().With("curriculum").Iteration(i).Attempt(roll), c.known, n, among)
 	}
 	key := t.root().With("prompts")
 	var list []int
-	if r.Resample == nil && r.Skip == nil {
+	if r.Resample == nil && r.Skip == nil && r.Ban == nil {
 		for _, k := range prompts.Pick(key, i, n, len(c.pool)) {
 			list = append(list, c.pool[k])
 		}
@@ -69,7 +70,7 @@ func (t *training) asks(i, roll, n int, seen []int) []int {
 	}
 	for len(list) < min(n, len(among)) {
 		p := c.pool[prompts.From(key, c.place, 1, len(c.pool))[0]]
-		if c.place++; !slices.Contains(seen, p) && !slices.Contains(list, p) && !t.skipped(p) {
+		if c.place++; slices.Contains(among, p) && !slices.Contains(list, p) && !t.skipped(p) {
 			list = append(list, p)
 		}
 	}
@@ -86,7 +87,7 @@ func (t *training) ahead() (all []int) {
 		return nil
 	}
 	r := t.now.turn.Rollout
-	if r.Resample != nil || r.Curriculum != nil || r.Skip != nil {
+	if r.Resample != nil || r.Curriculum != nil || r.Skip != nil || r.Ban != nil {
 		return nil
 	}
 	for i := t.loop.Iteration + 1; i <= min(t.loop.Iteration+mostAhead, t.Run.Iterations-1); i++ {
@@ -228,10 +229,10 @@ func apart(margin float64, r *trainer.Report, places []int) []int {
 	})
 }
 
-// learn keeps what became of the iteration's prompts, for a curriculum or for skipping.
+// learn keeps what became of the iteration's prompts, for a curriculum, for skipping or for bans.
 func (t *training) learn(r *trainer.Report) {
-	c, s := t.now.turn.Rollout.Curriculum, t.now.turn.Rollout.Skip
-	if c == nil && s == nil {
+	c, s, b := t.now.turn.Rollout.Curriculum, t.now.turn.Rollout.Skip, t.now.turn.Rollout.Ban
+	if c == nil && s == nil && b == nil {
 		return
 	}
 	var list []int
@@ -239,11 +240,19 @@ func (t *training) learn(r *trainer.Report) {
 	for _, g := range trainer.Groups(r.Samples) {
 		list, totals = append(list, r.Samples[g[0]].Key.Prompt), append(totals, trainer.Pick(r.Scores, g))
 	}
+	for i, p := range list {
+		if b != nil && b.Banned(totals[i]) && len(t.choice.pool)-len(t.choice.banned) > t.now.turn.Rollout.PromptsPerIteration {
+			t.choice.banned = append(t.choice.banned, p)
+		}
+	}
 	if s != nil {
 		if t.choice.skips == nil {
 			t.choice.skips = s.New(len(t.train))
 		}
 		s.Learn(t.choice.skips, list, totals)
+		return
+	}
+	if c == nil {
 		return
 	}
 	for i, p := range list {

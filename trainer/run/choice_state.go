@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -21,6 +22,8 @@ type choiceState struct {
 	Known []*float64     `json:"known,omitempty"` // null: never rolled
 	Skips *prompts.Skips `json:"skips,omitempty"`
 	Kept  []groupState   `json:"kept,omitempty"`
+
+	Banned []int `json:"banned,omitempty"`
 }
 
 type groupState struct {
@@ -39,7 +42,7 @@ type sampleState struct {
 
 // state is nil where nothing was chosen.
 func (c *choice) state() (*choiceState, []safetensors.Tensor) {
-	s := &choiceState{Place: c.place, Skips: c.skips}
+	s := &choiceState{Place: c.place, Skips: c.skips, Banned: slices.Clone(c.banned)}
 	learned := false
 	for _, v := range c.known {
 		s.Known = append(s.Known, ledger.Number(v))
@@ -58,7 +61,7 @@ func (c *choice) state() (*choiceState, []safetensors.Tensor) {
 		}
 		s.Kept = append(s.Kept, one)
 	}
-	if s.Place == 0 && s.Known == nil && s.Skips == nil && s.Kept == nil {
+	if s.Place == 0 && s.Known == nil && s.Skips == nil && s.Kept == nil && s.Banned == nil {
 		return nil, nil
 	}
 	return s, tensors
@@ -68,7 +71,7 @@ func keptName(group, sample int) string { return fmt.Sprintf("kept.%d.%d", group
 
 // load is the way back.
 func (c *choice) load(s *choiceState, f *safetensors.File) error {
-	c.place, c.skips, c.buffer.Kept, c.known = 0, nil, nil, prompts.NewSuccesses(len(c.known))
+	c.place, c.skips, c.banned, c.buffer.Kept, c.known = 0, nil, nil, nil, prompts.NewSuccesses(len(c.known))
 	if s == nil {
 		return nil
 	}
@@ -78,7 +81,7 @@ func (c *choice) load(s *choiceState, f *safetensors.File) error {
 	if s.Skips != nil && len(s.Skips.Solved) != len(c.known) {
 		return fmt.Errorf("visits of %d prompts, and there are %d", len(s.Skips.Solved), len(c.known))
 	}
-	c.place, c.skips = s.Place, s.Skips
+	c.place, c.skips, c.banned = s.Place, s.Skips, slices.Clone(s.Banned)
 	for i, v := range s.Known {
 		if v != nil {
 			c.known[i] = *v

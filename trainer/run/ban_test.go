@@ -1,0 +1,70 @@
+package run
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// TestBan: a prompt whose samples all do well is rolled no more, after going on from a checkpoint either; one whose
+// samples differ stays, and so do as many as an iteration has.
+func TestBan(t *testing.T) {
+	begun := func() *training {
+		r := &training{Experiment: parse(t, "rollout.ban={}"), train: make([]prompts.Prompt, 5)}
+		r.beginChoice()
+		turn, err := r.Turn(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.now.turn = turn
+		return r
+	}
+	iterate := func(r *training, i int, well ...int) (rolled []int) {
+		report := &trainer.Report{}
+		for _, k := range r.keys(i) {
+			score := 0.92
+			switch {
+			case slices.Contains(well, k.Prompt):
+			case k.Prompt == 0: // as good on average, and not alike
+				score = 0.85 + 0.1*float64(k.Sample)
+			default:
+				score = 0.5
+			}
+			report.Samples, report.Scores = append(report.Samples, trainer.Sample{Key: k}), append(report.Scores, score)
+			if k.Sample == 0 {
+				rolled = append(rolled, k.Prompt)
+			}
+		}
+		r.learn(report)
+		return rolled
+	}
+	r, visits := begun(), make([]int, 5)
+	for i := range 20 {
+		for _, p := range iterate(r, i, 3) {
+			visits[p]++
+		}
+	}
+	if visits[3] != 1 || visits[0]+visits[1]+visits[2]+visits[4] != 39 || slices.Min([]int{visits[0], visits[1], visits[2], visits[4]}) < 9 {
+		t.Errorf("visits: %v, want one of prompt 3 and as many of each other", visits)
+	}
+	kept, _ := r.choice.state()
+	resumed := begun()
+	if err := resumed.choice.load(kept, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := 20; i < 30; i++ {
+		if got, want := iterate(resumed, i, 3), iterate(r, i, 3); !slices.Equal(got, want) || slices.Contains(got, 3) {
+			t.Errorf("iteration %d after going on rolls %v, want %v", i, got, want)
+		}
+	}
+	for i := 30; i < 60; i++ {
+		if rolled := iterate(r, i, 0, 1, 2, 3, 4); len(rolled) != 2 {
+			t.Fatalf("iteration %d rolls %v", i, rolled)
+		}
+	}
+	if n := len(r.choice.banned); n != 3 {
+		t.Errorf("%d of 5 prompts are banned, where an iteration has 2", n)
+	}
+}
