@@ -45,8 +45,6 @@ type Fleet struct {
 	about   map[string]About // workers, by name
 	refused map[string]string
 	counts  Counts
-	setups  map[Hash]bool // that were put
-	weights Hash          // that were put last
 }
 
 // New is a fleet without workers, which come when they like.
@@ -57,7 +55,7 @@ func New(o Options) *Fleet {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	return &Fleet{Options: o, about: map[string]About{}, refused: map[string]string{}, setups: map[Hash]bool{}}
+	return &Fleet{Options: o, about: map[string]About{}, refused: map[string]string{}}
 }
 
 // Counts are what was done so far.

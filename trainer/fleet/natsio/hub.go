@@ -156,14 +156,14 @@ func (h *Hub) Take(ctx context.Context) (*fleet.Job, error) {
 				return err
 			})
 		}
-		if j := takeFrom(c, jetstream.FetchMaxWait(0)); j != nil {
+		if j := takeFrom(c, nil); j != nil {
 			return j, nil
 		}
 	}
 	return nil, nil
 }
 
-// takeFrom takes a job, and acknowledges it; nil: none is there.
+// takeFrom takes a job, and acknowledges it; nil: none is there. wait is how long it waits for one; nil: not at all.
 func takeFrom(c jetstream.Consumer, wait jetstream.FetchOpt) *fleet.Job {
 	fetch := func() (jetstream.MessageBatch, error) { return c.FetchNoWait(1) }
 	if wait != nil {

@@ -87,7 +87,7 @@ func do(t *testing.T, b *Broker, n int, local bool) *fleet.Fleet {
 	t.Helper()
 	f := fleet.New(fleet.Options{Hub: b.Hub, Local: local, Say: t.Logf, Rules: fleet.Rules{Lease: 4 * time.Second, Hedge: 0, Silence: 2 * time.Second, Tries: 5}})
 	jobs := jobsOf(n)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
 	got, err := f.Do(ctx, jobs, func(_ context.Context, j fleet.Job) ([]byte, error) { return answer(j), nil }, func(fleet.Job, []byte) error { return nil }, nil)
 	if err != nil {
@@ -145,6 +145,14 @@ func TestCarries(t *testing.T) {
 	do(t, b, 30, true)
 	close(over)
 	wiped.Wait()
+}
+
+// TestAlone: a trainer without workers takes its jobs from the queue itself.
+func TestAlone(t *testing.T) {
+	b := listen(t, t.TempDir())
+	if n := do(t, b, 5, true).Counts(); n.Done != 5 || n.Lost+n.Expired > 0 {
+		t.Errorf("%+v", n)
+	}
 }
 
 // victim is the stream that is deleted i-th.
