@@ -90,7 +90,7 @@ func TestNetworkMistakes(t *testing.T) {
 		Network
 		says string
 	}{
-		{Network{Reward: "pickscor", Path: "x"}, "there are aesthetic, clip, dino, hpsv2, imagereward, pickscore"},
+		{Network{Reward: "pickscor", Path: "x"}, "there are aesthetic, clip, dino, direction, hpsv2, imagereward, likeness, pickscore"},
 		{Network{Reward: "layout", Path: "x"}, "is no reward that a folder's network computes"},
 		{Network{Reward: "clip"}, "path is missing"},
 		{Network{Reward: "clip", Path: "nowhere"}, "neither config.json"},
