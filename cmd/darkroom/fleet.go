@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/trainer/fleet"
-	"github.com/darkroom-rl/darkroom/trainer/run"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // darkroom fleet: who rolled a run's samples.
@@ -25,7 +24,7 @@ on and afterwards.`,
 		Example: "  darkroom fleet runs/poster\n  darkroom fleet runs/poster --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			shares, err := fleet.ReadShares(filepath.Join(args[0], run.FleetFile))
+			shares, err := ledger.ReadShares(filepath.Join(args[0], ledger.FleetFile))
 			if errors.Is(err, fs.ErrNotExist) {
 				return usagef("%s: no worker ever rolled for this run, or it is no run's folder\nhint: 'darkroom train --listen' lets workers in", args[0])
 			}
@@ -38,7 +37,7 @@ on and afterwards.`,
 }
 
 // writeShares is the table for people.
-func writeShares(w io.Writer, shares []fleet.Share) {
+func writeShares(w io.Writer, shares []ledger.Share) {
 	t := table{header: []string{"WORKER", "JOBS", "SECONDS A JOB", "MB", "COMPARED", "LAST"}}
 	for _, s := range shares {
 		last := s.Last

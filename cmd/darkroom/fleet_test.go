@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/trainer/run"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // started starts the program.
@@ -106,7 +106,7 @@ func TestFleetKilled(t *testing.T) {
 		_ = w.Wait()
 	}
 	a, b := files(t, filepath.Join(dir, "whole", "run")), files(t, filepath.Join(dir, "parts", "run"))
-	for _, own := range []string{"join", "broker.json", run.FleetFile} {
+	for _, own := range []string{"join", "broker.json", ledger.FleetFile} {
 		delete(b, own)
 	}
 	for name := range a {
@@ -148,7 +148,7 @@ func TestFleetProcesses(t *testing.T) {
 	victim, _ := start("worker", "--join", join, "--name", "victim")
 	steady, said := start("worker", "--join", join, "--name", "steady")
 	for range 600 { // until it has done something
-		if text, err := os.ReadFile(filepath.Join(dir, "helped", run.FleetFile)); err == nil && len(text) > 0 {
+		if text, err := os.ReadFile(filepath.Join(dir, "helped", ledger.FleetFile)); err == nil && len(text) > 0 {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

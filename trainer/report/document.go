@@ -2,23 +2,29 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // Document is all that a page shows of a run, in the order in which it shows it: the verdict, pictures, curves,
 // conversations, details. The page's script draws it (app/), in a file and on a server alike.
 type Document struct {
 	Summary
-	Guidance    float64      `json:"guidance,omitempty"`
-	Guided      []Gain       `json:"guided,omitempty"` // the same under guidance
-	Events      []Event      `json:"events"`
-	Evaluations []Evaluation `json:"evaluations"`
-	Kept        []Kept       `json:"kept"`
-	Plots       []Plot       `json:"plots"`
-	Talks       []Talk       `json:"talks"`
-	Plan        *plan        `json:"plan"`
-	Config      string       `json:"config"`
-	Made        Manifest     `json:"made"`
+	Guidance    float64        `json:"guidance,omitempty"`
+	Guided      []Gain         `json:"guided,omitempty"` // the same under guidance
+	Events      []Event        `json:"events"`
+	Evaluations []Evaluation   `json:"evaluations"`
+	Kept        []Kept         `json:"kept"`
+	Plots       []Plot         `json:"plots"`
+	Talks       []Talk         `json:"talks"`
+	Workers     []ledger.Share `json:"workers,omitempty"` // of a fleet
+	Plan        *plan          `json:"plan"`
+	Config      string         `json:"config"`
+	Made        Manifest       `json:"made"`
 }
 
 // An Event is something that a monitor did.
@@ -68,12 +74,24 @@ func NewDocument(r *Run, s *Samples, source Source, limits Limits) (*Document, e
 	if d.Talks, err = talks(r.Dir, source); err != nil {
 		return nil, err
 	}
+	if d.Workers, err = workers(r.Dir); err != nil {
+		return nil, err
+	}
 	if text, err := inside(r.Dir, "manifest.json"); err == nil {
 		if json.Unmarshal(text, &d.Made) != nil { // how a run was begun is shown where it can be read
 			d.Made = Manifest{}
 		}
 	}
 	return d, nil
+}
+
+// workers are those that rolled for a run; none where it has no fleet.
+func workers(dir string) ([]ledger.Share, error) {
+	all, err := ledger.ReadShares(filepath.Join(dir, ledger.FleetFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return all, err
 }
 
 // events are rollbacks and monitors that fired.

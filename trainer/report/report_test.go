@@ -135,6 +135,7 @@ func titles(d *Document) string {
 
 func TestPage(t *testing.T) {
 	dir := run(t)
+	must(t, os.WriteFile(filepath.Join(dir, ledger.FleetFile), []byte(`{"worker":"one</script>","seconds":2,"bytes":1000,"at":10}`+"\n"), 0o644))
 	must(t, Write(dir))
 	page, err := os.ReadFile(filepath.Join(dir, Name))
 	must(t, err)
@@ -147,6 +148,9 @@ func TestPage(t *testing.T) {
 	d := documents(t, page).Runs[0]
 	if d.Status != ledger.Finished || d.Live || d.Iterations != 5 || d.Planned != 5 || d.Trained != "a<b" || d.Seconds != 30 {
 		t.Errorf("the run is %+v", d.Summary)
+	}
+	if len(d.Workers) != 1 || d.Workers[0].Jobs != 1 {
+		t.Errorf("workers: %+v", d.Workers)
 	}
 	if len(d.Plots) != 13 || !strings.Contains(titles(d), "gold: never trained on") || !strings.Contains(titles(d), "Parts of “a<b”") {
 		t.Errorf("curves: %s", titles(d))

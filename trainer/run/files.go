@@ -54,7 +54,7 @@ func (f *files) lines() map[string]*folder.Lines {
 func (f *files) closeLines() error {
 	all := f.lines()
 	all["timing.jsonl"] = f.timing
-	all[FleetFile] = f.fleet
+	all[ledger.FleetFile] = f.fleet
 	var errs []error
 	for _, l := range all {
 		if l != nil {

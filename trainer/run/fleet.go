@@ -12,14 +12,12 @@ import (
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // Rolls by other processes (trainer/fleet): what a run tells them before their first job, and what they open. Only
 // this file of the run knows of them.
-
-// FleetFile has a line a job: who did it.
-const FleetFile = "fleet.jsonl"
 
 // openFleet opens the model, whose rolls are shared out.
 func (t *training) openFleet(o model.Options) error {
@@ -60,16 +58,16 @@ func (t *training) setup() (s fleet.Setup, err error) {
 func (t *training) logJob(e fleet.Entry) {
 	e.At = float64(time.Now().UnixMilli()) / 1000
 	if t.files.fleet == nil {
-		lines, err := t.files.folder.AllLines(FleetFile)
+		lines, err := t.files.folder.AllLines(ledger.FleetFile)
 		if err != nil {
-			t.Say("warning: %s is not written: %v", FleetFile, err)
+			t.Say("warning: %s is not written: %v", ledger.FleetFile, err)
 			t.fleet.Log = nil
 			return
 		}
 		t.files.fleet = lines
 	}
 	if err := t.files.fleet.Append(e); err != nil {
-		t.Say("warning: %s: %v", FleetFile, err)
+		t.Say("warning: %s: %v", ledger.FleetFile, err)
 	}
 }
 

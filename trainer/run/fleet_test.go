@@ -113,7 +113,7 @@ func (c *crew) train(e *experiment.Experiment, o Options, f fleet.Options) (*led
 // workOf is what fleet.jsonl says, which is then gone, and how many jobs each worker did.
 func workOf(t *testing.T, dir string) map[string]int {
 	t.Helper()
-	path := filepath.Join(dir, FleetFile)
+	path := filepath.Join(dir, ledger.FleetFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

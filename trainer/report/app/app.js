@@ -19,6 +19,7 @@ const runView = (run) => {
     iterations: wallSection,
     curves: () => curves.element,
     conversations: talksSection,
+    workers: workersSection,
     details: detailsSection,
   };
   const keys = {
@@ -27,6 +28,7 @@ const runView = (run) => {
     iterations: (r) => [r.evaluations, r.kept],
     curves: () => "",
     conversations: (r) => r.talks,
+    workers: (r) => r.workers,
     details: (r) => [r.plan, r.config, r.guided],
   };
   const places = {},

@@ -1,4 +1,4 @@
-package fleet
+package ledger
 
 import (
 	"cmp"
@@ -8,6 +8,9 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 )
+
+// FleetFile has a line a job of a fleet: who did it.
+const FleetFile = "fleet.jsonl"
 
 // A Share is what one worker did for a run.
 type Share struct {
@@ -25,7 +28,14 @@ func ReadShares(path string) ([]Share, error) {
 	by := map[string]*Share{}
 	seconds := map[string][]float64{}
 	err := folder.ReadLines(path, func(line []byte) error {
-		var e Entry
+		var e struct { // what is read of fleet.Entry
+			Worker    string  `json:"worker"`
+			Seconds   float64 `json:"seconds"`
+			Bytes     int     `json:"bytes"`
+			Audited   bool    `json:"audited"`
+			At        float64 `json:"at"`
+			Dismissed string  `json:"dismissed"`
+		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			return err
 		}
