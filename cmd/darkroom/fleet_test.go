@@ -39,11 +39,8 @@ func TestFleetKilled(t *testing.T) {
 		t.Skip("takes minutes; DARKROOM_FLEET_KILLS says how many kills (make fleet)")
 	}
 	dir := t.TempDir()
-	for name, data := range map[string]string{"killed.toml": strings.ReplaceAll(killed, "ITERATIONS", "12"), "p.txt": "a red circle on white\n", "scenes.txt": fewScenes} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	toKill(t, dir, killed, 12, "p.txt", oneScene)
+	denoiser(t, dir)
 	began := time.Now()
 	if cmd, log := started(t, dir, "train", "killed.toml", "--out", "whole/run"); cmd.Wait() != nil {
 		t.Fatal(log)
@@ -127,11 +124,8 @@ func TestFleetProcesses(t *testing.T) {
 		t.Skip("takes seconds; left out by -short")
 	}
 	dir := t.TempDir()
-	for name, data := range map[string]string{"killed.toml": strings.ReplaceAll(killed, "ITERATIONS", "3"), "p.txt": "a red circle on white\n", "scenes.txt": fewScenes} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	toKill(t, dir, killed, 3, "p.txt", oneScene)
+	denoiser(t, dir)
 	start := func(args ...string) (*exec.Cmd, *bytes.Buffer) { return started(t, dir, args...) }
 	if cmd, log := start("train", "killed.toml", "--out", "alone"); cmd.Wait() != nil {
 		t.Fatal(log)

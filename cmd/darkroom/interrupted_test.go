@@ -28,12 +28,8 @@ type process struct {
 func experimentOf(t *testing.T, iterations int) string {
 	t.Helper()
 	dir := t.TempDir()
-	text := bytes.ReplaceAll([]byte(killed), []byte("ITERATIONS"), fmt.Append(nil, iterations))
-	for name, data := range map[string][]byte{"killed.toml": text, "p.txt": []byte("a red circle on white\n"), "scenes.txt": []byte(fewScenes)} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	toKill(t, dir, killed, iterations, "p.txt", oneScene)
+	denoiser(t, dir)
 	return dir
 }
 
@@ -205,10 +201,11 @@ func TestNoRoom(t *testing.T) {
 		t.Skipf("needs a shell's limit of file sizes: %v", err)
 	}
 	whole, dir := experimentOf(t, 4), experimentOf(t, 4)
-	if p := trainIn(whole, ""); p.ends(t) != 0 {
+	const large = "model.lora.rank=64" // so that the state is the largest file
+	if p := trainIn(whole, "", "--set", large); p.ends(t) != 0 {
 		t.Fatal(p.log)
 	}
-	if p := trainIn(dir, "", "--set", "run.iterations=2"); p.ends(t) != 0 {
+	if p := trainIn(dir, "", "--set", large, "--set", "run.iterations=2"); p.ends(t) != 0 {
 		t.Fatal(p.log)
 	}
 	info, err := os.Stat(filepath.Join(dir, "run", "checkpoints", "000002", "state.safetensors"))
@@ -216,14 +213,14 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	// In blocks of 512 bytes or of 1024, by the shell: less than the state either way.
-	p := trainIn(dir, fmt.Sprintf("ulimit -f %d", info.Size()/1100), "--resume")
+	p := trainIn(dir, fmt.Sprintf("ulimit -f %d", info.Size()/1100), "--set", large, "--resume")
 	if code := p.ends(t); code != exitFailed || !strings.Contains(p.log.String(), "saving the checkpoint of iteration 3") || !strings.Contains(p.log.String(), "--resume goes on") {
 		t.Fatalf("exit code %d\n%s", code, p.log)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "run", "checkpoints", "000002", "SHA256SUMS")); err != nil {
 		t.Errorf("the checkpoint before: %v", err)
 	}
-	if p := trainIn(dir, "", "--resume"); p.ends(t) != 0 {
+	if p := trainIn(dir, "", "--set", large, "--resume"); p.ends(t) != 0 {
 		t.Fatal(p.log)
 	}
 	a, b := files(t, filepath.Join(whole, "run")), files(t, filepath.Join(dir, "run"))

@@ -92,16 +92,33 @@ func TestKilled(t *testing.T) {
 	}
 	t.Run("pictures", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := brief.Denoiser(filepath.Join(dir, "denoiser")); err != nil {
-			t.Fatal(err)
-		}
-		killAndGoOn(t, dir, killed, 3, 6, "p.txt", "a red circle on white\n")
+		denoiser(t, dir)
+		killAndGoOn(t, dir, killed, 3, 6, "p.txt", oneScene)
 	})
 	t.Run("episodes", func(t *testing.T) {
 		dir := t.TempDir()
 		speaker(t, filepath.Join(dir, "speaker"))
 		killAndGoOn(t, dir, killedTalk, 2, 3, "p.jsonl", `{"prompt": "Which digit is on the red card?", "meta": {"picture": "embed:cards/20000", "answer": "7", "calls": 1}}`)
 	})
+}
+
+// denoiser makes the small model of pictures in a folder.
+func denoiser(t *testing.T, dir string) {
+	t.Helper()
+	if err := brief.Denoiser(filepath.Join(dir, "denoiser")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// toKill writes an experiment of so many iterations, killed.toml, with its prompts and its held-out ones.
+func toKill(t *testing.T, dir, config string, iterations int, prompts, text string) {
+	t.Helper()
+	config = strings.ReplaceAll(config, "ITERATIONS", strconv.Itoa(iterations))
+	for name, data := range map[string]string{"killed.toml": config, prompts: text, "scenes.txt": fewScenes} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // speaker is a model of moments that calls tools now and then.
@@ -118,6 +135,9 @@ func speaker(t *testing.T, dir string) {
 	}
 }
 
+// oneScene is held out.
+const oneScene = "a red circle on white\n"
+
 // fewScenes are enough to draw from: every process encodes all that it may draw.
 const fewScenes = "a blue square on black\ntwo green triangles on gray\na purple circle left of a red square on white\nthe word \"CAT\" in red on white\n"
 
@@ -126,11 +146,7 @@ func killAndGoOn(t *testing.T, dir, config string, kills, iterations int, prompt
 	if n, err := strconv.Atoi(os.Getenv("DARKROOM_KILLS")); err == nil {
 		kills, iterations = n, 40
 	}
-	for name, data := range map[string]string{"killed.toml": strings.ReplaceAll(config, "ITERATIONS", strconv.Itoa(iterations)), prompts: text, "scenes.txt": fewScenes} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	toKill(t, dir, config, iterations, prompts, text)
 	train := func(out string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Args = append([]string{"darkroom", "train", "killed.toml", "--out", out}, args...) // by this name the test binary is the program
