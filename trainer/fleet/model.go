@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -207,7 +208,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 	read := map[Hash]result{}
 	check := func(j Job, payload []byte) error {
 		samples, passes, err := Unpack(payload, j.All())
-		read[j.Name()] = result{samples, passes}
+		read[j.Name()] = result{payload, samples, passes}
 		return err
 	}
 	payloads, err := s.fleet.Do(ctx, jobs, s.here, check, func(done int) {
@@ -220,8 +221,8 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 	}
 	var all []trainer.Sample
 	for i, j := range jobs {
-		r, known := read[j.Name()]
-		if !known { // it was done here
+		r := read[j.Name()]
+		if !bytes.Equal(r.payload, payloads[i]) { // it was done here, or once more since its worker was dismissed
 			if r.samples, r.passes, err = Unpack(payloads[i], j.All()); err != nil {
 				return nil, err
 			}
@@ -235,6 +236,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 
 // result is what came of a job.
 type result struct {
+	payload []byte
 	samples []trainer.Sample
 	passes  *ledger.Passes
 }

@@ -90,14 +90,15 @@ func NewScheduler(r Rules) *Scheduler {
 }
 
 // Left is how many jobs are not done; Waiting how many copies are on the queue; Workers how many are there beside
-// the trainer.
+// the trainer, whose results count.
 func (s *Scheduler) Left() int    { return s.left }
 func (s *Scheduler) Waiting() int { return s.waiting }
 func (s *Scheduler) Workers() int {
+	n := len(s.workers) - s.out
 	if s.workers[Here] != nil {
-		return len(s.workers) - 1
+		n--
 	}
-	return len(s.workers)
+	return n
 }
 
 // Knows reports whether a worker is there; Begins is how often a job was begun.

@@ -175,6 +175,9 @@ func TestRefuse(t *testing.T) {
 	s.Result(second, jobName(1), "b", Hash{})
 	begun(t, s, second, 2, "liar")
 	again := s.Refuse(2*second, "liar", order)
+	if n := s.Workers(); n != 1 {
+		t.Errorf("%d workers are there after one was refused, whose results do not count", n)
+	}
 	if len(again) != 2 || s.Left() != 2 || s.Waiting() != 2 {
 		t.Fatalf("%d are offered again, %d left, %d wait", len(again), s.Left(), s.Waiting())
 	}

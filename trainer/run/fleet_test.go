@@ -200,14 +200,21 @@ func TestFleetLiar(t *testing.T) {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
 	t.Parallel()
-	sets := []string{"run.iterations=2"}
-	dir := t.TempDir()
-	alone, helped := filepath.Join(dir, "alone"), filepath.Join(dir, "helped")
-	if _, err := trainAs(t, parse(t, sets...), Options{Dir: alone}); err != nil {
+	alone := filepath.Join(t.TempDir(), "alone")
+	if _, err := trainAs(t, parse(t, "run.iterations=2"), Options{Dir: alone}); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("beside an honest one", func(t *testing.T) { lies(t, alone, "honest") })
+	t.Run("beside the trainer", func(t *testing.T) { lies(t, alone) }) // so that its results are the first
+}
+
+// lies runs with a worker that returns other bits, and compares with a run that nobody helped.
+func lies(t *testing.T, alone string, beside ...string) {
+	helped := filepath.Join(t.TempDir(), "helped")
 	c := newCrew(t)
-	c.join("honest", nil)
+	for _, name := range beside {
+		c.join(name, nil)
+	}
 	c.join("liar", func(j fleet.Job, payload []byte) []byte {
 		samples, passes, err := fleet.Unpack(payload, j.All())
 		if err != nil {
@@ -221,7 +228,7 @@ func TestFleetLiar(t *testing.T) {
 		return other
 	})
 	var says strings.Builder
-	_, f := c.train(parse(t, sets...), Options{Dir: helped, Say: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{Audit: 1})
+	_, f := c.train(parse(t, "run.iterations=2"), Options{Dir: helped, Say: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{Audit: 1, Local: len(beside) == 0})
 	c.close()
 	by := workOf(t, helped)
 	same(t, "with a liar", contents(t, alone), contents(t, helped))
