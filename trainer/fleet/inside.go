@@ -56,11 +56,13 @@ func (h *Inside) Take(context.Context) (*Job, error) {
 }
 
 func (h *Inside) pop() *Job {
-	for i, q := range h.queue {
-		if len(q) > 0 {
-			j := h.jobs[q[0]]
-			h.queue[i] = q[1:]
-			return &j
+	for i := range h.queue {
+		for len(h.queue[i]) > 0 {
+			j, known := h.jobs[h.queue[i][0]]
+			h.queue[i] = h.queue[i][1:]
+			if known { // and not forgotten since
+				return &j
+			}
 		}
 	}
 	return nil
