@@ -6,8 +6,6 @@ import (
 	"os"
 	"runtime/debug"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // spent is what something took.
@@ -36,14 +34,6 @@ func best(times int, f func() error) (b spent, err error) {
 	}
 	b.PeakMiB = peak()
 	return b, nil
-}
-
-func cpuSeconds() float64 {
-	var r unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
-		return 0
-	}
-	return float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
 }
 
 // peak is the most memory that was resident, in MiB.
