@@ -41,7 +41,6 @@ type crew struct {
 	hub  *Inside
 	f    *Fleet
 	said []string
-	mu   sync.Mutex
 	log  []Entry
 	work sync.WaitGroup
 }
