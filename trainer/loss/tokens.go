@@ -33,7 +33,7 @@ import (
 // verl). TRL does not cut; its log-ratios never get there.
 //
 // Invariants (tests): every gradient agrees with finite differences where nothing is held
-// fixed; right after a roll it is the policy gradient, whatever the objective.
+// fixed; right after a roll it is the policy gradient, whatever the objective but gepo, which weighs answers.
 type TokenLoss struct {
 	Objective string
 	Clipping

@@ -28,7 +28,7 @@ type Policy struct {
 	Checkpointing bool // backward computes blocks again; no bit depends on it
 	prompts       int  // that are rolled at once; 0: all
 	Micro         int  // points in a pass; 0: as many as make about 4096 tokens
-	twin          bool // it computes in fp32 beside another policy: half as many points, and no backward
+	twin          bool // it computes beside another policy: half as many points, as fp32 takes, and no backward
 
 	// The sampler of the iteration: that of pictures of its one size, or, with Forms, of the first one of
 	// several, and the steps that may be judged.
@@ -278,7 +278,8 @@ func (p *Policy) with(w trainer.Weights, f func() error) error { return p.learne
 // Forget drops other weights (Learner.Forget).
 func (p *Policy) Forget(w trainer.Weights) error { return p.learner.Forget(w) }
 
-// Twin is a policy that asks another pipeline, in fp32, in the same way; nothing of it is trained.
+// Twin is a policy that asks another pipeline in the same way, the same network in fp32 or a teacher; nothing of it is
+// trained.
 func (p *Policy) Twin(other *pipeline.Pipeline) *Policy {
 	twin := *p
 	twin.Pipeline, twin.learner, twin.pending, twin.twin = other, nil, nil, true

@@ -56,21 +56,25 @@ func (t *training) asks(i, roll, n int, seen []int) []int {
 	if t.now.turn.Taught() {
 		return t.lessons(i, n)
 	}
-	among := slices.DeleteFunc(slices.Clone(c.pool), func(p int) bool { return slices.Contains(seen, p) || slices.Contains(c.banned, p) })
-	if r.Curriculum != nil {
-		return r.Curriculum.Draw(t.root().With("curriculum").Iteration(i).Attempt(roll), c.known, n, among)
-	}
 	key := t.root().With("prompts")
 	var list []int
-	if r.Resample == nil && r.Skip == nil && r.Ban == nil {
+	if r.Curriculum == nil && r.Resample == nil && r.Skip == nil && r.Ban == nil {
 		for _, k := range prompts.Pick(key, i, n, len(c.pool)) {
 			list = append(list, c.pool[k])
 		}
 		return list
 	}
+	out := map[int]bool{}
+	for _, p := range slices.Concat(seen, c.banned) {
+		out[p] = true
+	}
+	among := slices.DeleteFunc(slices.Clone(c.pool), func(p int) bool { return out[p] })
+	if r.Curriculum != nil {
+		return r.Curriculum.Draw(t.root().With("curriculum").Iteration(i).Attempt(roll), c.known, n, among)
+	}
 	for len(list) < min(n, len(among)) {
 		p := c.pool[prompts.From(key, c.place, 1, len(c.pool))[0]]
-		if c.place++; slices.Contains(among, p) && !slices.Contains(list, p) && !t.skipped(p) {
+		if c.place++; !out[p] && !slices.Contains(list, p) && !t.skipped(p) {
 			list = append(list, p)
 		}
 	}
