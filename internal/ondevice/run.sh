@@ -5,7 +5,7 @@
 #   make device                            # here: the programs, into runs/device
 #   runs/device/run.sh OUT [STEP...]       # there, from the repository's root: logs and JSON go to OUT
 #
-# STEPs are suite parity kernels iteration quickstart; all of them take about ten minutes. Where PyTorch is missing (PYTHON names a
+# STEPs are suite parity kernels iteration quickstart profile; all of them take about ten minutes. Where PyTorch is missing (PYTHON names a
 # python that has it, with diffusers and peft for iterations) the times stand alone.
 set -uo pipefail
 out=${1:?a folder for logs}; shift
@@ -43,9 +43,12 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 LINES_OF_A_STEP=40 step doctor 60 "$bin/darkroom" doctor
 for s in $steps; do
 	case $s in
-	suite)
-		step suite 400 "$bin/cuda.test" -test.run Hardware -test.v -test.timeout 390s
-		grep -E '^ *--- FAIL|panic|by wgmma|by mma|self-check|cuBLASLt' "$out/suite.log" | head -40
+	suite) # the modes one by one: a kernel that hangs costs its own mode alone
+		for mode in exact own,mma own lt; do
+			step "suite-$mode" 100 "$bin/cuda.test" -test.run "Hardware/^$mode\$" -test.v -test.timeout 95s
+			grep -E '^ *--- FAIL|panic|by wgmma|by mma|self-check|cuBLASLt' "$out/suite-$mode.log" | head -40
+			printf '%s of its cases passed, %s failed\n' "$(grep -c -E '^ +--- PASS' "$out/suite-$mode.log")" "$(grep -c -E '^ +--- FAIL' "$out/suite-$mode.log")"
+		done
 		;;
 	parity) step parity 200 "$bin/parity" --device cuda:0 cmd/parity/testdata/golden/models ;;
 	kernels)
@@ -57,6 +60,10 @@ for s in $steps; do
 		for mode in own own,mma lt; do
 			LINES_OF_A_STEP=60 DARKROOM_CUDA=$mode step "iteration-$mode" 120 "$bin/darkroom" bench iteration --device cuda:0 --parts grpo:bf16 --repeat 7 "${against[@]}"
 		done
+		;;
+	profile) # what one iteration's kernels take, by name
+		DARKROOM_CUDA=own step profile 200 ncu --clock-control none --metrics gpu__time_duration.sum --print-summary per-kernel --csv --log-file "$out/profile.csv" --launch-skip 2000 --launch-count 4000 \
+			"$bin/darkroom" bench iteration --worker grpo:bf16 --device cuda:0 --repeat 1
 		;;
 	quickstart) step quickstart 400 "$bin/darkroom" train --example quickstart --device cuda:0 --out "$out/quickstart" ;;
 	*) echo "there is no step $s" ;;
