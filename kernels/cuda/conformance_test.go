@@ -94,7 +94,7 @@ func TestHardware(t *testing.T) {
 			r := &rig{b, t, rand.New(rand.NewPCG(1, 2))}
 			testAttentionBits(r)
 			testQueryAlone(r)
-			if b.HopperMultiplies() {
+			if b.HopperMultiplies() && mode != "lt" { // there the library computes them, from gathered operands
 				testHopperProductBits(r)
 			}
 			kerneltest.RunNear(t, b, nearOnTensorCores)

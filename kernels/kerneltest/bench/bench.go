@@ -124,7 +124,10 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 // time runs a workload twice, checks it, and then takes the best and the median of
 // some more runs, as the peer does.
 func (w workload) time(b kernels.Backend, peaks Peaks, o Options) (Row, error) {
-	m := &maker{b: b, near: o.Near}
+	m := &maker{b: b}
+	if w.dtype == kernels.BF16 {
+		m.near = o.Near
+	}
 	defer m.free()
 	run, check := w.prepare(m)
 	run()
@@ -187,7 +190,7 @@ func mathOf(d kernels.DType) kernels.Math {
 // depends on the data.
 type maker struct {
 	b     kernels.Backend
-	near  float64 // Options.Near
+	near  float64 // Options.Near, of products in bf16; else 0
 	owned []*kernels.Buffer
 	drawn uint64
 }
@@ -254,10 +257,10 @@ func freshMat(d kernels.DType, rows, cols int) kernels.Mat {
 	return kernels.NewMat(fresh(d, rows*cols), rows, cols)
 }
 
-// same compares equally shaped matrices: bits, or numbers of bf16 that may be near.
+// same compares equally shaped matrices: bits, or numbers that may be near.
 func (m *maker) same(got, want kernels.Mat) (int, error) {
 	size := got.DType.Size()
-	if m.near > 0 && got.DType == kernels.BF16 {
+	if m.near > 0 {
 		return m.close(got, want)
 	}
 	for r := range want.Rows {
@@ -271,16 +274,35 @@ func (m *maker) same(got, want kernels.Mat) (int, error) {
 	return want.Rows * want.Cols, nil
 }
 
-// close compares numbers of bf16, which may also be a rounding apart.
+// close compares numbers: those of bf16 may also be a rounding apart, and sums in fp32 differ by their order alone.
 func (m *maker) close(got, want kernels.Mat) (int, error) {
+	near := m.near
+	share := near + 1.0/128
+	if got.DType == kernels.F32 {
+		near = min(near, 3e-4)
+		share = near
+	}
 	for r := range want.Rows {
-		g, w := got.Row(r).BF16(), want.Row(r).BF16()
+		g, w := numbers(got.Row(r)), numbers(want.Row(r))
 		for c := range want.Cols {
-			x, y := float64(ref.FromBF16(g[c])), float64(ref.FromBF16(w[c]))
-			if !(math.Abs(x-y) <= m.near+(m.near+1.0/128)*math.Abs(y)) {
+			x, y := g[c], w[c]
+			if !(math.Abs(x-y) <= near+share*math.Abs(y)) {
 				return 0, fmt.Errorf("sampled row %d, column %d: got %g, ref has %g", r, c, x, y)
 			}
 		}
 	}
 	return want.Rows * want.Cols, nil
+}
+
+// numbers are a span's, of either type.
+func numbers(s kernels.Span) []float64 {
+	all := make([]float64, s.Len)
+	for i := range all {
+		if s.DType == kernels.BF16 {
+			all[i] = float64(ref.FromBF16(s.BF16()[i]))
+		} else {
+			all[i] = float64(s.F32()[i])
+		}
+	}
+	return all
 }
