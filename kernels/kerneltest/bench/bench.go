@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -207,19 +208,26 @@ func (m *maker) empty(d kernels.DType, n int) kernels.Span {
 	return kernels.Span{Buf: buf, Len: n, DType: d}
 }
 
-// random fills a span with uniform numbers of deviation 1.
+// random fills a span with uniform numbers of deviation 1, in pieces that have a stream each.
 func (m *maker) random(d kernels.DType, n int) kernels.Span {
+	const piece = 1 << 18
 	m.drawn++
-	r := rand.New(rand.NewPCG(11, m.drawn))
 	raw := make([]byte, n*d.Size())
-	for i := range n {
-		x := (float32(r.Uint32()>>8)*0x1p-24 - 0.5) * 3.4641016
-		if d == kernels.BF16 {
-			binary.LittleEndian.PutUint16(raw[2*i:], ref.ToBF16(x))
-		} else {
-			binary.LittleEndian.PutUint32(raw[4*i:], math.Float32bits(x))
-		}
+	var all sync.WaitGroup
+	for from := 0; from < n; from += piece {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(from/piece)<<8|11, m.drawn))
+			for i := from; i < min(from+piece, n); i++ {
+				x := (float32(r.Uint32()>>8)*0x1p-24 - 0.5) * 3.4641016
+				if d == kernels.BF16 {
+					binary.LittleEndian.PutUint16(raw[2*i:], ref.ToBF16(x))
+				} else {
+					binary.LittleEndian.PutUint32(raw[4*i:], math.Float32bits(x))
+				}
+			}
+		})
 	}
+	all.Wait()
 	s := m.empty(d, n)
 	m.b.Upload(s, raw)
 	return s
