@@ -40,8 +40,8 @@ func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error
 		return usagef("--audit %v: a share lies between 0 and 1", o.audit)
 	case o.listen != "" && len(devices) > 1:
 		return usagef("--listen: the trainer has one device then, and %d are named\nhint: each further device can be a worker: 'darkroom worker --device'", len(devices))
-	case o.listen != "" && (e.Episode != nil || e.Rollout.Offline):
-		return usagef("--listen: workers roll pictures, and this experiment rolls something else\nhint: leave --listen out")
+	case o.listen != "" && (e.Rollout.Offline || e.AllTaught()):
+		return usagef("--listen: this experiment rolls nothing, so that workers have nothing to do\nhint: leave --listen out")
 	case o.listen != "":
 		if err := (natsio.Address{Listen: o.listen}).Check(); err != nil {
 			return usageError{err}

@@ -34,7 +34,7 @@ func (m *Model) pace(turn experiment.Turn, scale float64) {
 func (m *Model) baselines(rows *advantage.Tokens, samples []trainer.Sample, totals []float64) error {
 	switch kind := m.turn.EstimatorKind(); {
 	case kind.Values:
-		values, err := m.Values(samples)
+		values, err := m.Policy.Values(samples)
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,10 @@ type developing struct {
 func (m *Model) prepare(s Setup) error {
 	var ok bool
 	if m.travels, ok = m.Model.(model.Travelling); !ok || m.e.Rollout.Offline {
-		return errors.New("workers roll pictures, and this experiment rolls something else\nhint: train it without --listen and --workers")
+		return errors.New("nothing of this experiment can be rolled by workers\nhint: train it without --listen and --workers")
+	}
+	if p := m.e.Episode; p != nil {
+		m.fleet.impure = p.Exec != nil || len(p.Served) > 0
 	}
 	data, err := s.pack()
 	if err != nil {
@@ -116,7 +119,11 @@ func rollsOf(p *ledger.Passes) int {
 
 // Passes is model.Model's: as if everything had been rolled here, once.
 func (m *Model) Passes() *ledger.Passes {
-	return m.Model.Passes().Plus(&ledger.Passes{Rollout: m.elsewhere})
+	own := m.Model.Passes()
+	if own == nil {
+		return nil
+	}
+	return own.Plus(&ledger.Passes{Rollout: m.elsewhere})
 }
 
 // Portion is model.Model's.
@@ -207,7 +214,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 	}
 	read := map[Hash]result{}
 	check := func(j Job, payload []byte) error {
-		samples, passes, err := Unpack(payload, j.All())
+		samples, passes, err := Unpack(payload, j.All(), speaking(s.Model.Model))
 		read[j.Name()] = result{payload, samples, passes}
 		return err
 	}
@@ -223,7 +230,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 	for i, j := range jobs {
 		r := read[j.Name()]
 		if !bytes.Equal(r.payload, payloads[i]) { // it was done here, or once more since its worker was dismissed
-			if r.samples, r.passes, err = Unpack(payloads[i], j.All()); err != nil {
+			if r.samples, r.passes, err = Unpack(payloads[i], j.All(), speaking(s.Model.Model)); err != nil {
 				return nil, err
 			}
 		}
@@ -254,6 +261,12 @@ func (s *share) here(ctx context.Context, j Job) (payload []byte, err error) {
 	return develop(s.Model.Model, samples, j, before)
 }
 
+// speaking is a model of conversations; nil: its samples are none.
+func speaking(m model.Model) model.Speaking {
+	s, _ := m.(model.Speaking)
+	return s
+}
+
 // develop makes a result of samples. The network had made so many passes before.
 func develop(m model.Model, samples []trainer.Sample, j Job, before int) ([]byte, error) {
 	items, err := m.Items(samples)
@@ -267,5 +280,5 @@ func develop(m model.Model, samples []trainer.Sample, j Job, before int) ([]byte
 	if now := m.Passes(); now != nil && !j.How.Fixed {
 		passes = &ledger.Passes{Rollout: now.Rollout - before}
 	}
-	return Pack(samples, passes)
+	return Pack(samples, passes, speaking(m))
 }

@@ -14,12 +14,14 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // Card: samples as a safetensors file, of which no bit is lost. A list of numbers is a tensor, in fp32 where every
 // number is one, else in float64; equal lists are there once, such as a step's choice and the next step's state.
-// Pictures are PNG files; clips are developed by the trainer, of their last states. The rest is JSON in the file's metadata, which names tensors by number.
+// Pictures are PNG files; clips are developed by the trainer, of their last states. The rest is JSON in the file's
+// metadata, which names tensors by number; there a conversation is what its model makes of it (model.Speaking).
 //
 // Equal samples have equal bytes, so results can be compared by their hashes.
 //
@@ -48,17 +50,25 @@ type packedSample struct {
 	Choice  []int       `json:"choice,omitempty"`
 	Mean    []int       `json:"mean,omitempty"`
 	Trained []bool      `json:"trained,omitempty"`
+	Said    *packedSaid `json:"said,omitempty"`
+}
+
+// packedSaid is a conversation.
+type packedSaid struct {
+	Text     json.RawMessage `json:"text"`
+	Pictures []int           `json:"pictures,omitempty"`
 }
 
 // packer collects tensors.
 type packer struct {
 	tensors []safetensors.Tensor
 	lists   map[Hash]int
+	says    model.Speaking
 }
 
-// Pack makes bytes of samples.
-func Pack(samples []trainer.Sample, passes *ledger.Passes) ([]byte, error) {
-	p := packer{lists: map[Hash]int{}}
+// Pack makes bytes of samples. says turns their conversations into texts; nil: they have none.
+func Pack(samples []trainer.Sample, passes *ledger.Passes, says model.Speaking) ([]byte, error) {
+	p := packer{lists: map[Hash]int{}, says: says}
 	all := packed{Passes: passes}
 	for _, s := range samples {
 		one, err := p.sample(s)
@@ -77,21 +87,50 @@ func Pack(samples []trainer.Sample, passes *ledger.Passes) ([]byte, error) {
 func (p *packer) sample(s trainer.Sample) (packedSample, error) {
 	d := s.Decisions
 	one := packedSample{Key: s.Key, Size: s.Item.Size, Frames: s.Item.Frames, Picture: -1, Steps: d.Step, Trained: d.Trained}
-	if s.Item.Episode != nil || d.Advantage != nil || d.Value != nil || d.Return != nil || s.Reused {
-		return one, errors.New("conversations, values and reused samples do not travel yet")
+	if d.Advantage != nil || d.Value != nil || d.Return != nil || s.Reused {
+		return one, errors.New("values and reused samples do not travel")
 	}
 	one.Final, one.Times, one.LogProb = p.list(s.Item.Final), p.list(d.Time), p.list(d.LogProb)
+	if s.Item.Episode != nil {
+		return one, p.conversation(s, &one)
+	}
 	for k := range d.Step {
 		one.State, one.Choice, one.Mean = append(one.State, p.list(d.State[k])), append(one.Choice, p.list(d.Choice[k])), append(one.Mean, p.list(d.Mean[k]))
 	}
+	var err error
 	if s.Item.Image != nil {
-		var file bytes.Buffer
-		if err := vision.EncodePNG(&file, s.Item.Image); err != nil {
-			return one, err
-		}
-		one.Picture = p.add(safetensors.U8, file.Bytes(), file.Len())
+		one.Picture, err = p.picture(s.Item.Image)
 	}
-	return one, nil
+	return one, err
+}
+
+// conversation packs what was said in a sample.
+func (p *packer) conversation(s trainer.Sample, one *packedSample) error {
+	if p.says == nil {
+		return errors.New("it is a conversation, and the model makes no text of it")
+	}
+	said, err := p.says.Say(s)
+	if err != nil {
+		return err
+	}
+	one.Said = &packedSaid{Text: said.Text}
+	for _, m := range said.Pictures {
+		at, err := p.picture(m)
+		if err != nil {
+			return err
+		}
+		one.Said.Pictures = append(one.Said.Pictures, at)
+	}
+	return nil
+}
+
+// picture is the number of a picture.
+func (p *packer) picture(m *vision.Image) (int, error) {
+	var file bytes.Buffer
+	if err := vision.EncodePNG(&file, m); err != nil {
+		return 0, err
+	}
+	return p.add(safetensors.U8, file.Bytes(), file.Len()), nil
 }
 
 // add is the number of a tensor.

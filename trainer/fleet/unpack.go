@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -21,8 +22,9 @@ type unpacker struct {
 	lists map[int][]float64
 }
 
-// Unpack reads what Pack wrote. The samples must be those of the keys, and their numbers finite.
-func Unpack(data []byte, keys []trainer.Key) ([]trainer.Sample, *ledger.Passes, error) {
+// Unpack reads what Pack wrote. The samples must be those of the keys, and their numbers finite. hears makes
+// conversations of texts; nil: there are none.
+func Unpack(data []byte, keys []trainer.Key, hears model.Speaking) ([]trainer.Sample, *ledger.Passes, error) {
 	f, err := safetensors.Read("a worker's result", data)
 	if err != nil {
 		return nil, nil, err
@@ -36,6 +38,7 @@ func Unpack(data []byte, keys []trainer.Key) ([]trainer.Sample, *ledger.Passes, 
 	}
 	u := unpacker{f, map[int][]float64{}}
 	samples := make([]trainer.Sample, len(keys))
+	var said []model.Said
 	for i, one := range all.Samples {
 		if one.Key != keys[i] {
 			return nil, nil, fmt.Errorf("a worker's result has the sample %v, and %v was asked for", one.Key, keys[i])
@@ -43,12 +46,43 @@ func Unpack(data []byte, keys []trainer.Key) ([]trainer.Sample, *ledger.Passes, 
 		if samples[i], err = u.sample(one); err != nil {
 			return nil, nil, fmt.Errorf("a worker's result, sample %d of prompt %d: %w", one.Key.Sample, one.Key.Prompt, err)
 		}
+		if (one.Said != nil) != (hears != nil) {
+			return nil, nil, fmt.Errorf("a worker's result: sample %d of prompt %d is of another kind", one.Key.Sample, one.Key.Prompt)
+		}
+		if one.Said != nil {
+			what, err := u.conversation(*one.Said)
+			if err != nil {
+				return nil, nil, fmt.Errorf("a worker's result, sample %d of prompt %d: %w", one.Key.Sample, one.Key.Prompt, err)
+			}
+			said = append(said, what)
+		}
+	}
+	if hears != nil {
+		if err := hears.Hear(samples, said); err != nil {
+			return nil, nil, fmt.Errorf("a worker's result: %w", err)
+		}
 	}
 	return samples, all.Passes, nil
 }
 
+// conversation reads what was said in a sample.
+func (u unpacker) conversation(one packedSaid) (said model.Said, err error) {
+	said.Text = one.Text
+	for _, at := range one.Pictures {
+		m, err := u.picture(at)
+		if err != nil {
+			return said, err
+		}
+		said.Pictures = append(said.Pictures, m)
+	}
+	return said, nil
+}
+
 func (u unpacker) sample(one packedSample) (s trainer.Sample, err error) {
 	n := len(one.Steps)
+	if one.Said != nil {
+		return u.spoken(one)
+	}
 	if len(one.State) != n || len(one.Choice) != n || len(one.Mean) != n || len(one.Trained) != n {
 		return s, errors.New("its decisions do not fit each other")
 	}
@@ -80,7 +114,22 @@ func (u unpacker) sample(one packedSample) (s trainer.Sample, err error) {
 		}
 	}
 	if one.Picture >= 0 {
-		s.Item.Image, err = u.picture(one.Picture, one.Size)
+		s.Item.Image, err = u.picture(one.Picture)
+		if m := s.Item.Image; err == nil && (m.Width != one.Size[0] || m.Height != one.Size[1]) {
+			err = fmt.Errorf("a picture of %d x %d, not %d x %d", m.Width, m.Height, one.Size[0], one.Size[1])
+		}
+	}
+	return s, err
+}
+
+// spoken reads the decisions of a conversation, which are tokens.
+func (u unpacker) spoken(one packedSample) (s trainer.Sample, err error) {
+	if len(one.State)+len(one.Choice)+len(one.Mean) > 0 || len(one.Trained) != len(one.Steps) {
+		return s, errors.New("its decisions do not fit each other")
+	}
+	s.Key, s.Decisions.Step, s.Decisions.Trained = one.Key, one.Steps, one.Trained
+	if len(one.Steps) > 0 {
+		s.Decisions.LogProb, err = u.list(one.LogProb, len(one.Steps))
 	}
 	return s, err
 }
@@ -124,15 +173,11 @@ func numbersOf(t safetensors.Tensor) ([]float64, error) {
 	return x, nil
 }
 
-// picture reads a PNG file of that size.
-func (u unpacker) picture(at int, size [2]int) (*vision.Image, error) {
+// picture reads a PNG file.
+func (u unpacker) picture(at int) (*vision.Image, error) {
 	t, err := u.file.Tensor(strconv.Itoa(at))
 	if err != nil {
 		return nil, err
 	}
-	m, err := vision.Decode(t.Data, vision.Limits{})
-	if err == nil && (m.Width != size[0] || m.Height != size[1]) {
-		err = fmt.Errorf("a picture of %d x %d, not %d x %d", m.Width, m.Height, size[0], size[1])
-	}
-	return m, err
+	return vision.Decode(t.Data, vision.Limits{})
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -13,6 +14,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // A Model is what a run trains. An iteration calls it in this order:
@@ -92,6 +94,20 @@ type Travelling interface {
 	// Values are a set of weights; Take makes such values the current ones.
 	Values(w trainer.Weights) ([]safetensors.Tensor, error)
 	Take(f *safetensors.File) error
+}
+
+// A Speaking is a Travelling whose samples are conversations, which it turns into texts and pictures, and back.
+type Speaking interface {
+	Travelling
+	Say(s trainer.Sample) (Said, error)
+	// Hear gives samples their conversations. It refuses what cannot be one about their prompts, or of their decisions.
+	Hear(samples []trainer.Sample, said []Said) error
+}
+
+// Said is a conversation on its way.
+type Said struct {
+	Text     json.RawMessage
+	Pictures []*vision.Image // that cannot be made again where it is heard
 }
 
 // Outputs are what Record writes to.

@@ -97,7 +97,11 @@ func OpenElsewhere(s fleet.Setup, path string, o model.Options) (model.Model, *e
 	if changed := changedFiles(dir, has, files); len(changed) > 0 {
 		return nil, nil, fmt.Errorf("the model in %s is not the trainer's:\n  %s\nhint: copy the trainer's folder; --model says where it is", dir, strings.Join(changed, "\n  "))
 	}
-	e.Model.Teacher = "" // which is asked about samples, by the trainer
+	e.Model.Teacher = ""   // which is asked about samples, by the trainer
+	e.Rollout.Lessons = "" // which the trainer reads
+	for i := range e.Stages {
+		e.Stages[i].Rollout.Lessons = ""
+	}
 	m := ModalityOf(e)
 	if _, err := m.Ready(context.Background(), e); err != nil {
 		return nil, nil, err

@@ -194,6 +194,31 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// TestFleetEpisodes: workers play a run's episodes, and leave the bytes of one process: transcripts too, with pictures
+// that tools made, and with distorted ones.
+func TestFleetEpisodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	sets := []string{fewQuestions(t), speaker(t), "run.iterations=2", "episode.noisy={ strength = 900, middle = 2, coef = 1 }", "loss.kl.weight=0"}
+	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+	if _, err := trainAs(t, parseText(t, talking, sets...), Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	c := newCrew(t)
+	kill := c.join("brief", nil)
+	c.join("steady", nil)
+	o := Options{Dir: helped, Report: func(*ledger.Line, *ledger.TimingLine) { kill() }}
+	_, f := c.train(parseText(t, talking, sets...), o, fleet.Options{Audit: 0.3})
+	c.close()
+	by := workOf(t, helped)
+	same(t, "played by workers", contents(t, alone), contents(t, helped))
+	if by["steady"] == 0 || by[fleet.Here] > 0 || f.Counts().Differed > 0 || len(f.Refused()) > 0 {
+		t.Errorf("who did how much: %v; %+v, refused %v", by, f.Counts(), f.Refused())
+	}
+}
+
 // TestFleetLiar: a worker whose numbers differ in one bit is named, and the run has the bytes of one without it.
 func TestFleetLiar(t *testing.T) {
 	if testing.Short() {
@@ -216,12 +241,12 @@ func lies(t *testing.T, alone string, beside ...string) {
 		c.join(name, nil)
 	}
 	c.join("liar", func(j fleet.Job, payload []byte) []byte {
-		samples, passes, err := fleet.Unpack(payload, j.All())
+		samples, passes, err := fleet.Unpack(payload, j.All(), nil)
 		if err != nil {
 			return payload
 		}
 		samples[0].Item.Final[0] += 1e-3
-		other, err := fleet.Pack(samples, passes)
+		other, err := fleet.Pack(samples, passes, nil)
 		if err != nil {
 			t.Error(err)
 		}
