@@ -20,7 +20,11 @@ func openFlux(f *folder, o Options) (*family, error) {
 	if err != nil {
 		return nil, err
 	}
-	length, err := o.textLength(512, false)
+	usual := 512
+	if f.zeros > 0 {
+		usual = f.zeros
+	}
+	length, err := o.textLength(usual, false)
 	if err != nil {
 		return nil, err
 	}

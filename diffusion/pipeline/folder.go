@@ -25,13 +25,17 @@ type folder struct {
 	parts map[string]string // a part's class; parts that the pipeline does without are absent
 	raw   []byte            // model_index.json
 	zeros int               // see zerosKey; -1 where nothing is said
+	side  int               // see sideKey; 0 where nothing is said
 	drawn *Drawn            // nothing lies on the disk: weights are drawn
 	bare  bool              // weights and tokenizers may be absent: memory is counted, and no number read
 }
 
 // zerosKey says how many zeros stand in the place of a third text encoder that a Stable
-// Diffusion 3 does without, and how many tokens a Wan of ours reads. Other programs pass over names that begin with _.
+// Diffusion 3 does without, and how many tokens a Wan or a FLUX.1 of ours reads. Other programs pass over names that begin with _.
 const zerosKey = "_darkroom_text_length"
+
+// sideKey is the side in pixels of the pictures that a FLUX.1-Kontext of ours makes, and of those that it reads.
+const sideKey = "_darkroom_side"
 
 // ClassOf is the pipeline's class in a folder's model_index.json.
 func ClassOf(dir string) (string, error) {
@@ -70,9 +74,17 @@ func readFolder(dir string) (*folder, error) {
 	if err := json.Unmarshal(entries["_class_name"], &f.class); err != nil || f.class == "" {
 		return nil, fmt.Errorf("%s: it has no \"_class_name\"", path)
 	}
-	if raw, ok := entries[zerosKey]; ok {
-		if err := json.Unmarshal(raw, &f.zeros); err != nil || f.zeros < 0 || f.zeros > longest {
-			return nil, fmt.Errorf("%s: %q is %s, not a number from 0 to %d", path, zerosKey, raw, longest)
+	for _, ours := range []struct {
+		key  string
+		into *int
+		most int
+	}{{zerosKey, &f.zeros, longest}, {sideKey, &f.side, maxSide}} {
+		raw, ok := entries[ours.key]
+		if !ok {
+			continue
+		}
+		if err := json.Unmarshal(raw, ours.into); err != nil || *ours.into < 0 || *ours.into > ours.most {
+			return nil, fmt.Errorf("%s: %q is %s, not a number from 0 to %d", path, ours.key, raw, ours.most)
 		}
 	}
 	for name, raw := range entries {

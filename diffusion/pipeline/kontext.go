@@ -4,7 +4,7 @@ import "math"
 
 // FLUX.1-Kontext (diffusers' FluxKontextPipeline): FLUX.1 whose tokens are followed by those of a
 // picture, at places whose first number is 1. The picture takes the one of the sizes that the network was
-// trained on whose proportions are nearest.
+// trained on whose proportions are nearest; in a folder that says "_darkroom_side", that side's square.
 
 func openKontext(f *folder, o Options) (*family, error) {
 	fam, err := openFlux(f, o)
@@ -13,6 +13,10 @@ func openKontext(f *folder, o Options) (*family, error) {
 	}
 	fam.reads, fam.sources = besideTokens, &sourceRules{most: 1, size: KontextSize}
 	fam.defaults.Guidance = 3.5
+	if f.side > 0 {
+		fam.defaults.Height, fam.defaults.Width, fam.defaults.Pixels = f.side, f.side, true
+		fam.sources.size = func(width, height int) (w, h int) { return f.side, f.side }
+	}
 	return fam, nil
 }
 

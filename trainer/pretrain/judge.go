@@ -92,7 +92,7 @@ func Judge(ctx context.Context, pool *tensor.Pool, dir string, list []scenes.Sce
 	if err != nil {
 		return nil, err
 	}
-	finals, err := drawn(ctx, p, at, prompts, steps, guidance)
+	finals, err := drawn(ctx, p, at, prompts, nil, steps, guidance)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,8 @@ func Judge(ctx context.Context, pool *tensor.Pool, dir string, list []scenes.Sce
 }
 
 // drawn are the final latents of prompts behind the first, which is what guidance leads away from, by the folder's
-// own deterministic sampler.
-func drawn(ctx context.Context, p *pipeline.Pipeline, at pipeline.Shape, prompts []string, steps int, guidance float64) (finals [][]float64, err error) {
+// own deterministic sampler. given are what they are made of beside their prompts; nil for nothing.
+func drawn(ctx context.Context, p *pipeline.Pipeline, at pipeline.Shape, prompts []string, given []*pipeline.Given, steps int, guidance float64) (finals [][]float64, err error) {
 	texts, err := p.Encode(prompts...)
 	if err != nil {
 		return nil, err
@@ -133,6 +133,9 @@ func drawn(ctx context.Context, p *pipeline.Pipeline, at pipeline.Shape, prompts
 	for i := range pictures {
 		start, step := pipeline.Draws(1, i, 0)
 		pictures[i] = pipeline.Picture{Text: texts[i+1], Negative: texts[0], StartKey: start, StepKey: step}
+		if given != nil {
+			pictures[i].Given = given[i]
+		}
 	}
 	tracks, err := p.Sample(ctx, pictures, pipeline.Sampler{At: at, Rows: rows, Times: schedule.Timesteps, Guidance: pipeline.Guidance{Scale: guidance}})
 	for _, t := range tracks {

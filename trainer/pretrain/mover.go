@@ -15,7 +15,7 @@ import (
 
 // Mover is how a text-to-clip model is made: a WanPipeline, trained on the scenes of vision/scenes/moving.
 type Mover struct {
-	Makes string     `toml:"makes" enum:"pipeline,clip,vlm,motion" doc:"what kind of model this is the recipe of"`
+	Makes string     `toml:"makes" enum:"pipeline,clip,vlm,motion,edit" doc:"what kind of model this is the recipe of"`
 	Name  string     `toml:"name,required" doc:"what the model is called"`
 	Seed  uint64     `toml:"seed" doc:"of everything that is drawn"`
 	Data  MoverData  `toml:"data" doc:"what it sees"`

@@ -59,7 +59,7 @@ func JudgeMoves(ctx context.Context, pool *tensor.Pool, dir string, n, steps int
 	for _, s := range list {
 		prompts = append(prompts, s.Prompt())
 	}
-	finals, err := drawn(ctx, p, at, prompts, steps, guidance)
+	finals, err := drawn(ctx, p, at, prompts, nil, steps, guidance)
 	if err != nil {
 		return nil, err
 	}

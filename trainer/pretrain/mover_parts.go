@@ -68,7 +68,8 @@ const acrossHeads = "rms_norm_across_heads"
 
 // writeFrame writes what a pipeline has beside weights.
 func (r *Mover) writeFrame(dir string) error {
-	if err := writeWords(filepath.Join(dir, "tokenizer"), r.Model.Tokens); err != nil {
+	words := slices.Concat([]string{"a", "moves", "on"}, moving.Colors, moving.Shapes, moving.Headings, moving.Paces, moving.Backgrounds)
+	if err := writeWords(filepath.Join(dir, "tokenizer"), r.Model.Tokens, words); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "scheduler"), 0o755); err != nil {
@@ -89,9 +90,8 @@ func (r *Mover) writeFrame(dir string) error {
 	})
 }
 
-// writeWords writes a tokenizer of UMT5's kind whose pieces are the captions' words, and letters for all others.
-func writeWords(dir string, length int) error {
-	words := slices.Concat([]string{"a", "moves", "on"}, moving.Colors, moving.Shapes, moving.Headings, moving.Paces, moving.Backgrounds)
+// writeWords writes a tokenizer of T5's kind whose pieces are words, and letters for all others.
+func writeWords(dir string, length int, words []string) error {
 	vocabulary := [][]any{{"<pad>", 0.0}, {"</s>", 0.0}, {"<unk>", 0.0}, {"▁", -6.0}}
 	for _, w := range words {
 		vocabulary = append(vocabulary, []any{"▁" + w, -2.0})

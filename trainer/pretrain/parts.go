@@ -65,7 +65,7 @@ func (r *Pipeline) transformerPart() part {
 // writeFrame writes what a pipeline has beside weights.
 func (r *Pipeline) writeFrame(dir string) error {
 	for _, t := range []string{"tokenizer", "tokenizer_2"} {
-		if err := writeTokenizer(filepath.Join(dir, t), r.Model.Tokens); err != nil {
+		if err := writeTokenizer(filepath.Join(dir, t), r.Model.Tokens, captionWords()); err != nil {
 			return err
 		}
 	}
@@ -239,17 +239,25 @@ func (m maker) painter(r *Pipeline, drawn bool) (*painter, error) {
 	}
 	// Embeddings begin small, as CLIP's do.
 	for _, p := range g.params[:len(g.text)] {
-		for _, name := range []string{"token_embedding", "position_embedding"} {
-			if err := p.Set("text_model.embeddings."+name+".weight", func(x []float32) {
-				for j := range x {
-					x[j] *= 0.02
-				}
-			}); err != nil {
-				return nil, err
-			}
+		if err := shrunk(p); err != nil {
+			return nil, err
 		}
 	}
 	return g, zero(g.params[2], r.Model.Zero)
+}
+
+// shrunk makes a drawn CLIP's embeddings small.
+func shrunk(text *nn.Params) error {
+	for _, name := range []string{"token_embedding", "position_embedding"} {
+		if err := text.Set("text_model.embeddings."+name+".weight", func(x []float32) {
+			for j := range x {
+				x[j] *= 0.02
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // zero makes parameters of a transformer that match begin as zeros.

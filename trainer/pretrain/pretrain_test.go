@@ -185,7 +185,7 @@ func scan(t *testing.T, line string, l1 *float64) {
 // TestTokenizer: words of captions are one token, words to be drawn are letters.
 func TestTokenizer(t *testing.T) {
 	dir := t.TempDir()
-	if err := writeTokenizer(dir, 16); err != nil {
+	if err := writeTokenizer(dir, 16, captionWords()); err != nil {
 		t.Fatal(err)
 	}
 	k, err := tokenizer.Open(dir)

@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// Recipe is how a model is made: a *Pipeline, *Towers, or a *Talker.
+// Recipe is how a model is made: a *Pipeline, *Towers, *Talker, *Mover or *Editor.
 type Recipe interface {
 	// Text is the whole recipe, every default written out: what is kept beside the model.
 	Text() ([]byte, error)
@@ -18,7 +18,7 @@ type Recipe interface {
 
 // Pipeline is how a text-to-picture model is made.
 type Pipeline struct {
-	Makes   string  `toml:"makes" enum:"pipeline,clip,vlm,motion" doc:"what kind of model this is the recipe of"`
+	Makes   string  `toml:"makes" enum:"pipeline,clip,vlm,motion,edit" doc:"what kind of model this is the recipe of"`
 	Name    string  `toml:"name,required" doc:"what the model is called"`
 	Seed    uint64  `toml:"seed" doc:"of everything that is drawn"`
 	Data    Data    `toml:"data" doc:"what it sees"`
@@ -158,6 +158,11 @@ func Parse(name string, text []byte, sets []string) (Recipe, error) {
 		m := DefaultMover()
 		doc.Decode("", &m)
 		r = &m
+	case "edit":
+		e := DefaultEditor()
+		doc.Decode("", &e)
+		e.check(doc)
+		r = &e
 	default: // a name that is none is reported as the key is decoded
 		p := DefaultPipeline()
 		doc.Decode("", &p)
@@ -172,18 +177,22 @@ func Parse(name string, text []byte, sets []string) (Recipe, error) {
 
 // check reports what does not go together.
 func (r *Pipeline) check(doc *config.Document) {
-	for _, c := range r.VAE.Channels {
-		if c%8 != 0 && doc.Clean("vae.channels") {
-			doc.Report("vae.channels", fmt.Sprintf("%d is not a multiple of 8", c), "group norms have 8 groups")
-		}
-	}
-	if f := 1 << (len(r.VAE.Channels) - 1); doc.Clean("vae.channels") && (len(r.VAE.Channels) == 0 || scenes.Size%(2*f) != 0) {
-		doc.Report("vae.channels", fmt.Sprintf("%d levels do not divide a picture of %d", len(r.VAE.Channels), scenes.Size), "use 1 to 5 levels")
-	}
+	r.VAE.check(doc)
 	if doc.Clean("model.text_width") && r.Model.TextWidth%64 != 0 && r.Model.TextWidth > 64 {
 		doc.Report("model.text_width", fmt.Sprintf("%d is not a multiple of 64", r.Model.TextWidth), "heads are 64 wide")
 	}
 	r.Data.check(doc)
+}
+
+func (v VAE) check(doc *config.Document) {
+	for _, c := range v.Channels {
+		if c%8 != 0 && doc.Clean("vae.channels") {
+			doc.Report("vae.channels", fmt.Sprintf("%d is not a multiple of 8", c), "group norms have 8 groups")
+		}
+	}
+	if f := 1 << (len(v.Channels) - 1); doc.Clean("vae.channels") && (len(v.Channels) == 0 || scenes.Size%(2*f) != 0) {
+		doc.Report("vae.channels", fmt.Sprintf("%d levels do not divide a picture of %d", len(v.Channels), scenes.Size), "use 1 to 5 levels")
+	}
 }
 
 func (d Data) check(doc *config.Document) {

@@ -126,7 +126,7 @@ func (t *Towers) settings(vocabulary int) map[string]any {
 
 // writeFrame writes what the folder has beside weights.
 func (t *Towers) writeFrame(dir string) error {
-	if err := writeTokenizer(dir, t.Model.Tokens); err != nil {
+	if err := writeTokenizer(dir, t.Model.Tokens, captionWords()); err != nil {
 		return err
 	}
 	k, err := tokenizer.Open(dir)

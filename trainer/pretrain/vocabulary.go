@@ -27,8 +27,8 @@ func captionWords() []string {
 	return words
 }
 
-// writeTokenizer writes a CLIP tokenizer of byte pairs whose merges spell just captionWords.
-func writeTokenizer(dir string, length int) error {
+// writeTokenizer writes a CLIP tokenizer of byte pairs whose merges spell just some words.
+func writeTokenizer(dir string, length int, words []string) error {
 	var vocabulary []string
 	var merges [][2]string
 	for c := 33; c < 127; c++ {
@@ -37,7 +37,7 @@ func writeTokenizer(dir string, length int) error {
 	for c := 33; c < 127; c++ {
 		vocabulary = append(vocabulary, string(rune(c))+"</w>")
 	}
-	for _, w := range captionWords() {
+	for _, w := range words {
 		parts := strings.Split(w, "")
 		parts[len(parts)-1] += "</w>"
 		for {

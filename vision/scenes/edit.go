@@ -35,26 +35,29 @@ func RandomEdit(r *rng.Stream) Edit {
 	other := (color + 1 + r.Intn(len(Colors)-1)) % len(Colors)
 	relation := pick(r, Relations)
 	before := NewRelation(Colors[color], first, relation, Colors[other], second, pick(r, Backgrounds))
-	target := before.Objects[r.Intn(2)].Shape
-	text := ""
-	switch r.Intn(3) {
-	case 0:
-		free := slices.DeleteFunc(slices.Clone(Colors), func(c string) bool { return c == Colors[color] || c == Colors[other] })
-		text = fmt.Sprintf("make the %s %s", target, pick(r, free))
-	case 1:
-		text = "remove the " + target
-	default:
-		ways := []string{"up", "down"}
-		if relation == "above" || relation == "below" {
-			ways = []string{"left", "right"}
-		}
-		text = fmt.Sprintf("move the %s %s", target, pick(r, ways))
-	}
+	text := before.editText(r)
 	e, err := EditOf(before.Prompt, text)
 	if err != nil {
 		panic(err) // written above
 	}
 	return e
+}
+
+// editText is an edit of one of a relation's two objects, as EditOf reads it.
+func (s Scene) editText(r *rng.Stream) string {
+	target := s.Objects[r.Intn(2)].Shape
+	switch r.Intn(3) {
+	case 0:
+		free := slices.DeleteFunc(slices.Clone(Colors), func(c string) bool { return c == s.Objects[0].Color || c == s.Objects[1].Color })
+		return fmt.Sprintf("make the %s %s", target, pick(r, free))
+	case 1:
+		return "remove the " + target
+	}
+	ways := []string{"up", "down"}
+	if s.Objects[0].Box[0] == s.Objects[1].Box[0] {
+		ways = []string{"left", "right"}
+	}
+	return fmt.Sprintf("move the %s %s", target, pick(r, ways))
 }
 
 // EditOf is what a text asks for of the scene of a caption.
