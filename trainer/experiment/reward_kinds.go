@@ -60,6 +60,7 @@ func Rewards() []RewardKind {
 		{Name: Name{Name: "sharpness", Card: "Statistics of edges and colours."}, Pictures: true},
 		{Name: Name{Name: "motion", Card: "True motion of a clip, 0 to 1: enough optical flow, steady, and borne out by the frames; tricks do not win it."}, Clips: true},
 		{Name: Name{Name: "heading", Card: "Whether a clip moves where its prompt asks, and as fast: the caption of a moving scene, or meta.motion = [x, y] in pixels a frame; tricks do not win it."}, Clips: true},
+		{Name: Name{Name: "thing", Card: "Whether each frame of an embedded clip shows what its caption names: colour, shape and background, wherever it is; how it moves is heading's."}, Pictures: true},
 		{Name: Name{Name: "magnitude", Card: "Mean optical flow of a clip, in pixels; noise and cuts win it: use it beside motion."}, Clips: true},
 		{Name: Name{Name: "dynamic", Card: "VBench's dynamic degree: 1 if a clip moves, else 0; noise and cuts win it."}, Clips: true},
 		{Name: Name{Name: "flicker", Card: "VBench's temporal flickering: 1 where nothing changes; still clips win it."}, Clips: true},

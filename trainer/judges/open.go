@@ -104,6 +104,7 @@ var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"sharpness":   single(rewards.Sharpness{}),
 	"motion":      movement("true"),
 	"heading":     openHeading,
+	"thing":       single(rewards.Thing{}),
 	"hpsv3":       openHPSv3,
 	"videoreward": openVideoReward,
 	"magnitude":   movement("magnitude"),

@@ -7,6 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
 // checkRewards compares rewards with the prompts that they are asked about.
@@ -30,6 +31,8 @@ func reads(r experiment.Reward) func(p prompts.Prompt) error {
 	case r.Name == "ocr":
 		rule := experiment.Filled(r.OCR).OCRRule
 		return func(p prompts.Prompt) error { _, err := rule.Target(p.Text); return err }
+	case r.Name == "thing":
+		return func(p prompts.Prompt) error { _, err := moving.Parse(p.Text); return err }
 	case r.Name == "heading":
 		return func(p prompts.Prompt) error { _, err := rewards.Heading{}.Asked(p.Text, p.Meta.Map()); return err }
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
@@ -35,6 +36,7 @@ type MoverData struct {
 // MoverVAE is the autoencoder and its training.
 type MoverVAE struct {
 	Stage
+	Patch  int     `toml:"patch" range:"[1,4]" doc:"pixels a side that become channels first, as in Wan 2.2"`
 	Base   int     `toml:"base" range:"[4,256]" doc:"channels of the first level"`
 	Times  []int   `toml:"times" range:"[1,16]" doc:"channels of each level, in bases; each but the last halves the frame"`
 	Halves []bool  `toml:"halves" doc:"whether a level halves time, too"`
@@ -49,6 +51,7 @@ type MoverModel struct {
 	TextLayers int      `toml:"text_layers" range:"[1,24]" doc:"of the text encoder"`
 	Layers     int      `toml:"layers" range:"[1,40]" doc:"of the transformer"`
 	Heads      int      `toml:"heads" range:"[1,40]" doc:"of the transformer, 32 wide each"`
+	Patch      int      `toml:"patch" range:"[1,2]" doc:"latents a side that are one token"`
 	Zero       []string `toml:"zero" doc:"patterns of the transformer's parameters that begin as zeros"`
 }
 
@@ -60,11 +63,22 @@ func DefaultMover() Mover {
 		Makes: "motion",
 		Seed:  1,
 		Data:  MoverData{Clips: 2048, Noise: 0.4, Drop: 0.08},
-		VAE:   MoverVAE{Stage: stage, Base: 8, Times: []int{1, 2, 4}, Halves: []bool{true, true}, Latent: 8, KL: 1e-3},
-		Model: MoverModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3,
+		VAE:   MoverVAE{Stage: stage, Patch: 1, Base: 8, Times: []int{1, 2, 4}, Halves: []bool{true, true}, Latent: 8, KL: 1e-3},
+		Model: MoverModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3, Patch: 2,
 			Zero: []string{`blocks\..*\.scale_shift_table`, `scale_shift_table`, `condition_embedder\.time_proj\..*`, `proj_out\..*`}},
 		Flow:  Flow{Stage: flow, Micro: 32, Muon: 3, Tail: 0.3, Shift: 3, Uniform: 0.1, EMA: 0.995, Save: 250},
 		Judge: Judging{Every: 500, Prompts: 32, Steps: 8, Guidance: 3},
+	}
+}
+
+// check reports what does not go together.
+func (r *Mover) check(doc *config.Document) {
+	if n := len(r.VAE.Times); (n == 0 || len(r.VAE.Halves) != n-1) && doc.Clean("vae.times") && doc.Clean("vae.halves") {
+		doc.Report("vae.halves", fmt.Sprintf("%d levels have %d answers whether they halve time", n, len(r.VAE.Halves)), "every level but the last has one")
+		return
+	}
+	if f := r.VAE.factor() * r.Model.Patch; moving.Size%f != 0 && doc.Clean("vae") && doc.Clean("model") {
+		doc.Report("vae.times", fmt.Sprintf("a token covers %d pixels a side, which do not divide a clip of %d", f, moving.Size), "fewer levels, or smaller patches")
 	}
 }
 

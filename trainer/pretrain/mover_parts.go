@@ -30,9 +30,12 @@ func (r *Mover) latentShape() []int {
 			each *= 2
 		}
 	}
-	side := moving.Size >> (len(r.VAE.Times) - 1)
+	side := moving.Size / r.VAE.factor()
 	return []int{1 + (moving.Frames-1)/each, side, side, r.VAE.Latent}
 }
+
+// factor is how many pixels a side of a latent covers.
+func (v MoverVAE) factor() int { return v.Patch << (len(v.Times) - 1) }
 
 func (r *Mover) vaePart() part {
 	ones, zeros := make([]float32, r.VAE.Latent), make([]float32, r.VAE.Latent)
@@ -42,8 +45,8 @@ func (r *Mover) vaePart() part {
 	return part{"vae", "diffusion_pytorch_model", map[string]any{
 		"_class_name": "AutoencoderKLWan", "_diffusers_version": upstream, "base_dim": r.VAE.Base, "dim_mult": r.VAE.Times,
 		"temperal_downsample": r.VAE.Halves, "z_dim": r.VAE.Latent, "num_res_blocks": 1, "attn_scales": []float64{}, "dropout": 0.0,
-		"in_channels": 3, "out_channels": 3, "is_residual": false, "latents_mean": zeros, "latents_std": ones,
-		"scale_factor_spatial": 1 << (len(r.VAE.Times) - 1), "scale_factor_temporal": (moving.Frames - 1) / (r.latentShape()[0] - 1)}}
+		"in_channels": 3 * r.VAE.Patch * r.VAE.Patch, "out_channels": 3 * r.VAE.Patch * r.VAE.Patch, "patch_size": r.VAE.Patch, "is_residual": false, "latents_mean": zeros, "latents_std": ones,
+		"scale_factor_spatial": r.VAE.factor(), "scale_factor_temporal": (moving.Frames - 1) / (r.latentShape()[0] - 1)}}
 }
 
 func (r *Mover) textPart(vocabulary int) part {
@@ -60,7 +63,7 @@ func (r *Mover) transformerPart() part {
 	return part{"transformer", "diffusion_pytorch_model", map[string]any{
 		"_class_name": "WanTransformer3DModel", "_diffusers_version": upstream, "attention_head_dim": head, "num_attention_heads": r.Model.Heads,
 		"num_layers": r.Model.Layers, "ffn_dim": 3 * head * r.Model.Heads, "freq_dim": 64, "in_channels": r.VAE.Latent, "out_channels": r.VAE.Latent,
-		"text_dim": r.Model.TextWidth, "patch_size": []int{1, 2, 2}, "cross_attn_norm": true, "qk_norm": acrossHeads, "eps": 1e-6,
+		"text_dim": r.Model.TextWidth, "patch_size": []int{1, r.Model.Patch, r.Model.Patch}, "cross_attn_norm": true, "qk_norm": acrossHeads, "eps": 1e-6,
 		"rope_max_seq_len": 64, "added_kv_proj_dim": nil, "image_dim": nil, "pos_embed_seq_len": nil}}
 }
 

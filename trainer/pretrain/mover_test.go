@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -16,7 +17,7 @@ const smallMover = `
 makes = "motion"
 name = "small"
 data.clips = 16
-vae = { steps = 2, batch = 2, base = 4, times = [1, 1, 2], latent = 4 }
+vae = { steps = 2, batch = 2, patch = 2, base = 4, times = [1, 1], halves = [true], latent = 4 }
 model = { text_width = 32, text_layers = 1, layers = 1, heads = 1 }
 flow = { steps = 3, batch = 2, micro = 1, save_every = 1 }
 judge = { prompts = 1, steps = 2, every = 100 }
@@ -68,5 +69,23 @@ func TestMover(t *testing.T) {
 	}
 	if c, err := video.Open(filepath.Join(whole, "samples_g3.png"), video.Limits{}); err != nil || len(c.Frames) != 9 {
 		t.Errorf("the sheet does not play: %v", err)
+	}
+}
+
+// TestMoverMistakes: shapes that no clip has are refused where they stand.
+func TestMoverMistakes(t *testing.T) {
+	for sets, want := range map[string]string{
+		"vae.times=[1, 2]":       "2 levels have 2 answers",
+		"vae.patch=4":            "",
+		"model.patch=1":          "",
+		"vae.times=[]":           "0 levels have 2 answers",
+		"vae.patch=3":            "a token covers 24 pixels",
+		"vae.base=2":             "base",
+		"vae.halves=[true,true]": "",
+	} {
+		_, err := Parse("a.toml", []byte("makes = \"motion\"\nname = \"a\""), []string{sets})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", sets, err)
+		}
 	}
 }

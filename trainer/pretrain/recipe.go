@@ -157,6 +157,7 @@ func Parse(name string, text []byte, sets []string) (Recipe, error) {
 	case "motion":
 		m := DefaultMover()
 		doc.Decode("", &m)
+		m.check(doc)
 		r = &m
 	case "edit":
 		e := DefaultEditor()

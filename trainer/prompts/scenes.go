@@ -3,6 +3,7 @@ package prompts
 import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
 // The embedded lists: different captions of scenes, drawn once and for all. HeldOut splits them.
@@ -13,6 +14,8 @@ var embedded = map[string]func() []Prompt{
 	"embed:edits":          func() []Prompt { return changed(0, 480) },
 	"embed:edits-heldout":  func() []Prompt { return changed(heldOutEdits, 96) },
 	"embed:zoom-heldout":   func() []Prompt { return questions(10000, 160) },
+	"embed:moving":         func() []Prompt { return moves(false) },
+	"embed:moving-heldout": func() []Prompt { return moves(true) },
 }
 
 // mix has the words that are words: three letters that mean nothing tell little.
@@ -33,6 +36,16 @@ func captions(n int, heldOut bool) []Prompt {
 		}
 		seen[s.Prompt] = true
 		list = append(list, Prompt{Text: s.Prompt})
+	}
+	return list
+}
+
+// moves are captions of moving scenes: all that are held out, or all others.
+func moves(heldOut bool) (list []Prompt) {
+	for _, s := range moving.All() {
+		if moving.HeldOut(s.Prompt()) == heldOut {
+			list = append(list, Prompt{Text: s.Prompt()})
+		}
 	}
 	return list
 }

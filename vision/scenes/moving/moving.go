@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"math"
 	"slices"
 	"strings"
 
@@ -151,11 +150,7 @@ func (s Scene) frame(x, y, half float64) []uint8 {
 			for i := range fine * fine {
 				dx := (float64(col) + (float64(i%fine)+0.5)/fine) - x
 				dy := (float64(row) + (float64(i/fine)+0.5)/fine) - y
-				inside := math.Max(math.Abs(dx), math.Abs(dy)) <= half
-				if s.Shape == "circle" {
-					inside = float64(dx*dx)+float64(dy*dy) <= half*half
-				}
-				if inside {
+				if s.covers(dx, dy, half) {
 					n++
 				}
 			}

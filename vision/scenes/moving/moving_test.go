@@ -56,3 +56,35 @@ func middle(px []uint8) (at [2]float64) {
 	}
 	return [2]float64{at[0] / n, at[1] / n}
 }
+
+// TestLook: every frame of a drawn clip shows its caption; another colour, background or shape, nothing at all and a
+// thing of twice the size are worth less.
+func TestLook(t *testing.T) {
+	for i, s := range All() {
+		c := s.Draw(Jitter(rng.New(uint64(i)).With("place").Draw()))
+		for n, px := range c.Frames {
+			if l := s.Look(px); l.Value < 0.9 {
+				t.Fatalf("frame %d of %q is worth %+v", n, s.Prompt(), l)
+			}
+		}
+		px := c.Frames[4]
+		for _, wrong := range []struct {
+			of   Scene
+			most float64
+		}{
+			{Scene{other(Colors, s.Color, rng.New(1).Draw()), s.Shape, s.Heading, s.Pace, s.Background}, 0},
+			{Scene{s.Color, s.Shape, s.Heading, s.Pace, other(Backgrounds, s.Background, rng.New(1).Draw())}, 0.01},
+			{Scene{s.Color, other(Shapes, s.Shape, rng.New(1).Draw()), s.Heading, s.Pace, s.Background}, 0.88},
+		} {
+			if l := wrong.of.Look(px); l.Value > wrong.most {
+				t.Errorf("%q looks like %q: %+v", s.Prompt(), wrong.of.Prompt(), l)
+			}
+		}
+		if l := s.Look(s.frame(16, 16, 10)); l.Value > 0.65 {
+			t.Errorf("%q twice as large: %+v", s.Prompt(), l)
+		}
+		if l := s.Look(s.frame(100, 100, 5)); l.Value != 0 || l.Ground != 1 {
+			t.Errorf("%q without a thing: %+v", s.Prompt(), l)
+		}
+	}
+}
