@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -21,45 +22,42 @@ import (
 // one that nobody helped, and its worker is named.
 
 // audited says whether a job is one of those that are done again.
-func (d *doing) audited(j *job) bool {
-	if j.entry.Worker == Here || d.Audit <= 0 || d.impure {
+func (f *Fleet) audited(j *job) bool {
+	if j.entry.Worker == Here || f.Audit <= 0 || j.impure() {
 		return false
 	}
-	h := HashOf(slices.Concat(d.Salt[:], j.name[:]))
-	return float64(binary.LittleEndian.Uint64(h[:])>>11)/(1<<53) < d.Audit
+	h := HashOf(slices.Concat(f.Salt[:], j.name[:]))
+	return float64(binary.LittleEndian.Uint64(h[:])>>11)/(1<<53) < f.Audit
 }
 
 // dismiss lets nothing of a worker count whose result has other bits than the trainer's.
-func (d *doing) dismiss(j *job, payload []byte) error {
-	by, now := j.entry.Worker, d.Clock()
+func (f *Fleet) dismiss(ctx context.Context, b *Batch, j *job, payload []byte) error {
+	by, now := j.entry.Worker, f.Clock()
 	why := fmt.Sprintf("job %s has other bits from it than from the trainer", j.Job)
-	d.Say("warning: fleet: worker %s is dismissed: %s; what it did of this roll is done again\nhint: its machine computes wrongly (memory, overclocking), or runs another program; fleet.jsonl says which jobs were its", by, why)
-	d.refused[by] = why
-	if d.Log != nil {
-		d.Log(Entry{Worker: by, Dismissed: why})
+	f.told("warning: fleet: worker %s is dismissed: %s; what it did of this roll is done again\nhint: its machine computes wrongly (memory, overclocking), or runs another program; fleet.jsonl says which jobs were its", by, why)
+	f.refused[by] = why
+	if f.Log != nil {
+		f.Log(Entry{Worker: by, Dismissed: why})
 	}
-	delete(d.about, by)
-	if err := d.Hub.Dismiss(d.ctx, by); err != nil {
+	delete(f.about, by)
+	if err := f.Hub.Dismiss(ctx, by); err != nil {
 		return err
 	}
-	again := d.sched.Refuse(now, by, d.order)
-	for _, name := range d.order {
-		if o := d.jobs[name]; o.payload != nil && o.entry.Worker == by {
-			o.payload = nil
-			d.done--
-			if err := d.Hub.Forget(d.ctx, name); err != nil { // so that another's can be kept
+	order := f.names()
+	again := f.sched.Refuse(now, by, order)
+	for _, name := range order {
+		if o := f.jobs[name]; o.payload != nil && o.entry.Worker == by {
+			o.reopened()
+			if err := f.Hub.Forget(ctx, name); err != nil { // so that another's can be kept
 				return err
 			}
 		}
 	}
-	d.sched.Result(now, j.name, Here, HashOf(payload))
-	d.mine(j, payload)
+	f.sched.Result(now, j.name, Here, HashOf(payload))
+	b.mine(j, payload)
 	again = slices.DeleteFunc(again, func(h Hash) bool { return h == j.name })
-	if err := d.offer(again); err != nil {
+	if err := f.offer(again); err != nil {
 		return err
 	}
-	return d.finished(j)
+	return f.finished(ctx, j)
 }
-
-// Refused are the workers that were dismissed, and why.
-func (f *Fleet) Refused() map[string]string { return f.refused }

@@ -87,7 +87,7 @@ func (s *Scheduler) lost(now time.Duration, offer []Hash) []Hash {
 func (s *Scheduler) hedge(now time.Duration, offer []Hash) []Hash {
 	for s.waiting < s.idle() {
 		x := s.oldest()
-		if x == nil || now < x.began+s.patience() {
+		if x == nil || now < x.began+s.patience(x) {
 			break
 		}
 		s.begun = s.begun[1:]
@@ -100,17 +100,21 @@ func (s *Scheduler) hedge(now time.Duration, offer []Hash) []Hash {
 }
 
 // patience is how long a job may take before it is hedged.
-func (s *Scheduler) patience() time.Duration {
-	return time.Duration(s.Hedge * float64(s.took.median()))
+func (s *Scheduler) patience(x *try) time.Duration {
+	return time.Duration(s.Hedge * float64(x.took.median()))
 }
 
 // oldest is the try that is under way for longest, of those that no other stands beside.
 func (s *Scheduler) oldest() *try {
-	if s.Hedge == 0 || s.took.median() == 0 {
+	if s.Hedge == 0 {
 		return nil
 	}
 	for len(s.begun) > 0 {
-		if x := s.begun[0]; !x.over && !x.hedged && !x.here && len(x.task.tries) == 1 {
+		x := s.begun[0]
+		if !x.over && !x.hedged && !x.here && len(x.task.tries) == 1 {
+			if x.took.median() == 0 { // nothing of its kind was finished yet
+				return nil
+			}
 			return x
 		}
 		s.begun = s.begun[1:]
@@ -148,7 +152,7 @@ func (s *Scheduler) Next() (at time.Duration, ok bool) {
 	}
 	if s.waiting < s.idle() {
 		if x := s.oldest(); x != nil {
-			sooner(x.began + s.patience())
+			sooner(x.began + s.patience(x))
 		}
 	}
 	return at, ok

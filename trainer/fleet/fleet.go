@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -15,7 +17,7 @@ type Options struct {
 	Audit float64 // the share of others' jobs that is done here once more and compared
 	Salt  Hash    // by which these are chosen: workers must not know it
 	Clock Clock   // nil: the machine's
-	// Say is a line for people, Log what was done of a job; nil: nobody asks.
+	// Say is a line for people, in the goroutine of a Wait; Log what was done of a job; nil: nobody asks.
 	Say func(format string, args ...any)
 	Log func(Entry)
 }
@@ -39,13 +41,24 @@ type Entry struct {
 // Here is the name by which the trainer works itself.
 const Here = "here"
 
-// A Fleet has jobs done.
+// A Fleet has jobs done: several batches at once, of which each is gathered in its order.
+//
+// One goroutine hears workers while a batch is open (loop.go); who waits for a batch works, too (own.go). All that
+// they share is guarded by mu.
 type Fleet struct {
 	Options
+	mu      sync.Mutex
 	about   map[string]About // workers, by name
 	refused map[string]string
-	counts  Counts
-	impure  bool // what a job results in does not follow from its name alone: it asks programs or servers
+	sched   *Scheduler
+	jobs    map[Hash]*job // of open batches
+	open    []*Batch      // the oldest first
+	running bool          // the loop is
+	wake    chan struct{} // there is a new batch, or one less
+	broken  error         // why nothing can be gathered any more
+	alone   time.Duration // when nobody was found to be there; it is said once
+	said    bool
+	lines   []string // for people
 }
 
 // New is a fleet without workers, which come when they like.
@@ -56,298 +69,25 @@ func New(o Options) *Fleet {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	return &Fleet{Options: o, about: map[string]About{}, refused: map[string]string{}}
+	return &Fleet{Options: o, about: map[string]About{}, refused: map[string]string{}, sched: NewScheduler(o.Rules), jobs: map[Hash]*job{}, wake: make(chan struct{}, 1)}
 }
 
 // Counts are what was done so far.
-func (f *Fleet) Counts() Counts { return f.counts }
+func (f *Fleet) Counts() Counts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sched.Counts
+}
 
 // Workers is how many are known.
-func (f *Fleet) Workers() int { return len(f.about) }
-
-// Doing is how the trainer does a job itself. ctx ends when somebody else was quicker.
-type Doing func(ctx context.Context, j Job) (payload []byte, err error)
-
-// Do has jobs done, and returns their results in their order. check says whether a result can be a job's; told
-// hears of every job that is done.
-func (f *Fleet) Do(ctx context.Context, jobs []Job, here Doing, check func(j Job, payload []byte) error, told func(done int)) ([][]byte, error) {
-	d := &doing{Fleet: f, ctx: ctx, here: here, check: check, told: told, sched: NewScheduler(f.Rules), jobs: map[Hash]*job{}, own: newOwn()}
-	defer d.close()
-	for _, j := range jobs {
-		d.order = append(d.order, j.Name())
-	}
-	if err := d.begin(jobs); err != nil {
-		return nil, err
-	}
-	if err := d.loop(); err != nil {
-		return nil, err
-	}
-	out := make([][]byte, len(d.order))
-	for i, name := range d.order {
-		out[i] = d.jobs[name].payload
-	}
-	return out, nil
+func (f *Fleet) Workers() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.about)
 }
 
-// doing is a Do under way.
-type doing struct {
-	*Fleet
-	ctx   context.Context
-	here  Doing
-	check func(j Job, payload []byte) error
-	told  func(done int)
-	sched *Scheduler
-	order []Hash
-	jobs  map[Hash]*job
-	own   *own
-	done  int
-	alone time.Duration // when nobody was found to be there; it is said once
-	said  bool
-}
-
-// job is one of them.
-type job struct {
-	Job
-	name    Hash
-	payload []byte // nil: it has no result yet
-	entry   Entry
-}
-
-// begin takes jobs on: those whose results are kept are done, the others are offered.
-func (d *doing) begin(jobs []Job) error {
-	now := d.Clock()
-	d.alone = now
-	for worker := range d.about {
-		d.sched.Hello(now, worker)
-	}
-	for worker := range d.refused {
-		d.sched.Refuse(now, worker, nil)
-	}
-	for i, j := range jobs {
-		name := d.order[i]
-		if d.jobs[name] != nil {
-			continue
-		}
-		d.jobs[name] = &job{Job: j, name: name}
-		d.sched.Add(now, name)
-	}
-	for i, name := range d.order {
-		kept, err := d.Hub.Kept(d.ctx, name)
-		if err != nil {
-			return fmt.Errorf("fleet: asking for what was kept of job %s: %w", jobs[i], err)
-		}
-		if kept != nil && d.jobs[name].payload == nil {
-			if err := d.result(*kept, true); err != nil {
-				return err
-			}
-		}
-		if d.jobs[name].payload != nil {
-			continue
-		}
-		if err := d.Hub.Offer(d.ctx, name, jobs[i], false); err != nil {
-			return fmt.Errorf("fleet: offering job %s: %w", jobs[i], err)
-		}
-	}
-	return nil
-}
-
-// loop hears and decides until all is done and audited.
-func (d *doing) loop() error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		if err := d.act(); err != nil {
-			return err
-		}
-		if d.sched.Left() == 0 && !d.own.atWork() {
-			return nil
-		}
-		timer.Reset(d.wait())
-		select {
-		case <-d.ctx.Done():
-			return context.Cause(d.ctx)
-		case e, ok := <-d.Hub.Events():
-			if !ok {
-				return errors.New("fleet: what carries jobs was closed")
-			}
-			if err := d.hear(e); err != nil {
-				return err
-			}
-		case r := <-d.own.ended:
-			if err := d.ownResult(r); err != nil {
-				return err
-			}
-		case <-timer.C:
-		}
-	}
-}
-
-// poll is how long the trainer waits before it looks again for a job to do itself.
-const poll = 50 * time.Millisecond
-
-// wait is how long nothing has to be done if nothing is heard.
-func (d *doing) wait() time.Duration {
-	wait := d.Rules.Beats()
-	if at, ok := d.sched.Next(); ok {
-		wait = min(wait, at-d.Clock())
-	}
-	if d.own.now == nil && d.sched.Waiting() > 0 {
-		wait = min(wait, poll)
-	}
-	return max(wait, time.Millisecond)
-}
-
-// act does what time brings about, and begins work here.
-func (d *doing) act() error {
-	now := d.Clock()
-	if j := d.own.now; j != nil && !d.own.audits {
-		d.sched.Beat(now, j.name, Here)
-	}
-	d.lone(now)
-	offer, here := d.sched.Due(now)
-	d.own.must = append(d.own.must, here...)
-	if err := d.offer(offer); err != nil {
-		return err
-	}
-	return d.work(now)
-}
-
-// lone sees when nobody is there, and says so.
-func (d *doing) lone(now time.Duration) {
-	switch {
-	case d.Local || d.sched.Workers() > 0:
-		d.alone = now
-	case !d.said && d.forsaken(now):
-		d.said = true
-		d.Say("fleet: no worker is there, and %d jobs wait: they are done here until one comes", d.sched.Left())
-	}
-}
-
-// forsaken reports whether the trainer has to work though it was to leave that to others.
-func (d *doing) forsaken(now time.Duration) bool {
-	return d.sched.Workers() == 0 && now-d.alone >= d.Rules.Lease
-}
-
-// offer offers jobs once more.
-func (d *doing) offer(names []Hash) error {
-	for _, name := range names {
-		if err := d.Hub.Offer(d.ctx, name, d.jobs[name].Job, true); err != nil {
-			return fmt.Errorf("fleet: offering job %s again: %w", d.jobs[name].Job, err)
-		}
-	}
-	return nil
-}
-
-// hear is told what a worker says.
-func (d *doing) hear(e Event) error {
-	now := d.Clock()
-	switch e.Kind {
-	case Hello:
-		d.met(e)
-		d.sched.Hello(now, e.Worker)
-	case Bye:
-		delete(d.about, e.Worker)
-		return d.offer(d.sched.Bye(now, e.Worker))
-	case Begun:
-		useful, again := d.sched.Begun(now, e.Job, e.Worker)
-		if !useful {
-			if err := d.Hub.Withdraw(d.ctx, e.Job); err != nil {
-				return err
-			}
-		}
-		return d.offer(again)
-	case Beat:
-		d.sched.Beat(now, e.Job, e.Worker)
-	case Failed:
-		if d.jobs[e.Job] != nil {
-			d.Say("fleet: worker %s could not do job %s: %s", e.Worker, d.jobs[e.Job].Job, e.Why)
-		}
-		return d.offer(d.sched.Failed(now, e.Job, e.Worker))
-	case Done:
-		return d.result(e, false)
-	}
-	return nil
-}
-
-// met remembers a worker.
-func (f *Fleet) met(e Event) {
-	if _, known := f.about[e.Worker]; known || e.About == nil {
-		return
-	}
-	f.about[e.Worker] = *e.About
-	f.Say("fleet: worker %s is there (%s %s)", e.Worker, e.About.Host, e.About.Device)
-}
-
-// result takes what a worker has done, or what was kept of it.
-func (d *doing) result(e Event, kept bool) error {
-	j := d.jobs[e.Job]
-	switch d.sched.Result(d.Clock(), e.Job, e.Worker, e.Payload) {
-	case Unasked: // nobody will take it
-		return d.Hub.Forget(d.ctx, e.Job)
-	case Repeated:
-		return nil
-	case Differs:
-		if d.impure {
-			return nil
-		}
-		d.Say("warning: fleet: job %s has other bytes from worker %s than from %s: it is done here, too", j.Job, e.Worker, d.sched.Of(e.Job))
-		d.compare(j)
-		return nil
-	}
-	payload, err := d.Hub.Get(d.ctx, e.Payload)
-	if err == nil {
-		err = d.check(j.Job, payload)
-	}
-	if err != nil {
-		if d.ctx.Err() != nil {
-			return context.Cause(d.ctx)
-		}
-		d.Say("warning: fleet: the result of job %s from worker %s is of no use, and it is done again: %v", j.Job, e.Worker, err)
-		if err := d.Hub.Forget(d.ctx, e.Job); err != nil {
-			return err
-		}
-		again := d.sched.Reopen(d.Clock(), e.Job)
-		if kept {
-			return nil // it is offered with the others
-		}
-		return d.offer(again)
-	}
-	j.payload, j.entry = payload, Entry{Job: e.Job, Of: j.Job.String(), Worker: e.Worker, Seconds: e.Seconds, Bytes: len(payload),
-		Tries: d.sched.Begins(e.Job), Payload: e.Payload, Kept: kept}
-	if d.audited(j) {
-		d.compare(j)
-	}
-	return d.finished(j)
-}
-
-// finished is told of a job that has a result.
-func (d *doing) finished(j *job) error {
-	if d.done++; d.told != nil {
-		d.told(d.done)
-	}
-	d.own.unless(j.name)
-	return d.Hub.Withdraw(d.ctx, j.name)
-}
-
-// close lets go of all, when all is done or nothing more is wanted.
-func (d *doing) close() {
-	d.own.end()
-	late := context.WithoutCancel(d.ctx)
-	for _, j := range d.jobs {
-		if d.Log != nil && j.payload != nil {
-			d.Log(j.entry)
-		}
-		if j.payload == nil {
-			_ = d.Hub.Withdraw(late, j.name) // what nobody waits for does no harm
-		}
-	}
-	for name := range d.about {
-		if !d.sched.Knows(name) {
-			delete(d.about, name)
-		}
-	}
-	d.counts.add(d.sched.Counts)
-}
+// Refused are the workers that were dismissed, and why.
+func (f *Fleet) Refused() map[string]string { return f.refused }
 
 // Forget lets go of what is kept of jobs whose samples are learned from.
 func (f *Fleet) Forget(ctx context.Context, names []Hash) error {
@@ -358,8 +98,98 @@ func (f *Fleet) Forget(ctx context.Context, names []Hash) error {
 	return errors.Join(errs...)
 }
 
-func (c *Counts) add(more Counts) {
-	c.Jobs, c.Done, c.Again, c.Differed = c.Jobs+more.Jobs, c.Done+more.Done, c.Again+more.Again, c.Differed+more.Differed
-	c.Late, c.Expired, c.Failed, c.Lost = c.Late+more.Late, c.Expired+more.Expired, c.Failed+more.Failed, c.Lost+more.Lost
-	c.Hedged, c.Here = c.Hedged+more.Hedged, c.Here+more.Here
+// Do has jobs done, and returns their results in their order.
+func (f *Fleet) Do(ctx context.Context, w Work) ([][]byte, error) {
+	b, err := f.Begin(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Drop()
+	return b.Wait(ctx)
+}
+
+// job is one of an open batch, or of several.
+type job struct {
+	Job
+	name    Hash
+	of      []*Batch
+	payload []byte // nil: it has no result yet
+	must    bool   // it is left to the trainer
+	check   bool   // it is to be compared
+	entry   Entry
+}
+
+// told says something to people when somebody waits.
+func (f *Fleet) told(format string, args ...any) {
+	f.lines = append(f.lines, fmt.Sprintf(format, args...))
+}
+
+// Tell is told, of somebody who does not hold mu.
+func (f *Fleet) Tell(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.told(format, args...)
+}
+
+// Speak says what was found since somebody waited last.
+func (f *Fleet) Speak() {
+	f.mu.Lock()
+	lines := f.lines
+	f.lines = nil
+	f.mu.Unlock()
+	for _, line := range lines {
+		f.Say("%s", line)
+	}
+}
+
+// rouse lets the loop look again.
+func (f *Fleet) rouse() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// start begins to hear workers, if nobody does.
+func (f *Fleet) start() {
+	if f.running {
+		return
+	}
+	now := f.Clock()
+	f.running, f.broken, f.alone, f.said = true, nil, now, false
+	for worker := range f.about {
+		f.sched.Hello(now, worker)
+	}
+	go f.loop()
+}
+
+// prune forgets workers that have left.
+func (f *Fleet) prune() {
+	for name := range f.about {
+		if !f.sched.Knows(name) {
+			delete(f.about, name)
+		}
+	}
+}
+
+// names are those of all open jobs, in their order.
+func (f *Fleet) names() (all []Hash) {
+	for _, b := range f.open {
+		for _, j := range b.jobs {
+			if j.of[0] == b {
+				all = append(all, j.name)
+			}
+		}
+	}
+	return all
+}
+
+// closed takes a batch off the list.
+func (f *Fleet) closed(b *Batch) bool {
+	at := slices.Index(f.open, b)
+	if at < 0 {
+		return false
+	}
+	f.open = slices.Delete(f.open, at, at+1)
+	return true
 }

@@ -95,17 +95,20 @@ func (m *mortal) Say(ctx context.Context, e Event) error {
 	return m.Link.Say(ctx, e)
 }
 
+// anything can be a result.
+func anything(Job, []byte) error { return nil }
+
 // do has jobs done, and holds the results to what they must be.
 func (c *crew) do(n int) {
 	c.Helper()
 	jobs := jobsOf(n)
 	told := 0
-	got, err := c.f.Do(context.Background(), jobs, takes, func(j Job, payload []byte) error {
+	got, err := c.f.Do(context.Background(), Work{Jobs: jobs, Here: takes, Told: func(done int) { told = done }, Check: func(j Job, payload []byte) error {
 		if !bytes.HasPrefix(payload, []byte("the result")) {
 			return errors.New("it is none")
 		}
 		return nil
-	}, func(done int) { told = done })
+	}})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -290,7 +293,7 @@ func TestPoison(t *testing.T) {
 			t.Errorf("the trainer did %d", c.by(Here))
 		}
 		poison := errors.New("sample 0 of prompt 2 is not finite")
-		if _, err := c.f.Do(context.Background(), jobsOf(3)[2:], func(context.Context, Job) ([]byte, error) { return nil, poison }, func(Job, []byte) error { return nil }, nil); !errors.Is(err, poison) {
+		if _, err := c.f.Do(context.Background(), Work{Jobs: jobsOf(3)[2:], Here: func(context.Context, Job) ([]byte, error) { return nil, poison }, Check: anything}); !errors.Is(err, poison) {
 			t.Errorf("%v", err)
 		}
 		c.end(stops...)
@@ -305,7 +308,7 @@ func TestKept(t *testing.T) {
 		stop, _ := c.join("a", takes)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if _, err := c.f.Do(ctx, jobsOf(20), takes, func(Job, []byte) error { return nil }, nil); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.f.Do(ctx, Work{Jobs: jobsOf(20), Here: takes, Check: anything}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		c.log = nil
@@ -413,4 +416,49 @@ func (f *far) Put(ctx context.Context, data []byte) (Hash, error) {
 		return Hash{}, errors.New("out of reach")
 	}
 	return f.Link.Put(ctx, data)
+}
+
+// TestBatches: several batches are gathered beside each other, each in its order; a job that two of them have is done
+// once; what is dropped is not done; and what a dismissed worker did of any of them is done again.
+func TestBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{Audit: 1})
+		stopA, _ := c.join("honest", takes)
+		stopB, _ := c.join("liar", func(ctx context.Context, j Job) ([]byte, error) {
+			payload, err := takes(ctx, j)
+			return append([]byte(nil), bytes.ToUpper(payload)...), err
+		})
+		jobs := jobsOf(30)
+		begin := func(from, to int) *Batch {
+			b, err := c.f.Begin(context.Background(), Work{Jobs: jobs[from:to], Here: takes, Check: anything})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		ahead := begin(0, 20) // nobody waits for it
+		defer ahead.Drop()
+		first, second, dropped := begin(0, 10), begin(8, 20), begin(20, 30)
+		dropped.Drop()
+		time.Sleep(6 * time.Second) // nobody waits: it is heard all the same
+		for b, from := range map[*Batch]int{second: 8, first: 0} {
+			got, err := b.Wait(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, payload := range got {
+				if !bytes.Equal(payload, answer(jobs[from+i])) {
+					t.Errorf("job %d: %q", from+i, payload)
+				}
+			}
+		}
+		first.Drop()
+		second.Drop()
+		ahead.Drop()
+		synctest.Wait()
+		if n := c.f.Counts(); n.Jobs != 30 || len(c.log) != 21 || c.by("liar") != 0 || c.f.Refused()["liar"] == "" || c.f.running {
+			t.Errorf("%+v, %d lines, the liar did %d; the loop is at work: %v", n, len(c.log), c.by("liar"), c.f.running)
+		}
+		c.end(stopA, stopB)
+	})
 }

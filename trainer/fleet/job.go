@@ -57,6 +57,17 @@ func (j Job) Name() Hash {
 	return HashOf(append([]byte("darkroom job 1\n"), text...))
 }
 
+// kind is the same of jobs that take about as long.
+func (j Job) kind() string {
+	switch {
+	case j.How.Evaluates:
+		return "evaluation"
+	case j.How.Fixed:
+		return "held out"
+	}
+	return "roll"
+}
+
 // Samples is how many the job has.
 func (j Job) Samples() (n int) {
 	for _, k := range j.Keys {

@@ -33,6 +33,7 @@ type Model struct {
 	elsewhere int    // passes of the iteration's rolls that others made, less those made here in vain
 	recent    []Hash // jobs of the iteration under way, whose results are kept until the next one
 	weights   []Hash // blobs, the oldest first
+	impure    bool   // samples ask programs or servers
 }
 
 // Open opens a run's model, and shares its rolls out.
@@ -65,7 +66,7 @@ func (m *Model) prepare(s Setup) error {
 		return errors.New("nothing of this experiment can be rolled by workers\nhint: train it without --listen and --workers")
 	}
 	if p := m.e.Episode; p != nil {
-		m.fleet.impure = p.Exec != nil || len(p.Served) > 0
+		m.impure = p.Exec != nil || len(p.Served) > 0
 	}
 	data, err := s.pack()
 	if err != nil {
@@ -218,11 +219,12 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 		read[j.Name()] = result{payload, samples, passes}
 		return err
 	}
-	payloads, err := s.fleet.Do(ctx, jobs, s.here, check, func(done int) {
+	told := func(done int) {
 		if s.told != nil {
 			s.told(done, len(jobs))
 		}
-	})
+	}
+	payloads, err := s.fleet.Do(ctx, Work{Jobs: jobs, Here: s.here, Check: check, Told: told, Impure: s.impure})
 	if err != nil {
 		return nil, err
 	}

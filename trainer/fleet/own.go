@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// What the trainer does itself, one thing after another, since it has one model: jobs that others could not do,
-// jobs that are compared, and, where it works as the others do, whatever waits.
+// What the trainer does itself while it waits for a batch, one thing after another, since it has one model: jobs
+// that others could not do, jobs that are compared, and, where it works as the others do, whatever waits.
 
-// own is the trainer's part of a Do.
+// poll is how long the trainer waits before it looks again for a job to do itself.
+const poll = 50 * time.Millisecond
+
+// own is the trainer's part of a batch.
 type own struct {
 	now    *job // nil: nothing is under way
 	audits bool // what is under way is compared, and its job has a result
 	stop   context.CancelFunc
 	began  time.Time
 	ended  chan ownEnd
-	must   []Hash // jobs that are left to the trainer
-	check  []*job // jobs that are to be compared
 }
 
 // ownEnd is how something ended.
@@ -30,12 +31,9 @@ type ownEnd struct {
 
 func newOwn() *own { return &own{ended: make(chan ownEnd, 1)} }
 
-// atWork reports whether the trainer has something to do, or does it.
-func (o *own) atWork() bool { return o.now != nil || len(o.check) > 0 }
-
 // unless stops the work on a job that somebody else has done.
 func (o *own) unless(name Hash) {
-	if o.now != nil && o.now.name == name && !o.audits {
+	if o != nil && o.now != nil && o.now.name == name && !o.audits {
 		o.stop()
 	}
 }
@@ -50,67 +48,76 @@ func (o *own) end() {
 }
 
 // work begins the next thing, if the trainer is free.
-func (d *doing) work(now time.Duration) error {
-	if d.own.now != nil {
+func (b *Batch) work(ctx context.Context, now time.Duration) error {
+	f := b.f
+	if b.own.now != nil {
 		return nil
 	}
-	for len(d.own.must) > 0 {
-		j := d.jobs[d.own.must[0]]
-		d.own.must = d.own.must[1:]
-		if j.payload == nil {
-			d.Say("warning: fleet: job %s was begun %d times and not done by others: it is done here", j.Job, d.sched.Begins(j.name))
-			return d.start(now, j, false)
-		}
+	if j := b.first(func(j *job) bool { return j.must && j.payload == nil }); j != nil {
+		f.told("warning: fleet: job %s was begun %d times and not done by others: it is done here", j.Job, f.sched.Begins(j.name))
+		b.start(ctx, now, j, false)
+		return nil
 	}
-	for len(d.own.check) > 0 {
-		j := d.own.check[0]
-		d.own.check = d.own.check[1:]
-		if j.payload != nil && j.entry.Worker != Here {
-			return d.start(now, j, true)
-		}
+	if j := b.first((*job).unsure); j != nil {
+		j.check = false
+		b.start(ctx, now, j, true)
+		return nil
 	}
-	for (d.Local || d.forsaken(now)) && d.sched.Waiting() > 0 {
-		taken, err := d.Hub.Take(d.ctx)
+	for (f.Local || f.forsaken(now)) && b.waits() {
+		taken, err := f.Hub.Take(ctx)
 		if err != nil {
 			return fmt.Errorf("fleet: looking for a job to do here: %w", err)
 		}
 		if taken == nil {
 			return nil
 		}
-		j := d.jobs[taken.Name()]
+		j := f.jobs[taken.Name()]
 		if j == nil {
-			continue // of a roll that is over
+			continue // of a batch that is over
 		}
-		if useful, _ := d.sched.Begun(now, j.name, Here); useful {
-			return d.start(now, j, false)
+		if useful, _ := f.sched.Begun(now, j.name, Here); !useful {
+			continue
 		}
+		if !slices.Contains(j.of, b) { // of a later batch: it is for others
+			return f.offer(f.sched.Failed(now, j.name, Here))
+		}
+		b.start(ctx, now, j, false)
+		return nil
 	}
 	return nil
+}
+
+// waits reports whether a job of the batch waits for somebody.
+func (b *Batch) waits() bool {
+	return b.left > 0 && slices.ContainsFunc(b.jobs, func(j *job) bool { return b.f.sched.Waits(j.name) })
 }
 
 // start does a job.
-func (d *doing) start(now time.Duration, j *job, audits bool) error {
+func (b *Batch) start(ctx context.Context, now time.Duration, j *job, audits bool) {
 	if !audits {
-		d.sched.Begun(now, j.name, Here)
+		b.f.sched.Begun(now, j.name, Here)
 	}
-	ctx, stop := context.WithCancel(d.ctx)
-	d.own.now, d.own.audits, d.own.stop, d.own.began = j, audits, stop, time.Now()
+	at, stop := context.WithCancel(ctx)
+	b.own.now, b.own.audits, b.own.stop, b.own.began = j, audits, stop, time.Now()
+	ended := b.own.ended
 	go func() {
 		var r ownEnd
-		r.payload, r.err = d.here(ctx, j.Job)
-		r.stopped = ctx.Err() != nil
+		r.payload, r.err = b.Here(at, j.Job)
+		r.stopped = at.Err() != nil
 		stop()
-		d.own.ended <- r
+		ended <- r
 	}()
-	return nil
 }
 
 // ownResult takes what the trainer has done.
-func (d *doing) ownResult(r ownEnd) error {
-	j, audits := d.own.now, d.own.audits
-	d.own.now = nil
+func (b *Batch) ownResult(ctx context.Context, r ownEnd) error {
+	f := b.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j, audits := b.own.now, b.own.audits
+	b.own.now = nil
 	if r.err != nil {
-		if r.stopped && d.ctx.Err() == nil {
+		if r.stopped && ctx.Err() == nil {
 			return nil // somebody else was quicker
 		}
 		return r.err
@@ -124,30 +131,45 @@ func (d *doing) ownResult(r ownEnd) error {
 			j.entry.Audited = true
 			return nil
 		}
-		return d.dismiss(j, r.payload)
+		return f.dismiss(ctx, b, j, r.payload)
 	}
-	switch d.sched.Result(d.Clock(), j.name, Here, digest) {
+	switch f.sched.Result(f.Clock(), j.name, Here, digest) {
 	case First:
-		d.mine(j, r.payload)
-		return d.finished(j)
+		b.mine(j, r.payload)
+		return f.finished(ctx, j)
 	case Differs:
-		if !d.impure {
-			return d.dismiss(j, r.payload)
+		if !j.impure() {
+			return f.dismiss(ctx, b, j, r.payload)
 		}
 	}
 	return nil
 }
 
 // mine makes a result of the trainer's own the one that counts.
-func (d *doing) mine(j *job, payload []byte) {
+func (b *Batch) mine(j *job, payload []byte) {
 	j.payload = payload
-	j.entry = Entry{Job: j.name, Of: j.Job.String(), Worker: Here, Seconds: time.Since(d.own.began).Seconds(), Bytes: len(payload),
-		Tries: d.sched.Begins(j.name), Payload: HashOf(payload)}
+	j.entry = Entry{Job: j.name, Of: j.Job.String(), Worker: Here, Seconds: time.Since(b.own.began).Seconds(), Bytes: len(payload),
+		Tries: b.f.sched.Begins(j.name), Payload: HashOf(payload)}
 }
 
 // compare has a job done here as well, once.
-func (d *doing) compare(j *job) {
-	if !slices.Contains(d.own.check, j) && (d.own.now != j || !d.own.audits) {
-		d.own.check = append(d.own.check, j)
+func (j *job) compare() {
+	for _, b := range j.of {
+		if b.own != nil && b.own.now == j && b.own.audits {
+			return
+		}
+		b.notify()
 	}
+	j.check = true
+}
+
+// unsure reports whether a job is to be compared.
+func (j *job) unsure() bool { return j.check && j.payload != nil && j.entry.Worker != Here }
+
+// first is the batch's first job that is so; nil: none is.
+func (b *Batch) first(is func(*job) bool) *job {
+	if i := slices.IndexFunc(b.jobs, is); i >= 0 {
+		return b.jobs[i]
+	}
+	return nil
 }

@@ -26,10 +26,10 @@ type Scheduler struct {
 	Rules
 	jobs    map[Hash]*task
 	workers map[string]*worker
-	waiting int // copies on the queue
-	left    int // jobs that are not done
-	busy    int // workers with a job
-	took    durations
+	waiting int                   // copies on the queue
+	left    int                   // jobs that are not done
+	busy    int                   // workers with a job
+	took    map[string]*durations // by the kind of job
 	leases  deadlines
 	begun   []*try        // the oldest first, from where hedges are taken; some are over
 	starved time.Duration // since when jobs wait beside idle workers, and none is begun
@@ -56,10 +56,11 @@ type Counts struct {
 // A task is a job on its way.
 type task struct {
 	name    Hash
-	copies  int      // on the queue
-	tries   []*try   // under way
-	begun   int      // tries so far
-	by      []string // whose
+	took    *durations // of its kind
+	copies  int        // on the queue
+	tries   []*try     // under way
+	begun   int        // tries so far
+	by      []string   // whose
 	hedged  bool
 	here    bool // the trainer is to do it
 	done    bool
@@ -86,7 +87,7 @@ type worker struct {
 
 // NewScheduler has no jobs.
 func NewScheduler(r Rules) *Scheduler {
-	return &Scheduler{Rules: r, jobs: map[Hash]*task{}, workers: map[string]*worker{}}
+	return &Scheduler{Rules: r, jobs: map[Hash]*task{}, workers: map[string]*worker{}, took: map[string]*durations{}}
 }
 
 // Left is how many jobs are not done; Waiting how many copies are on the queue; Workers how many are there beside
@@ -110,15 +111,21 @@ func (s *Scheduler) Begins(name Hash) int {
 	return 0
 }
 
-// Median is how long a job takes.
-func (s *Scheduler) Median() time.Duration { return s.took.median() }
+// Waits reports whether a copy of a job is on the queue.
+func (s *Scheduler) Waits(name Hash) bool {
+	t := s.jobs[name]
+	return t != nil && t.copies > 0
+}
 
-// Add takes a job on, once; the caller offers it.
-func (s *Scheduler) Add(now time.Duration, name Hash) bool {
+// Add takes a job on, once; the caller offers it. Jobs of a kind take about as long.
+func (s *Scheduler) Add(now time.Duration, name Hash, kind string) bool {
 	if s.jobs[name] != nil {
 		return false
 	}
-	t := &task{name: name}
+	if s.took[kind] == nil {
+		s.took[kind] = &durations{}
+	}
+	t := &task{name: name, took: s.took[kind]}
 	s.jobs[name] = t
 	s.left++
 	s.Jobs++

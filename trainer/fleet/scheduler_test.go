@@ -34,7 +34,7 @@ func due(s *Scheduler, now time.Duration) (offer, here []int) {
 // TestUndisturbed: a job is offered once, its first result counts, and later ones are compared with it.
 func TestUndisturbed(t *testing.T) {
 	s := NewScheduler(quick)
-	if !s.Add(0, jobName(0)) || s.Add(0, jobName(0)) {
+	if !s.Add(0, jobName(0), "") || s.Add(0, jobName(0), "") {
 		t.Fatal("a job is taken on once")
 	}
 	begun(t, s, 0, 0, "a")
@@ -65,7 +65,7 @@ func TestUndisturbed(t *testing.T) {
 // TestLease: a job is offered again when its worker was not heard of, leaves or fails, and then left to the trainer.
 func TestLease(t *testing.T) {
 	s := NewScheduler(quick)
-	s.Add(0, jobName(0))
+	s.Add(0, jobName(0), "")
 	begun(t, s, 0, 0, "a")
 	if offer, _ := due(s, 9*second); len(offer) > 0 {
 		t.Fatal("the lease had not ended")
@@ -96,7 +96,7 @@ func TestLease(t *testing.T) {
 // TestBeatAfterLease: a worker that was thought lost is at its job all the same.
 func TestBeatAfterLease(t *testing.T) {
 	s := NewScheduler(quick)
-	s.Add(0, jobName(0))
+	s.Add(0, jobName(0), "")
 	begun(t, s, 0, 0, "a")
 	due(s, 10*second)
 	s.Beat(11*second, jobName(0), "a")
@@ -110,7 +110,7 @@ func TestSilence(t *testing.T) {
 	s := NewScheduler(quick)
 	s.Hello(0, "idle")
 	for i := range 3 {
-		s.Add(0, jobName(i))
+		s.Add(0, jobName(i), "")
 	}
 	for _, c := range []struct {
 		at   time.Duration
@@ -131,7 +131,7 @@ func TestSilence(t *testing.T) {
 func TestHedge(t *testing.T) {
 	s := NewScheduler(Rules{Lease: time.Hour, Hedge: 1.5, Silence: time.Hour, Tries: 5})
 	for i := range 4 {
-		s.Add(0, jobName(i))
+		s.Add(0, jobName(i), "")
 	}
 	for i := range 3 {
 		begun(t, s, 0, i, workerName(i))
@@ -145,7 +145,7 @@ func TestHedge(t *testing.T) {
 	if offer, _ := due(s, 21*second); len(offer) > 0 {
 		t.Errorf("%v are hedged before their time", offer)
 	}
-	if at, ok := s.Next(); !ok || at != s.Median()*3/2 {
+	if at, ok := s.Next(); !ok || at != 21*second*3/2 {
 		t.Errorf("the next hedge is at %v", at)
 	}
 	if offer, _ := due(s, 40*second); !slices.Equal(offer, []int{2}) {
@@ -166,7 +166,7 @@ func TestRefuse(t *testing.T) {
 	s := NewScheduler(quick)
 	var order []Hash
 	for i := range 3 {
-		s.Add(0, jobName(i))
+		s.Add(0, jobName(i), "")
 		order = append(order, jobName(i))
 	}
 	begun(t, s, 0, 0, "liar")

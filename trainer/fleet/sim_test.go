@@ -146,7 +146,7 @@ func (w *world) issue() {
 			n := len(w.length)
 			mean := w.base.Seconds()
 			w.length = append(w.length, min(w.cap*mean, mean*math.Exp(w.rnd.NormFloat64()*w.sigma-w.sigma*w.sigma/2)))
-			w.sched.Add(w.now, jobName(n))
+			w.sched.Add(w.now, jobName(n), "")
 			w.queue[1] = append(w.queue[1], n)
 		}
 		w.open[w.issued] = w.jobs

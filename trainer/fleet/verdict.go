@@ -28,7 +28,7 @@ func (s *Scheduler) Result(now time.Duration, name Hash, by string, digest Hash)
 	}
 	for _, x := range t.tries {
 		if x.worker == by {
-			s.took.add(now - x.began)
+			t.took.add(now - x.began)
 		}
 	}
 	s.settle(t)

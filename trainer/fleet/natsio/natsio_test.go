@@ -89,7 +89,7 @@ func do(t *testing.T, b *Broker, n int, local bool) *fleet.Fleet {
 	jobs := jobsOf(n)
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
-	got, err := f.Do(ctx, jobs, func(_ context.Context, j fleet.Job) ([]byte, error) { return answer(j), nil }, func(fleet.Job, []byte) error { return nil }, nil)
+	got, err := f.Do(ctx, fleet.Work{Jobs: jobs, Here: func(_ context.Context, j fleet.Job) ([]byte, error) { return answer(j), nil }, Check: func(fleet.Job, []byte) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

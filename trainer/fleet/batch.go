@@ -1,0 +1,212 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Doing is how the trainer does a job itself. ctx ends when somebody else was quicker.
+type Doing func(ctx context.Context, j Job) (payload []byte, err error)
+
+// Work is jobs that belong together.
+type Work struct {
+	Jobs  []Job
+	Here  Doing
+	Check func(j Job, payload []byte) error // whether a result can be a job's
+	Told  func(done int)                    // hears of jobs that are done; nil: nobody asks
+	// Impure says that a result does not follow from its job's name alone: who does it asks programs or servers. Then
+	// the first result is the job's, and none is compared.
+	Impure bool
+}
+
+// A Batch is work under way.
+type Batch struct {
+	Work
+	f       *Fleet
+	jobs    []*job
+	left    int           // jobs without a result
+	done    int           // jobs with one
+	heard   int           // of them, those that Told heard of
+	changed chan struct{} // something has happened
+	own     *own          // nil: nobody waits for the batch
+}
+
+// Begin takes jobs on: those whose results are kept are done, the others are offered. Drop must follow.
+func (f *Fleet) Begin(ctx context.Context, w Work) (*Batch, error) {
+	b := &Batch{Work: w, f: f, changed: make(chan struct{}, 1)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.start()
+	f.open = append(f.open, b)
+	added := b.add(f.Clock())
+	for _, j := range added {
+		if err := f.offerFirst(ctx, j); err != nil {
+			b.drop()
+			return nil, err
+		}
+	}
+	f.rouse()
+	return b, nil
+}
+
+// add lists the batch's jobs, and returns those that no open batch had.
+func (b *Batch) add(now time.Duration) (added []*job) {
+	for _, one := range b.Jobs {
+		name := one.Name()
+		j := b.f.jobs[name]
+		if j == nil {
+			j = &job{Job: one, name: name}
+			b.f.jobs[name] = j
+			b.f.sched.Add(now, name, one.kind())
+			added = append(added, j)
+		}
+		b.jobs = append(b.jobs, j)
+		if slices.Contains(j.of, b) {
+			continue
+		}
+		if j.of = append(j.of, b); j.payload == nil {
+			b.left++
+		} else {
+			b.done++
+		}
+	}
+	return added
+}
+
+// offerFirst takes what is kept of a job, or offers it.
+func (f *Fleet) offerFirst(ctx context.Context, j *job) error {
+	kept, err := f.Hub.Kept(ctx, j.name)
+	if err != nil {
+		return fmt.Errorf("fleet: asking for what was kept of job %s: %w", j.Job, err)
+	}
+	if kept != nil {
+		if err := f.result(ctx, *kept, true); err != nil {
+			return err
+		}
+	}
+	if j.payload != nil {
+		return nil
+	}
+	if err := f.Hub.Offer(ctx, j.name, j.Job, false); err != nil {
+		return fmt.Errorf("fleet: offering job %s: %w", j.Job, err)
+	}
+	return nil
+}
+
+// notify lets who waits for the batch look again.
+func (b *Batch) notify() {
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Wait waits until all is done and compared, and returns the results in the order of the jobs. The trainer works
+// meanwhile, where it is to.
+func (b *Batch) Wait(ctx context.Context) ([][]byte, error) {
+	b.f.mu.Lock()
+	b.own = newOwn()
+	b.f.mu.Unlock()
+	defer b.rest()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		payloads, wait, err := b.look(ctx)
+		b.f.Speak()
+		b.tell()
+		if payloads != nil || err != nil {
+			return payloads, err
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case r := <-b.own.ended:
+			if err := b.ownResult(ctx, r); err != nil {
+				return nil, err
+			}
+		case <-b.changed:
+		case <-timer.C:
+		}
+	}
+}
+
+// look does what is to be done here, and returns the results where all is done. wait is how long nothing has to be
+// done if nothing is heard.
+func (b *Batch) look(ctx context.Context) (payloads [][]byte, wait time.Duration, err error) {
+	f := b.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broken != nil {
+		return nil, 0, f.broken
+	}
+	now := f.Clock()
+	if j := b.own.now; j != nil && !b.own.audits {
+		f.sched.Beat(now, j.name, Here)
+	}
+	if err := b.work(ctx, now); err != nil {
+		return nil, 0, err
+	}
+	if b.left == 0 && b.own.now == nil && b.first((*job).unsure) == nil {
+		payloads = make([][]byte, len(b.jobs))
+		for i, j := range b.jobs {
+			payloads[i] = j.payload
+		}
+		return payloads, 0, nil
+	}
+	wait = f.Rules.Beats()
+	if b.own.now == nil && b.waits() {
+		wait = min(wait, poll)
+	}
+	return nil, wait, nil
+}
+
+// tell says how much is done.
+func (b *Batch) tell() {
+	b.f.mu.Lock()
+	done := b.done
+	b.f.mu.Unlock()
+	if done != b.heard && b.Told != nil {
+		b.Told(done)
+	}
+	b.heard = done
+}
+
+// rest ends what is done here.
+func (b *Batch) rest() {
+	b.own.end()
+	b.f.mu.Lock()
+	b.own = nil
+	b.f.mu.Unlock()
+	b.f.Speak()
+}
+
+// Drop lets go of a batch, whether it is done or not.
+func (b *Batch) Drop() {
+	b.f.mu.Lock()
+	defer b.f.mu.Unlock()
+	b.drop()
+}
+
+func (b *Batch) drop() {
+	f := b.f
+	if !f.closed(b) {
+		return
+	}
+	for _, j := range b.jobs {
+		if j.of = slices.DeleteFunc(j.of, func(o *Batch) bool { return o == b }); len(j.of) > 0 || f.jobs[j.name] != j {
+			continue
+		}
+		delete(f.jobs, j.name)
+		if j.payload == nil {
+			_ = f.Hub.Withdraw(context.Background(), j.name) // what nobody waits for does no harm
+		} else if f.Log != nil {
+			f.Log(j.entry)
+		}
+		f.sched.Remove(j.name)
+	}
+	f.prune()
+	f.rouse()
+}
