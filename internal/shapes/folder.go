@@ -80,8 +80,11 @@ func (p part) write(o options) (int, error) {
 	if p.parameters > 0 && n != p.parameters {
 		return n, fmt.Errorf("%d parameters, and %d were published", n, p.parameters)
 	}
+	if o.bare {
+		return n, nil
+	}
 	key := rng.New(o.seed).With(rng.Purpose(p.folder))
-	return n, safetensors.WriteMade(dir, base(p.class), all, map[string]string{"format": "pt"}, o.shard, func(shard []safetensors.Tensor) error { return draw(shard, key) })
+	return n, safetensors.WriteMade(dir, base(p.class), all, map[string]string{"format": "pt"}, o.shard, func(shard []safetensors.Tensor, put safetensors.Put) error { return draw(shard, key, put) })
 }
 
 func writeJSON(path string, v any) error {

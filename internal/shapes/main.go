@@ -19,6 +19,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "what weights are drawn by")
 	flag.Int64Var(&o.shard, "shard", 2<<30, "bytes of a shard at most")
 	flag.IntVar(&o.layers, "layers", 0, "layers of the denoiser, for a smaller cut; 0: all")
+	flag.BoolVar(&o.bare, "bare", false, "no weights: darkroom plan needs none")
 	flag.Parse()
 	if *list {
 		for _, s := range shapes() {
@@ -38,6 +39,7 @@ type options struct {
 	seed   uint64
 	shard  int64
 	layers int
+	bare   bool
 	dtype  safetensors.DType
 }
 

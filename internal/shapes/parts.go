@@ -21,12 +21,16 @@ var (
 		"in_channels": 16, "out_channels": 16, "patch_size": []int{1, 2, 2}, "cross_attn_norm": true, "qk_norm": "rms_norm_across_heads", "eps": 1e-6}
 	qwenImage = settings{"num_layers": 6, "num_attention_heads": 24, "attention_head_dim": 128, "joint_attention_dim": 3584,
 		"in_channels": 64, "out_channels": 16, "patch_size": 2, "axes_dims_rope": []int{16, 56, 56}, "guidance_embeds": false}
+	// Of layers with two streams num_layers are; 38 more have one.
+	fluxDev = settings{"num_layers": 19, "num_single_layers": 38, "num_attention_heads": 24, "attention_head_dim": 128, "joint_attention_dim": 4096,
+		"pooled_projection_dim": 768, "in_channels": 64, "patch_size": 1, "axes_dims_rope": []int{16, 56, 56}, "guidance_embeds": true}
 
 	vaeAny = settings{"in_channels": 3, "out_channels": 3, "block_out_channels": []int{128, 256, 512, 512}, "layers_per_block": 2, "norm_num_groups": 32, "act_fn": "silu",
 		"down_block_types": []string{"DownEncoderBlock2D", "DownEncoderBlock2D", "DownEncoderBlock2D", "DownEncoderBlock2D"},
 		"up_block_types":   []string{"UpDecoderBlock2D", "UpDecoderBlock2D", "UpDecoderBlock2D", "UpDecoderBlock2D"}}
 	vaeSD3 = vaeAny.with(settings{"latent_channels": 16, "sample_size": 1024, "scaling_factor": 1.5305, "shift_factor": 0.0609,
 		"use_quant_conv": false, "use_post_quant_conv": false, "force_upcast": true})
+	vaeFlux = vaeSD3.with(settings{"scaling_factor": 0.3611, "shift_factor": 0.1159})
 	vaeSD15 = vaeAny.with(settings{"latent_channels": 4, "sample_size": 512, "scaling_factor": 0.18215})
 
 	clipAny = settings{"model_type": "clip_text_model", "vocab_size": clipVocabulary, "max_position_embeddings": 77, "layer_norm_eps": 1e-5,
@@ -37,6 +41,7 @@ var (
 	umt5 = settings{"model_type": "umt5", "vocab_size": t5Vocabulary, "d_model": 4096, "d_kv": 64, "d_ff": 10240, "num_layers": 1, "num_decoder_layers": 1, "num_heads": 64,
 		"feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu_new", "is_gated_act": true, "layer_norm_epsilon": 1e-6,
 		"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+	t5One  = umt5.with(settings{"model_type": "t5"})
 	qwenVL = settings{"model_type": "qwen2_5_vl", "vocab_size": qwenVocabulary, "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 1,
 		"num_attention_heads": 28, "num_key_value_heads": 4, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1e6, "max_position_embeddings": 128000,
 		"tie_word_embeddings": false, "use_sliding_window": false, "rope_scaling": settings{"type": "mrope", "mrope_section": []int{16, 24, 24}},
@@ -45,8 +50,9 @@ var (
 		"vision_config": settings{"model_type": "qwen2_5_vl", "depth": 1, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": 3584,
 			"patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, "fullatt_block_indexes": []int{0}, "hidden_act": "silu", "in_channels": 3, "tokens_per_second": 2}}
 
-	flow    = settings{"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0}
-	dynamic = flow.with(settings{"shift": 1.0, "use_dynamic_shifting": true, "base_image_seq_len": 256, "base_shift": 0.5, "max_image_seq_len": 8192, "max_shift": 0.9,
+	flow     = settings{"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0}
+	fluxFlow = flow.with(settings{"use_dynamic_shifting": true, "base_image_seq_len": 256, "base_shift": 0.5, "max_image_seq_len": 4096, "max_shift": 1.15})
+	dynamic  = flow.with(settings{"shift": 1.0, "use_dynamic_shifting": true, "base_image_seq_len": 256, "base_shift": 0.5, "max_image_seq_len": 8192, "max_shift": 0.9,
 		"shift_terminal": 0.02, "time_shift_type": "exponential"})
 	unipc = settings{"_class_name": "UniPCMultistepScheduler", "num_train_timesteps": 1000, "prediction_type": "flow_prediction", "use_flow_sigmas": true, "flow_shift": 3.0,
 		"solver_order": 2, "solver_type": "bh2", "final_sigmas_type": "zero", "timestep_spacing": "linspace"}

@@ -43,6 +43,8 @@ func small(s shape) shape {
 		"AutoencoderKLQwenImage":             {"base_dim": 8, "num_res_blocks": 1},
 		"CLIPTextModel":                      {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2},
 		"CLIPTextModelWithProjection":        {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "projection_dim": 32},
+		"FluxTransformer2DModel":             {"num_layers": 1, "num_single_layers": 1, "num_attention_heads": 1, "joint_attention_dim": 64, "pooled_projection_dim": 32},
+		"T5EncoderModel":                     {"d_model": 64, "d_ff": 64, "num_heads": 1},
 		"UMT5EncoderModel":                   {"d_model": 64, "d_ff": 64, "num_heads": 1},
 		"Qwen2_5_VLForConditionalGeneration": {"hidden_size": 128, "intermediate_size": 64, "num_attention_heads": 1, "num_key_value_heads": 1, "vision_config": qwenVL["vision_config"].(settings).with(settings{"hidden_size": 16, "num_heads": 1, "intermediate_size": 16, "out_hidden_size": 128})},
 	}

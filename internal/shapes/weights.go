@@ -1,10 +1,10 @@
 package main
 
 import (
-	"math"
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/diffusion/flux"
 	"github.com/darkroom-rl/darkroom/diffusion/mmdit"
 	"github.com/darkroom-rl/darkroom/diffusion/qwenimage"
 	"github.com/darkroom-rl/darkroom/diffusion/t5"
@@ -14,7 +14,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/video/dit"
 	clips "github.com/darkroom-rl/darkroom/video/vae"
@@ -47,6 +46,8 @@ var networks = map[string]build{
 	"AutoencoderKLQwenImage":             with(clips.ReadConfig, func(p *nn.Params, c clips.Config) { clips.New(p, c) }),
 	"CLIPTextModel":                      with(clip.ReadTextConfig, func(p *nn.Params, c clip.TextConfig) { clip.NewText(p, c, false) }),
 	"CLIPTextModelWithProjection":        with(clip.ReadTextConfig, func(p *nn.Params, c clip.TextConfig) { clip.NewText(p, c, true) }),
+	"FluxTransformer2DModel":             with(flux.ReadConfig, func(p *nn.Params, c flux.Config) { flux.New(p, c) }),
+	"T5EncoderModel":                     with(t5.ReadConfig, func(p *nn.Params, c t5.Config) { t5.New(p, c) }),
 	"UMT5EncoderModel":                   with(t5.ReadConfig, func(p *nn.Params, c t5.Config) { t5.New(p, c) }),
 	"Qwen2_5_VLForConditionalGeneration": with(vlm.ReadConfig, func(p *nn.Params, c vlm.Config) { vlm.New(p, c) }),
 }
@@ -65,37 +66,6 @@ func (b build) asked(dir string) (map[string][]int, error) {
 		return nil, err
 	}
 	return p.Asked(), p.Check()
-}
-
-// draw fills tensors of a shard: weights as PyTorch's layers begin, within ±1/√inputs, so that signals keep their size;
-// norms with ones, other vectors within ±0.02.
-func draw(shard []safetensors.Tensor, k rng.Key) error {
-	for i, t := range shard {
-		n := size(t.Shape)
-		x := make([]float32, n)
-		inputs := n / t.Shape[0]
-		bound := 1 / math.Sqrt(float64(inputs))
-		switch {
-		case strings.HasSuffix(t.Name, ".gamma"), len(t.Shape) == 1 && strings.Contains(t.Name, "norm") && strings.HasSuffix(t.Name, ".weight"):
-			for j := range x {
-				x[j] = 1
-			}
-		default:
-			if len(t.Shape) == 1 {
-				bound = 0.02
-			}
-			k.With(rng.Purpose(t.Name)).Uniform(x, 0)
-			for j, u := range x {
-				x[j] = float32(bound) * (2*u - 1)
-			}
-		}
-		full, err := safetensors.FromFloat32(t.Name, t.DType, t.Shape, x)
-		if err != nil {
-			return err
-		}
-		shard[i].Data = full.Data
-	}
-	return nil
 }
 
 // tensors are parameters without values, by name.

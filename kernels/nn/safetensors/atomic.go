@@ -14,7 +14,12 @@ import (
 // writeAtomic writes a file so that path names either what it named before or the
 // whole new file, also after a power failure: written aside in the same folder,
 // synced, renamed, and the folder synced so that the rename lasts.
-func writeAtomic(path string, write func(io.Writer) error) (err error) {
+func writeAtomic(path string, write func(io.Writer) error) error {
+	return writeAtomicFile(path, func(f *os.File) error { return write(f) })
+}
+
+// writeAtomicFile is writeAtomic for writers of places.
+func writeAtomicFile(path string, write func(*os.File) error) (err error) {
 	f, err := createAside(path)
 	if err != nil {
 		return err

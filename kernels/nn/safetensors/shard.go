@@ -30,11 +30,18 @@ func WriteFolder(folder, base string, tensors []Tensor, metadata map[string]stri
 			return in(folder, err)
 		}
 	}
-	return WriteMade(folder, base, tensors, metadata, maxBytes, func([]Tensor) error { return nil })
+	return WriteMade(folder, base, tensors, metadata, maxBytes, func(shard []Tensor, put Put) error {
+		for i, t := range shard {
+			if err := put(i, 0, t.Data); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// WriteMade is WriteFolder of tensors whose data is made a shard at a time: fill sets it, and it is let go once it is written.
-func WriteMade(folder, base string, tensors []Tensor, metadata map[string]string, maxBytes int64, fill func(shard []Tensor) error) error {
+// WriteMade is WriteFolder of tensors that have no data: fill makes and puts it, a shard at a time.
+func WriteMade(folder, base string, tensors []Tensor, metadata map[string]string, maxBytes int64, fill func(shard []Tensor, put Put) error) error {
 	for _, t := range tensors {
 		if _, err := sizeOf(t.DType, t.Shape); err != nil {
 			return in(folder, tensorProblem(t.Name, "this is a mistake in the program that writes", "%v", err))
@@ -61,16 +68,14 @@ func WriteMade(folder, base string, tensors []Tensor, metadata map[string]string
 		if len(shards) > 1 {
 			name = fmt.Sprintf("%s-%05d-of-%05d.safetensors", base, i+1, len(shards))
 		}
-		if err := fill(shard); err != nil {
-			return err
-		}
-		if err := Write(filepath.Join(folder, name), shard, metadata); err != nil {
+		if err := writeMade(filepath.Join(folder, name), shard, metadata, func(put Put) error { return fill(shard, put) }); err != nil {
 			return err
 		}
 		delete(stale, name)
 		for _, t := range shard {
 			ix.WeightMap[t.Name] = name
-			ix.Metadata.TotalSize += int64(len(t.Data))
+			bytes, _ := sizeOf(t.DType, t.Shape)
+			ix.Metadata.TotalSize += bytes
 		}
 		shards[i] = nil
 	}

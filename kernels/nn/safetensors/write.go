@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"unicode/utf8"
 )
@@ -17,6 +18,12 @@ import (
 // tensors sorted by alignment, then by name, the header padded to 8 bytes; it
 // does not sort metadata, which is sorted here.
 func Write(path string, tensors []Tensor, metadata map[string]string) error {
+	seen := map[string]bool{}
+	for _, t := range tensors {
+		if err := t.check(seen); err != nil {
+			return in(path, err)
+		}
+	}
 	header, order, err := encode(tensors, metadata)
 	if err != nil {
 		return in(path, err)
@@ -31,6 +38,35 @@ func Write(path string, tensors []Tensor, metadata map[string]string) error {
 			}
 		}
 		return nil
+	})
+}
+
+// Put writes bytes of a shard's i-th tensor at a place of its data. Several may be written side by side.
+type Put func(i int, at int64, data []byte) error
+
+// writeMade is Write of tensors whose data fill writes.
+func writeMade(path string, tensors []Tensor, metadata map[string]string, fill func(put Put) error) error {
+	header, order, err := encode(tensors, metadata)
+	if err != nil {
+		return in(path, err)
+	}
+	begin, at := make(map[string]int64, len(order)), int64(len(header))
+	for _, t := range order {
+		begin[t.Name] = at
+		bytes, _ := sizeOf(t.DType, t.Shape) // encode asked before
+		at += bytes
+	}
+	return writeAtomicFile(path, func(f *os.File) error {
+		if _, err := f.Write(header); err != nil {
+			return err
+		}
+		if err := f.Truncate(at); err != nil {
+			return err
+		}
+		return fill(func(i int, at int64, data []byte) error {
+			_, err := f.WriteAt(data, begin[tensors[i].Name]+at)
+			return err
+		})
 	})
 }
 
@@ -54,10 +90,11 @@ func encode(tensors []Tensor, metadata map[string]string) ([]byte, []Tensor, err
 	seen := map[string]bool{}
 	offset := int64(0)
 	for _, t := range order {
-		if err := t.check(seen); err != nil {
+		bytes, err := t.checkHeader(seen)
+		if err != nil {
 			return nil, nil, err
 		}
-		if offset > math.MaxInt64-int64(len(t.Data)) {
+		if offset > math.MaxInt64-bytes {
 			return nil, nil, tensorProblem(t.Name, "write shards", "more data than a file can hold")
 		}
 		name, err := compact(t.Name)
@@ -72,7 +109,7 @@ func encode(tensors []Tensor, metadata map[string]string) ([]byte, []Tensor, err
 		if err != nil {
 			return nil, nil, err
 		}
-		end := offset + int64(len(t.Data))
+		end := offset + bytes
 		fmt.Fprintf(&text, `%s%s:{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}`, sep, name, t.DType, shape, offset, end)
 		sep, offset = ",", end
 	}
@@ -91,27 +128,36 @@ func encode(tensors []Tensor, metadata map[string]string) ([]byte, []Tensor, err
 	return text.Bytes(), order, nil
 }
 
+const wrong = "this is a mistake in the program that writes"
+
 // check refuses what no reader would accept.
 func (t Tensor) check(seen map[string]bool) error {
-	const hint = "this is a mistake in the program that writes"
-	if int(t.DType) >= len(dtypes) {
-		return tensorProblem(t.Name, hint, "no such dtype: %d", t.DType)
+	want, err := t.checkHeader(seen)
+	if err == nil && int64(len(t.Data)) != want {
+		err = tensorProblem(t.Name, wrong, "%d bytes of data, but %s %v needs %d", len(t.Data), t.DType, t.Shape, want)
 	}
-	want, err := sizeOf(t.DType, t.Shape)
+	return err
+}
+
+// checkHeader is check of what a header says, and how many bytes the data has.
+func (t Tensor) checkHeader(seen map[string]bool) (bytes int64, err error) {
+	const hint = wrong
+	if int(t.DType) >= len(dtypes) {
+		return 0, tensorProblem(t.Name, hint, "no such dtype: %d", t.DType)
+	}
+	bytes, err = sizeOf(t.DType, t.Shape)
 	switch {
 	case err != nil:
-		return tensorProblem(t.Name, hint, "%v", err)
-	case int64(len(t.Data)) != want:
-		return tensorProblem(t.Name, hint, "%d bytes of data, but %s %v needs %d", len(t.Data), t.DType, t.Shape, want)
+		return 0, tensorProblem(t.Name, hint, "%v", err)
 	case len(t.Shape) > maxRank:
-		return tensorProblem(t.Name, hint, "%d dimensions; the most allowed is %d", len(t.Shape), maxRank)
+		return 0, tensorProblem(t.Name, hint, "%d dimensions; the most allowed is %d", len(t.Shape), maxRank)
 	case t.Name == "__metadata__" || !utf8.ValidString(t.Name):
-		return tensorProblem(t.Name, hint, "not a name that a tensor can have")
+		return 0, tensorProblem(t.Name, hint, "not a name that a tensor can have")
 	case seen[t.Name]:
-		return tensorProblem(t.Name, hint, "given twice")
+		return 0, tensorProblem(t.Name, hint, "given twice")
 	}
 	seen[t.Name] = true
-	return nil
+	return bytes, nil
 }
 
 // compact is JSON as the reference library writes it: '<' and '&' as they are.
