@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -72,13 +73,29 @@ func openRank(name string, ranks int) (backend, error) {
 // Into sets what a run is told of them.
 func (r *ranks) Into(o run.Options) run.Options {
 	o.Backend, o.Wire, o.Cache = r.all[0], r.wire, textCache()
-	if _, ok := r.all[0].(*cpu.Backend); ok {
-		o.Free = int64(memory().Available)
-	}
+	o.Free = r.free()
 	for _, be := range r.all[1:] {
 		o.Further = append(o.Further, be)
 	}
 	return o
+}
+
+// free is how much memory a run may take: the machine's, which ranks on the CPU share, or of devices the one's that has
+// least, less what kernels take beside a model (gathered operands, cuBLASLt's scratch) and pieces of memory are rounded by.
+func (r *ranks) free() int64 {
+	if _, ok := r.all[0].(*cpu.Backend); ok {
+		return int64(memory().Available)
+	}
+	least := int64(math.MaxInt64)
+	for _, be := range r.all {
+		d, ok := be.(device.CUDA)
+		if !ok {
+			return 0
+		}
+		left := int64(d.Left())
+		least = min(least, left-left/8)
+	}
+	return least
 }
 
 // textCache is where runs keep what is computed of prompts, beside what else programs may compute again; "" where

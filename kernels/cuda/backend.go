@@ -177,6 +177,15 @@ func (b *Backend) Traffic() kernels.Traffic { return b.d.Traffic }
 // Held is how many bytes of the device's memory the backend has, those included that wait to be used again.
 func (b *Backend) Held() int { return b.memory.Held() }
 
+// Left is how many bytes of the device's memory nobody has taken.
+func (b *Backend) Left() (left int) {
+	b.must("Left", func() (err error) {
+		left, err = b.d.MemoryLeft()
+		return err
+	})
+	return left
+}
+
 // driver.Device describes the device.
 func (b *Backend) Device() driver.Device { return b.device }
 

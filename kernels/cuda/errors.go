@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"fmt"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // Error is an operation that a device could not do. A Backend's methods return nothing, so they
@@ -25,3 +27,6 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // OnDevice makes it a kernels.DeviceError.
 func (e *Error) OnDevice() string { return fmt.Sprintf("cuda:%d", e.Device) }
+
+// MemoryIsOut reports whether the device has no memory left; the operation may be tried again once some was given back.
+func (e *Error) MemoryIsOut() bool { return driver.Code(e.Err) == driver.OutOfMemory }

@@ -104,7 +104,7 @@ func (p *Pool) take(n int) *storage {
 		s = waiting[len(waiting)-1]
 		p.free[c] = waiting[:len(waiting)-1]
 	} else {
-		s = &storage{buf: p.backend.Alloc(size), class: c}
+		s = &storage{buf: p.ask(size), class: c}
 		p.stats.Held += size
 		p.stats.Allocs++
 	}
@@ -113,6 +113,24 @@ func (p *Pool) take(n int) *storage {
 	p.stats.InUse += size
 	p.stats.Peak = max(p.stats.Peak, p.stats.InUse)
 	return s
+}
+
+// ask takes memory of the backend; where it has no more, what waits in other classes goes back to it first.
+func (p *Pool) ask(size int) (buf *kernels.Buffer) {
+	defer func() {
+		switch failure := recover().(type) {
+		case nil:
+		case interface{ MemoryIsOut() bool }:
+			if !failure.MemoryIsOut() || p.stats.Held == p.stats.InUse {
+				panic(failure)
+			}
+			p.Trim()
+			buf = p.backend.Alloc(size)
+		default:
+			panic(failure)
+		}
+	}()
+	return p.backend.Alloc(size)
 }
 
 func (p *Pool) giveBack(s *storage) {

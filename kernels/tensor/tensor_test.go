@@ -43,6 +43,49 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
+// narrow is a backend with little memory.
+type narrow struct {
+	ref.Backend
+	left *int
+}
+
+type full struct{ error }
+
+func (full) MemoryIsOut() bool { return true }
+
+func (n narrow) Alloc(size int) *kernels.Buffer {
+	if size > *n.left {
+		panic(full{})
+	}
+	*n.left -= size
+	return n.Backend.Alloc(size)
+}
+
+func (n narrow) Free(b *kernels.Buffer) {
+	*n.left += b.Bytes
+	n.Backend.Free(b)
+}
+
+// TestWaitingMemoryIsGivenBack: what waits in one class makes room for another; where nothing waits, memory is out.
+func TestWaitingMemoryIsGivenBack(t *testing.T) {
+	left := 1 << 16
+	p := NewPool(narrow{left: &left})
+	kept := p.New(kernels.F32, 1<<10)
+	p.New(kernels.F32, 10<<10).Free()
+	large := p.New(kernels.F32, 14<<10)
+	if s := p.Stats(); s.Held != s.InUse || s.InUse != 60<<10 {
+		t.Errorf("after room was made: %+v", s)
+	}
+	defer func() {
+		if _, ok := recover().(full); !ok {
+			t.Error("memory that nobody has was lent")
+		}
+		kept.Free()
+		large.Free()
+	}()
+	p.New(kernels.F32, 14<<10)
+}
+
 func TestViewsKeepMemoryAlive(t *testing.T) {
 	p := NewPool(ref.Backend{})
 	x := make([]float32, 24)
