@@ -117,6 +117,9 @@ func TestFailure(t *testing.T) {
 		}
 	}
 	says(try(func() { b.Alloc(1 << 30) }), "cuda:0: Alloc", "OUT_OF_MEMORY (2)", "of 0.1 GiB are free", "smaller batch")
+	if e := (*cuda.Error)(nil); !errors.As(try(func() { b.Alloc(1 << 30) }), &e) || !e.MemoryIsOut() {
+		t.Error("memory is out, and the error does not tell a pool so")
+	}
 	x := b.Alloc(256)
 	s := kernels.Span{Buf: x, Len: 64, DType: kernels.F32}
 	c.Fail("cuLaunchKernel", 1, 701)
