@@ -8,15 +8,17 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
-// Methods whose cases are made by testdata/oracle/methods.py.
+// Methods whose cases are made by testdata/oracle/methods.py, and by preference.py beside it.
 
 var methodOps = map[string]Op{
-	"methods.adv_bnpo":     methodAdvantages,
-	"methods.adv_maxatk":   methodAdvantages,
-	"methods.adv_spo":      methodTracker,
-	"methods.further_dars": methodFurther,
-	"methods.loss_delta_l": methodLoss,
-	"methods.loss_gepo":    methodLoss,
+	"methods.adv_bnpo":        methodAdvantages,
+	"methods.adv_maxatk":      methodAdvantages,
+	"methods.adv_spo":         methodTracker,
+	"methods.further_dars":    methodFurther,
+	"methods.loss_delta_l":    methodLoss,
+	"methods.loss_gepo":       methodLoss,
+	"methods.loss_kto":        methodGood,
+	"methods.loss_preference": methodPairs,
 }
 
 func methodAdvantages(c *Case) error {
@@ -89,4 +91,34 @@ func methodLoss(c *Case) error {
 	c.Put("loss", r.Loss)
 	putMat(c, "grad_logp", r.Grad, "logp")
 	return err
+}
+
+// methodPairs is a loss of pairs, the better answers before the worse ones.
+func methodPairs(c *Case) error {
+	o := loss.Preference{Form: c.String("form"), Beta: c.Float("beta"), Smoothing: c.Float("smoothing"), Weight: c.Float("weight"),
+		Quality: c.Float("quality"), Imitate: c.Float("imitate")}
+	a := loss.Answered{Own: c.Floats("own"), Reference: c.Floats("reference"), Tokens: c.Ints("tokens")}
+	var pairs [][2]int
+	for i := range len(a.Own) / 2 {
+		pairs = append(pairs, [2]int{i, i + len(a.Own)/2})
+	}
+	r, err := o.Pairs(a, pairs, &loss.Shift{Mean: 0.3, Batches: 1})
+	c.Put("loss", r.Loss)
+	c.Put("grad_own", Array{c.Array("own").Shape, r.Grad})
+	return err
+}
+
+// methodGood is KTO's loss.
+func methodGood(c *Case) error {
+	o := loss.Preference{Beta: c.Float("beta"), Desirable: 1, Undesirable: c.Float("undesirable")}
+	var good []bool
+	for _, g := range c.Ints("good") {
+		good = append(good, g == 1)
+	}
+	r := o.Good(loss.Answered{Own: c.Floats("own"), Reference: c.Floats("reference")}, good,
+		loss.Answered{Own: c.Floats("other"), Reference: c.Floats("other_reference")})
+	c.Put("loss", r.Loss)
+	c.Put("grad_own", r.Grad)
+	c.Put("distance", r.Distance)
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision/sft"
 )
 
@@ -29,26 +30,21 @@ type counted struct {
 const mostQuestion = 200
 
 // counted are the counts of a file's rows. The error names the first row that cannot be learned from.
-func (t *teacher) counted(f *lessonFile, mask string) (all []counted, err error) {
-	kept := t.countsFile(f, mask)
+func (t *teacher) counted(f *lessonFile, how experiment.Lessons) (all []counted, err error) {
+	kept := t.countsFile(f, how)
 	if text, err := os.ReadFile(kept); err == nil && json.Unmarshal(text, &all) == nil {
 		return all, nil
 	}
 	all = nil
 	err = f.each(func(row string, line int) error {
-		l, _, err := t.taught(row, f.name, mask)
+		c, err := t.count(row, f.name, how)
 		if err != nil {
 			return err
 		}
-		c, err := sft.ReadConversation(row)
-		if err != nil {
-			return err
+		if c.Line = line; len(c.Question) > mostQuestion && f.table != nil {
+			c.Question = strings.ToValidUTF8(c.Question[:mostQuestion], "")
 		}
-		question := c.Question()
-		if len(question) > mostQuestion && f.table != nil {
-			question = strings.ToValidUTF8(question[:mostQuestion], "")
-		}
-		all = append(all, counted{line, len(l.IDs), l.Count(), sumOf(row), question})
+		all = append(all, c)
 		return nil
 	})
 	if err != nil {
@@ -58,10 +54,32 @@ func (t *teacher) counted(f *lessonFile, mask string) (all []counted, err error)
 	return all, nil
 }
 
+// count counts a row.
+func (t *teacher) count(row, file string, how experiment.Lessons) (n counted, err error) {
+	n.Sum = sumOf(row)
+	if how.Answers > 0 {
+		all, err := t.judged(row, file, how.Answers)
+		if err != nil {
+			return n, err
+		}
+		for _, a := range all {
+			n.Tokens, n.Trained, n.Question = max(n.Tokens, len(a.IDs)), n.Trained+a.Count(), a.question
+		}
+		return n, nil
+	}
+	l, _, err := t.taught(row, file, how.Mask)
+	if err != nil {
+		return n, err
+	}
+	c, err := sft.ReadConversation(row)
+	n.Tokens, n.Trained, n.Question = len(l.IDs), l.Count(), c.Question()
+	return n, err
+}
+
 // countsFile is where a file's counts are kept; "" where the machine names no such place. Pictures that lie beside
 // a file may change while it does not, so its folder's name counts, and what told of them is told again when a
 // lesson is learned from.
-func (t *teacher) countsFile(f *lessonFile, mask string) string {
+func (t *teacher) countsFile(f *lessonFile, how experiment.Lessons) string {
 	root, err := os.UserCacheDir()
 	if err != nil {
 		return ""
@@ -70,7 +88,10 @@ func (t *teacher) countsFile(f *lessonFile, mask string) string {
 	if err != nil {
 		return ""
 	}
-	parts := []string{countsVersion, path, f.sum, mask, t.system}
+	parts := []string{countsVersion, path, f.sum, how.Mask, t.system}
+	if how.Answers > 0 {
+		parts = append(parts, fmt.Sprint("judged ", how.Answers))
+	}
 	for _, name := range []string{"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "preprocessor_config.json", "chat_template.jinja", "chat_template.json"} {
 		text, err := os.ReadFile(filepath.Join(t.dir, name))
 		if err != nil {

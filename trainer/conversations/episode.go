@@ -20,6 +20,9 @@ type Episode struct {
 	// clean ones. nil: it was not.
 	Noise *Noise
 
+	// Good is of an answer that somebody judged (judged.go).
+	Good bool
+
 	// Lost is why nothing can be learned from it: a tool outside failed (outside.go). nil: it can.
 	Lost error
 }

@@ -113,22 +113,35 @@ func (f *lessonFile) each(do func(text string, line int) error) error {
 }
 
 // prompt is a row as it stands in the run's list.
-func (f *lessonFile) prompt(i int, c counted) (p prompts.Prompt, err error) {
+func (f *lessonFile) prompt(i int, c counted, judged bool) (p prompts.Prompt, err error) {
 	if f.table != nil {
 		return prompts.NewLessonAt(f.name, i, c.Sum, c.Question)
 	}
 	row := f.lines[i].text
-	read, err := sft.ReadConversation(row)
+	shown, err := shownIn(row, judged)
 	if err != nil {
 		return p, fmt.Errorf("%s:%d: %w", f.name, f.lines[i].line, err)
 	}
-	if p, err = prompts.NewLesson(f.name, row, c.Question, read.Pictures); err == nil {
+	if p, err = prompts.NewLesson(f.name, row, c.Question, shown); err == nil {
 		err = p.HasPictures(filepath.Dir(f.name))
 	}
 	if err != nil {
 		return p, fmt.Errorf("%s:%d: %w", f.name, f.lines[i].line, err)
 	}
 	return p, nil
+}
+
+// shownIn are the names of a row's pictures.
+func shownIn(row string, judged bool) ([]string, error) {
+	if judged {
+		all, err := sft.ReadPreference(row)
+		if err != nil {
+			return nil, err
+		}
+		return all[0].Pictures, nil
+	}
+	c, err := sft.ReadConversation(row)
+	return c.Pictures, err
 }
 
 func sumOf(text string) string {

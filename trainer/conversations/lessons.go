@@ -74,23 +74,31 @@ func (t *teacher) file(name string) (*lessonFile, error) {
 
 // lesson is a prompt's tokens, and its pictures.
 func (t *teacher) lesson(p prompts.Prompt, mask string) (l sft.Lesson, pictures []*vision.Image, err error) {
-	row, file, ok := p.Lesson()
-	if !ok {
-		return l, nil, errors.New("this prompt is no conversation to learn from")
-	}
-	if at, sum, ok := p.LessonAt(); ok {
-		f, err := t.file(file)
-		if err != nil {
-			return l, nil, err
-		}
-		if row, err = f.row(at); err != nil {
-			return l, nil, err
-		}
-		if sumOf(row) != sum {
-			return l, nil, fmt.Errorf("%s: row %d has changed since the run was begun\nhint: put the file back", file, at+1)
-		}
+	row, file, err := t.row(p)
+	if err != nil {
+		return l, nil, err
 	}
 	return t.taught(row, file, mask)
+}
+
+// row is a prompt's row, and the file that it stands in.
+func (t *teacher) row(p prompts.Prompt) (row, file string, err error) {
+	row, file, ok := p.Lesson()
+	if !ok {
+		return "", "", errors.New("this prompt is no conversation to learn from")
+	}
+	at, sum, ok := p.LessonAt()
+	if !ok {
+		return row, file, nil
+	}
+	f, err := t.file(file)
+	if err != nil {
+		return "", "", err
+	}
+	if row, err = f.row(at); err == nil && sumOf(row) != sum {
+		err = fmt.Errorf("%s: row %d has changed since the run was begun\nhint: put the file back", file, at+1)
+	}
+	return row, file, err
 }
 
 // taught is a row's tokens, and its pictures.
@@ -99,14 +107,9 @@ func (t *teacher) taught(row, file, mask string) (l sft.Lesson, pictures []*visi
 	if err != nil {
 		return l, nil, err
 	}
-	if pictures, err = prompts.OpenPictures(filepath.Dir(file), c.Pictures); err != nil {
+	pictures, grids, err := t.pictures(file, c)
+	if err != nil {
 		return l, nil, err
-	}
-	grids := make([]vlm.Grid, len(pictures))
-	for i, m := range pictures {
-		if grids[i], err = t.processor.Grid(m.Width, m.Height); err != nil {
-			return l, nil, fmt.Errorf("picture %d: %w", i+1, err)
-		}
 	}
 	if mask == "whole" {
 		l, err = t.whole(c, grids)
@@ -117,6 +120,20 @@ func (t *teacher) taught(row, file, mask string) (l sft.Lesson, pictures []*visi
 		err = errors.New("no token of it is trained")
 	}
 	return l, pictures, err
+}
+
+// pictures are a conversation's, with how they are cut into patches.
+func (t *teacher) pictures(file string, c sft.Conversation) (pictures []*vision.Image, grids []vlm.Grid, err error) {
+	if pictures, err = prompts.OpenPictures(filepath.Dir(file), c.Pictures); err != nil {
+		return nil, nil, err
+	}
+	grids = make([]vlm.Grid, len(pictures))
+	for i, m := range pictures {
+		if grids[i], err = t.processor.Grid(m.Width, m.Height); err != nil {
+			return nil, nil, fmt.Errorf("picture %d: %w", i+1, err)
+		}
+	}
+	return pictures, grids, nil
 }
 
 func (t *teacher) whole(c sft.Conversation, grids []vlm.Grid) (sft.Lesson, error) {
@@ -169,7 +186,7 @@ func (t *teacher) fitting(l experiment.Lessons, long map[string][]tooLong) (list
 	if err != nil {
 		return nil, err
 	}
-	counts, err := t.counted(f, l.Mask)
+	counts, err := t.counted(f, l)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +195,7 @@ func (t *teacher) fitting(l experiment.Lessons, long map[string][]tooLong) (list
 			long[l.File] = append(long[l.File], tooLong{c.Line, c.Tokens})
 			continue
 		}
-		p, err := f.prompt(i, c)
+		p, err := f.prompt(i, c, l.Answers > 0)
 		if err != nil {
 			return nil, err
 		}

@@ -251,10 +251,10 @@ func TestCountedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all, err = e.counted(f, "whole"); err != nil {
+		if all, err = e.counted(f, experiment.Lessons{Mask: "whole"}); err != nil {
 			t.Fatal(err)
 		}
-		return e.countsFile(f, "whole"), all
+		return e.countsFile(f, experiment.Lessons{Mask: "whole"}), all
 	}
 	write("one")
 	kept, first := counts()

@@ -15,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
@@ -30,6 +31,7 @@ type Model struct {
 	train   []prompts.Prompt
 	rewards model.Rewards
 	turn    experiment.Turn // of the iteration under way
+	shift   loss.Shift      // of objectives over judged answers
 	teacher *teacher        // nil: nothing is learned from conversations of a file
 	likely  ledger.Spread   // totals of its likeliest answers
 }
@@ -203,6 +205,9 @@ func (m *Model) Tensors() ([]safetensors.Tensor, error) {
 	if head := m.Critic(); head != nil {
 		all = append(all, head.Tensors(headPrefix)...)
 	}
+	if m.shifts() {
+		all = append(all, m.shiftTensor())
+	}
 	return all, nil
 }
 
@@ -211,6 +216,9 @@ func (m *Model) Load(f *safetensors.File) error {
 	err := m.learner.Load(f, "")
 	if head := m.Critic(); head != nil && err == nil {
 		err = head.Load(f, headPrefix)
+	}
+	if m.shifts() && err == nil {
+		err = m.loadShift(f)
 	}
 	return err
 }

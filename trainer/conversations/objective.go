@@ -9,6 +9,9 @@ import (
 
 // Objective is model.Model's: every objective of an episode is one of tokens.
 func (m *Model) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objective, error) {
+	if turn.Kind().Judged {
+		return m.preferring(turn), nil
+	}
 	if turn.Kind().Taught {
 		return trainer.Teaching{Aggregate: turn.Loss.Aggregate}, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/sft"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
@@ -15,7 +16,11 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 	}
 	samples := make([]trainer.Sample, len(keys))
 	for i, k := range keys {
-		s, err := m.told(k)
+		tell := m.told
+		if m.turn.Kind().Judged {
+			tell = m.toldAnswer
+		}
+		s, err := tell(k)
 		if err != nil {
 			return nil, fmt.Errorf("%s, %q: %w", m.turn.Rollout.Lessons, m.train[k.Prompt].Text, err)
 		}
@@ -29,11 +34,16 @@ const told tools.End = "told"
 
 // told is a lesson as an episode: what the assistant says counts as drawn.
 func (m *Model) told(k trainer.Key) (trainer.Sample, error) {
-	s := trainer.Sample{Key: k}
 	l, pictures, err := m.teacher.lesson(m.train[k.Prompt], m.turn.Rollout.LessonsMask)
 	if err != nil {
-		return s, err
+		return trainer.Sample{Key: k}, err
 	}
+	return m.episode(k, l, pictures), nil
+}
+
+// episode is a lesson with its pictures as an episode.
+func (m *Model) episode(k trainer.Key, l sft.Lesson, pictures []*vision.Image) trainer.Sample {
+	s := trainer.Sample{Key: k}
 	l.Trained[0] = false // no token stands before it
 	t := &tools.Transcript{Protocol: m.opened.Episode.Protocol, Tokens: l.IDs, Sampled: l.Trained,
 		LogProb: make([]float64, len(l.IDs)), ModelLogProb: make([]float64, len(l.IDs)), Reward: make([]float64, len(l.IDs)), End: told}
@@ -59,7 +69,7 @@ func (m *Model) told(k trainer.Key) (trainer.Sample, error) {
 		}
 	}
 	s.Item.Episode = e
-	return s, nil
+	return s
 }
 
 // next is where the assistant speaks again behind a place, or the end.

@@ -25,6 +25,9 @@ func (e *Experiment) facts() []Fact {
 			train += ", beginning with " + e.Model.Adapter
 		}
 	}
+	if blank := e.Model.Blank; len(blank) > 0 {
+		train += "; begins as random numbers " + strings.Join(blank, ", ")
+	}
 	return []Fact{{"model", fmt.Sprintf("%s, %s; trains %s", e.Model.Path, e.Model.Precision, train)}, {"rewards", e.rewardWords()}}
 }
 
@@ -102,7 +105,12 @@ func count(n int, what string) string {
 }
 
 func (e *Experiment) rolls() string {
-	if e.Rollout.Offline {
+	switch l := e.lessons(); {
+	case e.Taught() && l.Answers > 0:
+		return fmt.Sprintf("nothing: %s of %s are learned from, %s each", count(e.Rollout.PromptsPerIteration, "row"), l.File, count(l.Answers, "judged answer"))
+	case e.Taught():
+		return fmt.Sprintf("nothing: %s of %s are learned from, mask %s", count(e.Rollout.PromptsPerIteration, "conversation"), l.File, l.Mask)
+	case e.Rollout.Offline:
 		return fmt.Sprintf("nothing: %s with pictures of %s are learned from", count(e.Rollout.PromptsPerIteration, "prompt"), e.Rollout.Prompts)
 	}
 	s := fmt.Sprintf("%s of %s, %s each", count(e.Rollout.PromptsPerIteration, "prompt"), e.Rollout.Prompts, count(e.Rollout.Group, "sample"))
@@ -199,6 +207,8 @@ func (e *Experiment) objectiveWords() string {
 		s += fmt.Sprintf(", by %s, β %v, advantages cut to ±%v", l.CRDOptions.Match, l.Beta, l.AdvClip)
 	case l.Objective == "reward-gradient":
 		s += ", " + e.gradientWords()
+	case o.Judged:
+		s += l.Preference.words(l.Objective == "dpo")
 	case l.Objective == "dpo" || l.Objective == "dgpo":
 		s += fmt.Sprintf(", β %v", l.Beta)
 	case o.Ratio && !unclipped || l.Objective == "awm":
@@ -222,19 +232,39 @@ func (e *Experiment) objectiveWords() string {
 	if l.NoiseScale {
 		s += ", losses weighed by the step's noise"
 	}
-	if e.Episode != nil {
+	if e.Episode != nil && !o.Judged {
 		s += ", " + l.Mode
 	}
 	if c := l.Correction; c.On() {
 		s += ", corrected by " + strings.Join(slices.DeleteFunc([]string{c.Weights, c.Reject}, func(x string) bool { return x == "" || x == "none" }), ", ")
 	}
 	switch k := l.KL; {
+	case o.Judged:
+		return s + "; the reference is " + map[string]string{"base": "the model as the run began", "stage": "the model as the stage began"}[k.Reference]
 	case k.Weight == 0:
 		s += "; no KL"
 	case k.Estimator == "mean":
 		s += fmt.Sprintf("; KL %v to %s, of means over %s", k.Weight, k.Reference, map[string]string{"published": "the published deviation", "deviation": "the step's deviation", "one": "1"}[k.Over])
 	default:
 		s += fmt.Sprintf("; KL %v to %s, %s", k.Weight, k.Reference, k.Estimator)
+	}
+	return s
+}
+
+// words are the options of a loss over judged answers.
+func (o Preference) words(pairs bool) string {
+	if !pairs {
+		return fmt.Sprintf(", β %v, good answers × %v, bad ones × %v", o.Beta, o.Desirable, o.Undesirable)
+	}
+	s := fmt.Sprintf(", %v × %s, β %v", o.Weight, o.Form, o.Beta)
+	if o.Smoothing > 0 {
+		s += fmt.Sprintf(", smoothed by %v", o.Smoothing)
+	}
+	if o.Quality > 0 {
+		s += fmt.Sprintf(", + %v × bco", o.Quality)
+	}
+	if o.Imitate > 0 {
+		s += fmt.Sprintf(", + %v × the better answer's likelihood", o.Imitate)
 	}
 	return s
 }

@@ -27,10 +27,14 @@ type Loss struct {
 	Gradient   Gradient        `toml:"gradient" of:"reward-gradient"`
 	Correction loss.Correction `toml:"correction"`
 	Value      Value           `toml:"value" of:"estimator=gae"`
+	Preference Preference      `toml:"preference" of:"tokens"`
 }
 
 // KL is [loss.kl].
 type KL struct{ loss.Penalty }
+
+// Preference is [loss.preference], of objectives that learn from answers which somebody judged.
+type Preference struct{ loss.Preference }
 
 // Value is the head of values that the estimator gae learns with.
 type Value struct {
@@ -46,5 +50,6 @@ func defaultLoss() Loss {
 		Forward: loss.DefaultForward(), AWMOptions: loss.DefaultAWMOptions(), CRDOptions: loss.DefaultCRDOptions(),
 		TokenOptions: loss.DefaultTokenOptions(),
 		KL:           KL{loss.DefaultPenalty()}, Gradient: defaultGradient(), Correction: loss.DefaultCorrection(), Value: Value{LR: 1e-5, ClipRange: 0.5, GradClip: 1},
+		Preference: Preference{loss.DefaultPreference()},
 	}
 }

@@ -17,6 +17,7 @@ type ObjectiveKind struct {
 	Draws  bool // draws a number for every token
 	Flow   bool // is defined for flows alone
 	Taught bool // learns from conversations of a file, and nothing is rolled
+	Judged bool // of these, from answers that somebody judged
 
 	// What it asks other weights for, beside the current ones.
 	Old       bool // the old ones
@@ -56,11 +57,13 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "crd", Card: "The network's own reward of a sample, its lead over the old network, is brought to the sample's advantage, both centred over the batch (Centered Reward Distillation); any solver may roll."},
 			Noised: true, Flow: true, Old: true, KL: true, Follows: true, Verdict: centred, numbers: []string{"kl", "own_reward"}},
 		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, Flow: true, options: func(l Loss) options { return l.AWM() }, Old: true, KL: true, Average: true, Verdict: matching, numbers: []string{"kl"}},
-		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO)."}, Noised: true, Pairs: true, Reference: true, Verdict: preferredPairs, numbers: []string{"accuracy", "margin"}},
+		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO). Of an episode: of the better of two answers in a file's rows (rollout.lessons, loss.preference; DPO and its kin, MPO, RPO)."}, Noised: true, Pairs: true, Reference: true, Verdict: preferredPairs, numbers: []string{"accuracy", "margin"},
+			episode: &ObjectiveKind{Name: Name{Name: "dpo"}, Tokens: true, Free: true, Taught: true, Judged: true, Reference: true, numbers: []string{"accuracy", "margin", "chosen", "rejected", "nll"}}},
+		{Name: Name{Name: "kto", Card: "Answers of a file's rows that are good or bad, each by itself (KTO; rollout.lessons, loss.preference)."}, Tokens: true, Free: true, Taught: true, Judged: true, Reference: true, numbers: []string{"accuracy", "margin", "chosen", "rejected", "distance"}},
 		{Name: Name{Name: "distill", Card: "The distance of a step's mean from the teacher's, on the policy's own samples (Diffusion-OPD); no sample is compared with another, so that rewards are watched and not learned from.", sets: "kl = { weight = 1, reference = \"teacher\" }"}, Ratio: true, Free: true, Steps: distilled, numbers: []string{"kl"}},
 		{Name: Name{Name: "rwr", Card: "Matching errors weighted by the reward (reward-weighted regression)."}, Noised: true, Verdict: weighted},
 		{Name: Name{Name: "sft", Card: "Matching errors of the chosen samples (fine-tuning on the best). Of an episode: the cross entropy of a file's conversations (rollout.lessons)."}, Noised: true, Verdict: weighted,
-			episode: &ObjectiveKind{Name: Name{Name: "sft"}, Tokens: true, Free: true, Taught: true}},
+			episode: &ObjectiveKind{Name: Name{Name: "sft"}, Tokens: true, Free: true, Taught: true, numbers: []string{"nll", "token_probability"}}},
 		{Name: Name{Name: "dgpo", Card: "Preference of a group's better samples over its worse (Direct Group Preference Optimization)."}, Noised: true, Reference: true, Verdict: preferredGroups},
 		{Name: Name{Name: "reward-gradient", Card: "The reward's own gradient, through the picture and the network (SRPO's Direct-Align, ReFL, DRaFT); the reward must be differentiable."}, Noised: true, Free: true, numbers: []string{"developed_reward"}},
 		{Name: Name{Name: "gspo", Card: "One clipped ratio a sequence, the mean over its tokens, of which each has its own gradient (GSPO; verl)."}, Ratio: true, Tokens: true},

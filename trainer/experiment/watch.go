@@ -79,7 +79,7 @@ func (e *Experiment) measures(n Number) bool {
 
 // objectiveNumbers are what the objective measures beside the numbers that all runs have.
 func (e *Experiment) objectiveNumbers() []string {
-	if e.Episode == nil {
+	if e.Episode == nil || e.Taught() {
 		return e.objective().numbers
 	}
 	all := []string{"kl", "ppo_kl", "clipped", "clipped_dual"}

@@ -31,7 +31,7 @@ type Penalty struct {
 	Estimator string  `toml:"estimator" doc:"see darkroom list kls"`
 	Over      string  `toml:"over" enum:"published,deviation,one" of:"steps" doc:"of mean: the distance is divided by twice the square of what the solver's published code has, or of the step's deviation, or by 1"`
 	Corrected bool    `toml:"corrected" of:"tokens" doc:"of tokens: times the ratio, so that its mean is over the current policy (TRL)"`
-	Reference string  `toml:"reference" enum:"base,ema,old,teacher" doc:"who is left; teacher is the model of model.teacher, who is drawn near"`
+	Reference string  `toml:"reference" enum:"base,stage,ema,old,teacher" doc:"who is left: base is the model as the run began, stage as the stage began; teacher is the model of model.teacher, who is drawn near"`
 	EMAWeight float64 `toml:"ema_weight" range:"[0,inf)" of:"awm" doc:"of awm: weight of the same distance to the moving average"`
 	Reset     int     `toml:"reset" range:"[0,inf)" doc:"iterations after which the reference is made the current weights; 0: never"`
 }

@@ -12,7 +12,7 @@ func Needed(e *experiment.Experiment) []trainer.Weights {
 	for _, at := range e.Turns() {
 		kl, kind := at.Loss.KL, at.Kind()
 		compared := kl.Weight > 0 || kind.Reference
-		if compared && kl.Reference == "base" {
+		if compared && (kl.Reference == "base" || kl.Reference == "stage") {
 			asked[trainer.Reference] = true
 		}
 		if kind.Old || compared && kl.Reference == "old" && kind.Noised {

@@ -98,7 +98,7 @@ func (t *training) prepare(i int) error {
 	}
 	t.loop.Choice = t.chooses()
 	t.loop.Objective, err = t.model.Objective(turn, t.model)
-	if reset := turn.Loss.KL.Reset; reset > 0 && i > 0 && i%reset == 0 {
+	if reset := turn.Loss.KL.Reset; reset > 0 && i > 0 && i%reset == 0 || turn.Loss.KL.Reference == "stage" && i == turn.First {
 		t.model.Params().Follow(trainer.Reference, 0)
 	}
 	return err
