@@ -10,6 +10,10 @@ const (
 	Old                      // what the objective calls old: who rolled last, or follows at a distance
 	Average                  // the moving average of the current ones
 	Teacher                  // those of another model, which answers and is never trained
+	// Lagged rolls where samples come from earlier weights: as they were so many iterations ago. The number behind it is
+	// one iteration younger, and so on, up to those that the iteration began with. All of them are moved on together, once
+	// an iteration, when Lagged is to follow.
+	Lagged
 )
 
 // A Policy is a model that acts.

@@ -35,6 +35,7 @@ func (e *Experiment) checkChoice(r report) {
 	e.checkClips(r)
 	e.checkTeacher(r)
 	e.checkLessons(r)
+	e.checkLag(r)
 	o, roll := e.objective(), e.Rollout
 	switch {
 	case roll.Resample != nil && e.Episode == nil && e.Advantage.Filter == nil && roll.Group == 1:

@@ -19,6 +19,7 @@ type Work struct {
 	// Impure says that a result does not follow from its job's name alone: who does it asks programs or servers. Then
 	// the first result is the job's, and none is compared.
 	Impure bool
+	Urgent bool // it comes before what was offered and nobody has begun
 }
 
 // A Batch is work under way.
@@ -42,7 +43,7 @@ func (f *Fleet) Begin(ctx context.Context, w Work) (*Batch, error) {
 	f.open = append(f.open, b)
 	added := b.add(f.Clock())
 	for _, j := range added {
-		if err := f.offerFirst(ctx, j); err != nil {
+		if err := f.offerFirst(ctx, j, w.Urgent); err != nil {
 			b.drop()
 			return nil, err
 		}
@@ -76,7 +77,7 @@ func (b *Batch) add(now time.Duration) (added []*job) {
 }
 
 // offerFirst takes what is kept of a job, or offers it.
-func (f *Fleet) offerFirst(ctx context.Context, j *job) error {
+func (f *Fleet) offerFirst(ctx context.Context, j *job, urgent bool) error {
 	kept, err := f.Hub.Kept(ctx, j.name)
 	if err != nil {
 		return fmt.Errorf("fleet: asking for what was kept of job %s: %w", j.Job, err)
@@ -89,7 +90,7 @@ func (f *Fleet) offerFirst(ctx context.Context, j *job) error {
 	if j.payload != nil {
 		return nil
 	}
-	if err := f.Hub.Offer(ctx, j.name, j.Job, false); err != nil {
+	if err := f.Hub.Offer(ctx, j.name, j.Job, urgent); err != nil {
 		return fmt.Errorf("fleet: offering job %s: %w", j.Job, err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -34,11 +35,15 @@ type Model struct {
 	recent    []Hash // jobs of the iteration under way, whose results are kept until the next one
 	weights   []Hash // blobs, the oldest first
 	impure    bool   // samples ask programs or servers
+	ahead     ahead
+	mu        sync.Mutex
+	read      map[Hash]result // of jobs whose results are not learned from yet
 }
 
-// Open opens a run's model, and shares its rolls out.
-func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, open func(o model.Options) (model.Model, error)) (model.Model, error) {
-	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress}
+// Open opens a run's model, and shares its rolls out. plan says what iterations to come will ask for.
+func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, plan planner, open func(o model.Options) (model.Model, error)) (model.Model, error) {
+	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, read: map[Hash]result{}}
+	m.ahead = ahead{plan: plan, open: map[int]*Batch{}}
 	o.Context, o.Progress = m.ctx, nil
 	own, err := open(o)
 	if err != nil {
@@ -81,6 +86,7 @@ func (m *Model) prepare(s Setup) error {
 // Begin is model.Model's. What is kept of the iteration before is not needed any more.
 func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
 	m.turn, m.root, m.elsewhere = turn, root, 0
+	m.dropAhead(turn.First+turn.Iteration, root)
 	if err := m.forget(); err != nil {
 		return err
 	}
@@ -90,6 +96,11 @@ func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
 func (m *Model) forget() error {
 	names := m.recent
 	m.recent = nil
+	m.mu.Lock()
+	for _, name := range names {
+		delete(m.read, name)
+	}
+	m.mu.Unlock()
 	if err := m.fleet.Forget(context.Background(), names); err != nil {
 		return fmt.Errorf("fleet: forgetting the results of the iteration before: %w", err)
 	}
@@ -105,6 +116,9 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 	s := share{Model: m, how: how, keys: keys, told: m.progress, roll: func(_ context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
 		return m.Model.Roll(w, keys)
 	}}
+	if err := m.lookAhead(context.Background()); err != nil {
+		return nil, err
+	}
 	before := rollsOf(m.Model.Passes())
 	samples, err := s.do(context.Background(), w)
 	m.elsewhere += s.passes - (rollsOf(m.Model.Passes()) - before)
@@ -156,7 +170,7 @@ func (p fixed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, er
 	return s.do(p.ctx, w)
 }
 
-// mostWeights is how many versions stay where workers can fetch them.
+// mostWeights is how many versions stay where workers can fetch them, beside those that samples lag behind.
 const mostWeights = 4
 
 // publish makes a set of weights known, and names it; false where it cannot travel.
@@ -178,7 +192,7 @@ func (m *Model) publish(ctx context.Context, w trainer.Weights) (name Hash, ok b
 	if _, err := m.fleet.Hub.Put(ctx, data); err != nil {
 		return name, false, fmt.Errorf("fleet: publishing the weights: %w", err)
 	}
-	if m.weights = append(m.weights, name); len(m.weights) > mostWeights {
+	if m.weights = append(m.weights, name); len(m.weights) > mostWeights+m.e.Run.Lag {
 		err = m.fleet.Hub.Drop(ctx, m.weights[0])
 		m.weights = m.weights[1:]
 	}
@@ -187,6 +201,7 @@ func (m *Model) publish(ctx context.Context, w trainer.Weights) (name Hash, ok b
 
 // Close is model.Model's.
 func (m *Model) Close() error {
+	m.dropAhead(m.e.Run.Iterations, m.ahead.root)
 	return errors.Join(m.forget(), m.Model.Close())
 }
 
@@ -209,38 +224,64 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 	if !ok {
 		return s.roll(ctx, s.keys)
 	}
-	var jobs []Job
-	for _, part := range Split(s.keys, s.e.Rollout.Group) {
-		jobs = append(jobs, Job{Setup: s.setup, Weights: weights, How: s.how, Keys: runsOf(part)})
-	}
-	read := map[Hash]result{}
-	check := func(j Job, payload []byte) error {
-		samples, passes, err := Unpack(payload, j.All(), speaking(s.Model.Model))
-		read[j.Name()] = result{payload, samples, passes}
-		return err
-	}
+	jobs := s.jobsOf(weights, s.how, s.keys)
 	told := func(done int) {
 		if s.told != nil {
 			s.told(done, len(jobs))
 		}
 	}
-	payloads, err := s.fleet.Do(ctx, Work{Jobs: jobs, Here: s.here, Check: check, Told: told, Impure: s.impure})
+	payloads, err := s.fleet.Do(ctx, Work{Jobs: jobs, Here: s.here, Check: s.check, Told: told, Impure: s.impure, Urgent: s.how.Fixed})
 	if err != nil {
 		return nil, err
 	}
 	var all []trainer.Sample
 	for i, j := range jobs {
-		r := read[j.Name()]
-		if !bytes.Equal(r.payload, payloads[i]) { // it was done here, or once more since its worker was dismissed
-			if r.samples, r.passes, err = Unpack(payloads[i], j.All(), speaking(s.Model.Model)); err != nil {
-				return nil, err
-			}
+		r, err := s.result(j, payloads[i])
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, r.samples...)
 		s.passes += rollsOf(r.passes)
 		s.recent = append(s.recent, j.Name())
 	}
 	return all, nil
+}
+
+// jobsOf shares samples out. Groups are jobs of their own, but those of evaluations, which are small.
+func (m *Model) jobsOf(weights Hash, how How, keys []trainer.Key) (jobs []Job) {
+	least := 1
+	if how.Fixed {
+		least = m.e.Rollout.Group
+	}
+	for _, part := range Split(keys, least) {
+		jobs = append(jobs, Job{Setup: m.setup, Weights: weights, How: how, Keys: runsOf(part)})
+	}
+	return jobs
+}
+
+// check reads what came of a job.
+func (m *Model) check(j Job, payload []byte) error {
+	samples, passes, err := Unpack(payload, j.All(), speaking(m.Model))
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.read[j.Name()] = result{payload, samples, passes}
+	return nil
+}
+
+// result is what came of a job, which may be another than what was read of it before: it was done here, or once more
+// since its worker was dismissed.
+func (m *Model) result(j Job, payload []byte) (r result, err error) {
+	m.mu.Lock()
+	r, known := m.read[j.Name()]
+	delete(m.read, j.Name())
+	m.mu.Unlock()
+	if !known || !bytes.Equal(r.payload, payload) {
+		r.samples, r.passes, err = Unpack(payload, j.All(), speaking(m.Model))
+	}
+	return r, err
 }
 
 // result is what came of a job.

@@ -65,12 +65,26 @@ func (w *Learner) Move(scale, rate float64) { w.mover.Move(scale, rate) }
 
 // Follow moves other weights towards the current ones.
 func (w *Learner) Follow(to trainer.Weights, decay float64) {
+	if to == trainer.Lagged {
+		w.age()
+		return
+	}
 	s := w.others[to]
 	if s == nil {
 		s = optim.NewShadow(w.params) // a reference that is reset for the first time
 		w.others[to] = s
 	}
 	s.Follow(decay)
+}
+
+// age lets each of the lagged weights be what the next younger ones were, and the youngest the current ones.
+func (w *Learner) age() {
+	oldest, at := w.others[trainer.Lagged], trainer.Lagged
+	for ; w.others[at+1] != nil; at++ {
+		w.others[at] = w.others[at+1]
+	}
+	w.others[at] = oldest
+	oldest.Follow(0)
 }
 
 // Forget drops other weights: the reference, until it is reset again, is the model without its

@@ -28,7 +28,20 @@ func Needed(e *experiment.Experiment) []trainer.Weights {
 			all = append(all, w)
 		}
 	}
+	if lag := trainer.Weights(e.Run.Lag); lag > 0 {
+		for d := range lag + 1 {
+			all = append(all, trainer.Lagged+d)
+		}
+	}
 	return all
+}
+
+// Actor is whose samples are learned from.
+func Actor(e *experiment.Experiment) trainer.Weights {
+	if e.Run.Lag > 0 {
+		return trainer.Lagged
+	}
+	return trainer.Current
 }
 
 // Average is which weights optim.ema makes. Old weights that follow at its pace are the average.

@@ -32,8 +32,20 @@ func (t *training) openFleet(o model.Options) error {
 		return err
 	}
 	t.fleet.Log = t.logJob
-	t.model, err = t.fleet.Open(s, t.Experiment, o, func(o model.Options) (model.Model, error) { return t.modality.Open(t.Experiment, o) })
+	t.model, err = t.fleet.Open(s, t.Experiment, o, t.planned, func(o model.Options) (model.Model, error) { return t.modality.Open(t.Experiment, o) })
 	return err
+}
+
+// planned is what an iteration to come will roll, as far as that does not depend on those before it.
+func (t *training) planned(i int) (p fleet.Planned, err error) {
+	if p.Turn, err = t.Turn(i); err != nil || p.Turn.Taught() {
+		return p, err
+	}
+	now := t.now.turn
+	defer func() { t.now.turn = now }()
+	t.now.turn, p.Root = p.Turn, t.root()
+	p.Keys = t.keys(i)
+	return p, nil
 }
 
 // setup is what a worker opens.
@@ -97,6 +109,7 @@ func OpenElsewhere(s fleet.Setup, path string, o model.Options) (model.Model, *e
 	if changed := changedFiles(dir, has, files); len(changed) > 0 {
 		return nil, nil, fmt.Errorf("the model in %s is not the trainer's:\n  %s\nhint: copy the trainer's folder; --model says where it is", dir, strings.Join(changed, "\n  "))
 	}
+	e.Run.Lag = 0          // whose weights are sent
 	e.Model.Teacher = ""   // which is asked about samples, by the trainer
 	e.Rollout.Lessons = "" // which the trainer reads
 	for i := range e.Stages {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,13 +98,19 @@ func (s silent) Say(ctx context.Context, e fleet.Event) error {
 // train runs an experiment with the crew.
 func (c *crew) train(e *experiment.Experiment, o Options, f fleet.Options) (*ledger.Result, *fleet.Fleet) {
 	c.Helper()
+	return c.trainUntil(context.Background(), e, o, f)
+}
+
+// trainUntil is train until ctx ends.
+func (c *crew) trainUntil(ctx context.Context, e *experiment.Experiment, o Options, f fleet.Options) (*ledger.Result, *fleet.Fleet) {
+	c.Helper()
 	if f.Say = o.Say; f.Say == nil {
 		f.Say = c.Logf
 	}
 	f.Hub, f.Rules = c.hub, soon
 	own := fleet.New(f)
 	o.Fleet, o.Class = func() (*fleet.Fleet, error) { return own, nil }, "test"
-	r, err := trainAs(c.T, e, o)
+	r, err := trainUntil(ctx, c.T, e, o)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -216,6 +223,70 @@ func TestFleetEpisodes(t *testing.T) {
 	same(t, "played by workers", contents(t, alone), contents(t, helped))
 	if by["steady"] == 0 || by[fleet.Here] > 0 || f.Counts().Differed > 0 || len(f.Refused()) > 0 {
 		t.Errorf("who did how much: %v; %+v, refused %v", by, f.Counts(), f.Refused())
+	}
+}
+
+// TestLag: samples of earlier weights. A run with a lag leaves the same bytes with workers, whoever of them is killed,
+// and when the trainer is stopped and goes on, as one that nobody helps. DARKROOM_FLEET=all tries more fleets.
+func TestLag(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	lags, crews := []int{2}, []int{2}
+	if os.Getenv("DARKROOM_FLEET") == "all" {
+		lags, crews = []int{1, 2, 7}, []int{1, 2, 5}
+	} else {
+		t.Log("skipped: other lags and fleets, without DARKROOM_FLEET=all")
+	}
+	for _, lag := range lags {
+		sets := []string{"run.iterations=5", fmt.Sprint("run.lag=", lag)}
+		alone := filepath.Join(t.TempDir(), "alone")
+		if _, err := trainAs(t, parse(t, sets...), Options{Dir: alone}); err != nil {
+			t.Fatal(err)
+		}
+		want := contents(t, alone)
+		for i, l := range ledgerOf(t, alone) {
+			if most := l.Updates[0].RatioMost; (most == 1) != (i == 0) {
+				t.Errorf("lag %d, iteration %d: the first update's ratio is %v", lag, i+1, most)
+			}
+		}
+		for _, workers := range crews {
+			dir := filepath.Join(t.TempDir(), "fleet")
+			var finished, lead atomic.Int64 // iterations, and how many of them workers were ahead
+			ahead := func(j fleet.Job, payload []byte) []byte {
+				if !j.How.Fixed {
+					lead.Store(max(lead.Load(), int64(j.How.Iteration)-finished.Load()))
+				}
+				return payload
+			}
+			for stop := 2; stop <= 5; stop += 3 { // the trainer is stopped behind the second iteration
+				c := newCrew(t)
+				kill := c.join("brief", nil)
+				for i := range workers {
+					c.join(fmt.Sprint("w", i), ahead)
+				}
+				ctx, end := context.WithCancel(context.Background())
+				o := Options{Dir: dir, Resume: stop > 2, Report: func(l *ledger.Line, _ *ledger.TimingLine) {
+					finished.Store(int64(l.Iteration))
+					time.AfterFunc(100*time.Millisecond, kill)
+					if l.Iteration == stop {
+						end()
+					}
+				}}
+				_, f := c.trainUntil(ctx, parse(t, sets...), o, fleet.Options{Local: workers == 1, Audit: 0.2})
+				c.close()
+				end()
+				if n := f.Counts(); n.Differed > 0 || len(f.Refused()) > 0 {
+					t.Errorf("lag %d, %d workers: %+v, refused %v", lag, workers, n, f.Refused())
+				}
+			}
+			if n := lead.Load(); n < 1 || n > int64(lag) {
+				t.Errorf("lag %d, %d workers: they were %d iterations ahead", lag, workers, n)
+			}
+			t.Log(lag, workers, workOf(t, dir))
+			same(t, fmt.Sprintf("lag %d, %d workers", lag, workers), want, contents(t, dir))
+		}
 	}
 }
 

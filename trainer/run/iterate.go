@@ -29,7 +29,7 @@ func (t *training) iterate() (*fired, error) {
 	t.learn(report)
 	t.spend(time.Since(began).Seconds())
 	line := t.line(i, report)
-	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && (line.Noisy == nil || !line.Noisy.Expected) { // nothing had moved yet
+	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && (i == 0 || t.Run.Lag == 0) && (line.Noisy == nil || !line.Noisy.Expected) { // nothing had moved yet
 		t.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
 	}
 	if every := t.Evaluate.Every; every > 0 && (i+1)%every == 0 || t.last(i+1) {

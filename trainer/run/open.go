@@ -87,12 +87,12 @@ func (t *training) begin() (err error) {
 
 // openLoop joins the model, the rewards and the choices of prompts and samples to the loop.
 func (t *training) openLoop() {
-	t.loop = &trainer.Trainer{Policy: timed{t.model, t}, Prompts: t.keys, Score: t.judge, Compare: t.compare, Pass: t.skips,
+	t.loop = &trainer.Trainer{Policy: timed{t.model, t}, Actor: model.Actor(t.Experiment), Prompts: t.keys, Score: t.judge, Compare: t.compare, Pass: t.skips,
 		Order: func(i, n int) []int {
 			return t.root().With("shares").Iteration(i).Draw().Perm(n)
 		}}
 	for _, w := range model.Needed(t.Experiment) {
-		if w != trainer.Reference {
+		if w != trainer.Reference && w <= trainer.Lagged { // which moves the younger ones
 			t.loop.Memories = append(t.loop.Memories, trainer.Memory{Weights: w})
 		}
 	}
@@ -101,12 +101,12 @@ func (t *training) openLoop() {
 // close lets go of everything, after a run that ended with an error or without. What a rank that was left
 // behind may still use stays as it is.
 func (t *training) close(after error) error {
-	errs := []error{t.files.closeLines()}
 	if exchange.LeftBehind(after) {
-		return errors.Join(append(errs, t.files.folder.Close())...)
+		return errors.Join(t.files.closeLines(), t.files.folder.Close())
 	}
+	var errs []error
 	if t.model != nil {
-		errs = append(errs, t.model.Close())
+		errs = append(errs, t.model.Close()) // which may have lines to write
 	}
-	return errors.Join(append(errs, t.closeRewards(), t.files.folder.Close())...)
+	return errors.Join(append(errs, t.files.closeLines(), t.closeRewards(), t.files.folder.Close())...)
 }

@@ -105,6 +105,12 @@ func trainWith(t *testing.T, e *experiment.Experiment, dir string, resume bool, 
 // trainAs runs with options; it has a backend of two threads.
 func trainAs(t *testing.T, e *experiment.Experiment, o Options) (*ledger.Result, error) {
 	t.Helper()
+	return trainUntil(context.Background(), t, e, o)
+}
+
+// trainUntil is trainAs until ctx ends.
+func trainUntil(ctx context.Context, t *testing.T, e *experiment.Experiment, o Options) (*ledger.Result, error) {
+	t.Helper()
 	path, err := isa.Choose()
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +120,7 @@ func trainAs(t *testing.T, e *experiment.Experiment, o Options) (*ledger.Result,
 	if o.Backend = be; o.Say == nil {
 		o.Say = t.Logf
 	}
-	return Run(context.Background(), e, o)
+	return Run(ctx, e, o)
 }
 
 // saying keeps what a run says.
