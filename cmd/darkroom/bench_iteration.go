@@ -91,7 +91,7 @@ type benchOn struct {
 
 func (o *benchOn) flags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&o.threads, "threads", 0, "number of threads; 0: as many as the process may use")
-	deviceFlag(cmd, &o.device)
+	benchFlag(cmd, &o.device)
 }
 
 // settle settles the number of threads and the name. The device is free again when it returns: processes of their
@@ -167,7 +167,7 @@ func benchPart(cmd *cobra.Command, p iteration.Part, w iteration.Work, on benchO
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"bench", "iteration", "--worker", string(p), "--threads", strconv.Itoa(on.threads), "--device", cmp.Or(on.device, "auto")}
+	args := []string{"bench", "iteration", "--worker", string(p), "--threads", strconv.Itoa(on.threads), "--device", cmp.Or(on.device, "cpu")}
 	for name, n := range map[string]int{"repeat": w.Repeat, "heads": w.Heads, "layers": w.Layers, "latent": w.Latent, "text": w.Text, "group": w.Group, "steps": w.Steps, "window": w.Window, "micro": w.Micro,
 		"vocab": w.Vocabulary, "vlm-batch": w.Rows, "vlm-prompt": w.Prompt, "vlm-new": w.New} {
 		args = append(args, "--"+name, strconv.Itoa(n))

@@ -20,8 +20,13 @@ func deviceFlag(cmd *cobra.Command, name *string) {
 
 type backend = device.Backend
 
-// onCPU reports whether a device's name is the CPU's.
-func onCPU(name string) bool { return device.OnCPU(name) }
+// onCPU reports whether a device's name is the CPU's here.
+func onCPU(name string) bool { return device.OnCPU(device.Settle(name)) }
+
+// benchFlag is deviceFlag of a benchmark, which is the CPU's unless a device is named.
+func benchFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "device", "cpu", device.Help)
+}
 
 // devicesFlag is deviceFlag of a command that trains.
 func devicesFlag(cmd *cobra.Command, name *string) {

@@ -14,6 +14,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/nccl"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
@@ -22,6 +24,23 @@ type ranks struct {
 	all  []backend
 	wire exchange.Wire // nil: host memory
 	note string        // why it is, where there might be something faster
+}
+
+// devicesOf are the devices of a run in a folder. "auto" of a run that goes on is the kind of device that it was begun
+// on, since bits of the CPU and of tensor cores differ: only the latter leave a record of what computed products.
+func devicesOf(e *experiment.Experiment, dir string, anew bool) []string {
+	names := e.Run.Devices()
+	if names[0] != "auto" || anew {
+		return names
+	}
+	has := func(file string) bool {
+		_, err := os.Stat(filepath.Join(dir, file))
+		return err == nil
+	}
+	if has(folder.Config) && !has(run.ProductsFile) {
+		return []string{"cpu"}
+	}
+	return names
 }
 
 // openRanks opens the devices of an experiment, which wait for one another no longer than the limit. Ranks

@@ -102,7 +102,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	if err := o.fleet.check(cmd, e); err != nil {
 		return err
 	}
-	on, err := openRanks(e.Run.Devices(), e.Run.Patience())
+	on, err := openRanks(devicesOf(e, dir, o.restart), e.Run.Patience())
 	if err != nil {
 		return err
 	}

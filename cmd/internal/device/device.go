@@ -25,6 +25,7 @@ func (d CUDA) Close() { _ = d.Backend.Close() }
 // Open opens what "auto", "cpu" or "cuda:N" names. Every error is about the name or
 // the machine: wrong usage.
 func Open(name string) (Backend, error) {
+	name = Settle(name)
 	if !OnCPU(name) {
 		return OpenCUDA(name, os.Getenv(cuda.ModeVariable))
 	}
@@ -48,14 +49,26 @@ func OpenCUDA(name, mode string) (Backend, error) {
 	return CUDA{be}, nil
 }
 
-// OnCPU reports whether a device's name is the CPU's.
-func OnCPU(name string) bool { return name == "" || name == "auto" || name == "cpu" }
+// Settle is what "auto" stands for on this machine: the first CUDA device if kernels have been verified on its kind,
+// and the CPU elsewhere. Other names stay.
+func Settle(name string) string {
+	if name != "" && name != "auto" {
+		return name
+	}
+	if d := cuda.Probe().Devices; len(d) > 0 && d[0].Verified() {
+		return "cuda:0"
+	}
+	return "cpu"
+}
+
+// OnCPU reports whether a name that was settled is the CPU's.
+func OnCPU(name string) bool { return name == "cpu" }
 
 // Known reports whether a name could be a device's, here or elsewhere.
 func Known(name string) bool {
 	_, err := driver.ParseDevice(name)
-	return OnCPU(name) || err == nil
+	return name == "" || name == "auto" || name == "cpu" || err == nil
 }
 
 // Help describes --device.
-const Help = "compute on `DEVICE`: cpu, cuda:0, ... (auto is the CPU until CUDA has been verified on hardware)"
+const Help = "compute on `DEVICE`: cpu, cuda:0, ... (auto is cuda:0 on an H100 or H200, and cpu elsewhere)"

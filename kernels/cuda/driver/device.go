@@ -28,6 +28,10 @@ func (d Device) String() string {
 // Hopper says that the device is of compute capability 9.0, whose wgmma and copy engine other devices have not.
 func (d Device) Hopper() bool { return d.Major == 9 && d.Minor == 0 }
 
+// Verified says that the conformance suite has passed on a device of this compute capability (LOG.md, CUDA on
+// hardware). Others have to be named.
+func (d Device) Verified() bool { return d.Hopper() }
+
 // Oldest is the least CUDA version of a driver: PTX 8.0.
 const Oldest = 12000
 
