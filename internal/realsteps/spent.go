@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime/debug"
 	"time"
+
+	"github.com/darkroom-rl/darkroom/kernels"
 )
 
 // spent is what something took.
@@ -13,17 +15,54 @@ type spent struct {
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpu_seconds"` // of all threads
 	PeakMiB    int     `json:"peak_mib"`    // of the whole process meanwhile; 0: the system does not say
+
+	// On a device.
+	CardMiB int              `json:"card_mib,omitempty"` // what was taken of it so far, what waits to be used again included
+	Traffic *kernels.Traffic `json:"traffic,omitempty"`  // asked of it, once
+
+	Tera  float64 `json:"tera_operations,omitempty"` // of products and attention, as counted
+	Speed float64 `json:"tera_a_second,omitempty"`
 }
 
-// best is the least that f took, of several times.
-func best(times int, f func() error) (b spent, err error) {
+// meter times what is done on a backend.
+type meter struct {
+	be     kernels.Backend
+	repeat int
+}
+
+// onDevice is what a device's backend says of itself.
+type onDevice interface {
+	Traffic() kernels.Traffic
+	Held() int
+}
+
+// best is the least that f took, of several times after one that does not count; once is for what cannot be done again.
+func (m meter) best(f func() error) (b spent, err error) {
+	if m.repeat > 1 {
+		if err := f(); err != nil {
+			return b, err
+		}
+	}
+	return m.times(max(1, m.repeat), f)
+}
+
+func (m meter) once(f func() error) (spent, error) { return m.times(1, f) }
+
+func (m meter) times(n int, f func() error) (b spent, err error) {
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak begins anew where the system can
-	for i := range max(1, times) {
+	d, far := m.be.(onDevice)
+	for i := range n {
+		var before kernels.Traffic
+		if far {
+			before = d.Traffic()
+		}
+		m.be.Sync()
 		began, used := time.Now(), cpuSeconds()
 		if err := f(); err != nil {
 			return b, err
 		}
+		m.be.Sync()
 		seconds, cpu := time.Since(began).Seconds(), cpuSeconds()-used
 		if i == 0 || cpu < b.CPUSeconds {
 			b.CPUSeconds = cpu
@@ -31,9 +70,20 @@ func best(times int, f func() error) (b spent, err error) {
 		if i == 0 || seconds < b.Seconds {
 			b.Seconds = seconds
 		}
+		if far {
+			asked := d.Traffic().Since(before)
+			b.Traffic, b.CardMiB = &asked, d.Held()>>20
+		}
 	}
 	b.PeakMiB = peak()
 	return b, nil
+}
+
+// did says how much was computed.
+func (b spent) did(operations float64) spent {
+	b.Tera = operations / 1e12
+	b.Speed = b.Tera / b.Seconds
+	return b
 }
 
 // peak is the most memory that was resident, in MiB.

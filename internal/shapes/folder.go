@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -30,6 +31,29 @@ func base(class string) string {
 
 // write writes the folder; done hears of each part.
 func (s shape) write(o options, done func(part string, parameters int)) error {
+	for name, w := range s.words {
+		if err := w.write(filepath.Join(o.out, name)); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.parts {
+		n, err := p.write(o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.folder, err)
+		}
+		done(cmp.Or(p.folder, "network"), n)
+	}
+	if s.class == "" {
+		return nil
+	}
+	if err := writeJSON(filepath.Join(o.out, "scheduler", "scheduler_config.json"), s.scheduler); err != nil {
+		return err
+	}
+	return writeJSON(filepath.Join(o.out, "model_index.json"), s.index())
+}
+
+// index is a pipeline's table of contents.
+func (s shape) index() settings {
 	index := settings{"_class_name": s.class, "_diffusers_version": "0.42.1", "scheduler": []string{"diffusers", s.scheduler["_class_name"].(string)}}
 	if s.class == "StableDiffusionPipeline" {
 		index["requires_safety_checker"] = false
@@ -39,22 +63,11 @@ func (s shape) write(o options, done func(part string, parameters int)) error {
 	}
 	for name, w := range s.words {
 		index[name] = []string{"transformers", w.class}
-		if err := w.write(filepath.Join(o.out, name)); err != nil {
-			return err
-		}
-	}
-	if err := writeJSON(filepath.Join(o.out, "scheduler", "scheduler_config.json"), s.scheduler); err != nil {
-		return err
 	}
 	for _, p := range s.parts {
 		index[p.folder] = []string{library(p.class), p.class}
-		n, err := p.write(o)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.folder, err)
-		}
-		done(p.folder, n)
 	}
-	return writeJSON(filepath.Join(o.out, "model_index.json"), index)
+	return index
 }
 
 // describe writes a part's settings.

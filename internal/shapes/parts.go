@@ -50,6 +50,11 @@ var (
 		"vision_config": settings{"model_type": "qwen2_5_vl", "depth": 1, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": 3584,
 			"patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, "fullatt_block_indexes": []int{0}, "hidden_act": "silu", "in_channels": 3, "tokens_per_second": 2}}
 
+	qwenVL7 = qwenVL.with(settings{"vocab_size": 152064, "num_hidden_layers": 28,
+		"vision_config": qwenVL["vision_config"].(settings).with(settings{"depth": 32, "fullatt_block_indexes": []int{7, 15, 23, 31}})})
+	qwenSight = settings{"image_processor_type": "Qwen2VLImageProcessor", "patch_size": 14, "merge_size": 2, "temporal_patch_size": 2, "min_pixels": 3136, "max_pixels": 12845056,
+		"image_mean": []float64{0.48145466, 0.4578275, 0.40821073}, "image_std": []float64{0.26862954, 0.26130258, 0.27577711}, "rescale_factor": 1. / 255}
+
 	flow     = settings{"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0}
 	fluxFlow = flow.with(settings{"use_dynamic_shifting": true, "base_image_seq_len": 256, "base_shift": 0.5, "max_image_seq_len": 4096, "max_shift": 1.15})
 	dynamic  = flow.with(settings{"shift": 1.0, "use_dynamic_shifting": true, "base_image_seq_len": 256, "base_shift": 0.5, "max_image_seq_len": 8192, "max_shift": 0.9,

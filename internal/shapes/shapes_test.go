@@ -1,14 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // TestShapes: every shape's settings are read, and its networks have as many parameters as were published.
@@ -58,7 +65,7 @@ func small(s shape) shape {
 }
 
 // TestWritten: a folder that was written opens, in shards and types as asked, its tokenizers read, its denoiser and
-// autoencoder load; equal seeds write equal bytes.
+// autoencoder load.
 func TestWritten(t *testing.T) {
 	path, err := isa.Choose()
 	if err != nil {
@@ -76,19 +83,70 @@ func TestWritten(t *testing.T) {
 		} else if err := set.Close(); err != nil {
 			t.Fatal(err)
 		}
-		p, err := pipeline.Open(o.out, pipeline.Options{Pool: tensor.NewPool(cpu.NewDry(cpu.Options{Path: path}))})
+		if err := opens(s, o.out, tensor.NewPool(cpu.NewDry(cpu.Options{Path: path}))); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+}
+
+// opens opens a folder, reads a text, and loads what computes.
+func opens(s shape, dir string, pool *tensor.Pool) error {
+	if s.class == "" {
+		f, err := vlm.Open(dir, vlm.Options{Pool: pool, Template: "qwen2_5_vl"})
 		if err != nil {
-			t.Errorf("%s: %v", s.name, err)
-			continue
+			return err
 		}
-		if _, err := p.Encode("a Cat, 7 é"); err != nil {
-			t.Errorf("%s: %v", s.name, err)
+		text, err := f.Tokens.Encode("a Cat, 7 é<|im_end|>")
+		if n := len(text.IDs); err == nil && n != 12 {
+			err = fmt.Errorf("a text of %d tokens", n)
 		}
-		if _, err := p.Denoiser(); err != nil {
-			t.Errorf("%s: %v", s.name, err)
+		return errors.Join(err, f.Close())
+	}
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool})
+	if err != nil {
+		return err
+	}
+	if _, err = p.Encode("a Cat, 7 é"); err == nil {
+		_, err = p.Denoiser()
+	}
+	return errors.Join(err, p.Close())
+}
+
+// TestDrawn: numbers depend on the seed alone, and not on how many cores share the work, nor where pieces end; they fill
+// their range, and norms are ones.
+func TestDrawn(t *testing.T) {
+	shard := []safetensors.Tensor{{Name: "norm.weight", DType: safetensors.BF16, Shape: []int{7}}, {Name: "w", DType: safetensors.F32, Shape: []int{3, 16}},
+		{Name: "large.weight", DType: safetensors.BF16, Shape: []int{2*pieceNumbers + 3, 1}}}
+	drawn := func(seed uint64, cores int) [][]byte {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+		all := [][]byte{make([]byte, 14), make([]byte, 192), make([]byte, 4*pieceNumbers+6)}
+		if err := draw(shard, rng.New(seed), func(i int, at int64, data []byte) error {
+			copy(all[i][at:], data)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
 		}
-		if err := p.Close(); err != nil {
-			t.Errorf("%s: %v", s.name, err)
+		return all
+	}
+	one, four, other := drawn(1, 1), drawn(1, 4), drawn(2, 4)
+	for i := range one {
+		if !bytes.Equal(one[i], four[i]) {
+			t.Errorf("%s: other numbers on four cores", shard[i].Name)
 		}
+		if bytes.Equal(one[i], other[i]) != (i == 0) {
+			t.Errorf("%s: equal numbers by two seeds, or ones that differ", shard[i].Name)
+		}
+	}
+	w := shard[1]
+	w.Data = one[1]
+	x, err := w.Float32(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lo, hi := slices.Min(x), slices.Max(x); lo < -0.25 || hi > 0.25 || lo > -0.2 || hi < 0.2 {
+		t.Errorf("weights of 16 inputs from %v to %v", lo, hi)
+	}
+	if !bytes.Equal(one[0][:4], []byte{0x80, 0x3f, 0x80, 0x3f}) {
+		t.Errorf("a norm of %v", one[0])
 	}
 }

@@ -5,7 +5,7 @@ import "maps"
 // A shape is a published model's folder.
 type shape struct {
 	name, says string
-	class      string // of the pipeline
+	class      string // of the pipeline; "": the folder is of one network
 	scheduler  settings
 	parts      []part
 	absent     []string // parts that the pipeline's class has and the folder has not
@@ -62,6 +62,9 @@ func shapes() []shape {
 			parts: []part{{"transformer", "QwenImageTransformer2DModel", qwenImage, "num_layers", "", 0}, {"vae", "AutoencoderKLQwenImage", settings{}, "", "", 126892531},
 				{"text_encoder", "Qwen2_5_VLForConditionalGeneration", qwenVL, "", "", 0}},
 			words: map[string]words{"tokenizer": qwenWords()}},
+		{name: "qwen2.5-vl-7b", says: "8.3 billion, reads pictures and answers; darkroom is told the template's name, qwen2_5_vl",
+			parts: []part{{"", "Qwen2_5_VLForConditionalGeneration", qwenVL7, "num_hidden_layers", "", 8292166656}},
+			words: map[string]words{"": qwenWords().seeing(qwenSight)}},
 	}
 }
 

@@ -89,6 +89,12 @@ func qwenWords() words {
 		"special_tokens_map.json": settings{"pad_token": "<|endoftext|>", "eos_token": "<|im_end|>", "unk_token": "<|endoftext|>"}}}
 }
 
+// seeing is words beside the settings that pictures are read with.
+func (w words) seeing(processor settings) words {
+	w.files["preprocessor_config.json"] = processor
+	return w
+}
+
 // t5Words is a Unigram tokenizer of characters, with bytes for all others.
 func t5Words() words {
 	pieces := [][]any{{"<pad>", 0.0}, {"</s>", 0.0}, {"<unk>", 0.0}}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+)
+
+// stepper asks the network the same questions again and again.
+type stepper struct {
+	p         *pipeline.Pipeline
+	at        pipeline.Shape
+	text      *pipeline.Text
+	questions []pipeline.Question
+}
+
+// open opens a folder as it is trained: the text encoders let go, an adapter on the network.
+func (a asked) stepper(o pipeline.Options) (*stepper, error) {
+	p, err := pipeline.Open(a.model, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &stepper{p: p}
+	if err := s.prepare(a); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return s, nil
+}
+
+func (s *stepper) prepare(a asked) (err error) {
+	if s.p.Clips() {
+		s.at, err = s.p.ClipShape(a.frames, a.height, a.width)
+	} else {
+		s.at, err = s.p.Shape(a.height, a.width)
+	}
+	if err != nil {
+		return err
+	}
+	texts, err := s.p.Encode("a red circle on white")
+	if err == nil {
+		err = s.p.FreeEncoders()
+	}
+	if err != nil {
+		return err
+	}
+	s.text = texts[0]
+	params, err := s.p.Denoiser()
+	if err == nil && !a.full {
+		_, err = params.AddLoRA(nn.LoRA{Rank: a.rank, Alpha: float32(2 * a.rank), Targets: s.p.Targets(), Key: rng.New(1)})
+	}
+	return err
+}
+
+// ask sets how many questions there are.
+func (s *stepper) ask(batch int) {
+	s.questions = nil
+	for i := range batch {
+		s.questions = append(s.questions, pipeline.Question{Latents: pipeline.Noise(rng.New(2).Sample(i), s.at), Time: 500, Text: s.text, Negative: s.text})
+	}
+}
+
+// sample is one pass of the network.
+func (s *stepper) sample() error {
+	tape := s.p.Tape(false, false)
+	defer tape.Reset()
+	_, err := s.p.Ask(tape, s.at, pipeline.Guidance{}, s.questions)
+	return err
+}
+
+// train is one forward and backward, after which gradients are forgotten.
+func (s *stepper) train(checkpoint bool) error {
+	tape := s.p.Tape(true, checkpoint)
+	defer tape.Reset()
+	answers, err := s.p.Ask(tape, s.at, pipeline.Guidance{}, s.questions)
+	if err == nil {
+		err = answers.Back(answers.Outputs)
+	}
+	if err != nil {
+		return err
+	}
+	params, err := s.p.Denoiser()
+	if err == nil {
+		params.ZeroGrad()
+	}
+	return err
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+)
+
+var precisions = map[string]pipeline.Precision{"bf16": pipeline.BF16, "f32": pipeline.F32}
+
+// said is what was found.
+type said struct {
+	By        string `json:"by"`
+	Precision string `json:"precision"`
+	Batch     int    `json:"batch"`
+	Loading   spent  `json:"loading"`
+	Sampling  spent  `json:"sampling"`
+	Training  *spent `json:"training,omitempty"`
+}
+
+// steps opens the folder, and times sampling and training in each batch.
+func (a asked) steps(m meter, out *json.Encoder) (err error) {
+	count, err := newCounted()
+	if err != nil {
+		return err
+	}
+	dry, err := a.stepper(a.options(count))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dry.p.Close()) }()
+	var on *stepper
+	loading, err := m.once(func() (err error) {
+		on, err = a.stepper(a.options(m.be))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, on.p.Close()) }()
+	for _, batch := range a.batches {
+		on.ask(batch)
+		dry.ask(batch)
+		s := said{By: "darkroom", Precision: a.precision, Batch: batch, Loading: loading}
+		if s.Sampling, err = m.counted(count, on, dry, (*stepper).sample); err != nil {
+			return err
+		}
+		if !a.forward {
+			training, err := m.counted(count, on, dry, func(s *stepper) error { return s.train(a.checkpoint) })
+			if err != nil {
+				return err
+			}
+			s.Training = &training
+		}
+		if err := out.Encode(s); err != nil {
+			return err
+		}
+		on.p.Pool.Trim()
+	}
+	return nil
+}
+
+func (a asked) options(be kernels.Backend) pipeline.Options {
+	o := pipeline.Options{Pool: tensor.NewPool(be), Precision: precisions[a.precision]}
+	if a.full {
+		o.Train = []string{".*"}
+	}
+	return o
+}
+
+// counted times a step, and counts what it computes.
+func (m meter) counted(count *counted, on, dry *stepper, step func(*stepper) error) (spent, error) {
+	b, err := m.best(func() error { return step(on) })
+	if err != nil {
+		return b, err
+	}
+	before := count.operations
+	if err := step(dry); err != nil {
+		return b, err
+	}
+	return b.did(count.operations - before), nil
+}
