@@ -68,6 +68,12 @@ func (c *cache) store(layer, row, at int, k, v *tensor.Tensor, first, n int) {
 	c.copy(c.values[layer], row*c.room+at, 0, v, first, 0, n, 1)
 }
 
+// storeEach writes a token to each of several rows that follow each other, behind the first at of each.
+func (c *cache) storeEach(layer int, s abreast, k, v *tensor.Tensor) {
+	c.copy(c.keys[layer], s.row*c.room+s.at, c.room, k, s.first, 1, 1, s.n)
+	c.copy(c.values[layer], s.row*c.room+s.at, c.room, v, s.first, 1, 1, s.n)
+}
+
 // duplicate copies the first n tokens of a row to another.
 func (c *cache) duplicate(to, from, n int) {
 	for i := range c.keys {

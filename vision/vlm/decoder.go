@@ -179,14 +179,14 @@ func (d *Decoder) Step(rows []int, ids []int32) ([][]float32, error) {
 			in.positions[axis][i] = d.Len(r) + d.rows[r].delta
 		}
 	}
-	b := d.batch(rows)
+	b, stores := d.batch(rows), d.stores(rows)
 	parts := make([]part, n)
 	for i, r := range rows {
 		parts[i] = part{row: r, past: d.Len(r), first: i, n: 1}
 	}
 	hidden := m.run(tp, in, nil, looks{func(layer int, q, k, v *autograd.Value) *autograd.Value {
-		for i, r := range rows {
-			d.cache.store(layer, r, d.Len(r), k.Tensor(), v.Tensor(), i, 1)
+		for _, s := range stores {
+			d.cache.storeEach(layer, s, k.Tensor(), v.Tensor())
 		}
 		return b.attention(tp, d.m.Text, q, d.cache.keys[layer], d.cache.values[layer])
 	}, d.runs(parts)}, nil)
@@ -195,6 +195,22 @@ func (d *Decoder) Step(rows []int, ids []int32) ([][]float32, error) {
 	}
 	d.keep(m.Logits(tp, hidden))
 	return d.split(n), nil
+}
+
+// abreast are rows that follow each other and hold as many tokens: the first of n, what each holds, and the first one's
+// place among the rows of a step. A group's answers to one prompt are, and one copy a layer writes all of their keys.
+type abreast struct{ row, at, first, n int }
+
+// stores are a step's rows as they are abreast.
+func (d *Decoder) stores(rows []int) (all []abreast) {
+	for i, r := range rows {
+		if n := len(all) - 1; n >= 0 && all[n].row+all[n].n == r && all[n].at == d.Len(r) {
+			all[n].n++
+			continue
+		}
+		all = append(all, abreast{r, d.Len(r), i, 1})
+	}
+	return all
 }
 
 // split is the logits that are held, a slice a row.

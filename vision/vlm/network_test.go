@@ -288,6 +288,48 @@ func TestBatchOfRows(t *testing.T) {
 	}
 }
 
+// TestRowsAbreast: keys of rows that follow each other and hold as many tokens are written at once, with the bits of rows
+// alone, whichever rows of a batch they are.
+func TestRowsAbreast(t *testing.T) {
+	o, c := precisions["bf16"], small(FamilyQwen25VL)
+	w := newWorkshop(t, c, o)
+	d, alone := w.m.NewDecoder(w.pool, o, 6), w.m.NewDecoder(w.pool, o, 1)
+	defer d.Close()
+	defer alone.Close()
+	r := rand.New(rand.NewPCG(3, 3))
+	said := make([][]int32, 6)
+	for row := range said {
+		said[row] = words(r, 9).IDs[:5+row/3] // three hold as many, and three others
+		if _, err := d.Extend(row, Stretch{IDs: said[row]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		rows []int
+		want []abreast
+	}{
+		{[]int{0, 1, 2, 3, 4, 5}, []abreast{{0, 5, 0, 3}, {3, 6, 3, 3}}},
+		{[]int{4, 5, 1, 2}, []abreast{{4, 7, 0, 2}, {1, 6, 2, 2}}},
+		{[]int{2, 1, 0, 3}, []abreast{{2, 7, 0, 1}, {1, 7, 1, 1}, {0, 6, 2, 1}, {3, 7, 3, 1}}},
+	} {
+		if got := d.stores(step.rows); !slices.Equal(got, step.want) {
+			t.Errorf("rows %v are abreast as %v, want %v", step.rows, got, step.want)
+		}
+		next := words(r, len(step.rows)).IDs
+		got, err := d.Step(step.rows, next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, row := range step.rows {
+			said[row] = append(slices.Clone(said[row]), next[i])
+			alone.Clear(0)
+			if z, err := alone.Extend(0, Stretch{IDs: said[row]}); err != nil || !slices.Equal(z, got[i]) {
+				t.Fatalf("row %d of %v: other bits than alone (%v)", row, step.rows, err)
+			}
+		}
+	}
+}
+
 // TestRowsReadAtOnce: stretches that are read at once have the bits of those read one by one.
 func TestRowsReadAtOnce(t *testing.T) {
 	for f := range families {
