@@ -17,6 +17,9 @@ const keepTokens = 16384
 // where a point asks for it, with the entropies of the distributions behind them.
 func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
 	var out trainer.Answers
+	if w == trainer.Teacher {
+		return p.advised(at)
+	}
 	if w == trainer.Current {
 		p.forget()
 	}

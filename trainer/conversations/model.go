@@ -106,6 +106,9 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 	if m.Served, err = openOutside(p, o.Cache); err != nil {
 		return err
 	}
+	if err := m.openTutor(e); err != nil {
+		return err
+	}
 	if err := m.Learn(m.adapter.On(), e.Optim, model.Needed(e)...); err != nil || !hasCritic(e) {
 		return err
 	}
@@ -190,6 +193,9 @@ func (m *Model) Close() error {
 	err := m.Speaker.Close()
 	if m.teacher != nil {
 		err = errors.Join(err, m.teacher.Close())
+	}
+	if m.tutor != nil {
+		err = errors.Join(err, m.tutor.Close())
 	}
 	return err
 }

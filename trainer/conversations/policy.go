@@ -54,7 +54,7 @@ type Policy struct {
 	Abreast  int  // tokens of their observations that are read together; 0: 8192
 	Taught   bool // what episodes say was not drawn: it is judged at temperature 1
 	Still    bool // the head of values learns alone (critic.go)
-	Keep     int  // tokens of episodes whose values are kept for Back; of others it computes them again
+	Keep     int  // tokens of episodes whose values are kept for Back; of others it computes them again; below 0: of none
 
 	// Noise is the step of the noise that a key's pictures are shown with; below 0, or where it is
 	// nil: none. What was drawn is judged on clean pictures, by Eval, and, with Clean, in the
@@ -65,6 +65,7 @@ type Policy struct {
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll
 	learner  *model.Learner
+	tutor    *Speaker         // what the weights Teacher are; nil: there is none
 	critic   *critic          // nil: no head of values
 	pending  []*autograd.Tape // of the last answers
 }

@@ -174,8 +174,6 @@ func (e *Experiment) checkTeacher(r report) {
 		asks := at.Loss.KL.Reference == "teacher"
 		asked = asked || asks
 		switch {
-		case asks && e.Episode != nil:
-			r("loss.kl.reference|loss.objective", "a teacher of conversations is not built in", `reference = "base", "ema" or "old"`)
 		case asks && e.Model.Teacher == "":
 			r("loss.kl.reference|loss.objective", "no teacher is named", `[model] teacher = "runs/maps" or another adapter or folder`)
 		case asks && at.Loss.KL.Weight == 0:

@@ -137,5 +137,10 @@ func (e *Experiment) namesSet(doc *config.Document) {
 		}
 	}
 	decode(named(Estimators(), func(k EstimatorKind) Name { return k.Name }), "advantage.estimator", &e.Advantage)
-	decode(named(Objectives(), func(o ObjectiveKind) Name { return o.Name }), "loss.objective", &e.Loss)
+	decode(named(Objectives(), func(o ObjectiveKind) Name {
+		if o.episode != nil && o.episode.sets != "" && doc.Origin("episode") != config.Absent {
+			return o.episode.Name
+		}
+		return o.Name
+	}), "loss.objective", &e.Loss)
 }

@@ -40,6 +40,7 @@ func tokenKinds() []tokenKind {
 		{name: "gpg", token: func(_ TokenLoss, x at, _ answer, _ wholeBatch) token {
 			return token{value: -x.a * x.lp, own: -x.a}
 		}},
+		{name: "distill", token: func(TokenLoss, at, answer, wholeBatch) token { return token{} }}, // the distance alone
 		{name: "gmpo", whole: TokenLoss.geometric},
 		{name: "gepo", whole: TokenLoss.groupExpectation},
 		{name: "vespo", token: func(o TokenLoss, x at, of answer, _ wholeBatch) token {

@@ -19,6 +19,7 @@ import (
 //	           bound, and its epsilon_high is the bound itself: Low = 1, High one less
 //	sapo       -A·4/τ·σ(τ·(r-1)), τ by the sign of A (Gao et al., 2025)
 //	gpg        -A·lp (REINFORCE)
+//	distill    0: the distance from the reference alone, with k2 the policy gradient of its divergence (GKD)
 //	gmpo       gmpo.go
 //	gepo       gepo.go
 //	vespo      -φ·A·lp, one weight an answer, vespo.go

@@ -187,6 +187,9 @@ func TestFirstTokenUpdate(t *testing.T) {
 	x.Weight = nil
 	x.LogProb = x.Old
 	for _, objective := range TokenObjectives() {
+		if objective == "distill" { // reads no advantages: TestDistill
+			continue
+		}
 		mode := "seq-mean-token-mean"
 		if objective == "luspo" { // has its own
 			mode = "seq-mean-token-sum"
@@ -390,6 +393,24 @@ func TestDisagreement(t *testing.T) {
 		}
 		if kl := r.Metrics["sampler_kl"]; math.Abs(kl) > 1e-9 {
 			t.Errorf("%s: log-ratios of 4 and of 1/4 have the mean %v", name, kl)
+		}
+	}
+}
+
+// TestDistill: on-policy distillation is the distance from the reference alone, whose gradient with k2 is the log-ratio.
+func TestDistill(t *testing.T) {
+	o := DefaultTokens()
+	o.Objective, o.KL = "distill", Penalty{Weight: 1, Estimator: "k2"}
+	lp, ref := [][]float64{{-1, -2}, {-0.5, 0}}, [][]float64{{-1.5, -1}, {-0.5, 0}}
+	r, err := o.Of(Tokens{LogProb: lp, Old: lp, Reference: ref, Advantage: [][]float64{{5, 5}, {-5, 0}}, Mask: [][]float64{{1, 1}, {1, 0}}})
+	if err != nil || math.Abs(r.Loss-(0.125+0.5)/3) > 1e-12 || r.KL != r.Loss {
+		t.Errorf("the loss is %v, the distance %v, %v", r.Loss, r.KL, err)
+	}
+	for i, row := range r.Grad {
+		for k, g := range row {
+			if want := (lp[i][k] - ref[i][k]) / 3; math.Abs(g-want) > 1e-12 {
+				t.Errorf("the gradient at token %d of row %d is %v, not %v", k, i, g, want)
+			}
 		}
 	}
 }

@@ -166,7 +166,8 @@ func modelOrAdapter(path string) (dir string, all []ModelFile, err error) {
 	if dir, err = assets.Resolve(path); err != nil {
 		return "", nil, err
 	}
-	if _, none := os.Stat(filepath.Join(dir, "model_index.json")); none != nil {
+	_, pictures := os.Stat(filepath.Join(dir, "model_index.json"))
+	if _, speaks := os.Stat(filepath.Join(dir, "config.json")); pictures != nil && speaks != nil {
 		return adapterFiles(path)
 	}
 	all, err = modelFiles(dir)
