@@ -29,6 +29,9 @@ func TestCorrectionReachesObjectives(t *testing.T) {
 			x.Weight = nil
 			o := DefaultTokens()
 			o.Objective = objective
+			if objective == "distill" { // a distance is not weighed: Check
+				continue
+			}
 			plain, err := o.Of(x)
 			if err != nil {
 				t.Fatal(err)

@@ -96,6 +96,9 @@ func (o TokenLoss) Check(report func(key, problem, hint string)) {
 			}
 		}
 	}
+	if o.Objective == "distill" && o.Correction.On() {
+		report("correction", "the distance from a teacher is not weighed by what the sampler did otherwise", "leave it out")
+	}
 	o.Cov.check(o.Objective, report)
 	o.Correction.Check(func(key, problem, hint string) { report("correction."+key, problem, hint) })
 }
