@@ -33,11 +33,13 @@ type Backend struct {
 
 	hopper    wgmma // kernels of attention for compute capability 9.0
 	functions map[string]function
+	copies    copies  // that wait for others to start with
 	ring      uintptr // small arrays that launches read: lengths, coefficients
 	ringUsed  int
 	exact     bool    // bf16 math by its definition, not on tensor cores
 	reading   reading // how products read their operands
 	waitEach  bool    // wait after each launch, so that an error names its operation
+	beside    bool    // a kernel may start beside the end of the one before (after_others of src/device.h)
 }
 
 var _ kernels.Backend = (*Backend)(nil)
@@ -97,7 +99,7 @@ func (b *Backend) begin(version int) (err error) {
 	if err = b.loadHopper(); err != nil {
 		return err
 	}
-	b.memory = driver.NewMemory(b.d, b.stream)
+	b.memory = driver.NewMemory(b.d, b.stream, b.startCopies)
 	if b.staging, err = driver.NewStaging(b.d, b.stream); err != nil {
 		return err
 	}
@@ -120,6 +122,7 @@ func (b *Backend) loadKernels() error {
 		}
 		if b.module, err = b.d.Load(image); err == nil {
 			b.image = name
+			b.beside = !b.mode.apart && (name == "sm_90" || name == "sm_100") // PTX is that of 8.0, which cannot
 			return nil
 		}
 		tried = err
@@ -200,8 +203,17 @@ func (b *Backend) String() string {
 	return fmt.Sprintf("%s, products of bf16 %s, kernels %s%s", b.device, products, b.image, b.hopper.text())
 }
 
-// must runs f on a thread that has the device's context, and panics with an *Error if it fails.
+// must runs f, when copies that wait were queued, on a thread that has the device's context, and panics with an *Error
+// if it fails.
 func (b *Backend) must(op string, f func() error) {
+	if len(b.copies.boxes) > 0 {
+		b.now("Copy", b.startCopies)
+	}
+	b.now(op, f)
+}
+
+// now is must that leaves the copies waiting.
+func (b *Backend) now(op string, f func() error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	b.lock.Lock()
@@ -232,7 +244,7 @@ func (b *Backend) failure(op string, err error) *Error {
 // Alloc takes device memory.
 func (b *Backend) Alloc(n int) *kernels.Buffer {
 	buf := &kernels.Buffer{Bytes: n}
-	b.must("Alloc", func() (err error) {
+	b.now("Alloc", func() (err error) {
 		buf.Addr, err = b.memory.Take(n)
 		return err
 	})
@@ -270,8 +282,11 @@ func (b *Backend) Sync() {
 	b.must("Sync", func() error { return b.d.Wait(b.stream) })
 }
 
-// Stream is the device's stream on which everything is queued.
-func (b *Backend) Stream() uintptr { return b.stream }
+// Stream is the device's stream, on which everything is queued.
+func (b *Backend) Stream() uintptr {
+	b.must("Copy", func() error { return nil })
+	return b.stream
+}
 
 // Idle reports whether everything that was queued is done, without waiting for it.
 func (b *Backend) Idle() (done bool, err error) {

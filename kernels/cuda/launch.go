@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // Kernels are queued on the backend's stream, in the shapes that most of them have: a thread an element, a warp a
@@ -73,20 +74,23 @@ func (b *Backend) launch(op, kernel string, grid [2]int, threads, shared int, ar
 	if grid[0] == 0 || grid[1] == 0 {
 		return
 	}
-	b.must(op, func() error {
-		f, err := b.function(kernel, shared)
-		if err != nil {
-			return err
-		}
-		v := reflect.ValueOf(args)
-		if err := b.d.Launch(f, grid, threads, shared, b.stream, v.UnsafePointer(), int(v.Type().Elem().Size())); err != nil {
-			return err
-		}
-		if b.waitEach {
-			return b.d.Wait(b.stream)
-		}
-		return nil
-	})
+	b.must(op, func() error { return b.queue(kernel, grid, threads, shared, args) })
+}
+
+func (b *Backend) queue(kernel string, grid [2]int, threads, shared int, args any) error {
+	f, err := b.function(kernel, shared)
+	if err != nil {
+		return err
+	}
+	v := reflect.ValueOf(args)
+	l := driver.Launch{Grid: grid, Threads: threads, Shared: shared, Stream: b.stream, Beside: b.beside}
+	if err := b.d.Launch(f, l, v.UnsafePointer(), int(v.Type().Elem().Size())); err != nil {
+		return err
+	}
+	if b.waitEach {
+		return b.d.Wait(b.stream)
+	}
+	return nil
 }
 
 // function finds a kernel, and allows it the shared memory of a launch.
@@ -116,8 +120,11 @@ var errShared = errors.New("too little shared memory")
 
 // elements launches a kernel that walks over n elements, as many blocks as keep the device busy.
 func (b *Backend) elements(op, kernel string, n int, args any) {
-	b.launch(op, kernel, [2]int{min(ceil(n, 256), 16*b.device.Processors), 1}, 256, 0, args)
+	b.launch(op, kernel, [2]int{b.walkers(n), 1}, 256, 0, args)
 }
+
+// walkers is that number of blocks, of 256 threads.
+func (b *Backend) walkers(n int) int { return min(ceil(n, 256), 16*b.device.Processors) }
 
 // rows launches a warp for each row.
 func (b *Backend) rows(op, kernel string, rows int, args any) {

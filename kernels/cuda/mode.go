@@ -15,12 +15,14 @@ import (
 //	"exact"  by the definition of package ref, on the fp32 units; attention as well
 //	"mma"    beside them: attention and our own products by mma.sync on Hopper as well, where they are by wgmma otherwise
 //	"wait"   waits after each launch, so that an error names its operation
+//	"apart"  no kernel starts beside the end of the one before
 const ModeVariable = "DARKROOM_CUDA"
 
 type mode struct {
 	products string // "", lt, own, exact
 	wait     bool
 	mma      bool // no kernels for Hopper
+	apart    bool // kernels start one after another
 }
 
 // modes reads ModeVariable.
@@ -35,11 +37,14 @@ func modes(s string) (m mode, err error) {
 		case "mma":
 			m.mma = true
 			continue
+		case "apart":
+			m.apart = true
+			continue
 		case "tensor":
 			word = "own"
 		case "lt", "own", "exact":
 		default:
-			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma", ModeVariable, s)
+			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma, apart", ModeVariable, s)
 		}
 		if m.products != "" && m.products != word {
 			return m, fmt.Errorf("%s=%s: one of lt, own and exact", ModeVariable, s)

@@ -33,7 +33,31 @@ func normOf(a *kernels.Norm) *normArgs {
 }
 
 // Norm normalises every row.
-func (b *Backend) Norm(a *kernels.Norm) { b.rows("Norm", "norm", a.X.Rows, normOf(a)) }
+func (b *Backend) Norm(a *kernels.Norm) {
+	args := normOf(a)
+	b.normRows("Norm", "norm", args, 1, args.x, args.y)
+}
+
+// shortRow is the longest row of eight lanes' registers; src/row.h.
+const shortRow = 128
+
+// normRows launches a kernel over rows, in the form that reads a row of whole pieces once; kept is how many numbers of
+// an element it keeps.
+func (b *Backend) normRows(op, kernel string, args *normArgs, kept int, read ...mat) {
+	rows, cols := int(args.x.rows), int(args.x.cols)
+	whole := cols%8 == 0 && args.weight.p%piece == 0 && args.bias.p%piece == 0
+	for _, m := range append(read, args.scale, args.shift) {
+		whole = whole && m.p%piece == 0 && (m.p == 0 || m.stride%8 == 0)
+	}
+	switch shared := 4 * 4 * cols * kept; {
+	case whole && cols <= shortRow:
+		b.launch(op, kernel+"_short", [2]int{ceil(rows, 16), 1}, 128, 0, args)
+	case whole && shared <= b.device.Shared:
+		b.launch(op, kernel+"_long", [2]int{ceil(rows, 4), 1}, 128, shared, args)
+	default:
+		b.rows(op, kernel, rows, args)
+	}
+}
 
 // NormBackward computes every gradient.
 func (b *Backend) NormBackward(a *kernels.NormBackward) {
@@ -41,7 +65,7 @@ func (b *Backend) NormBackward(a *kernels.NormBackward) {
 	args.dy, args.dx, args.dweight, args.dbias = matOf(a.DY), matOf(a.DX), vecOf(a.DWeight), vecOf(a.DBias)
 	args.dscale, args.dshift = matOf(a.DScale), matOf(a.DShift)
 	if !a.DX.Empty() {
-		b.rows("NormBackward", "norm_backward", a.X.Rows, args)
+		b.normRows("NormBackward", "norm_backward", args, 2, args.x, args.dy, args.dx)
 	}
 	if !a.DScale.Empty() || !a.DShift.Empty() {
 		b.columns("NormBackward", "norm_backward_modulation", a.X.Cols, ref.Samples(a.X.Rows, a.RowsPerSample), args)
@@ -166,8 +190,31 @@ type ropeArgs struct {
 
 // Rope turns every token.
 func (b *Backend) Rope(a *kernels.Rope) {
-	b.elements("Rope", "rope", a.X.B*a.X.S*a.X.H*(a.X.D-a.Cos.Cols), &ropeArgs{x: headsOf(a.X), y: headsOf(a.Y), cos: matOf(a.Cos), sin: matOf(a.Sin),
-		halves: flag(a.Kind == kernels.RopeHalves), inverse: flag(a.Inverse)})
+	args := &ropeArgs{x: headsOf(a.X), y: headsOf(a.Y), cos: matOf(a.Cos), sin: matOf(a.Sin), halves: flag(a.Kind == kernels.RopeHalves), inverse: flag(a.Inverse)}
+	heads, turned := a.X.B*a.X.S*a.X.H, a.Cos.Cols
+	if !args.inPieces() {
+		b.elements("Rope", "rope", heads*(a.X.D-turned), args)
+		return
+	}
+	pieces := (a.X.D - 2*turned) / 8
+	if args.halves != 0 {
+		pieces += turned / 8
+	} else {
+		pieces += turned / 4
+	}
+	b.elements("Rope", "rope_pieces", heads*pieces, args)
+}
+
+// inPieces reports whether a head is whole pieces of eight elements, and so are the angles of each.
+func (a *ropeArgs) inPieces() bool {
+	whole := a.x.d%8 == 0 && a.cos.cols%4 == 0 && (a.halves == 0 || a.cos.cols%8 == 0)
+	for _, x := range []heads{a.x, a.y} {
+		whole = whole && x.p%piece == 0 && x.sb%8 == 0 && x.ss%8 == 0 && x.sh%8 == 0
+	}
+	for _, m := range []mat{a.cos, a.sin} {
+		whole = whole && m.kind == int32(kernels.F32) && m.p%piece == 0 && m.stride%4 == 0
+	}
+	return whole
 }
 
 type reduceArgs struct {

@@ -68,6 +68,6 @@ func TestAskedOfADevice(t *testing.T) {
 
 // Launches of a block with adapters on eight products, forward, and forward and backward.
 const (
-	mostSampling = 43
-	mostTraining = 114
+	mostSampling = 37
+	mostTraining = 102
 )

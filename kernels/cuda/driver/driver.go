@@ -29,6 +29,9 @@ type Driver struct {
 	block [argumentBytes / 8]uint64 // a launch's argument
 	room  [256]byte                 // a name, on its way there or back
 
+	config launchConfig
+	beside launchAttribute
+
 	Traffic kernels.Traffic // what was asked of the device so far
 	tensor  tensorShape     // what a tensor map is encoded from
 }
@@ -218,14 +221,43 @@ const functionShared = 8
 // argumentBytes is the most that a kernel's argument may take: as much as CUDA allows.
 const argumentBytes = 4096
 
-// launch starts a kernel of one argument, of some bytes that lie at args.
-func (d *Driver) Launch(f uintptr, grid [2]int, threads, shared int, stream uintptr, args unsafe.Pointer, bytes int) error {
+// A Launch is how a kernel is started.
+type Launch struct {
+	Grid            [2]int
+	Threads, Shared int
+	Stream          uintptr
+	Beside          bool // it may start beside the end of what is before it in the stream, for which it waits itself
+}
+
+// Launch starts a kernel of one argument, of some bytes that lie at args.
+func (d *Driver) Launch(f uintptr, l Launch, args unsafe.Pointer, bytes int) error {
 	if bytes > argumentBytes {
 		return fmt.Errorf("a kernel's argument of %d bytes; at most %d", bytes, argumentBytes)
 	}
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&d.block)), bytes), unsafe.Slice((*byte)(args), bytes))
 	d.list[0] = uintptr(unsafe.Pointer(&d.block))
 	d.Traffic.Launches++
-	return d.Do("cuLaunchKernel", f, uintptr(grid[0]), uintptr(grid[1]), 1, uintptr(threads), 1, 1, uintptr(shared), stream,
-		uintptr(unsafe.Pointer(&d.list)), 0)
+	list := uintptr(unsafe.Pointer(&d.list))
+	if !l.Beside {
+		return d.Do("cuLaunchKernel", f, uintptr(l.Grid[0]), uintptr(l.Grid[1]), 1, uintptr(l.Threads), 1, 1, uintptr(l.Shared), l.Stream, list, 0)
+	}
+	d.config = launchConfig{grid: [3]uint32{uint32(l.Grid[0]), uint32(l.Grid[1]), 1}, block: [3]uint32{uint32(l.Threads), 1, 1},
+		shared: uint32(l.Shared), stream: l.Stream, attributes: uintptr(unsafe.Pointer(&d.beside)), count: 1}
+	d.beside = launchAttribute{id: programmaticStreamSerialization, value: [16]uint32{1}}
+	return d.Do("cuLaunchKernelEx", uintptr(unsafe.Pointer(&d.config)), f, list, 0)
 }
+
+// launchConfig is CUlaunchConfig, launchAttribute CUlaunchAttribute.
+type launchConfig struct {
+	grid, block        [3]uint32
+	shared             uint32
+	stream, attributes uintptr
+	count              uint32
+}
+
+type launchAttribute struct {
+	id, _ uint32
+	value [16]uint32
+}
+
+const programmaticStreamSerialization = 6

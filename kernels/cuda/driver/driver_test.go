@@ -53,7 +53,7 @@ func TestArgumentsStay(t *testing.T) {
 		for i := range args {
 			args[i] = int64(i + 1)
 		}
-		failed <- d.Launch(1, [2]int{1, 1}, 32, 0, 0, unsafe.Pointer(&args), int(unsafe.Sizeof(args)))
+		failed <- d.Launch(1, Launch{Grid: [2]int{1, 1}, Threads: 32}, unsafe.Pointer(&args), int(unsafe.Sizeof(args)))
 	}()
 	if err := <-failed; err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestArgumentsStay(t *testing.T) {
 			t.Fatalf("number %d of a kernel's argument is %d", i, got)
 		}
 	}
-	if d.Launch(1, [2]int{1, 1}, 32, 0, 0, unsafe.Pointer(m), argumentBytes+1) == nil {
+	if d.Launch(1, Launch{Grid: [2]int{1, 1}, Threads: 32}, unsafe.Pointer(m), argumentBytes+1) == nil {
 		t.Error("an argument that is larger than drivers take")
 	}
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"math/bits"
 )
@@ -13,14 +14,16 @@ import (
 type Memory struct {
 	d       *Driver
 	stream  uintptr
+	before  func() error      // queues what is held back
 	waiting map[int][]uintptr // by bytes
 	sizes   map[uintptr]int   // what is lent
 	held    int               // bytes taken from the driver
 }
 
-// NewMemory is that of a context, lent to one stream.
-func NewMemory(d *Driver, stream uintptr) *Memory {
-	return &Memory{d: d, stream: stream, waiting: map[int][]uintptr{}, sizes: map[uintptr]int{}}
+// NewMemory is that of a context, lent to one stream; before is called when pieces are about to go back to the driver,
+// so that what was held back can be queued.
+func NewMemory(d *Driver, stream uintptr, before func() error) *Memory {
+	return &Memory{d: d, stream: stream, before: before, waiting: map[int][]uintptr{}, sizes: map[uintptr]int{}}
 }
 
 // Held is how many bytes were taken from the driver, those included that wait to be lent again.
@@ -68,7 +71,7 @@ func (m *Memory) Give(p uintptr) {
 
 // trim gives what waits back to the driver.
 func (m *Memory) trim() error {
-	if err := m.d.Wait(m.stream); err != nil {
+	if err := cmp.Or(m.before(), m.d.Wait(m.stream)); err != nil {
 		return err
 	}
 	for size, w := range m.waiting {

@@ -32,7 +32,7 @@ func TestClasses(t *testing.T) {
 	}
 	for _, pair := range [][2]int{{3<<19 - 60_000, 3 << 19}, {100<<20 - 1<<20, 100 << 20}, {1<<20 - 5, 1 << 20}} {
 		c := &counting{}
-		m := NewMemory(New(c), 0)
+		m := NewMemory(New(c), 0, func() error { return nil })
 		for _, n := range pair {
 			p, err := m.Take(n)
 			if err != nil {

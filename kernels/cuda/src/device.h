@@ -19,14 +19,30 @@
 #define CALLED static __device__ __noinline__
 #endif
 // KERNEL opens a kernel of one argument, a struct that Go lays out.
-#define KERNEL(name, Args, threads) \
-  extern "C" __global__ void __launch_bounds__(threads) dk_##name(const __grid_constant__ Args a)
+#define KERNEL(name, Args, threads) KERNEL_WITH(name, Args, __launch_bounds__(threads))
 // KERNEL_ALONE is one that has a multiprocessor to itself: where registers change hands (hopper.h).
-#define KERNEL_ALONE(name, Args, threads) \
-  extern "C" __global__ void __launch_bounds__(threads, 1) dk_##name(const __grid_constant__ Args a)
+#define KERNEL_ALONE(name, Args, threads) KERNEL_WITH(name, Args, __launch_bounds__(threads, 1))
+#define KERNEL_WITH(name, Args, bounds)                                       \
+  DEV void name##_body(const Args& a);                                        \
+  extern "C" __global__ void bounds dk_##name(const __grid_constant__ Args a) { \
+    after_others();                                                           \
+    name##_body(a);                                                           \
+  }                                                                           \
+  DEV void name##_body(const Args& a)
+// after_others lets the next kernel of the stream start its blocks as this one's leave room, and waits until the kernel
+// before has ended and what it wrote can be read. So a kernel's start lies beside the end of the one before, where
+// launches allow it (launch.go); each waits before it touches memory, so none overtakes another.
+DEV void after_others() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 extern __shared__ __align__(128) unsigned char dk_shared[];
 #define SHARED(T, name) T* name = (T*)dk_shared
 #define UNROLL _Pragma("unroll")
+#define PRAGMA(text) _Pragma(#text)
+#define UNROLL_BY(n) PRAGMA(unroll n)
 DEV uint32_t bits(float x) { return __float_as_uint(x); }
 DEV float from_bits(uint32_t u) { return __uint_as_float(u); }
 #endif

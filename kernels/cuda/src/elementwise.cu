@@ -136,7 +136,7 @@ struct CopyArgs {
   // written in another type or added, EIGHT where eight of them are, which lie together.
   int src_type, dst_type, size, accumulate;
 };
-KERNEL(copy, CopyArgs, 256) {
+DEV void copy_box(const CopyArgs& a) {
   for (i64 k = thread_index(); k < a.outer; k += thread_count()) {
     i64 src = 0, dst = 0, left = k;
     UNROLL for (int i = 4; i >= 0; i--) {
@@ -178,6 +178,9 @@ KERNEL(copy, CopyArgs, 256) {
     }
   }
 }
+// Boxes that do not touch one another: the grid's y is the box.
+struct CopiesArgs { CopyArgs boxes[8]; };
+KERNEL(copy, CopiesArgs, 256) { copy_box(a.boxes[blockIdx.y]); }
 
 struct UpsampleArgs { void *x, *y; i64 n, h, w, c; int factor, x_type, y_type, size; };
 KERNEL(upsample, UpsampleArgs, 256) {  // channels in units of size bytes: elements, or 16 bytes of them

@@ -1,5 +1,5 @@
 // mix.cu: rows with what belongs to their sample (Modulate, Gated), with each other (GLU), and turned (Rope).
-#include "pieces.h"
+#include "row.h"
 
 // Modulate, Gated and GLU. b is the scale, the residual or the gate's half; g the shift or the gate.
 struct MixArgs { Mat x, y, b, g, dy, dx, db, dg; i64 per; int op, pad; };
@@ -103,6 +103,46 @@ KERNEL(glu_backward, MixArgs, 256) {
 }
 
 struct RopeArgs { Heads x, y; Mat cos, sin; int halves, inverse; };
+// turn rotates W pairs (u, v) by the angles from column i on.
+template <int W> DEV void turn(const RopeArgs& a, i64 row, int i, float (&u)[W], float (&v)[W]) {
+  float c[W], s[W];
+  const float *cos = (const float*)a.cos.p + row * a.cos.stride + i, *sin = (const float*)a.sin.p + row * a.sin.stride + i;
+  UNROLL for (int k = 0; k < W; k += 4) {
+    Floats4 x = *(const Floats4*)(cos + k), y = *(const Floats4*)(sin + k);
+    UNROLL for (int e = 0; e < 4; e++) c[k + e] = flush(x.x[e]), s[k + e] = a.inverse ? -flush(y.x[e]) : flush(y.x[e]);
+  }
+  UNROLL for (int k = 0; k < W; k++) {
+    float x = u[k], y = v[k];
+    u[k] = fma_(x, c[k], -mul(y, s[k])), v[k] = fma_(y, c[k], mul(x, s[k]));
+  }
+}
+// In pieces of eight elements: four pairs that lie together, or eight whose halves lie apart.
+KERNEL(rope_pieces, RopeArgs, 256) {
+  int half = a.cos.cols, turned = a.halves ? half / 8 : half / 4, each = turned + (a.x.d - 2 * half) / 8;
+  i64 total = (i64)a.x.b * a.x.s * a.x.h * each;
+  for (i64 k = thread_index(); k < total; k += thread_count()) {
+    i64 i, h, t, b, s;
+    split(k, each, &t, &i), split(t, a.x.h, &t, &h), split(t, a.x.s, &b, &s);
+    i64 from = head(a.x, (int)b, (int)s, (int)h), to = head(a.y, (int)b, (int)s, (int)h), row = a.cos.rows > a.x.s ? b * a.x.s + s : s;
+    float x[8];
+    if (i >= turned) {
+      i64 c = 2 * half + (i - turned) * 8;
+      get(x, a.x.p, a.x.type, from + c), set(a.y.p, a.y.type, to + c, x);
+    } else if (a.halves) {
+      float y[8];
+      get(x, a.x.p, a.x.type, from + i * 8), get(y, a.x.p, a.x.type, from + half + i * 8);
+      turn(a, row, (int)i * 8, x, y);
+      set(a.y.p, a.y.type, to + i * 8, x), set(a.y.p, a.y.type, to + half + i * 8, y);
+    } else {
+      float u[4], v[4];
+      get(x, a.x.p, a.x.type, from + i * 8);
+      UNROLL for (int e = 0; e < 4; e++) u[e] = x[2 * e], v[e] = x[2 * e + 1];
+      turn(a, row, (int)i * 4, u, v);
+      UNROLL for (int e = 0; e < 4; e++) x[2 * e] = u[e], x[2 * e + 1] = v[e];
+      set(a.y.p, a.y.type, to + i * 8, x);
+    }
+  }
+}
 KERNEL(rope, RopeArgs, 256) {  // one thread a pair, and the rest of a head's elements as they are
   int half = a.cos.cols, rest = a.x.d - 2 * half, each = half + rest;
   i64 total = (i64)a.x.b * a.x.s * a.x.h * each;

@@ -1,6 +1,10 @@
-// norm.cu: layer and RMS norm with their modulation, and what leads back. One warp a row, four rows a block;
-// sums follow the tree of ref/sum.go. Gradients over the rows of a sample are one thread a column.
-#include "pieces.h"
+// norm.cu: layer and RMS norm with their modulation, and what leads back. Sums follow the tree of ref/sum.go.
+// Gradients over the rows of a sample are one thread a column.
+//
+// A row comes from memory once. Rows of whole pieces are kept as numbers: short ones (the heads of queries and keys)
+// in the registers of eight lanes, longer ones in shared memory, a warp each (row.h). Others are read as often as
+// they are added up.
+#include "row.h"
 
 struct NormArgs {
   Mat x, y;
@@ -36,39 +40,94 @@ template <int W> struct Parameters {
     return n;
   }
 };
+// norm_set normalises W elements of row r of sample s, and writes them.
+template <int W> DEV void norm_set(const NormArgs& a, i64 s, i64 r, int c, float (&v)[W], float mean, float rstd) {
+  Parameters<W> p;
+  p.read(a, s, c);
+  UNROLL for (int e = 0; e < W; e++) {
+    float n = mul(a.layer ? sub(v[e], mean) : v[e], rstd);
+    v[e] = p.modulated(a, e, p.weighted(a, e, n));
+  }
+  set(a.y, r, c, v);
+}
 template <int W> DEV void norm_apply(const NormArgs& a, i64 r, float mean, float rstd) {
   i64 s = sample_of(r, a.per);
   for (int c = (threadIdx.x & 31) * W; c < a.x.cols; c += 32 * W) {
     float v[W];
-    Parameters<W> p;
     get(v, a.x, r, c);
-    p.read(a, s, c);
-    UNROLL for (int e = 0; e < W; e++) {
-      float n = mul(a.layer ? sub(v[e], mean) : v[e], rstd);
-      v[e] = p.modulated(a, e, p.weighted(a, e, n));
-    }
-    set(a.y, r, c, v);
+    norm_set(a, s, r, c, v, mean, rstd);
   }
 }
+DEV void norm_keep(const NormArgs& a, i64 r, float mean, float rstd) {
+  if (a.mean.p && a.layer) ((float*)a.mean.p)[r] = mean;
+  if (a.rstd.p) ((float*)a.rstd.p)[r] = rstd;
+}
+DEV float rstd_of(const NormArgs& a, float square) { return quotient(1, root(add(mul(square, a.inv), a.eps))); }
 KERNEL(norm, NormArgs, 128) {
   i64 r = warp_row();
   if (r >= a.x.rows) return;
-  int cols = a.x.cols, lane = threadIdx.x & 31;
+  int cols = a.x.cols;
   auto x = [&](int i) { return raw(a.x, r, i); };
   float mean = 0;
   if (a.layer) mean = mul(row_sum(cols, x, [&](uint32_t u, int, float s) { return add(s, value(u, a.x.type)); }), a.inv);
-  float square = row_sum(cols, x, [&](uint32_t u, int, float s) {
+  float rstd = rstd_of(a, row_sum(cols, x, [&](uint32_t u, int, float s) {
     float d = value(u, a.x.type);
     if (a.layer) d = sub(d, mean);
     return fma_(d, d, s);
-  });
-  float rstd = quotient(1, root(add(mul(square, a.inv), a.eps)));
+  }));
   if (cols % 8 == 0 && wide(a.x, a.y, a.weight, a.bias, a.scale, a.shift))
     norm_apply<8>(a, r, mean, rstd);
   else
     norm_apply<1>(a, r, mean, rstd);
-  if (lane == 0 && a.mean.p && a.layer) ((float*)a.mean.p)[r] = mean;
-  if (lane == 0 && a.rstd.p) ((float*)a.rstd.p)[r] = rstd;
+  if ((threadIdx.x & 31) == 0) norm_keep(a, r, mean, rstd);
+}
+KERNEL(norm_long, NormArgs, 128) {
+  SHARED(float, room);
+  i64 r = warp_row();
+  if (r >= a.x.rows) return;
+  int cols = a.x.cols, lane = threadIdx.x & 31;
+  float* row = room + threadIdx.x / 32 * cols;
+  pieces(lane, cols, [&](int c) { return read_piece(a.x, r, c); }, [&](int c, const Brought& u) {
+    float v[8];
+    numbers(v, u, a.x.type);
+    lay(row, c, v);
+  });
+  __syncwarp();
+  float mean = 0;
+  if (a.layer) mean = mul(laid_sum(row, cols, [](float x, float s) { return add(s, x); }), a.inv);
+  float rstd = rstd_of(a, laid_sum(row, cols, [&](float x, float s) {
+    if (a.layer) x = sub(x, mean);
+    return fma_(x, x, s);
+  }));
+  i64 s = sample_of(r, a.per);
+  UNROLL_BY(3) for (int c = lane * 8; c < cols; c += 256) {
+    float v[8];
+    take(v, row, c);
+    norm_set(a, s, r, c, v, mean, rstd);
+  }
+  if (lane == 0) norm_keep(a, r, mean, rstd);
+}
+KERNEL(norm_short, NormArgs, 128) {
+  i64 r = short_row();
+  int cols = a.x.cols, lane = threadIdx.x & 7;
+  bool live = r < a.x.rows;
+  float v[SHORT][8] = {}, t[8] = {}, mean = 0;
+  short_pieces(live, lane, cols, [&](int k, int c) { get(v[k], a.x, r, c); });
+  if (a.layer) {
+    short_pieces(live, lane, cols, [&](int k, int) { UNROLL for (int e = 0; e < 8; e++) t[e] = add(t[e], v[k][e]); });
+    mean = mul(short_tree(t), a.inv);
+    UNROLL for (int e = 0; e < 8; e++) t[e] = 0;
+  }
+  short_pieces(live, lane, cols, [&](int k, int) {
+    UNROLL for (int e = 0; e < 8; e++) {
+      float d = a.layer ? sub(v[k][e], mean) : v[k][e];
+      t[e] = fma_(d, d, t[e]);
+    }
+  });
+  float rstd = rstd_of(a, short_tree(t));
+  i64 s = sample_of(r, a.per);
+  short_pieces(live, lane, cols, [&](int k, int c) { norm_set(a, s, r, c, v[k], mean, rstd); });
+  if (live && lane == 0) norm_keep(a, r, mean, rstd);
 }
 
 // What the backward reads of an element, and what it makes of it: the normalised element, from the
@@ -102,6 +161,66 @@ KERNEL(norm_backward, NormArgs, 128) {
     if (a.layer) d = sub(d, c1);
     put(a.dx, r, lane + 32 * (int)k, mul(fma_(-n, c2, d), rstd));
   });
+}
+// The same from whole pieces: d becomes the gradient at the normalised elements, which x becomes.
+DEV void slopes(const NormArgs& a, i64 s, int c, float mean, float rstd, float (&x)[8], float (&d)[8]) {
+  float scale[8], weight[8];
+  if (a.scale.p) get(scale, a.scale, s, c);
+  if (a.weight.p) get(weight, a.weight, c);
+  UNROLL for (int e = 0; e < 8; e++) {
+    x[e] = mul(a.layer ? sub(x[e], mean) : x[e], rstd);
+    if (a.scale.p) d[e] = mul(d[e], add(1, scale[e]));
+    if (a.weight.p) d[e] = mul(d[e], weight[e]);
+  }
+}
+// norm_back makes the gradient at x of the gradients at the normalised elements n, and writes it.
+DEV void norm_back(const NormArgs& a, i64 r, int c, const float (&n)[8], float (&d)[8], float c1, float c2, float rstd) {
+  UNROLL for (int e = 0; e < 8; e++) d[e] = mul(fma_(-n[e], c2, a.layer ? sub(d[e], c1) : d[e]), rstd);
+  set(a.dx, r, c, d);
+}
+KERNEL(norm_backward_long, NormArgs, 128) {
+  SHARED(float, room);
+  i64 r = warp_row();
+  if (r >= a.x.rows) return;
+  int cols = a.x.cols, lane = threadIdx.x & 31;
+  i64 s = sample_of(r, a.per);
+  float mean = a.layer ? ((const float*)a.mean.p)[r] : 0, rstd = ((const float*)a.rstd.p)[r];
+  float *normal = room + threadIdx.x / 32 * 2 * cols, *gradient = normal + cols;
+  struct Brought2 { Brought x, dy; };
+  pieces(lane, cols, [&](int c) { return Brought2{read_piece(a.x, r, c), read_piece(a.dy, r, c)}; }, [&](int c, const Brought2& u) {
+    float x[8], d[8];
+    numbers(x, u.x, a.x.type), numbers(d, u.dy, a.dy.type);
+    slopes(a, s, c, mean, rstd, x, d);
+    lay(normal, c, x), lay(gradient, c, d);
+  });
+  __syncwarp();
+  float c2 = mul(laid_sum2(gradient, normal, cols, [](float d, float n, float t) { return fma_(d, n, t); }), a.inv), c1 = 0;
+  if (a.layer) c1 = mul(laid_sum(gradient, cols, [](float d, float t) { return add(t, d); }), a.inv);
+  for (int c = lane * 8; c < cols; c += 256) {
+    float n[8], d[8];
+    take(n, normal, c), take(d, gradient, c);
+    norm_back(a, r, c, n, d, c1, c2, rstd);
+  }
+}
+KERNEL(norm_backward_short, NormArgs, 128) {
+  i64 r = short_row();
+  int cols = a.x.cols, lane = threadIdx.x & 7;
+  bool live = r < a.x.rows;
+  i64 s = sample_of(r, a.per);
+  float mean = live && a.layer ? ((const float*)a.mean.p)[r] : 0, rstd = live ? ((const float*)a.rstd.p)[r] : 0;
+  float n[SHORT][8] = {}, d[SHORT][8] = {}, t[8] = {}, c1 = 0;
+  short_pieces(live, lane, cols, [&](int k, int c) { get(n[k], a.x, r, c), get(d[k], a.dy, r, c); });
+  short_pieces(live, lane, cols, [&](int k, int c) {
+    slopes(a, s, c, mean, rstd, n[k], d[k]);
+    UNROLL for (int e = 0; e < 8; e++) t[e] = fma_(d[k][e], n[k][e], t[e]);
+  });
+  float c2 = mul(short_tree(t), a.inv);
+  if (a.layer) {
+    UNROLL for (int e = 0; e < 8; e++) t[e] = 0;
+    short_pieces(live, lane, cols, [&](int k, int) { UNROLL for (int e = 0; e < 8; e++) t[e] = add(t[e], d[k][e]); });
+    c1 = mul(short_tree(t), a.inv);
+  }
+  short_pieces(live, lane, cols, [&](int k, int c) { norm_back(a, r, c, n[k], d[k], c1, c2, rstd); });
 }
 // Sums over the rows of a sample, one thread a column. The grid's y is the sample, for what
 // belongs to a sample; or 1, and the samples are added in order, for what belongs to all.

@@ -271,6 +271,12 @@ int cuLaunchKernel(void* fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
   std::string args((char*)params[0], f.kernel.size);  // taken at the call, as the driver does
   return push(s, [=] { return run(f, {gx, gy, gz}, {bx, by, bz}, bytes, args); });
 }
+struct Attribute { unsigned id, pad, value[16]; };
+struct Config { unsigned gx, gy, gz, bx, by, bz, bytes; void* stream; const Attribute* attributes; unsigned count; };
+int cuLaunchKernelEx(const Config* c, void* fn, void** params, void** extra) {
+  if (c->count != 1 || c->attributes->id != 6 || c->attributes->value[0] != 1) return INVALID_VALUE;
+  return cuLaunchKernel(fn, c->gx, c->gy, c->gz, c->bx, c->by, c->bz, c->bytes, c->stream, params, extra);
+}
 }
 #include "fakecublaslt.h"
 #include "faketensormap.h"

@@ -20,6 +20,7 @@
 #define MEMBER inline __attribute__((always_inline))
 #define CALLED static
 #define UNROLL
+#define UNROLL_BY(n)
 #define KERNEL(name, Args, threads)                            \
   static void name##_body(const Args& a);                      \
   static void name##_call(const void* p) { name##_body(*(const Args*)p); } \
