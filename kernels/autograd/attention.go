@@ -19,7 +19,8 @@ type Attend struct {
 	KeyLens []int32 // one a sample, optional: keys at and after it are not seen
 	// Bias, optional, F32 [1 or B, Heads, Sq, Sk], is added to the scaled scores. One that
 	// samples share gets the sum of their gradients, whose bits depend on the micro-batch.
-	Bias *Value
+	Bias  *Value
+	Place // where the result is made, if it fits
 }
 
 // Attention is q [B, Sq, Heads·D] over k [B, Sk, KVHeads·D] and v [B, Sk, KVHeads·Dv].
@@ -32,7 +33,7 @@ func (tp *Tape) Attention(q, k, v *Value, o Attend) *Value {
 	if a.Scale == 0 {
 		a.Scale = float32(1 / sqrt(float64(a.Q.D)))
 	}
-	y := tp.result("attention", tp.pool.New(tp.DType, widen(q.Shape(), o.Heads*a.V.D)...), q, k, v, o.Bias)
+	y := tp.result("attention", o.take(tp, tp.DType, widen(q.Shape(), o.Heads*a.V.D)...), q, k, v, o.Bias)
 	a.O = y.t.Heads(o.Heads)
 	n := tp.record(y)
 	if n == nil {

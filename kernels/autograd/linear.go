@@ -23,6 +23,7 @@ type With struct {
 	Residual *Value  // the result's shape
 	Alpha    float32 // 0 means 1
 	Wide     bool    // the result is F32, whatever the type of activations
+	Place            // where the result is made, if it fits
 }
 
 // Linear is the product with a weight [out, in].
@@ -30,7 +31,7 @@ func (tp *Tape) Linear(x *Value, w *Param, o With) *Value {
 	if len(w.Shape) != 2 || x.t.Cols() != w.Shape[1] {
 		panic(fmt.Sprintf("autograd: Linear of %v with %s %v", x.t, w.Name, w.Shape))
 	}
-	y := tp.result(w.Name, tp.pool.New(tp.outType(o.Wide), widen(x.Shape(), w.Shape[0])...), x, o.Gate, o.Residual).needsParam(w, o.Bias)
+	y := tp.result(w.Name, o.take(tp, tp.outType(o.Wide), widen(x.Shape(), w.Shape[0])...), x, o.Gate, o.Residual).needsParam(w, o.Bias)
 	b, packed := w.operand(tp.Math)
 	g := &kernels.Gemm{Layout: kernels.NT, Math: tp.Math, A: x.t.Mat(), B: b, W: packed, C: y.t.Mat(),
 		Alpha: o.Alpha, Bias: o.Bias.span(), Act: o.Act, Gate: mat(o.Gate), Residual: mat(o.Residual)}

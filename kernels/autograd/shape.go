@@ -124,14 +124,23 @@ func (tp *Tape) Part(x *Value, lo, hi int) *Value {
 	return y
 }
 
-// Concat joins values along an axis.
+// Concat joins values along an axis. Those that were made beside each other (Places) are joined already.
 func (tp *Tape) Concat(axis int, xs ...*Value) *Value {
-	shape := slices.Clone(xs[0].Shape())
+	shape, ts := slices.Clone(xs[0].Shape()), make([]*tensor.Tensor, len(xs))
 	shape[axis] = 0
-	for _, x := range xs {
+	for i, x := range xs {
 		shape[axis] += x.Dim(axis)
+		ts[i] = x.t
 	}
-	y := tp.result("concat", tp.pool.New(xs[0].t.DType(), shape...), xs...)
+	var whole *tensor.Tensor
+	if axis == len(shape)-1 && len(xs) > 1 {
+		whole = tensor.Beside(ts...)
+	}
+	joined := whole != nil
+	if !joined {
+		whole = tp.pool.New(xs[0].t.DType(), shape...)
+	}
+	y := tp.result("concat", whole, xs...)
 	outer, total, inner := around(shape, axis)
 	part := func(t *tensor.Tensor, f func(whole kernels.Mat, i int, x *Value, n int)) {
 		at := 0
@@ -144,7 +153,9 @@ func (tp *Tape) Concat(axis int, xs ...*Value) *Value {
 			at += n
 		}
 	}
-	part(y.t, func(dst kernels.Mat, _ int, x *Value, n int) { tp.copyRows(dst, box(x.t, outer, n)) })
+	if !joined {
+		part(y.t, func(dst kernels.Mat, _ int, x *Value, n int) { tp.copyRows(dst, boxOf(x.t, outer, n)) })
+	}
 	if n := tp.record(y); n != nil {
 		n.back = func() {
 			part(y.grad, func(src kernels.Mat, _ int, x *Value, n int) {
@@ -157,6 +168,17 @@ func (tp *Tape) Concat(axis int, xs ...*Value) *Value {
 		}
 	}
 	return y
+}
+
+// boxOf is box of a tensor that may have gaps between its rows, where these stay its rows.
+func boxOf(t *tensor.Tensor, rows, cols int) kernels.Mat {
+	if t.Contiguous() {
+		return box(t, rows, cols)
+	}
+	if t.Cols() != cols {
+		panic(fmt.Sprintf("autograd: %v has gaps between its rows: copy it first", t))
+	}
+	return t.Mat()
 }
 
 // around is the number of elements before, along and after an axis.

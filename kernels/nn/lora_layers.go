@@ -37,9 +37,11 @@ func (ad *adapter) linear(tp *autograd.Tape, l *Linear, x *autograd.Value, o aut
 	last := o
 	if o.Act != kernels.Identity {
 		o.Gate, o.Residual = nil, nil
+		o.Leave() // what follows the activation is made elsewhere
+		o.Place = autograd.Place{}
 	}
 	t := tp.Linear(h, ad.b.param, autograd.With{Alpha: alpha, Gate: o.Gate, Residual: o.Residual, Wide: true})
-	base := autograd.With{Bias: o.Bias, Gate: o.Gate, Residual: t, Alpha: o.Alpha, Wide: o.Wide || o.Act != kernels.Identity}
+	base := autograd.With{Bias: o.Bias, Gate: o.Gate, Residual: t, Alpha: o.Alpha, Wide: o.Wide || o.Act != kernels.Identity, Place: o.Place}
 	y := tp.Linear(x, l.W, base)
 	tp.Release(h, t)
 	if o.Act == kernels.Identity {

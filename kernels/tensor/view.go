@@ -57,3 +57,20 @@ func (t *Tensor) Slice(lo, hi int) *Tensor {
 	v.dims[0] = hi - lo
 	return v
 }
+
+// Beside views parts that lie beside each other, as Columns made them of one tensor, as that tensor; nil if they do not.
+func Beside(parts ...*Tensor) *Tensor {
+	first, end := parts[0], parts[0].off
+	for _, p := range parts {
+		if p.store != first.store || p.dtype != first.dtype || p.stride != first.stride || p.off != end || p.Rows() != first.Rows() {
+			return nil
+		}
+		end += p.Cols()
+	}
+	if end-first.off > first.stride {
+		return nil
+	}
+	v := first.Retain()
+	v.dims[v.rank-1] = end - first.off
+	return v
+}
