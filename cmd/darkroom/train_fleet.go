@@ -68,17 +68,18 @@ func (a *aFleet) into(be backend, o run.Options) run.Options {
 }
 
 // open lets workers in.
-func (a *aFleet) open() (_ *fleet.Fleet, err error) {
+func (a *aFleet) open() (rolls, scores *fleet.Fleet, err error) {
 	if a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var salt fleet.Hash
 	if _, err := rand.Read(salt[:]); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	a.say("workers join with: darkroom worker --join %s  (port %s)", a.broker.Join, a.broker.Port())
 	a.fleet = fleet.New(fleet.Options{Hub: a.broker.Hub, Rules: fleet.Usual(), Local: !a.leave, Audit: a.audit, Salt: salt, Say: a.say})
-	return a.fleet, nil
+	scores = fleet.New(fleet.Options{Hub: a.broker.Hub.Scores(), Rules: fleet.Patient(), Say: a.fleet.Tell})
+	return a.fleet, scores, nil
 }
 
 // close lets workers go. They end where the run is over; otherwise they wait for the trainer to come back.

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -17,90 +18,170 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-// darkroom worker: rolls samples of a run that another process trains.
+// darkroom worker: rolls samples of a run that another process trains, or asks its rewards.
 
 type workerOptions struct {
 	join, device, model, name string
+	roles                     []string
 }
 
 func workerCommand() *cobra.Command {
 	o := workerOptions{}
 	cmd := &cobra.Command{
 		Use:   "worker --join FILE",
-		Short: "Roll samples for a run that trains elsewhere",
+		Short: "Roll samples for a run that trains elsewhere, or ask its rewards",
 		Long: `Roll samples for a run that trains elsewhere: 'darkroom train --listen' writes the join file into
 the run's folder, and whoever has a copy of it is let in. The model's folder must be here, too, with
-the same files; experiment, prompts and weights come from the trainer.
+the same files, and pictures that prompts name under the same paths; experiment, prompts and weights
+come from the trainer.
+
+--roles score asks the run's rewards that wait for a server or a program, a group of samples at a
+time, and needs no model: their keys and programs must be here. --roles roll,score does both.
 
 A worker may come, leave and be killed at any moment: what it was at is done again, and the run
 has the same bytes. It ends when the run is over, or by Ctrl-C.`,
-		Example: "  darkroom worker --join runs/poster/join\n  darkroom worker --join join --device cuda:1 --model /nvme/stable-diffusion-3.5-medium",
+		Example: "  darkroom worker --join runs/poster/join\n  darkroom worker --join join --device cuda:1 --model /nvme/stable-diffusion-3.5-medium\n  darkroom worker --join join --roles score",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	cmd.Flags().StringVar(&o.join, "join", "", "the join `FILE` of the run")
 	cmd.Flags().StringVar(&o.model, "model", "", "the model's `FOLDER` on this machine, where it has another name than there")
 	cmd.Flags().StringVar(&o.name, "name", "", "what the worker is called (default: machine and process)")
+	cmd.Flags().StringSliceVar(&o.roles, "roles", []string{"roll"}, "what it does: roll, score or both")
 	deviceFlag(cmd, &o.device)
 	return cmd
+}
+
+// crew is a command's workers, one a role.
+type crew struct {
+	*workerOptions
+	ticket natsio.Ticket
+	say    func(format string, args ...any)
+	mu     sync.Mutex
+	done   map[string]int // jobs by role
 }
 
 func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	if o.join == "" {
 		return usagef("--join FILE is needed: 'darkroom train --listen' writes it into the run's folder")
 	}
+	if len(o.roles) == 0 || slices.ContainsFunc(o.roles, func(r string) bool { return r != "roll" && r != "score" }) {
+		return usagef("--roles %s: roll, score and roll,score are possible", strings.Join(o.roles, ","))
+	}
 	ticket, err := natsio.ReadTicket(o.join)
 	if err != nil {
 		return usageError{err}
 	}
 	log := cmd.ErrOrStderr()
-	say := func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) }
+	c := &crew{workerOptions: o, ticket: ticket, done: map[string]int{}}
+	c.say = func(format string, args ...any) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		fmt.Fprintf(log, format+"\n", args...)
+	}
 	if natsio.Open(o.join) {
-		say("warning: others than its owner may read %s, and whoever can joins the run (chmod 600 %s)", o.join, o.join)
+		c.say("warning: others than its owner may read %s, and whoever can joins the run (chmod 600 %s)", o.join, o.join)
 	}
-	be, err := openDevice(o.device)
-	if err != nil {
-		return err
-	}
-	defer be.Close()
 	if o.name == "" {
 		o.name = workerName()
 	}
-	link, err := natsio.Join(ticket, o.name, say)
-	if err != nil {
-		return err
+	err = c.work(cmd.Context())
+	for _, r := range o.roles {
+		c.say("%s (%s)", plural(int64(c.done[r]), "job"), r)
 	}
-	defer func() { err = errors.Join(err, link.Close()) }()
-	say("worker %s has joined run %s", o.name, ticket.Run)
-	return o.work(cmd.Context(), link, be, log)
+	return err
 }
 
-// work does jobs until the run is over or the command is interrupted.
-func (o *workerOptions) work(ctx context.Context, link fleet.Link, be backend, log io.Writer) (err error) {
+// work does jobs until the run is over or the command is interrupted. Where one role fails, the other ends, too.
+func (c *crew) work(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(c.roles))
+	var all sync.WaitGroup
+	for i, r := range c.roles {
+		all.Go(func() {
+			if errs[i] = c.as(ctx, r); errs[i] != nil {
+				stop()
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// A trade is what a worker needs for a role.
+type trade struct {
+	role  fleet.Role
+	name  string
+	about fleet.About
+	do    func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error)
+	close func() error
+}
+
+// rolls opens a device for rolling.
+func (c *crew) rolls(about fleet.About) (*trade, error) {
+	be, err := openDevice(c.device)
+	if err != nil {
+		return nil, err
+	}
+	about.Class, about.Device = arithmetic(be), fmt.Sprint(be)
+	s := &fleet.Studio{About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
+		return run.OpenElsewhere(s, c.model, model.Options{Backend: be, Context: ctx, Cache: textCache()})
+	}}
+	return &trade{role: fleet.Rolls, name: c.name, about: about,
+		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {
+			s.Blobs = l
+			return s.Do(ctx, j)
+		},
+		close: func() error {
+			defer be.Close()
+			return s.Close()
+		}}, nil
+}
+
+// scores is for asking rewards.
+func (c *crew) scores(about fleet.About) *trade {
+	p := &fleet.Panel{About: about, Open: run.OpenRewards}
+	return &trade{role: fleet.Scorers, name: c.name + "-score", about: about, close: p.Close,
+		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {
+			p.Blobs = l
+			return p.Do(ctx, j)
+		}}
+}
+
+// as works in a role.
+func (c *crew) as(ctx context.Context, role string) (err error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "" // nobody needs it
 	}
-	about := fleet.About{Host: host, Version: readBuild().String(), Class: arithmetic(be), Device: fmt.Sprint(be)}
-	s := &fleet.Studio{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-		return run.OpenElsewhere(s, o.model, model.Options{Backend: be, Context: ctx, Cache: textCache()})
-	}}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	jobs, samples := 0, 0
-	w := fleet.Worker{Name: o.name, Link: link, About: about, Beat: fleet.Usual().Beats(),
-		Say: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
+	about := fleet.About{Host: host, Version: readBuild().String()}
+	t := c.scores(about)
+	if role == "roll" {
+		if t, err = c.rolls(about); err != nil {
+			return err
+		}
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	link, err := natsio.Join(c.ticket, t.name, t.role, c.say)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, link.Close()) }()
+	c.say("worker %s has joined run %s", t.name, c.ticket.Run)
+	w := fleet.Worker{Name: t.name, Link: link, About: t.about, Beat: fleet.Usual().Beats(), Say: c.say,
 		Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
-			payload, err := s.Do(ctx, j)
+			payload, err := t.do(ctx, link, j)
 			if err == nil {
-				jobs, samples = jobs+1, samples+j.Samples()
+				c.mu.Lock()
+				c.done[role]++
+				c.mu.Unlock()
 			}
 			return payload, err
 		}}
-	err = w.Run(ctx)
-	if errors.Is(err, fleet.ErrOver) {
+	if err = w.Run(ctx); errors.Is(err, fleet.ErrOver) {
 		err = nil
 	}
-	fmt.Fprintf(log, "%s, %s\n", plural(int64(jobs), "job"), plural(int64(samples), "sample"))
 	return err
 }
 

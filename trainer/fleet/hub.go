@@ -57,6 +57,14 @@ var ErrDismissed = errors.New("the trainer has dismissed this worker")
 // ErrOver says that the run is over.
 var ErrOver = errors.New("the run is over")
 
+// A Role is what a worker does: each has a queue and a fleet of its own.
+type Role string
+
+const (
+	Rolls   Role = ""      // it rolls samples
+	Scorers Role = "score" // it asks rewards
+)
+
 // A Kind is what an event says.
 type Kind string
 
@@ -79,6 +87,7 @@ type Event struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	Why     string  `json:"why,omitempty"`
 	About   *About  `json:"about,omitempty"` // with Hello
+	Role    Role    `json:"role,omitempty"`  // of the worker
 }
 
 // About is what a worker says of itself.

@@ -23,12 +23,13 @@ import (
 //
 // Invariant (test): a change of any of these is another name, and nothing else is.
 
-// A Job is some samples to be rolled.
+// A Job is some samples to be rolled, or to be judged by a reward.
 type Job struct {
-	Setup   Hash   `json:"setup"`
-	Weights Hash   `json:"weights"`
-	How     How    `json:"how"`
-	Keys    []Keys `json:"keys"`
+	Setup   Hash     `json:"setup"`
+	Weights Hash     `json:"weights"`
+	How     How      `json:"how"`
+	Keys    []Keys   `json:"keys"`
+	Score   *Scoring `json:"score,omitempty"` // nil: samples are rolled
 }
 
 // How says how a job's samples are drawn.
@@ -60,6 +61,8 @@ func (j Job) Name() Hash {
 // kind is the same of jobs that take about as long.
 func (j Job) kind() string {
 	switch {
+	case j.Score != nil:
+		return "score " + j.Score.Reward
 	case j.How.Evaluates:
 		return "evaluation"
 	case j.How.Fixed:
@@ -89,6 +92,9 @@ func (j Job) All() []trainer.Key {
 
 // String names the job for people.
 func (j Job) String() string {
+	if j.Score != nil {
+		return fmt.Sprintf("%s (%d samples for reward %s)", j.Name().Short(), j.Score.Count, j.Score.Reward)
+	}
 	of := fmt.Sprintf("of iteration %d", j.How.Iteration+1)
 	if j.How.Fixed {
 		of = "held out"

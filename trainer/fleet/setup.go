@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,18 @@ type Setup struct {
 
 // pack is the setup as bytes, whose hash is its name.
 func (s Setup) pack() ([]byte, error) { return json.Marshal(s) }
+
+// fetchSetup fetches what a job's run is, for a worker of its version.
+func fetchSetup(ctx context.Context, from Blobs, setup Hash, about About) (s Setup, err error) {
+	data, err := from.Get(ctx, setup)
+	if err != nil {
+		return s, fmt.Errorf("fetching the run's setup: %w", err)
+	}
+	if s, err = unpackSetup(data); err == nil && s.Version != about.Version {
+		err = Unfit{fmt.Errorf("the trainer runs version %s of the program, and this worker %s: their numbers may differ\nhint: run the same file on all machines", s.Version, about.Version)}
+	}
+	return s, err
+}
 
 // unpackSetup is pack's way back.
 func unpackSetup(data []byte) (s Setup, err error) {

@@ -51,18 +51,11 @@ func (s *Studio) open(ctx context.Context, setup Hash) error {
 	if s.model != nil && s.setup == setup {
 		return nil
 	}
-	data, err := s.Blobs.Get(ctx, setup)
-	if err != nil {
-		return fmt.Errorf("fetching the run's setup: %w", err)
-	}
-	said, err := unpackSetup(data)
+	said, err := fetchSetup(ctx, s.Blobs, setup, s.About)
 	if err != nil {
 		return err
 	}
-	switch {
-	case said.Version != s.About.Version:
-		return Unfit{fmt.Errorf("the trainer runs version %s of the program, and this worker %s: their numbers may differ\nhint: run the same file on all machines", said.Version, s.About.Version)}
-	case said.Class != s.About.Class:
+	if said.Class != s.About.Class {
 		return Unfit{fmt.Errorf("the trainer computes as %q, and this worker as %q: their bits differ\nhint: DARKROOM_CUDA=exact has the CPU's bits on every device", said.Class, s.About.Class)}
 	}
 	if err := s.Close(); err != nil {

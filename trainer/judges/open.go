@@ -37,6 +37,21 @@ func (o Opened) Judge(ctx context.Context, items []rewards.Item) []rewards.Resul
 	return o.judge.Judge(ctx, items)
 }
 
+// Through is the reward asked by somebody else, who may ask it itself.
+func (o Opened) Through(ask func(ctx context.Context, items []rewards.Item, own rewards.Judge) []rewards.Result) Opened {
+	o.judge = through{o.judge, ask}
+	return o
+}
+
+type through struct {
+	own rewards.Judge
+	ask func(ctx context.Context, items []rewards.Item, own rewards.Judge) []rewards.Result
+}
+
+func (t through) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
+	return t.ask(ctx, items, t.own)
+}
+
 // Gradient is the reward as one that says how pixels change it, and a sign: against, it is the
 // opposite, which of a relative reward has the control words swapped (SRPO).
 func (o Opened) Gradient(against bool) (d rewards.Sloped, sign float64, ok bool) {

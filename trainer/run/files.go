@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"maps"
+	"sync"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
@@ -16,6 +17,7 @@ type files struct {
 	further                 map[string]*folder.Lines // those that the model appends to
 	newest                  int                      // the iteration of the newest checkpoint, -1 for none
 	fleet                   *folder.Lines            // who did which job; nil: nobody helped yet
+	jobs                    sync.Mutex               // of fleet: rolls and scores are written beside each other
 	kernels                 []byte                   // the backend's choices, as they are in the folder
 }
 

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/judges"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
@@ -28,12 +30,62 @@ func (t *training) openFleet(o model.Options) error {
 	if err != nil {
 		return err
 	}
-	if t.fleet, err = t.Fleet(); err != nil {
+	rolls, scores, err := t.Fleet()
+	if err != nil {
 		return err
 	}
-	t.fleet.Log = t.logJob
+	t.fleet, rolls.Log = rolls, t.logJob
+	if scores != nil {
+		scores.Log = t.logJob
+		if err := t.shareRewards(scores, s); err != nil {
+			return err
+		}
+	}
 	t.model, err = t.fleet.Open(s, t.Experiment, o, t.planned, func(o model.Options) (model.Model, error) { return t.modality.Open(t.Experiment, o) })
 	return err
+}
+
+// shareRewards has rewards outside asked by workers, where some are there.
+func (t *training) shareRewards(by *fleet.Fleet, s fleet.Setup) (err error) {
+	if t.scores, err = by.OpenScores(s); err != nil {
+		return err
+	}
+	for k := range t.panel {
+		if r := &t.panel[k]; r.Outside {
+			r.Opened = r.Through(func(ctx context.Context, items []rewards.Item, own rewards.Judge) []rewards.Result {
+				return t.scores.Ask(ctx, r.name, items, own)
+			})
+		}
+	}
+	return nil
+}
+
+// OpenRewards opens the rewards that a worker asks for another process's run: those outside of the program.
+func OpenRewards(s fleet.Setup) (ask map[string]rewards.Judge, done func() error, err error) {
+	e, err := experiment.Parse("the trainer's experiment", []byte(s.Config), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	ask = map[string]rewards.Judge{}
+	var closes []func() error
+	done = func() error {
+		var errs []error
+		for _, end := range closes {
+			errs = append(errs, end())
+		}
+		return errors.Join(errs...)
+	}
+	for _, r := range e.Rewards {
+		if !r.Outside() {
+			continue
+		}
+		o, err := judges.Open(r, judges.Bench{Batch: atOnce})
+		if err != nil {
+			return nil, nil, errors.Join(err, done())
+		}
+		ask[r.Called()], closes = o, append(closes, o.Close)
+	}
+	return ask, done, nil
 }
 
 // planned is what an iteration to come will roll, as far as that does not depend on those before it.
@@ -68,12 +120,13 @@ func (t *training) setup() (s fleet.Setup, err error) {
 
 // logJob writes down who did a job. It is no part of what has to be the same in every run.
 func (t *training) logJob(e fleet.Entry) {
+	t.files.jobs.Lock()
+	defer t.files.jobs.Unlock()
 	e.At = float64(time.Now().UnixMilli()) / 1000
 	if t.files.fleet == nil {
 		lines, err := t.files.folder.AllLines(ledger.FleetFile)
 		if err != nil {
 			t.Say("warning: %s is not written: %v", ledger.FleetFile, err)
-			t.fleet.Log = nil
 			return
 		}
 		t.files.fleet = lines

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,10 +32,11 @@ var soon = fleet.Rules{Lease: 5 * time.Second, Hedge: 1.5, Silence: 2 * time.Sec
 // crew are workers inside this process, each with a model and a thread of its own.
 type crew struct {
 	*testing.T
-	hub  *fleet.Inside
-	work sync.WaitGroup
-	end  context.CancelFunc
-	ctx  context.Context
+	hub    *fleet.Inside
+	scores *fleet.Inside // for workers that ask rewards; nil: there are none
+	work   sync.WaitGroup
+	end    context.CancelFunc
+	ctx    context.Context
 }
 
 func newCrew(t *testing.T) *crew {
@@ -82,6 +85,21 @@ func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte)
 	return cancel
 }
 
+// judge lets a worker ask rewards until it is killed.
+func (c *crew) judge(name string) (kill func()) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	link := c.scores.Link(name)
+	c.work.Go(func() {
+		p := &fleet.Panel{Blobs: link, Open: OpenRewards}
+		defer p.Close()
+		w := fleet.Worker{Name: name, Link: silent{link, ctx}, Beat: time.Second, Do: p.Do, Say: c.Logf}
+		if err := w.Run(ctx); err != nil {
+			c.Errorf("worker %s: %v", name, err)
+		}
+	})
+	return cancel
+}
+
 // silent is a link of a worker that says nothing once it is killed.
 type silent struct {
 	fleet.Link
@@ -109,7 +127,11 @@ func (c *crew) trainUntil(ctx context.Context, e *experiment.Experiment, o Optio
 	}
 	f.Hub, f.Rules = c.hub, soon
 	own := fleet.New(f)
-	o.Fleet, o.Class = func() (*fleet.Fleet, error) { return own, nil }, "test"
+	var scores *fleet.Fleet
+	if c.scores != nil {
+		scores = fleet.New(fleet.Options{Hub: c.scores, Rules: fleet.Rules{Lease: 5 * time.Second, Silence: 2 * time.Second, Tries: 2}, Say: own.Tell})
+	}
+	o.Fleet, o.Class = func() (*fleet.Fleet, *fleet.Fleet, error) { return own, scores, nil }, "test"
 	r, err := trainUntil(ctx, c.T, e, o)
 	if err != nil {
 		c.Fatal(err)
@@ -223,6 +245,42 @@ func TestFleetEpisodes(t *testing.T) {
 	same(t, "played by workers", contents(t, alone), contents(t, helped))
 	if by["steady"] == 0 || by[fleet.Here] > 0 || f.Counts().Differed > 0 || len(f.Refused()) > 0 {
 		t.Errorf("who did how much: %v; %+v, refused %v", by, f.Counts(), f.Refused())
+	}
+}
+
+// TestFleetScores: workers ask a reward behind a server, and one of them is killed at it; what they find is what the
+// trainer would have found.
+func TestFleetScores(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		time.Sleep(20 * time.Millisecond)
+		sizes(w, r)
+	}))
+	defer server.Close()
+	sets := []string{"run.iterations=2", fmt.Sprintf("reward=[{name='http', url=%q}, {name='jpeg', train=false}]", server.URL)}
+	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+	if _, err := trainAs(t, parse(t, sets...), Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	once := asked.Swap(0)
+	c := newCrew(t)
+	c.scores = fleet.NewInside()
+	kill := c.judge("brief")
+	c.judge("steady")
+	c.train(parse(t, sets...), Options{Dir: helped, Report: func(*ledger.Line, *ledger.TimingLine) { kill() }}, fleet.Options{Local: true})
+	c.close()
+	if err := c.scores.Close(); err != nil {
+		t.Error(err)
+	}
+	by := workOf(t, helped)
+	same(t, "judged by workers", contents(t, alone), contents(t, helped))
+	if by["steady"] == 0 || asked.Load() < once {
+		t.Errorf("who did how much: %v; the server was asked %d times, and %d by one process", by, asked.Load(), once)
 	}
 }
 

@@ -27,8 +27,8 @@ type Options struct {
 	Further []kernels.Backend
 	Wire    exchange.Wire
 	// Fleet lets workers in, who do the rolls, once the folder is open; nil: they are done here. Class names this
-	// machine's arithmetic to them.
-	Fleet   func() (*fleet.Fleet, error)
+	// machine's arithmetic to them. scores has workers who ask rewards outside; nil: they are asked here.
+	Fleet   func() (rolls, scores *fleet.Fleet, err error)
 	Class   string
 	Cache   string                           // a folder that runs share, for what is computed of prompts; "": none
 	Free    int64                            // bytes of the devices' memory that nobody uses, for [run] memory; 0: unknown
@@ -53,7 +53,8 @@ type training struct {
 	modality model.Modality
 	model    model.Model
 	fleet    *fleet.Fleet // nil: there are no workers
-	wire     string       // what carries gradients between ranks; "": there is one
+	scores   *fleet.Scores
+	wire     string // what carries gradients between ranks; "": there is one
 	loop     *trainer.Trainer
 	panel    []judged // the rewards
 	files    files

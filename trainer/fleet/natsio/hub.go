@@ -19,6 +19,7 @@ type Hub struct {
 	blobs
 	nc     *nats.Conn
 	box    *fleet.Mailbox
+	scores *fleet.Mailbox // what workers who ask rewards say
 	mu     sync.Mutex
 	copies map[fleet.Hash]int // of a job, as often as it was offered
 	put    map[fleet.Hash][]byte
@@ -31,15 +32,16 @@ func newHub(ctx context.Context, nc *nats.Conn) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{blobs: blobs{js: js, from: out, to: in}, nc: nc, box: fleet.NewMailbox(), copies: map[fleet.Hash]int{}, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
+	h := &Hub{blobs: blobs{js: js, from: out, to: in}, nc: nc, box: fleet.NewMailbox(), scores: fleet.NewMailbox(), copies: map[fleet.Hash]int{}, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
 	if err := h.furnish(ctx); err != nil {
 		h.box.Close()
+		h.scores.Close()
 		return nil, err
 	}
 	_, err = nc.Subscribe(saySub+">", func(m *nats.Msg) {
 		var e fleet.Event
 		if json.Unmarshal(m.Data, &e) == nil && m.Subject == saySub+e.Worker {
-			h.box.Put(e)
+			h.boxOf(e.Role).Put(e)
 			if e.Kind == fleet.Failed {
 				select {
 				case h.broken <- struct{}{}:
@@ -50,6 +52,13 @@ func newHub(ctx context.Context, nc *nats.Conn) (*Hub, error) {
 	})
 	go h.mend()
 	return h, err
+}
+
+func (h *Hub) boxOf(r fleet.Role) *fleet.Mailbox {
+	if r == fleet.Scorers {
+		return h.scores
+	}
+	return h.box
 }
 
 // looks is how often the hub looks whether all is there that workers need.
@@ -78,7 +87,7 @@ func (h *Hub) furnish(ctx context.Context) error {
 			return fmt.Errorf("making the stream %s: %w", s.Name, err)
 		}
 	}
-	for _, priority := range []string{urgent, plain} {
+	for _, priority := range []string{urgent, plain, score} {
 		if _, err := h.js.CreateOrUpdateConsumer(ctx, work, consumer(priority)); err != nil {
 			return fmt.Errorf("making the queue of %s jobs: %w", priority, err)
 		}
@@ -125,13 +134,18 @@ func (h *Hub) again(ctx context.Context, what string, do func(ctx context.Contex
 
 // Offer is fleet.Hub's. A job that is offered once more may have been done, and only the word of it been lost.
 func (h *Hub) Offer(ctx context.Context, name fleet.Hash, j fleet.Job, isUrgent bool) error {
-	priority := plain
 	if isUrgent {
-		priority = urgent
 		if e, err := h.Kept(ctx, name); err == nil && e != nil {
-			h.box.Put(*e)
+			h.boxOf(roleOf(j)).Put(*e)
 			return nil
 		}
+	}
+	priority := plain
+	switch {
+	case roleOf(j) == fleet.Scorers:
+		priority = score
+	case isUrgent:
+		priority = urgent
 	}
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -146,9 +160,19 @@ func (h *Hub) Offer(ctx context.Context, name fleet.Hash, j fleet.Job, isUrgent 
 	})
 }
 
+// roleOf is who does a job.
+func roleOf(j fleet.Job) fleet.Role {
+	if j.Score != nil {
+		return fleet.Scorers
+	}
+	return fleet.Rolls
+}
+
 // Take is fleet.Hub's. Where nothing comes, nothing is taken.
-func (h *Hub) Take(ctx context.Context) (*fleet.Job, error) {
-	for _, priority := range []string{urgent, plain} {
+func (h *Hub) Take(ctx context.Context) (*fleet.Job, error) { return h.take(ctx, urgent, plain) }
+
+func (h *Hub) take(ctx context.Context, priorities ...string) (*fleet.Job, error) {
+	for _, priority := range priorities {
 		c, err := h.js.Consumer(ctx, work, priority)
 		if err != nil {
 			return nil, h.again(ctx, "looking for a job", func(ctx context.Context) error {
@@ -192,7 +216,7 @@ func (h *Hub) Withdraw(ctx context.Context, name fleet.Hash) error {
 		return nil
 	}
 	if s, err := h.js.Stream(ctx, work); err == nil {
-		for _, priority := range []string{urgent, plain} {
+		for _, priority := range []string{urgent, plain, score} {
 			_ = s.Purge(ctx, jetstream.WithPurgeSubject(workSubject(priority, name))) // a copy that stays does no harm
 		}
 	}
@@ -275,9 +299,19 @@ func (h *Hub) Drop(ctx context.Context, name fleet.Hash) error {
 	return h.blobs.Drop(ctx, name)
 }
 
+// Scores is the hub of workers who ask rewards. It ends with this one.
+func (h *Hub) Scores() fleet.Hub { return scoring{h} }
+
+type scoring struct{ *Hub }
+
+func (s scoring) Events() <-chan fleet.Event                   { return s.scores.Out() }
+func (s scoring) Take(ctx context.Context) (*fleet.Job, error) { return s.take(ctx, score) }
+func (s scoring) Close() error                                 { return nil }
+
 // Close ends the connection.
 func (h *Hub) Close() error {
 	h.box.Close()
+	h.scores.Close()
 	h.nc.Close()
 	return nil
 }

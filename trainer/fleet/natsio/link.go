@@ -20,14 +20,15 @@ type Link struct {
 	blobs
 	nc     *nats.Conn
 	worker string
+	role   fleet.Role
 	mu     sync.Mutex
 	at     map[fleet.Hash]chan struct{}
 	end    error // why no further job is taken
 	queues map[string]jetstream.Consumer
 }
 
-// Join connects a worker to the run of a ticket.
-func Join(t Ticket, worker string, say func(format string, args ...any)) (*Link, error) {
+// Join connects a worker to the run of a ticket, for what it is to do.
+func Join(t Ticket, worker string, role fleet.Role, say func(format string, args ...any)) (*Link, error) {
 	if strings.ContainsAny(worker, ".*> \t\r\n") || worker == "" {
 		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible", worker)
 	}
@@ -50,7 +51,7 @@ func Join(t Ticket, worker string, say func(format string, args ...any)) (*Link,
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{blobs: blobs{js: js, from: in, to: out}, nc: nc, worker: worker, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
+	l := &Link{blobs: blobs{js: js, from: in, to: out}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
 	if _, err := nc.Subscribe(withdraw, func(m *nats.Msg) { l.withdrawn(m.Data) }); err != nil {
 		return nil, err
 	}
@@ -103,9 +104,13 @@ func (l *Link) Next(ctx context.Context) (fleet.Job, error) {
 	return fleet.Job{}, ctx.Err()
 }
 
-// look looks at the queue of urgent jobs, and waits a little at the other one.
+// look looks at the queue of urgent jobs, and waits a little at the other one. Who asks rewards has one queue.
 func (l *Link) look(ctx context.Context) *fleet.Job {
-	first, second := l.queue(ctx, urgent), l.queue(ctx, plain)
+	fast, slow := urgent, plain
+	if l.role == fleet.Scorers {
+		fast, slow = score, score
+	}
+	first, second := l.queue(ctx, fast), l.queue(ctx, slow)
 	if first == nil || second == nil { // the trainer is not there, or begins anew
 		select {
 		case <-ctx.Done():
@@ -156,7 +161,7 @@ func (l *Link) Withdrawn(name fleet.Hash) <-chan struct{} {
 
 // Say is fleet.Link's. The first result of a job is kept for a trainer that does not hear of it now.
 func (l *Link) Say(ctx context.Context, e fleet.Event) error {
-	e.Worker = l.worker
+	e.Worker, e.Role = l.worker, l.role
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 
 // What lies where:
 //
-//	stream WORK     dr.work.urgent.JOB, dr.work.plain.JOB    jobs; whoever takes one acknowledges it at once
+//	stream WORK     dr.work.urgent.JOB, dr.work.plain.JOB    rolls; whoever takes one acknowledges it at once
+//	                dr.work.score.JOB                        what rewards are asked about
 //	stream DONE     dr.done.JOB                              the first result's event; a second is refused
 //	store  in       what the trainer publishes: setups, weights
 //	store  out      what workers publish: results
@@ -26,6 +27,7 @@ const (
 	out      = "out"
 	urgent   = "urgent"
 	plain    = "plain"
+	score    = "score"
 	saySub   = "dr.say."
 	withdraw = "dr.withdraw"
 	dismiss  = "dr.dismiss."

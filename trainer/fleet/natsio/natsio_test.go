@@ -15,7 +15,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // listen starts a server on a free port of the loopback, which ends with the test.
@@ -40,7 +42,7 @@ func join(t *testing.T, b *Broker, name string) *Link {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := Join(ticket, name, t.Logf)
+	l, err := Join(ticket, name, fleet.Rolls, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +188,7 @@ func TestLocked(t *testing.T) {
 	} {
 		spoilt := ticket
 		spoil(&spoilt)
-		if l, err := Join(spoilt, "w", t.Logf); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "hint:") {
+		if l, err := Join(spoilt, "w", fleet.Rolls, t.Logf); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "hint:") {
 			t.Errorf("%v; want %q in it", err, says)
 			if l != nil {
 				l.Close()
@@ -241,7 +243,7 @@ func TestTickets(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	if _, err := Join(Ticket{}, "a.b", nil); err == nil {
+	if _, err := Join(Ticket{}, "a.b", fleet.Rolls, nil); err == nil {
 		t.Error("a name with a dot was taken")
 	}
 	if host, _, err := (Address{Listen: ":0"}).split(); err != nil || host != "127.0.0.1" {
@@ -276,4 +278,70 @@ func TestTrainerAgain(t *testing.T) {
 	if _, err := again.Hub.Get(context.Background(), fleet.Hash{1}); !errors.Is(err, fleet.ErrNoBlob) {
 		t.Errorf("a blob that nobody put: %v", err)
 	}
+}
+
+// TestScores: who asks rewards gets what they are asked about and nothing else, and who rolls gets none of that.
+func TestScores(t *testing.T) {
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: t.TempDir(), Run: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	gold := rewards.Each(rewards.Func(func(_ context.Context, item rewards.Item) (rewards.Score, error) {
+		return rewards.Score{Value: float64(len(item.Prompt))}, nil
+	}), 1)
+	var work sync.WaitGroup
+	at, stop := context.WithCancel(ctx)
+	for name, role := range map[string]fleet.Role{"rolls": fleet.Rolls, "asks": fleet.Scorers} {
+		l, err := Join(b.Ticket, name, role, t.Logf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &fleet.Panel{Blobs: l, Open: func(fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+			return map[string]rewards.Judge{"gold": gold}, func() error { return nil }, nil
+		}}
+		w := fleet.Worker{Name: name, Link: l, Beat: 200 * time.Millisecond, Say: t.Logf, Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
+			if (j.Score != nil) != (role == fleet.Scorers) {
+				t.Errorf("worker %s got job %s", name, j)
+			}
+			if j.Score == nil {
+				return answer(j), nil
+			}
+			return p.Do(ctx, j)
+		}}
+		work.Go(func() {
+			defer l.Close()
+			if err := w.Run(at); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	f := fleet.New(fleet.Options{Hub: b.Hub.Scores(), Rules: fleet.Patient(), Say: t.Logf})
+	s, err := f.OpenScores(fleet.Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for f.Workers() == 0 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	here := rewards.Each(rewards.Func(func(context.Context, rewards.Item) (rewards.Score, error) {
+		return rewards.Score{}, errors.New("it was asked here")
+	}), 1)
+	var all sync.WaitGroup
+	for n := range 5 {
+		all.Go(func() {
+			for i, r := range s.Ask(ctx, "gold", []rewards.Item{{Prompt: strings.Repeat("a", n)}, {Prompt: "abc"}}, here) {
+				if want := []int{n, 3}[i]; r.Missing != nil || r.Value != float64(want) {
+					t.Errorf("%+v, want %d", r, want)
+				}
+			}
+		})
+	}
+	do(t, b, 3, false)
+	all.Wait()
+	s.Close()
+	stop()
+	work.Wait()
 }

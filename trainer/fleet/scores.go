@@ -1,0 +1,173 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+)
+
+// Rewards on workers: what waits for servers and programs is asked from other machines, many at a time. A job is a
+// group of samples and a reward. What a reward says does not follow from what it is asked, so the first result is the
+// job's, and none is compared. A reward that gives no score there is asked here, whatever comes of it.
+
+// A Scoring is what a worker is to ask a reward about.
+type Scoring struct {
+	Reward string `json:"reward"` // its label in the experiment
+	Items  Hash   `json:"items"`  // the blob that has them
+	Count  int    `json:"count"`
+}
+
+// Patient are the rules of fleets that score.
+func Patient() Rules {
+	r := Usual()
+	r.Tries = 2 // a reward that fails on two machines is asked here
+	return r
+}
+
+// Scores has a run's rewards asked by workers.
+type Scores struct {
+	fleet *Fleet
+	setup Hash
+	open  *Batch // without a job, so that workers are heard
+}
+
+// OpenScores opens it.
+func (f *Fleet) OpenScores(s Setup) (*Scores, error) {
+	data, err := s.pack()
+	if err != nil {
+		return nil, err
+	}
+	setup, err := f.Hub.Put(context.Background(), data)
+	if err != nil {
+		return nil, fmt.Errorf("fleet: publishing the run's setup: %w", err)
+	}
+	open, err := f.Begin(context.Background(), Work{})
+	return &Scores{fleet: f, setup: setup, open: open}, err
+}
+
+// Close lets workers go unheard.
+func (s *Scores) Close() {
+	if s != nil {
+		s.open.Drop()
+	}
+}
+
+// Ask has a reward asked about a group by a worker, or here where there is none, or none of them has an answer.
+func (s *Scores) Ask(ctx context.Context, reward string, items []rewards.Item, own rewards.Judge) []rewards.Result {
+	if s.fleet.Workers() == 0 {
+		return own.Judge(ctx, items)
+	}
+	var here []rewards.Result
+	results, err := s.ask(ctx, reward, items, func(ctx context.Context, j Job) ([]byte, error) {
+		here = own.Judge(ctx, items)
+		return packResults(j, here)
+	})
+	switch {
+	case here != nil:
+		return here
+	case err == nil:
+		return results
+	case ctx.Err() == nil:
+		s.fleet.Tell("warning: fleet: reward %s is asked here: %v", reward, err)
+		return own.Judge(ctx, items)
+	}
+	results = make([]rewards.Result, len(items))
+	for i := range results {
+		results[i].Missing = ctx.Err()
+	}
+	return results
+}
+
+func (s *Scores) ask(ctx context.Context, reward string, items []rewards.Item, here Doing) ([]rewards.Result, error) {
+	data, err := PackItems(items)
+	if err != nil {
+		return nil, err
+	}
+	j := Job{Setup: s.setup, Score: &Scoring{Reward: reward, Items: HashOf(data), Count: len(items)}, Keys: []Keys{{Samples: len(items)}}}
+	if _, err := s.fleet.Hub.Put(ctx, data); err != nil {
+		return nil, err
+	}
+	late := context.WithoutCancel(ctx)
+	defer func() { // what stays is forgotten in some hours
+		_ = s.fleet.Forget(late, []Hash{j.Name()})
+		_ = s.fleet.Hub.Drop(late, j.Score.Items)
+	}()
+	check := func(j Job, payload []byte) error {
+		_, err := unpackResults(j, payload)
+		return err
+	}
+	payloads, err := s.fleet.Do(ctx, Work{Jobs: []Job{j}, Here: here, Check: check, Impure: true})
+	if err != nil {
+		return nil, err
+	}
+	return unpackResults(j, payloads[0])
+}
+
+// A Panel does jobs that score, on a worker's machine.
+type Panel struct {
+	Blobs Blobs
+	About About
+	// Open opens a run's rewards: by label, and how they are closed.
+	Open func(s Setup) (ask map[string]rewards.Judge, done func() error, err error)
+
+	setup Hash
+	ask   map[string]rewards.Judge
+	done  func() error
+}
+
+// Do is Worker.Do.
+func (p *Panel) Do(ctx context.Context, j Job) ([]byte, error) {
+	if j.Score == nil {
+		return nil, fmt.Errorf("job %s is for workers that roll", j)
+	}
+	if err := p.open(ctx, j.Setup); err != nil {
+		return nil, err
+	}
+	judge := p.ask[j.Score.Reward]
+	if judge == nil {
+		return nil, fmt.Errorf("reward %s is none that this worker asks", j.Score.Reward)
+	}
+	data, err := p.Blobs.Get(ctx, j.Score.Items)
+	if err != nil {
+		return nil, fmt.Errorf("fetching what reward %s is to judge: %w", j.Score.Reward, err)
+	}
+	items, err := UnpackItems(data)
+	if err != nil {
+		return nil, err
+	}
+	results := judge.Judge(ctx, items)
+	if len(results) != len(items) {
+		return nil, fmt.Errorf("reward %s judged %d of %d samples", j.Score.Reward, len(results), len(items))
+	}
+	return packResults(j, results)
+}
+
+// open opens another run's rewards, or this one's for the first time.
+func (p *Panel) open(ctx context.Context, setup Hash) error {
+	if p.ask != nil && p.setup == setup {
+		return nil
+	}
+	said, err := fetchSetup(ctx, p.Blobs, setup, p.About)
+	if err != nil {
+		return err
+	}
+	if err := p.Close(); err != nil {
+		return err
+	}
+	if p.ask, p.done, err = p.Open(said); err != nil {
+		p.ask = nil
+		return Unfit{err}
+	}
+	p.setup = setup
+	return nil
+}
+
+// Close lets go of the rewards.
+func (p *Panel) Close() error {
+	if p.ask == nil {
+		return nil
+	}
+	p.ask = nil
+	return p.done()
+}

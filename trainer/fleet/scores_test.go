@@ -1,0 +1,126 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/rewards/boxes"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// shaded is a picture of one level.
+func shaded(level uint8) *vision.Image {
+	m := vision.New(3, 2)
+	for i := range m.Pix {
+		m.Pix[i] = level + uint8(i)
+	}
+	return m
+}
+
+// TestItems: what rewards judge comes back as it was sent, and what is no item is refused.
+func TestItems(t *testing.T) {
+	items := []rewards.Item{
+		{Prompt: "a circle", Meta: rewards.Meta{"count": json.RawMessage("2")}, Image: shaded(1), Sources: []*vision.Image{shaded(9), shaded(1)}},
+		{Prompt: "a clip", Clip: &video.Clip{Width: 1, Height: 2, Rate: video.Rate{Num: 8, Den: 1}, Frames: [][]uint8{{1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1}}}},
+		{Prompt: "a talk", Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: "seven", Tool: "zoom"}}, Tokens: []int{4, 5}, Pictures: 1, Width: 3, Height: 2,
+			Crops: []rewards.Crop{{Picture: 0, Box: boxes.Box{0, 0.5, 1, 2}}}, Shown: []*vision.Image{shaded(3)}}},
+	}
+	data, err := PackItems(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := UnpackItems(data)
+	if err != nil || !reflect.DeepEqual(back, items) {
+		t.Errorf("%+v\ncame back as\n%+v, %v", items, back, err)
+	}
+	items[2].Transcript.Lost = errors.New("no answer")
+	if _, err := PackItems(items); err == nil {
+		t.Error("a conversation that is lost travels")
+	}
+	wrong, err := PackItems([]rewards.Item{{Clip: &video.Clip{Width: 2, Height: 2, Frames: [][]uint8{{1, 2, 3}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := UnpackItems(wrong); err == nil {
+		t.Error("a frame has too few numbers")
+	}
+}
+
+// TestScores: groups are judged beside each other by as many workers as there are; where a worker has no score the
+// reward is asked here, and its reason is heard.
+func TestScores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{})
+		scores, err := c.f.OpenScores(Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow := func(value float64) rewards.Judge {
+			return rewards.Each(rewards.Func(func(ctx context.Context, item rewards.Item) (rewards.Score, error) {
+				if item.Prompt == "bad" {
+					return rewards.Score{}, errors.New("the lamp is out")
+				}
+				if !sleep(ctx, 2*time.Second) {
+					return rewards.Score{}, ctx.Err()
+				}
+				return rewards.Score{Value: value}, nil
+			}), 1)
+		}
+		ask := func(prompt string) rewards.Result {
+			return scores.Ask(context.Background(), "shade", []rewards.Item{{Prompt: prompt}}, slow(1))[0]
+		}
+		if r := ask("alone"); r.Value != 1 {
+			t.Errorf("without workers: %+v", r)
+		}
+		var stops []func()
+		for i := range 8 {
+			link := c.hub.Link(workerName(i))
+			p := &Panel{Blobs: link, Open: func(Setup) (map[string]rewards.Judge, func() error, error) {
+				return map[string]rewards.Judge{"shade": slow(2)}, func() error { return nil }, nil
+			}}
+			ctx, stop := context.WithCancel(context.Background())
+			w := Worker{Name: workerName(i), Link: link, About: About{Class: "any"}, Beat: time.Second, Do: p.Do, Say: t.Logf}
+			c.work.Go(func() {
+				if err := w.Run(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			stops = append(stops, stop)
+		}
+		synctest.Wait()
+		began := time.Now()
+		got := make(chan rewards.Result, 16)
+		for i := range cap(got) {
+			go func() { got <- ask(workerName(i)) }()
+		}
+		for range cap(got) {
+			if r := <-got; r.Value != 2 || r.Missing != nil {
+				t.Errorf("by workers: %+v", r)
+			}
+		}
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("16 groups of 2 s took 8 workers %v", took)
+		}
+		if r := ask("bad"); r.Missing == nil || r.Missing.Error() != "the lamp is out" {
+			t.Errorf("without a score: %+v", r)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if r := scores.Ask(ctx, "shade", []rewards.Item{{Prompt: "late"}}, slow(1))[0]; r.Missing == nil {
+			t.Errorf("after its time: %+v", r)
+		}
+		scores.Close()
+		c.end(stops...)
+		if len(c.hub.kept) > 0 || len(c.hub.blobs) > 2 { // the setup, and what was not waited for
+			t.Errorf("%d results and %d blobs are left", len(c.hub.kept), len(c.hub.blobs))
+		}
+	})
+}
