@@ -35,7 +35,7 @@ func (r *run) move(step int, outputs [][]float64) error {
 			r.Watch(step, i, outputs[t], m.next)
 		}
 		if slices.Contains(r.Record, step) && (r.pictures[i].Draw == nil || r.drawOf(step, i).On) {
-			r.tracks[i].Steps = append(r.tracks[i].Steps, Step{Index: step, Time: r.Times[step], Before: r.now[t], Mean: m.mean, After: m.next, LogProb: m.logProb})
+			r.tracks[i].Steps = append(r.tracks[i].Steps, Step{Index: step, Time: r.Times[step], Before: r.now[t], Output: outputs[t], Mean: m.mean, After: m.next, LogProb: m.logProb})
 		}
 	}
 	for i := range to {

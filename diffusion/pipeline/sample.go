@@ -78,7 +78,8 @@ type Step struct {
 	Index               int
 	Time                float64
 	Before, Mean, After []float64
-	LogProb             float64 // 0 where nothing was drawn
+	Output              []float64 // the network's, after guidance
+	LogProb             float64   // 0 where nothing was drawn
 }
 
 // Sample makes pictures.

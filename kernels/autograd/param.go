@@ -23,6 +23,8 @@ type Param struct {
 	taps   [2][]*kernels.Packed // the same of a convolution over time, one a frame of its kernel
 	sums   []*tensor.Tensor     // gradients, one for each use in a pass
 
+	changes int // calls of Updated
+
 	desk *Desk // of a weight that is lent; nil: it is not
 	pack func() *kernels.Packed
 }
@@ -53,8 +55,12 @@ func (p *Param) Updated() {
 	if p.Value == nil {
 		panic("autograd: Updated: " + p.Name + " has no values of its own")
 	}
+	p.changes++
 	p.dropPacked()
 }
+
+// Changes is how often Value was changed.
+func (p *Param) Changes() int { return p.changes }
 
 func (p *Param) dropPacked() {
 	for m, w := range p.packed {

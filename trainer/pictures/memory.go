@@ -222,12 +222,12 @@ func (c *counting) iterate(turn experiment.Turn) error {
 	return nil
 }
 
-// host is what an iteration's samples take beside the backend. Of a step before, after and their mean, in
-// float64; a picture in bytes and, while it is decoded and judged, in fp32 twice. All of it as much again: Go's
+// host is what an iteration's samples take beside the backend. Of a step before, after, their mean and the
+// output, in float64; a picture in bytes and, while it is decoded and judged, in fp32 twice. All of it as much again: Go's
 // collector lets garbage lie up to what lives. Of texts as many are remembered as have room.
 func (c *counting) host(text int64) int64 {
 	texts := min(int64(c.asked.Len()), max(int64(c.turn.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
-	return 2*c.listed() + texts + 2*int64(c.samples())*int64(8*(3*len(c.turn.Trained)+6)*c.At.Len()+c.At.Pixels()*3*(1+4+4))
+	return 2*c.listed() + texts + 2*int64(c.samples())*int64(8*(4*len(c.turn.Trained)+6)*c.At.Len()+c.At.Pixels()*3*(1+4+4))
 }
 
 // listed is what the lists of prompts take.

@@ -10,6 +10,7 @@ import (
 type pass struct {
 	*Form
 	questions []pipeline.Question
+	known     [][]float64 // what was answered while these were rolled; nil: they are asked
 }
 
 // passes are points with their texts and sources, in their order.

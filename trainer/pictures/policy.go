@@ -43,6 +43,7 @@ type Policy struct {
 	learner  *model.Learner      // made by Learn
 	teacher  *pipeline.Pipeline  // nil: there is none
 	pending  func()              // gives the last answers' tape back
+	known    recalled            // what the network answered while it rolled
 }
 
 // Roll paints one picture a key.
@@ -50,6 +51,7 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 	if p.unfit != nil {
 		return nil, p.unfit
 	}
+	p.known = p.remember(w)
 	samples := make([]trainer.Sample, len(keys))
 	told := telling{left: len(keys), say: p.Progress}
 	for _, portion := range portions(keys, p.prompts) {
@@ -76,6 +78,7 @@ func (p *Policy) rollPortion(w trainer.Weights, keys []trainer.Key, into []train
 		}
 		told.next(n)
 		for i, t := range tracks {
+			p.known.add(t)
 			into[places[f][i]] = sampleOf(keys[places[f][i]], f.At, t)
 		}
 	}
@@ -167,7 +170,8 @@ func (p *Policy) context() context.Context {
 }
 
 // Eval asks the network. Points that fit one pass are remembered for Back; of more, Back
-// computes each pass once more before it goes backward, so that memory does not grow.
+// computes each pass once more before it goes backward, so that memory does not grow. What was answered while the
+// points were rolled is not asked again before that (known.go).
 func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
 	if w == trainer.Teacher {
 		return p.taught(at)
@@ -204,7 +208,13 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 	err = p.with(w, func() error {
 		tape := p.Pipeline.Tape(false, false)
 		defer tape.Reset()
-		for _, pass := range passes {
+		for i, pass := range passes {
+			if w == trainer.Current {
+				if passes[i].known = p.answered(pass); passes[i].known != nil {
+					out.Outputs = append(out.Outputs, passes[i].known...)
+					continue
+				}
+			}
 			answers, err := p.Pipeline.Ask(tape, pass.At, p.Guidance, pass.questions)
 			if err != nil {
 				return err
@@ -239,6 +249,9 @@ func (p *Policy) back(passes []pass, grads [][]float64) error {
 		}
 		answers, err := p.Pipeline.Ask(tape, pass.At, p.Guidance, pass.questions)
 		if err != nil {
+			return err
+		}
+		if err := pass.held(answers.Outputs); err != nil {
 			return err
 		}
 		if err := answers.Back(grads[:n]); err != nil {
@@ -282,7 +295,7 @@ func (p *Policy) Forget(w trainer.Weights) error { return p.learner.Forget(w) }
 // trained.
 func (p *Policy) Twin(other *pipeline.Pipeline) *Policy {
 	twin := *p
-	twin.Pipeline, twin.learner, twin.pending, twin.twin = other, nil, nil, true
+	twin.Pipeline, twin.learner, twin.pending, twin.known, twin.twin = other, nil, nil, recalled{}, true
 	return &twin
 }
 

@@ -1,0 +1,30 @@
+package pictures
+
+import (
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+)
+
+// Known is how many of the passes of points are known.
+func (p *Policy) Known(points []trainer.Point) (known, all int, err error) {
+	passes, err := p.passes(points)
+	for _, one := range passes {
+		if p.answered(one) != nil {
+			known++
+		}
+	}
+	return known, len(passes), err
+}
+
+// Unlearn forgets what is known.
+func (p *Policy) Unlearn() { p.known = recalled{} }
+
+// Spoil changes what is known.
+func (p *Policy) Spoil() {
+	for at, x := range p.known.outputs {
+		other := slices.Clone(x)
+		other[0]++
+		p.known.outputs[at] = other
+	}
+}
