@@ -1,6 +1,8 @@
 package pretrain
 
 import (
+	"fmt"
+
 	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
@@ -71,6 +73,7 @@ func (r *editorRun) cachePairs() error {
 			r.pairs = append(r.pairs, [2][]float32{r.packed(z[:n]), r.packed(z[n : 2*n])})
 		}
 	}
+	r.Say(fmt.Sprintf("pairs: %d encoded", len(r.pairs)))
 	return nil
 }
 
