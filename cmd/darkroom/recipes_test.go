@@ -72,9 +72,13 @@ func TestRecipesFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sets := []string{"model.path=" + filepath.Join("testdata/published", path.Base(e.Model.Path)), "run.device=cuda:0", "rollout.prompts=" + lists[e.Rollout.Offline]}
+		list, held := lists[e.Rollout.Offline], filepath.Join(at, "heldout.txt")
+		if e.Model.SourceArea > 0 {
+			list, held = filepath.Join(at, "edits.jsonl"), filepath.Join(at, "heldout.jsonl")
+		}
+		sets := []string{"model.path=" + filepath.Join("testdata/published", path.Base(e.Model.Path)), "run.device=cuda:0", "rollout.prompts=" + list}
 		if e.Evaluate.Prompts != "" {
-			sets = append(sets, "evaluate.prompts="+filepath.Join(at, "heldout.txt"))
+			sets = append(sets, "evaluate.prompts="+held)
 		}
 		if e, err = experiment.Parse(name+".toml", text, sets); err != nil {
 			t.Fatal(err)
@@ -108,19 +112,28 @@ func TestRecipesFit(t *testing.T) {
 	}
 }
 
-// recipeLists are prompts, and pairs of pictures by true, as many as recipes ask for.
+// recipeLists are prompts, and pairs of pictures by true, as many as recipes ask for. Edits lie beside them.
 func recipeLists(t *testing.T, dir string) map[bool]string {
 	t.Helper()
-	var prompts, pairs, held, picture bytes.Buffer
+	var prompts, pairs, edits, held, picture bytes.Buffer
 	for i := range 2100 {
 		fmt.Fprintf(&prompts, "a sign that says \"word %d\"\n", i)
 		fmt.Fprintf(&pairs, "{\"prompt\": \"word %d\", \"a\": \"a.png\", \"b\": \"a.png\", \"better\": \"a\"}\n", i)
 	}
+	for i := range 100 {
+		fmt.Fprintf(&edits, "{\"prompt\": \"make it %d\", \"image\": \"large.png\"}\n", i)
+	}
 	held.WriteString("a sign that says \"other\"\n")
+	heldEdit := bytes.NewBufferString("{\"prompt\": \"make it night\", \"image\": \"large.png\"}\n")
+	var large bytes.Buffer
+	if err := vision.EncodePNG(&large, vision.New(512, 512)); err != nil {
+		t.Fatal(err)
+	}
 	if err := vision.EncodePNG(&picture, vision.New(8, 8)); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]*bytes.Buffer{"prompts.txt": &prompts, "pairs.jsonl": &pairs, "heldout.txt": &held, "a.png": &picture} {
+	for name, text := range map[string]*bytes.Buffer{"prompts.txt": &prompts, "pairs.jsonl": &pairs, "heldout.txt": &held, "a.png": &picture,
+		"edits.jsonl": &edits, "heldout.jsonl": heldEdit, "large.png": &large} {
 		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -141,10 +141,12 @@ func Open(dir string, o Options) (p *Pipeline, err error) {
 	return p, nil
 }
 
-// ReadsLength reports whether Options.TextLength means something: a T5 encoder reads texts, or zeros stand for
-// what it would have read.
+// ReadsLength reports whether Options.TextLength means something: a T5 encoder reads texts, zeros stand for what it
+// would have read, or a language model reads prompts that hold no pictures, which are never cut.
 func (p *Pipeline) ReadsLength() bool {
-	return p.family.zeros || slices.ContainsFunc(p.encoders, func(e *encoder) bool { return e.ofT5() })
+	return p.family.zeros || slices.ContainsFunc(p.encoders, func(e *encoder) bool {
+		return e.ofT5() || e.kind == promptStates && e.form.picture == nil
+	})
 }
 
 // Class is the pipeline's in model_index.json, and Component the denoiser's folder.

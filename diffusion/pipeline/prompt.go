@@ -68,11 +68,9 @@ func (e *encoder) stretch(prompt string, g *Given) (s vlm.Stretch, cut string, e
 	if g != nil && e.form.picture != nil {
 		s.Pictures = g.patches
 	}
-	said, err := e.words.Encode(e.form.text(prompt, len(s.Pictures.Grids)))
-	if err != nil {
+	if s.IDs, err = e.promptTokens(prompt, len(s.Pictures.Grids)); err != nil {
 		return s, "", fmt.Errorf("%s: %w", e.tokenizer, err)
 	}
-	s.IDs = said.IDs
 	if most := e.length + e.form.drop; e.form.picture == nil && len(s.IDs) > most {
 		cut = e.words.Decode(s.IDs[most:])
 		s.IDs = s.IDs[:most]
@@ -89,6 +87,20 @@ func (e *encoder) stretch(prompt string, g *Given) (s vlm.Stretch, cut string, e
 		s.IDs, _, err = e.marks.Expand(s.IDs, s.Pictures.Grids, nil, e.eyes.Merge)
 	}
 	return s, cut, err
+}
+
+// promptTokens are a prompt's in its template. Where there is no tokenizer and no number is read, they are as many as the
+// longest prompt has.
+func (e *encoder) promptTokens(prompt string, pictures int) ([]int32, error) {
+	if e.words != nil {
+		said, err := e.words.Encode(e.form.text(prompt, pictures))
+		return said.IDs, err
+	}
+	ids := make([]int32, e.form.drop+e.length)
+	for i := range pictures {
+		ids[e.form.drop+i] = e.marks.Picture
+	}
+	return ids, nil
 }
 
 // readPrompt is the states of a prompt behind the template's beginning.

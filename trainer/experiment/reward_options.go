@@ -260,7 +260,7 @@ func (r Reward) Judges() []string {
 	switch o := Filled(r.Judge); {
 	case o.Form == "question":
 		return Judges(r.Name)
-	case o.nameless():
+	case o.Form == "vrag", strings.HasPrefix(o.Form, "deepeyes"):
 		return []string{"replies"}
 	}
 	return []string{"pictures", "clips"}
