@@ -27,7 +27,7 @@ func TestAuto(t *testing.T) {
 	if got := device.Settle("cuda:1"); got != "cuda:1" {
 		t.Errorf("cuda:1 became %s", got)
 	}
-	t.Setenv(driver.LibraryVariable, "/nowhere/libcuda.so.1")
+	t.Setenv(driver.LibraryVariable, noDriver)
 	if got := device.Settle("auto"); got != "cpu" {
 		t.Errorf("without a driver auto is %s", got)
 	}

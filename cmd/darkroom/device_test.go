@@ -41,7 +41,7 @@ func TestDevice(t *testing.T) {
 
 // TestNoDevice: what stands in the way is said, with what to do instead.
 func TestNoDevice(t *testing.T) {
-	t.Setenv(driver.LibraryVariable, "/nowhere/libcuda.so.1")
+	t.Setenv(driver.LibraryVariable, noDriver)
 	out := filepath.Join(t.TempDir(), "a")
 	for _, args := range [][]string{
 		{"sample", "--model", "embed:tiny-sd3", "--prompt", "a", "--out", out + ".png"},

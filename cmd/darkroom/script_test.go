@@ -1,18 +1,26 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/exits"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
-// The scripts run this test binary under the name darkroom.
+// The scripts run this test binary under the name darkroom. Tests compute on the CPU, and on doubles of a driver that they
+// name: what is recorded has the CPU's bits, and "auto" would be a device where there is one.
 func TestMain(m *testing.M) {
+	if os.Getenv(driver.LibraryVariable) == "" {
+		_ = os.Setenv(driver.LibraryVariable, noDriver)
+	}
 	testscript.Main(m, map[string]func(){"darkroom": main})
 }
+
+const noDriver = "/nowhere/libcuda.so.1"
 
 // TestScripts runs testdata/script: what users type, what they see, and how it fails.
 func TestScripts(t *testing.T) {
@@ -24,6 +32,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("GOLDEN", golden) // small models
+			e.Setenv(driver.LibraryVariable, noDriver)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
