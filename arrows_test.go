@@ -51,7 +51,7 @@ var floors = map[string][][]string{
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
 	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural", "preference"}, {"judge"}, {"eval"}},
 	"trainer": {
-		{"config", "advantage", "loss", "optim", "sampling", "folder"},
+		{"config", "advantage", "diagnosis", "loss", "optim", "sampling", "folder"},
 		{"prompts"},
 		{"album", "experiment"},
 		{"judges"},
@@ -68,13 +68,13 @@ var floors = map[string][][]string{
 
 // pure packages are plain float64 mathematics: they import nothing of the
 // engine, and sde nothing but the standard library and package portable.
-var pure = []string{"trainer/advantage", "trainer/loss"}
+var pure = []string{"trainer/advantage", "trainer/diagnosis", "trainer/loss"}
 var standardOnly = []string{"sde", "trainer/config"}
 
 // narrow packages import, of ours, these folders alone: an experiment's file is read, checked and planned
 // without the engine.
 var narrow = map[string][]string{
-	"trainer/experiment": {"outside/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "trainer/config", "trainer/advantage", "trainer/loss",
+	"trainer/experiment": {"outside/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "trainer/config", "trainer/advantage", "trainer/diagnosis", "trainer/loss",
 		"trainer/optim", "trainer/prompts", "trainer/sampling"},
 }
 

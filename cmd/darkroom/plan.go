@@ -26,8 +26,9 @@ func planCommand() *cobra.Command {
 numbers, which of them each iteration trains, how often the network runs, what
 random numbers depend on, and what seems unwise. All mistakes are reported at once,
 those in prompts' files and in the model's settings too.
-No model is loaded, unless --probe asks how long it will take: that trains for three
-iterations in a folder that is deleted. Of a generator's folder the settings are enough
+No model is loaded, unless --probe asks how long it will take, and why its reward may
+stay flat: that trains for three iterations in a folder that is deleted, and asks rewards
+twice about the first samples. Of a generator's folder the settings are enough
 (model_index.json and each part's config.json): whether it fits can be seen before it is
 downloaded.`,
 		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved\n  darkroom plan --example mixgrpo\n  darkroom plan experiment.toml --probe --device cuda:0",

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -30,6 +32,7 @@ type timePlan struct {
 	PerEvaluation float64            `json:"seconds_per_evaluation"`
 	Evaluations   int                `json:"evaluations"`
 	All           float64            `json:"seconds"`
+	Diagnosis     *run.Diagnosed     `json:"diagnosis,omitempty"` // why the reward may stay flat
 }
 
 // probe measures.
@@ -63,7 +66,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	samples := 0.0
 	bar := newProgress(cmd.ErrOrStderr(), "probe")
 	defer bar.end()
-	_, err = run.Run(cmd.Context(), &short, on.Into(run.Options{Dir: filepath.Join(dir, "run"), Version: readBuild().String(), Say: func(string, ...any) {},
+	_, err = run.Run(cmd.Context(), &short, on.Into(run.Options{Dir: filepath.Join(dir, "run"), Version: readBuild().String(), Twice: true, Say: func(string, ...any) {},
 		Report: func(l *ledger.Line, timing *ledger.TimingLine) {
 			bar.set(l.Iteration, probed)
 			if l.Iteration == 1 {
@@ -89,8 +92,24 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 		}
 		t.PerEvaluation = rolls*t.Parts["roll"] + float64(held)/samples*t.Parts["score"]
 	}
+	if t.Diagnosis, err = diagnosed(filepath.Join(dir, "run")); err != nil {
+		return nil, err
+	}
 	t.All = float64(e.Run.Iterations)*t.PerIteration + float64(t.Evaluations)*t.PerEvaluation
 	return t, nil
+}
+
+// diagnosed is what a run found of its first iteration; nil where there was nothing to look at.
+func diagnosed(dir string) (*run.Diagnosed, error) {
+	text, err := os.ReadFile(filepath.Join(dir, run.DiagnosisFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var d run.Diagnosed
+	return &d, json.Unmarshal(text, &d)
 }
 
 // evaluations are those before the first iteration, every so many, and after the last.
@@ -111,6 +130,19 @@ func (t *timePlan) write(w io.Writer) {
 	s := func(x float64) string { return fmt.Sprintf("%.3g s", x) }
 	rows.add(s(t.PerIteration), s(t.Parts["roll"]), s(t.Parts["score"]), s(t.Parts["train"]), s(t.PerEvaluation), fmt.Sprint(t.Evaluations))
 	rows.write(w)
+	if t.Diagnosis == nil {
+		return
+	}
+	fmt.Fprintln(w, "\nwhy the reward may stay flat, by the probe's first iteration")
+	for _, line := range t.Diagnosis.Lines() {
+		fmt.Fprintln(w, "  "+line)
+	}
+	if len(t.Diagnosis.Findings) == 0 {
+		fmt.Fprintln(w, "  nothing was found")
+	}
+	for _, f := range t.Diagnosis.Findings {
+		fmt.Fprintf(w, "found: %s\n  hint: %s\n", f.Says, f.Remedy)
+	}
 }
 
 // spoken is a time to the second, and of hours to the minute.

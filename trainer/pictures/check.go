@@ -67,6 +67,21 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 	return found, nil
 }
 
+// Drift is how far updates moved the decisions that they were made by: log-ratios of some of them.
+func (m *Model) Drift(o trainer.Objective, samples []trainer.Sample) ([]float64, error) {
+	objective, ok := o.(trainer.PolicyGradient)
+	if !ok {
+		return nil, nil
+	}
+	passes := m.Policy.Passes
+	defer func() { m.Policy.Passes = passes }()
+	logs, err := logProbsBy(m.Policy, objective, samples, chosen(samples))
+	for i, d := range logs {
+		logs[i] = -d
+	}
+	return logs, err
+}
+
 // noiseFloor compares with fp32.
 func (m *Model) noiseFloor(o trainer.PolicyGradient, samples []trainer.Sample, at []transition) (float64, error) {
 	floor := 0.0

@@ -38,6 +38,9 @@ func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
 	if t.now.unscored, err = t.tooFew(); err != nil {
 		return nil, err
 	}
+	if err := t.askTwice(samples, s); err != nil {
+		return nil, err
+	}
 	if t.loop.Iteration == t.now.turn.First && (t.Run.Lag == 0 || t.loop.Iteration == 0) { // by the weights that rolled
 		if err := t.checkPolicy(samples); err != nil {
 			return nil, err

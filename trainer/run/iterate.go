@@ -29,6 +29,9 @@ func (t *training) iterate() (*fired, error) {
 	t.learn(report)
 	t.spend(time.Since(began).Seconds())
 	line := t.line(i, report)
+	if err := t.diagnose(line, report); err != nil {
+		return nil, err
+	}
 	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && (i == 0 || t.Run.Lag == 0) && (line.Noisy == nil || !line.Noisy.Expected) { // nothing had moved yet
 		t.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
 	}

@@ -35,6 +35,7 @@ type Options struct {
 	Version string                           // of the program, for the manifest
 	Say     func(format string, args ...any) // a line for people
 	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
+	Twice   bool                             // whether rewards are asked twice in the first iteration, for the diagnosis
 	// Rolling hears how much of an iteration's samples is made, in passes of the network; so many
 	// iterations are finished.
 	Rolling func(iteration, done, all int)
@@ -75,6 +76,7 @@ type iteration struct {
 	last     string        // why it is to be the last; "": it is not
 	unscored string        // why too few samples have a score; "": enough have
 	scored   *scores       // what rewards said in it
+	twice    *float64      // the deviation of a total, where they were asked again; nil: not
 	asking   *asking       // what rewards outside were asked while it was rolled; nil: nothing
 	rolled   rolled        // how far its roll is
 	seconds  map[string]float64

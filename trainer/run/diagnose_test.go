@@ -1,0 +1,99 @@
+package run
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+)
+
+// answering is a reward that says a number of each picture, whenever it is asked.
+func answering(say func() float64) *httptest.Server {
+	var lock sync.Mutex
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lock.Lock()
+		defer lock.Unlock()
+		var asked struct {
+			Items []json.RawMessage `json:"items"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&asked)
+		var said struct {
+			Scores []float64 `json:"scores"`
+		}
+		for range asked.Items {
+			said.Scores = append(said.Scores, say())
+		}
+		_ = json.NewEncoder(w).Encode(said)
+	}))
+}
+
+// TestDiagnosis: of five causes of a flat reward that are planted each is named, by what was measured, and an experiment without
+// them has none.
+func TestDiagnosis(t *testing.T) {
+	unsteady, steady := answering(rand.New(rand.NewPCG(1, 2)).Float64), answering(func() float64 { return 0.5 })
+	defer unsteady.Close()
+	defer steady.Close()
+	sound := []string{"run.iterations=1", "evaluate.every=0", "rollout.group=8", "rollout.prompts_per_iteration=1", `reward=[{name="jpeg"}]`, "optim.updates=1",
+		"optim.lr=1e-4", `sampler.window={ kind = "random", size = 2, drop = 1 }`, "loss.clip_range=1e-2"}
+	if found := causes(t, sound); len(found) > 0 {
+		t.Errorf("nothing was planted, and %v found", found)
+	}
+	noisy, dead := []string{`reward=[{name="http", url="` + unsteady.URL + `"}]`}, []string{`reward=[{name="http", url="` + steady.URL + `"}]`}
+	far := []string{`sampler.schedule={ kind = "shifted", shift = 40 }`, `sampler.window={ kind = "frozen", size = 1 }`}
+	clip := []string{"loss.clip_range=1e-9", "loss.noise_floor=warn", "optim.lr=1e-3"}
+	planted := map[string][]string{ // several at once, since a run takes seconds
+		"noise vanishing swallowed": slices.Concat(noisy, far, []string{"optim.lr=1e-14"}),
+		"clip group":                append(clip, "rollout.group=3"),
+	}
+	if os.Getenv("DARKROOM_DIAGNOSIS") != "" { // one by one: a minute
+		planted = map[string][]string{"group": {"rollout.group=3"}, "dead": dead, "noise": noisy, "vanishing": far, "clip": clip, "swallowed": {"optim.lr=1e-14"}}
+	} else {
+		t.Log("causes are planted together; DARKROOM_DIAGNOSIS=1 plants them one by one")
+	}
+	for names, sets := range planted {
+		found := causes(t, slices.Concat(sound, sets))
+		for _, cause := range strings.Fields(names) {
+			if !found[cause] {
+				t.Errorf("%s was planted, and %v found", cause, found)
+			}
+		}
+		if len(found) != len(strings.Fields(names)) {
+			t.Errorf("%s was planted, and %v found", names, found)
+		}
+	}
+}
+
+// causes are what is found of an experiment.
+func causes(t *testing.T, sets []string) map[string]bool {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	be := cpu.NewWith(cpu.Options{Threads: 2})
+	defer be.Close()
+	if _, err := Run(t.Context(), parse(t, sets...), Options{Dir: dir, Backend: be, Twice: true, Say: t.Logf}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, DiagnosisFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d Diagnosed
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, f := range d.Findings {
+		found[f.Cause] = true
+	}
+	if len(d.Keeps) == 0 || d.Noise == nil || d.Dead < d.Groups && (d.Ratios == nil || d.Element == nil) {
+		t.Errorf("not measured: %s", text)
+	}
+	return found
+}
