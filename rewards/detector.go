@@ -82,7 +82,7 @@ func (d *DetectionServer) read(reply []byte, m *vision.Image) ([]Detection, erro
 			Score float64   `json:"score"`
 		} `json:"detections"`
 	}
-	if err := decodeAlone(reply, &r); err != nil || r.Detections == nil {
+	if err := call.Alone(reply, &r); err != nil || r.Detections == nil {
 		return nil, fmt.Errorf("the reply is not {\"detections\": [...]}: %s", call.Shown(reply))
 	}
 	var all []Detection

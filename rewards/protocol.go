@@ -3,9 +3,7 @@ package rewards
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -96,18 +94,6 @@ func pngsOf(frames []*vision.Image) (files [][]byte, err error) {
 	return files, nil
 }
 
-// decodeAlone reads JSON with nothing behind it.
-func decodeAlone(data []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the JSON")
-	}
-	return nil
-}
-
 // encodeResults writes a reply.
 func encodeResults(results []Result) ([]byte, error) {
 	scores := make([]any, len(results))
@@ -126,7 +112,7 @@ func decodeResults(reply []byte, n int) (results []Result, whole bool, err error
 		Scores []json.RawMessage `json:"scores"`
 		Error  json.RawMessage   `json:"error"`
 	}
-	if err := decodeAlone(reply, &r); err != nil {
+	if err := call.Alone(reply, &r); err != nil {
 		return nil, false, fmt.Errorf("the reply is no JSON of the protocol (%w): %s", err, call.Shown(reply))
 	}
 	if r.Scores == nil {

@@ -379,7 +379,7 @@ func TestExec(t *testing.T) {
 		t.Error(s, err)
 	}
 	_ = e.Close()
-	if _, err := e.Score(t.Context(), threeItems[2]); !errors.Is(err, errClosed) {
+	if _, err := e.Score(t.Context(), threeItems[2]); !errors.Is(err, call.ErrClosed) {
 		t.Error(err)
 	}
 	for _, argv := range [][]string{nil, {""}, {"no such program anywhere"}} {

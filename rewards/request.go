@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -47,7 +48,7 @@ func (f *few[T]) UnmarshalJSON(data []byte) error {
 // decodeItems reads a request whose pictures have at most so many pixels together, as long as ctx lasts.
 func decodeItems(ctx context.Context, data []byte, pixels int64) ([]Item, error) {
 	var r request
-	if err := decodeAlone(data, &r); err != nil {
+	if err := call.Alone(data, &r); err != nil {
 		return nil, fmt.Errorf("the request is not of the protocol: %w", err)
 	}
 	if r.Protocol != protocolVersion {

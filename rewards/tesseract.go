@@ -100,7 +100,7 @@ func (t Tesseract) run(ctx context.Context, arguments ...string) (string, error)
 	c := exec.CommandContext(ctx, program, arguments...)
 	c.Env = append(os.Environ(), "OMP_THREAD_LIMIT=1") // faster so, on pictures of words
 	c.WaitDelay = time.Second
-	said := &tail{}
+	said := &call.Tail{}
 	c.Stderr = said
 	out := &bounded{most: mostTesseract}
 	c.Stdout = out

@@ -194,6 +194,7 @@ func (m *Model) Close() error {
 	if m.teacher != nil {
 		err = errors.Join(err, m.teacher.Close())
 	}
+	err = errors.Join(err, m.Served.Close())
 	if m.tutor != nil {
 		err = errors.Join(err, m.tutor.Close())
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -20,7 +21,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
-// Card: tools behind a server ([[episode.tool]]). A call is POSTed as JSON, and the answer is JSON:
+// Card: tools behind a server or a program ([[episode.tool]]). A call is JSON, POSTed or a line that the program reads,
+// and the answer is JSON, or a line that it writes:
 //
 //	{"version": 1, "tool": "search", "arguments": {...}}
 //	{"text": "...", "images": ["BASE64 of a PNG or a JPEG", ...]}      or {"error": "..."}, which the model reads
@@ -28,7 +30,7 @@ import (
 //	answers                                   text and pictures for the model
 //	refuses ("error", a picture too large)    a refusal for the model, by which it learns
 //	is slow, dies, answers 5xx                asked again, up to tries; then the episode is missing
-//	lies: no JSON, no text, no picture        the episode is missing
+//	lies: no JSON, no text, no picture        the episode is missing; a program is started anew
 //
 // An episode that is missing has no score of any reward, never 0: it is left out of its group, counted, and too many of
 // them end the run as those of a reward do. The same call has the same answer: it is kept by tool and arguments, so
@@ -46,8 +48,9 @@ type outside map[string]*served
 // served is one of them.
 type served struct {
 	experiment.Served
-	key    string
-	caller *call.Caller
+	key      string
+	caller   *call.Caller
+	programs *call.Programs // nil: a server
 }
 
 // openOutside opens the tools; nothing is asked yet. cache is a folder that runs share; "": nothing is kept.
@@ -68,9 +71,29 @@ func openOutside(e *experiment.Episode, cache string) (outside, error) {
 			}
 		}
 		s.caller = call.NewCaller(call.Policy{Timeout: time.Duration(t.Timeout * float64(time.Second)), Tries: t.Tries, AtOnce: t.AtOnce}, kept)
+		if len(t.Command) > 0 {
+			var err error
+			if s.programs, err = call.NewPrograms(t.Command, s.caller.Policy().Bytes); err == nil {
+				err = s.programs.Pass(t.Env...)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("tool %s: %w", t.Name, err)
+			}
+		}
 		all[t.Name] = s
 	}
 	return all, nil
+}
+
+// Close ends their programs.
+func (o outside) Close() error {
+	var errs []error
+	for _, s := range o {
+		if s.programs != nil {
+			errs = append(errs, s.programs.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // begin is an episode's tools; nil where there are none.
@@ -122,8 +145,18 @@ func (s *served) ask(ctx context.Context, arguments pytext.Ordered) (a tools.Ans
 	if s.key != "" {
 		header.Set("Authorization", "Bearer "+s.key)
 	}
-	err = s.caller.Do(ctx, append([]byte("tool "+s.URL+"\n"), body...), func(ctx context.Context) ([]byte, error) {
-		return s.caller.Post(ctx, s.URL, header, body)
+	where := s.URL
+	if s.programs != nil {
+		where = strings.Join(s.Command, "\x00")
+	}
+	err = s.caller.Do(ctx, append([]byte("tool "+where+"\n"), body...), func(ctx context.Context) ([]byte, error) {
+		if s.programs == nil {
+			return s.caller.Post(ctx, s.URL, header, body)
+		}
+		return s.programs.Ask(ctx, body, func(reply []byte) error {
+			_, err := readAnswer(reply)
+			return err
+		})
 	}, func(reply []byte) (whole bool, err error) {
 		a, err = readAnswer(reply)
 		return err == nil, err

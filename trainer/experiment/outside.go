@@ -31,6 +31,11 @@ func (e *Experiment) outside() []string {
 	}
 	if e.Episode != nil {
 		for _, s := range e.Episode.Served {
+			if len(s.Command) > 0 {
+				if _, err := exec.LookPath(s.Command[0]); err != nil {
+					all = append(all, fmt.Sprintf("tool %s needs the program %q, which is not here: %v", s.Name, s.Command[0], err))
+				}
+			}
 			if s.KeyEnv != "" && os.Getenv(s.KeyEnv) == "" {
 				all = append(all, fmt.Sprintf("tool %s reads its key from the environment variable %s, which is empty here", s.Name, s.KeyEnv))
 			}

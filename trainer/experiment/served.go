@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// Served is one [[episode.tool]]: a tool behind a server. trainer/conversations/outside.go has its protocol.
+// Served is one [[episode.tool]]: a tool behind a server, or a program. trainer/conversations/outside.go has its protocol.
 type Served struct {
-	Name    string  `toml:"name,required" doc:"as the model calls it: search"`
-	URL     string  `toml:"url,required" doc:"where calls are POSTed: {version, tool, arguments} in, {text, images} or {error} out"`
-	KeyEnv  string  `toml:"key_env" doc:"name of the environment variable that holds the key"`
-	Timeout float64 `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
-	Tries   int     `toml:"tries" range:"[1,100]" doc:"calls before the episode is missing"`
-	AtOnce  int     `toml:"at_once" range:"[1,1024]" doc:"calls beside each other; no bit depends on it"`
-	Cache   bool    `toml:"cache" doc:"answers are kept by tool and arguments, beside what else may be computed again, so that the same call has the same answer in every run; false for a tool that has a state"`
+	Name    string   `toml:"name,required" doc:"as the model calls it: search"`
+	URL     string   `toml:"url" doc:"where calls are POSTed: {version, tool, arguments} in, {text, images} or {error} out"`
+	Command []string `toml:"command" doc:"a program in its place, with its arguments: a call is a line of JSON that it reads, {n, version, tool, arguments}, and its answer a line that it writes, with the same n; it is kept, and started anew where it fails"`
+	Env     []string `toml:"env" doc:"names of environment variables that the program is given beside what every program needs"`
+	KeyEnv  string   `toml:"key_env" doc:"name of the environment variable that holds the key"`
+	Timeout float64  `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
+	Tries   int      `toml:"tries" range:"[1,100]" doc:"calls before the episode is missing"`
+	AtOnce  int      `toml:"at_once" range:"[1,1024]" doc:"calls beside each other, and copies of a program; no bit depends on it"`
+	Cache   bool     `toml:"cache" doc:"answers are kept by tool and arguments, beside what else may be computed again, so that the same call has the same answer in every run; false for a tool that has a state"`
 }
 
 // SetDefaults is what a tool is before its keys are read.
@@ -30,6 +32,13 @@ func (e *Experiment) checkServed(r report) {
 			r(key+"name", fmt.Sprintf("%s has the tools that were published with it", e.Episode.Protocol), `protocol = "darkroom"`)
 		case slices.Contains(names, s.Name):
 			r(key+"name", fmt.Sprintf("two tools are called %q", s.Name), "each needs a name of its own")
+		case (s.URL == "") == (len(s.Command) == 0):
+			r(key+"url|"+key+"command|"+key+"name", fmt.Sprintf("tool %q is behind a server or a program", s.Name), `url = "http://localhost:8000/search", or command = ["python3", "search.py"]`)
+		case len(s.Command) > 0 && s.KeyEnv != "":
+			r(key+"key_env", "a key is sent to a server, and a program reads its environment", fmt.Sprintf("env = [%q]", s.KeyEnv))
+		case len(s.Command) == 0 && len(s.Env) > 0:
+			r(key+"env", "a server has an environment of its own", `leave it out, or command in place of url`)
+		case len(s.Command) > 0:
 		case !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://"):
 			r(key+"url", fmt.Sprintf("%q is no address of a server", s.URL), "for example http://localhost:8000/search")
 		}

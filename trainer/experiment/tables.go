@@ -169,7 +169,7 @@ type Episode struct {
 	Truncated *float64            `toml:"truncated" doc:"what the reward of a truncated answer is multiplied by, or, below 0, becomes (ProRL)"`
 	Noisy     *Noisy              `toml:"noisy" doc:"part of a group sees distorted pictures, and learns from the clean ones (NoisyRollout)"`
 	Exec      *program.Options    `toml:"exec" doc:"what runs the code that a model writes (pyvision)"`
-	Served    []Served            `toml:"tool" doc:"tools behind servers, beside those of protocol darkroom, or in the place of one of the same name"`
+	Served    []Served            `toml:"tool" doc:"tools behind servers and programs, beside those of protocol darkroom, or in the place of one of the same name"`
 	Silence   bool                `toml:"silence" doc:"answers that ran out of turns count in their group, and are not trained on (Mini-o3)"`
 }
 

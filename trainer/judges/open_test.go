@@ -113,7 +113,7 @@ func TestOpenRewardsOutside(t *testing.T) {
 	}
 	for name, r := range map[string]experiment.Reward{
 		"EMPTY_KEY":            {Name: "http", URL: "http://localhost:1", KeyEnv: "EMPTY_KEY", Timeout: 1},
-		"the reward's program": {Name: "exec", Path: program, Timeout: 1},
+		"an exec reward: the program": {Name: "exec", Path: program, Timeout: 1},
 		"NO_SUCH_VARIABLE":     {Name: "exec", Path: os.Args[0], Env: []string{"NO_SUCH_VARIABLE"}, Timeout: 1},
 		"no device":            {Name: "clip", Path: folder},
 		"is not installed":     {Name: "ocr", Path: "no such tesseract", Timeout: 1},

@@ -1,4 +1,4 @@
-package rewards
+package call
 
 import (
 	"bufio"
@@ -12,16 +12,15 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/outside/child"
-	"github.com/darkroom-rl/darkroom/rewards/call"
 )
 
-// A program is a reward program that runs.
+// A program is one that runs.
 type program struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	lines  chan line     // what it wrote
 	gone   chan struct{} // closed when nobody reads lines any more
-	stderr *tail
+	stderr *Tail
 	asked  int
 }
 
@@ -32,7 +31,7 @@ type line struct {
 }
 
 func start(argv, env []string, most int64) (*program, error) {
-	p := &program{cmd: exec.Command(argv[0], argv[1:]...), lines: make(chan line, 1), gone: make(chan struct{}), stderr: &tail{}}
+	p := &program{cmd: exec.Command(argv[0], argv[1:]...), lines: make(chan line, 1), gone: make(chan struct{}), stderr: &Tail{}}
 	p.cmd.Stderr, p.cmd.Env = p.stderr, env
 	p.cmd.WaitDelay = time.Second // for what left the group and keeps the pipes open
 	child.Apart(p.cmd)
@@ -45,7 +44,7 @@ func start(argv, env []string, most int64) (*program, error) {
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting the reward's program: %w", err)
+		return nil, fmt.Errorf("starting the program: %w", err)
 	}
 	p.in = in
 	go p.listen(bufio.NewReader(out), most)
@@ -68,8 +67,8 @@ func (p *program) listen(out *bufio.Reader, most int64) {
 }
 
 // ask writes a numbered request and reads its reply, until ctx ends. A program that answered with an
-// error is of no more use, and has to be stopped.
-func (p *program) ask(ctx context.Context, body []byte, items int) ([]byte, error) {
+// error is of no more use, and has to be stopped. valid says of a reply without a number whether it is one.
+func (p *program) ask(ctx context.Context, body []byte, valid func(reply []byte) error) ([]byte, error) {
 	if err := p.surplus(0); err != nil {
 		return nil, err
 	}
@@ -84,13 +83,13 @@ func (p *program) ask(ctx context.Context, body []byte, items int) ([]byte, erro
 		select {
 		case err := <-written:
 			if written = nil; err != nil {
-				return nil, call.Passing(fmt.Errorf("it does not read: %w", err))
+				return nil, Passing(fmt.Errorf("it does not read: %w", err))
 			}
 		case l := <-p.lines:
 			if reply = l.text; l.err != nil {
 				return nil, l.err
 			}
-			if err := p.fits(reply, items); err != nil {
+			if err := p.fits(reply, valid); err != nil {
 				return nil, err
 			}
 		case <-ctx.Done():
@@ -112,7 +111,7 @@ func readLine(r *bufio.Reader, most int64) ([]byte, error) {
 		case err == nil:
 			return line, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, call.Passing(fmt.Errorf("it ended in the middle of a reply: %w", err))
+			return nil, Passing(fmt.Errorf("it ended in the middle of a reply: %w", err))
 		}
 	}
 }
@@ -129,8 +128,8 @@ func (p *program) stop(why error) error {
 	return why
 }
 
-// tail keeps the end of what is written.
-type tail struct {
+// A Tail keeps the end of what is written.
+type Tail struct {
 	mu   sync.Mutex
 	last []byte
 }
@@ -138,7 +137,7 @@ type tail struct {
 const tailBytes = 100
 
 // Write keeps the last bytes.
-func (t *tail) Write(b []byte) (int, error) {
+func (t *Tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = append(t.last, b...)
@@ -147,8 +146,8 @@ func (t *tail) Write(b []byte) (int, error) {
 }
 
 // String is what was written last, on one line.
-func (t *tail) String() string {
+func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(call.Shown(t.last))
+	return strings.TrimSpace(Shown(t.last))
 }

@@ -1,21 +1,23 @@
-package rewards
+package call
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
-
-	"github.com/darkroom-rl/darkroom/rewards/call"
 )
 
-// Card: a program's answers come in one stream, so a line too many would shift every later score to
-// another sample. Requests to programs are therefore numbered, {"n": 7, "protocol": 1, ...}, and a
+// Card: a program's answers come in one stream, so a line too many would shift every later answer to
+// another request. Requests to programs are therefore numbered, {"n": 7, "protocol": 1, ...}, and a
 // reply that carries "n" must carry the request's. A reply without it, of a program that does not know
 // of numbers, counts as long as the program wrote nothing else: no line before the request, and none in
-// the moment after the reply. Whatever breaks this is a failure of the batch with its name, and the
+// the moment after the reply. Whatever breaks this is a failure of the request with its name, and the
 // program is started anew, so that its next reply belongs to its next request.
 //
-// Invariant (tests): no score is ever that of another batch's item.
+// Invariant (tests): no answer is ever that to another request.
 
 // numbered is a request as a line, with its number.
 func numbered(body []byte, n int) []byte {
@@ -30,12 +32,12 @@ func numbered(body []byte, n int) []byte {
 const moment = 10 * time.Millisecond
 
 // fits reports what is wrong with a reply as the one to the last request.
-func (p *program) fits(reply []byte, items int) error {
+func (p *program) fits(reply []byte, valid func(reply []byte) error) error {
 	var r struct {
 		N *int `json:"n"`
 	}
-	if err := decodeAlone(reply, &r); err != nil || r.N == nil {
-		if _, _, err := decodeResults(reply, items); err != nil {
+	if err := Alone(reply, &r); err != nil || r.N == nil {
+		if err := valid(reply); err != nil {
 			return err // perhaps this was no reply at all, and the reply still comes
 		}
 		return p.surplus(moment)
@@ -72,5 +74,17 @@ func (p *program) unasked(l line) error {
 		p.lines <- l // its last: there is room
 		return nil
 	}
-	return fmt.Errorf("it wrote a line that nobody asked for, so its scores may be those of other samples: %s; %s", call.Shown(l.text), manners)
+	return fmt.Errorf("it wrote a line that nobody asked for, so its answers may be those to other requests: %s; %s", Shown(l.text), manners)
+}
+
+// Alone decodes JSON that nothing follows.
+func Alone(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the JSON")
+	}
+	return nil
 }

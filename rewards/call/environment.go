@@ -1,4 +1,4 @@
-package rewards
+package call
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A reward program may be a stranger's, so it is not shown the keys and tokens of the one who trains.
+// A program may be a stranger's, so it is not shown the keys and tokens of the one who trains.
 
 // kept are the variables that a program needs to start and to find its libraries and devices.
 var kept = []string{
@@ -32,12 +32,12 @@ func environment() []string {
 	return env
 }
 
-// Pass also gives the programs these variables, which must be set. Call it before the first item.
-func (e *Exec) Pass(names ...string) error {
+// Pass also gives the programs these variables, which must be set. Call it before the first request.
+func (e *Programs) Pass(names ...string) error {
 	for _, name := range names {
 		v, ok := os.LookupEnv(name)
 		if !ok || name == "" {
-			return fmt.Errorf("the reward's program is given the environment variable %q (env), which is not set", name)
+			return fmt.Errorf("the program is given the environment variable %q (env), which is not set", name)
 		}
 		e.env = append(e.env, name+"="+v)
 	}
