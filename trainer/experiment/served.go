@@ -33,7 +33,7 @@ func (e *Experiment) checkServed(r report) {
 		case slices.Contains(names, s.Name):
 			r(key+"name", fmt.Sprintf("two tools are called %q", s.Name), "each needs a name of its own")
 		case (s.URL == "") == (len(s.Command) == 0):
-			r(key+"url|"+key+"command|"+key+"name", fmt.Sprintf("tool %q is behind a server or a program", s.Name), `url = "http://localhost:8000/search", or command = ["python3", "search.py"]`)
+			r(key+"name", fmt.Sprintf("tool %q is behind one server or one program", s.Name), `url = "http://localhost:8000/search", or command = ["python3", "search.py"]`)
 		case len(s.Command) > 0 && s.KeyEnv != "":
 			r(key+"key_env", "a key is sent to a server, and a program reads its environment", fmt.Sprintf("env = [%q]", s.KeyEnv))
 		case len(s.Command) == 0 && len(s.Env) > 0:

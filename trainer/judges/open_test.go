@@ -112,11 +112,11 @@ func TestOpenRewardsOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, r := range map[string]experiment.Reward{
-		"EMPTY_KEY":            {Name: "http", URL: "http://localhost:1", KeyEnv: "EMPTY_KEY", Timeout: 1},
+		"EMPTY_KEY":                   {Name: "http", URL: "http://localhost:1", KeyEnv: "EMPTY_KEY", Timeout: 1},
 		"an exec reward: the program": {Name: "exec", Path: program, Timeout: 1},
-		"NO_SUCH_VARIABLE":     {Name: "exec", Path: os.Args[0], Env: []string{"NO_SUCH_VARIABLE"}, Timeout: 1},
-		"no device":            {Name: "clip", Path: folder},
-		"is not installed":     {Name: "ocr", Path: "no such tesseract", Timeout: 1},
+		"NO_SUCH_VARIABLE":            {Name: "exec", Path: os.Args[0], Env: []string{"NO_SUCH_VARIABLE"}, Timeout: 1},
+		"no device":                   {Name: "clip", Path: folder},
+		"is not installed":            {Name: "ocr", Path: "no such tesseract", Timeout: 1},
 	} {
 		if _, err := Open(r, Bench{Device: func() (*features.Device, error) { return nil, errors.New("no device") }}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: %v, want %q", r, err, name)
