@@ -10,11 +10,24 @@ import (
 // everything else that is as it was in the picture that the sample was made of. meta.scene is that picture's caption.
 // A sample that is drawn anew does the change, and keeps little; one that changes nothing does nothing.
 //
+// Of says which of the two is the value: OfBoth, or one alone. What is paid for the change alone is gamed by drawing
+// everything anew, and what is paid for the rest alone by changing nothing.
+//
 // Invariants (tests): the edit itself, drawn, is worth more than the picture as it was, and more than another scene.
-type SceneEdit struct{}
+type SceneEdit struct{ Of EditPart }
+
+// EditPart is what an edit is judged by.
+type EditPart string
+
+// The parts.
+const (
+	OfBoth EditPart = ""
+	OfDone EditPart = "done"
+	OfKept EditPart = "kept"
+)
 
 // Score judges a picture.
-func (SceneEdit) Score(_ context.Context, item Item) (Score, error) {
+func (r SceneEdit) Score(_ context.Context, item Item) (Score, error) {
 	switch {
 	case item.Image == nil:
 		return Score{}, errNoImage
@@ -35,5 +48,8 @@ func (SceneEdit) Score(_ context.Context, item Item) (Score, error) {
 		return Score{}, err
 	}
 	done, kept, err := edit.Score(item.Sources[0].Pix, item.Image.Pix)
-	return Score{Value: done * kept, Parts: map[string]float64{"done": done, "kept": kept}}, err
+	parts := map[string]float64{string(OfBoth): done * kept, string(OfDone): done, string(OfKept): kept}
+	value := parts[string(r.Of)]
+	delete(parts, string(OfBoth))
+	return Score{Value: value, Parts: parts}, err
 }

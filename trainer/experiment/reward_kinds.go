@@ -44,6 +44,8 @@ func Rewards() []RewardKind {
 		{Name: Name{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."}, Pictures: true, Scenes: true},
 		{Name: Name{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."}, Pictures: true, Scenes: true},
 		{Name: Name{Name: "edit", Card: "Edits of embedded scenes: how well what the prompt asks for is done, times the share of everything else that is as it was; meta.scene is the caption of the picture before."}, Pictures: true, Scenes: true},
+		{Name: Name{Name: "edit_done", Card: "The first half of edit alone: whether what the prompt asks for is done, whatever becomes of the rest; drawing everything anew games it."}, Pictures: true, Scenes: true},
+		{Name: Name{Name: "edit_kept", Card: "The second half of edit alone: the share of everything that was not asked for that is as it was; changing nothing games it."}, Pictures: true, Scenes: true},
 		{Name: Name{Name: "preserve", Card: "How much of the picture that a sample was made of is left, outside the boxes of meta.changes: structural similarity, or the mean difference; use it beside a reward for the change."}, Pictures: true},
 		{Name: Name{Name: "likeness", Card: "Cosine of DINO's features of a sample and of the picture that it was made of."}, Pictures: true, Weights: true},
 		{Name: Name{Name: "direction", Card: "Whether a picture changed as the texts did: cosine of the way from source to sample with that from meta.source to meta.target, by CLIP."}, Pictures: true, Weights: true},

@@ -113,6 +113,8 @@ var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"ocr":         openOCR,
 	"jpeg":        openJPEG,
 	"edit":        single(rewards.SceneEdit{}),
+	"edit_done":   single(rewards.SceneEdit{Of: rewards.OfDone}),
+	"edit_kept":   single(rewards.SceneEdit{Of: rewards.OfKept}),
 	"preserve":    openPreserve,
 	"likeness":    network,
 	"direction":   network,
