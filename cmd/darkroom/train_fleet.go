@@ -19,6 +19,7 @@ import (
 // fleetOptions are the flags.
 type fleetOptions struct {
 	listen string
+	blobs  string
 	leave  bool
 	audit  float64
 }
@@ -26,6 +27,7 @@ type fleetOptions struct {
 func (o *fleetOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "let workers in at `HOST:PORT` ('darkroom worker'); port 0 takes a free one")
+	f.StringVar(&o.blobs, "blobs", "", "a `FOLDER` that all machines share, by which weights and samples go (with --listen; default: through the trainer's server)")
 	f.BoolVar(&o.leave, "leave-rolls", false, "roll nothing here while workers are there (with --listen)")
 	f.Float64Var(&o.audit, "audit", 0.01, "the `SHARE` of workers' results that is done here again, and compared (with --listen)")
 }
@@ -34,8 +36,8 @@ func (o *fleetOptions) flags(cmd *cobra.Command) {
 func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error {
 	devices := e.Run.Devices()
 	switch {
-	case o.listen == "" && (o.leave || cmd.Flags().Changed("audit")):
-		return usagef("--leave-rolls and --audit are about workers, and there are none without --listen")
+	case o.listen == "" && (o.leave || o.blobs != "" || cmd.Flags().Changed("audit")):
+		return usagef("--leave-rolls, --audit and --blobs are about workers, and there are none without --listen")
 	case o.audit < 0 || o.audit > 1:
 		return usagef("--audit %v: a share lies between 0 and 1", o.audit)
 	case o.listen != "" && len(devices) > 1:
@@ -69,7 +71,7 @@ func (a *aFleet) into(be backend, o run.Options) run.Options {
 
 // open lets workers in.
 func (a *aFleet) open() (rolls, scores *fleet.Fleet, err error) {
-	if a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run}); err != nil {
+	if a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run, Blobs: a.blobs}); err != nil {
 		return nil, nil, err
 	}
 	var salt fleet.Hash

@@ -22,6 +22,7 @@ import (
 
 type workerOptions struct {
 	join, device, model, name string
+	memory, blobs             string
 	roles                     []string
 }
 
@@ -46,6 +47,8 @@ has the same bytes. It ends when the run is over, or by Ctrl-C.`,
 	}
 	cmd.Flags().StringVar(&o.join, "join", "", "the join `FILE` of the run")
 	cmd.Flags().StringVar(&o.model, "model", "", "the model's `FOLDER` on this machine, where it has another name than there")
+	cmd.Flags().StringVar(&o.memory, "memory", "", "what the model may take here, such as 16GiB (default: the experiment's run.memory, or what is free)")
+	cmd.Flags().StringVar(&o.blobs, "blobs", "", "where the `FOLDER` that 'train --blobs' names is on this machine (default: under the same name)")
 	cmd.Flags().StringVar(&o.name, "name", "", "what the worker is called (default: machine and process)")
 	cmd.Flags().StringSliceVar(&o.roles, "roles", []string{"roll"}, "what it does: roll, score or both")
 	deviceFlag(cmd, &o.device)
@@ -68,9 +71,18 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	if len(o.roles) == 0 || slices.ContainsFunc(o.roles, func(r string) bool { return r != "roll" && r != "score" }) {
 		return usagef("--roles %s: roll, score and roll,score are possible", strings.Join(o.roles, ","))
 	}
+	if o.memory != "" && (experiment.Run{Memory: o.memory}).Bytes() == 0 {
+		return usagef("--memory %s: a number and a unit are needed, such as 16GiB", o.memory)
+	}
 	ticket, err := natsio.ReadTicket(o.join)
 	if err != nil {
 		return usageError{err}
+	}
+	switch {
+	case o.blobs != "" && ticket.Blobs == "":
+		return usagef("--blobs: this run has no folder that machines share\nhint: 'darkroom train --blobs FOLDER' begins with one")
+	case o.blobs != "":
+		ticket.Blobs = o.blobs
 	}
 	log := cmd.ErrOrStderr()
 	c := &crew{workerOptions: o, ticket: ticket, done: map[string]int{}}
@@ -126,7 +138,8 @@ func (c *crew) rolls(about fleet.About) (*trade, error) {
 	}
 	about.Class, about.Device = arithmetic(be), fmt.Sprint(be)
 	s := &fleet.Studio{About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-		return run.OpenElsewhere(s, c.model, model.Options{Backend: be, Context: ctx, Cache: textCache()})
+		at := run.Elsewhere{Model: c.model, Memory: c.memory, Free: (&ranks{all: []backend{be}}).free(), Say: c.say}
+		return run.OpenElsewhere(s, at, model.Options{Backend: be, Context: ctx, Cache: textCache()})
 	}}
 	return &trade{role: fleet.Rolls, name: c.name, about: about,
 		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {

@@ -136,12 +136,22 @@ func (t *training) logJob(e fleet.Entry) {
 	}
 }
 
-// OpenElsewhere opens the model of a run that another process trains. path is the model's folder on this machine;
-// "": it has the name that it has there.
-func OpenElsewhere(s fleet.Setup, path string, o model.Options) (model.Model, *experiment.Experiment, error) {
+// Elsewhere is what another machine has for a run.
+type Elsewhere struct {
+	Model  string // the model's folder; "": it has the name that it has there
+	Memory string // what the model may take, in place of run.memory; "": that, or what is free
+	Free   int64  // bytes
+	Say    func(format string, args ...any)
+}
+
+// OpenElsewhere opens the model of a run that another process trains.
+func OpenElsewhere(s fleet.Setup, at Elsewhere, o model.Options) (model.Model, *experiment.Experiment, error) {
 	var sets []string
-	if path != "" {
-		sets = append(sets, fmt.Sprintf("model.path=%q", path))
+	if at.Model != "" {
+		sets = append(sets, fmt.Sprintf("model.path=%q", at.Model))
+	}
+	if at.Memory != "" {
+		sets = append(sets, fmt.Sprintf("run.memory=%q", at.Memory))
 	}
 	e, err := experiment.Parse("the trainer's experiment", []byte(s.Config), sets)
 	if err != nil {
@@ -171,6 +181,9 @@ func OpenElsewhere(s fleet.Setup, path string, o model.Options) (model.Model, *e
 	m := ModalityOf(e)
 	if _, err := m.Ready(context.Background(), e); err != nil {
 		return nil, nil, err
+	}
+	if at.Memory != "" || at.Free > 0 || e.Run.Memory != "" {
+		o.Fit = fitted(m, e, at.Free, 1, at.Say)
 	}
 	o.Train, o.HeldOut = s.Train, s.HeldOut
 	opened, err := m.Open(e, o)

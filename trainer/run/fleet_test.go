@@ -67,7 +67,7 @@ func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte)
 		defer be.Close()
 		about := fleet.About{Class: "test"}
 		s := &fleet.Studio{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-			return OpenElsewhere(s, "", model.Options{Backend: be, Context: ctx})
+			return OpenElsewhere(s, Elsewhere{Memory: "1GiB", Say: c.Logf}, model.Options{Backend: be, Context: ctx})
 		}}
 		defer s.Close()
 		do := s.Do
@@ -448,7 +448,7 @@ func TestFleetRefuses(t *testing.T) {
 			}
 		}
 		s := &fleet.Studio{Blobs: hub, About: c.about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-			return OpenElsewhere(s, c.path, model.Options{Context: ctx})
+			return OpenElsewhere(s, Elsewhere{Model: c.path}, model.Options{Context: ctx})
 		}}
 		_, err := s.Do(t.Context(), fleet.Job{Setup: c.setup, Keys: []fleet.Keys{{Samples: 1}}})
 		var unfit fleet.Unfit
@@ -457,6 +457,38 @@ func TestFleetRefuses(t *testing.T) {
 		}
 		if err := os.WriteFile(config, text, 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestFleetMemory: a worker keeps to the memory that the experiment, or its own command, names.
+func TestFleetMemory(t *testing.T) {
+	dir, err := madeTiny()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	be := cpu.NewWith(cpu.Options{Path: path})
+	defer be.Close()
+	for _, c := range []struct{ file, here string }{{"1MiB", ""}, {"", "1MiB"}, {"1GiB", "1MiB"}} {
+		of := &training{Experiment: parse(t, "model.path="+dir, fmt.Sprintf("run.memory=%q", c.file)), train: []prompts.Prompt{{Text: "a red circle"}}}
+		setup, err := of.setup()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var says []string
+		m, _, err := OpenElsewhere(setup, Elsewhere{Memory: c.here, Say: saying(&says)}, model.Options{Backend: be})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(strings.Join(says, "\n"), `more than run.memory = "1MiB"`) {
+			t.Errorf("%+v: it says %q", c, says)
 		}
 	}
 }

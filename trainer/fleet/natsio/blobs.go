@@ -10,15 +10,19 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// blobs reads one store and writes another.
+// blobs reads one store and writes another, or does both in a folder that all share.
 type blobs struct {
-	js   jetstream.JetStream
-	from string
-	to   string
+	js    jetstream.JetStream
+	from  string
+	to    string
+	shelf *fleet.Shelf // nil: there is no such folder
 }
 
 // Put is fleet.Blobs'.
 func (b blobs) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
+	if b.shelf != nil {
+		return b.shelf.Put(ctx, data)
+	}
 	name := fleet.HashOf(data)
 	s, err := b.js.ObjectStore(ctx, b.to)
 	if err != nil {
@@ -35,6 +39,9 @@ func (b blobs) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
 
 // Get is fleet.Blobs'.
 func (b blobs) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
+	if b.shelf != nil {
+		return b.shelf.Get(ctx, name)
+	}
 	s, err := b.js.ObjectStore(ctx, b.from)
 	if err != nil {
 		return nil, fmt.Errorf("fetching %s: %w", name.Short(), errors.Join(fleet.ErrNoBlob, err))
@@ -51,6 +58,9 @@ func (b blobs) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
 
 // drop lets go of a blob of a store.
 func (b blobs) drop(ctx context.Context, bucket string, name fleet.Hash) error {
+	if b.shelf != nil {
+		return b.shelf.Drop(ctx, name)
+	}
 	s, err := b.js.ObjectStore(ctx, bucket)
 	if err == nil {
 		err = s.Delete(ctx, name.String())

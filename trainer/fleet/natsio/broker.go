@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"strconv"
+
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
 // JoinFile is the name of the join file in a run's folder.
@@ -16,6 +18,7 @@ type Address struct {
 	Listen string // host:port; a port of 0 is a free one
 	Dir    string // the run's folder, which keeps the keys
 	Run    string // its name
+	Blobs  string // a folder that all machines share, for weights and results; "": they go through the server
 }
 
 // split is the host and the port: without a host, the loopback.
@@ -37,6 +40,14 @@ func (a Address) split() (host string, port int, err error) {
 func (a Address) Check() error {
 	_, _, err := a.split()
 	return err
+}
+
+// shelf opens the folder that all share; nil: there is none.
+func (a Address) shelf() (*fleet.Shelf, error) {
+	if a.Blobs == "" {
+		return nil, nil
+	}
+	return fleet.OpenShelf(a.Blobs)
 }
 
 // A Broker is a server in this process, with the trainer's connection to it.

@@ -27,12 +27,12 @@ type Hub struct {
 }
 
 // newHub makes what is to be there, and listens.
-func newHub(ctx context.Context, nc *nats.Conn) (*Hub, error) {
+func newHub(ctx context.Context, nc *nats.Conn, shelf *fleet.Shelf) (*Hub, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{blobs: blobs{js: js, from: out, to: in}, nc: nc, box: fleet.NewMailbox(), scores: fleet.NewMailbox(), copies: map[fleet.Hash]int{}, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
+	h := &Hub{blobs: blobs{js: js, from: out, to: in, shelf: shelf}, nc: nc, box: fleet.NewMailbox(), scores: fleet.NewMailbox(), copies: map[fleet.Hash]int{}, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
 	if err := h.furnish(ctx); err != nil {
 		h.box.Close()
 		h.scores.Close()
@@ -283,7 +283,9 @@ func (h *Hub) Forget(ctx context.Context, name fleet.Hash) error {
 func (h *Hub) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
 	name := fleet.HashOf(data)
 	h.mu.Lock()
-	h.put[name] = data
+	if h.shelf == nil { // whose files nobody loses
+		h.put[name] = data
+	}
 	h.mu.Unlock()
 	return name, h.again(ctx, "publishing", func(ctx context.Context) error {
 		_, err := h.blobs.Put(ctx, data)

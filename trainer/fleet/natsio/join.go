@@ -14,9 +14,10 @@ import (
 // A Ticket is a join file: where a run's trainer listens, how it is recognised, and the key that lets workers in.
 type Ticket struct {
 	Run         string   `json:"run"`
-	Addresses   []string `json:"addresses"`   // host:port, of which one suffices
-	Certificate string   `json:"certificate"` // the only one that is trusted
-	Seed        string   `json:"seed"`        // of the workers' nkey
+	Addresses   []string `json:"addresses"`       // host:port, of which one suffices
+	Certificate string   `json:"certificate"`     // the only one that is trusted
+	Seed        string   `json:"seed"`            // of the workers' nkey
+	Blobs       string   `json:"blobs,omitempty"` // a folder that all machines share
 }
 
 // mostTicket bounds a join file, in bytes.

@@ -36,6 +36,12 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 	if err != nil {
 		return nil, fmt.Errorf("the join file's certificate: %w", err)
 	}
+	var shelf *fleet.Shelf
+	if t.Blobs != "" {
+		if shelf, err = fleet.OpenShelf(t.Blobs); err != nil {
+			return nil, err
+		}
+	}
 	nc, err := connect(t.urls(), t.Seed, "worker", worker, config,
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
@@ -51,7 +57,7 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{blobs: blobs{js: js, from: in, to: out}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
+	l := &Link{blobs: blobs{js: js, from: in, to: out, shelf: shelf}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
 	if _, err := nc.Subscribe(withdraw, func(m *nats.Msg) { l.withdrawn(m.Data) }); err != nil {
 		return nil, err
 	}

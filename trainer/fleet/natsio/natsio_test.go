@@ -345,3 +345,28 @@ func TestScores(t *testing.T) {
 	stop()
 	work.Wait()
 }
+
+// TestShared: through a folder that all share nothing goes through the server's stores.
+func TestShared(t *testing.T) {
+	shared := filepath.Join(t.TempDir(), "shared")
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: t.TempDir(), Run: "x", Blobs: shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if ticket, err := ReadTicket(b.Join); err != nil || ticket.Blobs != shared {
+		t.Errorf("the join file names %q: %v", ticket.Blobs, err)
+	}
+	toil(t, join(t, b, "a"), time.Millisecond)
+	do(t, b, 4, false)
+	store, err := b.Hub.js.ObjectStore(t.Context(), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := store.List(t.Context()); err == nil {
+		t.Errorf("%d blobs went through the server", len(all))
+	}
+	if files, err := os.ReadDir(shared); err != nil || len(files) != 5 { // with the one by which it was tried
+		t.Errorf("%d files are shared, want 5: %v", len(files), err)
+	}
+}

@@ -28,6 +28,10 @@ func Listen(a Address) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
+	shelf, err := a.shelf()
+	if err != nil {
+		return nil, err
+	}
 	b := &Broker{}
 	defer func() {
 		if err != nil {
@@ -59,7 +63,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if b.Hub, err = newHub(ctx, nc); err != nil {
+	if b.Hub, err = newHub(ctx, nc, shelf); err != nil {
 		nc.Close()
 		return nil, err
 	}
@@ -68,6 +72,9 @@ func Listen(a Address) (_ *Broker, err error) {
 		return nil, errors.New("the fleet's server has no port")
 	}
 	t := Ticket{Run: a.Run, Certificate: id.Certificate, Seed: id.Worker}
+	if shelf != nil {
+		t.Blobs = shelf.Dir
+	}
 	for _, name := range addresses(host) {
 		t.Addresses = append(t.Addresses, net.JoinHostPort(name, strconv.Itoa(at.Port)))
 	}

@@ -1,0 +1,74 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Card: blobs in a folder that all machines share (NFS, Lustre), a file each under its hash. A file comes to its place
+// whole, by renaming, and is held to its name when it is read, so that whoever writes the same blob twice, or dies at
+// it, does no harm.
+//
+// Invariant (test): what is read is what was put, or ErrNoBlob.
+
+// A Shelf is Blobs in a folder.
+type Shelf struct{ Dir string }
+
+// OpenShelf makes the folder where it is not there, and sees whether it can be written to.
+func OpenShelf(dir string) (*Shelf, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	s := &Shelf{dir}
+	if err == nil {
+		_, err = s.Put(context.Background(), nil)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the folder that workers share: %w\nhint: it must be there under this name on every machine, and be written to by all of them", err)
+	}
+	return s, nil
+}
+
+func (s *Shelf) path(name Hash) string { return filepath.Join(s.Dir, name.String()) }
+
+// Put is Blobs'.
+func (s *Shelf) Put(_ context.Context, data []byte) (Hash, error) {
+	name := HashOf(data)
+	next, err := os.CreateTemp(s.Dir, "coming-")
+	if err != nil {
+		return name, err
+	}
+	_, err = next.Write(data)
+	if err = errors.Join(err, next.Close()); err == nil {
+		err = os.Rename(next.Name(), s.path(name))
+	}
+	if err != nil {
+		return name, errors.Join(err, os.Remove(next.Name()))
+	}
+	return name, nil
+}
+
+// Get is Blobs'.
+func (s *Shelf) Get(_ context.Context, name Hash) ([]byte, error) {
+	data, err := os.ReadFile(s.path(name))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("fetching %s: %w", name.Short(), errors.Join(ErrNoBlob, err))
+	case HashOf(data) != name:
+		return nil, fmt.Errorf("fetching %s: it has another content: %w", name.Short(), ErrNoBlob)
+	}
+	return data, nil
+}
+
+// Drop is Blobs'.
+func (s *Shelf) Drop(_ context.Context, name Hash) error {
+	if err := os.Remove(s.path(name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
