@@ -18,7 +18,7 @@ type decoder struct {
 	factor  int  // pixels a side of a latent pixel covers
 	frames  int  // that a frame of a clip's latents covers; 0: it is of pictures
 	alone   bool // pictures go through one by one
-	forced  bool // computes in fp32 whatever is asked for
+	forced  bool // computes in fp32 unless Options.Decoder says otherwise
 	build   func(p *nn.Params) (decode, encode through)
 	names   func(nn.Source) nn.Source
 	network *network
@@ -170,7 +170,10 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 // openedDecoder is the autoencoder in memory, and what it computes in.
 func (p *Pipeline) openedDecoder() (*decoder, Precision, error) {
 	d, precision := p.decoder, p.Precision
-	if d.forced {
+	switch {
+	case p.Decoder != nil:
+		precision = *p.Decoder
+	case d.forced:
 		precision = F32
 	}
 	if d.network == nil {

@@ -36,6 +36,8 @@ func (p Precision) String() string { return [...]string{F32: "f32", BF16: "bf16"
 type Options struct {
 	Pool      *tensor.Pool // memory, and so the device
 	Precision Precision
+	// Decoder is what the autoencoder computes in, where set; nil: Precision, and F32 where the folder says force_upcast.
+	Decoder *Precision
 	// TextLength is how many tokens the T5 encoder reads; 0: what the folder says, or as upstream, 256 in Stable
 	// Diffusion 3, 512 in FLUX. NoText is none: for a Stable Diffusion 3 without a third
 	// encoder that was trained without the zeros in its place.

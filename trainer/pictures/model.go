@@ -62,18 +62,21 @@ func modality(of string) model.Modality {
 	}
 }
 
+// precisions are by the words of [model].
+var precisions = map[string]pipeline.Precision{"bf16": pipeline.BF16, "f32": pipeline.F32}
+
 // Open opens the folder, and puts the adapter on.
 func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	dir, err := assets.Resolve(e.Model.Path)
 	if err != nil {
 		return nil, err
 	}
-	precision := pipeline.BF16
-	if e.Model.Precision == "f32" {
-		precision = pipeline.F32
-	}
+	precision := precisions[e.Model.Precision]
 	patterns, _ := e.Model.Trained()
 	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, TextLength: e.Model.TextLength, SourceArea: e.Model.SourceArea, Base: e.Model.Base}, rewards: o.Rewards, asked: o}
+	if decoder, ok := precisions[e.Model.Decoder]; ok {
+		m.opened.Decoder = &decoder
+	}
 	if e.Rollout.Offline {
 		if m.album, err = album.Open(e.Rollout.Prompts); err != nil {
 			return nil, err
