@@ -43,8 +43,9 @@ type Transcript struct {
 	Height   int
 	Failed   bool // the last tool called gave an error
 
-	Lost  error           // why nobody can judge it: what it needed from outside failed; nil: it is whole
-	Shown []*vision.Image // all pictures of the conversation, the prompt's first; for judges that look
+	Worth map[string]float64 // what environments said of the whole episode, by their names
+	Lost  error              // why nobody can judge it: what it needed from outside failed; nil: it is whole
+	Shown []*vision.Image    // all pictures of the conversation, the prompt's first; for judges that look
 }
 
 // A Crop is a picture that a tool gave back, by where it lies in a picture of the prompt.

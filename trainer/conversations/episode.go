@@ -23,6 +23,9 @@ type Episode struct {
 	// Good is of an answer that somebody judged (judged.go).
 	Good bool
 
+	// Worth is what environments said of it, by their names.
+	Worth map[string]float64
+
 	// Lost is why nothing can be learned from it: a tool outside failed (outside.go). nil: it can.
 	Lost error
 }
@@ -50,7 +53,7 @@ func (e *Episode) Drawn(place int) float64 { return e.LogProb[place] }
 
 // transcript is what rewards are told of a conversation.
 func transcript(e *Episode) *rewards.Transcript {
-	t := &rewards.Transcript{Lost: e.Lost}
+	t := &rewards.Transcript{Worth: e.Worth, Lost: e.Lost}
 	for i, turn := range e.Turns {
 		one := rewards.Turn{}
 		if i < len(e.Texts) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -80,7 +81,7 @@ func OpenModel(e *experiment.Experiment, o model.Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{opened: e, train: o.Train, rewards: o.Rewards, Policy: &Policy{Speaker: s, Context: o.Context, Progress: o.Progress}}
+	m := &Model{opened: e, train: o.Train, rewards: o.Rewards, Policy: &Policy{played: new(atomic.Int64), Speaker: s, Context: o.Context, Progress: o.Progress}}
 	if err := m.prepare(e, o); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

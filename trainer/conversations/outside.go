@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,13 +63,17 @@ func openOutside(e *experiment.Episode, cache string) (outside, error) {
 			}
 		}
 		var kept *call.Cache
-		if cache != "" && t.Cache {
+		if cache != "" && t.Cache && !t.State {
 			var err error
 			if kept, err = call.OpenCache(filepath.Join(filepath.Dir(cache), "tools")); err != nil {
 				return nil, err
 			}
 		}
-		s.caller = call.NewCaller(call.Policy{Timeout: time.Duration(t.Timeout * float64(time.Second)), Tries: t.Tries, AtOnce: t.AtOnce}, kept)
+		atOnce := t.AtOnce
+		if t.State && len(t.Command) > 0 {
+			atOnce = 1 // one copy has all episodes' states
+		}
+		s.caller = call.NewCaller(call.Policy{Timeout: time.Duration(t.Timeout * float64(time.Second)), Tries: t.Tries, AtOnce: atOnce}, kept)
 		if len(t.Command) > 0 {
 			var err error
 			if s.programs, err = call.NewPrograms(t.Command, s.caller.Policy().Bytes); err == nil {
@@ -97,17 +100,20 @@ func (o outside) Close() error {
 }
 
 // begin is an episode's tools; nil where there are none.
-func (o outside) begin(ctx context.Context, fits func(w, h int) error) *consulted {
+func (o outside) begin(ctx context.Context, of occasion, fits func(w, h int) error) *consulted {
 	if len(o) == 0 {
 		return nil
 	}
-	return &consulted{ctx: ctx, tools: o, fits: fits}
+	return &consulted{ctx: ctx, tools: o, of: of, fits: fits, begun: map[string]bool{}}
 }
 
 // consulted are tools as one episode calls them.
 type consulted struct {
 	ctx   context.Context
 	tools outside
+	of    occasion
+	begun map[string]bool      // environments that know of the episode
+	calls int                  // of environments
 	fits  func(w, h int) error // whether the model can look at such a picture
 	err   error                // the first failure that is no answer
 }
@@ -117,7 +123,7 @@ func (c *consulted) Answer(name string, arguments pytext.Ordered) (tools.Answer,
 	if c.err != nil {
 		return tools.Answer{}, c.err
 	}
-	a, err := c.tools[name].ask(c.ctx, arguments)
+	a, err := c.ask(c.tools[name], arguments)
 	if err != nil {
 		c.err = fmt.Errorf("tool %s: %w", name, err)
 		return a, c.err
@@ -138,30 +144,39 @@ func (c *consulted) lost() error {
 	return c.err
 }
 
-func (s *served) ask(ctx context.Context, arguments pytext.Ordered) (a tools.Answer, err error) {
-	asked := pytext.Ordered{Keys: []string{"version", "tool", "arguments"}, Values: pytext.Object{"version": pytext.NewInt(1), "tool": s.Name, "arguments": arguments}}
-	body := []byte(pytext.Dumps(asked))
-	header := http.Header{}
-	if s.key != "" {
-		header.Set("Authorization", "Bearer "+s.key)
+func (c *consulted) ask(s *served, arguments pytext.Ordered) (a tools.Answer, err error) {
+	asked := pytext.Ordered{Keys: []string{"version", "tool"}, Values: pytext.Object{"version": pytext.NewInt(1), "tool": s.Name, "arguments": arguments}}
+	if s.State {
+		if err := c.begin(s.Name); err != nil {
+			return a, err
+		}
+		c.calls++
+		asked.Keys = append(asked.Keys, "episode", "call")
+		asked.Values["episode"], asked.Values["call"] = c.of.name, pytext.NewInt(c.calls)
 	}
+	asked.Keys = append(asked.Keys, "arguments")
+	err = s.send(c.ctx, []byte(pytext.Dumps(asked)), func(reply []byte) (err error) {
+		a, err = readAnswer(reply)
+		return err
+	})
+	return a, err
+}
+
+// send sends a request, as often as it takes, and reads its answer.
+func (s *served) send(ctx context.Context, body []byte, read func(reply []byte) error) error {
 	where := s.URL
 	if s.programs != nil {
 		where = strings.Join(s.Command, "\x00")
 	}
-	err = s.caller.Do(ctx, append([]byte("tool "+where+"\n"), body...), func(ctx context.Context) ([]byte, error) {
+	return s.caller.Do(ctx, append([]byte("tool "+where+"\n"), body...), func(ctx context.Context) ([]byte, error) {
 		if s.programs == nil {
-			return s.caller.Post(ctx, s.URL, header, body)
+			return s.caller.Post(ctx, s.URL, s.header(), body)
 		}
-		return s.programs.Ask(ctx, body, func(reply []byte) error {
-			_, err := readAnswer(reply)
-			return err
-		})
+		return s.programs.Ask(ctx, body, read)
 	}, func(reply []byte) (whole bool, err error) {
-		a, err = readAnswer(reply)
+		err = read(reply)
 		return err == nil, err
 	})
-	return a, err
 }
 
 // readAnswer reads a server's answer.

@@ -105,7 +105,7 @@ func TestOutsideTools(t *testing.T) {
 		{path: "/garbage", lost: "image 1 of the reply", calls: 1},
 	} {
 		calls.Store(0)
-		asks := open(c.path, "").begin(t.Context(), func(w, h int) error {
+		asks := open(c.path, "").begin(t.Context(), occasion{}, func(w, h int) error {
 			if c.path == "/wide" {
 				return errors.New("it is too wide")
 			}
@@ -130,7 +130,7 @@ func TestOutsideTools(t *testing.T) {
 	calls.Store(0)
 	for range 3 {
 		fits := func(int, int) error { return nil }
-		if a, err := open("/good", cache).begin(t.Context(), fits).Answer("search", asking("cats")); err != nil || a.Text != "found" || len(a.Pictures) != 2 {
+		if a, err := open("/good", cache).begin(t.Context(), occasion{}, fits).Answer("search", asking("cats")); err != nil || a.Text != "found" || len(a.Pictures) != 2 {
 			t.Errorf("%+v, %v", a, err)
 		}
 	}

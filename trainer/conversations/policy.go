@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/sampling"
@@ -65,6 +66,7 @@ type Policy struct {
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll
 	learner  *model.Learner
+	played   *atomic.Int64    // episodes, by which environments tell them apart
 	tutor    *Speaker         // what the weights Teacher are; nil: there is none
 	critic   *critic          // nil: no head of values
 	pending  []*autograd.Tape // of the last answers
@@ -116,7 +118,7 @@ func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &voice{p: p, noise: p.noise(k), given: q.Pictures}
+	v := &voice{p: p, noise: p.noise(k), given: q.Pictures, text: q.said()}
 	v.album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
 	if v.prompt, err = v.Code(text, v.album.Pictures); err != nil {
 		return nil, err
@@ -141,7 +143,7 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 		defer code.Close()
 		state.Program = code
 	}
-	asks := p.Served.begin(ctx, p.fits)
+	asks := p.Served.begin(ctx, p.occasion(k, v.text), p.fits)
 	if asks != nil {
 		state.Outside = asks
 	}
@@ -159,7 +161,8 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 	if err := t.Check(p.Speaker.Marks.Picture, places); err != nil {
 		return s, err
 	}
-	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Entropy: v.spread, Lost: asks.lost()}
+	worth := asks.end()
+	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Entropy: v.spread, Worth: worth, Lost: asks.lost()}
 	if e.Lost != nil && ctx.Err() != nil {
 		return s, ctx.Err() // the run is interrupted
 	}

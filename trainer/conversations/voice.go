@@ -28,6 +28,7 @@ type voice struct {
 	spread float64         // entropies of what its tokens were drawn from, added up
 	noise  int             // the step of that which its pictures have; below 0: none
 	given  []*vision.Image // the prompt's pictures, clean
+	text   string          // what the user said
 
 	number, row int // of its key, and of the decoder
 	events      chan<- event

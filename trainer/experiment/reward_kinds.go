@@ -74,6 +74,7 @@ func Rewards() []RewardKind {
 		{Name: Name{Name: "look", Card: "1 where a crop shows what the prompt's meta.target says: at least four fifths of it, in at most half of the picture's sides."}, Replies: true},
 		{Name: Name{Name: "tool-bonus", Card: "1 for a right answer after a picture that a tool gave back (the conditional part of DeepEyes's reward)."}, Replies: true},
 		{Name: Name{Name: "calls", Card: "How near the number of calls is to the prompt's meta.calls, 1 where it has none."}, Replies: true},
+		{Name: Name{Name: "environment", Card: "What the episode's environments say at its end ([[episode.tool]] state = true), added up."}, Replies: true},
 		{Name: Name{Name: "repetition", Card: "What a reply says again: minus the share of words or tokens that came before (VLM-R1, TRL)."}, Replies: true},
 		{Name: Name{Name: "language", Card: "Share of a reply that is in the language of the prompt, or that meta.language names, thoughts included (DeepSeek-R1)."}, Replies: true},
 		{Name: Name{Name: "length", Card: "A reply's length along half a cosine: short right answers are worth more, and long wrong ones (VLM-R1)."}, Replies: true},

@@ -135,6 +135,7 @@ var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"look":        single(answers.DefaultLook()),
 	"tool-bonus":  single(answers.ToolBonus(answers.Rule(answers.Default).Reward())),
 	"calls":       single(answers.CallCount()),
+	"environment": single(answers.Environment()),
 	"repetition":  openRepetition,
 	"language":    single(answers.Language{}),
 	"length":      openLength,

@@ -1,0 +1,135 @@
+package conversations
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/rewards/call"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+)
+
+// Card: environments, tools that have a state ([[episode.tool]] state = true). An episode has a name of its own, under
+// which its state is kept; an environment is told where it begins, and at its end says what it was worth:
+//
+//	{"version": 1, "tool": "game", "episode": "3.17.2-41", "reset": {"prompt": "...", "seed": 8231}}     {}
+//	{"version": 1, "tool": "game", "episode": "3.17.2-41", "call": 1, "arguments": {...}}                as of every tool
+//	{"version": 1, "tool": "game", "episode": "3.17.2-41", "end": true}                                  {"reward": 0.5}
+//
+// The seed follows from the run's and the sample's, so that an environment which draws does so again in a run that goes
+// on. A request that is sent again has the number of its call: who has answered it answers the same, and does not act
+// twice. A program has one copy, which keeps the states of all episodes. What fails makes the episode missing.
+
+// An occasion is one episode, as environments know it.
+type occasion struct {
+	name, prompt string
+	seed         int
+}
+
+// occasion names an episode. Its number is of this process: evaluations play the same keys again.
+func (p *Policy) occasion(k trainer.Key, prompt string) occasion {
+	if len(p.Served) == 0 {
+		return occasion{}
+	}
+	seed := int(p.Draws.Of("environment", k).Draw().Uint32() >> 1)
+	number := int64(0)
+	if p.played != nil {
+		number = p.played.Add(1)
+	}
+	return occasion{fmt.Sprintf("%d.%d.%d-%d", k.Iteration, k.Prompt, k.Sample, number), prompt, seed}
+}
+
+// said is what the user says in a question.
+func (q Question) said() (text string) {
+	for _, m := range q.Messages {
+		if m.Role == "user" {
+			for _, part := range m.Content {
+				text += part.Text
+			}
+		}
+	}
+	return text
+}
+
+// begin tells an environment that the episode begins, once.
+func (c *consulted) begin(name string) error {
+	if c.begun[name] {
+		return nil
+	}
+	c.begun[name] = true
+	reset := pytext.Ordered{Keys: []string{"prompt", "seed"}, Values: pytext.Object{"prompt": c.of.prompt, "seed": pytext.NewInt(c.of.seed)}}
+	var r struct {
+		Error string `json:"error"`
+	}
+	if err := c.tell(name, "reset", reset, &r); err != nil {
+		return err
+	}
+	if r.Error != "" {
+		return fmt.Errorf("the episode cannot begin: %s", shortened(r.Error))
+	}
+	return nil
+}
+
+// end asks every environment what the episode was worth. Where one fails the episode is lost.
+func (c *consulted) end() (worth map[string]float64) {
+	if c == nil || c.err != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.tools)) {
+		if !c.tools[name].State {
+			continue
+		}
+		var r struct {
+			Reward *float64 `json:"reward"`
+			Error  string   `json:"error"`
+		}
+		err := c.begin(name)
+		if err == nil {
+			err = c.tell(name, "end", true, &r)
+		}
+		switch {
+		case err != nil:
+		case r.Error != "":
+			err = fmt.Errorf("the episode cannot end: %s", shortened(r.Error))
+		case r.Reward != nil && (math.IsNaN(*r.Reward) || math.IsInf(*r.Reward, 0)):
+			err = fmt.Errorf("the reward is %v", *r.Reward)
+		case r.Reward != nil:
+			if worth == nil {
+				worth = map[string]float64{}
+			}
+			worth[name] = *r.Reward
+		}
+		if err != nil {
+			c.err = fmt.Errorf("tool %s: %w", name, err)
+			return nil
+		}
+	}
+	return worth
+}
+
+// tell sends an environment what is no call, and decodes its answer.
+func (c *consulted) tell(name, what string, value any, into any) error {
+	s := c.tools[name]
+	body := []byte(pytext.Dumps(pytext.Ordered{Keys: []string{"version", "tool", "episode", what},
+		Values: pytext.Object{"version": pytext.NewInt(1), "tool": s.Name, "episode": c.of.name, what: value}}))
+	read := func(reply []byte) error {
+		if err := json.Unmarshal(reply, into); err != nil {
+			return fmt.Errorf("the reply is no JSON object: %s", call.Shown(reply))
+		}
+		return nil
+	}
+	return s.send(c.ctx, body, read)
+}
+
+// header is what a server is told beside a request.
+func (s *served) header() http.Header {
+	h := http.Header{}
+	if s.key != "" {
+		h.Set("Authorization", "Bearer "+s.key)
+	}
+	return h
+}

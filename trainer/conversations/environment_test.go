@@ -1,0 +1,84 @@
+package conversations
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// TestEnvironment: an environment is told where an episode begins, hears its calls by number, and says at the end what
+// it was worth; an episode without a call begins and ends, too. One that fails at any of them loses the episode, and
+// nothing more is asked.
+func TestEnvironment(t *testing.T) {
+	var heard []string
+	fails := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct {
+			Version int
+			Tool    string
+			Episode string
+			Reset   *struct {
+				Prompt string
+				Seed   int
+			}
+			Call      int
+			Arguments map[string]any
+			End       bool
+		}
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || asked.Version != 1 || asked.Tool != "game" || asked.Episode != "3.1.4-1" {
+			t.Errorf("asked %+v, %v", asked, err)
+		}
+		what, says := "", ""
+		switch {
+		case asked.Reset != nil:
+			what, says = fmt.Sprint("reset ", asked.Reset.Prompt, asked.Reset.Seed), `{}`
+		case asked.End:
+			what, says = "end", fmt.Sprintf(`{"reward": %d.5}`, len(heard))
+		default:
+			what, says = fmt.Sprint("call ", asked.Call, asked.Arguments["query"]), `{"text": "done"}`
+		}
+		if heard = append(heard, what); fails != "" && strings.HasPrefix(what, fails) {
+			says = `{"error": "out of order", "text": 4}`
+		}
+		fmt.Fprint(w, says)
+	}))
+	defer server.Close()
+	s := experiment.Served{}
+	s.SetDefaults()
+	s.Name, s.URL, s.State, s.Tries = "game", server.URL, true, 1
+	o, err := openOutside(&experiment.Episode{Served: []experiment.Served{s}}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	play := func(calls int) (*consulted, map[string]float64) {
+		heard = nil
+		asks := o.begin(t.Context(), occasion{"3.1.4-1", "Win.", 7}, func(int, int) error { return nil })
+		for range calls {
+			if a, err := asks.Answer("game", asking("up")); err == nil && a.Text != "done" {
+				t.Errorf("the answer is %+v", a)
+			}
+		}
+		return asks, asks.end()
+	}
+	for calls, want := range []string{"reset Win.7|end", "reset Win.7|call 1up|end", "reset Win.7|call 1up|call 2up|end"} {
+		asks, worth := play(calls)
+		if got := strings.Join(heard, "|"); got != want || asks.lost() != nil || worth["game"] != float64(calls)+1.5 {
+			t.Errorf("%d calls: %s, worth %v, lost %v", calls, got, worth, asks.lost())
+		}
+	}
+	for what, want := range map[string]string{"reset": "cannot begin: out of order", "call": "no JSON object", "end": "cannot end: out of order"} {
+		fails = what
+		asks, worth := play(2)
+		if err := asks.lost(); err == nil || !strings.Contains(err.Error(), want) || worth != nil {
+			t.Errorf("%s fails: %v, worth %v", what, err, worth)
+		}
+		if last := heard[len(heard)-1]; !strings.HasPrefix(last, what) {
+			t.Errorf("%s fails, and %s is asked after it", what, last)
+		}
+	}
+}
