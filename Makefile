@@ -80,10 +80,10 @@ peer:
 # What a machine with a CUDA device needs to be asked everything at once, without Go: internal/ondevice/run.sh says how.
 device: ## runs/device
 	mkdir -p runs/device
-	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o runs/device/ ./cmd/darkroom ./cmd/parity
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o runs/device/ ./cmd/darkroom ./cmd/parity ./internal/shapes ./internal/realsteps
 	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go test -c -trimpath -ldflags '-s -w' -o runs/device/cuda.test ./kernels/cuda
-	xz -9 -f runs/device/darkroom runs/device/parity runs/device/cuda.test
-	cp internal/ondevice/run.sh internal/ondevice/peer.py runs/device/
+	cd runs/device && xz -9 -f darkroom parity shapes realsteps cuda.test
+	cp internal/ondevice/*.sh internal/ondevice/*.py internal/ondevice/*.toml runs/device/
 
 # CHECK_TEMPLATES, where it names a folder with published chat templates (trl/chat_templates), asks folders of Qwen's too.
 exports: ## what was trained, loaded by diffusers, transformers and PEFT; PYTHON has them, with torch and pillow

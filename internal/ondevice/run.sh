@@ -5,7 +5,8 @@
 #   make device                            # here: the programs, into runs/device
 #   runs/device/run.sh OUT [STEP...]       # there, from the repository's root: logs and JSON go to OUT
 #
-# STEPs are suite parity kernels iteration quickstart profile; all of them take about ten minutes. Where PyTorch is missing (PYTHON names a
+# STEPs are suite parity kernels iteration quickstart profile real; the first five take about ten minutes. real.sh has the last,
+# which takes six more, and 70 GB of /dev/shm (SHAPES names another folder). Where PyTorch is missing (PYTHON names a
 # python that has it, with diffusers and peft for iterations) the times stand alone.
 set -uo pipefail
 out=${1:?a folder for logs}; shift
@@ -15,7 +16,7 @@ python=${PYTHON:-python3}
 mkdir -p "$out"
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
-for f in darkroom parity cuda.test; do
+for f in darkroom parity cuda.test shapes realsteps; do
 	xz -dc "$here/$f.xz" >"$bin/$f" || "$python" -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' "$here/$f.xz" "$bin/$f"
 	chmod +x "$bin/$f"
 done
@@ -65,6 +66,7 @@ for s in $steps; do
 		DARKROOM_CUDA=own step profile 200 ncu --clock-control none --metrics gpu__time_duration.sum --print-summary per-kernel --csv --log-file "$out/profile.csv" --launch-skip 2000 --launch-count 4000 \
 			"$bin/darkroom" bench iteration --worker grpo:bf16 --device cuda:0 --repeat 1
 		;;
+	real) . "$here/real.sh" ;;
 	quickstart) step quickstart 400 "$bin/darkroom" train --example quickstart --device cuda:0 --out "$out/quickstart" ;;
 	*) echo "there is no step $s" ;;
 	esac

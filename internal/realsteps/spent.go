@@ -16,6 +16,8 @@ type spent struct {
 	CPUSeconds float64 `json:"cpu_seconds"` // of all threads
 	PeakMiB    int     `json:"peak_mib"`    // of the whole process meanwhile; 0: the system does not say
 
+	PredictedMiB int `json:"predicted_mib,omitempty"` // the network's, with what it holds
+
 	// On a device.
 	CardMiB int              `json:"card_mib,omitempty"` // what was taken of it so far, what waits to be used again included
 	Traffic *kernels.Traffic `json:"traffic,omitempty"`  // asked of it, once

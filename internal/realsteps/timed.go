@@ -59,6 +59,7 @@ func (a asked) steps(m meter, out *json.Encoder) (err error) {
 			return err
 		}
 		on.p.Pool.Trim()
+		dry.p.Pool.Trim()
 	}
 	return nil
 }
@@ -78,8 +79,10 @@ func (m meter) counted(count *counted, on, dry *stepper, step func(*stepper) err
 		return b, err
 	}
 	before := count.operations
+	count.ResetPeak()
 	if err := step(dry); err != nil {
 		return b, err
 	}
+	b.PredictedMiB = count.Peak() >> 20
 	return b.did(count.operations - before), nil
 }
