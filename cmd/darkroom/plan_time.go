@@ -32,6 +32,7 @@ type timePlan struct {
 	PerEvaluation float64            `json:"seconds_per_evaluation"`
 	Evaluations   int                `json:"evaluations"`
 	All           float64            `json:"seconds"`
+	Workers       *workersPlan       `json:"workers,omitempty"`   // nil: there is nothing for them to do
 	Diagnosis     *run.Diagnosed     `json:"diagnosis,omitempty"` // why the reward may stay flat
 }
 
@@ -95,6 +96,9 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	if t.Diagnosis, err = diagnosed(filepath.Join(dir, "run")); err != nil {
 		return nil, err
 	}
+	if !e.Rollout.Offline && !e.AllTaught() {
+		t.Workers = workersOf(t.Parts, e.Rollout.PromptsPerIteration, e.Run.Lag)
+	}
 	t.All = float64(e.Run.Iterations)*t.PerIteration + float64(t.Evaluations)*t.PerEvaluation
 	return t, nil
 }
@@ -130,6 +134,7 @@ func (t *timePlan) write(w io.Writer) {
 	s := func(x float64) string { return fmt.Sprintf("%.3g s", x) }
 	rows.add(s(t.PerIteration), s(t.Parts["roll"]), s(t.Parts["score"]), s(t.Parts["train"]), s(t.PerEvaluation), fmt.Sprint(t.Evaluations))
 	rows.write(w)
+	t.Workers.write(w)
 	if t.Diagnosis == nil {
 		return
 	}

@@ -4,6 +4,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,16 +21,20 @@ import (
 
 // fleetOptions are the flags.
 type fleetOptions struct {
-	listen string
-	blobs  string
-	leave  bool
-	audit  float64
+	listen    string
+	advertise string
+	metrics   string
+	blobs     string
+	leave     bool
+	audit     float64
 }
 
 func (o *fleetOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "let workers in at `HOST:PORT` ('darkroom worker'); port 0 takes a free one")
 	f.StringVar(&o.blobs, "blobs", "", "a `FOLDER` that all machines share, by which weights and samples go (with --listen; default: through the trainer's server)")
+	f.StringVar(&o.advertise, "advertise", "", "`HOST:PORT` by which workers reach this machine, where it is not one of its own (with --listen)")
+	f.StringVar(&o.metrics, "metrics", "", "serve numbers of the workers for Prometheus at `HOST:PORT`/metrics (with --listen)")
 	f.BoolVar(&o.leave, "leave-rolls", false, "roll nothing here while workers are there (with --listen)")
 	f.Float64Var(&o.audit, "audit", 0.01, "the `SHARE` of workers' results that is done here again, and compared (with --listen)")
 }
@@ -36,8 +43,8 @@ func (o *fleetOptions) flags(cmd *cobra.Command) {
 func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error {
 	devices := e.Run.Devices()
 	switch {
-	case o.listen == "" && (o.leave || o.blobs != "" || cmd.Flags().Changed("audit")):
-		return usagef("--leave-rolls, --audit and --blobs are about workers, and there are none without --listen")
+	case o.listen == "" && (o.leave || o.blobs != "" || o.advertise != "" || o.metrics != "" || cmd.Flags().Changed("audit")):
+		return usagef("--leave-rolls, --audit, --blobs, --advertise and --metrics are about workers, and there are none without --listen")
 	case o.audit < 0 || o.audit > 1:
 		return usagef("--audit %v: a share lies between 0 and 1", o.audit)
 	case o.listen != "" && len(devices) > 1:
@@ -45,7 +52,7 @@ func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error
 	case o.listen != "" && (e.Rollout.Offline || e.AllTaught()):
 		return usagef("--listen: this experiment rolls nothing, so that workers have nothing to do\nhint: leave --listen out")
 	case o.listen != "":
-		if err := (natsio.Address{Listen: o.listen}).Check(); err != nil {
+		if err := (natsio.Address{Listen: o.listen, Advertised: o.advertise}).Check(); err != nil {
 			return usageError{err}
 		}
 	}
@@ -59,6 +66,7 @@ type aFleet struct {
 	say      func(format string, args ...any)
 	fleet    *fleet.Fleet
 	broker   *natsio.Broker
+	numbers  *http.Server // nil: nobody asks
 }
 
 // into sets what a run is told of them.
@@ -71,7 +79,7 @@ func (a *aFleet) into(be backend, o run.Options) run.Options {
 
 // open lets workers in.
 func (a *aFleet) open() (rolls, scores *fleet.Fleet, err error) {
-	if a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run, Blobs: a.blobs}); err != nil {
+	if a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run, Blobs: a.blobs, Advertised: a.advertise}); err != nil {
 		return nil, nil, err
 	}
 	var salt fleet.Hash
@@ -81,7 +89,27 @@ func (a *aFleet) open() (rolls, scores *fleet.Fleet, err error) {
 	a.say("workers join with: darkroom worker --join %s  (port %s)", a.broker.Join, a.broker.Port())
 	a.fleet = fleet.New(fleet.Options{Hub: a.broker.Hub, Rules: fleet.Usual(), Local: !a.leave, Audit: a.audit, Salt: salt, Say: a.say})
 	scores = fleet.New(fleet.Options{Hub: a.broker.Hub.Scores(), Rules: fleet.Patient(), Say: a.fleet.Tell})
-	return a.fleet, scores, nil
+	if a.metrics != "" {
+		err = a.serve(scores)
+	}
+	return a.fleet, scores, err
+}
+
+// serve says the fleets' numbers to Prometheus.
+func (a *aFleet) serve(scores *fleet.Fleet) error {
+	at, err := net.Listen("tcp", a.metrics)
+	if err != nil {
+		return fmt.Errorf("--metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_ = fleet.WriteMetrics(w, []string{"roll", "score"}, []*fleet.Fleet{a.fleet, scores}) // who asks has gone
+	})
+	a.numbers = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	a.say("numbers of the workers: http://%s/metrics", at.Addr())
+	go func() { _ = a.numbers.Serve(at) }() // until it is closed
+	return nil
 }
 
 // close lets workers go. They end where the run is over; otherwise they wait for the trainer to come back.
@@ -90,8 +118,11 @@ func (a *aFleet) close(over bool) error {
 		return nil
 	}
 	var err error
+	if a.numbers != nil {
+		err = a.numbers.Close()
+	}
 	if over {
-		err = a.broker.Hub.Over()
+		err = errors.Join(err, a.broker.Hub.Over())
 	}
 	if a.fleet != nil {
 		c := a.fleet.Counts()

@@ -69,6 +69,9 @@ func (e *Experiment) stageFacts() []Fact {
 		optimiser += fmt.Sprintf(", moving average %v", o.EMA)
 	}
 	all := []Fact{{"rollout", e.rolls()}}
+	if lag := e.Run.Lag; lag > 0 && !e.Taught() {
+		all = append(all, Fact{"lag", fmt.Sprintf("iteration i is rolled by the weights of iteration i - %d, so that workers have %s groups at once; %d further sets of weights are kept", lag, fmt.Sprint(e.Rollout.PromptsPerIteration*(lag+1)), lag+1)})
+	}
 	if sizes := e.sizeWords(); sizes != "" && e.Episode == nil {
 		all = append(all, Fact{e.Makes()[0], sizes})
 	}

@@ -18,7 +18,9 @@ type Address struct {
 	Listen string // host:port; a port of 0 is a free one
 	Dir    string // the run's folder, which keeps the keys
 	Run    string // its name
-	Blobs  string // a folder that all machines share, for weights and results; "": they go through the server
+	// Advertised is where workers reach it, host:port, where that is another address than this machine's own.
+	Advertised string
+	Blobs      string // a folder that all machines share, for weights and results; "": they go through the server
 }
 
 // split is the host and the port: without a host, the loopback.
@@ -38,6 +40,11 @@ func (a Address) split() (host string, port int, err error) {
 
 // Check refuses an address that is none.
 func (a Address) Check() error {
+	if a.Advertised != "" {
+		if _, port, err := net.SplitHostPort(a.Advertised); err != nil || port == "" {
+			return fmt.Errorf("--advertise %s: host:port is needed, by which workers reach this machine", a.Advertised)
+		}
+	}
 	_, _, err := a.split()
 	return err
 }
@@ -55,17 +62,14 @@ type Broker struct {
 	Hub     *Hub
 	Ticket  Ticket
 	Join    string // the join file
+	port    string
 	stop    func()
 	scratch string
 }
 
 // Port is where it listens.
 func (b *Broker) Port() string {
-	_, port, err := net.SplitHostPort(b.Ticket.Addresses[0])
-	if err != nil {
-		return ""
-	}
-	return port
+	return b.port
 }
 
 // Close ends the server. What it held is gone.

@@ -75,8 +75,12 @@ func Listen(a Address) (_ *Broker, err error) {
 	if shelf != nil {
 		t.Blobs = shelf.Dir
 	}
+	b.port = strconv.Itoa(at.Port)
 	for _, name := range addresses(host) {
-		t.Addresses = append(t.Addresses, net.JoinHostPort(name, strconv.Itoa(at.Port)))
+		t.Addresses = append(t.Addresses, net.JoinHostPort(name, b.port))
+	}
+	if a.Advertised != "" {
+		t.Addresses = []string{a.Advertised}
 	}
 	b.Ticket, b.Join = t, filepath.Join(a.Dir, JoinFile)
 	return b, writeSecret(b.Join, t)
