@@ -39,11 +39,7 @@ func (r SceneEdit) Score(_ context.Context, item Item) (Score, error) {
 			return Score{}, err
 		}
 	}
-	caption, err := item.Meta.Text("scene")
-	if err != nil {
-		return Score{}, err
-	}
-	edit, err := scenes.EditOf(caption, item.Prompt)
+	edit, err := r.Asked(item.Prompt, item.Meta)
 	if err != nil {
 		return Score{}, err
 	}
@@ -52,4 +48,13 @@ func (r SceneEdit) Score(_ context.Context, item Item) (Score, error) {
 	value := parts[string(r.Of)]
 	delete(parts, string(OfBoth))
 	return Score{Value: value, Parts: parts}, err
+}
+
+// Asked is the edit that a prompt asks for.
+func (SceneEdit) Asked(prompt string, meta Meta) (scenes.Edit, error) {
+	caption, err := meta.Text("scene")
+	if err != nil {
+		return scenes.Edit{}, err
+	}
+	return scenes.EditOf(caption, prompt)
 }

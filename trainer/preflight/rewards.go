@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -26,6 +27,8 @@ func (c *check) checkRewards() {
 // reads is what a reward makes of a prompt; nil where it takes any.
 func reads(r experiment.Reward) func(p prompts.Prompt) error {
 	switch k, _ := experiment.RewardNamed(r.Name); {
+	case strings.HasPrefix(r.Name, "edit"): // edit, edit_done, edit_kept
+		return func(p prompts.Prompt) error { _, err := rewards.SceneEdit{}.Asked(p.Text, p.Meta.Map()); return err }
 	case k.Scenes && r.URL == "":
 		return func(p prompts.Prompt) error { _, err := scenes.Parse(p.Text); return err }
 	case r.Name == "ocr":
