@@ -13,7 +13,7 @@ func (b *Backend) SetMostGathered(n int) { b.reading.most = int64(n) }
 
 // SetReading makes products gather operands that could be read as they lie, and take one tile, for tests.
 func (b *Backend) SetReading(gathered bool, name string) {
-	b.reading.inPlace = operand.piecewise
+	b.reading.inPlace, b.reading.tilesAlone = operand.piecewise, gathered || name != ""
 	if gathered {
 		b.reading.inPlace = func(operand, *productArgs) bool { return false }
 	}
@@ -25,6 +25,9 @@ func (b *Backend) SetShared(n int) { b.device.Shared = n }
 
 // Gathered is how many operands were gathered.
 func (b *Backend) Gathered() int { return b.reading.gathered }
+
+// AdapterProducts is how many products went by the kernels of adapters.
+func (b *Backend) AdapterProducts() int { return b.reading.adapters }
 
 // Tiles are the names of products' tiles, or of those for pictures.
 func Tiles(pictures bool) (names []string) {

@@ -72,7 +72,8 @@ type hopperProductArgs struct {
 	a, b                       driver.TensorMap
 	p                          productArgs
 	down, across, group, fours int32
-	_                          [7]uint64 // C rounds up to multiples of 64 bytes
+	plain, _                   int32
+	_                          [6]uint64 // C rounds up to multiples of 64 bytes
 }
 
 // multipliesOnHopper reports whether a product of these sides goes by wgmma.
@@ -126,7 +127,7 @@ func (b *Backend) hopperLaunch(op string, p *productArgs) {
 	t := b.hopperTileFor(p)
 	down, across := t.over(p)
 	args := &b.hopper.product
-	*args = hopperProductArgs{p: *p, down: int32(down), across: int32(across), group: t.group(b.device.Processors), fours: flag(p.together(4))}
+	*args = hopperProductArgs{p: *p, down: int32(down), across: int32(across), group: t.group(b.device.Processors), fours: flag(p.together(4)), plain: flag(p.plain())}
 	right, box, kernel := heads{p: p.b.p, ss: p.b.stride, d: int32(p.k), s: int32(p.n), h: 1, b: 1}, t.cols, "hopper_product_nt"
 	if p.b.form == operandColumns {
 		right.d, right.s, box, kernel = right.s, right.d, 64, "hopper_product_nn"
@@ -137,6 +138,12 @@ func (b *Backend) hopperLaunch(op string, p *productArgs) {
 	})
 	blocks := min(down*across, t.fit*int64(max(b.device.Processors, 1)))
 	b.launch(op, kernel+t.name, [2]int{int(blocks), 1}, t.threads(), t.shared(), args)
+}
+
+// plain reports whether a result of bf16 is alpha times the sum and no more, in whole pieces of 16 bytes.
+func (p *productArgs) plain() bool {
+	return p.c.kind == int32(kernels.BF16) && p.bias.p == 0 && p.pre.p == 0 && p.gate.p == 0 && p.residual.p == 0 &&
+		p.act == 0 && p.accumulate == 0 && p.together(8)
 }
 
 // box describes an operand, of which a box is 64 columns of so many rows.

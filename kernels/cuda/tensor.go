@@ -37,6 +37,9 @@ type reading struct {
 	most     int64                                // bytes that are gathered at a time
 	inPlace  func(o operand, p *productArgs) bool // operands that are read as they lie
 	gathered int                                  // operands that were gathered
+	// No kernels of adapters, for tests; products by them.
+	tilesAlone bool
+	adapters   int
 }
 
 // shared is the shared memory of a block: slices as they come and, of fp32, two rounded ones.
@@ -173,6 +176,9 @@ func (b *Backend) tensorProduct(op string, p *productArgs) {
 }
 
 func (b *Backend) tensorLaunch(op string, p *productArgs) {
+	if b.adapterProduct(op, p) {
+		return
+	}
 	t := b.tileFor(p)
 	p.paired = flag(p.together(2))
 	b.launch(op, p.kernel()+t.name, [2]int{int(t.blocks(p)), 1}, int(t.threads), t.shared(p), p)

@@ -27,7 +27,7 @@ func TestHopperTimes(t *testing.T) {
 	defer w.own.Close()
 	rest := func(s timedShape) {
 		line := fmt.Sprintf("%s,%d,%d,%d", s.layout, s.m, s.n, s.k)
-		for _, name := range cuda.Tiles(false) {
+		for _, name := range append(cuda.Tiles(false), "") {
 			w.own.SetReading(false, name)
 			line += fmt.Sprintf(",%s,%.2f", name, w.time(w.own, s))
 		}
@@ -36,6 +36,22 @@ func TestHopperTimes(t *testing.T) {
 	}
 	for _, s := range narrowShapes() {
 		rest(s)
+	}
+	for _, with := range []string{"residual", "gelu"} {
+		for _, m := range []int{462, 974, 4096} {
+			for _, nk := range [][2]int{{1536, 1536}, {6144, 1536}, {12288, 3072}} {
+				s := timedShape{kernels.NT, m, nk[0], nk[1], with}
+				line := fmt.Sprintf("%s,%d,%d,%d,%s", s.layout, s.m, s.n, s.k, with)
+				for _, name := range cuda.HopperTiles() {
+					w.own.SetHopper(name, 65, w.own.Device().Processors)
+					line += fmt.Sprintf(",%.2f", w.time(w.own, s))
+				}
+				if w.lt != nil {
+					line += fmt.Sprintf(",%.2f", w.time(w.lt, s))
+				}
+				fmt.Fprintln(out, line)
+			}
+		}
 	}
 	for _, s := range timedShapes() {
 		line := fmt.Sprintf("%s,%d,%d,%d", s.layout, s.m, s.n, s.k)
@@ -53,6 +69,7 @@ func TestHopperTimes(t *testing.T) {
 type timedShape struct {
 	layout  kernels.Layout
 	m, n, k int
+	with    string // an epilogue
 }
 
 // timedShapes has its own header as comment: layout,m,n,k, a column a tile, the library.
@@ -65,7 +82,7 @@ func timedShapes() (all []timedShape) {
 				if nk[0] > 100000 && m > 512 {
 					continue
 				}
-				all = append(all, timedShape{layout, m, nk[0], nk[1]})
+				all = append(all, timedShape{layout, m, nk[0], nk[1], ""})
 			}
 		}
 	}
@@ -77,14 +94,14 @@ func narrowShapes() (all []timedShape) {
 	for _, m := range []int{462, 974, 2025, 4096} {
 		for _, w := range []int{1536, 3072, 6144, 12288} {
 			for _, r := range []int{8, 16, 32, 64} {
-				all = append(all, timedShape{kernels.NT, m, r, w}, timedShape{kernels.NT, m, w, r}, timedShape{kernels.NN, m, r, w},
-					timedShape{kernels.NN, m, w, r}, timedShape{kernels.TN, r, w, m}, timedShape{kernels.TN, w, r, m})
+				all = append(all, timedShape{kernels.NT, m, r, w, ""}, timedShape{kernels.NT, m, w, r, ""}, timedShape{kernels.NN, m, r, w, ""},
+					timedShape{kernels.NN, m, w, r, ""}, timedShape{kernels.TN, r, w, m, ""}, timedShape{kernels.TN, w, r, m, ""})
 			}
 		}
 	}
 	for _, m := range []int{974, 4096} {
 		for _, nk := range [][2]int{{1536, 1536}, {6144, 1536}, {1536, 6144}, {3072, 3072}} {
-			all = append(all, timedShape{kernels.TN, nk[0], nk[1], m})
+			all = append(all, timedShape{kernels.TN, nk[0], nk[1], m, ""})
 		}
 	}
 	return all
@@ -93,8 +110,8 @@ func narrowShapes() (all []timedShape) {
 // A stopwatch has backends on the device, and room for operands. Weights of one shape after another come from different
 // places, as a model's layers do.
 type stopwatch struct {
-	own, lt *cuda.Backend
-	a, b, c kernels.Span
+	own, lt    *cuda.Backend
+	a, b, c, r kernels.Span
 }
 
 func newStopwatch(t *testing.T) *stopwatch {
@@ -111,7 +128,7 @@ func newStopwatch(t *testing.T) *stopwatch {
 		w.own.Normal(&kernels.Normal{Key: 0x5eed, Stream: uint64(n), Y: s})
 		return s
 	}
-	w.a, w.b, w.c = room(8192*16384), room(600<<20), room(8192*21504)
+	w.a, w.b, w.c, w.r = room(8192*16384), room(600<<20), room(8192*21504), room(2*4096*12288)
 	w.own.Sync()
 	return w
 }
@@ -135,6 +152,17 @@ func (w *stopwatch) time(b *cuda.Backend, s timedShape) float64 {
 			C: kernels.NewMat(w.c.Slice(0, s.m*s.n), s.m, s.n)}
 		if s.layout == kernels.TN {
 			g.A, g.B, g.W = kernels.NewMat(g.A.Span, s.k, s.m), kernels.NewMat(w.b.Slice(each*i, each*i+each), s.k, s.n), nil
+		}
+		if s.layout != kernels.TN && min(s.n, s.k) <= 64 { // factors of adapters are fp32
+			rows, cols := weight.N, weight.K
+			g.B, g.W = kernels.NewMat(kernels.Span{Buf: weight.Buf, Len: each, DType: kernels.F32}, rows, cols), nil
+		}
+		switch s.with {
+		case "residual":
+			g.Residual = kernels.NewMat(kernels.Span{Buf: w.r.Buf, Len: s.m * s.n, DType: kernels.F32}, s.m, s.n)
+			g.Bias = w.a.Slice(0, s.n)
+		case "gelu":
+			g.Pre, g.Act, g.Bias = kernels.NewMat(w.r.Slice(0, s.m*s.n), s.m, s.n), kernels.GELUTanh, w.a.Slice(0, s.n)
 		}
 		b.Gemm(g)
 	}

@@ -7,4 +7,5 @@
 #include "groupnorm.cu"
 #include "product.cu"
 #include "tensor.cu"
+#include "adapter.cu"
 #include "tensor_attention.cu"

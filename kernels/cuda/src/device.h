@@ -43,6 +43,7 @@ extern __shared__ __align__(128) unsigned char dk_shared[];
 #define UNROLL _Pragma("unroll")
 #define PRAGMA(text) _Pragma(#text)
 #define UNROLL_BY(n) PRAGMA(unroll n)
+#define ROLLED _Pragma("unroll 1")
 DEV uint32_t bits(float x) { return __float_as_uint(x); }
 DEV float from_bits(uint32_t u) { return __uint_as_float(u); }
 #endif

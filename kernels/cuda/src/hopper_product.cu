@@ -18,6 +18,7 @@ struct HopperProductArgs {
   ProductArgs p;
   int down, across, group;  // tiles of the result; so many rows of tiles are gone through together
   int fours;                // n is a multiple of four, and four neighbours of every matrix in p lie as one
+  int plain, pad;           // the result is bf16, eight of whose neighbours lie as one, and alpha is the whole epilogue
 };
 
 template <int GROUPS_, int N_, int STAGES_> struct HopperTile {
@@ -33,98 +34,120 @@ template <class T> DEV Corner corner(const HopperProductArgs& a, int tile) {
   return {(first + rest % high) * T::ROWS, rest / high * T::N};
 }
 
-// Four neighbours of a row, from n on; where they do not lie as one, those that the row has.
+// Four neighbours of a row, as they lie and as numbers. Where they do not lie as one, those that the row has, from n on.
 struct alignas(16) Quad { float x[4]; };
+struct alignas(16) RawQuad { uint32_t x[4]; };
 struct alignas(8) Narrow { uint32_t x[2]; };
-DEV Quad quad_at(const HopperProductArgs& a, const void* p, int type, i64 i, int n) {
-  Quad v;
+DEV RawQuad raw_at(const HopperProductArgs& a, const void* p, int type, i64 i, int n) {
+  RawQuad v;
   if (!a.fours)
-    UNROLL for (int e = 0; e < 4; e++) v.x[e] = n + e < a.p.n ? load(p, type, i + e) : 0;
-  else if (type == F32) {
-    v = ((const Quad*)p)[i >> 2];
-    UNROLL for (int e = 0; e < 4; e++) v.x[e] = flush(v.x[e]);
-  } else {
+    UNROLL for (int e = 0; e < 4; e++) v.x[e] = n + e < a.p.n ? bits(load(p, type, i + e)) : 0;
+  else if (type == F32)
+    v = ((const RawQuad*)p)[i >> 2];
+  else {
     Narrow u = ((const Narrow*)p)[i >> 2];
-    UNROLL for (int e = 0; e < 4; e++) v.x[e] = flush(widen((uint16_t)(u.x[e >> 1] >> (e & 1) * 16)));
+    v.x[0] = u.x[0], v.x[1] = u.x[1];
   }
   return v;
 }
-DEV Quad quad_at(const HopperProductArgs& a, const Mat& x, i64 m, int n) { return quad_at(a, x.p, x.type, m * x.stride + n, n); }
+DEV RawQuad raw_at(const HopperProductArgs& a, const Mat& x, i64 m, int n) { return raw_at(a, x.p, x.type, m * x.stride + n, n); }
+DEV Quad numbers(const HopperProductArgs& a, const RawQuad& r, int type) {
+  Quad v;
+  if (a.fours && type != F32)
+    UNROLL for (int e = 0; e < 4; e++) v.x[e] = flush(from_bits(e & 1 ? r.x[e >> 1] & 0xffff0000u : r.x[e >> 1] << 16));
+  else
+    UNROLL for (int e = 0; e < 4; e++) v.x[e] = flush(from_bits(r.x[e]));
+  return v;
+}
+// put_quad stores what arithmetic gave: it has no denormals.
 DEV void put_quad(const HopperProductArgs& a, const Mat& to, i64 m, int n, const Quad& v) {
   i64 i = m * to.stride + n;
   if (!a.fours) {
     UNROLL for (int e = 0; e < 4; e++)
       if (n + e < a.p.n) store(to.p, to.type, i + e, v.x[e]);
-  } else if (to.type == F32) {
-    Quad f;
-    UNROLL for (int e = 0; e < 4; e++) f.x[e] = flush(v.x[e]);
-    ((Quad*)to.p)[i >> 2] = f;
-  } else {
-    Narrow u;
-    UNROLL for (int e = 0; e < 2; e++) u.x[e] = narrow(v.x[2 * e]) | (uint32_t)narrow(v.x[2 * e + 1]) << 16;
-    ((Narrow*)to.p)[i >> 2] = u;
-  }
+  } else if (to.type == F32)
+    ((Quad*)to.p)[i >> 2] = v;
+  else
+    ((Narrow*)to.p)[i >> 2] = {{pack2(v.x[0], v.x[1]), pack2(v.x[2], v.x[3])}};
 }
 DEV void add_to(Quad& v, const Quad& y) {
   UNROLL for (int e = 0; e < 4; e++) v.x[e] = add(v.x[e], y.x[e]);
 }
 
+// finish_plain is the epilogue where a result of bf16 is alpha times the sum and no more: 64 columns at a time go through
+// one half of a warp's room, while the other half is read.
+template <int N> DEV void finish_plain(const ProductArgs& a, const float (&d)[N / 8][4], uint32_t* room, i64 m0, int n0) {
+  int lane = threadIdx.x & 31;
+  // Pieces of 16 bytes are moved about by the row, so that neither side meets in a bank.
+  auto place = [&](int c, int r, int piece) { return room + (c & 1) * 512 + r * 32 + ((piece ^ r & 7) << 2); };
+  __syncwarp();
+  UNROLL for (int c = 0; c < N / 64; c++) {
+    UNROLL for (int j = 0; j < 8; j++)
+      UNROLL for (int half = 0; half < 2; half++) {
+        const float* v = &d[c * 8 + j][2 * half];
+        place(c, fragment_row(half * 2), j)[fragment_col(0, 0) / 2] = pack2(mul(a.alpha, v[0]), mul(a.alpha, v[1]));
+      }
+    __syncwarp();
+    UNROLL for (int i = 0; i < 4; i++) {
+      int r = i * 4 + lane / 8, piece = lane % 8, n = n0 + c * 64 + piece * 8;
+      RawQuad v = *(const RawQuad*)place(c, r, piece);
+      if (m0 + r < a.m && n < a.n) ((RawQuad*)a.c.p)[((a.row0 + m0 + r) * a.c.stride + n) >> 3] = v;
+    }
+  }
+}
+
 // finish_rows is the epilogue of a warp's 16 rows, from m0 of this launch on, and of the columns from n0 on: 64 at a time, of
-// which a lane has four neighbours in every second row. What comes before the residual is done row by row, for a short
-// program; what is added after it is read for four rows at once, since memory is far.
+// which a lane has four neighbours in every second row. The residual is read before anything waits for it; what comes before
+// the residual, but for alpha and the bias, is done row by row, for a short program.
 template <int N> DEV void finish_rows(const HopperProductArgs& args, const float (&d)[N / 8][4], float* room, i64 m0, int n0) {
   const ProductArgs& a = args.p;
-  const int ROWS = 8, TOGETHER = 4;  // of a lane
+  if (args.plain) return finish_plain<N>(a, d, (uint32_t*)room, m0, n0);
+  const int ROWS = 8;  // of a lane
   int lane = threadIdx.x & 31, r0 = lane / 16, q = lane % 16;
-  bool formed = a.bias.p || a.pre.p || a.act || a.gate.p;
+  bool formed = a.pre.p || a.act || a.gate.p;
   // Pieces of 16 bytes are moved about by the row, so that neither side meets in a bank.
   auto place = [&](int r, int piece) { return room + r * 64 + ((piece ^ (r & 3) * 2) << 2); };
   ROLLED for (int c = 0; c < N / 64; c++) {
+    int n = n0 + c * 64 + q * 4;
+    i64 left = n < a.n ? a.m - m0 - r0 : 0, top = a.row0 + m0 + r0;  // rows from the lane's first on
+    RawQuad residual[ROWS];
+    Quad bias;
+    if (a.residual.p) UNROLL for (int i = 0; i < ROWS; i++)
+      if (2 * i < left) residual[i] = raw_at(args, a.residual, top + 2 * i, n);
+    if (left > 0 && a.bias.p) bias = numbers(args, raw_at(args, a.bias.p, a.bias.type, n, n), a.bias.type);
     __syncwarp();
     UNROLL for (int j = 0; j < N / 8; j++)
       if (j / 8 == c) UNROLL for (int half = 0; half < 2; half++) {
         int r = fragment_row(half * 2), col = fragment_col(j % 8, 0);
-        *(Pair*)(place(r, col / 4) + col % 4) = {d[j][2 * half], d[j][2 * half + 1]};
+        *(Pair*)(place(r, col / 4) + col % 4) = {mul(a.alpha, d[j][2 * half]), mul(a.alpha, d[j][2 * half + 1])};
       }
     __syncwarp();
-    int n = n0 + c * 64 + q * 4;
-    i64 left = n < a.n ? a.m - m0 - r0 : 0;  // rows from the lane's first on
     if (formed) {
-      Quad bias, gate;
+      Quad gate;
       i64 sample = -1;
-      if (left > 0 && a.bias.p) bias = quad_at(args, a.bias.p, a.bias.type, n, n);
       ROLLED for (int i = 0; i < ROWS && 2 * i < left; i++) {
         int r = r0 + 2 * i;
-        i64 m = a.row0 + m0 + r;
+        i64 m = top + 2 * i;
         Quad v = *(Quad*)place(r, q);
-        UNROLL for (int e = 0; e < 4; e++) v.x[e] = mul(a.alpha, v.x[e]);
         if (a.bias.p) add_to(v, bias);
         if (a.pre.p) put_quad(args, a.pre, m, n, v);
         if (a.act) UNROLL for (int e = 0; e < 4; e++) v.x[e] = activate(a.act, v.x[e]);
         if (a.gate.p) {
           i64 s = (uint32_t)m / (uint32_t)a.gate_rows;
-          if (s != sample) gate = quad_at(args, a.gate, s, n), sample = s;
+          if (s != sample) gate = numbers(args, raw_at(args, a.gate, s, n), a.gate.type), sample = s;
           UNROLL for (int e = 0; e < 4; e++) v.x[e] = mul(v.x[e], gate.x[e]);
         }
         *(Quad*)place(r, q) = v;
       }
     }
-    ROLLED for (int i0 = 0; i0 < ROWS && 2 * i0 < left; i0 += TOGETHER) {
-      i64 m = a.row0 + m0 + r0 + 2 * i0, rows = left - 2 * i0;
-      Quad v[TOGETHER], more[TOGETHER];
-      UNROLL for (int i = 0; i < TOGETHER; i++) {
-        v[i] = *(Quad*)place(r0 + 2 * (i0 + i), q);
-        if (!formed) UNROLL for (int e = 0; e < 4; e++) v[i].x[e] = mul(a.alpha, v[i].x[e]);
-      }
-      auto also = [&](const Mat& x) {
-        UNROLL for (int i = 0; i < TOGETHER; i++)
-          if (2 * i < rows) more[i] = quad_at(args, x, m + 2 * i, n);
-        UNROLL for (int i = 0; i < TOGETHER; i++) add_to(v[i], more[i]);
-      };
-      if (a.residual.p) also(a.residual);
-      if (a.accumulate) also(a.c);
-      UNROLL for (int i = 0; i < TOGETHER; i++)
-        if (2 * i < rows) put_quad(args, a.c, m + 2 * i, n, v[i]);
+    UNROLL for (int i = 0; i < ROWS; i++) {
+      if (2 * i >= left) break;
+      i64 m = top + 2 * i;
+      Quad v = *(Quad*)place(r0 + 2 * i, q);
+      if (a.bias.p && !formed) add_to(v, bias);
+      if (a.residual.p) add_to(v, numbers(args, residual[i], a.residual.type));
+      if (a.accumulate) add_to(v, numbers(args, raw_at(args, a.c, m, n), a.c.type));
+      put_quad(args, a.c, m, n, v);
     }
   }
 }

@@ -21,6 +21,7 @@
 #define CALLED static
 #define UNROLL
 #define UNROLL_BY(n)
+#define ROLLED
 #define KERNEL(name, Args, threads)                            \
   static void name##_body(const Args& a);                      \
   static void name##_call(const void* p) { name##_body(*(const Args*)p); } \
