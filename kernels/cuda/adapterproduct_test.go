@@ -46,6 +46,21 @@ func TestAdapterProducts(t *testing.T) {
 			}
 		}
 	}
+	for _, s := range [][3]int{{40, 72, 70}, {72, 16, 300}, {8, 136, 33}} {
+		for _, segments := range [][]int{nil, {s[2] - 20, 0, 20}} {
+			m, n, k := s[0], s[1], s[2]
+			g := kernels.Gemm{Layout: kernels.TN, Math: kernels.MathBF16, A: r.mat(kernels.BF16, k, m, m+8, 8), B: r.mat(kernels.BF16, k, n, n+16, 0),
+				Alpha: 0.75, Segments: segments, Accumulate: i%3 > 0}
+			i++
+			r.sameReadings(fmt.Sprintf("TN %v %v", s, segments), false, 0, func() []byte {
+				c := r.zeros(kernels.F32, m*n)
+				r.Fill(c, 3)
+				g.C = kernels.NewMat(c, m, n)
+				r.Gemm(&g)
+				return r.bytes(c)
+			})
+		}
+	}
 	if n := r.AdapterProducts(); n != i {
 		t.Errorf("%d products by the kernels of adapters, want %d", n, i)
 	}

@@ -96,6 +96,7 @@ func TestHardware(t *testing.T) {
 			testQueryAlone(r)
 			if b.HopperMultiplies() && mode != "lt" { // there the library computes them, from gathered operands
 				testHopperProductBits(r)
+				testHopperActivations(r)
 			}
 			kerneltest.RunNear(t, b, nearOnTensorCores)
 		})

@@ -19,7 +19,7 @@ func TestHopperProducts(t *testing.T) {
 	if !r.HopperMultiplies() {
 		t.Fatal(r)
 	}
-	for name, f := range map[string]func(r *rig){"near": testHopperProductsNear, "bits": testHopperProductBits, "epilogue": testHopperEpilogue, "elsewhere": testHopperProductsElsewhere} {
+	for name, f := range map[string]func(r *rig){"near": testHopperProductsNear, "bits": testHopperProductBits, "epilogue": testHopperEpilogue, "activations": testHopperActivations, "elsewhere": testHopperProductsElsewhere} {
 		t.Run(name, func(t *testing.T) { f(&rig{r.Backend, t, r.r}) })
 	}
 }
@@ -133,7 +133,7 @@ func testHopperEpilogue(r *rig) {
 				other := types[1-int(d)]
 				bias, gate, residual := r.mat(other, 1, n, n, 0), r.mat(d, 3, n, n+4, 0), r.mat(other, m, n, n+8, 0)
 				start, pre := r.mat(d, m, n, n, 0), r.zeros(other, m*n)
-				tile := cuda.HopperTiles()[i%4]
+				tile := cuda.HopperTiles()[i%len(cuda.HopperTiles())]
 				i++
 				run := func(least int64) []byte {
 					r.SetHopper(tile, least, 2)
@@ -159,6 +159,26 @@ func testHopperEpilogue(r *rig) {
 				if !bytes.Equal(run(1), run(1<<40)) {
 					r.t.Errorf("%d columns of %s with %s, tiles %s: other bits than by mma.sync", n, d, with, tile)
 				}
+			}
+		}
+	}
+}
+
+// testHopperActivations: a product's activations are those of Unary, to the bit, extreme numbers and zeros included.
+func testHopperActivations(r *rig) {
+	const m, n, k = 70, 136, 72
+	a, b := r.mat(kernels.BF16, m, k, k, 0), r.mat(kernels.BF16, n, k, k, 0)
+	for i, alpha := range []float32{1, 1e-3, 30, 1e-12, 1e18, 1e-38, 1e37} {
+		for _, act := range []kernels.UnaryOp{kernels.GELUTanh, kernels.QuickGELU, kernels.SiLU, kernels.GELUErf, kernels.Sigmoid} {
+			c, pre, want := r.zeros(kernels.F32, m*n), r.zeros(kernels.F32, m*n), r.zeros(kernels.F32, m*n)
+			bias := r.zeros(kernels.F32, n)
+			if i%2 == 1 {
+				r.Fill(bias, 80)
+			}
+			r.Gemm(&kernels.Gemm{Math: kernels.MathBF16, A: a, B: b, C: kernels.NewMat(c, m, n), Pre: kernels.NewMat(pre, m, n), Alpha: alpha, Act: act, Bias: bias})
+			r.Unary(&kernels.Unary{Op: act, X: pre, Y: want})
+			if !bytes.Equal(r.bytes(c), r.bytes(want)) {
+				r.t.Errorf("%v of products times %g: other bits than Unary's", act, alpha)
 			}
 		}
 	}

@@ -183,3 +183,73 @@ template <bool ACROSS> DEV void adapter_up(const ProductArgs& a) {
 }
 KERNEL(adapter_up_nt, ProductArgs, 128) { adapter_up<false>(a); }
 KERNEL(adapter_up_nn, ProductArgs, 128) { adapter_up<true>(a); }
+
+// The gradients of factors: both operands are bf16 across k, of which slices of 128 come at a time; no slice spans two samples, and
+// the product of each, times alpha, is added to the total (product.h). A block has 32 x 32 elements, a warp 16 x 16.
+const int BACK_DEPTH = 128, BACK_STAGES = 4, BACK_SIDE = BACK_DEPTH * 64, BACK_STAGE = 2 * BACK_SIDE;  // bytes
+
+DEV void back_stage(const ProductArgs& a, Spot room, i64 m0, int n0, const Slice& s) {
+  UNROLL for (int side = 0; side < 2; side++) {
+    const Operand& x = side ? a.b : a.a;
+    i64 i0 = side ? n0 : m0, rows = side ? a.n : a.m;
+    UNROLL for (int i = 0; i < 4; i++) {
+      int line = threadIdx.x / 4 + 32 * i, piece = threadIdx.x % 4;
+      bool there = line < s.left && i0 + piece * 8 < rows;
+      copy_async_at(room + side * BACK_SIDE + line * 64 + ((piece ^ (line >> 1 & 3)) << 4),
+                    (const uint16_t*)x.p + (there ? (s.start + s.at + line) * x.stride + i0 + piece * 8 : 0), there ? 16 : 0);
+    }
+  }
+}
+KERNEL(adapter_back, ProductArgs, 128) {
+  SHARED(unsigned char, room);
+  Spot start = spot_of(room);
+  int lane = threadIdx.x & 31, warp = threadIdx.x / 32, wm = warp % 2 * 16, wn = warp / 2 * 16, g = lane >> 2, t = lane & 3;
+  uint32_t across = (uint32_t)((a.n + 31) / 32);
+  i64 m0 = (i64)(blockIdx.x / across) * 32;
+  int n0 = blockIdx.x % across * 32;
+  auto each = [&](auto f) {
+    UNROLL for (int j = 0; j < 2; j++)
+      UNROLL for (int half = 0; half < 2; half++)
+        if (m0 + wm + g + 8 * half < a.m && n0 + wn + 8 * j + 2 * t < a.n) f(j, half, a.row0 + m0 + wm + g + 8 * half, n0 + wn + 8 * j + 2 * t);
+  };
+  float sum[2][4] = {};
+  Pair total[2][2];
+  UNROLL for (int j = 0; j < 2; j++)
+    UNROLL for (int half = 0; half < 2; half++) total[j][half] = {from_bits(0x80000000u), from_bits(0x80000000u)};  // what is added to -0 stays what it is
+  if (a.fold && a.accumulate) each([&](int j, int half, i64 m, int n) { total[j][half] = pair_at(a.c, m, n); });
+  Slice now = {-1, 0, 0, 0}, ahead;
+  next_run(a, now);
+  ahead = now;
+  int in = 0;
+  auto stage = [&]() {
+    if (ahead.run < (int)a.runs) back_stage(a, start + in % BACK_STAGES * BACK_STAGE, m0, n0, ahead), advance(a, ahead, BACK_DEPTH);
+    in++, copy_commit();
+  };
+  ROLLED for (int s = 0; s < BACK_STAGES - 1; s++) stage();
+  ROLLED for (int s = 0; now.run < (int)a.runs; s++) {
+    copy_wait<BACK_STAGES - 2>();
+    __syncthreads();
+    stage();
+    Spot at = start + s % BACK_STAGES * BACK_STAGE;
+    UNROLL for (int k = 0; k < BACK_DEPTH; k += 16) {
+      if (k >= now.left) break;
+      uint32_t x[4], y[4];
+      // The left side's matrices of 8 x 8 come with the second beside the first, the right side's line by line.
+      int beside = (lane & 7) + (lane >> 4) * 8, down = lane & 15, px = wm / 8 + (lane >> 3 & 1), py = wn / 8 + (lane >> 4);
+      load_matrix_turned_at(x, at + (k + beside) * 64 + ((px ^ (beside >> 1 & 3)) << 4));
+      load_matrix_turned_at(y, at + BACK_SIDE + (k + down) * 64 + ((py ^ (down >> 1 & 3)) << 4));
+      multiply(sum[0], x, y), multiply(sum[1], x, y + 2);
+    }
+    if (now.left <= BACK_DEPTH) UNROLL for (int j = 0; j < 2; j++)
+      UNROLL for (int half = 0; half < 2; half++) {
+        total[j][half] = plus(total[j][half], {mul(a.alpha, sum[j][2 * half]), mul(a.alpha, sum[j][2 * half + 1])});
+        sum[j][2 * half] = sum[j][2 * half + 1] = 0;
+      }
+    advance(a, now, BACK_DEPTH);
+  }
+  each([&](int j, int half, i64 m, int n) {
+    Pair v = total[j][half];
+    if (a.accumulate && !a.fold) v = plus(v, pair_at(a.c, m, n));
+    put_pair(a.c, m, n, v);
+  });
+}

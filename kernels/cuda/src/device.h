@@ -82,6 +82,12 @@ DEV uint32_t pack2(float lo, float hi) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
   return r;
 }
+// reciprocal_near is 1/x but for its last bit.
+DEV float reciprocal_near(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 // multiply: d += a (16 x 16 by rows) times b (16 x 8 by columns).
 DEV void multiply(float* d, const uint32_t* a, const uint32_t* b) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
@@ -120,6 +126,7 @@ DEV uint16_t narrow(float x) {
 }
 DEV float rounded(float x) { return widen(narrow(x)); }
 #ifdef DK_HOST
+DEV float reciprocal_near(float x) { return __fdiv_rn(1, x); }
 DEV uint32_t pack2(float lo, float hi) { return narrow(lo) | (uint32_t)narrow(hi) << 16; }
 #endif
 

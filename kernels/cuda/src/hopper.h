@@ -82,11 +82,15 @@ template <int N, bool TURNED = false> DEV void multiply_rows(float (&d)[N / 8][4
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" NAMES0 NAMES32
                  "}, %64, %65, p, 1, 1, 0, %67; }"
                  : SUMS32(0), SUMS32(8) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
+  else if constexpr (N == 192)
+    asm volatile("{ .reg .pred p; setp.eq.b32 p, %98, 0; wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" NAMES0 NAMES32 NAMES64
+                 "}, %96, %97, p, 1, 1, 0, %99; }"
+                 : SUMS32(0), SUMS32(8), SUMS32(16) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
   else
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %130, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" NAMES0 NAMES32 NAMES64 NAMES96
                  "}, %128, %129, p, 1, 1, 0, %131; }"
                  : SUMS32(0), SUMS32(8), SUMS32(16), SUMS32(24) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
-  static_assert(N == 64 || N == 128 || N == 256, "as many columns as a tile has");
+  static_assert(N == 64 || N == 128 || N == 192 || N == 256, "as many columns as a tile has");
 }
 // multiply_held: d += a (64 rows, held by the threads as fragments) times b (16 rows of k, N along memory).
 template <int N> DEV void multiply_held(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) {

@@ -74,6 +74,54 @@ DEV void add_to(Quad& v, const Quad& y) {
   UNROLL for (int e = 0; e < 4; e++) v.x[e] = add(v.x[e], y.x[e]);
 }
 
+// gated_four is gated (functions.h) of four elements at once, with its bits: without branches, so that their instructions lie
+// beside each other. The quotient is the sequence that compilers put where no exponent is extreme; others are divided one by one.
+DEV float exp_straight(float x) {
+  const float q[6] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
+  float s = x < EXP_MIN ? EXP_MIN : x > EXP_MAX ? EXP_MAX : x, n = round_even(mul(nan(s) ? 0 : s, LOG2E));
+  float r = fma_(n, -LN2_LO, fma_(n, -LN2_HI, s));
+  float y = add(fma_(horner(q, r), mul(r, r), r), 1), h = round_even(mul(n, 0.5f));
+  y = mul(mul(y, power2(h)), power2(sub(n, h)));
+  y = x < EXP_MIN ? 0 : y;
+  return nan(x) ? x : x > EXP_MAX ? inf() : y;
+}
+DEV void gated_four(Quad& x, const Quad& z) {
+  Quad by, near;
+  bool usual = true;
+  UNROLL for (int e = 0; e < 4; e++) by.x[e] = add(1, exp_straight(-z.x[e]));
+  UNROLL for (int e = 0; e < 4; e++) {
+    float size = from_bits(bits(x.x[e]) & 0x7fffffffu), r = reciprocal_near(by.x[e]);
+    usual = usual && size > 0x1p-30f && size < 0x1p60f && by.x[e] < 0x1p60f;
+    r = fma_(fma_(-by.x[e], r, 1), r, r);
+    float q = mul(x.x[e], r);
+    q = fma_(r, fma_(-by.x[e], q, x.x[e]), q);
+    near.x[e] = fma_(r, fma_(-by.x[e], q, x.x[e]), q);
+  }
+  if (!usual)
+    ROLLED for (int e = 0; e < 4; e++) {
+      float u = e == 0 ? x.x[0] : e == 1 ? x.x[1] : e == 2 ? x.x[2] : x.x[3], v = e == 0 ? by.x[0] : e == 1 ? by.x[1] : e == 2 ? by.x[2] : by.x[3];
+      u = quotient(u, v);
+      UNROLL for (int k = 0; k < 4; k++)
+        if (k == e) near.x[k] = u;
+    }
+  x = near;
+}
+CALLED Quad activated(int op, Quad x) {
+  Quad z;
+  UNROLL for (int e = 0; e < 4; e++) {
+    x.x[e] = flush(x.x[e]);
+    z.x[e] = op == GELU_TANH ? gelu_argument(x.x[e]) : op == QUICK_GELU ? mul(x.x[e], QUICK_K) : x.x[e];
+  }
+  gated_four(x, z);
+  return x;
+}
+DEV void activate_four(int op, Quad& v) {
+  if (op == GELU_TANH || op == QUICK_GELU || op == SILU)
+    v = activated(op, v);
+  else
+    UNROLL for (int e = 0; e < 4; e++) v.x[e] = activate(op, v.x[e]);
+}
+
 // finish_plain is the epilogue where a result of bf16 is alpha times the sum and no more: 64 columns at a time go through
 // one half of a warp's room, while the other half is read.
 template <int N> DEV void finish_plain(const ProductArgs& a, const float (&d)[N / 8][4], uint32_t* room, i64 m0, int n0) {
@@ -131,7 +179,7 @@ template <int N> DEV void finish_rows(const HopperProductArgs& args, const float
         Quad v = *(Quad*)place(r, q);
         if (a.bias.p) add_to(v, bias);
         if (a.pre.p) put_quad(args, a.pre, m, n, v);
-        if (a.act) UNROLL for (int e = 0; e < 4; e++) v.x[e] = activate(a.act, v.x[e]);
+        if (a.act) activate_four(a.act, v);
         if (a.gate.p) {
           i64 s = (uint32_t)m / (uint32_t)a.gate_rows;
           if (s != sample) gate = numbers(args, raw_at(args, a.gate, s, n), a.gate.type), sample = s;
@@ -213,6 +261,7 @@ template <class T, bool TURNED> DEV void hopper_product(const HopperProductArgs&
   }
 }
 using Hopper256 = HopperTile<2, 256, 4>;
+using Hopper192 = HopperTile<2, 192, 4>;
 using Hopper128 = HopperTile<2, 128, 6>;
 using Hopper64 = HopperTile<2, 64, 8>;
 using HopperFew = HopperTile<1, 64, 5>;
@@ -220,6 +269,7 @@ using HopperFew = HopperTile<1, 64, 5>;
   KERNEL_ALONE(hopper_product_nt_##side, HopperProductArgs, T::THREADS) { hopper_product<T, false>(a); }       \
   KERNEL_ALONE(hopper_product_nn_##side, HopperProductArgs, T::THREADS) { hopper_product<T, true>(a); }
 HOPPER_PRODUCT(256, Hopper256)
+HOPPER_PRODUCT(192, Hopper192)
 HOPPER_PRODUCT(128, Hopper128)
 HOPPER_PRODUCT(64, Hopper64)
 HOPPER_PRODUCT(few, HopperFew)
