@@ -59,7 +59,7 @@ func (b *Backend) Attention(a *kernels.Attention) {
 	if b.onTensorCores(a) {
 		defer b.giveBack(b.tensorHeads(op, source{&p.q, a.Q}, source{&p.k, a.K}, source{&p.v, a.V}))
 		if b.onHopper(a) {
-			b.hopperAttention(op, hopperForward, a, p)
+			b.hopperAttention(op, b.forwardOf(a), a, p)
 			return
 		}
 		b.tensorAttention(op, "", a, a.Q.B*a.Q.H*ceil(a.Q.S, 64), 3*64, p)
@@ -80,8 +80,7 @@ func (b *Backend) AttentionBackward(a *kernels.AttentionBackward) {
 		defer b.giveBack(slopes)
 		p.slopes, p.dbias = slopes[0], at(a.DBias)
 	}
-	queries := a.Q.B * a.Q.H * a.Q.S
-	b.launch(op, "attention_delta", [2]int{ceil(queries, 4), 1}, 128, 0, p)
+	b.launch(op, "attention_delta", [2]int{ceil(a.Q.S, 4) * a.Q.B * a.Q.H, 1}, 128, 0, p)
 	if b.onTensorCores(&a.Attention) && a.DBias.Empty() {
 		defer b.giveBack(b.tensorHeads(op, source{&p.q, a.Q}, source{&p.k, a.K}, source{&p.v, a.V}, source{&p.dout, a.DO}))
 		if b.onHopper(&a.Attention) {

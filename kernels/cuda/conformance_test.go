@@ -94,6 +94,7 @@ func TestHardware(t *testing.T) {
 			r := &rig{b, t, rand.New(rand.NewPCG(1, 2))}
 			testAttentionBits(r)
 			testQueryAlone(r)
+			testFewQueries(r)
 			if b.HopperMultiplies() && mode != "lt" { // there the library computes them, from gathered operands
 				testHopperProductBits(r)
 				testHopperActivations(r)

@@ -47,6 +47,9 @@ func (b *Backend) SetLibrary(least, whole int) {
 // HopperRuns says whether attention goes by the kernels for Hopper.
 func (b *Backend) HopperRuns() bool { return b.hopper.attention.use }
 
+// UseHopper takes those kernels, or not.
+func (b *Backend) UseHopper(use bool) { b.hopper.attention.use = use }
+
 // HopperMultiplies says whether our own products go by the kernels for Hopper.
 func (b *Backend) HopperMultiplies() bool { return b.hopper.products.use }
 

@@ -104,6 +104,45 @@ func testQueryAlone(r *rig) {
 	}
 }
 
+// TestHopperFew: the last queries of a sequence, alone, have the bits that they have among all, where a block has
+// those of all heads that share keys.
+func TestHopperFew(t *testing.T) {
+	r, _ := newHopper(t)
+	testFewQueries(r)
+}
+
+func testFewQueries(r *rig) {
+	r.t.Helper()
+	const batch, sq, sk, h, kh = 2, 30, 150, 6, 2
+	for _, d := range []int{40, 128} {
+		q, _ := r.span(kernels.BF16, batch*sq*h*d, 0)
+		k, _ := r.span(kernels.BF16, batch*sk*kh*d, 0)
+		v, _ := r.span(kernels.BF16, batch*sk*kh*d, 0)
+		attend := func(last int) (o, lse []byte) {
+			few := kernels.Heads{Span: q.Slice((sq-last)*h*d, q.Len), B: batch, S: last, H: h, D: d, SB: sq * h * d, SS: h * d, SH: d}
+			a := kernels.Attention{Math: kernels.MathBF16, Scale: 0.1, Causal: true, KeyLens: []int32{sk, sk - 3}, Q: few,
+				K: kernels.NewHeads(k, batch, sk, kh, d), V: kernels.NewHeads(v, batch, sk, kh, d),
+				O: kernels.NewHeads(r.zeros(kernels.BF16, batch*last*h*d), batch, last, h, d), LSE: r.zeros(kernels.F32, batch*h*last)}
+			r.Attention(&a)
+			return r.bytes(a.O.Span), r.bytes(a.LSE)
+		}
+		all, sums := attend(sq)
+		for _, last := range []int{1, 5, 21} {
+			o, lse := attend(last)
+			for b := range batch {
+				if n := 2 * last * h * d; !bytes.Equal(o[b*n:(b+1)*n], all[(b+1)*sq*2*h*d-n:(b+1)*sq*2*h*d]) {
+					r.t.Errorf("d %d: the last %d queries of sample %d alone have other bits", d, last, b)
+				}
+				for x := b * h; x < (b+1)*h; x++ {
+					if !bytes.Equal(lse[4*x*last:4*(x+1)*last], sums[4*((x+1)*sq-last):4*(x+1)*sq]) {
+						r.t.Errorf("d %d: the last %d queries of head %d alone have other sums", d, last, x)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestHopperIsChecked: kernels that compute something else are not taken, and the backend says so; nor are they where they
 // are not wanted.
 func TestHopperIsChecked(t *testing.T) {

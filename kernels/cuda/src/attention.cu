@@ -133,11 +133,12 @@ template <bool BF16> DEV void forward(const AttentionArgs& a) {
 KERNEL(attention_f32, AttentionArgs, 256) { forward<false>(a); }
 KERNEL(attention_bf16, AttentionArgs, 256) { forward<true>(a); }
 
-// Delta is dO·O of each query: a warp a query.
+// Delta is dO·O of each query: a warp a query, four of one head to a block.
 KERNEL(attention_delta, AttentionArgs, 128) {
-  i64 u = (i64)blockIdx.x * 4 + threadIdx.x / 32;
-  if (u >= (i64)a.q.b * a.q.h * a.q.s) return;
-  int i = (int)(u % a.q.s), h = (int)(u / a.q.s % a.q.h), b = (int)(u / a.q.s / a.q.h);
+  unsigned blocks = (a.q.s + 3) / 4, heads = blockIdx.x / blocks;
+  int i = (int)(blockIdx.x % blocks * 4 + threadIdx.x / 32), h = (int)(heads % a.q.h), b = (int)(heads / a.q.h);
+  if (i >= a.q.s) return;
+  i64 u = (i64)heads * a.q.s + i;
   i64 x = head(a.dout, b, i, h), y = head(a.o, b, i, h);
   float s = warp_sum(a.o.d, [&](int c, float t) { return fma_(load(a.dout.p, a.dout.type, x + c), load(a.o.p, a.o.type, y + c), t); });
   if ((threadIdx.x & 31) == 0) a.delta[u] = s;

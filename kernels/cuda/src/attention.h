@@ -33,22 +33,25 @@ CALLED void keep_each(const Heads& x, i64 row, int c, float u, float v) {
   if (c < x.d) store(x.p, x.type, row + c, u);
   if (c + 1 < x.d) store(x.p, x.type, row + c + 1, v);
 }
-// keep_rows writes a thread's two rows of results, s0 and the eighth after it, where below limit; zeros from live on. Neighbours go
-// in one store where all rows are even.
-template <int D> DEV void keep_rows(const Heads& x, int b, int h, int s0, int limit, int live, const float (&o)[D / 8][4], const float* factor) {
+// keep_row writes one of a thread's two rows of results, the r-th, to where it starts; zeros where it is dead. Neighbours
+// go in one store where all rows are even.
+template <int D> DEV void keep_row(const Heads& x, i64 row, int r, bool live, const float (&o)[D / 8][4], float factor) {
   bool even = ((x.sb | x.ss | x.sh | x.d) & 1) == 0 && ((uint64_t)x.p & 7) == 0;
+  UNROLL for (int j = 0; j < D / 8; j++) {
+    int c = fragment_col(j, 0);
+    float u = live ? mul(o[j][2 * r], factor) : 0, v = live ? mul(o[j][2 * r + 1], factor) : 0;
+    if (!even)
+      keep_each(x, row, c, u, v);
+    else if (c < x.d && x.type == BF16)
+      *(uint32_t*)((uint16_t*)x.p + row + c) = pack2(u, v);
+    else if (c < x.d)
+      *(uint64_t*)((float*)x.p + row + c) = bits(u) | (uint64_t)bits(v) << 32;
+  }
+}
+// keep_rows writes both, s0 and the eighth after it, where below limit; zeros from live on.
+template <int D> DEV void keep_rows(const Heads& x, int b, int h, int s0, int limit, int live, const float (&o)[D / 8][4], const float* factor) {
   UNROLL for (int r = 0; r < 2; r++) {
     int s = s0 + 8 * r;
-    if (s >= limit) continue;
-    i64 row = head(x, b, s, h);
-    float f = factor ? factor[r] : 1;
-    UNROLL for (int j = 0; j < D / 8; j++) {
-      int c = fragment_col(j, 0);
-      float u = s < live ? mul(o[j][2 * r], f) : 0, v = s < live ? mul(o[j][2 * r + 1], f) : 0;
-      if (c + 1 < x.d && even && x.type == BF16)
-        *(uint32_t*)((uint16_t*)x.p + row + c) = narrow(u) | (uint32_t)narrow(v) << 16;
-      else
-        keep_each(x, row, c, u, v);
-    }
+    if (s < limit) keep_row<D>(x, head(x, b, s, h), r, s < live, o, factor ? factor[r] : 1);
   }
 }

@@ -65,6 +65,12 @@ template <int J> DEV void arrived(float (&d)[J][4]) {
     UNROLL for (int e = 0; e < 4; e++) asm volatile("" : "+f"(d[j][e])::"memory");
 }
 
+// before keeps the work that x comes from above the wait that follows: ptxas would move a wait up to its batch's end. x is at
+// least 0, or NaN, so that nothing is stored.
+DEV void before(float x) {
+  asm volatile("{ .reg .pred p; setp.eq.u32 p, %0, 0x80000001; @p st.shared.u32 [%1], %0; }" ::"r"(bits(x)), "r"(0) : "memory");
+}
+
 #define SUMS4(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
 #define SUMS32(j) SUMS4(j), SUMS4(j + 1), SUMS4(j + 2), SUMS4(j + 3), SUMS4(j + 4), SUMS4(j + 5), SUMS4(j + 6), SUMS4(j + 7)
 #define NAMES0 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
@@ -110,13 +116,17 @@ DEV int thread_anew() {
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
   return t;
 }
-DEV float add_down(float x, float y) { return __fadd_rd(x, y); }
 DEV float most_of(float x, float y) {  // a NaN stays one
   float z;
   asm("max.NaN.ftz.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
   return z;
 }
-DEV float number_of(float x, float y) { return fmaxf(x, y); }  // the larger; a NaN is passed over
+// exp2_unit is the special unit's power of two, within two units of the last place; 0 below -126, and a NaN stays one.
+DEV float exp2_unit(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 #endif
 
 // A descriptor of an operand in shared memory, swizzled by 128 bytes: its lower half, where the place and the leading
@@ -126,23 +136,3 @@ DEV uint32_t by_rows(uint32_t at) { return at >> 4 | 1 << 16; }
 DEV uint32_t turned(uint32_t at, uint32_t tile) { return at >> 4 | tile >> 4 << 16; }
 // moved is a descriptor of what lies so many bytes on.
 DEV uint64_t moved(uint32_t descriptor, uint32_t bytes) { return (uint64_t)(1u << 30 | 1024 >> 4) << 32 | (descriptor + (bytes >> 4)); }
-
-// exp2_down is exp2_short (functions.h), with its bits, in ten instructions: rounding x + 1.5·2^23 down
-// leaves its floor in the lowest bits, from where a shift makes it an exponent. Below -126 the power becomes 0.
-const float WHOLE = 12582912;
-DEV float power_between(float f) {  // 2^f from 0 to 1
-  const float p[5] = {0.013426702f, 0.052242447f, 0.24128021f, 0.69304484f, 1};
-  return horner(p, f);
-}
-DEV float exp2_down(float x) {
-  x = most_of(x, -127);
-  float t = add_down(x, WHOLE);
-  return mul(power_between(sub(x, sub(t, WHOLE))), from_bits((bits(t) << 23) + 0x3f800000u));
-}
-// exp2_weight adds the floor to the exponent instead, one instruction less: the same bits from -126 on; below, a
-// denormal or 0 where exp2_short has 0, and 0 for a NaN, which the caller has to find by other means.
-DEV float exp2_weight(float x) {
-  x = number_of(x, -127);
-  float t = add_down(x, WHOLE);
-  return from_bits(bits(power_between(sub(x, sub(t, WHOLE)))) + (bits(t) << 23));
-}

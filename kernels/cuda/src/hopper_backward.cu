@@ -3,7 +3,7 @@
 // (seven products where FlashAttention's one pass has five), so that no sum is anybody else's: no
 // atomics, one order.
 //
-//   P = exp2(c·S - lse)    dS = P (dP - delta)·scale    dQ = dS K    dK = dSᵀ Q    dV = Pᵀ dO
+//   P = exp2(c·S - lse)    dS = P (dP - delta)    dQ = dS K·scale    dK = dSᵀ Q·scale    dV = Pᵀ dO
 //
 // Two warpgroups have 64 rows each, a third warp-specialised one brings the others' tiles, two stages of them.
 // The last products of a tile run on while the next tile's scores are formed, and their stage is freed then.
@@ -65,18 +65,22 @@ template <int D> DEV void hopper_queries(const HopperArgs& args) {
         pending<1>(), arrived(s), arrived(o);
         if (t > 0) released(freed + (stage ^ 1) * 8);
         UNROLL for (int j = 0; j < N / 8; j++)
-          UNROLL for (int e = 0; e < 4; e++) s[j][e] = exp2_down(fma_(s[j][e], a.c, -lse[e >> 1]));
+          UNROLL for (int e = 0; e < 4; e++) s[j][e] = exp2_unit(fma_(s[j][e], a.c, -lse[e >> 1]));
+        bool edge = (t + 1) * N > least;
+        if (edge) UNROLL for (int j = 0; j < N / 8; j++)
+          UNROLL for (int e = 0; e < 4; e++) s[j][e] = t * N + fragment_col(j, e) < seen[e >> 1] ? s[j][e] : 0;
         pending<0>(), arrived(dp);
         UNROLL for (int j = 0; j < N / 8; j++)
-          UNROLL for (int e = 0; e < 4; e++) dp[j][e] = mul(mul(s[j][e], sub(dp[j][e], delta[e >> 1])), a.scale);
-        if ((t + 1) * N > least) UNROLL for (int j = 0; j < N / 8; j++)
+          UNROLL for (int e = 0; e < 4; e++) dp[j][e] = mul(s[j][e], sub(dp[j][e], delta[e >> 1]));
+        if (edge) UNROLL for (int j = 0; j < N / 8; j++)
           UNROLL for (int e = 0; e < 4; e++) dp[j][e] = t * N + fragment_col(j, e) < seen[e >> 1] ? dp[j][e] : 0;
         pack_weights<N>(ds, dp);
         held_times_columns<D, N>(o, ds, k);
       }
       pending<0>(), arrived(o);
     }
-    keep_rows<D>(a.dq, b, h, row, a.q.s, a.q.s, o, nullptr);
+    const float scale[2] = {a.scale, a.scale};
+    keep_rows<D>(a.dq, b, h, row, a.q.s, a.q.s, o, scale);
   }
 }
 KERNEL_ALONE(hopper_attention_queries_64, HopperArgs, Roles<2>::THREADS) { hopper_queries<64>(a); }
@@ -149,7 +153,7 @@ template <int D> DEV void hopper_keys(const HopperArgs& args) {
         pending<1>(), arrived(s), arrived(dk);
         if (t > 0) released(freed + (stage ^ 1) * 8);
         UNROLL for (int j = 0; j < N / 8; j++)
-          UNROLL for (int e = 0; e < 4; e++) s[j][e] = exp2_down(fma_(s[j][e], a.c, -lse[fragment_col(j, e)]));
+          UNROLL for (int e = 0; e < 4; e++) s[j][e] = exp2_unit(fma_(s[j][e], a.c, -lse[fragment_col(j, e)]));
         bool edge = a.causal && i0 < row0 + 63;
         if (edge) UNROLL for (int j = 0; j < N / 8; j++)
           UNROLL for (int e = 0; e < 4; e++) s[j][e] = row + (e >> 1) * 8 <= i0 + fragment_col(j, e) ? s[j][e] : 0;
@@ -157,7 +161,7 @@ template <int D> DEV void hopper_keys(const HopperArgs& args) {
         pack_weights<N>(p, s);
         held_times_columns<D, N>(dv, p, q + TILE);
         UNROLL for (int j = 0; j < N / 8; j++)
-          UNROLL for (int e = 0; e < 4; e++) dp[j][e] = mul(mul(s[j][e], sub(dp[j][e], delta[fragment_col(j, e)])), a.scale);
+          UNROLL for (int e = 0; e < 4; e++) dp[j][e] = mul(s[j][e], sub(dp[j][e], delta[fragment_col(j, e)]));
         if (edge) UNROLL for (int j = 0; j < N / 8; j++)
           UNROLL for (int e = 0; e < 4; e++) dp[j][e] = row + (e >> 1) * 8 <= i0 + fragment_col(j, e) ? dp[j][e] : 0;
         pending<0>(), arrived(dv);
@@ -166,7 +170,8 @@ template <int D> DEV void hopper_keys(const HopperArgs& args) {
       }
       pending<0>(), arrived(dk);
     }
-    keep_rows<D>(a.dk, b, kh, row, a.k.s, n, dk, nullptr);
+    const float scale[2] = {a.scale, a.scale};
+    keep_rows<D>(a.dk, b, kh, row, a.k.s, n, dk, scale);
     keep_rows<D>(a.dv, b, kh, row, a.k.s, n, dv, nullptr);
   }
 }

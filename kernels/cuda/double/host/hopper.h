@@ -194,13 +194,10 @@ static inline void products_end() { hopper::self().batches.push_back(hopper::sel
 template <int N> static inline void pending() { hopper::wait(N); }
 static inline int uniform(int x) { return x; }
 static inline int thread_anew() { return threadIdx.x; }
+static inline void before(float) {}
 template <int J> static inline void arrived(float (&)[J][4]) {}
 template <int N, bool TURNED = false> static inline void multiply_rows(float (&d)[N / 8][4], uint64_t a, uint64_t b, bool fresh) { hopper::product(&d[0][0], N, false, TURNED, fresh, a, b, nullptr); }
 template <int N> static inline void multiply_held(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) { hopper::product(&d[0][0], N, true, true, false, 0, b, a); }
-// add_down rounds towards minus infinity: y is above 0 and the larger of the two.
-static inline float add_down(float x, float y) {
-  float sum = x + y;
-  return x < sum - y ? from_bits(bits(sum) - 1) : sum;
-}
 static inline float most_of(float x, float y) { return nan(x) || x > y ? x : y; }
-static inline float number_of(float x, float y) { return nan(x) ? y : nan(y) || x > y ? x : y; }
+// exp2_unit is within a unit of the last place of what the device's gives.
+static inline float exp2_unit(float x) { return x < -126 ? 0 : exp2f(x); }
