@@ -36,16 +36,19 @@ CALLED void keep_each(const Heads& x, i64 row, int c, float u, float v) {
 // keep_row writes one of a thread's two rows of results, the r-th, to where it starts; zeros where it is dead. Neighbours
 // go in one store where all rows are even.
 template <int D> DEV void keep_row(const Heads& x, i64 row, int r, bool live, const float (&o)[D / 8][4], float factor) {
-  bool even = ((x.sb | x.ss | x.sh | x.d) & 1) == 0 && ((uint64_t)x.p & 7) == 0;
-  UNROLL for (int j = 0; j < D / 8; j++) {
-    int c = fragment_col(j, 0);
-    float u = live ? mul(o[j][2 * r], factor) : 0, v = live ? mul(o[j][2 * r + 1], factor) : 0;
-    if (!even)
-      keep_each(x, row, c, u, v);
-    else if (c < x.d && x.type == BF16)
-      *(uint32_t*)((uint16_t*)x.p + row + c) = pack2(u, v);
-    else if (c < x.d)
-      *(uint64_t*)((float*)x.p + row + c) = bits(u) | (uint64_t)bits(v) << 32;
+  float u[D / 8], v[D / 8];
+  UNROLL for (int j = 0; j < D / 8; j++) u[j] = live ? mul(o[j][2 * r], factor) : 0, v[j] = live ? mul(o[j][2 * r + 1], factor) : 0;
+  int c = fragment_col(0, 0), left = x.d - c;
+  if ((x.sb | x.ss | x.sh | x.d) & 1 || (uint64_t)x.p & 7) {
+    UNROLL for (int j = 0; j < D / 8; j++) keep_each(x, row, c + 8 * j, u[j], v[j]);
+  } else if (x.type == BF16) {
+    uint16_t* to = (uint16_t*)x.p + row + c;
+    UNROLL for (int j = 0; j < D / 8; j++)
+      if (8 * j < left) *(uint32_t*)(to + 8 * j) = pack2(u[j], v[j]);
+  } else {
+    float* to = (float*)x.p + row + c;
+    UNROLL for (int j = 0; j < D / 8; j++)
+      if (8 * j < left) *(uint64_t*)(to + 8 * j) = bits(u[j]) | (uint64_t)bits(v[j]) << 32;
   }
 }
 // keep_rows writes both, s0 and the eighth after it, where below limit; zeros from live on.
