@@ -25,9 +25,9 @@
 // The kernels round every fp32 operation by name, in the order of package ref, with denormals
 // flushed: results are the bits of package ref, and so of the CPU backend. The exceptions are
 // products, convolutions and attention in bf16 math, which run on tensor cores: terms exact, sums in
-// fp32 in an order of the unit's own. DARKROOM_CUDA=exact runs these too by ref's rule (an even and an
-// odd chain for each 32 of k), on the fp32 units: the slow twins, and the way to continue a run of the
-// CPU byte for byte. DARKROOM_CUDA=own leaves cuBLASLt out, =lt insists on it; =mma (or own,mma) leaves
+// fp32 in an order of the unit's own. Attention by wgmma takes powers of two from the special unit
+// (ex2.approx). DARKROOM_CUDA=exact runs these too by ref's rule (an even and an odd chain for each 32 of k),
+// on the fp32 units: the slow twins, and the way to continue a run of the CPU byte for byte. DARKROOM_CUDA=own leaves cuBLASLt out, =lt insists on it; =mma (or own,mma) leaves
 // the kernels for Hopper out.
 //
 // Either way nothing is split over a reduction and nothing is added atomically: a row's bits depend
@@ -59,20 +59,15 @@
 //   - NCCL: that a real one opens, joins devices, and works in the primary contexts and on the streams of
 //     the backends; several streams of one thread; its own threads, timeouts, and errors that come late.
 //     That aborting frees a device which waits for a lost one: on the double it does;
-//   - attention by wgmma: everything that a double can only repeat as its author read the manuals. That descriptors
-//     mean what src/hopper.h says (the turned ones above all); that boxes larger than a head dimension, and boxes
-//     that start beyond it, bring zeros; that heads whose strides do not nest ([B, H, S, D]) are taken by
-//     cuTensorMapEncodeTiled; that registers change hands (24 + 2·240 of 3·168, 32 + 3·160 of 4·128) and nothing
-//     hangs: a barrier in shared memory ends the kernel after seconds, a numbered one would not, so a first run wants
-//     a time limit; that adding products of zeros leaves a sum's bits, on which a query's bits rest where
-//     other queries of its block see more keys; fences between what threads and what the units see;
+//   - attention by wgmma where heads' strides do not nest ([B, H, S, D]): whether cuTensorMapEncodeTiled takes them.
+//     The rest ran on an H100 with the suite's cases near ref, the bits of a query alone, and times (LOG.md, attention
+//     timed on an H100). A numbered barrier that nobody comes to would hang, so a first run elsewhere wants a time limit;
 //   - what products cost with each tile (the efforts in tensor.go are counted reads, not measured), and what an
 //     operand of fp32 costs that is rounded on its way;
 //   - products by wgmma: the same, and that an element's sum is one whatever tile it is in (64, 128 or 256 columns to an
 //     instruction), which a backend checks when it opens; that two blocks of the smallest tile fit a multiprocessor; that
 //     rows of tiles that are gone through together meet in the second cache; and how near to cuBLASLt they come:
 //     darkroom bench gemm --device cuda:0 --mode lt --mode own --mode own,mma --product 4096,4096,4096 says it;
-//   - every speed. Where wgmma does not serve, products of our own use mma.sync, which reaches about half of a
-//     Hopper's peak. In attention by wgmma the exponents, ten instructions each, are what to measure first: at d = 128 they take as many issue
-//     slots as the products take time (LOG.md, CUDA without a device).
+//   - speeds. Where wgmma does not serve, products of our own use mma.sync, which reaches about half of a
+//     Hopper's peak.
 package cuda

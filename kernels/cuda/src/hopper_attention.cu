@@ -1,5 +1,5 @@
 // hopper_attention.cu: forward attention by wgmma, with what tensor_attention.cu defines: masks, lengths,
-// grouped heads, the base-2 online softmax (exp2_short) and its log-sum-exp.
+// grouped heads, the base-2 online softmax and its log-sum-exp.
 //
 // The algorithm is FlashAttention-3's (Shah et al. 2024; Dao-AILab/flash-attention, hopper/). One warp brings
 // tiles of 128 keys and values, two stages of each. Two warpgroups (three for d <= 64, whose results are half as
@@ -9,9 +9,9 @@
 // d = 128 holds 64 sums of results, 64 scores and 32 packed weights a thread.
 //
 // What differs from FlashAttention-3: keys ascend, so that tiles a query does not see come last and add zeros;
-// nothing is split over keys and blocks do not persist; exponents are polynomials on the fp32 units, with
-// exp2_short's bits. So a query's bits depend on its row and place and on its sample's keys (kernels/cuda/doc.go).
-// What differs from tensor_attention.cu: 128 keys at a time, so running maxima, and with them the roundings of weights.
+// nothing is split over keys and blocks do not persist. So a query's bits depend on its row and place and on its
+// sample's keys (kernels/cuda/doc.go). What differs from tensor_attention.cu: exponents are the special unit's, and 128
+// keys at a time, so running maxima, and with them the roundings of weights.
 #include "hopper_tiles.h"
 
 const int KEYS = 128;
