@@ -103,7 +103,7 @@ func (b *Backend) hopperAttention(op string, pass hopperPass, a *kernels.Attenti
 	case hopperKeys.kernel:
 		blocks, h, queries, keys = ceil(a.K.S, rows)*a.K.B, a.K.H, others, rows
 	}
-	if blocks == 0 || h == 0 {
+	if blocks == 0 || h == 0 || queries == 0 {
 		return
 	}
 	args := &b.hopper.args
