@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet real shapes
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -51,9 +51,17 @@ fuzz-calls: ## a million broken calls of tools and a million conversations, the 
 
 fleet: ## 100 kills of trainers and workers; all fleets and objectives; the scheduler to 1,000 workers, as a table
 	DARKROOM_FLEET_KILLS=100 go test -count=1 -v -timeout 60m -run TestFleetKilled ./cmd/darkroom
-	DARKROOM_FLEET=all go test -count=1 -v -timeout 60m -run 'TestFleet$$$$' ./trainer/run
+	DARKROOM_FLEET=all go test -count=1 -v -timeout 60m -run 'TestFleet$$$$|TestLag$$$$' ./trainer/run
 	DARKROOM_FLEET=table go test -count=1 -v -timeout 60m -run TestVirtual ./trainer/fleet
 	DARKROOM_FLEET=rates go test -count=1 -v -run TestRates ./trainer/fleet/natsio
+
+# SCHEMAS are kubeconform's, where those of custom resources are elsewhere.
+SCHEMAS ?= -schema-location default -schema-location 'https://raw.githubusercontent.com/datreeio/CRDs-catalog/main/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json'
+
+deploy: ## deploy/ held to the tools of those who read it: kubeconform, shellcheck, systemd-analyze
+	kubeconform -strict -summary $(SCHEMAS) deploy/kubernetes
+	shellcheck deploy/slurm/*.sbatch
+	systemd-analyze verify deploy/systemd/*.service
 
 bench:
 	go run ./cmd/darkroom bench

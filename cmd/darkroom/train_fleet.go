@@ -22,6 +22,8 @@ import (
 // fleetOptions are the flags.
 type fleetOptions struct {
 	listen    string
+	workers   string
+	creds     string
 	advertise string
 	metrics   string
 	blobs     string
@@ -32,25 +34,38 @@ type fleetOptions struct {
 func (o *fleetOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "let workers in at `HOST:PORT` ('darkroom worker'); port 0 takes a free one")
-	f.StringVar(&o.blobs, "blobs", "", "a `FOLDER` that all machines share, by which weights and samples go (with --listen; default: through the trainer's server)")
+	f.StringVar(&o.workers, "workers", "", "in place of --listen: let workers in by a NATS server or cluster of your own, with JetStream: `URL`s as nats+tls://HOST:PORT,HOST:PORT")
+	f.StringVar(&o.creds, "creds", "", "the `FILE` of credentials for that server (with --workers)")
+	f.StringVar(&o.blobs, "blobs", "", "a `FOLDER` that all machines share, by which weights and samples go (with --listen or --workers; default: through the server)")
 	f.StringVar(&o.advertise, "advertise", "", "`HOST:PORT` by which workers reach this machine, where it is not one of its own (with --listen)")
 	f.StringVar(&o.metrics, "metrics", "", "serve numbers of the workers for Prometheus at `HOST:PORT`/metrics (with --listen)")
 	f.BoolVar(&o.leave, "leave-rolls", false, "roll nothing here while workers are there (with --listen)")
 	f.Float64Var(&o.audit, "audit", 0.01, "the `SHARE` of workers' results that is done here again, and compared (with --listen)")
 }
 
+// any reports whether workers may come.
+func (o *fleetOptions) any() bool { return o.listen != "" || o.workers != "" }
+
 // check refuses what does not fit.
 func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error {
 	devices := e.Run.Devices()
 	switch {
-	case o.listen == "" && (o.leave || o.blobs != "" || o.advertise != "" || o.metrics != "" || cmd.Flags().Changed("audit")):
-		return usagef("--leave-rolls, --audit, --blobs, --advertise and --metrics are about workers, and there are none without --listen")
+	case o.listen != "" && o.workers != "":
+		return usagef("--listen is a server of the trainer's own, and --workers names another\nhint: leave one of them out")
+	case o.workers == "" && o.creds != "" || o.listen == "" && o.advertise != "":
+		return usagef("--creds goes with --workers, and --advertise with --listen")
+	case !o.any() && (o.leave || o.blobs != "" || o.advertise != "" || o.metrics != "" || cmd.Flags().Changed("audit")):
+		return usagef("--leave-rolls, --audit, --blobs, --advertise and --metrics are about workers, and there are none without --listen or --workers")
 	case o.audit < 0 || o.audit > 1:
 		return usagef("--audit %v: a share lies between 0 and 1", o.audit)
-	case o.listen != "" && len(devices) > 1:
-		return usagef("--listen: the trainer has one device then, and %d are named\nhint: each further device can be a worker: 'darkroom worker --device'", len(devices))
-	case o.listen != "" && (e.Rollout.Offline || e.AllTaught()):
-		return usagef("--listen: this experiment rolls nothing, so that workers have nothing to do\nhint: leave --listen out")
+	case o.any() && len(devices) > 1:
+		return usagef("--listen and --workers: the trainer has one device then, and %d are named\nhint: each further device can be a worker: 'darkroom worker --device'", len(devices))
+	case o.any() && (e.Rollout.Offline || e.AllTaught()):
+		return usagef("--listen and --workers: this experiment rolls nothing, so that workers have nothing to do\nhint: leave the flag out")
+	case o.workers != "":
+		if err := (natsio.Remote{URLs: o.workers}).Check(); err != nil {
+			return usageError{err}
+		}
 	case o.listen != "":
 		if err := (natsio.Address{Listen: o.listen, Advertised: o.advertise}).Check(); err != nil {
 			return usageError{err}
@@ -71,7 +86,7 @@ type aFleet struct {
 
 // into sets what a run is told of them.
 func (a *aFleet) into(be backend, o run.Options) run.Options {
-	if a.listen != "" {
+	if a.any() {
 		o.Fleet, o.Class = a.open, arithmetic(be)
 	}
 	return o
@@ -79,14 +94,26 @@ func (a *aFleet) into(be backend, o run.Options) run.Options {
 
 // open lets workers in.
 func (a *aFleet) open() (rolls, scores *fleet.Fleet, err error) {
-	if a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run, Blobs: a.blobs, Advertised: a.advertise}); err != nil {
+	if a.workers != "" {
+		a.broker, err = natsio.Attach(natsio.Remote{URLs: a.workers, Credentials: a.creds, Dir: a.dir, Run: a.run, Blobs: a.blobs})
+	} else {
+		a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run, Blobs: a.blobs, Advertised: a.advertise})
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	var salt fleet.Hash
 	if _, err := rand.Read(salt[:]); err != nil {
 		return nil, nil, err
 	}
-	a.say("workers join with: darkroom worker --join %s  (port %s)", a.broker.Join, a.broker.Port())
+	switch {
+	case a.workers != "" && a.creds != "":
+		a.say("workers join with: darkroom worker --join %s --creds FILE", a.broker.Join)
+	case a.workers != "":
+		a.say("workers join with: darkroom worker --join %s", a.broker.Join)
+	default:
+		a.say("workers join with: darkroom worker --join %s  (port %s)", a.broker.Join, a.broker.Port())
+	}
 	a.fleet = fleet.New(fleet.Options{Hub: a.broker.Hub, Rules: fleet.Usual(), Local: !a.leave, Audit: a.audit, Salt: salt, Say: a.say})
 	scores = fleet.New(fleet.Options{Hub: a.broker.Hub.Scores(), Rules: fleet.Patient(), Say: a.fleet.Tell})
 	if a.metrics != "" {

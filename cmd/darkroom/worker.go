@@ -22,7 +22,7 @@ import (
 
 type workerOptions struct {
 	join, device, model, name string
-	memory, blobs             string
+	memory, blobs, creds      string
 	roles                     []string
 }
 
@@ -49,6 +49,7 @@ has the same bytes. It ends when the run is over, or by Ctrl-C.`,
 	cmd.Flags().StringVar(&o.model, "model", "", "the model's `FOLDER` on this machine, where it has another name than there")
 	cmd.Flags().StringVar(&o.memory, "memory", "", "what the model may take here, such as 16GiB (default: the experiment's run.memory, or what is free)")
 	cmd.Flags().StringVar(&o.blobs, "blobs", "", "where the `FOLDER` that 'train --blobs' names is on this machine (default: under the same name)")
+	cmd.Flags().StringVar(&o.creds, "creds", "", "the `FILE` of credentials for the server that 'train --workers' names")
 	cmd.Flags().StringVar(&o.name, "name", "", "what the worker is called (default: machine and process)")
 	cmd.Flags().StringSliceVar(&o.roles, "roles", []string{"roll"}, "what it does: roll, score or both")
 	deviceFlag(cmd, &o.device)
@@ -78,7 +79,10 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return usageError{err}
 	}
+	ticket.Credentials = o.creds
 	switch {
+	case o.creds != "" && ticket.Space == "":
+		return usagef("--creds: the server of this run is the trainer's own, and the join file has all that it asks for")
 	case o.blobs != "" && ticket.Blobs == "":
 		return usagef("--blobs: this run has no folder that machines share\nhint: 'darkroom train --blobs FOLDER' begins with one")
 	case o.blobs != "":

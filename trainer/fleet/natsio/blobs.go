@@ -12,6 +12,7 @@ import (
 
 // blobs reads one store and writes another, or does both in a folder that all share.
 type blobs struct {
+	space
 	js    jetstream.JetStream
 	from  string
 	to    string
@@ -24,7 +25,7 @@ func (b blobs) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
 		return b.shelf.Put(ctx, data)
 	}
 	name := fleet.HashOf(data)
-	s, err := b.js.ObjectStore(ctx, b.to)
+	s, err := b.js.ObjectStore(ctx, b.of(b.to))
 	if err != nil {
 		return name, fmt.Errorf("storing %d bytes: %w", len(data), err)
 	}
@@ -42,7 +43,7 @@ func (b blobs) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
 	if b.shelf != nil {
 		return b.shelf.Get(ctx, name)
 	}
-	s, err := b.js.ObjectStore(ctx, b.from)
+	s, err := b.js.ObjectStore(ctx, b.of(b.from))
 	if err != nil {
 		return nil, fmt.Errorf("fetching %s: %w", name.Short(), errors.Join(fleet.ErrNoBlob, err))
 	}
@@ -61,7 +62,7 @@ func (b blobs) drop(ctx context.Context, bucket string, name fleet.Hash) error {
 	if b.shelf != nil {
 		return b.shelf.Drop(ctx, name)
 	}
-	s, err := b.js.ObjectStore(ctx, bucket)
+	s, err := b.js.ObjectStore(ctx, b.of(bucket))
 	if err == nil {
 		err = s.Delete(ctx, name.String())
 	}

@@ -21,10 +21,14 @@ func connect(urls, seed, role, name string, tlsConfig *tls.Config, more ...nats.
 	}
 	options := append([]nats.Option{
 		nats.Name(name), nats.Nkey(public, pair.Sign), nats.CustomInboxPrefix(inboxOf(role)),
-		nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.ReconnectJitter(500*time.Millisecond, time.Second), nats.Timeout(5 * time.Second),
-	}, more...)
+	}, append(patient(), more...)...)
 	if tlsConfig != nil {
 		options = append(options, nats.Secure(tlsConfig))
 	}
 	return nats.Connect(urls, options...)
+}
+
+// patient are options of a connection that comes back for as long as it takes.
+func patient() []nats.Option {
+	return []nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.ReconnectJitter(500*time.Millisecond, time.Second), nats.Timeout(5 * time.Second)}
 }

@@ -27,20 +27,20 @@ type Hub struct {
 }
 
 // newHub makes what is to be there, and listens.
-func newHub(ctx context.Context, nc *nats.Conn, shelf *fleet.Shelf) (*Hub, error) {
+func newHub(ctx context.Context, nc *nats.Conn, of space, shelf *fleet.Shelf) (*Hub, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{blobs: blobs{js: js, from: out, to: in, shelf: shelf}, nc: nc, box: fleet.NewMailbox(), scores: fleet.NewMailbox(), copies: map[fleet.Hash]int{}, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
+	h := &Hub{blobs: blobs{space: of, js: js, from: out, to: in, shelf: shelf}, nc: nc, box: fleet.NewMailbox(), scores: fleet.NewMailbox(), copies: map[fleet.Hash]int{}, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
 	if err := h.furnish(ctx); err != nil {
 		h.box.Close()
 		h.scores.Close()
 		return nil, err
 	}
-	_, err = nc.Subscribe(saySub+">", func(m *nats.Msg) {
+	_, err = nc.Subscribe(h.subject(saySub+">"), func(m *nats.Msg) {
 		var e fleet.Event
-		if json.Unmarshal(m.Data, &e) == nil && m.Subject == saySub+e.Worker {
+		if json.Unmarshal(m.Data, &e) == nil && m.Subject == h.subject(saySub+e.Worker) {
 			h.boxOf(e.Role).Put(e)
 			if e.Kind == fleet.Failed {
 				select {
@@ -82,18 +82,18 @@ func (h *Hub) mend() {
 
 // furnish makes streams and stores that are not there, and fills in what the trainer has published.
 func (h *Hub) furnish(ctx context.Context) error {
-	for _, s := range []jetstream.StreamConfig{workStream(), doneStream()} {
+	for _, s := range []jetstream.StreamConfig{h.workStream(), h.doneStream()} {
 		if _, err := h.js.CreateOrUpdateStream(ctx, s); err != nil {
 			return fmt.Errorf("making the stream %s: %w", s.Name, err)
 		}
 	}
 	for _, priority := range []string{urgent, plain, score} {
-		if _, err := h.js.CreateOrUpdateConsumer(ctx, work, consumer(priority)); err != nil {
+		if _, err := h.js.CreateOrUpdateConsumer(ctx, h.of(work), h.consumer(priority)); err != nil {
 			return fmt.Errorf("making the queue of %s jobs: %w", priority, err)
 		}
 	}
 	for _, bucket := range []string{in, out} {
-		if _, err := h.js.CreateOrUpdateObjectStore(ctx, store(bucket)); err != nil {
+		if _, err := h.js.CreateOrUpdateObjectStore(ctx, h.store(bucket)); err != nil {
 			return fmt.Errorf("making the store %s: %w", bucket, err)
 		}
 	}
@@ -155,7 +155,7 @@ func (h *Hub) Offer(ctx context.Context, name fleet.Hash, j fleet.Job, isUrgent 
 	h.copies[name]++
 	h.mu.Unlock()
 	return h.again(ctx, "offering a job", func(ctx context.Context) error {
-		_, err := h.js.Publish(ctx, workSubject(priority, name), text)
+		_, err := h.js.Publish(ctx, h.workSubject(priority, name), text)
 		return err
 	})
 }
@@ -173,10 +173,10 @@ func (h *Hub) Take(ctx context.Context) (*fleet.Job, error) { return h.take(ctx,
 
 func (h *Hub) take(ctx context.Context, priorities ...string) (*fleet.Job, error) {
 	for _, priority := range priorities {
-		c, err := h.js.Consumer(ctx, work, priority)
+		c, err := h.js.Consumer(ctx, h.of(work), priority)
 		if err != nil {
 			return nil, h.again(ctx, "looking for a job", func(ctx context.Context) error {
-				_, err := h.js.Consumer(ctx, work, priority)
+				_, err := h.js.Consumer(ctx, h.of(work), priority)
 				return err
 			})
 		}
@@ -215,22 +215,31 @@ func (h *Hub) Withdraw(ctx context.Context, name fleet.Hash) error {
 	if known && copies == 1 { // it was taken
 		return nil
 	}
-	if s, err := h.js.Stream(ctx, work); err == nil {
+	if s, err := h.js.Stream(ctx, h.of(work)); err == nil {
 		for _, priority := range []string{urgent, plain, score} {
-			_ = s.Purge(ctx, jetstream.WithPurgeSubject(workSubject(priority, name))) // a copy that stays does no harm
+			_ = s.Purge(ctx, jetstream.WithPurgeSubject(h.workSubject(priority, name))) // a copy that stays does no harm
 		}
 	}
-	return h.nc.Publish(withdraw, []byte(name.String()))
+	return h.nc.Publish(h.subject(withdraw), []byte(name.String()))
 }
 
 // Dismiss is fleet.Hub's.
 func (h *Hub) Dismiss(_ context.Context, worker string) error {
-	return h.nc.Publish(dismiss+worker, nil)
+	return h.nc.Publish(h.subject(dismiss+worker), nil)
 }
 
-// Over tells workers that the run is over.
+// Over tells workers that the run is over, and leaves nothing on a server of somebody else's.
 func (h *Hub) Over() error {
-	return errors.Join(h.nc.Publish(over, nil), h.nc.FlushTimeout(5*time.Second))
+	err := errors.Join(h.nc.Publish(h.subject(over), nil), h.nc.FlushTimeout(5*time.Second))
+	if h.space == "" {
+		return err // the server ends with the run
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, name := range []string{h.of(work), h.of(done), "OBJ_" + h.of(in), "OBJ_" + h.of(out)} {
+		err = errors.Join(err, h.js.DeleteStream(ctx, name))
+	}
+	return err
 }
 
 // Events is fleet.Hub's.
@@ -241,11 +250,11 @@ func (h *Hub) Kept(ctx context.Context, name fleet.Hash) (*fleet.Event, error) {
 	var e fleet.Event
 	found := false
 	err := h.again(ctx, "looking for a result", func(ctx context.Context) error {
-		s, err := h.js.Stream(ctx, done)
+		s, err := h.js.Stream(ctx, h.of(done))
 		if err != nil {
 			return err
 		}
-		m, err := s.GetLastMsgForSubject(ctx, doneSubject(name))
+		m, err := s.GetLastMsgForSubject(ctx, h.doneSubject(name))
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			return nil
@@ -271,11 +280,11 @@ func (h *Hub) Forget(ctx context.Context, name fleet.Hash) error {
 		return fmt.Errorf("dropping a result: %w", err)
 	}
 	return h.again(ctx, "forgetting a result", func(ctx context.Context) error {
-		s, err := h.js.Stream(ctx, done)
+		s, err := h.js.Stream(ctx, h.of(done))
 		if err != nil {
 			return err
 		}
-		return s.Purge(ctx, jetstream.WithPurgeSubject(doneSubject(name)))
+		return s.Purge(ctx, jetstream.WithPurgeSubject(h.doneSubject(name)))
 	})
 }
 

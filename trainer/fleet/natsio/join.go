@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
@@ -18,6 +20,10 @@ type Ticket struct {
 	Certificate string   `json:"certificate"`     // the only one that is trusted
 	Seed        string   `json:"seed"`            // of the workers' nkey
 	Blobs       string   `json:"blobs,omitempty"` // a folder that all machines share
+	// Space is the run's on a server of somebody else's, which has its own certificate and credentials; "": the server is
+	// the trainer's.
+	Space       space  `json:"space,omitempty"`
+	Credentials string `json:"-"` // a file of such a server; the worker's own
 }
 
 // mostTicket bounds a join file, in bytes.
@@ -35,7 +41,7 @@ func ReadTicket(path string) (t Ticket, err error) {
 	if err := json.Unmarshal(text, &t); err != nil {
 		return t, fmt.Errorf("%s: it is no join file: %w", path, err)
 	}
-	if len(t.Addresses) == 0 || t.Seed == "" || t.Certificate == "" {
+	if len(t.Addresses) == 0 || t.Space == "" && (t.Seed == "" || t.Certificate == "") {
 		return t, fmt.Errorf("%s: it is no join file: addresses, certificate or seed are missing", path)
 	}
 	return t, nil
@@ -45,6 +51,18 @@ func ReadTicket(path string) (t Ticket, err error) {
 func Open(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().Perm()&0o077 != 0
+}
+
+// connect connects a worker.
+func (t Ticket) connect(worker string, more ...nats.Option) (*nats.Conn, error) {
+	if t.Space != "" {
+		return attach(strings.Join(t.Addresses, ","), t.Credentials, worker, more...)
+	}
+	config, err := trusts(t.Certificate)
+	if err != nil {
+		return nil, fmt.Errorf("the join file's certificate: %w", err)
+	}
+	return connect(t.urls(), t.Seed, "worker", worker, config, more...)
 }
 
 // urls are the addresses for the client.

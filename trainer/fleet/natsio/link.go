@@ -32,17 +32,14 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 	if strings.ContainsAny(worker, ".*> \t\r\n") || worker == "" {
 		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible", worker)
 	}
-	config, err := trusts(t.Certificate)
-	if err != nil {
-		return nil, fmt.Errorf("the join file's certificate: %w", err)
-	}
 	var shelf *fleet.Shelf
+	var err error
 	if t.Blobs != "" {
 		if shelf, err = fleet.OpenShelf(t.Blobs); err != nil {
 			return nil, err
 		}
 	}
-	nc, err := connect(t.urls(), t.Seed, "worker", worker, config,
+	nc, err := t.connect(worker,
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				say("the trainer is out of reach: %v", err)
@@ -57,12 +54,12 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{blobs: blobs{js: js, from: in, to: out, shelf: shelf}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
-	if _, err := nc.Subscribe(withdraw, func(m *nats.Msg) { l.withdrawn(m.Data) }); err != nil {
+	l := &Link{blobs: blobs{space: t.Space, js: js, from: in, to: out, shelf: shelf}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
+	if _, err := nc.Subscribe(l.subject(withdraw), func(m *nats.Msg) { l.withdrawn(m.Data) }); err != nil {
 		return nil, err
 	}
 	for subject, end := range map[string]error{dismiss + worker: fleet.ErrDismissed, over: fleet.ErrOver} {
-		if _, err := nc.Subscribe(subject, func(*nats.Msg) { l.ends(end) }); err != nil {
+		if _, err := nc.Subscribe(l.subject(subject), func(*nats.Msg) { l.ends(end) }); err != nil {
 			return nil, err
 		}
 	}
@@ -150,7 +147,7 @@ func (l *Link) queue(ctx context.Context, priority string) jetstream.Consumer {
 	}
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	c, err := l.js.Consumer(limited, work, priority)
+	c, err := l.js.Consumer(limited, l.of(work), priority)
 	if err != nil {
 		return nil
 	}
@@ -176,11 +173,11 @@ func (l *Link) Say(ctx context.Context, e fleet.Event) error {
 		l.mu.Lock()
 		delete(l.at, e.Job)
 		l.mu.Unlock()
-		if _, err := l.js.Publish(ctx, doneSubject(e.Job), text); err != nil && !isSecond(err) {
+		if _, err := l.js.Publish(ctx, l.doneSubject(e.Job), text); err != nil && !isSecond(err) {
 			return fmt.Errorf("keeping a result: %w", err)
 		}
 	}
-	if err := l.nc.Publish(saySub+l.worker, text); err != nil {
+	if err := l.nc.Publish(l.subject(saySub+l.worker), text); err != nil {
 		return err
 	}
 	if e.Kind == fleet.Bye {

@@ -19,7 +19,8 @@ import (
 //	dr.withdraw     a job that is not needed any more
 //	dr.dismiss.WORKER   dr.over
 //
-// A server serves one run, so names do not have the run's.
+// The trainer's own server serves one run, and names are as above. On a server of somebody else's they have the run's:
+// stream WORK_RUN, dr.RUN.work.urgent.JOB.
 const (
 	work     = "WORK"
 	done     = "DONE"
@@ -28,51 +29,70 @@ const (
 	urgent   = "urgent"
 	plain    = "plain"
 	score    = "score"
-	saySub   = "dr.say."
-	withdraw = "dr.withdraw"
-	dismiss  = "dr.dismiss."
-	over     = "dr.over"
+	saySub   = "say."
+	withdraw = "withdraw"
+	dismiss  = "dismiss."
+	over     = "over"
 )
 
-func workSubject(priority string, name fleet.Hash) string {
-	return "dr.work." + priority + "." + name.String()
+// A space has the names of a run; "": those of a server that serves no other.
+type space string
+
+// of is the name of a stream or a store.
+func (s space) of(name string) string {
+	if s == "" {
+		return name
+	}
+	return name + "_" + string(s)
 }
-func doneSubject(name fleet.Hash) string { return "dr.done." + name.String() }
+
+// subject is where something is said.
+func (s space) subject(what string) string {
+	if s == "" {
+		return "dr." + what
+	}
+	return "dr." + string(s) + "." + what
+}
+
+func (s space) workSubject(priority string, name fleet.Hash) string {
+	return s.subject("work." + priority + "." + name.String())
+}
+func (s space) doneSubject(name fleet.Hash) string { return s.subject("done." + name.String()) }
 
 // workStream holds jobs until somebody takes them.
-func workStream() jetstream.StreamConfig {
-	return jetstream.StreamConfig{Name: work, Subjects: []string{"dr.work.>"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage, Replicas: 1}
+func (s space) workStream() jetstream.StreamConfig {
+	return jetstream.StreamConfig{Name: s.of(work), Subjects: []string{s.subject("work.>")}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage, Replicas: 1}
 }
 
 // keeps is how long a result is kept that nobody takes.
 const keeps = 12 * time.Hour
 
 // doneStream holds the first result of a job.
-func doneStream() jetstream.StreamConfig {
-	return jetstream.StreamConfig{Name: done, Subjects: []string{"dr.done.>"}, Storage: jetstream.MemoryStorage, Replicas: 1, MaxAge: keeps,
+func (s space) doneStream() jetstream.StreamConfig {
+	return jetstream.StreamConfig{Name: s.of(done), Subjects: []string{s.subject("done.>")}, Storage: jetstream.MemoryStorage, Replicas: 1, MaxAge: keeps,
 		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, AllowDirect: true}
 }
 
 // consumer is the queue of a priority.
-func consumer(priority string) jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{Durable: priority, FilterSubject: "dr.work." + priority + ".>", AckPolicy: jetstream.AckExplicitPolicy,
+func (s space) consumer(priority string) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{Durable: priority, FilterSubject: s.subject("work." + priority + ".>"), AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: 10 * time.Second, MaxAckPending: 1 << 16}
 }
 
 // store is one of blobs.
-func store(name string) jetstream.ObjectStoreConfig {
-	s := jetstream.ObjectStoreConfig{Bucket: name, Storage: jetstream.MemoryStorage, Replicas: 1}
+func (s space) store(name string) jetstream.ObjectStoreConfig {
+	c := jetstream.ObjectStoreConfig{Bucket: s.of(name), Storage: jetstream.MemoryStorage, Replicas: 1}
 	if name == out {
-		s.TTL = keeps
+		c.TTL = keeps
 	}
-	return s
+	return c
 }
 
 // workerMay are the subjects that a worker may publish to, and those that it may listen to: it takes jobs, says
 // things, keeps a first result and results' blobs, and reads what the trainer published. It makes no stream, and
-// publishes neither work nor weights.
+// publishes neither work nor weights. This is of the trainer's own server.
 func workerMay(inbox string) (publish, subscribe []string) {
-	publish = []string{saySub + ">", "dr.done.>",
+	publish = []string{"dr." + saySub + ">", "dr.done.>",
 		"$JS.API.INFO", "$JS.API.CONSUMER.INFO." + work + ".*", "$JS.API.CONSUMER.MSG.NEXT." + work + ".*", "$JS.ACK." + work + ".>"}
 	for _, bucket := range []string{in, out} {
 		stream := "OBJ_" + bucket
@@ -80,7 +100,7 @@ func workerMay(inbox string) (publish, subscribe []string) {
 			"$JS.API.CONSUMER.CREATE."+stream, "$JS.API.CONSUMER.CREATE."+stream+".>", "$JS.API.CONSUMER.DELETE."+stream+".>", "$JS.FC."+stream+".>")
 	}
 	publish = append(publish, "$O."+out+".>", "$JS.API.STREAM.PURGE.OBJ_"+out)
-	return publish, []string{inbox + ".>", withdraw, over, dismiss + ">"}
+	return publish, []string{inbox + ".>", "dr." + withdraw, "dr." + over, "dr." + dismiss + ">"}
 }
 
 // inboxOf is where a role's answers come.

@@ -74,7 +74,7 @@ func toil(t *testing.T, l *Link, each time.Duration) {
 		}
 	}}
 	done.Go(func() {
-		if err := w.Run(ctx); err != nil {
+		if err := w.Run(ctx); err != nil && !errors.Is(err, fleet.ErrOver) {
 			t.Error(err)
 		}
 	})
@@ -203,7 +203,7 @@ func TestLocked(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
-	if _, err := l.js.Publish(ctx, workSubject(plain, fleet.Hash{}), []byte("{}")); err == nil {
+	if _, err := l.js.Publish(ctx, l.workSubject(plain, fleet.Hash{}), []byte("{}")); err == nil {
 		t.Error("a worker published work")
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), 500*time.Millisecond)

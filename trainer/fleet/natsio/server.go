@@ -63,7 +63,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if b.Hub, err = newHub(ctx, nc, shelf); err != nil {
+	if b.Hub, err = newHub(ctx, nc, "", shelf); err != nil {
 		nc.Close()
 		return nil, err
 	}

@@ -1,0 +1,119 @@
+package natsio
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+)
+
+// A server, or a cluster, of somebody else's (train --workers). It has certificates and credentials of its own, serves
+// many runs, and outlives the trainer: what was done for one that was killed is there when it is resumed. Who may do
+// what is the server's to say; a trainer makes and deletes the streams of its run.
+
+// A Remote is such a server.
+type Remote struct {
+	URLs        string // nats+tls://HOST:PORT,HOST:PORT; nats:// on this machine alone
+	Credentials string // a file of the server's; "": none
+	Dir         string // the run's folder
+	Run         string // its name
+	Blobs       string // Address.Blobs
+}
+
+// Check refuses addresses that are none, and those by which keys and pictures would go in the open.
+func (r Remote) Check() error {
+	_, err := r.addresses()
+	return err
+}
+
+// addresses are those for the client.
+func (r Remote) addresses() (all []string, err error) {
+	scheme, hosts, ok := strings.Cut(r.URLs, "://")
+	if ok && scheme != "nats+tls" && scheme != "tls" && scheme != "nats" {
+		ok = false
+	}
+	for _, host := range strings.Split(hosts, ",") {
+		host = strings.TrimPrefix(host, scheme+"://")
+		at, err := url.Parse("tls://" + host)
+		if !ok || err != nil || at.Hostname() == "" || at.User != nil || at.Path != "" {
+			return nil, fmt.Errorf("--workers %s: nats+tls://HOST:PORT is needed, of one server or several: nats+tls://a:4222,b:4222", r.URLs)
+		}
+		if scheme != "nats" {
+			all = append(all, "tls://"+at.Host)
+			continue
+		}
+		if ip := net.ParseIP(at.Hostname()); at.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return nil, fmt.Errorf("--workers %s: without TLS everybody on the way reads along\nhint: nats+tls://%s", r.URLs, at.Host)
+		}
+		all = append(all, "nats://"+at.Host)
+	}
+	return all, nil
+}
+
+// Attach connects to the server.
+func Attach(r Remote) (_ *Broker, err error) {
+	urls, err := r.addresses()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(r.Dir)
+	if err != nil {
+		return nil, err
+	}
+	shelf, err := (Address{Blobs: r.Blobs}).shelf()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := attach(strings.Join(urls, ","), r.Credentials, "trainer")
+	if err != nil {
+		return nil, fmt.Errorf("--workers %s: %w\nhint: is the server there, and does --creds name a file of it?", r.URLs, err)
+	}
+	b := &Broker{}
+	of := spaceOf(r.Run, dir)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if b.Hub, err = newHub(ctx, nc, of, shelf); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("--workers %s: %w\nhint: the server needs JetStream, and the credentials the right to make streams", r.URLs, err)
+	}
+	b.Ticket, b.Join = Ticket{Run: r.Run, Addresses: urls, Space: of}, filepath.Join(dir, JoinFile)
+	if shelf != nil {
+		b.Ticket.Blobs = shelf.Dir
+	}
+	if err := writeSecret(b.Join, b.Ticket); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// spaceOf names a run on a server of many: by its name, and by its folder, since two may be called alike.
+func spaceOf(run, dir string) space {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, run)
+	return space(clean[:min(len(clean), 40)] + "-" + fleet.HashOf([]byte(dir)).Short())
+}
+
+// attach connects to servers of somebody else's.
+func attach(urls, credentials, name string, more ...nats.Option) (*nats.Conn, error) {
+	options := append([]nats.Option{nats.Name(name)}, append(patient(), more...)...)
+	if strings.HasPrefix(urls, "tls://") {
+		options = append(options, nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13}))
+	}
+	if credentials != "" {
+		options = append(options, nats.UserCredentials(credentials))
+	}
+	return nats.Connect(urls, options...)
+}

@@ -1,0 +1,111 @@
+//go:build !nobroker
+
+package natsio
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+)
+
+// aServer is one of somebody else's, on this machine.
+func aServer(t *testing.T) string {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("the server does not come up")
+	}
+	return s.Addr().(*net.TCPAddr).String()
+}
+
+// TestRemote: two runs of one name on a server of somebody else's do not hear each other; what was done for a trainer
+// that was killed is there for the next one; and a run that is over leaves nothing.
+func TestRemote(t *testing.T) {
+	at := "nats://" + aServer(t)
+	attach := func(dir string) *Broker {
+		b, err := Attach(Remote{URLs: at, Dir: dir, Run: "a run"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	one, two := t.TempDir(), t.TempDir()
+	a, b := attach(one), attach(two)
+	toil(t, join(t, a, "a"), time.Millisecond)
+	toil(t, join(t, b, "b"), time.Millisecond)
+	for run, by := range map[*Broker]string{a: "a", b: "b"} {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		var log []fleet.Entry
+		f := fleet.New(fleet.Options{Hub: run.Hub, Say: t.Logf, Rules: fleet.Usual(), Log: func(e fleet.Entry) { log = append(log, e) }})
+		if _, err := f.Do(ctx, fleet.Work{Jobs: jobsOf(6), Check: func(fleet.Job, []byte) error { return nil }}); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range log {
+			if e.Worker != by {
+				t.Errorf("worker %s did a job of the other run", e.Worker)
+			}
+		}
+	}
+	if err := a.Close(); err != nil { // as a trainer that is killed: it says nothing
+		t.Fatal(err)
+	}
+	a = attach(one)
+	if e, err := a.Hub.Kept(t.Context(), jobsOf(1)[0].Name()); err != nil || e == nil || e.Worker != "a" {
+		t.Errorf("of what was done before there is %v, %v", e, err)
+	}
+	js := a.Hub.js
+	for _, b := range []*Broker{a, b} {
+		if err := b.Hub.Over(); err != nil {
+			t.Error(err)
+		}
+	}
+	for name := range js.StreamNames(t.Context()).Name() {
+		t.Errorf("stream %s is left", name)
+	}
+	for _, b := range []*Broker{a, b} {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRemoteAddresses: what is no address, or would send keys in the open, is refused with the remedy.
+func TestRemoteAddresses(t *testing.T) {
+	for url, want := range map[string]string{"nats+tls://a:4222,b:4222": "tls://a:4222,tls://b:4222", "nats://127.0.0.1:4222": "nats://127.0.0.1:4222", "nats://localhost": "nats://localhost",
+		"tls://a,tls://b": "tls://a,tls://b"} {
+		if all, err := (Remote{URLs: url}).addresses(); err != nil || strings.Join(all, ",") != want {
+			t.Errorf("%s: %v, %v", url, all, err)
+		}
+	}
+	for url, says := range map[string]string{"nats://a:4222": "nats+tls://a:4222", "a:4222": "is needed", "http://a": "is needed", "nats+tls://": "is needed", "nats+tls://user:word@a": "is needed",
+		"nats://127.0.0.1:1,b:2": "reads along"} {
+		if err := (Remote{URLs: url}).Check(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", url, err, says)
+		}
+	}
+	if _, err := Attach(Remote{URLs: "nats://127.0.0.1:1", Dir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "hint:") {
+		t.Errorf("nobody is there: %v", err)
+	}
+	if a, b := spaceOf("a run.*>", "/x"), spaceOf("a run.*>", "/y"); a == b || strings.ContainsAny(string(a), ".*> ") {
+		t.Errorf("%q and %q", a, b)
+	}
+	if _, err := ReadTicket(filepath.Join(t.TempDir(), "nothing")); err == nil {
+		t.Error("there is no join file")
+	}
+}
