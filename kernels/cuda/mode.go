@@ -15,14 +15,14 @@ import (
 //	"exact"  by the definition of package ref, on the fp32 units; attention as well
 //	"mma"    beside them: attention and our own products by mma.sync on Hopper as well, where they are by wgmma otherwise
 //	"wait"   waits after each launch, so that an error names its operation
-//	"apart"  no kernel starts beside the end of the one before
+//	"beside" kernels start beside the end of those before them, for which they wait themselves
 const ModeVariable = "DARKROOM_CUDA"
 
 type mode struct {
 	products string // "", lt, own, exact
 	wait     bool
 	mma      bool // no kernels for Hopper
-	apart    bool // kernels start one after another
+	beside   bool // kernels start beside the end of others
 }
 
 // modes reads ModeVariable.
@@ -37,14 +37,14 @@ func modes(s string) (m mode, err error) {
 		case "mma":
 			m.mma = true
 			continue
-		case "apart":
-			m.apart = true
+		case "beside":
+			m.beside = true
 			continue
 		case "tensor":
 			word = "own"
 		case "lt", "own", "exact":
 		default:
-			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma, apart", ModeVariable, s)
+			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma, beside", ModeVariable, s)
 		}
 		if m.products != "" && m.products != word {
 			return m, fmt.Errorf("%s=%s: one of lt, own and exact", ModeVariable, s)

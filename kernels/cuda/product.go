@@ -61,7 +61,50 @@ func (b *Backend) exactProduct(op string, math kernels.Math, p *productArgs) {
 	if math == kernels.MathBF16 {
 		kernel = "product_bf16"
 	}
+	if name := p.kernel32(); math == kernels.MathF32 && name != "" {
+		p.paired = flag(p.together(2))
+		b.launch(op, name, [2]int{ceil(int(p.m), wideTile) * ceil(int(p.n), wideTile), 1}, 256, wideShared, p)
+		return
+	}
 	b.launch(op, kernel, [2]int{ceil(int(p.m), exactTile) * ceil(int(p.n), exactTile), 1}, 256, exactShared, p)
+}
+
+// The tile of products in fp32 whose operands are whole pieces, and its shared memory; src/product32.cu.
+const (
+	wideTile   = 128
+	wideShared = 2 * 2 * 16 * (wideTile + 4) * 4
+)
+
+// kernel32 is the kernel of src/product32.cu that takes a product of fp32, "" where none does.
+func (p *productArgs) kernel32() string {
+	if p.k == 0 || p.runs != 1 || p.starts != 0 || p.listed != 0 || p.fold != 0 || !p.a.quads(p.k, p.m, &p.window) || !p.b.quads(p.k, p.n, &p.window) {
+		return ""
+	}
+	switch [2]int32{p.a.form, p.b.form} {
+	case [2]int32{operandRows, operandRows}:
+		return "product32_nt"
+	case [2]int32{operandRows, operandColumns}:
+		return "product32_nn"
+	case [2]int32{operandPatches, operandRows}:
+		return "conv32"
+	}
+	return ""
+}
+
+// quads reports whether an operand, of so many rows, is fp32 in whole pieces of four elements.
+func (o operand) quads(k, rows int64, w *window) bool {
+	if o.kind != int32(kernels.F32) || o.p%16 != 0 {
+		return false
+	}
+	switch o.form {
+	case operandRows:
+		return k%4 == 0 && o.stride%4 == 0
+	case operandColumns:
+		return rows%4 == 0 && o.stride%4 == 0
+	case operandPatches:
+		return w.in%4 == 0
+	}
+	return false
 }
 
 func operandOf(m kernels.Mat, form int32) operand {

@@ -19,8 +19,7 @@ type normArgs struct {
 	dscale, dshift mat
 	per            int64
 	epsilon, inv   float32
-	layer          int32
-	_              int32
+	layer, warps   int32
 }
 
 func normOf(a *kernels.Norm) *normArgs {
@@ -49,11 +48,16 @@ func (b *Backend) normRows(op, kernel string, args *normArgs, kept int, read ...
 	for _, m := range append(read, args.scale, args.shift) {
 		whole = whole && m.p%piece == 0 && (m.p == 0 || m.stride%8 == 0)
 	}
-	switch shared := 4 * 4 * cols * kept; {
+	args.warps = 1 // of a row: more where rows alone would leave processors with little to do
+	for args.warps < 4 && rows*int(args.warps) < 16*b.device.Processors {
+		args.warps *= 2
+	}
+	together := 4 / int(args.warps)
+	switch shared := together * 4 * cols * kept; {
 	case whole && cols <= shortRow:
 		b.launch(op, kernel+"_short", [2]int{ceil(rows, 16), 1}, 128, 0, args)
 	case whole && shared <= b.device.Shared:
-		b.launch(op, kernel+"_long", [2]int{ceil(rows, 4), 1}, 128, shared, args)
+		b.launch(op, kernel+"_long", [2]int{ceil(rows, together), 1}, 128, shared, args)
 	default:
 		b.rows(op, kernel, rows, args)
 	}
@@ -75,11 +79,26 @@ func (b *Backend) NormBackward(a *kernels.NormBackward) {
 	}
 }
 
+// Rows from wideRow on have a block each; src/softmax.cu.
+const (
+	wideRow       = 4096
+	wideRowShared = 4 * 4096 * 4
+)
+
+// wideRows launches a kernel over rows, a warp each or a block.
+func (b *Backend) wideRows(op, kernel string, x kernels.Mat, args any) {
+	if x.Cols < wideRow || wideRowShared > b.device.Shared {
+		b.rows(op, kernel, x.Rows, args)
+		return
+	}
+	b.launch(op, kernel+"_wide", [2]int{x.Rows, 1}, 512, wideRowShared, args)
+}
+
 type softmaxArgs struct{ x, dy, y mat }
 
 // Softmax computes every row.
 func (b *Backend) Softmax(a *kernels.Softmax) {
-	b.rows("Softmax", "softmax", a.X.Rows, &softmaxArgs{x: matOf(a.X), y: matOf(a.Y)})
+	b.wideRows("Softmax", "softmax", a.X, &softmaxArgs{x: matOf(a.X), y: matOf(a.Y)})
 }
 
 // SoftmaxBackward computes every row.
@@ -100,14 +119,14 @@ func gatherOf(a *kernels.LogSoftmaxGather) *gatherArgs {
 
 // LogSoftmaxGather computes every row.
 func (b *Backend) LogSoftmaxGather(a *kernels.LogSoftmaxGather) {
-	b.rows("LogSoftmaxGather", "log_softmax_gather", a.X.Rows, gatherOf(a))
+	b.wideRows("LogSoftmaxGather", "log_softmax_gather", a.X, gatherOf(a))
 }
 
 // LogSoftmaxGatherBackward computes every row.
 func (b *Backend) LogSoftmaxGatherBackward(a *kernels.LogSoftmaxGatherBackward) {
 	args := gatherOf(&a.LogSoftmaxGather)
 	args.dout, args.dx = at(a.DOut), matOf(a.DX)
-	b.rows("LogSoftmaxGatherBackward", "log_softmax_gather_backward", a.X.Rows, args)
+	b.elements("LogSoftmaxGatherBackward", "log_softmax_gather_backward", a.X.Rows*a.X.Cols, args)
 }
 
 type embeddingArgs struct {

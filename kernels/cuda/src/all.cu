@@ -6,6 +6,7 @@
 #include "reduce.cu"
 #include "groupnorm.cu"
 #include "product.cu"
+#include "product32.cu"
 #include "tensor.cu"
 #include "adapter.cu"
 #include "tensor_attention.cu"

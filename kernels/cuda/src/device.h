@@ -22,6 +22,8 @@
 #define KERNEL(name, Args, threads) KERNEL_WITH(name, Args, __launch_bounds__(threads))
 // KERNEL_ALONE is one that has a multiprocessor to itself: where registers change hands (hopper.h).
 #define KERNEL_ALONE(name, Args, threads) KERNEL_WITH(name, Args, __launch_bounds__(threads, 1))
+// KERNEL_TWO is one of which two blocks share a multiprocessor.
+#define KERNEL_TWO(name, Args, threads) KERNEL_WITH(name, Args, __launch_bounds__(threads, 2))
 #define KERNEL_WITH(name, Args, bounds)                                       \
   DEV void name##_body(const Args& a);                                        \
   extern "C" __global__ void bounds dk_##name(const __grid_constant__ Args a) { \

@@ -54,10 +54,11 @@ KERNEL(group_statistics, GroupNormArgs, 128) {
   if (k >= a.n * a.groups) return;
   i64 g = k % a.groups, n = k / a.groups;
   double sum = 0, square = 0, count = (double)(a.hw * (a.c / a.groups));
-  for (i64 b = 0; b < a.blocks; b++) {
+  struct Moments { double sum, square; };
+  ahead<16>(0, a.blocks, [&](i64 b) {
     const double* m = a.total + 2 * ((n * a.blocks + b) * a.groups + g);
-    sum = __dadd_rn(sum, m[0]), square = __dadd_rn(square, m[1]);
-  }
+    return Moments{m[0], m[1]};
+  }, [&](i64, const Moments& m) { sum = __dadd_rn(sum, m.sum), square = __dadd_rn(square, m.square); });
   double d = __ddiv_rn(sum, count), first = load(a.x, a.x_type, n * a.hw * a.c + g * (a.c / a.groups));
   float mean = flush((float)__dadd_rn(first, d)), variance = flush((float)__dadd_rn(__ddiv_rn(square, count), -__dmul_rn(d, d)));
   a.mean[k] = mean, a.rstd[k] = quotient(1, root(add(variance, a.eps)));
@@ -87,9 +88,28 @@ template <int W> DEV void group_apply_to(const GroupNormArgs& a) {
     set(a.y, a.y_type, i, x);
   });
 }
+// A thread has eight channels, and goes from pixel to pixel: what belongs to a channel is found out once a sample.
+DEV void group_apply_channels(const GroupNormArgs& a) {
+  int across = (int)a.c / 8, rows = blockDim.x / across, row = threadIdx.x / across, c = threadIdx.x % across * 8;
+  if (row >= rows) return;
+  i64 sample = -1;
+  float mean[8], slope[8], bias[8];
+  for (i64 p = (i64)blockIdx.x * rows + row; p < a.n * a.hw; p += (i64)gridDim.x * rows) {
+    i64 n = split(p, a.hw);
+    if (n != sample) UNROLL for (int e = 0; e < 8; e++) {
+      i64 k = group_of(a, n, c + e);
+      sample = n, mean[e] = a.mean[k], slope[e] = a.weight.p ? mul(a.rstd[k], at(a.weight, c + e)) : a.rstd[k];
+      bias[e] = a.bias.p ? at(a.bias, c + e) : 0;
+    }
+    float x[8];
+    get_as_is(x, a.x, a.x_type, p * a.c + c);
+    UNROLL for (int e = 0; e < 8; e++) x[e] = activate(a.act, fma_(sub(x[e], mean[e]), slope[e], bias[e]));
+    set(a.y, a.y_type, p * a.c + c, x);
+  }
+}
 KERNEL(group_apply, GroupNormArgs, 256) {
-  if (a.c % 8 == 0 && wide(a.x, a.y))
-    group_apply_to<8>(a);
+  if (a.c % 8 == 0 && a.c <= 2048 && wide(a.x, a.y))
+    group_apply_channels(a);
   else
     group_apply_to<1>(a);
 }

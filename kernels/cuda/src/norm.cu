@@ -16,16 +16,16 @@ struct NormArgs {
   Mat dscale, dshift;
   i64 per;
   float eps, inv;
-  int layer, pad;
+  int layer, warps;  // warps of a long row: 1, 2 or 4
 };
 // The parameters of W columns; what is absent is not read.
 template <int W> struct Parameters {
   float weight[W] = {}, bias[W] = {}, scale[W] = {}, shift[W] = {};
   MEMBER void read(const NormArgs& a, i64 s, int c) {
-    if (a.weight.p) get(weight, a.weight, c);
-    if (a.bias.p) get(bias, a.bias, c);
-    if (a.scale.p) get(scale, a.scale, s, c);
-    if (a.shift.p) get(shift, a.shift, s, c);
+    if (a.weight.p) get_as_is(weight, a.weight, c);
+    if (a.bias.p) get_as_is(bias, a.bias, c);
+    if (a.scale.p) get_as_is(scale, a.scale, s, c);
+    if (a.shift.p) get_as_is(shift, a.shift, s, c);
   }
   MEMBER float weighted(const NormArgs& a, int e, float n) const {
     if (a.weight.p && a.bias.p) return fma_(n, weight[e], bias[e]);
@@ -48,7 +48,7 @@ template <int W> DEV void norm_set(const NormArgs& a, i64 s, i64 r, int c, float
     float n = mul(a.layer ? sub(v[e], mean) : v[e], rstd);
     v[e] = p.modulated(a, e, p.weighted(a, e, n));
   }
-  set(a.y, r, c, v);
+  set_results(a.y, r, c, v);
 }
 template <int W> DEV void norm_apply(const NormArgs& a, i64 r, float mean, float rstd) {
   i64 s = sample_of(r, a.per);
@@ -83,16 +83,16 @@ KERNEL(norm, NormArgs, 128) {
 }
 KERNEL(norm_long, NormArgs, 128) {
   SHARED(float, room);
-  i64 r = warp_row();
-  if (r >= a.x.rows) return;
-  int cols = a.x.cols, lane = threadIdx.x & 31;
-  float* row = room + threadIdx.x / 32 * cols;
-  pieces(lane, cols, [&](int c) { return read_piece(a.x, r, c); }, [&](int c, const Brought& u) {
+  LongRow at(a.warps, a.x.rows);
+  i64 r = at.r;
+  int cols = a.x.cols;
+  float* row = room + at.number * cols;
+  pieces(at, cols, [&](int c) { return read_piece(a.x, r, c); }, [&](int c, const Brought& u) {
     float v[8];
     numbers(v, u, a.x.type);
     lay(row, c, v);
   });
-  __syncwarp();
+  __syncthreads();
   float mean = 0;
   if (a.layer) mean = mul(laid_sum(row, cols, [](float x, float s) { return add(s, x); }), a.inv);
   float rstd = rstd_of(a, laid_sum(row, cols, [&](float x, float s) {
@@ -100,19 +100,20 @@ KERNEL(norm_long, NormArgs, 128) {
     return fma_(x, x, s);
   }));
   i64 s = sample_of(r, a.per);
-  UNROLL_BY(3) for (int c = lane * 8; c < cols; c += 256) {
+  if (!at.live) return;
+  UNROLL_BY(3) for (int c = at.first; c < cols; c += at.threads * 8) {
     float v[8];
     take(v, row, c);
     norm_set(a, s, r, c, v, mean, rstd);
   }
-  if (lane == 0) norm_keep(a, r, mean, rstd);
+  if (at.first == 0) norm_keep(a, r, mean, rstd);
 }
 KERNEL(norm_short, NormArgs, 128) {
   i64 r = short_row();
   int cols = a.x.cols, lane = threadIdx.x & 7;
   bool live = r < a.x.rows;
   float v[SHORT][8] = {}, t[8] = {}, mean = 0;
-  short_pieces(live, lane, cols, [&](int k, int c) { get(v[k], a.x, r, c); });
+  short_pieces(live, lane, cols, [&](int k, int c) { get_as_is(v[k], a.x, r, c); });
   if (a.layer) {
     short_pieces(live, lane, cols, [&](int k, int) { UNROLL for (int e = 0; e < 8; e++) t[e] = add(t[e], v[k][e]); });
     mean = mul(short_tree(t), a.inv);
@@ -165,8 +166,8 @@ KERNEL(norm_backward, NormArgs, 128) {
 // The same from whole pieces: d becomes the gradient at the normalised elements, which x becomes.
 DEV void slopes(const NormArgs& a, i64 s, int c, float mean, float rstd, float (&x)[8], float (&d)[8]) {
   float scale[8], weight[8];
-  if (a.scale.p) get(scale, a.scale, s, c);
-  if (a.weight.p) get(weight, a.weight, c);
+  if (a.scale.p) get_as_is(scale, a.scale, s, c);
+  if (a.weight.p) get_as_is(weight, a.weight, c);
   UNROLL for (int e = 0; e < 8; e++) {
     x[e] = mul(a.layer ? sub(x[e], mean) : x[e], rstd);
     if (a.scale.p) d[e] = mul(d[e], add(1, scale[e]));
@@ -176,27 +177,27 @@ DEV void slopes(const NormArgs& a, i64 s, int c, float mean, float rstd, float (
 // norm_back makes the gradient at x of the gradients at the normalised elements n, and writes it.
 DEV void norm_back(const NormArgs& a, i64 r, int c, const float (&n)[8], float (&d)[8], float c1, float c2, float rstd) {
   UNROLL for (int e = 0; e < 8; e++) d[e] = mul(fma_(-n[e], c2, a.layer ? sub(d[e], c1) : d[e]), rstd);
-  set(a.dx, r, c, d);
+  set_results(a.dx, r, c, d);
 }
 KERNEL(norm_backward_long, NormArgs, 128) {
   SHARED(float, room);
-  i64 r = warp_row();
-  if (r >= a.x.rows) return;
-  int cols = a.x.cols, lane = threadIdx.x & 31;
-  i64 s = sample_of(r, a.per);
+  LongRow at(a.warps, a.x.rows);
+  i64 r = at.r, s = sample_of(r, a.per);
+  int cols = a.x.cols;
   float mean = a.layer ? ((const float*)a.mean.p)[r] : 0, rstd = ((const float*)a.rstd.p)[r];
-  float *normal = room + threadIdx.x / 32 * 2 * cols, *gradient = normal + cols;
+  float *normal = room + at.number * 2 * cols, *gradient = normal + cols;
   struct Brought2 { Brought x, dy; };
-  pieces(lane, cols, [&](int c) { return Brought2{read_piece(a.x, r, c), read_piece(a.dy, r, c)}; }, [&](int c, const Brought2& u) {
+  pieces(at, cols, [&](int c) { return Brought2{read_piece(a.x, r, c), read_piece(a.dy, r, c)}; }, [&](int c, const Brought2& u) {
     float x[8], d[8];
     numbers(x, u.x, a.x.type), numbers(d, u.dy, a.dy.type);
     slopes(a, s, c, mean, rstd, x, d);
     lay(normal, c, x), lay(gradient, c, d);
   });
-  __syncwarp();
+  __syncthreads();
   float c2 = mul(laid_sum2(gradient, normal, cols, [](float d, float n, float t) { return fma_(d, n, t); }), a.inv), c1 = 0;
   if (a.layer) c1 = mul(laid_sum(gradient, cols, [](float d, float t) { return add(t, d); }), a.inv);
-  for (int c = lane * 8; c < cols; c += 256) {
+  if (!at.live) return;
+  for (int c = at.first; c < cols; c += at.threads * 8) {
     float n[8], d[8];
     take(n, normal, c), take(d, gradient, c);
     norm_back(a, r, c, n, d, c1, c2, rstd);
@@ -209,7 +210,7 @@ KERNEL(norm_backward_short, NormArgs, 128) {
   i64 s = sample_of(r, a.per);
   float mean = live && a.layer ? ((const float*)a.mean.p)[r] : 0, rstd = live ? ((const float*)a.rstd.p)[r] : 0;
   float n[SHORT][8] = {}, d[SHORT][8] = {}, t[8] = {}, c1 = 0;
-  short_pieces(live, lane, cols, [&](int k, int c) { get(n[k], a.x, r, c), get(d[k], a.dy, r, c); });
+  short_pieces(live, lane, cols, [&](int k, int c) { get_as_is(n[k], a.x, r, c), get_as_is(d[k], a.dy, r, c); });
   short_pieces(live, lane, cols, [&](int k, int c) {
     slopes(a, s, c, mean, rstd, n[k], d[k]);
     UNROLL for (int e = 0; e < 8; e++) t[e] = fma_(d[k][e], n[k][e], t[e]);

@@ -45,6 +45,37 @@ template <int W> DEV void get(float (&v)[W], const Mat& x, i64 r, int c) { get(v
 template <int W> DEV void set(const Vec& x, i64 i, const float (&v)[W]) { set(x.p, x.type, i, v); }
 template <int W> DEV void set(const Mat& x, i64 r, int c, const float (&v)[W]) { set(x.p, x.type, r * x.stride + c, v); }
 
+// For what goes through arithmetic, which takes denormals for zeros itself and makes none: get_as_is is get of eight,
+// and set_results is set, without a look at every element.
+DEV void get_as_is(float (&v)[8], const void* p, int type, i64 i) {
+  if (type == F32) {
+    const Piece* from = (const Piece*)((const float*)p + i);
+    Piece x = from[0], y = from[1];
+    UNROLL for (int e = 0; e < 4; e++) v[e] = from_bits(x.w[e]), v[4 + e] = from_bits(y.w[e]);
+  } else {
+    Piece x = *(const Piece*)((const uint16_t*)p + i);
+    UNROLL for (int e = 0; e < 4; e++) v[2 * e] = from_bits(x.w[e] << 16), v[2 * e + 1] = from_bits(x.w[e] & 0xffff0000u);
+  }
+}
+DEV void set_results(void* p, int type, i64 i, const float (&v)[8]) {
+  Piece x, y;
+  if (type == F32) {
+    UNROLL for (int e = 0; e < 4; e++) x.w[e] = bits(v[e]), y.w[e] = bits(v[4 + e]);
+    Piece* to = (Piece*)((float*)p + i);
+    to[0] = x, to[1] = y;
+  } else {
+    UNROLL for (int e = 0; e < 4; e++) x.w[e] = pack2(v[2 * e], v[2 * e + 1]);
+    *(Piece*)((uint16_t*)p + i) = x;
+  }
+}
+DEV void get_as_is(float (&v)[8], const Vec& x, i64 i) { get_as_is(v, x.p, x.type, i); }
+DEV void get_as_is(float (&v)[8], const Mat& x, i64 r, int c) { get_as_is(v, x.p, x.type, r * x.stride + c); }
+DEV void set_results(const Mat& x, i64 r, int c, const float (&v)[8]) { set_results(x.p, x.type, r * x.stride + c, v); }
+// And of one element.
+DEV void get_as_is(float (&v)[1], const Vec& x, i64 i) { get(v, x, i); }
+DEV void get_as_is(float (&v)[1], const Mat& x, i64 r, int c) { get(v, x, r, c); }
+DEV void set_results(const Mat& x, i64 r, int c, const float (&v)[1]) { set(x, r, c, v); }
+
 // wide: whether operands can be taken in pieces of eight. What is absent can.
 DEV bool wide(const void* p) { return ((uint64_t)p & 15) == 0; }
 DEV bool wide(const Vec& x) { return wide(x.p); }

@@ -1,10 +1,10 @@
 // row.h: rows that are kept while they are added up, as numbers. Their sums are those of row_sum (pieces.h), bit for
 // bit: 64 of them, element i in sum i mod 64, and then their tree; only which lane has which sum differs.
 //
-// A long row is a warp's, in shared memory: lane l has the sums 2l and 2l+1. A short row is that of eight lanes, in
+// A long row is that of one or several warps, in shared memory: lane l of each has the sums 2l and 2l+1. A short row is that of eight lanes, in
 // registers: lane l has the pieces of 8 elements l and l + 8, and so the sums 8l to 8l+7.
 //
-// Denormals that get() and numbers() bring are zeros already.
+// Denormals are left to the arithmetic (get_as_is).
 #pragma once
 #include "pieces.h"
 
@@ -18,18 +18,32 @@ DEV Brought read_piece(const Mat& m, i64 r, int c) {
 DEV void numbers(float (&v)[8], const Brought& u, int type) {
   UNROLL for (int e = 0; e < 4; e++)
     if (type == F32)
-      v[e] = flush(from_bits(u.a.w[e])), v[4 + e] = flush(from_bits(u.b.w[e]));
+      v[e] = from_bits(u.a.w[e]), v[4 + e] = from_bits(u.b.w[e]);
     else
-      v[2 * e] = flush(from_bits(u.a.w[e] << 16)), v[2 * e + 1] = flush(from_bits(u.a.w[e] & 0xffff0000u));
+      v[2 * e] = from_bits(u.a.w[e] << 16), v[2 * e + 1] = from_bits(u.a.w[e] & 0xffff0000u);
 }
 
-// pieces calls use(c, read(c)) for a lane's pieces of a row: some are read before the first is used.
-template <class R, class U> DEV void pieces(int lane, int cols, R read, U use) {
+// LongRow is the part that a thread has in one: 4 / a block of them, the threads of each. A block's last rows may be
+// none: they do as the last one does, and write nothing.
+struct LongRow {
+  i64 r;
+  int threads, first, number;  // of the row; this thread's first column; which row of the block
+  bool live;
+  MEMBER LongRow(int warps, i64 rows) : threads(32 * warps) {
+    number = threadIdx.x / threads, first = threadIdx.x % threads * 8;
+    r = (i64)blockIdx.x * (blockDim.x / threads) + number;
+    live = r < rows;
+    if (!live) r = rows - 1;
+  }
+};
+// pieces calls use(c, read(c)) for a thread's pieces of a row: some are read before the first is used.
+template <class R, class U> DEV void pieces(const LongRow& row, int cols, R read, U use) {
   const int AHEAD = 6;
-  for (int c = lane * 8; c < cols; c += AHEAD * 256) {
+  int step = row.threads * 8;
+  for (int c = row.first; c < cols; c += AHEAD * step) {
     decltype(read(c)) x[AHEAD];
-    UNROLL for (int k = 0; k < AHEAD; k++) if (c + k * 256 < cols) x[k] = read(c + k * 256);
-    UNROLL for (int k = 0; k < AHEAD; k++) if (c + k * 256 < cols) use(c + k * 256, x[k]);
+    UNROLL for (int k = 0; k < AHEAD; k++) if (c + k * step < cols) x[k] = read(c + k * step);
+    UNROLL for (int k = 0; k < AHEAD; k++) if (c + k * step < cols) use(c + k * step, x[k]);
   }
 }
 

@@ -1,6 +1,43 @@
 // softmax.cu: what weighs or looks up rows: softmax, log-probabilities of tokens, embeddings. One warp a row.
 #include "pieces.h"
 
+// Rows of a vocabulary are a block each. All of its threads work out what is added, in stretches that lie in shared
+// memory; 64 of them add it up along the chains of ref/sum.go, while the others go on with the next stretch.
+const int WIDE_THREADS = 512, STRETCH = 4096;
+struct Term { float x, y; };
+template <class T, class F> DEV float wide_sum(int cols, float* room, T term, F f) {
+  int t = threadIdx.x;
+  float chain = 0;
+  for (int from = 0, turn = 0; from < cols; from += STRETCH, turn ^= 1) {
+    float *x = room + turn * 2 * STRETCH, *y = x + STRETCH;
+    UNROLL_BY(4) for (int i = t; i < STRETCH && from + i < cols; i += WIDE_THREADS) {
+      Term u = term(from + i);
+      x[i] = u.x, y[i] = u.y;
+    }
+    __syncthreads();
+    if (t < 64) UNROLL_BY(8) for (int i = t; i < STRETCH && from + i < cols; i += 64) chain = f(x[i], y[i], chain);
+  }
+  __syncthreads();
+  if (t < 64) room[t] = chain;
+  __syncthreads();
+  float sum = tree(room[t & 31], room[32 + (t & 31)]);
+  __syncthreads();
+  return sum;
+}
+template <class F> DEV float wide_largest(int cols, float* room, F f) {
+  float m = -inf();
+  UNROLL_BY(8) for (int i = threadIdx.x; i < cols; i += WIDE_THREADS) {
+    float v = f(i);
+    if (v > m) m = v;
+  }
+  m = largest_of(m);
+  if ((threadIdx.x & 31) == 0) room[threadIdx.x / 32] = m;
+  __syncthreads();
+  m = largest_of(room[threadIdx.x & (WIDE_THREADS / 32 - 1)]);
+  __syncthreads();
+  return m;
+}
+
 struct SoftmaxArgs { Mat x, dy, y; };  // backward: x is Y, y is DX
 KERNEL(softmax, SoftmaxArgs, 128) {
   i64 r = warp_row();
@@ -11,6 +48,15 @@ KERNEL(softmax, SoftmaxArgs, 128) {
   float sum = row_sum(cols, x, [&](uint32_t u, int, float s) { return add(s, exp_(sub(value(u, a.x.type), m))); });
   float inv = quotient(1, sum);
   for (int c = threadIdx.x & 31; c < cols; c += 32) put(a.y, r, c, mul(exp_(sub(at(a.x, r, c), m)), inv));
+}
+KERNEL(softmax_wide, SoftmaxArgs, 512) {
+  SHARED(float, room);
+  i64 r = blockIdx.x;
+  int cols = a.x.cols;
+  float m = wide_largest(cols, room, [&](int i) { return at(a.x, r, i); });
+  float sum = wide_sum(cols, room, [&](int i) { return Term{exp_(sub(at(a.x, r, i), m)), 0}; }, [](float x, float, float t) { return add(t, x); });
+  float inv = quotient(1, sum);
+  for (int c = threadIdx.x; c < cols; c += WIDE_THREADS) put(a.y, r, c, mul(exp_(sub(at(a.x, r, c), m)), inv));
 }
 KERNEL(softmax_backward, SoftmaxArgs, 128) {
   i64 r = warp_row();
@@ -53,19 +99,43 @@ KERNEL(log_softmax_gather, GatherArgs, 128) {
   });
   if (lane == 0) a.entropy[r] = sub(lse, mul(h, quotient(1, s)));
 }
-KERNEL(log_softmax_gather_backward, GatherArgs, 128) {
-  i64 r = warp_row();
-  if (r >= a.x.rows) return;
-  int cols = a.x.cols, index = a.index[r];
-  float d = index < 0 ? 0 : mul(flush(a.dout[r]), a.inv);
-  for (int c = threadIdx.x & 31; c < cols; c += 32) {
-    float z = 0;
-    if (index >= 0) {
-      z = mul(-d, exp_(sub(scaled(a, raw(a.x, r, c)), a.lse[r])));
-      if (c == index) z = add(d, z);
-    }
-    put(a.dx, r, c, z);
+KERNEL(log_softmax_gather_wide, GatherArgs, 512) {
+  SHARED(float, room);
+  i64 r = blockIdx.x;
+  int cols = a.x.cols;
+  auto z = [&](int i) { return scaled(a, raw(a.x, r, i)); };
+  float m = wide_largest(cols, room, z);
+  float s = wide_sum(cols, room, [&](int i) { return Term{exp_(sub(z(i), m)), 0}; }, [](float x, float, float t) { return add(t, x); });
+  float lse = add(m, log_(s));
+  if (threadIdx.x == 0 && a.lse) a.lse[r] = lse;
+  if (threadIdx.x == 0 && a.out) {
+    int i = a.index[r];
+    a.out[r] = i >= 0 ? sub(z(i), lse) : 0;
   }
+  if (!a.entropy) return;
+  float h = wide_sum(cols, room, [&](int i) { return Term{exp_(sub(z(i), m)), z(i)}; }, [](float e, float z, float t) { return fma_(e, e == 0 ? 0 : z, t); });
+  if (threadIdx.x == 0) a.entropy[r] = sub(lse, mul(h, quotient(1, s)));
+}
+template <int W> DEV void gather_back(const GatherArgs& a) {
+  each_piece<W>(a.x.rows, a.x.cols, [&](i64 r, int c) {
+    int index = a.index[r];
+    float x[W] = {}, d = index < 0 ? 0 : mul(flush(a.dout[r]), a.inv);
+    if (index >= 0) {
+      get(x, a.x, r, c);
+      UNROLL for (int e = 0; e < W; e++) {
+        float z = a.inv == 1 ? x[e] : mul(x[e], a.inv);
+        x[e] = mul(-d, exp_(sub(z, a.lse[r])));
+        if (c + e == index) x[e] = add(d, x[e]);
+      }
+    }
+    set(a.dx, r, c, x);
+  });
+}
+KERNEL(log_softmax_gather_backward, GatherArgs, 256) {
+  if (a.x.cols % 8 == 0 && wide(a.x, a.dx))
+    gather_back<8>(a);
+  else
+    gather_back<1>(a);
 }
 
 struct EmbeddingArgs { Mat table, y; const int* index; };

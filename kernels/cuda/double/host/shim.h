@@ -28,6 +28,7 @@
   static dk::Register name##_register{"dk_" #name, sizeof(Args), threads, name##_call}; \
   static void name##_body(const Args& a)
 #define KERNEL_ALONE KERNEL
+#define KERNEL_TWO KERNEL
 #define SHARED(T, name) T* name = (T*)dk::shared
 
 struct dim3 { unsigned x = 1, y = 1, z = 1; };
