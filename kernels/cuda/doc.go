@@ -4,8 +4,9 @@
 // Start with Open, which returns a kernels.Backend, and Probe, which says what a machine has.
 // This package has the operations. Package driver has libcuda, device memory and copies, package blas cuBLASLt, and
 // package nccl joins several devices: what exchange.Sum adds up travels over NCCL, opened at run time as well.
-// launch.go launches; elementwise.go, rows.go, groupnorm.go, product.go and attention.go lay out the arguments of the
-// kernels in src/*.cu, one Go struct for each C struct.
+// launch.go launches; elementwise.go, copy.go, rows.go, groupnorm.go, product.go and attention.go lay out the arguments
+// of the kernels in src/*.cu, one Go struct for each C struct. Copies wait for those that follow them and start as one
+// kernel (copy.go).
 //
 // Products of bf16 on tensor cores read operands as they lie, or have them gathered first; tensor.go decides, and
 // chooses a tile. src/staging.h and src/tensor.cu are their kernels.
