@@ -30,6 +30,7 @@ var reduced = map[string][]string{
 	"quickstart":     small4,
 	"awm":            few,
 	"cps":            small2,
+	"cold_start":     {imitate + `{name="decide", iterations=1}]`},
 	"dance":          few,
 	"dpo_offline":    {"sampler.steps=4", "rollout.group=2"},
 	"flow_dpo":       few,
@@ -50,6 +51,10 @@ var reduced = map[string][]string{
 	"tempflow":       append([]string{"sampler.tree.children=2"}, small4...),
 }
 
+// imitate is an iteration of lessons, and another stage behind it.
+const imitate = `stage=[{name="imitate", iterations=1, loss.objective="sft", rollout={lessons="embed:zoom-lessons", group=1}, ` +
+	`optim={lr=2e-4, schedule="cosine", weight_decay=0.01}}, `
+
 // few is a sampler of four steps, and small2 one with a window of two in its first half.
 var (
 	few    = []string{"sampler.steps=4"}
@@ -58,7 +63,7 @@ var (
 
 // looking are those of models that speak, and reducedSampler is what the others have beside.
 var (
-	looking        = []string{"zoom", "zoom_blind"}
+	looking        = []string{"cold_start", "zoom", "zoom_blind"}
 	reducedSampler = []string{"sampler.eval_steps=2"}
 )
 
