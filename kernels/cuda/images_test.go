@@ -196,7 +196,8 @@ func TestArguments(t *testing.T) {
 }
 
 // TestArithmeticOfImages: every fp32 operation of the exact kernels rounds to nearest and flushes,
-// and none is an approximation. (Machine code is made of this PTX.)
+// and none is an approximation; the kernels for Hopper, whose sums are the tensor cores' own, have exponents and
+// quotients of the special unit beside them. (Machine code is made of this PTX.)
 func TestArithmeticOfImages(t *testing.T) {
 	ptx, err := readImage("ptx")
 	if err != nil {
@@ -211,6 +212,11 @@ func TestArithmeticOfImages(t *testing.T) {
 	count := map[string]int{}
 	for _, m := range operation.FindAllStringSubmatch(string(ptx), -1) {
 		count[m[1]]++
+	}
+	for _, name := range []string{"ex2.approx.ftz.f32", "rcp.approx.ftz.f32"} {
+		if count[name] == strings.Count(string(hopper), name) { // none is an exact kernel's
+			delete(count, name)
+		}
 	}
 	for name, n := range count {
 		if !slices.Contains([]string{"add.rn.ftz.f32", "sub.rn.ftz.f32", "mul.rn.ftz.f32", "add.ftz.f32", "sub.ftz.f32", "mul.ftz.f32", "fma.rn.ftz.f32", "div.rn.ftz.f32", "sqrt.rn.ftz.f32",
