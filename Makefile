@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -100,6 +100,9 @@ exports: ## what was trained, loaded by diffusers, transformers and PEFT; PYTHON
 
 recipes: ## every recipe planned from its model's published settings, and the memory of its card
 	DARKROOM_RECIPES=1 go test -count=1 -v -run TestRecipesFit ./cmd/darkroom
+
+presets: ## ten iterations of every preset on a small model of its kind
+	DARKROOM_PRESETS=1 go test -count=1 -v -timeout 30m -run 'TestPresets$$' ./trainer/run
 
 memory: ## peaks of whole runs beside those that plan predicts
 	DARKROOM_MEMORY=1 go test -count=1 -v -run TestPlanMemory ./cmd/darkroom

@@ -1,0 +1,145 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+// everyPreset is the variable that asks for all presets: make presets sets it.
+const everyPreset = "DARKROOM_PRESETS"
+
+// somePresets are trained always: one of pictures and one of tokens.
+var somePresets = []string{"cps", "pkpo"}
+
+// TestPresets: every preset trains ten iterations on a small model of its kind. The weights move, and the first ratio
+// is 1 where there is one.
+func TestPresets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains two models; left out by -short")
+	}
+	all := os.Getenv(everyPreset) != ""
+	if !all {
+		t.Logf("of %d presets %s are trained; %s=1 trains them all (make presets)", len(experiment.Presets()), strings.Join(somePresets, " and "), everyPreset)
+	}
+	for _, p := range experiment.Presets() {
+		if !all && !slices.Contains(somePresets, p.Name.Name) {
+			continue
+		}
+		t.Run(p.Name.Name, func(t *testing.T) { tryPreset(t, p) })
+	}
+}
+
+func tryPreset(t *testing.T, p experiment.Preset) {
+	t.Helper()
+	name := p.Name.Name
+	e, dir := smallOf(t, p), t.TempDir()
+	iterations := e.Run.Iterations
+	result, err := train(t, e, dir, false, 2, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := readLedger(t, dir)
+	if result.Status != ledger.Finished || len(lines) != iterations {
+		t.Fatalf("%d iterations, %s", len(lines), result.Status)
+	}
+	if c := lines[0].Check; c != nil && c.Ratio != 1 {
+		t.Errorf("the first ratio is %v", c.Ratio)
+	}
+	if u := lines[0].Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && name != "gepo" { // whose ratio is to a group's mean
+		t.Errorf("the first update's ratios go up to %v", u[0].RatioMost)
+	}
+	moved, rewards := 0, 0.0
+	for _, l := range lines {
+		for _, u := range l.Updates {
+			if u.Gradient > 0 && u.Rate > 0 {
+				moved++
+			}
+		}
+		rewards += l.Total.Mean / float64(iterations)
+	}
+	if moved == 0 {
+		t.Error("no update had a gradient")
+	}
+	t.Logf("%s: %d updates with a gradient in %d iterations, mean total %.3f", name, moved, iterations, rewards)
+}
+
+// smallOf is an experiment of a preset on the smallest model of its kind.
+func smallOf(t *testing.T, p experiment.Preset) *experiment.Experiment {
+	t.Helper()
+	name, few := p.Name.Name, []string{"preset=" + p.Name.Name, "rollout.prompts_per_iteration=2", "optim.lr=1e-3", "checkpoint.every=100"}
+	group := func(n string) string { return "rollout.group=" + n }
+	switch {
+	case strings.Contains(p.Text, `kind = "unipc"`):
+		return parseClips(t, append(few, "run.iterations=10", group("4"), "sampler.steps=4", `sampler.window={kind="full"}`)...)
+	case strings.Contains(p.Text, `kind = "ddpm"`):
+		return parseText(t, pictureOf("../../cmd/parity/testdata/golden/models/pipe_sd15"), append(few, "sampler.steps=4", "rollout.prompts_per_iteration=4", "sampler.guidance=1")...)
+	case strings.Contains(p.Text, "[sampler]"):
+		sets := append(few, "sampler.guidance=1", "sampler.guidance_kind=cfg")
+		if !strings.Contains(p.Text, "tree") { // whose leaves are its group
+			sets = append(sets, group("4"))
+		}
+		return parseText(t, pictureOf("nowhere"), append(sets, tiny(t))...)
+	}
+	sets := append(few, speaker(t), fewQuestions(t))
+	switch name {
+	case "single_stream": // whose groups are of one
+	case "mini_o3": // whose protocol has a tool of its own
+		sets = append(sets, group("4"), `episode.tools=["grounding"]`)
+	default:
+		sets = append(sets, group("4"))
+	}
+	return parseText(t, presetTalk, sets...)
+}
+
+// presetTalk is what a preset of tokens stands on: whether an answer is right, and how it calls, so that groups differ.
+// Totals stay within 0 and 1, which some estimators ask for.
+const presetTalk = `
+[run]
+name = "preset"
+iterations = 10
+[model]
+train = ['model\..*']
+[episode]
+tools = ["zoom"]
+turns = 2
+turn_tokens = 16
+tokens = 300
+[rollout]
+prompts = "embed:zoom"
+[[reward]]
+name = "accuracy"
+weight = 0.2
+[[reward]]
+name = "calls"
+weight = 0.2
+[evaluate]
+every = 100
+`
+
+// pictureOf is what a preset of pictures stands on.
+func pictureOf(model string) string {
+	return `
+[run]
+name = "preset"
+iterations = 10
+[model]
+path = "` + filepath.ToSlash(model) + `"
+lora = { rank = 4, alpha = 8, targets = ["to_q", "to_k"] }
+[sampler]
+width = 32
+height = 32
+eval_steps = 2
+[rollout]
+prompts = "testdata/prompts.txt"
+[[reward]]
+name = "sharpness"
+[evaluate]
+every = 100
+`
+}
