@@ -1,17 +1,16 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/run"
@@ -33,7 +32,7 @@ type timePlan struct {
 	Evaluations   int                `json:"evaluations"`
 	All           float64            `json:"seconds"`
 	Workers       *workersPlan       `json:"workers,omitempty"`   // nil: there is nothing for them to do
-	Diagnosis     *run.Diagnosed     `json:"diagnosis,omitempty"` // why the reward may stay flat
+	Diagnosis     *diagnosis.Report  `json:"diagnosis,omitempty"` // why the reward may stay flat
 }
 
 // probe measures.
@@ -93,7 +92,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 		}
 		t.PerEvaluation = rolls*t.Parts["roll"] + float64(held)/samples*t.Parts["score"]
 	}
-	if t.Diagnosis, err = diagnosed(filepath.Join(dir, "run")); err != nil {
+	if t.Diagnosis, err = diagnosis.Read(filepath.Join(dir, "run", diagnosis.File)); err != nil {
 		return nil, err
 	}
 	if !e.Rollout.Offline && !e.AllTaught() {
@@ -101,19 +100,6 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	}
 	t.All = float64(e.Run.Iterations)*t.PerIteration + float64(t.Evaluations)*t.PerEvaluation
 	return t, nil
-}
-
-// diagnosed is what a run found of its first iteration; nil where there was nothing to look at.
-func diagnosed(dir string) (*run.Diagnosed, error) {
-	text, err := os.ReadFile(filepath.Join(dir, run.DiagnosisFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var d run.Diagnosed
-	return &d, json.Unmarshal(text, &d)
 }
 
 // evaluations are those before the first iteration, every so many, and after the last.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
@@ -56,7 +57,7 @@ const mostPoints = 2000
 
 // NewDocument says all of a run.
 func NewDocument(r *Run, s *Samples, source Source, limits Limits) (*Document, error) {
-	d := &Document{Summary: Summarise(r), Plan: r.settings.planOf(), Config: r.Config, Events: r.events()}
+	d := &Document{Summary: Summarise(r), Plan: r.settings.planOf(), Config: r.Config, Events: append(flat(r.Dir), r.events()...)}
 	if r.Result != nil && r.Result.Guided != nil {
 		d.Guidance, d.Guided = r.Result.Guidance, r.gains(r.Result.Guided, false)
 	}
@@ -92,6 +93,18 @@ func workers(dir string) ([]ledger.Share, error) {
 		return nil, nil
 	}
 	return all, err
+}
+
+// flat is why the reward may stay flat, by the first iteration; nothing where that cannot be read.
+func flat(dir string) (all []Event) {
+	d, err := diagnosis.Read(filepath.Join(dir, diagnosis.File))
+	if err != nil || d == nil {
+		return nil
+	}
+	for _, f := range d.Findings {
+		all = append(all, Event{1, "the reward may stay flat: " + f.String()})
+	}
+	return all
 }
 
 // events are rollbacks and monitors that fired.

@@ -12,15 +12,6 @@ import (
 // Why a reward may stay flat, by numbers of the run's first iteration. They stand in a file of their own, and what they
 // show is said. Nothing of the run depends on them.
 
-// DiagnosisFile has what was measured and found.
-const DiagnosisFile = "diagnosis.json"
-
-// Diagnosed is its content.
-type Diagnosed struct {
-	diagnosis.Measured
-	Findings []diagnosis.Finding `json:"findings"`
-}
-
 // A drifting model says how far updates moved the decisions that they were made by.
 type drifting interface {
 	// Drift are log-ratios of some decisions, by the weights as they are now.
@@ -37,11 +28,11 @@ func (t *training) diagnose(l *ledger.Line, r *trainer.Report) error {
 	if err := t.policyFacts(&m, l, r); err != nil {
 		return err
 	}
-	d := Diagnosed{m, m.Findings()}
+	d := diagnosis.Report{Measured: m, Findings: m.Findings()}
 	for _, f := range d.Findings {
 		t.Say("the reward may stay flat: %s", f)
 	}
-	return t.files.folder.WriteJSON(DiagnosisFile, d)
+	return t.files.folder.WriteJSON(diagnosis.File, d)
 }
 
 // policyFacts are what is known where probabilities are compared.

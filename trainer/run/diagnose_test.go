@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
 )
 
 // answering is a reward that says a number of each picture, whenever it is asked.
@@ -80,20 +81,16 @@ func causes(t *testing.T, sets []string) map[string]bool {
 	if _, err := Run(t.Context(), parse(t, sets...), Options{Dir: dir, Backend: be, Twice: true, Say: t.Logf}); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, DiagnosisFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d Diagnosed
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
+	d, err := diagnosis.Read(filepath.Join(dir, diagnosis.File))
+	if err != nil || d == nil {
+		t.Fatalf("%+v, %v", d, err)
 	}
 	found := map[string]bool{}
 	for _, f := range d.Findings {
 		found[f.Cause] = true
 	}
 	if len(d.Keeps) == 0 || d.Noise == nil || d.Dead < d.Groups && (d.Ratios == nil || d.Element == nil) {
-		t.Errorf("not measured: %s", text)
+		t.Errorf("not measured: %+v", d)
 	}
 	return found
 }
