@@ -72,9 +72,10 @@ func TestFleetKilled(t *testing.T) {
 	}
 	workers := []*exec.Cmd{worker(0), worker(1)}
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	done := 0
+	done, ran := 0, 0
 	for k := range kills {
 		time.Sleep(time.Duration(r.Float64() * float64(whole) / 3))
+		ran++
 		if victim := r.IntN(3); victim < 2 {
 			_ = workers[victim].Process.Kill()
 			_ = workers[victim].Wait()
@@ -88,7 +89,7 @@ func TestFleetKilled(t *testing.T) {
 			t.Fatalf("kill %d: %v\n%s", k, err, log)
 		}
 		if err == nil {
-			done = k
+			done, ran = k, ran-1 // it had ended by itself
 			break
 		}
 		trainer, log = train()
@@ -114,7 +115,7 @@ func TestFleetKilled(t *testing.T) {
 	if len(a) != len(b) {
 		t.Errorf("%d files, and %d of the run which was left alone", len(b), len(a))
 	}
-	t.Logf("%d kills; alone the run takes %v", kills, whole)
+	t.Logf("%d of %d kills before the run's end; alone it takes %v", ran, kills, whole)
 }
 
 // TestFleetProcesses: workers that are processes of their own, one of which is killed under way, roll a run whose

@@ -59,6 +59,9 @@ func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, plan pl
 	return m, nil
 }
 
+// Own is the model that computes here.
+func (m *Model) Own() model.Model { return m.Model }
+
 // developing is a Model of pictures whose rewards have gradients.
 type developing struct {
 	*Model

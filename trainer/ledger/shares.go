@@ -23,51 +23,67 @@ type Share struct {
 	Dismissed string  `json:"dismissed,omitempty"`
 }
 
-// ReadShares adds up the lines of a run's fleet.jsonl, by worker; who did most comes first.
-func ReadShares(path string) ([]Share, error) {
-	by := map[string]*Share{}
-	seconds := map[string][]float64{}
-	err := folder.ReadLines(path, func(line []byte) error {
-		var e struct { // what is read of fleet.Entry
-			Worker    string  `json:"worker"`
-			Seconds   float64 `json:"seconds"`
-			Bytes     int     `json:"bytes"`
-			Audited   bool    `json:"audited"`
-			At        float64 `json:"at"`
-			Dismissed string  `json:"dismissed"`
-		}
-		if err := json.Unmarshal(line, &e); err != nil {
-			return err
-		}
-		s := by[e.Worker]
-		if s == nil {
-			s = &Share{Worker: e.Worker}
-			by[e.Worker] = s
-		}
-		s.Last = time.UnixMilli(int64(1000 * e.At)).UTC().Format(time.RFC3339)
-		if e.Dismissed != "" {
-			s.Dismissed = e.Dismissed
-			return nil
-		}
-		s.Jobs++
-		s.Bytes += int64(e.Bytes)
-		if e.Audited {
-			s.Audited++
-		}
-		seconds[e.Worker] = append(seconds[e.Worker], e.Seconds)
-		return nil
-	})
-	if err != nil {
-		return nil, err
+// Shares adds up the lines of a run's fleet.jsonl, by worker. Its zero value has none.
+type Shares struct {
+	by      map[string]*Share
+	seconds map[string][]float64
+}
+
+// Add takes a line.
+func (s *Shares) Add(line []byte) error {
+	var e struct { // what is read of fleet.Entry
+		Worker    string  `json:"worker"`
+		Seconds   float64 `json:"seconds"`
+		Bytes     int     `json:"bytes"`
+		Audited   bool    `json:"audited"`
+		At        float64 `json:"at"`
+		Dismissed string  `json:"dismissed"`
 	}
+	if err := json.Unmarshal(line, &e); err != nil {
+		return err
+	}
+	if s.by == nil {
+		s.by, s.seconds = map[string]*Share{}, map[string][]float64{}
+	}
+	one := s.by[e.Worker]
+	if one == nil {
+		one = &Share{Worker: e.Worker}
+		s.by[e.Worker] = one
+	}
+	one.Last = time.UnixMilli(int64(1000 * e.At)).UTC().Format(time.RFC3339)
+	if e.Dismissed != "" {
+		one.Dismissed = e.Dismissed
+		return nil
+	}
+	one.Jobs++
+	one.Bytes += int64(e.Bytes)
+	if e.Audited {
+		one.Audited++
+	}
+	all := s.seconds[e.Worker]
+	at, _ := slices.BinarySearch(all, e.Seconds)
+	s.seconds[e.Worker] = slices.Insert(all, at, e.Seconds)
+	return nil
+}
+
+// All are the shares; who did most comes first.
+func (s *Shares) All() []Share {
 	all := []Share{}
-	for name, s := range by {
-		if x := seconds[name]; len(x) > 0 {
-			slices.Sort(x)
-			s.Median = x[len(x)/2]
+	for name, one := range s.by {
+		if x := s.seconds[name]; len(x) > 0 {
+			one.Median = x[len(x)/2]
 		}
-		all = append(all, *s)
+		all = append(all, *one)
 	}
 	slices.SortFunc(all, func(a, b Share) int { return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), cmp.Compare(a.Worker, b.Worker)) })
-	return all, nil
+	return all
+}
+
+// ReadShares reads a run's fleet.jsonl.
+func ReadShares(path string) ([]Share, error) {
+	var s Shares
+	if err := folder.ReadLines(path, s.Add); err != nil {
+		return nil, err
+	}
+	return s.All(), nil
 }

@@ -75,9 +75,6 @@ func NewDocument(r *Run, s *Samples, source Source, limits Limits) (*Document, e
 	if d.Talks, err = talks(r.Dir, source); err != nil {
 		return nil, err
 	}
-	if d.Workers, err = workers(r.Dir); err != nil {
-		return nil, err
-	}
 	if text, err := inside(r.Dir, "manifest.json"); err == nil {
 		if json.Unmarshal(text, &d.Made) != nil { // how a run was begun is shown where it can be read
 			d.Made = Manifest{}

@@ -14,6 +14,8 @@ import (
 type Reader struct {
 	dir            string
 	ledger, timing folder.Tail
+	fleet          folder.Tail
+	shares         ledger.Shares
 	book           ledger.Book
 	broken         error // the first line of the ledger that cannot be read
 	seconds        map[int]map[string]float64
@@ -24,7 +26,7 @@ type Reader struct {
 // NewReader is a reader that has read nothing yet.
 func NewReader(dir string) *Reader {
 	at := func(name string) folder.Tail { return folder.Tail{Path: filepath.Join(dir, name)} }
-	return &Reader{dir: dir, ledger: at("ledger.jsonl"), timing: at("timing.jsonl"), seconds: map[int]map[string]float64{}, samples: NewSamples(dir)}
+	return &Reader{dir: dir, ledger: at("ledger.jsonl"), timing: at("timing.jsonl"), fleet: at(ledger.FleetFile), seconds: map[int]map[string]float64{}, samples: NewSamples(dir)}
 }
 
 // Document is all of the run as its folder is now.
@@ -46,7 +48,14 @@ func (r *Reader) Document(source Source) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewDocument(run, r.samples, source, Whole)
+	if _, err := r.fleet.Next(func() { r.shares = ledger.Shares{} }, func(line []byte) error { return r.shares.Add(line) }); err != nil {
+		return nil, err
+	}
+	d, err := NewDocument(run, r.samples, source, Whole)
+	if all := r.shares.All(); err == nil && len(all) > 0 {
+		d.Workers = all
+	}
+	return d, err
 }
 
 // second takes a line of timing.jsonl; one that cannot be read is left out, as no number of the run depends on it.

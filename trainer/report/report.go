@@ -57,6 +57,9 @@ func pageOf(runs []*Run) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		if one.Workers, err = workers(r.Dir); err != nil {
+			return nil, err
+		}
 		one.ID = string(rune('a' + i%26))
 		if i >= 26 {
 			one.ID += string(rune('a' + i/26))

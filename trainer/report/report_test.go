@@ -331,3 +331,29 @@ func TestThinned(t *testing.T) {
 		t.Errorf("%v: %s", err, text[:200])
 	}
 }
+
+// TestReaderWorkers: of who rolled, a page that is read again and again reads what is new, and counts nothing twice.
+func TestReaderWorkers(t *testing.T) {
+	dir := run(t)
+	r := NewReader(dir)
+	jobs := func() (n int) {
+		t.Helper()
+		d, err := r.Document(embedding(dir, 1<<20))
+		must(t, err)
+		for _, w := range d.Workers {
+			n += w.Jobs
+		}
+		return n
+	}
+	if n := jobs(); n != 0 {
+		t.Errorf("%d jobs without a fleet", n)
+	}
+	line := `{"worker":"one","seconds":2,"bytes":1000,"at":10}` + "\n"
+	path := filepath.Join(dir, ledger.FleetFile)
+	must(t, os.WriteFile(path, []byte(line+line), 0o644))
+	first, again := jobs(), jobs()
+	must(t, os.WriteFile(path, []byte(line+line+line+line[:9]), 0o644))
+	if n := jobs(); first != 2 || again != 2 || n != 3 {
+		t.Errorf("%d, %d and %d jobs, want 2, 2 and 3", first, again, n)
+	}
+}

@@ -55,7 +55,7 @@ func (t *training) policyFacts(m *diagnosis.Measured, l *ledger.Line, r *trainer
 		element := r.Updates[0].Norm / math.Sqrt(n)
 		m.Element = &element
 	}
-	if model, ok := t.model.(drifting); ok {
+	if model, ok := t.own().(drifting); ok {
 		logs, err := model.Drift(t.loop.Objective, r.Samples)
 		if err != nil {
 			return fmt.Errorf("measuring how far the first updates moved the policy: %w", err)

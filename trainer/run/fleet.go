@@ -45,6 +45,14 @@ func (t *training) openFleet(o model.Options) error {
 	return err
 }
 
+// own is the model that computes here: a fleet's stands before it.
+func (t *training) own() model.Model {
+	if m, ok := t.model.(interface{ Own() model.Model }); ok {
+		return m.Own()
+	}
+	return t.model
+}
+
 // shareRewards has rewards outside asked by workers, where some are there.
 func (t *training) shareRewards(by *fleet.Fleet, s fleet.Setup) (err error) {
 	if t.scores, err = by.OpenScores(s); err != nil {
