@@ -122,7 +122,7 @@ func (b *Backend) loadKernels() error {
 		}
 		if b.module, err = b.d.Load(image); err == nil {
 			b.image = name
-			b.beside = b.mode.beside && (name == "sm_90" || name == "sm_100") // PTX is that of 8.0, which cannot
+			b.beside = !b.mode.apart && (name == "sm_90" || name == "sm_100") // PTX is that of 8.0, which cannot
 			return nil
 		}
 		tried = err

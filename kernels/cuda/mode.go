@@ -15,14 +15,14 @@ import (
 //	"exact"  by the definition of package ref, on the fp32 units; attention as well
 //	"mma"    beside them: attention and our own products by mma.sync on Hopper as well, where they are by wgmma otherwise
 //	"wait"   waits after each launch, so that an error names its operation
-//	"beside" kernels start beside the end of those before them, for which they wait themselves
+//	"apart"  no kernel starts beside the end of the one before (after_others of src/device.h)
 const ModeVariable = "DARKROOM_CUDA"
 
 type mode struct {
 	products string // "", lt, own, exact
 	wait     bool
 	mma      bool // no kernels for Hopper
-	beside   bool // kernels start beside the end of others
+	apart    bool // kernels start one after another
 }
 
 // modes reads ModeVariable.
@@ -37,14 +37,14 @@ func modes(s string) (m mode, err error) {
 		case "mma":
 			m.mma = true
 			continue
-		case "beside":
-			m.beside = true
+		case "apart":
+			m.apart = true
 			continue
 		case "tensor":
 			word = "own"
 		case "lt", "own", "exact":
 		default:
-			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma, beside", ModeVariable, s)
+			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma, apart", ModeVariable, s)
 		}
 		if m.products != "" && m.products != word {
 			return m, fmt.Errorf("%s=%s: one of lt, own and exact", ModeVariable, s)

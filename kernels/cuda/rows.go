@@ -49,8 +49,11 @@ func (b *Backend) normRows(op, kernel string, args *normArgs, kept int, read ...
 		whole = whole && m.p%piece == 0 && (m.p == 0 || m.stride%8 == 0)
 	}
 	args.warps = 1 // of a row: more where rows alone would leave processors with little to do
-	for args.warps < 4 && rows*int(args.warps) < 16*b.device.Processors {
-		args.warps *= 2
+	switch n := b.device.Processors; {
+	case rows <= 4*n && kept == 1:
+		args.warps = 4
+	case rows <= 40*n:
+		args.warps = 2
 	}
 	together := 4 / int(args.warps)
 	switch shared := together * 4 * cols * kept; {
