@@ -65,7 +65,7 @@ var (
 	hopperForward = hopperPass{"hopper_attention", [2]int{192, 128}, [2]int{128, 128}, [2]int{512, 384}, 1, 4}
 	hopperTwo     = hopperPass{"hopper_attention_two", [2]int{128}, [2]int{128}, [2]int{384}, 1, 4} // of narrow heads
 	hopperFew     = hopperPass{"hopper_attention_few", [2]int{64, 64}, [2]int{128, 128}, [2]int{256, 256}, 1, 4}
-	hopperQueries = hopperPass{"hopper_attention_queries", [2]int{128, 128}, [2]int{128, 64}, [2]int{384, 384}, 2, 4}
+	hopperQueries = hopperPass{"hopper_attention_queries", [2]int{128, 128}, [2]int{128, 96}, [2]int{384, 384}, 2, 4}
 	hopperKeys    = hopperPass{"hopper_attention_keys", [2]int{128, 128}, [2]int{64, 64}, [2]int{384, 384}, 2, 4}
 )
 
@@ -127,7 +127,13 @@ func (b *Backend) hopperAttention(op string, pass hopperPass, a *kernels.Attenti
 		return nil
 	})
 	shared := hopperBeside + 2*d*(pass.own*rows+pass.each*others)
-	b.launch(op, fmt.Sprintf("%s_%d", pass.kernel, d), [2]int{blocks, h}, pass.threads[size], shared, args)
+	// A block goes from piece to piece, so that one's operands come while another's results are written. Causal pieces
+	// differ in length: a block each, so that who is done begins another.
+	pieces := blocks * h
+	if !a.Causal {
+		pieces = min(pieces, max(b.device.Processors, 1))
+	}
+	b.launch(op, fmt.Sprintf("%s_%d", pass.kernel, d), [2]int{pieces, 1}, pass.threads[size], shared, args)
 }
 
 // scratch is a map at a multiple of 64, as the driver writes it.

@@ -76,6 +76,7 @@ DEV void before(float x) {
 #define NAMES0 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 #define NAMES32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 #define NAMES64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define NAMES32_47 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
 #define NAMES96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 // multiply_rows: d += a (64 rows, k along memory) times b (N columns: of rows with k along memory, or, TURNED, of
 // rows of k with columns along memory), 16 of k; fresh: d = .
@@ -88,6 +89,10 @@ template <int N, bool TURNED = false> DEV void multiply_rows(float (&d)[N / 8][4
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" NAMES0 NAMES32
                  "}, %64, %65, p, 1, 1, 0, %67; }"
                  : SUMS32(0), SUMS32(8) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
+  else if constexpr (N == 96)
+    asm volatile("{ .reg .pred p; setp.eq.b32 p, %50, 0; wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {" NAMES0 NAMES32_47
+                 "}, %48, %49, p, 1, 1, 0, %51; }"
+                 : SUMS32(0), SUMS4(8), SUMS4(9), SUMS4(10), SUMS4(11) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
   else if constexpr (N == 192)
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %98, 0; wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" NAMES0 NAMES32 NAMES64
                  "}, %96, %97, p, 1, 1, 0, %99; }"
@@ -96,7 +101,7 @@ template <int N, bool TURNED = false> DEV void multiply_rows(float (&d)[N / 8][4
     asm volatile("{ .reg .pred p; setp.eq.b32 p, %130, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" NAMES0 NAMES32 NAMES64 NAMES96
                  "}, %128, %129, p, 1, 1, 0, %131; }"
                  : SUMS32(0), SUMS32(8), SUMS32(16), SUMS32(24) : "l"(a), "l"(b), "r"((int)fresh), "n"((int)TURNED));
-  static_assert(N == 64 || N == 128 || N == 192 || N == 256, "as many columns as a tile has");
+  static_assert(N == 64 || N == 96 || N == 128 || N == 192 || N == 256, "as many columns as a tile has");
 }
 // multiply_held: d += a (64 rows, held by the threads as fragments) times b (16 rows of k, N along memory).
 template <int N> DEV void multiply_held(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) {
