@@ -1,0 +1,60 @@
+package cuda
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+//go:embed testdata/hopper_products.csv
+var hopperProducts string
+
+// TestHopperTileFor holds the choice of a tile to what products took on an H100 with each of them (TestHopperTimes).
+func TestHopperTileFor(t *testing.T) {
+	r := csv.NewReader(strings.NewReader(hopperProducts))
+	r.Comment = '#'
+	rows, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := rows[0][4:] // names of tiles
+	lost, worst := 0.0, 0.0
+	for _, row := range rows[1:] {
+		var n [4]int64
+		for i, s := range row[1:4] {
+			if n[i], err = strconv.ParseInt(s, 10, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, took := &productArgs{m: n[0], n: n[1], k: n[2]}, map[string]float64{}
+		for i, name := range measured {
+			if took[name], err = strconv.ParseFloat(row[4+i], 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		best, least := "", 0.0
+		for i := range hopperTiles {
+			tile := &hopperTiles[i]
+			if us := tile.takes(p, 132); slices.Contains(measured, tile.name) && (best == "" || us < least) {
+				best, least = tile.name, us
+			}
+		}
+		fastest := took[best]
+		for _, us := range took {
+			fastest = min(fastest, us)
+		}
+		over := took[best]/fastest - 1
+		lost += over / float64(len(rows)-1)
+		worst = max(worst, over)
+		if over > 0.16 || over > 0.06 && p.m > 64 {
+			t.Errorf("%v: %s takes %g microseconds, another tile %g", row[:4], best, took[best], fastest)
+		}
+	}
+	t.Logf("%d products: %.2f %% lost on average, %.1f %% at worst", len(rows)-1, 100*lost, 100*worst)
+	if lost > 0.01 {
+		t.Errorf("%.2f %% are lost on average", 100*lost)
+	}
+}
