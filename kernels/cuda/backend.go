@@ -30,6 +30,7 @@ type Backend struct {
 	agreed   *agreement // with the ranks that it works beside, at least itself
 	without  string     // why there are none
 	mode     mode
+	version  int // of CUDA, as the driver offers it
 
 	hopper    wgmma // kernels of attention for compute capability 9.0
 	functions map[string]function

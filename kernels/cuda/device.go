@@ -43,6 +43,9 @@ func Probe() Report {
 	for _, x := range r.Devices {
 		if x.Hopper() {
 			r.Attention = probeAttention()
+			if m, err := modes(os.Getenv(ModeVariable)); err == nil && m.products == "" && !m.mma {
+				r.Products = "our own kernels on compute capability 9.0, by wgmma; elsewhere " + probeProducts(v)
+			}
 		}
 	}
 	return r

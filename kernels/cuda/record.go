@@ -87,6 +87,11 @@ func (b *Backend) take(r *recorded) error {
 	if err := b.chooseFamily("products of our own so far were", r.Own, &b.hopper.products); err != nil {
 		return err
 	}
+	if r.By == "cublaslt" && b.without == ownInstead {
+		if err := b.libraryAfterAll(); err != nil {
+			return fmt.Errorf("the products so far were computed by cuBLASLt %s: %w", r.Name, err)
+		}
+	}
 	switch {
 	case r.By == "own" && b.exact, r.By == "own" && b.mode.products == "lt":
 		return fmt.Errorf("the products so far were computed by our own kernels; %s=own goes on with their bits", ModeVariable)
