@@ -11,15 +11,15 @@
 // Products of bf16 on tensor cores read operands as they lie, or have them gathered first; tensor.go decides, and
 // chooses a tile. src/staging.h and src/tensor.cu are their kernels.
 //
-// Products of bf16 with a weight go through cuBLASLt where it can be opened (libraryproduct.go): choice.go says how a
-// row keeps its bits there, selfcheck.go measures that it does, record.go keeps with a run what was chosen for it,
+// Products of bf16 with a weight go by wgmma on a Hopper (mode.go says why); elsewhere through cuBLASLt, where it can be
+// opened (libraryproduct.go): choice.go says how a row keeps its bits there, selfcheck.go measures that it does, record.go keeps with a run what was chosen for it,
 // agree.go has several ranks choose together.
 //
 // Attention on compute capability 9.0 has kernels of its own (src/hopper_attention.cu and hopper_backward.cu, by
 // wgmma; hopper.go launches them). hopperchoice.go compares them with the others when a device opens, and leaves
-// them out where they differ. So have products of our own, where cuBLASLt does not compute them (src/hopper_product.cu,
-// hopperproduct.go, hopperproductchoice.go): with both operands along k or B across it, and n and k above 64. Those of
-// adapters, weight gradients and convolutions stay with mma.sync.
+// them out where they differ. So have products of our own (src/hopper_product.cu, hopperproduct.go,
+// hopperproductchoice.go): with both operands along k or B across it, and n and k above 64. Those of adapters
+// (src/adapter.cu, adapterproduct.go), weight gradients and convolutions stay with mma.sync.
 //
 // # Arithmetic
 //
@@ -63,12 +63,10 @@
 //   - attention by wgmma where heads' strides do not nest ([B, H, S, D]): whether cuTensorMapEncodeTiled takes them.
 //     The rest ran on an H100 with the suite's cases near ref, the bits of a query alone, and times (LOG.md, attention
 //     timed on an H100). A numbered barrier that nobody comes to would hang, so a first run elsewhere wants a time limit;
-//   - what products cost with each tile (the efforts in tensor.go are counted reads, not measured), and what an
+//   - what products by mma.sync cost with each tile (the efforts in tensor.go are counted reads, not measured), and what an
 //     operand of fp32 costs that is rounded on its way;
-//   - products by wgmma: the same, and that an element's sum is one whatever tile it is in (64, 128 or 256 columns to an
-//     instruction), which a backend checks when it opens; that two blocks of the smallest tile fit a multiprocessor; that
-//     rows of tiles that are gone through together meet in the second cache; and how near to cuBLASLt they come:
-//     darkroom bench gemm --device cuda:0 --mode lt --mode own --mode own,mma --product 4096,4096,4096 says it;
+//   - products by wgmma elsewhere than on one H100 80GB HBM3, where testdata/hopper_products.csv has their times, and
+//     every tile had the same bits; whether a tile of 128 x 192 takes what the others suggest;
 //   - speeds. Where wgmma does not serve, products of our own use mma.sync, which reaches about half of a
 //     Hopper's peak.
 package cuda
