@@ -204,13 +204,15 @@ func (b *Backend) String() string {
 	return fmt.Sprintf("%s, products of bf16 %s, kernels %s%s", b.device, products, b.image, b.hopper.text())
 }
 
-// must runs f, when copies that wait were queued, on a thread that has the device's context, and panics with an *Error
-// if it fails.
+// must runs f on a thread that has the device's context, when copies that wait were queued, and panics with an *Error if
+// it fails. Nobody else comes between the copies and f: other ranks check products on this stream (agree.go).
 func (b *Backend) must(op string, f func() error) {
-	if len(b.copies.boxes) > 0 {
-		b.now("Copy", b.startCopies)
-	}
-	b.now(op, f)
+	b.now(op, func() error {
+		if err := b.startCopies(); err != nil {
+			return b.failure("Copy", err)
+		}
+		return f()
+	})
 }
 
 // now is must that leaves the copies waiting.
@@ -229,6 +231,9 @@ func (b *Backend) now(op string, f func() error) {
 }
 
 func (b *Backend) failure(op string, err error) *Error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e // of copies that waited
+	}
 	e := &Error{Device: b.device.Index, Op: op, Err: err, Note: driver.Explain(driver.Code(err))}
 	if errors.As(err, new(*blas.Error)) {
 		e.Note = "cuBLASLt refuses a product that it computed before with other rows, and no other kernel may go on in its place, with other bits; " +

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 )
@@ -21,19 +22,23 @@ type copiesArgs struct{ boxes [mostCopies]copyArgs }
 
 // copy lets a box wait, and starts those that wait if it cannot go with them.
 func (b *Backend) copy(c *copyArgs) {
-	full := len(b.copies.boxes) == mostCopies
-	for i := range b.copies.boxes {
-		full = full || c.touches(&b.copies.boxes[i])
-	}
-	if full || b.waitEach {
-		b.now("Copy", b.startCopies)
-	}
-	b.lock.Lock()
-	b.copies.boxes = append(b.copies.boxes, *c)
-	b.lock.Unlock()
-	if b.waitEach {
-		b.now("Copy", b.startCopies)
-	}
+	b.now("Copy", func() error {
+		if !b.copies.take(c) {
+			if err := b.startCopies(); err != nil {
+				return err
+			}
+		}
+		b.copies.boxes = append(b.copies.boxes, *c)
+		if b.waitEach {
+			return b.startCopies()
+		}
+		return nil
+	})
+}
+
+// take reports whether a box may start together with those that wait.
+func (w *copies) take(c *copyArgs) bool {
+	return len(w.boxes) < mostCopies && !slices.ContainsFunc(w.boxes, func(o copyArgs) bool { return c.touches(&o) })
 }
 
 // startCopies queues the copies that wait.

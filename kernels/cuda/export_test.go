@@ -3,6 +3,8 @@ package cuda
 import (
 	"os"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/kernels"
 )
 
 // Open is OpenAs in the mode that the environment says.
@@ -72,3 +74,29 @@ func HopperTiles() (names []string) {
 
 // LibraryCalls is how many products the library computed.
 func (b *Backend) LibraryCalls() int { return b.products.calls }
+
+// Locked runs f while no operation can start.
+func (b *Backend) Locked(f func()) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	f()
+}
+
+// Must runs f as an operation.
+func (b *Backend) Must(f func()) {
+	b.must("Must", func() error { f(); return nil })
+}
+
+// CopiesWaiting is how many boxes wait.
+func (b *Backend) CopiesWaiting() int { return len(b.copies.boxes) }
+
+// LetWait lets a copy of bytes wait, of a caller that has the lock.
+func (b *Backend) LetWait(dst, src kernels.Span) {
+	n := int64(src.Len)
+	c := copyArgs{src: at(src), dst: at(dst), outer: n, inner: 1, srcKind: int32(kernels.U8), dstKind: int32(kernels.U8), moveBytes: 1}
+	for i := range c.n {
+		c.n[i] = 1
+	}
+	c.n[4], c.from[4], c.to[4] = n, 1, 1
+	b.copies.boxes = append(b.copies.boxes, c)
+}
