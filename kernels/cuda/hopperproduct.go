@@ -56,8 +56,21 @@ func (t *hopperTile) group(processors int) int32 {
 // takes is how many microseconds a product takes with these tiles.
 func (t *hopperTile) takes(p *productArgs, processors int64) float64 {
 	down, across := t.over(p)
-	most, slices := (down*across+processors-1)/processors, (p.k+63)/64
-	return t.start + float64(most)*(float64(slices)*t.slice+t.end)
+	most := (down*across + processors - 1) / processors
+	return t.start + float64(most)*t.one(p.k)
+}
+
+// leastMeasured is the least k, in slices, of the products that slice and end were fitted to.
+const leastMeasured = 1536 / 64
+
+// one is what a tile takes. A shorter k than was measured takes its share of that: a negative end would make a tile
+// take less than nothing.
+func (t *hopperTile) one(k int64) float64 {
+	slices := float64((k + 63) / 64)
+	if slices < leastMeasured {
+		return slices / leastMeasured * (leastMeasured*t.slice + t.end)
+	}
+	return slices*t.slice + t.end
 }
 
 // hopperTileFor is the tile with which a product takes the least time.

@@ -58,3 +58,22 @@ func TestHopperTileFor(t *testing.T) {
 		t.Errorf("%.2f %% are lost on average", 100*lost)
 	}
 }
+
+// TestHopperTileOfShortSums: below the least k that was measured, a product of more rows takes longer with every tile.
+func TestHopperTileOfShortSums(t *testing.T) {
+	for _, tile := range hopperTiles {
+		for k := int64(leastWhole); k <= 2048; k += 64 {
+			before := 0.0
+			for m := int64(2048); m <= 1<<16; m *= 2 {
+				us := tile.takes(&productArgs{m: m, n: 1536, k: k}, 132)
+				if us <= before {
+					t.Fatalf("%s: %d rows of k %d take %g microseconds, half of them %g", tile.name, m, k, us, before)
+				}
+				before = us
+			}
+			if less, more := tile.one(k), tile.one(k+64); less >= more {
+				t.Errorf("%s: a tile takes %g microseconds of k %d, and %g of one slice more", tile.name, less, k, more)
+			}
+		}
+	}
+}
