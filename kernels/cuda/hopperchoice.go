@@ -9,8 +9,8 @@ import (
 
 // Whether a Hopper's attention goes by wgmma, decided when a backend opens.
 //
-// The kernels for Hopper were written without one at hand, so nothing takes them unseen: some small attentions,
-// forward and backward, are computed by them and by the mma.sync kernels. One that is off by more than
+// The kernels for Hopper have run on one model of device, so nothing takes them unseen: some small attentions, forward
+// and backward, are computed by them and by the mma.sync kernels. One that is off by more than
 // the roundings of weights may make it (as the conformance suite allows), or that has other bits the second time,
 // leaves them all out, and the backend's String says why. What cannot be told by results - a wait that is missing and
 // did no harm this time - is the suite's and the double's to find.

@@ -50,7 +50,7 @@ func OpenCUDA(name, mode string) (Backend, error) {
 }
 
 // Settle is what "auto" stands for on this machine: the first CUDA device if kernels have been verified on its kind,
-// and the CPU elsewhere. Other names stay.
+// and the CPU elsewhere. Other names stay. So what is to be timed on the CPU, beside a device that is busy, names cpu.
 func Settle(name string) string {
 	if name != "" && name != "auto" {
 		return name
