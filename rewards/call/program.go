@@ -22,6 +22,7 @@ type program struct {
 	gone   chan struct{} // closed when nobody reads lines any more
 	stderr *Tail
 	asked  int
+	number int // of the copy, from 1
 }
 
 // A line is one that a program wrote, or why there are no more.

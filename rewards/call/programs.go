@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"sync"
 )
 
@@ -20,6 +21,8 @@ type Programs struct {
 	mu     sync.Mutex
 	idle   []*program
 	closed bool
+	copies int   // that were started
+	why    error // the last one was stopped; nil: none was
 }
 
 // NewPrograms names the program and its arguments.
@@ -38,31 +41,52 @@ var ErrClosed = errors.New("the programs were closed")
 
 // Ask is a request, a JSON object, to one that is idle. valid says of a reply without a number whether it is one.
 func (e *Programs) Ask(ctx context.Context, body []byte, valid func(reply []byte) error) ([]byte, error) {
-	p, err := e.take()
+	return e.AskCopy(ctx, body, valid, new(int))
+}
+
+// AskCopy is Ask of one copy, for a program with a state: copy 0 is any, and becomes the number of the one that
+// answered. A copy that was stopped is never asked again, and the error says why it was.
+func (e *Programs) AskCopy(ctx context.Context, body []byte, valid func(reply []byte) error, copy *int) ([]byte, error) {
+	p, err := e.take(*copy)
 	if err != nil {
 		return nil, err
 	}
 	reply, err := p.ask(ctx, body, valid)
 	if err != nil {
-		return nil, p.stop(err)
+		err = p.stop(err)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.why = err
+		return nil, err
 	}
+	*copy = p.number
 	e.giveBack(p)
 	return reply, nil
 }
 
-// take is an idle program, or a new one.
-func (e *Programs) take() (*program, error) {
+// take is an idle program, or a new one; copy is as AskCopy has it.
+func (e *Programs) take(copy int) (*program, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, ErrClosed
 	}
-	if n := len(e.idle); n > 0 {
-		p := e.idle[n-1]
-		e.idle = e.idle[:n-1]
-		return p, nil
+	for i := len(e.idle) - 1; i >= 0; i-- {
+		if p := e.idle[i]; copy == 0 || p.number == copy {
+			e.idle = slices.Delete(e.idle, i, i+1)
+			return p, nil
+		}
 	}
-	return start(e.argv, e.env, e.most)
+	if copy != 0 {
+		return nil, fmt.Errorf("the program that had the state was stopped: %v", e.why) // another try would not help
+	}
+	p, err := start(e.argv, e.env, e.most)
+	if err != nil {
+		return nil, err
+	}
+	e.copies++
+	p.number = e.copies
+	return p, nil
 }
 
 func (e *Programs) giveBack(p *program) {

@@ -22,7 +22,8 @@ import (
 //
 // The seed follows from the run's and the sample's, so that an environment which draws does so again in a run that goes
 // on. A request that is sent again has the number of its call: who has answered it answers the same, and does not act
-// twice. A program has one copy, which keeps the states of all episodes. What fails makes the episode missing.
+// twice. A program has one copy, which keeps the states of all episodes: where it is stopped, all that had begun are
+// missing, since a new copy knows none of them. What else fails makes the episode missing.
 
 // An occasion is one episode, as environments know it.
 type occasion struct {
@@ -57,10 +58,10 @@ func (q Question) said() (text string) {
 
 // begin tells an environment that the episode begins, once.
 func (c *consulted) begin(name string) error {
-	if c.begun[name] {
+	if c.begun[name] != nil {
 		return nil
 	}
-	c.begun[name] = true
+	c.begun[name] = new(int)
 	reset := pytext.Ordered{Keys: []string{"prompt", "seed"}, Values: pytext.Object{"prompt": c.of.prompt, "seed": pytext.NewInt(c.of.seed)}}
 	var r struct {
 		Error string `json:"error"`
@@ -122,7 +123,7 @@ func (c *consulted) tell(name, what string, value any, into any) error {
 		}
 		return nil
 	}
-	return s.send(c.ctx, body, read)
+	return s.send(c.ctx, body, c.begun[name], read)
 }
 
 // header is what a server is told beside a request.

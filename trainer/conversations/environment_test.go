@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -80,5 +81,50 @@ func TestEnvironment(t *testing.T) {
 		if last := heard[len(heard)-1]; !strings.HasPrefix(last, what) {
 			t.Errorf("%s fails, and %s is asked after it", what, last)
 		}
+	}
+}
+
+// TestEnvironmentDies: a program that dies takes the states of its episodes with it. They are lost, and none of them is
+// continued by a new copy, which begins with nothing; an episode that begins after that has all it needs.
+func TestEnvironmentDies(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("needs a shell, which is not here")
+	}
+	s := experiment.Served{}
+	s.SetDefaults()
+	// A counter of what it was asked. It dies of "die".
+	s.Name, s.State, s.Tries, s.Command = "game", true, 3, []string{"sh", "-c", `k=0; while read -r line; do n=${line#*:}; n=${n%%,*}
+case $line in *die*) echo "out of memory" >&2; exit 3;; esac
+k=$((k+1)); printf '{"n":%s,"text":"%s","reward":%s}\n' $n $k $k; done`}
+	o, err := openOutside(&experiment.Episode{Served: []experiment.Served{s}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := o.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	begin := func(name string) *consulted {
+		return o.begin(t.Context(), occasion{name, "Win.", 7}, func(int, int) error { return nil })
+	}
+	beside, breaks := begin("beside"), begin("breaks")
+	if a, err := beside.Answer("game", asking("up")); err != nil || a.Text != "2" {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if a, err := breaks.Answer("game", asking("die")); err == nil {
+		t.Errorf("the program died, and the call has the answer %+v", a)
+	}
+	if worth := beside.end(); worth != nil {
+		t.Errorf("an episode whose state is gone is worth %v", worth)
+	}
+	for name, of := range map[string]*consulted{"beside": beside, "breaks": breaks} {
+		if err := of.lost(); err == nil || !strings.Contains(err.Error(), "out of memory") {
+			t.Errorf("%s: lost: %v", name, err)
+		}
+	}
+	after := begin("after")
+	if a, err := after.Answer("game", asking("up")); err != nil || a.Text != "2" || after.end()["game"] != 3 {
+		t.Errorf("an episode after it: %+v, lost: %v", a, after.lost())
 	}
 }

@@ -104,7 +104,7 @@ func (o outside) begin(ctx context.Context, of occasion, fits func(w, h int) err
 	if len(o) == 0 {
 		return nil
 	}
-	return &consulted{ctx: ctx, tools: o, of: of, fits: fits, begun: map[string]bool{}}
+	return &consulted{ctx: ctx, tools: o, of: of, fits: fits, begun: map[string]*int{}}
 }
 
 // consulted are tools as one episode calls them.
@@ -112,7 +112,7 @@ type consulted struct {
 	ctx   context.Context
 	tools outside
 	of    occasion
-	begun map[string]bool      // environments that know of the episode
+	begun map[string]*int      // environments that know of the episode, and which copy of a program does
 	calls int                  // of environments
 	fits  func(w, h int) error // whether the model can look at such a picture
 	err   error                // the first failure that is no answer
@@ -155,15 +155,18 @@ func (c *consulted) ask(s *served, arguments pytext.Ordered) (a tools.Answer, er
 		asked.Values["episode"], asked.Values["call"] = c.of.name, pytext.NewInt(c.calls)
 	}
 	asked.Keys = append(asked.Keys, "arguments")
-	err = s.send(c.ctx, []byte(pytext.Dumps(asked)), func(reply []byte) (err error) {
+	err = s.send(c.ctx, []byte(pytext.Dumps(asked)), c.begun[s.Name], func(reply []byte) (err error) {
 		a, err = readAnswer(reply)
 		return err
 	})
 	return a, err
 }
 
-// send sends a request, as often as it takes, and reads its answer.
-func (s *served) send(ctx context.Context, body []byte, read func(reply []byte) error) error {
+// send sends a request, as often as it takes, and reads its answer. copy is that of a program which has a state; nil: any.
+func (s *served) send(ctx context.Context, body []byte, copy *int, read func(reply []byte) error) error {
+	if copy == nil {
+		copy = new(int)
+	}
 	where := s.URL
 	if s.programs != nil {
 		where = strings.Join(s.Command, "\x00")
@@ -172,7 +175,10 @@ func (s *served) send(ctx context.Context, body []byte, read func(reply []byte) 
 		if s.programs == nil {
 			return s.caller.Post(ctx, s.URL, s.header(), body)
 		}
-		return s.programs.Ask(ctx, body, read)
+		if !s.State {
+			return s.programs.Ask(ctx, body, read)
+		}
+		return s.programs.AskCopy(ctx, body, read, copy)
 	}, func(reply []byte) (whole bool, err error) {
 		err = read(reply)
 		return err == nil, err

@@ -37,8 +37,9 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 	if !ok {
 		return nil, nil // which compares no probabilities
 	}
-	passes := m.Policy.Passes
-	defer func() { m.Policy.Passes = passes }() // these are not training's
+	passes, known := m.Policy.Passes, m.Policy.known
+	m.Policy.known = recalled{}                                        // the network is asked again
+	defer func() { m.Policy.Passes, m.Policy.known = passes, known }() // these are not training's
 	at := chosen(samples)
 	found := &ledger.Check{Transitions: len(at), Ratio: 1}
 	differences, err := logProbsBy(m.Policy, objective, samples, at)
