@@ -26,10 +26,12 @@ func listCommand() *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if markdown {
-				if len(args) != 1 || args[0] != "keys" {
-					return usagef("--markdown is of keys\nhint: darkroom list keys --markdown")
+				for _, p := range pages() {
+					if len(args) == 1 && args[0] == p.kind {
+						return emit(cmd, p.names(), p.write)
+					}
 				}
-				return emit(cmd, configKeys(), writeReference)
+				return usagef("--markdown is of keys, methods or coverage\nhint: darkroom list keys --markdown")
 			}
 			var names []name
 			for _, k := range kinds() {
@@ -49,7 +51,7 @@ func listCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&markdown, "markdown", false, "of keys: a reference of the experiment's file, docs/config.md")
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "of keys, methods or coverage: the page docs/config.md, methods.md or coverage.md")
 	return cmd
 }
 
@@ -77,7 +79,7 @@ func kinds() []kind {
 			return names
 		}})
 	}
-	return all
+	return append(all, kind{"methods", methodNames}, kind{"coverage", coverageNames})
 }
 
 func kindNames() string {

@@ -11,6 +11,23 @@ import (
 )
 
 //go:generate sh -c "go run . list keys --markdown > ../../docs/config.md"
+//go:generate sh -c "go run . list methods --markdown > ../../docs/methods.md"
+//go:generate sh -c "go run . list coverage --markdown > ../../docs/coverage.md"
+
+// A page is a file of docs that the program writes.
+type page struct {
+	kind, file string
+	names      func() []name
+	write      func(io.Writer)
+}
+
+func pages() []page {
+	return []page{
+		{"keys", "config.md", configKeys, writeReference},
+		{"methods", "methods.md", methodNames, writeMethods},
+		{"coverage", "coverage.md", coverageNames, writeCoverage},
+	}
+}
 
 // The reference of the experiment's file, docs/config.md: every key, from the same tags that the reader of files
 // goes by.

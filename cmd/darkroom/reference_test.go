@@ -10,17 +10,25 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// TestReference: docs/config.md is what the program would write, and every key has its sentence.
+// TestPages: the files of docs are what the program would write.
+func TestPages(t *testing.T) {
+	for _, p := range pages() {
+		var want bytes.Buffer
+		p.write(&want)
+		got, err := os.ReadFile("../../docs/" + p.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n")), want.Bytes()) {
+			t.Errorf("docs/%s is of other %s: write it with 'go generate ./cmd/darkroom'", p.file, p.kind)
+		}
+	}
+}
+
+// TestReference: every key has its sentence.
 func TestReference(t *testing.T) {
 	var want bytes.Buffer
 	writeReference(&want)
-	got, err := os.ReadFile("../../docs/config.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n")), want.Bytes()) {
-		t.Error("docs/config.md is of other keys: write it with 'go generate ./cmd/darkroom'")
-	}
 	e := experiment.Default()
 	for _, k := range config.Keys(&e) {
 		if k.Doc == "" && !k.Table {

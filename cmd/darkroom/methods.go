@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// The page of methods, docs/methods.md: the program's own table of names, with whose each is, what it computes, what a
+// file says for it, and which operation of cmd/parity holds it to published code.
+
+const methodsHead = `# Methods
+
+Written by ` + "`go generate ./cmd/darkroom`" + ` from the program's own tables; ` + "`darkroom list`" + ` prints the same names.
+Which published systems these express: [coverage.md](coverage.md). Every key: [config.md](config.md).
+
+"Checked by" names operations of ` + "`cmd/parity`" + `, which runs recorded cases of published code through Darkroom's own; cases in
+the repository lie in ` + "`cmd/parity/testdata/golden`" + `, and not every operation has one there. Where there is none, the
+tests of its package alone check a method.
+
+In formulas r is a reward, mean and dev those of what is named, A an advantage, ratio that of the new probability to the old,
+lp a log-probability, v the network's velocity, d the mean squared error of v on a noised sample, σ( ) the logistic function.
+In those of solvers x is the sample, x0 and x1 the clean sample and the noise that the network predicts, s and s' the noise
+level before and after, Δ = s - s', η ` + "`sampler.noise`" + `, ε a standard normal.
+`
+
+// writeMethods writes docs/methods.md.
+func writeMethods(w io.Writer) {
+	fmt.Fprint(w, methodsHead)
+	fmt.Fprint(w, "\n## Presets\n\nA published system's settings, for `preset = NAME`. Its parts are checked by what checks them below; the last column is more.\n")
+	fmt.Fprint(w, "\n| preset | what | solver | window | advantage | objective | checked by |\n|---|---|---|---|---|---|---|\n")
+	for _, p := range experiment.Presets() {
+		said := config.ParseFragment(p.Name.Name, []byte(p.Text))
+		fmt.Fprintf(w, "| `%s` | %s |", p.Name.Name, cell(p.Card))
+		for _, key := range []string{"sampler.solver", "sampler.window.kind", "advantage.estimator", "loss.objective"} {
+			fmt.Fprintf(w, " %s |", said.Text(key))
+		}
+		fmt.Fprintf(w, " %s |\n", cases(experiment.PresetCases(p.Name.Name)))
+	}
+	for _, s := range experiment.Sections() {
+		if slices.ContainsFunc(experiment.Methods(), func(m experiment.Method) bool { return m.Kind == s.Name }) {
+			writeSection(w, s)
+		}
+	}
+}
+
+// writeSection writes the methods of one key.
+func writeSection(w io.Writer, s experiment.Section) {
+	fmt.Fprintf(w, "\n## %s%s\n\nFor `%s = NAME`.\n", strings.ToUpper(s.Name[:1]), s.Name[1:], s.Key)
+	fmt.Fprint(w, "\n| name | whose | formula | what | presets | checked by |\n|---|---|---|---|---|---|\n")
+	for _, m := range experiment.Methods() {
+		if m.Kind != s.Name {
+			continue
+		}
+		at := slices.IndexFunc(s.Has, func(n experiment.Name) bool { return n.Name == m.Name }) // a test has them agree
+		fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s | %s |\n", m.Name, cell(m.Paper), cell(m.Formula), cell(s.Has[at].Card), presetsWith(s.Key, m.Name), cases(m.Cases))
+	}
+}
+
+// presetsWith are the presets that write a name at a key.
+func presetsWith(key, name string) string {
+	var all []string
+	for _, p := range experiment.Presets() {
+		if config.ParseFragment(p.Name.Name, []byte(p.Text)).Text(key) == name {
+			all = append(all, p.Name.Name)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func cases(all []string) string { return strings.Join(all, ", ") }
+
+// methodNames are the methods for darkroom list.
+func methodNames() []name {
+	var all []name
+	for _, m := range experiment.Methods() {
+		all = append(all, name{"methods", m.Name, m.Paper + ": " + m.Formula})
+	}
+	return all
+}

@@ -1,0 +1,54 @@
+package experiment
+
+// generatorCoverage is of methods for generators of pictures and clips.
+func generatorCoverage() []Covered {
+	gradient := func(system, paper, through string) Covered {
+		return Covered{System: system, Paper: paper, Keys: []string{`loss.objective = "reward-gradient"`, `loss.gradient.through = "` + through + `"`, `reward.0.name = "aesthetic"`}, Note: "or another reward that is differentiable"}
+	}
+	none := "no autoregressive generator of pictures can be read"
+	return []Covered{
+		{System: "DDPO", Paper: "Black et al., 2023", Preset: "ddpo"},
+		{System: "Flow-GRPO", Paper: "Liu et al., 2025", Preset: "flow_grpo"},
+		{System: "Flow-GRPO-Fast", Paper: "flow_grpo", Preset: "flow_grpo_fast"},
+		{System: "Flow-GRPO on Wan", Paper: "flow_grpo", Preset: "flow_grpo_wan", Keys: []string{"sampler.frames = 81"}},
+		{System: "Flash-GRPO", Paper: "on Wan 2.1", Preset: "flash_grpo", Keys: []string{"sampler.frames = 81"}},
+		{System: "DanceGRPO", Paper: "Xue et al., 2025", Preset: "dance"},
+		{System: "MixGRPO", Paper: "Tencent, 2025", Preset: "mixgrpo"},
+		{System: "MixGRPO-Flash", Paper: "Tencent, 2025", Preset: "mixgrpo_flash"},
+		{System: "TempFlow-GRPO", Paper: "2025", Preset: "tempflow"},
+		{System: "BranchGRPO", Paper: "2025", Preset: "branchgrpo"},
+		{System: "Flow-CPS", Paper: "Wang and Yu, 2025", Preset: "cps"},
+		{System: "GRPO-Guard", Paper: "2025", Preset: "grpo_guard"},
+		{System: "Flow-DPPO", Paper: "verl-omni, UniRL", Preset: "flow_dppo"},
+		{System: "LongCat-Video's GRPO", Paper: "GenRL", Preset: "longcat"},
+		{System: "Pref-GRPO", Paper: "2025", Preset: "pref_grpo", Note: "by rewards; with judge's form think or flex, by its comparisons"},
+		{System: "GARDO", Paper: "2025", Preset: "gardo"},
+		{System: "DiffusionNFT", Paper: "Zheng et al., 2025", Preset: "nft"},
+		{System: "AWM", Paper: "Xue et al., 2025", Preset: "awm"},
+		{System: "Centered Reward Distillation", Paper: "arXiv 2603.14128", Keys: []string{`loss.objective = "crd"`}},
+		{System: "DGPO", Paper: "Flow-Factory", Keys: []string{`loss.objective = "dgpo"`}},
+		{System: "Flow-DPO, online", Paper: "flow_grpo", Preset: "flow_dpo"},
+		{System: "Diffusion-DPO", Paper: "Wallace et al., 2024", Keys: []string{`loss.objective = "dpo"`, `advantage.estimator = "ends"`, "rollout.offline = true", "rollout.group = 2"}},
+		{System: "Flow-RWR", Paper: "reward-weighted regression", Keys: []string{`loss.objective = "rwr"`}},
+		{System: "Fine-tuning on the best", Paper: "flow_grpo", Keys: []string{`loss.objective = "sft"`, `advantage.estimator = "best"`}},
+		gradient("SRPO (Direct-Align)", "2025", "direct"),
+		gradient("ReFL", "ImageReward", "refl"),
+		gradient("DRaFT", "direct reward fine-tuning", "draft"),
+		{System: "Diffusion on-policy distillation", Paper: "Diffusion-OPD", Keys: []string{`loss.objective = "distill"`, `model.teacher = "TEACHER"`}, Note: "one teacher"},
+		{System: "Fine-Grained GRPO", Paper: "G2RPO", Why: "its singular branching is sampler.tree.kind = \"trunk\", but the rest of a path is not solved at several granularities"},
+		{System: "Subject-driven RPO", Paper: "λ-harmonic reward", Keys: []string{`rewards.combine = "harmonic"`, `loss.objective = "dpo"`, `advantage.estimator = "ends"`}, Note: "rewards weigh as λ and 1 - λ"},
+		{System: "Flow-NRG", Paper: "reward guidance", Why: "no reward guides sampling"},
+		{System: "HunyuanImage 3.0", Paper: "Tencent, 2025", Why: "the model cannot be read"},
+		{System: "Qwen-Image with Flow-GRPO", Paper: "Qwen, 2025", Preset: "flow_grpo", Note: "darkroom init --recipe qwen_image_flow_grpo"},
+		{System: "T2I-R1", Paper: "2025", Why: none},
+		{System: "GoT-R1", Paper: "2025", Why: none},
+		{System: "SimpleAR", Paper: "2025", Why: none},
+		{System: "PARM", Paper: "2025", Why: none + ", and no judge looks at half-made pictures"},
+		{System: "Emu3.5", Paper: "2025", Why: none},
+		{System: "Pair-GRPO", Paper: "2025", Why: none},
+		{System: "HunyuanVideo", Paper: "Tencent", Why: "the model cannot be read"},
+		{System: "Step-by-step preference optimization", Paper: "SPO for diffusion", Why: "no pairs are made at the steps within a tree"},
+		{System: "VideoDPO", Paper: "2025", Why: "pairs of a file are pictures, not clips"},
+		{System: "Self-Forcing++, InfLVG, Phys-AR", Paper: "2025", Why: "no autoregressive generator of clips can be read"},
+	}
+}

@@ -1,0 +1,25 @@
+package experiment
+
+// recipeCoverage is of recipes for vision-language models.
+func recipeCoverage() []Covered {
+	return []Covered{
+		{System: "DeepEyes", Paper: "2025", Preset: "deepeyes", Keys: []string{`reward.0.name = "accuracy"`}, Note: "beside it format and tool-bonus"},
+		{System: "DeepEyesV2", Paper: "2025", Why: "its protocol of calls is not built in; the nearest is episode.protocol = \"pyvision\" with [episode.exec]"},
+		{System: "Mini-o3", Paper: "2025", Preset: "mini_o3", Keys: []string{`reward.0.name = "mini_o3"`}},
+		{System: "VLM-R1", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, `reward.0.rule = "grounding"`}, Note: "its other rules: darkroom list rules"},
+		{System: "Visual-RFT", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, `reward.0.rule = "detection"`}},
+		{System: "NoisyRollout", Paper: "2025", Keys: []string{"episode.noisy.share = 0.5"}},
+		{System: "Pixel Reasoner", Paper: "2025", Keys: []string{`episode.protocol = "pixel_reasoner"`, `reward.0.name = "tools"`}, Note: "pictures alone, not clips"},
+		{System: "PyVision-RL", Paper: "code as tool", Keys: []string{`episode.protocol = "pyvision"`, `episode.exec.command = ["python3", "-"]`}},
+		{System: "Cold start by SFT, then RL", Paper: "Vision-R1, Chain-of-Focus", Keys: []string{`loss.objective = "sft"`, `rollout.lessons = "conversations.jsonl"`, "rollout.group = 1"}, Note: "as the first [[stage]], and clip as the second"},
+		{System: "GRIT", Paper: "2025", Keys: []string{`reward.0.name = "format"`, `reward.0.rule = "think_box"`}, Note: "without its reward for the number of boxes"},
+		{System: "OpenThinkIMG", Paper: "2025", Keys: []string{`episode.protocol = "darkroom"`}, Note: "models behind its tools as [[episode.tool]]"},
+		{System: "Skywork R1V2", Paper: "2025", Why: "its selective sample buffer is refused in an [episode]; MPO is there (above)"},
+		{System: "R1-VL (StepGRPO)", Paper: "2025", Why: "no reward is of a step within an answer"},
+		{System: "Video-R1", Paper: "2025", Why: "prompts of episodes have pictures, not clips"},
+		{System: "InternVL3.5", Paper: "2025", Why: "the model cannot be read; its GSPO and MPO are there (above)"},
+		{System: "GLM-4.5V", Paper: "2025", Why: "the model cannot be read; its curriculum is rollout.curriculum"},
+		{System: "HunyuanOCR", Paper: "2025", Why: "the model cannot be read; its rules anls and cer are there"},
+		{System: "Visual Planning", Paper: "2025", Why: "no model answers in pictures"},
+	}
+}

@@ -1,0 +1,68 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMethods: every estimator, objective and solver has its line, and no other name has one.
+func TestMethods(t *testing.T) {
+	lines := map[string]int{}
+	for _, m := range Methods() {
+		lines[m.Kind+" "+m.Name]++
+		if m.Paper == "" || m.Formula == "" {
+			t.Errorf("%s %s has no paper or no formula", m.Kind, m.Name)
+		}
+	}
+	for _, s := range Sections() {
+		if s.Name != "advantages" && s.Name != "objectives" && s.Name != "solvers" {
+			continue
+		}
+		for _, n := range s.Has {
+			if key := s.Name + " " + n.Name; lines[key] != 1 {
+				t.Errorf("%s has %d lines in Methods, not 1", key, lines[key])
+			}
+			delete(lines, s.Name+" "+n.Name)
+		}
+	}
+	for key := range lines {
+		t.Errorf("%s is in Methods, and is no name", key)
+	}
+	for name := range presetCases() {
+		if !slices.ContainsFunc(Presets(), func(p Preset) bool { return p.Name.Name == name }) {
+			t.Errorf("%s has cases, and is no preset", name)
+		}
+	}
+}
+
+// TestCoverage: every row that names a preset or keys is a file without a mistake, every other one says why,
+// and every preset is somebody's.
+func TestCoverage(t *testing.T) {
+	used := map[string]bool{}
+	for _, c := range Coverage() {
+		asked := c.Preset != "" || len(c.Keys) > 0
+		if c.System == "" || c.Paper == "" || asked == (c.Why != "") {
+			t.Errorf("%q needs a paper, and either a preset or keys, or a reason", c.System)
+		}
+		used[c.Preset] = true
+		if !asked {
+			continue
+		}
+		text := least
+		if c.Area != "generators" {
+			text = strings.Replace(text, `"jpeg"`, `"format"`, 1) + "[episode]\n"
+		}
+		if c.Preset != "" {
+			text = `preset = "` + c.Preset + "\"\n" + text
+		}
+		if _, err := Parse("a.toml", []byte(text), c.Keys); err != nil {
+			t.Errorf("%s: %v", c.System, err)
+		}
+	}
+	for _, p := range Presets() {
+		if !used[p.Name.Name] {
+			t.Errorf("no row of Coverage has preset %s", p.Name.Name)
+		}
+	}
+}
