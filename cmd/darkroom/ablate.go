@@ -172,12 +172,13 @@ func (o *ablateOptions) look() error {
 	return nil
 }
 
-// open opens the devices of a run: its own of --device, or those of its file.
-func (o *ablateOptions) open(e *experiment.Experiment) (ablate.Place, error) {
+// open opens the devices of a run: its own of --device, or those of its file. "auto" stays what the run was begun on.
+func (o *ablateOptions) open(e *experiment.Experiment, dir string) (ablate.Place, error) {
+	names := devicesOf(e, dir, false)
 	if len(o.devices) == 0 {
-		return openRanks(e.Run.Devices(), e.Run.Patience())
+		return openRanks(names, e.Run.Patience())
 	}
-	be, err := openRank(e.Run.Device, len(o.devices))
+	be, err := openRank(names[0], len(o.devices))
 	if err != nil {
 		return nil, err
 	}

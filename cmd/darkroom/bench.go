@@ -115,7 +115,7 @@ faster this run is, and the geometric means follow the table.`,
 	}
 	cmd.AddCommand(benchIterationCommand(), benchDecodeCommand(), benchFlowCommand())
 	cmd.Flags().IntSliceVar(&threads, "threads", []int{1, 2}, "numbers of threads to run with")
-	benchFlag(cmd, &device)
+	cpuFlag(cmd, &device)
 	cmd.Flags().StringArrayVar(&modes, "mode", nil, "on a CUDA device: time it as with this DARKROOM_CUDA; given again, as with that, beside the first")
 	cmd.Flags().StringArrayVar(&sizes, "product", nil, "M,N,K of matrix products to time in place of those that gemm has; as often as wanted")
 	cmd.Flags().IntVar(&repeat, "repeat", 7, "timed runs of each row")

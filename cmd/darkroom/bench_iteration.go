@@ -91,7 +91,7 @@ type benchOn struct {
 
 func (o *benchOn) flags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&o.threads, "threads", 0, "number of threads; 0: as many as the process may use")
-	benchFlag(cmd, &o.device)
+	cpuFlag(cmd, &o.device)
 }
 
 // settle settles the number of threads and the name. The device is free again when it returns: processes of their

@@ -23,8 +23,9 @@ type backend = device.Backend
 // onCPU reports whether a device's name is the CPU's here.
 func onCPU(name string) bool { return device.OnCPU(device.Settle(name)) }
 
-// benchFlag is deviceFlag of a benchmark, which is the CPU's unless a device is named.
-func benchFlag(cmd *cobra.Command, name *string) {
+// cpuFlag is deviceFlag of a command that computes on the CPU unless a device is named: a benchmark, and what makes
+// small models, whose state says nothing of where it was begun.
+func cpuFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "device", "cpu", device.Help)
 }
 

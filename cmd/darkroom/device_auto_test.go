@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -31,6 +32,32 @@ func TestAuto(t *testing.T) {
 	if got := device.Settle("auto"); got != "cpu" {
 		t.Errorf("without a driver auto is %s", got)
 	}
+}
+
+// TestAutoTrialGoesOn: so does a trial of an ablation.
+func TestAutoTrialGoesOn(t *testing.T) {
+	double.New(t).Set(13000, 1, 90, 1<<30)
+	dir, e := t.TempDir(), &experiment.Experiment{Run: experiment.Run{Device: "auto"}}
+	if err := os.WriteFile(filepath.Join(dir, folder.Config), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, devices := range [][]string{nil, {"auto"}} {
+		place, err := (&ablateOptions{devices: devices}).open(e, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := place.(*ranks); !isCPU(r.all[0]) {
+			t.Errorf("--device %v: a trial of the CPU goes on on %v", devices, r.all[0])
+		}
+		if err := place.Close(nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func isCPU(be backend) bool {
+	_, ok := be.(*cpu.Backend)
+	return ok
 }
 
 // TestAutoGoesOn: a run that was begun on the CPU goes on there, whatever the machine has by then.

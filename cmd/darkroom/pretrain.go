@@ -53,7 +53,7 @@ how well captions find their pictures.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.out, "out", "", "the `FOLDER` of the model (default models/NAME OF THE FILE)")
-	deviceFlag(cmd, &o.device)
+	cpuFlag(cmd, &o.device)
 	cmd.Flags().StringArrayVar(&o.sets, "set", nil, "set `KEY=VALUE` over the file, as often as needed")
 	cmd.Flags().StringVar(&o.judge, "judge", "", "judge the model of a `FOLDER`")
 	cmd.Flags().IntVar(&o.n, "n", 200, "pictures that --judge draws")

@@ -23,7 +23,8 @@ type Place interface {
 type Runner struct {
 	// Devices each run a trial at a time, side by side. None: one trial at a time, where its file says.
 	Devices []string
-	Open    func(e *experiment.Experiment) (Place, error)
+	// Open opens what a trial computes on; dir is its folder, which holds what was run of it before.
+	Open    func(e *experiment.Experiment, dir string) (Place, error)
 	Version string
 	// What follows is called by one trial at a time.
 	Say func(format string, args ...any)
@@ -159,7 +160,7 @@ func (c *crew) run(j job, device string) bool {
 	if device != "" {
 		e.Run.Device, j.Device = device, device
 	}
-	place, err := c.w.Open(&e)
+	place, err := c.w.Open(&e, j.Dir)
 	c.lock.Lock()
 	c.opening--
 	c.changed.Broadcast()

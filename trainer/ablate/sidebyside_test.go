@@ -41,7 +41,7 @@ func TestSideBySide(t *testing.T) {
 		}
 		last, all := 0, 0
 		err = g.Run(t.Context(), Runner{Devices: devices,
-			Open: func(e *experiment.Experiment) (Place, error) {
+			Open: func(e *experiment.Experiment, _ string) (Place, error) {
 				if strings.HasPrefix(e.Run.Device, "broken") {
 					return nil, errors.New(e.Run.Device + " does not open")
 				}
