@@ -75,7 +75,7 @@ const hopperBeside = 1024 + 4*64*4 + 128
 // forwardOf is the forward's pass: for few queries, one that reads keys once for all heads that share them; for narrow
 // heads, blocks of 192 or 128 queries, whichever are done sooner. A row's bits are the same in all.
 func (b *Backend) forwardOf(a *kernels.Attention) hopperPass {
-	if a.Q.S*(a.Q.H/a.K.H) <= hopperFew.rows[0] {
+	if a.K.H > 0 && a.Q.S*(a.Q.H/a.K.H) <= hopperFew.rows[0] {
 		return hopperFew
 	}
 	// Measured on an H100: a turn of all processors with three warpgroups takes 11/9 of one with two.

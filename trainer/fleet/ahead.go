@@ -34,7 +34,7 @@ type ahead struct {
 	root rng.Key // that their draws follow from
 }
 
-// look offers the samples of the iteration under way, and of those whose weights are known.
+// lookAhead offers the samples of the iteration under way, and of those whose weights are known.
 func (m *Model) lookAhead(ctx context.Context) error {
 	now, lag := m.turn.First+m.turn.Iteration, m.e.Run.Lag
 	if lag == 0 || m.ahead.plan == nil {

@@ -15,7 +15,7 @@ type Work struct {
 	Jobs  []Job
 	Here  Doing
 	Check func(j Job, payload []byte) error // whether a result can be a job's
-	Told  func(done int)                    // hears of jobs that are done; nil: nobody asks
+	Told  func(done int)                    // is called with how many jobs are done; nil: it is not
 	// Impure says that a result does not follow from its job's name alone: who does it asks programs or servers. Then
 	// the first result is the job's, and none is compared.
 	Impure bool

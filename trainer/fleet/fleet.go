@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -87,7 +88,11 @@ func (f *Fleet) Workers() int {
 }
 
 // Refused are the workers that were dismissed, and why.
-func (f *Fleet) Refused() map[string]string { return f.refused }
+func (f *Fleet) Refused() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.refused)
+}
 
 // Forget lets go of what is kept of jobs whose samples are learned from.
 func (f *Fleet) Forget(ctx context.Context, names []Hash) error {

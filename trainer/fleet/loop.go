@@ -34,7 +34,7 @@ func (f *Fleet) loop() {
 	}
 }
 
-// fails lets all who wait hear of an error.
+// fails keeps the first error, and wakes all who wait.
 func (f *Fleet) fails(err error) {
 	if err == nil || f.broken != nil {
 		return
@@ -105,7 +105,7 @@ func (f *Fleet) offer(names []Hash) error {
 	return nil
 }
 
-// hear is told what a worker says.
+// hear takes a worker's message.
 func (f *Fleet) hear(e Event) error {
 	now := f.Clock()
 	switch e.Kind {

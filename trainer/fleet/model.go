@@ -1,13 +1,11 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 
-	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -206,125 +204,4 @@ func (m *Model) publish(ctx context.Context, w trainer.Weights) (name Hash, ok b
 func (m *Model) Close() error {
 	m.dropAhead(m.e.Run.Iterations, m.ahead.root)
 	return errors.Join(m.forget(), m.Model.Close())
-}
-
-// share is a roll that is shared out.
-type share struct {
-	*Model
-	how    How
-	keys   []trainer.Key
-	roll   func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error)
-	told   func(done, all int)
-	passes int // of all jobs
-}
-
-// do has the jobs done, and returns their samples in their order.
-func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, error) {
-	weights, ok, err := s.publish(ctx, w)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return s.roll(ctx, s.keys)
-	}
-	jobs := s.jobsOf(weights, s.how, s.keys)
-	told := func(done int) {
-		if s.told != nil {
-			s.told(done, len(jobs))
-		}
-	}
-	payloads, err := s.fleet.Do(ctx, Work{Jobs: jobs, Here: s.here, Check: s.check, Told: told, Impure: s.impure, Urgent: s.how.Fixed})
-	if err != nil {
-		return nil, err
-	}
-	var all []trainer.Sample
-	for i, j := range jobs {
-		r, err := s.result(j, payloads[i])
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r.samples...)
-		s.passes += rollsOf(r.passes)
-		s.recent = append(s.recent, j.Name())
-	}
-	return all, nil
-}
-
-// jobsOf shares samples out. Groups are jobs of their own, but those of evaluations, which are small.
-func (m *Model) jobsOf(weights Hash, how How, keys []trainer.Key) (jobs []Job) {
-	least := 1
-	if how.Fixed {
-		least = m.e.Rollout.Group
-	}
-	for _, part := range Split(keys, least) {
-		jobs = append(jobs, Job{Setup: m.setup, Weights: weights, How: how, Keys: runsOf(part)})
-	}
-	return jobs
-}
-
-// check reads what came of a job.
-func (m *Model) check(j Job, payload []byte) error {
-	samples, passes, err := Unpack(payload, j.All(), speaking(m.Model))
-	if err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.read[j.Name()] = result{payload, samples, passes}
-	return nil
-}
-
-// result is what came of a job, which may be another than what was read of it before: it was done here, or once more
-// since its worker was dismissed.
-func (m *Model) result(j Job, payload []byte) (r result, err error) {
-	m.mu.Lock()
-	r, known := m.read[j.Name()]
-	delete(m.read, j.Name())
-	m.mu.Unlock()
-	if !known || !bytes.Equal(r.payload, payload) {
-		r.samples, r.passes, err = Unpack(payload, j.All(), speaking(m.Model))
-	}
-	return r, err
-}
-
-// result is what came of a job.
-type result struct {
-	payload []byte
-	samples []trainer.Sample
-	passes  *ledger.Passes
-}
-
-// here does a job with the trainer's own model.
-func (s *share) here(ctx context.Context, j Job) (payload []byte, err error) {
-	defer kernels.Recover(&err)
-	s.ctx.be(ctx)
-	defer s.ctx.be(context.Background())
-	before := rollsOf(s.Model.Model.Passes())
-	samples, err := s.roll(ctx, j.All())
-	if err != nil {
-		return nil, err
-	}
-	return develop(s.Model.Model, samples, j, before)
-}
-
-// speaking is a model of conversations; nil: its samples are none.
-func speaking(m model.Model) model.Speaking {
-	s, _ := m.(model.Speaking)
-	return s
-}
-
-// develop makes a result of samples. The network had made so many passes before.
-func develop(m model.Model, samples []trainer.Sample, j Job, before int) ([]byte, error) {
-	items, err := m.Items(samples)
-	if err != nil {
-		return nil, err
-	}
-	for i := range samples {
-		samples[i].Item.Image = items[i].Image
-	}
-	var passes *ledger.Passes
-	if now := m.Passes(); now != nil && !j.How.Fixed {
-		passes = &ledger.Passes{Rollout: now.Rollout - before}
-	}
-	return Pack(samples, passes, speaking(m))
 }

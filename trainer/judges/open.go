@@ -37,21 +37,6 @@ func (o Opened) Judge(ctx context.Context, items []rewards.Item) []rewards.Resul
 	return o.judge.Judge(ctx, items)
 }
 
-// Through is the reward asked by somebody else, who may ask it itself.
-func (o Opened) Through(ask func(ctx context.Context, items []rewards.Item, own rewards.Judge) []rewards.Result) Opened {
-	o.judge = through{o.judge, ask}
-	return o
-}
-
-type through struct {
-	own rewards.Judge
-	ask func(ctx context.Context, items []rewards.Item, own rewards.Judge) []rewards.Result
-}
-
-func (t through) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
-	return t.ask(ctx, items, t.own)
-}
-
 // Gradient is the reward as one that says how pixels change it, and a sign: against, it is the
 // opposite, which of a relative reward has the control words swapped (SRPO).
 func (o Opened) Gradient(against bool) (d rewards.Sloped, sign float64, ok bool) {
@@ -196,70 +181,6 @@ func openHeading(r experiment.Reward, _ Bench) (Opened, error) {
 	}
 	return Opened{judge: rewards.Each(h, atOnce)}, nil
 }
-
-// openRule is a rule about replies.
-func openRule(r experiment.Reward, _ Bench) (Opened, error) {
-	rule, err := ruled(r, r.Name == "format")
-	if err != nil {
-		return Opened{}, err
-	}
-	return Opened{judge: rewards.Each(rule, atOnce)}, nil
-}
-
-func openTools(r experiment.Reward, _ Bench) (Opened, error) {
-	rule, err := ruled(r, false)
-	if err != nil {
-		return Opened{}, err
-	}
-	return Opened{judge: answers.DefaultCuriosity().Judge(rule, atOnce)}, nil
-}
-
-func openRepetition(r experiment.Reward, _ Bench) (Opened, error) {
-	return Opened{judge: rewards.Each(experiment.Filled(r.Repetition), atOnce)}, nil
-}
-
-func openMiniO3(r experiment.Reward, _ Bench) (Opened, error) {
-	return Opened{judge: rewards.Each(experiment.Filled(r.MiniO3), atOnce)}, nil
-}
-
-func openLength(r experiment.Reward, _ Bench) (Opened, error) {
-	rule, err := ruled(r, false)
-	if err != nil {
-		return Opened{}, err
-	}
-	return Opened{judge: rewards.Each(experiment.Filled(r.Length).Reward(rule), atOnce)}, nil
-}
-
-// ruled is the rule that the reward names.
-func ruled(r experiment.Reward, form bool) (rewards.Reward, error) {
-	if len(r.Rules) > 0 {
-		return byDomain(r)
-	}
-	rule, ok := answers.Find(r.Rule, form)
-	if !ok {
-		return nil, fmt.Errorf("no rule is called %q", r.Rule)
-	}
-	return rule.New(), nil
-}
-
-// byDomain is the rules that the reward names for domains, and the one for all others.
-func byDomain(r experiment.Reward) (rewards.Reward, error) {
-	d := answers.Domains{Rules: map[string]rewards.Reward{}}
-	for domain, name := range r.Rules {
-		rule, ok := answers.Find(name, false)
-		if !ok {
-			return nil, fmt.Errorf("no rule is called %q", name)
-		}
-		d.Rules[domain] = rule.New()
-	}
-	if rule, ok := answers.Find(r.Rule, false); ok && r.Rule != "" {
-		d.Other = rule.New()
-	}
-	return d, nil
-}
-
-// embedded is the CLIP of rewards that may go without a folder of their own.
-const embedded = assets.Prefix + "tiny-clip"
 
 // network opens the folder of a reward that a network computes; networks.go says how.
 func network(r experiment.Reward, b Bench) (Opened, error) {

@@ -60,9 +60,7 @@ func (s *Shares) Add(line []byte) error {
 	if e.Audited {
 		one.Audited++
 	}
-	all := s.seconds[e.Worker]
-	at, _ := slices.BinarySearch(all, e.Seconds)
-	s.seconds[e.Worker] = slices.Insert(all, at, e.Seconds)
+	s.seconds[e.Worker] = append(s.seconds[e.Worker], e.Seconds)
 	return nil
 }
 
@@ -71,6 +69,7 @@ func (s *Shares) All() []Share {
 	all := []Share{}
 	for name, one := range s.by {
 		if x := s.seconds[name]; len(x) > 0 {
+			slices.Sort(x)
 			one.Median = x[len(x)/2]
 		}
 		all = append(all, *one)

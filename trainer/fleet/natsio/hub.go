@@ -54,13 +54,6 @@ func newHub(ctx context.Context, nc *nats.Conn, of space, shelf *fleet.Shelf) (*
 	return h, err
 }
 
-func (h *Hub) boxOf(r fleet.Role) *fleet.Mailbox {
-	if r == fleet.Scorers {
-		return h.scores
-	}
-	return h.box
-}
-
 // looks is how often the hub looks whether all is there that workers need.
 const looks = 5 * time.Second
 
@@ -158,14 +151,6 @@ func (h *Hub) Offer(ctx context.Context, name fleet.Hash, j fleet.Job, isUrgent 
 		_, err := h.js.Publish(ctx, h.workSubject(priority, name), text)
 		return err
 	})
-}
-
-// roleOf is who does a job.
-func roleOf(j fleet.Job) fleet.Role {
-	if j.Score != nil {
-		return fleet.Scorers
-	}
-	return fleet.Rolls
 }
 
 // Take is fleet.Hub's. Where nothing comes, nothing is taken.
@@ -309,15 +294,6 @@ func (h *Hub) Drop(ctx context.Context, name fleet.Hash) error {
 	h.mu.Unlock()
 	return h.blobs.Drop(ctx, name)
 }
-
-// Scores is the hub of workers who ask rewards. It ends with this one.
-func (h *Hub) Scores() fleet.Hub { return scoring{h} }
-
-type scoring struct{ *Hub }
-
-func (s scoring) Events() <-chan fleet.Event                   { return s.scores.Out() }
-func (s scoring) Take(ctx context.Context) (*fleet.Job, error) { return s.take(ctx, score) }
-func (s scoring) Close() error                                 { return nil }
 
 // Close ends the connection.
 func (h *Hub) Close() error {
