@@ -117,7 +117,7 @@ func (o Preference) Pairs(a Answered, pairs [][2]int, shift *Shift) (out Prefere
 		if o.Quality > 0 {
 			add(quality, o.Quality, p, [2]float64{1, 1})
 		}
-		better, worse := o.Beta*a.over(p[0]), o.Beta*a.over(p[1])
+		better, worse := float64(o.Beta*a.over(p[0])), float64(o.Beta*a.over(p[1]))
 		out.Better, out.Worse, out.Margin = out.Better+better/n, out.Worse+worse/n, out.Margin+(better-worse)/n
 		if better > worse {
 			out.Accuracy += 1 / n

@@ -87,7 +87,7 @@ func (t *training) askTwice(samples []trainer.Sample, first *scores) error {
 	squares, n := 0.0, 0.0
 	for i, v := range first.total {
 		if d := v - again.total[i]; !math.IsNaN(d) {
-			squares, n = squares+float64(d*d)/2, n+1
+			squares, n = squares+float64(d*d)/2, n+1 // exact: half of a rounded square
 		}
 	}
 	if n > 0 {
