@@ -3,19 +3,28 @@
 package attention
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/gemm"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
 //go:generate go run ./gen
 
-// pathOf chooses the passes of a path. Path AVX2 has those in plain Go.
+// pathOf chooses the passes of a path.
 func pathOf(at isa.Path, m kernels.Math, b gemm.Blocks) path {
 	p := goPath(m, b)
-	if at < isa.AVX512 {
+	switch {
+	case at < isa.AVX2:
+		return p
+	case at < isa.AVX512:
+		p.end, p.dots, p.weigh, p.grade = endAVX2, dotsAVX2, weighF32AVX2, gradeF32AVX2
+		if m == kernels.MathBF16 {
+			p.weigh, p.grade = weighBF16AVX2, gradeBF16AVX2
+		}
 		return p
 	}
 	p.end, p.dots = end512, dots512
@@ -44,6 +53,54 @@ func dots512(f *backward, h int) {
 	}
 	dot(unsafe.Pointer(&f.delta[0]), x, y, f.DO.SS*n, f.O.SS*n, f.Q.S, f.O.D)
 }
+
+// dotsAVX2 is dotsGo, where dO and O are of one type and rows of whole vectors.
+func dotsAVX2(f *backward, h int) {
+	if f.DO.DType != f.O.DType || f.Q.S == 0 || f.O.D%8 != 0 {
+		dotsGo(f, h)
+		return
+	}
+	n := f.O.DType.Size()
+	x, y := unsafe.Pointer(&f.DO.Raw()[f.DO.At(f.b, 0, h)*n]), unsafe.Pointer(&f.O.Raw()[f.O.At(f.b, 0, h)*n])
+	dot := dotRowsF32AVX2
+	if f.O.DType == kernels.BF16 {
+		dot = dotRowsBF16AVX2
+	}
+	dot(unsafe.Pointer(&f.delta[0]), x, y, f.DO.SS*n, f.O.SS*n, f.Q.S, f.O.D/8)
+}
+
+// endAVX2 is weighing.end: the logarithms in plain Go, O in vectors.
+func endAVX2(w *weighing, rows int) {
+	var keep [queries]uint32
+	for i := range queries {
+		w.r[i], w.lse[i] = 0, minusInf
+		if w.l[i] != 0 {
+			w.r[i], w.lse[i], keep[i] = ref.Div(1, w.l[i]), ref.FMA(ref.Log(w.l[i]), ref.Log2E, w.m[i]), math.MaxUint32
+		}
+	}
+	scaleAVX2(w.o, unsafe.Pointer(&w.r), unsafe.Pointer(&keep), rows)
+}
+
+//go:noescape
+func weighF32AVX2(w *weighing)
+
+//go:noescape
+func weighBF16AVX2(w *weighing)
+
+//go:noescape
+func gradeF32AVX2(x *grading)
+
+//go:noescape
+func gradeBF16AVX2(x *grading)
+
+//go:noescape
+func scaleAVX2(o, r, keep unsafe.Pointer, rows int)
+
+//go:noescape
+func dotRowsF32AVX2(dst, x, y unsafe.Pointer, xStride, yStride, rows, eights int)
+
+//go:noescape
+func dotRowsBF16AVX2(dst, x, y unsafe.Pointer, xStride, yStride, rows, eights int)
 
 //go:noescape
 func dotRowsF32(dst, x, y unsafe.Pointer, xStride, yStride, rows, d int)
