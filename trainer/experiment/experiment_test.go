@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/config"
@@ -78,36 +75,6 @@ func roundTrip(t *testing.T, e *Experiment) {
 	e.doc, e.given, again.doc, again.given = nil, nil, nil, nil
 	if !reflect.DeepEqual(e, again) {
 		t.Errorf("got %+v\nwant %+v\nthrough\n%s", again, e, b.String())
-	}
-}
-
-// TestBad: each archive has a file with one mistake, and its exact message.
-func TestBad(t *testing.T) {
-	files, _ := filepath.Glob("testdata/bad/*")
-	if len(files) < 170 {
-		t.Errorf("only %d files", len(files))
-	}
-	for _, f := range files {
-		archive, err := txtar.ParseFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(archive.Files) != 2 || archive.Files[1].Name != "message" {
-			t.Fatalf("%s: an archive has a .toml and what is said of it, a file named message", f)
-		}
-		name, text, want := archive.Files[0].Name, archive.Files[0].Data, archive.Files[1].Data
-		_, err = Parse(name, text, nil)
-		var mistakes config.Mistakes
-		if !errors.As(err, &mistakes) {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if got := err.Error() + "\n"; got != string(want) {
-			t.Errorf("%s: got\n%swant\n%s", name, got, want)
-		}
-		if n := 1; len(mistakes) != n && !strings.HasPrefix(name, "three-") {
-			t.Errorf("%s: %d mistakes", name, len(mistakes))
-		}
 	}
 }
 

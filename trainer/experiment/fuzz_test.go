@@ -18,6 +18,9 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(text, "sampler.steps=7")
 	}
+	for _, m := range allMistaken(f) {
+		f.Add(m.text, "")
+	}
 	f.Add([]byte(least), "sampler.window={kind='sliding', size=3, stride=9223372036854775807}")
 	f.Add([]byte(least), "sampler.window={kind='sliding', size=3, every=4611686018427387904}")
 	f.Add([]byte(least), "sampler.noise=10")
