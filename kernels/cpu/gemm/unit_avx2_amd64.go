@@ -9,7 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 )
 
-// Path AVX2 has kernels in assembly; its packing and its passes are plain Go.
+// Path AVX2 has kernels in assembly, and packs whole panels in it; the rest of packing is plain Go.
 
 // f32AVX2 is MathF32.
 type f32AVX2 struct{}
@@ -56,7 +56,8 @@ func (u f32AVX2) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int) 
 		}
 		return
 	}
-	b.blocks(tmp, col0, cols, k0, k, func(i, c int, x float32) { dst[i*panel+c] = x })
+	done := packingF32.whole(p, b, col0, cols, k0, k)
+	b.blocks(tmp, col0, cols, k0+done, k-done, func(i, c int, x float32) { dst[(done+i)*panel+c] = x })
 }
 
 var f32AVX2Rows = [7]func(*block){nil, f32AVX2Rows1, f32AVX2Rows2, f32AVX2Rows3, f32AVX2Rows4, f32AVX2Rows5, f32AVX2Rows6}
@@ -101,7 +102,8 @@ func (u wideAVX2) packB(p, tmp unsafe.Pointer, b operand, col0, cols, k0, k int)
 		}
 		return
 	}
-	b.blocks(tmp, col0, cols, k0, k, func(i, c int, x float32) { dst[paired(i, c)] = ref.ToBF16(x) })
+	done := packingBF16.whole(p, b, col0, cols, k0, k)
+	b.blocks(tmp, col0, cols, k0+done, k-done, func(i, c int, x float32) { dst[paired(done+i, c)] = ref.ToBF16(x) })
 }
 
 var wideAVX2Rows = [7]func(*block){nil, wideAVX2Rows1, wideAVX2Rows2, wideAVX2Rows3, wideAVX2Rows4, wideAVX2Rows5, wideAVX2Rows6}

@@ -37,6 +37,7 @@ func files() map[string][]byte {
 		"pack_amd64.s":       packFile().Bytes(),
 		"finish_amd64.s":     finishFile().Bytes(),
 		"avx2passes_amd64.s": avx2PassesFile().Bytes(),
+		"avx2pack_amd64.s":   avx2PackFile().Bytes(),
 		"bf16_amd64.s":       bf16.Bytes(),
 		"amx_amd64.s":        amxFile().Bytes(),
 		"neon_arm64.s":       neonFile(),
