@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets ptx
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -84,6 +84,13 @@ PEER_OUT ?= runs/peer
 
 peer:
 	go run ./internal/sidebyside -python $(PYTHON) -out $(PEER_OUT)
+
+# The PTX that ships, interpreted: the conformance suite in exact mode and on tensor cores, as many cases of each operation
+# as fit into so many millions of instructions of warps (MILLIONS), and what they cover.
+MILLIONS ?= 20
+ptx:
+	DARKROOM_PTX=$(MILLIONS) go test ./kernels/cuda/ptxtest -v -count=1 -timeout 2h
+	DARKROOM_PTX=$(MILLIONS) go test ./kernels/cuda -run PTX -v -count=1 -timeout 6h | grep -v 'RUN\|PASS: TestPTX.*/'
 
 # What a machine with a CUDA device needs to be asked everything at once, without Go: internal/ondevice/run.sh says how.
 device: ## runs/device

@@ -44,7 +44,7 @@ var places = [][]string{
 // nothing beside it. "." is the place's root. Tests may look up: a run's are also those of what it is made of.
 var floors = map[string][][]string{
 	"kernels/cpu":  {{"isa", "amxemu"}, {"noise", "peak", "gemm", "rows"}, {"attention"}, {"."}},
-	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double"}},
+	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double", "ptxtest"}},
 	"kernels/nn":   {{"safetensors", "hub"}, {"edition"}, {"."}, {"peft"}},
 	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}, {"sft"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},

@@ -5,10 +5,14 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
 // Open is OpenAs in the mode that the environment says.
 func Open(index int) (*Backend, error) { return OpenAs(index, os.Getenv(ModeVariable)) }
+
+// OpenOn starts the first device of a driver that is not the system's.
+func OpenOn(c driver.Caller, mode string) (*Backend, error) { return open(driver.New(c), 0, mode) }
 
 // SetMostGathered sets how many bytes of gathered operands a product may hold, for tests.
 func (b *Backend) SetMostGathered(n int) { b.reading.most = int64(n) }

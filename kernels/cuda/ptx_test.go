@@ -1,0 +1,100 @@
+//go:build !nocuda && linux && (amd64 || arm64)
+
+package cuda_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
+	"github.com/darkroom-rl/darkroom/kernels/cuda/ptxtest"
+	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
+)
+
+// ptxVariable makes the tests below take more cases: as many of each operation as fit into so many millions of
+// instructions of warps (make ptx). ptxOnly names operations, after commas.
+const (
+	ptxVariable = "DARKROOM_PTX"
+	ptxOnly     = "DARKROOM_PTX_ONLY"
+)
+
+// TestPTXExact holds the PTX that ships to ref, bit for bit.
+func TestPTXExact(t *testing.T) {
+	interpret(t, 80, "exact", func(kerneltest.Case) float64 { return 0 })
+}
+
+// TestPTXTensorCores holds products and attention by mma.sync near to ref.
+func TestPTXTensorCores(t *testing.T) { interpret(t, 80, "own", nearOnTensorCores) }
+
+// interpret runs the first cases of every operation on interpreted PTX, and says what that covers.
+func interpret(t *testing.T, capability int, mode string, near func(kerneltest.Case) float64) {
+	if testing.Short() {
+		t.Skip("the image takes half a second to unpack")
+	}
+	millions, err := strconv.ParseFloat(os.Getenv(ptxVariable), 64)
+	if err != nil {
+		millions = 0.03
+	}
+	d := ptxtest.New(capability)
+	b, err := cuda.OpenOn(d, mode)
+	if err != nil {
+		t.Fatal(err, d.Last)
+	}
+	defer b.Close()
+	spent, ran, all := map[string]uint64{}, map[string]int{}, map[string]int{}
+	last, before := "", d.Ran()
+	only := os.Getenv(ptxOnly)
+	kerneltest.RunNear(t, b, func(c kerneltest.Case) float64 {
+		spent[last], before = spent[last]+d.Ran()-before, d.Ran()
+		if d.Last != nil {
+			t.Error(d.Last)
+		}
+		d.Again()
+		tolerance := near(c)
+		if tolerance < 0 {
+			return tolerance
+		}
+		all[c.Op]++
+		asked := only == "" || slices.Contains(strings.Split(only, ","), c.Op)
+		if !asked || float64(spent[c.Op]) > millions*1e6 {
+			return -1
+		}
+		last = c.Op
+		ran[c.Op]++
+		return tolerance
+	})
+	if d.Last != nil {
+		t.Error(d.Last)
+	}
+	report(t, d, ran, all)
+}
+
+// report says how many cases have run, and which of the kernels' instructions.
+func report(t *testing.T, d *ptxtest.Device, ran, all map[string]int) {
+	var cases []string
+	n, of := 0, 0
+	for _, op := range slices.Sorted(maps.Keys(all)) {
+		n, of = n+ran[op], of+all[op]
+		cases = append(cases, fmt.Sprintf("%s %d/%d", op, ran[op], all[op]))
+	}
+	names, places, have := 0, [2]int{}, d.Coverage()
+	var missed []string
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		c := have[name]
+		places[0], places[1] = places[0]+c[0], places[1]+c[1]
+		if c[0] > 0 {
+			names++
+		} else {
+			missed = append(missed, name)
+		}
+	}
+	t.Logf("%d of %d cases (%s)", n, of, strings.Join(cases, ", "))
+	t.Logf("%d kernels; %d of %d instructions by name, %d of %d places; %.1f million instructions of warps",
+		len(d.Kernels()), names, len(have), places[0], places[1], float64(d.Ran())/1e6)
+	t.Logf("not run: %s", strings.Join(missed, " "))
+}

@@ -1,0 +1,160 @@
+package ptxtest
+
+import "slices"
+
+// A block of a launch: its warps, their shared memory and barriers.
+type block struct {
+	p       *program
+	global  *Global
+	args    []byte
+	shared  []byte
+	threads int
+	x, y    int
+	grid    [2]int
+	warps   []*warp
+
+	late     bool // what may come late does
+	numbered [16]numbered
+	progress int          // what others may wait for has happened so often
+	place    *instruction // what runs
+	running  *warp
+}
+
+// A numbered barrier: who has come in this turn, in threads.
+type numbered struct {
+	come, want int
+	waiting    []*warp
+}
+
+// An arrangement is in which order the warps of a launch run. A device may choose any.
+type arrangement int
+
+const (
+	beside arrangement = iota // by turns of few instructions; copies come late
+	ahead                     // each as far as it can go, from the first on; copies come at once
+	behind                    // from the last on
+	arrangements
+)
+
+// run runs the block to its end.
+func (b *block) run(order arrangement) {
+	turn := 1 << 30
+	if b.late = order == beside; b.late {
+		turn = 48
+	}
+	b.numbered, b.progress = [16]numbered{}, 0
+	for _, w := range b.warps {
+		w.begin()
+	}
+	warps := slices.Clone(b.warps)
+	if order == behind || order == beside && b.x&1 == 1 {
+		slices.Reverse(warps)
+	}
+	for idle := 0; b.alive(); {
+		before, free := b.progress, false
+		for _, w := range warps {
+			if b.running = w; w.live == 0 || w.waits {
+				continue
+			}
+			w.run(turn)
+			free = free || w.live != 0 && !w.waits && !w.gaveWay
+		}
+		if idle++; free || b.progress != before {
+			idle = 0
+		}
+		if idle > 1 {
+			b.running = nil
+			fail(-1, "%s", b.stuck())
+		}
+	}
+}
+
+func (b *block) alive() bool {
+	return slices.ContainsFunc(b.warps, func(w *warp) bool { return w.live != 0 })
+}
+
+// stuck says who waits where.
+func (b *block) stuck() string {
+	text := "warps wait at a barrier that others never reach:"
+	for _, w := range b.warps {
+		pc, _, _ := w.lowest()
+		switch {
+		case w.live == 0:
+			text += " ended"
+		case int(pc) < len(w.p.code):
+			text += " " + w.p.code[max(pc-1, 0)].at()
+		}
+	}
+	return text
+}
+
+// arrive counts a warp at a numbered barrier, which ends its turn when `want` threads have come; 0 is all that live.
+func (b *block) arrive(w *warp, id uint32, want int, waits bool) {
+	if id >= uint32(len(b.numbered)) {
+		fail(-1, "barrier %d; there are %d", id, len(b.numbered))
+	}
+	n := &b.numbered[id]
+	if n.come > 0 && n.want != want {
+		fail(-1, "barrier %d is waited for by %d threads and by %d (0: all)", id, n.want, want)
+	}
+	if n.want = want; want%lanes != 0 {
+		fail(-1, "barrier %d for %d threads, which are no whole warps", id, want)
+	}
+	n.come += lanes
+	if waits {
+		w.waits = true
+		n.waiting = append(n.waiting, w)
+	}
+	b.progress++
+	b.settle()
+}
+
+// settle ends the turns of barriers to which all have come.
+func (b *block) settle() {
+	living := 0
+	for _, w := range b.warps {
+		if w.live != 0 {
+			living += lanes
+		}
+	}
+	for i := range b.numbered {
+		n := &b.numbered[i]
+		want := n.want
+		if want == 0 {
+			want = living
+		}
+		if n.come == 0 || n.come < want {
+			continue
+		}
+		for _, w := range n.waiting {
+			w.waits = false
+		}
+		*n = numbered{}
+		b.progress++
+	}
+}
+
+var barriers = map[string]row{
+	"bar.sync":   {"i", func(w *warp, in *instruction, m uint32) { w.b.arrive(w, w.r(in.args[0])[0], 0, true) }, barrier},
+	"bar.sync.n": {"rr", func(w *warp, in *instruction, m uint32) { w.counted(in, m, true) }, barrier},
+	"bar.arrive": {"rr", func(w *warp, in *instruction, m uint32) { w.counted(in, m, false) }, barrier},
+}
+
+// counted is a barrier of so many threads. Its number and theirs are the same in all lanes.
+func (w *warp) counted(in *instruction, m uint32, waits bool) {
+	id, n := w.same(in.args[0], m), w.same(in.args[1], m)
+	w.b.arrive(w, id, int(n), waits)
+}
+
+// same is an operand's value, which must be that of all lanes.
+func (w *warp) same(o operand, m uint32) (v uint32) {
+	all := w.r(o)
+	first := true
+	each(m, func(l int) {
+		if !first && all[l] != v {
+			fail(l, "lanes of a warp name different barriers or counts")
+		}
+		v, first = all[l], false
+	})
+	return v
+}

@@ -1,0 +1,27 @@
+// Package ptxtest runs PTX for tests: the text that drivers compile, not its host twin.
+//
+// Start with New, which returns a Device: a driver.Caller over interpreted kernels, for cuda.Open in a test. driver.go
+// has the driver's functions, launch.go a launch.
+//
+// parse.go splits text into functions and statements. link.go gives a kernel's registers their places and puts called
+// functions in place of calls. table.go finds the row of an instruction: what its operands are, and what it does. Rows
+// are in arithmetic.go, float.go, compare.go, convert.go, move.go (registers), access.go (memory), exchange.go (a
+// warp's lanes), mma.go (fragments of tensor cores), copies.go (cp.async). round.go has roundings.
+//
+// warp.go runs the lanes of a warp: those at the lowest place of the program go on, so that lanes meet where
+// branches end. block.go lets warps take turns and has the numbered barriers.
+//
+// # What it is strict about
+//
+// An access outside an allocation, or not aligned to its size, ends a launch with the kernel, the line and the lane. So
+// does an instruction for a whole warp that some lanes never reach, and a barrier that some warps never reach. Fresh
+// memory is NaN. What cp.async brings is NaN until its group is waited for. Launches of a kernel take turns at three
+// orders of warps: in turns of few instructions, and each warp as far as it can go, from the first on and from the
+// last on.
+//
+// Fragments and roundings follow NVIDIA's document "Parallel Thread Execution ISA", sections 9.7.3 (floating point),
+// 9.7.9 (data movement) and 9.7.14 (matrices). They are not taken from the kernels. Instructions that the images do not
+// use are not there: an image that uses one is refused by name.
+//
+// It cannot show speed, bank conflicts, or what ptxas makes of the text.
+package ptxtest

@@ -1,0 +1,163 @@
+package ptxtest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+)
+
+// A Device is a libcuda with one device that runs PTX: a driver.Caller. Streams do their work when it is asked for.
+type Device struct {
+	Capability int                      // 80 is 8.0
+	Last       error                    // why the last launch failed
+	Idle       bool                     // launches are taken and not run
+	Edit       func(text string) string // changes images before they are read
+
+	memory  *Global
+	pinned  map[uintptr][]byte
+	modules []*module
+	entries []*entry
+	lost    int32
+}
+
+// An entry is a kernel that was asked for.
+type entry struct {
+	p      *program
+	shared int
+}
+
+// New is a device of a compute capability: 80, 90.
+func New(capability int) *Device {
+	return &Device{Capability: capability, memory: newGlobal(), pinned: map[uintptr][]byte{}}
+}
+
+// The driver's own numbers.
+const (
+	invalidValue  = 1
+	invalidImage  = 200
+	noBinary      = 209
+	invalidPTX    = 218
+	invalidHandle = 400
+	notFound      = 500
+	illegal       = 700
+	launchFailed  = 719
+)
+
+// Call is a driver.Caller's.
+func (d *Device) Call(name string, args ...uintptr) (int32, error) {
+	f, ok := calls[name]
+	if !ok {
+		return 0, fmt.Errorf("the interpreter's driver has no %s", name)
+	}
+	if d.lost != 0 {
+		return d.lost, nil
+	}
+	return f(d, args), nil
+}
+
+var calls = map[string]func(d *Device, a []uintptr) int32{
+	"cuInit":             func(*Device, []uintptr) int32 { return 0 },
+	"cuDriverGetVersion": func(_ *Device, a []uintptr) int32 { return put32(a[0], 12000) },
+	"cuGetErrorName":     func(*Device, []uintptr) int32 { return invalidValue },
+	"cuDeviceGetCount":   func(_ *Device, a []uintptr) int32 { return put32(a[0], 1) },
+	"cuDeviceGet":        func(_ *Device, a []uintptr) int32 { return put32(a[0], 0) },
+	"cuDeviceGetName": func(_ *Device, a []uintptr) int32 {
+		copy(memoryAt(a[0], int(a[1])), "interpreter of PTX\x00")
+		return 0
+	},
+	"cuDeviceTotalMem_v2":  func(_ *Device, a []uintptr) int32 { return put64(a[0], 2<<30) },
+	"cuDeviceGetAttribute": func(d *Device, a []uintptr) int32 { return d.attribute(a[0], int(a[1])) },
+
+	"cuDevicePrimaryCtxRetain":     func(_ *Device, a []uintptr) int32 { return put64(a[0], 1) },
+	"cuDevicePrimaryCtxRelease_v2": func(*Device, []uintptr) int32 { return 0 },
+	"cuCtxSetCurrent":              func(*Device, []uintptr) int32 { return 0 },
+	"cuStreamCreate":               func(_ *Device, a []uintptr) int32 { return put64(a[0], 1) },
+	"cuStreamDestroy_v2":           func(*Device, []uintptr) int32 { return 0 },
+	"cuStreamSynchronize":          func(*Device, []uintptr) int32 { return 0 },
+	"cuStreamQuery":                func(*Device, []uintptr) int32 { return 0 },
+	"cuEventCreate":                func(_ *Device, a []uintptr) int32 { return put64(a[0], 1) },
+	"cuEventDestroy_v2":            func(*Device, []uintptr) int32 { return 0 },
+	"cuEventRecord":                func(*Device, []uintptr) int32 { return 0 },
+	"cuEventSynchronize":           func(*Device, []uintptr) int32 { return 0 },
+
+	"cuMemGetInfo_v2": func(d *Device, a []uintptr) int32 {
+		put64(a[0], uint64(2<<30-d.memory.used))
+		return put64(a[1], 2<<30)
+	},
+	"cuMemAlloc_v2": func(d *Device, a []uintptr) int32 { return put64(a[0], d.memory.take(int(a[1]))) },
+	"cuMemFree_v2": func(d *Device, a []uintptr) int32 {
+		if !d.memory.give(uint64(a[0])) {
+			return invalidValue
+		}
+		return 0
+	},
+	"cuMemHostAlloc":       func(d *Device, a []uintptr) int32 { return d.pin(a[0], int(a[1])) },
+	"cuMemFreeHost":        func(d *Device, a []uintptr) int32 { delete(d.pinned, a[0]); return 0 },
+	"cuMemcpyHtoDAsync_v2": func(d *Device, a []uintptr) int32 { return d.copy(a[0], a[1], int(a[2]), true) },
+	"cuMemcpyDtoHAsync_v2": func(d *Device, a []uintptr) int32 { return d.copy(a[1], a[0], int(a[2]), false) },
+
+	"cuModuleLoadData":    func(d *Device, a []uintptr) int32 { return d.load(a[0], a[1]) },
+	"cuModuleUnload":      func(*Device, []uintptr) int32 { return 0 },
+	"cuModuleGetFunction": func(d *Device, a []uintptr) int32 { return d.function(a[0], int(a[1]), text(a[2])) },
+	"cuFuncSetAttribute":  func(d *Device, a []uintptr) int32 { return d.allow(int(a[0]), int(a[1]), int(a[2])) },
+	"cuLaunchKernel":      func(d *Device, a []uintptr) int32 { return d.launch(a) },
+}
+
+// memoryAt is memory that is not the interpreter's: what the backend passes by its address.
+func memoryAt(p uintptr, n int) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), n)
+}
+
+func put32(to uintptr, v uint32) int32 { binary.LittleEndian.PutUint32(memoryAt(to, 4), v); return 0 }
+func put64(to uintptr, v uint64) int32 { binary.LittleEndian.PutUint64(memoryAt(to, 8), v); return 0 }
+
+// text is a string that ends with a zero.
+func text(p uintptr) string {
+	n := 0
+	for memoryAt(p+uintptr(n), 1)[0] != 0 {
+		n++
+	}
+	return string(memoryAt(p, n))
+}
+
+// attribute is what a device is asked for: multiprocessors, compute capability, shared memory of a block.
+func (d *Device) attribute(to uintptr, which int) int32 {
+	switch which {
+	case 16:
+		return put32(to, 2)
+	case 75:
+		return put32(to, uint32(d.Capability/10))
+	case 76:
+		return put32(to, uint32(d.Capability%10))
+	case 97:
+		return put32(to, d.mostShared())
+	}
+	return invalidValue
+}
+
+func (d *Device) mostShared() uint32 {
+	if d.Capability == 90 {
+		return 227 << 10
+	}
+	return 163 << 10
+}
+
+func (d *Device) pin(to uintptr, n int) int32 {
+	b := make([]byte, n)
+	p := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	d.pinned[p] = b
+	return put64(to, uint64(p))
+}
+
+func (d *Device) copy(device, host uintptr, n int, up bool) int32 {
+	at := d.memory.bytes(uint64(device), n)
+	switch {
+	case at == nil:
+		return illegal
+	case up:
+		copy(at, memoryAt(host, n))
+	default:
+		copy(memoryAt(host, n), at)
+	}
+	return 0
+}

@@ -1,0 +1,294 @@
+package ptxtest
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A linker makes a program of a kernel's statements and of the functions that it calls, which come before it: so lanes
+// that are inside a function are the lowest, and come back to the others before these go on. No function calls itself;
+// so its parameters, its result and the place to come back to are registers.
+type linker struct {
+	m      *module
+	p      *program
+	labels map[string]int32
+	jumps  map[int]string   // instructions whose target is not known yet
+	places map[string]int32 // of constants
+	called map[string]callee
+}
+
+// A callee is a function that has its place in the program.
+type callee struct {
+	at     int32
+	params []operand
+	result operand
+	back   operand
+}
+
+// A scope is what a bracket holds: names, and families of names (%r<50>).
+type scope struct {
+	up       *scope
+	names    map[string]operand
+	families map[string]family
+	function string
+	back     operand // of a function: where it was called from
+}
+
+type family struct {
+	class class
+	n     int
+}
+
+func (s *scope) inner() *scope {
+	return &scope{s, map[string]operand{}, map[string]family{}, s.function, s.back}
+}
+
+var maxThreads = regexp.MustCompile(`\.maxntid (\d+)`)
+
+// link is a kernel's program.
+func (m *module) link(name string) (*program, error) {
+	if p, ok := m.kernels[name]; ok {
+		return p, nil
+	}
+	f, ok := m.functions[name]
+	if !ok || !f.entry {
+		return nil, fmt.Errorf("there is no kernel %s", name)
+	}
+	l := &linker{m: m, p: &program{name: name, threads: 1024}, labels: map[string]int32{}, jumps: map[int]string{},
+		places: map[string]int32{}, called: map[string]callee{}}
+	top := (&scope{function: name}).inner()
+	for i, name := range specials {
+		top.names[name] = operand{class: word, i: int32(i)}
+	}
+	l.p.registers[word] = len(specials)
+	for _, p := range f.params {
+		top.names[p.name] = l.constant("0", 0, 0)
+		l.p.paramBytes = max(p.bytes, l.p.paramBytes)
+	}
+	top.names["dk_shared"] = l.constant(strconv.Itoa(sharedBase), sharedBase, sharedBase)
+	err := l.callees(f, top)
+	l.p.start = int32(len(l.p.code))
+	if err == nil {
+		err = l.function(f, top)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	l.p.code = append(l.p.code, instruction{op: "ret", row: rows["ret"], guard: -1})
+	for at, label := range l.jumps {
+		to, ok := l.labels[label]
+		if !ok {
+			return nil, fmt.Errorf("%s: line %d: there is no label %s", name, l.p.code[at].line, label)
+		}
+		l.p.code[at].target = to
+	}
+	m.kernels[name] = l.p
+	return l.p, nil
+}
+
+// specials are registers that a launch fills, in the order of their places.
+var specials = []string{"%tid.x", "%ctaid.x", "%ctaid.y", "%ntid.x", "%nctaid.x", "%nctaid.y", "%laneid"}
+
+// function adds a function's statements.
+func (l *linker) function(f *function, s *scope) error {
+	all, err := f.statements()
+	if err != nil {
+		return err
+	}
+	for _, st := range all {
+		switch st.op {
+		case "{":
+			s = s.inner()
+		case "}":
+			s = s.up
+		default:
+			if err := l.statement(st, s); err != nil {
+				return fmt.Errorf("line %d: %s %s: %w", st.line, st.op, strings.Join(st.args, ", "), err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *linker) statement(st statement, s *scope) error {
+	switch op := st.op; op {
+	case ".pragma":
+	case ".reg", ".param", ".local":
+		return l.declare(op, st.args[0], s)
+	case "label":
+		l.labels[st.args[0]+"@"+s.function] = int32(len(l.p.code))
+	case "call.uni":
+		return l.call(st, s)
+	case "ret":
+		if s.back.class != none {
+			st.op = "ret.back"
+		}
+		if err := l.instruction(st, s); err != nil {
+			return err
+		}
+		l.p.code[len(l.p.code)-1].target = s.back.i
+	default:
+		return l.instruction(st, s)
+	}
+	return nil
+}
+
+var declared = regexp.MustCompile(`^(?:\.align \d+\s+)?(\.\w+)\s+([%\w]+)(?:<(\d+)>|\[(\d+)\])?$`)
+
+// declare gives names their places. Parameters of calls are registers.
+func (l *linker) declare(kind, text string, s *scope) error {
+	d := declared.FindStringSubmatch(text)
+	if d == nil {
+		return fmt.Errorf("a declaration of another form")
+	}
+	n, _ := strconv.Atoi(d[3] + d[4])
+	switch c := classOf(d[1]); {
+	case kind == ".local":
+		at := (l.p.localBytes + 15) / 16 * 16
+		s.names[d[2]] = l.constant(fmt.Sprint(at), uint64(at), uint32(at))
+		l.p.localBytes = at + n
+	case c == none:
+		return fmt.Errorf("registers of %s", d[1])
+	case d[3] != "":
+		s.families[d[2]] = family{c, n}
+	default:
+		s.names[d[2]] = l.register(c)
+	}
+	return nil
+}
+
+func (l *linker) register(c class) operand {
+	file := c
+	if c == half {
+		file = word
+	}
+	l.p.registers[file]++
+	return operand{class: c, i: int32(l.p.registers[file] - 1)}
+}
+
+// callees gives the functions that one calls their places, unless they have them.
+func (l *linker) callees(f *function, top *scope) error {
+	all, err := f.statements()
+	if err != nil {
+		return err
+	}
+	for _, st := range all {
+		if st.op != "call.uni" {
+			continue
+		}
+		name := st.args[0]
+		if strings.HasPrefix(name, "(") {
+			name = st.args[1]
+		}
+		g, ok := l.m.functions[name]
+		if !ok {
+			return fmt.Errorf("there is no function %s", name)
+		}
+		if _, ok := l.called[name]; !ok {
+			if err := l.callee(g, top); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *linker) callee(f *function, top *scope) error {
+	if err := l.callees(f, top); err != nil {
+		return err
+	}
+	c := callee{at: int32(len(l.p.code)), back: l.register(word)}
+	in := &scope{names: map[string]operand{}, families: map[string]family{}, function: f.name, back: c.back}
+	for _, name := range append(specials, "dk_shared") {
+		in.names[name] = top.names[name]
+	}
+	for _, p := range f.params {
+		o := l.register(p.class)
+		c.params = append(c.params, o)
+		in.names[p.name] = o
+	}
+	if f.result != "" {
+		c.result = l.register(word)
+		in.names[f.result] = c.result
+	}
+	l.called[f.name] = c
+	return l.function(f, in)
+}
+
+// call moves the arguments to the parameters, goes to the function, and moves its result.
+func (l *linker) call(st statement, s *scope) error {
+	result, args := "", st.args
+	if strings.HasPrefix(args[0], "(") {
+		result, args = strings.Trim(args[0], "( \n\t)"), args[1:]
+	}
+	c := l.called[args[0]]
+	var given []string
+	if len(args) > 1 {
+		given = split(strings.Trim(args[1], "( \n\t)"))
+	}
+	if len(given) != len(c.params) {
+		return fmt.Errorf("%d arguments for %d parameters", len(given), len(c.params))
+	}
+	for i, p := range c.params {
+		o, err := l.operand(given[i], s)
+		if err != nil {
+			return err
+		}
+		l.pass(p, o, st.line)
+	}
+	l.p.code = append(l.p.code, instruction{op: "call.uni", line: st.line, row: rows["call"], guard: -1, target: c.at,
+		args: []operand{c.back}})
+	if result == "" {
+		return nil
+	}
+	o, err := l.operand(result, s)
+	l.pass(o, c.result, st.line)
+	return err
+}
+
+// pass moves a parameter or a result.
+func (l *linker) pass(to, from operand, line int) {
+	name := "mov.b32"
+	if to.class == double {
+		name = "mov.b64"
+	}
+	l.p.code = append(l.p.code, instruction{op: name, line: line, row: rows[name], guard: -1, args: []operand{to, from}})
+}
+
+// constant is a number's place among the constants, kept both ways.
+func (l *linker) constant(text string, wide uint64, narrow uint32) operand {
+	i, ok := l.places[text]
+	if !ok {
+		i = int32(len(l.p.wide))
+		l.places[text] = i
+		var w words
+		var d doubles
+		for lane := range w {
+			w[lane], d[lane] = narrow, wide
+		}
+		l.p.constants, l.p.wide = append(l.p.constants, w), append(l.p.wide, d)
+	}
+	return operand{class: constant, i: i}
+}
+
+// number reads a constant: whole, or the bits of a float (0f3F800000, 0d3FF0000000000000).
+func (l *linker) number(text string) (operand, error) {
+	switch {
+	case strings.HasPrefix(text, "0f"):
+		v, err := strconv.ParseUint(text[2:], 16, 32)
+		return l.constant(text, math.Float64bits(float64(math.Float32frombits(uint32(v)))), uint32(v)), err
+	case strings.HasPrefix(text, "0d"):
+		v, err := strconv.ParseUint(text[2:], 16, 64)
+		return l.constant(text, v, 0), err
+	}
+	v, err := strconv.ParseInt(text, 0, 64)
+	if err != nil {
+		var u uint64
+		u, err = strconv.ParseUint(text, 0, 64)
+		v = int64(u)
+	}
+	return l.constant(text, uint64(v), uint32(v)), err
+}

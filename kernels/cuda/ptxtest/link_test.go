@@ -1,0 +1,54 @@
+package ptxtest
+
+import (
+	"io"
+	"os"
+	"testing"
+
+	"github.com/ulikunitz/xz"
+)
+
+// image is the text of an image that ships.
+func image(t *testing.T, name string) string {
+	t.Helper()
+	f, err := os.Open("../images/" + name + ".xz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := xz.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestImagesLink: every kernel of the images is made of instructions that the interpreter knows.
+func TestImagesLink(t *testing.T) {
+	if os.Getenv("DARKROOM_PTX") == "" {
+		t.Skip("all kernels take three seconds: make ptx")
+	}
+	m, err := parse(image(t, "ptx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels, places := 0, 0
+	for name, f := range m.functions {
+		if !f.entry {
+			continue
+		}
+		p, err := m.link(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		kernels, places = kernels+1, places+len(p.code)
+	}
+	if t.Logf("%d kernels, %d instructions", kernels, places); kernels < 90 {
+		t.Errorf("%d kernels", kernels)
+	}
+}

@@ -1,0 +1,146 @@
+package ptxtest
+
+import (
+	"fmt"
+	"sort"
+)
+
+// Where spaces lie. A generic address is a global one, or lies in a window.
+const (
+	sharedWindow = 1 << 56
+	localWindow  = 2 << 56
+	paramWindow  = 3 << 56
+	windowMask   = 0xff << 56
+
+	// Dynamic shared memory begins at a multiple of 128, as the images ask for, and of no more.
+	sharedBase = 1024 + 128
+
+	firstGlobal = 0x7000_0000_0000
+	pageBytes   = 4096
+)
+
+// Global is device memory: allocations that lie apart, so that what goes beyond one meets nothing. No address comes
+// again.
+type Global struct {
+	live []*allocation // ascending
+	last *allocation
+	next uint64
+	used int
+}
+
+type allocation struct {
+	at   uint64
+	data []byte
+}
+
+func newGlobal() *Global { return &Global{next: firstGlobal} }
+
+// take is n bytes, each 0xFF: NaN in every type.
+func (g *Global) take(n int) uint64 {
+	a := &allocation{g.next, make([]byte, n)}
+	for i := range a.data {
+		a.data[i] = 0xff
+	}
+	g.live = append(g.live, a)
+	g.next += uint64(n+2*pageBytes-1) / pageBytes * pageBytes
+	g.used += n
+	return a.at
+}
+
+func (g *Global) give(at uint64) bool {
+	i := g.search(at)
+	if i < 0 || g.live[i].at != at {
+		return false
+	}
+	g.used -= len(g.live[i].data)
+	g.live = append(g.live[:i], g.live[i+1:]...)
+	g.last = nil
+	return true
+}
+
+// search is the last allocation that begins at an address or before it.
+func (g *Global) search(at uint64) int {
+	return sort.Search(len(g.live), func(i int) bool { return g.live[i].at > at }) - 1
+}
+
+// bytes are n from an address on, nil where there is no such memory.
+func (g *Global) bytes(at uint64, n int) []byte {
+	a := g.last
+	if a == nil || at < a.at || at-a.at+uint64(n) > uint64(len(a.data)) {
+		i := g.search(at)
+		if i < 0 {
+			return nil
+		}
+		if a = g.live[i]; at-a.at > uint64(len(a.data)) || at-a.at+uint64(n) > uint64(len(a.data)) {
+			return nil
+		}
+		g.last = a
+	}
+	i := at - a.at
+	return a.data[i : i+uint64(n) : i+uint64(n)]
+}
+
+// A space is where an access goes.
+type space byte
+
+const (
+	generic space = iota
+	global
+	shared
+	local
+	param
+)
+
+var spaces = map[string]space{"global": global, "shared": shared, "shared::cta": shared, "local": local, "param": param}
+
+// A fault is what ends a launch.
+type fault struct {
+	lane int // -1: no lane's own
+	text string
+}
+
+func fail(lane int, format string, args ...any) { panic(fault{lane, fmt.Sprintf(format, args...)}) }
+
+// bytes are n of a space at an address, for a lane.
+func (w *warp) bytes(s space, lane int, at uint64, n int, writes bool) []byte {
+	if at%uint64(n) != 0 {
+		fail(lane, "%d bytes at %#x, which is no multiple of them", n, at)
+	}
+	if s == generic {
+		switch at & windowMask {
+		case sharedWindow:
+			s, at = shared, at-sharedWindow
+		case localWindow:
+			s, at = local, at-localWindow
+		case paramWindow:
+			s, at = param, at-paramWindow
+		default:
+			s = global
+		}
+	}
+	var found []byte
+	switch s {
+	case global:
+		found = w.b.global.bytes(at, n)
+	case shared:
+		found = within(w.b.shared, at-sharedBase, n)
+	case local:
+		found = within(w.local[lane*w.p.localBytes:(lane+1)*w.p.localBytes], at, n)
+	case param:
+		if !writes {
+			found = within(w.b.args, at, n)
+		}
+	}
+	if found == nil {
+		name := [...]string{"", "global", "shared", "local", "parameters"}[s]
+		fail(lane, "%d bytes at %#x are in no memory of its own (%s)", n, at, name)
+	}
+	return found
+}
+
+func within(b []byte, at uint64, n int) []byte {
+	if at > uint64(len(b)) || at+uint64(n) > uint64(len(b)) {
+		return nil
+	}
+	return b[at : at+uint64(n) : at+uint64(n)]
+}

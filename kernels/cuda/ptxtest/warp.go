@@ -1,0 +1,217 @@
+package ptxtest
+
+import "math"
+
+// A warp is 32 lanes, each at its own place of the program. Those at the lowest place go on together; a compiler lays
+// out a branch before the place where its ways meet, so lanes meet there again. Lanes that wait for others of the warp
+// are parked until these come to the same place.
+type warp struct {
+	p          *program
+	b          *block
+	id         int
+	words      []words
+	doubles    []doubles
+	predicates []uint32
+	local      []byte
+
+	pc     [lanes]int32
+	live   uint32 // lanes that have not ended
+	parked uint32
+	begun  [lanes]begun // copies (copies.go)
+
+	waits    bool // at a barrier of the block
+	gaveWay  bool // in its last turn, to others that it waits for
+	at       doubles
+	unread32 words
+	unread64 doubles
+}
+
+func newWarp(p *program, b *block, id int) *warp {
+	w := &warp{p: p, b: b, id: id, words: make([]words, p.registers[word]), doubles: make([]doubles, p.registers[double]),
+		predicates: make([]uint32, p.registers[predicate]), local: make([]byte, lanes*p.localBytes)}
+	return w
+}
+
+// begin puts a warp at a kernel's first instruction. What a register has before it is written is an arbitrary number.
+func (w *warp) begin() {
+	for i := range w.words {
+		for l := range w.words[i] {
+			w.words[i][l] = 0xffbadbad
+		}
+	}
+	for i := range w.doubles {
+		for l := range w.doubles[i] {
+			w.doubles[i][l] = 0xffbadbad_ffbadbad
+		}
+	}
+	for i := range w.predicates {
+		w.predicates[i] = 0x5a5a5a5a
+	}
+	for i := range w.local {
+		w.local[i] = 0xff
+	}
+	w.live, w.parked, w.waits = 0, 0, false
+	for l := range lanes {
+		t := w.id*lanes + l
+		w.pc[l], w.begun[l] = w.p.start, begun{}
+		if t < w.b.threads {
+			w.live |= 1 << l
+		}
+		for i, v := range [...]int{t, w.b.x, w.b.y, w.b.threads, w.b.grid[0], w.b.grid[1], l} {
+			w.words[i][l] = uint32(v)
+		}
+	}
+}
+
+// lowest are the lanes that go on, where, and the place at which others are met.
+func (w *warp) lowest() (pc int32, m uint32, limit int32) {
+	pc, limit = math.MaxInt32, math.MaxInt32
+	for ready, l := w.live&^w.parked, 0; ready != 0; ready, l = ready>>1, l+1 {
+		if ready&1 == 0 {
+			continue
+		}
+		switch at := w.pc[l]; {
+		case at < pc:
+			limit, pc, m = pc, at, 1<<l
+		case at == pc:
+			m |= 1 << l
+		case at < limit:
+			limit = at
+		}
+	}
+	return pc, m, limit
+}
+
+func (w *warp) move(m uint32, pc int32) {
+	each(m, func(l int) { w.pc[l] = pc })
+}
+
+// run goes on for about so many instructions, until the warp ends, waits, or gives way.
+func (w *warp) run(budget int) {
+	w.gaveWay = false
+	for w.live != 0 && !w.waits && !w.gaveWay && budget > 0 {
+		pc, m, limit := w.lowest()
+		if m == 0 {
+			fail(-1, "lanes %08x wait for lanes of their warp that never come", w.parked)
+		}
+		budget -= w.straight(pc, m, limit)
+	}
+}
+
+// straight runs lanes from one place on until their ways part, others are met, or something is waited for. It returns
+// how many instructions that took.
+func (w *warp) straight(pc int32, m uint32, limit int32) (n int) {
+	for ; pc < limit; pc++ {
+		in := &w.p.code[pc]
+		w.b.place = in
+		n++
+		g := m
+		if in.guard >= 0 {
+			p := w.predicates[in.guard]
+			if in.negate {
+				p = ^p
+			}
+			g &= p
+		}
+		if g != 0 {
+			in.runs++
+		}
+		switch in.row.flow {
+		case onwards:
+			if g != 0 {
+				in.row.run(w, in, g)
+			}
+		case branch:
+			if g == m {
+				w.move(m, in.target)
+				return n
+			}
+			if g != 0 {
+				w.move(g, in.target)
+				w.move(m&^g, pc+1)
+				return n
+			}
+		case call:
+			back := &w.words[in.args[0].i]
+			each(g, func(l int) { back[l] = uint32(pc + 1) })
+			w.move(g, in.target)
+			return n
+		case back:
+			if g != 0 {
+				w.move(m, pc+1)
+				in.row.run(w, in, g)
+				return n
+			}
+		case exit:
+			if g != 0 {
+				w.end(g)
+				if m &^= g; m == 0 {
+					return n
+				}
+			}
+		default:
+			if g != m {
+				if g != 0 {
+					fail(-1, "lanes %08x of %08x alone come to an instruction of the whole warp", g, m)
+				}
+				continue
+			}
+			if !w.meet(in, pc, m) {
+				return n
+			}
+			m |= w.parked & w.here(pc)
+			w.parked &^= m
+			in.row.run(w, in, m)
+			if w.waits || w.gaveWay || m != w.live {
+				w.move(m, pc+1)
+				return n
+			}
+		}
+	}
+	w.move(m, pc)
+	return n
+}
+
+// here are the lanes at a place.
+func (w *warp) here(pc int32) (m uint32) {
+	each(w.live, func(l int) {
+		if w.pc[l] == pc {
+			m |= 1 << l
+		}
+	})
+	return m
+}
+
+// meet says that all lanes have come that an instruction needs. Otherwise those that have are parked.
+func (w *warp) meet(in *instruction, pc int32, m uint32) bool {
+	if in.row.flow == spinning || m == w.live {
+		return true
+	}
+	w.move(m, pc)
+	w.parked |= m
+	come := w.parked & w.here(pc)
+	if needed := w.needed(in, come); come&needed == needed {
+		return true
+	}
+	return false
+}
+
+// needed are the lanes that must come: those of a mask, or all.
+func (w *warp) needed(in *instruction, come uint32) uint32 {
+	if in.row.flow != named {
+		return w.live
+	}
+	mask := uint32(0)
+	all := w.r(in.args[len(in.args)-1])
+	each(come, func(l int) { mask |= all[l] })
+	return mask & w.live
+}
+
+// end ends lanes. What they copied comes.
+func (w *warp) end(m uint32) {
+	each(m, func(l int) { w.begun[l].land(w, l, math.MaxInt) })
+	if w.live &^= m; w.live == 0 {
+		w.b.settle()
+	}
+	w.b.progress++
+}
