@@ -69,54 +69,52 @@ type settings struct {
 const pictureFile = "HPSv3.safetensors"
 
 // OpenPicture opens HPSv3: its file of weights beside Qwen2-VL's settings and tokenizer.
-func OpenPicture(dir string, d *features.Device) (*Judge, error) { return open(dir, d, false) }
+func OpenPicture(dir string, d *features.Device) (*Judge, error) {
+	j := &Judge{device: d}
+	return j, j.open(dir, pictureFile, func(p *nn.Params, c vlm.Config) { j.network = NewPicture(p, c) })
+}
 
 // OpenVideo opens VideoReward, with its adapter merged into the weights.
-func OpenVideo(dir string, d *features.Device) (*Judge, error) { return open(dir, d, true) }
-
-func open(dir string, d *features.Device, clips bool) (*Judge, error) {
-	j := &Judge{device: d, clips: clips}
-	if clips {
-		if err := j.readSettings(filepath.Join(dir, "model_config.json")); err != nil {
-			return nil, err
-		}
+func OpenVideo(dir string, d *features.Device) (*Judge, error) {
+	j := &Judge{device: d, clips: true}
+	if err := j.readSettings(filepath.Join(dir, "model_config.json")); err != nil {
+		return nil, err
 	}
+	return j, j.open(dir, "", func(p *nn.Params, c vlm.Config) { j.network = NewVideo(p, c, len(VideoTokens)) })
+}
+
+// open reads a folder, whose weights may be one file of a name of its own.
+func (j *Judge) open(dir, file string, network func(p *nn.Params, c vlm.Config)) error {
 	config, err := vlm.ReadConfig(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if j.tokens, err = tokenizer.Open(dir); err != nil {
-		return nil, err
+		return err
 	}
 	if j.marks, err = vlm.MarksOf(j.tokens); err != nil {
-		return nil, err
+		return err
 	}
 	if j.cut, err = vlm.OpenProcessor(dir); err != nil {
-		return nil, err
+		return err
 	}
-	src, err := j.source(dir)
+	src, err := j.source(dir, file)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if config, err = Fitted(config, src); err == nil {
-		j.params, err = d.Load(src, func(p *nn.Params) {
-			if clips {
-				j.network = NewVideo(p, config, len(VideoTokens))
-			} else {
-				j.network = NewPicture(p, config)
-			}
-		})
+		j.params, err = j.device.Load(src, func(p *nn.Params) { network(p, config) })
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), j.weights.Close())
+		return errors.Join(fmt.Errorf("%s: %w", dir, err), j.weights.Close())
 	}
-	return j, nil
+	return nil
 }
 
 // source opens the weights.
-func (j *Judge) source(dir string) (nn.Source, error) {
-	if _, err := os.Stat(filepath.Join(dir, pictureFile)); err == nil && !j.clips {
-		f, err := safetensors.Open(filepath.Join(dir, pictureFile))
+func (j *Judge) source(dir, file string) (nn.Source, error) {
+	if _, err := os.Stat(filepath.Join(dir, file)); err == nil && file != "" {
+		f, err := safetensors.Open(filepath.Join(dir, file))
 		j.weights = f
 		return f, err
 	}
@@ -158,24 +156,29 @@ func (j *Judge) Score(ctx context.Context, item rewards.Item) (s rewards.Score, 
 	if err != nil {
 		return s, err
 	}
-	q, added, err := j.question(text, patches)
-	if err != nil {
-		return s, err
-	}
-	if err := ctx.Err(); err != nil {
-		return s, err
-	}
-	var out []float32
-	j.device.Run(false, func(tp *autograd.Tape) {
-		v, failed := j.network.Scores(tp, q, added, nil, nil)
-		if err = failed; err == nil {
-			out = v.F32()
-		}
-	})
+	out, err := j.ask(ctx, j.network, text, patches)
 	if err != nil {
 		return s, err
 	}
 	return j.read(out), nil
+}
+
+// ask is what a network's head says of a text with its pictures, or its clip.
+func (j *Judge) ask(ctx context.Context, n *Network, text string, patches vlm.Patches) (out []float32, err error) {
+	q, added, err := j.question(text, patches)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	j.device.Run(false, func(tp *autograd.Tape) {
+		v, failed := n.Scores(tp, q, added, nil, nil)
+		if err = failed; err == nil {
+			out = v.F32()
+		}
+	})
+	return out, err
 }
 
 // read makes a score of what the head says.
@@ -200,7 +203,7 @@ func (j *Judge) sees(item rewards.Item) (text string, patches vlm.Patches, err e
 		if item.Image == nil {
 			return "", patches, errors.New("there is no picture to judge")
 		}
-		patches, err = j.picture(item.Image)
+		patches, err = j.pictures(item.Image)
 		return PicturePrompt(item.Prompt), patches, err
 	}
 	if item.Clip == nil {
@@ -217,18 +220,22 @@ func (j *Judge) sees(item rewards.Item) (text string, patches vlm.Patches, err e
 	return text, patches, err
 }
 
-// picture is HPSv3's: at 256 cells of 28 x 28 pixels, as near as its sides allow.
-func (j *Judge) picture(m *vision.Image) (vlm.Patches, error) {
-	w, h, err := vlm.Pixels{Min: 256 * 28 * 28, Max: 256 * 28 * 28}.MostFirst(m.Width, m.Height, 28)
-	if err != nil {
-		return vlm.Patches{}, err
-	}
-	if m.Width != w || m.Height != h {
-		if m, err = m.Resize(w, h, vision.Bicubic); err != nil {
+// pictures are HPSv3's and EditReward's: at 256 cells of 28 x 28 pixels each, as near as their sides allow.
+func (j *Judge) pictures(all ...*vision.Image) (vlm.Patches, error) {
+	var cut []*vision.Raster
+	for _, m := range all {
+		w, h, err := vlm.Pixels{Min: 256 * 28 * 28, Max: 256 * 28 * 28}.MostFirst(m.Width, m.Height, 28)
+		if err != nil {
 			return vlm.Patches{}, err
 		}
+		if m.Width != w || m.Height != h {
+			if m, err = m.Resize(w, h, vision.Bicubic); err != nil {
+				return vlm.Patches{}, err
+			}
+		}
+		cut = append(cut, m.Raster())
 	}
-	return j.cut.Apply(m.Raster())
+	return j.cut.Apply(cut...)
 }
 
 // clip is VideoReward's: some frames, each at most as large as the folder says.
@@ -265,16 +272,16 @@ func gray(m *vision.Image) *vision.Image {
 
 // question is a text with its picture or clip, and the ids of the answers' tokens.
 func (j *Judge) question(text string, patches vlm.Patches) (q vlm.Stretch, added []int32, err error) {
-	kind, special := "image", PictureTokens
+	shown, special := strings.Repeat(`{"type": "image"}, `, len(patches.Grids)), PictureTokens
 	if q.Pictures = patches; j.clips {
-		kind, special = "video", VideoTokens
+		shown, special = `{"type": "video"}, `, VideoTokens
 		q = vlm.Stretch{Clips: patches}
 	}
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		return q, nil, err
 	}
-	messages, err := vlm.ReadMessages(`[{"role": "user", "content": [{"type": "` + kind + `"}, {"type": "text", "text": ` + string(quoted) + `}]}]`)
+	messages, err := vlm.ReadMessages(`[{"role": "user", "content": [` + shown + `{"type": "text", "text": ` + string(quoted) + `}]}]`)
 	if err != nil {
 		return q, nil, err
 	}

@@ -2,6 +2,7 @@ package preference
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -111,6 +112,86 @@ func TestHPSv3(t *testing.T) {
 			t.Errorf("picture %d: %+v, recorded %v", i, got, want[2*i:2*i+2])
 		}
 	}
+}
+
+// TestEditReward: on the recorded network of HPSv3, each question goes to a head of its own, and the value is the mean of
+// both; pictures before and after are not the same to it, and a sample of no picture has no score.
+func TestEditReward(t *testing.T) {
+	if _, err := (&EditJudge{}).Score(t.Context(), rewards.Item{Image: vision.New(8, 8)}); !errors.Is(err, rewards.ErrNoSource) {
+		t.Errorf("a sample of no picture: %v", err)
+	}
+	dir, numbers := recorded(t, "hpsv3", &struct{}{})
+	j, err := OpenEdit(editFolder(t, dir), device())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	var m [2]*vision.Image
+	for i := range m {
+		x := numbers(fmt.Sprintf("image.%d", i))
+		m[i] = &vision.Image{Width: x.Shape[1], Height: x.Shape[0], Pix: x.Data}
+	}
+	ask := func(before, after *vision.Image) rewards.Score {
+		got, err := j.Score(t.Context(), rewards.Item{Prompt: "make the sky red", Image: after, Sources: []*vision.Image{before}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	there, back := ask(m[0], m[1]), ask(m[1], m[0])
+	if there.Parts["quality"] != 3 || there.Value != (there.Parts["following"]+3)/2 || there.Parts["following"] == 3 {
+		t.Errorf("%+v: the second head says 3", there)
+	}
+	if there.Parts["following"] == back.Parts["following"] {
+		t.Errorf("%+v, whichever picture is before", there)
+	}
+}
+
+// editFolder is HPSv3's with two heads: its own, and one that says 3; named as transformers names them since 4.52.
+func editFolder(t *testing.T, from string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"config.json", "chat_template.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json"} {
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := safetensors.Open(filepath.Join(from, pictureFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []safetensors.Tensor
+	for _, name := range f.Names() {
+		x, err := f.Tensor(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layer, head := strings.CutPrefix(name, "rm_head.")
+		if rest, decoder := strings.CutPrefix(name, "model."); decoder {
+			x.Name = "model.language_model." + rest
+		} else if strings.HasPrefix(name, "visual.") {
+			x.Name = "model." + name
+		}
+		if !head {
+			all = append(all, x)
+			continue
+		}
+		x.Name = "rm_heads.head_0." + layer
+		second := make([]float32, x.Len())
+		if layer == "5.bias" {
+			second[0] = 3
+		}
+		all = append(all, x, safetensors.FromF32("rm_heads.head_1."+layer, x.Shape, second))
+	}
+	if err := safetensors.Write(filepath.Join(dir, "model.safetensors"), all, nil); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // TestSettings: what VideoReward was not published with is refused, with what to do.

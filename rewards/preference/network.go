@@ -12,10 +12,11 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// Network is Qwen2-VL with a head on the states of its answers' tokens, behind the last norm:
+// Network is Qwen2-VL or Qwen2.5-VL with a head on the states of its answers' tokens, behind the last norm:
 //
 //	VideoReward  score k = row k of a linear layer at the k-th token (VQ, MQ, TA)
 //	HPSv3        (mu, sigma) = linear, ReLU, linear, ReLU, linear at its one token; mu is the reward
+//	EditReward   as HPSv3, with a head for each of two questions
 //
 // Tokens' positions are plain, 0 to L-1 on all axes, pictures' cells too: upstream calls the decoder without
 // positions. Another index moves the scores by a third and more.
@@ -26,12 +27,24 @@ type Network struct {
 	head  func(tp *autograd.Tape, states *autograd.Value) *autograd.Value
 }
 
+// NewEdit asks p for EditReward: one model, and a head for each of its questions.
+func NewEdit(p *nn.Params, c vlm.Config) (both [2]*Network) {
+	m := vlm.New(p, c)
+	for i := range both {
+		both[i] = &Network{Model: m, head: ranked(p.Sub(fmt.Sprintf("rm_heads.head_%d", i)), c)}
+	}
+	return both
+}
+
 // Fitted is a folder's settings with as many tokens as its table has: reward tokens are added to the
 // tokenizer's, and the table was cut to that.
 func Fitted(c vlm.Config, src nn.Source) (vlm.Config, error) {
 	t, err := src.Tensor("model.embed_tokens.weight")
 	if err != nil {
-		return c, err
+		var nested error // as transformers names it since 4.52
+		if t, nested = src.Tensor("model.language_model.embed_tokens.weight"); nested != nil {
+			return c, err
+		}
 	}
 	c.Text.Vocabulary, c.Plain = t.Shape[0], true
 	return c, nil
@@ -54,13 +67,16 @@ func NewVideo(p *nn.Params, c vlm.Config, n int) *Network {
 
 // NewPicture asks p for HPSv3.
 func NewPicture(p *nn.Params, c vlm.Config) *Network {
-	out := &Network{Model: vlm.New(p, c)}
-	first, second, last := p.Linear("rm_head.0", c.Text.Width, 1024, true), p.Linear("rm_head.3", 1024, 16, true), p.Linear("rm_head.5", 16, 2, true)
-	out.head = func(tp *autograd.Tape, states *autograd.Value) *autograd.Value {
+	return &Network{Model: vlm.New(p, c), head: ranked(p.Sub("rm_head"), c)}
+}
+
+// ranked asks p for a head of three layers.
+func ranked(p *nn.Params, c vlm.Config) func(tp *autograd.Tape, states *autograd.Value) *autograd.Value {
+	first, second, last := p.Linear("0", c.Text.Width, 1024, true), p.Linear("3", 1024, 16, true), p.Linear("5", 16, 2, true)
+	return func(tp *autograd.Tape, states *autograd.Value) *autograd.Value {
 		h := first.Apply(tp, states, autograd.With{Act: kernels.ReLU})
 		return last.Apply(tp, second.Apply(tp, h, autograd.With{Act: kernels.ReLU}), autograd.With{Wide: true})
 	}
-	return out
 }
 
 // Scores are those of a text with its picture or clip, whose patches may be on the tape; tokens are the ids of

@@ -32,6 +32,12 @@ func TestPrompts(t *testing.T) {
 	if text := PicturePrompt(wild); !strings.Contains(text, wild) || strings.Count(text, PictureTokens[0]) != 1 {
 		t.Errorf("%q", text)
 	}
+	for i, text := range EditPrompts(wild) {
+		about := [2]string{"**Instruction Following & Semantic Fidelity**", "**Visual Quality & Realism**"}[i]
+		if !strings.Contains(text, "Text instruction - "+wild+"\n") || !strings.Contains(text, about) || strings.Count(text, PictureTokens[0]) != 1 {
+			t.Errorf("%q", text)
+		}
+	}
 	for _, bad := range [][]string{{"nosuch", "VQ"}, {"simple", "nosuch"}, {"simple", "VQ", "nosuch"}} {
 		if _, err := VideoPrompt(bad[0], "x", bad[1:]...); err == nil || !strings.Contains(err.Error(), "nosuch") {
 			t.Errorf("%v: %v", bad, err)

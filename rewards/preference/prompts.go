@@ -15,6 +15,12 @@ var detailedSpecial string
 //go:embed prompts/hpsv3.txt
 var hpsv3 string
 
+//go:embed prompts/editreward_following.txt
+var editFollowing string
+
+//go:embed prompts/editreward_quality.txt
+var editQuality string
+
 // Tokens that stand for the answers. They are added after the tokenizer's own, in this order.
 var (
 	VideoTokens   = []string{"<|VQ_reward|>", "<|MQ_reward|>", "<|TA_reward|>"}
@@ -81,6 +87,11 @@ func VideoPrompt(template, prompt string, dimensions ...string) (string, error) 
 
 // PicturePrompt is what HPSv3 is asked about a picture of a prompt.
 func PicturePrompt(prompt string) string { return strings.Replace(hpsv3, "{prompt}", prompt, 1) }
+
+// EditPrompts are the two questions of EditReward about an edit that a text asked for.
+func EditPrompts(prompt string) [2]string {
+	return [2]string{strings.Replace(editFollowing, "{prompt}", prompt, 1), strings.Replace(editQuality, "{prompt}", prompt, 1)}
+}
 
 // PlainPicturePrompt is what upstream asks where it has no reward token: by a slip without instruction and prompt.
 func PlainPicturePrompt() string { return "\nPlease provide the overall ratings of this image: \n" }

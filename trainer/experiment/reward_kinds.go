@@ -56,6 +56,7 @@ func Rewards() []RewardKind {
 		{Name: Name{Name: "hpsv2", Card: "Human Preference Score v2."}, Pictures: true, Averages: true, Weights: true, Sloped: true, Prompted: true},
 		{Name: Name{Name: "imagereward", Card: "ImageReward: a BLIP that reads the prompt while it looks; path holds its weights as safetensors, med_config.json and BERT's tokenizer."}, Pictures: true, Averages: true, Weights: true, Sloped: true, Prompted: true},
 		{Name: Name{Name: "hpsv3", Card: "HPSv3: a Qwen2-VL that says how much people like a picture of a prompt; path holds HPSv3.safetensors beside Qwen2-VL's settings."}, Pictures: true, Weights: true, Prompted: true},
+		{Name: Name{Name: "editreward", Card: "EditReward: a Qwen2.5-VL that judges an edit by the pictures before and after, whether its text was followed and how good it looks; path holds its checkpoint as safetensors beside Qwen2.5-VL's settings."}, Pictures: true, Weights: true},
 		{Name: Name{Name: "videoreward", Card: "VideoReward (VideoAlign): a Qwen2-VL that judges a clip's looks, its motion and how it fits the prompt; path holds it with its adapter merged."}, Clips: true, Weights: true, Prompted: true},
 		{Name: Name{Name: "dino", Card: "DINO: how constant the subject of a clip is (VBench)."}, Clips: true, Weights: true},
 		{Name: Name{Name: "jpeg", Card: "Size as a JPEG: the simplest reward there is (DDPO)."}, Pictures: true},

@@ -108,6 +108,7 @@ var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"heading":     openHeading,
 	"thing":       single(rewards.Thing{}),
 	"hpsv3":       openHPSv3,
+	"editreward":  openEditReward,
 	"videoreward": openVideoReward,
 	"magnitude":   movement("magnitude"),
 	"dynamic":     movement("dynamic"),

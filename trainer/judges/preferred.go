@@ -11,11 +11,15 @@ import (
 // Rewards on Qwen2-VL that were trained on what people prefer. They judge one sample at a time.
 
 func openHPSv3(r experiment.Reward, b Bench) (Opened, error) {
-	return preferred(r, b, preference.OpenPicture)
+	return preferred(r, b, func(dir string, d *features.Device) (closable, error) { return preference.OpenPicture(dir, d) })
+}
+
+func openEditReward(r experiment.Reward, b Bench) (Opened, error) {
+	return preferred(r, b, func(dir string, d *features.Device) (closable, error) { return preference.OpenEdit(dir, d) })
 }
 
 func openVideoReward(r experiment.Reward, b Bench) (Opened, error) {
-	return preferred(r, b, func(dir string, d *features.Device) (*preference.Judge, error) {
+	return preferred(r, b, func(dir string, d *features.Device) (closable, error) {
 		j, err := preference.OpenVideo(dir, d)
 		if err != nil {
 			return nil, err
@@ -26,7 +30,13 @@ func openVideoReward(r experiment.Reward, b Bench) (Opened, error) {
 	})
 }
 
-func preferred(r experiment.Reward, b Bench, open func(dir string, d *features.Device) (*preference.Judge, error)) (Opened, error) {
+// closable is a reward that holds memory and files.
+type closable interface {
+	rewards.Reward
+	Close() error
+}
+
+func preferred(r experiment.Reward, b Bench, open func(dir string, d *features.Device) (closable, error)) (Opened, error) {
 	dir, err := assets.Resolve(r.Path)
 	if err != nil {
 		return Opened{}, err
