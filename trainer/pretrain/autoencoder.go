@@ -99,14 +99,14 @@ func (r *run) encode(v *vae.KL, lo, hi int) []float32 {
 	for i := lo; i < hi; i++ {
 		data.picture(i, x[(i-lo)*pixels:(i-lo+1)*pixels])
 	}
-	return r.encoded(v, x)
+	return r.encoded(v, x, scenes.Size)
 }
 
-// encoded are the means of latents of pictures, scaled as v says.
-func (r *run) encoded(v *vae.KL, x []float32) []float32 {
+// encoded are the means of latents of square pictures, scaled as v says.
+func (r *run) encoded(v *vae.KL, x []float32, side int) []float32 {
 	tp := autograd.New(r.pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16})
 	defer tp.Reset()
-	mu, _ := v.Encode(tp, tp.Upload("pictures", x, len(x)/pixels, scenes.Size, scenes.Size, 3))
+	mu, _ := v.Encode(tp, tp.Upload("pictures", x, len(x)/(3*side*side), side, side, 3))
 	return v.Scaled(tp, mu).F32()
 }
 

@@ -27,13 +27,14 @@ func (v *Retouched) String() string {
 }
 
 // JudgeEdits edits n pictures of held-out scenes with a folder's model.
-func JudgeEdits(ctx context.Context, pool *tensor.Pool, dir string, n, steps int, guidance float64) (*Retouched, error) {
+func JudgeEdits(ctx context.Context, pool *tensor.Pool, dir string, verbs []string, n, steps int, guidance float64) (*Retouched, error) {
 	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool, Precision: pipeline.BF16})
 	if err != nil {
 		return nil, err
 	}
 	defer p.Close()
-	at, err := p.Shape(scenes.Size, scenes.Size)
+	side, _ := p.SizeFor(vision.New(scenes.Size, scenes.Size))
+	at, err := p.Shape(side, side)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func JudgeEdits(ctx context.Context, pool *tensor.Pool, dir string, n, steps int
 	var edits []scenes.Edit
 	var given []*pipeline.Given
 	for i := range n {
-		e, before, _ := heldOutEdit(i)
+		e, before, _ := heldOutEdit(i, verbs)
 		g, err := p.Source(ctx, &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: before})
 		if err != nil {
 			return nil, err
@@ -57,7 +58,10 @@ func JudgeEdits(ctx context.Context, pool *tensor.Pool, dir string, n, steps int
 		if err != nil {
 			return nil, err
 		}
-		after := toBytes(raw)
+		after, err := resized(toBytes(raw), side, scenes.Size)
+		if err != nil {
+			return nil, err
+		}
 		v.pictures[2*i+1] = after
 		if err := v.add(e, v.pictures[2*i], after); err != nil {
 			return nil, err
@@ -77,10 +81,10 @@ func (v *Retouched) add(e scenes.Edit, before, after []uint8) error {
 }
 
 // heldOutEdit is edit i of scenes whose captions are held out, and its pictures.
-func heldOutEdit(i int) (e scenes.Edit, before, after []uint8) {
+func heldOutEdit(i int, verbs []string) (e scenes.Edit, before, after []uint8) {
 	for try := 0; ; try++ {
 		e = scenes.RandomEdit(rng.New(1).With("held-out edit").Sample(i).Attempt(try).Draw())
-		if scenes.HeldOut(e.Before.Prompt) {
+		if scenes.HeldOut(e.Before.Prompt) && e.Begins(verbs) {
 			break
 		}
 	}
@@ -97,10 +101,18 @@ func (r *editorRun) highest() error {
 	defer params.Free()
 	best := &Retouched{Guidance: 1, Edits: r.Editor.Judge.Prompts}
 	for i := range best.Edits {
-		e, before, after := heldOutEdit(i)
-		x := make([]float32, pixels)
-		toFloats(after, x)
-		if err := best.add(e, before, toBytes(passThrough(r.pool, v, x, 1))); err != nil {
+		e, before, after := heldOutEdit(i, r.Editor.Data.Verbs)
+		side := r.Editor.Data.Side
+		small, err := resized(after, scenes.Size, side)
+		if err != nil {
+			return err
+		}
+		x := make([]float32, len(small))
+		toFloats(small, x)
+		if after, err = resized(toBytes(passThrough(r.pool, v, x, 1, side)), side, scenes.Size); err != nil {
+			return err
+		}
+		if err := best.add(e, before, after); err != nil {
 			return err
 		}
 	}

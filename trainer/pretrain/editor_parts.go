@@ -71,7 +71,7 @@ func (r *Editor) writeFrame(dir string) error {
 		"text_encoder_2": []any{"transformers", "T5EncoderModel"}, "tokenizer": []any{"transformers", "CLIPTokenizer"},
 		"tokenizer_2": []any{"transformers", "PreTrainedTokenizerFast"}, "image_encoder": none, "feature_extractor": none,
 		"_darkroom_text_length": r.Model.Tokens, // in diffusers: max_sequence_length
-		"_darkroom_side":        scenes.Size,    // in diffusers: height, width, max_area, _auto_resize=False
+		"_darkroom_side":        r.Data.Side,    // in diffusers: height, width, max_area, _auto_resize=False
 	})
 }
 
@@ -90,7 +90,7 @@ type retoucher struct {
 // retoucher draws text encoders and the transformer.
 func (r *editorRun) retoucher() (*retoucher, error) {
 	g := &retoucher{length: r.Editor.Model.Tokens}
-	side := r.latentSide() / 2
+	side := r.pairSide() / 2
 	g.places = slices.Concat(flux.Grid(0, side, side), flux.Grid(1, side, side))
 	for i, name := range []string{"tokenizer", "tokenizer_2"} {
 		var err error
@@ -130,7 +130,10 @@ func (r *editorRun) retoucher() (*retoucher, error) {
 	if err := shrunk(g.params[0]); err != nil {
 		return nil, err
 	}
-	return g, zero(g.params[2], r.Editor.Model.Zero)
+	if err := zero(g.params[2], r.Editor.Model.Zero); err != nil || !r.Editor.Model.Copies {
+		return g, err
+	}
+	return g, copies(g.params[2], g.transformer.Config)
 }
 
 // velocity is the network's output at latents. T5 sees padding, as upstream has it for FLUX.1.

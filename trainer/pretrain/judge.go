@@ -192,7 +192,7 @@ func Reconstruct(pool *tensor.Pool, dir string, n int) (*Fidelity, error) {
 		for i := range count {
 			data.picture(lo+i, x[i*pixels:(i+1)*pixels])
 		}
-		y := passThrough(pool, v, x, count)
+		y := passThrough(pool, v, x, count, scenes.Size)
 		for i := range count {
 			s, px, was := data.scene(lo+i), toBytes(y[i*pixels:(i+1)*pixels]), toBytes(x[i*pixels:(i+1)*pixels])
 			for k := range px {
@@ -208,10 +208,10 @@ func Reconstruct(pool *tensor.Pool, dir string, n int) (*Fidelity, error) {
 	return f, nil
 }
 
-func passThrough(pool *tensor.Pool, v *vae.KL, x []float32, n int) []float32 {
+func passThrough(pool *tensor.Pool, v *vae.KL, x []float32, n, side int) []float32 {
 	tp := autograd.New(pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16})
 	defer tp.Reset()
-	mu, _ := v.Encode(tp, tp.Upload("pictures", x, n, scenes.Size, scenes.Size, 3))
+	mu, _ := v.Encode(tp, tp.Upload("pictures", x, n, side, side, 3))
 	return v.Decode(tp, v.Scaled(tp, mu)).F32()
 }
 

@@ -60,6 +60,9 @@ func (s Scene) editText(r *rng.Stream) string {
 	return fmt.Sprintf("move the %s %s", target, pick(r, ways))
 }
 
+// Begins reports whether the first word of the edit's text is one of some.
+func (e Edit) Begins(verbs []string) bool { return slices.Contains(verbs, strings.Fields(e.Text)[0]) }
+
 // EditOf is what a text asks for of the scene of a caption.
 func EditOf(caption, text string) (Edit, error) {
 	bad := func(why string) (Edit, error) {
