@@ -39,7 +39,8 @@ func TestFleetKilled(t *testing.T) {
 		t.Skip("takes minutes; DARKROOM_FLEET_KILLS says how many kills (make fleet)")
 	}
 	dir := t.TempDir()
-	toKill(t, dir, killed, 12, "p.txt", oneScene)
+	iterations := 12 + kills/2 // so that the run does not end before
+	toKill(t, dir, killed, iterations, "p.txt", oneScene)
 	denoiser(t, dir)
 	began := time.Now()
 	if cmd, log := started(t, dir, "train", "killed.toml", "--out", "whole/run"); cmd.Wait() != nil {
@@ -72,9 +73,9 @@ func TestFleetKilled(t *testing.T) {
 	}
 	workers := []*exec.Cmd{worker(0), worker(1)}
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	done, ran := 0, 0
+	done, ran, trainers := 0, 0, 0
 	for k := range kills {
-		time.Sleep(time.Duration(r.Float64() * float64(whole) / 3))
+		time.Sleep(time.Duration(r.Float64() * 4 * float64(whole) / float64(iterations)))
 		ran++
 		if victim := r.IntN(3); victim < 2 {
 			_ = workers[victim].Process.Kill()
@@ -92,6 +93,7 @@ func TestFleetKilled(t *testing.T) {
 			done, ran = k, ran-1 // it had ended by itself
 			break
 		}
+		trainers++
 		trainer, log = train()
 	}
 	if done == 0 {
@@ -115,7 +117,7 @@ func TestFleetKilled(t *testing.T) {
 	if len(a) != len(b) {
 		t.Errorf("%d files, and %d of the run which was left alone", len(b), len(a))
 	}
-	t.Logf("%d of %d kills before the run's end; alone it takes %v", ran, kills, whole)
+	t.Logf("%d of %d kills before the run's end, %d of them of the trainer; alone it takes %v", ran, kills, trainers, whole)
 }
 
 // TestFleetProcesses: workers that are processes of their own, one of which is killed under way, roll a run whose

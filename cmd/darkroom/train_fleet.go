@@ -97,7 +97,8 @@ func (a *aFleet) open() (rolls, scores *fleet.Fleet, err error) {
 	if a.workers != "" {
 		a.broker, err = natsio.Attach(natsio.Remote{URLs: a.workers, Credentials: a.creds, Dir: a.dir, Run: a.run, Blobs: a.blobs})
 	} else {
-		a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run, Blobs: a.blobs, Advertised: a.advertise})
+		a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run, Blobs: a.blobs, Advertised: a.advertise,
+			Say: func(format string, args ...any) { go a.fleet.Tell(format, args...) }}) // of a fleet that is at something
 	}
 	if err != nil {
 		return nil, nil, err

@@ -20,7 +20,8 @@ type Address struct {
 	Run    string // its name
 	// Advertised is where workers reach it, host:port, where that is another address than this machine's own.
 	Advertised string
-	Blobs      string // a folder that all machines share, for weights and results; "": they go through the server
+	Blobs      string                           // a folder that all machines share, for weights and results; "": they go through the server
+	Say        func(format string, args ...any) // a line for people; nil: nobody asks
 }
 
 // split is the host and the port: without a host, the loopback.

@@ -23,7 +23,8 @@ type Hub struct {
 	mu     sync.Mutex
 	copies map[fleet.Hash]int // of a job, as often as it was offered
 	put    map[fleet.Hash][]byte
-	broken chan struct{} // a worker failed, perhaps since something is not there
+	broken chan struct{}             // a worker failed, perhaps since something is not there
+	revoke func(worker string) error // takes its key back; nil: the server is somebody else's
 }
 
 // newHub makes what is to be there, and listens.
@@ -40,7 +41,7 @@ func newHub(ctx context.Context, nc *nats.Conn, of space, shelf *fleet.Shelf) (*
 	}
 	_, err = nc.Subscribe(h.subject(saySub+">"), func(m *nats.Msg) {
 		var e fleet.Event
-		if json.Unmarshal(m.Data, &e) == nil && m.Subject == h.subject(saySub+e.Worker) {
+		if json.Unmarshal(m.Data, &e) == nil && nameable(e.Worker) && m.Subject == h.subject(saySub+e.Worker) {
 			h.boxOf(e.Role).Put(e)
 			if e.Kind == fleet.Failed {
 				select {
@@ -210,7 +211,10 @@ func (h *Hub) Withdraw(ctx context.Context, name fleet.Hash) error {
 
 // Dismiss is fleet.Hub's.
 func (h *Hub) Dismiss(_ context.Context, worker string) error {
-	return h.nc.Publish(h.subject(dismiss+worker), nil)
+	if err := h.nc.Publish(h.subject(dismiss+worker), nil); err != nil || h.revoke == nil {
+		return err
+	}
+	return h.revoke(worker)
 }
 
 // Over tells workers that the run is over, and leaves nothing on a server of somebody else's.
@@ -246,7 +250,7 @@ func (h *Hub) Kept(ctx context.Context, name fleet.Hash) (*fleet.Event, error) {
 		case err != nil:
 			return err
 		}
-		found = json.Unmarshal(m.Data, &e) == nil && e.Job == name && e.Kind == fleet.Done
+		found = json.Unmarshal(m.Data, &e) == nil && e.Job == name && e.Kind == fleet.Done && nameable(e.Worker)
 		return nil
 	})
 	if err != nil || !found {

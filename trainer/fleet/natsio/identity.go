@@ -27,7 +27,11 @@ type identity struct {
 	Certificate string `json:"certificate"` // the server's own, PEM
 	Key         string `json:"key"`
 	Trainer     string `json:"trainer"` // seeds of nkeys
-	Worker      string `json:"worker"`
+	Worker      string `json:"worker"`  // the join file's
+	// Known are workers that were there when a join key was replaced: public keys by name. Revoked are public keys of
+	// workers that were dismissed.
+	Known   map[string]string `json:"known,omitempty"`
+	Revoked []string          `json:"revoked,omitempty"`
 }
 
 // identityFile is in the run's folder, for its owner alone.
@@ -99,17 +103,30 @@ func newIdentity() (id identity, err error) {
 	id.Certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	id.Key = string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
 	for _, seed := range []*string{&id.Trainer, &id.Worker} {
-		user, err := nkeys.CreateUser()
-		if err != nil {
+		if *seed, err = newSeed(); err != nil {
 			return id, err
 		}
-		text, err := user.Seed()
-		if err != nil {
-			return id, err
-		}
-		*seed = string(text)
 	}
 	return id, nil
+}
+
+// newSeed is that of a new key.
+func newSeed() (string, error) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return "", err
+	}
+	seed, err := pair.Seed()
+	return string(seed), err
+}
+
+// publicOf is the public key of a seed.
+func publicOf(seed string) (string, error) {
+	pair, err := nkeys.FromSeed([]byte(seed))
+	if err != nil {
+		return "", err
+	}
+	return pair.PublicKey()
 }
 
 // serves is the server's side of TLS 1.3.

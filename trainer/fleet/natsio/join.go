@@ -13,12 +13,12 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
-// A Ticket is a join file: where a run's trainer listens, how it is recognised, and the key that lets workers in.
+// A Ticket is a join file: where a run's trainer listens, how it is recognised, and the key that vouches for workers.
 type Ticket struct {
 	Run         string   `json:"run"`
 	Addresses   []string `json:"addresses"`       // host:port, of which one suffices
 	Certificate string   `json:"certificate"`     // the only one that is trusted
-	Seed        string   `json:"seed"`            // of the workers' nkey
+	Seed        string   `json:"seed"`            // of the nkey that vouches for workers
 	Blobs       string   `json:"blobs,omitempty"` // a folder that all machines share
 	// Space is the run's on a server of somebody else's, which has its own certificate and credentials; "": the server is
 	// the trainer's.
@@ -62,7 +62,7 @@ func (t Ticket) connect(worker string, more ...nats.Option) (*nats.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("the join file's certificate: %w", err)
 	}
-	return connect(t.urls(), t.Seed, "worker", worker, config, more...)
+	return introduced(t.urls(), t.Seed, worker, config, more...)
 }
 
 // urls are the addresses for the client.

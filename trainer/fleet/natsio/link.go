@@ -29,8 +29,8 @@ type Link struct {
 
 // Join connects a worker to the run of a ticket, for what it is to do.
 func Join(t Ticket, worker string, role fleet.Role, say func(format string, args ...any)) (*Link, error) {
-	if strings.ContainsAny(worker, ".*> \t\r\n") || worker == "" {
-		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible", worker)
+	if !nameable(worker) {
+		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible, and %s and %s are the trainer's", worker, trainerName, fleet.Here)
 	}
 	var shelf *fleet.Shelf
 	var err error
@@ -55,6 +55,9 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 		return nil, err
 	}
 	l := &Link{blobs: blobs{space: t.Space, js: js, from: in, to: out, shelf: shelf}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
+	nc.SetClosedHandler(func(nc *nats.Conn) { // it does not close by itself unless it is refused
+		l.ends(fmt.Errorf("%w: its key is not taken any more (%v)", fleet.ErrDismissed, nc.LastError()))
+	})
 	if _, err := nc.Subscribe(l.subject(withdraw), func(m *nats.Msg) { l.withdrawn(m.Data) }); err != nil {
 		return nil, err
 	}
@@ -69,7 +72,9 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 func (l *Link) ends(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.end = why
+	if l.end == nil {
+		l.end = why
+	}
 }
 
 func (l *Link) withdrawn(text []byte) {

@@ -90,9 +90,9 @@ func (s space) store(name string) jetstream.ObjectStoreConfig {
 
 // workerMay are the subjects that a worker may publish to, and those that it may listen to: it takes jobs, says
 // things, keeps a first result and results' blobs, and reads what the trainer published. It makes no stream, and
-// publishes neither work nor weights. This is of the trainer's own server.
-func workerMay(inbox string) (publish, subscribe []string) {
-	publish = []string{"dr." + saySub + ">", "dr.done.>",
+// publishes neither work nor weights, nor says a word in another's name. This is of the trainer's own server.
+func workerMay(name string) (publish, subscribe []string) {
+	publish = []string{"dr." + saySub + name, "dr.done.>",
 		"$JS.API.INFO", "$JS.API.CONSUMER.INFO." + work + ".*", "$JS.API.CONSUMER.MSG.NEXT." + work + ".*", "$JS.ACK." + work + ".>"}
 	for _, bucket := range []string{in, out} {
 		stream := "OBJ_" + bucket
@@ -100,8 +100,8 @@ func workerMay(inbox string) (publish, subscribe []string) {
 			"$JS.API.CONSUMER.CREATE."+stream, "$JS.API.CONSUMER.CREATE."+stream+".>", "$JS.API.CONSUMER.DELETE."+stream+".>", "$JS.FC."+stream+".>")
 	}
 	publish = append(publish, "$O."+out+".>", "$JS.API.STREAM.PURGE.OBJ_"+out)
-	return publish, []string{inbox + ".>", "dr." + withdraw, "dr." + over, "dr." + dismiss + ">"}
+	return publish, []string{inboxOf(name) + ".>", "dr." + withdraw, "dr." + over, "dr." + dismiss + name}
 }
 
-// inboxOf is where a role's answers come.
-func inboxOf(role string) string { return "_INBOX_" + role }
+// inboxOf is where answers to somebody come.
+func inboxOf(name string) string { return "_INBOX_" + name }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -235,7 +236,7 @@ func TestTickets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if two, err := identityIn(dir); err != nil || two != one {
+	if two, err := identityIn(dir); err != nil || !reflect.DeepEqual(two, one) {
 		t.Errorf("other keys: %v", err)
 	}
 	for _, at := range []string{"4222", "host:x", "host:70000"} {

@@ -73,7 +73,7 @@ func Attach(r Remote) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	nc, err := attach(strings.Join(urls, ","), r.Credentials, "trainer")
+	nc, err := attach(strings.Join(urls, ","), r.Credentials, trainerName)
 	if err != nil {
 		return nil, fmt.Errorf("--workers %s: %w\nhint: is the server there, and does --creds name a file of it?", r.URLs, err)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
 )
 
 // Listen starts the server in this process, and connects to it. Who is on the other side of the wire proves itself
@@ -45,10 +44,13 @@ func Listen(a Address) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
+	g := &guard{dir: a.Dir, say: a.Say, id: id, there: map[string]present{}}
+	o.CustomClientAuthentication = g
 	s, err := server.NewServer(o)
 	if err != nil {
 		return nil, fmt.Errorf("starting the fleet's server: %w", err)
 	}
+	g.server = s
 	s.Start()
 	b.stop = func() {
 		s.Shutdown()
@@ -57,7 +59,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	if !s.ReadyForConnections(20 * time.Second) {
 		return nil, fmt.Errorf("--listen %s: the server does not come up\nhint: is the port taken? :0 takes a free one", a.Listen)
 	}
-	nc, err := connect("", id.Trainer, "trainer", "trainer", nil, nats.InProcessServer(s))
+	nc, err := connect("", id.Trainer, trainerName, nil, nats.InProcessServer(s))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the fleet's own server: %w", err)
 	}
@@ -83,6 +85,8 @@ func Listen(a Address) (_ *Broker, err error) {
 		t.Addresses = []string{a.Advertised}
 	}
 	b.Ticket, b.Join = t, filepath.Join(a.Dir, JoinFile)
+	g.ticket = t
+	b.Hub.revoke = g.revoke
 	return b, writeSecret(b.Join, t)
 }
 
@@ -92,28 +96,15 @@ func options(id identity, host string, port int, dir string) (*server.Options, e
 	if err != nil {
 		return nil, err
 	}
-	trainer, err := publicOf(id.Trainer)
-	if err != nil {
-		return nil, err
+	for _, seed := range []string{id.Trainer, id.Worker} {
+		if _, err := publicOf(seed); err != nil {
+			return nil, fmt.Errorf("a key in %s is none: %w\nhint: delete the file, and new keys are made", identityFile, err)
+		}
 	}
-	worker, err := publicOf(id.Worker)
-	if err != nil {
-		return nil, err
-	}
-	publish, subscribe := workerMay(inboxOf("worker"))
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
 	return &server.Options{ServerName: serverName, Host: host, Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
-		MaxPayload: 8 << 20, TLSConfig: tlsConfig, TLSTimeout: 5, AuthTimeout: 5,
-		Nkeys: []*server.NkeyUser{{Nkey: trainer}, {Nkey: worker, Permissions: &server.Permissions{
-			Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe}}}}}, nil
-}
-
-func publicOf(seed string) (string, error) {
-	pair, err := nkeys.FromSeed([]byte(seed))
-	if err != nil {
-		return "", fmt.Errorf("a key in %s is none: %w\nhint: delete the file, and new keys are made", identityFile, err)
-	}
-	return pair.PublicKey()
+		MaxPayload: 8 << 20, TLSConfig: tlsConfig, TLSTimeout: 5, AuthTimeout: 5, AlwaysEnableNonce: true,
+		PingInterval: 10 * time.Second, MaxPingsOut: 2}, nil // so that the name of a worker whose machine died is free soon
 }

@@ -1,0 +1,141 @@
+//go:build !nobroker
+
+package natsio
+
+import (
+	"encoding/base64"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+)
+
+// Card: every worker has a key of its own, made when it starts and never written down. The join file's key signs the
+// worker's name and public key, once; the server takes the worker's key for that name alone, and gives it the subjects
+// of that name alone. So nobody speaks for another worker.
+//
+//	worker → server    NAME, its public key, its signature of the server's nonce, the join key's signature of both
+//
+// Who is dismissed is cut off, and its key is refused for good. It had the join file, too: so the join key is replaced,
+// and the file written anew. Workers that are there keep their keys, also when the trainer is resumed.
+//
+// Invariants (tests): a key that is revoked, or signed by a join key that was replaced, opens nothing, whatever name it
+// gives; one of a worker that was there is taken as before.
+
+// A guard says who may connect to the trainer's server, and what for.
+type guard struct {
+	dir    string
+	say    func(format string, args ...any)
+	ticket Ticket // what newcomers need
+	server *server.Server
+	mu     sync.Mutex
+	id     identity
+	there  map[string]present // by name
+}
+
+// present is a worker's connection.
+type present struct {
+	public string
+	conn   uint64
+}
+
+// Check is the server's question.
+func (g *guard) Check(c server.ClientAuthentication) bool {
+	o := c.GetOpts()
+	if !signed(o.Nkey, c.GetNonce(), o.Sig) {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if trainer, err := publicOf(g.id.Trainer); err == nil && o.Nkey == trainer {
+		c.RegisterUser(&server.User{Username: trainerName})
+		return true
+	}
+	if !g.knows(o.Name, o.Nkey, o.Token) || g.taken(o.Name, o.Nkey) {
+		return false
+	}
+	g.there[o.Name] = present{o.Nkey, c.GetID()}
+	publish, subscribe := workerMay(o.Name)
+	c.RegisterUser(&server.User{Username: o.Name, Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe}}})
+	return true
+}
+
+// knows reports whether a key is a worker's: signed by the join key, or there before that was replaced.
+func (g *guard) knows(name, public, token string) bool {
+	if !nameable(name) || slices.Contains(g.id.Revoked, public) {
+		return false
+	}
+	if g.id.Known[name] == public {
+		return true
+	}
+	join, err := publicOf(g.id.Worker)
+	return err == nil && signed(join, introduction(name, public), token)
+}
+
+// taken reports whether another key's connection has the name.
+func (g *guard) taken(name, public string) bool {
+	p, known := g.there[name]
+	if !known || p.public == public {
+		return false
+	}
+	z, err := g.server.Connz(&server.ConnzOptions{CID: p.conn})
+	return err == nil && z.NumConns > 0
+}
+
+// revoke takes a worker's key back, and replaces the join key.
+func (g *guard) revoke(name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := g.there[name]
+	public := out.public
+	if public == "" {
+		public = g.id.Known[name]
+	}
+	if public == "" || slices.Contains(g.id.Revoked, public) { // it has never been there
+		return nil
+	}
+	seed, err := newSeed()
+	if err != nil {
+		return err
+	}
+	id := g.id
+	id.Worker, id.Known, id.Revoked = seed, map[string]string{}, append(slices.Clone(id.Revoked), public)
+	for other, key := range g.id.Known {
+		id.Known[other] = key
+	}
+	for other, p := range g.there {
+		id.Known[other] = p.public
+	}
+	delete(id.Known, name)
+	if err := writeSecret(filepath.Join(g.dir, identityFile), id); err != nil {
+		return fmt.Errorf("taking back the key of worker %s: %w", name, err)
+	}
+	g.id, g.ticket.Seed = id, seed
+	delete(g.there, name)
+	if err := writeSecret(filepath.Join(g.dir, JoinFile), g.ticket); err != nil {
+		return fmt.Errorf("taking back the key of worker %s: %w", name, err)
+	}
+	if g.say != nil {
+		g.say("fleet: the key of worker %s is taken back, and %s written anew: workers that come from now on need the new one", name, filepath.Join(g.dir, JoinFile))
+	}
+	time.AfterFunc(farewell, func() { _ = g.server.DisconnectClientByID(out.conn) }) // it may have left by itself
+	return nil
+}
+
+// farewell is how long a dismissed worker has to hear of it.
+const farewell = 200 * time.Millisecond
+
+// signed reports whether a text was signed by a public key.
+func signed(public string, text []byte, signature string) bool {
+	key, err := nkeys.FromPublicKey(public)
+	if err != nil {
+		return false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(signature)
+	return err == nil && len(text) > 0 && key.Verify(text, raw) == nil
+}
