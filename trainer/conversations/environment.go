@@ -75,13 +75,20 @@ func (c *consulted) begin(name string) error {
 	return nil
 }
 
-// end asks every environment what the episode was worth. Where one fails the episode is lost.
+// end asks every environment what the episode was worth. Where one fails, or another tool has, the episode is lost: the
+// other environments that have begun it hear of its end, and what they say then does not count.
 func (c *consulted) end() (worth map[string]float64) {
-	if c == nil || c.err != nil {
+	if c == nil {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.tools)) {
 		if !c.tools[name].State {
+			continue
+		}
+		if c.err != nil {
+			if c.begun[name] != nil && name != c.by {
+				_ = c.tell(name, "end", true, &struct{}{}) // the episode is lost already
+			}
 			continue
 		}
 		var r struct {
@@ -105,8 +112,8 @@ func (c *consulted) end() (worth map[string]float64) {
 			worth[name] = *r.Reward
 		}
 		if err != nil {
-			c.err = fmt.Errorf("tool %s: %w", name, err)
-			return nil
+			c.err, c.by = fmt.Errorf("tool %s: %w", name, err), name
+			worth = nil
 		}
 	}
 	return worth

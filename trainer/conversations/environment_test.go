@@ -84,6 +84,60 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestEnvironmentOfLost: an episode that another tool loses is over for the environments that have begun it, and for no
+// other one.
+func TestEnvironmentOfLost(t *testing.T) {
+	var heard []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct {
+			Tool  string
+			Reset any
+			End   bool
+		}
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			t.Error(err)
+		}
+		switch {
+		case asked.Tool == "search":
+			http.Error(w, "out of order", http.StatusInternalServerError)
+		case asked.End:
+			heard = append(heard, asked.Tool+" end")
+			fmt.Fprint(w, `{"reward": 1}`)
+		case asked.Reset != nil:
+			heard = append(heard, asked.Tool+" reset")
+			fmt.Fprint(w, `{}`)
+		default:
+			fmt.Fprint(w, `{"text": "done"}`)
+		}
+	}))
+	defer server.Close()
+	e := &experiment.Episode{}
+	for _, name := range []string{"another", "game", "search"} {
+		s := experiment.Served{}
+		s.SetDefaults()
+		s.Name, s.URL, s.State, s.Tries = name, server.URL, name != "search", 1
+		e.Served = append(e.Served, s)
+	}
+	o, err := openOutside(e, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	asks := o.begin(t.Context(), occasion{"1.1.1-1", "Win.", 7}, func(int, int) error { return nil })
+	if _, err := asks.Answer("game", asking("up")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := asks.Answer("search", asking("up")); err == nil {
+		t.Fatal("the search has an answer")
+	}
+	if worth := asks.end(); worth != nil || asks.lost() == nil || !strings.Contains(asks.lost().Error(), "tool search") {
+		t.Errorf("worth %v, lost: %v", worth, asks.lost())
+	}
+	if got := strings.Join(heard, "|"); got != "game reset|game end" {
+		t.Errorf("environments heard %s", got)
+	}
+}
+
 // TestEnvironmentDies: a program that dies takes the states of its episodes with it. They are lost, and none of them is
 // continued by a new copy, which begins with nothing; an episode that begins after that has all it needs.
 func TestEnvironmentDies(t *testing.T) {

@@ -116,6 +116,7 @@ type consulted struct {
 	calls int                  // of environments
 	fits  func(w, h int) error // whether the model can look at such a picture
 	err   error                // the first failure that is no answer
+	by    string               // whose it is
 }
 
 // Answer is tools.Answerer's.
@@ -125,7 +126,7 @@ func (c *consulted) Answer(name string, arguments pytext.Ordered) (tools.Answer,
 	}
 	a, err := c.ask(c.tools[name], arguments)
 	if err != nil {
-		c.err = fmt.Errorf("tool %s: %w", name, err)
+		c.err, c.by = fmt.Errorf("tool %s: %w", name, err), name
 		return a, c.err
 	}
 	for _, m := range a.Pictures {

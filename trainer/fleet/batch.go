@@ -38,13 +38,13 @@ type Batch struct {
 func (f *Fleet) Begin(ctx context.Context, w Work) (*Batch, error) {
 	b := &Batch{Work: w, f: f, changed: make(chan struct{}, 1)}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.start()
 	f.open = append(f.open, b)
 	added := b.add(f.Clock())
+	f.mu.Unlock()
 	for _, j := range added {
 		if err := f.offerFirst(ctx, j, w.Urgent); err != nil {
-			b.drop()
+			b.Drop()
 			return nil, err
 		}
 	}
@@ -76,18 +76,25 @@ func (b *Batch) add(now time.Duration) (added []*job) {
 	return added
 }
 
-// offerFirst takes what is kept of a job, or offers it.
+// offerFirst takes what is kept of a job, or offers it. It does not hold mu while it asks the hub.
 func (f *Fleet) offerFirst(ctx context.Context, j *job, urgent bool) error {
 	kept, err := f.Hub.Kept(ctx, j.name)
 	if err != nil {
 		return fmt.Errorf("fleet: asking for what was kept of job %s: %w", j.Job, err)
 	}
 	if kept != nil {
-		if err := f.result(ctx, *kept, true); err != nil {
+		got := f.fetch(ctx, *kept)
+		f.mu.Lock()
+		err := f.result(ctx, *kept, got, true)
+		f.mu.Unlock()
+		if err != nil {
 			return err
 		}
 	}
-	if j.payload != nil {
+	f.mu.Lock()
+	done := j.payload != nil || f.jobs[j.name] != j
+	f.mu.Unlock()
+	if done {
 		return nil
 	}
 	if err := f.Hub.Offer(ctx, j.name, j.Job, urgent); err != nil {

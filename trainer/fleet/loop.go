@@ -21,10 +21,11 @@ func (f *Fleet) loop() {
 		timer.Reset(wait)
 		select {
 		case e, ok := <-f.Hub.Events():
+			got := f.fetch(context.Background(), e)
 			f.mu.Lock()
 			err := errors.New("fleet: what carries jobs was closed")
 			if ok {
-				err = f.hear(e)
+				err = f.hear(e, got)
 			}
 			f.fails(err)
 			f.mu.Unlock()
@@ -106,7 +107,7 @@ func (f *Fleet) offer(names []Hash) error {
 }
 
 // hear takes a worker's message.
-func (f *Fleet) hear(e Event) error {
+func (f *Fleet) hear(e Event, got *fetched) error {
 	now := f.Clock()
 	switch e.Kind {
 	case Hello:
@@ -131,7 +132,7 @@ func (f *Fleet) hear(e Event) error {
 		}
 		return f.offer(f.sched.Failed(now, e.Job, e.Worker))
 	case Done:
-		return f.result(context.Background(), e, false)
+		return f.result(context.Background(), e, got, false)
 	}
 	return nil
 }
@@ -145,8 +146,39 @@ func (f *Fleet) met(e Event) {
 	f.told("fleet: worker %s is there (%s %s)", e.Worker, e.About.Host, e.About.Device)
 }
 
-// result takes what a worker has done, or what was kept of it.
-func (f *Fleet) result(ctx context.Context, e Event, kept bool) error {
+// fetched is a result that was fetched and read.
+type fetched struct {
+	payload []byte
+	err     error
+}
+
+// fetch fetches and reads a result that is waited for, by somebody who does not hold mu: it may take long. nil: it is
+// no result, or nobody waits for it.
+func (f *Fleet) fetch(ctx context.Context, e Event) *fetched {
+	f.mu.Lock()
+	j := f.jobs[e.Job]
+	wanted := e.Kind == Done && j != nil && j.payload == nil && f.refused[e.Worker] == ""
+	var check func(Job, []byte) error
+	if wanted {
+		check = j.of[0].Check
+	}
+	f.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	return f.reads(ctx, e, j.Job, check)
+}
+
+func (f *Fleet) reads(ctx context.Context, e Event, j Job, check func(Job, []byte) error) *fetched {
+	got := &fetched{}
+	if got.payload, got.err = f.Hub.Get(ctx, e.Payload); got.err == nil {
+		got.err = check(j, got.payload)
+	}
+	return got
+}
+
+// result takes what a worker has done, or what was kept of it, as it was fetched.
+func (f *Fleet) result(ctx context.Context, e Event, got *fetched, kept bool) error {
 	j := f.jobs[e.Job]
 	switch f.sched.Result(f.Clock(), e.Job, e.Worker, e.Payload) {
 	case Unasked: // nobody will take it
@@ -161,15 +193,14 @@ func (f *Fleet) result(ctx context.Context, e Event, kept bool) error {
 		j.compare()
 		return nil
 	}
-	payload, err := f.Hub.Get(ctx, e.Payload)
-	if err == nil {
-		err = j.of[0].Check(j.Job, payload)
+	if got == nil {
+		got = f.reads(ctx, e, j.Job, j.of[0].Check) // it is waited for since it came
 	}
-	if err != nil {
+	if got.err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		f.told("warning: fleet: the result of job %s from worker %s is of no use, and it is done again: %v", j.Job, e.Worker, err)
+		f.told("warning: fleet: the result of job %s from worker %s is of no use, and it is done again: %v", j.Job, e.Worker, got.err)
 		if err := f.Hub.Forget(ctx, e.Job); err != nil {
 			return err
 		}
@@ -179,7 +210,7 @@ func (f *Fleet) result(ctx context.Context, e Event, kept bool) error {
 		}
 		return f.offer(again)
 	}
-	j.payload, j.entry = payload, Entry{Job: e.Job, Of: j.Job.String(), Worker: e.Worker, Seconds: e.Seconds, Bytes: len(payload),
+	j.payload, j.entry = got.payload, Entry{Job: e.Job, Of: j.Job.String(), Worker: e.Worker, Seconds: e.Seconds, Bytes: len(got.payload),
 		Tries: f.sched.Begins(e.Job), Payload: e.Payload, Kept: kept}
 	if f.audited(j) {
 		j.compare()

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,4 +28,20 @@ func TestMetrics(t *testing.T) {
 		c.end(stop)
 		idle.end()
 	})
+}
+
+// TestMetricsListed: deploy/README.md has every number, with its kind and what it counts.
+func TestMetricsListed(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range measures() {
+		if row := fmt.Sprintf("| `darkroom_fleet_%s` | %s | %s |", m.name, m.kind, m.help); !strings.Contains(string(text), row) {
+			t.Errorf("deploy/README.md lacks %s", row)
+		}
+	}
+	if n := strings.Count(string(text), "\n| `darkroom_fleet_"); n != len(measures()) {
+		t.Errorf("deploy/README.md lists %d numbers, and there are %d", n, len(measures()))
+	}
 }
