@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/run"
@@ -25,6 +26,10 @@ type memoryPlan struct {
 
 // withMemory predicts; what stands in its way is told, and no mistake of the file.
 func withMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) planned {
+	if e.Run.Devices()[0] == "auto" { // as 'train' here will have it
+		on := *e
+		on.Run.Device, e = device.Settle("auto"), &on
+	}
 	ranks := 1 // that share this machine's memory
 	if on := e.Run.Devices(); on[0] == "cpu" {
 		ranks = len(on)
@@ -38,7 +43,7 @@ func withMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) pla
 		return planned{Plan: p, Why: err.Error()}
 	}
 	if !need.Within(budget, ranks) {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("the run takes about %s, and may take %s: a smaller size, group or rank, or loss.noise_floor = \"off\" where the check takes most", bytesText(model.ProgramBytes+need.PeakOf(ranks)), bytesText(budget)))
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the run takes about %s, and may take %s: a smaller size, group or rank, or loss.noise_floor = \"off\" where the check takes most", bytesText(need.Taken(ranks)), bytesText(budget)))
 	}
 	return planned{Plan: p, Memory: &memoryPlan{model.ProgramBytes + need.PeakOf(ranks), *need}}
 }
@@ -49,10 +54,13 @@ func (p planned) writeMemory(w io.Writer) {
 		return
 	}
 	n := p.Memory.Memory
-	fmt.Fprintf(w, "\nmemory, predicted: at most %s, rewards' networks apart\n", bytesText(p.Memory.Peak))
+	fmt.Fprintf(w, "\nmemory, predicted: at most %s, rewards' networks apart\n", peakWords(p.Memory))
 	t := table{header: []string{">PROGRAM", ">TEXTS", ">SAMPLING", ">DECODING", ">CHECK", ">TRAINING", ">SAMPLES"}}
 	t.add(bytesText(model.ProgramBytes), bytesText(n.Texts), bytesText(n.Sampling), bytesText(n.Decoding), bytesText(n.Check), bytesText(n.Training), bytesText(n.Samples))
 	t.write(w)
+	if n.EncoderBytes > 0 {
+		fmt.Fprintf(w, "text encoders, %s on the disk: %s\n", bytesText(n.EncoderBytes), encoderWords[n.Encoders])
+	}
 	if n.Micro > 0 {
 		how := "passes are kept for backward"
 		if n.Checkpointing {
@@ -60,4 +68,19 @@ func (p planned) writeMemory(w io.Writer) {
 		}
 		fmt.Fprintf(w, "so that it fits: %s at once; %s\n", plural(int64(n.Micro), "picture"), how)
 	}
+}
+
+// peakWords say where the most of a run's memory is: on a device, samples lie beside it on the host.
+func peakWords(m *memoryPlan) string {
+	if m.Apart {
+		return fmt.Sprintf("%s on the device, %s on the host", bytesText(m.Taken(1)), bytesText(model.ProgramBytes+m.Samples))
+	}
+	return bytesText(m.Peak)
+}
+
+// encoderWords say what becomes of text encoders.
+var encoderWords = map[string]string{
+	"kept":  "kept beside the network",
+	"freed": "loaded when prompts are drawn that were not read before, and freed",
+	"lent":  "each matrix is read when prompts are drawn that were not read before, and none is kept",
 }

@@ -95,7 +95,7 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	if t.Diagnosis, err = diagnosis.Read(filepath.Join(dir, "run", diagnosis.File)); err != nil {
 		return nil, err
 	}
-	if !e.Rollout.Offline && !e.AllTaught() {
+	if !e.AllOffline() && !e.AllTaught() {
 		t.Workers = workersOf(t.Parts, e.Rollout.PromptsPerIteration, e.Run.Lag)
 	}
 	t.All = float64(e.Run.Iterations)*t.PerIteration + float64(t.Evaluations)*t.PerEvaluation

@@ -60,7 +60,7 @@ func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error
 		return usagef("--audit %v: a share lies between 0 and 1", o.audit)
 	case o.any() && len(devices) > 1:
 		return usagef("--listen and --workers: the trainer has one device then, and %d are named\nhint: each further device can be a worker: 'darkroom worker --device'", len(devices))
-	case o.any() && (e.Rollout.Offline || e.AllTaught()):
+	case o.any() && (e.AllOffline() || e.AllTaught()):
 		return usagef("--listen and --workers: this experiment rolls nothing, so that workers have nothing to do\nhint: leave the flag out")
 	case o.workers != "":
 		if err := (natsio.Remote{URLs: o.workers}).Check(); err != nil {

@@ -32,7 +32,7 @@ func TestJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := parsed(t, dir)
-	list, err := prompts.Open(e.Rollout.Prompts)
+	list, err := prompts.Open(e.Rollout.Prompts[0])
 	if err != nil || len(list) != 240 || list[7].Text != train[7].Prompt || len(heldOut) != 48 {
 		t.Fatalf("%d captions, %v", len(list), err)
 	}

@@ -25,7 +25,7 @@ func TestAskedMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := learning(t, "embed:zoom-lessons", "episode.system=General.")
-	e.Rollout.Prompts = file
+	e.Rollout.Prompts = []string{file}
 	ask := asker(e, model.Options{Train: list})
 	for i, want := range []string{
 		"# Tools|Own.|search|How many?|Of what?|Cats.",

@@ -50,6 +50,7 @@ func inspect(c *model.Folder) {
 	if adapted {
 		c.CheckAdapter(params, Known(params), vlm.UsualTargets())
 	}
+	c.CheckMoves(params)
 }
 
 // Known is what an adapter's file calls the network: by today's names of layers, or by older ones.

@@ -232,7 +232,7 @@ const mostNamed = 20
 
 // trainingList is what an experiment trains on: prompts, and lessons behind them.
 func trainingList(e *experiment.Experiment) ([]prompts.Prompt, error) {
-	list, err := e.Open(e.Rollout.Prompts)
+	list, err := e.Training(nil)
 	if err != nil {
 		return nil, err
 	}

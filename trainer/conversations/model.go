@@ -3,7 +3,6 @@ package conversations
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 
@@ -119,12 +118,12 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 // asker asks the question of a number, training's first.
 func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, error) {
 	return func(n int) (Question, error) {
-		list, file := o.Train, e.Rollout.Prompts
+		list, file := o.Train, e.Named()
 		if n >= len(list) {
 			n, list, file = n-len(list), o.HeldOut, e.Evaluate.Prompts
 		}
 		p := list[n]
-		pictures, err := p.Pictures(filepath.Dir(file))
+		pictures, err := p.Pictures(p.Folder(file))
 		if err != nil {
 			return Question{}, err
 		}
@@ -205,7 +204,7 @@ func (m *Model) Close() error {
 // What a checkpoint holds is the policy's learner, and behind it that of a head of values.
 
 // Settle is model.Model's: a head of values has a pace of its own.
-func (m *Model) Settle(o optim.Options) { m.learner.Settle(o) }
+func (m *Model) Settle(o optim.Options, moves experiment.Moves) { m.learner.Settle(o, moves) }
 
 // Tensors is model.Model's.
 func (m *Model) Tensors() ([]safetensors.Tensor, error) {

@@ -31,6 +31,7 @@ func (b *Buffer) SetDefaults() { *b = Buffer{Iterations: 4, Groups: 1} }
 
 // checkChoice: what is chosen of prompts and samples.
 func (e *Experiment) checkChoice(r report) {
+	e.checkLists(r)
 	e.checkOffline(r)
 	e.checkClips(r)
 	e.checkTeacher(r)
@@ -95,7 +96,8 @@ func (e *Experiment) checkRelative(r report) {
 
 // checkStagesFilter: pass rates are those of the untrained model.
 func (e *Experiment) checkStagesFilter(r report) {
-	e.checkStagesOffline(r)
+	e.checkStagesLists(r)
+	e.checkStagesMoves(r)
 	e.checkStagesLessons(r)
 	for i := range e.Stages {
 		if key := fmt.Sprintf("stage[%d].rollout.filter", i); e.written(key) {

@@ -34,7 +34,8 @@ type Experiment struct {
 	doc   *config.Document
 	given []given // presets, weakest first
 
-	reweighed bool // the rewards are a stage's own
+	reweighed bool  // the rewards are a stage's own
+	moves     Moves // what of the trained part a stage moves
 	lists     *prompts.Lists
 }
 

@@ -97,6 +97,9 @@ func (e *Experiment) stageFacts() []Fact {
 	if e.Episode != nil && e.Advantage.Estimator == "remax" {
 		all = append(all, Fact{"baseline", "the likeliest answer to each prompt, which is played beside its group"})
 	}
+	if len(e.moves) > 0 {
+		all = append(all, Fact{"moves", strings.Join(e.moves, ", ") + " of what is trained; the other gradients are computed and forgotten"})
+	}
 	return append(all, Fact{"advantages", e.Advantage.words(e.Episode != nil)}, Fact{"objective", e.objectiveWords()}, Fact{"optimiser", optimiser})
 }
 
@@ -114,9 +117,9 @@ func (e *Experiment) rolls() string {
 	case e.Taught():
 		return fmt.Sprintf("nothing: %s of %s are learned from, mask %s", count(e.Rollout.PromptsPerIteration, "conversation"), l.File, l.Mask)
 	case e.Rollout.Offline:
-		return fmt.Sprintf("nothing: %s with pictures of %s are learned from", count(e.Rollout.PromptsPerIteration, "prompt"), e.Rollout.Prompts)
+		return fmt.Sprintf("nothing: %s with pictures of %s are learned from", count(e.Rollout.PromptsPerIteration, "prompt"), e.listWords())
 	}
-	s := fmt.Sprintf("%s of %s, %s each", count(e.Rollout.PromptsPerIteration, "prompt"), e.Rollout.Prompts, count(e.Rollout.Group, "sample"))
+	s := fmt.Sprintf("%s of %s, %s each", count(e.Rollout.PromptsPerIteration, "prompt"), e.listWords(), count(e.Rollout.Group, "sample"))
 	if e.Episode != nil {
 		return fmt.Sprintf("%s; %s, up to %d turns and %d tokens", s, e.Episode.Protocol, e.Episode.Turns, e.Episode.Tokens)
 	}

@@ -20,12 +20,3 @@ func (e *Experiment) checkOffline(r report) {
 		r(offline+"|advantage.combine", "files say what a picture is worth in one number", `combine = "rewards"`)
 	}
 }
-
-// checkStagesOffline: there is one list of prompts.
-func (e *Experiment) checkStagesOffline(r report) {
-	for i, s := range e.Stages {
-		if s.Rollout.Offline != e.Rollout.Offline {
-			r(fmt.Sprintf("stage[%d].rollout.offline", i), "there is one list of prompts for all stages", "two runs, the second from the first one's adapter")
-		}
-	}
-}

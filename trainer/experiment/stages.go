@@ -19,6 +19,7 @@ type Stage struct {
 	Loss       Loss          `toml:"loss"`
 	Optim      optim.Options `toml:"optim"`
 	Together   Together      `toml:"rewards"`
+	Train      Moves         `toml:"train,single" doc:"patterns of the names of parameters that this stage moves, of those that [model] trains; the others stay where they are. Empty: all move"`
 
 	Weights map[string]float64 `toml:"weights" doc:"of rewards by their labels, in this stage; 0: measured and not trained on"`
 }
@@ -31,6 +32,7 @@ func (e *Experiment) readStages() {
 		if e.at(s).Taught() {
 			e.unchosen(fmt.Sprintf("stage[%d].", i), &s)
 		}
+		e.ownLists(fmt.Sprintf("stage[%d].", i), &s)
 		e.Stages = append(e.Stages, s)
 	}
 	if e.written("stage") && e.doc.Len("stage") == 0 {
@@ -45,6 +47,7 @@ func (e *Experiment) written(key string) bool { return e.doc.Origin(key) != conf
 func (e *Experiment) at(s Stage) *Experiment {
 	other := *e
 	other.Run.Iterations = s.Iterations
+	other.moves = s.Train
 	other.Together, other.Rewards = s.Together, e.weighed(s)
 	other.reweighed = len(s.Weights) > 0 || s.Together != e.Together
 	other.Sampler, other.Rollout, other.Advantage, other.Loss, other.Optim = s.Sampler, s.Rollout, s.Advantage, s.Loss, s.Optim

@@ -68,7 +68,7 @@ type developing struct {
 
 func (m *Model) prepare(s Setup) error {
 	var ok bool
-	if m.travels, ok = m.Model.(model.Travelling); !ok || m.e.Rollout.Offline {
+	if m.travels, ok = m.Model.(model.Travelling); !ok || m.e.AllOffline() {
 		return errors.New("nothing of this experiment can be rolled by workers\nhint: train it without --listen and --workers")
 	}
 	if p := m.e.Episode; p != nil {

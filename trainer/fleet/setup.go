@@ -18,6 +18,8 @@ type Setup struct {
 	Files   json.RawMessage  `json:"files"`   // that list
 	Train   []prompts.Prompt `json:"train"`
 	HeldOut []prompts.Prompt `json:"heldout,omitempty"`
+
+	Lists []prompts.Stretch `json:"lists,omitempty"` // that the prompts stand in, training's first
 }
 
 // pack is the setup as bytes, whose hash is its name.

@@ -10,6 +10,7 @@ type Line struct {
 	Stage     string             `json:"stage,omitempty"`
 	Window    []int              `json:"window,omitempty"`
 	Prompts   []int              `json:"prompts"`
+	Lists     map[string]int     `json:"lists,omitempty"` // of how many prompts each list is, where stages or shares have several
 	Samples   int                `json:"samples"`
 	Total     Spread             `json:"total"` // what was trained on
 	Rewards   map[string]Spread  `json:"rewards"`

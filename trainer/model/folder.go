@@ -21,9 +21,9 @@ import (
 // experiment's file.
 type Folder struct {
 	*experiment.Experiment
-	Pool  *tensor.Pool
-	Dir   string
-	Lists map[string][]prompts.Prompt // what could be read of the prompts, by key
+	Pool    *tensor.Pool
+	Dir     string
+	Prompts map[string][]prompts.Prompt // what could be read of them, by key
 }
 
 // Has reports whether the folder has a file.
@@ -34,12 +34,24 @@ func (c *Folder) Has(name string) bool {
 
 // Fail reports an error at a key, the hint apart.
 func (c *Folder) Fail(keys string, err error) {
-	problem, hint, _ := strings.Cut(err.Error(), "\nhint: ")
+	problem, hint := split(err)
+	c.Refuse(keys, problem, hint)
+}
+
+// FailAt is Fail at a key of one of Turns.
+func (c *Folder) FailAt(turn int, keys string, err error) {
+	problem, hint := split(err)
+	c.RefuseAt(turn, keys, problem, hint)
+}
+
+// split is what an error says is wrong, and its hint.
+func split(err error) (problem, hint string) {
+	problem, hint, _ = strings.Cut(err.Error(), "\nhint: ")
 	var missing *fs.PathError
 	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) {
 		problem = missing.Path + ": no such file"
 	}
-	c.Refuse(keys, problem, hint)
+	return problem, hint
 }
 
 // CheckAdapter puts the adapter that is trained on: the one that model.adapter names, whose rank and layers
@@ -62,6 +74,21 @@ func (c *Folder) CheckAdapter(params *nn.Params, known Known, usual []string) {
 		return
 	}
 	c.Model.LoRA = experiment.LoRA{Rank: a.settings.Rank, Alpha: a.settings.Alpha, Targets: ends(a.Modules())}
+}
+
+// CheckMoves refuses what a stage moves where nothing that is trained is called so.
+func (c *Folder) CheckMoves(params *nn.Params) {
+	var names []string
+	for _, p := range params.Trained() {
+		names = append(names, p.Name)
+	}
+	for i, at := range c.Turns() {
+		for _, p := range at.Moves().Idle(names) {
+			if len(names) > 0 {
+				c.RefuseAt(i, "train", fmt.Sprintf("%q is the name of no parameter that is trained", p), fmt.Sprintf("a pattern for whole names, such as that of %q", names[0]))
+			}
+		}
+	}
 }
 
 // ends are how layers' names end behind the number of their block.

@@ -7,6 +7,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
@@ -105,8 +106,11 @@ func (w *Learner) Forget(of trainer.Weights) error {
 // Moved are the parameters that move.
 func (w *Learner) Moved() []*autograd.Param { return w.params }
 
-// Settle begins a stage: the optimiser has its options from now on.
-func (w *Learner) Settle(o optim.Options) { w.mover.Set(o) }
+// Settle begins a stage: the optimiser has its options from now on, and what moves does not move stays.
+func (w *Learner) Settle(o optim.Options, moves experiment.Moves) {
+	w.mover.Set(o)
+	w.mover.Hold(func(name string) bool { return !moves.Has(name) })
+}
 
 // Keeps reports whether other weights have a copy of their own.
 func (w *Learner) Keeps(of trainer.Weights) bool { return w.others[of] != nil }

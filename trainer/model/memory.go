@@ -18,6 +18,12 @@ type Memory struct {
 	Check    int64 `json:"check"` // the network in fp32, as a stage begins
 	Training int64 `json:"training"`
 	Samples  int64 `json:"samples"`
+	Apart    bool  `json:"samples_apart,omitempty"` // on the host, which is not the device's memory
+
+	// What becomes of text encoders between prompts: "kept" beside the network, "freed" and loaded again, or "lent",
+	// each matrix read when a product needs it. EncoderBytes is what their files take.
+	Encoders     string `json:"encoders,omitempty"`
+	EncoderBytes int64  `json:"encoder_bytes,omitempty"`
 	Fit
 }
 
@@ -31,16 +37,28 @@ type Fit struct {
 // checkpoints and pages are made in. Measured (LOG.md).
 const ProgramBytes = 124 << 20
 
-// Within reports whether the program and so many ranks fit into a budget; 0: into any.
+// Within reports whether so many ranks fit into a budget of the memory that they compute in, the program with them where
+// that is the host's; 0: into any.
 func (n Memory) Within(budget int64, ranks int) bool {
-	return budget == 0 || ProgramBytes+n.PeakOf(ranks) <= budget
+	return budget == 0 || n.Taken(ranks) <= budget
 }
 
-// Peak is the most at once.
+// Taken is what so many ranks take of the memory that they compute in.
+func (n Memory) Taken(ranks int) int64 {
+	if n.Apart {
+		return int64(ranks) * n.phase()
+	}
+	return ProgramBytes + n.PeakOf(ranks)
+}
+
+// Peak is the most at once, on device and host together.
 func (n Memory) Peak() int64 { return n.PeakOf(1) }
 
 // PeakOf is that of several ranks which share a memory. Each holds the model, and asks it as much at
 // once as one alone.
-func (n Memory) PeakOf(ranks int) int64 {
-	return int64(ranks)*max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training) + n.Samples
+func (n Memory) PeakOf(ranks int) int64 { return int64(ranks)*n.phase() + n.Samples }
+
+// phase is the most of an iteration's phases.
+func (n Memory) phase() int64 {
+	return max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training)
 }

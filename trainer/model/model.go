@@ -70,8 +70,8 @@ type Model interface {
 
 // Checkpointed is the part of a model that a checkpoint holds.
 type Checkpointed interface {
-	// Settle begins a stage: optimisers have its options from now on.
-	Settle(o optim.Options)
+	// Settle begins a stage: optimisers have its options from now on, and move the parameters that it names.
+	Settle(o optim.Options, moves experiment.Moves)
 	// Tensors are weights, optimisers and other sets of weights in fp32.
 	Tensors() ([]safetensors.Tensor, error)
 	// Load goes back to them.

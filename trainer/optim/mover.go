@@ -38,6 +38,7 @@ type moved struct {
 type slot struct {
 	of   *autograd.Param
 	m, v *tensor.Tensor
+	held bool // it stays where it is
 }
 
 // NewMover starts with zero state, in the pool of the parameters' values.
@@ -82,13 +83,25 @@ func (mv *Mover) Set(o Options) {
 	}
 }
 
-// Norm is that of the whole gradient. Every sum is computed before the first is read, since reading
+// Hold says by their names which parameters stay where they are from now on, whatever passes leave of their gradients:
+// no decay moves them, and their averages stay.
+func (mv *Mover) Hold(stays func(name string) bool) {
+	for _, g := range mv.groups {
+		for i := range g.state {
+			g.state[i].held = stays(g.state[i].of.Name)
+		}
+	}
+}
+
+// Norm is that of the whole gradient, of parameters that are held apart. Every sum is computed before the first is read, since reading
 // waits for the device.
 func (mv *Mover) Norm() float64 {
 	var grads []*tensor.Tensor
 	for _, g := range mv.groups {
 		for _, s := range g.state {
-			if grad := s.of.Grad(); grad != nil {
+			if s.held {
+				s.of.ZeroGrad()
+			} else if grad := s.of.Grad(); grad != nil {
 				grads = append(grads, grad)
 			}
 		}
@@ -108,6 +121,10 @@ func (g *moved) step(scale float32, lr float64) {
 	k.GradScale = scale
 	for i := range g.state {
 		s := &g.state[i]
+		if s.held {
+			s.of.ZeroGrad()
+			continue
+		}
 		grad := s.of.Grad()
 		if grad == nil {
 			continue

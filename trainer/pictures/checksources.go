@@ -2,7 +2,6 @@ package pictures
 
 import (
 	"fmt"
-	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
@@ -12,17 +11,17 @@ import (
 
 // checkSources refuses lists whose pictures the network does not read, or cannot.
 func (c generator) checkSources(p *pipeline.Pipeline) {
-	for _, list := range [][2]string{{"rollout.prompts", c.Rollout.Prompts}, {"evaluate.prompts", c.Evaluate.Prompts}} {
+	for _, list := range [][2]string{{"rollout.prompts", c.Named()}, {"evaluate.prompts", c.Evaluate.Prompts}} {
 		bad, first := 0, error(nil)
-		for _, prompt := range c.Lists[list[0]] {
-			if err := sourceMistake(prompt, filepath.Dir(list[1]), p); err != nil {
+		for _, prompt := range c.Prompts[list[0]] {
+			if err := sourceMistake(prompt, prompt.Folder(list[1]), p); err != nil {
 				if bad++; first == nil {
 					first = fmt.Errorf("prompt %q: %w", prompt.Text, err)
 				}
 			}
 		}
 		if bad > 0 {
-			c.Refuse(list[0], fmt.Sprintf("%s: %d of %d prompts do not fit; the first: %v", list[1], bad, len(c.Lists[list[0]]), first),
+			c.Refuse(list[0], fmt.Sprintf("%s: %d of %d prompts do not fit; the first: %v", list[1], bad, len(c.Prompts[list[0]]), first),
 				`a record is {"prompt": "...", "image": "FILE"}, and names begin in the folder of the list`)
 		}
 	}

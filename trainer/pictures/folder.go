@@ -40,6 +40,7 @@ func inspect(f *model.Folder) {
 	if adapted {
 		c.CheckAdapter(params, known(p), p.Targets())
 	}
+	c.CheckMoves(params)
 }
 
 // known is what an adapter's file calls the denoiser.

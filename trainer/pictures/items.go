@@ -3,6 +3,7 @@ package pictures
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -33,13 +34,15 @@ func (m *Model) Items(samples []trainer.Sample) (items []rewards.Item, err error
 		if err != nil {
 			return nil, err
 		}
-		raw, err := m.Pipeline.DecodeAll(trainer.Pick(finals, places), at)
-		if err != nil {
-			return nil, err
-		}
-		for i, x := range raw {
-			if items[places[i]], err = developed(x, at, m.Pipeline.Defaults().Rate); err != nil {
+		for some := range slices.Chunk(places, portion(at)) {
+			raw, err := m.Pipeline.DecodeAll(trainer.Pick(finals, some), at)
+			if err != nil {
 				return nil, err
+			}
+			for i, x := range raw {
+				if items[some[i]], err = developed(x, at, m.Pipeline.Defaults().Rate); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}

@@ -28,6 +28,7 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	c := counting{Model: m, e: e, dry: dry}
+	c.need.Apart, c.need.EncoderBytes = e.Run.Devices()[0] != "cpu" && e.Run.Devices()[0] != "auto", m.Pipeline.EncoderBytes()
 	text, err := c.encode()
 	if err != nil {
 		return nil, err
@@ -38,7 +39,8 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.
 	}
 	for _, fit := range c.fits() {
 		m.Micro, m.Checkpointing = fit.Micro, fit.Checkpointing
-		c.need = model.Memory{Fit: fit, Texts: c.need.Texts, Samples: c.need.Samples}
+		c.need = model.Memory{Fit: fit, Texts: c.need.Texts, Samples: c.need.Samples, Apart: c.need.Apart, EncoderBytes: c.need.EncoderBytes}
+		c.need.Encoders = c.encoders()
 		if fit.Checkpointing {
 			if err := c.again(); err != nil {
 				return nil, err
@@ -113,6 +115,17 @@ func (c *counting) again() error {
 	c.need.Texts = 0
 	_, err := c.encode()
 	return err
+}
+
+// encoders says what becomes of text encoders between two iterations that meet new prompts.
+func (c *counting) encoders() string {
+	switch {
+	case c.Pipeline.KeepEncoders:
+		return "kept"
+	case c.Pipeline.LendEncoders:
+		return "lent"
+	}
+	return "freed"
 }
 
 // turns are the first iterations of stages, those left out that ask for what one before them asks for.
@@ -222,12 +235,18 @@ func (c *counting) iterate(turn experiment.Turn) error {
 	return nil
 }
 
-// host is what an iteration's samples take beside the backend. Of a step before, after, their mean and the
-// output, in float64; a picture in bytes and, while it is decoded and judged, in fp32 twice. All of it as much again: Go's
-// collector lets garbage lie up to what lives. Of texts as many are remembered as have room.
+// host is what an iteration's samples take beside the backend, as much again with it: Go's collector lets garbage lie
+// up to what lives. Of a judged step before, after, their mean and the output, in float64; a picture in bytes, and of as
+// many as are decoded or judged at once in fp32 twice. A sample that was rolled has its states under way, one that is
+// learned from offline its latents alone. Of texts as many are remembered as have room.
 func (c *counting) host(text int64) int64 {
 	texts := min(int64(c.asked.Len()), max(int64(c.turn.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
-	return 2*c.listed() + texts + 2*int64(c.samples())*int64(8*(4*len(c.turn.Trained)+6)*c.At.Len()+c.At.Pixels()*3*(1+4+4))
+	states, n, pixels := 4*len(c.turn.Trained)+6, c.samples(), int64(3*c.At.Pixels())
+	if c.turn.Rollout.Offline {
+		states = 2
+	}
+	raw := min(n, portion(c.At))
+	return 2*c.listed() + texts + 2*(int64(n)*(int64(8*states*c.At.Len())+pixels)+int64(raw)*8*pixels)
 }
 
 // listed is what the lists of prompts take.

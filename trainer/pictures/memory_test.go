@@ -83,7 +83,7 @@ func TestCheckFitsIntoTraining(t *testing.T) {
 func TestNoiseFloorInPieces(t *testing.T) {
 	for _, sets := range [][]string{{"rollout.group=2"}, {"rollout.group=2", "model.train=['transformer_blocks.[01].attn.to_[qkv].*']"}} {
 		e := parse(t, append(sets, "sampler.width=32", "sampler.height=32", "sampler.steps=3")...)
-		list, err := e.Open(e.Rollout.Prompts)
+		list, err := e.Open(e.Rollout.Prompts[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestBudgets(t *testing.T) {
 	}
 	defer be.Close()
 	e := parse(t, "rollout.group=4", "loss.noise_floor=off", "sampler.width=32", "sampler.height=32", "sampler.steps=3")
-	list, err := e.Open(e.Rollout.Prompts)
+	list, err := e.Open(e.Rollout.Prompts[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,4 +257,35 @@ func updated(t *testing.T, e *experiment.Experiment, o model.Options, keys []tra
 		all = append(all, p.Value.Bytes())
 	}
 	return all
+}
+
+// TestSamplesApart: on a card, samples lie beside its memory; a picture that is learned from takes its bytes and its
+// latents, and only as many are held in fp32 as are decoded at once.
+func TestSamplesApart(t *testing.T) {
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	predict := func(budget int64, sets ...string) *model.Memory {
+		t.Helper()
+		need, err := Memory(parse(t, append(sets, "loss.noise_floor=off", "sampler.width=64", "sampler.height=64")...), cpu.NewDry(cpu.Options{Path: path}), budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return need
+	}
+	free := predict(0, "rollout.group=8")
+	budget := free.Peak() - free.Samples // what its phases take, and nothing for samples
+	if on := predict(budget, "rollout.group=8", "run.device=cuda:0"); on.Micro != 0 || !on.Within(budget, 1) {
+		t.Errorf("on a card of %d bytes: %+v", budget, *on)
+	}
+	if on := predict(budget, "rollout.group=8", "run.device=cpu"); on.Micro == 0 || free.Encoders != "kept" || free.EncoderBytes == 0 {
+		t.Errorf("in %d bytes of the host: %+v", budget, *on)
+	}
+	pairs := func(n string) int64 {
+		return predict(0, "rollout.offline=true", "rollout.prompts=embed:scene-pairs", "rollout.group=2", "loss.objective=dpo", "advantage.estimator=ends", "rollout.prompts_per_iteration="+n).Samples
+	}
+	if each := (pairs("3000") - pairs("2000")) / 2000; each <= 0 || each >= 9*2*3*64*64 {
+		t.Errorf("a picture of 64 x 64 that is learned from takes %d bytes of the host", each)
+	}
 }

@@ -23,12 +23,12 @@ import (
 type Model struct {
 	*Policy
 	opened  pipeline.Options
-	adapter *model.Adapter    // nil where parameters of the network itself are trained
-	album   []album.Page      // nil: samples are rolled
-	asked   model.Options     // what there is to make pictures of
-	always  []pipeline.About  // texts that many pictures need
-	sources *sources          // what prompts' pictures are made of
-	own     []experiment.Size // sizes that prompts name
+	adapter *model.Adapter     // nil where parameters of the network itself are trained
+	album   map[int]album.Page // of prompts whose pictures are learned from
+	asked   model.Options      // what there is to make pictures of
+	always  []pipeline.About   // texts that many pictures need
+	sources *sources           // what prompts' pictures are made of
+	own     []experiment.Size  // sizes that prompts name
 	rewards model.Rewards
 	turn    experiment.Turn // of the iteration under way
 }
@@ -77,10 +77,8 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	if decoder, ok := precisions[e.Model.Decoder]; ok {
 		m.opened.Decoder = &decoder
 	}
-	if e.Rollout.Offline {
-		if m.album, err = album.Open(e.Rollout.Prompts); err != nil {
-			return nil, err
-		}
+	if err := m.openAlbums(e); err != nil {
+		return nil, err
 	}
 	if dir == e.Model.Path { // what is embedded lies in another folder in every program, and is small
 		m.opened.Cache, m.opened.CacheIfCan = o.Cache, true
@@ -207,9 +205,9 @@ func (m *Model) Close() error {
 
 // What a checkpoint holds is the policy's learner.
 
-func (m *Model) Settle(o optim.Options)                 { m.learner.Settle(o) }
-func (m *Model) Tensors() ([]safetensors.Tensor, error) { return m.learner.Tensors(""), nil }
-func (m *Model) Load(f *safetensors.File) error         { return m.learner.Load(f, "") }
+func (m *Model) Settle(o optim.Options, moves experiment.Moves) { m.learner.Settle(o, moves) }
+func (m *Model) Tensors() ([]safetensors.Tensor, error)         { return m.learner.Tensors(""), nil }
+func (m *Model) Load(f *safetensors.File) error                 { return m.learner.Load(f, "") }
 
 // Values and Take are model.Travelling's.
 

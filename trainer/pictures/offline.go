@@ -2,7 +2,9 @@ package pictures
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/album"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -16,64 +18,107 @@ import (
 
 // readPrompts reads what is trained on.
 func readPrompts(e *experiment.Experiment) ([]prompts.Prompt, error) {
-	if !e.Rollout.Offline {
-		return e.Open(e.Rollout.Prompts)
-	}
-	pages, err := album.Open(e.Rollout.Prompts)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range e.Stages {
-		if err := fits(pages, s.Rollout); err != nil {
+	return e.Training(func(name string) (all []prompts.Prompt, err error) {
+		pages, err := album.Open(name)
+		if err != nil {
 			return nil, err
 		}
-	}
-	var all []prompts.Prompt
-	for _, p := range pages {
-		all = append(all, p.Prompt)
-	}
-	return all, fits(pages, e.Rollout)
+		for _, at := range e.Turns() {
+			if slices.Contains(at.Rollout.Prompts, name) {
+				if err := fits(name, pages, at.Rollout); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for _, p := range pages {
+			p.List = name
+			all = append(all, p.Prompt)
+		}
+		return all, nil
+	})
 }
 
 // fits reports pages that have another number of pictures than a group.
-func fits(pages []album.Page, r experiment.Rollout) error {
+func fits(name string, pages []album.Page, r experiment.Rollout) error {
 	for _, p := range pages {
 		if n := len(p.Scores); n != r.Group {
-			return fmt.Errorf("%s: %q has %d pictures, and rollout.group is %d\nhint: group = 2 for pairs, 1 for pictures; a file has one kind", r.Prompts, p.Text, n, r.Group)
+			return fmt.Errorf("%s: %q has %d pictures, and rollout.group is %d\nhint: group = 2 for pairs, 1 for pictures; a file has one kind", name, p.Text, n, r.Group)
 		}
 	}
 	return nil
 }
 
+// openAlbums reads the pages of the lists that are learned from, by the places of their prompts.
+func (m *Model) openAlbums(e *experiment.Experiment) error {
+	for _, l := range e.Lists() {
+		if !l.Offline {
+			continue
+		}
+		pages, err := album.Open(l.Name)
+		if err != nil {
+			return err
+		}
+		first := slices.IndexFunc(m.asked.Train, func(p prompts.Prompt) bool { return p.List == l.Name })
+		if first < 0 || first+len(pages) > len(m.asked.Train) {
+			return fmt.Errorf("%s has %d prompts with pictures, and the run's prompts hold others", l.Name, len(pages))
+		}
+		if m.album == nil {
+			m.album = map[int]album.Page{}
+		}
+		for i, p := range pages {
+			m.album[first+i] = p
+		}
+	}
+	return nil
+}
+
+// offline reports whether the turn learns from pictures that exist.
+func (m *Model) offline() bool { return m.turn.Experiment != nil && m.turn.Rollout.Offline }
+
+// portion is how many pictures of a size lie in memory in fp32 at once, in passes of the autoencoder.
+func portion(at pipeline.Shape) int { return 8 * max(1, (1<<18)/max(1, at.Pixels())) }
+
 // Roll makes samples, or encodes the album's pictures that keys name.
 func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
-	if m.album == nil {
+	if !m.offline() {
 		return m.Policy.Roll(w, keys)
 	}
-	raw, samples := make([][]float32, len(keys)), make([]trainer.Sample, len(keys))
-	for i, k := range keys {
-		picture, err := m.album[k.Prompt].Picture(k.Sample, m.form(k).At.Width, m.form(k).At.Height)
-		if err != nil {
-			return nil, err
-		}
-		raw[i] = vision.Floats(nil, picture, vision.Signed, vision.ChannelsLast)
-	}
+	samples := make([]trainer.Sample, len(keys))
 	forms, places := m.alike(keys)
 	for _, f := range forms {
-		finals, err := m.Pipeline.EncodeAll(trainer.Pick(raw, places[f]), f.At)
-		if err != nil {
-			return nil, err
-		}
-		for i, place := range places[f] {
-			samples[place] = trainer.Sample{Key: keys[place], Item: trainer.Item{Final: finals[i], Size: [2]int{f.At.Width, f.At.Height}}}
+		for some := range slices.Chunk(places[f], portion(f.At)) {
+			finals, err := m.encoded(f.At, trainer.Pick(keys, some))
+			if err != nil {
+				return nil, err
+			}
+			for i, place := range some {
+				samples[place] = trainer.Sample{Key: keys[place], Item: trainer.Item{Final: finals[i], Size: [2]int{f.At.Width, f.At.Height}}}
+			}
 		}
 	}
 	return samples, nil
 }
 
+// encoded are the latents of the album's pictures that keys name.
+func (m *Model) encoded(at pipeline.Shape, keys []trainer.Key) ([][]float64, error) {
+	raw := make([][]float32, len(keys))
+	for i, k := range keys {
+		page, ok := m.album[k.Prompt]
+		if !ok {
+			return nil, fmt.Errorf("prompt %d has no pictures to learn from", k.Prompt)
+		}
+		picture, err := page.Picture(k.Sample, at.Width, at.Height)
+		if err != nil {
+			return nil, err
+		}
+		raw[i] = vision.Floats(nil, picture, vision.Signed, vision.ChannelsLast)
+	}
+	return m.Pipeline.EncodeAll(raw, at)
+}
+
 // Shape puts what the album says of samples in place of their totals.
 func (m *Model) Shape(samples []trainer.Sample, totals []float64) {
-	if m.album == nil {
+	if !m.offline() {
 		return
 	}
 	for i, s := range samples {

@@ -74,9 +74,9 @@ func (c generator) places(otherwise experiment.Size) (all []place) {
 			}
 		}
 	}
-	for _, list := range [][2]string{{"rollout.prompts", c.Rollout.Prompts}, {"evaluate.prompts", c.Evaluate.Prompts}} {
-		for _, p := range firstOfSize(c.Lists[list[0]]) {
-			all = append(all, place{keys: list[0], of: fmt.Sprintf("%s: prompt %q: ", list[1], p.Text), Size: experiment.Size{p.Width, p.Height}, frames: experiment.Turn{Experiment: c.Experiment}.Frames()})
+	for _, key := range []string{"rollout.prompts", "evaluate.prompts"} {
+		for _, p := range firstOfSize(c.Prompts[key]) {
+			all = append(all, place{keys: key, of: fmt.Sprintf("%s: prompt %q: ", p.List, p.Text), Size: experiment.Size{p.Width, p.Height}, frames: experiment.Turn{Experiment: c.Experiment}.Frames()})
 		}
 	}
 	return all

@@ -3,7 +3,6 @@ package pictures
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -23,7 +22,7 @@ import (
 // sources opens and remembers them.
 type sources struct {
 	asked    model.Options
-	dirs     [2]string // the folders that names begin in: training's, and those of what is held out
+	of       *experiment.Experiment
 	pipeline *pipeline.Pipeline
 	known    map[int]*source // by the prompt's number
 	sizes    map[int]experiment.Size
@@ -37,7 +36,7 @@ type source struct {
 }
 
 func newSources(p *pipeline.Pipeline, e *experiment.Experiment, o model.Options) *sources {
-	return &sources{o, [2]string{filepath.Dir(e.Rollout.Prompts), filepath.Dir(e.Evaluate.Prompts)}, p, map[int]*source{}, map[int]experiment.Size{}}
+	return &sources{o, e, p, map[int]*source{}, map[int]experiment.Size{}}
 }
 
 // reads is how many pictures a prompt must and may name.
@@ -72,11 +71,11 @@ func (s *sources) open(n int) (*source, error) {
 	if one, ok := s.known[n]; ok {
 		return one, nil
 	}
-	dir, prompt := s.dirs[0], s.asked.Prompt(n)
+	file, prompt := s.of.Named(), s.asked.Prompt(n)
 	if n >= len(s.asked.Train) {
-		dir = s.dirs[1]
+		file = s.of.Evaluate.Prompts
 	}
-	all, err := prompt.OpenSources(dir)
+	all, err := prompt.OpenSources(prompt.Folder(file))
 	if err == nil {
 		err = countMistake(len(all), s.pipeline)
 	}

@@ -21,7 +21,7 @@ type check struct {
 // adapt that the file does not name become those that are usual for the model. dry is a backend that computes
 // nothing.
 func Check(e *experiment.Experiment, dry kernels.Backend) (notes []string, err error) {
-	c := &check{Folder: model.Folder{Experiment: e, Pool: tensor.NewPool(dry), Lists: map[string][]prompts.Prompt{}}, modality: run.ModalityOf(e)}
+	c := &check{Folder: model.Folder{Experiment: e, Pool: tensor.NewPool(dry), Prompts: map[string][]prompts.Prompt{}}, modality: run.ModalityOf(e)}
 	defer kernels.Recover(&err)
 	c.readPrompts()
 	c.openModel()

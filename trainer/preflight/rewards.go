@@ -44,7 +44,7 @@ func reads(r experiment.Reward) func(p prompts.Prompt) error {
 
 // checkReads refuses a list of which a reward can read nothing, and notes one of which it cannot read all.
 func (c *check) checkReads(at, list, reward string, read func(prompts.Prompt) error) {
-	all, unread := c.Lists[list], 0
+	all, unread := c.Prompts[list], 0
 	var first error
 	for _, p := range all {
 		if err := read(p); err != nil {
@@ -53,7 +53,7 @@ func (c *check) checkReads(at, list, reward string, read func(prompts.Prompt) er
 			}
 		}
 	}
-	switch path := map[string]string{"rollout.prompts": c.Rollout.Prompts, "evaluate.prompts": c.Evaluate.Prompts}[list]; {
+	switch path := map[string]string{"rollout.prompts": c.Named(), "evaluate.prompts": c.Evaluate.Prompts}[list]; {
 	case unread == 0:
 	case unread == len(all):
 		c.Refuse(at, fmt.Sprintf("reward %q can read none of the prompts of %s: %v", reward, path, first), "prompts that it reads, or another reward")

@@ -12,7 +12,7 @@ import (
 // checkWeights refuses weights of prompts that name no reward, or that nothing reads.
 func (c *check) checkWeights() {
 	for _, key := range []string{"rollout.prompts", "evaluate.prompts"} {
-		for n, p := range c.Lists[key] {
+		for n, p := range c.Prompts[key] {
 			if problem, hint := wrongWeights(c.Experiment, p.Weights); problem != "" {
 				c.Refuse(key, fmt.Sprintf("prompt %d, %q: %s", n+1, p.Text, problem), hint)
 				break

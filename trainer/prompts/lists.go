@@ -1,6 +1,7 @@
 package prompts
 
 import (
+	"path/filepath"
 	"slices"
 	"sync"
 )
@@ -15,14 +16,14 @@ type Lists struct {
 // Open is the package's Open, of what was read already where it was. Who gets a list leaves it as it is.
 func (l *Lists) Open(name string) ([]Prompt, error) {
 	if l == nil {
-		return Open(name)
+		return openNamed(name)
 	}
 	l.busy.Lock()
 	defer l.busy.Unlock()
 	if list, ok := l.read[name]; ok {
 		return list, nil
 	}
-	list, err := Open(name)
+	list, err := openNamed(name)
 	if err != nil {
 		return nil, err
 	}
@@ -31,4 +32,59 @@ func (l *Lists) Open(name string) ([]Prompt, error) {
 	}
 	l.read[name] = slices.Clip(list)
 	return l.read[name], nil
+}
+
+// openNamed is Open, of prompts that know their list.
+func openNamed(name string) ([]Prompt, error) {
+	list, err := Open(name)
+	for i := range list {
+		list[i].List = name
+	}
+	return list, err
+}
+
+// In are the places of prompts that stand in lists of these names; lessons stand in none.
+func In(list []Prompt, names []string) (places []int) {
+	for i := range list {
+		if slices.Contains(names, list[i].List) {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// Folder is where the names of pictures begin: that of the prompt's list, or of another file where it stands in none.
+func (p Prompt) Folder(otherwise string) string {
+	if p.List != "" {
+		otherwise = p.List
+	}
+	return filepath.Dir(otherwise)
+}
+
+// A Stretch is so many prompts of a list that stand behind one another.
+type Stretch struct {
+	List string `json:"list"`
+	N    int    `json:"n"`
+}
+
+// Stretches say which lists prompts stand in, for another process.
+func Stretches(list []Prompt) (all []Stretch) {
+	for _, p := range list {
+		if n := len(all); n == 0 || all[n-1].List != p.List {
+			all = append(all, Stretch{List: p.List})
+		}
+		all[len(all)-1].N++
+	}
+	return all
+}
+
+// Restore gives prompts the lists that Stretches were made of.
+func Restore(list []Prompt, from []Stretch) {
+	for _, s := range from {
+		n := min(max(s.N, 0), len(list))
+		for i := range list[:n] {
+			list[i].List = s.List
+		}
+		list = list[n:]
+	}
 }

@@ -32,6 +32,7 @@ type Prompt struct {
 	Image Images `json:"image,omitempty"` // the pictures that it is made of (images.go)
 
 	Learned []string `json:"-"` // files of the pictures that are learned from in place of a roll (package album)
+	List    string   `json:"-"` // the name of the list that it stands in, where that was read by Lists
 }
 
 // Sized reports whether the prompt names the size of its picture.

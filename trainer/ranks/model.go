@@ -127,9 +127,9 @@ func (m *Model) Passes() *ledger.Passes {
 }
 
 // Settle begins a stage on every rank.
-func (m *Model) Settle(o optim.Options) {
+func (m *Model) Settle(o optim.Options, moves experiment.Moves) {
 	for _, own := range m.models {
-		own.Settle(o)
+		own.Settle(o, moves)
 	}
 }
 

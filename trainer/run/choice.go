@@ -13,7 +13,8 @@ import (
 
 // choice is what that depends on, beside the experiment.
 type choice struct {
-	pool   []int             // the prompts that pass rates leave
+	pool   []int             // the prompts that pass rates leave, of all stages
+	pools  map[int]*pool     // what stages draw from, by their numbers (pool.go)
 	known  prompts.Successes // of the curriculum
 	skips  *prompts.Skips    // of GRESO; nil: nothing was learned
 	banned []int             // prompts that the model does well, in their order
@@ -56,24 +57,21 @@ func (t *training) asks(i, roll, n int, seen []int) []int {
 	if t.now.turn.Taught() {
 		return t.lessons(i, n)
 	}
-	key := t.root().With("prompts")
+	from := t.pool(t.now.turn)
 	var list []int
 	if r.Curriculum == nil && r.Resample == nil && r.Skip == nil && r.Ban == nil {
-		for _, k := range prompts.Pick(key, i, n, len(c.pool)) {
-			list = append(list, c.pool[k])
-		}
-		return list
+		return from.iteration(i, n)
 	}
 	out := map[int]bool{}
 	for _, p := range slices.Concat(seen, c.banned) {
 		out[p] = true
 	}
-	among := slices.DeleteFunc(slices.Clone(c.pool), func(p int) bool { return out[p] })
+	among := slices.DeleteFunc(slices.Clone(from.places), func(p int) bool { return out[p] })
 	if r.Curriculum != nil {
 		return r.Curriculum.Draw(t.root().With("curriculum").Iteration(i).Attempt(roll), c.known, n, among)
 	}
 	for len(list) < min(n, len(among)) {
-		p := c.pool[prompts.From(key, c.place, 1, len(c.pool))[0]]
+		p := from.at(c.place)
 		if c.place++; !out[p] && !slices.Contains(list, p) && !t.skipped(p) {
 			list = append(list, p)
 		}
@@ -94,7 +92,8 @@ func (t *training) ahead() (all []int) {
 	if r.Resample != nil || r.Curriculum != nil || r.Skip != nil || r.Ban != nil {
 		return nil
 	}
-	for i := t.loop.Iteration + 1; i <= min(t.loop.Iteration+mostAhead, t.Run.Iterations-1); i++ {
+	last := min(t.loop.Iteration+mostAhead, t.now.turn.First+t.now.turn.Run.Iterations-1, t.Run.Iterations-1)
+	for i := t.loop.Iteration + 1; i <= last; i++ {
 		all = append(all, t.asks(i, 0, r.PromptsPerIteration, nil)...)
 	}
 	return all
@@ -245,7 +244,7 @@ func (t *training) learn(r *trainer.Report) {
 		list, totals = append(list, r.Samples[g[0]].Key.Prompt), append(totals, trainer.Pick(r.Scores, g))
 	}
 	for i, p := range list {
-		if b != nil && b.Banned(totals[i]) && len(t.choice.pool)-len(t.choice.banned) > t.now.turn.Rollout.PromptsPerIteration {
+		if b != nil && b.Banned(totals[i]) && t.left() > t.now.turn.Rollout.PromptsPerIteration {
 			t.choice.banned = append(t.choice.banned, p)
 		}
 	}

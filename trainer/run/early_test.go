@@ -43,7 +43,7 @@ func runPortioned(t *testing.T, address, run string, portion int, hears func()) 
 	t.Helper()
 	m := model.Modality{
 		Name:     "colours",
-		Prompts:  func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts) },
+		Prompts:  func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts[0]) },
 		Ready:    func(context.Context, *experiment.Experiment) (string, error) { return "", nil },
 		Possible: func(experiment.Turn) error { return nil },
 		Open: func(*experiment.Experiment, model.Options) (model.Model, error) {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -14,7 +15,24 @@ func (t *training) fit() model.Fit {
 	if t.Run.Devices()[0] == "cpu" {
 		ranks += int64(len(t.Further))
 	}
-	return fitted(t.modality, t.Experiment, t.Free, ranks, t.Say)
+	return fitted(t.modality, computesOn(t.Backend, t.Experiment), t.Free, ranks, t.Say)
+}
+
+// computesOn is an experiment that names the device which "auto" stands for: a card has no room for what lies on the host.
+func computesOn(be kernels.Backend, e *experiment.Experiment) *experiment.Experiment {
+	if e.Run.Devices()[0] != "auto" {
+		return e
+	}
+	on := *e
+	if on.Run.Device = "cuda:0"; isHost(be) {
+		on.Run.Device = "cpu"
+	}
+	return &on
+}
+
+func isHost(be kernels.Backend) bool {
+	_, ok := be.(*cpu.Backend)
+	return ok
 }
 
 // fitted is how a model keeps to what an experiment's file says, or to what is free, which so many ranks share.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/judges"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // Rolls by other processes (trainer/fleet): what a run tells them before their first job, and what they open. Only
@@ -123,7 +125,7 @@ func (t *training) setup() (s fleet.Setup, err error) {
 		return s, err
 	}
 	list, err := json.Marshal(files)
-	return fleet.Setup{Version: t.Version, Class: t.Class, Config: config.String(), Model: fleet.HashOf(list), Files: list, Train: t.train, HeldOut: t.heldOut}, err
+	return fleet.Setup{Version: t.Version, Class: t.Class, Config: config.String(), Model: fleet.HashOf(list), Files: list, Train: t.train, HeldOut: t.heldOut, Lists: prompts.Stretches(slices.Concat(t.train, t.heldOut))}, err
 }
 
 // logJob writes down who did a job. It is no part of what has to be the same in every run.
@@ -180,20 +182,23 @@ func OpenElsewhere(s fleet.Setup, at Elsewhere, o model.Options) (model.Model, *
 	if changed := changedFiles(dir, has, files); len(changed) > 0 {
 		return nil, nil, fmt.Errorf("the model in %s is not the trainer's:\n  %s\nhint: copy the trainer's folder; --model says where it is", dir, strings.Join(changed, "\n  "))
 	}
-	e.Run.Lag = 0          // whose weights are sent
-	e.Model.Teacher = ""   // which is asked about samples, by the trainer
-	e.Rollout.Lessons = "" // which the trainer reads
+	e.Run.Lag = 0                                                            // whose weights are sent
+	e.Model.Teacher = ""                                                     // which is asked about samples, by the trainer
+	read := func(r *experiment.Rollout) { r.Lessons, r.Offline = "", false } // by the trainer
+	read(&e.Rollout)
 	for i := range e.Stages {
-		e.Stages[i].Rollout.Lessons = ""
+		read(&e.Stages[i].Rollout)
 	}
 	m := ModalityOf(e)
 	if _, err := m.Ready(context.Background(), e); err != nil {
 		return nil, nil, err
 	}
 	if at.Memory != "" || at.Free > 0 || e.Run.Memory != "" {
-		o.Fit = fitted(m, e, at.Free, 1, at.Say)
+		o.Fit = fitted(m, computesOn(o.Backend, e), at.Free, 1, at.Say)
 	}
-	o.Train, o.HeldOut = s.Train, s.HeldOut
+	all := slices.Concat(s.Train, s.HeldOut)
+	prompts.Restore(all, s.Lists)
+	o.Train, o.HeldOut = all[:len(s.Train):len(s.Train)], all[len(s.Train):]
 	opened, err := m.Open(e, o)
 	return opened, e, err
 }

@@ -70,7 +70,7 @@ func (t *training) checkInputs() error {
 func (t *training) changedPrompts(m Manifest) (list []string, err error) {
 	sum, err := sumOf(t.train)
 	if err == nil && m.PromptsSum != "" && sum != m.PromptsSum {
-		list = append(list, fmt.Sprintf("%s: its prompts have changed (there were %d, and are %d)", t.Rollout.Prompts, m.Prompts, len(t.train)))
+		list = append(list, fmt.Sprintf("%s: its prompts have changed (there were %d, and are %d)", t.Named(), m.Prompts, len(t.train)))
 	}
 	if err == nil && m.PromptsSum == sum { // of other prompts the pictures are others, too
 		more, err := t.changedPictures(m)
@@ -94,11 +94,11 @@ func (t *training) changedPictures(m Manifest) ([]string, error) {
 	if m.PicturesSum == "" {
 		return nil, nil
 	}
-	sum, n, err := picturesSum(t.Rollout.Prompts, t.train)
+	sum, n, err := picturesSum(t.Named(), t.train)
 	if err != nil || sum == m.PicturesSum {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("%s: the pictures that its prompts name have changed (there were %d files, and are %d)", t.Rollout.Prompts, m.Pictures, n)}, nil
+	return []string{fmt.Sprintf("%s: the pictures that its prompts name have changed (there were %d files, and are %d)", t.Named(), m.Pictures, n)}, nil
 }
 
 // changedFiles compares the files that a folder has with those that it had. What was added is not read,

@@ -19,6 +19,7 @@ func (t *training) line(i int, r *trainer.Report) *ledger.Line {
 	for _, g := range all {
 		l.Prompts = append(l.Prompts, r.Samples[g[0]].Key.Prompt)
 	}
+	l.Lists = t.listed(l.Prompts)
 	if !t.now.turn.Taught() {
 		for _, j := range t.panel {
 			l.Rewards[j.name] = ledger.SpreadOf(t.now.scored.numbers(j.name))

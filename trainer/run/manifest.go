@@ -90,7 +90,7 @@ func (t *training) manifest() error {
 			return err
 		}
 	}
-	if m.PicturesSum, m.Pictures, err = picturesSum(t.Rollout.Prompts, t.train); err != nil {
+	if m.PicturesSum, m.Pictures, err = picturesSum(t.Named(), t.train); err != nil {
 		return err
 	}
 	if m.Model, err = modelFiles(t.model.Dir()); err != nil {

@@ -91,7 +91,7 @@ func (m *colours) Passes() *ledger.Passes                                       
 func (m *colours) Files() []string                                                  { return []string{"colours.jsonl"} }
 func (m *colours) Dir() string                                                      { return m.dir }
 func (m *colours) Close() error                                                     { return nil }
-func (m *colours) Settle(optim.Options)                                             {}
+func (m *colours) Settle(optim.Options, experiment.Moves)                           {}
 func (m *colours) Tensors() ([]safetensors.Tensor, error)                           { return nil, nil }
 func (m *colours) Load(*safetensors.File) error                                     { return nil }
 func (m *colours) WriteAdapter(trainer.Weights, string) error                       { return nil }
@@ -110,7 +110,7 @@ func TestModality(t *testing.T) {
 	var trained *colours
 	m := model.Modality{
 		Name:     "colours",
-		Prompts:  func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts) },
+		Prompts:  func(e *experiment.Experiment) ([]prompts.Prompt, error) { return prompts.Open(e.Rollout.Prompts[0]) },
 		Ready:    func(context.Context, *experiment.Experiment) (string, error) { return "ready", nil },
 		Possible: func(experiment.Turn) error { return nil },
 		Open: func(*experiment.Experiment, model.Options) (model.Model, error) {

@@ -38,13 +38,12 @@ func (t *training) filterPrompts(ctx context.Context) (done bool, err error) {
 		return false, fmt.Errorf("rollout.filter: %s: %w", path, err)
 	}
 	t.Say("%d of %d prompts have a pass rate above %v and at most %v", len(t.choice.pool), len(t.train), f.Above, f.AtMost)
-	most := t.Rollout.PromptsPerIteration
-	for _, s := range t.Stages {
-		most = max(most, s.Rollout.PromptsPerIteration)
-	}
-	if len(t.choice.pool) < most {
-		return false, fmt.Errorf("rollout.filter leaves %d of %d prompts, and an iteration has %d\nhint: %s says how each did; another success, wider bounds, or fewer prompts_per_iteration",
-			len(t.choice.pool), len(t.train), most, path)
+	t.choice.pools = nil
+	for _, at := range t.Turns() {
+		if n, most := len(t.among(at)), at.Rollout.PromptsPerIteration; n < most {
+			return false, fmt.Errorf("rollout.filter leaves %d of %d prompts, and an iteration has %d\nhint: %s says how each did; another success, wider bounds, or fewer prompts_per_iteration",
+				n, len(poolOf(at, t.train)), most, path)
+		}
 	}
 	return true, nil
 }

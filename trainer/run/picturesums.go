@@ -28,8 +28,9 @@ func picturesSum(path string, list []prompts.Prompt) (sum string, files int, err
 }
 
 func picturesSumUpTo(whole int64, path string, list []prompts.Prompt) (sum string, files int, err error) {
-	dir, seen, all := filepath.Dir(path), map[string]bool{}, sha256.New()
+	seen, all := map[string]bool{}, sha256.New()
 	for _, p := range list {
+		dir := p.Folder(path)
 		for _, file := range p.Files(dir) {
 			if seen[file] {
 				continue

@@ -39,9 +39,6 @@ func possibleTurn(m model.Modality, e *experiment.Experiment, i int) error {
 	if turn.EstimatorKind().Lacks != "" {
 		missing = append(missing, "advantage.estimator = "+turn.Advantage.Estimator)
 	}
-	if turn.Rollout.Prompts != e.Rollout.Prompts {
-		missing = append(missing, "rollout.prompts of a [[stage]]: all stages have the same")
-	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
 		return fmt.Errorf("this cannot be trained with yet:\n  %s\nhint: leave it out, or use what 'darkroom plan' shows without it", strings.Join(missing, "\n  "))
@@ -56,11 +53,10 @@ var ErrFew = errors.New("too few prompts")
 // would be, too.
 func enough(e *experiment.Experiment, list []prompts.Prompt) error {
 	for _, at := range e.Turns() {
-		file, of := "", e.Rollout.Prompts
+		n, of := len(poolOf(at, list)), at.Rollout.Named()
 		if at.Taught() {
-			file, of = at.Rollout.Lessons, at.Rollout.Lessons
+			n, of = len(prompts.LessonsOf(list, at.Rollout.Lessons)), at.Rollout.Lessons
 		}
-		n := len(prompts.LessonsOf(list, file))
 		if per := at.Rollout.PromptsPerIteration; per > n {
 			return fmt.Errorf("%w: %s has %d, and rollout.prompts_per_iteration is %d\nhint: write at most %d; a larger rollout.group makes more of each prompt", ErrFew, of, n, per, n)
 		}

@@ -13,6 +13,9 @@ import (
 //	weights, reference          kept
 //	rewards                     all are asked in every stage; which are trained on, and how they are
 //	                            combined, is the stage's. Evaluations have the totals of the file
+//	prompts                     those of a stage with other lists or shares are gone through from their
+//	                            beginning; what is known of a prompt, as a curriculum's successes, is kept
+//	trained parameters          those that the stage's train names move; the others stay, with their averages
 //	averages of gradients       kept, with the number of updates in them; betas, eps and weight
 //	                            decay are the stage's
 //	learning rate's schedule    begins anew: warm-up and decay count the stage's own updates
@@ -30,6 +33,9 @@ func (t *training) enter(turn experiment.Turn) {
 		return
 	}
 	before, history, memories := t.stage, t.estimator.History, t.loop.Memories
+	if !before.Rollout.SamePrompts(turn.Rollout) {
+		t.choice.place = 0
+	}
 	t.begins(turn)
 	if reflect.DeepEqual(before.Advantage, turn.Advantage) {
 		t.estimator.History = history
@@ -64,5 +70,5 @@ func (t *training) begins(turn experiment.Turn) {
 		all[i] = trainer.Memory{Weights: m.Weights, Pace: model.Pace(turn.Experiment, m.Weights), EachUpdate: m.Weights == trainer.Average}
 	}
 	t.loop.Memories, t.loop.Since = all, 0
-	t.model.Settle(turn.Optim)
+	t.model.Settle(turn.Optim, turn.Moves())
 }
