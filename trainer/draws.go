@@ -8,15 +8,18 @@ type Draws struct {
 	Shared bool // a group starts from one noise
 	// Fixed draws are the same in every iteration: of evaluations.
 	Fixed bool
+	// Before is how many entries of a run's list stand before the held-out prompts and are not counted by Fixed draws:
+	// lessons. A run draws the same for its held-out prompts with and without them.
+	Before int
 }
 
 // prompt is the key of what is drawn for a prompt.
 func (d Draws) prompt(p rng.Purpose, k Key) rng.Key {
 	key := d.Root.With(p)
-	if !d.Fixed {
-		key = key.Iteration(k.Iteration)
+	if d.Fixed {
+		return key.Prompt(uint64(k.Prompt - d.Before))
 	}
-	return key.Prompt(uint64(k.Prompt))
+	return key.Iteration(k.Iteration).Prompt(uint64(k.Prompt))
 }
 
 // Of is the key of what is drawn for a sample and a purpose.

@@ -240,7 +240,7 @@ func toolVRAG(c *Case) error {
 	for name, validation := range map[string]bool{"crop": false, "crop_validation": true} {
 		a := &tools.Album{}
 		a.Sized(raw[0], raw[1], shown[0], shown[1], nil)
-		reply := tools.VRAG(validation, nil).Step(&tools.State{Album: a}, text)
+		reply := tools.VRAG(validation).Step(&tools.State{Album: a}, text)
 		done := 0
 		if reply.End != "" {
 			done = 1

@@ -36,6 +36,8 @@ func All() []Named {
 		rule("relative", "Mean relative accuracy of the first number (PyVision-RL).", Relative{}.Rule),
 		rule("number", "The first number is the same (PyVision-RL).", Relative{Exact: true}.Rule),
 		rule("relaxed", "The number is within 5 % of the true one, or the text the same (ChartQA); within:2 is within 2 %.", Relaxed{0.05}.Rule),
+		rule("final_answer", "What follows \"### The final answer is:\" is the same (R1-VL).", FinalAnswer),
+		other("key_steps", "StepRAR: the share of meta.key_steps that stand in the reply's steps (R1-VL).", func() rewards.Reward { return KeySteps{} }),
 		other("grounding", "Intersection over union of one box (VLM-R1).", GroundingReward),
 		rule("giou", "Generalised intersection over union of one box, plus 1: 0 to 2 (Visual-RFT).", GIoU),
 		rule("detection", "Positions by intersection over union (Visual-RFT).", DetectionIoU),
@@ -48,6 +50,7 @@ func All() []Named {
 		form("think_boxed", "<think>...</think>, then \\boxed{}.", ThinkBoxed),
 		form("think_box", "<think>...</think> and an answer with four numbers.", ThinkBox),
 		form("thinks", "It begins with <think>, once, and ends it (TRL).", Thinks),
+		form("steps", "StepRVR: image, rationales, steps numbered in order, and the final answer last (R1-VL).", Reasoned),
 		form("searched", "A search tag and an answer tag (VRAG).", Searched),
 	}
 }

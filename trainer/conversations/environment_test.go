@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
 // TestEnvironment: an environment is told where an episode begins, hears its calls by number, and says at the end what
@@ -26,10 +27,12 @@ func TestEnvironment(t *testing.T) {
 			Reset   *struct {
 				Prompt string
 				Seed   int
+				Meta   map[string]int
 			}
 			Call      int
 			Arguments map[string]any
 			End       bool
+			Reply     string
 		}
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || asked.Version != 1 || asked.Tool != "game" || asked.Episode != "3.1.4-1" {
 			t.Errorf("asked %+v, %v", asked, err)
@@ -37,9 +40,9 @@ func TestEnvironment(t *testing.T) {
 		what, says := "", ""
 		switch {
 		case asked.Reset != nil:
-			what, says = fmt.Sprint("reset ", asked.Reset.Prompt, asked.Reset.Seed), `{}`
+			what, says = fmt.Sprint("reset ", asked.Reset.Prompt, asked.Reset.Seed, " row ", asked.Reset.Meta["row"]), `{}`
 		case asked.End:
-			what, says = "end", fmt.Sprintf(`{"reward": %d.5}`, len(heard))
+			what, says = "end "+asked.Reply, fmt.Sprintf(`{"reward": %d.5}`, len(heard))
 		default:
 			what, says = fmt.Sprint("call ", asked.Call, asked.Arguments["query"]), `{"text": "done"}`
 		}
@@ -56,17 +59,18 @@ func TestEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	row := pytext.Ordered{Keys: []string{"row"}, Values: pytext.Object{"row": pytext.NewInt(5)}}
 	play := func(calls int) (*consulted, map[string]float64) {
 		heard = nil
-		asks := o.begin(t.Context(), occasion{"3.1.4-1", "Win.", 7}, func(int, int) error { return nil })
+		asks := o.begin(t.Context(), occasion{"3.1.4-1", "Win.", 7, row}, func(int, int) error { return nil })
 		for range calls {
 			if a, err := asks.Answer("game", asking("up")); err == nil && a.Text != "done" {
 				t.Errorf("the answer is %+v", a)
 			}
 		}
-		return asks, asks.end()
+		return asks, asks.end("Done.")
 	}
-	for calls, want := range []string{"reset Win.7|end", "reset Win.7|call 1up|end", "reset Win.7|call 1up|call 2up|end"} {
+	for calls, want := range []string{"reset Win.7 row 5|end Done.", "reset Win.7 row 5|call 1up|end Done.", "reset Win.7 row 5|call 1up|call 2up|end Done."} {
 		asks, worth := play(calls)
 		if got := strings.Join(heard, "|"); got != want || asks.lost() != nil || worth["game"] != float64(calls)+1.5 {
 			t.Errorf("%d calls: %s, worth %v, lost %v", calls, got, worth, asks.lost())
@@ -123,14 +127,14 @@ func TestEnvironmentOfLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	asks := o.begin(t.Context(), occasion{"1.1.1-1", "Win.", 7}, func(int, int) error { return nil })
+	asks := o.begin(t.Context(), occasion{"1.1.1-1", "Win.", 7, nil}, func(int, int) error { return nil })
 	if _, err := asks.Answer("game", asking("up")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := asks.Answer("search", asking("up")); err == nil {
 		t.Fatal("the search has an answer")
 	}
-	if worth := asks.end(); worth != nil || asks.lost() == nil || !strings.Contains(asks.lost().Error(), "tool search") {
+	if worth := asks.end(""); worth != nil || asks.lost() == nil || !strings.Contains(asks.lost().Error(), "tool search") {
 		t.Errorf("worth %v, lost: %v", worth, asks.lost())
 	}
 	if got := strings.Join(heard, "|"); got != "game reset|game end" {
@@ -160,7 +164,7 @@ k=$((k+1)); printf '{"n":%s,"text":"%s","reward":%s}\n' $n $k $k; done`}
 		}
 	}()
 	begin := func(name string) *consulted {
-		return o.begin(t.Context(), occasion{name, "Win.", 7}, func(int, int) error { return nil })
+		return o.begin(t.Context(), occasion{name, "Win.", 7, nil}, func(int, int) error { return nil })
 	}
 	beside, breaks := begin("beside"), begin("breaks")
 	if a, err := beside.Answer("game", asking("up")); err != nil || a.Text != "2" {
@@ -169,7 +173,7 @@ k=$((k+1)); printf '{"n":%s,"text":"%s","reward":%s}\n' $n $k $k; done`}
 	if a, err := breaks.Answer("game", asking("die")); err == nil {
 		t.Errorf("the program died, and the call has the answer %+v", a)
 	}
-	if worth := beside.end(); worth != nil {
+	if worth := beside.end(""); worth != nil {
 		t.Errorf("an episode whose state is gone is worth %v", worth)
 	}
 	for name, of := range map[string]*consulted{"beside": beside, "breaks": breaks} {
@@ -178,7 +182,7 @@ k=$((k+1)); printf '{"n":%s,"text":"%s","reward":%s}\n' $n $k $k; done`}
 		}
 	}
 	after := begin("after")
-	if a, err := after.Answer("game", asking("up")); err != nil || a.Text != "2" || after.end()["game"] != 3 {
+	if a, err := after.Answer("game", asking("up")); err != nil || a.Text != "2" || after.end("")["game"] != 3 {
 		t.Errorf("an episode after it: %+v, lost: %v", a, after.lost())
 	}
 }

@@ -128,6 +128,7 @@ func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, err
 			return Question{}, err
 		}
 		q := Asked(p.Text, pictures...)
+		q.Meta = p.Meta
 		if row, ok := p.Messages(); ok {
 			c, err := sft.ReadAsked(row)
 			if err != nil {
@@ -153,7 +154,8 @@ func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
 // Fixed is model.Model's: of a turn only its draws matter.
 func (m *Model) Fixed(ctx context.Context, _ experiment.Turn, root rng.Key) trainer.Policy {
 	p := *m.Policy
-	p.Draws, p.Context, p.Progress, p.Noise, p.Taught = trainer.Draws{Root: root, Fixed: true}, ctx, nil, nil, false
+	p.Draws = trainer.Draws{Root: root, Fixed: true, Before: len(m.train) - len(prompts.LessonsOf(m.train, ""))}
+	p.Context, p.Progress, p.Noise, p.Taught = ctx, nil, nil, false
 	return &p
 }
 

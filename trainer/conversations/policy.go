@@ -13,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/tools/program"
@@ -23,7 +24,8 @@ import (
 type Question struct {
 	Messages []vlm.Message // with as many pictures
 	Pictures []*vision.Image
-	Tools    []any // that the template writes, as pytext.OrderedJSON reads them
+	Tools    []any        // that the template writes, as pytext.OrderedJSON reads them
+	Meta     prompts.Meta // what its list says beside it
 }
 
 // Asked is a question with pictures before it.
@@ -118,7 +120,7 @@ func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &voice{p: p, noise: p.noise(k), given: q.Pictures, text: q.said()}
+	v := &voice{p: p, noise: p.noise(k), given: q.Pictures, text: q.said(), meta: string(q.Meta)}
 	v.album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
 	if v.prompt, err = v.Code(text, v.album.Pictures); err != nil {
 		return nil, err
@@ -143,7 +145,11 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 		defer code.Close()
 		state.Program = code
 	}
-	asks := p.Served.begin(ctx, p.occasion(k, v.text), p.fits)
+	of, err := p.occasion(k, v)
+	if err != nil {
+		return s, err
+	}
+	asks := p.Served.begin(ctx, of, p.fits)
 	if asks != nil {
 		state.Outside = asks
 	}
@@ -161,7 +167,11 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 	if err := t.Check(p.Speaker.Marks.Picture, places); err != nil {
 		return s, err
 	}
-	worth := asks.end()
+	said := ""
+	if n := len(v.texts); n > 0 {
+		said = v.texts[n-1]
+	}
+	worth := asks.end(said)
 	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Entropy: v.spread, Worth: worth, Lost: asks.lost()}
 	if e.Lost != nil && ctx.Err() != nil {
 		return s, ctx.Err() // the run is interrupted

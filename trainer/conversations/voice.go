@@ -29,6 +29,7 @@ type voice struct {
 	noise  int             // the step of that which its pictures have; below 0: none
 	given  []*vision.Image // the prompt's pictures, clean
 	text   string          // what the user said
+	meta   string          // what the question's list says beside it
 
 	number, row int // of its key, and of the decoder
 	events      chan<- event

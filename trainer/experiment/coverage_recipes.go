@@ -4,7 +4,7 @@ package experiment
 func recipeCoverage() []Covered {
 	return []Covered{
 		{System: "DeepEyes", Paper: "2025", Preset: "deepeyes", Keys: []string{`reward.0.name = "accuracy"`}, Note: "beside it format and tool-bonus"},
-		{System: "DeepEyesV2", Paper: "2025", Why: "its protocol of calls is not built in; the nearest is episode.protocol = \"pyvision\" with [episode.exec]"},
+		{System: "DeepEyesV2", Paper: "2025", Keys: []string{`episode.protocol = "deepeyes_v2"`, `episode.exec.command = ["python3", "-"]`}, Note: "its searches as [[episode.tool]] search and image_search; its cold start as objective sft"},
 		{System: "Mini-o3", Paper: "2025", Preset: "mini_o3", Keys: []string{`reward.0.name = "mini_o3"`}},
 		{System: "VLM-R1", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, `reward.0.rule = "grounding"`}, Note: "its other rules: darkroom list rules"},
 		{System: "Visual-RFT", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, `reward.0.rule = "detection"`}},
@@ -15,7 +15,8 @@ func recipeCoverage() []Covered {
 		{System: "GRIT", Paper: "2025", Keys: []string{`reward.0.name = "format"`, `reward.0.rule = "think_box"`}, Note: "without its reward for the number of boxes"},
 		{System: "OpenThinkIMG", Paper: "2025", Keys: []string{`episode.protocol = "darkroom"`}, Note: "models behind its tools as [[episode.tool]]"},
 		{System: "Skywork R1V2", Paper: "2025", Why: "its selective sample buffer is refused in an [episode]; MPO is there (above)"},
-		{System: "R1-VL (StepGRPO)", Paper: "2025", Why: "no reward is of a step within an answer"},
+		{System: "R1-VL (StepGRPO)", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, `reward.0.rule = "key_steps"`}, Note: "its sum: rule final_answer + 0.1 key_steps + format's rule steps"},
+		{System: "VRAG-RL", Paper: "2025", Keys: []string{`episode.protocol = "vrag"`, `episode.tool = [{ name = "search", url = "http://localhost:8002" }]`}, Note: "rules anls and ndcg, judge.form vrag; examples/environments has its search"},
 		{System: "Video-R1", Paper: "2025", Why: "prompts of episodes have pictures, not clips"},
 		{System: "InternVL3.5", Paper: "2025", Why: "the model cannot be read; its GSPO and MPO are there (above)"},
 		{System: "GLM-4.5V", Paper: "2025", Why: "the model cannot be read; its curriculum is rollout.curriculum"},

@@ -28,12 +28,12 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 		}
 	}
 	switch r := under("episode.exec", doc.Report); {
-	case p.Exec != nil && p.Protocol != "pyvision":
+	case p.Exec != nil && !p.writesCode():
 		doc.Report("episode.exec", fmt.Sprintf("no tool of %s is a program", p.Protocol), `leave it out, or write protocol = "pyvision"`)
 	case p.Exec != nil:
 		p.Exec.Check(r)
-	case p.Protocol == "pyvision":
-		doc.Report("episode.protocol", "the one tool of pyvision runs the model's code, and nothing says how: nothing is run that [episode.exec] does not name", "under [episode.exec], "+program.Example)
+	case p.writesCode():
+		doc.Report("episode.protocol", "a tool of "+p.Protocol+" runs the model's code, and nothing says how: nothing is run that [episode.exec] does not name", "under [episode.exec], "+program.Example)
 	}
 	if _, err := p.Play(); err != nil {
 		doc.Report("episode.tools", err.Error(), "leave it out: all tools of the protocol may be called then")
@@ -42,6 +42,9 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 		doc.Report("episode.frame", fmt.Sprintf("%s's boxes have a frame of their own", p.Protocol), `leave it out, or write protocol = "darkroom"`)
 	}
 }
+
+// writesCode is whether a tool of the protocol runs what the model writes.
+func (e *Episode) writesCode() bool { return e.Protocol == "pyvision" || e.Protocol == "deepeyes_v2" }
 
 // Play is the protocol with the tools that may be called.
 func (e *Episode) Play() (*tools.Protocol, error) {
@@ -54,7 +57,9 @@ func (e *Episode) Play() (*tools.Protocol, error) {
 	}
 	p.Strict = e.Exec != nil && e.Exec.Errors == "end"
 	for _, s := range e.Served {
-		p = p.With(tools.OutsideTool(s.Name))
+		if e.Protocol == "darkroom" { // others have tools of their own, which ask those outside
+			p = p.With(tools.OutsideTool(s.Name))
+		}
 	}
 	if len(e.Tools) == 0 {
 		return p, nil

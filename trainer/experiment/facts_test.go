@@ -63,7 +63,8 @@ func TestProgramsAreWarnedOf(t *testing.T) {
 
 // TestNothingToSearchIn: a protocol whose search nobody answers is warned of, where it may be called.
 func TestNothingToSearchIn(t *testing.T) {
-	for tools, warned := range map[string]bool{`[]`: true, `["bbox"]`: false, `["search"]`: true} {
+	served := "[]\n[[episode.tool]]\nname = \"search\"\nurl = \"http://localhost:8002\"\n"
+	for tools, warned := range map[string]bool{`[]`: true, `["bbox"]`: false, `["search"]`: true, served: false} {
 		p, err := parse(t, least+"[episode]\nprotocol = \"vrag\"\ntools = "+tools+"\n").Plan()
 		if err != nil {
 			t.Fatal(err)

@@ -20,6 +20,9 @@ type Served struct {
 	Cache   bool     `toml:"cache" doc:"answers are kept by tool and arguments, beside what else may be computed again, so that the same call has the same answer in every run; false for a tool that has a state"`
 }
 
+// searches are the tools outside that published protocols ask.
+var searches = map[string][]string{"vrag": {"search"}, "deepeyes_v2": {"search", "image_search"}}
+
 // SetDefaults is what a tool is before its keys are read.
 func (s *Served) SetDefaults() { *s = Served{Timeout: 60, Tries: 4, AtOnce: 8, Cache: true} }
 
@@ -29,8 +32,12 @@ func (e *Experiment) checkServed(r report) {
 	for i, s := range e.Episode.Served {
 		key := fmt.Sprintf("episode.tool[%d].", i)
 		switch {
-		case e.Episode.Protocol != "darkroom":
-			r(key+"name", fmt.Sprintf("%s has the tools that were published with it", e.Episode.Protocol), `protocol = "darkroom"`)
+		case e.Episode.Protocol != "darkroom" && !slices.Contains(searches[e.Episode.Protocol], s.Name):
+			hint := `protocol = "darkroom"`
+			if asks := searches[e.Episode.Protocol]; len(asks) > 0 {
+				hint += ", or one that it asks: " + strings.Join(asks, ", ")
+			}
+			r(key+"name", fmt.Sprintf("%s has the tools that were published with it, and %q is none that it asks", e.Episode.Protocol, s.Name), hint)
 		case slices.Contains(names, s.Name):
 			r(key+"name", fmt.Sprintf("two tools are called %q", s.Name), "each needs a name of its own")
 		case (s.URL == "") == (len(s.Command) == 0):

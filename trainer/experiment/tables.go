@@ -156,7 +156,7 @@ type Checkpoint struct {
 
 // Episode is [episode]: turns of a vision-language model with tools.
 type Episode struct {
-	Protocol   string           `toml:"protocol" enum:"darkroom,deepeyes,deepeyes_v5,mini_o3,pixel_reasoner,pyvision,verl,vrag" doc:"how calls and pictures are written"`
+	Protocol   string           `toml:"protocol" enum:"darkroom,deepeyes,deepeyes_v2,deepeyes_v5,mini_o3,pixel_reasoner,pyvision,verl,vrag" doc:"how calls and pictures are written"`
 	Frame      string           `toml:"frame" enum:"shown,full,unit,thousand" doc:"of darkroom: what a box counts: pixels as shown, at full size, shares or thousandths of the sides"`
 	System     string           `toml:"system" doc:"what the model is told before the prompt; empty: what its template says"`
 	Turns      int              `toml:"turns" range:"[1,1e4]" doc:"answers of the model"`
@@ -170,8 +170,8 @@ type Episode struct {
 	Overlong  *advantage.Overlong `toml:"overlong" doc:"a penalty for answers that come near a limit (DAPO)"`
 	Truncated *float64            `toml:"truncated" doc:"what the reward of a truncated answer is multiplied by, or, below 0, becomes (ProRL)"`
 	Noisy     *Noisy              `toml:"noisy" doc:"part of a group sees distorted pictures, and learns from the clean ones (NoisyRollout)"`
-	Exec      *program.Options    `toml:"exec" doc:"what runs the code that a model writes (pyvision)"`
-	Served    []Served            `toml:"tool" doc:"tools behind servers and programs, beside those of protocol darkroom, or in the place of one of the same name"`
+	Exec      *program.Options    `toml:"exec" doc:"what runs the code that a model writes (pyvision, deepeyes_v2)"`
+	Served    []Served            `toml:"tool" doc:"tools behind servers and programs, beside those of protocol darkroom, or in the place of one of the same name; search is what protocols vrag and deepeyes_v2 find pages with, and image_search what deepeyes_v2 asks about the prompt's picture"`
 	Silence   bool                `toml:"silence" doc:"answers that ran out of turns count in their group, and are not trained on (Mini-o3)"`
 }
 

@@ -31,8 +31,8 @@ func (e *Experiment) warnings(p StagePlan) []string {
 			warn("flash.ratio = %v leaves one point of the tail: its last sigma is not 0, and pictures keep noise", s.Flash.Ratio)
 		}
 	}
-	if p := e.Episode; p != nil && p.Protocol == "vrag" && (len(p.Tools) == 0 || slices.Contains(p.Tools, "search")) {
-		warn("there is nothing to search in: every <search> of vrag is told that it was no valid action (tools = [\"bbox\"] says the same)")
+	if p := e.Episode; p != nil && p.Protocol == "vrag" && len(p.Served) == 0 && (len(p.Tools) == 0 || slices.Contains(p.Tools, "search")) {
+		warn("there is nothing to search in: every <search> of vrag is told that it was no valid action ([[episode.tool]] name = \"search\" has a server or a program find pages; tools = [\"bbox\"] does without)")
 	}
 	if e.Rollout.Group == 1 && e.Advantage.Estimator == "history" && p.First == 0 {
 		warn("with one sample a prompt, the first %d visits of a prompt are compared with the batch", e.Advantage.History.Min)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -76,6 +77,13 @@ func TestLessons(t *testing.T) {
 	if u := rolled.Updates[0]; rolled.Stage != "rl" || u.RatioMost != 1 || rolled.Total.Missing != 0 {
 		t.Errorf("the first iteration of rollouts: %+v", rolled)
 	}
+	plain := filepath.Join(dir, "plain") // its held-out questions are answered with the same draws
+	if _, err := train(t, parseText(t, talking, append(sets, "run.iterations=1")...), plain, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := beforeAny(t, whole), beforeAny(t, plain); len(a) != 3 || !reflect.DeepEqual(a, b) {
+		t.Errorf("before training, held-out questions with and without lessons: %+v, %+v", a, b)
+	}
 	want := contents(t, whole)
 	parts := filepath.Join(dir, "parts")
 	if r, err := train(t, parseText(t, text, sets...), parts, false, 1, 2); err != nil || r.Status != ledger.Interrupted {
@@ -88,6 +96,16 @@ func TestLessons(t *testing.T) {
 	if err := folder.ReadLines(filepath.Join(whole, ledger.TranscriptsFile), func(text []byte) error { return nil }); err != nil {
 		t.Error(err)
 	}
+}
+
+// beforeAny are a run's held-out samples before its first iteration.
+func beforeAny(t *testing.T, dir string) []ledger.HeldOutLine {
+	t.Helper()
+	all, err := ledger.ReadHeldOutOf(filepath.Join(dir, ledger.HeldOutFile), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0]
 }
 
 // TestLessonsRefused: a file that cannot be learned from is refused with its name and line, before

@@ -31,6 +31,7 @@ func TestDefused(t *testing.T) {
 				call("image_zoom_in_tool", `{"bbox_2d": ["`+token+`", 10, 60, 60]}`),
 				`<grounding>{"bbox_2d": [0, 0, 1, 1], "source": "` + token + `"}</grounding>`,
 				"<code>```python\n" + token + "\n```</code>",
+				"<code>\n```python\n" + token + "\n```\n</code>",
 			} {
 				for _, raises := range []bool{false, true} {
 					p, err := Named(name)
@@ -53,7 +54,7 @@ func TestDefused(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"darkroom", "deepeyes", "deepeyes_v5", "pixel_reasoner", "verl", "pyvision", "mini_o3"} {
+	for _, name := range []string{"darkroom", "deepeyes", "deepeyes_v5", "deepeyes_v2", "pixel_reasoner", "verl", "pyvision", "mini_o3"} {
 		if told[name] == 0 {
 			t.Errorf("%s told no special token back: nothing was tried", name)
 		}

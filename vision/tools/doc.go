@@ -8,7 +8,7 @@
 //	observation := reply.Observation()               // what the model reads next, <|image_pad|> once a picture
 //
 // Start with protocol.go: one mechanism reads calls, plans them and answers. A protocol is a
-// row of functions for it: deepeyes.go, minio3.go, pixelreasoner.go, pyvision.go, vrag.go,
+// row of functions for it: deepeyes.go, deepeyesv2.go, minio3.go, pixelreasoner.go, pyvision.go, vrag.go,
 // verl.go are published systems with all their conventions; darkroom.go is our own, with
 // every tool and strict JSON. A tool is one file (zoom.go, rotate.go, flip.go, draw.go,
 // grid.go, measure.go, read.go, frames.go). A call that cannot be done is a *Refusal, which

@@ -92,6 +92,9 @@ func callSeeds() map[string][]string {
 	}
 	return map[string][]string{
 		"darkroom": append(darkroom, "<answer>4</answer>"), "deepeyes": deepEyes, "deepeyes_v5": deepEyes,
+		"deepeyes_v2": {
+			"<code>\n```python\nprint(1)\n```\n</code>", call("search", `{"query": "cats"}`), `<tool_call>{"name": "image_search"}</tool_call>`, "<answer>B</answer>", "<code></code>",
+		},
 		"mini_o3": {
 			`<think>a</think><grounding>{"bbox_2d": [0.1, 0.2, 0.6, 0.9], "source": "original_image"}</grounding>`, `<grounding>{"bbox_2d": [0.1, 0.2, 0.6, 0.9], "source": "observation_1"}</grounding>`,
 			`<grounding>{"bbox_2d": [1/10, 0.2 + 0.1, 0.6, 0.9], "source": "observation_2"}</grounding>`, "<answer>blue</answer>", "<grounding></grounding>",

@@ -13,7 +13,7 @@ import (
 func Presets() map[string]*Protocol {
 	all := map[string]*Protocol{}
 	for _, p := range []*Protocol{
-		Darkroom(), deepEyesV2(), deepEyesV5(), MiniO3(true), PixelReasoner(nil), PyVision(0.1), verl(), VRAG(false, nil),
+		Darkroom(), deepEyesV2(), deepEyesV5(), DeepEyesV2(), MiniO3(true), PixelReasoner(nil), PyVision(0.1), verl(), VRAG(false),
 	} {
 		all[p.Name] = p
 	}
@@ -35,6 +35,8 @@ func PublishedLimits(name string) Limits {
 	switch name {
 	case "deepeyes", "deepeyes_v5":
 		return Limits{Tokens: 8192 + 20480, PromptRoom: 8192, Turns: 5, ActFirst: true}
+	case "deepeyes_v2":
+		return Limits{Turns: 9, ActFirst: true}
 	case "mini_o3":
 		return Limits{Response: 32768, Margin: 2000, Turns: 6, Pictures: 12}
 	case "pixel_reasoner":

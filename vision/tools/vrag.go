@@ -1,9 +1,12 @@
 package tools
 
 import (
+	"bytes"
 	"math"
+	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
@@ -14,6 +17,11 @@ import (
 // times 28 x 28 pixels. Upstream writes the sampled text anew from its tags before training
 // (Rewritten), so that what is trained on was never sampled: transcripts here keep the tokens.
 // Held to vlm.tool_vrag.
+//
+// Pages are found by the tool outside that is called search: {"query": "..."} in, pictures out, the best first. The
+// first of them that the episode has not seen is shown; where it has seen all, the best is shown again (upstream shows
+// whatever the batch's search before it found). A page is as large as the model's processor makes it; upstream keeps it
+// within the pixels of a crop.
 
 const (
 	vragLeast = 256 * 28 * 28
@@ -23,20 +31,37 @@ const (
 	vragBad    = "\n" + userTurn + "Your previous action is invalid. You must conduct reasoning inside <think> and </think> first every time you get new information. After reasoning, if you want to search, you should put the query between <search> and </search>.\nIf you find no further external knowledge needed, you can directly provide the answer inside <answer> and </answer>, without detailed illustrations. For example, <answer> Beijing </answer>. Please try again.\n" + modelTurn
 )
 
-// VRAG is its protocol. search finds pages; nil: every search is refused.
-func VRAG(validation bool, search func(s *State, query string) (Plan, error)) *Protocol {
+// VRAG is its protocol.
+func VRAG(validation bool) *Protocol {
 	return &Protocol{
 		Name: "vrag", Read: readVRAG, Say: sayVRAG, Pad: VisionPad, Together: true,
 		Tools: []Tool{
 			{"bbox", func(s *State, args any) (Plan, error) { return cropPage(s, args, validation) }},
-			{"search", func(s *State, args any) (Plan, error) {
-				if search == nil {
-					return Plan{}, refuse(Failed, "Exception", "there is nothing to search in")
-				}
-				return search(s, args.(string)) // as readVRAG wrote it
-			}},
+			{"search", searchPages},
 		},
 	}
+}
+
+// searchPages asks the tool outside; without one there is nothing to search in.
+func searchPages(s *State, args any) (Plan, error) {
+	query := pytext.Ordered{Keys: []string{"query"}, Values: pytext.Object{"query": args.(string)}} // as readVRAG wrote it
+	plan, err := OutsideTool("search").Plan(s, query)
+	if err != nil || len(plan.Ready) == 0 {
+		return plan, err
+	}
+	for _, m := range plan.Ready {
+		if !s.Album.has(m) {
+			return Plan{Ready: []*vision.Image{m}}, nil
+		}
+	}
+	return Plan{Ready: plan.Ready[:1]}, nil
+}
+
+// has is whether one of the pictures has these pixels.
+func (a *Album) has(m *vision.Image) bool {
+	return slices.ContainsFunc(a.Pictures, func(p Picture) bool {
+		return p.Image != nil && p.Width == m.Width && p.Height == m.Height && bytes.Equal(p.Image.Pix, m.Pix)
+	})
 }
 
 // VRAGAction is the first action of a text and its content; "" where there is none.

@@ -13,8 +13,8 @@ n is the request's number. A picture that is null could not be read; dropped are
 that there are by now, the prompt's included. At the end of standard input the program leaves.
 
 What a block may count on is what PyVision-RL's SafeImageRuntime gives (safe_persis_python_exe_tool_w_image_hint.py): one
-namespace over an episode; matplotlib (Agg), plt, Image, io, base64 and np; the prompt's pictures as image_clue_0, ...; and
-plt.show(), which shows the figure to the model. Text is what was printed, stripped. An exception is told by its str.
+namespace over an episode; matplotlib (Agg), plt, Image, io, base64 and np; the prompt's pictures as image_clue_0, ... (DeepEyesV2 calls
+them image_1, ...); and plt.show(), which shows the figure to the model. Text is what was printed, stripped. An exception is told by its str.
 Differences: every picture of the prompt has a number of its own (there, all are image_clue_0); exit() is an error, not the
 end; what is printed is kept up to a limit; random and numpy.random begin at a seed. Standard input is empty, and what goes
 around sys.stdout, or to standard error, is thrown away, as it never reached the model there either.
@@ -86,7 +86,7 @@ class Runtime:
         for i, data in enumerate(pictures or []):
             if "Image" in self.names:
                 picture = self.names["Image"].open(io.BytesIO(base64.b64decode(data)))
-                self.names[f"image_clue_{i}"] = picture
+                self.names[f"image_clue_{i}"] = self.names[f"image_{i + 1}"] = picture
                 self.names["_captured_figures"].append(picture)
             else:
                 self.names["_captured_figures"].append(None)
