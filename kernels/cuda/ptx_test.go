@@ -46,6 +46,9 @@ func interpret(t *testing.T, capability int, mode string, near func(kerneltest.C
 		t.Fatal(err, d.Last)
 	}
 	defer b.Close()
+	if hopper := capability == 90; b.HopperRuns() != hopper || b.HopperMultiplies() != hopper {
+		t.Fatalf("compute capability %d: %v; %v", capability, b, d.Last)
+	}
 	spent, ran, all := map[string]uint64{}, map[string]int{}, map[string]int{}
 	last, before := "", d.Ran()
 	only := os.Getenv(ptxOnly)
@@ -97,4 +100,12 @@ func report(t *testing.T, d *ptxtest.Device, ran, all map[string]int) {
 	t.Logf("%d kernels; %d of %d instructions by name, %d of %d places; %.1f million instructions of warps",
 		len(d.Kernels()), names, len(have), places[0], places[1], float64(d.Ran())/1e6)
 	t.Logf("not run: %s", strings.Join(missed, " "))
+}
+
+// TestPTXHopper holds products and attention by wgmma, which the copy engine feeds, near to ref.
+func TestPTXHopper(t *testing.T) {
+	if os.Getenv(ptxVariable) == "" {
+		t.Skip("a Hopper compares its kernels when it opens, five seconds of a CPU: make ptx")
+	}
+	interpret(t, 90, "own", nearOnTensorCores)
 }

@@ -44,21 +44,36 @@ func RunNear(t *testing.T, b kernels.Backend, near func(c Case) float64) {
 			}
 		}
 		t.Run(c.Op+"/"+c.Name, func(t *testing.T) {
-			for _, shift := range []int{0, 3} {
-				want, err := play(c, ref.Backend{}, shift)
-				if err != nil {
-					t.Fatalf("ref: %v", err)
-				}
-				got, err := play(c, b, shift)
-				if err != nil {
-					t.Fatalf("%s: %v", b.Name(), err)
-				}
-				if err := compare(got, want); err != nil {
-					t.Fatalf("%s, operands shifted by %d: %v", b.Name(), shift, err)
-				}
+			if err := hold(c, b, compare); err != nil {
+				t.Fatal(err)
 			}
 		})
 	}
+}
+
+// Hold holds a backend to ref in one case, as RunNear does.
+func Hold(c Case, b kernels.Backend, near float64) error {
+	if near > 0 {
+		return hold(c, b, func(got, want []result) error { return compareNear(got, want, near) })
+	}
+	return hold(c, b, compare)
+}
+
+func hold(c Case, b kernels.Backend, compare func(got, want []result) error) error {
+	for _, shift := range []int{0, 3} {
+		want, err := play(c, ref.Backend{}, shift)
+		if err != nil {
+			return fmt.Errorf("ref: %w", err)
+		}
+		got, err := play(c, b, shift)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.Name(), err)
+		}
+		if err := compare(got, want); err != nil {
+			return fmt.Errorf("%s, operands shifted by %d: %w", b.Name(), shift, err)
+		}
+	}
+	return nil
 }
 
 // play runs a case on one backend and returns what it named, which is near the formula.

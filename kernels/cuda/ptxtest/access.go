@@ -86,6 +86,9 @@ func store(rest string) (row, bool) {
 		at := w.addresses(in.args[0])
 		each(m, func(l int) {
 			a.put(w, in, l, w.bytes(a.space, l, at[l], a.n*a.size, true))
+			if a.space == shared {
+				w.wrote(l, at[l], a.n*a.size)
+			}
 		})
 	}, onwards}, ok
 }

@@ -13,6 +13,10 @@ type block struct {
 	grid    [2]int
 	warps   []*warp
 
+	objects map[uint64]*object // barriers in shared memory, by their address
+	boxes   []boxCopy
+	unseen  []int32 // for each four bytes of shared memory: who stored there and has not fenced, from 1 on
+
 	late     bool // what may come late does
 	numbered [16]numbered
 	progress int          // what others may wait for has happened so often
@@ -43,6 +47,10 @@ func (b *block) run(order arrangement) {
 		turn = 48
 	}
 	b.numbered, b.progress = [16]numbered{}, 0
+	b.objects, b.boxes = map[uint64]*object{}, nil
+	if b.p.units {
+		b.unseen = make([]int32, len(b.shared)/4+1)
+	}
 	for _, w := range b.warps {
 		w.begin()
 	}
@@ -61,6 +69,10 @@ func (b *block) run(order arrangement) {
 		}
 		if idle++; free || b.progress != before {
 			idle = 0
+		}
+		if idle > 1 && len(b.boxes) > 0 { // what may come late comes now
+			b.boxes[0].land(b)
+			b.boxes, idle = b.boxes[1:], 0
 		}
 		if idle > 1 {
 			b.running = nil

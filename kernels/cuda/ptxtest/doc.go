@@ -6,7 +6,8 @@
 // parse.go splits text into functions and statements. link.go gives a kernel's registers their places and puts called
 // functions in place of calls. table.go finds the row of an instruction: what its operands are, and what it does. Rows
 // are in arithmetic.go, float.go, compare.go, convert.go, move.go (registers), access.go (memory), exchange.go (a
-// warp's lanes), mma.go (fragments of tensor cores), copies.go (cp.async). round.go has roundings.
+// warp's lanes), mma.go (fragments of tensor cores), copies.go (cp.async), and for compute capability 9.0 mbarrier.go,
+// tensorcopy.go (the copy engine) and wgmma.go. round.go has roundings.
 //
 // warp.go runs the lanes of a warp: those at the lowest place of the program go on, so that lanes meet where
 // branches end. block.go lets warps take turns and has the numbered barriers.
@@ -15,13 +16,17 @@
 //
 // An access outside an allocation, or not aligned to its size, ends a launch with the kernel, the line and the lane. So
 // does an instruction for a whole warp that some lanes never reach, and a barrier that some warps never reach. Fresh
-// memory is NaN. What cp.async brings is NaN until its group is waited for. Launches of a kernel take turns at three
-// orders of warps: in turns of few instructions, and each warp as far as it can go, from the first on and from the
-// last on.
+// memory is NaN. What cp.async brings is NaN until its group is waited for; products of a warpgroup run at their wait, and
+// boxes of the copy engine come when nothing else can go on. Launches of a kernel take turns at three orders of warps: in
+// turns of few instructions, as said; and each warp as far as it can go, from the first on and from the last on, where
+// what may come late comes at once. A unit that reads what a thread stored and did not fence ends a launch.
 //
 // Fragments and roundings follow NVIDIA's document "Parallel Thread Execution ISA", sections 9.7.3 (floating point),
-// 9.7.9 (data movement) and 9.7.14 (matrices). They are not taken from the kernels. Instructions that the images do not
+// 9.7.9 (data movement), 9.7.13 (barriers), 9.7.14 (matrices) and 9.7.15 (warpgroups). They are not taken from the kernels. Instructions that the images do not
 // use are not there: an image that uses one is refused by name.
+//
+// What wgmma.fence orders is held by a rule of ours: one is needed after each wait, before the next product. That a
+// thread leaves registers alone which a product reads or writes is not checked as such; where it matters, sums differ.
 //
 // It cannot show speed, bank conflicts, or what ptxas makes of the text.
 package ptxtest

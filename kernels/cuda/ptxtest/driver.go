@@ -96,11 +96,12 @@ var calls = map[string]func(d *Device, a []uintptr) int32{
 	"cuMemcpyHtoDAsync_v2": func(d *Device, a []uintptr) int32 { return d.copy(a[0], a[1], int(a[2]), true) },
 	"cuMemcpyDtoHAsync_v2": func(d *Device, a []uintptr) int32 { return d.copy(a[1], a[0], int(a[2]), false) },
 
-	"cuModuleLoadData":    func(d *Device, a []uintptr) int32 { return d.load(a[0], a[1]) },
-	"cuModuleUnload":      func(*Device, []uintptr) int32 { return 0 },
-	"cuModuleGetFunction": func(d *Device, a []uintptr) int32 { return d.function(a[0], int(a[1]), text(a[2])) },
-	"cuFuncSetAttribute":  func(d *Device, a []uintptr) int32 { return d.allow(int(a[0]), int(a[1]), int(a[2])) },
-	"cuLaunchKernel":      func(d *Device, a []uintptr) int32 { return d.launch(a) },
+	"cuModuleLoadData":       func(d *Device, a []uintptr) int32 { return d.load(a[0], a[1]) },
+	"cuModuleUnload":         func(*Device, []uintptr) int32 { return 0 },
+	"cuModuleGetFunction":    func(d *Device, a []uintptr) int32 { return d.function(a[0], int(a[1]), text(a[2])) },
+	"cuFuncSetAttribute":     func(d *Device, a []uintptr) int32 { return d.allow(int(a[0]), int(a[1]), int(a[2])) },
+	"cuTensorMapEncodeTiled": func(d *Device, a []uintptr) int32 { return d.encode(a) },
+	"cuLaunchKernel":         func(d *Device, a []uintptr) int32 { return d.launch(a) },
 }
 
 // memoryAt is memory that is not the interpreter's: what the backend passes by its address.

@@ -27,6 +27,9 @@ func (l *linker) instruction(st statement, s *scope) (err error) {
 	if name, args, err = l.parameters(name, args, s); err != nil {
 		return err
 	}
+	if strings.HasPrefix(name, "wgmma.mma_async") && strings.HasPrefix(args[1], "{") {
+		name += ".held"
+	}
 	if len(args) == 2 && name == "bar.sync" {
 		name = "bar.sync.n"
 	}
@@ -48,6 +51,7 @@ func (l *linker) instruction(st statement, s *scope) (err error) {
 	if err := in.row.check(in.args); err != nil {
 		return err
 	}
+	l.p.units = l.p.units || strings.HasPrefix(name, "wgmma.mma")
 	l.p.code = append(l.p.code, in)
 	return nil
 }

@@ -70,4 +70,5 @@ type program struct {
 	localBytes int
 	threads    int // the most that a block may have
 	launches   int
+	units      bool // it has products of a warpgroup
 }

@@ -85,13 +85,14 @@ func fits(letter byte, c class) bool {
 
 // rows are all instructions but those of the families.
 var rows = tables(control, integers, shifts, widening, floats, conversions, moves, predicates, exchanges, barriers,
-	matrices, copies)
+	matrices, copies, objects, engine, products)
 
 // families are instructions whose names have parts that go with each other freely.
 var families = map[string]func(rest string) (row, bool){
-	"setp": compare,
-	"ld":   load,
-	"st":   store,
+	"setp":  compare,
+	"ld":    load,
+	"st":    store,
+	"wgmma": warpgroup,
 }
 
 func tables(all ...map[string]row) map[string]row {

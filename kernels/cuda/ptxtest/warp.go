@@ -19,6 +19,12 @@ type warp struct {
 	parked uint32
 	begun  [lanes]begun // copies (copies.go)
 
+	// Of the units that work beside a warp (wgmma.go, mbarrier.go).
+	products []product
+	batch    int
+	fenced   bool
+	stored   [lanes][]int32 // places of shared memory, since the last fence
+
 	waits    bool // at a barrier of the block
 	gaveWay  bool // in its last turn, to others that it waits for
 	at       doubles
@@ -51,6 +57,7 @@ func (w *warp) begin() {
 		w.local[i] = 0xff
 	}
 	w.live, w.parked, w.waits = 0, 0, false
+	w.products, w.batch, w.fenced, w.stored = nil, 0, false, [lanes][]int32{}
 	for l := range lanes {
 		t := w.id*lanes + l
 		w.pc[l], w.begun[l] = w.p.start, begun{}

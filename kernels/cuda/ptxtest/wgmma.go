@@ -1,0 +1,149 @@
+package ptxtest
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+)
+
+// Products of a warpgroup (wgmma, 9.7.15): four warps multiply 64 rows of A, 16 to each, with N columns of B. A is in
+// shared memory or in registers, B in shared memory. Products run beside the threads: their sums are there after the
+// wait for their group. In one of three orders of a launch they run at that wait, so that operands overwritten
+// before it, and sums read before it, show.
+//
+// Fragments are those of mma.m16n8k16 (mma.go), 8 columns after another. A descriptor (9.7.15.5.1.2.2) has the start in
+// its bits 0 to 13, the leading distance in 16 to 29, the stride distance in 32 to 45, each in units of 16 bytes, and
+// the swizzle in 62 and 63: 1 is that of 128 bytes. With it an element lies, before pieces are moved about,
+//
+//	along k       at start + row/8 * stride + row%8 * 128 + 2*k
+//	across (.trans: k outside) at start + row/64 * leading + k/8 * stride + k%8 * 128 + row%64 * 2
+
+var products = map[string]row{
+	"wgmma.fence.sync.aligned":        {"", func(w *warp, in *instruction, m uint32) { w.fenced = true }, together},
+	"wgmma.commit_group.sync.aligned": {"", func(w *warp, in *instruction, m uint32) { w.batch++ }, together},
+	"wgmma.wait_group.sync.aligned": {"i", func(w *warp, in *instruction, m uint32) {
+		w.fenced = false
+		w.finish(w.batch - int(w.r(in.args[0])[0]))
+	}, together},
+}
+
+// A product was begun and has not run.
+type product struct {
+	in    *instruction
+	batch int
+	n     int
+	held  bool
+}
+
+// warpgroup is the row of mma_async.sync.aligned.m64nNk16.f32.bf16.bf16, and of .held: A in registers.
+func warpgroup(rest string) (row, bool) {
+	size, found := strings.CutPrefix(rest, "mma_async.sync.aligned.m64n")
+	size, held := strings.CutSuffix(size, ".held")
+	size, typed := strings.CutSuffix(size, "k16.f32.bf16.bf16")
+	n, err := strconv.Atoi(size)
+	if !found || !typed || err != nil || n%8 != 0 || n < 8 || n > 256 {
+		return row{}, false
+	}
+	a, signs := "q", "iiii"
+	if held {
+		a, signs = "rrrr", "iii"
+	}
+	return row{strings.Repeat("r", n/2) + a + "qx" + signs, func(w *warp, in *instruction, m uint32) {
+		if whole(m); !w.fenced {
+			fail(-1, "a product without wgmma.fence after the last wait")
+		}
+		p := product{in, w.batch, n, held}
+		if w.b.late {
+			w.products = append(w.products, p)
+			return
+		}
+		p.run(w)
+	}, together}, true
+}
+
+// finish runs the products of batches before one.
+func (w *warp) finish(before int) {
+	n := 0
+	for ; n < len(w.products) && w.products[n].batch < before; n++ {
+		w.products[n].run(w)
+	}
+	w.products = w.products[n:]
+}
+
+// run multiplies this warp's rows.
+func (p product) run(w *warp) {
+	args := p.in.args[p.n/2:]
+	var left [16][16]float32
+	if p.held {
+		left = w.heldRows(p.in, p.n/2)
+		args = args[4:]
+	} else {
+		d := descriptorOf(w.q(args[0])[0], p.turns(len(p.in.args)-2, w))
+		for r := range left {
+			left[r] = d.line(w.b, w.id%4*16+r)
+		}
+		args = args[1:]
+	}
+	d := descriptorOf(w.q(args[0])[0], p.turns(len(p.in.args)-1, w))
+	adds := w.mask(args[1])
+	for i := 2; i < 4; i++ {
+		if v := int32(w.r(args[i])[0]); v != 1 {
+			fail(-1, "a sign of %d", v)
+		}
+	}
+	right := make([][16]float32, p.n)
+	for c := range right {
+		right[c] = d.line(w.b, c)
+	}
+	for lane := range lanes {
+		group, two := lane/4, lane%4*2
+		for i := range p.n / 2 {
+			r, c := group+i%4/2*8, i/4*8+two+i%2
+			sum := w.r(p.in.args[i])
+			if adds>>lane&1 == 0 {
+				sum[lane] = 0
+			}
+			sum[lane] = dot(&left[r], &right[c], sum[lane])
+		}
+	}
+}
+
+// turns says whether an operand lies across k.
+func (p product) turns(arg int, w *warp) bool { return w.r(p.in.args[arg])[0] != 0 }
+
+// heldRows are the rows of A that a warp's registers hold.
+func (w *warp) heldRows(in *instruction, first int) (left [16][16]float32) {
+	for lane := range lanes {
+		group, two := lane/4, lane%4*2
+		for i := range 8 {
+			left[group+i/2%2*8][two+i%2+i/4*8] = w.element(in, first, i, lane)
+		}
+	}
+	return left
+}
+
+// A descriptor says where an operand lies in shared memory.
+type descriptor struct {
+	start, leading, stride uint64
+	across                 bool
+}
+
+func descriptorOf(u uint64, across bool) descriptor {
+	if u>>62 != 1 || u>>49&7 != 0 {
+		fail(-1, "a descriptor %#x: its swizzle is not that of 128 bytes, or it begins inside a pattern", u)
+	}
+	return descriptor{u & 0x3fff << 4, u >> 16 & 0x3fff << 4, u >> 32 & 0x3fff << 4, across}
+}
+
+// line is the 16 elements along k of a row of A or of a column of B.
+func (d descriptor) line(b *block, r int) (x [16]float32) {
+	row := uint64(r)
+	for k := range uint64(16) {
+		at := d.start + row/8*d.stride + row%8*128 + 2*k
+		if d.across {
+			at = d.start + row/64*d.leading + k/8*d.stride + k%8*128 + row%64*2
+		}
+		x[k] = widened(uint32(binary.LittleEndian.Uint16(b.unit(swizzled(at), 2))))
+	}
+	return x
+}
