@@ -42,7 +42,7 @@ func TestHeading(t *testing.T) {
 			t.Errorf("%s: %v, %v; from %v to %v", name, got, err, c.least, c.most)
 		}
 	}
-	half := Item{Prompt: "pan left", Meta: Meta{"motion": json.RawMessage("[-1.75, 0]")}, Clip: s.Draw(at)}
+	half := Item{Prompt: "pan left", Meta: Meta{"motion": json.RawMessage("[-2.25, 0]")}, Clip: s.Draw(at)}
 	if got, err := (Heading{PerSecond: 8}).Score(t.Context(), half); err != nil || got.Value < 0.7 {
 		t.Errorf("every second frame: %+v, %v", got, err)
 	}

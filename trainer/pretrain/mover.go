@@ -1,7 +1,6 @@
 package pretrain
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -42,6 +41,7 @@ type MoverVAE struct {
 	Halves []bool  `toml:"halves" doc:"whether a level halves time, too"`
 	Latent int     `toml:"latent" range:"[1,64]" doc:"channels of a latent"`
 	KL     float64 `toml:"kl" range:"[0,1]" doc:"weight of the latents' distance from the normal distribution"`
+	Linear bool    `toml:"linear" doc:"whether it is computed, not trained: the principal components of patches, frame by frame"`
 }
 
 // MoverModel is the shape of the text encoder and the transformer.
@@ -77,6 +77,10 @@ func (r *Mover) check(doc *config.Document) {
 		doc.Report("vae.halves", fmt.Sprintf("%d levels have %d answers whether they halve time", n, len(r.VAE.Halves)), "every level but the last has one")
 		return
 	}
+	if v := r.VAE; v.Linear && (len(v.Times) != 1 || v.Base <= v.Latent || v.Latent > 3*v.Patch*v.Patch) && doc.Clean("vae") {
+		doc.Report("vae.linear", fmt.Sprintf("%d components of %d numbers do not fit into one level of %d channels", v.Latent, 3*v.Patch*v.Patch, v.Base),
+			"times = [1], halves = [], and base above latent")
+	}
 	if f := r.VAE.factor() * r.Model.Patch; moving.Size%f != 0 && doc.Clean("vae") && doc.Clean("model") {
 		doc.Report("vae.times", fmt.Sprintf("a token covers %d pixels a side, which do not divide a clip of %d", f, moving.Size), "fewer levels, or smaller patches")
 	}
@@ -90,7 +94,14 @@ func (r *Mover) run(dir string, h Hooks) error {
 	if err := w.writeFrame(dir); err != nil {
 		return err
 	}
-	if err := h.once(dir, "vae", w.autoencoder); err != nil {
+	stage := w.autoencoder
+	if r.VAE.Linear {
+		stage = w.linear
+	}
+	if err := h.once(dir, "vae", stage); err != nil {
+		return err
+	}
+	if err := w.reportAutoencoder(); err != nil {
 		return err
 	}
 	if finished(dir, "flow") {
@@ -184,7 +195,7 @@ func (r *moverRun) autoencoder() error {
 			s.say(step, s.Steps, "l1 %.4f  kl %.3f", l1.take(), divergence.take())
 		}
 	}
-	return r.settle(v, params)
+	return r.settled(v).save(r.dir, params)
 }
 
 // encoded are the means of clips' latents, scaled as the autoencoder says.
@@ -200,8 +211,8 @@ func (r *moverRun) encoded(v clipVAE, from, to int) []float32 {
 	return all
 }
 
-// settle measures each channel of the latents, so that diffusion sees it with mean 0 and deviation 1.
-func (r *moverRun) settle(v clipVAE, params saved) error {
+// settled measures each channel of the latents, so that diffusion sees it with mean 0 and deviation 1.
+func (r *moverRun) settled(v clipVAE) part {
 	c := r.VAE.Latent
 	sum, squares := make([]float64, c), make([]float64, c)
 	all := r.encoded(v, 0, min(r.Data.Clips, 256))
@@ -217,7 +228,7 @@ func (r *moverRun) settle(v clipVAE, params saved) error {
 		means[i], deviations[i] = float32(m), float32(math.Sqrt(squares[i]/n-float64(m*m)))
 	}
 	p.settings["latents_mean"], p.settings["latents_std"] = means, deviations
-	return p.save(r.dir, params)
+	return p
 }
 
 // cacheLatents encodes every clip by the autoencoder as it was saved.
@@ -276,12 +287,8 @@ func (r *moverRun) flowPass(g *clipPainter, s *stage, seen *order, step int) (lo
 
 // report judges the folder as it stands, and leaves a sheet of clips.
 func (r *moverRun) report(step int, guidances ...float64) error {
-	ctx := r.Context
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	for _, w := range guidances {
-		v, err := JudgeMoves(ctx, r.pool, r.dir, r.Judge.Prompts, r.Judge.Steps, w)
+		v, err := JudgeMoves(r.context(), r.pool, r.dir, r.Judge.Prompts, r.Judge.Steps, w)
 		if err != nil {
 			return err
 		}

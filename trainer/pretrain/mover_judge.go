@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -20,13 +21,14 @@ type Moves struct {
 	Guidance float64 `json:"guidance"`
 	Clips    int     `json:"clips"`
 	Heading  float64 `json:"heading"` // the mean of motion.Heading's value
+	Thing    float64 `json:"thing"`   // the mean worth of a frame, as of moving.Look
 	Right    float64 `json:"right"`   // the share that agrees with its caption by more than a half
 
 	clips []*video.Clip
 }
 
 func (v *Moves) String() string {
-	return fmt.Sprintf("guidance %g: heading %.3f, %.0f %% of %d clips as asked", v.Guidance, v.Heading, 100*v.Right, v.Clips)
+	return fmt.Sprintf("guidance %g: heading %.3f, thing %.3f, %.0f %% of %d clips as asked", v.Guidance, v.Heading, v.Thing, 100*v.Right, v.Clips)
 }
 
 // heldOutMoves are n scenes whose captions are held out.
@@ -64,31 +66,84 @@ func JudgeMoves(ctx context.Context, pool *tensor.Pool, dir string, n, steps int
 		return nil, err
 	}
 	v := &Moves{Guidance: guidance, Clips: n}
-	for i, s := range list {
+	for i, scene := range list {
 		raw, err := p.Decode(finals[i], at)
 		if err != nil {
 			return nil, err
 		}
-		c := &video.Clip{Width: at.Width, Height: at.Height, Rate: video.Rate{Num: moving.Rate, Den: 1}}
-		px := toBytes(raw)
-		for each := len(px) / at.Frames; len(px) > 0; px = px[each:] {
-			c.Frames = append(c.Frames, px[:each])
-		}
-		m, err := motion.Of(ctx, c, flow.Farneback{})
-		if err != nil {
+		if err := v.add(ctx, scene, toBytes(raw)); err != nil {
 			return nil, err
 		}
-		h, err := m.Heading(s.Velocity())
-		if err != nil {
-			return nil, err
-		}
-		v.Heading += h.Value / float64(n)
-		if h.Value > 0.5 {
-			v.Right += 1 / float64(n)
-		}
-		v.clips = append(v.clips, c)
 	}
 	return v, nil
+}
+
+// add measures a clip, the pixels of its frames one after another.
+func (v *Moves) add(ctx context.Context, s moving.Scene, px []uint8) error {
+	c := &video.Clip{Width: moving.Size, Height: moving.Size, Rate: video.Rate{Num: moving.Rate, Den: 1}}
+	n, each := float64(v.Clips), len(px)/moving.Frames
+	for ; len(px) > 0; px = px[each:] {
+		c.Frames = append(c.Frames, px[:each])
+		v.Thing += s.Look(px).Value / float64(v.Clips*moving.Frames)
+	}
+	m, err := motion.Of(ctx, c, flow.Farneback{})
+	if err != nil {
+		return err
+	}
+	h, err := m.Heading(s.Velocity())
+	if err != nil {
+		return err
+	}
+	v.Heading += h.Value / n
+	if h.Value > 0.5 {
+		v.Right += 1 / n
+	}
+	v.clips = append(v.clips, c)
+	return nil
+}
+
+// reportAutoencoder says what rewards see in drawn clips that went through the autoencoder.
+func (r *moverRun) reportAutoencoder() error {
+	seen, err := r.reconstructed()
+	if err != nil {
+		return err
+	}
+	r.Say(fmt.Sprintf("reconstructed: heading %.3f, thing %.3f", seen.Heading, seen.Thing))
+	return seen.write(filepath.Join(r.dir, "reconstruction.png"))
+}
+
+// reconstructed measures drawn clips of held-out captions that went through the autoencoder.
+func (r *moverRun) reconstructed() (*Moves, error) {
+	v, params, err := r.openVAE(false)
+	if err != nil {
+		return nil, err
+	}
+	defer params.Free()
+	seen := &Moves{Clips: r.Judge.Prompts}
+	for i, s := range heldOutMoves(seen.Clips) {
+		x := make([]float32, 0, clipLen)
+		for _, px := range s.Draw(moving.Jitter(r.key.With("judge").Sample(i).Draw())).Frames {
+			frame := make([]float32, len(px))
+			toFloats(px, frame)
+			x = append(x, frame...)
+		}
+		tp := (&stage{pool: r.pool}).tape()
+		mu, _ := v.Encode(tp, tp.Upload("clip", x, moving.Frames, moving.Size, moving.Size, 3))
+		y := v.Decode(tp, v.Scaled(tp, mu)).F32()
+		tp.Reset()
+		if err := seen.add(r.context(), s, toBytes(y)); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
+// context stops judgement.
+func (h Hooks) context() context.Context {
+	if h.Context == nil {
+		return context.Background()
+	}
+	return h.Context
 }
 
 // write is the clips beside each other, as a PNG that plays.

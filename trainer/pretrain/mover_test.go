@@ -2,14 +2,17 @@ package pretrain
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
 // smallMover is a recipe of seconds.
@@ -67,8 +70,60 @@ func TestMover(t *testing.T) {
 	if err != nil || texts[0].Tokens != 12 || !p.Clips() {
 		t.Fatalf("%+v, %v", texts, err)
 	}
-	if c, err := video.Open(filepath.Join(whole, "samples_g3.png"), video.Limits{}); err != nil || len(c.Frames) != 9 {
+	if c, err := video.Open(filepath.Join(whole, "samples_g3.png"), video.Limits{}); err != nil || len(c.Frames) != moving.Frames {
 		t.Errorf("the sheet does not play: %v", err)
+	}
+}
+
+// TestLinear: through the autoencoder that is computed, drawn clips show what their captions name and go where they say;
+// its latents have mean 0 and deviation 1, and what diffusers would need is all there.
+func TestLinear(t *testing.T) {
+	sets := []string{`vae={linear=true, patch=4, base=14, times=[1], halves=[], latent=12}`, "judge.prompts=8", "data.clips=32"}
+	r, err := Parse("small.toml", []byte(smallMover), sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	be, dir := backend(t), t.TempDir()
+	w := &moverRun{Mover: *r.(*Mover), Hooks: Hooks{Backend: be, Say: func(string) {}}, dir: dir, pool: tensor.NewPool(be), key: rng.New(1)}
+	if err := w.linear(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := w.reconstructed()
+	if err != nil || m.Thing < 0.9 || m.Heading < 0.55 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	v, params, err := w.openVAE(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer params.Free()
+	var sum, squares, n float64
+	for _, z := range w.encoded(v, 0, 32) {
+		sum, squares, n = sum+float64(z), squares+float64(z)*float64(z), n+1
+	}
+	if math.Abs(sum/n) > 0.02 || math.Abs(squares/n-1) > 0.05 {
+		t.Errorf("latents have mean %g and square %g", sum/n, squares/n)
+	}
+}
+
+// TestPrincipal: the directions of a matrix made of three orthogonal ones come out longest first, and are orthogonal.
+func TestPrincipal(t *testing.T) {
+	want := [][]float64{{0.8, 0.6, 0}, {0, 0, 1}, {0.6, -0.8, 0}}
+	matrix := make([]float64, 9)
+	for k, length := range []float64{5, 2, 0.5} {
+		for i := range 3 {
+			for j := range 3 {
+				matrix[3*i+j] += length * want[k][i] * want[k][j]
+			}
+		}
+	}
+	want[2] = []float64{-0.6, 0.8, 0} // the largest number of each is positive
+	for k, v := range principal(matrix, 3, 3) {
+		for i := range v {
+			if math.Abs(v[i]-want[k][i]) > 1e-12 {
+				t.Errorf("direction %d is %v, want %v", k, v, want[k])
+			}
+		}
 	}
 }
 
@@ -81,6 +136,7 @@ func TestMoverMistakes(t *testing.T) {
 		"vae.times=[]":           "0 levels have 2 answers",
 		"vae.patch=3":            "a token covers 24 pixels",
 		"vae.base=2":             "base",
+		"vae.linear=true":        "8 components of 3 numbers do not fit",
 		"vae.halves=[true,true]": "",
 	} {
 		_, err := Parse("a.toml", []byte("makes = \"motion\"\nname = \"a\""), []string{sets})

@@ -20,7 +20,7 @@ import (
 // Size is a clip's side in pixels, Frames how many frames it has, and Rate how many of them are a second.
 const (
 	Size   = 32
-	Frames = 9
+	Frames = 5
 	Rate   = 16
 )
 
@@ -36,7 +36,7 @@ var (
 var (
 	inks    = map[string][3]uint8{"red": {220, 40, 40}, "green": {40, 160, 60}, "blue": {50, 80, 220}, "white": {245, 245, 245}, "black": {15, 15, 15}}
 	ways    = map[string][2]float64{"left": {-1, 0}, "right": {1, 0}, "up": {0, -1}, "down": {0, 1}}
-	lengths = map[string]float64{"slowly": 0.75, "fast": 1.75}
+	lengths = map[string]float64{"slowly": 1, "fast": 2.25}
 )
 
 // A Scene is a thing that moves.
@@ -122,7 +122,7 @@ type Place struct{ X, Y, Half float64 }
 
 // Jitter draws a place.
 func Jitter(r *rng.Stream) Place {
-	return Place{X: 6 * (r.Float64() - 0.5), Y: 6 * (r.Float64() - 0.5), Half: 5 + r.Float64()}
+	return Place{X: 2 * (r.Float64() - 0.5), Y: 2 * (r.Float64() - 0.5), Half: 5 + r.Float64()}
 }
 
 // fine is how many points a side a pixel is the mean of.
