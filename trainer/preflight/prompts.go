@@ -66,7 +66,11 @@ func (c *check) readList(turn int, key, path string) {
 		c.FailAt(turn, key, err)
 		return
 	}
-	c.Prompts[key] = append(c.Prompts[key], list...)
+	if c.Prompts[key] == nil {
+		c.Prompts[key] = list // without a copy, where there is one
+	} else {
+		c.Prompts[key] = slices.Concat(c.Prompts[key], list)
+	}
 	c.checkPictured(turn, key, path, list)
 	if !c.modality.Looks {
 		return
