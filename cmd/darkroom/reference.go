@@ -70,7 +70,7 @@ func heading(k config.Key) string {
 func sentence(k config.Key) string {
 	says := strings.TrimSpace(k.Doc)
 	if k.Path == "stage" {
-		says += ". It has a name, iterations, and any keys of the tables that a stage may change"
+		says += ". It has a name, iterations, weights (of rewards by their labels, in this stage), train (patterns of the names of parameters that it moves, of those that [model] trains), and any keys of [sampler], [rollout], [advantage], [loss], [optim] and [rewards]"
 	}
 	if k.Absent {
 		says += " (off)"

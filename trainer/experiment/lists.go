@@ -140,5 +140,5 @@ func (e *Experiment) listWords() string {
 	for i, name := range roll.Prompts {
 		all = append(all, fmt.Sprintf("%s (%v)", name, roll.Shares[i]))
 	}
-	return "shares of " + strings.Join(all, ", ")
+	return strings.Join(all, ", ") + " by shares"
 }

@@ -46,7 +46,7 @@ advantage = { estimator = "best" }
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"shares of a.txt (3), b.jsonl (1)", "of c.txt", "blocks.1.* of what is trained", "with pictures of album are learned from"} {
+	for i, want := range []string{"of a.txt (3), b.jsonl (1) by shares", "of c.txt", "blocks.1.* of what is trained", "with pictures of album are learned from"} {
 		said := ""
 		for _, f := range p.Stages[i].Facts {
 			said += f.How + "\n"
