@@ -20,6 +20,8 @@ type Episode struct {
 	// clean ones. nil: it was not.
 	Noise *Noise
 
+	films *films // clips that it is about; nil: there are none
+
 	// Good is of an answer that somebody judged (judged.go).
 	Good bool
 

@@ -102,6 +102,7 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 	}
 	key := rng.New(uint64(e.Run.Seed))
 	m.Limits, m.Turn, m.Parallel, m.Sampling = p.Limits(), p.TurnTokens, p.Parallel, p.Sampling
+	m.Films = experiment.Filled(p.Clips)
 	m.Silence, m.Exec, m.Draws, m.Ask = p.Silence, p.Exec, trainer.Draws{Root: key}, asker(e, o)
 	if m.Served, err = openOutside(p, o.Cache); err != nil {
 		return err
@@ -127,7 +128,11 @@ func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, err
 		if err != nil {
 			return Question{}, err
 		}
-		q := Asked(p.Text, pictures...)
+		clips, err := p.Clips(p.Folder(file))
+		if err != nil {
+			return Question{}, err
+		}
+		q := about(p.Text, clips, pictures)
 		q.Meta = p.Meta
 		if row, ok := p.Messages(); ok {
 			c, err := sft.ReadAsked(row)

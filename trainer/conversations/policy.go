@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/sampling"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/tools/program"
@@ -24,17 +26,24 @@ import (
 type Question struct {
 	Messages []vlm.Message // with as many pictures
 	Pictures []*vision.Image
-	Tools    []any        // that the template writes, as pytext.OrderedJSON reads them
-	Meta     prompts.Meta // what its list says beside it
+	Clips    []*video.Clip // with as many marks in the messages
+	Tools    []any         // that the template writes, as pytext.OrderedJSON reads them
+	Meta     prompts.Meta  // what its list says beside it
 }
 
 // Asked is a question with pictures before it.
-func Asked(text string, pictures ...*vision.Image) Question {
+func Asked(text string, pictures ...*vision.Image) Question { return about(text, nil, pictures) }
+
+// about is a question with clips before it, and pictures behind them.
+func about(text string, clips []*video.Clip, pictures []*vision.Image) Question {
 	var content []vlm.Part
+	for range clips {
+		content = append(content, vlm.Part{Kind: vlm.ClipPart})
+	}
 	for range pictures {
 		content = append(content, vlm.Part{Kind: vlm.PicturePart})
 	}
-	return Question{Messages: []vlm.Message{{Role: "user", Content: append(content, vlm.Text(text)...)}}, Pictures: pictures}
+	return Question{Messages: []vlm.Message{{Role: "user", Content: append(content, vlm.Text(text)...)}}, Pictures: pictures, Clips: clips}
 }
 
 // Policy is a policy that plays episodes.
@@ -52,6 +61,7 @@ type Policy struct {
 	Silence  bool             // episodes that a limit ended are not trained on (Mini-o3)
 	Exec     *program.Options // what runs the code that the model writes; nil: nothing
 	Served   outside          // tools behind servers
+	Films    experiment.Clips // how clips are read
 	Draws    trainer.Draws
 	Parallel int  // episodes under way at once; 0: 8
 	Abreast  int  // tokens of their observations that are read together; 0: 8192
@@ -122,6 +132,10 @@ func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
 	}
 	v := &voice{p: p, noise: p.noise(k), given: q.Pictures, text: q.said(), meta: string(q.Meta)}
 	v.album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
+	if v.films, err = p.Speaker.shot(q.Clips, p.Films); err != nil {
+		return nil, err
+	}
+	v.album.Clip = v.films.chosen()
 	if v.prompt, err = v.Code(text, v.album.Pictures); err != nil {
 		return nil, err
 	}
@@ -172,7 +186,7 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 		said = v.texts[n-1]
 	}
 	worth := asks.end(said)
-	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Entropy: v.spread, Worth: worth, Lost: asks.lost()}
+	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Entropy: v.spread, Worth: worth, Lost: asks.lost(), films: v.films}
 	if e.Lost != nil && ctx.Err() != nil {
 		return s, ctx.Err() // the run is interrupted
 	}
@@ -221,6 +235,7 @@ func (p *Policy) speech(e *Episode) (s vlm.Stretch, err error) {
 		pictures = append(pictures, picture.Image)
 	}
 	s.IDs = e.Tokens
+	e.films.in(&s)
 	s.Pictures, err = p.Speaker.Patches(pictures)
 	return s, err
 }

@@ -11,6 +11,14 @@ import (
 // Read is a text with one <|image_pad|> a picture as the network reads it, and its tokens with
 // one place a picture. Bytes that are no text, which a tool may have read somewhere, become U+FFFD.
 func (k *Speaker) Read(text string, pictures ...*vision.Image) (s vlm.Stretch, engine []int32, err error) {
+	return k.read(text, nil, pictures...)
+}
+
+// read is Read of a text with clips, too.
+func (k *Speaker) read(text string, clips *films, pictures ...*vision.Image) (s vlm.Stretch, engine []int32, err error) {
+	if text, err = clips.marked(text); err != nil {
+		return s, nil, err
+	}
 	e, err := k.Tokens.Encode(strings.ToValidUTF8(text, "\ufffd"))
 	if err != nil {
 		return s, nil, err
@@ -19,7 +27,7 @@ func (k *Speaker) Read(text string, pictures ...*vision.Image) (s vlm.Stretch, e
 	if s.Pictures, err = k.Patches(pictures); err != nil {
 		return s, nil, err
 	}
-	s.IDs, _, err = k.Marks.Expand(engine, s.Pictures.Grids, nil, k.Processor.Merge)
+	s.IDs, _, err = k.Marks.Expand(engine, s.Pictures.Grids, clips.in(&s), k.Processor.Merge)
 	return s, engine, err
 }
 
@@ -40,5 +48,10 @@ func Joined(a, b vlm.Stretch) vlm.Stretch {
 	a.IDs = append(a.IDs[:len(a.IDs):len(a.IDs)], b.IDs...)
 	a.Pictures.Values = append(a.Pictures.Values[:len(a.Pictures.Values):len(a.Pictures.Values)], b.Pictures.Values...)
 	a.Pictures.Grids = append(a.Pictures.Grids[:len(a.Pictures.Grids):len(a.Pictures.Grids)], b.Pictures.Grids...)
+	if len(b.Clips.Grids) > 0 {
+		a.Clips.Values = append(a.Clips.Values[:len(a.Clips.Values):len(a.Clips.Values)], b.Clips.Values...)
+		a.Clips.Grids = append(a.Clips.Grids[:len(a.Clips.Grids):len(a.Clips.Grids)], b.Clips.Grids...)
+		a.Seconds = append(a.Seconds[:len(a.Seconds):len(a.Seconds)], b.Seconds...)
+	}
 	return a
 }

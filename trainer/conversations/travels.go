@@ -81,14 +81,18 @@ func (m *Model) Say(s trainer.Sample) (model.Said, error) {
 // Hear is model.Speaking's.
 func (m *Model) Hear(samples []trainer.Sample, said []model.Said) (err error) {
 	var q Question
+	var clips *films
 	for i := range samples {
 		k := samples[i].Key
 		if i == 0 || samples[i-1].Key.Prompt != k.Prompt {
 			if q, err = m.Ask(k.Prompt); err != nil {
 				return fmt.Errorf("prompt %d: %w", k.Prompt, err)
 			}
+			if clips, err = m.Speaker.shot(q.Clips, m.Films); err != nil {
+				return fmt.Errorf("prompt %d: %w", k.Prompt, err)
+			}
 		}
-		e, err := m.heard(q, said[i])
+		e, err := m.heard(q, clips, said[i])
 		if err == nil {
 			err = fits(e, samples[i].Decisions)
 		}
@@ -120,7 +124,7 @@ func fits(e *Episode, d trainer.Decisions) error {
 }
 
 // heard is an episode about a question.
-func (m *Model) heard(q Question, said model.Said) (*Episode, error) {
+func (m *Model) heard(q Question, clips *films, said model.Said) (*Episode, error) {
 	var c carried
 	if err := json.Unmarshal(said.Text, &c); err != nil {
 		return nil, err
@@ -128,12 +132,12 @@ func (m *Model) heard(q Question, said model.Said) (*Episode, error) {
 	if c.Transcript == nil || len(c.Pictures) != len(c.Transcript.Shots) {
 		return nil, errors.New("an episode without a transcript, or with another number of pictures")
 	}
-	e := &Episode{Transcript: c.Transcript, Texts: c.Texts, Entropy: c.Entropy, Noise: c.Noise}
+	e := &Episode{Transcript: c.Transcript, Texts: c.Texts, Entropy: c.Entropy, Noise: c.Noise, films: clips}
 	if c.Lost != "" {
 		e.Lost = errors.New(c.Lost)
 	}
 	var err error
-	if e.Album, err = madeAgain(q, c.Pictures, said.Pictures); err != nil {
+	if e.Album, err = madeAgain(q, clips, c.Pictures, said.Pictures); err != nil {
 		return nil, err
 	}
 	var places []int
@@ -157,8 +161,9 @@ func (m *Model) heard(q Question, said model.Said) (*Episode, error) {
 }
 
 // madeAgain is the album of a question, and of what tools made.
-func madeAgain(q Question, pictures []carriedPicture, brings []*vision.Image) (*tools.Album, error) {
+func madeAgain(q Question, clips *films, pictures []carriedPicture, brings []*vision.Image) (*tools.Album, error) {
 	a := tools.NewAlbum(q.Pictures...)
+	a.Clip = clips.chosen()
 	for i, p := range pictures {
 		switch {
 		case (p.From == nil) != (i < len(q.Pictures)):

@@ -28,6 +28,7 @@ type voice struct {
 	spread float64         // entropies of what its tokens were drawn from, added up
 	noise  int             // the step of that which its pictures have; below 0: none
 	given  []*vision.Image // the prompt's pictures, clean
+	films  *films          // the prompt's clips; nil: there are none
 	text   string          // what the user said
 	meta   string          // what the question's list says beside it
 
@@ -38,7 +39,7 @@ type voice struct {
 
 // begun is a voice for a key where this one, the prompt's, stands.
 func (v voice) begun(k trainer.Key) *voice {
-	v.album, v.grids = &tools.Album{Pictures: slices.Clone(v.album.Pictures)}, slices.Clone(v.grids)
+	v.album, v.grids = &tools.Album{Pictures: slices.Clone(v.album.Pictures), Clip: v.album.Clip}, slices.Clone(v.grids)
 	v.key = v.p.Draws.Of("tokens", k)
 	return &v
 }
@@ -140,7 +141,11 @@ func (v *voice) Code(text string, shown []tools.Picture) (tools.Seen, error) {
 		}
 		shown[i].ShownWidth, shown[i].ShownHeight = w, h
 	}
-	s, engine, err := k.Read(text, pictures...)
+	var clips *films
+	if v.said == 0 { // they stand in the prompt
+		clips = v.films
+	}
+	s, engine, err := k.read(text, clips, pictures...)
 	if err != nil {
 		return tools.Seen{}, err
 	}

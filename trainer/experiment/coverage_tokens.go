@@ -62,7 +62,7 @@ func tokenCoverage() []Covered {
 		{System: "SPO, soft", Paper: "soft policy optimization", Why: "no such objective"},
 		{System: "CHORD, UFT, SRFT", Paper: "SFT and RL in one loss", Why: "a stage learns from conversations of a file or from rollouts; no weight joins both"},
 		{System: "PAPO", Paper: "perception-aware policy optimization", Why: "no loss compares a policy with itself on a masked picture"},
-		{System: "T-GRPO", Paper: "Video-R1", Why: "prompts of episodes have pictures, not clips, so that no group sees shuffled frames"},
+		{System: "T-GRPO", Paper: "Video-R1", Why: "no part of a group sees its clip with shuffled frames"},
 		{System: "G2RPO-A", Paper: "guided GRPO", Why: "no prompt is given the beginning of its solution"},
 		{System: "TreePO, Tree-GRPO", Paper: "trees of answers", Why: "episodes do not branch"},
 		{System: "GiGPO", Paper: "groups in groups", Why: "turns of different episodes are not compared with each other"},

@@ -21,6 +21,7 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 	if p.Overlong != nil {
 		p.Overlong.Check(under("episode.overlong", doc.Report))
 	}
+	p.Clips.check(doc.Report)
 	p.Sampling.Check(under("episode.sampling", doc.Report))
 	if n := p.Noisy; n != nil && doc.Clean("rollout") {
 		if seen := n.Of(e.Rollout.Group); seen < 1 || seen >= e.Rollout.Group {

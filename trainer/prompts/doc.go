@@ -9,5 +9,5 @@
 // data sets, whose columns are meta, and whose pictures are read when they are asked for. "image" names the pictures that
 // one is made of (images.go). embed:scenes and embed:scenes-heldout are
 // captions of scenes that the embedded models know, embed:edits and embed:edits-heldout edits of drawn scenes (edits.go), embed:zoom and embed:zoom-heldout questions
-// about tables of cards (pictures.go); what is held out no training saw.
+// about tables of cards (pictures.go); questions may be about clips (clips.go); what is held out no training saw.
 package prompts

@@ -135,10 +135,13 @@ func below(dir, name string) (string, error) {
 	return path, nil
 }
 
-// HasPictures is the error that Pictures would meet for want of a file.
+// HasPictures is the error that Pictures and Clips would meet for want of a file.
 func (p Prompt) HasPictures(dir string) error {
 	names, err := p.pictures()
 	if err != nil {
+		return err
+	}
+	if err := p.hasClips(dir); err != nil {
 		return err
 	}
 	return allThere(dir, names)

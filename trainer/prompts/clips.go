@@ -1,0 +1,86 @@
+package prompts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
+)
+
+// Clips that a question is about: meta.clip names one or several, below the folder of the prompts' file: what
+// video.Open reads, a folder of PNG files too. "embed:moving/7" is the seventh drawn scene of vision/scenes/moving.
+
+const filmed = "embed:moving/"
+
+// Clips opens them; none where the prompt names none. dir is the folder that names begin in.
+func (p Prompt) Clips(dir string) (all []*video.Clip, err error) {
+	names, err := p.clips()
+	for _, name := range names {
+		c, err := clip(dir, name)
+		if err != nil {
+			return nil, fmt.Errorf("clip %q: %w", name, err)
+		}
+		all = append(all, c)
+	}
+	return all, err
+}
+
+// clips are the names that meta.clip has.
+func (p Prompt) clips() (names []string, err error) {
+	raw, ok := p.Meta.Get("clip")
+	if !ok {
+		return nil, nil
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return []string{one}, nil
+	}
+	if json.Unmarshal(raw, &names) != nil {
+		return nil, errors.New("meta.clip is neither a file's name nor a list of them")
+	}
+	return names, nil
+}
+
+func clip(dir, name string) (*video.Clip, error) {
+	if number, ok := strings.CutPrefix(name, filmed); ok {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return nil, errors.New("scenes are numbered from 0")
+		}
+		r := rng.New(77).With("moving").Sample(n).Draw()
+		return moving.Random(r).Draw(moving.Jitter(r)), nil
+	}
+	path, err := clipBelow(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return video.Open(path, video.Limits{})
+}
+
+// clipBelow is the file of a clip's name.
+func clipBelow(dir, name string) (string, error) {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return "", errors.New("it is not below the folder of the prompts: put the file itself there")
+	}
+	return below(dir, name)
+}
+
+// hasClips is the error that Clips would meet for want of a file.
+func (p Prompt) hasClips(dir string) error {
+	names, err := p.clips()
+	for _, name := range names {
+		if strings.HasPrefix(name, filmed) {
+			continue
+		}
+		if _, err := clipBelow(dir, name); err != nil {
+			return fmt.Errorf("clip %q: %w", name, err)
+		}
+	}
+	return err
+}
