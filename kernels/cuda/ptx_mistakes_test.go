@@ -156,13 +156,17 @@ func caught(f func() error) (err error) {
 // hopperMistakes are planted in all kernels of the image for compute capability 9.0, where the comparison that a
 // backend makes when it opens runs them.
 var hopperMistakes = []mistake{
-	{"a wait for one batch of products too few", true, plant{}, `wgmma\.wait_group\.sync\.aligned 0`, `wgmma.wait_group.sync.aligned 1`, 0},
+	{"a wait for one batch of products too few", true, plant{}, `wgmma\.wait_group\.sync\.aligned 0`,
+		`wgmma.wait_group.sync.aligned 1`, 0},
 	{"no fence before products", true, plant{}, `wgmma\.fence\.sync\.aligned;`, ``, 0},
 	{"no fence between stores and products", true, plant{}, `fence\.proxy\.async\.shared::cta;`, ``, 0},
-	{"columns of a box exchanged", true, plant{}, `\{(%r\d+), (%r\d+), (%r\d+), (%r\d+)\}\]`, `{$1, $3, $2, $4}]`, 0},
+	{"columns of a box exchanged", true, plant{}, `\{(%r\d+), (%r\d+), (%r\d+), (%r\d+)\}\]`,
+		`{$1, $3, $2, $4}]`, 0},
 	{"an operand turned", true, plant{}, `1, 1, 0, 1; \}`, `1, 1, 0, 0; }`, 0},
-	{"a promise of too few bytes", true, plant{}, `expect_tx\.shared::cta\.b64 _, (\[%r\d+\]), (%r\d+)`, `expect_tx.shared::cta.b64 _, $1, 64`, 0},
-	{"a barrier that counts one arrival too many", true, plant{}, `(mbarrier\.init\.shared::cta\.b64 \[%r\d+\]), %r\d+`, `$1, 2`, 0},
+	{"a promise of too few bytes", true, plant{}, `expect_tx\.shared::cta\.b64 _, (\[%r\d+\]), (%r\d+)`,
+		`expect_tx.shared::cta.b64 _, $1, 64`, 0},
+	{"a barrier that counts one arrival too many", true, plant{}, `(mbarrier\.init\.shared::cta\.b64 \[%r\d+\]), %r\d+`,
+		`$1, 2`, 0},
 }
 
 // TestPTXHopperMistakes: the backend goes on without kernels that have a mistake, or not at all.

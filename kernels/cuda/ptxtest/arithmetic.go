@@ -37,17 +37,14 @@ var integers = map[string]row{
 	"min.s32": binary32(func(a, b uint32) uint32 { return uint32(min(int32(a), int32(b))) }),
 	"max.s32": binary32(func(a, b uint32) uint32 { return uint32(max(int32(a), int32(b))) }),
 	"max.u32": binary32(func(a, b uint32) uint32 { return max(a, b) }),
-	"min.u32": binary32(func(a, b uint32) uint32 { return min(a, b) }),
 	"and.b32": binary32(func(a, b uint32) uint32 { return a & b }),
 	"or.b32":  binary32(func(a, b uint32) uint32 { return a | b }),
 	"xor.b32": binary32(func(a, b uint32) uint32 { return a ^ b }),
 	"not.b32": unary32(func(a uint32) uint32 { return ^a }),
-	"neg.s32": unary32(func(a uint32) uint32 { return -a }),
 
 	"add.s16": of16(binary32(func(a, b uint32) uint32 { return (a + b) & 0xffff })),
 	"and.b16": of16(binary32(func(a, b uint32) uint32 { return a & b & 0xffff })),
 	"or.b16":  of16(binary32(func(a, b uint32) uint32 { return (a | b) & 0xffff })),
-	"xor.b16": of16(binary32(func(a, b uint32) uint32 { return (a ^ b) & 0xffff })),
 
 	"add.s64":    binary64(func(a, b uint64) uint64 { return a + b }),
 	"add.u64":    binary64(func(a, b uint64) uint64 { return a + b }),

@@ -102,7 +102,6 @@ var predicates = map[string]row{
 	}, onwards},
 	"selp.b32": {"rrrp", select32, onwards},
 	"selp.u32": {"rrrp", select32, onwards},
-	"selp.s32": {"rrrp", select32, onwards},
 	"selp.f32": {"rrrp", select32, onwards},
 	"selp.u16": {"hhhp", select32, onwards},
 	"selp.b64": {"qqqp", select64, onwards},

@@ -16,14 +16,14 @@
 //
 // An access outside an allocation, or not aligned to its size, ends a launch with the kernel, the line and the lane. So
 // does an instruction for a whole warp that some lanes never reach, and a barrier that some warps never reach. Fresh
-// memory is NaN. What cp.async brings is NaN until its group is waited for; products of a warpgroup run at their wait, and
-// boxes of the copy engine come when nothing else can go on. Launches of a kernel take turns at three orders of warps: in
-// turns of few instructions, as said; and each warp as far as it can go, from the first on and from the last on, where
-// what may come late comes at once. A unit that reads what a thread stored and did not fence ends a launch.
+// memory is NaN. What cp.async brings is NaN until its group is waited for; products of a warpgroup run at their wait,
+// and boxes of the copy engine come when nothing else can go on. Launches of a kernel take turns at three orders of
+// warps: in turns of few instructions, as said; and each warp as far as it can go, from the first on and from the last
+// on, where what may come late comes at once. A unit that reads what a thread stored and did not fence ends a launch.
 //
 // Fragments and roundings follow NVIDIA's document "Parallel Thread Execution ISA", sections 9.7.3 (floating point),
-// 9.7.9 (data movement), 9.7.13 (barriers), 9.7.14 (matrices) and 9.7.15 (warpgroups). They are not taken from the kernels. Instructions that the images do not
-// use are not there: an image that uses one is refused by name.
+// 9.7.9 (data movement), 9.7.13 (barriers), 9.7.14 (matrices) and 9.7.15 (warpgroups). They are not taken from the
+// kernels. An image that uses an instruction that none has used so far is refused by name.
 //
 // What wgmma.fence orders is held by a rule of ours: one is needed after each wait, before the next product. That a
 // thread leaves registers alone which a product reads or writes is not checked as such; where it matters, sums differ.

@@ -10,7 +10,6 @@ import (
 
 var floats = map[string]row{
 	"add.rn.ftz.f32":  float2(func(a, b float32) float32 { return a + b }),
-	"sub.rn.ftz.f32":  float2(func(a, b float32) float32 { return a - b }),
 	"mul.rn.ftz.f32":  float2(func(a, b float32) float32 { return a * b }),
 	"div.rn.ftz.f32":  float2(func(a, b float32) float32 { return a / b }),
 	"sqrt.rn.ftz.f32": float1(func(a float32) float32 { return float32(math.Sqrt(float64(a))) }),

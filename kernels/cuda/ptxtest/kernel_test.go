@@ -50,7 +50,7 @@ func play(t *testing.T, body string, threads int, order arrangement, operands []
 	copy(g.bytes(from, len(operands)), operands)
 	args := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, to), from)
 	p.launches = int(order)
-	err = g.run(launch{p: p, grid: [2]int{1, 1}, threads: threads, shared: 8192, args: args})
+	err = g.run(launch{p: p, grid: [2]int{1, 1}, threads: threads, shared: 12 << 10, args: args})
 	var out []uint32
 	for b := g.bytes(to, 4*threads); len(b) > 0; b = b[4:] {
 		out = append(out, binary.LittleEndian.Uint32(b))
@@ -190,7 +190,7 @@ func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"beyond":      {"st.global.u32 [%rd3+4096], %r1;", "no memory"},
 		"misaligned":  {"st.global.u32 [%rd3+2], %r1;", "no multiple"},
-		"shared":      {"mov.u32 %r2, dk_shared; st.shared.u32 [%r2+8192], %r1;", "no memory"},
+		"shared":      {"mov.u32 %r2, dk_shared; st.shared.u32 [%r2+12288], %r1;", "no memory"},
 		"barrier":     {"setp.lt.u32 %p1, %r1, 32; @%p1 bra $L1; bar.sync 1; $L1: bar.sync 0;", "never reach"},
 		"half a warp": {"setp.lt.u32 %p1, %r1, 7; @%p1 bar.sync 0;", "whole warp"},
 		"a lane": {"setp.lt.u32 %p1, %r1, 7; @%p1 bra $L1; shfl.sync.bfly.b32 %r2|%p2, %r1, 1, 31, -1; bra $L2;" +

@@ -3,6 +3,7 @@ package ptxtest
 import (
 	"io"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/ulikunitz/xz"
@@ -32,7 +33,7 @@ func TestImagesLink(t *testing.T) {
 	if os.Getenv("DARKROOM_PTX") == "" {
 		t.Skip("all kernels take three seconds: make ptx")
 	}
-	kernels, places := 0, 0
+	kernels, places, used := 0, 0, map[string]bool{}
 	for _, name := range []string{"ptx", "ptx_90a"} {
 		m, err := parse(image(t, name))
 		if err != nil {
@@ -48,9 +49,18 @@ func TestImagesLink(t *testing.T) {
 				continue
 			}
 			kernels, places = kernels+1, places+len(p.code)
+			for i := range p.code {
+				used[p.code[i].op] = true
+			}
 		}
 	}
 	if t.Logf("%d kernels, %d instructions", kernels, places); kernels < 109 {
 		t.Errorf("%d kernels", kernels)
+	}
+	ours := []string{"bra", "call", "ret.back", "bar.sync.n", "mov.b64.apart", "mov.b64.joined"}
+	for name := range rows {
+		if !used[name] && !slices.Contains(ours, name) {
+			t.Errorf("no image uses %s", name)
+		}
 	}
 }

@@ -1,8 +1,8 @@
 package ptxtest
 
-// Barriers in shared memory (mbarrier, 9.7.13.15) count arrivals and the bytes of copies. A phase ends when all expected
-// arrivals have come and no bytes are outstanding; the next begins at once. What asks for the end of a phase names its
-// parity, and has it when the present phase has the other one.
+// Barriers in shared memory (mbarrier, 9.7.13.15) count arrivals and the bytes of copies. A phase ends when all
+// expected arrivals have come and no bytes are outstanding; the next begins at once. What asks for the end of a phase
+// names its parity, and has it when the present phase has the other one.
 
 var objects = map[string]row{
 	"mbarrier.init.shared::cta.b64": {"mr", func(w *warp, in *instruction, m uint32) {

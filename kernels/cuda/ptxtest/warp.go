@@ -112,71 +112,80 @@ func (w *warp) straight(pc int32, m uint32, limit int32) (n int) {
 		in := &w.p.code[pc]
 		w.b.place = in
 		n++
-		g := m
-		if in.guard >= 0 {
-			p := w.predicates[in.guard]
-			if in.negate {
-				p = ^p
-			}
-			g &= p
+		g := m & w.guard(in)
+		if g == 0 {
+			continue
 		}
-		if g != 0 {
-			in.runs++
-		}
+		in.runs++
 		switch in.row.flow {
 		case onwards:
-			if g != 0 {
-				in.row.run(w, in, g)
-			}
-		case branch:
-			if g == m {
-				w.move(m, in.target)
-				return n
-			}
-			if g != 0 {
-				w.move(g, in.target)
-				w.move(m&^g, pc+1)
-				return n
-			}
-		case call:
-			back := &w.words[in.args[0].i]
-			each(g, func(l int) { back[l] = uint32(pc + 1) })
-			w.move(g, in.target)
-			return n
-		case back:
-			if g != 0 {
-				w.move(m, pc+1)
-				in.row.run(w, in, g)
-				return n
-			}
-		case exit:
-			if g != 0 {
-				w.end(g)
-				if m &^= g; m == 0 {
-					return n
-				}
-			}
+			in.row.run(w, in, g)
+		case branch, call, back, exit:
+			m = w.jump(in, pc, m, g)
 		default:
-			if g != m {
-				if g != 0 {
-					fail(-1, "lanes %08x of %08x alone come to an instruction of the whole warp", g, m)
-				}
-				continue
-			}
-			if !w.meet(in, pc, m) {
-				return n
-			}
-			m |= w.parked & w.here(pc)
-			w.parked &^= m
-			in.row.run(w, in, m)
-			if w.waits || w.gaveWay || m != w.live {
-				w.move(m, pc+1)
-				return n
-			}
+			m = w.meet(in, pc, m, g)
+		}
+		if m == 0 {
+			return n
 		}
 	}
 	w.move(m, pc)
 	return n
+}
+
+// guard are the lanes whose predicate lets them run an instruction.
+func (w *warp) guard(in *instruction) uint32 {
+	switch {
+	case in.guard < 0:
+		return everyLane
+	case in.negate:
+		return ^w.predicates[in.guard]
+	}
+	return w.predicates[in.guard]
+}
+
+// jump lets those of g among lanes go elsewhere, and returns the lanes that go straight on, or none where all are to be
+// grouped anew.
+func (w *warp) jump(in *instruction, pc int32, m, g uint32) uint32 {
+	if in.row.flow == exit {
+		w.end(g)
+		return m &^ g
+	}
+	w.move(m, pc+1)
+	switch in.row.flow {
+	case branch:
+		w.move(g, in.target)
+	case call:
+		from := &w.words[in.args[0].i]
+		each(g, func(l int) { from[l] = uint32(pc + 1) })
+		w.move(g, in.target)
+	case back:
+		in.row.run(w, in, g)
+	}
+	return 0
+}
+
+// meet runs an instruction for several lanes together when those that it needs have come; until then these are parked.
+// It returns the lanes that go straight on, or none.
+func (w *warp) meet(in *instruction, pc int32, m, g uint32) uint32 {
+	if g != m {
+		fail(-1, "lanes %08x of %08x alone come to an instruction of the whole warp", g, m)
+	}
+	if in.row.flow != spinning && m != w.live {
+		w.move(m, pc)
+		w.parked |= m
+		m = w.parked & w.here(pc)
+		if needed := w.needed(in, m); m&needed != needed {
+			return 0
+		}
+		w.parked &^= m
+	}
+	in.row.run(w, in, m)
+	if w.waits || w.gaveWay || m != w.live {
+		w.move(m, pc+1)
+		return 0
+	}
+	return m
 }
 
 // here are the lanes at a place.
@@ -187,20 +196,6 @@ func (w *warp) here(pc int32) (m uint32) {
 		}
 	})
 	return m
-}
-
-// meet says that all lanes have come that an instruction needs. Otherwise those that have are parked.
-func (w *warp) meet(in *instruction, pc int32, m uint32) bool {
-	if in.row.flow == spinning || m == w.live {
-		return true
-	}
-	w.move(m, pc)
-	w.parked |= m
-	come := w.parked & w.here(pc)
-	if needed := w.needed(in, come); come&needed == needed {
-		return true
-	}
-	return false
 }
 
 // needed are the lanes that must come: those of a mask, or all.
