@@ -3,12 +3,15 @@ package rewards
 import (
 	"context"
 
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
 // SceneEdit judges edits of embedded scenes (scenes.Edit): how well what the prompt asks for is done, times the share of
 // everything else that is as it was in the picture that the sample was made of. meta.scene is that picture's caption.
 // A sample that is drawn anew does the change, and keeps little; one that changes nothing does nothing.
+//
+// Smaller square samples are enlarged to the scene's side first.
 //
 // Of says which of the two is the value: OfBoth, or one alone. What is paid for the change alone is gamed by drawing
 // everything anew, and what is paid for the rest alone by changing nothing.
@@ -34,20 +37,35 @@ func (r SceneEdit) Score(_ context.Context, item Item) (Score, error) {
 	case len(item.Sources) == 0:
 		return Score{}, ErrNoSource
 	}
-	for _, err := range []error{sceneSize(item.Sources[0]), sceneSize(item.Image)} {
-		if err != nil {
-			return Score{}, err
-		}
+	if err := sceneSize(item.Sources[0]); err != nil {
+		return Score{}, err
+	}
+	made, err := sceneSized(item.Image)
+	if err != nil {
+		return Score{}, err
 	}
 	edit, err := r.Asked(item.Prompt, item.Meta)
 	if err != nil {
 		return Score{}, err
 	}
-	done, kept, err := edit.Score(item.Sources[0].Pix, item.Image.Pix)
+	done, kept, err := edit.Score(item.Sources[0].Pix, made.Pix)
 	parts := map[string]float64{string(OfBoth): done * kept, string(OfDone): done, string(OfKept): kept}
 	value := parts[string(r.Of)]
 	delete(parts, string(OfBoth))
 	return Score{Value: value, Parts: parts}, err
+}
+
+// sceneSized is a picture of the scene's side, enlarged where it is a smaller square.
+func sceneSized(m *vision.Image) (*vision.Image, error) {
+	if m.Width < scenes.Size && (SceneEdit{}).Judges(m.Width, m.Height) {
+		return m.Resize(scenes.Size, scenes.Size, vision.Lanczos)
+	}
+	return m, sceneSize(m)
+}
+
+// Judges reports whether samples of a size are judged.
+func (SceneEdit) Judges(width, height int) bool {
+	return width == height && width >= scenes.Size/2 && width <= scenes.Size
 }
 
 // Asked is the edit that a prompt asks for.

@@ -44,6 +44,35 @@ func TestSceneEdit(t *testing.T) {
 	}
 }
 
+// TestSceneEditSmall: an edit of half the side is worth nearly what it is at the scene's, and other sides are refused.
+func TestSceneEditSmall(t *testing.T) {
+	e := scenes.RandomEdit(rng.New(11).Sample(0).Draw())
+	caption, err := json.Marshal(e.Before.Prompt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := e.Pair(scenes.Asked, rng.New(12).Sample(0).Draw())
+	score := func(side int) (Score, error) {
+		m, err := drawnScene(after).Resize(side, side, vision.Lanczos)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return SceneEdit{}.Score(t.Context(), Item{Prompt: e.Text, Meta: Meta{"scene": caption}, Image: m, Sources: []*vision.Image{drawnScene(before)}})
+	}
+	whole, err := score(scenes.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if half, err := score(scenes.Size / 2); err != nil || half.Value < 0.7*whole.Value || half.Value > 1 {
+		t.Errorf("%v at half the side, %v at the scene's (%v)", half.Value, whole.Value, err)
+	}
+	for _, side := range []int{16, 96} {
+		if s, err := score(side); err == nil {
+			t.Errorf("%d pixels: %v", side, s.Value)
+		}
+	}
+}
+
 func drawnScene(px []uint8) *vision.Image {
 	return &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: px}
 }

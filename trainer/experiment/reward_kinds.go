@@ -9,6 +9,7 @@ type RewardKind struct {
 	Pictures, Clips, Replies bool // what it judges
 
 	Scenes   bool // without a url, knows the program's own scenes alone
+	Edits    bool // of those scenes, judges edits, of half the side and more (rewards.SceneEdit)
 	Weights  bool // is a network, whose folder path names
 	Sloped   bool // says how pixels change it
 	Prompted bool // reads a prompt as a description, so that it takes control words
@@ -43,9 +44,9 @@ func Rewards() []RewardKind {
 		{Name: Name{Name: "scene", Card: "The embedded task: objects and words as the caption says, in crisp colours."}, Pictures: true, Scenes: true},
 		{Name: Name{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."}, Pictures: true, Scenes: true},
 		{Name: Name{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."}, Pictures: true, Scenes: true},
-		{Name: Name{Name: "edit", Card: "Edits of embedded scenes: how well what the prompt asks for is done, times the share of everything else that is as it was; meta.scene is the caption of the picture before."}, Pictures: true, Scenes: true},
-		{Name: Name{Name: "edit_done", Card: "The first half of edit alone: whether what the prompt asks for is done, whatever becomes of the rest; drawing everything anew games it."}, Pictures: true, Scenes: true},
-		{Name: Name{Name: "edit_kept", Card: "The second half of edit alone: the share of everything that was not asked for that is as it was; changing nothing games it."}, Pictures: true, Scenes: true},
+		{Name: Name{Name: "edit", Card: "Edits of embedded scenes: how well what the prompt asks for is done, times the share of everything else that is as it was; meta.scene is the caption of the picture before."}, Pictures: true, Scenes: true, Edits: true},
+		{Name: Name{Name: "edit_done", Card: "The first half of edit alone: whether what the prompt asks for is done, whatever becomes of the rest; drawing everything anew games it."}, Pictures: true, Scenes: true, Edits: true},
+		{Name: Name{Name: "edit_kept", Card: "The second half of edit alone: the share of everything that was not asked for that is as it was; changing nothing games it."}, Pictures: true, Scenes: true, Edits: true},
 		{Name: Name{Name: "preserve", Card: "How much of the picture that a sample was made of is left, outside the boxes of meta.changes: structural similarity, or the mean difference; use it beside a reward for the change."}, Pictures: true},
 		{Name: Name{Name: "likeness", Card: "Cosine of DINO's features of a sample and of the picture that it was made of."}, Pictures: true, Weights: true},
 		{Name: Name{Name: "direction", Card: "Whether a picture changed as the texts did: cosine of the way from source to sample with that from meta.source to meta.target, by CLIP."}, Pictures: true, Weights: true},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision/scenes"
@@ -96,7 +97,7 @@ func firstOfSize(list []prompts.Prompt) (first []prompts.Prompt) {
 // refuseScenes refuses rewards that judge the program's own scenes.
 func (c generator) refuseScenes(asked place) {
 	for i, r := range c.Rewards {
-		if k, ok := experiment.RewardNamed(r.Name); ok && k.Scenes && r.URL == "" {
+		if k, ok := experiment.RewardNamed(r.Name); ok && k.Scenes && r.URL == "" && !(k.Edits && rewards.SceneEdit{}.Judges(asked.Size[0], asked.Size[1])) {
 			c.Refuse(fmt.Sprintf("reward[%d].name", i), fmt.Sprintf("%sreward %q judges the program's own scenes of %d x %d, and this model's pictures have %s", asked.of, r.Name, scenes.Size, scenes.Size, asked.Size),
 				`a reward for any picture, such as name = "pickscore" with the path of its weights, or your own: name = "exec" or "http"`)
 		}

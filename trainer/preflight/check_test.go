@@ -92,6 +92,8 @@ func TestRefused(t *testing.T) {
 		{"embed:tiny-sd3", two, "[[reward]]\nname = \"ocr\"\n", nil, `x.toml:13:8: "reward[1].name": reward "ocr" can read none of the prompts of `},
 		{golden + "pipe_flux", scene, "[[reward]]\nname = \"scene\"\n", nil, `x.toml:13:8: "reward[1].name": reward "scene" judges the program's own scenes of 64 x 64, and this model's pictures have `},
 		{golden + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 64\nheight = 64\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, ""},
+		{golden + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 32\nheight = 32\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, ""},
+		{golden + "pipe_flux_kontext", "embed:edits", "[sampler]\nwidth = 16\nheight = 16\n[[reward]]\nname = \"edit\"\n", []string{"model.source_area=-1"}, `x.toml:16:8: "reward[1].name": reward "edit" judges the program's own scenes of 64 x 64, and this model's pictures have 16 x 16`},
 		{golden + "pipe_flux_kontext", "embed:scenes", "[sampler]\nwidth = 64\nheight = 64\n[[reward]]\nname = \"edit_done\"\n", []string{"model.source_area=-1"}, `x.toml:16:8: "reward[1].name": reward "edit_done" can read none of the prompts of `},
 		{"embed:tiny-sd3", two, "", []string{`model.lora.targets=["attn.to_q","attn.nope"]`}, `--set: "model.lora.targets": "attn.nope" matches no layer, though others do`},
 		{"embed:tiny-sd3", two, "", []string{`model.lora.targets="self_attn.q_proj"`}, `--set: "model.lora.targets": LoRA: "self_attn.q_proj" matches no layer`},

@@ -10,7 +10,8 @@ import (
 )
 
 // Edits of drawn scenes: embed:edits and embed:edits-heldout, whose captions no training saw. image is the scene before,
-// meta.scene its caption, and meta.changes the boxes in which a picture may change.
+// meta.scene its caption, and meta.changes the boxes in which a picture may change. embed:edits-in-place, with its
+// held-out list, has those of them that move nothing.
 
 // heldOutEdits is the number of the first that is held out.
 const heldOutEdits = 10000
@@ -30,10 +31,13 @@ func sceneOf(n int) *vision.Image {
 	return &vision.Image{Width: scenes.Size, Height: scenes.Size, Pix: editOf(n).Before.Draw(scenes.Jitter(jitter))}
 }
 
-// changed are n of the embedded edits, from number first on.
-func changed(first, n int) (list []Prompt) {
+// changed are those of n embedded edits, from number first on, whose texts begin with some verbs.
+func changed(first, n int, verbs ...string) (list []Prompt) {
 	for i := first; i < first+n; i++ {
 		e, meta := editOf(i), map[string]json.RawMessage{}
+		if !e.Begins(verbs) {
+			continue
+		}
 		for key, v := range map[string]any{"scene": e.Before.Prompt, "changes": e.Touched} {
 			meta[key], _ = json.Marshal(v) // texts and numbers
 		}

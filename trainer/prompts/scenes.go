@@ -8,14 +8,16 @@ import (
 
 // The embedded lists: different captions of scenes, drawn once and for all. HeldOut splits them.
 var embedded = map[string]func() []Prompt{
-	"embed:scenes":         func() []Prompt { return captions(240, false) },
-	"embed:scenes-heldout": func() []Prompt { return captions(48, true) },
-	"embed:zoom":           func() []Prompt { return questions(0, 480) },
-	"embed:edits":          func() []Prompt { return changed(0, 480) },
-	"embed:edits-heldout":  func() []Prompt { return changed(heldOutEdits, 96) },
-	"embed:zoom-heldout":   func() []Prompt { return questions(10000, 160) },
-	"embed:moving":         func() []Prompt { return moves(false) },
-	"embed:moving-heldout": func() []Prompt { return moves(true) },
+	"embed:scenes":                 func() []Prompt { return captions(240, false) },
+	"embed:scenes-heldout":         func() []Prompt { return captions(48, true) },
+	"embed:zoom":                   func() []Prompt { return questions(0, 480) },
+	"embed:edits":                  func() []Prompt { return changed(0, 480, "make", "remove", "move") },
+	"embed:edits-heldout":          func() []Prompt { return changed(heldOutEdits, 96, "make", "remove", "move") },
+	"embed:edits-in-place":         func() []Prompt { return changed(0, 480, "make", "remove") },
+	"embed:edits-in-place-heldout": func() []Prompt { return changed(heldOutEdits, 96, "make", "remove") },
+	"embed:zoom-heldout":           func() []Prompt { return questions(10000, 160) },
+	"embed:moving":                 func() []Prompt { return moves(false) },
+	"embed:moving-heldout":         func() []Prompt { return moves(true) },
 }
 
 // mix has the words that are words: three letters that mean nothing tell little.
