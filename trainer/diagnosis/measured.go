@@ -144,9 +144,9 @@ func (m Measured) vanishing() *Finding {
 		fmt.Sprintf("a window nearer to step %d, or a smaller sampler.schedule.shift (which may be that of training alone)", best.Step)}
 }
 
-// epsilon: the gradient is below what the optimiser adds to it.
+// epsilon: the gradient is below what the optimiser adds to it, though there is one.
 func (m Measured) epsilon() *Finding {
-	if m.Element == nil || m.Eps == 0 || *m.Element >= leastElement*m.Eps {
+	if m.Element == nil || m.Eps == 0 || m.Dead == m.Groups && m.Groups > 0 || *m.Element >= leastElement*m.Eps {
 		return nil
 	}
 	return &Finding{"vanishing", fmt.Sprintf("an element of the gradient is %.2g, beside optim.eps = %.2g: the optimiser hardly moves", *m.Element, m.Eps),
