@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets ptx
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets ptx results
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -130,6 +130,16 @@ methods: ## runs/methods/table.md
 		runs/methods/darkroom ablate assets/configs/$$m.toml --vary model.path=embed:tiny-sd3 --seeds $(SEEDS) $(if $(BUDGET),--budget $(BUDGET)) --out runs/methods/$$m --markdown > runs/methods/$$m.md; \
 	done; \
 	cd runs/methods && awk 'BEGIN { FS = OFS = "|" } FNR > 2 || NR < 3 { NF = 10; m = FILENAME; sub(/.md$$/, "", m); $$2 = NR == 2 ? "---" : NR == 1 ? " method " : " " m " "; print $$0 OFS }' $(addsuffix .md,$(METHODS)) > table.md; cat table.md
+
+# Every preset with SEEDS seeds under one configuration (internal/methods), and docs/results.md of all runs that are finished: seed 1
+# of all presets comes first, and what is finished is not run again. PRESETS=cps,nft runs these alone. Several minutes of
+# two quiet cores a run.
+PRESETS ?=
+
+results: ## runs/results, docs/results.md
+	mkdir -p runs/results
+	go build -o runs/results/darkroom ./cmd/darkroom
+	go run ./internal/methods -darkroom runs/results/darkroom -out runs/results -seeds $(SEEDS) -only "$(PRESETS)"
 
 # Folders of published sizes with random weights (internal/shapes), and what real models take on them: single steps beside
 # diffusers and PEFT in turn, then two iterations of MixGRPO under budgets of 16, 10 and 6 GiB, whose samples and adapters

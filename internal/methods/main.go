@@ -1,0 +1,59 @@
+// Command methods compares every preset under one configuration: what is held out before and after, over some seeds,
+// and for how many seconds of the processor. It writes docs/results.md from the runs that are finished.
+//
+//	go run ./internal/methods -darkroom runs/results/darkroom   // make results
+//	go run ./internal/methods -seeds 0                          // the page alone
+//
+// A run is a folder of darkroom train. One that is finished is not run again, one that was interrupted goes on; seed 1
+// of all presets comes first. Start with presets.go: generator.toml and zoom.toml are what all have in common.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	binary := flag.String("darkroom", "darkroom", "the program")
+	out := flag.String("out", "runs/results", "folder of all runs")
+	page := flag.String("page", "docs/results.md", "what is written")
+	seeds := flag.Int("seeds", 3, "runs of a preset; 0: none, the page is written from what is there")
+	only := flag.String("only", "", "presets to run, separated by commas; empty: all")
+	flag.Parse()
+	if err := work(*binary, *out, *page, *seeds, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "methods:", err)
+		os.Exit(1)
+	}
+}
+
+func work(binary, out, page string, seeds int, only string) error {
+	wanted := map[string]bool{}
+	for name := range strings.SplitSeq(only, ",") {
+		wanted[name] = true
+	}
+	for seed := 1; seed <= seeds; seed++ {
+		for _, e := range entries() {
+			if e.why != "" || only != "" && !wanted[e.preset] {
+				continue
+			}
+			if err := e.run(binary, out, seed); err != nil {
+				fmt.Fprintf(os.Stderr, "%s, seed %d: %v\n", e.preset, seed, err)
+			}
+			if err := write(page, out); err != nil {
+				return err
+			}
+		}
+	}
+	return write(page, out)
+}
+
+func write(page, out string) error {
+	text, err := pageOf(out)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Clean(page), []byte(text), 0o644)
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+)
+
+// TestEntries: every preset is listed once, and under its common configuration it is a file without a mistake, or says
+// why it is not run.
+func TestEntries(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range entries() {
+		if seen[e.preset] {
+			t.Errorf("%s is there twice", e.preset)
+		}
+		seen[e.preset] = true
+		_, err := experiment.Parse("methods.toml", []byte(e.base), append([]string{"preset=" + e.preset}, e.sets...))
+		if (err != nil) != (e.why != "" && e.preset != "ddpo") { // what ddpo lacks is seen when its model is opened
+			t.Errorf("%s: %v", e.preset, err)
+		}
+	}
+	for _, p := range experiment.Presets() {
+		if !seen[p.Name.Name] {
+			t.Errorf("%s is not listed", p.Name.Name)
+		}
+	}
+	for name := range exceptions {
+		if !seen[name] {
+			t.Errorf("%s is an exception, and no preset", name)
+		}
+	}
+}
+
+// TestPage: what is finished is in the table with its gain and cost, what was interrupted is not, and a run that goes on
+// adds up what it takes.
+func TestPage(t *testing.T) {
+	out := t.TempDir()
+	finished := func(preset, seed, status, before, after string, seconds float64) {
+		dir := filepath.Join(out, preset+"-"+seed)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text := `{"status": "` + status + `", "heldout": {"total": {"before": {"mean": ` + before + `}, "after": {"mean": ` + after + `}}}}`
+		if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := (entry{preset: preset}).spend(out, int(seed[0]-'0'), seconds/2); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	finished("flow_grpo", "1", "finished", "0.5", "0.75", 60)
+	finished("flow_grpo", "2", "finished", "0.5", "0.25", 180)
+	finished("cps", "1", "finished", "0.5", "0.75", 60)
+	finished("nft", "1", "under way", "0.5", "0.75", 60)
+	page, err := pageOf(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| `flow_grpo` | +0.2500, -0.2500 | +0.0000 | 2.0 | +0.0000 | 1.00 | 2 of 3 seeds run |\n",
+		"| `cps` | +0.2500 | +0.2500 | 1.0 | +0.2500 | 0.50 | 1 of 3 seeds run |\n",
+		"| `nft` | | | | | | not run |\n",
+		"| `ddpo` | | | | | | it is for variance-preserving models; the embedded generator is a flow |\n",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mostSeeds is how many runs of a preset are looked for.
+const mostSeeds = 3
+
+// reference is the preset whose cost is 1, of each kind.
+var reference = map[string]string{"generators": "flow_grpo", "episodes": "drgrpo"}
+
+// pageOf is the page of what is finished in a folder.
+func pageOf(out string) (string, error) {
+	var b strings.Builder
+	b.WriteString(head)
+	for _, kind := range []string{"generators", "episodes"} {
+		text, err := tableOf(out, kind)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(text)
+	}
+	return b.String(), nil
+}
+
+const head = `# Results
+
+Written by ` + "`make results`" + ` from finished runs: every preset on the embedded model of its kind, under one configuration
+(internal/methods/generator.toml and zoom.toml: adapter, prompts, reward, learning rate, samples of an iteration, iterations).
+All else is the preset's own, tuned by its authors for models a thousand times as large: this table says what a preset does
+as it stands on a small one, and not which method is better.
+
+"Gain" is the trained reward on held-out prompts after training less before, a number a seed. "CPU" is the minutes of the processor that
+a run took, both evaluations included, as the mean over its seeds; unlike seconds of a clock it does not depend on what else the
+machine does. "Cost" is that over the cost of the preset that is named in the title.
+A preset whose seeds differ in sign has no gain that could be told from chance.
+
+`
+
+// tableOf is a kind's table.
+func tableOf(out, kind string) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\nCost 1 is `%s`.\n\n| preset | gain of each seed | mean gain | CPU | gain a minute | cost | note |\n|---|---|---|---|---|---|---|\n", strings.ToUpper(kind[:1])+kind[1:], reference[kind])
+	one := 0.0
+	rows := map[string][]trial{}
+	for _, e := range entries() {
+		for seed := 1; e.kind() == kind && seed <= mostSeeds; seed++ {
+			t, done, err := e.finished(out, seed)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", e.folder(out, seed), err)
+			}
+			if done {
+				rows[e.preset] = append(rows[e.preset], t)
+			}
+		}
+		if e.preset == reference[kind] {
+			one = minutes(rows[e.preset])
+		}
+	}
+	for _, e := range entries() {
+		if e.kind() == kind {
+			b.WriteString(e.row(rows[e.preset], one))
+		}
+	}
+	return b.String() + "\n", nil
+}
+
+// row is a preset's line; one is the minutes of what it is compared with, 0 where that was not run.
+func (e entry) row(trials []trial, one float64) string {
+	note := e.note
+	if len(trials) == 0 {
+		why := e.why
+		if why == "" {
+			why = "not run"
+		}
+		return fmt.Sprintf("| `%s` | | | | | | %s |\n", e.preset, strings.Trim(why+"; "+note, "; "))
+	}
+	var gains []string
+	sum := 0.0
+	for _, t := range trials {
+		gains, sum = append(gains, fmt.Sprintf("%+.4f", t.after-t.before)), sum+t.after-t.before
+	}
+	if len(trials) < mostSeeds {
+		note = strings.Trim(fmt.Sprintf("%d of %d seeds run; %s", len(trials), mostSeeds, note), "; ")
+	}
+	mean, took, cost := sum/float64(len(trials)), minutes(trials), ""
+	if one > 0 {
+		cost = fmt.Sprintf("%.2f", took/one)
+	}
+	return fmt.Sprintf("| `%s` | %s | %+.4f | %.1f | %+.4f | %s | %s |\n", e.preset, strings.Join(gains, ", "), mean, took, mean/took, cost, note)
+}
+
+// minutes are the processor's, as the mean over trials.
+func minutes(trials []trial) float64 {
+	s := 0.0
+	for _, t := range trials {
+		s += t.cpu / 60
+	}
+	return s / float64(max(1, len(trials)))
+}

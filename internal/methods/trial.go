@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+// A trial is a run that is finished.
+type trial struct {
+	seed          int
+	before, after float64 // held out, under the trained reward
+	cpu           float64 // seconds of the processor, evaluations included
+}
+
+func (e entry) folder(out string, seed int) string {
+	return filepath.Join(out, fmt.Sprintf("%s-%d", e.preset, seed))
+}
+
+// run trains a preset with a seed, unless that is done.
+func (e entry) run(binary, out string, seed int) error {
+	dir := e.folder(out, seed)
+	if _, done, err := e.finished(out, seed); done || err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	file := filepath.Join(out, e.kind()+".toml")
+	if err := os.WriteFile(file, []byte(e.base), 0o644); err != nil {
+		return err
+	}
+	args := []string{"train", file, "--device", "cpu", "--out", dir, "--set", "preset=" + e.preset, "--set", fmt.Sprint("run.seed=", seed)}
+	for _, s := range e.sets {
+		args = append(args, "--set", s)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		args = append(args, "--resume")
+	}
+	log, err := os.OpenFile(dir+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	c := exec.Command(binary, args...)
+	c.Stdout, c.Stderr = log, log
+	err = c.Run()
+	err = errors.Join(err, log.Close())
+	if c.ProcessState != nil { // a run that goes on has taken all of its parts
+		err = errors.Join(err, e.spend(out, seed, (c.ProcessState.UserTime()+c.ProcessState.SystemTime()).Seconds()))
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nhint: %s says why", err, dir+".log")
+	}
+	return nil
+}
+
+// spent is how many seconds of the processor a run has taken so far.
+func (e entry) spent(out string, seed int) (s float64, err error) {
+	text, err := os.ReadFile(e.folder(out, seed) + ".cpu.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	return s, err
+}
+
+func (e entry) spend(out string, seed int, more float64) error {
+	s, err := e.spent(out, seed)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(s + more)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(e.folder(out, seed)+".cpu.json", text, 0o644)
+}
+
+// finished is what came of a run, where it is done.
+func (e entry) finished(out string, seed int) (t trial, done bool, err error) {
+	text, err := os.ReadFile(filepath.Join(e.folder(out, seed), "result.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, false, nil
+	}
+	var r ledger.Result
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	total := r.HeldOut["total"]
+	if err != nil || r.Status != ledger.Finished || total.Before == nil || total.After == nil {
+		return t, false, err
+	}
+	t = trial{seed: seed, before: total.Before.Mean, after: total.After.Mean}
+	t.cpu, err = e.spent(out, seed)
+	return t, err == nil, err
+}
