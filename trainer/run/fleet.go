@@ -100,7 +100,7 @@ func OpenRewards(s fleet.Setup) (ask map[string]rewards.Judge, done func() error
 
 // planned is what an iteration to come will roll, as far as that does not depend on those before it.
 func (t *training) planned(i int) (p fleet.Planned, err error) {
-	if p.Turn, err = t.Turn(i); err != nil || p.Turn.Taught() {
+	if p.Turn, err = t.Turn(i); err != nil || p.Turn.Taught() || p.Turn.Rollout.Offline {
 		return p, err
 	}
 	now := t.now.turn
@@ -146,6 +146,27 @@ func (t *training) logJob(e fleet.Entry) {
 	}
 }
 
+// rollsAlone leaves of an experiment what its rolls need: conversations and pictures that are learned from are read by
+// the trainer, whose stages without rolls have the prompts of one that rolls here.
+func rollsAlone(e *experiment.Experiment) {
+	rolled := e.Rollout.Prompts
+	for _, at := range e.Turns() {
+		if !at.Rollout.Offline {
+			rolled = at.Rollout.Prompts
+			break
+		}
+	}
+	alone := func(r *experiment.Rollout) {
+		if r.Lessons = ""; r.Offline {
+			r.Prompts, r.Shares, r.Offline = rolled, nil, false
+		}
+	}
+	alone(&e.Rollout)
+	for i := range e.Stages {
+		alone(&e.Stages[i].Rollout)
+	}
+}
+
 // Elsewhere is what another machine has for a run.
 type Elsewhere struct {
 	Model  string // the model's folder; "": it has the name that it has there
@@ -182,13 +203,9 @@ func OpenElsewhere(s fleet.Setup, at Elsewhere, o model.Options) (model.Model, *
 	if changed := changedFiles(dir, has, files); len(changed) > 0 {
 		return nil, nil, fmt.Errorf("the model in %s is not the trainer's:\n  %s\nhint: copy the trainer's folder; --model says where it is", dir, strings.Join(changed, "\n  "))
 	}
-	e.Run.Lag = 0                                                            // whose weights are sent
-	e.Model.Teacher = ""                                                     // which is asked about samples, by the trainer
-	read := func(r *experiment.Rollout) { r.Lessons, r.Offline = "", false } // by the trainer
-	read(&e.Rollout)
-	for i := range e.Stages {
-		read(&e.Stages[i].Rollout)
-	}
+	e.Run.Lag = 0        // whose weights are sent
+	e.Model.Teacher = "" // which is asked about samples, by the trainer
+	rollsAlone(e)
 	m := ModalityOf(e)
 	if _, err := m.Ready(context.Background(), e); err != nil {
 		return nil, nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/vision"
 )
@@ -57,7 +58,8 @@ rollout = { prompts = %q }
 }
 
 // TestStagesLists: stages learn from pictures, draw from lists by shares, and go on with one list; what a stage does not
-// move stays. Stopped at every boundary and resumed with other numbers of threads, the run leaves the same bytes.
+// move stays. Stopped at boundaries and resumed with other numbers of threads, or rolled by a worker, the run leaves the
+// same bytes.
 func TestStagesLists(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -77,13 +79,16 @@ func TestStagesLists(t *testing.T) {
 			checkMoved(t, parts)
 		}
 	}
-	for _, name := range []string{"ledger.jsonl", "samples.jsonl", "checkpoints/000004/adapter_model.safetensors", "checkpoints/000004/state.safetensors"} {
-		a, errA := os.ReadFile(filepath.Join(whole, name))
-		b, errB := os.ReadFile(filepath.Join(parts, name))
-		if errA != nil || errB != nil || !bytes.Equal(a, b) {
-			t.Errorf("%s differs in the run that was stopped: %v, %v", name, errA, errB)
-		}
+	want := contents(t, whole)
+	same(t, "stopped at its stages", want, contents(t, parts))
+	crew, helped := newCrew(t), filepath.Join(runs, "helped")
+	crew.join("w", nil)
+	crew.train(listedRun(t, at), Options{Dir: helped}, fleet.Options{})
+	crew.close()
+	if by := workOf(t, helped); by["w"] == 0 {
+		t.Errorf("who rolled: %v", by)
 	}
+	same(t, "rolled by a worker", want, contents(t, helped))
 	var from []string
 	for _, l := range readLedger(t, whole) {
 		in := func(name string) int { return l.Lists[filepath.Join(at, name)] }
