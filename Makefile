@@ -54,6 +54,7 @@ fleet: ## 100 kills of trainers and workers; all fleets and objectives; the sche
 	DARKROOM_FLEET=all go test -count=1 -v -timeout 60m -run 'TestFleet$$$$|TestLag$$$$' ./trainer/run
 	DARKROOM_FLEET=table go test -count=1 -v -timeout 60m -run TestVirtual ./trainer/fleet
 	DARKROOM_FLEET=rates go test -count=1 -v -run TestRates ./trainer/fleet/natsio
+	DARKROOM_FLEET=cluster go test -count=1 -v -run TestCluster ./trainer/fleet/natsio
 
 # SCHEMAS are kubeconform's, where those of custom resources are elsewhere.
 SCHEMAS ?= -schema-location default -schema-location 'https://raw.githubusercontent.com/datreeio/CRDs-catalog/main/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json'

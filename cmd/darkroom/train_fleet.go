@@ -27,6 +27,7 @@ type fleetOptions struct {
 	advertise string
 	metrics   string
 	blobs     string
+	ca        string
 	leave     bool
 	audit     float64
 }
@@ -36,7 +37,8 @@ func (o *fleetOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.listen, "listen", "", "let workers in at `HOST:PORT` ('darkroom worker'); port 0 takes a free one")
 	f.StringVar(&o.workers, "workers", "", "in place of --listen: let workers in by a NATS server or cluster of your own, with JetStream: `URL`s as nats+tls://HOST:PORT,HOST:PORT")
 	f.StringVar(&o.creds, "creds", "", "the `FILE` of credentials for that server (with --workers)")
-	f.StringVar(&o.blobs, "blobs", "", "a `FOLDER` that all machines share, by which weights and samples go (with --listen or --workers; default: through the server)")
+	f.StringVar(&o.ca, "ca", "", "the `FILE` of the authority of that server's certificate, PEM (with --workers; default: those that this machine trusts)")
+	f.StringVar(&o.blobs, "blobs", "", "by what weights and samples go: a `FOLDER` that all machines share, or peer: from process to process, or peer:PORT (with --listen or --workers; default: through the server)")
 	f.StringVar(&o.advertise, "advertise", "", "`HOST:PORT` by which workers reach this machine, where it is not one of its own (with --listen)")
 	f.StringVar(&o.metrics, "metrics", "", "serve numbers of the workers for Prometheus at `HOST:PORT`/metrics (with --listen)")
 	f.BoolVar(&o.leave, "leave-rolls", false, "roll nothing here while workers are there (with --listen)")
@@ -52,8 +54,8 @@ func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error
 	switch {
 	case o.listen != "" && o.workers != "":
 		return usagef("--listen is a server of the trainer's own, and --workers names another\nhint: leave one of them out")
-	case o.workers == "" && o.creds != "" || o.listen == "" && o.advertise != "":
-		return usagef("--creds goes with --workers, and --advertise with --listen")
+	case o.workers == "" && (o.creds != "" || o.ca != "") || o.listen == "" && o.advertise != "":
+		return usagef("--creds and --ca go with --workers, and --advertise with --listen")
 	case !o.any() && (o.leave || o.blobs != "" || o.advertise != "" || o.metrics != "" || cmd.Flags().Changed("audit")):
 		return usagef("--leave-rolls, --audit, --blobs, --advertise and --metrics are about workers, and there are none without --listen or --workers")
 	case o.audit < 0 || o.audit > 1:
@@ -63,11 +65,11 @@ func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error
 	case o.any() && (e.AllOffline() || e.AllTaught()):
 		return usagef("--listen and --workers: this experiment rolls nothing, so that workers have nothing to do\nhint: leave the flag out")
 	case o.workers != "":
-		if err := (natsio.Remote{URLs: o.workers}).Check(); err != nil {
+		if err := (natsio.Remote{URLs: o.workers, Blobs: o.blobs}).Check(); err != nil {
 			return usageError{err}
 		}
 	case o.listen != "":
-		if err := (natsio.Address{Listen: o.listen, Advertised: o.advertise}).Check(); err != nil {
+		if err := (natsio.Address{Listen: o.listen, Advertised: o.advertise, Blobs: o.blobs}).Check(); err != nil {
 			return usageError{err}
 		}
 	}
@@ -95,7 +97,7 @@ func (a *aFleet) into(be backend, o run.Options) run.Options {
 // open lets workers in.
 func (a *aFleet) open() (rolls, scores *fleet.Fleet, err error) {
 	if a.workers != "" {
-		a.broker, err = natsio.Attach(natsio.Remote{URLs: a.workers, Credentials: a.creds, Dir: a.dir, Run: a.run, Blobs: a.blobs})
+		a.broker, err = natsio.Attach(natsio.Remote{URLs: a.workers, Credentials: a.creds, Authority: a.ca, Dir: a.dir, Run: a.run, Blobs: a.blobs})
 	} else {
 		a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run, Blobs: a.blobs, Advertised: a.advertise,
 			Say: func(format string, args ...any) { go a.fleet.Tell(format, args...) }}) // of a fleet that is at something

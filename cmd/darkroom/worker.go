@@ -48,7 +48,7 @@ has the same bytes. It ends when the run is over, or by Ctrl-C.`,
 	cmd.Flags().StringVar(&o.join, "join", "", "the join `FILE` of the run")
 	cmd.Flags().StringVar(&o.model, "model", "", "the model's `FOLDER` on this machine, where it has another name than there")
 	cmd.Flags().StringVar(&o.memory, "memory", "", "what the model may take here, such as 16GiB (default: the experiment's run.memory, or what is free)")
-	cmd.Flags().StringVar(&o.blobs, "blobs", "", "where the `FOLDER` that 'train --blobs' names is on this machine (default: under the same name)")
+	cmd.Flags().StringVar(&o.blobs, "blobs", "", "where the `FOLDER` that 'train --blobs' names is on this machine (default: under the same name); peer:PORT where that is peer, and others may have what is here at a port of your choice")
 	cmd.Flags().StringVar(&o.creds, "creds", "", "the `FILE` of credentials for the server that 'train --workers' names")
 	cmd.Flags().StringVar(&o.name, "name", "", "what the worker is called (default: machine and process)")
 	cmd.Flags().StringSliceVar(&o.roles, "roles", []string{"roll"}, "what it does: roll, score or both")
@@ -84,7 +84,9 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	case o.creds != "" && ticket.Space == "":
 		return usagef("--creds: the server of this run is the trainer's own, and the join file has all that it asks for")
 	case o.blobs != "" && ticket.Blobs == "":
-		return usagef("--blobs: this run has no folder that machines share\nhint: 'darkroom train --blobs FOLDER' begins with one")
+		return usagef("--blobs: blobs of this run go through its server\nhint: 'darkroom train --blobs FOLDER' shares a folder")
+	case o.blobs != "" && natsio.ByPeers(o.blobs) != natsio.ByPeers(ticket.Blobs):
+		return usagef("--blobs %s: blobs of this run go by %s, as 'darkroom train --blobs' says", o.blobs, ticket.Blobs)
 	case o.blobs != "":
 		ticket.Blobs = o.blobs
 	}

@@ -10,19 +10,19 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// blobs reads one store and writes another, or does both in a folder that all share.
+// blobs reads one store of the server and writes another, or goes past it: by a folder that all share, or by peers.
 type blobs struct {
 	space
-	js    jetstream.JetStream
-	from  string
-	to    string
-	shelf *fleet.Shelf // nil: there is no such folder
+	js   jetstream.JetStream
+	from string
+	to   string
+	past fleet.Blobs // the server; nil: it has them
 }
 
 // Put is fleet.Blobs'.
 func (b blobs) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
-	if b.shelf != nil {
-		return b.shelf.Put(ctx, data)
+	if b.past != nil {
+		return b.past.Put(ctx, data)
 	}
 	name := fleet.HashOf(data)
 	s, err := b.js.ObjectStore(ctx, b.of(b.to))
@@ -40,8 +40,8 @@ func (b blobs) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
 
 // Get is fleet.Blobs'.
 func (b blobs) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
-	if b.shelf != nil {
-		return b.shelf.Get(ctx, name)
+	if b.past != nil {
+		return b.past.Get(ctx, name)
 	}
 	s, err := b.js.ObjectStore(ctx, b.of(b.from))
 	if err != nil {
@@ -59,8 +59,8 @@ func (b blobs) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
 
 // drop lets go of a blob of a store.
 func (b blobs) drop(ctx context.Context, bucket string, name fleet.Hash) error {
-	if b.shelf != nil {
-		return b.shelf.Drop(ctx, name)
+	if b.past != nil {
+		return b.past.Drop(ctx, name)
 	}
 	s, err := b.js.ObjectStore(ctx, b.of(bucket))
 	if err == nil {

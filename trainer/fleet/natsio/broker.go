@@ -20,7 +20,7 @@ type Address struct {
 	Run    string // its name
 	// Advertised is where workers reach it, host:port, where that is another address than this machine's own.
 	Advertised string
-	Blobs      string                           // a folder that all machines share, for weights and results; "": they go through the server
+	Blobs      string                           // a folder that all machines share, for weights and results; peer: from process to process; "": they go through the server
 	Say        func(format string, args ...any) // a line for people; nil: nobody asks
 }
 
@@ -46,16 +46,35 @@ func (a Address) Check() error {
 			return fmt.Errorf("--advertise %s: host:port is needed, by which workers reach this machine", a.Advertised)
 		}
 	}
+	if _, _, err := peerPort(a.Blobs); err != nil {
+		return err
+	}
 	_, _, err := a.split()
 	return err
 }
 
-// shelf opens the folder that all share; nil: there is none.
-func (a Address) shelf() (*fleet.Shelf, error) {
-	if a.Blobs == "" {
-		return nil, nil
+// pastServer opens what blobs go by in place of the server, and says what a join file calls it; nil: nothing. The host is
+// the one that peers are served at.
+func pastServer(where, host string) (past fleet.Blobs, called string, err error) {
+	if where == "" {
+		return nil, "", nil
 	}
-	return fleet.OpenShelf(a.Blobs)
+	port, peers, err := peerPort(where)
+	if err != nil {
+		return nil, "", err
+	}
+	if peers {
+		o, err := originAt(host, port)
+		if err != nil {
+			return nil, "", err
+		}
+		return o, byPeers, nil
+	}
+	s, err := fleet.OpenShelf(where)
+	if err != nil {
+		return nil, "", err
+	}
+	return s, s.Dir, nil
 }
 
 // A Broker is a server in this process, with the trainer's connection to it.

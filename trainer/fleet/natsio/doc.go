@@ -7,7 +7,8 @@
 //
 // Start with names.go: what is called how, and what of it a worker may touch. hub.go is the trainer's end, link.go a
 // worker's; server.go starts the server and guard.go says who may come in, and what for: the build tag nobroker leaves
-// both out. join.go is the file by which a worker is let in, and identity.go what it is made of.
+// both out. peers.go takes blobs past the server. join.go is the file by which a worker is let in, and identity.go what
+// it is made of.
 //
 // Nothing that the server holds is the truth. What it loses (Jepsen found acknowledged writes lost after a power
 // failure, and its default is to sync every two minutes) is offered again by the scheduler, and so is all of it

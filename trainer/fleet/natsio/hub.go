@@ -17,24 +17,36 @@ import (
 // Hub is a trainer's end: a fleet.Hub.
 type Hub struct {
 	blobs
-	nc     *nats.Conn
-	box    *fleet.Mailbox
-	scores *fleet.Mailbox // what workers who ask rewards say
-	mu     sync.Mutex
-	copies map[fleet.Hash]int // of a job, as often as it was offered
-	put    map[fleet.Hash][]byte
-	broken chan struct{}             // a worker failed, perhaps since something is not there
-	revoke func(worker string) error // takes its key back; nil: the server is somebody else's
+	nc       *nats.Conn
+	box      *fleet.Mailbox
+	scores   *fleet.Mailbox // what workers who ask rewards say
+	mu       sync.Mutex
+	replicas int
+	copies   map[fleet.Hash]int // of a job, as often as it was offered
+	put      map[fleet.Hash][]byte
+	broken   chan struct{}             // a worker failed, perhaps since something is not there
+	revoke   func(worker string) error // takes its key back; nil: the server is somebody else's
 }
 
 // newHub makes what is to be there, and listens.
-func newHub(ctx context.Context, nc *nats.Conn, of space, shelf *fleet.Shelf) (*Hub, error) {
+func newHub(ctx context.Context, nc *nats.Conn, of space, past fleet.Blobs) (*Hub, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{blobs: blobs{space: of, js: js, from: out, to: in, shelf: shelf}, nc: nc, box: fleet.NewMailbox(), scores: fleet.NewMailbox(), copies: map[fleet.Hash]int{}, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
-	if err := h.furnish(ctx); err != nil {
+	h := &Hub{blobs: blobs{space: of, js: js, from: out, to: in, past: past}, nc: nc, box: fleet.NewMailbox(), scores: fleet.NewMailbox(), copies: map[fleet.Hash]int{}, replicas: 1, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
+	if of != "" && len(nc.Servers()) >= 3 {
+		h.replicas = 3 // a cluster's streams outlive one of its servers
+	}
+	err = h.furnish(ctx)
+	if err != nil && h.replicas > 1 {
+		h.replicas = 1 // not all of them have JetStream
+		err = h.furnish(ctx)
+	}
+	if o, ok := past.(*origin); ok && err == nil {
+		err = o.answer(nc, h.subject(where))
+	}
+	if err != nil {
 		h.box.Close()
 		h.scores.Close()
 		return nil, err
@@ -77,6 +89,7 @@ func (h *Hub) mend() {
 // furnish makes streams and stores that are not there, and fills in what the trainer has published.
 func (h *Hub) furnish(ctx context.Context) error {
 	for _, s := range []jetstream.StreamConfig{h.workStream(), h.doneStream()} {
+		s.Replicas = h.replicas
 		if _, err := h.js.CreateOrUpdateStream(ctx, s); err != nil {
 			return fmt.Errorf("making the stream %s: %w", s.Name, err)
 		}
@@ -87,7 +100,9 @@ func (h *Hub) furnish(ctx context.Context) error {
 		}
 	}
 	for _, bucket := range []string{in, out} {
-		if _, err := h.js.CreateOrUpdateObjectStore(ctx, h.store(bucket)); err != nil {
+		s := h.store(bucket)
+		s.Replicas = h.replicas
+		if _, err := h.js.CreateOrUpdateObjectStore(ctx, s); err != nil {
 			return fmt.Errorf("making the store %s: %w", bucket, err)
 		}
 	}
@@ -281,7 +296,7 @@ func (h *Hub) Forget(ctx context.Context, name fleet.Hash) error {
 func (h *Hub) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
 	name := fleet.HashOf(data)
 	h.mu.Lock()
-	if h.shelf == nil { // whose files nobody loses
+	if h.past == nil { // which loses nothing while the trainer is there
 		h.put[name] = data
 	}
 	h.mu.Unlock()
@@ -304,5 +319,8 @@ func (h *Hub) Close() error {
 	h.box.Close()
 	h.scores.Close()
 	h.nc.Close()
+	if o, ok := h.past.(*origin); ok {
+		return o.Close()
+	}
 	return nil
 }

@@ -16,10 +16,10 @@ import (
 // A Ticket is a join file: where a run's trainer listens, how it is recognised, and the key that vouches for workers.
 type Ticket struct {
 	Run         string   `json:"run"`
-	Addresses   []string `json:"addresses"`       // host:port, of which one suffices
-	Certificate string   `json:"certificate"`     // the only one that is trusted
-	Seed        string   `json:"seed"`            // of the nkey that vouches for workers
-	Blobs       string   `json:"blobs,omitempty"` // a folder that all machines share
+	Addresses   []string `json:"addresses"`             // host:port, of which one suffices
+	Certificate string   `json:"certificate,omitempty"` // the only one that is trusted
+	Seed        string   `json:"seed"`                  // of the nkey that vouches for workers
+	Blobs       string   `json:"blobs,omitempty"`       // a folder that all machines share, or peer
 	// Space is the run's on a server of somebody else's, which has its own certificate and credentials; "": the server is
 	// the trainer's.
 	Space       space  `json:"space,omitempty"`
@@ -56,7 +56,7 @@ func Open(path string) bool {
 // connect connects a worker.
 func (t Ticket) connect(worker string, more ...nats.Option) (*nats.Conn, error) {
 	if t.Space != "" {
-		return attach(strings.Join(t.Addresses, ","), t.Credentials, worker, more...)
+		return t.attach(worker, more...)
 	}
 	config, err := trusts(t.Certificate)
 	if err != nil {

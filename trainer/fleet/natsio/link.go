@@ -32,10 +32,13 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 	if !nameable(worker) {
 		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible, and %s and %s are the trainer's", worker, trainerName, fleet.Here)
 	}
-	var shelf *fleet.Shelf
-	var err error
-	if t.Blobs != "" {
-		if shelf, err = fleet.OpenShelf(t.Blobs); err != nil {
+	port, peers, err := peerPort(t.Blobs)
+	if err != nil {
+		return nil, err
+	}
+	var past fleet.Blobs
+	if t.Blobs != "" && !peers {
+		if past, err = fleet.OpenShelf(t.Blobs); err != nil {
 			return nil, err
 		}
 	}
@@ -54,7 +57,13 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{blobs: blobs{space: t.Space, js: js, from: in, to: out, shelf: shelf}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
+	if peers {
+		if past, err = branchOf(nc, t.Space.subject(where), port); err != nil {
+			nc.Close()
+			return nil, err
+		}
+	}
+	l := &Link{blobs: blobs{space: t.Space, js: js, from: in, to: out, past: past}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
 	nc.SetClosedHandler(func(nc *nats.Conn) { // it does not close by itself unless it is refused
 		l.ends(fmt.Errorf("%w: its key is not taken any more (%v)", fleet.ErrDismissed, nc.LastError()))
 	})
@@ -200,5 +209,8 @@ func isSecond(err error) bool {
 // Close ends the connection.
 func (l *Link) Close() error {
 	l.nc.Close()
+	if b, ok := l.past.(*branch); ok {
+		return b.Close()
+	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 //	dr.say.WORKER   what workers say, for whoever listens
 //	dr.withdraw     a job that is not needed any more
 //	dr.dismiss.WORKER   dr.over
+//	dr.where        who has a blob, where the server has none (peers.go)
 //
 // The trainer's own server serves one run, and names are as above. On a server of somebody else's they have the run's:
 // stream WORK_RUN, dr.RUN.work.urgent.JOB.
@@ -33,6 +34,7 @@ const (
 	withdraw = "withdraw"
 	dismiss  = "dismiss."
 	over     = "over"
+	where    = "where"
 )
 
 // A space has the names of a run; "": those of a server that serves no other.
@@ -61,7 +63,7 @@ func (s space) doneSubject(name fleet.Hash) string { return s.subject("done." + 
 
 // workStream holds jobs until somebody takes them.
 func (s space) workStream() jetstream.StreamConfig {
-	return jetstream.StreamConfig{Name: s.of(work), Subjects: []string{s.subject("work.>")}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage, Replicas: 1}
+	return jetstream.StreamConfig{Name: s.of(work), Subjects: []string{s.subject("work.>")}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage}
 }
 
 // keeps is how long a result is kept that nobody takes.
@@ -69,7 +71,7 @@ const keeps = 12 * time.Hour
 
 // doneStream holds the first result of a job.
 func (s space) doneStream() jetstream.StreamConfig {
-	return jetstream.StreamConfig{Name: s.of(done), Subjects: []string{s.subject("done.>")}, Storage: jetstream.MemoryStorage, Replicas: 1, MaxAge: keeps,
+	return jetstream.StreamConfig{Name: s.of(done), Subjects: []string{s.subject("done.>")}, Storage: jetstream.MemoryStorage, MaxAge: keeps,
 		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, AllowDirect: true}
 }
 
@@ -81,7 +83,7 @@ func (s space) consumer(priority string) jetstream.ConsumerConfig {
 
 // store is one of blobs.
 func (s space) store(name string) jetstream.ObjectStoreConfig {
-	c := jetstream.ObjectStoreConfig{Bucket: s.of(name), Storage: jetstream.MemoryStorage, Replicas: 1}
+	c := jetstream.ObjectStoreConfig{Bucket: s.of(name), Storage: jetstream.MemoryStorage}
 	if name == out {
 		c.TTL = keeps
 	}
@@ -92,7 +94,7 @@ func (s space) store(name string) jetstream.ObjectStoreConfig {
 // things, keeps a first result and results' blobs, and reads what the trainer published. It makes no stream, and
 // publishes neither work nor weights, nor says a word in another's name. This is of the trainer's own server.
 func workerMay(name string) (publish, subscribe []string) {
-	publish = []string{"dr." + saySub + name, "dr.done.>",
+	publish = []string{"dr." + saySub + name, "dr." + where, "dr.done.>",
 		"$JS.API.INFO", "$JS.API.CONSUMER.INFO." + work + ".*", "$JS.API.CONSUMER.MSG.NEXT." + work + ".*", "$JS.ACK." + work + ".>"}
 	for _, bucket := range []string{in, out} {
 		stream := "OBJ_" + bucket

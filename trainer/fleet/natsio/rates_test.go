@@ -1,9 +1,13 @@
+//go:build unix
+
 package natsio
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,32 +19,12 @@ func TestRates(t *testing.T) {
 	if os.Getenv("DARKROOM_FLEET") != "rates" {
 		t.Skip("measures for some seconds; DARKROOM_FLEET=rates asks for it (make fleet)")
 	}
+	ctx := context.Background()
+	for _, by := range []string{"", t.TempDir(), byPeers} {
+		carried(t, by)
+	}
 	b := listen(t, t.TempDir())
 	l := join(t, b, "w")
-	ctx := context.Background()
-	data := make([]byte, 64<<20)
-	for i := range data {
-		data[i] = byte(i * i >> 7)
-	}
-	began := time.Now()
-	name, err := b.Hub.Put(ctx, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put := time.Since(began)
-	began = time.Now()
-	if _, err := l.Get(ctx, name); err != nil {
-		t.Fatal(err)
-	}
-	get := time.Since(began)
-	data[0]++
-	began = time.Now()
-	if _, err := l.Put(ctx, data); err != nil {
-		t.Fatal(err)
-	}
-	sent := time.Since(began)
-	rate := func(d time.Duration) float64 { return float64(len(data)) / 1e6 / d.Seconds() }
-	t.Logf("64 MiB: the trainer puts %.0f MB/s, a worker gets %.0f MB/s and puts %.0f MB/s", rate(put), rate(get), rate(sent))
 	var waits []time.Duration
 	for i, j := range jobsOf(200) {
 		taken := make(chan time.Time)
@@ -66,7 +50,7 @@ func TestRates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	began = time.Now()
+	began := time.Now()
 	for range many {
 		j, err := l.Next(ctx)
 		if err != nil {
@@ -77,4 +61,53 @@ func TestRates(t *testing.T) {
 		}
 	}
 	t.Logf("one worker takes, answers and is heard %.0f times a second", many/time.Since(began).Seconds())
+}
+
+// carried measures what goes through the server, by a folder or by peers.
+func carried(t *testing.T, by string) {
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: t.TempDir(), Run: "rates", Blobs: by})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	l := join(t, b, "w")
+	data := make([]byte, 64<<20)
+	for i := range data {
+		data[i] = byte(i * i >> 7)
+	}
+	rate := func(what string, do func() error) string {
+		began, before := time.Now(), spent(t)
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%s %.0f MB/s, %.2f s of CPU", what, float64(len(data))/1e6/time.Since(began).Seconds(), (spent(t) - before).Seconds())
+	}
+	var name fleet.Hash
+	put := rate("the trainer puts", func() (err error) {
+		name, err = b.Hub.Put(t.Context(), data)
+		return err
+	})
+	get := rate("a worker gets", func() error {
+		_, err := l.Get(t.Context(), name)
+		return err
+	})
+	data[0]++
+	sent := rate("a worker puts", func() error {
+		_, err := l.Put(t.Context(), data)
+		return err
+	})
+	if by == "" {
+		by = "server"
+	}
+	t.Logf("64 MiB by %s: %s; %s; %s", by, put, get, sent)
+}
+
+// spent is this process's CPU time.
+func spent(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

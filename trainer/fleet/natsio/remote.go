@@ -3,6 +3,7 @@ package natsio
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
@@ -24,6 +26,7 @@ import (
 type Remote struct {
 	URLs        string // nats+tls://HOST:PORT,HOST:PORT; nats:// on this machine alone
 	Credentials string // a file of the server's; "": none
+	Authority   string // a PEM file of certificates that the server's are held to; "": those that this machine trusts
 	Dir         string // the run's folder
 	Run         string // its name
 	Blobs       string // Address.Blobs
@@ -31,6 +34,9 @@ type Remote struct {
 
 // Check refuses addresses that are none, and those by which keys and pictures would go in the open.
 func (r Remote) Check() error {
+	if _, _, err := peerPort(r.Blobs); err != nil {
+		return err
+	}
 	_, err := r.addresses()
 	return err
 }
@@ -69,26 +75,35 @@ func Attach(r Remote) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	shelf, err := (Address{Blobs: r.Blobs}).shelf()
+	t := Ticket{Run: r.Run, Addresses: urls, Space: spaceOf(r.Run, dir), Credentials: r.Credentials}
+	if r.Authority != "" {
+		text, err := regular.Read(r.Authority, mostTicket)
+		if err != nil {
+			return nil, fmt.Errorf("--ca: %w", err)
+		}
+		t.Certificate = string(text)
+	}
+	nc, err := t.attach(trainerName)
 	if err != nil {
+		return nil, fmt.Errorf("--workers %s: %w\nhint: is the server there, does --creds name a file of it, and --ca the authority of its certificate?", r.URLs, err)
+	}
+	host, _, err := net.SplitHostPort(nc.LocalAddr())
+	var past fleet.Blobs
+	if err == nil {
+		past, t.Blobs, err = pastServer(r.Blobs, host)
+	}
+	if err != nil {
+		nc.Close()
 		return nil, err
 	}
-	nc, err := attach(strings.Join(urls, ","), r.Credentials, trainerName)
-	if err != nil {
-		return nil, fmt.Errorf("--workers %s: %w\nhint: is the server there, and does --creds name a file of it?", r.URLs, err)
-	}
 	b := &Broker{}
-	of := spaceOf(r.Run, dir)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if b.Hub, err = newHub(ctx, nc, of, shelf); err != nil {
+	if b.Hub, err = newHub(ctx, nc, t.Space, past); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("--workers %s: %w\nhint: the server needs JetStream, and the credentials the right to make streams", r.URLs, err)
 	}
-	b.Ticket, b.Join = Ticket{Run: r.Run, Addresses: urls, Space: of}, filepath.Join(dir, JoinFile)
-	if shelf != nil {
-		b.Ticket.Blobs = shelf.Dir
-	}
+	b.Ticket, b.Join = t, filepath.Join(dir, JoinFile)
 	if err := writeSecret(b.Join, b.Ticket); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -107,13 +122,21 @@ func spaceOf(run, dir string) space {
 }
 
 // attach connects to servers of somebody else's.
-func attach(urls, credentials, name string, more ...nats.Option) (*nats.Conn, error) {
+func (t Ticket) attach(name string, more ...nats.Option) (*nats.Conn, error) {
+	urls := strings.Join(t.Addresses, ",")
 	options := append([]nats.Option{nats.Name(name)}, append(patient(), more...)...)
 	if strings.HasPrefix(urls, "tls://") {
-		options = append(options, nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13}))
+		config := &tls.Config{MinVersion: tls.VersionTLS13}
+		if t.Certificate != "" {
+			config.RootCAs = x509.NewCertPool()
+			if !config.RootCAs.AppendCertsFromPEM([]byte(t.Certificate)) {
+				return nil, errors.New("there is no certificate in the authority's file")
+			}
+		}
+		options = append(options, nats.Secure(config))
 	}
-	if credentials != "" {
-		options = append(options, nats.UserCredentials(credentials))
+	if t.Credentials != "" {
+		options = append(options, nats.UserCredentials(t.Credentials))
 	}
 	return nats.Connect(urls, options...)
 }

@@ -27,7 +27,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	shelf, err := a.shelf()
+	past, called, err := pastServer(a.Blobs, host)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if b.Hub, err = newHub(ctx, nc, "", shelf); err != nil {
+	if b.Hub, err = newHub(ctx, nc, "", past); err != nil {
 		nc.Close()
 		return nil, err
 	}
@@ -73,10 +73,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	if !ok {
 		return nil, errors.New("the fleet's server has no port")
 	}
-	t := Ticket{Run: a.Run, Certificate: id.Certificate, Seed: id.Worker}
-	if shelf != nil {
-		t.Blobs = shelf.Dir
-	}
+	t := Ticket{Run: a.Run, Certificate: id.Certificate, Seed: id.Worker, Blobs: called}
 	b.port = strconv.Itoa(at.Port)
 	for _, name := range addresses(host) {
 		t.Addresses = append(t.Addresses, net.JoinHostPort(name, b.port))

@@ -1,0 +1,136 @@
+//go:build !nobroker
+
+package natsio
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// authority is a certificate for this machine's loopback, and the file that says to trust it.
+func authority(t *testing.T) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
+}
+
+// aCluster is three servers of somebody else's, which speak TLS alone.
+func aCluster(t *testing.T) (all []*server.Server, urls, ca string) {
+	t.Helper()
+	pair, ca := authority(t)
+	var routes []*url.URL
+	var ports []int
+	for range 3 {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer free.Close()
+		port := free.Addr().(*net.TCPAddr).Port
+		ports, routes = append(ports, port), append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", port)})
+		if err := free.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var hosts []string
+	for i, port := range ports {
+		s, err := server.NewServer(&server.Options{ServerName: fmt.Sprint("s", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}}, TLSTimeout: 5, Routes: routes,
+			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(func() {
+			s.Shutdown()
+			s.WaitForShutdown()
+		})
+		all = append(all, s)
+	}
+	for _, s := range all {
+		if !s.ReadyForConnections(20 * time.Second) {
+			t.Fatal("a server does not come up")
+		}
+		hosts = append(hosts, s.Addr().String())
+	}
+	for range 600 {
+		for _, s := range all {
+			if s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == 3 {
+				return all, "nats+tls://" + strings.Join(hosts, ","), ca
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatal("the cluster has no leader")
+	return nil, "", ""
+}
+
+// TestCluster: a cluster of three with TLS of an authority of its own carries a run, also when one of the three ends.
+// DARKROOM_FLEET=cluster asks for it (make fleet).
+func TestCluster(t *testing.T) {
+	if os.Getenv("DARKROOM_FLEET") != "cluster" {
+		t.Skip("takes seconds; DARKROOM_FLEET=cluster asks for it (make fleet)")
+	}
+	servers, at, ca := aCluster(t)
+	dir := t.TempDir()
+	if _, err := Attach(Remote{URLs: at, Dir: dir, Run: "r"}); err == nil {
+		t.Error("servers of an unknown authority were believed")
+	}
+	b, err := Attach(Remote{URLs: at, Authority: ca, Dir: dir, Run: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		toil(t, join(t, b, fmt.Sprint("w", i)), 20*time.Millisecond)
+	}
+	if n := do(t, b, 12, false).Counts(); n.Done != 12 {
+		t.Errorf("%+v", n)
+	}
+	for _, s := range servers {
+		if s.JetStreamIsStreamLeader("$G", b.Hub.of(work)) {
+			t.Logf("%s ends, which leads the stream of jobs", s.Name())
+			s.Shutdown()
+			break
+		}
+	}
+	if n := do(t, b, 24, false).Counts(); n.Done != 24 {
+		t.Errorf("%+v", n)
+	}
+	if err := b.Hub.Over(); err != nil {
+		t.Error(err)
+	}
+	for name := range b.Hub.js.StreamNames(t.Context()).Name() {
+		t.Errorf("stream %s is left", name)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
