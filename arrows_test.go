@@ -59,6 +59,7 @@ var floors = map[string][][]string{
 		{"toy", "ledger"},
 		{"model"},
 		{"ranks", "pictures", "conversations", "fleet"},
+		{"fleet/peer"},
 		{"run", "pretrain", "report/runtest", "fleet/natsio"},
 		{"report", "pretrain/brief", "preflight", "compare", "trained", "track"},
 		{"watch"},
