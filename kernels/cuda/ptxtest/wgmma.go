@@ -27,12 +27,15 @@ var products = map[string]row{
 	}, together},
 }
 
-// A product was begun and has not run.
+// A product was begun and has not run. Its descriptors and whether it adds to its sums are read when it begins; what
+// other registers it reads are its own until the wait.
 type product struct {
 	in    *instruction
 	batch int
 	n     int
 	held  bool
+	a, b  descriptor
+	adds  uint32 // a bit for each lane
 }
 
 // warpgroup is the row of mma_async.sync.aligned.m64nNk16.f32.bf16.bf16, and of .held: A in registers.
@@ -52,7 +55,7 @@ func warpgroup(rest string) (row, bool) {
 		if whole(m); !w.fenced {
 			fail(-1, "a product without wgmma.fence after the last wait")
 		}
-		p := product{in, w.batch, n, held}
+		p := w.product(in, n, held)
 		if w.b.late {
 			w.products = append(w.products, p)
 			return
@@ -70,46 +73,51 @@ func (w *warp) finish(before int) {
 	w.products = w.products[n:]
 }
 
-// run multiplies this warp's rows.
-func (p product) run(w *warp) {
-	args := p.in.args[p.n/2:]
-	var left [16][16]float32
-	if p.held {
-		left = w.heldRows(p.in, p.n/2)
+func (w *warp) product(in *instruction, n int, held bool) product {
+	p := product{in: in, batch: w.batch, n: n, held: held}
+	args, last := in.args[n/2:], len(in.args)-1
+	if held {
 		args = args[4:]
 	} else {
-		d := descriptorOf(w.q(args[0])[0], p.turns(len(p.in.args)-2, w))
-		for r := range left {
-			left[r] = d.line(w.b, w.id%4*16+r)
-		}
+		p.a = descriptorOf(w.q(args[0])[0], w.r(in.args[last-1])[0] != 0)
 		args = args[1:]
 	}
-	d := descriptorOf(w.q(args[0])[0], p.turns(len(p.in.args)-1, w))
-	adds := w.mask(args[1])
+	p.b = descriptorOf(w.q(args[0])[0], w.r(in.args[last])[0] != 0)
+	p.adds = w.mask(args[1])
 	for i := 2; i < 4; i++ {
 		if v := int32(w.r(args[i])[0]); v != 1 {
 			fail(-1, "a sign of %d", v)
 		}
 	}
+	return p
+}
+
+// run multiplies this warp's rows.
+func (p product) run(w *warp) {
+	var left [16][16]float32
+	if p.held {
+		left = w.heldRows(p.in, p.n/2)
+	} else {
+		for r := range left {
+			left[r] = p.a.line(w.b, w.id%4*16+r)
+		}
+	}
 	right := make([][16]float32, p.n)
 	for c := range right {
-		right[c] = d.line(w.b, c)
+		right[c] = p.b.line(w.b, c)
 	}
 	for lane := range lanes {
 		group, two := lane/4, lane%4*2
 		for i := range p.n / 2 {
 			r, c := group+i%4/2*8, i/4*8+two+i%2
 			sum := w.r(p.in.args[i])
-			if adds>>lane&1 == 0 {
+			if p.adds>>lane&1 == 0 {
 				sum[lane] = 0
 			}
 			sum[lane] = dot(&left[r], &right[c], sum[lane])
 		}
 	}
 }
-
-// turns says whether an operand lies across k.
-func (p product) turns(arg int, w *warp) bool { return w.r(p.in.args[arg])[0] != 0 }
 
 // heldRows are the rows of A that a warp's registers hold.
 func (w *warp) heldRows(in *instruction, first int) (left [16][16]float32) {
