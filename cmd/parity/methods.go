@@ -12,6 +12,7 @@ import (
 
 var methodOps = map[string]Op{
 	"methods.adv_bnpo":        methodAdvantages,
+	"methods.adv_gigpo":       methodTurns,
 	"methods.adv_maxatk":      methodAdvantages,
 	"methods.adv_spo":         methodTracker,
 	"methods.further_dars":    methodFurther,
@@ -19,6 +20,7 @@ var methodOps = map[string]Op{
 	"methods.loss_gepo":       methodLoss,
 	"methods.loss_kto":        methodGood,
 	"methods.loss_preference": methodPairs,
+	"methods.select_pf_ppo":   methodFiltered,
 }
 
 func methodAdvantages(c *Case) error {
@@ -58,6 +60,28 @@ func methodTracker(c *Case) error {
 	c.Put("advantages", Array{shape, out})
 	c.Put("alpha", alpha)
 	c.Put("beta", beta)
+	return nil
+}
+
+// methodTurns is GiGPO's credit of turns.
+func methodTurns(c *Case) error {
+	var visits []advantage.Visit
+	prompt, state, rewards := c.Ints("prompt"), c.Ints("state"), c.Floats("rewards")
+	for i, e := range c.Ints("episode") {
+		visits = append(visits, advantage.Visit{Episode: e, Prompt: prompt[i], State: fmt.Sprint(state[i]), Reward: rewards[i]})
+	}
+	a, err := advantage.Turns{Weight: 1, Gamma: c.Float("gamma"), Scale: c.String("scale")}.Of(visits)
+	c.Put("advantages", a)
+	return err
+}
+
+// methodFiltered is PF-PPO's choice of two answers.
+func methodFiltered(c *Case) error {
+	var kept []float64
+	for _, i := range advantage.FirstAndDrawn([]float64{c.Float("u")}, c.Floats("rewards"), 2) {
+		kept = append(kept, float64(i))
+	}
+	c.Put("kept", kept)
 	return nil
 }
 

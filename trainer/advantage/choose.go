@@ -30,6 +30,26 @@ func Largest(scores []float64, n int) []int {
 	return slices.Sorted(slices.Values(order[:min(n, len(order))]))
 }
 
+// FirstAndDrawn keeps the first of the highest scores, and n-1 of the others, drawn by u, n-1 numbers in [0, 1)
+// (PF-PPO; Shen and Zhang, 2024: a reward model errs least about its best answers, and a drawn one beside shows
+// where they lead from). The order is that of samples.
+func FirstAndDrawn(u, scores []float64, n int) []int {
+	order := ascending(scores)
+	if len(order) == 0 || n == 0 {
+		return nil
+	}
+	best := order[len(order)-1]
+	others := make([]float64, len(scores))
+	for _, i := range order {
+		if scores[i] == scores[best] && i < best {
+			best = i
+		}
+		others[i] = 1
+	}
+	others[best] = 0
+	return slices.Sorted(slices.Values(append(Weighted(u, others, n-1), best)))
+}
+
 // ascending are the places of scores, lowest first; of equals the first is first.
 func ascending(scores []float64) []int {
 	var order []int

@@ -20,7 +20,8 @@ func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.B
 // there is to it: rewards to come (REINFORCE++), whitening over all tokens.
 func (m *Model) creditTokens(samples []trainer.Sample, advantages, totals []float64) error {
 	c := m.turn.Advantage.Credit
-	if c.Spreads() && !c.Whiten.On {
+	turns := m.turn.Advantage.Turns
+	if c.Spreads() && !c.Whiten.On && turns == nil {
 		return nil
 	}
 	rows := advantage.Tokens{Outcome: advantages}
@@ -44,13 +45,18 @@ func (m *Model) creditTokens(samples []trainer.Sample, advantages, totals []floa
 	if err != nil {
 		return err
 	}
+	if turns != nil {
+		if err := addTurns(*turns, of, samples, totals); err != nil {
+			return err
+		}
+	}
 	for i := range samples {
 		d := &samples[i].Decisions
 		d.Advantage = perDecision(samples[i], of[i])
 		if rows.Values != nil {
 			d.Value, d.Return = perDecision(samples[i], rows.Values[i]), perDecision(samples[i], returns[i])
 		}
-		if c.ToCome() && !math.IsNaN(advantages[i]) {
+		if (c.ToCome() || turns != nil) && !math.IsNaN(advantages[i]) {
 			advantages[i] = mean(d.Advantage) // what is told of the sample, and whether it teaches anything
 		}
 	}

@@ -2,6 +2,7 @@ package conversations
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -34,5 +35,49 @@ episode = {}
 	}
 	if a := samples[0].Decisions.Advantage; fmt.Sprint(a) != "[2 4 8]" {
 		t.Errorf("advantages %v", a)
+	}
+}
+
+// TestTurnCredit: the turns of two episodes that begin in what both observed are compared there, beside the episodes.
+func TestTurnCredit(t *testing.T) {
+	e, err := experiment.Parse("small.toml", []byte(`run = { name = "small", iterations = 1 }
+model = { path = "nowhere" }
+rollout = { prompts = "embed:cards" }
+reward = [{ name = "accuracy" }]
+advantage = { estimator = "dr", turns = { gamma = 0.5 } }
+loss = { objective = "clip", clip_range = 0.2 }
+episode = {}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Model{}
+	if m.turn, err = e.Turn(0); err != nil {
+		t.Fatal(err)
+	}
+	// The prompt is a token; a turn one token, an observation one: what was observed first is 5 in both of these.
+	two := func(sample int, tokens []int32, seen string) trainer.Sample {
+		c := &tools.Transcript{Prompt: 1, Tokens: tokens, Shots: []tools.Shot{{Turn: 0, Hash: seen}}}
+		s := trainer.Sample{Key: trainer.Key{Sample: sample}}
+		for at := 1; at < len(tokens); at += 2 {
+			c.Turns = append(c.Turns, tools.Turn{From: at, To: at + 1, Observed: min(at+2, len(tokens))})
+			s.Decisions.Step, s.Decisions.Trained = append(s.Decisions.Step, at), append(s.Decisions.Trained, true)
+		}
+		s.Item.Episode = &Episode{Transcript: c}
+		return s
+	}
+	samples := []trainer.Sample{two(0, []int32{1, 2, 5, 3}, "a"), two(1, []int32{1, 4, 5, 6, 7, 8}, "a"), two(2, []int32{1, 4, 5, 6}, "b")}
+	if err := m.creditTokens(samples, []float64{0.5, -0.25, -0.25}, []float64{1, 0.5, 0.5}); err != nil {
+		t.Fatal(err)
+	}
+	// To come, at the first turn: 0.5, 0.125, 0.25; in state 5 with picture a: 1 and 0.25. The others are alone.
+	mean := (0.5 + 0.125 + 0.25) / 3
+	want := [][]float64{{0.5 + 0.5 - mean, 0.5 + 0.375}, {-0.25 + 0.125 - mean, -0.25 - 0.375, -0.25}, {-0.25 + 0.25 - mean, -0.25}}
+	for i, s := range samples {
+		for k, a := range s.Decisions.Advantage {
+			if math.Abs(a-want[i][k]) > 1e-15 {
+				t.Errorf("turn %d of episode %d has %v, not %v", k, i, a, want[i][k])
+			}
+		}
 	}
 }

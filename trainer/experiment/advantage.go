@@ -20,11 +20,12 @@ type Advantage struct {
 	K       int               `toml:"k" range:"[2,1e6]" of:"max-at-k" doc:"of max-at-k: the best of how many samples is trained for"`
 	Range   [2]float64        `toml:"range" of:"beta" doc:"of beta: the least and the largest reward that a sample can have"`
 	BestOf  int               `toml:"best_of" range:"[0,1e6]" doc:"samples of a group that are trained on, its best and its worst (DanceGRPO); 0: all"`
-	BestBy  string            `toml:"best_by" enum:"advantage,size" doc:"which samples best_of keeps: the best and the worst (DanceGRPO), or those whose advantages are largest, of either sign (CPPO)"`
+	BestBy  string            `toml:"best_by" enum:"advantage,size,drawn" doc:"which samples best_of keeps: the best and the worst (DanceGRPO), those whose advantages are largest, of either sign (CPPO), or the best and drawn others (PF-PPO)"`
 	Margin  float64           `toml:"margin" range:"[0,inf)" of:"objective=pairs" doc:"of objective dpo: pairs whose scores lie closer are left out"`
 	AllDead string            `toml:"all_dead" enum:"skip,train,stop" doc:"iterations whose advantages are all 0: move nothing, move by what else the objective has, or stop the run"`
 	Keep    *advantage.Keep   `toml:"keep" of:"tokens" doc:"only some samples of a group are compared, the shortest or the most efficient (GFPO)"`
 	Filter  *advantage.Filter `toml:"filter" doc:"groups that teach nothing are left out (DAPO)"`
+	Turns   *advantage.Turns  `toml:"turns" of:"tokens" doc:"turns that begin in one state are compared too, beside whole episodes (GiGPO)"`
 	Credit  advantage.Credit  `toml:"credit" of:"tokens,reinforce++,reinforce++-baseline" doc:"how the tokens of an answer share what it earned"`
 }
 

@@ -122,6 +122,8 @@ func (e *Experiment) checkTokens(r report) {
 		r("loss.ratio", fmt.Sprintf("ratio %q takes out the drift of a sampler's steps, and an episode has none", e.Loss.Ratio), `leave it out, or write ratio = "plain"`)
 	case k.Lacks != "":
 		r("advantage.estimator|advantage.preset|preset", fmt.Sprintf("estimator %q needs %s", e.Advantage.Estimator, k.Lacks), `write estimator = "group", "leave-one-out" or "gae"`)
+	case e.Advantage.Turns != nil && how != "spread":
+		r("advantage.turns|advantage.estimator", fmt.Sprintf("estimator %q gives every token the rewards that come behind it, and turns have their own already", e.Advantage.Estimator), `leave it out, or write estimator = "group"`)
 	case k.Name.Name != "" && e.Advantage.Credit.How != how:
 		r("advantage.credit.how", fmt.Sprintf("estimator %q has credit %q", e.Advantage.Estimator, how), "leave it out: the estimator's name sets it")
 	}
@@ -158,7 +160,7 @@ func (e *Experiment) checkGroups(r report) {
 		r("advantage.k|rollout.group", fmt.Sprintf("there are %d samples in a group: nobody is the best of %d", group, e.Advantage.K), "a smaller k, or a larger group")
 	case e.Advantage.Keep != nil && e.Advantage.Keep.Of > group:
 		r("advantage.keep.of", fmt.Sprintf("there are %d samples in a group", group), "fewer, or a larger group")
-	case e.Advantage.BestOf == 0 && e.Advantage.BestBy == "size":
+	case e.Advantage.BestOf == 0 && e.Advantage.BestBy != "advantage":
 		r("advantage.best_by", "best_of = 0 keeps all samples", "say with best_of how many are kept")
 	case e.Advantage.BestOf > group:
 		r("advantage.best_of", fmt.Sprintf("there are %d samples in a group", group), "fewer, or a larger group")

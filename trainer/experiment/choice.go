@@ -157,7 +157,8 @@ func Choices() []Name {
 		{Name: "rollout.buffer", Card: "Groups with signal are learned from again for some iterations, with the log-probabilities they were rolled with (Skywork R1V2)."},
 		{Name: "advantage.keep", Card: "Of a large group only the shortest answers, or those with the largest reward per token, are compared (GFPO)."},
 		{Name: "advantage.filter", Card: "Groups that teach nothing are left out before samples are compared (DAPO)."},
-		{Name: "advantage.best_of", Card: "Of a group its best and its worst samples are learned from (DanceGRPO); all of them are compared."},
+		{Name: "advantage.best_of", Card: "Of a group its best and its worst samples are learned from (DanceGRPO), the largest advantages (CPPO), or the best and drawn others (PF-PPO); all of them are compared."},
+		{Name: "advantage.turns", Card: "Turns of a group's episodes that begin in the same state are compared with each other, beside whole episodes (GiGPO)."},
 		{Name: "advantage.margin", Card: "Of objective dpo: pairs whose totals lie closer are left out (verl-omni)."},
 		{Name: "reward.relative", Card: "A reward's score with a positive control word less that with a negative one (SRPO): what it likes anyway cancels out."},
 	}

@@ -57,14 +57,14 @@ func tokenCoverage() []Covered {
 		lessons("MPO", "Wang et al., 2024", "dpo", "loss.preference.weight = 0.8", "loss.preference.quality = 0.2", "loss.preference.imitate = 1"),
 		lessons("RPO with likelihood", "Pang et al., 2024", "dpo", "loss.preference.imitate = 1"),
 		{System: "Reward-aware RPO", Paper: "NeMo", Why: "no form of loss.preference reads rewards of the two answers"},
-		{System: "PF-PPO", Paper: "policy filtration", Why: "samples are chosen by reward or advantage (advantage.best_of), not by how reliable a reward of that size is"},
-		{System: "SPO, segment", Paper: "segment policy optimization", Why: "an answer is not rolled anew from points within it, so that segments have no value of their own"},
+		{System: "PF-PPO", Paper: "Shen and Zhang, 2024", Preset: "pf_ppo", Note: "its best and one drawn; by the best and the worst: advantage.best_by = \"advantage\"; the KL is in the loss, and not in the reward"},
+		{System: "SPO, segment", Paper: "segment policy optimization", Why: "an answer is not rolled anew from points within it, so that segments have no value of their own: that is a roll within a roll, and a loop of its own"},
 		{System: "SPO, soft", Paper: "soft policy optimization", Why: "no such objective"},
 		{System: "CHORD, UFT, SRFT", Paper: "SFT and RL in one loss", Why: "a stage learns from conversations of a file or from rollouts; no weight joins both"},
 		{System: "PAPO", Paper: "perception-aware policy optimization", Why: "no loss compares a policy with itself on a masked picture"},
 		{System: "T-GRPO", Paper: "Video-R1", Why: "no part of a group sees its clip with shuffled frames"},
 		{System: "G2RPO-A", Paper: "guided GRPO", Why: "no prompt is given the beginning of its solution"},
-		{System: "TreePO, Tree-GRPO", Paper: "trees of answers", Why: "episodes do not branch"},
-		{System: "GiGPO", Paper: "groups in groups", Why: "turns of different episodes are not compared with each other"},
+		{System: "TreePO, Tree-GRPO", Paper: "trees of answers", Why: "episodes do not branch: what an episode has read and drawn so far cannot be copied to begin another; their credit for turns is near to GiGPO's"},
+		{System: "GiGPO", Paper: "Feng et al., 2025", Preset: "gigpo", Note: "states are the same or not: similar texts are not clustered; over deviations: advantage.estimator = \"group\", advantage.turns.scale = \"group\""},
 	}
 }

@@ -155,7 +155,7 @@ func (a Advantage) words(tokens bool) string {
 		s += fmt.Sprintf("; of a group the %s %d are compared", map[string]string{"length": "shortest", "efficiency": "most efficient"}[k.By], k.Of)
 	}
 	if a.BestOf > 0 {
-		s += fmt.Sprintf("; %s %d are trained on", map[string]string{"advantage": "the best and worst", "size": "the largest"}[a.BestBy], a.BestOf)
+		s += fmt.Sprintf("; %s %d are trained on", map[string]string{"advantage": "the best and worst", "size": "the largest", "drawn": "the best and drawn others,"}[a.BestBy], a.BestOf)
 	}
 	if a.Filter != nil {
 		s += "; groups are left out by " + a.Filter.By

@@ -30,6 +30,8 @@ func presetCases() map[string][]string {
 		"branchgrpo":    {"tree.branch_rollout", "tree.fuse", "tree.prune", "tree.split_points", "sde.branch_split"},
 		"dance":         {"window.dance_num_train"},
 		"dapo":          {"vlm.filter_groups"},
+		"gigpo":         {"methods.adv_gigpo"},
+		"pf_ppo":        {"methods.select_pf_ppo"},
 		"dars":          {"methods.further_dars"},
 		"ddpo":          {"train.ddpo_iteration"},
 		"deepeyes":      {"vlm.rollout_deepeyes", "vlm.tool_deepeyes"},

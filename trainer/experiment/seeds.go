@@ -26,6 +26,7 @@ const (
 	passRates  rng.Purpose = "pass rates"
 	bufferDraw rng.Purpose = "buffer"
 	skipDraw   rng.Purpose = "skip"
+	filtration rng.Purpose = "filtration"
 )
 
 // seeds lists what this experiment draws.
@@ -76,6 +77,9 @@ func (e *Experiment) seeds() []Seed {
 	}
 	if e.Rollout.Buffer != nil {
 		all = append(all, Seed{bufferDraw, "iteration", "which groups are learned from again"})
+	}
+	if e.Advantage.BestOf > 1 && e.Advantage.BestBy == "drawn" {
+		all = append(all, Seed{filtration, "iteration, prompt", "which samples are learned from beside a group's best"})
 	}
 	if f := e.Rollout.Filter; f != nil && f.Path == "" {
 		all = append(all, Seed{passRates, "prompt, sample (and step)", "the noise of samples that pass rates are measured by"})

@@ -181,47 +181,56 @@ func (o Preference) form(name string) (pairLoss, bool) {
 			return value, b * slope, -b * slope
 		}
 	}
-	all := map[string]pairLoss{
-		"sigmoid": apart(func(z float64) (float64, float64) {
+	switch name {
+	case "sigmoid":
+		return apart(func(z float64) (float64, float64) {
 			return float64((1-s)*softplus(-z)) + float64(s*softplus(z)), float64(s*sigmoid(z)) - float64((1-s)*sigmoid(-z))
-		}),
-		"robust": apart(func(z float64) (float64, float64) {
+		}), true
+	case "robust":
+		return apart(func(z float64) (float64, float64) {
 			return (float64((1-s)*softplus(-z)) - float64(s*softplus(z))) / (1 - 2*s), -(float64((1-s)*sigmoid(-z)) + float64(s*sigmoid(z))) / (1 - 2*s)
-		}),
-		"hinge": apart(func(z float64) (float64, float64) {
+		}), true
+	case "hinge":
+		return apart(func(z float64) (float64, float64) {
 			if z >= 1 {
 				return 0, 0
 			}
 			return 1 - z, -1
-		}),
-		"exo": apart(func(z float64) (float64, float64) { return reverseKL(z, s) }),
-		"ipo": func(w, l, _ float64) (float64, float64, float64) {
+		}), true
+	case "exo":
+		return apart(func(z float64) (float64, float64) { return reverseKL(z, s) }), true
+	case "ipo":
+		return func(w, l, _ float64) (float64, float64, float64) {
 			d := w - l - 1/(2*b)
 			return d * d, 2 * d, -2 * d
-		},
-		"nca": func(w, l, _ float64) (float64, float64, float64) {
+		}, true
+	case "nca":
+		return func(w, l, _ float64) (float64, float64, float64) {
 			return softplus(-b*w) + float64(0.5*softplus(b*w)) + float64(0.5*softplus(b*l)),
 				b * (float64(0.5*sigmoid(b*w)) - sigmoid(-b*w)), 0.5 * b * sigmoid(b*l)
-		},
-		"sppo": func(w, l, _ float64) (float64, float64, float64) {
+		}, true
+	case "sppo":
+		return func(w, l, _ float64) (float64, float64, float64) {
 			x, y := w-0.5/b, l+0.5/b
 			return float64(x*x) + float64(y*y), 2 * x, 2 * y
-		},
-		"apo-zero": func(w, l, _ float64) (float64, float64, float64) {
+		}, true
+	case "apo-zero":
+		return func(w, l, _ float64) (float64, float64, float64) {
 			x, y := sigmoid(b*w), sigmoid(b*l)
 			return 1 - x + y, -b * x * (1 - x), b * y * (1 - y)
-		},
-		"apo-down": func(w, l, _ float64) (float64, float64, float64) {
+		}, true
+	case "apo-down":
+		return func(w, l, _ float64) (float64, float64, float64) {
 			x, y := sigmoid(b*w), sigmoid(b*(w-l))
 			return x + 1 - y, b * (float64(x*(1-x)) - float64(y*(1-y))), b * y * (1 - y)
-		},
-		"bco": func(w, l, delta float64) (float64, float64, float64) {
+		}, true
+	case "bco":
+		return func(w, l, delta float64) (float64, float64, float64) {
 			x, y := float64(b*w)-delta, float64(b*l)-delta
 			return softplus(-x) + softplus(y), -b * sigmoid(-x), b * sigmoid(y)
-		},
+		}, true
 	}
-	f, ok := all[name]
-	return f, ok
+	return nil, false
 }
 
 // reverseKL is the divergence of (σ(z), σ(-z)) from (1-s, s), and its slope.

@@ -122,7 +122,7 @@ func (t *training) chooses() trainer.Choice {
 		c.Further = t.more
 	}
 	if a.BestOf > 0 {
-		c.Best = func(r *trainer.Report, places []int) []int { return bestOf(a.BestOf, a.BestBy, r, places) }
+		c.Best = func(r *trainer.Report, places []int) []int { return t.bestOf(a.BestOf, a.BestBy, r, places) }
 	}
 	if a.Margin > 0 && t.now.turn.Kind().Pairs {
 		c.Best = func(r *trainer.Report, places []int) []int { return apart(a.Margin, r, places) }
@@ -207,16 +207,25 @@ func (t *training) more(r *trainer.Report) (keys []trainer.Key) {
 	return keys
 }
 
-// bestOf are the best and the worst n of each group, by their advantages, in the order of samples.
-func bestOf(n int, by string, r *trainer.Report, places []int) []int {
-	choose := advantage.BestOfN
-	if by == "size" {
-		choose = advantage.Largest
-	}
+// bestOf are n of each group, by their advantages, or where others are drawn by their totals, in the order of samples.
+func (t *training) bestOf(n int, by string, r *trainer.Report, places []int) []int {
 	var chosen []int
 	for _, g := range trainer.Groups(trainer.Pick(r.Samples, places)) {
 		inside := trainer.Pick(places, g)
-		for _, k := range choose(trainer.Pick(r.Advantages, inside), n) {
+		var kept []int
+		switch worth := trainer.Pick(r.Advantages, inside); by {
+		case "size":
+			kept = advantage.Largest(worth, n)
+		case "drawn":
+			u, draw := make([]float64, n-1), t.root().With("filtration").Iteration(t.loop.Iteration).Prompt(uint64(r.Samples[inside[0]].Key.Prompt)).Draw()
+			for i := range u {
+				u[i] = draw.Float64()
+			}
+			kept = advantage.FirstAndDrawn(u, trainer.Pick(r.Scores, inside), n)
+		default:
+			kept = advantage.BestOfN(worth, n)
+		}
+		for _, k := range kept {
 			chosen = append(chosen, inside[k])
 		}
 	}

@@ -1,4 +1,5 @@
-"""Golden cases of methods that are in no family of golden/: BNPO, PKPO, single-stream SPO, DARS, GEPO, ΔL normalization.
+"""Golden cases of methods that are in no family of golden/: BNPO, PKPO, single-stream SPO, DARS, GEPO, ΔL normalization,
+GiGPO, PF-PPO.
 
     pip install torch numpy
     git clone https://github.com/changyi7231/BNPO
@@ -6,9 +7,12 @@
     git clone https://github.com/yelurebajrang/HeteroRL_GEPO gepo
     git clone https://github.com/verl-project/verl-recipe
     git clone https://github.com/yangzhch6/DARS
-    python3 methods.py --bnpo BNPO --pkpo pkpo --gepo gepo --spo verl-recipe --dars DARS --out ../golden/methods
+    git clone https://github.com/langfengQ/verl-agent
+    git clone https://github.com/swtheing/PF-PPO-RLHF pfppo
+    python3 methods.py --bnpo BNPO --pkpo pkpo --gepo gepo --spo verl-recipe --dars DARS \
+        --gigpo verl-agent --pfppo pfppo --out ../golden/methods
 
-Upstream's own functions compute every value. BNPO's is cut out of its trainer, which needs ray; of GEPO's and SPO's
+Upstream's own functions compute every value. BNPO's and PF-PPO's are cut out of their trainers, which need ray; of GEPO's and SPO's
 trainers those statements are run that compute the loss, or the advantages.
 """
 import argparse
@@ -17,6 +21,7 @@ import importlib.util
 import json
 import math
 import os
+import uuid
 from collections import defaultdict
 
 import numpy as np
@@ -151,13 +156,50 @@ def dars(path):
                    "out": {"further": array([schedule(s, group, most, bool(divided)) for s in success])}, "tol": {"abs": 0, "rel": 0}}
 
 
+def gigpo(path):
+    path = os.path.join(path, "gigpo/core_gigpo.py")
+    torch.set_default_dtype(torch.float64)
+    scope = {"torch": torch, "np": np, "defaultdict": defaultdict, "uuid": uuid, "List": list, "Dict": dict, "Any": object}
+    for name in ("to_hashable", "build_step_group", "step_norm_reward"):
+        function(path, name, scope)
+    for name, scale, gamma, seed in (("mean", "none", 0.95, 3), ("deviation", "group", 0.95, 5), ("undiscounted", "none", 1.0, 7)):
+        rng = np.random.default_rng(seed)
+        episode, prompt, state, reward, returns = [], [], [], [], []
+        for e in range(8):
+            turns, r = rng.integers(1, 5), rng.random()
+            for k in range(turns):
+                episode.append(e), prompt.append(e // 4), state.append(rng.integers(0, 3) if k else 9)
+                reward.append(r if k == turns - 1 else 0.0), returns.append(gamma ** (turns - 1 - k) * r)
+        groups = scope["build_step_group"](np.array(state), np.array(prompt))
+        a = scope["step_norm_reward"](torch.tensor(returns), torch.ones(len(returns), 1), groups, 1e-6, scale == "none")
+        yield {"name": "adv_gigpo/" + name, "op": "methods.adv_gigpo", "source": "verl-agent gigpo/core_gigpo.py",
+               "note": "build_step_group and step_norm_reward in float64, one token a turn",
+               "in": {"episode": array(episode), "prompt": array(prompt), "state": array(state), "rewards": array(reward), "gamma": gamma, "scale": scale},
+               "out": {"advantages": array(a[:, 0])}, "tol": {"abs": 1e-12, "rel": 1e-10}}
+
+
+def pfppo(path):
+    with open(os.path.join(path, "openrlhf_filter/trainer/ppo_trainer.py")) as f:
+        method = next(n for n in ast.walk(ast.parse(f.read())) if isinstance(n, ast.FunctionDef) and n.name == "select_max_random")
+    for name, rewards, u in (("first", [0.1, 0.7, 0.4, 0.2], 0.0), ("ties", [0.9, 0.1, 0.9, 0.9, 0.3], 0.6), ("last", [-1.0, -3.0, -2.0], 0.99)):
+        rows = torch.arange(len(rewards))[:, None]
+        made = type("E", (), {k: rows for k in ("sequences", "action_log_probs", "values", "returns", "advantages", "attention_mask", "action_mask")} | {"info": None})
+        scope = {"torch": torch, "Experience": lambda sequences, *_: sequences,
+                 "random": type("R", (), {"choice": staticmethod(lambda x: x[int(u * len(x))])})}
+        exec(compile(ast.Module([method], []), path, "exec"), scope)
+        kept = scope["select_max_random"](None, made, torch.tensor(rewards))
+        yield {"name": "select_pf_ppo/" + name, "op": "methods.select_pf_ppo", "source": "PF-PPO-RLHF openrlhf_filter/trainer/ppo_trainer.py",
+               "note": "select_max_random, random.choice by u", "in": {"rewards": array(rewards), "u": u},
+               "out": {"kept": array(np.sort(kept[:, 0].numpy()))}, "tol": {"abs": 0, "rel": 0}}
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    for name in ("bnpo", "pkpo", "gepo", "spo", "dars", "out"):
+    for name in ("bnpo", "pkpo", "gepo", "spo", "dars", "gigpo", "pfppo", "out"):
         parser.add_argument("--" + name, required=True)
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
-    family = {"family": "methods", "doc": "advantages of methods, by their authors' code", "cases": [*bnpo(args.bnpo), *pkpo(args.pkpo), *spo(args.spo), *dars(args.dars)]}
+    family = {"family": "methods", "doc": "advantages of methods, by their authors' code", "cases": [*bnpo(args.bnpo), *pkpo(args.pkpo), *spo(args.spo), *dars(args.dars), *gigpo(args.gigpo), *pfppo(args.pfppo)]}
     losses = {"family": "methods", "doc": "losses of methods, by their authors' code", "cases": [*hetero(args.gepo)]}
     for name, cases in (("advantages", family), ("losses", losses)):
         with open(os.path.join(args.out, name + ".json"), "w") as f:
