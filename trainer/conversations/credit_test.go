@@ -74,6 +74,9 @@ episode = {}
 	mean := (0.5 + 0.125 + 0.25) / 3
 	want := [][]float64{{0.5 + 0.5 - mean, 0.5 + 0.375}, {-0.25 + 0.125 - mean, -0.25 - 0.375, -0.25}, {-0.25 + 0.25 - mean, -0.25}}
 	for i, s := range samples {
+		if len(s.Decisions.Advantage) != len(want[i]) {
+			t.Fatalf("episode %d has %d advantages for %d turns", i, len(s.Decisions.Advantage), len(want[i]))
+		}
 		for k, a := range s.Decisions.Advantage {
 			if math.Abs(a-want[i][k]) > 1e-15 {
 				t.Errorf("turn %d of episode %d has %v, not %v", k, i, a, want[i][k])
