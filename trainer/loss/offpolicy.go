@@ -45,28 +45,58 @@ func OffPolicy(old, sampler, mask [][]float64) map[string]float64 {
 
 // Disagreement names the numbers that a corrected objective has beside its own.
 func Disagreement() []string {
-	return []string{"sampler_kl", "sampler_k3", "sampler_ppl_ratio", "sampler_chi2", "correction_weight", "correction_left_out"}
+	return []string{"sampler_kl", "sampler_k3", "sampler_ppl_ratio", "sampler_chi2", "correction_weight", "correction_most", "correction_cut", "correction_left_out"}
 }
 
-// disagreement says how far the sampler lies from the trainer, and what the correction makes of it: the mean
-// weight of tokens that are kept, and the share of those that are left out or have weight 0.
-func disagreement(t, corrected Tokens) map[string]float64 {
+// disagreement says how far the sampler lies from the trainer, and what the correction makes of it: the mean and the
+// largest weight of tokens that are kept, the share of them whose weight is that of a bound, and the share of tokens
+// that are left out or have weight 0.
+func (o Correction) disagreement(t, corrected Tokens) map[string]float64 {
 	off := OffPolicy(t.Old, t.Sampler, t.Mask)
-	all, kept, weights := 0.0, 0.0, 0.0
+	all, kept, weights, most, cut := 0.0, 0.0, 0.0, 0.0, 0.0
 	for i, row := range t.Mask {
+		beyond := o.beyond(t.Old[i], t.Sampler[i], row)
 		for k, on := range row {
 			w := corrected.Mask[i][k]
 			if corrected.Weight != nil {
 				w *= corrected.Weight[i][k]
 			}
 			all += on
-			if w != 0 {
-				kept, weights = kept+on, weights+w
+			if w == 0 {
+				continue
+			}
+			kept, weights, most = kept+on, weights+w, max(most, w)
+			if beyond[k] {
+				cut += on
 			}
 		}
 	}
 	return map[string]float64{
 		"sampler_kl": off["kl"], "sampler_k3": off["k3_kl"], "sampler_ppl_ratio": off["ppl_ratio"], "sampler_chi2": off["chi2_token"],
-		"correction_weight": weights / max(1, kept), "correction_left_out": 1 - kept/max(1, all),
+		"correction_weight": weights / max(1, kept), "correction_most": most, "correction_cut": cut / max(1, kept),
+		"correction_left_out": 1 - kept/max(1, all),
 	}
+}
+
+// beyond is which tokens of an answer have a ratio that a bound cuts. Weights of geometric are not cut.
+func (o Correction) beyond(trainer, sampler, mask []float64) []bool {
+	out := make([]bool, len(mask))
+	if !o.weighs() || o.Weights == "geometric" {
+		return out
+	}
+	whole := 0.0
+	for k, on := range mask {
+		if on != 0 {
+			whole += float64((trainer[k] - sampler[k]) * on)
+		}
+	}
+	for k, on := range mask {
+		d := whole
+		if o.Weights == "token" && on != 0 {
+			d = trainer[k] - sampler[k]
+		}
+		r := portable.Exp(cutLog(d, farthest))
+		out[k] = on != 0 && (r > o.Threshold || r < o.Least)
+	}
+	return out
 }

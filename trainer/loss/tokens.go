@@ -139,7 +139,7 @@ func (o TokenLoss) Of(t Tokens) (TokenResult, error) {
 	}
 	r, err := o.of(corrected)
 	if err == nil && o.Correction.On() {
-		maps.Copy(r.Metrics, disagreement(t, corrected))
+		maps.Copy(r.Metrics, o.Correction.disagreement(t, corrected))
 	}
 	return r, err
 }

@@ -369,13 +369,15 @@ func TestDisagreement(t *testing.T) {
 	old := [][]float64{{-1, -1, -1}}
 	x := Tokens{LogProb: old, Old: old, Sampler: [][]float64{{-1, -1 - math.Log(4), -1 + math.Log(4)}}, Mask: [][]float64{{1, 1, 1}}, Advantage: [][]float64{{1, 1, 1}}}
 	for name, c := range map[string]struct {
-		o             Correction
-		weight, leave float64
+		o                        Correction
+		weight, most, cut, leave float64
 	}{
-		"cut":    {Correction{Weights: "token", Threshold: 2}, (1 + 2 + 0.25) / 3, 0},
-		"drop":   {Correction{Weights: "token", Threshold: 2, Drop: true}, (1 + 0.25) / 2, 1. / 3},
-		"reject": {Correction{Reject: "token_k1", Bounds: "0.5_2.0", Threshold: 2}, 1, 2. / 3},
-		"none":   {Correction{Weights: "none", Threshold: 2}, 0, 0},
+		"cut":    {Correction{Weights: "token", Threshold: 2}, (1 + 2 + 0.25) / 3, 2, 1. / 3, 0},
+		"both":   {Correction{Weights: "token", Threshold: 2, Least: 0.5}, (1 + 2 + 0.5) / 3, 2, 2. / 3, 0},
+		"answer": {Correction{Weights: "sequence", Threshold: 0.5}, 0.5, 0.5, 1, 0}, // e^d of the answer's sum is 1
+		"drop":   {Correction{Weights: "token", Threshold: 2, Drop: true}, (1 + 0.25) / 2, 1, 0, 1. / 3},
+		"reject": {Correction{Reject: "token_k1", Bounds: "0.5_2.0", Threshold: 2}, 1, 1, 0, 2. / 3},
+		"none":   {Correction{Weights: "none", Threshold: 2}, 0, 0, 0, 0},
 	} {
 		o := DefaultTokens()
 		o.Correction = c.o
@@ -390,6 +392,9 @@ func TestDisagreement(t *testing.T) {
 		}
 		if w, l := r.Metrics["correction_weight"], r.Metrics["correction_left_out"]; math.Abs(w-c.weight) > 1e-9 || math.Abs(l-c.leave) > 1e-9 {
 			t.Errorf("%s: mean weight %v, want %v; left out %v, want %v", name, w, c.weight, l, c.leave)
+		}
+		if most, cut := r.Metrics["correction_most"], r.Metrics["correction_cut"]; math.Abs(most-c.most) > 1e-9 || math.Abs(cut-c.cut) > 1e-9 {
+			t.Errorf("%s: largest weight %v, want %v; cut %v, want %v", name, most, c.most, cut, c.cut)
 		}
 		if kl := r.Metrics["sampler_kl"]; math.Abs(kl) > 1e-9 {
 			t.Errorf("%s: log-ratios of 4 and of 1/4 have the mean %v", name, kl)
