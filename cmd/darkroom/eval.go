@@ -17,9 +17,10 @@ import (
 
 func evalCommand() *cobra.Command {
 	o := evalOptions{page: "eval.html", probed: 40, again: 40, seed: 1}
+	var suite suiteOptions
 	cmd := &cobra.Command{
-		Use:   "eval --reward NAME[,NAME] [--pairs FILE.jsonl]",
-		Short: "Judge rewards: can they be trusted, and how can they be won?",
+		Use:   "eval --reward NAME[,NAME] [--pairs FILE.jsonl] | --model DIR --suite NAME:FILE",
+		Short: "Judge rewards: can they be trusted, and how can they be won? Or a model, by published questions",
 		Long: `Ask rewards about pairs of which is known which is better, and say how often they
 agree, what a difference of their scores means, whether they tell the samples of one
 prompt apart, whether they like what is shown first and say the same twice, and which
@@ -34,12 +35,31 @@ printed, and a page with plots and the worst cases is written.
 --pairs names files of lines {"prompt": "...", "a": "a.png", "b": "b.png", "better":
 "a|b|tie"}, optionally with "kind" and "meta"; in place of a file's name, which is looked
 for beside the list, {"turns": [{"text": "..."}]} is a reply. ` + eval.SceneSet + ` and
-` + eval.ClipSet + ` are part of the program, and are asked about where nothing is named.`,
+` + eval.ClipSet + ` are part of the program, and are asked about where nothing is named.
+
+With --suite, a vision-language model answers a published collection of questions about
+pictures, from your own file as it is published (.json, .jsonl, .tsv, .parquet; pictures
+beside it or in it). Which replies are right is said by the collection's rule, and no model
+judges. Prompts, limits, sampling, rule and hashes of all of them are written with the
+accuracy and its interval, and a card in Markdown.`,
 		Example: "  darkroom eval --reward layout,ocr,aesthetic\n" +
 			"  darkroom eval --reward motion,flicker --page motion.html\n" +
-			"  darkroom eval --reward http --url http://localhost:8080 --pairs pairs.jsonl --json",
+			"  darkroom eval --reward http --url http://localhost:8080 --pairs pairs.jsonl --json\n" +
+			"  darkroom eval --run runs/zoom --suite vstar:vstar_bench/test_questions.jsonl --turns 12 --out results",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(suite.suites) > 0 {
+				suite.device, suite.seed = o.device, o.seed
+				if err := suite.check(cmd); err != nil {
+					return err
+				}
+				return suite.evaluate(cmd)
+			}
+			for _, flag := range ownFlags {
+				if cmd.Flags().Changed(flag) {
+					return usagef("--%s is of suites, and there is no --suite NAME:FILE\nhint: see '%s --help'", flag, cmd.CommandPath())
+				}
+			}
 			if err := o.check(cmd); err != nil {
 				return err
 			}
@@ -47,6 +67,7 @@ for beside the list, {"turns": [{"text": "..."}]} is a reply. ` + eval.SceneSet 
 		},
 	}
 	o.add(cmd)
+	suite.add(cmd)
 	f := cmd.Flags()
 	f.StringSliceVar(&o.pairs, "pairs", nil, "`FILES` of labelled pairs, or embedded sets, with commas between them")
 	f.StringVar(&o.page, "page", o.page, "`FILE.html` that is written; empty: none")

@@ -82,3 +82,12 @@ func mean(x []float64) func(members []int) float64 {
 		return sum / float64(len(members))
 	}
 }
+
+// MeanOf is the mean of some numbers, with the interval over their clusters; of[i] is the cluster of x[i].
+func MeanOf(x []float64, of []int, level float64, key rng.Key) Interval {
+	i, ok := bootstrap(of, level, key, mean(x))
+	if !ok {
+		return Interval{math.NaN(), math.NaN(), math.NaN()}
+	}
+	return i
+}

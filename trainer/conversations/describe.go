@@ -14,6 +14,9 @@ import (
 func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
 	line.Diversity = differ(r.Samples, trainer.Groups(r.Samples))
 	line.Episodes = toolUse(r.Samples)
+	if m.Far != nil && line.Episodes != nil {
+		line.Episodes["engine_gap"] = m.Far.Gap
+	}
 	if n := m.opened.Episode.Noisy; n != nil {
 		line.Noisy = noisy(r.Samples, n.Old == "rolled")
 	}

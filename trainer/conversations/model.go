@@ -107,6 +107,12 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 	if m.Served, err = openOutside(p, o.Cache); err != nil {
 		return err
 	}
+	if m.Far, err = openFar(e); err != nil {
+		return err
+	}
+	if m.Far != nil {
+		m.Far.Write = func(dir string) error { return m.WriteAdapter(trainer.Current, dir) }
+	}
 	if err := m.openTutor(e); err != nil {
 		return err
 	}
@@ -151,16 +157,21 @@ func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, err
 // Begin is model.Model's.
 func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
 	m.turn, m.Draws.Root, m.Taught = turn, root, turn.Kind().Taught
+	m.Far.Moved()
 	m.pace(turn, scale)
 	m.distort(turn)
 	return nil
 }
 
-// Fixed is model.Model's: of a turn only its draws matter.
-func (m *Model) Fixed(ctx context.Context, _ experiment.Turn, root rng.Key) trainer.Policy {
+// Fixed is model.Model's: of a turn only its draws matter, and evaluate.turns. No engine draws: what is held out is a
+// function of the weights.
+func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {
 	p := *m.Policy
+	if turn.Experiment != nil && turn.Evaluate.Turns > 0 {
+		p.Limits.Turns = turn.Evaluate.Turns
+	}
 	p.Draws = trainer.Draws{Root: root, Fixed: true, Before: len(m.train) - len(prompts.LessonsOf(m.train, ""))}
-	p.Context, p.Progress, p.Noise, p.Taught = ctx, nil, nil, false
+	p.Context, p.Progress, p.Noise, p.Taught, p.Far = ctx, nil, nil, false, nil
 	return &p
 }
 
@@ -201,7 +212,7 @@ func (m *Model) Close() error {
 	if m.teacher != nil {
 		err = errors.Join(err, m.teacher.Close())
 	}
-	err = errors.Join(err, m.Served.Close())
+	err = errors.Join(err, m.Served.Close(), m.Far.Close())
 	if m.tutor != nil {
 		err = errors.Join(err, m.tutor.Close())
 	}

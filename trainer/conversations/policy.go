@@ -1,6 +1,7 @@
 package conversations
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,7 @@ type Policy struct {
 	Exec     *program.Options // what runs the code that the model writes; nil: nothing
 	Served   outside          // tools behind servers
 	Films    experiment.Clips // how clips are read
+	Far      *Far             // draws the tokens of current weights in the decoder's place; nil: nothing does
 	Draws    trainer.Draws
 	Parallel int  // episodes under way at once; 0: 8
 	Abreast  int  // tokens of their observations that are read together; 0: 8192
@@ -112,6 +114,9 @@ func (p *Policy) Free() {
 
 // Roll plays one episode a key (batching.go).
 func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) (samples []trainer.Sample, err error) {
+	if p.Far != nil && w == trainer.Current {
+		return p.rollFar(keys)
+	}
 	err = p.learner.With(w, func() error {
 		samples, err = p.rollAll(keys)
 		return err
@@ -122,6 +127,23 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) (samples []trainer.
 // asked is the state in which every episode of a prompt begins: row 0 holds all of the prompt
 // but its last token, so that each episode reads that for itself and has what follows.
 func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
+	v, err := p.question(k)
+	if err != nil {
+		return nil, err
+	}
+	last := len(v.unread.IDs) - 1
+	head := v.unread
+	head.IDs = head.IDs[:last]
+	d.Clear(0)
+	if _, err := d.Extend(0, head); err != nil {
+		return nil, err
+	}
+	v.unread = vlm.Stretch{IDs: v.unread.IDs[last:]}
+	return v, nil
+}
+
+// question is a voice that has read a prompt's tokens and pictures, and has no row in a decoder.
+func (p *Policy) question(k trainer.Key) (*voice, error) {
 	q, err := p.Ask(k.Prompt)
 	if err != nil {
 		return nil, err
@@ -136,18 +158,8 @@ func (p *Policy) asked(d *vlm.Decoder, k trainer.Key) (*voice, error) {
 		return nil, err
 	}
 	v.album.Clip = v.films.chosen()
-	if v.prompt, err = v.Code(text, v.album.Pictures); err != nil {
-		return nil, err
-	}
-	last := len(v.unread.IDs) - 1
-	head := v.unread
-	head.IDs = head.IDs[:last]
-	d.Clear(0)
-	if _, err := d.Extend(0, head); err != nil {
-		return nil, err
-	}
-	v.unread = vlm.Stretch{IDs: v.unread.IDs[last:]}
-	return v, nil
+	v.prompt, err = v.Code(text, v.album.Pictures)
+	return v, err
 }
 
 // play is one episode.
@@ -186,7 +198,7 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 		said = v.texts[n-1]
 	}
 	worth := asks.end(said)
-	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Entropy: v.spread, Worth: worth, Lost: asks.lost(), films: v.films}
+	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Entropy: v.spread, Worth: worth, Lost: cmp.Or(v.lost, asks.lost()), films: v.films}
 	if e.Lost != nil && ctx.Err() != nil {
 		return s, ctx.Err() // the run is interrupted
 	}

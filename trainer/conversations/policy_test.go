@@ -34,6 +34,13 @@ func policy(t *testing.T, adapted bool, train ...string) *conversations.Policy {
 // sized is one of another width, and so many layers.
 func sized(t testing.TB, width, layers int, adapted bool, train ...string) *conversations.Policy {
 	t.Helper()
+	p, _ := withAdapter(t, width, layers, adapted, train...)
+	return p
+}
+
+// withAdapter is sized, with the adapter.
+func withAdapter(t testing.TB, width, layers int, adapted bool, train ...string) (*conversations.Policy, *nn.Adapters) {
+	t.Helper()
 	be, err := cpu.New()
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +97,7 @@ func sized(t testing.TB, width, layers int, adapted bool, train ...string) *conv
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Free(); k.Close(); be.Close() })
-	return p
+	return p, a
 }
 
 // cropping answers every turn with a crop that depends on what was said.

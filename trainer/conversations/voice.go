@@ -31,6 +31,7 @@ type voice struct {
 	films  *films          // the prompt's clips; nil: there are none
 	text   string          // what the user said
 	meta   string          // what the question's list says beside it
+	lost   error           // an engine failed it
 
 	number, row int // of its key, and of the decoder
 	events      chan<- event
@@ -48,16 +49,12 @@ func (v voice) begun(k trainer.Key) *voice {
 const mostOfTurn = 512
 
 // Sample draws a turn, token by token, until its end.
-func (v *voice) Sample(ctx context.Context, _ []int32, _ []tools.Picture) (tools.Sampled, error) {
+func (v *voice) Sample(ctx context.Context, short []int32, _ []tools.Picture) (tools.Sampled, error) {
+	if v.events == nil {
+		return v.sampleFar(ctx, short)
+	}
 	var s tools.Sampled
-	k := v.p.Speaker
-	room := v.p.Turn
-	if room == 0 {
-		room = mostOfTurn
-	}
-	if l := v.p.Limits; l.Tokens > 0 {
-		room = min(room, l.Tokens-v.said)
-	}
+	k, room := v.p.Speaker, v.room()
 	for s.Cut = true; len(s.IDs) < room; {
 		if err := ctx.Err(); err != nil {
 			return s, err
@@ -78,6 +75,18 @@ func (v *voice) Sample(ctx context.Context, _ []int32, _ []tools.Picture) (tools
 	s.Text = k.Tokens.DecodePlain(s.IDs)
 	v.texts = append(v.texts, s.Text)
 	return s, nil
+}
+
+// room is how many tokens a turn may have.
+func (v *voice) room() int {
+	room := v.p.Turn
+	if room == 0 {
+		room = mostOfTurn
+	}
+	if l := v.p.Limits; l.Tokens > 0 {
+		room = min(room, l.Tokens-v.said)
+	}
+	return room
 }
 
 // draw draws what follows the tokens of its row, and says how likely that was in the distribution

@@ -18,6 +18,7 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 		return
 	}
 	e.checkServed(doc.Report)
+	e.checkEngine(doc.Report)
 	if p.Overlong != nil {
 		p.Overlong.Check(under("episode.overlong", doc.Report))
 	}

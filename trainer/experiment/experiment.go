@@ -83,6 +83,7 @@ func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 	e.doc, e.lists = doc, new(prompts.Lists)
 	e.applyPresets()
 	doc.Decode("", &e)
+	e.correctEngine()
 	e.readStages()
 	e.check(doc)
 	if err := doc.Err(); err != nil {

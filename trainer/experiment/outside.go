@@ -41,6 +41,9 @@ func (e *Experiment) outside() []string {
 			}
 		}
 	}
+	if e.Episode != nil {
+		all = append(all, e.Episode.Engine.engineMissing()...)
+	}
 	if e.Episode != nil && e.Episode.Exec != nil {
 		x := e.Episode.Exec
 		if _, err := exec.LookPath(x.Command[0]); err != nil {

@@ -142,6 +142,7 @@ type Evaluate struct {
 	Seed    int    `toml:"seed" range:"[0,inf)" doc:"the same in every evaluation"`
 	Width   int    `toml:"width" range:"[0,16384]" of:"pictures" doc:"pixels of a held-out picture, with height; 0: as [sampler] says"`
 	Height  int    `toml:"height" range:"[0,16384]" of:"pictures" doc:"pixels of a held-out picture, with width"`
+	Turns   int    `toml:"turns" range:"[0,1e4]" of:"tokens" doc:"answers of the model at most in a held-out episode; 0: as [episode] says. More than training has are how Mini-o3 is evaluated; episode.tokens and episode.pictures stay"`
 	Frames  int    `toml:"frames" range:"[0,4096]" of:"pictures" doc:"of a held-out clip; 0: as [sampler] says"`
 	Weights string `toml:"weights" enum:"current,ema" doc:"which are evaluated: those that are trained, or where optim.ema keeps one their moving average"`
 	// Guided, where it is set, is shown beside: what training gained is more than guidance gives for nothing, or it is not.
@@ -173,6 +174,7 @@ type Episode struct {
 	Clips     *Clips              `toml:"clips" doc:"how clips that questions name (meta.clip) are read"`
 	Exec      *program.Options    `toml:"exec" doc:"what runs the code that a model writes (pyvision, deepeyes_v2)"`
 	Served    []Served            `toml:"tool" doc:"tools behind servers and programs, beside those of protocol darkroom, or in the place of one of the same name; search is what protocols vrag and deepeyes_v2 find pages with, and image_search what deepeyes_v2 asks about the prompt's picture"`
+	Engine    *Engine             `toml:"engine" doc:"a server that draws the tokens of training's episodes: vLLM or SGLang; evaluations are drawn here, and what a run draws is no function of its seed then"`
 	Silence   bool                `toml:"silence" doc:"answers that ran out of turns count in their group, and are not trained on (Mini-o3)"`
 }
 

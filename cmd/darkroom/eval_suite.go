@@ -1,0 +1,267 @@
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/suites"
+	"github.com/darkroom-rl/darkroom/trainer/trained"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// darkroom eval --model DIR --suite NAME:FILE: a vision-language model answers published questions, and what it scores
+// is written with all that it depends on.
+
+// suiteOptions are eval's flags of suites.
+type suiteOptions struct {
+	askOptions
+	suites []string
+	first  int
+	out    string
+}
+
+func (o *suiteOptions) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&o.suites, "suite", nil, "`NAME:FILE` of questions ("+strings.Join(suites.Names(), ", ")+") that a vision-language model answers; may be given several times")
+	f.StringVar(&o.model, "model", "", "of suites: folder `DIR` of the model, or embed:tiny-vlm (default: the run's)")
+	f.StringVar(&o.run, "run", "", "of suites: `RUN` or checkpoint: its model with what was trained")
+	weightsFlag(cmd, &o.weights)
+	f.StringVar(&o.lora, "lora", "", "of suites: adapter, a folder of PEFT's")
+	f.StringVar(&o.protocol, "protocol", "", "of suites: `NAME` of how tools are called (default: the run's, or deepeyes)")
+	f.IntVar(&o.turns, "turns", 0, "of suites: answers of the model at most (default: the run's, or 6)")
+	f.IntVar(&o.tokens, "tokens", 0, "of suites: of one answer at most (default: the run's, or 2048)")
+	f.Float64Var(&o.temperature, "temperature", 0, "of suites: of drawing; 0: the likeliest token")
+	f.StringVar(&o.dtype, "dtype", "", "of suites: bf16 or f32 (default: the run's, or bf16)")
+	f.IntVar(&o.first, "first", 0, "of suites: only so many questions; 0: all")
+	f.StringVar(&o.out, "out", ".", "of suites: folder `DIR` for NAME.json, NAME.jsonl and the card NAME.md")
+}
+
+// ownFlags are those that mean nothing without --suite.
+var ownFlags = []string{"model", "run", "weights", "lora", "protocol", "turns", "tokens", "temperature", "dtype", "first", "out"}
+
+func (o *suiteOptions) check(cmd *cobra.Command) error {
+	o.question = "of the suite"
+	var wrong []string
+	if err := o.askOptions.check(cmd); err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	var names []string
+	for _, s := range o.suites {
+		name, file, ok := strings.Cut(s, ":")
+		switch {
+		case !ok || file == "":
+			wrong = append(wrong, fmt.Sprintf("--suite %q: write NAME:FILE, such as vstar:test_questions.jsonl", s))
+		case !slices.Contains(suites.Names(), name):
+			wrong = append(wrong, fmt.Sprintf("--suite %q is not known: %s are", name, strings.Join(suites.Names(), ", ")))
+		case slices.Contains(names, name):
+			wrong = append(wrong, fmt.Sprintf("--suite %s is there twice: its result has one place", name))
+		}
+		names = append(names, name)
+	}
+	for _, flag := range []string{"reward", "pairs"} {
+		if cmd.Flags().Changed(flag) {
+			wrong = append(wrong, fmt.Sprintf("--%s judges rewards, and --suite a model: one of them", flag))
+		}
+	}
+	if o.first < 0 {
+		wrong = append(wrong, fmt.Sprintf("--first %d: 1 or more", o.first))
+	}
+	if len(wrong) > 0 {
+		return usageError{errors.New(strings.Join(wrong, "\n"))}
+	}
+	return nil
+}
+
+func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
+	var sets []*suites.Set
+	for _, s := range o.suites { // before a model is opened
+		name, file, _ := strings.Cut(s, ":")
+		set, err := suites.Open(name, file)
+		if err != nil {
+			return usageError{err}
+		}
+		if o.first > 0 && o.first < len(set.Questions) {
+			set.Questions = set.Questions[:o.first:o.first]
+		}
+		sets = append(sets, set)
+	}
+	r, e, err := o.asked(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	protocol, err := e.Play()
+	if err != nil {
+		return usageError{err}
+	}
+	dir, err := assets.Resolve(o.model)
+	if err != nil {
+		return usageError{err}
+	}
+	be, err := openDevice(o.device)
+	if err != nil {
+		return err
+	}
+	defer be.Close()
+	speaker, free, err := o.speaker(r, dir, tensor.NewPool(be))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, free()) }()
+	p := &conversations.Policy{Speaker: speaker, Protocol: protocol, Limits: e.Limits(), Turn: e.TurnTokens, Sampling: e.Sampling, Exec: e.Exec, Parallel: e.Parallel,
+		Draws: trainer.Draws{Root: rng.New(o.seed), Fixed: true}, Context: cmd.Context()}
+	how, err := o.how(r, e, dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	var all []suites.Result
+	for _, set := range sets {
+		answers, err := o.answers(cmd, p, e, set)
+		if err != nil {
+			return err
+		}
+		result := set.Result(answers, how)
+		if err := write(o.out, result, answers); err != nil {
+			return err
+		}
+		all = append(all, result)
+	}
+	return emit(cmd, all, func(w io.Writer) { o.print(w, all) })
+}
+
+// answers has the model answer a set's questions, some at a time.
+func (o *suiteOptions) answers(cmd *cobra.Command, p *conversations.Policy, e *experiment.Episode, set *suites.Set) (all []suites.Answer, err error) {
+	p.Ask = func(n int) (conversations.Question, error) {
+		m, err := set.Questions[n].Picture()
+		if err != nil {
+			return conversations.Question{}, err
+		}
+		q := conversations.Asked(set.Questions[n].Prompt, m)
+		if e.System != "" {
+			q.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(e.System)}}, q.Messages...)
+		}
+		return q, nil
+	}
+	bar := newProgress(cmd.ErrOrStderr(), set.Name)
+	defer bar.end()
+	portion := 4 * max(1, e.Parallel)
+	for from := 0; from < len(set.Questions); from += portion {
+		var keys []trainer.Key
+		for n := from; n < min(from+portion, len(set.Questions)); n++ {
+			keys = append(keys, trainer.Key{Prompt: n})
+		}
+		p.Progress = func(done, _ int) { bar.set(from+done, len(set.Questions)) }
+		samples, err := p.Roll(trainer.Current, keys)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", set.Name, err)
+		}
+		for i, s := range samples {
+			q, said := set.Questions[from+i], conversations.EpisodeOf(s)
+			if said.Lost != nil {
+				return nil, fmt.Errorf("%s, question %s: %w", set.Name, q.ID, said.Lost)
+			}
+			a := suites.Answer{ID: q.ID, Category: q.Category, Prompt: q.Prompt, Turns: said.Texts, End: string(said.End), Truth: q.Answer}
+			reply := said.Answer
+			if reply == "" {
+				reply = a.Said()
+			}
+			a.Right = set.Right(q, reply)
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}
+
+// how is what results depend on beside the questions.
+func (o *suiteOptions) how(r *trained.Run, e *experiment.Episode, dir string) (suites.How, error) {
+	limits := e.Limits()
+	h := suites.How{Model: o.model, Protocol: e.Protocol, System: e.System, Version: readBuild().String(),
+		Limits:   map[string]int{"turns": limits.Turns, "tokens": limits.Tokens, "pictures": limits.Pictures, "tokens of a turn": e.TurnTokens},
+		Sampling: map[string]any{"temperature": e.Sampling.Temperature, "likeliest tokens": e.Sampling.TopK, "top_p": e.Sampling.TopP, "min_p": e.Sampling.MinP, "repetition_penalty": e.Sampling.Repetition, "seed": o.seed, "dtype": cmp.Or(o.dtype, "bf16")}}
+	folders := []string{dir}
+	if r != nil {
+		h.Model, folders = o.run, append(folders, r.Checkpoint.Dir)
+	}
+	if o.lora != "" {
+		folders = append(folders, o.lora)
+	}
+	var err error
+	h.Weights, err = sumOfFolders(folders)
+	return h, err
+}
+
+// sumOfFolders is SHA-256 of the names and bytes of models' files.
+func sumOfFolders(folders []string) (string, error) {
+	h := sha256.New()
+	for _, dir := range folders {
+		for _, pattern := range []string{"*.safetensors", "*.json", "*.jinja", "merges.txt"} {
+			names, err := filepath.Glob(filepath.Join(dir, pattern))
+			if err != nil {
+				return "", err
+			}
+			for _, name := range names {
+				f, err := os.Open(name)
+				if err != nil {
+					return "", err
+				}
+				fmt.Fprintf(h, "%s\n", filepath.Base(name))
+				_, err = io.Copy(h, f)
+				if err := errors.Join(err, f.Close()); err != nil {
+					return "", fmt.Errorf("reading %s: %w", name, err)
+				}
+			}
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+// write writes a result, what was said, and the card.
+func write(dir string, r suites.Result, answers []suites.Answer) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	var lines strings.Builder
+	for _, a := range answers {
+		line, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		lines.Write(append(line, '\n'))
+	}
+	for ending, content := range map[string]string{".json": string(text) + "\n", ".jsonl": lines.String(), ".md": r.Card()} {
+		if err := os.WriteFile(filepath.Join(dir, r.Suite+ending), []byte(content), 0o644); err != nil {
+			return fmt.Errorf("writing the result: %w", err)
+		}
+	}
+	return nil
+}
+
+func (o *suiteOptions) print(w io.Writer, all []suites.Result) {
+	t := table{header: []string{"SUITE", "QUESTIONS", ">RIGHT", ">95 %", ">UNENDED"}}
+	for _, r := range all {
+		t.add(r.Suite, fmt.Sprintf("%d/%d", r.Questions, r.Of), fmt.Sprintf("%.1f %%", 100*r.Accuracy.Value), fmt.Sprintf("%.1f to %.1f", 100*r.Accuracy.Low, 100*r.Accuracy.High), fmt.Sprint(r.Unended))
+	}
+	t.write(w)
+	for _, r := range all {
+		fmt.Fprintf(w, "written: %s\n", filepath.Join(o.out, r.Suite+".md"))
+	}
+}

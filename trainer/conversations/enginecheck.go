@@ -1,0 +1,177 @@
+package conversations
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/engine"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// The check of an engine (engine.go): the words of a question behind its first picture are scored there and here, and a
+// few tokens are drawn there and scored here. Four sequences of numbers are compared by the root mean square of their
+// differences:
+//
+//	here      by the weights as they are, with the pictures: the engine must lie within the tolerance
+//	blind     the same with grey pictures: an engine that lies nearer to this does not see them
+//	before    by the weights that were loaded before: an engine that lies nearer to this has not taken the new ones,
+//	          and one that says what it said before, to the bit, has not either
+//	untold    of the tokens that it drew, at temperature 1: log-probabilities before the temperature
+//
+// Prompts' log-probabilities are at temperature 1 in both engines.
+
+// A probe is a question, and what was said of it at one version of the weights.
+type probe struct {
+	v            *voice
+	ours, theirs []float64
+}
+
+// drawnInCheck is how many tokens an engine draws to be checked.
+const drawnInCheck = 16
+
+// felt is how far log-probabilities must move before it counts that an engine's did not.
+const felt = 1e-3
+
+// checkFar holds the engine to our own network.
+func (p *Policy) checkFar(ctx context.Context, k trainer.Key) error {
+	f := p.Far
+	v := (*voice)(nil)
+	if f.probe != nil {
+		v = f.probe.v
+	} else {
+		var err error
+		if v, err = p.question(k); err != nil {
+			return err
+		}
+	}
+	q, err := f.question(v, v.prompt.Engine)
+	if err != nil {
+		return err
+	}
+	q.Score, q.Most = true, drawnInCheck
+	a, err := f.Ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	if f.probe == nil {
+		f.base = a.Version
+	}
+	all := append(append([]int32(nil), q.IDs...), a.IDs...)
+	here, err := p.scores(all, v.album.Pictures, 1)
+	if err != nil {
+		return err
+	}
+	blind, err := p.scores(all, grey(v.album.Pictures), 1)
+	if err != nil {
+		return err
+	}
+	told, err := p.scores(all, v.album.Pictures, p.Sampling.Temperature)
+	if err != nil {
+		return err
+	}
+	at := q.Scored(a)
+	if len(at) < 2 {
+		return engine.Refuse(engine.NoLogProbs, "the engine at %s scores %d words of the question", f.URL, len(at))
+	}
+	now := &probe{v: v, ours: picked(here, at), theirs: picked(a.Scores, at)}
+	n := len(q.IDs)
+	if err := f.compare(now, picked(blind, at), len(q.Pictures) > 0); err != nil {
+		return err
+	}
+	if d := apart(a.LogProbs, told[n:]); d > f.Tolerance {
+		if apart(a.LogProbs, here[n:]) < d/2 {
+			return engine.Refuse(engine.OtherNumbers, "of tokens drawn at temperature %v the engine at %s says how likely they are at temperature 1: start vLLM with --logprobs-mode processed_logprobs", p.Sampling.Temperature, f.URL)
+		}
+		return engine.Refuse(engine.OtherNumbers, "tokens that the engine at %s drew have log-probabilities that lie %.3g from ours (episode.engine.tolerance is %v)", f.URL, d, f.Tolerance)
+	}
+	f.probe = now
+	return nil
+}
+
+// compare finds what an engine's scores are nearest to.
+func (f *Far) compare(now *probe, blind []float64, pictures bool) error {
+	f.Gap = apart(now.theirs, now.ours)
+	nearer := func(other []float64) bool {
+		return apart(now.ours, other) > felt && apart(now.theirs, other) < f.Gap/2
+	}
+	if before := f.probe; before != nil {
+		moved := apart(now.ours, before.ours)
+		if nearer(before.ours) || moved > felt && apart(now.theirs, before.theirs) == 0 {
+			return engine.Refuse(engine.Stale, "the engine at %s was given the adapter %s, and scores the question's words as by the one before it, from which ours moved by %.3g", f.URL, f.name, moved)
+		}
+	}
+	if pictures && nearer(blind) {
+		return engine.Refuse(engine.LostPictures, "what the engine at %s says of the words behind a picture lies %.3g from ours, and nearer to what we say behind a grey one", f.URL, f.Gap)
+	}
+	if !(f.Gap <= f.Tolerance) {
+		return engine.Refuse(engine.OtherNumbers, "what the engine at %s says of a question's words lies %.3g from ours, and episode.engine.tolerance is %v: it has other weights, another precision, or sees other pictures", f.URL, f.Gap, f.Tolerance)
+	}
+	return nil
+}
+
+// scores are log p of every token behind those before it, 0 for the first.
+func (p *Policy) scores(ids []int32, pictures []tools.Picture, temperature float64) ([]float64, error) {
+	k := p.Speaker
+	var shown []*vision.Image
+	for _, m := range pictures {
+		shown = append(shown, m.Image)
+	}
+	s := vlm.Stretch{IDs: ids}
+	var err error
+	if s.Pictures, err = k.Patches(shown); err != nil {
+		return nil, err
+	}
+	tp := k.Tape(false)
+	defer tp.Reset()
+	hidden, err := k.Model.Hidden(tp, s)
+	if err != nil {
+		return nil, err
+	}
+	var before []int32
+	for i := range ids[1:] {
+		before = append(before, int32(i))
+	}
+	out := []float64{0}
+	for _, x := range k.Model.LogProbs(tp, hidden, before, ids[1:], float32(temperature)).F32() {
+		out = append(out, float64(x))
+	}
+	return out, nil
+}
+
+// grey are pictures of the same sizes without anything on them.
+func grey(pictures []tools.Picture) []tools.Picture {
+	out := make([]tools.Picture, len(pictures))
+	for i, p := range pictures {
+		m := vision.New(p.Width, p.Height)
+		for j := range m.Pix {
+			m.Pix[j] = 128
+		}
+		p.Image = m
+		out[i] = p
+	}
+	return out
+}
+
+func picked(x []float64, at []int) (out []float64) {
+	for _, i := range at {
+		out = append(out, x[i])
+	}
+	return out
+}
+
+// apart is the root mean square of differences.
+func apart(a, b []float64) float64 {
+	sum := 0.0
+	for i := range a {
+		d := a[i] - b[i]
+		sum += float64(d * d)
+	}
+	return math.Sqrt(sum / float64(max(1, len(a))))
+}
+
+// stopped reports whether an error only says that something else ended the work.
+func stopped(err error) bool { return errors.Is(err, context.Canceled) }

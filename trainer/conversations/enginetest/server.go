@@ -1,0 +1,338 @@
+package enginetest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// A Server is an engine. Its fault begins with request From of those that draw, counted from 0.
+type Server struct {
+	*httptest.Server
+	Fault string
+	From  int
+
+	one      sync.Mutex
+	open     func() (*conversations.Speaker, error)
+	base     *conversations.Speaker
+	loaded   map[string]*conversations.Speaker
+	first    string // the adapter that was loaded first
+	asked    int
+	stop     chan struct{}
+	problems []error
+}
+
+// Serve serves a folder's model, which open opens anew for every adapter.
+func Serve(open func() (*conversations.Speaker, error)) (*Server, error) {
+	s := &Server{open: open, loaded: map[string]*conversations.Speaker{}, stop: make(chan struct{})}
+	var err error
+	if s.base, err = open(); err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	for path, answer := range map[string]func(*conversations.Speaker, map[string]json.RawMessage) (any, error){
+		"/generate": s.sglang, "/inference/v1/generate": s.vllm, "/v1/chat/completions/render": s.render,
+	} {
+		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, path, answer) })
+	}
+	for _, path := range []string{"/load_lora_adapter", "/v1/load_lora_adapter"} {
+		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.change(w, r, s.load) })
+	}
+	for _, path := range []string{"/unload_lora_adapter", "/v1/unload_lora_adapter"} {
+		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.change(w, r, s.unload) })
+	}
+	s.Server = httptest.NewServer(mux)
+	return s, nil
+}
+
+// Close ends it. The error is what it met that no client should have sent.
+func (s *Server) Close() error {
+	close(s.stop)
+	s.Server.Close()
+	errs := append(s.problems, s.base.Close())
+	for _, k := range s.loaded {
+		errs = append(errs, k.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Loaded is how many adapters it holds.
+func (s *Server) Loaded() int {
+	s.one.Lock()
+	defer s.one.Unlock()
+	return len(s.loaded)
+}
+
+// serve answers one request at a time: the network is not shared.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, path string, answer func(*conversations.Speaker, map[string]json.RawMessage) (any, error)) {
+	var body map[string]json.RawMessage
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	fault := ""
+	s.one.Lock()
+	if s.asked >= s.From {
+		fault = s.Fault
+	}
+	if !strings.HasSuffix(path, "render") {
+		s.asked++
+	}
+	s.one.Unlock()
+	switch fault {
+	case "slow":
+		select {
+		case <-r.Context().Done():
+		case <-s.stop:
+		}
+		return
+	case "dies":
+		if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			_ = c.Close()
+		}
+		return
+	case "garbage":
+		fmt.Fprint(w, "<html>all is well</html>")
+		return
+	}
+	s.one.Lock()
+	defer s.one.Unlock()
+	k, name := s.base, text(body["lora_path"])+text(body["model"])
+	if on, ok := s.loaded[name]; ok {
+		k = on
+	} else if strings.HasPrefix(name, "darkroom-") {
+		http.Error(w, fmt.Sprintf("no adapter %q", name), http.StatusNotFound)
+		return
+	}
+	if fault == "stale weights" {
+		k = s.loaded[s.first]
+	}
+	if body["fault"], _ = json.Marshal(fault); fault == "stale name" {
+		body["model"], _ = json.Marshal("darkroom-0-old")
+	}
+	reply, err := answer(k, body)
+	if err != nil {
+		s.problems = append(s.problems, err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(reply)
+}
+
+func text(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s)
+	return s
+}
+
+// change loads or unloads.
+func (s *Server) change(w http.ResponseWriter, r *http.Request, do func(name, path string) error) {
+	var body struct {
+		Name string `json:"lora_name"`
+		Path string `json:"lora_path"`
+	}
+	s.one.Lock()
+	defer s.one.Unlock()
+	err := json.NewDecoder(r.Body).Decode(&body)
+	if err == nil {
+		err = do(body.Name, body.Path)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	fmt.Fprint(w, `{"success": true}`)
+}
+
+func (s *Server) load(name, path string) error {
+	k, err := s.open()
+	if err != nil {
+		return err
+	}
+	file, err := conversations.Known(k.Params).Open(path)
+	if err != nil {
+		return errors.Join(err, k.Close())
+	}
+	defer file.Close()
+	if _, err := file.AddTo(k.Params); err != nil {
+		return errors.Join(err, k.Close())
+	}
+	if s.loaded[name] = k; s.first == "" {
+		s.first = name
+	}
+	return nil
+}
+
+func (s *Server) unload(name, _ string) error {
+	k, ok := s.loaded[name]
+	if !ok {
+		return fmt.Errorf("no adapter %q", name)
+	}
+	if name == s.first && s.Fault == "stale weights" {
+		return nil
+	}
+	delete(s.loaded, name)
+	return k.Close()
+}
+
+// pictures are read from data URLs, or base64 alone.
+func pictures(addresses []string) (all []*vision.Image, err error) {
+	for _, a := range addresses {
+		_, data, _ := strings.Cut(a, "base64,")
+		raw, err := base64.StdEncoding.DecodeString(data)
+		if err != nil {
+			return nil, err
+		}
+		m, err := vision.Decode(raw, vision.Limits{})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// drawn are tokens with their log-probabilities.
+type drawn struct {
+	ids    []int32
+	logs   []float64
+	cut    bool
+	read   int
+	prompt []float64 // of the question's tokens, NaN first
+	asked  []int32
+}
+
+// asking is a request, whatever its protocol.
+type asking struct {
+	ids         []int32 // with all places
+	pictures    []*vision.Image
+	most        int
+	temperature float64
+	end         int32
+	banned      map[string]float64
+	fault       string
+}
+
+// draw draws: one forward pass a token, which is slow and plain.
+func (s *Server) draw(k *conversations.Speaker, a asking) (d drawn, err error) {
+	d.asked, d.read = a.ids, len(a.ids)
+	if a.fault == "grey pictures" {
+		for i, m := range a.pictures {
+			grey := vision.New(m.Width, m.Height)
+			for j := range grey.Pix {
+				grey.Pix[j] = 128
+			}
+			a.pictures[i] = grey
+		}
+	}
+	all := append([]int32(nil), a.ids...)
+	most := a.most
+	if a.fault == "too many tokens" {
+		most += 3
+	}
+	key := rng.New(uint64(s.asked))
+	for d.cut = true; len(d.ids) < most; {
+		rows, err := logits(k, all, a.pictures)
+		if err != nil {
+			return d, err
+		}
+		if d.prompt == nil {
+			d.prompt = append(d.prompt, math.NaN())
+			for i, id := range a.ids[1:] {
+				d.prompt = append(d.prompt, logProb(rows[i], int(id), 1))
+			}
+		}
+		free := rows[len(rows)-1]
+		last := copied(free)
+		for id := range last {
+			if _, ok := a.banned[fmt.Sprint(id)]; ok && a.fault != "banned" {
+				last[id] = float32(math.Inf(-1))
+			}
+		}
+		u, sum, at := key.Step(len(d.ids)).Draw().Float64(), 0.0, 0
+		for id := range last {
+			if p := math.Exp(logProb(last, id, a.temperature)); p > 0 {
+				at = id
+				if sum += p; u < sum {
+					break
+				}
+			}
+		}
+		if at == int(a.end) && a.fault == "too many tokens" {
+			at = 0
+		}
+		t := a.temperature
+		if a.fault == "temperature" {
+			t = 1
+		}
+		lp := logProb(free, at, t)
+		d.ids, d.logs, all = append(d.ids, int32(at)), append(d.logs, lp), append(all, int32(at))
+		if at == int(a.end) {
+			d.cut = false
+			break
+		}
+	}
+	switch a.fault {
+	case "wrong ids":
+		d.ids[0] = int32(k.Model.Text.Vocabulary)
+	case "another tokenizer":
+		d.asked = append([]int32(nil), d.asked...)
+		d.asked[len(d.asked)-2]++
+	case "another precision":
+		for i := range d.prompt {
+			d.prompt[i] += float64(i%3) - 1
+		}
+	}
+	return d, nil
+}
+
+// logits are those behind every token.
+func logits(k *conversations.Speaker, ids []int32, shown []*vision.Image) (rows [][]float32, err error) {
+	s := vlm.Stretch{IDs: ids}
+	if s.Pictures, err = k.Patches(shown); err != nil {
+		return nil, err
+	}
+	tp := k.Tape(false)
+	defer tp.Reset()
+	hidden, err := k.Model.Hidden(tp, s)
+	if err != nil {
+		return nil, err
+	}
+	out := k.Model.Logits(tp, hidden)
+	flat, width := out.F32(), out.Dim(-1)
+	for i := range ids {
+		rows = append(rows, copied(flat[i*width:(i+1)*width]))
+	}
+	return rows, nil
+}
+
+func copied(x []float32) []float32 { return append([]float32(nil), x...) }
+
+func logProb(row []float32, id int, temperature float64) float64 {
+	top, sum := math.Inf(-1), 0.0
+	for _, x := range row {
+		top = max(top, float64(x)/temperature)
+	}
+	for _, x := range row {
+		sum += math.Exp(float64(x)/temperature - top)
+	}
+	return float64(row[id])/temperature - top - math.Log(sum)
+}
+
+// encoded is a picture as the fake's vLLM keeps it: its PNG.
+func encoded(m *vision.Image) (string, error) {
+	var file bytes.Buffer
+	err := vision.EncodePNG(&file, m)
+	return "base64," + base64.StdEncoding.EncodeToString(file.Bytes()), err
+}
