@@ -124,16 +124,16 @@ func TestEngineIsChecked(t *testing.T) {
 	for _, c := range []struct{ kinds, fault, want, says string }{
 		{"vllm sglang", "wrong ids", engine.WrongIDs, "of a vocabulary of"},
 		{"vllm sglang", "another tokenizer", engine.WrongIDs, "its tokenizer is another"},
-		{"vllm sglang", "banned", engine.WrongIDs, "which is banned"},
+		{"vllm", "banned", engine.WrongIDs, "which is banned"},
 		{"vllm sglang", "dropped pictures", engine.LostPictures, "picture"},
 		{"vllm sglang", "grey pictures", engine.LostPictures, "nearer to what we say behind a grey one"},
 		{"vllm", "another processor", engine.LostPictures, "places there and"},
-		{"vllm sglang", "another precision", engine.OtherNumbers, "tolerance is 0.2"},
-		{"vllm sglang", "temperature", engine.OtherNumbers, "--logprobs-mode processed_logprobs"},
-		{"vllm sglang", "no log-probabilities", engine.NoLogProbs, "log-probabilities"},
-		{"vllm sglang", "too many tokens", engine.TooMany, "at most 16"},
-		{"vllm sglang", "garbage", engine.Unreadable, "<html>"},
-		{"vllm sglang", "dies", "", "EOF"},
+		{"vllm", "another precision", engine.OtherNumbers, "tolerance is 0.2"},
+		{"sglang", "temperature", engine.OtherNumbers, "--logprobs-mode processed_logprobs"},
+		{"sglang", "no log-probabilities", engine.NoLogProbs, "log-probabilities"},
+		{"vllm", "too many tokens", engine.TooMany, "at most 16"},
+		{"vllm", "garbage", engine.Unreadable, "<html>"},
+		{"sglang", "dies", "", "EOF"},
 		{"vllm", "stale name", engine.Stale, "darkroom-0-old"},
 	} {
 		for _, kind := range strings.Fields(c.kinds) {

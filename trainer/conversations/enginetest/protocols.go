@@ -56,7 +56,7 @@ func (s *Server) sglang(k *conversations.Speaker, body map[string]json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	a.fault = fault
+	a.fault, a.score = fault, start == 0
 	if a.pictures, err = pictures(addresses); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (s *Server) vllm(k *conversations.Speaker, body map[string]json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	a.fault, a.ids = fault, ids
+	a.fault, a.ids, a.score = fault, ids, p.Prompt != nil
 	if a.pictures, err = pictures(f.Data["image"]); err != nil {
 		return nil, err
 	}
@@ -179,9 +179,6 @@ func (s *Server) vllm(k *conversations.Speaker, body map[string]json.RawMessage)
 	}
 	var prompt []object
 	for i, lp := range d.prompt {
-		if p.Prompt == nil {
-			break
-		}
 		if prompt = append(prompt, nil); !math.IsNaN(lp) {
 			prompt[i] = object{strconv.Itoa(int(d.asked[i])): object{"logprob": lp}}
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -222,9 +224,10 @@ type asking struct {
 	end         int32
 	banned      map[string]float64
 	fault       string
+	score       bool // the question's own tokens, too
 }
 
-// draw draws: one forward pass a token, which is slow and plain.
+// draw draws.
 func (s *Server) draw(k *conversations.Speaker, a asking) (d drawn, err error) {
 	d.asked, d.read = a.ids, len(a.ids)
 	if a.fault == "grey pictures" {
@@ -236,33 +239,36 @@ func (s *Server) draw(k *conversations.Speaker, a asking) (d drawn, err error) {
 			a.pictures[i] = grey
 		}
 	}
-	all := append([]int32(nil), a.ids...)
+	if a.score {
+		if d.prompt, err = scores(k, a); err != nil {
+			return d, err
+		}
+	}
 	most := a.most
 	if a.fault == "too many tokens" {
 		most += 3
 	}
+	shown, err := k.Patches(a.pictures)
+	if err != nil {
+		return d, err
+	}
+	decoder := k.Model.NewDecoder(k.Options.Pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16}, 1)
+	defer decoder.Close()
+	free, err := decoder.Extend(0, vlm.Stretch{IDs: a.ids, Pictures: shown})
+	if err != nil {
+		return d, err
+	}
 	key := rng.New(uint64(s.asked))
 	for d.cut = true; len(d.ids) < most; {
-		rows, err := logits(k, all, a.pictures)
-		if err != nil {
-			return d, err
-		}
-		if d.prompt == nil {
-			d.prompt = append(d.prompt, math.NaN())
-			for i, id := range a.ids[1:] {
-				d.prompt = append(d.prompt, logProb(rows[i], int(id), 1))
-			}
-		}
-		free := rows[len(rows)-1]
 		last := copied(free)
 		for id := range last {
 			if _, ok := a.banned[fmt.Sprint(id)]; ok && a.fault != "banned" {
 				last[id] = float32(math.Inf(-1))
 			}
 		}
-		u, sum, at := key.Step(len(d.ids)).Draw().Float64(), 0.0, 0
-		for id := range last {
-			if p := math.Exp(logProb(last, id, a.temperature)); p > 0 {
+		u, sum, at, all := key.Step(len(d.ids)).Draw().Float64(), 0.0, 0, logSum(last, a.temperature)
+		for id, x := range last {
+			if p := math.Exp(float64(x)/a.temperature - all); p > 0 {
 				at = id
 				if sum += p; u < sum {
 					break
@@ -276,12 +282,17 @@ func (s *Server) draw(k *conversations.Speaker, a asking) (d drawn, err error) {
 		if a.fault == "temperature" {
 			t = 1
 		}
-		lp := logProb(free, at, t)
-		d.ids, d.logs, all = append(d.ids, int32(at)), append(d.logs, lp), append(all, int32(at))
+		lp := float64(free[at])/t - logSum(free, t)
+		d.ids, d.logs = append(d.ids, int32(at)), append(d.logs, lp)
 		if at == int(a.end) {
 			d.cut = false
 			break
 		}
+		rows, err := decoder.Step([]int{0}, d.ids[len(d.ids)-1:])
+		if err != nil {
+			return d, err
+		}
+		free = rows[0]
 	}
 	switch a.fault {
 	case "wrong ids":
@@ -297,10 +308,11 @@ func (s *Server) draw(k *conversations.Speaker, a asking) (d drawn, err error) {
 	return d, nil
 }
 
-// logits are those behind every token.
-func logits(k *conversations.Speaker, ids []int32, shown []*vision.Image) (rows [][]float32, err error) {
-	s := vlm.Stretch{IDs: ids}
-	if s.Pictures, err = k.Patches(shown); err != nil {
+// scores are log p of a question's tokens, NaN of the first.
+func scores(k *conversations.Speaker, a asking) ([]float64, error) {
+	s := vlm.Stretch{IDs: a.ids}
+	var err error
+	if s.Pictures, err = k.Patches(a.pictures); err != nil {
 		return nil, err
 	}
 	tp := k.Tape(false)
@@ -309,25 +321,29 @@ func logits(k *conversations.Speaker, ids []int32, shown []*vision.Image) (rows 
 	if err != nil {
 		return nil, err
 	}
-	out := k.Model.Logits(tp, hidden)
-	flat, width := out.F32(), out.Dim(-1)
-	for i := range ids {
-		rows = append(rows, copied(flat[i*width:(i+1)*width]))
+	before := make([]int32, len(a.ids)-1)
+	for i := range before {
+		before[i] = int32(i)
 	}
-	return rows, nil
+	out := []float64{math.NaN()}
+	for _, x := range k.Model.LogProbs(tp, hidden, before, a.ids[1:], 1).F32() {
+		out = append(out, float64(x))
+	}
+	return out, nil
 }
 
 func copied(x []float32) []float32 { return append([]float32(nil), x...) }
 
-func logProb(row []float32, id int, temperature float64) float64 {
+// logSum is the logarithm of Σ e^(x/t).
+func logSum(row []float32, t float64) float64 {
 	top, sum := math.Inf(-1), 0.0
 	for _, x := range row {
-		top = max(top, float64(x)/temperature)
+		top = max(top, float64(x)/t)
 	}
 	for _, x := range row {
-		sum += math.Exp(float64(x)/temperature - top)
+		sum += math.Exp(float64(x)/t - top)
 	}
-	return float64(row[id])/temperature - top - math.Log(sum)
+	return top + math.Log(sum)
 }
 
 // encoded is a picture as the fake's vLLM keeps it: its PNG.
