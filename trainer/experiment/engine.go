@@ -26,7 +26,11 @@ func (e *Engine) SetDefaults() {
 }
 
 // correctEngine turns truncated importance sampling on where an engine draws the tokens and the file says nothing of it.
+// The distance from a teacher has no place for it.
 func (e *Experiment) correctEngine() {
+	if e.Loss.Objective == "distill" {
+		return
+	}
 	if e.Episode != nil && e.Episode.Engine != nil && !e.Given("loss.correction.weights") && !e.Given("loss.correction.reject") {
 		e.Loss.Correction.Weights = "token"
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
@@ -268,7 +269,10 @@ func (s *Server) draw(k *conversations.Speaker, a asking) (d drawn, err error) {
 		}
 		u, sum, at, all := key.Step(len(d.ids)).Draw().Float64(), 0.0, 0, logSum(last, a.temperature)
 		for id, x := range last {
-			if p := math.Exp(float64(x)/a.temperature - all); p > 0 {
+			if math.IsInf(float64(x), -1) {
+				continue
+			}
+			if p := portable.Exp(float64(x)/a.temperature - all); p > 0 {
 				at = id
 				if sum += p; u < sum {
 					break
@@ -341,9 +345,12 @@ func logSum(row []float32, t float64) float64 {
 		top = max(top, float64(x)/t)
 	}
 	for _, x := range row {
-		sum += math.Exp(float64(x)/t - top)
+		if math.IsInf(float64(x), -1) {
+			continue
+		}
+		sum += portable.Exp(float64(x)/t - top)
 	}
-	return top + math.Log(sum)
+	return top + portable.Log(sum)
 }
 
 // encoded is a picture as the fake's vLLM keeps it: its PNG.
