@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -32,6 +33,8 @@ func (b blobs) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
 	if info, err := s.GetInfo(ctx, name.String()); err == nil && info.Size == uint64(len(data)) {
 		return name, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience(uint64(len(data))))
+	defer cancel()
 	if _, err := s.PutBytes(ctx, name.String(), data); err != nil {
 		return name, fmt.Errorf("storing %d bytes: %w", len(data), err)
 	}
@@ -47,7 +50,14 @@ func (b blobs) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fetching %s: %w", name.Short(), errors.Join(fleet.ErrNoBlob, err))
 	}
-	data, err := s.GetBytes(ctx, name.String())
+	info, err := s.GetInfo(ctx, name.String())
+	var data []byte
+	if err == nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience(info.Size))
+		defer cancel()
+		data, err = s.GetBytes(ctx, name.String())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("fetching %s: %w", name.Short(), errors.Join(fleet.ErrNoBlob, err))
 	}
@@ -55,6 +65,11 @@ func (b blobs) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
 		return nil, fmt.Errorf("fetching %s: it has another content: %w", name.Short(), fleet.ErrNoBlob)
 	}
 	return data, nil
+}
+
+// patience is how long a blob may take, on a wire of a megabyte a second: the client gives up after 5 s by itself.
+func patience(size uint64) time.Duration {
+	return 30*time.Second + time.Duration(size>>20)*time.Second
 }
 
 // drop lets go of a blob of a store.

@@ -116,31 +116,6 @@ func (h *Hub) furnish(ctx context.Context) error {
 	return nil
 }
 
-// tries is how often something is asked of a server that does not do it.
-const tries = 5
-
-// again does something, and makes what is missing and does it once more where it fails.
-func (h *Hub) again(ctx context.Context, what string, do func(ctx context.Context) error) error {
-	var err error
-	for n := range tries {
-		if n > 0 {
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-time.After(time.Duration(n*n) * 100 * time.Millisecond):
-			}
-			_ = h.furnish(ctx) // what it cannot make fails below
-		}
-		limited, cancel := context.WithTimeout(ctx, 30*time.Second)
-		err = do(limited)
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%s, tried %d times: %w", what, tries, err)
-}
-
 // Offer is fleet.Hub's. A job that is offered once more may have been done, and only the word of it been lost.
 func (h *Hub) Offer(ctx context.Context, name fleet.Hash, j fleet.Job, isUrgent bool) error {
 	if isUrgent {
@@ -300,7 +275,7 @@ func (h *Hub) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
 		h.put[name] = data
 	}
 	h.mu.Unlock()
-	return name, h.again(ctx, "publishing", func(ctx context.Context) error {
+	return name, h.againWithin(ctx, patience(uint64(len(data))), "publishing", func(ctx context.Context) error {
 		_, err := h.blobs.Put(ctx, data)
 		return err
 	})

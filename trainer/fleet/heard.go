@@ -1,0 +1,74 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+)
+
+// What the scheduler hears of a job under way.
+
+// Begun hears that a worker took a copy. It is of no use where the job is done or unknown: then the caller withdraws
+// it. What a worker that was refused took is offered again.
+func (s *Scheduler) Begun(now time.Duration, name Hash, by string) (useful bool, again []Hash) {
+	w, t := s.seen(now, by), s.jobs[name]
+	s.starves = false // jobs come through
+	if t == nil {
+		return false, nil
+	}
+	if t.copies > 0 {
+		t.copies--
+		s.waiting--
+	}
+	if t.done || w.refused {
+		return false, s.offerAgain(now, t, nil)
+	}
+	if slices.ContainsFunc(t.tries, func(x *try) bool { return x.worker == by }) {
+		return true, nil // said twice
+	}
+	x := &try{task: t, worker: by, began: now, heard: now}
+	if len(w.tries) == 0 {
+		s.busy++
+	}
+	w.tries[x] = true
+	t.tries = append(t.tries, x)
+	t.begun++
+	if !slices.Contains(t.by, by) {
+		t.by = append(t.by, by)
+	}
+	s.begun = append(s.begun, x)
+	s.leases.push(now+s.Lease, x, nil)
+	return true, nil
+}
+
+// Beat hears that a worker is still at a job.
+func (s *Scheduler) Beat(now time.Duration, name Hash, by string) {
+	s.seen(now, by)
+	t := s.jobs[name]
+	if t == nil || t.done {
+		return
+	}
+	for _, x := range t.tries {
+		if x.worker == by {
+			x.heard = now
+			return
+		}
+	}
+	s.Begun(now, name, by) // its word was lost, or its lease had ended
+}
+
+// Failed hears that a worker could not do a job.
+func (s *Scheduler) Failed(now time.Duration, name Hash, by string) (again []Hash) {
+	s.seen(now, by)
+	t := s.jobs[name]
+	if t == nil || t.done {
+		return nil
+	}
+	for _, x := range t.tries {
+		if x.worker == by {
+			s.Counts.Failed++
+			s.drop(x)
+			return s.offerAgain(now, t, nil)
+		}
+	}
+	return nil
+}
