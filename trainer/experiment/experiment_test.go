@@ -279,6 +279,9 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := p.Stages[0]
+	if slices.ContainsFunc(s.Facts, func(f Fact) bool { return f.What == "rewards" }) {
+		t.Error("a run of one stage says its rewards twice")
+	}
 	want := []Position{{0, 9, []int{0, 1, 2, 3}}, {10, 19, []int{2, 3, 4, 5}}, {20, 29, []int{4, 5, 6, 7}}, {30, 39, []int{5, 6, 7, 8}}}
 	if !reflect.DeepEqual(s.Windows, want) {
 		t.Errorf("windows %v", s.Windows)

@@ -65,7 +65,7 @@ func (e *Experiment) Plan() (*Plan, error) {
 	p := &Plan{Name: e.Run.Name, Iterations: e.Run.Iterations, Seed: e.Run.Seed, Facts: e.facts(), Seeds: e.seeds(), Warnings: []string{}}
 	stages := e.Stages
 	if len(stages) == 0 {
-		stages = []Stage{{Iterations: e.Run.Iterations, Sampler: e.Sampler, Rollout: e.Rollout, Advantage: e.Advantage, Loss: e.Loss, Optim: e.Optim}}
+		stages = []Stage{{Iterations: e.Run.Iterations, Sampler: e.Sampler, Rollout: e.Rollout, Advantage: e.Advantage, Loss: e.Loss, Optim: e.Optim, Together: e.Together}}
 	}
 	first, whole := 0, coverage{}
 	for _, s := range stages {
