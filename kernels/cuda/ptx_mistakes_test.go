@@ -172,7 +172,7 @@ var hopperMistakes = []mistake{
 // TestPTXHopperMistakes: the backend goes on without kernels that have a mistake, or not at all.
 func TestPTXHopperMistakes(t *testing.T) {
 	if os.Getenv(ptxVariable) == "" {
-		t.Skip("five seconds of a CPU for each of them: make ptx")
+		t.Skip("up to eight seconds of a CPU for each of them: make ptx")
 	}
 	for _, m := range hopperMistakes {
 		d := ptxtest.New(90)

@@ -105,7 +105,7 @@ func report(t *testing.T, d *ptxtest.Device, ran, all map[string]int) {
 // TestPTXHopper holds products and attention by wgmma, which the copy engine feeds, near to ref.
 func TestPTXHopper(t *testing.T) {
 	if os.Getenv(ptxVariable) == "" {
-		t.Skip("a Hopper compares its kernels when it opens, five seconds of a CPU: make ptx")
+		t.Skip("a Hopper compares its kernels when it opens, eight seconds of a CPU: make ptx")
 	}
 	interpret(t, 90, "own", nearOnTensorCores)
 }
