@@ -1,6 +1,7 @@
 """A vision-language model: the embedded one is trained for an iteration, itself and by an adapter. transformers loads the
 exported folders, and PEFT the exported adapter, and must find the tokens that `darkroom ask --run` took the likeliest,
-with log-probabilities to 1e-3 (an adapter is folded into bf16).
+with log-probabilities to 1e-3; an adapter that was folded into bf16 weights is held to 5e-3, since it is rounded there.
+An adapter is asked fifty questions, each about a picture of its own; a model that was trained in full, one.
 """
 import json
 import numpy as np
@@ -32,9 +33,14 @@ sampling = {{ temperature = 5 }}
 """
 
 
+QUESTIONS = {"full": 1, "lora": 50}
+ASKED = ["what is written?", "Which digit is on the red card?", "Answer with one digit.", "what is the colour of the left card, and why?"]
+
+
 def check(check):
-    x = np.random.default_rng(0).integers(0, 255, (64, 64, 3)).astype(np.uint8)
-    Image.fromarray(x).save("seen.png")
+    for n in range(max(QUESTIONS.values())):  # 64 x 64 is not resized: transformers resizes otherwise without torchvision
+        x = np.random.default_rng(n).integers(0, 255, (64, 64, 3)).astype(np.uint8)
+        Image.fromarray(x).save(f"seen-{n}.png")
     for train in ("full", "lora"):
         try:
             trained(check, train)
@@ -47,7 +53,8 @@ def trained(check, train):
     out = "speaks-" + train
     open("s.toml", "w").write(RUN.format(train="model[.].*" if train == "full" else "lora"))
     check.run("train", "s.toml", "--out", out)
-    told = json.loads(check.run("ask", "--run", out, "--image", "seen.png", "--json", "what is written?"))["transcript"]
+    all_told = [json.loads(check.run("ask", "--run", out, "--image", f"seen-{n}.png", "--json", ASKED[n % len(ASKED)]))["transcript"]
+                for n in range(QUESTIONS[train])]
     check.run("export", out, "--as", "hub", "--dtype", "f32", "--out", f"{out}-hub")
     wanted = {"hub": lambda: loaded(f"{out}-hub")}
     if train == "lora":
@@ -55,17 +62,28 @@ def trained(check, train):
         check.run("export", f"{out}/checkpoints/000000", "--as", "hub", "--dtype", "f32", "--out", f"{out}-base")
         check.run("export", out, "--as", "peft", "--out", f"{out}-peft")
         wanted["peft"] = lambda: PeftModel.from_pretrained(loaded(f"{out}-base"), f"{out}-peft")
-    seen = AutoImageProcessor.from_pretrained(f"{out}-hub")(images=[Image.open("seen.png")], return_tensors="pt")
-    ids, mark = torch.tensor([told["tokens"]]), json.load(open(f"{out}-hub/config.json"))["image_token_id"]
+    look = AutoImageProcessor.from_pretrained(f"{out}-hub")
+    mark = json.load(open(f"{out}-hub/config.json"))["image_token_id"]
     for layout, load in wanted.items():
-        with torch.no_grad():
-            logits = load().eval()(input_ids=ids, mm_token_type_ids=(ids == mark).int(), **seen).logits[0].double()
-        drawn = [i for i, on in enumerate(told["sampled"]) if on]
-        log = torch.log_softmax(logits, -1)
-        said = told.get("model_log_prob") or told["log_prob"]
-        apart = max(abs(log[i - 1, told["tokens"][i]].item() - said[i]) for i in drawn)
-        greedy = all(log[i - 1].argmax().item() == told["tokens"][i] for i in drawn)
-        check.say(f"tiny-vlm {train}", layout, greedy and apart < 1e-3, f"log-probabilities {apart:.1e}; greedy tokens {'the same' if greedy else 'others'}")
+        model, apart, same, tokens = load().eval(), 0.0, 0, 0
+        for n, told in enumerate(all_told):
+            far, greedy, drawn = compared(model, told, look(images=[Image.open(f"seen-{n}.png")], return_tensors="pt"), mark)
+            apart, same, tokens = max(apart, far), same + greedy, tokens + drawn
+        bound = 5e-3 if (train, layout) == ("lora", "hub") else 1e-3
+        check.say(f"tiny-vlm {train}", layout, same == len(all_told) and apart < bound,
+                  f"log-probabilities {apart:.1e}; the same greedy tokens for {same} of {len(all_told)} questions, {tokens} tokens")
+
+
+def compared(model, told, seen, mark):
+    """How far apart log-probabilities are, whether all tokens are the likeliest, and how many there are."""
+    ids = torch.tensor([told["tokens"]])
+    with torch.no_grad():
+        logits = model(input_ids=ids, mm_token_type_ids=(ids == mark).int(), **seen).logits[0].double()
+    drawn = [i for i, on in enumerate(told["sampled"]) if on]
+    log = torch.log_softmax(logits, -1)
+    said = told.get("model_log_prob") or told["log_prob"]
+    apart = max(abs(log[i - 1, told["tokens"][i]].item() - said[i]) for i in drawn)
+    return apart, all(log[i - 1].argmax().item() == told["tokens"][i] for i in drawn), len(drawn)
 
 
 def loaded(folder):
