@@ -71,7 +71,7 @@ const level = 0.95
 
 // Result judges answers, one a question of Questions and in their order; there may be fewer.
 func (s *Set) Result(all []Answer, how How) Result {
-	r := Result{Suite: s.Name, File: s.File, FileSum: s.Sum, Of: len(s.Questions), Questions: len(all), Parts: map[string]Part{}, Judge: s.Rule, How: how}
+	r := Result{Suite: s.Name, File: s.File, FileSum: s.Sum, Of: s.All, Questions: len(all), Parts: map[string]Part{}, Judge: s.Rule, How: how}
 	var prompts, said []string
 	right, of := map[string][]float64{}, map[string][]int{}
 	apart := map[int]bool{}

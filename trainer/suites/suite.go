@@ -38,6 +38,7 @@ type Set struct {
 	Name, File string
 	Sum        string // SHA-256 of the file
 	Rule       string // by which answers are right, for people
+	All        int    // questions in the file, whatever is left of Questions
 	Questions  []Question
 	kind       suite
 }
@@ -102,6 +103,7 @@ func Open(name, file string) (*Set, error) {
 		s.Questions = append(s.Questions, q)
 		return nil
 	})
+	s.All = n
 	if err == nil && n == 0 {
 		err = fmt.Errorf("%s has no questions", file)
 	}
