@@ -505,7 +505,7 @@ func TestTokenObjectives(t *testing.T) {
 func TestProtocols(t *testing.T) {
 	for name, p := range tools.Presets() {
 		sets := []string{"episode.protocol=" + name}
-		if name == "pyvision" {
+		if name == "pyvision" || name == "deepeyes_v2" { // they run code
 			sets = append(sets, "episode.exec={command=['true']}")
 		}
 		e := parse(t, least, sets...)

@@ -245,10 +245,10 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("a longer run whose rates depend on its length: %v", err)
 	}
 	for sets, says := range map[string]string{
-		"rollout.prompts=nowhere.txt":      "nowhere.txt",
-		"model.lora.targets=attn.to_quark": "to_quark",
-		"stage=[{iterations=2}, {iterations=2, rollout.prompts=\"embed:scenes-heldout\"}]": "rollout.prompts of a [[stage]]",
-		"model.path=nowhere": "no such folder",
+		"rollout.prompts=nowhere.txt":                                             "nowhere.txt",
+		"model.lora.targets=attn.to_quark":                                        "to_quark",
+		"stage=[{iterations=2}, {iterations=2, rollout.prompts=\"nowhere.txt\"}]": "nowhere.txt",
+		"model.path=nowhere":                                                      "no such folder",
 		"stage=[{iterations=2}, {iterations=2, sampler.guidance=3.5, sampler.guidance_kind=\"embedded\"}]": "reads no scale of guidance, and 3.5 would be passed over",
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
