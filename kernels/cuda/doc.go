@@ -51,6 +51,9 @@
 // libnccl.so.2, too: a gathering runs when the streams of all its ranks come to it, and hangs where one
 // does not come, until it is aborted.
 //
+// The double never reads what a compiler made of the sources. Package ptxtest interprets the PTX that ships, and
+// ptx_test.go runs some of the suite on it (make ptx: more).
+//
 // # What has run on hardware
 //
 // On one H100 80GB HBM3 (driver 580, CUDA 13.0), on 2026-11-23, at commit f7a0ad7:

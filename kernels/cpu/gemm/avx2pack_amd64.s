@@ -41,11 +41,11 @@ DATA half<>+16(SB)/8, $0x00007fff00007fff
 DATA half<>+24(SB)/8, $0x00007fff00007fff
 GLOBL half<>(SB), RODATA|NOPTR, $32
 
-DATA calm<>+0(SB)/8, $0x0040000000400000
-DATA calm<>+8(SB)/8, $0x0040000000400000
-DATA calm<>+16(SB)/8, $0x0040000000400000
-DATA calm<>+24(SB)/8, $0x0040000000400000
-GLOBL calm<>(SB), RODATA|NOPTR, $32
+DATA quiet32<>+0(SB)/8, $0x0040000000400000
+DATA quiet32<>+8(SB)/8, $0x0040000000400000
+DATA quiet32<>+16(SB)/8, $0x0040000000400000
+DATA quiet32<>+24(SB)/8, $0x0040000000400000
+GLOBL quiet32<>(SB), RODATA|NOPTR, $32
 
 DATA exponent<>+0(SB)/8, $0x7f8000007f800000
 DATA exponent<>+8(SB)/8, $0x7f8000007f800000
@@ -445,7 +445,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y0, Y8, Y8
 	VCMPPS $3, Y0, Y0, Y9
-	VPOR calm<>(SB), Y0, Y10
+	VPOR quiet32<>(SB), Y0, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y0, Y9
 	VPXOR Y10, Y10, Y10
@@ -458,7 +458,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -476,7 +476,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y1, Y8, Y8
 	VCMPPS $3, Y1, Y1, Y9
-	VPOR calm<>(SB), Y1, Y10
+	VPOR quiet32<>(SB), Y1, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y1, Y9
 	VPXOR Y10, Y10, Y10
@@ -489,7 +489,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -507,7 +507,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y2, Y8, Y8
 	VCMPPS $3, Y2, Y2, Y9
-	VPOR calm<>(SB), Y2, Y10
+	VPOR quiet32<>(SB), Y2, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y2, Y9
 	VPXOR Y10, Y10, Y10
@@ -520,7 +520,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -538,7 +538,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y3, Y8, Y8
 	VCMPPS $3, Y3, Y3, Y9
-	VPOR calm<>(SB), Y3, Y10
+	VPOR quiet32<>(SB), Y3, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y3, Y9
 	VPXOR Y10, Y10, Y10
@@ -551,7 +551,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -569,7 +569,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y4, Y8, Y8
 	VCMPPS $3, Y4, Y4, Y9
-	VPOR calm<>(SB), Y4, Y10
+	VPOR quiet32<>(SB), Y4, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y4, Y9
 	VPXOR Y10, Y10, Y10
@@ -582,7 +582,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -600,7 +600,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y5, Y8, Y8
 	VCMPPS $3, Y5, Y5, Y9
-	VPOR calm<>(SB), Y5, Y10
+	VPOR quiet32<>(SB), Y5, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y5, Y9
 	VPXOR Y10, Y10, Y10
@@ -613,7 +613,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -631,7 +631,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y6, Y8, Y8
 	VCMPPS $3, Y6, Y6, Y9
-	VPOR calm<>(SB), Y6, Y10
+	VPOR quiet32<>(SB), Y6, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y6, Y9
 	VPXOR Y10, Y10, Y10
@@ -644,7 +644,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -662,7 +662,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y7, Y8, Y8
 	VCMPPS $3, Y7, Y7, Y9
-	VPOR calm<>(SB), Y7, Y10
+	VPOR quiet32<>(SB), Y7, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y7, Y9
 	VPXOR Y10, Y10, Y10
@@ -675,7 +675,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -741,7 +741,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y0, Y8, Y8
 	VCMPPS $3, Y0, Y0, Y9
-	VPOR calm<>(SB), Y0, Y10
+	VPOR quiet32<>(SB), Y0, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y0, Y9
 	VPXOR Y10, Y10, Y10
@@ -754,7 +754,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -771,7 +771,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y1, Y8, Y8
 	VCMPPS $3, Y1, Y1, Y9
-	VPOR calm<>(SB), Y1, Y10
+	VPOR quiet32<>(SB), Y1, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y1, Y9
 	VPXOR Y10, Y10, Y10
@@ -784,7 +784,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -807,7 +807,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y0, Y8, Y8
 	VCMPPS $3, Y0, Y0, Y9
-	VPOR calm<>(SB), Y0, Y10
+	VPOR quiet32<>(SB), Y0, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y0, Y9
 	VPXOR Y10, Y10, Y10
@@ -820,7 +820,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -837,7 +837,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y1, Y8, Y8
 	VCMPPS $3, Y1, Y1, Y9
-	VPOR calm<>(SB), Y1, Y10
+	VPOR quiet32<>(SB), Y1, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y1, Y9
 	VPXOR Y10, Y10, Y10
@@ -850,7 +850,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -873,7 +873,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y0, Y8, Y8
 	VCMPPS $3, Y0, Y0, Y9
-	VPOR calm<>(SB), Y0, Y10
+	VPOR quiet32<>(SB), Y0, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y0, Y9
 	VPXOR Y10, Y10, Y10
@@ -886,7 +886,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -903,7 +903,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y1, Y8, Y8
 	VCMPPS $3, Y1, Y1, Y9
-	VPOR calm<>(SB), Y1, Y10
+	VPOR quiet32<>(SB), Y1, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y1, Y9
 	VPXOR Y10, Y10, Y10
@@ -916,7 +916,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -939,7 +939,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y0, Y8, Y8
 	VCMPPS $3, Y0, Y0, Y9
-	VPOR calm<>(SB), Y0, Y10
+	VPOR quiet32<>(SB), Y0, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y0, Y9
 	VPXOR Y10, Y10, Y10
@@ -952,7 +952,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10
@@ -969,7 +969,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y1, Y8, Y8
 	VCMPPS $3, Y1, Y1, Y9
-	VPOR calm<>(SB), Y1, Y10
+	VPOR quiet32<>(SB), Y1, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y1, Y9
 	VPXOR Y10, Y10, Y10
@@ -982,7 +982,7 @@ step:
 	VPADDD half<>(SB), Y8, Y8
 	VPADDD Y11, Y8, Y8
 	VCMPPS $3, Y11, Y11, Y9
-	VPOR calm<>(SB), Y11, Y10
+	VPOR quiet32<>(SB), Y11, Y10
 	VPBLENDVB Y9, Y10, Y8, Y8
 	VPAND exponent<>(SB), Y11, Y9
 	VPXOR Y10, Y10, Y10

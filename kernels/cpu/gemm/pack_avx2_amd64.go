@@ -8,10 +8,10 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// Path AVX2 packs whole panels of 32 columns in assembly; a panel's tails, narrow panels and other types pass by the
-// loops of operand.blocks.
+// Path AVX2 packs whole panels of 32 columns in assembly. The loops of operand.blocks pack a panel's tails, narrow
+// panels and other types.
 
-// packing are the kernels of a panel, by F32 and BF16.
+// packing has the kernels of a panel, by F32 and BF16.
 type packing struct {
 	lines, across [2]packPass
 	step          int // of k, where numbers of a column lie side by side

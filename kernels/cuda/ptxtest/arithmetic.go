@@ -82,7 +82,7 @@ var shifts = map[string]row{
 	"shl.b32": binary32(func(a, b uint32) uint32 { return a << b }),
 	"shr.u32": binary32(func(a, b uint32) uint32 { return a >> b }),
 	"shr.s32": binary32(func(a, b uint32) uint32 { return uint32(int32(a) >> b) }),
-	"shr.u16": {"hhr", binary32(func(a, b uint32) uint32 { return a >> b }).run, onwards},
+	"shr.u16": {"hhr", binary32(func(a, b uint32) uint32 { return a & 0xffff >> b }).run, onwards},
 	"shl.b64": shift64(func(a uint64, b uint32) uint64 { return a << b }),
 	"shr.u64": shift64(func(a uint64, b uint32) uint64 { return a >> b }),
 	"shr.s64": shift64(func(a uint64, b uint32) uint64 { return uint64(int64(a) >> b) }),

@@ -5,7 +5,7 @@ import "slices"
 // A block of a launch: its warps, their shared memory and barriers.
 type block struct {
 	p       *program
-	global  *Global
+	global  *deviceMemory
 	args    []byte
 	shared  []byte
 	threads int

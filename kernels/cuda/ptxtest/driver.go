@@ -10,10 +10,9 @@ import (
 type Device struct {
 	Capability int                      // 80 is 8.0
 	Last       error                    // why the last launch failed
-	Idle       bool                     // launches are taken and not run
 	Edit       func(text string) string // changes images before they are read
 
-	memory  *Global
+	memory  *deviceMemory
 	pinned  map[uintptr][]byte
 	modules []*module
 	entries []*entry
@@ -28,13 +27,12 @@ type entry struct {
 
 // New is a device of a compute capability: 80, 90.
 func New(capability int) *Device {
-	return &Device{Capability: capability, memory: newGlobal(), pinned: map[uintptr][]byte{}}
+	return &Device{Capability: capability, memory: newMemory(), pinned: map[uintptr][]byte{}}
 }
 
 // The driver's own numbers.
 const (
 	invalidValue  = 1
-	invalidImage  = 200
 	noBinary      = 209
 	invalidPTX    = 218
 	invalidHandle = 400

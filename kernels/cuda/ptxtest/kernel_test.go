@@ -45,7 +45,7 @@ func play(t *testing.T, body string, threads int, order arrangement, operands []
 	if err != nil {
 		return nil, err
 	}
-	g := newGlobal()
+	g := newMemory()
 	to, from := g.take(4*threads), g.take(max(len(operands), 16))
 	copy(g.bytes(from, len(operands)), operands)
 	args := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, to), from)
@@ -136,7 +136,7 @@ func TestCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := newGlobal()
+	g := newMemory()
 	to := g.take(128)
 	args := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, to), to)
 	if err := g.run(launch{p: p, grid: [2]int{1, 1}, threads: 32, args: args}); err != nil {
@@ -159,7 +159,16 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// exchange lets threads of different warps read what others wrote to shared memory, with a barrier or without.
+// Of a register of 16 bits, what lies above them in its place does not count.
+func TestHalves(t *testing.T) {
+	out := everyOrder(t, "mov.u16 %rs1, -1; mov.u32 %r2, 8; shr.u16 %rs2, %rs1, %r2; cvt.u32.u16 %r3, %rs2;"+
+		"st.global.u32 [%rd3], %r3;", 32, nil)
+	if out[0] != 0xff {
+		t.Errorf("0xffff >> 8 is %#x", out[0])
+	}
+}
+
+// exchangeText lets threads of different warps read what others wrote to shared memory, with a barrier or without.
 func exchangeText(barrier string) string {
 	return `
 	mov.u32 	%r2, dk_shared;

@@ -2,7 +2,7 @@ package ptxtest
 
 import "fmt"
 
-// A Launch is a kernel's start.
+// A launch is a kernel's start.
 type launch struct {
 	p       *program
 	grid    [2]int
@@ -14,7 +14,7 @@ type launch struct {
 func (in *instruction) at() string { return fmt.Sprintf("line %d (%s)", in.line, in.op) }
 
 // run runs a launch's blocks one after another.
-func (g *Global) run(l launch) (err error) {
+func (g *deviceMemory) run(l launch) (err error) {
 	order := arrangement(l.p.launches % int(arrangements))
 	l.p.launches++
 	b := &block{p: l.p, global: g, args: l.args, shared: make([]byte, l.shared), threads: l.threads, grid: l.grid}

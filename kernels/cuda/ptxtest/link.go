@@ -46,8 +46,6 @@ func (s *scope) inner() *scope {
 	return &scope{s, map[string]operand{}, map[string]family{}, s.function, s.back}
 }
 
-var maxThreads = regexp.MustCompile(`\.maxntid (\d+)`)
-
 // link is a kernel's program.
 func (m *module) link(name string) (*program, error) {
 	if p, ok := m.kernels[name]; ok {
@@ -57,7 +55,7 @@ func (m *module) link(name string) (*program, error) {
 	if !ok || !f.entry {
 		return nil, fmt.Errorf("there is no kernel %s", name)
 	}
-	l := &linker{m: m, p: &program{name: name, threads: 1024}, labels: map[string]int32{}, jumps: map[int]string{},
+	l := &linker{m: m, p: &program{name: name, threads: f.threads}, labels: map[string]int32{}, jumps: map[int]string{},
 		places: map[string]int32{}, called: map[string]callee{}}
 	top := (&scope{function: name}).inner()
 	for i, name := range specials {

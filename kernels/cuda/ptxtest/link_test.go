@@ -3,8 +3,11 @@ package ptxtest
 import (
 	"io"
 	"os"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/ulikunitz/xz"
 )
@@ -26,6 +29,29 @@ func image(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// TestMostThreads: a launch of more threads than a kernel was compiled for is refused, as a driver does.
+func TestMostThreads(t *testing.T) {
+	m, err := parse(strings.Replace(opening, ".maxntid 1024", ".maxntid 64", 1) + "\tret;\n}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := m.link("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(80)
+	d.entries = append(d.entries, &entry{p, 48 << 10})
+	values := [2]uint64{}
+	params := []unsafe.Pointer{unsafe.Pointer(&values)}
+	for threads, want := range map[uintptr]int32{64: 0, 65: invalidValue} {
+		args := []uintptr{1, 1, 1, 1, threads, 1, 1, 0, 0, uintptr(unsafe.Pointer(&params[0])), 0}
+		if got := d.launch(args); got != want {
+			t.Errorf("%d threads: error %d, want %d; %v", threads, got, want, d.Last)
+		}
+	}
+	runtime.KeepAlive(params)
 }
 
 // TestImagesLink: every kernel of the images is made of instructions that the interpreter knows.

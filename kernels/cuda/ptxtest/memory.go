@@ -19,9 +19,9 @@ const (
 	pageBytes   = 4096
 )
 
-// Global is device memory: allocations that lie apart, so that what goes beyond one meets nothing. No address comes
-// again.
-type Global struct {
+// A deviceMemory is what a device has: allocations that lie apart, so that what goes beyond one meets nothing. No
+// address comes again.
+type deviceMemory struct {
 	live []*allocation // ascending
 	last *allocation
 	next uint64
@@ -33,10 +33,10 @@ type allocation struct {
 	data []byte
 }
 
-func newGlobal() *Global { return &Global{next: firstGlobal} }
+func newMemory() *deviceMemory { return &deviceMemory{next: firstGlobal} }
 
 // take is n bytes, each 0xFF: NaN in every type.
-func (g *Global) take(n int) uint64 {
+func (g *deviceMemory) take(n int) uint64 {
 	a := &allocation{g.next, make([]byte, n)}
 	for i := range a.data {
 		a.data[i] = 0xff
@@ -47,7 +47,7 @@ func (g *Global) take(n int) uint64 {
 	return a.at
 }
 
-func (g *Global) give(at uint64) bool {
+func (g *deviceMemory) give(at uint64) bool {
 	i := g.search(at)
 	if i < 0 || g.live[i].at != at {
 		return false
@@ -59,12 +59,12 @@ func (g *Global) give(at uint64) bool {
 }
 
 // search is the last allocation that begins at an address or before it.
-func (g *Global) search(at uint64) int {
+func (g *deviceMemory) search(at uint64) int {
 	return sort.Search(len(g.live), func(i int) bool { return g.live[i].at > at }) - 1
 }
 
 // bytes are n from an address on, nil where there is no such memory.
-func (g *Global) bytes(at uint64, n int) []byte {
+func (g *deviceMemory) bytes(at uint64, n int) []byte {
 	a := g.last
 	if a == nil || at < a.at || at-a.at+uint64(n) > uint64(len(a.data)) {
 		i := g.search(at)

@@ -61,9 +61,6 @@ func (d *Device) launch(a []uintptr) int32 {
 	if l.threads < 1 || l.threads > l.p.threads || l.shared > e.shared {
 		return invalidValue
 	}
-	if d.Idle {
-		return 0
-	}
 	first := binary.LittleEndian.Uint64(memoryAt(a[9], 8))
 	l.args = append([]byte{}, memoryAt(uintptr(first), l.p.paramBytes)...)
 	if err := d.memory.run(l); err != nil {

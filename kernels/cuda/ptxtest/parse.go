@@ -22,6 +22,8 @@ type function struct {
 	body   string
 	line   int // of the body's beginning
 	parsed []statement
+	// The most that a block of a kernel may have: .maxntid, or what every device allows.
+	threads int
 }
 
 type parameter struct {
@@ -41,6 +43,7 @@ type statement struct {
 
 var (
 	header    = regexp.MustCompile(`(?m)^(?:\.visible )?\.(entry|func)\s+(?:\(\.param \.\w+ (\w+)\) )?(\w+)\(`)
+	mostText  = regexp.MustCompile(`\n\.maxntid (\d+), 1, 1\n`)
 	paramText = regexp.MustCompile(`\.param (?:\.align \d+ )?\.([bfsu]\d+) (\w+)(?:\[(\d+)\])?`)
 )
 
@@ -60,13 +63,17 @@ func parse(text string) (*module, error) {
 		open, end = h[0]+open, h[0]+end
 		line += strings.Count(text[at:open], "\n")
 		at = open
-		f := &function{name: text[h[6]:h[7]], entry: text[h[2]:h[3]] == "entry", body: text[open+3 : end+1], line: line + 2}
+		f := &function{name: text[h[6]:h[7]], entry: text[h[2]:h[3]] == "entry", body: text[open+3 : end+1], line: line + 2,
+			threads: 1024}
 		if h[4] >= 0 {
 			f.result = text[h[4]:h[5]]
 		}
 		for _, p := range paramText.FindAllStringSubmatch(text[h[1]:open], -1) {
 			bytes, _ := strconv.Atoi(p[3])
 			f.params = append(f.params, parameter{p[2], classOf("." + p[1]), bytes})
+		}
+		if most := mostText.FindStringSubmatch(text[h[1] : open+1]); most != nil {
+			f.threads, _ = strconv.Atoi(most[1])
 		}
 		m.functions[f.name] = f
 	}

@@ -20,8 +20,14 @@ func files() map[string][]byte {
 	wide.grade("gradeWide", false)
 	bf16.weigh("weighBF16", false)
 	wide.weigh("weighWide", false)
-	return map[string][]byte{"f32_amd64.s": f32.Bytes(), "bf16_amd64.s": bf16.Bytes(), "wide_amd64.s": wide.Bytes(), "rope_amd64.s": ropeFile().Bytes(), "neon_arm64.s": neonFile(),
-		"avx2_amd64.s": avx2File().Bytes()}
+	return map[string][]byte{
+		"f32_amd64.s":  f32.Bytes(),
+		"bf16_amd64.s": bf16.Bytes(),
+		"wide_amd64.s": wide.Bytes(),
+		"avx2_amd64.s": avx2File().Bytes(),
+		"rope_amd64.s": ropeFile().Bytes(),
+		"neon_arm64.s": neonFile(),
+	}
 }
 
 func main() {

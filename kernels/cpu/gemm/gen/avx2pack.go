@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Path AVX2: packing of whole groups of 32 columns. A panel's tails pass by plain Go.
+// Path AVX2: packing of whole groups of 32 columns. Plain Go packs a panel's tails.
 
 // words2 are numbers of 16 bits, each sixteen times; dwords2 of 32 bits, eight times.
 var words2 = []struct {
@@ -16,7 +16,7 @@ var words2 = []struct {
 var dwords2 = []struct {
 	name string
 	bits uint32
-}{{"odd", 1}, {"half", 0x7FFF}, {"calm", 0x400000}, {"exponent", 0x7F800000}, {"sign", 0x80000000}}
+}{{"odd", 1}, {"half", 0x7FFF}, {"quiet32", 0x400000}, {"exponent", 0x7F800000}, {"sign", 0x80000000}}
 
 func (f *file) tables2() {
 	table := func(name, eight string) {
@@ -60,7 +60,7 @@ func (f *file) sixteen(float bool, disp int, at string, y int) {
 		f.op("VPADDD half<>(SB), Y8, Y8")
 		f.op("VPADDD Y%d, Y8, Y8", r)
 		f.op("VCMPPS $3, Y%d, Y%d, Y9", r, r)
-		f.op("VPOR calm<>(SB), Y%d, Y10", r)
+		f.op("VPOR quiet32<>(SB), Y%d, Y10", r)
 		f.op("VPBLENDVB Y9, Y10, Y8, Y8")
 		f.op("VPAND exponent<>(SB), Y%d, Y9", r)
 		f.op("VPXOR Y10, Y10, Y10")
