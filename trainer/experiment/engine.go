@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
 // Engine is [episode.engine]: a server that draws the tokens of training's episodes. trainer/engine speaks with it, and
@@ -25,7 +27,7 @@ func (e *Engine) SetDefaults() {
 	*e = Engine{Kind: "vllm", Timeout: 300, Tries: 3, AtOnce: 64, Tolerance: 0.2}
 }
 
-// correctEngine turns truncated importance sampling on where an engine draws the tokens and the file says nothing of it.
+// correctEngine turns truncated importance sampling on where an engine draws the tokens and no key sets the correction.
 // The distance from a teacher has no place for it.
 func (e *Experiment) correctEngine() {
 	if e.Loss.Objective == "distill" {
@@ -33,6 +35,20 @@ func (e *Experiment) correctEngine() {
 	}
 	if e.Episode != nil && e.Episode.Engine != nil && !e.Given("loss.correction.weights") && !e.Given("loss.correction.reject") {
 		e.Loss.Correction.Weights = "token"
+	}
+}
+
+// correctStage is correctEngine for a stage, where that or the rest of the file learns from a teacher: what the rest has
+// is then not the stage's.
+func (e *Experiment) correctStage(prefix string, s *Stage) {
+	if e.Episode == nil || e.Episode.Engine == nil || e.written(prefix+"loss.correction") {
+		return
+	}
+	switch {
+	case s.Loss.Objective == "distill":
+		s.Loss.Correction = loss.DefaultCorrection()
+	case e.Loss.Objective == "distill":
+		s.Loss.Correction.Weights = "token"
 	}
 }
 

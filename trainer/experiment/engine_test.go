@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,22 @@ func TestEngineSettings(t *testing.T) {
 		}
 		if c := e.Loss.Correction; c.Weights != want || c.Threshold != 2 {
 			t.Errorf("%q: weights are %q up to %v", sets, c.Weights, c.Threshold)
+		}
+	}
+	const teaches = `objective = "distill", kl = { weight = 1, reference = "teacher", estimator = "k2" }`
+	for losses, want := range map[[2]string]string{
+		{`objective = "gspo"`, teaches}: "none", {teaches, `objective = "gspo"`}: "token",
+		{teaches, `objective = "gspo", correction = { weights = "none" }`}: "none",
+	} {
+		text := fmt.Sprintf("%s[[stage]]\niterations = 1\nloss = { %s }\n", talks, losses[1])
+		e, err := Parse("t.toml", []byte(text), []string{"model.teacher='t'", "loss={" + losses[0] + "}"})
+		if err != nil {
+			t.Errorf("a stage of %s after %s: %v", losses[1], losses[0], err)
+			continue
+		}
+		roundTrip(t, e)
+		if got := e.Stages[0].Loss.Correction.Weights; got != want {
+			t.Errorf("a stage of %s after %s: weights are %q", losses[1], losses[0], got)
 		}
 	}
 	plain, _, _ := strings.Cut(talks, "[episode.engine]")

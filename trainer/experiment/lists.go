@@ -95,15 +95,10 @@ func (e *Experiment) ownLists(prefix string, s *Stage) {
 func (e *Experiment) checkLists(r report) {
 	roll := e.Rollout
 	for i, name := range roll.Prompts {
-		switch {
-		case name == "":
-			r(fmt.Sprintf("rollout.prompts[%d]", i), "a list without a name", "a file, a folder of a data set, or embed:NAME")
-		case slices.Contains(roll.Prompts[:i], name):
+		if slices.Contains(roll.Prompts[:i], name) {
 			r(fmt.Sprintf("rollout.prompts[%d]", i), name+" is there twice", "once, with a larger number in rollout.shares")
-		default:
-			continue
+			return
 		}
-		return
 	}
 	switch n := len(roll.Shares); {
 	case n == 0:

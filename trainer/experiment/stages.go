@@ -32,6 +32,7 @@ func (e *Experiment) readStages() {
 		if e.at(s).Taught() {
 			e.unchosen(fmt.Sprintf("stage[%d].", i), &s)
 		}
+		e.correctStage(fmt.Sprintf("stage[%d].", i), &s)
 		e.ownLists(fmt.Sprintf("stage[%d].", i), &s)
 		e.Stages = append(e.Stages, s)
 	}
