@@ -182,7 +182,11 @@ func (c *crew) as(ctx context.Context, role string) (err error) {
 		}
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	link, err := natsio.Join(c.ticket, t.name, t.role, c.say)
+	ticket := c.ticket
+	if role != c.roles[0] {
+		ticket = ticket.Further()
+	}
+	link, err := natsio.Join(ticket, t.name, t.role, c.say)
 	if err != nil {
 		return err
 	}

@@ -65,6 +65,14 @@ func (t Ticket) connect(worker string, more ...nats.Option) (*nats.Conn, error) 
 	return introduced(t.urls(), t.Seed, worker, config, more...)
 }
 
+// Further is the ticket for a further link of one process: a port for peers is the first link's.
+func (t Ticket) Further() Ticket {
+	if ByPeers(t.Blobs) {
+		t.Blobs = byPeers
+	}
+	return t
+}
+
 // urls are the addresses for the client.
 func (t Ticket) urls() string {
 	all := make([]string, len(t.Addresses))

@@ -75,7 +75,6 @@ func originAt(host string, port int) (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Place.At = net.JoinHostPort("", s.Port()) // workers know the host
 	return &origin{s, peer.NewTracker(most)}, nil
 }
 

@@ -4,8 +4,10 @@ package natsio
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +18,9 @@ import (
 )
 
 // aServer is one of somebody else's, on this machine.
-func aServer(t *testing.T) string {
+func aServer(t *testing.T, host string) string {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	s, err := server.NewServer(&server.Options{Host: host, Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,7 @@ func aServer(t *testing.T) string {
 // TestRemote: two runs of one name on a server of somebody else's do not hear each other; what was done for a trainer
 // that was killed is there for the next one; and a run that is over leaves nothing.
 func TestRemote(t *testing.T) {
-	at := "nats://" + aServer(t)
+	at := "nats://" + aServer(t, "127.0.0.1")
 	attach := func(dir string) *Broker {
 		b, err := Attach(Remote{URLs: at, Dir: dir, Run: "a run"})
 		if err != nil {
@@ -81,6 +83,52 @@ func TestRemote(t *testing.T) {
 	for _, b := range []*Broker{a, b} {
 		if err := b.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestRemotePeers: with a server of somebody else's, which has another address than the trainer, blobs go to and from the
+// trainer. Of two links of one process the first alone has the port that was asked for.
+func TestRemotePeers(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("127.0.0.2 is this machine's on Linux alone")
+	}
+	b, err := Attach(Remote{URLs: "nats://" + aServer(t, "127.0.0.2"), Dir: t.TempDir(), Run: "r", Blobs: byPeers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	weights, err := b.Hub.Put(ctx, []byte("weights"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ticket := b.Ticket
+	ticket.Blobs = fmt.Sprint("peer:", port)
+	for name, of := range map[string]Ticket{"w": ticket, "w-score": ticket.Further()} {
+		l, err := Join(of, name, "", t.Logf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if got, err := l.Get(ctx, weights); err != nil || string(got) != "weights" {
+			t.Errorf("%s has %q, %v", name, got, err)
+		}
+		result, err := l.Put(ctx, []byte(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.Hub.Get(ctx, result); err != nil || string(got) != name {
+			t.Errorf("from %s there is %q, %v", name, got, err)
 		}
 	}
 }

@@ -31,6 +31,9 @@ func Listen(a Address) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if o, ok := past.(*origin); ok {
+		o.Place.At = net.JoinHostPort("", o.Port()) // workers reach it at the host by which they reach the server
+	}
 	b := &Broker{}
 	defer func() {
 		if err != nil {
