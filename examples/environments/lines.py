@@ -51,6 +51,5 @@ class Episodes:
             raise KeyError(f"episode {name} did not begin here")
         if "arguments" in request:
             return self.games[name].call(request["tool"], request["arguments"])
-        reward = self.games[name].end(request.get("reply", ""))
-        del self.games[name]
+        reward = self.games.pop(name).end(request.get("reply", ""))  # it is over, even where its end fails
         return {} if reward is None else {"reward": float(reward)}

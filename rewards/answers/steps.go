@@ -113,9 +113,9 @@ func keySteps(raw json.RawMessage) (keys [][]string, err error) {
 	var under struct {
 		Steps []json.RawMessage `json:"Steps"`
 	}
-	if json.Unmarshal(raw, &under) != nil {
-		if err := json.Unmarshal(raw, &under.Steps); err != nil {
-			return nil, fmt.Errorf(`meta.key_steps of the prompt is neither a list nor {"Steps": [...]}: %w`, err)
+	if json.Unmarshal(raw, &under) != nil || under.Steps == nil {
+		if err := json.Unmarshal(raw, &under.Steps); err != nil || under.Steps == nil {
+			return nil, fmt.Errorf(`meta.key_steps of the prompt is neither a list nor {"Steps": [...]}: %.60s`, raw)
 		}
 	}
 	for i, step := range under.Steps {

@@ -42,7 +42,7 @@ func TestSteps(t *testing.T) {
 			t.Errorf("%s: reasoned %v", c.name, got)
 		}
 	}
-	for _, bad := range []string{`4`, `{"Steps": [4]}`, `[["a", 4]]`} {
+	for _, bad := range []string{`4`, `null`, `{"steps taken": ["a"]}`, `{"Steps": null}`, `{"Steps": [4]}`, `[["a", 4]]`} {
 		item := rewards.Item{Transcript: &rewards.Transcript{Turns: []rewards.Turn{{Text: "x"}}}, Meta: rewards.Meta{"key_steps": json.RawMessage(bad)}}
 		if s, err := (KeySteps{}).Score(t.Context(), item); err == nil {
 			t.Errorf("key steps %s: %+v", bad, s)

@@ -16,14 +16,15 @@ import (
 // Card: environments, tools that have a state ([[episode.tool]] state = true). An episode has a name of its own, under
 // which its state is kept; an environment is told where it begins, and at its end says what it was worth:
 //
-//	{"version": 1, "tool": "game", "episode": "3.17.2-41", "reset": {"prompt": "...", "seed": 8231, "meta": {...}}}     {}
-//	{"version": 1, "tool": "game", "episode": "3.17.2-41", "call": 1, "arguments": {...}}                as of every tool
-//	{"version": 1, "tool": "game", "episode": "3.17.2-41", "end": true, "reply": "..."}                  {"reward": 0.5}
+//	{"version": 1, "tool": "game", "episode": "3.17.2-41", "reset": {"prompt": "...", "seed": 8231, "meta": {...}}}  {}
+//	{"version": 1, "tool": "game", "episode": "3.17.2-41", "call": 1, "arguments": {...}}            as of every tool
+//	{"version": 1, "tool": "game", "episode": "3.17.2-41", "end": true, "reply": "..."}              {"reward": 0.5}
 //
-// meta is the prompt's, where the list gives it any, and reply is the model's last turn. The seed follows from the run's and the sample's, so that an environment which draws does so again in a run that goes
-// on. A request that is sent again has the number of its call: who has answered it answers the same, and does not act
-// twice. A program has one copy, which keeps the states of all episodes: where it is stopped, all that had begun are
-// missing, since a new copy knows none of them. What else fails makes the episode missing.
+// meta is the prompt's, where the list gives it any, and reply is the model's last turn. The seed follows from the run's
+// and the sample's: an environment that draws does so again in a run that goes on. A request that is sent again has the
+// number of its call: an environment that has answered it answers the same, and does not act twice. A program has one
+// copy, which keeps the states of all episodes: where it is stopped, all that had begun are missing, since a new copy
+// knows none of them. What else fails makes the episode missing.
 
 // An occasion is one episode, as environments know it.
 type occasion struct {

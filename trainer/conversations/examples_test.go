@@ -155,6 +155,10 @@ func TestExamples(t *testing.T) {
 			if worth := c.end("raise"); worth != nil || c.lost() == nil || !strings.Contains(c.lost().Error(), want) {
 				t.Errorf("%s: worth %v, lost: %v", meta, worth, c.lost())
 			}
+			var again struct{ Error string }
+			if err := c.tell("add", []string{"end"}, pytext.Object{"end": true}, &again); err != nil || !strings.Contains(again.Error, "did not begin here") {
+				t.Errorf("%s: the program keeps an episode whose end failed: %q, %v", meta, again.Error, err)
+			}
 		}
 	})
 	t.Run("openenv", func(t *testing.T) {

@@ -18,7 +18,8 @@ import (
 // Upstream repairs a block's indentation with autopep8 first; here code is run as it was written. Upstream looks an
 // image search up by the row's number; here the call has {"picture": "..."}, SHA-256 of "WIDTHxHEIGHT\n" and the RGB
 // bytes of the prompt's first picture. Pictures that a search found stand behind its text; upstream writes each beside
-// its title. What is wrong with JSON is said in this program's words. What code printed before it raised is not told. A code block shows at most ten pictures.
+// its title. What is wrong with JSON is said in this program's words. What code printed before it raised is not told. A
+// code block shows at most ten pictures.
 // Invariant (test): observations of code, of a search and of each refusal are those of upstream's execute.
 
 // codePictures is how many pictures a block shows.
