@@ -1,7 +1,6 @@
 package pretrain
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -88,7 +87,7 @@ func (r *Editor) check(doc *config.Document) {
 	if len(r.Data.Verbs) == 0 {
 		doc.Report("data.verbs", "no edit is left", "name some of "+strings.Join(verbs, ", "))
 	}
-	if side := 2 << (len(r.VAE.Channels) - 1); doc.Clean("data.side") && r.Data.Side%side != 0 {
+	if side := 1 << len(r.VAE.Channels); doc.Clean("data.side") && r.Data.Side%side != 0 {
 		doc.Report("data.side", fmt.Sprintf("%d is not a multiple of %d", r.Data.Side, side), "a token covers that many pixels")
 	}
 	if doc.Clean("model.text_width") && r.Model.TextWidth%16 != 0 {
@@ -192,12 +191,8 @@ func (r *editorRun) flowPass(g *retoucher, s *stage, seen *order, step int) (los
 
 // report judges the folder as it stands, and leaves sheets of pictures before and after.
 func (r *editorRun) report(step int, guidances ...float64) error {
-	ctx := r.Context
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	for _, w := range guidances {
-		v, err := JudgeEdits(ctx, r.pool, r.dir, r.Editor.Data.Verbs, r.Editor.Judge.Prompts, r.Editor.Judge.Steps, w)
+		v, err := JudgeEdits(r.context(), r.pool, r.dir, r.Editor.Data.Verbs, r.Editor.Judge.Prompts, r.Editor.Judge.Steps, w)
 		if err != nil {
 			return err
 		}

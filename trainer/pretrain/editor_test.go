@@ -120,6 +120,15 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
+// TestNoLevels: an autoencoder without levels is refused by its key, in every recipe that has one.
+func TestNoLevels(t *testing.T) {
+	for _, recipe := range []string{"name = \"a\"", "makes = \"edit\"\nname = \"a\""} {
+		if _, err := Parse("a.toml", []byte(recipe), []string{"vae.channels=[]"}); err == nil || !strings.Contains(err.Error(), "0 levels do not divide") {
+			t.Errorf("%s: %v", recipe, err)
+		}
+	}
+}
+
 // TestPackedAsPipeline: pairs are packed as the pipeline packs what it reads.
 func TestPackedAsPipeline(t *testing.T) {
 	r := &editorRun{Editor: DefaultEditor(), run: &run{Pipeline: Pipeline{VAE: DefaultEditor().VAE}}}

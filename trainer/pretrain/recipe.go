@@ -191,7 +191,7 @@ func (v VAE) check(doc *config.Document) {
 			doc.Report("vae.channels", fmt.Sprintf("%d is not a multiple of 8", c), "group norms have 8 groups")
 		}
 	}
-	if f := 1 << (len(v.Channels) - 1); doc.Clean("vae.channels") && (len(v.Channels) == 0 || scenes.Size%(2*f) != 0) {
+	if n := len(v.Channels); doc.Clean("vae.channels") && (n == 0 || scenes.Size%(1<<n) != 0) {
 		doc.Report("vae.channels", fmt.Sprintf("%d levels do not divide a picture of %d", len(v.Channels), scenes.Size), "use 1 to 5 levels")
 	}
 }
