@@ -40,12 +40,12 @@ type Far struct {
 	Write     func(dir string) error // writes the adapter as it is now
 	own       bool                   // Folder is ours to remove
 	moved     bool                   // weights may be others than those that were loaded
-	versions  int
-	sum       string  // of the adapter that was loaded
-	name, dir string  // of it
-	base      string  // what the engine calls the weights below it
-	probe     *probe  // the question that every version is checked by
-	Gap       float64 // how far its log-probabilities lay from ours in the last check, root mean square
+	checked   bool                   // the engine was checked with those that were loaded
+	sum       string                 // of the adapter that was loaded
+	name, dir string                 // of it
+	base      string                 // what the engine calls the weights below it
+	probe     *probe                 // the question that every version is checked by
+	Gap       float64                // how far its log-probabilities lay from ours in the last check, root mean square
 }
 
 // openFar opens the engine that an experiment names; nil where there is none.
@@ -103,40 +103,55 @@ func (f *Far) Moved() {
 	}
 }
 
-// bring gives the engine the weights as they are, under a new name. It reports whether they are others than before.
-func (f *Far) bring(ctx context.Context) (fresh bool, err error) {
+// bring gives the engine the weights as they are, under a new name.
+func (f *Far) bring(ctx context.Context) error {
 	if f.name != "" && !f.moved {
-		return false, nil
+		return nil
 	}
-	next := filepath.Join(f.Folder, fmt.Sprintf("darkroom-%d-%d", os.Getpid(), f.versions+1))
-	if next, err = filepath.Abs(next); err != nil {
-		return false, err
-	}
-	if err := f.Write(next); err != nil {
-		return false, fmt.Errorf("writing the adapter for the engine: %w", err)
-	}
-	text, err := os.ReadFile(filepath.Join(next, "adapter_model.safetensors"))
+	next, sum, err := f.written()
 	if err != nil {
-		return false, err
+		return fmt.Errorf("writing the adapter for the engine: %w", err)
 	}
-	sum := fmt.Sprintf("%x", sha256.Sum256(text))
 	if sum == f.sum {
 		f.moved = false
-		return false, os.RemoveAll(next)
+		return os.RemoveAll(next)
 	}
 	name := fmt.Sprintf("%s-%s", filepath.Base(next), sum[:12])
 	if err := f.Load(ctx, name, next); err != nil {
-		return false, errors.Join(err, os.RemoveAll(next))
+		return errors.Join(err, os.RemoveAll(next))
 	}
 	before, dir := f.name, f.dir
-	f.versions, f.sum, f.name, f.dir, f.moved = f.versions+1, sum, name, next, false
+	f.sum, f.name, f.dir, f.moved, f.checked = sum, name, next, false, false
 	if before == "" {
-		return true, nil
+		return nil
 	}
 	if err := f.Unload(ctx, before); err != nil {
-		return true, fmt.Errorf("the engine keeps the adapter %s: %w", before, err)
+		return fmt.Errorf("the engine keeps the adapter %s: %w", before, err)
 	}
-	return true, os.RemoveAll(dir)
+	return os.RemoveAll(dir)
+}
+
+// written writes the adapter into a folder whose name no other run has: several may share the parent and the engine, and
+// a run that was killed leaves its own. Whoever runs the engine may read it.
+func (f *Far) written() (dir, sum string, err error) {
+	parent, err := filepath.Abs(f.Folder)
+	if err != nil {
+		return "", "", err
+	}
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", "", err
+	}
+	if dir, err = os.MkdirTemp(parent, "darkroom-"); err != nil {
+		return "", "", err
+	}
+	var text []byte
+	if err = errors.Join(os.Chmod(dir, 0o755), f.Write(dir)); err == nil {
+		text, err = os.ReadFile(filepath.Join(dir, "adapter_model.safetensors"))
+	}
+	if err != nil {
+		return "", "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, fmt.Sprintf("%x", sha256.Sum256(text)), nil
 }
 
 // question is a sequence as the engine is asked about it.
@@ -157,7 +172,7 @@ func (f *Far) question(v *voice, short []int32) (q engine.Question, err error) {
 func (f *Far) ask(ctx context.Context, q engine.Question) (engine.Answer, error) {
 	a, err := f.Ask(ctx, q)
 	if err == nil && a.Version != f.base {
-		err = engine.Refuse(engine.Stale, "the engine at %s calls its weights %q now, and called them %q when it was checked: somebody else has changed them", f.URL, a.Version, f.base)
+		err = engine.Refuse(engine.Stale, "the engine at %s calls its weights %q now, and called them %q when it was checked: somebody else has changed them", f.At, a.Version, f.base)
 	}
 	return a, err
 }
@@ -168,17 +183,17 @@ func (p *Policy) rollFar(keys []trainer.Key) ([]trainer.Sample, error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	fresh, err := p.Far.bring(ctx)
-	if err != nil || len(keys) == 0 {
+	if err := p.Far.bring(ctx); err != nil || len(keys) == 0 {
 		return nil, err
 	}
 	defer p.Far.Forget()
 	var samples []trainer.Sample
-	err = p.learner.With(trainer.Current, func() error {
-		if fresh {
+	err := p.learner.With(trainer.Current, func() error {
+		if !p.Far.checked {
 			if err := p.checkFar(ctx, keys[0]); err != nil {
 				return fmt.Errorf("%w\nhint: nothing was learned from this engine; without [episode.engine] episodes are drawn here", err)
 			}
+			p.Far.checked = true
 		}
 		var err error
 		if samples, err = p.playFar(ctx, keys); err != nil {

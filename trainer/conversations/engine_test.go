@@ -148,6 +148,13 @@ func TestEngineIsChecked(t *testing.T) {
 			if err == nil || engine.Refused(err) != c.want || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s of %s: %v (%q)", c.fault, kind, err, engine.Refused(err))
 			}
+			if c.fault != "another precision" {
+				continue
+			}
+			p.Far.Moved() // a later stage, or a worker's next job
+			if _, again := p.Roll(trainer.Current, few()); engine.Refused(again) != c.want {
+				t.Errorf("%s of %s, asked a second time by the same weights: %v", c.fault, kind, again)
+			}
 		}
 	}
 }
@@ -211,5 +218,34 @@ func TestEngineStaysBehind(t *testing.T) {
 	moved(p)
 	if _, err := p.Roll(trainer.Current, few()[:1]); engine.Refused(err) != engine.Stale || !strings.Contains(err.Error(), "the one before it") {
 		t.Errorf("it goes on by old weights: %v", err)
+	}
+}
+
+// TestEnginesShared: two policies by one name of a process have an adapter each, in one folder and of one engine; and an
+// engine that scores other words than before is compared by those that it scores.
+func TestEnginesShared(t *testing.T) {
+	p, s, far := played(t)
+	far("vllm")
+	s.Fault, s.From = "fewer scores", 0
+	if _, err := p.Roll(trainer.Current, few()[:1]); err != nil {
+		t.Fatal(err)
+	}
+	s.Fault = ""
+	first := p.Far
+	e, err := engine.Open(first.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Far = &conversations.Far{Engine: e, Tolerance: first.Tolerance, Folder: first.Folder, Write: first.Write}
+	if _, err := p.Roll(trainer.Current, few()[:1]); err != nil || s.Loaded() != 2 {
+		t.Errorf("the engine holds %d adapters, %v", s.Loaded(), err)
+	}
+	if err := p.Far.Close(); err != nil || s.Loaded() != 1 {
+		t.Errorf("the engine holds %d adapters when one is closed, %v", s.Loaded(), err)
+	}
+	p.Far = first
+	moved(p)
+	if _, err := p.Roll(trainer.Current, few()[:1]); err != nil {
+		t.Errorf("it scores all words now: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/engine"
@@ -24,10 +25,11 @@ import (
 //
 // Prompts' log-probabilities are at temperature 1 in both engines.
 
-// A probe is a question, and what was said of it at one version of the weights.
+// A probe is a question, and the scores of its words at one version of the weights.
 type probe struct {
 	v            *voice
-	ours, theirs []float64
+	at           []int     // places of words that the engine scored
+	ours, theirs []float64 // of all the question's tokens
 }
 
 // drawnInCheck is how many tokens an engine draws to be checked.
@@ -75,18 +77,18 @@ func (p *Policy) checkFar(ctx context.Context, k trainer.Key) error {
 	}
 	at := q.Scored(a)
 	if len(at) < 2 {
-		return engine.Refuse(engine.NoLogProbs, "the engine at %s scores %d words of the question", f.URL, len(at))
+		return engine.Refuse(engine.NoLogProbs, "the engine at %s scores %d words of the question", f.At, len(at))
 	}
-	now := &probe{v: v, ours: picked(here, at), theirs: picked(a.Scores, at)}
+	now := &probe{v: v, at: at, ours: here, theirs: a.Scores}
 	n := len(q.IDs)
-	if err := f.compare(now, picked(blind, at), len(q.Pictures) > 0); err != nil {
+	if err := f.compare(now, blind, len(q.Pictures) > 0); err != nil {
 		return err
 	}
 	if d := apart(a.LogProbs, told[n:]); d > f.Tolerance {
 		if apart(a.LogProbs, here[n:]) < d/2 {
-			return engine.Refuse(engine.OtherNumbers, "of tokens drawn at temperature %v the engine at %s says how likely they are at temperature 1: start vLLM with --logprobs-mode processed_logprobs", p.Sampling.Temperature, f.URL)
+			return engine.Refuse(engine.OtherNumbers, "of tokens drawn at temperature %v the engine at %s says how likely they are at temperature 1: start vLLM with --logprobs-mode processed_logprobs", p.Sampling.Temperature, f.At)
 		}
-		return engine.Refuse(engine.OtherNumbers, "tokens that the engine at %s drew have log-probabilities that lie %.3g from ours (episode.engine.tolerance is %v)", f.URL, d, f.Tolerance)
+		return engine.Refuse(engine.OtherNumbers, "tokens that the engine at %s drew have log-probabilities that lie %.3g from ours (episode.engine.tolerance is %v)", f.At, d, f.Tolerance)
 	}
 	f.probe = now
 	return nil
@@ -94,21 +96,21 @@ func (p *Policy) checkFar(ctx context.Context, k trainer.Key) error {
 
 // compare finds what an engine's scores are nearest to.
 func (f *Far) compare(now *probe, blind []float64, pictures bool) error {
-	f.Gap = apart(now.theirs, now.ours)
+	f.Gap = now.apart(now.theirs, now.ours)
 	nearer := func(other []float64) bool {
-		return apart(now.ours, other) > felt && apart(now.theirs, other) < f.Gap/2
+		return now.apart(now.ours, other) > felt && now.apart(now.theirs, other) < f.Gap/2
 	}
 	if before := f.probe; before != nil {
-		moved := apart(now.ours, before.ours)
-		if nearer(before.ours) || moved > felt && apart(now.theirs, before.theirs) == 0 {
-			return engine.Refuse(engine.Stale, "the engine at %s was given the adapter %s, and scores the question's words as by the one before it, from which ours moved by %.3g", f.URL, f.name, moved)
+		moved := now.apart(now.ours, before.ours)
+		if nearer(before.ours) || moved > felt && slices.Equal(now.at, before.at) && now.apart(now.theirs, before.theirs) == 0 {
+			return engine.Refuse(engine.Stale, "the engine at %s was given the adapter %s, and scores the question's words as by the one before it, from which ours moved by %.3g", f.At, f.name, moved)
 		}
 	}
 	if pictures && nearer(blind) {
-		return engine.Refuse(engine.LostPictures, "what the engine at %s says of the words behind a picture lies %.3g from ours, and nearer to what we say behind a grey one", f.URL, f.Gap)
+		return engine.Refuse(engine.LostPictures, "what the engine at %s says of the words behind a picture lies %.3g from ours, and nearer to what we say behind a grey one", f.At, f.Gap)
 	}
 	if !(f.Gap <= f.Tolerance) {
-		return engine.Refuse(engine.OtherNumbers, "what the engine at %s says of a question's words lies %.3g from ours, and episode.engine.tolerance is %v: it has other weights, another precision, or sees other pictures", f.URL, f.Gap, f.Tolerance)
+		return engine.Refuse(engine.OtherNumbers, "what the engine at %s says of a question's words lies %.3g from ours, and episode.engine.tolerance is %v: it has other weights, another precision, or sees other pictures", f.At, f.Gap, f.Tolerance)
 	}
 	return nil
 }
@@ -156,11 +158,13 @@ func grey(pictures []tools.Picture) []tools.Picture {
 	return out
 }
 
-func picked(x []float64, at []int) (out []float64) {
-	for _, i := range at {
-		out = append(out, x[i])
+// apart is apart of the words that the engine scored.
+func (p *probe) apart(a, b []float64) float64 {
+	var x, y []float64
+	for _, i := range p.at {
+		x, y = append(x, a[i]), append(y, b[i])
 	}
-	return out
+	return apart(x, y)
 }
 
 // apart is the root mean square of differences.

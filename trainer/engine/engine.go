@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -104,6 +105,7 @@ type protocol interface {
 type Engine struct {
 	Options
 	protocol
+	At     string // the URL without a password, for messages
 	caller *call.Caller
 }
 
@@ -111,6 +113,11 @@ type Engine struct {
 func Open(o Options) (*Engine, error) {
 	e := &Engine{Options: o}
 	e.URL = strings.TrimSuffix(strings.TrimSuffix(o.URL, "/"), "/v1")
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return nil, errors.New("the engine's URL is no address of a server: one is http://localhost:8000")
+	}
+	e.At = u.Redacted()
 	e.caller = call.NewCaller(call.Policy{Timeout: o.Timeout, Tries: o.Tries, AtOnce: o.AtOnce, Bytes: 1 << 28}, nil)
 	switch o.Kind {
 	case "vllm":
@@ -126,7 +133,7 @@ func Open(o Options) (*Engine, error) {
 // Load gives the engine an adapter, by the folder's path.
 func (e *Engine) Load(ctx context.Context, name, dir string) error {
 	if err := e.load(ctx, name, dir); err != nil {
-		return fmt.Errorf("the engine at %s does not load the adapter %s from %s: %w", e.URL, name, dir, err)
+		return fmt.Errorf("the engine at %s does not load the adapter %s from %s: %w", e.At, name, dir, err)
 	}
 	return nil
 }
@@ -144,7 +151,7 @@ func (e *Engine) Ask(ctx context.Context, q Question) (Answer, error) {
 		err = q.check(a)
 	}
 	if err != nil {
-		return a, fmt.Errorf("the engine at %s: %w", e.URL, err)
+		return a, fmt.Errorf("the engine at %s: %w", e.At, err)
 	}
 	return a, nil
 }

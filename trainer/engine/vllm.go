@@ -20,7 +20,8 @@ import (
 // picture is put at our places.
 //
 //	POST /v1/chat/completions/render  {model, messages}
-//	    {token_ids, features: {mm_hashes: {image: [h]}, mm_placeholders: {image: [{offset, length}]}, kwargs_data: {image: [text]}}}
+//	    {token_ids, features: {mm_hashes: {image: [h]}, mm_placeholders: {image: [{offset, length}]},
+//	     kwargs_data: {image: [text]}}}
 //
 // So no text is tokenised there. A picture that takes another number of places there is refused before anything is
 // drawn. Adapters come by POST /v1/load_lora_adapter (VLLM_ALLOW_RUNTIME_LORA_UPDATING=True), and are asked for as

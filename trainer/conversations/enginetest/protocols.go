@@ -169,8 +169,13 @@ func (s *Server) vllm(k *conversations.Speaker, body map[string]json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	if fault == "no log-probabilities" {
+	switch fault {
+	case "no log-probabilities":
 		d.logs = d.logs[1:]
+	case "fewer scores":
+		for i := range d.prompt[:max(0, len(d.prompt)-2)] {
+			d.prompt[i] = math.NaN()
+		}
 	}
 	type object = map[string]any
 	var content []object

@@ -159,6 +159,9 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, do func(name, pa
 }
 
 func (s *Server) load(name, path string) error {
+	if s.loaded[name] != nil {
+		return fmt.Errorf("the adapter %q has already been loaded", name)
+	}
 	k, err := s.open()
 	if err != nil {
 		return err
