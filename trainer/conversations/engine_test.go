@@ -137,7 +137,7 @@ func TestEngineIsChecked(t *testing.T) {
 		{"vllm", "stale name", engine.Stale, "darkroom-0-old"},
 	} {
 		for _, kind := range strings.Fields(c.kinds) {
-			s.Fault, s.From = c.fault, 0
+			s.Commit(c.fault, 0)
 			far(kind)
 			p.Sampling.Temperature = engineTemperature
 			if c.fault == "temperature" {
@@ -169,7 +169,7 @@ func TestEngineFails(t *testing.T) {
 			if kind == "vllm" && fault == "dropped pictures" {
 				continue // which is seen when a picture is rendered
 			}
-			s.Fault = ""
+			s.Commit("", 0)
 			far(kind)
 			if _, err := p.Roll(trainer.Current, few()[:1]); err != nil { // the check
 				t.Fatal(err)
@@ -180,7 +180,7 @@ func TestEngineFails(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s.Fault, s.From = fault, 0
+			s.Commit(fault, 0)
 			samples, err := p.Roll(trainer.Current, few())
 			if err != nil {
 				t.Errorf("%s of %s ends the roll: %v", fault, kind, err)
@@ -195,12 +195,12 @@ func TestEngineFails(t *testing.T) {
 		}
 	}
 	for kind, fault := range map[string]string{"vllm": "stale name", "sglang": "another version"} {
-		s.Fault = ""
+		s.Commit("", 0)
 		far(kind)
 		if _, err := p.Roll(trainer.Current, few()[:1]); err != nil {
 			t.Fatal(err)
 		}
-		s.Fault, s.From = fault, 0
+		s.Commit(fault, 0)
 		if _, err := p.Roll(trainer.Current, few()); engine.Refused(err) != engine.Stale {
 			t.Errorf("%s of %s: %v", fault, kind, err)
 		}
@@ -211,7 +211,7 @@ func TestEngineFails(t *testing.T) {
 func TestEngineStaysBehind(t *testing.T) {
 	p, s, far := played(t)
 	far("sglang")
-	s.Fault, s.From = "stale weights", 1
+	s.Commit("stale weights", 1)
 	if _, err := p.Roll(trainer.Current, few()[:1]); err != nil {
 		t.Fatal(err)
 	}
@@ -226,11 +226,11 @@ func TestEngineStaysBehind(t *testing.T) {
 func TestEnginesShared(t *testing.T) {
 	p, s, far := played(t)
 	far("vllm")
-	s.Fault, s.From = "fewer scores", 0
+	s.Commit("fewer scores", 0)
 	if _, err := p.Roll(trainer.Current, few()[:1]); err != nil {
 		t.Fatal(err)
 	}
-	s.Fault = ""
+	s.Commit("", 0)
 	first := p.Far
 	e, err := engine.Open(first.Options)
 	if err != nil {

@@ -17,10 +17,7 @@ import (
 
 // The parts of a WanPipeline.
 
-type (
-	clipVAE = *clips.Model
-	saved   = *nn.Params
-)
+type clipVAE = *clips.Model
 
 // latentShape is [frames, rows, columns, channels] of a clip's latents.
 func (r *Mover) latentShape() []int {

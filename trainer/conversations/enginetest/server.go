@@ -21,13 +21,13 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// A Server is an engine. Its fault begins with request From of those that draw, counted from 0.
+// A Server is an engine.
 type Server struct {
 	*httptest.Server
-	Fault string
-	From  int
 
 	one      sync.Mutex
+	fault    string // which begins with request from of those that draw
+	from     int
 	open     func() (*conversations.Speaker, error)
 	base     *conversations.Speaker
 	loaded   map[string]*conversations.Speaker
@@ -71,6 +71,13 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
+// Commit makes it commit a fault from request n on of those that draw, counted from 0; "" ends it.
+func (s *Server) Commit(fault string, n int) {
+	s.one.Lock()
+	defer s.one.Unlock()
+	s.fault, s.from = fault, n
+}
+
 // Loaded is how many adapters it holds.
 func (s *Server) Loaded() int {
 	s.one.Lock()
@@ -87,8 +94,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, path string, answ
 	}
 	fault := ""
 	s.one.Lock()
-	if s.asked >= s.From {
-		fault = s.Fault
+	if s.asked >= s.from {
+		fault = s.fault
 	}
 	if !strings.HasSuffix(path, "render") {
 		s.asked++
@@ -185,7 +192,7 @@ func (s *Server) unload(name, _ string) error {
 	if !ok {
 		return fmt.Errorf("no adapter %q", name)
 	}
-	if name == s.first && s.Fault == "stale weights" {
+	if name == s.first && s.fault == "stale weights" {
 		return nil
 	}
 	delete(s.loaded, name)
