@@ -36,7 +36,10 @@ func TestOutsidePrograms(t *testing.T) {
 	} {
 		s := experiment.Served{}
 		s.SetDefaults()
-		s.Name, s.Command, s.Tries, s.Timeout, s.Cache = "search", []string{"sh", "-c", c.script}, 2, 0.5, false
+		s.Name, s.Command, s.Tries, s.Timeout, s.Cache = "search", []string{"sh", "-c", c.script}, 2, 20, false
+		if c.name == "slow" {
+			s.Timeout = 0.5
+		}
 		o, err := openOutside(&experiment.Episode{Served: []experiment.Served{s}}, "")
 		if err != nil {
 			t.Fatal(err)
