@@ -80,7 +80,7 @@ func (o *suiteOptions) check(cmd *cobra.Command) error {
 		}
 	}
 	if o.first < 0 {
-		wrong = append(wrong, fmt.Sprintf("--first %d: 1 or more", o.first))
+		wrong = append(wrong, fmt.Sprintf("--first %d: 1 or more, or 0 for all", o.first))
 	}
 	if len(wrong) > 0 {
 		return usageError{errors.New(strings.Join(wrong, "\n"))}

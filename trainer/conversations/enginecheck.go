@@ -3,6 +3,7 @@ package conversations
 import (
 	"context"
 	"errors"
+	"image/color"
 	"math"
 	"slices"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/engine"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
-	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // The check of an engine (engine.go): the words of a question behind its first picture are scored there and here, and a
@@ -62,16 +62,17 @@ func (p *Policy) checkFar(ctx context.Context, k trainer.Key) error {
 	if f.probe == nil {
 		f.base = a.Version
 	}
-	all := append(append([]int32(nil), q.IDs...), a.IDs...)
-	here, err := p.scores(all, v.album.Pictures, 1)
+	all := slices.Concat(q.IDs, a.IDs)
+	seen := images(v.album.Pictures)
+	here, err := p.Speaker.Scores(all, seen, 1)
 	if err != nil {
 		return err
 	}
-	blind, err := p.scores(all, grey(v.album.Pictures), 1)
+	blind, err := p.Speaker.Scores(all, Grey(seen), 1)
 	if err != nil {
 		return err
 	}
-	told, err := p.scores(all, v.album.Pictures, p.Sampling.Temperature)
+	told, err := p.Speaker.Scores(all, seen, p.Sampling.Temperature)
 	if err != nil {
 		return err
 	}
@@ -115,47 +116,20 @@ func (f *Far) compare(now *probe, blind []float64, pictures bool) error {
 	return nil
 }
 
-// scores are log p of every token behind those before it, 0 for the first.
-func (p *Policy) scores(ids []int32, pictures []tools.Picture, temperature float64) ([]float64, error) {
-	k := p.Speaker
-	var shown []*vision.Image
-	for _, m := range pictures {
-		shown = append(shown, m.Image)
+// images are pictures without what an episode knows of them.
+func images(pictures []tools.Picture) (all []*vision.Image) {
+	for _, p := range pictures {
+		all = append(all, p.Image)
 	}
-	s := vlm.Stretch{IDs: ids}
-	var err error
-	if s.Pictures, err = k.Patches(shown); err != nil {
-		return nil, err
-	}
-	tp := k.Tape(false)
-	defer tp.Reset()
-	hidden, err := k.Model.Hidden(tp, s)
-	if err != nil {
-		return nil, err
-	}
-	var before []int32
-	for i := range ids[1:] {
-		before = append(before, int32(i))
-	}
-	out := []float64{0}
-	for _, x := range k.Model.LogProbs(tp, hidden, before, ids[1:], float32(temperature)).F32() {
-		out = append(out, float64(x))
-	}
-	return out, nil
+	return all
 }
 
-// grey are pictures of the same sizes without anything on them.
-func grey(pictures []tools.Picture) []tools.Picture {
-	out := make([]tools.Picture, len(pictures))
-	for i, p := range pictures {
-		m := vision.New(p.Width, p.Height)
-		for j := range m.Pix {
-			m.Pix[j] = 128
-		}
-		p.Image = m
-		out[i] = p
+// Grey are pictures of the same sizes without anything on them.
+func Grey(pictures []*vision.Image) (all []*vision.Image) {
+	for _, m := range pictures {
+		all = append(all, vision.NewFilled(m.Width, m.Height, color.RGBA{R: 128, G: 128, B: 128}))
 	}
-	return out
+	return all
 }
 
 // apart is apart of the words that the engine scored.

@@ -55,3 +55,27 @@ func Joined(a, b vlm.Stretch) vlm.Stretch {
 	}
 	return a
 }
+
+// Scores are log p of every token behind those before it, 0 of the first.
+func (k *Speaker) Scores(ids []int32, pictures []*vision.Image, temperature float64) ([]float64, error) {
+	s := vlm.Stretch{IDs: ids}
+	var err error
+	if s.Pictures, err = k.Patches(pictures); err != nil {
+		return nil, err
+	}
+	tp := k.Tape(false)
+	defer tp.Reset()
+	hidden, err := k.Model.Hidden(tp, s)
+	if err != nil {
+		return nil, err
+	}
+	before := make([]int32, len(ids)-1)
+	for i := range before {
+		before[i] = int32(i)
+	}
+	out := []float64{0}
+	for _, x := range k.Model.LogProbs(tp, hidden, before, ids[1:], float32(temperature)).F32() {
+		out = append(out, float64(x))
+	}
+	return out, nil
+}

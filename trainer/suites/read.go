@@ -133,7 +133,10 @@ func lineRows(file string, r io.Reader, f func(map[string]any) error) error {
 			return err
 		}
 	}
-	return s.Err()
+	if err := s.Err(); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
 
 func tabRows(file string, r io.Reader, f func(map[string]any) error) error {

@@ -21,13 +21,14 @@ func pathOf(at isa.Path, m kernels.Math, b gemm.Blocks) path {
 	case at < isa.AVX2:
 		return p
 	case at < isa.AVX512:
-		p.end, p.dots, p.weigh, p.grade = endAVX2, dotsAVX2, weighF32AVX2, gradeF32AVX2
+		p.end, p.weigh, p.grade = endAVX2, weighF32AVX2, gradeF32AVX2
+		p.dots = dotsBy(8, [2]dotRows{dotRowsF32AVX2, dotRowsBF16AVX2})
 		if m == kernels.MathBF16 {
 			p.weigh, p.grade = weighBF16AVX2, gradeBF16AVX2
 		}
 		return p
 	}
-	p.end, p.dots = end512, dots512
+	p.end, p.dots = end512, dotsBy(1, [2]dotRows{dotRowsF32, dotRowsBF16})
 	switch {
 	case m == kernels.MathF32:
 		p.weigh, p.grade = weighF32, gradeF32
@@ -39,34 +40,19 @@ func pathOf(at isa.Path, m kernels.Math, b gemm.Blocks) path {
 	return p
 }
 
-// dots512 is dotsGo, where dO and O are of one type.
-func dots512(f *backward, h int) {
-	if f.DO.DType != f.O.DType || f.Q.S == 0 {
-		dotsGo(f, h)
-		return
-	}
-	n := f.O.DType.Size()
-	x, y := unsafe.Pointer(&f.DO.Raw()[f.DO.At(f.b, 0, h)*n]), unsafe.Pointer(&f.O.Raw()[f.O.At(f.b, 0, h)*n])
-	dot := dotRowsF32
-	if f.O.DType == kernels.BF16 {
-		dot = dotRowsBF16
-	}
-	dot(unsafe.Pointer(&f.delta[0]), x, y, f.DO.SS*n, f.O.SS*n, f.Q.S, f.O.D)
-}
+type dotRows = func(dst, x, y unsafe.Pointer, xStride, yStride, rows, units int)
 
-// dotsAVX2 is dotsGo, where dO and O are of one type and rows of whole vectors.
-func dotsAVX2(f *backward, h int) {
-	if f.DO.DType != f.O.DType || f.Q.S == 0 || f.O.D%8 != 0 {
-		dotsGo(f, h)
-		return
+// dotsBy is dotsGo by kernels for F32 and BF16, where dO and O are of one type and rows of whole units.
+func dotsBy(unit int, dots [2]dotRows) func(*backward, int) {
+	return func(f *backward, h int) {
+		if f.DO.DType != f.O.DType || f.Q.S == 0 || f.O.D%unit != 0 {
+			dotsGo(f, h)
+			return
+		}
+		n := f.O.DType.Size()
+		x, y := unsafe.Pointer(&f.DO.Raw()[f.DO.At(f.b, 0, h)*n]), unsafe.Pointer(&f.O.Raw()[f.O.At(f.b, 0, h)*n])
+		dots[f.O.DType](unsafe.Pointer(&f.delta[0]), x, y, f.DO.SS*n, f.O.SS*n, f.Q.S, f.O.D/unit)
 	}
-	n := f.O.DType.Size()
-	x, y := unsafe.Pointer(&f.DO.Raw()[f.DO.At(f.b, 0, h)*n]), unsafe.Pointer(&f.O.Raw()[f.O.At(f.b, 0, h)*n])
-	dot := dotRowsF32AVX2
-	if f.O.DType == kernels.BF16 {
-		dot = dotRowsBF16AVX2
-	}
-	dot(unsafe.Pointer(&f.delta[0]), x, y, f.DO.SS*n, f.O.SS*n, f.Q.S, f.O.D/8)
 }
 
 // endAVX2 is weighing.end: the logarithms in plain Go, O in vectors.

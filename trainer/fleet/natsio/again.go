@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // tries is how often something is asked of a server that does not do it.
@@ -34,4 +36,50 @@ func (h *Hub) againWithin(ctx context.Context, limit time.Duration, what string,
 		}
 	}
 	return fmt.Errorf("%s, tried %d times: %w", what, tries, err)
+}
+
+// mend makes what workers need and is not there: now and then, and, once a second at most, when one failed.
+func (h *Hub) mend() {
+	for {
+		select {
+		case <-h.box.Closed():
+			return
+		case <-h.broken:
+		case <-time.After(looks):
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		_ = h.furnish(ctx) // if it is not there afterwards, the next worker fails
+		cancel()
+		time.Sleep(time.Second)
+	}
+}
+
+// furnish makes streams and stores that are not there, and fills in what the trainer has published.
+func (h *Hub) furnish(ctx context.Context) error {
+	for _, s := range []jetstream.StreamConfig{h.workStream(), h.doneStream()} {
+		s.Replicas = h.replicas
+		if _, err := h.js.CreateOrUpdateStream(ctx, s); err != nil {
+			return fmt.Errorf("making the stream %s: %w", s.Name, err)
+		}
+	}
+	for _, priority := range []string{urgent, plain, score} {
+		if _, err := h.js.CreateOrUpdateConsumer(ctx, h.of(work), h.consumer(priority)); err != nil {
+			return fmt.Errorf("making the queue of %s jobs: %w", priority, err)
+		}
+	}
+	for _, bucket := range []string{in, out} {
+		s := h.store(bucket)
+		s.Replicas = h.replicas
+		if _, err := h.js.CreateOrUpdateObjectStore(ctx, s); err != nil {
+			return fmt.Errorf("making the store %s: %w", bucket, err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, data := range h.put {
+		if _, err := h.blobs.Put(ctx, data); err != nil {
+			return err
+		}
+	}
+	return nil
 }

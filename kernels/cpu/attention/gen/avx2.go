@@ -133,28 +133,7 @@ func (f *file) columns2(kind string, full bool, start func(), rows func(n int), 
 	f.op("ADDQ R10, SI")
 	f.op("ADDQ R10, DI")
 	start()
-	f.op("SUBQ $4, CX")
-	f.op("JLT tail")
-	f.label("four")
-	rows(4)
-	f.op("ADDQ $512, SI")
-	f.op("ADDQ $256, DI")
-	f.op("SUBQ $4, CX")
-	f.op("JGE four")
-	f.label("tail")
-	f.op("ADDQ $4, CX")
-	f.op("JEQ columned")
-	f.op("CMPQ CX, $2")
-	f.op("JEQ two")
-	f.op("JGT three")
-	for i, name := range []string{"one", "two", "three"} {
-		f.label(name)
-		rows(i + 1)
-		if i < 2 {
-			f.op("JMP columned")
-		}
-	}
-	f.label("columned")
+	f.byFours(rows, "columned", "columned", "ADDQ $512, SI", "ADDQ $256, DI")
 	end()
 	f.op("ADDQ $32, R10")
 	f.op("CMPQ R10, $128")
@@ -243,19 +222,7 @@ func (f *file) dotRows2(name string, float bool) {
 	for _, s := range [][2]int{{0, 2}, {4, 6}, {1, 3}, {5, 7}, {0, 4}, {1, 5}, {0, 1}} {
 		f.op("VADDPS Y%d, Y%d, Y%d", s[1], s[0], s[0])
 	}
-	f.op("VEXTRACTF128 $1, Y0, X1")
-	f.op("VADDPS X1, X0, X0")
-	f.op("VMOVHLPS X0, X0, X1")
-	f.op("VADDPS X1, X0, X0")
-	f.op("VMOVSHDUP X0, X1")
-	f.op("VADDSS X1, X0, X0")
-	f.op("VMOVSS X0, (DI)")
-	f.op("ADDQ $4, DI")
-	f.op("ADDQ xStride+24(FP), SI")
-	f.op("ADDQ yStride+32(FP), DX")
-	f.op("DECQ R10")
-	f.op("JNE row")
-	f.ret()
+	f.endRow()
 }
 
 func avx2File() *file {

@@ -35,31 +35,8 @@ func (f *file) grade(name string, full bool) {
 	f.op("MOVQ grading_p(BX), R8")
 	f.op("MOVQ grading_d(BX), R9")
 	f.op("MOVQ grading_keys(BX), CX")
-	f.op("SUBQ $4, CX")
-	f.op("JLT tail")
-	f.label("four")
-	f.gradeRows(full, 4)
-	f.op("ADDQ $512, SI")
-	f.op("ADDQ $512, DX")
-	f.op("ADDQ $256, DI")
-	f.op("ADDQ $256, R8")
-	f.op("ADDQ $256, R9")
-	f.op("SUBQ $4, CX")
-	f.op("JGE four")
-	f.label("tail")
-	f.op("ADDQ $4, CX")
-	f.op("JEQ pad")
-	f.op("CMPQ CX, $2")
-	f.op("JEQ two")
-	f.op("JGT three")
-	for rows, name := range []string{"one", "two", "three"} {
-		f.label(name)
-		f.gradeRows(full, rows+1)
-		if rows < 2 {
-			f.op("JMP tailed")
-		}
-	}
-	f.label("tailed")
+	f.byFours(func(rows int) { f.gradeRows(full, rows) }, "pad", "tailed",
+		"ADDQ $512, SI", "ADDQ $512, DX", "ADDQ $256, DI", "ADDQ $256, R8", "ADDQ $256, R9")
 	f.op("ADDQ $256, DI")
 	f.label("pad")
 	f.padPanel(full, "grading_keys")
@@ -173,6 +150,11 @@ func (f *file) dotRows(name string, float bool) {
 	f.op("VADDPS Z2, Z0, Z0")
 	f.op("VEXTRACTF64X4 $1, Z0, Y1")
 	f.op("VADDPS Y1, Y0, Y0")
+	f.endRow()
+}
+
+// endRow writes the sum of Y0's lanes, by halves, and goes on with the next row.
+func (f *file) endRow() {
 	f.op("VEXTRACTF128 $1, Y0, X1")
 	f.op("VADDPS X1, X0, X0")
 	f.op("VMOVHLPS X0, X0, X1")

@@ -131,28 +131,7 @@ func (f *file) weigh(name string, full bool) {
 	f.op("MOVQ weighing_s(BX), SI")
 	f.op("MOVQ weighing_p(BX), DI")
 	f.op("MOVQ weighing_keys(BX), CX")
-	f.op("SUBQ $4, CX")
-	f.op("JLT tail")
-	f.label("four")
-	f.weighRows(full, 4)
-	f.op("ADDQ $512, SI")
-	f.op("ADDQ $256, DI")
-	f.op("SUBQ $4, CX")
-	f.op("JGE four")
-	f.label("tail")
-	f.op("ADDQ $4, CX")
-	f.op("JEQ pad")
-	f.op("CMPQ CX, $2")
-	f.op("JEQ two")
-	f.op("JGT three")
-	for rows, name := range []string{"one", "two", "three"} {
-		f.label(name)
-		f.weighRows(full, rows+1)
-		if rows < 2 {
-			f.op("JMP tailed")
-		}
-	}
-	f.label("tailed")
+	f.byFours(func(rows int) { f.weighRows(full, rows) }, "pad", "tailed", "ADDQ $512, SI", "ADDQ $256, DI")
 	f.op("ADDQ $256, DI")
 	f.label("pad")
 	f.padPanel(full, "weighing_keys")
@@ -160,6 +139,34 @@ func (f *file) weigh(name string, full bool) {
 		f.op("VMOVUPS Z%d, weighing_l+%d(BX)", sums+i, i*64)
 	}
 	f.ret()
+}
+
+// byFours walks over CX rows: four at a time, with moves behind each four, and then the rest. It goes to empty where there
+// is no rest, and to done, which it writes, behind one.
+func (f *file) byFours(rows func(n int), empty, done string, moves ...string) {
+	f.op("SUBQ $4, CX")
+	f.op("JLT tail")
+	f.label("four")
+	rows(4)
+	for _, m := range moves {
+		f.op("%s", m)
+	}
+	f.op("SUBQ $4, CX")
+	f.op("JGE four")
+	f.label("tail")
+	f.op("ADDQ $4, CX")
+	f.op("JEQ %s", empty)
+	f.op("CMPQ CX, $2")
+	f.op("JEQ two")
+	f.op("JGT three")
+	for i, name := range []string{"one", "two", "three"} {
+		f.label(name)
+		rows(i + 1)
+		if i < 2 {
+			f.op("JMP %s", done)
+		}
+	}
+	f.label(done)
 }
 
 // padPanel writes zeros to the panel at DI up to the end of a step of 32 keys.

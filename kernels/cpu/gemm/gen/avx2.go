@@ -132,19 +132,22 @@ func (f *file) roundConstants2() {
 	}
 }
 
-// round2 is round for path AVX2. It changes Y8 to Y10.
-func (f *file) round2(y int) {
+// round2 is round for path AVX2, with roundConstants2 in registers. It changes Y8 to Y10.
+func (f *file) round2(y int) { f.roundBy(y, [5]string{"Y11", "Y12", "Y13", "Y14", "Y15"}) }
+
+// roundBy is round2 by 1, 0x7FFF, 0x400000, 0x7F800000 and 0x80000000, wherever they are.
+func (f *file) roundBy(y int, constants [5]string) {
 	f.op("VPSRLD $16, Y%d, Y8", y)
-	f.op("VPAND Y11, Y8, Y8")
-	f.op("VPADDD Y12, Y8, Y8")
+	f.op("VPAND %s, Y8, Y8", constants[0])
+	f.op("VPADDD %s, Y8, Y8", constants[1])
 	f.op("VPADDD Y%d, Y8, Y8", y)
 	f.op("VCMPPS $3, Y%d, Y%d, Y9", y, y)
-	f.op("VPOR Y13, Y%d, Y10", y)
+	f.op("VPOR %s, Y%d, Y10", constants[2], y)
 	f.op("VPBLENDVB Y9, Y10, Y8, Y8")
-	f.op("VPAND Y14, Y%d, Y9", y)
+	f.op("VPAND %s, Y%d, Y9", constants[3], y)
 	f.op("VPXOR Y10, Y10, Y10")
 	f.op("VPCMPEQD Y10, Y9, Y9")
-	f.op("VPAND Y15, Y%d, Y10", y)
+	f.op("VPAND %s, Y%d, Y10", constants[4], y)
 	f.op("VPBLENDVB Y9, Y10, Y8, Y%d", y)
 }
 

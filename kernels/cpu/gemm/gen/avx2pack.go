@@ -54,19 +54,8 @@ func (f *file) sixteen(float bool, disp int, at string, y int) {
 	}
 	f.op("VMOVUPS %d%s, Y%d", disp, at, y)
 	f.op("VMOVUPS %d%s, Y11", disp+32, at)
-	for _, r := range []int{y, 11} { // as round2, with numbers in memory
-		f.op("VPSRLD $16, Y%d, Y8", r)
-		f.op("VPAND odd<>(SB), Y8, Y8")
-		f.op("VPADDD half<>(SB), Y8, Y8")
-		f.op("VPADDD Y%d, Y8, Y8", r)
-		f.op("VCMPPS $3, Y%d, Y%d, Y9", r, r)
-		f.op("VPOR quiet32<>(SB), Y%d, Y10", r)
-		f.op("VPBLENDVB Y9, Y10, Y8, Y8")
-		f.op("VPAND exponent<>(SB), Y%d, Y9", r)
-		f.op("VPXOR Y10, Y10, Y10")
-		f.op("VPCMPEQD Y10, Y9, Y9")
-		f.op("VPAND sign<>(SB), Y%d, Y10", r)
-		f.op("VPBLENDVB Y9, Y10, Y8, Y%d", r)
+	for _, r := range []int{y, 11} {
+		f.roundBy(r, [5]string{"odd<>(SB)", "half<>(SB)", "quiet32<>(SB)", "exponent<>(SB)", "sign<>(SB)"})
 		f.op("VPSRLD $16, Y%d, Y%d", r, r)
 	}
 	f.op("VPACKUSDW Y11, Y%d, Y%d", y, y)

@@ -1,0 +1,58 @@
+package pretrain
+
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
+)
+
+// Latents of clips: what the autoencoder makes of them, measured once and kept for the flow.
+
+// encoded are the means of clips' latents, scaled as the autoencoder says.
+func (r *moverRun) encoded(v clipVAE, from, to int) []float32 {
+	var all []float32
+	s := stage{pool: r.pool}
+	for i := from; i < to; i++ {
+		tp := s.tape()
+		mu, _ := v.Encode(tp, tp.Upload("clip", r.clip(i), moving.Frames, moving.Size, moving.Size, 3))
+		all = append(all, v.Scaled(tp, mu).F32()...)
+		tp.Reset()
+	}
+	return all
+}
+
+// settled measures each channel of the latents, so that diffusion sees it with mean 0 and deviation 1.
+func (r *moverRun) settled(v clipVAE) part {
+	c := r.VAE.Latent
+	sum, squares := make([]float64, c), make([]float64, c)
+	all := r.encoded(v, 0, min(r.Data.Clips, 256))
+	for i, z := range all {
+		sum[i%c] += float64(z)
+		squares[i%c] += float64(float64(z) * float64(z))
+	}
+	n := float64(len(all) / c)
+	p := r.vaePart()
+	means, deviations := make([]float32, c), make([]float32, c)
+	for i := range c {
+		m := sum[i] / n
+		means[i], deviations[i] = float32(m), float32(math.Sqrt(squares[i]/n-float64(m*m)))
+	}
+	p.settings["latents_mean"], p.settings["latents_std"] = means, deviations
+	return p
+}
+
+// cacheLatents encodes every clip by the autoencoder as it was saved.
+func (r *moverRun) cacheLatents() error {
+	v, params, err := r.openVAE(false)
+	if err != nil {
+		return err
+	}
+	defer params.Free()
+	for at := 0; at < r.Data.Clips; at += 64 {
+		if err := r.stopped(); err != nil {
+			return err
+		}
+		r.latents = append(r.latents, r.encoded(v, at, min(at+64, r.Data.Clips))...)
+	}
+	return nil
+}
