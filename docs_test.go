@@ -1,0 +1,190 @@
+package darkroom_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"unicode"
+)
+
+// What the pages of the repository say is held here: their links lead somewhere, the stops of docs/one-prompt.md
+// exist, and the program still has the messages of docs/troubleshooting.md (messages_test.go).
+
+func TestLinks(t *testing.T) {
+	broken, links := brokenLinks(os.DirFS("."))
+	for _, b := range broken {
+		t.Error(b)
+	}
+	if links < 9 {
+		t.Errorf("only %d links were read: the walk is broken", links)
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\[[^\]\n]*\]\(([^)\s]+)\)`)
+	fenced  = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	spans   = regexp.MustCompile("`[^`\n]+`")
+	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+)$`)
+)
+
+// brokenLinks reads every page outside testdata, and says which links to files or headings lead nowhere. Links to
+// the web are not followed.
+func brokenLinks(root fs.FS) (broken []string, links int) {
+	err := fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && file != "." && (name == "testdata" || name == "runs" || name == "models" || strings.ContainsAny(name[:1], "._")):
+			return fs.SkipDir
+		case d.IsDir() || path.Ext(file) != ".md":
+			return nil
+		}
+		text, err := page(root, file)
+		if err != nil {
+			return err
+		}
+		for _, m := range link.FindAllStringSubmatch(spans.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			if why := nowhere(root, file, m[1]); why != "" {
+				broken = append(broken, fmt.Sprintf("%s: the link %s %s", file, m[1], why))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		broken = append(broken, err.Error())
+	}
+	return broken, links
+}
+
+// page is a page without its listings.
+func page(root fs.FS, file string) (string, error) {
+	text, err := fs.ReadFile(root, file)
+	return fenced.ReplaceAllString(strings.ReplaceAll(string(text), "\r\n", "\n"), ""), err
+}
+
+// nowhere says why a link of a page leads nowhere; "": it does not.
+func nowhere(root fs.FS, from, to string) string {
+	file, anchor, _ := strings.Cut(to, "#")
+	if file = path.Join(path.Dir(from), file); strings.HasPrefix(to, "#") {
+		file = from
+	}
+	if _, err := fs.Stat(root, file); err != nil {
+		return "leads to no file"
+	}
+	if anchor == "" || path.Ext(file) != ".md" {
+		return ""
+	}
+	text, err := page(root, file)
+	if err != nil {
+		return err.Error()
+	}
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		if anchorOf(m[1]) == anchor {
+			return ""
+		}
+	}
+	return "leads to no heading of " + file
+}
+
+// anchorOf is the name that GitHub gives a heading.
+func anchorOf(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+func TestLinksFails(t *testing.T) {
+	tree := fstest.MapFS{
+		"a.md":        {Data: []byte("# A heading, `quoted`\n[b](docs/b.md) [b](docs/b.md#the-end) [here](#a-heading-quoted) [web](https://x.y/z)\n")},
+		"docs/b.md":   {Data: []byte("[a](../a.md) [no](c.md) [no](../a.md#nothing)\n## The end\n```\n[code](no.md)\n```\n`[code](no.md)`\n")},
+		"x/testdata":  {Mode: fs.ModeDir},
+		"_old/old.md": {Data: []byte("[no](no.md)")},
+	}
+	broken, links := brokenLinks(tree)
+	if links != 6 || len(broken) != 2 || !strings.Contains(broken[0], "c.md") || !strings.Contains(broken[1], "#nothing") {
+		t.Errorf("%d links, %q", links, broken)
+	}
+}
+
+// A stop of docs/one-prompt.md is a file and what it declares: `sde/flowsde.go`, `FlowSDE` or `Row.LogProb`.
+var stop = regexp.MustCompile("`([a-z0-9_/]+\\.go)`,\\s+`([A-Za-z.]+)`")
+
+func TestOnePrompt(t *testing.T) {
+	text, err := os.ReadFile("docs/one-prompt.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stops := stop.FindAllStringSubmatch(string(text), -1)
+	for _, s := range stops {
+		if err := declares(s[1], s[2]); err != nil {
+			t.Errorf("docs/one-prompt.md: %v", err)
+		}
+	}
+	for n := 1; n <= 12; n++ {
+		if !strings.Contains(string(text), fmt.Sprintf("\n## %d. ", n)) {
+			t.Errorf("docs/one-prompt.md has no stop %d", n)
+		}
+	}
+	if len(stops) < 24 {
+		t.Errorf("docs/one-prompt.md names %d places", len(stops))
+	}
+	if declares("sde/flowsde.go", "FlowODE") == nil || declares("sde/nothing.go", "FlowSDE") == nil || declares("sde/density.go", "Row.Nothing") == nil {
+		t.Error("what is not there is found")
+	}
+}
+
+// declares is an error where a file does not declare a function, a type, or a method (Type.Method).
+func declares(file, symbol string) error {
+	syntax, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	for _, d := range syntax.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if receiver(d)+d.Name.Name == symbol {
+				return nil
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if s, ok := s.(*ast.TypeSpec); ok && s.Name.Name == symbol {
+					return nil
+				}
+			}
+		}
+	}
+	return fmt.Errorf("%s declares no %s", file, symbol)
+}
+
+// receiver is what stands before a method's name.
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	of := f.Recv.List[0].Type
+	if p, ok := of.(*ast.StarExpr); ok {
+		of = p.X
+	}
+	if id, ok := of.(*ast.Ident); ok {
+		return id.Name + "."
+	}
+	return "?."
+}
