@@ -2027,3 +2027,214 @@ sum:
 	VZEROUPPER
 	RET
 
+// func ropeInterleavedF32AVX2(t *turning)
+// Rope of the heads of one token; pairs are a multiple of eight.
+TEXT ·ropeInterleavedF32AVX2(SB), NOSPLIT, $16-8
+	STMXCSR saved-8(SP)
+	MOVL $0x9FC0, flushing-16(SP)
+	LDMXCSR flushing-16(SP)
+	MOVQ t+0(FP), BX
+	VBROADCASTSS turning_sign(BX), Y8
+	MOVQ turning_x(BX), SI
+	MOVQ turning_y(BX), DI
+	MOVQ turning_heads(BX), DX
+head:
+	MOVQ SI, R8
+	MOVQ DI, R9
+	MOVQ turning_cos(BX), R10
+	MOVQ turning_sin(BX), R11
+	MOVQ turning_pairs(BX), R12
+	MOVQ R12, R13
+	IMUL3Q $4, R13, R13 // bytes to the other half
+step:
+	VPMOVZXDQ (R10), Y6
+	VMOVSLDUP Y6, Y6
+	VPMOVZXDQ (R11), Y7
+	VMOVSLDUP Y7, Y7
+	VXORPS Y8, Y7, Y7
+	VMOVUPS (R8), Y0
+	VPERMILPS $0xB1, Y0, Y2
+	VMULPS Y7, Y2, Y2
+	VFMADDSUB213PS Y2, Y6, Y0
+	VMOVUPS Y0, (R9)
+	ADDQ $32, R8
+	ADDQ $32, R9
+	ADDQ $16, R10
+	ADDQ $16, R11
+	SUBQ $4, R12
+	JGT step
+	ADDQ turning_xStride(BX), SI
+	ADDQ turning_yStride(BX), DI
+	DECQ DX
+	JNE head
+	LDMXCSR saved-8(SP)
+	VZEROUPPER
+	RET
+
+// func ropeInterleavedBF16AVX2(t *turning)
+// Rope of the heads of one token; pairs are a multiple of eight.
+TEXT ·ropeInterleavedBF16AVX2(SB), NOSPLIT, $16-8
+	STMXCSR saved-8(SP)
+	MOVL $0x9FC0, flushing-16(SP)
+	LDMXCSR flushing-16(SP)
+	MOVQ t+0(FP), BX
+	VBROADCASTSS turning_sign(BX), Y8
+	MOVQ turning_x(BX), SI
+	MOVQ turning_y(BX), DI
+	MOVQ turning_heads(BX), DX
+head:
+	MOVQ SI, R8
+	MOVQ DI, R9
+	MOVQ turning_cos(BX), R10
+	MOVQ turning_sin(BX), R11
+	MOVQ turning_pairs(BX), R12
+	MOVQ R12, R13
+	IMUL3Q $2, R13, R13 // bytes to the other half
+step:
+	VPMOVZXDQ (R10), Y6
+	VMOVSLDUP Y6, Y6
+	VPMOVZXDQ (R11), Y7
+	VMOVSLDUP Y7, Y7
+	VXORPS Y8, Y7, Y7
+	VPMOVZXWD (R8), Y0
+	VPSLLD $16, Y0, Y0
+	VPERMILPS $0xB1, Y0, Y2
+	VMULPS Y7, Y2, Y2
+	VFMADDSUB213PS Y2, Y6, Y0
+	VPSRLD $16, Y0, Y4
+	VPAND odd<>(SB), Y4, Y4
+	VPADDD half<>(SB), Y4, Y4
+	VPADDD Y4, Y0, Y4
+	VCMPPS $3, Y0, Y0, Y5
+	VORPS quiet<>(SB), Y0, Y0
+	VBLENDVPS Y5, Y0, Y4, Y0
+	VPSRLD $16, Y0, Y0
+	VEXTRACTI128 $1, Y0, X4
+	VPACKUSDW X4, X0, X0
+	VMOVDQU X0, (R9)
+	ADDQ $16, R8
+	ADDQ $16, R9
+	ADDQ $16, R10
+	ADDQ $16, R11
+	SUBQ $4, R12
+	JGT step
+	ADDQ turning_xStride(BX), SI
+	ADDQ turning_yStride(BX), DI
+	DECQ DX
+	JNE head
+	LDMXCSR saved-8(SP)
+	VZEROUPPER
+	RET
+
+// func ropeHalvesF32AVX2(t *turning)
+// Rope of the heads of one token; pairs are a multiple of eight.
+TEXT ·ropeHalvesF32AVX2(SB), NOSPLIT, $16-8
+	STMXCSR saved-8(SP)
+	MOVL $0x9FC0, flushing-16(SP)
+	LDMXCSR flushing-16(SP)
+	MOVQ t+0(FP), BX
+	VBROADCASTSS turning_sign(BX), Y8
+	MOVQ turning_x(BX), SI
+	MOVQ turning_y(BX), DI
+	MOVQ turning_heads(BX), DX
+head:
+	MOVQ SI, R8
+	MOVQ DI, R9
+	MOVQ turning_cos(BX), R10
+	MOVQ turning_sin(BX), R11
+	MOVQ turning_pairs(BX), R12
+	MOVQ R12, R13
+	IMUL3Q $4, R13, R13 // bytes to the other half
+step:
+	VMOVUPS (R10), Y6
+	VMOVUPS (R11), Y7
+	VXORPS Y8, Y7, Y7
+	VMOVUPS (R8), Y0
+	VMOVUPS (R8)(R13*1), Y1
+	VMULPS Y7, Y1, Y2
+	VMULPS Y7, Y0, Y3
+	VFMSUB213PS Y2, Y6, Y0
+	VFMADD213PS Y3, Y6, Y1
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, (R9)(R13*1)
+	ADDQ $32, R8
+	ADDQ $32, R9
+	ADDQ $32, R10
+	ADDQ $32, R11
+	SUBQ $8, R12
+	JGT step
+	ADDQ turning_xStride(BX), SI
+	ADDQ turning_yStride(BX), DI
+	DECQ DX
+	JNE head
+	LDMXCSR saved-8(SP)
+	VZEROUPPER
+	RET
+
+// func ropeHalvesBF16AVX2(t *turning)
+// Rope of the heads of one token; pairs are a multiple of eight.
+TEXT ·ropeHalvesBF16AVX2(SB), NOSPLIT, $16-8
+	STMXCSR saved-8(SP)
+	MOVL $0x9FC0, flushing-16(SP)
+	LDMXCSR flushing-16(SP)
+	MOVQ t+0(FP), BX
+	VBROADCASTSS turning_sign(BX), Y8
+	MOVQ turning_x(BX), SI
+	MOVQ turning_y(BX), DI
+	MOVQ turning_heads(BX), DX
+head:
+	MOVQ SI, R8
+	MOVQ DI, R9
+	MOVQ turning_cos(BX), R10
+	MOVQ turning_sin(BX), R11
+	MOVQ turning_pairs(BX), R12
+	MOVQ R12, R13
+	IMUL3Q $2, R13, R13 // bytes to the other half
+step:
+	VMOVUPS (R10), Y6
+	VMOVUPS (R11), Y7
+	VXORPS Y8, Y7, Y7
+	VPMOVZXWD (R8), Y0
+	VPSLLD $16, Y0, Y0
+	VPMOVZXWD (R8)(R13*1), Y1
+	VPSLLD $16, Y1, Y1
+	VMULPS Y7, Y1, Y2
+	VMULPS Y7, Y0, Y3
+	VFMSUB213PS Y2, Y6, Y0
+	VFMADD213PS Y3, Y6, Y1
+	VPSRLD $16, Y0, Y4
+	VPAND odd<>(SB), Y4, Y4
+	VPADDD half<>(SB), Y4, Y4
+	VPADDD Y4, Y0, Y4
+	VCMPPS $3, Y0, Y0, Y5
+	VORPS quiet<>(SB), Y0, Y0
+	VBLENDVPS Y5, Y0, Y4, Y0
+	VPSRLD $16, Y0, Y0
+	VEXTRACTI128 $1, Y0, X4
+	VPACKUSDW X4, X0, X0
+	VMOVDQU X0, (R9)
+	VPSRLD $16, Y1, Y4
+	VPAND odd<>(SB), Y4, Y4
+	VPADDD half<>(SB), Y4, Y4
+	VPADDD Y4, Y1, Y4
+	VCMPPS $3, Y1, Y1, Y5
+	VORPS quiet<>(SB), Y1, Y1
+	VBLENDVPS Y5, Y1, Y4, Y1
+	VPSRLD $16, Y1, Y1
+	VEXTRACTI128 $1, Y1, X4
+	VPACKUSDW X4, X1, X1
+	VMOVDQU X1, (R9)(R13*1)
+	ADDQ $16, R8
+	ADDQ $16, R9
+	ADDQ $32, R10
+	ADDQ $32, R11
+	SUBQ $8, R12
+	JGT step
+	ADDQ turning_xStride(BX), SI
+	ADDQ turning_yStride(BX), DI
+	DECQ DX
+	JNE head
+	LDMXCSR saved-8(SP)
+	VZEROUPPER
+	RET
+

@@ -17,7 +17,7 @@ const queries = gemm.Panel
 // Engine computes attention on one path. Its calls may overlap.
 type Engine struct {
 	threads   int
-	rope      [2][2]func(*turning)  // by kind, and F32 or BF16; nil: the loop of ref
+	rope      ropes
 	paths     map[kernels.Math]path // empty: the loops of ref
 	arenas    sync.Pool             // *forward
 	gradients sync.Pool             // *backward

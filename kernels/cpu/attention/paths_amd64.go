@@ -116,12 +116,20 @@ func weighBF16(w *weighing)
 func weighWide(w *weighing)
 
 // ropesOf are the rope kernels of a path.
-func ropesOf(at isa.Path) (all [2][2]func(*turning)) {
-	if at >= isa.AVX512 {
-		all[kernels.RopeInterleaved] = [2]func(*turning){ropeInterleavedF32, ropeInterleavedBF16}
-		all[kernels.RopeHalves] = [2]func(*turning){ropeHalvesF32, ropeHalvesBF16}
+func ropesOf(at isa.Path) ropes {
+	switch {
+	case at < isa.AVX2:
+		return ropes{}
+	case at < isa.AVX512:
+		return ropes{step: 8, of: [2][2]func(*turning){
+			kernels.RopeInterleaved: {ropeInterleavedF32AVX2, ropeInterleavedBF16AVX2},
+			kernels.RopeHalves:      {ropeHalvesF32AVX2, ropeHalvesBF16AVX2},
+		}}
 	}
-	return all
+	return ropes{step: 1, of: [2][2]func(*turning){
+		kernels.RopeInterleaved: {ropeInterleavedF32, ropeInterleavedBF16},
+		kernels.RopeHalves:      {ropeHalvesF32, ropeHalvesBF16},
+	}}
 }
 
 //go:noescape
@@ -135,3 +143,15 @@ func ropeHalvesF32(t *turning)
 
 //go:noescape
 func ropeHalvesBF16(t *turning)
+
+//go:noescape
+func ropeInterleavedF32AVX2(t *turning)
+
+//go:noescape
+func ropeInterleavedBF16AVX2(t *turning)
+
+//go:noescape
+func ropeHalvesF32AVX2(t *turning)
+
+//go:noescape
+func ropeHalvesBF16AVX2(t *turning)

@@ -10,4 +10,4 @@ import (
 
 func pathOf(_ isa.Path, m kernels.Math, b gemm.Blocks) path { return goPath(m, b) }
 
-func ropesOf(isa.Path) (none [2][2]func(*turning)) { return none }
+func ropesOf(isa.Path) ropes { return ropes{} }

@@ -18,17 +18,23 @@ type turning struct {
 	flushed int // other than 0: a result was, on path NEON (package neon)
 }
 
+// ropes are the rope kernels of a path. What they do not take goes by the loop of ref.
+type ropes struct {
+	of   [2][2]func(*turning) // by kind, and F32 or BF16
+	step int                  // their pairs are a multiple of it; 0: there are no kernels
+}
+
 // Rope turns every token.
 func (e *Engine) Rope(a *kernels.Rope, par gemm.Parallel) {
 	tokens := a.X.B * a.X.S
 	work := max(1, a.X.H*a.X.D)
 	each := max(1, 1<<16/work)
-	kernel := e.rope[a.Kind][min(a.X.DType, kernels.BF16)]
-	whole := a.X.DType <= kernels.BF16 && a.X.DType == a.Y.DType && a.Cos.DType == kernels.F32 && a.Sin.DType == kernels.F32 &&
+	kernel := e.rope.of[a.Kind][min(a.X.DType, kernels.BF16)]
+	whole := e.rope.step > 0 && a.Cos.Cols%e.rope.step == 0 && a.X.DType <= kernels.BF16 && a.X.DType == a.Y.DType && a.Cos.DType == kernels.F32 && a.Sin.DType == kernels.F32 &&
 		2*a.Cos.Cols == a.X.D && a.Sin.Cols == a.Cos.Cols && a.X.H > 0 && a.X.D > 0
 	par((tokens+each-1)/each, func(i int) {
 		lo, hi := i*each, min((i+1)*each, tokens)
-		if kernel == nil || !whole {
+		if !whole {
 			ref.Rope(a, lo, hi)
 			return
 		}

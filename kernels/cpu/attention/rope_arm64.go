@@ -11,16 +11,17 @@ import (
 )
 
 // ropesOf are the rope kernels of a path.
-func ropesOf(at isa.Path) (all [2][2]func(*turning)) {
+func ropesOf(at isa.Path) ropes {
 	if at != isa.NEON {
-		return all
+		return ropes{}
 	}
+	all := ropes{step: 1}
 	for kind, fast := range map[kernels.RopeKind][2]func(*turning){
 		kernels.RopeInterleaved: {ropeInterleavedF32NEON, ropeInterleavedBF16NEON},
 		kernels.RopeHalves:      {ropeHalvesF32NEON, ropeHalvesBF16NEON},
 	} {
 		for d := range fast {
-			all[kind][d] = func(t *turning) { t.watched(kind, kernels.DType(d), fast[d]) }
+			all.of[kind][d] = func(t *turning) { t.watched(kind, kernels.DType(d), fast[d]) }
 		}
 	}
 	return all

@@ -235,5 +235,9 @@ func avx2File() *file {
 	f.scale2()
 	f.dotRows2("dotRowsF32AVX2", true)
 	f.dotRows2("dotRowsBF16AVX2", false)
+	f.rope2("ropeInterleavedF32AVX2", false, true)
+	f.rope2("ropeInterleavedBF16AVX2", false, false)
+	f.rope2("ropeHalvesF32AVX2", true, true)
+	f.rope2("ropeHalvesBF16AVX2", true, false)
 	return f
 }
