@@ -55,6 +55,9 @@ type Decisions struct {
 	// sample's.
 	Advantage []float64
 
+	// Masked are the log-probabilities of tokens behind masked pictures (PAPO); nil: nobody asked.
+	Masked []float64
+
 	// Value is what a head of values expected before each decision when it was made, and Return what
 	// came: what the head learns. nil where there is no such head.
 	Value, Return []float64

@@ -14,6 +14,7 @@ import (
 // however many passes they take.
 type Teaching struct {
 	Aggregate loss.Aggregate
+	Undecided bool // tokens weigh by p(1-p) of the policy
 }
 
 // Blame is Objective's.
@@ -33,7 +34,7 @@ func (o Teaching) Blame(p Policy, samples []Sample, _ []float64) (Blame, error) 
 	n := newSheet(samples)
 	logProb := n.spread(samples, func(s, k int) float64 { return answers.Outputs[s][k] })
 	mask := n.spread(samples, func(int, int) float64 { return 1 })
-	value, grad, err := loss.Likelihood(logProb, mask, o.Aggregate)
+	value, grad, err := loss.Likelihood(logProb, mask, o.Aggregate, o.Undecided)
 	if err != nil {
 		return b, err
 	}

@@ -163,6 +163,9 @@ func (o TokenPolicy) rows(samples []Sample, advantages []float64, outputs [][]fl
 		}),
 	}
 	t.Group = GroupNumbers(samples)
+	if o.Loss.Perception.On() {
+		t.Masked = of(func(s, k int) float64 { return samples[s].Decisions.Masked[k] })
+	}
 	if o.entropy() {
 		t.Entropy = of(func(s, k int) float64 { return outputs[s][len(samples[s].Decisions.Step)+k] })
 	}

@@ -16,10 +16,13 @@ var methodOps = map[string]Op{
 	"methods.adv_maxatk":      methodAdvantages,
 	"methods.adv_spo":         methodTracker,
 	"methods.further_dars":    methodFurther,
+	"methods.loss_chord":      methodWritten,
 	"methods.loss_delta_l":    methodLoss,
 	"methods.loss_gepo":       methodLoss,
 	"methods.loss_kto":        methodGood,
+	"methods.loss_papo":       methodLoss,
 	"methods.loss_preference": methodPairs,
+	"methods.mu_chord":        methodShare,
 	"methods.select_pf_ppo":   methodFiltered,
 }
 
@@ -103,6 +106,11 @@ func methodLoss(c *Case) error {
 	if c.Op == "methods.loss_delta_l" {
 		o.Objective, o.Aggregate = "ppo", loss.Aggregate{Mode: "delta-l", Power: 0.75, Scale: 16}
 	}
+	if c.Op == "methods.loss_papo" {
+		// A row without tokens counts upstream, where rows are averaged; none of these cases has one.
+		o.Objective, o.DualClip, o.Aggregate = "ppo", 3, loss.Aggregate{Mode: c.String("mode")}
+		o.Perception.Weight, o.Perception.Surprisal = c.Float("weight"), c.Float("surprisal")
+	}
 	t := loss.Tokens{LogProb: mat(c, "logp"), Old: mat(c, "old_logp"), Mask: mat(c, "mask")}
 	for i, a := range c.Floats("advantages") {
 		row := make([]float64, len(t.Old[i]))
@@ -111,10 +119,32 @@ func methodLoss(c *Case) error {
 		}
 		t.Advantage = append(t.Advantage, row)
 	}
+	if o.Perception.On() {
+		t.Masked = mat(c, "masked_logp")
+	}
 	r, err := o.Of(t)
 	c.Put("loss", r.Loss)
 	putMat(c, "grad_logp", r.Grad, "logp")
 	return err
+}
+
+// methodWritten is CHORD's loss of written answers.
+func methodWritten(c *Case) error {
+	value, grad, err := loss.Likelihood(mat(c, "logp"), mat(c, "mask"), loss.Aggregate{Mode: c.String("mode")}, true)
+	c.Put("loss", value)
+	putMat(c, "grad_logp", grad, "logp")
+	return err
+}
+
+// methodShare is how much of CHORD's loss written answers are, iteration by iteration.
+func methodShare(c *Case) error {
+	o := loss.Imitation{Weight: c.Float("peak"), Least: c.Float("valley"), Warmup: c.Int("warmup"), Decay: c.Int("decay")}
+	var mu []float64
+	for _, i := range c.Ints("steps") {
+		mu = append(mu, o.Share(i))
+	}
+	c.Put("mu", mu)
+	return nil
 }
 
 // methodPairs is a loss of pairs, the better answers before the worse ones.

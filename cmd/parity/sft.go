@@ -137,11 +137,11 @@ func sftLoss(c *Case) error {
 			}
 			parts = append(parts, lp)
 		}
-		mean, slopes, err := loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean"})
+		mean, slopes, err := loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean"}, false)
 		if err != nil {
 			return err
 		}
-		accumulated, _, err := loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean", Tokens: float64(c.Int("num_items"))})
+		accumulated, _, err := loss.Likelihood(logProb, mask, loss.Aggregate{Mode: "token-mean", Tokens: float64(c.Int("num_items"))}, false)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,9 @@ func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.B
 	if err != nil {
 		return nil, err
 	}
+	if err := m.judgeMasked(samples); err != nil {
+		return nil, err
+	}
 	return a, m.creditTokens(samples, a, totals)
 }
 

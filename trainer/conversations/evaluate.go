@@ -107,7 +107,7 @@ func (p *Policy) hear(point trainer.Point, train bool) (*heard, error) {
 		return nil, err
 	}
 	h := &heard{tape: k.Tape(train), temperature: p.Sampling.Temperature, still: p.Still}
-	if p.Taught {
+	if p.Taught || e.End == told {
 		h.temperature = 1
 	}
 	hidden, err := k.Model.Hidden(h.tape, s)

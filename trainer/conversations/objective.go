@@ -25,5 +25,5 @@ func (m *Model) Objective(turn experiment.Turn, _ trainer.Policy) (trainer.Objec
 			return m.Draws.Of("clip-cov", k).Step(token).Draw().Float64()
 		}
 	}
-	return o, nil
+	return m.imitating(turn, o), nil
 }

@@ -447,7 +447,7 @@ func TestReaders(t *testing.T) {
 			words[s.Name] = append(words[s.Name], n.Name)
 		}
 	}
-	words["objectives"] = append(words["objectives"], "ppo", "tokens", "steps", "noised", "pairs")
+	words["objectives"] = append(words["objectives"], "ppo", "tokens", "steps", "noised", "pairs", "imitate")
 	words["advantages"] = append(words["advantages"], "tokens")
 	section := map[string]string{"loss": "objectives", "objective": "objectives", "advantage": "advantages", "estimator": "advantages", "sampler": "solvers", "reward": "rewards"}
 	e := Default()

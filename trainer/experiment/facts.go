@@ -241,6 +241,12 @@ func (e *Experiment) objectiveWords() string {
 	if e.Episode != nil && !o.Judged {
 		s += ", " + l.Mode
 	}
+	if p := l.Perception; p.On() && e.Episode != nil {
+		s += fmt.Sprintf(", less %v of the distance from answers behind pictures with %v of their patches black", p.Weight, p.Share)
+	}
+	if i := l.Imitate; e.Imitates() {
+		s += fmt.Sprintf(", and up to %v of it the likelihood of %d written answers of %s", i.Weight, i.Rows, e.Rollout.Lessons)
+	}
 	if c := l.Correction; c.On() {
 		s += ", corrected by " + strings.Join(slices.DeleteFunc([]string{c.Weights, c.Reject}, func(x string) bool { return x == "" || x == "none" }), ", ")
 	}

@@ -16,10 +16,13 @@ type Lessons struct {
 // Taught reports whether a turn learns from conversations of a file.
 func (e *Experiment) Taught() bool { return e.objective().Taught }
 
+// Imitates reports whether a turn learns from conversations of a file beside its rollouts.
+func (e *Experiment) Imitates() bool { return e.Episode != nil && e.Loss.Imitate.On() && !e.Taught() }
+
 // Lessons are the files of all stages that learn from some, each once.
 func (e *Experiment) Lessons() (all []Lessons) {
 	for _, at := range e.everyStage() {
-		if l := at.lessons(); at.Taught() && l.File != "" && !slices.Contains(all, l) {
+		if l := at.lessons(); (at.Taught() || at.Imitates()) && l.File != "" && !slices.Contains(all, l) {
 			all = append(all, l)
 		}
 	}
@@ -74,6 +77,16 @@ func (e *Experiment) checkLessons(r report) {
 		e.checkJudged(r)
 	}
 	switch {
+	case e.Imitates() && roll.Lessons == "":
+		r("rollout.lessons|loss.imitate", "loss.imitate learns from conversations beside the rollouts, and no file is named", `lessons = "conversations.jsonl" under [rollout]`)
+	case e.Imitates() && e.Optim.Split && e.Optim.Updates > 1:
+		r("optim.split|loss.imitate", "samples are shared out among the updates, and every update would learn from all written answers", "split = false: every update sees all of both")
+	case e.Imitates():
+		e.Loss.Imitate.Check(under("loss.imitate", r))
+	case taught && e.Loss.Imitate.On() && len(e.Stages) == 0:
+		r("loss.imitate.weight|loss.imitate|loss.objective", fmt.Sprintf("objective %q of an episode learns from nothing but conversations", name), "leave it out, or write objective = \"clip\"")
+	case taught && e.Loss.Perception.On() && len(e.Stages) == 0:
+		r("loss.perception.weight|loss.perception|loss.objective", fmt.Sprintf("objective %q of an episode masks no pictures", name), "leave it out")
 	case taught && roll.Lessons == "":
 		r("rollout.lessons|loss.objective", fmt.Sprintf("objective %q of an episode learns from conversations, and no file is named", name), `lessons = "conversations.jsonl" under [rollout], or under [stage.rollout]`)
 	case taught && !judged && roll.Group != 1:
@@ -113,7 +126,7 @@ func (e *Experiment) checkJudged(r report) {
 func (e *Experiment) checkStagesLessons(r report) {
 	masks := map[string]Lessons{}
 	for i, at := range e.everyStage() {
-		if !at.Taught() {
+		if !at.Taught() && !at.Imitates() {
 			continue
 		}
 		now := at.lessons()

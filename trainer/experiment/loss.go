@@ -28,6 +28,7 @@ type Loss struct {
 	Correction loss.Correction `toml:"correction"`
 	Value      Value           `toml:"value" of:"estimator=gae"`
 	Preference Preference      `toml:"preference" of:"tokens"`
+	Imitate    Imitation       `toml:"imitate" of:"tokens"`
 }
 
 // KL is [loss.kl].
@@ -35,6 +36,9 @@ type KL struct{ loss.Penalty }
 
 // Preference is [loss.preference], of objectives that learn from answers which somebody judged.
 type Preference struct{ loss.Preference }
+
+// Imitation is [loss.imitate]: answers that somebody wrote, in the updates of rollouts.
+type Imitation struct{ loss.Imitation }
 
 // Value is the head of values that the estimator gae learns with.
 type Value struct {
@@ -50,6 +54,6 @@ func defaultLoss() Loss {
 		Forward: loss.DefaultForward(), AWMOptions: loss.DefaultAWMOptions(), CRDOptions: loss.DefaultCRDOptions(),
 		TokenOptions: loss.DefaultTokenOptions(),
 		KL:           KL{loss.DefaultPenalty()}, Gradient: defaultGradient(), Correction: loss.DefaultCorrection(), Value: Value{LR: 1e-5, ClipRange: 0.5, GradClip: 1},
-		Preference: Preference{loss.DefaultPreference()},
+		Preference: Preference{loss.DefaultPreference()}, Imitate: Imitation{loss.DefaultImitation()},
 	}
 }

@@ -44,6 +44,7 @@ func presetCases() map[string][]string {
 		"mixgrpo":       {"window.mixgrpo", "rollout.mixgrpo", "combine.mixgrpo_advantage"},
 		"mixgrpo_flash": {"window.mixgrpo", "rollout.mixgrpo", "combine.mixgrpo_advantage"},
 		"nft":           {"train.nft_iteration", "ema.nft_decay"},
+		"papo":          {"methods.loss_papo"},
 		"pref_grpo":     {"combine.pref_grpo", "window.dance_num_train"},
 		"tempflow":      {"loss.tempflow", "sde.tempflow_branch"},
 	}

@@ -12,7 +12,7 @@ func objectiveMethods() []Method {
 		{Name: "kto", Paper: "KTO (Ethayarajh et al., 2024)", Formula: "1 - σ(β(Δ - κ)) of good answers, 1 - σ(β(κ - Δ)) of bad ones", Cases: []string{"methods.loss_kto"}},
 		{Name: "distill", Paper: "Diffusion-OPD; of an episode GKD", Formula: "the distance to the teacher on the policy's own samples", Cases: []string{"loss.kl_mean", "vlm.kl"}},
 		{Name: "rwr", Paper: "reward-weighted regression", Formula: "mean of r·d", Cases: []string{"loss.weighted_fm"}},
-		{Name: "sft", Paper: "fine-tuning on the best; of an episode cross entropy", Formula: "mean of A·d; of an episode -lp of each trained token", Cases: []string{"loss.weighted_fm", "sft.loss", "sft.tokens"}},
+		{Name: "sft", Paper: "fine-tuning on the best; of an episode cross entropy", Formula: "mean of A·d; of an episode -lp of each trained token", Cases: []string{"loss.weighted_fm", "sft.loss", "sft.tokens", "methods.loss_chord"}},
 		{Name: "dgpo", Paper: "Direct Group Preference Optimization (Flow-Factory)", Formula: "σ(Σ over the group of A·β·(d - d_ref)/size)·A·d", Cases: []string{"loss.dgpo"}},
 		{Name: "reward-gradient", Paper: "SRPO's Direct-Align, ReFL, DRaFT", Formula: "the gradient of the reward by the network, through what is decoded", Cases: []string{"align.direct", "loss.reward_hinge"}},
 		{Name: "gspo", Paper: "GSPO (Qwen, 2025)", Formula: "clip, of e^(mean over tokens of lp - old), each token with its own gradient", Cases: []string{"vlm.loss_gspo", "vlm.loss_easyr1"}},

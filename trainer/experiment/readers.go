@@ -16,7 +16,8 @@ import (
 //
 // A key without a tag is read always. Three words stand for many methods: "tokens" for all of an
 // episode, "steps" for objectives that compare probabilities of a sampler's steps, "noised" for those
-// on noised samples; "pictures" is where there is no episode, "pairs" for objectives that compare two.
+// on noised samples; "pictures" is where there is no episode, "pairs" for objectives that compare two, "imitate"
+// where written answers are learned from beside rollouts.
 // What a table's tag says holds for all keys in it.
 
 // methods is what a tag may refer to by the name of its chooser: the methods that the experiment uses,
@@ -47,10 +48,14 @@ func (e *Experiment) modality() []string {
 func (e *Experiment) objectiveReads() []string {
 	o := e.objective()
 	if e.Episode != nil {
+		used := []string{o.Name.Name}
 		if o.Both {
-			return []string{"ppo"}
+			used[0] = "ppo"
 		}
-		return []string{o.Name.Name}
+		if e.Loss.Imitate.On() {
+			used = append(used, "imitate")
+		}
+		return used
 	}
 	used := []string{o.Name.Name}
 	for word, is := range map[string]bool{"steps": o.Ratio, "noised": o.Noised, "pairs": o.Pairs} {

@@ -27,6 +27,8 @@ const (
 	bufferDraw rng.Purpose = "buffer"
 	skipDraw   rng.Purpose = "skip"
 	filtration rng.Purpose = "filtration"
+	masking    rng.Purpose = "masked pictures"
+	imitated   rng.Purpose = "imitated"
 )
 
 // seeds lists what this experiment draws.
@@ -47,6 +49,12 @@ func (e *Experiment) seeds() []Seed {
 		all = []Seed{all[0], {tokens, sample + ", token", "the tokens of an episode"}}
 		if e.Episode.Exec != nil {
 			all = append(all, Seed{programs, sample, "what random and numpy.random begin at in an episode's code"})
+		}
+		if e.Loss.Perception.On() {
+			all = append(all, Seed{masking, "iteration, prompt, picture", "which patches of a picture are masked"})
+		}
+		if e.Imitates() {
+			all = append(all, Seed{imitated, "iteration", "which written answers are learned from"})
 		}
 	case tree:
 		all = append(all, Seed{stepNoise, "iteration, prompt, tree, step, branch", "the noise of a branch's step"})

@@ -70,7 +70,7 @@ func translatesTokens(t *testing.T, name string, e *Experiment) {
 	o := e.Loss.Tokens()
 	o.Check(complain(t, name))
 	x := loss.Tokens{LogProb: [][]float64{{-1.1, -2}}, Old: [][]float64{{-1, -2.05}}, Advantage: [][]float64{{1, 1}}, Mask: [][]float64{{1, 1}},
-		Reference: [][]float64{{-1, -2}}, Sampler: [][]float64{{-1, -2}}, Entropy: [][]float64{{1, 1}}, Draw: [][]float64{{0.2, 0.1}}}
+		Reference: [][]float64{{-1, -2}}, Sampler: [][]float64{{-1, -2}}, Entropy: [][]float64{{1, 1}}, Draw: [][]float64{{0.2, 0.1}}, Masked: [][]float64{{-3, -2}}}
 	r, err := o.Of(x)
 	if err != nil || r.Loss == 0 || r.Grad[0][0] == 0 && r.Grad[0][1] == 0 {
 		t.Errorf("%s: %+v, %v", name, r, err)
@@ -175,6 +175,7 @@ func translatesNoised(t *testing.T, name string, e *Experiment) {
 // what it becomes.
 func TestLossKeysArrive(t *testing.T) {
 	tokens := least + "[episode]\n"
+	lessoned := strings.Replace(tokens, "[rollout]", "[rollout]\nlessons = 'written.jsonl'", 1)
 	for _, c := range []struct {
 		set  string
 		base string
@@ -183,7 +184,7 @@ func TestLossKeysArrive(t *testing.T) {
 		{"clip_range=0.1", least, clip}, {"clip_high=0.3", least, clip}, {"dual_clip=3", least, clip}, {"ratio='guard_batch'", least, clip}, {"noise_weight=2", least, clip}, {"noise_scale=true", least, clip}, {"change_weight=1", least, clip},
 		{"kl={weight=0.1}", least, clip}, {"kl={weight=0.1, estimator='k3'}", least, clip}, {"threshold=1", least, masked}, {"use_std=true", least, masked}, {"kl={weight=0.2}", least, masked},
 		{"clip_range=0.1", tokens, tokenLoss}, {"clip_high=0.3", tokens, tokenLoss}, {"dual_clip=3", tokens, tokenLoss}, {"ratio_cap=4", tokens, tokenLoss}, {"sequence_ratio=true", tokens, tokenLoss}, {"tau_pos=2", tokens, tokenLoss}, {"tau_neg=2", tokens, tokenLoss},
-		{"vespo={k_pos=1}", tokens, tokenLoss}, {"covariance={share=0.5}", tokens, tokenLoss}, {"drift=0.1", tokens, tokenLoss}, {"entropy_share=0.2", tokens, tokenLoss}, {"entropy_weight=0.1", tokens, tokenLoss}, {"aggregate='seq-mean-token-sum'", tokens, tokenLoss}, {"aggregate_length=512", tokens, tokenLoss},
+		{"vespo={k_pos=1}", tokens, tokenLoss}, {"covariance={share=0.5}", tokens, tokenLoss}, {"drift=0.1", tokens, tokenLoss}, {"entropy_share=0.2", tokens, tokenLoss}, {"entropy_weight=0.1", tokens, tokenLoss}, {"perception={weight=0.1}", tokens, tokenLoss}, {"imitate={weight=0.5, least=0.5}", lessoned, imitation}, {"aggregate='seq-mean-token-sum'", tokens, tokenLoss}, {"aggregate_length=512", tokens, tokenLoss},
 		{"kl={weight=0.1, estimator='k2'}", tokens, tokenLoss}, {"kl={corrected=true}", tokens, tokenLoss}, {"correction={weights='token'}", tokens, tokenLoss}, {"correction={reject='token_k1', bounds='2'}", tokens, tokenLoss}, {"objective='gspo'", tokens, tokenLoss},
 		{"beta=0.1", least, nft}, {"adv_clip=2", least, nft}, {"kl={weight=0.3}", least, nft},
 		{"clip_range=0.1", least, awm}, {"adv_clip=2", least, awm}, {"adv_max=2", least, awm}, {"ratios='exp_first'", least, awm}, {"elbo=true", least, awm}, {"kl={ema_weight=1}", least, awm},
@@ -201,6 +202,7 @@ func TestLossKeysArrive(t *testing.T) {
 	}
 }
 
+func imitation(e *Experiment) any { return e.Loss.Imitate }
 func clip(e *Experiment) any      { return e.Loss.Clip() }
 func masked(e *Experiment) any    { return e.Loss.Masked() }
 func tokenLoss(e *Experiment) any { return e.Loss.Tokens() }

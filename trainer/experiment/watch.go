@@ -89,6 +89,12 @@ func (e *Experiment) objectiveNumbers() []string {
 	if estimatorNamed(e.Advantage.Estimator).Values {
 		all = append(all, "value_loss", "value_clipped", "value_explained")
 	}
+	if e.Loss.Perception.On() {
+		all = append(all, "perception")
+	}
+	if e.Imitates() {
+		all = append(all, "nll", "token_probability", "imitated")
+	}
 	if e.Loss.Correction.On() {
 		all = append(all, loss.Disagreement()...)
 	}

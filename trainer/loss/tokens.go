@@ -28,7 +28,7 @@ import (
 // In order, tokens are left out and get weights where the sampler disagreed (mismatch.go);
 // then a token's loss is computed, left out (keep.go), multiplied by its rollout weight
 // and joined by Weight·KL to the reference; then tokens are averaged (aggregate.go), and
-// EntropyWeight times their mean entropy is taken off.
+// EntropyWeight times their mean entropy is taken off. perception.go adds its distance at KL's place.
 //
 // d is cut to ±20 with no gradient beyond (gspo: the mean is cut at 10 from above, as in
 // verl). TRL does not cut; its log-ratios never get there.
@@ -52,13 +52,14 @@ type TokenOptions struct {
 	EntropyWeight float64 `toml:"entropy_weight" range:"[0,inf)" of:"tokens" doc:"of the bonus for the tokens' mean entropy"`
 	Keep
 	Aggregate
-	Vespo Vespo      `toml:"vespo" of:"vespo"`
-	Cov   Covariance `toml:"covariance" of:"clip-cov,kl-cov"`
+	Vespo      Vespo      `toml:"vespo" of:"vespo"`
+	Cov        Covariance `toml:"covariance" of:"clip-cov,kl-cov"`
+	Perception Perception `toml:"perception" of:"tokens"`
 }
 
 // DefaultTokenOptions have the published values of what is off.
 func DefaultTokenOptions() TokenOptions {
-	return TokenOptions{TauPos: 1, TauNeg: 1.05, Keep: Keep{Entropy: 1}, Aggregate: Aggregate{Mode: "token-mean", Power: 1}, Vespo: DefaultVespo(), Cov: DefaultCovariance()}
+	return TokenOptions{TauPos: 1, TauNeg: 1.05, Keep: Keep{Entropy: 1}, Aggregate: Aggregate{Mode: "token-mean", Power: 1}, Vespo: DefaultVespo(), Cov: DefaultCovariance(), Perception: DefaultPerception()}
 }
 
 // DefaultTokens is PPO's clip as GRPO has it.
@@ -100,6 +101,7 @@ func (o TokenLoss) Check(report func(key, problem, hint string)) {
 		report("correction", "the distance from a teacher is not weighed by what the sampler did otherwise", "leave it out")
 	}
 	o.Cov.check(o.Objective, report)
+	o.Perception.check(o.Objective, report)
 	o.Correction.Check(func(key, problem, hint string) { report("correction."+key, problem, hint) })
 }
 
@@ -108,6 +110,7 @@ type Tokens struct {
 	LogProb, Old, Advantage, Mask [][]float64
 	Weight                        [][]float64 // of the rollout's correction; nil: 1
 	Reference                     [][]float64 // log-probabilities, where KL has a weight
+	Masked                        [][]float64 // log-probabilities behind masked pictures, where Perception has a weight
 	Sampler                       [][]float64 // log-probabilities, of Correction and Keep.Drift, where nil is Old
 	Entropy                       [][]float64 // where it is looked at
 	Draw                          [][]float64 // a uniform number a token, for clip-cov
@@ -161,7 +164,7 @@ func (o TokenLoss) of(t Tokens) (TokenResult, error) {
 	}
 	b := o.batch(t)
 	r := TokenResult{Grad: zeros(t.LogProb), Metrics: map[string]float64{}}
-	moved, clipped, dual := zeros(t.LogProb), zeros(t.LogProb), zeros(t.LogProb)
+	moved, clipped, dual, seen := zeros(t.LogProb), zeros(t.LogProb), zeros(t.LogProb), 0.0
 	for i, lp := range t.LogProb {
 		a := o.answer(t, i)
 		for k := range lp {
@@ -182,6 +185,11 @@ func (o TokenLoss) of(t Tokens) (TokenResult, error) {
 				r.KL += float64(kl.value * w[i][k])
 				v = v.plus(kl.times(o.KL.Weight))
 			}
+			if o.Perception.On() {
+				apart := o.Perception.of(lp[k], t.Masked[i][k])
+				seen -= float64(apart.value / o.Perception.Weight * w[i][k])
+				v = v.plus(apart)
+			}
 			r.Loss += float64(v.value * w[i][k])
 			r.Grad[i][k] += float64(v.own * w[i][k])
 			share(r.Grad[i], t.Mask[i], v.shared*w[i][k])
@@ -189,6 +197,10 @@ func (o TokenLoss) of(t Tokens) (TokenResult, error) {
 		}
 	}
 	o.addEntropy(t, b.kept, &r)
+	if o.Perception.On() {
+		o.Perception.addSurprisal(t, &r)
+		r.Metrics["perception"] = seen
+	}
 	r.Metrics["ppo_kl"], r.Metrics["clipped"], r.Metrics["clipped_dual"] = maskedMean(moved, t.Mask), maskedMean(clipped, t.Mask), maskedMean(dual, t.Mask)
 	return r, nil
 }
@@ -202,6 +214,7 @@ func (o TokenLoss) complete(t Tokens) error {
 	}{
 		{"old log-probabilities", true, t.Old}, {"advantages", true, t.Advantage}, {"masks", true, t.Mask},
 		{"rollout weights", t.Weight != nil, t.Weight}, {"log-probabilities of the reference", o.KL.Weight != 0, t.Reference},
+		{"log-probabilities behind masked pictures", o.Perception.On(), t.Masked},
 		{"log-probabilities of the sampler", t.Sampler != nil || o.Correction.On(), t.Sampler},
 		{"entropies", o.EntropyWeight != 0 || o.Keep.byEntropy(), t.Entropy}, {"draws", o.Objective == "clip-cov", t.Draw},
 	}

@@ -12,7 +12,7 @@ func answers(r *rand.Rand) Tokens {
 	t := Tokens{Old: rows(r, 4, 4), Advantage: rows(r, 4, 4), Weight: rows(r, 4, 4), Reference: rows(r, 4, 4), Sampler: rows(r, 4, 4), Entropy: rows(r, 4, 4), Draw: rows(r, 4, 4),
 		Mask: [][]float64{{1, 1, 1, 1}, {1, 0, 1, 0}, {0, 1, 1, 0}, {0, 0, 0, 0}}}
 	for i, row := range t.Old {
-		lp := make([]float64, len(row))
+		lp, masked := make([]float64, len(row)), make([]float64, len(row))
 		for k, v := range row {
 			lp[k] = v + 0.3*r.NormFloat64()
 			t.Weight[i][k] = math.Exp(t.Weight[i][k] / 3)
@@ -20,7 +20,9 @@ func answers(r *rand.Rand) Tokens {
 			t.Reference[i][k] = v + 0.3*t.Reference[i][k]
 			t.Sampler[i][k] = v + 0.3*t.Sampler[i][k]
 			t.Entropy[i][k] = math.Abs(t.Entropy[i][k])
+			masked[k] = t.Reference[i][k] - 0.4
 		}
+		t.Masked = append(t.Masked, masked)
 		t.LogProb = append(t.LogProb, lp)
 	}
 	return t
@@ -56,7 +58,11 @@ func tokenTable() map[string]TokenLoss {
 		"corrected, answer": func(o *TokenLoss) {
 			o.SequenceRatio, o.KL = true, Penalty{Weight: 0.3, Estimator: "k3", Corrected: true}
 		},
-		"entropy":         func(o *TokenLoss) { o.EntropyWeight = 0.2 },
+		"entropy":    func(o *TokenLoss) { o.EntropyWeight = 0.2 },
+		"perception": func(o *TokenLoss) { o.Perception.Weight, o.Perception.Surprisal = 0.3, 0.2 },
+		"perception, answers": func(o *TokenLoss) {
+			o.Perception.Weight, o.Perception.Surprisal, o.Aggregate.Mode = 0.3, 0.2, "seq-mean-token-mean"
+		},
 		"entropy of some": func(o *TokenLoss) { o.EntropyWeight, o.Keep = 0.2, Keep{Drift: 0.01, Entropy: 0.5} },
 		"entropy, batch":  func(o *TokenLoss) { o.EntropyWeight, o.Aggregate = 0.2, Aggregate{Mode: "token-mean", Tokens: 31} },
 	} {

@@ -1,5 +1,5 @@
 """Golden cases of methods that are in no family of golden/: BNPO, PKPO, single-stream SPO, DARS, GEPO, ΔL normalization,
-GiGPO, PF-PPO.
+GiGPO, PF-PPO, PAPO, CHORD.
 
     pip install torch numpy
     git clone https://github.com/changyi7231/BNPO
@@ -9,8 +9,13 @@ GiGPO, PF-PPO.
     git clone https://github.com/yangzhch6/DARS
     git clone https://github.com/langfengQ/verl-agent
     git clone https://github.com/swtheing/PF-PPO-RLHF pfppo
+    git clone https://github.com/MikeWangWZHL/PAPO papo
+    git clone https://github.com/modelscope/Trinity-RFT
     python3 methods.py --bnpo BNPO --pkpo pkpo --gepo gepo --spo verl-recipe --dars DARS \
-        --gigpo verl-agent --pfppo pfppo --out ../golden/methods
+        --gigpo verl-agent --pfppo pfppo --papo papo --chord Trinity-RFT/trinity/algorithm/policy_loss_fn \
+        --out ../golden/methods
+
+Without --papo or --chord, or without the others, the cases of these families that are in --out stay as they are.
 
 Upstream's own functions compute every value. BNPO's and PF-PPO's are cut out of their trainers, which need ray; of GEPO's and SPO's
 trainers those statements are run that compute the loss, or the advantages.
@@ -193,15 +198,100 @@ def pfppo(path):
                "out": {"kept": array(np.sort(kept[:, 0].numpy()))}, "tol": {"abs": 0, "rel": 0}}
 
 
+def papo(path):
+    scope = {"torch": torch, "np": np, "Literal": {}, "Any": object, "Dict": dict, "Tuple": tuple, "F": torch.nn.functional}
+    scope["Literal"] = type("L", (), {"__class_getitem__": lambda *_: object})
+    scope["Tuple"] = type("T", (), {"__class_getitem__": lambda *_: object})
+    scope["Dict"] = scope["Tuple"]
+    masked = function(os.path.join(path, "verl/utils/torch_functional.py"), "masked_mean", dict(scope))
+    scope["VF"] = type("VF", (), {"masked_mean": staticmethod(masked)})
+    for name in ("average_loss", "compute_policy_loss", "compute_kl"):
+        function(os.path.join(path, "verl/trainer/core_algos.py"), name, scope)
+    actor = os.path.join(path, "verl/workers/actor/dp_actor.py")
+    torch.set_default_dtype(torch.float64)
+    keep, torch.Tensor.float = torch.Tensor.float, lambda x: x  # compute_kl narrows what it is told
+    try:
+        for name, mode, weight, surprisal, rows, width, seed in [
+                ("token", "token", 0.02, 0.05, 5, 7, 3), ("seq", "seq", 0.01, 0.03, 4, 6, 5), ("far", "token", 0.5, 0.0, 4, 5, 7)]:
+            rng = np.random.default_rng(seed)
+            old = -rng.exponential(0.7, (rows, width))
+            new = np.minimum(old + 0.2 * rng.normal(size=(rows, width)), -1e-3)
+            aug = np.minimum(old - (30.0 if name == "far" else 1.0) * np.abs(rng.normal(size=(rows, width))) * (rng.random((rows, width)) < 0.7), -1e-3)
+            mask = (np.arange(width) < rng.integers(1, width + 1, (rows, 1))).astype(float)
+            adv = rng.normal(size=rows)
+            lp = torch.tensor(new).clone().requires_grad_()
+
+            class Config:
+                clip_ratio_low, clip_ratio_high, clip_ratio_dual, loss_avg_mode = 0.2, 0.28, 3.0, mode
+                kl_prcp_penalty, kl_prcp_coef, use_kl_prcp_token_level_mask, use_kl_prcp_clipping = "low_var_kl", weight, False, False
+                use_kl_loss, use_aug_entropy_loss, aug_entropy_loss_coef = False, False, 0
+                use_ori_entropy_loss, ori_entropy_loss_coef = surprisal > 0, surprisal
+            run = dict(scope, self=type("A", (), {"config": Config}), log_probs=lp, old_log_probs=torch.tensor(old), response_mask=torch.tensor(mask),
+                       aug_log_probs=torch.tensor(aug), advantages=torch.tensor(adv)[:, None] * torch.ones(rows, width), kl_prcp_weighting=[1.0] * rows,
+                       kl_prcp_coef=None, metrics=defaultdict(list), model_inputs={})
+            run["entropy_loss"] = -masked(lp, run["response_mask"])
+            loss = statements(actor, "update_policy", "pg_loss, pg_metrics = ", "if self.config.use_ori_entropy_loss", run)["pg_loss"]
+            loss.backward()
+            yield {"name": "loss_papo/" + name, "op": "methods.loss_papo", "source": "PAPO verl/workers/actor/dp_actor.py, verl/trainer/core_algos.py",
+                   "note": "the statements of update_policy in float64; clip 0.2, 0.28 and dual 3; without the masked surprisal, which has no gradient there",
+                   "in": {"logp": array(new), "old_logp": array(old), "masked_logp": array(aug), "mask": array(mask), "advantages": array(adv),
+                          "mode": {"token": "token-mean", "seq": "seq-mean-token-mean"}[mode], "weight": weight, "surprisal": surprisal},
+                   "out": {"loss": float(loss.detach()), "grad_logp": array(lp.grad)}, "tol": {"abs": 1e-9, "rel": 1e-7}}
+    finally:
+        torch.Tensor.float = keep
+
+
+def chord(path):
+    with open(os.path.join(path, "chord_policy_loss.py")) as f:
+        tree = ast.parse(f.read())
+    base = type("PolicyLossFn", (), {"__init__": lambda self, backend=None: None})
+    register = type("R", (), {"register_module": staticmethod(lambda _: lambda c: c)})
+    scope = {"torch": torch, "math": math, "PolicyLossFn": base, "POLICY_LOSS_FN": register, "Tuple": type("T", (), {"__class_getitem__": lambda *_: object}), "Dict": dict,
+             "masked_mean": lambda v, m, axis=None: (v * m).sum(axis=axis) / (m.sum(axis=axis) + 1e-8)}  # trinity/algorithm/utils.py
+    body = [n for n in tree.body if getattr(n, "name", "") in ("mu_schedule_function", "phi_function", "SFTPhiLossFn")]
+    exec(compile(ast.Module(body, []), path, "exec"), scope)
+    torch.set_default_dtype(torch.float64)
+    rng = np.random.default_rng(17)
+    for name, tokens, mode in (("token", True, "token-mean"), ("seq", False, "seq-mean-token-mean")):
+        logp = -rng.exponential(0.9, (4, 6))
+        mask = (np.arange(6) < rng.integers(1, 7, (4, 1))).astype(float)
+        lp = torch.tensor(logp).clone().requires_grad_()
+        loss, _ = scope["SFTPhiLossFn"](use_token_level_loss=tokens)(lp, torch.tensor(mask))
+        loss.backward()
+        yield {"name": "loss_chord/" + name, "op": "methods.loss_chord", "source": "Trinity-RFT trinity/algorithm/policy_loss_fn/chord_policy_loss.py",
+               "note": "SFTPhiLossFn in float64", "in": {"logp": array(logp), "mask": array(mask), "mode": mode},
+               "out": {"loss": float(loss.detach()), "grad_logp": array(lp.grad)}, "tol": {"abs": 1e-9, "rel": 1e-7}}
+    for name, warmup, decay, peak, valley in (("decayed", 4, 8, 0.9, 0.05), ("at_once", 0, 5, 0.5, 0.02), ("constant", 0, 0, 0.1, 0.1)):
+        steps = list(range(16))
+        yield {"name": "mu_chord/" + name, "op": "methods.mu_chord", "source": "Trinity-RFT trinity/algorithm/policy_loss_fn/chord_policy_loss.py",
+               "note": "mu_schedule_function", "in": {"steps": array(steps), "warmup": warmup, "decay": decay, "peak": peak, "valley": valley},
+               "out": {"mu": array([scope["mu_schedule_function"](s, warmup, decay, peak, valley) for s in steps])}, "tol": {"abs": 1e-12, "rel": 1e-12}}
+
+
+# What makes each file's cases, by the argument that names the upstream.
+FAMILIES = {"advantages": {"bnpo": bnpo, "pkpo": pkpo, "spo": spo, "dars": dars, "gigpo": gigpo, "pfppo": pfppo},
+            "losses": {"gepo": hetero, "papo": papo, "chord": chord}}
+PREFIXES = {"gepo": ("loss_gepo/", "loss_delta_l/"), "papo": ("loss_papo/",), "chord": ("loss_chord/", "mu_chord/"), "bnpo": ("adv_bnpo/",),
+            "pkpo": ("adv_maxatk/",), "spo": ("adv_spo/",), "dars": ("further_dars/",), "gigpo": ("adv_gigpo/",), "pfppo": ("select_pf_ppo/",)}
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    for name in ("bnpo", "pkpo", "gepo", "spo", "dars", "gigpo", "pfppo", "out"):
-        parser.add_argument("--" + name, required=True)
+    for family in FAMILIES.values():
+        for name in family:
+            parser.add_argument("--" + name)
+    parser.add_argument("--out", required=True)
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
-    family = {"family": "methods", "doc": "advantages of methods, by their authors' code", "cases": [*bnpo(args.bnpo), *pkpo(args.pkpo), *spo(args.spo), *dars(args.dars), *gigpo(args.gigpo), *pfppo(args.pfppo)]}
-    losses = {"family": "methods", "doc": "losses of methods, by their authors' code", "cases": [*hetero(args.gepo)]}
-    for name, cases in (("advantages", family), ("losses", losses)):
-        with open(os.path.join(args.out, name + ".json"), "w") as f:
-            json.dump(cases, f, indent=1)
+    for name, made in FAMILIES.items():
+        file, before = os.path.join(args.out, name + ".json"), []
+        if os.path.exists(file):
+            with open(file) as f:
+                before = json.load(f)["cases"]
+        cases = []
+        for which, make in made.items():
+            path = getattr(args, which)
+            cases += make(path) if path else [c for c in before if c["name"].startswith(PREFIXES[which])]
+        with open(file, "w") as f:
+            json.dump({"family": "methods", "doc": name + " of methods, by their authors' code", "cases": cases}, f, indent=1)
             f.write("\n")
