@@ -97,7 +97,7 @@ func TestKilled(t *testing.T) {
 	})
 	t.Run("episodes", func(t *testing.T) {
 		dir := t.TempDir()
-		speaker(t, filepath.Join(dir, "speaker"))
+		speaker(t, filepath.Join(dir, "speaker"), 40)
 		killAndGoOn(t, dir, killedTalk, 2, 3, "p.jsonl", `{"prompt": "Which digit is on the red card?", "meta": {"picture": "embed:cards/20000", "answer": "7", "calls": 1}}`)
 	})
 }
@@ -121,10 +121,10 @@ func toKill(t *testing.T, dir, config string, iterations int, prompts, text stri
 	}
 }
 
-// speaker is a model of moments that calls tools now and then.
-func speaker(t *testing.T, dir string) {
+// speaker is a model of moments: of 40 steps it calls tools now and then.
+func speaker(t *testing.T, dir string, steps int) {
 	t.Helper()
-	r := brief.Talker(40)
+	r := brief.Talker(steps)
 	be, err := cpu.New()
 	if err != nil {
 		t.Fatal(err)

@@ -62,6 +62,8 @@ func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error
 		return usagef("--audit %v: a share lies between 0 and 1", o.audit)
 	case o.any() && len(devices) > 1:
 		return usagef("--listen and --workers: the trainer has one device then, and %d are named\nhint: each further device can be a worker: 'darkroom worker --device'", len(devices))
+	case o.any() && e.Episode != nil && e.Episode.Engine != nil:
+		return usagef("--listen and --workers: an engine draws this run's tokens ([episode.engine]), and what it draws cannot be drawn again to compare workers\nhint: leave the flag out, or [episode.engine]; an engine on several cards is one engine")
 	case o.any() && (e.AllOffline() || e.AllTaught()):
 		return usagef("--listen and --workers: this experiment rolls nothing, so that workers have nothing to do\nhint: leave the flag out")
 	case o.workers != "":

@@ -196,9 +196,6 @@ func (m *Model) Shape(samples []trainer.Sample, totals []float64) {
 	}
 }
 
-// Check is model.Model's: tokens have no noise floor.
-func (m *Model) Check(trainer.Objective, []trainer.Sample) (*ledger.Check, error) { return nil, nil }
-
 // Passes is model.Model's.
 func (m *Model) Passes() *ledger.Passes { return nil }
 

@@ -44,7 +44,7 @@ func Numbers() []Number {
 		{Name{Name: "ratio", Card: "How far any ratio of the last update is from 1."}, "steps,tokens"},
 		{Name{Name: "mismatch", Card: "Root mean squared log-ratio of the first update, when nothing has moved: 0 where rollout and training agree."}, "steps,tokens"},
 		{Name{Name: "clip_fraction", Card: "Share of decisions whose ratio is clipped, or that are left out."}, "steps,tokens"},
-		{Name{Name: "noise_floor", Card: "What rounding to the run's precision does to log-probabilities (rms), at the start of every stage."}, "steps"},
+		{Name{Name: "noise_floor", Card: "What rounding to the run's precision does to log-probabilities (rms), at the start of every stage; of episodes: how far an engine's lie from the trainer's."}, "steps,tokens"},
 		{Name{Name: "episode.calls", Card: "Tools called, a mean over conversations."}, "tokens"},
 		{Name{Name: "episode.refused_calls", Card: "Share of the calls that were refused."}, "tokens"},
 		{Name{Name: "episode.turns", Card: "The model's turns, a mean over conversations."}, "tokens"},

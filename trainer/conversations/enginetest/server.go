@@ -26,6 +26,7 @@ type Server struct {
 	base     *conversations.Speaker
 	loaded   map[string]*conversations.Speaker
 	first    string // the adapter that was loaded first
+	given    int    // adapters, those that were taken away included
 	asked    int
 	stop     chan struct{}
 	problems []error
@@ -77,6 +78,13 @@ func (s *Server) Loaded() int {
 	s.one.Lock()
 	defer s.one.Unlock()
 	return len(s.loaded)
+}
+
+// Adapters is how many adapters it was ever given.
+func (s *Server) Adapters() int {
+	s.one.Lock()
+	defer s.one.Unlock()
+	return s.given
 }
 
 // serve answers one request at a time: the network is not shared.
@@ -175,6 +183,7 @@ func (s *Server) load(name, path string) error {
 	if _, err := file.AddTo(k.Params); err != nil {
 		return errors.Join(err, k.Close())
 	}
+	s.given++
 	if s.loaded[name] = k; s.first == "" {
 		s.first = name
 	}

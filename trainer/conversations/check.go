@@ -1,0 +1,95 @@
+package conversations
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+// Card: before a stage's first episodes are learned from, some of them go through the trainer's own forward pass again.
+//
+//	ratio        of the log-probabilities that objectives compare with: it must be exactly 1, or the run stops
+//	noise floor  the root mean square over tokens of (the sampler's log-probability - the trainer's). The decoder here
+//	             computes what the forward pass computes: 0. An engine from outside has an arithmetic of its own, and
+//	             the floor is over all of its episodes
+//
+// An engine's floor enters no ratio, since old log-probabilities are computed here (engine.go). It is what
+// [loss.correction] weighs, and is held against the clip range: beyond that, an engine errs by more than an update may
+// move a token. Of episodes with distorted pictures nothing is checked: what they said is learned from with others.
+//
+// Invariants (tests): 0 of the decoder, and above 0 of an engine that rounds otherwise; log-probabilities that are not
+// the trainer's stop the run.
+
+// mostHeard is how many episodes go through the network again.
+const mostHeard = 4
+
+// Check is model.Model's.
+func (m *Model) Check(_ trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
+	var able []trainer.Sample
+	for _, s := range samples {
+		if e := EpisodeOf(s); e != nil && e.Lost == nil && e.Noise == nil && len(s.Decisions.Step) > 0 {
+			able = append(able, s)
+		}
+	}
+	if len(able) == 0 {
+		return nil, nil
+	}
+	found := &ledger.Check{Ratio: 1}
+	n := min(len(able), mostHeard)
+	err := m.learner.With(trainer.Current, func() error {
+		for i := range n {
+			if err := m.heardAgain(able[i*len(able)/n], found); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return found, fmt.Errorf("checking the policy: %w", err)
+	}
+	if found.Ratio != 1 {
+		return found, fmt.Errorf("the policy gives tokens of its own episodes the ratio %v before anything is trained, not 1: rollout and training disagree\nhint: nothing was learned; this is a mistake in the program, and DARKROOM_CPU=plain may avoid it", found.Ratio)
+	}
+	if m.turn.Loss.NoiseFloor == "off" {
+		return found, nil
+	}
+	floor := 0.0
+	if m.Far != nil {
+		floor = sampledApart(able)
+	}
+	found.Floor = &floor
+	if m.turn.Kind().Plain {
+		found.ClipRange = m.turn.Loss.ClipRange
+	}
+	return found, nil
+}
+
+// heardAgain counts an episode's tokens, and keeps the ratio that is furthest from 1.
+func (m *Model) heardAgain(s trainer.Sample, found *ledger.Check) error {
+	h, err := m.hear(trainer.Point{Key: s.Key, Episode: s.Item.Episode}, false)
+	if err != nil {
+		return fmt.Errorf("sample %d of prompt %d: %w", s.Key.Sample, s.Key.Prompt, err)
+	}
+	defer h.tape.Reset()
+	for k, now := range h.outputs() {
+		found.Transitions++
+		if r := portable.Exp(now - s.Decisions.LogProb[k]); math.Abs(r-1) > math.Abs(found.Ratio-1) || math.IsNaN(r) {
+			found.Ratio = r
+		}
+	}
+	return nil
+}
+
+// sampledApart is how far what a sampler says of its tokens lies from what is said here, root mean square.
+func sampledApart(samples []trainer.Sample) float64 {
+	var theirs, ours []float64
+	for _, s := range samples {
+		for k, at := range s.Decisions.Step {
+			theirs, ours = append(theirs, EpisodeOf(s).Drawn(at)), append(ours, s.Decisions.LogProb[k])
+		}
+	}
+	return apart(theirs, ours)
+}
