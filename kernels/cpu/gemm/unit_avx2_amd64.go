@@ -65,6 +65,7 @@ var f32AVX2Rows = [7]func(*block){nil, f32AVX2Rows1, f32AVX2Rows2, f32AVX2Rows3,
 func (f32AVX2) run(b *block, rows, at, k int) {
 	b.a += uintptr(at * 4)
 	b.steps = k
+	b.aheadBytes *= 2 // a kernel prefetches once for four steps of each half
 	b.over(rows, 6, f32AVX2Rows[:])
 }
 
@@ -111,6 +112,7 @@ var wideAVX2Rows = [7]func(*block){nil, wideAVX2Rows1, wideAVX2Rows2, wideAVX2Ro
 func (wideAVX2) run(b *block, rows, at, k int) {
 	b.a += uintptr(at * 4)
 	b.steps = (k + 31) / 32
+	b.aheadBytes /= 2 // a kernel prefetches in steps of both halves
 	b.over(rows, 6, wideAVX2Rows[:])
 }
 

@@ -101,7 +101,7 @@ func (f *file) dpbf16Spread(at address, s1, d int) {
 // address is disp(base)(index*scale), registers by number; no index is -1.
 type address struct{ disp, base, index, scale int }
 
-var registers = map[int]string{6: "SI", 8: "R8", 9: "R9", 10: "R10", 14: "R14"}
+var registers = map[int]string{6: "SI", 8: "R8", 9: "R9", 10: "R10", 14: "R14", 15: "R15"}
 
 func (a address) String() string {
 	if a.index < 0 {
