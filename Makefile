@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets ptx results
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets release hero faults ptx results
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -59,9 +59,10 @@ fleet: ## 100 kills of trainers and workers; all fleets and objectives; the sche
 # SCHEMAS are kubeconform's, where those of custom resources are elsewhere.
 SCHEMAS ?= -schema-location default -schema-location 'https://raw.githubusercontent.com/datreeio/CRDs-catalog/main/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json'
 
-deploy: ## deploy/ held to the tools of those who read it: kubeconform, shellcheck, systemd-analyze
+deploy: ## deploy/ held to the tools of those who read it: kubeconform, shellcheck, hadolint, systemd-analyze
 	kubeconform -strict -summary $(SCHEMAS) deploy/kubernetes
 	shellcheck deploy/slurm/*.sbatch
+	hadolint deploy/Containerfile
 	systemd-analyze verify deploy/systemd/*.service
 
 bench:
@@ -74,6 +75,14 @@ models:
 		go run ./cmd/darkroom pretrain assets/$$m.toml --out models/$$m; \
 		for f in $$(cd assets/$$m && find . -type f); do cp models/$$m/$$f assets/$$m/$$f; done; \
 	done
+
+release: ## runs/release: an archive for each system, and SHA256SUMS
+	go run ./internal/release -out runs/release
+
+# The picture of README.md, from a run of the quickstart: two to eight minutes where there is none yet.
+hero: ## assets/quickstart.png
+	test -f runs/quickstart/result.json || go run ./cmd/darkroom train
+	go run ./internal/hero runs/quickstart assets/quickstart.png
 
 kill: ## a run of pictures and one of episodes, 40 iterations each, killed 30 times each
 	DARKROOM_KILLS=30 go test -count=1 -v -timeout 60m -run TestKilled ./cmd/darkroom

@@ -1,0 +1,145 @@
+// Command hero draws the picture of README.md from a run of the quickstart: the first held-out prompts in their order,
+// each with its first sample before and after training, and a tick where everything that the prompt asks for is right.
+//
+//	go run ./internal/hero runs/quickstart assets/quickstart.png   // make hero
+//
+// It reads heldout.jsonl, which says where a sample is on the run's sheets. Start with read; draw.go lays out the picture.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// shown is how many prompts the picture has.
+const shown = 16
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "hero: needs the folder of a run, and the file to write")
+		os.Exit(2)
+	}
+	if err := work(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "hero:", err)
+		os.Exit(1)
+	}
+}
+
+func work(run, to string) error {
+	pairs, says, err := read(run)
+	if err != nil {
+		return err
+	}
+	picture, err := draw(pairs)
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := encoder.Encode(out, picture); err != nil {
+		return err
+	}
+	fmt.Println(says)
+	return out.Close()
+}
+
+// A pair is a prompt's first sample before and after.
+type pair struct {
+	text          string
+	before, after sample
+}
+
+type sample struct {
+	picture *vision.Image
+	right   bool
+}
+
+// A line is what is read of heldout.jsonl.
+type line struct {
+	Iteration, Prompt, Sample int
+	Text                      string
+	At                        *[4]int
+	Scores                    map[string]struct{ Parts map[string]float64 }
+}
+
+// right says whether everything that the prompt asks for is in the picture.
+func (l line) right() bool { return l.Scores["scene"].Parts["strict"] == 1 }
+
+// read is the first prompts of a run, and a sentence about all of them.
+func read(run string) (pairs []pair, says string, err error) {
+	lines, last, err := readLines(filepath.Join(run, "heldout.jsonl"))
+	if err != nil {
+		return nil, "", err
+	}
+	sheets := map[int]*vision.Image{}
+	for iteration, name := range map[int]string{0: "heldout_before.png", last: fmt.Sprintf("heldout_%06d.png", last)} {
+		if sheets[iteration], err = vision.Open(filepath.Join(run, "images", name), vision.Limits{}); err != nil {
+			return nil, "", err
+		}
+	}
+	rights, all := map[int]int{}, 0
+	for _, l := range lines {
+		if l.right() {
+			rights[l.Iteration]++
+		}
+		if l.Iteration == last {
+			all++
+		}
+		if l.Sample != 0 || l.Prompt >= shown || l.At == nil {
+			continue
+		}
+		for len(pairs) <= l.Prompt {
+			pairs = append(pairs, pair{})
+		}
+		p, at := &pairs[l.Prompt], *l.At
+		p.text = l.Text
+		switch l.Iteration {
+		case 0:
+			p.before.right = l.right()
+			p.before.picture, err = sheets[0].Crop(at[0], at[1], at[2], at[3])
+		case last:
+			p.after.right = l.right()
+			p.after.picture, err = sheets[last].Crop(at[0], at[1], at[2], at[3])
+		}
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	for i, p := range pairs {
+		if p.before.picture == nil || p.after.picture == nil {
+			return nil, "", fmt.Errorf("%s: prompt %d has no pictures before and after", run, i)
+		}
+	}
+	return pairs, fmt.Sprintf("everything right: %d of %d pictures before, %d of %d after iteration %d", rights[0], all, rights[last], all, last), nil
+}
+
+// readLines are the lines of a file, and the last iteration in them.
+func readLines(file string) (all []line, last int, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	text := bufio.NewScanner(f)
+	text.Buffer(nil, 1<<24)
+	for text.Scan() {
+		var l line
+		if err := json.Unmarshal(text.Bytes(), &l); err != nil {
+			return nil, 0, fmt.Errorf("%s:%d: %w", file, len(all)+1, err)
+		}
+		all, last = append(all, l), max(last, l.Iteration)
+	}
+	if last == 0 {
+		return nil, 0, fmt.Errorf("%s has no evaluation after training", file)
+	}
+	return all, last, text.Err()
+}

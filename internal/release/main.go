@@ -1,0 +1,132 @@
+// Command release builds the program for each system, packs it with its pages and examples, and writes the archives'
+// checksums:
+//
+//	go run ./internal/release -out runs/release   // make release
+//
+// The same commit gives the same bytes: builds are trimmed of paths, and archives have names in order and one time. The
+// version is what Go records of the commit; a tag gives it a name. Start with targets; pack.go writes the archives.
+package main
+
+import (
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A target is a program for a system.
+type target struct {
+	system, machine string
+	static          bool // without CUDA, and without need of the system's C loader
+}
+
+// targets are the archives of a release. On Linux one has CUDA, and one runs where there is no C library.
+var targets = []target{
+	{"linux", "amd64", false}, {"linux", "amd64", true}, {"linux", "arm64", false}, {"linux", "arm64", true},
+	{"darwin", "arm64", false}, {"windows", "amd64", false},
+}
+
+// name is that of the archive's folder.
+func (t target) name() string {
+	if t.static {
+		return fmt.Sprintf("darkroom-%s-%s-static", t.system, t.machine)
+	}
+	return fmt.Sprintf("darkroom-%s-%s", t.system, t.machine)
+}
+
+// program is the name of the file that is started.
+func (t target) program() string {
+	if t.system == "windows" {
+		return "darkroom.exe"
+	}
+	return "darkroom"
+}
+
+// beside is what travels with the program.
+var beside = []string{"README.md", "LICENSE", "CHANGELOG.md", "assets/quickstart.png", "docs", "examples/environments", "examples/rewards"}
+
+func main() {
+	out := flag.String("out", "runs/release", "folder of the archives")
+	only := flag.String("only", "", "the one archive to make, such as darkroom-linux-amd64; empty: all")
+	flag.Parse()
+	if err := work(*out, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func work(out, only string) error {
+	when, err := committed()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	var sums strings.Builder
+	for _, t := range targets {
+		if only != "" && only != t.name() {
+			continue
+		}
+		archive, err := t.release(out, when)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.name(), err)
+		}
+		text, err := os.ReadFile(archive)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(text), filepath.Base(archive))
+		fmt.Printf("%s  %.1f MB\n", archive, float64(len(text))/1e6)
+	}
+	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)
+}
+
+// committed is the time of the commit.
+func committed() (time.Time, error) {
+	text, err := exec.Command("git", "log", "-1", "--format=%cI").Output()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("asking git for the commit's time: %w", err)
+	}
+	return time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
+}
+
+// release builds a target, and packs it.
+func (t target) release(out string, when time.Time) (archive string, err error) {
+	dir, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, t.program())
+	tags := ""
+	if t.static {
+		tags = "nocuda"
+	}
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-tags", tags, "-ldflags", "-s -w", "-o", program, "./cmd/darkroom")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+t.system, "GOARCH="+t.machine)
+	if said, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building: %w\n%s", err, said)
+	}
+	files, err := t.files(program)
+	if err != nil {
+		return "", err
+	}
+	archive = filepath.Join(out, t.name()+".tar.gz")
+	pack := packTar
+	if t.system == "windows" {
+		archive, pack = filepath.Join(out, t.name()+".zip"), packZip
+	}
+	f, err := os.Create(archive)
+	if err != nil {
+		return "", err
+	}
+	if err := pack(f, t.name(), files, when); err != nil {
+		return "", err
+	}
+	return archive, f.Close()
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestArchives: an archive has the program and what travels with it, and its bytes do not depend on the files' times.
+func TestArchives(t *testing.T) {
+	t.Chdir("../..")
+	when := time.Date(2026, 11, 23, 12, 0, 0, 0, time.FixedZone("", 3600))
+	program := filepath.Join(t.TempDir(), "program")
+	for _, target := range []target{targets[0], targets[len(targets)-1]} { // a .tar.gz and a .zip
+		var first []byte
+		for turn := range 2 {
+			if err := os.WriteFile(program, []byte("a program"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(program, when, when.Add(time.Duration(turn)*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			files, err := target.files(program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			pack, names := packTar, tarNames
+			if target.system == "windows" {
+				pack, names = packZip, zipNames
+			}
+			if err := pack(&out, target.name(), files, when); err != nil {
+				t.Fatal(err)
+			}
+			if turn == 0 {
+				first = out.Bytes()
+			} else if !bytes.Equal(first, out.Bytes()) {
+				t.Errorf("%s: packed twice, other bytes", target.name())
+			}
+			has := names(t, out.Bytes())
+			for _, want := range []string{target.program(), "README.md", "LICENSE", "docs/config.md", "examples/rewards/reward.py"} {
+				if !slices.Contains(has, target.name()+"/"+want) {
+					t.Errorf("%s lacks %s", target.name(), want)
+				}
+			}
+			if slices.ContainsFunc(has, func(name string) bool { return strings.HasSuffix(name, ".go") }) {
+				t.Errorf("%s has code: %q", target.name(), has)
+			}
+		}
+	}
+}
+
+// tarNames are the files of a .tar.gz. Only the program may be started.
+func tarNames(t *testing.T, text []byte) (all []string) {
+	z, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if starts := h.Mode&0o111 != 0; starts != strings.HasSuffix(h.Name, "/darkroom") {
+			t.Errorf("%s has the mode %o", h.Name, h.Mode)
+		}
+		all = append(all, h.Name)
+	}
+}
+
+func zipNames(t *testing.T, text []byte) (all []string) {
+	r, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.File {
+		all = append(all, f.Name)
+	}
+	return all
+}
