@@ -84,6 +84,11 @@ hero: ## assets/quickstart.png
 	test -f runs/quickstart/result.json || go run ./cmd/darkroom train
 	go run ./internal/hero runs/quickstart assets/quickstart.png
 
+faults: kill fuzz-calls ## the long campaigns of docs/faults.md: kills, pauses, 300 flipped bits, workers, liars; hours
+	DARKROOM_FAULTS=300 go test -count=1 -v -timeout 120m -run 'TestFaults$$$$' ./cmd/darkroom
+	DARKROOM_FLEET_KILLS=100 go test -count=1 -v -timeout 60m -run TestFleetKilled ./cmd/darkroom
+	go test -count=20 -timeout 120m -run 'Killed|Kills|Liar|Lies|Broken|Fails|Lost|Poison|Hedged|Rollback' ./trainer/folder ./trainer/fleet/... ./rewards/... ./trainer/run
+
 kill: ## a run of pictures and one of episodes, 40 iterations each, killed 30 times each
 	DARKROOM_KILLS=30 go test -count=1 -v -timeout 60m -run TestKilled ./cmd/darkroom
 

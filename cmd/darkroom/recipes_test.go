@@ -52,7 +52,7 @@ func TestRecipes(t *testing.T) {
 }
 
 // TestRecipesFit: each recipe is planned from the settings that its model was published with (testdata/published holds
-// them, and no weights), and what it keeps on its device fits a card of 80 GB. DARKROOM_RECIPES=1 plans them all (make
+// them, and no weights), what it keeps on its device fits a card of 80 GB, and docs/models.md says how much that is. DARKROOM_RECIPES=1 plans them all (make
 // recipes), which takes a quarter of a minute; otherwise the small ones are.
 func TestRecipesFit(t *testing.T) {
 	small := []string{"sd15_ddpo", "sd15_dpo", "sd35m_nft"}
@@ -60,6 +60,10 @@ func TestRecipesFit(t *testing.T) {
 	if os.Getenv("DARKROOM_RECIPES") == "" {
 		t.Logf("of %d recipes %s are planned; DARKROOM_RECIPES=1 plans them all", len(names), strings.Join(small, ", "))
 		names = small
+	}
+	page, err := os.ReadFile("../../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
 	}
 	at := t.TempDir()
 	lists := recipeLists(t, at)
@@ -106,10 +110,25 @@ func TestRecipesFit(t *testing.T) {
 		m := all.Memory.Memory
 		card := max(m.Texts, m.Sampling, m.Decoding, m.Check, m.Training)
 		t.Logf("%s: %s on the card, %s of samples beside it", name, bytesText(card), bytesText(m.Samples))
+		if row := recipeRow(name, e, card, m.Samples); !bytes.Contains(page, []byte(row)) {
+			t.Errorf("docs/models.md lacks the row\n%s", row)
+		}
 		if least := int64(5e9); card < least || card > 80e9 {
 			t.Errorf("%s: %s on a card of 80 GB", name, bytesText(card))
 		}
 	}
+}
+
+// recipeRow is a recipe's row in docs/models.md.
+func recipeRow(name string, e *experiment.Experiment, card, samples int64) string {
+	side := func(n int) string {
+		if n == 0 {
+			return "as the model"
+		}
+		return fmt.Sprint(n)
+	}
+	what := fmt.Sprintf("%s, rank %d", e.Loss.Objective, e.Model.LoRA.Rank)
+	return fmt.Sprintf("| `%s` | %s | %s | %d x %d | %s | %s |", name, side(e.Sampler.Width), what, e.Rollout.PromptsPerIteration, e.Rollout.Group, bytesText(card), bytesText(samples))
 }
 
 // recipeLists are prompts, and pairs of pictures by true, as many as recipes ask for. Edits lie beside them.
