@@ -1,10 +1,7 @@
 package assets
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +10,7 @@ import (
 	"strings"
 )
 
-//go:embed all:tiny-sd3 all:tiny-clip all:tiny-vlm
+//go:embed all:tiny-sd3 all:tiny-clip all:tiny-vlm all:tiny-kontext
 var models embed.FS
 
 // Prefix begins the name of an embedded model where a folder's path is asked for.
@@ -51,53 +48,18 @@ func Resolve(path string) (string, error) {
 // Folder writes an embedded model below root, unless it is there, and returns its folder.
 func Folder(name, root string) (string, error) {
 	base := strings.TrimPrefix(name, Prefix)
-	tree, err := fs.Sub(models, base)
-	if err == nil {
-		_, err = fs.Stat(tree, ".")
-	}
-	if err != nil || strings.ContainsAny(base, `/\`) || base == "" || base == "." {
+	m, err := modelNamed(base)
+	if err != nil {
 		return "", fmt.Errorf("no model %q is embedded; there are %s", name, strings.Join(Names(), ", "))
 	}
-	sum, err := digest(tree)
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(root, base+"-"+sum)
-	if same(tree, dir) {
+	dir := filepath.Join(root, base+"-"+m.digest())
+	if m.same(dir) {
 		return dir, nil
 	}
-	if err := write(tree, dir); err != nil {
+	if err := m.write(dir); err != nil {
 		return "", fmt.Errorf("writing the embedded model %s below %s: %w\nhint: the folder of caches must be writable; XDG_CACHE_HOME names another", name, root, err)
 	}
 	return dir, nil
-}
-
-// files calls f for every file in order.
-func files(tree fs.FS, f func(name string, data []byte) error) error {
-	return fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		if !d.Type().IsRegular() {
-			return fmt.Errorf("%s is no file", name)
-		}
-		data, err := fs.ReadFile(tree, name)
-		if err != nil {
-			return err
-		}
-		return f(name, data)
-	})
-}
-
-// digest is of all names and contents.
-func digest(tree fs.FS) (string, error) {
-	h := sha256.New()
-	err := files(tree, func(name string, data []byte) error {
-		fmt.Fprintf(h, "%s %d\n", name, len(data))
-		h.Write(data)
-		return nil
-	})
-	return hex.EncodeToString(h.Sum(nil))[:12], err
 }
 
 // private is a folder of ours below one that everybody may write to. One that somebody else made, or
@@ -115,48 +77,6 @@ func private(shared string) (string, error) {
 		return "", fmt.Errorf("%s is not a folder of this user alone, so no model is kept there\nhint: set HOME, or XDG_CACHE_HOME to a folder of yours", dir)
 	}
 	return dir, nil
-}
-
-// same reports whether a folder holds the tree's files, byte for byte, and nothing else: a file more
-// could be read in the place of another.
-func same(tree fs.FS, dir string) bool {
-	there := 0
-	err := files(os.DirFS(dir), func(name string, data []byte) error {
-		there++
-		want, err := fs.ReadFile(tree, name)
-		if err == nil && !bytes.Equal(data, want) {
-			err = errors.New("another content")
-		}
-		return err
-	})
-	all := 0
-	return err == nil && files(tree, func(string, []byte) error { all++; return nil }) == nil && there == all
-}
-
-// write puts the tree beside the folder, and then in its place, so that nobody sees a part of
-// it. Of several who do so at once one wins, and all have written the same.
-func write(tree fs.FS, dir string) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return err
-	}
-	next, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+"-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(next)
-	if err := os.Chmod(next, 0o755); err != nil {
-		return err
-	}
-	if err := os.CopyFS(next, tree); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if err := os.Rename(next, dir); err != nil && !same(tree, dir) {
-		return err
-	}
-	return nil
 }
 
 //go:embed configs

@@ -44,10 +44,14 @@ func TestFolder(t *testing.T) {
 
 // TestSizes: what is embedded stays small.
 func TestSizes(t *testing.T) {
-	for name, limit := range map[string]int{"tiny-sd3": 10 << 20, "tiny-clip": 2 << 20, "tiny-vlm": 3 << 20} {
-		size := 0
-		if err := files(os.DirFS(name), func(_ string, data []byte) error { size += len(data); return nil }); err != nil {
+	for name, limit := range map[string]int{"tiny-sd3": 10 << 20, "tiny-clip": 2 << 20, "tiny-vlm": 3 << 20, "tiny-kontext": 3 << 18} {
+		stored, err := filesBelow(os.DirFS(name), ".", "")
+		if err != nil {
 			t.Fatal(err)
+		}
+		size := 0
+		for _, f := range stored {
+			size += len(f.data)
 		}
 		if size > limit {
 			t.Errorf("%s has %d bytes, more than %d", name, size, limit)
@@ -55,8 +59,32 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestBorrowed: a part that another model has, too, is stored once, and lies in both folders.
+func TestBorrowed(t *testing.T) {
+	root := t.TempDir()
+	read := func(name, file string) string {
+		dir, err := Folder(name, root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "vae", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, file := range []string{"config.json", "diffusion_pytorch_model.safetensors"} {
+		if read("embed:tiny-kontext", file) != read("embed:tiny-sd3", file) {
+			t.Errorf("vae/%s of tiny-kontext is not tiny-sd3's", file)
+		}
+	}
+	if _, err := os.Stat("tiny-kontext/vae"); err == nil {
+		t.Error("tiny-kontext/vae is stored")
+	}
+}
+
 func TestNamesThatAreNone(t *testing.T) {
-	for _, name := range []string{"embed:", "embed:tiny", "embed:../assets", "embed:tiny-sd3/vae", "embed:."} {
+	for _, name := range []string{"embed:", "embed:tiny", "embed:../assets", "embed:tiny-sd3/vae", "embed:.", "embed:configs"} {
 		if dir, err := Folder(name, t.TempDir()); err == nil || !strings.Contains(err.Error(), "embed:tiny-sd3") {
 			t.Errorf("%s: %s, %v", name, dir, err)
 		}

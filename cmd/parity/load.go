@@ -22,7 +22,8 @@ import (
 // and a folder case is case.json with the same fields beside tensors.safetensors;
 // its "in", "out" and "grad" may be lists of names of tensors. A family beside such a
 // file may say {"tensor": NAME} as a case's "out". Other JSON files are of no concern
-// here: a folder case holds a model's configuration too. A family may be compressed: .json.gz.
+// here: a folder case holds a model's configuration too. A family may be compressed, .json.gz, and so may a folder's
+// tensors, tensors.safetensors.gz.
 
 // A loader finds cases and hands them on, one at a time: what is wrong with one
 // of them must not keep the others from running.
@@ -131,15 +132,28 @@ const mostText = 1 << 30
 // beside opens the tensors of a folder; there need not be any, but a broken file is not ok.
 func (l loader) beside(dir string) (tensor tensorSource, done func(), ok bool) {
 	stored := filepath.Join(dir, "tensors.safetensors")
+	open := safetensors.Open
+	if _, err := os.Stat(stored); err != nil {
+		stored, open = stored+".gz", unpacked
+	}
 	if _, err := os.Stat(stored); err != nil {
 		return noTensor, func() {}, true
 	}
-	f, err := safetensors.Open(stored)
+	f, err := open(stored)
 	if err != nil {
 		l.bad(err)
 		return nil, nil, false
 	}
 	return tensors{f}.array, func() { f.Close() }, true
+}
+
+// unpacked opens tensors that are compressed.
+func unpacked(file string) (*safetensors.File, error) {
+	data, err := read(file)
+	if err != nil {
+		return nil, err
+	}
+	return safetensors.Read(file, data)
 }
 
 // hand passes a case on, or says what is wrong with it.

@@ -180,19 +180,30 @@ func TestFolders(t *testing.T) {
 	if err := safetensors.Write(filepath.Join(root, "deep/case/tensors.safetensors"), []safetensors.Tensor{x, y}, nil); err != nil {
 		t.Fatal(err)
 	}
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	w.Write([]byte(`{"cases": [{"name": "g", "op": "count", "in": {"x": [1]}, "out": {"n": 1}}]}`))
-	w.Close()
-	write("family.json.gz", packed.String())
+	pack := func(text string) string {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		w.Write([]byte(text))
+		w.Close()
+		return packed.String()
+	}
+	family := pack(`{"cases": [{"name": "g", "op": "count", "in": {"x": [1]}, "out": {"n": 1}}]}`)
+	stored, err := os.ReadFile(filepath.Join(root, "deep/case/tensors.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("family.json.gz", family)
+	write("small/case.json", `{"name": "p", "op": "double", "in": ["x"], "out": ["y"], "tols": {"y": {"abs": 1e-6}}}`)
+	write("small/tensors.safetensors.gz", pack(string(stored)))
 	r, err := run(context.Background(), []string{root}, Options{}, toys)
-	if err != nil || r.Passed != 4 || r.Cases != 4 || len(r.Errors) > 0 {
+	if err != nil || r.Passed != 5 || r.Cases != 5 || len(r.Errors) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	write("family.json.gz", packed.String()[:40])
+	write("family.json.gz", family[:40])
+	write("small/tensors.safetensors.gz", pack(string(stored))[:40])
 	r, err = run(context.Background(), []string{root}, Options{}, toys)
-	if err != nil || r.Passed != 3 || len(r.Errors) != 1 || !strings.Contains(r.Errors[0], "family.json.gz") {
-		t.Errorf("a torn file: %+v, %v", r, err)
+	if err != nil || r.Passed != 3 || len(r.Errors) != 2 || !strings.Contains(r.Errors[0], "family.json.gz") || !strings.Contains(r.Errors[1], "tensors.safetensors.gz") {
+		t.Errorf("torn files: %+v, %v", r, err)
 	}
 	r, err = run(context.Background(), []string{filepath.Join(root, "deep/case/case.json")}, Options{Op: "dou*"}, toys)
 	if err != nil || r.Passed != 1 {
