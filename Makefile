@@ -158,10 +158,10 @@ results: ## runs/results, docs/results.md
 
 # Folders of published sizes with random weights (internal/shapes), and what real models take on them: single steps beside
 # diffusers and PEFT in turn, then two iterations of MixGRPO under budgets of 16, 10 and 6 GiB, whose samples and adapters
-# must be the same bytes. Hours of a quiet machine with 16 GiB and 20 GB of disk; what is there is not made again.
+# must be the same bytes. Hours of a quiet machine with 16 GiB and 25 GB of disk; what is there is not made again.
 REAL ?= runs/real
 
-shapes: $(REAL)/sd3.5-medium/model_index.json $(REAL)/sd1.5/model_index.json
+shapes: $(REAL)/sd3.5-medium/model_index.json $(REAL)/sd1.5/model_index.json $(REAL)/qwen-image-6/model_index.json
 
 $(REAL)/%/model_index.json:
 	mkdir -p $(REAL)

@@ -13,8 +13,9 @@ import resource
 import time
 
 import torch
-from diffusers import SD3Transformer2DModel, UNet2DConditionModel
+from diffusers import QwenImageTransformer2DModel, SD3Transformer2DModel, UNet2DConditionModel
 from peft import LoraConfig, get_peft_model
+from transformers import AutoTokenizer
 
 
 def cpu():
@@ -57,36 +58,63 @@ torch.set_num_threads(a.threads)
 torch.manual_seed(0)
 bf = a.precision == "bf16"
 dtype = torch.bfloat16 if bf else torch.float32
-unet = os.path.exists(os.path.join(a.model, "unet"))
+part = "unet" if os.path.exists(os.path.join(a.model, "unet")) else "transformer"
+named = json.load(open(os.path.join(a.model, part, "config.json")))["_class_name"]
 # Where everything is trained, weights are fp32 and products bf16; a frozen network is bf16.
 stored = torch.float32 if a.full else dtype
 net = {}
 
 
+ATTENTION = ["attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"]
+
+
+def like(*shape):
+    return torch.randn(a.batch, *shape, dtype=stored)
+
+
+def unet(side):
+    x, text = like(4, side, side), like(77, 768)
+    return lambda m: m(x, torch.full((a.batch,), 500.0), encoder_hidden_states=text, return_dict=False)[0]
+
+
+def sd3(side):
+    x, text, pooled = like(16, side, side), like(333, 4096), like(2048)
+    return lambda m: m(x, encoder_hidden_states=text, pooled_projections=pooled, timestep=torch.full((a.batch,), 500.0), return_dict=False)[0]
+
+
+def qwen(side):
+    """Packed latents of 2 x 2; a text of as many tokens as realsteps' prompt has in the pipeline's template."""
+    told = "<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, quantity, text, spatial relationships of the objects and background:<|im_end|>\n<|im_start|>user\na red circle on white<|im_end|>\n<|im_start|>assistant\n"
+    tokens = len(AutoTokenizer.from_pretrained(os.path.join(a.model, "tokenizer"))(told).input_ids) - 34
+    x, text, seen = like((side // 2) ** 2, 64), like(tokens, 3584), torch.ones(a.batch, tokens, dtype=torch.bool)
+    shapes = [[(1, side // 2, side // 2)]] * a.batch
+    return lambda m: m(x, encoder_hidden_states=text, encoder_hidden_states_mask=seen, timestep=torch.full((a.batch,), 0.5), img_shapes=shapes, return_dict=False)[0]
+
+
+kind, question, targets = {
+    "UNet2DConditionModel": (UNet2DConditionModel, unet, ["to_q", "to_k", "to_v", "to_out.0"]),
+    "SD3Transformer2DModel": (SD3Transformer2DModel, sd3, ATTENTION),
+    "QwenImageTransformer2DModel": (QwenImageTransformer2DModel, qwen, ATTENTION),
+}[named]
+
+
 def load():
-    kind, part = (UNet2DConditionModel, "unet") if unet else (SD3Transformer2DModel, "transformer")
     m = kind.from_pretrained(os.path.join(a.model, part), torch_dtype=stored)
     if a.checkpoint:
         m.enable_gradient_checkpointing()
     if not a.full:
-        targets = ["to_q", "to_k", "to_v", "to_out.0"] if unet else ["attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"]
         m = get_peft_model(m.requires_grad_(False), LoraConfig(r=32, lora_alpha=64, target_modules=targets))
     m.train()
     net["m"] = m
 
 
 loading = best(1, load)
-n, side = a.batch, a.size // 8
-x = torch.randn(n, 4 if unet else 16, side, side, dtype=stored)
-text = torch.randn(n, 77, 768, dtype=stored) if unet else torch.randn(n, 333, 4096, dtype=stored)
-pooled = torch.randn(n, 2048, dtype=stored)
+asked = question(a.size // 8)
 
 
 def ask():
     with torch.autocast("cpu", torch.bfloat16, enabled=bf):
-        if unet:
-            return net["m"](x, torch.full((n,), 500.0), encoder_hidden_states=text, return_dict=False)[0]
-        return net["m"](x, encoder_hidden_states=text, pooled_projections=pooled, timestep=torch.full((n,), 500.0), return_dict=False)[0]
+        return asked(net["m"])
 
 
 def sample():
@@ -100,4 +128,4 @@ def train():
     net["m"].zero_grad()
 
 
-print(json.dumps(dict(by="diffusers", precision=a.precision, batch=n, loading=loading, sampling=best(a.repeat, sample), training=best(a.repeat, train))))
+print(json.dumps(dict(by="diffusers", precision=a.precision, batch=a.batch, loading=loading, sampling=best(a.repeat, sample), training=best(a.repeat, train))))

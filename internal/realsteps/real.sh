@@ -15,6 +15,7 @@ steps() { # MODEL OPTIONS...
 steps sd3.5-medium --precision bf16
 steps sd3.5-medium --precision f32
 steps sd1.5 --precision bf16 --full
+steps qwen-image-6 --precision f32
 
 # trained FILE MEMORY: its peak beside the plan's, and the sums of what it wrote.
 trained() {

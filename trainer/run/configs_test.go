@@ -33,6 +33,8 @@ var reduced = map[string][]string{
 	"cold_start":     {imitate + `{name="decide", iterations=1}]`},
 	"dance":          few,
 	"dpo_offline":    {"sampler.steps=4", "rollout.group=2"},
+	"edit":           small4,
+	"edit_naive":     small4,
 	"flow_dpo":       few,
 	"flow_dppo":      small2,
 	"flow_grpo":      few,
@@ -61,9 +63,11 @@ var (
 	small2 = []string{"sampler.steps=4", "sampler.window.drop=2"}
 )
 
-// looking are those of models that speak, and reducedSampler is what the others have beside.
+// looking are those of models that speak, changing those of models that change pictures, with the lists that are held
+// out; reducedSampler is what all but the first have beside.
 var (
-	looking        = []string{"cold_start", "zoom", "zoom_blind"}
+	looking        = map[string]string{"cold_start": "embed:zoom-heldout", "zoom": "embed:zoom-heldout", "zoom_blind": "embed:zoom-heldout"}
+	changing       = map[string]string{"edit": "embed:edits-in-place-heldout", "edit_naive": "embed:edits-in-place-heldout"}
 	reducedSampler = []string{"sampler.eval_steps=2"}
 )
 
@@ -96,7 +100,7 @@ const wholeCurves = "DARKROOM_CURVES"
 
 // covered are the experiments whose way through the program another one has: the window, the ratio or the preference of
 // samples is another, and what that computes is held by its own package.
-var covered = []string{"flow_dpo", "flow_dppo", "flow_grpo_fast", "grpo_guard", "mixgrpo", "watch_gold", "zoom_blind"}
+var covered = []string{"edit_naive", "flow_dpo", "flow_dppo", "flow_grpo_fast", "grpo_guard", "mixgrpo", "watch_gold", "zoom_blind"}
 
 // TestConfigs: the first iteration of the shipped experiments, at a test size, has the numbers that were recorded, to the
 // last bit: on any CPU, with any number of threads. DARKROOM_CURVES=whole compares all of them, and both iterations.
@@ -155,9 +159,10 @@ func shipped(t *testing.T, name string, sets []string) *experiment.Experiment {
 		t.Fatal(err)
 	}
 	held, lines := filepath.Join(t.TempDir(), "heldout.txt"), []byte("a red circle on white\ntwo blue squares on black\n")
-	if slices.Contains(looking, name) {
-		held, lines = held[:len(held)-len("txt")]+"jsonl", questions(t, 2)
-	} else {
+	if list := looking[name] + changing[name]; list != "" {
+		held, lines = held[:len(held)-len("txt")]+"jsonl", firstOf(t, list, 2)
+	}
+	if looking[name] == "" {
 		sets = slices.Concat(reducedSampler, sets)
 	}
 	if err := os.WriteFile(held, lines, 0o644); err != nil {
@@ -170,10 +175,10 @@ func shipped(t *testing.T, name string, sets []string) *experiment.Experiment {
 	return e
 }
 
-// questions are some of the held-out ones about pictures, as a file has them.
-func questions(t *testing.T, n int) []byte {
+// firstOf are the first of an embedded list, as a file has them.
+func firstOf(t *testing.T, name string, n int) []byte {
 	t.Helper()
-	list, err := prompts.Open("embed:zoom-heldout")
+	list, err := prompts.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
