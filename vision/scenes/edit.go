@@ -114,24 +114,45 @@ func (e Edit) touched(i int) bool {
 const same = 24
 
 // Score judges a picture that was made of another: how much of what was asked for is done, 0 where nothing is better than
-// it was before, and the share of all other pixels that are as they were.
+// it was before, and how much else is as it was.
 func (e Edit) Score(before, after []uint8) (done, kept float64, err error) {
 	if err := errors.Join(sized(before), sized(after)); err != nil {
 		return 0, 0, err
 	}
-	left, others := 0, 0
+	began := e.done(before)
+	return max(0, e.done(after)-began) / (1 - min(began, 0.99)), e.kept(before, after), nil
+}
+
+// kept is the mean of two shares of the pixels that may not change: of those of the other object, and of the ground's, of
+// which there are several times as many. A share counts what is as it was.
+func (e Edit) kept(before, after []uint8) float64 {
+	ground := background(e.Before.Background)
+	var left, all [2]float64 // of objects, of the ground
 	for i := range Size * Size {
 		if e.touched(i) {
 			continue
 		}
-		others++
-		was, is := before[3*i:3*i+3], after[3*i:3*i+3]
-		if max(difference(was[0], is[0]), difference(was[1], is[1]), difference(was[2], is[2])) <= same {
-			left++
+		was, of := before[3*i:3*i+3], 0
+		if alike(was, ground[:]) {
+			of = 1
+		}
+		all[of]++
+		if alike(was, after[3*i:3*i+3]) {
+			left[of]++
 		}
 	}
-	began := e.done(before)
-	return max(0, e.done(after)-began) / (1 - min(began, 0.99)), float64(left) / float64(others), nil
+	sum, n := 0.0, 0.0
+	for of := range all {
+		if all[of] > 0 {
+			sum, n = sum+left[of]/all[of], n+1
+		}
+	}
+	return sum / max(1, n)
+}
+
+// alike reports whether no level of a pixel is further from another's than what counts as kept.
+func alike(a, b []uint8) bool {
+	return max(difference(a[0], b[0]), difference(a[1], b[1]), difference(a[2], b[2])) <= same
 }
 
 // done is how well what is to be there afterwards is: in the pixels that may change, the object in its place and nothing

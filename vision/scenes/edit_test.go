@@ -1,13 +1,15 @@
 package scenes
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
 // TestEdits: what was asked for, drawn, is worth more than half in every part; the picture as it was is not done, and
-// another scene is not kept, though it may be done.
+// another scene is not kept, though it may be done; nor is one whose other object has another colour.
 func TestEdits(t *testing.T) {
 	kinds := map[string]int{}
 	for n := range 60 {
@@ -24,6 +26,16 @@ func TestEdits(t *testing.T) {
 		other.Background = map[string]string{"white": "black", "black": "gray", "gray": "white"}[other.Background]
 		if _, kept, err := e.Score(before, other.Draw(nil)); err != nil || kept > 0.5 {
 			t.Errorf("%q of %q, drawn anew: kept %v (%v)", e.Text, e.Before.Prompt, kept, err)
+		}
+		painted := e.After
+		painted.Objects = slices.Clone(e.After.Objects)
+		for i, o := range painted.Objects {
+			if o.Shape != strings.Fields(e.Text)[2] {
+				painted.Objects[i].Color = Colors[(slices.Index(Colors, o.Color)+1)%len(Colors)]
+			}
+		}
+		if _, kept, err := e.Score(before, painted.Draw(nil)); err != nil || kept > 0.6 {
+			t.Errorf("%q of %q, the other object painted over: kept %v (%v)", e.Text, e.Before.Prompt, kept, err)
 		}
 		again, err := EditOf(e.Before.Prompt, e.Text)
 		if err != nil || len(again.After.Objects) != len(e.After.Objects) {

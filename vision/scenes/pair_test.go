@@ -13,7 +13,7 @@ func TestPair(t *testing.T) {
 		Asked:  {{0.7, 1}, {0.999, 1}}, // a large object may reach beyond its rim
 		Redone: {{0.6, 1}, {0, 0.5}},
 		Kept:   {{0, 0}, {1, 1}},
-		Other:  {{0, 0.35}, {0.8, 1}},
+		Other:  {{0, 0.35}, {0.6, 0.9}}, // the other object is half of what is kept
 	} {
 		var done, kept float64
 		const n = 100
