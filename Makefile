@@ -68,10 +68,10 @@ deploy: ## deploy/ held to the tools of those who read it: kubeconform, shellche
 bench:
 	go run ./cmd/darkroom bench
 
-# The embedded models, from their recipes: about two hours on two cores. What a folder has beside
+# The embedded models, from their recipes: about three hours on two cores. What a folder has beside
 # the model (state, pictures on the way) stays behind.
 models:
-	@set -e; for m in tiny-sd3 tiny-clip tiny-vlm; do \
+	@set -e; for m in tiny-sd3 tiny-clip tiny-vlm tiny-kontext; do \
 		go run ./cmd/darkroom pretrain assets/$$m.toml --out models/$$m; \
 		for f in $$(cd assets/$$m && find . -type f); do cp models/$$m/$$f assets/$$m/$$f; done; \
 	done
