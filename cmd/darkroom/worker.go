@@ -79,6 +79,9 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return usageError{err}
 	}
+	if ticket, err = ticket.WithKey(); err != nil {
+		return err
+	}
 	ticket.Credentials = o.creds
 	switch {
 	case o.creds != "" && ticket.Space == "":

@@ -53,30 +53,6 @@ func (a Address) Check() error {
 	return err
 }
 
-// pastServer opens what blobs go by in place of the server, and says what a join file calls it; nil: nothing. The host is
-// the one that peers are served at.
-func pastServer(where, host string) (past fleet.Blobs, called string, err error) {
-	if where == "" {
-		return nil, "", nil
-	}
-	port, peers, err := peerPort(where)
-	if err != nil {
-		return nil, "", err
-	}
-	if peers {
-		o, err := originAt(host, port)
-		if err != nil {
-			return nil, "", err
-		}
-		return o, byPeers, nil
-	}
-	s, err := fleet.OpenShelf(where)
-	if err != nil {
-		return nil, "", err
-	}
-	return s, s.Dir, nil
-}
-
 // A Broker is a server in this process, with the trainer's connection to it.
 type Broker struct {
 	Hub     *Hub
@@ -85,6 +61,30 @@ type Broker struct {
 	port    string
 	stop    func()
 	scratch string
+	peers   *origin // nil: blobs do not go by peers
+}
+
+// pastServer opens what blobs go by in place of the server, and says what a join file calls it; nil: nothing. The host is
+// the one that peers are served at. It ends with the broker.
+func (b *Broker) pastServer(where, host string) (past fleet.Blobs, called string, err error) {
+	if where == "" {
+		return nil, "", nil
+	}
+	port, peers, err := peerPort(where)
+	if err != nil {
+		return nil, "", err
+	}
+	if peers {
+		if b.peers, err = originAt(host, port); err != nil {
+			return nil, "", err
+		}
+		return b.peers, byPeers, nil
+	}
+	s, err := fleet.OpenShelf(where)
+	if err != nil {
+		return nil, "", err
+	}
+	return s, s.Dir, nil
 }
 
 // Port is where it listens.
@@ -97,6 +97,9 @@ func (b *Broker) Close() error {
 	var errs []error
 	if b.Hub != nil {
 		errs = append(errs, b.Hub.Close())
+	}
+	if b.peers != nil {
+		errs = append(errs, b.peers.Close())
 	}
 	if b.stop != nil {
 		b.stop()

@@ -32,12 +32,8 @@ func connect(urls, seed, name string, tlsConfig *tls.Config, more ...nats.Option
 	return nats.Connect(urls, options...)
 }
 
-// introduced connects a worker by a key of its own, which the join file's key vouches for.
-func introduced(urls, join, name string, tlsConfig *tls.Config, more ...nats.Option) (*nats.Conn, error) {
-	seed, err := newSeed()
-	if err != nil {
-		return nil, err
-	}
+// introduced connects a worker by the seed of its own key, which the join file's key vouches for.
+func introduced(urls, join, seed, name string, tlsConfig *tls.Config, more ...nats.Option) (*nats.Conn, error) {
 	public, err := publicOf(seed)
 	if err != nil {
 		return nil, err

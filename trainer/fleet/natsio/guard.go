@@ -5,6 +5,7 @@ package natsio
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -21,7 +22,9 @@ import (
 //	worker → server    NAME, its public key, its signature of the server's nonce, the join key's signature of both
 //
 // Who is dismissed is cut off, and its key is refused for good. It had the join file, too: so the join key is replaced,
-// and the file written anew. Workers that are there keep their keys, also when the trainer is resumed.
+// and the file written anew. Workers keep their keys, which are written down when they come: also when the trainer is
+// resumed, and a worker is dismissed before the others are back. A worker of two roles has a connection and a name a
+// role, and one key.
 //
 // Invariants (tests): a key that is revoked, or signed by a join key that was replaced, opens nothing, whatever name it
 // gives; one of a worker that was there is taken as before.
@@ -59,6 +62,7 @@ func (g *guard) Check(c server.ClientAuthentication) bool {
 		return false
 	}
 	g.there[o.Name] = present{o.Nkey, c.GetID()}
+	g.remember(o.Name, o.Nkey)
 	publish, subscribe := workerMay(o.Name)
 	c.RegisterUser(&server.User{Username: o.Name, Permissions: &server.Permissions{
 		Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe}}})
@@ -77,25 +81,48 @@ func (g *guard) knows(name, public, token string) bool {
 	return err == nil && signed(join, introduction(name, public), token)
 }
 
+// mostKnown bounds the workers that are written down.
+const mostKnown = 4096
+
+// remember writes down who has come, so that a trainer that is resumed knows it before it is back.
+func (g *guard) remember(name, public string) {
+	if g.id.Known[name] == public {
+		return
+	}
+	id := g.id
+	id.Known = map[string]string{name: public}
+	for other, key := range g.id.Known {
+		if other != name && (len(g.id.Known) < mostKnown || g.connected(other)) {
+			id.Known[other] = key
+		}
+	}
+	g.id = id
+	if err := writeSecret(filepath.Join(g.dir, identityFile), id); err != nil && g.say != nil {
+		g.say("warning: fleet: worker %s is not written down, and needs the join file again if the trainer is resumed: %v", name, err)
+	}
+}
+
 // taken reports whether another key's connection has the name.
 func (g *guard) taken(name, public string) bool {
 	p, known := g.there[name]
-	if !known || p.public == public {
+	return known && p.public != public && g.connected(name)
+}
+
+// connected reports whether a worker is there now.
+func (g *guard) connected(name string) bool {
+	p, known := g.there[name]
+	if !known {
 		return false
 	}
 	z, err := g.server.Connz(&server.ConnzOptions{CID: p.conn})
 	return err == nil && z.NumConns > 0
 }
 
-// revoke takes a worker's key back, and replaces the join key.
+// revoke takes a worker's key back, whatever it is called besides, and replaces the join key.
 func (g *guard) revoke(name string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	out := g.there[name]
-	public := out.public
-	if public == "" {
-		public = g.id.Known[name]
-	}
+	public := g.id.Known[name]
 	if public == "" || slices.Contains(g.id.Revoked, public) { // it has never been there
 		return nil
 	}
@@ -104,26 +131,24 @@ func (g *guard) revoke(name string) error {
 		return err
 	}
 	id := g.id
-	id.Worker, id.Known, id.Revoked = seed, map[string]string{}, append(slices.Clone(id.Revoked), public)
-	for other, key := range g.id.Known {
-		id.Known[other] = key
-	}
-	for other, p := range g.there {
-		id.Known[other] = p.public
-	}
-	delete(id.Known, name)
+	id.Worker, id.Known, id.Revoked = seed, maps.Clone(id.Known), append(slices.Clone(id.Revoked), public)
+	maps.DeleteFunc(id.Known, func(_, key string) bool { return key == public })
 	if err := writeSecret(filepath.Join(g.dir, identityFile), id); err != nil {
 		return fmt.Errorf("taking back the key of worker %s: %w", name, err)
 	}
 	g.id, g.ticket.Seed = id, seed
-	delete(g.there, name)
+	for other, p := range g.there {
+		if p.public == public {
+			delete(g.there, other)
+			time.AfterFunc(farewell, func() { _ = g.server.DisconnectClientByID(p.conn) }) // it may have left by itself
+		}
+	}
 	if err := writeSecret(filepath.Join(g.dir, JoinFile), g.ticket); err != nil {
 		return fmt.Errorf("taking back the key of worker %s: %w", name, err)
 	}
 	if g.say != nil {
 		g.say("fleet: the key of worker %s is taken back, and %s written anew: workers that come from now on need the new one", name, filepath.Join(g.dir, JoinFile))
 	}
-	time.AfterFunc(farewell, func() { _ = g.server.DisconnectClientByID(out.conn) }) // it may have left by itself
 	return nil
 }
 

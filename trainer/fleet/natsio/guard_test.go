@@ -7,6 +7,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +115,123 @@ func TestRevoked(t *testing.T) {
 	if enters(t, now, own, "other") || enters(t, old, own, "other") {
 		t.Error("after the trainer began anew a dismissed worker's key is taken")
 	}
+}
+
+// TestRevokedEarly: a worker is dismissed when the trainer was resumed and nobody is back yet: its key opens nothing, and
+// the others need no new join file.
+func TestRevokedEarly(t *testing.T) {
+	dir := t.TempDir()
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, keys := b.Ticket, map[string]string{}
+	for _, name := range []string{"bad", "good"} {
+		if keys[name], err = newSeed(); err != nil {
+			t.Fatal(err)
+		}
+		if !enters(t, old, keys[name], name) {
+			t.Fatalf("%s does not come in", name)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = Listen(Address{Listen: old.Addresses[0], Dir: dir, Run: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.Hub.Dismiss(t.Context(), "bad"); err != nil {
+		t.Fatal(err)
+	}
+	now, err := ReadTicket(b.Join)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now.Seed == old.Seed || enters(t, old, keys["bad"], "bad") || enters(t, now, keys["bad"], "bad") {
+		t.Error("who was dismissed is let in")
+	}
+	if !enters(t, old, keys["good"], "good") {
+		t.Error("who was there before is not let in")
+	}
+}
+
+// TestRolesOfOne: a worker of two roles that is dismissed in one is dismissed in both.
+func TestRolesOfOne(t *testing.T) {
+	b := listen(t, t.TempDir())
+	ticket, err := b.Ticket.WithKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var links []*Link
+	for name, role := range map[string]fleet.Role{"a": fleet.Rolls, "a-score": fleet.Scorers} {
+		l, err := Join(ticket.Further(), name, role, t.Logf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		links = append(links, l)
+	}
+	other := join(t, b, "b")
+	if err := b.Hub.Dismiss(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && !(links[0].nc.IsClosed() && links[1].nc.IsClosed()); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if !links[0].nc.IsClosed() || !links[1].nc.IsClosed() || !other.nc.IsConnected() {
+		t.Errorf("cut off: %v, %v, and another: %v", links[0].nc.IsClosed(), links[1].nc.IsClosed(), !other.nc.IsConnected())
+	}
+}
+
+// TestListenFails: a server that does not come up says so at once, and leaves nothing open.
+func TestListenFails(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	peers, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := peers.Addr().String()
+	if err := peers.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	fails := func(listen, says string) {
+		t.Helper()
+		began := time.Now()
+		if _, err := Listen(Address{Listen: listen, Dir: dir, Run: "test", Blobs: byPeers + ":" + port}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v; want %q", err, says)
+		}
+		if d := time.Since(began); d > 15*time.Second {
+			t.Errorf("it took %v to see that", d)
+		}
+		if again, err := net.Listen("tcp", at); err != nil {
+			t.Errorf("the port of its peers stays open: %v", err)
+		} else {
+			again.Close()
+		}
+		if _, err := os.Stat(filepath.Join(dir, scratchDir)); !os.IsNotExist(err) {
+			t.Errorf("%s stays: %v", scratchDir, err)
+		}
+	}
+	fails(taken.Addr().String(), "is the port taken")
+	id, err := identityIn(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id.Worker = "none"
+	if err := writeSecret(filepath.Join(dir, identityFile), id); err != nil {
+		t.Fatal(err)
+	}
+	fails("127.0.0.1:0", "delete the file")
 }
 
 // TestNames: a worker speaks in its own name alone, which nobody else has while it is there; the trainer's are nobody's.

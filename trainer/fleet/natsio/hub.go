@@ -28,7 +28,7 @@ type Hub struct {
 	revoke   func(worker string) error // takes its key back; nil: the server is somebody else's
 }
 
-// newHub makes what is to be there, and listens.
+// newHub is a trainer's end by a connection, which stays the caller's where that fails.
 func newHub(ctx context.Context, nc *nats.Conn, of space, past fleet.Blobs) (*Hub, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -38,33 +38,47 @@ func newHub(ctx context.Context, nc *nats.Conn, of space, past fleet.Blobs) (*Hu
 	if of != "" && len(nc.Servers()) >= 3 {
 		h.replicas = 3 // a cluster's streams outlive one of its servers
 	}
-	err = h.furnish(ctx)
-	if err != nil && h.replicas > 1 {
-		h.replicas = 1 // not all of them have JetStream
-		err = h.furnish(ctx)
-	}
-	if o, ok := past.(*origin); ok && err == nil {
-		err = o.answer(nc, h.subject(where))
-	}
-	if err != nil {
+	if err := h.begin(ctx); err != nil {
 		h.box.Close()
 		h.scores.Close()
 		return nil, err
 	}
-	_, err = nc.Subscribe(h.subject(saySub+">"), func(m *nats.Msg) {
-		var e fleet.Event
-		if json.Unmarshal(m.Data, &e) == nil && nameable(e.Worker) && m.Subject == h.subject(saySub+e.Worker) {
-			h.boxOf(e.Role).Put(e)
-			if e.Kind == fleet.Failed {
-				select {
-				case h.broken <- struct{}{}:
-				default:
-				}
-			}
-		}
-	})
 	go h.mend()
-	return h, err
+	return h, nil
+}
+
+// begin makes what is to be there, and hears workers.
+func (h *Hub) begin(ctx context.Context) error {
+	err := h.furnish(ctx)
+	if err != nil && h.replicas > 1 {
+		h.replicas = 1 // not all of them have JetStream
+		err = h.furnish(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if o, ok := h.past.(*origin); ok {
+		if err := o.answer(h.nc, h.subject(where)); err != nil {
+			return err
+		}
+	}
+	_, err = h.nc.Subscribe(h.subject(saySub+">"), h.said)
+	return err
+}
+
+// said takes what a worker says, in its own name.
+func (h *Hub) said(m *nats.Msg) {
+	var e fleet.Event
+	if json.Unmarshal(m.Data, &e) != nil || !nameable(e.Worker) || m.Subject != h.subject(saySub+e.Worker) {
+		return
+	}
+	h.boxOf(e.Role).Put(e)
+	if e.Kind == fleet.Failed {
+		select {
+		case h.broken <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // looks is how often the hub looks whether all is there that workers need.
@@ -248,8 +262,5 @@ func (h *Hub) Close() error {
 	h.box.Close()
 	h.scores.Close()
 	h.nc.Close()
-	if o, ok := h.past.(*origin); ok {
-		return o.Close()
-	}
 	return nil
 }

@@ -28,8 +28,7 @@ type identity struct {
 	Key         string `json:"key"`
 	Trainer     string `json:"trainer"` // seeds of nkeys
 	Worker      string `json:"worker"`  // the join file's
-	// Known are workers that were there when a join key was replaced: public keys by name. Revoked are public keys of
-	// workers that were dismissed.
+	// Known are workers that have come: public keys by name. Revoked are public keys of workers that were dismissed.
 	Known   map[string]string `json:"known,omitempty"`
 	Revoked []string          `json:"revoked,omitempty"`
 }

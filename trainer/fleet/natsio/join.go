@@ -24,6 +24,7 @@ type Ticket struct {
 	// the trainer's.
 	Space       space  `json:"space,omitempty"`
 	Credentials string `json:"-"` // a file of such a server; the worker's own
+	own         string // the seed of the worker's key; "": each link makes one
 }
 
 // mostTicket bounds a join file, in bytes.
@@ -62,7 +63,19 @@ func (t Ticket) connect(worker string, more ...nats.Option) (*nats.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("the join file's certificate: %w", err)
 	}
-	return introduced(t.urls(), t.Seed, worker, config, more...)
+	if t.own == "" {
+		if t.own, err = newSeed(); err != nil {
+			return nil, err
+		}
+	}
+	return introduced(t.urls(), t.Seed, t.own, worker, config, more...)
+}
+
+// WithKey is the ticket with a key, which all links that it opens have in common: whoever is dismissed in one role is in
+// all.
+func (t Ticket) WithKey() (_ Ticket, err error) {
+	t.own, err = newSeed()
+	return t, err
 }
 
 // Further is the ticket for a further link of one process: a port for peers is the first link's.

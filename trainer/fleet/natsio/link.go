@@ -28,7 +28,7 @@ type Link struct {
 }
 
 // Join connects a worker to the run of a ticket, for what it is to do.
-func Join(t Ticket, worker string, role fleet.Role, say func(format string, args ...any)) (*Link, error) {
+func Join(t Ticket, worker string, role fleet.Role, say func(format string, args ...any)) (_ *Link, err error) {
 	if !nameable(worker) {
 		return nil, fmt.Errorf("a worker cannot be called %q: letters, digits, - and _ are possible, and %s and %s are the trainer's", worker, trainerName, fleet.Here)
 	}
@@ -53,17 +53,22 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 		return nil, fmt.Errorf("joining run %q at %s: %w\nhint: is its trainer at work, and may this machine connect to it? 'darkroom train --listen' writes the join file anew when its address changes",
 			t.Run, strings.Join(t.Addresses, ", "), err)
 	}
-	js, err := jetstream.New(nc)
-	if err != nil {
+	l := &Link{blobs: blobs{space: t.Space, from: in, to: out, past: past}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
+	defer func() {
+		if err != nil {
+			_ = l.Close()
+		}
+	}()
+	if l.js, err = jetstream.New(nc); err != nil {
 		return nil, err
 	}
 	if peers {
-		if past, err = branchOf(nc, t.Space.subject(where), port); err != nil {
-			nc.Close()
+		b, err := branchOf(nc, t.Space.subject(where), port)
+		if err != nil {
 			return nil, err
 		}
+		l.past = b
 	}
-	l := &Link{blobs: blobs{space: t.Space, js: js, from: in, to: out, past: past}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
 	nc.SetClosedHandler(func(nc *nats.Conn) { // it does not close by itself unless it is refused
 		l.ends(fmt.Errorf("%w: its key is not taken any more (%v)", fleet.ErrDismissed, nc.LastError()))
 	})

@@ -87,27 +87,29 @@ func Attach(r Remote) (_ *Broker, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("--workers %s: %w\nhint: is the server there, does --creds name a file of it, and --ca the authority of its certificate?", r.URLs, err)
 	}
+	b := &Broker{}
+	defer func() {
+		if err != nil {
+			_ = b.Close()
+			nc.Close()
+		}
+	}()
 	host, _, err := net.SplitHostPort(nc.LocalAddr())
-	var past fleet.Blobs
-	if err == nil {
-		past, t.Blobs, err = pastServer(r.Blobs, host)
-	}
 	if err != nil {
-		nc.Close()
 		return nil, err
 	}
-	b := &Broker{}
+	past, called, err := b.pastServer(r.Blobs, host)
+	if err != nil {
+		return nil, err
+	}
+	t.Blobs = called
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if b.Hub, err = newHub(ctx, nc, t.Space, past); err != nil {
-		nc.Close()
 		return nil, fmt.Errorf("--workers %s: %w\nhint: the server needs JetStream, and the credentials the right to make streams", r.URLs, err)
 	}
 	b.Ticket, b.Join = t, filepath.Join(dir, JoinFile)
-	if err := writeSecret(b.Join, b.Ticket); err != nil {
-		return nil, errors.Join(err, b.Close())
-	}
-	return b, nil
+	return b, writeSecret(b.Join, b.Ticket)
 }
 
 // spaceOf names a run on a server of many: by its name, and by its folder, since two may be called alike.

@@ -27,21 +27,24 @@ func Listen(a Address) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	past, called, err := pastServer(a.Blobs, host)
-	if err != nil {
-		return nil, err
-	}
-	if o, ok := past.(*origin); ok {
-		o.Place.At = net.JoinHostPort("", o.Port()) // workers reach it at the host by which they reach the server
-	}
 	b := &Broker{}
 	defer func() {
 		if err != nil {
 			_ = b.Close()
 		}
 	}()
-	if b.scratch, err = os.MkdirTemp("", "darkroom-broker-"); err != nil {
+	past, called, err := b.pastServer(a.Blobs, host)
+	if err != nil {
 		return nil, err
+	}
+	if b.peers != nil {
+		b.peers.Place.At = net.JoinHostPort("", b.peers.Port()) // workers reach it at the host by which they reach the server
+	}
+	if b.scratch, err = emptied(filepath.Join(a.Dir, scratchDir)); err != nil {
+		return nil, err
+	}
+	if err := free(host, port); err != nil {
+		return nil, fmt.Errorf("--listen %s: %w\nhint: is the port taken? :0 takes a free one", a.Listen, err)
 	}
 	o, err := options(id, host, port, b.scratch)
 	if err != nil {
@@ -88,6 +91,30 @@ func Listen(a Address) (_ *Broker, err error) {
 	g.ticket = t
 	b.Hub.revoke = g.revoke
 	return b, writeSecret(b.Join, t)
+}
+
+// scratchDir is in the run's folder while the server is there, which keeps next to nothing in it. It is not among the
+// machine's temporary files: of a trainer that is killed it would stay there.
+const scratchDir = "broker.tmp"
+
+// emptied is a folder with nothing in it.
+func emptied(dir string) (string, error) {
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	return dir, os.Mkdir(dir, 0o700)
+}
+
+// free says whether somebody else has a port: the server would try for many seconds.
+func free(host string, port int) error {
+	if port == 0 {
+		return nil
+	}
+	at, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return at.Close()
 }
 
 // options are the server's.

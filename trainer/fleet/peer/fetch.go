@@ -7,15 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// client talks to a place, and to nobody who cannot prove that it is the one.
-func client(at Place) *http.Client {
-	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 30 * time.Second,
+// client talks to a place, and to nobody who cannot prove that it is the one. It gives a connection up that stands still.
+func client(at Place, stall time.Duration) *http.Client {
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &steady{Conn: c, stall: stall}, nil
+	}
+	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 30 * time.Second,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, VerifyConnection: func(c tls.ConnectionState) error { //nolint:gosec // the certificate is known by its sum
 			if len(c.PeerCertificates) == 0 || fleet.HashOf(c.PeerCertificates[0].Raw) != at.Print {
 				return errors.New("it has another certificate")
@@ -28,8 +36,11 @@ func client(at Place) *http.Client {
 const pieces = 3
 
 // Fetch fetches a blob from a place. What breaks off goes on where it did.
-func Fetch(ctx context.Context, from Place, name fleet.Hash) (data []byte, err error) {
-	c := client(from)
+func Fetch(ctx context.Context, from Place, name fleet.Hash) ([]byte, error) {
+	return fetch(ctx, client(from, stalls), from, name)
+}
+
+func fetch(ctx context.Context, c *http.Client, from Place, name fleet.Hash) (data []byte, err error) {
 	for range pieces {
 		var done bool
 		if data, done, err = more(ctx, c, from, name, data); done || ctx.Err() != nil {
@@ -68,7 +79,7 @@ func more(ctx context.Context, c *http.Client, from Place, name fleet.Hash, has 
 		return nil, true, fmt.Errorf("it answers %s", reply.Status)
 	}
 	if has == nil {
-		has = make([]byte, 0, reply.ContentLength)
+		has = make([]byte, 0, min(reply.ContentLength, atFirst))
 	}
 	got := bytes.NewBuffer(has)
 	_, err = io.Copy(got, io.LimitReader(reply.Body, reply.ContentLength))
@@ -82,7 +93,7 @@ func Bring(ctx context.Context, to Place, data []byte) error {
 	if err != nil {
 		return err
 	}
-	reply, err := client(to).Do(r)
+	reply, err := client(to, stalls).Do(r)
 	if err != nil {
 		return fmt.Errorf("bringing %d bytes to %s: %w", len(data), to.At, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-func open(t *testing.T, most int) *Store {
+func opened(t *testing.T, most int) *Store {
 	t.Helper()
 	s, err := Open("127.0.0.1", 0, most)
 	if err != nil {
@@ -25,7 +25,7 @@ func open(t *testing.T, most int) *Store {
 // TestStore: what is held is served to who knows its hash, what is expected can be brought, and nothing else.
 func TestStore(t *testing.T) {
 	ctx := t.Context()
-	a, b := open(t, 0), open(t, 2)
+	a, b := opened(t, 0), opened(t, 2)
 	data := bytes.Repeat([]byte("weights "), 1<<17)
 	name, err := a.Put(ctx, data)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := client(a.Place).Do(r); err != nil || reply.StatusCode != http.StatusBadRequest {
+	if reply, err := client(a.Place, stalls).Do(r); err != nil || reply.StatusCode != http.StatusBadRequest {
 		t.Errorf("another content: %v, %v", reply, err)
 	}
 	if a.Expect(fleet.Hash{}, mostBytes+1) == nil {
@@ -86,7 +86,7 @@ func TestStore(t *testing.T) {
 
 // TestBrokenOff: a transfer that breaks off goes on where it did.
 func TestBrokenOff(t *testing.T) {
-	s := open(t, 0)
+	s := opened(t, 0)
 	data := bytes.Repeat([]byte("0123456789"), 1<<18)
 	name, err := s.Put(t.Context(), data)
 	if err != nil {

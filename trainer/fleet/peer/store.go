@@ -48,7 +48,9 @@ type Store struct {
 }
 
 // Open serves an empty store at host and port; 0: a free one. It holds the last most blobs; 0: all.
-func Open(host string, port, most int) (*Store, error) {
+func Open(host string, port, most int) (*Store, error) { return open(host, port, most, stalls) }
+
+func open(host string, port, most int, stall time.Duration) (*Store, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ func Open(host string, port, most int) (*Store, error) {
 	s.Place = Place{At: at.Addr().String(), Print: fleet.HashOf(der)}
 	s.server = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 13}
 	go func() {
-		_ = s.server.Serve(tls.NewListener(at, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{s.cert}})) // until it is closed
+		_ = s.server.Serve(tls.NewListener(steadily{at, stall}, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{s.cert}})) // until it is closed
 	}()
 	return s, nil
 }
@@ -122,6 +124,9 @@ func (s *Store) Drop(_ context.Context, name fleet.Hash) error {
 // mostBytes bounds a blob that is brought.
 const mostBytes = 8 << 30
 
+// atFirst is how much memory a blob gets before its bytes are there.
+const atFirst = 64 << 20
+
 // Expect takes a blob that will be brought, of so many bytes.
 func (s *Store) Expect(name fleet.Hash, size int64) error {
 	if size < 0 || size > mostBytes {
@@ -164,8 +169,10 @@ func (s *Store) take(w http.ResponseWriter, r *http.Request, name fleet.Hash) {
 		http.Error(w, "it is not waited for", http.StatusForbidden)
 		return
 	}
-	data := make([]byte, size)
-	if _, err := io.ReadFull(r.Body, data); err != nil || fleet.HashOf(data) != name {
+	got := bytes.NewBuffer(make([]byte, 0, min(size, atFirst)))
+	_, err := io.CopyN(got, r.Body, size)
+	data := got.Bytes()
+	if err != nil || fleet.HashOf(data) != name {
 		http.Error(w, "it has another content", http.StatusBadRequest)
 		return
 	}
