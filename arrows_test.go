@@ -51,7 +51,7 @@ var floors = map[string][][]string{
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},
 	"rewards":      {{"boxes", "edits", "motion", "call"}, {"."}, {"answers", "neural", "preference"}, {"judge"}, {"eval"}},
 	"trainer": {
-		{"config", "advantage", "diagnosis", "loss", "optim", "sampling", "folder", "engine"},
+		{"config", "advantage", "diagnosis", "loss", "optim", "sampling", "folder", "engine", "otlp"},
 		{"prompts"},
 		{"album", "experiment", "suites"},
 		{"judges"},

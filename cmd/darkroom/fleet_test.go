@@ -129,10 +129,12 @@ func TestFleetProcesses(t *testing.T) {
 	dir := t.TempDir()
 	toKill(t, dir, killed, 3, "p.txt", oneScene)
 	denoiser(t, dir)
+	traced := collect(t)
 	start := func(args ...string) (*exec.Cmd, *bytes.Buffer) { return started(t, dir, args...) }
 	if cmd, log := start("train", "killed.toml", "--out", "alone"); cmd.Wait() != nil {
 		t.Fatal(log)
 	}
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", traced.URL)
 	trainer, log := start("train", "killed.toml", "--out", "helped", "--listen", "127.0.0.1:0", "--leave-rolls", "--audit", "0.5")
 	late := time.AfterFunc(3*time.Minute, func() { _ = trainer.Process.Kill() })
 	join := filepath.Join(dir, "helped", "join")
@@ -168,6 +170,7 @@ func TestFleetProcesses(t *testing.T) {
 			t.Errorf("%s differs: %v", name, err)
 		}
 	}
+	traced.holds(t, 3, "steady")
 	table := exec.Command(os.Args[0])
 	table.Args, table.Dir = []string{"darkroom", "fleet", "helped"}, dir
 	if out, err := table.Output(); err != nil || !strings.Contains(string(out), "steady") || !strings.Contains(string(out), "SECONDS A JOB") {

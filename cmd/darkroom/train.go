@@ -130,8 +130,9 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 		fmt.Fprintf(log, format+"\n", args...)
 	}
 	workers := &aFleet{fleetOptions: o.fleet, dir: dir, run: e.Run.Name, say: say}
+	traced := newTraces(os.Getenv, e.Run.Name, say)
 	result, err := run.Run(cmd.Context(), e, workers.into(on.all[0], on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: readBuild().String(),
-		Say: say,
+		Say: say, Part: traced.part, Job: traced.job,
 		Rolling: func(iteration, done, all int) {
 			follow.begin()
 			bar.within(iteration, e.Run.Iterations, rolls*float64(done)/float64(max(all, 1)))
@@ -142,6 +143,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 				rolls = t.Seconds["roll"] / all
 			}
 			bar.end()
+			traced.iteration(l, t)
 			here++
 			fmt.Fprintln(log, iterationLine(l, t))
 			bar.set(l.Iteration, e.Run.Iterations)
@@ -149,6 +151,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	bar.end()
 	err = errors.Join(err, workers.close(err == nil && result.Status != ledger.Interrupted))
 	follow.end(log)
+	traced.close()
 	switch {
 	case refused(err):
 		return usageError{err}

@@ -97,9 +97,13 @@ func (f *Fleet) offerFirst(ctx context.Context, j *job, urgent bool) error {
 	if done {
 		return nil
 	}
+	began := time.Now()
 	if err := f.Hub.Offer(ctx, j.name, j.Job, urgent); err != nil {
 		return fmt.Errorf("fleet: offering job %s: %w", j.Job, err)
 	}
+	f.mu.Lock()
+	j.course.published(began)
+	f.mu.Unlock()
 	return nil
 }
 
@@ -211,6 +215,7 @@ func (b *Batch) drop() {
 		if j.payload == nil {
 			_ = f.Hub.Withdraw(context.Background(), j.name) // what nobody waits for does no harm
 		} else if f.Log != nil {
+			j.entry.Course, j.entry.Iteration = j.course, j.How.Iteration
 			f.Log(j.entry)
 		}
 		f.sched.Remove(j.name)

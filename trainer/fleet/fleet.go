@@ -37,6 +37,8 @@ type Entry struct {
 	At      float64 `json:"at"`             // seconds since 1970, when it was written down
 	// Dismissed is why nothing more of the worker counts; then the line is about no job.
 	Dismissed string `json:"dismissed,omitempty"`
+	Course    Course `json:"-"`
+	Iteration int    `json:"-"` // that its samples are of, from 0
 }
 
 // Here is the name by which the trainer works itself.
@@ -122,6 +124,7 @@ type job struct {
 	must    bool   // it is left to the trainer
 	check   bool   // it is to be compared
 	entry   Entry
+	course  Course
 }
 
 // told says something to people when somebody waits.

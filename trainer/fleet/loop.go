@@ -122,6 +122,8 @@ func (f *Fleet) hear(e Event, got *fetched) error {
 			if err := f.Hub.Withdraw(context.Background(), e.Job); err != nil {
 				return err
 			}
+		} else {
+			f.jobs[e.Job].course.leased(e.Worker)
 		}
 		return f.offer(again)
 	case Beat:
@@ -129,6 +131,7 @@ func (f *Fleet) hear(e Event, got *fetched) error {
 	case Failed:
 		if j := f.jobs[e.Job]; j != nil {
 			f.told("fleet: worker %s could not do job %s: %s", e.Worker, j.Job, e.Why)
+			j.course.failed(e.Worker, e.Why)
 		}
 		return f.offer(f.sched.Failed(now, e.Job, e.Worker))
 	case Done:
@@ -212,6 +215,7 @@ func (f *Fleet) result(ctx context.Context, e Event, got *fetched, kept bool) er
 	}
 	j.payload, j.entry = got.payload, Entry{Job: e.Job, Of: j.Job.String(), Worker: e.Worker, Seconds: e.Seconds, Bytes: len(got.payload),
 		Tries: f.sched.Begins(e.Job), Payload: e.Payload, Kept: kept}
+	j.course.done(e.Worker)
 	if f.audited(j) {
 		j.compare()
 	}

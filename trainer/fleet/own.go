@@ -96,6 +96,7 @@ func (b *Batch) waits() bool {
 func (b *Batch) start(ctx context.Context, now time.Duration, j *job, audits bool) {
 	if !audits {
 		b.f.sched.Begun(now, j.name, Here)
+		j.course.leased(Here)
 	}
 	at, stop := context.WithCancel(ctx)
 	b.own.now, b.own.audits, b.own.stop, b.own.began = j, audits, stop, time.Now()
@@ -148,6 +149,7 @@ func (b *Batch) ownResult(ctx context.Context, r ownEnd) error {
 // mine makes a result of the trainer's own the one that counts.
 func (b *Batch) mine(j *job, payload []byte) {
 	j.payload = payload
+	j.course.done(Here)
 	j.entry = Entry{Job: j.name, Of: j.Job.String(), Worker: Here, Seconds: time.Since(b.own.began).Seconds(), Bytes: len(payload),
 		Tries: b.f.sched.Begins(j.name), Payload: HashOf(payload)}
 }

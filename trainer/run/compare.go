@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -15,7 +14,7 @@ import (
 
 // judge is Trainer.Score.
 func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
-	defer t.scoring()()
+	defer t.part("score")()
 	if t.now.turn.Taught() {
 		return t.unjudged(samples), nil
 	}
@@ -47,12 +46,6 @@ func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
 		}
 	}
 	return s.total, nil
-}
-
-// scoring measures the time until what it returns is called.
-func (t *training) scoring() (done func()) {
-	began := time.Now()
-	return func() { t.now.seconds["score"] += time.Since(began).Seconds() }
 }
 
 // scoresOf are what the iteration's rewards say of training samples, with the items that they judged. Some were
@@ -135,7 +128,6 @@ type timed struct {
 }
 
 func (p timed) roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
-	began := time.Now()
-	defer func() { p.t.now.seconds["roll"] += time.Since(began).Seconds() }()
+	defer p.t.part("roll")()
 	return p.Policy.Roll(w, keys)
 }

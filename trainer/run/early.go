@@ -137,7 +137,7 @@ func (r *rolled) of(done, all int) (int, int) {
 
 // ask develops samples that were just rolled, which follow n others, and asks rewards outside about them.
 func (t *training) ask(a *asking, n int, samples []trainer.Sample) error {
-	defer t.scoring()()
+	defer t.part("score")()
 	items, err := t.model.Items(samples)
 	if err != nil {
 		return err

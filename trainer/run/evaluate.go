@@ -160,9 +160,7 @@ func (t *training) measure(ctx context.Context, line *ledger.Line, name string) 
 	if line != nil {
 		line.HeldOut = e.Measures
 	}
-	if t.now.seconds != nil {
-		t.now.seconds["evaluate"] = time.Since(began).Seconds()
-	}
+	t.took("evaluate", began)
 	places, err := t.sheet("images/heldout_"+name+".png", e)
 	if err == nil && line == nil {
 		err = t.sourceSheet("images/heldout_sources.png", e)

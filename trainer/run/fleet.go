@@ -130,6 +130,9 @@ func (t *training) setup() (s fleet.Setup, err error) {
 
 // logJob writes down who did a job. It is no part of what has to be the same in every run.
 func (t *training) logJob(e fleet.Entry) {
+	if t.Job != nil {
+		t.Job(e)
+	}
 	t.files.jobs.Lock()
 	defer t.files.jobs.Unlock()
 	e.At = float64(time.Now().UnixMilli()) / 1000

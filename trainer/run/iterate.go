@@ -16,7 +16,7 @@ import (
 func (t *training) iterate() (*fired, error) {
 	began := time.Now()
 	i := t.loop.Iteration
-	t.now = iteration{seconds: map[string]float64{}}
+	t.now = iteration{seconds: map[string]float64{}, busy: began}
 	if err := t.prepare(i); err != nil {
 		return nil, err
 	}
@@ -26,6 +26,9 @@ func (t *training) iterate() (*fired, error) {
 		return nil, err
 	}
 	t.now.seconds["train"] = time.Since(began).Seconds() - t.now.seconds["roll"] - t.now.seconds["score"]
+	if t.Part != nil {
+		t.Part(Part{"train", t.now.busy, time.Now()})
+	}
 	t.learn(report)
 	t.spend(time.Since(began).Seconds())
 	line := t.line(i, report)

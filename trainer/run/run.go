@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
@@ -39,6 +40,9 @@ type Options struct {
 	// Rolling hears how much of an iteration's samples is made, in passes of the network; so many
 	// iterations are finished.
 	Rolling func(iteration, done, all int)
+	// Part hears of every part of an iteration, and Job who did which job, beside other calls; nil: nobody asks.
+	Part func(p Part)
+	Job  func(e fleet.Entry)
 	// Report hears of every finished iteration.
 	Report func(line *ledger.Line, timing *ledger.TimingLine)
 }
@@ -80,6 +84,7 @@ type iteration struct {
 	asking   *asking       // what rewards outside were asked while it was rolled; nil: nothing
 	rolled   rolled        // how far its roll is
 	seconds  map[string]float64
+	busy     time.Time // when the last part of it ended
 }
 
 // Run runs an experiment to its end, or until ctx is cancelled: then the iteration under way is

@@ -1,0 +1,160 @@
+package otlp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Card: whoever sends never waits. Spans lie in memory until one goroutine brings them, some at a time; where a collector
+// is busy or out of reach they are brought again, later each time, and what no longer has room is dropped and counted.
+//
+// Invariants (tests): Send returns at once whatever the collector does; every span is brought once, or counted as lost.
+
+// An Exporter brings spans to a collector.
+type Exporter struct {
+	Options
+	client http.Client
+	mu     sync.Mutex
+	held   []Span
+	sent   int
+	lost   int
+	why    error         // why the last of them were lost
+	more   chan struct{} // there is something to bring
+	over   chan struct{} // nothing more comes
+	ended  chan struct{}
+	cut    context.CancelFunc // ends the request under way
+}
+
+const (
+	mostHeld   = 1 << 14 // spans
+	mostAtOnce = 512
+	tries      = 5               // of a request
+	farewell   = 5 * time.Second // how long Close waits
+)
+
+// New brings what is sent from now on.
+func New(o Options) *Exporter {
+	x := &Exporter{Options: o, client: http.Client{Timeout: o.Timeout}, more: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{})}
+	var ctx context.Context
+	ctx, x.cut = context.WithCancel(context.Background())
+	go x.bring(ctx)
+	return x
+}
+
+// Send has spans brought.
+func (x *Exporter) Send(spans ...Span) {
+	x.mu.Lock()
+	room := max(0, mostHeld-len(x.held))
+	if n := len(spans) - room; n > 0 {
+		x.lost, x.why = x.lost+n, errors.New("the collector takes them more slowly than they come")
+	}
+	x.held = append(x.held, spans[:min(len(spans), room)]...)
+	x.mu.Unlock()
+	select {
+	case x.more <- struct{}{}:
+	default:
+	}
+}
+
+// Close waits a little for what is left, and says what was lost.
+func (x *Exporter) Close() error {
+	close(x.over)
+	late := time.AfterFunc(farewell, x.cut)
+	<-x.ended
+	late.Stop()
+	x.cut()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.lost > 0 {
+		return fmt.Errorf("%d of %d spans did not reach %s: %w", x.lost, x.lost+x.sent, host(x.URL), x.why)
+	}
+	return nil
+}
+
+// bring brings spans until there are none and none will come.
+func (x *Exporter) bring(ctx context.Context) {
+	defer close(x.ended)
+	for {
+		x.mu.Lock()
+		some := x.held[:min(len(x.held), mostAtOnce)]
+		x.mu.Unlock()
+		if len(some) == 0 {
+			select {
+			case <-x.more:
+				continue
+			case <-x.over:
+			}
+			x.mu.Lock()
+			left := len(x.held)
+			x.mu.Unlock()
+			if left == 0 {
+				return
+			}
+			continue
+		}
+		err := x.post(ctx, some)
+		x.mu.Lock()
+		if x.held = x.held[len(some):]; len(x.held) == 0 {
+			x.held = nil // so that what was brought is let go of
+		}
+		if err != nil {
+			x.lost, x.why = x.lost+len(some), err
+		} else {
+			x.sent += len(some)
+		}
+		x.mu.Unlock()
+	}
+}
+
+// post brings some, again and again where the collector is busy.
+func (x *Exporter) post(ctx context.Context, spans []Span) error {
+	text, err := body(x.About, x.Version, spans)
+	if err != nil {
+		return err
+	}
+	for n := range tries {
+		if n > 0 {
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(time.Second << (n - 1)):
+			}
+		}
+		var again bool
+		if again, err = x.once(ctx, text); err == nil || !again {
+			return err
+		}
+	}
+	return err
+}
+
+// once posts a request; again: it may do better later.
+func (x *Exporter) once(ctx context.Context, text []byte) (again bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, x.URL, bytes.NewReader(text))
+	if err != nil {
+		return false, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for key, value := range x.Headers {
+		r.Header.Set(key, value)
+	}
+	reply, err := x.client.Do(r)
+	if err != nil {
+		return ctx.Err() == nil, err
+	}
+	defer reply.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(reply.Body, 1<<16)) // so that the connection can be used again
+	switch reply.StatusCode {
+	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
+		return false, nil
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		again = true
+	}
+	return again, fmt.Errorf("it answers %s", reply.Status)
+}
