@@ -22,7 +22,7 @@ func (p *Pipeline) ClipShape(frames, height, width int) (Shape, error) {
 	}
 	each := p.decoder.frames
 	s.Frames, s.Times = frames, 1+(frames-1)/each
-	s.Tokens *= s.Times
+	s.Tokens *= s.Times / p.family.together
 	s.Latents = []int{s.Times, s.Rows, s.Cols, p.family.latentChannels}
 	return s, nil
 }
@@ -34,6 +34,9 @@ func (p *Pipeline) CheckFrames(frames int) error {
 		return fmt.Errorf("%d frames: a %s makes pictures", frames, p.folder.class)
 	case frames < 1 || frames%each != 1%each:
 		return fmt.Errorf("a clip of %d frames: there must be 1 more than a multiple of %d, such as %d", frames, each, max(frames-1, 0)/each*each+1)
+	case (1+(frames-1)/each)%p.family.together != 0:
+		return fmt.Errorf("a clip of %d frames has %d of latents, and the network reads %d at once: there must be a multiple of them",
+			frames, 1+(frames-1)/each, p.family.together)
 	case frames > maxFrames || frames/each >= p.family.longest:
 		return fmt.Errorf("a clip of %d frames: at most %d are possible", frames, min(maxFrames/each, p.family.longest-1)*each+1)
 	}

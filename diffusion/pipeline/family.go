@@ -40,6 +40,7 @@ type family struct {
 
 	// Of clips alone.
 	longest  int     // frames of latents
+	together int     // of them are one token
 	second   string  // the folder of a network for times below boundary; "": there is one network
 	boundary float64 // a timestep
 	expand   bool    // the network is told a time for each frame of latents
@@ -114,11 +115,11 @@ func (s Shape) Len() int {
 	return n
 }
 
-// Shape is the latents' for a picture of a size. Where the pipeline makes clips, it is a clip of one frame,
-// and ClipShape is that of longer ones.
+// Shape is the latents' for a picture of a size. Where the pipeline makes clips, it is the shortest one, mostly of one
+// frame, and ClipShape is that of longer ones.
 func (p *Pipeline) Shape(height, width int) (Shape, error) {
 	if p.Clips() {
-		return p.ClipShape(1, height, width)
+		return p.ClipShape(1+(p.family.together-1)*p.decoder.frames, height, width)
 	}
 	return p.sides(height, width)
 }

@@ -38,7 +38,7 @@ func wanFamily(f *folder, o Options, picture bool) (*family, error) {
 	if err != nil {
 		return nil, err
 	}
-	fam := &family{component: "transformer", targets: []string{"to_q", "to_k", "to_v", "to_out.0"}, flow: true, latentChannels: c.Out, patch: c.Side(), longest: c.Longest,
+	fam := &family{component: "transformer", targets: []string{"to_q", "to_k", "to_v", "to_out.0"}, flow: true, latentChannels: c.Out, patch: c.Side(), longest: c.Frames() * c.Longest, together: c.Frames(),
 		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: umt5States, length: length}},
 		side:     func(factor int) int { return factor * c.Side() },
 		most:     func(factor int) int { return factor * c.Side() * c.Longest },
@@ -93,6 +93,8 @@ func (fam *family) wan(f *folder, c dit.Config, picture bool) error {
 		fam.defaults.Rate = 24
 	}
 	switch beside := c.In - c.Out; {
+	case said.Expand && c.Frames() > 1:
+		return fmt.Errorf("transformer: config.json: a token of %d frames has one time; \"expand_timesteps\" gives each its own", c.Frames())
 	case said.Expand && beside == 0:
 		fam.reads = inFirstLatents
 	case beside > c.Out && picture && !said.Expand:

@@ -147,6 +147,16 @@ func TestClipsRefused(t *testing.T) {
 		_, err := p.ClipShape(frames, 32, 48)
 		says(err, want)
 	}
+	alone := at.Tokens
+	p.family.together = 2 // as of a patch_size [2, 2, 2]
+	if at, err = p.ClipShape(5, 32, 48); err != nil || at.Times != 2 || 2*at.Tokens != alone {
+		t.Errorf("two frames a token: %+v (%v), and %d tokens without", at, err, alone)
+	}
+	if at, err = p.Shape(32, 48); err != nil || at.Frames != 5 {
+		t.Errorf("the shortest clip of two frames a token is %+v (%v)", at, err)
+	}
+	_, err = p.ClipShape(9, 32, 48)
+	says(err, "has 3 of latents, and the network reads 2 at once")
 
 	p, at, texts = clipsOf(t, "pipe_wan_flf2v", Options{})
 	says(ask(Guidance{Scale: 4}, q(900)), "reads a picture with every clip")

@@ -19,6 +19,7 @@ type asked struct {
 	repeat                      int
 	batches                     []int
 	full, checkpoint, forward   bool
+	decode                      bool
 	talk                        bool
 	prompt, answer              int
 }
@@ -39,6 +40,7 @@ func main() {
 	flag.BoolVar(&a.full, "full", false, "train all of the denoiser, and not an adapter")
 	flag.BoolVar(&a.checkpoint, "checkpoint", false, "compute again in backward what a pass would keep")
 	flag.BoolVar(&a.forward, "forward", false, "sampling alone")
+	flag.BoolVar(&a.decode, "decode", false, "time the autoencoder's decoding too")
 	flag.BoolVar(&a.talk, "talk", false, "time answers")
 	flag.IntVar(&a.prompt, "prompt", 512, "tokens of a prompt")
 	flag.IntVar(&a.answer, "answer", 64, "tokens of an answer")

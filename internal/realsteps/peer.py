@@ -13,7 +13,7 @@ import resource
 import time
 
 import torch
-from diffusers import QwenImageTransformer2DModel, SD3Transformer2DModel, UNet2DConditionModel
+from diffusers import AutoencoderKLWan, QwenImageTransformer2DModel, SD3Transformer2DModel, UNet2DConditionModel, WanTransformer3DModel
 from peft import LoraConfig, get_peft_model
 from transformers import AutoTokenizer
 
@@ -51,6 +51,8 @@ ap.add_argument("--size", type=int, default=512)
 ap.add_argument("--batch", type=int, default=1)
 ap.add_argument("--repeat", type=int, default=1)
 ap.add_argument("--threads", type=int, default=2)
+ap.add_argument("--frames", type=int, default=33)
+ap.add_argument("--decode", action="store_true", help="time the autoencoder of clips, too")
 ap.add_argument("--full", action="store_true")
 ap.add_argument("--checkpoint", action="store_true")
 a = ap.parse_args()
@@ -82,6 +84,15 @@ def sd3(side):
     return lambda m: m(x, encoder_hidden_states=text, pooled_projections=pooled, timestep=torch.full((a.batch,), 500.0), return_dict=False)[0]
 
 
+def clip_latents(side):
+    return like(16, 1 + (a.frames - 1) // 4, side, side)
+
+
+def wan(side):
+    x, text = clip_latents(side), like(512, 4096)
+    return lambda m: m(x, torch.full((a.batch,), 500.0), encoder_hidden_states=text, return_dict=False)[0]
+
+
 def qwen(side):
     """Packed latents of 2 x 2; a text of as many tokens as realsteps' prompt has in the pipeline's template."""
     told = "<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, quantity, text, spatial relationships of the objects and background:<|im_end|>\n<|im_start|>user\na red circle on white<|im_end|>\n<|im_start|>assistant\n"
@@ -94,6 +105,7 @@ def qwen(side):
 kind, question, targets = {
     "UNet2DConditionModel": (UNet2DConditionModel, unet, ["to_q", "to_k", "to_v", "to_out.0"]),
     "SD3Transformer2DModel": (SD3Transformer2DModel, sd3, ATTENTION),
+    "WanTransformer3DModel": (WanTransformer3DModel, wan, ["to_q", "to_k", "to_v", "to_out.0"]),
     "QwenImageTransformer2DModel": (QwenImageTransformer2DModel, qwen, ATTENTION),
 }[named]
 
@@ -128,4 +140,15 @@ def train():
     net["m"].zero_grad()
 
 
-print(json.dumps(dict(by="diffusers", precision=a.precision, batch=a.batch, loading=loading, sampling=best(a.repeat, sample), training=best(a.repeat, train))))
+found = dict(by="diffusers", precision=a.precision, batch=a.batch, loading=loading, sampling=best(a.repeat, sample), training=best(a.repeat, train))
+if a.decode:
+    net.clear()
+    decoder = AutoencoderKLWan.from_pretrained(os.path.join(a.model, "vae"), torch_dtype=stored)
+    latents = clip_latents(a.size // 8)
+
+    def decode():
+        with torch.no_grad():
+            decoder.decode(latents)
+
+    found["decoding"] = best(a.repeat, decode)
+print(json.dumps(found))

@@ -69,6 +69,16 @@ func (s *stepper) sample() error {
 	return err
 }
 
+// decode is the autoencoder's way back to pixels, of every question's latents.
+func (s *stepper) decode() error {
+	var latents [][]float64
+	for _, q := range s.questions {
+		latents = append(latents, q.Latents)
+	}
+	_, err := s.p.DecodeAll(latents, s.at)
+	return err
+}
+
 // train is one forward and backward, after which gradients are forgotten.
 func (s *stepper) train(checkpoint bool) error {
 	tape := s.p.Tape(true, checkpoint)

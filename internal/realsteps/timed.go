@@ -19,6 +19,7 @@ type said struct {
 	Loading   spent  `json:"loading"`
 	Sampling  spent  `json:"sampling"`
 	Training  *spent `json:"training,omitempty"`
+	Decoding  *spent `json:"decoding,omitempty"`
 }
 
 // steps opens the folder, and times sampling and training in each batch.
@@ -54,6 +55,13 @@ func (a asked) steps(m meter, out *json.Encoder) (err error) {
 				return err
 			}
 			s.Training = &training
+		}
+		if a.decode {
+			decoding, err := m.counted(count, on, dry, (*stepper).decode)
+			if err != nil {
+				return err
+			}
+			s.Decoding = &decoding
 		}
 		if err := out.Encode(s); err != nil {
 			return err

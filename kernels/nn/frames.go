@@ -33,12 +33,18 @@ func (c *FrameConv) ApplyWide(tp *autograd.Tape, x *autograd.Value) *autograd.Va
 	return tp.ConvFrames(x, c.W, c.Stride, autograd.ConvWith{Bias: c.B, Wide: true})
 }
 
+// ConvOfFrames asks for name.weight [out, in/frames, frames, KH, KW] and name.bias: a convolution that reads some
+// frames at once and goes on by as many is one of pictures that have all their channels, channel by channel.
+func (p *Params) ConvOfFrames(name string, s kernels.ConvShape, frames int) *Conv {
+	in := fanIn(s.In * s.KH * s.KW)
+	return &Conv{Name: p.name(name), W: p.get(name+".weight", matrix, in, s, s.Out, s.In/frames, frames, s.KH, s.KW),
+		B: p.get(name+".bias", vector, in, kernels.ConvShape{}, s.Out)}
+}
+
 // ConvOfFrame asks for name.weight [out, in, 1, KH, KW] and name.bias: a convolution over time and
 // space whose kernel has one frame is one of pictures, the frames.
 func (p *Params) ConvOfFrame(name string, s kernels.ConvShape) *Conv {
-	in := fanIn(s.In * s.KH * s.KW)
-	return &Conv{Name: p.name(name), W: p.get(name+".weight", matrix, in, s, s.Out, s.In, 1, s.KH, s.KW),
-		B: p.get(name+".bias", vector, in, kernels.ConvShape{}, s.Out)}
+	return p.ConvOfFrames(name, s, 1)
 }
 
 // RMSNormAs asks for an RMS norm's weight by its full name and the shape on the disk.

@@ -34,7 +34,7 @@ type MoverData struct {
 // MoverVAE is the autoencoder and its training.
 type MoverVAE struct {
 	Stage
-	Patch  int     `toml:"patch" range:"[1,4]" doc:"pixels a side that become channels first, as in Wan 2.2"`
+	Patch  int     `toml:"patch" range:"[1,8]" doc:"pixels a side that become channels first, as in Wan 2.2"`
 	Base   int     `toml:"base" range:"[4,256]" doc:"channels of the first level"`
 	Times  []int   `toml:"times" range:"[1,16]" doc:"channels of each level, in bases; each but the last halves the frame"`
 	Halves []bool  `toml:"halves" doc:"whether a level halves time, too"`
@@ -51,6 +51,7 @@ type MoverModel struct {
 	Layers     int      `toml:"layers" range:"[1,40]" doc:"of the transformer"`
 	Heads      int      `toml:"heads" range:"[1,40]" doc:"of the transformer, 32 wide each"`
 	Patch      int      `toml:"patch" range:"[1,2]" doc:"latents a side that are one token"`
+	Frames     int      `toml:"frames" range:"[1,5]" doc:"of latents that are one token"`
 	Zero       []string `toml:"zero" doc:"patterns of the transformer's parameters that begin as zeros"`
 }
 
@@ -63,7 +64,7 @@ func DefaultMover() Mover {
 		Seed:  1,
 		Data:  MoverData{Clips: 2048, Noise: 0.4, Drop: 0.08},
 		VAE:   MoverVAE{Stage: stage, Patch: 1, Base: 8, Times: []int{1, 2, 4}, Halves: []bool{true, true}, Latent: 8, KL: 1e-3},
-		Model: MoverModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3, Patch: 2,
+		Model: MoverModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3, Patch: 2, Frames: 1,
 			Zero: []string{`blocks\..*\.scale_shift_table`, `scale_shift_table`, `condition_embedder\.time_proj\..*`, `proj_out\..*`}},
 		Flow:  Flow{Stage: flow, Micro: 32, Muon: 3, Tail: 0.3, Shift: 3, Uniform: 0.1, EMA: 0.995, Save: 250},
 		Judge: Judging{Every: 500, Prompts: 32, Steps: 8, Guidance: 3},
@@ -79,6 +80,9 @@ func (r *Mover) check(doc *config.Document) {
 	if v := r.VAE; v.Linear && (len(v.Times) != 1 || v.Base <= v.Latent || v.Latent > 3*v.Patch*v.Patch) && doc.Clean("vae") {
 		doc.Report("vae.linear", fmt.Sprintf("%d components of %d numbers do not fit into one level of %d channels", v.Latent, 3*v.Patch*v.Patch, v.Base),
 			"times = [1], halves = [], and base above latent")
+	}
+	if n := r.latentShape()[0]; n%r.Model.Frames != 0 && doc.Clean("vae") && doc.Clean("model") {
+		doc.Report("model.frames", fmt.Sprintf("a token covers %d of %d frames of latents, which do not divide them", r.Model.Frames, n), "1, or all of them")
 	}
 	if f := r.VAE.factor() * r.Model.Patch; moving.Size%f != 0 && doc.Clean("vae") && doc.Clean("model") {
 		doc.Report("vae.times", fmt.Sprintf("a token covers %d pixels a side, which do not divide a clip of %d", f, moving.Size), "fewer levels, or smaller patches")

@@ -60,7 +60,7 @@ func (r *Mover) transformerPart() part {
 	return part{"transformer", "diffusion_pytorch_model", map[string]any{
 		"_class_name": "WanTransformer3DModel", "_diffusers_version": upstream, "attention_head_dim": head, "num_attention_heads": r.Model.Heads,
 		"num_layers": r.Model.Layers, "ffn_dim": 3 * head * r.Model.Heads, "freq_dim": 64, "in_channels": r.VAE.Latent, "out_channels": r.VAE.Latent,
-		"text_dim": r.Model.TextWidth, "patch_size": []int{1, r.Model.Patch, r.Model.Patch}, "cross_attn_norm": true, "qk_norm": acrossHeads, "eps": 1e-6,
+		"text_dim": r.Model.TextWidth, "patch_size": []int{r.Model.Frames, r.Model.Patch, r.Model.Patch}, "cross_attn_norm": true, "qk_norm": acrossHeads, "eps": 1e-6,
 		"rope_max_seq_len": 64, "added_kv_proj_dim": nil, "image_dim": nil, "pos_embed_seq_len": nil}}
 }
 

@@ -21,7 +21,7 @@ makes = "motion"
 name = "small"
 data.clips = 16
 vae = { steps = 2, batch = 2, patch = 2, base = 4, times = [1, 1], halves = [true], latent = 4 }
-model = { text_width = 32, text_layers = 1, layers = 1, heads = 1 }
+model = { text_width = 32, text_layers = 1, layers = 1, heads = 1, frames = 3 }
 flow = { steps = 3, batch = 2, micro = 1, save_every = 1 }
 judge = { prompts = 1, steps = 2, every = 100 }
 `
@@ -133,6 +133,8 @@ func TestMoverMistakes(t *testing.T) {
 		"vae.times=[1, 2]":       "2 levels have 2 answers",
 		"vae.patch=4":            "",
 		"model.patch=1":          "",
+		"model.frames=2":         "",
+		"model.frames=3":         "a token covers 3 of 2 frames",
 		"vae.times=[]":           "0 levels have 2 answers",
 		"vae.patch=3":            "a token covers 24 pixels",
 		"vae.base=2":             "base",

@@ -27,8 +27,9 @@ type Config struct {
 // Width is the length of a token.
 func (c Config) Width() int { return c.Heads * c.HeadDim }
 
-// Side is that of a token's patch.
-func (c Config) Side() int { return c.Patch[1] }
+// Side is that of a token's patch, and Frames are the latents' in it.
+func (c Config) Side() int   { return c.Patch[1] }
+func (c Config) Frames() int { return c.Patch[0] }
 
 // ReadConfig reads a folder's config.json.
 func ReadConfig(dir string) (Config, error) {
@@ -49,8 +50,8 @@ const acrossHeads = "rms_norm_across_heads"
 // Check reports every setting that makes no sense.
 func (c Config) Check() error {
 	var l hub.Limits
-	l.Must(len(c.Patch) == 3 && c.Patch[0] == 1 && c.Patch[1] >= 1 && c.Patch[1] <= 16 && c.Patch[1] == c.Patch[2],
-		`"patch_size" is %v; one frame and a square, such as [1, 2, 2], is known`, c.Patch)
+	l.Must(len(c.Patch) == 3 && c.Patch[0] >= 1 && c.Patch[0] <= 16 && c.Patch[1] >= 1 && c.Patch[1] <= 16 && c.Patch[1] == c.Patch[2],
+		`"patch_size" is %v; up to 16 frames and a square, such as [1, 2, 2], are known`, c.Patch)
 	l.Int("num_attention_heads", c.Heads, 1, 1024)
 	l.Int("attention_head_dim", c.HeadDim, 6, 512)
 	l.Must(c.HeadDim%2 == 0, `"attention_head_dim" is %d; it must be even`, c.HeadDim)

@@ -22,13 +22,13 @@ type Model struct {
 // New asks p for the network's parameters; p.Check says what was wrong with them.
 func New(p *nn.Params, c Config) *Model {
 	w := c.Width()
-	m := &Model{Config: c, patch: p.ConvOfFrame("patch_embedding", nn.Square(c.In, w, c.Side(), c.Side(), 0)),
+	m := &Model{Config: c, patch: p.ConvOfFrames("patch_embedding", nn.Square(c.Frames()*c.In, w, c.Side(), c.Side(), 0), c.Frames()),
 		condition: newCondition(p.Sub("condition_embedder"), c), norm: nn.PlainNorm(kernels.LayerNorm, c.Eps)}
 	for i := range c.Layers {
 		m.blocks = append(m.blocks, newBlock(p.At("blocks", i), c))
 	}
 	m.table = p.Vector("scale_shift_table", 1, 2, w)
-	m.out = p.Linear("proj_out", w, c.Side()*c.Side()*c.Out, true)
+	m.out = p.Linear("proj_out", w, c.Frames()*c.Side()*c.Side()*c.Out, true)
 	return m
 }
 
@@ -44,9 +44,9 @@ type Inputs struct {
 // Forward is the velocity, as F32 [B, T, H, W, Out].
 func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
 	side, shape := m.Side(), in.Latents.Shape()
-	b, t, h, w := shape[0], shape[1], shape[2]/side, shape[3]/side
+	b, t, h, w := shape[0], shape[1]/m.Frames(), shape[2]/side, shape[3]/side
 	m.check(in, b, t, h, w)
-	frames := tp.Reshape(in.Latents, b*t, h*side, w*side, m.In)
+	frames := m.folded(tp, in.Latents, b*t, h*side, w*side)
 	grid := m.patch.Apply(tp, frames, nil)
 	x := tp.Reshape(grid, b, t*h*w, m.Width())
 	tp.Release(frames, grid)
@@ -69,16 +69,33 @@ func (m *Model) Forward(tp *autograd.Tape, in Inputs) *autograd.Value {
 	}
 	s := tp.Chunk(tp.AddParam(tp.Concat(1, e, e), m.table), 2)
 	y := m.out.Apply(tp, m.norm.Modulated(tp, x, s[1], s[0]), autograd.With{Wide: true})
-	rows := tp.Permute(tp.Reshape(y, b*t*h, w, side, side*m.Out), 0, 2, 1, 3)
-	return tp.Reshape(rows, b, t, h*side, w*side, m.Out)
+	rows := tp.Permute(tp.Reshape(m.unfolded(tp, y, b*t, h*w), b*t*m.Frames()*h, w, side, side*m.Out), 0, 2, 1, 3)
+	return tp.Reshape(rows, b, t*m.Frames(), h*side, w*side, m.Out)
+}
+
+// folded is latents whose frames of a token are channels, those of the first channel first.
+func (m *Model) folded(tp *autograd.Tape, x *autograd.Value, frames, h, w int) *autograd.Value {
+	if m.Frames() == 1 {
+		return tp.Reshape(x, frames, h, w, m.In)
+	}
+	apart := tp.Permute(tp.Reshape(x, frames, m.Frames(), h*w, m.In), 0, 2, 3, 1)
+	return tp.Reshape(apart, frames, h, w, m.In*m.Frames())
+}
+
+// unfolded is tokens whose frames follow each other.
+func (m *Model) unfolded(tp *autograd.Tape, y *autograd.Value, frames, places int) *autograd.Value {
+	if m.Frames() == 1 {
+		return y
+	}
+	return tp.Permute(tp.Reshape(y, frames, places, m.Frames(), m.Side()*m.Side()*m.Out), 0, 2, 1, 3)
 }
 
 // check panics where inputs do not fit: who calls has looked at what people wrote.
 func (m *Model) check(in Inputs, b, t, h, w int) {
 	shape := in.Latents.Shape()
 	switch {
-	case len(shape) != 5 || h*m.Side() != shape[2] || w*m.Side() != shape[3] || shape[4] != m.In:
-		panic(fmt.Sprintf("dit: latents %v: [B, T, H, W, %d] with sides that are multiples of %d were expected", shape, m.In, m.Side()))
+	case len(shape) != 5 || t*m.Frames() != shape[1] || h*m.Side() != shape[2] || w*m.Side() != shape[3] || shape[4] != m.In:
+		panic(fmt.Sprintf("dit: latents %v: [B, T, H, W, %d] of multiples of %v were expected", shape, m.In, m.Patch))
 	case max(t, h, w) > m.Longest:
 		panic(fmt.Sprintf("dit: %d x %d x %d tokens: at most %d are possible along an axis", t, h, w, m.Longest))
 	case len(in.Time) != b && len(in.Time) != b*t:

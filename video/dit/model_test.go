@@ -100,6 +100,48 @@ func TestTimesOfFrames(t *testing.T) {
 	}
 }
 
+// A token of two frames is one of a single frame whose channels are both frames', those of the first channel first, with
+// the same weights.
+func TestFramesOfToken(t *testing.T) {
+	const frames, side, in = 4, 4, 3
+	x, text := make([]float32, frames*side*side*in), make([]float32, 5*6)
+	rng.New(4).Normal(x, 0)
+	rng.New(5).Normal(text, 0)
+	folded := make([]float32, len(x))
+	for i, v := range x {
+		channel, place, frame := i%in, i/in%(side*side), i/in/(side*side)
+		folded[((frame/2*side*side+place)*in+channel)*2+frame%2] = v
+	}
+	answer := func(c Config, x []float32, shape ...int) []float32 {
+		pool := tensor.NewPool(ref.Backend{})
+		p, err := nn.New(nn.Options{Pool: pool, Key: rng.New(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := New(p, c)
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+		tp := autograd.New(pool, autograd.Options{})
+		defer tp.Reset()
+		return m.Forward(tp, Inputs{Latents: tp.Upload("latents", x, shape...), Text: tp.Upload("text", text, 1, 5, 6), Time: []float32{500}}).F32()
+	}
+	c := Config{Patch: []int{2, 2, 2}, Heads: 1, HeadDim: 8, In: in, Out: in, Text: 6, Waves: 8, Inner: 12, Layers: 1, CrossNorm: true,
+		QKNorm: acrossHeads, Eps: 1e-6, Longest: 16}
+	got := answer(c, x, 1, frames, side, side, in)
+	c.Patch, c.In, c.Out = []int{1, 2, 2}, 2*in, 2*in
+	want := answer(c, folded, 1, frames/2, side, side, 2*in)
+	for i, v := range got {
+		channel, col, row, frame := i%in, i/in%side, i/in/side%side, i/in/(side*side)
+		// A token's numbers are its first frame's four places, then its second's: of two channels of one frame the places differ.
+		at := ((frame%2*2+row%2)*2+col%2)*in + channel
+		place, rest := at/(2*in), at%(2*in)
+		if w := want[((frame/2*side+row/2*2+place/2)*side+col/2*2+place%2)*2*in+rest]; v != w {
+			t.Fatalf("frame %d, row %d, column %d, channel %d is %g, want %g", frame, row, col, channel, v, w)
+		}
+	}
+}
+
 // Blocks that run again give the gradients of blocks that keep their values, with adapters on both
 // attentions and on the MLP.
 func TestCheckpoint(t *testing.T) {
@@ -133,13 +175,13 @@ func TestCheckpoint(t *testing.T) {
 // Settings that make no sense are all reported.
 func TestConfig(t *testing.T) {
 	dir := t.TempDir()
-	bad := `{"_class_name": "WanTransformer3DModel", "patch_size": [2, 2, 2], "attention_head_dim": 7, "num_layers": 0,
+	bad := `{"_class_name": "WanTransformer3DModel", "patch_size": [17, 2, 2], "attention_head_dim": 7, "num_layers": 0,
 		"qk_norm": null, "image_dim": 5, "added_kv_proj_dim": null, "pos_embed_seq_len": 3}`
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(bad), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err := ReadConfig(dir)
-	for _, want := range []string{`"patch_size" is [2 2 2]`, `"attention_head_dim" is 7`, `"num_layers" is 0`, `"image_dim" is 5`, `"pos_embed_seq_len" is 3`} {
+	for _, want := range []string{`"patch_size" is [17 2 2]`, `"attention_head_dim" is 7`, `"num_layers" is 0`, `"image_dim" is 5`, `"pos_embed_seq_len" is 3`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %s", err, want)
 		}

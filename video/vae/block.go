@@ -59,8 +59,8 @@ type attention struct {
 }
 
 func newAttention(p *nn.Params, width int) *attention {
-	return &attention{norm: p.RMSNormAs("norm.gamma", eps, width, 1, 1), qkv: p.Linear("to_qkv", width, 3*width, true),
-		out: p.Linear("proj", width, width, true), width: width}
+	return &attention{norm: p.RMSNormAs("norm.gamma", eps, width, 1, 1), qkv: p.Patches("to_qkv", 3*width, true, width, 1, 1),
+		out: p.Patches("proj", width, true, width, 1, 1), width: width}
 }
 
 func (a *attention) apply(s *stream, x *autograd.Value) *autograd.Value {

@@ -2,6 +2,7 @@ package vae
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -161,4 +162,27 @@ func TestFrozenAndTrained(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Weights of attention are stored as convolutions of one pixel, as diffusers has them: its loader takes no other shape.
+func TestStoredShapes(t *testing.T) {
+	w := newWorld(t, ref.Backend{}, wan21, autograd.Options{}, ".*")
+	all, err := w.params.Stored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, p := range all {
+		for _, end := range []string{"to_qkv.weight", "proj.weight"} {
+			if strings.HasSuffix(p.Name, end) {
+				seen++
+				if len(p.Shape) != 4 || p.Shape[2] != 1 || p.Shape[3] != 1 {
+					t.Errorf("%s is stored as %v", p.Name, p.Shape)
+				}
+			}
+		}
+	}
+	if seen != 4 {
+		t.Errorf("%d weights of attention, 4 were expected", seen)
+	}
 }
