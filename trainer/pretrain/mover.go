@@ -21,6 +21,7 @@ type Mover struct {
 	VAE   MoverVAE   `toml:"vae" doc:"the autoencoder between clips and latents"`
 	Model MoverModel `toml:"model" doc:"text encoder and transformer"`
 	Flow  Flow       `toml:"flow" doc:"how they are trained"`
+	Then  []Pace     `toml:"then" doc:"how they are trained on, one phase after another"`
 	Judge Judging    `toml:"judge" doc:"how the model is judged on the way"`
 }
 
@@ -71,6 +72,15 @@ func DefaultMover() Mover {
 	}
 }
 
+// Pace is the length of a phase and its rate, with a new optimiser.
+type Pace struct {
+	Steps int     `toml:"steps,required" range:"[1,inf)" doc:"updates"`
+	LR    float64 `toml:"lr" range:"(0,1)" doc:"learning rate, the highest of the phase"`
+}
+
+// SetDefaults is a phase before its keys are read.
+func (p *Pace) SetDefaults() { *p = Pace{LR: 1e-3} }
+
 // check reports what does not go together.
 func (r *Mover) check(doc *config.Document) {
 	if n := len(r.VAE.Times); (n == 0 || len(r.VAE.Halves) != n-1) && doc.Clean("vae.times") && doc.Clean("vae.halves") {
@@ -107,14 +117,33 @@ func (r *Mover) run(dir string, h Hooks) error {
 	if err := w.reportAutoencoder(); err != nil {
 		return err
 	}
-	if finished(dir, "flow") {
-		h.Say("flow: done before")
+	return w.flows()
+}
+
+// flows trains on latents, phase after phase.
+func (r *moverRun) flows() error {
+	last := "flow"
+	if n := len(r.Then); n > 0 {
+		last = phaseName(n - 1)
+	}
+	if finished(r.dir, last) {
+		r.Say(last + ": done before")
 		return nil
 	}
-	if err := w.cacheLatents(); err != nil {
+	if err := r.cacheLatents(); err != nil {
 		return err
 	}
-	return h.once(dir, "flow", w.flow)
+	if err := r.once(r.dir, "flow", func() error { return r.learn("flow", r.Flow, r.key, true) }); err != nil {
+		return err
+	}
+	for n, p := range r.Then {
+		f := r.Flow
+		f.Steps, f.LR = p.Steps, p.LR
+		if err := r.once(r.dir, phaseName(n), func() error { return r.learn(phaseName(n), f, r.key.With("phase").Iteration(n), false) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // moverRun is a recipe at work in a folder.
@@ -201,20 +230,20 @@ func (r *moverRun) autoencoder() error {
 	return r.settled(v).save(r.dir, params)
 }
 
-// flow trains the text encoder and the transformer together, from nothing.
-func (r *moverRun) flow() error {
-	g, err := r.painter()
+// learn trains the text encoder and the transformer together, from nothing (drawn) or from what was saved.
+func (r *moverRun) learn(name string, f Flow, key rng.Key, drawn bool) error {
+	g, err := r.painter(drawn)
 	if err != nil {
 		return err
 	}
 	defer g.free()
-	seen := order{key: r.key.With("order of flow"), n: r.Data.Clips}
-	return flowLoop{name: "flow", dir: r.dir, Flow: r.Flow, Judging: r.Judge, Hooks: r.Hooks, pool: r.pool, report: r.report,
-		pass: func(s *stage, step int) float64 { return r.flowPass(g, s, &seen, step) }}.run(g, g.params[:])
+	seen := order{key: key.With("order of flow"), n: r.Data.Clips}
+	return flowLoop{name: name, dir: r.dir, Flow: f, Judging: r.Judge, Hooks: r.Hooks, pool: r.pool, report: r.report,
+		pass: func(s *stage, step int) float64 { return r.flowPass(g, s, &seen, key, step) }}.run(g, g.params[:])
 }
 
 // flowPass leaves the gradient of one update in the parameters and returns the loss.
-func (r *moverRun) flowPass(g *clipPainter, s *stage, seen *order, step int) (loss float64) {
+func (r *moverRun) flowPass(g *clipPainter, s *stage, seen *order, key rng.Key, step int) (loss float64) {
 	n := len(r.latents) / r.Data.Clips
 	for lo := 0; lo < s.Batch; lo += r.Flow.Micro {
 		hi := min(lo+r.Flow.Micro, s.Batch)
@@ -223,7 +252,7 @@ func (r *moverRun) flowPass(g *clipPainter, s *stage, seen *order, step int) (lo
 		for i := range hi - lo {
 			at, epoch := seen.at((step-1)*s.Batch + lo + i)
 			captions[i] = r.caption(at, epoch)
-			k := r.key.With("flow").Iteration(step).Sample(lo + i)
+			k := key.With("flow").Iteration(step).Sample(lo + i)
 			t := r.Flow.time(k)
 			times[i] = float32(1000 * t)
 			k.With("noise").Normal(target[i*n:(i+1)*n], 0)

@@ -155,8 +155,8 @@ type clipPainter struct {
 	length      int
 }
 
-// painter draws the text encoder and the transformer.
-func (r *moverRun) painter() (*clipPainter, error) {
+// painter draws the text encoder and the transformer, or opens what was saved.
+func (r *moverRun) painter(drawn bool) (*clipPainter, error) {
 	t, err := tokenizer.Open(filepath.Join(r.dir, "tokenizer"))
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (r *moverRun) painter() (*clipPainter, error) {
 		if err := p.frame(r.dir); err != nil {
 			return nil, err
 		}
-		if g.params[i], g.release[i], err = r.maker().open(p, true, ".*"); err != nil {
+		if g.params[i], g.release[i], err = r.maker().open(p, drawn, ".*"); err != nil {
 			return nil, err
 		}
 	}
@@ -183,6 +183,9 @@ func (r *moverRun) painter() (*clipPainter, error) {
 		if err := p.Check(); err != nil {
 			return nil, err
 		}
+	}
+	if !drawn {
+		return g, nil
 	}
 	return g, zero(g.params[1], r.Model.Zero)
 }
