@@ -27,6 +27,7 @@ func attentions() []Case {
 		{b: 1, h: 2, sq: 64, sk: 256, d: 16, loud: true, bias: true, pad: 16},
 		{b: 1, h: 1, sq: 300, sk: 300, d: 8, causal: true, loud: true},
 		{b: 1, h: 1, sq: 33, sk: 70, d: 40, wild: true, lens: []int32{65}},
+		{b: 1, h: 1, sq: 290, sk: 290, d: 8, causal: true, ends: true},
 		{b: 3, h: 6, kh: 2, sq: 1, sk: 300, d: 40, dv: 48, pad: 8, lens: []int32{300, 0, 257}},
 		{b: 2, h: 4, kh: 1, sq: 1, sk: 33, d: 128, causal: true},
 		{b: 1, h: 40, kh: 1, sq: 1, sk: 70, d: 16},
@@ -50,6 +51,7 @@ func attentions() []Case {
 type attentionCase struct {
 	b, h, kh, sq, sk, d, dv, pad int
 	causal, bias, loud, wild     bool
+	ends                         bool // the last values are infinite, and most queries do not see them
 	lens                         []int32
 	math                         kernels.Math
 	dtype                        kernels.DType
@@ -78,9 +80,13 @@ func (c attentionCase) make(e *Env) *kernels.Attention {
 	if c.wild {
 		random = func(n int) kernels.Span { return e.Wild(c.dtype, n) }
 	}
+	values := random
+	if c.ends {
+		values = func(n int) kernels.Span { return e.Ending(c.dtype, n, float32(math.Inf(1))) }
+	}
 	junk := func(n int) kernels.Span { return e.Junk(c.dtype, n) }
 	a := &kernels.Attention{Math: c.math, Scale: ref.Div(1, ref.Sqrt(float32(c.d))), Causal: c.causal, KeyLens: c.lens,
-		Q: c.heads(e, random, c.sq, c.h, c.d), K: c.heads(e, random, c.sk, c.kh, c.d), V: c.heads(e, random, c.sk, c.kh, c.dv),
+		Q: c.heads(e, random, c.sq, c.h, c.d), K: c.heads(e, random, c.sk, c.kh, c.d), V: c.heads(e, values, c.sk, c.kh, c.dv),
 		O: c.heads(e, junk, c.sq, c.h, c.dv), LSE: e.Junk(kernels.F32, c.b*c.h*c.sq)}
 	if c.bias {
 		a.Bias = kernels.AttentionBias{Span: e.Floats(kernels.F32, c.h*c.sq*c.sk, 2), SH: c.sq * c.sk, SQ: c.sk}
@@ -93,7 +99,7 @@ func (c attentionCase) forward(e *Env) {
 	e.B.Attention(a)
 	e.Out("O", a.O.Span)
 	e.Out("LSE", a.LSE)
-	if !c.wild {
+	if !c.wild && !c.ends {
 		c.near(e, "O", a.O, attentionFormula(e, a))
 	}
 }
@@ -117,7 +123,7 @@ func (c attentionCase) backward(e *Env) {
 	e.Out("DQ", g.DQ.Span)
 	e.Out("DK", g.DK.Span)
 	e.Out("DV", g.DV.Span)
-	if c.wild || c.loud {
+	if c.wild || c.ends || c.loud {
 		return
 	}
 	dq, dk, dv, dbias := attentionBackwardFormula(e, g)

@@ -114,6 +114,19 @@ func (e *Env) Wild(d kernels.DType, n int) kernels.Span {
 	return e.Values(d, x)
 }
 
+// Ending is Floats, but for the last eighth, which is x.
+func (e *Env) Ending(d kernels.DType, n int, x float32) kernels.Span {
+	r := e.rand()
+	all := make([]float32, n)
+	for i := range all {
+		all[i] = bell(r)
+		if i >= n*7/8 {
+			all[i] = x
+		}
+	}
+	return e.Values(d, all)
+}
+
 // Values is a span of given numbers, in F32, BF16 or F64. BF16 keeps denormals.
 func (e *Env) Values(d kernels.DType, x []float32) kernels.Span {
 	b := make([]byte, len(x)*d.Size())

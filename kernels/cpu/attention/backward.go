@@ -201,6 +201,7 @@ func (f *backward) block(h, k0, n int) {
 		}
 		copy(g.shift[:], f.shift[i*queries:])
 		copy(g.delta[:], f.delta[i*queries:])
+		f.hide(i*queries, some, k0)
 		f.grade(g)
 		f.Run(&f.job, unsafe.Add(f.dq, i*panels(d)*tileBytes), f.kt, g.panel, f.ktRows, d, k0, n, k0 > 0)
 		for c := range panels(dv) {
@@ -211,6 +212,25 @@ func (f *backward) block(h, k0, n int) {
 			f.job.Narrow = d-c*queries <= queries/2
 			f.Run(&f.job, unsafe.Add(f.dk, c*block), g.d, unsafe.Add(f.qx, c*f.over+i*step), g.rowBytes, n, 0, some, i > 0)
 		}
+	}
+}
+
+// hide makes dS = 0 of the keys that queries from i0 on do not see, also where dO·V or Delta
+// is not finite: P is 0 there, but 0·Inf would be NaN. Such a Delta is taken from dO·V here.
+func (f *backward) hide(i0, n, k0 int) {
+	g := &f.g
+	if !f.Causal || ref.Seen(&f.Attention, f.b, i0) >= k0+g.keys {
+		return
+	}
+	z := floats(g.g, g.keys*queries)
+	for i := range n {
+		if delta := g.delta[i]; delta-delta != 0 {
+			for j := range g.keys {
+				z[j*queries+i] = ref.Sub(z[j*queries+i], delta)
+			}
+			g.delta[i] = 0
+		}
+		hide(&f.Attention, z, f.b, i0, i, k0, g.keys, 0)
 	}
 }
 

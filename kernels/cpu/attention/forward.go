@@ -100,12 +100,17 @@ func shift(a *kernels.Attention, s unsafe.Pointer, b, h, i0, n, k0, keys int) bo
 	}
 	if hidden {
 		for i := range n {
-			for j := max(0, ref.Seen(a, b, i0+i)-k0); j < keys; j++ {
-				z[j*queries+i] = minusInf
-			}
+			hide(a, z, b, i0, i, k0, keys, minusInf)
 		}
 	}
 	return bias
+}
+
+// hide sets what query i0+i has of the keys that it does not see to x.
+func hide(a *kernels.Attention, z []float32, b, i0, i, k0, keys int, x float32) {
+	for j := max(0, ref.Seen(a, b, i0+i)-k0); j < keys; j++ {
+		z[j*queries+i] = x
+	}
 }
 
 // finish writes O and LSE of a block of queries.
