@@ -70,8 +70,8 @@ func (b *Buffer) exchange(iteration int, fresh []Sample, worth []float64) (again
 	return again, value
 }
 
-// grouped are the groups of an iteration's samples, in order of their first. Pictures stay behind:
-// objectives look at latents.
+// grouped are the groups of an iteration's samples, in order of their first. Pictures that were made stay behind:
+// objectives look at latents. Episodes keep theirs, which are looked at again.
 func grouped(samples []Sample, worth []float64) []Group {
 	var groups []Group
 	for _, places := range Groups(samples) {

@@ -127,8 +127,12 @@ func (o TokenPolicy) Blame(p Policy, samples []Sample, advantages []float64) (Bl
 			if slopes != nil {
 				grads[i][len(grads[i])-n+k] = slopes[i][at]
 			}
+			name := "ratio"
+			if s.Reused { // by weights of an earlier iteration: not 1 from the start
+				name = "ratio_reused"
+			}
 			if s.Decisions.Trained[k] {
-				b.add("ratio", portable.Exp(answers.Outputs[i][k]-s.Decisions.LogProb[k]))
+				b.add(name, portable.Exp(answers.Outputs[i][k]-s.Decisions.LogProb[k]))
 			}
 		}
 	}

@@ -28,7 +28,9 @@ type carried struct {
 	Entropy    float64           `json:"entropy"`
 	Noise      *Noise            `json:"noise,omitempty"`
 	Lost       string            `json:"lost,omitempty"`
-	Pictures   []carriedPicture  `json:"pictures,omitempty"`
+
+	Worth    map[string]float64 `json:"worth,omitempty"` // what environments said
+	Pictures []carriedPicture   `json:"pictures,omitempty"`
 }
 
 // carriedPicture is one of its pictures.
@@ -53,7 +55,7 @@ func (m *Model) Say(s trainer.Sample) (model.Said, error) {
 	if e == nil {
 		return model.Said{}, errors.New("it is no episode")
 	}
-	c := carried{Transcript: e.Transcript, Texts: e.Texts, Entropy: e.Entropy, Noise: e.Noise}
+	c := carried{Transcript: e.Transcript, Texts: e.Texts, Entropy: e.Entropy, Noise: e.Noise, Worth: e.Worth}
 	if e.Lost != nil {
 		c.Lost = e.Lost.Error()
 	}
@@ -132,7 +134,7 @@ func (m *Model) heard(q Question, clips *films, said model.Said) (*Episode, erro
 	if c.Transcript == nil || len(c.Pictures) != len(c.Transcript.Shots) {
 		return nil, errors.New("an episode without a transcript, or with another number of pictures")
 	}
-	e := &Episode{Transcript: c.Transcript, Texts: c.Texts, Entropy: c.Entropy, Noise: c.Noise, films: clips}
+	e := &Episode{Transcript: c.Transcript, Texts: c.Texts, Entropy: c.Entropy, Noise: c.Noise, Worth: c.Worth, films: clips}
 	if c.Lost != "" {
 		e.Lost = errors.New(c.Lost)
 	}

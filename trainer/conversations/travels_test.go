@@ -25,6 +25,7 @@ func TestTravels(t *testing.T) {
 	drawn.Lost = errors.New("tool search: no answer")
 	drawn.Album.Pictures[1].From = &tools.Op{Kind: "program"} // cannot be made again
 	first := conversations.EpisodeOf(samples[0])
+	first.Worth = map[string]float64{"maze": 0.5} // what an environment said
 	if len(first.Album.Pictures) < 2 || len(first.Turns) < 2 {
 		t.Fatalf("the episode has %d pictures and %d turns: it shows nothing", len(first.Album.Pictures), len(first.Turns))
 	}

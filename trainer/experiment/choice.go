@@ -43,8 +43,6 @@ func (e *Experiment) checkChoice(r report) {
 		r("rollout.resample", "a group of one sample always has signal", "a group of 2 or more, or [advantage.filter]")
 	case roll.Buffer != nil && (e.Sampler.Tree != nil || e.Sampler.Flash != nil) && e.Episode == nil:
 		r("rollout.buffer", "steps of a tree or before a compressed tail mean something else in another iteration", "leave it out")
-	case roll.Buffer != nil && e.Episode != nil:
-		r("rollout.buffer", "a checkpoint cannot keep conversations with their pictures yet", "leave it out")
 	case roll.Buffer != nil && o.Name.Name == "reward-gradient":
 		r("rollout.buffer", "a reward's gradient is taken where the network is now, and old samples have no part in it", "leave it out")
 	}

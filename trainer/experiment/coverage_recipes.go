@@ -14,7 +14,7 @@ func recipeCoverage() []Covered {
 		{System: "Cold start by SFT, then RL", Paper: "Vision-R1, Chain-of-Focus", Keys: []string{`loss.objective = "sft"`, `rollout.lessons = "conversations.jsonl"`, "rollout.group = 1"}, Note: "as the first [[stage]], and clip as the second"},
 		{System: "GRIT", Paper: "2025", Keys: []string{`reward.0.name = "format"`, `reward.0.rule = "think_box"`}, Note: "without its reward for the number of boxes"},
 		{System: "OpenThinkIMG", Paper: "2025", Keys: []string{`episode.protocol = "darkroom"`}, Note: "models behind its tools as [[episode.tool]]"},
-		{System: "Skywork R1V2", Paper: "2025", Why: "its selective sample buffer is refused in an [episode]; MPO is there (above)"},
+		{System: "Skywork R1V2", Paper: "2025", Keys: []string{"rollout.buffer.iterations = 4"}, Note: "its selective sample buffer, of whole groups; MPO is there (above)"},
 		{System: "R1-VL (StepGRPO)", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, `reward.0.rule = "key_steps"`}, Note: "its sum: rule final_answer + 0.1 key_steps + format's rule steps"},
 		{System: "VRAG-RL", Paper: "2025", Keys: []string{`episode.protocol = "vrag"`, `episode.tool = [{ name = "search", url = "http://localhost:8002" }]`}, Note: "rules anls and ndcg, judge.form vrag; examples/environments has its search"},
 		{System: "Video-R1", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, "episode.clips.fps = 2"}, Note: "clips as meta.clip; without T-GRPO's shuffled control"},

@@ -33,7 +33,7 @@ type Model struct {
 }
 
 // first is rank 0's.
-func (m *Model) first() model.Model { return m.models[0] }
+func (m *Model) First() model.Model { return m.models[0] }
 
 // every calls f for one rank after another.
 func (m *Model) every(f func(own model.Model) error) error {
@@ -52,7 +52,7 @@ func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
 
 // Objective is rank 0's; what it asks the policy is shared out.
 func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.Objective, error) {
-	return m.first().Objective(turn, policy)
+	return m.First().Objective(turn, policy)
 }
 
 // Fixed shares keys out as Roll does.
@@ -138,7 +138,7 @@ func (m *Model) Tensors() ([]safetensors.Tensor, error) {
 	if err := m.agree(); err != nil {
 		return nil, err
 	}
-	return m.first().Tensors()
+	return m.First().Tensors()
 }
 
 // agree reports a rank whose weights are no longer rank 0's: a device that computes wrongly, or a
@@ -185,29 +185,29 @@ func (m *Model) Close() error {
 
 // What rank 0 does for all.
 
-func (m *Model) Shape(samples []trainer.Sample, totals []float64) { m.first().Shape(samples, totals) }
+func (m *Model) Shape(samples []trainer.Sample, totals []float64) { m.First().Shape(samples, totals) }
 
 func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
-	return m.first().Check(o, samples)
+	return m.First().Check(o, samples)
 }
 
 func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error) {
-	return m.first().Credit(samples, totals, b, by)
+	return m.First().Credit(samples, totals, b, by)
 }
 
-func (m *Model) Describe(line *ledger.Line, r *trainer.Report) { m.first().Describe(line, r) }
+func (m *Model) Describe(line *ledger.Line, r *trainer.Report) { m.First().Describe(line, r) }
 
 func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (map[int]string, error) {
-	return m.first().Record(to, line, r)
+	return m.First().Record(to, line, r)
 }
 
 // WriteAdapter is rank 0's.
 func (m *Model) WriteAdapter(w trainer.Weights, dir string) error {
-	return m.first().WriteAdapter(w, dir)
+	return m.First().WriteAdapter(w, dir)
 }
 
-func (m *Model) Files() []string              { return m.first().Files() }
-func (m *Model) Bytes() int64                 { return m.first().Bytes() }
-func (m *Model) Keeps(w trainer.Weights) bool { return m.first().Keeps(w) }
-func (m *Model) Moved() []*autograd.Param     { return m.first().Moved() }
-func (m *Model) Dir() string                  { return m.first().Dir() }
+func (m *Model) Files() []string              { return m.First().Files() }
+func (m *Model) Bytes() int64                 { return m.First().Bytes() }
+func (m *Model) Keeps(w trainer.Weights) bool { return m.First().Keeps(w) }
+func (m *Model) Moved() []*autograd.Param     { return m.First().Moved() }
+func (m *Model) Dir() string                  { return m.First().Dir() }

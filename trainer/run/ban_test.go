@@ -49,9 +49,9 @@ func TestBan(t *testing.T) {
 	if visits[3] != 1 || visits[0]+visits[1]+visits[2]+visits[4] != 39 || slices.Min([]int{visits[0], visits[1], visits[2], visits[4]}) < 9 {
 		t.Errorf("visits: %v, want one of prompt 3 and as many of each other", visits)
 	}
-	kept, _ := r.choice.state()
+	kept, _, _ := r.choice.state(nil)
 	resumed := begun()
-	if err := resumed.choice.load(kept, nil); err != nil {
+	if err := resumed.choice.load(kept, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := 20; i < 30; i++ {

@@ -62,7 +62,10 @@ func (t *training) snapshot() (state, []safetensors.Tensor, error) {
 		s.Paces = append(s.Paces, m.Pace.T)
 	}
 	var kept []safetensors.Tensor
-	s.Choice, kept = t.choice.state()
+	var err error
+	if s.Choice, kept, err = t.choice.state(t.speaking()); err != nil {
+		return s, nil, err
+	}
 	s.Ends, s.Sums = map[string]int64{}, map[string]string{}
 	for name, lines := range t.files.lines() {
 		mark, err := lines.End()
@@ -72,6 +75,16 @@ func (t *training) snapshot() (state, []safetensors.Tensor, error) {
 		s.Ends[name], s.Sums[name] = mark.End, mark.SHA256
 	}
 	return s, kept, nil
+}
+
+// speaking is the model that turns its samples into texts; nil: it makes none.
+func (t *training) speaking() model.Speaking {
+	m := t.own()
+	if ranks, ok := m.(interface{ First() model.Model }); ok {
+		m = ranks.First()
+	}
+	s, _ := m.(model.Speaking)
+	return s
 }
 
 // save writes a checkpoint of what is finished.
@@ -185,7 +198,7 @@ func (t *training) load(c folder.Checkpoint) (ends map[string]folder.Mark, err e
 	if s.History != nil {
 		*t.estimator.History = *s.History
 	}
-	if err := t.choice.load(s.Choice, f); err != nil {
+	if err := t.choice.load(s.Choice, f, t.speaking()); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Dir, err)
 	}
 	t.state, t.files.newest = s, s.Iteration

@@ -10,11 +10,12 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // What a checkpoint holds of the choice: the place in the list of prompts, the curriculum's
-// successes, and the buffer's samples, whose numbers are tensors in float64.
+// successes, and the buffer's samples, whose numbers are tensors in float64 (choice_episodes.go has episodes).
 
 // choiceState is the part in state.json.
 type choiceState struct {
@@ -38,10 +39,12 @@ type sampleState struct {
 	Worth   float64 `json:"worth"`
 	Steps   []int   `json:"steps"`
 	Trained []bool  `json:"trained"`
+
+	Episode *episodeState `json:"episode,omitempty"` // nil: it is a picture, or a clip
 }
 
-// state is nil where nothing was chosen.
-func (c *choice) state() (*choiceState, []safetensors.Tensor) {
+// state is nil where nothing was chosen. says makes texts of episodes; nil: there are none.
+func (c *choice) state(says model.Speaking) (*choiceState, []safetensors.Tensor, error) {
 	s := &choiceState{Place: c.place, Skips: c.skips, Banned: slices.Clone(c.banned)}
 	learned := false
 	for _, v := range c.known {
@@ -55,22 +58,34 @@ func (c *choice) state() (*choiceState, []safetensors.Tensor) {
 	for n, g := range c.buffer.Kept {
 		one := groupState{Iteration: g.Iteration(), Prompt: g.Samples[0].Key.Prompt}
 		for k, sample := range g.Samples {
-			d := sample.Decisions
-			one.Samples = append(one.Samples, sampleState{sample.Key.Sample, g.Worth[k], d.Step, d.Trained})
-			tensors = append(tensors, wide(keptName(n, k), numbersOf(sample)))
+			kept, its, err := keepSample(keptName(n, k), sample, g.Worth[k], says)
+			if err != nil {
+				return nil, nil, fmt.Errorf("keeping sample %d of prompt %d for later: %w", sample.Key.Sample, one.Prompt, err)
+			}
+			one.Samples, tensors = append(one.Samples, kept), append(tensors, its...)
 		}
 		s.Kept = append(s.Kept, one)
 	}
 	if s.Place == 0 && s.Known == nil && s.Skips == nil && s.Kept == nil && s.Banned == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return s, tensors
+	return s, tensors, nil
+}
+
+// keepSample is a sample's state, and its tensors.
+func keepSample(name string, s trainer.Sample, worth float64, says model.Speaking) (kept sampleState, tensors []safetensors.Tensor, err error) {
+	kept = sampleState{Sample: s.Key.Sample, Worth: worth, Steps: s.Decisions.Step, Trained: s.Decisions.Trained}
+	if s.Item.Episode == nil {
+		return kept, []safetensors.Tensor{wide(name, numbersOf(s))}, nil
+	}
+	kept.Episode, tensors, err = keepEpisode(name, s, says)
+	return kept, tensors, err
 }
 
 func keptName(group, sample int) string { return fmt.Sprintf("kept.%d.%d", group, sample) }
 
 // load is the way back.
-func (c *choice) load(s *choiceState, f *safetensors.File) error {
+func (c *choice) load(s *choiceState, f *safetensors.File, hears model.Speaking) error {
 	c.place, c.skips, c.banned, c.buffer.Kept, c.known = 0, nil, nil, nil, prompts.NewSuccesses(len(c.known))
 	if s == nil {
 		return nil
@@ -90,15 +105,11 @@ func (c *choice) load(s *choiceState, f *safetensors.File) error {
 	for n, g := range s.Kept {
 		var group trainer.Group
 		for k, one := range g.Samples {
-			tensor, err := f.Tensor(keptName(n, k))
-			if err != nil {
-				return err
-			}
-			sample, err := one.sample(tensor)
+			key := trainer.Key{Iteration: g.Iteration, Prompt: g.Prompt, Sample: one.Sample}
+			sample, err := one.restored(keptName(n, k), key, f, hears)
 			if err != nil {
 				return fmt.Errorf("%s: %w", keptName(n, k), err)
 			}
-			sample.Key = trainer.Key{Iteration: g.Iteration, Prompt: g.Prompt, Sample: one.Sample}
 			group.Samples, group.Worth = append(group.Samples, sample), append(group.Worth, one.Worth)
 		}
 		if len(group.Samples) == 0 {
@@ -107,6 +118,20 @@ func (c *choice) load(s *choiceState, f *safetensors.File) error {
 		c.buffer.Kept = append(c.buffer.Kept, group)
 	}
 	return nil
+}
+
+// restored is a sample with its key.
+func (s sampleState) restored(name string, key trainer.Key, f *safetensors.File, hears model.Speaking) (trainer.Sample, error) {
+	if s.Episode != nil {
+		return s.heardAgain(name, key, f, hears)
+	}
+	tensor, err := f.Tensor(name)
+	if err != nil {
+		return trainer.Sample{}, err
+	}
+	out, err := s.sample(tensor)
+	out.Key = key
+	return out, err
 }
 
 // numbersOf are a sample's: its last state, then of every decision the time and the log-probability,

@@ -45,7 +45,7 @@ func TestSpokenRuns(t *testing.T) {
 // and the loss of values falls.
 func testCritic(t *testing.T, model string) {
 	dir := t.TempDir()
-	sets := []string{model, "run.iterations=3", "evaluate.every=0", "evaluate.prompts=''", "advantage.estimator=gae", "loss.kl.weight=0", "loss.value.warmup=1", "loss.value.lr=2e-4", "loss.value.clip_range=50"}
+	sets := []string{model, "run.iterations=3", "evaluate.every=0", "evaluate.prompts=''", "advantage.estimator=gae", "loss.kl.weight=0", "loss.value.warmup=1", "loss.value.lr=2e-4", "loss.value.clip_range=50", "rollout.buffer={}"}
 	whole := filepath.Join(dir, "whole")
 	if r, err := train(t, parseText(t, talking, sets...), whole, false, 2, -1); err != nil || r.Status != ledger.Finished {
 		t.Fatalf("%v, %v", r, err)

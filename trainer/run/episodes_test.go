@@ -6,6 +6,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,21 +106,22 @@ func fewQuestions(t *testing.T) string {
 }
 
 // TestEpisodesResume: a run of a model that speaks, stopped or killed and gone on with by another
-// number of threads, leaves the bytes of one that never was: transcripts too.
+// number of threads, leaves the bytes of one that never was: transcripts too, and what of a buffer is learned again.
 func TestEpisodesResume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
 	}
 	t.Parallel()
 	questions, model, dir := fewQuestions(t), speaker(t), t.TempDir()
+	const buffer = "rollout.buffer={iterations=2, groups=1}"
 	whole := filepath.Join(dir, "whole")
-	if r, err := train(t, parseText(t, talking, questions, model), whole, false, 2, -1); err != nil || r.Status != ledger.Finished {
+	if r, err := train(t, parseText(t, talking, questions, model, buffer), whole, false, 2, -1); err != nil || r.Status != ledger.Finished {
 		t.Fatalf("%v, %v", r, err)
 	}
 	want := contents(t, whole)
 	for stop := 1; stop < 3; stop++ {
 		parts := filepath.Join(dir, fmt.Sprint("parts", stop))
-		if r, err := train(t, parseText(t, talking, questions, model), parts, false, 1, stop); err != nil || r.Status != ledger.Interrupted {
+		if r, err := train(t, parseText(t, talking, questions, model, buffer), parts, false, 1, stop); err != nil || r.Status != ledger.Interrupted {
 			t.Fatalf("%v, %v", r, err)
 		}
 		for _, name := range []string{"ledger.jsonl", "samples.jsonl", ledger.TranscriptsFile} { // as a killed process leaves them
@@ -130,10 +132,15 @@ func TestEpisodesResume(t *testing.T) {
 			f.WriteString("{\"iteration\": 99}\n{\"ite")
 			f.Close()
 		}
-		if r, err := train(t, parseText(t, talking, questions, model), parts, true, 2, -1); err != nil || r.Status != ledger.Finished {
+		if r, err := train(t, parseText(t, talking, questions, model, buffer), parts, true, 2, -1); err != nil || r.Status != ledger.Finished {
 			t.Fatalf("%v, %v", r, err)
 		}
 		same(t, fmt.Sprint("stopped after ", stop), want, contents(t, parts))
+	}
+	if !slices.ContainsFunc(ledgerOf(t, whole), func(l ledger.Line) bool {
+		return l.Choice.Reused > 0 && l.Updates[0].RatioMost == 1 && l.Updates[0].Metrics["ratio_reused"] != 1
+	}) {
+		t.Error("no episode is learned from again by weights that have moved")
 	}
 	var first ledger.Line
 	n := 0

@@ -230,7 +230,7 @@ func TestFleetEpisodes(t *testing.T) {
 		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
 	}
 	t.Parallel()
-	sets := []string{fewQuestions(t), speaker(t), "run.iterations=2", "episode.noisy={ strength = 900, middle = 2, coef = 1 }", "loss.kl.weight=0"}
+	sets := []string{fewQuestions(t), speaker(t), "run.iterations=2", "episode.noisy={ strength = 900, middle = 2, coef = 1 }", "loss.kl.weight=0", "rollout.buffer={}"}
 	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
 	if _, err := trainAs(t, parseText(t, talking, sets...), Options{Dir: alone}); err != nil {
 		t.Fatal(err)

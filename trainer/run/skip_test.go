@@ -41,7 +41,7 @@ func TestSkip(t *testing.T) {
 	var kept *choiceState
 	for i := range 200 {
 		if i == 100 {
-			kept, _ = whole.choice.state()
+			kept, _, _ = whole.choice.state(nil)
 			kept.Skips = copied(kept.Skips)
 		}
 		rolled := iterate(whole, i)
@@ -60,7 +60,7 @@ func TestSkip(t *testing.T) {
 		t.Errorf("visits: %v, want all but prompt 3 alike", visits)
 	}
 	resumed := begun()
-	if err := resumed.choice.load(kept, nil); err != nil {
+	if err := resumed.choice.load(kept, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range later {
