@@ -18,6 +18,7 @@ type Sample struct {
 	Decisions Decisions
 	Item      Item
 	Reused    bool // it was rolled in an earlier iteration, by other weights
+	Control   bool // the others of its group are held against it, and nothing is learned from it
 }
 
 // Item is what came out.

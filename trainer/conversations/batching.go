@@ -115,7 +115,7 @@ func (b *batch) begin() {
 			b.fail(i, err)
 			return
 		}
-		if i == 0 || b.keys[i-1].Prompt != k.Prompt || b.p.noise(b.keys[i-1]) != b.p.noise(k) {
+		if i == 0 || b.keys[i-1].Prompt != k.Prompt || b.p.noise(b.keys[i-1]) != b.p.noise(k) || b.p.control(b.keys[i-1]) != b.p.control(k) {
 			var err error
 			if b.asked, err = b.p.asked(b.decoder, k); err != nil {
 				b.fail(i, fmt.Errorf("prompt %d: %w", k.Prompt, err))

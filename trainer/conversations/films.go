@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -32,8 +33,8 @@ type films struct {
 	frames  []*vision.Image
 }
 
-// shot reads clips; nil where there are none.
-func (k *Speaker) shot(clips []*video.Clip, how experiment.Clips) (*films, error) {
+// shot reads clips; nil where there are none. order, which may be nil, says in which order the frames of a clip come.
+func (k *Speaker) shot(clips []*video.Clip, how experiment.Clips, order func(clip, frames int) []int) (*films, error) {
 	if len(clips) == 0 {
 		return nil, nil
 	}
@@ -47,7 +48,11 @@ func (k *Speaker) shot(clips []*video.Clip, how experiment.Clips) (*films, error
 		return nil, err
 	}
 	for i, c := range clips {
-		if err := f.add(k, c, rule, bounds); err != nil {
+		of := func(frames int) []int { return nil }
+		if order != nil {
+			of = func(frames int) []int { return order(i, frames) }
+		}
+		if err := f.add(k, c, rule, bounds, of); err != nil {
 			return nil, fmt.Errorf("clip %d: %w", i+1, err)
 		}
 	}
@@ -63,7 +68,7 @@ func (k *Speaker) shot(clips []*video.Clip, how experiment.Clips) (*films, error
 	return f, nil
 }
 
-func (f *films) add(k *Speaker, c *video.Clip, rule vlm.Frames, bounds vlm.ClipPixels) error {
+func (f *films) add(k *Speaker, c *video.Clip, rule vlm.Frames, bounds vlm.ClipPixels, order func(frames int) []int) error {
 	rate := c.Rate.FPS()
 	if rate == 0 {
 		return errors.New("its frames a second are not known: name a file that says them (.gif, .y4m, .mp4)")
@@ -81,6 +86,9 @@ func (f *films) add(k *Speaker, c *video.Clip, rule vlm.Frames, bounds vlm.ClipP
 	for _, at := range places {
 		m := &vision.Image{Width: c.Width, Height: c.Height, Pix: c.Frames[at]}
 		read, rasters = append(read, m), append(rasters, m.Raster())
+	}
+	if turned := order(len(read)); turned != nil {
+		read, rasters = trainer.Pick(read, turned), trainer.Pick(rasters, turned)
 	}
 	p, err := k.Processor.Clip(bounds, rasters...)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestClipsRead(t *testing.T) {
 		processor := vlm.NewProcessor()
 		k := &Speaker{Model: &vlm.Model{}, Processor: &processor, Dir: t.TempDir()}
 		k.Model.Family = c.family
-		f, err := k.shot([]*video.Clip{film}, how)
+		f, err := k.shot([]*video.Clip{film}, how, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestClipsRead(t *testing.T) {
 		}
 		how := how
 		how.Least, how.Most = 0, 0
-		if g, err := k.shot([]*video.Clip{film}, how); err != nil || g.patches.Grids[0].Patches() <= f.patches.Grids[0].Patches() {
+		if g, err := k.shot([]*video.Clip{film}, how, nil); err != nil || g.patches.Grids[0].Patches() <= f.patches.Grids[0].Patches() {
 			t.Errorf("%v: the folder's bounds: %v, %v", c.family, g, err)
 		}
 	}

@@ -77,6 +77,9 @@ type Policy struct {
 	Noise func(k trainer.Key) int
 	Clean bool
 
+	// Control says which keys see their clips with shuffled frames (control.go); nil: none do.
+	Control func(k trainer.Key) bool
+
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll
 	learner  *model.Learner
@@ -154,7 +157,7 @@ func (p *Policy) question(k trainer.Key) (*voice, error) {
 	}
 	v := &voice{p: p, noise: p.noise(k), given: q.Pictures, text: q.said(), meta: string(q.Meta)}
 	v.album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
-	if v.films, err = p.Speaker.shot(q.Clips, p.Films); err != nil {
+	if v.films, err = p.Speaker.shot(q.Clips, p.Films, p.frames(k)); err != nil {
 		return nil, err
 	}
 	v.album.Clip = v.films.chosen()
@@ -164,7 +167,7 @@ func (p *Policy) question(k trainer.Key) (*voice, error) {
 
 // play is one episode.
 func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sample, error) {
-	s := trainer.Sample{Key: k}
+	s := trainer.Sample{Key: k, Control: v.films != nil && p.control(k)}
 	state := &tools.State{Album: v.album, Figures: len(v.album.Pictures), Special: v.p.Speaker.Tokens.SpecialTokens()}
 	code := p.program(ctx, k, v)
 	if code != nil {

@@ -86,11 +86,11 @@ func (m *Model) Hear(samples []trainer.Sample, said []model.Said) (err error) {
 	var clips *films
 	for i := range samples {
 		k := samples[i].Key
-		if i == 0 || samples[i-1].Key.Prompt != k.Prompt {
+		if i == 0 || samples[i-1].Key.Prompt != k.Prompt || m.control(samples[i-1].Key) != m.control(k) {
 			if q, err = m.Ask(k.Prompt); err != nil {
 				return fmt.Errorf("prompt %d: %w", k.Prompt, err)
 			}
-			if clips, err = m.Speaker.shot(q.Clips, m.Films); err != nil {
+			if clips, err = m.Speaker.shot(q.Clips, m.Films, m.frames(k)); err != nil {
 				return fmt.Errorf("prompt %d: %w", k.Prompt, err)
 			}
 		}
@@ -101,7 +101,7 @@ func (m *Model) Hear(samples []trainer.Sample, said []model.Said) (err error) {
 		if err != nil {
 			return fmt.Errorf("sample %d of prompt %d: %w", k.Sample, k.Prompt, err)
 		}
-		samples[i].Item.Episode = e
+		samples[i].Item.Episode, samples[i].Control = e, clips != nil && m.control(k)
 	}
 	return nil
 }

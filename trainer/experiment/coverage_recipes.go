@@ -17,7 +17,7 @@ func recipeCoverage() []Covered {
 		{System: "Skywork R1V2", Paper: "2025", Keys: []string{"rollout.buffer.iterations = 4"}, Note: "its selective sample buffer, of whole groups; MPO is there (above)"},
 		{System: "R1-VL (StepGRPO)", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, `reward.0.rule = "key_steps"`}, Note: "its sum: rule final_answer + 0.1 key_steps + format's rule steps"},
 		{System: "VRAG-RL", Paper: "2025", Keys: []string{`episode.protocol = "vrag"`, `episode.tool = [{ name = "search", url = "http://localhost:8002" }]`}, Note: "rules anls and ndcg, judge.form vrag; examples/environments has its search"},
-		{System: "Video-R1", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, "episode.clips.fps = 2"}, Note: "clips as meta.clip; without T-GRPO's shuffled control"},
+		{System: "Video-R1", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, "episode.clips.fps = 2", "rollout.group = 12", "episode.shuffled.share = 0.34"}, Note: "clips as meta.clip; its bonus for answers of 320 to 512 tokens is not there"},
 		{System: "InternVL3.5", Paper: "2025", Why: "the model cannot be read; its GSPO and MPO are there (above)"},
 		{System: "GLM-4.5V", Paper: "2025", Why: "the model cannot be read; its curriculum is rollout.curriculum"},
 		{System: "HunyuanOCR", Paper: "2025", Why: "the model cannot be read; its rules anls and cer are there"},

@@ -63,7 +63,7 @@ func tokenCoverage() []Covered {
 		{System: "CHORD", Paper: "Zhang et al., 2025", Preset: "dapo", Keys: []string{"loss.imitate.weight = 0.9", "loss.imitate.least = 0.05", "loss.imitate.decay = 200", `rollout.lessons = "conversations.jsonl"`}, Note: `without φ: loss.imitate.tokens = "all"; a preset cannot name whose answers are imitated`},
 		{System: "UFT, SRFT", Paper: "SFT and RL in one loss", Why: "their weights of the written part follow the policy's entropy, or its hints shrink with the run: loss.imitate has CHORD's alone"},
 		{System: "PAPO", Paper: "Wang et al., 2025", Preset: "papo", Note: "its form on DAPO: preset dapo with the same perception"},
-		{System: "T-GRPO", Paper: "Video-R1", Why: "no part of a group sees its clip with shuffled frames"},
+		{System: "T-GRPO", Paper: "Video-R1", Keys: []string{"rollout.group = 12", "episode.shuffled.share = 0.34"}, Note: "its eight and the four that see shuffled frames are one group here; clips as meta.clip"},
 		{System: "G2RPO-A", Paper: "guided GRPO", Why: "no prompt is given the beginning of its solution"},
 		{System: "TreePO, Tree-GRPO", Paper: "trees of answers", Why: "episodes do not branch: what an episode has read and drawn so far cannot be copied to begin another; their credit for turns is near to GiGPO's"},
 		{System: "GiGPO", Paper: "Feng et al., 2025", Preset: "gigpo", Note: "states are the same or not: similar texts are not clustered; over deviations: advantage.estimator = \"group\", advantage.turns.scale = \"group\""},

@@ -29,6 +29,9 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 			doc.Report("episode.noisy.share", fmt.Sprintf("of a group of %d, %d see distorted pictures: some must, and some must not", e.Rollout.Group, seen), "0.5 of a group of 12 is published")
 		}
 	}
+	if doc.Clean("rollout") {
+		e.checkShuffled(doc.Report)
+	}
 	switch r := under("episode.exec", doc.Report); {
 	case p.Exec != nil && !p.writesCode():
 		doc.Report("episode.exec", fmt.Sprintf("no tool of %s is a program", p.Protocol), `leave it out, or write protocol = "pyvision"`)

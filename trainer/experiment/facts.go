@@ -94,6 +94,10 @@ func (e *Experiment) stageFacts() []Fact {
 		all = append(all, Fact{"noise", fmt.Sprintf("%d of a group of %d see distorted pictures, step %d of 1000 annealed by %s; ratios are from log-probabilities %s", n.Of(e.Rollout.Group), e.Rollout.Group, n.Strength, n.Schedule,
 			map[string]string{"clean": "on the clean ones", "rolled": "as they were drawn, so that the first is not 1"}[n.Old])})
 	}
+	if e.Episode != nil && e.Episode.Shuffled != nil {
+		s := e.Episode.Shuffled
+		all = append(all, Fact{"control", fmt.Sprintf("%d of a group of %d see a clip with shuffled frames, and teach nothing; where the others' mean %s is at least %v times theirs, a score above %v earns %v more", s.Of(e.Rollout.Group), e.Rollout.Group, e.ComparedBy(), s.Least, s.Right, s.Bonus)})
+	}
 	if e.Episode != nil && e.Advantage.Estimator == "remax" {
 		all = append(all, Fact{"baseline", "the likeliest answer to each prompt, which is played beside its group"})
 	}

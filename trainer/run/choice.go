@@ -112,6 +112,9 @@ func (t *training) skipped(p int) bool {
 func (t *training) chooses() trainer.Choice {
 	r, a := t.now.turn.Rollout, t.now.turn.Advantage
 	var c trainer.Choice
+	if e := t.now.turn.Episode; e != nil && e.Shuffled != nil {
+		c.Keep = learnable
+	}
 	if a.Filter != nil || r.Resample != nil {
 		c.Keep = t.keeps
 	}
@@ -155,7 +158,7 @@ func (t *training) signal(samples []trainer.Sample, scores []float64) [][]int {
 	if t.now.turn.Advantage.Filter != nil {
 		f = *t.now.turn.Advantage.Filter
 	}
-	kept := f.Kept(trainer.GroupNumbers(samples), scores, nil)
+	kept := f.Kept(trainer.GroupNumbers(samples), members(samples, scores), nil)
 	return slices.DeleteFunc(trainer.Groups(samples), func(g []int) bool { _, ok := slices.BinarySearch(kept, g[0]); return !ok })
 }
 
@@ -169,7 +172,7 @@ func (t *training) keeps(samples []trainer.Sample, scores []float64) []bool {
 	}
 	for _, g := range all {
 		for _, i := range g {
-			kept[i] = true
+			kept[i] = !samples[i].Control
 		}
 	}
 	return kept

@@ -63,6 +63,9 @@ func (t *training) scoresOf(samples []trainer.Sample, a *asking) (*scores, []rew
 		return nil, nil, err
 	}
 	t.model.Shape(samples, s.total)
+	if e := t.now.turn.Experiment; e.Episode != nil && e.Episode.Shuffled != nil {
+		t.now.controls.reward(*e.Episode.Shuffled, samples, s.numbers(e.ComparedBy()), s.total)
+	}
 	return s, items, nil
 }
 

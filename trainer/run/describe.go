@@ -4,7 +4,6 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
@@ -14,18 +13,18 @@ import (
 // looks like before the mean shows it.
 
 // describe fills in what a line says of its samples.
-func (t *training) describe(l *ledger.Line, r *trainer.Report, groups [][]int) {
+func (t *training) describe(l *ledger.Line, scores []float64, groups [][]int) {
 	l.BestOf = map[string]float64{}
 	for _, k := range experiment.BestOfs(t.now.turn.Rollout.Group) {
-		if v := advantage.ExpectedBest(byGroup(groups, r.Scores), k); !math.IsNaN(v) {
+		if v := advantage.ExpectedBest(byGroup(groups, scores), k); !math.IsNaN(v) {
 			l.BestOf[strconv.Itoa(k)] = v
 		}
 	}
 	if t.state.Bins == nil {
-		t.state.Bins = ledger.BinsOf(r.Scores)
+		t.state.Bins = ledger.BinsOf(scores)
 	}
 	if t.state.Bins != nil && l.Total.Missing < l.Samples {
-		l.Histogram = t.state.Bins.Count(r.Scores)
+		l.Histogram = t.state.Bins.Count(scores)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // line is what the ledger says of an iteration.
 func (t *training) line(i int, r *trainer.Report) *ledger.Line {
 	l := &ledger.Line{Iteration: i + 1, Attempt: t.state.Attempt, Stage: t.now.turn.Stage, Window: t.now.turn.Trained, Passed: r.Passed, Samples: len(r.Samples),
-		Total: ledger.SpreadOf(t.totals(r)), Rewards: map[string]ledger.Spread{}}
+		Total: ledger.SpreadOf(t.totals(r.Samples, r.Scores)), Rewards: map[string]ledger.Spread{}}
 	all := trainer.Groups(r.Samples)
 	for _, g := range all {
 		l.Prompts = append(l.Prompts, r.Samples[g[0]].Key.Prompt)
@@ -24,10 +24,12 @@ func (t *training) line(i int, r *trainer.Report) *ledger.Line {
 		for _, j := range t.panel {
 			l.Rewards[j.name] = ledger.SpreadOf(t.now.scored.numbers(j.name))
 		}
-		l.Dead, l.Spread = ledger.Within(all, r.Scores)
-		t.describe(l, r, all)
+		scores := members(r.Samples, r.Scores)
+		l.Dead, l.Spread = ledger.Within(all, scores)
+		t.describe(l, scores, all)
 	}
 	t.model.Describe(l, r)
+	t.now.controls.line(l)
 	t.account(l, r)
 	l.Check = t.now.check
 	l.Passes = t.model.Passes()

@@ -80,6 +80,7 @@ type iteration struct {
 	last     string        // why it is to be the last; "": it is not
 	unscored string        // why too few samples have a score; "": enough have
 	scored   *scores       // what rewards said in it
+	controls controlled    // those of its groups
 	twice    *float64      // the deviation of a total, where they were asked again; nil: not
 	asking   *asking       // what rewards outside were asked while it was rolled; nil: nothing
 	rolled   rolled        // how far its roll is

@@ -1,0 +1,63 @@
+package run
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+)
+
+// TestControl: the published rule by hand (open_r1/trainer/grpo_trainer.py: acc_mean >= 0.8 * shuffled_acc_mean, scores
+// above 0.1 earn 0.3). Totals are the scores and a reward of form of 1, which the rule does not look at.
+func TestControl(t *testing.T) {
+	var s experiment.Shuffled
+	s.SetDefaults()
+	missing := math.NaN()
+	for name, c := range map[string]struct {
+		members, controls, bonus []float64
+		groups, ahead            int
+	}{
+		"ahead":           {[]float64{1, 0, 1, 0}, []float64{0, 0}, []float64{0.3, 0, 0.3, 0}, 1, 1},
+		"as good":         {[]float64{1, 0, 0, 0}, []float64{0, 0.25}, []float64{0.3, 0, 0, 0}, 1, 1},
+		"on the bound":    {[]float64{0.8, 0.8}, []float64{1, 1}, []float64{0.3, 0.3}, 1, 1},
+		"behind":          {[]float64{1, 0, 0, 0}, []float64{1, 0}, []float64{0, 0, 0, 0}, 1, 0},
+		"none right":      {[]float64{0, 0.1}, []float64{0, 0}, []float64{0, 0}, 1, 1},
+		"no control":      {[]float64{1, 0}, nil, []float64{0, 0}, 0, 0},
+		"missing":         {[]float64{1, missing}, []float64{missing, 1}, []float64{0.3, 0}, 1, 1},
+		"control missing": {[]float64{1, 0}, []float64{missing}, []float64{0, 0}, 1, 0},
+	} {
+		var samples []trainer.Sample
+		var totals []float64
+		scores := slices.Concat(c.members, c.controls)
+		for i, v := range scores {
+			samples = append(samples, trainer.Sample{Key: trainer.Key{Prompt: 3, Sample: i}, Control: i >= len(c.members)})
+			totals = append(totals, v+1)
+		}
+		var all controlled
+		all.reward(s, samples, scores, totals)
+		for i, v := range totals {
+			want := scores[i] + 1
+			if i < len(c.bonus) {
+				want += c.bonus[i]
+			}
+			if v != want && (v == v || want == want) {
+				t.Errorf("%s: sample %d has %v, not %v", name, i, v, want)
+			}
+		}
+		if all.groups != c.groups || all.ahead != c.ahead {
+			t.Errorf("%s: %d of %d groups are ahead", name, all.ahead, all.groups)
+		}
+		for i, keep := range learnable(samples, totals) {
+			if keep != (i < len(c.members)) {
+				t.Errorf("%s: sample %d is learned from: %v", name, i, keep)
+			}
+		}
+		l := ledger.Line{Episodes: map[string]float64{}}
+		if all.line(&l); (l.Episodes["ahead"] == 1) != (c.ahead == 1) {
+			t.Errorf("%s: the ledger says %v", name, l.Episodes)
+		}
+	}
+}
