@@ -1,13 +1,19 @@
 package run
 
 import (
+	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
 // TestControl: the published rule by hand (open_r1/trainer/grpo_trainer.py: acc_mean >= 0.8 * shuffled_acc_mean, scores
@@ -59,5 +65,38 @@ func TestControl(t *testing.T) {
 		if all.line(&l); (l.Episodes["ahead"] == 1) != (c.ahead == 1) {
 			t.Errorf("%s: the ledger says %v", name, l.Episodes)
 		}
+	}
+}
+
+// testShuffled: a run whose groups have controls scores them, tells of them in the ledger, and neither compares nor learns
+// from them; where a prompt has no clip, all of its group are learned from.
+func testShuffled(t *testing.T, model string) {
+	dir := t.TempDir()
+	if err := video.WriteFile(filepath.Join(dir, "clip.gif"), moving.All()[3].Draw(moving.Place{Half: 5})); err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "asked.jsonl")
+	if err := os.WriteFile(list, []byte(`{"prompt": "Where does it go?", "meta": {"clip": "clip.gif", "answer": "7"}}
+{"prompt": "Which digit is on the red card?", "meta": {"picture": "embed:cards/20000", "answer": "7", "target": [0, 0, 90, 90]}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run := filepath.Join(dir, "run")
+	if r, err := train(t, parseText(t, talking, model, "run.iterations=1", "rollout.prompts="+list, "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1", "advantage.all_dead=train",
+		"loss.kl.weight=0", "episode.clips={fps=0, count=4, most_pixels=3136}", "episode.shuffled={share=0.5}"), run, false, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	l := ledgerOf(t, run)[0]
+	if _, ok := l.Episodes["shuffled"]; !ok || l.Samples != 8 || l.Total.Missing != 0 || len(l.Updates) != 1 || l.Updates[0].RatioMost != 1 {
+		t.Errorf("the ledger says %+v", l)
+	}
+	if err := folder.ReadLines(filepath.Join(run, "samples.jsonl"), func(text []byte) error {
+		var s ledger.SampleLine
+		err := json.Unmarshal(text, &s)
+		if control := s.Prompt == 0 && s.Sample >= 2; (s.Advantage == nil) != control || s.Total == nil {
+			t.Errorf("sample %d of prompt %d: total %v, advantage %v", s.Sample, s.Prompt, s.Total, s.Advantage)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
