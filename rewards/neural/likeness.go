@@ -14,7 +14,9 @@ import (
 //	likeness      <u, v> of a picture and a reference
 //	consistency   of a clip, VBench's subject_consistency: over frames t = 2.. the mean of
 //	              (max(0, <u_t, u_t-1>) + max(0, <u_t, u_1>)) / 2
+//	              and, by a CLIP's picture tower, its background_consistency
 //
+// VBench resizes frames without smoothing, here they are resized as each network's pictures are.
 // A clip that does not move is perfectly consistent: combine it with motion.
 // Invariants (tests): equal frames give 1; gradients agree with differences. Held to
 // neural.dino.

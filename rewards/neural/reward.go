@@ -139,7 +139,7 @@ func (l Likeness) PixelGradient(ctx context.Context, items []rewards.Item, pictu
 	return l.Gradient(ctx, pictures, references)
 }
 
-// Subject is the consistency of a clip's subject, as a reward.
+// Subject is the consistency of a clip's subject, by a DINO, or of its background, by a CLIP, as a reward.
 type Subject struct {
 	Likeness
 	Every int // so many frames one is looked at; 0: 1

@@ -22,7 +22,7 @@ import (
 
 // A Network is such a reward.
 type Network struct {
-	Reward    string // "clip", "pickscore", "hpsv2", "imagereward", "aesthetic", "dino", "likeness" or "direction"
+	Reward    string // "clip", "pickscore", "hpsv2", "imagereward", "aesthetic", "dino", "backdrop", "likeness" or "direction"
 	Path      string // the folder
 	Scaling   string // one of neural.Scalings; "": as the reward's own project publishes it
 	Tokenizer string // a folder that has one; "": Path
@@ -43,6 +43,7 @@ func (n Network) kind() (networkKind, error) {
 		"hpsv2":       {"cosine", openMatch(vision.HPSv2)},
 		"aesthetic":   {"", openAesthetic},
 		"dino":        {"", openSubject},
+		"backdrop":    {"", openBackdrop},
 		"likeness":    {"", openLikeness},
 		"direction":   {"", openDirection},
 		"imagereward": {"", openPreference},
@@ -124,6 +125,15 @@ func openPreference(n Network, d *features.Device) (rewards.Judge, func(), error
 
 func openSubject(n Network, d *features.Device) (rewards.Judge, func(), error) {
 	t, err := dino.Open(n.Path, dino.Options{Device: d, Batch: n.Batch})
+	if err != nil {
+		return nil, nil, err
+	}
+	return neural.Subject{Likeness: neural.Likeness{Pictures: t}, Every: n.Every}, t.Close, nil
+}
+
+// openBackdrop compares frames by a CLIP's picture tower, as openSubject does by a DINO.
+func openBackdrop(n Network, d *features.Device) (rewards.Judge, func(), error) {
+	t, err := towers.Open(n.Path, towers.Options{Device: d, Batch: n.Batch, NoTexts: true})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -53,6 +53,7 @@ func TestNetworks(t *testing.T) {
 		{Network{Reward: "hpsv2", Path: "hpsv2"}, rewards.Item{Prompt: prompt, Image: open("hpsv2/image_0.png")}, 0.6327244},
 		{Network{Reward: "aesthetic", Path: "aesthetic"}, rewards.Item{Image: open("aesthetic/image_0.png")}, 4.9329495},
 		{Network{Reward: "dino", Path: "dino_vit"}, rewards.Item{Clip: clip}, 0.683557},
+		{Network{Reward: "backdrop", Path: "clip_laion"}, rewards.Item{Clip: clip}, 0.922837}, // VBench's loop over transformers' CLIPModel
 	} {
 		c.Path = recordedRewards + c.Path
 		judge, done, err := c.Open(d)
@@ -90,7 +91,7 @@ func TestNetworkMistakes(t *testing.T) {
 		Network
 		says string
 	}{
-		{Network{Reward: "pickscor", Path: "x"}, "there are aesthetic, clip, dino, direction, hpsv2, imagereward, likeness, pickscore"},
+		{Network{Reward: "pickscor", Path: "x"}, "there are aesthetic, backdrop, clip, dino, direction, hpsv2, imagereward, likeness, pickscore"},
 		{Network{Reward: "layout", Path: "x"}, "is no reward that a folder's network computes"},
 		{Network{Reward: "clip"}, "path is missing"},
 		{Network{Reward: "clip", Path: "nowhere"}, "neither config.json"},

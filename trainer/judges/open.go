@@ -129,6 +129,7 @@ var openers = map[string]func(r experiment.Reward, b Bench) (Opened, error){
 	"aesthetic":   network,
 	"clip":        network,
 	"dino":        network,
+	"backdrop":    network,
 	"hpsv2":       network,
 	"pickscore":   network,
 	"imagereward": network,

@@ -23,6 +23,7 @@ data.clips = 16
 vae = { steps = 2, batch = 2, patch = 2, base = 4, times = [1, 1], halves = [true], latent = 4 }
 model = { text_width = 32, text_layers = 1, layers = 1, heads = 1, frames = 3 }
 flow = { steps = 3, batch = 2, micro = 1, save_every = 1 }
+then = [{ steps = 2 }]
 judge = { prompts = 1, steps = 2, every = 100 }
 `
 
@@ -78,7 +79,7 @@ func TestMover(t *testing.T) {
 // TestLinear: through the autoencoder that is computed, drawn clips show what their captions name and go where they say;
 // its latents have mean 0 and deviation 1, and what diffusers would need is all there.
 func TestLinear(t *testing.T) {
-	sets := []string{`vae={linear=true, patch=4, base=14, times=[1], halves=[], latent=12}`, "judge.prompts=8", "data.clips=32"}
+	sets := []string{`vae={linear=true, patch=4, base=14, times=[1], halves=[], latent=12}`, "judge.prompts=8", "data.clips=32", "model.frames=1"}
 	r, err := Parse("small.toml", []byte(smallMover), sets)
 	if err != nil {
 		t.Fatal(err)
