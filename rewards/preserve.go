@@ -40,7 +40,7 @@ func (p Preserve) Score(_ context.Context, item Item) (Score, error) {
 		return Score{}, ErrNoSource
 	}
 	before, m := item.Sources[0], item.Image
-	out, err := changes(item.Meta, float64(m.Width)/float64(before.Width), float64(m.Height)/float64(before.Height))
+	out, err := Changes(item.Meta, float64(m.Width)/float64(before.Width), float64(m.Height)/float64(before.Height))
 	if err != nil {
 		return Score{}, err
 	}
@@ -65,8 +65,9 @@ func (p Preserve) Score(_ context.Context, item Item) (Score, error) {
 	return Score{Value: max(0, value), Parts: map[string]float64{"share": float64(n) / float64(m.Width*m.Height)}}, nil
 }
 
-// changes are the places of a sample that may change, nil for none.
-func changes(meta Meta, across, down float64) (func(x, y int) bool, error) {
+// Changes are the places of a sample that may change by meta.changes, nil for none; a sample has across and down times
+// the pixels of the picture before.
+func Changes(meta Meta, across, down float64) (func(x, y int) bool, error) {
 	if _, ok := meta["changes"]; !ok {
 		return nil, nil
 	}

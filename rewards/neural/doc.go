@@ -5,6 +5,7 @@
 //	scalings.go    what published projects make of that cosine, by name
 //	aesthetic.go   a linear head on a picture's vector
 //	likeness.go    DINO: how alike two pictures are, how constant a clip's subject
+//	patches.go     how alike they are patch by patch, in LPIPS's form; identity.go: a part of them
 //	colors.go      GenEval's classifier of an object's colour
 //	reward.go      all of them as package rewards asks for rewards
 //

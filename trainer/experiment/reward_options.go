@@ -30,6 +30,7 @@ type RewardOptions struct {
 	Rules map[string]string `toml:"rules" of:"accuracy,length,tools" doc:"a rule by the prompt's meta.domain (of verl's rows, their data_source), in place of rule, which the others go by where it is written: { chart = \"relaxed\", math = \"boxed\" }"`
 
 	JPEG       *rewards.JPEGOptions     `toml:"jpeg" of:"jpeg" doc:"of reward jpeg: whether large or small files are good"`
+	Likeness   *rewards.LikenessOptions `toml:"likeness" of:"likeness" doc:"of reward likeness: what of a picture is compared with what it was made of"`
 	Preserve   *rewards.PreserveOptions `toml:"preserve" of:"preserve" doc:"of reward preserve: how a picture is compared with what it was made of"`
 	GenEval    *rewards.GenEvalRules    `toml:"geneval" of:"geneval" doc:"of reward geneval: which boxes count, and what the reward is"`
 	Detector   *rewards.DetectorOptions `toml:"detector" of:"layout,geneval" doc:"of layout and geneval: how the detector at url writes boxes"`

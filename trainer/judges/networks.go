@@ -26,6 +26,7 @@ type Network struct {
 	Path      string // the folder
 	Scaling   string // one of neural.Scalings; "": as the reward's own project publishes it
 	Tokenizer string // a folder that has one; "": Path
+	Of        string // of likeness: rewards.LikenessOptions; "": the whole picture
 	Every     int    // of a clip, so many frames one is judged; 0: 1
 	Batch     int    // pictures at once; 0: 8
 }
@@ -141,9 +142,15 @@ func openBackdrop(n Network, d *features.Device) (rewards.Judge, func(), error) 
 }
 
 func openLikeness(n Network, d *features.Device) (rewards.Judge, func(), error) {
-	t, err := dino.Open(n.Path, dino.Options{Device: d, Batch: n.Batch})
+	t, err := dino.Open(n.Path, dino.Options{Device: d, Batch: n.Batch, Patches: n.Of == "patches"})
 	if err != nil {
 		return nil, nil, err
+	}
+	switch n.Of {
+	case "patches":
+		return neural.Patches{Pictures: t, Grid: t.Grid}, t.Close, nil
+	case "subject":
+		return neural.Identity{Pictures: t}, t.Close, nil
 	}
 	return neural.Likeness{Pictures: t, Reference: firstSource}, t.Close, nil
 }

@@ -2,6 +2,7 @@ package judges
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"os"
 	"strings"
@@ -42,6 +43,13 @@ func TestNetworks(t *testing.T) {
 	}
 	first := open("dino_vit/image_0.png")
 	clip := &video.Clip{Width: first.Width, Height: first.Height, Frames: frames}
+	edited := func(meta string) rewards.Item {
+		item := rewards.Item{Image: open("dinov2/image_1.png"), Sources: []*vision.Image{open("dinov2/image_0.png")}}
+		if err := json.Unmarshal([]byte(meta), &item.Meta); err != nil {
+			t.Fatal(err)
+		}
+		return item
+	}
 	for _, c := range []struct {
 		Network
 		item rewards.Item
@@ -54,6 +62,11 @@ func TestNetworks(t *testing.T) {
 		{Network{Reward: "aesthetic", Path: "aesthetic"}, rewards.Item{Image: open("aesthetic/image_0.png")}, 4.9329495},
 		{Network{Reward: "dino", Path: "dino_vit"}, rewards.Item{Clip: clip}, 0.683557},
 		{Network{Reward: "backdrop", Path: "clip_laion"}, rewards.Item{Clip: clip}, 0.922837}, // VBench's loop over transformers' CLIPModel
+		// By transformers 5.23's Dinov2Model: last_hidden_state of both pictures, squeezed to 32 x 32 by Pillow (bilinear).
+		{Network{Reward: "likeness", Path: "dinov2"}, edited(`{}`), 0.9856145},
+		{Network{Reward: "likeness", Path: "dinov2", Of: "patches"}, edited(`{}`), 0.8198623},
+		{Network{Reward: "likeness", Path: "dinov2", Of: "patches"}, edited(`{"changes": [[0, 0, 18, 40]]}`), 0.8203611},
+		{Network{Reward: "likeness", Path: "dinov2", Of: "subject"}, edited(`{"subject": [4, 8, 28, 36]}`), 0.9770976},
 	} {
 		c.Path = recordedRewards + c.Path
 		judge, done, err := c.Open(d)

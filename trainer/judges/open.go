@@ -186,7 +186,7 @@ func openHeading(r experiment.Reward, _ Bench) (Opened, error) {
 
 // network opens the folder of a reward that a network computes; networks.go says how.
 func network(r experiment.Reward, b Bench) (Opened, error) {
-	n := Network{Reward: r.Name, Path: r.Path, Scaling: r.Scaling}
+	n := Network{Reward: r.Name, Path: r.Path, Scaling: r.Scaling, Of: experiment.Filled(r.Likeness).Of}
 	if n.Path == "" && (n.Reward == "clip" || n.Reward == "aesthetic") {
 		n.Path = embedded
 	}

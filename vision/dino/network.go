@@ -98,6 +98,23 @@ func (s *swiglu) Apply(tp *autograd.Tape, x *autograd.Value, o autograd.With) *a
 
 // Forward is pictures' class tokens after the last norm, [B, Width].
 func (n *Network) Forward(tp *autograd.Tape, pictures *autograd.Value) *autograd.Value {
+	x := n.states(tp, pictures)
+	at := make([]int32, x.Dim(0))
+	for i := range at {
+		at[i] = int32(i * x.Dim(1))
+	}
+	return n.last.Apply(tp, tp.Gather(x, at))
+}
+
+// Patches are all tokens but the class's after the last norm, a picture's in a row: [B, patches · Width].
+func (n *Network) Patches(tp *autograd.Tape, pictures *autograd.Value) *autograd.Value {
+	x := n.last.Apply(tp, n.states(tp, pictures))
+	patches := tp.Split(x, 1, 1, x.Dim(1)-1)[1]
+	return tp.Reshape(patches, x.Dim(0), patches.Dim(1)*n.Width)
+}
+
+// states are all tokens before the last norm, [B, 1 + patches, Width].
+func (n *Network) states(tp *autograd.Tape, pictures *autograd.Value) *autograd.Value {
 	b := pictures.Dim(0)
 	grid := n.patch.Apply(tp, pictures, nil)
 	patches := tp.Reshape(grid, b, grid.Dim(1)*grid.Dim(2), n.Width)
@@ -106,11 +123,7 @@ func (n *Network) Forward(tp *autograd.Tape, pictures *autograd.Value) *autograd
 	for _, l := range n.layers {
 		x = l.forward(tp, x)
 	}
-	at := make([]int32, b)
-	for i := range at {
-		at[i] = int32(i * x.Dim(1))
-	}
-	return n.last.Apply(tp, tp.Gather(x, at))
+	return x
 }
 
 func (l *layer) forward(tp *autograd.Tape, x *autograd.Value) *autograd.Value {

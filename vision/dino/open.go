@@ -3,7 +3,6 @@ package dino
 import (
 	"fmt"
 
-	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -17,11 +16,14 @@ type Options struct {
 	// Prepare is the pipeline for pictures of bytes, by the size that positions were learnt
 	// for; nil: as the folder says, or squeezed into that size.
 	Prepare func(size int) vision.Preprocess
+	// Patches: a picture's vector is those of all its patches, in a row. Pictures are squeezed, so that no part is cut off.
+	Patches bool
 }
 
 // Tower is a folder's network in memory. It may be asked from any goroutine.
 type Tower struct {
 	features.Tower
+	Grid   int // patches a side
 	params *nn.Params
 }
 
@@ -44,6 +46,9 @@ func Open(dir string, o Options) (*Tower, error) {
 	if side > features.MostSide || side/c.Patch > mostGrid {
 		return nil, fmt.Errorf("%s: pictures of %d x %d in patches of %d; at most %d x %d and %d patches a side are read", dir, side, side, c.Patch, features.MostSide, features.MostSide, mostGrid)
 	}
+	if o.Patches {
+		t.Prepare.Fit = vision.Stretch
+	}
 	t.Soft = t.Prepare
 	t.Soft.Centring = vision.HalfToEven
 	set, err := safetensors.OpenFolder(dir)
@@ -56,7 +61,10 @@ func Open(dir string, o Options) (*Tower, error) {
 	if t.params, err = o.Device.Load(set, func(p *nn.Params) { n = New(p, c, side) }); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	t.Forward = func(tp *autograd.Tape, x *autograd.Value) *autograd.Value { return n.Forward(tp, x) }
+	t.Forward, t.Grid = n.Forward, side/c.Patch
+	if o.Patches {
+		t.Forward, t.Width = n.Patches, t.Grid*t.Grid*c.Width
+	}
 	return t, nil
 }
 
