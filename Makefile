@@ -49,11 +49,13 @@ fuzz: ## every fuzz target for FUZZTIME
 fuzz-calls: ## a million broken calls of tools and a million conversations, the same ones every time
 	DARKROOM_MUTANTS=1000000 go test -count=1 -v -timeout 60m -run TestMutant ./vision/tools
 
-fleet: ## 100 kills of trainers and workers; all fleets and objectives; the scheduler to 1,000 workers, as a table
+fleet: ## 100 kills; all fleets and objectives; broken networks; scaling; the scheduler to 1,000 workers, as a table
 	DARKROOM_FLEET_KILLS=100 go test -count=1 -v -timeout 60m -run TestFleetKilled ./cmd/darkroom
 	DARKROOM_FLEET=all go test -count=1 -v -timeout 60m -run 'TestFleet$$$$|TestLag$$$$' ./trainer/run
 	DARKROOM_FLEET=table go test -count=1 -v -timeout 60m -run TestVirtual ./trainer/fleet
 	DARKROOM_FLEET=rates go test -count=1 -v -run TestRates ./trainer/fleet/natsio
+	DARKROOM_FLEET=scale go test -count=1 -v -timeout 30m -run 'TestStrongScaling|TestSlowJudge' ./trainer/run
+	DARKROOM_FLEET=network go test -count=1 -v -timeout 60m -run 'TestFleetStreams|TestFleetSlowWire|TestFleetPartition' ./cmd/darkroom
 	DARKROOM_FLEET=cluster go test -count=1 -v -run TestCluster ./trainer/fleet/natsio
 
 # SCHEMAS are kubeconform's, where those of custom resources are elsewhere.

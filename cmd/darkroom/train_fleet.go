@@ -97,7 +97,7 @@ func (a *aFleet) into(be backend, o run.Options) run.Options {
 }
 
 // open lets workers in.
-func (a *aFleet) open() (rolls, scores *fleet.Fleet, err error) {
+func (a *aFleet) open() (by run.Helpers, err error) {
 	if a.workers != "" {
 		a.broker, err = natsio.Attach(natsio.Remote{URLs: a.workers, Credentials: a.creds, Authority: a.ca, Dir: a.dir, Run: a.run, Blobs: a.blobs})
 	} else {
@@ -105,11 +105,11 @@ func (a *aFleet) open() (rolls, scores *fleet.Fleet, err error) {
 			Say: func(format string, args ...any) { go a.fleet.Tell(format, args...) }}) // of a fleet that is at something
 	}
 	if err != nil {
-		return nil, nil, err
+		return by, err
 	}
 	var salt fleet.Hash
 	if _, err := rand.Read(salt[:]); err != nil {
-		return nil, nil, err
+		return by, err
 	}
 	switch {
 	case a.workers != "" && a.creds != "":
@@ -120,15 +120,17 @@ func (a *aFleet) open() (rolls, scores *fleet.Fleet, err error) {
 		a.say("workers join with: darkroom worker --join %s  (port %s)", a.broker.Join, a.broker.Port())
 	}
 	a.fleet = fleet.New(fleet.Options{Hub: a.broker.Hub, Rules: fleet.Usual(), Local: !a.leave, Audit: a.audit, Salt: salt, Say: a.say})
-	scores = fleet.New(fleet.Options{Hub: a.broker.Hub.Scores(), Rules: fleet.Patient(), Say: a.fleet.Tell})
+	by = run.Helpers{Rolls: a.fleet,
+		Scores:   fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Scorers), Rules: fleet.Patient(), Say: a.fleet.Tell}),
+		Networks: fleet.New(fleet.Options{Hub: a.broker.Hub.As(fleet.Judges), Rules: fleet.Patient(), Audit: a.audit, Salt: salt, Say: a.fleet.Tell})}
 	if a.metrics != "" {
-		err = a.serve(scores)
+		err = a.serve(by)
 	}
-	return a.fleet, scores, err
+	return by, err
 }
 
 // serve says the fleets' numbers to Prometheus.
-func (a *aFleet) serve(scores *fleet.Fleet) error {
+func (a *aFleet) serve(by run.Helpers) error {
 	at, err := net.Listen("tcp", a.metrics)
 	if err != nil {
 		return fmt.Errorf("--metrics: %w", err)
@@ -136,7 +138,7 @@ func (a *aFleet) serve(scores *fleet.Fleet) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_ = fleet.WriteMetrics(w, []string{"roll", "score"}, []*fleet.Fleet{a.fleet, scores}) // who asks has gone
+		_ = fleet.WriteMetrics(w, []string{"roll", "score", "judge"}, []*fleet.Fleet{by.Rolls, by.Scores, by.Networks}) // who asks has gone
 	})
 	a.numbers = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	a.say("numbers of the workers: http://%s/metrics", at.Addr())

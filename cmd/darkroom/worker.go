@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 	"github.com/darkroom-rl/darkroom/trainer/fleet/natsio"
@@ -37,7 +38,9 @@ the same files, and pictures that prompts name under the same paths; experiment,
 come from the trainer.
 
 --roles score asks the run's rewards that wait for a server or a program, a group of samples at a
-time, and needs no model: their keys and programs must be here. --roles roll,score does both.
+time, and needs no model: their keys and programs must be here. --roles judge computes the rewards
+that are networks: their folders must be here under the names that the experiment has. One worker
+may have several roles: --roles roll,score,judge.
 
 A worker may come, leave and be killed at any moment: what it was at is done again, and the run
 has the same bytes. It ends when the run is over, or by Ctrl-C.`,
@@ -51,7 +54,7 @@ has the same bytes. It ends when the run is over, or by Ctrl-C.`,
 	cmd.Flags().StringVar(&o.blobs, "blobs", "", "where the `FOLDER` that 'train --blobs' names is on this machine (default: under the same name); peer:PORT where that is peer, and others may have what is here at a port of your choice")
 	cmd.Flags().StringVar(&o.creds, "creds", "", "the `FILE` of credentials for the server that 'train --workers' names")
 	cmd.Flags().StringVar(&o.name, "name", "", "what the worker is called (default: machine and process)")
-	cmd.Flags().StringSliceVar(&o.roles, "roles", []string{"roll"}, "what it does: roll, score or both")
+	cmd.Flags().StringSliceVar(&o.roles, "roles", []string{"roll"}, "what it does: roll, score, judge, or several of them")
 	deviceFlag(cmd, &o.device)
 	return cmd
 }
@@ -62,15 +65,22 @@ type crew struct {
 	ticket natsio.Ticket
 	say    func(format string, args ...any)
 	mu     sync.Mutex
-	done   map[string]int // jobs by role
+	done   map[string]int          // jobs by role
+	bench  func() (backend, error) // the device, opened once, for the roles that compute
+}
+
+// distinct are the names, each once.
+func distinct(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	if o.join == "" {
 		return usagef("--join FILE is needed: 'darkroom train --listen' writes it into the run's folder")
 	}
-	if len(o.roles) == 0 || slices.ContainsFunc(o.roles, func(r string) bool { return r != "roll" && r != "score" }) {
-		return usagef("--roles %s: roll, score and roll,score are possible", strings.Join(o.roles, ","))
+	known := []string{"roll", "score", "judge"}
+	if len(o.roles) == 0 || len(o.roles) != len(distinct(o.roles)) || slices.ContainsFunc(o.roles, func(r string) bool { return !slices.Contains(known, r) }) {
+		return usagef("--roles %s: roll, score, judge and several of them, as roll,score, are possible", strings.Join(o.roles, ","))
 	}
 	if o.memory != "" && (experiment.Run{Memory: o.memory}).Bytes() == 0 {
 		return usagef("--memory %s: a number and a unit are needed, such as 16GiB", o.memory)
@@ -95,6 +105,11 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	}
 	log := cmd.ErrOrStderr()
 	c := &crew{workerOptions: o, ticket: ticket, done: map[string]int{}}
+	var opened backend
+	c.bench = sync.OnceValues(func() (_ backend, err error) {
+		opened, err = openDevice(o.device)
+		return opened, err
+	})
 	c.say = func(format string, args ...any) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -107,6 +122,9 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 		o.name = workerName()
 	}
 	err = c.work(cmd.Context())
+	if opened != nil {
+		opened.Close()
+	}
 	for _, r := range o.roles {
 		c.say("%s (%s)", plural(int64(c.done[r]), "job"), r)
 	}
@@ -141,7 +159,7 @@ type trade struct {
 
 // rolls opens a device for rolling.
 func (c *crew) rolls(about fleet.About) (*trade, error) {
-	be, err := openDevice(c.device)
+	be, err := c.bench()
 	if err != nil {
 		return nil, err
 	}
@@ -155,16 +173,32 @@ func (c *crew) rolls(about fleet.About) (*trade, error) {
 			s.Blobs = l
 			return s.Do(ctx, j)
 		},
-		close: func() error {
-			defer be.Close()
-			return s.Close()
-		}}, nil
+		close: s.Close}, nil
 }
 
-// scores is for asking rewards.
+// scores is for asking rewards outside.
 func (c *crew) scores(about fleet.About) *trade {
-	p := &fleet.Panel{About: about, Open: run.OpenRewards}
-	return &trade{role: fleet.Scorers, name: c.name + "-score", about: about, close: p.Close,
+	return c.panel(fleet.Scorers, about, func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) { return run.OpenRewards(s, nil) })
+}
+
+// judges is for computing rewards that are networks.
+func (c *crew) judges(about fleet.About) (*trade, error) {
+	be, err := c.bench()
+	if err != nil {
+		return nil, err
+	}
+	about.Class, about.Device = arithmetic(be), fmt.Sprint(be)
+	return c.panel(fleet.Judges, about, func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+		if err := fleet.SameClass(s, about); err != nil {
+			return nil, nil, err
+		}
+		return run.OpenRewards(s, be)
+	}), nil
+}
+
+func (c *crew) panel(role fleet.Role, about fleet.About, open func(fleet.Setup) (map[string]rewards.Judge, func() error, error)) *trade {
+	p := &fleet.Panel{About: about, Open: open}
+	return &trade{role: role, name: c.name + "-" + string(role), about: about, close: p.Close,
 		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {
 			p.Blobs = l
 			return p.Do(ctx, j)
@@ -178,11 +212,17 @@ func (c *crew) as(ctx context.Context, role string) (err error) {
 		host = "" // nobody needs it
 	}
 	about := fleet.About{Host: host, Version: readBuild().String()}
-	t := c.scores(about)
-	if role == "roll" {
-		if t, err = c.rolls(about); err != nil {
-			return err
-		}
+	var t *trade
+	switch role {
+	case "roll":
+		t, err = c.rolls(about)
+	case "judge":
+		t, err = c.judges(about)
+	default:
+		t = c.scores(about)
+	}
+	if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	ticket := c.ticket

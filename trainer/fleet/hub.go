@@ -62,7 +62,8 @@ type Role string
 
 const (
 	Rolls   Role = ""      // it rolls samples
-	Scorers Role = "score" // it asks rewards
+	Scorers Role = "score" // it asks rewards that are servers and programs
+	Judges  Role = "judge" // it computes rewards that are networks
 )
 
 // A Kind is what an event says.

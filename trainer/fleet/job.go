@@ -49,6 +49,17 @@ type Keys struct {
 	Samples   int `json:"samples"`
 }
 
+// Role is whose the job is.
+func (j Job) Role() Role {
+	switch {
+	case j.Score == nil:
+		return Rolls
+	case j.Score.Network:
+		return Judges
+	}
+	return Scorers
+}
+
 // Name is the job's.
 func (j Job) Name() Hash {
 	text, err := json.Marshal(j)

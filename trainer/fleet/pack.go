@@ -87,8 +87,8 @@ func Pack(samples []trainer.Sample, passes *ledger.Passes, says model.Speaking) 
 func (p *packer) sample(s trainer.Sample) (packedSample, error) {
 	d := s.Decisions
 	one := packedSample{Key: s.Key, Size: s.Item.Size, Frames: s.Item.Frames, Picture: -1, Steps: d.Step, Trained: d.Trained}
-	if d.Advantage != nil || d.Value != nil || d.Return != nil || s.Reused {
-		return one, errors.New("values and reused samples do not travel")
+	if d.Advantage != nil || d.Value != nil || d.Return != nil || d.Masked != nil || s.Reused {
+		return one, errors.New("values, what is masked and reused samples do not travel")
 	}
 	one.Final, one.Times, one.LogProb = p.list(s.Item.Final), p.list(d.Time), p.list(d.LogProb)
 	if s.Item.Episode != nil {

@@ -67,7 +67,7 @@ func TestFields(t *testing.T) {
 	}{
 		{trainer.Sample{}, "Key Decisions Item Reused"},
 		{trainer.Item{}, "Final Size Frames Image Clip Sources Episode"},
-		{trainer.Decisions{}, "Step State Time Choice Mean LogProb Trained Advantage Value Return"},
+		{trainer.Decisions{}, "Step State Time Choice Mean LogProb Trained Advantage Masked Value Return"},
 	} {
 		var names []string
 		for f := range reflect.TypeOf(c.of).Fields() {

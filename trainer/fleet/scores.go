@@ -4,18 +4,24 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/rewards"
 )
 
-// Rewards on workers: what waits for servers and programs is asked from other machines, many at a time. A job is a
-// group of samples and a reward. What a reward says does not follow from what it is asked, so the first result is the
-// job's, and none is compared. A reward that gives no score there is asked here, whatever comes of it.
+// Rewards on workers: what waits for servers and programs is asked from other machines, many at a time, and what a network
+// computes is computed there. A job is a group of samples and a reward. A reward that gives no score there is asked here,
+// whatever comes of it.
+//
+// What a server or a program says does not follow from what it is asked: the first result is the job's, and none is
+// compared. What a network says does, and a share of such jobs is done here again, as those of rolls are.
 
 // A Scoring is what a worker is to ask a reward about.
 type Scoring struct {
 	Reward string `json:"reward"` // its label in the experiment
 	Items  Hash   `json:"items"`  // the blob that has them
 	Count  int    `json:"count"`
+	// Network says that the reward computes, and that its result follows from the job's name.
+	Network bool `json:"network,omitempty"`
 }
 
 // Patient are the rules of fleets that score.
@@ -27,13 +33,14 @@ func Patient() Rules {
 
 // Scores has a run's rewards asked by workers.
 type Scores struct {
-	fleet *Fleet
-	setup Hash
-	open  *Batch // without a job, so that workers are heard
+	fleet   *Fleet
+	setup   Hash
+	network bool
+	open    *Batch // without a job, so that workers are heard
 }
 
-// OpenScores opens it.
-func (f *Fleet) OpenScores(s Setup) (*Scores, error) {
+// OpenScores opens it, for rewards outside of the program or those that are networks.
+func (f *Fleet) OpenScores(s Setup, network bool) (*Scores, error) {
 	data, err := s.pack()
 	if err != nil {
 		return nil, err
@@ -43,7 +50,7 @@ func (f *Fleet) OpenScores(s Setup) (*Scores, error) {
 		return nil, fmt.Errorf("fleet: publishing the run's setup: %w", err)
 	}
 	open, err := f.Begin(context.Background(), Work{})
-	return &Scores{fleet: f, setup: setup, open: open}, err
+	return &Scores{fleet: f, setup: setup, network: network, open: open}, err
 }
 
 // Close lets workers go unheard.
@@ -53,9 +60,12 @@ func (s *Scores) Close() {
 	}
 }
 
+// There reports whether a worker is.
+func (s *Scores) There() bool { return s.fleet.Workers() > 0 }
+
 // Ask has a reward asked about a group by a worker, or here where there is none, or none of them has an answer.
 func (s *Scores) Ask(ctx context.Context, reward string, items []rewards.Item, own rewards.Judge) []rewards.Result {
-	if s.fleet.Workers() == 0 {
+	if !s.There() {
 		return own.Judge(ctx, items)
 	}
 	var here []rewards.Result
@@ -84,7 +94,7 @@ func (s *Scores) ask(ctx context.Context, reward string, items []rewards.Item, h
 	if err != nil {
 		return nil, err
 	}
-	j := Job{Setup: s.setup, Score: &Scoring{Reward: reward, Items: HashOf(data), Count: len(items)}, Keys: []Keys{{Samples: len(items)}}}
+	j := Job{Setup: s.setup, Score: &Scoring{Reward: reward, Items: HashOf(data), Count: len(items), Network: s.network}, Keys: []Keys{{Samples: len(items)}}}
 	if _, err := s.fleet.Hub.Put(ctx, data); err != nil {
 		return nil, err
 	}
@@ -97,7 +107,7 @@ func (s *Scores) ask(ctx context.Context, reward string, items []rewards.Item, h
 		_, err := unpackResults(j, payload)
 		return err
 	}
-	payloads, err := s.fleet.Do(ctx, Work{Jobs: []Job{j}, Here: here, Check: check, Impure: true})
+	payloads, err := s.fleet.Do(ctx, Work{Jobs: []Job{j}, Here: here, Check: check, Impure: !s.network})
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +127,11 @@ type Panel struct {
 }
 
 // Do is Worker.Do.
-func (p *Panel) Do(ctx context.Context, j Job) ([]byte, error) {
+func (p *Panel) Do(ctx context.Context, j Job) (payload []byte, err error) {
 	if j.Score == nil {
 		return nil, fmt.Errorf("job %s is for workers that roll", j)
 	}
+	defer kernels.Recover(&err)
 	if err := p.open(ctx, j.Setup); err != nil {
 		return nil, err
 	}

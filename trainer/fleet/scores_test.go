@@ -59,7 +59,7 @@ func TestItems(t *testing.T) {
 func TestScores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{})
-		scores, err := c.f.OpenScores(Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}})
+		scores, err := c.f.OpenScores(Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

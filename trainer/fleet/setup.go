@@ -19,6 +19,10 @@ type Setup struct {
 	Train   []prompts.Prompt `json:"train"`
 	HeldOut []prompts.Prompt `json:"heldout,omitempty"`
 
+	// Networks are the rewards that workers may compute, by label, and the files that each reads, of folders that are no
+	// part of the program.
+	Networks map[string]json.RawMessage `json:"networks,omitempty"`
+
 	Lists []prompts.Stretch `json:"lists,omitempty"` // that the prompts stand in, training's first
 }
 
@@ -35,6 +39,14 @@ func fetchSetup(ctx context.Context, from Blobs, setup Hash, about About) (s Set
 		err = Unfit{fmt.Errorf("the trainer runs version %s of the program, and this worker %s: their numbers may differ\nhint: run the same file on all machines", s.Version, about.Version)}
 	}
 	return s, err
+}
+
+// SameClass refuses a worker whose arithmetic has other bits than the trainer's.
+func SameClass(s Setup, about About) error {
+	if s.Class == about.Class {
+		return nil
+	}
+	return Unfit{fmt.Errorf("the trainer computes as %q, and this worker as %q: their bits differ\nhint: DARKROOM_CUDA=exact has the CPU's bits on every device", s.Class, about.Class)}
 }
 
 // unpackSetup is pack's way back.

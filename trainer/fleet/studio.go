@@ -55,8 +55,8 @@ func (s *Studio) open(ctx context.Context, setup Hash) error {
 	if err != nil {
 		return err
 	}
-	if said.Class != s.About.Class {
-		return Unfit{fmt.Errorf("the trainer computes as %q, and this worker as %q: their bits differ\nhint: DARKROOM_CUDA=exact has the CPU's bits on every device", said.Class, s.About.Class)}
+	if err := SameClass(said, s.About); err != nil {
+		return err
 	}
 	if err := s.Close(); err != nil {
 		return err

@@ -28,6 +28,7 @@ type Bench struct {
 // An Opened reward can be asked, and is closed when it no longer will be.
 type Opened struct {
 	Outside bool // it waits for a server or a program, and computes nothing on the device
+	Network bool // it computes on the device
 	judge   rewards.Judge
 	close   func() error
 }
@@ -40,8 +41,12 @@ func (o Opened) Judge(ctx context.Context, items []rewards.Item) []rewards.Resul
 // Gradient is the reward as one that says how pixels change it, and a sign: against, it is the
 // opposite, which of a relative reward has the control words swapped (SRPO).
 func (o Opened) Gradient(against bool) (d rewards.Sloped, sign float64, ok bool) {
-	relative, words := o.judge.(rewards.Relative)
-	switch d, ok = o.judge.(rewards.Sloped); {
+	judge := o.judge
+	if t, elsewhere := judge.(through); elsewhere {
+		judge = t.own
+	}
+	relative, words := judge.(rewards.Relative)
+	switch d, ok = judge.(rewards.Sloped); {
 	case against && words:
 		return relative.Swapped(), 1, ok
 	case against:
@@ -67,11 +72,18 @@ func Open(r experiment.Reward, b Bench) (Opened, error) {
 	if !ok {
 		return Opened{}, fmt.Errorf("reward %q cannot be opened in this version", r.Name)
 	}
+	computes := false
+	if device := b.Device; device != nil {
+		b.Device = func() (*features.Device, error) {
+			computes = true
+			return device()
+		}
+	}
 	o, err := open(r, b)
 	if err != nil {
 		return Opened{}, fmt.Errorf("reward %s: %w", r.Called(), err)
 	}
-	o.Outside = r.Outside()
+	o.Outside, o.Network = r.Outside(), computes && !r.Outside()
 	if r.Framed() {
 		rule, err := rewards.ParseFrames(r.Frames)
 		if err != nil {

@@ -132,5 +132,7 @@ type timed struct {
 
 func (p timed) roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	defer p.t.part("roll")()
+	p.t.device.Lock() // so that a reward with a network, which workers left to this process, waits
+	defer p.t.device.Unlock()
 	return p.Policy.Roll(w, keys)
 }

@@ -13,7 +13,8 @@ import (
 // are asked about a group as soon as it is whole, each from a goroutine of its own, while other groups are still
 // rolled. How many calls a reward has under way is its policy's: [[reward]] at_once.
 //
-// Rewards that compute here wait until everything is rolled, since the device is busy until then.
+// So are rewards with networks while workers are there who compute them (fleet.go). Those that compute here wait until
+// everything is rolled, since the device is busy until then.
 //
 // Invariant (tests): what is written has the bytes that it has where everything is rolled in one piece and
 // judged afterwards.
@@ -50,7 +51,7 @@ func (a *asking) close() {
 
 // begin asks about some groups, but those that were asked about before.
 func (a *asking) begin(r *judged, item func(i int) rewards.Item, groups [][]int) {
-	if !r.Outside {
+	if !r.elsewhere() {
 		return
 	}
 	for _, g := range groups {
@@ -91,7 +92,7 @@ func (p timed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, er
 	t := p.t
 	t.now.asking.close()
 	t.now.asking = nil
-	if t.now.turn.Taught() || !slices.ContainsFunc(t.panel, func(r judged) bool { return r.Outside }) {
+	if t.now.turn.Taught() || !slices.ContainsFunc(t.panel, func(r judged) bool { return r.elsewhere() }) {
 		return p.roll(w, keys)
 	}
 	a := newAsking(context.Background())

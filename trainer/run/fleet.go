@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/assets"
-	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
-	"github.com/darkroom-rl/darkroom/trainer/judges"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
@@ -32,16 +30,13 @@ func (t *training) openFleet(o model.Options) error {
 	if err != nil {
 		return err
 	}
-	rolls, scores, err := t.Fleet()
+	by, err := t.Fleet()
 	if err != nil {
 		return err
 	}
-	t.fleet, rolls.Log = rolls, t.logJob
-	if scores != nil {
-		scores.Log = t.logJob
-		if err := t.shareRewards(scores, s); err != nil {
-			return err
-		}
+	t.fleet, by.Rolls.Log = by.Rolls, t.logJob
+	if err := errors.Join(t.shareRewards(by.Scores, s, false), t.shareRewards(by.Networks, s, true)); err != nil {
+		return err
 	}
 	t.model, err = t.fleet.Open(s, t.Experiment, o, t.planned, func(o model.Options) (model.Model, error) { return t.modality.Open(t.Experiment, o) })
 	return err
@@ -53,49 +48,6 @@ func (t *training) own() model.Model {
 		return m.Own()
 	}
 	return t.model
-}
-
-// shareRewards has rewards outside asked by workers, where some are there.
-func (t *training) shareRewards(by *fleet.Fleet, s fleet.Setup) (err error) {
-	if t.scores, err = by.OpenScores(s); err != nil {
-		return err
-	}
-	for k := range t.panel {
-		if r := &t.panel[k]; r.Outside {
-			r.Opened = r.Through(func(ctx context.Context, items []rewards.Item, own rewards.Judge) []rewards.Result {
-				return t.scores.Ask(ctx, r.name, items, own)
-			})
-		}
-	}
-	return nil
-}
-
-// OpenRewards opens the rewards that a worker asks for another process's run: those outside of the program.
-func OpenRewards(s fleet.Setup) (ask map[string]rewards.Judge, done func() error, err error) {
-	e, err := experiment.Parse("the trainer's experiment", []byte(s.Config), nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	ask = map[string]rewards.Judge{}
-	var closes []func() error
-	done = func() error {
-		var errs []error
-		for _, end := range closes {
-			errs = append(errs, end())
-		}
-		return errors.Join(errs...)
-	}
-	for _, r := range e.Rewards {
-		if !r.Outside() {
-			continue
-		}
-		o, err := judges.Open(r, judges.Bench{Batch: atOnce})
-		if err != nil {
-			return nil, nil, errors.Join(err, done())
-		}
-		ask[r.Called()], closes = o, append(closes, o.Close)
-	}
-	return ask, done, nil
 }
 
 // planned is what an iteration to come will roll, as far as that does not depend on those before it.
@@ -124,8 +76,12 @@ func (t *training) setup() (s fleet.Setup, err error) {
 	if err != nil {
 		return s, err
 	}
+	networks, err := t.networkFiles()
+	if err != nil {
+		return s, err
+	}
 	list, err := json.Marshal(files)
-	return fleet.Setup{Version: t.Version, Class: t.Class, Config: config.String(), Model: fleet.HashOf(list), Files: list, Train: t.train, HeldOut: t.heldOut, Lists: prompts.Stretches(slices.Concat(t.train, t.heldOut))}, err
+	return fleet.Setup{Networks: networks, Version: t.Version, Class: t.Class, Config: config.String(), Model: fleet.HashOf(list), Files: list, Train: t.train, HeldOut: t.heldOut, Lists: prompts.Stretches(slices.Concat(t.train, t.heldOut))}, err
 }
 
 // logJob writes down who did a job. It is no part of what has to be the same in every run.

@@ -108,6 +108,8 @@ func (t *training) close(after error) error {
 	if t.model != nil {
 		errs = append(errs, t.model.Close()) // which may have lines to write
 	}
-	t.scores.Close()
+	for _, s := range t.scores {
+		s.Close()
+	}
 	return errors.Join(append(errs, t.files.closeLines(), t.closeRewards(), t.files.folder.Close())...)
 }

@@ -13,9 +13,13 @@ import (
 type judged struct {
 	name string
 	experiment.Failure
-	answered bool // since the program began
+	answered bool        // since the program began
+	there    func() bool // whether workers compute it; nil: none ever does
 	judges.Opened
 }
+
+// elsewhere reports whether the reward can be asked while this device is at something else.
+func (j *judged) elsewhere() bool { return j.Outside || j.there != nil && j.there() }
 
 // atOnce is how many samples a server or a program is asked about in one request.
 const atOnce = 16

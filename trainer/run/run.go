@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -27,9 +28,9 @@ type Options struct {
 	// them, and nil is host memory (ranks.go).
 	Further []kernels.Backend
 	Wire    exchange.Wire
-	// Fleet lets workers in, who do the rolls, once the folder is open; nil: they are done here. Class names this
-	// machine's arithmetic to them. scores has workers who ask rewards outside; nil: they are asked here.
-	Fleet   func() (rolls, scores *fleet.Fleet, err error)
+	// Fleet lets workers in once the folder is open; nil: all is done here. Class names this machine's arithmetic to
+	// them.
+	Fleet   func() (Helpers, error)
 	Class   string
 	Cache   string                           // a folder that runs share, for what is computed of prompts; "": none
 	Free    int64                            // bytes of the devices' memory that nobody uses, for [run] memory; 0: unknown
@@ -57,9 +58,10 @@ type training struct {
 
 	modality model.Modality
 	model    model.Model
-	fleet    *fleet.Fleet // nil: there are no workers
-	scores   *fleet.Scores
-	wire     string // what carries gradients between ranks; "": there is one
+	fleet    *fleet.Fleet    // nil: there are no workers
+	scores   []*fleet.Scores // that workers ask
+	device   sync.Mutex      // who rolls, or judges by a network here
+	wire     string          // what carries gradients between ranks; "": there is one
 	loop     *trainer.Trainer
 	panel    []judged // the rewards
 	files    files

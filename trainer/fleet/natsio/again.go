@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
 // tries is how often something is asked of a server that does not do it.
@@ -42,7 +44,7 @@ func (h *Hub) againWithin(ctx context.Context, limit time.Duration, what string,
 func (h *Hub) mend() {
 	for {
 		select {
-		case <-h.box.Closed():
+		case <-h.boxOf(fleet.Rolls).Closed():
 			return
 		case <-h.broken:
 		case <-time.After(looks):
@@ -62,7 +64,7 @@ func (h *Hub) furnish(ctx context.Context) error {
 			return fmt.Errorf("making the stream %s: %w", s.Name, err)
 		}
 	}
-	for _, priority := range []string{urgent, plain, score} {
+	for _, priority := range priorities() {
 		if _, err := h.js.CreateOrUpdateConsumer(ctx, h.of(work), h.consumer(priority)); err != nil {
 			return fmt.Errorf("making the queue of %s jobs: %w", priority, err)
 		}

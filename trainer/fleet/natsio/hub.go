@@ -18,8 +18,7 @@ import (
 type Hub struct {
 	blobs
 	nc       *nats.Conn
-	box      *fleet.Mailbox
-	scores   *fleet.Mailbox // what workers who ask rewards say
+	boxes    map[fleet.Role]*fleet.Mailbox // what workers of a role say
 	mu       sync.Mutex
 	replicas int
 	copies   map[fleet.Hash]int // of a job, as often as it was offered
@@ -34,13 +33,12 @@ func newHub(ctx context.Context, nc *nats.Conn, of space, past fleet.Blobs) (*Hu
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{blobs: blobs{space: of, js: js, from: out, to: in, past: past}, nc: nc, box: fleet.NewMailbox(), scores: fleet.NewMailbox(), copies: map[fleet.Hash]int{}, replicas: 1, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
+	h := &Hub{blobs: blobs{space: of, js: js, from: out, to: in, past: past}, nc: nc, boxes: mailboxes(), copies: map[fleet.Hash]int{}, replicas: 1, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
 	if of != "" && len(nc.Servers()) >= 3 {
 		h.replicas = 3 // a cluster's streams outlive one of its servers
 	}
 	if err := h.begin(ctx); err != nil {
-		h.box.Close()
-		h.scores.Close()
+		h.shut()
 		return nil, err
 	}
 	go h.mend()
@@ -72,7 +70,11 @@ func (h *Hub) said(m *nats.Msg) {
 	if json.Unmarshal(m.Data, &e) != nil || !nameable(e.Worker) || m.Subject != h.subject(saySub+e.Worker) {
 		return
 	}
-	h.boxOf(e.Role).Put(e)
+	box := h.boxOf(e.Role)
+	if box == nil {
+		return
+	}
+	box.Put(e)
 	if e.Kind == fleet.Failed {
 		select {
 		case h.broken <- struct{}{}:
@@ -88,16 +90,14 @@ const looks = 5 * time.Second
 func (h *Hub) Offer(ctx context.Context, name fleet.Hash, j fleet.Job, isUrgent bool) error {
 	if isUrgent {
 		if e, err := h.Kept(ctx, name); err == nil && e != nil {
-			h.boxOf(roleOf(j)).Put(*e)
+			h.boxOf(j.Role()).Put(*e)
 			return nil
 		}
 	}
-	priority := plain
-	switch {
-	case roleOf(j) == fleet.Scorers:
-		priority = score
-	case isUrgent:
-		priority = urgent
+	all := queues(j.Role())
+	priority := all[len(all)-1]
+	if isUrgent {
+		priority = all[0]
 	}
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -113,7 +113,9 @@ func (h *Hub) Offer(ctx context.Context, name fleet.Hash, j fleet.Job, isUrgent 
 }
 
 // Take is fleet.Hub's. Where nothing comes, nothing is taken.
-func (h *Hub) Take(ctx context.Context) (*fleet.Job, error) { return h.take(ctx, urgent, plain) }
+func (h *Hub) Take(ctx context.Context) (*fleet.Job, error) {
+	return h.take(ctx, queues(fleet.Rolls)...)
+}
 
 func (h *Hub) take(ctx context.Context, priorities ...string) (*fleet.Job, error) {
 	for _, priority := range priorities {
@@ -160,7 +162,7 @@ func (h *Hub) Withdraw(ctx context.Context, name fleet.Hash) error {
 		return nil
 	}
 	if s, err := h.js.Stream(ctx, h.of(work)); err == nil {
-		for _, priority := range []string{urgent, plain, score} {
+		for _, priority := range priorities() {
 			_ = s.Purge(ctx, jetstream.WithPurgeSubject(h.workSubject(priority, name))) // a copy that stays does no harm
 		}
 	}
@@ -190,7 +192,7 @@ func (h *Hub) Over() error {
 }
 
 // Events is fleet.Hub's.
-func (h *Hub) Events() <-chan fleet.Event { return h.box.Out() }
+func (h *Hub) Events() <-chan fleet.Event { return h.boxOf(fleet.Rolls).Out() }
 
 // Kept is fleet.Hub's.
 func (h *Hub) Kept(ctx context.Context, name fleet.Hash) (*fleet.Event, error) {
@@ -257,10 +259,16 @@ func (h *Hub) Drop(ctx context.Context, name fleet.Hash) error {
 	return h.blobs.Drop(ctx, name)
 }
 
+// shut drops what nobody has heard.
+func (h *Hub) shut() {
+	for _, b := range h.boxes {
+		b.Close()
+	}
+}
+
 // Close ends the connection.
 func (h *Hub) Close() error {
-	h.box.Close()
-	h.scores.Close()
+	h.shut()
 	h.nc.Close()
 	return nil
 }

@@ -126,13 +126,10 @@ func (l *Link) Next(ctx context.Context) (fleet.Job, error) {
 	return fleet.Job{}, ctx.Err()
 }
 
-// look looks at the queue of urgent jobs, and waits a little at the other one. Who asks rewards has one queue.
+// look looks at the queue of urgent jobs, and waits a little at the other one. Other roles than rolling have one queue.
 func (l *Link) look(ctx context.Context) *fleet.Job {
-	fast, slow := urgent, plain
-	if l.role == fleet.Scorers {
-		fast, slow = score, score
-	}
-	first, second := l.queue(ctx, fast), l.queue(ctx, slow)
+	all := queues(l.role)
+	first, second := l.queue(ctx, all[0]), l.queue(ctx, all[len(all)-1])
 	if first == nil || second == nil { // the trainer is not there, or begins anew
 		select {
 		case <-ctx.Done():

@@ -11,7 +11,8 @@ import (
 // What lies where:
 //
 //	stream WORK     dr.work.urgent.JOB, dr.work.plain.JOB    rolls; whoever takes one acknowledges it at once
-//	                dr.work.score.JOB                        what rewards are asked about
+//	                dr.work.score.JOB                        what rewards outside are asked about
+//	                dr.work.judge.JOB                        what rewards with networks judge
 //	stream DONE     dr.done.JOB                              the first result's event; a second is refused
 //	store  in       what the trainer publishes: setups, weights
 //	store  out      what workers publish: results
@@ -30,12 +31,16 @@ const (
 	urgent   = "urgent"
 	plain    = "plain"
 	score    = "score"
+	judge    = "judge"
 	saySub   = "say."
 	withdraw = "withdraw"
 	dismiss  = "dismiss."
 	over     = "over"
 	where    = "where"
 )
+
+// priorities are the queues of all roles.
+func priorities() []string { return []string{urgent, plain, score, judge} }
 
 // A space has the names of a run; "": those of a server that serves no other.
 type space string

@@ -319,8 +319,8 @@ func TestScores(t *testing.T) {
 			}
 		})
 	}
-	f := fleet.New(fleet.Options{Hub: b.Hub.Scores(), Rules: fleet.Patient(), Say: t.Logf})
-	s, err := f.OpenScores(fleet.Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}})
+	f := fleet.New(fleet.Options{Hub: b.Hub.As(fleet.Scorers), Rules: fleet.Patient(), Say: t.Logf})
+	s, err := f.OpenScores(fleet.Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

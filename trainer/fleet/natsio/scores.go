@@ -6,29 +6,35 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// The second queue, of workers who ask rewards: its own mailbox beside that of rolls.
+// Workers of other roles than rolling: a queue and a mailbox each.
 
-// roleOf is who does a job.
-func roleOf(j fleet.Job) fleet.Role {
-	if j.Score != nil {
-		return fleet.Scorers
+// queues are those that workers of a role take from: the first without waiting.
+func queues(r fleet.Role) []string {
+	switch r {
+	case fleet.Scorers:
+		return []string{score}
+	case fleet.Judges:
+		return []string{judge}
 	}
-	return fleet.Rolls
+	return []string{urgent, plain}
 }
 
-// boxOf is where what workers of a role say is kept.
-func (h *Hub) boxOf(r fleet.Role) *fleet.Mailbox {
-	if r == fleet.Scorers {
-		return h.scores
-	}
-	return h.box
+// mailboxes are one a role.
+func mailboxes() map[fleet.Role]*fleet.Mailbox {
+	return map[fleet.Role]*fleet.Mailbox{fleet.Rolls: fleet.NewMailbox(), fleet.Scorers: fleet.NewMailbox(), fleet.Judges: fleet.NewMailbox()}
 }
 
-// Scores is the hub of workers who ask rewards. It ends with this one.
-func (h *Hub) Scores() fleet.Hub { return scoring{h} }
+// boxOf is where what workers of a role say is kept; nil: there is no such role.
+func (h *Hub) boxOf(r fleet.Role) *fleet.Mailbox { return h.boxes[r] }
 
-type scoring struct{ *Hub }
+// As is the hub of workers of a role. It ends with this one.
+func (h *Hub) As(r fleet.Role) fleet.Hub { return part{h, r} }
 
-func (s scoring) Events() <-chan fleet.Event                   { return s.scores.Out() }
-func (s scoring) Take(ctx context.Context) (*fleet.Job, error) { return s.take(ctx, score) }
-func (s scoring) Close() error                                 { return nil }
+type part struct {
+	*Hub
+	role fleet.Role
+}
+
+func (p part) Events() <-chan fleet.Event                   { return p.boxOf(p.role).Out() }
+func (p part) Take(ctx context.Context) (*fleet.Job, error) { return p.take(ctx, queues(p.role)...) }
+func (p part) Close() error                                 { return nil }
