@@ -32,18 +32,26 @@ func started(t *testing.T, dir string, args ...string) (*exec.Cmd, *bytes.Buffer
 }
 
 // TestFleetKilled: trainer and workers are killed at random moments, the trainer is resumed and workers begin anew,
-// and the run leaves the bytes of one process. DARKROOM_FLEET_KILLS says how often (make fleet).
+// and the run leaves the bytes of one process, with samples of earlier weights as without. DARKROOM_FLEET_KILLS says how
+// often (make fleet).
 func TestFleetKilled(t *testing.T) {
 	kills, err := strconv.Atoi(os.Getenv("DARKROOM_FLEET_KILLS"))
 	if err != nil {
 		t.Skip("takes minutes; DARKROOM_FLEET_KILLS says how many kills (make fleet)")
 	}
+	for _, lag := range []string{"0", "2"} {
+		t.Run("lag "+lag, func(t *testing.T) { killFleet(t, kills, "--set", "run.lag="+lag) })
+	}
+}
+
+// killFleet kills so often, in a run with more arguments.
+func killFleet(t *testing.T, kills int, more ...string) {
 	dir := t.TempDir()
 	iterations := 12 + kills/2 // so that the run does not end before
 	toKill(t, dir, killed, iterations, "p.txt", oneScene)
 	denoiser(t, dir)
 	began := time.Now()
-	if cmd, log := started(t, dir, "train", "killed.toml", "--out", "whole/run"); cmd.Wait() != nil {
+	if cmd, log := started(t, dir, append([]string{"train", "killed.toml", "--out", "whole/run"}, more...)...); cmd.Wait() != nil {
 		t.Fatal(log)
 	}
 	whole := time.Since(began)
@@ -56,7 +64,7 @@ func TestFleetKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	train := func() (*exec.Cmd, *bytes.Buffer) {
-		args := []string{"train", "killed.toml", "--out", "parts/run", "--listen", at, "--leave-rolls"}
+		args := append([]string{"train", "killed.toml", "--out", "parts/run", "--listen", at, "--leave-rolls"}, more...)
 		return started(t, dir, append(args, goingOn(filepath.Join(dir, "parts", "run"))...)...)
 	}
 	trainer, log := train()
