@@ -59,13 +59,13 @@ func TestPack(t *testing.T) {
 }
 
 // TestFields: whoever adds a field to a sample decides whether it travels. What is made of the last state, or is the
-// prompt's, does not; what no picture has is refused.
+// prompt's, or follows from the key (Control), does not; what no picture has is refused.
 func TestFields(t *testing.T) {
 	for _, c := range []struct {
 		of   any
 		want string
 	}{
-		{trainer.Sample{}, "Key Decisions Item Reused"},
+		{trainer.Sample{}, "Key Decisions Item Reused Control"},
 		{trainer.Item{}, "Final Size Frames Image Clip Sources Episode"},
 		{trainer.Decisions{}, "Step State Time Choice Mean LogProb Trained Advantage Masked Value Return"},
 	} {
