@@ -44,7 +44,7 @@ func (o *suiteOptions) add(cmd *cobra.Command) {
 	weightsFlag(cmd, &o.weights)
 	f.StringVar(&o.lora, "lora", "", "of suites: adapter, a folder of PEFT's")
 	f.StringVar(&o.protocol, "protocol", "", "of suites: `NAME` of how tools are called (default: the run's, or deepeyes)")
-	f.IntVar(&o.turns, "turns", 0, "of suites: answers of the model at most (default: the run's, or 6)")
+	f.IntVar(&o.turns, "turns", 0, "of suites: answers of the model at most (default: the run's evaluate.turns, its episode.turns, or 6)")
 	f.IntVar(&o.tokens, "tokens", 0, "of suites: of one answer at most (default: the run's, or 2048)")
 	f.Float64Var(&o.temperature, "temperature", 0, "of suites: of drawing; 0: the likeliest token")
 	f.StringVar(&o.dtype, "dtype", "", "of suites: bf16 or f32 (default: the run's, or bf16)")
@@ -105,6 +105,7 @@ func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	o.evaluated(r, e)
 	protocol, err := e.Play()
 	if err != nil {
 		return usageError{err}
@@ -145,6 +146,13 @@ func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
 		all = append(all, result)
 	}
 	return emit(cmd, all, func(w io.Writer) { o.print(w, all) })
+}
+
+// evaluated makes of a run's episodes what its evaluations have.
+func (o *suiteOptions) evaluated(r *trained.Run, e *experiment.Episode) {
+	if r != nil && o.turns == 0 {
+		e.Turns = or(r.Experiment.Evaluate.Turns, e.Turns)
+	}
 }
 
 // answers has the model answer a set's questions, some at a time.

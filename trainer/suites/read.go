@@ -2,8 +2,7 @@ package suites
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/base64"
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/outside/regular"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
-	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
@@ -24,7 +22,11 @@ import (
 type row struct {
 	dir    string // of the file
 	values map[string]any
+	again  func() (row, error) // reads it anew (picture.go)
 }
+
+// stretch is where a row stands in a file of texts.
+type stretch struct{ from, to int64 }
 
 // eachRow reads a file's rows: .json (a list, or an object of rows), .jsonl, .tsv, .parquet.
 func eachRow(file string, f func(row) error) error {
@@ -34,12 +36,10 @@ func eachRow(file string, f func(row) error) error {
 		if err != nil {
 			return err
 		}
+		n := -1
 		return errors.Join(t.Each(true, func(_ prompts.Place, r pytext.Ordered) error {
-			values := map[string]any{}
-			for k, v := range r.Values {
-				values[k] = plain(v)
-			}
-			return f(row{dir, values})
+			n++
+			return f(row{dir, columns(r), tableRow(file, n)})
 		}), t.Close())
 	}
 	open, err := regular.Open(file)
@@ -47,15 +47,34 @@ func eachRow(file string, f func(row) error) error {
 		return err
 	}
 	defer open.Close()
+	with := func(parse func(text []byte) (map[string]any, error)) func(map[string]any, stretch) error {
+		return func(v map[string]any, at stretch) error { return f(row{dir, v, textRow(file, at, parse)}) }
+	}
 	switch filepath.Ext(file) {
 	case ".json":
-		return jsonRows(file, open, func(v map[string]any) error { return f(row{dir, v}) })
+		return jsonRows(file, open, with(object))
 	case ".jsonl":
-		return lineRows(file, open, func(v map[string]any) error { return f(row{dir, v}) })
+		return lineRows(file, open, with(object))
 	case ".tsv":
-		return tabRows(file, open, func(v map[string]any) error { return f(row{dir, v}) })
+		return tabRows(file, open, with)
 	}
 	return fmt.Errorf("%s: a suite is a .json, .jsonl, .tsv or .parquet file", file)
+}
+
+// columns are a Parquet row's values.
+func columns(r pytext.Ordered) map[string]any {
+	values := map[string]any{}
+	for k, v := range r.Values {
+		values[k] = plain(v)
+	}
+	return values
+}
+
+// object is a row of JSON.
+func object(text []byte) (v map[string]any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return v, d.Decode(&v)
 }
 
 // plain is a Parquet value as JSON would have it, bytes apart.
@@ -80,9 +99,8 @@ func plain(v any) any {
 }
 
 // jsonRows reads a list of rows, or an object of them by their names, in the order of the file.
-func jsonRows(file string, r io.Reader, f func(map[string]any) error) error {
+func jsonRows(file string, r io.Reader, f func(map[string]any, stretch) error) error {
 	d := json.NewDecoder(r)
-	d.UseNumber()
 	open, err := d.Token()
 	if err != nil || open != json.Delim('[') && open != json.Delim('{') {
 		return fmt.Errorf("%s: neither a list of rows nor an object of them", file)
@@ -96,14 +114,19 @@ func jsonRows(file string, r io.Reader, f func(map[string]any) error) error {
 			}
 			name = fmt.Sprint(key)
 		}
-		var v map[string]any
-		if err := d.Decode(&v); err != nil {
+		var text json.RawMessage
+		if err := d.Decode(&text); err != nil {
+			return fmt.Errorf("%s: row %d: %w", file, n, err)
+		}
+		end := d.InputOffset()
+		v, err := object(text)
+		if err != nil {
 			return fmt.Errorf("%s: row %d: %w", file, n, err)
 		}
 		if _, ok := v["pid"]; !ok && name != "" && v != nil {
 			v["pid"] = name
 		}
-		if err := f(v); err != nil {
+		if err := f(v, stretch{end - int64(len(text)), end}); err != nil {
 			return err
 		}
 	}
@@ -116,20 +139,25 @@ func jsonRows(file string, r io.Reader, f func(map[string]any) error) error {
 // mostLine is a row's bytes at most: pictures of 8K are in them.
 const mostLine = 256 << 20
 
-func lineRows(file string, r io.Reader, f func(map[string]any) error) error {
+func lineRows(file string, r io.Reader, f func(map[string]any, stretch) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, mostLine)
+	var at stretch
+	s.Split(func(data []byte, last bool) (n int, line []byte, err error) {
+		if n, line, err = bufio.ScanLines(data, last); n > 0 {
+			at = stretch{at.to, at.to + int64(n)}
+		}
+		return n, line, err
+	})
 	for n := 1; s.Scan(); n++ {
-		if strings.TrimSpace(s.Text()) == "" {
+		if len(bytes.TrimSpace(s.Bytes())) == 0 {
 			continue
 		}
-		d := json.NewDecoder(strings.NewReader(s.Text()))
-		d.UseNumber()
-		var v map[string]any
-		if err := d.Decode(&v); err != nil {
+		v, err := object(s.Bytes())
+		if err != nil {
 			return fmt.Errorf("%s:%d: %w", file, n, err)
 		}
-		if err := f(v); err != nil {
+		if err := f(v, at); err != nil {
 			return err
 		}
 	}
@@ -139,14 +167,25 @@ func lineRows(file string, r io.Reader, f func(map[string]any) error) error {
 	return nil
 }
 
-func tabRows(file string, r io.Reader, f func(map[string]any) error) error {
-	c := csv.NewReader(r)
-	c.Comma, c.LazyQuotes = '\t', true
+// tabRows reads a table whose first line names the columns; with makes of a row's parser what takes rows.
+func tabRows(file string, r io.Reader, with func(func([]byte) (map[string]any, error)) func(map[string]any, stretch) error) error {
+	c := tabbed(r)
 	names, err := c.Read()
 	if err != nil {
 		return fmt.Errorf("%s: its first line names no columns: %w", file, err)
 	}
+	f := with(func(text []byte) (map[string]any, error) {
+		fields, err := tabbed(bytes.NewReader(text)).Read()
+		if err == nil && len(fields) != len(names) {
+			err = csv.ErrFieldCount
+		}
+		if err != nil {
+			return nil, err
+		}
+		return fielded(names, fields), nil
+	})
 	for {
+		from := c.InputOffset()
 		fields, err := c.Read()
 		if err == io.EOF {
 			return nil
@@ -154,16 +193,27 @@ func tabRows(file string, r io.Reader, f func(map[string]any) error) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		v := map[string]any{}
-		for i, name := range names {
-			if fields[i] != "" { // pandas' missing value
-				v[name] = fields[i]
-			}
-		}
-		if err := f(v); err != nil {
+		if err := f(fielded(names, fields), stretch{from, c.InputOffset()}); err != nil {
 			return err
 		}
 	}
+}
+
+func tabbed(r io.Reader) *csv.Reader {
+	c := csv.NewReader(r)
+	c.Comma, c.LazyQuotes = '\t', true
+	return c
+}
+
+// fielded are a line's values by their columns.
+func fielded(names, fields []string) map[string]any {
+	v := map[string]any{}
+	for i, name := range names {
+		if fields[i] != "" { // pandas' missing value
+			v[name] = strings.Clone(fields[i]) // fields share one string, with the picture
+		}
+	}
+	return v
 }
 
 // text is the first of some columns that is there, as a text.
@@ -202,58 +252,4 @@ func (r row) need(names ...string) (string, error) {
 		return v, nil
 	}
 	return "", fmt.Errorf("no column %s: it has %s", strings.Join(names, " or "), strings.Join(slices.Sorted(maps.Keys(r.values)), ", "))
-}
-
-// image is a picture that is read when it is asked for.
-type image struct {
-	dir, name string
-	data      []byte
-}
-
-// image is the first of some columns that has a picture: bytes, base64, or a file's name beside the suite's.
-func (r row) image(folder string, names ...string) (m image, err error) {
-	for _, n := range names {
-		switch v := r.values[n].(type) {
-		case []byte:
-			return image{data: v}, nil
-		case map[string]any:
-			if data, ok := v["bytes"].([]byte); ok && len(data) > 0 {
-				return image{data: data}, nil
-			}
-		case string:
-			if len(v) > 512 || strings.HasPrefix(v, "data:") || strings.HasPrefix(v, "iVBOR") || strings.HasPrefix(v, "/9j/") {
-				_, after, ok := strings.Cut(v, ";base64,")
-				if !ok {
-					after = v
-				}
-				if m.data, err = base64.StdEncoding.DecodeString(after); err != nil {
-					return m, fmt.Errorf("column %s: neither base64 nor a file's name: %w", n, err)
-				}
-				return m, nil
-			}
-			if v != "" {
-				return image{dir: r.dir, name: filepath.Join(folder, v)}, nil
-			}
-		}
-	}
-	return m, fmt.Errorf("no picture in column %s", strings.Join(names, " or "))
-}
-
-// sum tells pictures apart.
-func (m image) sum() string {
-	if m.data == nil {
-		return m.name
-	}
-	return fmt.Sprintf("%x", sha256.Sum256(m.data))
-}
-
-func (m image) open() (*vision.Image, error) {
-	if m.data != nil {
-		return vision.Decode(m.data, vision.Limits{})
-	}
-	all, err := prompts.OpenPictures(m.dir, []string{m.name})
-	if err != nil {
-		return nil, err
-	}
-	return all[0], nil
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -201,6 +202,52 @@ func TestBrokenSuites(t *testing.T) {
 	} {
 		if _, err := Open(c.suite, file(t, dir, name, []byte(c.content))); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestPicturesStayInTheFile: an open suite holds no picture in memory, in any layout, reads each where it stands, and
+// sees that a file has changed.
+func TestPicturesStayInTheFile(t *testing.T) {
+	dir := t.TempDir()
+	const rows, size = 24, 64 << 10
+	var bodies []string
+	for n := range rows { // behind a picture's bytes anything may stand
+		padded := append(drawn(t, uint8(n)), bytes.Repeat([]byte{uint8(n)}, size)...)
+		bodies = append(bodies, base64.StdEncoding.EncodeToString(padded))
+	}
+	tab, list, lines := "index\tquestion\tanswer\tA\tB\timage\n", []string{}, ""
+	for n, body := range bodies {
+		tab += fmt.Sprintf("%d\tWhich?\tA\tred\tblue\t%s\r\n", n, body)
+		one := fmt.Sprintf(`{"index": "%d", "question": "Which?", "answer": "A", "A": "red", "B": "blue", "image": "%s"}`, n, body)
+		list, lines = append(list, one), lines+one+"\r\n\r\n"
+	}
+	for name, text := range map[string]string{"a.tsv": tab, "a.json": "[" + strings.Join(list, " ,\n") + "]", "a.jsonl": lines} {
+		path := file(t, dir, name, []byte(text))
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		s, err := Open("hrbench", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > rows*size/8 {
+			t.Errorf("%s: %d bytes are held, of %d of pictures", name, held, rows*size)
+		}
+		for _, n := range []int{0, 1, 17, rows - 1} {
+			if m, err := s.Questions[n].Picture(); err != nil || m.Pix[0] != uint8(n) {
+				t.Errorf("%s, row %d: %v", name, n, err)
+			}
+		}
+		file(t, dir, name, []byte(strings.Replace(text, bodies[1], bodies[2], 1)))
+		if _, err := s.Questions[1].Picture(); err == nil || !strings.Contains(err.Error(), "has changed since") {
+			t.Errorf("%s: another picture is there: %v", name, err)
+		}
+		file(t, dir, name, []byte(text[:len(text)/2]))
+		if _, err := s.Questions[rows-1].Picture(); err == nil || !strings.Contains(err.Error(), "again") {
+			t.Errorf("%s: it was cut off: %v", name, err)
 		}
 	}
 }
