@@ -106,15 +106,58 @@ func TestEdits(t *testing.T) {
 			if name == "pipe_flux_kontext" && os.Getenv("DARKROOM_CURVES") != "whole" {
 				return // two models are stopped always, and all with DARKROOM_CURVES=whole
 			}
-			broken := t.TempDir()
-			e.Run.Memory = "1MiB"
-			if _, err := train(t, e, broken, false, 1, 1); err != nil {
+			checkStopped(t, e, whole)
+		})
+	}
+}
+
+// checkStopped holds a run that was stopped, and went on with one thread and one sample in a pass, to a whole one.
+func checkStopped(t *testing.T, e *experiment.Experiment, whole string) {
+	t.Helper()
+	broken := t.TempDir()
+	e.Run.Memory = "1MiB"
+	if _, err := train(t, e, broken, false, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := train(t, e, broken, true, 1, -1); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "stopped, with one thread and one sample in a pass", contents(t, broken), contents(t, whole))
+}
+
+// TestFamiliesStopped: runs on the recorded pipelines that make pictures of texts, and of which no example is, go on after
+// a stop as if there had been none, and their first ratio is 1. Z-Image, the slower, does so with DARKROOM_CURVES=whole.
+func TestFamiliesStopped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains two models; left out by -short")
+	}
+	for _, name := range []string{"pipe_qwen_image", "pipe_z_image"} {
+		if name == "pipe_z_image" && os.Getenv(wholeCurves) != "whole" {
+			t.Logf("%s is left out: %s=whole trains it, too", name, wholeCurves)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			texts := filepath.Join(t.TempDir(), "texts.txt")
+			if err := os.WriteFile(texts, []byte("a red circle\na blue square\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := train(t, e, broken, true, 1, -1); err != nil {
+			held := filepath.Join(t.TempDir(), "held.txt")
+			if err := os.WriteFile(held, []byte("a green star\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			same(t, "stopped, with one thread and one sample in a pass", contents(t, broken), contents(t, whole))
+			e, err := experiment.Parse("texts.toml", []byte(edits), []string{"model.path=../../cmd/parity/testdata/golden/models/" + name,
+				"rollout.prompts=" + texts, "evaluate.prompts=" + held, "sampler.width=32", "sampler.height=32", "model.text_length=32"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := t.TempDir()
+			if _, err := train(t, e, whole, false, 2, -1); err != nil {
+				t.Fatal(err)
+			}
+			if c := firstLine(t, whole).Check; c == nil || c.Ratio != 1 || c.Transitions == 0 {
+				t.Errorf("the check is %+v", c)
+			}
+			checkStopped(t, e, whole)
 		})
 	}
 }
