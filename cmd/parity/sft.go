@@ -61,7 +61,7 @@ func sftWhole(c *Case) error {
 	if err != nil {
 		return err
 	}
-	l, err := r.Whole(messages, how, grids)
+	l, err := r.Whole(messages, how, grids, nil)
 	if err != nil {
 		return err
 	}

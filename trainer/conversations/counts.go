@@ -88,11 +88,11 @@ func (t *teacher) countsFile(f *lessonFile, how experiment.Lessons) string {
 	if err != nil {
 		return ""
 	}
-	parts := []string{countsVersion, path, f.sum, how.Mask, t.system}
+	parts := []string{countsVersion, path, f.sum, how.Mask, t.system, fmt.Sprint(t.clips)}
 	if how.Answers > 0 {
 		parts = append(parts, fmt.Sprint("judged ", how.Answers))
 	}
-	for _, name := range []string{"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "preprocessor_config.json", "chat_template.jinja", "chat_template.json"} {
+	for _, name := range []string{"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "preprocessor_config.json", "video_preprocessor_config.json", "chat_template.jinja", "chat_template.json"} {
 		text, err := os.ReadFile(filepath.Join(t.dir, name))
 		if err != nil {
 			text = nil // a folder has some of them

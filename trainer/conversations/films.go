@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -135,6 +136,38 @@ func (f *films) marked(text string) (string, error) {
 		return text, nil
 	}
 	return vlm.FramesApart(text, f.times)
+}
+
+// told are messages whose clips have their marks as the family writes them: what marked does to a text.
+func (f *films) told(messages []vlm.Message) ([]vlm.Message, error) {
+	if f == nil || f.times == nil {
+		return messages, nil
+	}
+	const mark = "<|vision_start|><|video_pad|><|vision_end|>"
+	out, seen := slices.Clone(messages), 0
+	for i := range out {
+		out[i].Content = slices.Clone(out[i].Content)
+		for k, part := range out[i].Content {
+			if part.Kind != vlm.ClipPart {
+				continue
+			}
+			text, err := vlm.FramesApart(mark, f.times[seen:seen+1])
+			if err != nil {
+				return nil, err
+			}
+			out[i].Content[k] = vlm.Part{Text: text}
+			seen++
+		}
+	}
+	return out, nil
+}
+
+// grids are how the clips are cut into patches.
+func (f *films) grids() []vlm.Grid {
+	if f == nil {
+		return nil
+	}
+	return f.patches.Grids
 }
 
 // in adds the clips to what is read first.

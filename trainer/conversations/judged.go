@@ -10,7 +10,6 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
-	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/sft"
 )
 
@@ -23,7 +22,7 @@ import (
 // An answer is a judged answer's tokens, with its pictures.
 type answer struct {
 	sft.Lesson
-	pictures []*vision.Image
+	sights
 	good     bool
 	question string // for people
 }
@@ -39,14 +38,12 @@ func (t *teacher) judged(row, file string, n int) (all []answer, err error) {
 	}
 	for _, j := range read {
 		a := answer{good: j.Good, question: j.Question()}
-		pictures, grids, err := t.pictures(file, j.Conversation)
-		if err != nil {
+		if a.sights, err = t.sights(file, j.Conversation); err != nil {
 			return nil, err
 		}
-		if a.Lesson, err = t.whole(j.Conversation, grids); err != nil {
+		if a.Lesson, err = t.whole(j.Conversation, a.sights); err != nil {
 			return nil, err
 		}
-		a.pictures = pictures
 		untrain(a.Trained, saidBy("assistant", j))
 		if a.Count() == 0 {
 			return nil, fmt.Errorf("no token of an answer is trained")
@@ -87,7 +84,7 @@ func (m *Model) toldAnswer(k trainer.Key) (trainer.Sample, error) {
 		return trainer.Sample{}, err
 	}
 	a := all[k.Sample]
-	s := m.episode(k, a.Lesson, a.pictures)
+	s := m.episode(k, a.Lesson, a.sights)
 	EpisodeOf(s).Good = a.good
 	return s, nil
 }
@@ -108,16 +105,16 @@ func (m *Model) others(samples []trainer.Sample) (all []trainer.Sample) {
 	for i, s := range samples {
 		asked, said := EpisodeOf(s), EpisodeOf(samples[(i+len(samples)-1)%len(samples)])
 		tail := said.Tokens[said.Prompt:]
-		if asked == said || slices.Contains(tail, m.Speaker.Marks.Picture) {
+		if asked == said || slices.Contains(tail, m.Speaker.Marks.Picture) || slices.Contains(tail, m.Speaker.Marks.Clip) {
 			continue
 		}
 		l := sft.Lesson{IDs: slices.Concat(asked.Tokens[:asked.Prompt], tail), Trained: make([]bool, asked.Prompt+len(tail))}
 		copy(l.Trained[asked.Prompt:], said.Sampled[said.Prompt:])
-		var pictures []*vision.Image
+		at := sights{films: asked.films}
 		for _, p := range asked.Album.Pictures {
-			pictures = append(pictures, p.Image)
+			at.pictures = append(at.pictures, p.Image)
 		}
-		all = append(all, m.episode(s.Key, l, pictures))
+		all = append(all, m.episode(s.Key, l, at))
 	}
 	return all
 }

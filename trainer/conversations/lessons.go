@@ -26,6 +26,8 @@ type teacher struct {
 	sft.Reader
 	dir       string // the model's folder
 	processor *vlm.Processor
+	reads     *Speaker // what stands before the network alone
+	clips     experiment.Clips
 	system    string // where a row has none
 	most      int    // tokens
 	open      map[string]*lessonFile
@@ -37,6 +39,7 @@ func newTeacher(e *experiment.Experiment) (t *teacher, err error) {
 	if t.dir, err = assets.Resolve(e.Model.Path); err != nil {
 		return nil, err
 	}
+	t.clips = experiment.Filled(e.Episode.Clips)
 	if t.Tokens, err = tokenizer.Open(t.dir); err != nil {
 		return nil, err
 	}
@@ -47,6 +50,11 @@ func newTeacher(e *experiment.Experiment) (t *teacher, err error) {
 		return nil, err
 	}
 	t.Merge = t.processor.Merge
+	c, err := vlm.ReadConfig(t.dir)
+	if err != nil {
+		return nil, err
+	}
+	t.reads = &Speaker{Dir: t.dir, Processor: t.processor, Model: &vlm.Model{Config: c}}
 	t.Marks, err = vlm.MarksOf(t.Tokens)
 	return t, err
 }
@@ -72,11 +80,11 @@ func (t *teacher) file(name string) (*lessonFile, error) {
 	return f, err
 }
 
-// lesson is a prompt's tokens, and its pictures.
-func (t *teacher) lesson(p prompts.Prompt, mask string) (l sft.Lesson, pictures []*vision.Image, err error) {
+// lesson is a prompt's tokens, and what it shows.
+func (t *teacher) lesson(p prompts.Prompt, mask string) (l sft.Lesson, at sights, err error) {
 	row, file, err := t.row(p)
 	if err != nil {
-		return l, nil, err
+		return l, at, err
 	}
 	return t.taught(row, file, mask)
 }
@@ -101,46 +109,63 @@ func (t *teacher) row(p prompts.Prompt) (row, file string, err error) {
 	return row, file, err
 }
 
-// taught is a row's tokens, and its pictures.
-func (t *teacher) taught(row, file, mask string) (l sft.Lesson, pictures []*vision.Image, err error) {
+// taught is a row's tokens, and what it shows.
+func (t *teacher) taught(row, file, mask string) (l sft.Lesson, at sights, err error) {
 	c, err := sft.ReadConversation(row)
 	if err != nil {
-		return l, nil, err
+		return l, at, err
 	}
-	pictures, grids, err := t.pictures(file, c)
-	if err != nil {
-		return l, nil, err
+	if at, err = t.sights(file, c); err != nil {
+		return l, at, err
 	}
-	if mask == "whole" {
-		l, err = t.whole(c, grids)
-	} else {
-		l, err = t.turns(row, mask, grids)
+	switch {
+	case mask == "whole":
+		l, err = t.whole(c, at)
+	case at.films != nil:
+		err = fmt.Errorf("it shows a clip, and the mask %q knows pictures alone\nhint: rollout.lessons_mask = \"whole\"", mask)
+	default:
+		l, err = t.turns(row, mask, at.grids)
 	}
 	if err == nil && l.Count() == 0 {
 		err = errors.New("no token of it is trained")
 	}
-	return l, pictures, err
+	return l, at, err
 }
 
-// pictures are a conversation's, with how they are cut into patches.
-func (t *teacher) pictures(file string, c sft.Conversation) (pictures []*vision.Image, grids []vlm.Grid, err error) {
-	if pictures, err = prompts.OpenPictures(filepath.Dir(file), c.Pictures); err != nil {
-		return nil, nil, err
+// sights are what a conversation shows, pictures with how they are cut into patches.
+type sights struct {
+	pictures []*vision.Image
+	grids    []vlm.Grid
+	films    *films // nil: it shows no clip
+}
+
+func (t *teacher) sights(file string, c sft.Conversation) (at sights, err error) {
+	dir := filepath.Dir(file)
+	if at.pictures, err = prompts.OpenPictures(dir, c.Pictures); err != nil {
+		return at, err
 	}
-	grids = make([]vlm.Grid, len(pictures))
-	for i, m := range pictures {
-		if grids[i], err = t.processor.Grid(m.Width, m.Height); err != nil {
-			return nil, nil, fmt.Errorf("picture %d: %w", i+1, err)
+	at.grids = make([]vlm.Grid, len(at.pictures))
+	for i, m := range at.pictures {
+		if at.grids[i], err = t.processor.Grid(m.Width, m.Height); err != nil {
+			return at, fmt.Errorf("picture %d: %w", i+1, err)
 		}
 	}
-	return pictures, grids, nil
+	clips, err := prompts.OpenClips(dir, c.Clips)
+	if err == nil {
+		at.films, err = t.reads.shot(clips, t.clips, nil)
+	}
+	return at, err
 }
 
-func (t *teacher) whole(c sft.Conversation, grids []vlm.Grid) (sft.Lesson, error) {
+func (t *teacher) whole(c sft.Conversation, at sights) (sft.Lesson, error) {
 	if t.system != "" && c.Messages[0].Role != "system" {
 		c.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(t.system)}}, c.Messages...)
 	}
-	return t.Whole(c.Messages, vlm.Rendering{Tools: c.Tools}, grids)
+	messages, err := at.films.told(c.Messages)
+	if err != nil {
+		return sft.Lesson{}, err
+	}
+	return t.Whole(messages, vlm.Rendering{Tools: c.Tools}, at.grids, at.films.grids())
 }
 
 func (t *teacher) turns(row, style string, grids []vlm.Grid) (sft.Lesson, error) {

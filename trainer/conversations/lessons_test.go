@@ -80,7 +80,7 @@ func TestDrawnLessons(t *testing.T) {
 	}
 	defer k.Close()
 	for _, n := range []int{0, 7} {
-		l, pictures, err := teaches.lesson(list[n], "whole")
+		l, at, err := teaches.lesson(list[n], "whole")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,14 +95,14 @@ func TestDrawnLessons(t *testing.T) {
 				from = to
 			}
 		}
-		album := tools.NewAlbum(pictures[0])
+		album := tools.NewAlbum(at.pictures[0])
 		want := read(t, k, asText(t, k, list[n].Text), album.Pictures)
 		album.Show(0, 64, 64)
 		reply := tools.Darkroom().Step(&tools.State{Album: album}, says[0])
 		if _, err := reply.Make(album); err != nil || len(album.Pictures) != 2 {
 			t.Fatalf("%q makes %d pictures, %v", says[0], len(album.Pictures), err)
 		}
-		if !bytes.Equal(album.Pictures[1].Image.Pix, pictures[1].Pix) {
+		if !bytes.Equal(album.Pictures[1].Image.Pix, at.pictures[1].Pix) {
 			t.Errorf("the crop of lesson %d is not the one that its call makes", n)
 		}
 		want = append(want, encoded(t, k, says[0]+"<|im_end|>")...)
@@ -216,12 +216,12 @@ func TestLessonsOfTables(t *testing.T) {
 		if raw, _, ok := of[i].Lesson(); raw != "" || !ok || of[i].Text != same[i].Text {
 			t.Errorf("row %d: %q in memory, question %q", i, raw, of[i].Text)
 		}
-		a, pictures, err := one.lesson(of[i], "whole")
+		a, at, err := one.lesson(of[i], "whole")
 		if err != nil {
 			t.Fatal(err)
 		}
 		b, want, err := other.lesson(same[i], "whole")
-		if err != nil || !slices.Equal(a.IDs, b.IDs) || !slices.Equal(a.Trained, b.Trained) || len(pictures) != 1 || !bytes.Equal(pictures[0].Pix, want[0].Pix) {
+		if err != nil || !slices.Equal(a.IDs, b.IDs) || !slices.Equal(a.Trained, b.Trained) || len(at.pictures) != 1 || !bytes.Equal(at.pictures[0].Pix, want.pictures[0].Pix) {
 			t.Errorf("row %d differs: %v and %v, %v", i, a.IDs, b.IDs, err)
 		}
 	}

@@ -146,6 +146,11 @@ func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, err
 				return Question{}, err
 			}
 			q.Messages, q.Tools = c.Messages, c.Tools
+			if len(c.Clips) > 0 && len(q.Clips) == 0 {
+				if q.Clips, err = prompts.OpenClips(p.Folder(file), c.Clips); err != nil {
+					return Question{}, err
+				}
+			}
 		}
 		if e.Episode.System != "" && q.Messages[0].Role != "system" {
 			q.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(e.Episode.System)}}, q.Messages...)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/sft"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
@@ -34,20 +33,20 @@ const told tools.End = "told"
 
 // told is a lesson as an episode: what the assistant says counts as drawn.
 func (m *Model) told(k trainer.Key) (trainer.Sample, error) {
-	l, pictures, err := m.teacher.lesson(m.train[k.Prompt], m.turn.Rollout.LessonsMask)
+	l, at, err := m.teacher.lesson(m.train[k.Prompt], m.turn.Rollout.LessonsMask)
 	if err != nil {
 		return trainer.Sample{Key: k}, err
 	}
-	return m.episode(k, l, pictures), nil
+	return m.episode(k, l, at), nil
 }
 
-// episode is a lesson with its pictures as an episode.
-func (m *Model) episode(k trainer.Key, l sft.Lesson, pictures []*vision.Image) trainer.Sample {
+// episode is a lesson with what it shows as an episode.
+func (m *Model) episode(k trainer.Key, l sft.Lesson, at sights) trainer.Sample {
 	s := trainer.Sample{Key: k}
 	l.Trained[0] = false // no token stands before it
 	t := &tools.Transcript{Protocol: m.opened.Episode.Protocol, Tokens: l.IDs, Sampled: l.Trained,
 		LogProb: make([]float64, len(l.IDs)), ModelLogProb: make([]float64, len(l.IDs)), Reward: make([]float64, len(l.IDs)), End: told}
-	e := &Episode{Transcript: t, Album: tools.NewAlbum(pictures...)}
+	e := &Episode{Transcript: t, Album: tools.NewAlbum(at.pictures...), films: at.films}
 	for from := 0; from < len(l.IDs); {
 		to := from
 		for to < len(l.IDs) && l.Trained[to] {

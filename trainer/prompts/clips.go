@@ -21,6 +21,14 @@ const filmed = "embed:moving/"
 // Clips opens them; none where the prompt names none. dir is the folder that names begin in.
 func (p Prompt) Clips(dir string) (all []*video.Clip, err error) {
 	names, err := p.clips()
+	if err != nil {
+		return nil, err
+	}
+	return OpenClips(dir, names)
+}
+
+// OpenClips opens clips by their names.
+func OpenClips(dir string, names []string) (all []*video.Clip, err error) {
 	for _, name := range names {
 		c, err := clip(dir, name)
 		if err != nil {
@@ -28,7 +36,7 @@ func (p Prompt) Clips(dir string) (all []*video.Clip, err error) {
 		}
 		all = append(all, c)
 	}
-	return all, err
+	return all, nil
 }
 
 // clips are the names that meta.clip has.

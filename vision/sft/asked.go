@@ -35,18 +35,19 @@ func ReadAsked(text string) (c Conversation, err error) {
 	return c, c.checkMarks()
 }
 
-// checkMarks: a picture for each mark.
+// checkMarks: a picture or a clip for each mark.
 func (c Conversation) checkMarks() error {
-	marks := 0
+	marks := map[vlm.PartKind]int{}
 	for _, m := range c.Messages {
 		for _, p := range m.Content {
-			if p.Kind == vlm.PicturePart {
-				marks++
-			}
+			marks[p.Kind]++
 		}
 	}
-	if marks != len(c.Pictures) {
-		return fmt.Errorf("%w: %d pictures, and %d marks in the messages", ErrPictures, len(c.Pictures), marks)
+	if n := marks[vlm.PicturePart]; n != len(c.Pictures) {
+		return fmt.Errorf("%w: %d pictures, and %d marks in the messages", ErrPictures, len(c.Pictures), n)
+	}
+	if n := marks[vlm.ClipPart]; n != len(c.Clips) {
+		return fmt.Errorf("%w: %d clips, and %d marks in the messages", ErrPictures, len(c.Clips), n)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ type Conversation struct {
 	Messages []vlm.Message
 	Tools    []any
 	Pictures []string // names of files, in the order of their marks
+	Clips    []string // the same of clips
 }
 
 // roles are ShareGPT's parties in a template's words, and a template's own.
@@ -23,8 +24,8 @@ var roles = map[string]string{"human": "user", "gpt": "assistant", "function_cal
 
 // ReadConversation reads a row of JSON in OpenAI's form ("messages", or TRL's "prompt" with
 // "completion") or ShareGPT's ("conversations"). Pictures are parts of a message that name a file
-// ("image"), or "<image>" in its text with their names in "images". "tools" and "system" are the
-// row's own.
+// ("image"), or "<image>" in its text with their names in "images"; clips are "video", "<video>" and "videos" in the
+// same places. "tools" and "system" are the row's own.
 func ReadConversation(text string) (c Conversation, err error) {
 	v, err := pytext.OrderedJSON(text)
 	if err != nil {
@@ -52,20 +53,25 @@ func conversationOf(o pytext.Ordered, list []any, key string) (c Conversation, e
 	if system, _ := o.Values["system"].(string); system != "" {
 		c.Messages = append(c.Messages, vlm.Message{Role: "system", Content: vlm.Text(system)})
 	}
-	listed, err := namesOf(o)
-	if err != nil {
-		return c, err
+	listed, named := map[vlm.PartKind][]string{}, map[vlm.PartKind][]string{}
+	for kind, w := range shown {
+		if listed[kind], err = namesOf(o, w); err != nil {
+			return c, err
+		}
 	}
 	for i, e := range list {
-		m, named, err := messageOf(e, len(listed) > 0)
+		m, err := messageOf(e, listed, named)
 		if err != nil {
 			return c, fmt.Errorf("%s[%d]: %w", key, i, err)
 		}
-		c.Messages, c.Pictures = append(c.Messages, m), append(c.Pictures, named...)
+		c.Messages = append(c.Messages, m)
 	}
-	if len(listed) > 0 {
-		c.Pictures = listed
+	for kind, names := range listed {
+		if len(names) > 0 {
+			named[kind] = names
+		}
 	}
+	c.Pictures, c.Clips = named[vlm.PicturePart], named[vlm.ClipPart]
 	return c, nil
 }
 
@@ -84,18 +90,26 @@ func turnsOf(o pytext.Ordered) (list []any, key string, err error) {
 	return append(prompt[:len(prompt):len(prompt)], completion...), "prompt and completion", nil
 }
 
-// namesOf is the column of pictures.
-func namesOf(o pytext.Ordered) (names []string, err error) {
-	v := o.Values["images"]
+// words are how rows write what is shown: the column, or one name alone, the types of a part, and the mark in a text.
+type words struct{ column, one, url, mark, what string }
+
+var shown = map[vlm.PartKind]words{
+	vlm.PicturePart: {"images", "image", "image_url", pictureMark, "picture"},
+	vlm.ClipPart:    {"videos", "video", "video_url", clipMark, "clip"},
+}
+
+// namesOf is a column of pictures or clips.
+func namesOf(o pytext.Ordered, w words) (names []string, err error) {
+	v := o.Values[w.column]
 	if v == nil {
-		v = o.Values["image"]
+		v = o.Values[w.one]
 	}
 	if one, ok := v.(string); ok {
 		return []string{one}, nil
 	}
 	list, ok := v.([]any)
 	if v != nil && !ok {
-		return nil, errors.New(`"images": a list of files' names was expected`)
+		return nil, fmt.Errorf("%q: a list of files' names was expected", w.column)
 	}
 	for _, e := range list {
 		name, ok := e.(string)
@@ -103,19 +117,19 @@ func namesOf(o pytext.Ordered) (names []string, err error) {
 			name, ok = p.Values["path"].(string)
 		}
 		if !ok {
-			return nil, errors.New(`"images": a list of files' names was expected`)
+			return nil, fmt.Errorf("%q: a list of files' names was expected", w.column)
 		}
 		names = append(names, name)
 	}
 	return names, nil
 }
 
-// messageOf is a turn, and the files that its parts name. Where a row lists its pictures, "<image>"
-// in a text is one of them.
-func messageOf(v any, listed bool) (m vlm.Message, named []string, err error) {
+// messageOf is a turn; the files that its parts name are added to named. Where a row lists its pictures, "<image>" in a
+// text is one of them, and "<video>" a clip.
+func messageOf(v any, listed, named map[vlm.PartKind][]string) (m vlm.Message, err error) {
 	o, ok := v.(pytext.Ordered)
 	if !ok {
-		return m, nil, errors.New("an object was expected")
+		return m, errors.New("an object was expected")
 	}
 	by, _ := o.Values["role"].(string)
 	content, given := o.Values["content"]
@@ -124,88 +138,100 @@ func messageOf(v any, listed bool) (m vlm.Message, named []string, err error) {
 		content, given = o.Values["value"]
 	}
 	if m.Role, ok = roles[by]; !ok {
-		return m, nil, fmt.Errorf("a turn of %q: system, user, assistant and tool are known, and ShareGPT's human, gpt, function_call and observation", by)
+		return m, fmt.Errorf("a turn of %q: system, user, assistant and tool are known, and ShareGPT's human, gpt, function_call and observation", by)
 	}
 	if by == "function_call" {
 		text, _ := content.(string)
 		m.Calls, err = callsIn(text)
-		return m, nil, err
+		return m, err
 	}
 	switch content := content.(type) {
 	case string:
 		m.Content = parts(content, listed)
 	case []any:
 		for i, e := range content {
-			p, name, err := partOf(e, listed)
+			p, err := partOf(e, listed, named)
 			if err != nil {
-				return m, nil, fmt.Errorf("content[%d]: %w", i, err)
+				return m, fmt.Errorf("content[%d]: %w", i, err)
 			}
 			m.Content = append(m.Content, p...)
-			if name != "" {
-				named = append(named, name)
-			}
 		}
 	case nil:
 		if !given && o.Values["tool_calls"] == nil {
-			return m, nil, errors.New("it has no content")
+			return m, errors.New("it has no content")
 		}
 	default:
-		return m, nil, errors.New("content: a text or a list of parts was expected")
+		return m, errors.New("content: a text or a list of parts was expected")
 	}
 	calls, _ := o.Values["tool_calls"].([]any)
 	for i, e := range calls {
 		call, err := callOf(e)
 		if err != nil {
-			return m, nil, fmt.Errorf("tool_calls[%d]: %w", i, err)
+			return m, fmt.Errorf("tool_calls[%d]: %w", i, err)
 		}
 		m.Calls = append(m.Calls, call)
 	}
-	return m, named, nil
+	return m, nil
 }
 
-// parts are a text with marks of pictures.
-func parts(text string, listed bool) []vlm.Part {
-	if !listed || !strings.Contains(text, pictureMark) {
-		return vlm.Text(text)
-	}
-	var all []vlm.Part
-	for i, piece := range strings.Split(text, pictureMark) {
-		if i > 0 {
-			all = append(all, vlm.Part{Kind: vlm.PicturePart})
+// parts are a text with marks of what a row lists.
+func parts(text string, listed map[vlm.PartKind][]string) (all []vlm.Part) {
+	for {
+		at, first, mark := len(text), vlm.TextPart, ""
+		for kind, w := range shown {
+			if i := strings.Index(text, w.mark); len(listed[kind]) > 0 && i >= 0 && i < at {
+				at, first, mark = i, kind, w.mark
+			}
 		}
-		all = append(all, vlm.Text(piece)...)
+		all = append(all, vlm.Text(text[:at])...)
+		if mark == "" {
+			return all
+		}
+		all = append(all, vlm.Part{Kind: first})
+		text = text[at+len(mark):]
 	}
-	return all
 }
 
-// partOf is a part of a list, and the file that it names.
-func partOf(v any, listed bool) (all []vlm.Part, name string, err error) {
+// partOf is a part of a list; the file that it names is added to named.
+func partOf(v any, listed, named map[vlm.PartKind][]string) (all []vlm.Part, err error) {
 	o, ok := v.(pytext.Ordered)
 	if !ok {
-		return nil, "", errors.New("an object was expected")
+		return nil, errors.New("an object was expected")
 	}
 	if text, ok := o.Values["text"].(string); ok {
-		return parts(text, listed), "", nil
+		return parts(text, listed), nil
 	}
-	kind, _ := o.Values["type"].(string)
-	if kind != "image" && kind != "image_url" {
-		return nil, "", fmt.Errorf("a part of type %q: text and image are known", kind)
+	written, _ := o.Values["type"].(string)
+	for kind, w := range shown {
+		if written != w.one && written != w.url {
+			continue
+		}
+		name, err := w.named(o, len(listed[kind]) > 0)
+		if name != "" {
+			named[kind] = append(named[kind], name)
+		}
+		return []vlm.Part{{Kind: kind}}, err
 	}
-	where := o.Values["image"]
+	return nil, fmt.Errorf("a part of type %q: text, image and video are known", written)
+}
+
+// named is the file that a part names; "" where the row lists it.
+func (w words) named(part pytext.Ordered, listed bool) (string, error) {
+	where := part.Values[w.one]
 	if where == nil {
-		where = o.Values["image_url"]
+		where = part.Values[w.url]
 	}
 	if url, ok := where.(pytext.Ordered); ok {
 		where = url.Values["url"]
 	}
-	name, _ = where.(string)
+	name, _ := where.(string)
 	switch name = strings.TrimPrefix(name, "file://"); {
 	case name == "" && !listed:
-		return nil, "", errors.New(`a picture that names no file: write {"type": "image", "image": "FILE"}, or list the files in "images"`)
+		return "", fmt.Errorf(`a %s that names no file: write {"type": %q, %q: "FILE"}, or list the files in %q`, w.what, w.one, w.one, w.column)
 	case strings.Contains(name, "://") || strings.HasPrefix(name, "data:"):
-		return nil, "", fmt.Errorf("picture %.60q: files beside the data set are read, and nothing is fetched", name)
+		return "", fmt.Errorf("%s %.60q: files beside the data set are read, and nothing is fetched", w.what, name)
 	}
-	return []vlm.Part{{Kind: vlm.PicturePart}}, name, nil
+	return name, nil
 }
 
 // callOf is one of OpenAI's calls; arguments that are JSON in a text stay a text.

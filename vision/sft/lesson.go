@@ -50,18 +50,20 @@ type Reader struct {
 	Merge    int // patches of a token's side
 }
 
-// expanded has a token for each merged cell of the pictures.
-func (r Reader) expanded(l Lesson, pictures []vlm.Grid) (Lesson, error) {
-	ids, _, err := r.Marks.Expand(l.IDs, pictures, nil, r.Merge)
+// expanded has a token for each merged cell of the pictures and of the clips.
+func (r Reader) expanded(l Lesson, pictures, clips []vlm.Grid) (Lesson, error) {
+	ids, _, err := r.Marks.Expand(l.IDs, pictures, clips, r.Merge)
 	if err != nil {
 		return Lesson{}, err
 	}
-	trained, seen := make([]bool, 0, len(ids)), 0
+	trained := make([]bool, 0, len(ids))
 	for i, id := range l.IDs {
 		n := 1
-		if id == r.Marks.Picture {
-			n = pictures[seen].Tokens(r.Merge)
-			seen++
+		switch id {
+		case r.Marks.Picture:
+			n, pictures = pictures[0].Tokens(r.Merge), pictures[1:]
+		case r.Marks.Clip:
+			n, clips = clips[0].Tokens(r.Merge), clips[1:]
 		}
 		for range n {
 			trained = append(trained, l.Trained[i])

@@ -150,7 +150,7 @@ func begins(answers [][]any) (prompt []any, rests [][]any) {
 // withPictures is a prompt with a mark for each picture that the row lists and nobody marks, before the user's first
 // text.
 func withPictures(o pytext.Ordered, prompt []any) ([]any, error) {
-	listed, err := namesOf(o)
+	listed, err := namesOf(o, shown[vlm.PicturePart])
 	if err != nil || len(listed) == 0 {
 		return prompt, err
 	}

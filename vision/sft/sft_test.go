@@ -42,7 +42,7 @@ func TestWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	grids := []vlm.Grid{{Frames: 1, Rows: 4, Columns: 6}}
-	l, err := r.Whole(messages, vlm.Rendering{}, grids)
+	l, err := r.Whole(messages, vlm.Rendering{}, grids, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestWhole(t *testing.T) {
 	if got := decoded(r, l); got != "A café.<|im_end|>\nYes.<|im_end|>\n" {
 		t.Errorf("trained is %q", got)
 	}
-	if _, err := r.Whole(messages, vlm.Rendering{}, nil); err == nil {
+	if _, err := r.Whole(messages, vlm.Rendering{}, nil, nil); err == nil {
 		t.Error("a picture is missing, and nobody says so")
 	}
 }

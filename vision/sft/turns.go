@@ -41,6 +41,7 @@ type How struct {
 
 const (
 	pictureMark = "<image>"
+	clipMark    = "<video>"
 	picture     = "<|vision_start|><|image_pad|><|vision_end|>"
 	thinks      = "<think>\n"
 	thought     = "\n</think>\n\n"
@@ -95,7 +96,7 @@ func (r Reader) Turns(row Row, s Style, how How, pictures []vlm.Grid) (Lesson, e
 		l.add(asked, how.TrainOnPrompt)
 		l.add(answer, !how.MaskHistory || last)
 	}
-	return r.expanded(l, pictures)
+	return r.expanded(l, pictures, nil)
 }
 
 // asked is the tokens of what is said to the assistant: the first with the system's text.

@@ -13,8 +13,8 @@ import (
 // The invariant: tokens are those of vlm's Render and Encode, so those of a rollout. Held to
 // sft.tokens.
 
-// Whole is a lesson by TRL's rule.
-func (r Reader) Whole(messages []vlm.Message, how vlm.Rendering, pictures []vlm.Grid) (Lesson, error) {
+// Whole is a lesson by TRL's rule. Clips, which TRL has none of, are as in a rollout: a grid for each mark.
+func (r Reader) Whole(messages []vlm.Message, how vlm.Rendering, pictures, clips []vlm.Grid) (Lesson, error) {
 	text, spans, err := r.Template.Marked(messages, how)
 	if err != nil {
 		return Lesson{}, err
@@ -32,5 +32,5 @@ func (r Reader) Whole(messages []vlm.Message, how vlm.Rendering, pictures []vlm.
 			begin = end
 		}
 	}
-	return r.expanded(l, pictures)
+	return r.expanded(l, pictures, clips)
 }
