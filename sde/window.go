@@ -36,6 +36,7 @@ type WindowOptions struct {
 	RollBack bool    `toml:"roll_back" of:"kind=sliding" doc:"begin again after the last position; otherwise stay there"`
 	Tail     string  `toml:"tail" enum:"shift,skip,short,mixgrpo" of:"kind=sliding" doc:"what happens to a remainder"`
 	One      bool    `toml:"one" doc:"each prompt draws at one step of the window, which is drawn for it and trained; the other steps are the outside solver's (Flash-GRPO)"`
+	Own      bool    `toml:"own" of:"kind=random,subset,sliding" doc:"each prompt has a window of its own, which is drawn for it in each iteration; where no window of it stands the outside solver steps (UniRL)"`
 	Fraction float64 `toml:"fraction" range:"[0,1]" of:"kind=fraction,subset" doc:"share of the steps"`
 	Low      float64 `toml:"low" range:"[0,1]" of:"kind=range" doc:"where a range begins"`
 	High     float64 `toml:"high" range:"[0,1]" of:"kind=range" doc:"where a range ends"`
@@ -63,6 +64,12 @@ func (o WindowOptions) Check(report func(key, problem, hint string)) {
 	}
 	if o.Kind == "range" && o.Low >= o.High {
 		report("low", fmt.Sprintf("the range from %v to %v is empty", o.Low, o.High), "low must be smaller than high")
+	}
+	switch {
+	case o.Own && !slices.Contains([]string{"random", "subset", "sliding"}, o.Kind):
+		report("own", fmt.Sprintf("a %s window lies in one place for all prompts", o.Kind), `leave it out, or write kind = "random", "subset" or "sliding"`)
+	case o.Own && o.One:
+		report("own", "with one = true each prompt has a step of its own already", "leave one of them out")
 	}
 	if o.Lasting == "decay" && (o.MaxEvery < 1 || o.MinEvery > o.MaxEvery) {
 		report("max_every", "decay goes from max_every to min_every iterations", "max_every must be at least 1 and at least min_every")

@@ -138,17 +138,21 @@ func (s Sampler) checkWindow(r report) {
 	}
 }
 
-// checkOne: samples that draw at one step draw nowhere else.
+// checkOne: samples that draw where their prompt does draw nowhere else.
 func (s Sampler) checkOne(r report) {
-	if !s.Window.One {
+	key, where := "one", "at one step"
+	switch {
+	case s.Window.Own:
+		key, where = "own", "in a window of its own"
+	case !s.Window.One:
 		return
 	}
 	outside, _ := solverNamed(s.Outside)
 	switch {
 	case s.Tree != nil || s.Flash != nil:
-		r("window.one", "a prompt that draws at one step of its own has no tree, and no compressed tail behind a common window", "leave one, tree or flash out")
+		r("window."+key, fmt.Sprintf("a prompt that draws %s has no tree, and no compressed tail behind a common window", where), fmt.Sprintf("leave %s, tree or flash out", key))
 	case s.Outside == s.Solver || outside.Draws && s.Noise > 0:
-		r("outside", fmt.Sprintf("with window.one a sample draws at one step, and %s draws at the others", s.Outside), `write outside = "euler"`)
+		r("outside", fmt.Sprintf("with window.%s a sample draws %s, and %s draws at the others", key, where, s.Outside), `write outside = "euler"`)
 	}
 }
 

@@ -52,8 +52,11 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 		groups += float64(b.Groups) // of earlier iterations
 	}
 	judged := groups * group * float64(len(trained))
-	if s.Window.One {
+	switch own, _ := s.Window.OwnMean(s.Steps); {
+	case s.Window.One:
 		judged = groups * group
+	case s.Window.Own && !e.objective().Noised:
+		judged = groups * group * own
 	}
 	if len(trained) > 0 && trained[0] < e.together(window) { // one question for all
 		seen := 1.0
@@ -115,9 +118,13 @@ func (e *Experiment) together(window []int) int {
 	return drawn[0] + 1
 }
 
-// togetherOf is together, on average where a prompt draws at one of the window's steps.
+// togetherOf is together, on average where a prompt draws at one of the window's steps, or has its own window.
 func (e *Experiment) togetherOf(window []int) float64 {
 	n := float64(e.together(window))
+	if w := e.Sampler.Window; w.Own && !e.objective().Noised && n > 0 {
+		_, first := w.OwnMean(e.Sampler.Steps)
+		return first + 1
+	}
 	if !e.Sampler.Window.One || len(window) == 0 || n == 0 {
 		return n
 	}

@@ -12,6 +12,7 @@ func generatorCoverage() []Covered {
 		{System: "Flow-GRPO-Fast", Paper: "flow_grpo", Preset: "flow_grpo_fast"},
 		{System: "Flow-GRPO on Wan", Paper: "flow_grpo", Preset: "flow_grpo_wan", Keys: []string{"sampler.frames = 81"}},
 		{System: "Flash-GRPO", Paper: "on Wan 2.1", Preset: "flash_grpo", Keys: []string{"sampler.frames = 81"}},
+		{System: "Windows of each prompt", Paper: "UniRL", Preset: "flow_grpo_fast", Keys: []string{"sampler.window.own = true"}, Note: "also of sliding windows and subsets"},
 		{System: "DanceGRPO", Paper: "Xue et al., 2025", Preset: "dance"},
 		{System: "MixGRPO", Paper: "Tencent, 2025", Preset: "mixgrpo"},
 		{System: "MixGRPO-Flash", Paper: "Tencent, 2025", Preset: "mixgrpo_flash"},

@@ -16,6 +16,7 @@ const (
 	stepNoise  rng.Purpose = "step noise"
 	windowDraw rng.Purpose = "window"
 	oneDraw    rng.Purpose = "the one step"
+	ownDraw    rng.Purpose = "own window"
 	promptDraw rng.Purpose = "prompts"
 	evalNoise  rng.Purpose = "evaluation"
 	shared     rng.Purpose = "shares"
@@ -65,7 +66,9 @@ func (e *Experiment) seeds() []Seed {
 	default:
 		all = append(all, Seed{stepNoise, sample + ", step", "the noise of a step in the window"})
 	}
-	if k := e.Sampler.Window.Kind; e.Episode == nil && !e.objective().Noised && (k == "random" || k == "subset") {
+	if w := e.Sampler.Window; e.Episode == nil && !e.objective().Noised && w.Own {
+		all = append(all, Seed{ownDraw, "iteration, prompt", "where a prompt's window stands"})
+	} else if k := w.Kind; e.Episode == nil && !e.objective().Noised && (k == "random" || k == "subset") {
 		all = append(all, Seed{windowDraw, "iteration", "where the window stands"})
 	}
 	if e.Sampler.Window.One && e.Episode == nil && !e.objective().Noised {
@@ -95,8 +98,11 @@ func (e *Experiment) seeds() []Seed {
 	return append(all, Seed{evalNoise, "prompt, sample (of evaluate.seed)", "the noise of held-out samples, the same in every evaluation"})
 }
 
-// window is the steps that an iteration trains, as far as the window says.
+// window is the steps that an iteration trains, as far as the window says: those of any prompt, where each has its own.
 func (e *Experiment) window(iteration int) []int {
 	draw := rng.New(uint64(e.Run.Seed)).With(windowDraw).Iteration(iteration).Draw()
+	if w := e.Sampler.Window; w.Own {
+		return w.Reach(e.Sampler.Steps)
+	}
 	return e.Sampler.Window.Steps(e.Sampler.Steps, iteration, draw.Intn)
 }

@@ -3,6 +3,7 @@ package pictures_test
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -59,5 +60,49 @@ func TestOne(t *testing.T) {
 	}
 	if math.Abs(b.Loss+1) > 1e-12 {
 		t.Errorf("the loss of equal advantages is %v: weights are not 1 on average", b.Loss)
+	}
+}
+
+// TestOwnWindows: samples of a prompt draw in the prompt's own window and are judged there alone, those of others elsewhere;
+// the first ratio is 1, and decisions weigh the same.
+func TestOwnWindows(t *testing.T) {
+	dir := filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", "pipe_sd3")
+	w := sde.DefaultWindow()
+	w.Kind, w.Size, w.Own = "random", 2, true
+	p := painterOf(t, network{dir, 32, 0}, pipeline.BF16, 1, flowSDE, sde.Euler)
+	schedule, err := p.Pipeline.Schedule(steps, p.At)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reach := w.Reach(steps)
+	_, p.Rows = sde.Plan{Window: reach, Inside: flowSDE, Outside: sde.Euler}.Rows(schedule)
+	_, quiet := sde.Plan{Inside: sde.Euler, Outside: sde.Euler}.Rows(schedule)
+	p.Trained, p.One = reach, &pictures.One{Window: reach, Quiet: quiet, Own: func(draw func(n int) int) []int { return w.OwnSteps(steps, draw) }}
+	var keys []trainer.Key
+	for i := range 12 {
+		keys = append(keys, trainer.Key{Iteration: i / 4, Prompt: i / 2 % 2, Sample: i % 2})
+	}
+	samples, err := p.Roll(trainer.Current, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, advantages := map[int]bool{}, make([]float64, len(samples))
+	for i, s := range samples {
+		at := s.Decisions.Step
+		if len(at) != 2 || at[1] != at[0]+1 || i%2 == 1 && at[0] != samples[i-1].Decisions.Step[0] {
+			t.Fatalf("sample %d decided at %v, the one before it at %v", i, at, samples[max(0, i-1)].Decisions.Step)
+		}
+		seen[at[0]], advantages[i] = true, 1
+	}
+	if len(seen) < 2 {
+		t.Errorf("six windows begin at %v", seen)
+	}
+	clip := loss.Clip{Clipping: loss.Clipping{ClipRange: 1e-3}, AdvLow: 5, AdvHigh: 5}
+	b, err := trainer.PolicyGradient{Even: true, Rows: p.Rows, Loss: clip.Of}.Blame(p, samples, advantages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := b.Metrics["ratio"]; len(r) != 24 || slices.Max(r) != 1 || slices.Min(r) != 1 || math.Abs(b.Loss+1) > 1e-12 {
+		t.Errorf("the loss is %v, ratios are %v", b.Loss, r)
 	}
 }

@@ -71,6 +71,7 @@ func TestPassesArePlanned(t *testing.T) {
 		"mixgrpo_flash": flash, "branchgrpo": branching, "tempflow": trunks,
 		"every step draws": {"sampler.outside=flow-sde", "sampler.window.drop=2"},
 		"one start":        {"sampler.window={kind='full', drop=1}"},
+		"own windows":      {"sampler.window={kind='random', size=1, drop=1, own=true}", "rollout.shared_noise=false"},
 		"empty window":     {"sampler.window={kind='sliding', size=1, every=1, drop=3, tail='mixgrpo'}"},
 		"pruned":           append(slices.Clone(branching), "sampler.tree.prune={depths=[4], slide=true, stop_depth=2, until=0.8}", "sampler.steps=6", "run.iterations=3"),
 		"narrowed":         append(slices.Clone(branching), "sampler.tree.prune={width='branch', ratio=0.7}", "sampler.steps=7"),
