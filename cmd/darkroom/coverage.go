@@ -19,7 +19,8 @@ a method computes, and which recorded cases check it: [methods.md](methods.md).
 // writeCoverage writes docs/coverage.md.
 func writeCoverage(w io.Writer) {
 	fmt.Fprint(w, coverageHead)
-	for _, area := range [][2]string{{"tokens", "Language models, with and without vision"}, {"recipes", "Recipes for vision-language models"}, {"generators", "Generators of pictures and clips"}} {
+	for _, area := range [][2]string{{"tokens", "Language models, with and without vision"}, {"recipes", "Recipes for vision-language models"}, {"generators", "Generators of pictures and clips"},
+		{"rewards", "Rewards"}, {"frameworks", "What frameworks are known for"}} {
 		fmt.Fprintf(w, "\n## %s\n\n| system | whose | asked for by |\n|---|---|---|\n", area[1])
 		for _, c := range experiment.Coverage() {
 			if c.Area == area[0] {

@@ -10,13 +10,14 @@ import (
 
 // A Covered is a published system with what asks for it, or with why nothing does.
 type Covered struct {
-	Area   string // "tokens", "recipes" or "generators"
+	Area   string // "tokens", "recipes", "generators", "rewards" or "frameworks"
 	System string
 	Paper  string   // whose it is
 	Preset string   // that asks for it
 	Keys   []string // that ask for it, in place of a preset or beside it
 	Note   string   // what is left out, or has to be there
 	Why    string   // it cannot be asked for
+	Draws  bool     // it is of a generator, among rewards
 }
 
 // How is what a file says to ask for the system.
@@ -40,7 +41,8 @@ func (c Covered) How() string {
 
 // Coverage is all that is listed.
 func Coverage() []Covered {
-	return slices.Concat(in("tokens", tokenCoverage()), in("recipes", recipeCoverage()), in("generators", generatorCoverage()))
+	return slices.Concat(in("tokens", tokenCoverage()), in("recipes", recipeCoverage()), in("generators", generatorCoverage()),
+		in("rewards", rewardCoverage()), in("frameworks", frameworkCoverage()))
 }
 
 func in(area string, all []Covered) []Covered {

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,21 +37,28 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestCoverage: every row that names a preset or keys is a file without a mistake, every other one says why,
-// and every preset is somebody's.
+// TestCoverage: every row that names a preset or keys is a file without a mistake, every other one says why, each has a
+// year and is there once, and every preset is somebody's.
 func TestCoverage(t *testing.T) {
-	used := map[string]bool{}
+	used, seen, year := map[string]bool{}, map[string]bool{}, regexp.MustCompile(`\b20[0-9][0-9]\b`)
 	for _, c := range Coverage() {
 		asked := c.Preset != "" || len(c.Keys) > 0
 		if c.System == "" || c.Paper == "" || asked == (c.Why != "") {
 			t.Errorf("%q needs a paper, and either a preset or keys, or a reason", c.System)
 		}
 		used[c.Preset] = true
+		if !year.MatchString(c.Paper) {
+			t.Errorf("%s: %q has no year", c.System, c.Paper)
+		}
+		if seen[c.System] {
+			t.Errorf("%s is there twice", c.System)
+		}
+		seen[c.System] = true
 		if !asked {
 			continue
 		}
 		text := least
-		if c.Area != "generators" {
+		if c.Area != "generators" && !c.Draws {
 			text = strings.Replace(text, `"jpeg"`, `"format"`, 1) + "[episode]\n"
 		}
 		if c.Preset != "" {
