@@ -104,7 +104,9 @@ func (x *Exporter) bring(ctx context.Context) {
 			x.held = nil // so that what was brought is let go of
 		}
 		if err != nil {
-			x.lost, x.why = x.lost+len(some), err
+			if x.lost += len(some); x.why == nil || ctx.Err() == nil {
+				x.why = err
+			}
 		} else {
 			x.sent += len(some)
 		}
@@ -126,8 +128,11 @@ func (x *Exporter) post(ctx context.Context, spans []Span) error {
 			case <-time.After(time.Second << (n - 1)):
 			}
 		}
-		var again bool
-		if again, err = x.once(ctx, text); err == nil || !again {
+		again, now := x.once(ctx, text)
+		if err == nil || ctx.Err() == nil { // otherwise it was cut short, and the reason came before
+			err = now
+		}
+		if now == nil || !again {
 			return err
 		}
 	}

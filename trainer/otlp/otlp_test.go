@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -124,6 +125,28 @@ func TestNobody(t *testing.T) {
 			t.Errorf("it ends after %v", d)
 		}
 	})
+}
+
+// TestGone: what is said of a collector that is out of reach is why it is, also where it is given up.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := New(Options{URL: "http://nobody/v1/traces", Timeout: time.Second})
+		x.client.Transport = refuses{}
+		x.Send(make([]Span, mostAtOnce+1)...)
+		if err := x.Close(); err == nil || !strings.Contains(err.Error(), "513 of 513") || !strings.Contains(err.Error(), "nobody listens") {
+			t.Error(err)
+		}
+	})
+}
+
+// refuses has nobody at the other end.
+type refuses struct{}
+
+func (refuses) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return nil, errors.New("nobody listens")
 }
 
 // never never answers.
