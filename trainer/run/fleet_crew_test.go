@@ -31,6 +31,8 @@ type crew struct {
 	hub    *fleet.Inside
 	scores *fleet.Inside // for workers that ask rewards; nil: there are none
 	judges *fleet.Inside // for workers that compute them; nil: there are none
+	paths  []isa.Path    // of workers who roll, in turn; nil: this machine's best
+	joined int
 	work   sync.WaitGroup
 	end    context.CancelFunc
 	ctx    context.Context
@@ -59,6 +61,10 @@ func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte)
 	if err != nil {
 		c.Fatal(err)
 	}
+	if len(c.paths) > 0 {
+		path = c.paths[c.joined%len(c.paths)]
+	}
+	c.joined++
 	ctx, cancel := context.WithCancel(c.ctx)
 	link := c.hub.Link(name)
 	c.work.Go(func() {

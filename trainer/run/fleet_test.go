@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
@@ -25,21 +27,28 @@ func TestFleet(t *testing.T) {
 		workers int
 		local   bool
 		kills   bool
+		mixed   bool // of all paths of arithmetic that this machine has
 	}
-	kinds := map[string][]string{"clip": nil}
-	parties := []party{{0, true, false}, {2, false, true}}
+	of := func(sets ...string) func() *experiment.Experiment {
+		return func() *experiment.Experiment { return parse(t, sets...) }
+	}
+	kinds := map[string]func() *experiment.Experiment{"clip": of()}
+	parties := []party{{0, true, false, false}, {2, false, true, false}}
 	if os.Getenv("DARKROOM_FLEET") == "all" {
-		parties = append(parties, party{1, false, false}, party{1, true, false}, party{2, true, false}, party{5, true, true}, party{5, false, false})
-		kinds["nft"] = []string{"loss.objective=nft", "loss.kl.weight=1e-3", "loss.kl.estimator=velocity", "loss.times=2"}
-		kinds["stages"] = []string{`stage=[{ iterations = 2 }, { iterations = 2, rollout = { group = 2 } }]`}
-		kinds["branchgrpo"], kinds["tempflow"], kinds["flash"] = branching, trunks, flash
-		kinds["resample"] = []string{"rollout.resample={ rolls = 3 }"}
+		parties = append(parties, party{workers: 1}, party{workers: 1, local: true}, party{workers: 2, local: true},
+			party{workers: 5, local: true, kills: true}, party{workers: 5}, party{workers: 4, mixed: true})
+		kinds["nft"] = of("loss.objective=nft", "loss.kl.weight=1e-3", "loss.kl.estimator=velocity", "loss.times=2")
+		kinds["stages"] = of(`stage=[{ iterations = 2 }, { iterations = 2, rollout = { group = 2 } }]`)
+		kinds["branchgrpo"], kinds["tempflow"], kinds["flash"] = of(branching...), of(trunks...), of(flash...)
+		kinds["resample"] = of("rollout.resample={ rolls = 3 }")
+		kinds["rollback"] = func() *experiment.Experiment { return rolling(t, "0.5") }
+		kinds["video"] = func() *experiment.Experiment { return parseClips(t) }
 	} else {
 		t.Log("skipped: other fleets and objectives, without DARKROOM_FLEET=all")
 	}
-	for kind, sets := range kinds {
+	for kind, made := range kinds {
 		alone := filepath.Join(t.TempDir(), "alone")
-		if _, err := trainAs(t, parse(t, sets...), Options{Dir: alone}); err != nil {
+		if _, err := trainAs(t, made(), Options{Dir: alone}); err != nil {
 			t.Fatal(kind, err)
 		}
 		want := contents(t, alone)
@@ -47,6 +56,9 @@ func TestFleet(t *testing.T) {
 			c := newCrew(t)
 			dir := filepath.Join(t.TempDir(), "fleet")
 			var kills []func()
+			if p.mixed {
+				c.paths = isa.Paths()
+			}
 			for i := range p.workers {
 				kills = append(kills, c.join(fmt.Sprint("w", i), nil))
 			}
@@ -59,7 +71,7 @@ func TestFleet(t *testing.T) {
 					}
 				}
 			}
-			_, f := c.train(parse(t, sets...), o, fleet.Options{Local: p.local, Audit: 0.2})
+			_, f := c.train(made(), o, fleet.Options{Local: p.local, Audit: 0.2})
 			c.close()
 			by := workOf(t, dir)
 			t.Logf("%s, %+v: %v, %+v", kind, p, by, f.Counts())

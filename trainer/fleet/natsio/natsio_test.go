@@ -1,7 +1,6 @@
 package natsio
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,93 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
-	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
-
-// listen starts a server on a free port of the loopback, which ends with the test.
-func listen(t *testing.T, dir string) *Broker {
-	t.Helper()
-	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
-}
-
-// join connects a worker by the join file.
-func join(t *testing.T, b *Broker, name string) *Link {
-	t.Helper()
-	ticket, err := ReadTicket(b.Join)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := Join(ticket, name, fleet.Rolls, t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	return l
-}
-
-func jobsOf(n int) (all []fleet.Job) {
-	for i := range n {
-		all = append(all, fleet.Job{Keys: []fleet.Keys{{Prompt: i, Samples: 1}}})
-	}
-	return all
-}
-
-func answer(j fleet.Job) []byte {
-	return bytes.Repeat(fmt.Appendf(nil, "result %d ", j.Keys[0].Prompt), 20000)
-}
-
-// toil lets a worker do jobs until the test ends.
-func toil(t *testing.T, l *Link, each time.Duration) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	w := fleet.Worker{Name: l.worker, Link: l, Beat: 200 * time.Millisecond, Say: t.Logf, Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
-		select {
-		case <-time.After(each):
-			return answer(j), nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}}
-	done.Go(func() {
-		if err := w.Run(ctx); err != nil && !errors.Is(err, fleet.ErrOver) {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		done.Wait()
-	})
-}
-
-// do has jobs done by the hub's workers, and holds the results to what they must be.
-func do(t *testing.T, b *Broker, n int, local bool) *fleet.Fleet {
-	t.Helper()
-	f := fleet.New(fleet.Options{Hub: b.Hub, Local: local, Say: t.Logf, Rules: fleet.Rules{Lease: 4 * time.Second, Hedge: 0, Silence: 2 * time.Second, Tries: 5}})
-	jobs := jobsOf(n)
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
-	defer cancel()
-	got, err := f.Do(ctx, fleet.Work{Jobs: jobs, Here: func(_ context.Context, j fleet.Job) ([]byte, error) { return answer(j), nil }, Check: func(fleet.Job, []byte) error { return nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, j := range jobs {
-		if !bytes.Equal(got[i], answer(j)) {
-			t.Errorf("job %d has %d bytes, want %d", i, len(got[i]), len(answer(j)))
-		}
-	}
-	return f
-}
 
 // TestCarries: jobs, results and blobs of several workers come through, with the streams deleted under way, and
 // what was kept for a trainer is taken by the next.
@@ -279,72 +193,6 @@ func TestTrainerAgain(t *testing.T) {
 	if _, err := again.Hub.Get(context.Background(), fleet.Hash{1}); !errors.Is(err, fleet.ErrNoBlob) {
 		t.Errorf("a blob that nobody put: %v", err)
 	}
-}
-
-// TestScores: who asks rewards gets what they are asked about and nothing else, and who rolls gets none of that.
-func TestScores(t *testing.T) {
-	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: t.TempDir(), Run: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	gold := rewards.Each(rewards.Func(func(_ context.Context, item rewards.Item) (rewards.Score, error) {
-		return rewards.Score{Value: float64(len(item.Prompt))}, nil
-	}), 1)
-	var work sync.WaitGroup
-	at, stop := context.WithCancel(ctx)
-	for name, role := range map[string]fleet.Role{"rolls": fleet.Rolls, "asks": fleet.Scorers} {
-		l, err := Join(b.Ticket, name, role, t.Logf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := &fleet.Panel{Blobs: l, Open: func(fleet.Setup) (map[string]rewards.Judge, func() error, error) {
-			return map[string]rewards.Judge{"gold": gold}, func() error { return nil }, nil
-		}}
-		w := fleet.Worker{Name: name, Link: l, Beat: 200 * time.Millisecond, Say: t.Logf, Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
-			if (j.Score != nil) != (role == fleet.Scorers) {
-				t.Errorf("worker %s got job %s", name, j)
-			}
-			if j.Score == nil {
-				return answer(j), nil
-			}
-			return p.Do(ctx, j)
-		}}
-		work.Go(func() {
-			defer l.Close()
-			if err := w.Run(at); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	f := fleet.New(fleet.Options{Hub: b.Hub.As(fleet.Scorers), Rules: fleet.Patient(), Say: t.Logf})
-	s, err := f.OpenScores(fleet.Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for f.Workers() == 0 && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
-	}
-	here := rewards.Each(rewards.Func(func(context.Context, rewards.Item) (rewards.Score, error) {
-		return rewards.Score{}, errors.New("it was asked here")
-	}), 1)
-	var all sync.WaitGroup
-	for n := range 5 {
-		all.Go(func() {
-			for i, r := range s.Ask(ctx, "gold", []rewards.Item{{Prompt: strings.Repeat("a", n)}, {Prompt: "abc"}}, here) {
-				if want := []int{n, 3}[i]; r.Missing != nil || r.Value != float64(want) {
-					t.Errorf("%+v, want %d", r, want)
-				}
-			}
-		})
-	}
-	do(t, b, 3, false)
-	all.Wait()
-	s.Close()
-	stop()
-	work.Wait()
 }
 
 // TestShared: through a folder that all share nothing goes through the server's stores.
