@@ -36,6 +36,14 @@ func checkFrames(p *pipeline.Pipeline, frames int) error {
 	return nil
 }
 
+// checkOwnFrames refuses pictures among clips, and clips among pictures: own are a prompt's frames, others the turn's.
+func checkOwnFrames(p *pipeline.Pipeline, own, others int) error {
+	if own > 0 && (own == 1) != (others == 1) && p.Clips() {
+		return fmt.Errorf("a prompt's frames are %d, where others have %d: one is a picture, and samples are either pictures or clips", own, others)
+	}
+	return nil
+}
+
 // checkNetworks refuses what cannot be trained where two networks take turns.
 func checkNetworks(p *pipeline.Pipeline, turn experiment.Turn) error {
 	if err := p.CheckGuidance(GuidanceOf(turn.Sampler)); err != nil || p.Experts() == 1 {

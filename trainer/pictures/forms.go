@@ -9,16 +9,25 @@ import (
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
-// Pictures of one iteration may have several sizes. A group shares a prompt and so a size, batches hold one
-// size, and a size is a function of its prompt's coordinates:
+// Pictures of one iteration may have several sizes, and clips several numbers of frames. A group shares a prompt and so
+// a size, batches hold one size, and a size is a function of its prompt's coordinates:
 //
 //	the prompt's own, or the turn's one, or one of the turn's sizes, drawn by iteration and prompt, or, where the turn has
 //	none, what the pictures make that it is made of
 //
+// Frames are the prompt's own, or the turn's.
+//
 // Invariants (tests): a picture of one size has the same bits whatever sizes are made beside it; so have
 // gradients, which are added in the order of points.
+
+// An extent is how large a sample is: a picture's pixels, and how many of them a clip has.
+type extent struct {
+	experiment.Size
+	frames int
+}
 
 // A Form is how pictures of one size are sampled. Rows and times depend on the size where the schedule's shift
 // does.
@@ -80,15 +89,15 @@ func (p *Policy) stretches(keys []trainer.Key, most func(first int) int, joins f
 // are fixed.
 func (m *Model) follow(p *Policy, turn experiment.Turn, key rng.Key, fixed bool) error {
 	asked := m.sizes(turn)
-	forms := map[experiment.Size]*Form{}
-	for _, size := range slices.Concat(asked, m.own) {
-		f, err := m.formOf(turn, size)
+	forms := map[extent]*Form{}
+	for _, one := range m.extents(turn) {
+		f, err := m.formOf(turn, one)
 		if err != nil {
 			return err
 		}
-		forms[size] = f
+		forms[one] = f
 	}
-	p.Form, p.Guidance = *forms[asked[0]], GuidanceOf(turn.Sampler)
+	p.Form, p.Guidance = *forms[extent{asked[0], turn.Frames()}], GuidanceOf(turn.Sampler)
 	p.Texts, p.Sources = m.texts(p, turn.Sampler.Negative), m.sourcesFor(p)
 	p.Forms = nil
 	followed := m.follows(turn)
@@ -97,19 +106,48 @@ func (m *Model) follow(p *Policy, turn experiment.Turn, key rng.Key, fixed bool)
 	}
 	draws := trainer.Draws{Root: key, Fixed: fixed}
 	p.Forms = func(k trainer.Key) *Form {
-		if own := m.asked.Prompt(k.Prompt); own.Sized() {
-			return forms[experiment.Size{own.Width, own.Height}]
-		}
-		if followed {
-			return m.formLike(turn, forms, m.sources.sizeOf(k.Prompt, asked[0]), asked[0])
-		}
-		if len(asked) == 1 {
-			return forms[asked[0]]
+		own := m.asked.Prompt(k.Prompt)
+		of := func(size experiment.Size) extent { return extent{size, framesOf(own.Frames, turn)} }
+		switch {
+		case own.Sized():
+			return forms[of(experiment.Size{own.Width, own.Height})]
+		case followed:
+			return m.formLike(turn, forms, of(m.sources.sizeOf(k.Prompt, asked[0])), of(asked[0]))
+		case len(asked) == 1:
+			return forms[of(asked[0])]
 		}
 		k.Sample = 0
-		return forms[asked[draws.Of("size", k).Draw().Intn(len(asked))]]
+		return forms[of(asked[draws.Of("size", k).Draw().Intn(len(asked))])]
 	}
 	return nil
+}
+
+// framesOf are a prompt's own, or the turn's.
+func framesOf(own int, turn experiment.Turn) int {
+	if own > 0 {
+		return own
+	}
+	return turn.Frames()
+}
+
+// extents are all that a turn's samples may have, the turn's own first.
+func (m *Model) extents(turn experiment.Turn) (all []extent) {
+	sizes := m.sizes(turn)
+	for _, size := range sizes {
+		all = append(all, extent{size, turn.Frames()})
+	}
+	for _, own := range m.own {
+		of := sizes
+		if own.Size != (experiment.Size{}) {
+			of = []experiment.Size{own.Size}
+		}
+		for _, size := range of {
+			if one := (extent{size, framesOf(own.frames, turn)}); !slices.Contains(all, one) {
+				all = append(all, one)
+			}
+		}
+	}
+	return all
 }
 
 // sizes are those that a turn asks for: the model's where it asks for none.
@@ -122,9 +160,9 @@ func (m *Model) sizes(turn experiment.Turn) []experiment.Size {
 }
 
 // formOf is the form of a turn's pictures of a size.
-func (m *Model) formOf(turn experiment.Turn, size experiment.Size) (f *Form, err error) {
+func (m *Model) formOf(turn experiment.Turn, one extent) (f *Form, err error) {
 	f = &Form{}
-	if f.At, err = shape(m.Pipeline, size, turn.Frames()); err != nil {
+	if f.At, err = shape(m.Pipeline, one.Size, one.frames); err != nil {
 		return nil, err
 	}
 	if f.turn, err = turn.Of(f.At.Tokens); err != nil {
@@ -146,16 +184,19 @@ func (m *Model) formOf(turn experiment.Turn, size experiment.Size) (f *Form, err
 	return f, err
 }
 
-// ownSizes are those that prompts name, each once.
-func ownSizes(n int, prompt func(n int) (width, height int)) (all []experiment.Size) {
-	seen := map[experiment.Size]bool{}
+// ownExtents are those that prompts name, each once; a size of zeros, or no frames: the prompt names none.
+func ownExtents(n int, prompt func(n int) prompts.Prompt) (all []extent) {
+	seen := map[extent]bool{{}: true}
 	for i := range n {
-		w, h := prompt(i)
-		if s := (experiment.Size{w, h}); w > 0 && !seen[s] {
-			seen[s], all = true, append(all, s)
+		if one := ownExtent(prompt(i)); !seen[one] {
+			seen[one], all = true, append(all, one)
 		}
 	}
 	return all
+}
+
+func ownExtent(p prompts.Prompt) extent {
+	return extent{experiment.Size{p.Width, p.Height}, p.Frames}
 }
 
 // judgedBy are the rows of decisions: of all, and, where sizes have rows of their own, of a sample's.

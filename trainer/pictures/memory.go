@@ -263,8 +263,12 @@ func (m *Model) largest(turn experiment.Turn) (*Form, error) {
 	held := turn
 	held.Evaluates = true
 	var most *Form
-	for _, size := range slices.Concat(m.sizes(turn), m.sizes(held), m.own, m.sources.someSizes(m.follows(turn) || m.follows(held))) {
-		f, err := m.formOf(turn, size)
+	extents := slices.Concat(m.extents(turn), m.extents(held))
+	for _, size := range m.sources.someSizes(m.follows(turn) || m.follows(held)) {
+		extents = append(extents, extent{size, turn.Frames()})
+	}
+	for _, one := range extents {
+		f, err := m.formOf(turn, one)
 		if err != nil {
 			return nil, err
 		}

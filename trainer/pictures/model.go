@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -28,7 +27,7 @@ type Model struct {
 	asked   model.Options      // what there is to make pictures of
 	always  []pipeline.About   // texts that many pictures need
 	sources *sources           // what prompts' pictures are made of
-	own     []experiment.Size  // sizes that prompts name
+	own     []extent           // that prompts name
 	rewards model.Rewards
 	turn    experiment.Turn // of the iteration under way
 }
@@ -105,7 +104,7 @@ func (m *Model) prepare(e *experiment.Experiment) error {
 	if err != nil {
 		return err
 	}
-	m.own = ownSizes(m.asked.Len(), func(n int) (int, int) { p := m.asked.Prompt(n); return p.Width, p.Height })
+	m.own = ownExtents(m.asked.Len(), m.asked.Prompt)
 	if err := m.tryTurns(e); err != nil {
 		return err
 	}
@@ -175,8 +174,13 @@ func (m *Model) tryTurns(e *experiment.Experiment) error {
 	for _, at := range e.Turns() {
 		for _, held := range []bool{false, true} {
 			turn := experiment.Turn{Experiment: at, Evaluates: held}
-			for _, size := range slices.Concat(m.sizes(turn), m.own) {
-				if _, err := shape(m.Pipeline, size, turn.Frames()); err != nil {
+			for _, own := range m.own {
+				if err := checkOwnFrames(m.Pipeline, own.frames, turn.Frames()); err != nil {
+					return err
+				}
+			}
+			for _, one := range m.extents(turn) {
+				if _, err := shape(m.Pipeline, one.Size, one.frames); err != nil {
 					return err
 				}
 			}

@@ -19,7 +19,23 @@ type place struct {
 	keys string // in the experiment's file
 	of   string // in the list of prompts; "": no prompt names it
 	experiment.Size
-	frames int
+	frames int // of the turn
+	own    int // of the prompt; 0: it names none
+}
+
+// checkFrames refuses frames that the network cannot make, and pictures among clips.
+func (a place) checkFrames(p *pipeline.Pipeline) error {
+	if err := checkOwnFrames(p, a.own, a.frames); err != nil {
+		return err
+	}
+	return checkFrames(p, a.extent().frames)
+}
+
+func (a place) extent() extent {
+	if a.own > 0 {
+		return extent{a.Size, a.own}
+	}
+	return extent{a.Size, a.frames}
 }
 
 // checkSizes refuses sizes that the network cannot make, and rewards that know one size alone.
@@ -27,10 +43,13 @@ func (c generator) checkSizes(p *pipeline.Pipeline) {
 	d, shown := p.Defaults(), -1
 	other := place{Size: experiment.Size{scenes.Size, scenes.Size}} // than the scenes'
 	for _, asked := range c.places(experiment.Size{d.Width, d.Height}) {
-		if checkFrames(p, asked.frames) != nil {
-			continue // reported
+		if err := asked.checkFrames(p); err != nil {
+			if asked.own > 0 {
+				c.RefuseAt(asked.turn, asked.keys, asked.of+err.Error(), "")
+			}
+			continue // that of a turn is reported
 		}
-		at, err := shape(p, asked.Size, asked.frames)
+		at, err := shape(p, asked.Size, asked.extent().frames)
 		if err != nil {
 			c.RefuseAt(asked.turn, asked.keys, asked.of+err.Error(), "")
 			continue
@@ -77,18 +96,25 @@ func (c generator) places(otherwise experiment.Size) (all []place) {
 	}
 	for _, key := range []string{"rollout.prompts", "evaluate.prompts"} {
 		for _, p := range firstOfSize(c.Prompts[key]) {
-			all = append(all, place{keys: key, of: fmt.Sprintf("%s: prompt %q: ", p.List, p.Text), Size: experiment.Size{p.Width, p.Height}, frames: experiment.Turn{Experiment: c.Experiment}.Frames()})
+			turn := experiment.Turn{Experiment: c.Experiment, Evaluates: key == "evaluate.prompts"}
+			one := place{keys: key, of: fmt.Sprintf("%s: prompt %q: ", p.List, p.Text), Size: experiment.Size{p.Width, p.Height}, frames: turn.Frames(), own: p.Frames}
+			if asked := turn.Asked(); !p.Sized() && len(asked) > 0 {
+				one.Size = asked[0]
+			} else if !p.Sized() {
+				one.Size = otherwise
+			}
+			all = append(all, one)
 		}
 	}
 	return all
 }
 
-// firstOfSize are the first prompts of each size.
+// firstOfSize are the first prompts of each size and number of frames.
 func firstOfSize(list []prompts.Prompt) (first []prompts.Prompt) {
-	seen := map[experiment.Size]bool{}
+	seen := map[extent]bool{{}: true}
 	for _, p := range list {
-		if size := (experiment.Size{p.Width, p.Height}); p.Sized() && !seen[size] {
-			seen[size], first = true, append(first, p)
+		if one := ownExtent(p); !seen[one] {
+			seen[one], first = true, append(first, p)
 		}
 	}
 	return first

@@ -232,15 +232,15 @@ func (m *Model) follows(turn experiment.Turn) bool {
 
 // formLike is the form of a size that pictures have by what they are made of; it is made when it is first met. Sources of
 // an impossible size are an error when they are read, which is before anything is made in this form.
-func (m *Model) formLike(turn experiment.Turn, forms map[experiment.Size]*Form, size, otherwise experiment.Size) *Form {
-	if forms[size] == nil {
-		f, err := m.formOf(turn, size)
+func (m *Model) formLike(turn experiment.Turn, forms map[extent]*Form, one, otherwise extent) *Form {
+	if forms[one] == nil {
+		f, err := m.formOf(turn, one)
 		if err != nil {
 			return forms[otherwise]
 		}
-		forms[size] = f
+		forms[one] = f
 	}
-	return forms[size]
+	return forms[one]
 }
 
 // looked is of how many prompts the pictures are opened to predict sizes.

@@ -63,6 +63,9 @@ func TestRefused(t *testing.T) {
 	heavier := written(t, "heavier.jsonl", `{"prompt": "a", "weights": {"size": 2}}`+"\n"+`{"prompt": "b", "weights": {"size": -1, "jpeg": 0}}`+"\n")
 	size := "[[reward]]\nname = \"jpeg\"\nlabel = \"size\"\n"
 	sized := written(t, "sized.jsonl", `{"prompt": "a cat"}`+"\n"+`{"prompt": "a dog", "width": 36, "height": 32}`+"\n")
+	long := written(t, "long.jsonl", `{"prompt": "a cat", "frames": 5}`+"\n"+`{"prompt": "a dog", "frames": 6}`+"\n")
+	alone := written(t, "alone.jsonl", `{"prompt": "a cat"}`+"\n"+`{"prompt": "a dog", "frames": 1}`+"\n")
+	clips := "[sampler]\nframes = 9\nwidth = 32\nheight = 32\nsteps = 3\nwindow = { kind = \"frozen\", size = 1 }\n"
 	ladder := "[sampler]\nsolver = \"ddim\"\noutside = \"ddim\"\neval_solver = \"ddim\"\nschedule = { kind = \"ddpm\" }\n"
 	for _, c := range []struct {
 		model, prompts, rest string
@@ -71,6 +74,8 @@ func TestRefused(t *testing.T) {
 	}{
 		{"embed:tiny-sd3", two, "", nil, ""},
 		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", nil, ""},
+		{golden + "pipe_wan22_t2v", long, clips, []string{"sampler.guidance=1", "sampler.guidance_2=1"}, `x.toml:7:11: "rollout.prompts": ` + long + `: prompt "a dog": a clip of 6 frames: `},
+		{golden + "pipe_wan22_t2v", alone, clips, []string{"sampler.guidance=1", "sampler.guidance_2=1"}, `x.toml:7:11: "rollout.prompts": ` + alone + `: prompt "a dog": a prompt's frames are 1, where others have 9`},
 		{golden + "pipe_sd15", two, ladder, nil, ""},
 		{golden + "pipe_sd15", two, "", nil, `x.toml:5:8: "model.path": flow-sde is for a flow, and the model in`},
 		{golden + "pipe_sd15", two, "[sampler]\nsolver = \"dance\"\n", nil, `x.toml:13:10: "sampler.solver": dance is for a flow, and the model in`},
@@ -115,7 +120,7 @@ func TestRefused(t *testing.T) {
 		{"embed:tiny-sd3", two, "[[stage]]\niterations = 3\n[stage.rollout]\nprompts = \"embed:scene-pairs\"\noffline = true\n[stage.loss]\nobjective = \"dpo\"\n[stage.advantage]\nestimator = \"ends\"\n", nil, `x.toml:9:9: "rollout.group": embed:scene-pairs: `},
 		{"embed:tiny-sd3", two, "[[stage]]\niterations = 3\n[stage.sampler]\nwidth = 4\nheight = 4\n", nil, `x.toml:15:9: "stage[0].sampler.width": a picture of 4 x 4: `},
 		{"embed:tiny-sd3", sized, "", nil, `x.toml:7:11: "rollout.prompts": ` + sized + `: prompt "a dog": a picture of 36 x 32: sides must be multiples of 8`},
-		{"embed:tiny-vlm", sized, "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": ` + sized + `: prompt "a dog" names the size, the negative text or the image of a picture, and episodes are made of it`},
+		{"embed:tiny-vlm", sized, "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": ` + sized + `: prompt "a dog" names the size, the frames, the negative text or the image of a picture, and episodes are made of it`},
 		{"embed:tiny-sd3", scene, "[sampler]\nwidth = 32\nheight = 32\n[[reward]]\nname = \"scene\"\n", nil, `x.toml:16:8: "reward[1].name": reward "scene" judges the program's own scenes of 64 x 64, and this model's pictures have 32 x 32`},
 		{"embed:tiny-sd3", two, "[sampler]\nnegative = \"blur\"\nguidance = 1.0\n", nil, `x.toml:13:12: "sampler.negative": guidance 1 by "cfg" combines no two outputs`},
 		{golden + "pipe_sd15", two, ladder, []string{"model.text_length=20"}, `--set: "model.text_length": StableDiffusionPipeline in ` + golden + `pipe_sd15 has no T5 encoder`},

@@ -23,11 +23,12 @@ type Prompt struct {
 	Meta    Meta               `json:"meta,omitempty"`
 	Weights map[string]float64 `json:"weights,omitempty"` // by the labels of rewards; others have their own
 
-	// Of pictures: the text that guidance leads away from, nil for the sampler's, and the size in pixels, 0
-	// where the prompt says none.
+	// Of pictures: the text that guidance leads away from, nil for the sampler's, the size in pixels, 0
+	// where the prompt says none, and, of a clip, how many frames it has, 0 for the sampler's.
 	Negative *string `json:"negative,omitempty"`
 	Width    int     `json:"width,omitempty"`
 	Height   int     `json:"height,omitempty"`
+	Frames   int     `json:"frames,omitempty"`
 
 	Image Images `json:"image,omitempty"` // the pictures that it is made of (images.go)
 
@@ -174,7 +175,7 @@ func record(n int, line []byte) (p Prompt, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
-		return p, at(n, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}, and may have \"weights\", \"negative\", \"width\", \"height\" and \"image\"; what rewards need goes into meta", err)
+		return p, at(n, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}, and may have \"weights\", \"negative\", \"width\", \"height\", \"frames\" and \"image\"; what rewards need goes into meta", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return p, at(n, "something follows the record")
@@ -182,8 +183,11 @@ func record(n int, line []byte) (p Prompt, err error) {
 	return p, nil
 }
 
-// mostSide is more pixels than any picture's side has.
-const mostSide = 1 << 14
+// mostSide is more pixels than any picture's side has, and mostFrames are those of a clip, as [sampler] has them.
+const (
+	mostSide   = 1 << 14
+	mostFrames = 1 << 12
+)
 
 // checkPicture looks at what a record says of its picture.
 func checkPicture(line int, p Prompt) error {
@@ -192,6 +196,8 @@ func checkPicture(line int, p Prompt) error {
 		return at(line, "a picture of %d x %d\nhint: a size is both \"width\" and \"height\" in pixels; without them it is what [sampler] says", p.Width, p.Height)
 	case p.Width < 0 || p.Height < 0 || p.Width > mostSide || p.Height > mostSide:
 		return at(line, "a picture of %d x %d: sides have 1 to %d pixels", p.Width, p.Height, mostSide)
+	case p.Frames < 0 || p.Frames > mostFrames:
+		return at(line, "a clip of %d frames: 1 to %d are possible", p.Frames, mostFrames)
 	case p.Negative != nil && len(*p.Negative) > mostLetter:
 		return at(line, "a negative text of %d bytes; %d are possible", len(*p.Negative), mostLetter)
 	}

@@ -32,6 +32,8 @@ func quick(line string) (p Prompt, ok bool) {
 			p.Width, ok = s.count()
 		case "height":
 			p.Height, ok = s.count()
+		case "frames":
+			p.Frames, ok = s.count()
 		}
 		return ok
 	})

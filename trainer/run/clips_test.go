@@ -241,6 +241,46 @@ func TestClipsOfPictures(t *testing.T) {
 	}
 }
 
+// TestClipsOfManySizes: prompts of one iteration name frames and sizes of their own; neither threads nor the samples in a
+// pass change a byte, held-out clips have their prompt's frames, and impossible ones are refused at their place.
+func TestClipsOfManySizes(t *testing.T) {
+	dir := t.TempDir()
+	list := func(name string, lines ...string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	many := list("many.jsonl", `{"prompt": "a cat runs"}`, `{"prompt": "a dog runs", "frames": 9, "width": 48, "height": 32}`)
+	held := list("held.jsonl", `{"prompt": "a cat sits", "frames": 9}`)
+	sets := []string{"run.iterations=1", "sampler.guidance=1", "rollout.prompts=" + many, "evaluate.prompts=" + held}
+	e := parseClips(t, sets...)
+	whole, broken := t.TempDir(), t.TempDir()
+	if _, err := train(t, e, whole, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	if c := firstLine(t, whole).Check; c == nil || c.Ratio != 1 {
+		t.Errorf("the check is %+v", c)
+	}
+	if c, err := video.Open(filepath.Join(whole, "images", "heldout_before.png"), video.Limits{}); err != nil || len(c.Frames) != 9 {
+		t.Errorf("the held-out clip is no one of 9 frames: %v", err)
+	}
+	e.Run.Memory = "1MiB"
+	if _, err := train(t, e, broken, false, 1, -1); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "with one thread and one sample in a pass", contents(t, broken), contents(t, whole))
+	for want, line := range map[string]string{
+		"a clip of 6 frames": `{"prompt": "a", "frames": 6}`, "frames are 1, where others have 5": `{"prompt": "a", "frames": 1}`, "a clip of -1 frames": `{"prompt": "a", "frames": -1}`,
+	} {
+		e := parseClips(t, append(sets, "rollout.prompts="+list("few.jsonl", line, `{"prompt": "b"}`))...)
+		if _, err := train(t, e, t.TempDir(), false, 2, -1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
 // TestClipMemory: what clips take is counted by their frames.
 func TestClipMemory(t *testing.T) {
 	peak := func(frames string) int64 {
