@@ -196,10 +196,8 @@ func (p *Policy) rollFar(keys []trainer.Key) ([]trainer.Sample, error) {
 			p.Far.checked = true
 		}
 		var err error
-		if samples, err = p.playFar(ctx, keys); err != nil {
-			return err
-		}
-		return p.judgeFar(samples)
+		samples, err = p.playFar(ctx, keys)
+		return err
 	})
 	return samples, err
 }

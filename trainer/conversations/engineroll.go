@@ -13,45 +13,60 @@ import (
 
 // How an engine plays episodes (engine.go).
 
-// playFar plays one episode a key, as many beside each other as the engine is asked at once. The error is that of the
-// first key that has one.
+// playFar plays one episode a key, as many beside each other as the engine is asked at once. Each is judged here as it
+// ends, while the engine draws others. The error is that of the first key that has one.
 func (p *Policy) playFar(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	samples, errs := make([]trainer.Sample, len(keys)), make([]error, len(keys))
+	samples, errs, ended := make([]trainer.Sample, len(keys)), make([]error, len(keys)), make(chan int)
+	go p.askFar(ctx, keys, samples, errs, ended)
+	done := 0
+	for i := range ended {
+		if errs[i] == nil {
+			errs[i] = ctx.Err()
+		}
+		if errs[i] == nil {
+			errs[i] = p.judgeFar(&samples[i])
+		}
+		if errs[i] != nil {
+			stop()
+			continue
+		}
+		if done++; p.Progress != nil {
+			p.Progress(done, len(keys))
+		}
+	}
+	return samples, blamed(errs)
+}
+
+// askFar has the engine play episodes, and says of each when it has ended.
+func (p *Policy) askFar(ctx context.Context, keys []trainer.Key, samples []trainer.Sample, errs []error, ended chan<- int) {
+	defer close(ended)
 	free := make(chan struct{}, max(1, p.Far.AtOnce))
 	var all sync.WaitGroup
-	var one sync.Mutex
-	done := 0
+	defer all.Wait()
 	var asked *voice
 	for i, k := range keys {
 		if i == 0 || keys[i-1].Prompt != k.Prompt {
 			var err error
 			if asked, err = p.question(k); err != nil {
 				errs[i] = fmt.Errorf("prompt %d: %w", k.Prompt, err)
-				break
+				ended <- i
+				return
 			}
 		}
 		v := asked.begun(k)
 		v.unread = vlm.Stretch{}
 		free <- struct{}{}
 		all.Go(func() {
-			defer func() { <-free }()
 			s, err := p.play(ctx, k, v)
-			one.Lock()
-			defer one.Unlock()
 			if samples[i] = s; err != nil {
 				errs[i] = fmt.Errorf("sample %d of prompt %d: %w", k.Sample, k.Prompt, err)
-				stop()
-				return
 			}
-			if done++; p.Progress != nil {
-				p.Progress(done, len(keys))
-			}
+			<-free
+			ended <- i
 		})
 	}
-	all.Wait()
-	return samples, blamed(errs)
 }
 
 // blamed is the first error that is no consequence of another.
@@ -96,24 +111,22 @@ func (v *voice) sampleFar(ctx context.Context, short []int32) (tools.Sampled, er
 
 // judgeFar says of every token how likely the network here finds it. An episode's entropy is estimated by what was
 // drawn, -Σ log p, since the distributions were the engine's.
-func (p *Policy) judgeFar(samples []trainer.Sample) error {
-	for i, s := range samples {
-		e := EpisodeOf(s)
-		if len(s.Decisions.Step) == 0 {
-			continue
-		}
-		h, err := p.hear(trainer.Point{Key: s.Key, Episode: e}, false)
-		if err != nil {
-			return fmt.Errorf("sample %d of prompt %d, judged here: %w", s.Key.Sample, s.Key.Prompt, err)
-		}
-		ours := h.outputs()
-		h.tape.Reset()
-		e.Entropy = 0
-		for k, at := range s.Decisions.Step {
-			e.ModelLogProb[at] = ours[k]
-			e.Entropy -= ours[k]
-		}
-		samples[i].Decisions.LogProb = ours
+func (p *Policy) judgeFar(s *trainer.Sample) error {
+	e := EpisodeOf(*s)
+	if len(s.Decisions.Step) == 0 {
+		return nil
 	}
+	h, err := p.hear(trainer.Point{Key: s.Key, Episode: e}, false)
+	if err != nil {
+		return fmt.Errorf("sample %d of prompt %d, judged here: %w", s.Key.Sample, s.Key.Prompt, err)
+	}
+	ours := h.outputs()
+	h.tape.Reset()
+	e.Entropy = 0
+	for k, at := range s.Decisions.Step {
+		e.ModelLogProb[at] = ours[k]
+		e.Entropy -= ours[k]
+	}
+	s.Decisions.LogProb = ours
 	return nil
 }
