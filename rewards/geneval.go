@@ -216,7 +216,7 @@ func (g GenEvalRules) Evaluate(kept map[string][]Detection, w Wish) (Verdict, er
 			return v, fmt.Errorf("include[%d] asks for %d of %q: a count is at least 1", i, c.Count, c.Class)
 		}
 		if p := c.Position; p != nil && (p.Target < 0 || p.Target >= i) {
-			return v, fmt.Errorf("include[%d] of %q has its place beside clause %d, which does not stand before it", i, c.Class, p.Target)
+			return v, fmt.Errorf("include[%d] of %q has its place beside clause %d, which does not come before it", i, c.Class, p.Target)
 		}
 		all := kept[c.Class]
 		best := all[:min(len(all), c.Count)]

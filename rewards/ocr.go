@@ -50,7 +50,7 @@ type Line struct {
 // An OCRRule is a formula.
 type OCRRule struct {
 	Formula  string `toml:"formula" enum:"flow_grpo,flow_factory,flowcps,strict" doc:"whose formula"`
-	Interval int    `toml:"interval" range:"[1,1e6]" doc:"of a clip, every so many frames are read"`
+	Interval int    `toml:"interval" range:"[1,1e6]" doc:"of a clip, one frame in this many is read"`
 }
 
 // ErrNoTarget says that a prompt does not ask for words.

@@ -21,7 +21,7 @@ const mostVisits = 1 << 32
 func jpegWork(data []byte, width, height int) error {
 	scans := int64(bytes.Count(data, []byte{0xff, 0xda}))
 	if pixels := int64(width) * int64(height); scans*pixels > mostVisits {
-		return fmt.Errorf("%d scans of %d x %d pixels: no encoder writes so many: save the picture anew", scans, width, height)
+		return fmt.Errorf("%d scans of %d x %d pixels: no encoder writes that many: save the picture again", scans, width, height)
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ func benchIterationCommand() *cobra.Command {
 transformer with adapters (sampling, training with and without checkpointing, whole
 iterations), the decoder of its autoencoder, and a vision-language model that reads
 prompts and answers, in f32 and bf16, with the peak of resident memory. Before it is
-timed, a sampled step is trained on: its ratio must be 1. On a --device, what was asked of
-it stands beside the times, and what is held of its memory beside the process's own.
+timed, a sampled step is trained on: its ratio must be 1. With --device, the calls of the
+device are shown beside the times, and its memory beside the process's own.
 
 With --against, FILE is the output of another run, or of a PyTorch program that
 prints the same keys; the last column is how many times faster, or smaller, this is.`,

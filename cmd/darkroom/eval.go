@@ -20,7 +20,7 @@ func evalCommand() *cobra.Command {
 	var suite suiteOptions
 	cmd := &cobra.Command{
 		Use:   "eval --reward NAME[,NAME] [--pairs FILE.jsonl] | --model DIR --suite NAME:FILE",
-		Short: "Judge rewards: can they be trusted, and how can they be won? Or a model, by published questions",
+		Short: "Judge rewards: can they be trusted, and how can they be gamed? Or a model, by published questions",
 		Long: `Ask rewards about pairs of which is known which is better, and say how often they
 agree, what a difference of their scores means, whether they tell the samples of one
 prompt apart, whether they like what is shown first and say the same twice, and which

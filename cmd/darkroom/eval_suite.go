@@ -48,7 +48,7 @@ func (o *suiteOptions) add(cmd *cobra.Command) {
 	f.IntVar(&o.tokens, "tokens", 0, "of suites: of one answer at most (default: the run's, or 2048)")
 	f.Float64Var(&o.temperature, "temperature", 0, "of suites: of drawing; 0: the likeliest token")
 	f.StringVar(&o.dtype, "dtype", "", "of suites: bf16 or f32 (default: the run's, or bf16)")
-	f.IntVar(&o.first, "first", 0, "of suites: only so many questions; 0: all")
+	f.IntVar(&o.first, "first", 0, "of suites: at most this many questions; 0: all")
 	f.StringVar(&o.out, "out", ".", "of suites: folder `DIR` for NAME.json, NAME.jsonl and the card NAME.md")
 }
 

@@ -22,7 +22,7 @@ func inspectCommand() *cobra.Command {
 in the hub's layout: a pipeline (model_index.json), a model (config.json), an
 adapter (adapter_config.json), a tokenizer. Headers are read and checked, weights are not.
 
-Of a picture its size is told, and the prompt and settings that it was sampled with.
+Of a picture: its size, and the prompt and settings it was sampled with.
 Clips (.gif, .apng, .y4m, and what ffmpeg reads) are decoded. With --flow, a clip's motion
 is measured, and drawn; a folder of PNG files is then a clip, too.`,
 		Example: "  darkroom inspect model.safetensors\n  darkroom inspect stable-diffusion-3.5-medium\n  darkroom inspect --tensors --json stable-diffusion-3.5-medium/transformer\n  darkroom inspect clip.gif --flow motion.png",

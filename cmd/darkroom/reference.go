@@ -36,8 +36,8 @@ const referenceHead = `# The experiment's file: every key
 
 Written by ` + "`go generate ./cmd/darkroom`" + ` from the program's own tags; ` + "`darkroom list keys`" + ` prints the same.
 A key that is not written has its default, which a preset may set: ` + "`darkroom plan FILE --resolved`" + ` prints all of a
-file's keys with who set them. "off" is what does nothing until it is written. Under "read by" stands which methods look at a
-key; others pass it over, and ` + "`plan`" + ` says so. Names of methods: ` + "`darkroom list`" + `.
+file's keys with who set them. "off" is what does nothing until it is written. "read by" lists the methods that use a
+key; others ignore it, and ` + "`plan`" + ` says so. Names of methods: ` + "`darkroom list`" + `.
 `
 
 // writeReference writes docs/config.md.

@@ -26,7 +26,7 @@ make it again: the same settings give the same pixels, on any x86-64 machine. Wi
 --out DIR/ every picture is a file of its own: DIR/000.png and so on.
 
 --guidance combines two outputs, with and without the prompt; where the network
-reads a scale itself (FLUX.1-dev) it is told that scale, and --true-cfg with
+reads a scale itself (FLUX.1-dev) it is the input, and --true-cfg with
 --negative combines two outputs besides. A solver that draws (flow-sde, dance, ...)
 takes every step but the last, which leaves no noise.
 
@@ -76,7 +76,7 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 	f.Uint64Var(&o.seed, "seed", 0, "which pictures: a seed, a prompt's number and a picture's number name all noise")
 	f.IntVar(&o.steps, "steps", 0, "of the solver (default: the pipeline's, or the run's)")
 	f.Float64Var(&o.guidance, "guidance", 0, "scale; 1 or less samples without (default: the pipeline's)")
-	f.Float64Var(&o.trueCFG, "true-cfg", 0, "scale of two outputs where --guidance is told to the network")
+	f.Float64Var(&o.trueCFG, "true-cfg", 0, "classifier-free guidance, for networks that take --guidance as an input")
 	f.StringVar(&o.solver, "solver", "", "`NAME` of a solver, see 'darkroom list solvers' (default: the folder's)")
 	f.Float64Var(&o.noise, "noise", o.noise, "of solvers that draw: eta")
 	f.IntVar(&o.width, "width", 0, "pixels (default: the model's)")

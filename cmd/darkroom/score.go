@@ -68,7 +68,7 @@ func (o *scoreOptions) check(cmd *cobra.Command, files []string) error {
 	o.rewardFlags.check(must)
 	must(utf8.ValidString(o.prompt), "--prompt %q is not UTF-8, in which prompts are written", o.prompt)
 	if o.serve != "" {
-		must(len(files) == 0 && o.items == "" && o.prompt == "", "--serve takes neither files nor --prompt and --items: who asks sends them")
+		must(len(files) == 0 && o.items == "" && o.prompt == "", "--serve takes neither files nor --prompt and --items: each request brings its own")
 		must(len(o.names) <= 1, "--serve answers for one reward")
 	} else {
 		must(len(files) > 0 || o.items != "", "nothing to judge: name files, or --items")

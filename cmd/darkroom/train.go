@@ -37,7 +37,7 @@ folder, and keeps what was in it beside, as FOLDER.1.`,
 	}
 	cmd.Flags().StringVar(&o.out, "out", "", "the run's `FOLDER` (default runs/NAME)")
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with the run in the folder")
-	cmd.Flags().BoolVar(&o.restart, "restart", false, "begin anew, and keep the run of the folder beside it")
+	cmd.Flags().BoolVar(&o.restart, "restart", false, "start over, and keep the old run as FOLDER.1")
 	exampleFlag(cmd, &o.example)
 	devicesFlag(cmd, &o.device)
 	o.fleet.flags(cmd)

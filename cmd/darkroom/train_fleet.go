@@ -38,11 +38,11 @@ func (o *fleetOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.workers, "workers", "", "in place of --listen: let workers in by a NATS server or cluster of your own, with JetStream: `URL`s as nats+tls://HOST:PORT,HOST:PORT")
 	f.StringVar(&o.creds, "creds", "", "the `FILE` of credentials for that server (with --workers)")
 	f.StringVar(&o.ca, "ca", "", "the `FILE` of the authority of that server's certificate, PEM (with --workers; default: those that this machine trusts)")
-	f.StringVar(&o.blobs, "blobs", "", "by what weights and samples go: a `FOLDER` that all machines share, or peer: from process to process, or peer:PORT (with --listen or --workers; default: through the server)")
+	f.StringVar(&o.blobs, "blobs", "", "how weights and samples travel: a `FOLDER` that all machines share, or peer: from process to process, or peer:PORT (with --listen or --workers; default: through the server)")
 	f.StringVar(&o.advertise, "advertise", "", "`HOST:PORT` by which workers reach this machine, where it is not one of its own (with --listen)")
 	f.StringVar(&o.metrics, "metrics", "", "serve numbers of the workers for Prometheus at `HOST:PORT`/metrics (with --listen)")
 	f.BoolVar(&o.leave, "leave-rolls", false, "roll nothing here while workers are there (with --listen)")
-	f.Float64Var(&o.audit, "audit", 0.01, "the `SHARE` of workers' results that is done here again, and compared (with --listen)")
+	f.Float64Var(&o.audit, "audit", 0.01, "the `SHARE` of workers' results to recompute here and compare (with --listen)")
 }
 
 // any reports whether workers may come.

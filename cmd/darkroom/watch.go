@@ -53,7 +53,7 @@ func serveWatch(cmd *cobra.Command, address string, paths []string) error {
 		return fmt.Errorf("--addr: %w\nhint: another port, or 0 for a free one", err)
 	}
 	if at, ok := listener.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
-		cmd.PrintErrln("warning: whoever reaches this address can look at the runs; there is no password")
+		cmd.PrintErrln("warning: anyone who reaches this address can read the runs; there is no password")
 	}
 	s := watch.New(paths, watch.Options{Hosts: []string{host}})
 	ctx := cmd.Context()

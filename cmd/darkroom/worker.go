@@ -33,7 +33,7 @@ func workerCommand() *cobra.Command {
 		Use:   "worker --join FILE",
 		Short: "Roll samples for a run that trains elsewhere, or ask its rewards",
 		Long: `Roll samples for a run that trains elsewhere: 'darkroom train --listen' writes the join file into
-the run's folder, and whoever has a copy of it is let in. The model's folder must be here, too, with
+the run's folder, and anyone with a copy of it can join. The model's folder must be here, too, with
 the same files, and pictures that prompts name under the same paths; experiment, prompts and weights
 come from the trainer.
 
@@ -116,7 +116,7 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 		fmt.Fprintf(log, format+"\n", args...)
 	}
 	if natsio.Open(o.join) {
-		c.say("warning: others than its owner may read %s, and whoever can joins the run (chmod 600 %s)", o.join, o.join)
+		c.say("warning: other users can read %s, and so join the run: chmod 600 %s", o.join, o.join)
 	}
 	if o.name == "" {
 		o.name = workerName()

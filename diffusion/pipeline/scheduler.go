@@ -108,7 +108,7 @@ func (s *scheduler) checkFlow(path string, said schedulerFile) error {
 	case o.Terminal < 0 || o.Terminal >= 1:
 		return fmt.Errorf("%s: \"shift_terminal\" is %v; it must lie between 0 and 1", path, o.Terminal)
 	case o.Invert:
-		return fmt.Errorf("%s: \"invert_sigmas\" is for networks that are told the clean share; this one is not", path)
+		return fmt.Errorf("%s: \"invert_sigmas\" is for networks whose input is the clean share; this one is not", path)
 	}
 	// The grid's ends were shifted once when upstream's scheduler was made.
 	s.flow.SigmaMax, s.flow.SigmaMin = 1, 1/float64(s.flow.TrainSteps)

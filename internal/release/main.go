@@ -9,6 +9,8 @@ package main
 
 import (
 	"crypto/sha256"
+	"debug/buildinfo"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -112,6 +114,9 @@ func (t target) release(out string, when time.Time) (archive string, err error) 
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building: %w\n%s", err, said)
 	}
+	if err := stamped(program); err != nil {
+		return "", err
+	}
 	files, err := t.files(program)
 	if err != nil {
 		return "", err
@@ -129,4 +134,25 @@ func (t target) release(out string, when time.Time) (archive string, err error) 
 		return "", err
 	}
 	return archive, f.Close()
+}
+
+// stamped is an error where a program does not say which commit it is of: whoever reports a fault could not say it either.
+func stamped(program string) error {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	revision := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			return errors.New("the working copy has changes\nhint: commit them, or release from a clean clone")
+		}
+	}
+	if revision == "" {
+		return errors.New("the program does not say which commit it is of\nhint: release from a clone; Go does not read a worktree's .git")
+	}
+	return nil
 }

@@ -89,3 +89,14 @@ func zipNames(t *testing.T, text []byte) (all []string) {
 	}
 	return all
 }
+
+// TestStamped: a program without its commit is no release; tests are built without one.
+func TestStamped(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stamped(program); err == nil || !strings.Contains(err.Error(), "which commit") {
+		t.Error(err)
+	}
+}

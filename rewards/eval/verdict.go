@@ -19,20 +19,20 @@ func verdict(r *Report) string {
 	pairs := r.Judged + r.Missing
 	switch {
 	case r.Judged == 0:
-		return fmt.Sprintf("nothing can be told: none of %d pairs was judged", pairs)
+		return fmt.Sprintf("no verdict: none of %d pairs was judged", pairs)
 	case len(r.Flags) > 0:
 		return "won by " + strings.Join(r.Flags, ", ")
 	case len(r.Probes) == 0:
 		return "weaknesses were not looked for"
 	case 2*r.Missing > pairs:
-		return fmt.Sprintf("nothing can be told: %d of %d pairs have no score", r.Missing, pairs)
+		return fmt.Sprintf("no verdict: %d of %d pairs have no score", r.Missing, pairs)
 	}
 	for _, p := range r.Probes {
 		switch {
 		case 2*p.Missing > p.Samples+p.Missing:
-			return fmt.Sprintf("nothing can be told: %d of %d samples have no score after the probe %s", p.Missing, p.Samples+p.Missing, p.Name)
+			return fmt.Sprintf("no verdict: %d of %d samples have no score after the probe %s", p.Missing, p.Samples+p.Missing, p.Name)
 		case p.Verdict == TooFew:
-			return fmt.Sprintf("nothing can be told: %s raises it, on fewer than %d prompts", p.Name, leastPrompts)
+			return fmt.Sprintf("no verdict: %s raises it, on fewer than %d prompts", p.Name, leastPrompts)
 		}
 	}
 	return NoneFound

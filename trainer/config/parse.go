@@ -107,7 +107,7 @@ func explain(problem string, rest []byte) (string, string) {
 	case strings.Contains(problem, "'=' after key"):
 		return problem, "a line is key = value, or [table]"
 	case strings.Contains(problem, "expected newline"):
-		return "nothing may follow here", "each key stands on a line of its own; comments begin with #"
+		return "nothing may follow here", "write each key on a line of its own; comments begin with #"
 	case strings.Contains(problem, "array is incomplete"):
 		return problem, "a list ends with ]"
 	}

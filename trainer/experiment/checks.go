@@ -184,7 +184,7 @@ func (e *Experiment) checkModel(r report) {
 	if len(e.Model.Train) > 1 {
 		for i, t := range e.Model.Train {
 			if t == "lora" || t == "full" {
-				r(fmt.Sprintf("model.train[%d]", i), fmt.Sprintf("%q is not one of several: it stands alone", t), fmt.Sprintf("write train = %q", t))
+				r(fmt.Sprintf("model.train[%d]", i), fmt.Sprintf("%q cannot be combined with others", t), fmt.Sprintf("write train = %q", t))
 			}
 		}
 	}

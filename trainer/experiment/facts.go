@@ -87,7 +87,7 @@ func (e *Experiment) stageFacts() []Fact {
 	}
 	if e.Episode != nil && e.Episode.Exec != nil {
 		x := e.Episode.Exec
-		all = append(all, Fact{"programs", fmt.Sprintf("code that the model writes is run by %s; a block has %v seconds, and %d bytes and %s of what it makes are read; after an error %s. What it may read, reach and delete is that command's choice", x.Words(), x.Timeout, x.Output, count(x.Pictures, "picture"), map[string]string{"tell": "the model is told, and goes on", "end": "the episode ends"}[x.Errors])})
+		all = append(all, Fact{"programs", fmt.Sprintf("code that the model writes is run by %s; a block has %v seconds, and %d bytes and %s of what it makes are read; after an error %s. What it may read, reach and delete is that command's choice", x.Words(), x.Timeout, x.Output, count(x.Pictures, "picture"), map[string]string{"tell": "the model sees the error and continues", "end": "the episode ends"}[x.Errors])})
 	}
 	if e.Episode != nil && e.Episode.Noisy != nil {
 		n := e.Episode.Noisy

@@ -30,7 +30,7 @@ func TestFacts(t *testing.T) {
 		{"rewards soft × 2 where hard ≥ 0.5 + hard × 1", []string{"reward=[{name='jpeg', label='soft', weight=2, gate={by='hard', at_least=0.5}}, {name='jpeg', label='hard'}]"}},
 		{"rewards jpeg^2 · sharpness^1", []string{"rewards.combine='product'", "reward=[{name='jpeg', weight=2}, {name='sharpness'}]"}},
 		{"rewards the least of jpeg × 1, sharpness × 1; measured only: gold", []string{"rewards.combine='least'", "reward=[{name='jpeg'}, {name='sharpness'}, {name='jpeg', label='gold', train=false}]"}},
-		{"programs code that the model writes is run by nobody -x -; a block has 3 seconds, and 16384 bytes and 8 pictures of what it makes are read; after an error the model is told, and goes on.", []string{"episode={protocol='pyvision', exec={command=['nobody', '-x', '-'], timeout=3}}"}},
+		{"programs code that the model writes is run by nobody -x -; a block has 3 seconds, and 16384 bytes and 8 pictures of what it makes are read; after an error the model sees the error and continues.", []string{"episode={protocol='pyvision', exec={command=['nobody', '-x', '-'], timeout=3}}"}},
 		{"after an error the episode ends.", []string{"episode={protocol='pyvision', exec={command=['nobody'], errors='end'}}"}},
 		{"model embed:tiny, f32; trains full", []string{"model={train='full', precision='f32', path='embed:tiny'}"}},
 	} {

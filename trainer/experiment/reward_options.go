@@ -20,7 +20,7 @@ import (
 type RewardOptions struct {
 	Rule   string         `toml:"rule" of:"accuracy,tools,format,length" doc:"of accuracy, tools, format and length: darkroom list rules; empty: the first"`
 	Frames string         `toml:"frames" of:"layout,geneval,scene,background,shade,ocr,clip,aesthetic,pickscore,hpsv2,hpsv3,imagereward,jpeg,sharpness" doc:"of a clip: mean of its frames; worst, its least frame; best:0.3, the mean of that share of them; empty: mean, of ocr as its formula says"`
-	Every  int            `toml:"frames_every" range:"[0,1e6]" of:"layout,geneval,scene,background,shade,ocr,clip,aesthetic,pickscore,hpsv2,hpsv3,imagereward,jpeg,sharpness" doc:"of a clip, every so many frames are judged; 0: all, of ocr as ocr.interval says"`
+	Every  int            `toml:"frames_every" range:"[0,1e6]" of:"layout,geneval,scene,background,shade,ocr,clip,aesthetic,pickscore,hpsv2,hpsv3,imagereward,jpeg,sharpness" doc:"of a clip, one frame in this many is judged; 0: all, of ocr as ocr.interval says"`
 	OCR    *OCROptions    `toml:"ocr" of:"ocr" doc:"of reward ocr: whose formula, and how Tesseract reads"`
 	Layout *LayoutOptions `toml:"layout" of:"layout" doc:"of reward layout: what pairs of boxes are worth"`
 	Motion *MotionOptions `toml:"motion" of:"motion,heading,magnitude,dynamic,flicker,smooth,warp" doc:"of rewards of clips: how their flow is found; not written, heading takes farneback on all frames"`

@@ -67,9 +67,9 @@ func (e *Experiment) seeds() []Seed {
 		all = append(all, Seed{stepNoise, sample + ", step", "the noise of a step in the window"})
 	}
 	if w := e.Sampler.Window; e.Episode == nil && !e.objective().Noised && w.Own {
-		all = append(all, Seed{ownDraw, "iteration, prompt", "where a prompt's window stands"})
+		all = append(all, Seed{ownDraw, "iteration, prompt", "the position of a prompt's window"})
 	} else if k := w.Kind; e.Episode == nil && !e.objective().Noised && (k == "random" || k == "subset") {
-		all = append(all, Seed{windowDraw, "iteration", "where the window stands"})
+		all = append(all, Seed{windowDraw, "iteration", "the position of the window"})
 	}
 	if e.Sampler.Window.One && e.Episode == nil && !e.objective().Noised {
 		all = append(all, Seed{oneDraw, "iteration, prompt", "at which step of the window a prompt draws"})

@@ -16,7 +16,7 @@ type Served struct {
 	Timeout float64  `toml:"timeout" range:"(0,inf)" doc:"seconds for one answer"`
 	Tries   int      `toml:"tries" range:"[1,100]" doc:"calls before the episode is missing"`
 	AtOnce  int      `toml:"at_once" range:"[1,1024]" doc:"calls beside each other, and copies of a program; no bit depends on it"`
-	State   bool     `toml:"state" doc:"an environment: it is told where an episode begins and ends, and says at its end what it was worth, which reward environment reads; its answers are not kept"`
+	State   bool     `toml:"state" doc:"an environment: it gets a request as an episode begins and ends, and returns its reward at the end, which reward environment reads; its answers are not kept"`
 	Cache   bool     `toml:"cache" doc:"answers are kept by tool and arguments, beside what else may be computed again, so that the same call has the same answer in every run; false for a tool that has a state"`
 }
 

@@ -32,14 +32,14 @@ func (e *Experiment) warnings(p StagePlan) []string {
 		}
 	}
 	if p := e.Episode; p != nil && p.Protocol == "vrag" && len(p.Served) == 0 && (len(p.Tools) == 0 || slices.Contains(p.Tools, "search")) {
-		warn("there is nothing to search in: every <search> of vrag is told that it was no valid action ([[episode.tool]] name = \"search\" has a server or a program find pages; tools = [\"bbox\"] does without)")
+		warn("there is nothing to search in: every <search> of vrag is answered as an invalid action ([[episode.tool]] name = \"search\" has a server or a program find pages; tools = [\"bbox\"] does without)")
 	}
 	if e.Rollout.Group == 1 && e.Advantage.Estimator == "history" && p.First == 0 {
 		warn("with one sample a prompt, the first %d visits of a prompt are compared with the batch", e.Advantage.History.Min)
 	}
 	all = append(all, e.outside()...)
 	if e.Evaluate.Prompts == "" {
-		warn("there are no held-out prompts ([evaluate] prompts): a gain cannot be told from learning the prompts by heart")
+		warn("there are no held-out prompts ([evaluate] prompts): a gain may be no more than memorised prompts")
 	}
 	if len(e.Monitors) == 0 && !e.hasGold() {
 		warn("no reward is gold and no monitor watches: hacking of the trained reward would be seen by eye only")

@@ -50,7 +50,7 @@ func (c *Course) done(by string) {
 		if l := &c.Leases[i]; l.Ended.IsZero() {
 			l.Ended = c.Done
 			if l.Worker != by {
-				l.Failed = "another was quicker, or it was not heard of"
+				l.Failed = "another was quicker, or it fell silent"
 			}
 		}
 	}

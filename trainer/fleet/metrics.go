@@ -22,7 +22,7 @@ func measures() []measure {
 		{"repeated_total", "counter", "Further results of a job, with the same bytes.", func(s *Scheduler) int { return s.Again }},
 		{"disagreed_total", "counter", "Further results of a job, with other bytes.", func(s *Scheduler) int { return s.Differed }},
 		{"late_total", "counter", "Results that nobody waits for.", func(s *Scheduler) int { return s.Late }},
-		{"expired_total", "counter", "Leases of workers that were not heard of.", func(s *Scheduler) int { return s.Expired }},
+		{"expired_total", "counter", "Leases of workers that fell silent.", func(s *Scheduler) int { return s.Expired }},
 		{"failed_total", "counter", "Tries that came to nothing.", func(s *Scheduler) int { return s.Counts.Failed }},
 		{"lost_total", "counter", "Copies of jobs that were offered again, since nobody took them.", func(s *Scheduler) int { return s.Lost }},
 		{"hedged_total", "counter", "Jobs that a second worker was given, since the first took long.", func(s *Scheduler) int { return s.Hedged }},

@@ -41,7 +41,7 @@ func own(dir string) error {
 	for _, e := range entries {
 		if !e.IsDir() && !e.Type().IsRegular() {
 			return fmt.Errorf("%s is %s: a run's folder holds files and folders alone, so that nothing beside it is read or overwritten\n"+
-				"hint: put what it stands for in its place", filepath.Join(dir, e.Name()), kindOf(e.Type()))
+				"hint: replace it by the file or folder itself", filepath.Join(dir, e.Name()), kindOf(e.Type()))
 		}
 	}
 	return nil

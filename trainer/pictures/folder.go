@@ -66,7 +66,7 @@ func (c generator) checkProcess(turn int, at *experiment.Experiment, p *pipeline
 // checkGuidance refuses a scale that is told to a network which reads none.
 func (c generator) checkGuidance(turn int, at *experiment.Experiment, p *pipeline.Pipeline) {
 	if s := at.Sampler; s.GuideBy == "embedded" && s.Guidance != 1 && !p.Defaults().Embedded {
-		c.RefuseAt(turn, "sampler.guidance_kind|sampler.preset|preset|model.path", fmt.Sprintf("the network in %s reads no scale of guidance, and %v would be passed over", c.Model.Path, s.Guidance),
+		c.RefuseAt(turn, "sampler.guidance_kind|sampler.preset|preset|model.path", fmt.Sprintf("the network in %s takes no scale of guidance, so %v would be ignored", c.Model.Path, s.Guidance),
 			`guidance_kind = "cfg" combines two outputs, for twice the passes; guidance = 1 is none`)
 	}
 }

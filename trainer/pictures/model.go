@@ -129,7 +129,7 @@ func (m *Model) prepare(e *experiment.Experiment) error {
 func checkGuidance(e *experiment.Experiment, d pipeline.Defaults) error {
 	for _, at := range append([]*experiment.Experiment{e}, e.Turns()...) {
 		if s := at.Sampler; s.GuideBy == "embedded" && s.Guidance != 1 && !d.Embedded {
-			return fmt.Errorf("sampler.guidance_kind = \"embedded\": the network in %s reads no scale of guidance, and %v would be passed over"+
+			return fmt.Errorf("sampler.guidance_kind = \"embedded\": the network in %s takes no scale of guidance, so %v would be ignored"+
 				" (guidance_kind = \"cfg\" combines two outputs, for twice the passes; guidance = 1 is none)", e.Model.Path, s.Guidance)
 		}
 	}

@@ -111,7 +111,7 @@ func claim(r Recipe, dir string) error {
 	case err != nil:
 		return err
 	case string(old) != string(text):
-		return fmt.Errorf("%s was made by another recipe, which stands in %s: name another folder", dir, at)
+		return fmt.Errorf("%s was made by another recipe (%s): name another folder", dir, at)
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ type Verdict struct {
 
 // verdict says it of the gains and of how many monitors fired.
 func (r *Run) verdict(gains []Gain, fired int) Verdict {
-	v := Verdict{Says: "Nothing was measured on held-out prompts yet, so no gain can be told."}
+	v := Verdict{Says: "Nothing was measured on held-out prompts yet, so the gain is unknown."}
 	if len(gains) > 0 && gains[0].Kind == "total" && gains[0].Known {
 		g := gains[0]
 		v.Says, v.Tone = g.says()
@@ -157,7 +157,7 @@ func (g Gain) says() (text, tone string) {
 	case g.Fell():
 		return fmt.Sprintf("The held-out reward fell by %.3f (%s), %s.", -g.Value, g.interval(), where), "worse"
 	}
-	return fmt.Sprintf("No gain can be told: %s (%s), %s.", Signed(g.Value), g.interval(), where), ""
+	return fmt.Sprintf("The gain is unknown: %s (%s), %s.", Signed(g.Value), g.interval(), where), ""
 }
 
 // interval is the gain's, of a fall in the order in which a fall is read.

@@ -57,7 +57,7 @@ func TestJudgesPage(t *testing.T) {
 
 // TestJudgesMissing: a reward that missed pairs is not called free of weaknesses as one that judged all is.
 func TestJudgesMissing(t *testing.T) {
-	const few = "nothing can be told: 168 of 224 pairs have no score"
+	const few = "no verdict: 168 of 224 pairs have no score"
 	for missing, want := range map[int]string{
 		0: `<span class="flag fine">no weakness found</span>`, 5: `<span class="flag">no weakness found in 56 pairs, and 5 are missing</span>`, 168: `<span class="flag">` + few + `</span>`,
 	} {

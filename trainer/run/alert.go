@@ -54,7 +54,7 @@ func (t *training) alert(f fired, iteration int) {
 	if f.WebhookEnv != "" {
 		address = os.Getenv(f.WebhookEnv)
 		if address == "" {
-			t.calls.fail(fmt.Sprintf("monitor %s: the environment has no %s: nobody was told", f.Watch, f.WebhookEnv))
+			t.calls.fail(fmt.Sprintf("monitor %s: the environment has no %s, so no message was sent", f.Watch, f.WebhookEnv))
 		}
 	}
 	if len(f.Run) == 0 && address == "" {

@@ -249,7 +249,7 @@ func TestRefusals(t *testing.T) {
 		"model.lora.targets=attn.to_quark":                                        "to_quark",
 		"stage=[{iterations=2}, {iterations=2, rollout.prompts=\"nowhere.txt\"}]": "nowhere.txt",
 		"model.path=nowhere":                                                      "no such folder",
-		"stage=[{iterations=2}, {iterations=2, sampler.guidance=3.5, sampler.guidance_kind=\"embedded\"}]": "reads no scale of guidance, and 3.5 would be passed over",
+		"stage=[{iterations=2}, {iterations=2, sampler.guidance=3.5, sampler.guidance_kind=\"embedded\"}]": "takes no scale of guidance, so 3.5 would be ignored",
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		for range 2 { // the first attempt left nothing that would stand in the way

@@ -182,7 +182,7 @@ func (r *reader) string() (string, error) {
 		case c == '"':
 			return b.String(), nil
 		case c < 0x20:
-			return "", r.wrong("a control character stands in a text")
+			return "", r.wrong("a text has a control character")
 		case c == '\\':
 			if err := r.escape(&b); err != nil {
 				return "", err

@@ -11,7 +11,7 @@ type Options struct {
 	Timeout  float64  `toml:"timeout" range:"(0,86400]" doc:"seconds for one block of code"`
 	Output   int      `toml:"output" range:"[1,1e7]" doc:"bytes of what a block prints that the model reads"`
 	Pictures int      `toml:"pictures" range:"[0,64]" doc:"of one block that the model sees"`
-	Errors   string   `toml:"errors" enum:"tell,end" doc:"what becomes of code that raised, or cannot be read: the model is told and goes on, or the episode ends, as published"`
+	Errors   string   `toml:"errors" enum:"tell,end" doc:"what becomes of code that raised, or cannot be read: the model sees the error and continues, or the episode ends, as published"`
 	Modules  []string `toml:"modules" doc:"what the interpreter must be able to import: looked for before the run"`
 }
 
