@@ -36,7 +36,7 @@ type WindowOptions struct {
 	RollBack bool    `toml:"roll_back" of:"kind=sliding" doc:"begin again after the last position; otherwise stay there"`
 	Tail     string  `toml:"tail" enum:"shift,skip,short,mixgrpo" of:"kind=sliding" doc:"what happens to a remainder"`
 	One      bool    `toml:"one" doc:"each prompt draws at one step of the window, which is drawn for it and trained; the other steps are the outside solver's (Flash-GRPO)"`
-	Own      bool    `toml:"own" of:"kind=random,subset,sliding" doc:"each prompt has a window of its own, which is drawn for it in each iteration; where no window of it stands the outside solver steps (UniRL)"`
+	Own      bool    `toml:"own" of:"kind=random,subset,sliding" doc:"each prompt has a window of its own, which is drawn for it in each iteration; outside of it the outside solver steps (UniRL)"`
 	Fraction float64 `toml:"fraction" range:"[0,1]" of:"kind=fraction,subset" doc:"share of the steps"`
 	Low      float64 `toml:"low" range:"[0,1]" of:"kind=range" doc:"where a range begins"`
 	High     float64 `toml:"high" range:"[0,1]" of:"kind=range" doc:"where a range ends"`
