@@ -6,7 +6,7 @@ import "fmt"
 // system is a setting of it.
 type Estimator struct {
 	// Rule is what a reward is judged by: "compare" (nearly all estimators: see Options),
-	// "history" (DDPO), "tracker" (SPO), "best", "ends", "pass-at-k", "max-at-k" (PKPO), "beta" (BNPO), "diversity" (GARDO), "opo", "gpg", "win-rate"
+	// "history" (DDPO), "tracker" (SPO), "best", "ends", "exponential" (RWR), "pass-at-k", "max-at-k" (PKPO), "beta" (BNPO), "diversity" (GARDO), "opo", "gpg", "win-rate"
 	// (Pref-GRPO, by the rewards), or "reinforce++" and "reinforce++-baseline" of samples that
 	// have one reward for all their decisions.
 	Rule string
@@ -66,6 +66,8 @@ func (e Estimator) each(b Batch) (each, error) {
 		return func(r []float64) ([]float64, error) { return Best(b.Groups, r), nil }, nil
 	case "ends":
 		return func(r []float64) ([]float64, error) { return Ends(b.Groups, r, e.Flat == "zero"), nil }, nil
+	case "exponential":
+		return func(r []float64) ([]float64, error) { return Exponential(b.Groups, r), nil }, nil
 	case "pass-at-k":
 		return func(r []float64) ([]float64, error) { return PassAtK(e.Options, b.Groups, r), nil }, nil
 	case "max-at-k":
@@ -108,5 +110,5 @@ func (e Estimator) ranked(b Batch) (each, error) {
 			return whiten.Samples(a, b.Lengths)
 		}, nil
 	}
-	return nil, fmt.Errorf("there is no estimator %q: use compare, history, tracker, best, ends, pass-at-k, max-at-k, beta, diversity, opo, gpg, win-rate, reinforce++ or reinforce++-baseline", e.Rule)
+	return nil, fmt.Errorf("there is no estimator %q: use compare, history, tracker, best, ends, exponential, pass-at-k, max-at-k, beta, diversity, opo, gpg, win-rate, reinforce++ or reinforce++-baseline", e.Rule)
 }

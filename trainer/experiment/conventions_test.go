@@ -116,7 +116,7 @@ func windowCell(w sde.WindowOptions) string {
 func advantageCell(e *Experiment) string {
 	a := e.Advantage
 	cell := a.Estimator
-	if k := estimatorNamed(a.Estimator); !k.Tokens && a.Scale != "none" && !slices.Contains([]string{"tree", "ends", "best", "diversity"}, a.Estimator) {
+	if k := estimatorNamed(a.Estimator); !k.Tokens && a.Scale != "none" && !slices.Contains([]string{"tree", "ends", "best", "exponential", "diversity"}, a.Estimator) {
 		cell += fmt.Sprintf(", ddof %d, eps %v", a.DDOF, a.Eps)
 	}
 	if a.Clip > 0 {
@@ -137,6 +137,8 @@ func advantageCell(e *Experiment) string {
 func lossCell(e *Experiment) string {
 	l := e.Loss
 	switch l.Objective {
+	case "rwr":
+		return "rwr"
 	case "dppo":
 		return fmt.Sprintf("dppo %v", l.Threshold)
 	case "nft":

@@ -32,7 +32,7 @@ func generatorCoverage() []Covered {
 		{System: "DGPO", Paper: "Luo et al., 2025; Flow-Factory", Keys: []string{`loss.objective = "dgpo"`}},
 		{System: "Flow-DPO, online", Paper: "Liu et al., 2025; flow_grpo", Preset: "flow_dpo"},
 		{System: "Diffusion-DPO", Paper: "Wallace et al., 2024", Keys: []string{`loss.objective = "dpo"`, `advantage.estimator = "ends"`, "rollout.offline = true", "rollout.group = 2"}},
-		{System: "Flow-RWR", Paper: "Liu et al., 2025", Keys: []string{`loss.objective = "rwr"`}},
+		{System: "Flow-RWR", Paper: "Liu et al., 2025", Preset: "flow_rwr", Note: "weights are divided by their mean in the group; by any advantages: loss.objective = \"rwr\" alone"},
 		{System: "Fine-tuning on the best", Paper: "flow_grpo, 2025", Keys: []string{`loss.objective = "sft"`, `advantage.estimator = "best"`}},
 		gradient("SRPO (Direct-Align)", "2025", "direct"),
 		gradient("ReFL", "Xu et al., 2023", "refl"),

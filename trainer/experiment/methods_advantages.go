@@ -12,6 +12,7 @@ func estimatorMethods() []Method {
 		{Name: "history", Paper: "DDPO (Black et al., 2023)", Formula: "(r - mean) / (dev + eps) of the prompt's last rewards", Cases: []string{"adv.history"}},
 		{Name: "tracker", Paper: "SPO, single-stream (Xu and Ding, 2025)", Formula: "r - α/(α+β), over the batch's dev; then α ← ρα + r, β ← ρβ + (1 - r)", Cases: []string{"methods.adv_spo"}},
 		{Name: "win-rate", Paper: "Pref-GRPO (2025)", Formula: "group, of the share of comparisons that a sample wins", Cases: []string{"adv.win_rate"}},
+		{Name: "exponential", Paper: "RWR (Peters and Schaal, 2007), Flow-RWR (Liu et al., 2025)", Formula: "e^r over the mean of e^r in the group"},
 		{Name: "best", Paper: "fine-tuning on the best (flow_grpo's sft)", Formula: "1 where r is the group's largest, else 0", Cases: []string{"adv.stat_tracker"}},
 		{Name: "ends", Paper: "online DPO (flow_grpo's dpo)", Formula: "+1 for the group's best, -1 for its worst, else 0", Cases: []string{"adv.stat_tracker", "select.dpo_pairs"}},
 		{Name: "pass-at-k", Paper: "verl", Formula: "the group's best has its lead over the second, all others 0", Cases: []string{"vlm.adv_passk"}},

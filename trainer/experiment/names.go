@@ -253,6 +253,7 @@ func Estimators() []EstimatorKind {
 		{Name: Name{"history", "Reward compared with the last rewards of its prompt (DDPO's tracker).", ""}},
 		{Name: Name{"tracker", "Reward less what its prompt is expected to earn, a Beta distribution that forgets, over the batch's deviation; one sample a prompt will do (SPO, single-stream).", compares("batch", "mean", "group")}},
 		group("win-rate", "Share of comparisons with its group that a sample wins, by its reward; then as group (Pref-GRPO, whose judge compares pairs).", compares("group", "mean", "group")),
+		group("exponential", "e to the reward, over its group's mean of that: weights that are positive (reward-weighted regression).", ""),
 		group("best", "1 for the best of a group, 0 for all others (fine-tuning on the best).", ""),
 		group("ends", "+1 for the best of a group, -1 for the worst, 0 for all others (online DPO).", ""),
 		group("pass-at-k", "Only the best of a group counts, by its lead over the second (verl).", ""),

@@ -42,7 +42,7 @@ func (e *Experiment) Combined(scores [][]float64) (compared [][]float64, weights
 func (a Advantage) Rule() advantage.Estimator {
 	e := advantage.Estimator{Rule: "compare", Options: a.Options, Several: a.Several, Norm: a.Norm, K: a.K, Keep: a.Keep, Range: a.Range}
 	switch a.Estimator {
-	case "best", "ends", "pass-at-k", "max-at-k", "beta", "diversity", "opo", "gpg", "win-rate":
+	case "best", "ends", "exponential", "pass-at-k", "max-at-k", "beta", "diversity", "opo", "gpg", "win-rate":
 		e.Rule = a.Estimator
 	case "history":
 		e.Rule, e.History = "history", &advantage.History{Size: a.History.Size, Min: a.History.Min}

@@ -159,6 +159,8 @@ func translatesNoised(t *testing.T, name string, e *Experiment) {
 			t.Fatal(name, err)
 		}
 		grad = r.GradLogProb
+	case "rwr":
+		_, grad = loss.WeightedFlow(x, []float64{0.5, 1.5})
 	case "dpo":
 		grad = loss.DPO(x, [][2]int{{0, 1}}, e.Loss.Beta).GradV
 	case "dgpo":
