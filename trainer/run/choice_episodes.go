@@ -22,6 +22,7 @@ type episodeState struct {
 	Pictures  int  `json:"pictures,omitempty"`
 	Advantage bool `json:"advantage,omitempty"` // its tokens have advantages of their own
 	Values    bool `json:"values,omitempty"`    // and what a head of values said, and what came
+	Masked    bool `json:"masked,omitempty"`    // and how likely they were behind masked pictures
 }
 
 // lists are the numbers of an episode's tokens, as they are stored one behind another.
@@ -32,6 +33,9 @@ func (e episodeState) lists(d *trainer.Decisions) []*[]float64 {
 	}
 	if e.Values {
 		all = append(all, &d.Value, &d.Return)
+	}
+	if e.Masked {
+		all = append(all, &d.Masked)
 	}
 	return all
 }
@@ -46,7 +50,7 @@ func keepEpisode(name string, s trainer.Sample, says model.Speaking) (*episodeSt
 		return nil, nil, err
 	}
 	d := s.Decisions
-	e := &episodeState{Pictures: len(said.Pictures), Advantage: d.Advantage != nil, Values: d.Value != nil}
+	e := &episodeState{Pictures: len(said.Pictures), Advantage: d.Advantage != nil, Values: d.Value != nil, Masked: d.Masked != nil}
 	var numbers []float64
 	for _, list := range e.lists(&d) {
 		numbers = append(numbers, *list...)
