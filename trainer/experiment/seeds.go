@@ -29,6 +29,7 @@ const (
 	skipDraw   rng.Purpose = "skip"
 	filtration rng.Purpose = "filtration"
 	masking    rng.Purpose = "masked pictures"
+	shuffling  rng.Purpose = "shuffled frames"
 	imitated   rng.Purpose = "imitated"
 )
 
@@ -50,6 +51,9 @@ func (e *Experiment) seeds() []Seed {
 		all = []Seed{all[0], {tokens, sample + ", token", "the tokens of an episode"}}
 		if e.Episode.Exec != nil {
 			all = append(all, Seed{programs, sample, "what random and numpy.random begin at in an episode's code"})
+		}
+		if e.Episode.Shuffled != nil {
+			all = append(all, Seed{shuffling, "iteration, prompt, clip", "the order in which a control sees a clip's frames"})
 		}
 		if e.Loss.Perception.On() {
 			all = append(all, Seed{masking, "iteration, prompt, picture", "which patches of a picture are masked"})
