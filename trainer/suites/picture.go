@@ -20,10 +20,11 @@ import (
 
 // image is a picture that is read when it is asked for.
 type image struct {
-	dir, name string              // a file beside the suite's; "": it stands in its row
-	again     func() (row, error) // which this reads anew
-	columns   []string
-	hash      string // SHA-256 of its bytes
+	file    string              // the suite's
+	name    string              // a file beside it; "": the picture is in its row
+	again   func() (row, error) // reads that row anew
+	columns []string
+	hash    string // SHA-256 of its bytes
 }
 
 // image is the first of some columns that has a picture: bytes, base64, or a file's name beside the suite's.
@@ -33,9 +34,9 @@ func (r row) image(folder string, names ...string) (image, error) {
 	case err != nil:
 		return image{}, err
 	case data != nil:
-		return image{again: r.again, columns: names, hash: hashOf(data)}, nil
+		return image{file: r.file, again: r.again, columns: names, hash: hashOf(data)}, nil
 	}
-	return image{dir: r.dir, name: filepath.Join(folder, name)}, nil
+	return image{file: r.file, name: filepath.Join(folder, name)}, nil
 }
 
 // picture is a picture's bytes, or the name of its file.
@@ -83,11 +84,11 @@ func (m image) open() (*vision.Image, error) {
 		}
 		data, _, err := r.picture(m.columns)
 		if err != nil || hashOf(data) != m.hash {
-			return nil, errors.Join(errors.New("the file has changed since it was opened"), err)
+			return nil, errors.Join(fmt.Errorf("%s has changed since it was opened: begin again, and leave it alone meanwhile", m.file), err)
 		}
 		return vision.Decode(data, vision.Limits{})
 	}
-	all, err := prompts.OpenPictures(m.dir, []string{m.name})
+	all, err := prompts.OpenPictures(filepath.Dir(m.file), []string{m.name})
 	if err != nil {
 		return nil, err
 	}

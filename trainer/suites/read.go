@@ -20,7 +20,7 @@ import (
 
 // row is one of a file's, by its columns. Values are texts, lists, objects, or bytes of pictures.
 type row struct {
-	dir    string // of the file
+	file   string
 	values map[string]any
 	again  func() (row, error) // reads it anew (picture.go)
 }
@@ -30,7 +30,6 @@ type stretch struct{ from, to int64 }
 
 // eachRow reads a file's rows: .json (a list, or an object of rows), .jsonl, .tsv, .parquet.
 func eachRow(file string, f func(row) error) error {
-	dir := filepath.Dir(file)
 	if filepath.Ext(file) == ".parquet" {
 		t, err := prompts.OpenTable(file)
 		if err != nil {
@@ -39,7 +38,7 @@ func eachRow(file string, f func(row) error) error {
 		n := -1
 		return errors.Join(t.Each(true, func(_ prompts.Place, r pytext.Ordered) error {
 			n++
-			return f(row{dir, columns(r), tableRow(file, n)})
+			return f(row{file, columns(r), tableRow(file, n)})
 		}), t.Close())
 	}
 	open, err := regular.Open(file)
@@ -48,7 +47,7 @@ func eachRow(file string, f func(row) error) error {
 	}
 	defer open.Close()
 	with := func(parse func(text []byte) (map[string]any, error)) func(map[string]any, stretch) error {
-		return func(v map[string]any, at stretch) error { return f(row{dir, v, textRow(file, at, parse)}) }
+		return func(v map[string]any, at stretch) error { return f(row{file, v, textRow(file, at, parse)}) }
 	}
 	switch filepath.Ext(file) {
 	case ".json":

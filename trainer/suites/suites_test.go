@@ -242,7 +242,7 @@ func TestPicturesStayInTheFile(t *testing.T) {
 			}
 		}
 		file(t, dir, name, []byte(strings.Replace(text, bodies[1], bodies[2], 1)))
-		if _, err := s.Questions[1].Picture(); err == nil || !strings.Contains(err.Error(), "has changed since") {
+		if _, err := s.Questions[1].Picture(); err == nil || !strings.Contains(err.Error(), path+" has changed since") {
 			t.Errorf("%s: another picture is there: %v", name, err)
 		}
 		file(t, dir, name, []byte(text[:len(text)/2]))
