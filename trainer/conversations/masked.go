@@ -11,9 +11,10 @@ import (
 
 // Card: what an answer is worth behind masked pictures (PAPO, verl/trainer/papo_utils.py of its code; the loss is
 // package loss's Perception). A picture is cut into squares of Patch pixels from its upper left corner; each is black
-// with probability Share. What tools made is made again from the masked pictures; upstream has no tools. A prompt's
-// pictures are masked in the same places for its whole group, in each iteration anew; upstream draws them for each
-// row of a batch before it is repeated, which is the same. It is computed once, before the first update.
+// with probability Share. What tools made is made again from the masked pictures; upstream has no tools. Clips, and
+// pictures that a program drew, stay as they are. A prompt's pictures are masked in the same places for its whole
+// group, in each iteration anew; upstream draws them for each row of a batch before it is repeated, which is the same.
+// It is computed once, before the first update; an episode of rollout.buffer keeps it.
 //
 // Invariants (tests): a patch is black as a whole or untouched; what is answered on unmasked pictures has the bits of the
 // roll; the key decides which patches.
