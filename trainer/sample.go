@@ -56,7 +56,8 @@ type Decisions struct {
 	// sample's.
 	Advantage []float64
 
-	// Masked are the log-probabilities of tokens behind masked pictures (PAPO); nil: nobody asked.
+	// Masked are the log-probabilities of tokens behind masked pictures (PAPO), NaN where there is nothing to mask; nil
+	// without [loss.perception].
 	Masked []float64
 
 	// Value is what a head of values expected before each decision when it was made, and Return what

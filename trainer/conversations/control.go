@@ -5,8 +5,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// Card: T-GRPO's control (Video-R1, arXiv 2503.21776; open_r1/trainer/grpo_trainer.py). The last of a group see their
-// clips with the frames that were chosen in a drawn order, one order an iteration and prompt, as upstream's one call of
+// Card: T-GRPO's control (Video-R1, arXiv 2503.21776; open_r1/trainer/grpo_trainer.py). The last of a group see the
+// chosen frames of their clips in a drawn order, one order an iteration and prompt, as upstream's one call of
 // generate has. What that is worth to the others stands in trainer/run/control.go.
 //
 // Invariants (tests): those of a group that see the clip as it is are those of a run without a control; a control has

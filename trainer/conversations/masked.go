@@ -2,6 +2,8 @@ package conversations
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -28,21 +30,22 @@ func (m *Model) judgeMasked(samples []trainer.Sample) error {
 	return m.Masked(samples, o)
 }
 
-// Masked fills in the log-probabilities of samples' tokens behind masked pictures, by the current weights.
+// Masked fills in the log-probabilities of samples' tokens behind masked pictures, by the current weights; NaN where a
+// prompt has no picture of its own to mask, as with clips alone.
 func (p *Policy) Masked(samples []trainer.Sample, o loss.Perception) error {
 	p.forget()
 	for i, s := range samples {
 		d := &samples[i].Decisions
 		e := EpisodeOf(s)
-		if len(e.Album.Pictures) == 0 { // nothing can be masked
-			d.Masked = d.LogProb
-			continue
-		}
-		hidden := *e
 		given, err := p.masked(s.Key, o)
 		if err != nil {
 			return err
 		}
+		if len(given) == 0 || len(e.Album.Pictures) == 0 {
+			d.Masked = slices.Repeat([]float64{math.NaN()}, len(d.LogProb))
+			continue
+		}
+		hidden := *e
 		if hidden.Album, err = cleaned(e.Album, given); err != nil {
 			return err
 		}

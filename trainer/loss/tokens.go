@@ -3,6 +3,7 @@ package loss
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -54,7 +55,7 @@ type TokenOptions struct {
 	Aggregate
 	Vespo      Vespo      `toml:"vespo" of:"vespo"`
 	Cov        Covariance `toml:"covariance" of:"clip-cov,kl-cov"`
-	Perception Perception `toml:"perception" of:"tokens"`
+	Perception Perception `toml:"perception" of:"tokens" doc:"answers have to differ from those behind masked pictures (PAPO)"`
 }
 
 // DefaultTokenOptions have the published values of what is off.
@@ -110,7 +111,7 @@ type Tokens struct {
 	LogProb, Old, Advantage, Mask [][]float64
 	Weight                        [][]float64 // of the rollout's correction; nil: 1
 	Reference                     [][]float64 // log-probabilities, where KL has a weight
-	Masked                        [][]float64 // log-probabilities behind masked pictures, where Perception has a weight
+	Masked                        [][]float64 // log-probabilities behind masked pictures, where Perception has a weight; NaN: no part in it
 	Sampler                       [][]float64 // log-probabilities, of Correction and Keep.Drift, where nil is Old
 	Entropy                       [][]float64 // where it is looked at
 	Draw                          [][]float64 // a uniform number a token, for clip-cov
@@ -185,7 +186,7 @@ func (o TokenLoss) of(t Tokens) (TokenResult, error) {
 				r.KL += float64(kl.value * w[i][k])
 				v = v.plus(kl.times(o.KL.Weight))
 			}
-			if o.Perception.On() {
+			if o.Perception.On() && !math.IsNaN(t.Masked[i][k]) {
 				apart := o.Perception.of(lp[k], t.Masked[i][k])
 				seen -= float64(apart.value / o.Perception.Weight * w[i][k])
 				v = v.plus(apart)

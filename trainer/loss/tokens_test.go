@@ -425,3 +425,30 @@ func TestDistill(t *testing.T) {
 		}
 	}
 }
+
+// TestPerceptionOfNothing: tokens with nothing to mask have no part in the distance from masked pictures.
+func TestPerceptionOfNothing(t *testing.T) {
+	given := answers(rand.New(rand.NewPCG(5, 6)))
+	o := DefaultTokens()
+	plain, err := o.Of(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Perception.Weight = 0.3
+	seen, err := o.Of(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range given.Masked {
+		for k := range row {
+			row[k] = math.NaN()
+		}
+	}
+	none, err := o.Of(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if none.Loss != plain.Loss || fmt.Sprint(none.Grad) != fmt.Sprint(plain.Grad) || seen.Loss == plain.Loss {
+		t.Errorf("loss %v without the part, %v with nothing to mask, %v with it", plain.Loss, none.Loss, seen.Loss)
+	}
+}

@@ -264,8 +264,12 @@ func (m *Model) largest(turn experiment.Turn) (*Form, error) {
 	held.Evaluates = true
 	var most *Form
 	extents := slices.Concat(m.extents(turn), m.extents(held))
+	frames := turn.Frames() // a prompt with the largest source may be the one with the most frames
+	for _, one := range extents {
+		frames = max(frames, one.frames)
+	}
 	for _, size := range m.sources.someSizes(m.follows(turn) || m.follows(held)) {
-		extents = append(extents, extent{size, turn.Frames()})
+		extents = append(extents, extent{size, frames})
 	}
 	for _, one := range extents {
 		f, err := m.formOf(turn, one)

@@ -45,7 +45,7 @@ func (c generator) checkSizes(p *pipeline.Pipeline) {
 	for _, asked := range c.places(experiment.Size{d.Width, d.Height}) {
 		if err := asked.checkFrames(p); err != nil {
 			if asked.own > 0 {
-				c.RefuseAt(asked.turn, asked.keys, asked.of+err.Error(), "")
+				c.RefuseAt(asked.turn, asked.keys, asked.of+err.Error(), "change the prompt's frames, or [sampler] frames")
 			}
 			continue // that of a turn is reported
 		}
