@@ -67,6 +67,7 @@ type crew struct {
 	mu     sync.Mutex
 	done   map[string]int          // jobs by role
 	bench  func() (backend, error) // the device, opened once, for the roles that compute
+	device sync.Mutex              // of which one computes at a time
 }
 
 // distinct are the names, each once.
@@ -131,7 +132,7 @@ func (o *workerOptions) run(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// work does jobs until the run is over or the command is interrupted. Where one role fails, the other ends, too.
+// work does jobs until the run is over or the command is interrupted. Where one role fails, the others end, too.
 func (c *crew) work(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -168,12 +169,32 @@ func (c *crew) rolls(about fleet.About) (*trade, error) {
 		at := run.Elsewhere{Model: c.model, Memory: c.memory, Free: (&ranks{all: []backend{be}}).free(), Say: c.say}
 		return run.OpenElsewhere(s, at, model.Options{Backend: be, Context: ctx, Cache: textCache()})
 	}}
-	return &trade{role: fleet.Rolls, name: c.name, about: about,
+	return c.alone(&trade{role: fleet.Rolls, name: c.name, about: about,
 		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {
 			s.Blobs = l
 			return s.Do(ctx, j)
 		},
-		close: s.Close}, nil
+		close: s.Close}), nil
+}
+
+// alone is a trade that has the device to itself while it does a job, or frees what it has there: a backend is used by
+// one goroutine at a time. Its worker goes on saying that it is at the job while it waits for the other role.
+func (c *crew) alone(t *trade) *trade {
+	do, end := t.do, t.close
+	t.do = func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {
+		c.device.Lock()
+		defer c.device.Unlock()
+		if err := ctx.Err(); err != nil { // it was withdrawn meanwhile
+			return nil, err
+		}
+		return do(ctx, l, j)
+	}
+	t.close = func() error {
+		c.device.Lock()
+		defer c.device.Unlock()
+		return end()
+	}
+	return t
 }
 
 // scores is for asking rewards outside.
@@ -188,12 +209,12 @@ func (c *crew) judges(about fleet.About) (*trade, error) {
 		return nil, err
 	}
 	about.Class, about.Device = arithmetic(be), fmt.Sprint(be)
-	return c.panel(fleet.Judges, about, func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+	return c.alone(c.panel(fleet.Judges, about, func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
 		if err := fleet.SameClass(s, about); err != nil {
 			return nil, nil, err
 		}
 		return run.OpenRewards(s, be)
-	}), nil
+	})), nil
 }
 
 func (c *crew) panel(role fleet.Role, about fleet.About, open func(fleet.Setup) (map[string]rewards.Judge, func() error, error)) *trade {
