@@ -139,7 +139,7 @@ func (r *rolled) of(done, all int) (int, int) {
 // ask develops samples that were just rolled, which follow n others, and asks rewards outside about them.
 func (t *training) ask(a *asking, n int, samples []trainer.Sample) error {
 	defer t.part("score")()
-	items, err := t.model.Items(samples)
+	items, err := t.developed(samples)
 	if err != nil {
 		return err
 	}
@@ -158,6 +158,14 @@ func (t *training) ask(a *asking, n int, samples []trainer.Sample) error {
 		a.begin(r, func(i int) rewards.Item { return told(a.items[i], list[i-n]) }, asked)
 	}
 	return nil
+}
+
+// developed are the items of samples. Rewards with networks, which workers left to this process, wait meanwhile: a backend
+// is used by one goroutine at a time.
+func (t *training) developed(samples []trainer.Sample) ([]rewards.Item, error) {
+	t.device.Lock()
+	defer t.device.Unlock()
+	return t.model.Items(samples)
 }
 
 // wholeGroups is how many of the first keys are whole groups with so many samples at least.

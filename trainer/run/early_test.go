@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
@@ -140,4 +141,26 @@ func TestSlowServer(t *testing.T) {
 		t.Errorf("%d calls; the fastest iteration waited %.2f s for six groups", calls, best)
 	}
 	t.Logf("the fastest of three iterations waited %.2f s for six groups", best)
+}
+
+// drawn is a model that sees whether something else may compute while it makes pictures.
+type drawn struct {
+	model.Model
+	free func() bool
+	seen bool
+}
+
+func (m *drawn) Items([]trainer.Sample) ([]rewards.Item, error) {
+	m.seen = m.free()
+	return nil, nil
+}
+
+// TestDevelopedAlone: pictures are made while no network, which a worker left to this process, computes on the device.
+func TestDevelopedAlone(t *testing.T) {
+	r := &training{}
+	m := &drawn{free: r.device.TryLock}
+	r.model = m
+	if err := r.ask(newAsking(t.Context()), 0, nil); err != nil || m.seen || !r.device.TryLock() {
+		t.Errorf("the device is free meanwhile: %v; %v", m.seen, err)
+	}
 }

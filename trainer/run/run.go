@@ -60,7 +60,7 @@ type training struct {
 	model    model.Model
 	fleet    *fleet.Fleet    // nil: there are no workers
 	scores   []*fleet.Scores // that workers ask
-	device   sync.Mutex      // who rolls, or judges by a network here
+	device   sync.Mutex      // held by what computes here while rewards are asked: a roll, its pictures, a network
 	wire     string          // what carries gradients between ranks; "": there is one
 	loop     *trainer.Trainer
 	panel    []judged // the rewards
