@@ -28,7 +28,7 @@ type Bench struct {
 // An Opened reward can be asked, and is closed when it no longer will be.
 type Opened struct {
 	Outside bool // it waits for a server or a program, and computes nothing on the device
-	Network bool // it computes on the device
+	Network bool // it computes on the device, and nothing else, so that its scores follow from what it judges
 	judge   rewards.Judge
 	close   func() error
 }
@@ -83,7 +83,7 @@ func Open(r experiment.Reward, b Bench) (Opened, error) {
 	if err != nil {
 		return Opened{}, fmt.Errorf("reward %s: %w", r.Called(), err)
 	}
-	o.Outside, o.Network = r.Outside(), computes && !r.Outside()
+	o.Outside, o.Network = r.Outside(), computes && r.URL == ""
 	if r.Framed() {
 		rule, err := rewards.ParseFrames(r.Frames)
 		if err != nil {

@@ -201,6 +201,9 @@ func TestGenEvalColours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o.Network || o.Outside { // a server's boxes do not follow from the picture, and a worker's are not compared with others
+		t.Errorf("a server's boxes and a network's colours are shared out: a network %v, outside %v", o.Network, o.Outside)
+	}
 	right := 0.0
 	for _, colour := range neural.ColorNames() {
 		item := rewards.Item{Image: vision.New(32, 32), Meta: rewards.Meta{"geneval": json.RawMessage(`{"include": [{"class": "circle", "count": 1, "color": "` + colour + `"}]}`)}}
