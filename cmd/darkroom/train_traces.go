@@ -51,7 +51,7 @@ func newTraces(get func(string) string, name string, say func(format string, arg
 	return t
 }
 
-// part and job keep what is told until the iteration is.
+// part and job keep what happened until the iteration ends.
 func (t *traces) part(p run.Part) {
 	if t.to == nil {
 		return

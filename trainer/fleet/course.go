@@ -2,11 +2,11 @@ package fleet
 
 import "time"
 
-// A Course is when what happened to a job, by the trainer's clock, for traces.
+// A Course says when each thing happened to a job, by the trainer's clock. Traces show it.
 type Course struct {
 	Offered   time.Time // zero: its result was kept
 	Published time.Time // when whatever carries jobs had it
-	Leases    []Lease   // in the order in which they were heard of
+	Leases    []Lease   // in the order in which the trainer heard of them
 	Done      time.Time
 }
 
@@ -17,24 +17,24 @@ type Lease struct {
 	Failed       string // why it came to nothing; "": it did not
 }
 
-// published is told when a job was offered.
+// published notes that a job was offered, from a time on until now; only the first offer counts.
 func (c *Course) published(began time.Time) {
 	if c.Published.IsZero() {
 		c.Offered, c.Published = began, time.Now()
 	}
 }
 
-// leased is told that a worker has begun.
+// leased notes that a worker has begun.
 func (c *Course) leased(by string) {
 	for _, l := range c.Leases {
 		if l.Worker == by && l.Ended.IsZero() {
-			return // said twice
+			return // the worker said so twice
 		}
 	}
 	c.Leases = append(c.Leases, Lease{Worker: by, Begun: time.Now()})
 }
 
-// failed is told that a worker could not do it.
+// failed notes that a worker's try came to nothing.
 func (c *Course) failed(by, why string) {
 	for i := range c.Leases {
 		if l := &c.Leases[i]; l.Worker == by && l.Ended.IsZero() {
@@ -43,7 +43,7 @@ func (c *Course) failed(by, why string) {
 	}
 }
 
-// done is told whose result counts. What others were at came to nothing.
+// done notes whose result counts. The tries of others came to nothing.
 func (c *Course) done(by string) {
 	c.Done = time.Now()
 	for i := range c.Leases {

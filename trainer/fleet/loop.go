@@ -203,6 +203,7 @@ func (f *Fleet) result(ctx context.Context, e Event, got *fetched, kept bool) er
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		j.course.failed(e.Worker, got.err.Error())
 		f.told("warning: fleet: the result of job %s from worker %s is of no use, and it is done again: %v", j.Job, e.Worker, got.err)
 		if err := f.Hub.Forget(ctx, e.Job); err != nil {
 			return err
