@@ -28,15 +28,15 @@ type Options struct {
 //	OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
 //	OTEL_SDK_DISABLED=true, OTEL_TRACES_EXPORTER=none
 func FromEnvironment(get func(string) string) (o Options, on bool, err error) {
-	of := func(what string) string {
-		if v := get("OTEL_EXPORTER_OTLP_TRACES_" + what); v != "" {
-			return v
+	of := func(what string) (name, value string) {
+		if name = "OTEL_EXPORTER_OTLP_TRACES_" + what; get(name) == "" {
+			name = "OTEL_EXPORTER_OTLP_" + what
 		}
-		return get("OTEL_EXPORTER_OTLP_" + what)
+		return name, get(name)
 	}
-	o.URL = get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-	if all := get("OTEL_EXPORTER_OTLP_ENDPOINT"); o.URL == "" && all != "" {
-		o.URL = strings.TrimRight(all, "/") + "/v1/traces"
+	endpoint, address := of("ENDPOINT")
+	if o.URL = address; address != "" && endpoint == "OTEL_EXPORTER_OTLP_ENDPOINT" {
+		o.URL = strings.TrimRight(address, "/") + "/v1/traces"
 	}
 	exporter := get("OTEL_TRACES_EXPORTER")
 	if o.URL == "" || strings.EqualFold(get("OTEL_SDK_DISABLED"), "true") || exporter == "none" {
@@ -46,21 +46,22 @@ func FromEnvironment(get func(string) string) (o Options, on bool, err error) {
 		return o, false, fmt.Errorf("OTEL_TRACES_EXPORTER=%s: otlp and none are possible", exporter)
 	}
 	if u, err := url.Parse(o.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return o, false, fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: an address such as http://127.0.0.1:4318 is needed, where a collector listens for HTTP")
+		return o, false, fmt.Errorf("%s: an address such as http://127.0.0.1:4318 is needed, where a collector listens for HTTP", endpoint)
 	}
-	if p := of("PROTOCOL"); p != "" && !strings.HasPrefix(p, "http/") {
-		return o, false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%s: traces go by http/json\nhint: a collector listens for that on port 4318 as a rule", p)
+	if name, p := of("PROTOCOL"); p != "" && !strings.HasPrefix(p, "http/") {
+		return o, false, fmt.Errorf("%s=%s: traces go by http/json\nhint: a collector listens for that on port 4318 as a rule", name, p)
 	}
 	o.Timeout = 10 * time.Second
-	if text := of("TIMEOUT"); text != "" {
+	if name, text := of("TIMEOUT"); text != "" {
 		ms, err := strconv.Atoi(text)
 		if err != nil || ms <= 0 {
-			return o, false, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT=%s: milliseconds are needed", text)
+			return o, false, fmt.Errorf("%s=%s: milliseconds are needed", name, text)
 		}
 		o.Timeout = time.Duration(ms) * time.Millisecond
 	}
-	if o.Headers, err = pairs(of("HEADERS")); err != nil {
-		return o, false, fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS: %w", err)
+	headers, text := of("HEADERS")
+	if o.Headers, err = pairs(text); err != nil {
+		return o, false, fmt.Errorf("%s: %w", headers, err)
 	}
 	resource, err := pairs(get("OTEL_RESOURCE_ATTRIBUTES"))
 	if err != nil {

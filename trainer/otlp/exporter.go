@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 )
@@ -151,6 +152,9 @@ func (x *Exporter) once(ctx context.Context, text []byte) (again bool, err error
 	}
 	reply, err := x.client.Do(r)
 	if err != nil {
+		if of := (*url.Error)(nil); errors.As(err, &of) { // which repeats the address, and what may be secret in it
+			err = of.Err
+		}
 		return ctx.Err() == nil, err
 	}
 	defer reply.Body.Close()

@@ -127,13 +127,14 @@ func TestNobody(t *testing.T) {
 	})
 }
 
-// TestGone: what is said of a collector that is out of reach is why it is, also where it is given up.
+// TestGone: what is said of a collector that is out of reach is why it is, also where it is given up, and nothing of what
+// may be secret in its address.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := New(Options{URL: "http://nobody/v1/traces", Timeout: time.Second})
+		x := New(Options{URL: "http://nobody/v1/traces?key=secret", Timeout: time.Second})
 		x.client.Transport = refuses{}
 		x.Send(make([]Span, mostAtOnce+1)...)
-		if err := x.Close(); err == nil || !strings.Contains(err.Error(), "513 of 513") || !strings.Contains(err.Error(), "nobody listens") {
+		if err := x.Close(); err == nil || !strings.Contains(err.Error(), "513 of 513") || !strings.Contains(err.Error(), "nobody listens") || strings.Contains(err.Error(), "secret") {
 			t.Error(err)
 		}
 	})
@@ -174,7 +175,8 @@ func TestEnvironment(t *testing.T) {
 		{[]string{endpoint, at, "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}, false, "4318"},
 		{[]string{endpoint, "127.0.0.1:4318"}, false, "http://127.0.0.1:4318"},
 		{[]string{endpoint, at, "OTEL_EXPORTER_OTLP_HEADERS", "secret"}, false, "entry 1"},
-		{[]string{endpoint, at, "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "1s"}, false, "milliseconds"},
+		{[]string{endpoint, at, "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "1s"}, false, "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=1s: milliseconds"},
+		{[]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "127.0.0.1:4318"}, false, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: an address"},
 	} {
 		o, on, err := FromEnvironment(environment(c.set...))
 		if on != c.on || (err != nil) != (c.says != "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret")) {
