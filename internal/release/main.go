@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -62,6 +63,9 @@ func main() {
 }
 
 func work(out, only string) error {
+	if only != "" && !slices.ContainsFunc(targets, func(t target) bool { return t.name() == only }) {
+		return fmt.Errorf("-only %s: there is no such archive, but %s", only, strings.Join(names(), ", "))
+	}
 	when, err := committed()
 	if err != nil {
 		return err
@@ -86,6 +90,14 @@ func work(out, only string) error {
 		fmt.Printf("%s  %.1f MB\n", archive, float64(len(text))/1e6)
 	}
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)
+}
+
+// names are those of all archives.
+func names() (all []string) {
+	for _, t := range targets {
+		all = append(all, t.name())
+	}
+	return all
 }
 
 // committed is the time of the commit.

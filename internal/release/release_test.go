@@ -100,3 +100,15 @@ func TestStamped(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOnly: an archive that there is none of is refused with the names that there are, and nothing is written.
+func TestOnly(t *testing.T) {
+	t.Chdir("../..")
+	out := filepath.Join(t.TempDir(), "out")
+	if err := work(out, "darkroom-linux-amd46"); err == nil || !strings.Contains(err.Error(), "darkroom-linux-amd64-static") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(out); !os.IsNotExist(err) {
+		t.Errorf("%s is there: %v", out, err)
+	}
+}
