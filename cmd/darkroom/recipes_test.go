@@ -52,8 +52,8 @@ func TestRecipes(t *testing.T) {
 }
 
 // TestRecipesFit: each recipe is planned from the settings that its model was published with (testdata/published holds
-// them, and no weights), what it keeps on its device fits a card of 80 GB, and docs/models.md says how much that is. DARKROOM_RECIPES=1 plans them all (make
-// recipes), which takes a quarter of a minute; otherwise the small ones are.
+// them, and no weights), what it keeps on its device fits a card of 80 GB, and docs/models.md says how much that is.
+// DARKROOM_RECIPES=1 plans them all (make recipes), which takes a quarter of a minute; otherwise the small ones are.
 func TestRecipesFit(t *testing.T) {
 	small := []string{"sd15_ddpo", "sd15_dpo", "sd35m_nft"}
 	names := assets.Recipes()
