@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
 )
@@ -26,7 +27,7 @@ type asking struct {
 	stop    func()
 	items   []rewards.Item // of the samples that are rolled, in their order
 	calls   sync.WaitGroup
-	answers map[question]chan []rewards.Result
+	answers map[question]chan reply
 }
 
 // question is a group that a reward is asked about.
@@ -35,8 +36,14 @@ type question struct {
 	first  int
 }
 
+// reply is what came of a call.
+type reply struct {
+	results []rewards.Result
+	lost    error // of a network, which a worker left to this process: its device failed
+}
+
 func newAsking(ctx context.Context) *asking {
-	a := &asking{answers: map[question]chan []rewards.Result{}}
+	a := &asking{answers: map[question]chan reply{}}
 	a.ctx, a.stop = context.WithCancel(ctx)
 	return a
 }
@@ -59,15 +66,20 @@ func (a *asking) begin(r *judged, item func(i int) rewards.Item, groups [][]int)
 		if a.answers[q] != nil {
 			continue
 		}
-		answer := make(chan []rewards.Result, 1)
+		answer := make(chan reply, 1)
 		a.answers[q] = answer
 		items := itemsOf(item, g)
-		a.calls.Go(func() { answer <- r.Judge(a.ctx, items) })
+		a.calls.Go(func() {
+			var said reply
+			defer func() { answer <- said }()
+			defer kernels.Recover(&said.lost)
+			said.results = r.Judge(a.ctx, items)
+		})
 	}
 }
 
 // take is what a reward says about a group, which it is asked about now if it was not before. An answer is
-// taken once.
+// taken once. A device that failed ends the run from here, as any does: where it failed, that would end the program.
 func (a *asking) take(r *judged, item func(i int) rewards.Item, g []int) []rewards.Result {
 	q := question{r.name, g[0]}
 	answer := a.answers[q]
@@ -75,7 +87,11 @@ func (a *asking) take(r *judged, item func(i int) rewards.Item, g []int) []rewar
 		return r.Judge(a.ctx, itemsOf(item, g))
 	}
 	delete(a.answers, q)
-	return <-answer
+	said := <-answer
+	if said.lost != nil {
+		panic(said.lost)
+	}
+	return said.results
 }
 
 func itemsOf(item func(i int) rewards.Item, g []int) []rewards.Item {
