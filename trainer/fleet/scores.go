@@ -69,8 +69,13 @@ func (s *Scores) Ask(ctx context.Context, reward string, items []rewards.Item, o
 		return own.Judge(ctx, items)
 	}
 	var here []rewards.Result
-	results, err := s.ask(ctx, reward, items, func(ctx context.Context, j Job) ([]byte, error) {
-		here = own.Judge(ctx, items)
+	results, err := s.ask(ctx, reward, items, func(ctx context.Context, j Job) (payload []byte, err error) {
+		defer kernels.Recover(&err) // a network's device
+		got := own.Judge(ctx, items)
+		if ctx.Err() != nil { // a worker was quicker, and nothing was asked to its end
+			return nil, ctx.Err()
+		}
+		here = got
 		return packResults(j, here)
 	})
 	switch {
@@ -131,6 +136,7 @@ func (p *Panel) Do(ctx context.Context, j Job) (payload []byte, err error) {
 	if j.Score == nil {
 		return nil, fmt.Errorf("job %s is for workers that roll", j)
 	}
+	defer unfit(&err)
 	defer kernels.Recover(&err)
 	if err := p.open(ctx, j.Setup); err != nil {
 		return nil, err

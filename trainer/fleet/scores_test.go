@@ -124,3 +124,80 @@ func TestScores(t *testing.T) {
 		}
 	})
 }
+
+// TestScoresLate: a worker whose lease ran out has a score before the trainer, which asks meanwhile, has one: that counts.
+func TestScoresLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{Rules: Rules{Lease: 5 * time.Second, Silence: time.Hour, Tries: 1}})
+		scores, err := c.f.OpenScores(Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := func(seconds time.Duration, value float64) rewards.Judge {
+			return rewards.Each(rewards.Func(func(ctx context.Context, _ rewards.Item) (rewards.Score, error) {
+				if !sleep(ctx, seconds*time.Second) {
+					return rewards.Score{}, ctx.Err()
+				}
+				return rewards.Score{Value: value}, nil
+			}), 1)
+		}
+		link := c.hub.Link("late")
+		p := &Panel{Blobs: link, Open: func(Setup) (map[string]rewards.Judge, func() error, error) {
+			return map[string]rewards.Judge{"shade": after(8, 2)}, func() error { return nil }, nil
+		}}
+		ctx, stop := context.WithCancel(t.Context())
+		w := Worker{Name: "late", Link: link, Beat: time.Hour, Do: p.Do, Say: t.Logf}
+		c.work.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if r := scores.Ask(t.Context(), "shade", []rewards.Item{{Prompt: "a"}}, after(30, 1))[0]; r.Missing != nil || r.Value != 2 {
+			t.Errorf("%+v", r)
+		}
+		c.says("it is done here")
+		scores.Close()
+		c.end(stop)
+	})
+}
+
+// lamp is a device that fails.
+type lamp struct{}
+
+func (lamp) Error() string    { return "the lamp is out" }
+func (lamp) OnDevice() string { return "cuda:0" }
+
+// TestScoresLost: a worker whose device fails at a reward ends, so that it takes no further job.
+func TestScoresLost(t *testing.T) {
+	hub := NewInside()
+	defer hub.Close()
+	text, err := Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}}.pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := PackItems([]rewards.Item{{Prompt: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup, err := hub.Put(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blob, err := hub.Put(t.Context(), items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Panel{Blobs: hub, Open: func(Setup) (map[string]rewards.Judge, func() error, error) {
+		return map[string]rewards.Judge{"net": failing{}}, func() error { return nil }, nil
+	}}
+	var end Unfit
+	if _, err := p.Do(t.Context(), Job{Setup: setup, Score: &Scoring{Reward: "net", Items: blob, Count: 1, Network: true}}); !errors.As(err, &end) || !errors.Is(err, lamp{}) {
+		t.Error(err)
+	}
+}
+
+// failing is a network on such a device.
+type failing struct{}
+
+func (failing) Judge(context.Context, []rewards.Item) []rewards.Result { panic(lamp{}) }

@@ -29,11 +29,7 @@ type Studio struct {
 
 // Do is Worker.Do.
 func (s *Studio) Do(ctx context.Context, j Job) (payload []byte, err error) {
-	defer func() {
-		if lost := kernels.DeviceError(nil); errors.As(err, &lost) {
-			err = Unfit{err}
-		}
-	}()
+	defer unfit(&err)
 	defer kernels.Recover(&err)
 	if err := s.open(ctx, j.Setup); err != nil {
 		return nil, err
@@ -44,6 +40,13 @@ func (s *Studio) Do(ctx context.Context, j Job) (payload []byte, err error) {
 	s.ctx.be(ctx)
 	defer s.ctx.be(context.Background())
 	return s.roll(ctx, j)
+}
+
+// unfit ends a worker whose device failed: it can do nothing more with it.
+func unfit(err *error) {
+	if lost := kernels.DeviceError(nil); errors.As(*err, &lost) {
+		*err = Unfit{*err}
+	}
 }
 
 // open opens another run's model, or this one's for the first time.
