@@ -14,8 +14,8 @@ import (
 // are asked about a group as soon as it is whole, each from a goroutine of its own, while other groups are still
 // rolled. How many calls a reward has under way is its policy's: [[reward]] at_once.
 //
-// So are rewards with networks while workers are there who compute them (fleet.go). Those that compute here wait until
-// everything is rolled, since the device is busy until then.
+// So are rewards with networks while workers are there who compute them (fleet_rewards.go). Those that compute here
+// wait until everything is rolled, since the device is busy until then.
 //
 // Invariant (tests): what is written has the bytes that it has where everything is rolled in one piece and
 // judged afterwards.
@@ -176,8 +176,8 @@ func (t *training) ask(a *asking, n int, samples []trainer.Sample) error {
 	return nil
 }
 
-// developed are the items of samples. Rewards with networks, which workers left to this process, wait meanwhile: a backend
-// is used by one goroutine at a time.
+// developed are the items of samples. Rewards with networks, which workers left to this process, wait meanwhile: a
+// backend is used by one goroutine at a time.
 func (t *training) developed(samples []trainer.Sample) ([]rewards.Item, error) {
 	t.device.Lock()
 	defer t.device.Unlock()
