@@ -61,6 +61,7 @@ func compile(expression string) (finder, error) {
 			}
 		}
 		if err != nil {
+			w.late = true
 			w.fail("matching %.40q takes more than %v: it is broken, or made to be slow", expression, workTime)
 		}
 		return all

@@ -51,8 +51,18 @@ func (e *Encoding) add(p ...Piece) {
 // Encode is the text's pieces, without the special tokens that frame it. Special tokens
 // inside the text are recognised. Text that is not UTF-8, or that costs too much (work.go), is an error.
 func (t *Tokenizer) Encode(text string) (Encoding, error) {
+	for try, before := 1, cpuTime(); ; try++ {
+		w := begin(text)
+		e, err := t.attempt(w, text)
+		if err == nil || try == mostTries || !w.starved(cpuTime()-before) {
+			return e, err
+		}
+	}
+}
+
+// attempt is Encode within the limits of w.
+func (t *Tokenizer) attempt(w *work, text string) (Encoding, error) {
 	var e Encoding
-	w := begin(text)
 	if w.err != nil {
 		return e, w.err
 	}

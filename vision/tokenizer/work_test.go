@@ -73,7 +73,7 @@ func TestHostileFiles(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		begun := time.Now()
+		begun := cpuTime()
 		tok, err := Read(hostile(t, c.parts))
 		if err == nil {
 			_, err = tok.Encode(c.text)
@@ -82,7 +82,7 @@ func TestHostileFiles(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 1000 {
 			t.Errorf("%s: %.2000v", name, err)
 		}
-		if took, grown := time.Since(begun), after.TotalAlloc-before.TotalAlloc; took > 4*workTime || grown > 200<<20 {
+		if took, grown := cpuTime()-begun, after.TotalAlloc-before.TotalAlloc; took > 4*workTime || grown > 200<<20 {
 			t.Errorf("%s: %v, %d MB", name, took, grown>>20)
 		}
 	}
@@ -92,5 +92,24 @@ func TestHostileFiles(t *testing.T) {
 	}
 	if got := tok.Decode(make([]int32, 100)); len(got) > mostText {
 		t.Errorf("a decoded text of %d bytes", len(got))
+	}
+}
+
+// TestStarved: time that ran out while others had the CPU is no fault of the text; time that was used is.
+func TestStarved(t *testing.T) {
+	for _, c := range []struct {
+		late bool
+		had  time.Duration
+		want bool
+	}{{true, 0, true}, {true, 2 * time.Second, true}, {true, 4 * time.Second, false}, {false, 0, false}} {
+		w := begin("")
+		if w.late = c.late; w.starved(c.had) != c.want {
+			t.Errorf("late %v after %v of a CPU: starved %v", c.late, c.had, !c.want)
+		}
+	}
+	w := begin("a")
+	w.begun = w.begun.Add(-6 * time.Second)
+	if w.goesOn(); !w.late || w.err == nil {
+		t.Error("work goes on after its time")
 	}
 }
