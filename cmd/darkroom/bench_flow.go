@@ -11,6 +11,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
+	"github.com/darkroom-rl/darkroom/outside/spent"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/video/flow"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -154,7 +155,7 @@ func timeFlow(m flowMethod, a, b flow.Gray, threads, repeat int, known bool) (fl
 	row := flowRow{Row: bench.Row{Op: m.name, Shape: []int{a.Height, a.Width}, DType: "u8", Threads: threads}, CPUMS: math.Inf(1)}
 	var took []float64
 	for i := range repeat + 1 {
-		began, used := time.Now(), cpuSeconds()
+		began, used := time.Now(), spent.CPU()
 		f, err := m.run(a, b)
 		if err != nil {
 			return row, fmt.Errorf("%s: %w", m.name, err)
@@ -166,7 +167,7 @@ func timeFlow(m flowMethod, a, b flow.Gray, threads, repeat int, known bool) (fl
 			}
 			continue
 		}
-		row.CPUMS = min(row.CPUMS, 1000*(cpuSeconds()-used))
+		row.CPUMS = min(row.CPUMS, 1000*(spent.CPU()-used).Seconds())
 		took = append(took, 1000*time.Since(began).Seconds())
 	}
 	slices.Sort(took)

@@ -18,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
+	"github.com/darkroom-rl/darkroom/outside/spent"
 )
 
 // benchIterationCommand is 'darkroom bench iteration'. Each part runs in a process of its
@@ -113,7 +114,7 @@ func measure(cmd *cobra.Command, p iteration.Part, work iteration.Work, on bench
 	}
 	defer be.Close()
 	dry := func() pipeline.Dry { return cpu.NewDry(cpu.Options{Path: on.path, Threads: on.threads}) }
-	result, err := p.Run(cmd.Context(), work, be, iteration.Process{Peak: peakMiB, Reset: resetPeak, CPU: cpuSeconds, Dry: dry})
+	result, err := p.Run(cmd.Context(), work, be, iteration.Process{Peak: peakMiB, Reset: resetPeak, CPU: func() float64 { return spent.CPU().Seconds() }, Dry: dry})
 	if err != nil {
 		return err
 	}

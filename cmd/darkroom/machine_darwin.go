@@ -34,13 +34,3 @@ func peakMiB() int {
 
 // resetPeak gives unused memory back to the system; its peak cannot be started anew.
 func resetPeak() { debug.FreeOSMemory() }
-
-// cpuSeconds is the time that all threads have computed.
-func cpuSeconds() float64 {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	seconds := func(t unix.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	return seconds(u.Utime) + seconds(u.Stime)
-}

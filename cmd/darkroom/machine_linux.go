@@ -5,8 +5,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // cpuModel is the CPU's name as the system tells it.
@@ -54,14 +52,4 @@ func peakMiB() int {
 func resetPeak() {
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
-}
-
-// cpuSeconds is the time that all threads have computed.
-func cpuSeconds() float64 {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	seconds := func(t unix.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	return seconds(u.Utime) + seconds(u.Stime)
 }

@@ -52,22 +52,16 @@ func newTraces(get func(string) string, name string, say func(format string, arg
 }
 
 // part and job keep what happened until the iteration ends.
-func (t *traces) part(p run.Part) {
-	if t.to == nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.parts = append(t.parts, p)
-}
+func (t *traces) part(p run.Part)   { keep(t, &t.parts, p) }
+func (t *traces) job(e fleet.Entry) { keep(t, &t.jobs, e) }
 
-func (t *traces) job(e fleet.Entry) {
+func keep[T any](t *traces, all *[]T, one T) {
 	if t.to == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.jobs = append(t.jobs, e)
+	*all = append(*all, one)
 }
 
 // iteration sends the trace of one that has just ended.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	process "github.com/darkroom-rl/darkroom/outside/spent"
 )
 
 // spent is what something took.
@@ -60,12 +61,12 @@ func (m meter) times(n int, f func() error) (b spent, err error) {
 			before = d.Traffic()
 		}
 		m.be.Sync()
-		began, used := time.Now(), cpuSeconds()
+		began, used := time.Now(), process.CPU()
 		if err := f(); err != nil {
 			return b, err
 		}
 		m.be.Sync()
-		seconds, cpu := time.Since(began).Seconds(), cpuSeconds()-used
+		seconds, cpu := time.Since(began).Seconds(), (process.CPU() - used).Seconds()
 		if i == 0 || cpu < b.CPUSeconds {
 			b.CPUSeconds = cpu
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/outside/spent"
 )
 
 // Tokenizer turns texts into ids.
@@ -51,10 +53,10 @@ func (e *Encoding) add(p ...Piece) {
 // Encode is the text's pieces, without the special tokens that frame it. Special tokens
 // inside the text are recognised. Text that is not UTF-8, or that costs too much (work.go), is an error.
 func (t *Tokenizer) Encode(text string) (Encoding, error) {
-	for try, before := 1, cpuTime(); ; try++ {
+	for try, before := 1, spent.CPU(); ; try++ {
 		w := begin(text)
 		e, err := t.attempt(w, text)
-		if err == nil || try == mostTries || !w.starved(cpuTime()-before) {
+		if err == nil || try == mostTries || !w.starved(spent.CPU()-before) {
 			return e, err
 		}
 	}

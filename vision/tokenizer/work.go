@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"github.com/darkroom-rl/darkroom/outside/spent"
 )
 
 // Card: what a text may cost. A tokenizer's file is a stranger's: its expressions may take time that
@@ -66,7 +68,9 @@ func (w *work) goesOn() bool {
 }
 
 // starved reports whether time ran out although all tries together had too little of a CPU.
-func (w *work) starved(had time.Duration) bool { return w.late && had < workTime*3/4 }
+func (w *work) starved(had time.Duration) bool {
+	return spent.Known && w.late && had < workTime*3/4
+}
 
 // short refuses what a file would put around words, or in their place, if it is too long.
 func short(what, text string) error {

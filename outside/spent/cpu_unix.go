@@ -1,6 +1,6 @@
 //go:build unix
 
-package tokenizer
+package spent
 
 import (
 	"time"
@@ -8,8 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is what all threads of the process have had.
-func cpuTime() time.Duration {
+// Known says whether the system counts it.
+const Known = true
+
+// CPU is the time that all threads have computed.
+func CPU() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0
