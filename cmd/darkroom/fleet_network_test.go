@@ -90,18 +90,7 @@ func (a *abroad) ends() {
 		_ = w.Process.Kill()
 		_ = w.Wait()
 	}
-	x, y := files(a.T, filepath.Join(a.dir, "alone", "run")), files(a.T, filepath.Join(a.dir, "helped", "run"))
-	for _, own := range []string{"join", "broker.json", ledger.FleetFile} {
-		delete(y, own)
-	}
-	for name := range x {
-		if !bytes.Equal(x[name], y[name]) {
-			a.Errorf("%s differs from that of the run alone", name)
-		}
-	}
-	if len(x) != len(y) {
-		a.Errorf("%d files, and %d of the run alone", len(y), len(x))
-	}
+	sameRun(a.T, filepath.Join(a.dir, "alone", "run"), filepath.Join(a.dir, "helped", "run"))
 	a.Logf("who did how many jobs: %v", by)
 	for line := range strings.Lines(a.log.String()) {
 		if strings.HasPrefix(line, "fleet: ") {

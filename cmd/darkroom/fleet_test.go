@@ -113,18 +113,7 @@ func killFleet(t *testing.T, kills int, more ...string) {
 		_ = w.Process.Kill()
 		_ = w.Wait()
 	}
-	a, b := files(t, filepath.Join(dir, "whole", "run")), files(t, filepath.Join(dir, "parts", "run"))
-	for _, own := range []string{"join", "broker.json", ledger.FleetFile} {
-		delete(b, own)
-	}
-	for name := range a {
-		if !bytes.Equal(a[name], b[name]) {
-			t.Errorf("%s differs from that of the run which was left alone", name)
-		}
-	}
-	if len(a) != len(b) {
-		t.Errorf("%d files, and %d of the run which was left alone", len(b), len(a))
-	}
+	sameRun(t, filepath.Join(dir, "whole", "run"), filepath.Join(dir, "parts", "run"))
 	t.Logf("%d of %d kills before the run's end, %d of them of the trainer; alone it takes %v", ran, kills, trainers, whole)
 }
 
@@ -186,5 +175,22 @@ func TestFleetProcesses(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("the trainer:\n%s\nthe worker:\n%s", log, said)
+	}
+}
+
+// sameRun holds a run that workers helped to one that was left alone, but for the files of the help itself.
+func sameRun(t *testing.T, alone, helped string) {
+	t.Helper()
+	a, b := files(t, alone), files(t, helped)
+	for _, own := range []string{"join", "broker.json", ledger.FleetFile} {
+		delete(b, own)
+	}
+	for name := range a {
+		if !bytes.Equal(a[name], b[name]) {
+			t.Errorf("%s differs from that of the run which was left alone", name)
+		}
+	}
+	if len(a) != len(b) {
+		t.Errorf("%d files, and %d of the run which was left alone", len(b), len(a))
 	}
 }
