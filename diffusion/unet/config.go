@@ -29,6 +29,7 @@ type Config struct {
 	AddedTime int      `json:"addition_time_embed_dim"`
 	AddedIn   int      `json:"projection_class_embeddings_input_dim"`
 	Scaled    string   `json:"resnet_time_scale_shift"` // "default"
+	Linear    bool     `json:"use_linear_projection"`   // how transformers' proj_in and proj_out lie on the disk
 }
 
 // perLvl is a number for every level, or one for all.

@@ -11,7 +11,7 @@ import (
 // x + out(t).
 type transformer struct {
 	norm    *nn.GroupNorm
-	in, out *nn.Linear // 1x1 convolutions in older folders
+	in, out *nn.Linear // without use_linear_projection the disk has them as convolutions of 1x1
 	layers  []*layer
 }
 
@@ -22,7 +22,11 @@ type layer struct {
 }
 
 func newTransformer(p *nn.Params, c Config, width, heads, depth int) *transformer {
-	t := &transformer{norm: p.GroupNorm("norm", width, c.Groups, 1e-6), in: p.Linear("proj_in", width, width, true)}
+	project := p.Pointwise
+	if c.Linear {
+		project = p.Linear
+	}
+	t := &transformer{norm: p.GroupNorm("norm", width, c.Groups, 1e-6), in: project("proj_in", width, width, true)}
 	for i := range depth {
 		b := p.At("transformer_blocks", i)
 		t.layers = append(t.layers, &layer{
@@ -30,7 +34,7 @@ func newTransformer(p *nn.Params, c Config, width, heads, depth int) *transforme
 			own: b.Attention("attn1", width, width, heads, width/heads, false), text: b.Attention("attn2", width, c.Context, heads, width/heads, false),
 			mlp: &nn.GatedMLP{Up: b.Linear("ff.net.0.proj", width, 8*width, true), Down: b.Linear("ff.net.2", 4*width, width, true), Act: kernels.GELUErf}})
 	}
-	t.out = p.Linear("proj_out", width, width, true)
+	t.out = project("proj_out", width, width, true)
 	return t
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -18,8 +19,27 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// TestShapes: every shape's settings are read, and its networks have as many parameters as were published.
+// recorded are digests of networks whole: diffusers 0.42.1 and transformers 5.23.0 built them from the published
+// settings, and each parameter is a line of its name and its shape, by name.
+var recorded = map[string]string{
+	"sd3-medium/transformer": "42160750d8cbba45", "sd3-medium/text_encoder": "af87ce938a7b777f", "sd3-medium/text_encoder_2": "3c51aec5558233ac",
+	"sd3-medium/vae": "7aab01d8837593ec", "sd3.5-medium/transformer": "c1d6f872ea0ed896", "sd3.5-large/transformer": "d4b3abfd64caa2f5",
+	"flux.1-dev/transformer": "ff9f3c45043dd851", "sd1.5/unet": "ec6957937569ba93", "sd1.5/text_encoder": "f2b74a315c21445c", "sd1.5/vae": "a1f6ef5657e1e243",
+}
+
+// digest is what recorded has of a network.
+func digest(all []safetensors.Tensor) string {
+	h := sha256.New()
+	for _, t := range all {
+		fmt.Fprintln(h, t.Name, t.Shape)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
+// TestShapes: every shape's settings are read, its networks have as many parameters as were published, and names and
+// shapes that diffusers and transformers give them.
 func TestShapes(t *testing.T) {
+	compared := 0
 	for _, s := range shapes() {
 		for _, p := range s.parts {
 			dir := filepath.Join(t.TempDir(), p.folder)
@@ -31,10 +51,20 @@ func TestShapes(t *testing.T) {
 				t.Errorf("%s, %s: %v", s.name, p.folder, err)
 				continue
 			}
-			if _, n := tensors(asked, safetensors.BF16); p.parameters > 0 && n != p.parameters {
+			all, n := tensors(asked, safetensors.BF16)
+			if p.parameters > 0 && n != p.parameters {
 				t.Errorf("%s, %s: %d parameters, and %d were published", s.name, p.folder, n, p.parameters)
 			}
+			if want, ok := recorded[s.name+"/"+p.folder]; ok {
+				compared++
+				if got := digest(all); got != want {
+					t.Errorf("%s, %s: parameters of other names or shapes (digest %s, recorded %s)", s.name, p.folder, got, want)
+				}
+			}
 		}
+	}
+	if compared != len(recorded) {
+		t.Errorf("%d of %d records were compared", compared, len(recorded))
 	}
 }
 

@@ -14,7 +14,18 @@ type Linear struct {
 
 // Linear asks for name.weight [out, in], and name.bias [out].
 func (p *Params) Linear(name string, in, out int, bias bool) *Linear {
-	l := &Linear{Name: p.name(name), W: p.get(name+".weight", matrix, fanIn(in), kernels.ConvShape{}, out, in)}
+	return p.linear(name, bias, out, in)
+}
+
+// Pointwise is Linear that the disk has as a convolution of 1x1: name.weight [out, in, 1, 1].
+func (p *Params) Pointwise(name string, in, out int, bias bool) *Linear {
+	return p.linear(name, bias, out, in, 1, 1)
+}
+
+// linear asks for a layer that an adapter can sit on, by the shape of its weight on the disk.
+func (p *Params) linear(name string, bias bool, stored ...int) *Linear {
+	out, in := stored[0], stored[1]
+	l := &Linear{Name: p.name(name), W: p.get(name+".weight", matrix, fanIn(in), kernels.ConvShape{}, stored...)}
 	if bias {
 		l.B = p.get(name+".bias", vector, fanIn(in), kernels.ConvShape{}, out)
 	}
