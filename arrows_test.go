@@ -45,7 +45,7 @@ var places = [][]string{
 var floors = map[string][][]string{
 	"kernels/cpu":  {{"isa", "amxemu"}, {"noise", "peak", "gemm", "rows"}, {"attention"}, {"."}},
 	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double", "ptxtest"}},
-	"kernels/nn":   {{"safetensors", "hub"}, {"edition"}, {"."}, {"peft"}},
+	"kernels/nn":   {{"safetensors", "hub"}, {"edition", "torchfile"}, {"."}, {"peft"}},
 	"vision":       {{"jpeg", "pytext"}, {"."}, {"tokenizer", "features", "scenes"}, {"clip", "dino", "blip", "vlm", "tools", "scenes/cards", "tools/program"}, {"sft"}},
 	"video":        {{"."}, {"flow"}, {"dit", "vae"}},
 	"diffusion":    {{"."}, {"mmdit", "resnet", "single", "t5"}, {"flux", "flux2", "qwenimage", "unet", "vae", "zimage"}, {"pipeline"}},

@@ -218,7 +218,7 @@ func (o *askOptions) speaker(r *trained.Run, dir string, pool *tensor.Pool) (s *
 		if values, err = r.Values(trained.Which(o.weights), dry, pool); err != nil {
 			return nil, nil, usageError{err}
 		}
-		opened.Weights = values
+		opened.Weights = values.Networks[0]
 	}
 	if s, err = conversations.Open(dir, opened); err != nil {
 		return nil, nil, closing(values, err)

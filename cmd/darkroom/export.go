@@ -34,6 +34,10 @@ folder, whose newest checkpoint counts; --lora names an adapter that no run left
                   names, files and types; --dtype f32 keeps trained ones in fp32
   --as merged     the same, of adapters
 
+Where two networks take turns (Wan 2.2's A14B), each has an adapter: that of transformer_2 lies in
+a folder of this name below PEFT's, and for diffusers in NAME.transformer_2.safetensors, which
+load_lora_weights(FILE, load_into_transformer_2=True) reads.
+
 The model is the run's own; --model names its folder where it lies elsewhere now. Layers of
 vision-language adapters have the names of transformers 5 (model.language_model.layers.0...), or
 with --names transformers4 those of 4.51 and before (model.layers.0...).`,
@@ -90,12 +94,16 @@ type exportReport struct {
 	Iteration *int   `json:"iteration,omitempty"` // of the checkpoint
 	Layers    int    `json:"layers"`              // with an adapter
 	Tensors   int    `json:"tensors"`             // of the model itself
+	Second    string `json:"second,omitempty"`    // where the adapter of a second network is
 }
 
 func (r *exportReport) String() string {
 	s := fmt.Sprintf("%s: %s, %s", r.Out, r.As, plural(int64(r.Layers), "layer"))
 	if r.Tensors > 0 {
 		s = fmt.Sprintf("%s: %s, %s", r.Out, r.As, plural(int64(r.Tensors), "trained tensor"))
+	}
+	if r.Second != "" {
+		s += ", that of transformer_2 in " + r.Second
 	}
 	if r.Iteration != nil {
 		s += fmt.Sprintf(", after iteration %d", *r.Iteration)
@@ -131,6 +139,8 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 	if o.out != "" {
 		_, err := os.Lstat(o.out)
 		must(errors.Is(err, os.ErrNotExist), "--out %s: it exists already", o.out)
+		_, err = os.Lstat(o.secondOut())
+		must(errors.Is(err, os.ErrNotExist), "--out %s: %s exists already", o.out, o.secondOut())
 		info, err := os.Stat(filepath.Dir(o.out))
 		must(err == nil && info.IsDir(), "--out %s: there is no folder %s", o.out, filepath.Dir(o.out))
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -17,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
@@ -104,8 +106,12 @@ func (x *exported) values() (err error) {
 		return usageError{err}
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	x.report.Tensors = len(v.Names())
-	return x.changed(edition.Values{Source: v, Wide: x.dtype == "f32"})
+	x.report.Tensors = v.Len()
+	changes := make([]edition.Change, 2)
+	for _, n := range v.Networks {
+		changes[n.Number] = edition.Values{Source: n, Wide: x.dtype == "f32"}
+	}
+	return x.changed(changes...)
 }
 
 // adapter writes an adapter, or a model with it folded in.
@@ -116,54 +122,87 @@ func (x *exported) adapter() (err error) {
 			return usageError{err}
 		}
 	}
-	a, component, err := x.open(path)
+	adapters, component, err := x.open(path)
 	if err != nil {
 		return err
 	}
-	defer a.Close()
-	x.report.Layers = len(a.Modules())
-	if x.speaks() && !x.whole() {
-		a.Rename(map[string]vlm.Names{"transformers4": vlm.Transformers4, "transformers5": vlm.Transformers5}[x.names].Of)
+	defer func() {
+		for _, a := range adapters {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	for _, a := range adapters {
+		if x.report.Layers += len(a.Modules()); x.speaks() && !x.whole() {
+			a.Rename(map[string]vlm.Names{"transformers4": vlm.Transformers4, "transformers5": vlm.Transformers5}[x.names].Of)
+		}
+	}
+	if x.whole() {
+		return x.fold(adapters)
+	}
+	for number, a := range adapters {
+		if err := x.one(a, number, component); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one writes the adapter of a network.
+func (x *exported) one(a *peft.Adapter, number int, component string) error {
+	out := x.out
+	if number > 0 {
+		x.report.Second = x.secondOut()
+		out = x.report.Second
 	}
 	switch x.as {
-	case "peft":
-		return a.Copy(x.out)
 	case "kohya":
 		network, err := x.kohya()
 		if err != nil {
 			return err
 		}
-		return a.CopyKohya(x.out, network)
+		return a.CopyKohya(out, network)
 	case "diffusers":
 		if x.speaks() {
 			return usagef("--as diffusers: %s is a vision-language model, which no pipeline of diffusers loads\nhint: --as peft, or --as hub", x.model)
 		}
-		return a.CopyDiffusers(x.out, component)
+		return a.CopyDiffusers(out, component)
 	}
-	return x.fold(a)
+	return a.Copy(out)
 }
 
-// fold writes a model with the adapter folded in.
-func (x *exported) fold(a *peft.Adapter) error {
+// secondOut is where the adapter of a second network goes.
+func (o *exportOptions) secondOut() string {
+	if o.as == "peft" {
+		return filepath.Join(o.out, model.Second)
+	}
+	return strings.TrimSuffix(o.out, ".safetensors") + "." + model.Second + ".safetensors"
+}
+
+// fold writes a model with adapters folded in.
+func (x *exported) fold(adapters map[int]*peft.Adapter) error {
 	if x.speaks() {
 		set, err := safetensors.OpenFolder(x.model)
 		if err != nil {
 			return err
 		}
-		a.Rename(vlm.NamesOf(set.Names()).Of)
+		adapters[0].Rename(vlm.NamesOf(set.Names()).Of)
 		if err := set.Close(); err != nil {
 			return err
 		}
 	}
-	return x.changed(peft.Fold{Adapter: a, Pool: tensor.NewPool(x.be)})
+	changes := make([]edition.Change, 2)
+	for number, a := range adapters {
+		changes[number] = peft.Fold{Adapter: a, Pool: tensor.NewPool(x.be)}
+	}
+	return x.changed(changes...)
 }
 
-// changed writes a copy of the model's folder.
-func (x *exported) changed(c edition.Change) error {
+// changed writes a copy of the model's folder, with a change for each of its networks.
+func (x *exported) changed(changes ...edition.Change) error {
 	if !x.speaks() {
-		return pipeline.Changed(x.model, x.out, c)
+		return pipeline.Changed(x.model, x.out, changes...)
 	}
-	return edition.Make(x.model, x.out, func(to edition.Copy) error { return to.Changed(".", c) })
+	return edition.Make(x.model, x.out, func(to edition.Copy) error { return to.Changed(".", changes[0]) })
 }
 
 // speaks reports whether the model is a vision-language model, and no pipeline.
@@ -192,8 +231,27 @@ func (x *exported) kohya() (peft.Network, error) {
 	return n, nil
 }
 
-// open opens the adapter as the named component's, as the model's denoiser's, or as whichever it is.
-func (x *exported) open(path string) (*peft.Adapter, string, error) {
+// open opens the adapters of a path, by the number of the network that each is of: where two networks take turns, that of
+// the second lies in a folder below.
+func (x *exported) open(path string) (all map[int]*peft.Adapter, component string, err error) {
+	all = map[int]*peft.Adapter{}
+	below := filepath.Join(path, model.Second)
+	_, second := peft.Files(below)
+	if _, first := peft.Files(path); first == nil || second != nil {
+		if all[0], component, err = x.openOne(path); err != nil {
+			return nil, "", err
+		}
+	}
+	if second == nil {
+		if all[1], component, err = x.openOne(below); err != nil {
+			return nil, "", err
+		}
+	}
+	return all, component, nil
+}
+
+// openOne opens an adapter as the named component's, as the model's denoiser's, or as whichever it is.
+func (x *exported) openOne(path string) (*peft.Adapter, string, error) {
 	component := x.component
 	if component == "" && x.model != "" && !x.speaks() {
 		var err error

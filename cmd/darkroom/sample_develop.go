@@ -38,7 +38,9 @@ func (o *sampleOptions) sample(cmd *cobra.Command) (r *sampleReport, err error) 
 	}
 	opened := pipeline.Options{Pool: pool, Precision: o.precision, TextLength: o.textLength, Cache: o.cache, Tile: o.tileSide, SourceArea: o.sourceArea, Base: o.base}
 	if values != nil {
-		opened.Weights = values
+		for _, n := range values.Networks {
+			opened.Weights[n.Number] = n
+		}
 	}
 	p, err := pipeline.Open(dir, opened)
 	if err != nil {
@@ -74,7 +76,7 @@ func (o *sampleOptions) develop(ctx context.Context, p *pipeline.Pipeline, plan 
 	}
 	lap(&r.Seconds.Texts)
 	if o.lora != "" {
-		_, err = p.AddLoRA(o.lora)
+		err = p.AddLoRA(o.lora)
 	} else {
 		_, err = p.Denoiser()
 	}

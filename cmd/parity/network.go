@@ -28,6 +28,7 @@ type network struct {
 // how says how a folder is opened.
 type how struct {
 	names       func(nn.Source) nn.Source // nil: as they are
+	source      nn.Source                 // in place of the folder's files; nil: these
 	frozen      bool                      // nothing is trained but adapters
 	forwardOnly bool
 }
@@ -50,15 +51,18 @@ func runFolder(c *Case, folder string, how how, forward func(n *network) error) 
 		return err
 	}
 	defer be.Close()
-	set, err := safetensors.OpenFolder(folder)
-	if err != nil {
-		return err
-	}
-	defer set.Close()
 	pool := tensor.NewPool(be)
-	o := nn.Options{Pool: pool, Source: set}
+	o := nn.Options{Pool: pool, Source: how.source}
+	if how.source == nil {
+		set, err := safetensors.OpenFolder(folder)
+		if err != nil {
+			return err
+		}
+		defer set.Close()
+		o.Source = set
+	}
 	if how.names != nil {
-		o.Source = how.names(set)
+		o.Source = how.names(o.Source)
 	}
 	if !how.frozen {
 		o.Train = []string{".*"}

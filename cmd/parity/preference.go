@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -82,15 +84,25 @@ type preferenceCase struct {
 	rows   []*autograd.Value // scores of each row
 	ids    [][]int32
 	grids  []vlm.Grid
+	soft   []preference.Soft // of pictures whose own gradient was recorded
 }
 
-func preferenceNetwork(c *Case, clips bool) error {
+func preferenceNetwork(c *Case, clips bool) (err error) {
+	opened := how{forwardOnly: true}
+	published, err := preference.OpenPublished(c.Dir())
+	switch {
+	case err == nil:
+		defer func() { err = errors.Join(err, published.Close()) }()
+		opened.source, opened.frozen = published, true
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
 	file := filepath.Join(c.Dir(), map[bool]string{true: "model.safetensors", false: "HPSv3.safetensors"}[clips])
 	config, err := vlm.ReadConfig(c.Dir())
 	if err != nil {
 		return err
 	}
-	return runFolder(c, file, how{forwardOnly: true}, func(n *network) error {
+	return runFolder(c, file, opened, func(n *network) error {
 		if config, err = preference.Fitted(config, n.source); err != nil {
 			return err
 		}
@@ -103,6 +115,11 @@ func preferenceNetwork(c *Case, clips bool) error {
 		network := net(n.params, config)
 		if err := n.params.Check(); err != nil {
 			return err
+		}
+		if published != nil {
+			if _, err := published.Adapt(n.params); err != nil {
+				return err
+			}
 		}
 		if s.tokens, err = tokenizer.Open(c.Dir()); err != nil {
 			return err
@@ -181,10 +198,15 @@ func (s *preferenceCase) patches(i int) (vlm.Patches, error) {
 		if err != nil {
 			return vlm.Patches{}, err
 		}
-		w, h, err := vlm.Pixels{Min: 200704, Max: 200704}.MostFirst(r.Width, r.Height, 28)
+		soft, err := preference.SoftOf(s.cut, r.Width, r.Height)
 		if err != nil {
 			return vlm.Patches{}, err
 		}
+		if s.Has(fmt.Sprintf("grad.image.%d", i)) { // the differentiable way
+			s.soft = append(s.soft, soft)
+			return soft.Patches(toF32(rasterArray(r).Data)), nil
+		}
+		w, h := soft.Width, soft.Height
 		m, err := r.RGB().Resize(w, h, vision.Bicubic)
 		if err != nil {
 			return vlm.Patches{}, err
@@ -257,12 +279,16 @@ func (s *preferenceCase) put() error {
 		s.Put(name+"_rows", some)
 		s.Put(name+"_videos", Array{[]int{len(x) / width, width}, x})
 	}
+	for i, soft := range s.soft {
+		g := soft.Back(s.values[i].Grad().F32())
+		s.Put(fmt.Sprintf("grad.image.%d", i), moveAxes(Array{Shape: []int{1, soft.FromHeight * soft.FromWidth, 3, 1}, Data: widened(g)}, 0, 2, 1, 3).as(3, soft.FromHeight, soft.FromWidth))
+	}
 	for name := range s.want {
 		weight, ok := strings.CutPrefix(name, "grad.")
 		if !ok || strings.HasPrefix(weight, "pixel_values") || strings.HasPrefix(weight, "image.") {
 			continue
 		}
-		g, err := s.params.Grad(weight)
+		g, err := s.params.Grad(strings.Replace(weight, ".default", "", 1))
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -34,10 +35,13 @@ type Guidance struct {
 // Combines reports whether every question takes two runs of the network.
 func (g Guidance) Combines() bool { return g.Scale > 1 }
 
-// Answers are the network's outputs, one a question, after guidance.
+// Answers are the network's outputs, one a question, after guidance. Where a clip's first latents are given, nothing is
+// made of what the network says of them: these numbers are 0, and no gradient goes back from them.
 type Answers struct {
 	Outputs [][]float64
 
+	whole        [][]float64 // with those numbers
+	given        []*Given
 	guidance     Guidance
 	negated      bool
 	width        int
@@ -86,20 +90,26 @@ func (p *Pipeline) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 	}
 	n := at.Len()
 	row := func(i int) []float64 { return all[i*n : (i+1)*n : (i+1)*n] }
-	for i := range questions {
-		if !g.Combines() {
-			a.Outputs = append(a.Outputs, row(i))
-			continue
-		}
-		u, c := row(2*i), row(2*i+1)
-		a.uncond, a.cond = append(a.uncond, u), append(a.cond, c)
-		if g.Norm {
-			a.Outputs = append(a.Outputs, diffusion.GuideNorm(u, c, g.Scale, a.width))
+	for i, q := range questions {
+		var out []float64
+		if g.Combines() {
+			u, c := row(2*i), row(2*i+1)
+			a.uncond, a.cond = append(a.uncond, u), append(a.cond, c)
+			out = g.combine(u, c, a.width)
 		} else {
-			a.Outputs = append(a.Outputs, diffusion.Guide(u, c, g.Scale))
+			out = row(i)
 		}
+		a.whole, a.given, a.Outputs = append(a.whole, out), append(a.given, q.Given), append(a.Outputs, q.Given.still(out))
 	}
 	return a, nil
+}
+
+// combine is the guided output of two.
+func (g Guidance) combine(uncond, cond []float64, width int) []float64 {
+	if g.Norm {
+		return diffusion.GuideNorm(uncond, cond, g.Scale, width)
+	}
+	return diffusion.Guide(uncond, cond, g.Scale)
 }
 
 // at is the guidance of questions, all of which stand on one side of its end.
@@ -161,6 +171,10 @@ func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 func (a *Answers) Back(grads [][]float64) error {
 	if len(grads) != len(a.Outputs) {
 		return fmt.Errorf("%d gradients for %d answers", len(grads), len(a.Outputs))
+	}
+	grads = slices.Clone(grads)
+	for i, g := range a.given {
+		grads[i] = g.still(grads[i])
 	}
 	var seed []float32
 	if a.guidance.Combines() {

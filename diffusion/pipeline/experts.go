@@ -3,14 +3,24 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
 // Wan 2.2's A14B has two networks of one architecture: the first while a step's time is at or above
 // boundary_ratio · 1000, then the second, each with a guidance scale of its own. Upstream takes the first
 // scale for both where the second is missing; published pairs differ (4 and 3), so here that is refused.
+
+// mostExperts is how many networks take turns at most.
+const mostExperts = 2
+
+// Experts are some of the networks.
+type Experts [mostExperts]bool
 
 // expert is a network in memory. Each is loaded when it is first asked.
 type expert struct {
@@ -43,15 +53,15 @@ func (p *Pipeline) loaded(i int) (*expert, error) {
 	if e.network != nil {
 		return e, nil
 	}
-	part, train := p.family.component, p.Train
-	if i == 1 {
-		part, train = p.family.second, nil
+	train := p.Train
+	if p.Frozen[i] {
+		train = nil
 	}
 	var names func(nn.Source) nn.Source
-	if p.Weights != nil && i == 0 {
-		names = func(stored nn.Source) nn.Source { return edition.Over(stored, p.Weights) }
+	if w := p.Weights[i]; w != nil {
+		names = func(stored nn.Source) nn.Source { return edition.Over(stored, w) }
 	}
-	n, err := p.load(part, p.Precision, train, names, func(params *nn.Params) { e.forward = p.family.build(params) })
+	n, err := p.load(p.family.parts()[i], p.Precision, train, names, func(params *nn.Params) { e.forward = p.family.build(params) })
 	if err != nil {
 		e.forward = nil
 		return nil, err
@@ -60,12 +70,75 @@ func (p *Pipeline) loaded(i int) (*expert, error) {
 	return e, nil
 }
 
-// Experts is how many networks take turns.
-func (p *Pipeline) Experts() int {
-	if p.family.second != "" {
-		return 2
+// Network is the parameters of one of the networks that take turns, loaded at the first call.
+func (p *Pipeline) Network(i int) (*nn.Params, error) {
+	if i >= p.Experts() {
+		return nil, fmt.Errorf("network %d of a pipeline that has %d", i, p.Experts())
 	}
-	return 1
+	e, err := p.loaded(i)
+	if err != nil {
+		return nil, err
+	}
+	return e.network.params, nil
+}
+
+// Experts is how many networks take turns.
+func (p *Pipeline) Experts() int { return len(p.family.parts()) }
+
+// parts are the folders of the networks that take turns.
+func (f *family) parts() []string {
+	if f.second == "" {
+		return []string{f.component}
+	}
+	return []string{f.component, f.second}
+}
+
+// valuesOf are the values that a part shares with another network.
+func (p *Pipeline) valuesOf(part string) map[string]*tensor.Tensor {
+	if i := slices.Index(p.family.parts(), part); i >= 0 {
+		return p.Values[i]
+	}
+	return nil
+}
+
+// AddLoRA puts an adapter of PEFT's or diffusers' layout on the denoiser. Where two networks take turns, each has its own:
+// that of the second lies in a folder below the first one's that is called as the second is, transformer_2; one of the
+// two may be absent.
+func (p *Pipeline) AddLoRA(path string) error {
+	found := false
+	for i, part := range p.family.parts() {
+		at, there := adapterOf(path, i, part)
+		if !there {
+			continue
+		}
+		found = true
+		params, err := p.Network(i)
+		if err != nil {
+			return err
+		}
+		a, err := peft.Open(at, p.family.component) // which is what diffusers' files call either network
+		if err != nil {
+			return err
+		}
+		_, err = a.AddTo(params)
+		if err = errors.Join(err, a.Close()); err != nil {
+			return err
+		}
+	}
+	if !found {
+		_, err := peft.Files(path)
+		return err
+	}
+	return nil
+}
+
+// adapterOf is where the adapter of network i lies, and whether it does.
+func adapterOf(path string, i int, part string) (at string, there bool) {
+	if i > 0 {
+		path = filepath.Join(path, part)
+	}
+	_, err := peft.Files(path)
+	return path, err == nil
 }
 
 // guidanceOf is a network's guidance.

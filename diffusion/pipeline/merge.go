@@ -3,6 +3,7 @@ package pipeline
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/edition"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
@@ -43,8 +44,22 @@ func (f *folder) opened() (*family, error) {
 	return open(f, Options{})
 }
 
-// Changed writes a copy of a pipeline's folder to out, with other weights of the denoiser.
-func Changed(dir, out string, change edition.Change) error {
+// PartsOf are what the networks of a pipeline's folder that take turns are called: one, or two.
+func PartsOf(dir string) ([]string, error) {
+	f, err := readFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	fam, err := f.opened()
+	if err != nil {
+		return nil, err
+	}
+	return fam.parts(), nil
+}
+
+// Changed writes a copy of a pipeline's folder to out, with other weights of the denoiser; where two networks take turns,
+// of each that has a change.
+func Changed(dir, out string, changes ...edition.Change) error {
 	f, err := readFolder(dir)
 	if err != nil {
 		return err
@@ -58,15 +73,17 @@ func Changed(dir, out string, change edition.Change) error {
 			return err
 		}
 		for name := range f.parts {
-			if _, err := os.Stat(filepath.Join(dir, name)); err != nil && name != fam.component {
+			i := slices.Index(fam.parts(), name)
+			changed := i >= 0 && i < len(changes) && changes[i] != nil
+			if _, err := os.Stat(filepath.Join(dir, name)); err != nil && !changed {
 				continue // a part that nobody fetched is missing in the copy, too
 			}
 			if _, err := f.part(name); err != nil {
 				return err
 			}
 			write := c.Part
-			if name == fam.component {
-				write = func(below string) error { return c.Changed(below, change) }
+			if changed {
+				write = func(below string) error { return c.Changed(below, changes[i]) }
 			}
 			if err := write(name); err != nil {
 				return err

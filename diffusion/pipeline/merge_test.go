@@ -68,7 +68,7 @@ func TestAdapterAndMerge(t *testing.T) {
 		want := sample(t, base, pics, s)
 
 		again := open(t, filepath.Join(recorded, name), Options{})
-		if _, err := again.AddLoRA(lora); err != nil {
+		if err := again.AddLoRA(lora); err != nil {
 			t.Fatal(err)
 		}
 		same(t, name+" read again", sample(t, again, pics, s), want)

@@ -35,7 +35,9 @@ func (r *run) move(step int, outputs [][]float64) error {
 			r.Watch(step, i, outputs[t], m.next)
 		}
 		if slices.Contains(r.Record, step) && (r.pictures[i].Draw == nil || r.drawOf(step, i).On) {
-			r.tracks[i].Steps = append(r.tracks[i].Steps, Step{Index: step, Time: r.Times[step], Before: r.now[t], Output: outputs[t], Mean: m.mean, After: m.next, LogProb: m.logProb})
+			g := r.pictures[i].Given
+			r.tracks[i].Steps = append(r.tracks[i].Steps, Step{Index: step, Time: r.Times[step], Before: g.still(r.now[t]), Output: g.still(outputs[t]),
+				Mean: g.still(m.mean), After: g.still(m.next), LogProb: m.logProb})
 		}
 	}
 	for i := range to {
@@ -66,7 +68,8 @@ func (r *run) moveOne(step, i int, draw Draw) moved {
 		m.next = row.Draw(m.mean, z)
 	}
 	m.next = rounded(m.next)
-	m.logProb, m.finite = row.LogProb(m.mean, m.next), finite(m.next)
+	g := r.pictures[i].Given
+	m.logProb, m.finite = row.LogProb(g.still(m.mean), g.still(m.next)), finite(m.next)
 	return m
 }
 

@@ -209,7 +209,7 @@ func (p *Pipeline) oneStep(w Work, text *Text, given *Given) (Sampler, []Picture
 			_, err = params.AddLoRA(*w.Train)
 		}
 	case w.LoRA != "":
-		_, err = p.AddLoRA(w.LoRA)
+		err = p.AddLoRA(w.LoRA)
 	}
 	if err == nil && p.Experts() > 1 { // both will be in memory
 		_, err = p.loaded(1)

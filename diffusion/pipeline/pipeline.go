@@ -9,7 +9,6 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
-	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
@@ -48,15 +47,17 @@ type Options struct {
 	CacheLimit   int64    // bytes of that folder; 0: UsualCacheLimit
 	CacheIfCan   bool     // where the folder cannot be written, or its disk is full, it is done without
 	Train        []string // names of the denoiser's parameters that are trained, as expressions
+	// Frozen are of two networks that take turns those that Train does not speak of.
+	Frozen Experts
 	// Base is, where what is opened is one file (package single), a folder with the settings and tokenizers of its
 	// architecture; weights that the file does not hold are read there, too.
 	Base string
-	// Weights, where set, take the place of the denoiser's stored parameters of the same names.
-	Weights nn.Source
+	// Weights, where set, take the place of a network's stored parameters of the same names.
+	Weights [mostExperts]nn.Source
 	// Lend keeps no frozen matrix of the denoiser in memory: each is read whenever a product needs it. Values are those of
-	// another network's parameters, which vectors and what is trained share.
+	// another network's parameters, which vectors and what is trained share; a map for each network.
 	Lend   bool
-	Values map[string]*tensor.Tensor
+	Values [mostExperts]map[string]*tensor.Tensor
 	// Tile is the side in pixels of the tiles that larger pictures are decoded in; 0: none.
 	// UsualTile is upstream's: the size of pictures that the autoencoder was trained on.
 	Tile int
@@ -92,7 +93,7 @@ type Pipeline struct {
 	schedule *scheduler
 	encoders []*encoder
 	decoder  *decoder
-	experts  [2]expert // the second is of pipelines that have two networks
+	experts  [mostExperts]expert // the second is of pipelines that have two networks
 	texts    map[textKey]*Text
 	uploaded uploaded
 
@@ -175,35 +176,15 @@ func (p *Pipeline) Flow() bool { return p.family.flow }
 func (p *Pipeline) Targets() []string { return p.family.targets }
 
 // Denoiser is the network's parameters, loaded at the first call; of two networks, the first one's.
-func (p *Pipeline) Denoiser() (*nn.Params, error) {
-	e, err := p.loaded(0)
-	if err != nil {
-		return nil, err
-	}
-	return e.network.params, nil
-}
+func (p *Pipeline) Denoiser() (*nn.Params, error) { return p.Network(0) }
 
 // FreeDenoiser lets the networks' weights go, and adapters with them.
 func (p *Pipeline) FreeDenoiser() error {
 	err := errors.Join(p.experts[0].network.close(), p.experts[1].network.close())
-	p.experts = [2]expert{}
+	p.experts = [mostExperts]expert{}
 	p.uploaded.free()
 	p.Pool.Trim()
 	return err
-}
-
-// AddLoRA puts an adapter of PEFT's or diffusers' layout on the denoiser.
-func (p *Pipeline) AddLoRA(path string) (*nn.Adapters, error) {
-	params, err := p.Denoiser()
-	if err != nil {
-		return nil, err
-	}
-	a, err := peft.Open(path, p.family.component)
-	if err != nil {
-		return nil, err
-	}
-	defer a.Close()
-	return a.AddTo(params)
 }
 
 // Close gives all memory back and closes all files.
@@ -213,7 +194,7 @@ func (p *Pipeline) Close() error {
 	for _, n := range []*network{p.experts[0].network, p.experts[1].network, p.decoder.network} {
 		err = errors.Join(err, n.close())
 	}
-	p.experts, p.decoder.network = [2]expert{}, nil
+	p.experts, p.decoder.network = [mostExperts]expert{}, nil
 	return errors.Join(err, p.folder.close())
 }
 
@@ -231,7 +212,7 @@ func (p *Pipeline) load(part string, precision Precision, train []string, names 
 		return nil, err
 	}
 	n := &network{part: part, from: from}
-	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train, Lend: p.lends(part), Values: p.Values, Source: from.source, Key: from.key, Like: from.like}
+	o := nn.Options{Pool: p.Pool, Math: precision.math(), Train: train, Lend: p.lends(part), Values: p.valuesOf(part), Source: from.source, Key: from.key, Like: from.like}
 	if from.source != nil && names != nil {
 		o.Source = names(from.source)
 	}

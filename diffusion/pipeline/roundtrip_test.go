@@ -170,7 +170,7 @@ func TestRoundTripWithDiffusers(t *testing.T) {
 			}
 			for name, path := range theirs {
 				p := open(t, dir, Options{})
-				if _, err := p.AddLoRA(path); err != nil {
+				if err := p.AddLoRA(path); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 				s, pic := asked(t, p, c.guidance)

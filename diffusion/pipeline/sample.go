@@ -254,7 +254,7 @@ func (r *run) step(ctx context.Context, step int) error {
 			return err
 		}
 		for k, i := range some {
-			outputs[i] = answers.Outputs[k]
+			outputs[i] = answers.whole[k]
 		}
 		r.tape.Reset()
 		r.done += len(some)

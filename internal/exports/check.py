@@ -3,13 +3,13 @@
     python internal/exports/check.py DARKROOM FOLDER-OF-SMALL-MODELS [PART...]
 
 pictures.py trains generators and compares pictures with diffusers', answers.py a vision-language model and compares
-tokens and log-probabilities with transformers' and PEFT's, asks.py asks folders as they are published. A PART is
+tokens and log-probabilities with transformers' and PEFT's, clips.py does so with two networks' clips, asks.py asks folders as they are published. A PART is
 "answers", "asks" or a folder's name, such as pipe_flux; without one all are checked. Prints a table; exits 1 where something differs.
 Needs torch, diffusers, transformers, peft, safetensors, pillow.
 """
 import os, subprocess, sys, tempfile
 sys.dont_write_bytecode = True
-import answers, asks, pictures
+import answers, asks, clips, pictures
 
 
 class Check:
@@ -42,6 +42,8 @@ if __name__ == "__main__":
             answers.check(check)
         if not wanted or "asks" in wanted:
             asks.check(check)
+        if not wanted or clips.FOLDER in wanted:
+            clips.check(check)
         for family in pictures.FAMILIES:
             if not wanted or family in wanted:
                 pictures.check(check, family)

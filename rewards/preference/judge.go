@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,7 +61,10 @@ type settings struct {
 		Special bool `json:"use_special_tokens"`
 	} `json:"model_config"`
 	Adapter struct {
-		On bool `json:"lora_enable"`
+		On     bool    `json:"lora_enable"`
+		Rank   int     `json:"lora_r"`
+		Alpha  float32 `json:"lora_alpha"`
+		RSLoRA bool    `json:"use_rslora"`
 	} `json:"peft_lora_config"`
 	Scale map[string]float64 `json:"inference_config"`
 }
@@ -74,17 +78,58 @@ func OpenPicture(dir string, d *features.Device) (*Judge, error) {
 	return j, j.open(dir, pictureFile, func(p *nn.Params, c vlm.Config) { j.network = NewPicture(p, c) })
 }
 
-// OpenVideo opens VideoReward, with its adapter merged into the weights.
+// OpenVideo opens VideoReward: as published, with its adapter beside the weights, or as safetensors with the adapter merged.
 func OpenVideo(dir string, d *features.Device) (*Judge, error) {
 	j := &Judge{device: d, clips: true}
 	if err := j.readSettings(filepath.Join(dir, "model_config.json")); err != nil {
 		return nil, err
 	}
-	return j, j.open(dir, "", func(p *nn.Params, c vlm.Config) { j.network = NewVideo(p, c, len(VideoTokens)) })
+	network := func(p *nn.Params, c vlm.Config) { j.network = NewVideo(p, c, len(VideoTokens)) }
+	p, err := OpenPublished(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, j.merged(dir, network)
+	}
+	if err != nil {
+		return nil, err
+	}
+	j.weights = p
+	var adapted error
+	if err := j.load(dir, p, func(params *nn.Params, c vlm.Config) {
+		network(params, c)
+		_, adapted = p.Adapt(params)
+	}); err != nil {
+		return nil, err
+	}
+	if adapted != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", dir, adapted), j.Close())
+	}
+	return j, nil
+}
+
+// merged opens weights that hold the adapter.
+func (j *Judge) merged(dir string, network func(p *nn.Params, c vlm.Config)) error {
+	if j.said.Adapter.On {
+		return fmt.Errorf("%s: \"lora_enable\" is true, and there is no checkpoint-N/model.pth: put it there, or merge the adapter into the weights (peft's merge_and_unload) and make the setting false", filepath.Join(dir, "model_config.json"))
+	}
+	return j.open(dir, "", network)
 }
 
 // open reads a folder, whose weights may be one file of a name of its own.
 func (j *Judge) open(dir, file string, network func(p *nn.Params, c vlm.Config)) error {
+	src, err := j.source(dir, file)
+	if err != nil {
+		return err
+	}
+	return j.load(dir, src, network)
+}
+
+// load reads a folder's settings, and makes the network of a source, which is closed where that fails.
+func (j *Judge) load(dir string, src nn.Source, network func(p *nn.Params, c vlm.Config)) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, j.weights.Close())
+		}
+	}()
 	config, err := vlm.ReadConfig(dir)
 	if err != nil {
 		return err
@@ -98,15 +143,11 @@ func (j *Judge) open(dir, file string, network func(p *nn.Params, c vlm.Config))
 	if j.cut, err = vlm.OpenProcessor(dir); err != nil {
 		return err
 	}
-	src, err := j.source(dir, file)
-	if err != nil {
-		return err
-	}
 	if config, err = Fitted(config, src); err == nil {
 		j.params, err = j.device.Load(src, func(p *nn.Params) { network(p, config) })
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", dir, err), j.weights.Close())
+		return fmt.Errorf("%s: %w", dir, err)
 	}
 	return nil
 }
@@ -129,8 +170,6 @@ func (j *Judge) readSettings(path string) error {
 		return err
 	}
 	switch s := j.said; {
-	case s.Adapter.On:
-		return fmt.Errorf("%s: \"lora_enable\" is true: the adapter must be merged into the weights (peft's merge_and_unload), and the setting be false", path)
 	case !s.Model.Special || s.Data.Template != "detailed_special" || strings.Join(s.Data.Axes, " ") != "VQ MQ TA":
 		return fmt.Errorf("%s: template %q with axes %v: published folders have \"detailed_special\" and VQ, MQ, TA, read at special tokens", path, s.Data.Template, s.Data.Axes)
 	case s.Data.Pixels < 1:
@@ -224,7 +263,7 @@ func (j *Judge) sees(item rewards.Item) (text string, patches vlm.Patches, err e
 func (j *Judge) pictures(all ...*vision.Image) (vlm.Patches, error) {
 	var cut []*vision.Raster
 	for _, m := range all {
-		w, h, err := vlm.Pixels{Min: 256 * 28 * 28, Max: 256 * 28 * 28}.MostFirst(m.Width, m.Height, 28)
+		w, h, err := pictureSize(m.Width, m.Height)
 		if err != nil {
 			return vlm.Patches{}, err
 		}

@@ -217,11 +217,17 @@ func TestSettings(t *testing.T) {
 			t.Errorf("axis %q: %+v, not %v", axis, s, want)
 		}
 	}
-	for old, next := range map[string][2]string{`"lora_enable": false`: {`"lora_enable": true`, "must be merged"}, "detailed_special": {"detailed", "published folders have"},
+	for old, next := range map[string][2]string{"detailed_special": {"detailed", "published folders have"},
 		`"MQ_std": 2`: {`"MQ_std": 0`, "no positive MQ_std"}, "200704": {"0", "must be positive"}} {
 		if _, err := read(strings.Replace(said, old, next[0], 1)); err == nil || !strings.Contains(err.Error(), next[1]) {
 			t.Errorf("%s: %v", next[0], err)
 		}
+	}
+	if _, err := read(strings.Replace(said, `"lora_enable": false`, `"lora_enable": true`, 1)); err != nil {
+		t.Error(err)
+	}
+	if _, err := OpenVideo(filepath.Dir(file), device()); err == nil || !strings.Contains(err.Error(), "no checkpoint-N/model.pth") {
+		t.Errorf("an adapter that is not there: %v", err)
 	}
 	m := &vision.Image{Width: 1, Height: 1, Pix: []uint8{200, 100, 50}}
 	if g := gray(m); g.Pix[0] != 124 || g.Pix[2] != 124 {

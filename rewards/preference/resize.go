@@ -3,43 +3,73 @@ package preference
 import (
 	"math"
 
+	"github.com/darkroom-rl/darkroom/kernels/ref"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // Card: a frame at VideoReward's size, as torchvision's functional resize makes it of bytes: in fp32, bicubic
 // with antialiasing (a = -1/2), columns first, then cut to bytes and rounded half to even. Its newer
-// interface resizes bytes as bytes, which is up to one level off. Where a sum lies
-// within fp32's rounding of a half, a byte may come out one level off the recorded one.
+// interface resizes bytes as bytes, which is up to one level off.
 //
-// Held to qwen2vl.videoreward (resized).
+// Bytes that lie near a half follow ATen's arithmetic: a sum is one chain of fused multiply-adds in fp32, as its kernels
+// with AVX2 and AVX-512 are compiled, and a weight's place is rounded to fp32 once, behind a sum and a product in float64.
+//
+// HPSv3's differentiable way is the same without bytes: numbers from 0 to 255 are neither cut nor rounded.
+//
+// Held to qwen2vl.videoreward (resized) and qwen2vl.hpsv3 (pictures' gradients).
 
 // Frame is a frame of another size.
 func Frame(m *vision.Image, width, height int) *vision.Image {
 	if m.Width == width && m.Height == height {
 		return m
 	}
-	columns, rows := tapsOf(m.Width, width), tapsOf(m.Height, height)
-	middle := make([]float32, m.Height*width*3)
-	for y := range m.Height {
-		row := m.Row(y)
-		for x, t := range columns {
+	x := make([]float32, len(m.Pix))
+	for i, v := range m.Pix {
+		x[i] = float32(v)
+	}
+	out := vision.New(width, height)
+	for i, v := range (Resizing{m.Width, m.Height, width, height}).Of(x) {
+		out.Pix[i] = uint8(math.RoundToEven(float64(min(max(v, 0), 255))))
+	}
+	return out
+}
+
+// Resizing makes pictures of another size.
+type Resizing struct{ FromWidth, FromHeight, Width, Height int }
+
+// Of is a picture [FromHeight, FromWidth, 3] at the other size.
+func (r Resizing) Of(x []float32) []float32 {
+	middle := make([]float32, r.FromHeight*r.Width*3)
+	for k, t := range tapsOf(r.FromWidth, r.Width) {
+		for y := range r.FromHeight {
 			for c := range 3 {
-				sum := float32(0)
-				for j, w := range t.weights {
-					sum += float32(w * float32(row[3*(t.first+j)+c]))
-				}
-				middle[(y*width+x)*3+c] = sum
+				middle[(y*r.Width+k)*3+c] = t.sum(x[(y*r.FromWidth+t.first)*3+c:], 3)
 			}
 		}
 	}
-	out := vision.New(width, height)
-	for y, t := range rows {
-		for i := range width * 3 {
-			sum := float32(0)
-			for j, w := range t.weights {
-				sum += float32(w * middle[(t.first+j)*width*3+i])
+	out := make([]float32, r.Height*r.Width*3)
+	for y, t := range tapsOf(r.FromHeight, r.Height) {
+		for i := range r.Width * 3 {
+			out[y*r.Width*3+i] = t.sum(middle[t.first*r.Width*3+i:], r.Width*3)
+		}
+	}
+	return out
+}
+
+// Back is the gradient at a picture, of one at the other size.
+func (r Resizing) Back(grad []float32) []float32 {
+	middle := make([]float32, r.FromHeight*r.Width*3)
+	for y, t := range tapsOf(r.FromHeight, r.Height) {
+		for i := range r.Width * 3 {
+			t.spread(middle[t.first*r.Width*3+i:], r.Width*3, grad[y*r.Width*3+i])
+		}
+	}
+	out := make([]float32, r.FromHeight*r.FromWidth*3)
+	for k, t := range tapsOf(r.FromWidth, r.Width) {
+		for y := range r.FromHeight {
+			for c := range 3 {
+				t.spread(out[(y*r.FromWidth+t.first)*3+c:], 3, middle[(y*r.Width+k)*3+c])
 			}
-			out.Pix[y*width*3+i] = uint8(math.RoundToEven(float64(min(max(sum, 0), 255))))
 		}
 	}
 	return out
@@ -51,18 +81,34 @@ type taps struct {
 	weights []float32
 }
 
+// sum is the weighted sum of every so many numbers.
+func (t taps) sum(x []float32, every int) float32 {
+	sum := t.weights[0] * x[0]
+	for j, w := range t.weights[1:] {
+		sum = ref.FMA(x[(j+1)*every], w, sum)
+	}
+	return sum
+}
+
+// spread adds a gradient to every so many numbers.
+func (t taps) spread(x []float32, every int, grad float32) {
+	for j, w := range t.weights {
+		x[j*every] = ref.FMA(grad, w, x[j*every])
+	}
+}
+
 // tapsOf are those of n pixels of size, in fp32.
 func tapsOf(size, n int) []taps {
 	scale := float32(size) / float32(n)
 	wide := max(scale, 1)
-	support, by := 2*wide, 1/wide
+	support, by := 2*wide, float64(1/wide)
 	all := make([]taps, n)
 	for i := range all {
-		centre := float32(scale * (float32(i) + 0.5))
-		first := max(int(centre-support+0.5), 0)
-		w, sum := make([]float32, min(int(centre+support+0.5), size)-first), float32(0)
+		centre := float32(float64(scale) * (float64(i) + 0.5))
+		first := max(int(float64(centre-support)+0.5), 0)
+		w, sum := make([]float32, min(int(float64(centre+support)+0.5), size)-first), float32(0)
 		for j := range w {
-			w[j] = cubic(float32((float32(j+first) - centre + 0.5) * by))
+			w[j] = cubic(float32((float64(float32(j+first)-centre) + 0.5) * by))
 			sum += w[j]
 		}
 		for j := range w {
@@ -81,9 +127,9 @@ func cubic(x float32) float32 {
 	}
 	switch {
 	case x < 1:
-		return float32(float32((float32((a+2)*x)-(a+3))*x)*x) + 1
+		return ref.FMA(ref.FMA(a+2, x, -(a+3))*x, x, 1)
 	case x < 2:
-		return float32((float32((float32((x-5)*x)+8)*x) - 4) * a)
+		return ref.FMA(ref.FMA(x-5, x, 8), x, -4) * a
 	}
 	return 0
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // Weights are compared in the checkpoints that both runs have: the adapter, and without one what is trained.
@@ -64,32 +65,49 @@ func attempt(checkpoint string) int {
 	return 0
 }
 
-// weights compares two checkpoints; nil where they are the same, or one of them is not there.
+// weights compares two checkpoints; nil where they are the same, or one of them is not there. Of two networks that take
+// turns, each has an adapter.
 func weights(a, b string) (*Place, error) {
-	for _, of := range []struct{ file, prefix string }{{"adapter_model.safetensors", ""}, {"state.safetensors", "weights."}} {
-		fa, err := safetensors.Open(filepath.Join(a, of.file))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+	adapted := false
+	for _, of := range []struct{ file, prefix string }{{adapterFile, ""}, {filepath.Join(model.Second, adapterFile), ""}, {model.TensorsFile, "weights."}} {
+		if of.prefix != "" && adapted {
+			break
 		}
-		if err != nil {
-			return nil, err
+		p, there, err := sameFile(a, b, of.file, of.prefix)
+		if p != nil || err != nil {
+			return p, err
 		}
-		defer fa.Close()
-		fb, err := safetensors.Open(filepath.Join(b, of.file))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer fb.Close()
-		p, err := tensors(fa, fb, of.prefix)
-		if p != nil {
-			p.File = of.file
-		}
-		return p, err
+		adapted = adapted || there
 	}
 	return nil, nil
+}
+
+const adapterFile = "adapter_model.safetensors"
+
+// sameFile compares a file of two checkpoints, and says whether both have it.
+func sameFile(a, b, file, prefix string) (p *Place, there bool, err error) {
+	fa, err := safetensors.Open(filepath.Join(a, file))
+	if err != nil {
+		return nil, false, unless(err)
+	}
+	defer fa.Close()
+	fb, err := safetensors.Open(filepath.Join(b, file))
+	if err != nil {
+		return nil, false, unless(err)
+	}
+	defer fb.Close()
+	if p, err = tensors(fa, fb, prefix); p != nil {
+		p.File = filepath.ToSlash(file)
+	}
+	return p, true, err
+}
+
+// unless leaves out that a file is not there.
+func unless(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // tensors is the first number that differs of the tensors whose names begin with prefix.

@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
@@ -50,7 +51,7 @@ func inspect(c *model.Folder) {
 	if adapted {
 		c.CheckAdapter(params, Known(params), vlm.UsualTargets())
 	}
-	c.CheckMoves(params)
+	c.CheckMoves(model.Part{Params: params.Trained()})
 }
 
 // Known is what an adapter's file calls the network: by today's names of layers, or by older ones.
@@ -62,12 +63,14 @@ func Known(params *nn.Params) model.Known {
 	return model.Known{Component: "model", Names: vlm.NamesOf(names).Of}
 }
 
-// network is the parameters of a folder's model, as Open opens them.
-func network(dir, _ string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error) {
-	return opened(dir, pool, train, nil)
+// networks are the parameters of a folder's model, as Open opens them.
+func networks(dir string, m experiment.Model, pool *tensor.Pool) ([]model.Network, func() error, error) {
+	patterns, _ := m.Trained()
+	params, free, err := opened(dir, pool, patterns, nil)
+	return []model.Network{{Params: params}}, free, err
 }
 
-// opened is network, of which some parameters are drawn.
+// opened is a folder's parameters, of which some parameters are drawn.
 func opened(dir string, pool *tensor.Pool, train, blank []string) (*nn.Params, func() error, error) {
 	config, err := vlm.ReadConfig(dir)
 	if err != nil {

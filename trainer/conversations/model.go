@@ -39,13 +39,13 @@ type Model struct {
 // Modality is how models that hold conversations are opened.
 func Modality() model.Modality {
 	return model.Modality{
-		Name:    "conversations",
-		Samples: "episodes",
-		Looks:   true,
-		Inspect: inspect,
-		Network: network,
-		Prompts: trainingList,
-		Ready:   ready,
+		Name:     "conversations",
+		Samples:  "episodes",
+		Looks:    true,
+		Inspect:  inspect,
+		Networks: networks,
+		Prompts:  trainingList,
+		Ready:    ready,
 		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {
 			m, err := OpenModel(e, o)
 			if err != nil {

@@ -92,7 +92,7 @@ type Policy struct {
 // Learn says what is trained: an adapter, or, without one, the parameters that the folder was
 // opened to train. needs are the further sets of weights.
 func (p *Policy) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights) (err error) {
-	p.learner, err = model.NewLearner(p.Speaker.Params.Trained(), a, o, needs...)
+	p.learner, err = model.NewLearner(o, needs, model.Part{Params: p.Speaker.Params.Trained(), Adapter: a})
 	return err
 }
 

@@ -46,7 +46,7 @@ func (e *Experiment) Open(name string) ([]prompts.Prompt, error) { return e.list
 func Default() Experiment {
 	return Experiment{
 		Run:        Run{Device: "auto", RankLimit: exchange.UsualLimit.Seconds()},
-		Model:      Model{Precision: "bf16", Decoder: "auto", Train: []string{"lora"}, LoRA: defaultLoRA()},
+		Model:      Model{Precision: "bf16", Decoder: "auto", Experts: "both", Train: []string{"lora"}, LoRA: defaultLoRA()},
 		Sampler:    defaultSampler(),
 		Rollout:    Rollout{LessonsMask: "whole", PromptsPerIteration: 4, Group: 12},
 		Together:   Together{Combine: "sum"},

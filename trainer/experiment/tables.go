@@ -29,6 +29,7 @@ type Model struct {
 	SourceArea int      `toml:"source_area" range:"[-1,16777216]" of:"pictures" doc:"pixels of the pictures that others are made of (image in prompts), whose proportions stay; 0: what the model was trained with; -1: as they are"`
 	Train      []string `toml:"train,single" doc:"\"lora\", \"full\", or patterns of parameter names"`
 	Blank      []string `toml:"blank,single" of:"tokens" doc:"patterns of parameter names that begin as random numbers, which follow from run.seed, and not as what the folder has: layers that are learned from nothing. They must be trained"`
+	Experts    string   `toml:"experts" enum:"both,high,low" of:"pictures" doc:"of two networks that take turns (Wan 2.2's A14B), which are trained: both; high, transformer, which has the noisy steps; or low, transformer_2. Steps of one that is not trained are sampled, and the window leaves them out"`
 	Teacher    string   `toml:"teacher" doc:"who loss.kl.reference = \"teacher\" asks: an adapter of the model, or the folder of a model of its class, with the same text encoders; of an episode: with the same tokenizer and processor"`
 	Adapter    string   `toml:"adapter" doc:"an adapter that training begins with: a folder of PEFT's, a file of diffusers', or a run; its rank and layers count, and not those of model.lora. What loss.kl calls base is the model without it"`
 	LoRA       LoRA     `toml:"lora"`

@@ -1,6 +1,8 @@
 package judges
 
 import (
+	"context"
+
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/preference"
@@ -11,7 +13,23 @@ import (
 // Rewards on Qwen2-VL that were trained on what people prefer. They judge one sample at a time.
 
 func openHPSv3(r experiment.Reward, b Bench) (Opened, error) {
-	return preferred(r, b, func(dir string, d *features.Device) (closable, error) { return preference.OpenPicture(dir, d) })
+	var own *preference.Judge
+	o, err := preferred(r, b, func(dir string, d *features.Device) (_ closable, err error) {
+		own, err = preference.OpenPicture(dir, d)
+		return own, err
+	})
+	o.judge = sloped{o.judge, own}
+	return o, err
+}
+
+// sloped is a reward that says how pixels change it, too.
+type sloped struct {
+	of rewards.Judge
+	rewards.Sloped
+}
+
+func (s sloped) Judge(ctx context.Context, items []rewards.Item) []rewards.Result {
+	return s.of.Judge(ctx, items)
 }
 
 func openEditReward(r experiment.Reward, b Bench) (Opened, error) {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
@@ -15,6 +16,7 @@ type Adapter struct {
 	*nn.Adapters
 	pairs    []nn.LoRA
 	settings peft.Settings
+	part     string // "": of the only network, or the first; else the folder below that it is written to
 }
 
 // Adapt puts the adapter on; nil where parameters of the model itself are trained.
@@ -27,11 +29,14 @@ func Adapt(e *experiment.Experiment, params *nn.Params, known Known) (*Adapter, 
 	}
 	l := e.Model.LoRA
 	o := nn.LoRA{Rank: l.Rank, Alpha: float32(l.Alpha), Targets: l.Targets, Key: rng.New(uint64(e.Run.Seed)).With("lora")}
+	if known.Part != "" {
+		o.Key = o.Key.With(rng.Purpose(known.Part))
+	}
 	a, err := params.AddLoRA(o)
 	if err != nil {
 		return nil, fmt.Errorf("model.lora: %w", err)
 	}
-	return &Adapter{a, []nn.LoRA{o}, peft.Settings{Rank: o.Rank, Alpha: float64(o.Alpha)}}, nil
+	return &Adapter{a, []nn.LoRA{o}, peft.Settings{Rank: o.Rank, Alpha: float64(o.Alpha)}, known.Part}, nil
 }
 
 // PutOn puts an adapter of the same shape on another network's parameters.
@@ -44,7 +49,7 @@ func (a *Adapter) Write(dir string) error {
 	if a == nil {
 		return nil
 	}
-	return peft.Write(dir, a.Adapters, a.settings)
+	return peft.Write(filepath.Join(dir, a.part), a.Adapters, a.settings)
 }
 
 // On is the adapter as a Learner takes it.

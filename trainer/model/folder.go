@@ -77,10 +77,10 @@ func (c *Folder) CheckAdapter(params *nn.Params, known Known, usual []string) {
 }
 
 // CheckMoves refuses what a stage moves where nothing that is trained is called so.
-func (c *Folder) CheckMoves(params *nn.Params) {
+func (c *Folder) CheckMoves(parts ...Part) {
 	var names []string
-	for _, p := range params.Trained() {
-		names = append(names, p.Name)
+	for _, p := range parts {
+		names = append(names, p.Names()...)
 	}
 	for i, at := range c.Turns() {
 		for _, p := range at.Moves().Idle(names) {

@@ -15,6 +15,30 @@ import (
 type Known struct {
 	Component string                    // in diffusers' files
 	Names     func(layer string) string // the network's name of a layer that may have another library's; nil: the same
+	// Part is the network, as a Part is named, of two that take turns; Alone says that the other one is not trained.
+	Part  string
+	Alone bool
+}
+
+// at is where the network's adapter lies: the first one's where path says, and the second one's in a folder below it. A
+// path without such a folder is the second one's where that is trained alone.
+func (k Known) at(path string) (string, error) {
+	below := filepath.Join(path, Second)
+	_, first := peft.Files(path)
+	_, second := peft.Files(below)
+	switch has := [2]bool{first == nil, second == nil}; {
+	case k.Alone && has[0] && has[1]:
+		return "", fmt.Errorf("%s holds adapters of two networks, and model.experts trains one\nhint: experts = \"both\", or name a folder with the adapter of the one", path)
+	case k.Part == "" && (has[0] || !has[1]):
+		return path, nil
+	case k.Part == "":
+		return "", fmt.Errorf("%s holds an adapter of %s alone, and the first network is trained\nhint: experts = \"low\"", path, Second)
+	case has[1]:
+		return below, nil
+	case k.Alone:
+		return path, nil
+	}
+	return "", fmt.Errorf("%s holds an adapter of one network, and two are trained\nhint: experts = \"high\" or \"low\"; or put the adapter of the second network into %s", path, below)
 }
 
 // Open opens an adapter: a folder of PEFT's, as a run's checkpoint is one; a folder or a file of diffusers'; or a run's
@@ -22,6 +46,9 @@ type Known struct {
 func (k Known) Open(path string) (*peft.Adapter, error) {
 	path, err := newest(path)
 	if err != nil {
+		return nil, err
+	}
+	if path, err = k.at(path); err != nil {
 		return nil, err
 	}
 	a, err := peft.Open(path, k.Component)
@@ -55,7 +82,12 @@ func AdapterFiles(path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return peft.Files(path)
+	files, err := peft.Files(path)
+	second, none := peft.Files(filepath.Join(path, Second))
+	if none == nil {
+		return append(files, second...), nil
+	}
+	return files, err
 }
 
 // adapt puts an adapter that exists on a network. Dropout is left out: with it the first ratio would not be 1.
@@ -66,7 +98,7 @@ func (k Known) adapt(path string, params *nn.Params) (a *Adapter, err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	file.NoDropout()
-	a = &Adapter{}
+	a = &Adapter{part: k.Part}
 	if a.settings, err = file.Settings(); err != nil {
 		return nil, fmt.Errorf("model.adapter: %w", err)
 	}

@@ -14,22 +14,51 @@ import (
 // A Learner is what of a policy is trained, and the sets of weights that it switches between. It
 // is trainer.Params.
 type Learner struct {
-	adapters *nn.Adapters // nil where parameters of the model itself are trained
+	adapters []*nn.Adapters // of each network; none where parameters of the model itself are trained
 	params   []*autograd.Param
 	mover    *optim.Mover
 	others   map[trainer.Weights]*optim.Shadow
 }
 
-// NewLearner trains params: those of an adapter, or, where a is nil, of the model. needs are the
-// further sets of weights.
-func NewLearner(params []*autograd.Param, a *nn.Adapters, o optim.Options, needs ...trainer.Weights) (*Learner, error) {
-	w := &Learner{adapters: a, params: params, others: map[trainer.Weights]*optim.Shadow{}}
+// A Part is what is trained of one network.
+type Part struct {
+	Name    string // put with a dot before the names of its parameters; "": of the only network, or the first
+	Params  []*autograd.Param
+	Adapter *nn.Adapters // that the parameters are of; nil: they are the network's own
+}
+
+// Second is the Name of a second network that takes turns with the first, and the folder of its adapter, as diffusers
+// calls the network.
+const Second = "transformer_2"
+
+// Names are the parameters'.
+func (p Part) Names() (all []string) {
+	for _, w := range p.Params {
+		all = append(all, optim.Named(p.Name, w.Name))
+	}
+	return all
+}
+
+// NewLearner trains parts of a model, and keeps the other sets of weights that are needed. Each part counts its own
+// updates.
+func NewLearner(o optim.Options, needs []trainer.Weights, parts ...Part) (*Learner, error) {
+	w := &Learner{others: map[trainer.Weights]*optim.Shadow{}}
+	var groups []optim.Group
+	for _, p := range parts {
+		if len(p.Params) == 0 {
+			continue
+		}
+		if w.params = append(w.params, p.Params...); p.Adapter != nil {
+			w.adapters = append(w.adapters, p.Adapter)
+		}
+		groups = append(groups, optim.Group{Name: p.Name, Params: p.Params, Rate: 1, Options: o})
+	}
 	if len(w.params) == 0 {
 		return nil, errors.New("nothing is trained: no adapter, and no parameter of the model")
 	}
-	w.mover = optim.NewMover(0, optim.Group{Params: w.params, Rate: 1, Options: o})
+	w.mover = optim.NewMover(0, groups...)
 	for _, n := range needs {
-		if n == trainer.Reference && a != nil {
+		if n == trainer.Reference && w.adapters != nil {
 			continue // the model without its adapter
 		}
 		w.others[n] = optim.NewShadow(w.params)
@@ -53,9 +82,16 @@ func (w *Learner) With(s trainer.Weights, f func() error) error {
 	if s != trainer.Reference || w.adapters == nil {
 		return fmt.Errorf("weights %d are not kept", s)
 	}
-	w.adapters.On = false
-	defer func() { w.adapters.On = true }()
+	w.adapt(false)
+	defer w.adapt(true)
 	return f()
+}
+
+// adapt switches the adapters.
+func (w *Learner) adapt(on bool) {
+	for _, a := range w.adapters {
+		a.On = on
+	}
 }
 
 // Norm is the length of the gathered gradient.

@@ -25,9 +25,8 @@ type Modality struct {
 	// Ready tries what the model needs of the machine, before anything is opened that takes long, and
 	// returns a sentence for people; "": there is nothing to say.
 	Ready func(ctx context.Context, e *experiment.Experiment) (news string, err error)
-	// Network opens the parameters of the network that is trained, as a run opens them, and says how they are let go; base
-	// is model.base.
-	Network func(dir, base string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error)
+	// Networks opens the parameters of the networks that are trained, as a run opens them, and says how they are let go.
+	Networks func(dir string, m experiment.Model, pool *tensor.Pool) ([]Network, func() error, error)
 	// Open opens the model on one device.
 	Open func(e *experiment.Experiment, o Options) (Model, error)
 	// Possible reports a turn that this version cannot train.
@@ -71,4 +70,10 @@ type Rewards interface {
 	Totals(samples []trainer.Sample) ([]float64, error)
 	// Slopes are the trained rewards' sum over pictures, one a way, and its gradient at their numbers.
 	Slopes(ways []trainer.Way, pictures []vision.Pixels) (values []float64, grads [][]float32, err error)
+}
+
+// Network is the parameters of one; Number is 0, or 1 of a second that takes turns with the first.
+type Network struct {
+	*nn.Params
+	Number int
 }

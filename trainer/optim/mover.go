@@ -3,6 +3,7 @@ package optim
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -20,6 +21,7 @@ type Mover struct {
 
 // Group is parameters that move alike.
 type Group struct {
+	Name   string // put with a dot before the names of its parameters, where it is not empty
 	Params []*autograd.Param
 	Muon   bool // matrices alone
 	Rate   float64
@@ -88,9 +90,17 @@ func (mv *Mover) Set(o Options) {
 func (mv *Mover) Hold(stays func(name string) bool) {
 	for _, g := range mv.groups {
 		for i := range g.state {
-			g.state[i].held = stays(g.state[i].of.Name)
+			g.state[i].held = stays(Named(g.Name, g.state[i].of.Name))
 		}
 	}
+}
+
+// Named is a parameter's name with its group's before it.
+func Named(group, name string) string {
+	if group == "" {
+		return name
+	}
+	return group + "." + name
 }
 
 // Norm is that of the whole gradient, of parameters that are held apart. Every sum is computed before the first is read, since reading
@@ -109,11 +119,19 @@ func (mv *Mover) Norm() float64 {
 	return math.Sqrt(squares(grads...))
 }
 
-// Move moves all parameters by their gradients times scale, and forgets those.
+// Move moves all parameters by their gradients times scale, and forgets those. Of several groups, one that no pass
+// reached does not count the update, as in PyTorch.
 func (mv *Mover) Move(scale, lr float64) {
 	for _, g := range mv.groups {
-		g.step(float32(scale), lr*g.Rate)
+		if len(mv.groups) == 1 || g.reached() {
+			g.step(float32(scale), lr*g.Rate)
+		}
 	}
+}
+
+// reached reports whether any parameter has a gradient.
+func (g *moved) reached() bool {
+	return slices.ContainsFunc(g.state, func(s slot) bool { return s.of.Grad() != nil })
 }
 
 func (g *moved) step(scale float32, lr float64) {

@@ -146,15 +146,18 @@ func logProbsBy(p *Policy, o trainer.PolicyGradient, samples []trainer.Sample, a
 func (m *Model) inF32(use func(p *Policy) error) (err error) {
 	m.drop()
 	m.Pipeline.Pool.Trim()
-	own, err := m.Pipeline.Denoiser()
-	if err != nil {
-		return err
-	}
 	o := m.opened
-	o.Precision, o.Lend, o.Values = pipeline.F32, true, map[string]*tensor.Tensor{}
-	for _, p := range own.All() {
-		if p.Value != nil && p.Value.DType() == kernels.F32 {
-			o.Values[p.Name] = p.Value
+	o.Precision, o.Lend = pipeline.F32, true
+	for i := range m.Pipeline.Experts() {
+		own, err := m.Pipeline.Network(i)
+		if err != nil {
+			return err
+		}
+		o.Values[i] = map[string]*tensor.Tensor{}
+		for _, p := range own.All() {
+			if p.Value != nil && p.Value.DType() == kernels.F32 {
+				o.Values[i][p.Name] = p.Value
+			}
 		}
 	}
 	twin, err := pipeline.Open(m.Pipeline.Dir(), o)
@@ -162,16 +165,24 @@ func (m *Model) inF32(use func(p *Policy) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, twin.Close()) }()
-	params, err := twin.Denoiser()
-	if err != nil {
+	if err := m.adaptTwin(twin); err != nil {
 		return err
-	}
-	if m.adapter != nil {
-		if _, err := m.adapter.PutOn(params); err != nil {
-			return err
-		}
 	}
 	p := m.Policy.Twin(twin)
 	defer p.Free()
 	return use(p)
+}
+
+// adaptTwin puts adapters of the same shapes on another pipeline's networks.
+func (m *Model) adaptTwin(twin *pipeline.Pipeline) error {
+	networks, err := openNetworks(twin)
+	if err != nil {
+		return err
+	}
+	for i, a := range m.adapters {
+		if _, err := a.PutOn(networks[i].Params); err != nil {
+			return err
+		}
+	}
+	return nil
 }

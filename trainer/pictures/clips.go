@@ -1,7 +1,6 @@
 package pictures
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -10,9 +9,7 @@ import (
 
 // Clips are pictures with frames: latents [frames, rows, columns, channels] in place of [rows, columns, channels].
 // Everything else is shared: how they are sampled, judged, noised, remembered, and what memory they take.
-//
-// Where two networks take turns (Wan 2.2's A14B), the first one is trained, which has the noisy steps; steps of the
-// second one are sampled and not judged.
+// Where two networks take turns: networks.go.
 
 // shape is that of latents for a size and a number of frames.
 func shape(p *pipeline.Pipeline, size experiment.Size, frames int) (pipeline.Shape, error) {
@@ -44,22 +41,6 @@ func checkOwnFrames(p *pipeline.Pipeline, own, others int) error {
 	return nil
 }
 
-// checkNetworks refuses what cannot be trained where two networks take turns.
-func checkNetworks(p *pipeline.Pipeline, turn experiment.Turn) error {
-	if err := p.CheckGuidance(GuidanceOf(turn.Sampler)); err != nil || p.Experts() == 1 {
-		return err
-	}
-	if turn.Noised() {
-		return errors.New("this model has two networks, of which the first is trained, and the objective noises samples to the times of both: objectives of steps can be trained with")
-	}
-	for _, step := range turn.Trained {
-		if time := turn.Schedule.Timesteps[step]; p.Expert(time) != 0 {
-			return fmt.Errorf("step %d, at the time %.0f, is the second network's, and the first one is trained: a window that ends before it", step, time)
-		}
-	}
-	return nil
-}
-
 // checkClips refuses clips that the networks cannot make.
 func (c generator) checkClips(turn int, at *experiment.Experiment, p *pipeline.Pipeline) {
 	for _, held := range []bool{false, true} {
@@ -77,7 +58,10 @@ func (c generator) checkClips(turn int, at *experiment.Experiment, p *pipeline.P
 	}
 	if one, err := at.Turn(0); err == nil {
 		if err := checkNetworks(p, one); err != nil {
-			c.RefuseAt(turn, "sampler.guidance_2|sampler.window|model.path", err.Error(), "")
+			c.RefuseAt(turn, "sampler.guidance_2|sampler.window|model.experts|model.path", err.Error(), "")
 		}
+	}
+	if x := at.Model.Experts; x != "both" && p.Experts() == 1 {
+		c.RefuseAt(turn, "model.experts", fmt.Sprintf("the model in %s has one network, and %q is one of two", c.Model.Path, x), "leave it out")
 	}
 }

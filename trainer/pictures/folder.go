@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
-	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -19,7 +18,7 @@ func inspect(f *model.Folder) {
 		return
 	}
 	patterns, adapted := c.Model.Trained()
-	p, err := c.open(pipeline.Options{Pool: c.Pool, Train: patterns, Base: c.Model.Base, TextLength: c.Model.TextLength})
+	p, err := c.open(pipeline.Options{Pool: c.Pool, Train: patterns, Frozen: frozenOf(c.Model.Experts), Base: c.Model.Base, TextLength: c.Model.TextLength})
 	if err != nil {
 		return // reported
 	}
@@ -32,19 +31,18 @@ func inspect(f *model.Folder) {
 	}
 	c.checkSizes(p)
 	c.checkSources(p)
-	params, err := p.Denoiser()
+	networks, err := openNetworks(p)
 	if err != nil {
 		c.Fail(map[bool]string{true: "model.train", false: "model.path"}[len(patterns) > 0], err)
 		return
 	}
-	if adapted {
-		c.CheckAdapter(params, known(p), p.Targets())
+	for _, n := range networks {
+		if adapted {
+			c.CheckAdapter(n.Params, known(p, n.Number), p.Targets())
+		}
 	}
-	c.CheckMoves(params)
+	c.CheckMoves(partsOf(networks)...)
 }
-
-// known is what an adapter's file calls the denoiser.
-func known(p *pipeline.Pipeline) model.Known { return model.Known{Component: p.Component()} }
 
 // generator is a folder of one.
 type generator struct{ *model.Folder }
@@ -104,15 +102,16 @@ func (c generator) checkNegative(turn int, at *experiment.Experiment) {
 	c.RefuseAt(turn, "sampler.negative", fmt.Sprintf("guidance %v by %q combines no two outputs, and leads away from no text", s.Guidance, s.GuideBy), `guidance above 1 with guidance_kind = "cfg", or leave it out`)
 }
 
-// network is the parameters of a folder's denoiser, as Open opens them.
-func network(dir, base string, pool *tensor.Pool, train []string) (*nn.Params, func() error, error) {
-	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool, Precision: pipeline.BF16, Train: train, Base: base})
+// networks are the parameters of a folder's networks that are trained, as Open opens them.
+func networks(dir string, m experiment.Model, pool *tensor.Pool) ([]model.Network, func() error, error) {
+	patterns, _ := m.Trained()
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: pool, Precision: pipeline.BF16, Train: patterns, Frozen: frozenOf(m.Experts), Base: m.Base})
 	if err != nil {
 		return nil, nil, err
 	}
-	params, err := p.Denoiser()
+	all, err := openNetworks(p)
 	if err != nil {
 		return nil, nil, errors.Join(err, p.Close())
 	}
-	return params, p.Close, nil
+	return all, p.Close, nil
 }

@@ -223,12 +223,17 @@ func (c *counting) iterate(turn experiment.Turn) error {
 		}
 		c.phase(&c.need.Check)
 	}
-	answers, err := c.Eval(trainer.Current, points)
-	if err == nil {
-		err = answers.Back(answers.Outputs)
-	}
-	if err != nil {
-		return err
+	for _, time := range c.timesOf(c.turn) { // gradients of one network lie there while another has its turn
+		for i := range points {
+			points[i].Time = time
+		}
+		answers, err := c.Eval(trainer.Current, points)
+		if err == nil {
+			err = answers.Back(answers.Outputs)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	c.Params().Move(1, 0)
 	c.phase(&c.need.Training)

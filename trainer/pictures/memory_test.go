@@ -128,8 +128,8 @@ func TestNoiseFloorInPieces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.adapter != nil {
-			if _, err := m.adapter.PutOn(params); err != nil {
+		if len(m.adapters) > 0 {
+			if err := m.adaptTwin(whole); err != nil {
 				t.Fatal(err)
 			}
 			theirs := params.Trained()

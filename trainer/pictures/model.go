@@ -7,6 +7,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -21,15 +22,16 @@ import (
 // Model is a model.Model: a policy, with what a run asks of it beside rolls and answers.
 type Model struct {
 	*Policy
-	opened  pipeline.Options
-	adapter *model.Adapter     // nil where parameters of the network itself are trained
-	album   map[int]album.Page // of prompts whose pictures are learned from
-	asked   model.Options      // what there is to make pictures of
-	always  []pipeline.About   // texts that many pictures need
-	sources *sources           // what prompts' pictures are made of
-	own     []extent           // that prompts name
-	rewards model.Rewards
-	turn    experiment.Turn // of the iteration under way
+	opened pipeline.Options
+	// adapters are of the networks that are trained; none where their own parameters are.
+	adapters []*model.Adapter
+	album    map[int]album.Page // of prompts whose pictures are learned from
+	asked    model.Options      // what there is to make pictures of
+	always   []pipeline.About   // texts that many pictures need
+	sources  *sources           // what prompts' pictures are made of
+	own      []extent           // that prompts name
+	rewards  model.Rewards
+	turn     experiment.Turn // of the iteration under way
 }
 
 // Modality is how models that make pictures are opened, and Clips how those of clips are: a clip is a picture with
@@ -39,13 +41,13 @@ func Clips() model.Modality    { return modality("clips") }
 
 func modality(of string) model.Modality {
 	return model.Modality{
-		Name:    of,
-		Samples: of,
-		Sampled: true,
-		Inspect: inspect,
-		Network: network,
-		Prompts: readPrompts,
-		Ready:   func(context.Context, *experiment.Experiment) (string, error) { return "", nil },
+		Name:     of,
+		Samples:  of,
+		Sampled:  true,
+		Inspect:  inspect,
+		Networks: networks,
+		Prompts:  readPrompts,
+		Ready:    func(context.Context, *experiment.Experiment) (string, error) { return "", nil },
 		Open: func(e *experiment.Experiment, o model.Options) (model.Model, error) {
 			m, err := Open(e, o)
 			if err != nil {
@@ -72,7 +74,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	}
 	precision := precisions[e.Model.Precision]
 	patterns, _ := e.Model.Trained()
-	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, TextLength: e.Model.TextLength, SourceArea: e.Model.SourceArea, Base: e.Model.Base}, rewards: o.Rewards, asked: o}
+	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, Frozen: frozenOf(e.Model.Experts), TextLength: e.Model.TextLength, SourceArea: e.Model.SourceArea, Base: e.Model.Base}, rewards: o.Rewards, asked: o}
 	if decoder, ok := precisions[e.Model.Decoder]; ok {
 		m.opened.Decoder = &decoder
 	}
@@ -111,18 +113,18 @@ func (m *Model) prepare(e *experiment.Experiment) error {
 	if err := m.beginTexts(e); err != nil {
 		return err
 	}
-	params, err := m.Pipeline.Denoiser()
-	if err != nil {
-		return err
-	}
-	if m.adapter, err = model.Adapt(e, params, known(m.Pipeline)); err != nil {
+	if err := m.adapt(e); err != nil {
 		return err
 	}
 	if err := m.openTeacher(e); err != nil {
 		return err
 	}
 	m.Draws = trainer.Draws{Root: rng.New(uint64(e.Run.Seed)), Shared: e.Rollout.SharedNoise}
-	return m.Learn(m.adapter.On(), e.Optim, model.Needed(e)...)
+	var on []*nn.Adapters
+	for _, a := range m.adapters {
+		on = append(on, a.On())
+	}
+	return m.learn(on, e.Optim, model.Needed(e))
 }
 
 // checkGuidance refuses a scale of guidance that is given to a network which reads none.
@@ -222,7 +224,12 @@ func (m *Model) Take(f *safetensors.File) error { return m.learner.Take(f, "") }
 
 // WriteAdapter is model.Model's.
 func (m *Model) WriteAdapter(w trainer.Weights, dir string) error {
-	return m.learner.With(w, func() error { return m.adapter.Write(dir) })
+	return m.learner.With(w, func() (err error) {
+		for _, a := range m.adapters {
+			err = errors.Join(err, a.Write(dir))
+		}
+		return err
+	})
 }
 
 func (m *Model) Bytes() int64                 { return m.learner.Bytes() }

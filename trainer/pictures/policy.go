@@ -6,11 +6,9 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
-	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
-	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
 // Policy makes pictures: a pipeline's denoiser, of which an adapter or some parameters are trained.
@@ -266,17 +264,6 @@ func (p *Policy) back(passes []pass, grads [][]float64) error {
 
 // Params are the trained weights. Learn comes first.
 func (p *Policy) Params() trainer.Params { return p.learner }
-
-// Learn says what is trained: an adapter that was put on the denoiser, or, without one, the
-// parameters that the pipeline was opened to train. needs are the further sets of weights.
-func (p *Policy) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights) error {
-	params, err := p.Pipeline.Denoiser()
-	if err != nil {
-		return err
-	}
-	p.learner, err = model.NewLearner(params.Trained(), a, o, needs...)
-	return err
-}
 
 // Free gives back what Learn and the last Eval took.
 func (p *Policy) Free() {

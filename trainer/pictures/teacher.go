@@ -27,7 +27,7 @@ func (m *Model) openTeacher(e *experiment.Experiment) (err error) {
 		}
 	}()
 	o := m.opened
-	o.Train, o.Cache = nil, ""
+	o.Train, o.Frozen, o.Cache = nil, pipeline.Experts{}, ""
 	dir, err := assets.Resolve(path)
 	if err != nil {
 		return err
@@ -46,18 +46,26 @@ func (m *Model) openTeacher(e *experiment.Experiment) (err error) {
 	if none == nil {
 		return nil
 	}
-	file, err := known(teacher).Open(path)
+	for i := range teacher.Experts() {
+		if err := teach(teacher, i, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// teach puts the adapter on one of the teacher's networks.
+func teach(teacher *pipeline.Pipeline, number int, path string) error {
+	file, err := known(teacher, number).Open(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	params, err := teacher.Denoiser()
-	if err != nil {
-		return err
+	params, err := teacher.Network(number)
+	if err == nil {
+		file.NoDropout()
+		_, err = file.AddTo(params)
 	}
-	file.NoDropout()
-	_, err = file.AddTo(params)
-	return err
+	return errors.Join(err, file.Close())
 }
 
 // taught is what the teacher answers at points.

@@ -1,20 +1,15 @@
 package run
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/video"
-	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // clips is an experiment on a recorded Wan, whose clips are five frames of 32 x 32.
@@ -57,41 +52,9 @@ prompts = "PROMPTS"
 every = 1
 `
 
-// twoNetworks is a recorded Wan 2.2, and oneNetwork the same without its second network: what Wan 2.1 is.
-const twoNetworks = "../../cmd/parity/testdata/golden/models/pipe_wan22_t2v"
-
-var oneNetwork = sync.OnceValues(func() (string, error) {
-	dir := ownDir("wan")
-	if err := os.CopyFS(dir, os.DirFS(twoNetworks)); err != nil {
-		return "", err
-	}
-	index := filepath.Join(dir, "model_index.json")
-	text, err := os.ReadFile(index)
-	if err != nil {
-		return "", err
-	}
-	var said map[string]any
-	if err := json.Unmarshal(text, &said); err != nil {
-		return "", err
-	}
-	delete(said, "boundary_ratio")
-	delete(said, "transformer_2")
-	if text, err = json.Marshal(said); err != nil {
-		return "", err
-	}
-	if err := os.RemoveAll(filepath.Join(dir, "transformer_2")); err != nil {
-		return "", err
-	}
-	return dir, os.WriteFile(index, text, 0o644)
-})
-
 func parseClips(t *testing.T, sets ...string) *experiment.Experiment {
 	t.Helper()
-	dir, err := oneNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parseText(t, clips, append([]string{"model.path=" + dir}, sets...)...)
+	return parseText(t, clips, append([]string{"model.path=" + wanFolder(t, "t2v")}, sets...)...)
 }
 
 // TestClips: clips are trained on as pictures are. The first ratio is 1; neither threads, nor the samples in a pass, nor
@@ -119,6 +82,13 @@ func TestClips(t *testing.T) {
 			t.Errorf("%s is no clip of 5 frames at 16 a second: %+v, %v", name, c, err)
 		}
 	}
+	brokenLike(t, e, whole)
+}
+
+// brokenLike stops a run after its first iteration, and goes on with one thread and one sample in a pass: the bytes must be
+// those of the whole one.
+func brokenLike(t *testing.T, e *experiment.Experiment, whole string) {
+	t.Helper()
 	broken := t.TempDir()
 	e.Run.Memory = "1MiB"
 	if _, err := train(t, e, broken, false, 1, 1); err != nil {
@@ -162,82 +132,6 @@ func TestClipObjectives(t *testing.T) {
 				t.Errorf("%+v, %+v", l.Updates, l.Check)
 			}
 		})
-	}
-}
-
-// TestTwoNetworks: of two networks the first is trained, and steps of the second are sampled.
-func TestTwoNetworks(t *testing.T) {
-	few := []string{"model.path=" + twoNetworks, "run.iterations=1", `evaluate.prompts=""`, "sampler.guidance_2=1.5"}
-	e := parseText(t, clips, append(few, `sampler.window={ kind = "frozen", size = 1 }`)...)
-	dir := t.TempDir()
-	if _, err := train(t, e, dir, false, 2, -1); err != nil {
-		t.Fatal(err)
-	}
-	if l := firstLine(t, dir); len(l.Updates) == 0 || l.Check.Ratio != 1 {
-		t.Errorf("%+v", l)
-	}
-	for want, sets := range map[string][]string{
-		"is the second network's":     {`sampler.window={ kind = "full" }`},
-		"the second one's is missing": {"sampler.guidance_2=0"},
-		"objectives of steps":         {"preset=nft", "sampler.solver=euler"},
-		"sampler.frames is missing":   {"sampler.frames=0", "reward=[{name = 'jpeg'}]"},
-		"there must be 1 more than":   {"sampler.frames=6"},
-	} {
-		e := parseText(t, clips, append(few, sets...)...)
-		if _, err := train(t, e, t.TempDir(), false, 2, -1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v", sets, err)
-		}
-	}
-}
-
-// TestClipsOfPictures: a clip is made between the two pictures that its prompt names; neither threads, nor the samples in
-// a pass, nor a stop change a byte, and prompts that name too few are refused.
-func TestClipsOfPictures(t *testing.T) {
-	dir := t.TempDir()
-	for i := range 3 {
-		m := vision.New(40, 30)
-		for k := range m.Pix {
-			m.Pix[k] = uint8(60*i + k%53)
-		}
-		out, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.png", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(vision.EncodePNG(out, m), out.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list := func(name string, lines ...string) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	both := list("both.jsonl", `{"prompt": "a cat runs", "image": ["0.png", "1.png"]}`, `{"prompt": "a cat runs", "image": ["1.png", "2.png"]}`)
-	sets := []string{"model.path=../../cmd/parity/testdata/golden/models/pipe_wan_flf2v", "rollout.prompts=" + both, "sampler.guidance=1"}
-	e := parseText(t, clips, append(sets, "evaluate.prompts=''")...)
-	whole, broken := t.TempDir(), t.TempDir()
-	if _, err := train(t, e, whole, false, 2, -1); err != nil {
-		t.Fatal(err)
-	}
-	if c := firstLine(t, whole).Check; c == nil || c.Ratio != 1 {
-		t.Errorf("the check is %+v", c)
-	}
-	e.Run.Memory = "1MiB"
-	if _, err := train(t, e, broken, false, 1, 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := train(t, e, broken, true, 1, -1); err != nil {
-		t.Fatal(err)
-	}
-	same(t, "stopped, with one thread and one sample in a pass", contents(t, broken), contents(t, whole))
-	for want, line := range map[string]string{"it names no image": `{"prompt": "a"}`, "a clip's first and last": `{"prompt": "a", "image": "0.png"}`} {
-		few := list("few.jsonl", line, `{"prompt": "b", "image": ["0.png", "1.png"]}`)
-		e := parseText(t, clips, append(sets, "evaluate.prompts=''", "rollout.prompts="+few)...)
-		if _, err := train(t, e, t.TempDir(), false, 2, -1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", line, err)
-		}
 	}
 }
 

@@ -133,7 +133,7 @@ func (r *Run) now() *experiment.Experiment {
 	return r.Experiment
 }
 
-// Adapter is the folder of the adapter, in PEFT's layout.
+// Adapter is the folder of the adapter, in PEFT's layout; that of a second network lies in model.Second below it.
 func (r *Run) Adapter(of Which) (string, error) {
 	if err := r.check(of); err != nil {
 		return "", err
@@ -145,7 +145,7 @@ func (r *Run) Adapter(of Which) (string, error) {
 	if of == EMA {
 		dir = filepath.Join(dir, model.EMA)
 	}
-	if !has(dir, "adapter_config.json") {
+	if !has(dir, "adapter_config.json") && !has(filepath.Join(dir, model.Second), "adapter_config.json") {
 		return "", fmt.Errorf("%s: there is no adapter in it\nhint: the checkpoint is of a version that wrote none; 'darkroom train %s --resume' writes another at its end", dir, r.Dir)
 	}
 	return dir, nil

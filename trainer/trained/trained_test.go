@@ -81,23 +81,26 @@ func begun(t *testing.T, text, path, train, third string) string {
 	if err := f.Write(folder.Config, config.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	patterns, _ := e.Model.Trained()
 	real, err := assets.Resolve(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	params, free, err := run.ModalityOf(e).Network(real, "", tensor.NewPool(ref.Backend{}), patterns)
+	networks, free, err := run.ModalityOf(e).Networks(real, e.Model, tensor.NewPool(ref.Backend{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer free()
-	l, err := model.NewLearner(params.Trained(), nil, optim.Defaults(), model.Average(e))
+	var parts []model.Part
+	for _, n := range networks {
+		parts = append(parts, model.Part{Params: n.Trained()})
+	}
+	l, err := model.NewLearner(optim.Defaults(), []trainer.Weights{model.Average(e)}, parts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Free()
 	double := func() error {
-		for _, p := range params.Trained() {
+		for _, p := range l.Moved() {
 			x := p.Value.F32()
 			for i := range x {
 				x[i] *= 2
@@ -150,8 +153,8 @@ func TestValues(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		same(t, r.Model, sub, now, true)
-		same(t, r.Model, sub, average, false)
+		same(t, r.Model, sub, now.Networks[0], true)
+		same(t, r.Model, sub, average.Networks[0], false)
 	}
 }
 

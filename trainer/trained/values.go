@@ -14,14 +14,22 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
-// Values are the trained parameters of a model, in fp32, by their names in its folder. They are an nn.Source.
+// Values are the trained parameters of a model's networks, in fp32.
 type Values struct {
+	Networks []*Network
+	file     *safetensors.File
+	prefix   string
+	pool     *tensor.Pool
+	free     func() error
+}
+
+// Network is the trained parameters of one network, by their names in its folder. It is an nn.Source.
+type Network struct {
+	Number int // 0, or 1 of a second that takes turns with the first
 	params *nn.Params
 	names  []string // in the order of a checkpoint's numbers
-	file   *safetensors.File
-	prefix string
-	pool   *tensor.Pool
-	free   func() error
+	first  int      // the number of its first
+	of     *Values
 }
 
 // Values opens the parameters that were trained. The model lies in r.Model; dry is a backend that computes nothing,
@@ -31,19 +39,24 @@ func (r *Run) Values(of Which, dry kernels.Backend, pool *tensor.Pool) (v *Value
 	if err := r.check(of); err != nil {
 		return nil, err
 	}
-	patterns, adapted := r.Experiment.Model.Trained()
-	if adapted {
+	if r.Adapted() {
 		return nil, fmt.Errorf("%s trained an adapter, and not the model itself", r.Dir)
 	}
 	v = &Values{pool: pool, prefix: model.Prefix(trainer.Current)}
 	if of == EMA {
 		v.prefix = model.Prefix(model.Average(r.now()))
 	}
-	if v.params, v.free, err = r.Modality().Network(r.Model, r.Experiment.Model.Base, tensor.NewPool(dry), patterns); err != nil {
+	networks, free, err := r.Modality().Networks(r.Model, r.Experiment.Model, tensor.NewPool(dry))
+	if err != nil {
 		return nil, fmt.Errorf("opening the model that %s trained: %w\nhint: --model names its folder, if it lies elsewhere now", r.Dir, err)
 	}
-	for _, p := range v.params.Trained() {
-		v.names = append(v.names, p.Name)
+	v.free = free
+	for _, n := range networks {
+		one := &Network{Number: n.Number, params: n.Params, first: v.Len(), of: v}
+		for _, p := range n.Trained() {
+			one.names = append(one.names, p.Name)
+		}
+		v.Networks = append(v.Networks, one)
 	}
 	if v.file, err = safetensors.Open(filepath.Join(r.Checkpoint.Dir, model.TensorsFile)); err != nil {
 		return nil, errors.Join(err, v.free())
@@ -54,16 +67,26 @@ func (r *Run) Values(of Which, dry kernels.Backend, pool *tensor.Pool) (v *Value
 	return v, nil
 }
 
+// Len is how many parameters were trained.
+func (v *Values) Len() (n int) {
+	for _, one := range v.Networks {
+		n += len(one.names)
+	}
+	return n
+}
+
 // check compares the numbers of weights.
 func (v *Values) check(r *Run) error {
 	has := v.file.Names()
-	for i, name := range v.names {
-		if !slices.Contains(has, v.stored(i)) {
-			return fmt.Errorf("%s: there is no %s, which is %s of %s\nhint: the model is not the one that was trained, or the checkpoint is of another version", v.file.Path, v.stored(i), name, r.Model)
+	for _, n := range v.Networks {
+		for i, name := range n.names {
+			if stored := v.stored(n.first + i); !slices.Contains(has, stored) {
+				return fmt.Errorf("%s: there is no %s, which is %s of %s\nhint: the model is not the one that was trained, or the checkpoint is of another version", v.file.Path, stored, name, r.Model)
+			}
 		}
 	}
-	if slices.Contains(has, v.stored(len(v.names))) {
-		return fmt.Errorf("%s: it has more weights than the %d that %s trains of %s\nhint: the model is not the one that was trained", v.file.Path, len(v.names), r.Dir, r.Model)
+	if n := v.Len(); slices.Contains(has, v.stored(n)) {
+		return fmt.Errorf("%s: it has more weights than the %d that %s trains of %s\nhint: the model is not the one that was trained", v.file.Path, n, r.Dir, r.Model)
 	}
 	return nil
 }
@@ -71,15 +94,15 @@ func (v *Values) check(r *Run) error {
 func (v *Values) stored(i int) string { return fmt.Sprintf("%s%d", v.prefix, i) }
 
 // Names are the parameters'.
-func (v *Values) Names() []string { return v.names }
+func (n *Network) Names() []string { return n.names }
 
 // Tensor reads one, as the disk has it.
-func (v *Values) Tensor(name string) (safetensors.Tensor, error) {
-	i := slices.Index(v.names, name)
+func (n *Network) Tensor(name string) (safetensors.Tensor, error) {
+	i := slices.Index(n.names, name)
 	if i < 0 {
 		return safetensors.Tensor{}, fmt.Errorf("%s: it was not trained", name)
 	}
-	t, err := v.file.Tensor(v.stored(i))
+	t, err := n.of.file.Tensor(n.of.stored(n.first + i))
 	if err != nil {
 		return t, err
 	}
@@ -87,7 +110,7 @@ func (v *Values) Tensor(name string) (safetensors.Tensor, error) {
 	if err != nil {
 		return t, err
 	}
-	return v.params.OnDisk(v.pool, i, x)
+	return n.params.OnDisk(n.of.pool, i, x)
 }
 
 // Close lets files and parameters go.
