@@ -281,7 +281,8 @@ func (s *preferenceCase) put() error {
 	}
 	for i, soft := range s.soft {
 		g := soft.Back(s.values[i].Grad().F32())
-		s.Put(fmt.Sprintf("grad.image.%d", i), moveAxes(Array{Shape: []int{1, soft.FromHeight * soft.FromWidth, 3, 1}, Data: widened(g)}, 0, 2, 1, 3).as(3, soft.FromHeight, soft.FromWidth))
+		a := moveAxes(Array{Shape: []int{1, soft.FromHeight, soft.FromWidth, 3}, Data: widened(g)}, 0, 3, 1, 2)
+		s.Put(fmt.Sprintf("grad.image.%d", i), Array{Shape: a.Shape[1:], Data: a.Data})
 	}
 	for name := range s.want {
 		weight, ok := strings.CutPrefix(name, "grad.")

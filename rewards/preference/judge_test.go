@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -235,5 +236,49 @@ func TestSettings(t *testing.T) {
 	}
 	if _, err := j.Score(t.Context(), rewards.Item{Image: m}); err == nil {
 		t.Error("a picture is judged as a clip")
+	}
+}
+
+// TestHPSv3Slope: the gradient at a recorded picture is its score's, by differences along it.
+func TestHPSv3Slope(t *testing.T) {
+	var c struct{ Prompts []string }
+	dir, numbers := recorded(t, "hpsv3_tensor", &c)
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	j, err := OpenPicture(dir, features.On(tensor.NewPool(be), features.F32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	x := numbers("image.0")
+	m := vision.Pixels{Width: x.Shape[1], Height: x.Shape[0]}
+	for _, v := range x.Data {
+		m.RGB = append(m.RGB, float32(v)/255)
+	}
+	item := []rewards.Item{{Prompt: c.Prompts[0]}}
+	_, grads, err := j.PixelGradient(t.Context(), item, []vision.Pixels{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	norm := 0.0
+	for _, g := range grads[0] {
+		norm += float64(g) * float64(g)
+	}
+	along := func(by float64) float64 {
+		moved := vision.Pixels{Width: m.Width, Height: m.Height}
+		for i, v := range m.RGB {
+			moved.RGB = append(moved.RGB, v+float32(by*float64(grads[0][i])/math.Sqrt(norm)))
+		}
+		values, _, err := j.PixelGradient(t.Context(), item, []vision.Pixels{moved})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return values[0]
+	}
+	if got := (along(0.02) - along(-0.02)) / 0.04; !(norm > 0) || math.Abs(got/math.Sqrt(norm)-1) > 0.02 {
+		t.Errorf("along its gradient the score changes by %v, and the gradient's length is %v", got, math.Sqrt(norm))
 	}
 }

@@ -11,8 +11,9 @@ import (
 // with antialiasing (a = -1/2), columns first, then cut to bytes and rounded half to even. Its newer
 // interface resizes bytes as bytes, which is up to one level off.
 //
-// Bytes that lie near a half follow ATen's arithmetic: a sum is one chain of fused multiply-adds in fp32, as its kernels
-// with AVX2 and AVX-512 are compiled, and a weight's place is rounded to fp32 once, behind a sum and a product in float64.
+// Bytes that lie near a half follow the arithmetic of ATen's CPU kernels, as they are compiled for AVX2 and AVX-512:
+// weights by fused multiply-adds, their places rounded to fp32 once, behind a sum and a product in float64; of a sum
+// w0 x0 + w1 x1 + ... four terms at a time are products and sums apart, and the up to three that are left are fused.
 //
 // HPSv3's differentiable way is the same without bytes: numbers from 0 to 255 are neither cut nor rounded.
 //
@@ -83,9 +84,14 @@ type taps struct {
 
 // sum is the weighted sum of every so many numbers.
 func (t taps) sum(x []float32, every int) float32 {
+	n := len(t.weights)
+	fused := 1 + (n-1)/4*4
 	sum := t.weights[0] * x[0]
-	for j, w := range t.weights[1:] {
-		sum = ref.FMA(x[(j+1)*every], w, sum)
+	for j := 1; j < fused; j++ {
+		sum += float32(x[j*every] * t.weights[j])
+	}
+	for j := fused; j < n; j++ {
+		sum = ref.FMA(x[j*every], t.weights[j], sum)
 	}
 	return sum
 }
