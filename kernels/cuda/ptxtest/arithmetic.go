@@ -5,9 +5,21 @@ import "math/bits"
 // Whole numbers. What PTX leaves open, a quotient by zero, is all ones.
 
 var integers = map[string]row{
-	"add.s32":    binary32(func(a, b uint32) uint32 { return a + b }),
-	"sub.s32":    binary32(func(a, b uint32) uint32 { return a - b }),
-	"mul.lo.s32": binary32(func(a, b uint32) uint32 { return a * b }),
+	"add.s32": every(func(d, a, b *words) {
+		for l := range d {
+			d[l] = a[l] + b[l]
+		}
+	}),
+	"sub.s32": every(func(d, a, b *words) {
+		for l := range d {
+			d[l] = a[l] - b[l]
+		}
+	}),
+	"mul.lo.s32": every(func(d, a, b *words) {
+		for l := range d {
+			d[l] = a[l] * b[l]
+		}
+	}),
 	"mul.hi.s32": binary32(func(a, b uint32) uint32 { return uint32(uint64(int64(int32(a))*int64(int32(b))) >> 32) }),
 	"mad.lo.s32": ternary32(func(a, b, c uint32) uint32 { return a*b + c }),
 	"div.s32": binary32(func(a, b uint32) uint32 {
@@ -37,9 +49,21 @@ var integers = map[string]row{
 	"min.s32": binary32(func(a, b uint32) uint32 { return uint32(min(int32(a), int32(b))) }),
 	"max.s32": binary32(func(a, b uint32) uint32 { return uint32(max(int32(a), int32(b))) }),
 	"max.u32": binary32(func(a, b uint32) uint32 { return max(a, b) }),
-	"and.b32": binary32(func(a, b uint32) uint32 { return a & b }),
-	"or.b32":  binary32(func(a, b uint32) uint32 { return a | b }),
-	"xor.b32": binary32(func(a, b uint32) uint32 { return a ^ b }),
+	"and.b32": every(func(d, a, b *words) {
+		for l := range d {
+			d[l] = a[l] & b[l]
+		}
+	}),
+	"or.b32": every(func(d, a, b *words) {
+		for l := range d {
+			d[l] = a[l] | b[l]
+		}
+	}),
+	"xor.b32": every(func(d, a, b *words) {
+		for l := range d {
+			d[l] = a[l] ^ b[l]
+		}
+	}),
 	"not.b32": unary32(func(a uint32) uint32 { return ^a }),
 
 	"add.s16": of16(binary32(func(a, b uint32) uint32 { return (a + b) & 0xffff })),
@@ -79,8 +103,16 @@ var integers = map[string]row{
 
 // Shifts by more than a number has bits leave zeros, or its sign.
 var shifts = map[string]row{
-	"shl.b32": binary32(func(a, b uint32) uint32 { return a << b }),
-	"shr.u32": binary32(func(a, b uint32) uint32 { return a >> b }),
+	"shl.b32": every(func(d, a, b *words) {
+		for l := range d {
+			d[l] = a[l] << b[l]
+		}
+	}),
+	"shr.u32": every(func(d, a, b *words) {
+		for l := range d {
+			d[l] = a[l] >> b[l]
+		}
+	}),
 	"shr.s32": binary32(func(a, b uint32) uint32 { return uint32(int32(a) >> b) }),
 	"shr.u16": {"hhr", binary32(func(a, b uint32) uint32 { return a & 0xffff >> b }).run, onwards},
 	"shl.b64": shift64(func(a uint64, b uint32) uint64 { return a << b }),

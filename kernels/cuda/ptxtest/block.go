@@ -15,7 +15,12 @@ type block struct {
 
 	objects map[uint64]*object // barriers in shared memory, by their address
 	boxes   []boxCopy
+	shadow  shadow  // of shared memory
+	chain   []link  // reads of cells that have several
+	made    int     // barriers in shared memory, ever
 	unseen  []int32 // for each four bytes of shared memory: who stored there and has not fenced, from 1 on
+
+	launched, first, era uint32 // the eras in which the launch and the block began, and the present one
 
 	late     bool // what may come late does
 	numbered [16]numbered
@@ -28,6 +33,7 @@ type block struct {
 type numbered struct {
 	come, want int
 	waiting    []*warp
+	times      []uint32 // what those that came have done
 }
 
 // An arrangement is in which order the warps of a launch run. A device may choose any.
@@ -47,7 +53,9 @@ func (b *block) run(order arrangement) {
 		turn = 48
 	}
 	b.numbered, b.progress = [16]numbered{}, 0
-	b.objects, b.boxes = map[uint64]*object{}, nil
+	b.objects, b.boxes, b.made = map[uint64]*object{}, nil, 0
+	b.global.era++
+	b.first, b.era, b.chain = b.global.era, b.global.era, b.chain[:0]
 	if b.p.units {
 		b.unseen = make([]int32, len(b.shared)/4+1)
 	}
@@ -113,7 +121,14 @@ func (b *block) arrive(w *warp, id uint32, want int, waits bool) {
 		fail(-1, "barrier %d for %d threads, which are no whole warps", id, want)
 	}
 	n.come += lanes
+	if b.p.partly {
+		if n.times == nil {
+			n.times = b.times()
+		}
+		w.release(w.live, n.times)
+	}
 	if waits {
+		w.together()
 		w.waits = true
 		n.waiting = append(n.waiting, w)
 	}
@@ -138,8 +153,14 @@ func (b *block) settle() {
 		if n.come == 0 || n.come < want {
 			continue
 		}
+		all := len(n.waiting)*lanes == living && (n.want == 0 || living == len(b.warps)*lanes)
 		for _, w := range n.waiting {
-			w.waits = false
+			if w.waits = false; !all {
+				each(w.live, func(l int) { later(w.known[l], n.times) })
+			}
+		}
+		if all {
+			b.nextEra()
 		}
 		*n = numbered{}
 		b.progress++

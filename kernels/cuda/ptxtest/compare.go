@@ -8,23 +8,43 @@ import "strings"
 func compare(rest string) (row, bool) {
 	name, kind, _ := strings.Cut(rest, ".")
 	kind = strings.TrimPrefix(kind, "ftz.")
-	holds, ok := comparisons[name]
+	want, ok := comparisons[name]
 	if !ok {
 		return row{}, false
 	}
 	switch kind {
 	case "f32":
-		return setp32("prr", func(a, b uint32) bool { return holds(order(flushed(a), flushed(b))) }), true
+		return setp32("prr", func(a, b *words) (yes uint32) {
+			for l := range a {
+				yes |= order(flushed(a[l]), flushed(b[l])).bit(want) << l
+			}
+			return yes
+		}), true
 	case "s32":
-		return setp32("prr", func(a, b uint32) bool { return holds(order(int32(a), int32(b))) }), true
+		return setp32("prr", func(a, b *words) (yes uint32) {
+			for l := range a {
+				yes |= order(int32(a[l]), int32(b[l])).bit(want) << l
+			}
+			return yes
+		}), true
 	case "u32", "b32":
-		return setp32("prr", func(a, b uint32) bool { return holds(order(a, b)) }), true
+		return setp32("prr", func(a, b *words) (yes uint32) {
+			for l := range a {
+				yes |= order(a[l], b[l]).bit(want) << l
+			}
+			return yes
+		}), true
 	case "s16":
-		return setp32("phh", func(a, b uint32) bool { return holds(order(int16(a), int16(b))) }), true
+		return setp32("phh", func(a, b *words) (yes uint32) {
+			for l := range a {
+				yes |= order(int16(a[l]), int16(b[l])).bit(want) << l
+			}
+			return yes
+		}), true
 	case "s64":
-		return setp64(func(a, b uint64) bool { return holds(order(int64(a), int64(b))) }), true
+		return setp64(func(a, b uint64) uint32 { return order(int64(a), int64(b)).bit(want) }), true
 	case "u64", "b64":
-		return setp64(func(a, b uint64) bool { return holds(order(a, b)) }), true
+		return setp64(func(a, b uint64) uint32 { return order(a, b).bit(want) }), true
 	}
 	return row{}, false
 }
@@ -51,28 +71,36 @@ func order[T int16 | int32 | uint32 | int64 | uint64 | float32](a, b T) ordering
 	return unordered
 }
 
-func stands(of ordering) func(ordering) bool { return func(o ordering) bool { return o&of != 0 } }
-
-// comparisons: those that end in u hold where a number is none as well.
-var comparisons = map[string]func(ordering) bool{
-	"eq": stands(equal), "ne": stands(less | greater), "lt": stands(less), "le": stands(less | equal),
-	"gt": stands(greater), "ge": stands(greater | equal),
-	"equ": stands(equal | unordered), "neu": stands(less | greater | unordered), "ltu": stands(less | unordered),
-	"leu": stands(less | equal | unordered), "gtu": stands(greater | unordered),
-	"geu": stands(greater | equal | unordered),
+// bit is 1 where an ordering is among those that are wanted.
+func (o ordering) bit(want ordering) uint32 {
+	if o&want != 0 {
+		return 1
+	}
+	return 0
 }
 
-func setp32(signature string, f func(a, b uint32) bool) row {
+// comparisons: those that end in u hold where a number is none as well.
+var comparisons = map[string]ordering{
+	"eq": equal, "ne": less | greater, "lt": less, "le": less | equal, "gt": greater, "ge": greater | equal,
+	"equ": equal | unordered, "neu": less | greater | unordered, "ltu": less | unordered, "leu": less | equal | unordered,
+	"gtu": greater | unordered, "geu": greater | equal | unordered,
+}
+
+func setp32(signature string, f func(a, b *words) uint32) row {
 	return row{signature, func(w *warp, in *instruction, m uint32) {
-		a, b := w.r(in.args[1]), w.r(in.args[2])
-		w.decide(in.args[0], m, func(l int) bool { return f(a[l], b[l]) })
+		d := &w.predicates[in.args[0].i]
+		*d = *d&^m | f(w.r(in.args[1]), w.r(in.args[2]))&m
 	}, onwards}
 }
 
-func setp64(f func(a, b uint64) bool) row {
+func setp64(f func(a, b uint64) uint32) row {
 	return row{"pqq", func(w *warp, in *instruction, m uint32) {
-		a, b := w.q(in.args[1]), w.q(in.args[2])
-		w.decide(in.args[0], m, func(l int) bool { return f(a[l], b[l]) })
+		a, b, yes := w.q(in.args[1]), w.q(in.args[2]), uint32(0)
+		for l := range a {
+			yes |= f(a[l], b[l]) << l
+		}
+		d := &w.predicates[in.args[0].i]
+		*d = *d&^m | yes&m
 	}, onwards}
 }
 

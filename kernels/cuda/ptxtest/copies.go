@@ -11,7 +11,13 @@ var copies = map[string]row{
 	}, onwards},
 	"cp.async.wait_group": {"i", func(w *warp, in *instruction, m uint32) {
 		n := int(w.r(in.args[0])[0])
-		each(m, func(l int) { w.begun[l].land(w, l, w.begun[l].group-n) })
+		each(m, func(l int) {
+			b := &w.begun[l]
+			b.land(w, l, b.group-n)
+			for len(b.waited) < b.group-n {
+				b.waited = append(b.waited, moment{w.b.era, w.clock})
+			}
+		})
 	}, onwards},
 }
 
@@ -26,6 +32,7 @@ type copying struct {
 type begun struct {
 	copies []copying
 	group  int
+	waited []moment // when each group was waited for
 }
 
 // copyAsync begins to copy 16 bytes, of which those beyond the last operand are zeros. Nothing is read where that is 0.
@@ -40,7 +47,16 @@ func copyAsync(w *warp, in *instruction, m uint32) {
 		if n > 0 && from[l]%16 != 0 {
 			fail(l, "a copy of 16 bytes from %#x, which is no multiple of them", from[l])
 		}
-		c := copying{w.bytes(shared, l, to[l], 16, true), from[l], n, w.begun[l].group}
+		place, r := w.place(shared, l, to[l], 16, true)
+		s := w.now(1 << l)
+		s.late, s.clock = true, uint32(w.begun[l].group)
+		w.writes(r, s, l)
+		if n > 0 {
+			if _, r := w.global(from[l], n, l); r.cells != nil {
+				w.reads(r, w.now(1<<l), l)
+			}
+		}
+		c := copying{place, from[l], n, w.begun[l].group}
 		if !w.b.late {
 			c.land(w, l)
 			return

@@ -10,7 +10,11 @@ var exchanges = map[string]row{
 		j := lane&segment | b&^segment
 		return j, j <= high
 	}), named},
-	"bar.warp.sync": {"r", nothing, named},
+	"bar.warp.sync": {"r", func(w *warp, in *instruction, m uint32) {
+		if m == w.live {
+			w.together()
+		}
+	}, named},
 }
 
 // shuffle reads a lane's value of its segment, and says whether there is such a lane; otherwise a

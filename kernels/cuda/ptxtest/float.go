@@ -9,8 +9,16 @@ import (
 // Numbers of fp32 and float64.
 
 var floats = map[string]row{
-	"add.rn.ftz.f32":  float2(func(a, b float32) float32 { return a + b }),
-	"mul.rn.ftz.f32":  float2(func(a, b float32) float32 { return a * b }),
+	"add.rn.ftz.f32": every(func(d, a, b *words) {
+		for l := range d {
+			d[l] = result(flushed(a[l]) + flushed(b[l]))
+		}
+	}),
+	"mul.rn.ftz.f32": every(func(d, a, b *words) {
+		for l := range d {
+			d[l] = result(flushed(a[l]) * flushed(b[l]))
+		}
+	}),
 	"div.rn.ftz.f32":  float2(func(a, b float32) float32 { return a / b }),
 	"sqrt.rn.ftz.f32": float1(func(a float32) float32 { return float32(math.Sqrt(float64(a))) }),
 	"neg.ftz.f32":     float1(func(a float32) float32 { return -a }),
@@ -25,9 +33,14 @@ var floats = map[string]row{
 		return max(a, b)
 	}),
 	"max.NaN.ftz.f32": float2(func(a, b float32) float32 { return max(a, b) }),
-	"fma.rn.ftz.f32": ternary32(func(a, b, c uint32) uint32 {
-		return result(fma32(flushed(a), flushed(b), flushed(c)))
-	}),
+	"fma.rn.ftz.f32": {"rrrr", func(w *warp, in *instruction, m uint32) {
+		d, a, b, c := w.r(in.args[0]), w.r(in.args[1]), w.r(in.args[2]), w.r(in.args[3])
+		for l := range d {
+			if m>>l&1 != 0 {
+				d[l] = result(fma32(flushed(a[l]), flushed(b[l]), flushed(c[l])))
+			}
+		}
+	}, onwards},
 	// Within the bounds of the document (2^-22, 2^-23), and not the nearest number for every second operand, so that
 	// nothing may depend on the last place.
 	"ex2.approx.ftz.f32": float1(func(a float32) float32 { return near(portable.Exp(float64(a)*math.Ln2), a) }),

@@ -55,7 +55,7 @@ func (m *module) link(name string) (*program, error) {
 	if !ok || !f.entry {
 		return nil, fmt.Errorf("there is no kernel %s", name)
 	}
-	l := &linker{m: m, p: &program{name: name, threads: f.threads}, labels: map[string]int32{}, jumps: map[int]string{},
+	l := &linker{m: m, p: &program{name: name, threads: f.threads, cells: [...]uint8{4, 4, 4, 4, 4}}, labels: map[string]int32{}, jumps: map[int]string{},
 		places: map[string]int32{}, called: map[string]callee{}}
 	top := (&scope{function: name}).inner()
 	for i, name := range specials {

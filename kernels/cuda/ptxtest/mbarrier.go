@@ -12,7 +12,7 @@ var objects = map[string]row{
 			if n[l] == 0 || n[l] >= 1<<20 {
 				fail(l, "a barrier for %d arrivals", n[l])
 			}
-			w.b.objects[at[l]] = &object{expected: int(n[l]), pending: int(n[l])}
+			w.b.objects[at[l]] = w.b.object(int(n[l]), l)
 		})
 	}, onwards},
 	"mbarrier.arrive.shared::cta.b64": {"qm", func(w *warp, in *instruction, m uint32) {
@@ -30,9 +30,13 @@ var objects = map[string]row{
 	"mbarrier.try_wait.parity.shared::cta.b64": {"pmr", func(w *warp, in *instruction, m uint32) {
 		at, parity := w.addresses(in.args[1]), w.r(in.args[2])
 		w.decide(in.args[0], m, func(l int) bool {
-			done := w.object(l, at[l]).phase&1 != int(parity[l]&1)
-			w.gaveWay = w.gaveWay || !done
-			return done
+			o := w.object(l, at[l])
+			if o.phase&1 == int(parity[l]&1) {
+				w.gaveWay = true
+				return false
+			}
+			later(w.known[l], o.ended)
+			return true
 		})
 	}, spinning},
 	"fence.mbarrier_init.release.cluster": {"", nothing, onwards},
@@ -48,6 +52,17 @@ type object struct {
 	expected, pending int
 	bytes             int // promised and not come; below zero where they came before their promise
 	phase             int
+
+	index       int      // among the block's
+	come, ended []uint32 // what those that arrived have done: all of them, and those of phases that have ended
+}
+
+// object is a new one.
+func (b *block) object(arrivals, lane int) *object {
+	if b.made++; b.made > mostObjects {
+		fail(lane, "more than %d barriers in shared memory", mostObjects)
+	}
+	return &object{expected: arrivals, pending: arrivals, index: b.made - 1, come: b.times(), ended: b.times()}
 }
 
 func (w *warp) object(lane int, at uint64) *object {
@@ -55,6 +70,7 @@ func (w *warp) object(lane int, at uint64) *object {
 	if o == nil {
 		fail(lane, "there is no barrier at %#x of shared memory", at)
 	}
+	w.reads(w.b.sharedRegion(at, 8), w.now(1<<lane), lane)
 	return o
 }
 
@@ -63,6 +79,7 @@ func (o *object) arrive(w *warp, lane int) {
 		fail(lane, "an arrival more than the %d of its phase", o.expected)
 	}
 	o.pending--
+	w.release(1<<lane, o.come)
 	o.settle(w.b)
 }
 
@@ -71,6 +88,8 @@ func (o *object) settle(b *block) {
 	if o.pending == 0 && o.bytes == 0 {
 		o.phase++
 		o.pending = o.expected
+		later(o.ended, o.come)
+		o.ended[len(b.warps)*lanes+o.index] = uint32(o.phase)
 	}
 }
 
@@ -95,14 +114,16 @@ func (w *warp) publish(lane int) {
 	w.stored[lane] = w.stored[lane][:0]
 }
 
-// unit reads shared memory as those units do.
-func (b *block) unit(at uint64, n int) []byte {
-	found := within(b.shared, at-sharedBase, n)
+// unit reads 16 bytes of shared memory as those units do.
+func (b *block) unit(at uint64) []byte {
+	found := within(b.shared, at-sharedBase, 16)
 	if found == nil {
-		fail(-1, "a unit reads %d bytes at %#x, beyond shared memory", n, at)
+		fail(-1, "a unit reads 16 bytes at %#x, beyond shared memory", at)
 	}
-	if by := b.unseen[(at-sharedBase)/4]; by != 0 {
-		fail(-1, "a unit reads at %#x what thread %d stored and has not fenced (fence.proxy.async)", at, by-1)
+	for _, by := range b.unseen[(at-sharedBase)/4:][:4] {
+		if by != 0 {
+			fail(-1, "a unit reads at %#x what thread %d stored and has not fenced (fence.proxy.async)", at, by-1)
+		}
 	}
 	return found
 }

@@ -26,21 +26,23 @@ type deviceMemory struct {
 	last *allocation
 	next uint64
 	used int
+	era  uint32 // the present one (order.go)
+
+	blind bool // races go unseen
 }
 
 type allocation struct {
 	at   uint64
 	data []byte
+	shadow
 }
 
 func newMemory() *deviceMemory { return &deviceMemory{next: firstGlobal} }
 
 // take is n bytes, each 0xFF: NaN in every type.
 func (g *deviceMemory) take(n int) uint64 {
-	a := &allocation{g.next, make([]byte, n)}
-	for i := range a.data {
-		a.data[i] = 0xff
-	}
+	a := &allocation{at: g.next, data: make([]byte, n)}
+	unset(a.data)
 	g.live = append(g.live, a)
 	g.next += uint64(n+2*pageBytes-1) / pageBytes * pageBytes
 	g.used += n
@@ -65,6 +67,16 @@ func (g *deviceMemory) search(at uint64) int {
 
 // bytes are n from an address on, nil where there is no such memory.
 func (g *deviceMemory) bytes(at uint64, n int) []byte {
+	a := g.find(at, n)
+	if a == nil {
+		return nil
+	}
+	i := at - a.at
+	return a.data[i : i+uint64(n) : i+uint64(n)]
+}
+
+// find is the allocation that n bytes lie in.
+func (g *deviceMemory) find(at uint64, n int) *allocation {
 	a := g.last
 	if a == nil || at < a.at || at-a.at+uint64(n) > uint64(len(a.data)) {
 		i := g.search(at)
@@ -76,8 +88,7 @@ func (g *deviceMemory) bytes(at uint64, n int) []byte {
 		}
 		g.last = a
 	}
-	i := at - a.at
-	return a.data[i : i+uint64(n) : i+uint64(n)]
+	return a
 }
 
 // A space is where an access goes.
@@ -101,9 +112,22 @@ type fault struct {
 
 func fail(lane int, format string, args ...any) { panic(fault{lane, fmt.Sprintf(format, args...)}) }
 
-// bytes are n of a space at an address, for a lane.
+// bytes are n of a space at an address, for a lane that reads or writes them.
 func (w *warp) bytes(s space, lane int, at uint64, n int, writes bool) []byte {
-	if at%uint64(n) != 0 {
+	found, r := w.place(s, lane, at, n, writes)
+	switch {
+	case r.cells == nil:
+	case writes:
+		w.writes(r, w.now(1<<lane), lane)
+	default:
+		w.reads(r, w.now(1<<lane), lane)
+	}
+	return found
+}
+
+// place is where n bytes of a space are, and their shadow, which parameters and a lane's own memory lack.
+func (w *warp) place(s space, lane int, at uint64, n int, writes bool) (found []byte, r region) {
+	if at&uint64(n-1) != 0 {
 		fail(lane, "%d bytes at %#x, which is no multiple of them", n, at)
 	}
 	if s == generic {
@@ -118,12 +142,13 @@ func (w *warp) bytes(s space, lane int, at uint64, n int, writes bool) []byte {
 			s = global
 		}
 	}
-	var found []byte
 	switch s {
 	case global:
-		found = w.b.global.bytes(at, n)
+		found, r = w.global(at, n, lane)
 	case shared:
-		found = within(w.b.shared, at-sharedBase, n)
+		if found = within(w.b.shared, at-sharedBase, n); found != nil {
+			r = region{w.b.shadow.of(at-sharedBase, n, len(w.b.shared), w.p.cells[shared]), w.b.first}
+		}
 	case local:
 		found = within(w.local[lane*w.p.localBytes:(lane+1)*w.p.localBytes], at, n)
 	case param:
@@ -135,7 +160,27 @@ func (w *warp) bytes(s space, lane int, at uint64, n int, writes bool) []byte {
 		name := [...]string{"", "global", "shared", "local", "parameters"}[s]
 		fail(lane, "%d bytes at %#x are in no memory of its own (%s)", n, at, name)
 	}
-	return found
+	return found, r
+}
+
+// global is memory of the device. Before griddepcontrol.wait what earlier kernels write may still be on its way.
+func (w *warp) global(at uint64, n, lane int) ([]byte, region) {
+	if w.p.waits && !w.followed {
+		fail(lane, "global memory is touched before griddepcontrol.wait")
+	}
+	a := w.b.global.find(at, n)
+	if a == nil {
+		return nil, region{}
+	}
+	i := at - a.at
+	return a.data[i : i+uint64(n) : i+uint64(n)], region{a.of(i, n, len(a.data), w.p.cells[global]), w.b.launched}
+}
+
+func (b *block) sharedRegion(at uint64, n int) region {
+	if within(b.shared, at-sharedBase, n) == nil {
+		fail(-1, "%d bytes at %#x reach beyond shared memory", n, at)
+	}
+	return region{b.shadow.of(at-sharedBase, n, len(b.shared), b.p.cells[shared]), b.first}
 }
 
 func within(b []byte, at uint64, n int) []byte {

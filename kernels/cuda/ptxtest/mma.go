@@ -23,45 +23,35 @@ func whole(m uint32) {
 	}
 }
 
-// element is a lane's i-th of a fragment that begins at an operand.
-func (w *warp) element(in *instruction, first, i, lane int) float32 {
-	return widened(w.r(in.args[first+i/2])[lane] >> (i % 2 * 16) & 0xffff)
+// pair are the two numbers of a register.
+func pair(u uint32) (lo, hi float64) {
+	return float64(widened(u & 0xffff)), float64(widened(u >> 16))
 }
 
 func multiply(w *warp, in *instruction, m uint32) {
 	whole(m)
 	const d, a, b, c = 0, 4, 8, 10
-	var left [16][16]float32
-	var right [8][16]float32 // by columns
-	for lane := range lanes {
-		group, two := lane/4, lane%4*2
-		for i := range 8 {
-			r, k := group, two+i%2
-			if i&2 != 0 {
-				r += 8
-			}
-			if i >= 4 {
-				k += 8
-			}
-			left[r][k] = w.element(in, a, i, lane)
+	var left [16][16]float64
+	var right [8][16]float64 // by columns
+	for i := range 4 {
+		of := w.r(in.args[a+i])
+		for lane, u := range of {
+			r, k := lane/4+i%2*8, lane%4*2+i/2*8
+			left[r][k], left[r][k+1] = pair(u)
 		}
-		for i := range 4 {
-			k := two + i%2
-			if i >= 2 {
-				k += 8
-			}
-			right[group][k] = w.element(in, b, i, lane)
+	}
+	for i := range 2 {
+		of := w.r(in.args[b+i])
+		for lane, u := range of {
+			k := lane%4*2 + i*8
+			right[lane/4][k], right[lane/4][k+1] = pair(u)
 		}
 	}
 	var sums [4]words
-	for lane := range lanes {
-		group, two := lane/4, lane%4*2
-		for i := range 4 {
-			r := group
-			if i >= 2 {
-				r += 8
-			}
-			sums[i][lane] = dot(&left[r], &right[two+i%2], w.r(in.args[c+i])[lane])
+	for i := range 4 {
+		before := w.r(in.args[c+i])
+		for lane := range lanes {
+			sums[i][lane] = dot(&left[lane/4+i/2*8], &right[lane%4*2+i%2], before[lane])
 		}
 	}
 	for i := range 4 {
@@ -71,12 +61,13 @@ func multiply(w *warp, in *instruction, m uint32) {
 
 // dot adds sixteen products to a sum. Products are exact; the document leaves the order and the roundings of the sum
 // open, and here it is rounded once.
-func dot(a, b *[16]float32, c uint32) uint32 {
-	s := float64(number32(c))
-	for k := range a {
-		s += float64(a[k]) * float64(b[k]) // exact: no bit of a product is lost, and none of the sums' is promised
-	}
-	return bitsOf(float32(s))
+func dot(a, b *[16]float64, c uint32) uint32 {
+	// No bit of a product is lost, and none of the sums' is promised. Four sums go beside each other.
+	s0 := float64(number32(c)) + float64(a[0]*b[0]) + float64(a[4]*b[4]) + float64(a[8]*b[8]) + float64(a[12]*b[12])
+	s1 := float64(a[1]*b[1]) + float64(a[5]*b[5]) + float64(a[9]*b[9]) + float64(a[13]*b[13])
+	s2 := float64(a[2]*b[2]) + float64(a[6]*b[6]) + float64(a[10]*b[10]) + float64(a[14]*b[14])
+	s3 := float64(a[3]*b[3]) + float64(a[7]*b[7]) + float64(a[11]*b[11]) + float64(a[15]*b[15])
+	return bitsOf(float32((s0 + s1) + (s2 + s3)))
 }
 
 // loadMatrices: four matrices of 8 x 8 elements of 16 bits. Lanes 8i to 8i+7 say where the rows of matrix i are; a lane
@@ -87,7 +78,9 @@ func loadMatrices(turned bool) func(*warp, *instruction, uint32) {
 		at := w.addresses(in.args[4])
 		var rows [lanes][]byte
 		for lane := range rows {
-			rows[lane] = w.bytes(shared, lane, at[lane], 16, false)
+			var r region
+			rows[lane], r = w.place(shared, lane, at[lane], 16, false)
+			w.reads(r, w.now(everyLane), allLanes)
 		}
 		for i := range 4 {
 			d := w.r(in.args[i])

@@ -2,6 +2,7 @@ package ptxtest
 
 import (
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -51,9 +52,25 @@ func (l *linker) instruction(st statement, s *scope) (err error) {
 	if err := in.row.check(in.args); err != nil {
 		return err
 	}
-	l.p.units = l.p.units || strings.HasPrefix(name, "wgmma.mma")
+	l.note(name)
 	l.p.code = append(l.p.code, in)
 	return nil
+}
+
+// note keeps what a program's instructions say about its whole.
+func (l *linker) note(name string) {
+	l.p.units = l.p.units || strings.HasPrefix(name, "wgmma.mma")
+	l.p.waits = l.p.waits || name == "griddepcontrol.wait"
+	l.p.partly = l.p.partly || name == "bar.sync.n" || name == "bar.arrive" || strings.HasPrefix(name, "mbarrier.")
+	first, rest, _ := strings.Cut(name, ".")
+	if a, ok := accessOf(rest); ok && (first == "ld" || first == "st") {
+		width := uint8(bits.Len(uint(a.n*a.size)) - 1)
+		for s := range l.p.cells {
+			if a.space == generic || a.space == space(s) {
+				l.p.cells[s] = min(l.p.cells[s], width)
+			}
+		}
+	}
 }
 
 // parameters makes moves of accesses to the parameters of calls, which are registers.

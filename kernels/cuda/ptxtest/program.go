@@ -70,5 +70,8 @@ type program struct {
 	localBytes int
 	threads    int // the most that a block may have
 	launches   int
-	units      bool // it has products of a warpgroup
+	units      bool             // it has products of a warpgroup
+	waits      bool             // it has griddepcontrol.wait
+	partly     bool             // it has barriers of some threads
+	cells      [param + 1]uint8 // of a memory: the width of its narrowest access, as a power of two
 }

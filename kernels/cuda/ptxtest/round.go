@@ -32,6 +32,15 @@ func result(x float32) uint32 {
 func fma32(a, b, c float32) float32 {
 	p, z := float64(a)*float64(b), float64(c)
 	s := float64(p + z)
+	// Twice rounded is once rounded unless the first result lies in the middle of two numbers of fp32.
+	if u := math.Float64bits(s); u&(1<<29-1) != 1<<28 && u>>52&0x7ff-898 < 1150-898 {
+		return float32(s)
+	}
+	return fmaOdd(s, p, z)
+}
+
+// fmaOdd rounds p + z, of which s is the nearest in float64.
+func fmaOdd(s, p, z float64) float32 {
 	if math.IsInf(s, 0) || s != s {
 		return float32(s)
 	}

@@ -117,7 +117,7 @@ var control = map[string]row{
 	}, back},
 	"call": {"", nil, call},
 	// Kernels start one after another here.
-	"griddepcontrol.wait":              {"", nothing, onwards},
+	"griddepcontrol.wait":              {"", func(w *warp, in *instruction, m uint32) { w.followed = true }, onwards},
 	"griddepcontrol.launch_dependents": {"", nothing, onwards},
 }
 
@@ -177,6 +177,23 @@ func binary32(f func(a, b uint32) uint32) row {
 		for ; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros32(m) & 31
 			d[l] = f(a[l], b[l])
+		}
+	}, onwards}
+}
+
+// every is a row of a function of all lanes at once; what those that do not run it have is computed and dropped.
+func every(f func(d, a, b *words)) row {
+	return row{"rrr", func(w *warp, in *instruction, m uint32) {
+		d, a, b := w.r(in.args[0]), w.r(in.args[1]), w.r(in.args[2])
+		if m == everyLane {
+			f(d, a, b)
+			return
+		}
+		var t words
+		f(&t, a, b)
+		for ; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros32(m) & 31
+			d[l] = t[l]
 		}
 	}, onwards}
 }

@@ -27,6 +27,9 @@ type boxCopy struct {
 	to      uint64
 	corner  [4]int32
 	barrier *object
+	by      *warp
+	lane    int
+	begun   stamp
 }
 
 func bring(w *warp, in *instruction, m uint32) {
@@ -34,7 +37,7 @@ func bring(w *warp, in *instruction, m uint32) {
 	maps := *w.addresses(in.args[1])
 	barriers := *w.addresses(in.args[6])
 	each(m, func(l int) {
-		c := boxCopy{to: to[l], barrier: w.object(l, barriers[l])}
+		c := boxCopy{to: to[l], barrier: w.object(l, barriers[l]), by: w, lane: l, begun: w.now(1 << l)}
 		raw := append([]byte{}, w.bytes(generic, l, maps[l], 64, false)...)
 		raw = append(raw, w.bytes(generic, l, maps[l]+64, 64, false)...)
 		if _, err := binary.Decode(raw, binary.LittleEndian, &c.tensorMap); err != nil || c.Magic != mapMagic {
@@ -46,16 +49,28 @@ func bring(w *warp, in *instruction, m uint32) {
 		for i := range c.corner {
 			c.corner[i] = int32(w.r(in.args[2+i])[l])
 		}
+		c.claim(c.begun)
 		if !w.b.late {
 			c.land(w.b)
 			return
 		}
-		c.rows(func(at uint64, _ [4]int64) {
-			for i := range w.b.room(at, int(c.Box[0])*2) {
-				w.b.shared[at-sharedBase+uint64(i)] = 0xff
-			}
-		})
 		w.b.boxes = append(w.b.boxes, c)
+	})
+}
+
+// claim makes the box's places those of its barrier's present phase. What they will have is NaN until then.
+func (c *boxCopy) claim(s stamp) {
+	b := c.by.b
+	s.warp, s.clock = int16(len(b.warps)+c.barrier.index), uint32(c.barrier.phase+1)
+	c.rows(func(at uint64, _ [4]int64) {
+		for i := uint64(0); i < uint64(c.Box[0])*2; i += 16 {
+			place := swizzled(at + i)
+			room := b.room(place, 16)
+			c.by.writes(b.sharedRegion(place, 16), s, c.lane)
+			for i := range room {
+				room[i] = 0xff
+			}
+		}
 	})
 }
 
@@ -91,14 +106,14 @@ func (c *boxCopy) land(b *block) {
 			inside = inside && from[i] >= 0 && from[i] < int64(c.Dims[i])
 			start += uint64(from[i]) * c.Strides[i-1]
 		}
-		for i := range int64(c.Box[0]) {
-			if x := from[0] + i; inside && x >= 0 && x < int64(c.Dims[0]) {
-				element := b.global.bytes(start+uint64(2*x), 2)
-				if element == nil {
-					fail(-1, "a box of a tensor whose memory was given back")
-				}
-				copy(row[2*i:], element)
+		first, last := max(from[0], 0), min(from[0]+int64(c.Box[0]), int64(c.Dims[0]))
+		if inside && first < last {
+			elements, r := c.by.global(start+uint64(2*first), int(2*(last-first)), c.lane)
+			if elements == nil {
+				fail(-1, "a box of a tensor whose memory was given back")
 			}
+			c.by.reads(r, c.begun, c.lane)
+			copy(row[2*(first-from[0]):], elements)
 		}
 		for i := 0; i < len(row); i += 16 {
 			copy(b.room(swizzled(at+uint64(i)), 16), row[i:i+16])

@@ -23,7 +23,13 @@ type warp struct {
 	products []product
 	batch    int
 	fenced   bool
+	waited   []moment       // when each batch was waited for
 	stored   [lanes][]int32 // places of shared memory, since the last fence
+
+	clock    uint32 // of its accesses (order.go)
+	synced   uint32 // what its lanes did before is before what each of them does now
+	known    [lanes][]uint32
+	followed bool // it has waited for earlier kernels
 
 	waits    bool // at a barrier of the block
 	gaveWay  bool // in its last turn, to others that it waits for
@@ -38,25 +44,45 @@ func newWarp(p *program, b *block, id int) *warp {
 	return w
 }
 
+var (
+	arbitrary32 = func() (x words) {
+		for l := range x {
+			x[l] = 0xffbadbad
+		}
+		return x
+	}()
+	arbitrary64 = func() (x doubles) {
+		for l := range x {
+			x[l] = 0xffbadbad_ffbadbad
+		}
+		return x
+	}()
+)
+
+// unset makes memory NaN in every type.
+func unset(b []byte) {
+	if len(b) > 0 {
+		b[0] = 0xff
+	}
+	for n := 1; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
+	}
+}
+
 // begin puts a warp at a kernel's first instruction. What a register has before it is written is an arbitrary number.
 func (w *warp) begin() {
 	for i := range w.words {
-		for l := range w.words[i] {
-			w.words[i][l] = 0xffbadbad
-		}
+		w.words[i] = arbitrary32
 	}
 	for i := range w.doubles {
-		for l := range w.doubles[i] {
-			w.doubles[i][l] = 0xffbadbad_ffbadbad
-		}
+		w.doubles[i] = arbitrary64
 	}
 	for i := range w.predicates {
 		w.predicates[i] = 0x5a5a5a5a
 	}
-	for i := range w.local {
-		w.local[i] = 0xff
-	}
-	w.live, w.parked, w.waits = 0, 0, false
+	unset(w.local)
+	w.live, w.parked, w.waits, w.followed = 0, 0, false, false
+	w.forget()
 	w.products, w.batch, w.fenced, w.stored = nil, 0, false, [lanes][]int32{}
 	for l := range lanes {
 		t := w.id*lanes + l
@@ -101,13 +127,13 @@ func (w *warp) run(budget int) {
 		if m == 0 {
 			fail(-1, "lanes %08x wait for lanes of their warp that never come", w.parked)
 		}
-		budget -= w.straight(pc, m, limit)
+		budget -= w.straight(pc, m, limit, budget)
 	}
 }
 
 // straight runs lanes from one place on until their ways part, others are met, or something is waited for. It returns
 // how many instructions that took.
-func (w *warp) straight(pc int32, m uint32, limit int32) (n int) {
+func (w *warp) straight(pc int32, m uint32, limit int32, budget int) (n int) {
 	for ; pc < limit; pc++ {
 		in := &w.p.code[pc]
 		w.b.place = in
@@ -121,6 +147,10 @@ func (w *warp) straight(pc int32, m uint32, limit int32) (n int) {
 		case onwards:
 			in.row.run(w, in, g)
 		case branch, call, back, exit:
+			if in.row.flow == branch && g == m && limit == math.MaxInt32 && n < budget { // all of them, and there are no others
+				pc = in.target - 1
+				continue
+			}
 			m = w.jump(in, pc, m, g)
 		default:
 			m = w.meet(in, pc, m, g)

@@ -56,6 +56,12 @@ func warpgroup(rest string) (row, bool) {
 			fail(-1, "a product without wgmma.fence after the last wait")
 		}
 		p := w.product(in, n, held)
+		s := w.now(everyLane)
+		s.late, s.clock = true, uint32(w.batch)
+		if !held {
+			p.a.pieces(w.id%4*16, 16, func(_, _ int, at uint64) { w.reads(w.b.sharedRegion(at, 16), s, allLanes) })
+		}
+		p.b.pieces(0, n, func(_, _ int, at uint64) { w.reads(w.b.sharedRegion(at, 16), s, allLanes) })
 		if w.b.late {
 			w.products = append(w.products, p)
 			return
@@ -66,6 +72,9 @@ func warpgroup(rest string) (row, bool) {
 
 // finish runs the products of batches before one.
 func (w *warp) finish(before int) {
+	for len(w.waited) < before {
+		w.waited = append(w.waited, moment{w.b.era, w.clock})
+	}
 	n := 0
 	for ; n < len(w.products) && w.products[n].batch < before; n++ {
 		w.products[n].run(w)
@@ -94,23 +103,18 @@ func (w *warp) product(in *instruction, n int, held bool) product {
 
 // run multiplies this warp's rows.
 func (p product) run(w *warp) {
-	var left [16][16]float32
+	var left [16][16]float64
 	if p.held {
 		left = w.heldRows(p.in, p.n/2)
 	} else {
-		for r := range left {
-			left[r] = p.a.line(w.b, w.id%4*16+r)
-		}
+		p.a.load(w.b, w.id%4*16, left[:])
 	}
-	right := make([][16]float32, p.n)
-	for c := range right {
-		right[c] = p.b.line(w.b, c)
-	}
-	for lane := range lanes {
-		group, two := lane/4, lane%4*2
-		for i := range p.n / 2 {
-			r, c := group+i%4/2*8, i/4*8+two+i%2
-			sum := w.r(p.in.args[i])
+	right := make([][16]float64, p.n)
+	p.b.load(w.b, 0, right)
+	for i := range p.n / 2 {
+		sum := w.r(p.in.args[i])
+		for lane := range lanes {
+			r, c := lane/4+i%4/2*8, i/4*8+lane%4*2+i%2
 			if p.adds>>lane&1 == 0 {
 				sum[lane] = 0
 			}
@@ -120,11 +124,12 @@ func (p product) run(w *warp) {
 }
 
 // heldRows are the rows of A that a warp's registers hold.
-func (w *warp) heldRows(in *instruction, first int) (left [16][16]float32) {
-	for lane := range lanes {
-		group, two := lane/4, lane%4*2
-		for i := range 8 {
-			left[group+i/2%2*8][two+i%2+i/4*8] = w.element(in, first, i, lane)
+func (w *warp) heldRows(in *instruction, first int) (left [16][16]float64) {
+	for i := range 4 {
+		of := w.r(in.args[first+i])
+		for lane, u := range of {
+			r, k := lane/4+i%2*8, lane%4*2+i/2*8
+			left[r][k], left[r][k+1] = pair(u)
 		}
 	}
 	return left
@@ -143,15 +148,34 @@ func descriptorOf(u uint64, across bool) descriptor {
 	return descriptor{u & 0x3fff << 4, u >> 16 & 0x3fff << 4, u >> 32 & 0x3fff << 4, across}
 }
 
-// line is the 16 elements along k of a row of A or of a column of B.
-func (d descriptor) line(b *block, r int) (x [16]float32) {
-	row := uint64(r)
-	for k := range uint64(16) {
-		at := d.start + row/8*d.stride + row%8*128 + 2*k
-		if d.across {
-			at = d.start + row/64*d.leading + k/8*d.stride + k%8*128 + row%64*2
+// pieces calls f with each piece of 16 bytes that n rows of A (columns of B) have in 16 of k, and with the row and the k of
+// its first element; the seven others are further along k, or across further rows.
+func (d descriptor) pieces(first, n int, f func(row, k int, at uint64)) {
+	for row := first; row < first+n; row++ {
+		r := uint64(row)
+		switch {
+		case !d.across:
+			at := d.start + r/8*d.stride + r%8*128
+			f(row, 0, swizzled(at))
+			f(row, 8, swizzled(at+16))
+		case row%8 == 0:
+			for k := range uint64(16) {
+				f(row, int(k), swizzled(d.start+r/64*d.leading+k/8*d.stride+k%8*128+r%64*2))
+			}
 		}
-		x[k] = widened(uint32(binary.LittleEndian.Uint16(b.unit(swizzled(at), 2))))
 	}
-	return x
+}
+
+// load reads rows of A or columns of B from the first on.
+func (d descriptor) load(b *block, first int, x [][16]float64) {
+	d.pieces(first, len(x), func(row, k int, at uint64) {
+		for i, piece := 0, b.unit(at); i < 8; i++ {
+			v := float64(widened(uint32(binary.LittleEndian.Uint16(piece[2*i:]))))
+			if d.across {
+				x[row-first+i][k] = v
+			} else {
+				x[row-first][k+i] = v
+			}
+		}
+	})
 }

@@ -1,0 +1,220 @@
+package ptxtest
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Races: two accesses to one place, of which one writes, that nothing orders. A shadow of memory keeps for each cell its
+// last write and the reads since; an access that is not after those that it meets ends the launch with both lines. So a
+// missing barrier shows whatever the order of the warps was. order.go says what orders accesses.
+//
+// A cell is as wide as the kernel's narrowest access of that memory, 16 bytes at most, so that neighbours never share one.
+
+// A stamp is an access: which lanes of which warp, at what line, and when.
+type stamp struct {
+	era   uint32 // a barrier of all threads begins the next; 0 is no access
+	clock uint32 // of the warp; of a late access its group, batch or phase
+	lanes uint32
+	line  int32
+	warp  int16 // beyond the block's: a barrier whose copies write
+	late  bool  // it may go on until its warp waits for it
+}
+
+// A cell is the shadow of a few bytes.
+type cell struct {
+	write, read stamp
+	more        int32  // reads that read is not after: a place in block.chain, 0 for none
+	other       uint32 // the era in which another block of the launch read
+}
+
+// A link is a read of a cell that has several.
+type link struct {
+	stamp
+	next int32
+}
+
+// A shadow is that of an allocation or of a block's shared memory.
+type shadow struct {
+	cells []cell
+	shift uint8 // a cell has 1<<shift bytes
+}
+
+// of are the cells of n bytes; size is the memory's.
+func (s *shadow) of(at uint64, n, size int, shift uint8) []cell {
+	if s.cells == nil || s.shift != shift {
+		*s = shadow{make([]cell, size>>shift+1), shift}
+	}
+	return s.cells[at>>shift : (at+uint64(n)-1)>>shift+1]
+}
+
+// A region is part of a memory, with its shadow.
+type region struct {
+	cells []cell
+	since uint32 // accesses of eras before do not count
+}
+
+// now is an access that lanes make here.
+func (w *warp) now(m uint32) stamp {
+	return stamp{era: w.b.era, clock: w.clock, lanes: m, line: int32(w.b.place.line), warp: int16(w.id)}
+}
+
+// allLanes stands for a lane where a warp acts as one.
+const allLanes = -1
+
+// reads and writes hold an access to those before it.
+
+func (w *warp) reads(r region, s stamp, lane int) {
+	if w.b.global.blind {
+		return
+	}
+	for i := range r.cells {
+		c := &r.cells[i]
+		if c.write.era >= r.since && !w.after(&c.write, true, lane) {
+			w.race(c.write, true, false, lane)
+		}
+		if last := &c.read; last.era == s.era && last.clock == s.clock && last.warp == s.warp && last.late == s.late {
+			last.lanes |= s.lanes
+			continue
+		}
+		w.keep(c, s, r.since, lane)
+	}
+}
+
+// keep makes a read the last of a cell. Those before it need not be kept: what is after it is after them.
+func (w *warp) keep(c *cell, s stamp, since uint32, lane int) {
+	first, b := c.read, w.b
+	switch {
+	case first.era < since:
+		c.more = 0
+	case first.era < b.first:
+		c.other, c.more = first.era, 0
+	case c.more == 0 && w.after(&first, false, lane):
+	default:
+		old := c.more
+		c.more = 0
+		for {
+			switch {
+			case first.warp == s.warp && first.clock == s.clock && first.late == s.late:
+				s.lanes |= first.lanes
+			case !w.after(&first, false, lane):
+				b.chain = append(b.chain, link{first, c.more})
+				c.more = int32(len(b.chain))
+			}
+			if old == 0 {
+				break
+			}
+			first, old = b.chain[old-1].stamp, b.chain[old-1].next
+		}
+	}
+	c.read = s
+}
+
+func (w *warp) writes(r region, s stamp, lane int) {
+	if w.b.global.blind {
+		return
+	}
+	for i := range r.cells {
+		c := &r.cells[i]
+		if c.write.era >= r.since && !w.after(&c.write, true, lane) {
+			w.race(c.write, true, true, lane)
+		}
+		if c.read.era >= r.since && !w.after(&c.read, false, lane) {
+			w.race(c.read, false, true, lane)
+		}
+		for k := c.more; k != 0 && c.read.era >= r.since; k = w.b.chain[k-1].next {
+			if !w.after(&w.b.chain[k-1].stamp, false, lane) {
+				w.race(w.b.chain[k-1].stamp, false, true, lane)
+			}
+		}
+		if c.other >= r.since && c.other != 0 {
+			w.race(stamp{era: c.other}, false, true, lane)
+		}
+		*c = cell{write: s}
+	}
+}
+
+// after says whether what a lane does now is after an access.
+func (w *warp) after(s *stamp, write bool, lane int) bool {
+	b, own := w.b, int(s.warp) == w.id
+	switch {
+	case s.era < b.first: // another block's
+		return false
+	case int(s.warp) >= len(b.warps): // the copy engine's
+		return w.known[max(lane, 0)][int(s.warp)-len(b.warps)+len(b.warps)*lanes] >= s.clock
+	case s.late:
+		return w.afterLate(s, write, lane)
+	case s.era < b.era, own && (s.clock < w.synced || lane >= 0 && s.lanes == 1<<lane):
+		return true
+	}
+	if !b.p.partly {
+		return false
+	}
+	known := w.known[max(lane, 0)][int(s.warp)*lanes:]
+	for m := s.lanes; m != 0; m &= m - 1 {
+		if l := bits.TrailingZeros32(m); known[l] < s.clock && !(own && l == lane) {
+			return false
+		}
+	}
+	return true
+}
+
+// afterLate: a late access is made when its warp has waited for it. Copies (cp.async) are a lane's; products read for the
+// warp as one.
+func (w *warp) afterLate(s *stamp, write bool, lane int) bool {
+	by := w.b.warps[s.warp]
+	waits := by.waited
+	if write {
+		waits = by.begun[bits.TrailingZeros32(s.lanes)].waited
+	}
+	if int(s.clock) >= len(waits) {
+		return false
+	}
+	at := waits[s.clock]
+	made := stamp{era: at.era, clock: at.clock, lanes: s.lanes, warp: s.warp}
+	if write {
+		return w.after(&made, write, lane)
+	}
+	if by == w {
+		return true
+	}
+	for l := range lanes {
+		if made.lanes = 1 << l; w.after(&made, write, lane) {
+			return true
+		}
+	}
+	return false
+}
+
+// race ends the launch.
+func (w *warp) race(s stamp, wrote, writes bool, lane int) {
+	verb, did := "reads", "read"
+	if writes {
+		verb = "writes"
+	}
+	if wrote {
+		did = "wrote"
+	}
+	who := "this block's copy engine"
+	switch {
+	case s.era < w.b.first:
+		who = "a thread of another block"
+	case int(s.warp) < len(w.b.warps) && s.lanes == everyLane:
+		who = fmt.Sprintf("warp %d", s.warp)
+	case int(s.warp) < len(w.b.warps):
+		who = fmt.Sprintf("thread %d", int(s.warp)*lanes+bits.TrailingZeros32(s.lanes))
+	}
+	if in := w.p.atLine(int(s.line)); in != nil {
+		did += " in " + in.at()
+	}
+	fail(lane, "a race: it %s what %s %s, and nothing orders the two", verb, who, did)
+}
+
+func (p *program) atLine(line int) *instruction {
+	for i := range p.code {
+		if p.code[i].line == line {
+			return &p.code[i]
+		}
+	}
+	return nil
+}
