@@ -81,33 +81,31 @@ func (w *warp) reads(r region, s stamp, lane int) {
 	}
 }
 
-// keep makes a read the last of a cell. Those before it need not be kept: what is after it is after them.
+// keep adds a read to a cell. It takes the place of one that it is after: what is after it is after both.
 func (w *warp) keep(c *cell, s stamp, since uint32, lane int) {
-	first, b := c.read, w.b
+	last, b := &c.read, w.b
 	switch {
-	case first.era < since:
+	case last.era < since:
 		c.more = 0
-	case first.era < b.first:
-		c.other, c.more = first.era, 0
-	case c.more == 0 && w.after(&first, false, lane):
+	case last.era < b.first:
+		c.other, c.more = last.era, 0
+	case w.after(last, false, lane):
 	default:
-		old := c.more
-		c.more = 0
-		for {
-			switch {
-			case first.warp == s.warp && first.clock == s.clock && first.late == s.late:
-				s.lanes |= first.lanes
-			case !w.after(&first, false, lane):
-				b.chain = append(b.chain, link{first, c.more})
-				c.more = int32(len(b.chain))
+		for k := c.more; k != 0; k = b.chain[k-1].next {
+			e := &b.chain[k-1].stamp
+			if e.era == s.era && e.clock == s.clock && e.warp == s.warp && e.late == s.late {
+				e.lanes |= s.lanes
+				return
 			}
-			if old == 0 {
-				break
+			if w.after(e, false, lane) {
+				*e = s
+				return
 			}
-			first, old = b.chain[old-1].stamp, b.chain[old-1].next
 		}
+		b.chain = append(b.chain, link{*last, c.more})
+		c.more = int32(len(b.chain))
 	}
-	c.read = s
+	*last = s
 }
 
 func (w *warp) writes(r region, s stamp, lane int) {

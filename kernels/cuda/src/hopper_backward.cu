@@ -187,7 +187,7 @@ template <int D> DEV void hopper_keys(const HopperArgs& args) {
           own_times_rows<D, ROWS, N>(s, k, w * 64, q);
           own_times_rows<D, ROWS, N>(dp, v, w * 64, q + TILE);
           pending<1>(), arrived(s), arrived(dk);
-          if (t > 0) released(freed + (stage ^ 1) * 8);
+          if (t > 0) released_by_lanes(freed + (stage ^ 1) * 8);
           UNROLL for (int j = 0; j < N / 8; j++)
             UNROLL for (int e = 0; e < 4; e++) s[j][e] = exp2_unit(fma_(s[j][e], a.c, -lse[fragment_col(j, e)]));
           bool edge = a.causal && i0 < row0 + 63;
@@ -207,7 +207,7 @@ template <int D> DEV void hopper_keys(const HopperArgs& args) {
           if ((i0 += N) >= end) i0 = begin;
         }
         pending<0>(), arrived(dk);
-        released(freed + ((past - 1) & 1) * 8);
+        released_by_lanes(freed + ((past - 1) & 1) * 8);
       }
       const float scale[2] = {a.scale, a.scale};
       keep_rows<D>(a.dk, x.b, x.kh, row, a.k.s, x.n, dk, scale);

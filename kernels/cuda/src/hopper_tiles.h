@@ -37,6 +37,12 @@ DEV void released(uint32_t bar) {
   if ((threadIdx.x & 31) == 0) arrive(bar);
 }
 
+// released_by_lanes is released where lanes have read from the tile by themselves: all have, before one says so.
+DEV void released_by_lanes(uint32_t bar) {
+  __syncwarp();
+  released(bar);
+}
+
 // pairs: s = 64 own rows (of a tile of OWN rows, from row0 on) times N others, over D.
 template <int D, int OWN_ROWS, int N> DEV void own_times_rows(float (&s)[N / 8][4], uint32_t own, int row0, uint32_t others) {
   uint32_t a = by_rows(own + row0 * 128), b = by_rows(others);
