@@ -64,6 +64,10 @@
 //   - the quickstart, in 22 s: the reward of held-out prompts went from 0.629 to 0.782;
 //   - training of networks of the shapes of SD3.5-medium and FLUX.1-dev, with random weights.
 //
+// Not on hardware since: the keys' pass of attention's backward by wgmma (hopper_attention_keys), in which the lanes of
+// a warp meet before one of them releases a tile that all have read from. The interpreter found that nothing ordered
+// them.
+//
 // internal/ondevice asks a device all of it in one go, beside PyTorch. A numbered barrier that nobody comes to would
 // hang, so a first run elsewhere wants a time limit. Open:
 //

@@ -79,12 +79,12 @@ func TestPTXMistakes(t *testing.T) {
 			continue
 		}
 		if !whole[m.at] && all {
-			if err := runPlanted(t, m.at, func(s string) string { return s }); err != nil {
+			if err := runPlanted(t, ptxtest.New(80), m.at, func(s string) string { return s }); err != nil {
 				t.Errorf("%s as it ships: %v", m.at.kernel, err)
 			}
 			whole[m.at] = true
 		}
-		err := runPlanted(t, m.at, func(s string) string { return plantedIn(t, s, m) })
+		err := runPlanted(t, ptxtest.New(80), m.at, func(s string) string { return plantedIn(t, s, m) })
 		if err == nil {
 			t.Errorf("%s in %s: not seen", m.what, m.at.kernel)
 			continue
@@ -111,8 +111,7 @@ func plantedIn(t *testing.T, text string, m mistake) string {
 }
 
 // runPlanted holds a kernel whose text is changed to ref.
-func runPlanted(t *testing.T, at plant, edit func(kernel string) string) error {
-	d := ptxtest.New(80)
+func runPlanted(t *testing.T, d *ptxtest.Device, at plant, edit func(kernel string) string) error {
 	d.Edit = func(text string) string {
 		from := strings.Index(text, ".visible .entry dk_"+at.kernel+"(")
 		to := from + strings.Index(text[from:], "\n}\n")
@@ -165,6 +164,7 @@ var hopperMistakes = []mistake{
 	{"an operand turned", true, plant{}, `1, 1, 0, 1; \}`, `1, 1, 0, 0; }`, 0},
 	{"a promise of too few bytes", true, plant{}, `expect_tx\.shared::cta\.b64 _, (\[%r\d+\]), (%r\d+)`,
 		`expect_tx.shared::cta.b64 _, $1, 64`, 0},
+	{"no barrier between the lanes of a warp", false, plant{}, `bar\.warp\.sync\s[^;]*;`, ``, 0},
 	{"a barrier that counts one arrival too many", true, plant{}, `(mbarrier\.init\.shared::cta\.b64 \[%r\d+\]), %r\d+`,
 		`$1, 2`, 0},
 }

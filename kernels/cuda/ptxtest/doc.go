@@ -10,7 +10,8 @@
 // tensorcopy.go (the copy engine) and wgmma.go. round.go has roundings.
 //
 // warp.go runs the lanes of a warp: those at the lowest place of the program go on, so that lanes meet where
-// branches end. block.go lets warps take turns and has the numbered barriers.
+// branches end. block.go lets warps take turns and has the numbered barriers. races.go holds every access to those
+// before it; order.go says what orders accesses.
 //
 // # What it is strict about
 //
@@ -21,9 +22,16 @@
 // warps: in turns of few instructions, as said; and each warp as far as it can go, from the first on and from the last
 // on, where what may come late comes at once. A unit that reads what a thread stored and did not fence ends a launch.
 //
+// So does a race, in any order of warps: two accesses to the same bytes of shared or global memory, one of them a
+// write, that no barrier and no wait orders, of two lanes of a warp as of two blocks. A kernel that waits for the ones before
+// it (griddepcontrol.wait) may not touch global memory earlier.
+//
 // Fragments and roundings follow NVIDIA's document "Parallel Thread Execution ISA", sections 9.7.3 (floating point),
 // 9.7.9 (data movement), 9.7.13 (barriers), 9.7.14 (matrices) and 9.7.15 (warpgroups). They are not taken from the
 // kernels. An image that uses an instruction that none has used so far is refused by name.
+//
+// Products of a warpgroup read for the warp as one: what one of its lanes releases after the wait is released. The copy
+// engine's boxes are written when their barrier's phase ends, and ordered before who has seen that end.
 //
 // What wgmma.fence orders is held by a rule of ours: one is needed after each wait, before the next product. That a
 // thread leaves registers alone which a product reads or writes is not checked as such; where it matters, sums differ.

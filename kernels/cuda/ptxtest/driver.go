@@ -11,6 +11,7 @@ type Device struct {
 	Capability int                      // 80 is 8.0
 	Last       error                    // why the last launch failed
 	Edit       func(text string) string // changes images before they are read
+	Blind      bool                     // races go unseen
 
 	memory  *deviceMemory
 	pinned  map[uintptr][]byte

@@ -48,7 +48,8 @@ func playBlind(t *testing.T, body string, threads int, order arrangement, operan
 	return playOn(t, g, body, threads, order, operands)
 }
 
-func playOn(t *testing.T, g *deviceMemory, body string, threads int, order arrangement, operands []byte) ([]uint32, error) {
+func playOn(t *testing.T, g *deviceMemory, body string, threads int, order arrangement, operands []byte) ([]uint32,
+	error) {
 	t.Helper()
 	m, err := parse(opening + body + "\n\tret;\n}\n")
 	if err != nil {

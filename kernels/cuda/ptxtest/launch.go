@@ -17,7 +17,8 @@ func (in *instruction) at() string { return fmt.Sprintf("line %d (%s)", in.line,
 func (g *deviceMemory) run(l launch) (err error) {
 	order := arrangement(l.p.launches % int(arrangements))
 	l.p.launches++
-	b := &block{p: l.p, global: g, launched: g.era + 1, args: l.args, shared: make([]byte, l.shared), threads: l.threads, grid: l.grid}
+	b := &block{p: l.p, global: g, launched: g.era + 1, args: l.args, shared: make([]byte, l.shared), threads: l.threads,
+		grid: l.grid}
 	for i := range (l.threads + lanes - 1) / lanes {
 		b.warps = append(b.warps, newWarp(l.p, b, i))
 	}

@@ -55,16 +55,17 @@ func (m *module) link(name string) (*program, error) {
 	if !ok || !f.entry {
 		return nil, fmt.Errorf("there is no kernel %s", name)
 	}
-	l := &linker{m: m, p: &program{name: name, threads: f.threads, cells: [...]uint8{4, 4, 4, 4, 4}}, labels: map[string]int32{}, jumps: map[int]string{},
-		places: map[string]int32{}, called: map[string]callee{}}
+	p := &program{name: name, threads: f.threads, cells: [...]uint8{4, 4, 4, 4, 4}}
+	l := &linker{m: m, p: p, labels: map[string]int32{}, jumps: map[int]string{}, places: map[string]int32{},
+		called: map[string]callee{}}
 	top := (&scope{function: name}).inner()
 	for i, name := range specials {
 		top.names[name] = operand{class: word, i: int32(i)}
 	}
 	l.p.registers[word] = len(specials)
-	for _, p := range f.params {
-		top.names[p.name] = l.constant("0", 0, 0)
-		l.p.paramBytes = max(p.bytes, l.p.paramBytes)
+	for _, q := range f.params {
+		top.names[q.name] = l.constant("0", 0, 0)
+		p.paramBytes = max(q.bytes, p.paramBytes)
 	}
 	top.names["dk_shared"] = l.constant(strconv.Itoa(sharedBase), sharedBase, sharedBase)
 	err := l.callees(f, top)

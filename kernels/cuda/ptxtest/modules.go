@@ -63,6 +63,7 @@ func (d *Device) launch(a []uintptr) int32 {
 	}
 	first := binary.LittleEndian.Uint64(memoryAt(a[9], 8))
 	l.args = append([]byte{}, memoryAt(uintptr(first), l.p.paramBytes)...)
+	d.memory.blind = d.Blind
 	if err := d.memory.run(l); err != nil {
 		d.Last = err
 		d.lost = launchFailed

@@ -12,9 +12,9 @@ package ptxtest
 //
 // Blocks of a launch are ordered by nothing; launches by their sequence.
 //
-// A warp has a clock, which goes on with each arrival and barrier. A lane knows for every thread the time of that thread's
-// warp up to which it is after the thread's accesses, and for every barrier in shared memory the phase up to which
-// it is after its copies. Kernels that have barriers of all threads alone need no such knowledge.
+// A warp has a clock, which goes on with each arrival and barrier. A lane knows for every thread the time of that
+// thread's warp up to which it is after the thread's accesses, and for every barrier in shared memory the phase up to
+// which it is after its copies. Kernels that have barriers of all threads alone need no such knowledge.
 
 // mostObjects is how many barriers in shared memory a block may have.
 const mostObjects = 64

@@ -5,11 +5,12 @@ import (
 	"math/bits"
 )
 
-// Races: two accesses to one place, of which one writes, that nothing orders. A shadow of memory keeps for each cell its
-// last write and the reads since; an access that is not after those that it meets ends the launch with both lines. So a
-// missing barrier shows whatever the order of the warps was. order.go says what orders accesses.
+// Races: two accesses to one place, of which one writes, that nothing orders. A shadow of memory keeps for each cell
+// its last write and the reads since; an access that is not after those that it meets ends the launch with both lines.
+// So a missing barrier shows whatever the order of the warps was. order.go says what orders accesses.
 //
-// A cell is as wide as the kernel's narrowest access of that memory, 16 bytes at most, so that neighbours never share one.
+// A cell is as wide as the kernel's narrowest access of that memory, 16 bytes at most, so that neighbours never share
+// one.
 
 // A stamp is an access: which lanes of which warp, at what line, and when.
 type stamp struct {
@@ -157,8 +158,8 @@ func (w *warp) after(s *stamp, write bool, lane int) bool {
 	return true
 }
 
-// afterLate: a late access is made when its warp has waited for it. Copies (cp.async) are a lane's; products read for the
-// warp as one.
+// afterLate: a late access is made when its warp has waited for it. Copies (cp.async) are a lane's; products read for
+// the warp as one.
 func (w *warp) afterLate(s *stamp, write bool, lane int) bool {
 	by := w.b.warps[s.warp]
 	waits := by.waited

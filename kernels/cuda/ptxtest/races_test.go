@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// pass lets every thread store a number at its place in shared memory and read that of another, which lies so many bytes
-// away; store and read are the numbers of lines of their own.
+// pass lets every thread store a number at its place in shared memory and read that of another, which lies so many
+// bytes away.
 func pass(away int, between string) string {
 	return fmt.Sprintf(`
 	mov.u32 	%%r2, dk_shared;
@@ -28,8 +28,8 @@ func byHalves(first, second string) string {
 		"add.s32 %r5, %r2, %r4; @%p1 bra $L1;" + first + "bra $L2; $L1:" + second + "$L2:"
 }
 
-// copied lets a thread copy 16 bytes to its place and, after what stands between, read those of another that lie so many
-// bytes away.
+// copied lets a thread copy 16 bytes to its place and, after what stands between, read those of another that lie so
+// many bytes away.
 func copied(away int, between string) string {
 	return fmt.Sprintf(`
 	mov.u32 	%%r2, dk_shared;
