@@ -23,8 +23,8 @@
 // on, where what may come late comes at once. A unit that reads what a thread stored and did not fence ends a launch.
 //
 // So does a race, in any order of warps: two accesses to the same bytes of shared or global memory, one of them a
-// write, that no barrier and no wait orders, of two lanes of a warp as of two blocks. A kernel that waits for the ones before
-// it (griddepcontrol.wait) may not touch global memory earlier.
+// write, that no barrier and no wait orders, of two lanes of a warp as of two blocks. A kernel that waits for the ones
+// before it (griddepcontrol.wait) may not touch global memory earlier.
 //
 // Fragments and roundings follow NVIDIA's document "Parallel Thread Execution ISA", sections 9.7.3 (floating point),
 // 9.7.9 (data movement), 9.7.13 (barriers), 9.7.14 (matrices) and 9.7.15 (warpgroups). They are not taken from the

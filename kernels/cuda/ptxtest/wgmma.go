@@ -148,8 +148,8 @@ func descriptorOf(u uint64, across bool) descriptor {
 	return descriptor{u & 0x3fff << 4, u >> 16 & 0x3fff << 4, u >> 32 & 0x3fff << 4, across}
 }
 
-// pieces calls f with each piece of 16 bytes that n rows of A (columns of B) have in 16 of k, and with the row and the k
-// of its first element; the seven others are further along k, or across further rows.
+// pieces calls f with each piece of 16 bytes that n rows of A (columns of B) have in 16 of k, and with the row and the
+// k of its first element; the seven others are further along k, or across further rows.
 func (d descriptor) pieces(first, n int, f func(row, k int, at uint64)) {
 	for row := first; row < first+n; row++ {
 		r := uint64(row)
