@@ -9,8 +9,8 @@ import (
 
 // Card: a result is a function of its job, so whoever does the job again has the same bits, or one of the two
 // computes wrongly. Of the jobs that others did, a share is done here again. Which ones depends on a number that
-// workers do not know. A worker whose bits differ is named and dismissed: what it has done of these jobs is dropped
-// and done again, and nothing more of it counts.
+// workers do not know. A worker whose bits differ is named and dismissed: what it has done of open jobs is dropped
+// and done again, and nothing more of it counts, in this role or another.
 //
 // This finds broken memory and other libraries as well as ill will. It says nothing of jobs of earlier rolls, which
 // were learned from: the message names the worker, and fleet.jsonl which jobs were its.
@@ -32,32 +32,62 @@ func (f *Fleet) audited(j *job) bool {
 
 // dismiss lets nothing of a worker count whose result has other bits than the trainer's.
 func (f *Fleet) dismiss(ctx context.Context, b *Batch, j *job, payload []byte) error {
-	by, now := j.entry.Worker, f.Clock()
+	by := j.entry.Worker
 	why := fmt.Sprintf("job %s has other bits from it than from the trainer", j.Job)
 	f.told("warning: fleet: worker %s is dismissed: %s; what it did of this roll is done again\nhint: its machine computes wrongly (memory, overclocking), or runs another program; fleet.jsonl says which jobs were its", by, why)
-	f.refused[by] = why
-	if f.Log != nil {
-		f.Log(Entry{Worker: by, Dismissed: why})
-	}
-	delete(f.about, by)
+	f.logged(Entry{Worker: by, Dismissed: why})
 	if err := f.Hub.Dismiss(ctx, by); err != nil {
 		return err
 	}
-	order := f.names()
-	again := f.sched.Refuse(now, by, order)
-	for _, name := range order {
-		if o := f.jobs[name]; o.payload != nil && o.entry.Worker == by {
-			o.reopened()
-			if err := f.Hub.Forget(ctx, name); err != nil { // so that another's can be kept
-				return err
-			}
-		}
+	again, err := f.expel(ctx, by, why)
+	if err != nil {
+		return err
 	}
-	f.sched.Result(now, j.name, Here, HashOf(payload))
+	f.sched.Result(f.Clock(), j.name, Here, HashOf(payload))
 	b.mine(j, payload)
 	again = slices.DeleteFunc(again, func(h Hash) bool { return h == j.name })
 	if err := f.offer(again); err != nil {
 		return err
 	}
 	return f.finished(ctx, j)
+}
+
+// elsewhere hears that a worker was dismissed in another role.
+func (f *Fleet) elsewhere(ctx context.Context, e Event) error {
+	if f.refused[e.Worker] != "" {
+		return nil
+	}
+	if f.sched.Knows(e.Worker) { // otherwise the name is of another role
+		f.told("fleet: worker %s is dismissed: %s; what it did of open jobs is done again", e.Worker, e.Why)
+		f.logged(Entry{Worker: e.Worker, Dismissed: e.Why})
+	}
+	again, err := f.expel(ctx, e.Worker, e.Why)
+	if err != nil {
+		return err
+	}
+	return f.offer(again)
+}
+
+// expel drops what a worker has done of open jobs, and takes nothing more of it. The jobs to offer again are returned.
+func (f *Fleet) expel(ctx context.Context, by, why string) (again []Hash, err error) {
+	f.refused[by] = why
+	delete(f.about, by)
+	order := f.names()
+	again = f.sched.Refuse(f.Clock(), by, order)
+	for _, name := range order {
+		if o := f.jobs[name]; o.payload != nil && o.entry.Worker == by {
+			o.reopened()
+			if err := f.Hub.Forget(ctx, name); err != nil { // so that another's can be kept
+				return nil, err
+			}
+		}
+	}
+	return again, nil
+}
+
+// logged writes an entry down, where somebody reads it.
+func (f *Fleet) logged(e Entry) {
+	if f.Log != nil {
+		f.Log(e)
+	}
 }

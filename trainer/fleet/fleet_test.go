@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -106,32 +105,6 @@ func TestLoses(t *testing.T) {
 			c.end(stops...)
 		})
 	}
-}
-
-// TestLiar: a worker that returns other bits is named and dismissed, and none of its results stays.
-func TestLiar(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(t, Options{Audit: 1})
-		lies := func(ctx context.Context, j Job) ([]byte, error) {
-			payload, err := takes(ctx, j)
-			if j.Keys[0].Prompt%4 == 3 {
-				payload = []byte("the result of a broken machine")
-			}
-			return payload, err
-		}
-		stopA, _ := c.join("honest", takes)
-		stopB, _ := c.join("liar", lies)
-		c.do(16)
-		c.says("worker liar is dismissed")
-		if why := c.f.Refused(); len(why) != 1 || why["liar"] == "" || c.by("liar") != 0 {
-			t.Errorf("refused: %v, and %d of its results stand", why, c.by("liar"))
-		}
-		c.do(16)
-		if c.by("liar") != 0 {
-			t.Error("it works again")
-		}
-		c.end(stopA, stopB)
-	})
 }
 
 // TestPoison: a job that ends whoever begins it is done by the trainer, whose error is the run's.
@@ -278,49 +251,4 @@ func (f *far) Put(ctx context.Context, data []byte) (Hash, error) {
 		return Hash{}, errors.New("out of reach")
 	}
 	return f.Link.Put(ctx, data)
-}
-
-// TestBatches: several batches are gathered beside each other, each in its order; a job that two of them have is done
-// once; what is dropped is not done; and what a dismissed worker did of any of them is done again.
-func TestBatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(t, Options{Audit: 1})
-		stopA, _ := c.join("honest", takes)
-		stopB, _ := c.join("liar", func(ctx context.Context, j Job) ([]byte, error) {
-			payload, err := takes(ctx, j)
-			return append([]byte(nil), bytes.ToUpper(payload)...), err
-		})
-		jobs := jobsOf(30)
-		begin := func(from, to int) *Batch {
-			b, err := c.f.Begin(context.Background(), Work{Jobs: jobs[from:to], Here: takes, Check: anything})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b
-		}
-		ahead := begin(0, 20) // nobody waits for it
-		defer ahead.Drop()
-		first, second, dropped := begin(0, 10), begin(8, 20), begin(20, 30)
-		dropped.Drop()
-		time.Sleep(6 * time.Second) // nobody waits: it is heard all the same
-		for b, from := range map[*Batch]int{second: 8, first: 0} {
-			got, err := b.Wait(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, payload := range got {
-				if !bytes.Equal(payload, answer(jobs[from+i])) {
-					t.Errorf("job %d: %q", from+i, payload)
-				}
-			}
-		}
-		first.Drop()
-		second.Drop()
-		ahead.Drop()
-		synctest.Wait()
-		if n := c.f.Counts(); n.Jobs != 30 || len(c.log) != 21 || c.by("liar") != 0 || c.f.Refused()["liar"] == "" || c.f.running {
-			t.Errorf("%+v, %d lines, the liar did %d; the loop is at work: %v", n, len(c.log), c.by("liar"), c.f.running)
-		}
-		c.end(stopA, stopB)
-	})
 }

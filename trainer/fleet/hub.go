@@ -16,7 +16,7 @@ type Hub interface {
 	Take(ctx context.Context) (*Job, error)
 	// Withdraw takes back the copies of a job that still wait, and tells workers that are at it to stop.
 	Withdraw(ctx context.Context, name Hash) error
-	// Dismiss keeps a worker from taking any more.
+	// Dismiss keeps a worker from taking any more, in any of its roles: the fleets of the others hear Dismissed.
 	Dismiss(ctx context.Context, worker string) error
 	// Events are what workers say, in the order of each.
 	Events() <-chan Event
@@ -76,6 +76,8 @@ const (
 	Beat   Kind = "beat"   // it is still at it
 	Done   Kind = "done"   // it has done it: Payload is the result
 	Failed Kind = "failed" // it could not
+	// Dismissed is no worker's word: the hub says that the worker was dismissed in another role.
+	Dismissed Kind = "dismissed"
 )
 
 // An Event is what a worker says.
@@ -88,6 +90,7 @@ type Event struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	Why     string  `json:"why,omitempty"`
 	About   *About  `json:"about,omitempty"` // with Hello
+	Key     string  `json:"key,omitempty"`   // with Hello: the public key that all roles of one worker have
 	Role    Role    `json:"role,omitempty"`  // of the worker
 }
 

@@ -136,6 +136,8 @@ func (f *Fleet) hear(e Event, got *fetched) error {
 		return f.offer(f.sched.Failed(now, e.Job, e.Worker))
 	case Done:
 		return f.result(context.Background(), e, got, false)
+	case Dismissed:
+		return f.elsewhere(context.Background(), e)
 	}
 	return nil
 }

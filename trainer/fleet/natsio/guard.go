@@ -38,6 +38,7 @@ type guard struct {
 	mu     sync.Mutex
 	id     identity
 	there  map[string]present // by name
+	gone   map[string]bool    // workers that were dismissed, by name
 }
 
 // present is a worker's connection.
@@ -84,16 +85,25 @@ func (g *guard) knows(name, public, token string) bool {
 // mostKnown bounds the workers that are written down.
 const mostKnown = 4096
 
-// remember writes down who has come, so that a trainer that is resumed knows it before it is back.
+// remember writes down who has come, so that a trainer that is resumed knows it before it is back. Where too many are,
+// one that is not there is forgotten: after a dismissal it needs the new join file.
 func (g *guard) remember(name, public string) {
+	delete(g.gone, name)
 	if g.id.Known[name] == public {
 		return
 	}
 	id := g.id
-	id.Known = map[string]string{name: public}
-	for other, key := range g.id.Known {
-		if other != name && (len(g.id.Known) < mostKnown || g.connected(other)) {
-			id.Known[other] = key
+	id.Known = maps.Clone(id.Known)
+	if id.Known == nil {
+		id.Known = map[string]string{}
+	}
+	id.Known[name] = public
+	for other := range g.id.Known {
+		if len(id.Known) <= mostKnown {
+			break
+		}
+		if other != name && !g.connected(other) {
+			delete(id.Known, other)
 		}
 	}
 	g.id = id
@@ -118,38 +128,51 @@ func (g *guard) connected(name string) bool {
 	return err == nil && z.NumConns > 0
 }
 
-// revoke takes a worker's key back, whatever it is called besides, and replaces the join key.
-func (g *guard) revoke(name string) error {
+// revoke takes a worker's key back, replaces the join key, and names what else the worker is called. A worker that is not
+// written down has a key that the old join key vouched for, which opens nothing any more.
+func (g *guard) revoke(name string) (others []string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	public := g.id.Known[name]
-	if public == "" || slices.Contains(g.id.Revoked, public) { // it has never been there
-		return nil
+	if g.gone[name] { // with another name of its
+		return nil, nil
 	}
 	seed, err := newSeed()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	public := g.id.Known[name]
 	id := g.id
-	id.Worker, id.Known, id.Revoked = seed, maps.Clone(id.Known), append(slices.Clone(id.Revoked), public)
-	maps.DeleteFunc(id.Known, func(_, key string) bool { return key == public })
+	id.Worker, id.Known = seed, maps.Clone(id.Known)
+	if public != "" {
+		id.Revoked = append(slices.Clone(id.Revoked), public)
+		maps.DeleteFunc(id.Known, func(_, key string) bool { return key == public })
+	}
 	if err := writeSecret(filepath.Join(g.dir, identityFile), id); err != nil {
-		return fmt.Errorf("taking back the key of worker %s: %w", name, err)
+		return nil, fmt.Errorf("taking back the key of worker %s: %w", name, err)
+	}
+	for other, key := range g.id.Known {
+		if key == public && other != name {
+			others = append(others, other)
+		}
+	}
+	slices.Sort(others)
+	for _, gone := range append([]string{name}, others...) {
+		g.gone[gone] = true
 	}
 	g.id, g.ticket.Seed = id, seed
 	for other, p := range g.there {
-		if p.public == public {
+		if p.public == public || other == name {
 			delete(g.there, other)
 			time.AfterFunc(farewell, func() { _ = g.server.DisconnectClientByID(p.conn) }) // it may have left by itself
 		}
 	}
 	if err := writeSecret(filepath.Join(g.dir, JoinFile), g.ticket); err != nil {
-		return fmt.Errorf("taking back the key of worker %s: %w", name, err)
+		return nil, fmt.Errorf("taking back the key of worker %s: %w", name, err)
 	}
 	if g.say != nil {
 		g.say("fleet: the key of worker %s is taken back, and %s written anew: workers that come from now on need the new one", name, filepath.Join(g.dir, JoinFile))
 	}
-	return nil
+	return others, nil
 }
 
 // farewell is how long a dismissed worker has to hear of it.

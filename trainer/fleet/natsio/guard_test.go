@@ -156,34 +156,6 @@ func TestRevokedEarly(t *testing.T) {
 	}
 }
 
-// TestRolesOfOne: a worker of two roles that is dismissed in one is dismissed in both.
-func TestRolesOfOne(t *testing.T) {
-	b := listen(t, t.TempDir())
-	ticket, err := b.Ticket.WithKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var links []*Link
-	for name, role := range map[string]fleet.Role{"a": fleet.Rolls, "a-score": fleet.Scorers} {
-		l, err := Join(ticket.Further(), name, role, t.Logf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		links = append(links, l)
-	}
-	other := join(t, b, "b")
-	if err := b.Hub.Dismiss(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && !(links[0].nc.IsClosed() && links[1].nc.IsClosed()); {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if !links[0].nc.IsClosed() || !links[1].nc.IsClosed() || !other.nc.IsConnected() {
-		t.Errorf("cut off: %v, %v, and another: %v", links[0].nc.IsClosed(), links[1].nc.IsClosed(), !other.nc.IsConnected())
-	}
-}
-
 // TestListenFails: a server that does not come up says so at once, and leaves nothing open.
 func TestListenFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

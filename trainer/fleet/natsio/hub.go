@@ -23,8 +23,9 @@ type Hub struct {
 	replicas int
 	copies   map[fleet.Hash]int // of a job, as often as it was offered
 	put      map[fleet.Hash][]byte
-	broken   chan struct{}             // a worker failed, perhaps since something is not there
-	revoke   func(worker string) error // takes its key back; nil: the server is somebody else's
+	broken   chan struct{}                         // a worker failed, perhaps since something is not there
+	keys     map[string]string                     // of workers that were heard, as they say
+	revoke   func(worker string) ([]string, error) // takes its key back, and names its other roles; nil: the server is somebody else's
 }
 
 // newHub is a trainer's end by a connection, which stays the caller's where that fails.
@@ -33,7 +34,7 @@ func newHub(ctx context.Context, nc *nats.Conn, of space, past fleet.Blobs) (*Hu
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{blobs: blobs{space: of, js: js, from: out, to: in, past: past}, nc: nc, boxes: mailboxes(), copies: map[fleet.Hash]int{}, replicas: 1, put: map[fleet.Hash][]byte{}, broken: make(chan struct{}, 1)}
+	h := &Hub{blobs: blobs{space: of, js: js, from: out, to: in, past: past}, nc: nc, boxes: mailboxes(), copies: map[fleet.Hash]int{}, replicas: 1, put: map[fleet.Hash][]byte{}, keys: map[string]string{}, broken: make(chan struct{}, 1)}
 	if of != "" && len(nc.Servers()) >= 3 {
 		h.replicas = 3 // a cluster's streams outlive one of its servers
 	}
@@ -67,12 +68,17 @@ func (h *Hub) begin(ctx context.Context) error {
 // said takes what a worker says, in its own name.
 func (h *Hub) said(m *nats.Msg) {
 	var e fleet.Event
-	if json.Unmarshal(m.Data, &e) != nil || !nameable(e.Worker) || m.Subject != h.subject(saySub+e.Worker) {
+	if json.Unmarshal(m.Data, &e) != nil || !nameable(e.Worker) || m.Subject != h.subject(saySub+e.Worker) || e.Kind == fleet.Dismissed {
 		return
 	}
 	box := h.boxOf(e.Role)
 	if box == nil {
 		return
+	}
+	if e.Kind == fleet.Hello && e.Key != "" {
+		h.mu.Lock()
+		h.keys[e.Worker] = e.Key
+		h.mu.Unlock()
 	}
 	box.Put(e)
 	if e.Kind == fleet.Failed {
@@ -167,14 +173,6 @@ func (h *Hub) Withdraw(ctx context.Context, name fleet.Hash) error {
 		}
 	}
 	return h.nc.Publish(h.subject(withdraw), []byte(name.String()))
-}
-
-// Dismiss is fleet.Hub's.
-func (h *Hub) Dismiss(_ context.Context, worker string) error {
-	if err := h.nc.Publish(h.subject(dismiss+worker), nil); err != nil || h.revoke == nil {
-		return err
-	}
-	return h.revoke(worker)
 }
 
 // Over tells workers that the run is over, and leaves nothing on a server of somebody else's.

@@ -20,6 +20,7 @@ type Link struct {
 	blobs
 	nc     *nats.Conn
 	worker string
+	key    string // the public one, which all roles of the worker have; "": it has none
 	role   fleet.Role
 	mu     sync.Mutex
 	at     map[fleet.Hash]chan struct{}
@@ -59,6 +60,11 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 			_ = l.Close()
 		}
 	}()
+	if t.own != "" {
+		if l.key, err = publicOf(t.own); err != nil {
+			return nil, err
+		}
+	}
 	if l.js, err = jetstream.New(nc); err != nil {
 		return nil, err
 	}
@@ -181,6 +187,9 @@ func (l *Link) Withdrawn(name fleet.Hash) <-chan struct{} {
 // Say is fleet.Link's. The first result of a job is kept for a trainer that does not hear of it now.
 func (l *Link) Say(ctx context.Context, e fleet.Event) error {
 	e.Worker, e.Role = l.worker, l.role
+	if e.Kind == fleet.Hello {
+		e.Key = l.key
+	}
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{dir: a.Dir, say: a.Say, id: id, there: map[string]present{}}
+	g := &guard{dir: a.Dir, say: a.Say, id: id, there: map[string]present{}, gone: map[string]bool{}}
 	o.CustomClientAuthentication = g
 	s, err := server.NewServer(o)
 	if err != nil {
