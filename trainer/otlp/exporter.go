@@ -41,12 +41,15 @@ const (
 
 // New brings what is sent from now on.
 func New(o Options) *Exporter {
-	x := &Exporter{Options: o, client: http.Client{Timeout: o.Timeout}, more: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{})}
+	x := &Exporter{Options: o, client: http.Client{Timeout: o.Timeout, CheckRedirect: stays}, more: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{})}
 	var ctx context.Context
 	ctx, x.cut = context.WithCancel(context.Background())
 	go x.bring(ctx)
 	return x
 }
+
+// stays follows no redirect: headers may be secret, and are for the address that was given.
+func stays(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Send has spans brought.
 func (x *Exporter) Send(spans ...Span) {
@@ -164,6 +167,9 @@ func (x *Exporter) once(ctx context.Context, text []byte) (again bool, err error
 		return false, nil
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		again = true
+	}
+	if to, err := reply.Location(); err == nil {
+		return again, fmt.Errorf("it answers %s, and redirects to %s, where headers are not sent\nhint: give that address if it is meant", reply.Status, host(to.String()))
 	}
 	return again, fmt.Errorf("it answers %s", reply.Status)
 }

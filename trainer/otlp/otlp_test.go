@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,6 +103,26 @@ func TestRefused(t *testing.T) {
 	x.Send(make([]Span, 3)...)
 	if err := x.Close(); err == nil || !strings.Contains(err.Error(), "3 of 3 spans") || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "secret") {
 		t.Error(err)
+	}
+}
+
+// TestRedirected: headers may be secret, and go to nobody whom a collector names.
+func TestRedirected(t *testing.T) {
+	asked := atomic.Int64{}
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer other.Close()
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+"/v1/traces?key=secret", http.StatusTemporaryRedirect)
+	}))
+	defer first.Close()
+	x := New(Options{URL: first.URL, Headers: map[string]string{"api-key": "secret"}, Timeout: time.Minute})
+	x.Send(Span{})
+	err := x.Close()
+	if err == nil || !strings.Contains(err.Error(), "redirects to "+strings.TrimPrefix(other.URL, "http://")+", where") || strings.Contains(err.Error(), "secret") {
+		t.Error(err)
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("the other server was asked %d times", n)
 	}
 }
 
