@@ -13,6 +13,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,14 +139,19 @@ func (t target) release(out string, when time.Time) (archive string, err error) 
 	if t.system == "windows" {
 		archive, pack = filepath.Join(out, t.name()+".zip"), packZip
 	}
-	f, err := os.Create(archive)
+	return archive, whole(archive, func(w io.Writer) error { return pack(w, t.name(), files, when) })
+}
+
+// whole writes a file that is there when all of it is: one that breaks off is not left, nor takes another's place.
+func whole(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path + ".part")
 	if err != nil {
-		return "", err
+		return err
 	}
-	if err := pack(f, t.name(), files, when); err != nil {
-		return "", err
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return archive, f.Close()
+	return os.Rename(f.Name(), path)
 }
 
 // stamped is an error where a program does not say which commit it is of: whoever reports a fault could not say it either.

@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -54,6 +55,33 @@ func TestArchives(t *testing.T) {
 			if slices.ContainsFunc(has, func(name string) bool { return strings.HasSuffix(name, ".go") }) {
 				t.Errorf("%s has code: %q", target.name(), has)
 			}
+		}
+	}
+}
+
+// TestWhole: an archive that breaks off leaves nothing, and the one that was there before.
+func TestWhole(t *testing.T) {
+	dir := t.TempDir()
+	at, torn := filepath.Join(dir, "a.tar.gz"), errors.New("the disk is full")
+	breaks := func(w io.Writer) error {
+		if _, err := io.WriteString(w, "half"); err != nil {
+			return err
+		}
+		return torn
+	}
+	for _, before := range []string{"", "as it was"} {
+		if err := whole(at, breaks); !errors.Is(err, torn) {
+			t.Errorf("%v", err)
+		}
+		list, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := os.ReadFile(at); string(text) != before || len(list) > min(1, len(before)) {
+			t.Errorf("after %q there are %v, with %q", before, list, text)
+		}
+		if err := whole(at, func(w io.Writer) error { _, err := io.WriteString(w, "as it was"); return err }); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
