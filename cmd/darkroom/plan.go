@@ -154,7 +154,7 @@ func writeRows(w io.Writer, s experiment.StagePlan) {
 	if s.Signal {
 		from = "from and to are shares of signal"
 	}
-	fmt.Fprintf(w, "\nsampler of iteration %d: %s %s, schedule %s\n", s.First+1, s.Solver, where, s.Schedule)
+	fmt.Fprintf(w, "\nsampler of iteration %d: %s %s, schedule %s\n", s.First, s.Solver, where, s.Schedule)
 	fmt.Fprintf(w, "next = latents·x + output·network + deviation·noise; %s; a second coefficient is of the step before\n", from)
 	t := table{header: header}
 	for _, r := range s.Rows {

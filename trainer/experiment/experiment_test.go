@@ -282,7 +282,7 @@ func TestPlan(t *testing.T) {
 	if slices.ContainsFunc(s.Facts, func(f Fact) bool { return f.What == "rewards" }) {
 		t.Error("a run of one stage says its rewards twice")
 	}
-	want := []Position{{0, 9, []int{0, 1, 2, 3}}, {10, 19, []int{2, 3, 4, 5}}, {20, 29, []int{4, 5, 6, 7}}, {30, 39, []int{5, 6, 7, 8}}}
+	want := []Position{{1, 10, []int{0, 1, 2, 3}}, {11, 20, []int{2, 3, 4, 5}}, {21, 30, []int{4, 5, 6, 7}}, {31, 40, []int{5, 6, 7, 8}}}
 	if !reflect.DeepEqual(s.Windows, want) {
 		t.Errorf("windows %v", s.Windows)
 	}
@@ -372,7 +372,7 @@ func TestStages(t *testing.T) {
 	if never := strings.Join(p.Warnings, "\n"); strings.Contains(never, "never trained") {
 		t.Errorf("%s", never)
 	}
-	if len(p.Stages) != 2 || p.Stages[1].First != 10 || p.Stages[1].Windows[0].First != 10 || len(p.Stages[0].Rows) != 6 {
+	if len(p.Stages) != 2 || p.Stages[1].First != 11 || p.Stages[1].Windows[0].First != 11 || len(p.Stages[0].Rows) != 6 {
 		t.Errorf("%+v", p.Stages)
 	}
 }

@@ -21,7 +21,7 @@ type Plan struct {
 // A StagePlan is the plan of a stage.
 type StagePlan struct {
 	Name       string     `json:"name,omitempty"`
-	First      int        `json:"first"` // iteration
+	First      int        `json:"first"` // iteration, counted from 1
 	Iterations int        `json:"iterations"`
 	Planned    int        `json:"planned"` // the first ones, which windows, coverage and counts are of
 	Facts      []Fact     `json:"facts"`
@@ -46,7 +46,7 @@ type PlanRow struct {
 	Trained bool      `json:"trained"`
 }
 
-// A Position is the window of some iterations in a row.
+// A Position is the window of some iterations in a row, counted from 1.
 type Position struct {
 	First int   `json:"first"`
 	Last  int   `json:"last"`
@@ -70,10 +70,10 @@ func (e *Experiment) Plan() (*Plan, error) {
 	first, whole := 0, coverage{}
 	for _, s := range stages {
 		at := e.at(s)
-		one := StagePlan{Name: s.Name, First: first, Iterations: s.Iterations, Facts: at.stageFacts()}
+		one := StagePlan{Name: s.Name, First: first + 1, Iterations: s.Iterations, Facts: at.stageFacts()}
 		if e.Episode == nil {
 			if err := at.planSampling(&one); err != nil {
-				return nil, fmt.Errorf("planning the iterations from %d on: %w", first, err)
+				return nil, fmt.Errorf("planning the iterations from %d on: %w", one.First, err)
 			}
 		}
 		whole.add(one)
@@ -96,7 +96,7 @@ func (e *Experiment) planSampling(p *StagePlan) error {
 	var work workload
 	planned := min(p.Iterations, mostPlanned)
 	for i := range planned {
-		window := e.window(p.First + i)
+		window := e.window(p.First - 1 + i)
 		trained := e.trained(window)
 		for _, s := range trained {
 			p.Coverage[s]++
