@@ -23,7 +23,7 @@ import (
 // its "in", "out" and "grad" may be lists of names of tensors. A family beside such a
 // file may say {"tensor": NAME} as a case's "out". Other JSON files are of no concern
 // here: a folder case holds a model's configuration too. A family may be compressed, .json.gz, and so may a folder's
-// tensors, tensors.safetensors.gz.
+// tensors, tensors.safetensors.gz, and its other files, NAME.gz (packed.go).
 
 // A loader finds cases and hands them on, one at a time: what is wrong with one
 // of them must not keep the others from running.
@@ -182,7 +182,13 @@ func (l loader) caseFolder(dir string) {
 		return
 	}
 	defer done()
-	c, err := parse(raw, dir, tensor)
+	whole, remove, err := asRecorded(dir)
+	if err != nil {
+		l.bad(err)
+		return
+	}
+	defer remove()
+	c, err := parse(raw, whole, tensor)
 	l.hand(file, 0, c, err)
 }
 

@@ -30,6 +30,11 @@ var toys = map[string]Op{
 	"count": func(c *Case) error { c.Put("n", len(c.Floats("x"))); return nil },
 	"first": func(c *Case) error { c.Put("y", c.Floats("x")[0]); return nil },
 	"fail":  func(*Case) error { return errors.New("no convergence") },
+	"reads": func(c *Case) error {
+		text, err := os.ReadFile(filepath.Join(c.Dir(), c.String("name")))
+		c.Put("text", string(text))
+		return err
+	},
 	"engine": func(*Case) error {
 		return Skipped{"no engine here"}
 	},
@@ -195,14 +200,18 @@ func TestFolders(t *testing.T) {
 	write("family.json.gz", family)
 	write("small/case.json", `{"name": "p", "op": "double", "in": ["x"], "out": ["y"], "tols": {"y": {"abs": 1e-6}}}`)
 	write("small/tensors.safetensors.gz", pack(string(stored)))
+	write("files/case.json", `{"name": "r", "op": "reads", "in": {"name": "inner/words.txt"}, "out": {"text": "a b"}}`)
+	write("files/inner/words.txt.gz", pack("a b"))
 	r, err := run(context.Background(), []string{root}, Options{}, toys)
-	if err != nil || r.Passed != 5 || r.Cases != 5 || len(r.Errors) > 0 {
+	if err != nil || r.Passed != 6 || r.Cases != 6 || len(r.Errors) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
+	write("files/inner/words.txt.gz", pack("a b")[:12])
 	write("family.json.gz", family[:40])
 	write("small/tensors.safetensors.gz", pack(string(stored))[:40])
 	r, err = run(context.Background(), []string{root}, Options{}, toys)
-	if err != nil || r.Passed != 3 || len(r.Errors) != 2 || !strings.Contains(r.Errors[0], "family.json.gz") || !strings.Contains(r.Errors[1], "tensors.safetensors.gz") {
+	if err != nil || r.Passed != 3 || len(r.Errors) != 3 || !strings.Contains(r.Errors[0], "family.json.gz") || !strings.Contains(r.Errors[1], "words.txt.gz") ||
+		!strings.Contains(r.Errors[2], "tensors.safetensors.gz") {
 		t.Errorf("torn files: %+v, %v", r, err)
 	}
 	r, err = run(context.Background(), []string{filepath.Join(root, "deep/case/case.json")}, Options{Op: "dou*"}, toys)

@@ -130,7 +130,7 @@ func TestHostileFolders(t *testing.T) {
 		says   string
 	}{
 		"nothing":    {laion, remove("config.json"), "neither config.json (transformers) nor open_clip_config.json"},
-		"no weights": {laion, remove(weights, "tensors.safetensors"), "no .safetensors file"},
+		"no weights": {laion, remove(weights), "no .safetensors file"},
 		"a pickle": {hpsv2, func(t *testing.T, d string) {
 			remove(openWeights, "tensors.safetensors")(t, d)
 			write("HPS_v2.1_compressed.pt", "x")(t, d)
