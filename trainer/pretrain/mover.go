@@ -114,7 +114,7 @@ func (r *Mover) run(dir string, h Hooks) error {
 	if err := h.once(dir, "vae", stage); err != nil {
 		return err
 	}
-	if err := w.reportAutoencoder(); err != nil {
+	if err := h.once(dir, "reconstruction", w.reportAutoencoder); err != nil {
 		return err
 	}
 	return w.flows()

@@ -60,7 +60,7 @@ func (r *run) all() error {
 	if err := r.once("decoder", r.sharpen); err != nil {
 		return err
 	}
-	if err := r.reportAutoencoder(); err != nil {
+	if err := r.once("reconstruction", r.reportAutoencoder); err != nil {
 		return err
 	}
 	if err := r.once("flow", r.flow); err != nil {
