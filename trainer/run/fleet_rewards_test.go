@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,12 +71,36 @@ func TestFleetNetworks(t *testing.T) {
 	}
 	c := newCrew(t)
 	c.judges = fleet.NewInside()
-	kill := c.compute("brief", nil)
-	c.compute("steady", nil)
+	killed := make(chan func(), 1)
+	killed <- c.compute("brief", func(payload []byte) []byte {
+		(<-killed)() // nobody hears of what it did
+		return payload
+	})
+	meets := func(mine, others chan struct{}) func() { // of the other two, each has a job before one of them ends
+		return sync.OnceFunc(func() {
+			close(mine)
+			select {
+			case <-others:
+			case <-time.After(time.Minute):
+			}
+		})
+	}
+	a, b := make(chan struct{}), make(chan struct{})
+	steady, lies := meets(a, b), meets(b, a)
+	c.compute("steady", func(payload []byte) []byte {
+		steady()
+		return payload
+	})
 	c.compute("liar", func(payload []byte) []byte {
+		lies()
 		return bytes.Replace(payload, []byte(`"value":`), []byte(`"value":0.5,"was":`), 1)
 	})
-	_, f := c.train(parse(t, sets...), Options{Dir: helped, Report: func(*ledger.Line, *ledger.TimingLine) { kill() }}, fleet.Options{Local: true, Audit: 1})
+	there := func(*ledger.Line, *ledger.TimingLine) { // two of them, after the first iteration
+		for began := time.Now(); c.networks.Workers()+len(c.networks.Refused()) < 2 && time.Since(began) < time.Minute; {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	_, f := c.train(parse(t, sets...), Options{Dir: helped, Report: there}, fleet.Options{Local: true, Audit: 1})
 	c.close()
 	if err := c.judges.Close(); err != nil {
 		t.Error(err)
