@@ -1,21 +1,17 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
-	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
@@ -58,107 +54,6 @@ prompts = "PROMPTS"
 every = 1
 keep = 2
 `
-
-func parse(t *testing.T, sets ...string) *experiment.Experiment {
-	t.Helper()
-	return parseText(t, small, append([]string{tiny(t)}, sets...)...)
-}
-
-func parseText(t *testing.T, text string, sets ...string) *experiment.Experiment {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "p.txt")
-	if err := os.WriteFile(path, []byte("a red circle on white\ntwo blue squares on black\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	sets = append([]string{"evaluate.prompts=" + path}, sets...)
-	e, err := experiment.Parse("small.toml", []byte(text), sets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
-// train runs until the context ends, which stop may bring about after an iteration.
-func train(t *testing.T, e *experiment.Experiment, dir string, resume bool, threads, stop int) (*ledger.Result, error) {
-	t.Helper()
-	return trainWith(t, e, dir, resume, threads, func(l *ledger.Line) bool { return l.Iteration == stop })
-}
-
-// trainWith is train that ends where a line says so.
-func trainWith(t *testing.T, e *experiment.Experiment, dir string, resume bool, threads int, stop func(l *ledger.Line) bool) (*ledger.Result, error) {
-	t.Helper()
-	path, err := isa.Choose()
-	if err != nil {
-		t.Fatal(err)
-	}
-	be := cpu.NewWith(cpu.Options{Path: path, Threads: threads})
-	defer be.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	return Run(ctx, e, Options{Dir: dir, Resume: resume, Backend: be, Say: t.Logf, Report: func(l *ledger.Line, _ *ledger.TimingLine) {
-		if stop(l) {
-			cancel()
-		}
-	}})
-}
-
-// trainAs runs with options; it has a backend of two threads.
-func trainAs(t *testing.T, e *experiment.Experiment, o Options) (*ledger.Result, error) {
-	t.Helper()
-	return trainUntil(context.Background(), t, e, o)
-}
-
-// trainUntil is trainAs until ctx ends.
-func trainUntil(ctx context.Context, t *testing.T, e *experiment.Experiment, o Options) (*ledger.Result, error) {
-	t.Helper()
-	path, err := isa.Choose()
-	if err != nil {
-		t.Fatal(err)
-	}
-	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
-	defer be.Close()
-	if o.Backend = be; o.Say == nil {
-		o.Say = t.Logf
-	}
-	return Run(ctx, e, o)
-}
-
-// saying keeps what a run says.
-func saying(to *[]string) func(format string, args ...any) {
-	return func(format string, args ...any) { *to = append(*to, fmt.Sprintf(format, args...)) }
-}
-
-// contents are the bytes of all files that depend on nothing but the experiment.
-func contents(t *testing.T, dir string) map[string][]byte {
-	t.Helper()
-	all := map[string][]byte{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err == nil && name != "timing.jsonl" && name != "lock" && name != "config.toml" && name != "manifest.json" {
-			all[name], err = os.ReadFile(path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func same(t *testing.T, what string, a, b map[string][]byte) {
-	t.Helper()
-	for name := range a {
-		if !bytes.Equal(a[name], b[name]) {
-			t.Errorf("%s: %s differs", what, name)
-		}
-	}
-	if len(a) != len(b) {
-		t.Errorf("%s: %d files and %d", what, len(a), len(b))
-	}
-}
 
 // TestResume: a run that was stopped after any iteration, or killed while it wrote, with other
 // numbers of threads, leaves the bytes of one that never was.
@@ -330,102 +225,6 @@ func TestTimesDrawn(t *testing.T) {
 			return nil
 		}); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// TestObjectives: every objective that can be trained with moves the weights, and says so.
-func TestObjectives(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
-	}
-	t.Parallel()
-	for name, sets := range map[string][]string{
-		"guard": {"loss.objective=guard"}, "dppo": {"loss.objective=dppo"}, "clip, kl": {"loss.kl.weight=0.01"}, "global": {"advantage.estimator=global"},
-		"cps": {"sampler.solver=cps"}, "dance": {"sampler.solver=dance"}, "guidance": {"sampler.guidance=3"}, "split": {"optim.split=true", "optim.updates=3"},
-		"win-rate": {"advantage.estimator=win-rate"}, "reinforce++": {"advantage.estimator=reinforce++"},
-		"history": {"advantage.estimator=history"}, "ema": {"optim.ema=0.9"},
-		"nft":     {"loss.objective=nft", "loss.times=2"},
-		"crd":     {"loss.objective=crd", "loss.times=2", "loss.kl={weight=1e-3, estimator='velocity'}"},
-		"awm":     {"loss.objective=awm", "loss.times=2", "loss.clip_range=0.1"}, // within 1e-3 nothing is left of the second update
-		"rewards": {whole, `reward=[{name="clip"}, {name="aesthetic", weight=0.1}, {name="jpeg", weight=3}]`, "advantage.combine=advantages"},
-		"dpo":     {"loss.objective=dpo", "advantage.estimator=ends"},
-		"rwr":     {"loss.objective=rwr", "advantage.estimator=dr"},
-		"sft":     {"loss.objective=sft", "advantage.estimator=best"},
-		"dgpo":    {"loss.objective=dgpo"},
-		"offline": {"loss.objective=dpo", "advantage.estimator=ends", "rollout.offline=true", "rollout.prompts=embed:scene-pairs", "rollout.group=2"},
-		"srpo":    {"loss.objective=reward-gradient", whole, `reward=[{name="clip", relative={positive="red", negative="blue", k=0.2}}, {name="aesthetic", weight=0.1, scale={kind="range", high=2}}]`, "loss.gradient.margin=2", "rollout.group=2", "optim.updates=1"},
-		"draft":   {"loss.objective=reward-gradient", whole, `reward=[{name="clip"}]`, `loss.gradient={through="draft", steps=2}`, "sampler.guidance=3", "rollout.group=2", "optim.updates=1"},
-		"full":    {"model.train=full", "optim.lr=1e-4"},
-		"pattern": {`model.train=["transformer_blocks\\.0\\.attn\\..*"]`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, iterations := filepath.Join(t.TempDir(), "run"), 1 // of two updates, the second with weights that moved
-			if name == "history" || name == "ema" {
-				iterations = 2 // which look back at others
-			}
-			e := parse(t, append([]string{fmt.Sprint("run.iterations=", iterations), "evaluate.every=0"}, sets...)...)
-			if _, err := train(t, e, dir, false, 2, -1); err != nil {
-				t.Fatal(err)
-			}
-			n := 0
-			if err := folder.ReadLines(filepath.Join(dir, "ledger.jsonl"), func(text []byte) error {
-				var l ledger.Line
-				if err := json.Unmarshal(text, &l); err != nil {
-					return err
-				}
-				for _, u := range l.Updates {
-					if !(u.Gradient > 0) {
-						t.Errorf("iteration %d: the gradient's norm is %v", l.Iteration, u.Gradient)
-					}
-				}
-				checkWatched(t, e, &l)
-				n++
-				return nil
-			}); err != nil || n != iterations {
-				t.Errorf("%d lines, %v", n, err)
-			}
-		})
-	}
-}
-
-// TestAverageCountsUpdates: optim.ema_every counts updates, of which an iteration may have several.
-func TestAverageCountsUpdates(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
-	}
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "run")
-	if _, err := train(t, parse(t, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.ema=0.9", "optim.ema_every=8"), dir, false, 2, -1); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "checkpoints", "000001", stateFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var c state
-	if err := json.Unmarshal(text, &c); err != nil || !slices.Equal(c.Paces, []int{2}) {
-		t.Errorf("after an iteration of two updates the average has made the steps %v, %v", c.Paces, err)
-	}
-}
-
-// checkWatched: what can be watched is what the ledger has, and nothing that objectives measure is
-// left out.
-func checkWatched(t *testing.T, e *experiment.Experiment, l *ledger.Line) {
-	t.Helper()
-	known := map[string]bool{}
-	for _, n := range e.Watched() {
-		known[n.Name] = true
-		if strings.HasPrefix(n.Name, "heldout.") || slices.Contains([]string{"ratio", "mismatch", "clip_fraction", "noise_floor"}, n.Name) && e.Noised() {
-			continue
-		}
-		if _, ok := l.Value(n.Name); !ok && n.Name != "noise_floor" {
-			t.Errorf("%s can be watched, and is not in the ledger", n.Name)
-		}
-	}
-	for name := range l.Updates[0].Metrics {
-		if !known[name] {
-			t.Errorf("%s is in the ledger, and cannot be watched: add it to objectiveNumbers", name)
 		}
 	}
 }

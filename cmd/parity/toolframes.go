@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/vision/tools"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+func toolPixelReasoner(c *Case) error {
+	a := &tools.Album{}
+	raw := pairs(c, "raw_wh")
+	for i, s := range pairs(c, "shown_wh") {
+		if i < len(raw) {
+			a.Sized(raw[i][0], raw[i][1], s[0], s[1], nil)
+		} else {
+			a.Sized(s[0], s[1], s[0], s[1], &tools.Op{Kind: "crop"})
+		}
+	}
+	size := func(w, h int) (int, int, error) {
+		return vlm.Transformers.Size(w, h, 28, vlm.Pixels{Min: c.Int("min_pixels"), Max: c.Int("max_pixels")})
+	}
+	reply := tools.PixelReasoner(size).Step(&tools.State{Album: a}, c.String("text"))
+	c.Put("wants_tool", reply.End == "")
+	if reply.End != "" {
+		return nil
+	}
+	if r := reply.Refusal; r != nil {
+		c.Put("kind", "error")
+		c.Put("error_kind", raisedAs(r))
+		c.Put("error", r.Message)
+		c.Put("observation", "\nExecution error:\n"+r.Message+"\n")
+		return nil
+	}
+	result := reply.Results[0]
+	c.Put("kind", "crop")
+	c.Put("name", result.Name)
+	c.Put("resized_wh", []int{result.Ops[0].ToWidth, result.Ops[0].ToHeight})
+	c.Put("observation", result.Text)
+	putOps(c, reply, func(i int) any {
+		if i < len(raw) {
+			return fmt.Sprintf("raw_%d", i)
+		}
+		return fmt.Sprintf("shown_%d", i)
+	})
+	return nil
+}
+
+func toolSelectFrames(c *Case) error {
+	target, err := written(c, "target_frames")
+	if err != nil {
+		return err
+	}
+	frames, err := tools.SelectedFrames(target, c.Int("frames"))
+	c.Put("kind", "frames")
+	c.Put("frames", frames)
+	var r *tools.Refusal
+	if errors.As(err, &r) {
+		c.Put("kind", "error")
+		c.Put("error_kind", r.Raised)
+		c.Put("error", orNull(r.Message, r.Raised == "AssertionError"))
+	}
+	return nil
+}
