@@ -41,6 +41,7 @@ type MoverVAE struct {
 	Halves []bool  `toml:"halves" doc:"whether a level halves time, too"`
 	Latent int     `toml:"latent" range:"[1,64]" doc:"channels of a latent"`
 	KL     float64 `toml:"kl" range:"[0,1]" doc:"weight of the latents' distance from the normal distribution"`
+	Whiten float64 `toml:"whiten" range:"[0,1]" doc:"how far channels of latents are made alike: 1 sees each with a deviation of 1, 0 as they lie beside each other"`
 	Linear bool    `toml:"linear" doc:"whether it is computed, not trained: the principal components of patches, frame by frame"`
 }
 
@@ -64,7 +65,7 @@ func DefaultMover() Mover {
 		Makes: "motion",
 		Seed:  1,
 		Data:  MoverData{Clips: 2048, Noise: 0.4, Drop: 0.08},
-		VAE:   MoverVAE{Stage: stage, Patch: 1, Base: 8, Times: []int{1, 2, 4}, Halves: []bool{true, true}, Latent: 8, KL: 1e-3},
+		VAE:   MoverVAE{Stage: stage, Patch: 1, Base: 8, Times: []int{1, 2, 4}, Halves: []bool{true, true}, Latent: 8, KL: 1e-3, Whiten: 1},
 		Model: MoverModel{Tokens: 12, TextWidth: 64, TextLayers: 2, Layers: 4, Heads: 3, Patch: 2, Frames: 1,
 			Zero: []string{`blocks\..*\.scale_shift_table`, `scale_shift_table`, `condition_embedder\.time_proj\..*`, `proj_out\..*`}},
 		Flow:  Flow{Stage: flow, Micro: 32, Muon: 3, Tail: 0.3, Shift: 3, Uniform: 0.1, EMA: 0.995, Save: 250},

@@ -3,6 +3,7 @@ package pretrain
 import (
 	"math"
 
+	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
@@ -21,7 +22,8 @@ func (r *moverRun) encoded(v clipVAE, from, to int) []float32 {
 	return all
 }
 
-// settled measures each channel of the latents, so that diffusion sees it with mean 0 and deviation 1.
+// settled measures each channel of the latents, so that diffusion sees it with mean 0, and all of them with a mean
+// square of 1. A channel whose latents have the deviation d is seen with one of d^(1-whiten), beside the others.
 func (r *moverRun) settled(v clipVAE) part {
 	c := r.VAE.Latent
 	sum, squares := make([]float64, c), make([]float64, c)
@@ -32,13 +34,26 @@ func (r *moverRun) settled(v clipVAE) part {
 	}
 	n := float64(len(all) / c)
 	p := r.vaePart()
-	means, deviations := make([]float32, c), make([]float32, c)
+	means, deviations := make([]float32, c), make([]float64, c)
 	for i := range c {
 		m := sum[i] / n
-		means[i], deviations[i] = float32(m), float32(math.Sqrt(squares[i]/n-float64(m*m)))
+		means[i], deviations[i] = float32(m), math.Sqrt(squares[i]/n-float64(m*m))
 	}
-	p.settings["latents_mean"], p.settings["latents_std"] = means, deviations
+	p.settings["latents_mean"], p.settings["latents_std"] = means, divisors(deviations, r.VAE.Whiten)
 	return p
+}
+
+// divisors are what channels of these deviations are divided by.
+func divisors(deviations []float64, whiten float64) []float32 {
+	square := 0.0
+	for _, d := range deviations {
+		square += portable.Pow(d, 2*(1-whiten)) / float64(len(deviations))
+	}
+	out := make([]float32, len(deviations))
+	for i, d := range deviations {
+		out[i] = float32(portable.Pow(d, whiten) * math.Sqrt(square))
+	}
+	return out
 }
 
 // cacheLatents encodes every clip by the autoencoder as it was saved.

@@ -113,6 +113,25 @@ func TestLinear(t *testing.T) {
 	}
 }
 
+// TestDivisors: made wholly alike, every channel is seen with a deviation of 1; not at all, each keeps its length beside
+// the others, and half way its root; the mean square is 1 always.
+func TestDivisors(t *testing.T) {
+	lengths := []float64{9, 4, 0.25}
+	for whiten, powers := range map[float64][]float64{1: {1, 1, 1}, 0.5: {3, 2, 0.5}, 0: lengths} {
+		square, first := 0.0, lengths[0]/float64(divisors(lengths, whiten)[0])
+		for i, by := range divisors(lengths, whiten) {
+			seen := lengths[i] / float64(by)
+			square += seen * seen / 3
+			if got, want := seen/first, powers[i]/powers[0]; math.Abs(got-want) > 1e-6 {
+				t.Errorf("whiten %g: channel %d is seen with %g of the first one's deviation, want %g", whiten, i, got, want)
+			}
+		}
+		if math.Abs(square-1) > 1e-6 {
+			t.Errorf("whiten %g: the mean square is %g", whiten, square)
+		}
+	}
+}
+
 // TestPrincipal: the directions of a matrix made of three orthogonal ones come out longest first, and are orthogonal.
 func TestPrincipal(t *testing.T) {
 	want := [][]float64{{0.8, 0.6, 0}, {0, 0, 1}, {0.6, -0.8, 0}}
