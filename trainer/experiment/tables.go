@@ -73,7 +73,7 @@ type Reward struct {
 	Label   string   `toml:"label" doc:"what it is called in ledger, report, monitors and gates; empty: its kind. Two of a kind need different labels"`
 	Weight  float64  `toml:"weight" doc:"share of the sum, or what [rewards] combine makes of it; a prompt's own weights replace it"`
 	Train   bool     `toml:"train" doc:"false: gold, measured and never trained on"`
-	Path    string   `toml:"path" of:"ocr,aesthetic,clip,pickscore,hpsv2,imagereward,dino,backdrop,likeness,direction,exec,judge,geneval" doc:"folder of the weights, or program"`
+	Path    string   `toml:"path" of:"ocr,aesthetic,clip,pickscore,hpsv2,hpsv3,imagereward,editreward,videoreward,dino,backdrop,likeness,direction,exec,judge,geneval" doc:"folder of the weights, or program"`
 	Command []string `toml:"command,single" of:"exec" doc:"program with its arguments, in place of path: a list, or one text that is split into words as a shell splits it; no shell runs it, and nothing is expanded"`
 	Scaling string   `toml:"scaling" of:"clip,pickscore,hpsv2" doc:"what is made of the cosine of picture and prompt: darkroom list scalings; empty: as the reward's own project does"`
 	URL     string   `toml:"url" of:"http,judge,layout,geneval" doc:"of an http reward, of a judge behind an OpenAI-compatible server, or of a detector"`

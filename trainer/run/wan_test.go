@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -177,6 +178,27 @@ func TestTwoNetworksObjectives(t *testing.T) {
 		if got := adaptersMoved(t, whole, "000001"); name == "NFT" && got != [2]int{2, 2} {
 			t.Errorf("%s: adapters are %v", name, got)
 		}
+	}
+}
+
+// TestTwoNetworksMemory: where both networks are trained, the gradients and averages of both count.
+func TestTwoNetworksMemory(t *testing.T) {
+	training := func(experts, window string) int64 {
+		n, err := Memory(parseText(t, clips, "model.path="+twoNetworks, "sampler.guidance_2=1.5", "model.train=full", "model.precision=f32", "model.experts="+experts, window), cpu.NewDry(cpu.Options{}), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Training
+	}
+	one, both := training("high", `sampler.window={ kind = "frozen", size = 1 }`), training("both", `sampler.window={ kind = "full" }`)
+	f, err := safetensors.Open(filepath.Join(twoNetworks, "transformer_2", "diffusion_pytorch_model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// A gradient and two averages in fp32; what is trained is in fp32 either way.
+	if more, least := both-one, 3*f.Bytes*9/10; more < least {
+		t.Errorf("one network takes %d bytes, both %d: %d more, and at least %d are needed", one, both, more, least)
 	}
 }
 
