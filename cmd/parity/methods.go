@@ -15,7 +15,9 @@ var methodOps = map[string]Op{
 	"methods.adv_gigpo":       methodTurns,
 	"methods.adv_maxatk":      methodAdvantages,
 	"methods.adv_spo":         methodTracker,
+	"methods.adv_tree_grpo":   methodTrees,
 	"methods.further_dars":    methodFurther,
+	"methods.guidance":        methodGuidance,
 	"methods.loss_chord":      methodWritten,
 	"methods.loss_delta_l":    methodLoss,
 	"methods.loss_gepo":       methodLoss,
@@ -66,6 +68,14 @@ func methodTracker(c *Case) error {
 	return nil
 }
 
+// methodTrees is Tree-GRPO's sum of two comparisons.
+func methodTrees(c *Case) error {
+	e := advantage.Estimator{Options: advantage.Options{Over: "group", Baseline: "mean", Scale: "group", DDOF: 1, Eps: 1e-6, EpsMode: "add"}}
+	a, _, err := e.InTrees(advantage.Batch{Groups: c.Ints("group"), Rewards: [][]float64{c.Floats("rewards")}}, c.Ints("tree"))
+	c.Put("advantages", a)
+	return err
+}
+
 // methodTurns is GiGPO's credit of turns.
 func methodTurns(c *Case) error {
 	var visits []advantage.Visit
@@ -96,6 +106,19 @@ func methodFurther(c *Case) error {
 		n = append(n, float64(m.Further(s, c.Int("group"), c.Int("divided") == 1)))
 	}
 	c.Put("further", n)
+	return nil
+}
+
+// methodGuidance is how many tokens of a solution G2RPO-A gives, behind each iteration's accuracy.
+func methodGuidance(c *Case) error {
+	g := prompts.Guided{Tokens: c.Int("tokens"), Most: c.Int("most"), Every: 3}
+	k := g.New()
+	var lengths []float64
+	for _, a := range c.Floats("accuracy") {
+		g.Learn(k, a)
+		lengths = append(lengths, float64(k.Tokens))
+	}
+	c.Put("lengths", lengths)
 	return nil
 }
 

@@ -9,9 +9,11 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 )
@@ -34,8 +36,13 @@ func work(binary, out, page string, seeds int, only string) error {
 	for name := range strings.SplitSeq(only, ",") {
 		wanted[name] = true
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // the run under way hears it too, and saves
+	defer stop()
 	for seed := 1; seed <= seeds; seed++ {
 		for _, e := range entries() {
+			if ctx.Err() != nil {
+				return write(page, out)
+			}
 			if e.why != "" || only != "" && !wanted[e.preset] {
 				continue
 			}

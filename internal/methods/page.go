@@ -32,17 +32,18 @@ Written by ` + "`make results`" + ` from finished runs: every preset on the embe
 All else is the preset's own, tuned by its authors for models a thousand times as large: this table says what a preset does
 as it stands on a small one, and not which method is better.
 
-"Gain" is the trained reward on held-out prompts after training less before, a number a seed. "CPU" is the minutes of the processor that
-a run took, both evaluations included, as the mean over its seeds; unlike seconds of a clock it does not depend on what else the
-machine does. "Cost" is that over the cost of the preset that is named in the title.
-A preset whose seeds differ in sign has no gain that could be told from chance.
+"Gain" is the trained reward on held-out prompts after training less before, a number a seed, from seed 1 on where the note names
+no others. "CPU" is the minutes of the processor that a run took, both evaluations included, as the mean over its seeds; unlike
+seconds of a clock it depends little on what else the machine does. "Gain a minute" is the mean gain over these minutes, and "cost"
+is them over those of the preset that is named above the table. A preset whose seeds differ in sign has no gain that could be told
+from chance.
 
 `
 
 // tableOf is a kind's table.
 func tableOf(out, kind string) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## %s\n\nCost 1 is `%s`.\n\n| preset | gain of each seed | mean gain | CPU | gain a minute | cost | note |\n|---|---|---|---|---|---|---|\n", strings.ToUpper(kind[:1])+kind[1:], reference[kind])
+	fmt.Fprintf(&b, "## %s\n\nCost 1 is `%s`.\n\n| preset | gain of each seed | mean gain | CPU minutes | gain a CPU minute | cost | note |\n|---|---|---|---|---|---|---|\n", strings.ToUpper(kind[:1])+kind[1:], reference[kind])
 	one := 0.0
 	rows := map[string][]trial{}
 	for _, e := range entries() {
@@ -61,21 +62,24 @@ func tableOf(out, kind string) (string, error) {
 	}
 	for _, e := range entries() {
 		if e.kind() == kind {
-			b.WriteString(e.row(rows[e.preset], one))
+			b.WriteString(e.row(rows[e.preset], e.failures(out), one))
 		}
 	}
 	return b.String() + "\n", nil
 }
 
 // row is a preset's line; one is the minutes of what it is compared with, 0 where that was not run.
-func (e entry) row(trials []trial, one float64) string {
-	note := e.note
+func (e entry) row(trials []trial, failed []string, one float64) string {
+	notes := failed
+	if e.note != "" {
+		notes = append(notes, e.note)
+	}
 	if len(trials) == 0 {
 		why := e.why
 		if why == "" {
 			why = "not run"
 		}
-		return fmt.Sprintf("| `%s` | | | | | | %s |\n", e.preset, strings.Trim(why+"; "+note, "; "))
+		return fmt.Sprintf("| `%s` | | | | | | %s |\n", e.preset, strings.Join(append([]string{why}, notes...), "; "))
 	}
 	var gains []string
 	sum := 0.0
@@ -83,13 +87,28 @@ func (e entry) row(trials []trial, one float64) string {
 		gains, sum = append(gains, fmt.Sprintf("%+.4f", t.after-t.before)), sum+t.after-t.before
 	}
 	if len(trials) < mostSeeds {
-		note = strings.Trim(fmt.Sprintf("%d of %d seeds run; %s", len(trials), mostSeeds, note), "; ")
+		notes = append([]string{"seed" + numbers(trials) + " alone"}, notes...)
 	}
 	mean, took, cost := sum/float64(len(trials)), minutes(trials), ""
+	if mean <= 0 {
+		notes = append([]string{"no gain"}, notes...)
+	}
 	if one > 0 {
 		cost = fmt.Sprintf("%.2f", took/one)
 	}
-	return fmt.Sprintf("| `%s` | %s | %+.4f | %.1f | %+.4f | %s | %s |\n", e.preset, strings.Join(gains, ", "), mean, took, mean/took, cost, note)
+	return fmt.Sprintf("| `%s` | %s | %+.4f | %.1f | %+.4f | %s | %s |\n", e.preset, strings.Join(gains, ", "), mean, took, mean/took, cost, strings.Join(notes, "; "))
+}
+
+// numbers are the seeds of some trials: " 1", or "s 1, 3".
+func numbers(trials []trial) string {
+	var all []string
+	for _, t := range trials {
+		all = append(all, fmt.Sprint(t.seed))
+	}
+	if len(all) == 1 {
+		return " " + all[0]
+	}
+	return "s " + strings.Join(all, ", ")
 }
 
 // minutes are the processor's, as the mean over trials.

@@ -32,11 +32,14 @@ func (e entry) kind() string {
 
 // exceptions are presets that the common configuration does not fit.
 var exceptions = map[string]entry{
-	"branchgrpo":    {sets: []string{"rollout.group=16", "rollout.prompts_per_iteration=2"}, note: "2 prompts × 16: a group is its tree's leaves"},
-	"tempflow":      {sets: []string{"rollout.group=6", "rollout.prompts_per_iteration=5"}, note: "5 prompts × 6: a group is a trunk's branches"},
+	"branchgrpo":    {sets: []string{"rollout.group=16", "rollout.prompts_per_iteration=3"}, note: "3 prompts × 16: a group is its tree's leaves"},
+	"tempflow":      {sets: []string{"rollout.group=6", "rollout.prompts_per_iteration=8"}, note: "8 prompts × 6: a group is a trunk's branches"},
+	"flow_dpo":      {sets: []string{"optim.split=false"}, note: "each update sees all pairs, others half of the samples"},
 	"flash_grpo":    {sets: []string{"sampler.window.size=5"}, note: "one of the first 5 of 10 steps, not 10 of 20"},
 	"longcat":       {sets: []string{"sampler.window.drop=6"}, note: "6 of 10 steps are not drawn at, not 10 of 16"},
-	"single_stream": {sets: []string{"rollout.group=1", "rollout.prompts_per_iteration=32"}, note: "32 prompts × 1"},
+	"g2rpo_a":       {sets: []string{"rollout.prompts=embed:zoom-solved", "episode.guided.tokens=12"}, note: "12 tokens of a call at first, not 3,072; a group of 8 has 1 guided answer"},
+	"tree_grpo":     {sets: []string{"rollout.group=6", "rollout.prompts_per_iteration=11"}, note: "11 prompts × 6: a group is two trees"},
+	"single_stream": {sets: []string{"rollout.group=1", "rollout.prompts_per_iteration=64"}, note: "64 prompts × 1"},
 	"ddpo":          {why: "it is for variance-preserving models; the embedded generator is a flow"},
 }
 

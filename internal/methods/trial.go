@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
@@ -32,6 +33,9 @@ func (e entry) run(binary, out string, seed int) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
+	if err := os.Remove(dir + failedSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	file := filepath.Join(out, e.kind()+".toml")
 	if err := os.WriteFile(file, []byte(e.base), 0o644); err != nil {
 		return err
@@ -54,10 +58,44 @@ func (e entry) run(binary, out string, seed int) error {
 	if c.ProcessState != nil { // a run that goes on has taken all of its parts
 		err = errors.Join(err, e.spend(out, seed, (c.ProcessState.UserTime()+c.ProcessState.SystemTime()).Seconds()))
 	}
+	if err != nil && !stopped(c.ProcessState) {
+		err = errors.Join(err, os.WriteFile(dir+failedSuffix, []byte(lastLine(dir+".log")), 0o644))
+	}
 	if err != nil {
 		return fmt.Errorf("%w\nhint: %s says why", err, dir+".log")
 	}
 	return nil
+}
+
+// failedSuffix ends the name of a file with the last line of a run that failed.
+const failedSuffix = ".failed"
+
+// interrupted is the program's exit code after Ctrl-C: the run goes on when it is asked for again.
+const interrupted = 130
+
+// stopped says of a run that it was interrupted, or ended from outside.
+func stopped(s *os.ProcessState) bool {
+	return s == nil || s.ExitCode() == interrupted || s.ExitCode() < 0
+}
+
+// failures are what the runs of a preset that failed said last.
+func (e entry) failures(out string) (all []string) {
+	for seed := 1; seed <= mostSeeds; seed++ {
+		if text, err := os.ReadFile(e.folder(out, seed) + failedSuffix); err == nil {
+			all = append(all, fmt.Sprintf("seed %d failed: %s", seed, strings.ReplaceAll(string(text), "|", "\\|")))
+		}
+	}
+	return all
+}
+
+// lastLine is the last line of a file that says something.
+func lastLine(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
 }
 
 // spent is how many seconds of the processor a run has taken so far.

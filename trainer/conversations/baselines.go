@@ -63,7 +63,7 @@ func (m *Model) baselines(rows *advantage.Tokens, samples []trainer.Sample, tota
 // rolled them.
 func (m *Model) greedy(samples []trainer.Sample) (map[int]float64, error) {
 	p := *m.Policy
-	p.Sampling.TopK, p.Sampling.TopP, p.Sampling.MinP, p.Progress, p.Noise, p.Far = 1, 1, 0, nil, nil, nil
+	p.Sampling.TopK, p.Sampling.TopP, p.Sampling.MinP, p.Progress, p.Noise, p.Guided, p.Given, p.Tree, p.Far = 1, 1, 0, nil, nil, nil, nil, nil, nil
 	var keys []trainer.Key
 	for _, g := range trainer.Groups(samples) {
 		k := samples[g[0]].Key

@@ -61,6 +61,7 @@ type token struct {
 	id              int32
 	sampled, spoken float64 // log-probabilities
 	entropy         float64 // of the distribution that it was drawn from
+	given           bool    // it was not drawn (guided.go)
 	err             error
 }
 
@@ -254,7 +255,9 @@ func (b *batch) draw(of []event, logits [][]float32, said []token) error {
 		return err
 	}
 	for i := range said {
-		said[i].spoken = float64(spoken[i])
+		if said[i].spoken = float64(spoken[i]); said[i].given {
+			said[i].sampled = said[i].spoken
+		}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 // Credit is model.Model's.
 func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.Batch, by advantage.Estimator) ([]float64, error) {
-	a, _, err := by.Advantages(b)
+	a, err := m.compared(samples, b, by)
 	if err != nil {
 		return nil, err
 	}
@@ -17,6 +17,22 @@ func (m *Model) Credit(samples []trainer.Sample, totals []float64, b advantage.B
 		return nil, err
 	}
 	return a, m.creditTokens(samples, a, totals)
+}
+
+// compared are the advantages of whole episodes: among their group, and, where they grew on trees, among their tree.
+func (m *Model) compared(samples []trainer.Sample, b advantage.Batch, by advantage.Estimator) (a []float64, err error) {
+	s := m.turn.Episode.Tree
+	if s == nil {
+		a, _, err = by.Advantages(b)
+		return a, err
+	}
+	var trees []int
+	for _, one := range samples {
+		tree, _ := s.Of(one.Key.Sample)
+		trees = append(trees, one.Key.Prompt*s.Trees+tree)
+	}
+	a, _, err = by.InTrees(b, trees)
+	return a, err
 }
 
 // creditTokens spreads what episodes earned over their tokens, where advantages of samples are not all

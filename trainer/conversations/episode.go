@@ -20,6 +20,9 @@ type Episode struct {
 	// clean ones. nil: it was not.
 	Noise *Noise
 
+	Given int // tokens that were not drawn: the beginning of a solution (guided.go), or turns of another (stems.go)
+	Stem  int // turns of another episode that it begins with
+
 	films *films // clips that it is about; nil: there are none
 
 	// Good is of an answer that somebody judged (judged.go).

@@ -261,6 +261,9 @@ func trainingList(e *experiment.Experiment) ([]prompts.Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := solved(e, list); err != nil {
+		return nil, err
+	}
 	lessons, _, err := lessonsOf(e)
 	return append(list, lessons...), err
 }

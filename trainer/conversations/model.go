@@ -166,6 +166,8 @@ func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
 	m.pace(turn, scale)
 	m.distort(turn)
 	m.shuffle(turn)
+	m.guide(turn)
+	m.Tree = turn.Episode.Tree
 	return nil
 }
 
@@ -177,7 +179,7 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 		p.Limits.Turns = turn.Evaluate.Turns
 	}
 	p.Draws = trainer.Draws{Root: root, Fixed: true, Before: len(m.train) - len(prompts.LessonsOf(m.train, ""))}
-	p.Context, p.Progress, p.Noise, p.Control, p.Taught, p.Far = ctx, nil, nil, nil, false, nil
+	p.Context, p.Progress, p.Noise, p.Control, p.Guided, p.Given, p.Tree, p.Taught, p.Far = ctx, nil, nil, nil, nil, nil, nil, false, nil
 	return &p
 }
 

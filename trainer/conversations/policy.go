@@ -80,6 +80,15 @@ type Policy struct {
 	// Control says which keys see their clips with shuffled frames (control.go); nil: none do.
 	Control func(k trainer.Key) bool
 
+	// Given says how many tokens of its prompt's solution a key's answer begins with, and Guided where that stands
+	// (guided.go); nil: none does.
+	Given  func(k trainer.Key) int
+	Guided *prompts.Guided
+
+	// Tree says how episodes of a group grow on trees (stems.go); nil: each begins by itself.
+	Tree  *experiment.Stems
+	stems map[trainer.Key][][]int32 // turns that a key's episode begins with
+
 	Context  context.Context     // stops a roll
 	Progress func(done, all int) // of a roll
 	learner  *model.Learner
@@ -120,8 +129,12 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) (samples []trainer.
 	if p.Far != nil && w == trainer.Current {
 		return p.rollFar(keys)
 	}
+	play := p.rollAll
+	if p.Tree != nil {
+		play = p.rollTrees
+	}
 	err = p.learner.With(w, func() error {
-		samples, err = p.rollAll(keys)
+		samples, err = play(keys)
 		return err
 	})
 	return samples, err
@@ -155,12 +168,15 @@ func (p *Policy) question(k trainer.Key) (*voice, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &voice{p: p, noise: p.noise(k), given: q.Pictures, text: q.said(), meta: string(q.Meta)}
+	v := &voice{p: p, noise: p.noise(k), clean: q.Pictures, text: q.said(), meta: string(q.Meta)}
 	v.album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
 	if v.films, err = p.Speaker.shot(q.Clips, p.Films, p.frames(k)); err != nil {
 		return nil, err
 	}
 	v.album.Clip = v.films.chosen()
+	if v.solution, err = p.solution(q); err != nil {
+		return nil, err
+	}
 	v.prompt, err = v.Code(text, v.album.Pictures)
 	return v, err
 }
@@ -201,13 +217,13 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 		said = v.texts[n-1]
 	}
 	worth := asks.end(said)
-	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Entropy: v.spread, Worth: worth, Lost: cmp.Or(v.lost, asks.lost()), films: v.films}
+	e := &Episode{Transcript: t, Album: v.album, Texts: v.texts, Entropy: v.spread, Worth: worth, Lost: cmp.Or(v.lost, asks.lost()), films: v.films, Given: v.given}
 	if e.Lost != nil && ctx.Err() != nil {
 		return s, ctx.Err() // the run is interrupted
 	}
 	s.Item.Episode = e
 	if v.noise >= 0 {
-		if e.Album, err = cleaned(v.album, v.given); err != nil {
+		if e.Album, err = cleaned(v.album, v.clean); err != nil {
 			return s, err
 		}
 		e.Noise = &Noise{Step: v.noise}

@@ -24,10 +24,13 @@ func toolUse(samples []trainer.Sample) map[string]float64 {
 		sums["pictures"] += float64(len(e.Shots))
 		sums["tokens"] += float64(len(s.Decisions.Step))
 		if e.End != told {
-			entropy, drawn = entropy+e.Entropy, drawn+float64(len(s.Decisions.Step))
+			entropy, drawn = entropy+e.Entropy, drawn+float64(len(s.Decisions.Step)-e.Given)
 		}
 		if e.Lost != nil {
 			sums["lost"]++
+		}
+		if e.Given > 0 {
+			sums["given"] += float64(e.Given)
 		}
 		if e.Defused > 0 { // special tokens that the model wrote into what came back to it
 			sums["defused"] += float64(e.Defused)

@@ -23,7 +23,7 @@ func (m *Model) Record(to model.Outputs, line *ledger.Line, r *trainer.Report) (
 	for i, s := range r.Samples {
 		e := EpisodeOf(s)
 		l := ledger.TranscriptLine{Iteration: line.Iteration, Attempt: line.Attempt, Prompt: s.Key.Prompt, Sample: s.Key.Sample,
-			Text: m.train[s.Key.Prompt].Text, Said: e.Texts, Total: ledger.Number(r.Scores[i]), Advantage: ledger.Number(r.Advantages[i]), Episode: e.Transcript}
+			Text: m.train[s.Key.Prompt].Text, Said: e.Texts, Total: ledger.Number(r.Scores[i]), Advantage: ledger.Number(r.Advantages[i]), Given: e.Given, Episode: e.Transcript}
 		for at, on := range e.Sampled {
 			if on {
 				l.Pieces = append(l.Pieces, m.Speaker.Tokens.Decode(e.Tokens[at:at+1]))

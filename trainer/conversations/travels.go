@@ -27,6 +27,8 @@ type carried struct {
 	Texts      []string          `json:"texts"`
 	Entropy    float64           `json:"entropy"`
 	Noise      *Noise            `json:"noise,omitempty"`
+	Given      int               `json:"given,omitempty"`
+	Stem       int               `json:"stem,omitempty"`
 	Lost       string            `json:"lost,omitempty"`
 
 	Worth    map[string]float64 `json:"worth,omitempty"` // what environments said
@@ -55,7 +57,7 @@ func (m *Model) Say(s trainer.Sample) (model.Said, error) {
 	if e == nil {
 		return model.Said{}, errors.New("it is no episode")
 	}
-	c := carried{Transcript: e.Transcript, Texts: e.Texts, Entropy: e.Entropy, Noise: e.Noise, Worth: e.Worth}
+	c := carried{Transcript: e.Transcript, Texts: e.Texts, Entropy: e.Entropy, Noise: e.Noise, Given: e.Given, Stem: e.Stem, Worth: e.Worth}
 	if e.Lost != nil {
 		c.Lost = e.Lost.Error()
 	}
@@ -119,6 +121,8 @@ func fits(e *Episode, d trainer.Decisions) error {
 		return errors.New("its decisions are not the tokens that were drawn")
 	case e.Noise != nil && len(e.Noise.LogProb) != len(drawn):
 		return errors.New("it has another number of tokens on clean pictures")
+	case e.Given < 0 || e.Given > len(drawn) || e.Stem < 0 || e.Stem > len(e.Turns):
+		return fmt.Errorf("%d tokens and %d turns of it were not drawn, and it has %d and %d", e.Given, e.Stem, len(drawn), len(e.Turns))
 	case len(e.ModelLogProb) != len(e.Tokens):
 		return errors.New("it does not say how likely its tokens were")
 	}
@@ -134,7 +138,7 @@ func (m *Model) heard(q Question, clips *films, said model.Said) (*Episode, erro
 	if c.Transcript == nil || len(c.Pictures) != len(c.Transcript.Shots) {
 		return nil, errors.New("an episode without a transcript, or with another number of pictures")
 	}
-	e := &Episode{Transcript: c.Transcript, Texts: c.Texts, Entropy: c.Entropy, Noise: c.Noise, Worth: c.Worth, films: clips}
+	e := &Episode{Transcript: c.Transcript, Texts: c.Texts, Entropy: c.Entropy, Noise: c.Noise, Given: c.Given, Stem: c.Stem, Worth: c.Worth, films: clips}
 	if c.Lost != "" {
 		e.Lost = errors.New(c.Lost)
 	}

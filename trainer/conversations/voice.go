@@ -27,11 +27,16 @@ type voice struct {
 	texts  []string
 	spread float64         // entropies of what its tokens were drawn from, added up
 	noise  int             // the step of that which its pictures have; below 0: none
-	given  []*vision.Image // the prompt's pictures, clean
+	clean  []*vision.Image // the prompt's pictures, without it
 	films  *films          // the prompt's clips; nil: there are none
 	text   string          // what the user said
 	meta   string          // what the question's list says beside it
 	lost   error           // an engine failed it
+
+	solution []int32   // the prompt's; nil: there is none, or nobody is given it
+	begins   [][]int32 // what its next turns begin with
+	owed     []int32   // what the turn under way still begins with
+	given    int       // tokens that were not drawn
 
 	number, row int // of its key, and of the decoder
 	events      chan<- event
@@ -41,7 +46,7 @@ type voice struct {
 // begun is a voice for a key where this one, the prompt's, stands.
 func (v voice) begun(k trainer.Key) *voice {
 	v.album, v.grids = &tools.Album{Pictures: slices.Clone(v.album.Pictures), Clip: v.album.Clip}, slices.Clone(v.grids)
-	v.key = v.p.Draws.Of("tokens", k)
+	v.key, v.begins = v.p.Draws.Of("tokens", k), v.p.begins(k, v.solution)
 	return &v
 }
 
@@ -52,6 +57,9 @@ const mostOfTurn = 512
 func (v *voice) Sample(ctx context.Context, short []int32, _ []tools.Picture) (tools.Sampled, error) {
 	if v.events == nil {
 		return v.sampleFar(ctx, short)
+	}
+	if v.owed = nil; len(v.begins) > 0 {
+		v.owed, v.begins = v.begins[0], v.begins[1:]
 	}
 	var s tools.Sampled
 	k, room := v.p.Speaker, v.room()
@@ -67,6 +75,9 @@ func (v *voice) Sample(ctx context.Context, short []int32, _ []tools.Picture) (t
 		v.unread = vlm.Stretch{IDs: []int32{next.id}}
 		v.said, v.last, v.spread = v.said+1, next.id, v.spread+next.entropy
 		s.IDs, s.LogProb, s.ModelLogProb = append(s.IDs, next.id), append(s.LogProb, next.sampled), append(s.ModelLogProb, next.spoken)
+		if len(v.owed) > 0 {
+			v.owed, v.given = v.owed[1:], v.given+1
+		}
 		if next.id == k.End {
 			s.Cut = false
 			break
@@ -105,6 +116,9 @@ func (v *voice) draw(raw []float32, row []int32) token {
 	probabilities, err := v.p.Sampling.Probabilities(logits, before, v.p.Speaker.Banned)
 	if err != nil {
 		return token{err: err}
+	}
+	if len(v.owed) > 0 {
+		return token{id: v.owed[0], given: true}
 	}
 	at := pick(probabilities, v.key.Step(v.said).Draw().Float64())
 	return token{id: int32(at), sampled: portable.Log(probabilities[at]), entropy: entropyOf(probabilities)}

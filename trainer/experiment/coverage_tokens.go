@@ -64,8 +64,9 @@ func tokenCoverage() []Covered {
 		{System: "UFT, SRFT", Paper: "2025", Why: "their weights of the written part follow the policy's entropy, or its hints shrink with the run: loss.imitate has CHORD's alone"},
 		{System: "PAPO", Paper: "Wang et al., 2025", Preset: "papo", Note: "its form on DAPO: preset dapo with the same perception"},
 		{System: "T-GRPO", Paper: "Video-R1 (Feng et al., 2025)", Keys: []string{"rollout.group = 12", "episode.shuffled.share = 0.34"}, Note: "its eight and the four that see shuffled frames are one group here; clips as meta.clip"},
-		{System: "G2RPO-A", Paper: "Guo et al., 2025", Why: "no prompt is given the beginning of its solution"},
-		{System: "TreePO, Tree-GRPO", Paper: "2025", Why: "episodes do not branch: what an episode has read and drawn so far cannot be copied to begin another; their credit for turns is near to GiGPO's"},
+		{System: "G2RPO-A", Paper: "Guo et al., 2025", Preset: "g2rpo_a", Note: "solutions as meta.solution; Guided GRPO: episode.guided.every = 0"},
+		{System: "Tree-GRPO", Paper: "Ji et al., 2025", Preset: "tree_grpo", Note: "a branch plays its stem again, so that trees save no tokens here; all leaves are learned from, as in its scripts"},
+		{System: "TreePO", Paper: "2025", Why: "branches of [episode.tree] part where a turn ends, and not at segments of a fixed length within an answer"},
 		{System: "GiGPO", Paper: "Feng et al., 2025", Preset: "gigpo", Note: "states are the same or not: similar texts are not clustered; over deviations: advantage.estimator = \"group\", advantage.turns.scale = \"group\""},
 	}
 }

@@ -31,6 +31,8 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 	}
 	if doc.Clean("rollout") {
 		e.checkShuffled(doc.Report)
+		e.checkGuided(doc.Report)
+		e.checkStems(doc.Report)
 	}
 	switch r := under("episode.exec", doc.Report); {
 	case p.Exec != nil && !p.writesCode():

@@ -26,6 +26,8 @@ func (e *Experiment) checkLag(r report) {
 		r("loss.kl.reference", "old weights are those of the iteration before, and run.lag has samples rolled by others", hint)
 	case e.EstimatorKind().Greedy:
 		r("advantage.estimator", "the likeliest answers are those of the current weights, and run.lag has samples rolled by earlier ones", hint)
+	case e.Episode != nil && e.Episode.Guided != nil && e.Episode.Guided.Every > 0:
+		r("episode.guided.every", "how much of a solution is given depends on the scores of the iteration before, and run.lag has samples rolled ahead", "every = 0, or run.lag = 0")
 	case roll.Resample != nil || roll.Curriculum != nil || roll.Skip != nil || roll.Ban != nil || roll.More != nil:
 		r("rollout.resample|rollout.curriculum|rollout.skip|rollout.ban|rollout.more", "which prompts are rolled depends on what the iteration before made of them, and run.lag has them rolled ahead", hint)
 	case roll.Buffer != nil:

@@ -45,7 +45,9 @@ func presetCases() map[string][]string {
 		"mixgrpo_flash": {"window.mixgrpo", "rollout.mixgrpo", "combine.mixgrpo_advantage"},
 		"nft":           {"train.nft_iteration", "ema.nft_decay"},
 		"papo":          {"methods.loss_papo"},
+		"g2rpo_a":       {"methods.guidance"},
 		"pref_grpo":     {"combine.pref_grpo", "window.dance_num_train"},
+		"tree_grpo":     {"methods.adv_tree_grpo"},
 		"tempflow":      {"loss.tempflow", "sde.tempflow_branch"},
 	}
 }

@@ -31,6 +31,7 @@ const (
 	masking    rng.Purpose = "masked pictures"
 	shuffling  rng.Purpose = "shuffled frames"
 	imitated   rng.Purpose = "imitated"
+	branching  rng.Purpose = "branches"
 )
 
 // seeds lists what this experiment draws.
@@ -54,6 +55,9 @@ func (e *Experiment) seeds() []Seed {
 		}
 		if e.Episode.Shuffled != nil {
 			all = append(all, Seed{shuffling, "iteration, prompt, clip", "the order in which a control sees a clip's frames"})
+		}
+		if e.Episode.Tree != nil {
+			all = append(all, Seed{branching, sample, "where a branch parts from its tree"})
 		}
 		if e.Loss.Perception.On() {
 			all = append(all, Seed{masking, "iteration, prompt, picture", "which patches of a picture are masked"})

@@ -24,10 +24,10 @@ func (s *Shuffled) SetDefaults() {
 // Of is how many of a group see shuffled frames: its last ones.
 func (s Shuffled) Of(group int) int { return int(math.Round(s.Share * float64(group))) }
 
-// comparedBy is the reward whose scores a control compares, by its label.
-func (e *Experiment) comparedBy(s Shuffled) (label string, ok bool) {
+// rewardCalled is a reward's label; of "" it is that of the first that is trained on.
+func (e *Experiment) rewardCalled(label string) (called string, ok bool) {
 	for _, r := range e.Rewards {
-		if s.Reward == r.Called() || s.Reward == "" && r.Train {
+		if label == r.Called() || label == "" && r.Train {
 			return r.Called(), true
 		}
 	}
@@ -36,7 +36,7 @@ func (e *Experiment) comparedBy(s Shuffled) (label string, ok bool) {
 
 // ComparedBy is the reward whose scores [episode.shuffled] compares, by its label.
 func (e *Experiment) ComparedBy() string {
-	label, _ := e.comparedBy(*e.Episode.Shuffled)
+	label, _ := e.rewardCalled(e.Episode.Shuffled.Reward)
 	return label
 }
 
@@ -48,7 +48,7 @@ func (e *Experiment) checkShuffled(r report) {
 	}
 	const hint = "leave [episode.shuffled] out"
 	seen := s.Of(e.Rollout.Group)
-	_, found := e.comparedBy(*s)
+	_, found := e.rewardCalled(s.Reward)
 	switch {
 	case e.Episode.Noisy != nil:
 		r("episode.shuffled|episode.noisy", "both show the last of a group something else", "one of them")

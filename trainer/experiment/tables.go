@@ -173,6 +173,8 @@ type Episode struct {
 	Truncated *float64            `toml:"truncated" doc:"what the reward of a truncated answer is multiplied by, or, below 0, becomes (ProRL)"`
 	Noisy     *Noisy              `toml:"noisy" doc:"part of a group sees distorted pictures, and learns from the clean ones (NoisyRollout)"`
 	Shuffled  *Shuffled           `toml:"shuffled" doc:"part of a group sees its clip with shuffled frames, and the others earn more where they do better (T-GRPO)"`
+	Tree      *Stems              `toml:"tree" doc:"the episodes of a group grow on trees, and part where a turn ends (Tree-GRPO)"`
+	Guided    *prompts.Guided     `toml:"guided" doc:"part of a group is given the beginning of the prompt's solution, as much as the scores ask for (G2RPO-A)"`
 	Clips     *Clips              `toml:"clips" doc:"how clips that questions name (meta.clip) are read"`
 	Exec      *program.Options    `toml:"exec" doc:"what runs the code that a model writes (pyvision, deepeyes_v2)"`
 	Served    []Served            `toml:"tool" doc:"tools behind servers and programs, beside those of protocol darkroom, or in the place of one of the same name; search is what protocols vrag and deepeyes_v2 find pages with, and image_search what deepeyes_v2 asks about the prompt's picture"`

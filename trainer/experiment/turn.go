@@ -16,6 +16,7 @@ type Turn struct {
 	Schedule    sde.Schedule
 	Rows        []sde.Row
 	Evaluates   bool // held-out samples are made, by Evaluation's rows
+	Given       int  // tokens of a solution that some answers begin with ([episode.guided]), which the run's scores decide
 }
 
 // Turn is iteration i's.

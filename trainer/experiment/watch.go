@@ -57,6 +57,7 @@ func Numbers() []Number {
 		{Name{Name: "episode.entropy", Card: "Entropy of what a token is drawn from, in nats, a mean over the tokens of all conversations."}, "tokens"},
 		{Name{Name: "episode.lost", Card: "Share of conversations that are missing, since a tool outside failed."}, "tokens"},
 		{Name{Name: "episode.greedy", Card: "Mean total of the likeliest answer to each prompt, which remax compares with."}, "estimator=remax"},
+		{Name{Name: "episode.given", Card: "Tokens that were not drawn, a mean over conversations: of its prompt's solution, or of the branch that it grew from."}, "tokens"},
 		{Name{Name: "episode.cut", Card: "Share of conversations whose last turn is cut off."}, "tokens"},
 	}
 }

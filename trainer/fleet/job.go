@@ -38,6 +38,7 @@ type How struct {
 	Evaluates bool    `json:"evaluates,omitempty"` // held-out samples, by [evaluate]'s solver
 	Guidance  float64 `json:"guidance,omitempty"`  // of held-out samples
 	Fixed     bool    `json:"fixed,omitempty"`     // draws are the same in every iteration
+	Given     int     `json:"given,omitempty"`     // tokens of a solution that some answers begin with
 	Root      rng.Key `json:"root"`                // what is drawn follows from it
 }
 
@@ -143,7 +144,7 @@ func Split(keys []trainer.Key, least int) (parts [][]trainer.Key) {
 
 // howOf says how a turn's samples are drawn. It cannot say it of a turn that is not one of the experiment's own.
 func howOf(e *experiment.Experiment, turn experiment.Turn, root rng.Key, fixed bool) (How, bool) {
-	h := How{Iteration: turn.First + turn.Iteration, Evaluates: turn.Evaluates, Fixed: fixed, Root: root}
+	h := How{Iteration: turn.First + turn.Iteration, Evaluates: turn.Evaluates, Fixed: fixed, Root: root, Given: turn.Given}
 	if turn.Evaluates {
 		h.Iteration, h.Guidance = 0, turn.Sampler.Guidance
 	}
@@ -155,7 +156,9 @@ func howOf(e *experiment.Experiment, turn experiment.Turn, root rng.Key, fixed b
 // turn is howOf's way back.
 func (h How) turn(e *experiment.Experiment) (experiment.Turn, error) {
 	if !h.Evaluates {
-		return e.Turn(h.Iteration)
+		t, err := e.Turn(h.Iteration)
+		t.Given = h.Given
+		return t, err
 	}
 	s := e.Sampler
 	s.Guidance = h.Guidance

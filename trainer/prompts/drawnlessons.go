@@ -66,13 +66,18 @@ func zoomLesson(number int) (all []message) {
 		}
 		b := shownBox(c.Box)
 		say("user", question...)
-		say("assistant", text(`<tool_call>{"name": "zoom", "arguments": {"bbox_2d": [%d, %d, %d, %d]}}</tool_call>`, b.Min.X, b.Min.Y, b.Max.X, b.Max.Y))
+		say("assistant", text("%s", zoomCall(b)))
 		full := image.Rectangle{b.Min.Mul(cards.Side / shownSide), b.Max.Mul(cards.Side / shownSide)}
 		say("user", text("<tool_response>\nPicture %d: ", i+2), part{Type: "image", Image: fmt.Sprintf("%s/%d,%d,%d,%d", name, full.Min.X, full.Min.Y, full.Max.X, full.Max.Y)},
 			text(" (%d x %d pixels of picture 1)\n</tool_response>", full.Dx(), full.Dy()))
 		say("assistant", text("<answer>%d</answer>", c.Digit))
 	}
 	return all
+}
+
+// zoomCall is the call that looks at a box.
+func zoomCall(b image.Rectangle) string {
+	return fmt.Sprintf(`<tool_call>{"name": "zoom", "arguments": {"bbox_2d": [%d, %d, %d, %d]}}</tool_call>`, b.Min.X, b.Min.Y, b.Max.X, b.Max.Y)
 }
 
 // shownBox is a card's box in pixels of the table as it is shown.

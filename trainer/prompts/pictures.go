@@ -194,3 +194,15 @@ func questions(first, n int) []Prompt {
 	}
 	return list
 }
+
+// solved are questions with the beginning of their solution (meta.solution): the call that looks at the card.
+func solved(first, n int) []Prompt {
+	list := questions(first, n)
+	for k := range list {
+		i := first + k
+		cards, all := tableOf(i).Cards, list[k].Meta.Map()
+		all["solution"], _ = json.Marshal(zoomCall(shownBox(cards[i%len(cards)].Box))) // a text
+		list[k].Meta = MetaOf(all)
+	}
+	return list
+}

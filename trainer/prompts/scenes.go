@@ -11,6 +11,7 @@ var embedded = map[string]func() []Prompt{
 	"embed:scenes":                 func() []Prompt { return captions(240, false) },
 	"embed:scenes-heldout":         func() []Prompt { return captions(48, true) },
 	"embed:zoom":                   func() []Prompt { return questions(0, 480) },
+	"embed:zoom-solved":            func() []Prompt { return solved(0, 480) },
 	"embed:edits":                  func() []Prompt { return changed(0, 480, "make", "remove", "move") },
 	"embed:edits-heldout":          func() []Prompt { return changed(heldOutEdits, 96, "make", "remove", "move") },
 	"embed:edits-in-place":         func() []Prompt { return changed(0, 480, "make", "remove") },

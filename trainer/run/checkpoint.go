@@ -13,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
 // A checkpoint is all that is not a function of the experiment: weights, optimiser and other
@@ -45,6 +46,8 @@ type state struct {
 	Sums      map[string]string         `json:"sums,omitempty"`     // of what stands before those ends
 	again
 	Choice *choiceState `json:"choice,omitempty"`
+
+	Guidance *prompts.Guidance `json:"guidance,omitempty"` // how much of solutions is given ([episode.guided])
 }
 
 // newState is that of a run that has not begun.

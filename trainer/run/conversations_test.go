@@ -38,6 +38,7 @@ func TestSpokenRuns(t *testing.T) {
 	t.Run("likeliest answers", func(t *testing.T) { testReMax(t, model) })
 	t.Run("distorted pictures", func(t *testing.T) { testNoisy(t, model) })
 	t.Run("shuffled frames", func(t *testing.T) { testShuffled(t, model) })
+	t.Run("guided", func(t *testing.T) { testGuided(t, model) })
 }
 
 // testCritic: PPO with a head of values trains, stops and goes on with the same bytes, in its

@@ -30,6 +30,7 @@ func (t *training) iterate() (*fired, error) {
 		t.Part(Part{"train", t.now.busy, time.Now()})
 	}
 	t.learn(report)
+	t.guided()
 	t.spend(time.Since(began).Seconds())
 	line := t.line(i, report)
 	if err := t.diagnose(line, report); err != nil {
@@ -91,6 +92,7 @@ func (t *training) prepare(i int) error {
 	if t.now.turn, err = t.Turn(i); err != nil {
 		return err
 	}
+	t.give()
 	turn := t.now.turn
 	t.enter(turn)
 	if err = t.model.Begin(turn, t.root(), t.state.scale()); err != nil {

@@ -89,6 +89,10 @@ func smallOf(t *testing.T, p experiment.Preset) *experiment.Experiment {
 	sets := append(few, speaker(t), fewQuestions(t))
 	switch name {
 	case "single_stream": // whose groups are of one
+	case "g2rpo_a": // which gives the beginning of a solution to a part of each group
+		sets = append(sets, group("6"), "rollout.prompts=embed:zoom-solved", "episode.guided.tokens=6")
+	case "tree_grpo": // whose groups are two trees of three
+		sets = append(sets, group("6"))
 	case "mini_o3": // whose protocol has a tool of its own
 		sets = append(sets, group("4"), `episode.tools=["grounding"]`)
 	default:

@@ -1,5 +1,5 @@
 """Golden cases of methods that are in no family of golden/: BNPO, PKPO, single-stream SPO, DARS, GEPO, ΔL normalization,
-GiGPO, PF-PPO, PAPO, CHORD.
+GiGPO, PF-PPO, PAPO, CHORD, G2RPO-A, Tree-GRPO.
 
     pip install torch numpy
     git clone https://github.com/changyi7231/BNPO
@@ -11,8 +11,10 @@ GiGPO, PF-PPO, PAPO, CHORD.
     git clone https://github.com/swtheing/PF-PPO-RLHF pfppo
     git clone https://github.com/MikeWangWZHL/PAPO papo
     git clone https://github.com/modelscope/Trinity-RFT
+    git clone https://github.com/T-Lab-CUHKSZ/G2RPO-A
+    git clone https://github.com/AMAP-ML/Tree-GRPO
     python3 methods.py --bnpo BNPO --pkpo pkpo --gepo gepo --spo verl-recipe --dars DARS \
-        --gigpo verl-agent --pfppo pfppo --papo papo --chord Trinity-RFT/trinity/algorithm/policy_loss_fn \
+        --gigpo verl-agent --pfppo pfppo --papo papo --chord Trinity-RFT/trinity/algorithm/policy_loss_fn --g2rpoa G2RPO-A --treegrpo Tree-GRPO \
         --out ../golden/methods
 
 Without --papo or --chord, or without the others, the cases of these families that are in --out stay as they are.
@@ -268,11 +270,58 @@ def chord(path):
                "out": {"mu": array([scope["mu_schedule_function"](s, warmup, decay, peak, valley) for s in steps])}, "tol": {"abs": 1e-12, "rel": 1e-12}}
 
 
+def g2rpoa(path):
+    file = os.path.join(path, "src/G2RPO-A/trainer/g2rpoa_trainer.py")
+    with open(file) as f:
+        tree = ast.parse(f.read())
+    classes = [n for n in tree.body if isinstance(n, ast.ClassDef)]
+    update = [m for c in classes for m in c.body if getattr(m, "name", "") == "_compute_new_guidance_length"]
+    callback = [c for c in classes if c.name == "GuidanceLengthUpdateCallback"]
+    scope = {"TrainerCallback": object, "broadcast_object_list": lambda all, from_process: all, "print": lambda *_: None}
+    exec(compile(ast.Module(update + callback, []), file, "exec"), scope)
+    rng = np.random.default_rng(23)
+    falling = np.linspace(0.9, 0.05, 18)
+    for name, tokens, most, accuracy in [
+        ("drawn", 3072, 3072, rng.random(30)), ("short", 64, 3072, rng.random(24)), ("rising", 512, 3072, falling[::-1]), ("falling", 12, 200, falling),
+        ("hopeless", 100, 3072, np.array([0.5, 0.25, 0, 0, 0, 0.5, 0, 0.5, 0.25, 0.5, 0.5, 0.5])),
+        ("solved", 700, 3072, np.array([0.01, 0.0, 1, 0.01, 0.01, 1, 0.01, 0.01, 1])), ("whole", 9, 11, np.round(rng.random(27) * 70) / 70),
+    ]:
+        trainer = type("Trainer", (), {"_compute_new_guidance_length": scope["_compute_new_guidance_length"]})()
+        trainer.accelerator = type("Accelerator", (), {"is_main_process": True})()
+        trainer.guidance_length, trainer.max_guidance_length, trainer._prev_accuracy_rewards = tokens, most, []
+        ends, lengths = scope["GuidanceLengthUpdateCallback"](trainer), []
+        for step, a in enumerate(accuracy, 1):
+            trainer._step_accuracies = [float(a)]
+            ends.on_step_end(None, type("State", (), {"global_step": step})(), None)
+            lengths.append(trainer.guidance_length)
+        yield {"name": "guidance/" + name, "op": "methods.guidance", "source": "G2RPO-A src/G2RPO-A/trainer/g2rpoa_trainer.py",
+               "note": "GuidanceLengthUpdateCallback and _compute_new_guidance_length, one process", "in": {"tokens": tokens, "most": most, "accuracy": array(accuracy)},
+               "out": {"lengths": array(lengths)}, "tol": {"abs": 0, "rel": 0}}
+
+
+def treegrpo(path):
+    compute = function(os.path.join(path, "verl/trainer/ppo/core_algos.py"), "compute_grpo_outcome_advantage", {"torch": torch, "defaultdict": defaultdict})
+    torch.set_default_dtype(torch.float64)
+    rng = np.random.default_rng(29)
+    for name, prompts, trees, leaves, draw in [
+        ("binary", 3, 2, 3, lambda n: (rng.random(n) < 0.5).astype(float)), ("graded", 2, 3, 4, rng.random), ("one_tree", 2, 1, 5, rng.random),
+        ("alike", 2, 2, 3, lambda n: np.repeat([1.0, 0.0, 1.0, 1.0], n // 4)), ("signed", 2, 2, 5, lambda n: rng.normal(size=n)),
+    ]:
+        n = prompts * trees * leaves
+        rewards, group, tree = draw(n), np.arange(n) // (trees * leaves), np.arange(n) // leaves
+        both = [compute(torch.tensor(rewards)[:, None].clone(), torch.ones(n, 1), index)[0][:, 0] for index in (group, tree)]
+        yield {"name": "adv_tree_grpo/" + name, "op": "methods.adv_tree_grpo", "source": "Tree-GRPO verl/trainer/ppo/core_algos.py",
+               "note": "compute_grpo_outcome_advantage in float64, over prompts and over trees, added as ray_trainer_ts.py does",
+               "in": {"rewards": array(rewards), "group": array(group), "tree": array(tree)}, "out": {"advantages": array(both[0] + both[1])},
+               "tol": {"abs": 1e-12, "rel": 1e-10}}
+
+
 # What makes each file's cases, by the argument that names the upstream.
 FAMILIES = {"advantages": {"bnpo": bnpo, "pkpo": pkpo, "spo": spo, "dars": dars, "gigpo": gigpo, "pfppo": pfppo},
-            "losses": {"gepo": hetero, "papo": papo, "chord": chord}}
+            "losses": {"gepo": hetero, "papo": papo, "chord": chord}, "episodes": {"g2rpoa": g2rpoa, "treegrpo": treegrpo}}
 PREFIXES = {"gepo": ("loss_gepo/", "loss_delta_l/"), "papo": ("loss_papo/",), "chord": ("loss_chord/", "mu_chord/"), "bnpo": ("adv_bnpo/",),
-            "pkpo": ("adv_maxatk/",), "spo": ("adv_spo/",), "dars": ("further_dars/",), "gigpo": ("adv_gigpo/",), "pfppo": ("select_pf_ppo/",)}
+            "pkpo": ("adv_maxatk/",), "spo": ("adv_spo/",), "dars": ("further_dars/",), "gigpo": ("adv_gigpo/",), "pfppo": ("select_pf_ppo/",),
+            "g2rpoa": ("guidance/",), "treegrpo": ("adv_tree_grpo/",)}
 
 
 if __name__ == "__main__":
