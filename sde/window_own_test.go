@@ -8,7 +8,7 @@ import (
 )
 
 // TestOwnWindows: a prompt's own window is one that the iteration's window has at some time, none is empty, all are met, and
-// their means are what OwnMean says.
+// their means are what OwnMean says, their steps as frequent as OwnShares says.
 func TestOwnWindows(t *testing.T) {
 	sliding := DefaultWindow()
 	sliding.Kind, sliding.Size, sliding.Stride, sliding.Every = "sliding", 4, 3, 2
@@ -24,17 +24,25 @@ func TestOwnWindows(t *testing.T) {
 		for i := range 400 {
 			had[nameOf(o.Steps(steps, i, r.IntN))] = true
 		}
-		size, first, met := 0.0, 0.0, map[string]bool{}
+		size, first, met, held := 0.0, 0.0, map[string]bool{}, make([]float64, steps)
 		for range draws {
 			own := o.OwnSteps(steps, r.IntN)
 			if len(own) == 0 || o.Kind != "subset" && !had[nameOf(own)] || slices.ContainsFunc(own, func(s int) bool { return !slices.Contains(o.Reach(steps), s) }) {
 				t.Fatalf("%s: a window %v", name, own)
 			}
 			size, first, met[nameOf(own)] = size+float64(len(own)), first+float64(own[0]), true
+			for _, s := range own {
+				held[s]++
+			}
 		}
 		delete(had, nameOf(nil))
 		if o.Kind != "subset" && len(met) != len(had) {
 			t.Errorf("%s: %d windows are met of %d", name, len(met), len(had))
+		}
+		for s, want := range o.OwnShares(steps) {
+			if math.Abs(held[s]/draws-want) > 0.03 || (held[s] == 0) != (want == 0) {
+				t.Errorf("%s: step %d is held by %v of the windows, want %v", name, s, held[s]/draws, want)
+			}
 		}
 		wantSize, wantFirst := o.OwnMean(steps)
 		if math.Abs(size/draws-wantSize) > 0.1 || math.Abs(first/draws-wantFirst) > 0.1 {

@@ -271,6 +271,27 @@ func TestSolvers(t *testing.T) {
 	}
 }
 
+// TestCoverageOfOwnWindows: where prompts have windows or steps of their own, a step counts by how many prompts train it.
+func TestCoverageOfOwnWindows(t *testing.T) {
+	for name, c := range map[string]struct {
+		window string
+		each   int // steps of a prompt in an iteration
+	}{"windows": {"{kind='random', size=4, own=true}", 4}, "steps": {"{kind='random', size=4, one=true}", 1}} {
+		e := parse(t, least, "sampler.steps=10", "sampler.window="+c.window)
+		p, err := e.Plan()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		s, sum := p.Stages[0], 0
+		for _, n := range s.Coverage {
+			sum += n
+		}
+		if want := c.each * s.Planned; len(s.Coverage) != 10 || sum < want || sum > want+10 {
+			t.Errorf("%s: steps are trained %v times in %d iterations, %d a prompt and iteration", name, s.Coverage, s.Planned, c.each)
+		}
+	}
+}
+
 // TestPlan: windows, coverage and counts of MixGRPO's schedule, counted by hand.
 func TestPlan(t *testing.T) {
 	e := parse(t, least, "sampler.steps=10", "sampler.window={kind='sliding', size=4, every=10, stride=2}", "rollout.group=2", "rollout.prompts_per_iteration=3", "sampler.guidance=1", "rollout.shared_noise=true")

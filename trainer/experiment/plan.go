@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/sde"
@@ -28,10 +29,10 @@ type StagePlan struct {
 	Solver     string     `json:"solver,omitempty"`
 	Outside    string     `json:"outside,omitempty"`
 	Schedule   string     `json:"schedule,omitempty"`
-	Signal     bool       `json:"signal,omitempty"`  // from and to are shares of signal, not sigmas
-	Rows       []PlanRow  `json:"rows,omitempty"`    // of the first iteration
-	Windows    []Position `json:"windows,omitempty"` // iteration by iteration, in runs
-	Coverage   []int      `json:"coverage,omitempty"`
+	Signal     bool       `json:"signal,omitempty"`   // from and to are shares of signal, not sigmas
+	Rows       []PlanRow  `json:"rows,omitempty"`     // of the first iteration
+	Windows    []Position `json:"windows,omitempty"`  // iteration by iteration, in runs
+	Coverage   []int      `json:"coverage,omitempty"` // iterations that train each step, for a prompt on average
 	Counts     *Counts    `json:"counts,omitempty"`
 }
 
@@ -92,14 +93,14 @@ func (e *Experiment) Plan() (*Plan, error) {
 // planSampling fills rows, windows, coverage and counts.
 func (e *Experiment) planSampling(p *StagePlan) error {
 	p.Solver, p.Outside, p.Schedule = e.Sampler.Solver, e.Sampler.Outside, e.Sampler.Schedule.Kind
-	p.Coverage = make([]int, e.Sampler.Steps)
+	times := make([]float64, e.Sampler.Steps)
 	var work workload
 	planned := min(p.Iterations, mostPlanned)
 	for i := range planned {
 		window := e.window(p.First - 1 + i)
 		trained := e.trained(window)
-		for _, s := range trained {
-			p.Coverage[s]++
+		for s, share := range e.shares(trained) {
+			times[s] += share
 		}
 		if n := len(p.Windows); n > 0 && slices.Equal(p.Windows[n-1].Steps, window) {
 			p.Windows[n-1].Last++
@@ -117,6 +118,9 @@ func (e *Experiment) planSampling(p *StagePlan) error {
 	for _, r := range rows {
 		p.Rows = append(p.Rows, planRow(r, schedule, slices.Contains(trained, r.Step)))
 	}
+	for _, n := range times {
+		p.Coverage = append(p.Coverage, int(math.Ceil(n-1e-9))) // a step that is ever trained is above 0
+	}
 	p.Planned, p.Counts = planned, work.counts(e, planned)
 	if len(p.Windows) > mostPositions {
 		p.Windows = p.Windows[:mostPositions]
@@ -125,6 +129,28 @@ func (e *Experiment) planSampling(p *StagePlan) error {
 		p.Windows, p.Coverage = nil, nil
 	}
 	return nil
+}
+
+// shares are the parts of an iteration's prompts whose samples are trained at each step, on average: all of them, but
+// where each prompt has a step or a window of its own.
+func (e *Experiment) shares(trained []int) []float64 {
+	w, all := e.Sampler.Window, make([]float64, e.Sampler.Steps)
+	if w.Own && !e.objective().Noised {
+		all = w.OwnShares(e.Sampler.Steps)
+	}
+	of := 1.0
+	if w.One {
+		of = float64(len(trained))
+	}
+	for s := range all {
+		switch {
+		case !slices.Contains(trained, s):
+			all[s] = 0
+		case !w.Own || e.objective().Noised:
+			all[s] = 1 / of
+		}
+	}
+	return all
 }
 
 // planRow is a row as it is shown. Where a predicted clean sample is cut, the
