@@ -6,8 +6,8 @@ import "fmt"
 //
 //	(1 - Share)·loss of Own + Share·loss of Written (CHORD; Zhang et al., 2025)
 //
-// Invariant (test): the gradient is that sum of both objectives' gradients; with a share of 0 nothing is read, and the
-// gradient is Own's, bit for bit.
+// Invariants (tests): the gradient is that sum of both objectives' gradients; with a share of 0 nothing is read, and the
+// gradient is Own's, bit for bit; without samples it is Share times Written's.
 type Imitating struct {
 	Own     Objective
 	Written Objective
@@ -17,12 +17,18 @@ type Imitating struct {
 
 // Blame is Objective's. Metrics are those of both, and the share.
 func (o Imitating) Blame(p Policy, samples []Sample, advantages []float64) (Blame, error) {
-	if o.Share == 0 {
+	switch {
+	case o.Share == 0 && len(samples) == 0:
+		return Blame{Idle: true}, nil
+	case o.Share == 0:
 		return o.Own.Blame(p, samples, advantages)
 	}
-	b, err := o.Own.Blame(weighed{p, 1 - o.Share}, samples, advantages)
-	if err != nil {
-		return b, err
+	var b Blame
+	if len(samples) > 0 {
+		var err error
+		if b, err = o.Own.Blame(weighed{p, 1 - o.Share}, samples, advantages); err != nil {
+			return b, err
+		}
 	}
 	lessons, err := o.Lessons()
 	if err != nil {

@@ -33,7 +33,7 @@ func (g *gathering) Eval(w Weights, at []Point) (Answers, error) {
 }
 
 // TestImitating: an update's gradient is the sum of both parts by their shares; with a share of 0 it is that of the
-// rollouts, and nothing is read.
+// rollouts, and nothing is read; without samples it is the share of what was written.
 func TestImitating(t *testing.T) {
 	blame := func(o Objective, samples []Sample) (Blame, map[Key][]float64) {
 		t.Helper()
@@ -72,8 +72,22 @@ func TestImitating(t *testing.T) {
 			}
 		}
 	}
+	alone, sum := blame(o, []Sample{})
+	if math.Abs(alone.Loss-0.3*second.Loss) > 1e-15 || alone.Idle || len(sum) != len(byTeaching) {
+		t.Errorf("without samples the loss is %v of %v, idle %v, with gradients of %d", alone.Loss, second.Loss, alone.Idle, len(sum))
+	}
+	for key, row := range byTeaching {
+		for k, g := range row {
+			if math.Abs(sum[key][k]-0.3*g) > 1e-16 {
+				t.Errorf("without samples token %d of %v has the gradient %v, want %v", k, key, sum[key][k], 0.3*g)
+			}
+		}
+	}
 	o.Share, o.Lessons = 0, func() ([]Sample, error) { return nil, errors.New("read") }
 	if b, sum := blame(o, nil); b.Loss != first.Loss || sum[Key{}][0] != byOwn[Key{}][0] {
 		t.Errorf("with a share of 0 the loss is %v, not %v", b.Loss, first.Loss)
+	}
+	if b, sum := blame(o, []Sample{}); !b.Idle || len(sum) > 0 {
+		t.Errorf("a share of 0 without samples is no idle update: %+v", b)
 	}
 }

@@ -21,6 +21,8 @@ type Trainer struct {
 	Memories  []Memory
 	// Pass says why nothing is learned from these samples, "" where something is; nil: never.
 	Pass func(scores, advantages []float64) string
+	// Alone reports whether the objective learns, too, where no sample of the iteration teaches anything; nil: it does not.
+	Alone func() bool
 	// Order is a drawn order of n samples, by which Optim.Split shares them out.
 	Order func(iteration, n int) []int
 
@@ -68,7 +70,7 @@ type Report struct {
 	Learned    []int     // the samples that somebody was blamed for
 	Reused     int       // samples of earlier iterations beside them
 	Updates    []Update
-	Passed     string // why there are no updates
+	Passed     string // why no sample is learned from
 }
 
 // An Update is one move of the weights.
@@ -119,7 +121,10 @@ func (t *Trainer) pass(r *Report) string {
 // shares are the samples of each update, in order.
 func (t *Trainer) shares(n int) [][]int {
 	var all [][]int
-	if n == 0 {
+	switch {
+	case n == 0 && t.Alone != nil && t.Alone():
+		return make([][]int, t.Optim.Updates)
+	case n == 0:
 		return nil
 	}
 	if !t.Optim.Split || t.Optim.Updates == 1 {

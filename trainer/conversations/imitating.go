@@ -10,7 +10,8 @@ import (
 
 // Card: answers that somebody wrote, learned from in the updates of rollouts (trainer.Imitating, CHORD). They are
 // conversations of rollout.lessons, as the objective sft reads them; each is read once in an epoch, by iterations of
-// the run. Every update of an iteration sees the same.
+// the run, and the share follows those of the stage. Every update of an iteration sees the same. An iteration whose
+// samples teach nothing learns from them alone.
 
 // imitating joins an objective with written answers, where the turn asks for them.
 func (m *Model) imitating(turn experiment.Turn, own trainer.Objective) trainer.Objective {
@@ -29,8 +30,9 @@ func (m *Model) imitating(turn experiment.Turn, own trainer.Objective) trainer.O
 // written are the conversations of an iteration.
 func (m *Model) written(turn experiment.Turn) (samples []trainer.Sample, err error) {
 	all := prompts.LessonsOf(m.train, turn.Rollout.Lessons)
-	for i, n := range prompts.Pick(m.Draws.Root.With("imitated"), turn.Iteration, turn.Loss.Imitate.Rows, len(all)) {
-		k := trainer.Key{Iteration: turn.Iteration, Prompt: all[n], Sample: i}
+	iteration := turn.First + turn.Iteration
+	for i, n := range prompts.Pick(m.Draws.Root.With("imitated"), iteration, turn.Loss.Imitate.Rows, len(all)) {
+		k := trainer.Key{Iteration: iteration, Prompt: all[n], Sample: i}
 		s, err := m.told(k)
 		if err != nil {
 			return nil, fmt.Errorf("%s, %q: %w", turn.Rollout.Lessons, m.train[k.Prompt].Text, err)

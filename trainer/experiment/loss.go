@@ -28,7 +28,7 @@ type Loss struct {
 	Correction loss.Correction `toml:"correction"`
 	Value      Value           `toml:"value" of:"estimator=gae"`
 	Preference Preference      `toml:"preference" of:"tokens"`
-	Imitate    Imitation       `toml:"imitate" of:"tokens" doc:"updates of rollouts learn from written answers, too (CHORD), in iterations that have a signal; iterations count from the run's first"`
+	Imitate    Imitation       `toml:"imitate" of:"tokens" doc:"updates of rollouts learn from written answers, too (CHORD), and from these alone where no sample of an iteration teaches anything; warmup and decay count iterations of the stage"`
 }
 
 // KL is [loss.kl].

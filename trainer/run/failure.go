@@ -133,7 +133,7 @@ func (t *training) tooFew() (says string, err error) {
 		if t.state.Failures[r.name]++; t.state.Failures[r.name] >= r.GiveUp {
 			return says, failure{fmt.Errorf("%s, in %d iterations in a row; the first: %w", says, t.state.Failures[r.name], why)}
 		}
-		t.Say("warning: iteration %d: %s, so nothing is learned from it (%d of at most %d in a row); the first: %v", t.loop.Iteration+1, says, t.state.Failures[r.name], r.GiveUp, why)
+		t.Say("warning: iteration %d: %s, so no sample is learned from (%d of at most %d in a row); the first: %v", t.loop.Iteration+1, says, t.state.Failures[r.name], r.GiveUp, why)
 	}
 	return says, nil
 }

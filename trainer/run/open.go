@@ -87,7 +87,7 @@ func (t *training) begin() (err error) {
 
 // openLoop joins the model, the rewards and the choices of prompts and samples to the loop.
 func (t *training) openLoop() {
-	t.loop = &trainer.Trainer{Policy: timed{t.model, t}, Actor: model.Actor(t.Experiment), Prompts: t.keys, Score: t.judge, Compare: t.compare, Pass: t.skips,
+	t.loop = &trainer.Trainer{Policy: timed{t.model, t}, Actor: model.Actor(t.Experiment), Prompts: t.keys, Score: t.judge, Compare: t.compare, Pass: t.skips, Alone: t.alone,
 		Order: func(i, n int) []int {
 			return t.root().With("shares").Iteration(i).Draw().Perm(n)
 		}}

@@ -28,10 +28,13 @@ func (t *training) skips(scores, advantages []float64) string {
 	case "stop":
 		t.now.last = dead
 	default:
-		t.Say("warning: iteration %d: %s, so nothing is learned from it", t.loop.Iteration+1, dead)
+		t.Say("warning: iteration %d: %s, so no sample is learned from", t.loop.Iteration+1, dead)
 	}
 	return dead
 }
+
+// alone reports whether written answers are learned from where no sample is (loss.imitate).
+func (t *training) alone() bool { return t.now.last == "" && t.now.turn.Imitates() }
 
 // some reports whether a number that is there is such.
 func some(x []float64, such func(float64) bool) bool {
