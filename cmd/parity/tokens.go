@@ -85,11 +85,12 @@ func tokenAggregate(c *Case) error {
 func tokenKL(c *Case) error {
 	x, ref := c.Array("logp"), c.Floats("ref_logp")
 	kl, grad := make([]float64, len(ref)), make([]float64, len(ref))
+	p := loss.Penalty{Estimator: c.String("kind")}
+	if c.Op == "vlm.kl_clamped" {
+		p.Cut = 10 // OpenRLHF's
+	}
 	for i, lp := range x.Data {
-		kl[i], grad[i] = loss.KL(c.String("kind"), lp, ref[i])
-		if c.Op == "vlm.kl_clamped" {
-			kl[i] = klCut(c.String("kind"), lp, ref[i])
-		}
+		kl[i], grad[i] = p.Token(lp, ref[i])
 	}
 	c.Put("kl", Array{x.Shape, kl})
 	c.Put("grad_logp", Array{x.Shape, grad})
@@ -284,16 +285,4 @@ func softmax(x []float64) (p []float64, lse float64) {
 		p[i] /= total
 	}
 	return p, top + math.Log(total)
-}
-
-// klCut is OpenRLHF's: every estimator between -10 and 10.
-func klCut(kind string, lp, ref float64) float64 {
-	x := lp - ref
-	switch kind {
-	case "k2":
-		x = x * x / 2
-	case "k3":
-		x = math.Exp(-x) - 1 + x
-	}
-	return min(max(x, -10), 10)
 }

@@ -23,13 +23,14 @@ import (
 //
 //	k1  x          k2  x²/2          k3  e^-x + x - 1          abs  |x|
 //
-// verl cuts k3's exponent to ±20 and its value to ±10; OpenRLHF cuts all to ±10.
+// verl cuts k3's exponent to ±20 and its value to ±10; OpenRLHF cuts all to ±10 (Cut).
 
 // Penalty is the term for leaving a reference.
 type Penalty struct {
 	Weight    float64 `toml:"weight" range:"[0,inf)" doc:"0: not computed"`
 	Estimator string  `toml:"estimator" doc:"see darkroom list kls"`
 	Over      string  `toml:"over" enum:"published,deviation,one" of:"steps" doc:"of mean: the distance is divided by twice the square of what the solver's published code has, or of the step's deviation, or by 1"`
+	Cut       float64 `toml:"cut" range:"[0,inf)" of:"tokens" doc:"a token's distance is cut to this on both sides, beyond which it has no gradient (OpenRLHF: 10); 0: as the estimator has it"`
 	Corrected bool    `toml:"corrected" of:"tokens" doc:"of tokens: times the ratio, so that its mean is over the current policy (TRL)"`
 	Reference string  `toml:"reference" enum:"base,stage,ema,old,teacher" doc:"who is left: base is the model as the run began, stage as the stage began; teacher is the model of model.teacher, who is drawn near"`
 	EMAWeight float64 `toml:"ema_weight" range:"[0,inf)" of:"awm" doc:"of awm: weight of the same distance to the moving average"`
@@ -39,6 +40,15 @@ type Penalty struct {
 // DefaultPenalty is none.
 func DefaultPenalty() Penalty {
 	return Penalty{Estimator: "mean", Over: "published", Reference: "base"}
+}
+
+// Token is a token's distance by the estimator, within Cut, and its slope by lp.
+func (p Penalty) Token(lp, ref float64) (kl, slope float64) {
+	kl, slope = KL(p.Estimator, lp, ref)
+	if p.Cut > 0 && math.Abs(kl) > p.Cut {
+		return math.Copysign(p.Cut, kl), 0
+	}
+	return kl, slope
 }
 
 // KLMeans is the distance of means, and its gradient.

@@ -114,7 +114,7 @@ func (o TokenLoss) soft(d, a float64, live bool) token {
 
 // reference is a token's KL.
 func (o TokenLoss) reference(lp, ref, d, mean float64) token {
-	kl, slope := KL(o.KL.Estimator, lp, ref)
+	kl, slope := o.KL.Token(lp, ref)
 	if !o.KL.Corrected {
 		return token{value: kl, own: slope}
 	}

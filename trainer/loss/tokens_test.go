@@ -452,3 +452,23 @@ func TestPerceptionOfNothing(t *testing.T) {
 		t.Errorf("loss %v without the part, %v with nothing to mask, %v with it", plain.Loss, none.Loss, seen.Loss)
 	}
 }
+
+// TestPenaltyCut: a distance within the bound is the estimator's, and one beyond it is the bound, without a gradient.
+func TestPenaltyCut(t *testing.T) {
+	for _, c := range []struct {
+		kind        string
+		lp, ref     float64
+		want, slope float64
+	}{
+		{"k1", -1, -4, 3, 1}, {"k1", -1, -14, 10, 0}, {"k1", -14, -1, -10, 0}, {"k2", -1, -4, 4.5, 3}, {"k2", -1, -7, 10, 0}, {"abs", -12, -1, 10, 0},
+	} {
+		kl, slope := Penalty{Estimator: c.kind, Cut: 10}.Token(c.lp, c.ref)
+		if kl != c.want || slope != c.slope {
+			t.Errorf("%s of %v and %v: %v with slope %v, want %v and %v", c.kind, c.lp, c.ref, kl, slope, c.want, c.slope)
+		}
+		free, _ := Penalty{Estimator: c.kind}.Token(c.lp, c.ref)
+		if plain, _ := KL(c.kind, c.lp, c.ref); free != plain {
+			t.Errorf("%s without a bound is %v, want %v", c.kind, free, plain)
+		}
+	}
+}
