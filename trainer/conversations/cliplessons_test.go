@@ -1,6 +1,7 @@
 package conversations
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,60 @@ func TestClipLessons(t *testing.T) {
 	}
 	if _, _, err := lessonsOf(learning(t, path, `rollout.lessons_mask="qwen2_vl"`, "episode.tokens=4000", "episode.clips={fps=0, count=4}")); err == nil || !strings.Contains(err.Error(), "the mask") {
 		t.Errorf("a mask of pictures alone: %v", err)
+	}
+}
+
+// TestJudgedClips: answers about a clip that somebody judged, as pairs and with labels, have the tokens and the frames of
+// the same conversations as lessons; of each the answer alone is trained.
+func TestJudgedClips(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, rows ...string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const asked = `{"type": "video", "video": "embed:moving/3"}, {"type": "text", "text": "Where does it go?"}`
+	told := func(says string) string {
+		return `{"messages": [{"role": "user", "content": [` + asked + `]}, {"role": "assistant", "content": "` + says + `"}]}`
+	}
+	sets := []string{"episode.tokens=4000", "episode.clips={fps=0, count=4, most_pixels=3136}"}
+	plain := learning(t, file("lessons.jsonl", told("left"), told("up")), sets...)
+	list, _, err := lessonsOf(plain)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d lessons, %v", len(list), err)
+	}
+	for _, c := range []struct {
+		objective, row string
+		group          int
+	}{
+		{"dpo", `{"prompt": [{"role": "user", "content": [` + asked + `]}], "chosen": "left", "rejected": "up"}`, 2},
+		{"kto", `{"prompt": "Where does it go?", "videos": ["embed:moving/3"], "completion": "left", "label": true}`, 1},
+	} {
+		e := learning(t, file(c.objective+".jsonl", c.row), append(sets, "loss.objective="+c.objective, fmt.Sprint("rollout.group=", c.group))...)
+		rows, long, err := lessonsOf(e)
+		if err != nil || len(rows) != 1 || len(long) > 0 {
+			t.Fatalf("%s: %d rows, %v too long, %v", c.objective, len(rows), long, err)
+		}
+		teaches := teacherOf(t, e)
+		row, name, err := teaches.row(rows[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers, err := teaches.judged(row, name, c.group)
+		if err != nil || len(answers) != c.group {
+			t.Fatalf("%s: %d answers, %v", c.objective, len(answers), err)
+		}
+		for i, a := range answers {
+			want, at, err := teaches.lesson(list[i], "whole")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(a.IDs, want.IDs) || !slices.Equal(a.Trained, want.Trained) || a.good != (i == 0) || !slices.Equal(a.films.patches.Values, at.films.patches.Values) {
+				t.Errorf("%s: answer %d is %v, and as a lesson %v", c.objective, i, a.IDs, want.IDs)
+			}
+		}
 	}
 }
 

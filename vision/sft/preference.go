@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
@@ -17,7 +18,8 @@ import (
 //	LLaMA-Factory  "conversations" with "chosen" and "rejected", a turn each; or with "kto_tag"
 //	MMPR           "question" or "prompt", "chosen", "rejected" as texts, and "image"
 //
-// A text is one message of its party. Pictures that are listed and not marked stand before the first text of the user.
+// A text is one message of its party. Pictures and clips that are listed and not marked stand before the first text of
+// the user.
 // Of a judged conversation the answer alone is learned from, which is what follows the prompt.
 
 // A Judged is a conversation whose end was judged.
@@ -51,7 +53,7 @@ func ReadPreference(text string) (all []Judged, err error) {
 	if len(prompt) == 0 {
 		return nil, errors.New(`no "prompt", "question" or "conversations", nor messages that "chosen" and "rejected" begin with`)
 	}
-	if prompt, err = withPictures(o, prompt); err != nil {
+	if prompt, err = withMarks(o, prompt); err != nil {
 		return nil, err
 	}
 	for i, answer := range answers {
@@ -147,37 +149,44 @@ func begins(answers [][]any) (prompt []any, rests [][]any) {
 	return a[:n], [][]any{a[n:], b[n:]}
 }
 
-// withPictures is a prompt with a mark for each picture that the row lists and nobody marks, before the user's first
-// text.
-func withPictures(o pytext.Ordered, prompt []any) ([]any, error) {
-	listed, err := namesOf(o, shown[vlm.PicturePart])
-	if err != nil || len(listed) == 0 {
-		return prompt, err
-	}
-	c, err := conversationOf(o, prompt, "prompt")
-	if err != nil || !errors.Is(c.checkMarks(), ErrPictures) {
-		return prompt, err
-	}
-	for _, m := range c.Messages {
-		if slices.ContainsFunc(m.Content, func(p vlm.Part) bool { return p.Kind == vlm.PicturePart }) {
-			return prompt, nil // some are marked: the answers may have the others
+// withMarks is a prompt with a mark for each picture and clip that the row lists, where it marks none of the kind,
+// before the user's first text: clips first, as in questions.
+func withMarks(o pytext.Ordered, prompt []any) ([]any, error) {
+	marks := ""
+	for _, kind := range []vlm.PartKind{vlm.ClipPart, vlm.PicturePart} {
+		listed, err := namesOf(o, shown[kind])
+		if err != nil {
+			return nil, err
+		}
+		if len(listed) == 0 {
+			continue
+		}
+		c, err := conversationOf(o, prompt, "prompt")
+		if err != nil {
+			return nil, err
+		}
+		if !c.shows(kind) { // else the answers may have the others
+			marks += strings.Repeat(shown[kind].mark, len(listed))
 		}
 	}
 	for i, e := range prompt {
 		m, ok := e.(pytext.Ordered)
 		text, is := m.Values["content"].(string)
-		if !ok || !is || m.Values["role"] != "user" {
+		if marks == "" || !ok || !is || m.Values["role"] != "user" {
 			continue
-		}
-		marks := ""
-		for range listed {
-			marks += pictureMark
 		}
 		prompt = slices.Clone(prompt)
 		prompt[i] = turnOf("user", marks+text)
 		break
 	}
 	return prompt, nil
+}
+
+// shows reports whether a message has such a part.
+func (c Conversation) shows(kind vlm.PartKind) bool {
+	return slices.ContainsFunc(c.Messages, func(m vlm.Message) bool {
+		return slices.ContainsFunc(m.Content, func(p vlm.Part) bool { return p.Kind == kind })
+	})
 }
 
 // turnOf is a message of a text.

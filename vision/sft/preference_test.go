@@ -3,6 +3,8 @@ package sft
 import (
 	"strings"
 	"testing"
+
+	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // TestPreference: published forms of judged answers are the same two conversations, the better one first, with the
@@ -24,6 +26,26 @@ func TestPreference(t *testing.T) {
 				t.Errorf("%s: answer %d is %+v", name, i, j)
 			}
 		}
+	}
+	for name, row := range map[string]string{
+		"marked":   `{"prompt": [{"role": "user", "content": "<video>Where?"}], "chosen": "left", "rejected": "up", "videos": ["a.gif"]}`,
+		"unmarked": `{"prompt": "Where?", "chosen": "left", "rejected": "up", "video": "a.gif"}`,
+		"a part":   `{"prompt": [{"role": "user", "content": [{"type": "video", "video": "a.gif"}, {"type": "text", "text": "Where?"}]}], "chosen": "left", "rejected": "up"}`,
+		"KTO":      `{"prompt": "Where?", "completion": "left", "label": true, "videos": ["a.gif"]}`,
+	} {
+		all, err := ReadPreference(row)
+		if err != nil {
+			t.Errorf("a clip, %s: %v", name, err)
+		}
+		for i, j := range all {
+			if first := j.Messages[0].Content; len(j.Clips) != 1 || j.Clips[0] != "a.gif" || len(first) != 2 || first[0].Kind != vlm.ClipPart || j.Question() != "Where?" {
+				t.Errorf("a clip, %s: answer %d is %+v", name, i, j)
+			}
+		}
+	}
+	both, err := ReadPreference(`{"prompt": "Where?", "chosen": "left", "rejected": "up", "videos": ["a.gif"], "images": ["b.png"]}`)
+	if err != nil || len(both[0].Messages[0].Content) != 3 || both[0].Messages[0].Content[0].Kind != vlm.ClipPart {
+		t.Errorf("a clip and a picture: %+v, %v", both, err)
 	}
 	for name, row := range map[string]string{
 		"KTO":           `{"prompt": [{"role": "user", "content": "Which?"}], "completion": [{"role": "assistant", "content": "3"}], "label": false}`,
