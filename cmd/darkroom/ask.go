@@ -20,6 +20,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
 	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -159,8 +160,12 @@ func (o *askOptions) ask(cmd *cobra.Command) (a *askAnswer, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, free()) }()
-	p := &conversations.Policy{Speaker: speaker, Protocol: protocol, Limits: e.Limits(), Turn: e.TurnTokens, Sampling: e.Sampling, Exec: e.Exec, Parallel: 1,
-		Draws: trainer.Draws{Root: rng.New(o.seed), Fixed: true}, Context: cmd.Context()}
+	p, leave, err := o.policy(cmd.Context(), speaker, protocol, e)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	p.Parallel = 1
 	p.Ask = func(int) (conversations.Question, error) {
 		q := conversations.Asked(o.question, pictures...)
 		if e.System != "" {
@@ -175,7 +180,19 @@ func (o *askOptions) ask(cmd *cobra.Command) (a *askAnswer, err error) {
 	if err := context.Cause(cmd.Context()); err != nil {
 		return nil, err
 	}
-	return newAnswer(o.question, conversations.EpisodeOf(samples[0])), nil
+	said := conversations.EpisodeOf(samples[0])
+	if said.Lost != nil {
+		return nil, said.Lost
+	}
+	return newAnswer(o.question, said), nil
+}
+
+// policy is who answers, by the tools that the experiment names; leave closes these.
+func (o *askOptions) policy(ctx context.Context, s *conversations.Speaker, protocol *tools.Protocol, e *experiment.Episode) (p *conversations.Policy, leave func() error, err error) {
+	p = &conversations.Policy{Speaker: s, Protocol: protocol, Limits: e.Limits(), Turn: e.TurnTokens, Sampling: e.Sampling, Exec: e.Exec, Parallel: e.Parallel,
+		Draws: trainer.Draws{Root: rng.New(o.seed), Fixed: true}, Context: ctx}
+	leave, err = p.Serve(e)
+	return p, leave, err
 }
 
 // pictures are those of the question: files, or cards that the program draws.

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
-	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
@@ -124,8 +123,11 @@ func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, free()) }()
-	p := &conversations.Policy{Speaker: speaker, Protocol: protocol, Limits: e.Limits(), Turn: e.TurnTokens, Sampling: e.Sampling, Exec: e.Exec, Parallel: e.Parallel,
-		Draws: trainer.Draws{Root: rng.New(o.seed), Fixed: true}, Context: cmd.Context()}
+	p, leave, err := o.policy(cmd.Context(), speaker, protocol, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
 	how, err := o.how(r, e, dir)
 	if err != nil {
 		return err
@@ -204,6 +206,9 @@ func (o *suiteOptions) how(r *trained.Run, e *experiment.Episode, dir string) (s
 	h := suites.How{Model: o.model, Protocol: e.Protocol, System: e.System, Version: readBuild().String(),
 		Limits:   map[string]int{"turns": limits.Turns, "tokens": limits.Tokens, "pictures": limits.Pictures, "tokens of a turn": e.TurnTokens},
 		Sampling: map[string]any{"temperature": e.Sampling.Temperature, "likeliest tokens": e.Sampling.TopK, "top_p": e.Sampling.TopP, "min_p": e.Sampling.MinP, "repetition_penalty": e.Sampling.Repetition, "seed": o.seed, "dtype": cmp.Or(o.dtype, "bf16")}}
+	for _, t := range e.Served {
+		h.Tools = append(h.Tools, t.Name)
+	}
 	folders := []string{dir}
 	if r != nil {
 		h.Model, folders = o.run, append(folders, r.Checkpoint.Dir)

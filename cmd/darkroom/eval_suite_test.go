@@ -1,10 +1,28 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/spf13/cobra"
+
+	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/suites"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
+	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // TestSuiteTurns: a run's suites have as many turns as its evaluations, unless a flag says otherwise.
@@ -21,5 +39,98 @@ func TestSuiteTurns(t *testing.T) {
 		if o.evaluated(r, e); e.Turns != c.want {
 			t.Errorf("%+v: %d turns", c, e.Turns)
 		}
+	}
+}
+
+// TestSuiteWithTools: tools outside that a run names are asked while a suite is answered, and stand in its card; a tool
+// that fails ends the suite, and no question is wrong for it.
+func TestSuiteWithTools(t *testing.T) {
+	var begun, ended atomic.Int64
+	broken := false
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil || broken {
+			http.Error(w, "gone", http.StatusBadRequest)
+			return
+		}
+		if strings.Contains(string(text), `"reset"`) {
+			begun.Add(1)
+		}
+		if strings.Contains(string(text), `"end"`) {
+			ended.Add(1)
+		}
+		fmt.Fprint(w, "{}")
+	}))
+	defer s.Close()
+	e := &experiment.Episode{}
+	e.SetDefaults()
+	e.Protocol, e.Turns, e.TurnTokens, e.Sampling.TopK = "darkroom", 1, 4, 1
+	game := experiment.Served{}
+	game.SetDefaults()
+	game.Name, game.URL, game.State, game.Tries = "game", s.URL, true, 1
+	e.Served = []experiment.Served{game}
+	dir, err := assets.Resolve("embed:tiny-vlm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	speaker, err := conversations.Open(dir, conversations.Options{Pool: tensor.NewPool(be)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer speaker.Close()
+	protocol, err := e.Play()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o suiteOptions
+	p, leave, err := o.policy(context.Background(), speaker, protocol, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	f, err := os.Create(filepath.Join(folder, "a.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(vision.EncodePNG(f, vision.New(64, 64)), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for i := range 2 {
+		rows = append(rows, fmt.Sprintf(`{"question_id": "%d", "image": "a.png", "text": "Which?\n(A) one\n(B) two", "label": "A", "category": "all"}`, i))
+	}
+	file := filepath.Join(folder, "vstar.jsonl")
+	if err := os.WriteFile(file, []byte(strings.Join(rows, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	set, err := suites.Open("vstar", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := &cobra.Command{}
+	cmd.SetErr(io.Discard)
+	answers, err := o.answers(cmd, p, e, set)
+	if n := int64(len(set.Questions)); err != nil || len(answers) != int(n) || begun.Load() != n || ended.Load() != n {
+		t.Errorf("%d of %d questions are answered, %d begun and %d ended for the tool, %v", len(answers), n, begun.Load(), ended.Load(), err)
+	}
+	o.model = "embed:tiny-vlm"
+	how, err := o.how(nil, e, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if card := set.Result(answers, how).Card(); !strings.Contains(card, "| tools outside | game |") {
+		t.Errorf("the card does not name the tool:\n%s", card)
+	}
+	broken = true
+	if _, err := o.answers(cmd, p, e, set); err == nil || !strings.Contains(err.Error(), "tool game") {
+		t.Errorf("a tool that fails: %v", err)
+	}
+	if err := leave(); err != nil {
+		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -86,6 +87,16 @@ func openOutside(e *experiment.Episode, cache string) (outside, error) {
 		all[t.Name] = s
 	}
 	return all, nil
+}
+
+// Serve opens the tools outside that an experiment names, and has the policy's episodes call them; nothing of what they
+// answer is kept. What is returned closes them.
+func (p *Policy) Serve(e *experiment.Episode) (close func() error, err error) {
+	if p.Served, err = openOutside(e, ""); err != nil {
+		return nil, err
+	}
+	p.played = new(atomic.Int64)
+	return p.Served.Close, nil
 }
 
 // Close ends their programs.

@@ -35,6 +35,7 @@ type How struct {
 	Model    string         `json:"model"`
 	Weights  string         `json:"weights_sha256"` // of the model's files, and of what was trained
 	Protocol string         `json:"protocol"`
+	Tools    []string       `json:"tools_outside,omitempty"` // servers and programs, by their names: what they answer is not in the hashes of weights
 	Limits   map[string]int `json:"limits"`
 	Sampling map[string]any `json:"sampling"`
 	System   string         `json:"system,omitempty"`
@@ -134,6 +135,9 @@ func (r Result) Card() string {
 	w("| prompts | SHA-256 `%s` |", r.Prompts)
 	w("| answers | SHA-256 `%s` |", r.Answers)
 	w("| protocol | %s |", r.How.Protocol)
+	if len(r.How.Tools) > 0 {
+		w("| tools outside | %s |", strings.Join(r.How.Tools, ", "))
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.How.Limits)) {
 		w("| most %s | %d |", name, r.How.Limits[name])
 	}
