@@ -13,7 +13,9 @@ import (
 // Describe is model.Model's.
 func (m *Model) Describe(line *ledger.Line, r *trainer.Report) {
 	line.Diversity = differ(r.Samples, trainer.Groups(r.Samples))
-	line.Episodes = toolUse(r.Samples)
+	if line.Episodes = toolUse(r.Samples); line.Episodes != nil && !m.turn.Taught() {
+		worths(line.Episodes, r.Samples, r.Scores)
+	}
 	if m.Far != nil && line.Episodes != nil {
 		line.Episodes["engine_gap"] = m.Far.Gap
 	}

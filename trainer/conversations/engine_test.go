@@ -164,21 +164,23 @@ func TestEngineIsChecked(t *testing.T) {
 func TestEngineFails(t *testing.T) {
 	p, s, far := played(t)
 	for _, kind := range []string{"vllm", "sglang"} {
+		s.Commit("", 0)
+		far(kind)
+		if _, err := p.Roll(trainer.Current, few()[:1]); err != nil { // the check, once: the weights stay
+			t.Fatal(err)
+		}
+		patient := p.Far.Engine
+		hasty, err := engine.Open(engine.Options{Kind: kind, URL: s.URL, Model: "tiny", Timeout: 300 * time.Millisecond, Tries: 1, AtOnce: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for fault, want := range map[string]string{"slow": "no answer in time", "dies": "EOF", "garbage": "<html>", "too many tokens": "at most 12 were asked for", "wrong ids": engine.WrongIDs,
 			"no log-probabilities": engine.NoLogProbs, "dropped pictures": engine.LostPictures} {
 			if kind == "vllm" && fault == "dropped pictures" {
 				continue // which is seen when a picture is rendered
 			}
-			s.Commit("", 0)
-			far(kind)
-			if _, err := p.Roll(trainer.Current, few()[:1]); err != nil { // the check
-				t.Fatal(err)
-			}
-			if fault == "slow" {
-				var err error
-				if p.Far.Engine, err = engine.Open(engine.Options{Kind: kind, URL: s.URL, Model: "tiny", Timeout: 300 * time.Millisecond, Tries: 1, AtOnce: 2}); err != nil {
-					t.Fatal(err)
-				}
+			if p.Far.Engine = patient; fault == "slow" {
+				p.Far.Engine = hasty
 			}
 			s.Commit(fault, 0)
 			samples, err := p.Roll(trainer.Current, few())
@@ -193,6 +195,7 @@ func TestEngineFails(t *testing.T) {
 				}
 			}
 		}
+		p.Far.Engine = patient
 	}
 	for kind, fault := range map[string]string{"vllm": "stale name", "sglang": "another version"} {
 		s.Commit("", 0)

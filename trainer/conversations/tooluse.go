@@ -1,6 +1,7 @@
 package conversations
 
 import (
+	"math"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -57,6 +58,24 @@ func toolUse(samples []trainer.Sample) map[string]float64 {
 		sums["entropy"] = entropy / drawn // a token
 	}
 	return sums
+}
+
+// worths adds the mean total of episodes that called a tool, and of those that did not: what looking closer is worth.
+func worths(use map[string]float64, samples []trainer.Sample, totals []float64) {
+	sums, n := map[string]float64{}, map[string]float64{}
+	for i, s := range samples {
+		if math.IsNaN(totals[i]) {
+			continue
+		}
+		name := "score_direct"
+		if made, _ := EpisodeOf(s).ToolCalls(); made > 0 {
+			name = "score_called"
+		}
+		sums[name], n[name] = sums[name]+totals[i], n[name]+1
+	}
+	for name, sum := range sums {
+		use[name] = sum / n[name]
+	}
 }
 
 // differ is the share of pairs of a prompt's episodes that say different things.

@@ -50,6 +50,31 @@ func TestToolUseIsWatched(t *testing.T) {
 	}
 }
 
+// TestWorths: totals of episodes that called a tool and of those that did not are apart, episodes without a total count as
+// neither, and a monitor can watch both.
+func TestWorths(t *testing.T) {
+	of := func(calls int) (s trainer.Sample) {
+		turn := tools.Turn{Calls: make([]tools.CallTaken, calls)}
+		s.Item.Episode = &Episode{Transcript: &tools.Transcript{Turns: []tools.Turn{turn}}}
+		return s
+	}
+	use := map[string]float64{}
+	worths(use, []trainer.Sample{of(1), of(0), of(2), of(1), of(0)}, []float64{1, 0.25, 0, math.NaN(), 0.75})
+	if len(use) != 2 || use["score_called"] != 0.5 || use["score_direct"] != 0.5 {
+		t.Errorf("%v", use)
+	}
+	known := experiment.Monitors()
+	for name := range use {
+		if !slices.ContainsFunc(known, func(n experiment.Name) bool { return n.Name == "episode."+name }) {
+			t.Errorf("no monitor can watch episode.%s", name)
+		}
+	}
+	clear(use)
+	if worths(use, []trainer.Sample{of(1)}, []float64{1}); len(use) != 1 {
+		t.Errorf("episodes that are not there have a total: %v", use)
+	}
+}
+
 // TestEntropyInLedger: the entropy of what tokens were drawn from is a mean over all of them; lessons were not drawn,
 // and have none. Of what was drawn evenly among four it is ln 4.
 func TestEntropyInLedger(t *testing.T) {

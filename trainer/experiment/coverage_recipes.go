@@ -5,7 +5,7 @@ func recipeCoverage() []Covered {
 	return []Covered{
 		{System: "DeepEyes", Paper: "2025", Preset: "deepeyes", Keys: []string{`reward.0.name = "accuracy"`}, Note: "beside it format and tool-bonus"},
 		{System: "DeepEyesV2", Paper: "2025", Keys: []string{`episode.protocol = "deepeyes_v2"`, `episode.exec.command = ["python3", "-"]`}, Note: "its searches as [[episode.tool]] search and image_search; its cold start as objective sft"},
-		{System: "Mini-o3", Paper: "2025", Preset: "mini_o3", Keys: []string{`reward.0.name = "mini_o3"`}},
+		{System: "Mini-o3", Paper: "2025", Preset: "mini_o3", Keys: []string{`reward.0.name = "mini_o3"`}, Note: "its counts of groups by who was right are computed by parity alone; a ledger has episode.score_called and episode.score_direct"},
 		{System: "VLM-R1", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, `reward.0.rule = "grounding"`}, Note: "its other rules: darkroom list rules"},
 		{System: "Visual-RFT", Paper: "2025", Keys: []string{`reward.0.name = "accuracy"`, `reward.0.rule = "detection"`}},
 		{System: "NoisyRollout", Paper: "2025", Keys: []string{"episode.noisy.share = 0.5"}},

@@ -51,6 +51,8 @@ func Numbers() []Number {
 		{Name{Name: "episode.pictures", Card: "Pictures that a conversation holds at its end."}, "tokens"},
 		{Name{Name: "episode.tokens", Card: "The model's own tokens."}, "tokens"},
 		{Name{Name: "episode.called", Card: "Share of conversations that call a tool."}, "tokens"},
+		{Name{Name: "episode.score_called", Card: "Mean total of conversations that call a tool."}, "tokens"},
+		{Name{Name: "episode.score_direct", Card: "Mean total of conversations that call none."}, "tokens"},
 		{Name{Name: "episode.answered", Card: "Share of conversations that end with an answer."}, "tokens"},
 		{Name{Name: "episode.over", Card: "Share of conversations that run into a limit."}, "tokens"},
 		{Name{Name: "episode.defused", Card: "Special tokens that the model wrote into what came back to it, a mean over conversations."}, "tokens"},
