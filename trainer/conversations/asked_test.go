@@ -49,3 +49,40 @@ func TestAskedMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestAskedByProtocol: a prompt may name its protocol, in its meta or as a column of its row; it has that one's tools, all
+// of them, and one that there is not is refused by name.
+func TestAskedByProtocol(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.jsonl")
+	rows := `{"prompt": "Which?", "meta": {"protocol": "vrag"}}
+{"prompt": [{"role": "user", "content": "Which?"}], "protocol": "deepeyes"}
+{"prompt": "Which?", "meta": {"protocol": "darkroom"}}
+{"prompt": "Which?"}
+{"prompt": "Which?", "meta": {"protocol": "zoomer"}}
+{"prompt": "Which?", "meta": {"protocol": "pyvision"}}
+{"prompt": "Which?", "meta": {"protocol": 4}}`
+	if err := os.WriteFile(file, []byte(rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	list, err := prompts.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := learning(t, "embed:zoom-lessons", `episode.tools=["zoom"]`, "episode.frame=unit")
+	e.Rollout.Prompts = []string{file}
+	ask := asker(e, model.Options{Train: list})
+	for i, want := range []string{"vrag", "deepeyes", "", ""} {
+		q, err := ask(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := q.By; (got == nil) != (want == "") || got != nil && (got.Protocol != want || len(got.Tools) > 0 || got.Frame != "shown" || got.Turns != e.Episode.Turns) {
+			t.Errorf("prompt %d is asked by %+v, want %q", i, got, want)
+		}
+	}
+	for i, want := range map[int]string{4: `no protocol "zoomer"`, 5: "episode.exec", 6: "meta.protocol is 4"} {
+		if _, err := ask(i); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("prompt %d: %v", i, err)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -180,5 +181,40 @@ func BenchmarkRoll(b *testing.B) {
 			}
 			b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
 		})
+	}
+}
+
+// TestProtocolsTogether: prompts of one roll that are asked by protocols of their own are played by these, beside each other, and
+// are the episodes that they are alone.
+func TestProtocolsTogether(t *testing.T) {
+	p := policy(t, true)
+	plain := p.Ask
+	own := &experiment.Episode{}
+	own.SetDefaults()
+	own.Protocol = "vrag"
+	p.Ask = func(n int) (conversations.Question, error) {
+		q, err := plain(n)
+		if n == 1 {
+			q.By = own
+		}
+		return q, err
+	}
+	of := keys(0)
+	together, err := p.Roll(trainer.Current, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range together {
+		want := []string{"darkroom", "vrag"}[of[i].Prompt]
+		if e := conversations.EpisodeOf(s); e.Protocol != want || (len(e.Album.Pictures) > 1) != (want == "darkroom") {
+			t.Errorf("sample %d is played by %s, with %d pictures; %s was asked for", i, e.Protocol, len(e.Album.Pictures), want)
+		}
+		alone, err := p.Roll(trainer.Current, of[i:i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := conversations.EpisodeOf(alone[0]), conversations.EpisodeOf(s); !slices.Equal(a.Tokens, b.Tokens) {
+			t.Errorf("sample %d has other tokens alone", i)
+		}
 	}
 }

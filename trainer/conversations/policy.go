@@ -30,6 +30,9 @@ type Question struct {
 	Clips    []*video.Clip // with as many marks in the messages
 	Tools    []any         // that the template writes, as pytext.OrderedJSON reads them
 	Meta     prompts.Meta  // what its list says beside it
+
+	// By says how its tools are called; nil: as the policy does.
+	By *experiment.Episode
 }
 
 // Asked is a question with pictures before it.
@@ -168,7 +171,7 @@ func (p *Policy) question(k trainer.Key) (*voice, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &voice{p: p, noise: p.noise(k), clean: q.Pictures, text: q.said(), meta: string(q.Meta)}
+	v := &voice{p: p, noise: p.noise(k), clean: q.Pictures, text: q.said(), meta: string(q.Meta), by: q.By}
 	v.album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
 	if v.films, err = p.Speaker.shot(q.Clips, p.Films, p.frames(k)); err != nil {
 		return nil, err
@@ -198,7 +201,14 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 	if asks != nil {
 		state.Outside = asks
 	}
-	t, err := tools.Episode{Protocol: p.Protocol, State: state, Limits: p.Limits, Sampler: v, Coder: v, Prompt: v.prompt}.Play(ctx)
+	protocol, limits := p.Protocol, p.Limits
+	if v.by != nil {
+		if protocol, err = v.by.Play(); err != nil {
+			return s, err
+		}
+		limits.ActFirst = v.by.Limits().ActFirst
+	}
+	t, err := tools.Episode{Protocol: protocol, State: state, Limits: limits, Sampler: v, Coder: v, Prompt: v.prompt}.Play(ctx)
 	if err == nil && code != nil {
 		err = code.Err() // nothing is learned from code that could not be run
 	}

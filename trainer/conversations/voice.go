@@ -8,6 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
@@ -25,13 +26,14 @@ type voice struct {
 	unread vlm.Stretch // what the decoder has not read yet
 	grids  []vlm.Grid  // of all pictures so far
 	texts  []string
-	spread float64         // entropies of what its tokens were drawn from, added up
-	noise  int             // the step of that which its pictures have; below 0: none
-	clean  []*vision.Image // the prompt's pictures, without it
-	films  *films          // the prompt's clips; nil: there are none
-	text   string          // what the user said
-	meta   string          // what the question's list says beside it
-	lost   error           // an engine failed it
+	spread float64             // entropies of what its tokens were drawn from, added up
+	noise  int                 // the step of that which its pictures have; below 0: none
+	clean  []*vision.Image     // the prompt's pictures, without it
+	films  *films              // the prompt's clips; nil: there are none
+	text   string              // what the user said
+	meta   string              // what the question's list says beside it
+	by     *experiment.Episode // how its tools are called; nil: as the policy does
+	lost   error               // an engine failed it
 
 	solution []int32   // the prompt's; nil: there is none, or nobody is given it
 	begins   [][]int32 // what its next turns begin with

@@ -1,10 +1,12 @@
 package experiment
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/config"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/tools/program"
 )
@@ -52,6 +54,30 @@ func (e *Experiment) checkEpisode(doc *config.Document) {
 
 // writesCode is whether a tool of the protocol runs what the model writes.
 func (e *Episode) writesCode() bool { return e.Protocol == "pyvision" || e.Protocol == "deepeyes_v2" }
+
+// Of is the episode of a prompt: one whose meta.protocol names another protocol than the file has that one's tools, all
+// of them, in that one's frame.
+func (e *Episode) Of(p prompts.Prompt) (*Episode, error) {
+	raw, ok := p.Meta.Get("protocol")
+	if !ok {
+		return e, nil
+	}
+	own := *e
+	if err := json.Unmarshal(raw, &own.Protocol); err != nil {
+		return nil, fmt.Errorf("meta.protocol is %s: the name of a protocol was expected", raw)
+	}
+	if own.Protocol == e.Protocol {
+		return e, nil
+	}
+	if own.Tools = nil; own.Protocol != "darkroom" {
+		own.Frame = "shown"
+	}
+	if own.writesCode() && own.Exec == nil {
+		return nil, fmt.Errorf("meta.protocol is %q, a tool of which runs the model's code, and nothing says how\nhint: under [episode.exec], %s", own.Protocol, program.Example)
+	}
+	_, err := own.Play()
+	return &own, err
+}
 
 // Play is the protocol with the tools that may be called.
 func (e *Episode) Play() (*tools.Protocol, error) {

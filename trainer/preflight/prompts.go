@@ -72,6 +72,7 @@ func (c *check) readList(turn int, key, path string) {
 		c.Prompts[key] = slices.Concat(c.Prompts[key], list)
 	}
 	c.checkPictured(turn, key, path, list)
+	c.checkProtocols(turn, key, path, list)
 	if !c.modality.Looks {
 		return
 	}
@@ -98,6 +99,19 @@ func (c *check) checkPictured(turn int, key, path string, list []prompts.Prompt)
 		if p.Sized() || p.Frames > 0 || p.Negative != nil || len(p.Image) > 0 {
 			c.RefuseAt(turn, key, fmt.Sprintf("%s: prompt %q names the size, the frames, the negative text or the image of a picture, and %s are made of it", path, p.Text, c.modality.Samples),
 				"leave width, height, frames, negative and image out of the list; put pictures that a question is about into meta.picture")
+			return
+		}
+	}
+}
+
+// checkProtocols refuses a prompt whose meta names a protocol that there is not, or that the file cannot play.
+func (c *check) checkProtocols(turn int, key, path string, list []prompts.Prompt) {
+	if c.Episode == nil {
+		return
+	}
+	for i, p := range list {
+		if _, err := c.Episode.Of(p); err != nil {
+			c.FailAt(turn, key, fmt.Errorf("%s: prompt %d, %q: %w", path, i+1, p.Text, err))
 			return
 		}
 	}
