@@ -27,7 +27,7 @@ func inspect(c *model.Folder) {
 		c.Fail("model.path", err)
 		return
 	}
-	_, noTokens := tokenizer.Open(dir)
+	tokens, noTokens := tokenizer.Open(dir)
 	_, noProcessor := vlm.OpenProcessor(dir)
 	_, noTemplate := vlm.OpenTemplate(dir)
 	files, noWeights := safetensors.OpenFolder(dir)
@@ -36,6 +36,10 @@ func inspect(c *model.Folder) {
 	}
 	if err := cmp.Or(noTokens, noProcessor, noTemplate, noWeights); err != nil {
 		c.Fail("model.path", err)
+		return
+	}
+	if _, err := tokensNamed(tokens, c.Model.NewTokens); err != nil {
+		c.Fail("model.new_tokens", err)
 		return
 	}
 	params, free, err := opened(dir, c.Pool, patterns, c.Model.Blank)

@@ -80,6 +80,9 @@ func OpenModel(e *experiment.Experiment, o model.Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.newRows(e.Model.NewTokens, rng.New(uint64(e.Run.Seed)).With("blank")); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	m := &Model{opened: e, train: o.Train, rewards: o.Rewards, Policy: &Policy{played: new(atomic.Int64), Speaker: s, Context: o.Context, Progress: o.Progress}}
 	if err := m.prepare(e, o); err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -139,6 +142,13 @@ func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, err
 			return Question{}, err
 		}
 		q := about(p.Text, clips, pictures)
+		own, err := e.Episode.Of(p)
+		if err != nil {
+			return Question{}, err
+		}
+		if own != e.Episode {
+			q.By = own
+		}
 		q.Meta = p.Meta
 		if row, ok := p.Messages(); ok {
 			c, err := sft.ReadAsked(row)

@@ -194,6 +194,10 @@ func (e *Experiment) checkModel(r report) {
 	switch _, adapted := e.Model.Trained(); {
 	case len(e.Model.Blank) > 0 && e.Episode == nil:
 		r("model.blank", "a generator of pictures begins as its folder has it", "leave it out; darkroom pretrain makes small models from nothing")
+	case len(e.Model.NewTokens) > 0 && e.Episode == nil:
+		r("model.new_tokens", "a generator of pictures has no tokens of its own", "leave it out")
+	case len(e.Model.NewTokens) > 0 && adapted:
+		r("model.new_tokens", "rows that begin as random numbers are trained, and an adapter leaves them as they are", `train = "full", or patterns that hold the embeddings and the head`)
 	case len(e.Model.Blank) > 0 && adapted:
 		r("model.blank", "layers that begin as random numbers are trained, and an adapter leaves them as they are", `train = "full", or patterns that hold all of model.blank`)
 	}

@@ -28,6 +28,9 @@ func (e *Experiment) facts() []Fact {
 	if blank := e.Model.Blank; len(blank) > 0 {
 		train += "; begins as random numbers " + strings.Join(blank, ", ")
 	}
+	if tokens := e.Model.NewTokens; len(tokens) > 0 {
+		train += "; new tokens " + strings.Join(tokens, " ")
+	}
 	return []Fact{{"model", fmt.Sprintf("%s, %s; trains %s", e.Model.Path, e.Model.Precision, train)}, {"rewards", e.rewardWords()}}
 }
 

@@ -30,6 +30,7 @@ type Model struct {
 	Train      []string `toml:"train,single" doc:"\"lora\", \"full\", or patterns of parameter names"`
 	Blank      []string `toml:"blank,single" of:"tokens" doc:"patterns of parameter names that begin as random numbers, which follow from run.seed, and not as what the folder has: layers that are learned from nothing. They must be trained"`
 	Experts    string   `toml:"experts" enum:"both,high,low" of:"pictures" doc:"of two networks that take turns (Wan 2.2's A14B), which are trained: both; high, transformer, which has the noisy steps; or low, transformer_2. Steps of one that is not trained are sampled, and the window leaves them out"`
+	NewTokens  []string `toml:"new_tokens,single" of:"tokens" doc:"tokens whose rows in the embeddings, and in the head, begin as random numbers, which follow from run.seed: as of those that a vocabulary is given anew, such as the marks of tool calls. The rows must be trained"`
 	Teacher    string   `toml:"teacher" doc:"who loss.kl.reference = \"teacher\" asks: an adapter of the model, or the folder of a model of its class, with the same text encoders; of an episode: with the same tokenizer and processor"`
 	Adapter    string   `toml:"adapter" doc:"an adapter that training begins with: a folder of PEFT's, a file of diffusers', or a run; its rank and layers count, and not those of model.lora. What loss.kl calls base is the model without it"`
 	LoRA       LoRA     `toml:"lora"`
@@ -158,7 +159,7 @@ type Checkpoint struct {
 
 // Episode is [episode]: turns of a vision-language model with tools.
 type Episode struct {
-	Protocol   string           `toml:"protocol" enum:"darkroom,deepeyes,deepeyes_v2,deepeyes_v5,mini_o3,pixel_reasoner,pyvision,verl,vrag" doc:"how calls and pictures are written"`
+	Protocol   string           `toml:"protocol" enum:"darkroom,deepeyes,deepeyes_v2,deepeyes_v5,mini_o3,pixel_reasoner,pyvision,verl,vrag" doc:"how calls and pictures are written; a prompt whose meta.protocol names another is asked by that one"`
 	Frame      string           `toml:"frame" enum:"shown,full,unit,thousand" doc:"of darkroom: what a box counts: pixels as shown, at full size, shares or thousandths of the sides"`
 	System     string           `toml:"system" doc:"the system message; empty: the template's own"`
 	Turns      int              `toml:"turns" range:"[1,1e4]" doc:"answers of the model"`
