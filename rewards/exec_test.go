@@ -1,0 +1,132 @@
+package rewards
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/rewards/call"
+)
+
+// rewardProgram is the reward program of the tests.
+func rewardProgram(mode string) {
+	in := bufio.NewReader(os.Stdin)
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		items, err := decodeItems(context.Background(), line, 1<<25)
+		if err != nil {
+			fmt.Println(`{"error": "bad request"}`)
+			continue
+		}
+		if mode == "talks first" && n == 1 {
+			fmt.Println("loading the model")
+		}
+		switch {
+		case mode == "dies":
+			fmt.Fprintln(os.Stderr, "no memory\nleft")
+			os.Exit(3)
+		case mode == "dies later" && n > 1:
+			os.Exit(3)
+		case mode == "hangs":
+			time.Sleep(time.Minute)
+		case mode == "half":
+			fmt.Print(`{"scores": [`)
+			os.Exit(0)
+		case mode == "floods":
+			for {
+				fmt.Print(strings.Repeat("x", 1<<16))
+			}
+		case strings.HasPrefix(mode, "{"):
+			fmt.Println(mode)
+		case mode == "environment":
+			fmt.Printf(`{"scores": [{"missing": %q}]}`+"\n", os.Getenv("SECRET_TOKEN")+"|"+os.Getenv("NAMED")+"|"+os.Getenv("PATH"))
+		default:
+			reply, _ := encodeResults(Each(brightness, 1).Judge(context.Background(), items))
+			if strings.HasPrefix(mode, "numbered") {
+				var asked struct{ N int }
+				_ = json.Unmarshal(line, &asked)
+				reply = append(fmt.Appendf(nil, `{"n": %d,`, asked.N), reply[1:]...)
+			}
+			if strings.HasSuffix(mode, "twice") {
+				reply = bytes.Join([][]byte{reply, reply}, []byte("\n"))
+			}
+			fmt.Println(string(reply))
+		}
+	}
+}
+
+func testProgram(t *testing.T, mode string, p call.Policy) *Exec {
+	t.Helper()
+	e, err := NewExec([]string{os.Args[0], "program", mode}, 2, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+func TestExec(t *testing.T) {
+	p := patient()
+	p.Tries = 6 // each may meet one that is about to die
+	for _, mode := range []string{"well", "dies later", "numbered"} {
+		e := testProgram(t, mode, p)
+		for range 3 {
+			expectThree(t, mode, e.Judge(t.Context(), threeItems))
+		}
+	}
+	e := testProgram(t, "well", p)
+	if s, err := e.Score(t.Context(), threeItems[2]); err != nil || s.Value != 9 {
+		t.Error(s, err)
+	}
+	_ = e.Close()
+	if _, err := e.Score(t.Context(), threeItems[2]); !errors.Is(err, call.ErrClosed) {
+		t.Error(err)
+	}
+	for _, argv := range [][]string{nil, {""}, {"no such program anywhere"}} {
+		if e, err := NewExec(argv, 1, p, nil); err == nil {
+			t.Errorf("%q: %v", argv, e)
+		}
+	}
+}
+
+func TestExecBroken(t *testing.T) {
+	for _, c := range []struct{ mode, said string }{
+		{"dies", "it wrote: no memory left"},
+		{"half", "ended in the middle"},
+		{"floods", "longer than 10000 bytes"},
+		{"hangs", "no answer in time"},
+		{`{"scores": [1]}`, "1 scores for 2 items"},
+		{`{"scores": [NaN, 1]}`, "invalid character 'N'"},
+	} {
+		p := patient()
+		if c.mode == "hangs" {
+			p = impatient()
+		}
+		start := time.Now()
+		expectLie(t, c.mode, testProgram(t, c.mode, p).Judge(t.Context(), threeItems[1:]), c.said, c.said)
+		if d := time.Since(start); d > 15*time.Second {
+			t.Errorf("%s: took %v", c.mode, d)
+		}
+	}
+}
+
+// A program that hangs does not outlive the context.
+func TestExecStops(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer stop()
+	start := time.Now()
+	got := testProgram(t, "hangs", call.Policy{Timeout: time.Minute}).Judge(ctx, threeItems)
+	if !errors.Is(got[0].Missing, context.DeadlineExceeded) || time.Since(start) > 10*time.Second {
+		t.Errorf("after %v: %v", time.Since(start), got[0].Missing)
+	}
+}
