@@ -32,8 +32,9 @@ func result(x float32) uint32 {
 func fma32(a, b, c float32) float32 {
 	p, z := float64(a)*float64(b), float64(c)
 	s := float64(p + z)
-	// Twice rounded is once rounded unless the first result lies in the middle of two numbers of fp32.
-	if u := math.Float64bits(s); u&(1<<29-1) != 1<<28 && u>>52&0x7ff-898 < 1150-898 {
+	// Rounding twice is rounding once where the first result is 0, and where it is in the range of fp32's normal numbers
+	// and not halfway between two of them.
+	if u := math.Float64bits(s); s == 0 || u&(1<<29-1) != 1<<28 && u>>52&0x7ff-898 < 1150-898 {
 		return float32(s)
 	}
 	return fmaOdd(s, p, z)
