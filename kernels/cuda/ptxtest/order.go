@@ -3,7 +3,7 @@ package ptxtest
 // What orders accesses of a block's threads (8, the memory consistency model; 9.7.13):
 //
 //   - a thread's own order;
-//   - a barrier of all threads: it begins an era, and all of an era is after those before it;
+//   - a barrier of all threads that live: it begins an era, and all of an era is after those before it;
 //   - bar.warp.sync of all lanes that live. Exchanges (shfl), products and ldmatrix order nothing;
 //   - a numbered barrier of some warps: what waits is after what came;
 //   - a barrier in shared memory: who sees the end of a phase is after those that arrived in it, and after copies whose
