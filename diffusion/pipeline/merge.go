@@ -44,19 +44,6 @@ func (f *folder) opened() (*family, error) {
 	return open(f, Options{})
 }
 
-// PartsOf are what the networks of a pipeline's folder that take turns are called: one, or two.
-func PartsOf(dir string) ([]string, error) {
-	f, err := readFolder(dir)
-	if err != nil {
-		return nil, err
-	}
-	fam, err := f.opened()
-	if err != nil {
-		return nil, err
-	}
-	return fam.parts(), nil
-}
-
 // Changed writes a copy of a pipeline's folder to out, with other weights of the denoiser; where two networks take turns,
 // of each that has a change.
 func Changed(dir, out string, changes ...edition.Change) error {
