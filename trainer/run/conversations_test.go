@@ -39,6 +39,7 @@ func TestSpokenRuns(t *testing.T) {
 	t.Run("distorted pictures", func(t *testing.T) { testNoisy(t, model) })
 	t.Run("shuffled frames", func(t *testing.T) { testShuffled(t, model) })
 	t.Run("guided", func(t *testing.T) { testGuided(t, model) })
+	t.Run("trees of turns", func(t *testing.T) { testStems(t, model) })
 }
 
 // testCritic: PPO with a head of values trains, stops and goes on with the same bytes, in its
