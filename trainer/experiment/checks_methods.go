@@ -175,7 +175,14 @@ func (e *Experiment) checkTeacher(r report) {
 	for _, at := range e.Turns() {
 		asks := at.Loss.KL.Reference == "teacher"
 		asked = asked || asks
+		led := at.Loss.KL.Guidance > 0 && at.Loss.KL.Guidance != at.Sampler.Guidance
 		switch {
+		case at.Loss.KL.Guidance > 0 && (at.objective().Reference || !slices.Contains([]string{"base", "stage", "teacher"}, at.Loss.KL.Reference)):
+			r("loss.kl.guidance", "the reference is no model that could be asked with a guidance of its own", `reference = "base", "stage" or "teacher", and an objective that has a KL`)
+		case led && at.Loss.KL.Weight == 0:
+			r("loss.kl.weight|loss.kl", "at a weight of 0 the reference is not asked", "weight = 1")
+		case at.Loss.Objective == "distill" && at.Episode == nil && at.Loss.KL.Reference == "base" && !led:
+			r("loss.kl.reference|loss.objective", "the teacher is the model itself, so that there is nothing to learn", `loss.kl.guidance = 4: the model with guidance; or reference = "teacher"`)
 		case asks && e.Model.Teacher == "":
 			r("loss.kl.reference|loss.objective", "no teacher is named", `[model] teacher = "runs/maps" or another adapter or folder`)
 		case asks && at.Loss.KL.Weight == 0:

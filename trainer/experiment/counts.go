@@ -77,19 +77,31 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 	w.rollout, w.shared = w.rollout+cost*rollout, w.shared+cost*max(shared, 0)
 	updates := e.sees()
 	w.train, w.back = w.train+cost*judged*updates, w.back+cost*judged*updates
-	w.reference += cost * judged * updates * e.otherWeights()
+	w.reference += judged * updates * e.otherPasses()
 }
 
-// otherWeights is how many sets of weights the objective asks beside the current ones.
-func (e *Experiment) otherWeights() float64 {
-	o, kl, n := e.objective(), e.Loss.KL, 0.0
+// otherPasses is how often the network runs for one point with the weights that the objective asks beside the current ones.
+func (e *Experiment) otherPasses() (n float64) {
+	o, kl, cost := e.objective(), e.Loss.KL, e.passes()
 	rolled := kl.Reference == "old" && o.Ratio // which is known
-	for _, asks := range []bool{kl.Weight > 0 && !rolled || o.Reference, o.Old, o.Average && kl.EMAWeight > 0} {
-		if asks {
-			n++
-		}
+	if kl.Weight > 0 && !rolled || o.Reference {
+		n += e.passesAt(e.led())
+	}
+	if o.Old {
+		n += cost
+	}
+	if o.Average && kl.EMAWeight > 0 {
+		n += cost
 	}
 	return n
+}
+
+// led is the guidance of the reference.
+func (e *Experiment) led() float64 {
+	if g := e.Loss.KL.Guidance; g > 0 {
+		return g
+	}
+	return e.Sampler.Guidance
 }
 
 // sees is how often an iteration's updates see a sample.
@@ -165,8 +177,10 @@ func (t Tree) judged(e *Experiment, iteration int, window, trained []int) float6
 }
 
 // passes is how often the network runs for one output.
-func (e *Experiment) passes() float64 {
-	if e.Sampler.Guidance > 1 && e.Sampler.GuideBy != "embedded" {
+func (e *Experiment) passes() float64 { return e.passesAt(e.Sampler.Guidance) }
+
+func (e *Experiment) passesAt(guidance float64) float64 {
+	if guidance > 1 && e.Sampler.GuideBy != "embedded" {
 		return 2
 	}
 	return 1

@@ -37,6 +37,7 @@ func generatorCoverage() []Covered {
 		gradient("SRPO (Direct-Align)", "2025", "direct"),
 		gradient("ReFL", "Xu et al., 2023", "refl"),
 		gradient("DRaFT", "Clark et al., 2023", "draft"),
+		{System: "Guidance distillation", Paper: "Meng et al., 2023", Keys: []string{`loss.objective = "distill"`, `loss.kl.reference = "base"`, `loss.kl.guidance = 4`}, Note: "on the policy's own samples, for one scale"},
 		{System: "Diffusion on-policy distillation", Paper: "DiffusionOPD, 2026", Keys: []string{`loss.objective = "distill"`, `model.teacher = "TEACHER"`}, Note: "one teacher"},
 		{System: "Fine-Grained GRPO", Paper: "G2RPO, 2025", Why: "its singular branching is sampler.tree.kind = \"trunk\", but the rest of a path is not solved at several granularities: a leaf would be several pictures of one choice"},
 		{System: "Sol-RL", Paper: "NVIDIA, 2026", Why: "its scouts are a roll of their own in low precision, scored before the roll that is learned from: another loop. advantage.best_of learns from the best and worst of a group that is rolled as a whole"},

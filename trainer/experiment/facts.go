@@ -269,15 +269,19 @@ func (e *Experiment) objectiveWords() string {
 	if c := l.Correction; c.On() {
 		s += ", corrected by " + strings.Join(slices.DeleteFunc([]string{c.Weights, c.Reject}, func(x string) bool { return x == "" || x == "none" }), ", ")
 	}
-	switch k := l.KL; {
+	k, to := l.KL, l.KL.Reference
+	if k.Guidance > 0 {
+		to += fmt.Sprintf(" with guidance %v", k.Guidance)
+	}
+	switch {
 	case o.Judged:
 		return s + "; the reference is " + map[string]string{"base": "the model as the run began", "stage": "the model as the stage began"}[k.Reference]
 	case k.Weight == 0:
 		s += "; no KL"
 	case k.Estimator == "mean":
-		s += fmt.Sprintf("; KL %v to %s, of means over %s", k.Weight, k.Reference, map[string]string{"published": "the published deviation", "deviation": "the step's deviation", "one": "1"}[k.Over])
+		s += fmt.Sprintf("; KL %v to %s, of means over %s", k.Weight, to, map[string]string{"published": "the published deviation", "deviation": "the step's deviation", "one": "1"}[k.Over])
 	default:
-		s += fmt.Sprintf("; KL %v to %s, %s", k.Weight, k.Reference, k.Estimator)
+		s += fmt.Sprintf("; KL %v to %s, %s", k.Weight, to, k.Estimator)
 	}
 	return s
 }

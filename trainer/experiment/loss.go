@@ -32,7 +32,10 @@ type Loss struct {
 }
 
 // KL is [loss.kl].
-type KL struct{ loss.Penalty }
+type KL struct {
+	loss.Penalty
+	Guidance float64 `toml:"guidance" range:"[0,100]" of:"steps,nft,crd,awm" doc:"guidance of the reference (base, stage or teacher): a policy sampled without guidance learns what guidance does; 0: that of the sampler"`
+}
 
 // Preference is [loss.preference], of objectives that learn from answers which somebody judged.
 type Preference struct{ loss.Preference }
@@ -53,7 +56,7 @@ func defaultLoss() Loss {
 		Objective: "clip", Clipping: loss.DefaultClipping(), NoiseFloor: "warn", RatioForm: loss.DefaultRatioForm(), DPPO: loss.DefaultDPPO(),
 		Forward: loss.DefaultForward(), AWMOptions: loss.DefaultAWMOptions(), CRDOptions: loss.DefaultCRDOptions(),
 		TokenOptions: loss.DefaultTokenOptions(),
-		KL:           KL{loss.DefaultPenalty()}, Gradient: defaultGradient(), Correction: loss.DefaultCorrection(), Value: Value{LR: 1e-5, ClipRange: 0.5, GradClip: 1},
+		KL:           KL{Penalty: loss.DefaultPenalty()}, Gradient: defaultGradient(), Correction: loss.DefaultCorrection(), Value: Value{LR: 1e-5, ClipRange: 0.5, GradClip: 1},
 		Preference: Preference{loss.DefaultPreference()}, Imitate: Imitation{loss.DefaultImitation()},
 	}
 }

@@ -63,7 +63,11 @@ func (c generator) checkProcess(turn int, at *experiment.Experiment, p *pipeline
 
 // checkGuidance refuses a scale that is told to a network which reads none.
 func (c generator) checkGuidance(turn int, at *experiment.Experiment, p *pipeline.Pipeline) {
-	if s := at.Sampler; s.GuideBy == "embedded" && s.Guidance != 1 && !p.Defaults().Embedded {
+	s, led := at.Sampler, at.Loss.KL.Guidance
+	if s.GuideBy == "embedded" && led > 0 && !p.Defaults().Embedded {
+		c.RefuseAt(turn, "loss.kl.guidance|loss.kl", fmt.Sprintf("the network in %s takes no scale of guidance, so %v would be ignored", c.Model.Path, led), `guidance_kind = "cfg" combines two outputs`)
+	}
+	if s.GuideBy == "embedded" && s.Guidance != 1 && !p.Defaults().Embedded {
 		c.RefuseAt(turn, "sampler.guidance_kind|sampler.preset|preset|model.path", fmt.Sprintf("the network in %s takes no scale of guidance, so %v would be ignored", c.Model.Path, s.Guidance),
 			`guidance_kind = "cfg" combines two outputs, for twice the passes; guidance = 1 is none`)
 	}
@@ -96,7 +100,8 @@ func (c generator) open(o pipeline.Options) (*pipeline.Pipeline, error) {
 // checkNegative refuses a text that guidance is to lead away from where it combines no outputs.
 func (c generator) checkNegative(turn int, at *experiment.Experiment) {
 	s := at.Sampler
-	if s.Negative == "" || GuidanceOf(s).Combines() || c.Evaluate.Guided > 1 && s.GuideBy != "embedded" {
+	elsewhere := max(c.Evaluate.Guided, at.Loss.KL.Guidance)
+	if s.Negative == "" || GuidanceOf(s).Combines() || elsewhere > 1 && s.GuideBy != "embedded" {
 		return
 	}
 	c.RefuseAt(turn, "sampler.negative", fmt.Sprintf("guidance %v by %q combines no two outputs, and leads away from no text", s.Guidance, s.GuideBy), `guidance above 1 with guidance_kind = "cfg", or leave it out`)

@@ -138,6 +138,16 @@ func checkGuidance(e *experiment.Experiment, d pipeline.Defaults) error {
 	return nil
 }
 
+// led is how the reference follows prompts, where loss.kl says so.
+func led(turn experiment.Turn) *pipeline.Guidance {
+	s := turn.Sampler
+	if s.Guidance = turn.Loss.KL.Guidance; s.Guidance == 0 {
+		return nil
+	}
+	g := GuidanceOf(s)
+	return &g
+}
+
 // GuidanceOf is how [sampler] follows prompts.
 func GuidanceOf(s experiment.Sampler) pipeline.Guidance {
 	if s.GuideBy == "embedded" {

@@ -50,8 +50,11 @@ func (p *Policy) sources(keys []trainer.Key) ([]*pipeline.Given, error) {
 }
 
 // each is how many runs an output takes.
-func (p *Policy) each() int {
-	if p.Guidance.Combines() {
+func (p *Policy) each() int { return runs(p.Guidance) }
+
+// runs is how many an output takes under a guidance.
+func runs(g pipeline.Guidance) int {
+	if g.Combines() {
 		return 2
 	}
 	return 1

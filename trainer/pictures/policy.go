@@ -18,6 +18,9 @@ import (
 type Policy struct {
 	Pipeline *pipeline.Pipeline
 	Guidance pipeline.Guidance
+	// Led is the guidance of what the policy is held to: the weights Reference and Teacher; nil: Guidance. With more than
+	// the policy's own it learns to do without guidance (Meng et al., 2023, "On Distillation of Guided Diffusion Models").
+	Led *pipeline.Guidance
 	// Texts are the encoded prompts of some numbers, and what guidance leads away from.
 	Texts func(prompts []int) (texts, negatives []*pipeline.Text, err error)
 	// Sources are what pictures of some keys are made of, nil where they are made of texts alone; without it all are.
@@ -184,8 +187,9 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 	if w == trainer.Current {
 		p.Passes.Train += len(at) * p.each()
 	} else {
-		p.Passes.Reference += len(at) * p.each()
+		p.Passes.Reference += len(at) * runs(p.guidanceOf(w))
 	}
+	guidance := p.guidanceOf(w)
 	var out trainer.Answers
 	if w == trainer.Current && len(passes) == 1 && !p.twin {
 		tape := p.Pipeline.Tape(true, p.Checkpointing)
@@ -213,7 +217,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 					continue
 				}
 			}
-			answers, err := p.Pipeline.Ask(tape, pass.At, p.Guidance, pass.questions)
+			answers, err := p.Pipeline.Ask(tape, pass.At, guidance, pass.questions)
 			if err != nil {
 				return err
 			}
@@ -226,6 +230,14 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 		out.Back = func(grads [][]float64) error { return p.back(passes, grads) }
 	}
 	return out, err
+}
+
+// guidanceOf is how a set of weights follows prompts.
+func (p *Policy) guidanceOf(w trainer.Weights) pipeline.Guidance {
+	if p.Led != nil && (w == trainer.Reference || w == trainer.Teacher) {
+		return *p.Led
+	}
+	return p.Guidance
 }
 
 // drop lets answers go that nobody took back.

@@ -73,8 +73,9 @@ func (p *Policy) taught(at []trainer.Point) (trainer.Answers, error) {
 	if p.teacher == nil {
 		return trainer.Answers{}, errors.New("a teacher was asked, and model.teacher names none")
 	}
-	p.Passes.Reference += len(at) * p.each()
 	twin := p.Twin(p.teacher)
+	twin.Guidance = p.guidanceOf(trainer.Teacher)
+	p.Passes.Reference += len(at) * twin.each()
 	defer twin.Free()
 	return twin.Eval(trainer.Current, at)
 }

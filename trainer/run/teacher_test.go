@@ -2,12 +2,15 @@ package run
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // TestTeacher: a policy comes near to an adapter that was trained before, by its own samples alone; a teacher who is
@@ -58,11 +61,44 @@ func TestTeacher(t *testing.T) {
 	}
 }
 
+// TestGuidedTeacher: a policy that has learned nothing is as far from the model with guidance as guidance leads, (s - 1)
+// times the difference of both outputs: the squared distance at 5 is four times that at 3. A run that stopped goes on with
+// the same numbers.
+func TestGuidedTeacher(t *testing.T) {
+	run := func(guidance string, stop int) []ledger.Line {
+		e := func() *experiment.Experiment {
+			return parse(t, "loss={objective='distill', kl={reference='base', estimator='velocity', guidance="+guidance+"}}", "run.iterations=3",
+				"evaluate.every=0", "optim.updates=1")
+		}
+		dir := t.TempDir()
+		if stop > 0 {
+			if _, err := train(t, e(), dir, false, 2, stop); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := train(t, e(), dir, stop > 0, 2, -1); err != nil {
+			t.Fatal(err)
+		}
+		return ledgerOf(t, dir)
+	}
+	three, five, stopped := run("3", 0), run("5", 0), run("3", 2)
+	d3, d5 := three[0].Updates[0].Metrics["kl"], five[0].Updates[0].Metrics["kl"]
+	if !(d3 > 0) || math.Abs(d5/d3-4) > 1e-9 {
+		t.Errorf("the squared distances from guidance 3 and 5 are %v and %v", d3, d5)
+	}
+	if !reflect.DeepEqual(three, stopped) {
+		t.Errorf("the run that stopped has other numbers:\n%+v\n%+v", three, stopped)
+	}
+}
+
 // TestTeacherMistakes: who is asked is named, and who is named is asked.
 func TestTeacherMistakes(t *testing.T) {
 	for want, sets := range map[string][]string{
 		"no teacher is named":      {"loss.objective=distill"},
 		"no loss asks the teacher": {"model.teacher=runs/none"},
+		"nothing to learn":         {"loss={objective='distill', kl={reference='base'}}"},
+		"the reference is not ask": {"loss.kl.guidance=3"},
+		"no model that could be":   {"loss.kl={weight=1, reference='old', guidance=3}"},
 		"the teacher is not asked": {"model.teacher=runs/none", "loss.objective=distill", "loss.kl.weight=0"},
 	} {
 		_, err := experiment.Parse("small.toml", []byte(strings.ReplaceAll(small, "PROMPTS", "testdata/prompts.txt")), sets)

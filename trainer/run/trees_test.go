@@ -78,6 +78,7 @@ func TestPassesArePlanned(t *testing.T) {
 		"mixed":            append(slices.Clone(branching), "sampler.tree.prune={mixed=true, mixed_window=1, slide_every=2}", "sampler.steps=6"),
 		"nft":              {"loss={objective='nft', times=2, kl={weight=1e-3, estimator='velocity'}}"},
 		"awm":              {"loss={objective='awm', times=2, kl={weight=1e-3, estimator='velocity', ema_weight=0.1}}", "optim.ema=0.9"},
+		"guided":           {"loss={objective='distill', kl={reference='base', guidance=3}}"},
 		"dpo":              {"loss={objective='dpo', times=2}", "advantage.estimator=ends"},
 	} {
 		iterations := 1
