@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets release hero faults ptx results
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets release hero docs faults ptx results
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -85,6 +85,10 @@ release: ## runs/release: an archive for each system, and SHA256SUMS
 hero: ## assets/quickstart.png
 	test -f runs/quickstart/result.json || go run ./cmd/darkroom train
 	go run ./internal/hero runs/quickstart assets/quickstart.png
+
+docs: ## every command line of README.md and docs, in order, in an empty folder: half an hour of two cores
+	go build -o runs/darkroom ./cmd/darkroom
+	go run ./internal/pages -darkroom runs/darkroom
 
 faults: kill fuzz-calls ## the long campaigns of docs/faults.md: kills, pauses, 300 flipped bits, workers, liars; hours
 	DARKROOM_FAULTS=300 go test -count=1 -v -timeout 120m -run 'TestFaults$$$$' ./cmd/darkroom

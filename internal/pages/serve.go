@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/outside/child"
+)
+
+// served is a command that runs until its page ends.
+type served struct {
+	*exec.Cmd
+	ended chan error
+}
+
+// serve starts a line and returns as soon as it seems to be at work: it has run for five seconds. One that ended by itself
+// without an error is fine, too.
+func (r *reader) serve(words string) (string, error) {
+	file, err := os.Create(filepath.Join(r.dir, "served.txt"))
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	s := served{r.shell(context.Background(), words), make(chan error, 1)}
+	s.Stdout, s.Stderr = file, file
+	child.Apart(s.Cmd)
+	if err := s.Start(); err != nil {
+		return "", err
+	}
+	go func() { s.ended <- s.Wait() }()
+	select {
+	case err = <-s.ended:
+	case <-time.After(5 * time.Second):
+		r.serving = append(r.serving, s)
+	}
+	out, unread := os.ReadFile(file.Name())
+	return string(out), errors.Join(err, unread)
+}
+
+// end stops what a page's commands serve.
+func (r *reader) end() error {
+	var all error
+	for _, s := range r.serving {
+		all = errors.Join(all, child.Kill(s.Cmd))
+		<-s.ended
+	}
+	r.serving = nil
+	return all
+}
