@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 	"unicode"
+	"unicode/utf8"
 )
 
 // What the pages of the repository say is held here: their links lead somewhere, the stops of docs/one-prompt.md
@@ -109,6 +110,44 @@ func anchorOf(heading string) string {
 		}
 		return -1
 	}, heading)
+}
+
+// TestLinesFit: prose has lines of at most 120 letters, on every page but LOG and CHANGELOG. Rows of tables and
+// listings are as long as they are.
+func TestLinesFit(t *testing.T) {
+	pages := 0
+	err := fs.WalkDir(os.DirFS("."), ".", func(file string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && file != "." && (name == "testdata" || name == "runs" || name == "models" || strings.ContainsAny(name[:1], "._")):
+			return fs.SkipDir
+		case d.IsDir() || path.Ext(file) != ".md" || file == "LOG.md" || file == "CHANGELOG.md": // records of many hands
+			return nil
+		}
+		text, err := page(os.DirFS("."), file)
+		pages++
+		for _, line := range long(text) {
+			t.Errorf("%s: a line of %d letters: %.60s...", file, utf8.RuneCountInString(line), line)
+		}
+		return err
+	})
+	if err != nil || pages < 15 {
+		t.Errorf("%d pages were read: %v", pages, err)
+	}
+	if n := len(long(strings.Repeat("é", 121) + "\n| " + strings.Repeat("x", 200) + "\n" + strings.Repeat("é", 120))); n != 1 {
+		t.Errorf("%d lines are long, not 1", n)
+	}
+}
+
+// long are the lines of prose that are too long.
+func long(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\n"); !strings.HasPrefix(line, "|") && utf8.RuneCountInString(line) > 120 {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 func TestLinksFails(t *testing.T) {

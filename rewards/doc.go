@@ -15,7 +15,6 @@
 // boxes/, edits/ and motion/ are the mathematics below. Combination in combine.go makes several rewards
 // of a batch one, by weights, scales and gates.
 //
-// A reward that failed is missing, and is written NaN: it is never 0, for then a sample would
-// be trained against for what the judge did wrong. A number is better the higher it is; what
-// it is measured in is its reward's own business, which is why weights have scales.
+// A reward that failed is missing, and is written NaN. It is never 0: a 0 would train against the sample for a
+// mistake of the judge. Higher is better. Each reward has a unit of its own, which is why weights have scales.
 package rewards

@@ -24,14 +24,14 @@ func ablateCommand() *cobra.Command {
 		Use:   "ablate BASE.toml --vary KEY=v1,v2,...",
 		Short: "Train with every combination of some keys' values, and compare them",
 		Long: `Train with every combination of some keys' values: the same seeds, the same budget, a run's
-folder each. All files are checked before anything runs. What was finished is not run again and
-what was interrupted goes on, so the command may be stopped and repeated, with more values or
-seeds, too. Without BASE.toml it is the quickstart that is varied, or what --example names.
+folder each. All files are checked before anything runs. The command may be stopped and repeated,
+also with more values or seeds: finished runs are skipped, interrupted ones resume. Without
+BASE.toml it varies the quickstart, or the example that --example names.
 
-Runs go one after another, where the file's run.device says. With --device each has a device of
-its own, and as many go side by side as devices are named: their results are the same, since a
-run's numbers do not depend on what runs beside it, on devices of one model. A device that is lost
-is left out. With a time as the budget, runs side by side share the host's cores.
+Runs go one after another on the device of the file's run.device. With --device each run has a
+device of its own, and as many run side by side as devices are named. Their results are the same on
+devices of one model, since a run's numbers do not depend on its neighbours. A lost device is left
+out. With a time as the budget, runs side by side share the host's cores.
 
 At the end: one table with intervals over seeds, ablate.md, and ablate.html with curves of the
 held-out reward over iterations and over time.`,

@@ -36,8 +36,9 @@ pictures, and print the conversation: what it says, which tools it calls, and wh
 back, each with its box on the picture of the question.
 
 --run RUN takes the model of a run with what was trained in it, from the newest checkpoint, and plays
-by the run's [episode]. Elsewhere --protocol says how tools are called: darkroom, deepeyes, mini_o3, and
-what else "darkroom list keys" has at episode.protocol. The likeliest token is taken, unless --temperature draws. --json prints the transcript.`,
+by the run's [episode]. Without a run --protocol says how tools are called: darkroom, deepeyes, mini_o3, or
+another name that "darkroom list keys" has at episode.protocol. Decoding is greedy unless --temperature is
+given. --json prints the transcript.`,
 		Example: "  darkroom ask --model embed:tiny-vlm --image embed:cards/1 'what is written in the frame?'\n" +
 			"  darkroom ask --run runs/zoom --image map.png 'which street crosses the river?'",
 		Args: cobra.ExactArgs(1),

@@ -11,9 +11,9 @@ import (
 
 const coverageHead = `# Published systems, and what asks for them
 
-Written by ` + "`go generate ./cmd/darkroom`" + `. A preset goes at the top of a file (` + "`preset = NAME`" + `); keys are as for ` + "`--set`" + `, and
-what they name in capitals is yours. A test reads every row with a preset or keys as a file and finds no mistake in it. What
-a method computes, and which recorded cases check it: [methods.md](methods.md).
+Written by ` + "`go generate ./cmd/darkroom`" + `. A preset goes at the top of a file (` + "`preset = NAME`" + `). Keys are written as for
+` + "`--set`" + `; replace the words in capitals. A test reads every row with a preset or keys as a file, and finds no mistake in
+it. What a method computes, and which recorded cases check it: [methods.md](methods.md).
 `
 
 // writeCoverage writes docs/coverage.md.

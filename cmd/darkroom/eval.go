@@ -21,21 +21,21 @@ func evalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval --reward NAME[,NAME] [--pairs FILE.jsonl] | --model DIR --suite NAME:FILE",
 		Short: "Judge rewards: can they be trusted, and how can they be gamed? Or a model, by published questions",
-		Long: `Ask rewards about pairs of which is known which is better, and say how often they
-agree, what a difference of their scores means, whether they tell the samples of one
-prompt apart, whether they like what is shown first and say the same twice, and which
-changes that make nothing better raise them: JPEG, blur, noise, brightness, saturation,
-stamped text, still clips and others. All intervals are of 95 %, over prompts.
+		Long: `Judge rewards on labelled pairs: how often they agree with the labels, what a difference
+of their scores means, whether they separate the samples of one prompt, whether they favour
+the picture shown first, and whether they repeat themselves. Then probe them with changes that
+make nothing better: JPEG, blur, noise, brightness, saturation, stamped text, still clips
+and others. All intervals are of 95 %, over prompts.
 
-A change is called a weakness where, at 95 % for all changes together, its mean gain is
+A change is a weakness where, at 95 % for all changes together, its mean gain is
 above a quarter of the typical difference between two samples of a prompt, and at least
-half of the largest such gain; what is raised by less is a side effect. A table is
-printed, and a page with plots and the worst cases is written.
+half of the largest such gain; a smaller gain is a side effect. The command prints a
+table and writes a page with plots and the worst cases.
 
 --pairs names files of lines {"prompt": "...", "a": "a.png", "b": "b.png", "better":
-"a|b|tie"}, optionally with "kind" and "meta"; in place of a file's name, which is looked
-for beside the list, {"turns": [{"text": "..."}]} is a reply. ` + eval.SceneSet + ` and
-` + eval.ClipSet + ` are part of the program, and are asked about where nothing is named.
+"a|b|tie"}, optionally with "kind" and "meta". File names are relative to the list. A reply
+is written {"turns": [{"text": "..."}]} in place of a file name. The defaults are ` + eval.SceneSet + `
+and ` + eval.ClipSet + `, which are part of the program.
 
 With --suite, a vision-language model answers a published collection of questions about
 pictures, from your own file as it is published (.json, .jsonl, .tsv, .parquet; pictures

@@ -22,7 +22,7 @@ func exportCommand() *cobra.Command {
 		Use:   "export RUN|CHECKPOINT --as LAYOUT --out PATH",
 		Short: "Write what a run has trained, or an adapter, for other programs",
 		Long: `Write what a run has trained in the layout that another program reads. RUN is a run's
-folder, whose newest checkpoint counts; --lora names an adapter that no run left.
+folder, and the newest checkpoint is taken; --lora names an adapter from elsewhere.
 
   --as peft       a folder with adapter_config.json and adapter_model.safetensors
   --as diffusers  one file that load_lora_weights of a diffusers pipeline reads
@@ -38,7 +38,7 @@ Where two networks take turns (Wan 2.2's A14B), each has an adapter: that of tra
 a folder of this name below PEFT's, and for diffusers in NAME.transformer_2.safetensors, which
 load_lora_weights(FILE, load_into_transformer_2=True) reads.
 
-The model is the run's own; --model names its folder where it lies elsewhere now. Layers of
+The model is the run's own; --model names its folder if it has moved. Layers of
 vision-language adapters have the names of transformers 5 (model.language_model.layers.0...), or
 with --names transformers4 those of 4.51 and before (model.layers.0...).`,
 		Example: "  darkroom export runs/maps --as diffusers --out maps.safetensors\n" +

@@ -19,8 +19,8 @@ func fleetCommand() *cobra.Command {
 		Use:   "fleet RUN",
 		Short: "Say which workers rolled a run's samples",
 		Long: `Say which workers rolled a run's samples, how much each did and how fast, and which were
-dismissed since their results had other bits. It reads the run's folder alone, while the run goes
-on and afterwards.`,
+dismissed because their results had other bits. It reads the run's folder alone, during the run or
+afterwards.`,
 		Example: "  darkroom fleet runs/poster\n  darkroom fleet runs/poster --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

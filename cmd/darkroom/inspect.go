@@ -18,7 +18,7 @@ func inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect PATH...",
 		Short: "Say what a .safetensors file, a model folder, a picture or a clip holds",
-		Long: `Say what was understood of a .safetensors file, an index of shards, or a folder
+		Long: `Print what Darkroom understands of a .safetensors file, an index of shards, or a folder
 in the hub's layout: a pipeline (model_index.json), a model (config.json), an
 adapter (adapter_config.json), a tokenizer. Headers are read and checked, weights are not.
 

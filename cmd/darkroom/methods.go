@@ -18,20 +18,20 @@ const methodsHead = `# Methods
 Written by ` + "`go generate ./cmd/darkroom`" + ` from the program's own tables; ` + "`darkroom list`" + ` prints the same names.
 Which published systems these express: [coverage.md](coverage.md). Every key: [config.md](config.md).
 
-"Checked by" names operations of ` + "`cmd/parity`" + `, which runs recorded cases of published code through Darkroom's own; cases in
-the repository lie in ` + "`cmd/parity/testdata/golden`" + `, and not every operation has one there. Where there is none, the
-tests of its package alone check a method.
+"Checked by" names operations of ` + "`cmd/parity`" + `, which runs recorded cases of published code through Darkroom's own.
+The repository's cases are in ` + "`cmd/parity/testdata/golden`" + `; not every operation has one there. A method without an
+operation is checked by the tests of its package alone.
 
-In formulas r is a reward, mean and dev those of what is named, A an advantage, ratio that of the new probability to the old,
-lp a log-probability, v the network's velocity, d the mean squared error of v on a noised sample, σ( ) the logistic function.
-In those of solvers x is the sample, x0 and x1 the clean sample and the noise that the network predicts, s and s' the noise
-level before and after, Δ = s - s', η ` + "`sampler.noise`" + `, ε a standard normal.
+Formulas: r is a reward, mean and dev its mean and deviation over the group or batch, A an advantage, ratio the new
+probability over the old one, lp a log-probability, v the network's velocity, d the mean squared error of v on a noised
+sample, σ( ) the logistic function. Solvers: x is the sample, x0 and x1 the clean sample and the noise that the network
+predicts, s and s' the noise level before and after, Δ = s - s', η ` + "`sampler.noise`" + `, ε a standard normal.
 `
 
 // writeMethods writes docs/methods.md.
 func writeMethods(w io.Writer) {
 	fmt.Fprint(w, methodsHead)
-	fmt.Fprint(w, "\n## Presets\n\nA published system's settings, for `preset = NAME`. Its parts are checked by what checks them below; the last column is more.\n")
+	fmt.Fprint(w, "\n## Presets\n\nA published system's settings, for `preset = NAME`. The tables below say what checks each part; the last column adds\ncases of the whole.\n")
 	fmt.Fprint(w, "\n| preset | what | solver | window | advantage | objective | checked by |\n|---|---|---|---|---|---|---|\n")
 	for _, p := range experiment.Presets() {
 		said := config.ParseFragment(p.Name.Name, []byte(p.Text))

@@ -26,11 +26,12 @@ func planCommand() *cobra.Command {
 numbers, which of them each iteration trains, how often the network runs, what
 random numbers depend on, and what seems unwise. All mistakes are reported at once,
 those in prompts' files and in the model's settings too.
-No model is loaded, unless --probe asks how long it will take, and why its reward may
-stay flat: that trains for three iterations in a folder that is deleted, and asks rewards
-twice about the first samples. Of a generator's folder the settings are enough
-(model_index.json and each part's config.json): whether it fits can be seen before it is
-downloaded.`,
+
+No weights are loaded. The settings of a generator's folder (model_index.json and each
+part's config.json) are enough, so memory is known before anything is downloaded.
+
+--probe trains for three iterations in a temporary folder and scores the first samples twice.
+It tells how long the run will take, and why its reward may stay flat.`,
 		Example: "  darkroom plan experiment.toml\n  darkroom plan experiment.toml --set sampler.steps=20 --set loss.clip_range=1e-4\n  darkroom plan experiment.toml --resolved\n  darkroom plan --example mixgrpo\n  darkroom plan experiment.toml --probe --device cuda:0",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 0 && asked == "" {

@@ -26,13 +26,13 @@ func pretrainCommand() *cobra.Command {
 		Use:   "pretrain FILE.toml",
 		Short: "Make a small model from a recipe, with nothing but drawn scenes",
 		Long: `Make a small text-to-picture model from nothing but a recipe: scenes are drawn and
-captioned by rule, an autoencoder and a transformer learn from them, and a folder in the
-layout of a StableDiffusion3Pipeline comes out. A run that was stopped goes on when the
-command is given again.
+captioned by rule, an autoencoder and a transformer learn from them, and the result is a
+folder in the layout of a StableDiffusion3Pipeline. The same command resumes a run that was
+stopped.
 
---judge trains nothing: it draws held-out captions with a folder's model, with and without
-guidance, and scores the pictures against the scenes that were asked for; of a CLIP it says
-how well captions find their pictures.`,
+--judge trains nothing. It draws held-out captions with a folder's model, with and without
+guidance, and scores the pictures against the captions; for a CLIP it measures how well
+captions find their pictures.`,
 		Example: "  darkroom pretrain assets/tiny-sd3.toml --out models/tiny-sd3\n  darkroom pretrain --judge embed:tiny-sd3 --n 200",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {

@@ -24,9 +24,9 @@ func pullCommand() *cobra.Command {
 		Short: "Fetch a model's folder from a hub",
 		Long: `Fetch a model's folder from Hugging Face, or from a hub that speaks its protocol.
 
-Only what Darkroom reads is fetched: settings, tokenizers and one set of safetensors
-a network. Every file is compared with the hub's hash. The folder appears when all
-of it is there; a pull that was interrupted continues where it ended.
+Darkroom fetches what it reads: settings, tokenizers and one set of safetensors a
+network. Every file is compared with the hub's hash. The folder appears when it is
+complete; an interrupted pull resumes where it ended.
 
 HF_TOKEN is the token for models that are private or gated, HF_ENDPOINT the address
 of another hub.`,

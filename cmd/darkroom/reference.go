@@ -52,7 +52,7 @@ func writeReference(w io.Writer) {
 		}
 		fmt.Fprintf(w, "\n## %s\n", heading(k))
 		if says := sentence(k); says != "" {
-			fmt.Fprintf(w, "\n%s\n", says)
+			fmt.Fprintf(w, "\n%s\n", strings.Join(wrapped(says, 118), "\n"))
 		}
 		writeKeys(w, k.Path, keys)
 	}

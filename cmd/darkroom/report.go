@@ -17,9 +17,9 @@ func reportCommand() *cobra.Command {
 		Short: "Write a run's page: what it came to, pictures before and after, curves, what was asked for",
 		Long: `Write report.html into a run's folder, from what the folder holds: gains with intervals, monitors
 that fired, pictures of held-out prompts before and after, the best and the worst samples, curves,
-conversations, the plan. It is one file that needs no network. A run that is under way can be
-looked at, too; 'darkroom watch' serves the same page and follows it. Of several folders there is
-also a page that compares them.`,
+conversations, the plan. The page is one file that needs no network. The run may still be under
+way; 'darkroom watch' serves the same page and follows it. Several folders also get a page that
+compares them.`,
 		Example: "  darkroom report runs/quickstart\n  darkroom report runs/first runs/second --out compare.html",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -27,8 +27,8 @@ make it again: the same settings give the same pixels, on any x86-64 machine. Wi
 
 --guidance combines two outputs, with and without the prompt; where the network
 reads a scale itself (FLUX.1-dev) it is the input, and --true-cfg with
---negative combines two outputs besides. A solver that draws (flow-sde, dance, ...)
-takes every step but the last, which leaves no noise.
+--negative combines two outputs besides. A stochastic solver (flow-sde, dance, ...)
+takes every step but the last, so that no noise is left.
 
 --run RUN takes the model of a run with what was trained in it, from the newest checkpoint, and
 samples as the run's evaluations do (steps, guidance, solver); flags say otherwise, and --weights

@@ -20,18 +20,19 @@ func scoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "score --reward NAME[,NAME] [--prompt TEXT | --items FILE.jsonl] FILES...",
 		Short: "Judge pictures, clips and replies by rewards",
-		Long: `Judge files by rewards, a row a file, or with --json a line of JSON a file, with
-what each score rests on. What could not be judged is missing, with its reason;
-that is not a 0. 'darkroom list rewards' has the names.
+		Long: `Score files by rewards, a row a file, or with --json a line of JSON a file, with the
+evidence of each score. A file that could not be judged is missing, with the reason, and
+never 0. 'darkroom list rewards' has the names.
 
-Pictures made by 'darkroom sample' say their prompt themselves, and a.txt beside a.png
-says that of others; --prompt is for all. --items names a file of lines {"file": "a.png", "prompt": "...", "meta":
-{...}} or {"turns": [{"text": "..."}], "prompt": "...", "meta": {"answer": "..."}};
-"image" names what a picture was made of. Files are looked for beside it. Items of one prompt are judged together.
+The prompt of a.png is in its text if 'darkroom sample' made it, or in a.txt beside it;
+--prompt is for all files. --items names a file of lines {"file": "a.png", "prompt": "...",
+"meta": {...}} or {"turns": [{"text": "..."}], "prompt": "...", "meta": {"answer": "..."}};
+"image" names the pictures that an edit was made of. File names are relative to that file.
+Items of one prompt are judged together.
 
---serve answers the protocol of http rewards at an address, on this machine
-alone unless a host is named. Requests have limits of bytes and pixels; Ctrl-C ends
-what is being answered first.`,
+--serve answers the protocol of http rewards at an address, on this machine alone unless
+a host is named. Requests have limits of bytes and pixels. Ctrl-C finishes the answers
+under way first.`,
 		Example: "  darkroom score --reward scene,ocr --prompt 'the word \"CAT\" in red on white' a.png b.png\n" +
 			"  darkroom score --reward clip --path models/clip-vit-large-patch14 --json pictures/\n" +
 			"  darkroom score --reward judge --url http://localhost:8000 --cache answers --items items.jsonl\n" +

@@ -22,13 +22,13 @@ func trainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train [FILE.toml]",
 		Short: "Post-train a model as an experiment's file says",
-		Long: `Post-train a model as an experiment's file says. Without a file it is the quickstart: the
+		Long: `Post-train a model as an experiment's file says. Without a file it runs the quickstart: the
 embedded model learns to draw what its captions ask for.
 
-All that happens is kept in a folder: ledger, samples, pictures, checkpoints. The first
-Ctrl-C finishes the iteration and saves; --resume goes on as if nothing had happened. It needs
-the file that the run was begun with, or the run's folder alone. --restart begins anew in the
-folder, and keeps what was in it beside, as FOLDER.1.`,
+Everything is kept in a folder: ledger, samples, pictures, checkpoints. The first Ctrl-C
+finishes the iteration and saves. --resume goes on with the same bytes; it needs the file that
+the run began with, or the run's folder alone. --restart begins anew in the folder, and renames
+the old one to FOLDER.1.`,
 		Example: "  darkroom train\n  darkroom train experiment.toml --set run.seed=2 --out runs/second\n  darkroom train experiment.toml --resume\n  darkroom train runs/second --resume",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -42,8 +42,8 @@ time, and needs no model: their keys and programs must be here. --roles judge co
 that are networks: their folders must be here under the names that the experiment has. One worker
 may have several roles: --roles roll,score,judge.
 
-A worker may come, leave and be killed at any moment: what it was at is done again, and the run
-has the same bytes. It ends when the run is over, or by Ctrl-C.`,
+A worker may come, leave and be killed at any moment: its unfinished jobs are done again, and the
+run has the same bytes. It ends when the run is over, or by Ctrl-C.`,
 		Example: "  darkroom worker --join runs/poster/join\n  darkroom worker --join join --device cuda:1 --model /nvme/stable-diffusion-3.5-medium\n  darkroom worker --join join --roles score",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },

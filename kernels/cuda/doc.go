@@ -46,7 +46,7 @@
 // # The double
 //
 // double/ is a libcuda.so.1 for tests: it runs the same sources, compiled by a C++ compiler, over
-// host memory, and a libcublasLt that can be told to break each promise. The conformance suite passes on it
+// host memory, and a libcublasLt that breaks each promise on demand. The conformance suite passes on it
 // in CI; package double builds it. It has several devices, whose memory and streams it tells apart, and is a
 // libnccl.so.2, too: a gathering runs when the streams of all its ranks come to it, and hangs where one
 // does not come, until it is aborted.

@@ -5,9 +5,9 @@
 // gradients of all ranks by their sum; a [Wire] is how pieces travel: [Host] goes through the
 // program's memory and serves every backend, kernels/cuda has one over NCCL.
 //
-// A wire copies and computes nothing. What is added is added by the backends themselves, rank 0
-// first: so a sum's bits depend on the number of ranks, and neither on the wire nor on the size of
-// the pieces, and every rank has the same.
+// A wire copies and computes nothing. The backends add the pieces themselves, rank 0 first. A sum's bits
+// therefore depend on the number of ranks, and not on the wire or the size of the pieces, and every
+// rank has the same sum.
 //
-// What becomes of the others when a rank fails is in [Team]: none waits for it for ever.
+// [Team] ends the other ranks when one fails, so that none waits for it for ever.
 package exchange

@@ -6,7 +6,7 @@
 // bf16 rounding, exp and its relatives), then any operation's file.
 //
 // An operation named Op is func Op(a *kernels.Op, lo, hi int): it computes rows lo
-// to hi-1 of the result and nothing else (what a row is stands at the function).
+// to hi-1 of the result and nothing else (the function says what a row is).
 // Loops that belong together are written so that a reader can check them against
 // the formula in package kernels; speed comes from the fast twins.
 package ref

@@ -6,7 +6,7 @@
 //	d, err := motion.DynamicDegree(m)  // VBench's
 //
 // Start with Motion in motion.go. VBench's numbers are in flicker.go, dynamic.go and
-// smoothness.go, the warping error of Lai et al. in warp.go; each can be won without motion or
+// smoothness.go, the warping error of Lai et al. in warp.go; each can be gamed without motion or
 // by noise, and says how. quality.go has the measure that rewards use.
 //
 // Frames are 8-bit RGB; lengths are in pixels. A clip for which a number does not exist gives

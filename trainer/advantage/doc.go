@@ -1,5 +1,4 @@
-// Package advantage turns rewards into advantages: how much better a sample was than what
-// it is compared with.
+// Package advantage turns rewards into advantages: how much better a sample was than its baseline.
 //
 // Start with Estimator: one struct of options holds every published estimator, and a Batch
 // is all that any of them looks at. Most are a baseline, a scale, and what happens in the

@@ -6,7 +6,7 @@
 //	samples, err := p.Roll(trainer.Current, keys)       // a sample's decisions are its tokens
 //
 // Start with policy.go: a key is one episode of vision/tools, played with draws that are
-// functions of the key. speaker.go is the model with what stands before its network, speech.go
+// functions of the key. speaker.go is the model with the parts before its network, speech.go
 // the sequence of tokens and pictures that it reads; voice.go draws tokens, and evaluate.go says
 // what log-probability each token of an episode has, with gradients.
 //

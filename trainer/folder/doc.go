@@ -1,5 +1,5 @@
-// Package folder is a run on the disk: what is appended to, what a checkpoint holds, and the
-// promise that a run which was killed at any moment goes on as if it never had been.
+// Package folder is a run on the disk: append-only files, checkpoints, and the promise that a run
+// killed at any moment resumes to the same bytes.
 //
 //	config.toml     the resolved experiment
 //	manifest.json   version, machine, seeds, hashes
@@ -11,9 +11,9 @@
 //	report.html, result.json
 //
 // Start with Open in folder.go. lines.go appends, save.go saves checkpoints, checkpoint.go finds
-// them, used.go says what a new run may write over, links.go refuses what leads out of the folder,
-// lock.go keeps a second process out. What lines hold is the caller's.
+// them, used.go says what a new run may write over, links.go refuses links that lead out of the folder,
+// lock.go keeps a second process out. The caller decides what lines hold.
 //
-// Files that are appended to are cut back to where the checkpoint saw them end, so a line that
-// was torn, or written after it, does not stay. The checkpoint knows the sum of what stands before.
+// Resume cuts append-only files back to the length that the checkpoint recorded, which removes torn lines and
+// lines written after it. The checkpoint also holds a checksum of the bytes before that point.
 package folder

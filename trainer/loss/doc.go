@@ -1,5 +1,5 @@
-// Package loss is the objectives: what is minimised, and its gradient at what a network puts
-// out. Everything is plain float64 over slices: log-probabilities, means of transitions,
+// Package loss is the objectives: values to minimise, and their gradients at the network's
+// outputs. Everything is plain float64 over slices: log-probabilities, means of transitions,
 // velocities, rewards. Autograd begins where these gradients end; there is no other version
 // of a loss.
 //

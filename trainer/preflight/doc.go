@@ -3,9 +3,8 @@
 //
 //	notes, err := preflight.Check(e, cpu.NewDry(cpu.Options{Path: path}))
 //
-// The error is all that is wrong, each mistake with its place in the experiment's file, as experiment.Parse tells what
-// is wrong with the file alone. darkroom plan, train and ablate begin with it, so that a plan refuses what a run
-// would refuse.
+// The error lists all mistakes, each with its place in the experiment's file, in the form of experiment.Parse. darkroom
+// plan, train and ablate begin with Check, so that a plan refuses whatever a run would refuse.
 //
 // Start with Check. prompts.go reads lists of prompts, rewards.go compares rewards with prompts and pictures; the
 // model's folder is inspected by its modality (model.Modality).

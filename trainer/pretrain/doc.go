@@ -15,8 +15,8 @@
 // judge_talker.go.
 //
 // Everything is drawn by coordinates of the recipe's seed: the same recipe makes
-// the same bytes on any machine, and a run that was stopped goes on as it would
-// have (state.go).
+// the same bytes on any machine, and a run that was stopped resumes to the same bytes
+// (state.go).
 //
 // Latents are [H, W, C], channels last; times run from 1 (noise) to 0.
 package pretrain

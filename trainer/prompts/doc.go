@@ -1,5 +1,4 @@
-// Package prompts reads what is to be made: a line each, or with what rewards need to know
-// beside it.
+// Package prompts reads lists of prompts, with the data that rewards need beside each.
 //
 //	list, err := prompts.Open("prompts.jsonl")
 //	numbers := prompts.Pick(key, iteration, 4, len(list))

@@ -4,5 +4,5 @@
 // Start with Model.Forward in model.go; block.go is one layer, condition.go what time, text and a
 // picture become before the first, places.go the rotary places of tokens. Latents are clips
 // [B, T, H, W, C], channels last. Time is in thousandths, 1000·sigma: one number a sample, or one a
-// frame of latents, where a frame that is given stands at 0 (Wan 2.2 TI2V).
+// frame of latents, where a given frame has time 0 (Wan 2.2 TI2V).
 package dit

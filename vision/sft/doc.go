@@ -6,7 +6,7 @@
 //	turns  LLaMA-Factory: every turn is tokenised by itself (turns.go, rows.go), so that an
 //	       answer that begins with a newline has other tokens than a rollout's.
 //
-// Both train the newline behind <|im_end|>, which stands there in every rollout that goes on.
+// Both train the newline behind <|im_end|>, which every rollout that goes on has there.
 // Start with Lesson. Rows come from strangers: what cannot be used is an error, or Dropped where
 // upstream drops it without a word.
 package sft

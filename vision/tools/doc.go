@@ -1,5 +1,4 @@
-// Package tools is how a model looks again: it writes a call, gets a new picture back, and
-// goes on.
+// Package tools is thinking with images: a model writes a tool call, receives a new picture, and continues.
 //
 //	p, _ := tools.Named("deepeyes")                  // how calls are written, refused and answered
 //	s := &tools.State{Album: tools.NewAlbum(photo)}
@@ -11,8 +10,8 @@
 // row of functions for it: deepeyes.go, deepeyesv2.go, minio3.go, pixelreasoner.go, pyvision.go, vrag.go,
 // verl.go are published systems with all their conventions; darkroom.go is our own, with
 // every tool and strict JSON. A tool is one file (zoom.go, rotate.go, flip.go, draw.go,
-// grid.go, measure.go, read.go, frames.go). A call that cannot be done is a *Refusal, which
-// says what kind of mistake it was and is told to the model.
+// grid.go, measure.go, read.go, frames.go). A call that cannot be done is a *Refusal with the kind of
+// mistake, and the model reads it.
 //
 // Code that a model writes is run by an Interpreter (pyvision.go); program has the one that an
 // experiment's file configures.

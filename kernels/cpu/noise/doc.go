@@ -2,8 +2,8 @@
 // rng; every path returns its bits.
 //
 // The assembly is written by the program in gen, which follows rng line by line;
-// a group of blocks is drawn at a time, and what stands before the first whole
-// block or after the last whole group is drawn by rng itself.
+// a group of blocks is drawn at a time. Words before the first whole block and
+// after the last whole group are drawn by rng itself.
 package noise
 
 //go:generate go run ./gen

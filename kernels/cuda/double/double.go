@@ -29,7 +29,7 @@ func Library(t testing.TB) string {
 		t.Fatal(err)
 	}
 	if why != "" {
-		t.Skip("the double of the driver cannot be built: " + why)
+		t.Skip("the mock of the driver cannot be built: " + why)
 	}
 	t.Setenv(driver.LibraryVariable, path)
 	t.Setenv(blas.LibraryVariable, path+".none") // a real one must not meet it

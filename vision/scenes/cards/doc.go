@@ -1,6 +1,6 @@
 // Package cards draws tables with coloured cards, each with a small digit among blots of the
 // same ink. A table is Side pixels a side: a model that is shown it made smaller sees the cards
-// and their colours, and no digit; the question which digit is on the red card needs a crop. Two lamps
+// and their colours, and no digit. The question "which digit is on the red card?" needs a crop. Two lamps
 // light the table, so that each part of it looks like where it lies.
 //
 //	t := cards.Random(rng.New(7).With("table"))
