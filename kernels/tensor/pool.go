@@ -22,6 +22,9 @@ type Pool struct {
 	stats   Stats
 	// Poison fills new tensors with NaN, for tests: what is read before it is written shows.
 	Poison bool
+	// Limit is how much may be held while some of it waits: what waits goes back to the backend before more is asked of
+	// it. 0: no limit.
+	Limit int
 }
 
 // Stats are sizes in bytes of the pieces lent, as classes round them.
@@ -104,6 +107,9 @@ func (p *Pool) take(n int) *storage {
 		s = waiting[len(waiting)-1]
 		p.free[c] = waiting[:len(waiting)-1]
 	} else {
+		if p.Limit > 0 && p.stats.Held+size > p.Limit {
+			p.Trim()
+		}
 		s = &storage{buf: p.ask(size), class: c}
 		p.stats.Held += size
 		p.stats.Allocs++

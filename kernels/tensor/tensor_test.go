@@ -86,6 +86,28 @@ func TestWaitingMemoryIsGivenBack(t *testing.T) {
 	p.New(kernels.F32, 14<<10)
 }
 
+// TestLimit: what waits goes back before more than the limit is held, and a limit refuses nothing.
+func TestLimit(t *testing.T) {
+	p := NewPool(ref.Backend{})
+	p.Limit = 64 << 10
+	p.New(kernels.F32, 10<<10).Free()
+	kept := p.New(kernels.F32, 6<<10)
+	if s := p.Stats(); s.Held != 64<<10 {
+		t.Errorf("within the limit something went back: %+v", s)
+	}
+	large := p.New(kernels.F32, 8<<10)
+	if s := p.Stats(); s.Held != s.InUse || s.Held != 56<<10 {
+		t.Errorf("beyond the limit: %+v", s)
+	}
+	larger := p.New(kernels.F32, 16<<10)
+	if s := p.Stats(); s.Held != 120<<10 {
+		t.Errorf("all is lent, and more was asked for: %+v", s)
+	}
+	for _, x := range []*Tensor{kept, large, larger} {
+		x.Free()
+	}
+}
+
 func TestViewsKeepMemoryAlive(t *testing.T) {
 	p := NewPool(ref.Backend{})
 	x := make([]float32, 24)

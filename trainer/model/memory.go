@@ -31,6 +31,21 @@ type Memory struct {
 type Fit struct {
 	Micro         int  `json:"micro_batch"`   // samples in a pass of the network; 0: the model's own choice
 	Checkpointing bool `json:"checkpointing"` // backward computes again what a pass would have kept
+	Held          int  `json:"-"`             // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
+}
+
+// worthGivingBack is what a phase takes where memory that waits goes back to the system between phases. Its pages are
+// cleared when they are asked for again, which iterations of a small model would feel.
+const worthGivingBack = 1 << 30
+
+// Kept is the fit, with pools that hold no more than the largest phase takes: memory of one phase does not wait
+// through the next.
+func (n Memory) Kept() Fit {
+	fit := n.Fit
+	if most := n.phase(); most >= worthGivingBack {
+		fit.Held = int(most)
+	}
+	return fit
 }
 
 // ProgramBytes is about what the program takes without a model: itself, kernels' scratch, and what

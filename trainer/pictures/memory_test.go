@@ -203,7 +203,11 @@ func TestBudgets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := updated(t, e, model.Options{Backend: be, Train: list, Fit: need.Fit}, keys); want == nil {
+		fit := need.Fit
+		if need.Micro == 1 {
+			fit.Held = 1 // nothing waits
+		}
+		if got := updated(t, e, model.Options{Backend: be, Train: list, Fit: fit}, keys); want == nil {
 			want = got
 		} else if !slices.EqualFunc(got, want, bytes.Equal) {
 			t.Errorf("%+v: other bytes than those of %+v", need.Fit, fits[0])
@@ -215,6 +219,18 @@ func TestBudgets(t *testing.T) {
 	}
 	if len(fits) < 4 || fits[0].Micro != 0 || fits[len(fits)-2].Micro != 1 {
 		t.Errorf("decisions: %+v", fits)
+	}
+}
+
+// TestKept: pools of a model that takes a gigabyte or more hold what its largest phase takes, and those of a small one
+// whatever waits.
+func TestKept(t *testing.T) {
+	large := model.Memory{Sampling: 3 << 30, Training: 5 << 30, Samples: 1 << 30, Fit: model.Fit{Micro: 2}}
+	if got, want := large.Kept(), (model.Fit{Micro: 2, Held: 5 << 30}); got != want {
+		t.Errorf("%+v, not %+v", got, want)
+	}
+	if got := (model.Memory{Training: 1 << 20}).Kept(); got != (model.Fit{}) {
+		t.Errorf("of a small model %+v", got)
 	}
 }
 

@@ -55,9 +55,9 @@ func fitted(m model.Modality, e *experiment.Experiment, free, ranks int64, say f
 	case err != nil:
 	case !need.Within(budget/ranks, 1) && e.Run.Memory != "":
 		say("warning: the run takes more than run.memory = %q by prediction, whatever is done; 'darkroom plan' shows which part", e.Run.Memory)
-		return need.Fit
+		return need.Kept()
 	default:
-		return need.Fit
+		return need.Kept()
 	}
 	return model.Fit{}
 }
