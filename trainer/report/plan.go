@@ -33,7 +33,7 @@ func planned(e *experiment.Experiment) *plan {
 		}
 	}
 	for _, s := range p.Stages {
-		one := stage{Facts: s.Facts, Rows: s.Rows, Title: fmt.Sprintf("iterations %d to %d", s.First+1, s.First+s.Iterations)}
+		one := stage{Facts: s.Facts, Rows: s.Rows, Title: fmt.Sprintf("iterations %d to %d", s.First, s.First+s.Iterations-1)}
 		if s.Name != "" {
 			one.Title = s.Name + ": " + one.Title
 		}
