@@ -42,3 +42,15 @@ func TestReader(t *testing.T) {
 		t.Errorf("%d fine, %d left out, failed: %q", r.fine, r.left, r.failed)
 	}
 }
+
+// TestExperiment: a listing with a model of its own is left out, and is not planned.
+func TestExperiment(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(page, []byte("```toml\n[model]\npath = \"Wan\"\n```\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := reader{dir: t.TempDir(), limit: 1e10}
+	if err := r.read(page); err != nil || r.left != 1 || len(r.failed)+r.fine != 0 {
+		t.Errorf("%d left out, %d fine, failed: %q, %v", r.left, r.fine, r.failed, err)
+	}
+}

@@ -187,11 +187,17 @@ func (r *reader) judge(place, what string, took time.Duration, out string, err e
 	fmt.Printf("FAIL  %s: %s: %v\n%s\n", place, what, err, out)
 }
 
-// experiment keeps a whole one as mine.toml, and plans a part of one together with what is there.
+// experiment keeps a whole one as mine.toml, and plans a part of one together with what is there. A part with another
+// model is left out.
 func (r *reader) experiment(page string, l listing) error {
 	mine := filepath.Join(r.dir, "mine.toml")
-	if strings.Contains(l.text, "[run]") {
+	switch {
+	case strings.Contains(l.text, "[run]"):
 		return os.WriteFile(mine, []byte(l.text), 0o644)
+	case strings.Contains(l.text, "[model]"):
+		r.left++
+		fmt.Printf("left  %s:%d: a part of an experiment (it needs a model of its own)\n", page, l.at)
+		return nil
 	}
 	text, err := os.ReadFile(mine)
 	if err != nil {
@@ -238,6 +244,7 @@ func (r *reader) command(words string) (string, error) {
 func (r *reader) shell(ctx context.Context, words string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "bash", "-c", words)
 	c.Dir = r.dir
+	c.WaitDelay = 10 * time.Second // what the shell started keeps the output open when the shell is killed
 	c.Env = append(os.Environ(), "PATH="+filepath.Dir(r.program)+":"+os.Getenv("PATH"), "NO_COLOR=1")
 	return c
 }
