@@ -3,8 +3,9 @@
     python internal/exports/check.py DARKROOM FOLDER-OF-SMALL-MODELS [PART...]
 
 pictures.py trains generators and compares pictures with diffusers', answers.py a vision-language model and compares
-tokens and log-probabilities with transformers' and PEFT's, clips.py does so with two networks' clips, asks.py asks folders as they are published. A PART is
-"answers", "asks" or a folder's name, such as pipe_flux; without one all are checked. Prints a table; exits 1 where something differs.
+tokens and log-probabilities with transformers' and PEFT's, clips.py trains two networks that take turns and compares
+clips with diffusers', asks.py asks folders as they are published. A PART is "answers", "asks" or a folder's name, such
+as pipe_flux; without one all are checked. Prints a table; exits 1 where something differs.
 Needs torch, diffusers, transformers, peft, safetensors, pillow.
 """
 import os, subprocess, sys, tempfile

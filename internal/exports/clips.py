@@ -1,5 +1,6 @@
-"""Wan 2.2's two networks: a run of one iteration trains both in full, or an adapter on each. Exports are loaded by diffusers (a
-whole folder; two files, one by load_into_transformer_2) and make a clip from the noise that `darkroom sample --run` wrote.
+"""Wan 2.2's two networks: a run of one iteration trains both in full, or an adapter on each. Exports are loaded by
+diffusers (a whole folder; two files, one by load_into_transformer_2) and make a clip from the noise that
+`darkroom sample --run` wrote.
 """
 import traceback
 import numpy as np

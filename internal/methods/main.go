@@ -36,7 +36,7 @@ func work(binary, out, page string, seeds int, only string) error {
 	for name := range strings.SplitSeq(only, ",") {
 		wanted[name] = true
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // the run under way hears it too, and saves
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // the run under way receives it too, and saves
 	defer stop()
 	for seed := 1; seed <= seeds; seed++ {
 		for _, e := range entries() {

@@ -28,15 +28,15 @@ func pageOf(out string) (string, error) {
 const head = `# Results
 
 Written by ` + "`make results`" + ` from finished runs: every preset on the embedded model of its kind, under one configuration
-(internal/methods/generator.toml and zoom.toml: adapter, prompts, reward, learning rate, samples of an iteration, iterations).
-All else is the preset's own, tuned by its authors for models a thousand times as large: this table says what a preset does
-unchanged on a small one, and not which method is better.
+(internal/methods/generator.toml and zoom.toml: what is trained, prompts, reward, learning rate, samples of an
+iteration, iterations). All else is the preset's own, tuned by its authors for models a thousand times as large: this
+table says what a preset does unchanged on a small one, and not which method is better.
 
-"Gain" is the trained reward on held-out prompts after training less before, a number a seed, from seed 1 on where the note names
-no others. "CPU" is the minutes of the processor that a run took, both evaluations included, as the mean over its seeds; unlike
-seconds of a clock it depends little on what else the machine does. "Gain a minute" is the mean gain over these minutes, and "cost"
-is them over those of the preset that is named above the table. A gain whose sign differs from seed to seed may be
-chance.
+"Gain" is the trained reward on held-out prompts after training less before, a number a seed, from seed 1 on where the
+note names no others. "CPU minutes" are those that a run took of the processor, both evaluations included, as the mean
+over its seeds; unlike minutes of a clock they depend little on what else the machine does. "Gain a CPU minute" is the
+mean gain over these minutes, and "cost" is them over those of the preset that is named above the table. A gain whose
+sign differs from seed to seed may be chance.
 
 `
 
