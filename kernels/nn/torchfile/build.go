@@ -94,7 +94,7 @@ const (
 
 // called is what a known name makes of its arguments.
 func called(of, with any) (any, error) {
-	g, _ := of.(global)
+	g, known := of.(global)
 	args, _ := with.([]any)
 	switch {
 	case g == orderedDict && len(args) == 0:
@@ -112,7 +112,10 @@ func called(of, with any) (any, error) {
 			return view{s, first, shape, strides}, nil
 		}
 	}
-	return nil, fmt.Errorf("the pickle calls %v with what is no tensor", of)
+	if !known { // a value may be far longer than the text that made it
+		return nil, fmt.Errorf("the pickle calls a %T, which is no name", of)
+	}
+	return nil, fmt.Errorf("the pickle calls %s with what is no tensor", g)
 }
 
 // whole is a tuple of whole numbers.

@@ -137,7 +137,7 @@ func (f *File) tensor(name string, v view) (t safetensors.Tensor, err error) {
 	}
 	n, last := 1, v.first
 	for i, d := range v.shape {
-		if d < 0 || d > v.of.n || n > v.of.n || v.strides[i] < 0 || d > 1 && v.strides[i] > v.of.n {
+		if d < 0 || d > 0 && n > v.of.n/d || v.strides[i] < 0 || d > 1 && v.strides[i] > v.of.n/(d-1) {
 			return t, fmt.Errorf("a shape of %v in %d numbers", v.shape, v.of.n)
 		}
 		n *= d
@@ -155,8 +155,8 @@ func (f *File) tensor(name string, v view) (t safetensors.Tensor, err error) {
 		return t, err
 	}
 	t = safetensors.Tensor{Name: name, DType: kind, Shape: v.shape}
-	if last == v.first+n-1 && slices.IsSortedFunc(v.strides, func(a, b int) int { return b - a }) {
-		t.Data = all[v.first*size : (v.first+n)*size] // row by row
+	if v.rowByRow() {
+		t.Data = all[v.first*size : (v.first+n)*size]
 		return t, nil
 	}
 	for i := range n {
@@ -167,6 +167,18 @@ func (f *File) tensor(name string, v view) (t safetensors.Tensor, err error) {
 		t.Data = append(t.Data, all[at*size:(at+1)*size]...)
 	}
 	return t, nil
+}
+
+// rowByRow says whether a tensor's numbers follow one another in their storage.
+func (v view) rowByRow() bool {
+	each := 1
+	for i := len(v.shape) - 1; i >= 0; i-- {
+		if v.shape[i] > 1 && v.strides[i] != each {
+			return false
+		}
+		each *= v.shape[i]
+	}
+	return each > 0
 }
 
 // Close closes the file.

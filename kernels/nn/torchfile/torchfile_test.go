@@ -60,19 +60,21 @@ func tensor(key string, numbers, first, rows, cols, down, right byte) string {
 
 const begin = "\x80\x02ccollections\nOrderedDict\n)Rq\x00("
 
-// TestFile: a state dict's tensors, of which one lies turned in its storage.
+// TestFile: tensors of a state dict. Some do not lie row by row in their storage.
 func TestFile(t *testing.T) {
-	path := saved(t, []byte(begin+text("a.weight")+tensor("0", 7, 1, 2, 3, 3, 1)+text("turned")+tensor("0", 7, 1, 3, 2, 1, 3)+"u}"+text("_metadata")+"h\x00sb."),
+	path := saved(t, []byte(begin+text("a.weight")+tensor("0", 7, 1, 2, 3, 3, 1)+text("turned")+tensor("0", 7, 1, 3, 2, 1, 3)+
+		text("spread")+tensor("0", 7, 1, 2, 3, 5, 0)+"u}"+text("_metadata")+"h\x00sb."),
 		zip.Store, map[string][]byte{"data/0": floats(9, 1, 2, 3, 4, 5, 6), "byteorder": []byte("little")})
 	f, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if names := f.Names(); !slices.Equal(names, []string{"a.weight", "turned"}) {
+	if names := f.Names(); !slices.Equal(names, []string{"a.weight", "spread", "turned"}) {
 		t.Errorf("%q", names)
 	}
-	for name, want := range map[string][]float32{"a.weight": {1, 2, 3, 4, 5, 6}, "turned": {1, 4, 2, 5, 3, 6}} {
+	for name, want := range map[string][]float32{"a.weight": {1, 2, 3, 4, 5, 6}, "turned": {1, 4, 2, 5, 3, 6},
+		"spread": {1, 1, 1, 6, 6, 6}} {
 		x, err := f.Tensor(name)
 		if err != nil {
 			t.Fatal(err)
@@ -101,6 +103,7 @@ func TestRefused(t *testing.T) {
 		"no storage":                 "\x80\x02K\x01Q.",
 		"no mark":                    "\x80\x02t.",
 		"what is no tensor":          "\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.",
+		"calls a []interface":        "\x80\x02K\x01q\x00" + strings.Repeat("h\x00h\x00\x86q\x00", 60) + ")R.", // 2^60 numbers
 		"pairs into what is no dict": "\x80\x02K\x01K\x01K\x02s.",
 	} {
 		if _, err := Open(saved(t, []byte(pickle), zip.Store, data)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hint: ") {
