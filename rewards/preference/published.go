@@ -17,7 +17,8 @@ import (
 
 // Card: VideoReward as its project saves it: checkpoint-N/model.pth holds everything, the base's weights with
 // ".base_layer" in their names and the adapter's pairs beside them, all below "base_model.model."; the adapter's scale is
-// lora_alpha/lora_r of model_config.json. Pairs stay beside the base, as upstream computes.
+// lora_alpha/lora_r of model_config.json, or lora_alpha over the root of lora_r with use_rslora. Pairs stay beside the
+// base, as upstream computes.
 //
 // Held to qwen2vl.videoreward (videoreward_peft): scores, gradients at patches and pairs.
 
@@ -35,7 +36,7 @@ const (
 	pair    = ".lora_"
 )
 
-// OpenPublished opens the one model.pth of a folder, or of its newest checkpoint; fs.ErrNotExist where there is none.
+// OpenPublished opens the model.pth of a folder, or of the one checkpoint in it; fs.ErrNotExist where there is none.
 func OpenPublished(dir string) (*Published, error) {
 	path, err := publishedFile(dir)
 	if err != nil {

@@ -86,7 +86,7 @@ type taps struct {
 func (t taps) sum(x []float32, every int) float32 {
 	n := len(t.weights)
 	fused := 1 + (n-1)/4*4
-	sum := t.weights[0] * x[0]
+	sum := float32(t.weights[0] * x[0])
 	for j := 1; j < fused; j++ {
 		sum += float32(x[j*every] * t.weights[j])
 	}

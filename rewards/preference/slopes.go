@@ -61,7 +61,7 @@ func (s Soft) each(f func(patch, picture, channel int)) {
 // norm is a channel's mean and deviation, of numbers from 0 to 255.
 func (s Soft) norm(c int) (mean, std float32) {
 	by := float32(1 / s.cut.Rescale)
-	return float32(s.cut.Mean[c]) * by, float32(s.cut.Std[c]) * by
+	return float32(float32(s.cut.Mean[c]) * by), float32(float32(s.cut.Std[c]) * by)
 }
 
 // Patches are those of a picture [height, width, 3].
