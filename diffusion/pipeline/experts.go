@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -132,13 +133,16 @@ func (p *Pipeline) AddLoRA(path string) error {
 	return nil
 }
 
-// adapterOf is where the adapter of network i lies, and whether it does.
+// adapterOf is where the adapter of network i lies, and whether there is one. A folder that is called as the second
+// network must have one, so that no half of a pair is left out in silence.
 func adapterOf(path string, i int, part string) (at string, there bool) {
-	if i > 0 {
-		path = filepath.Join(path, part)
+	if i == 0 {
+		_, err := peft.Files(path)
+		return path, err == nil
 	}
-	_, err := peft.Files(path)
-	return path, err == nil
+	at = filepath.Join(path, part)
+	info, err := os.Stat(at)
+	return at, err == nil && info.IsDir()
 }
 
 // guidanceOf is a network's guidance.
