@@ -139,6 +139,12 @@ func (x *exported) adapter() (err error) {
 	if x.whole() {
 		return x.fold(adapters)
 	}
+	switch {
+	case adapters[0] == nil:
+		x.report.Out = x.secondOut()
+	case adapters[1] != nil:
+		x.report.Second = x.secondOut()
+	}
 	for number, a := range adapters {
 		if err := x.one(a, number, component); err != nil {
 			return err
@@ -151,8 +157,7 @@ func (x *exported) adapter() (err error) {
 func (x *exported) one(a *peft.Adapter, number int, component string) error {
 	out := x.out
 	if number > 0 {
-		x.report.Second = x.secondOut()
-		out = x.report.Second
+		out = x.secondOut()
 	}
 	switch x.as {
 	case "kohya":
@@ -244,6 +249,9 @@ func (x *exported) open(path string) (all map[int]*peft.Adapter, component strin
 	}
 	if second == nil {
 		if all[1], component, err = x.openOne(below); err != nil {
+			if all[0] != nil {
+				err = errors.Join(err, all[0].Close())
+			}
 			return nil, "", err
 		}
 	}
