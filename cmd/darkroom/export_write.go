@@ -241,13 +241,14 @@ func (x *exported) kohya() (peft.Network, error) {
 func (x *exported) open(path string) (all map[int]*peft.Adapter, component string, err error) {
 	all = map[int]*peft.Adapter{}
 	below := filepath.Join(path, model.Second)
-	_, second := peft.Files(below)
-	if _, first := peft.Files(path); first == nil || second != nil {
+	info, err := os.Stat(below)
+	second := err == nil && info.IsDir() // which must hold an adapter: no half of a pair is left out in silence
+	if _, none := peft.Files(path); none == nil || !second {
 		if all[0], component, err = x.openOne(path); err != nil {
 			return nil, "", err
 		}
 	}
-	if second == nil {
+	if second {
 		if all[1], component, err = x.openOne(below); err != nil {
 			if all[0] != nil {
 				err = errors.Join(err, all[0].Close())
