@@ -7,7 +7,7 @@ import "fmt"
 //
 //	A = A among the samples of the prompt + A among the samples of the tree
 //
-// both by the same rule. A tree of one sample compares it with nothing, as a group of one.
+// both by the same rule; Clip bounds the sum. A tree of one sample compares it with nothing, as a group of one.
 //
 // Invariants (tests): the authors' sums on recorded scores; with one tree a prompt both terms are the same.
 
@@ -17,6 +17,8 @@ func (e Estimator) InTrees(b Batch, trees []int) ([]float64, Stats, error) {
 	if len(trees) != len(b.Groups) {
 		return nil, Stats{}, fmt.Errorf("trees of %d samples, and there are %d", len(trees), len(b.Groups))
 	}
+	clip := e.Options
+	e.Clip = 0 // of the sum, not of both terms
 	a, stats, err := e.Advantages(b)
 	if err != nil {
 		return nil, stats, err
@@ -24,7 +26,7 @@ func (e Estimator) InTrees(b Batch, trees []int) ([]float64, Stats, error) {
 	b.Groups = trees
 	within, _, err := e.Advantages(b)
 	for i := range within {
-		a[i] += within[i]
+		a[i] = clip.clipped(a[i] + within[i])
 	}
 	return a, stats, err
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestInTrees: both terms by hand, a tree of equal samples, one that is missing, and one tree a prompt.
+// TestInTrees: both terms by hand, a tree of equal samples, one that is missing, one tree a prompt, and a bound of the sum.
 func TestInTrees(t *testing.T) {
 	e := Estimator{Options: Options{Over: "group", Baseline: "mean", Scale: "none"}}
 	nan := math.NaN()
@@ -25,6 +25,10 @@ func TestInTrees(t *testing.T) {
 	}
 	if a, _, err = e.InTrees(b, b.Groups); err != nil || a[1] != 2*plain[1] {
 		t.Errorf("one tree: %v, want twice %v (%v)", a, plain, err)
+	}
+	e.Clip = 1
+	if a, _, err = e.InTrees(b, []int{0, 0, 1, 1, 2, 2}); err != nil || a[0] != 0.75 || a[1] != -1 {
+		t.Errorf("cut to 1: %v (%v)", a, err)
 	}
 	if _, _, err := e.InTrees(b, []int{0}); err == nil {
 		t.Error("one number for six samples")

@@ -45,6 +45,10 @@ func (e *Experiment) checkStems(r report) {
 		r("episode.tree|episode.noisy|episode.shuffled|episode.guided", "part of a group begins in another way, and the branches of a tree begin alike", "leave [episode.tree] out")
 	case e.Rollout.More != nil:
 		r("rollout.more|episode.tree", "the samples of a prompt are the branches of its trees, whose number is fixed", "leave rollout.more out")
+	case e.Advantage.Over == "batch":
+		r("advantage.over|episode.tree", "a tree is compared as a group is, and rewards are compared over the batch", `over = "group"`)
+	case e.Advantage.Keep != nil:
+		r("advantage.keep|episode.tree", "other samples may be kept of a tree than of its prompt's", "leave advantage.keep out")
 	case !slices.Contains(compareStems, e.Advantage.Estimator):
 		r("advantage.estimator|episode.tree", fmt.Sprintf("estimator %q does not compare the episodes of a tree", e.Advantage.Estimator), `estimator = "group", "dr" or "leave-one-out"`)
 	}
