@@ -47,6 +47,7 @@ func (m *Model) every(f func(own model.Model) error) error {
 
 // Begin begins an iteration on every rank.
 func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
+	m.Whole = turn.Experiment != nil && turn.Episode != nil && turn.Episode.Tree != nil
 	return m.every(func(own model.Model) error { return own.Begin(turn, root, scale) })
 }
 

@@ -32,15 +32,18 @@ type Policy struct {
 	Members []trainer.Policy // rank 0 first
 	// Sum replaces every member's gradient by the sum over all; it is called once an update. nil
 	// where nothing is trained.
-	Sum    func() error
-	Team   exchange.Team // the ranks' names, and how they wait for one another
+	Sum  func() error
+	Team exchange.Team // the ranks' names, and how they wait for one another
+	// Whole rolls all samples of a prompt on one rank: samples of one may depend on each other (episode.tree).
+	Whole  bool
 	summed bool
 }
 
 // Roll shares keys out.
 func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
-	parts := make([][]trainer.Sample, len(p.Members))
-	err := p.each(len(keys), func(r, lo, hi int) (err error) {
+	parts, ends := make([][]trainer.Sample, len(p.Members)), p.ends(keys)
+	err := p.each(len(ends)-1, func(r, lo, hi int) (err error) {
+		lo, hi = ends[lo], ends[hi]
 		parts[r], err = p.Members[r].Roll(w, keys[lo:hi])
 		if err == nil && len(parts[r]) != hi-lo {
 			err = fmt.Errorf("%d samples were rolled for %d keys", len(parts[r]), hi-lo)
@@ -55,6 +58,16 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 		samples = append(samples, part...)
 	}
 	return samples, nil
+}
+
+// ends are the places where the keys of a roll may be parted, with both ends.
+func (p *Policy) ends(keys []trainer.Key) (all []int) {
+	for i, k := range keys {
+		if i == 0 || !p.Whole || k.Prompt != keys[i-1].Prompt {
+			all = append(all, i)
+		}
+	}
+	return append(all, len(keys))
 }
 
 // Eval shares points out. Back goes to those that answered.

@@ -90,6 +90,37 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// TestWhole: where samples of a prompt depend on each other, one rank rolls all of them.
+func TestWhole(t *testing.T) {
+	p, own := of(3)
+	var keys []trainer.Key
+	for i := range 10 { // prompts of 4, 4 and 2 samples, and the first once more
+		keys = append(keys, trainer.Key{Prompt: i / 4, Sample: i})
+	}
+	keys = append(keys, trainer.Key{Sample: 10})
+	for _, p.Whole = range []bool{false, true} {
+		samples, err := p.Roll(trainer.Current, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range samples {
+			if s.Key != keys[i] {
+				t.Errorf("sample %d is %+v, want %+v", i, s.Key, keys[i])
+			}
+		}
+		var counts []int
+		for _, m := range own {
+			counts, m.rolled = append(counts, len(m.rolled)), nil
+		}
+		if want := map[bool][]int{false: {3, 4, 4}, true: {4, 4, 3}}[p.Whole]; !slices.Equal(counts, want) {
+			t.Errorf("whole prompts: %v: %v samples are rolled, want %v", p.Whole, counts, want)
+		}
+	}
+	if samples, err := p.Roll(trainer.Current, nil); err != nil || len(samples) > 0 {
+		t.Errorf("no keys: %v, %v", samples, err)
+	}
+}
+
 // TestPolicy: samples and answers come back in their order, gradients go to those that answered, and
 // all move by the sum.
 func TestPolicy(t *testing.T) {
