@@ -12,7 +12,7 @@ type TranscriptLine struct {
 	Text      string            `json:"text"`
 	Said      []string          `json:"said"`              // the model, a turn each
 	Pieces    []string          `json:"pieces"`            // the same, a token each
-	Given     int               `json:"given,omitempty"`   // how many of the first were not drawn ([episode.guided])
+	Given     int               `json:"given,omitempty"`   // how many of the first were not drawn ([episode.guided], [episode.tree])
 	Picture   string            `json:"picture,omitempty"` // the question's with crops, in the run's folder, where it was kept
 	Saw       []string          `json:"saw,omitempty"`     // the episode's pictures as the model saw them, where they were kept
 	Total     *float64          `json:"total"`

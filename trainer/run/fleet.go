@@ -55,6 +55,7 @@ func (t *training) planned(i int) (p fleet.Planned, err error) {
 	if p.Turn, err = t.Turn(i); err != nil || p.Turn.Taught() || p.Turn.Rollout.Offline {
 		return p, err
 	}
+	t.give(&p.Turn) // as much as now: with run.lag it stays
 	now := t.now.turn
 	defer func() { t.now.turn = now }()
 	t.now.turn, p.Root = p.Turn, t.root()

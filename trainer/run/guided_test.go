@@ -34,3 +34,19 @@ func testGuided(t *testing.T, model string) {
 		t.Errorf("the number stayed at %d: nothing was tried", k.Tokens)
 	}
 }
+
+// TestGuidedAhead: an iteration to come, which run.lag has workers roll, gives as much as it will.
+func TestGuidedAhead(t *testing.T) {
+	e := parseText(t, talking, "model.path=embed:tiny-vlm", "rollout.prompts=embed:zoom-solved", "evaluate.every=0", "evaluate.prompts=''", "run.lag=1", "loss.kl.weight=0",
+		`episode.guided={share=0.5, tokens=6, most=12, every=0}`)
+	list, err := e.Training(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := &training{Experiment: e, train: list, state: newState()}
+	for i := range 2 {
+		if p, err := run.planned(i); err != nil || p.Turn.Given != 6 || len(p.Keys) == 0 {
+			t.Errorf("iteration %d: %d tokens, %d samples, %v", i, p.Turn.Given, len(p.Keys), err)
+		}
+	}
+}

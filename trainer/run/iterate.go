@@ -92,7 +92,7 @@ func (t *training) prepare(i int) error {
 	if t.now.turn, err = t.Turn(i); err != nil {
 		return err
 	}
-	t.give()
+	t.give(&t.now.turn)
 	turn := t.now.turn
 	t.enter(turn)
 	if err = t.model.Begin(turn, t.root(), t.state.scale()); err != nil {
