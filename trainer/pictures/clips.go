@@ -58,7 +58,7 @@ func (c generator) checkClips(turn int, at *experiment.Experiment, p *pipeline.P
 	}
 	if one, err := at.Turn(0); err == nil {
 		if err := checkNetworks(p, one); err != nil {
-			c.RefuseAt(turn, "sampler.guidance_2|sampler.window|model.experts|model.path", err.Error(), "")
+			c.RefuseAt(turn, "loss.kl.guidance|sampler.guidance_2|sampler.window|model.experts|model.path", err.Error(), "")
 		}
 	}
 	if x := at.Model.Experts; x != "both" && p.Experts() == 1 {

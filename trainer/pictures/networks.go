@@ -113,6 +113,9 @@ func checkNetworks(p *pipeline.Pipeline, turn experiment.Turn) error {
 	if err := p.CheckGuidance(GuidanceOf(turn.Sampler)); err != nil || p.Experts() == 1 {
 		return err
 	}
+	if g := turn.Loss.KL.Guidance; g > 0 {
+		return fmt.Errorf("this model has two networks, each with a guidance scale, and loss.kl.guidance = %v is one: leave it out", g)
+	}
 	experts, trained := turn.Model.Experts, trainedOf(p)
 	if len(trained) == p.Experts() {
 		return nil

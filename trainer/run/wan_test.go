@@ -208,6 +208,7 @@ func TestTwoNetworksRefused(t *testing.T) {
 	for want, sets := range map[string][]string{
 		"steps below 1 are the first one's": {"model.experts=high", `sampler.window={ kind = "full" }`},
 		"the second one's is missing":       {"sampler.guidance_2=0"},
+		"loss.kl.guidance = 3 is one":       {"loss.kl={weight=1, reference='base', guidance=3}"},
 		"to the times of both":              {"model.experts=low", "preset=nft", "sampler.solver=euler"},
 		"sampler.frames is missing":         {"sampler.frames=0", "reward=[{name = 'jpeg'}]"},
 		"there must be 1 more than":         {"sampler.frames=6"},
