@@ -55,6 +55,11 @@ func inspect(c *model.Folder) {
 	if adapted {
 		c.CheckAdapter(params, Known(params), vlm.UsualTargets())
 	}
+	if len(c.Model.NewTokens) > 0 {
+		if _, err := tokenMatrices(params); err != nil {
+			c.Fail("model.new_tokens", err)
+		}
+	}
 	c.CheckMoves(model.Part{Params: params.Trained()})
 }
 

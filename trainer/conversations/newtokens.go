@@ -1,10 +1,12 @@
 package conversations
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 )
@@ -18,25 +20,41 @@ import (
 
 // newRows draws the rows of tokens.
 func (s *Speaker) newRows(names []string, key rng.Key) error {
-	ids, err := tokensNamed(s.Tokens, names)
-	if err != nil || len(ids) == 0 {
-		return err
+	if len(names) == 0 {
+		return nil
 	}
-	found := false
-	for _, p := range s.Params.All() {
+	ids, err := tokensNamed(s.Tokens, names)
+	if err != nil {
+		return fmt.Errorf("model.new_tokens: %w", err)
+	}
+	matrices, err := tokenMatrices(s.Params)
+	if err != nil {
+		return fmt.Errorf("model.new_tokens: %w", err)
+	}
+	for _, name := range matrices {
+		of := key.With(rng.Purpose("new tokens " + name))
+		if err := s.Params.Set(name, func(x []float32) { drawRows(x, ids, len(x)/s.Model.Text.Vocabulary, of) }); err != nil {
+			return fmt.Errorf("model.new_tokens: %w", err)
+		}
+	}
+	return nil
+}
+
+// tokenMatrices are the names of the parameters that have a row a token. They must be trained.
+func tokenMatrices(params *nn.Params) (names []string, err error) {
+	for _, p := range params.All() {
 		if !strings.HasSuffix(p.Name, "embed_tokens.weight") && !strings.HasSuffix(p.Name, "lm_head.weight") {
 			continue
 		}
-		found = true
-		of := key.With(rng.Purpose("new tokens " + p.Name))
-		if err := s.Params.Set(p.Name, func(x []float32) { drawRows(x, ids, len(x)/s.Model.Text.Vocabulary, of) }); err != nil {
-			return fmt.Errorf("model.new_tokens: %w\nhint: rows that begin as random numbers are trained: train = \"full\", or patterns that hold %s", err, p.Name)
+		if !p.Trained {
+			return nil, fmt.Errorf("%s is not trained\nhint: rows that begin as random numbers are trained: train = \"full\", or patterns that hold %s", p.Name, p.Name)
 		}
+		names = append(names, p.Name)
 	}
-	if !found {
-		return fmt.Errorf("model.new_tokens: no parameter of the model ends in embed_tokens.weight")
+	if len(names) == 0 {
+		return nil, errors.New("no parameter of the model ends in embed_tokens.weight")
 	}
-	return nil
+	return names, nil
 }
 
 // drawRows draws rows of a matrix that is so wide.
@@ -60,7 +78,7 @@ func tokensNamed(t *tokenizer.Tokenizer, names []string) (ids []int32, err error
 	for _, name := range names {
 		id, ok := t.ID(name)
 		if !ok {
-			return nil, fmt.Errorf("model.new_tokens: the tokenizer has no token %q\nhint: add it to tokenizer.json first, as a text that is one token", name)
+			return nil, fmt.Errorf("the tokenizer has no token %q\nhint: add it to tokenizer.json first, as a text that is one token", name)
 		}
 		ids = append(ids, id)
 	}

@@ -104,6 +104,7 @@ func TestRefused(t *testing.T) {
 		{"embed:tiny-sd3", two, "", []string{`model.lora.targets="self_attn.q_proj"`}, `--set: "model.lora.targets": LoRA: "self_attn.q_proj" matches no layer`},
 		{"embed:tiny-sd3", two, "", []string{`model.train="blokcs.*"`}, `--set: "model.train": `},
 		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", []string{`model.lora.targets="attn.to_q"`}, `--set: "model.lora.targets": LoRA: "attn.to_q" matches no layer`},
+		{"embed:tiny-vlm", "embed:zoom", "[episode]\n", []string{`model.new_tokens="<tool_call>"`, `model.train='model\.layers.*'`}, `--set: "model.new_tokens": model.embed_tokens.weight is not trained`},
 		{"embed:tiny-vlm", written(t, "by.jsonl", `{"prompt": "what?", "meta": {"protocol": "zoomer"}}`), "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": `},
 		{"embed:tiny-vlm", asks, "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": pictures of 1 of the 2 prompts cannot be opened; the first: prompt "what?": `},
 		{golden + "pipe_sd3", "embed:zoom", "[episode]\n", nil, `x.toml:5:8: "model.path": ` + golden + `pipe_sd3 is a generator's pipeline`},
