@@ -9,6 +9,9 @@ import (
 
 func files() map[string][]byte {
 	f32, bf16, wide := newFile(false), newFile(true), newFile(false)
+	for _, f := range []*file{f32, bf16, wide} {
+		f.exponents()
+	}
 	f32.end()
 	f32.weigh("weighF32", true)
 	f32.grade("gradeF32", true)

@@ -46,10 +46,17 @@ func (f *file) constants(full bool) {
 	}
 }
 
-// exp2 makes up to four registers their exp2. It changes 8 to 15. VSCALEFPS takes the
-// floor of an exponent itself, and makes 0 of any number, even a NaN, times 2^-Inf.
+// exponents writes what exp2 reads: the bias of an exponent, and the least argument whose power is not 0.
+func (f *file) exponents() {
+	f.words("bias", []int{127, 0, 127, 0})
+	f.words("least", []int{0, 0xC2FC, 0, 0xC2FC}) // -126
+}
+
+// exp2 makes up to four registers their exp2. It changes 8 to 15, and K4 to K7. 2^n is made by n's bits as in ref, where
+// VSCALEFPS would differ for arguments far above 0: what is left of a score of 2^100 when its rounded self is taken away.
 func (f *file) exp2(full bool, x ...int) {
 	for i, x := range x {
+		f.op("VCMPPS.BCST $5, least<>(SB), Z%d, K%d // not below", x, 4+i)
 		if full {
 			f.op("VREDUCEPS $8, Z%d, Z%d // to nearest", x, 8+i)
 			f.op("VRNDSCALEPS $8, Z%d, Z%d", x, x)
@@ -57,6 +64,7 @@ func (f *file) exp2(full bool, x ...int) {
 			// VREDUCEPS would round the difference in floor's direction too.
 			f.op("VRNDSCALEPS $9, Z%d, Z%d // floor", x, 8+i)
 			f.op("VSUBPS Z%d, Z%d, Z%d", 8+i, x, 8+i)
+			f.op("VRNDSCALEPS $9, Z%d, Z%d", x, x)
 		}
 	}
 	for c := 1; c < len(coefficients(full)); c++ {
@@ -68,7 +76,10 @@ func (f *file) exp2(full bool, x ...int) {
 		}
 	}
 	for i, x := range x {
-		f.op("VSCALEFPS Z%d, Z%d, Z%d", x, 12+i, x)
+		f.op("VCVTPS2DQ Z%d, Z%d", x, x)
+		f.op("VPADDD.BCST bias<>(SB), Z%d, Z%d", x, x)
+		f.op("VPSLLD $23, Z%d, Z%d", x, x)
+		f.op("VMULPS.Z Z%d, Z%d, K%d, Z%d", x, 12+i, 4+i, x)
 	}
 }
 
