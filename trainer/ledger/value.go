@@ -54,7 +54,7 @@ func (l *Line) valueOf(kind, name string) (float64, bool) {
 		return v, ok
 	case "episode":
 		v, ok := l.Episodes[name]
-		return v, ok || (name == "defused" || name == "lost") && l.Episodes != nil // which are written where they are not 0
+		return v, ok || (name == "defused" || name == "lost" || name == "given") && l.Episodes != nil // which are written where they are not 0
 	case "picture":
 		v, ok := l.Pictures[name]
 		return v, ok
