@@ -8,6 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
+// Recorded calls of tools that choose among frames and crops (toolcalls.go has the others).
+
 func toolPixelReasoner(c *Case) error {
 	a := &tools.Album{}
 	raw := pairs(c, "raw_wh")

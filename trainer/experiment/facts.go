@@ -102,16 +102,10 @@ func (e *Experiment) stageFacts() []Fact {
 		all = append(all, Fact{"control", fmt.Sprintf("%d of a group of %d see a clip with shuffled frames, and teach nothing; where the others' mean %s is at least %v times theirs, a score above %v earns %v more", s.Of(e.Rollout.Group), e.Rollout.Group, e.ComparedBy(), s.Least, s.Right, s.Bonus)})
 	}
 	if e.Episode != nil && e.Episode.Tree != nil {
-		s := e.Episode.Tree
-		all = append(all, Fact{"trees", fmt.Sprintf("%s a prompt, each an episode and %s in %s; a branch plays the turns before it again, which costs what it cost to draw them", count(s.Trees, "tree"), map[bool]string{true: "a branch", false: fmt.Sprintf("%d branches", s.Expand)}[s.Expand == 1], count(s.Rounds, "round"))})
+		all = append(all, e.Episode.Tree.fact())
 	}
 	if e.Episode != nil && e.Episode.Guided != nil {
-		g := e.Episode.Guided
-		paced := "as many in every iteration"
-		if g.Every > 0 {
-			paced = fmt.Sprintf("up to %d, more where %s has fallen in the last of %d iterations, and fewer where it has risen", g.Most, e.GuidedBy(), g.Every)
-		}
-		all = append(all, Fact{"guidance", fmt.Sprintf("%d of a group of %d are given the first %s of meta.%s, and learn from these as from their own; %s", g.Of(e.Rollout.Group), e.Rollout.Group, count(g.Tokens, "token"), g.Key, paced)})
+		all = append(all, e.guidedFact())
 	}
 	if e.Episode != nil && e.Advantage.Estimator == "remax" {
 		all = append(all, Fact{"baseline", "the likeliest answer to each prompt, which is played beside its group"})

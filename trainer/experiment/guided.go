@@ -38,3 +38,13 @@ func (e *Experiment) checkGuided(r report) {
 		r("episode.guided.reward", fmt.Sprintf("no reward is called %q", g.Reward), "the label of a [[reward]], or its name where it has none")
 	}
 }
+
+// guidedFact is what a plan says of guidance.
+func (e *Experiment) guidedFact() Fact {
+	g := e.Episode.Guided
+	paced := "as many in every iteration"
+	if g.Every > 0 {
+		paced = fmt.Sprintf("up to %d, more where %s has fallen in the last of %d iterations, and fewer where it has risen", g.Most, e.GuidedBy(), g.Every)
+	}
+	return Fact{"guidance", fmt.Sprintf("%d of a group of %d are given the first %s of meta.%s, and learn from these as from their own; %s", g.Of(e.Rollout.Group), e.Rollout.Group, count(g.Tokens, "token"), g.Key, paced)}
+}

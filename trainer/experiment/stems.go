@@ -53,3 +53,12 @@ func (e *Experiment) checkStems(r report) {
 		r("advantage.estimator|episode.tree", fmt.Sprintf("estimator %q does not compare the episodes of a tree", e.Advantage.Estimator), `estimator = "group", "dr" or "leave-one-out"`)
 	}
 }
+
+// fact is what a plan says of the trees.
+func (s Stems) fact() Fact {
+	branches := "a branch"
+	if s.Expand != 1 {
+		branches = fmt.Sprintf("%d branches", s.Expand)
+	}
+	return Fact{"trees", fmt.Sprintf("%s a prompt, each an episode and %s in %s; a branch plays the turns before it again, which costs what it cost to draw them", count(s.Trees, "tree"), branches, count(s.Rounds, "round"))}
+}
