@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,18 +17,20 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-// How long a run takes is measured, not computed: --probe trains for three iterations in a folder that
-// is deleted, and takes the mean of the last two, since the first also checks the policy and grows the
-// memory. An evaluation's pictures take what the probe's pictures took, by passes of the network and by
-// judged sample. Stages after the first, and prompts that are sifted beforehand, are not in it.
+// How long a run takes is measured, not computed: --probe trains for three iterations of each stage in a
+// folder that is deleted, and takes the mean of the last two, since the first also checks the policy and
+// grows the memory. A stage weighs by its iterations. An evaluation's pictures take what the probe's
+// pictures took, by passes of the network and by judged sample. Prompts that are sifted beforehand are
+// not in it.
 
-// probed are the iterations of a probe.
+// probed are the iterations of a probe, of each stage.
 const probed = 3
 
 // timePlan is seconds.
 type timePlan struct {
-	PerIteration  float64            `json:"seconds_per_iteration"`
-	Parts         map[string]float64 `json:"parts"` // roll, score, train
+	Probed        int                `json:"iterations_probed"`
+	PerIteration  float64            `json:"seconds_per_iteration"` // of the run's mean iteration
+	Parts         map[string]float64 `json:"parts"`                 // roll, score, train
 	PerEvaluation float64            `json:"seconds_per_evaluation"`
 	Evaluations   int                `json:"evaluations"`
 	All           float64            `json:"seconds"`
@@ -46,12 +49,10 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 		held = len(list) * e.Evaluate.Samples
 	}
 	short := *e
-	short.Run.Iterations, short.Monitors = probed, nil
+	weights := shorten(&short)
+	short.Monitors = nil
 	short.Evaluate.Every, short.Evaluate.Prompts, short.Evaluate.Guided = 0, "", 0
 	short.Rollout.Filter = nil
-	if len(e.Stages) > 0 && e.Stages[0].Iterations < probed {
-		return nil, fmt.Errorf("the first stage has %d iterations, and a probe takes %d", e.Stages[0].Iterations, probed)
-	}
 	on, err := openRanks(e.Run.Devices(), e.Run.Patience())
 	if err != nil {
 		return nil, err
@@ -62,21 +63,19 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	t = &timePlan{Parts: map[string]float64{}}
+	t = &timePlan{Probed: len(weights), Parts: map[string]float64{}}
 	samples := 0.0
 	bar := newProgress(cmd.ErrOrStderr(), "probe")
 	defer bar.end()
 	_, err = run.Run(cmd.Context(), &short, on.Into(run.Options{Dir: filepath.Join(dir, "run"), Version: readBuild().String(), Twice: true, Say: func(string, ...any) {},
 		Report: func(l *ledger.Line, timing *ledger.TimingLine) {
-			bar.set(l.Iteration, probed)
-			if l.Iteration == 1 {
-				return
-			}
-			t.PerIteration += ledger.Work(timing.Seconds) / (probed - 1)
+			bar.set(l.Iteration, len(weights))
+			weight := weights[l.Iteration-1]
+			t.PerIteration += float64(weight * ledger.Work(timing.Seconds))
 			for _, part := range []string{"roll", "score", "train"} {
-				t.Parts[part] += timing.Seconds[part] / (probed - 1)
+				t.Parts[part] += float64(weight * timing.Seconds[part])
 			}
-			samples += float64(l.Samples) / (probed - 1)
+			samples += float64(weight * float64(l.Samples))
 		}}))
 	if err != nil {
 		return nil, err
@@ -87,8 +86,14 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	if held > 0 && samples > 0 {
 		t.Evaluations = evaluations(e.Run.Iterations, e.Evaluate.Every)
 		rolls := float64(held) / samples // of a probe's, where all samples cost the same
-		if c := p.Stages[0].Counts; c != nil && c.Rollout > 0 {
-			rolls = e.EvaluationPasses(held) / c.Rollout
+		passes := 0.0                    // of an iteration's rollout, on the mean
+		for _, s := range p.Stages {
+			if s.Counts != nil {
+				passes += float64(s.Counts.Rollout*float64(s.Iterations)) / float64(e.Run.Iterations)
+			}
+		}
+		if passes > 0 {
+			rolls = e.EvaluationPasses(held) / passes
 		}
 		t.PerEvaluation = rolls*t.Parts["roll"] + float64(held)/samples*t.Parts["score"]
 	}
@@ -100,6 +105,24 @@ func probe(cmd *cobra.Command, e *experiment.Experiment, p *experiment.Plan) (t 
 	}
 	t.All = float64(e.Run.Iterations)*t.PerIteration + float64(t.Evaluations)*t.PerEvaluation
 	return t, nil
+}
+
+// shorten leaves an experiment a probe's iterations of each stage, and says what each of them weighs in the run's mean
+// iteration.
+func shorten(e *experiment.Experiment) (weights []float64) {
+	stages := slices.Clone(e.Stages)
+	for i := range max(1, len(stages)) {
+		share := 1.0 // of the run's iterations
+		if len(stages) > 0 {
+			share = float64(stages[i].Iterations) / float64(e.Run.Iterations)
+			stages[i].Iterations = probed
+		}
+		for n := range probed {
+			weights = append(weights, share*float64(min(n, 1))/(probed-1))
+		}
+	}
+	e.Stages, e.Run.Iterations = stages, len(weights)
+	return weights
 }
 
 // evaluations are those before the first iteration, every so many, and after the last.
@@ -115,7 +138,7 @@ func evaluations(iterations, every int) int {
 }
 
 func (t *timePlan) write(w io.Writer) {
-	fmt.Fprintf(w, "\ntime, by a probe of %d iterations: about %s\n", probed, spoken(t.All))
+	fmt.Fprintf(w, "\ntime, by a probe of %d iterations: about %s\n", t.Probed, spoken(t.All))
 	rows := table{header: []string{">AN ITERATION", ">ROLL", ">SCORE", ">TRAIN", ">AN EVALUATION", ">EVALUATIONS"}}
 	s := func(x float64) string { return fmt.Sprintf("%.3g s", x) }
 	rows.add(s(t.PerIteration), s(t.Parts["roll"]), s(t.Parts["score"]), s(t.Parts["train"]), s(t.PerEvaluation), fmt.Sprint(t.Evaluations))

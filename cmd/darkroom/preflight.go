@@ -32,6 +32,9 @@ func checkOn(e *experiment.Experiment, dry kernels.Backend) (notes []string, err
 			notes = append(notes, "reward "+r.Name+" is "+toy)
 		}
 	}
+	if says := e.Fitted(); says != "" {
+		notes = append(notes, says)
+	}
 	return notes, asUsage(err)
 }
 

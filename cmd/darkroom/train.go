@@ -7,10 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/report"
@@ -116,12 +118,11 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	bar := newProgress(log, e.Run.Name)
 	began := time.Now()
-	first, err := e.Turn(0)
+	words, err := iterationWords(e)
 	if err != nil {
 		return usageError{err}
 	}
-	what := run.ModalityOf(e).Samples
-	fmt.Fprintf(log, "%s: %d iterations of %d %s, in %s\n", e.Run.Name, e.Run.Iterations, first.Rollout.PromptsPerIteration*first.Samples(), what, dir)
+	fmt.Fprintf(log, "%s: %s, in %s\n", e.Run.Name, words, dir)
 	follow := newFollowers(e.Track, dir)
 	here := 0    // iterations of this process
 	rolls := 0.5 // of an iteration's time; then what the last one took
@@ -172,6 +173,24 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 		return exitError{exitInterrupted, "interrupted, and saved: --resume goes on"}
 	}
 	return nil
+}
+
+// iterationWords say how many iterations there are of how many samples, by stages where there are several.
+func iterationWords(e *experiment.Experiment) (string, error) {
+	what, first, all := run.ModalityOf(e).Samples, 0, []string{}
+	for i := range max(1, len(e.Stages)) {
+		turn, err := e.Turn(first)
+		if err != nil {
+			return "", err
+		}
+		samples := turn.Rollout.PromptsPerIteration * turn.Samples()
+		if len(e.Stages) < 2 {
+			return fmt.Sprintf("%d iterations of %d %s", e.Run.Iterations, samples, what), nil
+		}
+		first += e.Stages[i].Iterations
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %d of %d", printable(turn.Stage), e.Stages[i].Iterations, samples)))
+	}
+	return fmt.Sprintf("%d iterations of %s: %s", e.Run.Iterations, what, strings.Join(all, ", ")), nil
 }
 
 // refused reports whether nothing was done, since the folder does not hold what was asked for.

@@ -42,6 +42,13 @@ func (d *Document) Set(assignment string) {
 	}
 }
 
+// Cut leaves the first n elements of the list at a key.
+func (d *Document) Cut(key string, n int) {
+	if e := d.root.lookup(key); e != nil && n < len(e.value.items) {
+		e.value.items = e.value.items[:n]
+	}
+}
+
 // only is the value at the end of a chain of tables that hold one entry each, nil
 // if the chain ends with nothing.
 func only(t *table) *value {

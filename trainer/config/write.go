@@ -84,7 +84,7 @@ func (o *writer) raw(d *Document, t *table, prefix string) {
 	for _, e := range t.entries {
 		key, v := join(prefix, bare(e.name)), e.value
 		switch {
-		case v.kind == aTable && v.table.how != inline:
+		case v.kind == aTable && len(v.table.entries) > 0: // by keys: --set may have changed one of them
 			o.raw(d, v.table, key)
 		case v.kind == aString:
 			o.line("", key, quote(v.text))

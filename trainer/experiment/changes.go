@@ -23,11 +23,15 @@ func isFree(key string) bool {
 func Changes(before, after *Experiment) []string {
 	scheduled := after.Optim.Schedule != "constant" && after.Optim.Steps == 0 || after.prunesFor() || after.anneals() // rates, what is pruned, or noise depend on the number of iterations
 	ranks := len(before.Run.Devices()) != len(after.Run.Devices())                                                    // gradients are added up in another order
+	last := ""                                                                                                        // stage, which is as long as the run
+	if n := len(after.Stages); n > 0 && len(before.Stages) == n {
+		last = fmt.Sprintf("stage[%d].iterations", n-1)
+	}
 	list := differ(before, after, func(key string) bool {
 		if key == "sampler.schedule.tokens" && before.Sampler.Schedule.Kind != "dynamic" && after.Sampler.Schedule.Kind != "dynamic" {
 			return false // which nothing reads, and whose default was another
 		}
-		return key == "run.iterations" && scheduled || key == "run.device" && ranks || !isFree(key)
+		return (key == "run.iterations" || key == last) && scheduled || key == "run.device" && ranks || key != last && !isFree(key)
 	})
 	for i, line := range list {
 		if strings.HasPrefix(line, "run.device was ") {

@@ -34,8 +34,9 @@ type Experiment struct {
 	doc   *config.Document
 	given []given // presets, weakest first
 
-	reweighed bool  // the rewards are a stage's own
-	moves     Moves // what of the trained part a stage moves
+	reweighed bool   // the rewards are a stage's own
+	moves     Moves  // what of the trained part a stage moves
+	fitted    string // how stages were cut or made longer; "" as written
 	lists     *prompts.Lists
 }
 
@@ -85,6 +86,7 @@ func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 	doc.Decode("", &e)
 	e.correctEngine()
 	e.readStages()
+	e.fitStages()
 	e.check(doc)
 	if err := doc.Err(); err != nil {
 		return nil, err

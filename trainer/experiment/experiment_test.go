@@ -398,6 +398,57 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// TestStagesFitted: --set run.iterations cuts the last stages, or makes the very last one longer, says so, and leaves a
+// file that is read back as the same stages. A file alone must add up.
+func TestStagesFitted(t *testing.T) {
+	const staged = least + "[[stage]]\nname = \"lead\"\niterations = 10\nloss = { clip_range = 1e-5 }\n[[stage]]\niterations = 30\n"
+	for _, c := range []struct {
+		sets []string
+		want []int
+		clip float64
+		says string
+	}{
+		{nil, []int{10, 30}, 1e-5, ""},
+		{[]string{"run.iterations=40"}, []int{10, 30}, 1e-5, ""},
+		{[]string{"run.iterations=5"}, []int{5}, 1e-5, `--set run.iterations=5: stage "lead" has 5 of its 10 iterations, stage[1] is left out`},
+		{[]string{"run.iterations=10"}, []int{10}, 1e-5, `--set run.iterations=10: stage[1] is left out`},
+		{[]string{"run.iterations=11"}, []int{10, 1}, 1e-5, `--set run.iterations=11: stage[1] has 1 of its 30 iterations`},
+		{[]string{"run.iterations=50"}, []int{10, 40}, 1e-5, `--set run.iterations=50: stage[1] has 40 iterations in place of 30`},
+		{[]string{"stage.1.iterations=2", "run.iterations=12"}, []int{10, 2}, 1e-5, ""},
+		{[]string{"run.iterations=3", "stage.0.loss.clip_range=0.5"}, []int{3}, 0.5, `--set run.iterations=3: stage "lead" has 3 of its 10 iterations, stage[1] is left out`},
+	} {
+		e := parse(t, staged, c.sets...)
+		var text bytes.Buffer
+		if err := e.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		again := parse(t, text.String())
+		for name, e := range map[string]*Experiment{"set": e, "read back": again} {
+			var got []int
+			for _, s := range e.Stages {
+				got = append(got, s.Iterations)
+			}
+			if !slices.Equal(got, c.want) || e.Stages[0].Loss.ClipRange != c.clip {
+				t.Errorf("%s, %v: %d iterations, clip range %v", name, c.sets, got, e.Stages[0].Loss.ClipRange)
+			}
+		}
+		if e.Fitted() != c.says || again.Fitted() != "" {
+			t.Errorf("%v: %q, read back %q", c.sets, e.Fitted(), again.Fitted())
+		}
+		if list := Changes(again, e); len(list) > 0 {
+			t.Errorf("%v: read back it has changed: %q", c.sets, list)
+		}
+	}
+	short, long := parse(t, staged, "run.iterations=40"), parse(t, staged, "run.iterations=50")
+	if list := Changes(short, long); len(list) > 0 {
+		t.Errorf("a longer last stage at a constant rate: %q", list)
+	}
+	long = parse(t, staged, "run.iterations=50", "optim.schedule=linear")
+	if list := Changes(parse(t, staged, "optim.schedule=linear"), long); len(list) != 2 {
+		t.Errorf("a longer last stage whose rate falls: %q", list)
+	}
+}
+
 func matches(pattern, text string) bool {
 	return regexp.MustCompile("(?m)" + pattern).MatchString(text)
 }

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
@@ -39,6 +40,50 @@ func (e *Experiment) readStages() {
 	if e.written("stage") && e.doc.Len("stage") == 0 {
 		e.doc.Report("stage", "must be a list of tables", "write [[stage]]: there may be several")
 	}
+}
+
+// fitStages gives the stages as many iterations as --set run.iterations says: the last ones are cut, or the very last
+// one is longer. A file whose stages do not add up stays a mistake.
+func (e *Experiment) fitStages() {
+	if e.doc.Origin("run.iterations") != config.CommandLine || !e.doc.Clean("run") || !e.doc.Clean("stage") || e.stageIterations() == e.Run.Iterations {
+		return
+	}
+	left := e.Run.Iterations
+	for i := range e.Stages {
+		s, last := &e.Stages[i], i == len(e.Stages)-1
+		if left > s.Iterations && !last {
+			left -= s.Iterations
+			continue
+		}
+		var says []string
+		if left != s.Iterations {
+			how := "%s has %d of its %d iterations"
+			if left > s.Iterations {
+				how = "%s has %d iterations in place of %d"
+			}
+			says = append(says, fmt.Sprintf(how, e.stageName(i), left, s.Iterations))
+			e.doc.Set(fmt.Sprintf("stage.%d.iterations=%d", i, left))
+			s.Iterations = left
+		}
+		for n := i + 1; n < len(e.Stages); n++ {
+			says = append(says, e.stageName(n)+" is left out")
+		}
+		e.doc.Cut("stage", i+1)
+		e.Stages = e.Stages[:i+1]
+		e.fitted = fmt.Sprintf("--set run.iterations=%d: %s", e.Run.Iterations, strings.Join(says, ", "))
+		return
+	}
+}
+
+// Fitted says how --set run.iterations changed the stages; "" where they are as the file has them.
+func (e *Experiment) Fitted() string { return e.fitted }
+
+// stageName is how messages call a stage.
+func (e *Experiment) stageName(i int) string {
+	if name := e.Stages[i].Name; name != "" {
+		return fmt.Sprintf("stage %q", name)
+	}
+	return fmt.Sprintf("stage[%d]", i)
 }
 
 // written reports whether a key is written.

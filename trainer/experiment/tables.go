@@ -12,7 +12,7 @@ import (
 type Run struct {
 	Name       string  `toml:"name,required" doc:"the run's folder, below runs/"`
 	Seed       int     `toml:"seed" range:"[0,inf)" doc:"all that is random follows from it"`
-	Iterations int     `toml:"iterations,required" range:"[1,1e9]" doc:"rolls and updates"`
+	Iterations int     `toml:"iterations,required" range:"[1,1e9]" doc:"rolls and updates; of all stages together. --set run.iterations=5 cuts the last stages, or gives the last one more"`
 	Device     string  `toml:"device" doc:"auto, cpu, or cuda:0; several train together: cuda:0,cuda:1"`
 	Memory     string  `toml:"memory" doc:"what the run may take, rewards' networks apart, such as 16GiB: decides how many pictures go through the network at once and what backward computes again, and no bit; empty: what is free"`
 	Lag        int     `toml:"lag" range:"[0,64]" doc:"iteration i is rolled by the weights of iteration i - lag, always: workers (train --listen) roll ahead while the trainer trains, and objectives with a ratio correct for it. 0: by the current ones"`
