@@ -40,8 +40,8 @@ var places = [][]string{
 	{"internal/...", "examples/..."},
 }
 
-// floors lists the packages inside a place, from its bottom to its top: a package imports what lies on a lower floor, and
-// nothing beside it. "." is the place's root. Tests may look up: a run's are also those of what it is made of.
+// floors lists the packages inside a place, from its bottom to its top: a package imports what lies on a lower floor,
+// and nothing beside it. "." is the place's root. Tests may look up: a run's are also those of what it is made of.
 var floors = map[string][][]string{
 	"kernels/cpu":  {{"isa", "amxemu"}, {"noise", "peak", "gemm", "rows"}, {"attention"}, {"."}},
 	"kernels/cuda": {{"driver"}, {"blas", "nccl"}, {".", "double", "ptxtest"}},

@@ -112,38 +112,52 @@ func anchorOf(heading string) string {
 	}, heading)
 }
 
-// TestLinesFit: prose has lines of at most 120 letters, on every page but LOG and CHANGELOG. Rows of tables and
-// listings are as long as they are.
+// TestLinesFit: prose has lines of at most 120 letters, on every page but LOG and CHANGELOG and in comments of Go. Rows
+// of tables and listings are as long as they are.
 func TestLinesFit(t *testing.T) {
-	pages := 0
+	pages, sources := 0, 0
 	err := fs.WalkDir(os.DirFS("."), ".", func(file string, d fs.DirEntry, err error) error {
+		var lines []string
 		switch name := d.Name(); {
 		case err != nil:
 			return err
 		case d.IsDir() && file != "." && (name == "testdata" || name == "runs" || name == "models" || strings.ContainsAny(name[:1], "._")):
 			return fs.SkipDir
-		case d.IsDir() || path.Ext(file) != ".md" || file == "LOG.md" || file == "CHANGELOG.md": // records
-			return nil
+		case file == "LOG.md" || file == "CHANGELOG.md": // records
+		case path.Ext(file) == ".md":
+			var text string
+			text, err = page(os.DirFS("."), file)
+			lines = long(text, "")
+			pages++
+		case path.Ext(file) == ".go":
+			var text []byte
+			text, err = os.ReadFile(file)
+			lines = long(string(text), "//")
+			sources++
 		}
-		text, err := page(os.DirFS("."), file)
-		pages++
-		for _, line := range long(text) {
+		for _, line := range lines {
 			t.Errorf("%s: a line of %d letters: %.60s...", file, utf8.RuneCountInString(line), line)
 		}
 		return err
 	})
-	if err != nil || pages < 15 {
-		t.Errorf("%d pages were read: %v", pages, err)
+	if err != nil || pages < 15 || sources < 1000 {
+		t.Errorf("%d pages and %d sources were read: %v", pages, sources, err)
 	}
-	if n := len(long(strings.Repeat("é", 121) + "\n| " + strings.Repeat("x", 200) + "\n" + strings.Repeat("é", 120))); n != 1 {
+	e, x := strings.Repeat("é", 121), strings.Repeat("x", 200)
+	if n := len(long(e+"\n| "+x+"\n"+e[2:], "")); n != 1 {
 		t.Errorf("%d lines are long, not 1", n)
+	}
+	if n := len(long("\t// "+x+"\n"+x+" // x\n//go:"+x, "//")); n != 1 {
+		t.Errorf("%d comments are long, not 1", n)
 	}
 }
 
-// long are the lines of prose that are too long.
-func long(text string) (lines []string) {
+// long are the lines of prose that are too long, and begin with a mark.
+func long(text, mark string) (lines []string) {
 	for line := range strings.Lines(text) {
-		if line = strings.TrimRight(line, "\n"); !strings.HasPrefix(line, "|") && utf8.RuneCountInString(line) > 120 {
+		line = strings.TrimRight(line, "\n")
+		begins := strings.TrimLeft(line, "\t")
+		if strings.HasPrefix(begins, mark) && !strings.HasPrefix(begins, "|") && !strings.HasPrefix(begins, "//go:") && utf8.RuneCountInString(line) > 120 {
 			lines = append(lines, line)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// SceneEdit judges edits of embedded scenes (scenes.Edit): how well what the prompt asks for is done, times the share of
-// everything else that is as it was in the picture that the sample was made of: the mean of the other object's and of the
-// ground's, which has several times its pixels. meta.scene is that picture's caption.
+// SceneEdit judges edits of embedded scenes (scenes.Edit): how well what the prompt asks for is done, times the share
+// of everything else that is as it was in the picture that the sample was made of: the mean of the other object's and
+// of the ground's, which has several times its pixels. meta.scene is that picture's caption.
 // A sample that is drawn anew does the change, and keeps little; one that changes nothing does nothing.
 //
 // Smaller square samples are enlarged to the scene's side first.

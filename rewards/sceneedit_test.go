@@ -9,8 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// TestSceneEdit: an edit is worth more than a picture drawn anew and one that nothing happened to, by both parts; either
-// part alone is gamed by one of these.
+// TestSceneEdit: an edit is worth more than a picture drawn anew and one that nothing happened to, by both parts;
+// either part alone is gamed by one of these.
 func TestSceneEdit(t *testing.T) {
 	const n = 40
 	mean := map[EditPart]map[scenes.Made]float64{OfBoth: {}, OfDone: {}, OfKept: {}}

@@ -7,8 +7,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
-// Thing judges whether a picture, or a frame of a clip, shows the thing of a moving scene's caption: its colour, its shape
-// and the background, wherever it is (moving.Look has the formula). Heading judges how it moves.
+// Thing judges whether a picture, or a frame of a clip, shows the thing of a moving scene's caption: its colour, its
+// shape and the background, wherever it is (moving.Look has the formula). Heading judges how it moves.
 type Thing struct{}
 
 // Score judges a picture.

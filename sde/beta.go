@@ -74,7 +74,8 @@ func betaCDF(x, a, b float64) float64 {
 	return front * (f - 1)
 }
 
-// logGamma is the logarithm of the gamma function for x > 0: Stirling's series at x + n ≥ 12, less log x(x+1)...(x+n-1).
+// logGamma is the logarithm of the gamma function for x > 0: Stirling's series at x + n ≥ 12,
+// less log x(x+1)...(x+n-1).
 func logGamma(x float64) float64 {
 	product := 1.0
 	for ; x < 12; x++ {

@@ -22,8 +22,8 @@ func FlowNoising(sigma, unit float64) Noising {
 	return Noising{Time: unit * sigma, Clean: 1 - sigma, Noise: sigma, OfClean: -1, OfNoise: 1}
 }
 
-// Noising is a ladder's, at a share of its training steps: with a the share of signal that step has kept, √a·x0 + √(1-a)·e.
-// Steps are drawn evenly by shares drawn evenly, as in Diffusion-DPO and DDPM's own training.
+// Noising is a ladder's, at a share of its training steps: with a the share of signal that step has kept, √a·x0 +
+// √(1-a)·e. Steps are drawn evenly by shares drawn evenly, as in Diffusion-DPO and DDPM's own training.
 func (o VPOptions) Noising(p Prediction) (func(share float64) Noising, error) {
 	_, kept, err := o.NoiseLevels()
 	if err != nil {

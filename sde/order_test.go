@@ -140,8 +140,8 @@ func TestPointMarginals(t *testing.T) {
 }
 
 // TestFromNoiseAlone: solvers in λ begin at s = 1, where it is infinite, and end at 0 with finite coefficients, in any
-// number of steps: on the flow's side of the middle in few, and near its end in many. Of 48 steps Euler's are the worst,
-// 0.0183 off.
+// number of steps: on the flow's side of the middle in few, and near its end in many. Of 48 steps Euler's are the
+// worst, 0.0183 off.
 func TestFromNoiseAlone(t *testing.T) {
 	modes := sdetest.Mixture{Mode: 1, Variance: 0.2}
 	end := modes.Flow(0.4, 1, 0)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestRectified: the weights are Flash-GRPO's table, of 20 steps and shift 3 on the grid that UniPC had before diffusers 0.36.
+// TestRectified: the weights are Flash-GRPO's table,
+// of 20 steps and shift 3 on the grid that UniPC had before diffusers 0.36.
 func TestRectified(t *testing.T) {
 	s := FlowDPM(3, 20, false)
 	for i, want := range []float64{7.4770, 7.0414, 6.6112, 6.1867, 5.7682, 5.3559, 4.9502, 4.5513, 4.1596, 3.7754} {

@@ -5,8 +5,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// ForwardProcess blames finished samples: it noises each one anew, to x_t = (1-t) x0 + t e of a flow or √a x0 + √(1-a) e
-// of a ladder, and looks at what the network answers there. How a sample came about does not
+// ForwardProcess blames finished samples: it noises each one anew, to x_t = (1-t) x0 + t e of a flow or √a x0 + √(1-a)
+// e of a ladder, and looks at what the network answers there. How a sample came about does not
 // matter, so any solver may have made it (DiffusionNFT, AWM, DPO, fine-tuning).
 type ForwardProcess struct {
 	// Draw draws a time between 0 and 1 and a noise for a sample, the n-th of Times.

@@ -6,8 +6,8 @@ import "fmt"
 //
 //	(1 - Share)·loss of Own + Share·loss of Written (CHORD; Zhang et al., 2025)
 //
-// Invariants (tests): the gradient is that sum of both objectives' gradients; with a share of 0 nothing is read, and the
-// gradient is Own's, bit for bit; without samples it is Share times Written's.
+// Invariants (tests): the gradient is that sum of both objectives' gradients; with a share of 0 nothing is read, and
+// the gradient is Own's, bit for bit; without samples it is Share times Written's.
 type Imitating struct {
 	Own     Objective
 	Written Objective

@@ -21,7 +21,8 @@ type Trainer struct {
 	Memories  []Memory
 	// Pass says why nothing is learned from these samples, "" where something is; nil: never.
 	Pass func(scores, advantages []float64) string
-	// Alone reports whether the objective learns, too, where no sample of the iteration teaches anything; nil: it does not.
+	// Alone reports whether the objective learns, too,
+	// where no sample of the iteration teaches anything; nil: it does not.
 	Alone func() bool
 	// Order is a drawn order of n samples, by which Optim.Split shares them out.
 	Order func(iteration, n int) []int

@@ -15,7 +15,8 @@ import (
 
 // benchModes times a CUDA device in one mode after another: as DARKROOM_CUDA says, or as --mode does, so that
 // kernels of our own and the library's are compared on one device in one run. The last column of
-// the second and of later ones says how many times faster they are than the first (or than --against, where that is given).
+// the second and of later ones says how many times faster they are than the first (or than
+// --against, where that is given).
 type benchModes struct {
 	cmd     *cobra.Command
 	quiet   bool

@@ -100,7 +100,8 @@ func (r *ranks) Into(o run.Options) run.Options {
 }
 
 // free is how much memory a run may take: the machine's, which ranks on the CPU share, or of devices the one's that has
-// least, less what kernels take beside a model (gathered operands, cuBLASLt's scratch) and pieces of memory are rounded by.
+// least, less what kernels take beside a model (gathered operands, cuBLASLt's scratch)
+// and pieces of memory are rounded by.
 func (r *ranks) free() int64 {
 	if _, ok := r.all[0].(*cpu.Backend); ok {
 		return int64(memory().Available)

@@ -33,7 +33,8 @@ type mistakeLine struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// wantsJSON reports whether a command line asks for JSON. It is read here, as one that is wrong is not parsed to its end.
+// wantsJSON reports whether a command line asks for JSON. It is read here,
+// as one that is wrong is not parsed to its end.
 func wantsJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]

@@ -236,8 +236,8 @@ func (x *exported) kohya() (peft.Network, error) {
 	return n, nil
 }
 
-// open opens the adapters of a path, by the number of the network that each is of: where two networks take turns, that of
-// the second lies in a folder below.
+// open opens the adapters of a path, by the number of the network that each is of: where two networks take turns, that
+// of the second lies in a folder below.
 func (x *exported) open(path string) (all map[int]*peft.Adapter, component string, err error) {
 	all = map[int]*peft.Adapter{}
 	below := filepath.Join(path, model.Second)

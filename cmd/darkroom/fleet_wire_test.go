@@ -15,8 +15,8 @@ import (
 
 // A wire that delays, loses and breaks, and one that is cut.
 
-// wire is a network between two ends: what goes over it comes later, sometimes much later, as where packets are lost and
-// sent again, and now and then a connection breaks.
+// wire is a network between two ends: what goes over it comes later, sometimes much later, as where packets are lost
+// and sent again, and now and then a connection breaks.
 type wire struct {
 	net.Listener
 	to     string
@@ -80,8 +80,8 @@ func (w *wire) pass(from, to net.Conn) {
 	}
 }
 
-// TestFleetSlowWire: workers behind a network with a delay of 50 ms each way, which loses a packet of a hundred and breaks
-// connections.
+// TestFleetSlowWire: workers behind a network with a delay of 50 ms each way, which loses a packet of a hundred and
+// breaks connections.
 func TestFleetSlowWire(t *testing.T) {
 	networks(t)
 	at, err := net.Listen("tcp", "127.0.0.1:0")

@@ -38,8 +38,8 @@ func checkOn(e *experiment.Experiment, dry kernels.Backend) (notes []string, err
 	return notes, asUsage(err)
 }
 
-// countingBackend computes nothing and counts. For a model's folder that has settings and no weights it is one that does
-// without them, and a note says so.
+// countingBackend computes nothing and counts. For a model's folder that has settings and no weights it is one that
+// does without them, and a note says so.
 func countingBackend(e *experiment.Experiment) (dry func() model.Dry, note string, err error) {
 	path, err := isa.Choose()
 	if err != nil {

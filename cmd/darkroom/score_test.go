@@ -75,7 +75,8 @@ func TestScoreFolder(t *testing.T) {
 	}
 }
 
-// TestScoreCaptions: a picture that says no prompt itself is judged for the text beside it; one without any has no prompt.
+// TestScoreCaptions: a picture that says no prompt itself is judged for the text beside it;
+// one without any has no prompt.
 func TestScoreCaptions(t *testing.T) {
 	folder := drawScenes(t, map[string]string{"own.png": twoScenes["a.png"]})
 	s, err := scenes.Parse(twoScenes["b.png"])

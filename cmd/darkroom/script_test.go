@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cuda/driver"
 )
 
-// The scripts run this test binary under the name darkroom. Tests compute on the CPU, and on doubles of a driver that they
-// name: what is recorded has the CPU's bits, and "auto" would be a device where there is one.
+// The scripts run this test binary under the name darkroom. Tests compute on the CPU, and on doubles of a driver that
+// they name: what is recorded has the CPU's bits, and "auto" would be a device where there is one.
 func TestMain(m *testing.M) {
 	if os.Getenv(driver.LibraryVariable) == "" {
 		_ = os.Setenv(driver.LibraryVariable, noDriver)

@@ -13,9 +13,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-// Traces of a run, where OpenTelemetry's variables ask for them: a trace an iteration, with a span for each of its parts
-// and for each job that was gathered in it. A job has spans for its way to the workers, for how long it waited there, and
-// for each worker that had it. The trainer's clock times all of them.
+// Traces of a run, where OpenTelemetry's variables ask for them: a trace an iteration, with a span for each of its
+// parts and for each job that was gathered in it. A job has spans for its way to the workers, for how long it waited
+// there, and for each worker that had it. The trainer's clock times all of them.
 //
 //	iteration ── roll, score, train, evaluate
 //	          └─ job ── publish, wait, lease (worker), lease (another)

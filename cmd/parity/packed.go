@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A folder case's weights and vocabularies may be compressed, since numbers of 16 bits that are stored in 32 take half the
-// space then: NAME.gz stands for NAME.
+// A folder case's weights and vocabularies may be compressed, since numbers of 16 bits that are stored in 32 take half
+// the space then: NAME.gz stands for NAME.
 
 // packed reports whether a file of a folder case stands for another. Its tensors are read as they are.
 func packed(name string) bool {

@@ -102,9 +102,9 @@ func (p *Pipeline) valuesOf(part string) map[string]*tensor.Tensor {
 	return nil
 }
 
-// AddLoRA puts an adapter of PEFT's or diffusers' layout on the denoiser. Where two networks take turns, each has its own:
-// that of the second lies in a folder below the first one's that is called as the second is, transformer_2; one of the
-// two may be absent.
+// AddLoRA puts an adapter of PEFT's or diffusers' layout on the denoiser. Where two networks take turns, each has its
+// own: that of the second lies in a folder below the first one's that is called as the second is, transformer_2; one of
+// the two may be absent.
 func (p *Pipeline) AddLoRA(path string) error {
 	found := false
 	for i, part := range p.family.parts() {

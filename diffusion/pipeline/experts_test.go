@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAdapterOf: either adapter of two may be absent, but a folder of the second one's name must have one: it is opened,
-// which refuses it.
+// TestAdapterOf: either adapter of two may be absent, but a folder of the second one's name must have one: it is
+// opened, which refuses it.
 func TestAdapterOf(t *testing.T) {
 	dir := t.TempDir()
 	there := func() (has [2]bool) {

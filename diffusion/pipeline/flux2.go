@@ -16,9 +16,9 @@ import (
 // FLUX.2-klein (diffusers' Flux2KleinPipeline), of texts and of pictures.
 //
 // Text is the states of three of Qwen3's layers side by side, of a text that is filled up with padding, which the
-// network reads, too. Latents are packed and normalised (flux2_decoder.go). Pictures are cut to a multiple of 16 in the middle, and
-// their tokens' first places are 10, 20, ... Guidance combines the prompt with the empty one. The grid of sigmas is
-// 1, ..., 1/n, whose shift depends on the number of tokens and of steps.
+// network reads, too. Latents are packed and normalised (flux2_decoder.go). Pictures are cut to a multiple of 16 in the
+// middle, and their tokens' first places are 10, 20, ... Guidance combines the prompt with the empty one. The grid of
+// sigmas is 1, ..., 1/n, whose shift depends on the number of tokens and of steps.
 //
 // Invariant (test): texts, steps and pixels are those of upstream's pipeline.
 

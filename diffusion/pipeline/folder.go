@@ -31,7 +31,8 @@ type folder struct {
 }
 
 // zerosKey says how many zeros stand in the place of a third text encoder that a Stable
-// Diffusion 3 does without, and how many tokens a Wan or a FLUX.1 of ours reads. Other programs pass over names that begin with _.
+// Diffusion 3 does without, and how many tokens a Wan or a FLUX.1 of ours reads.
+// Other programs pass over names that begin with _.
 const zerosKey = "_darkroom_text_length"
 
 // sideKey is the side in pixels of the pictures that a FLUX.1-Kontext of ours makes, and of those that it reads.

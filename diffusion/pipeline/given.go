@@ -133,8 +133,8 @@ func (p *Pipeline) besides(latents []float32, at Shape, last bool) []float32 {
 	return out
 }
 
-// still is numbers of a clip's latents with 0 for those that are given. Whatever is drawn for them, a clip does not have it,
-// so they have no part in a step's log-probability but a constant, and none in its gradient.
+// still is numbers of a clip's latents with 0 for those that are given. Whatever is drawn for them, a clip does not
+// have it, so they have no part in a step's log-probability but a constant, and none in its gradient.
 func (g *Given) still(latents []float64) []float64 {
 	if g == nil || g.first == nil {
 		return latents

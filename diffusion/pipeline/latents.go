@@ -8,8 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// Other programs keep latents as [channels, rows, columns], of clips [channels, frames, rows, columns]. Networks here read them with channels last,
-// or as tokens of 2 x 2 patches. The numbers are the same.
+// Other programs keep latents as [channels, rows, columns], of clips [channels, frames, rows, columns]. Networks here
+// read them with channels last, or as tokens of 2 x 2 patches. The numbers are the same.
 //
 // Invariant (test): there and back is the identity, and a case's recorded latents are the network's.
 

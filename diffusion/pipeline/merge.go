@@ -44,8 +44,8 @@ func (f *folder) opened() (*family, error) {
 	return open(f, Options{})
 }
 
-// Changed writes a copy of a pipeline's folder to out, with other weights of the denoiser; where two networks take turns,
-// of each that has a change.
+// Changed writes a copy of a pipeline's folder to out, with other weights of the denoiser; where two networks take
+// turns, of each that has a change.
 func Changed(dir, out string, changes ...edition.Change) error {
 	f, err := readFolder(dir)
 	if err != nil {

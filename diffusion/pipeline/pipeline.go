@@ -61,8 +61,8 @@ type Options struct {
 	// Tile is the side in pixels of the tiles that larger pictures are decoded in; 0: none.
 	// UsualTile is upstream's: the size of pictures that the autoencoder was trained on.
 	Tile int
-	// SourceArea is how many pixels pictures have that a picture is made of, and SightArea how many of them the text encoder
-	// sees; 0: upstream's. AsIs leaves sources the size they have.
+	// SourceArea is how many pixels pictures have that a picture is made of, and SightArea how many of them the text
+	// encoder sees; 0: upstream's. AsIs leaves sources the size they have.
 	SourceArea, SightArea int
 }
 

@@ -89,8 +89,8 @@ func (e *encoder) stretch(prompt string, g *Given) (s vlm.Stretch, cut string, e
 	return s, cut, err
 }
 
-// promptTokens are a prompt's in its template. Where there is no tokenizer and no number is read, they are as many as the
-// longest prompt has.
+// promptTokens are a prompt's in its template. Where there is no tokenizer and no number is read, they are as many as
+// the longest prompt has.
 func (e *encoder) promptTokens(prompt string, pictures int) ([]int32, error) {
 	if e.words != nil {
 		said, err := e.words.Encode(e.form.text(prompt, pictures))

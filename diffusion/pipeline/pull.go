@@ -159,8 +159,8 @@ func (p *Pipeline) ungrid(grid []float64, at Shape) []float64 {
 	return tokens
 }
 
-// EncodeAll is the latents of pictures [H, W, 3], or clips [Frames, H, W, 3], between -1 and 1, as diffusion sees them: the
-// middle of what the autoencoder allows.
+// EncodeAll is the latents of pictures [H, W, 3], or clips [Frames, H, W, 3], between -1 and 1, as diffusion sees them:
+// the middle of what the autoencoder allows.
 func (p *Pipeline) EncodeAll(pictures [][]float32, at Shape) ([][]float64, error) {
 	d, precision, err := p.openedDecoder()
 	if err != nil {

@@ -202,8 +202,8 @@ func (g *Given) Bytes() int64 {
 	return 4*int64(len(g.channels)+len(g.tokens)+len(g.sources)+len(g.patches.Values)) + 8*int64(len(g.first))
 }
 
-// Sources are the latents of a given's pictures, one after another as the network reads them, and the places in rows and
-// columns of each.
+// Sources are the latents of a given's pictures, one after another as the network reads them, and the places in rows
+// and columns of each.
 func (g *Given) Sources() (tokens []float32, grids [][2]int) {
 	for _, one := range g.grids {
 		grids = append(grids, [2]int{one.rows, one.cols})

@@ -70,8 +70,8 @@ func parameters(p *nn.Params) (all int) {
 	return all
 }
 
-// TestAbsent: a folder of which some weights are there is counted as the whole one, tables of words apart, whose type no
-// file says. Weights that are there in part, or in another layout, are no absent ones.
+// TestAbsent: a folder of which some weights are there is counted as the whole one, tables of words apart, whose type
+// no file says. Weights that are there in part, or in another layout, are no absent ones.
 func TestAbsent(t *testing.T) {
 	whole := "../../cmd/parity/testdata/golden/models/pipe_sd3"
 	dir := filepath.Join(t.TempDir(), "model")

@@ -8,8 +8,8 @@ func as(name string, _ []int) []placed { return []placed{{name: name}} }
 // widest is more than any text encoder's states have.
 const widest = 1 << 14
 
-// unprojected is the first encoder of Stable Diffusion 3: as diffusers has it, its projection is none, whatever the file
-// holds.
+// unprojected is the first encoder of Stable Diffusion 3: as diffusers has it, its projection is none, whatever the
+// file holds.
 func unprojected(name string, shape []int) []placed {
 	switch {
 	case name == "text_projection.weight":

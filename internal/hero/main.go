@@ -3,7 +3,8 @@
 //
 //	go run ./internal/hero runs/quickstart assets/quickstart.png   // make hero
 //
-// It reads heldout.jsonl, which says where a sample is on the run's sheets. Start with read; draw.go lays out the picture.
+// It reads heldout.jsonl, which says where a sample is on the run's sheets. Start with read;
+// draw.go lays out the picture.
 package main
 
 import (

@@ -35,8 +35,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestPage: what is finished is in the table with its gain and cost, what was interrupted is not, and a run that goes on
-// adds up what it takes.
+// TestPage: what is finished is in the table with its gain and cost, what was interrupted is not, and a run that goes
+// on adds up what it takes.
 func TestPage(t *testing.T) {
 	out := t.TempDir()
 	finished := func(preset, seed, status, before, after string, seconds float64) {

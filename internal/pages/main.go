@@ -4,9 +4,9 @@
 //	go run ./internal/pages -darkroom runs/darkroom   // make docs
 //
 // README.md begins in an empty folder with a copy of examples; every other page begins in a copy of what README's "Ten
-// lines of TOML" left. A toml listing with [run] is mine.toml from there on, and another toml listing is planned together
-// with it. A listing that begins with no command is output: each line of it must be printed by a command of its page. What
-// cannot run here is listed with the reason. A reader's minutes are those of the page's commands.
+// lines of TOML" left. A toml listing with [run] is mine.toml from there on, and another toml listing is planned
+// together with it. A listing that begins with no command is output: each line of it must be printed by a command of
+// its page. What cannot run here is listed with the reason. A reader's minutes are those of the page's commands.
 package main
 
 import (

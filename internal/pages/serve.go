@@ -17,8 +17,8 @@ type served struct {
 	ended chan error
 }
 
-// serve starts a line and returns as soon as it seems to be at work: it has run for five seconds. One that ended by itself
-// without an error is fine, too.
+// serve starts a line and returns as soon as it seems to be at work: it has run for five seconds. One that ended by
+// itself without an error is fine, too.
 func (r *reader) serve(words string) (string, error) {
 	file, err := os.Create(filepath.Join(r.dir, "served.txt"))
 	if err != nil {

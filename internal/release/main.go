@@ -154,7 +154,8 @@ func whole(path string, write func(io.Writer) error) error {
 	return os.Rename(f.Name(), path)
 }
 
-// stamped is an error where a program does not say which commit it is of: whoever reports a fault could not say it either.
+// stamped is an error where a program does not say which commit it is of:
+// whoever reports a fault could not say it either.
 func stamped(program string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

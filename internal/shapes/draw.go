@@ -11,9 +11,9 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// Weights are drawn as PyTorch's layers begin, uniform within ±1/√inputs, so that signals keep their size; norms are ones,
-// other vectors within ±0.02. A number is one of 4096 and made of half a random word, which depends on the key, its
-// tensor's name and its place alone: cores share the work, and write side by side.
+// Weights are drawn as PyTorch's layers begin, uniform within ±1/√inputs, so that signals keep their size; norms are
+// ones, other vectors within ±0.02. A number is one of 4096 and made of half a random word, which depends on the key,
+// its tensor's name and its place alone: cores share the work, and write side by side.
 
 // draw writes the tensors of a shard.
 func draw(shard []safetensors.Tensor, k rng.Key, put safetensors.Put) error {

@@ -142,8 +142,8 @@ func opens(s shape, dir string, pool *tensor.Pool) error {
 	return errors.Join(err, p.Close())
 }
 
-// TestDrawn: numbers depend on the seed alone, and not on how many cores share the work, nor where pieces end; they fill
-// their range, and norms are ones.
+// TestDrawn: numbers depend on the seed alone, and not on how many cores share the work, nor where pieces end; they
+// fill their range, and norms are ones.
 func TestDrawn(t *testing.T) {
 	shard := []safetensors.Tensor{{Name: "norm.weight", DType: safetensors.BF16, Shape: []int{7}}, {Name: "w", DType: safetensors.F32, Shape: []int{3, 16}},
 		{Name: "large.weight", DType: safetensors.BF16, Shape: []int{2*pieceNumbers + 3, 1}}}

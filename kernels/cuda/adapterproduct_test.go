@@ -9,8 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels"
 )
 
-// TestAdapterProducts: products of adapters have the bits of every tile, with every epilogue, where they end inside blocks
-// and slices, and read nothing beyond rows and columns.
+// TestAdapterProducts: products of adapters have the bits of every tile, with every epilogue, where they end inside
+// blocks and slices, and read nothing beyond rows and columns.
 func TestAdapterProducts(t *testing.T) {
 	r := newRig(t)
 	types := []kernels.DType{kernels.F32, kernels.BF16}

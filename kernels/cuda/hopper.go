@@ -88,7 +88,8 @@ func (b *Backend) forwardOf(a *kernels.Attention) hopperPass {
 	return hopperForward
 }
 
-// hopperAttention launches a pass. q to dout are the operands as p describes them: rows are queries, or keys in the keys' pass.
+// hopperAttention launches a pass. q to dout are the operands as p describes them: rows are queries,
+// or keys in the keys' pass.
 func (b *Backend) hopperAttention(op string, pass hopperPass, a *kernels.Attention, p *attentionArgs) {
 	size, d := 0, 64
 	if a.Q.D > d || a.V.D > d {

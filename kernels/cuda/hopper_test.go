@@ -143,8 +143,8 @@ func testFewQueries(r *rig) {
 	}
 }
 
-// TestHopperIsChecked: kernels that compute something else are not taken, and the backend says so; nor are they where they
-// are not wanted.
+// TestHopperIsChecked: kernels that compute something else are not taken, and the backend says so; nor are they where
+// they are not wanted.
 func TestHopperIsChecked(t *testing.T) {
 	c := double.New(t)
 	for name, x := range map[string]struct {

@@ -119,8 +119,8 @@ func (r *rig) moved(x kernels.Mat, d kernels.DType) kernels.Mat {
 	return y
 }
 
-// testHopperEpilogue: what follows the sums is what follows them by mma.sync, to the bit, whether or not its operands lie
-// as pieces of four. (The double adds in one order for both.)
+// testHopperEpilogue: what follows the sums is what follows them by mma.sync, to the bit, whether or not its operands
+// lie as pieces of four. (The double adds in one order for both.)
 func testHopperEpilogue(r *rig) {
 	defer r.SetHopper("", 65, 2)
 	const m, k = 75, 72

@@ -8,8 +8,8 @@ import (
 )
 
 // Whether our own products go by wgmma on a Hopper, decided when a backend opens, as attention is
-// (hopperchoice.go): a product of each layout is computed by each tile, and must be near that of the mma.sync kernels, the same
-// bits from every tile and the second time, and a row of it alone the bits that it has in the whole.
+// (hopperchoice.go): a product of each layout is computed by each tile, and must be near that of the mma.sync kernels,
+// the same bits from every tile and the second time, and a row of it alone the bits that it has in the whole.
 
 // The check's product ends inside tiles and slices, and goes round the ring of stages of each tile.
 const checkM, checkN, checkK = 66, 136, 584

@@ -56,10 +56,10 @@ func modes(s string) (m mode, err error) {
 	return m, nil
 }
 
-// beginProducts opens cuBLASLt where it is wanted. On a Hopper it is not. 250 products of two layouts were timed (m from
-// 64 to 8192, sides from 1536 to 152064; LOG.md): our own by the best of the tiles, the library's with the launch of its
-// epilogue, neither with an activation. Our own took less time for 241, the library 1.65 times as long on the geometric
-// mean, and at most 7 % less for the others.
+// beginProducts opens cuBLASLt where it is wanted. On a Hopper it is not. 250 products of two layouts were timed (m
+// from 64 to 8192, sides from 1536 to 152064; LOG.md): our own by the best of the tiles, the library's with the launch
+// of its epilogue, neither with an activation. Our own took less time for 241, the library 1.65 times as long on the
+// geometric mean, and at most 7 % less for the others.
 // So one rule serves all shapes, and a row's bits do not depend on which others there are.
 func (b *Backend) beginProducts(version int) (err error) {
 	b.version = version

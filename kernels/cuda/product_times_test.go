@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 )
 
-// TestHopperTimes times products on a device, in microseconds: each tile of ours, and the library with the launch of its
-// epilogue. DARKROOM_TIMES names the file that the table is written to.
+// TestHopperTimes times products on a device, in microseconds: each tile of ours, and the library with the launch of
+// its epilogue. DARKROOM_TIMES names the file that the table is written to.
 func TestHopperTimes(t *testing.T) {
 	to := os.Getenv("DARKROOM_TIMES")
 	if to == "" {

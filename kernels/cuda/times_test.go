@@ -144,7 +144,8 @@ func queued(b *cuda.Backend, run func()) (best time.Duration) {
 	return best
 }
 
-// near compares results, a part of each, with those by mma.sync: by the size of the difference, over all, beside the results'.
+// near compares results, a part of each, with those by mma.sync: by the size of the difference,
+// over all, beside the results'.
 func near(t *testing.T, b *cuda.Backend, x timed, results []kernels.Heads, run func()) {
 	t.Helper()
 	play := func() (all [][]float32) {

@@ -2,7 +2,8 @@ package kerneltest
 
 import "github.com/darkroom-rl/darkroom/kernels/ref"
 
-// Sum is how gradients of several devices are added (kernels/exchange) as it is defined, of one span: parts[r] is rank r's.
+// Sum is how gradients of several devices are added (kernels/exchange) as it is defined,
+// of one span: parts[r] is rank r's.
 func Sum(parts [][]float32) []float32 {
 	sum := make([]float32, len(parts[0]))
 	for i := range sum {

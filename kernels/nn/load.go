@@ -2,7 +2,6 @@ package nn
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"unsafe"
@@ -27,41 +26,6 @@ const (
 	table              // rows to look up: as stored
 	turned             // a matrix that is stored as [in, out]
 )
-
-// initial draws a parameter that is not read.
-type initial struct {
-	bound float32 // uniform between -bound and bound
-	value float32 // or this constant
-	sigma float32 // or normal
-	fill  func() []float32
-}
-
-func (i initial) draw(k rng.Key, n int) []float32 {
-	if i.fill != nil {
-		return i.fill()
-	}
-	x := make([]float32, n)
-	switch {
-	case i.bound > 0:
-		k.Uniform(x, 0)
-		for j, u := range x {
-			x[j] = float32(i.bound * (2*u - 1))
-		}
-	case i.sigma > 0:
-		k.Normal(x, 0)
-		for j, u := range x {
-			x[j] = i.sigma * u
-		}
-	default:
-		for j := range x {
-			x[j] = i.value
-		}
-	}
-	return x
-}
-
-// fanIn is PyTorch's default for layers: uniform within 1/sqrt(inputs).
-func fanIn(n int) initial { return initial{bound: float32(1 / math.Sqrt(float64(n)))} }
 
 // get makes a parameter, or notes why it cannot and returns nil.
 func (p *Params) get(name string, k kind, init initial, conv kernels.ConvShape, shape ...int) *autograd.Param {

@@ -58,7 +58,8 @@ func (t *Tensor) Slice(lo, hi int) *Tensor {
 	return v
 }
 
-// Beside views parts that lie beside each other, as Columns made them of one tensor, as that tensor; nil if they do not.
+// Beside views parts that lie beside each other, as Columns made them of one tensor,
+// as that tensor; nil if they do not.
 func Beside(parts ...*Tensor) *Tensor {
 	first, end := parts[0], parts[0].off
 	for _, p := range parts {

@@ -11,8 +11,8 @@ import (
 )
 
 // Card: one rule a domain. The prompt's meta.domain says which (of rows in verl's form, their data_source); a domain
-// that no rule is named for goes by Other, and without one it has no score. Which rule judged is a part of the evidence.
-// Invariant (test): a reply scores as by the rule alone.
+// that no rule is named for goes by Other, and without one it has no score. Which rule judged is a part of the
+// evidence. Invariant (test): a reply scores as by the rule alone.
 type Domains struct {
 	Rules map[string]rewards.Reward
 	Other rewards.Reward // nil: there is none

@@ -12,10 +12,10 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 )
 
-// Card: language consistency (DeepSeek-R1, 2025, section 2.3.2, by words of the chain of thought; GLM-4.5V has it, too).
-// The reward is the share of what a reply says, counted in letters, that is in the language asked for: meta.language, a
-// code of ISO 639 such as "en" or "deu", or else the language of the prompt. Every turn counts, thoughts included, and a
-// paragraph is in one language. Calls of tools, tags, code and formulas are in none.
+// Card: language consistency (DeepSeek-R1, 2025, section 2.3.2, by words of the chain of thought; GLM-4.5V has it,
+// too). The reward is the share of what a reply says, counted in letters, that is in the language asked for:
+// meta.language, a code of ISO 639 such as "en" or "deu", or else the language of the prompt. Every turn counts,
+// thoughts included, and a paragraph is in one language. Calls of tools, tags, code and formulas are in none.
 //
 // Which language a text is in, trigrams and scripts tell (whatlanggo), among those of spoken. A text of fewer than
 // fewLetters letters tells nothing: it counts for nobody, and a reply of nothing else is 1, with that as the evidence.

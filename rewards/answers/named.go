@@ -55,7 +55,8 @@ func All() []Named {
 	}
 }
 
-// Find is a rule, or a form, by its name; "" is the first of its kind, and "within:2" a number within 2 % of the true one.
+// Find is a rule, or a form, by its name; "" is the first of its kind,
+// and "within:2" a number within 2 % of the true one.
 func Find(name string, form bool) (Named, bool) {
 	if share, ok := within(name); ok && !form {
 		return Named{Name: name, New: Rule(Relaxed{share}.Rule).Reward}, true

@@ -16,7 +16,7 @@ import (
 //
 //	FinalAnswer   what stands on the line of the final answer is the truth's
 //	KeySteps      StepRAR: the share of meta.key_steps that occur in the text of the steps, whatever their case
-//	Reasoned      StepRVR: all sections are there, steps are numbered 1, 2, 3 ... in order, and the final answer comes last
+//	Reasoned      StepRVR: all sections are there, steps are numbered 1, 2, 3 ..., and the final answer comes last
 //
 // A key step is a text, or a list of texts of which one suffices. The published reward is the sum FinalAnswer +
 // 0.1 KeySteps + Reasoned, over whole answers: its policy gradient has no step of its own. meta.key_steps is a list, or

@@ -3,8 +3,8 @@ package boxes
 import "fmt"
 
 // Card: matched layout. Boxes that were found are paired with those asked for, so that the sum
-// of their scores is the largest; a pair's score is 0 where labels differ, else the IoU, or, at least 0, (1 + x)/2 with x
-// the GIoU, DIoU or CIoU, which also say how far boxes are that do not touch:
+// of their scores is the largest; a pair's score is 0 where labels differ, else the IoU, or, at least 0, (1 + x)/2 with
+// x the GIoU, DIoU or CIoU, which also say how far boxes are that do not touch:
 //
 //	reward = Σ scores above the threshold / (how many were asked for, were found, or the larger)
 //

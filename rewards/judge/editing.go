@@ -14,8 +14,8 @@ import (
 // Card: judges that see what a picture was made of. The pictures of the prompt are shown first, then the one that is
 // judged; a sample that was made of no picture has no score.
 //
-//	editscore       VectorSpaceLab/EditScore: two questions, about both pictures and about the edited one, each answered by
-//	                two marks of 0 to 25; √(least of the first · least of the second)/2.5, from 0 to 10
+//	editscore       VectorSpaceLab/EditScore: two questions, about both pictures and about the edited one, each
+//	                answered by two marks of 0 to 25; √(least of the first · least of the second)/2.5, from 0 to 10
 //	edit_r1         PKU-YuanGroup/Edit-R1: the mean of 0 to 5 by the chances of these digits as the answer's first token,
 //	                over 5; {requirement} is meta.requirement, or nothing
 //	edit_following  Pref-GRPO: the mean of two marks of 0 to 25 (reward.go)

@@ -8,8 +8,8 @@ import (
 )
 
 // Card: whether what a box of the picture before holds is still itself: the cosine of DINO's vectors of that box and of
-// the same place of the sample. Differs from identity rewards of faces, which find them and have a network of their own.
-// Invariants (tests): what changes outside of the box costs nothing; values are transformers'.
+// the same place of the sample. Differs from identity rewards of faces, which find them and have a network of their
+// own. Invariants (tests): what changes outside of the box costs nothing; values are transformers'.
 type Identity struct{ Pictures Pictures }
 
 // Score judges one sample.

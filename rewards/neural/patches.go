@@ -10,10 +10,10 @@ import (
 )
 
 // Card: how little changed where nothing was to change, in the form of LPIPS (Zhang et al., 2018; arXiv:1801.03924) on
-// DINO's features. With u_p and v_p of length 1, the features of patch p of a sample and of the picture that it was made
-// of, LPIPS is the mean over p of |u_p - v_p|², and the reward 1 less half of it: the mean of <u_p, v_p>.
-// Differs: one layer, the last, with equal weights, and no network of LPIPS's own. Patches whose centre lies in a box of
-// meta.changes are left out; the network has seen them beside the others all the same.
+// DINO's features. With u_p and v_p of length 1, the features of patch p of a sample and of the picture that it was
+// made of, LPIPS is the mean over p of |u_p - v_p|², and the reward 1 less half of it: the mean of <u_p, v_p>.
+// Differs: one layer, the last, with equal weights, and no network of LPIPS's own. Patches whose centre lies in a box
+// of meta.changes are left out; the network has seen them beside the others all the same.
 // Invariants (tests): a picture that did not change has 1; values are transformers'.
 type Patches struct {
 	Pictures Pictures // of a picture, Grid x Grid vectors in a row

@@ -11,15 +11,15 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// Card: EditReward (TIGER-AI-Lab, edb027e; Qwen2.5-VL): two questions about the picture before and the one after, whether
-// the text was followed and how good the picture looks, each with a head of its own:
+// Card: EditReward (TIGER-AI-Lab, edb027e; Qwen2.5-VL): two questions about the picture before and the one after,
+// whether the text was followed and how good the picture looks, each with a head of its own:
 //
 //	head k: (mu_k, s_k), s the logarithm of a deviation
 //	value = (mu_0 + mu_1)/2    ("pooling_strategy" mean, as its settings are published; sigma is exp((s_0 + s_1)/2))
 //
-// Pictures have 256 cells of 28 x 28 pixels each, positions are plain, and the state is read at <|Reward|>, all as HPSv3's.
-// The folder holds Qwen2.5-VL's settings and tokenizer beside the checkpoint as safetensors, named as transformers names it
-// since 4.52 or before.
+// Pictures have 256 cells of 28 x 28 pixels each, positions are plain, and the state is read at <|Reward|>, all as
+// HPSv3's. The folder holds Qwen2.5-VL's settings and tokenizer beside the checkpoint as safetensors, named as
+// transformers names it since 4.52 or before.
 // Upstream's other settings (min, sum, one head) and its Qwen3-VL are not read.
 // Invariants (tests): each question goes to its own head; a sample that was made of no picture has no score.
 

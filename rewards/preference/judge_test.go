@@ -115,8 +115,8 @@ func TestHPSv3(t *testing.T) {
 	}
 }
 
-// TestEditReward: on the recorded network of HPSv3, each question goes to a head of its own, and the value is the mean of
-// both; pictures before and after are not the same to it, and a sample of no picture has no score.
+// TestEditReward: on the recorded network of HPSv3, each question goes to a head of its own, and the value is the mean
+// of both; pictures before and after are not the same to it, and a sample of no picture has no score.
 func TestEditReward(t *testing.T) {
 	if _, err := (&EditJudge{}).Score(t.Context(), rewards.Item{Image: vision.New(8, 8)}); !errors.Is(err, rewards.ErrNoSource) {
 		t.Errorf("a sample of no picture: %v", err)

@@ -49,7 +49,8 @@ func OpenPicture(dir string, d *features.Device) (*Judge, error) {
 	return j, j.open(dir, pictureFile, func(p *nn.Params, c vlm.Config) { j.network = NewPicture(p, c) })
 }
 
-// OpenVideo opens VideoReward: as published, with its adapter beside the weights, or as safetensors with the adapter merged.
+// OpenVideo opens VideoReward: as published, with its adapter beside the weights,
+// or as safetensors with the adapter merged.
 func OpenVideo(dir string, d *features.Device) (*Judge, error) {
 	j := &Judge{device: d, clips: true}
 	if err := j.readSettings(filepath.Join(dir, "model_config.json")); err != nil {

@@ -90,8 +90,8 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestResizing: the bits of PyTorch's interpolate (bicubic, antialias) on a machine with AVX-512, 21 x 13 to 4 x 5; going
-// back is the adjoint.
+// TestResizing: the bits of PyTorch's interpolate (bicubic, antialias) on a machine with AVX-512, 21 x 13 to 4 x 5;
+// going back is the adjoint.
 func TestResizing(t *testing.T) {
 	r := Resizing{21, 13, 4, 5}
 	x := make([]float32, 21*13*3)

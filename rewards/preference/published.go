@@ -16,9 +16,9 @@ import (
 )
 
 // Card: VideoReward as its project saves it: checkpoint-N/model.pth holds everything, the base's weights with
-// ".base_layer" in their names and the adapter's pairs beside them, all below "base_model.model."; the adapter's scale is
-// lora_alpha/lora_r of model_config.json, or lora_alpha over the root of lora_r with use_rslora. Pairs stay beside the
-// base, as upstream computes.
+// ".base_layer" in their names and the adapter's pairs beside them, all below "base_model.model."; the adapter's scale
+// is lora_alpha/lora_r of model_config.json, or lora_alpha over the root of lora_r with use_rslora. Pairs stay beside
+// the base, as upstream computes.
 //
 // Held to qwen2vl.videoreward (videoreward_peft): scores, gradients at patches and pairs.
 

@@ -4,8 +4,8 @@
 // is all that any of them looks at. Most are a baseline, a scale, and what happens in the
 // corners (group.go); history.go remembers earlier iterations, best.go and diversity.go are
 // rules of their own, several.go makes one advantage of several rewards. Credit spreads
-// what an answer earned over its tokens (credit.go, tokenbaseline.go, whiten.go), Turns over its turns (turns.go). Before
-// that, shaping.go and winrate.go change rewards, and filter.go and choose.go leave out
+// what an answer earned over its tokens (credit.go, tokenbaseline.go, whiten.go), Turns over its turns (turns.go).
+// Before that, shaping.go and winrate.go change rewards, and filter.go and choose.go leave out
 // groups and samples; stats.go says what a monitor wants to know.
 //
 // Everything is plain float64; a group is named by an int, and order never matters but for

@@ -6,9 +6,9 @@ import "fmt"
 // system is a setting of it.
 type Estimator struct {
 	// Rule is what a reward is judged by: "compare" (nearly all estimators: see Options),
-	// "history" (DDPO), "tracker" (SPO), "best", "ends", "exponential" (RWR), "pass-at-k", "max-at-k" (PKPO), "beta" (BNPO), "diversity" (GARDO), "opo", "gpg", "win-rate"
-	// (Pref-GRPO, by the rewards), or "reinforce++" and "reinforce++-baseline" of samples that
-	// have one reward for all their decisions.
+	// "history" (DDPO), "tracker" (SPO), "best", "ends", "exponential" (RWR), "pass-at-k", "max-at-k" (PKPO), "beta"
+	// (BNPO), "diversity" (GARDO), "opo", "gpg", "win-rate" (Pref-GRPO, by the rewards), or "reinforce++" and
+	// "reinforce++-baseline" of samples that have one reward for all their decisions.
 	Rule string
 	Options
 	Several

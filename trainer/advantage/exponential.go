@@ -6,7 +6,8 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Exponential is what a sample weighs in reward-weighted regression (Peters and Schaal, 2007; Flow-RWR, Liu et al., 2025):
+// Exponential is what a sample weighs in reward-weighted regression (Peters and Schaal, 2007;
+// Flow-RWR, Liu et al., 2025):
 //
 //	e^r over the mean of e^r in its group
 //

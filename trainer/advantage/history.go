@@ -11,8 +11,8 @@ import (
 //
 //	a = (r - mean) / (deviation(ddof 0) + 1e-6)   in ddpo-pytorch
 //
-// The state of the estimator tracker (tracker.go) stands here too: a checkpoint keeps both. Invariant (tests): with Min = 1 and one iteration it
-// is the group estimator; missing rewards are not remembered.
+// The state of the estimator tracker (tracker.go) stands here too: a checkpoint keeps both. Invariant (tests): with Min
+// = 1 and one iteration it is the group estimator; missing rewards are not remembered.
 type History struct {
 	Size    int                  `json:"size"` // rewards a prompt
 	Min     int                  `json:"min"`

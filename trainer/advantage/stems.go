@@ -2,8 +2,8 @@ package advantage
 
 import "fmt"
 
-// Card: samples that share their beginnings (Tree-GRPO; Ji et al., arXiv 2509.21240; core_algos.py and ray_trainer_ts.py of
-// its code). A prompt has several trees, and a tree several samples, which part at some point:
+// Card: samples that share their beginnings (Tree-GRPO; Ji et al., arXiv 2509.21240; core_algos.py and
+// ray_trainer_ts.py of its code). A prompt has several trees, and a tree several samples, which part at some point:
 //
 //	A = A among the samples of the prompt + A among the samples of the tree
 //

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestInTrees: both terms by hand, a tree of equal samples, one that is missing, one tree a prompt, and a bound of the sum.
+// TestInTrees: both terms by hand, a tree of equal samples, one that is missing,
+// one tree a prompt, and a bound of the sum.
 func TestInTrees(t *testing.T) {
 	e := Estimator{Options: Options{Over: "group", Baseline: "mean", Scale: "none"}}
 	nan := math.NaN()

@@ -2,8 +2,8 @@ package advantage
 
 import "fmt"
 
-// Turns compares turns beside whole episodes (GiGPO; Feng et al., 2025: groups in groups). Turns of one prompt's episodes
-// that begin in the same state form a group, whose members differ in what was done there:
+// Turns compares turns beside whole episodes (GiGPO; Feng et al., 2025: groups in groups). Turns of one prompt's
+// episodes that begin in the same state form a group, whose members differ in what was done there:
 //
 //	R(k) = r(k) + Gamma·R(k+1)    rewards to come of a turn, discounted by turns
 //	a    = R - mean of its group, over its deviation (n-1) + 1e-6 where Scale is "group"
@@ -12,8 +12,8 @@ import "fmt"
 // A state is what was observed last, whatever led there. A turn alone in its state has a = 0.
 //
 // verl-agent takes the mean and the deviation of whole episodes over their turns, so that an episode with many turns
-// counts as often; here the estimator compares episodes, each once. It clusters similar texts too, if asked; here states
-// are the same or not.
+// counts as often; here the estimator compares episodes, each once. It clusters similar texts too, if asked; here
+// states are the same or not.
 //
 // Invariants (tests): in one state a's add up to 0; where no two turns share a state nothing changes; an episode with a
 // missing reward changes no other; verl-agent's own functions give these numbers.

@@ -50,8 +50,8 @@ func TestAskedMessages(t *testing.T) {
 	}
 }
 
-// TestAskedByProtocol: a prompt may name its protocol, in its meta or as a column of its row; it has that one's tools, all
-// of them, and one that there is not is refused by name.
+// TestAskedByProtocol: a prompt may name its protocol, in its meta or as a column of its row; it has that one's tools,
+// all of them, and one that there is not is refused by name.
 func TestAskedByProtocol(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.jsonl")
 	rows := `{"prompt": "Which?", "meta": {"protocol": "vrag"}}

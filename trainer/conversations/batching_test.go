@@ -184,8 +184,8 @@ func BenchmarkRoll(b *testing.B) {
 	}
 }
 
-// TestProtocolsTogether: prompts of one roll that are asked by protocols of their own are played by these, beside each other, and
-// are the episodes that they are alone.
+// TestProtocolsTogether: prompts of one roll that are asked by protocols of their own are played by these, beside each
+// other, and are the episodes that they are alone.
 func TestProtocolsTogether(t *testing.T) {
 	p := policy(t, true)
 	plain := p.Ask

@@ -58,8 +58,8 @@ func TestClipLessons(t *testing.T) {
 	}
 }
 
-// TestJudgedClips: answers about a clip that somebody judged, as pairs and with labels, have the tokens and the frames of
-// the same conversations as lessons; of each the answer alone is trained.
+// TestJudgedClips: answers about a clip that somebody judged, as pairs and with labels, have the tokens and the frames
+// of the same conversations as lessons; of each the answer alone is trained.
 func TestJudgedClips(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, rows ...string) string {

@@ -131,8 +131,8 @@ func (f *Far) bring(ctx context.Context) error {
 	return os.RemoveAll(dir)
 }
 
-// written writes the adapter into a folder whose name no other run has: several may share the parent and the engine, and
-// a run that was killed leaves its own. Whoever runs the engine may read it.
+// written writes the adapter into a folder whose name no other run has: several may share the parent and the engine,
+// and a run that was killed leaves its own. Whoever runs the engine may read it.
 func (f *Far) written() (dir, sum string, err error) {
 	parent, err := filepath.Abs(f.Folder)
 	if err != nil {

@@ -77,7 +77,8 @@ func moved(p *conversations.Policy) {
 func few() []trainer.Key { return keys(0)[:2] }
 
 // TestEngine: what an engine draws by either protocol is an episode like any other: pictures that tools make come
-// back, likelihoods have the bits of Eval, and the engine's own are near. It follows the weights, and holds one adapter.
+// back, likelihoods have the bits of Eval, and the engine's own are near.
+// It follows the weights, and holds one adapter.
 func TestEngine(t *testing.T) {
 	p, s, far := played(t)
 	pictures := 0
@@ -224,8 +225,8 @@ func TestEngineStaysBehind(t *testing.T) {
 	}
 }
 
-// TestEnginesShared: two policies by one name of a process have an adapter each, in one folder and of one engine; and an
-// engine that scores other words than before is compared by those that it scores.
+// TestEnginesShared: two policies by one name of a process have an adapter each, in one folder and of one engine; and
+// an engine that scores other words than before is compared by those that it scores.
 func TestEnginesShared(t *testing.T) {
 	p, s, far := played(t)
 	far("vllm")

@@ -20,11 +20,11 @@ import (
 //	{"version": 1, "tool": "game", "episode": "3.17.2-41", "call": 1, "arguments": {...}}            as of every tool
 //	{"version": 1, "tool": "game", "episode": "3.17.2-41", "end": true, "reply": "..."}              {"reward": 0.5}
 //
-// meta is the prompt's, where the list gives it any, and reply is the model's last turn. The seed follows from the run's
-// and the sample's: an environment that draws does so again in a run that goes on. A request that is sent again has the
-// number of its call: an environment that has answered it answers the same, and does not act twice. A program has one
-// copy, which keeps the states of all episodes: where it is stopped, all that had begun are missing, since a new copy
-// knows none of them. What else fails makes the episode missing.
+// meta is the prompt's, where the list gives it any, and reply is the model's last turn. The seed follows from the
+// run's and the sample's: an environment that draws does so again in a run that goes on. A request that is sent again
+// has the number of its call: an environment that has answered it answers the same, and does not act twice. A program
+// has one copy, which keeps the states of all episodes: where it is stopped, all that had begun are missing, since a
+// new copy knows none of them. What else fails makes the episode missing.
 
 // An occasion is one episode, as environments know it.
 type occasion struct {
@@ -88,9 +88,9 @@ func (c *consulted) begin(name string) error {
 	return nil
 }
 
-// end asks every environment what the episode was worth, of which the model said reply last. Where one fails, or another
-// tool has, the episode is lost: the other environments that have begun it hear of its end, and what they say then does
-// not count.
+// end asks every environment what the episode was worth, of which the model said reply last. Where one fails, or
+// another tool has, the episode is lost: the other environments that have begun it hear of its end, and what they say
+// then does not count.
 func (c *consulted) end(reply string) (worth map[string]float64) {
 	if c == nil {
 		return nil

@@ -81,8 +81,8 @@ class GenericEnvClient:
         return Result({"at": self.at}, 0.5, self.at > 9)
 `
 
-// TestExamples: the programs of examples/environments speak to environments of verifiers and OpenEnv and to VRAG's search
-// engine, and what fails there loses the episode.
+// TestExamples: the programs of examples/environments speak to environments of verifiers and OpenEnv and to VRAG's
+// search engine, and what fails there loses the episode.
 func TestExamples(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 )
 
 // Card: clips that a question is about, as transformers reads them for the model's family. Frames are chosen by rule
-// (vlm.Frames), so many a second, and resized within bounds (vlm.ClipPixels: the folder's video_preprocessor_config.json,
-// or what transformers has without it); two become one of patches.
+// (vlm.Frames), so many a second, and resized within bounds (vlm.ClipPixels: the folder's
+// video_preprocessor_config.json, or what transformers has without it); two become one of patches.
 //
 //	Qwen2-VL, Qwen2.5-VL   a clip has one mark; of the second, positions count the seconds between its frames
 //	Qwen3-VL, Qwen3.5      each frame stands behind its time: <0.4 seconds>
 //
 // Where the places of Qwen2-VL's rule end past the clip, the last is left out; upstream fails there. Tools that pick
 // frames (select_frames, frame) pick among those that were read of the first clip.
-// Invariants (tests): what Eval says of an episode about a clip has the bits that Roll had; an episode that travelled has
-// the clip that it had.
+// Invariants (tests): what Eval says of an episode about a clip has the bits that Roll had; an episode that travelled
+// has the clip that it had.
 
 // films are a question's clips as the network reads them.
 type films struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
-// TestClipsRead: each family has its own frames, sizes and marks: of 20 frames at 10 a second, Qwen3-VL's processor takes
-// 0, 6, 13, 19 and writes the mean time of two, Qwen2.5-VL's takes 0, 5, 10, 15 and counts seconds.
+// TestClipsRead: each family has its own frames, sizes and marks: of 20 frames at 10 a second, Qwen3-VL's processor
+// takes 0, 6, 13, 19 and writes the mean time of two, Qwen2.5-VL's takes 0, 5, 10, 15 and counts seconds.
 func TestClipsRead(t *testing.T) {
 	film := &video.Clip{Width: 56, Height: 28, Rate: video.Rate{Num: 10, Den: 1}}
 	for i := range 20 {

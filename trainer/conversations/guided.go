@@ -9,9 +9,9 @@ import (
 )
 
 // Card: answers that begin with part of a solution (G2RPO-A; g2rpoa_trainer.py of its code). The first of a group have
-// the first tokens of their prompt's solution as the beginning of their first turn, and draw what follows. What was given
-// is part of the answer: rewards and tools read it, its log-probability is the policy's, and it is learned from as if it
-// had been drawn, as upstream does. How many tokens are given follows from the scores (prompts.Guided).
+// the first tokens of their prompt's solution as the beginning of their first turn, and draw what follows. What was
+// given is part of the answer: rewards and tools read it, its log-probability is the policy's, and it is learned from
+// as if it had been drawn, as upstream does. How many tokens are given follows from the scores (prompts.Guided).
 //
 // Invariants (tests): answers of a group that are given nothing are those of a run without guidance; Eval says of given
 // tokens what Roll did, bit for bit; a turn's limit counts them.

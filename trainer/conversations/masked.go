@@ -18,8 +18,8 @@ import (
 // group, in each iteration anew; upstream draws them for each row of a batch before it is repeated, which is the same.
 // It is computed once, before the first update; an episode of rollout.buffer keeps it.
 //
-// Invariants (tests): a patch is black as a whole or untouched; what is answered on unmasked pictures has the bits of the
-// roll; the key decides which patches.
+// Invariants (tests): a patch is black as a whole or untouched; what is answered on unmasked pictures has the bits of
+// the roll; the key decides which patches.
 
 // judgeMasked masks where the turn's loss asks for it.
 func (m *Model) judgeMasked(samples []trainer.Sample) error {

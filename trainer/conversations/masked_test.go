@@ -12,8 +12,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// TestBlackened: a patch is black as a whole or untouched, those at the edges too; about the share of them is black, and
-// the key decides which.
+// TestBlackened: a patch is black as a whole or untouched, those at the edges too; about the share of them is black,
+// and the key decides which.
 func TestBlackened(t *testing.T) {
 	m := vision.New(150, 97)
 	for i := range m.Pix {
@@ -54,8 +54,8 @@ func TestBlackened(t *testing.T) {
 	}
 }
 
-// TestMasked: without a black patch an answer is worth what it was at the roll, bit for bit; with all of them black it is
-// worth something else, and what tools made is black, too. The sample's own pictures stay.
+// TestMasked: without a black patch an answer is worth what it was at the roll, bit for bit; with all of them black it
+// is worth something else, and what tools made is black, too. The sample's own pictures stay.
 func TestMasked(t *testing.T) {
 	p := policy(t, false, ".*")
 	samples := rolled(t, p, keys(0))

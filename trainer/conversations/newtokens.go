@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 )
 
-// Card: tokens that a vocabulary is given anew (model.new_tokens), as people add the marks of tool calls to a model that
-// has never called a tool. What the folder knows of them is drawn over:
+// Card: tokens that a vocabulary is given anew (model.new_tokens), as people add the marks of tool calls to a model
+// that has never called a tool. What the folder knows of them is drawn over:
 //
 //	row of a token = normal · rms of the matrix      in the embeddings, and in the head where it has a matrix of its own
 //

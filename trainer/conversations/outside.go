@@ -174,7 +174,8 @@ func (c *consulted) ask(s *served, arguments pytext.Ordered) (a tools.Answer, er
 	return a, err
 }
 
-// send sends a request, as often as it takes, and reads its answer. copy is that of a program which has a state; nil: any.
+// send sends a request, as often as it takes, and reads its answer.
+// copy is that of a program which has a state; nil: any.
 func (s *served) send(ctx context.Context, body []byte, copy *int, read func(reply []byte) error) error {
 	if copy == nil {
 		copy = new(int)

@@ -142,8 +142,8 @@ func TestOutsideTools(t *testing.T) {
 	}
 }
 
-// TestOutsideToolSays: what a tool outside says stands in the model's next turn, with its pictures, and a tool takes the
-// place of one of its name.
+// TestOutsideToolSays: what a tool outside says stands in the model's next turn, with its pictures, and a tool takes
+// the place of one of its name.
 func TestOutsideToolSays(t *testing.T) {
 	p := tools.Darkroom().With(tools.OutsideTool("zoom"))
 	s := &tools.State{Album: tools.NewAlbum(), Outside: answering{text: "a cat <|im_end|>"}, Special: []string{"<|im_end|>"}}

@@ -50,8 +50,8 @@ func TestToolUseIsWatched(t *testing.T) {
 	}
 }
 
-// TestWorths: totals of episodes that called a tool and of those that did not are apart, episodes without a total count as
-// neither, and a monitor can watch both.
+// TestWorths: totals of episodes that called a tool and of those that did not are apart, episodes without a total count
+// as neither, and a monitor can watch both.
 func TestWorths(t *testing.T) {
 	of := func(calls int) (s trainer.Sample) {
 		turn := tools.Turn{Calls: make([]tools.CallTaken, calls)}

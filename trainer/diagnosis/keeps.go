@@ -6,8 +6,8 @@ import (
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
-// Card: what a step keeps of the gradient. A step draws next = mean + τz, and its mean is a·x + b·v in the network's output
-// v. So a change of v changes the log-probability of what was drawn by z·b/τ an element, and the step keeps
+// Card: what a step keeps of the gradient. A step draws next = mean + τz, and its mean is a·x + b·v in the network's
+// output v. So a change of v changes the log-probability of what was drawn by z·b/τ an element, and the step keeps
 //
 //	|b|/τ        = √(Δ(1-s)/s)·(1/η + η/2) for Flow-SDE, as in Flow-GRPO's kernel: little near s = 1, where a large
 //	               shift has most of its steps

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// trial is a small problem for policy gradients: a point in four dimensions is drawn around θ, the nearer to (1, 1, 1, 1)
-// the better, and θ follows by Adam and a clipped ratio. Rounding disturbs log-probabilities, and θ is kept in grains.
+// trial is a small problem for policy gradients: a point in four dimensions is drawn around θ, the nearer to (1, 1, 1,
+// 1) the better, and θ follows by Adam and a clipped ratio. Rounding disturbs log-probabilities,
+// and θ is kept in grains.
 type trial struct {
 	group, groups int
 	exact         bool    // the reward is 1 within reach of the goal, and else 0
@@ -120,8 +121,8 @@ func standardised(x []float64) (out []float64, deviation float64) {
 	return out, deviation
 }
 
-// TestRemedies: each cause that is planted is found, and nothing else; with what its remedy says it is not found any more,
-// and the reward rises as it did not before.
+// TestRemedies: each cause that is planted is found, and nothing else; with what its remedy says it is not found any
+// more, and the reward rises as it did not before.
 func TestRemedies(t *testing.T) {
 	if m, gain := soundTrial().run(20); len(m.Findings()) > 0 || gain < 0.3 {
 		t.Errorf("nothing was planted: %v, gain %.2f", m.Findings(), gain)

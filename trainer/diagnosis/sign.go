@@ -8,8 +8,8 @@ import (
 
 // Card: how often an advantage has the wrong sign. Samples of a prompt have normal totals of deviation S, of which the
 // part N is noise of the reward (it would say something else if it were asked again). A sample's true advantage is its
-// noiseless total less the prompt's true mean; what is trained on is its total less the mean of its group of G. Both are
-// normal with the correlation
+// noiseless total less the prompt's true mean; what is trained on is its total less the mean of its group of G. Both
+// are normal with the correlation
 //
 //	c = √((1 - 1/G)·(1 - N²/S²)),   and the signs differ with the probability arccos(c)/π
 //

@@ -80,7 +80,8 @@ func (w *workload) add(e *Experiment, iteration int, window, trained []int) {
 	w.reference += judged * updates * e.otherPasses()
 }
 
-// otherPasses is how often the network runs for one point with the weights that the objective asks beside the current ones.
+// otherPasses is how often the network runs for one point with the weights that the
+// objective asks beside the current ones.
 func (e *Experiment) otherPasses() (n float64) {
 	o, kl, cost := e.objective(), e.Loss.KL, e.passes()
 	rolled := kl.Reference == "old" && o.Ratio // which is known

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Which published systems a file can ask for: docs/coverage.md is written from it, and a test reads every row as a file.
+// Which published systems a file can ask for: docs/coverage.md is written from it,
+// and a test reads every row as a file.
 
 // A Covered is a published system with what asks for it, or with why nothing does.
 type Covered struct {

@@ -38,8 +38,8 @@ func (e *Experiment) correctEngine() {
 	}
 }
 
-// correctStage is correctEngine for a stage, where that or the rest of the file learns from a teacher: what the rest has
-// is then not the stage's.
+// correctStage is correctEngine for a stage, where that or the rest of the file learns from a teacher: what the rest
+// has is then not the stage's.
 func (e *Experiment) correctStage(prefix string, s *Stage) {
 	if e.Episode == nil || e.Episode.Engine == nil || e.written(prefix+"loss.correction") {
 		return

@@ -271,7 +271,8 @@ func TestSolvers(t *testing.T) {
 	}
 }
 
-// TestCoverageOfOwnWindows: where prompts have windows or steps of their own, a step counts by how many prompts train it.
+// TestCoverageOfOwnWindows: where prompts have windows or steps of their own,
+// a step counts by how many prompts train it.
 func TestCoverageOfOwnWindows(t *testing.T) {
 	for name, c := range map[string]struct {
 		window string

@@ -2,7 +2,8 @@ package experiment
 
 import "fmt"
 
-// Options of G2RPO-A: part of a group is given the beginning of the prompt's solution. The rule stands in package prompts.
+// Options of G2RPO-A: part of a group is given the beginning of the prompt's solution.
+// The rule stands in package prompts.
 
 // guidedBy is the reward whose scores say how much is given, by its label.
 func (e *Experiment) guidedBy() (label string, ok bool) {

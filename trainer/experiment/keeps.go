@@ -2,7 +2,8 @@ package experiment
 
 import "github.com/darkroom-rl/darkroom/trainer/diagnosis"
 
-// Keeps is what each step of the sampler would keep of the gradient if it drew, and which of them a stage's windows reach.
+// Keeps is what each step of the sampler would keep of the gradient if it drew,
+// and which of them a stage's windows reach.
 func (e *Experiment) Keeps() ([]diagnosis.Keep, error) {
 	every := make([]int, e.Sampler.Steps)
 	for i := range every {

@@ -7,8 +7,8 @@ import (
 )
 
 // Moves are patterns of the names of parameters that a stage moves, of those that [model] trains; none: all of them.
-// A pattern is a regular expression for a whole name, as in model.train. An adapter's parameters have the names of their
-// layers with .lora_A.weight and .lora_B.weight behind them.
+// A pattern is a regular expression for a whole name, as in model.train. An adapter's parameters have the names of
+// their layers with .lora_A.weight and .lora_B.weight behind them.
 type Moves []string
 
 // Has reports whether a parameter moves.

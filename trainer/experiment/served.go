@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Served is one [[episode.tool]]: a tool behind a server, or a program. trainer/conversations/outside.go has its protocol.
+// Served is one [[episode.tool]]: a tool behind a server, or a program.
+// trainer/conversations/outside.go has its protocol.
 type Served struct {
 	Name    string   `toml:"name,required" doc:"as the model calls it: search"`
 	URL     string   `toml:"url" doc:"where calls are POSTed: {version, tool, arguments} in, {text, images} or {error} out"`

@@ -10,8 +10,8 @@ import (
 )
 
 // Card: run.lag = k. Iteration i is rolled by the weights of iteration i - k, so that when iteration i begins, the
-// samples of i + k can be rolled by its weights, while i to i + k - 1 are gathered and learned from. Jobs are offered in
-// the order of their iterations. Nothing that is under way is saved: whoever resumes has the lagged weights in its
+// samples of i + k can be rolled by its weights, while i to i + k - 1 are gathered and learned from. Jobs are offered
+// in the order of their iterations. Nothing that is under way is saved: whoever resumes has the lagged weights in its
 // checkpoint, and offers the same jobs.
 //
 // Invariant (tests in trainer/run): with any number of workers, whichever fail, and after any kill of the trainer, a

@@ -8,9 +8,9 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 )
 
-// Rewards on workers: what waits for servers and programs is asked from other machines, many at a time, and what a network
-// computes is computed there. A job is a group of samples and a reward. A reward that gives no score there is asked here,
-// whatever comes of it.
+// Rewards on workers: what waits for servers and programs is asked from other machines, many at a time, and what a
+// network computes is computed there. A job is a group of samples and a reward. A reward that gives no score there is
+// asked here, whatever comes of it.
 //
 // What a server or a program says does not follow from what it is asked: the first result is the job's, and none is
 // compared. What a network says does, and a share of such jobs is done here again, as those of rolls are.

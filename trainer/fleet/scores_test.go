@@ -125,7 +125,8 @@ func TestScores(t *testing.T) {
 	})
 }
 
-// TestScoresLate: a worker whose lease ran out has a score before the trainer, which asks meanwhile, has one: that counts.
+// TestScoresLate: a worker whose lease ran out has a score before the trainer,
+// which asks meanwhile, has one: that counts.
 func TestScoresLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{Rules: Rules{Lease: 5 * time.Second, Silence: time.Hour, Tries: 1}})

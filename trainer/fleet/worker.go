@@ -24,7 +24,8 @@ type Unfit struct{ Err error }
 func (u Unfit) Error() string { return u.Err.Error() }
 func (u Unfit) Unwrap() error { return u.Err }
 
-// Run works until ctx ends, the run is over (ErrOver) or the worker is dismissed. What it is at when ctx ends is given back.
+// Run works until ctx ends, the run is over (ErrOver) or the worker is dismissed.
+// What it is at when ctx ends is given back.
 func (w *Worker) Run(ctx context.Context) error {
 	hello, quiet := context.WithCancel(ctx)
 	defer quiet()

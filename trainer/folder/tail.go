@@ -23,8 +23,8 @@ type Tail struct {
 const mostCompared = 256
 
 // Next calls f for every whole line that was not read yet. Before it calls f with lines that were read already, since
-// the file is not what it was, it calls anew. A file that is not there has no lines. The error is f's first; lines behind
-// it are read all the same.
+// the file is not what it was, it calls anew. A file that is not there has no lines. The error is f's first; lines
+// behind it are read all the same.
 func (t *Tail) Next(anew func(), f func(line []byte) error) (changed bool, err error) {
 	file, err := os.Open(t.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -3,8 +3,8 @@ package ledger
 import "bytes"
 
 // eachField calls f for every field of a JSON object, with its name as it is written and its value, until f returns
-// false. It reports whether it came to the object's end. Values are told apart by their brackets and quotes; what stands
-// inside is left to f.
+// false. It reports whether it came to the object's end. Values are told apart by their brackets and quotes; what
+// stands inside is left to f.
 func eachField(text []byte, f func(name, value []byte) bool) bool {
 	i := space(text, 0)
 	if i == len(text) || text[i] != '{' {

@@ -1,8 +1,8 @@
 package loss
 
 // WeightedFlow is flow matching with a weight a sample: mean of A·(v - target)² over
-// everything, target the velocity e - x0 of a flow, or what a ladder's network predicts. The weight is 1 for fine-tuning, 1 or 0 for the best of a group, the reward
-// for reward-weighted regression.
+// everything, target the velocity e - x0 of a flow, or what a ladder's network predicts. The weight is 1 for
+// fine-tuning, 1 or 0 for the best of a group, the reward for reward-weighted regression.
 func WeightedFlow(t Noised, weights []float64) (loss float64, grad [][]float64) {
 	grad = zeros(t.V)
 	for i, v := range t.V {

@@ -408,7 +408,8 @@ func TestDisagreement(t *testing.T) {
 	}
 }
 
-// TestDistill: on-policy distillation is the distance from the reference alone, whose gradient with k2 is the log-ratio.
+// TestDistill: on-policy distillation is the distance from the reference alone,
+// whose gradient with k2 is the log-ratio.
 func TestDistill(t *testing.T) {
 	o := DefaultTokens()
 	o.Objective, o.KL = "distill", Penalty{Weight: 1, Estimator: "k2"}

@@ -52,8 +52,8 @@ func (n Memory) Kept() Fit {
 // checkpoints and pages are made in. Measured (LOG.md).
 const ProgramBytes = 124 << 20
 
-// Within reports whether so many ranks fit into a budget of the memory that they compute in, the program with them where
-// that is the host's; 0: into any.
+// Within reports whether so many ranks fit into a budget of the memory that they compute in, the program with them
+// where that is the host's; 0: into any.
 func (n Memory) Within(budget int64, ranks int) bool {
 	return budget == 0 || n.Taken(ranks) <= budget
 }

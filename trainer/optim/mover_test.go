@@ -9,8 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// TestGroups: of two groups one that no pass reached stays, and does not count the update, so that its first gradient moves
-// it as a first one does; names of a group begin with its own.
+// TestGroups: of two groups one that no pass reached stays, and does not count the update, so that its first gradient
+// moves it as a first one does; names of a group begin with its own.
 func TestGroups(t *testing.T) {
 	pool := tensor.NewPool(ref.Backend{})
 	param := func() *autograd.Param {

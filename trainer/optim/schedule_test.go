@@ -118,7 +118,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPublishedRamps at the steps where each turns: DiffusionNFT's old policy, and the old network of Flow-Factory's CRD.
+// TestPublishedRamps at the steps where each turns: DiffusionNFT's old policy,
+// and the old network of Flow-Factory's CRD.
 func TestPublishedRamps(t *testing.T) {
 	slow, late := Decay{Kind: "ramp", Rate: 0.001}, Decay{Kind: "ramp", Rate: 0.0075, Copy: 76}
 	begun := Decay{Kind: "ramp", Start: 0.25, Rate: 0.005}

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// Card: whoever sends never waits. Spans lie in memory until one goroutine brings them, some at a time; where a collector
-// is busy or out of reach they are brought again, later each time, and what no longer has room is dropped and counted.
+// Card: whoever sends never waits. Spans lie in memory until one goroutine brings them, some at a time; where a
+// collector is busy or out of reach they are brought again, later each time,
+// and what no longer has room is dropped and counted.
 //
 // Invariants (tests): Send returns at once whatever the collector does; every span is brought once, or counted as lost.
 

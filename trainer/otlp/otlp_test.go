@@ -148,8 +148,8 @@ func TestNobody(t *testing.T) {
 	})
 }
 
-// TestGone: what is said of a collector that is out of reach is why it is, also where it is given up, and nothing of what
-// may be secret in its address.
+// TestGone: what is said of a collector that is out of reach is why it is, also where it is given up, and nothing of
+// what may be secret in its address.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := New(Options{URL: "http://nobody/v1/traces?key=secret", Timeout: time.Second})

@@ -11,7 +11,8 @@ import (
 
 // TestRatioOfFamilies: texts of one batch have lengths of their own, and guidance keeps the conditional output's
 // length (Qwen-Image); a sign is turned, and samples go through the network one by one (Z-Image). The ratios of the
-// first update with an adapter are exactly 1 all the same, and weights have the same bytes in passes of one and of eight.
+// first update with an adapter are exactly 1 all the same,
+// and weights have the same bytes in passes of one and of eight.
 func TestRatioOfFamilies(t *testing.T) {
 	for name, tokens := range map[string]int{"pipe_qwen_image": 0, "pipe_z_image": 0, "pipe_flux2_klein": 24, "pipe_flux_kontext": 24} { // and not 512
 		t.Run(name, func(t *testing.T) {

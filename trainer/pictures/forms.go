@@ -15,8 +15,8 @@ import (
 // Pictures of one iteration may have several sizes, and clips several numbers of frames. A group shares a prompt and so
 // a size, batches hold one size, and a size is a function of its prompt's coordinates:
 //
-//	the prompt's own, or the turn's one, or one of the turn's sizes, drawn by iteration and prompt, or, where the turn has
-//	none, what the pictures make that it is made of
+//	the prompt's own, or the turn's one, or one of the turn's sizes, drawn by iteration and prompt;
+//	where the turn has none, the size of the pictures that it is made of
 //
 // Frames are the prompt's own, or the turn's.
 //

@@ -8,9 +8,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 )
 
-// Card: answers that are known. Before the weights move, the network would answer at a recorded state with the bits that it
-// answered with when it rolled. So the first update asks once a pass less than others do: Eval says what is known, and Back,
-// which computes the pass to go backward, holds it to that.
+// Card: answers that are known. Before the weights move, the network would answer at a recorded state with the bits
+// that it answered with when it rolled. So the first update asks once a pass less than others do: Eval says what is
+// known, and Back, which computes the pass to go backward, holds it to that.
 
 // recalled is what the network answered at the recorded states of the last roll.
 type recalled struct {

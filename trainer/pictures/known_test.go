@@ -9,8 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer"
 )
 
-// TestKnownAnswers: what was answered in a roll is not asked again before the weights move, and outputs and gradients are
-// the same bytes as if it were; a network that would answer otherwise is an error.
+// TestKnownAnswers: what was answered in a roll is not asked again before the weights move, and outputs and gradients
+// are the same bytes as if it were; a network that would answer otherwise is an error.
 func TestKnownAnswers(t *testing.T) {
 	p := painter(t, 3, flowSDE)
 	p.Micro = 2

@@ -241,9 +241,9 @@ func (c *counting) iterate(turn experiment.Turn) error {
 }
 
 // host is what an iteration's samples take beside the backend, as much again with it: Go's collector lets garbage lie
-// up to what lives. Of a judged step before, after, their mean and the output, in float64; a picture in bytes, and of as
-// many as are decoded or judged at once in fp32 twice. A sample that was rolled has its states under way, one that is
-// learned from offline its latents alone. Of texts as many are remembered as have room.
+// up to what lives. Of a judged step before, after, their mean and the output, in float64; a picture in bytes, and of
+// as many as are decoded or judged at once in fp32 twice. A sample that was rolled has its states under way, one that
+// is learned from offline its latents alone. Of texts as many are remembered as have room.
 func (c *counting) host(text int64) int64 {
 	texts := min(int64(c.asked.Len()), max(int64(c.turn.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
 	states, n, pixels := 4*len(c.turn.Trained)+6, c.samples(), int64(3*c.At.Pixels())

@@ -56,8 +56,8 @@ func TestMemoryFits(t *testing.T) {
 	}
 }
 
-// TestCheckFitsIntoTraining: the check before the first update takes no more memory than training, whatever is trained and
-// however much goes through the network at once.
+// TestCheckFitsIntoTraining: the check before the first update takes no more memory than training, whatever is trained
+// and however much goes through the network at once.
 func TestCheckFitsIntoTraining(t *testing.T) {
 	path, err := isa.Choose()
 	if err != nil {

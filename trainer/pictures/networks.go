@@ -18,8 +18,8 @@ import (
 // trained, and counts its own updates; the gradient's norm is that of all together, as PyTorch's over one optimiser.
 // Steps of a network that is not trained are sampled and not judged, so that the window must leave them out.
 //
-// Invariants (tests): a run's bytes depend neither on threads, nor on samples in a pass, nor on a stop; with a window on
-// one side of the boundary the other network's adapter stays what it was.
+// Invariants (tests): a run's bytes depend neither on threads, nor on samples in a pass, nor on a stop; with a window
+// on one side of the boundary the other network's adapter stays what it was.
 
 // frozenOf are the networks that model.experts leaves as they are.
 func frozenOf(experts string) (frozen pipeline.Experts) {
@@ -76,8 +76,8 @@ func (m *Model) adapt(e *experiment.Experiment) error {
 	return nil
 }
 
-// Learn says what is trained: an adapter that was put on the denoiser, or, without one, the parameters that the pipeline
-// was opened to train. needs are the further sets of weights.
+// Learn says what is trained: an adapter that was put on the denoiser, or, without one, the parameters that the
+// pipeline was opened to train. needs are the further sets of weights.
 func (p *Policy) Learn(a *nn.Adapters, o optim.Options, needs ...trainer.Weights) error {
 	return p.learn([]*nn.Adapters{a}, o, needs)
 }

@@ -11,8 +11,8 @@ import (
 
 // One is what each prompt of an iteration has for itself. It is one step of the window: its samples draw there, and are
 // judged there alone, so that a sample is trained for the price of one step (Flash-GRPO). With Own it is a whole window
-// (UniRL), drawn for the prompt as an iteration's is drawn for all. Until its first step that draws, a group that starts
-// together is one to the network.
+// (UniRL), drawn for the prompt as an iteration's is drawn for all. Until its first step that draws, a group that
+// starts together is one to the network.
 //
 // Invariant (tests): samples of a prompt draw at the same steps, those of others may draw elsewhere, and each has a
 // decision at every step that it draws at, and no other.

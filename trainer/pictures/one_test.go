@@ -63,8 +63,8 @@ func TestOne(t *testing.T) {
 	}
 }
 
-// TestOwnWindows: samples of a prompt draw in the prompt's own window and are judged there alone, those of others elsewhere;
-// the first ratio is 1, and decisions weigh the same.
+// TestOwnWindows: samples of a prompt draw in the prompt's own window and are judged there alone, those of others
+// elsewhere; the first ratio is 1, and decisions weigh the same.
 func TestOwnWindows(t *testing.T) {
 	dir := filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", "pipe_sd3")
 	w := sde.DefaultWindow()

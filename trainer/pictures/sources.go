@@ -230,8 +230,8 @@ func (m *Model) follows(turn experiment.Turn) bool {
 	return m.sources.read() && !m.Pipeline.Clips() && len(turn.Asked()) == 0
 }
 
-// formLike is the form of a size that pictures have by what they are made of; it is made when it is first met. Sources of
-// an impossible size are an error when they are read, which is before anything is made in this form.
+// formLike is the form of a size that pictures have by what they are made of; it is made when it is first met. Sources
+// of an impossible size are an error when they are read, which is before anything is made in this form.
 func (m *Model) formLike(turn experiment.Turn, forms map[extent]*Form, one, otherwise extent) *Form {
 	if forms[one] == nil {
 		f, err := m.formOf(turn, one)

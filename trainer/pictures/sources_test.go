@@ -83,9 +83,9 @@ func editor(t *testing.T, name, file string, list []prompts.Prompt, cache string
 	return m
 }
 
-// TestSources: pictures that are made of pictures, of several sizes in one iteration. Sizes follow what they are made of
-// where the model has it so; rewards see the pictures of the list; the first ratios are 1, in passes of one and of all;
-// and what was forgotten comes back, from the disk too, with the same bits.
+// TestSources: pictures that are made of pictures, of several sizes in one iteration. Sizes follow what they are made
+// of where the model has it so; rewards see the pictures of the list; the first ratios are 1, in passes of one and of
+// all; and what was forgotten comes back, from the disk too, with the same bits.
 func TestSources(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes pictures with three models; left out by -short")

@@ -11,9 +11,10 @@ import (
 )
 
 // A teacher is another model that says what it would have done at the steps of the policy's own samples (Diffusion-OPD,
-// 2026): it is the reference of loss.kl, whose distance of means is the divergence of both policies at a step. It is the
-// model itself with another adapter, or a model of the same class in another folder. It is given the trained model's
-// texts, so that both must have the same text encoders, and takes the memory of a second network that is frozen.
+// 2026): it is the reference of loss.kl, whose distance of means is the divergence of both policies at a step. It is
+// the model itself with another adapter, or a model of the same class in another folder. It is given the trained
+// model's texts, so that both must have the same text encoders,
+// and takes the memory of a second network that is frozen.
 
 // openTeacher opens what model.teacher names.
 func (m *Model) openTeacher(e *experiment.Experiment) (err error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// TestAdapter: an adapter says its rank and layers, in either layout, and one of another model is refused with a layer's
-// name.
+// TestAdapter: an adapter says its rank and layers, in either layout, and one of another model is refused with a
+// layer's name.
 func TestAdapter(t *testing.T) {
 	p, err := pipeline.Open(golden+"pipe_sd15", pipeline.Options{Pool: tensor.NewPool(ref.Backend{})})
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// principal are the n directions in which a symmetric matrix, [size, size], is largest, longest first: its eigenvectors,
-// by Jacobi's rotations. The largest number of each is positive.
+// principal are the n directions in which a symmetric matrix, [size, size], is largest, longest first: its
+// eigenvectors, by Jacobi's rotations. The largest number of each is positive.
 func principal(matrix []float64, size, n int) [][]float64 {
 	a, v := slices.Clone(matrix), make([]float64, size*size)
 	for i := range size {

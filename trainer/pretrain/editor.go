@@ -28,7 +28,8 @@ type Editor struct {
 	Judge   Judging     `toml:"judge" doc:"how the model is judged on the way"`
 }
 
-// EditorData says which pairs are seen. Shares are of pairs; what is left of one does what its text says and nothing else.
+// EditorData says which pairs are seen. Shares are of pairs;
+// what is left of one does what its text says and nothing else.
 type EditorData struct {
 	Scenes int      `toml:"scenes" range:"[64,inf)" doc:"pictures that the autoencoder sees"`
 	Pairs  int      `toml:"pairs" range:"[16,inf)" doc:"how many pairs"`

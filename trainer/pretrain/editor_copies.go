@@ -8,8 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// An edit is mostly a copy, and a transformer that begins by chance spends most of its updates on learning to copy. Here
-// it begins as one that returns its source, whatever the text says:
+// An edit is mostly a copy, and a transformer that begins by chance spends most of its updates on learning to copy.
+// Here it begins as one that returns its source, whatever the text says:
 //
 //	tokens    a token's latents are the first numbers of its state; a constant on the others keeps the norms' divisor
 //	          nearly the same for all tokens

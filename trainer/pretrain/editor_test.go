@@ -31,8 +31,8 @@ flow = { steps = 3, batch = 2, micro = 1, save_every = 1 }
 judge = { prompts = 1, steps = 2, every = 100 }
 `
 
-// TestEditor: a model of edits comes out of its recipe, as a pipeline that reads a picture of the folder's side and makes
-// one; stopped and gone on with, it is the same.
+// TestEditor: a model of edits comes out of its recipe, as a pipeline that reads a picture of the folder's side and
+// makes one; stopped and gone on with, it is the same.
 func TestEditor(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds, and minutes without assembly; left out by -short")

@@ -14,10 +14,10 @@ import (
 //
 //	z = Pᵀ(x - m)   and   y = P·z + m
 //
-// A network with an RMS norm and SiLU before its last convolution is nearly linear this way: beside the n - 1 channels of
-// components there is one of a large constant c, which makes the norm nearly √n/c for all pixels, and what is left of a
-// component a is so small, a√n/c, that SiLU is nearly its half: silu(x) = x/2 + x²/4 - … Blocks and attention hand on what
-// they get (their layers are zeros), and of a causal kernel only the middle of its last frame is not zero.
+// A network with an RMS norm and SiLU before its last convolution is nearly linear this way: beside the n - 1 channels
+// of components there is one of a large constant c, which makes the norm nearly √n/c for all pixels, and what is left
+// of a component a is so small, a√n/c, that SiLU is nearly its half: silu(x) = x/2 + x²/4 - … Blocks and attention hand
+// on what they get (their layers are zeros), and of a causal kernel only the middle of its last frame is not zero.
 //
 // What differs from Wan's: nothing is compressed over time. Trained for some hundred updates, an autoencoder this small
 // lost the thing that moves (LOG.md).

@@ -82,8 +82,8 @@ func TestMover(t *testing.T) {
 	}
 }
 
-// TestLinear: through the autoencoder that is computed, drawn clips show what their captions name and go where they say;
-// its latents have mean 0 and deviation 1, and what diffusers would need is all there.
+// TestLinear: through the autoencoder that is computed, drawn clips show what their captions name and go where they
+// say; its latents have mean 0 and deviation 1, and what diffusers would need is all there.
 func TestLinear(t *testing.T) {
 	sets := []string{`vae={linear=true, patch=4, base=14, times=[1], halves=[], latent=12}`, "judge.prompts=8", "data.clips=32", "model.frames=1"}
 	r, err := Parse("small.toml", []byte(smallMover), sets)
@@ -113,8 +113,8 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// TestDivisors: made wholly alike, every channel is seen with a deviation of 1; not at all, each keeps its length beside
-// the others, and half way its root; the mean square is 1 always.
+// TestDivisors: made wholly alike, every channel is seen with a deviation of 1; not at all, each keeps its length
+// beside the others, and half way its root; the mean square is 1 always.
 func TestDivisors(t *testing.T) {
 	lengths := []float64{9, 4, 0.25}
 	for whiten, powers := range map[float64][]float64{1: {1, 1, 1}, 0.5: {3, 2, 0.5}, 0: lengths} {

@@ -15,8 +15,8 @@ import (
 //	s ← s + (1 - memory)(success now - s)
 //
 // s is a running mean of the prompt's success, and 0 before its first visit, so that new prompts
-// come first (by uncertainty it is 1/2). Success is the share of a group's samples that reach Success, or, without, the mean
-// of their totals cut to 0 and 1. Upstreams say no more than p; floor and memory are ours, 0 and a
+// come first (by uncertainty it is 1/2). Success is the share of a group's samples that reach Success, or, without, the
+// mean of their totals cut to 0 and 1. Upstreams say no more than p; floor and memory are ours, 0 and a
 // plain replacement being theirs as far as they tell.
 //
 // Invariants (tests): frequencies of drawn prompts follow the weights; an iteration has no prompt

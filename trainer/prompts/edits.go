@@ -9,9 +9,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes"
 )
 
-// Edits of drawn scenes: embed:edits and embed:edits-heldout, whose captions no training saw. image is the scene before,
-// meta.scene its caption, and meta.changes the boxes in which a picture may change. embed:edits-in-place, with its
-// held-out list, has those of them that move nothing.
+// Edits of drawn scenes: embed:edits and embed:edits-heldout, whose captions no training saw. image is the scene
+// before, meta.scene its caption, and meta.changes the boxes in which a picture may change. embed:edits-in-place, with
+// its held-out list, has those of them that move nothing.
 
 // heldOutEdits is the number of the first that is held out.
 const heldOutEdits = 10000

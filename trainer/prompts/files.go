@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Files are those that a prompt's pictures are read from: those of meta.picture and of image, and those that are learned
-// from. dir is the folder that names begin in. Drawn pictures have none; a name that no file may have is left out,
-// since opening it says why.
+// Files are those that a prompt's pictures are read from: those of meta.picture and of image, and those that are
+// learned from. dir is the folder that names begin in. Drawn pictures have none; a name that no file may have is left
+// out, since opening it says why.
 func (p Prompt) Files(dir string) []string {
 	all := slices.Clone(p.Learned)
 	beside, err := p.pictures()

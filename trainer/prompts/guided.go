@@ -8,8 +8,8 @@ import (
 
 // Card: guidance by the beginning of a solution (Guided GRPO and G2RPO-A; Guo et al., arXiv 2508.13023). The first of a
 // group are given the first L tokens of their prompt's solution as the beginning of their answer, the others none. L
-// follows how well the iterations go, in rounds of Every: with a the last one's mean score and b the mean of those before
-// it in the round,
+// follows how well the iterations go, in rounds of Every: with a the last one's mean score and b the mean of those
+// before it in the round,
 //
 //	a < b:  L ← min(⌊L·b/a⌋, Most)        worse: more is given
 //	a > b:  L ← max(⌊L·b/a⌋, 1)           better: less is given

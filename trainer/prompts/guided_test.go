@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestGuided: rounds of three by hand, bounds, and a round that goes on behind a checkpoint. What the authors' code says of
-// more scores is a recorded case (cmd/parity, methods.guidance).
+// TestGuided: rounds of three by hand, bounds, and a round that goes on behind a checkpoint. What the authors' code
+// says of more scores is a recorded case (cmd/parity, methods.guidance).
 func TestGuided(t *testing.T) {
 	var g Guided
 	g.SetDefaults()

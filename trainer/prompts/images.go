@@ -8,8 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Pictures that a picture, or a clip, is made of. A record of JSON names them by "image": a file below the folder of the
-// prompts' file, or a list of files. Tables have them in a column "image": texts are names, and pictures are read
+// Pictures that a picture, or a clip, is made of. A record of JSON names them by "image": a file below the folder of
+// the prompts' file, or a list of files. Tables have them in a column "image": texts are names, and pictures are read
 // where they lie.
 
 // Images are names of pictures. In JSON a single one is a text.

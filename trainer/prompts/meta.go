@@ -9,7 +9,8 @@ import (
 )
 
 // Meta is what a prompt's line says beside its text, for rewards to read: an object of JSON as it was written, "" where
-// it says nothing. A list of 200,000 prompts holds no tables for it, which would take ten times the memory of the texts.
+// it says nothing. A list of 200,000 prompts holds no tables for it,
+// which would take ten times the memory of the texts.
 type Meta string
 
 // MetaOf is a meta with these values.

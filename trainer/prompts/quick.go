@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Long lists have plain records: a text, its meta, each key once. quick reads those in one pass over the line, and what it
-// reads shares the memory of the line; whatever else a line holds, right or wrong, it leaves to record, which tells what is wrong.
+// Long lists have plain records: a text, its meta, each key once. quick reads those in one pass over the line, and what
+// it reads shares the memory of the line; whatever else a line holds, right or wrong, it leaves to record,
+// which tells what is wrong.
 //
 // Invariant (fuzzed): a line that quick takes is the same prompt to record.
 

@@ -137,7 +137,8 @@ func (t *Table) Row(i int, pictures bool) (place Place, row pytext.Ordered, err 
 	return place, row, errors.New("there is no such row")
 }
 
-// A Place is where a row stands: a file, from the folder in which names of pictures begin, and its number there, from 0.
+// A Place is where a row stands: a file, from the folder in which names of pictures begin,
+// and its number there, from 0.
 type Place struct {
 	File string
 	Row  int

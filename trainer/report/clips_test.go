@@ -11,7 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/report/runtest"
 )
 
-// TestClipsPlay: held-out clips move on the page, each its part of the sheet, and stand still for readers who want rest.
+// TestClipsPlay: held-out clips move on the page, each its part of the sheet,
+// and stand still for readers who want rest.
 func TestClipsPlay(t *testing.T) {
 	b := browsertest.Start(t)
 	dir := runtest.Write(t, filepath.Join(t.TempDir(), "moves"), runtest.Options{Iterations: 2, Every: 1, Prompts: 3, Clips: true})

@@ -5,8 +5,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 )
 
-// Settings are what follows from a run's config.toml alone. A reader that comes back to a run hands in the same ones: they
-// are worked out again only where the file says something else.
+// Settings are what follows from a run's config.toml alone. A reader that comes back to a run hands in the same ones:
+// they are worked out again only where the file says something else.
 type Settings struct {
 	text       string
 	experiment *experiment.Experiment // nil where this version cannot read it

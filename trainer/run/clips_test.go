@@ -57,8 +57,8 @@ func parseClips(t *testing.T, sets ...string) *experiment.Experiment {
 	return parseText(t, clips, append([]string{"model.path=" + wanFolder(t, "t2v")}, sets...)...)
 }
 
-// TestClips: clips are trained on as pictures are. The first ratio is 1; neither threads, nor the samples in a pass, nor
-// a stop change a byte; a clip is kept that plays.
+// TestClips: clips are trained on as pictures are. The first ratio is 1; neither threads, nor the samples in a pass,
+// nor a stop change a byte; a clip is kept that plays.
 func TestClips(t *testing.T) {
 	e := parseClips(t)
 	whole := t.TempDir()
@@ -85,8 +85,8 @@ func TestClips(t *testing.T) {
 	brokenLike(t, e, whole)
 }
 
-// brokenLike stops a run after its first iteration, and goes on with one thread and one sample in a pass: the bytes must be
-// those of the whole one.
+// brokenLike stops a run after its first iteration, and goes on with one thread and one sample in a pass: the bytes
+// must be those of the whole one.
 func brokenLike(t *testing.T, e *experiment.Experiment, whole string) {
 	t.Helper()
 	broken := t.TempDir()
@@ -135,8 +135,8 @@ func TestClipObjectives(t *testing.T) {
 	}
 }
 
-// TestClipsOfManySizes: prompts of one iteration name frames and sizes of their own; neither threads nor the samples in a
-// pass change a byte, held-out clips have their prompt's frames, and impossible ones are refused at their place.
+// TestClipsOfManySizes: prompts of one iteration name frames and sizes of their own; neither threads nor the samples in
+// a pass change a byte, held-out clips have their prompt's frames, and impossible ones are refused at their place.
 func TestClipsOfManySizes(t *testing.T) {
 	dir := t.TempDir()
 	list := func(name string, lines ...string) string {

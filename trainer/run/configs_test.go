@@ -102,8 +102,9 @@ const wholeCurves = "DARKROOM_CURVES"
 // samples is another, and what that computes is held by its own package.
 var covered = []string{"edit_naive", "flow_dpo", "flow_dppo", "flow_grpo_fast", "grpo_guard", "mixgrpo", "watch_gold", "zoom_blind"}
 
-// TestConfigs: the first iteration of the shipped experiments, at a test size, has the numbers that were recorded, to the
-// last bit: on any CPU, with any number of threads. DARKROOM_CURVES=whole compares all of them, and both iterations.
+// TestConfigs: the first iteration of the shipped experiments, at a test size, has the numbers that were recorded, to
+// the last bit: on any CPU, with any number of threads.
+// DARKROOM_CURVES=whole compares all of them, and both iterations.
 func TestConfigs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")

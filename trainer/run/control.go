@@ -9,8 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
-// Card: what a control is worth to its group: T-GRPO (Video-R1, arXiv 2503.21776; open_r1/trainer/grpo_trainer.py). With
-// p the mean score of a group's members and q that of its controls, which saw the clip's frames shuffled,
+// Card: what a control is worth to its group: T-GRPO (Video-R1, arXiv 2503.21776; open_r1/trainer/grpo_trainer.py).
+// With p the mean score of a group's members and q that of its controls, which saw the clip's frames shuffled,
 //
 //	p >= least * q:  each member with a score above right has bonus more in its total  (0.8, 0.1, 0.3)
 //

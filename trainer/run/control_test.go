@@ -68,8 +68,8 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// testShuffled: a run whose groups have controls scores them, tells of them in the ledger, and neither compares nor learns
-// from them; where a prompt has no clip, all of its group are learned from.
+// testShuffled: a run whose groups have controls scores them, tells of them in the ledger, and neither compares nor
+// learns from them; where a prompt has no clip, all of its group are learned from.
 func testShuffled(t *testing.T, model string) {
 	dir := t.TempDir()
 	if err := video.WriteFile(filepath.Join(dir, "clip.gif"), moving.All()[3].Draw(moving.Place{Half: 5})); err != nil {

@@ -36,8 +36,8 @@ func answering(say func() float64) *httptest.Server {
 	}))
 }
 
-// TestDiagnosis: of five causes of a flat reward that are planted each is named, by what was measured, and an experiment without
-// them has none.
+// TestDiagnosis: of five causes of a flat reward that are planted each is named, by what was measured, and an
+// experiment without them has none.
 func TestDiagnosis(t *testing.T) {
 	unsteady, steady := answering(rand.New(rand.NewPCG(1, 2)).Float64), answering(func() float64 { return 0.5 })
 	defer unsteady.Close()

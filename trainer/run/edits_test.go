@@ -87,7 +87,8 @@ func parseEdits(t *testing.T, name string, sets ...string) *experiment.Experimen
 }
 
 // TestEdits: pictures that are made of pictures are trained on as others are, with each recorded pipeline. The first
-// ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte; the run keeps what they were made of.
+// ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte;
+// the run keeps what they were made of.
 func TestEdits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains three models; left out by -short")
@@ -125,8 +126,9 @@ func checkStopped(t *testing.T, e *experiment.Experiment, whole string) {
 	same(t, "stopped, with one thread and one sample in a pass", contents(t, broken), contents(t, whole))
 }
 
-// TestFamiliesStopped: runs on the recorded pipelines that make pictures of texts, and of which no example is, go on after
-// a stop as if there had been none, and their first ratio is 1. Z-Image, the slower, does so with DARKROOM_CURVES=whole.
+// TestFamiliesStopped: runs on the recorded pipelines that make pictures of texts, and of which no example is, go on
+// after a stop as if there had been none, and their first ratio is 1. Z-Image, the slower,
+// does so with DARKROOM_CURVES=whole.
 func TestFamiliesStopped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains two models; left out by -short")

@@ -18,7 +18,8 @@ func (t *training) fit() model.Fit {
 	return fitted(t.modality, computesOn(t.Backend, t.Experiment), t.Free, ranks, t.Say)
 }
 
-// computesOn is an experiment that names the device which "auto" stands for: a card has no room for what lies on the host.
+// computesOn is an experiment that names the device which "auto" stands for:
+// a card has no room for what lies on the host.
 func computesOn(be kernels.Backend, e *experiment.Experiment) *experiment.Experiment {
 	if e.Run.Devices()[0] != "auto" {
 		return e

@@ -77,8 +77,8 @@ func TestStrongScaling(t *testing.T) {
 	}
 }
 
-// TestSlowJudge: a judge that takes 2 s a sample, and one at a time from each machine: asked by the trainer alone, and by 8
-// workers. The same bytes.
+// TestSlowJudge: a judge that takes 2 s a sample, and one at a time from each machine: asked by the trainer alone, and
+// by 8 workers. The same bytes.
 func TestSlowJudge(t *testing.T) {
 	scales(t)
 	judge := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

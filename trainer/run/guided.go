@@ -5,8 +5,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
-// How much of a solution an iteration gives ([episode.guided], prompts.Guided): the iteration is told before it rolls, and
-// the run learns from its scores behind it.
+// How much of a solution an iteration gives ([episode.guided], prompts.Guided): the iteration is told before it rolls,
+// and the run learns from its scores behind it.
 
 // give tells a turn how much.
 func (t *training) give(turn *experiment.Turn) {

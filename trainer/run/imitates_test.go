@@ -6,8 +6,9 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
-// TestImitates: rollouts and written answers are learned from in one update (CHORD): the first ratio is 1, and the share of
-// written answers follows the stage's iterations. Where no group tells its samples apart they are learned from alone.
+// TestImitates: rollouts and written answers are learned from in one update (CHORD): the first ratio is 1, and the
+// share of written answers follows the stage's iterations.
+// Where no group tells its samples apart they are learned from alone.
 func TestImitates(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")

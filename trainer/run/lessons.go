@@ -30,7 +30,8 @@ func (t *training) unjudged(samples []trainer.Sample) []float64 {
 	return s.total
 }
 
-// totals are what the ledger says of an iteration's scores: of lessons, that there are none; controls have none of theirs.
+// totals are what the ledger says of an iteration's scores: of lessons, that there are none;
+// controls have none of theirs.
 func (t *training) totals(samples []trainer.Sample, scores []float64) (all []float64) {
 	if t.now.turn.Taught() {
 		return slices.Repeat([]float64{math.NaN()}, len(scores))

@@ -104,7 +104,8 @@ func (t *training) manifest() error {
 	return t.files.folder.WriteJSON(manifestFile, m)
 }
 
-// sumOf is of prompts: of the list in JSON, a prompt at a time, since as a whole it takes as much memory as a long list.
+// sumOf is of prompts: of the list in JSON, a prompt at a time,
+// since as a whole it takes as much memory as a long list.
 func sumOf(list []prompts.Prompt) (string, error) {
 	h := sha256.New()
 	var one bytes.Buffer
@@ -174,8 +175,8 @@ func modelOrAdapter(path string) (dir string, all []ModelFile, err error) {
 	return dir, all, err
 }
 
-// adapterFiles are those of the adapter that training begins with, and the folder that they lie in; none where it begins
-// with a new one.
+// adapterFiles are those of the adapter that training begins with, and the folder that they lie in; none where it
+// begins with a new one.
 func adapterFiles(path string) (dir string, all []ModelFile, err error) {
 	if path == "" {
 		return "", nil, nil

@@ -61,9 +61,9 @@ func TestTeacher(t *testing.T) {
 	}
 }
 
-// TestGuidedTeacher: a policy that has learned nothing is as far from the model with guidance as guidance leads, (s - 1)
-// times the difference of both outputs: the squared distance at 5 is four times that at 3. A run that stopped goes on with
-// the same numbers.
+// TestGuidedTeacher: a policy that has learned nothing is as far from the model with guidance as guidance leads, (s -
+// 1) times the difference of both outputs: the squared distance at 5 is four times that at 3. A run that stopped goes
+// on with the same numbers.
 func TestGuidedTeacher(t *testing.T) {
 	run := func(guidance string, stop int) []ledger.Line {
 		e := func() *experiment.Experiment {

@@ -7,7 +7,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
 )
 
-// tiny names brief's denoiser: a tenth of the embedded model's work, for tests that look at the run and not at the pictures. The curves of configs_test.go are the whole model's.
+// tiny names brief's denoiser: a tenth of the embedded model's work, for tests that look at the run and not at the
+// pictures. The curves of configs_test.go are the whole model's.
 func tiny(t *testing.T) string {
 	t.Helper()
 	dir, err := madeTiny()

@@ -86,8 +86,8 @@ func wanFolder(t *testing.T, kind string) string {
 	return dir
 }
 
-// adaptersMoved reports, of each network of two, whether the checkpoint's adapter moved: 0 there is none, 1 it is as it began, 2 it
-// moved.
+// adaptersMoved reports, of each network of two, whether the checkpoint's adapter moved: 0 there is none, 1 it is as it
+// began, 2 it moved.
 func adaptersMoved(t *testing.T, dir, checkpoint string) (of [2]int) {
 	t.Helper()
 	for i, below := range []string{"", model.Second} {
@@ -119,9 +119,9 @@ func adaptersMoved(t *testing.T, dir, checkpoint string) (of [2]int) {
 	return of
 }
 
-// TestTwoNetworks: of two networks that take turns those are trained that model.experts names, each with an adapter of its
-// own. The first ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte; a network whose steps the
-// window leaves out stays what it was.
+// TestTwoNetworks: of two networks that take turns those are trained that model.experts names, each with an adapter of
+// its own. The first ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte; a network whose
+// steps the window leaves out stays what it was.
 func TestTwoNetworks(t *testing.T) {
 	two := []string{"model.path=" + twoNetworks, "evaluate.prompts=''", "sampler.guidance_2=1.5"}
 	first, second := `sampler.window={ kind = "frozen", size = 1 }`, `sampler.window={ kind = "range", low = 0.4, high = 0.9 }`
@@ -160,7 +160,8 @@ func TestTwoNetworks(t *testing.T) {
 	}
 }
 
-// TestTwoNetworksObjectives: objectives that noise samples ask both networks, and whole networks are trained as adapters are.
+// TestTwoNetworksObjectives: objectives that noise samples ask both networks,
+// and whole networks are trained as adapters are.
 func TestTwoNetworksObjectives(t *testing.T) {
 	two := []string{"model.path=" + twoNetworks, "evaluate.prompts=''", "sampler.guidance_2=1.5", "run.iterations=1", `sampler.window={ kind = "full" }`}
 	for name, sets := range map[string][]string{
@@ -247,8 +248,8 @@ func pictureFiles(t *testing.T) (list func(name string, lines ...string) string)
 }
 
 // TestClipsOfPictures: a clip begins with the picture that its prompt names, or is made between two, in each of Wan's
-// pipelines. The first ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte; prompts that name
-// too few pictures, or too many, are refused.
+// pipelines. The first ratio is 1; neither threads, nor the samples in a pass, nor a stop change a byte; prompts that
+// name too few pictures, or too many, are refused.
 func TestClipsOfPictures(t *testing.T) {
 	list := pictureFiles(t)
 	one := list("one.jsonl", `{"prompt": "a cat runs", "image": "0.png"}`, `{"prompt": "a cat runs", "image": "1.png"}`)

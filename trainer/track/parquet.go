@@ -8,8 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A Parquet file of one row group: iteration is an int64, all else are doubles, and what is missing is null. Columns are
-// plain and not compressed, which every reader knows.
+// A Parquet file of one row group: iteration is an int64, all else are doubles, and what is missing is null. Columns
+// are plain and not compressed, which every reader knows.
 
 // openParquet opens the file metrics.parquet.
 func openParquet(dir string, _ *Run, s state) (Target, error) {

@@ -61,7 +61,8 @@ protocol = %q
 // dryOf computes nothing.
 func dryOf() kernels.Backend { return cpu.NewDry(cpu.Options{}) }
 
-// begun is the folder of a run, with the checkpoint of its start, whose average is the weights times 2. Nothing is rolled.
+// begun is the folder of a run, with the checkpoint of its start,
+// whose average is the weights times 2. Nothing is rolled.
 func begun(t *testing.T, text, path, train, third string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -30,7 +30,8 @@ func get(s *Server, method, host, path string) *http.Response {
 	return w.Result()
 }
 
-// TestGuard: only readers that call the server by a name of its own are answered, and every answer says what a page may do.
+// TestGuard: only readers that call the server by a name of its own are answered,
+// and every answer says what a page may do.
 func TestGuard(t *testing.T) {
 	s := watched(t, t.TempDir())
 	for _, c := range []struct {

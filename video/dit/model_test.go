@@ -100,8 +100,8 @@ func TestTimesOfFrames(t *testing.T) {
 	}
 }
 
-// A token of two frames is one of a single frame whose channels are both frames', those of the first channel first, with
-// the same weights.
+// A token of two frames is one of a single frame whose channels are both frames', those of the first channel first,
+// with the same weights.
 func TestFramesOfToken(t *testing.T) {
 	const frames, side, in = 4, 4, 3
 	x, text := make([]float32, frames*side*side*in), make([]float32, 5*6)
@@ -133,7 +133,8 @@ func TestFramesOfToken(t *testing.T) {
 	want := answer(c, folded, 1, frames/2, side, side, 2*in)
 	for i, v := range got {
 		channel, col, row, frame := i%in, i/in%side, i/in/side%side, i/in/(side*side)
-		// A token's numbers are its first frame's four places, then its second's: of two channels of one frame the places differ.
+		// A token's numbers are its first frame's four places, then its second's:
+		// of two channels of one frame the places differ.
 		at := ((frame%2*2+row%2)*2+col%2)*in + channel
 		place, rest := at/(2*in), at%(2*in)
 		if w := want[((frame/2*side+row/2*2+place/2)*side+col/2*2+place%2)*2*in+rest]; v != w {

@@ -16,7 +16,8 @@ type Options struct {
 	// Prepare is the pipeline for pictures of bytes, by the size that positions were learnt
 	// for; nil: as the folder says, or squeezed into that size.
 	Prepare func(size int) vision.Preprocess
-	// Patches: a picture's vector is those of all its patches, in a row. Pictures are squeezed, so that no part is cut off.
+	// Patches: a picture's vector is those of all its patches, in a row. Pictures are squeezed,
+	// so that no part is cut off.
 	Patches bool
 }
 

@@ -113,8 +113,8 @@ func (e Edit) touched(i int) bool {
 // same is how far a pixel's level may be from what it was, to count as kept.
 const same = 24
 
-// Score judges a picture that was made of another: how much of what was asked for is done, 0 where nothing is better than
-// it was before, and how much else is as it was.
+// Score judges a picture that was made of another: how much of what was asked for is done, 0 where nothing is better
+// than it was before, and how much else is as it was.
 func (e Edit) Score(before, after []uint8) (done, kept float64, err error) {
 	if err := errors.Join(sized(before), sized(after)); err != nil {
 		return 0, 0, err
@@ -123,8 +123,8 @@ func (e Edit) Score(before, after []uint8) (done, kept float64, err error) {
 	return max(0, e.done(after)-began) / (1 - min(began, 0.99)), e.kept(before, after), nil
 }
 
-// kept is the mean of two shares of the pixels that may not change: of those of the other object, and of the ground's, of
-// which there are several times as many. A share counts what is as it was.
+// kept is the mean of two shares of the pixels that may not change: of those of the other object, and of the ground's,
+// of which there are several times as many. A share counts what is as it was.
 func (e Edit) kept(before, after []uint8) float64 {
 	ground := background(e.Before.Background)
 	var left, all [2]float64 // of objects, of the ground
@@ -155,8 +155,8 @@ func alike(a, b []uint8) bool {
 	return max(difference(a[0], b[0]), difference(a[1], b[1]), difference(a[2], b[2])) <= same
 }
 
-// done is how well what is to be there afterwards is: in the pixels that may change, the object in its place and nothing
-// else, or the share of the background.
+// done is how well what is to be there afterwards is: in the pixels that may change, the object in its place and
+// nothing else, or the share of the background.
 func (e Edit) done(px []uint8) float64 {
 	inside, ground := slices.Clone(px), background(e.Before.Background)
 	for i := range Size * Size {

@@ -17,7 +17,8 @@ const (
 	Other  Made = "other"  // another edit
 )
 
-// Pair is the picture before an edit, and one after it. Objects that are in both are drawn equally far off their places.
+// Pair is the picture before an edit, and one after it.
+// Objects that are in both are drawn equally far off their places.
 func (e Edit) Pair(made Made, r *rng.Stream) (before, after []uint8) {
 	off := map[string][3]float64{}
 	shift := Jitter(r)

@@ -12,7 +12,8 @@ import (
 // grows exponentially, and its replacements may make a text a million times as long. A text that costs
 // more than the limits below is an error, and never other tokens: ids must not depend on how busy a
 // machine is. So where time ran out, and the process had less of a CPU than that (it was stopped, or others took its
-// turns), the text is encoded again. Text that is not UTF-8 is an error, too: byte offsets of matches are those of characters.
+// turns), the text is encoded again. Text that is not UTF-8 is an error, too:
+// byte offsets of matches are those of characters.
 //
 // Invariants (tests): no file of 64 KB makes an encoding take more than about twice workTime of a CPU that it has to
 // itself, or more memory than a few times mostText.

@@ -8,8 +8,8 @@ import (
 // Card: Qwen-VL's language models. Qwen2.5's (Qwen2-VL, Qwen2.5-VL): causal, grouped heads,
 // biases on queries, keys and values. Qwen3's (Qwen3-VL): no biases, queries and keys normalised
 // head by head. Qwen3.5's: most layers follow the delta rule (deltalayer.go), attention has gates,
-// only a part of a head turns, and norms' weights lack 1. A token's pairs turn by time, row or column (positions.go), section by section
-// or in turns. A picture's tokens take the tower's states in place of the table's rows, and
+// only a part of a head turns, and norms' weights lack 1. A token's pairs turn by time, row or column (positions.go),
+// section by section or in turns. A picture's tokens take the tower's states in place of the table's rows, and
 // Qwen3-VL adds states of lower layers of the tower behind its first layers (deepstack).
 // Sources: arXiv 2409.12191, 2502.13923, 2511.21631; transformers 5.23.
 //

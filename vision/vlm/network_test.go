@@ -288,8 +288,8 @@ func TestBatchOfRows(t *testing.T) {
 	}
 }
 
-// TestRowsAbreast: keys of rows that follow each other and hold as many tokens are written at once, with the bits of rows
-// alone, whichever rows of a batch they are.
+// TestRowsAbreast: keys of rows that follow each other and hold as many tokens are written at once, with the bits of
+// rows alone, whichever rows of a batch they are.
 func TestRowsAbreast(t *testing.T) {
 	o, c := precisions["bf16"], small(FamilyQwen25VL)
 	w := newWorkshop(t, c, o)

@@ -43,7 +43,8 @@ func grow(n int) (x byte) {
 	return x + frame[n%len(frame)]
 }
 
-// TestArgumentsStay: what a kernel is given is where the driver was told, though the goroutine's stack is moved on the way.
+// TestArgumentsStay: what a kernel is given is where the driver was told,
+// though the goroutine's stack is moved on the way.
 func TestArgumentsStay(t *testing.T) {
 	m := &moving{}
 	d := New(m)

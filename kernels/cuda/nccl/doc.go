@@ -7,9 +7,9 @@
 // All calls of a gathering come from one thread, so calls for several devices stand in groups: alone, the first would
 // wait for the others.
 //
-// A rank that fails would leave the others' streams waiting for it for ever. So Wait polls, and does not block inside the
-// library: is each device done or lost, and has a communicator failed? A lost device, an error or the limit aborts all
-// communicators (ncclCommAbort), after which the streams run on with what they have. NCCL's
+// A rank that fails would leave the others' streams waiting for it for ever. So Wait polls, and does not block inside
+// the library: is each device done or lost, and has a communicator failed? A lost device, an error or the limit aborts
+// all communicators (ncclCommAbort), after which the streams run on with what they have. NCCL's
 // own calls may hang, too, so they are made on threads that can be left behind. All ranks abort at once, since recent
 // versions wait for one another there (NVIDIA/nccl issues 863 and 1013).
 package nccl

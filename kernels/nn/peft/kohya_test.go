@@ -66,7 +66,8 @@ func TestKohyaOfFLUX(t *testing.T) {
 	if err := a.CopyKohya(path, FLUX); err != nil {
 		t.Fatal(err)
 	}
-	// by the original network's layers: the members in the order of their outputs, "" for one without an adapter, and outputs
+	// by the original network's layers: the members in the order of their outputs,
+	// "" for one without an adapter, and outputs
 	type part struct {
 		module string
 		out    int

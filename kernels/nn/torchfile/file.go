@@ -13,7 +13,8 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
-// The archive around the pickle (pickle.go): data.pkl, and a file of data/ for each storage, as torch.save lays them out.
+// The archive around the pickle (pickle.go): data.pkl, and a file of data/ for each storage,
+// as torch.save lays them out.
 
 // mostNumbers of a storage are more than any published model has.
 const mostNumbers = 1 << 40

@@ -8,8 +8,8 @@ import (
 )
 
 // Card: pickle's protocol 2, as far as torch.save writes state dicts by it. A value is a string, an int, a bool, nil, a
-// tuple or a list ([]any), a *dict, a name of the few that are known (global), a storage, or a tensor's place (view). Every
-// instruction reads at least one byte, so the work is bounded by the text's length.
+// tuple or a list ([]any), a *dict, a name of the few that are known (global), a storage, or a tensor's place (view).
+// Every instruction reads at least one byte, so the work is bounded by the text's length.
 
 // global is a name that the pickle mentions.
 type global string

@@ -64,8 +64,8 @@ type Broker struct {
 	peers   *origin // nil: blobs do not go by peers
 }
 
-// pastServer opens what blobs go by in place of the server, and says what a join file calls it; nil: nothing. The host is
-// the one that peers are served at. It ends with the broker.
+// pastServer opens what blobs go by in place of the server, and says what a join file calls it; nil: nothing. The host
+// is the one that peers are served at. It ends with the broker.
 func (b *Broker) pastServer(where, host string) (past fleet.Blobs, called string, err error) {
 	if where == "" {
 		return nil, "", nil

@@ -9,8 +9,8 @@ import (
 
 // Who is dismissed is dismissed in all of its roles, which have a name each and one key.
 
-// Dismiss is fleet.Hub's. A server of somebody else's knows no keys of workers: there the names that said one key are one
-// worker's.
+// Dismiss is fleet.Hub's. A server of somebody else's knows no keys of workers: there the names that said one key are
+// one worker's.
 func (h *Hub) Dismiss(_ context.Context, worker string) (err error) {
 	if err := h.nc.Publish(h.subject(dismiss+worker), nil); err != nil {
 		return err

@@ -43,8 +43,8 @@ func TestRolesOfOne(t *testing.T) {
 	hears(t, b, "a-score")
 }
 
-// TestForgottenKey: of more workers than are written down one that is not there is forgotten. When it is dismissed, its key
-// opens nothing all the same.
+// TestForgottenKey: of more workers than are written down one that is not there is forgotten. When it is dismissed, its
+// key opens nothing all the same.
 func TestForgottenKey(t *testing.T) {
 	id, err := newIdentity()
 	if err != nil {

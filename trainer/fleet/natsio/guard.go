@@ -128,8 +128,8 @@ func (g *guard) connected(name string) bool {
 	return err == nil && z.NumConns > 0
 }
 
-// revoke takes a worker's key back, replaces the join key, and names what else the worker is called. A worker that is not
-// written down has a key that the old join key vouched for, which opens nothing any more.
+// revoke takes a worker's key back, replaces the join key, and names what else the worker is called. A worker that is
+// not written down has a key that the old join key vouched for, which opens nothing any more.
 func (g *guard) revoke(name string) (others []string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -117,8 +117,8 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// TestRevokedEarly: a worker is dismissed when the trainer was resumed and nobody is back yet: its key opens nothing, and
-// the others need no new join file.
+// TestRevokedEarly: a worker is dismissed when the trainer was resumed and nobody is back yet: its key opens nothing,
+// and the others need no new join file.
 func TestRevokedEarly(t *testing.T) {
 	dir := t.TempDir()
 	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test"})
@@ -206,7 +206,8 @@ func TestListenFails(t *testing.T) {
 	fails("127.0.0.1:0", "delete the file")
 }
 
-// TestNames: a worker speaks in its own name alone, which nobody else has while it is there; the trainer's are nobody's.
+// TestNames: a worker speaks in its own name alone, which nobody else has while it is there;
+// the trainer's are nobody's.
 func TestNames(t *testing.T) {
 	b := listen(t, t.TempDir())
 	l := join(t, b, "a")

@@ -71,8 +71,8 @@ func (t Ticket) connect(worker string, more ...nats.Option) (*nats.Conn, error) 
 	return introduced(t.urls(), t.Seed, t.own, worker, config, more...)
 }
 
-// WithKey is the ticket with a key, which all links that it opens have in common: whoever is dismissed in one role is in
-// all.
+// WithKey is the ticket with a key, which all links that it opens have in common: whoever is dismissed in one role is
+// in all.
 func (t Ticket) WithKey() (_ Ticket, err error) {
 	t.own, err = newSeed()
 	return t, err

@@ -87,8 +87,8 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestRemotePeers: with a server of somebody else's, which has another address than the trainer, blobs go to and from the
-// trainer. Of two links of one process the first alone has the port that was asked for.
+// TestRemotePeers: with a server of somebody else's, which has another address than the trainer, blobs go to and from
+// the trainer. Of two links of one process the first alone has the port that was asked for.
 func TestRemotePeers(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("127.0.0.2 is this machine's on Linux alone")

@@ -4,7 +4,7 @@
 //	t := peer.NewTracker(8)                         // the trainer's: who has what
 //	data, err := peer.Fetch(ctx, s.Place, name)     // a worker's
 //
-// Start with tracker.go: weights go from the trainer to eight workers, from these to eight others each, and so on, since
-// every process serves the blobs that it has. store.go is what a process holds and serves, fetch.go asks others. Workers
-// bring results to the trainer, which need not reach them.
+// Start with tracker.go: weights go from the trainer to eight workers, from these to eight others each, and so on,
+// since every process serves the blobs that it has. store.go is what a process holds and serves, fetch.go asks others.
+// Workers bring results to the trainer, which need not reach them.
 package peer

@@ -14,7 +14,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// client talks to a place, and to nobody who cannot prove that it is the one. It gives a connection up that stands still.
+// client talks to a place, and to nobody who cannot prove that it is the one.
+// It gives a connection up that stands still.
 func client(at Place, stall time.Duration) *http.Client {
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, network, address)

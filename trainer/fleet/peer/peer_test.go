@@ -140,8 +140,8 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestTracker: nobody serves more than two at once, holders that fail are asked no more, and 40 workers have a blob after
-// as many rounds as a tree has levels.
+// TestTracker: nobody serves more than two at once, holders that fail are asked no more, and 40 workers have a blob
+// after as many rounds as a tree has levels.
 func TestTracker(t *testing.T) {
 	now := time.Unix(0, 0)
 	tr := NewTracker(2)

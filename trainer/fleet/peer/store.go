@@ -32,8 +32,8 @@ type Place struct {
 // alone. PUT /HASH is taken where it was said beforehand that it comes, by somebody who may say so (Expect), and where
 // its content has that hash.
 //
-// Invariant (tests): what is asked for without its hash, or brought unasked, larger than was said or with another content,
-// is refused and not held.
+// Invariant (tests): what is asked for without its hash, or brought unasked, larger than was said or with another
+// content, is refused and not held.
 
 // A Store holds blobs in memory, and serves them.
 type Store struct {

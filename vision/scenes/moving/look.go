@@ -5,11 +5,11 @@ import "math"
 // Card: how well a frame shows the thing of a caption, wherever it is in the frame. Each pixel belongs to the ink that
 // is nearest to its colour.
 //
-//	shape   of the pixels of the thing's ink and the shape asked for, drawn around their middle with their area: what both
-//	        share over what either covers
+//	shape   of the pixels of the thing's ink and of the shape asked for, drawn around their middle with their area:
+//	        what both share over what either covers
 //	ground  of the other pixels but a rim around that shape: the share of the background's ink
-//	value   shape·ground, times how plausible the area is: 1 between the least and the largest that are drawn, and less in
-//	        proportion beyond
+//	value   shape·ground, times how plausible the area is: 1 between the least and the largest that are drawn,
+//	        and less in proportion beyond
 //
 // Invariants (tests): a drawn frame is worth more than 0.9, another colour or background nothing, another shape less.
 

@@ -12,8 +12,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// python is the real thing, alone (-S: it starts without what else is installed): DARKROOM_PYTHON, or python3; the test is skipped where
-// there is none.
+// python is the real thing, alone (-S: it starts without what else is installed): DARKROOM_PYTHON, or python3; the test
+// is skipped where there is none.
 func python(t *testing.T) *Options {
 	t.Helper()
 	path := os.Getenv("DARKROOM_PYTHON")

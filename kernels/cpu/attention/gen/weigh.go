@@ -52,8 +52,9 @@ func (f *file) exponents() {
 	f.words("least", []int{0, 0xC2FC, 0, 0xC2FC}) // -126
 }
 
-// exp2 makes up to four registers their exp2. It changes 8 to 15, and K4 to K7. 2^n is made by n's bits as in ref, where
-// VSCALEFPS would differ for arguments far above 0: what is left of a score of 2^100 when its rounded self is taken away.
+// exp2 makes up to four registers their exp2. It changes 8 to 15, and K4 to K7. 2^n is made by n's bits as in ref,
+// where VSCALEFPS would differ for arguments far above 0:
+// what is left of a score of 2^100 when its rounded self is taken away.
 func (f *file) exp2(full bool, x ...int) {
 	for i, x := range x {
 		f.op("VCMPPS.BCST $5, least<>(SB), Z%d, K%d // not below", x, 4+i)
@@ -152,8 +153,8 @@ func (f *file) weigh(name string, full bool) {
 	f.ret()
 }
 
-// byFours walks over CX rows: four at a time, with moves behind each four, and then the rest. It goes to empty where there
-// is no rest, and to done, which it writes, behind one.
+// byFours walks over CX rows: four at a time, with moves behind each four, and then the rest. It goes to empty where
+// there is no rest, and to done, which it writes, behind one.
 func (f *file) byFours(rows func(n int), empty, done string, moves ...string) {
 	f.op("SUBQ $4, CX")
 	f.op("JLT tail")
