@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets release hero docs faults ptx results
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets release hero docs faults soak ptx results
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -94,6 +94,12 @@ faults: kill fuzz-calls ## the long campaigns of docs/faults.md: kills, pauses, 
 	DARKROOM_FAULTS=300 go test -count=1 -v -timeout 120m -run 'TestFaults$$$$' ./cmd/darkroom
 	DARKROOM_FLEET_KILLS=100 go test -count=1 -v -timeout 60m -run TestFleetKilled ./cmd/darkroom
 	go test -count=20 -timeout 120m -run 'Killed|Kills|Liar|Lies|Broken|Fails|Lost|Poison|Hedged|Rollback' ./trainer/folder ./trainer/fleet/... ./rewards/... ./trainer/run
+
+# A run that goes on and on, servers, and runs of all kinds in turn, in one process, at a tenth of a core.
+SOAK ?= 2h
+
+soak: ## runs/soak: memory, open files and goroutines over SOAK, as lines and as a drawing
+	DARKROOM_SOAK=$(SOAK) DARKROOM_SOAK_OUT=$(CURDIR)/runs/soak GOMAXPROCS=1 go test -count=1 -v -timeout 0 -run 'TestSoak$$$$' ./cmd/darkroom
 
 kill: ## a run of pictures and one of episodes, 40 iterations each, killed 30 times each
 	DARKROOM_KILLS=30 go test -count=1 -v -timeout 60m -run TestKilled ./cmd/darkroom

@@ -16,34 +16,65 @@ import (
 	"time"
 )
 
-// TestFaults: a run that is paused, that may open too few files, or one of whose files has a flipped bit, leaves the
-// bytes of one that nothing happened to, or says which file stands in the way. DARKROOM_FAULTS says how many bits are
-// flipped, in any file of the folder (make faults); without it two are, in the newest checkpoint and in the ledger.
+// TestFaults: a run that is paused, that may open too few files or take too little memory, or one of whose files has a
+// flipped bit or a torn end, leaves the bytes of one that nothing happened to, or says which file stands in the way.
+// DARKROOM_FAULTS says how many bits are flipped, in all files of the folder in turn, and does the same to episodes and
+// clips (make faults); without it two are, in the newest checkpoint and in the ledger of a run of pictures.
 func TestFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
 	}
-	dir := experimentOf(t, 2)
-	to := func(out string, args ...string) process {
-		p := trainIn(dir, "", append(args, "--set", "evaluate.every=1")...) // as often, however many iterations there are
-		p.Args[slices.Index(p.Args, "run")] = out
-		return p
+	bits, err := strconv.Atoi(os.Getenv("DARKROOM_FAULTS"))
+	if err != nil {
+		t.Log("two flipped bits of pictures, and no more without DARKROOM_FAULTS (make faults)")
+		newBreakage(t, "pictures").all(t, nil)
+		return
 	}
-	one := []string{"--set", "run.iterations=1"}
-	for _, args := range [][]string{one, {"--resume"}} {
-		if p := to("whole", args...); p.ends(t) != 0 {
+	for _, kind := range modalities {
+		t.Run(kind, func(t *testing.T) {
+			b := newBreakage(t, kind)
+			b.all(t, b.filesInTurn(t, bits))
+		})
+	}
+}
+
+// A breakage is a run of two iterations, whole, and one that has done the first of them, to be broken.
+type breakage struct {
+	dir   string
+	whole map[string][]byte
+}
+
+// oneIteration is the first of a breakage's.
+var oneIteration = []string{"--set", "run.iterations=1"}
+
+func newBreakage(t *testing.T, kind string) *breakage {
+	b := &breakage{dir: experimentOf(t, kind, 2)}
+	for _, args := range [][]string{oneIteration, {"--resume"}} {
+		if p := b.to("whole", "", args...); p.ends(t) != 0 {
 			t.Fatal(p.log)
 		}
 	}
-	whole := files(t, filepath.Join(dir, "whole"))
+	b.whole = files(t, filepath.Join(b.dir, "whole"))
+	return b
+}
+
+// to trains into a folder, below a shell's limits.
+func (b *breakage) to(out, limits string, args ...string) process {
+	p := trainIn(b.dir, limits, append(args, "--set", "evaluate.every=1")...) // as often, however many iterations there are
+	p.Args[slices.Index(p.Args, "run")] = out
+	return p
+}
+
+// all does everything; names are the files whose bits are flipped.
+func (b *breakage) all(t *testing.T, names []string) {
 	t.Run("few files", func(t *testing.T) {
-		p := trainIn(dir, "ulimit -n 12", one...)
+		p := b.to("few", "ulimit -n 12", oneIteration...)
 		if code := p.ends(t); code == 0 || !strings.Contains(p.log.String(), "too many open files") || strings.Contains(p.log.String(), "goroutine") {
 			t.Fatalf("exit code %d\n%s", code, p.log)
 		}
 	})
 	t.Run("paused", func(t *testing.T) {
-		p := to("half", one...)
+		p := b.to("half", "", oneIteration...)
 		if err := p.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -57,33 +88,42 @@ func TestFaults(t *testing.T) {
 			t.Fatalf("exit code %d\n%s", code, p.log)
 		}
 	})
-	half := filepath.Join(dir, "half")
-	names := []string{"checkpoints/000001/state.safetensors", "ledger.jsonl"}
-	if n, err := strconv.Atoi(os.Getenv("DARKROOM_FAULTS")); err == nil {
-		names = anyFiles(t, half, n)
+	if names == nil {
+		outcomes := b.damage(t, []string{"checkpoints/000001/state.safetensors", "ledger.jsonl"}, flip)
+		if outcomes["healed"] != 1 || outcomes["said"] != 1 {
+			t.Errorf("a checkpoint is healed by the one before, and a changed ledger said: %v", outcomes)
+		}
+		return
 	}
+	t.Run("flipped bits", func(t *testing.T) { b.damage(t, names, flip) })
+	t.Run("torn ends", func(t *testing.T) {
+		lines := []string{"ledger.jsonl", "samples.jsonl", "heldout.jsonl", "timing.jsonl"}
+		b.damage(t, slices.Concat(lines, lines, lines), tear)
+	})
+}
+
+// damage breaks one file of the half run at a time, and goes on with it.
+func (b *breakage) damage(t *testing.T, names []string, how func(*testing.T, string) string) map[string]int {
 	outcomes := map[string]int{}
 	for k, name := range names {
 		broken := "broken" + strconv.Itoa(k)
-		if err := os.CopyFS(filepath.Join(dir, broken), os.DirFS(half)); err != nil {
+		if err := os.CopyFS(filepath.Join(b.dir, broken), os.DirFS(filepath.Join(b.dir, "half"))); err != nil {
 			t.Fatal(err)
 		}
-		bit := flip(t, filepath.Join(dir, broken, name))
-		p := to(broken, "--resume")
+		did := how(t, filepath.Join(b.dir, broken, name))
+		p := b.to(broken, "", "--resume")
 		code := p.ends(t)
-		outcome := outcomeOf(code, p.log.String(), name, whole, files(t, filepath.Join(dir, broken)))
+		outcome := outcomeOf(code, p.log.String(), name, b.whole, files(t, filepath.Join(b.dir, broken)))
 		outcomes[outcome]++
 		if outcome == "" {
-			t.Errorf("bit %d of %s: exit code %d, and other files differ, without a word of it\n%s", bit, name, code, p.log)
+			t.Errorf("%s, %s: exit code %d, and other files differ, without a word of it\n%s", name, did, code, p.log)
 		}
-		if err := os.RemoveAll(filepath.Join(dir, broken)); err != nil {
+		if err := os.RemoveAll(filepath.Join(b.dir, broken)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d flipped bits: %v", len(names), outcomes)
-	if len(names) == 2 && (outcomes["healed"] != 1 || outcomes["said"] != 1) {
-		t.Errorf("a checkpoint is healed by the one before, and a changed ledger said: %v", outcomes)
-	}
+	t.Logf("%d times: %v", len(names), outcomes)
+	return outcomes
 }
 
 // outcomeOf says what became of a flipped bit in a file; "": other files differ, and nobody was told.
@@ -110,8 +150,13 @@ func outcomeOf(code int, log, name string, whole, got map[string][]byte) string 
 	return ""
 }
 
-// anyFiles are n files of a run's folder, drawn by the clock.
-func anyFiles(t *testing.T, dir string, n int) (all []string) {
+// filesInTurn are n files of the half run's folder: all of them in a drawn order,
+// again and again. The run is done for it.
+func (b *breakage) filesInTurn(t *testing.T, n int) (all []string) {
+	if p := b.to("half", "", oneIteration...); p.ends(t) != 0 {
+		t.Fatal(p.log)
+	}
+	dir := filepath.Join(b.dir, "half")
 	var there []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || slices.Contains([]string{"lock", "report.html"}, d.Name()) {
@@ -124,23 +169,51 @@ func anyFiles(t *testing.T, dir string, n int) (all []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	for range n {
-		all = append(all, there[r.IntN(len(there))])
+	if err := os.RemoveAll(dir); err != nil { // the pauses make it anew
+		t.Fatal(err)
 	}
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	for k := range n {
+		if k%len(there) == 0 {
+			r.Shuffle(len(there), func(i, j int) { there[i], there[j] = there[j], there[i] })
+		}
+		all = append(all, there[k%len(there)])
+	}
+	t.Logf("%d files", len(there))
 	return all
 }
 
 // flip turns one bit of a file around; which one is drawn by the clock.
-func flip(t *testing.T, file string) (bit int) {
+func flip(t *testing.T, file string) string {
+	t.Helper()
+	var bit int
+	change(t, file, func(text []byte) []byte {
+		bit = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2)).IntN(8 * len(text))
+		text[bit/8] ^= 1 << (bit % 8)
+		return text
+	})
+	return "bit " + strconv.Itoa(bit)
+}
+
+// tear cuts up to 300 bytes off a file's end; how many is drawn by the clock.
+func tear(t *testing.T, file string) string {
+	t.Helper()
+	var cut int
+	change(t, file, func(text []byte) []byte {
+		cut = 1 + rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 3)).IntN(min(300, len(text)-1))
+		return text[:len(text)-cut]
+	})
+	return "the last " + strconv.Itoa(cut) + " bytes"
+}
+
+// change rewrites a file.
+func change(t *testing.T, file string, how func([]byte) []byte) {
+	t.Helper()
 	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, how(text), 0o644)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	bit = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2)).IntN(8 * len(text))
-	text[bit/8] ^= 1 << (bit % 8)
-	if err := os.WriteFile(file, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return bit
 }

@@ -45,8 +45,7 @@ type abroad struct {
 // away starts a trainer, with more arguments, of a run that was done alone before.
 func away(t *testing.T, iterations int, args ...string) *abroad {
 	a := &abroad{T: t, dir: t.TempDir()}
-	toKill(t, a.dir, killed, iterations, "p.txt", oneScene)
-	denoiser(t, a.dir)
+	prepare(t, a.dir, "pictures", iterations)
 	if cmd, log := started(t, a.dir, "train", "killed.toml", "--out", "alone/run"); cmd.Wait() != nil {
 		t.Fatal(log)
 	}

@@ -32,8 +32,8 @@ func started(t *testing.T, dir string, args ...string) (*exec.Cmd, *bytes.Buffer
 }
 
 // TestFleetKilled: trainer and workers are killed at random moments, the trainer is resumed and workers begin anew,
-// and the run leaves the bytes of one process, with samples of earlier weights as without. DARKROOM_FLEET_KILLS says how
-// often (make fleet).
+// and the run leaves the bytes of one process, with samples of earlier weights as without. DARKROOM_FLEET_KILLS says
+// how often (make fleet).
 func TestFleetKilled(t *testing.T) {
 	kills, err := strconv.Atoi(os.Getenv("DARKROOM_FLEET_KILLS"))
 	if err != nil {
@@ -48,8 +48,7 @@ func TestFleetKilled(t *testing.T) {
 func killFleet(t *testing.T, kills int, more ...string) {
 	dir := t.TempDir()
 	iterations := 12 + kills/2 // so that the run does not end before
-	toKill(t, dir, killed, iterations, "p.txt", oneScene)
-	denoiser(t, dir)
+	prepare(t, dir, "pictures", iterations)
 	began := time.Now()
 	if cmd, log := started(t, dir, append([]string{"train", "killed.toml", "--out", "whole/run"}, more...)...); cmd.Wait() != nil {
 		t.Fatal(log)
@@ -124,8 +123,7 @@ func TestFleetProcesses(t *testing.T) {
 		t.Skip("takes seconds; left out by -short")
 	}
 	dir := t.TempDir()
-	toKill(t, dir, killed, 3, "p.txt", oneScene)
-	denoiser(t, dir)
+	prepare(t, dir, "pictures", 3)
 	traced := collect(t)
 	start := func(args ...string) (*exec.Cmd, *bytes.Buffer) { return started(t, dir, args...) }
 	if cmd, log := start("train", "killed.toml", "--out", "alone"); cmd.Wait() != nil {

@@ -10,143 +10,38 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
-	"github.com/darkroom-rl/darkroom/trainer/pretrain"
-	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
 )
 
-const killed = `
-[run]
-name = "killed"
-iterations = ITERATIONS
-[model]
-path = "denoiser"
-lora = { rank = 2, alpha = 4, targets = ["attn.to_q"] }
-[sampler]
-steps = 3
-eval_steps = 2
-guidance = 1
-window = { kind = "frozen", size = 2 }
-[rollout]
-prompts = "scenes.txt"
-prompts_per_iteration = 1
-group = 3
-[[reward]]
-name = "jpeg"
-[optim]
-lr = 1e-2
-[evaluate]
-every = 2
-prompts = "p.txt"
-[checkpoint]
-every = 1
-keep = 2
-`
-
-// killedTalk is killed while episodes are played: they take most of its time, for few are learned from.
-const killedTalk = `
-[run]
-name = "killed"
-iterations = ITERATIONS
-[model]
-path = "speaker"
-train = ['model\.layers.*']
-[episode]
-protocol = "darkroom"
-tools = ["zoom"]
-turns = 3
-turn_tokens = 40
-tokens = 600
-parallel = 3
-sampling = { temperature = 1.5 }
-[rollout]
-prompts = "embed:zoom"
-prompts_per_iteration = 1
-group = 24
-[[reward]]
-name = "calls"
-[loss]
-clip_range = 0.2
-[advantage]
-best_of = 2
-[optim]
-lr = 1e-3
-[evaluate]
-every = 3
-prompts = "p.jsonl"
-[checkpoint]
-every = 1
-keep = 2
-`
-
-// TestKilled: a run that is killed at random moments, and goes on each time, leaves the bytes of
-// one that was left alone. DARKROOM_KILLS says how often (make kill); the moments are drawn anew
-// every time, and told.
+// TestKilled: a run that is killed at random moments, or told to end, and goes on each time, leaves the bytes of
+// one that was left alone, and computes no iteration again that a checkpoint has. DARKROOM_KILLS says how often (make
+// kill), of clips too; the moments are drawn anew every time, and told.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
 	}
-	t.Run("pictures", func(t *testing.T) {
-		dir := t.TempDir()
-		denoiser(t, dir)
-		killAndGoOn(t, dir, killed, 3, 6, "p.txt", oneScene)
-	})
-	t.Run("episodes", func(t *testing.T) {
-		dir := t.TempDir()
-		speaker(t, filepath.Join(dir, "speaker"), 40)
-		killAndGoOn(t, dir, killedTalk, 2, 3, "p.jsonl", `{"prompt": "Which digit is on the red card?", "meta": {"picture": "embed:cards/20000", "answer": "7", "calls": 1}}`)
-	})
-}
-
-// denoiser makes the small model of pictures in a folder.
-func denoiser(t *testing.T, dir string) {
-	t.Helper()
-	if err := brief.Denoiser(filepath.Join(dir, "denoiser")); err != nil {
-		t.Fatal(err)
+	kills := map[string]int{"pictures": 3, "episodes": 2}
+	iterations := map[string]int{"pictures": 6, "episodes": 3}
+	if n, err := strconv.Atoi(os.Getenv("DARKROOM_KILLS")); err == nil {
+		for _, kind := range modalities {
+			kills[kind], iterations[kind] = n, n+10
+		}
+	} else {
+		t.Log("clips are left out without DARKROOM_KILLS (make kill)")
 	}
-}
-
-// toKill writes an experiment of so many iterations, killed.toml, with its prompts and its held-out ones.
-func toKill(t *testing.T, dir, config string, iterations int, prompts, text string) {
-	t.Helper()
-	config = strings.ReplaceAll(config, "ITERATIONS", strconv.Itoa(iterations))
-	for name, data := range map[string]string{"killed.toml": config, prompts: text, "scenes.txt": fewScenes} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
-			t.Fatal(err)
+	for _, kind := range modalities {
+		if n := kills[kind]; n > 0 {
+			t.Run(kind, func(t *testing.T) { killAndGoOn(t, experimentOf(t, kind, iterations[kind]), n) })
 		}
 	}
 }
 
-// speaker is a model of moments: of 40 steps it calls tools now and then.
-func speaker(t *testing.T, dir string, steps int) {
-	t.Helper()
-	r := brief.Talker(steps)
-	be, err := cpu.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer be.Close()
-	if err := pretrain.Run(&r, dir, pretrain.Hooks{Backend: be, Say: func(string) {}}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// oneScene is held out.
-const oneScene = "a red circle on white\n"
-
-// fewScenes are enough to draw from: every process encodes all that it may draw.
-const fewScenes = "a blue square on black\ntwo green triangles on gray\na purple circle left of a red square on white\nthe word \"CAT\" in red on white\n"
-
-// killAndGoOn kills a run so often, or as DARKROOM_KILLS says; prompts are the held-out ones.
-func killAndGoOn(t *testing.T, dir, config string, kills, iterations int, prompts, text string) {
-	if n, err := strconv.Atoi(os.Getenv("DARKROOM_KILLS")); err == nil {
-		kills, iterations = n, 40
-	}
-	toKill(t, dir, config, iterations, prompts, text)
+// killAndGoOn kills a run so often: every third time by SIGTERM, which it may answer by saving.
+func killAndGoOn(t *testing.T, dir string, kills int) {
 	train := func(out string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Args = append([]string{"darkroom", "train", "killed.toml", "--out", out}, args...) // by this name the test binary is the program
@@ -160,30 +55,40 @@ func killAndGoOn(t *testing.T, dir, config string, kills, iterations int, prompt
 		t.Fatal(log)
 	}
 	whole := time.Since(began)
+	parts := filepath.Join(dir, "parts", "run")
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	count := map[string]int{}
 	for k := range kills {
-		cmd, log := train("parts/run", goingOn(filepath.Join(dir, "parts", "run"))...)
+		cmd, log := train("parts/run", goingOn(parts)...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		after := time.Duration(r.Float64() * float64(whole) * 2 / float64(kills))
+		after := time.Duration(r.Float64() * float64(whole) * 1.5 / float64(kills))
 		time.Sleep(after)
-		_ = cmd.Process.Kill() // one that has ended is as good
+		if k%3 != 2 || cmd.Process.Signal(syscall.SIGTERM) != nil { // Windows has no such signal
+			_ = cmd.Process.Kill() // one that has ended is as good
+		}
 		err := cmd.Wait()
 		var exit *exec.ExitError
 		switch {
 		case err == nil:
-			t.Logf("attempt %d ended before it could be killed", k)
+			count["ended before"]++
 		case errors.As(err, &exit) && exit.ExitCode() == -1:
-			t.Logf("attempt %d killed after %v", k, after)
+			count["killed"]++
+		case errors.As(err, &exit) && exit.ExitCode() == exitInterrupted:
+			count["saved, and ended"]++
 		default:
-			t.Fatalf("attempt %d: %v\n%s", k, err, log)
+			t.Fatalf("attempt %d after %v: %v\n%s", k, after, err, log)
+		}
+		lost := lostIterations(t, parts)
+		if count["iterations lost"] += lost; lost > 1 { // of which every one has a checkpoint
+			t.Errorf("attempt %d after %v: %d iterations were lost", k, after, lost)
 		}
 	}
-	if cmd, log := train("parts/run", goingOn(filepath.Join(dir, "parts", "run"))...); cmd.Run() != nil {
+	if cmd, log := train("parts/run", goingOn(parts)...); cmd.Run() != nil {
 		t.Fatal(log)
 	}
-	a, b := files(t, filepath.Join(dir, "whole", "run")), files(t, filepath.Join(dir, "parts", "run"))
+	a, b := files(t, filepath.Join(dir, "whole", "run")), files(t, parts)
 	for name := range a {
 		if !bytes.Equal(a[name], b[name]) {
 			t.Errorf("%s differs from that of the run which was left alone", name)
@@ -194,6 +99,23 @@ func killAndGoOn(t *testing.T, dir, config string, kills, iterations int, prompt
 			t.Errorf("%s is not among the files of the run which was left alone", name)
 		}
 	}
+	t.Logf("%d attempts over %v: %v", kills, whole, count)
+}
+
+// lostIterations is how many a run's ledger has, and no checkpoint: they are computed again.
+func lostIterations(t *testing.T, run string) int {
+	text, _ := os.ReadFile(filepath.Join(run, "ledger.jsonl")) // none yet
+	saved, err := filepath.Glob(filepath.Join(run, "checkpoints", "*", "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := 0
+	for _, sums := range saved {
+		if n, err := strconv.Atoi(filepath.Base(filepath.Dir(sums))); err == nil { // half of one has another name
+			newest = max(newest, n)
+		}
+	}
+	return strings.Count(string(text), "\n") - newest
 }
 
 // goingOn is --resume where a run was begun: a process may be killed before it has one.
