@@ -11,6 +11,9 @@ import (
 type ForwardProcess struct {
 	// Draw draws a time between 0 and 1 and a noise for a sample, the n-th of Times.
 	Draw func(k Key, n int) (time float64, noise []float64)
+	// Settle is noise with what is clean in the place of numbers that samples were given and did not draw, such as a
+	// clip's first frame. Their target is 0 then, and their gradient. nil: nothing is given.
+	Settle func(keys []Key, noise, clean [][]float64) ([][]float64, error)
 	// Loss is over all times of all samples: row n·len(groups)+i is the n-th of sample i. Samples of one
 	// prompt and iteration have one number in groups.
 	Loss  func(t loss.Noised, groups []int, advantages []float64) (loss.Verdict, error)
@@ -38,20 +41,20 @@ func (o ForwardProcess) Blame(p Policy, samples []Sample, advantages []float64) 
 	var t loss.Noised
 	var points []Point
 	for n := range max(1, o.Times) {
-		for _, s := range samples {
-			alike := s.Key
-			if o.Paired {
-				alike.Sample = 0
-			}
-			time, noise := o.Draw(alike, n)
-			at := sde.FlowNoising(time, unit)
-			if o.At != nil {
-				at = o.At(time)
-				t.Target = append(t.Target, sde.Mixed(at.OfClean, at.OfNoise, s.Item.Final, noise))
-			}
-			t.Clean, t.Noise, t.Time = append(t.Clean, s.Item.Final), append(t.Noise, noise), append(t.Time, time)
-			points = append(points, Point{Key: s.Key, State: sde.Mixed(at.Clean, at.Noise, s.Item.Final, noise), Time: at.Time})
+		times, noises, err := o.draw(samples, n)
+		if err != nil {
+			return Blame{}, err
 		}
+		for i, s := range samples {
+			at := sde.FlowNoising(times[i], unit)
+			if o.At != nil {
+				at = o.At(times[i])
+				t.Target = append(t.Target, sde.Mixed(at.OfClean, at.OfNoise, s.Item.Final, noises[i]))
+			}
+			t.Clean = append(t.Clean, s.Item.Final)
+			points = append(points, Point{Key: s.Key, State: sde.Mixed(at.Clean, at.Noise, s.Item.Final, noises[i]), Time: at.Time})
+		}
+		t.Noise, t.Time = append(t.Noise, noises...), append(t.Time, times...)
 	}
 	answers, err := p.Eval(Current, points)
 	if err != nil {
@@ -77,6 +80,24 @@ func (o ForwardProcess) Blame(p Policy, samples []Sample, advantages []float64) 
 		return Blame{}, err
 	}
 	return Blame{Loss: v.Loss, Metrics: v.Metrics}, answers.Back(v.Grad)
+}
+
+// draw are the n-th times of samples, and their noise.
+func (o ForwardProcess) draw(samples []Sample, n int) (times []float64, noises [][]float64, err error) {
+	var keys []Key
+	var clean [][]float64
+	for _, s := range samples {
+		alike := s.Key
+		if o.Paired {
+			alike.Sample = 0
+		}
+		time, noise := o.Draw(alike, n)
+		times, noises, keys, clean = append(times, time), append(noises, noise), append(keys, s.Key), append(clean, s.Item.Final)
+	}
+	if o.Settle != nil {
+		noises, err = o.Settle(keys, noises, clean)
+	}
+	return times, noises, err
 }
 
 // ends are the samples with an advantage.

@@ -99,7 +99,7 @@ func (p *Pipeline) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 		} else {
 			out = row(i)
 		}
-		a.whole, a.given, a.Outputs = append(a.whole, out), append(a.given, q.Given), append(a.Outputs, q.Given.still(out))
+		a.whole, a.given, a.Outputs = append(a.whole, out), append(a.given, q.Given), append(a.Outputs, q.Given.Still(out))
 	}
 	return a, nil
 }
@@ -155,7 +155,7 @@ func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 		if p.family.ragged {
 			in.words = append(in.words, int32(t.Tokens))
 		}
-		latents = append(latents, narrowed(q.Given.finish(q.Latents))...)
+		latents = append(latents, narrowed(q.Given.Finish(q.Latents))...)
 		in.times = append(in.times, p.timesOf(q, at)...)
 		if p.family.embedded {
 			in.guidance = append(in.guidance, float32(g.Embedded))
@@ -174,7 +174,7 @@ func (a *Answers) Back(grads [][]float64) error {
 	}
 	grads = slices.Clone(grads)
 	for i, g := range a.given {
-		grads[i] = g.still(grads[i])
+		grads[i] = g.Still(grads[i])
 	}
 	var seed []float32
 	if a.guidance.Combines() {

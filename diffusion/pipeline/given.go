@@ -81,7 +81,7 @@ func (p *Pipeline) Give(ctx context.Context, at Shape, first, last *vision.Image
 	if p.family.reads == inFirstLatents {
 		return &Given{first: rounded(latents[0])}, nil
 	}
-	g := &Given{channels: p.besides(narrowed(latents[0]), at, last != nil)}
+	g := &Given{channels: Beside(narrowed(latents[0]), at, p.decoder.frames, last != nil)}
 	if p.family.sight == nil {
 		return g, nil
 	}
@@ -114,9 +114,11 @@ func framesOf(at Shape, first, last *vision.Image) ([]float32, error) {
 	return clip, err
 }
 
-// besides puts, for each pixel of latents, which frames are given before the given clip's latents.
-func (p *Pipeline) besides(latents []float32, at Shape, last bool) []float32 {
-	each, c, pixels := p.decoder.frames, p.family.latentChannels, at.Rows*at.Cols
+// Beside is what a network reads beside latents: for each pixel of them, which frames are given, before the latents of the
+// clip that is gray but for these frames. each is how many frames one of latents stands for.
+func Beside(latents []float32, at Shape, each int, last bool) []float32 {
+	pixels := at.Rows * at.Cols
+	c := len(latents) / (at.Times * pixels)
 	out := make([]float32, 0, at.Times*pixels*(each+c))
 	for t := range at.Times {
 		for i := range pixels {
@@ -133,9 +135,9 @@ func (p *Pipeline) besides(latents []float32, at Shape, last bool) []float32 {
 	return out
 }
 
-// still is numbers of a clip's latents with 0 for those that are given. Whatever is drawn for them, a clip does not
+// Still is numbers of a clip's latents with 0 for those that are given. Whatever is drawn for them, a clip does not
 // have it, so they have no part in a step's log-probability but a constant, and none in its gradient.
-func (g *Given) still(latents []float64) []float64 {
+func (g *Given) Still(latents []float64) []float64 {
 	if g == nil || g.first == nil {
 		return latents
 	}
@@ -144,12 +146,29 @@ func (g *Given) still(latents []float64) []float64 {
 	return out
 }
 
-// finish puts what is given in the place of a clip's first latents.
-func (g *Given) finish(latents []float64) []float64 {
-	if g == nil || g.first == nil {
+// Finish puts what is given in the place of a clip's first latents.
+func (g *Given) Finish(latents []float64) []float64 {
+	if g == nil {
+		return latents
+	}
+	return g.put(g.first, latents)
+}
+
+// Settle is the noise that a finished clip is noised with: what is clean where latents are given. Nothing is noised there,
+// and the velocity, noise less clean, is 0, as what is made of the network's output is.
+func (g *Given) Settle(noise, clean []float64) []float64 {
+	if g == nil {
+		return noise
+	}
+	return g.put(clean[:min(len(g.first), len(clean))], noise)
+}
+
+// put is latents that begin with others.
+func (g *Given) put(first, latents []float64) []float64 {
+	if len(first) == 0 {
 		return latents
 	}
 	out := append([]float64(nil), latents...)
-	copy(out, g.first)
+	copy(out, first)
 	return out
 }

@@ -54,7 +54,7 @@ func (p *Pipeline) putGiven(tp *autograd.Tape, in *inputs, rows []Question) erro
 // Reads is what the network is given at a question: numbers [Times, Rows, Cols, channels], those of latents
 // first, and times as it is told them, one, or one a frame of latents.
 func (p *Pipeline) Reads(q Question, at Shape) (numbers, times []float32) {
-	latents := narrowed(q.Given.finish(q.Latents))
+	latents := narrowed(q.Given.Finish(q.Latents))
 	if q.Given == nil || q.Given.channels == nil {
 		return latents, p.timesOf(q, at)
 	}

@@ -36,8 +36,8 @@ func (r *run) move(step int, outputs [][]float64) error {
 		}
 		if slices.Contains(r.Record, step) && (r.pictures[i].Draw == nil || r.drawOf(step, i).On) {
 			g := r.pictures[i].Given
-			r.tracks[i].Steps = append(r.tracks[i].Steps, Step{Index: step, Time: r.Times[step], Before: g.still(r.now[t]), Output: g.still(outputs[t]),
-				Mean: g.still(m.mean), After: g.still(m.next), LogProb: m.logProb})
+			r.tracks[i].Steps = append(r.tracks[i].Steps, Step{Index: step, Time: r.Times[step], Before: g.Still(r.now[t]), Output: g.Still(outputs[t]),
+				Mean: g.Still(m.mean), After: g.Still(m.next), LogProb: m.logProb})
 		}
 	}
 	for i := range to {
@@ -69,7 +69,7 @@ func (r *run) moveOne(step, i int, draw Draw) moved {
 	}
 	m.next = rounded(m.next)
 	g := r.pictures[i].Given
-	m.logProb, m.finite = row.LogProb(g.still(m.mean), g.still(m.next)), finite(m.next)
+	m.logProb, m.finite = row.LogProb(g.Still(m.mean), g.Still(m.next)), finite(m.next)
 	return m
 }
 

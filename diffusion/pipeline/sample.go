@@ -104,7 +104,7 @@ func (p *Pipeline) Sample(ctx context.Context, pictures []Picture, s Sampler) ([
 		}
 	}
 	for i, t := range r.twins[len(s.Rows)] {
-		r.tracks[i].Final = r.pictures[i].Given.finish(r.now[t])
+		r.tracks[i].Final = r.pictures[i].Given.Finish(r.now[t])
 	}
 	return r.tracks, nil
 }

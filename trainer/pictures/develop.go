@@ -9,14 +9,25 @@ import (
 // Pictures is a trainer.Developer: the autoencoder, and the network's inputs, have derivatives.
 
 // Develop decodes final states and takes derivatives at pictures back. A number that the decoder
-// put below black or above white is cut, and has no derivative.
+// put below black or above white is cut, and has no derivative; neither have latents that a clip is given, which are put
+// in their place first, whatever a way made of them.
 func (p *Policy) Develop(of []trainer.Key, finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) (states [][]float64, err error) {
+	given, err := p.sources(of[:len(finals)])
+	if err != nil {
+		return nil, err
+	}
+	whole := make([][]float64, len(finals))
+	for i, x := range finals {
+		whole[i] = given[i].Finish(x)
+	}
 	for s := range p.stretches(of[:len(finals)], func(int) int { return len(finals) }, func(int, int) bool { return true }) {
-		some, err := p.developForm(s.At, finals[s.from:s.to], func(from int, pictures []vision.Pixels) ([][]float32, error) { return at(s.from+from, pictures) })
+		some, err := p.developForm(s.At, whole[s.from:s.to], func(from int, pictures []vision.Pixels) ([][]float32, error) { return at(s.from+from, pictures) })
 		if err != nil {
 			return nil, err
 		}
-		states = append(states, some...)
+		for i, x := range some {
+			states = append(states, given[s.from+i].Still(x))
+		}
 	}
 	return states, nil
 }

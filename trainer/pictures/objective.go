@@ -30,7 +30,7 @@ func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.
 		if err != nil {
 			return nil, err
 		}
-		return trainer.ForwardProcess{Draw: m.noising(turn), At: ladder, Paired: kind.Pairs, Times: l.Times, Unit: unit, Old: kind.Old, Reference: kind.Reference || kind.KL && kl,
+		return trainer.ForwardProcess{Draw: m.noising(turn), Settle: m.settle, At: ladder, Paired: kind.Pairs, Times: l.Times, Unit: unit, Old: kind.Old, Reference: kind.Reference || kind.KL && kl,
 			Anchor: anchor, Average: kind.Average && l.KL.EMAWeight > 0, Loss: kind.Verdict(l, turn.Rollout.Group)}, nil
 	case kind.Free:
 		return m.rewardGradient(turn, policy), nil
@@ -46,6 +46,19 @@ func trainable() (names []string) {
 		}
 	}
 	return names
+}
+
+// settle is the noise of clips, of which the first frame may be given.
+func (m *Model) settle(keys []trainer.Key, noise, clean [][]float64) ([][]float64, error) {
+	given, err := m.Policy.sources(keys)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]float64, len(keys))
+	for i, g := range given {
+		out[i] = g.Settle(noise[i], clean[i])
+	}
+	return out, nil
 }
 
 // noising draws the time and the noise of noised samples: one time for each slice of the range, at

@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
+	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
@@ -55,6 +56,7 @@ type MoverModel struct {
 	Patch      int      `toml:"patch" range:"[1,2]" doc:"latents a side that are one token"`
 	Frames     int      `toml:"frames" range:"[1,5]" doc:"of latents that are one token"`
 	Zero       []string `toml:"zero" doc:"patterns of the transformer's parameters that begin as zeros"`
+	Picture    bool     `toml:"picture" doc:"whether clips begin with a picture that the transformer reads, as of Wan's image-to-video models"`
 }
 
 // DefaultMover is the recipe of an empty file.
@@ -155,6 +157,7 @@ type moverRun struct {
 	pool    *tensor.Pool
 	key     rng.Key
 	latents []float32 // of every clip, once there is an autoencoder
+	beside  []float32 // what the transformer reads of every clip's first frame; empty: nothing
 }
 
 // clipLen is how many numbers a clip has.
@@ -171,7 +174,18 @@ func (r *moverRun) scene(i int) moving.Scene {
 
 // clip is clip i, as numbers between -1 and 1.
 func (r *moverRun) clip(i int) []float32 {
-	c := r.scene(i).Draw(moving.Jitter(r.key.With("jitter").Sample(i).Draw()))
+	return clipFloats(r.film(r.scene(i), moving.Jitter(r.key.With("jitter").Sample(i).Draw())))
+}
+
+// film is the clip of a scene: one whose first frame does not say where the thing goes, where that frame is given.
+func (r *moverRun) film(s moving.Scene, at moving.Place) *video.Clip {
+	if r.Model.Picture {
+		return s.Begin(at)
+	}
+	return s.Draw(at)
+}
+
+func clipFloats(c *video.Clip) []float32 {
 	x := make([]float32, clipLen)
 	for t, px := range c.Frames {
 		toFloats(px, x[t*len(px):])
@@ -245,10 +259,11 @@ func (r *moverRun) learn(name string, f Flow, key rng.Key, drawn bool) error {
 
 // flowPass leaves the gradient of one update in the parameters and returns the loss.
 func (r *moverRun) flowPass(g *clipPainter, s *stage, seen *order, key rng.Key, step int) (loss float64) {
-	n := len(r.latents) / r.Data.Clips
+	n, shape := len(r.latents)/r.Data.Clips, r.latentShape()
 	for lo := 0; lo < s.Batch; lo += r.Flow.Micro {
 		hi := min(lo+r.Flow.Micro, s.Batch)
 		x, target := make([]float32, (hi-lo)*n), make([]float32, (hi-lo)*n)
+		var asked []float32
 		times, captions := make([]float32, hi-lo), make([]string, hi-lo)
 		for i := range hi - lo {
 			at, epoch := seen.at((step-1)*s.Batch + lo + i)
@@ -258,9 +273,10 @@ func (r *moverRun) flowPass(g *clipPainter, s *stage, seen *order, key rng.Key, 
 			times[i] = float32(1000 * t)
 			k.With("noise").Normal(target[i*n:(i+1)*n], 0)
 			r.Flow.noised(r.latents[at*n:(at+1)*n], x[i*n:(i+1)*n], target[i*n:(i+1)*n], t)
+			asked = append(asked, r.joined(x[i*n:(i+1)*n], at)...)
 		}
 		tp := s.tape()
-		v := g.velocity(tp, tp.Upload("latents", x, append([]int{hi - lo}, r.latentShape()...)...), captions, times)
+		v := g.velocity(tp, tp.Upload("latents", asked, hi-lo, shape[0], shape[1], shape[2], len(asked)*shape[3]/len(x)), captions, times)
 		out := v.F32()
 		loss += distance(out, target, float64(s.Batch*n))
 		tp.Backward(autograd.Seed{Of: v, Grad: out})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/rewards/motion"
 	"github.com/darkroom-rl/darkroom/video"
@@ -58,10 +59,19 @@ func JudgeMoves(ctx context.Context, pool *tensor.Pool, dir string, n, steps int
 	}
 	list := heldOutMoves(n)
 	prompts := []string{""}
-	for _, s := range list {
+	var given []*pipeline.Given
+	for i, s := range list {
 		prompts = append(prompts, s.Prompt())
+		if may, _, _, _ := p.Gives(); may {
+			first := s.Begin(moving.Jitter(rng.New(1).With("judge").Sample(i).Draw())).Frames[0]
+			g, err := p.Give(ctx, at, &vision.Image{Width: moving.Size, Height: moving.Size, Pix: first}, nil)
+			if err != nil {
+				return nil, err
+			}
+			given = append(given, g)
+		}
 	}
-	finals, err := drawn(ctx, p, at, prompts, nil, steps, guidance)
+	finals, err := drawn(ctx, p, at, prompts, given, steps, guidance)
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +131,7 @@ func (r *moverRun) reconstructed() (*Moves, error) {
 	defer params.Free()
 	seen := &Moves{Clips: r.Judge.Prompts}
 	for i, s := range heldOutMoves(seen.Clips) {
-		x := make([]float32, 0, clipLen)
-		for _, px := range s.Draw(moving.Jitter(r.key.With("judge").Sample(i).Draw())).Frames {
-			frame := make([]float32, len(px))
-			toFloats(px, frame)
-			x = append(x, frame...)
-		}
+		x := clipFloats(r.film(s, moving.Jitter(r.key.With("judge").Sample(i).Draw())))
 		tp := (&stage{pool: r.pool}).tape()
 		mu, _ := v.Encode(tp, tp.Upload("clip", x, moving.Frames, moving.Size, moving.Size, 3))
 		y := v.Decode(tp, v.Scaled(tp, mu)).F32()

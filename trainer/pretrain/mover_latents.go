@@ -3,6 +3,7 @@ package pretrain
 import (
 	"math"
 
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
@@ -12,14 +13,18 @@ import (
 // encoded are the means of clips' latents, scaled as the autoencoder says.
 func (r *moverRun) encoded(v clipVAE, from, to int) []float32 {
 	var all []float32
-	s := stage{pool: r.pool}
 	for i := from; i < to; i++ {
-		tp := s.tape()
-		mu, _ := v.Encode(tp, tp.Upload("clip", r.clip(i), moving.Frames, moving.Size, moving.Size, 3))
-		all = append(all, v.Scaled(tp, mu).F32()...)
-		tp.Reset()
+		all = append(all, r.latentsOf(v, r.clip(i))...)
 	}
 	return all
+}
+
+// latentsOf are the means of a clip's latents, scaled.
+func (r *moverRun) latentsOf(v clipVAE, clip []float32) []float32 {
+	tp := (&stage{pool: r.pool}).tape()
+	defer tp.Reset()
+	mu, _ := v.Encode(tp, tp.Upload("clip", clip, moving.Frames, moving.Size, moving.Size, 3))
+	return v.Scaled(tp, mu).F32()
 }
 
 // settled measures each channel of the latents, so that diffusion sees it with mean 0, and all of them with a mean
@@ -69,5 +74,34 @@ func (r *moverRun) cacheLatents() error {
 		}
 		r.latents = append(r.latents, r.encoded(v, at, min(at+64, r.Data.Clips))...)
 	}
+	if !r.Model.Picture {
+		return nil
+	}
+	each := clipLen / moving.Frames
+	for i := range r.Data.Clips {
+		x := r.clip(i)
+		clear(x[each:]) // gray
+		r.beside = append(r.beside, pipeline.Beside(r.latentsOf(v, x), r.shape(), r.VAE.frames(), false)...)
+	}
 	return nil
+}
+
+// joined is latents of clip i with what is read beside each number of them.
+func (r *moverRun) joined(latents []float32, i int) (x []float32) {
+	if r.beside == nil {
+		return latents
+	}
+	c, n := r.VAE.Latent, len(r.beside)/r.Data.Clips
+	beside := r.beside[i*n : (i+1)*n]
+	wide := n * c / len(latents)
+	for at := range len(latents) / c {
+		x = append(append(x, latents[at*c:(at+1)*c]...), beside[at*wide:(at+1)*wide]...)
+	}
+	return x
+}
+
+// shape is that of latents, as a pipeline has it.
+func (r *Mover) shape() pipeline.Shape {
+	s := r.latentShape()
+	return pipeline.Shape{Width: moving.Size, Height: moving.Size, Frames: moving.Frames, Times: s[0], Rows: s[1], Cols: s[2], Latents: s}
 }

@@ -21,14 +21,19 @@ type clipVAE = *clips.Model
 
 // latentShape is [frames, rows, columns, channels] of a clip's latents.
 func (r *Mover) latentShape() []int {
-	each := 1
-	for _, h := range r.VAE.Halves {
+	side := moving.Size / r.VAE.factor()
+	return []int{1 + (moving.Frames-1)/r.VAE.frames(), side, side, r.VAE.Latent}
+}
+
+// frames is how many frames one of latents stands for, but the first.
+func (v MoverVAE) frames() int {
+	n := 1
+	for _, h := range v.Halves {
 		if h {
-			each *= 2
+			n *= 2
 		}
 	}
-	side := moving.Size / r.VAE.factor()
-	return []int{1 + (moving.Frames-1)/each, side, side, r.VAE.Latent}
+	return n
 }
 
 // factor is how many pixels a side of a latent covers.
@@ -57,9 +62,13 @@ func (r *Mover) textPart(vocabulary int) part {
 
 func (r *Mover) transformerPart() part {
 	const head = 32
+	in := r.VAE.Latent
+	if r.Model.Picture {
+		in += r.VAE.frames() + r.VAE.Latent
+	}
 	return part{"transformer", "diffusion_pytorch_model", map[string]any{
 		"_class_name": "WanTransformer3DModel", "_diffusers_version": upstream, "attention_head_dim": head, "num_attention_heads": r.Model.Heads,
-		"num_layers": r.Model.Layers, "ffn_dim": 3 * head * r.Model.Heads, "freq_dim": 64, "in_channels": r.VAE.Latent, "out_channels": r.VAE.Latent,
+		"num_layers": r.Model.Layers, "ffn_dim": 3 * head * r.Model.Heads, "freq_dim": 64, "in_channels": in, "out_channels": r.VAE.Latent,
 		"text_dim": r.Model.TextWidth, "patch_size": []int{r.Model.Frames, r.Model.Patch, r.Model.Patch}, "cross_attn_norm": true, "qk_norm": acrossHeads, "eps": 1e-6,
 		"rope_max_seq_len": 64, "added_kv_proj_dim": nil, "image_dim": nil, "pos_embed_seq_len": nil}}
 }
@@ -81,13 +90,18 @@ func (r *Mover) writeFrame(dir string) error {
 		"lower_order_final": true, "final_sigmas_type": "zero"}); err != nil {
 		return err
 	}
-	return writeJSON(filepath.Join(dir, "model_index.json"), map[string]any{
+	index := map[string]any{
 		"_class_name": "WanPipeline", "_diffusers_version": upstream, "boundary_ratio": nil, "expand_timesteps": false,
 		"scheduler": []any{"diffusers", "UniPCMultistepScheduler"}, "transformer": []any{"diffusers", "WanTransformer3DModel"},
 		"transformer_2": []any{nil, nil}, "vae": []any{"diffusers", "AutoencoderKLWan"},
 		"text_encoder": []any{"transformers", "UMT5EncoderModel"}, "tokenizer": []any{"transformers", "PreTrainedTokenizerFast"},
 		"_darkroom_text_length": r.Model.Tokens, // in diffusers: max_sequence_length
-	})
+	}
+	if r.Model.Picture {
+		index["_class_name"] = "WanImageToVideoPipeline"
+		index["image_encoder"], index["image_processor"] = []any{nil, nil}, []any{nil, nil}
+	}
+	return writeJSON(filepath.Join(dir, "model_index.json"), index)
 }
 
 // writeWords writes a tokenizer of T5's kind whose pieces are words, and letters for all others.

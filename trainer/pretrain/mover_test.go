@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
@@ -79,6 +80,50 @@ func TestMover(t *testing.T) {
 	}
 	if c, err := video.Open(filepath.Join(whole, "samples_g3.png"), video.Limits{}); err != nil || len(c.Frames) != moving.Frames {
 		t.Errorf("the sheet does not play: %v", err)
+	}
+}
+
+// TestAnimator: a model whose clips begin with a picture comes out of its recipe as a pipeline that asks for one; what is
+// read beside latents in training is what the pipeline reads.
+func TestAnimator(t *testing.T) {
+	sets := []string{`vae={linear=true, patch=8, base=6, times=[1], halves=[], latent=4}`, "data.clips=16", "model.frames=5", "model.patch=1", "model.picture=true", "then=[]", "flow.steps=1", "judge.guidance=1"}
+	r, err := Parse("small.toml", []byte(smallMover), sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	be, dir := backend(t), t.TempDir()
+	h := Hooks{Backend: be, Say: func(string) {}}
+	if err := Run(r, dir, h); err != nil {
+		t.Fatal(err)
+	}
+	p, err := pipeline.Open(dir, pipeline.Options{Pool: tensor.NewPool(be)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, must, _, _ := p.Gives(); !must {
+		t.Error("the pipeline asks for no picture")
+	}
+	at, err := p.ClipShape(moving.Frames, moving.Size, moving.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &moverRun{Mover: *r.(*Mover), Hooks: h, dir: dir, pool: tensor.NewPool(be), key: rng.New(r.(*Mover).Seed)}
+	if err := w.cacheLatents(); err != nil {
+		t.Fatal(err)
+	}
+	const clip = 3
+	film := w.film(w.scene(clip), moving.Jitter(w.key.With("jitter").Sample(clip).Draw()))
+	g, err := p.Give(t.Context(), at, &vision.Image{Width: film.Width, Height: film.Height, Pix: film.Frames[0]}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeros := make([]float32, at.Len())
+	reads, _ := p.Reads(pipeline.Question{Latents: make([]float64, at.Len()), Given: g}, at)
+	for i, v := range w.joined(zeros, clip) {
+		if math.Abs(float64(v-reads[i])) > 0.02*max(1, math.Abs(float64(v))) {
+			t.Fatalf("number %d is %g in training, and %g of the pipeline", i, v, reads[i])
+		}
 	}
 }
 

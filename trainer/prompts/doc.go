@@ -10,6 +10,7 @@
 //
 // embed:scenes and embed:scenes-heldout are captions of scenes that the embedded models know, embed:edits and
 // embed:edits-heldout edits of drawn scenes, embed:edits-in-place those of them that move nothing (edits.go),
+// embed:animate and embed:animate-heldout pictures whose things are to move (animate.go),
 // embed:zoom and embed:zoom-heldout questions about tables of cards (pictures.go), embed:zoom-solved those of
 // embed:zoom with the call that looks at the card (meta.solution); questions may be about clips (clips.go).
 // What is held out no training saw.

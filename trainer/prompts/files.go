@@ -3,7 +3,6 @@ package prompts
 import (
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Files are those that a prompt's pictures are read from: those of meta.picture and of image, and those that are
@@ -16,7 +15,7 @@ func (p Prompt) Files(dir string) []string {
 		beside = nil
 	}
 	for _, name := range slices.Concat(beside, p.Sources()) {
-		if strings.HasPrefix(name, table) || strings.HasPrefix(name, drawn) {
+		if isDrawn(name) {
 			continue
 		}
 		if at, embedded, err := placeOf(name); err != nil {

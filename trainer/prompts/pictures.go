@@ -93,6 +93,13 @@ func picture(dir, name string) (*vision.Image, error) {
 		}
 		return sceneOf(n), nil
 	}
+	if number, ok := strings.CutPrefix(name, begun); ok {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("picture %q: first frames are numbered from 0", name)
+		}
+		return firstFrame(n), nil
+	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return nil, outside(name)
 	}
@@ -101,6 +108,11 @@ func picture(dir, name string) (*vision.Image, error) {
 		return nil, err
 	}
 	return vision.Open(path, vision.Limits{})
+}
+
+// isDrawn reports whether a name is that of a picture which the program draws.
+func isDrawn(name string) bool {
+	return strings.HasPrefix(name, table) || strings.HasPrefix(name, drawn) || strings.HasPrefix(name, begun)
 }
 
 // between is what lies between four edges of a picture.
@@ -150,7 +162,7 @@ func (p Prompt) HasPictures(dir string) error {
 // allThere is the error that openAll would meet for want of a file.
 func allThere(dir string, names []string) error {
 	for _, name := range names {
-		if strings.HasPrefix(name, table) || strings.HasPrefix(name, drawn) {
+		if isDrawn(name) {
 			continue
 		}
 		p, embedded, err := placeOf(name)

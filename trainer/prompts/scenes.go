@@ -19,6 +19,8 @@ var embedded = map[string]func() []Prompt{
 	"embed:zoom-heldout":           func() []Prompt { return questions(10000, 160) },
 	"embed:moving":                 func() []Prompt { return moves(false) },
 	"embed:moving-heldout":         func() []Prompt { return moves(true) },
+	"embed:animate":                func() []Prompt { return animated(3, false) },
+	"embed:animate-heldout":        func() []Prompt { return animated(4, true) },
 }
 
 // mix has the words that are words: three letters that mean nothing tell little.

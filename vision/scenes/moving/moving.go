@@ -117,7 +117,7 @@ func other(of []string, not string, r *rng.Stream) string {
 	return of[(i+1+r.Intn(len(of)-1))%len(of)]
 }
 
-// A Place is where a scene's thing is in the middle of its clip, from the middle of the frame, and half its side.
+// A Place is where a scene's thing is, from the middle of the frame, and half its side.
 type Place struct{ X, Y, Half float64 }
 
 // Jitter draws a place.
@@ -125,15 +125,25 @@ func Jitter(r *rng.Stream) Place {
 	return Place{X: 2 * (r.Float64() - 0.5), Y: 2 * (r.Float64() - 0.5), Half: 5 + r.Float64()}
 }
 
-// fine is how many points a side a pixel is the mean of.
-const fine = 4
+// fine is how many points a side a pixel is the mean of, and soft how many pixels they lie apart over: an edge is that
+// wide, so that few components of patches keep where it is.
+const (
+	fine = 4
+	soft = 1.75
+)
 
-// Draw is the clip.
-func (s Scene) Draw(at Place) *video.Clip {
+// Draw is the clip of a thing that is at a place in the middle of its way.
+func (s Scene) Draw(at Place) *video.Clip { return s.from(at, float64(Frames-1)/2) }
+
+// Begin is the clip of a thing that is at a place in the first frame, which does not say where the thing goes.
+func (s Scene) Begin(at Place) *video.Clip { return s.from(at, 0) }
+
+// from is the clip of a thing that is at a place after so many frames.
+func (s Scene) from(at Place, frames float64) *video.Clip {
 	c := &video.Clip{Width: Size, Height: Size, Rate: video.Rate{Num: Rate, Den: 1}}
 	v := s.Velocity()
 	for t := range Frames {
-		gone := float64(t) - float64(Frames-1)/2
+		gone := float64(t) - frames
 		x, y := Size/2+at.X+float64(v[0]*gone), Size/2+at.Y+float64(v[1]*gone)
 		c.Frames = append(c.Frames, s.frame(x, y, at.Half))
 	}
@@ -148,8 +158,8 @@ func (s Scene) frame(x, y, half float64) []uint8 {
 		for col := range Size {
 			n := 0
 			for i := range fine * fine {
-				dx := (float64(col) + (float64(i%fine)+0.5)/fine) - x
-				dy := (float64(row) + (float64(i/fine)+0.5)/fine) - y
+				dx := float64(col) + 0.5 + float64(soft*((float64(i%fine)+0.5)/fine-0.5)) - x
+				dy := float64(row) + 0.5 + float64(soft*((float64(i/fine)+0.5)/fine-0.5)) - y
 				if s.covers(dx, dy, half) {
 					n++
 				}
