@@ -114,8 +114,8 @@ func framesOf(at Shape, first, last *vision.Image) ([]float32, error) {
 	return clip, err
 }
 
-// Beside is what a network reads beside latents: for each pixel of them, which frames are given, before the latents of the
-// clip that is gray but for these frames. each is how many frames one of latents stands for.
+// Beside is what a network reads beside latents: for each pixel of them, which frames are given, before the latents of
+// the clip that is gray but for these frames. each is how many frames one of latents stands for.
 func Beside(latents []float32, at Shape, each int, last bool) []float32 {
 	pixels := at.Rows * at.Cols
 	c := len(latents) / (at.Times * pixels)
@@ -154,8 +154,8 @@ func (g *Given) Finish(latents []float64) []float64 {
 	return g.put(g.first, latents)
 }
 
-// Settle is the noise that a finished clip is noised with: what is clean where latents are given. Nothing is noised there,
-// and the velocity, noise less clean, is 0, as what is made of the network's output is.
+// Settle is the noise that a finished clip is noised with: what is clean where latents are given. Nothing is noised
+// there, and the velocity, noise less clean, is 0, as what is made of the network's output is.
 func (g *Given) Settle(noise, clean []float64) []float64 {
 	if g == nil {
 		return noise

@@ -8,9 +8,9 @@ import (
 
 // Pictures is a trainer.Developer: the autoencoder, and the network's inputs, have derivatives.
 
-// Develop decodes final states and takes derivatives at pictures back. A number that the decoder
-// put below black or above white is cut, and has no derivative; neither have latents that a clip is given, which are put
-// in their place first, whatever a way made of them.
+// Develop decodes final states and takes derivatives at pictures back. A number that the decoder put below black or
+// above white is cut, and has no derivative; neither have latents that a clip is given, which are put in their place
+// first, whatever a way made of them.
 func (p *Policy) Develop(of []trainer.Key, finals [][]float64, at func(from int, pictures []vision.Pixels) ([][]float32, error)) (states [][]float64, err error) {
 	given, err := p.sources(of[:len(finals)])
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// animator is a Wan 2.2 TI2V, the recorded T2V with a time for each frame of latents, under an experiment: the first prompt's
-// clips begin with a picture, the second's do not.
+// animator is a Wan 2.2 TI2V, the recorded T2V with a time for each frame of latents, under an experiment: the first
+// prompt's clips begin with a picture, the second's do not.
 func animator(t *testing.T, sets ...string) *Model {
 	t.Helper()
 	dir := t.TempDir()
@@ -87,8 +87,8 @@ func (w *watched) Eval(of trainer.Weights, at []trainer.Point) (trainer.Answers,
 	return a, err
 }
 
-// TestGivenIsNotNoised: what a clip is given of its first frame is not noised by objectives that noise finished samples:
-// the network is asked with it as it is, and no gradient is there, nor a loss; without Settle there is one.
+// TestGivenIsNotNoised: what a clip is given of its first frame is not noised by objectives that noise finished
+// samples: the network is asked with it as it is, and no gradient is there, nor a loss; without Settle there is one.
 func TestGivenIsNotNoised(t *testing.T) {
 	for _, objective := range []string{"nft", "awm", "rwr", "dpo", "dgpo", "crd"} {
 		m := animator(t, "loss.objective="+objective, "advantage.estimator="+map[bool]string{true: "ends", false: "group"}[objective == "dpo"], "sampler.solver=euler", "rollout.shared_noise=false", "sampler.window={ kind = 'full' }")
@@ -131,7 +131,8 @@ func TestGivenIsNotNoised(t *testing.T) {
 	}
 }
 
-// TestGivenIsDeveloped: whatever a way made of latents that are given, they are decoded as they are, and have no gradient.
+// TestGivenIsDeveloped: whatever a way made of latents that are given, they are decoded as they are, and have no
+// gradient.
 func TestGivenIsDeveloped(t *testing.T) {
 	m := animator(t)
 	keys := pairs()[:1]

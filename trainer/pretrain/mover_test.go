@@ -83,8 +83,8 @@ func TestMover(t *testing.T) {
 	}
 }
 
-// TestAnimator: a model whose clips begin with a picture comes out of its recipe as a pipeline that asks for one; what is
-// read beside latents in training is what the pipeline reads.
+// TestAnimator: a model whose clips begin with a picture comes out of its recipe as a pipeline that asks for one; what
+// is read beside latents in training is what the pipeline reads.
 func TestAnimator(t *testing.T) {
 	sets := []string{`vae={linear=true, patch=8, base=6, times=[1], halves=[], latent=4}`, "data.clips=16", "model.frames=5", "model.patch=1", "model.picture=true", "then=[]", "flow.steps=1", "judge.guidance=1"}
 	r, err := Parse("small.toml", []byte(smallMover), sets)

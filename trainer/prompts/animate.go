@@ -8,8 +8,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
-// Pictures that are to move: embed:animate, and embed:animate-heldout, whose captions no training saw. The prompt says what
-// the picture shows and where its thing goes; image is the clip's first frame, which does not say where.
+// Pictures that are to move: embed:animate, and embed:animate-heldout, whose captions no training saw. The prompt says
+// what the picture shows and where its thing goes; image is the clip's first frame, which does not say where.
 
 // begun begins the names of first frames.
 const begun = "embed:animate/"

@@ -7,8 +7,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
 )
 
-// TestAnimate: each prompt has the first frame of its clip, which shows its thing, and is the same wherever the thing goes;
-// those held out are of captions that no training saw.
+// TestAnimate: each prompt has the first frame of its clip, which shows its thing, and is the same wherever the thing
+// goes; those held out are of captions that no training saw.
 func TestAnimate(t *testing.T) {
 	for name, heldOut := range map[string]bool{"embed:animate": false, "embed:animate-heldout": true} {
 		list, err := Open(name)
