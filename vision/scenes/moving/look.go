@@ -11,7 +11,7 @@ import "math"
 //	value   shape·ground, times how plausible the area is: 1 between the least and the largest that are drawn,
 //	        and less in proportion beyond
 //
-// Invariants (tests): a drawn frame is worth about 0.9 or more, another colour or background nothing, another shape less.
+// Invariants (tests): a drawn frame is worth 0.89 or more, another colour or background nothing, another shape less.
 
 // A Look is how well a frame shows its thing.
 type Look struct{ Value, Shape, Ground float64 }
