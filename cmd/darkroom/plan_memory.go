@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/run"
@@ -61,10 +62,16 @@ func (p planned) writeMemory(w io.Writer) {
 	if n.EncoderBytes > 0 {
 		fmt.Fprintf(w, "text encoders, %s on the disk: %s\n", bytesText(n.EncoderBytes), encoderWords[n.Encoders])
 	}
+	if n.Lean {
+		fmt.Fprintln(w, "so that it fits: matrices that are trained are packed anew in every product")
+	}
 	if n.Micro > 0 {
 		how := "passes are kept for backward"
-		if n.Checkpointing {
+		switch {
+		case n.Checkpointing == autograd.AllBlocks:
 			how = "backward computes passes again, block by block"
+		case n.Checkpointing > 0:
+			how = fmt.Sprintf("backward computes %d of %d blocks again", n.Checkpointing, autograd.AllBlocks)
 		}
 		fmt.Fprintf(w, "so that it fits: %s at once; %s\n", plural(int64(n.Micro), "picture"), how)
 	}

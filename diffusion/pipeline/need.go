@@ -27,10 +27,10 @@ type Work struct {
 	Sources  int    // pictures that each is made of, where the pipeline edits some
 	Text     *Text  // of the caller's, where there are no encoders; nil: encoded
 	LoRA     string // an adapter's folder or file; "" for none
-	// Train, where set, puts adapters on the network, and one step of training of Batch
-	// pictures follows sampling.
+	// Train, where set, puts adapters on the network, or on each of two, and one step of training of Batch
+	// pictures follows sampling; of two networks, one each.
 	Train      *nn.LoRA
-	Checkpoint bool
+	Checkpoint int // as Tape's
 	// Free says that FreeDenoiser is called before pictures are decoded.
 	Free bool
 }
@@ -124,7 +124,7 @@ func (p *Pipeline) needToSample(w Work, host int, n *Need, phase func(into *int6
 	}
 	phase(&n.Sampling, host)
 	if w.Train != nil {
-		if err := p.trainOnce(w, text, given, len(pictures), s.Times[0]); err != nil {
+		if err := p.trainEach(w, text, given, len(pictures), s.Times[0]); err != nil {
 			return err
 		}
 		phase(&n.Training, host)
@@ -204,10 +204,7 @@ func (p *Pipeline) oneStep(w Work, text *Text, given *Given) (Sampler, []Picture
 	s.Rows, s.Times = rows[:1], schedule.Timesteps
 	switch {
 	case w.Train != nil:
-		var params *nn.Params
-		if params, err = p.Denoiser(); err == nil {
-			_, err = params.AddLoRA(*w.Train)
-		}
+		err = p.adapt(*w.Train)
 	case w.LoRA != "":
 		err = p.AddLoRA(w.LoRA)
 	}
@@ -222,6 +219,33 @@ func (p *Pipeline) oneStep(w Work, text *Text, given *Given) (Sampler, []Picture
 		pictures[i] = Picture{Text: text, Negative: text, Given: given, Start: make([]float64, w.At.Len())}
 	}
 	return s, pictures, nil
+}
+
+// adapt puts adapters on all networks.
+func (p *Pipeline) adapt(l nn.LoRA) error {
+	for i := range p.Experts() {
+		params, err := p.Network(i)
+		if err != nil {
+			return err
+		}
+		if _, err := params.AddLoRA(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trainEach goes forward and backward through every network, whose gradients lie there together.
+func (p *Pipeline) trainEach(w Work, text *Text, given *Given, batch int, time float64) error {
+	for i := range p.Experts() {
+		if i > 0 {
+			time = 0 // below every boundary
+		}
+		if err := p.trainOnce(w, text, given, batch, time); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // trainOnce goes forward and backward.

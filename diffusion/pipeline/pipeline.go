@@ -47,6 +47,8 @@ type Options struct {
 	CacheLimit   int64    // bytes of that folder; 0: UsualCacheLimit
 	CacheIfCan   bool     // where the folder cannot be written, or its disk is full, it is done without
 	Train        []string // names of the denoiser's parameters that are trained, as expressions
+	// Lean keeps one packed copy of what is trained at a time while it is trained, and not one of each matrix.
+	Lean bool
 	// Frozen are of two networks that take turns those that Train does not speak of.
 	Frozen Experts
 	// Base is, where what is opened is one file (package single), a folder with the settings and tokenizers of its
@@ -252,9 +254,10 @@ func (p *Pipeline) tape(precision Precision) *autograd.Tape {
 	return autograd.New(p.Pool, autograd.Options{DType: precision.dtype(), Math: precision.math()})
 }
 
-// Tape is one for Ask: with train it records what leads to trained parameters.
-func (p *Pipeline) Tape(train, checkpoint bool) *autograd.Tape {
-	return autograd.New(p.Pool, autograd.Options{DType: p.Precision.dtype(), Math: p.Precision.math(), Train: train, Checkpoint: checkpoint})
+// Tape is one for Ask: with train it records what leads to trained parameters, and so many of autograd.AllBlocks blocks
+// are computed again in backward.
+func (p *Pipeline) Tape(train bool, checkpoint int) *autograd.Tape {
+	return autograd.New(p.Pool, autograd.Options{DType: p.Precision.dtype(), Math: p.Precision.math(), Train: train, Lean: p.Lean, Checkpoint: checkpoint})
 }
 
 // named adds a part's folder to an error about its settings.

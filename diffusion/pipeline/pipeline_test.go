@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -203,7 +204,7 @@ func TestFirstRatioIsOne(t *testing.T) {
 				for i := len(pics) - 1; i > 0; i-- {
 					questions = append(questions, Question{Latents: tracks[i].Steps[k].Before, Time: tracks[i].Steps[k].Time, Text: pics[i].Text, Negative: pics[i].Negative})
 				}
-				for _, checkpoint := range []bool{false, true} {
+				for _, checkpoint := range []int{0, 2, autograd.AllBlocks} {
 					tape := p.Tape(true, checkpoint)
 					a, err := p.Ask(tape, s.At, s.Guidance, questions)
 					if err != nil {
@@ -247,7 +248,7 @@ func TestBack(t *testing.T) {
 				pics[i].StepKey.Normal(g, 0)
 				grads[i] = widened(g)
 			}
-			tape := p.Tape(true, false)
+			tape := p.Tape(true, 0)
 			loss := func() (sum float64) {
 				a, err := p.Ask(tape, s.At, s.Guidance, questions)
 				if err != nil {
@@ -335,7 +336,7 @@ func TestHistory(t *testing.T) {
 		}
 		start := make([]float32, s.At.Len())
 		pics[0].StartKey.Normal(start, 0)
-		tape := p.Tape(false, false)
+		tape := p.Tape(false, 0)
 		want := sde.Run(s.Rows, widened(start), func(x []float64, step int) []float64 {
 			a, err := p.Ask(tape, s.At, Guidance{}, []Question{{Latents: rounded(x), Time: s.Times[step], Text: pics[0].Text}})
 			if err != nil {
@@ -481,13 +482,13 @@ func TestAskRefuses(t *testing.T) {
 	pics := pictures(t, p, 1)
 	x := make([]float64, s.At.Len())
 	for says, ask := range map[string]func() error{
-		"no question": func() error { _, err := p.Ask(p.Tape(false, false), s.At, Guidance{}, nil); return err },
+		"no question": func() error { _, err := p.Ask(p.Tape(false, 0), s.At, Guidance{}, nil); return err },
 		"has no text": func() error {
-			_, err := p.Ask(p.Tape(false, false), s.At, Guidance{Scale: 2}, []Question{{Latents: x, Text: pics[0].Text}})
+			_, err := p.Ask(p.Tape(false, 0), s.At, Guidance{Scale: 2}, []Question{{Latents: x, Text: pics[0].Text}})
 			return err
 		},
 		"latents of 3": func() error {
-			_, err := p.Ask(p.Tape(false, false), s.At, Guidance{}, []Question{{Latents: x[:3], Text: pics[0].Text}})
+			_, err := p.Ask(p.Tape(false, 0), s.At, Guidance{}, []Question{{Latents: x[:3], Text: pics[0].Text}})
 			return err
 		},
 		"starts at 1": func() error {

@@ -78,8 +78,11 @@ func (p *Pipeline) PullDecode(latents [][]float64, at Shape, of func(from int, r
 	if err != nil {
 		return nil, err
 	}
-	pixels := at.Pixels()
-	tp := autograd.New(p.Pool, autograd.Options{DType: precision.dtype(), Math: precision.math(), Train: true, Checkpoint: pixels > mostKept})
+	pixels, again := at.Pixels(), 0
+	if pixels > mostKept {
+		again = autograd.AllBlocks
+	}
+	tp := autograd.New(p.Pool, autograd.Options{DType: precision.dtype(), Math: precision.math(), Train: true, Checkpoint: again})
 	defer tp.Reset()
 	var out [][]float64
 	each := max(1, mostKept/pixels)

@@ -117,7 +117,7 @@ func TestPull(t *testing.T) {
 			pic := pictures(t, p, 1)[0]
 			q := Question{Latents: widened(weighed(t, s.At.Len(), "start")), Time: s.Times[1], Text: pic.Text, Negative: pic.Negative}
 			w := widened(weighed(t, s.At.Len(), "seed"))
-			tape := p.Tape(true, false)
+			tape := p.Tape(true, 0)
 			trained := func() []float32 {
 				x := slices.Clone(params.Trained()[0].Grad().F32())
 				for _, p := range params.Trained() {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -46,7 +47,7 @@ func trained(t *testing.T, p *Pipeline, c nn.LoRA, pic Picture, s Sampler) *nn.A
 	if err != nil {
 		t.Fatal(err)
 	}
-	tape := p.Tape(true, true)
+	tape := p.Tape(true, autograd.AllBlocks)
 	for step := range 6 {
 		a, err := p.Ask(tape, s.At, s.Guidance, []Question{{Latents: rounded(pic.Start), Time: s.Times[step%len(s.Times)], Text: pic.Text, Negative: pic.Negative}})
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -101,7 +102,7 @@ func TestClipsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range tracks[0].Steps {
-		tape := p.Tape(true, true)
+		tape := p.Tape(true, autograd.AllBlocks)
 		a, err := p.Ask(tape, at, g, []Question{{Latents: step.Before, Time: step.Time, Text: texts[0], Negative: texts[1]}})
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +123,7 @@ func TestClipsRefused(t *testing.T) {
 		return Question{Latents: make([]float64, at.Len()), Time: time, Text: texts[0], Negative: texts[1]}
 	}
 	ask := func(g Guidance, questions ...Question) error {
-		tape := p.Tape(false, false)
+		tape := p.Tape(false, 0)
 		defer tape.Reset()
 		_, err := p.Ask(tape, at, g, questions)
 		return err
@@ -188,7 +189,7 @@ func TestClipGradients(t *testing.T) {
 		return sum
 	}
 	answered := func(x []float64) (sum float64) {
-		tape := p.Tape(false, false)
+		tape := p.Tape(false, 0)
 		defer tape.Reset()
 		a, err := p.Ask(tape, at, Guidance{Scale: 3}, []Question{{Latents: x, Time: 600, Text: texts[0], Negative: texts[1], Given: given}})
 		if err != nil {
@@ -204,7 +205,7 @@ func TestClipGradients(t *testing.T) {
 		t.Fatal(err)
 	}
 	alongBy(t, 4e-3, "the decoder", latents, back[0], decoded)
-	tape := p.Tape(true, false)
+	tape := p.Tape(true, 0)
 	defer tape.Reset()
 	pulled, err := p.Pull(tape, at, Guidance{Scale: 3}, []Question{{Latents: latents, Time: 600, Text: texts[0], Negative: texts[1], Given: given}}, [][]float64{weight})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 )
 
 // asked is what is timed.
@@ -18,7 +19,8 @@ type asked struct {
 	width, height, frames, rank int
 	repeat                      int
 	batches                     []int
-	full, checkpoint, forward   bool
+	full, lean, forward         bool
+	again                       int
 	decode                      bool
 	talk                        bool
 	prompt, answer              int
@@ -26,7 +28,7 @@ type asked struct {
 
 func main() {
 	var a asked
-	size, batches := 0, ""
+	size, batches, checkpoint := 0, "", false
 	flag.StringVar(&a.model, "model", "", "a pipeline's folder, or, with --talk, a vision-language model's")
 	flag.StringVar(&a.precision, "precision", "bf16", "bf16 or f32")
 	flag.StringVar(&a.device, "device", "cpu", "cpu, cuda:0, or count: compute nothing and count operations, of folders that may be without weights")
@@ -38,13 +40,18 @@ func main() {
 	flag.StringVar(&batches, "batch", "1", "pictures at once, or answers; several as 1,4,16")
 	flag.IntVar(&a.repeat, "repeat", 1, "how often each step is timed; the best counts")
 	flag.BoolVar(&a.full, "full", false, "train all of the denoiser, and not an adapter")
-	flag.BoolVar(&a.checkpoint, "checkpoint", false, "compute again in backward what a pass would keep")
+	flag.BoolVar(&checkpoint, "checkpoint", false, "compute again in backward what a pass would keep: --again 4")
+	flag.BoolVar(&a.lean, "lean", false, "with --full: no packed copies of all that is trained beside its gradients")
+	flag.IntVar(&a.again, "again", 0, "of every four blocks, how many backward computes again")
 	flag.BoolVar(&a.forward, "forward", false, "sampling alone")
 	flag.BoolVar(&a.decode, "decode", false, "time the autoencoder's decoding too")
 	flag.BoolVar(&a.talk, "talk", false, "time answers")
 	flag.IntVar(&a.prompt, "prompt", 512, "tokens of a prompt")
 	flag.IntVar(&a.answer, "answer", 64, "tokens of an answer")
 	flag.Parse()
+	if checkpoint {
+		a.again = autograd.AllBlocks
+	}
 	if a.width == 0 {
 		a.width = size
 	}
@@ -67,8 +74,8 @@ func (a asked) run(batches string) (err error) {
 		}
 		a.batches = append(a.batches, n)
 	}
-	if _, ok := precisions[a.precision]; !ok || a.width < 1 || a.height < 1 {
-		return errors.New("--precision is bf16 or f32, --size at least 1")
+	if _, ok := precisions[a.precision]; !ok || a.width < 1 || a.height < 1 || a.again < 0 || a.again > autograd.AllBlocks {
+		return errors.New("--precision is bf16 or f32, --size at least 1, --again 0 to 4")
 	}
 	be, end, err := a.open()
 	if err != nil {

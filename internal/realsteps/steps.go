@@ -63,7 +63,7 @@ func (s *stepper) ask(batch int) {
 
 // sample is one pass of the network.
 func (s *stepper) sample() error {
-	tape := s.p.Tape(false, false)
+	tape := s.p.Tape(false, 0)
 	defer tape.Reset()
 	_, err := s.p.Ask(tape, s.at, pipeline.Guidance{}, s.questions)
 	return err
@@ -80,8 +80,8 @@ func (s *stepper) decode() error {
 }
 
 // train is one forward and backward, after which gradients are forgotten.
-func (s *stepper) train(checkpoint bool) error {
-	tape := s.p.Tape(true, checkpoint)
+func (s *stepper) train(again int) error {
+	tape := s.p.Tape(true, again)
 	defer tape.Reset()
 	answers, err := s.p.Ask(tape, s.at, pipeline.Guidance{}, s.questions)
 	if err == nil {

@@ -50,7 +50,7 @@ func (a asked) steps(m meter, out *json.Encoder) (err error) {
 			return err
 		}
 		if !a.forward {
-			training, err := m.counted(count, on, dry, func(s *stepper) error { return s.train(a.checkpoint) })
+			training, err := m.counted(count, on, dry, func(s *stepper) error { return s.train(a.again) })
 			if err != nil {
 				return err
 			}
@@ -73,24 +73,34 @@ func (a asked) steps(m meter, out *json.Encoder) (err error) {
 }
 
 func (a asked) options(be kernels.Backend) pipeline.Options {
-	o := pipeline.Options{Pool: tensor.NewPool(be), Precision: precisions[a.precision]}
+	o := pipeline.Options{Pool: tensor.NewPool(be), Precision: precisions[a.precision], Lean: a.lean}
 	if a.full {
 		o.Train = []string{".*"}
 	}
 	return o
 }
 
-// counted times a step, and counts what it computes.
-func (m meter) counted(count *counted, on, dry *stepper, step func(*stepper) error) (spent, error) {
-	b, err := m.best(func() error { return step(on) })
-	if err != nil {
-		return b, err
+// counted times a step, and counts what it computes. On the host memory that waits is given back before more is asked
+// for than the step needs at once, as a run does with a large model.
+func (m meter) counted(count *counted, on, dry *stepper, step func(*stepper) error) (b spent, err error) {
+	_, far := m.be.(onDevice)
+	if pool := dry.p.Pool; !far {
+		pool.Limit = 1
+		pool.Trim()
+		pool.ResetPeak()
 	}
 	before := count.operations
 	count.ResetPeak()
 	if err := step(dry); err != nil {
 		return b, err
 	}
-	b.PredictedMiB = count.Peak() >> 20
-	return b.did(count.operations - before), nil
+	predicted, operations := count.Peak()>>20, count.operations-before
+	if !far {
+		on.p.Pool.Limit = dry.p.Pool.Stats().Peak
+	}
+	if b, err = m.best(func() error { return step(on) }); err != nil {
+		return b, err
+	}
+	b.PredictedMiB = predicted
+	return b.did(operations), nil
 }

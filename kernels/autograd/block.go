@@ -6,7 +6,8 @@ package autograd
 // A block is a function of values and parameters. It is run in full in the forward. With
 // Checkpoint nothing is recorded then; backward runs it again, records, and goes through
 // the record. The second run reads the same operands and computes the same bits, and it
-// adds to the very same gradients in the same order: no bit depends on Checkpoint.
+// adds to the very same gradients in the same order: no bit depends on Checkpoint. It may be
+// a share of the blocks, evenly spread: each costs its forward once more.
 //
 // f must be a function of its operands: it draws by keys, and changes nothing. It may
 // capture values that stay what they are, but not a variable that is assigned later
@@ -16,10 +17,15 @@ package autograd
 // it returns and what backward reads.
 func (tp *Tape) Block(f func(in ...*Value) []*Value, in ...*Value) []*Value {
 	outer := tp.frame
-	if !tp.Train || !tp.Checkpoint || tp.rerun || outer.silent {
+	if !tp.forgets() {
+		if tp.inside == 0 {
+			tp.insideFrom = tp.born
+		}
+		tp.inside++
 		start := len(outer.values)
 		outs := f(in...)
 		outer.values = outer.values[:start+sweep(outer.values[start:], outs)]
+		tp.inside--
 		return outs
 	}
 	born := tp.born
@@ -37,6 +43,21 @@ func (tp *Tape) Block(f func(in ...*Value) []*Value, in ...*Value) []*Value {
 		n.back = func() { tp.again(f, in, outs, n.born) }
 	}
 	return outs
+}
+
+// AllBlocks is Options.Checkpoint for every block.
+const AllBlocks = 4
+
+// forgets reports whether the block that begins now is to run again in backward. Of some of AllBlocks it is those that
+// come first: backward meets them last, when others have let their values go.
+func (tp *Tape) forgets() bool {
+	if !tp.Train || tp.rerun || tp.frame.silent || tp.inside > 0 {
+		return false
+	}
+	n := tp.blocks
+	tp.blocks++
+	kept := AllBlocks - tp.Checkpoint
+	return (n+1)*kept/AllBlocks == n*kept/AllBlocks
 }
 
 // again runs a block a second time and takes the gradients of its results through it.

@@ -24,7 +24,7 @@ func (tp *Tape) Conv(x *Value, w *Param, o ConvWith) *Value {
 	}
 	h, wide := s.OutSize(x.Dim(1), x.Dim(2))
 	y := tp.result(w.Name, tp.pool.New(tp.outType(o.Wide), x.Dim(0), h, wide, s.Out), x, o.Residual).needsParam(w, o.Bias)
-	weight, packed := w.operand(tp.Math)
+	weight, packed := tp.operand(w)
 	c := kernels.Conv{Shape: s, Math: tp.Math, X: x.t.Span(), Y: y.t.Span(), N: x.Dim(0), H: x.Dim(1), W: x.Dim(2),
 		Weight: weight.Span, Packed: packed, Bias: o.Bias.span()}
 	if o.Residual != nil {
@@ -51,7 +51,7 @@ func (tp *Tape) Conv(x *Value, w *Param, o ConvWith) *Value {
 		case o.Bias.wantsGrad(): // the same sums, which need no x
 			tp.be.SumRows(&kernels.SumRows{X: y.grad.Mat(), Segments: y.samples(), Out: tp.sum(o.Bias), Accumulate: true})
 		}
-		weight, packed := w.operand(tp.Math)
+		weight, packed := tp.operand(w)
 		b.Weight, b.Packed = weight.Span, packed
 		tp.be.ConvBackward(&b)
 		tp.giveIf(x, dx)

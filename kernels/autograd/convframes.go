@@ -90,6 +90,9 @@ func (tp *Tape) ConvFrames(x *Value, w *Param, stride int, o ConvWith) *Value {
 // of is the convolution by one frame of the kernel, of n of the result's frames from f on.
 func (c *frameConv) of(tap, f, n int) (op kernels.Conv, from int) {
 	weight, packed := c.w.tap(c.tp.Math, tap)
+	if packed != nil {
+		c.tp.borrow(c.w)
+	}
 	op = kernels.Conv{Shape: c.w.Conv, Math: c.tp.Math, N: n, H: c.h, W: c.wide, Weight: weight, Packed: packed}
 	return op, (f*c.stride + tap) * c.in
 }

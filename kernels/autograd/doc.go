@@ -33,6 +33,6 @@
 // bits, whether or not anything is recorded.
 //
 // Block is the unit of memory: values made in a block are let go at its end, except what
-// it returns and what backward reads. With Options.Checkpoint a block keeps nothing but
-// what it returns, and backward runs it again. Release lets one value go earlier.
+// it returns and what backward reads. With Options.Checkpoint a block, or some of them, keeps
+// nothing but what it returns, and backward runs it again. Release lets one value go earlier.
 package autograd

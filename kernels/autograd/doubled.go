@@ -41,7 +41,7 @@ func (tp *Tape) DoubledConv(x *Value, phases [4]*Param, bias *Param) *Value {
 	part := tp.pool.New(tp.DType, n, h, w, s.Out)
 	defer part.Free()
 	of := func(i int) kernels.Conv {
-		weight, packed := phases[i].operand(tp.Math)
+		weight, packed := tp.operand(phases[i])
 		return kernels.Conv{Shape: phases[i].Conv, Math: tp.Math, N: n, H: h, W: w, Weight: weight.Span, Packed: packed}
 	}
 	for i := range phases {

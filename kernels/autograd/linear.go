@@ -32,7 +32,7 @@ func (tp *Tape) Linear(x *Value, w *Param, o With) *Value {
 		panic(fmt.Sprintf("autograd: Linear of %v with %s %v", x.t, w.Name, w.Shape))
 	}
 	y := tp.result(w.Name, o.take(tp, tp.outType(o.Wide), widen(x.Shape(), w.Shape[0])...), x, o.Gate, o.Residual).needsParam(w, o.Bias)
-	b, packed := w.operand(tp.Math)
+	b, packed := tp.operand(w)
 	g := &kernels.Gemm{Layout: kernels.NT, Math: tp.Math, A: x.t.Mat(), B: b, W: packed, C: y.t.Mat(),
 		Alpha: o.Alpha, Bias: o.Bias.span(), Act: o.Act, Gate: mat(o.Gate), Residual: mat(o.Residual)}
 	if o.Gate != nil {
@@ -101,7 +101,7 @@ func (l *linear) backward(dy *tensor.Tensor) {
 	}
 	if l.x.needs {
 		dx, old := tp.likeGrad(l.x), l.x.grad
-		b, packed := l.w.operand(tp.Math)
+		b, packed := tp.operand(l.w)
 		tp.be.Gemm(&kernels.Gemm{Layout: kernels.NN, Math: tp.Math, A: d.Mat(), B: b, W: packed, C: dx.Mat(),
 			Alpha: l.o.Alpha, Residual: matOf(old)})
 		if old != nil {

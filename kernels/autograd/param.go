@@ -7,8 +7,8 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-// Param is a named parameter: frozen (packed once, no gradient) or trained (fp32, with a
-// packed working copy where products are bf16, and an fp32 gradient).
+// Param is a named parameter: frozen (packed once, no gradient) or trained (fp32, with an fp32
+// gradient, and, where products are bf16, a packed working copy: lent.go says for how long).
 type Param struct {
 	Name string
 	// A linear weight is [out, in]; a convolution's [out, KH, KW, in], over time [KT, out, KH, KW, in].
@@ -95,6 +95,14 @@ const smallWeight = 1 << 16
 // operand is the weight as the second operand of a product. F32 products read fp32
 // values of trained weights where they lie; bf16 ones, and those with a frozen table that is
 // a head, too, read a packed copy.
+func (tp *Tape) operand(p *Param) (kernels.Mat, *kernels.Packed) {
+	w, packed := p.operand(tp.Math)
+	if packed != nil {
+		tp.borrow(p)
+	}
+	return w, packed
+}
+
 func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
 	p.lend()
 	if w := p.packed[m]; w != nil {

@@ -13,7 +13,8 @@ type Options struct {
 	DType      kernels.DType // of activations and their gradients: F32 or BF16
 	Math       kernels.Math  // of products
 	Train      bool          // record what leads to trained parameters
-	Checkpoint bool          // blocks run again in backward instead of keeping their values
+	Lean       bool          // with Train: one packed copy of what is trained at a time (lent.go)
+	Checkpoint int           // how many of every AllBlocks blocks run again in backward instead of keeping their values
 }
 
 // Tape computes values and remembers how, for backward.
@@ -32,6 +33,10 @@ type Tape struct {
 	rerun      bool             // a block is being run again,
 	bornBefore int              // whose operands are older than this
 	spent      bool             // backward ran
+	blocks     int              // that were run since Reset
+	inside     int              // kept blocks that are under way,
+	insideFrom int              // and the first value of the outermost
+	desk       Desk             // of packed copies of weights that are trained
 }
 
 // frame is what a stretch of the forward made.
@@ -244,11 +249,15 @@ func (n *node) drop() {
 // Release says that the caller will not use the values again. Memory that no backward
 // reads goes back at once.
 func (tp *Tape) Release(vs ...*Value) {
-	if tp.Train && tp.Checkpoint && !tp.frame.silent && !tp.rerun {
-		return // a block that runs again needs what it was given
+	least := 0
+	if tp.Train && tp.Checkpoint > 0 && !tp.frame.silent && !tp.rerun {
+		if tp.inside == 0 {
+			return // a block that runs again needs what it was given
+		}
+		least = tp.insideFrom
 	}
 	for _, v := range vs {
-		if v.frame == tp.frame && !v.leaf {
+		if v.frame == tp.frame && !v.leaf && v.born >= least {
 			v.release()
 		}
 	}
@@ -282,5 +291,6 @@ func (tp *Tape) Reset() {
 	clear(tp.frame.values)
 	clear(tp.frame.nodes)
 	*tp.frame = frame{values: tp.frame.values[:0], nodes: tp.frame.nodes[:0]}
-	tp.spent, tp.born = false, 0
+	tp.spent, tp.born, tp.blocks, tp.inside = false, 0, 0, 0
+	tp.desk.clear()
 }

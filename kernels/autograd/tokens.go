@@ -59,7 +59,7 @@ func (t *tokenHead) stretches(f func(lo, hi int, logits *tensor.Tensor)) {
 		for end := lo + n; lo < end; {
 			hi := min(lo+tokenRows, end)
 			logits := tp.pool.New(kernels.F32, hi-lo, t.w.Shape[0]).Named("logits")
-			b, packed := t.w.operand(tp.Math)
+			b, packed := tp.operand(t.w)
 			tp.be.Gemm(&kernels.Gemm{Layout: kernels.NT, Math: tp.Math, A: t.xs.Mat().RowRange(lo, hi), B: b, W: packed, C: logits.Mat()})
 			f(lo, hi, logits)
 			logits.Free()
@@ -84,7 +84,7 @@ func (t *tokenHead) backward(dy *tensor.Tensor) {
 		defer d.Free()
 		tp.be.LogSoftmaxGatherBackward(&kernels.LogSoftmaxGatherBackward{LogSoftmaxGather: t.gather(lo, hi, logits), DOut: dy.Span().Slice(lo, hi), DX: d.Mat()})
 		if dx != nil {
-			b, packed := t.w.operand(tp.Math)
+			b, packed := tp.operand(t.w)
 			tp.be.Gemm(&kernels.Gemm{Layout: kernels.NN, Math: tp.Math, A: d.Mat(), B: b, W: packed, C: dx.Mat().RowRange(lo, hi)})
 		}
 		if t.w.Trained {

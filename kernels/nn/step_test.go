@@ -125,7 +125,7 @@ func TestTrainingIsTheSameOnEveryPath(t *testing.T) {
 		for i, be := range []kernels.Backend{ref.Backend{}, fast, fast} {
 			d := newDiT(t, be, o, 2, 16, 2, ".*")
 			if i == 2 {
-				d.o.Checkpoint = true
+				d.o.Checkpoint, d.o.Lean = autograd.AllBlocks, true
 			}
 			tp := autograd.New(d.p.root.Pool, d.o)
 			for range 3 {
@@ -150,6 +150,79 @@ func TestTrainingIsTheSameOnEveryPath(t *testing.T) {
 				t.Errorf("%s: %s: other weights after three steps than ref's", o.DType, be.Name())
 			}
 		}
+	}
+}
+
+// TestLean: a lean pass leaves no packed copy of what it trains, and meanwhile there is one at a time; other passes keep
+// theirs.
+func TestLean(t *testing.T) {
+	dry := cpu.NewDry(cpu.Options{})
+	d := newDiT(t, dry, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16}, 2, 256, 4, ".*")
+	pool := d.p.root.Pool
+	held := func() int {
+		pool.Trim()
+		dry.ResetPeak()
+		return dry.Peak()
+	}
+	forward := func(o autograd.Options, train bool) {
+		o.Train, o.Lean = train, train
+		tp := autograd.New(pool, o)
+		y := d.forward(tp, 0, 1, 4)
+		if train {
+			_, seed := autograd.Mean(y)
+			tp.Backward(seed)
+			d.p.ZeroGrad()
+		}
+		tp.Reset()
+	}
+	before := held()
+	forward(d.o, false)
+	packed := held() - before
+	if packed < before/3 {
+		t.Fatalf("weights of %d bytes have packed copies of %d", before, packed)
+	}
+	forward(d.o, true)
+	if now := held(); now != before {
+		t.Errorf("after a pass that trains %d bytes lie beside the weights", now-before)
+	}
+	gradients := before // of the same size
+	tp := autograd.New(pool, autograd.Options{DType: kernels.BF16, Math: kernels.MathBF16, Train: true, Lean: true})
+	_, seed := autograd.Mean(d.forward(tp, 0, 1, 4))
+	tp.Backward(seed)
+	tp.Reset()
+	if now := held() - before; now > gradients+gradients/4 { // whose pieces have sizes of classes
+		t.Errorf("after backward %d bytes lie beside the weights, whose gradients take about %d", now, gradients)
+	}
+}
+
+// TestLeanGradients: they are the same bytes, also where blocks run again.
+func TestLeanGradients(t *testing.T) {
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	var want []byte
+	for _, o := range []autograd.Options{{}, {Lean: true}, {Lean: true, Checkpoint: 2}} {
+		o.Train, o.DType, o.Math = true, kernels.BF16, kernels.MathBF16
+		d := newDiT(t, be, o, 2, 128, 4, ".*") // whose matrices are packed
+		tp := autograd.New(d.p.root.Pool, o)
+		_, seed := autograd.Sum(d.forward(tp, 0, 2, 5))
+		tp.Backward(seed)
+		tp.Reset()
+		var got []byte
+		for _, w := range d.p.Trained() {
+			got = append(got, w.AnyGrad().Bytes()...)
+		}
+		if want == nil {
+			want = got
+		} else if !bytes.Equal(got, want) {
+			t.Errorf("%+v: other gradients", o)
+		}
+		d.p.Free()
+	}
+	if bytes.Equal(want, make([]byte, len(want))) {
+		t.Error("gradients are zero")
 	}
 }
 

@@ -22,8 +22,8 @@ type Pool struct {
 	stats   Stats
 	// Poison fills new tensors with NaN, for tests: what is read before it is written shows.
 	Poison bool
-	// Limit is how much may be held while some of it waits: what waits goes back to the backend before more is asked of
-	// it. 0: no limit.
+	// Limit is how much may be held while some of it waits: what waits goes back to the backend, the largest pieces first,
+	// before more is asked of it. 0: no limit.
 	Limit int
 }
 
@@ -69,13 +69,18 @@ func (p *Pool) Stats() Stats { return p.stats }
 func (p *Pool) ResetPeak() { p.stats.Peak = p.stats.InUse }
 
 // Trim gives the memory that waits back to the backend.
-func (p *Pool) Trim() {
-	for c, waiting := range p.free {
-		for _, s := range waiting {
-			p.backend.Free(s.buf)
+func (p *Pool) Trim() { p.keepTo(0) }
+
+// keepTo gives back what waits, the largest pieces first, until no more than so much is held.
+func (p *Pool) keepTo(most int) {
+	for c := len(p.free) - 1; c >= 0; c-- {
+		for p.stats.Held > most && len(p.free[c]) > 0 {
+			last := len(p.free[c]) - 1
+			p.backend.Free(p.free[c][last].buf)
 			p.stats.Held -= classBytes(c)
+			p.free[c][last] = nil
+			p.free[c] = p.free[c][:last]
 		}
-		p.free[c] = nil
 	}
 }
 
@@ -107,8 +112,8 @@ func (p *Pool) take(n int) *storage {
 		s = waiting[len(waiting)-1]
 		p.free[c] = waiting[:len(waiting)-1]
 	} else {
-		if p.Limit > 0 && p.stats.Held+size > p.Limit {
-			p.Trim()
+		if p.Limit > 0 {
+			p.keepTo(p.Limit - size)
 		}
 		s = &storage{buf: p.ask(size), class: c}
 		p.stats.Held += size

@@ -106,6 +106,18 @@ func TestLimit(t *testing.T) {
 	for _, x := range []*Tensor{kept, large, larger} {
 		x.Free()
 	}
+	p.Trim()
+	if s := p.Stats(); s.Held != 0 {
+		t.Errorf("after Trim: %+v", s)
+	}
+	some := []*Tensor{p.New(kernels.F32, 8<<10), p.New(kernels.F32, 4<<10), p.New(kernels.F32, 2<<10)}
+	for _, x := range some {
+		x.Free()
+	}
+	p.New(kernels.F32, 5<<10).Free() // 56 KiB wait, 12 of them too many: the largest piece goes, the others stay
+	if s := p.Stats(); s.Held != (4+2+5)<<12 {
+		t.Errorf("more went back than was needed: %+v", s)
+	}
 }
 
 func TestViewsKeepMemoryAlive(t *testing.T) {

@@ -29,21 +29,25 @@ type Memory struct {
 
 // Fit is how a model keeps to a memory. No bit depends on it.
 type Fit struct {
-	Micro         int  `json:"micro_batch"`   // samples in a pass of the network; 0: the model's own choice
-	Checkpointing bool `json:"checkpointing"` // backward computes again what a pass would have kept
-	Held          int  `json:"-"`             // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
+	Micro         int  `json:"micro_batch"`    // samples in a pass of the network; 0: the model's own choice
+	Lean          bool `json:"lean,omitempty"` // no packed copies of what is trained lie beside its gradients
+	Checkpointing int  `json:"checkpointing"`  // of four blocks, how many backward computes again (autograd.AllBlocks)
+	Held          int  `json:"-"`              // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
 }
 
 // worthGivingBack is what a phase takes where memory that waits goes back to the system between phases. Its pages are
 // cleared when they are asked for again, which iterations of a small model would feel.
 const worthGivingBack = 1 << 30
 
+// IsLarge reports whether pools give memory back that waits.
+func (n Memory) IsLarge() bool { return n.phase() >= worthGivingBack }
+
 // Kept is the fit, with pools that hold no more than the largest phase takes: memory of one phase does not wait
 // through the next.
 func (n Memory) Kept() Fit {
 	fit := n.Fit
-	if most := n.phase(); most >= worthGivingBack {
-		fit.Held = int(most)
+	if n.IsLarge() && fit.Held == 0 {
+		fit.Held = int(n.phase())
 	}
 	return fit
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -119,11 +120,11 @@ func TestSizes(t *testing.T) {
 		if !slices.EqualFunc(blame(micro), first, slices.Equal) {
 			t.Errorf("%d in a pass: other bytes of gradients", micro)
 		}
-		m.Checkpointing = true
+		m.Checkpointing = autograd.AllBlocks
 		if !slices.EqualFunc(blame(micro), first, slices.Equal) {
 			t.Errorf("%d in a pass, computed again: other bytes of gradients", micro)
 		}
-		m.Checkpointing = false
+		m.Checkpointing = 0
 	}
 }
 

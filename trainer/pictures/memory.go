@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -38,18 +39,16 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.
 		return nil, err
 	}
 	for _, fit := range c.fits() {
-		m.Micro, m.Checkpointing = fit.Micro, fit.Checkpointing
+		m.Micro, m.Checkpointing, m.Pipeline.Lean = fit.Micro, fit.Checkpointing, fit.Lean
 		c.need = model.Memory{Fit: fit, Texts: c.need.Texts, Samples: c.need.Samples, Apart: c.need.Apart, EncoderBytes: c.need.EncoderBytes}
 		c.need.Encoders = c.encoders()
-		if fit.Checkpointing {
+		if fit.Checkpointing == autograd.AllBlocks {
 			if err := c.again(); err != nil {
 				return nil, err
 			}
 		}
-		for _, turn := range turns {
-			if err := c.iterate(turn); err != nil {
-				return nil, err
-			}
+		if err := c.iterations(turns); err != nil {
+			return nil, err
 		}
 		if c.need.Within(budget, 1) {
 			break
@@ -102,6 +101,32 @@ func (c *counting) encode() (int64, error) {
 	}
 	c.phase(&c.need.Texts)
 	return first[0].Bytes(), nil
+}
+
+// iterations make the first iteration of each stage. Of a large model on the host they make it again with a pool that gives
+// back what waits before it asks for more, as the run will: what is lent at most is enough then.
+func (c *counting) iterations(turns []experiment.Turn) error {
+	pool := c.Pipeline.Pool
+	pool.Limit = 0
+	for _, turn := range turns {
+		if err := c.iterate(turn); err != nil {
+			return err
+		}
+	}
+	if c.need.Apart || !c.need.IsLarge() {
+		return nil
+	}
+	pool.Trim()
+	pool.ResetPeak()
+	pool.Limit = 1 // nothing waits while more is asked for
+	c.need.Sampling, c.need.Decoding, c.need.Check, c.need.Training = 0, 0, 0, 0
+	for _, turn := range turns {
+		if err := c.iterate(turn); err != nil {
+			return err
+		}
+	}
+	c.need.Held = pool.Stats().Peak
+	return nil
 }
 
 // again counts texts anew where encoders are lent.
@@ -178,14 +203,21 @@ func (c *counting) samples() int {
 	return c.turn.Rollout.PromptsPerIteration * group
 }
 
-// fits are ways to keep to a memory, the fastest first: half as many samples at once each time, and at last
-// checkpointing.
+// fits are ways to keep to a memory, the fastest first: without packed copies of what is trained, where that is the
+// network's own matrices; half as many samples at once each time; and at last checkpointing, of more and more blocks.
 func (c *counting) fits() (all []model.Fit) {
 	all = []model.Fit{{}}
-	for n := c.most / 2; n >= 1; n /= 2 {
-		all = append(all, model.Fit{Micro: n})
+	lean := len(c.opened.Train) > 0
+	if lean {
+		all = append(all, model.Fit{Lean: true})
 	}
-	return append(all, model.Fit{Micro: 1, Checkpointing: true})
+	for n := c.most / 2; n >= 1; n /= 2 {
+		all = append(all, model.Fit{Lean: lean, Micro: n})
+	}
+	for n := range autograd.AllBlocks {
+		all = append(all, model.Fit{Lean: lean, Micro: 1, Checkpointing: n + 1})
+	}
+	return all
 }
 
 // iterate makes one iteration, of as many samples as go through the network at once.
@@ -215,28 +247,48 @@ func (c *counting) iterate(turn experiment.Turn) error {
 	c.Pipeline.Pool.Trim()
 	c.dry.ResetPeak()
 	if !c.turn.Noised() && c.turn.Loss.NoiseFloor != "off" && c.e.Model.Precision == "bf16" {
+		some := points[:min(len(points), mostChecked)]
 		if err := c.inF32(func(p *Policy) error {
-			_, err := p.Eval(trainer.Current, points[:min(len(points), mostChecked)])
-			return err
+			return c.each(some, func() error { _, err := p.Eval(trainer.Current, some); return err })
 		}); err != nil {
 			return err
 		}
 		c.phase(&c.need.Check)
 	}
-	for _, time := range c.timesOf(c.turn) { // gradients of one network lie there while another has its turn
-		for i := range points {
-			points[i].Time = time
+	// A pass begins beside the gradients of the one before it, and after an update beside the optimiser's state.
+	for range 2 {
+		for range 2 {
+			if err := c.train(points); err != nil {
+				return err
+			}
 		}
+		c.Params().Move(1, 0)
+	}
+	c.phase(&c.need.Training)
+	return nil
+}
+
+// train is a pass forward and backward of each network: gradients of one lie there while another has its turn.
+func (c *counting) train(points []trainer.Point) error {
+	return c.each(points, func() error {
 		answers, err := c.Eval(trainer.Current, points)
 		if err == nil {
 			err = answers.Back(answers.Outputs)
 		}
-		if err != nil {
+		return err
+	})
+}
+
+// each gives points a time of each network that is trained, one after the other.
+func (c *counting) each(points []trainer.Point, ask func() error) error {
+	for _, time := range c.timesOf(c.turn) {
+		for i := range points {
+			points[i].Time = time
+		}
+		if err := ask(); err != nil {
 			return err
 		}
 	}
-	c.Params().Move(1, 0)
-	c.phase(&c.need.Training)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -74,7 +75,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	}
 	precision := precisions[e.Model.Precision]
 	patterns, _ := e.Model.Trained()
-	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, Frozen: frozenOf(e.Model.Experts), TextLength: e.Model.TextLength, SourceArea: e.Model.SourceArea, Base: e.Model.Base}, rewards: o.Rewards, asked: o}
+	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, Frozen: frozenOf(e.Model.Experts), TextLength: e.Model.TextLength, SourceArea: e.Model.SourceArea, Base: e.Model.Base, Lean: o.Lean}, rewards: o.Rewards, asked: o}
 	m.opened.Pool.Limit = o.Held
 	if decoder, ok := precisions[e.Model.Decoder]; ok {
 		m.opened.Decoder = &decoder
@@ -89,7 +90,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.KeepEncoders, p.LendEncoders = p.EncoderBytes() <= keptEncoders, o.Checkpointing
+	p.KeepEncoders, p.LendEncoders = p.EncoderBytes() <= keptEncoders, o.Checkpointing == autograd.AllBlocks
 	m.always = []pipeline.About{}
 	for _, text := range plain(e) {
 		m.always = append(m.always, pipeline.About{Prompt: text})

@@ -25,7 +25,7 @@ type Policy struct {
 	// Sources are what pictures of some keys are made of, nil where they are made of texts alone; without it all are.
 	Sources       func(keys []trainer.Key) ([]*pipeline.Given, error)
 	Draws         trainer.Draws
-	Checkpointing bool // backward computes blocks again; no bit depends on it
+	Checkpointing int  // of autograd.AllBlocks blocks, how many backward computes again; no bit depends on it
 	prompts       int  // that are rolled at once; 0: all
 	Micro         int  // points in a pass; 0: as many as make about 4096 tokens
 	twin          bool // it computes beside another policy: half as many points, as fp32 takes, and no backward

@@ -47,7 +47,7 @@ func (p *Policy) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, e
 		return out, nil
 	}
 	err = p.with(w, func() error {
-		tape := p.Pipeline.Tape(false, false)
+		tape := p.Pipeline.Tape(false, 0)
 		defer tape.Reset()
 		for i, pass := range passes {
 			if w == trainer.Current {

@@ -147,7 +147,7 @@ func TestFramesOfToken(t *testing.T) {
 // attentions and on the MLP.
 func TestCheckpoint(t *testing.T) {
 	var want [][]float32
-	for _, checkpoint := range []bool{false, true} {
+	for _, checkpoint := range []int{0, 1, autograd.AllBlocks} {
 		b := newBench(t, autograd.Options{Train: true, Checkpoint: checkpoint})
 		if _, err := b.params.AddLoRA(nn.LoRA{Rank: 2, Alpha: 4, Targets: []string{"to_q", "add_k_proj", "to_out.0", "ffn.net.0.proj"}, Key: rng.New(8)}); err != nil {
 			t.Fatal(err)

@@ -99,7 +99,7 @@ func (f *Folder) Close() error {
 }
 
 // Tape is an empty tape of the folder's arithmetic.
-func (f *Folder) Tape(train, checkpoint bool) *autograd.Tape {
+func (f *Folder) Tape(train bool, checkpoint int) *autograd.Tape {
 	return autograd.New(f.options.Pool, autograd.Options{DType: f.options.DType, Math: f.options.Math, Train: train, Checkpoint: checkpoint})
 }
 

@@ -220,7 +220,7 @@ func ratioIsOne(t *testing.T, of Family, name string, o autograd.Options) {
 		}
 	}
 	s.IDs = slices.Clone(d.IDs(0))
-	tp := f.Tape(true, true)
+	tp := f.Tape(true, autograd.AllBlocks)
 	h, err := f.Hidden(tp, s)
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func TestValueHead(t *testing.T) {
 	}
 	defer v.Params.Free()
 	value := func() float64 {
-		tp := f.Tape(true, false)
+		tp := f.Tape(true, 0)
 		defer tp.Reset()
 		h, err := f.Hidden(tp, Stretch{IDs: []int32{5, 6, 7, 8}})
 		if err != nil {

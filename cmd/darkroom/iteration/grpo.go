@@ -4,6 +4,7 @@ import (
 	"github.com/darkroom-rl/darkroom/diffusion/mmdit"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
@@ -67,7 +68,7 @@ func (b *bench) iterations() (*Iterations, error) {
 	if err != nil {
 		return nil, err
 	}
-	work.Checkpoint = true
+	work.Checkpoint = autograd.AllBlocks
 	again, err := q.p.Need(work, b.process.Dry())
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func (b *bench) iterations() (*Iterations, error) {
 	each := func(t *Phase) float64 { return rounded(t.Best / float64(b.Micro)) }
 	b.reset()
 	before := b.process.Peak()
-	tape := q.p.Tape(false, false)
+	tape := q.p.Tape(false, 0)
 	if r.Sampling, err = b.phase(b.Micro, func() error {
 		defer tape.Reset()
 		_, err := q.p.Ask(tape, at, pipeline.Guidance{}, questions)
@@ -99,10 +100,10 @@ func (b *bench) iterations() (*Iterations, error) {
 	}
 	r.SamplingEach, r.Sampling.Before, r.Sampling.Guess = each(r.Sampling), before, b.predicted(kept.Sampling)
 	for _, c := range []struct {
-		checkpoint bool
+		checkpoint int
 		phase      **Phase
 		each       *float64
-	}{{true, &r.Checkpointing, &r.CheckpointingEach}, {false, &r.Training, &r.TrainingEach}} {
+	}{{autograd.AllBlocks, &r.Checkpointing, &r.CheckpointingEach}, {0, &r.Training, &r.TrainingEach}} {
 		b.reset()
 		if *c.phase, err = b.phase(b.Micro, func() error { return q.train(steps, c.checkpoint, false) }); err != nil {
 			return nil, err

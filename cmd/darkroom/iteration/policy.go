@@ -103,7 +103,7 @@ type taken struct {
 
 // train goes forward and backward over steps of one index. Where they were sampled with the
 // weights of now, ratios must be 1.
-func (q *policy) train(steps []taken, checkpoint, fresh bool) error {
+func (q *policy) train(steps []taken, checkpoint int, fresh bool) error {
 	tape := q.p.Tape(true, checkpoint)
 	defer tape.Reset()
 	var questions []pipeline.Question
@@ -176,7 +176,7 @@ func (q *policy) iteration(from, window int) (*Iteration, error) {
 			for j := i; j < min(i+q.Micro, q.Group); j++ {
 				steps = append(steps, taken{tracks[j].Steps[k], advantages[j]})
 			}
-			if err := q.train(steps, false, true); err != nil {
+			if err := q.train(steps, 0, true); err != nil {
 				return nil, err
 			}
 			if err := q.ctx.Err(); err != nil {

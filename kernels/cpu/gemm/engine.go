@@ -112,21 +112,14 @@ type arenas struct {
 
 // take returns an arena with parts of at least the given sizes; contents are undefined.
 func (l *arenas) take(sizes ...int) *arena {
-	l.mu.Lock()
-	var s *arena
-	if n := len(l.free); n > 0 {
-		s, l.free = l.free[n-1], l.free[:n-1]
-	}
-	l.mu.Unlock()
-	if s == nil {
-		s = &arena{}
-	}
 	total := 64
 	for _, n := range sizes {
 		total += roundUp(n, 64)
 	}
+	s := l.nearest(total)
 	if len(s.memory) < total {
-		s.memory = make([]byte, total+total/4)
+		s.memory = nil // the collector's before as much again is asked for
+		s.memory = make([]byte, total+min(total/4, 1<<20))
 	}
 	p := unsafe.Pointer(&s.memory[0])
 	at := int(-uintptr(p) & 63)
@@ -134,6 +127,27 @@ func (l *arenas) take(sizes ...int) *arena {
 		s.parts[i] = unsafe.Add(p, at)
 		at += roundUp(n, 64)
 	}
+	return s
+}
+
+// nearest is the smallest arena that has so many bytes, the largest where none has, or an empty one.
+func (l *arenas) nearest(total int) *arena {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.free) == 0 {
+		return &arena{}
+	}
+	best := 0
+	for i, s := range l.free {
+		has, most := len(s.memory), len(l.free[best].memory)
+		if has >= total && (most < total || has < most) || has > most && most < total {
+			best = i
+		}
+	}
+	s := l.free[best]
+	last := len(l.free) - 1
+	l.free[best] = l.free[last]
+	l.free = l.free[:last]
 	return s
 }
 
