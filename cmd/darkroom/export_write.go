@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -145,12 +144,21 @@ func (x *exported) adapter() (err error) {
 	case adapters[1] != nil:
 		x.report.Second = x.secondOut()
 	}
-	for number, a := range adapters {
+	for number := range 2 { // the first one's before the second one's
+		a := adapters[number]
+		if a == nil {
+			continue
+		}
 		if err := x.one(a, number, component); err != nil {
-			return err
+			return errors.Join(err, x.none())
 		}
 	}
 	return nil
+}
+
+// none takes back what was written, so that no half of a pair looks whole. Nothing of it was there before (check).
+func (x *exported) none() error {
+	return errors.Join(os.RemoveAll(x.out), os.RemoveAll(x.secondOut()))
 }
 
 // one writes the adapter of a network.
@@ -180,7 +188,7 @@ func (o *exportOptions) secondOut() string {
 	if o.as == "peft" {
 		return filepath.Join(o.out, model.Second)
 	}
-	return strings.TrimSuffix(o.out, ".safetensors") + "." + model.Second + ".safetensors"
+	return peft.Second(o.out, model.Second)
 }
 
 // fold writes a model with adapters folded in.

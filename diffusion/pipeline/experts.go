@@ -103,12 +103,13 @@ func (p *Pipeline) valuesOf(part string) map[string]*tensor.Tensor {
 }
 
 // AddLoRA puts an adapter of PEFT's or diffusers' layout on the denoiser. Where two networks take turns, each has its
-// own: that of the second lies in a folder below the first one's that is called as the second is, transformer_2; one of
-// the two may be absent.
+// own: that of the second lies in a folder below the first one's that is called as the second is, transformer_2, or
+// beside NAME.safetensors in NAME.transformer_2.safetensors, as 'export' writes both; one of the two may be absent.
 func (p *Pipeline) AddLoRA(path string) error {
 	found := false
-	for i, part := range p.family.parts() {
-		at, there := adapterOf(path, i, part)
+	parts := p.family.parts()
+	for i := range parts {
+		at, there := adapterOf(path, i, parts)
 		if !there {
 			continue
 		}
@@ -135,14 +136,20 @@ func (p *Pipeline) AddLoRA(path string) error {
 
 // adapterOf is where the adapter of network i lies, and whether there is one. A folder that is called as the second
 // network must have one, so that no half of a pair is left out in silence.
-func adapterOf(path string, i int, part string) (at string, there bool) {
+func adapterOf(path string, i int, parts []string) (at string, there bool) {
+	info, err := os.Stat(path)
+	file := err == nil && !info.IsDir()
 	if i == 0 {
 		_, err := peft.Files(path)
-		return path, err == nil
+		second := file && len(parts) > 1 && peft.Second(path, parts[1]) == path
+		return path, err == nil && !second
 	}
-	at = filepath.Join(path, part)
-	info, err := os.Stat(at)
-	return at, err == nil && info.IsDir()
+	at = filepath.Join(path, parts[i])
+	if file {
+		at = peft.Second(path, parts[i])
+	}
+	info, err = os.Stat(at)
+	return at, err == nil && info.IsDir() != file
 }
 
 // guidanceOf is a network's guidance.

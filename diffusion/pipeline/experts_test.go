@@ -10,12 +10,14 @@ import (
 // opened, which refuses it.
 func TestAdapterOf(t *testing.T) {
 	dir := t.TempDir()
-	there := func() (has [2]bool) {
-		for i, part := range []string{"transformer", "transformer_2"} {
-			_, has[i] = adapterOf(dir, i, part)
+	parts := []string{"transformer", "transformer_2"}
+	thereAt := func(path string) (has [2]bool) {
+		for i := range parts {
+			_, has[i] = adapterOf(path, i, parts)
 		}
 		return has
 	}
+	there := func() [2]bool { return thereAt(dir) }
 	if has := there(); has != [2]bool{} {
 		t.Errorf("an empty folder: %v", has)
 	}
@@ -26,8 +28,21 @@ func TestAdapterOf(t *testing.T) {
 	if has := there(); has != [2]bool{true, false} {
 		t.Errorf("the first network's alone: %v", has)
 	}
-	if _, has := adapterOf(file, 1, "transformer_2"); has {
-		t.Error("a file has an adapter below it")
+	if has := thereAt(file); has != [2]bool{true, false} {
+		t.Errorf("a file: %v", has)
+	}
+	second := filepath.Join(dir, "pytorch_lora_weights.transformer_2.safetensors")
+	if err := os.WriteFile(second, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if has := thereAt(second); has != [2]bool{false, true} {
+		t.Errorf("a file that is the second one's by its name: %v", has)
+	}
+	if has := thereAt(file); has != [2]bool{true, true} {
+		t.Errorf("a file with the second one's beside it: %v", has)
+	}
+	if at, has := adapterOf(second, 0, parts[:1]); !has || at != second {
+		t.Error("of one network a file may be called as it likes")
 	}
 	if err := os.Mkdir(filepath.Join(dir, "transformer_2"), 0o755); err != nil {
 		t.Fatal(err)

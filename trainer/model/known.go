@@ -23,10 +23,10 @@ type Known struct {
 // at is where the network's adapter lies: the first one's where path says, and the second one's in a folder below it. A
 // path without such a folder is the second one's where that is trained alone.
 func (k Known) at(path string) (string, error) {
-	below := filepath.Join(path, Second)
-	_, first := peft.Files(path)
-	_, second := peft.Files(below)
-	switch has := [2]bool{first == nil, second == nil}; {
+	has, below := halves(path)
+	switch {
+	case k.Part == "" && peft.Second(path, Second) == path:
+		return "", fmt.Errorf("%s is by its name the adapter of %s, and the first network is trained\nhint: experts = \"low\"", path, Second)
 	case k.Alone && has[0] && has[1]:
 		return "", fmt.Errorf("%s holds adapters of two networks, and model.experts trains one\nhint: experts = \"both\", or name a folder with the adapter of the one", path)
 	case k.Part == "" && (has[0] || !has[1]):
@@ -39,6 +39,25 @@ func (k Known) at(path string) (string, error) {
 		return path, nil
 	}
 	return "", fmt.Errorf("%s holds an adapter of one network, and two are trained\nhint: experts = \"high\" or \"low\"; or put the adapter of the second network into %s", path, below)
+}
+
+// halves reports of which networks that take turns a path holds adapters, and where that of the second one lies.
+func halves(path string) (has [2]bool, below string) {
+	below = filepath.Join(path, Second)
+	_, first := peft.Files(path)
+	_, second := peft.Files(below)
+	return [2]bool{first == nil, second == nil}, below
+}
+
+// Halves reports of which networks that take turns a path of Open's holds adapters.
+func Halves(path string) (has [2]bool, err error) {
+	if path, err = newest(path); err == nil {
+		has, _ = halves(path)
+	}
+	if path == peft.Second(path, Second) {
+		has[0], has[1] = false, has[0]
+	}
+	return has, err
 }
 
 // Open opens an adapter: a folder of PEFT's, as a run's checkpoint is one; a folder or a file of diffusers'; or a run's

@@ -8,6 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // A teacher is another model that says what it would have done at the steps of the policy's own samples (Diffusion-OPD,
@@ -47,7 +48,25 @@ func (m *Model) openTeacher(e *experiment.Experiment) (err error) {
 	if none == nil {
 		return nil
 	}
+	return teachAll(teacher, path)
+}
+
+// teachAll puts adapters on the networks that they are of: where two take turns, a run of one leaves an adapter of one.
+func teachAll(teacher *pipeline.Pipeline, path string) error {
+	has := [2]bool{true}
+	if teacher.Experts() > 1 {
+		var err error
+		if has, err = model.Halves(path); err != nil {
+			return err
+		}
+		if has == [2]bool{} {
+			has[0] = true // whose reading says what is wrong
+		}
+	}
 	for i := range teacher.Experts() {
+		if !has[i] {
+			continue
+		}
 		if err := teach(teacher, i, path); err != nil {
 			return err
 		}
