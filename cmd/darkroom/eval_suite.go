@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,12 +15,9 @@ import (
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
-	"github.com/darkroom-rl/darkroom/trainer"
-	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/suites"
 	"github.com/darkroom-rl/darkroom/trainer/trained"
-	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // darkroom eval --model DIR --suite NAME:FILE: a vision-language model answers published questions, and what it scores
@@ -139,7 +135,7 @@ func (o *suiteOptions) evaluate(cmd *cobra.Command) (err error) {
 	for _, set := range sets {
 		answers, err := o.answers(cmd, p, e, set)
 		if err != nil {
-			return err
+			return errors.Join(err, keepAnswers(cmd, o.out, set.Name, answers))
 		}
 		result := set.Result(answers, how)
 		if err := write(o.out, result, answers); err != nil {
@@ -157,49 +153,6 @@ func (o *suiteOptions) evaluated(r *trained.Run, e *experiment.Episode) {
 	}
 }
 
-// answers has the model answer a set's questions, some at a time.
-func (o *suiteOptions) answers(cmd *cobra.Command, p *conversations.Policy, e *experiment.Episode, set *suites.Set) (all []suites.Answer, err error) {
-	p.Ask = func(n int) (conversations.Question, error) {
-		m, err := set.Questions[n].Picture()
-		if err != nil {
-			return conversations.Question{}, err
-		}
-		q := conversations.Asked(set.Questions[n].Prompt, m)
-		if e.System != "" {
-			q.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(e.System)}}, q.Messages...)
-		}
-		return q, nil
-	}
-	bar := newProgress(cmd.ErrOrStderr(), set.Name)
-	defer bar.end()
-	portion := 4 * max(1, e.Parallel)
-	for from := 0; from < len(set.Questions); from += portion {
-		var keys []trainer.Key
-		for n := from; n < min(from+portion, len(set.Questions)); n++ {
-			keys = append(keys, trainer.Key{Prompt: n})
-		}
-		p.Progress = func(done, _ int) { bar.set(from+done, len(set.Questions)) }
-		samples, err := p.Roll(trainer.Current, keys)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", set.Name, err)
-		}
-		for i, s := range samples {
-			q, said := set.Questions[from+i], conversations.EpisodeOf(s)
-			if said.Lost != nil {
-				return nil, fmt.Errorf("%s, question %s: %w", set.Name, q.ID, said.Lost)
-			}
-			a := suites.Answer{ID: q.ID, Category: q.Category, Prompt: q.Prompt, Turns: said.Texts, End: string(said.End), Truth: q.Answer}
-			reply := said.Answer
-			if reply == "" {
-				reply = a.Said()
-			}
-			a.Right = set.Right(q, reply)
-			all = append(all, a)
-		}
-	}
-	return all, nil
-}
-
 // how is what results depend on beside the questions.
 func (o *suiteOptions) how(r *trained.Run, e *experiment.Episode, dir string) (suites.How, error) {
 	limits := e.Limits()
@@ -207,7 +160,7 @@ func (o *suiteOptions) how(r *trained.Run, e *experiment.Episode, dir string) (s
 		Limits:   map[string]int{"turns": limits.Turns, "tokens": limits.Tokens, "pictures": limits.Pictures, "tokens of a turn": e.TurnTokens},
 		Sampling: map[string]any{"temperature": e.Sampling.Temperature, "likeliest tokens": e.Sampling.TopK, "top_p": e.Sampling.TopP, "min_p": e.Sampling.MinP, "repetition_penalty": e.Sampling.Repetition, "seed": o.seed, "dtype": cmp.Or(o.dtype, "bf16")}}
 	for _, t := range e.Served {
-		h.Tools = append(h.Tools, t.Name)
+		h.Tools = append(h.Tools, fmt.Sprintf("%s (%s)", t.Name, t.Place()))
 	}
 	folders := []string{dir}
 	if r != nil {
@@ -244,28 +197,6 @@ func sumOfFolders(folders []string) (string, error) {
 		}
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
-}
-
-// write writes a result, what was said, and the card.
-func write(dir string, r suites.Result, answers []suites.Answer) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	var lines strings.Builder
-	for _, a := range answers {
-		line, err := json.Marshal(a)
-		if err != nil {
-			return err
-		}
-		lines.Write(append(line, '\n'))
-	}
-	for ending, content := range map[string]string{".json": string(text) + "\n", ".jsonl": lines.String(), ".md": r.Card()} {
-		if err := os.WriteFile(filepath.Join(dir, r.Suite+ending), []byte(content), 0o644); err != nil {
-			return fmt.Errorf("writing the result: %w", err)
-		}
-	}
-	return nil
 }
 
 func (o *suiteOptions) print(w io.Writer, all []suites.Result) {

@@ -42,11 +42,11 @@ func TestSuiteTurns(t *testing.T) {
 	}
 }
 
-// TestSuiteWithTools: tools outside that a run names are asked while a suite is answered, and stand in its card; a tool
-// that fails ends the suite, and no question is wrong for it.
+// TestSuiteWithTools: tools outside that a run names are asked while a suite is answered, and stand in its card. A question
+// that one loses is asked again; lost twice it is counted, and not right. A tool that is gone ends the suite.
 func TestSuiteWithTools(t *testing.T) {
 	var begun, ended atomic.Int64
-	broken := false
+	broken, fails := false, map[int64]bool{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		if err != nil || broken {
@@ -54,7 +54,10 @@ func TestSuiteWithTools(t *testing.T) {
 			return
 		}
 		if strings.Contains(string(text), `"reset"`) {
-			begun.Add(1)
+			if n := begun.Add(1); fails[n] {
+				http.Error(w, "busy", http.StatusBadRequest)
+				return
+			}
 		}
 		if strings.Contains(string(text), `"end"`) {
 			ended.Add(1)
@@ -101,7 +104,7 @@ func TestSuiteWithTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []string
-	for i := range 2 {
+	for i := range 12 {
 		rows = append(rows, fmt.Sprintf(`{"question_id": "%d", "image": "a.png", "text": "Which?\n(A) one\n(B) two", "label": "A", "category": "all"}`, i))
 	}
 	file := filepath.Join(folder, "vstar.jsonl")
@@ -123,8 +126,19 @@ func TestSuiteWithTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if card := set.Result(answers, how).Card(); !strings.Contains(card, "| tools outside | game |") {
+	if card := set.Result(answers, how).Card(); !strings.Contains(card, "| tools outside | game ("+s.URL+") |") {
 		t.Errorf("the card does not name the tool:\n%s", card)
+	}
+	rolled := int64(min(len(set.Questions), 4*max(1, e.Parallel)))
+	for _, lost := range []int{0, 1} { // the third question's first try, then its second one, too
+		begun.Store(0)
+		if fails[3] = true; lost > 0 {
+			fails[rolled+1] = true
+		}
+		answers, err := o.answers(cmd, p, e, set)
+		if r := set.Result(answers, how); err != nil || len(answers) != len(set.Questions) || r.Lost != lost || strings.Contains(r.Card(), "lost by a tool outside, counted as not right | 1 |") != (lost > 0) {
+			t.Errorf("%d lost of %d questions, %d asked for, %v", r.Lost, len(answers), lost, err)
+		}
 	}
 	broken = true
 	if _, err := o.answers(cmd, p, e, set); err == nil || !strings.Contains(err.Error(), "tool game") {

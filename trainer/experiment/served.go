@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -26,6 +28,19 @@ var searches = map[string][]string{"vrag": {"search"}, "deepeyes_v2": {"search",
 
 // SetDefaults is what a tool is before its keys are read.
 func (s *Served) SetDefaults() { *s = Served{Timeout: 60, Tries: 4, AtOnce: 8, Cache: true} }
+
+// Place is where the tool lies, for what is published: a server's address without keys, or a program without its
+// arguments.
+func (s Served) Place() string {
+	if len(s.Command) > 0 {
+		return filepath.Base(s.Command[0])
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return "a server"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
 
 // checkServed looks at the tools behind servers.
 func (e *Experiment) checkServed(r report) {

@@ -20,6 +20,7 @@ type Answer struct {
 	End      string   `json:"end"`
 	Truth    string   `json:"truth"`
 	Right    bool     `json:"right"`
+	Lost     string   `json:"lost,omitempty"` // why there is no answer: a tool outside failed
 }
 
 // Said is its last turn.
@@ -35,7 +36,7 @@ type How struct {
 	Model    string         `json:"model"`
 	Weights  string         `json:"weights_sha256"` // of the model's files, and of what was trained
 	Protocol string         `json:"protocol"`
-	Tools    []string       `json:"tools_outside,omitempty"` // servers and programs, by their names: what they answer is not in the hashes of weights
+	Tools    []string       `json:"tools_outside,omitempty"` // servers and programs, by their names and places: what they answer is not in the hashes of weights
 	Limits   map[string]int `json:"limits"`
 	Sampling map[string]any `json:"sampling"`
 	System   string         `json:"system,omitempty"`
@@ -59,6 +60,7 @@ type Result struct {
 	Accuracy  eval.Interval   `json:"accuracy"`
 	Parts     map[string]Part `json:"categories,omitempty"`
 	Unended   int             `json:"unended"` // conversations that a limit ended
+	Lost      int             `json:"lost"`    // that a tool outside ended by failing; they are not right
 	Prompt    string          `json:"first_prompt"`
 	Prompts   string          `json:"prompts_sha256"`
 	Answers   string          `json:"answers_sha256"` // of what was said
@@ -87,7 +89,10 @@ func (s *Set) Result(all []Answer, how How) Result {
 		for _, name := range slices.Compact([]string{"", q.Category}) {
 			right[name], of[name] = append(right[name], x), append(of[name], q.Cluster)
 		}
-		if a.End != "answered" {
+		switch {
+		case a.Lost != "":
+			r.Lost++
+		case a.End != "answered":
 			r.Unended++
 		}
 	}
@@ -145,7 +150,10 @@ func (r Result) Card() string {
 		w("| %s | %v |", name, r.How.Sampling[name])
 	}
 	w("| ended by a limit | %d |", r.Unended)
-	w("| program | darkroom %s |", r.How.Version)
+	if r.Lost > 0 {
+		w("| lost by a tool outside, counted as not right | %d |", r.Lost)
+	}
+	w("| program | %s |", r.How.Version)
 	w("\nThe first prompt:\n\n```\n%s\n```", strings.ReplaceAll(r.Prompt, "```", "'''"))
 	return b.String()
 }
