@@ -38,8 +38,8 @@ func rollTwice(p *conversations.Policy, keys []trainer.Key) ([]trainer.Sample, e
 	return samples, nil
 }
 
-// answers has the model answer a set's questions, some at a time. With an error come those that there are. A question that
-// a tool outside loses is asked twice, and is not right.
+// answers has the model answer a set's questions, some at a time. With an error come those that there are. A question
+// that a tool outside loses is asked twice, and is not right.
 func (o *suiteOptions) answers(cmd *cobra.Command, p *conversations.Policy, e *experiment.Episode, set *suites.Set) (all []suites.Answer, err error) {
 	p.Ask = func(n int) (conversations.Question, error) {
 		m, err := set.Questions[n].Picture()

@@ -42,8 +42,8 @@ func TestSuiteTurns(t *testing.T) {
 	}
 }
 
-// TestSuiteWithTools: tools outside that a run names are asked while a suite is answered, and stand in its card. A question
-// that one loses is asked again; lost twice it is counted, and not right. A tool that is gone ends the suite.
+// TestSuiteWithTools: tools outside that a run names are asked while a suite is answered, and stand in its card. A
+// question that one loses is asked again; lost twice it is counted, and not right. A tool that is gone ends the suite.
 func TestSuiteWithTools(t *testing.T) {
 	var begun, ended atomic.Int64
 	broken, fails := false, map[int64]bool{}

@@ -8,8 +8,9 @@ import (
 // Packed weights that lie nowhere for long.
 //
 // A tape that trains and is Lean keeps one packed copy of the weights that are trained, that of the product under way:
-// copies of all would lie beside the values and their gradients until the update, which makes them stale. So a pass packs
-// each weight twice, once in either direction. Other tapes keep the copies, for the passes of a roll or of an update.
+// copies of all would lie beside the values and their gradients until the update, which makes them stale. So a pass
+// packs each weight twice, once in either direction. Other tapes keep the copies, for the passes of a roll or of an
+// update.
 //
 // A Desk holds one such weight at a time, in the form that products read: the next one that is read takes its place.
 // A network whose frozen weights are lent takes the memory of its largest layer, and makes every weight anew in every

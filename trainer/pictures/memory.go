@@ -103,8 +103,8 @@ func (c *counting) encode() (int64, error) {
 	return first[0].Bytes(), nil
 }
 
-// iterations make the first iteration of each stage. Of a large model on the host they make it again with a pool that gives
-// back what waits before it asks for more, as the run will: what is lent at most is enough then.
+// iterations make the first iteration of each stage. Of a large model on the host they make it again with a pool that
+// gives back what waits before it asks for more, as the run will: what is lent at most is enough then.
 func (c *counting) iterations(turns []experiment.Turn) error {
 	pool := c.Pipeline.Pool
 	pool.Limit = 0

@@ -8,8 +8,8 @@ import "strings"
 // ending is of diffusers' files.
 const ending = ".safetensors"
 
-// Second is the file with the adapter of the second network, called part, that goes with the first one's. Of a file that
-// is called so already it is that file.
+// Second is the file with the adapter of the second network, called part, that goes with the first one's. Of a file
+// that is called so already it is that file.
 func Second(path, part string) string {
 	if strings.HasSuffix(path, "."+part+ending) {
 		return path
