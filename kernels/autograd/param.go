@@ -144,7 +144,7 @@ func (tp *Tape) sum(p *Param) kernels.Span {
 	use := tp.uses[p]
 	tp.uses[p]++
 	if use == len(p.sums) {
-		p.sums = append(p.sums, p.pool.Zeros(kernels.F32, p.Shape...).Named("gradient of "+p.Name))
+		p.sums = append(p.sums, p.pool.LastingZeros(kernels.F32, p.Shape...).Named("gradient of "+p.Name))
 	}
 	return p.sums[use].Span()
 }
@@ -176,7 +176,7 @@ func (p *Param) Grad() *tensor.Tensor {
 // gradients every one needs one.
 func (p *Param) AnyGrad() *tensor.Tensor {
 	if len(p.sums) == 0 {
-		p.sums = append(p.sums, p.pool.Zeros(kernels.F32, p.Shape...).Named("gradient of "+p.Name))
+		p.sums = append(p.sums, p.pool.LastingZeros(kernels.F32, p.Shape...).Named("gradient of "+p.Name))
 	}
 	return p.Grad()
 }

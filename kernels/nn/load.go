@@ -196,7 +196,17 @@ func (r *root) upload(src safetensors.Tensor, shape []int, conv kernels.ConvShap
 	if !wide && (src.DType == safetensors.BF16 || src.DType != safetensors.F32 && r.Math == kernels.MathBF16) {
 		d = kernels.BF16
 	}
-	t := r.Pool.New(d, shape...)
+	kept, frames := r.Pool.New, len(shape)-4
+	if wide {
+		kept = r.Pool.Lasting
+	}
+	turns := frames > 0 || conv.KH*conv.KW > 1
+	var t *tensor.Tensor
+	if turns {
+		t = r.Pool.New(d, shape...)
+	} else {
+		t = kept(d, shape...)
+	}
 	switch {
 	case r.Pool.Dry():
 		be := r.Pool.Backend() // what lies mapped or drawn meanwhile
@@ -221,28 +231,27 @@ func (r *root) upload(src safetensors.Tensor, shape []int, conv kernels.ConvShap
 	if s, ok := r.Source.(interface{ Drop(string) }); ok {
 		s.Drop(src.Name)
 	}
-	if frames := len(shape) - 4; frames > 0 || conv.KH*conv.KW > 1 {
-		defer t.Free()
-		n := 1
-		if frames > 0 {
-			n = shape[0]
-		}
-		return r.turn(t, conv, n, shape, false), nil
+	if !turns {
+		return t, nil
 	}
-	return t, nil
+	defer t.Free()
+	n := 1
+	if frames > 0 {
+		n = shape[0]
+	}
+	return turn(t, kept(d, shape...), conv, n, false), nil
 }
 
-// turn copies a convolution's weight from the disk's order of axes [out, in, (frames,) KH, KW] to
-// the engine's [(frames,) out, KH, KW, in], or back; the result has the given shape.
-func (r *root) turn(t *tensor.Tensor, s kernels.ConvShape, frames int, shape []int, back bool) *tensor.Tensor {
+// turn copies a convolution's weight t from the disk's order of axes [out, in, (frames,) KH, KW] to
+// the engine's [(frames,) out, KH, KW, in], or back, into u.
+func turn(t, u *tensor.Tensor, s kernels.ConvShape, frames int, back bool) *tensor.Tensor {
 	window := s.KH * s.KW
 	disk := [5]int{window, s.In * frames * window, s.KW, 1, frames * window}
 	engine := [5]int{s.Out * window * s.In, s.In * window, s.KW * s.In, s.In, 1}
 	if back {
 		disk, engine = engine, disk
 	}
-	u := r.Pool.New(t.DType(), shape...)
-	r.Pool.Backend().Copy(&kernels.Copy{Src: t.Span(), Dst: u.Span(), Shape: [5]int{frames, s.Out, s.KH, s.KW, s.In}, SrcStride: disk, DstStride: engine})
+	t.Pool().Backend().Copy(&kernels.Copy{Src: t.Span(), Dst: u.Span(), Shape: [5]int{frames, s.Out, s.KH, s.KW, s.In}, SrcStride: disk, DstStride: engine})
 	return u
 }
 
@@ -259,8 +268,7 @@ func (r *root) transposed(t *tensor.Tensor) *tensor.Tensor {
 func (e *entry) export(name string, of *tensor.Tensor) safetensors.Tensor {
 	t := of.Retain()
 	if s := e.param.Conv; e.frames > 0 || s.KH*s.KW > 1 {
-		r := &root{Options: Options{Pool: t.Pool()}}
-		u := r.turn(t, s, max(1, e.frames), e.stored, true)
+		u := turn(t, t.Pool().New(t.DType(), e.stored...), s, max(1, e.frames), true)
 		t.Free()
 		t = u
 	}

@@ -8,17 +8,24 @@ import (
 
 // Memory is handed out in size classes, four to each power of two, so that a piece
 // which was used for one shape serves the next of about that size: at most a quarter
-// of a piece is unused.
+// of a piece is unused. What lasts (weights, their gradients, an optimiser's state) has
+// shapes that come again, and sixteen classes to each power of two: at most a sixteenth.
 //
 // Invariant (tests): the same work done twice takes the same pieces, and nothing new.
 
-// smallest is the size of class 0.
+// smallest is the size of each kind's first class.
 const smallest = 256
+
+// Classes to each power of two, of what comes and goes and of what lasts, whose classes follow.
+const (
+	coarse, fine = 4, 16
+	coarseOnes   = 40 * coarse
+)
 
 // Pool lends memory of a backend.
 type Pool struct {
 	backend kernels.Backend
-	free    [160][]*storage // by class
+	free    [40 * (coarse + fine)][]*storage // by class
 	stats   Stats
 	// Poison fills new tensors with NaN, for tests: what is read before it is written shows.
 	Poison bool
@@ -85,11 +92,16 @@ func (p *Pool) keepTo(most int) {
 }
 
 // New is a tensor whose contents are undefined.
-func (p *Pool) New(d kernels.DType, shape ...int) *Tensor {
+func (p *Pool) New(d kernels.DType, shape ...int) *Tensor { return p.of(classOf, d, shape) }
+
+// Lasting is New for what lasts.
+func (p *Pool) Lasting(d kernels.DType, shape ...int) *Tensor { return p.of(lastingClassOf, d, shape) }
+
+func (p *Pool) of(class func(n int) int, d kernels.DType, shape []int) *Tensor {
 	t := &Tensor{pool: p, dtype: d}
 	t.setShape(shape)
 	t.stride = t.Cols()
-	t.store = p.take(t.Len() * d.Size())
+	t.store = p.take(class(t.Len() * d.Size()))
 	t.generation = t.store.generation
 	if p.Poison {
 		p.poison(t)
@@ -98,14 +110,19 @@ func (p *Pool) New(d kernels.DType, shape ...int) *Tensor {
 }
 
 // Zeros is a tensor of zeros.
-func (p *Pool) Zeros(d kernels.DType, shape ...int) *Tensor {
-	t := p.New(d, shape...)
+func (p *Pool) Zeros(d kernels.DType, shape ...int) *Tensor { return p.cleared(p.New(d, shape...)) }
+
+// LastingZeros is Zeros for what lasts.
+func (p *Pool) LastingZeros(d kernels.DType, shape ...int) *Tensor {
+	return p.cleared(p.Lasting(d, shape...))
+}
+
+func (p *Pool) cleared(t *Tensor) *Tensor {
 	p.backend.Fill(t.Span(), 0)
 	return t
 }
 
-func (p *Pool) take(n int) *storage {
-	c := classOf(n)
+func (p *Pool) take(c int) *storage {
 	size := classBytes(c)
 	var s *storage
 	if waiting := p.free[c]; len(waiting) > 0 {
@@ -151,19 +168,28 @@ func (p *Pool) giveBack(s *storage) {
 	p.stats.InUse -= classBytes(s.class)
 }
 
-// classOf is the smallest class that holds n bytes.
-func classOf(n int) int {
+// classOf is the smallest class that holds n bytes; lastingClassOf that of what lasts.
+func classOf(n int) int        { return stepsTo(n, coarse) }
+func lastingClassOf(n int) int { return coarseOnes + stepsTo(n, fine) }
+
+// stepsTo is how many sizes lie below the smallest that holds n bytes, where so many belong to each power of two.
+func stepsTo(n, each int) int {
 	if n <= smallest {
 		return 0
 	}
 	power := bits.Len(uint(n-1)) - 1 // 2^power < n <= 2^(power+1), or n = 2^power+1 and more
-	quarter := 1 << (power - 2)
-	steps := (n - 1<<power + quarter - 1) / quarter // 1 to 4
-	return (power-8)*4 + steps
+	step := 1 << power / each
+	return (power-8)*each + (n-1<<power+step-1)/step // 1 to each
 }
 
 // classBytes is the size of a class's pieces.
-func classBytes(c int) int { return (4 + c%4) << (c/4 + 6) }
+func classBytes(c int) int {
+	each := coarse
+	if c >= coarseOnes {
+		c, each = c-coarseOnes, fine
+	}
+	return smallest / each * (each + c%each) << (c / each)
+}
 
 func (p *Pool) poison(t *Tensor) {
 	b := make([]byte, t.Len()*t.dtype.Size())

@@ -10,19 +10,27 @@ import (
 )
 
 func TestSizeClasses(t *testing.T) {
-	last := 0
-	for n := 1; n < 1<<20; n = n + 1 + n/97 {
-		c := classOf(n)
-		if size := classBytes(c); size < n || n > smallest && size > n+n/4+1 {
-			t.Fatalf("%d bytes get a piece of %d", n, size)
+	for _, kind := range []struct {
+		of           func(n int) int
+		first, spare int
+	}{{classOf, 0, 4}, {lastingClassOf, coarseOnes, 16}} {
+		last := kind.first
+		for n := 1; n < 1<<20; n = n + 1 + n/97 {
+			c := kind.of(n)
+			if size := classBytes(c); size < n || n > smallest && size > n+n/kind.spare+1 {
+				t.Fatalf("%d bytes get a piece of %d", n, size)
+			}
+			if c > kind.first && classBytes(c-1) >= n {
+				t.Fatalf("%d bytes would fit class %d, and get %d", n, c-1, c)
+			}
+			if c < last {
+				t.Fatalf("classes fall at %d bytes", n)
+			}
+			last = c
 		}
-		if c > 0 && classBytes(c-1) >= n {
-			t.Fatalf("%d bytes would fit class %d, and get %d", n, c-1, c)
-		}
-		if c < last {
-			t.Fatalf("classes fall at %d bytes", n)
-		}
-		last = c
+	}
+	if lastingClassOf(1) <= classOf(1<<47) {
+		t.Error("what lasts has classes of what does not")
 	}
 }
 

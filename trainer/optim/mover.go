@@ -48,12 +48,12 @@ func NewMover(clip float64, groups ...Group) *Mover {
 	for _, g := range groups {
 		m := moved{Group: g, adam: NewAdamW(g.Options, 0)}
 		for _, p := range g.Params {
-			s := slot{of: p, m: p.Value.Pool().Zeros(kernels.F32, p.Shape...).Named(p.Name + ", average")}
+			s := slot{of: p, m: p.Value.Pool().LastingZeros(kernels.F32, p.Shape...).Named(p.Name + ", average")}
 			if g.Muon && len(p.Shape) != 2 {
 				panic(fmt.Sprintf("optim: Muon moves matrices, and %s is %v", p.Name, p.Shape))
 			}
 			if !g.Muon {
-				s.v = p.Value.Pool().Zeros(kernels.F32, p.Shape...).Named(p.Name + ", average of squares")
+				s.v = p.Value.Pool().LastingZeros(kernels.F32, p.Shape...).Named(p.Name + ", average of squares")
 			}
 			m.state = append(m.state, s)
 		}

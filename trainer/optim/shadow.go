@@ -18,7 +18,7 @@ type Shadow struct {
 func NewShadow(ps []*autograd.Param) *Shadow {
 	s := &Shadow{Of: ps}
 	for _, p := range ps {
-		t := p.Value.Pool().New(kernels.F32, p.Shape...).Named(p.Name + ", averaged")
+		t := p.Value.Pool().Lasting(kernels.F32, p.Shape...).Named(p.Name + ", averaged")
 		t.Pool().Backend().Axpby(&kernels.Axpby{A: 1, X: p.Value.Span(), Y: t.Span()})
 		s.Values = append(s.Values, t)
 	}
