@@ -73,9 +73,11 @@ bench:
 # The embedded models, from their recipes: about three hours on two cores. What a folder has beside
 # the model (state, pictures on the way) stays behind.
 models:
-	@set -e; for m in tiny-sd3 tiny-clip tiny-vlm tiny-kontext; do \
+	@set -e; for m in tiny-sd3 tiny-clip tiny-vlm tiny-kontext tiny-wan; do \
 		go run ./cmd/darkroom pretrain assets/$$m.toml --out models/$$m; \
-		for f in $$(cd assets/$$m && find . -type f); do cp models/$$m/$$f assets/$$m/$$f; done; \
+		for f in $$(cd assets/$$m && find . -type f); do \
+			case $$f in *.gz) gzip -9n < models/$$m/$${f%.gz} > assets/$$m/$$f;; *) cp models/$$m/$$f assets/$$m/$$f;; esac; \
+		done; \
 	done
 
 release: ## runs/release: an archive for each system, and SHA256SUMS

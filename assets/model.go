@@ -2,10 +2,12 @@ package assets
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -16,7 +18,8 @@ import (
 // borrowed are parts that a model has from another one: stored once, and laid into the folders of both.
 var borrowed = []struct{ model, part, of string }{{"tiny-kontext", "vae", "tiny-sd3/vae"}}
 
-// A model is the files of an embedded folder, in order.
+// A model is the files of an embedded folder, in order. Those whose names end in .gz are compressed, where weights are
+// mostly zeros or many.
 type model []file
 
 type file struct {
@@ -37,7 +40,10 @@ func modelNamed(base string) (model, error) {
 			m = append(m, more...)
 		}
 	}
-	return m, err
+	if err != nil {
+		return nil, err
+	}
+	return m.opened()
 }
 
 // filesBelow are the files of a folder, under another one's name.
@@ -56,6 +62,26 @@ func filesBelow(tree fs.FS, dir, under string) (m model, err error) {
 		return err
 	})
 	return m, err
+}
+
+// opened are files of which those that were compressed are as they were before.
+func (m model) opened() (model, error) {
+	for i, f := range m {
+		name, ok := strings.CutSuffix(f.name, ".gz")
+		if !ok {
+			continue
+		}
+		from, err := gzip.NewReader(bytes.NewReader(f.data))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+		data, err := io.ReadAll(from)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+		m[i] = file{name, data}
+	}
+	return m, nil
 }
 
 // digest is of all names and contents.

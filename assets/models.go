@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-//go:embed all:tiny-sd3 all:tiny-clip all:tiny-vlm all:tiny-kontext
+//go:embed all:tiny-sd3 all:tiny-clip all:tiny-vlm all:tiny-kontext all:tiny-wan
 var models embed.FS
 
 // Prefix begins the name of an embedded model where a folder's path is asked for.

@@ -20,6 +20,9 @@ func TestFolder(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s names no recipe: %v", name, err)
 		}
+		if packed, err := filepath.Glob(filepath.Join(dir, "*", "*.gz")); err != nil || len(packed) > 0 {
+			t.Errorf("%s: %v are compressed (%v)", name, packed, err)
+		}
 		if again, err := Folder(name, root); err != nil || again != dir {
 			t.Errorf("%s is %s, and then %s (%v)", name, dir, again, err)
 		}
@@ -44,7 +47,7 @@ func TestFolder(t *testing.T) {
 
 // TestSizes: what is embedded stays small.
 func TestSizes(t *testing.T) {
-	for name, limit := range map[string]int{"tiny-sd3": 10 << 20, "tiny-clip": 2 << 20, "tiny-vlm": 3 << 20, "tiny-kontext": 3 << 18} {
+	for name, limit := range map[string]int{"tiny-sd3": 10 << 20, "tiny-clip": 2 << 20, "tiny-vlm": 3 << 20, "tiny-kontext": 3 << 18, "tiny-wan": 3 << 18} {
 		stored, err := filesBelow(os.DirFS(name), ".", "")
 		if err != nil {
 			t.Fatal(err)

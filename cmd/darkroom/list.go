@@ -152,6 +152,7 @@ func modelNames() []name {
 		"embed:tiny-clip":    "a CLIPModel that tells such scenes apart, and ranks them as drawn above damaged",
 		"embed:tiny-vlm":     "a Qwen2.5-VL that answers questions about tables of cards, and may look closer",
 		"embed:tiny-kontext": "a FluxKontextPipeline that changes scenes of 32 x 32 pixels: their things' colours, or a thing less",
+		"embed:tiny-wan":     "a WanImageToVideoPipeline that makes the thing of a picture move, in clips of five frames of 32 x 32",
 	}
 	var names []name
 	for _, n := range assets.Names() {
