@@ -175,7 +175,7 @@ results: ## runs/results, docs/results.md
 # must be the same bytes. Hours of a quiet machine with 16 GiB and 25 GB of disk; what is there is not made again.
 REAL ?= runs/real
 
-shapes: $(REAL)/sd3.5-medium/model_index.json $(REAL)/sd1.5/model_index.json $(REAL)/qwen-image-6/model_index.json
+shapes: $(addprefix $(REAL)/,$(addsuffix /model_index.json,sd3.5-medium sd1.5 qwen-image-6 wan2.1-1.3b))
 
 $(REAL)/%/model_index.json:
 	mkdir -p $(REAL)

@@ -16,6 +16,7 @@ import (
 // asked is what is timed.
 type asked struct {
 	model, precision, device    string
+	decoder                     string // its precision; empty: the folder's own choice
 	width, height, frames, rank int
 	repeat                      int
 	batches                     []int
@@ -44,6 +45,7 @@ func main() {
 	flag.BoolVar(&a.lean, "lean", false, "with --full: no packed copies of all that is trained beside its gradients")
 	flag.IntVar(&a.again, "again", 0, "of every four blocks, how many backward computes again")
 	flag.BoolVar(&a.forward, "forward", false, "sampling alone")
+	flag.StringVar(&a.decoder, "decoder", "", "the decoder's precision, bf16 or f32; empty: as training decodes")
 	flag.BoolVar(&a.decode, "decode", false, "time the autoencoder's decoding too")
 	flag.BoolVar(&a.talk, "talk", false, "time answers")
 	flag.IntVar(&a.prompt, "prompt", 512, "tokens of a prompt")
@@ -73,6 +75,9 @@ func (a asked) run(batches string) (err error) {
 			return fmt.Errorf("--batch %s: numbers from 1 on are possible", batches)
 		}
 		a.batches = append(a.batches, n)
+	}
+	if _, ok := precisions[a.decoder]; !ok && a.decoder != "" {
+		return errors.New("--decoder is bf16 or f32")
 	}
 	if _, ok := precisions[a.precision]; !ok || a.width < 1 || a.height < 1 || a.again < 0 || a.again > autograd.AllBlocks {
 		return errors.New("--precision is bf16 or f32, --size at least 1, --again 0 to 4")

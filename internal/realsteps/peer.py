@@ -53,6 +53,8 @@ ap.add_argument("--repeat", type=int, default=1)
 ap.add_argument("--threads", type=int, default=2)
 ap.add_argument("--frames", type=int, default=33)
 ap.add_argument("--decode", action="store_true", help="time the autoencoder of clips, too")
+ap.add_argument("--decoder", default="", choices=["", "bf16", "f32"], help="the autoencoder's precision; default: the transformer's")
+ap.add_argument("--forward", action="store_true", help="sampling alone")
 ap.add_argument("--full", action="store_true")
 ap.add_argument("--checkpoint", action="store_true")
 a = ap.parse_args()
@@ -140,11 +142,14 @@ def train():
     net["m"].zero_grad()
 
 
-found = dict(by="diffusers", precision=a.precision, batch=a.batch, loading=loading, sampling=best(a.repeat, sample), training=best(a.repeat, train))
+found = dict(by="diffusers", precision=a.precision, batch=a.batch, loading=loading, sampling=best(a.repeat, sample))
+if not a.forward:
+    found["training"] = best(a.repeat, train)
 if a.decode:
     net.clear()
-    decoder = AutoencoderKLWan.from_pretrained(os.path.join(a.model, "vae"), torch_dtype=stored)
-    latents = clip_latents(a.size // 8)
+    narrow = {"": stored, "bf16": torch.bfloat16, "f32": torch.float32}[a.decoder]
+    decoder = AutoencoderKLWan.from_pretrained(os.path.join(a.model, "vae"), torch_dtype=narrow)
+    latents = clip_latents(a.size // 8).to(narrow)
 
     def decode():
         with torch.no_grad():

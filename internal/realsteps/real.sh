@@ -16,6 +16,7 @@ steps sd3.5-medium --precision bf16
 steps sd3.5-medium --precision f32
 steps sd1.5 --precision bf16 --full
 steps qwen-image-6 --precision f32
+steps wan2.1-1.3b --precision bf16 --size 256 --frames 17 --decode --decoder f32 --repeat 2
 
 # trained FILE MEMORY: its peak beside the plan's, and the sums of what it wrote.
 trained() {

@@ -74,6 +74,9 @@ func (a asked) steps(m meter, out *json.Encoder) (err error) {
 
 func (a asked) options(be kernels.Backend) pipeline.Options {
 	o := pipeline.Options{Pool: tensor.NewPool(be), Precision: precisions[a.precision], Lean: a.lean}
+	if decoder, ok := precisions[a.decoder]; ok {
+		o.Decoder = &decoder
+	}
 	if a.full {
 		o.Train = []string{".*"}
 	}
