@@ -83,7 +83,7 @@ models:
 release: ## runs/release: an archive for each system, and SHA256SUMS
 	go run ./internal/release -out runs/release
 
-# The picture of README.md, from a run of the quickstart: two to eight minutes where there is none yet.
+# The picture of README.md, from a run of the quickstart: three to ten minutes where there is none yet.
 hero: ## assets/quickstart.png
 	test -f runs/quickstart/result.json || go run ./cmd/darkroom train
 	go run ./internal/hero runs/quickstart assets/quickstart.png

@@ -61,7 +61,7 @@
 //   - the suite, go test -run Hardware: in exact mode 1,456 of 1,456 cases have ref's bits; with own,mma, with own and
 //     with lt (cuBLASLt 13.1.0) 209 of 209 cases each pass;
 //   - 43 of 43 recorded cases of golden/models, in exact mode;
-//   - the quickstart, in 22 s: the reward of held-out prompts went from 0.629 to 0.782;
+//   - 60 iterations of MixGRPO on the embedded model, in 22 s: the reward of held-out prompts went from 0.629 to 0.782;
 //   - training of networks of the shapes of SD3.5-medium and FLUX.1-dev, with random weights.
 //
 // Not on hardware since: the keys' pass of attention's backward by wgmma (hopper_attention_keys), in which the lanes of

@@ -27,7 +27,7 @@ var small4 = []string{"sampler.steps=4", "sampler.window.size=2", "sampler.windo
 //
 //	go test ./trainer/run -run TestConfigs -record
 var reduced = map[string][]string{
-	"quickstart":     small4,
+	"quickstart":     append([]string{"stage.0.iterations=1", "stage.1.iterations=1", "stage.1.rollout.prompts_per_iteration=2", "stage.1.optim.updates=2"}, small4...),
 	"awm":            few,
 	"cps":            small2,
 	"cold_start":     {imitate + `{name="decide", iterations=1}]`},
