@@ -57,6 +57,30 @@ func TestMemoryFits(t *testing.T) {
 	}
 }
 
+// TestLeanComesFirst: where the network itself is trained, packed copies are left out before fewer pictures go
+// through it.
+func TestLeanComesFirst(t *testing.T) {
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := parse(t, "model.train=['.*']", "rollout.group=4", "loss.noise_floor=off", "sampler.width=64", "sampler.height=64")
+	predict := func(budget int64) *model.Memory {
+		need, err := Memory(e, cpu.NewDry(cpu.Options{Path: path}), budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return need
+	}
+	free := predict(0)
+	if next := predict(model.ProgramBytes + free.Peak() - 1); next.Fit != (model.Fit{Lean: true}) || next.Training >= free.Training {
+		t.Errorf("%+v takes %d bytes in training, %+v %d", next.Fit, next.Training, free.Fit, free.Training)
+	}
+	if least := predict(1); !least.Lean || least.Micro != 1 || least.Checkpointing != autograd.AllBlocks {
+		t.Errorf("with nothing: %+v", least.Fit)
+	}
+}
+
 // TestCheckFitsIntoTraining: the check before the first update takes no more memory than training, whatever is trained
 // and however much goes through the network at once.
 func TestCheckFitsIntoTraining(t *testing.T) {
