@@ -51,7 +51,7 @@ func (t target) program() string {
 }
 
 // beside is what travels with the program.
-var beside = []string{"README.md", "LICENSE", "CHANGELOG.md", "assets/quickstart.png", "docs", "examples/environments", "examples/rewards"}
+var beside = []string{"README.md", "LICENSE", "CHANGELOG.md", "assets/quickstart.png", "assets/page.png", "docs", "examples/environments", "examples/rewards"}
 
 func main() {
 	out := flag.String("out", "runs/release", "folder of the archives")
