@@ -33,6 +33,8 @@ var reduced = map[string][]string{
 	"cold_start":     {imitate + `{name="decide", iterations=1}]`},
 	"dance":          few,
 	"dpo_offline":    {"sampler.steps=4", "rollout.group=2"},
+	"clip":           few,
+	"clip_naive":     few,
 	"edit":           small4,
 	"edit_naive":     small4,
 	"flow_dpo":       few,
@@ -66,8 +68,9 @@ var (
 // looking are those of models that speak, changing those of models that change pictures, with the lists that are held
 // out; reducedSampler is what all but the first have beside.
 var (
-	looking        = map[string]string{"cold_start": "embed:zoom-heldout", "zoom": "embed:zoom-heldout", "zoom_blind": "embed:zoom-heldout"}
-	changing       = map[string]string{"edit": "embed:edits-in-place-heldout", "edit_naive": "embed:edits-in-place-heldout"}
+	looking  = map[string]string{"cold_start": "embed:zoom-heldout", "zoom": "embed:zoom-heldout", "zoom_blind": "embed:zoom-heldout"}
+	changing = map[string]string{"edit": "embed:edits-in-place-heldout", "edit_naive": "embed:edits-in-place-heldout",
+		"clip": "embed:animate-heldout", "clip_naive": "embed:animate-heldout"}
 	reducedSampler = []string{"sampler.eval_steps=2"}
 )
 
@@ -100,7 +103,7 @@ const wholeCurves = "DARKROOM_CURVES"
 
 // covered are the experiments whose way through the program another one has: the window, the ratio or the preference of
 // samples is another, and what that computes is held by its own package.
-var covered = []string{"edit_naive", "flow_dpo", "flow_dppo", "flow_grpo_fast", "grpo_guard", "mixgrpo", "watch_gold", "zoom_blind"}
+var covered = []string{"clip_naive", "edit_naive", "flow_dpo", "flow_dppo", "flow_grpo_fast", "grpo_guard", "mixgrpo", "watch_gold", "zoom_blind"}
 
 // TestConfigs: the first iteration of the shipped experiments, at a test size, has the numbers that were recorded, to
 // the last bit: on any CPU, with any number of threads.
