@@ -46,7 +46,7 @@ func (r *Mover) vaePart() part {
 	}
 	return part{"vae", "diffusion_pytorch_model", map[string]any{
 		"_class_name": "AutoencoderKLWan", "_diffusers_version": upstream, "base_dim": r.VAE.Base, "dim_mult": r.VAE.Times,
-		"temperal_downsample": r.VAE.Halves, "z_dim": r.VAE.Latent, "num_res_blocks": 1, "attn_scales": []float64{}, "dropout": 0.0,
+		"temperal_downsample": append([]bool{}, r.VAE.Halves...), "z_dim": r.VAE.Latent, "num_res_blocks": 1, "attn_scales": []float64{}, "dropout": 0.0,
 		"in_channels": 3 * r.VAE.Patch * r.VAE.Patch, "out_channels": 3 * r.VAE.Patch * r.VAE.Patch, "patch_size": r.VAE.Patch, "is_residual": false, "latents_mean": zeros, "latents_std": ones,
 		"scale_factor_spatial": r.VAE.factor(), "scale_factor_temporal": (moving.Frames - 1) / (r.latentShape()[0] - 1)}}
 }
