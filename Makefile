@@ -92,7 +92,7 @@ docs: ## every command line of README.md and docs, in order, in an empty folder:
 	go build -o runs/darkroom ./cmd/darkroom
 	go run ./internal/pages -darkroom runs/darkroom
 
-faults: kill fuzz-calls ## the long campaigns of docs/faults.md: kills, pauses, 300 flipped bits, workers, liars; hours
+faults: kill fuzz-calls ## the long campaigns of docs/faults.md: kills, pauses, little memory, 300 flipped bits, torn ends, workers, liars; hours
 	DARKROOM_FAULTS=300 go test -count=1 -v -timeout 120m -run 'TestFaults$$$$' ./cmd/darkroom
 	DARKROOM_FLEET_KILLS=100 go test -count=1 -v -timeout 60m -run TestFleetKilled ./cmd/darkroom
 	go test -count=20 -timeout 120m -run 'Killed|Kills|Liar|Lies|Broken|Fails|Lost|Poison|Hedged|Rollback' ./trainer/folder ./trainer/fleet/... ./rewards/... ./trainer/run
@@ -103,7 +103,7 @@ SOAK ?= 2h
 soak: ## runs/soak: memory, open files and goroutines over SOAK, as lines and as a drawing
 	DARKROOM_SOAK=$(SOAK) DARKROOM_SOAK_OUT=$(CURDIR)/runs/soak GOMAXPROCS=1 go test -count=1 -v -timeout 0 -run 'TestSoak$$$$' ./cmd/darkroom
 
-kill: ## a run of pictures and one of episodes, 40 iterations each, killed 30 times each
+kill: ## runs of pictures, episodes and clips, 40 iterations each, killed 30 times each
 	DARKROOM_KILLS=30 go test -count=1 -v -timeout 60m -run TestKilled ./cmd/darkroom
 
 # The same task in PyTorch, diffusers and PEFT beside ours, three seeds in turn: half an hour of a

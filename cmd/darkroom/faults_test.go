@@ -4,10 +4,12 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +40,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A breakage is a run of two iterations, whole, and one that has done the first of them, to be broken.
+// A breakage is a run of two iterations that nothing happens to, and the folder in which others are broken.
 type breakage struct {
 	dir   string
 	whole map[string][]byte
@@ -95,11 +97,48 @@ func (b *breakage) all(t *testing.T, names []string) {
 		}
 		return
 	}
+	t.Run("little memory", b.starved)
 	t.Run("flipped bits", func(t *testing.T) { b.damage(t, names, flip) })
 	t.Run("torn ends", func(t *testing.T) {
 		lines := []string{"ledger.jsonl", "samples.jsonl", "heldout.jsonl", "timing.jsonl"}
 		b.damage(t, slices.Concat(lines, lines, lines), tear)
 	})
+}
+
+// starved gives a run more memory each time that it has died of too little; Go's runtime says so then. With enough it
+// has the bytes of one that always had enough.
+func (b *breakage) starved(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ulimit -d limits what a program may write to on Linux alone")
+	}
+	count := map[string]int{}
+	for mib := 80; mib <= 400; mib += 20 {
+		p := b.to("starved", fmt.Sprintf("ulimit -d %d", mib<<10), goingOn(filepath.Join(b.dir, "starved"))...)
+		switch code, log := p.ends(t), p.log.String(); {
+		case code == 0:
+			count["enough"]++
+		case strings.Contains(log, "cannot allocate memory"), strings.Contains(log, "out of memory"), strings.Contains(log, "pthread_create failed"):
+			count["died"]++
+		default:
+			t.Errorf("%d MiB: exit code %d\n%s", mib, code, log)
+		}
+	}
+	t.Logf("from 80 to 400 MiB: %v", count)
+	if count["died"] == 0 || count["enough"] == 0 {
+		t.Error("no limit was too small, or none was enough")
+	}
+	b.same(t, "starved")
+}
+
+// same holds a folder to the whole run.
+func (b *breakage) same(t *testing.T, out string) {
+	t.Helper()
+	got := files(t, filepath.Join(b.dir, out))
+	for name := range b.whole {
+		if !bytes.Equal(b.whole[name], got[name]) {
+			t.Errorf("%s differs from that of the run that nothing happened to", name)
+		}
+	}
 }
 
 // damage breaks one file of the half run at a time, and goes on with it.
