@@ -5,7 +5,8 @@
 //	go run ./internal/methods -seeds 0                          // the page alone
 //
 // A run is a folder of darkroom train. One that is finished is not run again, one that was interrupted goes on; seed 1
-// of all presets comes first. Start with presets.go: generator.toml and zoom.toml are what all have in common.
+// of all presets comes first. What is finished is kept in docs/results.jsonl, too, for another machine. Start with
+// presets.go: generator.toml and zoom.toml are what all have in common.
 package main
 
 import (
@@ -36,6 +37,9 @@ func work(binary, out, page string, seeds int, only string) error {
 	for name := range strings.SplitSeq(only, ",") {
 		wanted[name] = true
 	}
+	if err := restore(page, out); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // the run under way receives it too, and saves
 	defer stop()
 	for seed := 1; seed <= seeds; seed++ {
@@ -60,6 +64,13 @@ func work(binary, out, page string, seeds int, only string) error {
 func write(page, out string) error {
 	text, err := pageOf(out)
 	if err != nil {
+		return err
+	}
+	lines, err := linesOf(out)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Clean(beside(page)), lines, 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Clean(page), []byte(text), 0o644)

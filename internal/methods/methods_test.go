@@ -80,3 +80,41 @@ func TestPage(t *testing.T) {
 		}
 	}
 }
+
+// TestKept: another machine, which has the page's lines and no folder, has the same page.
+func TestKept(t *testing.T) {
+	out, page := t.TempDir(), filepath.Join(t.TempDir(), "results.md")
+	for seed, after := range []string{"0.75", "0.625"} {
+		dir := entry{preset: "cps"}.folder(out, seed+1)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text := `{"status": "finished", "heldout": {"total": {"before": {"mean": 0.5}, "after": {"mean": ` + after + `}}}}`
+		if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := (entry{preset: "cps"}).spend(out, seed+1, 30); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := write(page, out); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(want), "| `cps` | +0.2500, +0.1250 |") {
+		t.Fatalf("%v; the page is\n%s", err, want)
+	}
+	if err := work("no program", filepath.Join(t.TempDir(), "runs"), page, 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != string(want) {
+		t.Errorf("%v; from lines alone the page is\n%s", err, got)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "runs")
+	if err := restore(page, elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	if err := (entry{preset: "cps"}).run("no program", elsewhere, 2); err != nil {
+		t.Errorf("a seed that has a line was run again: %v", err)
+	}
+}

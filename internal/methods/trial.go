@@ -126,7 +126,7 @@ func (e entry) spend(out string, seed int, more float64) error {
 func (e entry) finished(out string, seed int) (t trial, done bool, err error) {
 	text, err := os.ReadFile(filepath.Join(e.folder(out, seed), "result.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, false, nil
+		return e.kept(out, seed)
 	}
 	var r ledger.Result
 	if err == nil {
