@@ -92,9 +92,7 @@ func (p *Param) Free() {
 // lies: a packed copy, made anew after each update, would cost more than it saves.
 const smallWeight = 1 << 16
 
-// operand is the weight as the second operand of a product. F32 products read fp32
-// values of trained weights where they lie; bf16 ones, and those with a frozen table that is
-// a head, too, read a packed copy.
+// operand is p's on this tape, whose desk takes a packed copy of what is trained.
 func (tp *Tape) operand(p *Param) (kernels.Mat, *kernels.Packed) {
 	w, packed := p.operand(tp.Math)
 	if packed != nil {
@@ -103,6 +101,9 @@ func (tp *Tape) operand(p *Param) (kernels.Mat, *kernels.Packed) {
 	return w, packed
 }
 
+// operand is the weight as the second operand of a product. F32 products read fp32
+// values of trained weights where they lie; bf16 ones, and those with a frozen table that is
+// a head, too, read a packed copy.
 func (p *Param) operand(m kernels.Math) (kernels.Mat, *kernels.Packed) {
 	p.lend()
 	if w := p.packed[m]; w != nil {
