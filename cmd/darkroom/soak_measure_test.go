@@ -118,6 +118,20 @@ func (s *soak) measure(stop <-chan bool, every time.Duration, file string) (all 
 	}
 }
 
+// goroutines are the stacks of all.
+func goroutines() []string {
+	var text strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&text, 2) // a builder takes all
+	return strings.Split(strings.TrimSpace(text.String()), "\n\n")
+}
+
+// isLostByClient reports whether a goroutine is one that nats.go 1.55 loses: a put of its object store begins it, and
+// where the put ends first, it reads its channel when that is already nil, and waits for ever. 15 of 3,000 small puts
+// on two cores lose one.
+func isLostByClient(stack string) bool {
+	return strings.Contains(stack, "chan receive (nil chan)") && strings.Contains(stack, "resetPendingAcksOnReconnect")
+}
+
 // settled holds what is left, when all has ended, to what was there before it began.
 func (s *soak) settled(before usage) {
 	var after usage
@@ -129,11 +143,12 @@ func (s *soak) settled(before usage) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	s.Logf("before: %+v; after: %+v", before, after)
-	if after.Goroutines > before.Goroutines {
-		var left strings.Builder
-		_ = pprof.Lookup("goroutine").WriteTo(&left, 1) // a builder takes all
-		s.Errorf("%d goroutines were there before, and %d after:\n%s", before.Goroutines, after.Goroutines, left.String())
+	all := goroutines()
+	left := slices.DeleteFunc(slices.Clone(all), isLostByClient)
+	lost := len(all) - len(left)
+	s.Logf("before: %+v; after: %+v, %d of the goroutines lost by the client of NATS", before, after, lost)
+	if after.Goroutines-lost > before.Goroutines {
+		s.Errorf("%d goroutines were there before, and %d after:\n%s", before.Goroutines, after.Goroutines, strings.Join(left, "\n\n"))
 	}
 	if after.Files > before.Files {
 		var left []string
