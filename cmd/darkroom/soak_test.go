@@ -60,7 +60,7 @@ func TestSoak(t *testing.T) {
 	page := s.serves(ctx, &served, `watching at (http://\S+)`, exitDone, "watch", filepath.Join(s.dir, "runs"), "--addr", "127.0.0.1:0")
 	slow := slowly(t, reward)
 	training, save := context.WithCancel(ctx)
-	s.serves(training, &trained, `long: (\d+) iterations`, exitInterrupted, "train", filepath.Join(s.dir, "pictures", "killed.toml"),
+	s.serves(training, &trained, `long: ([\d,]+) iterations`, exitInterrupted, "train", filepath.Join(s.dir, "pictures", "killed.toml"),
 		"--out", filepath.Join(s.dir, "runs", "long"), "--set", "run.name=long", "--set", "run.iterations=1000000", "--set", "evaluate.every=0", "--set", "evaluate.prompts=''",
 		"--set", fmt.Sprintf("reward=[{name='http', url='%s'}]", slow.URL))
 	measured := make(chan []usage)

@@ -185,12 +185,12 @@ func iterationWords(e *experiment.Experiment) (string, error) {
 		}
 		samples := turn.Rollout.PromptsPerIteration * turn.Samples()
 		if len(e.Stages) < 2 {
-			return fmt.Sprintf("%d iterations of %d %s", e.Run.Iterations, samples, what), nil
+			return fmt.Sprintf("%s of %d %s", plural(int64(e.Run.Iterations), "iteration"), samples, what), nil
 		}
 		first += e.Stages[i].Iterations
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %d of %d", printable(turn.Stage), e.Stages[i].Iterations, samples)))
 	}
-	return fmt.Sprintf("%d iterations of %s: %s", e.Run.Iterations, what, strings.Join(all, ", ")), nil
+	return fmt.Sprintf("%s of %s: %s", plural(int64(e.Run.Iterations), "iteration"), what, strings.Join(all, ", ")), nil
 }
 
 // refused reports whether nothing was done, since the folder does not hold what was asked for.

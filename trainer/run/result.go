@@ -18,7 +18,7 @@ const resultFile = "result.json"
 // end writes result.json.
 func (t *training) end(status, why string) (*ledger.Result, error) {
 	r := t.result(status, why)
-	if len(t.state.Guided) > 0 {
+	if len(t.state.Guided) > 0 && t.Evaluate.Guided > 0 { // a run that is resumed may measure it no longer
 		if err := t.guidedEnd(r); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// jumps makes the clock of time.Now jump each fifth of a second: a day ahead, an hour back, ten years ahead, 30 years
+// back, and to the truth again. What is left alone are monotonic times, as by an operating system whose clock is set.
+const jumps = `
+func jumped(mono int64) int64 { return [...]int64{0, 86400, -3600, 315360000, -946080000}[mono/200_000_000%5] }
+`
+
+// TestClockJumps: the clock jumps under a run all the time, and the run leaves the bytes of one whose clock is right;
+// so do a trainer and its worker, whose clocks jump each at its own times. DARKROOM_FAULTS asks for it (make faults).
+func TestClockJumps(t *testing.T) {
+	if os.Getenv("DARKROOM_FAULTS") == "" {
+		t.Skip("builds the program and Go's library anew, which takes minutes; DARKROOM_FAULTS asks for it (make faults)")
+	}
+	jumping := buildJumping(t)
+	for _, kind := range modalities {
+		t.Run(kind, func(t *testing.T) {
+			dir := experimentOf(t, kind, 3)
+			if cmd, log := started(t, dir, "train", "killed.toml", "--out", "right", "--set", "evaluate.every=1"); cmd.Wait() != nil {
+				t.Fatal(log)
+			}
+			for _, more := range [][]string{{"--set", "run.iterations=2"}, {"--resume"}} {
+				cmd := exec.Command(jumping, append([]string{"train", "killed.toml", "--out", "jumps", "--set", "evaluate.every=1"}, more...)...)
+				cmd.Dir = dir
+				if log, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, log)
+				}
+			}
+			sameRun(t, filepath.Join(dir, "right"), filepath.Join(dir, "jumps"))
+			if n := backward(t, filepath.Join(dir, "jumps", "timing.jsonl")); n > 0 {
+				t.Errorf("%d durations in timing.jsonl are below 0 or above an hour", n)
+			}
+		})
+	}
+	t.Run("fleet", func(t *testing.T) {
+		dir := experimentOf(t, "pictures", 3)
+		if cmd, log := started(t, dir, "train", "killed.toml", "--out", "right"); cmd.Wait() != nil {
+			t.Fatal(log)
+		}
+		trainer := exec.Command(jumping, "train", "killed.toml", "--out", "jumps", "--listen", "127.0.0.1:0", "--leave-rolls")
+		trainer.Dir = dir
+		var log strings.Builder
+		trainer.Stderr = &log
+		if err := trainer.Start(); err != nil {
+			t.Fatal(err)
+		}
+		late := time.AfterFunc(3*time.Minute, func() { _ = trainer.Process.Kill() })
+		defer late.Stop()
+		join := filepath.Join(dir, "jumps", "join")
+		for range 600 {
+			if _, err := os.Stat(join); err == nil {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if out, err := exec.Command(jumping, "worker", "--join", join, "--name", "w").CombinedOutput(); err != nil {
+			t.Errorf("worker: %v\n%s", err, out)
+		}
+		if err := trainer.Wait(); err != nil {
+			t.Fatalf("%v\n%s", err, &log)
+		}
+		sameRun(t, filepath.Join(dir, "right"), filepath.Join(dir, "jumps"))
+	})
+}
+
+// buildJumping builds the program with a time.Now that jumps.
+func buildJumping(t *testing.T) string {
+	file := filepath.Join(runtime.GOROOT(), "src", "time", "time.go")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const reads = "sec, nsec, mono := runtimeNow()\n"
+	if !strings.Contains(string(text), reads) {
+		t.Fatalf("%s has no line %q: this Go reads its clock in another way", file, strings.TrimSpace(reads))
+	}
+	dir := t.TempDir()
+	program, other, overlay := filepath.Join(dir, "darkroom"), filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
+	words, err := json.Marshal(map[string]any{"Replace": map[string]string{file: other}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string]string{other: strings.ReplaceAll(string(text), reads, reads+"\tsec += jumped(mono)\n") + jumps, overlay: string(words)} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if out, err := exec.Command("go", "build", "-overlay", overlay, "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("built in %v", time.Since(began).Round(time.Second))
+	return program
+}
+
+// backward is how many durations in timing.jsonl cannot be: they were read from a clock that jumped.
+func backward(t *testing.T, file string) (n int) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
+		var line struct {
+			Seconds map[string]float64 `json:"seconds"`
+		}
+		if err := d.Decode(&line); err != nil || len(line.Seconds) == 0 {
+			t.Fatal("a line without seconds: ", err)
+		}
+		for name, seconds := range line.Seconds {
+			if seconds < 0 || seconds > 3600 {
+				t.Logf("%s took %v s", name, seconds)
+				n++
+			}
+		}
+	}
+	return n
+}
