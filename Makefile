@@ -92,8 +92,8 @@ docs: ## every command line of README.md and docs, in order, in an empty folder:
 	go build -o runs/darkroom ./cmd/darkroom
 	go run ./internal/pages -darkroom runs/darkroom
 
-faults: kill fuzz-calls ## the long campaigns of docs/faults.md: kills, pauses, little memory, 300 flipped bits, torn ends, workers, liars; hours
-	DARKROOM_FAULTS=300 go test -count=1 -v -timeout 120m -run 'TestFaults$$$$' ./cmd/darkroom
+faults: kill fuzz-calls ## the long campaigns of docs/faults.md: kills, pauses, little memory, 300 flipped bits, torn ends, a clock that jumps, workers, liars; hours
+	DARKROOM_FAULTS=300 go test -count=1 -v -timeout 120m -run 'TestFaults$$$$|TestClockJumps$$$$' ./cmd/darkroom
 	DARKROOM_FLEET_KILLS=100 go test -count=1 -v -timeout 60m -run TestFleetKilled ./cmd/darkroom
 	go test -count=20 -timeout 120m -run 'Killed|Kills|Liar|Lies|Broken|Fails|Lost|Poison|Hedged|Rollback' ./trainer/folder ./trainer/fleet/... ./rewards/... ./trainer/run
 
