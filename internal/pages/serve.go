@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/outside/child"
@@ -14,18 +15,22 @@ import (
 // served is a command that runs until its page ends.
 type served struct {
 	*exec.Cmd
+	words string
 	ended chan error
 }
 
 // serve starts a line and returns as soon as it seems to be at work: it has run for five seconds. One that ended by
-// itself without an error is fine, too.
+// itself without an error is fine, too. What its page serves already is not served twice.
 func (r *reader) serve(words string) (string, error) {
+	if slices.ContainsFunc(r.serving, func(s served) bool { return s.words == words }) {
+		return "", nil
+	}
 	file, err := os.Create(filepath.Join(r.dir, "served.txt"))
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	s := served{r.shell(context.Background(), words), make(chan error, 1)}
+	s := served{r.shell(context.Background(), words), words, make(chan error, 1)}
 	s.Stdout, s.Stderr = file, file
 	child.Apart(s.Cmd)
 	if err := s.Start(); err != nil {
