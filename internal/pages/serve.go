@@ -50,7 +50,9 @@ func (r *reader) serve(words string) (string, error) {
 func (r *reader) end() error {
 	var all error
 	for _, s := range r.serving {
-		all = errors.Join(all, child.Kill(s.Cmd))
+		if err := child.Kill(s.Cmd); !errors.Is(err, os.ErrProcessDone) { // its group's end may have been its own
+			all = errors.Join(all, err)
+		}
 		<-s.ended
 	}
 	r.serving = nil
