@@ -11,8 +11,9 @@ import (
 //
 // Tasks are taken from an atomic counter, so a descheduled worker delays only the
 // task it holds; the caller takes tasks too, and waits only for those that were
-// started. Idle workers look for work for a moment and then park: spinning longer
-// collapses on a busy machine.
+// started. Idle workers look for work for a moment, then for a while longer between
+// yields to other programs, and then park: one that parked misses about 50 us of the next
+// job. Looking that long without yields makes two runs on one machine 5 to 30 % slower.
 type pool struct {
 	threads int
 	current atomic.Pointer[job]
@@ -32,7 +33,8 @@ type job struct {
 	failure atomic.Pointer[any]
 }
 
-// spin is how long an idle worker, or a waiting caller, looks before it parks.
+// spin is how long an idle worker, or a waiting caller, looks for itself alone. A worker then looks for patience
+// between yields, and a caller waits.
 const spin = 15 * time.Microsecond
 
 func newPool(threads int) *pool {
@@ -119,7 +121,7 @@ func (p *pool) work() {
 	}
 }
 
-// next looks for a job other than the last one for a moment.
+// next looks for a job other than the last one for a while.
 func (p *pool) next(last *job) *job {
 	for t := time.Now(); ; {
 		for range 64 {
@@ -127,8 +129,11 @@ func (p *pool) next(last *job) *job {
 				return j
 			}
 		}
-		if time.Since(t) > spin {
+		switch looked := time.Since(t); {
+		case looked > patience:
 			return nil
+		case looked > spin:
+			yield()
 		}
 	}
 }
