@@ -13,7 +13,7 @@ import (
 // task it holds; the caller takes tasks too, and waits only for those that were
 // started. Idle workers look for work for a moment, then for a while longer between
 // yields to other programs, and then park: one that parked misses about 50 us of the next
-// job. Looking that long without yields makes two runs on one machine 5 to 30 % slower.
+// job. Looking that long without yields makes two runs on one machine 4 to 34 % slower.
 type pool struct {
 	threads int
 	current atomic.Pointer[job]
