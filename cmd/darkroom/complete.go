@@ -19,6 +19,12 @@ import (
 // A completion is candidates for what was typed so far, with a line about each behind a tab.
 type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
+// isCompletion reports whether a shell asks, or wants its script. For other commands nothing is registered: cobra keeps
+// each flag that has a completion, and its command, for as long as the process lives.
+func isCompletion(args []string) bool {
+	return len(args) > 0 && (strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) || args[0] == "completion")
+}
+
 // completeNames registers completions by the flags' names, so that a command's own file says nothing of them.
 func completeNames(root *cobra.Command) {
 	flags := map[string]completion{

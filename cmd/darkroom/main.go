@@ -61,6 +61,9 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		}
 	}()
 	root := newRoot()
+	if isCompletion(args) {
+		completeNames(root)
+	}
 	out := &counted{w: stdout}
 	root.SetArgs(args)
 	root.SetIn(stdin)

@@ -53,7 +53,6 @@ monitor, 130 interrupted and saved.`,
 		workerCommand(),
 	)
 	root.InitDefaultCompletionCmd()
-	completeNames(root)
 	root.SetHelpCommand(helpCommand())
 	markUsageErrors(root)
 	return root
