@@ -55,6 +55,10 @@ func OpenAs(index int, mode string) (*Backend, error) {
 }
 
 func open(d *driver.Driver, index int, mode string) (b *Backend, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// The thread may still have the context of a lost device, by whose error every call fails. At first there is no driver.
+	_ = d.Current(0)
 	version, err := driver.Begin(d)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
@@ -72,8 +76,6 @@ func open(d *driver.Driver, index int, mode string) (b *Backend, err error) {
 	}
 	b.agreed = &agreement{ranks: []*Backend{b}}
 	b.exact, b.waitEach = b.mode.products == "exact", b.mode.wait
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	if err = b.begin(version); err != nil {
 		b.Close()
 		return nil, fmt.Errorf("cuda:%d (%s): %w", index, b.device.Name, err)

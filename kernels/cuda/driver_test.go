@@ -5,6 +5,7 @@ package cuda_test
 import (
 	"bytes"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -84,6 +85,29 @@ func TestImages(t *testing.T) {
 			t.Errorf("%d: %s", capability, b)
 		}
 		b.Close()
+	}
+}
+
+// TestOpenBesideLost: a device opens on a thread that has the context of another one, which was lost.
+func TestOpenBesideLost(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c := double.New(t)
+	c.Set(12040, 2, 80, 1<<30)
+	lost, err := cuda.Open(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Lose(1, "", 0, 719)
+	b, err := cuda.Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if lost.Close() == nil {
+		t.Error("the lost device closed without an error")
 	}
 }
 
