@@ -57,7 +57,8 @@ func OpenAs(index int, mode string) (*Backend, error) {
 func open(d *driver.Driver, index int, mode string) (b *Backend, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// The thread may still have the context of a lost device, by whose error every call fails. At first there is no driver.
+	// The thread may still have the context of a lost device, by whose error every call fails. At first there is no
+	// driver to take it from.
 	_ = d.Current(0)
 	version, err := driver.Begin(d)
 	if err != nil {
