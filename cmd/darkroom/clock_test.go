@@ -13,13 +13,14 @@ import (
 )
 
 // jumps makes the clock of time.Now jump every 10 ms: a day ahead, an hour back, ten years ahead, 30 years
-// back, and to the truth again. What is left alone are monotonic times, as by an operating system whose clock is set.
+// back, and to the truth again, counted from the process's start. What is left alone are monotonic times, as by an
+// operating system whose clock is set.
 const jumps = `
-func jumped(mono int64) int64 { return [...]int64{0, 86400, -3600, 315360000, -946080000}[mono/10_000_000%5] }
+func jumped(mono int64) int64 { return [...]int64{0, 86400, -3600, 315360000, -946080000}[(mono-startNano)/10_000_000%5] }
 `
 
 // TestClockJumps: the clock jumps under a run all the time, and the run leaves the bytes of one whose clock is right;
-// so do a trainer and its worker, whose clocks jump each at its own times. DARKROOM_FAULTS asks for it (make faults).
+// so do a trainer and its worker, whose two clocks jump at different times. DARKROOM_FAULTS asks for it (make faults).
 func TestClockJumps(t *testing.T) {
 	if os.Getenv("DARKROOM_FAULTS") == "" {
 		t.Skip("builds the program and Go's library anew, which takes minutes; DARKROOM_FAULTS asks for it (make faults)")
@@ -32,10 +33,9 @@ func TestClockJumps(t *testing.T) {
 				t.Fatal(log)
 			}
 			for _, more := range [][]string{{"--set", "run.iterations=2"}, {"--resume"}} {
-				cmd := exec.Command(jumping, append([]string{"train", "killed.toml", "--out", "jumps", "--set", "evaluate.every=1"}, more...)...)
-				cmd.Dir = dir
-				if log, err := cmd.CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, log)
+				args := append([]string{"train", "killed.toml", "--out", "jumps", "--set", "evaluate.every=1"}, more...)
+				if cmd, log := startedAs(t, jumping, dir, args...); cmd.Wait() != nil {
+					t.Fatal(log)
 				}
 			}
 			sameRun(t, filepath.Join(dir, "right"), filepath.Join(dir, "jumps"))
@@ -47,30 +47,17 @@ func TestClockJumps(t *testing.T) {
 		if cmd, log := started(t, dir, "train", "killed.toml", "--out", "right"); cmd.Wait() != nil {
 			t.Fatal(log)
 		}
-		trainer := exec.Command(jumping, "train", "killed.toml", "--out", "jumps", "--listen", "127.0.0.1:0", "--leave-rolls")
-		trainer.Dir = dir
-		var log strings.Builder
-		trainer.Stderr = &log
-		if err := trainer.Start(); err != nil {
-			t.Fatal(err)
-		}
+		trainer, log := startedAs(t, jumping, dir, "train", "killed.toml", "--out", "jumps", "--listen", "127.0.0.1:0", "--leave-rolls")
 		late := time.AfterFunc(3*time.Minute, func() { _ = trainer.Process.Kill() })
 		defer late.Stop()
 		join := filepath.Join(dir, "jumps", "join")
-		for range 600 {
-			if _, err := os.Stat(join); err == nil {
-				break
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		worker := exec.Command(jumping, "worker", "--join", join, "--name", "w")
-		worker.Dir = dir
-		if out, err := worker.CombinedOutput(); err != nil {
-			t.Errorf("worker: %v\n%s", err, out)
+		await(join)
+		if worker, log := startedAs(t, jumping, dir, "worker", "--join", join, "--name", "w"); worker.Wait() != nil {
+			t.Errorf("worker: %s", log)
 			_ = trainer.Process.Kill()
 		}
 		if err := trainer.Wait(); err != nil {
-			t.Fatalf("%v\n%s", err, &log)
+			t.Fatalf("%v\n%s", err, log)
 		}
 		sameRun(t, filepath.Join(dir, "right"), filepath.Join(dir, "jumps"))
 	})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -21,7 +20,13 @@ import (
 // started starts the program.
 func started(t *testing.T, dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	return startedAs(t, os.Args[0], dir, args...)
+}
+
+// startedAs starts a program that is this one, or a build of it.
+func startedAs(t *testing.T, program, dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.Command(program)
 	cmd.Args, cmd.Dir = append([]string{"darkroom"}, args...), dir // by this name the test binary is the program
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -29,6 +34,17 @@ func started(t *testing.T, dir string, args ...string) (*exec.Cmd, *bytes.Buffer
 		t.Fatal(err)
 	}
 	return cmd, &log
+}
+
+// await waits for a file that a trainer is to write, for a minute, and reports whether it is there.
+func await(file string) bool {
+	for range 600 {
+		if _, err := os.Stat(file); err == nil {
+			return true
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return false
 }
 
 // TestFleetKilled: trainer and workers are killed at random moments, the trainer is resumed and workers begin anew,
@@ -68,12 +84,7 @@ func killFleet(t *testing.T, kills int, more ...string) {
 	}
 	trainer, log := train()
 	join := filepath.Join(dir, "parts", "run", "join")
-	for range 600 {
-		if _, err := os.Stat(join); err == nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	await(join)
 	worker := func(n int) *exec.Cmd {
 		cmd, _ := started(t, dir, "worker", "--join", join, "--name", fmt.Sprint("w", n))
 		return cmd
@@ -133,12 +144,7 @@ func TestFleetProcesses(t *testing.T) {
 	trainer, log := start("train", "killed.toml", "--out", "helped", "--listen", "127.0.0.1:0", "--leave-rolls", "--audit", "0.5")
 	late := time.AfterFunc(3*time.Minute, func() { _ = trainer.Process.Kill() })
 	join := filepath.Join(dir, "helped", "join")
-	for range 600 {
-		if _, err := os.Stat(join); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	await(join)
 	victim, _ := start("worker", "--join", join, "--name", "victim")
 	steady, said := start("worker", "--join", join, "--name", "steady")
 	for range 600 { // until it has done something

@@ -187,12 +187,8 @@ func (s *soak) fleet() {
 		s.ends("train", filepath.Join(s.dir, "pictures", "killed.toml"), "--out", s.run("fleet"), "--listen", "127.0.0.1:0", "--leave-rolls", "--audit", "0.2")
 	})
 	join := filepath.Join(s.run("fleet"), "join")
-	for range 600 {
-		if _, err := os.Stat(join); err == nil {
-			s.ends("worker", "--join", join, "--name", "steady")
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
+	if await(join) {
+		s.ends("worker", "--join", join, "--name", "steady")
 	}
 	both.Wait()
 }

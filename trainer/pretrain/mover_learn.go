@@ -11,7 +11,7 @@ import (
 )
 
 // How a text-to-clip model learns: its autoencoder on clips, then text encoder and transformer on the autoencoder's
-// latents, x_t = (1 - t) x_0 + t noise, and the target noise - x_0.
+// latents by flow matching (Lipman et al., 2022; Liu et al., 2022): x_t = (1 - t) x_0 + t noise, target noise - x_0.
 
 // autoencoder trains the VAE, as that of pictures is. Clips go through one by one.
 func (r *moverRun) autoencoder() error {
