@@ -15,6 +15,8 @@ type Choice struct {
 	Further func(r *Report) []Key
 	// Keep says which samples are compared at all. The others count as if they had no score.
 	Keep func(samples []Sample, scores []float64) []bool
+	// Some says that the estimator compares some samples of a group alone: the others have a score and no advantage.
+	Some bool
 	// Best are the places that are learned from, of those given, which were compared.
 	Best func(r *Report, places []int) []int
 	// Buffer has samples of earlier iterations.
@@ -56,7 +58,7 @@ func (t *Trainer) compare(r *Report) (learned []Sample, worth []float64, err err
 	if r.Passed = t.pass(r); r.Passed != "" {
 		return nil, nil, nil
 	}
-	places, err := scored(r, scores)
+	places, err := t.scored(r, scores)
 	if err != nil {
 		return nil, nil, fmt.Errorf("iteration %d: %w", t.Iteration+1, err)
 	}
@@ -92,9 +94,9 @@ func (t *Trainer) kept(r *Report) []float64 {
 	return scores
 }
 
-// scored are the places of the samples that have a score. An advantage may be missing only where
-// the score is.
-func scored(r *Report, scores []float64) (places []int, err error) {
+// scored are the places of the samples that have a score and were compared. An advantage may be missing only where
+// the score is, or where the estimator compares some samples alone.
+func (t *Trainer) scored(r *Report, scores []float64) (places []int, err error) {
 	if len(scores) != len(r.Samples) || len(r.Advantages) != len(r.Samples) {
 		return nil, fmt.Errorf("%d samples have %d scores and %d advantages", len(r.Samples), len(scores), len(r.Advantages))
 	}
@@ -102,6 +104,7 @@ func scored(r *Report, scores []float64) (places []int, err error) {
 	for i, s := range r.Samples {
 		switch {
 		case math.IsNaN(scores[i]):
+		case math.IsNaN(r.Advantages[i]) && t.Choice.Some:
 		case math.IsNaN(r.Advantages[i]):
 			return nil, fmt.Errorf("sample %d of prompt %d has the score %v, but no advantage", s.Key.Sample, s.Key.Prompt, scores[i])
 		default:

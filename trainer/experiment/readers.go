@@ -92,6 +92,9 @@ func (e *Experiment) unread(key config.Key, values map[string]string) string {
 		return beside + " = " + value
 	}
 	used, words := e.methods(chooser)
+	if !slices.ContainsFunc(names, func(n string) bool { return n != "tokens" && n != "pictures" }) {
+		_, words = e.methods("") // no other method would read it
+	}
 	if slices.ContainsFunc(names, func(n string) bool { return slices.Contains(used, n) }) {
 		return ""
 	}

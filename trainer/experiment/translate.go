@@ -56,6 +56,7 @@ func (a Advantage) Rule() advantage.Estimator {
 // that do not look at the single token.
 func (a Advantage) OfPictures() advantage.Estimator {
 	e := a.Rule()
+	e.Keep = nil // pictures have one length
 	if a.Estimator == "reinforce++" || a.Estimator == "reinforce++-baseline" {
 		e.Rule, e.Whiten = a.Estimator, a.Credit.Whiten
 	}

@@ -111,7 +111,7 @@ func (t *training) skipped(p int) bool {
 // chooses is the iteration's choice of samples.
 func (t *training) chooses() trainer.Choice {
 	r, a := t.now.turn.Rollout, t.now.turn.Advantage
-	var c trainer.Choice
+	c := trainer.Choice{Some: a.Keep != nil && t.now.turn.Episode != nil}
 	if e := t.now.turn.Episode; e != nil && e.Shuffled != nil {
 		c.Keep = learnable
 	}
@@ -278,7 +278,7 @@ func (t *training) learn(r *trainer.Report) {
 // account writes down what was chosen.
 func (t *training) account(l *ledger.Line, r *trainer.Report) {
 	roll, a := t.now.turn.Rollout, t.now.turn.Advantage
-	if roll.Resample == nil && roll.More == nil && roll.Buffer == nil && a.Filter == nil && a.BestOf == 0 && a.Margin == 0 {
+	if roll.Resample == nil && roll.More == nil && roll.Buffer == nil && a.Filter == nil && a.BestOf == 0 && a.Margin == 0 && !t.loop.Choice.Some {
 		return
 	}
 	l.Choice = &ledger.ChoiceLine{Rolls: r.Rolls, Learned: len(r.Learned), Reused: r.Reused}

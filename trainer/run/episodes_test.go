@@ -211,6 +211,36 @@ func TestSpokenMethods(t *testing.T) {
 	}
 }
 
+// TestSomeCompared: of a group the samples that advantage.keep leaves out have a score and no advantage, and move
+// nothing; the others are learned from (GFPO).
+func TestSomeCompared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a small model and trains it: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	model := speaker(t)
+	for _, sets := range [][]string{
+		{"advantage.keep={of=2, by='length'}"}, {"advantage.keep={of=3, by='efficiency'}", "advantage.estimator=global"},
+		{"advantage.keep={of=2, by='length'}", "advantage.estimator=reinforce++-baseline"}, {"advantage.keep={of=2, by='length'}", "advantage.filter={by='unequal'}"},
+	} {
+		dir, e := filepath.Join(t.TempDir(), "run"), parseText(t, talking, append([]string{model, "evaluate.every=0", "evaluate.prompts=''", "rollout.prompts_per_iteration=4"}, sets...)...)
+		if r, err := train(t, e, dir, false, 2, -1); err != nil || r.Status != ledger.Finished {
+			t.Errorf("%v: %v, %v", sets, r, err)
+			continue
+		}
+		moved := false
+		for _, l := range ledgerOf(t, dir) {
+			if c := l.Choice; c == nil || c.Learned > 4*e.Advantage.Keep.Of {
+				t.Errorf("%v: iteration %d learned from %+v", sets, l.Iteration, c)
+			}
+			moved = moved || len(l.Updates) > 0 && l.Updates[0].Gradient > 0
+		}
+		if !moved {
+			t.Errorf("%v: nothing was learned", sets)
+		}
+	}
+}
+
 // TestProgramNotHere: that the model's code cannot be run is said before anything is opened, with
 // the remedy.
 func TestProgramNotHere(t *testing.T) {
