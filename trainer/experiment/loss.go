@@ -13,7 +13,7 @@ type Loss struct {
 	loss.Clipping
 
 	Rectify    bool   `toml:"rectify" of:"clip,guard" doc:"of flow-sde and flow-wan: decisions weigh by how little of the gradient their step keeps, 1 on average (Flash-GRPO)"`
-	NoiseFloor string `toml:"noise_floor" enum:"warn,stop,off" doc:"what a clip range below the noise of log-probabilities does; it is measured as every stage begins: of pictures by a second copy of the network in fp32 for that moment, of episodes by what their sampler says of its tokens and what the trainer says (0 but for an engine)"`
+	NoiseFloor string `toml:"noise_floor" enum:"warn,stop,off" doc:"what a clip range below the noise of log-probabilities does; it is measured as every stage begins: of pictures, where a ratio can differ from 1 (updates above 1, run.lag or rollout.buffer), by a second copy of the network in fp32 for that moment, of episodes by what their sampler says of its tokens and what the trainer says (0 but for an engine)"`
 
 	loss.RatioForm
 	loss.DPPO

@@ -54,7 +54,7 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 	if found.Ratio != 1 {
 		return found, fmt.Errorf("the policy gives its own samples the ratio %v before anything is trained, not 1: rollout and training disagree\nhint: nothing was learned; this is a mistake in the program, and DARKROOM_CPU=plain may avoid it", found.Ratio)
 	}
-	if m.turn.Loss.NoiseFloor == "off" {
+	if !m.turn.MeasuresFloor() {
 		return found, nil
 	}
 	floor, err := m.noiseFloor(objective, samples, at)
@@ -62,7 +62,7 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 		return found, fmt.Errorf("measuring the noise floor: %w\nhint: loss.noise_floor = \"off\" leaves it out", err)
 	}
 	found.Floor = &floor
-	if l := m.turn.Loss; m.turn.Kind().Plain && l.Ratio == "plain" { // ranges of other ratios are of other quantities
+	if l := m.turn.Loss; m.turn.Kind().Plain && l.Ratio == "plain" && !m.turn.Steady() { // ranges of other ratios are of other quantities
 		found.ClipRange = l.ClipRange
 	}
 	return found, nil

@@ -33,7 +33,7 @@ func (c *counting) iterate(turn experiment.Turn) error {
 	}
 	c.Pipeline.Pool.Trim()
 	c.dry.ResetPeak()
-	if !c.turn.Noised() && c.turn.Loss.NoiseFloor != "off" && c.e.Model.Precision == "bf16" {
+	if c.turn.MeasuresFloor() && c.e.Model.Precision == "bf16" {
 		some := points[:min(len(points), mostChecked)]
 		if err := c.inF32(func(p *Policy) error {
 			return c.each(some, func() error { _, err := p.Eval(trainer.Current, some); return err })

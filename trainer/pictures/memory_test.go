@@ -93,7 +93,7 @@ func TestCheckFitsIntoTraining(t *testing.T) {
 		{"sampler.width=128", "sampler.height=128", "model.lora.rank=1"},
 	} {
 		for _, budget := range []int64{0, 1} { // with all that makes it fast, and with nothing
-			need, err := Memory(parse(t, sets...), cpu.NewDry(cpu.Options{Path: path}), budget)
+			need, err := Memory(parse(t, append(slices.Clone(sets), "optim.updates=2")...), cpu.NewDry(cpu.Options{Path: path}), budget)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func TestCheckFitsIntoTraining(t *testing.T) {
 // TestNoiseFloorInPieces: the noise floor has the bits that a network in fp32 gives which is in memory as a whole.
 func TestNoiseFloorInPieces(t *testing.T) {
 	for _, sets := range [][]string{{"rollout.group=2"}, {"rollout.group=2", "model.train=['transformer_blocks.[01].attn.to_[qkv].*']"}} {
-		e := parse(t, append(sets, "sampler.width=32", "sampler.height=32", "sampler.steps=3")...)
+		e := parse(t, append(sets, "sampler.width=32", "sampler.height=32", "sampler.steps=3", "optim.updates=2")...)
 		list, err := e.Open(e.Rollout.Prompts[0])
 		if err != nil {
 			t.Fatal(err)

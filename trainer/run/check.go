@@ -12,11 +12,11 @@ import (
 func (t *training) checkPolicy(samples []trainer.Sample) (err error) {
 	t.now.check, err = t.model.Check(t.loop.Objective, samples)
 	c := t.now.check
-	if err != nil || c == nil || c.Floor == nil {
+	if err != nil || c == nil {
 		return err
 	}
 	t.Say("iteration %d: %s", t.loop.Iteration+1, checkWords(c, t.now.turn.Episode != nil))
-	if c.ClipRange == 0 || *c.Floor <= c.ClipRange {
+	if c.Floor == nil || c.ClipRange == 0 || *c.Floor <= c.ClipRange {
 		return nil
 	}
 	why := fmt.Sprintf("rounding to %s moves log-probabilities further than the clip lets them go", t.Model.Precision)
@@ -38,7 +38,10 @@ func checkWords(c *ledger.Check, tokens bool) string {
 	if tokens {
 		of = "tokens"
 	}
-	s := fmt.Sprintf("before the first update the ratio is %v on %d %s, the noise floor %.3g", c.Ratio, c.Transitions, of, *c.Floor)
+	s := fmt.Sprintf("before the first update the ratio is %v on %d %s", c.Ratio, c.Transitions, of)
+	if c.Floor != nil {
+		s += fmt.Sprintf(", the noise floor %.3g", *c.Floor)
+	}
 	if c.ClipRange > 0 {
 		s += fmt.Sprintf(" (clip_range %.3g)", c.ClipRange)
 	}

@@ -40,7 +40,9 @@ func (t *training) policyFacts(m *diagnosis.Measured, l *ledger.Line, r *trainer
 	if t.now.check == nil {
 		return nil
 	}
-	m.Floor, m.Clip = t.now.check.Floor, t.now.check.ClipRange
+	if m.Floor = t.now.check.Floor; !t.now.turn.Steady() { // else nothing is clipped
+		m.Clip = t.now.check.ClipRange
+	}
 	if t.now.turn.Kind().Steps != nil && t.now.turn.Episode == nil {
 		keeps, err := t.now.turn.Keeps()
 		if err != nil {

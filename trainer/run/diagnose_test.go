@@ -49,7 +49,7 @@ func TestDiagnosis(t *testing.T) {
 	}
 	noisy, dead := []string{`reward=[{name="http", url="` + unsteady.URL + `"}]`}, []string{`reward=[{name="http", url="` + steady.URL + `"}]`}
 	far := []string{`sampler.schedule={ kind = "shifted", shift = 40 }`, `sampler.window={ kind = "frozen", size = 1 }`}
-	clip := []string{"loss.clip_range=1e-9", "loss.noise_floor=warn", "optim.lr=1e-3"}
+	clip := []string{"loss.clip_range=1e-9", "loss.noise_floor=warn", "optim.lr=1e-3", "optim.updates=2"}
 	planted := map[string][]string{ // several at once, since a run takes seconds
 		"noise vanishing swallowed": slices.Concat(noisy, far, []string{"optim.lr=1e-14"}),
 		"clip group":                append(clip, "rollout.group=3"),

@@ -129,9 +129,6 @@ func TestGuards(t *testing.T) {
 		{"and the run is to stop", fails(2, 4, alike), "", `advantage = { all_dead = "stop" }`, ledger.Stopped, "every advantage is 0", 1, []int{0, 0}},
 		{"and it is to train", fails(2, 4, alike), "", `advantage = { all_dead = "train" }`, ledger.Finished, "", 3, []int{0, 0, 0}},
 		{"a monitor says when", alike, "", "[[monitor]]\nwatch = \"dead_share\"\nrises_above = 0.5\nfor = 2\nthen = \"stop\"", ledger.Stopped, "dead_share rose to 1, above 0.5, 2 times in a row", 0, []int{0, 0}},
-		{"the clip is below the noise floor", differing, "", "loss = { clip_range = 1e-12 }", ledger.Finished, "clip_range = 1e-12 is below the noise floor", 3, []int{0, 0, 0}},
-		{"and the run is to stop", differing, "", "loss = { clip_range = 1e-12, noise_floor = \"stop\" }", ledger.Stopped, "is below the noise floor", 0, []int{0}},
-		{"and nobody cares", differing, "", "loss = { clip_range = 1e-12, noise_floor = \"off\" }", ledger.Finished, "", 3, []int{0, 0, 0}},
 		{"the gold reward falls", falling, "train = false", "[[reward]]\nname = \"jpeg\"\n[[monitor]]\nwatch = \"gold.http\"\nfalls_below = 0.85\nthen = \"stop\"", ledger.Stopped, "gold.http fell to 7.5, below 0.85 of the 9.5", 2, []int{0, 0}},
 		{"the gold reward's server dies", fails(2, 99, gone), "train = false", "[[reward]]\nname = \"jpeg\"", ledger.Finished, "", 3, []int{0, 0, 0}},
 	} {
@@ -166,6 +163,52 @@ func TestGuards(t *testing.T) {
 				if r, _, err := runSaying(t, text, dir); err != nil || r.Status != ledger.Finished {
 					t.Errorf("going on: %+v, %v", r, err)
 				}
+			}
+		})
+	}
+}
+
+// TestNoiseFloor: a clip range below the noise of log-probabilities is told of, or stops the run, where a ratio can be
+// cut: with a second update, or with samples of earlier weights. Where every ratio is 1 nothing is measured, nothing is
+// said, no finding speaks of rounding and nothing stops, unless a monitor watches the number.
+func TestNoiseFloor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	const watch = `monitor=[{ watch = "noise_floor", rises_above = 1 }]`
+	for name, c := range map[string]struct {
+		sets     []string
+		status   string
+		measured bool
+		warned   bool
+	}{
+		"two updates":             {[]string{"optim.updates=2"}, ledger.Finished, true, true},
+		"two updates, stop":       {[]string{"optim.updates=2", "loss.noise_floor=stop"}, ledger.Stopped, true, true},
+		"two updates, off":        {[]string{"optim.updates=2", "loss.noise_floor=off"}, ledger.Finished, false, false},
+		"a buffer":                {[]string{"optim.updates=1", "rollout.buffer={}"}, ledger.Finished, true, true},
+		"a lag":                   {[]string{"optim.updates=1", "run.lag=1"}, ledger.Finished, true, true},
+		"one update":              {[]string{"optim.updates=1"}, ledger.Finished, false, false},
+		"one update, stop":        {[]string{"optim.updates=1", "loss.noise_floor=stop"}, ledger.Finished, false, false},
+		"one update, and watched": {[]string{"optim.updates=1", watch}, ledger.Finished, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, said := t.TempDir(), ""
+			sets := append([]string{"run.iterations=2", "evaluate.every=0", "evaluate.prompts=''", "loss.noise_floor=warn", "loss.clip_range=1e-12"}, c.sets...)
+			r, err := trainAs(t, parse(t, sets...), Options{Dir: dir, Say: func(format string, args ...any) { said += fmt.Sprintf(format, args...) + "\n" }})
+			if err != nil || r.Status != c.status {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			check := ledgerOf(t, dir)[0].Check
+			if measured := check != nil && check.Floor != nil; measured != c.measured || check.Ratio != 1 {
+				t.Errorf("the check is %+v", check)
+			}
+			said += r.Why
+			if warned := strings.Contains(said, "is below the noise floor"); warned != c.warned || !c.warned && strings.Contains(said, "rounding") {
+				t.Errorf("it said %s", said)
+			}
+			if !strings.Contains(said, "before the first update the ratio is 1 on ") {
+				t.Errorf("it did not say its ratio: %s", said)
 			}
 		})
 	}
@@ -219,10 +262,7 @@ func runUntil(ctx context.Context, t *testing.T, text, dir string, hears func(st
 	}
 	be := cpu.NewWith(cpu.Options{Path: path, Threads: 2})
 	defer be.Close()
-	sets := []string{tiny(t), "evaluate.prompts=''"}
-	if !strings.Contains(text, "loss = ") {
-		sets = append(sets, "loss.noise_floor=off") // which takes longest
-	}
+	sets := []string{tiny(t), "evaluate.prompts=''", "loss.noise_floor=off"} // which takes longest
 	var said bytes.Buffer
 	r, err := Run(ctx, parseText(t, text, sets...), Options{Dir: dir, Resume: begun(dir), Backend: be, Say: func(format string, args ...any) {
 		fmt.Fprintf(&said, format+"\n", args...)
