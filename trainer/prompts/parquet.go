@@ -29,6 +29,8 @@ type sheet struct {
 	*parquet.File
 	file *os.File
 	left int64 // bytes of texts that may still be read
+
+	checked map[[2]int]bool // row groups and columns whose pages' headers were held against the file
 }
 
 // withSheet opens a file and calls f. A file that is broken is an error, whatever the reader makes of it.
@@ -43,15 +45,11 @@ func withSheet(path string, f func(s *sheet) error) (err error) {
 		}
 		err = errors.Join(err, file.Close())
 	}()
-	info, err := file.Stat()
+	s, err := openSheet(file)
 	if err != nil {
 		return err
 	}
-	opened, err := parquet.OpenFile(file, info.Size(), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return fmt.Errorf("this is no Parquet file: %w", err)
-	}
-	return f(&sheet{opened, file, mostBytes})
+	return f(s)
 }
 
 // parquetPrompts are the rows of a file. shown is the file's name from the folder in which names of pictures begin.
@@ -77,7 +75,7 @@ func (s *sheet) prompts(shown, column string) ([]Prompt, error) {
 	}
 	var list []Prompt
 	pictured := pictureColumns(leaves)
-	for _, group := range s.RowGroups() {
+	for g, group := range s.RowGroups() {
 		rows := make([]row, 0, group.NumRows())
 		for i := range group.NumRows() {
 			rows = append(rows, row{meta: picturesOfRow(shown, len(list)+int(i), pictured)})
@@ -86,7 +84,7 @@ func (s *sheet) prompts(shown, column string) ([]Prompt, error) {
 			if isPicture(leaf, leaves) {
 				continue
 			}
-			if err := s.fill(rows, group, leaf, leaf == text); err != nil {
+			if err := s.fill(rows, g, leaf, leaf == text); err != nil {
 				return nil, fmt.Errorf("column %q: %w", nameOf(leaf), err)
 			}
 		}
@@ -156,7 +154,11 @@ type row struct {
 }
 
 // fill puts a column's values into the rows of a group.
-func (s *sheet) fill(rows []row, group parquet.RowGroup, leaf *parquet.Column, text bool) error {
+func (s *sheet) fill(rows []row, group int, leaf *parquet.Column, text bool) error {
+	pages, err := s.pages(group, leaf)
+	if err != nil {
+		return err
+	}
 	lists := leaf.MaxRepetitionLevel() > 0
 	at := -1
 	var items []json.RawMessage
@@ -172,7 +174,7 @@ func (s *sheet) fill(rows []row, group parquet.RowGroup, leaf *parquet.Column, t
 		items = nil
 		return err
 	}
-	err := eachValue(group.ColumnChunks()[leaf.Index()].Pages(), func(v parquet.Value) (bool, error) {
+	err = eachValue(pages, func(v parquet.Value) (bool, error) {
 		if v.RepetitionLevel() == 0 {
 			if err := end(); err != nil {
 				return false, err

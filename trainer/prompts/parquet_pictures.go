@@ -168,12 +168,16 @@ func (s *sheet) ofRow(p place, part string) (all [][]byte, err error) {
 		return nil, fmt.Errorf("there is no column %q of pictures", p.column)
 	}
 	row := int64(p.row)
-	for _, group := range s.RowGroups() {
+	for g, group := range s.RowGroups() {
 		if row >= group.NumRows() {
 			row -= group.NumRows()
 			continue
 		}
-		rows, err := valuesOf(group.ColumnChunks()[leaves[i].Index()].Pages(), int(row), 1)
+		pages, err := s.pages(g, leaves[i])
+		if err != nil {
+			return nil, err
+		}
+		rows, err := valuesOf(pages, int(row), 1)
 		if err != nil {
 			return nil, err
 		}

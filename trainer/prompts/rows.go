@@ -67,15 +67,11 @@ func openTableFile(path string) (t *tableFile, err error) {
 	}()
 	t = &tableFile{path: path}
 	return t, unbroken(func() error {
-		info, err := file.Stat()
+		s, err := openSheet(file)
 		if err != nil {
 			return err
 		}
-		opened, err := parquet.OpenFile(file, info.Size(), parquet.SkipBloomFilters(true))
-		if err != nil {
-			return fmt.Errorf("this is no Parquet file: %w", err)
-		}
-		t.sheet, t.whole, t.meanings = &sheet{opened, file, mostBytes}, opened.Root().Columns(), meanings(opened)
+		t.sheet, t.whole, t.meanings = s, s.Root().Columns(), meanings(s.File)
 		return nil
 	})
 }
@@ -149,10 +145,10 @@ const batch = 64
 
 func (t *tableFile) each(pictures bool, f func(place Place, row pytext.Ordered) error) error {
 	first := 0
-	for _, group := range t.RowGroups() {
+	for g, group := range t.RowGroups() {
 		for from := 0; from < int(group.NumRows()); from += batch {
 			n := min(batch, int(group.NumRows())-from)
-			rows, err := t.read(group, from, n, pictures)
+			rows, err := t.read(g, from, n, pictures)
 			if err != nil {
 				return fmt.Errorf("%d: %w", first+from+1, err)
 			}
@@ -168,12 +164,12 @@ func (t *tableFile) each(pictures bool, f func(place Place, row pytext.Ordered) 
 }
 
 func (t *tableFile) row(i int, pictures bool) (row pytext.Ordered, err error) {
-	for _, group := range t.RowGroups() {
+	for g, group := range t.RowGroups() {
 		if n := int(group.NumRows()); i >= n {
 			i -= n
 			continue
 		}
-		rows, err := t.read(group, i, 1, pictures)
+		rows, err := t.read(g, i, 1, pictures)
 		if err != nil {
 			return row, err
 		}
@@ -183,7 +179,7 @@ func (t *tableFile) row(i int, pictures bool) (row pytext.Ordered, err error) {
 }
 
 // read reads n rows of a group.
-func (t *tableFile) read(group parquet.RowGroup, from, n int, pictures bool) ([]pytext.Ordered, error) {
+func (t *tableFile) read(group, from, n int, pictures bool) ([]pytext.Ordered, error) {
 	rows := make([]pytext.Ordered, n)
 	for i := range rows {
 		rows[i].Values = pytext.Object{}
@@ -196,7 +192,11 @@ func (t *tableFile) read(group parquet.RowGroup, from, n int, pictures bool) ([]
 			if !pictures && isPicture(leaf, all) && leaf.Name() == "bytes" {
 				continue
 			}
-			v, err := valuesOf(group.ColumnChunks()[leaf.Index()].Pages(), from, n)
+			pages, err := t.pages(group, leaf)
+			if err != nil {
+				return nil, fmt.Errorf("column %q: %w", nameOf(leaf), err)
+			}
+			v, err := valuesOf(pages, from, n)
 			if err != nil {
 				return nil, fmt.Errorf("column %q: %w", nameOf(leaf), err)
 			}
