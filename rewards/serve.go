@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,9 @@ import (
 // its own host. So requests with an origin, of another content type, or for a host that is not this
 // machine while it alone is served, are refused.
 //
+// A request takes a turn when its body is there, so that one that does not come holds nobody up: bodies share AtOnce
+// times Bytes, and a body beyond that is refused.
+//
 // Invariant (tests): memory is bounded by AtOnce requests of Bytes and Pixels; no request of a page passes.
 
 // A Server answers the protocol for a judge. A zero limit means its default.
@@ -27,7 +31,7 @@ type Server struct {
 	Judge    Judge
 	Bytes    int64         // of a request: 256 MiB
 	Pixels   int64         // of all pictures of a request: 2^27, about 500 frames of 512 x 512
-	AtOnce   int           // requests that are read and judged beside each other: 4; others wait
+	AtOnce   int           // requests that are decoded and judged beside each other: 4; others wait
 	Patience time.Duration // with a body that arrives slowly, and a reply that is taken slowly: 60 s
 }
 
@@ -35,13 +39,16 @@ type Server struct {
 func (s Server) Handler() http.Handler {
 	s.Bytes, s.Pixels = cmp.Or(s.Bytes, 256<<20), cmp.Or(s.Pixels, 1<<27)
 	s.AtOnce, s.Patience = cmp.Or(s.AtOnce, 4), cmp.Or(s.Patience, time.Minute)
-	return &service{s, make(chan struct{}, s.AtOnce)}
+	service := &service{Server: s, turn: make(chan struct{}, s.AtOnce)}
+	service.room.Store(int64(s.AtOnce) * s.Bytes)
+	return service
 }
 
 // A service is a server at work.
 type service struct {
 	Server
 	turn chan struct{} // room for those that are answered
+	room atomic.Int64  // bytes of further bodies
 }
 
 // ServeHTTP answers a request.
@@ -60,15 +67,17 @@ func (s *service) answer(w http.ResponseWriter, r *http.Request) (reply []byte, 
 	if status, err := admitted(r); err != nil {
 		return nil, status, err
 	}
+	arriving := &arriving{room: &s.room}
+	defer arriving.leave()
+	body, status, err := s.body(w, r, arriving)
+	if err != nil {
+		return nil, status, err
+	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-r.Context().Done():
 		return nil, http.StatusServiceUnavailable, r.Context().Err()
-	}
-	body, status, err := s.body(w, r)
-	if err != nil {
-		return nil, status, err
 	}
 	items, err := decodeItems(r.Context(), body, s.Pixels)
 	if err != nil {
@@ -85,10 +94,11 @@ func (s *service) answer(w http.ResponseWriter, r *http.Request) (reply []byte, 
 }
 
 // body reads a request's body. Its time limit ends with it: judging may take longer.
-func (s *service) body(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
+func (s *service) body(w http.ResponseWriter, r *http.Request, c *arriving) (body []byte, status int, err error) {
 	limits := http.NewResponseController(w)
 	_ = limits.SetReadDeadline(time.Now().Add(s.Patience)) // without one it waits longer
-	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, s.Bytes))
+	c.from = http.MaxBytesReader(w, r.Body, s.Bytes)
+	body, err = io.ReadAll(c)
 	if err == nil {
 		_ = limits.SetReadDeadline(time.Time{}) // else the server would wait for the rest before it replies
 	}
@@ -96,11 +106,33 @@ func (s *service) body(w http.ResponseWriter, r *http.Request) (body []byte, sta
 	switch {
 	case errors.As(err, &large):
 		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("a request of more than %d bytes: send the items in several", s.Bytes)
+	case errors.Is(err, errCrowded):
+		return nil, http.StatusServiceUnavailable, err
 	case err != nil:
 		return nil, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err)
 	}
 	return body, http.StatusOK, nil
 }
+
+// arriving is a body whose bytes take of the room that all bodies share, until it leaves.
+type arriving struct {
+	from io.Reader
+	room *atomic.Int64
+	n    int64
+}
+
+var errCrowded = errors.New("too many bytes of requests arrive at once: send them again later, or fewer at once")
+
+func (c *arriving) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += int64(n)
+	if c.room.Add(-int64(n)) < 0 {
+		return 0, errCrowded
+	}
+	return n, err
+}
+
+func (c *arriving) leave() { c.room.Add(c.n) }
 
 // admitted reports why a request is not answered, by its head alone.
 func admitted(r *http.Request) (status int, err error) {

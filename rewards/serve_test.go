@@ -139,6 +139,54 @@ func TestServeAtOnce(t *testing.T) {
 	}
 }
 
+// TestServeHeld: requests whose bodies do not come hold no other up, and bodies beyond the room are refused.
+func TestServeHeld(t *testing.T) {
+	judge := Each(brightness, 1)
+	s := httptest.NewServer(Server{Judge: judge, AtOnce: 2, Bytes: 1000, Patience: 20 * time.Second}.Handler())
+	t.Cleanup(s.Close) // after the held connections
+	hold := func(text string) {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n"+text)
+	}
+	ask := func() int {
+		ctx, end := context.WithTimeout(t.Context(), 5*time.Second)
+		defer end()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(`{"protocol": 1, "items": []}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Errorf("a whole request beside held ones: %v", err)
+			return 0
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	for range 8 {
+		hold("{")
+	}
+	if got := ask(); got != 200 {
+		t.Errorf("beside eight requests of a byte: %d", got)
+	}
+	hold(strings.Repeat(" ", 990))
+	hold(strings.Repeat(" ", 990))
+	deadline := time.Now().Add(5 * time.Second)
+	got := ask()
+	for got == 200 && time.Now().Before(deadline) { // until the held bytes have arrived
+		time.Sleep(10 * time.Millisecond)
+		got = ask()
+	}
+	if got != 503 {
+		t.Errorf("beside bodies that take the room: %d", got)
+	}
+}
+
 // TestServeSlow: a body that does not arrive is not waited for; a judge that takes longer is.
 func TestServeSlow(t *testing.T) {
 	judge := Func(func(ctx context.Context, _ Item) (Score, error) {
