@@ -26,6 +26,7 @@ type download struct {
 
 	path string // of the unfinished file
 	at   int64  // bytes in it
+	far  int64  // the most bytes that were ever in it, when progress was last counted
 	sum  hash.Hash
 	anew int // how often it was begun anew because its hash was wrong
 }
@@ -75,7 +76,7 @@ func (d *download) there(ctx context.Context, out *os.File) error {
 		}
 		return out.Read(p)
 	}))
-	d.at = n
+	d.at, d.far = n, n
 	d.count(n, false)
 	return err
 }
@@ -105,6 +106,7 @@ func (d *download) once(ctx context.Context, out *os.File) (moved bool, err erro
 	if err := d.empty(out); err != nil {
 		return false, final{err}
 	}
+	d.far = 0
 	wrong := fmt.Errorf("the %d bytes that came do not have the hash of the hub's list", d.file.Size)
 	if d.anew++; d.anew >= 2 {
 		return false, final{fmt.Errorf("%w, twice\nhint: something between here and the hub changes files; check HF_ENDPOINT and proxies", wrong)}
@@ -138,17 +140,35 @@ func (d *download) more(ctx context.Context, out *os.File) (moved bool, err erro
 			d.sum.Write(buffer[:n])
 			d.at += int64(n)
 			d.count(int64(n), true)
-			moved = true
+			moved = d.further() || moved
 		}
 		switch {
 		case err == io.EOF && d.at == d.file.Size:
 			return true, nil
-		case err == io.EOF:
-			return moved, fmt.Errorf("the connection ended after %d of %d bytes", d.at, d.file.Size)
+		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
+			return moved, fmt.Errorf("the connection ended after %d of %d bytes%s", d.at, d.file.Size, fromStart(a))
 		case err != nil:
 			return moved, err
 		}
 	}
+}
+
+// further reports whether the file has come a ten-thousandth further than it ever was: a server that cuts and knows no
+// ranges sends the same bytes again and again, and one that sends two bytes a try never ends.
+func (d *download) further() bool {
+	if d.at-d.far <= d.file.Size/10000 {
+		return false
+	}
+	d.far = d.at
+	return true
+}
+
+// fromStart says so where an answer began at the file's start although a range was asked for.
+func fromStart(a *answer) string {
+	if a.StatusCode == http.StatusOK && a.Request.Header.Get("Range") != "" {
+		return ", and the server sends every try from the start (it knows no ranges)"
+	}
+	return ""
 }
 
 // place checks where an answer's bytes belong. A server without ranges sends the file from its start.

@@ -71,8 +71,8 @@ func (s *server) list(ctx context.Context, commit string) ([]File, error) {
 	at := s.at("api", "models", s.Repo, "tree", commit)
 	at.RawQuery = "recursive=true"
 	var all []File
-	seen := map[string]bool{}
-	for page := 0; at != nil; page++ {
+	seen := map[string]bool{} // files and folders
+	for at != nil {
 		var entries []struct {
 			Type, Path, OID string
 			Size            int64
@@ -85,8 +85,11 @@ func (s *server) list(ctx context.Context, commit string) ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the files of %s: %w", s.Repo, err)
 		}
+		before := len(seen)
 		for _, e := range entries {
-			if e.Type != "file" {
+			known := seen[e.Path]
+			seen[e.Path] = true
+			if e.Type != "file" || known {
 				continue
 			}
 			f := File{Path: e.Path, Size: e.Size, Git: e.OID}
@@ -96,15 +99,16 @@ func (s *server) list(ctx context.Context, commit string) ([]File, error) {
 			if err := f.check(); err != nil {
 				return nil, fmt.Errorf("the list of %s: %w", s.Repo, err)
 			}
-			if !seen[f.Path] {
-				all, seen[f.Path] = append(all, f), true
-			}
+			all = append(all, f)
 		}
-		if len(all) > maxFiles || page > maxFiles {
+		if len(all) > maxFiles || len(seen) > 2*maxFiles {
 			return nil, fmt.Errorf("%s lists more than %d files, which no model has", s.Repo, maxFiles)
 		}
 		if at, err = s.next(at, header); err != nil {
 			return nil, err
+		}
+		if at != nil && len(seen) == before {
+			return nil, fmt.Errorf("the list of %s does not end: a page brings nothing new and names a next one\nhint: HF_ENDPOINT must be a hub's address; a proxy may answer every page by the same one", s.Repo)
 		}
 	}
 	return all, nil

@@ -40,6 +40,10 @@ func TestLists(t *testing.T) {
 			w.Header().Set("Link", `<http://elsewhere.invalid/list>; rel="next"`)
 			return list(`[]`)(w, r)
 		}, "not the hub's"},
+		{"without end", func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("Link", `<`+r.URL.String()+`>; rel="next"`)
+			return list(`[{"type":"file","path":"config.json","oid":"`+commit+`","size":1}]`)(w, r)
+		}, "does not end"},
 		{"commit", func(w http.ResponseWriter, r *http.Request) bool {
 			fmt.Fprint(w, `{"sha": "../../x"}`)
 			return true
@@ -72,8 +76,14 @@ func TestGated(t *testing.T) {
 	}
 }
 
-// The token goes to the hub and not to the host that has the bytes.
+// The token goes to the hub and not to the host that has the bytes, nor to another port of the hub's host.
 func TestRedirect(t *testing.T) {
+	for _, name := range []string{"localhost", "127.0.0.1"} {
+		t.Run(name, func(t *testing.T) { redirected(t, name) })
+	}
+}
+
+func redirected(t *testing.T, name string) {
 	h := newHub(t, pipe())
 	var told []string // written by one request, read after it
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,13 +91,13 @@ func TestRedirect(t *testing.T) {
 		h.send(w, r, h.files[big])
 	}))
 	defer store.Close()
-	elsewhere := strings.Replace(store.URL, "127.0.0.1", "localhost", 1)
+	elsewhere := strings.Replace(store.URL, "127.0.0.1", name, 1)
 	h.token = "secret"
-	h.serve = func(w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
-		if name == big {
+	h.serve = func(w http.ResponseWriter, r *http.Request, file, body string, nth int) bool {
+		if file == big {
 			http.Redirect(w, r, elsewhere+"/blob?signature=abc", http.StatusFound)
 		}
-		return name == big
+		return file == big
 	}
 	out := filepath.Join(t.TempDir(), "m")
 	o := options(h, out)

@@ -25,7 +25,7 @@ type Options struct {
 	Variant  string   // of weights, such as fp16; "" is the plain files
 	Include  []string // patterns of further files
 
-	Tries    int           // in a row without a byte, before a file is given up; 0 is 5
+	Tries    int           // in a row without progress, before a file is given up; 0 is 5
 	Pause    time.Duration // before the second try; it doubles. 0 is one second
 	Stall    time.Duration // without a byte, after which a connection is dropped; 0 is a minute
 	Parallel int           // files at once; 0 is 4

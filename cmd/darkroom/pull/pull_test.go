@@ -133,6 +133,30 @@ func TestFaults(t *testing.T) {
 			h.send(&cut{w, 0}, r, body)
 			return true
 		}, "(3 tries)"},
+		{"breaks off and knows no ranges", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			if nth > 20 {
+				panic("it is asked for ever")
+			}
+			r.Header.Del("Range")
+			h.send(&cut{w, 100000}, r, body)
+			return true
+		}, "it knows no ranges) (3 tries)"},
+		{"sends two bytes a try", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			h.send(&cut{w, 2}, r, body)
+			return true
+		}, "(3 tries)"},
+		{"sends a false range", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			if r.Header.Get("Range") != "" {
+				r.Header.Set("Range", "bytes=1-")
+			}
+			h.send(&cut{w, 100000}, r, body)
+			return true
+		}, "(3 tries)"},
+		{"redirects to a file", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
+			w.Header().Set("Location", "file:///etc/passwd")
+			w.WriteHeader(http.StatusFound)
+			return true
+		}, "which is no address of a hub"},
 		{"lies once", func(h *hub, w http.ResponseWriter, r *http.Request, name, body string, nth int) bool {
 			if nth > 1 {
 				return false

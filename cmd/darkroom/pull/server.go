@@ -37,11 +37,16 @@ func newServer(o Options) (*server, error) {
 	return &server{Options: o, base: base, client: &client}, nil
 }
 
-// followed allows ten redirects, none of them from https to http. The standard library leaves the
-// token out where the host changes.
+// followed allows ten redirects, none of them from https to http, and sends the token to no other host or port.
 func followed(next *http.Request, before []*http.Request) error {
 	if len(before) >= 10 {
 		return final{errors.New("more than 10 redirects")}
+	}
+	if next.URL.Scheme != "https" && next.URL.Scheme != "http" {
+		return final{fmt.Errorf("redirected to %.60q, which is no address of a hub", next.URL.Scheme+"://"+next.URL.Host)}
+	}
+	if next.URL.Host != before[0].URL.Host {
+		next.Header.Del("Authorization")
 	}
 	if next.URL.Scheme != "https" && before[0].URL.Scheme == "https" {
 		return final{fmt.Errorf("redirected from https to %s://%s", next.URL.Scheme, next.URL.Host)}
@@ -217,7 +222,7 @@ func printable(text string) string {
 }
 
 // tried calls once until it succeeds, fails for good, or has failed Tries times in a row without
-// moving on.
+// moving further than it ever was.
 func (s *server) tried(ctx context.Context, once func() (moved bool, err error)) error {
 	wait := s.Pause
 	for failed := 0; ; {
