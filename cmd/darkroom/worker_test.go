@@ -12,7 +12,7 @@ import (
 // nothing is a link that has no blobs.
 type nothing struct{ fleet.Link }
 
-func (nothing) Get(context.Context, fleet.Hash) ([]byte, error) { return nil, errors.New("no blob") }
+func (nothing) Get(context.Context, fleet.Blob) ([]byte, error) { return nil, errors.New("no blob") }
 
 // TestOneAtATime: the roles of one worker that compute take turns at its device, for jobs and for what they free.
 func TestOneAtATime(t *testing.T) {

@@ -246,9 +246,9 @@ type far struct {
 	until time.Time
 }
 
-func (f *far) Put(ctx context.Context, data []byte) (Hash, error) {
+func (f *far) Put(ctx context.Context, data []byte) (Blob, error) {
 	if time.Now().Before(f.until) {
-		return Hash{}, errors.New("out of reach")
+		return Blob{}, errors.New("out of reach")
 	}
 	return f.Link.Put(ctx, data)
 }

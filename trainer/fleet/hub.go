@@ -42,9 +42,10 @@ type Link interface {
 
 // Blobs are bytes by the hash of their content.
 type Blobs interface {
-	Put(ctx context.Context, data []byte) (Hash, error)
-	// Get fails with ErrNoBlob where there is none of that name, or another content under it.
-	Get(ctx context.Context, name Hash) ([]byte, error)
+	Put(ctx context.Context, data []byte) (Blob, error)
+	// Get fails with ErrNoBlob where there is none of that name, or another content under it, and where the blob takes
+	// longer than its limit.
+	Get(ctx context.Context, b Blob) ([]byte, error)
 	Drop(ctx context.Context, name Hash) error
 }
 

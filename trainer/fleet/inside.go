@@ -127,23 +127,23 @@ func (h *Inside) Forget(_ context.Context, name Hash) error {
 }
 
 // Put is Blobs'.
-func (h *Inside) Put(_ context.Context, data []byte) (Hash, error) {
-	name := HashOf(data)
+func (h *Inside) Put(_ context.Context, data []byte) (Blob, error) {
+	b := BlobOf(data)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.blobs[name] = data
-	return name, nil
+	h.blobs[b.Hash] = data
+	return b, nil
 }
 
 // Get is Blobs'.
-func (h *Inside) Get(_ context.Context, name Hash) ([]byte, error) {
+func (h *Inside) Get(_ context.Context, b Blob) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	data, ok := h.blobs[name]
-	if !ok || HashOf(data) != name {
+	data, ok := h.blobs[b.Hash]
+	if !ok {
 		return nil, ErrNoBlob
 	}
-	return data, nil
+	return data, b.Holds(data)
 }
 
 // Drop is Blobs'.

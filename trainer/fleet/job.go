@@ -25,8 +25,8 @@ import (
 
 // A Job is some samples to be rolled, or to be judged by a reward.
 type Job struct {
-	Setup   Hash     `json:"setup"`
-	Weights Hash     `json:"weights"`
+	Setup   Blob     `json:"setup"`
+	Weights Blob     `json:"weights"`
 	How     How      `json:"how"`
 	Keys    []Keys   `json:"keys"`
 	Score   *Scoring `json:"score,omitempty"` // nil: samples are rolled
@@ -67,7 +67,7 @@ func (j Job) Name() Hash {
 	if err != nil { // it has numbers alone; a guidance that is none was refused in the experiment
 		panic(fmt.Sprintf("fleet: a job that has no name: %v", err))
 	}
-	return HashOf(append([]byte("darkroom job 1\n"), text...))
+	return HashOf(append([]byte("darkroom job 2\n"), text...))
 }
 
 // kind is the same of jobs that take about as long.

@@ -13,11 +13,12 @@ import (
 // TestNames: whatever decides the bits of a result decides its job's name, and a job that has travelled has the
 // same.
 func TestNames(t *testing.T) {
-	base := Job{Setup: Hash{1}, Weights: Hash{2}, How: How{Iteration: 3, Root: rng.New(1 << 63).Attempt(2)}, Keys: []Keys{{3, 5, 0, 4}}}
+	base := Job{Setup: Blob{Hash{1}, 1}, Weights: Blob{Hash{2}, 2}, How: How{Iteration: 3, Root: rng.New(1 << 63).Attempt(2)}, Keys: []Keys{{3, 5, 0, 4}}}
 	seen := map[Hash]int{base.Name(): -1}
 	for i, change := range []func(j *Job){
-		func(j *Job) { j.Setup[31]++ },
-		func(j *Job) { j.Weights[31]++ },
+		func(j *Job) { j.Setup.Hash[31]++ },
+		func(j *Job) { j.Setup.Size++ },
+		func(j *Job) { j.Weights.Hash[31]++ },
 		func(j *Job) { j.How.Iteration++ },
 		func(j *Job) { j.How.Evaluates = true },
 		func(j *Job) { j.How.Guidance = 0.1 },
@@ -46,7 +47,7 @@ func TestNames(t *testing.T) {
 	if err := json.Unmarshal(text, &back); err != nil || back.Name() != base.Name() || !reflect.DeepEqual(back, base) {
 		t.Errorf("%v, %+v", err, back)
 	}
-	if err := json.Unmarshal([]byte(`"ab"`), &back.Setup); err == nil {
+	if err := json.Unmarshal([]byte(`"ab"`), &back.Setup.Hash); err == nil {
 		t.Error("a short hash was taken")
 	}
 }

@@ -176,7 +176,7 @@ func (f *Fleet) fetch(ctx context.Context, e Event) *fetched {
 
 func (f *Fleet) reads(ctx context.Context, e Event, j Job, check func(Job, []byte) error) *fetched {
 	got := &fetched{}
-	if got.payload, got.err = f.Hub.Get(ctx, e.Payload); got.err == nil {
+	if got.payload, got.err = f.Hub.Get(ctx, Blob{e.Payload, int64(e.Bytes)}); got.err == nil {
 		got.err = check(j, got.payload)
 	}
 	return got

@@ -26,12 +26,12 @@ type Model struct {
 	travels   model.Travelling
 	ctx       *changing
 	progress  func(done, all int)
-	setup     Hash
+	setup     Blob
 	turn      experiment.Turn // of the iteration under way
 	root      rng.Key
 	elsewhere int    // passes of the iteration's rolls that others made, less those made here in vain
 	recent    []Hash // jobs of the iteration under way, whose results are kept until the next one
-	weights   []Hash // blobs, the oldest first
+	weights   []Blob //, the oldest first
 	impure    bool   // samples ask programs or servers
 	ahead     ahead
 	mu        sync.Mutex
@@ -175,29 +175,29 @@ func (p fixed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, er
 const mostWeights = 4
 
 // publish makes a set of weights known, and names it; false where it cannot travel.
-func (m *Model) publish(ctx context.Context, w trainer.Weights) (name Hash, ok bool, err error) {
+func (m *Model) publish(ctx context.Context, w trainer.Weights) (b Blob, ok bool, err error) {
 	tensors, err := m.travels.Values(w)
 	if err != nil {
-		return name, false, nil //nolint:nilerr // it is rolled here
+		return b, false, nil //nolint:nilerr // it is rolled here
 	}
 	data, err := safetensors.Bytes(tensors, nil)
 	if err != nil {
-		return name, false, err
+		return b, false, err
 	}
-	name = HashOf(data)
+	b = BlobOf(data)
 	for _, known := range m.weights {
-		if known == name {
-			return name, true, nil
+		if known == b {
+			return b, true, nil
 		}
 	}
 	if _, err := m.fleet.Hub.Put(ctx, data); err != nil {
-		return name, false, fmt.Errorf("fleet: publishing the weights: %w", err)
+		return b, false, fmt.Errorf("fleet: publishing the weights: %w", err)
 	}
-	if m.weights = append(m.weights, name); len(m.weights) > mostWeights+m.e.Run.Lag {
-		err = m.fleet.Hub.Drop(ctx, m.weights[0])
+	if m.weights = append(m.weights, b); len(m.weights) > mostWeights+m.e.Run.Lag {
+		err = m.fleet.Hub.Drop(ctx, m.weights[0].Hash)
 		m.weights = m.weights[1:]
 	}
-	return name, true, err
+	return b, true, err
 }
 
 // Close is model.Model's.

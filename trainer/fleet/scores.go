@@ -18,7 +18,7 @@ import (
 // A Scoring is what a worker is to ask a reward about.
 type Scoring struct {
 	Reward string `json:"reward"` // its label in the experiment
-	Items  Hash   `json:"items"`  // the blob that has them
+	Items  Blob   `json:"items"`  // the blob that has them
 	Count  int    `json:"count"`
 	// Network says that the reward computes, and that its result follows from the job's name.
 	Network bool `json:"network,omitempty"`
@@ -34,7 +34,7 @@ func Patient() Rules {
 // Scores has a run's rewards asked by workers.
 type Scores struct {
 	fleet   *Fleet
-	setup   Hash
+	setup   Blob
 	network bool
 	open    *Batch // without a job, so that workers are heard
 }
@@ -99,14 +99,14 @@ func (s *Scores) ask(ctx context.Context, reward string, items []rewards.Item, h
 	if err != nil {
 		return nil, err
 	}
-	j := Job{Setup: s.setup, Score: &Scoring{Reward: reward, Items: HashOf(data), Count: len(items), Network: s.network}, Keys: []Keys{{Samples: len(items)}}}
+	j := Job{Setup: s.setup, Score: &Scoring{Reward: reward, Items: BlobOf(data), Count: len(items), Network: s.network}, Keys: []Keys{{Samples: len(items)}}}
 	if _, err := s.fleet.Hub.Put(ctx, data); err != nil {
 		return nil, err
 	}
 	late := context.WithoutCancel(ctx)
 	defer func() { // what stays is forgotten in some hours
 		_ = s.fleet.Forget(late, []Hash{j.Name()})
-		_ = s.fleet.Hub.Drop(late, j.Score.Items)
+		_ = s.fleet.Hub.Drop(late, j.Score.Items.Hash)
 	}()
 	check := func(j Job, payload []byte) error {
 		_, err := unpackResults(j, payload)
@@ -126,7 +126,7 @@ type Panel struct {
 	// Open opens a run's rewards: by label, and how they are closed.
 	Open func(s Setup) (ask map[string]rewards.Judge, done func() error, err error)
 
-	setup Hash
+	setup Blob
 	ask   map[string]rewards.Judge
 	done  func() error
 }
@@ -161,7 +161,7 @@ func (p *Panel) Do(ctx context.Context, j Job) (payload []byte, err error) {
 }
 
 // open opens another run's rewards, or this one's for the first time.
-func (p *Panel) open(ctx context.Context, setup Hash) error {
+func (p *Panel) open(ctx context.Context, setup Blob) error {
 	if p.ask != nil && p.setup == setup {
 		return nil
 	}

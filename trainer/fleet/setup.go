@@ -30,7 +30,7 @@ type Setup struct {
 func (s Setup) pack() ([]byte, error) { return json.Marshal(s) }
 
 // fetchSetup fetches what a job's run is, for a worker of its version.
-func fetchSetup(ctx context.Context, from Blobs, setup Hash, about About) (s Setup, err error) {
+func fetchSetup(ctx context.Context, from Blobs, setup Blob, about About) (s Setup, err error) {
 	data, err := from.Get(ctx, setup)
 	if err != nil {
 		return s, fmt.Errorf("fetching the run's setup: %w", err)

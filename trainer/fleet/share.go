@@ -55,7 +55,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 }
 
 // jobsOf shares samples out. Groups are jobs of their own, but those of evaluations, which are small.
-func (m *Model) jobsOf(weights Hash, how How, keys []trainer.Key) (jobs []Job) {
+func (m *Model) jobsOf(weights Blob, how How, keys []trainer.Key) (jobs []Job) {
 	least := 1
 	if how.Fixed {
 		least = m.e.Rollout.Group

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,32 +38,34 @@ func OpenShelf(dir string) (*Shelf, error) {
 func (s *Shelf) path(name Hash) string { return filepath.Join(s.Dir, name.String()) }
 
 // Put is Blobs'.
-func (s *Shelf) Put(_ context.Context, data []byte) (Hash, error) {
-	name := HashOf(data)
+func (s *Shelf) Put(_ context.Context, data []byte) (Blob, error) {
+	b := BlobOf(data)
 	next, err := os.CreateTemp(s.Dir, "coming-")
 	if err != nil {
-		return name, err
+		return b, err
 	}
 	_, err = next.Write(data)
 	if err = errors.Join(err, next.Close()); err == nil {
-		err = os.Rename(next.Name(), s.path(name))
+		err = os.Rename(next.Name(), s.path(b.Hash))
 	}
 	if err != nil {
-		return name, errors.Join(err, os.Remove(next.Name()))
+		return b, errors.Join(err, os.Remove(next.Name()))
 	}
-	return name, nil
+	return b, nil
 }
 
 // Get is Blobs'.
-func (s *Shelf) Get(_ context.Context, name Hash) ([]byte, error) {
-	data, err := os.ReadFile(s.path(name))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("fetching %s: %w", name.Short(), errors.Join(ErrNoBlob, err))
-	case HashOf(data) != name:
-		return nil, fmt.Errorf("fetching %s: it has another content: %w", name.Short(), ErrNoBlob)
+func (s *Shelf) Get(_ context.Context, b Blob) ([]byte, error) {
+	f, err := os.Open(s.path(b.Hash))
+	var data []byte
+	if err == nil {
+		data, err = io.ReadAll(io.LimitReader(f, b.Size+1))
+		err = errors.Join(err, f.Close())
 	}
-	return data, nil
+	if err != nil {
+		return nil, fmt.Errorf("fetching %s: %w", b.Hash.Short(), errors.Join(ErrNoBlob, err))
+	}
+	return data, b.Holds(data)
 }
 
 // Drop is Blobs'.

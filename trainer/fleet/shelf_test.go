@@ -17,22 +17,22 @@ func TestShelf(t *testing.T) {
 	}
 	for range 2 {
 		name, err := s.Put(t.Context(), []byte("weights"))
-		if err != nil || name != HashOf([]byte("weights")) {
+		if err != nil || name != BlobOf([]byte("weights")) {
 			t.Fatal(name, err)
 		}
 	}
-	name := HashOf([]byte("weights"))
+	name := BlobOf([]byte("weights"))
 	if data, err := s.Get(t.Context(), name); err != nil || !bytes.Equal(data, []byte("weights")) {
 		t.Errorf("%q, %v", data, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name.String()), []byte("weight"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name.Hash.String()), []byte("weight"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Get(t.Context(), name); !errors.Is(err, ErrNoBlob) {
 		t.Errorf("half a file is read: %v", err)
 	}
 	for range 2 {
-		if err := s.Drop(t.Context(), name); err != nil {
+		if err := s.Drop(t.Context(), name.Hash); err != nil {
 			t.Error(err)
 		}
 	}

@@ -19,8 +19,8 @@ type Studio struct {
 	// Open opens the run's model; ctx stops its rolls.
 	Open func(ctx context.Context, s Setup) (model.Model, *experiment.Experiment, error)
 
-	setup   Hash // that is open
-	weights Hash // that the model has
+	setup   Blob // that is open
+	weights Blob // that the model has
 	model   model.Model
 	travels model.Travelling
 	e       *experiment.Experiment
@@ -50,7 +50,7 @@ func unfit(err *error) {
 }
 
 // open opens another run's model, or this one's for the first time.
-func (s *Studio) open(ctx context.Context, setup Hash) error {
+func (s *Studio) open(ctx context.Context, setup Blob) error {
 	if s.model != nil && s.setup == setup {
 		return nil
 	}
@@ -73,24 +73,24 @@ func (s *Studio) open(ctx context.Context, setup Hash) error {
 	if s.travels, ok = s.model.(model.Travelling); !ok {
 		return Unfit{errors.New("this version of the program cannot roll the run's samples elsewhere")}
 	}
-	s.setup, s.weights = setup, Hash{}
+	s.setup, s.weights = setup, Blob{}
 	return nil
 }
 
 // take has the weights of a job.
-func (s *Studio) take(ctx context.Context, weights Hash) error {
+func (s *Studio) take(ctx context.Context, weights Blob) error {
 	if s.weights == weights {
 		return nil
 	}
 	data, err := s.Blobs.Get(ctx, weights)
 	if err != nil {
-		return fmt.Errorf("fetching the weights %s: %w", weights.Short(), err)
+		return fmt.Errorf("fetching the weights %s: %w", weights.Hash.Short(), err)
 	}
 	f, err := safetensors.Read("the trainer's weights", data)
 	if err != nil {
 		return err
 	}
-	s.weights = Hash{} // what fails half-way leaves none
+	s.weights = Blob{} // what fails half-way leaves none
 	if err := s.travels.Take(f); err != nil {
 		return err
 	}

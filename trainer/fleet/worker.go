@@ -118,9 +118,11 @@ func (w *Worker) deliver(ctx context.Context, payload []byte, e Event) (err erro
 		if n > 0 && !sleep(ctx, time.Second<<min(n-1, 5)) {
 			return ctx.Err()
 		}
-		if e.Payload, err = w.Link.Put(ctx, payload); err != nil {
+		var b Blob
+		if b, err = w.Link.Put(ctx, payload); err != nil {
 			continue
 		}
+		e.Payload = b.Hash
 		if err = w.Link.Say(ctx, e); err == nil {
 			return nil
 		}

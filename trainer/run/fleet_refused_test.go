@@ -82,7 +82,7 @@ func TestFleetRefuses(t *testing.T) {
 	}
 	hub := fleet.NewInside()
 	defer hub.Close()
-	publish := func(s fleet.Setup) fleet.Hash {
+	publish := func(s fleet.Setup) fleet.Blob {
 		text, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestFleetRefuses(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		about   fleet.About
-		setup   fleet.Hash
+		setup   fleet.Blob
 		changed bool
 		path    string
 		unfit   bool
@@ -112,7 +112,7 @@ func TestFleetRefuses(t *testing.T) {
 		{"class", fleet.About{Version: "v1", Class: "a GPU"}, right, false, "", true, `computes as "ref", and this worker as "a GPU"`},
 		{"files", fleet.About{Version: "v1", Class: "ref"}, right, true, "", true, "model_index.json: it has"},
 		{"folder", fleet.About{Version: "v1", Class: "ref"}, right, false, filepath.Join(own, "nothing"), true, "hint: --model names"},
-		{"no setup", fleet.About{Version: "v1", Class: "ref"}, fleet.Hash{1}, false, "", false, "fetching the run's setup"},
+		{"no setup", fleet.About{Version: "v1", Class: "ref"}, fleet.Blob{Hash: fleet.Hash{1}, Size: 1}, false, "", false, "fetching the run's setup"},
 		{"empty setup", fleet.About{Version: "v1", Class: "ref"}, publish(fleet.Setup{}), false, "", false, "no experiment or no prompts"},
 	} {
 		if c.changed {

@@ -1,10 +1,11 @@
 package natsio
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"io"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -21,55 +22,53 @@ type blobs struct {
 }
 
 // Put is fleet.Blobs'.
-func (b blobs) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
+func (b blobs) Put(ctx context.Context, data []byte) (fleet.Blob, error) {
 	if b.past != nil {
 		return b.past.Put(ctx, data)
 	}
-	name := fleet.HashOf(data)
+	name := fleet.BlobOf(data)
 	s, err := b.js.ObjectStore(ctx, b.of(b.to))
 	if err != nil {
 		return name, fmt.Errorf("storing %d bytes: %w", len(data), err)
 	}
-	if info, err := s.GetInfo(ctx, name.String()); err == nil && info.Size == uint64(len(data)) {
+	if info, err := s.GetInfo(ctx, name.Hash.String()); err == nil && info.Size == uint64(len(data)) {
 		return name, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience(uint64(len(data))))
+	ctx, cancel := context.WithTimeout(ctx, name.Limit())
 	defer cancel()
-	if _, err := s.PutBytes(ctx, name.String(), data); err != nil {
+	if _, err := s.PutBytes(ctx, name.Hash.String(), data); err != nil {
 		return name, fmt.Errorf("storing %d bytes: %w", len(data), err)
 	}
 	return name, nil
 }
 
 // Get is fleet.Blobs'.
-func (b blobs) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
+func (b blobs) Get(ctx context.Context, name fleet.Blob) ([]byte, error) {
 	if b.past != nil {
 		return b.past.Get(ctx, name)
 	}
+	ctx, cancel := context.WithTimeout(ctx, name.Limit()) // the client gives up after 5 s by itself
+	defer cancel()
 	s, err := b.js.ObjectStore(ctx, b.of(b.from))
 	if err != nil {
-		return nil, fmt.Errorf("fetching %s: %w", name.Short(), errors.Join(fleet.ErrNoBlob, err))
+		return nil, fmt.Errorf("fetching %s: %w", name.Hash.Short(), errors.Join(fleet.ErrNoBlob, err))
 	}
-	info, err := s.GetInfo(ctx, name.String())
-	var data []byte
-	if err == nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience(info.Size))
-		defer cancel()
-		data, err = s.GetBytes(ctx, name.String())
-	}
+	data, err := readFrom(ctx, s, name)
 	if err != nil {
-		return nil, fmt.Errorf("fetching %s: %w", name.Short(), errors.Join(fleet.ErrNoBlob, err))
+		return nil, fmt.Errorf("fetching %s: %w", name.Hash.Short(), errors.Join(fleet.ErrNoBlob, err))
 	}
-	if fleet.HashOf(data) != name {
-		return nil, fmt.Errorf("fetching %s: it has another content: %w", name.Short(), fleet.ErrNoBlob)
-	}
-	return data, nil
+	return data, name.Holds(data)
 }
 
-// patience is how long a blob may take, on a wire of a megabyte a second: the client gives up after 5 s by itself.
-func patience(size uint64) time.Duration {
-	return 30*time.Second + time.Duration(size>>20)*time.Second
+// readFrom reads a blob, and no more than its size.
+func readFrom(ctx context.Context, s jetstream.ObjectStore, name fleet.Blob) ([]byte, error) {
+	r, err := s.Get(ctx, name.Hash.String())
+	if err != nil {
+		return nil, err
+	}
+	var data bytes.Buffer
+	_, err = io.Copy(&data, io.LimitReader(r, name.Size+1))
+	return data.Bytes(), errors.Join(err, r.Close())
 }
 
 // drop lets go of a blob of a store.

@@ -236,14 +236,14 @@ func (h *Hub) Forget(ctx context.Context, name fleet.Hash) error {
 }
 
 // Put is fleet.Blobs'. What was put is put again where the server has lost it.
-func (h *Hub) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
-	name := fleet.HashOf(data)
+func (h *Hub) Put(ctx context.Context, data []byte) (fleet.Blob, error) {
+	b := fleet.BlobOf(data)
 	h.mu.Lock()
 	if h.past == nil { // which loses nothing while the trainer is there
-		h.put[name] = data
+		h.put[b.Hash] = data
 	}
 	h.mu.Unlock()
-	return name, h.againWithin(ctx, patience(uint64(len(data))), "publishing", func(ctx context.Context) error {
+	return b, h.againWithin(ctx, b.Limit(), "publishing", func(ctx context.Context) error {
 		_, err := h.blobs.Put(ctx, data)
 		return err
 	})

@@ -190,7 +190,7 @@ func TestTrainerAgain(t *testing.T) {
 		}
 	}()
 	do(t, again, 3, false)
-	if _, err := again.Hub.Get(context.Background(), fleet.Hash{1}); !errors.Is(err, fleet.ErrNoBlob) {
+	if _, err := again.Hub.Get(context.Background(), fleet.Blob{Hash: fleet.Hash{1}, Size: 1}); !errors.Is(err, fleet.ErrNoBlob) {
 		t.Errorf("a blob that nobody put: %v", err)
 	}
 }

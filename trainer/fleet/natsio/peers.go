@@ -79,9 +79,9 @@ func originAt(host string, port int) (*origin, error) {
 }
 
 // Put is fleet.Blobs'.
-func (o *origin) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
+func (o *origin) Put(ctx context.Context, data []byte) (fleet.Blob, error) {
 	name, err := o.Store.Put(ctx, data)
-	o.tracker.Holds(name, o.Place)
+	o.tracker.Holds(name.Hash, o.Place)
 	return name, err
 }
 
@@ -179,13 +179,13 @@ func (b *branch) reached(at peer.Place) peer.Place {
 }
 
 // Get is fleet.Blobs'.
-func (b *branch) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
+func (b *branch) Get(ctx context.Context, name fleet.Blob) ([]byte, error) {
 	if data, err := b.Store.Get(ctx, name); err == nil {
 		return data, nil
 	}
 	var failed error
 	for n := 0; n < tries; {
-		r, err := b.ask(ctx, question{What: "where", Name: name})
+		r, err := b.ask(ctx, question{What: "where", Name: name.Hash})
 		if err != nil {
 			return nil, errors.Join(err, failed)
 		}
@@ -200,20 +200,20 @@ func (b *branch) Get(ctx context.Context, name fleet.Hash) ([]byte, error) {
 		data, err := peer.Fetch(ctx, b.reached(r.At), name)
 		if err != nil {
 			n, failed = n+1, err
-			_, _ = b.ask(ctx, question{What: "failed", Name: name, From: r.At}) // it counts for a minute then
+			_, _ = b.ask(ctx, question{What: "failed", Name: name.Hash, From: r.At}) // it counts for a minute then
 			continue
 		}
 		_, _ = b.Store.Put(ctx, data)
-		_, _ = b.ask(ctx, question{What: "got", Name: name, From: r.At})
+		_, _ = b.ask(ctx, question{What: "got", Name: name.Hash, From: r.At})
 		return data, nil
 	}
 	return nil, fmt.Errorf("%w: tried %d times; is the trainer's port of --blobs open to this machine?", failed, tries)
 }
 
 // Put is fleet.Blobs': results are brought to the trainer.
-func (b *branch) Put(ctx context.Context, data []byte) (fleet.Hash, error) {
-	name := fleet.HashOf(data)
-	r, err := b.ask(ctx, question{What: "bring", Name: name, Size: int64(len(data))})
+func (b *branch) Put(ctx context.Context, data []byte) (fleet.Blob, error) {
+	name := fleet.BlobOf(data)
+	r, err := b.ask(ctx, question{What: "bring", Name: name.Hash, Size: name.Size})
 	if err != nil {
 		return name, err
 	}

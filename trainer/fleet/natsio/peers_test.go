@@ -42,7 +42,7 @@ func TestPeers(t *testing.T) {
 	tracker := b.Hub.past.(*origin).tracker
 	here, there := b.Hub.past.(*origin).Place, one.past.(*branch).Place
 	for i, want := range []peer.Place{here, there, here} { // who serves the fewest
-		if at, _, free := tracker.Where(name, peer.Place{At: fmt.Sprint(i)}); !free || at != want {
+		if at, _, free := tracker.Where(name.Hash, peer.Place{At: fmt.Sprint(i)}); !free || at != want {
 			t.Errorf("asker %d is sent to %v, want %v", i, at, want)
 		}
 	}
@@ -50,7 +50,7 @@ func TestPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	get(two) // is sent to worker one, who answers no more
-	if at, _, free := tracker.Where(name, peer.Place{At: "next"}); !free || at != two.past.(*branch).Place {
+	if at, _, free := tracker.Where(name.Hash, peer.Place{At: "next"}); !free || at != two.past.(*branch).Place {
 		t.Errorf("the next one is sent to %v, want worker two", at)
 	}
 	toil(t, two, time.Millisecond)
@@ -64,7 +64,7 @@ func TestPeers(t *testing.T) {
 			t.Errorf("%d blobs went through the server", len(all))
 		}
 	}
-	if err := b.Hub.Drop(ctx, name); err != nil {
+	if err := b.Hub.Drop(ctx, name.Hash); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := join(t, b, "late").Get(ctx, name); !errors.Is(err, fleet.ErrNoBlob) {

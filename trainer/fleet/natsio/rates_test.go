@@ -82,7 +82,7 @@ func carried(t *testing.T, by string) {
 		}
 		return fmt.Sprintf("%s %.0f MB/s, %.2f s of CPU", what, float64(len(data))/1e6/time.Since(began).Seconds(), (spent(t) - before).Seconds())
 	}
-	var name fleet.Hash
+	var name fleet.Blob
 	put := rate("the trainer puts", func() (err error) {
 		name, err = b.Hub.Put(t.Context(), data)
 		return err

@@ -37,29 +37,31 @@ func client(at Place, stall time.Duration) *http.Client {
 const pieces = 3
 
 // Fetch fetches a blob from a place. What breaks off goes on where it did.
-func Fetch(ctx context.Context, from Place, name fleet.Hash) ([]byte, error) {
-	return fetch(ctx, client(from, stalls), from, name)
+func Fetch(ctx context.Context, from Place, b fleet.Blob) ([]byte, error) {
+	return fetch(ctx, client(from, stalls), from, b, b.Limit())
 }
 
-func fetch(ctx context.Context, c *http.Client, from Place, name fleet.Hash) (data []byte, err error) {
+func fetch(ctx context.Context, c *http.Client, from Place, b fleet.Blob, limit time.Duration) (data []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit) // a holder that is slower is none
+	defer cancel()
 	for range pieces {
 		var done bool
-		if data, done, err = more(ctx, c, from, name, data); done || ctx.Err() != nil {
+		if data, done, err = more(ctx, c, from, b, data); done || ctx.Err() != nil {
 			break
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("fetching %s from %s: %w", name.Short(), from.At, err)
+		return nil, fmt.Errorf("fetching %s from %s: %w", b.Hash.Short(), from.At, err)
 	}
-	if fleet.HashOf(data) != name {
-		return nil, fmt.Errorf("fetching %s from %s: it has another content: %w", name.Short(), from.At, fleet.ErrNoBlob)
+	if err := b.Holds(data); err != nil {
+		return nil, fmt.Errorf("from %s: %w", from.At, err)
 	}
 	return data, nil
 }
 
 // more fetches what is missing of a blob; done: there is no more, or no sense in asking.
-func more(ctx context.Context, c *http.Client, from Place, name fleet.Hash, has []byte) (data []byte, done bool, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+from.At+"/"+name.String(), nil)
+func more(ctx context.Context, c *http.Client, from Place, b fleet.Blob, has []byte) (data []byte, done bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+from.At+"/"+b.Hash.String(), nil)
 	if err != nil {
 		return has, true, err
 	}
@@ -76,8 +78,10 @@ func more(ctx context.Context, c *http.Client, from Place, name fleet.Hash, has 
 	switch {
 	case reply.StatusCode == http.StatusNotFound:
 		return nil, true, fleet.ErrNoBlob
-	case reply.StatusCode != want || reply.ContentLength < 0 || reply.ContentLength > mostBytes:
+	case reply.StatusCode != want:
 		return nil, true, fmt.Errorf("it answers %s", reply.Status)
+	case reply.ContentLength != b.Size-int64(len(has)):
+		return nil, true, fmt.Errorf("it has %d bytes, and %d were asked for", reply.ContentLength, b.Size-int64(len(has)))
 	}
 	if has == nil {
 		has = make([]byte, 0, min(reply.ContentLength, atFirst))

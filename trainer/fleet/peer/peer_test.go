@@ -34,7 +34,7 @@ func TestStore(t *testing.T) {
 	if got, err := Fetch(ctx, a.Place, name); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
-	if _, err := Fetch(ctx, a.Place, fleet.Hash{1}); !errors.Is(err, fleet.ErrNoBlob) {
+	if _, err := Fetch(ctx, a.Place, fleet.Blob{Hash: fleet.Hash{1}, Size: 1}); !errors.Is(err, fleet.ErrNoBlob) {
 		t.Errorf("what is not there: %v", err)
 	}
 	if _, err := Fetch(ctx, Place{At: a.Place.At, Print: b.Place.Print}, name); err == nil {
@@ -52,7 +52,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("of %d bytes: %v", size, err)
 		}
 	}
-	if got, err := a.Get(ctx, fleet.HashOf(brought)); err != nil || !bytes.Equal(got, brought) {
+	if got, err := a.Get(ctx, fleet.BlobOf(brought)); err != nil || !bytes.Equal(got, brought) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if err := a.Expect(fleet.HashOf([]byte("abc")), 3); err != nil {
@@ -68,7 +68,7 @@ func TestStore(t *testing.T) {
 	if a.Expect(fleet.Hash{}, mostBytes+1) == nil {
 		t.Error("a blob may be of any size")
 	}
-	var names []fleet.Hash
+	var names []fleet.Blob
 	for i := range 3 {
 		name, _ := b.Put(ctx, []byte{byte(i)})
 		names = append(names, name)
@@ -76,7 +76,7 @@ func TestStore(t *testing.T) {
 	if _, err := b.Get(ctx, names[0]); err == nil {
 		t.Error("a store of two holds three")
 	}
-	if err := a.Drop(ctx, name); err != nil {
+	if err := a.Drop(ctx, name.Hash); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Fetch(ctx, a.Place, name); !errors.Is(err, fleet.ErrNoBlob) {
@@ -178,9 +178,21 @@ func TestTracker(t *testing.T) {
 	if rounds > 4 { // 2, 2+6, 8+18, ...
 		t.Errorf("%d rounds", rounds)
 	}
+	tr.Got(name, Place{At: "liar"}, home)
 	for i := range 40 { // all die
-		tr.Failed(name, Place{At: "x"}, Place{At: fmt.Sprint("w", i)})
+		tr.Failed(name, Place{At: "liar"}, Place{At: fmt.Sprint("w", i)})
 	}
+	if n := len(tr.blobs[name]); n != 41 {
+		t.Errorf("%d have it by the word of somebody who was not sent for it, want 41", n)
+	}
+	for n := 0; len(tr.blobs[name]) > 1 && n < 100; n++ {
+		who := Place{At: fmt.Sprint("x", n)}
+		at, _, _ := tr.Where(name, who)
+		if at != home || n > 1 { // the first two keep the trainer busy
+			tr.Failed(name, who, at)
+		}
+	}
+	now = now.Add(2 * forgotten)
 	for range 2 {
 		if at, _, free := tr.Where(name, Place{At: fmt.Sprint(now)}); at != home || !free {
 			t.Errorf("from %v", at)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,13 +65,22 @@ func TestStalled(t *testing.T) {
 	}
 	slow := through(t, s.Place, 1<<30, 40*time.Millisecond)
 	began := time.Now()
-	if got, err := fetch(t.Context(), client(slow, stall), slow, name); err != nil || !bytes.Equal(got, data) || time.Since(began) < stall {
+	if got, err := fetch(t.Context(), client(slow, stall), slow, name, name.Limit()); err != nil || !bytes.Equal(got, data) || time.Since(began) < stall {
 		t.Errorf("of a slow one: %d bytes after %v, %v", len(got), time.Since(began), err)
+	}
+	began = time.Now()
+	if _, err := fetch(t.Context(), client(slow, stall), slow, name, stall); err == nil || time.Since(began) > 10*stall {
+		t.Errorf("who is slower than the blob's limit is waited for: %v after %v", err, time.Since(began))
+	}
+	for _, size := range []int64{name.Size - 1, name.Size + 1, 8 << 30} { // as the job says
+		if _, err := Fetch(t.Context(), s.Place, fleet.Blob{Hash: name.Hash, Size: size}); err == nil || !strings.Contains(err.Error(), "were asked for") {
+			t.Errorf("a holder of %d bytes, where %d were asked for: %v", name.Size, size, err)
+		}
 	}
 	stuck := through(t, s.Place, len(data)/8, 0) // of each connection
 	gaveUp := make(chan error, 1)
 	go func() {
-		_, err := fetch(t.Context(), client(stuck, stall), stuck, name)
+		_, err := fetch(t.Context(), client(stuck, stall), stuck, name, name.Limit())
 		gaveUp <- err
 	}()
 	select {

@@ -83,9 +83,9 @@ func (s *Store) Port() string {
 func (s *Store) Close() error { return s.server.Close() }
 
 // Put holds a blob.
-func (s *Store) Put(_ context.Context, data []byte) (fleet.Hash, error) {
-	name := fleet.HashOf(data)
-	s.hold(name, data)
+func (s *Store) Put(_ context.Context, data []byte) (fleet.Blob, error) {
+	name := fleet.BlobOf(data)
+	s.hold(name.Hash, data)
 	return name, nil
 }
 
@@ -103,7 +103,15 @@ func (s *Store) hold(name fleet.Hash, data []byte) {
 }
 
 // Get is what is held.
-func (s *Store) Get(_ context.Context, name fleet.Hash) ([]byte, error) {
+func (s *Store) Get(_ context.Context, b fleet.Blob) ([]byte, error) {
+	data, err := s.has(b.Hash)
+	if err != nil {
+		return nil, err
+	}
+	return data, b.Holds(data)
+}
+
+func (s *Store) has(name fleet.Hash) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if data, known := s.held[name]; known {
@@ -146,7 +154,7 @@ func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.Method {
 	case http.MethodGet:
-		data, err := s.Get(r.Context(), name)
+		data, err := s.has(name)
 		if err != nil {
 			http.NotFound(w, r)
 			return

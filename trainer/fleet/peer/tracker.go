@@ -11,7 +11,8 @@ import (
 // Card: the trainer knows who has a blob. Who asks for one is sent to the holder that serves the fewest others at that
 // moment, of whom each serves so many at once, and becomes a holder when it has it. So the time until n workers have a
 // version grows with log n, and the trainer sends it a few times, not n times. A holder that does not answer is one no
-// more; the trainer always is. Who does not say what came of it is counted for a minute.
+// more; the trainer always is. Who does not say what came of it is counted for a minute. Who was not sent for a blob is
+// neither believed to have it, nor that another has it not.
 //
 // Invariants (tests): nobody serves more than so many at once; whoever asks long enough is sent to somebody who has it.
 
@@ -75,27 +76,31 @@ func (t *Tracker) Where(name fleet.Hash, who Place) (from Place, known, free boo
 	return least.Place, true, true
 }
 
-// Got hears that somebody has a blob from another, and serves it.
+// Got hears that somebody has a blob from another, and serves it. Nobody is believed who was not sent there.
 func (t *Tracker) Got(name fleet.Hash, who, from Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := t.blobs[name]
+	all, sent := t.blobs[name], false
 	for _, h := range all {
-		if h.Place == from {
+		if _, serves := h.serves[who]; serves && h.Place == from {
+			sent = true
 			delete(h.serves, who)
 		}
 	}
-	if len(all) > 0 && who.At != "" && !slices.ContainsFunc(all, func(h *holder) bool { return h.Place == who }) {
+	if sent && who.At != "" && !slices.ContainsFunc(all, func(h *holder) bool { return h.Place == who }) {
 		t.blobs[name] = append(all, &holder{who, map[Place]time.Time{}})
 	}
 }
 
-// Failed hears that a holder did not serve a blob.
+// Failed hears that a holder did not serve a blob to somebody who was sent there.
 func (t *Tracker) Failed(name fleet.Hash, who, from Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.blobs[name]
-	at := slices.IndexFunc(all, func(h *holder) bool { return h.Place == from })
+	at := slices.IndexFunc(all, func(h *holder) bool {
+		_, sent := h.serves[who]
+		return sent && h.Place == from
+	})
 	switch {
 	case at == 0:
 		delete(all[0].serves, who)
