@@ -36,6 +36,7 @@ type LoRA struct {
 	// Exclude and ExcludePattern leave out modules by the same rules.
 	Exclude        []string
 	ExcludePattern string
+	Gaussian       bool    // A is normal with deviation 1/r (PEFT's init_lora_weights = "gaussian"); else uniform
 	Key            rng.Key // draws A
 }
 
@@ -45,6 +46,14 @@ func (c LoRA) Scale() float32 {
 		return float32(float64(c.Alpha) / math.Sqrt(float64(c.Rank)))
 	}
 	return c.Alpha / float32(c.Rank)
+}
+
+// begin is how A begins, PEFT's ways: uniform within 1/sqrt(inputs), or normal.
+func (c LoRA) begin(inputs int) initial {
+	if c.Gaussian {
+		return initial{sigma: 1 / float32(c.Rank)}
+	}
+	return fanIn(inputs)
 }
 
 // Adapters are the low-rank pairs of one AddLoRA.
@@ -162,7 +171,7 @@ func (set *Adapters) newAdapter(m module, c LoRA) (*adapter, error) {
 	if stored := r.entries[base.Name].stored; m.linear != nil && len(stored) == 4 { // a linear layer that the disk has as a 1x1 convolution
 		shapeA, shapeB = append(shapeA, 1, 1), append(shapeB, 1, 1)
 	}
-	if ad.a, err = r.drawn(m.name+".lora_A.weight", shapeA, fanIn(inputs), conv, c.Key); err == nil {
+	if ad.a, err = r.drawn(m.name+".lora_A.weight", shapeA, c.begin(inputs), conv, c.Key); err == nil {
 		ad.b, err = r.drawn(m.name+".lora_B.weight", shapeB, initial{}, kernels.ConvShape{}, c.Key)
 	}
 	return ad, err

@@ -279,3 +279,34 @@ func TestAdaptersAreWrittenAndRead(t *testing.T) {
 		t.Errorf("reading half a file: %v", err)
 	}
 }
+
+// TestGaussianAdapter: PEFT's init_lora_weights = "gaussian" draws A with deviation 1/rank; its default is uniform
+// within 1/sqrt(inputs). B is 0 in both.
+func TestGaussianAdapter(t *testing.T) {
+	for _, gaussian := range []bool{false, true} {
+		c := LoRA{Rank: 2, Alpha: 4, Pattern: ".*", Gaussian: gaussian, Key: rng.New(6)}
+		_, _, set := withLoRA(t, Options{Key: rng.New(1)}, c)
+		squares, n, largest := 0.0, 0, 0.0
+		for _, w := range set.Tensors("") {
+			values, err := w.Float32(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range values {
+				if strings.Contains(w.Name, "lora_B") && v != 0 {
+					t.Fatalf("%s begins with %v", w.Name, v)
+				}
+				if strings.Contains(w.Name, "to_q.lora_A") { // of 8 inputs
+					squares, n, largest = squares+float64(v*v), n+1, math.Max(largest, math.Abs(float64(v)))
+				}
+			}
+		}
+		deviation, want := math.Sqrt(squares/float64(n)), 1/math.Sqrt(3*8)
+		if gaussian {
+			want = 0.5
+		}
+		if math.Abs(deviation-want) > want/2 || !gaussian && largest > 1/math.Sqrt(8) {
+			t.Errorf("gaussian %v: deviation %.3f of %d numbers up to %.3f, want about %.3f", gaussian, deviation, n, largest, want)
+		}
+	}
+}

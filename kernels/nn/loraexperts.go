@@ -21,7 +21,7 @@ func (ad *adapter) stack(c LoRA) (err error) {
 	layers := ad.module.experts.Layers
 	n, out, in := len(layers), layers[0].W.Shape[0], layers[0].W.Shape[1]
 	r := ad.set.root
-	if ad.a, err = r.drawn(ad.module.name+".lora_A.weight", []int{n * c.Rank, in}, fanIn(in), kernels.ConvShape{}, c.Key); err == nil {
+	if ad.a, err = r.drawn(ad.module.name+".lora_A.weight", []int{n * c.Rank, in}, c.begin(in), kernels.ConvShape{}, c.Key); err == nil {
 		ad.b, err = r.drawn(ad.module.name+".lora_B.weight", []int{out, c.Rank * n}, initial{}, kernels.ConvShape{}, c.Key)
 	}
 	return err

@@ -38,6 +38,8 @@ func TestFilter(t *testing.T) {
 		{"mean", DefaultFilter(), nil, []int{3, 4, 5, 6, 7}},
 		{"deviation", Filter{By: "deviation", Least: 1e-4}, nil, nil},
 		{"unequal", Filter{By: "unequal"}, nil, []int{3, 4, 5, 10}},
+		{"open", Filter{By: "open", Least: 0.05, High: 0.9}, nil, []int{3, 4, 5}},
+		{"open, of better groups", Filter{By: "open", Least: 0.05, High: 0.4}, nil, nil},
 		{"rounded", Filter{By: "rounded"}, nil, []int{3, 4, 5, 10}},
 	} {
 		if got := c.f.Kept(ids, rewards, c.aside); !slices.Equal(got, c.want) {

@@ -11,15 +11,19 @@ import (
 //	deviation  keeps groups whose deviation (n-1) is at least Least, and drops those with a
 //	           missing reward (Mini-o3)
 //	unequal    keeps groups whose rewards are not all equal, and samples alone
-//	rounded    the same by numpy's deviation over n, which is not 0 for 0.1 three times
+//	open       keeps groups whose deviation (n) is above Least and whose mean is below High
+//	           (Edit-R1): the best can still be told from the others
+//	rounded    the same as unequal by numpy's deviation over n, which is not 0 for 0.1 three times
 //	           (PyVision-RL): a group that is kept by such an error teaches nothing
 //
 // A missing reward does not count in mean and unequal; a group without any reward is dropped.
 type Filter struct {
-	By    string  `toml:"by" enum:"mean,deviation,unequal,rounded" doc:"what is looked at"`
+	By    string  `toml:"by" enum:"mean,deviation,open,unequal,rounded" doc:"what is looked at"`
 	Low   float64 `toml:"low" doc:"a group's mean must be above"`
 	High  float64 `toml:"high" doc:"and below"`
 	Least float64 `toml:"least" range:"[0,inf)" doc:"the least deviation"`
+	// Compared is what flow_grpo and Edit-R1 do: the deviation of a batch is that of all its samples.
+	Compared bool `toml:"compared" doc:"groups that are left out are compared nevertheless, so that the batch's deviation is that of all samples; they have no part in loss, KL and passes of the network"`
 }
 
 // DefaultFilter is DAPO's, for rewards of right and wrong.
@@ -59,6 +63,8 @@ func (f Filter) keeps(g []int, rewards []float64, aside []bool) bool {
 	case f.By == "rounded":
 		mean := pairwise(r) / float64(len(r))
 		return len(r) == 1 || slices.ContainsFunc(r, func(v float64) bool { return v != mean })
+	case f.By == "open":
+		return deviation(r, 0) > f.Least && mean(r) < f.High
 	case f.By == "deviation":
 		counted := slices.DeleteFunc(slices.Clone(g), func(i int) bool { return aside != nil && aside[i] })
 		d := deviation(pick(rewards, counted), 1)

@@ -46,6 +46,20 @@ func (e *Experiment) checkSampling(r report) {
 	}
 }
 
+// checkTimes: the times that samples are noised to.
+func (e *Experiment) checkTimes(r report, solver Solver) {
+	l := e.Loss
+	switch first, end := l.Range[0], l.Range[1]; {
+	case solver.Ladder && l.Draw == "permutation":
+		r("loss.time_draw", "a ladder's times are shares of its thousand training steps, and not the sampler's", `leave it out`)
+	case first == 0 && end == 0:
+	case first >= end:
+		r("loss.time_range", fmt.Sprintf("no step lies from %d to before %d", first, end), "the first step, counted from 0, and the one after the last, as in [1, 12]")
+	case end > e.Sampler.Steps:
+		r("loss.time_range|sampler.steps", fmt.Sprintf("the sampler has %d steps, and times end before step %d", e.Sampler.Steps, end), fmt.Sprintf("at most %d", e.Sampler.Steps))
+	}
+}
+
 // checkPictures: estimator, tree and KL against the objective.
 func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver Solver) {
 	tree, kl := e.Sampler.Tree, e.Loss.KL
@@ -54,6 +68,9 @@ func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver Solver) {
 	}
 	if o.Flow && solver.Ladder {
 		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is defined by a flow's velocities, and %s is for a variance-preserving ladder", e.Loss.Objective, e.Sampler.Solver), `on a ladder: objective = "dpo", "dgpo", "rwr" or "sft" on noised samples, or "clip"`)
+	}
+	if o.Noised {
+		e.checkTimes(r, solver)
 	}
 	if o.Noised && tree != nil {
 		r("sampler.tree|loss.objective", fmt.Sprintf("objective %q judges final samples only, and a tree's credit lies on its steps", e.Loss.Objective), `objective = "clip", or no tree`)

@@ -21,6 +21,9 @@ func (e *Experiment) facts() []Fact {
 	if train == "lora" {
 		l := e.Model.LoRA
 		train = fmt.Sprintf("LoRA of rank %d, alpha %v on %s", l.Rank, l.Alpha, strings.Join(l.Targets, ", "))
+		if l.Init == "gaussian" {
+			train += ", begun as PEFT's gaussian"
+		}
 		if e.Model.Adapter != "" {
 			train += ", beginning with " + e.Model.Adapter
 		}
@@ -172,6 +175,9 @@ func (a Advantage) words(tokens bool) string {
 	}
 	if a.Filter != nil {
 		s += "; groups are left out by " + a.Filter.By
+		if a.Filter.Compared {
+			s += ", after they were compared"
+		}
 	}
 	if !tokens {
 		return s
@@ -236,6 +242,8 @@ func (e *Experiment) objectiveWords() string {
 	if o.Noised && !(e.follows() && l.Gradient.Through != "direct") {
 		s += ", " + count(l.Times, "time") + " of each sample"
 		switch l.Draw {
+		case "permutation":
+			s += ", none of them twice"
 		case "uniform":
 			s += fmt.Sprintf(", drawn evenly, shift %v", l.Shift)
 		case "logit_normal":

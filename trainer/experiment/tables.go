@@ -41,11 +41,12 @@ type LoRA struct {
 	Rank    int      `toml:"rank" range:"[1,4096]" doc:"inner dimension"`
 	Alpha   float64  `toml:"alpha" range:"(0,inf)" doc:"the adapter is scaled by alpha/rank"`
 	Targets []string `toml:"targets,single" doc:"names of the layers, or how they end"`
+	Init    string   `toml:"init_lora_weights" enum:"default,gaussian" doc:"how the inner matrix begins, as in PEFT: uniform within 1/√inputs, or normal with deviation 1/rank"`
 }
 
 // The targets are flow_grpo's for SD3's own attention.
 func defaultLoRA() LoRA {
-	return LoRA{Rank: 32, Alpha: 64, Targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}}
+	return LoRA{Rank: 32, Alpha: 64, Targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, Init: "default"}
 }
 
 // Rollout is [rollout].

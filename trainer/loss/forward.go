@@ -6,7 +6,8 @@ import "github.com/darkroom-rl/darkroom/sde"
 // process): nft.go, awm.go, dpo.go, dgpo.go, crd.go, flowmatch.go.
 type Forward struct {
 	Times   int     `toml:"times" range:"[1,1000]" of:"noised" doc:"times that a final sample is noised to"`
-	Draw    string  `toml:"time_draw" enum:"schedule,uniform,logit_normal" of:"nft,crd,awm,dpo,rwr,sft,dgpo" doc:"where these times are drawn: among the sampler's, anywhere, or most in the middle, each shifted by time_shift"`
+	Draw    string  `toml:"time_draw" enum:"schedule,permutation,uniform,logit_normal" of:"nft,crd,awm,dpo,rwr,sft,dgpo" doc:"where these times are drawn: among the sampler's, one in each part of them; among the sampler's, none of them twice (of flows, DiffusionNFT); anywhere; or most in the middle. The last two are shifted by time_shift"`
+	Range   [2]int  `toml:"time_range" range:"[0,1000]" of:"time_draw=schedule,permutation" doc:"the first of the sampler's steps whose times are drawn, and the one after the last (AWM, of flows); [0, 0]: all"`
 	Mean    float64 `toml:"time_mean" range:"[-100,100]" of:"time_draw=logit_normal" doc:"of logit_normal: the normal's mean; above 0 is towards noise"`
 	Spread  float64 `toml:"time_std" range:"(0,100]" of:"time_draw=logit_normal" doc:"of logit_normal: the normal's deviation"`
 	Shift   float64 `toml:"time_shift" range:"(0,1000]" of:"time_draw=uniform,logit_normal" doc:"shift of drawn times towards noise; 1: none"`
@@ -31,6 +32,14 @@ func (o Forward) Sigma(u float64, sigmas []float64) float64 {
 		return sde.LogitNormal(sde.Quantile(1-u), o.Mean, o.Spread, o.Shift)
 	}
 	return sigmas[min(int(u*float64(len(sigmas))), len(sigmas)-1)]
+}
+
+// Within are the sampler's sigmas that times are drawn among.
+func (o Forward) Within(sigmas []float64) []float64 {
+	if o.Range == [2]int{} {
+		return sigmas
+	}
+	return sigmas[min(o.Range[0], len(sigmas)-1):min(o.Range[1], len(sigmas))]
 }
 
 // Noised is what objectives on noised samples look at, a row a sample.

@@ -2,8 +2,22 @@ package loss
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
+
+// TestWithin: AWM draws among the first 0.9 of 14 steps, without the first.
+func TestWithin(t *testing.T) {
+	grid := []float64{1, 0.9, 0.8, 0.7}
+	for _, c := range []struct {
+		of   [2]int
+		want []float64
+	}{{[2]int{}, grid}, {[2]int{1, 3}, grid[1:3]}, {[2]int{1, 12}, grid[1:]}, {[2]int{9, 12}, grid[3:]}} {
+		if got := (Forward{Range: c.of}).Within(grid); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.of, got, c.want)
+		}
+	}
+}
 
 // TestSigma: draws fall among the sampler's sigmas, or where the distribution has them.
 func TestSigma(t *testing.T) {

@@ -28,7 +28,7 @@ func Adapt(e *experiment.Experiment, params *nn.Params, known Known) (*Adapter, 
 		return known.adapt(e.Model.Adapter, params)
 	}
 	l := e.Model.LoRA
-	o := nn.LoRA{Rank: l.Rank, Alpha: float32(l.Alpha), Targets: l.Targets, Key: rng.New(uint64(e.Run.Seed)).With("lora")}
+	o := nn.LoRA{Rank: l.Rank, Alpha: float32(l.Alpha), Targets: l.Targets, Gaussian: l.Init == "gaussian", Key: rng.New(uint64(e.Run.Seed)).With("lora")}
 	if known.Part != "" {
 		o.Key = o.Key.With(rng.Purpose(known.Part))
 	}

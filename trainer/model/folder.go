@@ -73,7 +73,7 @@ func (c *Folder) CheckAdapter(params *nn.Params, known Known, usual []string) {
 		c.Refuse("model.adapter", problem, hint)
 		return
 	}
-	c.Model.LoRA = experiment.LoRA{Rank: a.settings.Rank, Alpha: a.settings.Alpha, Targets: ends(a.Modules())}
+	c.Model.LoRA = experiment.LoRA{Rank: a.settings.Rank, Alpha: a.settings.Alpha, Targets: ends(a.Modules()), Init: c.Model.LoRA.Init}
 }
 
 // CheckMoves refuses what a stage moves where nothing that is trained is called so.

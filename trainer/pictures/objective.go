@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -62,19 +63,31 @@ func (m *Model) settle(keys []trainer.Key, noise, clean [][]float64) ([][]float6
 }
 
 // noising draws the time and the noise of noised samples: one time for each slice of the range, at
-// random within it. A ladder's time is a share of its training steps.
+// random within it, or the next of the sampler's times in a drawn order. A ladder's time is a share of
+// its training steps.
 func (m *Model) noising(turn experiment.Turn) func(k trainer.Key, n int) (float64, []float64) {
 	times, iteration := max(1, turn.Loss.Times), turn.First+turn.Iteration
 	return func(k trainer.Key, n int) (float64, []float64) {
-		key := m.Draws.Of("times", k).Step(n)
+		order, key := m.Draws.Of("order of times", k), m.Draws.Of("times", k).Step(n)
 		if k.Iteration != iteration { // a sample that is reused is noised anew
-			key = key.With("again").Iteration(iteration)
+			order, key = order.With("again").Iteration(iteration), key.With("again").Iteration(iteration)
 		}
 		at := (float64(n) + key.Draw().Float64()) / float64(times)
 		time, form := at, m.form(k)
 		if schedule := form.turn.Schedule; schedule.Alpha == nil {
-			time = turn.Loss.Sigma(at, schedule.Sigmas[:schedule.Steps()])
+			sigmas := turn.Loss.Within(schedule.Sigmas[:schedule.Steps()])
+			if turn.Loss.Draw == "permutation" {
+				time = sigmas[permuted(order, n, len(sigmas))]
+			} else {
+				time = turn.Loss.Sigma(at, sigmas)
+			}
 		}
 		return time, pipeline.Noise(key.With("noise of a noised sample"), form.At)
 	}
+}
+
+// permuted is the n-th of some places in a drawn order of them; after the last one another order begins.
+// Invariant (test): no place comes again before all have come.
+func permuted(order rng.Key, n, places int) int {
+	return order.Step(n / places).Draw().Perm(places)[n%places]
 }

@@ -115,7 +115,8 @@ func (t *training) chooses() trainer.Choice {
 	if e := t.now.turn.Episode; e != nil && e.Shuffled != nil {
 		c.Keep = learnable
 	}
-	if a.Filter != nil || r.Resample != nil {
+	compared := a.Filter != nil && a.Filter.Compared
+	if a.Filter != nil && !compared || r.Resample != nil {
 		c.Keep = t.keeps
 	}
 	if r.Resample != nil {
@@ -130,6 +131,9 @@ func (t *training) chooses() trainer.Choice {
 	if a.Margin > 0 && t.now.turn.Kind().Pairs {
 		c.Best = func(r *trainer.Report, places []int) []int { return apart(a.Margin, r, places) }
 	}
+	if compared {
+		c.Best = t.taught(c.Best)
+	}
 	if r.Buffer != nil {
 		b := t.choice.buffer
 		b.Age, b.Groups = r.Buffer.Iterations, r.Buffer.Groups
@@ -138,6 +142,23 @@ func (t *training) chooses() trainer.Choice {
 		c.Buffer = b
 	}
 	return c
+}
+
+// taught leaves out the samples of groups without signal after they were compared, and before best chooses.
+func (t *training) taught(best func(*trainer.Report, []int) []int) func(*trainer.Report, []int) []int {
+	return func(r *trainer.Report, places []int) []int {
+		signal := make([]bool, len(r.Samples))
+		for _, g := range t.signal(r.Samples, r.Scores) {
+			for _, i := range g {
+				signal[i] = true
+			}
+		}
+		places = slices.DeleteFunc(places, func(i int) bool { return !signal[i] })
+		if best == nil || len(places) == 0 {
+			return places
+		}
+		return best(r, places)
+	}
 }
 
 // stageBegan is the first iteration of the stage of an iteration.
@@ -282,8 +303,12 @@ func (t *training) account(l *ledger.Line, r *trainer.Report) {
 		return
 	}
 	l.Choice = &ledger.ChoiceLine{Rolls: r.Rolls, Learned: len(r.Learned), Reused: r.Reused}
+	counts := func(i int) bool { return r.Advantages[i] == r.Advantages[i] }
+	if a.Filter != nil && a.Filter.Compared {
+		counts = func(i int) bool { return slices.Contains(r.Learned, i) }
+	}
 	for _, g := range trainer.Groups(r.Samples) {
-		if slices.ContainsFunc(trainer.Pick(r.Advantages, g), func(a float64) bool { return a == a }) {
+		if slices.ContainsFunc(g, counts) {
 			l.Choice.Groups++
 		}
 	}

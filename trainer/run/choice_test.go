@@ -2,12 +2,15 @@ package run
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/advantage"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
@@ -139,5 +142,61 @@ func TestChoices(t *testing.T) {
 	plain := run(whole, `reward=[{name="clip"}]`)[0]
 	if relative.Rewards["clip"].Mean == plain.Rewards["clip"].Mean {
 		t.Error("a control word changes nothing")
+	}
+}
+
+// TestFilterAfterComparing: flow_grpo and Edit-R1 compare all groups, so that the batch's deviation counts them, and
+// leave flat ones out of the loss alone. The same scores have other advantages where they are left out before.
+func TestFilterAfterComparing(t *testing.T) {
+	t.Parallel()
+	scores := []float64{1, 3, 5, 5, 7, 7}
+	worth := func(filter string) (advantages []float64, learned []int) {
+		t.Helper()
+		sets := []string{"rollout.prompts_per_iteration=3", "rollout.group=2", "advantage.estimator=global"}
+		if filter != "" {
+			sets = append(sets, "advantage.filter="+filter)
+		}
+		run := &training{Experiment: parse(t, sets...)}
+		var err error
+		if run.now.turn, err = run.Experiment.Turn(0); err != nil {
+			t.Fatal(err)
+		}
+		choice := run.chooses()
+		var samples []trainer.Sample
+		for i := range scores {
+			samples = append(samples, trainer.Sample{Key: trainer.Key{Prompt: i / 2, Sample: i % 2}})
+		}
+		seen := slices.Clone(scores)
+		if choice.Keep != nil {
+			for i, kept := range choice.Keep(samples, scores) {
+				if !kept {
+					seen[i] = math.NaN()
+				}
+			}
+		}
+		options := advantage.Defaults()
+		options.Scale = "batch"
+		advantages, err = options.Of(trainer.GroupNumbers(samples), seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range samples {
+			if advantages[i] == advantages[i] {
+				learned = append(learned, i)
+			}
+		}
+		if choice.Best != nil {
+			learned = choice.Best(&trainer.Report{Samples: samples, Scores: scores, Advantages: advantages}, learned)
+		}
+		return advantages, learned
+	}
+	all, _ := worth("")
+	after, learned := worth(`{by="unequal", compared=true}`)
+	before, _ := worth(`{by="unequal"}`)
+	if !slices.Equal(learned, []int{0, 1}) {
+		t.Errorf("samples %v are learned from, and only the first group's scores differ", learned)
+	}
+	if !slices.Equal(after, all) || before[0] == after[0] {
+		t.Errorf("advantages %v of all groups, %v of all that are compared, %v without the flat ones", all, after, before)
 	}
 }
