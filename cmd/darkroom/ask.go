@@ -21,7 +21,6 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/trained"
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
-	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // darkroom ask: one conversation with a vision-language model, its tools included, as a run would roll it.
@@ -37,7 +36,8 @@ back, each with its box on the picture of the question.
 
 --run RUN takes the model of a run with what was trained in it, from the newest checkpoint, and plays
 by the run's [episode]. Without a run --protocol says how tools are called: darkroom, deepeyes, mini_o3, or
-another name that "darkroom list keys" has at episode.protocol. Decoding is greedy unless --temperature is
+another name that "darkroom list keys" has at episode.protocol. The model is told of its tools as the protocol's
+system was published; --system TEXT tells it something else, and --system '' nothing. Decoding is greedy unless --temperature is
 given. --json prints the transcript.`,
 		Example: "  darkroom ask --model embed:tiny-vlm --image embed:cards/1 'what is written in the frame?'\n" +
 			"  darkroom ask --run runs/zoom --image map.png 'which street crosses the river?'",
@@ -61,6 +61,7 @@ given. --json prints the transcript.`,
 	f.StringVar(&o.lora, "lora", "", "adapter: a folder of PEFT's")
 	f.StringArrayVar(&o.images, "image", nil, "`FILE` of a picture, or embed:cards/N; may be given several times")
 	f.StringVar(&o.protocol, "protocol", "", "`NAME` of how tools are called (default: the run's, or deepeyes)")
+	f.StringVar(&o.system, "system", "", "`TEXT` of the system message; '': none (default: the run's, or what the protocol says of its tools)")
 	f.IntVar(&o.turns, "turns", 0, "answers of the model at most (default: the run's, or 6)")
 	f.IntVar(&o.tokens, "tokens", 0, "of one answer at most (default: the run's, or 2048)")
 	f.Float64Var(&o.temperature, "temperature", 0, "of drawing; 0: the likeliest token")
@@ -72,6 +73,9 @@ given. --json prints the transcript.`,
 
 type askOptions struct {
 	model, run, weights, lora, protocol, dtype, device, question string
+	system                                                       string
+	says                                                         *string // system, where it is given
+	path                                                         string  // of the model, as an experiment names it
 	images                                                       []string
 	turns, tokens                                                int
 	temperature                                                  float64
@@ -94,6 +98,9 @@ func (o *askOptions) check(cmd *cobra.Command) error {
 	must(o.tokens >= 0 && o.tokens <= 1e6, "--tokens %d: 1 to 1000000", o.tokens)
 	must(o.temperature >= 0 && o.temperature <= 100, "--temperature %v: 0 to 100", o.temperature)
 	must(o.dtype == "" || o.dtype == "bf16" || o.dtype == "f32", "--dtype %q: bf16 or f32", o.dtype)
+	if o.says = nil; cmd.Flags().Changed("system") {
+		o.says = &o.system
+	}
 	if len(wrong) > 0 {
 		return usagef("%s\nhint: see '%s --help'", strings.Join(wrong, "\n"), cmd.CommandPath())
 	}
@@ -114,9 +121,18 @@ func (o *askOptions) asked(log io.Writer) (*trained.Run, *experiment.Episode, er
 			return nil, nil, usagef("--run %s: it trained a model that makes pictures, and answers nothing\nhint: darkroom sample --run %s --prompt TEXT --out FILE", o.run, o.run)
 		}
 		*e = *r.Episode
+		if o.path = o.model; o.path == "" {
+			o.path = r.Experiment.Model.Path
+		}
 		if o.model = r.Model; o.dtype == "" {
 			o.dtype = r.Experiment.Model.Precision
 		}
+	}
+	if o.says != nil {
+		e.System = o.says
+	}
+	if r == nil {
+		o.path = o.model
 	}
 	if o.protocol != "" {
 		e.Protocol, e.Tools = o.protocol, nil
@@ -169,10 +185,7 @@ func (o *askOptions) ask(cmd *cobra.Command) (a *askAnswer, err error) {
 	p.Parallel = 1
 	p.Ask = func(int) (conversations.Question, error) {
 		q := conversations.Asked(o.question, pictures...)
-		if e.System != "" {
-			q.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(e.System)}}, q.Messages...)
-		}
-		return q, nil
+		return q.Told(e, o.path, speaker.Template)
 	}
 	samples, err := p.Roll(trainer.Current, []trainer.Key{{}})
 	if err != nil {

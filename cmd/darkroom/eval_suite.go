@@ -39,6 +39,7 @@ func (o *suiteOptions) add(cmd *cobra.Command) {
 	weightsFlag(cmd, &o.weights)
 	f.StringVar(&o.lora, "lora", "", "of suites: adapter, a folder of PEFT's")
 	f.StringVar(&o.protocol, "protocol", "", "of suites: `NAME` of how tools are called (default: the run's, or deepeyes)")
+	f.StringVar(&o.system, "system", "", "of suites: `TEXT` of the system message; '': none (default: the run's, or what the protocol says of its tools)")
 	f.IntVar(&o.turns, "turns", 0, "of suites: answers of the model at most (default: the run's evaluate.turns, its episode.turns, or 6)")
 	f.IntVar(&o.tokens, "tokens", 0, "of suites: of one answer at most (default: the run's, or 2048)")
 	f.Float64Var(&o.temperature, "temperature", 0, "of suites: of drawing; 0: the likeliest token")
@@ -48,7 +49,7 @@ func (o *suiteOptions) add(cmd *cobra.Command) {
 }
 
 // ownFlags are those that mean nothing without --suite.
-var ownFlags = []string{"model", "run", "weights", "lora", "protocol", "turns", "tokens", "temperature", "dtype", "first", "out"}
+var ownFlags = []string{"model", "run", "weights", "lora", "protocol", "system", "turns", "tokens", "temperature", "dtype", "first", "out"}
 
 func (o *suiteOptions) check(cmd *cobra.Command) error {
 	o.question = "of the suite"
@@ -156,7 +157,11 @@ func (o *suiteOptions) evaluated(r *trained.Run, e *experiment.Episode) {
 // how is what results depend on beside the questions.
 func (o *suiteOptions) how(r *trained.Run, e *experiment.Episode, dir string) (suites.How, error) {
 	limits := e.Limits()
-	h := suites.How{Model: o.model, Protocol: e.Protocol, System: e.System, Version: readBuild().String(),
+	told, err := e.Instructions(o.path)
+	if err != nil {
+		return suites.How{}, err
+	}
+	h := suites.How{Model: o.model, Protocol: e.Protocol, System: told.System, Question: told.Question, Told: told.Source, Version: readBuild().String(),
 		Limits:   map[string]int{"turns": limits.Turns, "tokens": limits.Tokens, "pictures": limits.Pictures, "tokens of a turn": e.TurnTokens},
 		Sampling: map[string]any{"temperature": e.Sampling.Temperature, "likeliest tokens": e.Sampling.TopK, "top_p": e.Sampling.TopP, "min_p": e.Sampling.MinP, "repetition_penalty": e.Sampling.Repetition, "seed": o.seed, "dtype": cmp.Or(o.dtype, "bf16")}}
 	for _, t := range e.Served {
@@ -169,7 +174,6 @@ func (o *suiteOptions) how(r *trained.Run, e *experiment.Episode, dir string) (s
 	if o.lora != "" {
 		folders = append(folders, o.lora)
 	}
-	var err error
 	h.Weights, err = sumOfFolders(folders)
 	return h, err
 }

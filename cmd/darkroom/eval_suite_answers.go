@@ -13,7 +13,6 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/suites"
-	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // mostLost is the share of questions that may be lost, one in so many: of more a suite says nothing.
@@ -47,10 +46,7 @@ func (o *suiteOptions) answers(cmd *cobra.Command, p *conversations.Policy, e *e
 			return conversations.Question{}, err
 		}
 		q := conversations.Asked(set.Questions[n].Prompt, m)
-		if e.System != "" {
-			q.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(e.System)}}, q.Messages...)
-		}
-		return q, nil
+		return q.Told(e, o.path, p.Speaker.Template)
 	}
 	bar := newProgress(cmd.ErrOrStderr(), set.Name)
 	defer bar.end()

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -26,7 +28,7 @@ func TestAskedMessages(t *testing.T) {
 	}
 	e := learning(t, "embed:zoom-lessons", "episode.system=General.")
 	e.Rollout.Prompts = []string{file}
-	ask := asker(e, model.Options{Train: list})
+	ask := asker(e, model.Options{Train: list}, vlm.Qwen3VL)
 	for i, want := range []string{
 		"# Tools|Own.|search|How many?|Of what?|Cats.",
 		"General.|Plain?",
@@ -70,7 +72,7 @@ func TestAskedByProtocol(t *testing.T) {
 	}
 	e := learning(t, "embed:zoom-lessons", `episode.tools=["zoom"]`, "episode.frame=unit")
 	e.Rollout.Prompts = []string{file}
-	ask := asker(e, model.Options{Train: list})
+	ask := asker(e, model.Options{Train: list}, vlm.Qwen3VL)
 	for i, want := range []string{"vrag", "deepeyes", "", ""} {
 		q, err := ask(i)
 		if err != nil {
@@ -83,6 +85,79 @@ func TestAskedByProtocol(t *testing.T) {
 	for i, want := range map[int]string{4: `no protocol "zoomer"`, 5: "episode.exec", 6: "meta.protocol is 4"} {
 		if _, err := ask(i); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("prompt %d: %v", i, err)
+		}
+	}
+}
+
+// TestAskedAreTold: a model reads of its tools what its protocol's system published, in the messages that upstream
+// writes; what a row says itself, and what the experiment says, come first, and embedded models are told nothing.
+func TestAskedAreTold(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.jsonl")
+	rows := `{"prompt": "Which?", "meta": {"picture": "embed:cards/1"}}
+{"prompt": [{"role": "system", "content": "Own."}, {"role": "user", "content": "Which?"}]}
+{"prompt": "Which?\nThink first, call **image_zoom_in_tool** if needed, then answer. Format strictly as:  <think>...</think>  <tool_call>...</tool_call> (if tools needed)  <answer>...</answer>"}
+{"prompt": [{"role": "user", "content": "Which?"}], "tools": [{"name": "search"}]}
+{"prompt": "Which?", "meta": {"protocol": "vrag"}}`
+	if err := os.WriteFile(file, []byte(rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	list, err := prompts.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(path string, form vlm.Template, n int, sets ...string) string {
+		t.Helper()
+		e := learning(t, "embed:zoom-lessons", append([]string{"episode.protocol=deepeyes"}, sets...)...)
+		e.Rollout.Prompts, e.Model.Path = []string{file}, path
+		q, err := asker(e, model.Options{Train: list}, form)(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.said() != "" && n != 2 && q.text != "Which?" {
+			t.Errorf("environments hear that the user said %q", q.text)
+		}
+		text, err := form.Render(q.Messages, vlm.Rendering{Generate: true, Tools: q.Tools})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	const system, remind = "<|im_start|>system\nYou are a helpful assistant.\n\n# Tools\nYou may call one or more functions", "Which?\nThink first, call **image_zoom_in_tool** if needed"
+	picture := "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>"
+	if text := said("qwen", vlm.Qwen25VL, 0); !strings.HasPrefix(text, system) || !strings.Contains(text, picture+remind) {
+		t.Errorf("DeepEyes' question reads\n%s", text)
+	}
+	if text := said(assets.Prefix+"tiny-vlm", vlm.Qwen25VL, 0); strings.Contains(text, "Tools") || !strings.Contains(text, picture+"Which?<|im_end|>") {
+		t.Errorf("an embedded model is told\n%s", text)
+	}
+	if text := said(assets.Prefix+"tiny-vlm", vlm.Qwen25VL, 0, "episode.system=Look."); !strings.Contains(text, "system\nLook.<|im_end|>") {
+		t.Errorf("an embedded model is told, by the file, \n%s", text)
+	}
+	if text := said("qwen", vlm.Qwen25VL, 0, `episode.system=""`); strings.Contains(text, "Tools") || strings.Contains(text, "Think first") {
+		t.Errorf("with system = \"\" it reads\n%s", text)
+	}
+	if text := said("qwen", vlm.Qwen25VL, 1); strings.Contains(text, "Tools") || !strings.Contains(text, "Which?<|im_end|>") {
+		t.Errorf("a row with a system message of its own reads\n%s", text)
+	}
+	if text := said("qwen", vlm.Qwen25VL, 2); strings.Count(text, "Think first") != 1 || !strings.HasPrefix(text, system) {
+		t.Errorf("a row that has the words reads\n%s", text)
+	}
+	if text := said("qwen", vlm.Qwen3VL, 3); strings.Contains(text, "image_zoom_in_tool") || !strings.Contains(text, "search") {
+		t.Errorf("a row with tools of its own reads, by a template that writes them,\n%s", text)
+	}
+	if text := said("qwen", vlm.Qwen25VL, 3); !strings.HasPrefix(text, system) {
+		t.Errorf("a row with tools of its own reads, by a template that does not write them,\n%s", text)
+	}
+	if text := said("qwen", vlm.Qwen3VL, 4); strings.Contains(text, "system") || !strings.Contains(text, "you can call a search engine by <search> query </search>") || !strings.HasSuffix(text, "Question: Which?<|im_end|>\n<|im_start|>assistant\n") {
+		t.Errorf("VRAG's question reads\n%s", text)
+	}
+	for name := range tools.Presets() {
+		sets := []string{"episode.protocol=" + name}
+		if name == "pyvision" || name == "deepeyes_v2" {
+			sets = append(sets, `episode.exec.command=["python3", "-"]`)
+		}
+		if plain := said("qwen", vlm.Qwen3VL, 0, append(sets, `episode.system=""`)...); said("qwen", vlm.Qwen3VL, 0, sets...) == plain {
+			t.Errorf("%s: a model is told nothing of its tools", name)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (t *teacher) countsFile(f *lessonFile, how experiment.Lessons) string {
 	if err != nil {
 		return ""
 	}
-	parts := []string{countsVersion, path, f.sum, how.Mask, t.system, fmt.Sprint(t.clips)}
+	parts := []string{countsVersion, path, f.sum, how.Mask, fmt.Sprint(t.told), fmt.Sprint(t.clips)}
 	if how.Answers > 0 {
 		parts = append(parts, fmt.Sprint("judged ", how.Answers))
 	}
@@ -103,7 +103,7 @@ func (t *teacher) countsFile(f *lessonFile, how experiment.Lessons) string {
 }
 
 // countsVersion changes with what is counted.
-const countsVersion = "1"
+const countsVersion = "2"
 
 // keepCounts writes them beside, and then in their place.
 func keepCounts(path string, all []counted) {

@@ -13,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/sft"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -28,14 +29,17 @@ type teacher struct {
 	processor *vlm.Processor
 	reads     *Speaker // what stands before the network alone
 	clips     experiment.Clips
-	system    string // where a row has none
-	most      int    // tokens
+	told      tools.Instructions // where a row has none
+	most      int                // tokens
 	open      map[string]*lessonFile
 }
 
 // newTeacher reads what of a model's folder stands before its network.
 func newTeacher(e *experiment.Experiment) (t *teacher, err error) {
-	t = &teacher{system: e.Episode.System, most: e.Episode.Tokens, open: map[string]*lessonFile{}}
+	t = &teacher{most: e.Episode.Tokens, open: map[string]*lessonFile{}}
+	if t.told, err = e.Episode.Instructions(e.Model.Path); err != nil {
+		return nil, err
+	}
 	if t.dir, err = assets.Resolve(e.Model.Path); err != nil {
 		return nil, err
 	}
@@ -158,9 +162,7 @@ func (t *teacher) sights(file string, c sft.Conversation) (at sights, err error)
 }
 
 func (t *teacher) whole(c sft.Conversation, at sights) (sft.Lesson, error) {
-	if t.system != "" && c.Messages[0].Role != "system" {
-		c.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(t.system)}}, c.Messages...)
-	}
+	c.Messages = instructed(t.told, c.Messages, len(c.Tools) > 0 && t.Template.WritesTools(), at.pictures)
 	messages, err := at.films.told(c.Messages)
 	if err != nil {
 		return sft.Lesson{}, err

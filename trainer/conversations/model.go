@@ -107,7 +107,7 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 	key := rng.New(uint64(e.Run.Seed))
 	m.Limits, m.Turn, m.Parallel, m.Sampling = p.Limits(), p.TurnTokens, p.Parallel, p.Sampling
 	m.Films = experiment.Filled(p.Clips)
-	m.Silence, m.Exec, m.Draws, m.Ask = p.Silence, p.Exec, trainer.Draws{Root: key}, asker(e, o)
+	m.Silence, m.Exec, m.Draws, m.Ask = p.Silence, p.Exec, trainer.Draws{Root: key}, asker(e, o, m.Speaker.Template)
 	if m.Served, err = openOutside(p, o.Cache); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 }
 
 // asker asks the question of a number, training's first.
-func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, error) {
+func asker(e *experiment.Experiment, o model.Options, form vlm.Template) func(n int) (Question, error) {
 	return func(n int) (Question, error) {
 		list, file := o.Train, e.Named()
 		if n >= len(list) {
@@ -163,10 +163,7 @@ func asker(e *experiment.Experiment, o model.Options) func(n int) (Question, err
 				}
 			}
 		}
-		if e.Episode.System != "" && q.Messages[0].Role != "system" {
-			q.Messages = append([]vlm.Message{{Role: "system", Content: vlm.Text(e.Episode.System)}}, q.Messages...)
-		}
-		return q, nil
+		return q.Told(own, e.Model.Path, form)
 	}
 }
 

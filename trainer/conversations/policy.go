@@ -31,6 +31,7 @@ type Question struct {
 	Tools    []any         // that the template writes, as pytext.OrderedJSON reads them
 	Meta     prompts.Meta  // what its list says beside it
 
+	text string // what the user said, before the model was told of tools
 	// By says how its tools are called; nil: as the policy does.
 	By *experiment.Episode
 }
@@ -171,7 +172,7 @@ func (p *Policy) question(k trainer.Key) (*voice, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &voice{p: p, noise: p.noise(k), clean: q.Pictures, text: q.said(), meta: string(q.Meta), by: q.By}
+	v := &voice{p: p, noise: p.noise(k), clean: q.Pictures, text: cmp.Or(q.text, q.said()), meta: string(q.Meta), by: q.By}
 	v.album = tools.NewAlbum(p.shown(k, v.noise, q.Pictures)...)
 	if v.films, err = p.Speaker.shot(q.Clips, p.Films, p.frames(k)); err != nil {
 		return nil, err
@@ -180,7 +181,9 @@ func (p *Policy) question(k trainer.Key) (*voice, error) {
 	if v.solution, err = p.solution(q); err != nil {
 		return nil, err
 	}
-	v.prompt, err = v.Code(text, v.album.Pictures)
+	if v.prompt, err = v.Code(text, v.album.Pictures); err == nil && p.Limits.Tokens > 0 && v.said >= p.Limits.Tokens {
+		v.lost = fmt.Errorf("its prompt has %d tokens, and episode.tokens = %d leaves none for an answer\nhint: raise episode.tokens", v.said, p.Limits.Tokens)
+	}
 	return v, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision/tools"
@@ -91,7 +92,7 @@ func (e *Episode) Play() (*tools.Protocol, error) {
 	p.Strict = e.Exec != nil && e.Exec.Errors == "end"
 	for _, s := range e.Served {
 		if e.Protocol == "darkroom" { // others have tools of their own, which ask those outside
-			p = p.With(tools.OutsideTool(s.Name))
+			p = p.With(s.tool())
 		}
 	}
 	if len(e.Tools) == 0 {
@@ -120,6 +121,21 @@ func (e *Episode) Play() (*tools.Protocol, error) {
 	}
 	p.Tools = kept
 	return p, nil
+}
+
+// Instructions are what a model of such a path is told of its tools: episode.system where that is written, else what
+// the protocol says. Embedded models were made without instructions, and are told nothing.
+func (e *Episode) Instructions(model string) (tools.Instructions, error) {
+	p, err := e.Play()
+	switch {
+	case err != nil:
+		return tools.Instructions{}, err
+	case e.System != nil:
+		return tools.Instructions{System: *e.System}, nil
+	case assets.Embedded(model):
+		return tools.Instructions{}, nil
+	}
+	return p.Instructions(), nil
 }
 
 // Limits end an episode. Whether tools act before limits are looked at is the protocol's.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 // What an experiment does, in a line each, as the plan tells it: from resolved options,
@@ -34,7 +36,34 @@ func (e *Experiment) facts() []Fact {
 	if tokens := e.Model.NewTokens; len(tokens) > 0 {
 		train += "; new tokens " + strings.Join(tokens, " ")
 	}
-	return []Fact{{"model", fmt.Sprintf("%s, %s; trains %s", e.Model.Path, e.Model.Precision, train)}, {"rewards", e.rewardWords()}}
+	all := []Fact{{"model", fmt.Sprintf("%s, %s; trains %s", e.Model.Path, e.Model.Precision, train)}, {"rewards", e.rewardWords()}}
+	if e.Episode != nil {
+		all = append(all, Fact{"told", e.toldWords()})
+	}
+	return all
+}
+
+// toldWords say what the model is told of its tools.
+func (e *Experiment) toldWords() string {
+	in, err := e.Episode.Instructions(e.Model.Path)
+	switch {
+	case err != nil:
+		return err.Error()
+	case in == (tools.Instructions{}) && e.Episode.System == nil:
+		return "nothing of its tools: embedded models were made so (episode.system says otherwise)"
+	case in == (tools.Instructions{}):
+		return "nothing of its tools: episode.system is empty"
+	case in.Source == "":
+		return fmt.Sprintf("what episode.system says: %q", in.System)
+	}
+	said := fmt.Sprintf("as %s, where a row has no system message; ", in.Source)
+	if in.System != "" {
+		said += fmt.Sprintf("system message: %q", in.System)
+	}
+	if in.Question != "" {
+		said += strings.Repeat("; ", min(1, len(in.System))) + fmt.Sprintf("around the question: %q", in.Question)
+	}
+	return said
 }
 
 // rewardWords say what is trained on, and what is measured only.

@@ -1,17 +1,23 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/vision/pytext"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 // Served is one [[episode.tool]]: a tool behind a server, or a program.
 // trainer/conversations/outside.go has its protocol.
 type Served struct {
 	Name    string   `toml:"name,required" doc:"as the model calls it: search"`
+	About   string   `toml:"about" doc:"what it does, for the model: protocol darkroom tells it, with the name and the parameters"`
+	Schema  string   `toml:"parameters" doc:"JSON schema of its arguments, for the model; empty: any object"`
 	URL     string   `toml:"url" doc:"where calls are POSTed: {version, tool, arguments} in, {text, images} or {error} out"`
 	Command []string `toml:"command" doc:"a program in its place, with its arguments: a call is a line of JSON that it reads, {n, version, tool, arguments}, and its answer a line that it writes, with the same n; it is kept, and started anew where it fails"`
 	Env     []string `toml:"env" doc:"names of environment variables that the program is given beside what every program needs"`
@@ -42,6 +48,20 @@ func (s Served) Place() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
+// tool is how the model knows it.
+func (s Served) tool() tools.Tool {
+	t := tools.OutsideTool(s.Name)
+	t.About, t.Parameters = s.About, cmp.Or(s.Schema, `{"type": "object"}`)
+	return t
+}
+
+// isObject is whether a text is a JSON object.
+func isObject(text string) bool {
+	v, err := pytext.OrderedJSON(text)
+	_, ok := v.(pytext.Ordered)
+	return err == nil && ok
+}
+
 // checkServed looks at the tools behind servers.
 func (e *Experiment) checkServed(r report) {
 	var names []string
@@ -60,6 +80,8 @@ func (e *Experiment) checkServed(r report) {
 			r(key+"name", fmt.Sprintf("tool %q is behind one server or one program", s.Name), `url = "http://localhost:8000/search", or command = ["python3", "search.py"]`)
 		case len(s.Command) > 0 && s.KeyEnv != "":
 			r(key+"key_env", "a key is sent to a server, and a program reads its environment", fmt.Sprintf("env = [%q]", s.KeyEnv))
+		case s.Schema != "" && !isObject(s.Schema):
+			r(key+"parameters", fmt.Sprintf("%q is no JSON object", s.Schema), `parameters = '{"type": "object", "properties": {"query": {"type": "string"}}}'`)
 		case len(s.Command) == 0 && len(s.Env) > 0:
 			r(key+"env", "a server has an environment of its own", `leave it out, or command in place of url`)
 		case len(s.Command) > 0:

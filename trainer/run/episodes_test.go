@@ -27,6 +27,7 @@ iterations = 3
 path = "nowhere"
 train = ['model\..*']
 [episode]
+system = "" # nobody has taught the model to read what tools do
 protocol = "darkroom"
 tools = ["zoom"]
 turns = 2
@@ -247,5 +248,44 @@ func TestProgramNotHere(t *testing.T) {
 	_, err := train(t, parseText(t, talking, "episode.protocol=pyvision", "episode.tools=[]", "episode.exec={ command = ['no-such-sandbox', '-'] }", fewQuestions(t)), filepath.Join(t.TempDir(), "run"), false, 1, -1)
 	if err == nil || !strings.Contains(err.Error(), "no-such-sandbox") || !strings.Contains(err.Error(), "bwrap") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestToldEpisodes: what a model is told of its tools stands in the manifest, and its episodes begin with it; a prompt
+// that leaves no token for an answer makes its episodes missing, and says so.
+func TestToldEpisodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a small model and rolls it: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	text := strings.Replace(talking, "system = \"\"", "#", 1)
+	dir := filepath.Join(t.TempDir(), "run")
+	sets := []string{fewQuestions(t), speaker(t), "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "episode.turns=1", "advantage.all_dead=train"}
+	if r, err := train(t, parseText(t, text, append(sets, "episode.tokens=6000")...), dir, false, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	var m Manifest
+	written, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(written, &m); err != nil || m.Instructions == nil || !strings.Contains(m.Instructions.System, `"name": "zoom"`) {
+		t.Errorf("the manifest's instructions: %+v, %v", m.Instructions, err)
+	}
+	told, ok := ledgerOf(t, dir)[0].Value("episode.tokens")
+	if !ok || told <= 0 {
+		t.Errorf("told episodes say %v tokens", told)
+	}
+	dir = filepath.Join(t.TempDir(), "run")
+	if _, err := train(t, parseText(t, text, append(sets, "episode.tokens=300")...), dir, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.ReadLines(filepath.Join(dir, "samples.jsonl"), func(line []byte) error {
+		if !strings.Contains(string(line), "episode.tokens = 300 leaves none for an answer") {
+			t.Errorf("a prompt that is too long: %s", line)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

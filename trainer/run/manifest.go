@@ -18,6 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
 const manifestFile = "manifest.json"
@@ -43,6 +44,8 @@ type Manifest struct {
 	// Sum of the files that training's prompts read their pictures from, and how many there are (picturesums.go).
 	PicturesSum string `json:"pictures_sha256,omitempty"`
 	Pictures    int    `json:"pictures,omitempty"`
+	// What a model of [episode] is told of its tools.
+	Instructions *tools.Instructions `json:"instructions,omitempty"`
 }
 
 // ModelFile is a file of the model's folder.
@@ -92,6 +95,15 @@ func (t *training) manifest() error {
 	}
 	if m.PicturesSum, m.Pictures, err = picturesSum(t.Named(), t.train); err != nil {
 		return err
+	}
+	if t.Episode != nil {
+		told, err := t.Episode.Instructions(t.Model.Path)
+		if err != nil {
+			return err
+		}
+		if told != (tools.Instructions{}) {
+			m.Instructions = &told
+		}
 	}
 	if m.Model, err = modelFiles(t.model.Dir()); err != nil {
 		return err

@@ -110,6 +110,7 @@ iterations = 10
 [model]
 train = ['model\..*']
 [episode]
+system = "" # nobody has taught the model to read what tools do
 tools = ["zoom"]
 turns = 2
 turn_tokens = 16

@@ -40,7 +40,9 @@ type How struct {
 	Limits   map[string]int `json:"limits"`
 	Sampling map[string]any `json:"sampling"`
 	System   string         `json:"system,omitempty"`
-	Version  string         `json:"version"` // of the program
+	Question string         `json:"around_question,omitempty"`
+	Told     string         `json:"instructions_of,omitempty"` // where system and question were published
+	Version  string         `json:"version"`                   // of the program
 }
 
 // A Part is the accuracy of one category.
@@ -140,6 +142,9 @@ func (r Result) Card() string {
 	w("| prompts | SHA-256 `%s` |", r.Prompts)
 	w("| answers | SHA-256 `%s` |", r.Answers)
 	w("| protocol | %s |", r.How.Protocol)
+	if r.How.Told != "" {
+		w("| told of its tools | as %s |", r.How.Told)
+	}
 	if len(r.How.Tools) > 0 {
 		w("| tools outside | %s |", strings.Join(r.How.Tools, ", "))
 	}

@@ -47,7 +47,7 @@ func deepEyesV5() *Protocol {
 func (d deepEyes) protocol(name string) *Protocol {
 	return &Protocol{
 		Name: name, Read: d.read, Say: d.say, Pad: "<image>", Together: true,
-		Tools: []Tool{{"image_zoom_in_tool", d.zoom}, {"image_rotate_tool", d.rotate}},
+		Tools: []Tool{{Name: "image_zoom_in_tool", Plan: d.zoom}, {Name: "image_rotate_tool", Plan: d.rotate}},
 		Unknown: func(name string) *Refusal {
 			return refuse(UnknownTool, "ValueError", "Unknown tool name: %s", name)
 		},

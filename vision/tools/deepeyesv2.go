@@ -29,7 +29,7 @@ const codePictures = 10
 func DeepEyesV2() *Protocol {
 	return &Protocol{
 		Name: "deepeyes_v2", Read: readDeepEyesV2, Say: sayDeepEyesV2, Pad: "<image>", Together: true,
-		Tools: []Tool{{"python", runDeepEyesV2}, {"search", searchText}, {"image_search", searchPicture}},
+		Tools: []Tool{{Name: "python", Plan: runDeepEyesV2}, {Name: "search", Plan: searchText}, {Name: "image_search", Plan: searchPicture}},
 	}
 }
 

@@ -13,14 +13,16 @@ import (
 // draw_box, the same with two ends for draw_line, {"picture": 1, "point_2d": [x, y]} for
 // draw_point. "colour" is 1 to 8, of vision.Palette.
 
-func drawBox(f Frame) Tool { return drawing(f, "draw_box", "box") }
+func drawBox(f Frame) Tool { return drawing(f, "draw_box", "box", boxIn(f)) }
 
-func drawLine(f Frame) Tool { return drawing(f, "draw_line", "line") }
+func drawLine(f Frame) Tool { return drawing(f, "draw_line", "line", boxIn(f)) }
 
-func drawPoint(f Frame) Tool { return drawing(f, "draw_point", "point") }
+func drawPoint(f Frame) Tool {
+	return drawing(f, "draw_point", "point", `"point_2d": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2, "description": "[x, y], `+f.words()+`"}`)
+}
 
-func drawing(f Frame, name, kind string) Tool {
-	return Tool{name, func(s *State, args any) (Plan, error) {
+func drawing(f Frame, name, kind, place string) Tool {
+	return Tool{Name: name, About: "Draws a " + kind + " on a copy of a picture.", Parameters: object(shownPicture+`, "label": {"type": "string"}`, place), Plan: func(s *State, args any) (Plan, error) {
 		a := argumentsOf(args)
 		i, p := a.picture(s)
 		var b Box

@@ -5,7 +5,7 @@ import "github.com/darkroom-rl/darkroom/vision"
 // flip mirrors a picture: {"picture": 1, "axis": "horizontal"} exchanges left and right,
 // "vertical" top and bottom.
 func flip() Tool {
-	return Tool{"flip", func(s *State, args any) (Plan, error) {
+	return Tool{Name: "flip", About: "Mirrors a picture.", Parameters: object(shownPicture, `"axis": {"type": "string", "enum": ["horizontal", "vertical"]}`), Plan: func(s *State, args any) (Plan, error) {
 		a := argumentsOf(args)
 		i, _ := a.picture(s)
 		a.need("axis")

@@ -2,7 +2,7 @@ package tools
 
 // frame shows one frame of the clip: {"frame": 1}.
 func frame() Tool {
-	return Tool{"frame", func(s *State, args any) (Plan, error) {
+	return Tool{Name: "frame", About: "Shows one frame of the clip.", Parameters: object("", `"frame": {"type": "integer", "description": "counted from 1"}`), Plan: func(s *State, args any) (Plan, error) {
 		a := argumentsOf(args)
 		n := len(s.Album.Clip)
 		if n == 0 {

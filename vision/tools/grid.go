@@ -10,7 +10,7 @@ import (
 // grid lays numbered lines over a picture, so that places can be spoken of: {"picture": 1,
 // "cells": 8} has that many cells on the longer side.
 func grid() Tool {
-	return Tool{"grid", func(s *State, args any) (Plan, error) {
+	return Tool{Name: "grid", About: "Lays numbered lines over a picture.", Parameters: object(shownPicture, `"cells": {"type": "integer", "description": "2 to 32, on the longer side"}`), Plan: func(s *State, args any) (Plan, error) {
 		a := argumentsOf(args)
 		i, _ := a.picture(s)
 		op := Op{Kind: "grid", Picture: i, Cells: a.whole("cells", 2, 32, 8), Colour: a.whole("colour", 1, 8, 4) - 1}

@@ -10,7 +10,7 @@ import (
 // measure says how far two points are from each other: {"picture": 1, "bbox_2d": [x0, y0, x1,
 // y1]}. It makes no picture.
 func measure(f Frame) Tool {
-	return Tool{"measure", func(s *State, args any) (Plan, error) {
+	return Tool{Name: "measure", About: "Says how far two points of a picture are from each other.", Parameters: object(shownPicture, boxIn(f)), Plan: func(s *State, args any) (Plan, error) {
 		a := argumentsOf(args)
 		_, p := a.picture(s)
 		b := a.box("bbox_2d")

@@ -29,7 +29,7 @@ func MiniO3(relative bool) *Protocol {
 	m := miniO3{relative}
 	return &Protocol{
 		Name: "mini_o3", Read: m.read, Say: m.say, Pad: VisionPad, Together: true,
-		Tools: []Tool{{"grounding", m.plan}},
+		Tools: []Tool{{Name: "grounding", Plan: m.plan}},
 	}
 }
 

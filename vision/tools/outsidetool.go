@@ -20,7 +20,7 @@ type Answer struct {
 
 // OutsideTool is a tool of another program, by its name: it takes any object of arguments.
 func OutsideTool(name string) Tool {
-	return Tool{name, func(s *State, args any) (Plan, error) {
+	return Tool{Name: name, Plan: func(s *State, args any) (Plan, error) {
 		o, ok := args.(pytext.Ordered)
 		if !ok {
 			return Plan{}, refuse(WrongType, "", "arguments must be an object")

@@ -28,7 +28,7 @@ func PixelReasoner(size func(width, height int) (w, h int, err error)) *Protocol
 	p := pixelReasoner{size}
 	return &Protocol{
 		Name: "pixel_reasoner", Read: p.read, Say: p.say, Pad: VisionPad, Together: true,
-		Tools: []Tool{{"crop_image_normalized", p.crop}, {"select_frames", p.frames}},
+		Tools: []Tool{{Name: "crop_image_normalized", Plan: p.crop}, {Name: "select_frames", Plan: p.frames}},
 		Unknown: func(name string) *Refusal {
 			r := missing(name)
 			r.Kind = UnknownTool

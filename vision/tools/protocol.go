@@ -26,6 +26,9 @@ type Reading struct {
 type Tool struct {
 	Name string
 	Plan func(s *State, args any) (Plan, error)
+	// About and Parameters are what a model is told of it where the protocol has no published text: what it does, and
+	// the JSON schema of its arguments.
+	About, Parameters string
 }
 
 // A Plan is what a call came to.

@@ -41,7 +41,7 @@ type Execution struct {
 func PyVision(worth float64) *Protocol {
 	return &Protocol{
 		Name: "pyvision", Read: readPyVision, Say: sayPyVision, Pad: "<image>", Together: true,
-		Tools: []Tool{{"python", runPython}},
+		Tools: []Tool{{Name: "python", Plan: runPython}},
 		Worth: func(r Result) float64 {
 			if r.Refusal != nil && r.Refusal.Raised != raisedInside {
 				return 0

@@ -13,9 +13,9 @@ type Reader interface {
 }
 
 // readText says which words stand in a picture or a box of it: {"picture": 1, "bbox_2d": [...]}.
-// It makes no picture.
+// It makes no picture. No run has a Reader, so that no model is told of it.
 func readText(f Frame) Tool {
-	return Tool{"read_text", func(s *State, args any) (Plan, error) {
+	return Tool{Name: "read_text", Plan: func(s *State, args any) (Plan, error) {
 		a := argumentsOf(args)
 		i, p := a.picture(s)
 		b := Box{0, 0, float64(p.Width), float64(p.Height)}

@@ -3,7 +3,7 @@ package tools
 // rotate turns a picture counter-clockwise about its centre, and keeps its size:
 // {"picture": 1, "angle": 90}.
 func rotate() Tool {
-	return Tool{"rotate", func(s *State, args any) (Plan, error) {
+	return Tool{Name: "rotate", About: "Turns a picture counter-clockwise about its centre.", Parameters: object(shownPicture, `"angle": {"type": "number", "description": "degrees"}`), Plan: func(s *State, args any) (Plan, error) {
 		a := argumentsOf(args)
 		i, _ := a.picture(s)
 		angle := a.real("angle")

@@ -23,7 +23,7 @@ func verl() *Protocol { return Verl(1) }
 func Verl(parallel int) *Protocol {
 	return &Protocol{
 		Name: "verl", Pad: VisionPad, Say: sayVerl,
-		Tools: []Tool{{"image_zoom_in_tool", zoomVerl}},
+		Tools: []Tool{{Name: "image_zoom_in_tool", Plan: zoomVerl}},
 		Read: func(text string) Reading {
 			r := Hermes(text)
 			r.Calls = r.Calls[:min(parallel, len(r.Calls))]

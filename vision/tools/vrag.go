@@ -36,8 +36,8 @@ func VRAG(validation bool) *Protocol {
 	return &Protocol{
 		Name: "vrag", Read: readVRAG, Say: sayVRAG, Pad: VisionPad, Together: true,
 		Tools: []Tool{
-			{"bbox", func(s *State, args any) (Plan, error) { return cropPage(s, args, validation) }},
-			{"search", searchPages},
+			{Name: "bbox", Plan: func(s *State, args any) (Plan, error) { return cropPage(s, args, validation) }},
+			{Name: "search", Plan: searchPages},
 		},
 	}
 }

@@ -10,7 +10,7 @@ const smallest = 28
 
 // zoom cuts a box out of any earlier picture, at full size: {"picture": 1, "bbox_2d": [...]}.
 func zoom(f Frame) Tool {
-	return Tool{"zoom", func(s *State, args any) (Plan, error) {
+	return Tool{Name: "zoom", About: "Cuts a box out of a picture and shows it larger.", Parameters: object(shownPicture, boxIn(f)), Plan: func(s *State, args any) (Plan, error) {
 		a := argumentsOf(args)
 		i, p := a.picture(s)
 		b := a.box("bbox_2d")

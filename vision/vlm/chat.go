@@ -55,6 +55,9 @@ func TemplateNamed(name string) (Template, error) {
 	return 0, fmt.Errorf("a chat template named %q is not known; %s are", name, strings.Join(templateNames, ", "))
 }
 
+// WritesTools reports whether the template tells the model of a row's tools.
+func (t Template) WritesTools() bool { return t != Qwen25VL }
+
 // Rendering is what a template is asked for beside the conversation.
 type Rendering struct {
 	Tools    []any // as pytext.OrderedJSON reads them
