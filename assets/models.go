@@ -16,9 +16,6 @@ var models embed.FS
 // Prefix begins the name of an embedded model where a folder's path is asked for.
 const Prefix = "embed:"
 
-// Embedded reports whether a path means an embedded model.
-func Embedded(path string) bool { return strings.HasPrefix(path, Prefix) }
-
 // Names are the embedded models, as they are asked for.
 func Names() []string {
 	var names []string

@@ -36,8 +36,8 @@ back, each with its box on the picture of the question.
 
 --run RUN takes the model of a run with what was trained in it, from the newest checkpoint, and plays
 by the run's [episode]. Without a run --protocol says how tools are called: darkroom, deepeyes, mini_o3, or
-another name that "darkroom list keys" has at episode.protocol. The model is told of its tools as the protocol's
-system was published; --system TEXT tells it something else, and --system '' nothing. Decoding is greedy unless --temperature is
+another name that "darkroom list keys" has at episode.protocol. The system message has the
+protocol's published instructions; --system TEXT replaces them, and --system '' leaves them out. Decoding is greedy unless --temperature is
 given. --json prints the transcript.`,
 		Example: "  darkroom ask --model embed:tiny-vlm --image embed:cards/1 'what is written in the frame?'\n" +
 			"  darkroom ask --run runs/zoom --image map.png 'which street crosses the river?'",
@@ -61,7 +61,7 @@ given. --json prints the transcript.`,
 	f.StringVar(&o.lora, "lora", "", "adapter: a folder of PEFT's")
 	f.StringArrayVar(&o.images, "image", nil, "`FILE` of a picture, or embed:cards/N; may be given several times")
 	f.StringVar(&o.protocol, "protocol", "", "`NAME` of how tools are called (default: the run's, or deepeyes)")
-	f.StringVar(&o.system, "system", "", "`TEXT` of the system message; '': none (default: the run's, or what the protocol says of its tools)")
+	f.StringVar(&o.system, "system", "", "`TEXT` of the system message; '': none (default: the run's, or the protocol's instructions)")
 	f.IntVar(&o.turns, "turns", 0, "answers of the model at most (default: the run's, or 6)")
 	f.IntVar(&o.tokens, "tokens", 0, "of one answer at most (default: the run's, or 2048)")
 	f.Float64Var(&o.temperature, "temperature", 0, "of drawing; 0: the likeliest token")

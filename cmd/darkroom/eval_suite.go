@@ -39,7 +39,7 @@ func (o *suiteOptions) add(cmd *cobra.Command) {
 	weightsFlag(cmd, &o.weights)
 	f.StringVar(&o.lora, "lora", "", "of suites: adapter, a folder of PEFT's")
 	f.StringVar(&o.protocol, "protocol", "", "of suites: `NAME` of how tools are called (default: the run's, or deepeyes)")
-	f.StringVar(&o.system, "system", "", "of suites: `TEXT` of the system message; '': none (default: the run's, or what the protocol says of its tools)")
+	f.StringVar(&o.system, "system", "", "of suites: `TEXT` of the system message; '': none (default: the run's, or the protocol's instructions)")
 	f.IntVar(&o.turns, "turns", 0, "of suites: answers of the model at most (default: the run's evaluate.turns, its episode.turns, or 6)")
 	f.IntVar(&o.tokens, "tokens", 0, "of suites: of one answer at most (default: the run's, or 2048)")
 	f.Float64Var(&o.temperature, "temperature", 0, "of suites: of drawing; 0: the likeliest token")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/vision/tools"
@@ -123,8 +122,8 @@ func (e *Episode) Play() (*tools.Protocol, error) {
 	return p, nil
 }
 
-// Instructions are what a model of such a path is told of its tools: episode.system where that is written, else what
-// the protocol says. Embedded models were made without instructions, and are told nothing.
+// Instructions are those that a model of such a path reads: episode.system where that is written, else what the
+// protocol says of its tools. Embedded models were made without instructions, and get none.
 func (e *Episode) Instructions(model string) (tools.Instructions, error) {
 	p, err := e.Play()
 	switch {
@@ -132,7 +131,7 @@ func (e *Episode) Instructions(model string) (tools.Instructions, error) {
 		return tools.Instructions{}, err
 	case e.System != nil:
 		return tools.Instructions{System: *e.System}, nil
-	case assets.Embedded(model):
+	case strings.HasPrefix(model, "embed:"):
 		return tools.Instructions{}, nil
 	}
 	return p.Instructions(), nil

@@ -2,13 +2,13 @@ package experiment
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/darkroom-rl/darkroom/vision/pytext"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 )
 
@@ -57,9 +57,8 @@ func (s Served) tool() tools.Tool {
 
 // isObject is whether a text is a JSON object.
 func isObject(text string) bool {
-	v, err := pytext.OrderedJSON(text)
-	_, ok := v.(pytext.Ordered)
-	return err == nil && ok
+	var all map[string]any
+	return json.Unmarshal([]byte(text), &all) == nil
 }
 
 // checkServed looks at the tools behind servers.

@@ -163,7 +163,7 @@ type Checkpoint struct {
 type Episode struct {
 	Protocol   string           `toml:"protocol" enum:"darkroom,deepeyes,deepeyes_v2,deepeyes_v5,mini_o3,pixel_reasoner,pyvision,verl,vrag" doc:"how calls and pictures are written; a prompt whose meta.protocol names another is asked by that one"`
 	Frame      string           `toml:"frame" enum:"shown,full,unit,thousand" doc:"of darkroom: what a box counts: pixels as shown, at full size, shares or thousandths of the sides"`
-	System     *string          `toml:"system" doc:"the system message; empty: the template's own; unwritten: what the protocol tells a model of its tools, as it was published, which plan prints. Embedded models, and rows with a system message, are told nothing"`
+	System     *string          `toml:"system" doc:"the system message; empty: the template's own; unwritten: the protocol's published instructions, which plan prints. Embedded models, and rows with a system message, get none"`
 	Turns      int              `toml:"turns" range:"[1,1e4]" doc:"answers of the model"`
 	TurnTokens int              `toml:"turn_tokens" range:"[1,1e6]" doc:"of one answer"`
 	Tools      []string         `toml:"tools" doc:"what may be called, by its name or a part of it; empty: all that the protocol has"`

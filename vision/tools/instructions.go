@@ -8,10 +8,10 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/pytext"
 )
 
-// Card: what a model is told of its tools before it can call one. Of a published system that is its published text, byte
+// Card: what a model reads of its tools before it can call one. Of a published system that is its published text, byte
 // for byte, as instructions/NAME.system.txt (a system message), NAME.question.txt (what stands around a question) and
-// NAME.words.txt (the same where nothing is shown). Of our own protocol it is written from the tools that may be called,
-// in the form of Qwen's templates.
+// NAME.words.txt (the same where nothing is shown). Of our own protocol it is written from the tools that may be
+// called, in the form of Qwen's templates.
 //
 //	deepeyes, deepeyes_v5  SYSTEM_PROMPT_V2 and USER_PROMPT_V2, SYSTEM_PROMPT_V5 and USER_PROMPT_V5; the schema requires
 //	                       "bbox" of a property that is called bbox_2d, as upstream's does
@@ -19,12 +19,12 @@ import (
 //	mini_o3                TOOL_CROP_SYSTEM_PROMPT
 //	pixel_reasoner         what NousFnCallPrompt of Qwen-Agent writes of both tools, and the trigger "vcot"
 //	pyvision               "vistool_with_img_info_v2", and "retool" where nothing is shown
-//	verl                   what the recipe's template writes: its schema has lost "items", which verl's classes do not keep
+//	verl                   what the recipe's template writes; its schema has no "items", which verl's classes drop
 //	vrag                   USER_PROMPT
 //
 // Invariant (test): the texts have the sums that upstream's have at the commits that Source names.
 
-// Instructions are what a model is told of its tools.
+// Instructions are what a model reads of its tools.
 type Instructions struct {
 	System   string `json:"system,omitempty"`   // the system message; "": the template's own
 	Question string `json:"question,omitempty"` // what stands around the question: {question}, and {width} and {height} of its first picture; "": nothing
