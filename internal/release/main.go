@@ -1,10 +1,11 @@
-// Command release builds the program for each system, packs it with its pages and examples, and writes the archives'
-// checksums:
+// Command release builds the program for each system, packs it with its pages, its examples, the licences of its modules
+// and their bill (CycloneDX), and writes the archives' checksums:
 //
 //	go run ./internal/release -out runs/release   // make release
 //
 // The same commit gives the same bytes: builds are trimmed of paths, and archives have names in order and one time. The
-// version is what Go records of the commit; a tag gives it a name. Start with targets; pack.go writes the archives.
+// version is what Go records of the commit; a tag gives it a name. Start with targets; modules.go
+// finds licences, pack.go writes the archives.
 package main
 
 import (
@@ -130,7 +131,23 @@ func (t target) release(out string, when time.Time) (archive string, err error) 
 	if err := stamped(program); err != nil {
 		return "", err
 	}
-	files, err := t.files(program)
+	all, err := modules(program)
+	if err != nil {
+		return "", err
+	}
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return "", err
+	}
+	text, err := bill(info.Main.Version, all)
+	if err != nil {
+		return "", err
+	}
+	sbom := filepath.Join(dir, "sbom.cdx.json")
+	if err := os.WriteFile(sbom, text, 0o644); err != nil {
+		return "", err
+	}
+	files, err := t.files(program, sbom, all)
 	if err != nil {
 		return "", err
 	}

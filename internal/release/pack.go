@@ -21,13 +21,16 @@ type file struct {
 	mode fs.FileMode
 }
 
-// files are the program and what travels beside it, by their names.
-func (t target) files(program string) ([]file, error) {
-	all := []file{{t.program(), program, 0o755}}
+// files are the program, its modules' licences and their bill, and what travels beside it, by their names.
+func (t target) files(program, sbom string, all []module) ([]file, error) {
+	files := []file{{t.program(), program, 0o755}, {"sbom.cdx.json", sbom, 0o644}}
+	for _, m := range all {
+		files = append(files, m.notices...)
+	}
 	for _, root := range beside {
 		err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() && path.Ext(p) != ".go" {
-				all = append(all, file{filepath.ToSlash(p), p, 0o644})
+				files = append(files, file{filepath.ToSlash(p), p, 0o644})
 			}
 			return err
 		})
@@ -35,8 +38,8 @@ func (t target) files(program string) ([]file, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(all, func(a, b file) int { return strings.Compare(a.name, b.name) })
-	return all, nil
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	return files, nil
 }
 
 // packTar writes a .tar.gz. Nothing in it depends on who packs, or when.

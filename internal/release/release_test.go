@@ -5,9 +5,11 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,7 +31,7 @@ func TestArchives(t *testing.T) {
 			if err := os.Chtimes(program, when, when.Add(time.Duration(turn)*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
-			files, err := target.files(program)
+			files, err := target.files(program, program, []module{{path: "std", notices: []file{{"licenses/std/LICENSE", "LICENSE", 0o644}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +49,7 @@ func TestArchives(t *testing.T) {
 				t.Errorf("%s: packed twice, other bytes", target.name())
 			}
 			has := names(t, out.Bytes())
-			for _, want := range []string{target.program(), "README.md", "LICENSE", "docs/config.md", "examples/rewards/reward.py"} {
+			for _, want := range []string{target.program(), "README.md", "LICENSE", "docs/config.md", "examples/rewards/reward.py", "sbom.cdx.json", "licenses/std/LICENSE"} {
 				if !slices.Contains(has, target.name()+"/"+want) {
 					t.Errorf("%s lacks %s", target.name(), want)
 				}
@@ -55,6 +57,49 @@ func TestArchives(t *testing.T) {
 			if slices.ContainsFunc(has, func(name string) bool { return strings.HasSuffix(name, ".go") }) {
 				t.Errorf("%s has code: %q", target.name(), has)
 			}
+		}
+	}
+}
+
+// TestModules: each module of a program has a licence that is known, and stands in the bill.
+func TestModules(t *testing.T) {
+	t.Chdir("../..")
+	program, err := os.Executable() // a test of this package has Go's library alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := modules(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := filepath.Join(t.TempDir(), "parity")
+	if said, err := exec.Command("go", "build", "-o", built, "./cmd/parity").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	more, err := modules(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 1 || all[0].path != "std" || all[0].licence != "BSD-3-Clause" || len(more) < 5 {
+		t.Errorf("%v and %d more", all, len(more))
+	}
+	text, err := bill("v1", more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said struct {
+		Components []struct {
+			Name, Version, PURL string
+			Licenses            []struct{ License struct{ ID string } }
+		}
+	}
+	if err := json.Unmarshal(text, &said); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range more {
+		c := said.Components[i]
+		if len(m.notices) == 0 || c.Name != m.path || c.PURL != "pkg:golang/"+m.path+"@"+m.version || c.Licenses[0].License.ID != m.licence {
+			t.Errorf("%s: %d notices, %+v", m.path, len(m.notices), c)
 		}
 	}
 }
