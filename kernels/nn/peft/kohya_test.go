@@ -48,7 +48,7 @@ func fluxAdapter(t *testing.T) *Adapter {
 	pair("single_transformer_blocks.11.proj_mlp", 2, 6, 16)
 	pair("single_transformer_blocks.11.proj_out", 2, 20, 6)
 	pair("time_text_embed.timestep_embedder.linear_1", 2, 5, 7)
-	const settings = `{"transformer.r": 2, "transformer.lora_alpha": 6, "transformer.rank_pattern": {"attn.to_k": 3}, "transformer.alpha_pattern": {"transformer_blocks.0.attn.to_k": 4}}`
+	const settings = `{"transformer.r": 2, "transformer.lora_alpha": 6, "transformer.rank_pattern": {"transformer_blocks.0.attn.to_k": 3}, "transformer.alpha_pattern": {"transformer_blocks.0.attn.to_k": 4}}`
 	if err := safetensors.Write(path, tensors, map[string]string{"lora_adapter_metadata": settings}); err != nil {
 		t.Fatal(err)
 	}

@@ -132,8 +132,15 @@ func TestFilesOfOthers(t *testing.T) {
 		"no tensors": {[]safetensors.Tensor{f32("x", 1)}, ""},
 		"no such layer": {[]safetensors.Tensor{f32("unet.blocks.9.attn.to_q.lora_A.weight", 1, 6), f32("unet.blocks.9.attn.to_q.lora_B.weight", 4, 1),
 			f32("unet.blocks.1.attn.to_q.lora_A.weight", 1, 6), f32("unet.blocks.1.attn.to_q.lora_B.weight", 4, 1)}, ""},
-		"missing": {[]safetensors.Tensor{f32("unet.blocks.0.attn.to_q.lora_A.weight", 1, 6)}, ""},
-		"shape":   {[]safetensors.Tensor{f32("unet.blocks.0.attn.to_q.lora_A.weight", 1, 7), f32("unet.blocks.0.attn.to_q.lora_B.weight", 4, 1)}, ""},
+		"rank 3, and r of the adapter's settings says 8":            {old, `{"unet.r": 8}`},
+		"rank 3, and rank_pattern of the adapter's settings says 7": {old, `{"unet.r": 3, "unet.rank_pattern": {".*": 7}}`},
+		"r is 0; a rank is 1 or more":                               {old, `{"unet.r": 0}`},
+		"r is -4":                                                   {old, `{"unet.r": -4}`},
+		"lora_alpha is 0":                                           {old, `{"unet.r": 3, "unet.lora_alpha": 0}`},
+		"lora_alpha is -8":                                          {old, `{"unet.r": 3, "unet.lora_alpha": -8}`},
+		"alpha_pattern: \"to_q\" has 0":                             {old, `{"unet.r": 3, "unet.alpha_pattern": {"to_q": 0}}`},
+		"missing":                                                   {[]safetensors.Tensor{f32("unet.blocks.0.attn.to_q.lora_A.weight", 1, 6)}, ""},
+		"shape":                                                     {[]safetensors.Tensor{f32("unet.blocks.0.attn.to_q.lora_A.weight", 1, 7), f32("unet.blocks.0.attn.to_q.lora_B.weight", 4, 1)}, ""},
 	} {
 		var metadata map[string]string
 		if c.metadata != "" {

@@ -21,7 +21,7 @@ type Settings struct {
 	Alpha        float64  `json:"lora_alpha"`
 	RSLoRA       bool     `json:"use_rslora"`
 	Dropout      float64  `json:"lora_dropout"`
-	RankPattern  Patterns `json:"rank_pattern"` // for people: the tensors say the ranks
+	RankPattern  Patterns `json:"rank_pattern"` // held against the tensors
 	AlphaPattern Patterns `json:"alpha_pattern"`
 
 	DoRA     bool            `json:"use_dora"`
@@ -59,8 +59,9 @@ type Adapter struct {
 	names    map[string]string // "MODULE.lora_A.weight" under a component's prefix: the file's name
 	prefix   string
 	settings Settings
-	said     bool              // the settings were found
-	given    map[string]string // what the file calls a renamed layer
+	said     bool                       // the settings were found
+	keys     map[string]json.RawMessage // of the settings
+	given    map[string]string          // what the file calls a renamed layer
 }
 
 type source interface {
@@ -98,8 +99,11 @@ func Open(path, component string) (*Adapter, error) {
 	}
 	file := files[len(files)-1]
 	if len(files) > 1 {
-		if err := hub.JSON(files[0], &a.settings); err != nil {
+		if err := errors.Join(hub.JSON(files[0], &a.settings), hub.JSON(files[0], &a.keys)); err != nil {
 			return nil, err
+		}
+		if err := a.scaled(); err != nil {
+			return nil, fmt.Errorf("%s: %w", files[0], err)
 		}
 		a.prefix, a.said = "base_model.model.", true
 	}
@@ -170,10 +174,30 @@ func (a *Adapter) metadata(text, component string) error {
 	if err == nil {
 		err = json.Unmarshal(flat, &a.settings)
 	}
+	a.keys = own
+	if err == nil {
+		err = a.scaled()
+	}
 	if err != nil {
 		return fmt.Errorf("lora_adapter_metadata: %w", err)
 	}
 	a.said = true
+	return nil
+}
+
+// scaled refuses ranks and alphas that no adapter was trained with.
+func (a *Adapter) scaled() error {
+	if _, there := a.keys["r"]; there && a.settings.Rank < 1 {
+		return fmt.Errorf("r is %d; a rank is 1 or more", a.settings.Rank)
+	}
+	if _, there := a.keys["lora_alpha"]; there && a.settings.Alpha <= 0 {
+		return fmt.Errorf("lora_alpha is %g; the scale lora_alpha / r is above 0", a.settings.Alpha)
+	}
+	for _, p := range a.settings.AlphaPattern {
+		if p.Value <= 0 {
+			return fmt.Errorf("alpha_pattern: %q has %g; the scale alpha / r is above 0", p.Name, p.Value)
+		}
+	}
 	return nil
 }
 
@@ -237,15 +261,19 @@ func (a *Adapter) kindOf(module string) (kind, error) {
 		return kind{}, fmt.Errorf("%s.lora_A.weight: it is a single number", module)
 	}
 	k := kind{rank: down.Shape[0], alpha: a.settings.Alpha}
-	if a.said && a.settings.Rank > 0 && onExperts(module) { // whose pairs lie in one (nn/loraexperts.go)
-		k.rank = a.settings.Rank
-	}
-	if !a.said || a.settings.Alpha == 0 {
-		k.alpha = float64(k.rank)
-	}
 	said := module
 	if old, ok := a.given[module]; ok {
 		said = old
+	}
+	switch rank, key := a.rankOf(said); {
+	case rank == 0:
+	case onExperts(module): // whose pairs lie in one (nn/loraexperts.go)
+		k.rank = rank
+	case rank != k.rank:
+		return k, fmt.Errorf("%s.lora_A.weight has rank %d, and %s of the adapter's settings says %d\nhint: settings and tensors are of two adapters; save the adapter again", module, k.rank, key, rank)
+	}
+	if !a.said || a.settings.Alpha == 0 {
+		k.alpha = float64(k.rank)
 	}
 	if alpha, ok := a.settings.AlphaPattern.find(said); ok {
 		k.alpha = alpha
@@ -262,6 +290,14 @@ func (a *Adapter) kindOf(module string) (kind, error) {
 		k.alpha = float64(x[0])
 	}
 	return k, nil
+}
+
+// rankOf is the rank that the settings say of a module, and their key; 0: they say none.
+func (a *Adapter) rankOf(module string) (rank int, key string) {
+	if r, ok := a.settings.RankPattern.find(module); ok {
+		return int(r), "rank_pattern"
+	}
+	return a.settings.Rank, "r"
 }
 
 // onExperts says that a module is PEFT's wrapper of a parameter that holds all experts.
