@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -19,10 +20,12 @@ type Tail struct {
 	last []byte // what stands before end, to find out whether the file was cut back and has grown since
 }
 
-// mostCompared bounds last.
-const mostCompared = 256
+const (
+	mostCompared = 256      // bytes of last
+	mostLine     = 64 << 20 // bytes of a line
+)
 
-// Next calls f for every whole line that was not read yet. Before it calls f with lines that were read already, since
+// Next calls f for every whole line that was not read yet; the line is f's until it returns. Before it calls f with lines that were read already, since
 // the file is not what it was, it calls anew. A file that is not there has no lines. The error is f's first; lines
 // behind it are read all the same.
 func (t *Tail) Next(anew func(), f func(line []byte) error) (changed bool, err error) {
@@ -37,35 +40,38 @@ func (t *Tail) Next(anew func(), f func(line []byte) error) (changed bool, err e
 	if t.end > 0 && !t.continues(file) {
 		changed = t.begin(anew)
 	}
-	text, err := behind(file, t.end)
-	if err != nil {
-		return changed, err
-	}
-	text = text[:bytes.LastIndexByte(text, '\n')+1]
-	if len(text) == 0 {
-		return changed, nil
-	}
-	t.end += int64(len(text))
-	t.last = append(t.last, text[max(0, len(text)-mostCompared):]...)
-	t.last = bytes.Clone(t.last[max(0, len(t.last)-mostCompared):])
-	for line := range bytes.Lines(text) {
-		t.n++
-		if failed := f(bytes.TrimSuffix(line, []byte("\n"))); failed != nil && err == nil {
+	from := bufio.NewReaderSize(io.NewSectionReader(file, t.end, math.MaxInt64-t.end), 1<<16)
+	var line []byte // as much of it as may be read
+	length, last := int64(0), t.last
+	for {
+		piece, failed := from.ReadSlice('\n')
+		line = append(line, piece[:min(len(piece), mostLine+2-len(line))]...)
+		length, last = length+int64(len(piece)), lastOf(last, piece)
+		switch {
+		case errors.Is(failed, bufio.ErrBufferFull):
+			continue
+		case errors.Is(failed, io.EOF): // a line under way is read when it is whole
+			return changed, err
+		case failed != nil:
+			return changed, failed
+		}
+		t.end, t.last, t.n, changed = t.end+length, last, t.n+1, true
+		if line = bytes.TrimSuffix(line, []byte("\n")); len(line) > mostLine {
+			failed = fmt.Errorf("a line of more than %d bytes, which no run writes", mostLine)
+		} else {
+			failed = f(line)
+		}
+		if failed != nil && err == nil {
 			err = fmt.Errorf("%s:%d: %w", t.Path, t.n, failed)
 		}
+		line, length = line[:0], 0
 	}
-	return true, err
 }
 
-// behind is all that a file has from a place on.
-func behind(file *os.File, at int64) ([]byte, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	text := bytes.NewBuffer(make([]byte, 0, max(0, info.Size()-at)+bytes.MinRead)) // it may have grown since
-	_, err = text.ReadFrom(io.NewSectionReader(file, at, math.MaxInt64-at))
-	return text.Bytes(), err
+// lastOf is the end of one text behind another, copied.
+func lastOf(text, more []byte) []byte {
+	more = more[max(0, len(more)-mostCompared):]
+	return append(bytes.Clone(text[max(0, len(text)+len(more)-mostCompared):]), more...)
 }
 
 // begin forgets what was read, if anything was.

@@ -1,9 +1,12 @@
 package folder_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/trainer/folder"
@@ -49,4 +52,38 @@ func TestTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	next("anew")
+}
+
+// TestTailBounds: a line that no run writes is named, costs no more than a line may, and those behind it are read.
+func TestTailBounds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines.jsonl")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	piece := bytes.Repeat([]byte("x"), 1<<20)
+	for range 300 {
+		if _, err := file.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := file.WriteString("\ntwo\n"); err != nil {
+		t.Fatal(err)
+	}
+	tail := folder.Tail{Path: path}
+	var got []string
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = tail.Next(func() {}, func(line []byte) error {
+		got = append(got, string(line))
+		return nil
+	})
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), ":1: a line of more than") || !slices.Equal(got, []string{"two"}) {
+		t.Errorf("%v, %.20q", err, got)
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 400 { // growing by steps
+		t.Errorf("a line of 300 MiB took %d MiB in all", took)
+	}
 }

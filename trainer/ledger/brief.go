@@ -36,6 +36,9 @@ func (b *Book) AddBrief(text []byte) error {
 			return err
 		}
 	}
+	if err := l.possible(); err != nil {
+		return err
+	}
 	b.Add(l)
 	return nil
 }

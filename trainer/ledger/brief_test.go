@@ -58,7 +58,8 @@ func same(t *testing.T, text string, brief, whole []Line) {
 // TestBriefBroken: what is no line is refused in the words in which it is refused where it is read whole.
 func TestBriefBroken(t *testing.T) {
 	for _, text := range []string{"", "{", "{no json}", `{"iteration":1`, `{"iteration":1} 2`, `{"iteration":"1"}`, `{"iteration":1.5}`, `{"iteration" 1}`, `{"total":{"mean":"1"}}`,
-		`{"text":"\"}`, `{"a":[1}`, `{"iteration":1,}`, `{"iteration":}`, `[1]`, `{"total":{"mean":+1}}`, `{"monitors":"one"}`} {
+		`{"text":"\"}`, `{"a":[1}`, `{"iteration":1,}`, `{"iteration":}`, `[1]`, `{"total":{"mean":+1}}`, `{"monitors":"one"}`, `{"iteration":4600000000000000000}`, `{"iteration":-1}`,
+		`{"text":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "}"} {
 		var whole, brief Book
 		want, got := whole.AddText([]byte(text)), brief.AddBrief([]byte(text))
 		if want == nil || got == nil || want.Error() != got.Error() {

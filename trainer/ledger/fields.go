@@ -68,7 +68,10 @@ func stringEnd(text []byte, i int) int {
 // ends are the bytes that a value's end may depend on.
 var ends = [256]bool{'"': true, '{': true, '[': true, '}': true, ']': true, ',': true, ' ': true, '\t': true, '\n': true, '\r': true}
 
-// valueEnd is behind the value that begins at i; -1: it has no end.
+// deepest is how deep values may lie within one another, as for encoding/json.
+const deepest = 10000
+
+// valueEnd is behind the value that begins at i; -1: it has no end, or lies too deep.
 func valueEnd(text []byte, i int) int {
 	deep := 0
 	for ; i < len(text); i++ {
@@ -82,7 +85,9 @@ func valueEnd(text []byte, i int) int {
 			}
 			i--
 		case '{', '[':
-			deep++
+			if deep++; deep > deepest {
+				return -1
+			}
 		case '}', ']':
 			if deep == 0 {
 				return i // of what holds the value: a number or a word ends before it

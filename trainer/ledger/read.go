@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 
@@ -38,10 +39,24 @@ func (b *Book) Add(l Line) {
 	b.Kept = b.Kept[:n:n]
 }
 
+// mostIterations is beyond what any run makes.
+const mostIterations = 1 << 40
+
+// possible is an error where the line cannot be of a run.
+func (l Line) possible() error {
+	if l.Iteration < 0 || l.Iteration > mostIterations {
+		return fmt.Errorf("iteration %d is none of a run", l.Iteration)
+	}
+	return nil
+}
+
 // AddText takes the next line as it stands in the file.
 func (b *Book) AddText(text []byte) error {
 	var l Line
 	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	if err := l.possible(); err != nil {
 		return err
 	}
 	b.Add(l)
