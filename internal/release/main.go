@@ -1,5 +1,5 @@
-// Command release builds the program for each system, packs it with its pages, its examples, the licences of its modules
-// and their bill (CycloneDX), and writes the archives' checksums:
+// Command release builds the program for each system, packs it with its pages, examples, its modules' licences and
+// their bill (CycloneDX), and writes the archives' checksums:
 //
 //	go run ./internal/release -out runs/release   // make release
 //
