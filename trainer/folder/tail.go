@@ -26,8 +26,8 @@ const (
 )
 
 // Next calls f for every whole line that was not read yet; the line is f's until it returns. Before it calls f with
-// lines that were read already, since the file is not what it was, it calls anew. A file that is not there has no lines. The error is f's first; lines
-// behind it are read all the same.
+// lines that were read already, since the file is not what it was, it calls anew. A file that is not there has no
+// lines. The error is f's first; lines behind it are read all the same.
 func (t *Tail) Next(anew func(), f func(line []byte) error) (changed bool, err error) {
 	file, err := os.Open(t.Path)
 	if errors.Is(err, fs.ErrNotExist) {
