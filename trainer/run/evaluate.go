@@ -1,9 +1,11 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -12,22 +14,60 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
-	"github.com/darkroom-rl/darkroom/video"
-	"github.com/darkroom-rl/darkroom/vision"
 )
 
 // An Evaluation is held-out prompts, sampled from fixed noise by a deterministic solver: two of
-// them differ by the weights alone.
+// them differ by the weights alone. Samples are made, scored and let go of in portions of whole groups, so that its
+// memory does not grow with the list; scores and the first pictures stay.
+//
+// Invariant (test): portions change no byte of what is written.
 type Evaluation struct {
 	Measures map[string]ledger.Measure // of every reward, and of "total"
 	Missing  map[string]error          // why a reward's first missing score is missing
-	Pictures []*vision.Image           // nil where a sample is none
-	Clips    []*video.Clip             // nil where a sample is none
-	Sources  [][]*vision.Image         // that each is made of
-	Prompts  []prompts.Prompt          // of the pictures
+	Prompts  []prompts.Prompt          // of the samples
 	Totals   []float64
+	shown    shown // what a sheet has of the samples
 	keys     []trainer.Key
 	scored   *scores
+}
+
+// evaluatedBytes is about how much memory the samples of a portion take.
+const evaluatedBytes = 256 << 20
+
+// Sizes of a sample in memory: a picture's pixels in bytes and its states in float64, for each pixel; and a conversation
+// with its pictures.
+const (
+	pixelBytes        = 6
+	conversationBytes = 1 << 20
+	unknownSide       = 1024 // of pictures whose size the model's folder says
+)
+
+// heldBytes is about how much memory a held-out sample takes.
+func heldBytes(turn experiment.Turn, p prompts.Prompt) int64 {
+	if turn.Episode != nil {
+		return conversationBytes
+	}
+	pixels := 0
+	for _, s := range turn.Asked() {
+		pixels = max(pixels, s[0]*s[1])
+	}
+	if p.Sized() {
+		pixels = p.Width * p.Height
+	}
+	return pixelBytes * int64(cmp.Or(pixels, unknownSide*unknownSide)) * int64(max(1, cmp.Or(p.Frames, turn.Frames())))
+}
+
+// portionOf is how many of some held-out prompts are evaluated at once: as many as fit into room, and as the model
+// computes beside each other.
+func portionOf(turn experiment.Turn, list []prompts.Prompt, samples, least int, room int64) int {
+	n, bytes := 0, int64(0)
+	for _, p := range list {
+		if bytes += int64(samples) * heldBytes(turn, p); n > 0 && bytes > room && n*samples >= least {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // guide measures under guidance, which repairs a part of what training is to repair.
@@ -39,7 +79,7 @@ func (t *training) guide(ctx context.Context, name string) (map[string]ledger.Me
 		return nil, err
 	}
 	_, err = t.sheet("images/guided_"+name+".png", e)
-	return e.Measures, err
+	return e.Measures, t.undrawn(err)
 }
 
 // guidedEnd adds to a result what was measured under guidance; the end of a run that is not to go on
@@ -85,57 +125,65 @@ func (t *training) evaluate(ctx context.Context, sampler experiment.Sampler) (*E
 		return nil, err
 	}
 	p := t.model.Fixed(ctx, turn, rng.New(uint64(t.Evaluate.Seed)).With("evaluation"))
+	e := &Evaluation{Measures: map[string]ledger.Measure{}, Missing: map[string]error{}, shown: shown{frames: framesOf(turn, t.heldOut, t.Evaluate.Samples)}}
+	for first := 0; first < len(t.heldOut); {
+		n := portionOf(turn, t.heldOut[first:], t.Evaluate.Samples, t.model.Portion(), t.heldAtOnce)
+		if err := t.evaluateSome(ctx, p, e, first, first+n); err != nil {
+			return nil, fmt.Errorf("evaluating: %w", err)
+		}
+		first += n
+	}
+	if err := e.scored.combine(t.Experiment, e.Prompts); err != nil {
+		return nil, fmt.Errorf("evaluating: %w", err)
+	}
+	add := func(name string, x []float64) {
+		if m := ledger.MeasureOf(slices.Collect(slices.Chunk(x, t.Evaluate.Samples))); m.Prompts > 0 { // what nobody answered has no mean
+			e.Measures[name] = m
+		}
+	}
+	for _, r := range t.panel {
+		add(r.name, e.scored.numbers(r.name))
+		_, e.Missing[r.name] = missingOf(e.scored.results[r.name])
+	}
+	e.Totals = e.scored.total
+	add("total", e.Totals)
+	return e, nil
+}
+
+// evaluateSome samples and scores the held-out prompts from first to last.
+func (t *training) evaluateSome(ctx context.Context, p trainer.Policy, e *Evaluation, first, last int) error {
 	var keys []trainer.Key
-	e := &Evaluation{Measures: map[string]ledger.Measure{}, Missing: map[string]error{}}
+	var list []prompts.Prompt
 	var groups [][]int
-	for n, prompt := range t.heldOut {
+	for n := first; n < last; n++ {
 		var g []int
 		for k := range t.Evaluate.Samples {
 			g = append(g, len(keys))
-			keys = append(keys, trainer.Key{Prompt: len(t.train) + n, Sample: k})
-			e.Prompts = append(e.Prompts, prompt)
+			keys, list = append(keys, trainer.Key{Prompt: len(t.train) + n, Sample: k}), append(list, t.heldOut[n])
 		}
 		groups = append(groups, g)
 	}
 	samples, err := p.Roll(t.judged(), keys)
 	if err != nil {
-		return nil, fmt.Errorf("evaluating: %w", err)
+		return err
 	}
 	items, err := t.model.Items(samples)
 	if err != nil {
-		return nil, fmt.Errorf("evaluating: %w", err)
+		return err
 	}
 	a := newAsking(ctx)
 	defer a.close()
-	s, err := t.score(t.Experiment, a, e.Prompts, items, groups)
+	s, err := t.results(t.Experiment, a, list, items, groups)
 	if err != nil {
-		return nil, fmt.Errorf("evaluating: %w", err)
+		return err
 	}
-	by := func(x []float64) (out [][]float64) {
-		for _, g := range groups {
-			var some []float64
-			for _, i := range g {
-				some = append(some, x[i])
-			}
-			out = append(out, some)
-		}
-		return out
-	}
-	add := func(name string, x []float64) {
-		if m := ledger.MeasureOf(by(x)); m.Prompts > 0 { // what nobody answered has no mean
-			e.Measures[name] = m
+	for _, item := range items {
+		if err := e.shown.add(item); err != nil {
+			return err
 		}
 	}
-	for _, r := range t.panel {
-		add(r.name, s.numbers(r.name))
-		_, e.Missing[r.name] = missingOf(s.results[r.name])
-	}
-	e.Totals, e.keys, e.scored = s.total, keys, s
-	for i := range items {
-		e.Pictures, e.Clips, e.Sources = append(e.Pictures, items[i].Image), append(e.Clips, items[i].Clip), append(e.Sources, items[i].Sources)
-	}
-	add("total", s.total)
-	return e, nil
+	e.keys, e.Prompts, e.scored = append(e.keys, keys...), append(e.Prompts, list...), e.scored.with(s)
+	return nil
 }
 
 // measure evaluates, and keeps the pictures under a name.
@@ -165,7 +213,7 @@ func (t *training) measure(ctx context.Context, line *ledger.Line, name string) 
 	if err == nil && line == nil {
 		err = t.sourceSheet("images/heldout_sources.png", e)
 	}
-	if err != nil {
+	if err := t.undrawn(err); err != nil {
 		return err
 	}
 	return t.recordHeldOut(e, places)

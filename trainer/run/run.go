@@ -55,6 +55,7 @@ type training struct {
 	Options
 	ctx            context.Context // of the run: waiting ends with it
 	train, heldOut []prompts.Prompt
+	heldAtOnce     int64 // bytes of held-out samples that are in memory at once
 
 	modality model.Modality
 	model    model.Model

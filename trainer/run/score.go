@@ -21,6 +21,15 @@ type scores struct {
 // score asks every reward about what was made of prompts, a group at a time: judges may compare. What
 // e says makes one number of those that are trained on. Of a, some answers are under way.
 func (t *training) score(e *experiment.Experiment, a *asking, list []prompts.Prompt, developed []rewards.Item, groups [][]int) (*scores, error) {
+	s, err := t.results(e, a, list, developed, groups)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.combine(e, list)
+}
+
+// results are what score is made of: all but totals.
+func (t *training) results(e *experiment.Experiment, a *asking, list []prompts.Prompt, developed []rewards.Item, groups [][]int) (*scores, error) {
 	s := &scores{results: map[string][]rewards.Result{}}
 	item := func(i int) rewards.Item { return told(developed[i], list[i]) }
 	groups = judgeable(developed, groups)
@@ -39,16 +48,17 @@ func (t *training) score(e *experiment.Experiment, a *asking, list []prompts.Pro
 			s.trained = append(s.trained, rewards.Values(all))
 		}
 	}
+	return s, nil
+}
+
+// combine makes the totals.
+func (s *scores) combine(e *experiment.Experiment, list []prompts.Prompt) (err error) {
 	if len(s.trained) == 0 {
-		s.total = make([]float64, len(developed))
-		for i := range s.total {
-			s.total[i] = math.NaN()
-		}
-		return s, nil
+		s.total = slices.Repeat([]float64{math.NaN()}, len(list))
+		return nil
 	}
-	var err error
 	s.total, err = e.Combination().For(weightsOf(list), s.trained)
-	return s, err
+	return err
 }
 
 // told is an item with what rewards are told of its prompt.

@@ -27,10 +27,8 @@ func (t *training) keepSources(sources []*vision.Image) (names []string, err err
 		sum.Write(m.Pix)
 		name := "images/source_" + hex.EncodeToString(sum.Sum(nil)[:8]) + ".png"
 		if _, err := os.Stat(t.files.folder.Path(name)); errors.Is(err, fs.ErrNotExist) {
-			if side := max(m.Width, m.Height); side > sourceSide {
-				if m, err = m.Resize(max(1, m.Width*sourceSide/side), max(1, m.Height*sourceSide/side), vision.Lanczos); err != nil {
-					return nil, err
-				}
+			if m, err = within(m, sourceSide); err != nil {
+				return nil, err
 			}
 			if err := t.writePNG(name, m); err != nil {
 				return nil, err
@@ -43,20 +41,19 @@ func (t *training) keepSources(sources []*vision.Image) (names []string, err err
 
 // sourceSheet keeps what an evaluation's pictures are made of, each where its picture stands on the evaluation's sheet.
 func (t *training) sourceSheet(name string, e *Evaluation) error {
-	n := min(len(e.Pictures), mostShown)
-	if e.Pictures[0] == nil || !slices.ContainsFunc(e.Sources[:n], func(s []*vision.Image) bool { return len(s) > 0 }) {
+	if !slices.ContainsFunc(e.shown.sources, func(s []*vision.Image) bool { return len(s) > 0 }) {
 		return nil
 	}
-	shown := make([]*vision.Image, n)
-	for i, sources := range e.Sources[:n] {
+	drawn := make([]*vision.Image, len(e.shown.sources))
+	for i, sources := range e.shown.sources {
 		var err error
-		if shown[i], err = beside(sources, e.Pictures[i].Width, e.Pictures[i].Height); err != nil {
-			return err
+		if drawn[i], err = beside(sources, e.shown.pictures[i].Width, e.shown.pictures[i].Height); err != nil {
+			return undrawable{err}
 		}
 	}
-	sheet, err := e.layout(shown).Draw(shown)
+	sheet, err := e.layout(drawn).Draw(drawn)
 	if err != nil {
-		return err
+		return undrawable{err}
 	}
 	return t.writePNG(name, sheet)
 }

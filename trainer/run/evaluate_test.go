@@ -1,0 +1,125 @@
+package run
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/rewards"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/video"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// TestHeldOutPortions: an evaluation whose samples are made and let go of prompt by prompt writes the bytes of one that
+// has all in memory.
+func TestHeldOutPortions(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "held.txt")
+	if err := os.WriteFile(list, []byte("a red circle\na blue square\ntwo green circles\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dirs, portions := []string{t.TempDir(), t.TempDir()}, []int{}
+	for i, room := range []int64{evaluatedBytes, 1} {
+		e := parse(t, "run.iterations=1", "evaluate.every=0", "evaluate.prompts="+list, "evaluate.samples=2", "evaluate.guided=2", "run.memory=1MiB")
+		be := cpu.NewWith(cpu.Options{Threads: 2})
+		r, err := open(t.Context(), ModalityOf(e), e, Options{Dir: dirs[i], Backend: be, Say: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn, err := r.Evaluating(r.Sampler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.heldAtOnce = room
+		portions = append(portions, portionOf(turn, r.heldOut, e.Evaluate.Samples, r.model.Portion(), room))
+		if _, err := r.guarded(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.close(nil); err != nil {
+			t.Fatal(err)
+		}
+		be.Close()
+	}
+	if portions[0] != 3 || portions[1] != 1 {
+		t.Errorf("portions of %v prompts, want all 3 and 1", portions)
+	}
+	same(t, "prompt by prompt", contents(t, dirs[1]), contents(t, dirs[0]))
+}
+
+// TestPortionOf: what is held out in memory at once has a bound, however long the list and large the samples.
+func TestPortionOf(t *testing.T) {
+	long := make([]prompts.Prompt, 5000)
+	for name, c := range map[string]struct {
+		sets []string
+		want int
+	}{
+		"small":    {[]string{"sampler.width=64", "sampler.height=64"}, 5000},
+		"pictures": {[]string{"sampler.width=1024", "sampler.height=1024"}, 43},
+		"clips":    {[]string{"sampler.width=832", "sampler.height=480", "sampler.frames=81"}, 2},
+	} {
+		e := parse(t, c.sets...)
+		if n := portionOf(experiment.Turn{Experiment: e, Evaluates: true}, long, 1, 1, evaluatedBytes); n < c.want-1 || n > c.want {
+			t.Errorf("%s: %d held-out prompts at once, want about %d", name, n, c.want)
+		}
+	}
+}
+
+// TestHeldOutClipsOfManyLengths: held-out clips have the lengths of their prompts, the longest first or last, and the
+// sheet plays as long as the longest of them.
+func TestHeldOutClipsOfManyLengths(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "held.jsonl")
+	if err := os.WriteFile(list, []byte(`{"prompt": "a cat sits", "frames": 9}`+"\n"+`{"prompt": "a dog sits"}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	e := parseClips(t, "run.iterations=1", "sampler.guidance=1", "evaluate.prompts="+list)
+	if r, err := train(t, e, dir, false, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, name := range []string{"heldout_before.png", "heldout_000001.png"} {
+		if c, err := video.Open(filepath.Join(dir, "images", name), video.Limits{}); err != nil || len(c.Frames) != 9 || c.Rate.FPS() != 16 {
+			t.Errorf("%s is no clip of 9 frames at 16 a second: %+v, %v", name, c, err)
+		}
+	}
+}
+
+// TestShown: a sheet has pictures and frames of a size for people, and the first samples alone.
+func TestShown(t *testing.T) {
+	s := shown{frames: 30}
+	for range mostShown + 1 {
+		if err := s.add(rewards.Item{Image: vision.New(1024, 512)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long, short := video.Clip{Width: 832, Height: 480, Rate: video.Rate{Num: 10, Den: 1}}, video.Clip{Width: 32, Height: 32, Rate: video.Rate{Num: 10, Den: 1}}
+	for i := range 30 {
+		long.Frames = append(long.Frames, make([]byte, 3*832*480))
+		if i < 5 {
+			short.Frames = append(short.Frames, []byte(strings.Repeat(string(rune('a'+i)), 3*32*32)))
+		}
+	}
+	for _, c := range []*video.Clip{&short, &long} {
+		if err := s.add(rewards.Item{Clip: c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := s.pictures[0]; len(s.pictures) != mostShown || m.Width != pictureSide || m.Height != pictureSide/2 {
+		t.Errorf("%d pictures of %d x %d", len(s.pictures), m.Width, m.Height)
+	}
+	a, b := s.clips[0], s.clips[1]
+	if len(a.Frames) != mostFrames || len(b.Frames) != mostFrames || b.Width != clipSide || a.Width != 32 || a.Rate != b.Rate || a.Rate.FPS() != 8 {
+		t.Errorf("clips of %d and %d frames, %d wide, %v and %v a second", len(a.Frames), len(b.Frames), b.Width, a.Rate.FPS(), b.Rate.FPS())
+	}
+	if a.Frames[0][0] != 'a' || a.Frames[mostFrames-1][0] != 'e' {
+		t.Errorf("the short clip begins with %c and ends with %c", a.Frames[0][0], a.Frames[mostFrames-1][0])
+	}
+	e := &Evaluation{shown: s, Prompts: make([]prompts.Prompt, mostShown), Totals: make([]float64, mostShown)}
+	if places, err := e.still(new(bytes.Buffer)); err != nil || len(places) != mostShown {
+		t.Errorf("%d places, %v", len(places), err)
+	}
+}
