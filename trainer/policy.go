@@ -58,6 +58,8 @@ type Params interface {
 	// Move takes a step of the optimiser along the gradient times scale, and
 	// forgets the gradient.
 	Move(scale, rate float64)
+	// Skip forgets the gradient: the weights stay as they are.
+	Skip()
 	// Follow moves other weights towards the current ones: w += (1-decay) (current - w).
 	Follow(w Weights, decay float64)
 }

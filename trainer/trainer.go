@@ -1,10 +1,13 @@
 package trainer
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
@@ -72,6 +75,8 @@ type Report struct {
 	Reused     int       // samples of earlier iterations beside them
 	Updates    []Update
 	Passed     string // why no sample is learned from
+	Skipped    int    // updates that were not made: their numbers were infinite or none
+	Odd        error  // what the first of them was
 }
 
 // An Update is one move of the weights.
@@ -83,32 +88,56 @@ type Update struct {
 
 // Step is one iteration: roll and score, compare and choose; then blame and move for each update;
 // then remember. Samples without a score are rolled and reported, but nobody is blamed for them.
+//
+// Numbers that are not finite end no run: an update with such a gradient is skipped, as torch's GradScaler skips it, and
+// of samples that hold some none is learned from, nor reported.
 func (t *Trainer) Step() (*Report, error) {
 	report, err := t.gather()
+	if errors.As(err, new(kernels.NotFinite)) {
+		report, err = &Report{Passed: "its samples hold numbers that are infinite or none", Skipped: t.Optim.Updates, Odd: err}, nil
+	} else if err == nil {
+		err = t.learn(report)
+	}
 	if err != nil {
 		return nil, err
-	}
-	learned, worth, err := t.compare(report)
-	if err != nil {
-		return nil, err
-	}
-	for _, share := range t.shares(len(learned)) {
-		blame, err := t.Objective.Blame(t.Policy, Pick(learned, share), Pick(worth, share))
-		if err != nil {
-			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates)+1, t.Iteration+1, err)
-		}
-		if blame.Idle {
-			continue
-		}
-		update, err := t.move(blame)
-		if err != nil {
-			return nil, fmt.Errorf("update %d of iteration %d: %w", len(report.Updates)+1, t.Iteration+1, err)
-		}
-		report.Updates = append(report.Updates, update)
 	}
 	t.remember(false)
 	t.Iteration++
 	return report, nil
+}
+
+// learn compares samples, and makes the updates.
+func (t *Trainer) learn(report *Report) error {
+	learned, worth, err := t.compare(report)
+	if err != nil {
+		return err
+	}
+	for n, share := range t.shares(len(learned)) {
+		blame, err := t.Objective.Blame(t.Policy, Pick(learned, share), Pick(worth, share))
+		if err == nil && blame.Idle {
+			continue
+		}
+		var update Update
+		if err == nil {
+			update, err = t.move(blame)
+		}
+		if err != nil {
+			err = fmt.Errorf("update %d of iteration %d: %w", n+1, t.Iteration+1, err)
+		}
+		switch {
+		case errors.As(err, new(kernels.NotFinite)):
+			t.Policy.Params().Skip()
+			report.Skipped, report.Odd = report.Skipped+1, cmp.Or(report.Odd, err)
+		case err != nil:
+			return err
+		default:
+			report.Updates = append(report.Updates, update)
+		}
+	}
+	if report.Skipped > 0 && len(report.Updates) == 0 {
+		report.Passed = "every gradient holds numbers that are infinite or none"
+	}
+	return nil
 }
 
 // pass is why an iteration moves nothing.
@@ -158,7 +187,10 @@ func (t *Trainer) move(b Blame) (Update, error) {
 		return u, err
 	}
 	if math.IsNaN(u.Norm) || math.IsInf(u.Norm, 0) {
-		return u, fmt.Errorf("the gradient's norm is %v: the weights stay as they are", u.Norm)
+		return u, kernels.NotFiniteError("the gradient's norm is %v", u.Norm)
+	}
+	if math.IsNaN(u.Loss) || math.IsInf(u.Loss, 0) {
+		return u, kernels.NotFiniteError("the loss is %v", u.Loss)
 	}
 	params.Move(optim.ClipScale(u.Norm, t.Optim.GradClip), u.Rate)
 	t.Updates++

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion"
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 )
 
@@ -195,7 +196,7 @@ func (a *Answers) Back(grads [][]float64) error {
 		}
 		for _, v := range g {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("gradient %d holds a number that is infinite or none", i)
+				return kernels.NotFiniteError("gradient %d holds a number that is infinite or none", i)
 			}
 		}
 		seed = append(seed, narrowed(g)...)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/vae"
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
@@ -158,7 +159,7 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 		}
 		for size := len(y) / n; len(y) > 0; y = y[size:] {
 			if !finite(y[:size]) {
-				return nil, fmt.Errorf("%s: picture %d holds numbers that are infinite or none (try f32)", d.network.name(), len(out))
+				return nil, kernels.NotFiniteError("%s: picture %d holds numbers that are infinite or none (try f32)", d.network.name(), len(out))
 			}
 			out = append(out, y[:size:size])
 		}

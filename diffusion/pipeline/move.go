@@ -1,10 +1,11 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/darkroom-rl/darkroom/kernels"
 )
 
 // Where a row takes pictures, from the network's outputs (sample.go): its mean, its draw and its log-probability
@@ -73,7 +74,7 @@ func (r *run) moveOne(step, i int, draw Draw) moved {
 	return m
 }
 
-var errNotFinite = errors.New("the latents are infinite or none: the network's outputs are out of range (try f32)")
+var errNotFinite = kernels.NotFiniteError("the latents are infinite or none: the network's outputs are out of range (try f32)")
 
 func finite[T float32 | float64](x []T) bool {
 	for _, v := range x {

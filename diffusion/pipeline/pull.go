@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/darkroom-rl/darkroom/diffusion"
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
@@ -105,7 +106,7 @@ func (p *Pipeline) PullDecode(latents [][]float64, at Shape, of func(from int, r
 		size := 3 * pixels
 		for i := range raw {
 			if raw[i] = all[i*size : (i+1)*size : (i+1)*size]; !finite(raw[i]) {
-				return nil, fmt.Errorf("%s: picture %d holds numbers that are infinite or none (try f32)", d.network.name(), from+i)
+				return nil, kernels.NotFiniteError("%s: picture %d holds numbers that are infinite or none (try f32)", d.network.name(), from+i)
 			}
 		}
 		grads, err := of(from, raw)
@@ -137,7 +138,7 @@ func seeds(grads [][]float32, n, size int) ([]float32, error) {
 		}
 		for _, v := range g {
 			if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-				return nil, fmt.Errorf("gradient %d holds a number that is infinite or none", i)
+				return nil, kernels.NotFiniteError("gradient %d holds a number that is infinite or none", i)
 			}
 		}
 		seed = append(seed, g...)
@@ -188,7 +189,7 @@ func (p *Pipeline) EncodeAll(pictures [][]float32, at Shape) ([][]float64, error
 			if one := z[i*n : (i+1)*n : (i+1)*n]; finite(one) {
 				out = append(out, p.ungrid(one, at))
 			} else {
-				return nil, fmt.Errorf("%s: the latents of picture %d are infinite or none (try f32)", d.network.name(), from+i)
+				return nil, kernels.NotFiniteError("%s: the latents of picture %d are infinite or none (try f32)", d.network.name(), from+i)
 			}
 		}
 	}

@@ -95,6 +95,12 @@ func (b both) Move(scale, rate float64) {
 	}
 }
 
+// Skip forgets both gradients.
+func (b both) Skip() {
+	b.p.critic.learner.Skip()
+	b.Learner.Skip()
+}
+
 func (c *critic) free() {
 	if c != nil {
 		c.learner.Free()

@@ -27,6 +27,7 @@ func Numbers() []Number {
 		{Name{Name: "missing.NAME", Card: "Share of samples that a reward has no score for."}, ""},
 		{Name{Name: "dead_groups", Card: "Groups whose samples all have one total."}, ""},
 		{Name{Name: "dead_share", Card: "The same, over the number of groups."}, ""},
+		{Name{Name: "skipped", Card: "Updates that were skipped, since their numbers were infinite or none."}, ""},
 		{Name{Name: "spread_in_groups", Card: "Mean over groups of the deviation of totals."}, ""},
 		{Name{Name: "diversity", Card: "Root mean squared difference of the latents of two samples of a prompt."}, ""},
 		{Name{Name: "reward_modes", Card: "How many bins of the totals' histogram are in use, e to its entropy: 1 where all samples score alike. Bins are those of the first iteration."}, ""},

@@ -23,7 +23,8 @@ type Line struct {
 	Updates   []UpdateLine       `json:"updates"`
 	HeldOut   map[string]Measure `json:"heldout,omitempty"` // where this iteration was evaluated after
 	Fired     []string           `json:"monitors,omitempty"`
-	Passed    string             `json:"passed,omitempty"` // why no sample was learned from
+	Passed    string             `json:"passed,omitempty"`          // why no sample was learned from
+	Skipped   int                `json:"skipped_updates,omitempty"` // whose numbers were infinite or none
 
 	BestOf    map[string]float64 `json:"best_of,omitempty"` // expected best total of so many samples of a prompt
 	Histogram *Histogram         `json:"histogram,omitempty"`

@@ -13,11 +13,14 @@ func UpdateOf(u trainer.Update) UpdateLine {
 	for name, values := range u.Metrics {
 		if name == "ratio" {
 			if m := SpreadOf(values).Mean; !math.IsNaN(m) {
-				line.RatioMean = m
+				line.RatioMean = min(m, math.MaxFloat64) // an infinite one has no place in JSON
 			}
 			line.Mismatch = logRatio(values)
 			for _, r := range values {
-				if math.Abs(r-1) >= math.Abs(line.RatioMost-1) || line.RatioMost == 0 {
+				if math.IsNaN(r) {
+					continue
+				}
+				if r = min(r, math.MaxFloat64); math.Abs(r-1) >= math.Abs(line.RatioMost-1) || line.RatioMost == 0 {
 					line.RatioMost = r
 				}
 			}
@@ -34,9 +37,9 @@ func UpdateOf(u trainer.Update) UpdateLine {
 func logRatio(ratios []float64) float64 {
 	sum := 0.0
 	for _, r := range ratios {
-		if r != 1 {
+		if r != 1 && !math.IsNaN(r) {
 			sum += float64(portable.Log(r) * portable.Log(r))
 		}
 	}
-	return math.Sqrt(sum / float64(max(1, len(ratios))))
+	return min(math.Sqrt(sum/float64(max(1, len(ratios)))), math.MaxFloat64)
 }

@@ -16,13 +16,15 @@ func (l *Line) Value(name string) (float64, bool) {
 	case "total":
 		return l.Total.Mean, l.Total.Missing < l.Samples
 	case "missing":
-		return float64(l.Total.Missing) / float64(max(1, l.Samples)), true
+		return float64(l.Total.Missing) / float64(max(1, l.Samples)), l.Samples > 0
 	case "dead_groups":
-		return float64(l.Dead), true
+		return float64(l.Dead), l.Samples > 0
 	case "dead_share":
-		return float64(l.Dead) / groups, true
+		return float64(l.Dead) / groups, l.Samples > 0
+	case "skipped":
+		return float64(l.Skipped), true
 	case "diversity":
-		return l.Diversity, true
+		return l.Diversity, l.Samples > 0
 	case "spread_in_groups":
 		return l.Spread, l.Total.Missing < l.Samples
 	case "reward_modes":

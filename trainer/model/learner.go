@@ -100,6 +100,9 @@ func (w *Learner) Norm() (float64, error) { return w.mover.Norm(), nil }
 // Move takes a step of AdamW along the gradient times scale, and forgets the gradient.
 func (w *Learner) Move(scale, rate float64) { w.mover.Move(scale, rate) }
 
+// Skip forgets the gradient: the weights stay as they are.
+func (w *Learner) Skip() { w.mover.Skip() }
+
 // Follow moves other weights towards the current ones.
 func (w *Learner) Follow(to trainer.Weights, decay float64) {
 	if to == trainer.Lagged {

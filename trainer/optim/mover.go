@@ -128,6 +128,15 @@ func (mv *Mover) Move(scale, lr float64) {
 	}
 }
 
+// Skip forgets the gradients, and moves nothing.
+func (mv *Mover) Skip() {
+	for _, g := range mv.groups {
+		for _, s := range g.state {
+			s.of.ZeroGrad()
+		}
+	}
+}
+
 // reached reports whether any parameter has a gradient.
 func (g *moved) reached() bool {
 	return slices.ContainsFunc(g.state, func(s slot) bool { return s.of.Grad() != nil })

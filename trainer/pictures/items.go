@@ -1,11 +1,11 @@
 package pictures
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/video"
@@ -21,7 +21,7 @@ func (m *Model) Items(samples []trainer.Sample) (items []rewards.Item, err error
 		finals[i] = s.Item.Final
 		for _, v := range finals[i] {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, fmt.Errorf("the latents of sample %d of prompt %d hold numbers that are infinite or none", s.Key.Sample, s.Key.Prompt)
+				return nil, kernels.NotFiniteError("the latents of sample %d of prompt %d hold numbers that are infinite or none", s.Key.Sample, s.Key.Prompt)
 			}
 		}
 	}

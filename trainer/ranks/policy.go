@@ -1,9 +1,11 @@
 package ranks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
 	"github.com/darkroom-rl/darkroom/trainer"
 )
@@ -107,15 +109,22 @@ func (p *Policy) Backward(n int, f func(rank, lo, hi int) error) error {
 	return p.each(n, f)
 }
 
-// each calls f for every rank with a share that is not empty.
+// each calls f for every rank with a share that is not empty. Numbers that are not finite are no failure of a rank: the
+// others come to their end, and the run goes on.
 func (p *Policy) each(n int, f func(rank, lo, hi int) error) error {
-	return p.Team.Each(len(p.Members), func(r int) error {
+	odd := make([]error, len(p.Members))
+	err := p.Team.Each(len(p.Members), func(r int) error {
 		lo, hi := Share(r, len(p.Members), n)
 		if lo == hi {
 			return nil
 		}
-		return f(r, lo, hi)
+		err := f(r, lo, hi)
+		if errors.As(err, new(kernels.NotFinite)) {
+			odd[r], err = err, nil
+		}
+		return err
 	})
+	return cmp.Or(err, cmp.Or(odd...))
 }
 
 // Params are the weights of all ranks.
@@ -140,6 +149,12 @@ func (p params) Move(scale, rate float64) {
 		panic("ranks: Move before Norm: every rank would go its own way")
 	}
 	p.all(func(own trainer.Params) { own.Move(scale, rate) })
+	p.summed = false
+}
+
+// Skip forgets every rank's gradient.
+func (p params) Skip() {
+	p.all(func(own trainer.Params) { own.Skip() })
 	p.summed = false
 }
 

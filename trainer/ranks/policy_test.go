@@ -45,6 +45,7 @@ func (m *member) Eval(_ trainer.Weights, at []trainer.Point) (a trainer.Answers,
 func (m *member) Params() trainer.Params   { return m }
 func (m *member) Norm() (float64, error)   { return m.grad, nil }
 func (m *member) Move(scale, rate float64) { m.weight -= rate * scale * m.grad; m.grad = 0; m.moved++ }
+func (m *member) Skip()                    { m.grad = 0 }
 func (m *member) Follow(w trainer.Weights, decay float64) {
 	if m.weight = decay; m.panics != nil {
 		panic(m.panics)

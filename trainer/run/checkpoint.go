@@ -29,6 +29,7 @@ type state struct {
 	Since     int                       `json:"since"`              // updates before this stage
 	Stage     int                       `json:"stage"`              // whose states these are
 	Failures  map[string]int            `json:"failures,omitempty"` // iterations in a row, by the reward that failed
+	Skips     int                       `json:"skips,omitempty"`    // iterations in a row without an update, since numbers were not finite
 	Anchor    int                       `json:"anchor"`             // the iteration that a rollback goes back to
 	Best      map[string]best           `json:"best,omitempty"`     // or may go back to, by what is held out
 	Paces     []int                     `json:"paces"`              // steps of every memory

@@ -20,7 +20,7 @@ type drifting interface {
 
 // diagnose is called after the first iteration's updates.
 func (t *training) diagnose(l *ledger.Line, r *trainer.Report) error {
-	if t.loop.Iteration != 1 || t.now.turn.Taught() || t.now.turn.Rollout.Group < 2 {
+	if t.loop.Iteration != 1 || len(r.Samples) == 0 || t.now.turn.Taught() || t.now.turn.Rollout.Group < 2 {
 		return nil
 	}
 	m := diagnosis.Measured{Group: t.now.turn.Rollout.Group, Groups: len(l.Prompts), Dead: l.Dead, Spread: l.Spread, Noise: t.now.twice,
@@ -40,7 +40,10 @@ func (t *training) policyFacts(m *diagnosis.Measured, l *ledger.Line, r *trainer
 	if t.now.check == nil {
 		return nil
 	}
-	if m.Floor = t.now.check.Floor; !t.now.turn.Steady() { // else nothing is clipped
+	if t.now.check.Floor != nil {
+		m.Floor = ledger.Number(*t.now.check.Floor)
+	}
+	if !t.now.turn.Steady() { // else nothing is clipped
 		m.Clip = t.now.check.ClipRange
 	}
 	if t.now.turn.Kind().Steps != nil && t.now.turn.Episode == nil {
@@ -54,15 +57,17 @@ func (t *training) policyFacts(m *diagnosis.Measured, l *ledger.Line, r *trainer
 		return nil
 	}
 	if n := t.moved(); n > 0 {
-		element := r.Updates[0].Norm / math.Sqrt(n)
-		m.Element = &element
+		m.Element = ledger.Number(r.Updates[0].Norm / math.Sqrt(n))
 	}
 	if model, ok := t.own().(drifting); ok {
 		logs, err := model.Drift(t.loop.Objective, r.Samples)
 		if err != nil {
 			return fmt.Errorf("measuring how far the first updates moved the policy: %w", err)
 		}
-		m.Ratios = diagnosis.RatiosOf(logs, m.Clip)
+		if m.Ratios = diagnosis.RatiosOf(logs, m.Clip); m.Ratios != nil && ledger.Number(m.Ratios.Moved) == nil {
+			t.Say("warning: iteration %d: its updates moved log-probabilities by %v: the policy is broken", t.loop.Iteration, m.Ratios.Moved)
+			m.Ratios = nil
+		}
 	}
 	return nil
 }
@@ -93,8 +98,7 @@ func (t *training) askTwice(samples []trainer.Sample, first *scores) error {
 		}
 	}
 	if n > 0 {
-		noise := math.Sqrt(squares / n)
-		t.now.twice = &noise
+		t.now.twice = ledger.Number(math.Sqrt(squares / n))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -90,7 +91,7 @@ func (t *training) guidedEnd(r *ledger.Result) error {
 		var err error
 		after, err = t.guide(context.Background(), "after")
 		var f failure
-		if errors.As(err, &f) || errors.Is(err, errWaited) { // the run is not given up for what is shown beside
+		if errors.As(err, &f) || errors.Is(err, errWaited) || errors.As(err, new(kernels.NotFinite)) { // the run is not given up for what is shown beside
 			t.Say("warning: the end was not measured under guidance: %v", err)
 		} else if err != nil {
 			return err
@@ -191,7 +192,7 @@ func (t *training) measure(ctx context.Context, line *ledger.Line, name string) 
 	began := time.Now()
 	e, err := t.evaluate(ctx, t.Sampler)
 	var f failure
-	if line != nil && (errors.As(err, &f) || errors.Is(err, errWaited)) { // what was learned is not given up for what is measured
+	if line != nil && (errors.As(err, &f) || errors.Is(err, errWaited) || errors.As(err, new(kernels.NotFinite))) { // what was learned is not given up for what is measured
 		t.Say("warning: iteration %d was not evaluated: %v", line.Iteration, err)
 		return nil
 	}

@@ -36,6 +36,7 @@ func (t *training) failed(err error) error {
 		return err
 	}
 	clear(t.state.Failures) // who goes on counts anew
+	t.state.Skips = 0
 	if saved := t.save(); saved != nil {
 		return errors.Join(err, saved)
 	}

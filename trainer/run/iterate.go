@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
@@ -29,12 +30,15 @@ func (t *training) iterate() (*fired, error) {
 	if t.Part != nil {
 		t.Part(Part{"train", t.now.busy, time.Now()})
 	}
-	t.learn(report)
-	t.guided()
+	if len(report.Samples) > 0 {
+		t.learn(report)
+		t.guided()
+	}
+	t.countSkips(report)
 	t.spend(time.Since(began).Seconds())
 	line := t.line(i, report)
 	if err := t.diagnose(line, report); err != nil {
-		return nil, err
+		t.Say("warning: iteration %d: %s could not be written: %v", line.Iteration, diagnosis.File, err)
 	}
 	if u := line.Updates; len(u) > 0 && u[0].RatioMost != 0 && u[0].RatioMost != 1 && (i == 0 || t.Run.Lag == 0) && (line.Noisy == nil || !line.Noisy.Expected) { // nothing had moved yet
 		t.Say("warning: iteration %d: the first update's ratio is %v, not 1: rollout and training disagree", line.Iteration, u[0].RatioMost)
@@ -80,6 +84,9 @@ func (t *training) after(iteration int, broken []fired) (*fired, error) {
 		return t.stop(&fired{says: t.now.last})
 	case back != nil:
 		return t.rollBack(*back)
+	case t.state.Skips >= mostSkips:
+		return nil, failure{fmt.Errorf("iteration %d: no update in %d iterations in a row: %w\nhint: %s", iteration, t.state.Skips, t.now.odd,
+			`a monitor of "skipped" with then = "rollback" goes back by itself; or --restart with a smaller optim.lr, or model.precision = "f32"`)}
 	case t.better() || iteration%t.Checkpoint.Every == 0 || t.last(iteration):
 		return nil, t.keep()
 	}

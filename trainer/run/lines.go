@@ -1,6 +1,7 @@
 package run
 
 import (
+	"math"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -15,6 +16,11 @@ import (
 func (t *training) line(i int, r *trainer.Report) *ledger.Line {
 	l := &ledger.Line{Iteration: i + 1, Attempt: t.state.Attempt, Stage: t.now.turn.Stage, Window: t.now.turn.Trained, Passed: r.Passed, Samples: len(r.Samples),
 		Total: ledger.SpreadOf(t.totals(r.Samples, r.Scores)), Rewards: map[string]ledger.Spread{}}
+	if l.Skipped = r.Skipped; len(r.Samples) == 0 { // they hold numbers that are not finite
+		none := math.NaN()
+		l.Total = ledger.Spread{Mean: none, Std: none, Least: none, Most: none}
+		return l
+	}
 	all := trainer.Groups(r.Samples)
 	for _, g := range all {
 		l.Prompts = append(l.Prompts, r.Samples[g[0]].Key.Prompt)
@@ -41,6 +47,9 @@ func (t *training) line(i int, r *trainer.Report) *ledger.Line {
 
 // record appends to the ledger and to the samples.
 func (t *training) record(r *trainer.Report, line *ledger.Line) error {
+	if len(r.Samples) == 0 {
+		return t.files.ledger.Append(line)
+	}
 	shown, err := t.model.Record(model.Outputs{Folder: t.files.folder, Lines: t.files.further}, line, r)
 	if err != nil {
 		return err

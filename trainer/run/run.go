@@ -80,6 +80,7 @@ type training struct {
 type iteration struct {
 	turn     experiment.Turn
 	check    *ledger.Check // before its samples are learned from
+	odd      error         // which numbers were not finite; nil: all were
 	last     string        // why it is to be the last; "": it is not
 	unscored string        // why too few samples have a score; "": enough have
 	scored   *scores       // what rewards said in it

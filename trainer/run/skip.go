@@ -1,6 +1,10 @@
 package run
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/trainer"
+)
 
 // skips is Trainer.Pass: why nothing is learned from an iteration's samples. The reason is said, and the
 // ledger holds it.
@@ -44,4 +48,20 @@ func some(x []float64, such func(float64) bool) bool {
 		}
 	}
 	return false
+}
+
+// mostSkips is how many iterations in a row may make no update, since numbers are not finite, before the run gives up.
+const mostSkips = 5
+
+// countSkips says and counts which updates were skipped, since their numbers are infinite or none.
+func (t *training) countSkips(r *trainer.Report) {
+	if t.now.odd = r.Odd; r.Skipped == 0 || len(r.Updates) > 0 {
+		t.state.Skips = 0
+	} else {
+		t.state.Skips++
+	}
+	if r.Skipped > 0 {
+		t.Say("warning: iteration %d: %d of its updates skipped, the weights stay as they are (%d of at most %d such iterations in a row): %v",
+			t.loop.Iteration, r.Skipped, t.state.Skips, mostSkips, r.Odd)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
@@ -61,6 +62,9 @@ func (o Options) Probabilities(logits []float64, seen, banned []int) ([]float64,
 	}
 	for i := range x {
 		x[i] /= o.Temperature
+	}
+	if len(x) > 0 && !(slices.Max(x) < math.Inf(1)) {
+		return nil, kernels.NotFiniteError("the logits hold numbers that are infinite or none")
 	}
 	if len(x) == 0 || math.IsInf(slices.Max(x), -1) {
 		return nil, fmt.Errorf("no token is left to be drawn: %d of %d are banned", len(banned), len(x))

@@ -117,6 +117,9 @@ func (l *Linear) Move(scale, rate float64) {
 	l.Moves = append(l.Moves, m)
 }
 
+// Skip is trainer.Params'.
+func (l *Linear) Skip() { clear(l.grad) }
+
 // Follow is trainer.Params'.
 func (l *Linear) Follow(w trainer.Weights, decay float64) {
 	for i, now := range l.sets[trainer.Current] {

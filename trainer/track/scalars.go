@@ -61,6 +61,13 @@ func (s *scalars) line(l *ledger.Line, gold map[string]bool) {
 		s.spread(group+name, l.Rewards[name], l.Samples)
 		s.add("missing/"+name, float64(l.Rewards[name].Missing)/samples)
 	}
+	if l.Skipped > 0 {
+		s.add("update/skipped", float64(l.Skipped))
+	}
+	if l.Samples == 0 {
+		s.heldOut("heldout", l.HeldOut)
+		return
+	}
 	s.add("group/dead_share", float64(l.Dead)/prompts)
 	s.add("group/spread", l.Spread)
 	s.add("group/diversity", l.Diversity)
