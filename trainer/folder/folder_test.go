@@ -28,7 +28,7 @@ func open(t *testing.T, dir string, resume bool) *Folder {
 
 func save(t *testing.T, f *Folder, iteration, keep int) {
 	t.Helper()
-	if err := f.Save(iteration, keep, nil, func(dir string) error {
+	if err := f.Save(iteration, Keeping{Last: keep}, func(dir string) error {
 		return os.WriteFile(filepath.Join(dir, "state"), fmt.Appendf(nil, "state of %d", iteration), 0o644)
 	}); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestCheckpoints(t *testing.T) {
 			t.Errorf("%s is still there: %v", name, err)
 		}
 	}
-	if err := f.Save(9, 3, nil, func(string) error { return errors.New("no room") }); err == nil || !strings.Contains(err.Error(), "no room") {
+	if err := f.Save(9, Keeping{Last: 3}, func(string) error { return errors.New("no room") }); err == nil || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("%v", err)
 	}
 	latest(9, 0)
@@ -200,7 +200,7 @@ func TestOpen(t *testing.T) {
 func TestHeld(t *testing.T) {
 	f := open(t, t.TempDir(), false)
 	for i := range 5 {
-		if err := f.Save(i, 2, []int{1}, func(dir string) error { return os.WriteFile(filepath.Join(dir, "state"), nil, 0o644) }); err != nil {
+		if err := f.Save(i, Keeping{Last: 2, Held: []int{1}}, func(dir string) error { return os.WriteFile(filepath.Join(dir, "state"), nil, 0o644) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -26,9 +26,16 @@ const (
 	gone  = ".old"
 )
 
+// Keeping says which checkpoints stay.
+type Keeping struct {
+	Last    int                     // how many, the newest
+	Held    []int                   // iterations whose checkpoints stay beside those
+	Passing func(c Checkpoint) bool // one that goes as soon as there is a newer one, and counts for nothing; nil: none does
+}
+
 // Save writes the checkpoint of an iteration, whose files fill writes into the folder that it is
-// given, and deletes older ones than the last keep, but for those that are held.
-func (f *Folder) Save(iteration, keep int, held []int, fill func(dir string) error) error {
+// given, and deletes those that are not to stay.
+func (f *Folder) Save(iteration int, keep Keeping, fill func(dir string) error) error {
 	if err := f.Here(); err != nil {
 		return err
 	}
@@ -41,7 +48,7 @@ func (f *Folder) Save(iteration, keep int, held []int, fill func(dir string) err
 		err = errors.Join(err, os.RemoveAll(final+part))
 		return fmt.Errorf("saving the checkpoint of iteration %d: %w\nhint: the checkpoint before it is whole; with room to write, --resume goes on from there", iteration, err)
 	}
-	return f.Tidy(keep, held)
+	return f.Tidy(keep)
 }
 
 // prepare writes and seals a checkpoint beside its place.
@@ -106,7 +113,7 @@ func (f *Folder) recover() error {
 }
 
 // Tidy deletes what Save deletes, and what a kill left half written or half deleted.
-func (f *Folder) Tidy(keep int, held []int) error {
+func (f *Folder) Tidy(keep Keeping) error {
 	entries, err := os.ReadDir(f.checkpoints())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -121,7 +128,7 @@ func (f *Folder) Tidy(keep int, held []int) error {
 	if err != nil {
 		return fmt.Errorf("deleting what is left of a checkpoint: %w", err)
 	}
-	return f.prune(keep, held)
+	return f.prune(keep)
 }
 
 // seal writes the sums and syncs everything.
@@ -164,21 +171,27 @@ func (f *Folder) Forget(after int) error {
 	return err
 }
 
-// prune deletes all but the last keep, and those that are held.
-func (f *Folder) prune(keep int, held []int) error {
+// prune deletes what is not to stay. The newest always does.
+func (f *Folder) prune(keep Keeping) error {
 	all, err := f.All()
-	if err != nil {
+	if err != nil || len(all) == 0 {
 		return err
 	}
-	for _, c := range all[:max(0, len(all)-keep)] {
-		if slices.Contains(held, c.Iteration) {
-			continue
-		}
-		if err := c.remove(); err != nil {
-			return err
+	held := func(c Checkpoint) bool { return slices.Contains(keep.Held, c.Iteration) }
+	stays := all[:0:0]
+	for i, c := range all {
+		if i < len(all)-1 && keep.Passing != nil && !held(c) && keep.Passing(c) {
+			err = errors.Join(err, c.remove())
+		} else {
+			stays = append(stays, c)
 		}
 	}
-	return nil
+	for _, c := range stays[:max(0, len(stays)-keep.Last)] {
+		if !held(c) {
+			err = errors.Join(err, c.remove())
+		}
+	}
+	return err
 }
 
 // remove deletes a checkpoint: without its name first, so that what is half deleted is not found

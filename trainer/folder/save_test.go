@@ -25,7 +25,7 @@ func saveUntil(f *Folder, iteration, n int, text string) (step string, dead bool
 			panic(killed{step})
 		}
 	}
-	if err := f.Save(iteration, 1, nil, func(dir string) error {
+	if err := f.Save(iteration, Keeping{Last: 1}, func(dir string) error {
 		f.step("inside fill")
 		return os.WriteFile(filepath.Join(dir, "state"), []byte(text), 0o644)
 	}); err != nil {
@@ -97,7 +97,7 @@ func halfDelete(t *testing.T, dir, step string) bool {
 func TestSaveFails(t *testing.T) {
 	f := open(t, t.TempDir(), false)
 	save(t, f, 3, 1)
-	if err := f.Save(3, 1, nil, func(string) error { return errors.New("no room") }); err == nil {
+	if err := f.Save(3, Keeping{Last: 1}, func(string) error { return errors.New("no room") }); err == nil {
 		t.Fatal("it was saved")
 	}
 	if c, _, err := f.Latest(); err != nil || c == nil || c.Iteration != 3 {
@@ -108,7 +108,7 @@ func TestSaveFails(t *testing.T) {
 // TestEveryFileHasASum: a file whose line SHA256SUMS lost is not taken for checked.
 func TestEveryFileHasASum(t *testing.T) {
 	f := open(t, t.TempDir(), false)
-	if err := f.Save(1, 1, nil, func(dir string) error {
+	if err := f.Save(1, Keeping{Last: 1}, func(dir string) error {
 		return errors.Join(os.WriteFile(filepath.Join(dir, "a"), nil, 0o644), os.WriteFile(filepath.Join(dir, "b"), nil, 0o644))
 	}); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestGone(t *testing.T) {
 		if err := f.Write("a", nil); !errors.Is(err, ErrGone) {
 			t.Errorf("%s: a file: %v", name, err)
 		}
-		if err := f.Save(1, 1, nil, func(string) error { return nil }); !errors.Is(err, ErrGone) {
+		if err := f.Save(1, Keeping{Last: 1}, func(string) error { return nil }); !errors.Is(err, ErrGone) {
 			t.Errorf("%s: a checkpoint: %v", name, err)
 		}
 		l.Close()

@@ -105,7 +105,7 @@ func (t *training) save() error {
 		return err
 	}
 	t.files.newest = s.Iteration
-	return t.files.folder.Save(s.Iteration, t.Checkpoint.Keep, t.held(), func(dir string) error {
+	return t.files.folder.Save(s.Iteration, t.keeping(), func(dir string) error {
 		if err := safetensors.Write(filepath.Join(dir, model.TensorsFile), append(tensors, kept...), nil); err != nil {
 			return err
 		}
@@ -132,6 +132,19 @@ func (t *training) writeAdapters(dir string) error {
 func (t *training) keep() error {
 	t.state.Anchor = t.loop.Iteration
 	return t.save()
+}
+
+// keeping says which checkpoints stay. One that an interruption or a failure left between two regular ones goes when
+// the run has come further, so that a run that was stopped leaves what one leaves that never was.
+func (t *training) keeping() folder.Keeping {
+	return folder.Keeping{Last: t.Checkpoint.Keep, Held: t.held(), Passing: func(c folder.Checkpoint) bool {
+		text, err := os.ReadFile(filepath.Join(c.Dir, stateFile))
+		var s struct {
+			Iteration int `json:"iteration"`
+			Anchor    int `json:"anchor"`
+		}
+		return err == nil && json.Unmarshal(text, &s) == nil && s.Anchor != s.Iteration
+	}}
 }
 
 // held are the checkpoints that may not be deleted.

@@ -247,6 +247,29 @@ func TestWaitInterrupted(t *testing.T) {
 	same(t, "interrupted while it waited", contents(t, filepath.Join(dir, "whole")), contents(t, filepath.Join(dir, "parts")))
 }
 
+// TestFailedPrompts: where prompts are drawn from a place that iterations move, a reward that fails, once or for good,
+// takes none of them away: the run goes on to the bytes of one whose reward never failed.
+func TestFailedPrompts(t *testing.T) {
+	t.Parallel()
+	s := &scorer{mood: differing}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	text := strings.NewReplacer("URL", server.URL, "REWARD", `on_failure = "stop"`, "MORE", "", "group = 2", "group = 2\nban = {}").Replace(guarded)
+	dir := t.TempDir()
+	if r, _, err := runSaying(t, text, filepath.Join(dir, "whole")); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	s.calls, s.mood = 0, fails(4, 99, gone) // in the third iteration
+	if _, _, err := runSaying(t, text, filepath.Join(dir, "parts")); err == nil || !strings.Contains(err.Error(), "iteration 2 is saved") {
+		t.Fatal(err)
+	}
+	s.mood = differing
+	if r, _, err := runSaying(t, text, filepath.Join(dir, "parts")); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	same(t, "after a reward failed", contents(t, filepath.Join(dir, "whole")), contents(t, filepath.Join(dir, "parts")))
+}
+
 // runSaying runs a file, with what it said. A folder that holds a run is gone on with.
 func runSaying(t *testing.T, text, dir string) (*ledger.Result, string, error) {
 	t.Helper()

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -24,6 +25,7 @@ func (t *training) iterate() (*fired, error) {
 	report, err := t.loop.Step()
 	t.now.asking.close() // after a roll that failed
 	if err != nil {
+		t.now.undo()
 		return nil, err
 	}
 	t.now.seconds["train"] = time.Since(began).Seconds() - t.now.seconds["roll"] - t.now.seconds["score"]
@@ -61,6 +63,13 @@ func (t *training) iterate() (*fired, error) {
 		t.Report(line, timing)
 	}
 	return t.after(line.Iteration, broken)
+}
+
+// undone goes back to the state that an iteration finds. What changes before its samples have scores is the place in
+// the list of prompts, and which rewards failed; all else changes when nothing can fail for a while any more.
+func (t *training) undone() func() {
+	place, failures := t.choice.place, maps.Clone(t.state.Failures)
+	return func() { t.choice.place, t.state.Failures = place, failures }
 }
 
 // after does what the monitors that fired say, or keeps a checkpoint where one is due.
@@ -102,6 +111,7 @@ func (t *training) prepare(i int) error {
 	t.give(&t.now.turn)
 	turn := t.now.turn
 	t.enter(turn)
+	t.now.undo = t.undone()
 	if err = t.model.Begin(turn, t.root(), t.state.scale()); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func TestNotFinite(t *testing.T) {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
 	for i, l := range lines {
-		if v, ok := l.Value("skipped"); !ok || (v > 0) != (l.Passed != "") || i > 0 && (v != 2 || len(l.Updates) > 0) {
+		if v, ok := l.Value("skipped"); !ok || i > 0 && l.Passed == "" || i > 0 && (v != 2 || len(l.Updates) > 0) {
 			t.Errorf("iteration %d skips %v updates, makes %d, and passed because %q", l.Iteration, v, len(l.Updates), l.Passed)
 		}
 	}
@@ -35,7 +35,10 @@ func TestNotFinite(t *testing.T) {
 	if _, err := train(t, parse(t, overflown...), parts, true, 2, -1); err == nil || !strings.Contains(err.Error(), "iteration 6 is saved") {
 		t.Fatalf("%v", err)
 	}
-	same(t, "stopped between two skipped iterations", contents(t, whole), contents(t, parts))
+	a, b := contents(t, whole), contents(t, parts)
+	delete(a, resultFile) // each knows of the evaluations since it began
+	delete(b, resultFile)
+	same(t, "stopped between two skipped iterations", a, b)
 }
 
 // TestNotFiniteRollback: a monitor of skipped updates takes the run back, and it comes to its end.
@@ -57,7 +60,7 @@ func TestNotFiniteRollback(t *testing.T) {
 func TestNotFiniteTokens(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	var said []string
-	e := parseText(t, talking, speaker(t), "run.iterations=3", "optim.lr=1e30", "evaluate.prompts=''")
+	e := parseText(t, talking, speaker(t), "run.iterations=3", "optim.lr=1e30", "evaluate.every=0", "evaluate.prompts=''")
 	r, err := trainAs(t, e, Options{Dir: dir, Say: saying(&said)})
 	if err != nil || r.Status != ledger.Finished {
 		t.Fatalf("%+v, %v", r, err)

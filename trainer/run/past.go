@@ -65,5 +65,5 @@ func (t *training) takeUp(p past) (map[string]folder.Mark, error) {
 	if len(p.spoilt) > 0 { // they would count as newer ones
 		return ends, nil
 	}
-	return ends, t.files.folder.Tidy(t.Checkpoint.Keep, t.held())
+	return ends, t.files.folder.Tidy(t.keeping())
 }

@@ -79,6 +79,7 @@ type training struct {
 // iteration is what is known of the iteration under way.
 type iteration struct {
 	turn     experiment.Turn
+	undo     func()        // goes back to where it began, so that a checkpoint can be written
 	check    *ledger.Check // before its samples are learned from
 	odd      error         // which numbers were not finite; nil: all were
 	last     string        // why it is to be the last; "": it is not

@@ -117,6 +117,25 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestResumeBetweenCheckpoints: what a run that was stopped saves between two regular checkpoints goes when it has come
+// further: it leaves the files of one that never was stopped.
+func TestResumeBetweenCheckpoints(t *testing.T) {
+	t.Parallel()
+	e := func() *experiment.Experiment {
+		return parse(t, "run.iterations=5", "evaluate.every=0", "checkpoint={every=2, keep=2}", "optim.updates=1")
+	}
+	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
+	if r, err := train(t, e(), whole, false, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%v, %v", r, err)
+	}
+	for _, stop := range []int{1, 3, -1} {
+		if r, err := train(t, e(), parts, stop != 1, 2, stop); err != nil || (r.Status == ledger.Finished) != (stop < 0) {
+			t.Fatalf("%v, %v", r, err)
+		}
+	}
+	same(t, "stopped between checkpoints, twice", contents(t, whole), contents(t, parts))
+}
+
 func TestRefusals(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")

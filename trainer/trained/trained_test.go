@@ -113,7 +113,7 @@ func begun(t *testing.T, text, path, train, third string) string {
 	if err := l.With(trainer.Average, double); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Save(0, 1, nil, func(to string) error {
+	if err := f.Save(0, folder.Keeping{Last: 1}, func(to string) error {
 		if err := safetensors.Write(filepath.Join(to, model.TensorsFile), l.Tensors(""), nil); err != nil {
 			return err
 		}
