@@ -14,6 +14,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/diagnosis"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // answering is a reward that says a number of each picture, whenever it is asked.
@@ -93,4 +94,16 @@ func causes(t *testing.T, sets []string) map[string]bool {
 		t.Errorf("not measured: %+v", d)
 	}
 	return found
+}
+
+// TestDiagnosisOfNothing: a first update that breaks the policy leaves numbers that JSON has no word for. They are left
+// out of the diagnosis, and the run goes on.
+func TestDiagnosisOfNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if r, err := train(t, parse(t, "run.iterations=1", "evaluate.every=0", "evaluate.prompts=''", "optim.lr=1e30", "optim.updates=1"), dir, false, 2, -1); err != nil || r.Status != ledger.Finished {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if d, err := diagnosis.Read(filepath.Join(dir, diagnosis.File)); err != nil || d == nil || d.Ratios != nil || d.Element == nil {
+		t.Errorf("%+v, %v", d, err)
+	}
 }

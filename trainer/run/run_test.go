@@ -122,7 +122,7 @@ func TestResume(t *testing.T) {
 func TestResumeBetweenCheckpoints(t *testing.T) {
 	t.Parallel()
 	e := func() *experiment.Experiment {
-		return parse(t, "run.iterations=5", "evaluate.every=0", "checkpoint={every=2, keep=2}", "optim.updates=1")
+		return parse(t, "run.iterations=5", "evaluate.every=0", "checkpoint={every=4, keep=3}", "optim.updates=1")
 	}
 	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
 	if r, err := train(t, e(), whole, false, 2, -1); err != nil || r.Status != ledger.Finished {
