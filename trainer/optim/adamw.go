@@ -42,7 +42,7 @@ func (a *AdamW) Step(params, grads []float64, lr float64) {
 		panic(fmt.Sprintf("optim: %d parameters and %d gradients for the state of %d", len(params), len(grads), len(a.M)))
 	}
 	a.T++
-	step, root := a.correction(lr)
+	step, root := a.correction(a.T, lr)
 	b1, b2 := a.Betas[0], a.Betas[1]
 	for i, g := range grads {
 		a.M[i] += float64((1 - b1) * (g - a.M[i]))
@@ -52,17 +52,16 @@ func (a *AdamW) Step(params, grads []float64, lr float64) {
 	}
 }
 
-// correction undoes that the averages began with zeros.
-func (a *AdamW) correction(lr float64) (step, root float64) {
-	t := float64(a.T)
+// correction undoes that the averages, of so many updates, began with zeros.
+func (a *AdamW) correction(updates int, lr float64) (step, root float64) {
+	t := float64(updates)
 	return lr / (1 - portable.Pow(a.Betas[0], t)), 1 / math.Sqrt(1-portable.Pow(a.Betas[1], t))
 }
 
-// Kernel counts an update and returns the engine's operands for it, all but the
+// kernel returns the engine's operands for an update of a parameter, the first, second, ..., all but the
 // spans. The state M and V then lives in those, not in a.
-func (a *AdamW) Kernel(lr float64) kernels.AdamW {
-	a.T++
-	step, root := a.correction(lr)
+func (a *AdamW) kernel(update int, lr float64) kernels.AdamW {
+	step, root := a.correction(update, lr)
 	return kernels.AdamW{
 		GradScale: 1, Beta1: a.Betas[0], Beta2: a.Betas[1],
 		Rate: float32(lr), Decay: float32(a.WeightDecay), Eps: float32(a.Eps),

@@ -3,7 +3,6 @@ package optim
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
@@ -35,11 +34,13 @@ type moved struct {
 	state []slot
 }
 
-// slot is a parameter's state: both averages, or the momentum.
+// slot is a parameter's state: both averages, or the momentum, and the updates in them. Each counts its own, as in
+// PyTorch: one that is held, or that no pass reached, has none of the update.
 type slot struct {
-	of   *autograd.Param
-	m, v *tensor.Tensor
-	held bool // it stays where it is
+	of      *autograd.Param
+	m, v    *tensor.Tensor
+	updates int
+	held    bool // it stays where it is
 }
 
 // NewMover starts with zero state, in the pool of the parameters' values.
@@ -118,13 +119,10 @@ func (mv *Mover) Norm() float64 {
 	return math.Sqrt(squares(grads...))
 }
 
-// Move moves all parameters by their gradients times scale, and forgets those. Of several groups, one that no pass
-// reached does not count the update, as in PyTorch.
+// Move moves all parameters by their gradients times scale, and forgets those.
 func (mv *Mover) Move(scale, lr float64) {
 	for _, g := range mv.groups {
-		if len(mv.groups) == 1 || g.reached() {
-			g.step(float32(scale), lr*g.Rate)
-		}
+		g.step(float32(scale), lr*g.Rate)
 	}
 }
 
@@ -137,14 +135,7 @@ func (mv *Mover) Skip() {
 	}
 }
 
-// reached reports whether any parameter has a gradient.
-func (g *moved) reached() bool {
-	return slices.ContainsFunc(g.state, func(s slot) bool { return s.of.Grad() != nil })
-}
-
 func (g *moved) step(scale float32, lr float64) {
-	k := g.adam.Kernel(lr)
-	k.GradScale = scale
 	for i := range g.state {
 		s := &g.state[i]
 		if s.held {
@@ -155,9 +146,12 @@ func (g *moved) step(scale float32, lr float64) {
 		if grad == nil {
 			continue
 		}
+		s.updates++
 		if g.Muon {
 			g.muon(s, grad, scale, lr)
 		} else {
+			k := g.adam.kernel(s.updates, lr)
+			k.GradScale = scale
 			k.P, k.Grad, k.M, k.V = s.of.Value.Span(), grad.Span(), s.m.Span(), s.v.Span()
 			grad.Pool().Backend().AdamW(&k)
 		}

@@ -2,6 +2,7 @@ package optim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -24,11 +25,15 @@ func (mv *Mover) Free() {
 // stateName is by number: models that are trained together may share names.
 func stateName(kind string, group, i int) string { return fmt.Sprintf("%s.%d.%d", kind, group, i) }
 
-// Tensors is the state for writing: a pair a parameter, and the updates done.
+// Tensors is the state for writing: a pair a parameter, and the updates of each.
 func (mv *Mover) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for i, g := range mv.groups {
-		all = append(all, safetensors.FromF32(fmt.Sprintf("%supdates.%d", prefix, i), []int{1}, []float32{float32(g.adam.T)}))
+		updates := make([]float32, len(g.state))
+		for j, s := range g.state {
+			updates[j] = float32(s.updates)
+		}
+		all = append(all, safetensors.FromF32(fmt.Sprintf("%supdates.%d", prefix, i), []int{len(updates)}, updates))
 		for j, s := range g.state {
 			all = append(all, safetensors.FromF32(prefix+stateName("m", i, j), s.of.Shape, s.m.F32()))
 			if s.v != nil {
@@ -39,7 +44,8 @@ func (mv *Mover) Tensors(prefix string) []safetensors.Tensor {
 	return all
 }
 
-// Load reads what Tensors wrote.
+// Load reads what Tensors wrote. States of before the parameters counted their own updates have one number for all: one
+// whose average is still 0 after several was held, and has none.
 func (mv *Mover) Load(src interface {
 	Tensor(name string) (safetensors.Tensor, error)
 }, prefix string) error {
@@ -62,13 +68,17 @@ func (mv *Mover) Load(src interface {
 		if err != nil {
 			return err
 		}
-		if len(t) != 1 {
-			return fmt.Errorf("%supdates.%d: %d numbers, not one", prefix, i, len(t))
+		if len(t) != 1 && len(t) != len(g.state) {
+			return fmt.Errorf("%supdates.%d: %d numbers, not %d, one a parameter", prefix, i, len(t), len(g.state))
 		}
-		g.adam.T = int(t[0])
-		for j, s := range g.state {
-			if _, err := read(stateName("m", i, j), s.m); err != nil {
+		for j := range g.state {
+			s := &g.state[j]
+			m, err := read(stateName("m", i, j), s.m)
+			if err != nil {
 				return err
+			}
+			if s.updates = int(t[min(j, len(t)-1)]); len(t) < len(g.state) && s.updates > 1 && !slices.ContainsFunc(m, func(x float32) bool { return x != 0 }) {
+				s.updates = 0
 			}
 			if s.v != nil {
 				if _, err := read(stateName("v", i, j), s.v); err != nil {

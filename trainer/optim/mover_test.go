@@ -5,6 +5,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/ref"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
@@ -26,8 +27,8 @@ func TestGroups(t *testing.T) {
 		reach(a)
 		mv.Move(1, 0.1)
 	}
-	if x := b.Value.F32(); x[0] != 1 || x[1] != 2 || mv.groups[0].adam.T != 3 || mv.groups[1].adam.T != 0 {
-		t.Errorf("%v after %d and %d updates", x, mv.groups[0].adam.T, mv.groups[1].adam.T)
+	if x := b.Value.F32(); x[0] != 1 || x[1] != 2 || mv.groups[0].state[0].updates != 3 || mv.groups[1].state[0].updates != 0 {
+		t.Errorf("%v after %d and %d updates", x, mv.groups[0].state[0].updates, mv.groups[1].state[0].updates)
 	}
 	reach(b)
 	reach(alone)
@@ -41,5 +42,71 @@ func TestGroups(t *testing.T) {
 	was := b.Value.F32()[0]
 	if mv.Move(1, 0.1); b.Value.F32()[0] != was || b.Grad() != nil {
 		t.Error("a parameter that is held moved")
+	}
+}
+
+// stored is a state that was written.
+type stored map[string]safetensors.Tensor
+
+func (s stored) Tensor(name string) (safetensors.Tensor, error) { return s[name], nil }
+
+func storedOf(all []safetensors.Tensor) stored {
+	s := stored{}
+	for _, t := range all {
+		s[t.Name] = t
+	}
+	return s
+}
+
+// TestUpdatesCounted: a parameter that others' updates held for long moves as one of its own from its first update on, and
+// so it does after going on from a checkpoint, or from one that has a single count for all.
+func TestUpdatesCounted(t *testing.T) {
+	pool := tensor.NewPool(ref.Backend{})
+	made := func() (*Mover, []*autograd.Param) {
+		a := autograd.NewParam("a", pool.FromF32(kernels.F32, []float32{1, 2}, 2), true)
+		b := autograd.NewParam("b", pool.FromF32(kernels.F32, []float32{1, 2}, 2), true)
+		return NewMover(0, Group{Params: []*autograd.Param{a, b}, Rate: 1, Options: Defaults()}), []*autograd.Param{a, b}
+	}
+	move := func(mv *Mover, ps ...*autograd.Param) {
+		for _, p := range ps {
+			p.AnyGrad().UploadF32([]float32{0.5, -3})
+		}
+		mv.Move(1, 0.01)
+	}
+	alone, ps := made()
+	defer alone.Free()
+	var want [][]float32
+	for range 3 {
+		move(alone, ps[1])
+		want = append(want, ps[1].Value.F32())
+	}
+	held, hs := made()
+	defer held.Free()
+	held.Hold(func(name string) bool { return name == "b" })
+	for range 500 {
+		move(held, hs...)
+	}
+	written := storedOf(held.Tensors(""))
+	old := storedOf(held.Tensors(""))
+	old["updates.0"] = safetensors.FromF32("updates.0", []int{1}, []float32{500})
+	for name, from := range map[string]stored{"the same": nil, "resumed": written, "resumed from one count": old} {
+		mv, ps := held, hs
+		if from != nil {
+			mv, ps = made()
+			defer mv.Free()
+			if err := mv.Load(from, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mv.Hold(func(string) bool { return false })
+		for i := range 3 {
+			move(mv, ps...)
+			if got := ps[1].Value.F32(); got[0] != want[i][0] || got[1] != want[i][1] {
+				t.Errorf("%s: update %d of a parameter that was held for 500 moves it to %v, and by itself to %v", name, i+1, got, want[i])
+			}
+		}
+		if n := mv.groups[0].state[0].updates; n != 503 {
+			t.Errorf("%s: the other has %d updates, want 503", name, n)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/loss"
@@ -62,14 +63,6 @@ func TestMissingScore(t *testing.T) {
 // TestRefusals: what cannot be learned from does not move the weights.
 func TestRefusals(t *testing.T) {
 	for says, spoil := range map[string]func(*Policy, *trainer.Trainer){
-		"the gradient's norm is": func(p *Policy, tr *trainer.Trainer) {
-			tr.Objective = trainer.PolicyGradient{Rows: p.Rows, Loss: loss.Clip{Clipping: loss.Clipping{ClipRange: 1}}.Of}
-			tr.Compare = func(s []trainer.Sample, _ []float64) ([]float64, error) {
-				all := make([]float64, len(s))
-				all[0] = math.Inf(1)
-				return all, nil
-			}
-		},
 		"has the score": func(_ *Policy, tr *trainer.Trainer) {
 			tr.Compare = func(s []trainer.Sample, _ []float64) ([]float64, error) {
 				return append(make([]float64, len(s)-1), math.NaN()), nil
@@ -98,6 +91,30 @@ func TestRefusals(t *testing.T) {
 		if !slices.Equal(before, p.Weights(trainer.Current)) {
 			t.Errorf("%s: the weights moved", says)
 		}
+	}
+}
+
+// TestNotFinite: an update whose gradient is not finite is skipped: it moves no weight, leaves nothing behind for the next
+// one, and counts for no schedule.
+func TestNotFinite(t *testing.T) {
+	p, tr := newRun(t, 7)
+	before, finite := p.Weights(trainer.Current), tr.Compare
+	tr.Objective = trainer.PolicyGradient{Rows: p.Rows, Loss: loss.Clip{Clipping: loss.Clipping{ClipRange: 1}}.Of}
+	tr.Compare = func(s []trainer.Sample, _ []float64) ([]float64, error) {
+		all := make([]float64, len(s))
+		all[0] = math.Inf(1)
+		return all, nil
+	}
+	r, err := tr.Step()
+	if err != nil || r.Skipped != tr.Optim.Updates || len(r.Updates) > 0 || r.Passed == "" || !errors.As(r.Odd, new(kernels.NotFinite)) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if !slices.Equal(before, p.Weights(trainer.Current)) || tr.Updates != 0 || tr.Iteration != 1 {
+		t.Errorf("after it %d updates and %d iterations, and weights %v, which were %v", tr.Updates, tr.Iteration, p.Weights(trainer.Current), before)
+	}
+	tr.Compare = finite
+	if r, err := tr.Step(); err != nil || r.Skipped > 0 || len(r.Updates) == 0 || !(r.Updates[0].Norm > 0) {
+		t.Errorf("the next one: %+v, %v", r, err)
 	}
 }
 
