@@ -58,8 +58,14 @@ func (a *AdamW) correction(updates int, lr float64) (step, root float64) {
 	return lr / (1 - portable.Pow(a.Betas[0], t)), 1 / math.Sqrt(1-portable.Pow(a.Betas[1], t))
 }
 
-// kernel returns the engine's operands for an update of a parameter, the first, second, ..., all but the
+// Kernel counts an update and returns the engine's operands for it, all but the
 // spans. The state M and V then lives in those, not in a.
+func (a *AdamW) Kernel(lr float64) kernels.AdamW {
+	a.T++
+	return a.kernel(a.T, lr)
+}
+
+// kernel is Kernel of an update of so many, counted from 1.
 func (a *AdamW) kernel(update int, lr float64) kernels.AdamW {
 	step, root := a.correction(update, lr)
 	return kernels.AdamW{

@@ -63,7 +63,7 @@ func TestKernel(t *testing.T) {
 		}
 		rate := 1e-2 / float64(step+1)
 		slow.Step(params, grads, rate)
-		k := fast.kernel(int(slow.T), rate)
+		k := fast.Kernel(rate)
 		k.P, k.Grad, k.M, k.V = p, g, m, v
 		be.AdamW(&k)
 	}
