@@ -24,8 +24,8 @@ func Recover(err *error) {
 	}
 }
 
-// NotFinite is an error of numbers that are infinite or none, where arithmetic left the range of its type. The device is
-// whole, and what was computed before stands.
+// NotFinite is an error of numbers that are infinite or none, where arithmetic left the range of its type. The device
+// is whole, and what was computed before stands.
 type NotFinite struct{ error }
 
 // NotFiniteError says what holds such numbers.

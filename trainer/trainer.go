@@ -89,8 +89,8 @@ type Update struct {
 // Step is one iteration: roll and score, compare and choose; then blame and move for each update;
 // then remember. Samples without a score are rolled and reported, but nobody is blamed for them.
 //
-// Numbers that are not finite end no run: an update with such a gradient is skipped, as torch's GradScaler skips it, and
-// of samples that hold some none is learned from, nor reported.
+// Numbers that are not finite end no run: an update with such a gradient is skipped, as torch's GradScaler skips it,
+// and of samples that hold some none is learned from, nor reported.
 func (t *Trainer) Step() (*Report, error) {
 	report, err := t.gather()
 	if errors.As(err, new(kernels.NotFinite)) {

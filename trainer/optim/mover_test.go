@@ -58,8 +58,8 @@ func storedOf(all []safetensors.Tensor) stored {
 	return s
 }
 
-// TestUpdatesCounted: a parameter that others' updates held for long moves as one of its own from its first update on, and
-// so it does after going on from a checkpoint, or from one that has a single count for all.
+// TestUpdatesCounted: a parameter that was held while another moved for long then moves as one that nobody held, after
+// going on from a checkpoint, too, or from one that has a single count for all.
 func TestUpdatesCounted(t *testing.T) {
 	pool := tensor.NewPool(ref.Backend{})
 	made := func() (*Mover, []*autograd.Param) {

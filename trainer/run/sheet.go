@@ -69,8 +69,8 @@ func within(m *vision.Image, most int) (*vision.Image, error) {
 	return m.Resize(max(1, m.Width*most/side), max(1, m.Height*most/side), vision.Lanczos)
 }
 
-// played are the frames of a clip that a sheet shows, whose longest clip has so many: all clips go at one speed, and one
-// that is over stands at its last frame.
+// played are the frames of a clip that a sheet shows, whose longest clip has so many: all clips go at one speed, and
+// one that is over stands at its last frame.
 func played(c *video.Clip, longest int) (*video.Clip, error) {
 	times := video.Uniform(longest, min(mostFrames, longest))
 	out := &video.Clip{Rate: c.Rate}

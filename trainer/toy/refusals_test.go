@@ -94,8 +94,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestNotFinite: an update whose gradient is not finite is skipped: it moves no weight, leaves nothing behind for the next
-// one, and counts for no schedule.
+// TestNotFinite: an update whose gradient is not finite is skipped: it moves no weight, leaves nothing behind for the
+// next one, and counts for no schedule.
 func TestNotFinite(t *testing.T) {
 	p, tr := newRun(t, 7)
 	before, finite := p.Weights(trainer.Current), tr.Compare
