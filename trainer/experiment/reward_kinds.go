@@ -1,6 +1,9 @@
 package experiment
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // A RewardKind is what [[reward]] may name. judges.Open has how each is opened, and a test that both have
 // the same names.
@@ -14,6 +17,7 @@ type RewardKind struct {
 	Sloped   bool // says how pixels change it
 	Prompted bool // reads a prompt as a description, so that it takes control words
 	Averages bool // is the mean over a clip's frames by itself
+	Unit     bool // a score lies between 0 and 1
 
 	toy    string // what it is where no path is written, and is no more than a stand-in for tests
 	remedy string // what to write for the real one
@@ -34,19 +38,34 @@ func (r Reward) Toy() string {
 	return ""
 }
 
+// Bounds are the least and the most that a score can be, where that is known.
+func (r Reward) Bounds() (low, high float64, known bool) {
+	k, _ := RewardNamed(r.Name)
+	rules := append(slices.Collect(maps.Values(r.Rules)), r.Rule)
+	switch {
+	case !k.Unit || r.Relative != nil || slices.Contains(rules, "weighted"):
+		return 0, 0, false
+	case slices.Contains(rules, "giou"):
+		return 0, 2, true
+	case slices.Contains(rules, "dapo"):
+		return -1, 1, true
+	}
+	return 0, 1, true
+}
+
 // Rewards are all there are.
 func Rewards() []RewardKind {
 	const towers = "an embedded toy (embed:tiny-clip), which knows nothing but the program's own drawings of 64 x 64 pixels"
 	const reader = "a toy reader, which knows nothing but the words in the program's own drawings of 64 x 64 pixels"
 	return []RewardKind{
 		{Name: Name{Name: "layout", Card: "Objects where the prompt says: those of embedded scenes, or, by a detector at url, where meta.boxes says."}, Pictures: true, Scenes: true},
-		{Name: Name{Name: "geneval", Card: "GenEval: the objects that the prompt's meta.geneval asks for, their number, colours and places, by a detector at url; path names a CLIP that says colours."}, Pictures: true},
-		{Name: Name{Name: "scene", Card: "The embedded task: objects and words as the caption says, in crisp colours."}, Pictures: true, Scenes: true},
-		{Name: Name{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."}, Pictures: true, Scenes: true},
-		{Name: Name{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."}, Pictures: true, Scenes: true},
-		{Name: Name{Name: "edit", Card: "Edits of embedded scenes: how well what the prompt asks for is done, times the share of everything else that is as it was, the mean of the other object's and the ground's; meta.scene is the caption of the picture before."}, Pictures: true, Scenes: true, Edits: true},
-		{Name: Name{Name: "edit_done", Card: "The first half of edit alone: whether what the prompt asks for is done, whatever becomes of the rest; drawing everything anew games it."}, Pictures: true, Scenes: true, Edits: true},
-		{Name: Name{Name: "edit_kept", Card: "The second half of edit alone: the share of the other object, and of the ground, that is as it was; changing nothing games it."}, Pictures: true, Scenes: true, Edits: true},
+		{Name: Name{Name: "geneval", Card: "GenEval: the objects that the prompt's meta.geneval asks for, their number, colours and places, by a detector at url; path names a CLIP that says colours."}, Pictures: true, Unit: true},
+		{Name: Name{Name: "scene", Card: "The embedded task: objects and words as the caption says, in crisp colours."}, Pictures: true, Scenes: true, Unit: true},
+		{Name: Name{Name: "background", Card: "Share of an embedded scene's background that has the colour asked for."}, Pictures: true, Scenes: true, Unit: true},
+		{Name: Name{Name: "shade", Card: "How near an embedded scene's background is to the colour asked for: 1 at it, 0 at the nearest other background's."}, Pictures: true, Scenes: true, Unit: true},
+		{Name: Name{Name: "edit", Card: "Edits of embedded scenes: how well what the prompt asks for is done, times the share of everything else that is as it was, the mean of the other object's and the ground's; meta.scene is the caption of the picture before."}, Pictures: true, Scenes: true, Edits: true, Unit: true},
+		{Name: Name{Name: "edit_done", Card: "The first half of edit alone: whether what the prompt asks for is done, whatever becomes of the rest; drawing everything anew games it."}, Pictures: true, Scenes: true, Edits: true, Unit: true},
+		{Name: Name{Name: "edit_kept", Card: "The second half of edit alone: the share of the other object, and of the ground, that is as it was; changing nothing games it."}, Pictures: true, Scenes: true, Edits: true, Unit: true},
 		{Name: Name{Name: "preserve", Card: "How much of the picture that a sample was made of is left, outside the boxes of meta.changes: structural similarity, or the mean difference; use it beside a reward for the change."}, Pictures: true},
 		{Name: Name{Name: "likeness", Card: "Cosine of DINO's features of a sample and of the picture that it was made of: as a whole, patch by patch (LPIPS's form) or of a subject."}, Pictures: true, Weights: true},
 		{Name: Name{Name: "direction", Card: "Whether a picture changed as the texts did: cosine of the way from source to sample with that from meta.source to meta.target, by CLIP."}, Pictures: true, Weights: true},
@@ -63,23 +82,23 @@ func Rewards() []RewardKind {
 		{Name: Name{Name: "backdrop", Card: "CLIP: how constant a clip's background is (VBench's background_consistency, whose CLIP is ViT-B/32); still clips game it."}, Clips: true, Weights: true},
 		{Name: Name{Name: "jpeg", Card: "Size as a JPEG: the simplest reward there is (DDPO)."}, Pictures: true},
 		{Name: Name{Name: "sharpness", Card: "Statistics of edges and colours."}, Pictures: true},
-		{Name: Name{Name: "motion", Card: "True motion of a clip, 0 to 1: enough optical flow, steady, and confirmed by the frames; known tricks do not game it."}, Clips: true},
-		{Name: Name{Name: "heading", Card: "Whether a clip moves where its prompt asks, and as fast: the caption of a moving scene, or meta.motion = [x, y] in pixels a frame; known tricks do not game it."}, Clips: true},
-		{Name: Name{Name: "thing", Card: "Whether each frame of an embedded clip shows what its caption names: colour, shape and background, wherever it is; how it moves is heading's."}, Pictures: true},
+		{Name: Name{Name: "motion", Card: "True motion of a clip, 0 to 1: enough optical flow, steady, and confirmed by the frames; known tricks do not game it."}, Clips: true, Unit: true},
+		{Name: Name{Name: "heading", Card: "Whether a clip moves where its prompt asks, and as fast: the caption of a moving scene, or meta.motion = [x, y] in pixels a frame; known tricks do not game it."}, Clips: true, Unit: true},
+		{Name: Name{Name: "thing", Card: "Whether each frame of an embedded clip shows what its caption names: colour, shape and background, wherever it is; how it moves is heading's."}, Pictures: true, Unit: true},
 		{Name: Name{Name: "magnitude", Card: "Mean optical flow of a clip, in pixels; noise and cuts game it: use it together with motion."}, Clips: true},
-		{Name: Name{Name: "dynamic", Card: "VBench's dynamic degree: 1 if a clip moves, else 0; noise and cuts game it."}, Clips: true},
+		{Name: Name{Name: "dynamic", Card: "VBench's dynamic degree: 1 if a clip moves, else 0; noise and cuts game it."}, Clips: true, Unit: true},
 		{Name: Name{Name: "flicker", Card: "VBench's temporal flickering: 1 where nothing changes; still clips game it."}, Clips: true},
 		{Name: Name{Name: "smooth", Card: "VBench's motion smoothness, interpolated by averaging; still clips game it."}, Clips: true},
 		{Name: Name{Name: "warp", Card: "Minus the warping error of a clip; still clips game it."}, Clips: true},
-		{Name: Name{Name: "format", Card: "An answer in the form that was asked for."}, Replies: true},
-		{Name: Name{Name: "accuracy", Card: "An answer that is right."}, Replies: true},
+		{Name: Name{Name: "format", Card: "An answer in the form that was asked for."}, Replies: true, Unit: true},
+		{Name: Name{Name: "accuracy", Card: "An answer that is right."}, Replies: true, Unit: true},
 		{Name: Name{Name: "tools", Card: "Right answers, with a bonus for groups that seldom call a tool, and a price for every further call (Pixel-Reasoner)."}, Replies: true},
-		{Name: Name{Name: "look", Card: "1 where a crop shows what the prompt's meta.target says: at least four fifths of it, in at most half of the picture's sides."}, Replies: true},
-		{Name: Name{Name: "tool-bonus", Card: "1 for a right answer after a picture that a tool gave back (the conditional part of DeepEyes's reward)."}, Replies: true},
-		{Name: Name{Name: "calls", Card: "How near the number of calls is to the prompt's meta.calls, 1 where it has none."}, Replies: true},
+		{Name: Name{Name: "look", Card: "1 where a crop shows what the prompt's meta.target says: at least four fifths of it, in at most half of the picture's sides."}, Replies: true, Unit: true},
+		{Name: Name{Name: "tool-bonus", Card: "1 for a right answer after a picture that a tool gave back (the conditional part of DeepEyes's reward)."}, Replies: true, Unit: true},
+		{Name: Name{Name: "calls", Card: "How near the number of calls is to the prompt's meta.calls, 1 where it has none."}, Replies: true, Unit: true},
 		{Name: Name{Name: "environment", Card: "What the episode's environments say at its end ([[episode.tool]] state = true), added up."}, Replies: true},
 		{Name: Name{Name: "repetition", Card: "What a reply says again: minus the share of words or tokens that came before (VLM-R1, TRL)."}, Replies: true},
-		{Name: Name{Name: "language", Card: "Share of a reply that is in the language of the prompt, or that meta.language names, thoughts included (DeepSeek-R1)."}, Replies: true},
+		{Name: Name{Name: "language", Card: "Share of a reply that is in the language of the prompt, or that meta.language names, thoughts included (DeepSeek-R1)."}, Replies: true, Unit: true},
 		{Name: Name{Name: "length", Card: "A reply's length along half a cosine: short right answers are worth more, and long wrong ones (VLM-R1)."}, Replies: true},
 		{Name: Name{Name: "mini_o3", Card: "The letter, the form of every turn and the price of tools together (Mini-o3)."}, Replies: true},
 		{Name: Name{Name: "judge", Card: "A vision-language model's opinion, over an OpenAI-compatible API or from a local folder."}, Pictures: true, Clips: true, Replies: true, Prompted: true},
