@@ -129,6 +129,11 @@ func decodeResults(reply []byte, n int) (results []Result, whole bool, err error
 	return results, whole, nil
 }
 
+// Declined is a reward's own word that it has no score. It is an answer: whoever asks again hears it again.
+type Declined struct{ Why string }
+
+func (d Declined) Error() string { return "it says: " + d.Why }
+
 func decodeScore(raw json.RawMessage) (Score, error) {
 	var value float64
 	if err := json.Unmarshal(raw, &value); err == nil && string(raw) != "null" {
@@ -144,7 +149,7 @@ func decodeScore(raw json.RawMessage) (Score, error) {
 	case err != nil:
 		return Score{}, fmt.Errorf("a score is a number or an object with a value (%w): %s", err, call.Shown(raw))
 	case s.Missing != nil:
-		return Score{}, fmt.Errorf("it says: %s", call.Shown([]byte(*s.Missing)))
+		return Score{}, Declined{call.Shown([]byte(*s.Missing))}
 	case s.Value == nil:
 		return Score{}, fmt.Errorf("a score has neither a value nor why it is missing: %s", call.Shown(raw))
 	}

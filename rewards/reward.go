@@ -113,14 +113,21 @@ const mostScore = 1e100
 
 // checked is a score that can be trained on.
 func checked(s Score, err error) Result {
-	switch {
-	case err != nil:
-	case math.IsNaN(s.Value) || math.IsInf(s.Value, 0):
-		err = fmt.Errorf("%w: %v", errNotFinite, s.Value)
-	case math.Abs(s.Value) > mostScore:
-		err = fmt.Errorf("%w: %v lies beyond ±%v: scale it", errTooLarge, s.Value, mostScore)
+	if err == nil {
+		err = s.Check()
 	}
 	return Result{s, err}
+}
+
+// Check refuses a score that cannot be trained on.
+func (s Score) Check() error {
+	switch {
+	case math.IsNaN(s.Value) || math.IsInf(s.Value, 0):
+		return fmt.Errorf("%w: %v", errNotFinite, s.Value)
+	case math.Abs(s.Value) > mostScore:
+		return fmt.Errorf("%w: %v lies beyond ±%v: scale it", errTooLarge, s.Value, mostScore)
+	}
+	return nil
 }
 
 // Each makes a judge of a reward: it judges so many items at once. What is not judged when ctx
