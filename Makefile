@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet deploy real shapes presets release hero docs faults soak ptx results
+.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results
 
 check: ## all that must hold before a change is taken
 	.ci/run
@@ -45,6 +45,9 @@ fuzz: ## every fuzz target for FUZZTIME
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; \
 		done; \
 	done
+
+attacks: ## hundreds of workers' results changed at random, in runs of every modality
+	DARKROOM_ATTACKS=646 go test -count=1 -v -timeout 60m -run TestChangedResults ./trainer/run
 
 fuzz-calls: ## a million broken calls of tools and a million conversations, the same ones every time
 	DARKROOM_MUTANTS=1000000 go test -count=1 -v -timeout 60m -run TestMutant ./vision/tools

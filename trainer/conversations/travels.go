@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 
@@ -44,12 +45,117 @@ type carriedPicture struct {
 // brought says of a picture that it cannot be made again.
 func brought(from *tools.Op) bool { return from != nil && from.Kind == "program" }
 
-// Values and Take are model.Travelling's.
-
+// Values is model.Travelling's.
 func (m *Model) Values(w trainer.Weights) ([]safetensors.Tensor, error) {
 	return m.learner.Values(w, "")
 }
+
+// Take is model.Travelling's.
 func (m *Model) Take(f *safetensors.File) error { return m.learner.Take(f, "") }
+
+// What numbers of an episode can be. Ratios are e to a difference of log-probabilities, and sums of their squares are
+// formed.
+const (
+	leastLogProb = -300  // of a token that was drawn, or given
+	mostLogProb  = 1e-3  // of fp32, of a token that is certain
+	mostEntropy  = 20    // of a token's distribution, in nats
+	mostWorth    = 1e100 // as of any reward
+)
+
+// Fits is model.Travelling's, of samples that Hear gave their episodes.
+func (m *Model) Fits(r model.Rolled, samples []trainer.Sample) error {
+	for _, s := range samples {
+		if err := m.fitsRoll(r, s.Key, EpisodeOf(s), s.Decisions); err != nil {
+			return fmt.Errorf("sample %d of prompt %d: %w", s.Key.Sample, s.Key.Prompt, err)
+		}
+	}
+	return nil
+}
+
+func (m *Model) fitsRoll(r model.Rolled, k trainer.Key, e *Episode, d trainer.Decisions) error {
+	if e == nil {
+		return errors.New("it is no episode")
+	}
+	if n := m.Limits.Tokens; n > 0 && len(e.Tokens) > n+len(e.Tokens[:e.Prompt]) {
+		return fmt.Errorf("it has %d tokens, and %d are the most", len(e.Tokens), n)
+	}
+	if p := r.Turn.Episode; p.Guided == nil && p.Tree == nil && (e.Given > 0 || e.Stem > 0) {
+		return errors.New("it begins with tokens that nobody gave")
+	}
+	if noise := noiseOf(r, k); (e.Noise != nil) != (noise >= 0) || e.Noise != nil && e.Noise.Step != noise {
+		return fmt.Errorf("it was not played with the noise of step %d", noise)
+	}
+	for at, on := range e.Sampled {
+		switch {
+		case !on && e.ModelLogProb[at] != 0:
+			return fmt.Errorf("token %d was not drawn, and has a log-probability", at)
+		case on && (!likely(e.LogProb[at]) || !likely(e.ModelLogProb[at])):
+			return fmt.Errorf("token %d has log-probabilities of %v and %v, and they lie between %v and 0", at, e.LogProb[at], e.ModelLogProb[at], leastLogProb)
+		}
+	}
+	for i, at := range d.Step {
+		lp := e.ModelLogProb[at]
+		if e.Noise != nil {
+			if !likely(e.Noise.LogProb[i]) {
+				return fmt.Errorf("token %d has a log-probability of %v on clean pictures", at, e.Noise.LogProb[i])
+			}
+			if r.Turn.Episode.Noisy.Old == "clean" {
+				lp = e.Noise.LogProb[i]
+			}
+		}
+		if d.LogProb[i] != lp || d.Trained[i] == (m.Silence && e.Over) {
+			return fmt.Errorf("token %d is not judged as it was drawn", at)
+		}
+	}
+	return e.sane(len(d.Step))
+}
+
+// likely reports whether a number can be the log-probability of a token.
+func likely(lp float64) bool { return lp >= leastLogProb && lp <= mostLogProb }
+
+// sane refuses numbers that no episode of so many drawn tokens has.
+func (e *Episode) sane(drawn int) error {
+	if !(e.Entropy >= -mostLogProb && e.Entropy <= mostEntropy*float64(drawn)+mostLogProb) {
+		return fmt.Errorf("an entropy of %v in %d tokens", e.Entropy, drawn)
+	}
+	all := slices.Clone(e.Reward)
+	for _, t := range e.Turns {
+		all = append(all, t.Rewards...)
+	}
+	for _, v := range e.Worth {
+		all = append(all, v)
+	}
+	for _, v := range all {
+		if !(math.Abs(v) <= mostWorth) {
+			return fmt.Errorf("a reward of %v, and rewards lie between -%v and %v", v, mostWorth, mostWorth)
+		}
+	}
+	return nil
+}
+
+// noiseOf is the noise that a key's pictures are shown with; below 0: none.
+func noiseOf(r model.Rolled, k trainer.Key) int {
+	n := r.Turn.Episode.Noisy
+	if n == nil || r.Fixed || k.Sample < r.Turn.Rollout.Group-n.Of(r.Turn.Rollout.Group) {
+		return -1
+	}
+	return NoiseStep(*n, r.Turn.Iteration+1, r.Turn.Run.Iterations)
+}
+
+// Most is model.Travelling's: tokens with what is said of each, calls and their answers, and pictures that cannot be
+// made again.
+func (m *Model) Most(r model.Rolled, keys []trainer.Key) int64 {
+	const usual, each, calls, picture, all = 1 << 17, 256, 4 << 20, 32 << 20, 64 << 10 // tokens; and bytes
+	tokens := m.Limits.Tokens
+	if tokens <= 0 {
+		tokens = usual
+	}
+	one := int64(tokens)*2*each + calls
+	if p := r.Turn.Episode; p.Exec != nil || len(p.Served) > 0 {
+		one += 8 * picture
+	}
+	return all + int64(len(keys))*one
+}
 
 // Say is model.Speaking's.
 func (m *Model) Say(s trainer.Sample) (model.Said, error) {

@@ -70,7 +70,7 @@ func (m *Model) offerAhead(ctx context.Context, iteration int, w trainer.Weights
 		return nil, err
 	}
 	// Nobody waits for this batch: whoever gathers the iteration has one of its own, with the same jobs.
-	return m.fleet.Begin(ctx, Work{Jobs: m.jobsOf(weights, how, p.Keys), Check: m.check, Impure: m.impure,
+	return m.fleet.Begin(ctx, Work{Jobs: m.jobsOf(weights, how, p.Keys), Check: m.check, Most: m.most, Impure: m.impure,
 		Here: func(context.Context, Job) ([]byte, error) { return nil, errors.New("fleet: nobody works ahead here") }})
 }
 

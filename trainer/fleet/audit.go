@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -30,26 +31,36 @@ func (f *Fleet) audited(j *job) bool {
 	return float64(binary.LittleEndian.Uint64(h[:])>>11)/(1<<53) < f.Audit
 }
 
-// dismiss lets nothing of a worker count whose result has other bits than the trainer's.
-func (f *Fleet) dismiss(ctx context.Context, b *Batch, j *job, payload []byte) error {
-	by := j.entry.Worker
-	why := fmt.Sprintf("job %s has other bits from it than from the trainer", j.Job)
-	f.told("warning: fleet: worker %s is dismissed: %s; what it did of this roll is done again\nhint: its machine computes wrongly (memory, overclocking), or runs another program; fleet.jsonl says which jobs were its", by, why)
-	f.logged(Entry{Worker: by, Dismissed: why})
-	if err := f.Hub.Dismiss(ctx, by); err != nil {
-		return err
-	}
-	again, err := f.expel(ctx, by, why)
+// correct puts the trainer's result in the place of a worker's that has other bits, and dismisses the worker.
+func (f *Fleet) correct(ctx context.Context, b *Batch, j *job, payload []byte) error {
+	again, err := f.expelled(j.entry.Worker, fmt.Sprintf("job %s has other bits from it than from the trainer", j.Job))
 	if err != nil {
 		return err
 	}
-	f.sched.Result(f.Clock(), j.name, Here, HashOf(payload))
+	digest := HashOf(payload)
+	f.sched.Result(f.Clock(), j.name, Here, digest)
 	b.mine(j, payload)
 	again = slices.DeleteFunc(again, func(h Hash) bool { return h == j.name })
-	if err := f.offer(again); err != nil {
-		return err
+	return errors.Join(f.offer(again), f.judge(j, digest), f.finished(ctx, j))
+}
+
+// dismiss lets nothing of a worker count any more.
+func (f *Fleet) dismiss(by, why string) error {
+	if f.refused[by] != "" {
+		return nil
 	}
-	return f.finished(ctx, j)
+	again, err := f.expelled(by, why)
+	return errors.Join(err, f.offer(again))
+}
+
+// expelled is expel, of a worker that is told so.
+func (f *Fleet) expelled(by, why string) (again []Hash, err error) {
+	f.told("warning: fleet: worker %s is dismissed: %s; what it did of this roll is done again\nhint: its machine computes wrongly (memory, overclocking), or runs another program; fleet.jsonl says which jobs were its", by, why)
+	f.logged(Entry{Worker: by, Dismissed: why})
+	if err := f.Hub.Dismiss(context.Background(), by); err != nil {
+		return nil, err
+	}
+	return f.expel(context.Background(), by, why)
 }
 
 // elsewhere hears that a worker was dismissed in another role.

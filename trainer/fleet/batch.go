@@ -14,7 +14,8 @@ type Doing func(ctx context.Context, j Job) (payload []byte, err error)
 type Work struct {
 	Jobs  []Job
 	Here  Doing
-	Check func(j Job, payload []byte) error // whether a result can be a job's
+	Check func(j Job, payload []byte) error // whether a result can be a job's; of several at once
+	Most  func(j Job) int64                 // bytes of a job's result; nil: nobody says
 	Told  func(done int)                    // is called with how many jobs are done; nil: it is not
 	// Impure says that a result does not follow from its job's name alone: who does it asks programs or servers. Then
 	// the first result is the job's, and none is compared.
@@ -83,13 +84,9 @@ func (f *Fleet) offerFirst(ctx context.Context, j *job, urgent bool) error {
 		return fmt.Errorf("fleet: asking for what was kept of job %s: %w", j.Job, err)
 	}
 	if kept != nil {
-		got := f.fetch(ctx, *kept)
 		f.mu.Lock()
-		err := f.result(ctx, *kept, got, true)
-		f.mu.Unlock()
-		if err != nil {
-			return err
-		}
+		defer f.mu.Unlock()
+		return f.done(*kept, true) // and offered where it is of no use
 	}
 	f.mu.Lock()
 	done := j.payload != nil || f.jobs[j.name] != j
@@ -161,6 +158,10 @@ func (b *Batch) look(ctx context.Context) (payloads [][]byte, wait time.Duration
 	if err := b.work(ctx, now); err != nil {
 		return nil, 0, err
 	}
+	if b.own.now == nil && b.left > 0 && (f.Local || f.forsaken(now)) {
+		f.sched.Hello(now, Here) // it is free, and would do what others are long at
+		f.sched.Elsewhere = !b.waits()
+	}
 	if b.left == 0 && b.own.now == nil && b.first((*job).unsure) == nil {
 		payloads = make([][]byte, len(b.jobs))
 		for i, j := range b.jobs {
@@ -212,6 +213,7 @@ func (b *Batch) drop() {
 			continue
 		}
 		delete(f.jobs, j.name)
+		f.drops(j)
 		if j.payload == nil {
 			_ = f.Hub.Withdraw(context.Background(), j.name) // what nobody waits for does no harm
 		} else if f.Log != nil {

@@ -14,6 +14,7 @@ func (s *Scheduler) Due(now time.Duration) (offer, here []Hash) {
 	offer = s.expire(now, nil)
 	offer = s.lost(now, offer)
 	offer = s.hedge(now, offer)
+	s.hang(now)
 	return offer, s.wornOut()
 }
 
@@ -33,7 +34,7 @@ func (s *Scheduler) expire(now time.Duration, offer []Hash) []Hash {
 			continue
 		}
 		switch x := d.try; {
-		case x.over:
+		case x.over || x.coming: // a result has a limit of its own
 		case x.heard+s.Lease > now:
 			s.leases.push(x.heard+s.Lease, x, nil)
 		default:
@@ -48,9 +49,15 @@ func (s *Scheduler) expire(now time.Duration, offer []Hash) []Hash {
 // idle is how many workers have nothing to do.
 func (s *Scheduler) idle() int { return len(s.workers) - s.busy - s.out }
 
+// rests reports whether a worker is there and has nothing to do.
+func (s *Scheduler) rests(name string) bool {
+	w := s.workers[name]
+	return w != nil && len(w.tries) == 0 && !w.refused && !w.suspect
+}
+
 // lost offers all that waits once more, where for too long no job was begun though workers are idle.
 func (s *Scheduler) lost(now time.Duration, offer []Hash) []Hash {
-	if s.waiting == 0 || s.idle() == 0 {
+	if s.waiting == 0 || s.idle() == 0 || s.idle() == 1 && s.Elsewhere && s.rests(Here) {
 		s.starves = false
 		return offer
 	}
@@ -122,6 +129,33 @@ func (s *Scheduler) oldest() *try {
 	return nil
 }
 
+// tolerance is how long a worker may be at a job before the trainer does it, too.
+func (s *Scheduler) tolerance(x *try) time.Duration {
+	if m := x.took.median(); m > 0 {
+		return max(time.Duration(s.Hang*float64(m)), 2*s.Lease)
+	}
+	return s.Unknown
+}
+
+// looksAt says when to look whether a worker hangs: what is tolerated changes with the median.
+func (s *Scheduler) looksAt(now time.Duration, x *try) {
+	s.hangs.push(min(x.began+s.tolerance(x), now+2*s.Lease), x, nil)
+}
+
+// hang leaves jobs to the trainer that a worker is at for too long.
+func (s *Scheduler) hang(now time.Duration) {
+	for len(s.hangs) > 0 && s.hangs[0].at <= now {
+		x := heap.Pop(&s.hangs).(deadline).try
+		switch {
+		case x.over || x.here || x.done:
+		case x.began+s.tolerance(x) > now:
+			s.looksAt(now, x)
+		default:
+			s.leave(x.task)
+		}
+	}
+}
+
 // wornOut are the jobs that the trainer has to do from now on.
 func (s *Scheduler) wornOut() (here []Hash) {
 	for _, t := range s.spent {
@@ -144,8 +178,10 @@ func (s *Scheduler) Next() (at time.Duration, ok bool) {
 	if len(s.spent) > 0 {
 		return 0, true
 	}
-	if len(s.leases) > 0 {
-		sooner(s.leases[0].at)
+	for _, d := range []deadlines{s.leases, s.hangs} {
+		if len(d) > 0 {
+			sooner(d[0].at)
+		}
 	}
 	if s.starves {
 		sooner(s.starved + s.Silence)

@@ -50,18 +50,21 @@ const Here = "here"
 // they share is guarded by mu.
 type Fleet struct {
 	Options
-	mu      sync.Mutex
-	about   map[string]About // workers, by name
-	refused map[string]string
-	sched   *Scheduler
-	jobs    map[Hash]*job // of open batches
-	open    []*Batch      // the oldest first
-	running bool          // the loop is
-	wake    chan struct{} // there is a new batch, or one less
-	broken  error         // why nothing can be gathered any more
-	alone   time.Duration // when nobody was found to be there; it is said once
-	said    bool
-	lines   []string // for people
+	mu       sync.Mutex
+	about    map[string]About // workers, by name
+	refused  map[string]string
+	coming   map[string][]*arrival // results on their way, by worker (arriving.go)
+	suspects map[string]*job       // workers of which a result is compared before anything else of them counts
+	faults   map[string]int        // results of no use that nobody could compare, by worker
+	sched    *Scheduler
+	jobs     map[Hash]*job // of open batches
+	open     []*Batch      // the oldest first
+	running  bool          // the loop is
+	wake     chan struct{} // there is a new batch, or one less
+	broken   error         // why nothing can be gathered any more
+	alone    time.Duration // when nobody was found to be there; it is said once
+	said     bool
+	lines    []string // for people
 }
 
 // New is a fleet without workers, which come when they like.
@@ -72,7 +75,7 @@ func New(o Options) *Fleet {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	return &Fleet{Options: o, about: map[string]About{}, refused: map[string]string{}, sched: NewScheduler(o.Rules), jobs: map[Hash]*job{}, wake: make(chan struct{}, 1)}
+	return &Fleet{Options: o, about: map[string]About{}, refused: map[string]string{}, coming: map[string][]*arrival{}, suspects: map[string]*job{}, faults: map[string]int{}, sched: NewScheduler(o.Rules), jobs: map[Hash]*job{}, wake: make(chan struct{}, 1)}
 }
 
 // Counts are what was done so far.
@@ -120,9 +123,10 @@ type job struct {
 	Job
 	name    Hash
 	of      []*Batch
-	payload []byte // nil: it has no result yet
-	must    bool   // it is left to the trainer
-	check   bool   // it is to be compared
+	payload []byte  // nil: it has no result yet
+	must    bool    // it is left to the trainer
+	accused []claim // what workers brought for it that cannot be its result
+	check   bool    // it is to be compared
 	entry   Entry
 	course  Course
 }

@@ -19,7 +19,7 @@ func (s *Scheduler) Begun(now time.Duration, name Hash, by string) (useful bool,
 		t.copies--
 		s.waiting--
 	}
-	if t.done || w.refused {
+	if t.done || w.refused || w.suspect {
 		return false, s.offerAgain(now, t, nil)
 	}
 	if slices.ContainsFunc(t.tries, func(x *try) bool { return x.worker == by }) {
@@ -37,6 +37,9 @@ func (s *Scheduler) Begun(now time.Duration, name Hash, by string) (useful bool,
 	}
 	s.begun = append(s.begun, x)
 	s.leases.push(now+s.Lease, x, nil)
+	if by != Here && s.Hang > 0 {
+		s.looksAt(now, x)
+	}
 	return true, nil
 }
 
@@ -54,6 +57,38 @@ func (s *Scheduler) Beat(now time.Duration, name Hash, by string) {
 		}
 	}
 	s.Begun(now, name, by) // its word was lost, or its lease had ended
+}
+
+// Coming hears that a worker has done a job, and that its result is on its way: the worker is free.
+func (s *Scheduler) Coming(now time.Duration, name Hash, by string) {
+	t := s.jobs[name]
+	if t == nil || t.done {
+		return
+	}
+	i := slices.IndexFunc(t.tries, func(x *try) bool { return x.worker == by })
+	if i < 0 { // its word that it began was lost, or its lease had ended
+		t.tries = append(t.tries, &try{task: t, worker: by, began: now, coming: true})
+		return
+	}
+	x := t.tries[i]
+	x.coming = true
+	s.frees(x)
+}
+
+// Gone hears that a result did not come, or is of no use.
+func (s *Scheduler) Gone(now time.Duration, name Hash, by string) (again []Hash) {
+	t := s.jobs[name]
+	if t == nil || t.done {
+		return nil
+	}
+	for _, x := range t.tries {
+		if x.worker == by && x.coming {
+			s.Counts.Failed++
+			s.drop(x)
+			return s.offerAgain(now, t, nil)
+		}
+	}
+	return nil
 }
 
 // Failed hears that a worker could not do a job.

@@ -60,7 +60,7 @@ func (h *Inside) pop() *Job {
 		for len(h.queue[i]) > 0 {
 			j, known := h.jobs[h.queue[i][0]]
 			h.queue[i] = h.queue[i][1:]
-			if known { // and not forgotten since
+			if known { // and not withdrawn since
 				return &j
 			}
 		}
@@ -75,6 +75,7 @@ func (h *Inside) Withdraw(_ context.Context, name Hash) error {
 	for i, q := range h.queue {
 		h.queue[i] = slices.DeleteFunc(q, func(q Hash) bool { return q == name })
 	}
+	delete(h.jobs, name)
 	for _, l := range h.links {
 		if stop := l.at[name]; stop != nil {
 			delete(l.at, name)
@@ -122,7 +123,6 @@ func (h *Inside) Forget(_ context.Context, name Hash) error {
 		delete(h.blobs, e.Payload)
 		delete(h.kept, name)
 	}
-	delete(h.jobs, name)
 	return nil
 }
 
@@ -136,10 +136,15 @@ func (h *Inside) Put(_ context.Context, data []byte) (Blob, error) {
 }
 
 // Get is Blobs'.
-func (h *Inside) Get(_ context.Context, b Blob) ([]byte, error) {
+func (h *Inside) Get(ctx context.Context, b Blob) ([]byte, error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	data, ok := h.blobs[b.Hash]
+	lost := h.loses("blob")
+	h.mu.Unlock()
+	if lost { // it does not come
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if !ok {
 		return nil, ErrNoBlob
 	}

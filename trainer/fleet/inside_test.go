@@ -2,8 +2,8 @@ package fleet
 
 import "testing"
 
-// TestForgotten: a job that was forgotten while it waited is given to nobody.
-func TestForgotten(t *testing.T) {
+// TestWithdrawn: a job that was withdrawn while it waited is given to nobody.
+func TestWithdrawn(t *testing.T) {
 	h := NewInside()
 	defer h.Close()
 	ctx, all := t.Context(), jobsOf(2)
@@ -12,7 +12,7 @@ func TestForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := h.Forget(ctx, all[0].Name()); err != nil {
+	if err := h.Withdraw(ctx, all[0].Name()); err != nil {
 		t.Fatal(err)
 	}
 	if j, err := h.Take(ctx); err != nil || j == nil || j.Name() != all[1].Name() {

@@ -13,8 +13,8 @@ import (
 )
 
 // Card: what rewards judge, as a safetensors file of which no bit is lost, and their results as JSON. Pictures are PNG
-// files, the frames of clips are numbers, a conversation is JSON. A result that is missing does not travel: who asked
-// asks for itself, and meets the reason.
+// files, the frames of clips are numbers, a conversation is JSON. A reward's word that it has no score travels as its
+// other answers do; what is missing since something failed does not: who asked asks for itself, and meets the reason.
 //
 // Invariant (test): items and results that came back are those that were sent.
 
@@ -166,18 +166,28 @@ func (u unpacker) pictures(at []int) (all []*vision.Image, err error) {
 type packedScores struct {
 	Job    Hash            `json:"job"`
 	Scores []rewards.Score `json:"scores"`
+	// Missing says by number why the reward has no score.
+	Missing map[int]string `json:"missing,omitempty"`
 }
 
-// packResults makes bytes of results, of which none may be missing.
+// packResults makes bytes of results, of which none may be missing but by the reward's own word.
 func packResults(j Job, all []rewards.Result) ([]byte, error) {
-	scores := make([]rewards.Score, len(all))
+	packed := packedScores{Job: j.Name(), Scores: make([]rewards.Score, len(all))}
 	for i, r := range all {
-		if r.Missing != nil {
+		var says rewards.Declined
+		switch {
+		case errors.As(r.Missing, &says):
+			if packed.Missing == nil {
+				packed.Missing = map[int]string{}
+			}
+			packed.Missing[i] = says.Why
+		case r.Missing != nil:
 			return nil, fmt.Errorf("there is no score: %w", r.Missing)
+		default:
+			packed.Scores[i] = r.Score
 		}
-		scores[i] = r.Score
 	}
-	return json.Marshal(packedScores{j.Name(), scores})
+	return json.Marshal(packed)
 }
 
 // unpackResults reads a job's results.
@@ -192,6 +202,16 @@ func unpackResults(j Job, data []byte) ([]rewards.Result, error) {
 	all := make([]rewards.Result, len(packed.Scores))
 	for i, s := range packed.Scores {
 		all[i] = rewards.Result{Score: s}
+		if why, missing := packed.Missing[i]; missing {
+			all[i] = rewards.Result{Missing: rewards.Declined{Why: why}}
+		} else if err := s.Check(); err != nil {
+			return nil, fmt.Errorf("a worker's scores: %w", err)
+		}
 	}
 	return all, nil
+}
+
+// mostScores bounds the bytes of a job's results: what a score rests on may be some pages.
+func mostScores(j Job) int64 {
+	return 1 << 20 * int64(1+j.Score.Count)
 }

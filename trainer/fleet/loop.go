@@ -21,11 +21,10 @@ func (f *Fleet) loop() {
 		timer.Reset(wait)
 		select {
 		case e, ok := <-f.Hub.Events():
-			got := f.fetch(context.Background(), e)
 			f.mu.Lock()
 			err := errors.New("fleet: what carries jobs was closed")
 			if ok {
-				err = f.hear(e, got)
+				err = f.hear(e)
 			}
 			f.fails(err)
 			f.mu.Unlock()
@@ -60,9 +59,7 @@ func (f *Fleet) round() (wait time.Duration, over bool) {
 	for _, name := range here {
 		if j := f.jobs[name]; j != nil {
 			j.must = true
-			for _, b := range j.of {
-				b.notify()
-			}
+			j.notify()
 		}
 	}
 	f.fails(f.offer(offer))
@@ -102,12 +99,13 @@ func (f *Fleet) offer(names []Hash) error {
 		if err := f.Hub.Offer(context.Background(), name, j.Job, true); err != nil {
 			return fmt.Errorf("fleet: offering job %s again: %w", j.Job, err)
 		}
+		j.notify() // the trainer may be free
 	}
 	return nil
 }
 
 // hear takes a worker's message.
-func (f *Fleet) hear(e Event, got *fetched) error {
+func (f *Fleet) hear(e Event) error {
 	now := f.Clock()
 	switch e.Kind {
 	case Hello:
@@ -135,7 +133,8 @@ func (f *Fleet) hear(e Event, got *fetched) error {
 		}
 		return f.offer(f.sched.Failed(now, e.Job, e.Worker))
 	case Done:
-		return f.result(context.Background(), e, got, false)
+		f.sched.Hello(now, e.Worker)
+		return f.done(e, false)
 	case Dismissed:
 		return f.elsewhere(context.Background(), e)
 	}
@@ -151,78 +150,11 @@ func (f *Fleet) met(e Event) {
 	f.told("fleet: worker %s is there (%s %s)", e.Worker, e.About.Host, e.About.Device)
 }
 
-// fetched is a result that was fetched and read.
-type fetched struct {
-	payload []byte
-	err     error
-}
-
-// fetch fetches and reads a result that is waited for, by somebody who does not hold mu: it may take long. nil: it is
-// no result, or nobody waits for it.
-func (f *Fleet) fetch(ctx context.Context, e Event) *fetched {
-	f.mu.Lock()
-	j := f.jobs[e.Job]
-	wanted := e.Kind == Done && j != nil && j.payload == nil && f.refused[e.Worker] == ""
-	var check func(Job, []byte) error
-	if wanted {
-		check = j.of[0].Check
+// notify lets who waits for the job look again.
+func (j *job) notify() {
+	for _, b := range j.of {
+		b.notify()
 	}
-	f.mu.Unlock()
-	if !wanted {
-		return nil
-	}
-	return f.reads(ctx, e, j.Job, check)
-}
-
-func (f *Fleet) reads(ctx context.Context, e Event, j Job, check func(Job, []byte) error) *fetched {
-	got := &fetched{}
-	if got.payload, got.err = f.Hub.Get(ctx, Blob{e.Payload, int64(e.Bytes)}); got.err == nil {
-		got.err = check(j, got.payload)
-	}
-	return got
-}
-
-// result takes what a worker has done, or what was kept of it, as it was fetched.
-func (f *Fleet) result(ctx context.Context, e Event, got *fetched, kept bool) error {
-	j := f.jobs[e.Job]
-	switch f.sched.Result(f.Clock(), e.Job, e.Worker, e.Payload) {
-	case Unasked: // nobody will take it
-		return f.Hub.Forget(ctx, e.Job)
-	case Repeated:
-		return nil
-	case Differs:
-		if j.impure() {
-			return nil
-		}
-		f.told("warning: fleet: job %s has other bytes from worker %s than from %s: it is done here, too", j.Job, e.Worker, f.sched.Of(e.Job))
-		j.compare()
-		return nil
-	}
-	if got == nil {
-		got = f.reads(ctx, e, j.Job, j.of[0].Check) // it is waited for since it came
-	}
-	if got.err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		j.course.failed(e.Worker, got.err.Error())
-		f.told("warning: fleet: the result of job %s from worker %s is of no use, and it is done again: %v", j.Job, e.Worker, got.err)
-		if err := f.Hub.Forget(ctx, e.Job); err != nil {
-			return err
-		}
-		again := f.sched.Reopen(f.Clock(), e.Job)
-		if kept {
-			return nil // it is offered with the others
-		}
-		return f.offer(again)
-	}
-	j.payload, j.entry = got.payload, Entry{Job: e.Job, Of: j.Job.String(), Worker: e.Worker, Seconds: e.Seconds, Bytes: len(got.payload),
-		Tries: f.sched.Begins(e.Job), Payload: e.Payload, Kept: kept}
-	j.course.done(e.Worker)
-	if f.audited(j) {
-		j.compare()
-	}
-	return f.finished(ctx, j)
 }
 
 // impure reports whether a job may have other bytes when it is done again.

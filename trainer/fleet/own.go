@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -54,7 +55,7 @@ func (b *Batch) work(ctx context.Context, now time.Duration) error {
 		return nil
 	}
 	if j := b.first(func(j *job) bool { return j.must && j.payload == nil }); j != nil {
-		f.told("warning: fleet: job %s was begun %d times and not done by others: it is done here", j.Job, f.sched.Begins(j.name))
+		f.told("warning: fleet: job %s %s: it is done here", j.Job, f.whyHere(j))
 		b.start(ctx, now, j, false)
 		return nil
 	}
@@ -85,6 +86,17 @@ func (b *Batch) work(ctx context.Context, now time.Duration) error {
 		return nil
 	}
 	return nil
+}
+
+// whyHere is why a job is left to the trainer.
+func (f *Fleet) whyHere(j *job) string {
+	switch n := f.sched.Begins(j.name); {
+	case len(j.accused) > 0:
+		return fmt.Sprintf("has a result of no use from worker %s", j.accused[0].worker)
+	case n >= f.Rules.Tries:
+		return fmt.Sprintf("was begun %d times and not done by others", n)
+	}
+	return "is under way for too long"
 }
 
 // waits reports whether a job of the batch waits for somebody.
@@ -130,17 +142,17 @@ func (b *Batch) ownResult(ctx context.Context, r ownEnd) error {
 		}
 		if digest == j.entry.Payload {
 			j.entry.Audited = true
-			return nil
+			return f.judge(j, digest)
 		}
-		return f.dismiss(ctx, b, j, r.payload)
+		return f.correct(ctx, b, j, r.payload)
 	}
 	switch f.sched.Result(f.Clock(), j.name, Here, digest) {
 	case First:
 		b.mine(j, r.payload)
-		return f.finished(ctx, j)
+		return errors.Join(f.judge(j, digest), f.finished(ctx, j))
 	case Differs:
 		if !j.impure() {
-			return f.dismiss(ctx, b, j, r.payload)
+			return f.correct(ctx, b, j, r.payload)
 		}
 	}
 	return nil

@@ -12,6 +12,10 @@ import (
 //	silence    it waits, and none is begun though workers are idle: whoever carries jobs has lost it
 //	hedge      nothing waits, a worker is idle, and the job takes Rules.Hedge times the median
 //	here       it was begun Rules.Tries times: the trainer does it, and meets the error if it has one
+//	hang       a worker is at it for Rules.Hang times the median: the trainer does it, too
+//
+// A result is fetched beside all this. While it is on its way its worker may take other jobs, and its own is offered to
+// nobody but as a hedge.
 //
 // The first result counts. Every later one must have its bytes; one that has not is told, and nothing is changed.
 //
@@ -31,11 +35,14 @@ type Scheduler struct {
 	busy    int                   // workers with a job
 	took    map[string]*durations // by the kind of job
 	leases  deadlines
+	hangs   deadlines     // when a try is left to the trainer, too
 	begun   []*try        // the oldest first, from where hedges are taken; some are over
 	starved time.Duration // since when jobs wait beside idle workers, and none is begun
 	starves bool
 	spent   []*task // begun too often: the trainer is to do them
 	out     int     // workers that were refused
+	// Elsewhere says that the trainer waits for jobs of which none is on the queue: what is there is for others.
+	Elsewhere bool
 	Counts
 }
 
@@ -76,6 +83,7 @@ type try struct {
 	began  time.Duration
 	heard  time.Duration
 	over   bool
+	coming bool // its result is on its way
 }
 
 type worker struct {
@@ -83,6 +91,7 @@ type worker struct {
 	heard   time.Duration
 	tries   map[*try]bool
 	refused bool
+	suspect bool // a result of it is done here, too, and nothing of it counts until then
 }
 
 // NewScheduler has no jobs.
@@ -165,8 +174,13 @@ func (s *Scheduler) settle(t *task) {
 // end ends a try, which its task no longer lists.
 func (s *Scheduler) end(x *try) {
 	x.over = true
+	s.frees(x)
+}
+
+// frees lets a try's worker be at something else.
+func (s *Scheduler) frees(x *try) {
 	w := s.workers[x.worker]
-	if w == nil {
+	if w == nil || !w.tries[x] {
 		return
 	}
 	if delete(w.tries, x); len(w.tries) == 0 {
@@ -198,7 +212,7 @@ func (s *Scheduler) seen(now time.Duration, name string) *worker {
 // known.
 func (s *Scheduler) Bye(now time.Duration, name string) []Hash {
 	w := s.workers[name]
-	if w == nil || w.refused {
+	if w == nil || w.refused || w.suspect {
 		return nil
 	}
 	var again []Hash
@@ -226,12 +240,26 @@ func (s *Scheduler) offerAgain(now time.Duration, t *task, to []Hash) []Hash {
 		return to
 	}
 	if s.worn(t) {
-		t.here = true
-		s.spent = append(s.spent, t)
+		s.leave(t)
 		return to
 	}
 	s.offer(now, t)
 	return append(to, t.name)
+}
+
+// leave leaves a task to the trainer, whoever else is at it.
+func (s *Scheduler) leave(t *task) {
+	if !t.here && !t.done {
+		t.here = true
+		s.spent = append(s.spent, t)
+	}
+}
+
+// Leave leaves a job to the trainer.
+func (s *Scheduler) Leave(name Hash) {
+	if t := s.jobs[name]; t != nil {
+		s.leave(t)
+	}
 }
 
 // worn reports whether a task was begun so often that the trainer is to do it: on two workers at least, where there

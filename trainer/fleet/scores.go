@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -82,7 +83,7 @@ func (s *Scores) Ask(ctx context.Context, reward string, items []rewards.Item, o
 	case here != nil:
 		return here
 	case err == nil:
-		return results
+		return confirmed(ctx, results, items, own)
 	case ctx.Err() == nil:
 		s.fleet.Tell("warning: fleet: reward %s is asked here: %v", reward, err)
 		return own.Judge(ctx, items)
@@ -90,6 +91,21 @@ func (s *Scores) Ask(ctx context.Context, reward string, items []rewards.Item, o
 	results = make([]rewards.Result, len(items))
 	for i := range results {
 		results[i].Missing = ctx.Err()
+	}
+	return results
+}
+
+// confirmed are results of which none is missing by a worker's word alone: a reward that has no score there has none
+// here.
+func confirmed(ctx context.Context, results []rewards.Result, items []rewards.Item, own rewards.Judge) []rewards.Result {
+	if !slices.ContainsFunc(results, func(r rewards.Result) bool { return r.Missing != nil }) {
+		return results
+	}
+	again := own.Judge(ctx, items)
+	for i := range results {
+		if results[i].Missing != nil && i < len(again) {
+			results[i] = again[i]
+		}
 	}
 	return results
 }
@@ -112,7 +128,7 @@ func (s *Scores) ask(ctx context.Context, reward string, items []rewards.Item, h
 		_, err := unpackResults(j, payload)
 		return err
 	}
-	payloads, err := s.fleet.Do(ctx, Work{Jobs: []Job{j}, Here: here, Check: check, Impure: !s.network})
+	payloads, err := s.fleet.Do(ctx, Work{Jobs: []Job{j}, Here: here, Check: check, Most: mostScores, Impure: !s.network})
 	if err != nil {
 		return nil, err
 	}

@@ -125,6 +125,56 @@ func TestScores(t *testing.T) {
 	})
 }
 
+// TestScoresDeclined: a reward's own word that it has no score is an answer, which ends no job and holds up nothing; a
+// worker's alone is not believed.
+func TestScoresDeclined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{Rules: Patient()})
+		scores, err := c.f.OpenScores(Setup{Config: "[run]", Train: []prompts.Prompt{{Text: "a"}}}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		link, asked := c.hub.Link("w"), 0
+		judge := func(empty string) rewards.Judge {
+			return rewards.Each(rewards.Func(func(_ context.Context, item rewards.Item) (rewards.Score, error) {
+				asked++
+				if item.Prompt == empty {
+					return rewards.Score{}, rewards.Declined{Why: "the picture is empty"}
+				}
+				return rewards.Score{Value: 2}, nil
+			}), 1)
+		}
+		p := &Panel{Blobs: link, Open: func(Setup) (map[string]rewards.Judge, func() error, error) {
+			return map[string]rewards.Judge{"shade": judge("empty"), "liar": judge("full")}, func() error { return nil }, nil
+		}}
+		ctx, stop := context.WithCancel(t.Context())
+		w := Worker{Name: "w", Link: link, Beat: time.Second, Do: p.Do, Say: func(f string, args ...any) { t.Errorf(f, args...) }}
+		c.work.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		began := time.Now()
+		ask := func(reward string) []rewards.Result {
+			return scores.Ask(t.Context(), reward, []rewards.Item{{Prompt: "full"}, {Prompt: "empty"}}, judge("empty"))
+		}
+		for range 10 {
+			if r := ask("shade"); r[0].Missing != nil || r[0].Value != 2 || r[1].Missing == nil || r[1].Missing.Error() != "it says: the picture is empty" {
+				t.Fatalf("%+v", r)
+			}
+		}
+		if r := ask("liar"); r[0].Missing != nil || r[1].Missing != nil {
+			t.Errorf("by a worker's word: %+v", r)
+		}
+		if n := c.f.Counts(); n.Failed > 0 || n.Done != 11 || asked != 44 || time.Since(began) > time.Second {
+			t.Errorf("after %v: %+v, asked about %d samples", time.Since(began), n, asked)
+		}
+		scores.Close()
+		c.end(stop)
+	})
+}
+
 // TestScoresLate: a worker whose lease ran out has a score before the trainer,
 // which asks meanwhile, has one: that counts.
 func TestScoresLate(t *testing.T) {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"bytes"
 	"context"
+	"fmt"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -37,7 +38,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 			s.told(done, len(jobs))
 		}
 	}
-	payloads, err := s.fleet.Do(ctx, Work{Jobs: jobs, Here: s.here, Check: s.check, Told: told, Impure: s.impure, Urgent: s.how.Fixed})
+	payloads, err := s.fleet.Do(ctx, Work{Jobs: jobs, Here: s.here, Check: s.check, Most: s.most, Told: told, Impure: s.impure, Urgent: s.how.Fixed})
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +67,39 @@ func (m *Model) jobsOf(weights Blob, how How, keys []trainer.Key) (jobs []Job) {
 	return jobs
 }
 
-// check reads what came of a job.
+// rolled is how a job's samples are rolled.
+func (m *Model) rolled(j Job) (model.Rolled, error) {
+	turn, err := j.How.turn(m.e)
+	return model.Rolled{Turn: turn, Root: j.How.Root, Fixed: j.How.Fixed}, err
+}
+
+// mostPasses bounds a sample's passes through the network.
+const mostPasses = 1 << 16
+
+// most bounds the bytes of a job's result.
+func (m *Model) most(j Job) int64 {
+	r, err := m.rolled(j)
+	if err != nil {
+		return 0
+	}
+	return m.travels.Most(r, j.All())
+}
+
+// check reads what came of a job, and holds it to what the job asked for.
 func (m *Model) check(j Job, payload []byte) error {
 	samples, passes, err := Unpack(payload, j.All(), speaking(m.Model))
 	if err != nil {
 		return err
+	}
+	r, err := m.rolled(j)
+	if err == nil {
+		err = m.travels.Fits(r, samples)
+	}
+	if err == nil && passes != nil && (*passes != ledger.Passes{Rollout: passes.Rollout} || passes.Rollout < 0 || passes.Rollout > mostPasses*len(samples)) {
+		err = fmt.Errorf("%+v passes of the network for %d samples", *passes, len(samples))
+	}
+	if err != nil {
+		return fmt.Errorf("a worker's result: %w", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,9 +14,12 @@ const (
 
 // Result hears that a worker has done a job, with a result of that digest.
 func (s *Scheduler) Result(now time.Duration, name Hash, by string, digest Hash) Verdict {
-	w, t := s.seen(now, by), s.jobs[name]
+	w, t := s.workers[by], s.jobs[name]
+	if w != nil {
+		w.heard = now
+	}
 	switch {
-	case t == nil || w.refused:
+	case t == nil || w != nil && (w.refused || w.suspect):
 		s.Late++
 		return Unasked
 	case t.done && digest == t.digest:
@@ -50,10 +53,10 @@ func (s *Scheduler) Of(name Hash) string {
 // are open again are returned, of which the caller offers all.
 func (s *Scheduler) Refuse(now time.Duration, by string, order []Hash) (again []Hash) {
 	w := s.seen(now, by)
-	if !w.refused {
-		w.refused = true
+	if !w.refused && !w.suspect {
 		s.out++
 	}
+	w.refused, w.suspect = true, false
 	for _, x := range sortedTries(w.tries) {
 		s.drop(x)
 		again = s.offerAgain(now, x.task, again)
@@ -68,14 +71,25 @@ func (s *Scheduler) Refuse(now time.Duration, by string, order []Hash) (again []
 	return again
 }
 
-// Reopen takes a first result back that could not be read.
-func (s *Scheduler) Reopen(now time.Duration, name Hash) (again []Hash) {
-	t := s.jobs[name]
-	if t == nil || !t.done {
+// Suspect lets nothing of a worker count until Trust or Refuse. What it is at is offered again.
+func (s *Scheduler) Suspect(now time.Duration, by string) (again []Hash) {
+	w := s.seen(now, by)
+	if w.refused || w.suspect {
 		return nil
 	}
-	t.done, t.digest, t.worker = false, Hash{}, ""
-	s.left++
-	s.Counts.Failed++
-	return s.offerAgain(now, t, nil)
+	w.suspect = true
+	s.out++
+	for _, x := range sortedTries(w.tries) {
+		s.drop(x)
+		again = s.offerAgain(now, x.task, again)
+	}
+	return again
+}
+
+// Trust takes a suspicion back.
+func (s *Scheduler) Trust(by string) {
+	if w := s.workers[by]; w != nil && w.suspect {
+		w.suspect = false
+		s.out--
+	}
 }

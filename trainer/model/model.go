@@ -94,6 +94,18 @@ type Travelling interface {
 	// Values are a set of weights; Take makes such values the current ones.
 	Values(w trainer.Weights) ([]safetensors.Tensor, error)
 	Take(f *safetensors.File) error
+	// Fits refuses samples that no such roll leaves: of other sizes or steps, or with numbers that none has. What it
+	// lets pass can be learned from. It may be asked while the model is at something else.
+	Fits(r Rolled, samples []trainer.Sample) error
+	// Most bounds the bytes that such samples take when they travel.
+	Most(r Rolled, keys []trainer.Key) int64
+}
+
+// Rolled is how samples were rolled.
+type Rolled struct {
+	Turn  experiment.Turn
+	Root  rng.Key // that their draws follow from
+	Fixed bool    // by Model.Fixed
 }
 
 // A Speaking is a Travelling whose samples are conversations, which it turns into texts and pictures, and back.

@@ -227,13 +227,6 @@ func (m *Model) Settle(o optim.Options, moves experiment.Moves) { m.learner.Sett
 func (m *Model) Tensors() ([]safetensors.Tensor, error)         { return m.learner.Tensors(""), nil }
 func (m *Model) Load(f *safetensors.File) error                 { return m.learner.Load(f, "") }
 
-// Values and Take are model.Travelling's.
-
-func (m *Model) Values(w trainer.Weights) ([]safetensors.Tensor, error) {
-	return m.learner.Values(w, "")
-}
-func (m *Model) Take(f *safetensors.File) error { return m.learner.Take(f, "") }
-
 // WriteAdapter is model.Model's.
 func (m *Model) WriteAdapter(w trainer.Weights, dir string) error {
 	return m.learner.With(w, func() (err error) {

@@ -3,6 +3,7 @@ package pictures
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/trainer"
@@ -24,6 +25,7 @@ type sources struct {
 	asked    model.Options
 	of       *experiment.Experiment
 	pipeline *pipeline.Pipeline
+	mu       sync.Mutex      // of what is known: samples of another process are looked at beside a roll
 	known    map[int]*source // by the prompt's number
 	sizes    map[int]experiment.Size
 }
@@ -36,7 +38,7 @@ type source struct {
 }
 
 func newSources(p *pipeline.Pipeline, e *experiment.Experiment, o model.Options) *sources {
-	return &sources{o, e, p, map[int]*source{}, map[int]experiment.Size{}}
+	return &sources{asked: o, of: e, pipeline: p, known: map[int]*source{}, sizes: map[int]experiment.Size{}}
 }
 
 // reads is how many pictures a prompt must and may name.
@@ -65,6 +67,12 @@ func (s *sources) read() bool {
 
 // open is a prompt's pictures; nil where it has none.
 func (s *sources) open(n int) (*source, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened(n)
+}
+
+func (s *sources) opened(n int) (*source, error) {
 	if !s.read() || n >= s.asked.Len() {
 		return nil, nil
 	}
@@ -173,6 +181,8 @@ func (s *sources) bytesOf(n int) int64 {
 
 // keep forgets prompts other than some, where all take more than may be remembered.
 func (s *sources) keep(prompts []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	sum := int64(0)
 	for n := range s.known {
 		sum += s.bytesOf(n)
@@ -192,10 +202,12 @@ func (s *sources) keep(prompts []int) {
 // sizeOf is that of a prompt's picture where nothing else is asked for. A file that cannot be read is an error when the
 // picture is made.
 func (s *sources) sizeOf(n int, otherwise experiment.Size) experiment.Size {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if size, ok := s.sizes[n]; ok {
 		return size
 	}
-	one, err := s.open(n)
+	one, err := s.opened(n)
 	if err != nil || one == nil {
 		return otherwise
 	}

@@ -61,8 +61,10 @@ func (h *Hub) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = h.nc.Subscribe(h.subject(saySub+">"), h.said)
-	return err
+	if _, err = h.nc.Subscribe(h.subject(saySub+">"), h.said); err != nil {
+		return err
+	}
+	return h.nc.FlushWithContext(ctx) // whoever joins now is answered
 }
 
 // said takes what a worker says, in its own name.
