@@ -70,6 +70,19 @@ func Decode(data []byte, l Limits) (*Image, error) {
 	return r.RGB(), nil
 }
 
+// SizeOf is a picture's width and height, as its header says.
+func SizeOf(data []byte) (width, height int, err error) {
+	f := formatOf(data)
+	if f == nil {
+		return 0, 0, fmt.Errorf("neither PNG, JPEG, GIF nor WebP: convert it to one of them")
+	}
+	sizes, err := f.sizes(data)
+	if err != nil || len(sizes) == 0 {
+		return 0, 0, fmt.Errorf("reading the header of a %s: %w", f.name, err)
+	}
+	return sizes[0].X, sizes[0].Y, nil
+}
+
 // DecodeRaster reads a picture with the channels that it has.
 func DecodeRaster(data []byte, l Limits) (*Raster, error) {
 	l = l.filled()

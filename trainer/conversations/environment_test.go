@@ -62,7 +62,7 @@ func TestEnvironment(t *testing.T) {
 	row := pytext.Ordered{Keys: []string{"row"}, Values: pytext.Object{"row": pytext.NewInt(5)}}
 	play := func(calls int) (*consulted, map[string]float64) {
 		heard = nil
-		asks := o.begin(t.Context(), occasion{"3.1.4-1", "Win.", 7, row}, func(int, int) error { return nil })
+		asks := o.begin(t.Context(), occasion{"3.1.4-1", "Win.", 7, row}, func(int, int) error { return nil }, nil)
 		for range calls {
 			if a, err := asks.Answer("game", asking("up")); err == nil && a.Text != "done" {
 				t.Errorf("the answer is %+v", a)
@@ -127,7 +127,7 @@ func TestEnvironmentOfLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	asks := o.begin(t.Context(), occasion{"1.1.1-1", "Win.", 7, nil}, func(int, int) error { return nil })
+	asks := o.begin(t.Context(), occasion{"1.1.1-1", "Win.", 7, nil}, func(int, int) error { return nil }, nil)
 	if _, err := asks.Answer("game", asking("up")); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ k=$((k+1)); printf '{"n":%s,"text":"%s","reward":%s}\n' $n $k $k; done`}
 		}
 	}()
 	begin := func(name string) *consulted {
-		return o.begin(t.Context(), occasion{name, "Win.", 7, nil}, func(int, int) error { return nil })
+		return o.begin(t.Context(), occasion{name, "Win.", 7, nil}, func(int, int) error { return nil }, nil)
 	}
 	beside, breaks := begin("beside"), begin("breaks")
 	if a, err := beside.Answer("game", asking("up")); err != nil || a.Text != "2" {

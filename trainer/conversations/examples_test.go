@@ -126,7 +126,7 @@ func TestExamples(t *testing.T) {
 		if meta != "" {
 			of.meta = object(t, meta)
 		}
-		return o.begin(t.Context(), of, func(int, int) error { return nil })
+		return o.begin(t.Context(), of, func(int, int) error { return nil }, nil)
 	}
 	says := func(t *testing.T, asks *consulted, tool, arguments, want string, pictures int) {
 		t.Helper()

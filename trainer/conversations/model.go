@@ -106,7 +106,7 @@ func (m *Model) prepare(e *experiment.Experiment, o model.Options) (err error) {
 	}
 	key := rng.New(uint64(e.Run.Seed))
 	m.Limits, m.Turn, m.Parallel, m.Sampling = p.Limits(), p.TurnTokens, p.Parallel, p.Sampling
-	m.Films = experiment.Filled(p.Clips)
+	m.Films, m.Share = experiment.Filled(p.Clips), shareOf(e)
 	m.Silence, m.Exec, m.Draws, m.Ask = p.Silence, p.Exec, trainer.Draws{Root: key}, asker(e, o, m.Speaker.Template)
 	if m.Served, err = openOutside(p, o.Cache); err != nil {
 		return err

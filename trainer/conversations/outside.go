@@ -1,7 +1,6 @@
 package conversations
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -51,13 +50,18 @@ type served struct {
 	key      string
 	caller   *call.Caller
 	programs *call.Programs // nil: a server
+	decoders chan struct{}  // of pictures, which all tools of an experiment share
 }
+
+// atOnceDecoded is how many replies' pictures are decoded at once: a decoder takes several times as much as what it
+// makes.
+const atOnceDecoded = 2
 
 // openOutside opens the tools; nothing is asked yet. cache is a folder that runs share; "": nothing is kept.
 func openOutside(e *experiment.Episode, cache string) (outside, error) {
-	all := outside{}
+	all, decoders := outside{}, make(chan struct{}, atOnceDecoded)
 	for _, t := range e.Served {
-		s := &served{Served: t}
+		s := &served{Served: t, decoders: decoders}
 		if t.KeyEnv != "" {
 			if s.key = os.Getenv(t.KeyEnv); s.key == "" {
 				return nil, fmt.Errorf("tool %s: the environment variable %s, which key_env names, is empty", t.Name, t.KeyEnv)
@@ -111,11 +115,11 @@ func (o outside) Close() error {
 }
 
 // begin is an episode's tools; nil where there are none.
-func (o outside) begin(ctx context.Context, of occasion, fits func(w, h int) error) *consulted {
+func (o outside) begin(ctx context.Context, of occasion, fits func(w, h int) error, holds *shelf) *consulted {
 	if len(o) == 0 {
 		return nil
 	}
-	return &consulted{ctx: ctx, tools: o, of: of, fits: fits, begun: map[string]*int{}}
+	return &consulted{ctx: ctx, tools: o, of: of, fits: fits, holds: holds, begun: map[string]*int{}}
 }
 
 // consulted are tools as one episode calls them.
@@ -126,6 +130,7 @@ type consulted struct {
 	begun map[string]*int      // environments that know of the episode, and which copy of a program does
 	calls int                  // of environments
 	fits  func(w, h int) error // whether the model can look at such a picture
+	holds *shelf               // what of their pictures is held at full size
 	err   error                // the first failure that is no answer
 	by    string               // whose it is
 }
@@ -168,7 +173,7 @@ func (c *consulted) ask(s *served, arguments pytext.Ordered) (a tools.Answer, er
 	}
 	asked.Keys = append(asked.Keys, "arguments")
 	err = s.send(c.ctx, []byte(pytext.Dumps(asked)), c.begun[s.Name], func(reply []byte) (err error) {
-		a, err = readAnswer(reply)
+		a, err = readAnswer(reply, s.decoders, c.holds)
 		return err
 	})
 	return a, err
@@ -198,8 +203,8 @@ func (s *served) send(ctx context.Context, body []byte, copy *int, read func(rep
 	})
 }
 
-// readAnswer reads a server's answer.
-func readAnswer(reply []byte) (a tools.Answer, err error) {
+// readAnswer reads a server's answer, a picture after the other: as many answers at once as there is room for in decoders.
+func readAnswer(reply []byte, decoders chan struct{}, holds *shelf) (a tools.Answer, err error) {
 	var r struct {
 		Text   *string  `json:"text"`
 		Images []string `json:"images"`
@@ -219,15 +224,31 @@ func readAnswer(reply []byte) (a tools.Answer, err error) {
 	if r.Text != nil {
 		a.Text = shortened(*r.Text)
 	}
+	files, pixels := make([][]byte, len(r.Images)), 0
 	for i, text := range r.Images {
 		if _, after, ok := strings.Cut(text, ";base64,"); ok && strings.HasPrefix(text, "data:") {
 			text = after
 		}
-		data, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
+		if files[i], err = base64.StdEncoding.DecodeString(text); err != nil {
 			return a, fmt.Errorf("image %d of the reply is no base64: %w", i+1, err)
 		}
-		m, err := vision.Decode(bytes.Clone(data), vision.Limits{})
+		w, h, err := vision.SizeOf(files[i])
+		if err != nil {
+			return a, fmt.Errorf("image %d of the reply: %w", i+1, err)
+		}
+		if pixels += w * h; pixels > mostOfReply {
+			return a, fmt.Errorf("the images of the reply have more than %d pixels together, which is the most that a tool may send", mostOfReply)
+		}
+	}
+	if len(files) > 0 {
+		decoders <- struct{}{}
+		defer func() { <-decoders }()
+	}
+	for i, data := range files {
+		m, err := vision.Decode(data, vision.Limits{})
+		if err == nil {
+			m, err = holds.hold(m)
+		}
 		if err != nil {
 			return a, fmt.Errorf("image %d of the reply: %w", i+1, err)
 		}

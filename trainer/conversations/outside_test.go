@@ -110,7 +110,7 @@ func TestOutsideTools(t *testing.T) {
 				return errors.New("it is too wide")
 			}
 			return nil
-		})
+		}, nil)
 		a, err := asks.Answer("search", asking("cats"))
 		if lost := asks.lost(); (lost != nil) != (c.lost != "") || lost != nil && !strings.Contains(lost.Error(), c.lost) || (err != nil) != (lost != nil) {
 			t.Errorf("%s: %v, lost: %v, want %q", c.path, err, lost, c.lost)
@@ -130,7 +130,7 @@ func TestOutsideTools(t *testing.T) {
 	calls.Store(0)
 	for range 3 {
 		fits := func(int, int) error { return nil }
-		if a, err := open("/good", cache).begin(t.Context(), occasion{}, fits).Answer("search", asking("cats")); err != nil || a.Text != "found" || len(a.Pictures) != 2 {
+		if a, err := open("/good", cache).begin(t.Context(), occasion{}, fits, nil).Answer("search", asking("cats")); err != nil || a.Text != "found" || len(a.Pictures) != 2 {
 			t.Errorf("%+v, %v", a, err)
 		}
 	}

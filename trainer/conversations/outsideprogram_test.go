@@ -45,7 +45,7 @@ func TestOutsidePrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // each in an episode of its own
-			asks := o.begin(t.Context(), occasion{}, func(int, int) error { return nil })
+			asks := o.begin(t.Context(), occasion{}, func(int, int) error { return nil }, nil)
 			a, err := asks.Answer("search", asking("cats"))
 			if lost := asks.lost(); (lost != nil) != (c.lost != "") || lost != nil && !strings.Contains(lost.Error(), c.lost) || (err != nil) != (lost != nil) {
 				t.Errorf("%s: %v, lost: %v, want %q", c.name, err, lost, c.lost)

@@ -69,6 +69,7 @@ type Policy struct {
 	Films    experiment.Clips // how clips are read
 	Far      *Far             // draws the tokens of current weights in the decoder's place; nil: nothing does
 	Draws    trainer.Draws
+	Share    int  // pixels of tools' pictures that an episode holds at full size; 0: mostOfEpisode
 	Parallel int  // episodes under way at once; 0: 8
 	Abreast  int  // tokens of their observations that are read together; 0: 8192
 	Taught   bool // what episodes say was not drawn: it is judged at temperature 1
@@ -200,7 +201,7 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 	if err != nil {
 		return s, err
 	}
-	asks := p.Served.begin(ctx, of, p.fits)
+	asks := p.Served.begin(ctx, of, p.fits, v.shelf)
 	if asks != nil {
 		state.Outside = asks
 	}
@@ -212,6 +213,7 @@ func (p *Policy) play(ctx context.Context, k trainer.Key, v *voice) (trainer.Sam
 		limits.ActFirst = v.by.Limits().ActFirst
 	}
 	t, err := tools.Episode{Protocol: protocol, State: state, Limits: limits, Sampler: v, Coder: v, Prompt: v.prompt}.Play(ctx)
+	v.album.Keep = nil // no tool draws any more
 	if err == nil && code != nil {
 		err = code.Err() // nothing is learned from code that could not be run
 	}
@@ -261,6 +263,14 @@ func (p *Policy) program(ctx context.Context, k trainer.Key, v *voice) *program.
 		e.Pictures = append(e.Pictures, m.Image)
 	}
 	return program.Begin(ctx, p.Exec, e)
+}
+
+// share is how many pixels of tools' pictures an episode holds at full size.
+func (p *Policy) share() int {
+	if p.Share == 0 {
+		return mostOfEpisode
+	}
+	return p.Share
 }
 
 // fits is whether the model can look at a picture of such a size.

@@ -34,6 +34,7 @@ type voice struct {
 	meta   string              // what the question's list says beside it
 	by     *experiment.Episode // how its tools are called; nil: as the policy does
 	lost   error               // an engine failed it
+	shelf  *shelf              // of what tools draw
 
 	solution []int32   // the prompt's; nil: there is none, or nobody is given it
 	begins   [][]int32 // what its next turns begin with
@@ -48,6 +49,8 @@ type voice struct {
 // begun is a voice for a key where this one, the prompt's, stands.
 func (v voice) begun(k trainer.Key) *voice {
 	v.album, v.grids = &tools.Album{Pictures: slices.Clone(v.album.Pictures), Clip: v.album.Clip}, slices.Clone(v.grids)
+	v.shelf = newShelf(v.p.share(), v.p.Speaker.Processor.Size)
+	v.album.Keep = v.shelf.hold
 	v.key, v.begins = v.p.Draws.Of("tokens", k), v.p.begins(k, v.solution)
 	return &v
 }

@@ -35,6 +35,8 @@ func (p Picture) Hash() string {
 type Album struct {
 	Pictures []Picture
 	Clip     []*vision.Image // the frames of a clip that the episode is about
+	// Keep is what is kept of a picture that a tool made: itself, or a smaller one; nil: itself.
+	Keep func(*vision.Image) (*vision.Image, error)
 }
 
 // NewAlbum is the prompt's pictures.
@@ -49,6 +51,23 @@ func NewAlbum(pictures ...*vision.Image) *Album {
 // Add appends a picture, shown as large as it is until Show says otherwise.
 func (a *Album) Add(m *vision.Image, from *Op) {
 	a.Pictures = append(a.Pictures, Picture{m, m.Width, m.Height, m.Width, m.Height, from})
+}
+
+// made appends a picture that an operation made, as much of it as is kept.
+func (a *Album) made(m *vision.Image, op Op) error {
+	if a.Keep == nil {
+		a.Add(m, &op)
+		return nil
+	}
+	kept, err := a.Keep(m)
+	if err != nil {
+		return err
+	}
+	if kept != m && op.Kind != "program" {
+		op.ToWidth, op.ToHeight = kept.Width, kept.Height
+	}
+	a.Add(kept, &op)
+	return nil
 }
 
 // Sized appends a picture of which only the sizes are known.

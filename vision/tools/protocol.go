@@ -219,11 +219,14 @@ func (r Result) make(a *Album) error {
 		if err != nil {
 			return err
 		}
-		from := op
-		a.Add(m, &from)
+		if err := a.made(m, op); err != nil {
+			return err
+		}
 	}
 	for _, m := range r.Ready {
-		a.Add(m, &Op{Kind: "program"})
+		if err := a.made(m, Op{Kind: "program"}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
