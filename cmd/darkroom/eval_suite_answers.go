@@ -50,7 +50,7 @@ func (o *suiteOptions) answers(cmd *cobra.Command, p *conversations.Policy, e *e
 	}
 	bar := newProgress(cmd.ErrOrStderr(), set.Name)
 	defer bar.end()
-	portion, lost := 4*max(1, e.Parallel), 0
+	portion, lost := 4*p.AtOnce(), 0
 	for from := 0; from < len(set.Questions); from += portion {
 		var keys []trainer.Key
 		for n := from; n < min(from+portion, len(set.Questions)); n++ {

@@ -5,27 +5,34 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
 // Card: continuous batching. Several episodes are under way at once, each in a goroutine and in a
-// row of one decoder. An episode asks for its next token and waits. Once all of them wait, those
-// that have one token to read take a step together, and those that have more (observations with
-// their pictures) are read together behind their rows; tools work while nobody reads. A row that
-// is free again is the next key's. Row 0 has the reading of the prompt that was begun last, which
-// its episodes copy.
+// row of one decoder. An episode asks for its next token and waits. Once all of them wait, or some
+// milliseconds after the last of those that do, those that have one token to read take a step
+// together, and those that have more (observations with their pictures) are read together behind
+// their rows: a tool that is slow holds its own episode up, and no other. A row that is free again
+// is the next key's. Row 0 has the reading of the prompt that was begun last, which its episodes
+// copy.
 //
 // Invariants (tests): an episode has the same bytes however many are under way, for rows do not
 // see each other and a draw is a function of key and place; an error is that of the first key
 // that has one, as if they were played one after another; nobody is left waiting.
 
 const (
-	// atOnce is how many episodes are under way where nothing else is said. A step's weights are
-	// read once for all of them, which at eight is most of what there is to gain (bench decode).
-	atOnce = 8
+	// atOnce is how many episodes are under way where nothing else is said, and atOnceOnCard the same
+	// of a graphics card. A step's weights are read once for all of them, which on a CPU at eight is
+	// most of what there is to gain (bench decode).
+	atOnce, atOnceOnCard = 8, 32
+	// patience is how long those who wait do so for the others: a cheap tool needs less, and a step
+	// of a large model more.
+	patience = 5 * time.Millisecond
 	// readAtOnce is how many tokens of several observations are read together.
 	readAtOnce = 8192
 )
@@ -67,11 +74,7 @@ type token struct {
 
 // rollAll plays one episode a key.
 func (p *Policy) rollAll(keys []trainer.Key) ([]trainer.Sample, error) {
-	rows := p.Parallel
-	if rows == 0 {
-		rows = atOnce
-	}
-	rows = min(rows, len(keys))
+	rows := min(p.AtOnce(), len(keys))
 	b := &batch{p: p, ctx: p.Context, keys: keys, samples: make([]trainer.Sample, len(keys)), failed: len(keys), events: make(chan event)}
 	if b.ctx == nil {
 		b.ctx = context.Background()
@@ -88,21 +91,48 @@ func (p *Policy) rollAll(keys []trainer.Key) ([]trainer.Sample, error) {
 	return b.samples, b.err
 }
 
+// AtOnce is how many episodes are under way at once.
+func (p *Policy) AtOnce() int {
+	switch {
+	case p.Parallel > 0:
+		return p.Parallel
+	case strings.HasPrefix(p.Speaker.Options.Pool.Backend().Name(), "cuda"):
+		return atOnceOnCard
+	}
+	return atOnce
+}
+
 // run goes on until all have ended. Only this goroutine touches the decoder.
 func (b *batch) run() {
 	var waiting []event
 	for b.begin(); b.live > 0; {
-		e := <-b.events
-		if e.ended {
+		e, said := b.hear(len(waiting) > 0)
+		switch {
+		case said && e.ended:
 			b.end(e)
 			b.begin()
-		} else {
+		case said:
 			waiting = append(waiting, e)
 		}
-		if len(waiting) == b.live {
+		if len(waiting) == b.live || !said {
 			b.serve(waiting)
 			waiting = waiting[:0]
 		}
+	}
+}
+
+// hear is what an episode says next; with others waiting it may say nothing for a while.
+func (b *batch) hear(others bool) (e event, said bool) {
+	if !others {
+		return <-b.events, true
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case e = <-b.events:
+		return e, true
+	case <-late.C:
+		return e, false
 	}
 }
 

@@ -7,9 +7,12 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/darkroom-rl/darkroom/kernels/ref"
+	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/conversations"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -218,3 +221,51 @@ func TestProtocolsTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowTool: an episode whose tool is slow holds no other one up, and all have the bytes that they have with quick
+// tools. The first call of the roll is answered when all other episodes have ended.
+func TestSlowTool(t *testing.T) {
+	p := policy(t, false, ".*")
+	p.Parallel = 4
+	all := keys(0)[:4]
+	want := rolled(t, p, all)
+	others := make(chan struct{})
+	p.Progress = func(done, of int) {
+		if done == of-1 {
+			close(others)
+		}
+	}
+	var calls atomic.Int32
+	crop := p.Protocol.Tools[0].Plan
+	p.Protocol.Tools[0].Plan = func(s *tools.State, args any) (tools.Plan, error) {
+		if calls.Add(1) == 1 {
+			select {
+			case <-others:
+			case <-time.After(20 * time.Second):
+				t.Error("three episodes wait for the tool of a fourth")
+			}
+		}
+		return crop(s, args)
+	}
+	sameSamples(t, "with a slow tool", want, rolled(t, p, all))
+}
+
+// TestAtOnce: how many episodes are under way follows from the device, unless somebody says it.
+func TestAtOnce(t *testing.T) {
+	p := policy(t, false, ".*")
+	if n := p.AtOnce(); n != 8 {
+		t.Errorf("%d on a CPU", n)
+	}
+	p.Speaker.Options.Pool = tensor.NewPool(card{ref.Backend{}})
+	if n := p.AtOnce(); n != 32 {
+		t.Errorf("%d on a graphics card", n)
+	}
+	if p.Parallel = 3; p.AtOnce() != 3 {
+		t.Errorf("%d where 3 are asked for", p.AtOnce())
+	}
+}
+
+// card has the name of a graphics card.
+type card struct{ ref.Backend }
+
+func (card) Name() string { return "cuda:0/exact" }

@@ -42,7 +42,7 @@ func (p *Policy) playFar(ctx context.Context, keys []trainer.Key) ([]trainer.Sam
 // askFar has the engine play episodes, and says of each when it has ended.
 func (p *Policy) askFar(ctx context.Context, keys []trainer.Key, samples []trainer.Sample, errs []error, ended chan<- int) {
 	defer close(ended)
-	free := make(chan struct{}, max(1, p.Far.AtOnce))
+	free := make(chan struct{}, 2*max(1, p.Far.AtOnce)) // the engine is asked at_once, while others are with their tools
 	var all sync.WaitGroup
 	defer all.Wait()
 	var asked *voice

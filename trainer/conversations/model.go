@@ -193,7 +193,12 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 
 // Portion is model.Model's. Episodes end one after another, and the places of those that have ended are taken by
 // others, so that several times as many as are under way cost little.
-func (m *Model) Portion() int { return 4 * m.Parallel }
+func (m *Model) Portion() int {
+	if m.Far != nil {
+		return 4 * max(m.AtOnce(), m.Far.AtOnce)
+	}
+	return 4 * m.AtOnce()
+}
 
 // Items are the transcripts.
 func (m *Model) Items(samples []trainer.Sample) ([]rewards.Item, error) {

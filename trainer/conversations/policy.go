@@ -70,7 +70,7 @@ type Policy struct {
 	Far      *Far             // draws the tokens of current weights in the decoder's place; nil: nothing does
 	Draws    trainer.Draws
 	Share    int  // pixels of tools' pictures that an episode holds at full size; 0: mostOfEpisode
-	Parallel int  // episodes under way at once; 0: 8
+	Parallel int  // episodes under way at once; 0: 8, or 32 on a graphics card
 	Abreast  int  // tokens of their observations that are read together; 0: 8192
 	Taught   bool // what episodes say was not drawn: it is judged at temperature 1
 	Still    bool // the head of values learns alone (critic.go)

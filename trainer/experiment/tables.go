@@ -169,7 +169,7 @@ type Episode struct {
 	Tools      []string         `toml:"tools" doc:"what may be called, by its name or a part of it; empty: all that the protocol has"`
 	Tokens     int              `toml:"tokens" range:"[1,1e7]" doc:"of an episode, prompt included"`
 	Pictures   int              `toml:"pictures" range:"[1,1e4]" doc:"of an episode"`
-	Parallel   int              `toml:"parallel" range:"[1,1024]" doc:"episodes under way at once, each with keys and values of its own; no bit depends on it"`
+	Parallel   int              `toml:"parallel" range:"[0,1024]" doc:"episodes under way at once, each with keys and values of its own; 0: 8, and 32 on a graphics card; no bit depends on it"`
 	Sampling   sampling.Options `toml:"sampling" doc:"how tokens are drawn"`
 
 	Overlong  *advantage.Overlong `toml:"overlong" doc:"a penalty for answers that come near a limit (DAPO)"`
@@ -187,5 +187,5 @@ type Episode struct {
 
 // SetDefaults is DeepEyes's.
 func (e *Episode) SetDefaults() {
-	*e = Episode{Protocol: "deepeyes", Frame: "shown", Turns: 6, TurnTokens: 2048, Tokens: 16384, Pictures: 8, Parallel: 8, Sampling: sampling.Default()}
+	*e = Episode{Protocol: "deepeyes", Frame: "shown", Turns: 6, TurnTokens: 2048, Tokens: 16384, Pictures: 8, Sampling: sampling.Default()}
 }
