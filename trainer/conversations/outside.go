@@ -203,7 +203,7 @@ func (s *served) send(ctx context.Context, body []byte, copy *int, read func(rep
 	})
 }
 
-// readAnswer reads a server's answer, a picture after the other: as many answers at once as there is room for in decoders.
+// readAnswer reads a server's answer, as many at once as decoders has room for.
 func readAnswer(reply []byte, decoders chan struct{}, holds *shelf) (a tools.Answer, err error) {
 	var r struct {
 		Text   *string  `json:"text"`

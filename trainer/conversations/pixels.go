@@ -14,8 +14,8 @@ import (
 //	of an episode  at most mostOfEpisode at full size, and at most its share of mostOfBatch; whatever comes then is made
 //	               as small as the model looks at it, at once
 //
-// A picture at full size is what a later call can cut out of. One that was made small has the pixels that the model saw,
-// and a cut of it no more. What becomes of a picture depends on its episode and on the experiment alone.
+// A picture at full size is what a later call can cut out of. One that was made small has the pixels that the model
+// saw, and a cut of it no more. What becomes of a picture depends on its episode and on the experiment alone.
 //
 // Invariants (tests): small pictures stay as they are; whatever a server sends, an episode holds no more than its share
 // and what the model saw; a transcript's boxes lie where they lay.
