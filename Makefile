@@ -124,13 +124,10 @@ ptx:
 	DARKROOM_PTX=$(MILLIONS) go test ./kernels/cuda/ptxtest -v -count=1 -timeout 2h
 	DARKROOM_PTX=$(MILLIONS) go test ./kernels/cuda -run PTX -v -count=1 -timeout 6h | grep -v 'RUN\|PASS: TestPTX.*/'
 
-# What a machine with a CUDA device needs to be asked everything at once, without Go: internal/ondevice/run.sh says how.
+# What a machine with a CUDA device needs to be asked everything at once, without Go: one program of at most 12 MiB, the
+# suite of its kernels and scripts. internal/ondevice/run.sh says how, and what of the repository may stay behind.
 device: ## runs/device
-	mkdir -p runs/device
-	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o runs/device/ ./cmd/darkroom ./cmd/parity ./internal/shapes ./internal/realsteps
-	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go test -c -trimpath -ldflags '-s -w' -o runs/device/cuda.test ./kernels/cuda
-	cd runs/device && xz -9 -f darkroom parity shapes realsteps cuda.test
-	cp internal/ondevice/*.sh internal/ondevice/*.py internal/ondevice/*.toml runs/device/
+	go run ./internal/ondevice -out runs/device
 
 # CHECK_TEMPLATES, where it names a folder with published chat templates (trl/chat_templates), asks folders of Qwen's too.
 exports: ## what was trained, loaded by diffusers, transformers and PEFT; PYTHON has them, with torch and pillow

@@ -10,21 +10,20 @@ import (
 	"strings"
 )
 
-//go:embed all:tiny-sd3 all:tiny-clip all:tiny-vlm all:tiny-kontext all:tiny-wan
-var models embed.FS
-
 // Prefix begins the name of an embedded model where a folder's path is asked for.
 const Prefix = "embed:"
 
 // Names are the embedded models, as they are asked for.
 func Names() []string {
 	var names []string
-	entries, err := models.ReadDir(".")
+	entries, err := fs.ReadDir(models, ".")
 	if err != nil {
 		panic(err) // an embedded folder can be read
 	}
 	for _, e := range entries {
-		names = append(names, Prefix+e.Name())
+		if e.IsDir() && strings.HasPrefix(e.Name(), "tiny-") {
+			names = append(names, Prefix+e.Name())
+		}
 	}
 	return names
 }

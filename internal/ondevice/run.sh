@@ -5,6 +5,11 @@
 #   make device                            # here: the programs, into runs/device
 #   runs/device/run.sh OUT [STEP...]       # there, from the repository's root: logs and JSON go to OUT
 #
+# Models and kernels are read from the repository. Where 64 MiB may travel and it has grown beyond 52, recorded cases of
+# other things than models stay behind (git sparse-checkout disable brings them back):
+#
+#   git sparse-checkout set --no-cone '/*' '!/cmd/parity/testdata/*' '/cmd/parity/testdata/golden/models/'
+#
 # STEPs are suite parity kernels iteration quickstart profile real; the first five take about ten minutes. real.sh has the last,
 # which takes six more, and 70 GB of /dev/shm (SHAPES names another folder). Where PyTorch is missing (PYTHON names a
 # python that has it, with diffusers and peft for iterations) the times stand alone.
@@ -19,9 +24,12 @@ python=${PYTHON:-python3}
 mkdir -p "$out"
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
-for f in darkroom parity cuda.test shapes realsteps; do
+for f in all cuda.test; do
 	xz -dc "$here/$f.xz" >"$bin/$f" || "$python" -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' "$here/$f.xz" "$bin/$f"
 	chmod +x "$bin/$f"
+done
+for f in darkroom parity shapes realsteps; do
+	ln "$bin/all" "$bin/$f" # the one program does what its name says
 done
 
 # step NAME SECONDS COMMAND...: its output goes to a log, and the end of it here.

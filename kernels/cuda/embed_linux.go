@@ -1,4 +1,4 @@
-//go:build !nocuda && (amd64 || arm64)
+//go:build !nocuda && !device && (amd64 || arm64)
 
 package cuda
 

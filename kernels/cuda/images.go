@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync"
 
 	"github.com/ulikunitz/xz"
@@ -49,7 +50,7 @@ var unpacked = map[string]func() ([]byte, error){
 
 // unpack unpacks an image; a zero byte follows it, as PTX needs.
 func unpack(name string) ([]byte, error) {
-	packed, err := images.ReadFile("images/" + name + ".xz")
+	packed, err := fs.ReadFile(images, "images/"+name+".xz")
 	if err != nil {
 		return nil, fmt.Errorf("kernels %s: %w", name, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,7 +47,7 @@ func TestImagesAreOfTheSources(t *testing.T) {
 	}
 	total := 0
 	for _, name := range []string{"ptx", "sm_80", "sm_90", "sm_100", "ptx_90a", "sm_90a"} {
-		packed, err := images.ReadFile("images/" + name + ".xz")
+		packed, err := fs.ReadFile(images, "images/"+name+".xz")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,8 @@
+//go:build !device
+
+package assets
+
+import "embed"
+
+//go:embed all:tiny-sd3 all:tiny-clip all:tiny-vlm all:tiny-kontext all:tiny-wan
+var models embed.FS

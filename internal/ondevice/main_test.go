@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestSent: the repository and the largest bundle travel to a device together.
+func TestSent(t *testing.T) {
+	t.Chdir("../..")
+	if _, err := os.Stat(".git"); err != nil {
+		t.Skip("this is no clone, so there are no tracked files to count")
+	}
+	tree, err := travels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tree < 10<<20 || tree+mostBundle > mostSent {
+		t.Errorf("the repository has %.1f MiB, and a bundle of %d beside it is more than %d", mib(tree), mostBundle>>20, mostSent>>20)
+	}
+}
+
+// TestOverlay: each program is a package with a function Main, and the one program starts all of them.
+func TestOverlay(t *testing.T) {
+	t.Chdir("../..")
+	list, err := overlaid(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read struct{ Replace map[string]string }
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	mains := map[string]int{}
+	for to, from := range read.Replace {
+		f, err := parser.ParseFile(token.NewFileSet(), from, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(filepath.Dir(to))
+		if want := map[bool]string{true: "main", false: name}[filepath.Base(to) == "main.go" && name == "ondevice"]; f.Name.Name != want {
+			t.Errorf("%s is of package %s, not %s", to, f.Name.Name, want)
+		}
+		for _, d := range f.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && (f.Name.Name == "Main" || f.Name.Name == "main") {
+				mains[name+"."+f.Name.Name]++
+			}
+		}
+	}
+	for name := range programs {
+		if mains[name+".Main"] != 1 || mains[name+".main"] != 0 {
+			t.Errorf("program %s: %v", name, mains)
+		}
+	}
+	if mains["ondevice.main"] != 1 {
+		t.Errorf("the one program: %v", mains)
+	}
+}
