@@ -250,3 +250,37 @@ func receiver(f *ast.FuncDecl) string {
 	}
 	return "?."
 }
+
+// named are a package and a test of it in docs/excluded.md.
+var named = regexp.MustCompile("`([a-z/]+)` `(Test[A-Za-z0-9]+)`(?:, `(Test[A-Za-z0-9]+)`)?")
+
+// TestExcluded: the tests that docs/excluded.md names exist where it says.
+func TestExcluded(t *testing.T) {
+	text, err := os.ReadFile("docs/excluded.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := named.FindAllStringSubmatch(string(text), -1)
+	if len(found) < 8 {
+		t.Errorf("only %d tests were read", len(found))
+	}
+	for _, m := range found {
+		files, err := fs.Glob(os.DirFS(m[1]), "*_test.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var code strings.Builder
+		for _, f := range files {
+			text, err := os.ReadFile(path.Join(m[1], f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(text)
+		}
+		for _, name := range m[2:] {
+			if name != "" && !strings.Contains(code.String(), "func "+name+"(") {
+				t.Errorf("docs/excluded.md: %s has no %s", m[1], name)
+			}
+		}
+	}
+}

@@ -2,11 +2,11 @@
 //
 //	go run ./internal/ondevice -out runs/device   # make device
 //
-// darkroom, parity, shapes and realsteps become one program, since each alone carries the whole engine: an overlay of the
-// build gives their sources the names of packages and their main functions the name Main; no file is changed. The
-// models that are embedded otherwise are read from the repository, which travels beside it (the tag device). The
-// conformance suite of kernels/cuda is the second program. Both, the scripts and the experiments of this folder make a
-// bundle of at most mostBundle bytes: the repository and the bundle together may have mostSent.
+// darkroom, parity, shapes and realsteps become one program, since each alone carries the whole engine: an overlay of
+// the build gives their sources the names of packages and their main functions the name Main; no file is changed. With
+// the tag device, models and kernels are read from the repository, which travels beside the program. The conformance
+// suite of kernels/cuda is the second program. Both, and the scripts and experiments of this folder, make a bundle of
+// at most mostBundle bytes; the repository and the bundle together may have mostSent.
 package main
 
 import (

@@ -5,7 +5,7 @@ package loss
 //
 //	clipped(A, r) = max(-A·r, -A·clip(r, 1-low, 1+high)); where A < 0 at most -A·dual
 type Clipping struct {
-	ClipRange float64 `toml:"clip_range" range:"[0,1]" of:"clip,guard,awm,dgpo,ppo,gspo,gspo-mean,gmpo,gepo,cispo,luspo,clip-cov" doc:"how far the ratio may fall below 1, and rise above it"`
+	ClipRange float64 `toml:"clip_range" range:"[0,1]" of:"clip,guard,awm,dgpo,ppo,gspo,gspo-mean,gmpo,gepo,cispo,luspo,clip-cov" doc:"how far the ratio may fall below 1, and rise above it; for tokens ([episode]) it is 0.2 unless it is written"`
 	ClipHigh  float64 `toml:"clip_high" range:"[0,1e3]" of:"clip,guard,awm,dgpo,ppo,gspo,gspo-mean,gmpo,gepo,cispo,luspo,clip-cov" doc:"how far it may rise above 1, if not as far; 0: as far"`
 	DualClip  float64 `toml:"dual_clip" range:"[0,inf)" of:"clip,guard,awm,ppo,gspo,gspo-mean,gepo,luspo" doc:"bound of the loss where the advantage is negative; 0: none"`
 }
