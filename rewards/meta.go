@@ -2,6 +2,7 @@ package rewards
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -14,7 +15,12 @@ func (m Meta) Read(key string, into any) error {
 	if !ok {
 		return fmt.Errorf("the prompt has no meta.%s, which this reward needs: add it to the prompts file", key)
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
+	err := json.Unmarshal(raw, into)
+	var other *json.UnmarshalTypeError
+	if _, text := into.(*string); text && errors.As(err, &other) {
+		return fmt.Errorf("meta.%s of the prompt is no text (but JSON's %s), and this reward reads one: write it in quotation marks", key, other.Value)
+	}
+	if err != nil {
 		return fmt.Errorf("meta.%s of the prompt: %w", key, err)
 	}
 	return nil

@@ -69,6 +69,42 @@ func (m MAP) Rule(reply, truth string) (rewards.Score, error) {
 	return rewards.Score{Value: value, Evidence: foundBoxes(found, "bbox_2d")}, nil
 }
 
+// hasBoxes is the error of a truth without a block of boxes that can be read: upstream takes it for one without boxes,
+// and a reply without any would be right.
+func hasBoxes(truth string) error {
+	text, ok := lastIn(fencedJSON, truth)
+	if !ok {
+		return fmt.Errorf("the truth %.80q has no ```json block of boxes", truth)
+	}
+	var asked []any
+	if text = pytext.Strip(text); text != "" {
+		var err error
+		if asked, err = listFrom(text); err != nil {
+			return fmt.Errorf("the truth's boxes: %w", err)
+		}
+	}
+	for i, entry := range asked {
+		o, _ := entry.(pytext.Object)
+		_, placed := boxOf(entry, "bbox_2d")
+		if _, named := o["label"]; !named || !placed {
+			return fmt.Errorf("box %d of the truth is not {\"bbox_2d\": [x0, y0, x1, y1], \"label\": ...}", i)
+		}
+	}
+	return nil
+}
+
+// hasDetected is hasBoxes of a truth in answer tags, which may be None.
+func hasDetected(truth string) error {
+	asked, ok := firstIn(answerTag, truth)
+	switch asked = pytext.Strip(asked); {
+	case !ok:
+		return fmt.Errorf("the truth has no <answer>...</answer>: %.80q", truth)
+	case asked == "None":
+		return nil
+	}
+	return hasBoxes(asked)
+}
+
 func (m MAP) precision(found, asked []any) (float64, error) {
 	classes := map[string]int{}
 	var truth []boxes.Truth

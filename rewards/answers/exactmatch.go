@@ -3,6 +3,7 @@ package answers
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -64,6 +65,9 @@ func (e ExactMatch) Score(_ context.Context, item rewards.Item) (rewards.Score, 
 		return rewards.Score{}, err
 	}
 	right, err := item.Meta.Texts("answer")
+	if err == nil && slices.Contains(right, "") {
+		err = errNoTruth
+	}
 	if err != nil {
 		return rewards.Score{}, err
 	}

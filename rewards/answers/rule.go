@@ -10,6 +10,16 @@ import (
 // A Rule judges a reply by itself, against what the prompts file says is right.
 type Rule func(reply, truth string) (rewards.Score, error)
 
+// For is the rule for truths that can be read: another one is nothing to compare with, and no reply has a score.
+func (r Rule) For(readable func(truth string) error) Rule {
+	return func(reply, truth string) (rewards.Score, error) {
+		if err := readable(truth); err != nil {
+			return rewards.Score{}, err
+		}
+		return r(reply, truth)
+	}
+}
+
 // Reward makes a reward of a rule: it judges the last turn, against the prompt's meta.answer.
 func (r Rule) Reward() rewards.Reward {
 	return rewards.Func(func(_ context.Context, item rewards.Item) (rewards.Score, error) {
@@ -18,12 +28,18 @@ func (r Rule) Reward() rewards.Reward {
 			return rewards.Score{}, err
 		}
 		truth, err := item.Meta.Text("answer")
+		if err == nil && truth == "" {
+			err = errNoTruth
+		}
 		if err != nil {
 			return rewards.Score{}, err
 		}
 		return r(reply, truth)
 	})
 }
+
+// errNoTruth is of a text that every reply, or an empty one, would agree with.
+var errNoTruth = errors.New("meta.answer of the prompt is empty, so that nothing can be right")
 
 var errNoReply = errors.New("there is no reply to judge")
 

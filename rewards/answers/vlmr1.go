@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
@@ -68,6 +69,14 @@ func YesNo(reply, truth string) (rewards.Score, error) {
 	a, ok := firstIn(answerTag, reply)
 	said := yesNo.FindString(orWhole(a, ok, reply))
 	return judged(one(said == yesNo.FindString(truthLine(truth))), "answer", said), nil
+}
+
+// saysYesNo is the error of a truth with neither: every reply with neither would be right.
+func saysYesNo(truth string) error {
+	if yesNo.FindString(truthLine(pytext.Lower(truth))) == "" {
+		return fmt.Errorf("the truth %.80q says neither yes nor no", truth)
+	}
+	return nil
 }
 
 // Default compares in the way that the truth asks for.

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -33,7 +37,33 @@ func NewPrograms(argv []string, most int64) (*Programs, error) {
 	if _, err := exec.LookPath(argv[0]); err != nil {
 		return nil, fmt.Errorf("the program: %w", err)
 	}
+	if script := scriptOf(argv); script != "" {
+		if _, err := os.Stat(script); err != nil {
+			return nil, fmt.Errorf("the program: %s has no script %s\nhint: names begin in the folder that darkroom is started in", argv[0], script)
+		}
+	}
 	return &Programs{argv: argv, env: environment(), most: most}, nil
+}
+
+// interpreters run the file that their first argument names.
+var interpreters = regexp.MustCompile(`^(python[0-9.]*|pypy[0-9]*|(ba|da|z)?sh|node|deno|ruby|perl|Rscript|julia|lua|php)(\.exe)?$`)
+
+// scriptOf is the file that an interpreter is to run; "" where the program is none, or has no file to run: an option
+// comes first (-c, -m), or the program itself reads its standard input (-).
+func scriptOf(argv []string) string {
+	if len(argv) < 2 || !interpreters.MatchString(filepath.Base(argv[0])) {
+		return ""
+	}
+	for _, arg := range argv[1:] {
+		switch {
+		case arg == "-u" || arg == "-O" || arg == "-B" || arg == "-E" || arg == "-s": // of python, without a value
+		case strings.HasPrefix(arg, "-"), !strings.Contains(filepath.Base(arg), "."):
+			return ""
+		default:
+			return arg
+		}
+	}
+	return ""
 }
 
 // ErrClosed is the error of a request to programs that were closed.

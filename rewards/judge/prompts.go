@@ -42,6 +42,9 @@ func question(template string) (string, error) {
 // Blanks are what is put into a question.
 type Blanks struct{ Prompt, Truth, Answer, Requirement, Conversation string }
 
+// Words are what stands in braces for a blank of one's own question.
+func Words() []string { return []string{"prompt", "truth", "answer", "conversation"} }
+
 // in fills the blanks of a text.
 func (b Blanks) in(text string) string {
 	return strings.NewReplacer("{prompt}", b.Prompt, "{truth}", b.Truth, "{answer}", b.Answer, "{requirement}", b.Requirement,

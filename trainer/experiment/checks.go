@@ -181,6 +181,9 @@ func (s Section) one() string {
 
 // checkModel: what is trained.
 func (e *Experiment) checkModel(r report) {
+	if len(e.Model.Train) == 0 {
+		r("model.train", "nothing is trained: the list is empty", `write train = "lora" or "full", or patterns of parameters' names`)
+	}
 	if len(e.Model.Train) > 1 {
 		for i, t := range e.Model.Train {
 			if t == "lora" || t == "full" {

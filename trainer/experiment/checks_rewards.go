@@ -91,11 +91,19 @@ func (e *Experiment) checkKind(w Reward, key string, r report) {
 	case made != "":
 		names := rewardsThat(func(k RewardKind) bool { return slices.Contains(Judges(k.Name.Name), made) })
 		r(key+"name", fmt.Sprintf("reward %q judges %s, and this run makes %s", w.Name, strings.Join(subjects, " and "), made), "those that judge "+made+": "+strings.Join(names, ", "))
+	case w.unseen() && slices.Contains(e.Makes(), "replies"):
+		r(key+"judge.question", "it has neither {answer} nor {conversation}, so that the judge would not see the reply", "put {answer} where the reply is to stand")
 	case w.Frames != "" && !slices.Contains(e.Makes(), "clips"):
 		r(key+"frames", "only a clip has frames, and this run makes "+strings.Join(e.Makes(), " and "), "leave frames out")
 	case w.Toy() != "" && w.Path == "" && !e.embedded():
 		r(key+"name", fmt.Sprintf("without path, reward %q is %s", w.Name, w.Toy()), k.remedy)
 	}
+}
+
+// unseen is a judge whose own question shows no reply.
+func (r Reward) unseen() bool {
+	o := Filled(r.Judge)
+	return r.Name == "judge" && o.Form == "question" && o.Question != "" && !strings.Contains(o.Question, "{answer}") && !strings.Contains(o.Question, "{conversation}")
 }
 
 // embedded reports whether the model is one of the program's own, or none is named.

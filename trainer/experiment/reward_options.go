@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -195,6 +196,13 @@ func (r *Reward) checkJudge(key string, report report) {
 		report(key+"judge.temperature", "a folder answers with what is likeliest, so that a picture's score stays the same", "leave it out")
 	case o.Form == "question" && o.Question == "":
 		report(key+"judge.question", "there is no question", `for example question = "Question: {prompt}\nRight: {truth}\nAnswer: {answer}\nSay 1 if it is right, else 0."`)
+	case o.Form == "question" && unknownBlank(o.Question) != "":
+		word := unknownBlank(o.Question)
+		hint := "the blanks are {" + strings.Join(judge.Words(), "}, {") + "}"
+		if near := config.Near(word, judge.Words()); near != "" {
+			hint = fmt.Sprintf("did you mean {%s}?", near)
+		}
+		report(key+"judge.question", fmt.Sprintf("{%s} is no blank, and the model would read it as it stands", word), hint)
 	case o.Model == "" && r.URL != "" && o.nameless():
 		report(key+"judge.model", fmt.Sprintf("form %q has no model of its own, and a server wants a name", o.Form), `for example model = "Qwen/Qwen2.5-72B-Instruct"`)
 	case o.Form != "question" && (o.First != "" || o.Looks):
@@ -202,6 +210,18 @@ func (r *Reward) checkJudge(key string, report report) {
 	case o.Form != "question" && o.Question != "":
 		report(key+"judge.question", fmt.Sprintf("form %q has a question of its own", o.Form), `write form = "question"`)
 	}
+}
+
+var blanks = regexp.MustCompile(`\{([A-Za-z_]+)\}`)
+
+// unknownBlank is the first word in braces that nothing is put in for.
+func unknownBlank(question string) string {
+	for _, m := range blanks.FindAllStringSubmatch(question, -1) {
+		if !slices.Contains(judge.Words(), m[1]) {
+			return m[1]
+		}
+	}
+	return ""
 }
 
 // checkOwn refuses keys of other rewards: what the tag of a key does not name. It reports whether there are none.

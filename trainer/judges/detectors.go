@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -36,7 +35,7 @@ func openGenEval(r experiment.Reward, b Bench) (Opened, error) {
 	if r.Path == "" {
 		return Opened{judge: rewards.Each(g, at)}, nil
 	}
-	path, err := assets.Resolve(r.Path)
+	path, err := folder(r.Path)
 	if err != nil {
 		return Opened{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/call"
@@ -40,7 +39,7 @@ func openJudge(r experiment.Reward, b Bench) (Opened, error) {
 
 // openLocalJudge is a folder of Qwen-VL's.
 func openLocalJudge(r experiment.Reward, b Bench) (Opened, error) {
-	dir, err := assets.Resolve(r.Path)
+	dir, err := folder(r.Path)
 	if err != nil {
 		return Opened{}, err
 	}

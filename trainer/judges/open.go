@@ -13,6 +13,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/video/flow"
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
@@ -181,15 +182,29 @@ func openPreserve(r experiment.Reward, _ Bench) (Opened, error) {
 func movement(measure string) func(experiment.Reward, Bench) (Opened, error) {
 	return func(r experiment.Reward, _ Bench) (Opened, error) {
 		set := experiment.Filled(r.Motion)
+		if err := flowing(set.Method); err != nil {
+			return Opened{}, err
+		}
 		m := rewards.Motion{MotionRule: rewards.MotionRule{Measure: measure, Method: set.Method, PerSecond: set.PerSecond}}
 		return Opened{judge: rewards.Each(m, atOnce)}, nil
 	}
+}
+
+// flowing refuses a flow that this program was built without.
+func flowing(method string) error {
+	if method == "opencv" && !flow.HasOpenCV {
+		return flow.ErrNoOpenCV
+	}
+	return nil
 }
 
 // openHeading asks the steady flow, and looks at all frames, where the file says nothing.
 func openHeading(r experiment.Reward, _ Bench) (Opened, error) {
 	h := rewards.Heading{}
 	if r.Motion != nil {
+		if err := flowing(r.Motion.Method); err != nil {
+			return Opened{}, err
+		}
 		h.PerSecond = r.Motion.PerSecond
 		h.Flow = rewards.FlowNamed(r.Motion.Method)
 	}
@@ -203,7 +218,7 @@ func network(r experiment.Reward, b Bench) (Opened, error) {
 		n.Path = embedded
 	}
 	var err error
-	if n.Path, err = assets.Resolve(n.Path); err != nil {
+	if n.Path, err = folder(n.Path); err != nil {
 		return Opened{}, err
 	}
 	if err := n.check(); err != nil {
@@ -220,10 +235,27 @@ func network(r experiment.Reward, b Bench) (Opened, error) {
 	return Opened{judge: judge, close: func() error { done(); return nil }}, nil
 }
 
+// folder is the folder of a reward's weights, which is there.
+func folder(path string) (string, error) {
+	dir, err := assets.Resolve(path)
+	if err != nil || path == "" { // which is told of by its reward
+		return "", err
+	}
+	if at, err := os.Stat(dir); err != nil {
+		return "", fmt.Errorf("%s: no such folder\nhint: darkroom pull brings a hub's folder", path)
+	} else if !at.IsDir() {
+		return "", fmt.Errorf("%s is a file\nhint: name the folder that it lies in", path)
+	}
+	return dir, nil
+}
+
 // policy is how often and how long what is outside is asked.
 func policy(r experiment.Reward) call.Policy {
 	return call.Policy{Timeout: time.Duration(r.Timeout * float64(time.Second)), Tries: r.Tries, AtOnce: r.Calls()}
 }
+
+// ErrNoKey is of a variable of the environment that holds nothing.
+var ErrNoKey = errors.New("there is no key")
 
 // secret is the key that the reward's variable holds.
 func secret(r experiment.Reward) (string, error) {
@@ -232,7 +264,7 @@ func secret(r experiment.Reward) (string, error) {
 	}
 	key := os.Getenv(r.KeyEnv)
 	if key == "" {
-		return "", fmt.Errorf("the environment variable %s, which key_env names, is empty", r.KeyEnv)
+		return "", fmt.Errorf("%w: the environment variable %s, which key_env names, is empty", ErrNoKey, r.KeyEnv)
 	}
 	return key, nil
 }

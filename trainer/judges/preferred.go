@@ -3,7 +3,6 @@ package judges
 import (
 	"context"
 
-	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/rewards/preference"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -55,7 +54,7 @@ type closable interface {
 }
 
 func preferred(r experiment.Reward, b Bench, open func(dir string, d *features.Device) (closable, error)) (Opened, error) {
-	dir, err := assets.Resolve(r.Path)
+	dir, err := folder(r.Path)
 	if err != nil {
 		return Opened{}, err
 	}

@@ -1,6 +1,10 @@
 package preflight
 
 import (
+	"fmt"
+	"os"
+	"slices"
+
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
@@ -26,7 +30,9 @@ func Check(e *experiment.Experiment, dry kernels.Backend) (notes []string, err e
 	c.readPrompts()
 	c.openModel()
 	c.checkRewards()
+	c.openRewards()
 	c.checkWeights()
+	c.checkNamed()
 	return c.notes, e.Mistakes()
 }
 
@@ -39,4 +45,26 @@ func (c *check) openModel() {
 	}
 	c.Dir = dir
 	c.modality.Inspect(&c.Folder)
+}
+
+// checkNamed looks for what is named elsewhere: a teacher, rates that were measured, solutions that are given.
+func (c *check) checkNamed() {
+	if t := c.Model.Teacher; t != "" {
+		if dir, err := assets.Resolve(t); err != nil {
+			c.Fail("model.teacher", err)
+		} else if _, err := os.Stat(dir); err != nil {
+			c.Refuse("model.teacher", t+": no such folder or file", "a run's folder, an adapter, or another model's folder")
+		}
+	}
+	if f := c.Rollout.Filter; f != nil && f.Path != "" {
+		if _, err := os.Stat(f.Path); err != nil {
+			c.Refuse("rollout.filter.path|rollout.filter", f.Path+": no such file", "leave path out: rates are measured then; darkroom writes them into a run's folder")
+		}
+	}
+	if p := c.Episode; p != nil && p.Guided != nil && len(c.Prompts["rollout.prompts"]) > 0 {
+		all := c.Prompts["rollout.prompts"]
+		if !slices.ContainsFunc(all, func(one prompts.Prompt) bool { s, err := p.Guided.Solution(one.Meta); return err != nil || s != "" }) {
+			c.Refuse("episode.guided|preset", fmt.Sprintf("none of the %d prompts of %s has meta.solution, of which answers are given the beginning", len(all), c.Named()), `{"prompt": "...", "meta": {"answer": "7", "solution": "First ..."}}`)
+		}
+	}
 }

@@ -1,21 +1,19 @@
 package preflight
 
 import (
+	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/darkroom-rl/darkroom/rewards"
-	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/judges"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
-	"github.com/darkroom-rl/darkroom/vision/scenes"
-	"github.com/darkroom-rl/darkroom/vision/scenes/moving"
+	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
 // checkRewards compares rewards with the prompts that they are asked about.
 func (c *check) checkRewards() {
 	for i, r := range c.Rewards {
-		read := reads(r)
-		if read == nil {
+		read := judges.Reads(r)
+		if read == nil || c.AllTaught() {
 			continue
 		}
 		for _, key := range []string{"rollout.prompts", "evaluate.prompts"} {
@@ -24,22 +22,24 @@ func (c *check) checkRewards() {
 	}
 }
 
-// reads is what a reward makes of a prompt; nil where it takes any.
-func reads(r experiment.Reward) func(p prompts.Prompt) error {
-	switch k, _ := experiment.RewardNamed(r.Name); {
-	case strings.HasPrefix(r.Name, "edit"): // edit, edit_done, edit_kept
-		return func(p prompts.Prompt) error { _, err := rewards.SceneEdit{}.Asked(p.Text, p.Meta.Map()); return err }
-	case k.Scenes && r.URL == "":
-		return func(p prompts.Prompt) error { _, err := scenes.Parse(p.Text); return err }
-	case r.Name == "ocr":
-		rule := experiment.Filled(r.OCR).OCRRule
-		return func(p prompts.Prompt) error { _, err := rule.Target(p.Text); return err }
-	case r.Name == "thing":
-		return func(p prompts.Prompt) error { _, err := moving.Parse(p.Text); return err }
-	case r.Name == "heading":
-		return func(p prompts.Prompt) error { _, err := rewards.Heading{}.Asked(p.Text, p.Meta.Map()); return err }
+// openRewards opens every reward on a device that computes nothing, as a run will on its own: folders, their settings
+// and the headers of their weights, programs and scripts are there. A key that the environment lacks is a note, since a
+// file may be planned elsewhere than it is run.
+func (c *check) openRewards() {
+	bench := judges.Bench{Device: func() (*features.Device, error) { return features.On(c.Pool, features.F32), nil }}
+	for i, r := range c.Rewards {
+		o, err := judges.Open(r, bench)
+		if err == nil {
+			err = o.Close()
+		}
+		key := fmt.Sprintf("reward[%d].", i)
+		switch {
+		case errors.Is(err, judges.ErrNoKey):
+			c.notes = append(c.notes, fmt.Sprintf("%v: 'train' needs it", err))
+		case err != nil:
+			c.Fail(key+"path|"+key+"command|"+key+"motion|"+key+"name", err)
+		}
 	}
-	return nil
 }
 
 // checkReads refuses a list of which a reward can read nothing, and notes one of which it cannot read all.

@@ -16,6 +16,9 @@ var errStart = errors.New("flow by OpenCV starts from no motion")
 // optflowGaussian is OpenCV's OPTFLOW_FARNEBACK_GAUSSIAN.
 const optflowGaussian = 256
 
+// HasOpenCV is whether the program was built with it.
+const HasOpenCV = true
+
 // Between is the flow between two frames of a clip.
 func (f OpenCV) Between(c *video.Clip, from, to int) (*video.Field, error) {
 	a, b, err := pair(c, from, to)

@@ -4,6 +4,9 @@ package flow
 
 import "github.com/darkroom-rl/darkroom/video"
 
+// HasOpenCV is whether the program was built with it.
+const HasOpenCV = false
+
 // Between is not there.
 func (f OpenCV) Between(*video.Clip, int, int) (*video.Field, error) { return nil, ErrNoOpenCV }
 

@@ -1,0 +1,79 @@
+package preflight
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestNeeds: what a reward needs of the prompts and of the disk, and what else a file names, is asked for before
+// anything is rolled, at its place in the file.
+func TestNeeds(t *testing.T) {
+	empty := t.TempDir()
+	says := func(meta string) string {
+		return written(t, "p.jsonl", `{"prompt": "what is it?", "meta": `+meta+`}`+"\n"+`{"prompt": "and that?", "meta": `+meta+"}\n")
+	}
+	answered := says(`{"answer": "yes", "solution": "It is so. "}`)
+	plain := written(t, "two.txt", "a cat\na dog\n")
+	reward := func(lines string) string { return "[[reward]]\nlabel = \"more\"\n" + lines + "\n" }
+	talk := func(lines string) string { return "[episode]\n" + reward(lines) }
+	const judge = "name = \"judge\"\nurl = \"http://localhost:1/v1\"\n"
+	for _, c := range []struct {
+		model, prompts, rest string
+		sets                 []string
+		want                 string // "" is right
+	}{
+		// The disk.
+		{"embed:tiny-sd3", plain, reward("name = \"clip\"\npath = \"nofolder\""), nil, "nofolder: no such folder"},
+		{"embed:tiny-sd3", plain, reward("name = \"clip\"\npath = \"" + empty + "\""), nil, "neither config.json"},
+		{"embed:tiny-sd3", plain, reward("name = \"imagereward\"\npath = \"" + empty + "\""), nil, "med_config.json"},
+		{"embed:tiny-sd3", plain, reward("name = \"hpsv3\"\npath = \"nofolder\""), nil, "nofolder: no such folder"},
+		{"embed:tiny-sd3", plain, reward("name = \"clip\"\npath = \"embed:tiny-clip\""), nil, ""},
+		{"embed:tiny-sd3", plain, reward("name = \"judge\"\npath = \"" + empty + "\""), nil, "config.json"},
+		{"embed:tiny-sd3", plain, reward("name = \"judge\"\npath = \"embed:tiny-vlm\""), nil, ""},
+		{"embed:tiny-sd3", plain, reward("name = \"exec\"\ncommand = \"no-such-program x\""), nil, "no-such-program"},
+		{"embed:tiny-sd3", plain, reward("name = \"exec\"\ncommand = \"sh nosuch.sh\""), nil, "sh has no script nosuch.sh"},
+		{"embed:tiny-sd3", plain, reward("name = \"exec\"\ncommand = [\"sh\", \"-c\", \"cat x.y\"]"), nil, ""},
+		{"embed:tiny-sd3", plain, "", []string{"model.teacher=nowhere", "loss.objective=distill"}, `"model.teacher": nowhere: no such folder`},
+		{"embed:tiny-sd3", plain, "", []string{"rollout.filter={path='no-such-file'}"}, "no-such-file: no such file"},
+		// The prompts.
+		{"embed:tiny-sd3", plain, reward(`name = "preserve"`), nil, `reward "more" can read none of the prompts of `},
+		{"embed:tiny-sd3", plain, reward(judge + `judge = { form = "editscore", model = "m" }`), nil, "prompts name one by image"},
+		{"embed:tiny-sd3", plain, reward(judge + `judge = { form = "question", model = "m", question = "Is {prompt} like {truth}?" }`), nil, "meta.answer"},
+		{"embed:tiny-sd3", plain, reward("name = \"geneval\"\nurl = \"http://localhost:1\""), nil, "meta.geneval"},
+		{"embed:tiny-sd3", plain, reward("name = \"layout\"\nurl = \"http://localhost:1\""), nil, "meta.boxes"},
+		{"embed:tiny-vlm", answered, talk(`name = "accuracy"`), nil, ""},
+		{"embed:tiny-vlm", answered, talk(`name = "tools"`), nil, ""},
+		{"embed:tiny-vlm", answered, talk(`name = "mini_o3"`), nil, ""},
+		{"embed:tiny-vlm", answered, talk(`name = "repetition"`), nil, ""},
+		{"embed:tiny-vlm", answered, talk(`name = "calls"`), nil, ""},
+		{"embed:tiny-vlm", answered, talk("name = \"accuracy\"\nrule = \"grounding\""), nil, "meta.seen"},
+		{"embed:tiny-vlm", answered, talk("name = \"accuracy\"\nrule = \"key_steps\""), nil, "meta.key_steps"},
+		{"embed:tiny-vlm", answered, talk("name = \"accuracy\"\nrule = \"map\""), nil, "has no ```json block of boxes"},
+		{"embed:tiny-vlm", answered, talk(`name = "look"`), nil, "meta.target"},
+		{"embed:tiny-vlm", says(`{"answer": ["a"]}`), "[episode]\n", nil, "meta.answer of the prompt is no text"},
+		{"embed:tiny-vlm", says(`{"else": 1}`), "[episode]\n", nil, "meta.answer"},
+		{"embed:tiny-vlm", says(`{"else": 1}`), talk(judge + `judge = { form = "deepeyes_visual", model = "m" }`), nil, "meta.answer"},
+		{"embed:tiny-vlm", answered, "[episode]\nguided = {}\n", nil, ""},
+		{"embed:tiny-vlm", says(`{"answer": "a"}`), "[episode]\nguided = {}\n", nil, "has meta.solution"},
+	} {
+		_, _, err := checked(t, c.model, c.prompts, c.rest, c.sets...)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s %q: %v", c.rest, c.sets, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "x.toml:") && !strings.Contains(err.Error(), "--set")):
+			t.Errorf("%s %q: %v, want %q", c.rest, c.sets, err, c.want)
+		}
+	}
+	script := filepath.Join(empty, "reward.sh")
+	if err := os.WriteFile(script, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := checked(t, "embed:tiny-sd3", plain, reward("name = \"exec\"\ncommand = [\"sh\", \""+script+"\"]")); err != nil {
+		t.Error(err)
+	}
+	if _, notes, err := checked(t, "embed:tiny-sd3", plain, reward("name = \"http\"\nurl = \"http://localhost:1\"\nkey_env = \"NO_SUCH_KEY\"")); err != nil || !strings.Contains(strings.Join(notes, "\n"), "NO_SUCH_KEY") {
+		t.Errorf("%q, %v", notes, err)
+	}
+}
