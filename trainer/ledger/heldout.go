@@ -19,7 +19,8 @@ const HeldOutFile = "heldout.jsonl"
 type HeldOutLine struct {
 	Iteration int                  `json:"iteration"` // 0: before the first
 	Attempt   int                  `json:"attempt,omitempty"`
-	Prompt    int                  `json:"prompt"` // counted from 0 among those held out
+	Measuring int                  `json:"measuring,omitempty"` // of a line before it that is lower, nothing can be compared
+	Prompt    int                  `json:"prompt"`              // counted from 0 among those held out
 	Sample    int                  `json:"sample"`
 	Text      string               `json:"text"`
 	Total     *float64             `json:"total"` // null: missing
@@ -49,7 +50,7 @@ func ReadHeldOutOf(path string, iterations ...int) (map[int][]HeldOutLine, error
 }
 
 // ReadHeldOut reads the samples of each evaluation, by its iteration; of one that a rollback repeated,
-// the last attempt's. A folder without the file has none.
+// or that was measured anew, the last one's. A folder without the file has none.
 func ReadHeldOut(path string) (map[int][]HeldOutLine, error) {
 	return readHeldOut(path, func([]byte) bool { return true })
 }
@@ -65,7 +66,7 @@ func readHeldOut(path string, wanted func(line []byte) bool) (map[int][]HeldOutL
 			return err
 		}
 		had := all[l.Iteration]
-		if len(had) > 0 && had[0].Attempt < l.Attempt {
+		if len(had) > 0 && (had[0].Attempt < l.Attempt || had[0].Measuring < l.Measuring) {
 			had = nil
 		}
 		all[l.Iteration] = append(had, l)

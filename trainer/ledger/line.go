@@ -5,8 +5,9 @@ import "cmp"
 // Line is a line of ledger.jsonl: one iteration. It holds nothing that depends on the clock or
 // the machine.
 type Line struct {
-	Iteration int                `json:"iteration"`         // counted from 1
-	Attempt   int                `json:"attempt,omitempty"` // rollbacks before it
+	Iteration int                `json:"iteration"`           // counted from 1
+	Attempt   int                `json:"attempt,omitempty"`   // rollbacks before it
+	Measuring int                `json:"measuring,omitempty"` // how often what is held out has changed before it
 	Stage     string             `json:"stage,omitempty"`
 	Window    []int              `json:"window,omitempty"`
 	Prompts   []int              `json:"prompts"`

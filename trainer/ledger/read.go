@@ -28,6 +28,11 @@ type Book struct {
 // Add takes the next line.
 func (b *Book) Add(l Line) {
 	if l.Rollback == nil {
+		if n := len(b.Kept); n > 0 && b.Kept[n-1].Measuring < l.Measuring { // what was held out before is another measure
+			for i := range b.Kept {
+				b.Kept[i].HeldOut = nil
+			}
+		}
 		b.Kept = append(b.Kept, l)
 		return
 	}

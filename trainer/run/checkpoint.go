@@ -39,12 +39,15 @@ type state struct {
 	Guided    map[string]ledger.Measure `json:"guided,omitempty"` // those of the start under guidance
 	Latest    map[string]ledger.Measure `json:"latest,omitempty"`
 	Measured  int                       `json:"measured,omitempty"` // the iteration of Latest
-	Stopped   string                    `json:"stopped,omitempty"`  // why a monitor stopped the run
-	First     map[string]float64        `json:"first,omitempty"`    // what monitors compare with
-	Streaks   map[string]int            `json:"streaks,omitempty"`  // how often in a row their rules were broken
-	Bins      *ledger.Bins              `json:"bins,omitempty"`     // of the totals' histogram
-	Ends      map[string]int64          `json:"ends"`               // of the files that are appended to
-	Sums      map[string]string         `json:"sums,omitempty"`     // of what stands before those ends
+	// MeasuredWith is what these were measured with, and Measuring how often that has changed.
+	MeasuredWith map[string]string  `json:"measured_with,omitempty"`
+	Measuring    int                `json:"measuring,omitempty"`
+	Stopped      string             `json:"stopped,omitempty"` // why a monitor stopped the run
+	First        map[string]float64 `json:"first,omitempty"`   // what monitors compare with
+	Streaks      map[string]int     `json:"streaks,omitempty"` // how often in a row their rules were broken
+	Bins         *ledger.Bins       `json:"bins,omitempty"`    // of the totals' histogram
+	Ends         map[string]int64   `json:"ends"`              // of the files that are appended to
+	Sums         map[string]string  `json:"sums,omitempty"`    // of what stands before those ends
 	again
 	Choice *choiceState `json:"choice,omitempty"`
 

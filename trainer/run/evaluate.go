@@ -110,6 +110,9 @@ func (t *training) guidedEnd(r *ledger.Result) error {
 
 // judged are the weights that are evaluated.
 func (t *training) judged() trainer.Weights {
+	if t.evaluated != nil {
+		return *t.evaluated
+	}
 	if at := t.stage.Experiment; at.Evaluate.Weights == "ema" && at.Optim.EMA > 0 {
 		return model.Average(at)
 	}
@@ -222,8 +225,12 @@ func (t *training) measure(ctx context.Context, line *ledger.Line, name string) 
 
 // recordHeldOut appends what was measured, a line a sample, and where on the sheet its picture is.
 func (t *training) recordHeldOut(e *Evaluation, places [][4]int) error {
+	at := t.loop.Iteration
+	if t.evaluated != nil { // the start's
+		at = 0
+	}
 	for i, k := range e.keys {
-		l := ledger.HeldOutLine{Iteration: t.loop.Iteration, Attempt: t.state.Attempt, Prompt: k.Prompt - len(t.train), Sample: k.Sample,
+		l := ledger.HeldOutLine{Iteration: at, Measuring: t.state.Measuring, Attempt: t.state.Attempt, Prompt: k.Prompt - len(t.train), Sample: k.Sample,
 			Text: e.Prompts[i].Text, Total: ledger.Number(e.Totals[i]), Scores: e.scored.lines(i)}
 		if i < len(places) {
 			l.At = &places[i]

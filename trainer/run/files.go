@@ -18,6 +18,7 @@ type files struct {
 	newest                  int                      // the iteration of the newest checkpoint, -1 for none
 	fleet                   *folder.Lines            // who did which job; nil: nobody helped yet
 	jobs                    sync.Mutex               // of fleet: rolls and scores are written beside each other
+	heldOutSum              string                   // of the prompts that the manifest says
 	kernels                 []byte                   // the backend's choices, as they are in the folder
 }
 

@@ -37,6 +37,7 @@ func (t *training) checkInputs() error {
 	if m.Version != t.Version {
 		t.Say("note: the run was begun by version %s and goes on with %s, whose numbers may differ", m.Version, t.Version)
 	}
+	t.files.heldOutSum = m.HeldOutSum
 	list, err := t.changedPrompts(m)
 	if err != nil {
 		return err
@@ -65,8 +66,7 @@ func (t *training) checkInputs() error {
 	return nil
 }
 
-// changedPrompts says whether the prompts are others. Held-out ones may be, as all of [evaluate]; what was
-// measured before is of the old ones.
+// changedPrompts says whether the prompts are others. Held-out ones may be, as all of [evaluate] (remeasure.go).
 func (t *training) changedPrompts(m Manifest) (list []string, err error) {
 	sum, err := sumOf(t.train)
 	if err == nil && m.PromptsSum != "" && sum != m.PromptsSum {
@@ -78,12 +78,6 @@ func (t *training) changedPrompts(m Manifest) (list []string, err error) {
 			return list, err
 		}
 		list = append(list, more...)
-	}
-	if len(t.heldOut) == 0 || err != nil {
-		return list, err
-	}
-	if sum, err = sumOf(t.heldOut); err == nil && m.HeldOutSum != "" && sum != m.HeldOutSum {
-		t.Say("warning: %s: the held-out prompts have changed since the run was begun; what was measured before is not comparable with what is measured now", t.Evaluate.Prompts)
 	}
 	return list, err
 }

@@ -14,7 +14,7 @@ import (
 
 // line is what the ledger says of an iteration.
 func (t *training) line(i int, r *trainer.Report) *ledger.Line {
-	l := &ledger.Line{Iteration: i + 1, Attempt: t.state.Attempt, Stage: t.now.turn.Stage, Window: t.now.turn.Trained, Passed: r.Passed, Samples: len(r.Samples),
+	l := &ledger.Line{Iteration: i + 1, Attempt: t.state.Attempt, Measuring: t.state.Measuring, Stage: t.now.turn.Stage, Window: t.now.turn.Trained, Passed: r.Passed, Samples: len(r.Samples),
 		Total: ledger.SpreadOf(t.totals(r.Samples, r.Scores)), Rewards: map[string]ledger.Spread{}}
 	if l.Skipped = r.Skipped; len(r.Samples) == 0 { // they hold numbers that are not finite
 		none := math.NaN()

@@ -82,6 +82,9 @@ func (t *training) begin() (err error) {
 	if err := t.openLines(ends); err != nil {
 		return err
 	}
+	if err := t.compareMeasures(); err != nil {
+		return err
+	}
 	return t.spentBefore()
 }
 

@@ -70,12 +70,14 @@ func (t *training) rollBack(f fired) (*fired, error) {
 		return nil, err
 	}
 	c, err := t.files.folder.At(to)
+	before := t.state
 	if err == nil {
 		_, err = t.load(c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("going back to iteration %d: %w", to, err)
 	}
+	t.carryMeasures(before)
 	t.state.again, t.state.Anchor = next, to
 	line := rollbackLine{to, &ledger.Rollback{From: from, To: to, Attempt: next.Attempt, LRScale: next.LRScale, Why: f.says}}
 	t.Say("rollback: to iteration %d, attempt %d, learning rate times %.3g", to, next.Attempt+1, next.LRScale)

@@ -55,7 +55,8 @@ type training struct {
 	Options
 	ctx            context.Context // of the run: waiting ends with it
 	train, heldOut []prompts.Prompt
-	heldAtOnce     int64 // bytes of held-out samples that are in memory at once
+	evaluated      *trainer.Weights // by which held-out samples are made; nil: those that [evaluate] names
+	heldAtOnce     int64            // bytes of held-out samples that are in memory at once
 
 	modality model.Modality
 	model    model.Model
@@ -144,21 +145,7 @@ func (t *training) run(ctx context.Context) (*ledger.Result, error) {
 		return r, t.files.folder.WriteJSON(resultFile, r)
 	}
 	if t.state.Before == nil {
-		if err := t.measure(ctx, nil, "before"); err != nil {
-			return nil, err
-		}
-		t.state.Before = t.state.Latest
-		if t.Evaluate.Guided > 0 {
-			var err error
-			if t.state.Guided, err = t.guide(ctx, "before"); err != nil {
-				return nil, err
-			}
-		}
-		for name, m := range t.state.Before {
-			t.state.First["heldout."+name] = m.Mean // what monitors compare with
-		}
-		t.better()
-		if err := t.keep(); err != nil {
+		if err := t.measureStart(ctx); err != nil {
 			return nil, err
 		}
 	}
