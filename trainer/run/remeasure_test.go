@@ -14,7 +14,9 @@ import (
 func TestRemeasured(t *testing.T) {
 	dir := t.TempDir()
 	sets := []string{"evaluate.every=1", "optim.updates=1"}
-	of := func(n string, more ...string) []string { return append(append(sets[:2:2], "run.iterations="+n), more...) }
+	of := func(n string, more ...string) []string {
+		return append(append(sets[:2:2], "run.iterations="+n), more...)
+	}
 	fresh := filepath.Join(dir, "fresh")
 	want, err := train(t, parse(t, of("1", "evaluate.seed=99")...), fresh, false, 2, -1)
 	if err != nil {
