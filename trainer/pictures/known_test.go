@@ -70,9 +70,12 @@ func TestKnownAnswers(t *testing.T) {
 	if !slices.EqualFunc(one, two, slices.Equal) || !bytes.Equal(gradients, same) {
 		t.Error("what is known has other bytes than what is asked")
 	}
+	first := roll()
 	points = roll()
-	if n, _, err := p.Known(points); err != nil || n != 2 {
-		t.Errorf("%d passes of another roll are known (%v)", n, err)
+	for name, of := range map[string][]trainer.Point{"the first portion": first, "the second": points} { // of a roll
+		if n, _, err := p.Known(of); err != nil || n != 2 {
+			t.Errorf("%d of 2 passes of %s are known (%v)", n, name, err)
+		}
 	}
 	answers, err := p.Eval(trainer.Current, points)
 	if err != nil {

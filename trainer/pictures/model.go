@@ -163,7 +163,7 @@ func (m *Model) Begin(turn experiment.Turn, root rng.Key, _ float64) (err error)
 	m.turn = turn
 	m.Trained = turn.Trained
 	m.Draws.Root, m.Draws.Shared = root, turn.Rollout.SharedNoise
-	m.Policy.Passes = ledger.Passes{}
+	m.Policy.Passes, m.Policy.known = ledger.Passes{}, recalled{}
 	if err := checkNetworks(m.Pipeline, turn); err != nil {
 		return err
 	}
