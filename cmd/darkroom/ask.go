@@ -92,7 +92,7 @@ func (o *askOptions) check(cmd *cobra.Command) error {
 	must(o.model != "" || o.run != "", "--model is missing: the folder of a vision-language model; or --run, the folder of a run")
 	must(o.run == "" || o.lora == "", "--run and --lora: a run has what it trained; one of them")
 	must(o.run != "" || !cmd.Flags().Changed("weights"), "--weights is of a run, and there is no --run")
-	must(isWhich(o.weights), "--weights %q: current or ema", o.weights)
+	must(isWhich(o.weights), "--weights %q: evaluated, current or ema", o.weights)
 	must(o.question != "" && utf8.ValidString(o.question), "the question is empty, or not UTF-8")
 	must(o.turns >= 0 && o.turns <= 1e4, "--turns %d: 1 to 10000", o.turns)
 	must(o.tokens >= 0 && o.tokens <= 1e6, "--tokens %d: 1 to 1000000", o.tokens)
@@ -114,7 +114,7 @@ func (o *askOptions) asked(log io.Writer) (*trained.Run, *experiment.Episode, er
 	var r *trained.Run
 	if o.run != "" {
 		var err error
-		if r, err = openRun(o.run, o.model, log); err != nil {
+		if r, err = openRun(o.run, o.model, &o.weights, log); err != nil {
 			return nil, nil, err
 		}
 		if r.Episode == nil {

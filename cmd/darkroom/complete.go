@@ -38,7 +38,7 @@ func completeNames(root *cobra.Command) {
 		"as":      words(slices.Concat(layouts(), track.Layouts())...),
 		"names":   words(slices.Concat([]string{"transformers5", "transformers4"}, track.Names())...),
 		"dtype":   words("stored", "f32", "bf16"),
-		"weights": words(string(trained.Current), string(trained.EMA)),
+		"weights": words(string(trained.Evaluated), string(trained.Current), string(trained.EMA)),
 		"model":   completeModel,
 		"lora":    folders,
 		"run":     folders,

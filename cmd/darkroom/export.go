@@ -79,7 +79,7 @@ with --names transformers4 those of 4.51 and before (model.layers.0...).`,
 
 // weightsFlag is --weights of a command that reads a run.
 func weightsFlag(cmd *cobra.Command, weights *string) {
-	cmd.Flags().StringVar(weights, "weights", string(trained.Current), "of the run: current, or ema, their moving average (optim.ema)")
+	cmd.Flags().StringVar(weights, "weights", string(trained.Evaluated), "of the run: current; ema, their moving average (optim.ema); or evaluated, those of them that its evaluations measure (evaluate.weights)")
 }
 
 // layouts are what can be written.
@@ -92,6 +92,7 @@ type exportReport struct {
 	Out       string `json:"out"`
 	As        string `json:"as"`
 	Iteration *int   `json:"iteration,omitempty"` // of the checkpoint
+	Weights   string `json:"weights,omitempty"`   // of the run: current or ema
 	Layers    int    `json:"layers"`              // with an adapter
 	Tensors   int    `json:"tensors"`             // of the model itself
 	Second    string `json:"second,omitempty"`    // where the adapter of a second network is
@@ -107,6 +108,9 @@ func (r *exportReport) String() string {
 	}
 	if r.Iteration != nil {
 		s += fmt.Sprintf(", after iteration %d", *r.Iteration)
+	}
+	if r.Weights == string(trained.EMA) {
+		s += ", the moving average (--weights ema)"
 	}
 	return s
 }
@@ -127,7 +131,7 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 	must(o.out != "", "--out is missing: what to write")
 	must(slices.Contains(layouts(), o.as), "--as %q: one of %s", o.as, strings.Join(slices.Concat(layouts(), track.Layouts()), ", "))
 	must(o.lora == "" || !given("weights"), "--weights is of a run")
-	must(isWhich(o.weights), "--weights %q: current or ema", o.weights)
+	must(isWhich(o.weights), "--weights %q: evaluated, current or ema", o.weights)
 	must(slices.Contains([]string{"transformers5", "transformers4"}, o.names), "--names %q: transformers5 or transformers4", o.names)
 	must(slices.Contains([]string{"stored", "f32"}, o.dtype), "--dtype %q: stored or f32", o.dtype)
 	reads := o.whole() || o.as == "kohya"
@@ -151,5 +155,5 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 }
 
 func isWhich(name string) bool {
-	return slices.Contains([]trained.Which{trained.Current, trained.EMA}, trained.Which(name))
+	return slices.Contains([]trained.Which{trained.Evaluated, trained.Current, trained.EMA}, trained.Which(name))
 }

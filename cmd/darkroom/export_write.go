@@ -24,7 +24,7 @@ import (
 
 // openRun opens a run, or a checkpoint of one, and says what is wrong with newer ones. model, unless it is empty, is
 // where the trained model lies now.
-func openRun(path, model string, log io.Writer) (*trained.Run, error) {
+func openRun(path, model string, weights *string, log io.Writer) (*trained.Run, error) {
 	r, err := trained.Open(path)
 	if err != nil {
 		return nil, usageError{err}
@@ -32,6 +32,11 @@ func openRun(path, model string, log io.Writer) (*trained.Run, error) {
 	for _, n := range r.Notes {
 		fmt.Fprintf(log, "note: %s\n", n)
 	}
+	of := r.Named(trained.Which(*weights))
+	if of == trained.EMA && *weights == string(trained.Evaluated) {
+		fmt.Fprintln(log, "note: the weights are the moving average, which the run's evaluations measure; --weights current takes the others")
+	}
+	*weights = string(of)
 	if model != "" {
 		if r.Model, err = assets.Resolve(model); err != nil {
 			return nil, usageError{err}
@@ -69,10 +74,11 @@ func (o *exportOptions) write(log io.Writer) (*exportReport, error) {
 		defer x.be.Close()
 	}
 	if o.run != "" {
-		if x.run, err = openRun(o.run, o.model, log); err != nil {
+		if x.run, err = openRun(o.run, o.model, &o.weights, log); err != nil {
 			return nil, err
 		}
 		x.model, x.report.Iteration = x.run.Model, &x.run.Checkpoint.Iteration
+		x.report.Weights = x.weights
 		if base := x.run.Experiment.Model.Base; base != "" && o.whole() {
 			return nil, usagef("--as %s: the model of %s is one file, %s, and a whole folder is copied from a folder\nhint: --model names the model in diffusers' layout; adapters leave as peft, diffusers or kohya", o.as, o.run, x.model)
 		} else if base != "" {

@@ -32,7 +32,7 @@ func (o *sampleOptions) checkRun(cmd *cobra.Command, must func(ok bool, format s
 	must(o.model != "" || o.run != "", "--model is missing: the folder of a pipeline; or --run, the folder of a run")
 	must(o.run == "" || o.lora == "", "--run and --lora: a run has what it trained; one of them")
 	must(o.run != "" || !cmd.Flags().Changed("weights"), "--weights is of a run, and there is no --run")
-	must(isWhich(o.weights), "--weights %q: current or ema", o.weights)
+	must(isWhich(o.weights), "--weights %q: evaluated, current or ema", o.weights)
 }
 
 // take opens the run, and says what the network's weights are read from beside the folder's; nil: nothing.
@@ -40,7 +40,7 @@ func (o *sampleOptions) take(given func(flag string) bool, pool *tensor.Pool, lo
 	if o.run == "" {
 		return nil, nil
 	}
-	if o.from, err = openRun(o.run, o.model, log); err != nil {
+	if o.from, err = openRun(o.run, o.model, &o.weights, log); err != nil {
 		return nil, err
 	}
 	if !o.from.Modality().Sampled {

@@ -12,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 	"github.com/darkroom-rl/darkroom/trainer/report"
 	"github.com/darkroom-rl/darkroom/trainer/run"
+	"github.com/darkroom-rl/darkroom/trainer/trained"
 )
 
 // What train says of its iterations and of its end. What was not measured is not shown as a number.
@@ -67,6 +68,9 @@ func (e ending) write(w io.Writer) {
 		fmt.Fprintf(w, "sample with it  darkroom sample --run %s --prompt '...' --out a.png\n", e.dir)
 	} else {
 		fmt.Fprintf(w, "ask it          darkroom ask --run %s --image FILE 'QUESTION'\n", e.dir)
+	}
+	if e.Evaluate.Weights == string(trained.EMA) && e.Optim.EMA > 0 {
+		fmt.Fprintln(w, "weights         the moving average was measured, and is what sample, ask and export take; --weights current takes the others")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/optim"
 )
 
 // TestIterationLine: what was not measured is no number.
@@ -48,6 +49,10 @@ func TestEnding(t *testing.T) {
 			[]string{"finished after 1 iteration; there was nothing left to do", "nothing was measured on held-out prompts"}, []string{"BEFORE"}},
 		{"a resumed run", ending{Result: &ledger.Result{Status: ledger.Finished, Iterations: 60}, Experiment: talk, resumed: true, here: 10, took: 4 * time.Second},
 			[]string{"finished after 60 iterations, 10 of them now, in 4s"}, []string{"darkroom sample"}},
+		{"an average was measured", ending{Result: &ledger.Result{Status: ledger.Finished, Iterations: 1}, Experiment: &experiment.Experiment{Evaluate: experiment.Evaluate{Weights: "ema"}, Optim: optim.Options{EMA: 0.9}}},
+			[]string{"the moving average was measured, and is what sample, ask and export take"}, nil},
+		{"an average that is not kept", ending{Result: &ledger.Result{Status: ledger.Finished, Iterations: 1}, Experiment: &experiment.Experiment{Evaluate: experiment.Evaluate{Weights: "ema"}}},
+			nil, []string{"average"}},
 	} {
 		var out bytes.Buffer
 		c.e.write(&out)

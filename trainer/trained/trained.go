@@ -21,8 +21,9 @@ type Which string
 
 // The weights that a checkpoint may hold.
 const (
-	Current Which = "current"
-	EMA     Which = "ema" // their moving average, optim.ema
+	Current   Which = "current"
+	EMA       Which = "ema"       // their moving average, optim.ema
+	Evaluated Which = "evaluated" // whichever of them the run's evaluations measure, evaluate.weights
 )
 
 // A Run is a checkpoint of a run, and the experiment that the run was.
@@ -133,8 +134,20 @@ func (r *Run) now() *experiment.Experiment {
 	return r.Experiment
 }
 
+// Named is which weights are meant: Current or EMA.
+func (r *Run) Named(of Which) Which {
+	switch at := r.now(); {
+	case of != Evaluated:
+		return of
+	case at.Evaluate.Weights == string(EMA) && at.Optim.EMA > 0:
+		return EMA
+	}
+	return Current
+}
+
 // Adapter is the folder of the adapter, in PEFT's layout; that of a second network lies in model.Second below it.
 func (r *Run) Adapter(of Which) (string, error) {
+	of = r.Named(of)
 	if err := r.check(of); err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,6 +157,42 @@ func TestValues(t *testing.T) {
 		}
 		same(t, r.Model, sub, now.Networks[0], true)
 		same(t, r.Model, sub, average.Networks[0], false)
+	}
+}
+
+// TestEvaluated: what is taken where nobody says which is what the run's evaluations measure.
+func TestEvaluated(t *testing.T) {
+	for want, text := range map[Which]string{Current: generator, EMA: generator + "[evaluate]\nweights = \"ema\"\n"} {
+		r, err := Open(begun(t, text, golden+"pipe_sd3", `"full"`, "dance"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Named(Evaluated); got != want || r.Named(Current) != Current || r.Named(EMA) != EMA {
+			t.Errorf("%s is taken, want %s", got, want)
+		}
+		of := func(w Which) [][]float32 {
+			v, err := r.Values(w, dryOf(), tensor.NewPool(ref.Backend{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer v.Close()
+			var all [][]float32
+			for _, name := range v.Networks[0].Names() {
+				x, err := v.Networks[0].Tensor(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				values, err := x.Float32(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, values)
+			}
+			return all
+		}
+		if a, b := of(Evaluated), of(want); len(a) == 0 || !slices.EqualFunc(a, b, slices.Equal) {
+			t.Errorf("what is evaluated is not %s", want)
+		}
 	}
 }
 

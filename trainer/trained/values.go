@@ -36,6 +36,7 @@ type Network struct {
 // and pool lies on one that computes: it turns convolutions to the order of the disk.
 func (r *Run) Values(of Which, dry kernels.Backend, pool *tensor.Pool) (v *Values, err error) {
 	defer kernels.Recover(&err)
+	of = r.Named(of)
 	if err := r.check(of); err != nil {
 		return nil, err
 	}
