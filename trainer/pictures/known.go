@@ -12,8 +12,8 @@ import (
 // that it answered with when it rolled. So the first update asks once a pass less than others do: Eval says what is
 // known, and Back, which computes the pass to go backward, holds it to that.
 
-// recalled is what the network answered at the recorded states of an iteration's rolls, of which there are several where
-// rewards outside are asked in between, or where more is rolled.
+// recalled is what the network answered at the recorded states of an iteration's rolls, of which there are several
+// where rewards outside are asked in between, or where more is rolled.
 type recalled struct {
 	outputs map[asking][]float64
 	changes int // of the weights until then
@@ -25,8 +25,8 @@ type asking struct {
 	time  float64
 }
 
-// remember begins a roll's answers, beside those of the rolls before it by the same weights; those of other weights than
-// the current ones are not kept.
+// remember begins a roll's answers, beside those of the rolls before it by the same weights; those of other weights
+// than the current ones are not kept.
 func (p *Policy) remember(w trainer.Weights) recalled {
 	if w != trainer.Current || p.twin || p.learner == nil || len(p.Trained) == 0 {
 		return recalled{}

@@ -59,7 +59,7 @@ func (t *training) compareMeasures() error {
 		case key == "evaluate.prompts":
 			changed = append(changed, "the held-out prompts are others")
 		case key == "evaluate.guided":
-			t.Say("warning: evaluate.guided was %s, and is %s: the start was not measured with that guidance, and no gain is told", old, now[key])
+			t.Say("warning: evaluate.guided was %s, and is %s: the start was not measured with that guidance, and there is no gain under it", old, now[key])
 			t.state.Guided = nil
 		case key == "evaluate.weights":
 			t.Say("note: evaluate.weights was %s, and is %s: what is measured from now on is of other weights", old, now[key])

@@ -9,8 +9,8 @@ import (
 )
 
 // TestRemeasured: a run that goes on with other held-out samples tells no gain between two measures. The start is
-// measured anew, as a run with the new ones from its beginning measures it, and a stop after that changes no byte. Where
-// the weights of the start are gone, there is no gain.
+// measured anew, as a run with the new ones from its beginning measures it, and a stop after that changes no byte.
+// Where the weights of the start are gone, there is no gain.
 func TestRemeasured(t *testing.T) {
 	dir := t.TempDir()
 	sets := []string{"evaluate.every=1", "optim.updates=1"}
