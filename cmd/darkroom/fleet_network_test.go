@@ -124,7 +124,7 @@ func TestFleetStreams(t *testing.T) {
 			case <-time.After(5 * time.Second):
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-			for _, name := range []string{"WORK", "DONE", "OBJ_in", "OBJ_out"} {
+			for _, name := range []string{"WORK", "DONE", "IN", "OUT"} {
 				if js.DeleteStream(ctx, name) == nil {
 					deleted.Add(1)
 				}

@@ -3,7 +3,9 @@ package fleet
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // A Hub carries jobs to workers, and what they say back: the trainer's end. Nothing that it loses is lost for good:
@@ -91,8 +93,39 @@ type Event struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	Why     string  `json:"why,omitempty"`
 	About   *About  `json:"about,omitempty"` // with Hello
-	Key     string  `json:"key,omitempty"`   // with Hello: the public key that all roles of one worker have
 	Role    Role    `json:"role,omitempty"`  // of the worker
+}
+
+// mostTold bounds what a worker says of itself and of what failed, in characters.
+const (
+	mostNamed = 64
+	mostTold  = 1024
+)
+
+// From is the event as a worker has said it, whatever name it gives: what people will read of it is one line, and not
+// without end.
+func (e Event) From(worker string) Event {
+	e.Worker, e.Why = worker, line(e.Why, mostTold)
+	if e.About != nil {
+		a := *e.About
+		a.Host, a.Version, a.Class, a.Device = line(a.Host, mostNamed), line(a.Version, mostNamed), line(a.Class, mostNamed), line(a.Device, mostNamed)
+		e.About = &a
+	}
+	return e
+}
+
+// line is a text without what controls a terminal, cut where it is long.
+func line(text string, most int) string {
+	clean := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text[:min(len(text), 4*most)])
+	if all := []rune(clean); len(all) > most {
+		return string(all[:most]) + "…"
+	}
+	return clean
 }
 
 // About is what a worker says of itself.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
@@ -58,7 +56,7 @@ func (h *Hub) mend() {
 
 // furnish makes streams and stores that are not there, and fills in what the trainer has published.
 func (h *Hub) furnish(ctx context.Context) error {
-	for _, s := range []jetstream.StreamConfig{h.workStream(), h.doneStream()} {
+	for _, s := range h.streams() {
 		s.Replicas = h.replicas
 		if _, err := h.js.CreateOrUpdateStream(ctx, s); err != nil {
 			return fmt.Errorf("making the stream %s: %w", s.Name, err)
@@ -69,17 +67,10 @@ func (h *Hub) furnish(ctx context.Context) error {
 			return fmt.Errorf("making the queue of %s jobs: %w", priority, err)
 		}
 	}
-	for _, bucket := range []string{in, out} {
-		s := h.store(bucket)
-		s.Replicas = h.replicas
-		if _, err := h.js.CreateOrUpdateObjectStore(ctx, s); err != nil {
-			return fmt.Errorf("making the store %s: %w", bucket, err)
-		}
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, data := range h.put {
-		if _, err := h.blobs.Put(ctx, data); err != nil {
+		if err := h.publish(ctx, data); err != nil {
 			return err
 		}
 	}

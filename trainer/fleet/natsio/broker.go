@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
@@ -21,6 +22,7 @@ type Address struct {
 	// Advertised is where workers reach it, host:port, where that is another address than this machine's own.
 	Advertised string
 	Blobs      string                           // a folder that all machines share, for weights and results; peer: from process to process; "": they go through the server
+	Until      time.Time                        // after which the join file lets no newcomer in; zero: as it was
 	Say        func(format string, args ...any) // a line for people; nil: nobody asks
 }
 

@@ -38,16 +38,21 @@ func introduced(urls, join, seed, name string, tlsConfig *tls.Config, more ...na
 	if err != nil {
 		return nil, err
 	}
-	by, err := nkeys.FromSeed([]byte(join))
-	if err != nil {
-		return nil, fmt.Errorf("the key is none: %w", err)
-	}
-	signature, err := by.Sign(introduction(name, public))
+	signature, err := vouch(join, name, public)
 	if err != nil {
 		return nil, err
 	}
 	more = append([]nats.Option{nats.Token(base64.RawURLEncoding.EncodeToString(signature))}, more...)
 	return connect(urls, seed, name, tlsConfig, more...)
+}
+
+// vouch is the join key's signature of a worker.
+func vouch(join, name, public string) ([]byte, error) {
+	by, err := nkeys.FromSeed([]byte(join))
+	if err != nil {
+		return nil, fmt.Errorf("the key is none: %w", err)
+	}
+	return by.Sign(introduction(name, public))
 }
 
 // introduction is what the join key signs of a worker.

@@ -2,45 +2,57 @@ package natsio
 
 import (
 	"context"
-	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
 // Who is dismissed is dismissed in all of its roles, which have a name each and one key.
 
-// Dismiss is fleet.Hub's. A server of somebody else's knows no keys of workers: there the names that said one key are
-// one worker's.
-func (h *Hub) Dismiss(_ context.Context, worker string) (err error) {
-	if err := h.nc.Publish(h.subject(dismiss+worker), nil); err != nil {
+// Dismiss is fleet.Hub's.
+func (h *Hub) Dismiss(_ context.Context, worker string) error {
+	key := h.roster.keyOf(worker)
+	others, err := h.roster.revoke(worker)
+	if err != nil {
 		return err
 	}
-	var others []string
-	if h.revoke == nil {
-		others = h.alike(worker)
-	} else if others, err = h.revoke(worker); err != nil {
-		return err
-	}
-	for _, other := range others {
-		if err := h.nc.Publish(h.subject(dismiss+other), nil); err != nil {
+	for _, name := range append([]string{worker}, others...) {
+		if err := h.nc.Publish(h.subject(dismiss+name), h.seal(ofDismiss, []byte(key))); err != nil {
 			return err
 		}
-		for _, box := range h.boxes {
-			box.Put(fleet.Event{Kind: fleet.Dismissed, Worker: other, Why: "it is worker " + worker + " in another role"})
+		if name != worker {
+			h.tells(name, "it is worker "+worker+" in another role")
 		}
 	}
 	return nil
 }
 
-// alike are the other names that said a worker's key.
-func (h *Hub) alike(worker string) (all []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for other, key := range h.keys {
-		if other != worker && key == h.keys[worker] {
-			all = append(all, other)
+// tells lets the fleets of all roles know that a worker was dismissed.
+func (h *Hub) tells(worker, why string) {
+	for _, box := range h.boxes {
+		box.Put(fleet.Event{Kind: fleet.Dismissed, Worker: worker, Why: why})
+	}
+}
+
+// revoked takes back the key of a worker, for somebody who has the trainer's.
+func (h *Hub) revoked(m *nats.Msg) {
+	s, err := unseal(h.public(), ofRevoke, m.Data)
+	if err != nil || s.session != h.session {
+		return
+	}
+	name := string(s.text)
+	text := "there is no worker of this name"
+	if h.roster.keyOf(name) != "" {
+		text = ""
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := h.Dismiss(ctx, name); err != nil {
+			text = err.Error()
+		} else {
+			h.tells(name, "its key was revoked")
 		}
 	}
-	slices.Sort(all)
-	return all
+	_ = h.answer(m, h.seal(ofRevoke, []byte(text))) // who asked sees the join file
 }

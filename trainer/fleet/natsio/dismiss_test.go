@@ -67,7 +67,7 @@ func TestForgottenKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := base64.RawURLEncoding.EncodeToString(signature)
-	g := &guard{dir: t.TempDir(), id: id, there: map[string]present{}, gone: map[string]bool{}}
+	g := newRoster(t.TempDir(), id, nil)
 	g.id.Known = map[string]string{}
 	for i := range mostKnown {
 		g.id.Known[fmt.Sprint("w", i)] = fmt.Sprint("key ", i)

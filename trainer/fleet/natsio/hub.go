@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,28 +19,32 @@ import (
 // Hub is a trainer's end: a fleet.Hub.
 type Hub struct {
 	blobs
-	nc       *nats.Conn
+	*sealer
+	roster   *roster
 	boxes    map[fleet.Role]*fleet.Mailbox // what workers of a role say
 	mu       sync.Mutex
 	replicas int
-	copies   map[fleet.Hash]int // of a job, as often as it was offered
-	put      map[fleet.Hash][]byte
-	broken   chan struct{}                         // a worker failed, perhaps since something is not there
-	keys     map[string]string                     // of workers that were heard, as they say
-	revoke   func(worker string) ([]string, error) // takes its key back, and names its other roles; nil: the server is somebody else's
+	copies   map[fleet.Hash]int      // of a job, as often as it was offered
+	put      map[fleet.Hash][]byte   // what was published
+	results  map[fleet.Hash][]string // workers that say to have stored a blob
+	broken   chan struct{}           // a worker failed, perhaps since something is not there
 }
 
 // newHub is a trainer's end by a connection, which stays the caller's where that fails.
-func newHub(ctx context.Context, nc *nats.Conn, of space, past fleet.Blobs) (*Hub, error) {
+func newHub(ctx context.Context, nc *nats.Conn, of space, past fleet.Blobs, who *roster) (*Hub, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{blobs: blobs{space: of, js: js, from: out, to: in, past: past}, nc: nc, boxes: mailboxes(), copies: map[fleet.Hash]int{}, replicas: 1, put: map[fleet.Hash][]byte{}, keys: map[string]string{}, broken: make(chan struct{}, 1)}
-	if of != "" && len(nc.Servers()) >= 3 {
-		h.replicas = 3 // a cluster's streams outlive one of its servers
+	h := &Hub{blobs: blobs{space: of, nc: nc, js: js, past: past}, roster: who, boxes: mailboxes(), copies: map[fleet.Hash]int{}, replicas: 1,
+		put: map[fleet.Hash][]byte{}, results: map[fleet.Hash][]string{}, broken: make(chan struct{}, 1)}
+	if h.sealer, err = sealerOf(who.id.Trainer); err == nil {
+		if of != "" && len(nc.Servers()) >= 3 {
+			h.replicas = 3 // a cluster's streams outlive one of its servers
+		}
+		err = h.begin(ctx)
 	}
-	if err := h.begin(ctx); err != nil {
+	if err != nil {
 		h.shut()
 		return nil, err
 	}
@@ -57,30 +63,73 @@ func (h *Hub) begin(ctx context.Context) error {
 		return err
 	}
 	if o, ok := h.past.(*origin); ok {
-		if err := o.answer(h.nc, h.subject(where)); err != nil {
+		if err := o.answer(h); err != nil {
 			return err
 		}
 	}
-	if _, err = h.nc.Subscribe(h.subject(saySub+">"), h.said); err != nil {
+	for what, hear := range map[string]nats.MsgHandler{saySub + "*": h.said, hail: h.hailed, revoke: h.revoked} {
+		if _, err := h.nc.Subscribe(h.subject(what), hear); err != nil {
+			return err
+		}
+	}
+	if err := h.nc.Publish(h.subject(begin), h.seal(ofBegin, nil)); err != nil {
 		return err
 	}
 	return h.nc.FlushWithContext(ctx) // whoever joins now is answered
 }
 
-// said takes what a worker says, in its own name.
+// mostHail bounds the number that a worker draws.
+const mostHail = 64
+
+// hailed answers who asks for the session.
+func (h *Hub) hailed(m *nats.Msg) {
+	if m.Reply != "" && len(m.Data) <= mostHail {
+		_ = h.answer(m, h.seal(ofHail, m.Data)) // who asked asks again
+	}
+}
+
+// answer answers where answers are heard, and nowhere else: it is said with the trainer's rights.
+func (h *Hub) answer(m *nats.Msg, text []byte) error {
+	if !strings.HasPrefix(m.Reply, inboxes) && !strings.HasPrefix(m.Reply, serverReplies) {
+		return nil
+	}
+	return m.Respond(text)
+}
+
+// speaker is the worker whose word a message is, and what it says: by the key of its connection where the server is
+// the trainer's own, which takes words in a name of that key alone, or by the key that signed it. "": nobody's.
+func (h *Hub) speaker(kind, of, subject string, data []byte) (name string, text []byte) {
+	name = h.speakerOf(of, subject)
+	if !nameable(name) {
+		return "", nil
+	}
+	if h.space == "" {
+		return name, data
+	}
+	text, ok := h.roster.heard(name, kind, data, h.session)
+	if !ok {
+		return "", nil
+	}
+	return name, text
+}
+
+// said takes what a worker says, in the name of its key.
 func (h *Hub) said(m *nats.Msg) {
+	name, text := h.speaker(ofWord, saySub, m.Subject, m.Data)
 	var e fleet.Event
-	if json.Unmarshal(m.Data, &e) != nil || !nameable(e.Worker) || m.Subject != h.subject(saySub+e.Worker) || e.Kind == fleet.Dismissed {
+	if name == "" || json.Unmarshal(text, &e) != nil || e.Kind == fleet.Dismissed {
 		return
 	}
+	e = e.From(name)
 	box := h.boxOf(e.Role)
 	if box == nil {
 		return
 	}
-	if e.Kind == fleet.Hello && e.Key != "" {
-		h.mu.Lock()
-		h.keys[e.Worker] = e.Key
-		h.mu.Unlock()
+	switch e.Kind {
+	case fleet.Bye:
+		h.roster.left(name)
+	case fleet.Done:
+		h.claims(e)
 	}
 	box.Put(e)
 	if e.Kind == fleet.Failed {
@@ -88,6 +137,15 @@ func (h *Hub) said(m *nats.Msg) {
 		case h.broken <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// claims notes whose a result's blob is.
+func (h *Hub) claims(e fleet.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if all := h.results[e.Payload]; !slices.Contains(all, e.Worker) {
+		h.results[e.Payload] = append(all, e.Worker)
 	}
 }
 
@@ -114,6 +172,7 @@ func (h *Hub) Offer(ctx context.Context, name fleet.Hash, j fleet.Job, isUrgent 
 	h.mu.Lock()
 	h.copies[name]++
 	h.mu.Unlock()
+	text = h.seal(ofJob, text)
 	return h.again(ctx, "offering a job", func(ctx context.Context) error {
 		_, err := h.js.Publish(ctx, h.workSubject(priority, name), text)
 		return err
@@ -127,37 +186,60 @@ func (h *Hub) Take(ctx context.Context) (*fleet.Job, error) {
 
 func (h *Hub) take(ctx context.Context, priorities ...string) (*fleet.Job, error) {
 	for _, priority := range priorities {
-		c, err := h.js.Consumer(ctx, h.of(work), priority)
-		if err != nil {
+		m, err := h.next(ctx, priority, 0)
+		switch {
+		case errors.Is(err, errNothing):
+			continue
+		case err != nil:
 			return nil, h.again(ctx, "looking for a job", func(ctx context.Context) error {
 				_, err := h.js.Consumer(ctx, h.of(work), priority)
 				return err
 			})
 		}
-		if j := takeFrom(c, nil); j != nil {
-			return j, nil
+		if s, err := unseal(h.public(), ofJob, m.Data); err == nil {
+			if j := jobOf(s); j != nil {
+				return j, nil
+			}
 		}
 	}
 	return nil, nil
 }
 
-// takeFrom takes a job, and acknowledges it; nil: none is there. wait is how long it waits for one; nil: not at all.
-func takeFrom(c jetstream.Consumer, wait jetstream.FetchOpt) *fleet.Job {
-	fetch := func() (jetstream.MessageBatch, error) { return c.FetchNoWait(1) }
-	if wait != nil {
-		fetch = func() (jetstream.MessageBatch, error) { return c.Fetch(1, wait) }
+// errNothing says that a queue is empty.
+var errNothing = errors.New("no job waits")
+
+// errNoQueue says that a queue is not there.
+var errNoQueue = errors.New("there is no queue")
+
+// next takes the first message of a queue, and acknowledges it. wait is how long it waits for one.
+func (b blobs) next(ctx context.Context, priority string, wait time.Duration) (*nats.Msg, error) {
+	ask := `{"batch":1,"no_wait":true}`
+	if wait > 0 {
+		ask = fmt.Sprintf(`{"batch":1,"expires":%d}`, wait)
 	}
-	batch, err := fetch()
+	limited, cancel := context.WithTimeout(ctx, wait+5*time.Second)
+	defer cancel()
+	m, err := b.nc.RequestWithContext(limited, b.nextSubject(priority), []byte(ask))
 	if err != nil {
+		return nil, err
+	}
+	switch status := m.Header.Get("Status"); status {
+	case "":
+		return m, b.nc.Publish(m.Reply, []byte("+ACK"))
+	case "404", "408":
+		return nil, errNothing
+	default:
+		return nil, fmt.Errorf("%s %s: %w", status, m.Header.Get("Description"), errNoQueue)
+	}
+}
+
+// jobOf is the job of a seal; nil: it is none.
+func jobOf(s sealed) *fleet.Job {
+	var j fleet.Job
+	if json.Unmarshal(s.text, &j) != nil || len(j.Keys) == 0 {
 		return nil
 	}
-	for m := range batch.Messages() {
-		var j fleet.Job
-		if m.Ack() == nil && json.Unmarshal(m.Data(), &j) == nil && len(j.Keys) > 0 {
-			return &j
-		}
-	}
-	return nil
+	return &j
 }
 
 // Withdraw is fleet.Hub's.
@@ -169,24 +251,26 @@ func (h *Hub) Withdraw(ctx context.Context, name fleet.Hash) error {
 	if known && copies == 1 { // it was taken
 		return nil
 	}
-	if s, err := h.js.Stream(ctx, h.of(work)); err == nil {
+	limited, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	if s, err := h.js.Stream(limited, h.of(work)); err == nil {
 		for _, priority := range priorities() {
-			_ = s.Purge(ctx, jetstream.WithPurgeSubject(h.workSubject(priority, name))) // a copy that stays does no harm
+			_ = s.Purge(limited, jetstream.WithPurgeSubject(h.workSubject(priority, name))) // a copy that stays does no harm
 		}
 	}
-	return h.nc.Publish(h.subject(withdraw), []byte(name.String()))
+	return h.nc.Publish(h.subject(withdraw), h.seal(ofWithdraw, name[:]))
 }
 
 // Over tells workers that the run is over, and leaves nothing on a server of somebody else's.
 func (h *Hub) Over() error {
-	err := errors.Join(h.nc.Publish(h.subject(over), nil), h.nc.FlushTimeout(5*time.Second))
+	err := errors.Join(h.nc.Publish(h.subject(over), h.seal(ofOver, nil)), h.nc.FlushTimeout(5*time.Second))
 	if h.space == "" {
 		return err // the server ends with the run
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for _, name := range []string{h.of(work), h.of(done), "OBJ_" + h.of(in), "OBJ_" + h.of(out)} {
-		err = errors.Join(err, h.js.DeleteStream(ctx, name))
+	for _, s := range h.streams() {
+		err = errors.Join(err, h.js.DeleteStream(ctx, s.Name))
 	}
 	return err
 }
@@ -195,68 +279,109 @@ func (h *Hub) Over() error {
 func (h *Hub) Events() <-chan fleet.Event { return h.boxOf(fleet.Rolls).Out() }
 
 // Kept is fleet.Hub's.
-func (h *Hub) Kept(ctx context.Context, name fleet.Hash) (*fleet.Event, error) {
-	var e fleet.Event
-	found := false
-	err := h.again(ctx, "looking for a result", func(ctx context.Context) error {
+func (h *Hub) Kept(ctx context.Context, name fleet.Hash) (first *fleet.Event, err error) {
+	err = h.againWithin(ctx, 8*time.Second, "looking for a result", func(ctx context.Context) error {
 		s, err := h.js.Stream(ctx, h.of(done))
 		if err != nil {
 			return err
 		}
-		m, err := s.GetLastMsgForSubject(ctx, h.doneSubject(name))
-		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound):
+		for seq := uint64(1); ; seq++ {
+			m, err := s.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(h.doneSubject("*", name)))
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			seq = m.Sequence
+			worker, text := h.speaker(ofResult, "done.", m.Subject, m.Data)
+			var e fleet.Event
+			if worker == "" || json.Unmarshal(text, &e) != nil || e.Job != name || e.Kind != fleet.Done {
+				continue
+			}
+			e = e.From(worker)
+			first = &e
+			h.claims(e)
 			return nil
-		case err != nil:
-			return err
 		}
-		found = json.Unmarshal(m.Data, &e) == nil && e.Job == name && e.Kind == fleet.Done && nameable(e.Worker)
-		return nil
 	})
-	if err != nil || !found {
-		return nil, err
-	}
-	return &e, nil
+	return first, err
 }
 
-// Forget is fleet.Hub's. The result's blob goes with it.
+// Forget is fleet.Hub's. The results' blobs go with it.
 func (h *Hub) Forget(ctx context.Context, name fleet.Hash) error {
 	e, err := h.Kept(ctx, name)
-	if err != nil || e == nil {
+	if err != nil {
 		return err
 	}
-	if err := h.drop(ctx, out, e.Payload); err != nil {
-		return fmt.Errorf("dropping a result: %w", err)
+	if e != nil {
+		if err := h.dropResult(ctx, e.Payload); err != nil {
+			return fmt.Errorf("dropping a result: %w", err)
+		}
 	}
 	return h.again(ctx, "forgetting a result", func(ctx context.Context) error {
-		s, err := h.js.Stream(ctx, h.of(done))
-		if err != nil {
-			return err
-		}
-		return s.Purge(ctx, jetstream.WithPurgeSubject(h.doneSubject(name)))
+		return h.purge(ctx, done, h.doneSubject("*", name))
 	})
+}
+
+// dropResult lets go of a result's blob.
+func (h *Hub) dropResult(ctx context.Context, name fleet.Hash) error {
+	h.mu.Lock()
+	delete(h.results, name)
+	h.mu.Unlock()
+	if h.past != nil {
+		return h.past.Drop(ctx, name)
+	}
+	return h.again(ctx, "forgetting a result", func(ctx context.Context) error { return h.purge(ctx, out, h.outSubject("*", name)+".>") })
 }
 
 // Put is fleet.Blobs'. What was put is put again where the server has lost it.
 func (h *Hub) Put(ctx context.Context, data []byte) (fleet.Blob, error) {
 	b := fleet.BlobOf(data)
-	h.mu.Lock()
-	if h.past == nil { // which loses nothing while the trainer is there
-		h.put[b.Hash] = data
+	if h.past != nil { // which loses nothing while the trainer is there
+		return h.past.Put(ctx, data)
 	}
+	h.mu.Lock()
+	h.put[b.Hash] = data
 	h.mu.Unlock()
-	return b, h.againWithin(ctx, b.Limit(), "publishing", func(ctx context.Context) error {
-		_, err := h.blobs.Put(ctx, data)
-		return err
-	})
+	return b, h.againWithin(ctx, b.Limit(), "publishing", func(ctx context.Context) error { return h.publish(ctx, data) })
 }
 
-// Drop is fleet.Blobs'.
+// publish stores a blob for workers, where it is not there.
+func (h *Hub) publish(ctx context.Context, data []byte) error {
+	b := fleet.BlobOf(data)
+	if h.complete(ctx, in, h.inSubject(b.Hash), b) {
+		return nil
+	}
+	return h.send(ctx, h.inSubject(b.Hash), data)
+}
+
+// Get is fleet.Blobs': what a worker has stored, of those that say so.
+func (h *Hub) Get(ctx context.Context, b fleet.Blob) (data []byte, err error) {
+	if h.past != nil {
+		return h.past.Get(ctx, b)
+	}
+	h.mu.Lock()
+	all := slices.Clone(h.results[b.Hash])
+	h.mu.Unlock()
+	err = fmt.Errorf("fetching %s: %w", b.Hash.Short(), fleet.ErrNoBlob)
+	for _, worker := range all {
+		if data, err = h.fetch(ctx, out, h.outSubject(worker, b.Hash), b); err == nil || ctx.Err() != nil {
+			return data, err
+		}
+	}
+	return nil, err
+}
+
+// Drop is fleet.Blobs': of what was put here.
 func (h *Hub) Drop(ctx context.Context, name fleet.Hash) error {
 	h.mu.Lock()
 	delete(h.put, name)
 	h.mu.Unlock()
-	return h.blobs.Drop(ctx, name)
+	if h.past != nil {
+		return h.past.Drop(ctx, name)
+	}
+	return h.again(ctx, "dropping a blob", func(ctx context.Context) error { return h.purge(ctx, in, h.inSubject(name)+".>") })
 }
 
 // shut drops what nobody has heard.

@@ -31,7 +31,11 @@ type identity struct {
 	// Known are workers that have come: public keys by name. Revoked are public keys of workers that were dismissed.
 	Known   map[string]string `json:"known,omitempty"`
 	Revoked []string          `json:"revoked,omitempty"`
+	Until   time.Time         `json:"until,omitzero"` // after which the join file lets no newcomer in
 }
+
+// ended reports whether the join file's last day is over.
+func (id identity) ended(now time.Time) bool { return !id.Until.IsZero() && now.After(id.Until) }
 
 // identityFile is in the run's folder, for its owner alone.
 const identityFile = "broker.json"
@@ -53,6 +57,22 @@ func identityIn(dir string) (id identity, err error) {
 		return id, fmt.Errorf("%s: %w\nhint: delete it, and new keys are made; workers need the new join file then", path, err)
 	}
 	return id, nil
+}
+
+// identityUntil is the folder's identity, with another last day of its join file; zero: the one that it has.
+func identityUntil(dir string, until time.Time) (identity, error) {
+	id, err := identityIn(dir)
+	if err != nil || until.IsZero() || id.Until.Equal(until) {
+		return id, err
+	}
+	id.Until = until
+	return id, writeSecret(filepath.Join(dir, identityFile), id)
+}
+
+// ticket is the join file, but for where the run is.
+func (id identity) ticket(run string) (Ticket, error) {
+	public, err := publicOf(id.Trainer)
+	return Ticket{Run: run, Seed: id.Worker, Trainer: public, Until: id.Until}, err
 }
 
 // writeSecret writes a file that its owner alone may read, whole or not at all.

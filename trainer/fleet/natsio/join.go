@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -19,12 +20,14 @@ type Ticket struct {
 	Addresses   []string `json:"addresses"`             // host:port, of which one suffices
 	Certificate string   `json:"certificate,omitempty"` // the only one that is trusted
 	Seed        string   `json:"seed"`                  // of the nkey that vouches for workers
+	Trainer     string   `json:"trainer"`               // the public key of what workers obey
 	Blobs       string   `json:"blobs,omitempty"`       // a folder that all machines share, or peer
 	// Space is the run's on a server of somebody else's, which has its own certificate and credentials; "": the server is
 	// the trainer's.
-	Space       space  `json:"space,omitempty"`
-	Credentials string `json:"-"` // a file of such a server; the worker's own
-	own         string // the seed of the worker's key; "": each link makes one
+	Space       space     `json:"space,omitempty"`
+	Credentials string    `json:"-"`              // a file of such a server; the worker's own
+	Until       time.Time `json:"until,omitzero"` // after which it lets no newcomer in
+	own         string    // the seed of the worker's key; "": each link makes one
 }
 
 // mostTicket bounds a join file, in bytes.
@@ -42,8 +45,8 @@ func ReadTicket(path string) (t Ticket, err error) {
 	if err := json.Unmarshal(text, &t); err != nil {
 		return t, fmt.Errorf("%s: it is no join file: %w", path, err)
 	}
-	if len(t.Addresses) == 0 || t.Space == "" && (t.Seed == "" || t.Certificate == "") {
-		return t, fmt.Errorf("%s: it is no join file: addresses, certificate or seed are missing", path)
+	if len(t.Addresses) == 0 || t.Seed == "" || t.Trainer == "" || t.Space == "" && t.Certificate == "" {
+		return t, fmt.Errorf("%s: it is no join file: addresses, certificate, seed or the trainer's key are missing\nhint: copy it again from the run's folder, and run the same version of the program here", path)
 	}
 	return t, nil
 }
@@ -62,11 +65,6 @@ func (t Ticket) connect(worker string, more ...nats.Option) (*nats.Conn, error) 
 	config, err := trusts(t.Certificate)
 	if err != nil {
 		return nil, fmt.Errorf("the join file's certificate: %w", err)
-	}
-	if t.own == "" {
-		if t.own, err = newSeed(); err != nil {
-			return nil, err
-		}
 	}
 	return introduced(t.urls(), t.Seed, t.own, worker, config, more...)
 }

@@ -1,16 +1,20 @@
 package natsio
 
 import (
+	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
@@ -18,14 +22,25 @@ import (
 // Link is a worker's end: a fleet.Link.
 type Link struct {
 	blobs
-	nc     *nats.Conn
-	worker string
-	key    string // the public one, which all roles of the worker have; "": it has none
-	role   fleet.Role
-	mu     sync.Mutex
-	at     map[fleet.Hash]chan struct{}
-	end    error // why no further job is taken
-	queues map[string]jetstream.Consumer
+	worker  string
+	role    fleet.Role
+	trainer ed25519.PublicKey // of whom it obeys
+	voucher []byte            // where its words are signed (seal.go): what precedes each
+	own     *sealer
+	say     func(format string, args ...any)
+	hailing sync.Mutex // one asks at a time
+
+	mu      sync.Mutex
+	session session // the trainer's; zero: not known yet
+	hailed  time.Time
+	at      map[fleet.Hash]*under
+	end     error // why no further job is taken
+}
+
+// under is a job under way.
+type under struct {
+	stop   chan struct{}
+	number uint64 // of its offer
 }
 
 // Join connects a worker to the run of a ticket, for what it is to do.
@@ -43,33 +58,35 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 			return nil, err
 		}
 	}
+	if t.own == "" {
+		if t, err = t.WithKey(); err != nil {
+			return nil, err
+		}
+	}
 	nc, err := t.connect(worker,
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				say("the trainer is out of reach: %v", err)
 			}
-		}),
-		nats.ReconnectHandler(func(*nats.Conn) { say("the trainer is there again") }))
+		}))
 	if err != nil {
 		return nil, fmt.Errorf("joining run %q at %s: %w\nhint: is its trainer at work, and may this machine connect to it? 'darkroom train --listen' writes the join file anew when its address changes",
 			t.Run, strings.Join(t.Addresses, ", "), err)
 	}
-	l := &Link{blobs: blobs{space: t.Space, from: in, to: out, past: past}, nc: nc, worker: worker, role: role, at: map[fleet.Hash]chan struct{}{}, queues: map[string]jetstream.Consumer{}}
+	l := &Link{blobs: blobs{space: t.Space, nc: nc, past: past}, worker: worker, role: role, say: say, at: map[fleet.Hash]*under{}}
 	defer func() {
 		if err != nil {
 			_ = l.Close()
 		}
 	}()
-	if t.own != "" {
-		if l.key, err = publicOf(t.own); err != nil {
-			return nil, err
-		}
+	if err := l.keys(t); err != nil {
+		return nil, err
 	}
 	if l.js, err = jetstream.New(nc); err != nil {
 		return nil, err
 	}
 	if peers {
-		b, err := branchOf(nc, t.Space.subject(where), port)
+		b, err := branchOf(nc, l.subject(where), l.trainer, port)
 		if err != nil {
 			return nil, err
 		}
@@ -78,15 +95,121 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 	nc.SetClosedHandler(func(nc *nats.Conn) { // it does not close by itself unless it is refused
 		l.ends(fmt.Errorf("%w: its key is not taken any more (%v)", fleet.ErrDismissed, nc.LastError()))
 	})
-	if _, err := nc.Subscribe(l.subject(withdraw), func(m *nats.Msg) { l.withdrawn(m.Data) }); err != nil {
-		return nil, err
+	nc.SetReconnectHandler(func(*nats.Conn) {
+		say("the trainer is there again")
+		_ = l.hail(context.Background()) // it is asked for again with the next job
+	})
+	return l, l.listen()
+}
+
+// keys are what it verifies by and, on a server of somebody else's, signs by.
+func (l *Link) keys(t Ticket) (err error) {
+	if l.trainer, err = verifierOf(t.Trainer); err != nil {
+		return err
 	}
-	for subject, end := range map[string]error{dismiss + worker: fleet.ErrDismissed, over: fleet.ErrOver} {
-		if _, err := nc.Subscribe(l.subject(subject), func(*nats.Msg) { l.ends(end) }); err != nil {
-			return nil, err
+	if l.own, err = sealerOf(t.own); err != nil || t.Space == "" {
+		return err
+	}
+	public, err := publicOf(t.own)
+	if err != nil {
+		return err
+	}
+	vouched, err := vouch(t.Seed, l.worker, public)
+	l.voucher = append(slices.Clone(l.own.public()), vouched...)
+	return err
+}
+
+// listen hears what the trainer says to all, or to this worker.
+func (l *Link) listen() error {
+	mine := func(s sealed) bool { return string(s.text) == l.name() }
+	for _, s := range []struct {
+		subject, kind string
+		hear          func(s sealed)
+	}{
+		{begin, ofBegin, func(sealed) {}}, // its session is asked for
+		{withdraw, ofWithdraw, l.withdrawn},
+		{over, ofOver, func(sealed) { l.ends(fleet.ErrOver) }},
+		{dismiss + l.worker, ofDismiss, func(s sealed) {
+			if mine(s) {
+				l.ends(fleet.ErrDismissed)
+			}
+		}},
+	} {
+		if _, err := l.nc.Subscribe(l.subject(s.subject), func(m *nats.Msg) {
+			if said, err := l.obeys(context.Background(), s.kind, m.Data); err == nil {
+				s.hear(said)
+			}
+		}); err != nil {
+			return err
 		}
 	}
-	return l, nil
+	return nil
+}
+
+// name is the public key of the worker, as it is written.
+func (l *Link) name() string {
+	public, _ := nkeys.Encode(nkeys.PrefixByteUser, l.own.public()) // a key's length is right
+	return string(public)
+}
+
+// errOld says that something was said in another session of the trainer.
+var errOld = errors.New("the trainer has said it in another of its sessions")
+
+// obeys reads what the trainer has said in its present session.
+func (l *Link) obeys(ctx context.Context, kind string, data []byte) (s sealed, err error) {
+	if s, err = unseal(l.trainer, kind, data); err != nil {
+		return s, err
+	}
+	if s.session != l.now() {
+		if err := l.hail(ctx); err != nil {
+			return s, err
+		}
+		if s.session != l.now() {
+			return s, errOld
+		}
+	}
+	return s, nil
+}
+
+// now is the trainer's session; zero: it is not known.
+func (l *Link) now() session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session
+}
+
+// hail asks for the trainer's session: four times a second at most, since old words may be said again and again.
+func (l *Link) hail(ctx context.Context) error {
+	l.hailing.Lock()
+	defer l.hailing.Unlock()
+	l.mu.Lock()
+	wait := time.Until(l.hailed.Add(250 * time.Millisecond))
+	l.mu.Unlock()
+	if wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	number := once()
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	m, err := l.nc.RequestWithContext(limited, l.subject(hail), number)
+	if err != nil {
+		return err
+	}
+	s, err := unseal(l.trainer, ofHail, m.Data)
+	if err == nil && !bytes.Equal(s.text, number) {
+		err = errSeal
+	}
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session, l.hailed = s.session, time.Now()
+	return nil
 }
 
 func (l *Link) ends(why error) {
@@ -97,16 +220,18 @@ func (l *Link) ends(why error) {
 	}
 }
 
-func (l *Link) withdrawn(text []byte) {
+// withdrawn stops a job that was offered before it was withdrawn.
+func (l *Link) withdrawn(s sealed) {
 	var name fleet.Hash
-	if name.UnmarshalText(text) != nil {
+	if len(s.text) != len(name) {
 		return
 	}
+	copy(name[:], s.text)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if stop := l.at[name]; stop != nil {
+	if u := l.at[name]; u != nil && u.number < s.number {
 		delete(l.at, name)
-		close(stop)
+		close(u.stop)
 	}
 }
 
@@ -122,9 +247,20 @@ func (l *Link) Next(ctx context.Context) (fleet.Job, error) {
 		if end != nil {
 			return fleet.Job{}, end
 		}
-		if j := l.look(ctx); j != nil {
+		m := l.look(ctx)
+		if m == nil {
+			continue
+		}
+		s, err := l.obeys(ctx, ofJob, m.Data)
+		if err != nil {
+			if !errors.Is(err, errOld) { // a trainer that is resumed offers its jobs anew
+				l.say("a job is not taken: %v", err)
+			}
+			continue
+		}
+		if j := jobOf(s); j != nil {
 			l.mu.Lock()
-			l.at[j.Name()] = make(chan struct{})
+			l.at[j.Name()] = &under{make(chan struct{}), s.number}
 			l.mu.Unlock()
 			return *j, nil
 		}
@@ -133,63 +269,41 @@ func (l *Link) Next(ctx context.Context) (fleet.Job, error) {
 }
 
 // look looks at the queue of urgent jobs, and waits a little at the other one. Other roles than rolling have one queue.
-func (l *Link) look(ctx context.Context) *fleet.Job {
+func (l *Link) look(ctx context.Context) *nats.Msg {
 	all := queues(l.role)
-	first, second := l.queue(ctx, all[0]), l.queue(ctx, all[len(all)-1])
-	if first == nil || second == nil { // the trainer is not there, or begins anew
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
+	for i, priority := range all {
+		wait := time.Duration(0)
+		if i == len(all)-1 {
+			wait = pause
 		}
-		return nil
-	}
-	if j := takeFrom(first, nil); j != nil {
-		return j
-	}
-	began := time.Now()
-	j := takeFrom(second, jetstream.FetchMaxWait(pause))
-	if j == nil && time.Since(began) < pause/2 { // it did not wait: the queue is gone
-		l.mu.Lock()
-		clear(l.queues)
-		l.mu.Unlock()
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
+		m, err := l.next(ctx, priority, wait)
+		if err == nil {
+			return m
+		}
+		if !errors.Is(err, errNothing) { // the trainer is not there, or begins anew
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+			return nil
 		}
 	}
-	return j
-}
-
-// queue is that of a priority; nil: it is not there.
-func (l *Link) queue(ctx context.Context, priority string) jetstream.Consumer {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if c := l.queues[priority]; c != nil {
-		return c
-	}
-	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	c, err := l.js.Consumer(limited, l.of(work), priority)
-	if err != nil {
-		return nil
-	}
-	l.queues[priority] = c
-	return c
+	return nil
 }
 
 // Withdrawn is fleet.Link's.
 func (l *Link) Withdrawn(name fleet.Hash) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.at[name]
+	if u := l.at[name]; u != nil {
+		return u.stop
+	}
+	return nil
 }
 
-// Say is fleet.Link's. The first result of a job is kept for a trainer that does not hear of it now.
+// Say is fleet.Link's. A result of a job is kept for a trainer that does not hear of it now.
 func (l *Link) Say(ctx context.Context, e fleet.Event) error {
 	e.Worker, e.Role = l.worker, l.role
-	if e.Kind == fleet.Hello {
-		e.Key = l.key
-	}
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -198,15 +312,54 @@ func (l *Link) Say(ctx context.Context, e fleet.Event) error {
 		l.mu.Lock()
 		delete(l.at, e.Job)
 		l.mu.Unlock()
-		if _, err := l.js.Publish(ctx, l.doneSubject(e.Job), text); err != nil && !isSecond(err) {
+		if _, err := l.js.Publish(ctx, l.doneSubject(l.worker, e.Job), l.word(ofResult, text)); err != nil && !isSecond(err) {
 			return fmt.Errorf("keeping a result: %w", err)
 		}
 	}
-	if err := l.nc.Publish(l.subject(saySub+l.worker), text); err != nil {
+	if l.voucher != nil && l.now() == (session{}) {
+		if err := l.hail(ctx); err != nil {
+			return err
+		}
+	}
+	if err := l.nc.Publish(l.subject(saySub+l.worker), l.word(ofWord, text)); err != nil {
 		return err
 	}
 	if e.Kind == fleet.Bye {
 		return l.nc.FlushWithContext(ctx)
+	}
+	return nil
+}
+
+// word is what the worker says: as it is to the trainer's own server, which knows whose connection it is, and sealed
+// to one of somebody else's.
+func (l *Link) word(kind string, text []byte) []byte {
+	if l.voucher == nil {
+		return text
+	}
+	return append(slices.Clone(l.voucher), l.own.sealIn(l.now(), kind, text)...)
+}
+
+// Put is fleet.Blobs': a result.
+func (l *Link) Put(ctx context.Context, data []byte) (fleet.Blob, error) {
+	if l.past != nil {
+		return l.past.Put(ctx, data)
+	}
+	b := fleet.BlobOf(data)
+	return b, l.send(ctx, l.outSubject(l.worker, b.Hash), data)
+}
+
+// Get is fleet.Blobs': what the trainer has published.
+func (l *Link) Get(ctx context.Context, b fleet.Blob) ([]byte, error) {
+	if l.past != nil {
+		return l.past.Get(ctx, b)
+	}
+	return l.fetch(ctx, in, l.inSubject(b.Hash), b)
+}
+
+// Drop is fleet.Blobs': of what was put here. The trainer drops results.
+func (l *Link) Drop(ctx context.Context, name fleet.Hash) error {
+	if l.past != nil {
+		return l.past.Drop(ctx, name)
 	}
 	return nil
 }

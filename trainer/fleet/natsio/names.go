@@ -1,6 +1,7 @@
 package natsio
 
 import (
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,30 +14,36 @@ import (
 //	stream WORK     dr.work.urgent.JOB, dr.work.plain.JOB    rolls; whoever takes one acknowledges it at once
 //	                dr.work.score.JOB                        what rewards outside are asked about
 //	                dr.work.judge.JOB                        what rewards with networks judge
-//	stream DONE     dr.done.JOB                              the first result's event; a second is refused
-//	store  in       what the trainer publishes: setups, weights
-//	store  out      what workers publish: results
+//	stream DONE     dr.done.WORKER.JOB                       a worker's result; of several the first is the job's
+//	stream IN       dr.in.HASH.N                             what the trainer publishes, in pieces: setups, weights
+//	stream OUT      dr.out.WORKER.HASH.N                     what workers publish, in pieces: results
 //	dr.say.WORKER   what workers say, for whoever listens
+//	dr.hail         which session the trainer is in, for workers
+//	dr.where        who has a blob, where the server has none (peers.go)
+//	dr.revoke       a worker whose key is to be taken back, from who has the trainer's key
+//	dr.begin        a session has begun
 //	dr.withdraw     a job that is not needed any more
 //	dr.dismiss.WORKER   dr.over
-//	dr.where        who has a blob, where the server has none (peers.go)
 //
 // The trainer's own server serves one run, and names are as above. On a server of somebody else's they have the run's:
-// stream WORK_RUN, dr.RUN.work.urgent.JOB.
+// stream WORK_RUN, dr.RUN.work.urgent.JOB. What the trainer says is sealed (seal.go).
 const (
 	work     = "WORK"
 	done     = "DONE"
-	in       = "in"
-	out      = "out"
+	in       = "IN"
+	out      = "OUT"
 	urgent   = "urgent"
 	plain    = "plain"
 	score    = "score"
 	judge    = "judge"
 	saySub   = "say."
+	hail     = "hail"
+	begin    = "begin"
 	withdraw = "withdraw"
 	dismiss  = "dismiss."
 	over     = "over"
 	where    = "where"
+	revoke   = "revoke"
 )
 
 // priorities are the queues of all roles.
@@ -45,7 +52,7 @@ func priorities() []string { return []string{urgent, plain, score, judge} }
 // A space has the names of a run; "": those of a server that serves no other.
 type space string
 
-// of is the name of a stream or a store.
+// of is the name of a stream.
 func (s space) of(name string) string {
 	if s == "" {
 		return name
@@ -64,20 +71,37 @@ func (s space) subject(what string) string {
 func (s space) workSubject(priority string, name fleet.Hash) string {
 	return s.subject("work." + priority + "." + name.String())
 }
-func (s space) doneSubject(name fleet.Hash) string { return s.subject("done." + name.String()) }
 
-// workStream holds jobs until somebody takes them.
-func (s space) workStream() jetstream.StreamConfig {
-	return jetstream.StreamConfig{Name: s.of(work), Subjects: []string{s.subject("work.>")}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage}
+// doneSubject is where a worker's result of a job is; "*": any worker's.
+func (s space) doneSubject(worker string, name fleet.Hash) string {
+	return s.subject("done." + worker + "." + name.String())
+}
+
+// speakerOf is the worker in the name of whose results or words a subject is.
+func (s space) speakerOf(kind, subject string) string {
+	rest, _ := strings.CutPrefix(subject, s.subject(kind))
+	name, _, _ := strings.Cut(rest, ".")
+	return name
+}
+
+// inSubject and outSubject have the pieces of a blob.
+func (s space) inSubject(name fleet.Hash) string { return s.subject("in." + name.String()) }
+func (s space) outSubject(worker string, name fleet.Hash) string {
+	return s.subject("out." + worker + "." + name.String())
 }
 
 // keeps is how long a result is kept that nobody takes.
 const keeps = 12 * time.Hour
 
-// doneStream holds the first result of a job.
-func (s space) doneStream() jetstream.StreamConfig {
-	return jetstream.StreamConfig{Name: s.of(done), Subjects: []string{s.subject("done.>")}, Storage: jetstream.MemoryStorage, MaxAge: keeps,
-		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, AllowDirect: true}
+// streams are those of a run: jobs until somebody takes them, the results' words, and blobs.
+func (s space) streams() []jetstream.StreamConfig {
+	return []jetstream.StreamConfig{
+		{Name: s.of(work), Subjects: []string{s.subject("work.>")}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage},
+		{Name: s.of(done), Subjects: []string{s.subject("done.>")}, Storage: jetstream.MemoryStorage, MaxAge: keeps,
+			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, AllowDirect: true},
+		{Name: s.of(in), Subjects: []string{s.subject("in.>")}, Storage: jetstream.MemoryStorage, MaxMsgsPerSubject: 1, AllowDirect: true},
+		{Name: s.of(out), Subjects: []string{s.subject("out.>")}, Storage: jetstream.MemoryStorage, MaxAge: keeps, MaxMsgsPerSubject: 1, AllowDirect: true},
+	}
 }
 
 // consumer is the queue of a priority.
@@ -86,29 +110,46 @@ func (s space) consumer(priority string) jetstream.ConsumerConfig {
 		AckWait: 10 * time.Second, MaxAckPending: 1 << 16}
 }
 
-// store is one of blobs.
-func (s space) store(name string) jetstream.ObjectStoreConfig {
-	c := jetstream.ObjectStoreConfig{Bucket: s.of(name), Storage: jetstream.MemoryStorage}
-	if name == out {
-		c.TTL = keeps
-	}
-	return c
+// nextSubject is where somebody asks for a job of a queue.
+func (s space) nextSubject(priority string) string {
+	return "$JS.API.CONSUMER.MSG.NEXT." + s.of(work) + "." + priority
 }
 
-// workerMay are the subjects that a worker may publish to, and those that it may listen to: it takes jobs, says
-// things, keeps a first result and results' blobs, and reads what the trainer published. It makes no stream, and
-// publishes neither work nor weights, nor says a word in another's name. This is of the trainer's own server.
-func workerMay(name string) (publish, subscribe []string) {
-	publish = []string{"dr." + saySub + name, "dr." + where, "dr.done.>",
-		"$JS.API.INFO", "$JS.API.CONSUMER.INFO." + work + ".*", "$JS.API.CONSUMER.MSG.NEXT." + work + ".*", "$JS.ACK." + work + ".>"}
-	for _, bucket := range []string{in, out} {
-		stream := "OBJ_" + bucket
-		publish = append(publish, "$JS.API.STREAM.INFO."+stream, "$JS.API.STREAM.MSG.GET."+stream, "$JS.API.DIRECT.GET."+stream, "$JS.API.DIRECT.GET."+stream+".>",
-			"$JS.API.CONSUMER.CREATE."+stream, "$JS.API.CONSUMER.CREATE."+stream+".>", "$JS.API.CONSUMER.DELETE."+stream+".>", "$JS.FC."+stream+".>")
+// directSubject is where somebody asks for what a stream has.
+func (s space) directSubject(stream string) string { return "$JS.API.DIRECT.GET." + s.of(stream) }
+
+// ask is what a worker may ask of the trainer's account.
+type ask struct {
+	subject string
+	many    bool // it has several answers
+}
+
+// workerAsks are the subjects that a worker may publish to: it takes jobs, says things in its own name, keeps results
+// and their blobs, and reads what the trainer published. This is of the trainer's own server; "*": of all workers.
+func workerAsks(name string) []ask {
+	all := []ask{{subject: "$JS.ACK." + work + ".>"}, {space("").directSubject(in), true}}
+	for _, p := range priorities() {
+		all = append(all, ask{subject: space("").nextSubject(p)})
 	}
-	publish = append(publish, "$O."+out+".>", "$JS.API.STREAM.PURGE.OBJ_"+out)
-	return publish, []string{inboxOf(name) + ".>", "dr." + withdraw, "dr." + over, "dr." + dismiss + name}
+	for _, what := range []string{saySub + name, hail, where, "done." + name + ".*", "out." + name + ".*.*"} {
+		all = append(all, ask{subject: space("").subject(what)})
+	}
+	return all
+}
+
+// workerHears are the subjects that a worker may listen to.
+func workerHears(name string) (all []string) {
+	for _, what := range []string{begin, withdraw, over, dismiss + name} {
+		all = append(all, space("").subject(what))
+	}
+	return all
 }
 
 // inboxOf is where answers to somebody come.
-func inboxOf(name string) string { return "_INBOX_" + name }
+func inboxOf(name string) string { return inboxes + "_" + name }
+
+// Answers are heard under these names alone: a client's own, and those by which NATS has them pass between accounts.
+const (
+	inboxes       = "_INBOX"
+	serverReplies = "_R_."
+)

@@ -1,7 +1,9 @@
 package natsio
 
 import (
+	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,6 +56,7 @@ type question struct {
 	Who  peer.Place `json:"who"` // that asks
 	From peer.Place `json:"from,omitzero"`
 	Size int64      `json:"size,omitempty"` // of what is brought
+	Once []byte     `json:"once"`           // a number that the worker draws, which the answer has, too
 }
 
 // reply is what it is told.
@@ -61,6 +64,7 @@ type reply struct {
 	At   peer.Place `json:"at,omitzero"`
 	Wait bool       `json:"wait,omitempty"` // all who have it are busy
 	Why  string     `json:"why,omitempty"`  // there is nothing to be had
+	Once []byte     `json:"once"`
 }
 
 // origin is the trainer's end.
@@ -92,14 +96,16 @@ func (o *origin) Drop(ctx context.Context, name fleet.Hash) error {
 }
 
 // answer answers workers.
-func (o *origin) answer(nc *nats.Conn, subject string) error {
-	_, err := nc.Subscribe(subject, func(m *nats.Msg) {
+func (o *origin) answer(h *Hub) error {
+	_, err := h.nc.Subscribe(h.subject(where), func(m *nats.Msg) {
 		var q question
-		if json.Unmarshal(m.Data, &q) != nil {
+		if json.Unmarshal(m.Data, &q) != nil || len(q.Once) > mostHail {
 			return
 		}
-		if text, err := json.Marshal(o.told(q)); err == nil {
-			_ = m.Respond(text) // who asked asks again
+		r := o.told(q)
+		r.Once = q.Once
+		if text, err := json.Marshal(r); err == nil {
+			_ = h.answer(m, h.seal(ofPlace, text)) // who asked asks again
 		}
 	})
 	return err
@@ -131,10 +137,11 @@ type branch struct {
 	*peer.Store
 	nc      *nats.Conn
 	subject string
+	trainer ed25519.PublicKey
 }
 
 // branchOf serves what a worker has where the server knows it.
-func branchOf(nc *nats.Conn, subject string, port int) (*branch, error) {
+func branchOf(nc *nats.Conn, subject string, trainer ed25519.PublicKey, port int) (*branch, error) {
 	host, _, err := net.SplitHostPort(nc.LocalAddr())
 	if err != nil {
 		return nil, fmt.Errorf("serving blobs to others: %w", err)
@@ -143,12 +150,12 @@ func branchOf(nc *nats.Conn, subject string, port int) (*branch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &branch{s, nc, subject}, nil
+	return &branch{s, nc, subject, trainer}, nil
 }
 
 // ask asks the trainer.
 func (b *branch) ask(ctx context.Context, q question) (r reply, err error) {
-	q.Who = b.Place
+	q.Who, q.Once = b.Place, once()
 	text, err := json.Marshal(q)
 	if err != nil {
 		return r, err
@@ -156,8 +163,15 @@ func (b *branch) ask(ctx context.Context, q question) (r reply, err error) {
 	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	m, err := b.nc.RequestWithContext(limited, b.subject, text)
+	var s sealed
 	if err == nil {
-		err = json.Unmarshal(m.Data, &r)
+		s, err = unseal(b.trainer, ofPlace, m.Data)
+	}
+	if err == nil {
+		err = json.Unmarshal(s.text, &r)
+	}
+	if err == nil && !bytes.Equal(r.Once, q.Once) {
+		err = errors.New("it answers another question")
 	}
 	if err != nil {
 		return r, fmt.Errorf("asking the trainer for %s: %w", q.Name.Short(), err)

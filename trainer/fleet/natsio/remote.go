@@ -30,6 +30,8 @@ type Remote struct {
 	Dir         string // the run's folder
 	Run         string // its name
 	Blobs       string // Address.Blobs
+	Until       time.Time
+	Say         func(format string, args ...any) // Address.Say
 }
 
 // Check refuses addresses that are none, and those by which keys and pictures would go in the open.
@@ -75,7 +77,15 @@ func Attach(r Remote) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t := Ticket{Run: r.Run, Addresses: urls, Space: spaceOf(r.Run, dir), Credentials: r.Credentials}
+	id, err := identityUntil(dir, r.Until)
+	if err != nil {
+		return nil, err
+	}
+	t, err := id.ticket(r.Run)
+	if err != nil {
+		return nil, err
+	}
+	t.Addresses, t.Space, t.Credentials = urls, spaceOf(r.Run, dir), r.Credentials
 	if r.Authority != "" {
 		text, err := regular.Read(r.Authority, mostTicket)
 		if err != nil {
@@ -103,9 +113,11 @@ func Attach(r Remote) (_ *Broker, err error) {
 		return nil, err
 	}
 	t.Blobs = called
+	who := newRoster(dir, id, r.Say)
+	who.ticket = t
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if b.Hub, err = newHub(ctx, nc, t.Space, past); err != nil {
+	if b.Hub, err = newHub(ctx, nc, t.Space, past, who); err != nil {
 		return nil, fmt.Errorf("--workers %s: %w\nhint: the server needs JetStream, and the credentials the right to make streams", r.URLs, err)
 	}
 	b.Ticket, b.Join = t, filepath.Join(dir, JoinFile)

@@ -23,7 +23,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := identityIn(a.Dir)
+	id, err := identityUntil(a.Dir, a.Until)
 	if err != nil {
 		return nil, err
 	}
@@ -50,13 +50,16 @@ func Listen(a Address) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{dir: a.Dir, say: a.Say, id: id, there: map[string]present{}, gone: map[string]bool{}}
+	g := newGuard(newRoster(a.Dir, id, a.Say))
 	o.CustomClientAuthentication = g
 	s, err := server.NewServer(o)
 	if err != nil {
 		return nil, fmt.Errorf("starting the fleet's server: %w", err)
 	}
 	g.server = s
+	if err := g.export(); err != nil {
+		return nil, err
+	}
 	s.Start()
 	b.stop = func() {
 		s.Shutdown()
@@ -71,7 +74,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if b.Hub, err = newHub(ctx, nc, "", past); err != nil {
+	if b.Hub, err = newHub(ctx, nc, "", past, g.roster); err != nil {
 		nc.Close()
 		return nil, err
 	}
@@ -79,7 +82,11 @@ func Listen(a Address) (_ *Broker, err error) {
 	if !ok {
 		return nil, errors.New("the fleet's server has no port")
 	}
-	t := Ticket{Run: a.Run, Certificate: id.Certificate, Seed: id.Worker, Blobs: called}
+	t, err := id.ticket(a.Run)
+	if err != nil {
+		return nil, err
+	}
+	t.Certificate, t.Blobs = id.Certificate, called
 	b.port = strconv.Itoa(at.Port)
 	for _, name := range addresses(host) {
 		t.Addresses = append(t.Addresses, net.JoinHostPort(name, b.port))
@@ -89,7 +96,6 @@ func Listen(a Address) (_ *Broker, err error) {
 	}
 	b.Ticket, b.Join = t, filepath.Join(a.Dir, JoinFile)
 	g.ticket = t
-	b.Hub.revoke = g.revoke
 	return b, writeSecret(b.Join, t)
 }
 
