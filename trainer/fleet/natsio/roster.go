@@ -18,10 +18,10 @@ import (
 //
 //	worker → trainer    NAME, its public key, the join key's signature of both
 //
-// Who is dismissed or revoked is cut off, and its key is refused for good. It had the join file, too: so the join key is
-// replaced, and the file written anew. Workers keep their keys, which are written down when they come: also when the
-// trainer is resumed, and a worker is dismissed before the others are back. A worker of two roles has a connection and a
-// name a role, and one key. A join file may have a last day: who comes after it needs another one.
+// Who is dismissed or revoked is cut off, and its key is refused for good. It had the join file, too: so the join key
+// is replaced, and the file written anew. Workers keep their keys, which are written down when they come: also when
+// the trainer is resumed, and a worker is dismissed before the others are back. A worker of two roles has a connection
+// and a name a role, and one key. A join file may have a last day: who comes after it needs another one.
 //
 // Invariants (tests): a key that is revoked, or signed by a join key that was replaced, opens nothing, whatever name it
 // gives; one of a worker that was there is taken as before.

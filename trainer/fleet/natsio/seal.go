@@ -12,8 +12,8 @@ import (
 )
 
 // Card: workers obey what the trainer's key has signed, and nothing else: jobs, and so the setups, weights and items
-// whose hashes they name; the end of the run, dismissals, withdrawals, and places of blobs. The join file has the public
-// half of the key, which is a run's own. A trainer draws a session when it begins, and numbers what it signs.
+// whose hashes they name; the end of the run, dismissals, withdrawals, and places of blobs. The join file has the
+// public half of the key, which is a run's own. A trainer draws a session when it begins, and numbers what it signs.
 //
 //	seal    signature (64), session (16), number (8), text
 //	signed  "darkroom fleet 1", the kind of the seal, session, number, text
