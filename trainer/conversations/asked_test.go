@@ -9,6 +9,7 @@ import (
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tools"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
@@ -158,6 +159,34 @@ func TestAskedAreTold(t *testing.T) {
 		}
 		if plain := said("qwen", vlm.Qwen3VL, 0, append(sets, `episode.system=""`)...); said("qwen", vlm.Qwen3VL, 0, sets...) == plain {
 			t.Errorf("%s: a model is told nothing of its tools", name)
+		}
+	}
+}
+
+// TestAskedPlaces: pictures stand where a question's text has their places, and before it where it has none or another
+// number of them.
+func TestAskedPlaces(t *testing.T) {
+	m := vision.New(4, 4)
+	for text, want := range map[string]string{
+		"<image>\nWhich?":             "p \nWhich?",
+		"Is <image> left of <image>?": "Is  p  left of  p ?",
+		"Which?":                      "p Which?",
+		"<image> or <image>, which?":  "p <image> or <image>, which?",
+	} {
+		n := 1
+		if text == "Is <image> left of <image>?" {
+			n = 2
+		}
+		var parts []string
+		for _, part := range Asked(text, []*vision.Image{m, m}[:n]...).Messages[0].Content {
+			if part.Kind == vlm.PicturePart {
+				parts = append(parts, "p")
+			} else {
+				parts = append(parts, part.Text)
+			}
+		}
+		if got := strings.Join(parts, " "); got != want {
+			t.Errorf("%q about %d pictures reads %q, want %q", text, n, got, want)
 		}
 	}
 }

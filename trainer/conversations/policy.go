@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -39,11 +40,23 @@ type Question struct {
 // Asked is a question with pictures before it.
 func Asked(text string, pictures ...*vision.Image) Question { return about(text, nil, pictures) }
 
-// about is a question with clips before it, and pictures behind them.
+// place stands in a question's text for its next picture, where a row has one for each.
+const place = "<image>"
+
+// about is a question with clips before it, and pictures behind them, or where its text has their places.
 func about(text string, clips []*video.Clip, pictures []*vision.Image) Question {
 	var content []vlm.Part
 	for range clips {
 		content = append(content, vlm.Part{Kind: vlm.ClipPart})
+	}
+	if n := strings.Count(text, place); n > 0 && n == len(pictures) {
+		for i, said := range strings.Split(text, place) {
+			if i > 0 {
+				content = append(content, vlm.Part{Kind: vlm.PicturePart})
+			}
+			content = append(content, vlm.Text(said)...)
+		}
+		return Question{Messages: []vlm.Message{{Role: "user", Content: content}}, Pictures: pictures, Clips: clips}
 	}
 	for range pictures {
 		content = append(content, vlm.Part{Kind: vlm.PicturePart})

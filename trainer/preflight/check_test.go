@@ -122,7 +122,7 @@ func TestRefused(t *testing.T) {
 		{"embed:tiny-sd3", two, "[[stage]]\niterations = 3\n[stage.rollout]\nprompts = \"embed:scene-pairs\"\noffline = true\n[stage.loss]\nobjective = \"dpo\"\n[stage.advantage]\nestimator = \"ends\"\n", nil, `x.toml:9:9: "rollout.group": embed:scene-pairs: `},
 		{"embed:tiny-sd3", two, "[[stage]]\niterations = 3\n[stage.sampler]\nwidth = 4\nheight = 4\n", nil, `x.toml:15:9: "stage[0].sampler.width": a picture of 4 x 4: `},
 		{"embed:tiny-sd3", sized, "", nil, `x.toml:7:11: "rollout.prompts": ` + sized + `: prompt "a dog": a picture of 36 x 32: sides must be multiples of 8`},
-		{"embed:tiny-vlm", sized, "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": ` + sized + `: prompt "a dog" names the size, the frames, the negative text or the image of a picture, and episodes are made of it`},
+		{"embed:tiny-vlm", sized, "[episode]\n", nil, `x.toml:7:11: "rollout.prompts": ` + sized + `: prompt "a dog" names the size, the frames or the negative text of a picture, and episodes are made of it`},
 		{"embed:tiny-sd3", scene, "[sampler]\nwidth = 32\nheight = 32\n[[reward]]\nname = \"scene\"\n", nil, `x.toml:16:8: "reward[1].name": reward "scene" judges the program's own scenes of 64 x 64, and this model's pictures have 32 x 32`},
 		{"embed:tiny-sd3", two, "[sampler]\nnegative = \"blur\"\nguidance = 1.0\n", nil, `x.toml:13:12: "sampler.negative": guidance 1 by "cfg" combines no two outputs`},
 		{golden + "pipe_sd15", two, ladder, []string{"model.text_length=20"}, `--set: "model.text_length": StableDiffusionPipeline in ` + golden + `pipe_sd15 has no T5 encoder`},

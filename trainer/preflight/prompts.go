@@ -96,9 +96,9 @@ func (c *check) checkPictured(turn int, key, path string, list []prompts.Prompt)
 		return
 	}
 	for _, p := range list {
-		if p.Sized() || p.Frames > 0 || p.Negative != nil || len(p.Image) > 0 {
-			c.RefuseAt(turn, key, fmt.Sprintf("%s: prompt %q names the size, the frames, the negative text or the image of a picture, and %s are made of it", path, p.Text, c.modality.Samples),
-				"leave width, height, frames, negative and image out of the list; put pictures that a question is about into meta.picture")
+		if p.Sized() || p.Frames > 0 || p.Negative != nil || len(p.Image) > 0 && !c.modality.Looks {
+			c.RefuseAt(turn, key, fmt.Sprintf("%s: prompt %q names the size, the frames or the negative text of a picture, and %s are made of it", path, p.Text, c.modality.Samples),
+				"leave width, height, frames and negative out of the list; image, images or meta.picture name the pictures that a question is about")
 			return
 		}
 	}

@@ -8,9 +8,12 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Pictures that a picture, or a clip, is made of. A record of JSON names them by "image": a file below the folder of
-// the prompts' file, or a list of files. Tables have them in a column "image": texts are names, and pictures are read
+// Pictures that a picture, or a clip, is made of. A record of JSON names them by "image" or "images": a file
+// below the folder of the prompts' file, or a list of files. Tables have them in a column of such a name: texts are names, and pictures are read
 // where they lie.
+
+// imageColumns are the columns of a table that name pictures.
+var imageColumns = []string{"image", "images"}
 
 // Images are names of pictures. In JSON a single one is a text.
 type Images []string
@@ -62,9 +65,11 @@ func (p Prompt) Sources() (names []string) {
 	if len(p.Image) > 0 {
 		return p.Image
 	}
-	var column Images
-	if raw, ok := p.Meta.Get("image"); ok && json.Unmarshal(raw, &column) == nil && len(column) > 0 {
-		return column
+	for _, key := range imageColumns {
+		var column Images
+		if raw, ok := p.Meta.Get(key); ok && json.Unmarshal(raw, &column) == nil && len(column) > 0 {
+			return column
+		}
 	}
 	beside, err := p.pictures()
 	if err != nil {

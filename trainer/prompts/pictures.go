@@ -12,8 +12,8 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/scenes/cards"
 )
 
-// Pictures that a prompt is about: meta.picture names one or several files, below the folder of
-// the prompts' file; "embed:cards/7" is the seventh table of vision/scenes/cards, and
+// Pictures that a prompt is about: meta.picture, or image or images of the row, names one or several
+// files, below the folder of the prompts' file; "embed:cards/7" is the seventh table of vision/scenes/cards, and
 // "embed:cards/7/16,32,112,128" what lies between these edges of it: left, top, right, bottom.
 
 const (
@@ -23,11 +23,32 @@ const (
 
 // Pictures opens them; none where the prompt names none. dir is the folder that names begin in.
 func (p Prompt) Pictures(dir string) ([]*vision.Image, error) {
-	names, err := p.pictures()
+	names, err := p.shown()
 	if err != nil {
 		return nil, err
 	}
 	return OpenPictures(dir, names)
+}
+
+// shown are the names of the pictures that a question shows: those of meta.picture; where there is none, those of the
+// row's image or images, or of a table's columns of these names.
+func (p Prompt) shown() (names []string, err error) {
+	if names, err = p.pictures(); err != nil || len(names) > 0 {
+		return names, err
+	}
+	if len(p.Image) > 0 {
+		return p.Image, nil
+	}
+	for _, key := range imageColumns {
+		if raw, ok := p.Meta.Get(key); ok {
+			var column Images
+			if err := json.Unmarshal(raw, &column); err != nil {
+				return nil, fmt.Errorf("meta.%s: %w", key, err)
+			}
+			return column, nil
+		}
+	}
+	return nil, nil
 }
 
 // OpenPictures opens pictures by their names.
@@ -149,7 +170,7 @@ func below(dir, name string) (string, error) {
 
 // HasPictures is the error that Pictures and Clips would meet for want of a file.
 func (p Prompt) HasPictures(dir string) error {
-	names, err := p.pictures()
+	names, err := p.shown()
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,5 +75,60 @@ func TestPictures(t *testing.T) {
 	}
 	if all, err := (Prompt{}).Pictures(dir); err != nil || all != nil {
 		t.Errorf("%v %v", all, err)
+	}
+}
+
+// TestShownPictures: a question's row names its pictures as image, as images, or in its meta, whichever file it is
+// read from; names in two places are refused.
+func TestShownPictures(t *testing.T) {
+	dir := t.TempDir()
+	for name, width := range map[string]int{"a.png": 3, "b.png": 5} {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(vision.EncodePNG(f, vision.New(width, 2)), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := func(name, text string) ([]Prompt, error) {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return Open(path)
+	}
+	for _, c := range []struct {
+		file, text string
+		widths     []int
+	}{
+		{"a.jsonl", `{"prompt": "Which?", "image": "a.png"}`, []int{3}},
+		{"a.jsonl", `{"prompt": "Which?", "image": ["b.png", "a.png"], "meta": {"answer": "4"}}`, []int{5, 3}},
+		{"a.jsonl", `{"prompt": "Which?", "images": ["a.png", "b.png"]}`, []int{3, 5}},
+		{"a.jsonl", `{"prompt": "Which?", "meta": {"images": ["a.png"]}}`, []int{3}},
+		{"a.jsonl", `{"prompt": "Which?", "image": "a.png", "meta": {"picture": "b.png"}}`, []int{5}},
+		{"a.csv", "prompt,image\nWhich?,b.png\n", []int{5}},
+		{"a.jsonl", `{"prompt": "Which?", "images": []}`, nil},
+	} {
+		list, err := open(c.file, c.text)
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		all, err := list[0].Pictures(dir)
+		var widths []int
+		for _, m := range all {
+			widths = append(widths, m.Width)
+		}
+		if err != nil || !slices.Equal(widths, c.widths) || list[0].HasPictures(dir) != nil {
+			t.Errorf("%s: pictures of widths %v, want %v (%v)", c.text, widths, c.widths, err)
+		}
+	}
+	if _, err := open("a.jsonl", `{"prompt": "Which?", "image": "a.png", "images": ["b.png"]}`); err == nil || !strings.Contains(err.Error(), "a.jsonl:1: it has both image and images") {
+		t.Errorf("both: %v", err)
+	}
+	list, err := open("a.jsonl", `{"prompt": "Which?", "images": ["c.png"]}`)
+	if err != nil || list[0].HasPictures(dir) == nil {
+		t.Errorf("a file that is not there: %v", err)
 	}
 }

@@ -174,11 +174,21 @@ func record(n int, line []byte) (p Prompt, err error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return p, at(n, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}, and may have \"weights\", \"negative\", \"width\", \"height\", \"frames\" and \"image\"; what rewards need goes into meta", err)
+	row := struct {
+		*Prompt
+		Images Images `json:"images"`
+	}{Prompt: &p}
+	if err := d.Decode(&row); err != nil {
+		return p, at(n, "%w\nhint: a line is {\"prompt\": \"...\", \"meta\": {...}}, and may have \"weights\", \"negative\", \"width\", \"height\", \"frames\" and \"image\" or \"images\"; what rewards need goes into meta", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return p, at(n, "something follows the record")
+	}
+	switch {
+	case len(row.Images) > 0 && len(p.Image) > 0:
+		return p, at(n, "it has both image and images\nhint: one of them names all pictures of the row")
+	case len(row.Images) > 0:
+		p.Image = row.Images
 	}
 	return p, nil
 }
