@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,6 +62,7 @@ given. --json prints the transcript.`,
 	f.StringVar(&o.lora, "lora", "", "adapter: a folder of PEFT's")
 	f.StringArrayVar(&o.images, "image", nil, "`FILE` of a picture, or embed:cards/N; may be given several times")
 	f.StringVar(&o.protocol, "protocol", "", "`NAME` of how tools are called (default: the run's, or deepeyes)")
+	f.StringVar(&o.template, "template", "", "`NAME` of a published chat template, or a file that has one, for a folder that has none (default: the run's, or the folder's)")
 	f.StringVar(&o.system, "system", "", "`TEXT` of the system message; '': none (default: the run's, or the protocol's instructions)")
 	f.IntVar(&o.turns, "turns", 0, "answers of the model at most (default: the run's, or 6)")
 	f.IntVar(&o.tokens, "tokens", 0, "of one answer at most (default: the run's, or 2048)")
@@ -73,7 +75,7 @@ given. --json prints the transcript.`,
 
 type askOptions struct {
 	model, run, weights, lora, protocol, dtype, device, question string
-	system                                                       string
+	system, template                                             string
 	says                                                         *string // system, where it is given
 	path                                                         string  // of the model, as an experiment names it
 	images                                                       []string
@@ -121,6 +123,7 @@ func (o *askOptions) asked(log io.Writer) (*trained.Run, *experiment.Episode, er
 			return nil, nil, usagef("--run %s: it trained a model that makes pictures, and answers nothing\nhint: darkroom sample --run %s --prompt TEXT --out FILE", o.run, o.run)
 		}
 		*e = *r.Episode
+		o.template = cmp.Or(o.template, r.Experiment.Model.Template)
 		if o.path = o.model; o.path == "" {
 			o.path = r.Experiment.Model.Path
 		}
@@ -235,7 +238,7 @@ func (o *askOptions) pictures() (all []*vision.Image, err error) {
 
 // speaker opens the model with what was trained in it.
 func (o *askOptions) speaker(r *trained.Run, dir string, pool *tensor.Pool) (s *conversations.Speaker, free func() error, err error) {
-	opened := conversations.Options{Pool: pool, F32: o.dtype == "f32"}
+	opened := conversations.Options{Pool: pool, F32: o.dtype == "f32", Template: o.template}
 	var values *trained.Values
 	if r != nil && r.Adapted() {
 		if o.lora, err = r.Adapter(trained.Which(o.weights)); err != nil {

@@ -39,6 +39,7 @@ func (o *suiteOptions) add(cmd *cobra.Command) {
 	weightsFlag(cmd, &o.weights)
 	f.StringVar(&o.lora, "lora", "", "of suites: adapter, a folder of PEFT's")
 	f.StringVar(&o.protocol, "protocol", "", "of suites: `NAME` of how tools are called (default: the run's, or deepeyes)")
+	f.StringVar(&o.template, "template", "", "of suites: `NAME` of a published chat template, or a file that has one, for a folder that has none (default: the run's, or the folder's)")
 	f.StringVar(&o.system, "system", "", "of suites: `TEXT` of the system message; '': none (default: the run's, or the protocol's instructions)")
 	f.IntVar(&o.turns, "turns", 0, "of suites: answers of the model at most (default: the run's evaluate.turns, its episode.turns, or 6)")
 	f.IntVar(&o.tokens, "tokens", 0, "of suites: of one answer at most (default: the run's, or 2048)")
@@ -49,7 +50,7 @@ func (o *suiteOptions) add(cmd *cobra.Command) {
 }
 
 // ownFlags are those that mean nothing without --suite.
-var ownFlags = []string{"model", "run", "weights", "lora", "protocol", "system", "turns", "tokens", "temperature", "dtype", "first", "out"}
+var ownFlags = []string{"model", "run", "weights", "lora", "protocol", "template", "system", "turns", "tokens", "temperature", "dtype", "first", "out"}
 
 func (o *suiteOptions) check(cmd *cobra.Command) error {
 	o.question = "of the suite"

@@ -29,12 +29,15 @@ func inspect(c *model.Folder) {
 	}
 	tokens, noTokens := tokenizer.Open(dir)
 	_, noProcessor := vlm.OpenProcessor(dir)
-	_, noTemplate := vlm.OpenTemplate(dir)
+	_, noTemplate := vlm.TemplateOf(dir, c.Model.Template)
 	files, noWeights := safetensors.OpenFolder(dir)
 	if noWeights == nil {
 		noWeights = files.Close()
 	}
-	if err := cmp.Or(noTokens, noProcessor, noTemplate, noWeights); err != nil {
+	if noTemplate != nil {
+		c.Fail("model.template|model.path", noTemplate)
+	}
+	if err := cmp.Or(noTokens, noProcessor, noWeights); err != nil {
 		c.Fail("model.path", err)
 		return
 	}

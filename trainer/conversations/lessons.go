@@ -50,7 +50,7 @@ func newTeacher(e *experiment.Experiment) (t *teacher, err error) {
 	if t.processor, err = vlm.OpenProcessor(t.dir); err != nil {
 		return nil, err
 	}
-	if t.Template, err = vlm.OpenTemplate(t.dir); err != nil {
+	if t.Template, err = vlm.TemplateOf(t.dir, e.Model.Template); err != nil {
 		return nil, err
 	}
 	t.Merge = t.processor.Merge

@@ -25,6 +25,8 @@ type Options struct {
 	Blank []string // regular expressions that match the whole name of what is drawn; nil: all
 	// Weights, where set, take the place of stored parameters of the same names.
 	Weights nn.Source
+	// Template, where set, names the form of conversations (vlm.TemplateOf).
+	Template string
 }
 
 // A Speaker is a vision-language model with what stands before its network.
@@ -51,7 +53,7 @@ func Open(dir string, o Options) (s *Speaker, err error) {
 	if s.Processor, err = vlm.OpenProcessor(dir); err != nil {
 		return nil, err
 	}
-	if s.Template, err = vlm.OpenTemplate(dir); err != nil {
+	if s.Template, err = vlm.TemplateOf(dir, o.Template); err != nil {
 		return nil, err
 	}
 	if s.Marks, err = vlm.MarksOf(s.Tokens); err != nil {

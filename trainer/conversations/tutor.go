@@ -39,7 +39,7 @@ func (m *Model) openTutor(e *experiment.Experiment) (err error) {
 	if none != nil { // an adapter
 		dir = m.Speaker.Dir
 	}
-	s, err := Open(dir, Options{Pool: m.Speaker.Options.Pool, F32: m.Speaker.Options.F32})
+	s, err := Open(dir, Options{Pool: m.Speaker.Options.Pool, F32: m.Speaker.Options.F32, Template: m.Speaker.Template.String()})
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ type JudgeOptions struct {
 	Read        string   `toml:"read" enum:"one,true,judge,score,final" doc:"of form question, what the model must say: 1 or 0; TRUE or FALSE; <judge>True</judge>; <Score>4</Score> of 5; Final Score: 4 of 5"`
 	Model       string   `toml:"model" doc:"as the server knows it; empty: the form's own"`
 	Temperature *float64 `toml:"temperature" range:"[0,10]" doc:"of answers; not written: the form's own"`
-	Template    string   `toml:"template" enum:",qwen2_vl,qwen2_5_vl,qwen3_vl" doc:"the form of conversations, of a folder (path) that does not say it"`
+	Template    string   `toml:"template" doc:"the form of conversations, of a folder (path) that does not say it, as model.template"`
 	MaxTokens   int      `toml:"max_tokens" range:"[0,1e6]" doc:"of an answer; 0: the form's own"`
 	Side        *int     `toml:"side" range:"[0,8192]" doc:"pictures are stretched to a square of this side, 0: as they are; not written: the form's own"`
 	Pictures    string   `toml:"pictures" enum:"own,png,jpeg" doc:"how pictures are sent; own: as the form does"`

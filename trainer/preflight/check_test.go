@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
@@ -158,6 +160,58 @@ func TestTargets(t *testing.T) {
 		e, _, err := checked(t, c.model, c.prompts, c.rest, c.sets...)
 		if err != nil || !slices.Equal(e.Model.LoRA.Targets, c.want) {
 			t.Errorf("%s: %q, %v", c.model, e.Model.LoRA.Targets, err)
+		}
+	}
+}
+
+// TestTemplates: a folder whose chat template is missing, or is none of the published, is opened by the one that
+// model.template names, whatever holds it; the mistake names the key.
+func TestTemplates(t *testing.T) {
+	from, err := assets.Resolve("embed:tiny-vlm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := func(change func(dir string) error) string {
+		dir := t.TempDir()
+		if err := errors.Join(os.CopyFS(dir, os.DirFS(from)), change(dir)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	template := filepath.Join(from, "chat_template.jinja")
+	if _, err := os.Stat(template); err != nil {
+		t.Fatal(err)
+	}
+	tuned := own(func(dir string) error {
+		return os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte("{{ messages }} as we like them"), 0o644)
+	})
+	bare := own(func(dir string) error { return os.Remove(filepath.Join(dir, "chat_template.jinja")) })
+	wrong := filepath.Join(t.TempDir(), "wrong.jinja")
+	if err := os.WriteFile(wrong, []byte("{{ messages }}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ model, template, want string }{
+		{tuned, "", "chat_template.jinja: a chat template that is not one of the published"},
+		{bare, "", "no chat template"},
+		{tuned, "qwen2_5_vl", ""},
+		{bare, "qwen3_vl", ""},
+		{bare, template, ""},
+		{bare, from, ""},
+		{bare, "qwen9", `a chat template named "qwen9" is not known`},
+		{bare, wrong, "wrong.jinja: a chat template that is not one of the published"},
+	} {
+		var sets []string
+		if c.template != "" {
+			sets = append(sets, "model.template="+c.template)
+		}
+		_, _, err := checked(t, c.model, "embed:zoom", "[episode]\n", sets...)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s with %q: %v", c.model, c.template, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "template of [model]") && c.template != "qwen9"):
+			t.Errorf("%s with %q: %v", c.model, c.template, err)
+		case c.template != "" && c.want != "" && !strings.Contains(err.Error(), `"model.template"`):
+			t.Errorf("%s with %q: the mistake is of another key: %v", c.model, c.template, err)
 		}
 	}
 }

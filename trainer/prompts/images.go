@@ -8,9 +8,9 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// Pictures that a picture, or a clip, is made of. A record of JSON names them by "image" or "images": a file
-// below the folder of the prompts' file, or a list of files. Tables have them in a column of such a name: texts are names, and pictures are read
-// where they lie.
+// Pictures that a picture, or a clip, is made of. A record of JSON names them by "image" or "images": a file below the
+// folder of the prompts' file, or a list of files. Tables have them in a column of such a name: texts are names, and
+// pictures are read where they lie.
 
 // imageColumns are the columns of a table that name pictures.
 var imageColumns = []string{"image", "images"}

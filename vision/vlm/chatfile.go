@@ -30,6 +30,36 @@ var templateHashes = map[string]Template{
 	"79dd8e662f5ae1fa16a0c3d368067b8ec24851a053c989b2484aa3e84440c1a0": Qwen36,
 }
 
+// TemplateOf is the template that somebody names for a folder: a published one by its name, or a file that has it;
+// "": the folder's own.
+func TemplateOf(dir, name string) (Template, error) {
+	if name == "" {
+		return OpenTemplate(dir)
+	}
+	t, err := TemplateNamed(name)
+	if err == nil {
+		return t, nil
+	}
+	info, missing := os.Stat(name)
+	switch {
+	case missing != nil:
+		return 0, fmt.Errorf("%w; and there is no file of that name", err)
+	case info.IsDir():
+		return OpenTemplate(name)
+	case filepath.Ext(name) == ".json":
+		t, has, err := templateIn(name)
+		if err == nil && !has {
+			err = fmt.Errorf("%s has no chat_template", name)
+		}
+		return t, err
+	}
+	text, err := hub.ReadFile(name)
+	if err != nil {
+		return 0, err
+	}
+	return recognise(name, string(text))
+}
+
 // OpenTemplate recognises a folder's template: chat_template.jinja, or "chat_template" of chat_template.json,
 // processor_config.json or tokenizer_config.json, in which it may be one of several by their names: "default" counts.
 func OpenTemplate(dir string) (Template, error) {
@@ -43,20 +73,34 @@ func OpenTemplate(dir string) (Template, error) {
 	}
 	for _, name := range []string{"chat_template.json", "processor_config.json", "tokenizer_config.json"} {
 		path := filepath.Join(dir, name)
-		var f struct {
-			Template *namedTemplates `json:"chat_template"`
-		}
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
-		if err := hub.JSON(path, &f); err != nil {
-			return 0, err
-		}
-		if f.Template != nil {
-			return recognise(path, string(*f.Template))
+		if t, has, err := templateIn(path); has || err != nil {
+			return t, err
 		}
 	}
-	return 0, fmt.Errorf("%s: no chat template: name one of %s", dir, strings.Join(templateNames, ", "))
+	return 0, fmt.Errorf("%s: no chat template\n%s", dir, templateHint())
+}
+
+// templateIn is the template of a file of settings, and whether that has one.
+func templateIn(path string) (t Template, has bool, err error) {
+	var f struct {
+		Template *namedTemplates `json:"chat_template"`
+	}
+	if err := hub.JSON(path, &f); err != nil {
+		return 0, false, err
+	}
+	if f.Template == nil {
+		return 0, false, nil
+	}
+	t, err = recognise(path, string(*f.Template))
+	return t, true, err
+}
+
+// templateHint says how a template is named.
+func templateHint() string {
+	return "hint: name the one that the weights were trained with, as template of [model], of a judge or of ask: one of " + strings.Join(templateNames, ", ") + ", or a file or a folder that has one of these"
 }
 
 // namedTemplates is a template, or the default of a list of them.
@@ -87,7 +131,7 @@ func recognise(path, text string) (Template, error) {
 	if t, ok := templateHashes[templateHash(text)]; ok {
 		return t, nil
 	}
-	return 0, fmt.Errorf("%s: a chat template that is not one of the published %s: name the one that the weights were trained with", path, strings.Join(templateNames, ", "))
+	return 0, fmt.Errorf("%s: a chat template that is not one of the published, and programs of a folder are not run\n%s", path, templateHint())
 }
 
 // templateHash is that of a template's plain form.

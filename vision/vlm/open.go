@@ -30,7 +30,7 @@ type Options struct {
 	// LoRA, optional, puts an adapter on the model; Adapter, optional, is a folder of PEFT's.
 	LoRA    *nn.LoRA
 	Adapter string
-	// Template, optional, names the form of conversations where a folder does not say it.
+	// Template, optional, names the form of conversations where a folder does not say it (TemplateOf).
 	Template string
 }
 
@@ -164,12 +164,7 @@ func (f *Folder) settings(dir string, c Config) (err error) {
 		return fmt.Errorf("%s: preprocessor_config.json cuts patches of %d pixels and %d frames, merged by %d; the tower reads %d, %d and %d, of %d channels",
 			dir, p.Patch, p.Frames, p.Merge, v.Patch, v.Frames, v.Merge, v.Channels)
 	}
-	if f.options.Template != "" {
-		f.Template, err = TemplateNamed(f.options.Template)
-	} else {
-		f.Template, err = OpenTemplate(dir)
-	}
-	if err != nil {
+	if f.Template, err = TemplateOf(dir, f.options.Template); err != nil {
 		return err
 	}
 	return f.generation(dir, c)
