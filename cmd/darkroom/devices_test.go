@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/double"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/nccl"
 	"github.com/darkroom-rl/darkroom/trainer/run"
@@ -54,6 +55,17 @@ func TestRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o := r.Into(run.Options{}); o.Class != arithmetic(r.all[1]) || o.Class == cuda.CPUArithmetic {
+		t.Errorf("arithmetics of two cards of one kind: %q and %q", o.Class, arithmetic(r.all[1]))
+	}
+	exact, err := device.OpenCUDA("cuda:0", "exact")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := arithmetic(exact); got != cuda.CPUArithmetic {
+		t.Errorf("exact kernels have the arithmetic %q", got)
+	}
+	exact.Close()
 	for _, be := range r.all {
 		if s := fmt.Sprint(be.(device.CUDA).Backend); !strings.Contains(s, "by cuBLASLt") {
 			t.Errorf("several devices that could use cuBLASLt: %s", s)

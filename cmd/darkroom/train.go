@@ -132,7 +132,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	workers := &aFleet{fleetOptions: o.fleet, dir: dir, run: e.Run.Name, say: say}
 	traced := newTraces(os.Getenv, e.Run.Name, say)
-	result, err := run.Run(cmd.Context(), e, workers.into(on.all[0], on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: readBuild().String(),
+	result, err := run.Run(cmd.Context(), e, workers.into(on.Into(run.Options{Dir: dir, Resume: o.resume, Restart: o.restart, Version: readBuild().String(),
 		Say: say, Part: traced.part, Job: traced.job,
 		Rolling: func(iteration, done, all int) {
 			follow.begin()

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/cmd/internal/device"
+	"github.com/darkroom-rl/darkroom/kernels/cuda"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 	"github.com/darkroom-rl/darkroom/trainer/fleet/natsio"
@@ -89,9 +90,9 @@ type aFleet struct {
 }
 
 // into sets what a run is told of them.
-func (a *aFleet) into(be backend, o run.Options) run.Options {
+func (a *aFleet) into(o run.Options) run.Options {
 	if a.any() {
-		o.Fleet, o.Class = a.open, arithmetic(be)
+		o.Fleet = a.open
 	}
 	return o
 }
@@ -167,11 +168,8 @@ func (a *aFleet) close(over bool) error {
 
 // arithmetic names the class of a device's arithmetic: two of one class compute the same bits.
 func arithmetic(be backend) string {
-	if _, ok := be.(*cpu.Backend); ok {
-		return "ref"
+	if d, ok := be.(device.CUDA); ok {
+		return d.Arithmetic()
 	}
-	if exact, ok := be.(interface{ Exact() bool }); ok && exact.Exact() {
-		return "ref"
-	}
-	return fmt.Sprint(be)
+	return cuda.CPUArithmetic
 }

@@ -167,7 +167,7 @@ func (c *crew) rolls(about fleet.About) (*trade, error) {
 	about.Class, about.Device = arithmetic(be), fmt.Sprint(be)
 	s := &fleet.Studio{About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
 		at := run.Elsewhere{Model: c.model, Memory: c.memory, Free: (&ranks{all: []backend{be}}).free(), Say: c.say}
-		return run.OpenElsewhere(s, at, model.Options{Backend: be, Context: ctx, Cache: textCache()})
+		return run.OpenElsewhere(s, at, model.Options{Backend: be, Context: ctx, Cache: textCache(), Arithmetic: about.Class})
 	}}
 	return c.alone(&trade{role: fleet.Rolls, name: c.name, about: about,
 		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {

@@ -19,7 +19,7 @@ import (
 )
 
 // Texts on the disk: a file a prompt, named by what it depends on: the prompt, the
-// precision, how many tokens are read, and the encoders. Of small files the content counts,
+// precision, the device's arithmetic, how many tokens are read, and the encoders. Of small files the content counts,
 // of weights their names, sizes and times of writing: reading them all would cost more than
 // encoding. A file that cannot be understood is computed anew and written over.
 
@@ -181,7 +181,7 @@ func (p *Pipeline) cachePath(key textKey) (string, error) {
 // mark is all that texts depend on but the prompt.
 func (p *Pipeline) mark() (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, "texts, form 1", p.folder.class, p.Precision)
+	fmt.Fprintln(h, "texts, form 2", p.folder.class, p.Precision, p.Arithmetic)
 	for _, e := range p.encoders {
 		fmt.Fprintln(h, e.part, e.kind, e.length, e.pad)
 		if err := p.folder.markParts(h, e.part, e.tokenizer); err != nil {

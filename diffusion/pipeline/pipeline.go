@@ -44,6 +44,7 @@ type Options struct {
 	KeepEncoders bool     // text encoders stay in memory between calls of Encode
 	LendEncoders bool     // they keep no matrix in memory: each is read whenever a product needs it
 	Cache        string   // a folder for text embeddings; "": they are kept in memory alone
+	Arithmetic   string   // of the device, whose bits that folder's files have: those of another are not read
 	CacheLimit   int64    // bytes of that folder; 0: UsualCacheLimit
 	CacheIfCan   bool     // where the folder cannot be written, or its disk is full, it is done without
 	Train        []string // names of the denoiser's parameters that are trained, as expressions

@@ -11,7 +11,7 @@ import (
 )
 
 // Latents of pictures that pictures are made of lie on the disk beside texts (cache.go): a file a picture, named by its
-// pixels, the autoencoder and the precision.
+// pixels, the autoencoder, the precision and the device's arithmetic.
 
 // latentsOf is a prepared picture's latents as the network reads them.
 func (p *Pipeline) latentsOf(m *vision.Image, at Shape) ([]float32, error) {
@@ -44,7 +44,7 @@ func (p *Pipeline) picturePath(m *vision.Image) (string, error) {
 	}
 	if p.pictureMark == "" {
 		h := sha256.New()
-		fmt.Fprintln(h, "pictures, form 1", p.folder.class, p.Precision)
+		fmt.Fprintln(h, "pictures, form 2", p.folder.class, p.Precision, p.Arithmetic)
 		if err := p.folder.markParts(h, "vae"); err != nil {
 			return "", err
 		}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,5 +167,29 @@ func TestGuidanceEnds(t *testing.T) {
 	}
 	if _, err := g.at([]Question{{Time: 900}, {Time: 100}}); err == nil {
 		t.Error("a batch on both sides was taken")
+	}
+}
+
+// Texts and latents on the disk are those of one arithmetic: a device of another finds none of them.
+func TestArithmeticOnTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	files := func(class string) int {
+		p := editing(t, "pipe_qwen_image_edit_plus")
+		p.Cache, p.Arithmetic = dir, class
+		given, err := p.Source(context.Background(), shaded(40, 40, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.EncodeWith(given, "make it night"); err != nil {
+			t.Fatal(err)
+		}
+		all, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	if got := []int{files("ref"), files("a card"), files("ref")}; !slices.Equal(got, []int{2, 4, 4}) {
+		t.Errorf("a text and a picture: %d files, of two arithmetics %d, and again %d", got[0], got[1], got[2])
 	}
 }

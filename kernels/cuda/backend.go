@@ -196,7 +196,21 @@ func (b *Backend) Left() (left int) {
 // driver.Device describes the device.
 func (b *Backend) Device() driver.Device { return b.device }
 
-func (b *Backend) String() string {
+func (b *Backend) String() string { return fmt.Sprintf("%s, %s", b.device, b.computes()) }
+
+// CPUArithmetic is that of ref, and so of every CPU.
+const CPUArithmetic = "ref"
+
+// Arithmetic names what the backend's bits depend on: two devices of one arithmetic compute the same.
+func (b *Backend) Arithmetic() string {
+	if b.exact {
+		return CPUArithmetic
+	}
+	return fmt.Sprintf("%s, compute capability %d.%d, %s", b.device.Name, b.device.Major, b.device.Minor, b.computes())
+}
+
+// computes says which kernels there are.
+func (b *Backend) computes() string {
 	products := "on tensor cores, by our own kernels"
 	switch {
 	case b.exact:
@@ -204,7 +218,7 @@ func (b *Backend) String() string {
 	case b.products != nil:
 		products = "by cuBLASLt " + blas.VersionText(b.products.Version)
 	}
-	return fmt.Sprintf("%s, products of bf16 %s, kernels %s%s", b.device, products, b.image, b.hopper.text())
+	return fmt.Sprintf("products of bf16 %s, kernels %s%s", products, b.image, b.hopper.text())
 }
 
 // must runs f on a thread that has the device's context, when copies that wait were queued, and panics with an *Error

@@ -45,6 +45,8 @@ type Options struct {
 	Fit
 	// Cache is a folder for what is computed of prompts, which runs may share; "": it is kept in memory alone.
 	Cache string
+	// Arithmetic names that of the device: two devices of one compute the same bits, and share what Cache holds.
+	Arithmetic string
 	// Ahead are the numbers of prompts that the next iterations will probably ask for; nil: nobody knows.
 	Ahead func() []int
 	// Context stops rolls; nil: nothing does.

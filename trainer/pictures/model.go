@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -83,8 +84,8 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	if err := m.openAlbums(e); err != nil {
 		return nil, err
 	}
-	if dir == e.Model.Path { // what is embedded lies in another folder in every program, and is small
-		m.opened.Cache, m.opened.CacheIfCan = o.Cache, true
+	if !strings.HasPrefix(e.Model.Path, assets.Prefix) { // what is embedded lies in another folder in every program, and is small
+		m.opened.Cache, m.opened.Arithmetic, m.opened.CacheIfCan = o.Cache, o.Arithmetic, true
 	}
 	p, err := pipeline.Open(dir, m.opened)
 	if err != nil {

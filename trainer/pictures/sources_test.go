@@ -57,6 +57,41 @@ func sourceList(t *testing.T) (file string, list []prompts.Prompt) {
 	return file, list
 }
 
+// TestCacheOfFolders: texts of a folder in the hub's own cache lie on the disk as those of any folder do, once for each
+// arithmetic.
+func TestCacheOfFolders(t *testing.T) {
+	hub := filepath.Join(t.TempDir(), "models--me--tiny")
+	snapshot := filepath.Join(hub, "snapshots", "abc123")
+	if err := os.CopyFS(snapshot, os.DirFS("../../cmd/parity/testdata/golden/models/pipe_sd3")); err != nil {
+		t.Fatal(err)
+	}
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	cache := t.TempDir()
+	for i, one := range []struct{ path, class string }{{snapshot, "ref"}, {hub, "ref"}, {hub, "a card"}} {
+		e := parse(t, "model.path="+one.path, "model.lora={rank=2,alpha=4,targets=['to_q']}")
+		list, err := e.Open(e.Rollout.Prompts[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			cache = t.TempDir()
+		}
+		m, err := Open(e, model.Options{Backend: be, Train: list, Cache: cache, Arithmetic: one.class})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Close()
+		all, err := os.ReadDir(cache)
+		if want := 1 + i/2; err != nil || len(all) != want {
+			t.Errorf("%s, class %q: %d files on the disk, not %d (%v)", one.path, one.class, len(all), want, err)
+		}
+	}
+}
+
 // editor opens one of them on a list.
 func editor(t *testing.T, name, file string, list []prompts.Prompt, cache string, sets ...string) *Model {
 	t.Helper()

@@ -22,7 +22,7 @@ func (t *training) openModel() error {
 	if news != "" {
 		t.Say("%s", news)
 	}
-	o := model.Options{Backend: t.Backend, Train: t.train, HeldOut: t.heldOut, Rewards: t, Cache: t.Cache}
+	o := model.Options{Backend: t.Backend, Train: t.train, HeldOut: t.heldOut, Rewards: t, Cache: t.Cache, Arithmetic: t.Class}
 	o.Fit = t.fit()
 	if t.Rolling != nil {
 		o.Progress = func(done, all int) {

@@ -28,10 +28,9 @@ type Options struct {
 	// them, and nil is host memory (ranks.go).
 	Further []kernels.Backend
 	Wire    exchange.Wire
-	// Fleet lets workers in once the folder is open; nil: all is done here. Class names this machine's arithmetic to
-	// them.
+	// Fleet lets workers in once the folder is open; nil: all is done here.
 	Fleet   func() (Helpers, error)
-	Class   string
+	Class   string                           // of the backends' arithmetic, for workers and what Cache holds
 	Cache   string                           // a folder that runs share, for what is computed of prompts; "": none
 	Free    int64                            // bytes of the devices' memory that nobody uses, for [run] memory; 0: unknown
 	Version string                           // of the program, for the manifest
