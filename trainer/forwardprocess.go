@@ -8,17 +8,22 @@ import (
 // ForwardProcess blames finished samples: it noises each one anew, to x_t = (1-t) x0 + t e of a flow or √a x0 + √(1-a)
 // e of a ladder, and looks at what the network answers there. How a sample came about does not
 // matter, so any solver may have made it (DiffusionNFT, AWM, DPO, fine-tuning).
+//
+// It goes from time to time, as PolicyGradient goes from step to step: questions and answers of a few times lie in memory
+// at once, and their gradients are taken before the next ones are asked.
+//
+// Invariant (test): loss, metrics and gradients have the bits of all times at once.
 type ForwardProcess struct {
 	// Draw draws a time between 0 and 1 and a noise for a sample, the n-th of Times.
 	Draw func(k Key, n int) (time float64, noise []float64)
 	// Settle is noise with what is clean in the place of numbers that samples were given and did not draw, such as a
 	// clip's first frame. Their target is 0 then, and their gradient. nil: nothing is given.
 	Settle func(keys []Key, noise, clean [][]float64) ([][]float64, error)
-	// Loss is over all times of all samples: row n·len(groups)+i is the n-th of sample i. Samples of one
-	// prompt and iteration have one number in groups.
-	Loss  func(t loss.Noised, groups []int, advantages []float64) (loss.Verdict, error)
-	Times int     // that each sample is noised to; 0: 1
-	Unit  float64 // what the network of a flow is told at time 1; 0: 1
+	// Loss is over so many times of all samples. Samples of one prompt and iteration have one number in groups.
+	Loss     func(times int, groups []int, advantages []float64) loss.Walk
+	Times    int     // that each sample is noised to; 0: 1
+	Together bool    // Loss looks at all times at once
+	Unit     float64 // what the network of a flow is told at time 1; 0: 1
 	// At is the forward process at a time between 0 and 1; nil: a flow's.
 	At             func(time float64) sde.Noising
 	Old, Reference bool // whether Loss looks at what these weights answer
@@ -29,36 +34,43 @@ type ForwardProcess struct {
 	Average bool    // whether Loss looks at what the moving average answers
 }
 
+// leastRows is how many rows are asked about at once where there are as many: fewer would not fill a device. No fit
+// changes it, since ranks share rows out, and the order of their sums follows.
+const leastRows = 64
+
+// TimesAtOnce is how many of the times of so many samples lie in memory at once.
+func TimesAtOnce(samples, times int, together bool) int {
+	if together {
+		return times
+	}
+	return min(times, max(1, leastRows/max(1, samples)))
+}
+
 // Blame is Objective's.
 func (o ForwardProcess) Blame(p Policy, samples []Sample, advantages []float64) (Blame, error) {
-	unit := o.Unit
-	if unit == 0 {
-		unit = 1
-	}
 	if o.Paired {
 		samples, advantages = ends(samples, advantages)
 	}
-	var t loss.Noised
-	var points []Point
-	for n := range max(1, o.Times) {
-		times, noises, err := o.draw(samples, n)
-		if err != nil {
+	o.Times = max(1, o.Times)
+	walk, most := o.Loss(o.Times, GroupNumbers(samples), advantages), TimesAtOnce(len(samples), o.Times, o.Together)
+	for n := 0; n < o.Times; n += most {
+		if err := o.times(p, walk, samples, n, min(n+most, o.Times)); err != nil {
 			return Blame{}, err
 		}
-		for i, s := range samples {
-			at := sde.FlowNoising(times[i], unit)
-			if o.At != nil {
-				at = o.At(times[i])
-				t.Target = append(t.Target, sde.Mixed(at.OfClean, at.OfNoise, s.Item.Final, noises[i]))
-			}
-			t.Clean = append(t.Clean, s.Item.Final)
-			points = append(points, Point{Key: s.Key, State: sde.Mixed(at.Clean, at.Noise, s.Item.Final, noises[i]), Time: at.Time})
-		}
-		t.Noise, t.Time = append(t.Noise, noises...), append(t.Time, times...)
+	}
+	v := walk.Verdict()
+	return Blame{Loss: v.Loss, Metrics: v.Metrics}, nil
+}
+
+// times asks about some times of samples, and takes the gradients back.
+func (o ForwardProcess) times(p Policy, walk loss.Walk, samples []Sample, from, to int) error {
+	t, points, err := o.noised(samples, from, to)
+	if err != nil {
+		return err
 	}
 	answers, err := p.Eval(Current, points)
 	if err != nil {
-		return Blame{}, err
+		return err
 	}
 	t.V = answers.Outputs
 	for _, other := range []struct {
@@ -71,15 +83,40 @@ func (o ForwardProcess) Blame(p Policy, samples []Sample, advantages []float64) 
 		}
 		a, err := p.Eval(other.weights, points)
 		if err != nil {
-			return Blame{}, err
+			return err
 		}
 		*other.into = a.Outputs
 	}
-	v, err := o.Loss(t, GroupNumbers(samples), advantages)
+	grad, err := walk.Next(t)
 	if err != nil {
-		return Blame{}, err
+		return err
 	}
-	return Blame{Loss: v.Loss, Metrics: v.Metrics}, answers.Back(v.Grad)
+	return answers.Back(grad)
+}
+
+// noised are samples at some of their times, and what the network is asked there.
+func (o ForwardProcess) noised(samples []Sample, from, to int) (t loss.Noised, points []Point, err error) {
+	unit := o.Unit
+	if unit == 0 {
+		unit = 1
+	}
+	for n := from; n < to; n++ {
+		times, noises, err := o.draw(samples, n)
+		if err != nil {
+			return t, nil, err
+		}
+		for i, s := range samples {
+			at := sde.FlowNoising(times[i], unit)
+			if o.At != nil {
+				at = o.At(times[i])
+				t.Target = append(t.Target, sde.Mixed(at.OfClean, at.OfNoise, s.Item.Final, noises[i]))
+			}
+			t.Clean = append(t.Clean, s.Item.Final)
+			points = append(points, Point{Key: s.Key, State: sde.Mixed(at.Clean, at.Noise, s.Item.Final, noises[i]), Time: at.Time})
+		}
+		t.Noise, t.Time = append(t.Noise, noises...), append(t.Time, times...)
+	}
+	return t, points, nil
 }
 
 // draw are the n-th times of samples, and their noise.

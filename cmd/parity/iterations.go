@@ -239,10 +239,14 @@ func (it *iteration) nft(o loss.NFT) trainer.Objective {
 		Old: true, Reference: true, Draw: func(k trainer.Key, _ int) (float64, []float64) {
 			return times[k.Iteration*len(it.groups)+k.Sample], it.drawn(noise, k.Iteration, k)
 		},
-		Loss: func(t loss.Noised, _ []int, advantages []float64) (loss.Verdict, error) {
-			r := advantage.Probability(advantages, o.AdvClip, "all")
-			v := o.Of(t, r)
-			return loss.Verdict{Loss: v.Loss, Grad: v.GradV, Metrics: map[string][]float64{"probability": r}}, nil
+		Loss: func(_ int, _ []int, advantages []float64) loss.Walk {
+			r, v := advantage.Probability(advantages, o.AdvClip, "all"), loss.NFTResult{}
+			return loss.Walk{
+				Next: func(t loss.Noised) ([][]float64, error) { return o.Add(&v, t, r, len(r)), nil },
+				Verdict: func() loss.Verdict {
+					return loss.Verdict{Loss: v.Loss, Metrics: map[string][]float64{"probability": r}}
+				},
+			}
 		},
 	}
 }

@@ -29,6 +29,8 @@ type ObjectiveKind struct {
 	// Steps is the loss of a sampler's transitions, Verdict that of noised samples; nil: it has none.
 	Steps   func(Loss) StepLoss
 	Verdict func(l Loss, group int) NoisedLoss
+	// Together reports whether Verdict looks at all times of a sample at once; nil: it does not.
+	Together func(Loss) bool
 
 	numbers []string // of pictures, that monitors may watch
 	// episode is what the name means in an episode, where that is another objective; nil: nothing else.
@@ -56,7 +58,7 @@ func Objectives() []ObjectiveKind {
 		{Name: Name{Name: "nft", Card: "Positive and negative implicit velocities on noised samples (DiffusionNFT); any solver may roll."}, Noised: true, Flow: true, Old: true, KL: true, Follows: true, Verdict: implicit, numbers: []string{"kl", "distance_to_old", "probability"}},
 		{Name: Name{Name: "crd", Card: "The network's own reward of a sample, its lead over the old network, is brought to the sample's advantage, both centred over the batch (Centered Reward Distillation); any solver may roll."},
 			Noised: true, Flow: true, Old: true, KL: true, Follows: true, Verdict: centred, numbers: []string{"kl", "own_reward"}},
-		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, Flow: true, options: func(l Loss) options { return l.AWM() }, Old: true, KL: true, Average: true, Verdict: matching, numbers: []string{"kl"}},
+		{Name: Name{Name: "awm", Card: "Advantage-weighted matching: the ratio of matching errors on noised samples (AWM).", sets: "adv_max = 1"}, Noised: true, Flow: true, options: func(l Loss) options { return l.AWM() }, Old: true, KL: true, Average: true, Verdict: matching, Together: func(l Loss) bool { return l.AWM().Together() }, numbers: []string{"kl"}},
 		{Name: Name{Name: "dpo", Card: "Preference of the better of two samples over the worse (Diffusion-DPO, Flow-DPO). Of an episode: of the better of two answers in a file's rows (rollout.lessons, loss.preference; DPO and its kin, MPO, RPO)."}, Noised: true, Pairs: true, Reference: true, Verdict: preferredPairs, numbers: []string{"accuracy", "margin"},
 			episode: &ObjectiveKind{Name: Name{Name: "dpo"}, Tokens: true, Free: true, Taught: true, Judged: true, Reference: true, numbers: []string{"accuracy", "margin", "chosen", "rejected", "nll"}}},
 		{Name: Name{Name: "kto", Card: "Answers of a file's rows that are good or bad, each by itself (KTO; rollout.lessons, loss.preference)."}, Tokens: true, Free: true, Taught: true, Judged: true, Reference: true, numbers: []string{"accuracy", "margin", "chosen", "rejected", "distance"}},

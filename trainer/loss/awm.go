@@ -104,15 +104,57 @@ type AWMResult struct {
 	GradLogProb, GradV    [][]float64
 }
 
+// AWMSums are an objective's, as far as times were seen.
+type AWMSums struct {
+	values  [][]float64 // of each sample, a time each, or one
+	kl, ema float64
+}
+
+// Together reports whether a sample's times have one ratio, so that all of them are seen at once.
+func (o AWM) Together() bool { return o.Ratios == "sum_first" }
+
 // Of is the objective.
-func (o AWM) Of(t AWMTerms) (AWMResult, error) {
+func (o AWM) Of(t AWMTerms) (r AWMResult, err error) {
+	var sums AWMSums
+	gradLogProb, gradV, err := o.Add(&sums, t, len(t.LogProb))
+	if err != nil {
+		return r, err
+	}
+	r = o.Sums(sums)
+	r.GradLogProb, r.GradV = gradLogProb, gradV
+	return r, nil
+}
+
+// Sums are the result's, of all times.
+func (o AWM) Sums(s AWMSums) (r AWMResult) {
+	for _, values := range s.values {
+		policy := 0.0
+		for _, v := range values {
+			policy += v
+		}
+		r.Policy += policy
+	}
+	r.KL, r.EMA = s.kl, s.ema
+	r.Loss = r.Policy + float64(o.KLWeight*r.KL)
+	r.Loss += float64(o.EMAWeight * r.EMA)
+	return r
+}
+
+// Add adds some times, of so many in all, and is the gradients at their log-probabilities and velocities.
+func (o AWM) Add(sums *AWMSums, t AWMTerms, times int) (gradLogProb, gradV [][]float64, err error) {
 	if len(t.LogProb) == 0 || len(t.Old) != len(t.LogProb) || len(t.V) != len(t.LogProb)*len(t.Advantage) {
-		return AWMResult{}, fmt.Errorf("awm: %d times of %d samples, %d of the old policy, %d velocities: a time and sample has one of each", len(t.LogProb), len(t.Advantage), len(t.Old), len(t.V))
+		return nil, nil, fmt.Errorf("awm: %d times of %d samples, %d of the old policy, %d velocities: a time and sample has one of each", len(t.LogProb), len(t.Advantage), len(t.Old), len(t.V))
 	}
 	if o.Ratios != "sum_first" && o.Ratios != "exp_first" {
-		return AWMResult{}, fmt.Errorf("awm: ratios %q is not known: sum_first and exp_first are", o.Ratios)
+		return nil, nil, fmt.Errorf("awm: ratios %q is not known: sum_first and exp_first are", o.Ratios)
 	}
-	r := AWMResult{GradLogProb: zeros(t.LogProb), GradV: zeros(t.V)}
+	if o.Together() && len(t.LogProb) != times {
+		return nil, nil, fmt.Errorf("awm: %d of %d times: a sample's ratio is of all of them", len(t.LogProb), times)
+	}
+	if sums.values == nil {
+		sums.values = make([][]float64, len(t.Advantage))
+	}
+	gradLogProb, gradV = zeros(t.LogProb), zeros(t.V)
 	for i, a := range t.Advantage {
 		if o.AdvClip > 0 {
 			a = min(max(a, -o.AdvClip), o.AdvClip)
@@ -120,7 +162,7 @@ func (o AWM) Of(t AWMTerms) (AWMResult, error) {
 		if o.AdvMax != 0 {
 			a *= o.AdvMax / o.AdvClip
 		}
-		r.Policy += o.sample(t, i, a, r.GradLogProb)
+		sums.values[i] = append(sums.values[i], o.sample(t, i, a, gradLogProb, times)...)
 	}
 	denominator := []float64{1}
 	if o.ELBO {
@@ -129,26 +171,21 @@ func (o AWM) Of(t AWMTerms) (AWMResult, error) {
 			denominator = append(denominator, 2*s*s)
 		}
 	}
-	r.Loss = r.Policy
 	for _, x := range []struct {
 		weight float64
 		ref    [][]float64
 		out    *float64
-	}{{o.KLWeight, t.VRef, &r.KL}, {o.EMAWeight, t.VEMA, &r.EMA}} {
-		if x.ref == nil {
-			continue
+	}{{o.KLWeight, t.VRef, &sums.kl}, {o.EMAWeight, t.VEMA, &sums.ema}} {
+		if x.ref != nil {
+			addTimes(gradV, addKLMeans(x.out, t.V, x.ref, denominator, times*len(t.Advantage)), x.weight)
 		}
-		kl, grad := KLMeans(t.V, x.ref, denominator)
-		*x.out = kl
-		r.Loss += float64(x.weight * kl)
-		addTimes(r.GradV, grad, x.weight)
 	}
-	return r, nil
+	return gradLogProb, gradV, nil
 }
 
-// sample is one sample's loss over its times, and fills in the gradients.
-func (o AWM) sample(t AWMTerms, i int, a float64, grad [][]float64) (policy float64) {
-	times, n := float64(len(t.LogProb)), float64(len(t.Advantage))
+// sample is one sample's loss at some times, of so many in all, and fills in the gradients.
+func (o AWM) sample(t AWMTerms, i int, a float64, grad [][]float64, all int) (values []float64) {
+	times, n := float64(all), float64(len(t.Advantage))
 	if o.Ratios == "sum_first" {
 		mean := 0.0
 		for k := range t.LogProb {
@@ -159,13 +196,13 @@ func (o AWM) sample(t AWMTerms, i int, a float64, grad [][]float64) (policy floa
 		for k := range grad {
 			grad[k][i] = v.slope * ratio / times / n
 		}
-		return v.value / n
+		return []float64{v.value / n}
 	}
 	for k := range t.LogProb {
 		ratio := portable.Exp(t.LogProb[k][i] - t.Old[k][i])
 		v := o.bounds().loss(a, ratio)
-		policy += v.value / n / times
+		values = append(values, v.value/n/times)
 		grad[k][i] = v.slope * ratio / n / times
 	}
-	return policy
+	return values
 }

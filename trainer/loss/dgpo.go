@@ -24,6 +24,12 @@ type DGPOOptions struct {
 
 // Of is the objective.
 func (o DGPO) Of(t Noised, advantages []float64, ids []int) (loss float64, grad [][]float64) {
+	grad = o.Add(&loss, t, advantages, ids, len(t.V))
+	return loss, grad
+}
+
+// Add adds rows to a loss, of so many in all, and is the gradient at their outputs. Those of a group come together.
+func (o DGPO) Add(loss *float64, t Noised, advantages []float64, ids []int, rows int) (grad [][]float64) {
 	grad = zeros(t.V)
 	err := func(i int, v []float64) (d float64) {
 		for e := range v {
@@ -39,8 +45,8 @@ func (o DGPO) Of(t Noised, advantages []float64, ids []int) (loss float64, grad 
 	}
 	low, high := o.Bounds()
 	for i, v := range t.V {
-		w := sigmoid(sums[ids[i]]) * advantages[i] / float64(len(t.V))
-		loss += float64(w * d[i])
+		w := sigmoid(sums[ids[i]]) * advantages[i] / float64(rows)
+		*loss += float64(w * d[i])
 		if o.ClipFar {
 			ratio := portable.Exp(err(i, t.VOld[i]) - d[i])
 			if advantages[i] > 0 && ratio > 1+high || advantages[i] <= 0 && ratio < 1-low {
@@ -51,5 +57,5 @@ func (o DGPO) Of(t Noised, advantages []float64, ids []int) (loss float64, grad 
 			grad[i][e] = w * 2 * (v[e] - t.target(i, e)) / float64(len(v))
 		}
 	}
-	return loss, grad
+	return grad
 }

@@ -24,7 +24,29 @@ type DPOResult struct {
 
 // DPO is the objective over pairs of rows.
 func DPO(t Noised, pairs [][2]int, beta float64) DPOResult {
-	out := DPOResult{GradV: zeros(t.V)}
+	inside, grad := DPOInside(t, pairs, beta, len(pairs))
+	out := DPOSums(inside)
+	out.GradV = grad
+	return out
+}
+
+// DPOSums are the sums of a result over all pairs.
+func DPOSums(inside []float64) DPOResult {
+	out := DPOResult{Inside: inside}
+	n := float64(len(inside))
+	for _, s := range inside {
+		out.Loss += softplus(-s) / n
+		out.Margin += s / n
+		if s > 0 {
+			out.Accuracy += 1 / n
+		}
+	}
+	return out
+}
+
+// DPOInside is what some pairs, of so many in all, have inside the sigmoid, and the gradient at their rows' outputs.
+func DPOInside(t Noised, pairs [][2]int, beta float64, all int) (inside []float64, grad [][]float64) {
+	grad = zeros(t.V)
 	gain := make([]float64, len(t.V)) // err - ref
 	for i, v := range t.V {
 		for e := range v {
@@ -32,24 +54,19 @@ func DPO(t Noised, pairs [][2]int, beta float64) DPOResult {
 			gain[i] += (float64(a*a) - float64(b*b)) / float64(len(v))
 		}
 	}
-	n := float64(len(pairs))
+	n := float64(all)
 	for _, p := range pairs {
 		s := -beta / 2 * (gain[p[0]] - gain[p[1]])
-		out.Inside = append(out.Inside, s)
-		out.Loss += softplus(-s) / n
-		out.Margin += s / n
-		if s > 0 {
-			out.Accuracy += 1 / n
-		}
+		inside = append(inside, s)
 		byGain := sigmoid(-s) * beta / 2 / n
 		for side, sign := range []float64{1, -1} {
 			i := p[side]
 			for e := range t.V[i] {
-				out.GradV[i][e] += float64(float64(sign*byGain) * 2 * (t.V[i][e] - t.target(i, e)) / float64(len(t.V[i])))
+				grad[i][e] += float64(float64(sign*byGain) * 2 * (t.V[i][e] - t.target(i, e)) / float64(len(t.V[i])))
 			}
 		}
 	}
-	return out
+	return inside, grad
 }
 
 func sigmoid(x float64) float64 { return 1 / (1 + portable.Exp(-x)) }

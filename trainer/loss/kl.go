@@ -53,17 +53,23 @@ func (p Penalty) Token(lp, ref float64) (kl, slope float64) {
 
 // KLMeans is the distance of means, and its gradient.
 func KLMeans(mean, ref [][]float64, denominator []float64) (kl float64, grad [][]float64) {
+	grad = addKLMeans(&kl, mean, ref, denominator, len(mean))
+	return kl, grad
+}
+
+// addKLMeans adds rows to a distance, of so many in all, and is the gradient at their means.
+func addKLMeans(kl *float64, mean, ref [][]float64, denominator []float64, rows int) (grad [][]float64) {
 	grad = zeros(mean)
 	for i, m := range mean {
 		d := max(of(denominator, i), 1e-20)
-		n := float64(len(m) * len(mean))
+		n := float64(len(m) * rows)
 		for e := range m {
 			diff := m[e] - ref[i][e]
-			kl += diff * diff / d / n
+			*kl += diff * diff / d / n
 			grad[i][e] = 2 * diff / d / n
 		}
 	}
-	return kl, grad
+	return grad
 }
 
 // onMeans says whether a KL is a distance of means.

@@ -29,8 +29,15 @@ type NFTResult struct {
 
 // Of is the objective; r is a probability a sample.
 func (o NFT) Of(t Noised, r []float64) NFTResult {
-	out := NFTResult{GradV: zeros(t.V)}
-	n := float64(len(t.V))
+	var out NFTResult
+	out.GradV = o.Add(&out, t, r, len(t.V))
+	return out
+}
+
+// Add adds rows to a result, of so many in all, and is the gradient at their outputs.
+func (o NFT) Add(out *NFTResult, t Noised, r []float64, rows int) (grad [][]float64) {
+	grad = zeros(t.V)
+	n := float64(rows)
 	for i, v := range t.V {
 		d, time := float64(len(v)), t.Time[i]
 		errors := func(sign float64) (diff []float64, weight float64) {
@@ -57,11 +64,11 @@ func (o NFT) Of(t Noised, r []float64) NFTResult {
 			}
 			out.KL += kl * kl / d / n
 			slope := float64(r[i]*2*plus[e]/wp*-time) + float64((1-r[i])*2*minus[e]/wm*time)
-			out.GradV[i][e] = float64(o.AdvClip/n*slope/d) + float64(o.KLWeight*2*kl/d/n)
+			grad[i][e] = float64(o.AdvClip/n*slope/d) + float64(o.KLWeight*2*kl/d/n)
 		}
 		out.Positive, out.Negative = append(out.Positive, lp), append(out.Negative, lm)
 		out.Policy += o.AdvClip * (float64(r[i]*lp) + float64((1-r[i])*lm)) / o.Beta / n
 	}
 	out.Loss = out.Policy + float64(o.KLWeight*out.KL)
-	return out
+	return grad
 }

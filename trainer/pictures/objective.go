@@ -31,7 +31,7 @@ func (m *Model) Objective(turn experiment.Turn, policy trainer.Policy) (trainer.
 		if err != nil {
 			return nil, err
 		}
-		return trainer.ForwardProcess{Draw: m.noising(turn), Settle: m.settle, At: ladder, Paired: kind.Pairs, Times: l.Times, Unit: unit, Old: kind.Old, Reference: kind.Reference || kind.KL && kl,
+		return trainer.ForwardProcess{Draw: m.noising(turn), Settle: m.settle, At: ladder, Paired: kind.Pairs, Times: l.Times, Together: kind.Together != nil && kind.Together(l), Unit: unit, Old: kind.Old, Reference: kind.Reference || kind.KL && kl,
 			Anchor: anchor, Average: kind.Average && l.KL.EMAWeight > 0, Loss: kind.Verdict(l, turn.Rollout.Group)}, nil
 	case kind.Free:
 		return m.rewardGradient(turn, policy), nil

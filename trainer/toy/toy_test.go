@@ -109,10 +109,14 @@ func TestGradient(t *testing.T) {
 	advantages := []float64{1, -2, 0.5, 0.3, 2, -1}
 	noised := trainer.ForwardProcess{
 		Draw: func(k trainer.Key, _ int) (float64, []float64) { return 0.4, p.Noise(k, 1) },
-		Loss: func(t loss.Noised, _ []int, advantages []float64) (loss.Verdict, error) {
-			// the adaptive weights of NFT have no gradient; this loss has none
-			value, grad := loss.WeightedFlow(t, advantages)
-			return loss.Verdict{Loss: value, Grad: grad}, nil
+		Loss: func(_ int, _ []int, advantages []float64) loss.Walk {
+			var v loss.Verdict // the adaptive weights of NFT have no gradient; this loss has none
+			return loss.Walk{
+				Next: func(t loss.Noised) ([][]float64, error) {
+					return loss.AddWeightedFlow(&v.Loss, t, advantages, len(advantages)), nil
+				},
+				Verdict: func() loss.Verdict { return v },
+			}
 		},
 	}
 	guard := clipped(0.1)
@@ -142,6 +146,58 @@ func TestGradient(t *testing.T) {
 				t.Errorf("%s: weight %d: gradient %v, differences say %v", name, i, got, want)
 			}
 		}
+	}
+}
+
+// counted is a policy that counts the points that it is asked about at once.
+type counted struct {
+	trainer.Policy
+	most, all int
+}
+
+func (p *counted) Eval(w trainer.Weights, at []trainer.Point) (trainer.Answers, error) {
+	p.most, p.all = max(p.most, len(at)), p.all+len(at)
+	return p.Policy.Eval(w, at)
+}
+
+// TestTimes: samples that are noised to many times are asked about at a few of them at once, and the gradient has the
+// bits of all at once.
+func TestTimes(t *testing.T) {
+	p, tr := newRun(t, 4)
+	samples, err := p.Roll(trainer.Current, tr.Prompts(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const times = 50
+	o := trainer.ForwardProcess{
+		Times: times,
+		Draw:  func(k trainer.Key, n int) (float64, []float64) { return (float64(n) + 0.5) / times, p.Noise(k, n%3) },
+		Loss: func(times int, groups []int, advantages []float64) loss.Walk {
+			var v loss.Verdict
+			return loss.Walk{
+				Next: func(n loss.Noised) ([][]float64, error) {
+					return loss.AddWeightedFlow(&v.Loss, n, slices.Repeat(advantages, len(n.V)/len(advantages)), times*len(groups)), nil
+				},
+				Verdict: func() loss.Verdict { return v },
+			}
+		},
+	}
+	var losses []float64
+	var grads [][]float64
+	for _, o.Together = range []bool{true, false} {
+		clear(p.grad)
+		by := &counted{Policy: p}
+		b, err := o.Blame(by, samples, []float64{1, -2, 0.5, 0.3, 2, -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		losses, grads = append(losses, b.Loss), append(grads, slices.Clone(p.grad))
+		if n := times * len(samples); by.all != n || !o.Together && by.most > 64 || o.Together && by.most != n {
+			t.Errorf("together %v: asked about %d points, %d at once", o.Together, by.all, by.most)
+		}
+	}
+	if losses[0] != losses[1] || !slices.Equal(grads[0], grads[1]) || losses[0] == 0 {
+		t.Errorf("losses %v, gradients %v", losses, grads)
 	}
 }
 
