@@ -59,6 +59,9 @@ func (p planned) writeMemory(w io.Writer) {
 	t := table{header: []string{">PROGRAM", ">TEXTS", ">SAMPLING", ">DECODING", ">CHECK", ">TRAINING", ">SAMPLES"}}
 	t.add(bytesText(model.ProgramBytes), bytesText(n.Texts), bytesText(n.Sampling), bytesText(n.Decoding), bytesText(n.Check), bytesText(n.Training), bytesText(n.Samples))
 	t.write(w)
+	if n.Waiting > max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training) {
+		fmt.Fprintf(w, "memory of one phase waits for the next: %s of all of them\n", bytesText(n.Waiting))
+	}
 	if n.EncoderBytes > 0 {
 		fmt.Fprintf(w, "text encoders, %s on the disk: %s\n", bytesText(n.EncoderBytes), encoderWords[n.Encoders])
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
@@ -72,6 +74,62 @@ func (p *Pipeline) remember(t *Text, key textKey) error {
 		tensors = append(tensors, tensorOf("pooled", t.Pooled, len(t.Pooled)))
 	}
 	return p.store(path, tensors, map[string]string{"text": string(said)})
+}
+
+// EncodeToDisk leaves texts in Options.Cache and none of them in memory. Each encoder is loaded once, however many texts
+// there are: what it said of one lies in the folder, too, until the text is whole. Without a folder nothing happens.
+func (p *Pipeline) EncodeToDisk(ctx context.Context, all ...About) error {
+	of := slices.DeleteFunc(p.fresh(all), func(a About) bool { return p.stored(p.key(a)) })
+	if len(of) == 0 || p.Cache == "" {
+		return nil
+	}
+	for n, e := range p.encoders {
+		last := n == len(p.encoders)-1
+		err := p.encode(ctx, e, of, func(i int, s encoded) error {
+			if !last {
+				part := &Text{Prompt: of[i].Prompt, IDs: [][]int32{s.ids}, Cut: []string{s.cut}, Tokens: s.tokens, Width: s.width, States: s.states, Pooled: s.pooled}
+				return p.remember(part, p.said(of[i], n))
+			}
+			return p.whole(of[i], s)
+		})
+		if err != nil || p.Cache == "" {
+			return err
+		}
+	}
+	return nil
+}
+
+// said names what the n-th encoder said of a text.
+func (p *Pipeline) said(a About, n int) textKey {
+	key := p.key(a)
+	key.encoder = n + 1
+	return key
+}
+
+// whole joins what the last encoder said of a text to what lies on the disk. A text of which something is missing there
+// is encoded when it is asked for.
+func (p *Pipeline) whole(a About, last encoded) error {
+	if p.Cache == "" {
+		return nil
+	}
+	var said []encoded
+	for n := range len(p.encoders) - 1 {
+		path, err := p.cachePath(p.said(a, n))
+		if err != nil {
+			return err
+		}
+		t, err := readText(path)
+		if err != nil || t.Prompt != a.Prompt || len(t.IDs) != 1 || len(t.Cut) != 1 {
+			return nil
+		}
+		said = append(said, encoded{ids: t.IDs[0], cut: t.Cut[0], tokens: t.Tokens, width: t.Width, states: t.States, pooled: t.Pooled})
+		_ = os.Remove(path) // what stays is swept in its turn
+	}
+	text, err := p.textOf(a, append(said, last))
+	if err != nil {
+		return err
+	}
+	return p.remember(text, p.key(a))
 }
 
 // store writes a file of the cache. Where it cannot be written and CacheIfCan is set, no further one is.
@@ -173,6 +231,9 @@ func (p *Pipeline) cachePath(key textKey) (string, error) {
 	name := p.fingerprint + "\x00" + key.prompt
 	if key.pictures != "" {
 		name += "\x00" + key.pictures
+	}
+	if key.encoder > 0 {
+		name += fmt.Sprintf("\x00\x00%d", key.encoder)
 	}
 	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(p.Cache, hex.EncodeToString(sum[:16])+".safetensors"), nil

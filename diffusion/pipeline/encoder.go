@@ -182,46 +182,59 @@ func readConfig[C any](f *folder, part string, read func(dir string) (C, error))
 	return c, named(dir, err)
 }
 
-// encode runs an encoder over texts.
-func (p *Pipeline) encode(ctx context.Context, e *encoder, of []About) ([]encoded, error) {
+// encode runs an encoder over texts, and gives each to take. Its weights stay where KeepEncoders says so.
+func (p *Pipeline) encode(ctx context.Context, e *encoder, of []About, take func(i int, said encoded) error) error {
 	if e.network == nil {
 		n, err := p.load(e.part, p.Precision, nil, nil, func(params *nn.Params) { e.run = e.build(params) })
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e.network = n
 	}
-	out := make([]encoded, len(of))
 	tp := p.tape(p.Precision)
 	defer tp.Reset()
 	for i, a := range of {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
-		if e.kind == promptStates {
-			var err error
-			if out[i], err = e.readPrompt(tp, a.Prompt, a.Given); err != nil {
-				return nil, err
-			}
-			tp.Reset()
-			continue
+		said, err := e.read(tp, a)
+		if err == nil {
+			err = take(i, said)
 		}
-		ids, seen, cut, err := e.tokens(a.Prompt)
 		if err != nil {
-			return nil, err
-		}
-		states, pooled := e.run(tp, [][]int32{ids}, []int32{int32(seen)})
-		out[i] = encoded{ids: ids, cut: cut, tokens: e.length}
-		if states != nil {
-			out[i].states, out[i].width = states.F32(), states.Dim(-1)
-			if e.kind == umt5States {
-				clear(out[i].states[seen*out[i].width:])
-			}
-		}
-		if pooled != nil {
-			out[i].pooled = pooled.F32()
+			return err
 		}
 		tp.Reset()
+	}
+	if p.KeepEncoders {
+		return nil
+	}
+	if err := e.free(); err != nil {
+		return err
+	}
+	p.Pool.Trim()
+	return nil
+}
+
+// read is what the encoder says of a text.
+func (e *encoder) read(tp *autograd.Tape, a About) (out encoded, err error) {
+	if e.kind == promptStates {
+		return e.readPrompt(tp, a.Prompt, a.Given)
+	}
+	ids, seen, cut, err := e.tokens(a.Prompt)
+	if err != nil {
+		return out, err
+	}
+	states, pooled := e.run(tp, [][]int32{ids}, []int32{int32(seen)})
+	out = encoded{ids: ids, cut: cut, tokens: e.length}
+	if states != nil {
+		out.states, out.width = states.F32(), states.Dim(-1)
+		if e.kind == umt5States {
+			clear(out.states[seen*out.width:])
+		}
+	}
+	if pooled != nil {
+		out.pooled = pooled.F32()
 	}
 	return out, nil
 }

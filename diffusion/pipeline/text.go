@@ -62,15 +62,19 @@ func (p *Pipeline) EncodeUntil(ctx context.Context, all ...About) ([]*Text, erro
 	return texts, nil
 }
 
-// textKey names a text: a prompt, and the pictures that were seen with it.
-type textKey struct{ prompt, pictures string }
+// textKey names a text: a prompt, and the pictures that were seen with it; of what one encoder said of it, that one's
+// place, from 1.
+type textKey struct {
+	prompt, pictures string
+	encoder          int
+}
 
 // key is a text's. Where no encoder sees pictures, texts about any are one.
 func (p *Pipeline) key(a About) textKey {
 	if a.Given == nil || !p.SeesPictures() {
 		return textKey{prompt: a.Prompt}
 	}
-	return textKey{a.Prompt, a.Given.mark}
+	return textKey{prompt: a.Prompt, pictures: a.Given.mark}
 }
 
 // MustSee reports whether a text encoder reads no prompt without the pictures that it is about.
@@ -131,32 +135,18 @@ func (p *Pipeline) Knows(a About) bool {
 func (p *Pipeline) compute(ctx context.Context, of []About) error {
 	said := make([][]encoded, len(of))
 	for _, e := range p.encoders {
-		all, err := p.encode(ctx, e, of)
+		err := p.encode(ctx, e, of, func(i int, s encoded) error {
+			said[i] = append(said[i], s)
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		for i, s := range all {
-			said[i] = append(said[i], s)
-		}
-		if !p.KeepEncoders {
-			if err := e.free(); err != nil {
-				return err
-			}
-			p.Pool.Trim()
-		}
 	}
 	for i, a := range of {
-		text, err := p.family.join(said[i])
+		text, err := p.textOf(a, said[i])
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.folder.dir, err)
-		}
-		if a.Prompt == "" && p.family.emptyIsZero {
-			clear(text.States)
-			clear(text.Pooled)
-		}
-		text.Prompt = a.Prompt
-		for _, s := range said[i] {
-			text.IDs, text.Cut = append(text.IDs, s.ids), append(text.Cut, s.cut)
+			return err
 		}
 		p.texts[p.key(a)] = text
 		if err := p.remember(text, p.key(a)); err != nil {
@@ -164,4 +154,21 @@ func (p *Pipeline) compute(ctx context.Context, of []About) error {
 		}
 	}
 	return nil
+}
+
+// textOf joins what the encoders said of a text.
+func (p *Pipeline) textOf(a About, said []encoded) (*Text, error) {
+	text, err := p.family.join(said)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.folder.dir, err)
+	}
+	if a.Prompt == "" && p.family.emptyIsZero {
+		clear(text.States)
+		clear(text.Pooled)
+	}
+	text.Prompt = a.Prompt
+	for _, s := range said {
+		text.IDs, text.Cut = append(text.IDs, s.ids), append(text.Cut, s.cut)
+	}
+	return text, nil
 }

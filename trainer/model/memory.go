@@ -17,6 +17,7 @@ type Memory struct {
 	Decoding int64 `json:"decoding"`
 	Check    int64 `json:"check"` // the network in fp32, as a stage begins
 	Training int64 `json:"training"`
+	Waiting  int64 `json:"waiting,omitempty"` // the most of an iteration where memory of one phase waits for the next
 	Samples  int64 `json:"samples"`
 	Apart    bool  `json:"samples_apart,omitempty"` // on the host, which is not the device's memory
 
@@ -32,6 +33,7 @@ type Fit struct {
 	Micro         int  `json:"micro_batch"`    // samples in a pass of the network; 0: the model's own choice
 	Lean          bool `json:"lean,omitempty"` // no packed copies of what is trained lie beside its gradients
 	Checkpointing int  `json:"checkpointing"`  // of four blocks, how many backward computes again (autograd.AllBlocks)
+	KeepEncoders  bool `json:"-"`              // text encoders stay beside the network, however large they are
 	Held          int  `json:"-"`              // bytes that a pool holds at most while some of them wait (tensor.Pool.Limit); 0: any
 }
 
@@ -40,7 +42,10 @@ type Fit struct {
 const worthGivingBack = 1 << 30
 
 // IsLarge reports whether pools give memory back that waits.
-func (n Memory) IsLarge() bool { return n.phase() >= worthGivingBack }
+func (n Memory) IsLarge() bool {
+	n.Waiting = 0 // which is a small one's
+	return n.phase() >= worthGivingBack
+}
 
 // Kept is the fit, with pools that hold no more than the largest phase takes: memory of one phase does not wait
 // through the next.
@@ -77,7 +82,7 @@ func (n Memory) Peak() int64 { return n.PeakOf(1) }
 // once as one alone.
 func (n Memory) PeakOf(ranks int) int64 { return int64(ranks)*n.phase() + n.Samples }
 
-// phase is the most of an iteration's phases.
+// phase is the most of an iteration's phases, with what waits of those before where nothing is given back.
 func (n Memory) phase() int64 {
-	return max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training)
+	return max(n.Texts, n.Sampling, n.Decoding, n.Check, n.Training, n.Waiting)
 }

@@ -47,7 +47,7 @@ type Options struct {
 	Cache string
 	// Arithmetic names that of the device: two devices of one compute the same bits, and share what Cache holds.
 	Arithmetic string
-	// Ahead are the numbers of prompts that the next iterations will probably ask for; nil: nobody knows.
+	// Ahead are the numbers of prompts that this iteration and the next ones will probably ask for; nil: nobody knows.
 	Ahead func() []int
 	// Context stops rolls; nil: nothing does.
 	Context context.Context

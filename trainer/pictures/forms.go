@@ -99,7 +99,7 @@ func (m *Model) follow(p *Policy, turn experiment.Turn, key rng.Key, fixed bool)
 	}
 	p.Form, p.Guidance = *forms[extent{asked[0], turn.Frames()}], GuidanceOf(turn.Sampler)
 	p.Led = led(turn)
-	p.Texts, p.Sources = m.texts(p, turn.Sampler.Negative), m.sourcesFor(p)
+	p.Texts, p.Ready, p.Sources = m.texts(p, turn.Sampler.Negative), m.ready(p, turn.Sampler.Negative), m.sourcesFor(p)
 	p.Forms = nil
 	followed := m.follows(turn)
 	if len(forms) == 1 && !followed {

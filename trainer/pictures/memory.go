@@ -8,6 +8,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
@@ -80,11 +81,21 @@ type counting struct {
 	dry  model.Dry
 	need model.Memory
 	most int // samples that go through the network at once where nothing bounds them
+	// waits says that memory of one phase waits for the next, as it does in pools of a small model.
+	waits bool
 }
 
 // phase ends one: what it took at most.
 func (c *counting) phase(into *int64) {
 	*into = max(*into, int64(c.dry.Peak()))
+	c.dry.ResetPeak()
+}
+
+// part parts phases: nothing of those before waits, unless that is what is counted.
+func (c *counting) part() {
+	if !c.waits {
+		c.Pipeline.Pool.Trim()
+	}
 	c.dry.ResetPeak()
 }
 
@@ -103,7 +114,8 @@ func (c *counting) encode() (int64, error) {
 }
 
 // iterations make the first iteration of each stage. Of a large model on the host they make it again with a pool that
-// gives back what waits before it asks for more, as the run will: what is lent at most is enough then.
+// gives back what waits before it asks for more, as the run will: what is lent at most is enough then. Of a small model
+// they make it again for what the pool holds where it gives nothing back.
 func (c *counting) iterations(turns []experiment.Turn) error {
 	pool := c.Pipeline.Pool
 	pool.Limit = 0
@@ -112,7 +124,10 @@ func (c *counting) iterations(turns []experiment.Turn) error {
 			return err
 		}
 	}
-	if c.need.Apart || !c.need.IsLarge() {
+	if !c.need.IsLarge() {
+		return c.waiting(turns)
+	}
+	if c.need.Apart {
 		return nil
 	}
 	pool.Trim()
@@ -125,6 +140,23 @@ func (c *counting) iterations(turns []experiment.Turn) error {
 		}
 	}
 	c.need.Held = pool.Stats().Peak
+	return nil
+}
+
+// waiting counts what the pool takes where memory of one phase waits for the next.
+func (c *counting) waiting(turns []experiment.Turn) error {
+	phases := c.need
+	c.Pipeline.Pool.Trim()
+	c.waits = true
+	defer func() { c.waits = false }()
+	for _, turn := range slices.Repeat(turns, min(2, c.e.Run.Iterations)) {
+		if err := c.iterate(turn); err != nil {
+			return err
+		}
+	}
+	all := max(c.need.Sampling, c.need.Decoding, c.need.Check, c.need.Training)
+	c.need = phases
+	c.need.Waiting = all
 	return nil
 }
 
@@ -222,15 +254,33 @@ func (c *counting) fits() (all []model.Fit) {
 // host is what an iteration's samples take beside the backend, as much again with it: Go's collector lets garbage lie
 // up to what lives. Of a judged step before, after, their mean and the output, in float64; a picture in bytes, and of
 // as many as are decoded or judged at once in fp32 twice. A sample that was rolled has its states under way, one that
-// is learned from offline its latents alone. Of texts as many are remembered as have room.
+// is learned from offline its latents alone; those that are noised have theirs at some times. Of texts as many are
+// remembered as have room.
 func (c *counting) host(text int64) int64 {
 	texts := min(int64(c.asked.Len()), max(int64(c.turn.Rollout.PromptsPerIteration), mostRemembered/max(1, text))) * text
 	states, n, pixels := 4*len(c.turn.Trained)+6, c.samples(), int64(3*c.At.Pixels())
 	if c.turn.Rollout.Offline {
 		states = 2
 	}
+	held := max(states*n, n+c.noised(n))
 	raw := min(n, portion(c.At))
-	return 2*c.listed() + texts + 2*(int64(n)*(int64(8*states*c.At.Len())+pixels)+int64(raw)*8*pixels)
+	return 2*c.listed() + texts + 2*(int64(8*c.At.Len())*int64(held)+int64(n)*pixels+int64(raw)*8*pixels)
+}
+
+// noised is how many states an objective holds that noises n samples: of each at some times the noise, what the network
+// is asked and answers, its target, the gradient and two that the loss makes it of; and what other weights answer.
+func (c *counting) noised(n int) int {
+	kind, l := c.turn.Kind(), c.turn.Loss
+	if kind.Verdict == nil {
+		return 0
+	}
+	each := 7
+	for _, asked := range []bool{kind.Old, kind.Reference || kind.KL && l.KL.Weight > 0, kind.Average && l.KL.EMAWeight > 0} {
+		if asked {
+			each++
+		}
+	}
+	return each * n * trainer.TimesAtOnce(n, max(1, l.Times), kind.Together != nil && kind.Together(l))
 }
 
 // listed is what the lists of prompts take.

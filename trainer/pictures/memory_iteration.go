@@ -16,8 +16,7 @@ func (c *counting) iterate(turn experiment.Turn) error {
 	for i := range keys { // others than those of its group, as in an iteration
 		keys[i] = trainer.Key{Prompt: i / c.turn.Rollout.Group % len(c.asked.Train), Sample: i}
 	}
-	c.Pipeline.Pool.Trim() // of what another fit left
-	c.dry.ResetPeak()
+	c.part() // of what another fit left
 	samples, err := c.Policy.Roll(trainer.Current, keys)
 	if err != nil {
 		return err
@@ -31,8 +30,7 @@ func (c *counting) iterate(turn experiment.Turn) error {
 	for i, s := range samples {
 		points[i] = trainer.Point{State: s.Item.Final, Time: c.turn.Schedule.Timesteps[0]}
 	}
-	c.Pipeline.Pool.Trim()
-	c.dry.ResetPeak()
+	c.part()
 	if c.turn.MeasuresFloor() && c.e.Model.Precision == "bf16" {
 		some := points[:min(len(points), mostChecked)]
 		if err := c.inF32(func(p *Policy) error {

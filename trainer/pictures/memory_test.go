@@ -300,8 +300,9 @@ func updated(t *testing.T, e *experiment.Experiment, o model.Options, keys []tra
 	return all
 }
 
-// TestSamplesApart: on a card, samples lie beside its memory; a picture that is learned from takes its bytes and its
-// latents, and only as many are held in fp32 as are decoded at once.
+// TestSamplesApart: on a card, samples lie beside its memory; a picture that is learned from takes its bytes, its latents
+// and what the objective makes of these, and only as many are held in fp32 as are decoded at once. Of objectives that see
+// several times at once each time counts.
 func TestSamplesApart(t *testing.T) {
 	path, err := isa.Choose()
 	if err != nil {
@@ -326,7 +327,15 @@ func TestSamplesApart(t *testing.T) {
 	pairs := func(n string) int64 {
 		return predict(0, "rollout.offline=true", "rollout.prompts=embed:scene-pairs", "rollout.group=2", "loss.objective=dpo", "advantage.estimator=ends", "rollout.prompts_per_iteration="+n).Samples
 	}
-	if each := (pairs("3000") - pairs("2000")) / 2000; each <= 0 || each >= 9*2*3*64*64 {
+	const pixels, latents = 3 * 64 * 64, 8 * 2048
+	if each := (pairs("3000") - pairs("2000")) / 2000; each <= 0 || each >= 2*(9*latents+9*pixels) {
 		t.Errorf("a picture of 64 x 64 that is learned from takes %d bytes of the host", each)
+	}
+	matched := func(times int, ratios string) int64 {
+		return predict(0, "rollout.group=64", "sampler.solver=euler", "loss.objective=awm", "loss.ratios="+ratios, fmt.Sprint("loss.times=", times)).Samples
+	}
+	one, apart, together := matched(1, "exp_first"), matched(30, "exp_first"), matched(30, "sum_first")
+	if apart != one || together < one+29*128*5*latents {
+		t.Errorf("128 samples at one time take %d bytes of the host, at 30 of them %d, and at 30 together %d", one, apart, together)
 	}
 }

@@ -91,7 +91,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.KeepEncoders, p.LendEncoders = p.EncoderBytes() <= keptEncoders, o.Checkpointing == autograd.AllBlocks
+	p.KeepEncoders, p.LendEncoders = p.EncoderBytes() <= keptEncoders || o.KeepEncoders, o.Checkpointing == autograd.AllBlocks
 	m.always = []pipeline.About{}
 	for _, text := range plain(e) {
 		m.always = append(m.always, pipeline.About{Prompt: text})

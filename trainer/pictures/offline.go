@@ -83,6 +83,11 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 	if !m.offline() {
 		return m.Policy.Roll(w, keys)
 	}
+	if m.Ready != nil {
+		if err := m.Ready(distinct(promptsOf(keys))); err != nil {
+			return nil, err
+		}
+	}
 	samples := make([]trainer.Sample, len(keys))
 	forms, places := m.alike(keys)
 	for _, f := range forms {

@@ -22,11 +22,14 @@ type Policy struct {
 	Led *pipeline.Guidance
 	// Texts are the encoded prompts of some numbers, and what guidance leads away from.
 	Texts func(prompts []int) (texts, negatives []*pipeline.Text, err error)
+	// Ready makes sure, before a roll, that the texts of its prompts are at hand; nil: Texts reads them when they come.
+	Ready func(prompts []int) error
 	// Sources are what pictures of some keys are made of, nil where they are made of texts alone; without it all are.
 	Sources       func(keys []trainer.Key) ([]*pipeline.Given, error)
 	Draws         trainer.Draws
 	Checkpointing int  // of autograd.AllBlocks blocks, how many backward computes again; no bit depends on it
 	prompts       int  // that are rolled at once; 0: all
+	onDisk        int  // that are encoded to the disk at once
 	Micro         int  // points in a pass; 0: as many as make about 4096 tokens
 	twin          bool // it computes beside another policy: half as many points, as fp32 takes, and no backward
 
@@ -53,6 +56,11 @@ func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, 
 	}
 	p.known = p.remember(w)
 	samples := make([]trainer.Sample, len(keys))
+	if p.Ready != nil {
+		if err := p.Ready(distinct(promptsOf(keys))); err != nil {
+			return nil, err
+		}
+	}
 	told := telling{left: len(keys), say: p.Progress}
 	for _, portion := range portions(keys, p.prompts) {
 		if err := p.rollPortion(w, keys[portion[0]:portion[1]], samples[portion[0]:portion[1]], &told); err != nil {

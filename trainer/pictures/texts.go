@@ -16,6 +16,8 @@ import (
 // that were forgotten come back with the same bits.
 
 const (
+	// sharedOnDisk is the part of the folder of texts that is encoded in one go.
+	sharedOnDisk = 4
 	// mostRemembered bounds the texts in memory beside those of the pictures under way, in bytes.
 	mostRemembered = 256 << 20
 	// keptEncoders is how large encoders may be, on the disk, that stay in memory between prompts.
@@ -34,6 +36,7 @@ func (m *Model) beginTexts(e *experiment.Experiment) error {
 		return err
 	}
 	m.prompts = int(max(1, mostRemembered/max(1, 2*texts[0].Bytes()+m.sources.bytesOf(0))))
+	m.onDisk = int(max(1, pipeline.UsualCacheLimit/sharedOnDisk/max(1, 2*texts[0].Bytes())))
 	return nil
 }
 
@@ -53,7 +56,7 @@ func (m *Model) texts(p *Policy, otherwise string) func(prompts []int) (texts, n
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := m.lookAhead(p, all, otherwise); err != nil {
+		if err := m.lookAhead(p, prompts, all, otherwise); err != nil {
 			return nil, nil, err
 		}
 		if m.Pipeline.Remembered() > mostRemembered {
@@ -91,17 +94,63 @@ func (m *Model) abouts(prompts []int, otherwise string) ([]pipeline.About, error
 	return all, nil
 }
 
-// lookAhead encodes prompts of the next iterations where encoders have to be loaded for one of all anyway.
-func (m *Model) lookAhead(p *Policy, all []pipeline.About, otherwise string) error {
-	if m.Pipeline.KeepEncoders || m.asked.Ahead == nil || !slices.ContainsFunc(all, func(a pipeline.About) bool { return !m.Pipeline.Knows(a) }) {
+// ready is Policy.Ready: where encoders have to be loaded for a prompt, those of the whole roll are encoded to the disk,
+// and prompts of the next iterations with them. Encoders that see pictures read a portion at once: pictures lie in
+// memory.
+func (m *Model) ready(p *Policy, otherwise string) func(prompts []int) error {
+	return func(prompts []int) error {
+		if m.Pipeline.KeepEncoders || m.Pipeline.Cache == "" || m.Pipeline.SeesPictures() {
+			return nil
+		}
+		all, err := m.abouts(prompts, otherwise)
+		if err != nil || !m.lacks(all) {
+			return err
+		}
+		if m.asked.Ahead != nil {
+			ahead := m.asked.Ahead()
+			ahead = ahead[:max(0, min(len(ahead), m.onDisk-len(prompts)))]
+			if all, err = m.abouts(distinct(slices.Concat(prompts, ahead)), otherwise); err != nil {
+				return err
+			}
+		}
+		for some := range slices.Chunk(all, 2*m.onDisk) {
+			if err := m.Pipeline.EncodeToDisk(p.context(), some...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// lacks reports whether one of the texts is not at hand.
+func (m *Model) lacks(all []pipeline.About) bool {
+	return slices.ContainsFunc(all, func(a pipeline.About) bool { return !m.Pipeline.Knows(a) })
+}
+
+// lookAhead encodes prompts of the next iterations into memory, as many as have room there, where encoders have to be
+// loaded for one of all anyway.
+func (m *Model) lookAhead(p *Policy, prompts []int, all []pipeline.About, otherwise string) error {
+	if m.Pipeline.KeepEncoders || m.asked.Ahead == nil || !m.lacks(all) {
 		return nil
 	}
 	ahead := m.asked.Ahead()
-	further, err := m.abouts(ahead[:max(0, min(len(ahead), m.prompts-len(all)/2))], otherwise)
+	further, err := m.abouts(ahead[:max(0, min(len(ahead), m.prompts-len(distinct(prompts))))], otherwise)
 	if err == nil {
 		_, err = m.Pipeline.EncodeUntil(p.context(), slices.Concat(all, further)...)
 	}
 	return err
+}
+
+// distinct are the numbers of a list, each once, in their order.
+func distinct(list []int) (all []int) {
+	seen := make(map[int]bool, len(list))
+	for _, n := range list {
+		if !seen[n] {
+			seen[n] = true
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // portions are the places of keys of at most so many prompts at once, in their order; 0: of all.

@@ -28,10 +28,10 @@ func (g Group) Open(o model.Options, open func(o model.Options) (model.Model, er
 	m := &Model{}
 	m.Policy = &Policy{Team: exchange.TeamOf(g.Limit, g.Backends...), Sum: func() error { return m.addUp(exchange.Sum{Ranks: g.Backends, Wire: g.Wire, Limit: g.Limit}) }}
 	m.Team.Stop = failed
-	tell := together(len(g.Backends), o.Progress)
+	tell, ahead := together(len(g.Backends), o.Progress), shared(len(g.Backends), o)
 	for r, be := range g.Backends {
 		alike := o
-		alike.Backend, alike.Context, alike.Progress = be, rolls, tell(r)
+		alike.Backend, alike.Context, alike.Progress, alike.Ahead = be, rolls, tell(r), ahead(r)
 		var member model.Model
 		err := m.Team.Alone(r, func() (err error) {
 			member, err = open(alike)
@@ -63,6 +63,27 @@ func together(ranks int, say func(done, all int)) func(rank int) func(done, all 
 			}
 			done[rank], of[rank] = n, most
 			say(total(done), total(of))
+		}
+	}
+}
+
+// shared makes what each rank looks ahead for: where what is computed of prompts lies on a disk that all of them read,
+// its share.
+func shared(ranks int, o model.Options) func(rank int) func() []int {
+	var mu sync.Mutex
+	return func(rank int) func() []int {
+		if o.Ahead == nil {
+			return nil
+		}
+		return func() (own []int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for i, n := range o.Ahead() {
+				if o.Cache == "" || i%ranks == rank {
+					own = append(own, n)
+				}
+			}
+			return own
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (t *training) asks(i, roll, n int, seen []int) []int {
 // mostAhead is how many iterations are looked ahead.
 const mostAhead = 8
 
-// ahead are prompts that the next iterations will ask for, as far as it is known: nothing that is drawn depends
+// ahead are prompts that this iteration and the next ones ask for, as far as it is known: nothing that is drawn depends
 // on it.
 func (t *training) ahead() (all []int) {
 	if t.now.turn.Experiment == nil {
@@ -93,7 +93,7 @@ func (t *training) ahead() (all []int) {
 		return nil
 	}
 	last := min(t.loop.Iteration+mostAhead, t.now.turn.First+t.now.turn.Run.Iterations-1, t.Run.Iterations-1)
-	for i := t.loop.Iteration + 1; i <= last; i++ {
+	for i := t.loop.Iteration; i <= last; i++ {
 		all = append(all, t.asks(i, 0, r.PromptsPerIteration, nil)...)
 	}
 	return all

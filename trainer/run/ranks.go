@@ -30,12 +30,11 @@ func (t *training) openModel() error {
 			t.Rolling(t.loop.Iteration, done, all)
 		}
 	}
+	o.Ahead = t.ahead
 	if t.Fleet != nil {
-		o.Ahead = t.ahead
 		return t.openFleet(o)
 	}
 	if len(t.Further) == 0 {
-		o.Ahead = t.ahead
 		t.model, err = m.Open(t.Experiment, o)
 		return err
 	}

@@ -1,0 +1,122 @@
+package pictures
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
+	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+)
+
+// reading opens the recorded Stable Diffusion 3 on prompts, whose encoders are loaded whenever they are needed.
+func reading(t *testing.T, o model.Options) *Model {
+	t.Helper()
+	be, err := cpu.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	e := parse(t, "model.path=../../cmd/parity/testdata/golden/models/pipe_sd3", "model.lora={rank=2,alpha=4,targets=['to_q']}", "model.text_length=16",
+		"sampler.width=32", "sampler.height=32", "sampler.steps=2", "sampler.window={size=1}", "loss.noise_floor=off")
+	o.Backend = be
+	for _, text := range []string{"a cat", "a dog", "a bird", "a fish", "a cow"} {
+		o.Train = append(o.Train, prompts.Prompt{Text: text})
+	}
+	m, err := Open(e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	m.Pipeline.KeepEncoders = false
+	turn, err := e.Turn(0)
+	if err == nil {
+		err = m.Begin(turn, rng.New(7), 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestTextsInOneGo: before anything is made of a roll, all its prompts and those that come next are encoded, and lie on
+// the disk whole and nowhere else; rolls, those of evaluations and of files' pictures alike, have the bits that they have
+// without a disk.
+func TestTextsInOneGo(t *testing.T) {
+	keys := []trainer.Key{{Prompt: 2}, {Prompt: 2, Sample: 1}, {Prompt: 0}, {Prompt: 0, Sample: 1}, {Prompt: 1}}
+	roll := func(m *Model, p trainer.Policy) (finals [][]float64) {
+		t.Helper()
+		samples, err := p.Roll(trainer.Current, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range samples {
+			finals = append(finals, s.Item.Final)
+		}
+		return finals
+	}
+	plain := reading(t, model.Options{})
+	want := roll(plain, plain)
+	cache := t.TempDir()
+	m := reading(t, model.Options{Cache: cache, Ahead: func() []int { return []int{0, 3} }})
+	m.prompts = 1
+	knows := func(n int) bool { return m.Pipeline.Knows(pipeline.About{Prompt: m.asked.Train[n].Text}) }
+	begun := false
+	m.Progress = func(done, _ int) {
+		if !begun && (!knows(0) || !knows(1) || !knows(3) || knows(4)) {
+			t.Errorf("as the roll begins: prompts 0 to 4 are at hand: %v, %v, %v, %v, %v", knows(0), knows(1), knows(2), knows(3), knows(4))
+		}
+		begun = true
+	}
+	if got := roll(m, m); !slices.EqualFunc(got, want, slices.Equal) || !begun {
+		t.Error("other bits from the disk")
+	}
+	if all, err := filepath.Glob(filepath.Join(cache, "*")); err != nil || len(all) != 5 { // with the empty one
+		t.Errorf("%d files on the disk of 5 texts (%v)", len(all), err)
+	}
+	evaluated := reading(t, model.Options{Cache: t.TempDir()})
+	turn, err := evaluated.turn.Evaluating(evaluated.turn.Sampler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluated.prompts = 1
+	p := evaluated.Fixed(t.Context(), turn, rng.New(3)).(*Policy)
+	first := true
+	p.Progress = func(int, int) {
+		for n := range 3 {
+			if first && !evaluated.Pipeline.Knows(pipeline.About{Prompt: evaluated.asked.Train[n].Text}) {
+				t.Errorf("as an evaluation begins, prompt %d is not at hand", n)
+			}
+		}
+		first = false
+	}
+	if roll(evaluated, p); first {
+		t.Error("nothing was told")
+	}
+}
+
+// TestTextsWithoutRoom: where the folder of texts cannot be written, a roll has the same bits.
+func TestTextsWithoutRoom(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	keys := []trainer.Key{{Prompt: 2}, {Prompt: 0}}
+	var finals [][]float64
+	for _, cache := range []string{"", filepath.Join(file, "below")} {
+		m := reading(t, model.Options{Cache: cache})
+		samples, err := m.Roll(trainer.Current, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		finals = append(finals, samples[0].Item.Final)
+	}
+	if !slices.Equal(finals[0], finals[1]) {
+		t.Error("other bits where texts cannot be kept")
+	}
+}
