@@ -94,9 +94,9 @@ func (m *Model) abouts(prompts []int, otherwise string) ([]pipeline.About, error
 	return all, nil
 }
 
-// ready is Policy.Ready: where encoders have to be loaded for a prompt, those of the whole roll are encoded to the disk,
-// and prompts of the next iterations with them. Encoders that see pictures read a portion at once: pictures lie in
-// memory.
+// ready is Policy.Ready: where encoders have to be loaded for a prompt, those of the whole roll are encoded to the
+// disk, and prompts of the next iterations with them. Encoders that see pictures read a portion at once: pictures lie
+// in memory.
 func (m *Model) ready(p *Policy, otherwise string) func(prompts []int) error {
 	return func(prompts []int) error {
 		if m.Pipeline.KeepEncoders || m.Pipeline.Cache == "" || m.Pipeline.SeesPictures() {

@@ -44,9 +44,8 @@ func reading(t *testing.T, o model.Options) *Model {
 	return m
 }
 
-// TestTextsInOneGo: before anything is made of a roll, all its prompts and those that come next are encoded, and lie on
-// the disk whole and nowhere else; rolls, those of evaluations and of files' pictures alike, have the bits that they have
-// without a disk.
+// TestTextsInOneGo: before anything is made of a roll or an evaluation, all its prompts and those that come next are
+// encoded, and lie on the disk whole; a roll has the bits that it has without a disk.
 func TestTextsInOneGo(t *testing.T) {
 	keys := []trainer.Key{{Prompt: 2}, {Prompt: 2, Sample: 1}, {Prompt: 0}, {Prompt: 0, Sample: 1}, {Prompt: 1}}
 	roll := func(m *Model, p trainer.Policy) (finals [][]float64) {
