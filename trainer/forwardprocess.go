@@ -9,8 +9,8 @@ import (
 // e of a ladder, and looks at what the network answers there. How a sample came about does not
 // matter, so any solver may have made it (DiffusionNFT, AWM, DPO, fine-tuning).
 //
-// It goes from time to time, as PolicyGradient goes from step to step: questions and answers of a few times lie in memory
-// at once, and their gradients are taken before the next ones are asked.
+// It goes from time to time, as PolicyGradient goes from step to step: questions and answers of a few times lie in
+// memory at once, and their gradients are taken before the next ones are asked.
 //
 // Invariant (test): loss, metrics and gradients have the bits of all times at once.
 type ForwardProcess struct {

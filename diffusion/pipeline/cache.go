@@ -76,8 +76,9 @@ func (p *Pipeline) remember(t *Text, key textKey) error {
 	return p.store(path, tensors, map[string]string{"text": string(said)})
 }
 
-// EncodeToDisk leaves texts in Options.Cache and none of them in memory. Each encoder is loaded once, however many texts
-// there are: what it said of one lies in the folder, too, until the text is whole. Without a folder nothing happens.
+// EncodeToDisk leaves texts in Options.Cache and none of them in memory. Each encoder is loaded once, however many
+// texts there are: what it said of one lies in the folder, too, until the text is whole. Without a folder nothing
+// happens.
 func (p *Pipeline) EncodeToDisk(ctx context.Context, all ...About) error {
 	of := slices.DeleteFunc(p.fresh(all), func(a About) bool { return p.stored(p.key(a)) })
 	if len(of) == 0 || p.Cache == "" {

@@ -13,8 +13,9 @@ import (
 // A StepLoss is the loss of a sampler's transitions.
 type StepLoss = func(loss.Terms) (loss.Result, error)
 
-// A NoisedLoss is the loss of samples that were noised to so many times. Samples of one group share a number. It may see
-// any number of times at once, unless its objective's kind says Together: row n·len(groups)+i is the n-th of sample i.
+// A NoisedLoss is the loss of samples that were noised to so many times. Samples of one group share a number. It may
+// see any number of times at once, unless its objective's kind says Together: row n·len(groups)+i is the n-th of
+// sample i.
 type NoisedLoss = func(times int, groups []int, advantages []float64) loss.Walk
 
 // distilled is the distance from the teacher alone, as the clip adds it to its own loss.

@@ -9,8 +9,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/loss"
 )
 
-// TestTimesApart: the loss of noised samples, its numbers and its gradients have the same bits however many times it sees
-// at once.
+// TestTimesApart: the loss of noised samples, its numbers and its gradients have the same bits however many times it
+// sees at once.
 func TestTimesApart(t *testing.T) {
 	const times, numbers = 5, 7
 	groups, advantages := []int{0, 0, 0, 1, 1, 1}, []float64{1, -2, 0.5, 0.3, 2, -1}

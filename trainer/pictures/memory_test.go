@@ -300,9 +300,9 @@ func updated(t *testing.T, e *experiment.Experiment, o model.Options, keys []tra
 	return all
 }
 
-// TestSamplesApart: on a card, samples lie beside its memory; a picture that is learned from takes its bytes, its latents
-// and what the objective makes of these, and only as many are held in fp32 as are decoded at once. Of objectives that see
-// several times at once each time counts.
+// TestSamplesApart: on a card, samples lie beside its memory; a picture that is learned from takes its bytes, its
+// latents and what the objective makes of these, and only as many are held in fp32 as are decoded at once. Of
+// objectives that see several times at once each time counts.
 func TestSamplesApart(t *testing.T) {
 	path, err := isa.Choose()
 	if err != nil {
