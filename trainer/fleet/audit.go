@@ -44,6 +44,13 @@ func (f *Fleet) correct(ctx context.Context, b *Batch, j *job, payload []byte) e
 	return errors.Join(f.offer(again), f.judge(j, digest), f.finished(ctx, j))
 }
 
+// Differs dismisses a worker whose result of a job, of which nobody waits any more, has other bits than the trainer's.
+func (f *Fleet) Differs(by string, j Job) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dismiss(by, fmt.Sprintf("job %s has other bits from it than from the trainer", j))
+}
+
 // dismiss lets nothing of a worker count any more.
 func (f *Fleet) dismiss(by, why string) error {
 	if f.refused[by] != "" {

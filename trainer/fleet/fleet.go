@@ -110,12 +110,24 @@ func (f *Fleet) Forget(ctx context.Context, names []Hash) error {
 
 // Do has jobs done, and returns their results in their order.
 func (f *Fleet) Do(ctx context.Context, w Work) ([][]byte, error) {
+	payloads, _, err := f.DoBy(ctx, w)
+	return payloads, err
+}
+
+// DoBy is Do, and says who did each job.
+func (f *Fleet) DoBy(ctx context.Context, w Work) (payloads [][]byte, by []string, err error) {
 	b, err := f.Begin(ctx, w)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer b.Drop()
-	return b.Wait(ctx)
+	payloads, err = b.Wait(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, j := range b.jobs {
+		by = append(by, j.entry.Worker)
+	}
+	return payloads, by, err
 }
 
 // job is one of an open batch, or of several.

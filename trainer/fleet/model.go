@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -30,6 +31,7 @@ type Model struct {
 	turn      experiment.Turn // of the iteration under way
 	root      rng.Key
 	elsewhere int    // passes of the iteration's rolls that others made, less those made here in vain
+	made      []made // jobs of the iteration under way
 	recent    []Hash // jobs of the iteration under way, whose results are kept until the next one
 	weights   []Blob //, the oldest first
 	impure    bool   // samples ask programs or servers
@@ -86,7 +88,7 @@ func (m *Model) prepare(s Setup) error {
 
 // Begin is model.Model's. What is kept of the iteration before is not needed any more.
 func (m *Model) Begin(turn experiment.Turn, root rng.Key, scale float64) error {
-	m.turn, m.root, m.elsewhere = turn, root, 0
+	m.turn, m.root, m.elsewhere, m.made = turn, root, 0, nil
 	m.dropAhead(turn.First+turn.Iteration, root)
 	if err := m.forget(); err != nil {
 		return err
@@ -122,8 +124,66 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 	}
 	before := rollsOf(m.Model.Passes())
 	samples, err := s.do(context.Background(), w)
+	m.made = append(m.made, s.made...)
 	m.elsewhere += s.passes - (rollsOf(m.Model.Passes()) - before)
 	return samples, err
+}
+
+// A made job is one of a roll, and who did it.
+type made struct {
+	Job
+	by      string
+	payload Hash
+	roll    func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error)
+}
+
+// ErrReplaced says that samples were rolled anew, and have to be judged again.
+var ErrReplaced = errors.New("workers' samples were rolled here again")
+
+// Check is model.Model's. Where workers' samples fail it, whoever is to blame, they are rolled here, put in the place of
+// theirs, and compared.
+func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
+	c, err := m.Model.Check(o, samples)
+	if err == nil || !slices.ContainsFunc(m.made, func(j made) bool { return j.by != Here }) {
+		return c, err
+	}
+	m.fleet.Tell("warning: fleet: workers' samples are rolled here again and compared: %v", err)
+	places := map[trainer.Key]int{}
+	for i, s := range samples {
+		places[s.Key] = i
+	}
+	before := rollsOf(m.Model.Passes())
+	defer func() { m.elsewhere -= rollsOf(m.Model.Passes()) - before }()
+	for i, j := range m.made {
+		if j.by == Here {
+			continue
+		}
+		s := share{Model: m, how: j.How, roll: j.roll}
+		payload, err := s.here(context.Background(), j.Job)
+		if err != nil {
+			return nil, err
+		}
+		m.made[i].by = Here
+		if HashOf(payload) == j.payload {
+			continue
+		}
+		if !m.impure {
+			if err := m.fleet.Differs(j.by, j.Job); err != nil {
+				return nil, err
+			}
+		}
+		again, err := m.result(j.Job, payload)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range again.samples {
+			if at, known := places[one.Key]; known {
+				samples[at] = one
+			}
+		}
+	}
+	m.fleet.Speak()
+	return nil, ErrReplaced
 }
 
 func rollsOf(p *ledger.Passes) int {

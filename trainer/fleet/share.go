@@ -21,6 +21,7 @@ type share struct {
 	roll   func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error)
 	told   func(done, all int)
 	passes int // of all jobs
+	made   []made
 }
 
 // do has the jobs done, and returns their samples in their order.
@@ -38,7 +39,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 			s.told(done, len(jobs))
 		}
 	}
-	payloads, err := s.fleet.Do(ctx, Work{Jobs: jobs, Here: s.here, Check: s.check, Most: s.most, Told: told, Impure: s.impure, Urgent: s.how.Fixed})
+	payloads, by, err := s.fleet.DoBy(ctx, Work{Jobs: jobs, Here: s.here, Check: s.check, Most: s.most, Told: told, Impure: s.impure, Urgent: s.how.Fixed})
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +52,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 		all = append(all, r.samples...)
 		s.passes += rollsOf(r.passes)
 		s.recent = append(s.recent, j.Name())
+		s.made = append(s.made, made{j, by[i], HashOf(payloads[i]), s.roll})
 	}
 	return all, nil
 }

@@ -80,6 +80,9 @@ func changes(t *testing.T, e *experiment.Experiment, seed uint64, all int) (chan
 			return payload
 		}
 		changed++
+		if changed <= len(fatal) {
+			return fatal[changed-1](payload)
+		}
 		return mutated(r, payload)
 	})
 	var said strings.Builder
@@ -124,6 +127,89 @@ func (c *crew) mutate(change func(payload []byte) []byte) {
 			}
 		}
 	})
+}
+
+// fatal are changes that ended runs, each some iterations later and without the worker's name.
+var fatal = []func(payload []byte) []byte{
+	func(payload []byte) []byte { // a step that the sampler does not have
+		return rewritten(payload, func(first map[string]any, _ func(any) *safetensors.Tensor) {
+			if steps, ok := first["steps"].([]any); ok && len(steps) > 0 {
+				steps[0] = 1 << 31
+			}
+		})
+	},
+	func(payload []byte) []byte { // and one that draws nothing
+		return rewritten(payload, func(first map[string]any, _ func(any) *safetensors.Tensor) {
+			if steps, ok := first["steps"].([]any); ok && len(steps) > 0 {
+				steps[len(steps)-1] = steps[len(steps)-1].(float64) + 1
+			}
+		})
+	},
+	func(payload []byte) []byte { // latents of another length, as all lists beside them
+		return rewritten(payload, func(first map[string]any, list func(any) *safetensors.Tensor) {
+			all := []any{first["final"]}
+			for _, key := range []string{"state", "choice", "mean"} {
+				if more, ok := first[key].([]any); ok {
+					all = append(all, more...)
+				}
+			}
+			for _, at := range all {
+				if x := list(at); x != nil && x.DType != safetensors.U8 {
+					x.Data, x.Shape = nil, []int{0}
+				}
+			}
+		})
+	},
+	func(payload []byte) []byte { // log-probabilities that no token has
+		return rewritten(payload, func(first map[string]any, list func(any) *safetensors.Tensor) {
+			x := list(first["log_prob"])
+			if x == nil || len(x.Shape) != 1 {
+				return
+			}
+			x.DType, x.Data = safetensors.F64, nil
+			for range x.Shape[0] {
+				x.Data = binary.LittleEndian.AppendUint64(x.Data, math.Float64bits(-1e300))
+			}
+		})
+	},
+}
+
+// rewritten is a result whose first sample was changed; list is a tensor by its number.
+func rewritten(payload []byte, change func(first map[string]any, list func(at any) *safetensors.Tensor)) []byte {
+	f, err := safetensors.Read("a result", payload)
+	if err != nil {
+		return payload
+	}
+	tensors := make([]safetensors.Tensor, len(f.Tensors))
+	for i, x := range f.Tensors {
+		if tensors[i], err = f.Tensor(x.Name); err != nil {
+			return payload
+		}
+	}
+	var said struct {
+		Samples []map[string]any `json:"samples"`
+		Passes  any              `json:"passes,omitempty"`
+	}
+	if json.Unmarshal([]byte(f.Metadata["samples"]), &said) != nil || len(said.Samples) == 0 {
+		return payload
+	}
+	change(said.Samples[0], func(at any) *safetensors.Tensor {
+		for i := range tensors {
+			if tensors[i].Name == fmt.Sprint(at) {
+				return &tensors[i]
+			}
+		}
+		return nil
+	})
+	text, err := json.Marshal(said)
+	if err != nil {
+		return payload
+	}
+	next, err := safetensors.Bytes(tensors, map[string]string{"samples": string(text)})
+	if err != nil {
+		return payload
+	}
+	return next
 }
 
 // odd are numbers that a list may have after a change.

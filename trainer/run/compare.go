@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -23,6 +24,19 @@ func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
 		a = newAsking(context.Background())
 	}
 	defer a.close()
+	failures := maps.Clone(t.state.Failures)
+	totals, err := t.judgedBy(samples, a)
+	if replaced(err) { // by samples that were rolled here
+		again := newAsking(context.Background())
+		defer again.close()
+		t.now.scored, t.state.Failures = nil, failures
+		totals, err = t.judgedBy(samples, again)
+	}
+	return totals, err
+}
+
+// judgedBy are samples' totals by what rewards say of them.
+func (t *training) judgedBy(samples []trainer.Sample, a *asking) ([]float64, error) {
 	s, items, err := t.scoresOf(samples, a)
 	if err != nil {
 		return nil, err

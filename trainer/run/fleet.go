@@ -50,6 +50,9 @@ func (t *training) own() model.Model {
 	return t.model
 }
 
+// replaced reports whether a check put other samples in the place of workers', which have to be judged again.
+func replaced(err error) bool { return errors.Is(err, fleet.ErrReplaced) }
+
 // planned is what an iteration to come will roll, as far as that does not depend on those before it.
 func (t *training) planned(i int) (p fleet.Planned, err error) {
 	if p.Turn, err = t.Turn(i); err != nil || p.Turn.Taught() || p.Turn.Rollout.Offline {

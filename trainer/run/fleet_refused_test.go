@@ -165,3 +165,51 @@ func TestFleetMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestFleetSubtle: a worker whose means are wrong by a little, and whose log-probabilities fit them, fails the check of
+// the policy with which a run begins. It is named, its samples are rolled here, and the run has the bytes of one without
+// it, though no result is compared by chance.
+func TestFleetSubtle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	t.Parallel()
+	alone, helped := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "helped")
+	e := parse(t, "run.iterations=2")
+	if _, err := trainAs(t, e, Options{Dir: alone}); err != nil {
+		t.Fatal(err)
+	}
+	c := newCrew(t)
+	c.join("subtle", func(j fleet.Job, payload []byte) []byte {
+		samples, passes, err := fleet.Unpack(payload, j.All(), nil)
+		if err != nil || j.How.Fixed || j.How.Iteration > 0 {
+			return payload
+		}
+		turn, err := e.Turn(j.How.Iteration)
+		if err != nil {
+			t.Error(err)
+			return payload
+		}
+		for _, s := range samples {
+			d := s.Decisions
+			for k, step := range d.Step {
+				d.Mean[k] = append([]float64(nil), d.Mean[k]...)
+				d.Mean[k][0] += 1e-2
+				d.LogProb[k] = turn.Rows[step].LogProb(d.Mean[k], d.Choice[k])
+			}
+		}
+		other, err := fleet.Pack(samples, passes, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		return other
+	})
+	var says strings.Builder
+	_, f := c.train(parse(t, "run.iterations=2"), Options{Dir: helped, Say: func(format string, args ...any) { fmt.Fprintf(&says, format+"\n", args...) }}, fleet.Options{})
+	c.close()
+	workOf(t, helped)
+	same(t, "with a worker that is wrong by a little", contents(t, alone), contents(t, helped))
+	if f.Refused()["subtle"] == "" || !strings.Contains(says.String(), "workers' samples are rolled here again") {
+		t.Errorf("dismissed %v:\n%s", f.Refused(), says.String())
+	}
+}
