@@ -140,8 +140,8 @@ type made struct {
 // ErrReplaced says that samples were rolled anew, and have to be judged again.
 var ErrReplaced = errors.New("workers' samples were rolled here again")
 
-// Check is model.Model's. Where workers' samples fail it, whoever is to blame, they are rolled here, put in the place of
-// theirs, and compared.
+// Check is model.Model's. Where workers' samples fail it, whoever is to blame, they are rolled here, compared, and put
+// in the place of theirs.
 func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Check, error) {
 	c, err := m.Model.Check(o, samples)
 	if err == nil || !slices.ContainsFunc(m.made, func(j made) bool { return j.by != Here }) {

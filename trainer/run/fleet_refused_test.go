@@ -167,8 +167,8 @@ func TestFleetMemory(t *testing.T) {
 }
 
 // TestFleetSubtle: a worker whose means are wrong by a little, and whose log-probabilities fit them, fails the check of
-// the policy with which a run begins. It is named, its samples are rolled here, and the run has the bytes of one without
-// it, though no result is compared by chance.
+// the policy with which a run begins. It is named, its samples are rolled here, and the run has the bytes of one
+// without it, though no result is compared by chance.
 func TestFleetSubtle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
