@@ -75,7 +75,7 @@ var standardOnly = []string{"sde", "trainer/config"}
 // narrow packages import, of ours, these folders alone: an experiment's file is read, checked and planned
 // without the engine.
 var narrow = map[string][]string{
-	"trainer/experiment": {"outside/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "trainer/config", "trainer/advantage", "trainer/diagnosis", "trainer/loss",
+	"trainer/experiment": {"assets", "outside/regular", "portable", "kernels/rng", "kernels/exchange", "sde", "rewards", "vision/tools", "trainer/config", "trainer/advantage", "trainer/diagnosis", "trainer/loss",
 		"trainer/optim", "trainer/prompts", "trainer/sampling"},
 }
 

@@ -99,6 +99,15 @@ func Recipes() []string { return tomlIn(recipes, "recipes") }
 // Recipe is the text of one of them.
 func Recipe(name string) ([]byte, error) { return tomlOf(recipes, "recipes", "recipe", name) }
 
+// PublishedRecipes are files NAME.toml with the numbers of each recipe's source.
+func PublishedRecipes() fs.FS {
+	tree, err := fs.Sub(recipes, "recipes/published")
+	if err != nil {
+		panic(err) // an embedded folder can be read
+	}
+	return tree
+}
+
 // tomlIn are the names of the files of a folder.
 func tomlIn(tree embed.FS, dir string) []string {
 	var names []string
@@ -107,7 +116,9 @@ func tomlIn(tree embed.FS, dir string) []string {
 		panic(err) // an embedded folder can be read
 	}
 	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".toml"))
+		if !e.IsDir() {
+			names = append(names, strings.TrimSuffix(e.Name(), ".toml"))
+		}
 	}
 	return names
 }

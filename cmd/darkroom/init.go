@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
 // darkroom init: an experiment's file to begin with, from those that are embedded.
@@ -34,10 +37,34 @@ folders to download.`,
 			if err != nil {
 				return usageError{err}
 			}
+			if recipe != "" {
+				text = withDifferences(text, held(experiment.RecipeDepartures(recipe)))
+			}
 			return emit(cmd, map[string]string{"name": asked, "text": string(text)}, func(w io.Writer) { fmt.Fprint(w, string(text)) })
 		},
 	}
 	exampleFlag(cmd, &asked)
 	cmd.Flags().StringVar(&recipe, "recipe", "", "the published experiment `NAME`: 'darkroom list recipes'")
 	return cmd
+}
+
+// withDifferences puts what is not as published below the comment that a recipe begins with.
+func withDifferences(text []byte, all []experiment.Departure) []byte {
+	lines := strings.SplitAfter(string(text), "\n")
+	at := 0
+	for at < len(lines) && strings.HasPrefix(lines[at], "#") {
+		at++
+	}
+	var out bytes.Buffer
+	out.WriteString(strings.Join(lines[:at], ""))
+	for _, d := range all {
+		for i, line := range wrapped("Differs: "+d.String(), 116) {
+			if i > 0 {
+				line = "  " + line
+			}
+			fmt.Fprintln(&out, "# "+line)
+		}
+	}
+	out.WriteString(strings.Join(lines[at:], ""))
+	return out.Bytes()
 }

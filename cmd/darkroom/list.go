@@ -46,6 +46,9 @@ func listCommand() *cobra.Command {
 				t := table{header: []string{"KIND", "NAME", "WHAT"}}
 				for _, n := range names {
 					t.add(n.Kind, n.Name, n.What)
+					for _, d := range n.Differs {
+						t.add("", "", "differs: "+d.String())
+					}
 				}
 				t.write(w)
 			})
@@ -60,6 +63,9 @@ type name struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	What string `json:"what"`
+
+	// Differs is what is not as published, of presets and recipes.
+	Differs []experiment.Departure `json:"differs,omitempty"`
 }
 
 // A kind is a family of names.
@@ -74,7 +80,10 @@ func kinds() []kind {
 		all = append(all, kind{s.Name, func() []name {
 			var names []name
 			for _, n := range s.Has {
-				names = append(names, name{s.Name, n.Name, n.Card})
+				names = append(names, name{Kind: s.Name, Name: n.Name, What: n.Card})
+			}
+			if s.Name == "presets" {
+				return presetsDiffer(names)
 			}
 			return names
 		}})
@@ -105,7 +114,7 @@ func pathNames() []name {
 		if !slices.Contains(isa.Paths(), isa.Path(p)) {
 			w += " (this CPU lacks it)"
 		}
-		all = append(all, name{"paths", isa.Path(p).String(), w})
+		all = append(all, name{Kind: "paths", Name: isa.Path(p).String(), What: w})
 	}
 	return all
 }
@@ -131,7 +140,7 @@ func opNames() []name {
 			}
 			fields = append(fields, f.Name)
 		}
-		all = append(all, name{"ops", m.Name, strings.Join(fields, " ")})
+		all = append(all, name{Kind: "ops", Name: m.Name, What: strings.Join(fields, " ")})
 	}
 	return all
 }
@@ -140,7 +149,7 @@ func opNames() []name {
 func benchmarkNames() []name {
 	var all []name
 	for _, f := range bench.Families() {
-		all = append(all, name{"benchmarks", f, "darkroom bench " + f})
+		all = append(all, name{Kind: "benchmarks", Name: f, What: "darkroom bench " + f})
 	}
 	return all
 }
@@ -156,7 +165,7 @@ func modelNames() []name {
 	}
 	var names []name
 	for _, n := range assets.Names() {
-		names = append(names, name{"models", n, what[n]})
+		names = append(names, name{Kind: "models", Name: n, What: what[n]})
 	}
 	return names
 }
@@ -165,7 +174,29 @@ func modelNames() []name {
 func exampleNames() []name { return tomlNames("examples", assets.Configs(), assets.Config) }
 
 // recipeNames are the published experiments: darkroom init --recipe NAME.
-func recipeNames() []name { return tomlNames("recipes", assets.Recipes(), assets.Recipe) }
+func recipeNames() []name {
+	names := tomlNames("recipes", assets.Recipes(), assets.Recipe)
+	for i, n := range names {
+		names[i].Differs = held(experiment.RecipeDepartures(n.Name))
+	}
+	return names
+}
+
+// presetsDiffer adds what is not as published.
+func presetsDiffer(names []name) []name {
+	for i, p := range experiment.Presets() {
+		names[i].Differs = held(p.Departures())
+	}
+	return names
+}
+
+// held is what differs; a test reads all presets and recipes.
+func held(all []experiment.Departure, err error) []experiment.Departure {
+	if err != nil {
+		panic(err) // embedded
+	}
+	return all
+}
 
 func tomlNames(kind string, all []string, read func(name string) ([]byte, error)) []name {
 	var names []name
@@ -174,7 +205,7 @@ func tomlNames(kind string, all []string, read func(name string) ([]byte, error)
 		if err != nil {
 			continue // it was listed
 		}
-		names = append(names, name{kind, n, firstSentence(string(text))})
+		names = append(names, name{Kind: kind, Name: n, What: firstSentence(string(text))})
 	}
 	return names
 }

@@ -13,7 +13,7 @@ func configKeys() []name {
 	var all []name
 	e := experiment.Default()
 	for _, k := range config.Keys(&e) {
-		all = append(all, name{"keys", k.Path, keyText(k)})
+		all = append(all, name{Kind: "keys", Name: k.Path, What: keyText(k)})
 	}
 	return all
 }

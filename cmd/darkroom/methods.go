@@ -78,7 +78,7 @@ func cases(all []string) string { return strings.Join(all, ", ") }
 func methodNames() []name {
 	var all []name
 	for _, m := range experiment.Methods() {
-		all = append(all, name{"methods", m.Name, m.Paper + ": " + m.Formula})
+		all = append(all, name{Kind: "methods", Name: m.Name, What: m.Paper + ": " + m.Formula})
 	}
 	return all
 }

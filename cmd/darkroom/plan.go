@@ -126,12 +126,33 @@ func writePlan(w io.Writer, p planned) {
 	if p.Time != nil {
 		p.Time.write(w)
 	}
+	writePublished(w, p.Published)
 	writeSeeds(w, p.Plan)
 	for i, warning := range p.Warnings {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintln(w, "warning: "+warning)
+	}
+}
+
+// writePublished prints where the numbers of presets and recipes are from, and what differs.
+func writePublished(w io.Writer, all []experiment.Provenance) {
+	for _, p := range all {
+		fmt.Fprintf(w, "\n%s: %s\n", bold(w, p.Of), strings.Join(p.Where, "; "))
+		for _, why := range p.Unread {
+			fmt.Fprintln(w, "  not read: "+why)
+		}
+		own := 0
+		for _, d := range p.Differs {
+			if d.Value != "" {
+				own++
+			}
+		}
+		fmt.Fprintf(w, "  %d of %s as published\n", p.Numbers-own, plural(int64(p.Numbers), "setting"))
+		for _, d := range p.Differs {
+			fmt.Fprintln(w, "  "+d.String())
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func tokenCoverage() []Covered {
 		{System: "PF-PPO", Paper: "Shen and Zhang, 2024", Preset: "pf_ppo", Note: "its best and one drawn; by the best and the worst: advantage.best_by = \"advantage\"; the KL is in the loss, and not in the reward"},
 		{System: "SPO, segment", Paper: "Guo et al., 2025", Why: "an answer is not rolled anew from points within it, so that segments have no value of their own: that is a roll within a roll, and a loop of its own"},
 		{System: "SPO, soft", Paper: "Cohen et al., 2025", Why: "no such objective"},
-		{System: "CHORD", Paper: "Zhang et al., 2025", Preset: "dapo", Keys: []string{"loss.imitate.weight = 0.9", "loss.imitate.least = 0.05", "loss.imitate.decay = 200", `rollout.lessons = "conversations.jsonl"`}, Note: `without φ: loss.imitate.tokens = "all"; a preset cannot name whose answers are imitated`},
+		{System: "CHORD", Paper: "Zhang et al., 2025", Preset: "dapo", Keys: []string{"optim.split = false", "loss.imitate.weight = 0.9", "loss.imitate.least = 0.05", "loss.imitate.decay = 200", `rollout.lessons = "conversations.jsonl"`}, Note: `without φ: loss.imitate.tokens = "all"; a preset cannot name whose answers are imitated`},
 		{System: "UFT, SRFT", Paper: "2025", Why: "their weights of the written part follow the policy's entropy, or its hints shrink with the run: loss.imitate has CHORD's alone"},
 		{System: "PAPO", Paper: "Wang et al., 2025", Preset: "papo", Note: "its form on DAPO: preset dapo with the same perception"},
 		{System: "T-GRPO", Paper: "Video-R1 (Feng et al., 2025)", Keys: []string{"rollout.group = 12", "episode.shuffled.share = 0.34"}, Note: "its eight and the four that see shuffled frames are one group here; clips as meta.clip"},

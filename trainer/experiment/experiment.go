@@ -87,6 +87,7 @@ func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 	e.correctEngine()
 	e.readStages()
 	e.fitStages()
+	e.unbound()
 	e.check(doc)
 	if err := doc.Err(); err != nil {
 		return nil, err

@@ -113,8 +113,8 @@ func checkSetKeys(t *testing.T, p Preset, e *Experiment) {
 
 // TestOrder: defaults, the file's preset, a table's preset, the file, --set.
 func TestOrder(t *testing.T) {
-	e := parse(t, "preset = \"dance\"\n"+least+"[loss]\npreset = \"drgrpo\"\nclip_high = 0.3\n[advantage]\nestimator = \"dr\"\n", "sampler.steps=12")
-	if e.Sampler.Solver != "dance" || e.Sampler.Steps != 12 || e.Loss.ClipRange != 0.2 || e.Loss.ClipHigh != 0.3 || e.Optim.LR != 1e-5 {
+	e := parse(t, "preset = \"dance\"\n"+least+"[loss]\npreset = \"drgrpo\"\nclip_high = 0.3\n[advantage]\nestimator = \"dr\"\n", "sampler.steps=20")
+	if e.Sampler.Solver != "dance" || e.Sampler.Steps != 20 || e.Loss.ClipRange != 0.2 || e.Loss.ClipHigh != 0.3 || e.Optim.LR != 3e-4 {
 		t.Errorf("%+v", e)
 	}
 	if e.Advantage.Scale != "none" || e.Advantage.Clip != 5 {
@@ -124,7 +124,7 @@ func TestOrder(t *testing.T) {
 	if err := e.Write(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{`steps = 12 +# --set`, `solver = "dance" +# preset dance`, `clip_range = 0.2 +# preset drgrpo`, `clip_high = 0.3$`, `eval_steps = 28 +# default`} {
+	for _, line := range []string{`steps = 20 +# --set`, `solver = "dance" +# preset dance`, `clip_range = 0.2 +# preset drgrpo`, `clip_high = 0.3$`, `eval_steps = 28 +# default`} {
 		if !matches(line, b.String()) {
 			t.Errorf("no line %q in\n%s", line, b.String())
 		}

@@ -16,7 +16,10 @@ type Plan struct {
 	Seed       int         `json:"seed"`
 	Facts      []Fact      `json:"facts"`
 	Seeds      []Seed      `json:"seeds"`
-	Warnings   []string    `json:"warnings"`
+
+	// Published is where presets and recipe have their numbers from, and what differs.
+	Published []Provenance `json:"published,omitempty"`
+	Warnings  []string     `json:"warnings"`
 }
 
 // A StagePlan is the plan of a stage.
@@ -87,7 +90,9 @@ func (e *Experiment) Plan() (*Plan, error) {
 		first += s.Iterations
 	}
 	p.Warnings = append(append(whole.warnings(), p.Warnings...), e.idle()...)
-	return p, nil
+	var err error
+	p.Published, err = e.provenance()
+	return p, err
 }
 
 // planSampling fills rows, windows, coverage and counts.

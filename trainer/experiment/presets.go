@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/config"
@@ -115,6 +116,21 @@ func (e *Experiment) apply(g given) {
 		panic(fmt.Sprintf("the preset %s: %v", g.preset.Name.Name, err)) // a test decodes all
 	}
 	e.given = append(e.given, g)
+}
+
+// unbound takes a preset's bound of the loss from an objective in the place of the preset's that clips nothing. What
+// the file itself writes stays, and is refused.
+func (e *Experiment) unbound() {
+	bounded := []string{"clip", "guard", "awm", "gspo", "gspo-mean", "gepo", "luspo"}
+	take := func(l *Loss, keys ...string) {
+		if !slices.Contains(bounded, l.Objective) && !slices.ContainsFunc(keys, e.written) {
+			l.DualClip = 0
+		}
+	}
+	take(&e.Loss, "loss.dual_clip")
+	for i := range e.Stages {
+		take(&e.Stages[i].Loss, "loss.dual_clip", fmt.Sprintf("stage[%d].loss.dual_clip", i))
+	}
 }
 
 // partial is the tables that a preset may hold. Nothing in it is required.

@@ -188,13 +188,13 @@ func TestCheck(t *testing.T) {
 		}
 		keys string
 	}{
-		"clip":          {DefaultClip(), ""},
-		"awm":           {AWM{Clipping: DefaultClipping(), AWMOptions: DefaultAWMOptions()}, ""},
-		"all the way":   {clip(func(o *Clip) { o.ClipRange = 1 }), "clip_range"},
-		"dual below 1":  {clip(func(o *Clip) { o.DualClip = 1 }), "dual_clip"},
-		"noise twice":   {clip(func(o *Clip) { o.NoiseWeight, o.NoiseScale = 1, true }), "noise_scale"},
-		"awm, dual":     {AWM{Clipping: Clipping{ClipRange: 0.1, DualClip: 0.5}}, "dual_clip"},
-		"awm, no range": {AWM{Clipping: Clipping{ClipRange: 1}}, "clip_range"},
+		"clip":         {DefaultClip(), ""},
+		"awm":          {AWM{Clipping: DefaultClipping(), AWMOptions: DefaultAWMOptions()}, ""},
+		"all the way":  {clip(func(o *Clip) { o.ClipRange = 1 }), "clip_range"},
+		"dual below 1": {clip(func(o *Clip) { o.DualClip = 1 }), "dual_clip"},
+		"noise twice":  {clip(func(o *Clip) { o.NoiseWeight, o.NoiseScale = 1, true }), "noise_scale"},
+		"awm, dual":    {AWM{Clipping: Clipping{ClipRange: 0.1, DualClip: 0.5}}, "dual_clip"},
+		"awm, its own": {AWM{Clipping: Clipping{ClipRange: 1}}, ""},
 	} {
 		got := ""
 		c.options.Check(func(key, _, _ string) { got += key })
