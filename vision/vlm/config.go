@@ -36,6 +36,7 @@ type TextConfig struct {
 	Eps        float32 `json:"rms_norm_eps"`
 	Act        string  `json:"hidden_act"`
 	Theta      float64 `json:"rope_theta"`
+	Longest    int     `json:"max_position_embeddings"` // the context of yarn where it says none itself
 	Scaling    *rope   `json:"rope_scaling"`
 	Parameters *rope   `json:"rope_parameters"`
 	Sliding    bool    `json:"use_sliding_window"`
@@ -63,15 +64,6 @@ type TextConfig struct {
 	Interleaved bool  `json:"-"` // the sections' pairs alternate (Qwen3-VL)
 	HeadNorms   bool  `json:"-"` // queries and keys are normalised, head by head (Qwen3-VL)
 	Gated       bool  `json:"-"` // attention has a gate of queries' width, and norms' weights lack 1 (Qwen3.5)
-}
-
-type rope struct {
-	Sections    []int    `json:"mrope_section"`
-	Interleaved *bool    `json:"mrope_interleaved"`
-	Theta       *float64 `json:"rope_theta"`
-	Turning     *float64 `json:"partial_rotary_factor"`
-	Type        string   `json:"rope_type"`
-	OldType     string   `json:"type"`
 }
 
 // TowerConfig is the vision tower's.
@@ -150,20 +142,7 @@ func readConfig(path string, data []byte) (Config, error) {
 // settle works out what is said by other settings.
 func (c *Config) settle() {
 	t, v := &c.Text, &c.Vision
-	for _, r := range []*rope{t.Scaling, t.Parameters} {
-		if r == nil {
-			continue
-		}
-		if r.Sections != nil {
-			t.Sections = r.Sections
-		}
-		if r.Theta != nil {
-			t.Theta = *r.Theta
-		}
-		if r.Turning != nil {
-			t.Turning = *r.Turning
-		}
-	}
+	t.settleRope()
 	t.Interleaved, t.HeadNorms, t.Gated = c.Family.third(), c.Family.third(), c.Family == FamilyQwen35
 	t.settleDelta()
 	t.settleExperts(c.Family)
@@ -204,7 +183,7 @@ func (c Config) check() error {
 	l.Int("num_key_value_heads", t.KVHeads, 1, 512)
 	l.Int("head_dim", t.HeadDim, 2, 1024)
 	l.Float("rms_norm_eps", float64(t.Eps), 0, 1)
-	l.Float("rope_theta", t.Theta, 1, 1e12)
+	t.checkRope(&l)
 	l.Int("vision_config.depth", v.Layers, 1, 512)
 	l.Int("vision_config.hidden_size", v.Width, 1, 1<<16)
 	l.Int("vision_config.intermediate_size", v.Inner, 1, maxWidth)
@@ -225,9 +204,6 @@ func (c Config) check() error {
 	l.Must(!t.Sliding, `"use_sliding_window" is true; attention to all that came before is known`)
 	l.Must(t.Bias == nil || !*t.Bias || !c.Family.third(), `"attention_bias" is true; %v without is known`, c.Family)
 	for _, r := range []*rope{t.Scaling, t.Parameters} {
-		for _, kind := range r.types() {
-			l.Must(slices.Contains([]string{"", "default", "mrope"}, kind), `rope's type is %q; "default" and "mrope" are known`, kind)
-		}
 		l.Must(r == nil || r.Interleaved == nil || *r.Interleaved == t.Interleaved, `"mrope_interleaved" does not fit %v`, c.Family)
 	}
 	if err := l.Err(); err != nil {
@@ -252,13 +228,6 @@ func (c Config) check() error {
 	}
 	l.Must(!c.Family.third() || v.side()*v.side() == v.Side && v.Side > 0, `"num_position_embeddings" %d is not a square number`, v.Side)
 	return l.Err()
-}
-
-func (r *rope) types() []string {
-	if r == nil {
-		return nil
-	}
-	return []string{r.Type, r.OldType}
 }
 
 func (v TowerConfig) whole(layer int) bool { return v.Window == 0 || slices.Contains(v.Whole, layer) }

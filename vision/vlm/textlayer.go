@@ -120,8 +120,9 @@ func (r reading) pick(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
 
 // turns are the angles of tokens with three indices each: a pair turns by one of them.
 func (t TextConfig) turns(tp *autograd.Tape, at [3][]int) angles {
-	f, axes := frequencies(t.Theta, t.turning()), t.axes()
-	return turned(tp, len(at[0]), len(f), func(token, pair int) float32 {
+	f, scale := t.frequencies()
+	axes := t.axes()
+	return turned(tp, len(at[0]), len(f), scale, func(token, pair int) float32 {
 		return float32(at[axes[pair]][token]) * f[pair]
 	})
 }

@@ -24,10 +24,13 @@ func ReadReaderConfig(dir string) (Config, error) {
 		return ReadConfig(dir)
 	}
 	c := FamilyQwen3VL.defaults()
+	c.Text.Theta, c.Text.HeadDim, c.Text.KVHeads, c.Text.Longest = 1e4, 128, 32, 32768
 	if err := hub.JSON(path, &c.Text); err != nil {
 		return c, err
 	}
 	t := &c.Text
+	t.settleRope()
+	t.settleDelta()
 	t.settleExperts(c.Family)
 	t.Sections, t.Interleaved, t.HeadNorms = []int{0, 0, 0}, true, true
 	c.Plain, c.Picture, c.Clip = true, -1, -2
@@ -41,7 +44,7 @@ func ReadReaderConfig(dir string) (Config, error) {
 	l.Int("num_key_value_heads", t.KVHeads, 1, 512)
 	l.Int("head_dim", t.HeadDim, 2, 1024)
 	l.Float("rms_norm_eps", float64(t.Eps), 0, 1)
-	l.Float("rope_theta", t.Theta, 1, 1e12)
+	t.checkRope(&l)
 	l.Must(t.Act == "silu", `"hidden_act" is %q; "silu" is known`, t.Act)
 	l.Must(!t.Sliding, `"use_sliding_window" is true; attention to all that came before is known`)
 	l.Must(t.Bias == nil || !*t.Bias, `"attention_bias" is true; Qwen3 without is known`)

@@ -133,7 +133,7 @@ func (o order) undo(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
 func (t *Tower) turns(tp *autograd.Tape, o order) angles {
 	pairs := t.Width / t.Heads / 2
 	f := frequencies(1e4, pairs)
-	return turned(tp, len(o.rows), pairs, func(token, pair int) float32 {
+	return turned(tp, len(o.rows), pairs, 1, func(token, pair int) float32 {
 		at := o.places[o.rows[token]]
 		if pair < len(f) {
 			return float32(at.Row) * f[pair]
