@@ -89,6 +89,7 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 	f.StringVar(&o.lora, "lora", "", "adapter: a folder of PEFT's, or a folder or file of diffusers'")
 	f.StringVar(&o.dtype, "dtype", o.dtype, "bf16 or f32: what networks compute in")
 	f.IntVar(&o.textLength, "text-length", 0, "tokens that a T5 encoder reads, up to 512; 0 where there is none, nor zeros in its place (default: the pipeline's)")
+	f.IntSliceVar(&o.textLayers, "text-layers", nil, "layers of FLUX.2's text encoder whose states are read (default: 9,18,27)")
 	f.StringVar(&o.cache, "cache", "", "folder `DIR` that keeps text embeddings")
 	f.StringVar(&o.tile, "tile", "", "decode large pictures in overlapping tiles of `PIXELS` a side, which takes little memory and changes pixels; 'model' for the autoencoder's own")
 	f.IntVar(&o.batch, "batch", 0, "pictures in a run of the network (default: by their size)")
@@ -101,6 +102,7 @@ type sampleOptions struct {
 	prompts                                                               []string
 	device                                                                string
 	n, steps, width, height, textLength, sourceArea, batch                int
+	textLayers                                                            []int
 	seed                                                                  uint64
 	guidance, trueCFG, noise                                              float64
 	clipOptions

@@ -134,6 +134,9 @@ func (o *sampleOptions) settings(p *pipeline.Pipeline, plan *samplePlan) []visio
 	if o.textLength != 0 {
 		add("text-length", strconv.Itoa(max(o.textLength, 0)))
 	}
+	if len(o.textLayers) > 0 {
+		add("text-layers", strings.Trim(strings.ReplaceAll(fmt.Sprint(o.textLayers), " ", ","), "[]"))
+	}
 	if o.latents != "" {
 		add("latents", o.latents)
 	}

@@ -69,6 +69,9 @@ func (o *sampleOptions) asEvaluated(given func(flag string) bool) {
 	if !given("text-length") {
 		o.textLength = m.TextLength
 	}
+	if !given("text-layers") {
+		o.textLayers = m.TextLayers
+	}
 	o.sourceArea = m.SourceArea
 	if !given("base") {
 		o.base = m.Base

@@ -7,6 +7,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/vision"
 	"github.com/darkroom-rl/darkroom/vision/tokenizer"
 )
 
@@ -18,7 +19,7 @@ func runKlein(c *Case) error {
 		return err
 	}
 	defer be.Close()
-	p, err := pipeline.Open(c.Dir(), pipeline.Options{Pool: tensor.NewPool(be), TextLength: c.Int("max_sequence_length")})
+	p, err := pipeline.Open(c.Dir(), pipeline.Options{Pool: tensor.NewPool(be), TextLength: c.Int("max_sequence_length"), TextLayers: c.Ints("layers")})
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,11 @@ func runKlein(c *Case) error {
 	if err := s.way("t2i.", texts); err != nil {
 		return err
 	}
-	if s.given, err = s.Source(context.Background(), bytesOf(s.Array("in.image.0"))); err != nil {
+	var pictures []*vision.Image
+	for i := range c.Int("pictures") {
+		pictures = append(pictures, bytesOf(s.Array(fmt.Sprintf("in.image.%d", i))))
+	}
+	if s.given, err = s.Source(context.Background(), pictures...); err != nil {
 		return err
 	}
 	latents, _ := s.given.Sources()

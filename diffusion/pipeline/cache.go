@@ -251,7 +251,7 @@ func (p *Pipeline) mark() (string, error) {
 		}
 	}
 	// The lengths of texts without a third encoder.
-	fmt.Fprintln(h, p.TextLength)
+	fmt.Fprintln(h, p.TextLength, p.TextLayers)
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 

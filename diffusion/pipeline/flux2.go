@@ -15,8 +15,9 @@ import (
 
 // FLUX.2-klein (diffusers' Flux2KleinPipeline), of texts and of pictures.
 //
-// Text is the states of three of Qwen3's layers side by side, of a text that is filled up with padding, which the
-// network reads, too. Latents are packed and normalised (flux2_decoder.go). Pictures are cut to a multiple of 16 in the
+// Text is the states of three of Qwen3's layers side by side, 9, 18 and 27 whatever its depth, of a text that is filled
+// up with padding, which the network reads, too. Upstream reads no encoder of fewer layers unless
+// text_encoder_out_layers (Options.TextLayers) names others; here those of a quarter, a half and three quarters are read. Latents are packed and normalised (flux2_decoder.go). Pictures are cut to a multiple of 16 in the
 // middle, and their tokens' first places are 10, 20, ... Guidance combines the prompt with the empty one. The grid of
 // sigmas is 1, ..., 1/n, whose shift depends on the number of tokens and of steps.
 //
@@ -40,7 +41,7 @@ func openKlein(f *folder, o Options) (*family, error) {
 	if err := json.Unmarshal(f.raw, &said); err != nil {
 		return nil, fmt.Errorf("%s: is_distilled: %w", filepath.Join(f.dir, "model_index.json"), err)
 	}
-	form := promptForm{before: "<|im_start|>user\n", after: qwenAnswer + "<think>\n\n</think>\n\n", filled: true, read: kleinLayers}
+	form := promptForm{before: "<|im_start|>user\n", after: qwenAnswer + "<think>\n\n</think>\n\n", filled: true, read: kleinLayers, chosen: o.TextLayers}
 	fam := &family{component: "transformer", targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, flow: true, latentChannels: c.In / 4, packed: true, patch: 2,
 		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: promptStates, length: length, form: form}},
 		side:     func(factor int) int { return 2 * factor },
@@ -54,7 +55,7 @@ func openKlein(f *folder, o Options) (*family, error) {
 	}
 	fam.join = func(said []encoded) (*Text, error) {
 		if said[0].width != c.Context {
-			return nil, fmt.Errorf("transformer: config.json: joint_attention_dim is %d, but three layers of text_encoder give %d numbers a token", c.Context, said[0].width)
+			return nil, fmt.Errorf("transformer: config.json: joint_attention_dim is %d, but the layers of text_encoder that are read give %d numbers a token", c.Context, said[0].width)
 		}
 		return &Text{States: said[0].states, Tokens: said[0].tokens, Width: c.Context}, nil
 	}
@@ -71,8 +72,13 @@ func openKlein(f *folder, o Options) (*family, error) {
 	return fam, nil
 }
 
-// kleinLayers are the layers whose states are read: 9, 18 and 27 of the published 36, and as far apart in others.
-func kleinLayers(layers int) []int { return []int{layers / 4, layers / 2, layers * 3 / 4} }
+// kleinLayers are the layers whose states are read.
+func kleinLayers(layers int) []int {
+	if published := []int{9, 18, 27}; layers >= published[2] {
+		return published
+	}
+	return []int{layers / 4, layers / 2, layers * 3 / 4}
+}
 
 // kleinShift is compute_empirical_mu upstream: a line through 10 and 200 steps, each a line in tokens.
 func kleinShift(tokens, steps int) float64 {

@@ -40,7 +40,9 @@ type Options struct {
 	// TextLength is how many tokens the T5 encoder reads; 0: what the folder says, or as upstream, 256 in Stable
 	// Diffusion 3, 512 in FLUX. NoText is none: for a Stable Diffusion 3 without a third
 	// encoder that was trained without the zeros in its place.
-	TextLength   int
+	TextLength int
+	// TextLayers are the layers of FLUX.2's language model whose states are read, 0 for the embeddings; nil: as upstream.
+	TextLayers   []int
 	KeepEncoders bool     // text encoders stay in memory between calls of Encode
 	LendEncoders bool     // they keep no matrix in memory: each is read whenever a product needs it
 	Cache        string   // a folder for text embeddings; "": they are kept in memory alone
@@ -135,6 +137,9 @@ func Open(dir string, o Options) (p *Pipeline, err error) {
 		}
 		p.encoders = append(p.encoders, opened)
 	}
+	if len(o.TextLayers) > 0 && !p.ReadsLayers() {
+		return nil, fmt.Errorf("a %s in %s: layers %v of its text encoder are to be read (text_layers), and they are not of choice\nhint: leave them out; FLUX.2's are", f.class, dir, o.TextLayers)
+	}
 	if p.decoder, err = openDecoder(f, p.family.latentChannels); err != nil {
 		return nil, err
 	}
@@ -153,6 +158,11 @@ func (p *Pipeline) ReadsLength() bool {
 	return p.family.zeros || slices.ContainsFunc(p.encoders, func(e *encoder) bool {
 		return e.ofT5() || e.kind == promptStates && e.form.picture == nil
 	})
+}
+
+// ReadsLayers reports whether Options.TextLayers means something.
+func (p *Pipeline) ReadsLayers() bool {
+	return slices.ContainsFunc(p.encoders, func(e *encoder) bool { return len(e.form.chosen) > 0 })
 }
 
 // Class is the pipeline's in model_index.json, and Component the denoiser's folder.

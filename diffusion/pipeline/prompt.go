@@ -21,6 +21,7 @@ type promptForm struct {
 	drop          int
 	// read is which states are read of those of all layers, side by side; nil: the last.
 	read   func(layers int) []int
+	chosen []int // in place of read's: Options.TextLayers
 	filled bool // texts are filled up with padding, which is read, too
 }
 
@@ -40,6 +41,16 @@ func (e *encoder) openReader(f *folder) (most int, err error) {
 	c, err := readConfig(f, e.part, vlm.ReadReaderConfig)
 	if err != nil {
 		return 0, err
+	}
+	if len(e.form.chosen) > 0 {
+		e.form.read = func(int) []int { return e.form.chosen }
+	}
+	if e.form.read != nil {
+		for _, i := range e.form.read(c.Text.Layers) {
+			if i < 0 || i > c.Text.Layers {
+				return 0, fmt.Errorf("%s: config.json: the states of layer %d are to be read (text_layers), and there are %d layers", e.part, i, c.Text.Layers)
+			}
+		}
 	}
 	e.vocabulary, e.marks = c.Text.Vocabulary, vlm.Marks{Picture: c.Picture, Clip: c.Clip}
 	sees := e.form.picture != nil

@@ -26,6 +26,7 @@ type Model struct {
 	Precision  string   `toml:"precision" enum:"bf16,f32" doc:"of frozen weights and activations"`
 	Decoder    string   `toml:"decoder" enum:"auto,f32,bf16" of:"pictures" doc:"what the autoencoder computes in; auto: precision, and f32 where its folder says force_upcast, which diffusers heeds for fp16 alone; on a GPU fp32 does without tensor cores, and pictures take many times as long"`
 	TextLength int      `toml:"text_length" range:"[-1,512]" of:"pictures" doc:"tokens that a T5 encoder reads; 0: what the folder says, or as upstream; -1: none, where there is no such encoder"`
+	TextLayers []int    `toml:"text_layers" range:"[0,512]" of:"pictures" doc:"layers of FLUX.2's text encoder whose states are read, 0 for its embeddings; empty: 9, 18 and 27, as diffusers (text_encoder_out_layers)"`
 	SourceArea int      `toml:"source_area" range:"[-1,16777216]" of:"pictures" doc:"pixels of the pictures that others are made of (image in prompts), whose proportions stay; 0: what the model was trained with; -1: as they are"`
 	Train      []string `toml:"train,single" doc:"\"lora\", \"full\", or patterns of parameter names"`
 	Blank      []string `toml:"blank,single" of:"tokens" doc:"patterns of parameter names that begin as random numbers, which follow from run.seed, and not as what the folder has: layers that are learned from nothing. They must be trained"`

@@ -18,7 +18,7 @@ func inspect(f *model.Folder) {
 		return
 	}
 	patterns, adapted := c.Model.Trained()
-	p, err := c.open(pipeline.Options{Pool: c.Pool, Train: patterns, Frozen: frozenOf(c.Model.Experts), Base: c.Model.Base, TextLength: c.Model.TextLength})
+	p, err := c.open(pipeline.Options{Pool: c.Pool, Train: patterns, Frozen: frozenOf(c.Model.Experts), Base: c.Model.Base, TextLength: c.Model.TextLength, TextLayers: c.Model.TextLayers})
 	if err != nil {
 		return // reported
 	}
@@ -80,6 +80,15 @@ func (c generator) open(o pipeline.Options) (*pipeline.Pipeline, error) {
 		err = errors.Join(fmt.Errorf("%s in %s has no T5 encoder, and no zeros in its place: the length of its texts is fixed", p.Class(), c.Model.Path), p.Close())
 		c.Fail("model.text_length", err)
 		return nil, err
+	}
+	if err != nil && len(o.TextLayers) > 0 {
+		o.TextLayers = nil
+		without, other := pipeline.Open(c.Dir, o)
+		if other == nil {
+			c.Fail("model.text_layers", err)
+			return nil, errors.Join(err, without.Close())
+		}
+		err = other
 	}
 	if err == nil || o.TextLength == 0 {
 		if err != nil {
