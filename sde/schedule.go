@@ -40,5 +40,22 @@ func linspace(a, b float64, n int) []float64 {
 	return x
 }
 
+// Linspace32 is PyTorch's: fp32, with one rounding of a product and a sum, and counted from its end in the second half.
+func Linspace32(a, b float32, n int) []float32 {
+	x := make([]float32, max(n, 0))
+	step := float32(0)
+	if n > 1 {
+		step = (b - a) / float32(n-1)
+	}
+	for i := range x {
+		if from := float64(step); i < n/2 {
+			x[i] = float32(float64(a) + float64(from*float64(i)))
+		} else {
+			x[i] = float32(float64(b) - float64(from*float64(n-1-i)))
+		}
+	}
+	return x
+}
+
 // lambda is half the logarithm of the signal-to-noise ratio of a flow.
 func lambda(sigma float64) float64 { return portable.Log(1-sigma) - portable.Log(sigma) }

@@ -105,13 +105,8 @@ func Static(shift float64, steps int) Schedule {
 	for i, t := range s.Sigmas {
 		s.Sigmas[i] = Shift(shift, t)
 	}
-	n, k := steps+1, float32(shift)
-	down := -1 / float32(n-1)
-	for j := range steps {
-		t := 1 + float32(down*float32(j))
-		if j >= n/2 { // PyTorch's linspace counts from its end in the second half
-			t = 0 - float32(down*float32(n-1-j))
-		}
+	k := float32(shift)
+	for _, t := range Linspace32(1, 0, steps+1)[:steps] {
 		v := float32(k*t) / (1 + float32((k-1)*t))
 		s.Timesteps = append(s.Timesteps, float64(int(float32(v*1000))))
 	}

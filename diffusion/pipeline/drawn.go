@@ -33,8 +33,7 @@ func (d Drawn) Open(o Options) (*Pipeline, error) {
 		return nil, fmt.Errorf("a shift of %v; it must be positive", d.Shift)
 	}
 	flow := sde.DefaultFlow()
-	flow.Shift, flow.SigmaMax = d.Shift, 1
-	flow.SigmaMin = sde.Shift(d.Shift, 1/float64(flow.TrainSteps))
+	flow.Shift = d.Shift
 	p := &Pipeline{Options: o, folder: &folder{class: "StableDiffusion3Pipeline", drawn: &d}, family: sd3Family(d.Network, 0, false),
 		decoder: klDecoder(d.Decoder), schedule: &scheduler{flow: flow}, texts: map[textKey]*Text{}}
 	return p, nil

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 
+	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/flux2"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -47,7 +48,7 @@ func openKlein(f *folder, o Options) (*family, error) {
 		side:     func(factor int) int { return 2 * factor },
 		most:     func(int) int { return 0 },
 		defaults: Defaults{Height: 1024, Width: 1024, Pixels: true, Steps: 50, Guidance: 4},
-		base:     downFromOne, shift: kleinShift,
+		base:     diffusion.DownFromOne, shift: kleinShift,
 		reads: besideTokens, sources: &sourceRules{most: mostSources, cut: cutInMiddle},
 	}
 	if said.Distilled {

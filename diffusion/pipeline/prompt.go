@@ -22,7 +22,7 @@ type promptForm struct {
 	// read is which states are read of those of all layers, side by side; nil: the last.
 	read   func(layers int) []int
 	chosen []int // in place of read's: Options.TextLayers
-	filled bool // texts are filled up with padding, which is read, too
+	filled bool  // texts are filled up with padding, which is read, too
 }
 
 // text is what the encoder reads of a prompt and so many pictures.

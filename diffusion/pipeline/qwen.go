@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 
+	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/qwenimage"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -74,7 +75,7 @@ func qwenFamily(f *folder, o Options, form promptForm) (*family, error) {
 		side:     func(factor int) int { return 2 * factor },
 		most:     func(int) int { return 0 },
 		defaults: Defaults{Height: 1024, Width: 1024, Pixels: true, Steps: 50, Guidance: 4, Norm: true},
-		base:     downFromOne,
+		base:     diffusion.DownFromOne,
 	}
 	fam.join = func(said []encoded) (*Text, error) {
 		if said[0].width != c.Context {
@@ -97,15 +98,6 @@ func qwenFamily(f *folder, o Options, form promptForm) (*family, error) {
 
 // longestPrompt is more tokens than upstream lets Qwen's text encoders read.
 const longestPrompt = 1024
-
-// downFromOne is the sigmas 1, ..., 1/n.
-func downFromOne(steps int) []float64 {
-	s := make([]float64, steps)
-	for i := range s {
-		s[i] = 1 - float64(i)/float64(steps)
-	}
-	return s
-}
 
 // sigmasOf is a flow's sigmas of its timesteps.
 func sigmasOf(times []float32) []float32 {

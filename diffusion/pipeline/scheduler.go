@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 
+	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/sde"
@@ -110,11 +111,6 @@ func (s *scheduler) checkFlow(path string, said schedulerFile) error {
 	case o.Invert:
 		return fmt.Errorf("%s: \"invert_sigmas\" is for networks whose input is the clean share; this one is not", path)
 	}
-	// The grid's ends were shifted once when upstream's scheduler was made.
-	s.flow.SigmaMax, s.flow.SigmaMin = 1, 1/float64(s.flow.TrainSteps)
-	if !s.flow.Dynamic {
-		s.flow.SigmaMin = sde.Shift(s.flow.Shift, s.flow.SigmaMin)
-	}
 	return nil
 }
 
@@ -164,7 +160,7 @@ func (p *Pipeline) Schedule(steps int, at Shape) (sde.Schedule, error) {
 	if p.family.base != nil {
 		base = p.family.base(steps)
 	}
-	return sde.Flow(s.flow, steps, base, p.dynamicShift(at, steps))
+	return diffusion.FlowSchedule(s.flow, steps, base, p.dynamicShift(at, steps))
 }
 
 const maxSteps = 1000

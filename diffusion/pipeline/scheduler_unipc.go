@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/sde"
 )
@@ -63,7 +64,7 @@ func (s *scheduler) openUniPC(path string) error {
 
 // schedule is UniPC's grid, and rows its steps.
 func (u *unipc) schedule(shift float64, steps int) sde.Schedule {
-	return sde.FlowUniPC(shift, steps, u.keepLast)
+	return diffusion.UniPCSchedule(shift, steps, u.keepLast)
 }
 
 func (u *unipc) rows(s sde.Schedule) []sde.Row {

@@ -6,13 +6,14 @@ import (
 	"github.com/darkroom-rl/darkroom/diffusion/zimage"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // Z-Image and Z-Image-Turbo (diffusers' ZImagePipeline).
 //
 // Text is the states before Qwen3's last layer, of the prompt in its form of a conversation. The network is told
 // the clean share, 1 - sigma, and its output's sign is turned. Upstream's guidance g is c + g·(c - u), which
-// is our scale g + 1; Turbo is sampled with none, which is 1 here. The grid of sigmas is 1, ..., 1/n, shifted.
+// is our scale g + 1; Turbo is sampled with none, which is 1 here. The grid of sigmas is PyTorch's 1, ..., 1/n, shifted.
 //
 // Invariant (test): texts, steps and pixels are those of upstream's pipeline.
 
@@ -34,7 +35,7 @@ func openZImage(f *folder, o Options) (*family, error) {
 		side:     func(factor int) int { return c.Patch() * factor },
 		most:     func(factor int) int { return c.Patch() * factor * min(c.Longest[1], c.Longest[2]) },
 		defaults: Defaults{Height: 1024, Width: 1024, Pixels: true, Steps: 50, Guidance: 6},
-		base:     downFromOne,
+		base:     downFromOne32,
 	}
 	fam.join = func(said []encoded) (*Text, error) {
 		switch {
@@ -58,4 +59,13 @@ func openZImage(f *folder, o Options) (*family, error) {
 		}
 	}
 	return fam, nil
+}
+
+// downFromOne32 is the sigmas 1, ..., 1/n in fp32 from the first.
+func downFromOne32(steps int) []float64 {
+	var s []float64
+	for _, v := range sde.Linspace32(1, float32(1/float64(steps)), steps) {
+		s = append(s, float64(v))
+	}
+	return s
 }

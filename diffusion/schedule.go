@@ -1,0 +1,144 @@
+package diffusion
+
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/portable"
+	"github.com/darkroom-rl/darkroom/sde"
+)
+
+// Card: schedules of flows as diffusers' and the trainers' own code computes them, to the last bit. Package sde has the
+// formulas in float64; upstream's sigmas are fp32, and a time is 1000 times the fp32 sigma, in fp32.
+//
+//	grid of the scheduler's own   float64 between ends that were rounded when the scheduler was made, then rounded
+//	base sigmas of a pipeline     rounded, then shifted and stretched in fp32 (numpy keeps the array's type)
+//	UniPC, DPM-Solver             float64, whole times cut off there, sigmas rounded; 1 - sigma is of the rounded one
+//	static (DanceGRPO, MixGRPO)   fp32 from the first (PyTorch's linspace)
+//
+// Invariant (test): sigmas and times of every recorded pipeline are equal, bit for bit.
+
+// FlowSchedule is FlowMatchEulerDiscreteScheduler's over its own grid, or over base sigmas (nil: the grid). mu is the
+// dynamic shift's. SigmaMin and SigmaMax are worked out as the scheduler does.
+func FlowSchedule(o sde.FlowOptions, steps int, base []float64, mu float64) (sde.Schedule, error) {
+	if base == nil {
+		o.SigmaMin, o.SigmaMax = ends(o)
+		s, err := sde.Flow(o, steps, nil, mu)
+		return rounded(s, o.TrainSteps), err
+	}
+	if o.Karras || o.Exponential || o.Beta || o.Invert {
+		return sde.Schedule{}, fmt.Errorf("base sigmas are spaced, and karras, exponential, beta and inverted sigmas are of the scheduler's own grid")
+	}
+	if _, err := sde.Flow(o, len(base), base, mu); err != nil { // what cannot be stretched
+		return sde.Schedule{}, err
+	}
+	k := o.Shift
+	if o.Dynamic {
+		if k = mu; !o.Linear {
+			k = portable.Exp(mu)
+		}
+	}
+	s := make([]float32, len(base))
+	for i, t := range base {
+		if t := float32(t); o.Dynamic {
+			s[i] = float32(k) / (float32(k) + float32(1/t-1))
+		} else {
+			s[i] = shift32(k, t)
+		}
+	}
+	if o.Terminal != 0 {
+		scale := (1 - s[len(s)-1]) / float32(1-o.Terminal)
+		for i := range s {
+			s[i] = 1 - (1-s[i])/scale
+		}
+	}
+	return rounded(sde.Schedule{Sigmas: append(widened(s), 0)}, o.TrainSteps), nil
+}
+
+// DownFromOne is the base sigmas 1, ..., 1/n of pipelines, as numpy's linspace has them.
+func DownFromOne(steps int) []float64 {
+	s := make([]float64, max(steps, 0))
+	end := 1 / float64(steps)
+	for i := range s {
+		s[i] = 1 + float64(float64(i)*((end-1)/float64(max(steps-1, 1))))
+	}
+	if steps > 1 {
+		s[steps-1] = end
+	}
+	return s
+}
+
+// ends are the smallest and the largest sigma of the scheduler as it was made: shifted once, unless by a picture's size.
+func ends(o sde.FlowOptions) (low, high float64) {
+	n := float32(max(o.TrainSteps, 1))
+	a, b := 1/n, float32(1)
+	if !o.Dynamic {
+		a, b = shift32(o.Shift, a), shift32(o.Shift, b)
+	}
+	return float64(a), float64(b)
+}
+
+// shift32 is sde.Shift in fp32.
+func shift32(k float64, t float32) float32 {
+	return float32(float32(k)*t) / (1 + float32(float32(k-1)*t))
+}
+
+func widened(s []float32) []float64 {
+	all := make([]float64, len(s))
+	for i, v := range s {
+		all[i] = float64(v)
+	}
+	return all
+}
+
+// rounded has fp32 sigmas and times of them.
+func rounded(s sde.Schedule, trainSteps int) sde.Schedule {
+	s = whole(s)
+	s.Timesteps = nil
+	for _, v := range s.Sigmas[:max(len(s.Sigmas)-1, 0)] {
+		s.Timesteps = append(s.Timesteps, float64(float32(float32(v)*float32(max(trainSteps, 1)))))
+	}
+	return s
+}
+
+// whole has fp32 sigmas, and the times that it had.
+func whole(s sde.Schedule) sde.Schedule {
+	for i, v := range s.Sigmas {
+		s.Sigmas[i] = float64(float32(v))
+	}
+	return s
+}
+
+// UniPCSchedule is UniPC's grid for flows.
+func UniPCSchedule(shift float64, steps int, keepLast bool) sde.Schedule {
+	return whole(sde.FlowUniPC(shift, steps, keepLast))
+}
+
+// DPMSchedule is DPM-Solver's.
+func DPMSchedule(shift float64, steps int, keepLast bool) sde.Schedule {
+	return whole(sde.FlowDPM(shift, steps, keepLast))
+}
+
+// HeunSchedule is FlowMatchHeunDiscreteScheduler's.
+func HeunSchedule(shift float64, steps int) sde.Schedule {
+	grid, err := FlowSchedule(sde.FlowOptions{Shift: shift, TrainSteps: 1000}, steps, nil, 0)
+	if err != nil {
+		return sde.Schedule{Sigmas: []float64{0}}
+	}
+	var s sde.Schedule
+	for i, t := range grid.Timesteps {
+		for range min(i+1, 2) {
+			s.Sigmas, s.Timesteps = append(s.Sigmas, grid.Sigmas[i]), append(s.Timesteps, t)
+		}
+	}
+	s.Sigmas = append(s.Sigmas, 0)
+	return s
+}
+
+// StaticSchedule is the even grid from 1 to 0, shifted.
+func StaticSchedule(shift float64, steps int) sde.Schedule {
+	s := sde.Static(shift, steps)
+	for i, t := range sde.Linspace32(1, 0, len(s.Sigmas)) {
+		s.Sigmas[i] = float64(shift32(shift, t))
+	}
+	return s
+}
