@@ -17,7 +17,7 @@ import (
 // the model itself has nothing to teach before anything is learned.
 func TestTeacher(t *testing.T) {
 	taught := t.TempDir()
-	if _, err := train(t, parse(t, "run.iterations=2", "optim.lr=0.5", "evaluate.every=0"), taught, false, 2, -1); err != nil {
+	if _, err := train(t, parse(t, "run.iterations=2", "optim.lr=0.05", "evaluate.every=0"), taught, false, 2, -1); err != nil {
 		t.Fatal(err)
 	}
 	two := filepath.Join(t.TempDir(), "two.txt") // the same ones in every iteration
@@ -27,7 +27,7 @@ func TestTeacher(t *testing.T) {
 	distances := func(teacher string) (all []float64) {
 		dir := t.TempDir()
 		e := parse(t, "model.teacher="+teacher, "loss.objective=distill", "run.iterations=8", "rollout.prompts="+two,
-			"evaluate.every=0", "optim.updates=1", "optim.lr=0.1", "sampler.window.kind=frozen")
+			"evaluate.every=0", "optim.updates=8", "optim.lr=0.005", "model.precision=f32", "sampler.window.kind=frozen")
 		if _, err := train(t, e, dir, false, 2, -1); err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestTeacher(t *testing.T) {
 		}
 		return all
 	}
-	if d := distances(taught); len(d) != 8 || !(d[0] > 0) || d[7] > 0.6*d[0] {
+	if d := distances(taught); len(d) != 8 || !(d[0] > 0) || d[7] > 0.2*d[0] {
 		t.Errorf("the distances from the teacher are %v", d)
 	}
 	// Who goes on has the same teacher.
