@@ -67,7 +67,8 @@ func DownFromOne(steps int) []float64 {
 	return s
 }
 
-// ends are the smallest and the largest sigma of the scheduler as it was made: shifted once, unless by a picture's size.
+// ends are the smallest and the largest sigma of the scheduler as it was made: shifted once, unless by a picture's
+// size.
 func ends(o sde.FlowOptions) (low, high float64) {
 	n := float32(max(o.TrainSteps, 1))
 	a, b := 1/n, float32(1)
