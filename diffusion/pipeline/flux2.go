@@ -18,8 +18,9 @@ import (
 //
 // Text is the states of three of Qwen3's layers side by side, 9, 18 and 27 whatever its depth, of a text that is filled
 // up with padding, which the network reads, too. Upstream reads no encoder of fewer layers unless
-// text_encoder_out_layers (Options.TextLayers) names others; here those of a quarter, a half and three quarters are read. Latents are packed and normalised (flux2_decoder.go). Pictures are cut to a multiple of 16 in the
-// middle, and their tokens' first places are 10, 20, ... Guidance combines the prompt with the empty one. The grid of
+// text_encoder_out_layers (Options.TextLayers) names others; here those of a quarter, a half and three quarters are
+// read. Latents are packed and normalised (flux2_decoder.go). Pictures are cut to a multiple of 16 in the middle, and
+// their tokens' first places are 10, 20, ... Guidance combines the prompt with the empty one. The grid of
 // sigmas is 1, ..., 1/n, whose shift depends on the number of tokens and of steps.
 //
 // Invariant (test): texts, steps and pixels are those of upstream's pipeline.
