@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
@@ -87,7 +86,7 @@ func (plan *samplePlan) place(p *pipeline.Pipeline, noise float64) error {
 		return fmt.Errorf("--solver %s is for %s, and this model is %s", plan.solver, kind[!p.Flow()], kind[p.Flow()])
 	}
 	if plan.solver == "heun" {
-		schedule = diffusion.HeunSchedule(p.Shift(plan.At), plan.steps)
+		schedule = sde.HeunFP32(p.Shift(plan.At), plan.steps)
 	}
 	last, row := plan.Rows[len(plan.Rows)-1], solver.Step(noise, p.Prediction())
 	plan.Rows, plan.Times = nil, schedule.Timesteps

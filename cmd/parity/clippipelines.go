@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 	"github.com/darkroom-rl/darkroom/sde"
@@ -79,7 +78,7 @@ func (s clipCase) ways(rows []sde.Row) error {
 		return err
 	}
 	said := s.Sub("scheduler_unipc")
-	u, schedule := sde.UniPC{Order: said.Int("solver_order"), BH1: said.String("solver_type") == "bh1"}, diffusion.UniPCSchedule(said.Float("flow_shift"), s.Int("steps"), false)
+	u, schedule := sde.UniPC{Order: said.Int("solver_order"), BH1: said.String("solver_type") == "bh1"}, sde.UniPCFP32(said.Float("flow_shift"), s.Int("steps"), false)
 	rows = nil
 	for i := range schedule.Steps() {
 		rows = append(rows, u.Row(schedule, i))

@@ -94,7 +94,7 @@ func (s *stepCase) ask(tp *autograd.Tape, rows [][]float64, time float64) (v [][
 func (s *stepCase) roll() error {
 	z := s.Array("in.z")
 	s.text, s.none = s.Array("in.prompt_embeds"), s.Array("in.negative_prompt_embeds")
-	s.schedule = diffusion.UniPCSchedule(s.Float("flow_shift"), s.Int("steps"), false)
+	s.schedule = sde.UniPCFP32(s.Float("flow_shift"), s.Int("steps"), false)
 	first := framesFirst(z)
 	s.shape = first.Shape[1:]
 	noise := s.Array("in.noise")

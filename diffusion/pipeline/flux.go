@@ -3,11 +3,11 @@ package pipeline
 import (
 	"fmt"
 
-	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/flux"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // FLUX.1 (diffusers' FluxPipeline).
@@ -40,7 +40,7 @@ func openFlux(f *folder, o Options) (*family, error) {
 		side:     func(factor int) int { return 2 * factor },
 		most:     func(int) int { return 0 },
 		defaults: Defaults{Height: 128, Width: 128, Steps: 28, Guidance: 3.5, Embedded: c.Guidance, TrueCFG: true},
-		base:     diffusion.DownFromOne,
+		base:     sde.DownFromOne,
 	}
 	fam.join = func(said []encoded) (*Text, error) {
 		switch {

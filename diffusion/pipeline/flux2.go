@@ -7,10 +7,10 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/flux2"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -49,7 +49,7 @@ func openKlein(f *folder, o Options) (*family, error) {
 		side:     func(factor int) int { return 2 * factor },
 		most:     func(int) int { return 0 },
 		defaults: Defaults{Height: 1024, Width: 1024, Pixels: true, Steps: 50, Guidance: 4},
-		base:     diffusion.DownFromOne, shift: kleinShift,
+		base:     sde.DownFromOne, shift: kleinShift,
 		reads: besideTokens, sources: &sourceRules{most: mostSources, cut: cutInMiddle},
 	}
 	if said.Distilled {

@@ -3,10 +3,10 @@ package pipeline
 import (
 	"fmt"
 
-	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/diffusion/qwenimage"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // Qwen-Image, Qwen-Image-Edit and Edit-Plus (diffusers' QwenImagePipeline, QwenImageEditPipeline and
@@ -75,7 +75,7 @@ func qwenFamily(f *folder, o Options, form promptForm) (*family, error) {
 		side:     func(factor int) int { return 2 * factor },
 		most:     func(int) int { return 0 },
 		defaults: Defaults{Height: 1024, Width: 1024, Pixels: true, Steps: 50, Guidance: 4, Norm: true},
-		base:     diffusion.DownFromOne,
+		base:     sde.DownFromOne,
 	}
 	fam.join = func(said []encoded) (*Text, error) {
 		if said[0].width != c.Context {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/sde"
@@ -160,7 +159,7 @@ func (p *Pipeline) Schedule(steps int, at Shape) (sde.Schedule, error) {
 	if p.family.base != nil {
 		base = p.family.base(steps)
 	}
-	return diffusion.FlowSchedule(s.flow, steps, base, p.dynamicShift(at, steps))
+	return sde.FlowFP32(s.flow, steps, base, p.dynamicShift(at, steps))
 }
 
 const maxSteps = 1000

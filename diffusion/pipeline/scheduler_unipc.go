@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
 	"github.com/darkroom-rl/darkroom/sde"
 )
@@ -64,7 +63,7 @@ func (s *scheduler) openUniPC(path string) error {
 
 // schedule is UniPC's grid, and rows its steps.
 func (u *unipc) schedule(shift float64, steps int) sde.Schedule {
-	return diffusion.UniPCSchedule(shift, steps, u.keepLast)
+	return sde.UniPCFP32(shift, steps, u.keepLast)
 }
 
 func (u *unipc) rows(s sde.Schedule) []sde.Row {

@@ -3,7 +3,6 @@ package experiment
 import (
 	"fmt"
 
-	"github.com/darkroom-rl/darkroom/diffusion"
 	"github.com/darkroom-rl/darkroom/rewards/answers"
 	"github.com/darkroom-rl/darkroom/rewards/neural"
 	"github.com/darkroom-rl/darkroom/sde"
@@ -149,7 +148,7 @@ func Schedules() []ScheduleKind {
 			f := sde.DefaultFlow()
 			f.Shift = o.Shift
 			change(&f)
-			return diffusion.FlowSchedule(f, steps, nil, 0)
+			return sde.FlowFP32(f, steps, nil, 0)
 		}
 	}
 	grid := func(make func(shift float64, steps int) sde.Schedule) func(Schedule, int) (sde.Schedule, error) {
@@ -157,14 +156,14 @@ func Schedules() []ScheduleKind {
 	}
 	return []ScheduleKind{
 		{Name{Name: "shifted", Card: "diffusers' grid for flows, shifted (SD3, flow_grpo)."}, false, flow(func(*sde.FlowOptions) {})},
-		{Name{Name: "static", Card: "An even grid from 1 to 0, shifted (DanceGRPO, MixGRPO, BranchGRPO)."}, false, grid(diffusion.StaticSchedule)},
+		{Name{Name: "static", Card: "An even grid from 1 to 0, shifted (DanceGRPO, MixGRPO, BranchGRPO)."}, false, grid(sde.StaticFP32)},
 		{Name{Name: "dynamic", Card: "Shifted by the picture's size (FLUX, Qwen-Image in diffusers); tokens is the number of patches."}, false, dynamic},
 		{Name{Name: "karras", Card: "Sigmas spaced by Karras's rule between those of shifted."}, false, flow(func(f *sde.FlowOptions) { f.Karras = true })},
 		{Name{Name: "exponential", Card: "Sigmas spaced evenly in their logarithm."}, false, flow(func(f *sde.FlowOptions) { f.Exponential = true })},
 		{Name{Name: "beta", Card: "Sigmas spaced by quantiles of a beta distribution."}, false, flow(func(f *sde.FlowOptions) { f.Beta = true })},
-		{Name{Name: "heun", Card: "shifted, with every inner sigma twice, for the solver heun."}, false, grid(diffusion.HeunSchedule)},
-		{Name{Name: "unipc", Card: "UniPC's grid for flows (Wan), from just below 1."}, false, grid(func(k float64, n int) sde.Schedule { return diffusion.UniPCSchedule(k, n, false) })},
-		{Name{Name: "dpm", Card: "DPM-Solver's grid for flows."}, false, grid(func(k float64, n int) sde.Schedule { return diffusion.DPMSchedule(k, n, false) })},
+		{Name{Name: "heun", Card: "shifted, with every inner sigma twice, for the solver heun."}, false, grid(sde.HeunFP32)},
+		{Name{Name: "unipc", Card: "UniPC's grid for flows (Wan), from just below 1."}, false, grid(func(k float64, n int) sde.Schedule { return sde.UniPCFP32(k, n, false) })},
+		{Name{Name: "dpm", Card: "DPM-Solver's grid for flows."}, false, grid(func(k float64, n int) sde.Schedule { return sde.DPMFP32(k, n, false) })},
 		{Name{Name: "ddpm", Card: "Variance-preserving: steps of a ladder of a thousand (Stable Diffusion 1, 2, XL)."}, true, ladder},
 	}
 }
@@ -173,7 +172,7 @@ func Schedules() []ScheduleKind {
 func dynamic(o Schedule, steps int) (sde.Schedule, error) {
 	f := sde.DefaultFlow()
 	f.Dynamic = true
-	return diffusion.FlowSchedule(f, steps, diffusion.DownFromOne(steps), dynamicShift(o))
+	return sde.FlowFP32(f, steps, sde.DownFromOne(steps), dynamicShift(o))
 }
 
 func dynamicShift(o Schedule) float64 { return sde.DynamicShift(o.tokens(), 256, 4096, 0.5, 1.15) }

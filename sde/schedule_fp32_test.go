@@ -1,4 +1,4 @@
-package diffusion
+package sde
 
 import (
 	"encoding/base64"
@@ -8,8 +8,6 @@ import (
 	"math"
 	"os"
 	"testing"
-
-	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // TestSchedules: sigmas and times are equal, bit for bit, to those of diffusers 0.42.1's schedulers, and to
@@ -33,34 +31,34 @@ func TestSchedules(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range cases {
-		o := sde.DefaultFlow()
+		o := DefaultFlow()
 		o.Shift = c.Shift
-		var got sde.Schedule
+		var got Schedule
 		switch c.Kind {
 		case "shifted", "karras", "exponential", "beta":
 			o.Karras, o.Exponential, o.Beta = c.Kind == "karras", c.Kind == "exponential", c.Kind == "beta"
-			got, err = FlowSchedule(o, c.Steps, nil, 0)
+			got, err = FlowFP32(o, c.Steps, nil, 0)
 		case "linspace32":
 			var base []float64
-			for _, v := range sde.Linspace32(1, float32(1/float64(c.Steps)), c.Steps) {
+			for _, v := range Linspace32(1, float32(1/float64(c.Steps)), c.Steps) {
 				base = append(base, float64(v))
 			}
-			got, err = FlowSchedule(o, c.Steps, base, 0)
+			got, err = FlowFP32(o, c.Steps, base, 0)
 		case "dynamic", "dynamic grid":
 			var base []float64
 			if c.Kind == "dynamic" {
 				base = DownFromOne(c.Steps)
 			}
 			o.Shift, o.Dynamic, o.Linear, o.Terminal = 1, true, c.Linear, c.Terminal
-			got, err = FlowSchedule(o, c.Steps, base, c.Mu)
+			got, err = FlowFP32(o, c.Steps, base, c.Mu)
 		case "heun":
-			got = HeunSchedule(c.Shift, c.Steps)
+			got = HeunFP32(c.Shift, c.Steps)
 		case "unipc":
-			got = UniPCSchedule(c.Shift, c.Steps, false)
+			got = UniPCFP32(c.Shift, c.Steps, false)
 		case "dpm":
-			got = DPMSchedule(c.Shift, c.Steps, false)
+			got = DPMFP32(c.Shift, c.Steps, false)
 		case "static":
-			got = StaticSchedule(c.Shift, c.Steps)
+			got = StaticFP32(c.Shift, c.Steps)
 		default:
 			t.Fatalf("a schedule %q", c.Kind)
 		}

@@ -1,14 +1,13 @@
-package diffusion
+package sde
 
 import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/portable"
-	"github.com/darkroom-rl/darkroom/sde"
 )
 
-// Card: schedules of flows as diffusers' and the trainers' own code computes them, to the last bit. Package sde has the
-// formulas in float64; upstream's sigmas are fp32, and a time is 1000 times the fp32 sigma, in fp32.
+// Card: schedules of flows as diffusers' and the trainers' own code computes them, to the last bit. schedule_flow.go has
+// the formulas in float64; upstream's sigmas are fp32, and a time is 1000 times the fp32 sigma, in fp32.
 //
 //	grid of the scheduler's own   float64 between ends that were rounded when the scheduler was made, then rounded
 //	base sigmas of a pipeline     rounded, then shifted and stretched in fp32 (numpy keeps the array's type)
@@ -17,19 +16,19 @@ import (
 //
 // Invariant (test): sigmas and times of every recorded pipeline are equal, bit for bit.
 
-// FlowSchedule is FlowMatchEulerDiscreteScheduler's over its own grid, or over base sigmas (nil: the grid). mu is the
+// FlowFP32 is FlowMatchEulerDiscreteScheduler's over its own grid, or over base sigmas (nil: the grid). mu is the
 // dynamic shift's. SigmaMin and SigmaMax are worked out as the scheduler does.
-func FlowSchedule(o sde.FlowOptions, steps int, base []float64, mu float64) (sde.Schedule, error) {
+func FlowFP32(o FlowOptions, steps int, base []float64, mu float64) (Schedule, error) {
 	if base == nil {
 		o.SigmaMin, o.SigmaMax = ends(o)
-		s, err := sde.Flow(o, steps, nil, mu)
+		s, err := Flow(o, steps, nil, mu)
 		return rounded(s, o.TrainSteps), err
 	}
 	if o.Karras || o.Exponential || o.Beta || o.Invert {
-		return sde.Schedule{}, fmt.Errorf("base sigmas are spaced, and karras, exponential, beta and inverted sigmas are of the scheduler's own grid")
+		return Schedule{}, fmt.Errorf("base sigmas are spaced, and karras, exponential, beta and inverted sigmas are of the scheduler's own grid")
 	}
-	if _, err := sde.Flow(o, len(base), base, mu); err != nil { // what cannot be stretched
-		return sde.Schedule{}, err
+	if _, err := Flow(o, len(base), base, mu); err != nil { // what cannot be stretched
+		return Schedule{}, err
 	}
 	k := o.Shift
 	if o.Dynamic {
@@ -51,7 +50,7 @@ func FlowSchedule(o sde.FlowOptions, steps int, base []float64, mu float64) (sde
 			s[i] = 1 - (1-s[i])/scale
 		}
 	}
-	return rounded(sde.Schedule{Sigmas: append(widened(s), 0)}, o.TrainSteps), nil
+	return rounded(Schedule{Sigmas: append(widened(s), 0)}, o.TrainSteps), nil
 }
 
 // DownFromOne is the base sigmas 1, ..., 1/n of pipelines, as numpy's linspace has them.
@@ -69,7 +68,7 @@ func DownFromOne(steps int) []float64 {
 
 // ends are the smallest and the largest sigma of the scheduler as it was made: shifted once, unless by a picture's
 // size.
-func ends(o sde.FlowOptions) (low, high float64) {
+func ends(o FlowOptions) (low, high float64) {
 	n := float32(max(o.TrainSteps, 1))
 	a, b := 1/n, float32(1)
 	if !o.Dynamic {
@@ -78,7 +77,7 @@ func ends(o sde.FlowOptions) (low, high float64) {
 	return float64(a), float64(b)
 }
 
-// shift32 is sde.Shift in fp32.
+// shift32 is Shift in fp32.
 func shift32(k float64, t float32) float32 {
 	return float32(float32(k)*t) / (1 + float32(float32(k-1)*t))
 }
@@ -92,7 +91,7 @@ func widened(s []float32) []float64 {
 }
 
 // rounded has fp32 sigmas and times of them.
-func rounded(s sde.Schedule, trainSteps int) sde.Schedule {
+func rounded(s Schedule, trainSteps int) Schedule {
 	s = whole(s)
 	s.Timesteps = nil
 	for _, v := range s.Sigmas[:max(len(s.Sigmas)-1, 0)] {
@@ -102,30 +101,30 @@ func rounded(s sde.Schedule, trainSteps int) sde.Schedule {
 }
 
 // whole has fp32 sigmas, and the times that it had.
-func whole(s sde.Schedule) sde.Schedule {
+func whole(s Schedule) Schedule {
 	for i, v := range s.Sigmas {
 		s.Sigmas[i] = float64(float32(v))
 	}
 	return s
 }
 
-// UniPCSchedule is UniPC's grid for flows.
-func UniPCSchedule(shift float64, steps int, keepLast bool) sde.Schedule {
-	return whole(sde.FlowUniPC(shift, steps, keepLast))
+// UniPCFP32 is UniPC's grid for flows.
+func UniPCFP32(shift float64, steps int, keepLast bool) Schedule {
+	return whole(FlowUniPC(shift, steps, keepLast))
 }
 
-// DPMSchedule is DPM-Solver's.
-func DPMSchedule(shift float64, steps int, keepLast bool) sde.Schedule {
-	return whole(sde.FlowDPM(shift, steps, keepLast))
+// DPMFP32 is DPM-Solver's.
+func DPMFP32(shift float64, steps int, keepLast bool) Schedule {
+	return whole(FlowDPM(shift, steps, keepLast))
 }
 
-// HeunSchedule is FlowMatchHeunDiscreteScheduler's.
-func HeunSchedule(shift float64, steps int) sde.Schedule {
-	grid, err := FlowSchedule(sde.FlowOptions{Shift: shift, TrainSteps: 1000}, steps, nil, 0)
+// HeunFP32 is FlowMatchHeunDiscreteScheduler's.
+func HeunFP32(shift float64, steps int) Schedule {
+	grid, err := FlowFP32(FlowOptions{Shift: shift, TrainSteps: 1000}, steps, nil, 0)
 	if err != nil {
-		return sde.Schedule{Sigmas: []float64{0}}
+		return Schedule{Sigmas: []float64{0}}
 	}
-	var s sde.Schedule
+	var s Schedule
 	for i, t := range grid.Timesteps {
 		for range min(i+1, 2) {
 			s.Sigmas, s.Timesteps = append(s.Sigmas, grid.Sigmas[i]), append(s.Timesteps, t)
@@ -135,10 +134,10 @@ func HeunSchedule(shift float64, steps int) sde.Schedule {
 	return s
 }
 
-// StaticSchedule is the even grid from 1 to 0, shifted.
-func StaticSchedule(shift float64, steps int) sde.Schedule {
-	s := sde.Static(shift, steps)
-	for i, t := range sde.Linspace32(1, 0, len(s.Sigmas)) {
+// StaticFP32 is the even grid from 1 to 0, shifted.
+func StaticFP32(shift float64, steps int) Schedule {
+	s := Static(shift, steps)
+	for i, t := range Linspace32(1, 0, len(s.Sigmas)) {
 		s.Sigmas[i] = float64(shift32(shift, t))
 	}
 	return s
