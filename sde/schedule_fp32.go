@@ -6,8 +6,8 @@ import (
 	"github.com/darkroom-rl/darkroom/portable"
 )
 
-// Card: schedules of flows as diffusers' and the trainers' own code computes them, to the last bit. schedule_flow.go has
-// the formulas in float64; upstream's sigmas are fp32, and a time is 1000 times the fp32 sigma, in fp32.
+// Card: schedules of flows as diffusers' and the trainers' own code computes them, to the last bit. schedule_flow.go
+// has the formulas in float64; upstream's sigmas are fp32, and a time is 1000 times the fp32 sigma, in fp32.
 //
 //	grid of the scheduler's own   float64 between ends that were rounded when the scheduler was made, then rounded
 //	base sigmas of a pipeline     rounded, then shifted and stretched in fp32 (numpy keeps the array's type)

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestSchedules: sigmas and times are equal, bit for bit, to those of diffusers 0.42.1's schedulers, and to
+// TestSchedulesFP32: sigmas and times are equal, bit for bit, to those of diffusers 0.42.1's schedulers, and to
 // DanceGRPO's grid in PyTorch 2.15.
-func TestSchedules(t *testing.T) {
+func TestSchedulesFP32(t *testing.T) {
 	data, err := os.ReadFile("testdata/schedules.json")
 	if err != nil {
 		t.Fatal(err)
