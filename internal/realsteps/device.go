@@ -30,5 +30,8 @@ func (a asked) open() (kernels.Backend, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return be, func() { _ = be.Close() }, nil
+	return be, func() {
+		be.WriteKernelTimes(os.Stderr)
+		_ = be.Close()
+	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cuda/blas"
@@ -37,10 +38,11 @@ type Backend struct {
 	copies    copies  // that wait for others to start with
 	ring      uintptr // small arrays that launches read: lengths, coefficients
 	ringUsed  int
-	exact     bool    // bf16 math by its definition, not on tensor cores
-	reading   reading // how products read their operands
-	waitEach  bool    // wait after each launch, so that an error names its operation
-	beside    bool    // a kernel may start beside the end of the one before (after_others of src/device.h)
+	exact     bool     // bf16 math by its definition, not on tensor cores
+	reading   reading  // how products read their operands
+	waitEach  bool     // wait after each launch, so that an error names its operation
+	profile   *profile // nil: no times are taken
+	beside    bool     // a kernel may start beside the end of the one before (after_others of src/device.h)
 }
 
 var _ kernels.Backend = (*Backend)(nil)
@@ -77,6 +79,9 @@ func open(d *driver.Driver, index int, mode string) (b *Backend, err error) {
 	}
 	b.agreed = &agreement{ranks: []*Backend{b}}
 	b.exact, b.waitEach = b.mode.products == "exact", b.mode.wait
+	if b.mode.times {
+		b.profile = &profile{sums: map[string]KernelTime{}, first: time.Now()}
+	}
 	if err = b.begin(version); err != nil {
 		b.Close()
 		return nil, fmt.Errorf("cuda:%d (%s): %w", index, b.device.Name, err)
@@ -147,7 +152,7 @@ func (b *Backend) Close() (err error) {
 	if b.context == 0 {
 		return nil
 	}
-	err = b.d.Current(b.context)
+	err = cmp.Or(b.d.Current(b.context), b.endProfile())
 	if b.products != nil {
 		err = cmp.Or(err, cmp.Or(b.d.Wait(b.stream), b.products.close()))
 	}

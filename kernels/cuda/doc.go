@@ -36,6 +36,7 @@
 //   - own leaves cuBLASLt out, and lt insists on it;
 //   - mma (own,mma) leaves the kernels for Hopper out;
 //   - wait waits after each launch, so that an error names its operation;
+//   - times takes the time of each kernel, and darkroom prints the sums at the end (profile.go);
 //   - apart starts each kernel when the one before has ended. Otherwise, on 9.0 and 10.x, a kernel may start beside the
 //     end of the one before, for whose results it waits (after_others of src/device.h).
 //

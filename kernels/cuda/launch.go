@@ -84,7 +84,7 @@ func (b *Backend) queue(kernel string, grid [2]int, threads, shared int, args an
 	}
 	v := reflect.ValueOf(args)
 	l := driver.Launch{Grid: grid, Threads: threads, Shared: shared, Stream: b.stream, Beside: b.beside}
-	if err := b.d.Launch(f, l, v.UnsafePointer(), int(v.Type().Elem().Size())); err != nil {
+	if err := b.timed(kernel, func() error { return b.d.Launch(f, l, v.UnsafePointer(), int(v.Type().Elem().Size())) }); err != nil {
 		return err
 	}
 	if b.waitEach {

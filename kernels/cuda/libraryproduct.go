@@ -82,7 +82,9 @@ func (b *Backend) multiply(op string, c *choice, a *blas.Algorithm, weight, rows
 		err := p.Fit(&c.at, weight.stride, rows.stride, m)
 		if err == nil {
 			b.d.Traffic.Launches++
-			err = p.Multiply(c.Shape, &c.at, a, weight.p, rows.p, sums, p.workspace, workspaceBytes, b.stream)
+			err = b.timed("cuBLASLt", func() error {
+				return p.Multiply(c.Shape, &c.at, a, weight.p, rows.p, sums, p.workspace, workspaceBytes, b.stream)
+			})
 		}
 		if e := new(blas.Error); errors.As(err, &e) {
 			refused = e

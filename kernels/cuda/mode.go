@@ -16,6 +16,7 @@ import (
 //	"exact"  by the definition of package ref, on the fp32 units; attention as well
 //	"mma"    beside them: attention and our own products by mma.sync on Hopper as well, where they are by wgmma otherwise
 //	"wait"   waits after each launch, so that an error names its operation
+//	"times"  takes each kernel's time (profile.go); kernels are apart
 //	"apart"  each kernel starts when the one before has ended; otherwise it may start beside the end (after_others of
 //	         src/device.h)
 const ModeVariable = "DARKROOM_CUDA"
@@ -25,6 +26,7 @@ type mode struct {
 	wait     bool
 	mma      bool // no kernels for Hopper
 	apart    bool // kernels start one after another
+	times    bool // by kernel
 }
 
 // modes reads ModeVariable.
@@ -42,11 +44,14 @@ func modes(s string) (m mode, err error) {
 		case "apart":
 			m.apart = true
 			continue
+		case "times":
+			m.times, m.apart = true, true
+			continue
 		case "tensor":
 			word = "own"
 		case "lt", "own", "exact":
 		default:
-			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma, apart", ModeVariable, s)
+			return m, fmt.Errorf("%s=%s: it is made of lt, own or exact, and wait, mma, apart, times", ModeVariable, s)
 		}
 		if m.products != "" && m.products != word {
 			return m, fmt.Errorf("%s=%s: one of lt, own and exact", ModeVariable, s)

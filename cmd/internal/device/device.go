@@ -17,10 +17,13 @@ type Backend interface {
 	Close()
 }
 
-// A CUDA backend's Close returns nothing: there is nothing left that could fail.
+// A CUDA backend's Close returns nothing: there is nothing left that could fail. Where times were taken, it tells them.
 type CUDA struct{ *cuda.Backend }
 
-func (d CUDA) Close() { _ = d.Backend.Close() }
+func (d CUDA) Close() {
+	d.WriteKernelTimes(os.Stderr)
+	_ = d.Backend.Close()
+}
 
 // Open opens what "auto", "cpu" or "cuda:N" names. Every error is about the name or
 // the machine: wrong usage.

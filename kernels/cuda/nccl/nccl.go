@@ -77,12 +77,19 @@ const (
 // Join joins backends on different devices; rank 0 is the first. Nothing waits for a rank longer than
 // the limit; 0 is exchange.UsualLimit.
 func Join[R Rank](limit time.Duration, ranks ...R) (*Wire, error) {
+	if len(ranks) < 2 {
+		return nil, errors.New("NCCL joins several devices, and there is one")
+	}
+	return join(limit, ranks...)
+}
+
+// Alone joins a device with itself: a trial of the library's binding where there is one device.
+func Alone[R Rank](limit time.Duration, b R) (*Wire, error) { return join(limit, b) }
+
+func join[R Rank](limit time.Duration, ranks ...R) (*Wire, error) {
 	c := &cells{comms: make([]uintptr, len(ranks))}
 	for _, b := range ranks {
 		c.devices = append(c.devices, int32(b.Device().Index))
-	}
-	if len(ranks) < 2 {
-		return nil, errors.New("NCCL joins several devices, and there is one")
 	}
 	for i, d := range c.devices {
 		if slices.Contains(c.devices[:i], d) {

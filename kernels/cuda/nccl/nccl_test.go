@@ -3,6 +3,7 @@
 package nccl_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -35,6 +36,32 @@ func several(t *testing.T, c *double.Control, n int) []*cuda.Backend {
 		all = append(all, b)
 	}
 	return all
+}
+
+// TestAlone: one device gathers its own bytes.
+func TestAlone(t *testing.T) {
+	c := double.New(t)
+	c.NCCL(22105)
+	b := several(t, c, 1)[0]
+	over, err := nccl.Alone(0, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, into := kernels.Span{Buf: b.Alloc(4000), Len: 1000, DType: kernels.F32}, kernels.Span{Buf: b.Alloc(4000), Len: 1000, DType: kernels.F32}
+	want, got := make([]float32, 1000), make([]float32, 1000)
+	for i := range want {
+		want[i] = float32(i)
+	}
+	b.Upload(from, bytesOf(want))
+	if err := errors.Join(over.Gather([]kernels.Span{from}, []kernels.Span{into}), over.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	if b.Download(bytesOf(got), into); !slices.Equal(got, want) {
+		t.Error("other bytes came")
+	}
+	if err := over.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestNCCL: gradients of several devices are added up with the bits of kerneltest.Sum, over NCCL as

@@ -11,6 +11,7 @@
 #include "../../src/hopper_product.cu"
 #include <stdio.h>
 #include <xmmintrin.h>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -235,10 +236,15 @@ int cuStreamQuery(void* s) {  // the first time it is not ready: nobody said tha
   return red_zones(), lost[of->device];
 }
 // An event is done when what was queued before it has run.
-struct Event { bool done = true; };
+struct Event { bool done = true; std::chrono::steady_clock::time_point at; };
 int cuEventCreate(void** e, unsigned) { ENTER; return *e = new Event, OK; }
 int cuEventDestroy_v2(void* e) { ENTER; drain_all(); delete (Event*)e; return OK; }
-int cuEventRecord(void* e, void* s) { ENTER; ((Event*)e)->done = false; return push(s, [=] { return ((Event*)e)->done = true, (int)OK; }); }
+int cuEventRecord(void* e, void* s) { ENTER; ((Event*)e)->done = false; return push(s, [=] { return ((Event*)e)->at = std::chrono::steady_clock::now(), ((Event*)e)->done = true, (int)OK; }); }
+int cuEventElapsedTime(float* ms, void* from, void* to) {
+  ENTER;
+  if (!((Event*)from)->done || !((Event*)to)->done) return NOT_READY;
+  return *ms = std::chrono::duration<float, std::milli>(((Event*)to)->at - ((Event*)from)->at).count(), OK;
+}
 int cuEventSynchronize(void* e) {
   ENTER;
   for (size_t i = 0; i < streams.size(); i++)
