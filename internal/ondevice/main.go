@@ -53,7 +53,7 @@ func work(out string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(out, 0o755), emptied(out)); err != nil {
 		return err
 	}
 	for _, args := range [][]string{
@@ -152,6 +152,22 @@ func compress(from, to string) error {
 	c := exec.Command("xz", "-c", "-k", "--x86", "--lzma2=preset=9e,dict=64MiB", from)
 	c.Stdout, c.Stderr = out, os.Stderr
 	return errors.Join(c.Run(), out.Close())
+}
+
+// emptied takes what an earlier bundle left out of its folder.
+func emptied(out string) error {
+	for _, pattern := range []string{"*.xz", "*.sh", "*.py", "*.toml"} {
+		names, err := filepath.Glob(filepath.Join(out, pattern))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := os.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // bundled copies the scripts and experiments of this folder, and is the size of all.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
 )
 
 // asked is what is timed.
@@ -25,10 +26,12 @@ type asked struct {
 	decode                      bool
 	talk                        bool
 	prompt, answer              int
+	draw                        bool // tokens, by sampling
+	sampling                    sampling.Options
 }
 
 func main() {
-	var a asked
+	a := asked{sampling: sampling.Default()}
 	size, batches, checkpoint := 0, "", false
 	flag.StringVar(&a.model, "model", "", "a pipeline's folder, or, with --talk, a vision-language model's")
 	flag.StringVar(&a.precision, "precision", "bf16", "bf16 or f32")
@@ -50,6 +53,9 @@ func main() {
 	flag.BoolVar(&a.talk, "talk", false, "time answers")
 	flag.IntVar(&a.prompt, "prompt", 512, "tokens of a prompt")
 	flag.IntVar(&a.answer, "answer", 64, "tokens of an answer")
+	flag.BoolVar(&a.draw, "draw", false, "with --talk: tokens are drawn from the logits as training draws them, with --top-p and --top-k")
+	flag.Float64Var(&a.sampling.TopP, "top-p", 1, "with --draw: the likeliest tokens that hold this share")
+	flag.IntVar(&a.sampling.TopK, "top-k", 0, "with --draw: the k likeliest tokens; 0: all")
 	flag.Parse()
 	if checkpoint {
 		a.again = autograd.AllBlocks

@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/trainer/sampling"
 	"github.com/darkroom-rl/darkroom/vision/vlm"
 )
 
@@ -56,10 +58,15 @@ type writer struct {
 	rows   []int
 	words  [][]int32 // of a row: its prompt, then its answer
 	prompt int
+
+	sampling *sampling.Options // how tokens are drawn; nil: they are not
 }
 
 func (a asked) writer(f *vlm.Folder, batch int) *writer {
 	w := &writer{d: f.Decoder(batch), prompt: a.prompt}
+	if a.draw {
+		w.sampling = &a.sampling
+	}
 	for row := range batch {
 		random := make([]uint32, a.prompt+a.answer)
 		rng.New(7).Sample(row).Words(random, 0)
@@ -93,6 +100,33 @@ func (w *writer) timed(m meter, s *answered) (err error) {
 	return nil
 }
 
+// drawn draws a token of each row, all at once as conversations do. The next step reads the known token all the same.
+func (w *writer) drawn(logits [][]float32, at int) error {
+	var all sync.WaitGroup
+	errs := make([]error, len(logits))
+	for row, narrow := range logits {
+		all.Go(func() {
+			wide := make([]float64, len(narrow))
+			for i, l := range narrow {
+				wide[i] = float64(l)
+			}
+			p, err := w.sampling.Probabilities(wide, nil, nil)
+			if err != nil {
+				errs[row] = err
+				return
+			}
+			u := rng.New(7).Sample(row).Step(at).Draw().Float64()
+			for _, share := range p {
+				if u -= share; u < 0 {
+					break
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
 func (w *writer) read() error {
 	prompts := make([]vlm.Stretch, len(w.rows))
 	for row := range w.rows {
@@ -109,8 +143,14 @@ func (w *writer) write() error {
 		for row := range next {
 			next[row] = w.words[row][at]
 		}
-		if _, err := w.d.Step(w.rows, next); err != nil {
+		logits, err := w.d.Step(w.rows, next)
+		if err != nil {
 			return err
+		}
+		if w.sampling != nil {
+			if err := w.drawn(logits, at); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

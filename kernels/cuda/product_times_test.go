@@ -5,6 +5,7 @@ package cuda_test
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -12,7 +13,8 @@ import (
 )
 
 // TestHopperTimes times products on a device, in microseconds: each tile of ours, and the library with the launch of
-// its epilogue. DARKROOM_TIMES names the file that the table is written to.
+// its epilogue. DARKROOM_TIMES names the file that the table is written to. With DARKROOM_TIMES_OF=N, one shape of N with
+// a whole tile is timed, and those with an epilogue.
 func TestHopperTimes(t *testing.T) {
 	to := os.Getenv("DARKROOM_TIMES")
 	if to == "" {
@@ -34,8 +36,16 @@ func TestHopperTimes(t *testing.T) {
 		w.own.SetReading(false, "")
 		fmt.Fprintln(out, line)
 	}
+	every := 1
+	if text := os.Getenv("DARKROOM_TIMES_OF"); text != "" {
+		if every, err = strconv.Atoi(text); err != nil || every < 1 {
+			t.Fatalf("DARKROOM_TIMES_OF=%s: a number from 1 on", text)
+		}
+	}
 	for _, s := range narrowShapes() {
-		rest(s)
+		if every == 1 {
+			rest(s)
+		}
 	}
 	for _, with := range []string{"residual", "gelu"} {
 		for _, m := range []int{462, 974, 4096} {
@@ -53,7 +63,10 @@ func TestHopperTimes(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range timedShapes() {
+	for i, s := range timedShapes() {
+		if i%every != 0 {
+			continue
+		}
 		line := fmt.Sprintf("%s,%d,%d,%d", s.layout, s.m, s.n, s.k)
 		for _, name := range cuda.HopperTiles() {
 			w.own.SetHopper(name, 65, w.own.Device().Processors)
