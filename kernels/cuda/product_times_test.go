@@ -13,8 +13,8 @@ import (
 )
 
 // TestHopperTimes times products on a device, in microseconds: each tile of ours, and the library with the launch of
-// its epilogue. DARKROOM_TIMES names the file that the table is written to. With DARKROOM_TIMES_OF=N, one shape of N with
-// a whole tile is timed, and those with an epilogue.
+// its epilogue. DARKROOM_TIMES names the file that the table is written to. With DARKROOM_TIMES_OF=N, one shape of N of
+// whole tiles is timed, and those with an epilogue.
 func TestHopperTimes(t *testing.T) {
 	to := os.Getenv("DARKROOM_TIMES")
 	if to == "" {
