@@ -42,13 +42,13 @@ func authority(t *testing.T) (tls.Certificate, string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
 }
 
-// aCluster is three servers of somebody else's, which speak TLS alone.
-func aCluster(t *testing.T) (all []*server.Server, urls, ca string) {
+// aCluster is n servers of somebody else's, which speak TLS alone.
+func aCluster(t *testing.T, n int) (all []*server.Server, urls, ca string) {
 	t.Helper()
 	pair, ca := authority(t)
 	var routes []*url.URL
 	var ports []int
-	for range 3 {
+	for range n {
 		free, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func aCluster(t *testing.T) (all []*server.Server, urls, ca string) {
 	}
 	for range 600 {
 		for _, s := range all {
-			if s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == 3 {
+			if s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == n {
 				return all, "nats+tls://" + strings.Join(hosts, ","), ca
 			}
 		}
@@ -99,7 +99,7 @@ func TestCluster(t *testing.T) {
 	if os.Getenv("DARKROOM_FLEET") != "cluster" {
 		t.Skip("takes seconds; DARKROOM_FLEET=cluster asks for it (make fleet)")
 	}
-	servers, at, ca := aCluster(t)
+	servers, at, ca := aCluster(t, 3)
 	dir := t.TempDir()
 	if _, err := Attach(Remote{URLs: at, Dir: dir, Run: "r"}); err == nil {
 		t.Error("servers of an unknown authority were believed")

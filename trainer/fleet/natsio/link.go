@@ -31,8 +31,8 @@ type Link struct {
 	hailing sync.Mutex // one asks at a time
 
 	mu      sync.Mutex
-	session session // the trainer's; zero: not known yet
-	hailed  time.Time
+	session session          // the trainer's; zero: not known yet
+	over    map[session]bool // those that were another one when it was asked for: none of them comes again
 	at      map[fleet.Hash]*under
 	end     error // why no further job is taken
 }
@@ -73,7 +73,7 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 		return nil, fmt.Errorf("joining run %q at %s: %w\nhint: is its trainer at work, and may this machine connect to it? 'darkroom train --listen' writes the join file anew when its address changes",
 			t.Run, strings.Join(t.Addresses, ", "), err)
 	}
-	l := &Link{blobs: blobs{space: t.Space, nc: nc, past: past}, worker: worker, role: role, say: say, at: map[fleet.Hash]*under{}}
+	l := &Link{blobs: blobs{space: t.Space, nc: nc, past: past}, worker: worker, role: role, say: say, at: map[fleet.Hash]*under{}, over: map[session]bool{}}
 	defer func() {
 		if err != nil {
 			_ = l.Close()
@@ -160,13 +160,23 @@ func (l *Link) obeys(ctx context.Context, kind string, data []byte) (s sealed, e
 	if s, err = unseal(l.trainer, kind, data); err != nil {
 		return s, err
 	}
-	if s.session != l.now() {
-		if err := l.hail(ctx); err != nil {
-			return s, err
-		}
-		if s.session != l.now() {
-			return s, errOld
-		}
+	l.mu.Lock()
+	now, past := s.session == l.session, l.over[s.session]
+	l.mu.Unlock()
+	switch {
+	case now:
+		return s, nil
+	case past:
+		return s, errOld
+	}
+	if err := l.hail(ctx); err != nil {
+		return s, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.session != l.session {
+		l.over[s.session] = true
+		return s, errOld
 	}
 	return s, nil
 }
@@ -178,20 +188,10 @@ func (l *Link) now() session {
 	return l.session
 }
 
-// hail asks for the trainer's session: four times a second at most, since old words may be said again and again.
+// hail asks for the trainer's session.
 func (l *Link) hail(ctx context.Context) error {
 	l.hailing.Lock()
 	defer l.hailing.Unlock()
-	l.mu.Lock()
-	wait := time.Until(l.hailed.Add(250 * time.Millisecond))
-	l.mu.Unlock()
-	if wait > 0 {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 	number := once()
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -208,7 +208,7 @@ func (l *Link) hail(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.session, l.hailed = s.session, time.Now()
+	l.session = s.session
 	return nil
 }
 
