@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/rng"
@@ -77,7 +78,7 @@ func TestFindings(t *testing.T) {
 		"":          func(*Measured) {},
 		"dead":      func(m *Measured) { m.Dead = 4 },
 		"noise":     func(m *Measured) { m.Noise = number(0.19) },
-		"group":     func(m *Measured) { m.Group = 4 },
+		"group":     func(m *Measured) { m.Group = 3 },
 		"vanishing": func(m *Measured) { m.Keeps = []Keep{{0, 0.02, true}, {1, 0.04, true}, {2, 1, false}} },
 		"clip":      func(m *Measured) { m.Floor = number(5e-3); m.Ratios = nil },
 		"swallowed": func(m *Measured) { m.Ratios.Moved = 1e-6 },
@@ -101,5 +102,35 @@ func TestFindings(t *testing.T) {
 	m.Ratios.Outside = 0.9
 	if found := m.Findings(); len(found) != 1 || found[0].Cause != "clip" {
 		t.Errorf("everything clipped: %v", found)
+	}
+}
+
+// TestAdvice: what is advised can be done: groups of pairs have no mean, a loss without advantages no dead group, and
+// conversations no sampler.
+func TestAdvice(t *testing.T) {
+	number := func(x float64) *float64 { return &x }
+	for _, c := range []struct {
+		name string
+		m    Measured
+		want string // in the one finding's remedy; "": there is none
+	}{
+		{"a group of three", Measured{Group: 3, Groups: 6, Spread: 0.2}, "rollout.group = "},
+		{"a group of four", Measured{Group: 4, Groups: 6, Spread: 0.2}, ""},
+		{"pairs", Measured{Group: 2, Groups: 6, Spread: 0.2, Apart: true}, ""},
+		{"pairs of a noisy judge", Measured{Group: 2, Groups: 6, Spread: 0.2, Apart: true, Noise: number(0.19)}, ""},
+		{"a teacher", Measured{Group: 2, Groups: 6, Dead: 6, Free: true}, ""},
+		{"dead pictures", Measured{Group: 8, Groups: 6, Dead: 6}, "sampler.noise"},
+		{"dead conversations", Measured{Group: 8, Groups: 6, Dead: 6, Spoken: true}, "episode.sampling.temperature"},
+		{"conversations of a noisy judge", Measured{Group: 8, Groups: 6, Spread: 0.2, Noise: number(0.19), Spoken: true}, "episode.sampling.temperature"},
+	} {
+		found := c.m.Findings()
+		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Remedy, c.want)) {
+			t.Errorf("%s: %v", c.name, found)
+		}
+		for _, f := range found {
+			if c.m.Spoken && strings.Contains(f.String(), "sampler.") {
+				t.Errorf("%s: an episode has no sampler: %s", c.name, f)
+			}
+		}
 	}
 }

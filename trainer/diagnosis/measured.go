@@ -11,10 +11,13 @@ import (
 
 // Measured is what is known of an iteration. What was not measured is nil.
 type Measured struct {
-	Group  int     `json:"group"`       // samples a prompt
-	Groups int     `json:"groups"`      // prompts
-	Dead   int     `json:"dead_groups"` // whose samples all have one total
-	Spread float64 `json:"spread"`      // mean deviation of totals inside a group
+	Group  int     `json:"group"`            // samples a prompt
+	Groups int     `json:"groups"`           // prompts
+	Dead   int     `json:"dead_groups"`      // whose samples all have one total
+	Spread float64 `json:"spread"`           // mean deviation of totals inside a group
+	Apart  bool    `json:"apart,omitempty"`  // samples are not compared with their group's mean: pairs, the best, weights, no advantages
+	Free   bool    `json:"free,omitempty"`   // nothing is learned from how samples compare
+	Spoken bool    `json:"spoken,omitempty"` // samples are conversations
 
 	Noise   *float64 `json:"reward_noise,omitempty"` // deviation of a total, where rewards were asked twice
 	Keeps   []Keep   `json:"keeps,omitempty"`        // every step that could draw
@@ -80,6 +83,7 @@ func (f Finding) String() string { return f.Says + "; " + f.Remedy }
 const (
 	leastKept    = 0.05 // of the largest step's gradient, by the trained steps
 	mostWrong    = 0.15 // of advantages' signs
+	mostMisled   = 0.18 // of them by the group's size alone: groups of 2 and 3
 	mostDead     = 0.5  // of groups
 	mostOutside  = 0.5  // of decisions, after the first iteration
 	leastElement = 10.0 // epsilons of the optimiser
@@ -97,16 +101,24 @@ func (m Measured) Findings() (all []Finding) {
 
 // dead: samples of a prompt do not differ.
 func (m Measured) dead() *Finding {
-	if m.Groups == 0 || float64(m.Dead) < mostDead*float64(m.Groups) {
+	if m.Groups == 0 || m.Free || float64(m.Dead) < mostDead*float64(m.Groups) {
 		return nil
 	}
 	return &Finding{"dead", fmt.Sprintf("in %d of %d groups all samples have one total, and nothing is learned from them", m.Dead, m.Groups),
-		"a reward of degrees and not of yes or no, more sampler.noise, or prompts that are neither always nor never solved (rollout.filter, rollout.curriculum)"}
+		fmt.Sprintf("a reward of degrees and not of yes or no, more %s, or prompts that are neither always nor never solved (rollout.filter, rollout.curriculum)", m.noise())}
+}
+
+// noise is the setting that samples of a prompt differ by.
+func (m Measured) noise() string {
+	if m.Spoken {
+		return "episode.sampling.temperature"
+	}
+	return "sampler.noise"
 }
 
 // unsure: a group is too small, or a reward too noisy, for the sign of an advantage.
 func (m Measured) unsure() *Finding {
-	if m.Group < 2 || !(m.Spread > 0) {
+	if m.Group < 2 || m.Apart || m.Free || !(m.Spread > 0) {
 		return nil
 	}
 	noise := 0.0
@@ -114,12 +126,15 @@ func (m Measured) unsure() *Finding {
 		noise = *m.Noise
 	}
 	wrong, alone := WrongSign(m.Group, m.Spread, noise), WrongSign(m.Group, m.Spread, 0)
-	if wrong <= mostWrong {
+	if wrong <= mostWrong || noise == 0 && wrong <= mostMisled {
 		return nil
 	}
 	if noise > 0 && WrongSign(256, m.Spread, noise) > mostWrong-0.05 || wrong > 1.5*alone {
 		return &Finding{"noise", fmt.Sprintf("asked twice about the same samples, the total differs by %.3g, and inside a group by %.3g: %.0f %% of advantages have the wrong sign", noise, m.Spread, 100*wrong),
-			"a steadier reward (a judge at temperature 0, several askings, an ensemble), or samples that differ more (sampler.noise)"}
+			fmt.Sprintf("a steadier reward (a judge at temperature 0, several askings, an ensemble), or samples that differ more (%s)", m.noise())}
+	}
+	if wrong <= mostMisled {
+		return nil
 	}
 	return &Finding{"group", fmt.Sprintf("a group of %d misjudges its own mean: %.0f %% of advantages have the wrong sign", m.Group, 100*wrong),
 		fmt.Sprintf("rollout.group = %d brings that to 10 %%, of fewer prompts if need be", GroupFor(0.1, m.Spread, noise))}
@@ -170,7 +185,7 @@ func (m Measured) clipped() *Finding {
 
 // swallowed: what updates did to decisions is below rounding.
 func (m Measured) swallowed() *Finding {
-	if m.Ratios == nil || m.Dead == m.Groups {
+	if m.Ratios == nil || m.Dead == m.Groups && !m.Free {
 		return nil
 	}
 	if m.Ratios.Moved == 0 {
@@ -186,8 +201,12 @@ func (m Measured) swallowed() *Finding {
 
 // Lines are the numbers, for people.
 func (m Measured) Lines() (all []string) {
-	all = append(all, fmt.Sprintf("groups: %d of %d dead, spread inside %.3g; signs wrong by group size %.0f %%", m.Dead, m.Groups, m.Spread, 100*WrongSign(m.Group, 1, 0)))
-	if m.Noise != nil {
+	groups := fmt.Sprintf("groups: %d of %d dead, spread inside %.3g", m.Dead, m.Groups, m.Spread)
+	if !m.Apart && !m.Free {
+		groups += fmt.Sprintf("; signs wrong by group size %.0f %%", 100*WrongSign(m.Group, 1, 0))
+	}
+	all = append(all, groups)
+	if m.Noise != nil && !m.Apart && !m.Free {
 		all = append(all, fmt.Sprintf("rewards asked twice differ by %.3g; signs wrong in all %.0f %%", *m.Noise, 100*WrongSign(m.Group, m.Spread, *m.Noise)))
 	}
 	if len(m.Keeps) > 0 {

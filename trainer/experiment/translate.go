@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"slices"
+
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/advantage"
@@ -76,6 +78,12 @@ func (e *Experiment) Kind() ObjectiveKind { return e.objective() }
 
 // EstimatorKind is the row of the estimator's name.
 func (e *Experiment) EstimatorKind() EstimatorKind { return estimatorNamed(e.Advantage.Estimator) }
+
+// ComparesGroups reports whether a sample is compared with the mean of its group: pairs are compared with each other,
+// the best of a group is learned from, weights compare nothing.
+func (e *Experiment) ComparesGroups() bool {
+	return !e.objective().Free && e.EstimatorKind().Groups && !slices.Contains([]string{"best", "ends", "exponential", "pass-at-k", "max-at-k"}, e.Advantage.Estimator)
+}
 
 // EachReward reports whether rewards are compared each by itself, and not their sum.
 func (a Advantage) EachReward() bool { return a.How == "advantages" || a.How == "gdpo" }

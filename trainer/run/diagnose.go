@@ -24,7 +24,7 @@ func (t *training) diagnose(l *ledger.Line, r *trainer.Report) error {
 		return nil
 	}
 	m := diagnosis.Measured{Group: t.now.turn.Rollout.Group, Groups: len(l.Prompts), Dead: l.Dead, Spread: l.Spread, Noise: t.now.twice,
-		Eps: t.loop.Optim.Eps, Rate: t.loop.Optim.LR}
+		Apart: !t.now.turn.ComparesGroups(), Free: t.now.turn.Kind().Free, Spoken: t.now.turn.Episode != nil, Eps: t.loop.Optim.Eps, Rate: t.loop.Optim.LR}
 	if err := t.policyFacts(&m, l, r); err != nil {
 		return err
 	}

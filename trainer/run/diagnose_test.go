@@ -107,3 +107,18 @@ func TestDiagnosisOfNothing(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// TestDiagnosisOfPairs: a run whose pairs are compared with each other is not told of its groups' mean.
+func TestDiagnosisOfPairs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
+	}
+	dir := t.TempDir()
+	if _, err := train(t, parse(t, "run.iterations=1", "evaluate.every=0", "loss.objective=dpo", "advantage.estimator=ends", "rollout.group=2", "optim.updates=1"), dir, false, 2, -1); err != nil {
+		t.Fatal(err)
+	}
+	d, err := diagnosis.Read(filepath.Join(dir, diagnosis.File))
+	if err != nil || d == nil || !d.Apart || len(d.Findings) > 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
