@@ -140,6 +140,9 @@ recipes: ## every recipe planned from its model's published settings, and the me
 presets: ## ten iterations of every preset on a small model of its kind
 	DARKROOM_PRESETS=1 go test -count=1 -v -timeout 30m -run 'TestPresets$$' ./trainer/run
 
+coverage: ## an iteration of every row of docs/coverage.md that a file can ask for, on a small model of its kind
+	DARKROOM_COVERAGE=1 go test -count=1 -v -timeout 30m -run 'TestCoverage$$' ./trainer/run
+
 memory: ## peaks of whole runs beside those that plan predicts
 	DARKROOM_MEMORY=1 go test -count=1 -v -run TestPlanMemory ./cmd/darkroom
 	DARKROOM_MEMORY=1 go test -count=1 -v -run 'TestNeed$$' ./diffusion/pipeline

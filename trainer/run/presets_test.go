@@ -70,21 +70,21 @@ func tryPreset(t *testing.T, p experiment.Preset) {
 }
 
 // smallOf is an experiment of a preset on the smallest model of its kind.
-func smallOf(t *testing.T, p experiment.Preset) *experiment.Experiment {
+func smallOf(t *testing.T, p experiment.Preset, more ...string) *experiment.Experiment {
 	t.Helper()
 	name, few := p.Name.Name, []string{"preset=" + p.Name.Name, "rollout.prompts_per_iteration=2", "optim.lr=1e-3", "checkpoint.every=100"}
 	group := func(n string) string { return "rollout.group=" + n }
 	switch {
 	case strings.Contains(p.Text, `kind = "unipc"`):
-		return parseClips(t, append(few, "run.iterations=10", group("4"), "sampler.steps=4", `sampler.window={kind="full"}`)...)
+		return parseClips(t, append(append(few, "run.iterations=10", group("4"), "sampler.steps=4", `sampler.window={kind="full"}`), more...)...)
 	case strings.Contains(p.Text, `kind = "ddpm"`):
-		return parseText(t, pictureOf("../../cmd/parity/testdata/golden/models/pipe_sd15"), append(few, "sampler.steps=4", "rollout.prompts_per_iteration=4", "sampler.guidance=1")...)
+		return parseText(t, pictureOf("../../cmd/parity/testdata/golden/models/pipe_sd15"), append(append(few, "sampler.steps=4", "rollout.prompts_per_iteration=4", "sampler.guidance=1"), more...)...)
 	case strings.Contains(p.Text, "[sampler]"):
 		sets := append(few, "sampler.guidance=1", "sampler.guidance_kind=cfg")
 		if !strings.Contains(p.Text, "tree") { // whose leaves are its group
 			sets = append(sets, group("4"))
 		}
-		return parseText(t, pictureOf("nowhere"), append(sets, tiny(t))...)
+		return parseText(t, pictureOf("nowhere"), append(append(sets, tiny(t)), more...)...)
 	}
 	sets := append(few, speaker(t), fewQuestions(t))
 	switch name {
@@ -98,7 +98,7 @@ func smallOf(t *testing.T, p experiment.Preset) *experiment.Experiment {
 	default:
 		sets = append(sets, group("4"))
 	}
-	return parseText(t, presetTalk, sets...)
+	return parseText(t, presetTalk, append(sets, more...)...)
 }
 
 // presetTalk is what a preset of tokens stands on: whether an answer is right, and how it calls, so that groups differ.
