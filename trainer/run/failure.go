@@ -3,7 +3,9 @@ package run
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -41,6 +43,18 @@ func (t *training) failed(err error) error {
 		return errors.Join(err, saved)
 	}
 	return fmt.Errorf("%w\nhint: iteration %d is saved, --resume goes on from there", err, t.loop.Iteration)
+}
+
+// nothingScored is an error at the end of a run in which no iteration had enough scores to learn from: it came to its end
+// before any reward had failed often enough to stop it.
+func (t *training) nothingScored() error {
+	if t.loop.Updates > 0 || len(t.state.Failures) == 0 {
+		return nil
+	}
+	failed := slices.Collect(maps.Keys(t.state.Failures))
+	slices.Sort(failed)
+	return fmt.Errorf("nothing was learned: in none of %d iterations had reward %s enough scores\nhint: the warnings above and samples.jsonl say what is missing; --restart begins anew once it is there",
+		t.loop.Iteration, strings.Join(failed, ", "))
 }
 
 // answers asks a reward about groups of n samples, as often as on_failure says. Samples of other groups are

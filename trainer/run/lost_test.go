@@ -13,6 +13,19 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
+// TestAllLost: a run that ends before it gave up, and had no sample to learn from, is no success; nor is it one when it is
+// looked at again.
+func TestAllLost(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "run")
+	for _, resume := range []bool{false, true} {
+		_, err := train(t, parseText(t, talking, fewQuestions(t), speaker(t), "run.iterations=2", "evaluate.every=0", "evaluate.prompts=''", "episode.tokens=16"), dir, resume, 2, -1)
+		if err == nil || !strings.Contains(err.Error(), "nothing was learned: in none of 2 iterations had reward accuracy") {
+			t.Errorf("resumed %v: %v", resume, err)
+		}
+	}
+}
+
 // TestLostEpisodes: episodes whose tool failed have no score of any reward, and never 0; the others are judged, and
 // the run goes on.
 func TestLostEpisodes(t *testing.T) {

@@ -172,8 +172,13 @@ func (t *training) run(ctx context.Context) (*ledger.Result, error) {
 			return t.end(ledger.Stopped, stop.says)
 		}
 	}
+	why := ""
 	if t.loop.Iteration < t.Run.Iterations {
-		return t.end(ledger.Finished, outOfTime)
+		why = outOfTime
 	}
-	return t.end(ledger.Finished, "")
+	if err := t.nothingScored(); err != nil {
+		_, failed := t.end(ledger.Finished, err.Error())
+		return nil, errors.Join(err, failed)
+	}
+	return t.end(ledger.Finished, why)
 }
