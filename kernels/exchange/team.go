@@ -14,7 +14,9 @@ import (
 // Card: ranks at work side by side, and what becomes of the others when one fails.
 //
 //   - Work of its own (Each): the first rank that fails, in time, decides; the others are told to stop,
-//     and awaited no longer than the limit from then on. Work that does not fail may take as long as it takes.
+//     and awaited no longer than the limit from then on. Without a failure work may take as long as it takes until a
+//     rank is back: from then on the others have the limit, or mostLonger times as long as the slowest so far took,
+//     whichever is longer. A rank without work (ErrIdle) says nothing about the others.
 //   - Work that waits for the others (Together: a gathering): all have the limit from its beginning.
 //   - A rank that has not come back by then is left behind: it may still use its device and its memory, so
 //     nobody else may, not even to close them.
@@ -27,6 +29,13 @@ import (
 
 // UsualLimit is how long ranks wait for one that does not come.
 const UsualLimit = 10 * time.Minute
+
+// mostLonger is how many times as long as another a rank may work: shares are alike, but for one thing of a few, and
+// conversations of other lengths.
+const mostLonger = 20
+
+// ErrIdle is what a rank returns that had nothing to do. It is no failure.
+var ErrIdle = errors.New("no share of the work")
 
 // A Team is ranks at work side by side.
 type Team struct {
@@ -91,7 +100,10 @@ func (m *Mistake) Error() string {
 // is: its errors and panics are the caller's.
 func (t Team) Each(ranks int, f func(rank int) error) error {
 	if ranks == 1 {
-		return f(0)
+		if err := f(0); !errors.Is(err, ErrIdle) {
+			return err
+		}
+		return nil
 	}
 	return t.run(ranks, "", f)
 }
@@ -123,14 +135,29 @@ func (t Team) run(ranks int, what string, f func(rank int) error) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	if what == "" {
-		timer.Stop() // until one fails
+		timer.Stop() // until one fails, or is back
 	}
 	var failed *Failure
+	var first struct { // that is back
+		rank int
+		took time.Duration
+	}
+	began, patience := time.Now(), limit
 	for range ranks {
 		select {
 		case e := <-ends:
 			back[e.rank] = true
-			if e.err == nil || failed != nil {
+			if errors.Is(e.err, ErrIdle) || e.err != nil && failed != nil {
+				continue
+			}
+			if e.err == nil {
+				if took := time.Since(began); what == "" && failed == nil {
+					if first.took == 0 {
+						first.rank, first.took = e.rank, took
+					}
+					patience = max(limit, mostLonger*took)
+					timer.Reset(patience)
+				}
 				continue
 			}
 			failed = t.failure(e.rank, e.err)
@@ -146,7 +173,12 @@ func (t Team) run(ranks int, what string, f func(rank int) error) error {
 				}
 			}
 			if failed == nil {
-				failed = t.failure(left[0], fmt.Errorf("%s: it has not come within %v, and the others wait for it", what, limit))
+				late := fmt.Errorf("%s: it has not come within %v, and the others wait for it", what, limit)
+				if what == "" {
+					late = fmt.Errorf("it is still at work, %v after the others; rank %d took %v\nhint: a device that hangs; or run.rank_limit is too short for shares that differ so much",
+						patience, first.rank, first.took.Round(time.Millisecond))
+				}
+				failed = t.failure(left[0], late)
 				t.stop()
 			}
 			failed.Left = left

@@ -88,6 +88,22 @@ func TestTeam(t *testing.T) {
 	if err := team.Each(2, slow); err != nil {
 		t.Errorf("work that takes longer than the limit, and does not fail: %v", err)
 	}
+	if err := team.Each(2, func(r int) error { time.Sleep(time.Duration(1+10*r) * 40 * time.Millisecond); return nil }); err != nil {
+		t.Errorf("one rank that takes 11 times as long as the other: %v", err)
+	}
+	if err := team.Each(3, func(r int) error {
+		if r > 0 {
+			return ErrIdle
+		}
+		return slow(r)
+	}); err != nil {
+		t.Errorf("ranks without work: %v", err)
+	}
+	quick := Team{Devices: devices, Limit: 100 * time.Millisecond}
+	err = soon(t, func() error { return quick.Each(3, waits) })
+	if !LeftBehind(err) || !strings.HasPrefix(err.Error(), "rank 2 (cuda:2/exact): it is still at work, ") {
+		t.Errorf("a rank that hangs while it computes: %v", err)
+	}
 	if err := team.Each(1, func(int) error { return plain }); err != plain {
 		t.Errorf("one rank: %v", err)
 	}

@@ -116,7 +116,7 @@ func (p *Policy) each(n int, f func(rank, lo, hi int) error) error {
 	err := p.Team.Each(len(p.Members), func(r int) error {
 		lo, hi := Share(r, len(p.Members), n)
 		if lo == hi {
-			return nil
+			return exchange.ErrIdle
 		}
 		err := f(r, lo, hi)
 		if errors.As(err, new(kernels.NotFinite)) {
