@@ -14,7 +14,7 @@ import (
 //
 // Invariant (test): loss, metrics and gradients have the bits of all times at once.
 type ForwardProcess struct {
-	// Draw draws a time between 0 and 1 and a noise for a sample, the n-th of Times.
+	// Draw draws a time between 0 and 1 and a noise for a sample, the n-th: each update takes the next Times.
 	Draw func(k Key, n int) (time float64, noise []float64)
 	// Settle is noise with what is clean in the place of numbers that samples were given and did not draw, such as a
 	// clip's first frame. Their target is 0 then, and their gradient. nil: nothing is given.
@@ -32,6 +32,13 @@ type ForwardProcess struct {
 	Paired  bool
 	Anchor  Weights // which weights Reference means; 0: Reference
 	Average bool    // whether Loss looks at what the moving average answers
+	Update  int     // of the iteration: which Times of a sample's draws it takes
+}
+
+// OfUpdate is Drawing's.
+func (o ForwardProcess) OfUpdate(n int) Objective {
+	o.Update = n
+	return o
 }
 
 // leastRows is how many rows are asked about at once where there are as many: fewer would not fill a device. No fit
@@ -128,7 +135,7 @@ func (o ForwardProcess) draw(samples []Sample, n int) (times []float64, noises [
 		if o.Paired {
 			alike.Sample = 0
 		}
-		time, noise := o.Draw(alike, n)
+		time, noise := o.Draw(alike, o.Update*max(1, o.Times)+n)
 		times, noises, keys, clean = append(times, time), append(noises, noise), append(keys, s.Key), append(clean, s.Item.Final)
 	}
 	if o.Settle != nil {

@@ -41,6 +41,21 @@ type Objective interface {
 	Blame(p Policy, samples []Sample, advantages []float64) (Blame, error)
 }
 
+// A Drawing is an objective that draws. Of the updates that see the same samples each has draws of its own: OfUpdate is
+// the objective of one, counted from 0.
+type Drawing interface {
+	Objective
+	OfUpdate(n int) Objective
+}
+
+// objective is that of an update.
+func (t *Trainer) objective(update int) Objective {
+	if d, ok := t.Objective.(Drawing); ok && !t.Optim.Split {
+		return d.OfUpdate(update)
+	}
+	return t.Objective
+}
+
 // Blame is what an objective says about one update.
 type Blame struct {
 	Loss    float64
@@ -113,7 +128,7 @@ func (t *Trainer) learn(report *Report) error {
 		return err
 	}
 	for n, share := range t.shares(len(learned)) {
-		blame, err := t.Objective.Blame(t.Policy, Pick(learned, share), Pick(worth, share))
+		blame, err := t.objective(n).Blame(t.Policy, Pick(learned, share), Pick(worth, share))
 		if err == nil && blame.Idle {
 			continue
 		}

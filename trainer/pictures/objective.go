@@ -72,7 +72,7 @@ func (m *Model) noising(turn experiment.Turn) func(k trainer.Key, n int) (float6
 		if k.Iteration != iteration { // a sample that is reused is noised anew
 			order, key = order.With("again").Iteration(iteration), key.With("again").Iteration(iteration)
 		}
-		at := (float64(n) + key.Draw().Float64()) / float64(times)
+		at := (float64(n%times) + key.Draw().Float64()) / float64(times)
 		time, form := at, m.form(k)
 		if schedule := form.turn.Schedule; schedule.Alpha == nil {
 			sigmas := turn.Loss.Within(schedule.Sigmas[:schedule.Steps()])

@@ -201,6 +201,39 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// TestUpdatesDraw: of several updates that see the same samples each noises them anew; those that share them out begin
+// alike.
+func TestUpdatesDraw(t *testing.T) {
+	for _, split := range []bool{false, true} {
+		p, tr := newRun(t, 4)
+		seen := map[int]bool{}
+		tr.Objective = trainer.ForwardProcess{
+			Times: 2,
+			Draw: func(k trainer.Key, n int) (float64, []float64) {
+				seen[n] = true
+				return 0.4, p.Noise(k, 1)
+			},
+			Loss: func(times int, groups []int, advantages []float64) loss.Walk {
+				var v loss.Verdict
+				return loss.Walk{
+					Next: func(n loss.Noised) ([][]float64, error) {
+						return loss.AddWeightedFlow(&v.Loss, n, slices.Repeat(advantages, len(n.V)/len(advantages)), times*len(groups)), nil
+					},
+					Verdict: func() loss.Verdict { return v },
+				}
+			},
+		}
+		tr.Optim.Updates, tr.Optim.Split = 3, split
+		tr.Order = func(_, n int) []int { return rand.Perm(n) }
+		if _, err := tr.Step(); err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]int{false: 6, true: 2}[split]; len(seen) != want {
+			t.Errorf("split %v: three updates have the draws %v, want %d of a sample", split, seen, want)
+		}
+	}
+}
+
 // TestLearns: twenty iterations bring the samples closer to their targets.
 func TestLearns(t *testing.T) {
 	_, tr := newRun(t, 5)
