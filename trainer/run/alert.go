@@ -19,7 +19,8 @@ import (
 	"github.com/darkroom-rl/darkroom/outside/plain"
 )
 
-// A monitor that fires calls a program or an address where [[monitor]] names one. Calls are made beside training,
+// A monitor that fires calls a program or an address where [[monitor]] names one; one that stays broken calls once,
+// until a value has kept its rule. Calls are made beside training,
 // each with a time limit; one that fails is a warning, and never the run's end.
 
 const (
@@ -72,6 +73,16 @@ func (t *training) alert(f fired, iteration int) {
 	if address != "" {
 		t.calls.begin("the address of monitor "+f.Watch, func(ctx context.Context) error { return tellAddress(ctx, address, news) })
 	}
+}
+
+// hears reports whether whoever a monitor calls hears of it: of a warning once, until it is whole again.
+func (t *training) hears(f fired) bool {
+	if len(f.Run) == 0 && f.Webhook == "" && f.WebhookEnv == "" || f.Then == "warn" && t.state.Told[f.Rule()] {
+		return false
+	}
+	t.state.Told = orEmpty(t.state.Told)
+	t.state.Told[f.Rule()] = true
+	return true
 }
 
 // begin makes a call beside training.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/folder"
+	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // alerting is a training of which only alerts are asked for.
@@ -62,6 +63,47 @@ func TestAlerts(t *testing.T) {
 	if len(posted) != 2 || posted[0] != want && posted[1] != want || len(said) > 0 {
 		t.Errorf("posted %+v, said %q", posted, said)
 	}
+}
+
+// TestAlertOnce: a monitor that stays broken calls once, and once more where it was whole between; after a resume, too.
+func TestAlertOnce(t *testing.T) {
+	var lock sync.Mutex
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		lock.Lock()
+		defer lock.Unlock()
+		calls++
+	}))
+	defer server.Close()
+	dir := filepath.Join(t.TempDir(), "run")
+	e := func(webhook string) *experiment.Experiment {
+		return parse(t, "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1", "monitor=[{watch='lr', rises_above=0.001, then='warn', webhook='"+webhook+"'}]")
+	}
+	for _, stop := range []int{2, -1} {
+		if _, err := train(t, e(server.URL), dir, stop < 0, 2, stop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lock.Lock(); calls != 1 {
+		t.Errorf("%d calls in 4 iterations that a monitor is broken in, want one", calls)
+	}
+	lock.Unlock()
+	var said []string
+	r := alerting(t, &said)
+	r.Monitors = []experiment.Monitor{{Watch: "missing", RisesAbove: new(float64), Then: "warn", Webhook: server.URL}}
+	r.state = newState()
+	for i, missing := range []int{1, 1, 0, 1, 1} {
+		for _, f := range r.watch(&ledger.Line{Iteration: i + 1, Samples: 2, Total: ledger.Spread{Missing: missing}}) {
+			if r.hears(f) {
+				r.alert(f, i+1)
+			}
+		}
+	}
+	r.endCalls()
+	if lock.Lock(); calls != 3 {
+		t.Errorf("%d calls, want two more: it was whole between", calls)
+	}
+	lock.Unlock()
 }
 
 // TestAlertsFail: what cannot be told is a warning without the address, and training does not wait for it.

@@ -45,6 +45,7 @@ type state struct {
 	Stopped      string             `json:"stopped,omitempty"` // why a monitor stopped the run
 	First        map[string]float64 `json:"first,omitempty"`   // what monitors compare with
 	Streaks      map[string]int     `json:"streaks,omitempty"` // how often in a row their rules were broken
+	Told         map[string]bool    `json:"told,omitempty"`    // rules of which somebody heard that they are broken, and that are still
 	Bins         *ledger.Bins       `json:"bins,omitempty"`    // of the totals' histogram
 	Ends         map[string]int64   `json:"ends"`              // of the files that are appended to
 	Sums         map[string]string  `json:"sums,omitempty"`    // of what stands before those ends

@@ -24,15 +24,9 @@ func (t *training) spend(seconds float64) {
 	t.clock.over = t.Seconds > 0 && t.clock.spent >= t.Seconds
 }
 
-// spentBefore are the seconds of the iterations that a checkpoint has.
-func (t *training) spentBefore() error {
-	all, err := ledger.ReadTiming(t.files.folder.Path("timing.jsonl"))
-	t.clock.spent = 0
-	for i, seconds := range all {
-		if i <= t.loop.Iteration {
-			t.clock.spent += ledger.Work(seconds)
-		}
-	}
+// spentBefore are the seconds of the iterations that a checkpoint has, and of those that rollbacks abandoned before it.
+func (t *training) spentBefore() (err error) {
+	t.clock.spent, err = ledger.Spent(t.files.folder.Path("timing.jsonl"), t.loop.Iteration, t.state.Attempt)
 	t.spend(0)
 	return err
 }

@@ -38,6 +38,9 @@ func (t *training) checkInputs() error {
 		t.Say("note: the run was begun by version %s and goes on with %s, whose numbers may differ", m.Version, t.Version)
 	}
 	t.files.heldOutSum = m.HeldOutSum
+	if here := t.devices(); m.Backend != "" && otherBits(strings.Split(m.Backend, "; "), here) {
+		t.Say("note: the run was begun on %s and goes on on %s, whose bits are others: it leaves other bytes than a run that stayed there", m.Backend, strings.Join(here, "; "))
+	}
 	list, err := t.changedPrompts(m)
 	if err != nil {
 		return err
@@ -64,6 +67,23 @@ func (t *training) checkInputs() error {
 		return fmt.Errorf("%s: %w:\n  %s\nhint: put them back; --restart begins anew with what is there now, and keeps the run beside", t.files.folder.Dir, ErrOther, strings.Join(list, "\n  "))
 	}
 	return nil
+}
+
+// otherBits reports whether devices compute other bits than those that a run was begun on, whose list may have what
+// carries gradients at its end. All CPUs compute alike, and so does a graphics card whose products are exact.
+func otherBits(begun, now []string) bool {
+	kind := func(device string) string {
+		if strings.HasPrefix(device, "cpu/") || strings.Contains(device, "products of bf16 exact") {
+			return "exact"
+		}
+		return device
+	}
+	for i, device := range now {
+		if i < len(begun) && kind(begun[i]) != kind(device) {
+			return true
+		}
+	}
+	return false
 }
 
 // changedPrompts says whether the prompts are others. Held-out ones may be, as all of [evaluate] (remeasure.go).

@@ -78,7 +78,9 @@ func (t *training) after(iteration int, broken []fired) (*fired, error) {
 	t.sayFailed()
 	for k, f := range broken {
 		t.Say("monitor: iteration %d: %s", iteration, f.says)
-		t.alert(f, iteration)
+		if t.hears(f) {
+			t.alert(f, iteration)
+		}
 		switch f.Then {
 		case "stop":
 			stop = &broken[k]

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -75,14 +76,7 @@ func (t *training) manifest() error {
 	}
 	m := Manifest{Version: t.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Seed: t.Run.Seed, Seeds: plan.Seeds,
 		Prompts: len(t.train), HeldOut: len(t.heldOut)}
-	for i, be := range append([]kernels.Backend{t.Backend}, t.Further...) {
-		if s, ok := be.(interface{ String() string }); ok && i == 0 {
-			m.Backend = s.String()
-		} else if ok {
-			m.Backend += "; " + s.String()
-		}
-	}
-	if t.wire != "" {
+	if m.Backend = strings.Join(t.devices(), "; "); t.wire != "" {
 		m.Backend += "; " + t.wire
 	}
 	if m.PromptsSum, err = sumOf(t.train); err != nil {
@@ -114,6 +108,16 @@ func (t *training) manifest() error {
 		}
 	}
 	return t.files.folder.WriteJSON(manifestFile, m)
+}
+
+// devices say what computes.
+func (t *training) devices() (all []string) {
+	for _, be := range append([]kernels.Backend{t.Backend}, t.Further...) {
+		if s, ok := be.(interface{ String() string }); ok {
+			all = append(all, s.String())
+		}
+	}
+	return all
 }
 
 // sumOf is of prompts: of the list in JSON, a prompt at a time,

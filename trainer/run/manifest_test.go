@@ -37,3 +37,21 @@ func TestSumOf(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherBits: a run that goes on on a device of other bits is noticed; other CPUs, and more threads, have the same.
+func TestOtherBits(t *testing.T) {
+	const cpu, ampere, hopper = "cpu/avx512, 2 threads", "A100, products of bf16 by cuBLASLt 13.4.1, kernels sm_80", "H100, products of bf16 by cuBLASLt 13.4.1, kernels sm_90"
+	const exact = "H100, products of bf16 exact, kernels sm_90"
+	for _, c := range []struct {
+		begun, now []string
+		want       bool
+	}{
+		{[]string{cpu}, []string{"cpu/avx2, 64 threads"}, false}, {[]string{cpu}, []string{exact}, false}, {[]string{exact}, []string{cpu}, false},
+		{[]string{cpu}, []string{hopper}, true}, {[]string{hopper}, []string{cpu}, true}, {[]string{ampere}, []string{hopper}, true},
+		{[]string{hopper}, []string{hopper}, false}, {[]string{hopper, hopper, "NCCL"}, []string{hopper, ampere}, true}, {[]string{hopper, hopper, "NCCL"}, []string{hopper, hopper}, false},
+	} {
+		if got := otherBits(c.begun, c.now); got != c.want {
+			t.Errorf("begun on %v, on %v now: %v", c.begun, c.now, got)
+		}
+	}
+}

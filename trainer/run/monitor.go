@@ -32,6 +32,7 @@ func (t *training) watch(line *ledger.Line) []fired {
 		says := broken(m, v, first)
 		if says == "" {
 			delete(t.state.Streaks, m.Rule())
+			delete(t.state.Told, m.Rule())
 			continue
 		}
 		if t.state.Streaks[m.Rule()]++; t.state.Streaks[m.Rule()] < m.For {
