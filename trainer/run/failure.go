@@ -45,8 +45,8 @@ func (t *training) failed(err error) error {
 	return fmt.Errorf("%w\nhint: iteration %d is saved, --resume goes on from there", err, t.loop.Iteration)
 }
 
-// nothingScored is an error at the end of a run in which no iteration had enough scores to learn from: it came to its end
-// before any reward had failed often enough to stop it.
+// nothingScored is an error at the end of a run in which no iteration had enough scores to learn from: it came to its
+// end before any reward had failed often enough to stop it.
 func (t *training) nothingScored() error {
 	if t.loop.Updates > 0 || len(t.state.Failures) == 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
-// TestAllLost: a run that ends before it gave up, and had no sample to learn from, is no success; nor is it one when it is
-// looked at again.
+// TestAllLost: a run that ends before it gave up, and had no sample to learn from, is no success; nor is it one where
+// it goes on.
 func TestAllLost(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
