@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -155,6 +156,7 @@ type trade struct {
 	name  string
 	about fleet.About
 	do    func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error)
+	moved func() time.Time // when a job last went on; nil: nobody sees
 	close func() error
 }
 
@@ -165,11 +167,12 @@ func (c *crew) rolls(about fleet.About) (*trade, error) {
 		return nil, err
 	}
 	about.Class, about.Device = arithmetic(be), fmt.Sprint(be)
-	s := &fleet.Studio{About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
+	var s *fleet.Studio
+	s = &fleet.Studio{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
 		at := run.Elsewhere{Model: c.model, Memory: c.memory, Free: (&ranks{all: []backend{be}}).free(), Say: c.say}
-		return run.OpenElsewhere(s, at, model.Options{Backend: be, Context: ctx, Cache: textCache(), Arithmetic: about.Class})
+		return run.OpenElsewhere(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: textCache(), Arithmetic: about.Class})
 	}}
-	return c.alone(&trade{role: fleet.Rolls, name: c.name, about: about,
+	return c.alone(&trade{role: fleet.Rolls, name: c.name, about: about, moved: s.Moved,
 		do: func(ctx context.Context, l fleet.Link, j fleet.Job) ([]byte, error) {
 			s.Blobs = l
 			return s.Do(ctx, j)
@@ -256,7 +259,7 @@ func (c *crew) as(ctx context.Context, role string) (err error) {
 	}
 	defer func() { err = errors.Join(err, link.Close()) }()
 	c.say("worker %s has joined run %s", t.name, c.ticket.Run)
-	w := fleet.Worker{Name: t.name, Link: link, About: t.about, Beat: fleet.Usual().Beats(), Say: c.say,
+	w := fleet.Worker{Name: t.name, Link: link, About: t.about, Beat: fleet.Usual().Beats(), Moved: t.moved, Hang: fleet.Usual().Unknown, Say: c.say,
 		Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
 			payload, err := t.do(ctx, link, j)
 			if err == nil {

@@ -200,3 +200,76 @@ func TestHangs(t *testing.T) {
 		}
 	}
 }
+
+// TestFallsSilent: a worker whose job does not go on for some minutes says nothing more, and says so here; once it goes
+// on the worker is there again.
+func TestFallsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, Options{})
+		moved, said := time.Now(), ""
+		ctx, stop := context.WithCancel(t.Context())
+		w := Worker{Name: "hangs", Link: c.hub.Link("hangs"), Beat: time.Second, Hang: 2 * time.Minute, Moved: func() time.Time { return moved },
+			Say: func(f string, args ...any) { said += fmt.Sprintf(f, args...) },
+			Do: func(ctx context.Context, j Job) ([]byte, error) {
+				for range 3 { // passes, and then none for an hour
+					sleep(ctx, time.Minute)
+					moved = time.Now()
+				}
+				sleep(ctx, time.Hour)
+				return answer(j), nil
+			}}
+		c.work.Go(func() { _ = w.Run(ctx) })
+		done := make(chan error)
+		go func() {
+			_, err := c.f.Do(ctx, Work{Jobs: jobsOf(1), Here: func(ctx context.Context, j Job) ([]byte, error) {
+				sleep(ctx, 2*time.Hour)
+				return answer(j), nil
+			}, Check: results})
+			done <- err
+		}()
+		time.Sleep(4 * time.Minute)
+		if c.f.Workers() != 1 || said != "" {
+			t.Errorf("%d workers, though one passes: %s", c.f.Workers(), said)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := c.f.Counts(); c.f.sched.Workers() != 0 || n.Expired != 1 || !strings.Contains(said, "nothing of the job under way has moved for 2m0s") {
+			t.Errorf("%d workers are there: %+v: %s", c.f.sched.Workers(), n, said)
+		}
+		time.Sleep(time.Hour)
+		if c.f.sched.Workers() != 1 {
+			t.Error("it is not there again")
+		}
+		stop()
+		<-done
+		c.end()
+	})
+}
+
+// TestMailbox: one worker's words do not push others' out, however many they are, nor take memory without end; and
+// what a worker says of itself is one line.
+func TestMailbox(t *testing.T) {
+	b := NewMailbox()
+	defer b.Close()
+	for range 400000 {
+		b.Put(Event{Kind: Beat, Worker: "loud"})
+	}
+	b.Put(Event{Kind: Hello, Worker: "quiet"})
+	if len(b.said) > mostUnheard+1 {
+		t.Errorf("%d events wait", len(b.said))
+	}
+	for n := 0; ; n++ {
+		if e := <-b.Out(); e.Worker == "quiet" {
+			break
+		}
+		if n > mostUnheard+1 {
+			t.Fatal("the quiet one is not heard")
+		}
+	}
+	b.Put(Event{Kind: Beat, Worker: "loud"})
+	if e := <-b.Out(); e.Worker != "loud" {
+		t.Errorf("then %+v", e)
+	}
+	if text := shown("host\nfleet: FORGED \x1b[2J"+strings.Repeat("x", 100000), 80); strings.ContainsAny(text, "\n\x1b") || len(text) > 90 {
+		t.Errorf("%q", text)
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // What a fleet hears, and what it does about it.
@@ -128,8 +130,9 @@ func (f *Fleet) hear(e Event) error {
 		f.sched.Beat(now, e.Job, e.Worker)
 	case Failed:
 		if j := f.jobs[e.Job]; j != nil {
-			f.told("fleet: worker %s could not do job %s: %s", e.Worker, j.Job, e.Why)
-			j.course.failed(e.Worker, e.Why)
+			why := shown(e.Why, 1000)
+			f.told("fleet: worker %s could not do job %s: %s", e.Worker, j.Job, why)
+			j.course.failed(e.Worker, why)
 		}
 		return f.offer(f.sched.Failed(now, e.Job, e.Worker))
 	case Done:
@@ -141,13 +144,27 @@ func (f *Fleet) hear(e Event) error {
 	return nil
 }
 
+// shown is what a worker says in so many letters and one line: nobody speaks as the trainer.
+func shown(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), 4*most)], ""))
+	if all := []rune(text); len(all) > most {
+		text = string(all[:most]) + "..."
+	}
+	return text
+}
+
 // met remembers a worker.
 func (f *Fleet) met(e Event) {
 	if _, known := f.about[e.Worker]; known || e.About == nil || f.refused[e.Worker] != "" {
 		return
 	}
 	f.about[e.Worker] = *e.About
-	f.told("fleet: worker %s is there (%s %s)", e.Worker, e.About.Host, e.About.Device)
+	f.told("fleet: worker %s is there (%s %s)", e.Worker, shown(e.About.Host, 80), shown(e.About.Device, 80))
 }
 
 // notify lets who waits for the job look again.

@@ -2,10 +2,12 @@ package fleet
 
 import "sync"
 
-// A Mailbox keeps events in their order until somebody takes them, however long nobody does.
+// A Mailbox keeps events in their order until somebody takes them, however long nobody does. Of one worker it keeps some
+// hundreds: what more it says is lost, as words are on a wire, and the others are heard as before.
 type Mailbox struct {
 	mu     sync.Mutex
 	said   []Event
+	by     map[string]int // how many of said are whose
 	more   chan struct{}
 	out    chan Event
 	closed chan struct{}
@@ -14,16 +16,26 @@ type Mailbox struct {
 
 // NewMailbox is an empty one.
 func NewMailbox() *Mailbox {
-	b := &Mailbox{more: make(chan struct{}, 1), out: make(chan Event), closed: make(chan struct{})}
+	b := &Mailbox{by: map[string]int{}, more: make(chan struct{}, 1), out: make(chan Event), closed: make(chan struct{})}
 	go b.pass()
 	return b
 }
 
+// mostUnheard is how many events of a worker wait at most. A worker says a few in a second, and one a job.
+const mostUnheard = 512
+
 // Put adds an event.
 func (b *Mailbox) Put(e Event) {
 	b.mu.Lock()
-	b.said = append(b.said, e)
+	full := b.by[e.Worker] >= mostUnheard
+	if !full {
+		b.said = append(b.said, e)
+		b.by[e.Worker]++
+	}
 	b.mu.Unlock()
+	if full {
+		return
+	}
 	select {
 	case b.more <- struct{}{}:
 	default:
@@ -47,6 +59,9 @@ func (b *Mailbox) next() (e Event, ok bool) {
 		return e, false
 	}
 	e, b.said = b.said[0], b.said[1:]
+	if b.by[e.Worker]--; b.by[e.Worker] == 0 {
+		delete(b.by, e.Worker)
+	}
 	return e, true
 }
 

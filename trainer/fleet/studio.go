@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
@@ -25,18 +27,35 @@ type Studio struct {
 	travels model.Travelling
 	e       *experiment.Experiment
 	ctx     *changing
+	unseen  atomic.Bool  // the samples of the job under way are held out
+	moved   atomic.Int64 // when the job under way last went on
 }
+
+// Moved is Worker.Moved. Of held-out samples no pass is told: they count as if they went on.
+func (s *Studio) Moved() time.Time {
+	if s.unseen.Load() {
+		return time.Now()
+	}
+	return time.Unix(0, s.moved.Load())
+}
+
+// Passed is told of every pass of the network (model.Options.Progress).
+func (s *Studio) Passed(int, int) { s.moves() }
+func (s *Studio) moves()          { s.moved.Store(time.Now().UnixNano()) }
 
 // Do is Worker.Do.
 func (s *Studio) Do(ctx context.Context, j Job) (payload []byte, err error) {
 	defer unfit(&err)
 	defer kernels.Recover(&err)
+	s.moves()
 	if err := s.open(ctx, j.Setup); err != nil {
 		return nil, err
 	}
+	s.moves()
 	if err := s.take(ctx, j.Weights); err != nil {
 		return nil, err
 	}
+	s.moves()
 	s.ctx.be(ctx)
 	defer s.ctx.be(context.Background())
 	return s.roll(ctx, j)
@@ -105,6 +124,7 @@ func (s *Studio) roll(ctx context.Context, j Job) ([]byte, error) {
 		return nil, err
 	}
 	policy := trainer.Policy(s.model)
+	s.unseen.Store(j.How.Fixed)
 	if j.How.Fixed {
 		policy = s.model.Fixed(ctx, turn, j.How.Root)
 	} else if err := s.model.Begin(turn, j.How.Root, 1); err != nil {
@@ -114,6 +134,7 @@ func (s *Studio) roll(ctx context.Context, j Job) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.moves()
 	return develop(s.model, samples, j, 0)
 }
 

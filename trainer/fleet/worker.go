@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +17,26 @@ type Worker struct {
 	// Do does a job, and stops when ctx ends. An error of type Unfit ends the worker.
 	Do  func(ctx context.Context, j Job) (payload []byte, err error)
 	Say func(format string, args ...any)
+	// Moved is when the job under way was last seen to go on; nil: nobody sees. A worker whose job does not go on for
+	// Hang falls silent, so that others do the job: a device that hangs does not keep its process from speaking.
+	Moved func() time.Time
+	Hang  time.Duration // 0: it never falls silent
+
+	since atomic.Int64 // when the job under way was begun, in nanoseconds since 1970; 0: there is none
+	hung  atomic.Bool
+}
+
+// hangs reports whether the job under way does not go on.
+func (w *Worker) hangs() bool {
+	since := time.Unix(0, w.since.Load())
+	if w.Moved == nil || w.Hang == 0 || w.since.Load() == 0 || time.Since(since) < w.Hang || time.Since(w.Moved()) < w.Hang {
+		w.hung.Store(false)
+		return false
+	}
+	if !w.hung.Swap(true) {
+		w.Say("warning: nothing of the job under way has moved for %v: the trainer is told nothing more, and gives the job to others\nhint: where the device hangs, end this worker and start it anew", w.Hang)
+	}
+	return true
 }
 
 // Unfit is why a worker can do none of a run's jobs.
@@ -78,7 +99,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // hellos says again and again that the worker is there.
 func (w *Worker) hellos(ctx context.Context) {
 	for {
-		_ = w.Link.Say(ctx, Event{Kind: Hello, About: &w.About}) // the next one may come through
+		if !w.hangs() {
+			_ = w.Link.Say(ctx, Event{Kind: Hello, About: &w.About}) // the next one may come through
+		}
 		if !sleep(ctx, w.Beat) {
 			return
 		}
@@ -95,7 +118,9 @@ func (w *Worker) one(ctx context.Context, j Job) error {
 	at, stop := context.WithCancel(ctx)
 	defer stop()
 	go w.beats(at, name, stop)
+	w.since.Store(began.UnixNano())
 	payload, err := w.Do(at, j)
+	w.since.Store(0)
 	if err == nil {
 		err = w.deliver(at, payload, Event{Kind: Done, Job: name, Bytes: len(payload), Seconds: time.Since(began).Seconds()})
 	}
@@ -141,7 +166,9 @@ func (w *Worker) beats(ctx context.Context, name Hash, stop context.CancelFunc) 
 			stop()
 			return
 		case <-time.After(w.Beat):
-			_ = w.Link.Say(ctx, Event{Kind: Beat, Job: name}) // the next one may come through
+			if !w.hangs() {
+				_ = w.Link.Say(ctx, Event{Kind: Beat, Job: name}) // the next one may come through
+			}
 		}
 	}
 }
