@@ -50,7 +50,9 @@ type batch struct {
 	live    int    // episodes under way
 	done    int
 	events  chan event
-	failed  int // the first key that has an error
+	each    func(first int, samples []trainer.Sample) error
+	ended   map[int]int // episodes of a group that have ended, by its first key
+	failed  int         // the first key that has an error
 	err     error
 }
 
@@ -72,10 +74,10 @@ type token struct {
 	err             error
 }
 
-// rollAll plays one episode a key.
-func (p *Policy) rollAll(keys []trainer.Key) ([]trainer.Sample, error) {
+// rollAll plays one episode a key. each is told of whole groups as they end; nil: nobody is.
+func (p *Policy) rollAll(keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
 	rows := min(p.AtOnce(), len(keys))
-	b := &batch{p: p, ctx: p.Context, keys: keys, samples: make([]trainer.Sample, len(keys)), failed: len(keys), events: make(chan event)}
+	b := &batch{p: p, ctx: p.Context, keys: keys, samples: make([]trainer.Sample, len(keys)), failed: len(keys), events: make(chan event), each: each, ended: map[int]int{}}
 	if b.ctx == nil {
 		b.ctx = context.Background()
 	}
@@ -175,8 +177,29 @@ func (b *batch) end(e event) {
 		return
 	}
 	b.samples[e.voice.number] = e.sample
+	b.tell(e.voice.number)
 	if b.done++; b.p.Progress != nil {
 		b.p.Progress(b.done, len(b.keys))
+	}
+}
+
+// tell tells of a group whose last episode has ended.
+func (b *batch) tell(number int) {
+	if b.each == nil {
+		return
+	}
+	first, to := number, number+1
+	for first > 0 && b.keys[first-1].Prompt == b.keys[number].Prompt {
+		first--
+	}
+	for to < len(b.keys) && b.keys[to].Prompt == b.keys[number].Prompt {
+		to++
+	}
+	if b.ended[first]++; b.ended[first] < to-first {
+		return
+	}
+	if err := b.each(first, b.samples[first:to]); err != nil {
+		b.fail(number, err)
 	}
 }
 

@@ -269,3 +269,40 @@ func TestAtOnce(t *testing.T) {
 type card struct{ ref.Backend }
 
 func (card) Name() string { return "cuda:0/exact" }
+
+// TestTellsGroups: a group is told of when its last episode ends, while those of other groups are under way, and an error
+// of whoever is told ends the roll.
+func TestTellsGroups(t *testing.T) {
+	p := policy(t, false, ".*")
+	p.Parallel = 3
+	all := append(keys(0), keys(1)...)
+	done, told := 0, map[int]int{} // how many episodes had ended, by the group's first
+	p.Progress = func(n, _ int) { done = n }
+	samples, err := p.RollEach(trainer.Current, all, func(first int, of []trainer.Sample) error {
+		for i, s := range of {
+			if s.Key != all[first+i] || conversations.EpisodeOf(s) == nil {
+				t.Errorf("sample %d is %+v", first+i, s.Key)
+			}
+		}
+		told[first] = done
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var firsts, times []int
+	for i, k := range all {
+		if i == 0 || all[i-1].Prompt != k.Prompt {
+			firsts, times = append(firsts, i), append(times, told[i])
+		}
+	}
+	if len(firsts) < 2 || len(told) != len(firsts) || times[0] > len(all)/2 || slices.Max(times) != len(all)-1 {
+		t.Errorf("groups were told of after so many of %d episodes: %v", len(all), told)
+	}
+	p.Progress = nil
+	sameSamples(t, "told of", rolled(t, p, all), samples)
+	broken := errors.New("it cannot be judged")
+	if _, err := p.RollEach(trainer.Current, all, func(int, []trainer.Sample) error { return broken }); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+}

@@ -191,8 +191,9 @@ func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) t
 	return &p
 }
 
-// Portion is model.Model's. Episodes end one after another, and the places of those that have ended are taken by
-// others, so that several times as many as are under way cost little.
+// Portion is model.Model's: of several devices, where each tells of nothing before it is done. Episodes end one after
+// another, and the places of those that have ended are taken by others, so that several times as many as are under way
+// cost little.
 func (m *Model) Portion() int {
 	if m.Far != nil {
 		return 4 * max(m.AtOnce(), m.Far.AtOnce)

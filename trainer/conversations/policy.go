@@ -143,18 +143,28 @@ func (p *Policy) Free() {
 }
 
 // Roll plays one episode a key (batching.go).
-func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) (samples []trainer.Sample, err error) {
-	if p.Far != nil && w == trainer.Current {
-		return p.rollFar(keys)
+func (p *Policy) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	return p.RollEach(w, keys, nil)
+}
+
+// RollEach is model.Telling's. An engine's episodes, and those that grow on trees, are told of together.
+func (p *Policy) RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) (samples []trainer.Sample, err error) {
+	far := p.Far != nil && w == trainer.Current
+	if far {
+		samples, err = p.rollFar(keys)
+	} else {
+		err = p.learner.With(w, func() error {
+			if p.Tree != nil {
+				samples, err = p.rollTrees(keys)
+			} else {
+				samples, err = p.rollAll(keys, each)
+			}
+			return err
+		})
 	}
-	play := p.rollAll
-	if p.Tree != nil {
-		play = p.rollTrees
+	if err == nil && each != nil && (far || p.Tree != nil) {
+		err = each(0, samples)
 	}
-	err = p.learner.With(w, func() error {
-		samples, err = play(keys)
-		return err
-	})
 	return samples, err
 }
 

@@ -49,7 +49,7 @@ func (p *Policy) rollTrees(keys []trainer.Key) ([]trainer.Sample, error) {
 		if p.Progress != nil {
 			q.Progress = func(n, _ int) { p.Progress(done+n, len(keys)) }
 		}
-		played, err := q.rollAll(now)
+		played, err := q.rollAll(now, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -17,6 +18,9 @@ type Work struct {
 	Check func(j Job, payload []byte) error // whether a result can be a job's; of several at once
 	Most  func(j Job) int64                 // bytes of a job's result; nil: nobody says
 	Told  func(done int)                    // is called with how many jobs are done; nil: it is not
+	// Each is called with the result of job i, by who waits for the batch and while the trainer does nothing itself;
+	// once more where another result took its place. nil: it is not.
+	Each func(i int, payload []byte) error
 	// Impure says that a result does not follow from its job's name alone: who does it asks programs or servers. Then
 	// the first result is the job's, and none is compared.
 	Impure bool
@@ -33,11 +37,12 @@ type Batch struct {
 	heard   int           // of them, those that Told heard of
 	changed chan struct{} // something has happened
 	own     *own          // nil: nobody waits for the batch
+	passed  map[int]Hash  // results that Each was called with
 }
 
 // Begin takes jobs on: those whose results are kept are done, the others are offered. Drop must follow.
 func (f *Fleet) Begin(ctx context.Context, w Work) (*Batch, error) {
-	b := &Batch{Work: w, f: f, changed: make(chan struct{}, 1)}
+	b := &Batch{Work: w, f: f, changed: make(chan struct{}, 1), passed: map[int]Hash{}}
 	f.mu.Lock()
 	f.start()
 	f.open = append(f.open, b)
@@ -122,7 +127,13 @@ func (b *Batch) Wait(ctx context.Context) ([][]byte, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		if err := b.pass(); err != nil {
+			return nil, err
+		}
 		payloads, wait, err := b.look(ctx)
+		if payloads != nil {
+			err = b.pass()
+		}
 		b.f.Speak()
 		b.tell()
 		if payloads != nil || err != nil {
@@ -174,6 +185,28 @@ func (b *Batch) look(ctx context.Context) (payloads [][]byte, wait time.Duration
 		wait = min(wait, poll)
 	}
 	return nil, wait, nil
+}
+
+// pass passes on results that are new.
+func (b *Batch) pass() error {
+	if b.Each == nil || b.own.now != nil {
+		return nil
+	}
+	fresh := map[int][]byte{}
+	b.f.mu.Lock()
+	for i, j := range b.jobs {
+		if j.payload != nil && b.passed[i] != j.entry.Payload {
+			fresh[i] = j.payload
+			b.passed[i] = j.entry.Payload
+		}
+	}
+	b.f.mu.Unlock()
+	for _, i := range slices.Sorted(maps.Keys(fresh)) {
+		if err := b.Each(i, fresh[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tell says how much is done.

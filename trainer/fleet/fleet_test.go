@@ -252,3 +252,50 @@ func (f *far) Put(ctx context.Context, data []byte) (Blob, error) {
 	}
 	return f.Link.Put(ctx, data)
 }
+
+// TestEach: results are passed on as they come, all of them, and once more where a worker was dismissed and its job done
+// again; never while the trainer does something itself.
+func TestEach(t *testing.T) {
+	for _, local := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCrew(t, Options{Local: local, Audit: 1})
+			stop, _ := c.join("honest", takes)
+			bad, _ := c.join("liar", func(ctx context.Context, j Job) ([]byte, error) {
+				payload, err := takes(ctx, j)
+				return append(payload, "!"...), err
+			})
+			work, passed, here, early := Work{Jobs: jobsOf(20), Check: results}, map[int]string{}, false, 0
+			work.Here = func(ctx context.Context, j Job) ([]byte, error) {
+				here = true
+				defer func() { here = false }()
+				return takes(ctx, j)
+			}
+			work.Each = func(i int, payload []byte) error {
+				if here {
+					t.Error("the trainer is at something")
+				}
+				if passed[i] = string(payload); len(passed) < 20 {
+					early++
+				}
+				return nil
+			}
+			if _, err := c.f.Do(t.Context(), work); err != nil {
+				t.Fatal(err)
+			}
+			for i, j := range work.Jobs {
+				if passed[i] != string(answer(j)) {
+					t.Errorf("job %d: passed on last: %q", i, passed[i])
+				}
+			}
+			if early < 10 || c.f.Refused()["liar"] == "" {
+				t.Errorf("%d were passed on before all were there; dismissed %v", early, c.f.Refused())
+			}
+			broken := errors.New("it cannot be used")
+			work.Each = func(int, []byte) error { return broken }
+			if _, err := c.f.Do(t.Context(), work); !errors.Is(err, broken) {
+				t.Error(err)
+			}
+			c.end(stop, bad)
+		})
+	}
+}

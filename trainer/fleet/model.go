@@ -112,11 +112,20 @@ func (m *Model) forget() error {
 
 // Roll is trainer.Policy's. What a stage does not roll, but takes from files, is taken here.
 func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	return m.RollEach(w, keys, nil)
+}
+
+// RollEach is model.Telling's: all jobs are offered at once, and told of as their results come.
+func (m *Model) RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
 	how, ok := howOf(m.e, m.turn, m.root, false)
 	if !ok || m.turn.Rollout.Offline || m.turn.Taught() {
-		return m.Model.Roll(w, keys)
+		all, err := m.Model.Roll(w, keys)
+		if err == nil && each != nil {
+			err = each(0, all)
+		}
+		return all, err
 	}
-	s := share{Model: m, how: how, keys: keys, told: m.progress, roll: func(_ context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
+	s := share{Model: m, how: how, keys: keys, told: m.progress, each: each, roll: func(_ context.Context, keys []trainer.Key) ([]trainer.Sample, error) {
 		return m.Model.Roll(w, keys)
 	}}
 	if err := m.lookAhead(context.Background()); err != nil {
@@ -201,9 +210,6 @@ func (m *Model) Passes() *ledger.Passes {
 	}
 	return own.Plus(&ledger.Passes{Rollout: m.elsewhere})
 }
-
-// Portion is model.Model's.
-func (m *Model) Portion() int { return m.Model.Portion() * (1 + m.fleet.Workers()) }
 
 // Fixed is model.Model's.
 func (m *Model) Fixed(ctx context.Context, turn experiment.Turn, root rng.Key) trainer.Policy {

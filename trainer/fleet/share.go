@@ -20,7 +20,8 @@ type share struct {
 	keys   []trainer.Key
 	roll   func(ctx context.Context, keys []trainer.Key) ([]trainer.Sample, error)
 	told   func(done, all int)
-	passes int // of all jobs
+	each   func(first int, samples []trainer.Sample) error // model.Telling's; nil: nobody is told
+	passes int                                             // of all jobs
 	made   []made
 }
 
@@ -31,7 +32,11 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 		return nil, err
 	}
 	if !ok {
-		return s.roll(ctx, s.keys)
+		all, err := s.roll(ctx, s.keys)
+		if err == nil && s.each != nil {
+			err = s.each(0, all)
+		}
+		return all, err
 	}
 	jobs := s.jobsOf(weights, s.how, s.keys)
 	told := func(done int) {
@@ -39,7 +44,7 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 			s.told(done, len(jobs))
 		}
 	}
-	payloads, by, err := s.fleet.DoBy(ctx, Work{Jobs: jobs, Here: s.here, Check: s.check, Most: s.most, Told: told, Impure: s.impure, Urgent: s.how.Fixed})
+	payloads, by, err := s.fleet.DoBy(ctx, Work{Jobs: jobs, Each: s.passing(jobs), Here: s.here, Check: s.check, Most: s.most, Told: told, Impure: s.impure, Urgent: s.how.Fixed})
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +60,24 @@ func (s *share) do(ctx context.Context, w trainer.Weights) ([]trainer.Sample, er
 		s.made = append(s.made, made{j, by[i], HashOf(payloads[i]), s.roll})
 	}
 	return all, nil
+}
+
+// passing tells of the samples of results; nil: nobody is told.
+func (s *share) passing(jobs []Job) func(i int, payload []byte) error {
+	if s.each == nil {
+		return nil
+	}
+	return func(i int, payload []byte) error {
+		first := 0
+		for _, j := range jobs[:i] {
+			first += j.Samples()
+		}
+		r, err := s.seen(jobs[i], payload)
+		if err != nil {
+			return err
+		}
+		return s.each(first, r.samples)
+	}
 }
 
 // jobsOf shares samples out. Groups are jobs of their own, but those of evaluations, which are small.
@@ -112,9 +135,17 @@ func (m *Model) check(j Job, payload []byte) error {
 // result is what came of a job, which may be another than what was read of it before: it was done here, or once more
 // since its worker was dismissed.
 func (m *Model) result(j Job, payload []byte) (r result, err error) {
+	r, err = m.seen(j, payload)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.read, j.Name())
+	return r, err
+}
+
+// seen is result, of a job whose samples will be asked for again.
+func (m *Model) seen(j Job, payload []byte) (r result, err error) {
 	m.mu.Lock()
 	r, known := m.read[j.Name()]
-	delete(m.read, j.Name())
 	m.mu.Unlock()
 	if !known || !bytes.Equal(r.payload, payload) {
 		r.samples, r.passes, err = Unpack(payload, j.All(), speaking(m.Model))

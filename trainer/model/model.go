@@ -88,6 +88,14 @@ type Checkpointed interface {
 	Moved() []*autograd.Param
 }
 
+// A Telling is a model that tells of groups of a roll while it is at others, so that rewards outside are asked about
+// them meanwhile, and nothing waits for the end of a portion.
+type Telling interface {
+	// RollEach is Roll. each is told of samples that make up whole groups, from a place among the keys on, while the
+	// model's device is free; once more where others took their place.
+	RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error)
+}
+
 // A Travelling is a model whose weights can be those of another process's (trainer/fleet). Its samples' numbers
 // are all that its rolls leave.
 type Travelling interface {

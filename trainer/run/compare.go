@@ -145,8 +145,12 @@ type timed struct {
 }
 
 func (p timed) roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
+	return p.timing(func() ([]trainer.Sample, error) { return p.Policy.Roll(w, keys) })
+}
+
+func (p timed) timing(roll func() ([]trainer.Sample, error)) ([]trainer.Sample, error) {
 	defer p.t.part("roll")()
 	p.t.device.Lock() // so that a reward with a network, which workers left to this process, waits
 	defer p.t.device.Unlock()
-	return p.Policy.Roll(w, keys)
+	return roll()
 }

@@ -2,12 +2,14 @@ package run
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // Rewards outside the program (servers, programs, models behind a server) take time and none of the device. They
@@ -78,6 +80,11 @@ func (a *asking) begin(r *judged, item func(i int) rewards.Item, groups [][]int)
 	}
 }
 
+// forget forgets what was asked about the samples of some places. Nobody waits for these answers.
+func (a *asking) forget(from, to int) {
+	maps.DeleteFunc(a.answers, func(q question, _ chan reply) bool { return q.first >= from && q.first < to })
+}
+
 // take is what a reward says about a group, which it is asked about now if it was not before. An answer is
 // taken once. A device that failed ends the run from here, as any does: where it failed, that would end the program.
 func (a *asking) take(r *judged, item func(i int) rewards.Item, g []int) []rewards.Result {
@@ -102,8 +109,8 @@ func itemsOf(item func(i int) rewards.Item, g []int) []rewards.Item {
 	return items
 }
 
-// Roll rolls an iteration's samples. Where a reward outside is to be asked, it rolls some groups after another,
-// and asks about each of them before the next are rolled.
+// Roll rolls an iteration's samples. Where a reward outside is to be asked, it is asked about each group as the model
+// tells of it; a model that tells of none rolls some groups after another.
 func (p timed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, error) {
 	t := p.t
 	t.now.asking.close()
@@ -112,7 +119,13 @@ func (p timed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, er
 		return p.roll(w, keys)
 	}
 	a := newAsking(context.Background())
-	t.now.asking = a
+	t.now.asking, a.items = a, make([]rewards.Item, len(keys))
+	if m, ok := p.Policy.(model.Telling); ok {
+		t.now.rolled = rolled{}
+		return p.timing(func() ([]trainer.Sample, error) {
+			return m.RollEach(w, keys, func(first int, samples []trainer.Sample) error { return t.askAbout(a, first, samples) })
+		})
+	}
 	var all []trainer.Sample
 	for rest := keys; len(rest) > 0; rest = keys[len(all):] {
 		t.now.rolled.next(len(all), wholeGroups(rest, t.model.Portion()), len(keys))
@@ -155,11 +168,19 @@ func (r *rolled) of(done, all int) (int, int) {
 // ask develops samples that were just rolled, which follow n others, and asks rewards outside about them.
 func (t *training) ask(a *asking, n int, samples []trainer.Sample) error {
 	defer t.part("score")()
-	items, err := t.developed(samples)
+	t.device.Lock() // rewards with networks, which workers left to this process, wait
+	defer t.device.Unlock()
+	return t.askAbout(a, n, samples)
+}
+
+// askAbout is ask, by who has the device. Where other samples were in these places, what was asked of them is of no use.
+func (t *training) askAbout(a *asking, n int, samples []trainer.Sample) error {
+	items, err := t.model.Items(samples)
 	if err != nil {
 		return err
 	}
-	a.items = append(a.items, items...)
+	copy(a.items[n:], items)
+	a.forget(n, n+len(items))
 	list := t.promptsOf(samples)
 	groups := judgeable(items, trainer.Groups(samples))
 	for k := range t.panel {
@@ -174,14 +195,6 @@ func (t *training) ask(a *asking, n int, samples []trainer.Sample) error {
 		a.begin(r, func(i int) rewards.Item { return told(a.items[i], list[i-n]) }, asked)
 	}
 	return nil
-}
-
-// developed are the items of samples. Rewards with networks, which workers left to this process, wait meanwhile: a
-// backend is used by one goroutine at a time.
-func (t *training) developed(samples []trainer.Sample) ([]rewards.Item, error) {
-	t.device.Lock()
-	defer t.device.Unlock()
-	return t.model.Items(samples)
 }
 
 // wholeGroups is how many of the first keys are whole groups with so many samples at least.

@@ -39,9 +39,48 @@ func (m *portioned) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sampl
 	return m.colours.Roll(w, keys)
 }
 
+// tells is a model that tells of groups while it rolls others: the last ones first.
+type tells struct {
+	*portioned
+	rolls *atomic.Int64
+}
+
+func (m *tells) RollEach(w trainer.Weights, keys []trainer.Key, each func(first int, samples []trainer.Sample) error) ([]trainer.Sample, error) {
+	m.rolls.Add(1)
+	all := make([]trainer.Sample, len(keys))
+	for to := len(keys); to > 0; {
+		from := to - 1
+		for from > 0 && keys[from-1].Prompt == keys[from].Prompt {
+			from--
+		}
+		samples, err := m.Roll(w, keys[from:to])
+		if err != nil {
+			return nil, err
+		}
+		other, err := m.colours.Roll(w, keys[:to-from]) // what takes another's place is told of twice
+		if err != nil {
+			return nil, err
+		}
+		for _, list := range [][]trainer.Sample{other, samples} {
+			if err := each(from, list); err != nil {
+				return nil, err
+			}
+		}
+		copy(all[from:], samples)
+		to = from
+	}
+	return all, nil
+}
+
 // runPortioned runs three iterations of six groups whose pictures a server judges, and returns the least that one
 // waited for scores, in seconds.
 func runPortioned(t *testing.T, address, run string, portion int, hears func()) (waited float64) {
+	t.Helper()
+	return runTold(t, address, run, portion, hears, nil)
+}
+
+// runTold is runPortioned, of a model that tells of groups where its rolls are counted.
+func runTold(t *testing.T, address, run string, portion int, hears func(), rolls *atomic.Int64) (waited float64) {
 	t.Helper()
 	m := model.Modality{
 		Name:     "colours",
@@ -50,7 +89,11 @@ func runPortioned(t *testing.T, address, run string, portion int, hears func()) 
 		Possible: func(experiment.Turn) error { return nil },
 		Open: func(*experiment.Experiment, model.Options) (model.Model, error) {
 			trained, err := newColours(t.TempDir())
-			return &portioned{trained, portion, hears}, err
+			own := &portioned{trained, portion, hears}
+			if rolls != nil {
+				return &tells{own, rolls}, err
+			}
+			return own, err
 		},
 	}
 	be, err := cpu.New()
@@ -119,6 +162,23 @@ func TestEarly(t *testing.T) {
 	}
 	runPortioned(t, server.URL, filepath.Join(dir, "late"), 1000, func() {})
 	same(t, "judged early", contents(t, filepath.Join(dir, "late")), contents(t, filepath.Join(dir, "early")))
+	overlapped.Store(0)
+	first = true
+	var whole atomic.Int64
+	runTold(t, server.URL, filepath.Join(dir, "told"), 1, func() {
+		if first {
+			first = false
+			return
+		}
+		select {
+		case <-rolls:
+		case <-time.After(50 * time.Millisecond):
+		}
+	}, &whole)
+	same(t, "judged as the model told", contents(t, filepath.Join(dir, "late")), contents(t, filepath.Join(dir, "told")))
+	if overlapped.Load() == 0 || whole.Load() != 3 {
+		t.Errorf("%d groups were judged while another was rolled; three iterations were rolled in %d pieces", overlapped.Load(), whole.Load())
+	}
 }
 
 // TestSlowServer: six groups at a server that takes half a second for each cost little more than half a second.
