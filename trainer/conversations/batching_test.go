@@ -270,8 +270,8 @@ type card struct{ ref.Backend }
 
 func (card) Name() string { return "cuda:0/exact" }
 
-// TestTellsGroups: a group is told of when its last episode ends, while those of other groups are under way, and an error
-// of whoever is told ends the roll.
+// TestTellsGroups: a group is told of when its last episode ends, while those of other groups are under way, and an
+// error of whoever is told ends the roll.
 func TestTellsGroups(t *testing.T) {
 	p := policy(t, false, ".*")
 	p.Parallel = 3

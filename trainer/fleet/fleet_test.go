@@ -253,8 +253,8 @@ func (f *far) Put(ctx context.Context, data []byte) (Blob, error) {
 	return f.Link.Put(ctx, data)
 }
 
-// TestEach: results are passed on as they come, all of them, and once more where a worker was dismissed and its job done
-// again; never while the trainer does something itself.
+// TestEach: results are passed on as they come, all of them, and once more where a worker was dismissed and its job
+// done again; never while the trainer does something itself.
 func TestEach(t *testing.T) {
 	for _, local := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

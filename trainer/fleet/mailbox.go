@@ -2,8 +2,8 @@ package fleet
 
 import "sync"
 
-// A Mailbox keeps events in their order until somebody takes them, however long nobody does. Of one worker it keeps some
-// hundreds: what more it says is lost, as words are on a wire, and the others are heard as before.
+// A Mailbox keeps events in their order until somebody takes them, however long nobody does. Of one worker it keeps
+// some hundreds: what more it says is lost, as words are on a wire, and the others are heard as before.
 type Mailbox struct {
 	mu     sync.Mutex
 	said   []Event

@@ -34,7 +34,7 @@ func (w *Worker) hangs() bool {
 		return false
 	}
 	if !w.hung.Swap(true) {
-		w.Say("warning: nothing of the job under way has moved for %v: the trainer is told nothing more, and gives the job to others\nhint: where the device hangs, end this worker and start it anew", w.Hang)
+		w.Say("warning: nothing of the job under way has moved for %v: this worker falls silent, and the trainer gives the job to others\nhint: where the device hangs, end this worker and start it anew", w.Hang)
 	}
 	return true
 }

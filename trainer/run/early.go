@@ -173,7 +173,7 @@ func (t *training) ask(a *asking, n int, samples []trainer.Sample) error {
 	return t.askAbout(a, n, samples)
 }
 
-// askAbout is ask, by who has the device. Where other samples were in these places, what was asked of them is of no use.
+// askAbout is ask, by who has the device. Where other samples were in these places, answers about them are of no use.
 func (t *training) askAbout(a *asking, n int, samples []trainer.Sample) error {
 	items, err := t.model.Items(samples)
 	if err != nil {
