@@ -16,7 +16,7 @@ import (
 //	power           (1+k)/(w+k)
 //	inverse_gamma   1 - (1 + k/gamma)^-exponent
 //	linear          start + (limit-start) k/w
-//	ramp            start + rate k
+//	ramp            k < flat: start; then start + rate (k-flat)
 //	cosine          k < w: start k/w; then start + (limit-start) (1 - cos πp)/2
 //
 // never above the limit and never below the floor; the first copy steps keep 0.
@@ -26,13 +26,14 @@ import (
 // DiffusionNFT's old policy is constant 0, or a ramp of 0.001 to 0.5, or of
 // 0.0075 to 0.999 after 75 steps. Flow-Factory has the rest; its
 // "piecewise_linear" is a ramp with copy = flat + 1, its "warmup_cosine" a cosine
-// with warmup, its CRD's "0-0.25-0.005-0.999" a ramp from start = 0.25.
+// with warmup, its CRD's "20-0.25-0.005-0.999" a ramp from start = 0.25 with flat = 20.
 //
 // Invariant (test): all stay within [0, limit], and none but a cosine with a
 // warm-up ever falls.
 type Decay struct {
 	Kind     string  `toml:"kind" enum:"constant,power,inverse_gamma,linear,ramp,cosine" doc:"how the share that is kept grows"`
 	Copy     int     `toml:"copy" range:"[0,inf)" doc:"steps at the start that keep nothing"`
+	Flat     int     `toml:"flat" range:"[0,inf)" doc:"steps of ramp that keep start, before it grows"`
 	Warmup   int     `toml:"warmup" range:"[0,inf)" doc:"steps of the growth, of power, linear and cosine"`
 	Steps    int     `toml:"steps" range:"[0,inf)" doc:"step at which cosine reaches the limit"`
 	Start    float64 `toml:"start" range:"[0,1)" doc:"where linear, ramp and cosine begin"`
@@ -80,7 +81,7 @@ func (d Decay) grown(limit, k float64) float64 {
 		}
 		return d.Start + (limit-d.Start)*k/w
 	case "ramp":
-		return d.Start + float64(d.Rate*k)
+		return d.Start + float64(d.Rate*max(k-float64(d.Flat), 0))
 	case "cosine":
 		if k < w {
 			return d.Start * k / w

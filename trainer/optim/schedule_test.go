@@ -122,13 +122,14 @@ func TestCheck(t *testing.T) {
 // and the old network of Flow-Factory's CRD.
 func TestPublishedRamps(t *testing.T) {
 	slow, late := Decay{Kind: "ramp", Rate: 0.001}, Decay{Kind: "ramp", Rate: 0.0075, Copy: 76}
-	begun := Decay{Kind: "ramp", Start: 0.25, Rate: 0.005}
+	begun, flat := Decay{Kind: "ramp", Start: 0.25, Rate: 0.005}, Decay{Kind: "ramp", Start: 0.25, Rate: 0.005, Flat: 20}
 	for _, row := range []struct {
 		Decay
 		limit float64
 		step  int
 		want  float64
 	}{{slow, 0.5, 0, 0}, {slow, 0.5, 100, 0.1}, {slow, 0.5, 900, 0.5}, {late, 0.999, 75, 0}, {late, 0.999, 76, 0.0075}, {late, 0.999, 1000, 0.999},
+		{flat, 0.999, 0, 0.25}, {flat, 0.999, 19, 0.25}, {flat, 0.999, 20, 0.25}, {flat, 0.999, 120, 0.75}, {flat, 0.5, 120, 0.5},
 		{begun, 0.999, 0, 0.25}, {begun, 0.999, 100, 0.75}, {begun, 0.999, 200, 0.999}} {
 		if got := row.At(row.limit, row.step); !near(got, row.want, 1e-15) {
 			t.Errorf("%+v at %d: %v", row, row.step, got)
