@@ -3,9 +3,10 @@ package diffusion
 import "math"
 
 // Guidance combines what a network says with the prompt and without it (Ho and Salimans,
-// 2022), v = u + w·(c - u), and Qwen-Image's way to keep the result's size:
+// 2022), v = u + w·(c - u), and the ways to keep the result's size:
 //
-//	norm     v·|c|/|v| over the last axis
+//	norm     v·|c|/|v| over the last axis (Qwen-Image)
+//	most     v·min(1, k·|c|/|v|) over the whole sample (Z-Image's cfg_normalization k)
 
 // Guide is v = u + scale·(c - u).
 func Guide(uncond, cond []float64, scale float64) []float64 {
@@ -29,6 +30,39 @@ func GuideNorm(uncond, cond []float64, scale float64, width int) []float64 {
 		}
 	}
 	return v
+}
+
+// GuideMost is Guide, at most so many times as long as the conditional prediction.
+func GuideMost(uncond, cond []float64, scale, most float64) []float64 {
+	v := Guide(uncond, cond, scale)
+	own, want := length(v), most*length(cond)
+	if own > want {
+		for i := range v {
+			v[i] *= want / own
+		}
+	}
+	return v
+}
+
+// GuideMostGrad takes a gradient at GuideMost's result to the two outputs: GuideGrad's of one row where the bound
+// holds, with |c| times most, and of Guide where it does not.
+func GuideMostGrad(uncond, cond []float64, scale, most float64, g []float64) (du, dc []float64) {
+	if length(Guide(uncond, cond, scale)) <= most*length(cond) {
+		return GuideGrad(uncond, cond, scale, 0, g)
+	}
+	du, dc = GuideGrad(uncond, cond, scale, len(g), g)
+	for i := range du {
+		du[i], dc[i] = most*du[i], most*dc[i]
+	}
+	return du, dc
+}
+
+func length(x []float64) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += float64(v * v)
+	}
+	return math.Sqrt(sum)
 }
 
 // GuideGrad takes a gradient at Guide's result, or at GuideNorm's where width is not 0, to

@@ -147,3 +147,42 @@ func TestGuideNothing(t *testing.T) {
 		}
 	}
 }
+
+// The guided prediction is at most so many times as long as the conditional one, and a shorter one stays; finite
+// differences agree with the gradient on both sides.
+func TestGuideMost(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	u, c, g := normals(r, 7), normals(r, 7), normals(r, 7)
+	for _, most := range []float64{0.5, 1, 100} {
+		plain, v := Guide(u, c, 3), GuideMost(u, c, 3, most)
+		want := min(length(plain), most*length(c))
+		near(t, "length", []float64{length(v)}, []float64{want})
+		if most == 100 {
+			near(t, "a shorter one", v, plain)
+		}
+		du, dc := GuideMostGrad(u, c, 3, most, g)
+		along := func() (sum float64) {
+			for i, x := range GuideMost(u, c, 3, most) {
+				sum += x * g[i]
+			}
+			return sum
+		}
+		for i := range u {
+			for _, at := range []struct {
+				x    *float64
+				grad float64
+			}{{&u[i], du[i]}, {&c[i], dc[i]}} {
+				const h = 1e-6
+				old := *at.x
+				*at.x = old + h
+				up := along()
+				*at.x = old - h
+				down := along()
+				*at.x = old
+				if slope := (up - down) / (2 * h); math.Abs(slope-at.grad) > 1e-7 {
+					t.Errorf("at most %v: gradient %v, difference %v", most, at.grad, slope)
+				}
+			}
+		}
+	}
+}

@@ -77,6 +77,7 @@ or what ffmpeg writes (.mp4, ...); several clips play side by side. --image begi
 	f.IntVar(&o.steps, "steps", 0, "of the solver (default: the pipeline's, or the run's)")
 	f.Float64Var(&o.guidance, "guidance", 0, "scale; 1 or less samples without (default: the pipeline's)")
 	f.Float64Var(&o.trueCFG, "true-cfg", 0, "classifier-free guidance, for networks that take --guidance as an input")
+	f.Float64Var(&o.most, "cfg-normalization", 0, "what guidance combines is at most `K` times as long as the conditional output (Z-Image); 0: any length")
 	f.StringVar(&o.solver, "solver", "", "`NAME` of a solver, see 'darkroom list solvers' (default: the folder's)")
 	f.Float64Var(&o.noise, "noise", o.noise, "of solvers that draw: eta")
 	f.IntVar(&o.width, "width", 0, "pixels (default: the model's)")
@@ -104,7 +105,7 @@ type sampleOptions struct {
 	n, steps, width, height, textLength, sourceArea, batch                int
 	textLayers                                                            []int
 	seed                                                                  uint64
-	guidance, trueCFG, noise                                              float64
+	guidance, trueCFG, most, noise                                        float64
 	clipOptions
 	sampleRun
 
@@ -149,6 +150,7 @@ func (o *sampleOptions) check(cmd *cobra.Command) error {
 	must(o.n >= 1 && o.n*len(o.prompts) <= maxPictures, "--n %d: 1 to %d pictures in all", o.n, maxPictures)
 	must(o.steps >= 0 && o.steps <= 1000 && !(o.steps == 0 && cmd.Flags().Changed("steps")), "--steps %d: 1 to 1000", o.steps)
 	must(o.guidance >= 0 && o.guidance <= 1000, "--guidance %v: 0 to 1000", o.guidance)
+	must(o.most >= 0 && o.most <= 100, "--cfg-normalization %v: 0 to 100", o.most)
 	must(o.trueCFG >= 0 && o.trueCFG <= 1000, "--true-cfg %v: 0 to 1000", o.trueCFG)
 	must(o.noise >= 0 && o.noise <= 10, "--noise %v: 0 to 10", o.noise)
 	must(o.batch >= 0, "--batch %d: 1 or more", o.batch)

@@ -50,6 +50,12 @@ func (o *sampleOptions) plan(p *pipeline.Pipeline) (*samplePlan, error) {
 	default:
 		plan.Guidance = pipeline.Guidance{Scale: plan.guidance, Second: o.second, Norm: d.Norm}
 	}
+	if o.most > 0 {
+		if !plan.Guidance.Combines() || plan.Guidance.Norm {
+			return nil, fmt.Errorf("--cfg-normalization is not read: nothing combines two outputs here, or they keep their length already\nhint: a scale above 1 is needed")
+		}
+		plan.Guidance.Most = o.most
+	}
 	if err := p.CheckGuidance(plan.Guidance); err != nil {
 		return nil, fmt.Errorf("--guidance-2: %w", err)
 	}

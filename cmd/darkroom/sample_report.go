@@ -137,6 +137,9 @@ func (o *sampleOptions) settings(p *pipeline.Pipeline, plan *samplePlan) []visio
 	if len(o.textLayers) > 0 {
 		add("text-layers", strings.Trim(strings.ReplaceAll(fmt.Sprint(o.textLayers), " ", ","), "[]"))
 	}
+	if plan.Guidance.Most > 0 {
+		add("cfg-normalization", number(plan.Guidance.Most))
+	}
 	if o.latents != "" {
 		add("latents", o.latents)
 	}

@@ -26,6 +26,7 @@ type Question struct {
 type Guidance struct {
 	Scale    float64 // of two outputs; 1 or less: one output alone
 	Norm     bool    // the combined output keeps the length of the conditional one, token by token
+	Most     float64 // the combined output is at most so many times as long as the conditional one; 0: any length
 	Embedded float64 // what the network is told, where it reads a scale
 	// Until, where it is not 0, is the clean share behind which one output alone is asked for.
 	Until float64
@@ -107,10 +108,24 @@ func (p *Pipeline) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 
 // combine is the guided output of two.
 func (g Guidance) combine(uncond, cond []float64, width int) []float64 {
-	if g.Norm {
+	switch {
+	case g.Norm:
 		return diffusion.GuideNorm(uncond, cond, g.Scale, width)
+	case g.Most > 0:
+		return diffusion.GuideMost(uncond, cond, g.Scale, g.Most)
 	}
 	return diffusion.Guide(uncond, cond, g.Scale)
+}
+
+// slopes takes a gradient at combine's output to the two.
+func (g Guidance) slopes(uncond, cond []float64, width int, grad []float64) (du, dc []float64) {
+	switch {
+	case g.Norm:
+		return diffusion.GuideGrad(uncond, cond, g.Scale, width, grad)
+	case g.Most > 0:
+		return diffusion.GuideMostGrad(uncond, cond, g.Scale, g.Most, grad)
+	}
+	return diffusion.GuideGrad(uncond, cond, g.Scale, 0, grad)
 }
 
 // at is the guidance of questions, all of which stand on one side of its end.
@@ -181,11 +196,7 @@ func (a *Answers) Back(grads [][]float64) error {
 	if a.guidance.Combines() {
 		both := make([][]float64, 0, 2*len(grads))
 		for i, g := range grads {
-			width := 0
-			if a.guidance.Norm {
-				width = a.width
-			}
-			du, dc := diffusion.GuideGrad(a.uncond[i], a.cond[i], a.guidance.Scale, width, g)
+			du, dc := a.guidance.slopes(a.uncond[i], a.cond[i], a.width, g)
 			both = append(both, du, dc)
 		}
 		grads = both

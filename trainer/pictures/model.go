@@ -156,7 +156,7 @@ func GuidanceOf(s experiment.Sampler) pipeline.Guidance {
 	if s.GuideBy == "embedded" {
 		return pipeline.Guidance{Scale: 1, Embedded: s.Guidance, Second: s.Second}
 	}
-	return pipeline.Guidance{Scale: s.Guidance, Norm: s.GuideBy == "cfg-norm", Second: s.Second}
+	return pipeline.Guidance{Scale: s.Guidance, Norm: s.GuideBy == "cfg-norm", Most: s.Most, Second: s.Second}
 }
 
 // Begin is model.Model's.
