@@ -29,18 +29,16 @@ func autoencoderKL(c *Case) error {
 		n.outPicture("out.latent", m.Scaled(n.tape, mean))
 		n.outPicture("out.decoded", m.Decode(n.tape, n.picture("in.latent")))
 
-		n.cut("logvar", logVariance, 0, clampLogVariance)
+		n.cut("logvar", logVariance, clampLogVariance)
 		return nil
 	})
 }
 
 // cut records an output whose numbers are bounded: backward begins where the bounds let them through.
-// The case has an axis of length 1 in front where one is lacking.
-func (n *network) cut(name string, v *autograd.Value, lacking int, bound func(x []float32) []float32) {
-	shape := append([]int{1}[:lacking], v.Shape()...)
+func (n *network) cut(name string, v *autograd.Value, bound func(x []float32) []float32) {
 	x := v.F32()
 	y := bound(x)
-	n.Put("out."+name, n.array(shape, y, true))
+	n.Put("out."+name, n.array(v.Shape(), y, true))
 	if !n.Has("cot." + name) {
 		return
 	}
@@ -53,7 +51,7 @@ func (n *network) cut(name string, v *autograd.Value, lacking int, bound func(x 
 	n.seeds = append(n.seeds, autograd.Seed{Of: v, Grad: g})
 }
 
-// autoencoderWan is one clip, which the case has as a batch.
+// autoencoderWan runs clip by clip: each has a causal cache of its own.
 func autoencoderWan(c *Case) error {
 	config, err := clips.ReadConfig(c.Dir())
 	if err != nil {
@@ -64,16 +62,34 @@ func autoencoderWan(c *Case) error {
 		if err := n.params.Check(); err != nil {
 			return err
 		}
-		one := func(name string) *autograd.Value {
+		// each runs f on every clip of an input, and joins what it makes.
+		each := func(name string, f func(clip *autograd.Value) []*autograd.Value) (joined []*autograd.Value) {
 			v := n.clip(name)
-			return n.tape.Reshape(v, v.Shape()[1:]...)
+			var made [][]*autograd.Value // by output, then by clip
+			for i := range v.Dim(0) {
+				for k, out := range f(n.tape.Reshape(n.tape.Part(v, i, i+1), v.Shape()[1:]...)) {
+					if i == 0 {
+						made = append(made, nil)
+					}
+					made[k] = append(made[k], n.tape.Reshape(out, append([]int{1}, out.Shape()...)...))
+				}
+			}
+			for _, clips := range made {
+				joined = append(joined, n.tape.Concat(0, clips...))
+			}
+			return joined
 		}
-		batch := func(v *autograd.Value) *autograd.Value { return n.tape.Reshape(v, append([]int{1}, v.Shape()...)...) }
-		mean, logVariance := m.Encode(n.tape, one("in.video"))
-		n.outPicture("out.mean", batch(mean))
-		n.outPicture("out.latent", batch(m.Scaled(n.tape, mean)))
-		n.cut("logvar", logVariance, 1, clampLogVariance)
-		n.cut("decoded", m.Decode(n.tape, one("in.latent")), 1, func(x []float32) []float32 {
+		encoded := each("in.video", func(clip *autograd.Value) []*autograd.Value {
+			mean, logVariance := m.Encode(n.tape, clip)
+			return []*autograd.Value{mean, m.Scaled(n.tape, mean), logVariance}
+		})
+		n.outPicture("out.mean", encoded[0])
+		n.outPicture("out.latent", encoded[1])
+		n.cut("logvar", encoded[2], clampLogVariance)
+		decoded := each("in.latent", func(clip *autograd.Value) []*autograd.Value {
+			return []*autograd.Value{m.Decode(n.tape, clip)}
+		})
+		n.cut("decoded", decoded[0], func(x []float32) []float32 {
 			y := make([]float32, len(x))
 			for i, v := range x {
 				y[i] = min(max(v, -1), 1)

@@ -36,12 +36,13 @@ type Case struct {
 
 // outcome is what an op left behind.
 type outcome struct {
-	err error // the first complaint about an input
-	out map[string]any
+	err  error // the first complaint about an input
+	out  map[string]any
+	read map[string]bool // inputs that the op asked for, by their paths; "NAME.*": all below
 }
 
 func newCase(name, op, dir string, in map[string]any) *Case {
-	return &Case{Name: name, Op: op, dir: dir, in: in, ran: &outcome{out: map[string]any{}}, open: openCPU}
+	return &Case{Name: name, Op: op, dir: dir, in: in, ran: &outcome{out: map[string]any{}, read: map[string]bool{}}, open: openCPU}
 }
 
 // Put records an output: a number, bool, string, Array, a slice or a
@@ -83,11 +84,15 @@ func (c *Case) Has(name string) bool {
 
 // Raw is an input as it was decoded: numbers are float64, lists []any, objects
 // map[string]any, arrays Array.
-func (c *Case) Raw(name string) any { return plain(c.need(name)) }
+func (c *Case) Raw(name string) any {
+	c.ran.read[c.path+name+".*"] = true
+	return plain(c.need(name))
+}
 
 // Text is an input's JSON as it was recorded: the order of keys and the form of numbers are
 // lost once it is decoded.
 func (c *Case) Text(name string) string {
+	c.ran.read[c.path+name], c.ran.read[c.path+name+".*"] = true, true
 	var doc struct {
 		In map[string]json.RawMessage `json:"in"`
 	}
@@ -227,6 +232,7 @@ func (c *Case) sub(name string, in map[string]any) *Case {
 
 // find looks an input up: among what the case lists, then among its tensors.
 func (c *Case) find(name string) (any, bool) {
+	c.ran.read[c.path+name] = true
 	if v, ok := c.in[name]; ok {
 		return v, true
 	}

@@ -231,7 +231,11 @@ func (s *stepCase) step(step, steps int, train bool) (r loss.Result, lps []float
 	for i, x := range before {
 		slope, way := row.Slope(seen(x, v[i])), row.LogProbGrad(t.Mean[i], after[i])
 		for k := range slope {
-			grads[i] = append(grads[i], slope[k]*(r.GradLogProb[i]*way[k]+r.GradMean[i][k])/float64(steps))
+			g := r.GradLogProb[i] * way[k]
+			if r.GradMean != nil { // a term reads the means
+				g += r.GradMean[i][k]
+			}
+			grads[i] = append(grads[i], slope[k]*g/float64(steps))
 		}
 	}
 	back(grads)

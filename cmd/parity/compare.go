@@ -39,14 +39,14 @@ type comparison struct {
 	names []string // the way to the value: names of fields
 	at    string   // the same with indices, for people
 	worst float64  // largest error as a fraction of its tolerance; +Inf where no fraction says it
-	first string   // the first differing value
+	first string   // the first differing value of the output with the largest share
 }
 
 // compare judges all outputs of a case. Computed outputs that are not recorded
 // are ignored: an op may offer more than a case asks for.
 func compare(want, got map[string]any, tols tolerances) (worst float64, first string) {
-	c := &comparison{tols: tols}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
+		c := &comparison{tols: tols}
 		c.inside(name, name, func() {
 			v, ok := got[name]
 			if !ok {
@@ -55,8 +55,12 @@ func compare(want, got map[string]any, tols tolerances) (worst float64, first st
 			}
 			c.value(want[name], v)
 		})
+		if c.first != "" && (first == "" || c.worst > worst) {
+			first = c.first
+		}
+		worst = max(worst, c.worst)
 	}
-	return c.worst, c.first
+	return worst, first
 }
 
 // inside runs judge one step further down.

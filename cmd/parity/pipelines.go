@@ -86,7 +86,7 @@ func (s sampled) run() error {
 		guidance.Scale = s.Float("guidance_scale")
 	}
 	if s.Op == "pipelines.z_image" { // its scale is of what is added to the conditional output
-		guidance.Scale, guidance.Until = 1+guidance.Scale, s.Float("cfg_truncation")
+		guidance.Scale, guidance.Until, guidance.Most = 1+guidance.Scale, s.Float("cfg_truncation"), s.Float("cfg_normalization")
 	}
 	start := s.Floats("in.latents")
 	if !s.packed {

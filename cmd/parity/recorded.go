@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -11,6 +12,7 @@ import (
 type recorded struct {
 	file string
 	seen *Case
+	args map[string]any // what the op is expected to read
 	want map[string]any
 	tols tolerances
 }
@@ -35,6 +37,7 @@ func parse(raw []byte, dir string, tensor tensorSource) (recorded, error) {
 	op, _ := doc["op"].(string)
 	c.seen = newCase(name, op, dir, inputs(doc))
 	c.seen.tensor, c.seen.raw = tensor, raw
+	c.args = arguments(doc)
 	if name == "" || op == "" {
 		return c, errors.New(`needs "name" and "op", both texts`)
 	}
@@ -69,6 +72,22 @@ func inputs(doc map[string]any) map[string]any {
 		}
 	}
 	return in
+}
+
+// arguments are the objects "in" and "args" of a case, and the tensors that the list "in" names.
+func arguments(doc map[string]any) map[string]any {
+	all := map[string]any{}
+	for _, part := range []string{"args", "in"} {
+		m, _ := doc[part].(map[string]any)
+		maps.Copy(all, m)
+		list, _ := doc[part].([]any)
+		for _, n := range list {
+			if name, ok := n.(string); ok {
+				all[name] = true
+			}
+		}
+	}
+	return all
 }
 
 // columns turns a case's table, a list of objects, into a list a field.

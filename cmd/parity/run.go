@@ -9,6 +9,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/darkroom-rl/darkroom/cmd/internal/device"
 )
@@ -130,6 +131,9 @@ func (r *Report) judge(c recorded, op Op, t *Tally) {
 		failure.What = err.Error()
 	} else {
 		worst, failure.What = compare(c.want, c.seen.ran.out, c.tols)
+		if names := c.unread(); len(names) > 0 && failure.What == "" {
+			failure.What = fmt.Sprintf("no adapter reads %s: the case may have been recorded in another form than was computed", strings.Join(names, ", "))
+		}
 	}
 	r.Cases, t.Cases = r.Cases+1, t.Cases+1
 	t.Worst = max(t.Worst, Fraction(worst))

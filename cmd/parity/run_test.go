@@ -97,6 +97,14 @@ func TestVerdicts(t *testing.T) {
 			`{"total": 3, "parts": [{"a": [1, 2], "ok": 1}, "text", null]}`, `{}`, ""},
 		{"nested", `{"updates": [{"config": {"lr": 1}}, {"config": {}}]}`, `{"total": 3}`, `{}`,
 			`input "updates[1].config.lr" is missing`},
+		// The output with the largest share is named, not the first by its name.
+		{"nested", `{"updates": [{"config": {"lr": 1}}]}`, `{"total": 90, "parts": [{"a": [1, 2.5], "ok": 1}, "text", null]}`, `{"abs": 0.1}`,
+			"total is 1, want 90"},
+		// An argument that no adapter reads.
+		{"double", `{"x": 3, "dtype": "bf16"}`, `{"y": 6}`, `{}`, "no adapter reads dtype"},
+		{"nested", `{"updates": [{"config": {"lr": 1}}, {"config": {"lr": 2, "decay": 0.1}}]}`, `{"total": 3}`, `{}`,
+			"no adapter reads updates[1].config.decay"},
+		{"nested", `{"updates": [{"config": {"lr": 1, "decay": null}}]}`, `{"total": 1}`, `{}`, ""},
 		{"nested", `{"updates": [{"config": {"lr": 1}}, 5]}`, `{"total": 3}`, `{}`, `input "updates" is not a list of objects`},
 	} {
 		text := fmt.Sprintf(`{"name": "c", "op": %q, "in": %s, "out": %s, "tol": %s}`, row.op, row.in, row.out, row.tol)
@@ -177,7 +185,7 @@ func TestFolders(t *testing.T) {
 	write("list.json", `[1, 2]`)
 	write("vocab.json", `{"cases": 17}`)
 	write("notes.txt", `{"cases": [1]}`)
-	write("deep/case/case.json", `{"name": "t", "op": "double", "args": {"unused": 1}, "in": ["x"], "out": ["y"], "tols": {"y": {"abs": 1e-6}}}`)
+	write("deep/case/case.json", `{"name": "t", "op": "double", "args": {"unused": null}, "in": ["x"], "out": ["y"], "tols": {"y": {"abs": 1e-6}}}`)
 	write("deep/case/cases.json", `{"cases": [5]}`) // belongs to the case
 	write("deep/table/case.json", `{"name": "w", "op": "echo", "in": ["x"], "out": ["y"], "table": [{"x": "a", "y": "a"}, {"x": "b", "y": "b"}]}`)
 	x := safetensors.Tensor{Name: "x", DType: safetensors.I64, Shape: []int{1}, Data: []byte{3, 0, 0, 0, 0, 0, 0, 0}}

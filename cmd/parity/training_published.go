@@ -40,14 +40,10 @@ func crdRamp(name string) (limit float64, d optim.Decay, err error) {
 		}
 		n = append(n, v)
 	}
-	if len(n) != 4 || n[0] > 0 && n[1] != 0 {
-		return 0, d, fmt.Errorf("ramp %q: it has four numbers, and one that starts late starts from 0", name)
+	if len(n) != 4 {
+		return 0, d, fmt.Errorf("ramp %q: it has four numbers", name)
 	}
-	d = optim.Decay{Kind: "ramp", Start: n[1], Rate: n[2]}
-	if n[0] > 0 {
-		d.Copy = 1 + int(n[0])
-	}
-	return n[3], d, nil
+	return n[3], optim.Decay{Kind: "ramp", Flat: int(n[0]), Start: n[1], Rate: n[2]}, nil
 }
 
 // lengthOf is the length of the whole gradient, over all tensors.
