@@ -32,7 +32,7 @@ func GuideNorm(uncond, cond []float64, scale float64, width int) []float64 {
 	return v
 }
 
-// GuideMost is Guide, at most so many times as long as the conditional prediction.
+// GuideMost is Guide, no longer than a multiple of the conditional prediction.
 func GuideMost(uncond, cond []float64, scale, most float64) []float64 {
 	v := Guide(uncond, cond, scale)
 	own, want := length(v), most*length(cond)

@@ -148,7 +148,7 @@ func TestGuideNothing(t *testing.T) {
 	}
 }
 
-// The guided prediction is at most so many times as long as the conditional one, and a shorter one stays; finite
+// The guided prediction is no longer than a multiple of the conditional one, and a shorter one stays; finite
 // differences agree with the gradient on both sides.
 func TestGuideMost(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

@@ -26,7 +26,7 @@ type Question struct {
 type Guidance struct {
 	Scale    float64 // of two outputs; 1 or less: one output alone
 	Norm     bool    // the combined output keeps the length of the conditional one, token by token
-	Most     float64 // the combined output is at most so many times as long as the conditional one; 0: any length
+	Most     float64 // the combined output is no longer than a multiple of the conditional one; 0: any length
 	Embedded float64 // what the network is told, where it reads a scale
 	// Until, where it is not 0, is the clean share behind which one output alone is asked for.
 	Until float64

@@ -24,7 +24,7 @@ type Sampler struct {
 	Prediction string            `toml:"prediction" enum:"epsilon,sample,v_prediction" of:"ddim,ddpm" doc:"of ddim and ddpm: what the network puts out"`
 	Clip       bool              `toml:"clip_sample" of:"ddim" doc:"of ddim: cut the clean prediction to 1"`
 	Guidance   float64           `toml:"guidance" range:"[0,100]" doc:"scale; 1 or less samples without"`
-	Most       float64           `toml:"cfg_normalization" range:"[0,100]" doc:"with guidance_kind = \"cfg\": the combined output is at most so many times as long as the conditional one (Z-Image); 0: any length"`
+	Most       float64           `toml:"cfg_normalization" range:"[0,100]" doc:"with guidance_kind = \"cfg\": the largest length of the combined output over the conditional one's (Z-Image); 0: any length"`
 	Second     float64           `toml:"guidance_2" range:"[0,100]" doc:"scale of a model's second network (Wan 2.2's A14B); 0: there is one network"`
 	Width      int               `toml:"width" range:"[0,16384]" doc:"pixels of a picture, with height; 0: what the model's folder says"`
 	Height     int               `toml:"height" range:"[0,16384]" doc:"pixels of a picture, with width"`
