@@ -45,7 +45,7 @@ It tells how long the run will take, and why its reward may stay flat.`,
 			}
 			e, err := fileOrExample(args, asked, sets)
 			if err != nil {
-				return err
+				return withFiles(e, err)
 			}
 			if asJSON, _ := cmd.Flags().GetBool("json"); resolved && asJSON {
 				return usagef("--resolved prints TOML, and --json JSON\nhint: leave one of them out")

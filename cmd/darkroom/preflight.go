@@ -24,6 +24,17 @@ func checkFiles(e *experiment.Experiment) (notes []string, err error) {
 	return checkOn(e, dry)
 }
 
+// withFiles adds to the mistakes of a file those of the files that it names, as far as it could be read.
+func withFiles(e *experiment.Experiment, mistakes error) error {
+	if e == nil {
+		return mistakes
+	}
+	if _, err := checkFiles(e); err != nil {
+		return err
+	}
+	return mistakes
+}
+
 // checkOn is checkFiles on a backend.
 func checkOn(e *experiment.Experiment, dry kernels.Backend) (notes []string, err error) {
 	notes, err = preflight.Check(e, dry)

@@ -91,7 +91,7 @@ func (o *trainOptions) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	e, err := fileOrExample(args, o.example, o.sets)
 	if err != nil {
-		return err
+		return withFiles(e, err)
 	}
 	notes, err := checkFiles(e)
 	if err != nil {

@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels/exchange"
@@ -34,10 +35,11 @@ type Experiment struct {
 	doc   *config.Document
 	given []given // presets, weakest first
 
-	reweighed bool   // the rewards are a stage's own
-	moves     Moves  // what of the trained part a stage moves
-	fitted    string // how stages were cut or made longer; "" as written
-	lists     *prompts.Lists
+	reweighed  bool     // the rewards are a stage's own
+	moves      Moves    // what of the trained part a stage moves
+	unreadable []string // tables with a key that is unknown, or of another kind
+	fitted     string   // how stages were cut or made longer; "" as written
+	lists      *prompts.Lists
 }
 
 // Open reads a list of prompts that the file names, once however many ask for it.
@@ -60,7 +62,8 @@ func Default() Experiment {
 	}
 }
 
-// Read reads a file and what is set over it. The error holds every mistake.
+// Read reads a file and what is set over it. The error holds every mistake; with it comes what could be read of a file
+// that is TOML, for those who look for further mistakes.
 func Read(file string, sets []string) (*Experiment, error) {
 	f, err := regular.Open(file)
 	if err != nil {
@@ -88,11 +91,27 @@ func Parse(name string, text []byte, sets []string) (*Experiment, error) {
 	e.readStages()
 	e.fitStages()
 	e.unbound()
+	for _, table := range tables {
+		if !doc.Clean(table) {
+			e.unreadable = append(e.unreadable, table)
+		}
+	}
 	e.check(doc)
 	if err := doc.Err(); err != nil {
-		return nil, err
+		if len(e.unreadable) == len(tables) { // it is no TOML
+			return nil, err
+		}
+		return &e, err
 	}
 	return &e, nil
+}
+
+// tables are those whose values others look at.
+var tables = []string{"run", "model", "sampler", "rollout", "reward", "rewards", "advantage", "loss", "optim", "evaluate", "episode", "stage"}
+
+// Sound reports whether some tables could be read: what their keys mean may be wrong all the same.
+func (e *Experiment) Sound(tables ...string) bool {
+	return !slices.ContainsFunc(tables, func(t string) bool { return slices.Contains(e.unreadable, t) })
 }
 
 // Write writes the resolved file: every key with its value, and who gave it where

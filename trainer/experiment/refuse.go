@@ -25,6 +25,9 @@ func (e *Experiment) RefuseAt(turn int, keys, problem, hint string) {
 	e.Refuse(keys, problem, hint)
 }
 
+// Clean reports whether nothing was reported of a key, or below it.
+func (e *Experiment) Clean(key string) bool { return e.doc.Clean(key) }
+
 // Mistakes is an error that holds all that was reported, or nil.
 func (e *Experiment) Mistakes() error { return e.doc.Err() }
 

@@ -27,6 +27,10 @@ type check struct {
 func Check(e *experiment.Experiment, dry kernels.Backend) (notes []string, err error) {
 	c := &check{Folder: model.Folder{Experiment: e, Pool: tensor.NewPool(dry), Prompts: map[string][]prompts.Prompt{}}, modality: run.ModalityOf(e)}
 	defer kernels.Recover(&err)
+	if e.Mistakes() != nil {
+		c.lookFurther()
+		return nil, e.Mistakes()
+	}
 	c.readPrompts()
 	c.openModel()
 	c.checkRewards()
@@ -34,6 +38,28 @@ func Check(e *experiment.Experiment, dry kernels.Backend) (notes []string, err e
 	c.checkWeights()
 	c.checkNamed()
 	return c.notes, e.Mistakes()
+}
+
+// lookFurther looks for mistakes in what a file with others names, as far as it could be read, so that they are told
+// together. A model's folder is compared with values of all tables, and is only looked for.
+func (c *check) lookFurther() {
+	lists := c.Sound("rollout", "evaluate", "episode", "stage")
+	if lists {
+		c.readPrompts()
+	}
+	c.openRewards()
+	if lists && c.Sound("reward") && c.Sound("run", "model") {
+		c.checkRewards()
+		c.checkNamed()
+	}
+	if c.Model.Path == "" || !c.Sound("model") {
+		return
+	}
+	if dir, err := assets.Resolve(c.Model.Path); err != nil {
+		c.Fail("model.path", err)
+	} else if _, err := os.Stat(dir); err != nil {
+		c.Refuse("model.path", c.Model.Path+": no such folder", "'darkroom pull OWNER/NAME' fetches one from its hub")
+	}
 }
 
 // openModel opens the model's folder, as far as its headers.

@@ -28,6 +28,9 @@ func (c *check) checkRewards() {
 func (c *check) openRewards() {
 	bench := judges.Bench{Device: func() (*features.Device, error) { return features.On(c.Pool, features.F32), nil }}
 	for i, r := range c.Rewards {
+		if !c.Clean(fmt.Sprintf("reward[%d]", i)) {
+			continue // as it stands it is no reward
+		}
 		o, err := judges.Open(r, bench)
 		if err == nil {
 			err = o.Close()

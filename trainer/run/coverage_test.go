@@ -82,7 +82,7 @@ func serves(w http.ResponseWriter, r *http.Request) {
 	n := len(text) % 7 // of what was asked, so that samples differ and a run has its bytes
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/unified"):
-		fmt.Fprintf(w, `{"choices": [{"message": {"content": "Alignment Score (1-5): %d\\nCoherence Score (1-5): 3\\nStyle Score (1-5): 3"}}]}`, 1+n%5)
+		fmt.Fprintf(w, `{"choices": [{"message": {"content": "Alignment Score (1-5): %d\nCoherence Score (1-5): 3\nStyle Score (1-5): 3"}}]}`, 1+n%5)
 	case strings.HasPrefix(r.URL.Path, "/think"):
 		fmt.Fprintf(w, `{"choices": [{"message": {"content": "<answer>Image %d is better</answer>"}}]}`, 1+n%2)
 	case strings.HasPrefix(r.URL.Path, "/question"):
