@@ -69,7 +69,7 @@ func TestCoverage(t *testing.T) {
 	if !all {
 		t.Logf("%s=1 trains every row (make coverage)", everyRow)
 	}
-	if 10*moved < 7*rows {
+	if rows >= len(someRows) && 10*moved < 7*rows {
 		t.Errorf("of %d rows %d moved their weights", rows, moved)
 	}
 }

@@ -93,6 +93,8 @@ func smallOf(t *testing.T, p experiment.Preset, more ...string) *experiment.Expe
 		sets = append(sets, group("6"), "rollout.prompts=embed:zoom-solved", "episode.guided.tokens=6")
 	case "tree_grpo": // whose groups are two trees of three
 		sets = append(sets, group("6"))
+	case "cppo": // whose groups keep half of their samples
+		sets = append(sets, group("4"), "advantage.best_of=2")
 	case "mini_o3": // whose protocol has a tool of its own
 		sets = append(sets, group("4"), `episode.tools=["grounding"]`)
 	default:
