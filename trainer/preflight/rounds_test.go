@@ -11,8 +11,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
-// rounds are the lines of a file with mistakes of every kind (keys, kinds, meanings, files, and what follows from them),
-// each with what it is mended to; "" stays as it is.
+// rounds are the lines of a file with mistakes of every kind: keys, types, meanings, files, and what follows from them.
+// Each has what it is mended to; "" stays as it is.
 var rounds = [][2]string{
 	{"[run]", ""},
 	{`name = "bad"`, ""},
