@@ -92,7 +92,7 @@ func openRank(name string, ranks int) (backend, error) {
 // Into sets what a run is told of them.
 func (r *ranks) Into(o run.Options) run.Options {
 	o.Backend, o.Wire, o.Class, o.Cache = r.all[0], r.wire, arithmetic(r.all[0]), textCache()
-	o.Free = r.free()
+	o.Free = r.free
 	for _, be := range r.all[1:] {
 		o.Further = append(o.Further, be)
 	}

@@ -43,10 +43,27 @@ func withMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) pla
 	if err != nil {
 		return planned{Plan: p, Why: err.Error()}
 	}
+	if e.Run.Memory != "" {
+		budget += need.Rewards // which it does not speak of
+	}
 	if !need.Within(budget, ranks) {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the run takes about %s, and may take %s: a smaller size, group or rank, or loss.noise_floor = \"off\" where the check takes most", bytesText(need.Taken(ranks)), bytesText(budget)))
 	}
+	if budget == 0 && need.Apart && need.Taken(1) > usualCard {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the run takes about %s of one card, more than the %s of most large ones%s", bytesText(need.Taken(1)), bytesText(usualCard), elsewhere(need.Rewards)))
+	}
 	return planned{Plan: p, Memory: &memoryPlan{model.ProgramBytes + need.PeakOf(ranks), *need}}
+}
+
+// usualCard is what programs may take of a card of 80 GB.
+const usualCard = 79 << 30
+
+// elsewhere says where rewards' networks may be instead.
+func elsewhere(rewards int64) string {
+	if rewards == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %s are rewards' networks, which a server can have ([[reward]] url) or workers (--roles judge)", bytesText(rewards))
 }
 
 func (p planned) writeMemory(w io.Writer) {
@@ -55,7 +72,7 @@ func (p planned) writeMemory(w io.Writer) {
 		return
 	}
 	n := p.Memory.Memory
-	fmt.Fprintf(w, "\nmemory, predicted: at most %s, rewards' networks apart\n", peakWords(p.Memory))
+	fmt.Fprintf(w, "\nmemory, predicted: at most %s%s\n", peakWords(p.Memory), rewardWords(n.Rewards))
 	t := table{header: []string{">PROGRAM", ">TEXTS", ">SAMPLING", ">DECODING", ">CHECK", ">TRAINING", ">SAMPLES"}}
 	t.add(bytesText(model.ProgramBytes), bytesText(n.Texts), bytesText(n.Sampling), bytesText(n.Decoding), bytesText(n.Check), bytesText(n.Training), bytesText(n.Samples))
 	t.write(w)
@@ -86,6 +103,14 @@ func peakWords(m *memoryPlan) string {
 		return fmt.Sprintf("%s on the device, %s on the host", bytesText(m.Taken(1)), bytesText(model.ProgramBytes+m.Samples))
 	}
 	return bytesText(m.Peak)
+}
+
+// rewardWords say how rewards' networks are counted.
+func rewardWords(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s of it rewards' networks by their files", bytesText(bytes))
 }
 
 // encoderWords say what becomes of text encoders.

@@ -10,7 +10,7 @@ type Dry interface {
 }
 
 // Memory is bytes beside the program itself: the most in each phase of an iteration, in
-// their order, and what the host holds of its samples. Rewards that are networks are not in it.
+// their order, and what the host holds of its samples. Rewards that are networks stand beside.
 type Memory struct {
 	Texts    int64 `json:"texts"`
 	Sampling int64 `json:"sampling"`
@@ -19,6 +19,7 @@ type Memory struct {
 	Training int64 `json:"training"`
 	Waiting  int64 `json:"waiting,omitempty"` // the most of an iteration where memory of one phase waits for the next
 	Samples  int64 `json:"samples"`
+	Rewards  int64 `json:"rewards,omitempty"`       // that are networks, by their files, where the first rank computes
 	Apart    bool  `json:"samples_apart,omitempty"` // on the host, which is not the device's memory
 
 	// What becomes of text encoders between prompts: "kept" beside the network, "freed" and loaded again, or "lent",
@@ -70,7 +71,7 @@ func (n Memory) Within(budget int64, ranks int) bool {
 // Taken is what so many ranks take of the memory that they compute in.
 func (n Memory) Taken(ranks int) int64 {
 	if n.Apart {
-		return int64(ranks) * n.phase()
+		return int64(ranks)*n.phase() + n.Rewards
 	}
 	return ProgramBytes + n.PeakOf(ranks)
 }
@@ -80,7 +81,7 @@ func (n Memory) Peak() int64 { return n.PeakOf(1) }
 
 // PeakOf is that of several ranks which share a memory. Each holds the model, and asks it as much at
 // once as one alone.
-func (n Memory) PeakOf(ranks int) int64 { return int64(ranks)*n.phase() + n.Samples }
+func (n Memory) PeakOf(ranks int) int64 { return int64(ranks)*n.phase() + n.Samples + n.Rewards }
 
 // phase is the most of an iteration's phases, with what waits of those before where nothing is given back.
 func (n Memory) phase() int64 {

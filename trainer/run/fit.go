@@ -15,7 +15,24 @@ func (t *training) fit() model.Fit {
 	if t.Run.Devices()[0] == "cpu" {
 		ranks += int64(len(t.Further))
 	}
-	return fitted(t.modality, computesOn(t.Backend, t.Experiment), t.Free, ranks, t.Say)
+	return fitted(t.modality, computesOn(t.Backend, t.Experiment), t.room(), ranks, t.Say)
+}
+
+// room is what rewards leave free: what is free now, less what of their files they did not load yet. 0: unknown.
+func (t *training) room() int64 {
+	now := t.free()
+	if now == 0 {
+		return 0
+	}
+	return max(1, now-max(0, rewardBytes(t.Experiment)-max(0, t.before-now)))
+}
+
+// free is what nobody uses of the devices' memory; 0: unknown.
+func (t *training) free() int64 {
+	if t.Free == nil {
+		return 0
+	}
+	return t.Free()
 }
 
 // computesOn is an experiment that names the device which "auto" stands for:

@@ -57,6 +57,7 @@ func (t *training) begin() (err error) {
 	if err := errors.Join(t.checkConfig(), t.checkInputs(), t.goOnWithKernels()); err != nil {
 		return err
 	}
+	t.before = t.free()
 	if err := t.openRewards(); err != nil {
 		return err
 	}

@@ -29,10 +29,12 @@ type Options struct {
 	Further []kernels.Backend
 	Wire    exchange.Wire
 	// Fleet lets workers in once the folder is open; nil: all is done here.
-	Fleet   func() (Helpers, error)
-	Class   string                           // of the backends' arithmetic, for workers and what Cache holds
-	Cache   string                           // a folder that runs share, for what is computed of prompts; "": none
-	Free    int64                            // bytes of the devices' memory that nobody uses, for [run] memory; 0: unknown
+	Fleet func() (Helpers, error)
+	Class string // of the backends' arithmetic, for workers and what Cache holds
+	Cache string // a folder that runs share, for what is computed of prompts; "": none
+	// Free is how many bytes of the devices' memory nobody uses, for [run] memory: before rewards are opened, and then.
+	// 0, and without it: unknown.
+	Free    func() int64
 	Version string                           // of the program, for the manifest
 	Say     func(format string, args ...any) // a line for people
 	Seconds float64                          // after which a run ends though more iterations were asked for; 0: never
@@ -61,6 +63,7 @@ type training struct {
 	model    model.Model
 	fleet    *fleet.Fleet    // nil: there are no workers
 	scores   []*fleet.Scores // that workers ask
+	before   int64           // bytes that were free before rewards were opened
 	device   sync.Mutex      // held by what computes here while rewards are asked: a roll, its pictures, a network
 	wire     string          // what carries gradients between ranks; "": there is one
 	loop     *trainer.Trainer
