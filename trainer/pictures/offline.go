@@ -14,7 +14,7 @@ import (
 
 // Learning from pictures that exist: in place of a roll, an iteration's pages are encoded, and what
 // the album says of each picture is its total. Rewards are asked all the same, so that the ledger
-// shows what they think of these pictures.
+// shows what they think of these pictures: the files' own, of which nothing is decoded.
 
 // readPrompts reads what is trained on.
 func readPrompts(e *experiment.Experiment) ([]prompts.Prompt, error) {
@@ -92,22 +92,29 @@ func (m *Model) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, e
 	forms, places := m.alike(keys)
 	for _, f := range forms {
 		for some := range slices.Chunk(places[f], portion(f.At)) {
-			finals, err := m.encoded(f.At, trainer.Pick(keys, some))
+			pictures, err := m.pictured(f.At, trainer.Pick(keys, some))
+			if err != nil {
+				return nil, err
+			}
+			raw := make([][]float32, len(some))
+			for i, m := range pictures {
+				raw[i] = vision.Floats(nil, m, vision.Signed, vision.ChannelsLast)
+			}
+			finals, err := m.Pipeline.EncodeAll(raw, f.At)
 			if err != nil {
 				return nil, err
 			}
 			for i, place := range some {
-				samples[place] = trainer.Sample{Key: keys[place], Item: trainer.Item{Final: finals[i], Size: [2]int{f.At.Width, f.At.Height}}}
+				samples[place] = trainer.Sample{Key: keys[place], Item: trainer.Item{Final: finals[i], Image: pictures[i], Size: [2]int{f.At.Width, f.At.Height}}}
 			}
 		}
 	}
 	return samples, nil
 }
 
-// encoded are the latents of the album's pictures that keys name.
-func (m *Model) encoded(at pipeline.Shape, keys []trainer.Key) ([][]float64, error) {
-	raw := make([][]float32, len(keys))
-	for i, k := range keys {
+// pictured are the album's pictures that keys name.
+func (m *Model) pictured(at pipeline.Shape, keys []trainer.Key) (all []*vision.Image, err error) {
+	for _, k := range keys {
 		page, ok := m.album[k.Prompt]
 		if !ok {
 			return nil, fmt.Errorf("prompt %d has no pictures to learn from", k.Prompt)
@@ -116,9 +123,9 @@ func (m *Model) encoded(at pipeline.Shape, keys []trainer.Key) ([][]float64, err
 		if err != nil {
 			return nil, err
 		}
-		raw[i] = vision.Floats(nil, picture, vision.Signed, vision.ChannelsLast)
+		all = append(all, picture)
 	}
-	return m.Pipeline.EncodeAll(raw, at)
+	return all, nil
 }
 
 // Shape puts what the album says of samples in place of their totals.
