@@ -104,6 +104,7 @@ type sampleOptions struct {
 	device                                                                string
 	n, steps, width, height, textLength, sourceArea, batch                int
 	textLayers                                                            []int
+	sourceSizes                                                           [][2]int // of the pictures that an edit is made of
 	seed                                                                  uint64
 	guidance, trueCFG, most, noise                                        float64
 	clipOptions

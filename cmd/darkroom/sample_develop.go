@@ -136,7 +136,7 @@ func (o *sampleOptions) predict(r *sampleReport, p *pipeline.Pipeline, plan *sam
 	}
 	resetPeak()
 	before := int64(peakMiB()) << 20
-	need, err := p.Need(pipeline.Work{At: plan.At, Guidance: plan.Guidance, Pictures: r.Pictures, Batch: plan.Batch, LoRA: o.lora, Sources: len(o.images), Free: true}, cpu.NewDry(cpu.Options{Path: path}))
+	need, err := p.Need(pipeline.Work{At: plan.At, Guidance: plan.Guidance, Pictures: r.Pictures, Batch: plan.Batch, LoRA: o.lora, Sources: o.sourceSizes, Free: true}, cpu.NewDry(cpu.Options{Path: path}))
 	if err != nil {
 		return err
 	}

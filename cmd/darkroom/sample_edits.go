@@ -28,6 +28,9 @@ func (o *sampleOptions) edited(p *pipeline.Pipeline, most int, must bool) (pipel
 	if err != nil {
 		return pipeline.Shape{}, err
 	}
+	for _, m := range sources {
+		o.sourceSizes = append(o.sourceSizes, [2]int{m.Width, m.Height})
+	}
 	height, width := p.SizeFor(sources...)
 	return p.Shape(or(o.height, height), or(o.width, width))
 }

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/kernels"
@@ -22,11 +21,12 @@ import (
 type Work struct {
 	At       Shape
 	Guidance Guidance
-	Pictures int    // 0: one is decoded, and nothing is sampled
-	Batch    int    // as a Sampler's
-	Sources  int    // pictures that each is made of, where the pipeline edits some
-	Text     *Text  // of the caller's, where there are no encoders; nil: encoded
-	LoRA     string // an adapter's folder or file; "" for none
+	Pictures int   // 0: one is decoded, and nothing is sampled
+	Batch    int   // as a Sampler's
+	Text     *Text // of the caller's, where there are no encoders; nil: encoded
+	// Sources are the widths and heights of the pictures that each is made of, where the pipeline edits some.
+	Sources [][2]int
+	LoRA    string // an adapter's folder or file; "" for none
 	// Train, where set, puts adapters on the network, or on each of two, and one step of training of Batch
 	// pictures follows sampling; of two networks, one each.
 	Train      *nn.LoRA
@@ -106,7 +106,11 @@ func (p *Pipeline) needToSample(w Work, host int, n *Need, phase func(into *int6
 		return err
 	}
 	if given != nil {
-		phase(&n.Given, host+w.At.Pixels()*3*(4+4))
+		pixels := w.At.Pixels()
+		for _, size := range w.Sources {
+			pixels = max(pixels, size[0]*size[1])
+		}
+		phase(&n.Given, host+pixels*3*(4+4))
 	}
 	text := w.Text
 	if text == nil {
@@ -148,16 +152,22 @@ func (p *Pipeline) longText(given *Given) (*Text, error) {
 // usualWords are more than most prompts have; a longer one takes little more.
 const usualWords = 256
 
-// blank is what clips must be given of pictures, or edits are made of, black ones; nil where they need none.
-func (p *Pipeline) blank(at Shape, sources int) (*Given, error) {
+// blank is what clips must be given of pictures, or edits are made of, black ones; nil where they need none. An edit that
+// must be made of some, of which no size is known, is made of one of the usual size.
+func (p *Pipeline) blank(at Shape, sources [][2]int) (*Given, error) {
 	if r := p.family.sources; r != nil {
-		if sources = min(sources, r.most); r.must {
-			sources = max(1, sources)
+		if r.must && len(sources) == 0 {
+			d := p.Defaults()
+			sources = [][2]int{{d.Width, d.Height}}
 		}
-		if sources == 0 {
+		var black []*vision.Image
+		for _, size := range sources[:min(len(sources), r.most)] {
+			black = append(black, vision.New(size[0], size[1]))
+		}
+		if len(black) == 0 {
 			return nil, nil
 		}
-		g, err := p.Source(context.Background(), slices.Repeat([]*vision.Image{vision.New(at.Width, at.Height)}, sources)...)
+		g, err := p.Source(context.Background(), black...)
 		if err != nil {
 			return nil, err
 		}

@@ -255,3 +255,60 @@ func TestNeed(t *testing.T) {
 		}
 	}
 }
+
+// TestNeedOfSources: what an edit takes is counted with pictures of the sizes that it is made of, whatever size is made; an
+// output that is long and narrow refuses nobody's picture.
+func TestNeedOfSources(t *testing.T) {
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	be := &counting{Backend: cpu.NewWith(cpu.Options{Path: path, Threads: 2})}
+	t.Cleanup(be.Close)
+	p := open(t, filepath.Join(recorded, "pipe_flux_kontext"), Options{Precision: BF16, Pool: tensor.NewPool(be), SourceArea: AsIs, TextLength: 24})
+	at, err := p.Shape(32, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := Work{At: at, Guidance: Guidance{Scale: 1, Embedded: 2}, Pictures: 1, Batch: 1, Free: true, Sources: [][2]int{{384, 256}}}
+	need, err := p.Need(w, dry(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := p.Source(t.Context(), shaded(384, 256, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.FreeDecoder(); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, predicted int64) {
+		t.Helper()
+		if own, peak := int64(24<<20), int64(be.peak); predicted-aside < peak || predicted-aside > peak+own {
+			t.Errorf("%s: %d bytes were asked for, %d predicted", what, peak, predicted-aside)
+		}
+		be.peak = be.now
+	}
+	check("a picture", need.Given)
+	texts, err := p.EncodeWith(given, "a red cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	be.peak = be.now
+	s, pics, err := p.oneStep(w, texts[0], given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Sample(t.Context(), pics, s); err != nil {
+		t.Fatal(err)
+	}
+	check("sampling", need.Sampling)
+	klein := editing(t, "pipe_flux2_klein")
+	long, err := klein.Shape(64, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := klein.Need(Work{At: long, Guidance: Guidance{Scale: 1}, Pictures: 1, Batch: 1, Free: true, Sources: [][2]int{{64, 64}}}, dry(t)); err != nil {
+		t.Errorf("an output of 1024 x 64: %v", err)
+	}
+}

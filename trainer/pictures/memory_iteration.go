@@ -13,8 +13,12 @@ func (c *counting) iterate(turn experiment.Turn) error {
 		return err
 	}
 	keys := make([]trainer.Key, min(c.samples(), max(1, c.perPass(&c.Form), (1<<18)/c.At.Pixels())))
+	prompts, err := c.sources.heaviest(len(c.asked.Train))
+	if err != nil {
+		return err
+	}
 	for i := range keys { // others than those of its group, as in an iteration
-		keys[i] = trainer.Key{Prompt: i / c.turn.Rollout.Group % len(c.asked.Train), Sample: i}
+		keys[i] = trainer.Key{Prompt: prompts[i/c.turn.Rollout.Group%len(prompts)], Sample: i}
 	}
 	c.part() // of what another fit left
 	samples, err := c.Policy.Roll(trainer.Current, keys)
@@ -28,7 +32,7 @@ func (c *counting) iterate(turn experiment.Turn) error {
 	c.phase(&c.need.Decoding)
 	points := make([]trainer.Point, len(samples))
 	for i, s := range samples {
-		points[i] = trainer.Point{State: s.Item.Final, Time: c.turn.Schedule.Timesteps[0]}
+		points[i] = trainer.Point{Key: s.Key, State: s.Item.Final, Time: c.turn.Schedule.Timesteps[0]}
 	}
 	c.part()
 	if c.turn.MeasuresFloor() && c.e.Model.Precision == "bf16" {

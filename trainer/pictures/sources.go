@@ -3,6 +3,7 @@ package pictures
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
@@ -257,6 +258,27 @@ func (m *Model) formLike(turn experiment.Turn, forms map[extent]*Form, one, othe
 
 // looked is of how many prompts the pictures are opened to predict sizes.
 const looked = 64
+
+// heaviest are numbers of the first prompts, of so many, those that are made of most pixels first. Where the network reads
+// no pictures, all are alike.
+func (s *sources) heaviest(prompts int) (all []int, err error) {
+	if s.read() {
+		prompts = min(looked, prompts)
+	}
+	pixels := make([]int, prompts)
+	for n := range prompts {
+		all = append(all, n)
+		pictures, err := s.pictures(n)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range pictures {
+			pixels[n] += m.Width * m.Height
+		}
+	}
+	slices.SortStableFunc(all, func(a, b int) int { return pixels[b] - pixels[a] })
+	return all, nil
+}
 
 // someSizes are those of the first prompts' pictures, where sizes follow these.
 func (s *sources) someSizes(follow bool) (all []experiment.Size) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu"
+	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -209,5 +210,35 @@ func checkSourced(t *testing.T, m *Model, name string, samples []trainer.Sample)
 		if got := items[i].Sources; len(got) != 1 || got[0].Height != [3]int{64, 96, 64}[s.Key.Prompt] {
 			t.Errorf("rewards of prompt %d see %d pictures", s.Key.Prompt, len(got))
 		}
+	}
+}
+
+// TestMemoryOfSources: memory is counted with the largest pictures that the first prompts name, wherever they stand.
+func TestMemoryOfSources(t *testing.T) {
+	file, list := sourceList(t)
+	large := vision.New(256, 192)
+	if err := vision.WriteFile(filepath.Join(filepath.Dir(file), "large.png"), large); err != nil {
+		t.Fatal(err)
+	}
+	path, err := isa.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := func(image string) *model.Memory {
+		t.Helper()
+		lines := []string{`{"prompt": "make it red", "image": "0.png"}`, fmt.Sprintf(`{"prompt": "make it red", "image": %q}`, image)}
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join("..", "..", "cmd", "parity", "testdata", "golden", "models", "pipe_flux_kontext")
+		m, err := Memory(parse(t, "model.path="+dir, "rollout.prompts="+file, "model.lora={rank=2,alpha=4,targets=[\"to_q\"]}", "loss.noise_floor=off", "model.source_area=-1", "model.text_length=16",
+			"sampler.width=32", "sampler.height=32", "sampler.steps=2", "sampler.window={kind=\"sliding\",size=1,every=1}", "rollout.prompts_per_iteration=1", "rollout.group=2"), cpu.NewDry(cpu.Options{Path: path}), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	if small, most := need("0.png"), need("large.png"); len(list) != 3 || most.Training < 2*small.Training || most.Sampling < small.Sampling {
+		t.Errorf("pictures of 64 x 64: %+v; with one of 256 x 192: %+v", *small, *most)
 	}
 }
