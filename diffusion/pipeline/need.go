@@ -152,8 +152,8 @@ func (p *Pipeline) longText(given *Given) (*Text, error) {
 // usualWords are more than most prompts have; a longer one takes little more.
 const usualWords = 256
 
-// blank is what clips must be given of pictures, or edits are made of, black ones; nil where they need none. An edit that
-// must be made of some, of which no size is known, is made of one of the usual size.
+// blank is what clips must be given of pictures, or edits are made of, black ones; nil where they need none. An edit
+// that must be made of some, of which no size is known, is made of one of the usual size.
 func (p *Pipeline) blank(at Shape, sources [][2]int) (*Given, error) {
 	if r := p.family.sources; r != nil {
 		if r.must && len(sources) == 0 {

@@ -256,8 +256,8 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// TestNeedOfSources: what an edit takes is counted with pictures of the sizes that it is made of, whatever size is made; an
-// output that is long and narrow refuses nobody's picture.
+// TestNeedOfSources: what an edit takes is counted with pictures of the sizes that it is made of, whatever size is
+// made; an output that is long and narrow refuses nobody's picture.
 func TestNeedOfSources(t *testing.T) {
 	path, err := isa.Choose()
 	if err != nil {

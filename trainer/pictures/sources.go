@@ -259,8 +259,8 @@ func (m *Model) formLike(turn experiment.Turn, forms map[extent]*Form, one, othe
 // looked is of how many prompts the pictures are opened to predict sizes.
 const looked = 64
 
-// heaviest are numbers of the first prompts, of so many, those that are made of most pixels first. Where the network reads
-// no pictures, all are alike.
+// heaviest are numbers of the first prompts, of so many, those that are made of most pixels first. Where the network
+// reads no pictures, all are alike.
 func (s *sources) heaviest(prompts int) (all []int, err error) {
 	if s.read() {
 		prompts = min(looked, prompts)
