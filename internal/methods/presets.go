@@ -34,7 +34,9 @@ func (e entry) kind() string {
 var exceptions = map[string]entry{
 	"branchgrpo":    {sets: []string{"rollout.group=16", "rollout.prompts_per_iteration=3"}, note: "3 prompts × 16: a group is its tree's leaves"},
 	"tempflow":      {sets: []string{"rollout.group=6", "rollout.prompts_per_iteration=8"}, note: "8 prompts × 6: a group is a trunk's branches"},
-	"flow_dpo":      {sets: []string{"optim.split=false"}, note: "each update sees all pairs, others half of the samples"},
+	"flow_dpo":      {sets: []string{"optim.split=false", "loss.times=3"}, note: "each update sees all pairs, others half of the samples; 3 times of each, not 39"},
+	"awm":           {sets: []string{"loss.time_range=[1,9]", "optim.ema=0.3"}, note: "times of steps 1 to 8 of 10, not 1 to 11 of 14; an average of the weights, which its KL is taken to"},
+	"cppo":          {sets: []string{"advantage.best_of=4"}, note: "the larger half of a group of 8, not of 16"},
 	"flash_grpo":    {sets: []string{"sampler.window.size=5"}, note: "one of the first 5 of 10 steps, not 10 of 20"},
 	"longcat":       {sets: []string{"sampler.window.drop=6"}, note: "6 of 10 steps are not drawn at, not 10 of 16"},
 	"g2rpo_a":       {sets: []string{"rollout.prompts=embed:zoom-solved", "episode.guided.tokens=12"}, note: "12 tokens of a call at first, not 3,072; a group of 8 has 1 guided answer"},
