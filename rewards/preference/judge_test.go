@@ -282,3 +282,47 @@ func TestHPSv3Slope(t *testing.T) {
 		t.Errorf("along its gradient the score changes by %v, and the gradient's length is %v", got, math.Sqrt(norm))
 	}
 }
+
+// TestHalves: an adapter beside what was trained besides, as upstream's second layout has them, reads as one file:
+// what was trained wins over the base, and the scale is model_config.json's.
+func TestHalves(t *testing.T) {
+	p, err := OpenPublished("testdata/halves")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if got := strings.Join(p.Names(), " "); got != "model.embed_tokens.weight model.layers.0.self_attn.q_proj.weight rm_head.weight" {
+		t.Errorf("weights of the base: %s", got)
+	}
+	if p.lora.Rank != 1 || p.lora.Alpha != 2 || strings.Join(p.lora.Targets, " ") != "model.layers.0.self_attn.q_proj" {
+		t.Errorf("the adapter is %+v", p.lora)
+	}
+	for name, want := range map[string]float32{"model.embed_tokens.weight": 5, "model.layers.0.self_attn.q_proj.weight": 2, "rm_head.weight": 6} {
+		x, err := p.Tensor(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := x.Float32(nil); err != nil || v[0] != want || x.Name != name {
+			t.Errorf("%s is %v (%v), not %v", x.Name, v, err, want)
+		}
+	}
+	if names := (pairsOf{p}).Names(); len(names) != 2 || names[0] != "model.layers.0.self_attn.q_proj.lora_A.weight" {
+		t.Errorf("pairs: %v", names)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/halves")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "checkpoint-3", restFile)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenPublished(dir); err == nil || !strings.Contains(err.Error(), "what was trained besides") {
+		t.Errorf("without the rest: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenPublished(dir); err == nil || !strings.Contains(err.Error(), "model_name_or_path") {
+		t.Errorf("without a base: %v", err)
+	}
+}

@@ -81,7 +81,7 @@ func OpenVideo(dir string, d *features.Device) (*Judge, error) {
 // merged opens weights that hold the adapter.
 func (j *Judge) merged(dir string, network func(p *nn.Params, c vlm.Config)) error {
 	if j.said.Adapter.On {
-		return fmt.Errorf("%s: \"lora_enable\" is true, and there is no checkpoint-N/model.pth: put it there, or merge the adapter into the weights (peft's merge_and_unload) and make the setting false", filepath.Join(dir, "model_config.json"))
+		return fmt.Errorf("%s: \"lora_enable\" is true, and there is no checkpoint-N/model.pth, nor checkpoint-N/adapter_model.safetensors: put it there, or merge the adapter into the weights (peft's merge_and_unload) and make the setting false", filepath.Join(dir, "model_config.json"))
 	}
 	return j.open(dir, "", network)
 }
