@@ -31,9 +31,10 @@ const (
 type Arithmetic int
 
 const (
-	Pillow Arithmetic = iota // 8 bits, after each pass
-	Torch8                   // the same with weights of 16 bits
-	Real                     // nothing: numbers in 0..1, which may overshoot
+	Pillow   Arithmetic = iota // 8 bits, after each pass, in the order of Pillow 13
+	Torch8                     // the same with weights of 16 bits
+	Real                       // nothing: numbers in 0..1, which may overshoot
+	Pillow12                   // as Pillow, horizontally first whatever the sizes
 )
 
 // Means and deviations of the pictures that towers were trained with.
@@ -89,6 +90,12 @@ func (p Preprocess) Apply(dst []float32, m *Image, l Layout) ([]float32, error) 
 	switch p.Arithmetic {
 	case Pillow:
 		x, err = p.bytes(m.Resize(w, h, p.Filter))
+	case Pillow12:
+		r, failed := Resizing{Filter: p.Filter}.Apply(m.Raster(), w, h)
+		if failed != nil {
+			return nil, failed
+		}
+		x, err = p.bytes(r.RGB(), nil)
 	case Torch8:
 		x, err = p.bytes(m.ResizeTorch(w, h, p.Filter))
 	case Real:

@@ -38,9 +38,10 @@ func (o Order) vertical(fromWidth, fromHeight, width, height int) bool {
 	return o == Pillow13 && height < fromHeight && fromHeight-height > 2*(fromWidth-width)
 }
 
-// Resize is m at another size, as Pillow 12 does it.
+// Resize is m at another size, as Pillow 13 does it, for pipelines, models and rewards alike. What was recorded with
+// Pillow 12 names HorizontalFirst.
 func (m *Image) Resize(width, height int, f Filter) (*Image, error) {
-	r, err := Resizing{Filter: f}.Apply(m.Raster(), width, height)
+	r, err := Resizing{Filter: f, Order: Pillow13}.Apply(m.Raster(), width, height)
 	if err != nil {
 		return nil, err
 	}

@@ -80,6 +80,44 @@ func TestResizeIsPillows(t *testing.T) {
 	}
 }
 
+// TestResizeIsTodays: a picture's own way is that of Pillow 13.0.0, which pip installs, and Preprocess has the name of
+// the other order.
+func TestResizeIsTodays(t *testing.T) {
+	compared, other := 0, 0
+	for _, c := range pillow {
+		if c.channels != 3 || c.order != Pillow13 {
+			continue
+		}
+		m := noise(c.width, c.height, 3).RGB()
+		for f, want := range c.sums {
+			out, err := m.Resize(c.toWidth, c.toHeight, Filter(f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			compared++
+			if got := crc32.ChecksumIEEE(out.Pix); got != want {
+				t.Errorf("%d x %d to %d x %d, %v: %08x, want %08x", c.width, c.height, c.toWidth, c.toHeight, Filter(f), got, want)
+			}
+			before, err := Resizing{Filter: Filter(f)}.Apply(m.Raster(), c.toWidth, c.toHeight)
+			if err == nil && crc32.ChecksumIEEE(before.Pix) != want {
+				other++
+			}
+		}
+	}
+	if compared < 40 || other == 0 {
+		t.Errorf("%d pictures, of which the order changes %d", compared, other)
+	}
+	tall := noise(20, 200, 3).RGB()
+	today, err := Preprocess{Size: 10, Fit: Stretch, Filter: Lanczos, Std: [3]float32{1, 1, 1}}.Apply(nil, tall, ChannelsLast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := Preprocess{Size: 10, Fit: Stretch, Filter: Lanczos, Arithmetic: Pillow12, Std: [3]float32{1, 1, 1}}.Apply(nil, tall, ChannelsLast)
+	if err != nil || slices.Equal(today, before) {
+		t.Errorf("Pillow 12 and 13 make the same numbers of a tall picture (%v)", err)
+	}
+}
+
 // TestResizeIsItsFormula holds the passes to the card's sum, a pixel at a time.
 func TestResizeIsItsFormula(t *testing.T) {
 	r := noise(19, 14, 4)
