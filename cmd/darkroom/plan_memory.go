@@ -52,7 +52,7 @@ func withMemory(e *experiment.Experiment, p *experiment.Plan, dry model.Dry) pla
 	if budget == 0 && need.Apart && need.Taken(1) > usualCard {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the run takes about %s of one card, more than the %s of most large ones%s", bytesText(need.Taken(1)), bytesText(usualCard), elsewhere(need.Rewards)))
 	}
-	return planned{Plan: p, Memory: &memoryPlan{model.ProgramBytes + need.PeakOf(ranks), *need}}
+	return planned{Plan: p, Memory: &memoryPlan{need.Program() + need.PeakOf(ranks), *need}}
 }
 
 // usualCard is what programs may take of a card of 80 GB.
@@ -73,6 +73,10 @@ func (p planned) writeMemory(w io.Writer) {
 	}
 	n := p.Memory.Memory
 	fmt.Fprintf(w, "\nmemory, predicted: at most %s%s\n", peakWords(p.Memory), rewardWords(n.Rewards))
+	if n.Tokens != nil {
+		p.writeTokens(w)
+		return
+	}
 	t := table{header: []string{">PROGRAM", ">TEXTS", ">SAMPLING", ">DECODING", ">CHECK", ">TRAINING", ">SAMPLES"}}
 	t.add(bytesText(model.ProgramBytes), bytesText(n.Texts), bytesText(n.Sampling), bytesText(n.Decoding), bytesText(n.Check), bytesText(n.Training), bytesText(n.Samples))
 	t.write(w)
@@ -97,10 +101,23 @@ func (p planned) writeMemory(w io.Writer) {
 	}
 }
 
+// writeTokens prints what conversations take, and how many tokens go through the network.
+func (p planned) writeTokens(w io.Writer) {
+	n := p.Memory.Memory
+	t := table{header: []string{">PROGRAM", ">GENERATION", ">TRAINING", ">SAMPLES"}}
+	t.add(bytesText(n.Program()), bytesText(n.Sampling), bytesText(n.Training), bytesText(n.Samples))
+	t.write(w)
+	k := n.Tokens
+	fmt.Fprintf(w, "passes of an iteration, at most: generation %s; training %s forward and %s backward\n", tokensText(k.Generated), tokensText(k.Forward), tokensText(k.Backward))
+	fmt.Fprintf(w, "the longest possible episode: %s, of which %d are the prompt's and %d are drawn\n", tokensText(int64(k.Episode)), k.Prompt, k.Drawn)
+}
+
+func tokensText(n int64) string { return plural(n, "token") }
+
 // peakWords say where the most of a run's memory is: on a device, samples lie beside it on the host.
 func peakWords(m *memoryPlan) string {
 	if m.Apart {
-		return fmt.Sprintf("%s on the device, %s on the host", bytesText(m.Taken(1)), bytesText(model.ProgramBytes+m.Samples))
+		return fmt.Sprintf("%s on the device, %s on the host", bytesText(m.Taken(1)), bytesText(m.Program()+m.Samples))
 	}
 	return bytesText(m.Peak)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -22,10 +23,19 @@ func TestPlanMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	once := []string{"--set", "run.iterations=1", "--set", "evaluate={every=0, prompts=''}", "--set", "monitor=[]", "--set", "reward=[{name='scene'}]"}
+	lessons := filepath.Join(t.TempDir(), "lessons.toml")
+	if err := os.WriteFile(lessons, []byte(lessonsToml), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for name, sets := range map[string][]string{
+		"lessons": nil, "lessons, fp32": {"--set", "model.precision=f32", "--set", "rollout.prompts_per_iteration=24"},
 		"small": {"--set", "rollout.prompts_per_iteration=1", "--set", "rollout.group=4"}, "quickstart": nil,
 		"fp32": {"--set", "model.precision=f32"}, "large": {"--set", "rollout.prompts_per_iteration=12", "--set", "rollout.group=24", "--set", "model.lora.rank=128"},
 	} {
+		file, once := file, once
+		if strings.HasPrefix(name, "lessons") {
+			file, once = lessons, nil
+		}
 		command := func(args ...string) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
 			cmd.Args = append(append(append([]string{"darkroom"}, args...), once...), sets...) // by this name the test binary is the program
@@ -52,3 +62,25 @@ func TestPlanMemory(t *testing.T) {
 		}
 	}
 }
+
+// lessonsToml is a run whose conversations are as long as plan says they are: those of a file.
+const lessonsToml = `[run]
+name = "lessons"
+iterations = 1
+[model]
+path = "embed:tiny-vlm"
+train = ['model\..*']
+[episode]
+protocol = "darkroom"
+tokens = 400
+pictures = 5
+[rollout]
+prompts = "embed:zoom"
+prompts_per_iteration = 8
+lessons = "embed:zoom-lessons"
+group = 1
+[loss]
+objective = "sft"
+[[reward]]
+name = "accuracy"
+`

@@ -57,9 +57,7 @@ func Modality() model.Modality {
 			_, err := (&Model{}).Objective(turn, nil)
 			return err
 		},
-		Memory: func(*experiment.Experiment, model.Dry, int64) (*model.Memory, error) {
-			return nil, errors.New("the memory of language models is not predicted yet")
-		},
+		Memory: predict,
 	}
 }
 

@@ -26,7 +26,21 @@ type Memory struct {
 	// each matrix read when a product needs it. EncoderBytes is what their files take.
 	Encoders     string `json:"encoders,omitempty"`
 	EncoderBytes int64  `json:"encoder_bytes,omitempty"`
+
+	Tokens *Tokens `json:"tokens,omitempty"` // of episodes; nil of pictures and clips
+
+	Own int64 `json:"-"` // what the program takes without the model; 0: ProgramBytes
 	Fit
+}
+
+// Tokens are those of the longest possible episode, and those that go through the network in an iteration of such.
+type Tokens struct {
+	Prompt    int   `json:"prompt"`
+	Drawn     int   `json:"drawn"`   // by the model
+	Episode   int   `json:"episode"` // prompt and observations included
+	Generated int64 `json:"generated"`
+	Forward   int64 `json:"forward"` // in updates, before a reference's weights, too
+	Backward  int64 `json:"backward"`
 }
 
 // Fit is how a model keeps to a memory. No bit depends on it.
@@ -73,7 +87,15 @@ func (n Memory) Taken(ranks int) int64 {
 	if n.Apart {
 		return int64(ranks)*n.phase() + n.Rewards
 	}
-	return ProgramBytes + n.PeakOf(ranks)
+	return n.Program() + n.PeakOf(ranks)
+}
+
+// Program is what the program takes without the model.
+func (n Memory) Program() int64 {
+	if n.Own == 0 {
+		return ProgramBytes
+	}
+	return n.Own
 }
 
 // Peak is the most at once, on device and host together.

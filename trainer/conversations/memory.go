@@ -1,0 +1,347 @@
+package conversations
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/darkroom-rl/darkroom/kernels"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/prompts"
+	"github.com/darkroom-rl/darkroom/vision"
+	"github.com/darkroom-rl/darkroom/vision/tools"
+	"github.com/darkroom-rl/darkroom/vision/vlm"
+)
+
+// Card: what a run takes, by an iteration on an empty backend that counts, in the code that will run. How long episodes
+// get is not known before: the longest possible one is counted by. Its prompt is the longest of some from the list, each
+// turn is as long as it may be, and what comes back between two turns shows a picture that takes as many places as the
+// prompt's largest. episode.tokens and episode.pictures bound all that.
+//
+// Invariant (tests): the peak is that of a run whose episodes are as long, within 15 %.
+
+// mostLooked is how many prompts of a list are looked at.
+const mostLooked = 16
+
+// aroundPicture are the words of an observation beside its picture.
+const aroundPicture = 24
+
+// counting is a model on a backend that counts.
+type counting struct {
+	*Model
+	turn experiment.Turn
+	dry  model.Dry
+	need model.Memory
+
+	prompt *voice // the longest
+	turns  int    // of the longest episode
+	seen   []*vision.Image
+	reads  vlm.Stretch // what comes back between two turns
+}
+
+// predict is Modality's Memory. No pass is made smaller to keep to a budget.
+func predict(e *experiment.Experiment, dry model.Dry, _ int64) (need *model.Memory, err error) {
+	list, err := trainingList(e)
+	if err != nil {
+		return nil, err
+	}
+	m, err := OpenModel(e, model.Options{Train: list, Backend: dry})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	c := &counting{Model: m, dry: dry, need: model.Memory{Own: ownBytes}}
+	device := e.Run.Devices()[0]
+	c.need.Apart = device != "cpu" && device != "auto"
+	for i, first := 0, 0; i == 0 || i < len(e.Stages); i++ {
+		if c.turn, err = e.Turn(first); err != nil {
+			return nil, err
+		}
+		if err := c.iterate(); err != nil {
+			return nil, err
+		}
+		if len(e.Stages) > 0 {
+			first += e.Stages[i].Iterations
+		}
+	}
+	return &c.need, nil
+}
+
+// phase ends one: what it took at most.
+func (c *counting) phase(into *int64) {
+	*into = max(*into, int64(c.dry.Peak()))
+	c.dry.ResetPeak()
+}
+
+// iterate makes the first iteration of a stage.
+func (c *counting) iterate() error {
+	if err := c.Begin(c.turn, rng.New(uint64(c.opened.Run.Seed)), 1); err != nil {
+		return err
+	}
+	c.Speaker.Options.Pool.Trim()
+	c.dry.ResetPeak()
+	var of trainer.Sample
+	var err error
+	if c.turn.Taught() {
+		of, err = c.lesson()
+	} else if err = c.look(); err == nil {
+		if c.Far == nil {
+			err = c.roll()
+		}
+		c.phase(&c.need.Sampling)
+		of = c.longest()
+	}
+	if err != nil {
+		return err
+	}
+	c.count(EpisodeOf(of))
+	return c.learn(of)
+}
+
+// samples are those of an iteration.
+func (c *counting) samples() int { return c.turn.Rollout.PromptsPerIteration * c.turn.Rollout.Group }
+
+// lesson is the longest of some lessons.
+func (c *counting) lesson() (most trainer.Sample, err error) {
+	for i, n := range prompts.LessonsOf(c.train, c.turn.Rollout.Lessons) {
+		if i == mostLooked {
+			break
+		}
+		all, err := c.Roll(trainer.Current, []trainer.Key{{Prompt: n}})
+		if err != nil {
+			return most, err
+		}
+		if EpisodeOf(most) == nil || len(EpisodeOf(all[0]).Tokens) > len(EpisodeOf(most).Tokens) {
+			most = all[0]
+		}
+	}
+	if EpisodeOf(most) == nil {
+		return most, errors.New("there are no lessons to count by")
+	}
+	return most, nil
+}
+
+// look finds the longest of some prompts, and what an observation of its picture has.
+func (c *counting) look() error {
+	c.prompt, c.seen = nil, nil
+	all := prompts.LessonsOf(c.train, "")
+	for i := range min(len(all), mostLooked) {
+		v, err := c.question(trainer.Key{Prompt: all[i*len(all)/min(len(all), mostLooked)]})
+		if err != nil {
+			return fmt.Errorf("prompt %d: %w", i, err)
+		}
+		if c.prompt == nil || v.said > c.prompt.said {
+			c.prompt = v
+		}
+	}
+	if c.prompt == nil {
+		return errors.New("there are no prompts to count by")
+	}
+	if c.prompt.lost != nil {
+		return c.prompt.lost
+	}
+	var largest *vision.Image
+	for _, p := range c.prompt.album.Pictures {
+		if largest == nil || p.ShownWidth*p.ShownHeight > largest.Width*largest.Height {
+			largest = vision.New(p.ShownWidth, p.ShownHeight)
+		}
+	}
+	text := strings.Repeat(" a", aroundPicture)
+	if largest != nil {
+		text, c.seen = tools.VisionPad+text, []*vision.Image{largest}
+	}
+	var err error
+	if c.reads, _, err = c.Speaker.Read(text, c.seen...); err != nil {
+		return err
+	}
+	l := c.Limits
+	if c.turns = max(1, l.Turns); l.Turns == 0 {
+		c.turns = 1 << 20
+	}
+	if l.Pictures > 0 && len(c.seen) > 0 {
+		c.turns = min(c.turns, 1+max(0, l.Pictures-len(c.prompt.album.Pictures)))
+	}
+	return nil
+}
+
+// turnTokens are those of one answer at most.
+func (c *counting) turnTokens() int {
+	if c.Turn == 0 {
+		return mostOfTurn
+	}
+	return c.Turn
+}
+
+// length is the longest episode's, and how many turns it has.
+func (c *counting) length() (tokens, turns int) {
+	tokens = c.prompt.said
+	for {
+		tokens, turns = tokens+c.turnTokens(), turns+1
+		full := c.Limits.Tokens > 0 && tokens >= c.Limits.Tokens
+		if full {
+			return c.Limits.Tokens, turns
+		}
+		if turns >= c.turns || c.Limits.Tokens == 0 && tokens > 1<<20 {
+			return tokens, turns
+		}
+		tokens += len(c.reads.IDs)
+	}
+}
+
+// roll reads the prompt into as many rows as are under way, observations behind all of them, and fills one to the
+// longest episode: rows have one length of memory.
+func (c *counting) roll() error {
+	tokens, turns := c.length()
+	rows := min(c.AtOnce(), c.samples())
+	d := c.Speaker.Model.NewDecoder(c.Speaker.Options.Pool, c.Speaker.arithmetic(false), 1+rows)
+	defer d.Close()
+	if _, err := d.Extend(0, c.prompt.unread); err != nil {
+		return err
+	}
+	var all []int
+	for r := 1; r <= rows; r++ {
+		d.Copy(r, 0)
+		all = append(all, r)
+	}
+	observe := func(rows []int) error {
+		n := min(len(rows), max(1, readAtOnce/max(1, len(c.reads.IDs))))
+		reads := make([]vlm.Stretch, n)
+		for i := range reads {
+			reads[i] = c.reads
+		}
+		if turns < 2 || n == 0 {
+			return nil
+		}
+		_, err := d.ExtendAll(rows[:n], reads)
+		return err
+	}
+	if err := observe(all); err != nil {
+		return err
+	}
+	for step := max(kernels.KeyBlock, tokens/256); d.Len(1) < tokens-1; {
+		if _, err := d.Extend(1, vlm.Stretch{IDs: make([]int32, min(step, tokens-1-d.Len(1)))}); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Step(all, make([]int32, len(all))); err != nil {
+		return err
+	}
+	d.Clear(0) // the next prompt is read, and others still observe
+	if _, err := d.Extend(0, c.prompt.unread); err != nil {
+		return err
+	}
+	for _, r := range all {
+		d.Copy(r, 0)
+	}
+	return observe(all)
+}
+
+// longest is the longest episode, as it is learned from: nobody has said a word of it.
+func (c *counting) longest() trainer.Sample {
+	tokens, _ := c.length()
+	t := &tools.Transcript{Tokens: append([]int32(nil), c.prompt.prompt.Tokens...), Prompt: c.prompt.said}
+	album := &tools.Album{Pictures: append([]tools.Picture(nil), c.prompt.album.Pictures...)}
+	t.Sampled = make([]bool, len(t.Tokens))
+	say := func(ids []int32, drawn bool) {
+		for _, id := range ids[:min(len(ids), tokens-len(t.Tokens))] {
+			t.Tokens, t.Sampled = append(t.Tokens, id), append(t.Sampled, drawn)
+		}
+	}
+	for len(t.Tokens) < tokens {
+		say(make([]int32, c.turnTokens()), true)
+		if len(t.Tokens)+len(c.reads.IDs) >= tokens {
+			say(make([]int32, tokens), true)
+			break
+		}
+		say(c.reads.IDs, false)
+		for _, m := range c.seen {
+			album.Add(m, &tools.Op{Kind: "crop"})
+		}
+	}
+	t.LogProb, t.ModelLogProb = make([]float64, len(t.Tokens)), make([]float64, len(t.Tokens))
+	return trainer.Sample{Item: trainer.Item{Episode: &Episode{Transcript: t, Album: album, films: c.prompt.films}}}
+}
+
+// count says how many tokens go through the network, and what the host holds of samples.
+func (c *counting) count(e *Episode) {
+	o, samples := c.turn.Experiment, c.samples()
+	n := model.Tokens{Prompt: e.Prompt, Episode: len(e.Tokens)}
+	drawn := 0
+	for _, on := range e.Sampled {
+		if on {
+			drawn++
+		}
+	}
+	n.Drawn = drawn
+	if !c.turn.Taught() && c.Far == nil { // a prompt is read once for its group
+		n.Generated = int64(c.turn.Rollout.PromptsPerIteration)*int64(n.Prompt) + int64(samples)*int64(n.Episode-n.Prompt)
+	}
+	whole := int64(samples) * int64(n.Episode)
+	n.Forward, n.Backward = whole, whole
+	if o.Loss.KL.Weight > 0 || c.turn.Kind().Reference {
+		n.Forward += whole
+	}
+	if hasCritic(c.opened) || c.Far != nil {
+		n.Forward += whole
+	}
+	if k := c.need.Tokens; k == nil || n.Generated+n.Forward > k.Generated+k.Forward {
+		c.need.Tokens = &n
+	}
+	var pixels, patches int64
+	for i, p := range e.Album.Pictures {
+		one := int64(3 * p.Width * p.Height)
+		if i >= len(c.given(e)) {
+			one *= int64(samples) // a tool's are an episode's own
+		} else {
+			one *= int64(c.turn.Rollout.PromptsPerIteration)
+		}
+		pixels += one
+		patches += int64(3*4) * int64(p.ShownWidth*p.ShownHeight) * int64(c.Speaker.Processor.Frames)
+	}
+	logits := int64(min(c.AtOnce(), samples)) * int64(c.Speaker.Model.Text.Vocabulary) * (4 + 8 + 8)
+	c.need.Samples = max(c.need.Samples, pixels+whole*bytesOfToken+2*patches+logits)
+}
+
+// ownBytes is what the program takes beside the model and its episodes, measured: less than of pictures, which are
+// decoded, judged and drawn.
+const ownBytes = 84 << 20
+
+// bytesOfToken is what a transcript's slices hold of one, and what a loss does.
+const bytesOfToken = 4 + 1 + 3*8 + 8*8
+
+// given are the pictures of an episode's prompt.
+func (c *counting) given(e *Episode) (all []tools.Picture) {
+	for _, p := range e.Album.Pictures {
+		if p.Given() {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// learn goes forward and backward through as many episodes as an update has, and takes a step, twice: the second begins
+// beside the optimiser's state.
+func (c *counting) learn(of trainer.Sample) error {
+	l := c.turn.Experiment.Loss
+	n := (c.samples() + c.turn.Experiment.Optim.Updates - 1) / c.turn.Experiment.Optim.Updates
+	n = min(n, 2+keepTokens/max(1, len(EpisodeOf(of).Tokens)))
+	points := make([]trainer.Point, n)
+	for i := range points {
+		points[i] = trainer.Point{Episode: of.Item.Episode, Entropy: l.EntropyWeight != 0 || l.Keep.Entropy > 0 && l.Keep.Entropy < 1, Value: c.Critic() != nil}
+	}
+	for range 2 {
+		answers, err := c.Eval(trainer.Current, points)
+		if err != nil {
+			return err
+		}
+		if err := answers.Back(answers.Outputs); err != nil {
+			return err
+		}
+		c.Params().Move(1, 0)
+	}
+	c.phase(&c.need.Training)
+	return nil
+}
