@@ -17,7 +17,7 @@ import (
 )
 
 // Card: what a run takes, by an iteration on an empty backend that counts, in the code that will run. How long episodes
-// get is not known before: the longest possible one is counted by. Its prompt is the longest of some from the list, each
+// get is not known before, so the longest possible one counts. Its prompt is the longest of some from the list, each
 // turn is as long as it may be, and what comes back between two turns shows a picture that takes as many places as the
 // prompt's largest. episode.tokens and episode.pictures bound all that.
 //
