@@ -30,6 +30,9 @@ type Job struct {
 	How     How      `json:"how"`
 	Keys    []Keys   `json:"keys"`
 	Score   *Scoring `json:"score,omitempty"` // nil: samples are rolled
+	// Ahead are prompts that jobs to come will probably name, for who computes something of prompts. No bit depends on
+	// them, and no name.
+	Ahead []int `json:"ahead,omitempty"`
 }
 
 // How says how a job's samples are drawn.
@@ -63,6 +66,7 @@ func (j Job) Role() Role {
 
 // Name is the job's.
 func (j Job) Name() Hash {
+	j.Ahead = nil
 	text, err := json.Marshal(j)
 	if err != nil { // it has numbers alone; a guidance that is none was refused in the experiment
 		panic(fmt.Sprintf("fleet: a job that has no name: %v", err))

@@ -6,8 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 	"github.com/darkroom-rl/darkroom/trainer"
+	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
 // TestNames: whatever decides the bits of a result decides its job's name, and a job that has travelled has the
@@ -38,6 +41,10 @@ func TestNames(t *testing.T) {
 			t.Errorf("changes %d and %d have one name", i, other)
 		}
 		seen[j.Name()] = i
+	}
+	base.Ahead = []int{5, 6}
+	if seen[base.Name()] != -1 {
+		t.Error("what follows a job changes its name")
 	}
 	text, err := json.Marshal(base)
 	if err != nil {
@@ -80,5 +87,68 @@ func TestSplit(t *testing.T) {
 	}
 	if len(Split(nil, 1)) != 0 {
 		t.Error("no keys are a part")
+	}
+}
+
+// TestAhead: each job names its own prompts and those that follow, of the roll and behind it, up to a number of them.
+func TestAhead(t *testing.T) {
+	var keys []trainer.Key
+	for p := range 2 * mostAhead {
+		keys = append(keys, trainer.Key{Prompt: 1000 - p}, trainer.Key{Prompt: 1000 - p, Sample: 1})
+	}
+	m := &Model{next: func() []int { return []int{1000, 7, 8} }}
+	jobs := m.jobsOf(Blob{}, How{}, keys)
+	first, last := jobs[0].Ahead, jobs[len(jobs)-1].Ahead
+	if len(jobs) != 2*mostAhead || len(first) != mostAhead || first[0] != 1000 || first[1] != 999 || !slices.Equal(last, []int{1001 - 2*mostAhead, 7, 8}) {
+		t.Errorf("%d jobs; the first names %d prompts from %v, the last %v", len(jobs), len(first), first[:2], last)
+	}
+}
+
+// weighed is a model that counts how often its weights are asked for.
+type weighed struct {
+	model.Model
+	model.Travelling
+	asked int
+	value float32
+}
+
+func (w *weighed) Values(trainer.Weights) ([]safetensors.Tensor, error) {
+	w.asked++
+	return []safetensors.Tensor{safetensors.FromF32("w", []int{1}, []float32{w.value})}, nil
+}
+
+func (w *weighed) Params() trainer.Params          { return w }
+func (w *weighed) Norm() (float64, error)          { return 0, nil }
+func (w *weighed) Move(_, rate float64)            { w.value += float32(rate) }
+func (w *weighed) Follow(trainer.Weights, float64) {}
+func (w *weighed) Skip()                           {}
+
+// TestPublishedOnce: weights are made ready to travel once for all rolls between two updates.
+func TestPublishedOnce(t *testing.T) {
+	own := &weighed{}
+	m := &Model{Model: own, travels: own, e: &experiment.Experiment{}, fleet: New(Options{Hub: NewInside()}), published: map[trainer.Weights]Blob{}}
+	publish := func() Blob {
+		t.Helper()
+		b, ok, err := m.publish(t.Context(), trainer.Current)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		return b
+	}
+	first := publish()
+	if again := publish(); again != first || own.asked != 1 {
+		t.Errorf("weights that did not change were asked for %d times", own.asked)
+	}
+	m.Params().Move(1, 0.5)
+	if next := publish(); next == first || own.asked != 2 {
+		t.Errorf("after an update, %d times", own.asked)
+	}
+	m.Params().Follow(trainer.Old, 0.5)
+	if publish(); own.asked != 3 {
+		t.Errorf("after weights followed, %d times", own.asked)
+	}
+	for range mostWeights + 1 { // until the first of them is dropped
+		m.Params().Move(1, 0.5)
+		publish()
 	}
 }

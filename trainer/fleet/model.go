@@ -37,12 +37,14 @@ type Model struct {
 	impure    bool   // samples ask programs or servers
 	ahead     ahead
 	mu        sync.Mutex
+	published map[trainer.Weights]Blob
+	next      func() []int    // prompts that rolls to come will name; nil: nobody knows
 	read      map[Hash]result // of jobs whose results are not learned from yet
 }
 
 // Open opens a run's model, and shares its rolls out. plan says what iterations to come will ask for.
 func (f *Fleet) Open(s Setup, e *experiment.Experiment, o model.Options, plan planner, open func(o model.Options) (model.Model, error)) (model.Model, error) {
-	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, read: map[Hash]result{}}
+	m := &Model{fleet: f, e: e, ctx: newChanging(), progress: o.Progress, next: o.Ahead, published: map[trainer.Weights]Blob{}, read: map[Hash]result{}}
 	m.ahead = ahead{plan: plan, open: map[int]*Batch{}}
 	o.Context, o.Progress = m.ctx, nil
 	own, err := open(o)
@@ -240,8 +242,12 @@ func (p fixed) Roll(w trainer.Weights, keys []trainer.Key) ([]trainer.Sample, er
 // mostWeights is how many versions stay where workers can fetch them, beside those that samples lag behind.
 const mostWeights = 4
 
-// publish makes a set of weights known, and names it; false where it cannot travel.
+// publish makes a set of weights known, and names it; false where it cannot travel. Until weights change it is made
+// ready once.
 func (m *Model) publish(ctx context.Context, w trainer.Weights) (b Blob, ok bool, err error) {
+	if b, ok := m.published[w]; ok && slices.Contains(m.weights, b) {
+		return b, true, nil
+	}
 	tensors, err := m.travels.Values(w)
 	if err != nil {
 		return b, false, nil //nolint:nilerr // it is rolled here
@@ -251,10 +257,9 @@ func (m *Model) publish(ctx context.Context, w trainer.Weights) (b Blob, ok bool
 		return b, false, err
 	}
 	b = BlobOf(data)
-	for _, known := range m.weights {
-		if known == b {
-			return b, true, nil
-		}
+	m.published[w] = b
+	if slices.Contains(m.weights, b) {
+		return b, true, nil
 	}
 	if _, err := m.fleet.Hub.Put(ctx, data); err != nil {
 		return b, false, fmt.Errorf("fleet: publishing the weights: %w", err)
@@ -264,6 +269,36 @@ func (m *Model) publish(ctx context.Context, w trainer.Weights) (b Blob, ok bool
 		m.weights = m.weights[1:]
 	}
 	return b, true, err
+}
+
+// Params are the model's own. What moves them makes what was published old.
+func (m *Model) Params() trainer.Params { return published{m.Model.Params(), m} }
+
+// published are weights whose changes are heard of.
+type published struct {
+	trainer.Params
+	m *Model
+}
+
+func (p published) Move(scale, rate float64) {
+	clear(p.m.published)
+	p.Params.Move(scale, rate)
+}
+
+func (p published) Follow(w trainer.Weights, decay float64) {
+	clear(p.m.published)
+	p.Params.Follow(w, decay)
+}
+
+// Load is model.Model's, and Forget.
+func (m *Model) Load(f *safetensors.File) error {
+	clear(m.published)
+	return m.Model.Load(f)
+}
+
+func (m *Model) Forget(w trainer.Weights) error {
+	clear(m.published)
+	return m.Model.Forget(w)
 }
 
 // Close is model.Model's.

@@ -86,10 +86,35 @@ func (m *Model) jobsOf(weights Blob, how How, keys []trainer.Key) (jobs []Job) {
 	if how.Fixed {
 		least = m.e.Rollout.Group
 	}
+	list, place := m.promptsOf(keys)
 	for _, part := range Split(keys, least) {
-		jobs = append(jobs, Job{Setup: m.setup, Weights: weights, How: how, Keys: runsOf(part)})
+		from := place[part[0].Prompt]
+		jobs = append(jobs, Job{Setup: m.setup, Weights: weights, How: how, Keys: runsOf(part), Ahead: list[from:min(from+mostAhead, len(list))]})
 	}
 	return jobs
+}
+
+// mostAhead is how many prompts a job names that are to come, its own among them: a CPU encodes as many in minutes.
+const mostAhead = 32
+
+// promptsOf are the prompts of keys and of the rolls behind them, each once, and where each stands.
+func (m *Model) promptsOf(keys []trainer.Key) (list []int, place map[int]int) {
+	place = map[int]int{}
+	add := func(prompt int) {
+		if _, known := place[prompt]; !known {
+			place[prompt] = len(list)
+			list = append(list, prompt)
+		}
+	}
+	for _, k := range keys {
+		add(k.Prompt)
+	}
+	if m.next != nil {
+		for _, n := range m.next() {
+			add(n)
+		}
+	}
+	return list, place
 }
 
 // rolled is how a job's samples are rolled.

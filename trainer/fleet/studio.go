@@ -29,6 +29,7 @@ type Studio struct {
 	ctx     *changing
 	unseen  atomic.Bool  // the samples of the job under way are held out
 	moved   atomic.Int64 // when the job under way last went on
+	ahead   []int        // prompts that jobs to come will probably name
 }
 
 // Moved is Worker.Moved. Of held-out samples no pass is told: they count as if they went on.
@@ -42,6 +43,9 @@ func (s *Studio) Moved() time.Time {
 // Passed is told of every pass of the network (model.Options.Progress).
 func (s *Studio) Passed(int, int) { s.moves() }
 func (s *Studio) moves()          { s.moved.Store(time.Now().UnixNano()) }
+
+// Ahead are the prompts of the job under way and of those that follow, for the model that Open opens.
+func (s *Studio) Ahead() []int { return s.ahead }
 
 // Do is Worker.Do.
 func (s *Studio) Do(ctx context.Context, j Job) (payload []byte, err error) {
@@ -130,6 +134,7 @@ func (s *Studio) roll(ctx context.Context, j Job) ([]byte, error) {
 	} else if err := s.model.Begin(turn, j.How.Root, 1); err != nil {
 		return nil, err
 	}
+	s.ahead = j.Ahead
 	samples, err := policy.Roll(trainer.Current, j.All())
 	if err != nil {
 		return nil, err
