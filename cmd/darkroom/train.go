@@ -195,6 +195,6 @@ func iterationWords(e *experiment.Experiment) (string, error) {
 
 // refused reports whether nothing was done, since the folder does not hold what was asked for.
 func refused(err error) bool {
-	return slices.ContainsFunc([]error{folder.ErrUsed, folder.ErrNone, run.ErrChanged, run.ErrOther, run.ErrLost, run.ErrFew},
+	return slices.ContainsFunc([]error{folder.ErrUsed, folder.ErrNone, folder.ErrStrange, run.ErrChanged, run.ErrOther, run.ErrLost, run.ErrFew},
 		func(why error) bool { return errors.Is(err, why) })
 }

@@ -32,6 +32,11 @@ func Open(dir string, resume bool) (*Folder, error) {
 	if _, err := os.Stat(filepath.Join(dir, Config)); resume && errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w to go on with\nhint: without --resume the run begins; --out names another folder", dir, ErrNone)
 	}
+	if !resume {
+		if err := strangers(dir); err != nil {
+			return nil, err
+		}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("the run's folder cannot be made: %w\nhint: --out names another folder", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // What a new run may find in its folder: nothing, the traces of one that failed before it had
@@ -19,6 +21,42 @@ const rates = "pass_rates.jsonl"
 
 // traces are what a run writes before it has anything to keep.
 var traces = []string{"manifest.json", "products.json", "result.json", "report.html", "images", "transcripts.jsonl", "heldout.jsonl", "fleet.jsonl", Config} // the one that makes it a run last
+
+// early are what else may stand in a folder before Config does: locks, and the files of a fleet's server.
+var early = []string{"lock", "timing.jsonl", "checkpoints", "diagnosis.json", "join", "broker.json", "broker.tmp"}
+
+// ErrStrange says that a folder holds files that no run wrote.
+var ErrStrange = errors.New("it holds files that are no run's")
+
+// strangers refuses files that no run wrote, in a folder that none has begun in. Those whose names begin with a dot are
+// a desktop's.
+func strangers(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, Config)); err == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), part)
+		if !strings.HasPrefix(name, ".") && name != rates && !slices.Contains(slices.Concat(traces, records, early), name) {
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	list := strings.Join(names[:min(3, len(names))], ", ")
+	if n := len(names) - 3; n > 0 {
+		list += fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("%s: %w: %s\nhint: --out names a folder that is new or empty; a run would write among these", dir, ErrStrange, list)
+}
 
 // begin makes the folder fit for a new run.
 func (f *Folder) begin() error {

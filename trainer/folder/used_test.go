@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -56,6 +57,21 @@ func TestUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+	foreign := filepath.Join(t.TempDir(), "papers")
+	if err := os.MkdirAll(filepath.Join(foreign, "images"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a.txt", "b.txt", "c.txt", "d.txt", ".hidden"} {
+		if err := os.WriteFile(filepath.Join(foreign, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if to, err := SetAside(foreign); to != "" || err != nil { // --restart
+		t.Errorf("%s, %v", to, err)
+	}
+	if _, err := Open(foreign, false); !errors.Is(err, ErrStrange) || !strings.Contains(err.Error(), "a.txt, b.txt, c.txt and 1 more") {
+		t.Errorf("a folder with strangers' files: %v", err)
 	}
 	if to, err := SetAside(filepath.Join(dir, "nothing")); to != "" || err != nil {
 		t.Errorf("%s, %v", to, err)
