@@ -2,6 +2,9 @@ package model
 
 import "github.com/darkroom-rl/darkroom/kernels"
 
+// EvaluatedBytes is about how much memory the held-out samples take that are evaluated at once.
+const EvaluatedBytes = 256 << 20
+
 // Dry is a backend that computes nothing, and counts the memory that it is asked for.
 type Dry interface {
 	kernels.Backend

@@ -203,7 +203,7 @@ func (c *counting) turns(text int64) (all []experiment.Turn, err error) {
 			seen[one], all = true, append(all, turn)
 		}
 		c.most = max(c.most, min(c.samples(), c.perPass(&c.Form)))
-		c.need.Samples = max(c.need.Samples, c.host(text))
+		c.need.Samples = max(c.need.Samples, c.host(text), c.evaluated())
 		if len(c.e.Stages) > 0 {
 			first += c.e.Stages[i].Iterations
 		}
@@ -265,6 +265,14 @@ func (c *counting) host(text int64) int64 {
 	held := max(states*n, n+c.noised(n))
 	raw := min(n, portion(c.At))
 	return 2*c.listed() + texts + 2*(int64(8*c.At.Len())*int64(held)+int64(n)*pixels+int64(raw)*8*pixels)
+}
+
+// evaluated is what an evaluation's samples take beside the backend, as much again with it, as host counts: their latents
+// in float64 and pictures, of as many as are evaluated at once, and of one group more.
+func (c *counting) evaluated() int64 {
+	each, group := int64(8*c.At.Len()+3*c.At.Pixels()), c.e.Evaluate.Samples
+	all := int64(len(c.asked.HeldOut)*group) * each
+	return 2*c.listed() + 2*min(all, model.EvaluatedBytes+int64(group+c.perPass(&c.Form))*each)
 }
 
 // noised is how many states an objective holds that noises n samples: of each at some times the noise, what the network

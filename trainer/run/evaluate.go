@@ -32,9 +32,6 @@ type Evaluation struct {
 	scored   *scores
 }
 
-// evaluatedBytes is about how much memory the samples of a portion take.
-const evaluatedBytes = 256 << 20
-
 // Sizes of a sample in memory: a picture's pixels in bytes and its states in float64, for each pixel; and a
 // conversation with its pictures.
 const (

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
+	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 	"github.com/darkroom-rl/darkroom/video"
 	"github.com/darkroom-rl/darkroom/vision"
@@ -24,7 +26,7 @@ func TestHeldOutPortions(t *testing.T) {
 		t.Fatal(err)
 	}
 	dirs, portions := []string{t.TempDir(), t.TempDir()}, []int{}
-	for i, room := range []int64{evaluatedBytes, 1} {
+	for i, room := range []int64{model.EvaluatedBytes, 1} {
 		e := parse(t, "run.iterations=1", "evaluate.every=0", "evaluate.prompts="+list, "evaluate.samples=2", "evaluate.guided=2", "run.memory=1MiB")
 		be := cpu.NewWith(cpu.Options{Threads: 2})
 		r, err := open(t.Context(), ModalityOf(e), e, Options{Dir: dirs[i], Backend: be, Say: t.Logf})
@@ -63,7 +65,7 @@ func TestPortionOf(t *testing.T) {
 		"clips":    {[]string{"sampler.width=832", "sampler.height=480", "sampler.frames=81"}, 2},
 	} {
 		e := parse(t, c.sets...)
-		if n := portionOf(experiment.Turn{Experiment: e, Evaluates: true}, long, 1, 1, evaluatedBytes); n < c.want-1 || n > c.want {
+		if n := portionOf(experiment.Turn{Experiment: e, Evaluates: true}, long, 1, 1, model.EvaluatedBytes); n < c.want-1 || n > c.want {
 			t.Errorf("%s: %d held-out prompts at once, want about %d", name, n, c.want)
 		}
 	}
@@ -121,5 +123,28 @@ func TestShown(t *testing.T) {
 	e := &Evaluation{shown: s, Prompts: make([]prompts.Prompt, mostShown), Totals: make([]float64, mostShown)}
 	if places, err := e.still(new(bytes.Buffer)); err != nil || len(places) != mostShown {
 		t.Errorf("%d places, %v", len(places), err)
+	}
+}
+
+// TestEvaluationsCounted: plan counts the samples of an evaluation, as many as lie in memory at once.
+func TestEvaluationsCounted(t *testing.T) {
+	count := func(n int) int64 {
+		list := filepath.Join(t.TempDir(), "held.txt")
+		var text strings.Builder
+		for i := range n {
+			fmt.Fprintf(&text, "a picture of %d\n", i)
+		}
+		if err := os.WriteFile(list, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		need, err := Memory(parse(t, "evaluate.prompts="+list), cpu.NewDry(cpu.Options{}), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return need.Samples
+	}
+	few, many, more := count(6), count(12000), count(24000)
+	if many-few < 150<<20 || more-many > 2*model.EvaluatedBytes || more < many {
+		t.Errorf("6, 12,000 and 24,000 held-out samples take %d, %d and %d bytes", few, many, more)
 	}
 }
