@@ -267,8 +267,8 @@ func (c *counting) host(text int64) int64 {
 	return 2*c.listed() + texts + 2*(int64(8*c.At.Len())*int64(held)+int64(n)*pixels+int64(raw)*8*pixels)
 }
 
-// evaluated is what an evaluation's samples take beside the backend, as much again with it, as host counts: their latents
-// in float64 and pictures, of as many as are evaluated at once, and of one group more.
+// evaluated is what an evaluation's samples take beside the backend, as much again with it, as host counts: their
+// latents in float64 and pictures, of as many as are evaluated at once, and of one group more.
 func (c *counting) evaluated() int64 {
 	each, group := int64(8*c.At.Len()+3*c.At.Pixels()), c.e.Evaluate.Samples
 	all := int64(len(c.asked.HeldOut)*group) * each
