@@ -29,15 +29,16 @@ func Prefix(of trainer.Weights) string {
 	return fmt.Sprintf("others.%d.", of)
 }
 
-// Tensors are a learner's.
+// Tensors are a learner's, each of which is made when it is written: of a whole network they are several times its
+// size.
 func (w *Learner) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for i, p := range w.params {
-		all = append(all, safetensors.FromF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, p.Value.F32()))
+		all = append(all, safetensors.MakeF32(fmt.Sprintf("%s%s%d", prefix, Prefix(trainer.Current), i), p.Shape, p.Value.F32))
 	}
 	for of, s := range w.others {
 		for i, v := range s.Values {
-			all = append(all, safetensors.FromF32(fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), v.Shape(), v.F32()))
+			all = append(all, safetensors.MakeF32(fmt.Sprintf("%s%s%d", prefix, Prefix(of), i), v.Shape(), v.F32))
 		}
 	}
 	return append(all, w.mover.Tensors(prefix+"optimiser.")...)

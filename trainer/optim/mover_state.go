@@ -25,7 +25,7 @@ func (mv *Mover) Free() {
 // stateName is by number: models that are trained together may share names.
 func stateName(kind string, group, i int) string { return fmt.Sprintf("%s.%d.%d", kind, group, i) }
 
-// Tensors is the state for writing: a pair a parameter, and the updates of each.
+// Tensors is the state for writing: a pair a parameter, each made when it is written, and the updates of each.
 func (mv *Mover) Tensors(prefix string) []safetensors.Tensor {
 	var all []safetensors.Tensor
 	for i, g := range mv.groups {
@@ -35,9 +35,9 @@ func (mv *Mover) Tensors(prefix string) []safetensors.Tensor {
 		}
 		all = append(all, safetensors.FromF32(fmt.Sprintf("%supdates.%d", prefix, i), []int{len(updates)}, updates))
 		for j, s := range g.state {
-			all = append(all, safetensors.FromF32(prefix+stateName("m", i, j), s.of.Shape, s.m.F32()))
+			all = append(all, safetensors.MakeF32(prefix+stateName("m", i, j), s.of.Shape, s.m.F32))
 			if s.v != nil {
-				all = append(all, safetensors.FromF32(prefix+stateName("v", i, j), s.of.Shape, s.v.F32()))
+				all = append(all, safetensors.MakeF32(prefix+stateName("v", i, j), s.of.Shape, s.v.F32))
 			}
 		}
 	}

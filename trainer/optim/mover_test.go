@@ -53,7 +53,7 @@ func (s stored) Tensor(name string) (safetensors.Tensor, error) { return s[name]
 func storedOf(all []safetensors.Tensor) stored {
 	s := stored{}
 	for _, t := range all {
-		s[t.Name] = t
+		s[t.Name] = made(t)
 	}
 	return s
 }
@@ -62,7 +62,7 @@ func storedOf(all []safetensors.Tensor) stored {
 // going on from a checkpoint, too, or from one that has a single count for all.
 func TestUpdatesCounted(t *testing.T) {
 	pool := tensor.NewPool(ref.Backend{})
-	made := func() (*Mover, []*autograd.Param) {
+	opened := func() (*Mover, []*autograd.Param) {
 		a := autograd.NewParam("a", pool.FromF32(kernels.F32, []float32{1, 2}, 2), true)
 		b := autograd.NewParam("b", pool.FromF32(kernels.F32, []float32{1, 2}, 2), true)
 		return NewMover(0, Group{Params: []*autograd.Param{a, b}, Rate: 1, Options: Defaults()}), []*autograd.Param{a, b}
@@ -73,14 +73,14 @@ func TestUpdatesCounted(t *testing.T) {
 		}
 		mv.Move(1, 0.01)
 	}
-	alone, ps := made()
+	alone, ps := opened()
 	defer alone.Free()
 	var want [][]float32
 	for range 3 {
 		move(alone, ps[1])
 		want = append(want, ps[1].Value.F32())
 	}
-	held, hs := made()
+	held, hs := opened()
 	defer held.Free()
 	held.Hold(func(name string) bool { return name == "b" })
 	for range 500 {
@@ -92,7 +92,7 @@ func TestUpdatesCounted(t *testing.T) {
 	for name, from := range map[string]stored{"the same": nil, "resumed": written, "resumed from one count": old} {
 		mv, ps := held, hs
 		if from != nil {
-			mv, ps = made()
+			mv, ps = opened()
 			defer mv.Free()
 			if err := mv.Load(from, ""); err != nil {
 				t.Fatal(err)

@@ -13,11 +13,19 @@ func Bytes(tensors []Tensor, metadata map[string]string) ([]byte, error) {
 	}
 	size := len(header)
 	for _, t := range order {
-		size += len(t.Data)
+		n, err := sizeOf(t.DType, t.Shape)
+		if err != nil {
+			return nil, err
+		}
+		size += int(n)
 	}
 	all := append(make([]byte, 0, size), header...)
 	for _, t := range order {
-		all = append(all, t.Data...)
+		data, err := t.made()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data...)
 	}
 	return all, nil
 }

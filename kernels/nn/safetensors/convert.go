@@ -160,11 +160,21 @@ func (t Tensor) cannot(what string) error {
 
 // FromF32 is a tensor of numbers, for writing.
 func FromF32(name string, shape []int, x []float32) Tensor {
+	return Tensor{Name: name, DType: F32, Shape: shape, Data: bytesOf(x)}
+}
+
+// MakeF32 is a tensor of float32 that is made when it is written.
+func MakeF32(name string, shape []int, make func() []float32) Tensor {
+	return Tensor{Name: name, DType: F32, Shape: shape, Make: func() []byte { return bytesOf(make()) }}
+}
+
+// bytesOf is numbers as a file has them.
+func bytesOf(x []float32) []byte {
 	b := make([]byte, 4*len(x))
 	for i, v := range x {
 		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
 	}
-	return Tensor{Name: name, DType: F32, Shape: shape, Data: b}
+	return b
 }
 
 // Halved is the tensor rounded to bf16, for writing.

@@ -27,6 +27,9 @@ type Tensor struct {
 	DType DType
 	Shape []int
 	Data  []byte // of a mapped file: read only, and gone after Close
+	// Make is the data of a tensor that is written, in place of Data: it is asked for when its turn comes, so that of many
+	// tensors one lies in memory.
+	Make func() []byte
 }
 
 // Open opens a file and checks its header. The data is mapped, not read.
@@ -71,7 +74,7 @@ func (f *File) Tensor(name string) (Tensor, error) {
 	if err != nil {
 		return Tensor{}, fmt.Errorf("%s: reading tensor %q: %w", f.Path, shorten(name), err)
 	}
-	return Tensor{name, info.DType, info.Shape, data}, nil
+	return Tensor{name, info.DType, info.Shape, data, nil}, nil
 }
 
 // Drop tells the system that a tensor's pages are not needed soon. Its data stays

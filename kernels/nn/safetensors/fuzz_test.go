@@ -34,7 +34,7 @@ func FuzzHeader(f *testing.F) {
 				t.Fatalf("%q at [%d, %d), the next one at %d", x.Name, x.Offset, x.Offset+x.Bytes, at)
 			}
 			at = x.Offset
-			tensor := Tensor{x.Name, x.DType, x.Shape, file[x.Offset : x.Offset+x.Bytes]}
+			tensor := Tensor{x.Name, x.DType, x.Shape, file[x.Offset : x.Offset+x.Bytes], nil}
 			if size, err := sizeOf(x.DType, x.Shape); err != nil || size != x.Bytes || tensor.Len() != x.Len() {
 				t.Fatalf("%+v: %v", x, err)
 			}

@@ -27,7 +27,7 @@ func folder(t *testing.T, root string, files map[string]string) string {
 		} else if names, ok := strings.CutPrefix(text, "u8 "); ok {
 			var all []Tensor
 			for _, n := range strings.Fields(names) {
-				all = append(all, Tensor{n, U8, []int{1}, []byte(n[:1])})
+				all = append(all, Tensor{n, U8, []int{1}, []byte(n[:1]), nil})
 			}
 			err = Write(path, all, nil)
 		} else {

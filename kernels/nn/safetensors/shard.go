@@ -32,7 +32,11 @@ func WriteFolder(folder, base string, tensors []Tensor, metadata map[string]stri
 	}
 	return WriteMade(folder, base, tensors, metadata, maxBytes, func(shard []Tensor, put Put) error {
 		for i, t := range shard {
-			if err := put(i, 0, t.Data); err != nil {
+			data, err := t.made()
+			if err != nil {
+				return err
+			}
+			if err := put(i, 0, data); err != nil {
 				return err
 			}
 		}

@@ -33,7 +33,11 @@ func Write(path string, tensors []Tensor, metadata map[string]string) error {
 			return err
 		}
 		for _, t := range order {
-			if _, err := w.Write(t.Data); err != nil {
+			data, err := t.made()
+			if err != nil {
+				return in(path, err)
+			}
+			if _, err := w.Write(data); err != nil {
 				return err
 			}
 		}
@@ -133,10 +137,38 @@ const wrong = "this is a mistake in the program that writes"
 // check refuses what no reader would accept.
 func (t Tensor) check(seen map[string]bool) error {
 	want, err := t.checkHeader(seen)
-	if err == nil && int64(len(t.Data)) != want {
-		err = tensorProblem(t.Name, wrong, "%d bytes of data, but %s %v needs %d", len(t.Data), t.DType, t.Shape, want)
+	if err == nil && t.Make == nil {
+		err = t.holds(t.Data, want)
 	}
 	return err
+}
+
+// holds reports data of another length than a tensor has.
+func (t Tensor) holds(data []byte, want int64) error {
+	if int64(len(data)) != want {
+		return tensorProblem(t.Name, wrong, "%d bytes of data, but %s %v needs %d", len(data), t.DType, t.Shape, want)
+	}
+	return nil
+}
+
+// Made is the tensor with its data, which is made now where it is not there.
+func (t Tensor) Made() (Tensor, error) {
+	data, err := t.made()
+	t.Data, t.Make = data, nil
+	return t, err
+}
+
+// made is the data, which is made now where it is not there.
+func (t Tensor) made() ([]byte, error) {
+	if t.Make == nil {
+		return t.Data, nil
+	}
+	want, err := sizeOf(t.DType, t.Shape)
+	if err != nil {
+		return nil, err
+	}
+	data := t.Make()
+	return data, t.holds(data, want)
 }
 
 // checkHeader is check of what a header says, and how many bytes the data has.

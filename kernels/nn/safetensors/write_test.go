@@ -1,7 +1,9 @@
 package safetensors
 
 import (
+	"bytes"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -31,16 +33,16 @@ func sample(t *testing.T) []Tensor {
 		t.Fatal(err)
 	}
 	return []Tensor{ // in another order than that of the file
-		{"mask", BOOL, []int{3}, data[74:77]},
-		{"scalar", U8, nil, data[73:74]},
-		{"b.weight", F32, []int{2, 3}, data[32:56]},
-		{"d", F64, []int{1}, data[24:32]},
-		{"a.bias", F16, []int{3}, data[64:70]},
-		{"empty", F32, []int{0, 4}, data[56:56]},
-		{"i8", I8, []int{1}, data[72:73]},
-		{"i16", I16, []int{1}, data[70:72]},
-		{"é\"\\\n", I32, []int{2}, data[56:64]},
-		{"ids", I64, []int{3}, data[:24]},
+		{"mask", BOOL, []int{3}, data[74:77], nil},
+		{"scalar", U8, nil, data[73:74], nil},
+		{"b.weight", F32, []int{2, 3}, data[32:56], nil},
+		{"d", F64, []int{1}, data[24:32], nil},
+		{"a.bias", F16, []int{3}, data[64:70], nil},
+		{"empty", F32, []int{0, 4}, data[56:56], nil},
+		{"i8", I8, []int{1}, data[72:73], nil},
+		{"i16", I16, []int{1}, data[70:72], nil},
+		{"é\"\\\n", I32, []int{2}, data[56:64], nil},
+		{"ids", I64, []int{3}, data[:24], nil},
 	}
 }
 
@@ -126,12 +128,12 @@ func TestReadAtSourceAgreesWithMapping(t *testing.T) {
 func TestWriteRefuses(t *testing.T) {
 	one := []byte{0, 0, 0, 0}
 	for want, tensors := range map[string][]Tensor{
-		"given twice":                  {{"a", F32, []int{1}, one}, {"a", F32, []int{1}, one}},
-		"4 bytes of data, but F32 [2]": {{"a", F32, []int{2}, one}},
-		"negative dimension":           {{"a", F32, []int{-1}, one}},
-		"more elements than any file":  {{"a", F32, []int{math.MaxInt, math.MaxInt}, one}},
-		"not a name":                   {{"__metadata__", F32, []int{1}, one}},
-		"no such dtype":                {{"a", 99, []int{1}, one}},
+		"given twice":                  {{"a", F32, []int{1}, one, nil}, {"a", F32, []int{1}, one, nil}},
+		"4 bytes of data, but F32 [2]": {{"a", F32, []int{2}, one, nil}},
+		"negative dimension":           {{"a", F32, []int{-1}, one, nil}},
+		"more elements than any file":  {{"a", F32, []int{math.MaxInt, math.MaxInt}, one, nil}},
+		"not a name":                   {{"__metadata__", F32, []int{1}, one, nil}},
+		"no such dtype":                {{"a", 99, []int{1}, one, nil}},
 	} {
 		folder := t.TempDir()
 		err := Write(filepath.Join(folder, "x.safetensors"), tensors, nil)
@@ -211,7 +213,7 @@ func TestWriteFolder(t *testing.T) {
 // The index has the bytes of json.dumps(index, indent=2, sort_keys=True) + "\n".
 func TestIndexIsTheHubs(t *testing.T) {
 	folder := t.TempDir()
-	tensors := []Tensor{{"b", U8, []int{2}, []byte("xy")}, {"a", U8, []int{2}, []byte("zw")}}
+	tensors := []Tensor{{"b", U8, []int{2}, []byte("xy"), nil}, {"a", U8, []int{2}, []byte("zw"), nil}}
 	if err := WriteFolder(folder, "m", tensors, nil, 3); err != nil {
 		t.Fatal(err)
 	}
@@ -262,4 +264,40 @@ func list(t *testing.T, folder string) []string {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// TestMade: tensors that are made when they are written lie in memory one at a time, and leave the bytes of those whose
+// data is there; data of another length is no file.
+func TestMade(t *testing.T) {
+	var plain, later []Tensor
+	asked := 0
+	for i := range 5 {
+		x := []float32{float32(i), -float32(i)}
+		plain = append(plain, FromF32(fmt.Sprint("w.", i), []int{2}, x))
+		later = append(later, MakeF32(fmt.Sprint("w.", i), []int{2}, func() []float32 { asked++; return x }))
+	}
+	dir := t.TempDir()
+	var files [][]byte
+	for i, all := range [][]Tensor{plain, later} {
+		path := filepath.Join(dir, fmt.Sprint(i))
+		if err := Write(path, all, nil); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, data)
+	}
+	data, err := Bytes(later, nil)
+	if err != nil || !bytes.Equal(files[0], files[1]) || !bytes.Equal(files[0], data) || asked != 10 {
+		t.Errorf("other bytes where tensors are made, %d times: %v", asked, err)
+	}
+	short := filepath.Join(dir, "short")
+	if err := Write(short, []Tensor{MakeF32("w", []int{3}, func() []float32 { return []float32{1} })}, nil); err == nil {
+		t.Error("data of another length was written")
+	}
+	if _, err := os.Stat(short); err == nil {
+		t.Error("a file was left")
+	}
 }
