@@ -1,0 +1,189 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
+	"github.com/darkroom-rl/darkroom/vision"
+)
+
+// kinds are the recorded pipelines, one or more a family, with two outputs combined.
+var kinds = []struct {
+	name     string
+	guidance Guidance
+}{
+	{"pipe_sd15", Guidance{Scale: 3}}, {"pipe_sdxl", Guidance{Scale: 3}}, {"pipe_sd3", Guidance{Scale: 3}},
+	{"pipe_flux", Guidance{Scale: 2, Embedded: 3}}, {"pipe_flux_kontext", Guidance{Scale: 2, Embedded: 3}}, {"pipe_flux2_klein", Guidance{Scale: 2}},
+	{"pipe_qwen_image", Guidance{Scale: 3, Norm: true}}, {"pipe_qwen_image_edit_plus", Guidance{Scale: 3, Norm: true}},
+	{"pipe_z_image", Guidance{Scale: 3, Most: 0.9}}, {"pipe_wan22_t2v", Guidance{Scale: 3, Second: 2}}, {"pipe_wan_flf2v", Guidance{Scale: 3}},
+}
+
+// TestFamilies: of every family, in both precisions and at sides that are odd multiples of the least: a picture is the
+// same alone and among three, in a folder whose denoiser lies in two files, and, where a Qwen3 reads texts, in one
+// whose settings are transformers 5's; without guidance no negative text is read; what edits and clips are made of
+// counts, one picture or several.
+func TestFamilies(t *testing.T) {
+	for _, family := range kinds {
+		t.Run(family.name, func(t *testing.T) {
+			t.Parallel()
+			for _, precision := range []Precision{F32, BF16} {
+				whole := madeOf(t, filepath.Join(recorded, family.name), precision, family.guidance)
+				if !slices.Equal(whole.alone, whole.among[1]) {
+					t.Errorf("%v: a picture depends on its batch", precision)
+				}
+				if slices.Equal(whole.alone, whole.unguided) {
+					t.Errorf("%v: guidance changes nothing", precision)
+				}
+				for i, other := range whole.sources {
+					if slices.Equal(whole.alone, other) {
+						t.Errorf("%v: other sources, %d, change nothing", precision, i)
+					}
+				}
+				for form, change := range map[string]func(dir string) bool{
+					"in two files":      func(dir string) bool { return sharded(t, dir) },
+					"of transformers 5": func(dir string) bool { return rewritten(t, filepath.Join(dir, "text_encoder", "config.json")) },
+				} {
+					dir := copied(t, family.name)
+					if !change(dir) {
+						continue
+					}
+					if other := madeOf(t, dir, precision, family.guidance); !slices.Equal(whole.alone, other.alone) {
+						t.Errorf("%v: a folder %s makes another picture", precision, form)
+					}
+				}
+			}
+		})
+	}
+}
+
+// made are the last latents of a picture.
+type made struct {
+	alone, unguided []float64
+	among           [][]float64 // beside two others, of which it is the second
+	sources         [][]float64 // made of other pictures
+}
+
+func madeOf(t *testing.T, dir string, precision Precision, g Guidance) (m made) {
+	t.Helper()
+	ctx := context.Background()
+	p := open(t, dir, Options{Precision: precision, TextLength: 128, SourceArea: 48 * 48, SightArea: 48 * 48})
+	side := p.family.side(p.decoder.factor)
+	at, err := p.Shape(3*side, 5*side)
+	if p.Clips() {
+		at, err = p.ClipShape(5, 3*side, 5*side)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.folder.class == "FluxKontextPipeline" {
+		p.SourceArea = AsIs
+	}
+	schedule, err := p.Schedule(2, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := p.Rows(schedule, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := func(prompt string, draw int, sources ...*vision.Image) Picture {
+		var given *Given
+		if most, _ := p.Edits(); most > 0 {
+			given, err = p.Source(ctx, sources[:min(most, len(sources))]...)
+		} else if may, _, _, _ := p.Gives(); may {
+			given, err = p.Give(ctx, at, sources[0], gray(200))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts, err := p.EncodeWith(given, prompt, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pic := Picture{Text: texts[0], Negative: texts[1], Given: given}
+		pic.StartKey, pic.StepKey = Draws(5, 0, draw)
+		return pic
+	}
+	run := func(g Guidance, pics ...Picture) (finals [][]float64) {
+		for _, track := range sample(t, p, pics, Sampler{At: at, Rows: rows, Times: schedule.Timesteps, Guidance: g, Batch: 3}) {
+			finals = append(finals, track.Final)
+		}
+		return finals
+	}
+	tall, wide := shaded(64, 96, 40), shaded(80, 64, 120)
+	own := picture("a red cat", 0, tall)
+	m.alone = run(g, own)[0]
+	m.among = run(g, picture("a small robot", 1, tall), own, picture("a red cat", 2, tall))
+	bare := own
+	bare.Negative = nil
+	m.unguided = run(Guidance{Scale: 1, Embedded: g.Embedded, Second: min(g.Second, 1)}, bare)[0]
+	if most, _ := p.Edits(); most > 0 {
+		m.sources = append(m.sources, run(g, picture("a red cat", 0, wide))[0])
+		if most > 1 {
+			m.sources = append(m.sources, run(g, picture("a red cat", 0, tall, wide))[0])
+		}
+	} else if may, _, _, _ := p.Gives(); may {
+		m.sources = append(m.sources, run(g, picture("a red cat", 0, wide))[0])
+	}
+	return m
+}
+
+// sharded puts a folder's denoiser into two files and an index, as diffusers does with large ones.
+func sharded(t *testing.T, dir string) bool {
+	t.Helper()
+	part := filepath.Join(dir, "transformer")
+	if _, err := os.Stat(part); err != nil {
+		part = filepath.Join(dir, "unet")
+	}
+	path := filepath.Join(part, "diffusion_pytorch_model.safetensors")
+	f, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	index, halves := map[string]any{}, [2][]safetensors.Tensor{}
+	files := [2]string{"diffusion_pytorch_model-00001-of-00002.safetensors", "diffusion_pytorch_model-00002-of-00002.safetensors"}
+	for i, name := range f.Names() {
+		x, err := f.Tensor(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Data = slices.Clone(x.Data)
+		halves[i%2], index[name] = append(halves[i%2], x), files[i%2]
+	}
+	for i, half := range halves {
+		if err := safetensors.Write(filepath.Join(part, files[i]), half, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	path += ".index.json"
+	if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, path, map[string]any{"metadata": map[string]any{}, "weight_map": index})
+	return true
+}
+
+// rewritten writes a Qwen3's settings as transformers 5 does, with another base of its frequencies than the default.
+func rewritten(t *testing.T, path string) bool {
+	t.Helper()
+	var said struct {
+		Kind  string  `json:"model_type"`
+		Theta float64 `json:"rope_theta"`
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(data, &said) != nil || said.Kind != "qwen3" {
+		return false
+	}
+	edit(t, path, map[string]any{"rope_theta": nil, "rope_scaling": nil, "torch_dtype": nil, "dtype": "float32",
+		"rope_parameters": map[string]any{"rope_type": "default", "rope_theta": said.Theta}})
+	return true
+}
