@@ -80,7 +80,7 @@ func (l Likeness) Gradient(ctx context.Context, pictures []vision.Pixels, refere
 	return pointwise(ctx, l.Pictures, pictures, func(i int, u []float64) (float64, []float64) { return dot(u, y[i]), y[i] })
 }
 
-var errOneFrame = errors.New("a subject's consistency needs a clip of two frames or more")
+var errOneFrame = errors.New("consistency over time needs a clip of two frames or more")
 
 // Consistency is that of a clip's frames, and what each frame after the first adds.
 func (l Likeness) Consistency(ctx context.Context, frames []*vision.Image) (float64, []float64, error) {

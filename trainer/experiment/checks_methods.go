@@ -137,8 +137,6 @@ func (e *Experiment) checkTokens(r report) {
 		r("loss.kl.estimator|loss.kl|loss.kl.weight", "tokens have log-probabilities, and no means", `write estimator = "k3"`)
 	case e.Loss.Ratio != "plain":
 		r("loss.ratio", fmt.Sprintf("ratio %q takes out the drift of a sampler's steps, and an episode has none", e.Loss.Ratio), `leave it out, or write ratio = "plain"`)
-	case k.Lacks != "":
-		r("advantage.estimator|advantage.preset|preset", fmt.Sprintf("estimator %q needs %s", e.Advantage.Estimator, k.Lacks), `write estimator = "group", "leave-one-out" or "gae"`)
 	case e.Advantage.Turns != nil && how != "spread":
 		r("advantage.turns|advantage.estimator", fmt.Sprintf("estimator %q gives every token the rewards that come behind it, and turns have their own already", e.Advantage.Estimator), `leave it out, or write estimator = "group"`)
 	case k.Name.Name != "" && e.Advantage.Credit.How != how:

@@ -129,7 +129,11 @@ func (s Sampler) checkWindow(r report) {
 	switch last := s.Steps - w.Drop; w.Kind {
 	case "random", "sliding", "frozen":
 		if w.Size > last || w.From+w.Size > last {
-			r("window.size", fmt.Sprintf("%d steps from step %d on do not fit into the first %d of %d", w.Size, w.From, last, s.Steps), "a smaller size, a smaller drop, or more steps")
+			room := fmt.Sprintf("%d of %d", last, s.Steps)
+			if w.Drop > 0 {
+				room += fmt.Sprintf(": window.drop = %d leaves out the last %d", w.Drop, w.Drop)
+			}
+			r("window.size", fmt.Sprintf("%d steps from step %d on do not fit into the first %s", w.Size, w.From, room), "a smaller size, a smaller drop, or more steps")
 		}
 	case "fraction", "range", "subset":
 		if steps := w.Steps(s.Steps, 0, func(int) int { return 0 }); len(steps) == 0 {

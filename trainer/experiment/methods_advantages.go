@@ -26,7 +26,5 @@ func estimatorMethods() []Method {
 		{Name: "reinforce++", Paper: "REINFORCE++ (Hu, 2025)", Formula: "rewards to come, discounted by γ, whitened over the batch's tokens", Cases: []string{"vlm.adv_reinforce_pp"}},
 		{Name: "remax", Paper: "ReMax", Formula: "rewards to come, less the reward of the prompt's greedy answer", Cases: []string{"vlm.adv_remax"}},
 		{Name: "gae", Paper: "PPO's GAE (Schulman et al., 2016)", Formula: "a = δ + γλ·a(next), δ = r + γ·V(next) - V; whitened", Cases: []string{"vlm.adv_gae", "vlm.value_loss"}},
-		{Name: "optimal-token-baseline", Paper: "verl's OTB", Formula: "G(t) - Σ G·W / Σ W over the group, W the sum of 1 - 2p + Σ p² until t", Cases: []string{"vlm.adv_otb"}},
-		{Name: "optimal-token-baseline-turns", Paper: "verl's TIR-OTB", Formula: "the same, positions counted over the policy's own tokens", Cases: []string{"vlm.adv_otb_multiturn"}},
 	}
 }

@@ -74,7 +74,7 @@ func (e *Experiment) checkMonitors(r report) {
 			}
 			near := config.Near(m.Watch, names)
 			if m.Watch == "entropy" && e.Episode != nil {
-				near = "the entropy of tokens is computed where loss.entropy_weight or entropy_share asks for it"
+				near = "episode.entropy is that of the tokens that were drawn; the loss has one of its own where loss.entropy_weight or entropy_share asks for it"
 			} else if near != "" {
 				near = fmt.Sprintf("did you mean %q?", near)
 			} else if near = "what can be watched: " + strings.Join(e.watchedRewards(), ", "); kind != "reward" && kind != "gold" {

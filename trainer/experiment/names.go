@@ -213,7 +213,6 @@ type EstimatorKind struct {
 	Both   bool   // and where a sample's decisions share its outcome, at samples alone: pictures will do
 	Credit string // what [advantage.credit] must be: "gae", "baseline", or "spread" for ""
 	Values bool   // learns a head of values beside the policy
-	Lacks  string // what no run can give it yet; "": nothing
 	Edges  bool   // credit goes to the edges of trees: decisions weigh the same, and not steps
 	Greedy bool   // compares with the likeliest answer to the same prompt
 }
@@ -235,7 +234,6 @@ func Estimators() []EstimatorKind {
 	reinforce.Both = true
 	values := tokens("gae", "Generalised advantage estimation over tokens, with a head of values on the model's own states (loss.value), whitened (PPO).", "gae", "observations = \"skip\"\nwhiten.on = true\nwhiten.outside = true")
 	values.Values = true
-	const vocabulary = "sums of squares over the whole vocabulary, which no roll records yet"
 	remax := tokens("remax", "Rewards to come, less the reward of the prompt's greedy answer (ReMax).", "gae", "observations = \"count\"")
 	remax.Greedy = true
 	return []EstimatorKind{
@@ -264,8 +262,6 @@ func Estimators() []EstimatorKind {
 		reinforce,
 		remax,
 		values,
-		{Name: Name{"optimal-token-baseline", "Rewards to come, less a baseline of each position of the group, weighted by how much was chosen until there (verl's OTB).", "credit.how = \"baseline\""}, Tokens: true, Credit: "baseline", Lacks: vocabulary},
-		{Name: Name{"optimal-token-baseline-turns", "The same, positions counted over the policy's own tokens, for answers with observations (verl's TIR-OTB).", "credit.how = \"baseline\"\ncredit.compact = true\ncredit.zero_tail = true"}, Tokens: true, Credit: "baseline", Lacks: vocabulary},
 	}
 }
 

@@ -11,10 +11,10 @@ func Ambiguous() []Name {
 		{Name: "srpo", Card: `three methods: Semantic Relative Preference Optimization for diffusion is objective = "reward-gradient"; history resampling for language models and self-guided process rewards are not built in`},
 		{Name: "spo", Card: `four methods: the single-stream one is preset = "single_stream"; segment, soft and step-by-step preference optimisation are not built in`},
 		{Name: "arpo", Card: `two methods: neither agentic, entropy-guided rollouts nor replay for GUI agents are built in; estimator = "group" is what both start from`},
-		{Name: "rpo", Card: `two methods: objective = "dpo" is what both the λ-harmonic one and NeMo's start from`},
+		{Name: "rpo", Card: `two methods: the λ-harmonic one is rewards.combine = "harmonic" with objective = "dpo"; NeMo's, which reads rewards of both answers, is not built in`},
 		{Name: "grpo", Card: `conventions that differ: preset = "flow_grpo", "dance", "mixgrpo" for pictures; "dapo", "drgrpo", "gspo" for tokens`},
 		{Name: "fast", Card: `preset = "flow_grpo_fast" or "mixgrpo_flash"`},
-		{Name: "g2rpo", Card: `two methods, neither built in: fine-grained GRPO for flow models, and guided GRPO for language models (g2rpo-a)`},
+		{Name: "g2rpo", Card: `two methods: guided GRPO for language models is preset = "g2rpo_a"; fine-grained GRPO for flow models is not built in`},
 	}
 }
 
@@ -23,6 +23,8 @@ func otherwise() []Name {
 	return []Name{
 		{Name: "ppo", Card: `PPO's clipped loss is objective = "clip"; its value network is estimator = "gae", in an [episode]`},
 		{Name: "reinforce", Card: `objective = "gpg" for tokens; with a ratio, objective = "clip"`},
+		{Name: "optimal-token-baseline", Card: `verl's baseline of each position needs sums of squares over the whole vocabulary, which no roll records: estimator = "leave-one-out" or "gae"`},
+		{Name: "optimal-token-baseline-turns", Card: `verl's baseline of each position needs sums of squares over the whole vocabulary, which no roll records: estimator = "leave-one-out" or "gae"`},
 		{Name: "rloo", Card: `estimator = "leave-one-out"`},
 		{Name: "raft", Card: `objective = "sft" with estimator = "best"`},
 		{Name: "diffusion-dpo", Card: `objective = "dpo"`},

@@ -66,6 +66,7 @@ var presetTables = [...]string{"", "sampler", "advantage", "loss"}
 func (e *Experiment) applyPresets() {
 	if e.asksForTokens() {
 		e.Loss.Clipping = loss.DefaultTokenClipping()
+		e.Loss.KL.Estimator = "k3" // of GRPO; tokens have no means
 	}
 	for _, table := range presetTables {
 		key := strings.TrimPrefix(table+".preset", ".")

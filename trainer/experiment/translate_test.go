@@ -216,7 +216,7 @@ func dgpo(e *Experiment) any      { return e.Loss.DGPO(4) }
 // Estimators' names become rules and credit that their package has.
 func TestEstimators(t *testing.T) {
 	for _, k := range Estimators() {
-		if k.Name.Name == "tree" || k.Lacks != "" {
+		if k.Name.Name == "tree" {
 			continue // of nodes: TestPresetsTranslate; or refused
 		}
 		text := least

@@ -18,3 +18,20 @@ func TestWeightsHavePaths(t *testing.T) {
 		}
 	}
 }
+
+// TestTokensKL: a weight alone is enough for the distance from the reference in an episode, and of pictures as before.
+func TestTokensKL(t *testing.T) {
+	if e := parse(t, least, "episode={turns=2}", "reward=[{name='accuracy'}]", "loss.kl.weight=0.01"); e.Loss.KL.Estimator != "k3" {
+		t.Errorf("tokens: %s", e.Loss.KL.Estimator)
+	}
+	if e := parse(t, least, "loss.kl.weight=0.01"); e.Loss.KL.Estimator != "mean" {
+		t.Errorf("pictures: %s", e.Loss.KL.Estimator)
+	}
+	for _, k := range Estimators() {
+		if _, err := Parse("a.toml", []byte(least), []string{"episode={turns=2}", "reward=[{name='accuracy'}]", "advantage.estimator=" + k.Name.Name}); err != nil {
+			if _, err := Parse("a.toml", []byte(least), []string{"advantage.estimator=" + k.Name.Name, "sampler.solver=dance", "sampler.tree={splits=[0]}", "rollout.group=2"}); err != nil {
+				t.Errorf("estimator %s is listed, and refused everywhere: %v", k.Name.Name, err)
+			}
+		}
+	}
+}

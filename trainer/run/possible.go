@@ -3,8 +3,6 @@ package run
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
@@ -34,14 +32,6 @@ func possibleTurn(m model.Modality, e *experiment.Experiment, i int) error {
 	turn, err := e.Turn(i)
 	if err != nil {
 		return err
-	}
-	var missing []string
-	if turn.EstimatorKind().Lacks != "" {
-		missing = append(missing, "advantage.estimator = "+turn.Advantage.Estimator)
-	}
-	if len(missing) > 0 {
-		slices.Sort(missing)
-		return fmt.Errorf("this cannot be trained with yet:\n  %s\nhint: leave it out, or use what 'darkroom plan' shows without it", strings.Join(missing, "\n  "))
 	}
 	return m.Possible(turn)
 }
