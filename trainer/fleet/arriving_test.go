@@ -192,6 +192,7 @@ func TestHangs(t *testing.T) {
 				if !local { // the trainer does all of them, one after the other
 					most = 11 * most
 				}
+				c.says("fleet: waiting: ")
 				if took := time.Since(began); took > most+time.Minute {
 					t.Errorf("the trainer too: %v, from the first job on: %v: it took %v", local, first, took)
 				}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -38,6 +39,7 @@ type Batch struct {
 	changed chan struct{} // something has happened
 	own     *own          // nil: nobody waits for the batch
 	passed  map[int]Hash  // results that Each was called with
+	moved   time.Duration // when a job was done last, or it was said that none is
 }
 
 // Begin takes jobs on: those whose results are kept are done, the others are offered. Drop must follow.
@@ -173,6 +175,7 @@ func (b *Batch) look(ctx context.Context) (payloads [][]byte, wait time.Duration
 		f.sched.Hello(now, Here) // it is free, and would do what others are long at
 		f.sched.Elsewhere = !b.waits()
 	}
+	b.waiting(now)
 	if b.left == 0 && b.own.now == nil && b.first((*job).unsure) == nil {
 		payloads = make([][]byte, len(b.jobs))
 		for i, j := range b.jobs {
@@ -185,6 +188,26 @@ func (b *Batch) look(ctx context.Context) (payloads [][]byte, wait time.Duration
 		wait = min(wait, poll)
 	}
 	return nil, wait, nil
+}
+
+// mute is how long nothing is said of a batch of which no job is done.
+const mute = time.Minute
+
+// waiting says now and then that a batch waits, and for what.
+func (b *Batch) waiting(now time.Duration) {
+	if b.done != b.heard || b.moved == 0 {
+		b.moved = now
+	}
+	if now-b.moved < mute || b.left == 0 {
+		return
+	}
+	b.moved = now
+	j := b.first(func(j *job) bool { return j.payload == nil })
+	by := "nobody is at it"
+	if at := b.f.sched.At(j.name); len(at) > 0 {
+		by = strings.Join(at, ", ") + " at it"
+	}
+	b.f.told("fleet: waiting: %d of %d jobs are done; the first of the others is %s, %s", b.done, b.done+b.left, j.Job, by)
 }
 
 // pass passes on results that are new.

@@ -120,6 +120,16 @@ func (s *Scheduler) Begins(name Hash) int {
 	return 0
 }
 
+// At are the workers that are at a job.
+func (s *Scheduler) At(name Hash) (all []string) {
+	if t := s.jobs[name]; t != nil {
+		for _, x := range t.tries {
+			all = append(all, x.worker)
+		}
+	}
+	return all
+}
+
 // Waits reports whether a copy of a job is on the queue.
 func (s *Scheduler) Waits(name Hash) bool {
 	t := s.jobs[name]

@@ -131,7 +131,7 @@ func (w *Worker) one(ctx context.Context, j Job) error {
 		return nil
 	}
 	stop()
-	return errors.Join(err, w.Link.Say(ctx, Event{Kind: Failed, Job: name, Why: err.Error()}))
+	return errors.Join(err, w.Link.Say(ctx, Event{Kind: Failed, Job: name, Why: shown(err.Error(), 2000)}))
 }
 
 // mostDeliveries is how often a result is brought, in some two minutes.

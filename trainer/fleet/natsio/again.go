@@ -3,6 +3,7 @@ package natsio
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
@@ -27,6 +28,7 @@ func (h *Hub) againWithin(ctx context.Context, limit time.Duration, what string,
 			case <-time.After(time.Duration(n*n) * 100 * time.Millisecond):
 			}
 			_ = h.furnish(ctx) // what it cannot make fails below
+			h.breaks()         // what was published is missing there, too
 		}
 		limited, cancel := context.WithTimeout(ctx, limit)
 		err = do(limited)
@@ -49,14 +51,57 @@ func (h *Hub) mend() {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		_ = h.furnish(ctx) // if it is not there afterwards, the next worker fails
+		h.thin(ctx)
 		cancel()
+		h.refill()
 		time.Sleep(time.Second)
 	}
 }
 
-// furnish makes streams and stores that are not there, and fills in what the trainer has published.
+// breaks says that something may be missing.
+func (h *Hub) breaks() {
+	select {
+	case h.broken <- struct{}{}:
+	default:
+	}
+}
+
+// refill publishes again what the server has lost, each blob within its own limit. Jobs are offered meanwhile.
+func (h *Hub) refill() {
+	h.mu.Lock()
+	all := maps.Clone(h.put)
+	h.mu.Unlock()
+	for name, data := range all {
+		h.mu.Lock()
+		_, wanted := h.put[name]
+		h.mu.Unlock()
+		if !wanted { // it was dropped meanwhile
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), fleet.Blob{Size: int64(len(data))}.Limit())
+		err := h.publish(ctx, data)
+		cancel()
+		if err != nil {
+			return // the server has gone again
+		}
+	}
+}
+
+// thin empties the list of results that are kept for a trainer to come where it is nearly full: those of this run are
+// few, and what is not there is done again.
+func (h *Hub) thin(ctx context.Context) {
+	s, err := h.js.Stream(ctx, h.of(done))
+	if err != nil {
+		return
+	}
+	if info, err := s.Info(ctx); err == nil && info.State.Bytes > mostDone/2 {
+		_ = s.Purge(ctx) // it is tried again
+	}
+}
+
+// furnish makes streams and queues that are not there.
 func (h *Hub) furnish(ctx context.Context) error {
-	for _, s := range h.streams() {
+	for _, s := range h.streams(h.room) {
 		s.Replicas = h.replicas
 		if _, err := h.js.CreateOrUpdateStream(ctx, s); err != nil {
 			return fmt.Errorf("making the stream %s: %w", s.Name, err)
@@ -65,13 +110,6 @@ func (h *Hub) furnish(ctx context.Context) error {
 	for _, priority := range priorities() {
 		if _, err := h.js.CreateOrUpdateConsumer(ctx, h.of(work), h.consumer(priority)); err != nil {
 			return fmt.Errorf("making the queue of %s jobs: %w", priority, err)
-		}
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, data := range h.put {
-		if err := h.publish(ctx, data); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -24,6 +24,7 @@ type Hub struct {
 	boxes    map[fleet.Role]*fleet.Mailbox // what workers of a role say
 	mu       sync.Mutex
 	replicas int
+	room     int64                   // bytes of results' blobs; 0: as many as the server takes
 	copies   map[fleet.Hash]int      // of a job, as often as it was offered
 	put      map[fleet.Hash][]byte   // what was published
 	results  map[fleet.Hash][]string // workers that say to have stored a blob
@@ -31,12 +32,12 @@ type Hub struct {
 }
 
 // newHub is a trainer's end by a connection, which stays the caller's where that fails.
-func newHub(ctx context.Context, nc *nats.Conn, of space, past fleet.Blobs, who *roster) (*Hub, error) {
+func newHub(ctx context.Context, nc *nats.Conn, of space, past fleet.Blobs, who *roster, room int64) (*Hub, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{blobs: blobs{space: of, nc: nc, js: js, past: past}, roster: who, boxes: mailboxes(), copies: map[fleet.Hash]int{}, replicas: 1,
+	h := &Hub{blobs: blobs{space: of, nc: nc, js: js, past: past}, roster: who, room: room, boxes: mailboxes(), copies: map[fleet.Hash]int{}, replicas: 1,
 		put: map[fleet.Hash][]byte{}, results: map[fleet.Hash][]string{}, broken: make(chan struct{}, 1)}
 	if h.sealer, err = sealerOf(who.id.Trainer); err == nil {
 		if of != "" && len(nc.Servers()) >= 3 {
@@ -68,7 +69,11 @@ func (h *Hub) begin(ctx context.Context) error {
 		}
 	}
 	for what, hear := range map[string]nats.MsgHandler{saySub + "*": h.said, hail: h.hailed, revoke: h.revoked} {
-		if _, err := h.nc.Subscribe(h.subject(what), hear); err != nil {
+		s, err := h.nc.Subscribe(h.subject(what), hear)
+		if err == nil {
+			err = s.SetPendingLimits(mostPending, mostPendingBytes)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -77,6 +82,13 @@ func (h *Hub) begin(ctx context.Context) error {
 	}
 	return h.nc.FlushWithContext(ctx) // whoever joins now is answered
 }
+
+// mostPending bounds messages that wait to be heard, and mostPendingBytes what they take. More are lost, which are said
+// again, or done again.
+const (
+	mostPending      = 1 << 16
+	mostPendingBytes = 32 << 20
+)
 
 // mostHail bounds the number that a worker draws.
 const mostHail = 64
@@ -115,6 +127,9 @@ func (h *Hub) speaker(kind, of, subject string, data []byte) (name string, text 
 
 // said takes what a worker says, in the name of its key.
 func (h *Hub) said(m *nats.Msg) {
+	if len(m.Data) > mostWord {
+		return
+	}
 	name, text := h.speaker(ofWord, saySub, m.Subject, m.Data)
 	var e fleet.Event
 	if name == "" || json.Unmarshal(text, &e) != nil || e.Kind == fleet.Dismissed {
@@ -133,17 +148,20 @@ func (h *Hub) said(m *nats.Msg) {
 	}
 	box.Put(e)
 	if e.Kind == fleet.Failed {
-		select {
-		case h.broken <- struct{}{}:
-		default:
-		}
+		h.breaks()
 	}
 }
+
+// mostClaims bounds blobs that workers say to have stored.
+const mostClaims = 1 << 16
 
 // claims notes whose a result's blob is.
 func (h *Hub) claims(e fleet.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(h.results) > mostClaims { // nobody fetched these
+		clear(h.results)
+	}
 	if all := h.results[e.Payload]; !slices.Contains(all, e.Worker) {
 		h.results[e.Payload] = append(all, e.Worker)
 	}
@@ -269,7 +287,7 @@ func (h *Hub) Over() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for _, s := range h.streams() {
+	for _, s := range h.streams(h.room) {
 		err = errors.Join(err, h.js.DeleteStream(ctx, s.Name))
 	}
 	return err

@@ -35,6 +35,7 @@ type Link struct {
 	over    map[session]bool // those that were another one when it was asked for: none of them comes again
 	at      map[fleet.Hash]*under
 	end     error // why no further job is taken
+	away    bool  // the trainer was said to be out of reach
 }
 
 // under is a job under way.
@@ -63,17 +64,15 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 			return nil, err
 		}
 	}
-	nc, err := t.connect(worker,
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil {
-				say("the trainer is out of reach: %v", err)
-			}
-		}))
+	l := &Link{}
+	nc, err := t.connect(worker, nats.DisconnectErrHandler(func(nc *nats.Conn, err error) { l.lost(nc, err) }))
 	if err != nil {
 		return nil, fmt.Errorf("joining run %q at %s: %w\nhint: is its trainer at work, and may this machine connect to it? 'darkroom train --listen' writes the join file anew when its address changes",
 			t.Run, strings.Join(t.Addresses, ", "), err)
 	}
-	l := &Link{blobs: blobs{space: t.Space, nc: nc, past: past}, worker: worker, role: role, say: say, at: map[fleet.Hash]*under{}, over: map[session]bool{}}
+	l.mu.Lock()
+	l.blobs, l.worker, l.role, l.say, l.at, l.over = blobs{space: t.Space, nc: nc, past: past}, worker, role, say, map[fleet.Hash]*under{}, map[session]bool{}
+	l.mu.Unlock()
 	defer func() {
 		if err != nil {
 			_ = l.Close()
@@ -96,10 +95,33 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 		l.ends(fmt.Errorf("%w: its key is not taken any more (%v)", fleet.ErrDismissed, nc.LastError()))
 	})
 	nc.SetReconnectHandler(func(*nats.Conn) {
-		say("the trainer is there again")
+		l.mu.Lock()
+		told := l.away
+		l.away = false
+		l.mu.Unlock()
+		if told {
+			say("the trainer is there again")
+		}
 		_ = l.hail(context.Background()) // it is asked for again with the next job
 	})
 	return l, l.listen()
+}
+
+// lost says that the trainer is out of reach, unless it comes back at once, or has ended the run: its last word and the
+// end of the connection come together.
+func (l *Link) lost(nc *nats.Conn, err error) {
+	if err == nil {
+		return
+	}
+	time.AfterFunc(farewell, func() {
+		l.mu.Lock()
+		say, quiet := l.say, l.end != nil || nc.IsConnected() || nc.IsClosed()
+		l.away = l.away || !quiet
+		l.mu.Unlock()
+		if !quiet && say != nil {
+			say("the trainer is out of reach: %v", err)
+		}
+	})
 }
 
 // keys are what it verifies by and, on a server of somebody else's, signs by.

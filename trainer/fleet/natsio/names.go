@@ -93,14 +93,30 @@ func (s space) outSubject(worker string, name fleet.Hash) string {
 // keeps is how long a result is kept that nobody takes.
 const keeps = 12 * time.Hour
 
-// streams are those of a run: jobs until somebody takes them, the results' words, and blobs.
-func (s space) streams() []jetstream.StreamConfig {
+// What bounds memory that workers could fill: a word, a message of a result that is kept, all of these, and the
+// server's streams of jobs. Results' blobs have as much room as the trainer gives them; there the oldest go first,
+// which are fetched already, or done again.
+const (
+	mostWord = 64 << 10
+	mostKept = 8 << 10
+	mostDone = 128 << 20
+	mostWork = 256 << 20
+)
+
+// streams are those of a run: jobs until somebody takes them, the results' words, and blobs. room is what results may
+// take; 0: as much as the server gives.
+func (s space) streams(room int64) []jetstream.StreamConfig {
+	if room <= 0 {
+		room = -1
+	}
 	return []jetstream.StreamConfig{
-		{Name: s.of(work), Subjects: []string{s.subject("work.>")}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage},
-		{Name: s.of(done), Subjects: []string{s.subject("done.>")}, Storage: jetstream.MemoryStorage, MaxAge: keeps,
+		{Name: s.of(work), Subjects: []string{s.subject("work.>")}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage,
+			MaxBytes: mostWork, Discard: jetstream.DiscardNew},
+		{Name: s.of(done), Subjects: []string{s.subject("done.>")}, Storage: jetstream.MemoryStorage, MaxAge: keeps, MaxMsgSize: mostKept, MaxBytes: mostDone,
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, AllowDirect: true},
 		{Name: s.of(in), Subjects: []string{s.subject("in.>")}, Storage: jetstream.MemoryStorage, MaxMsgsPerSubject: 1, AllowDirect: true},
-		{Name: s.of(out), Subjects: []string{s.subject("out.>")}, Storage: jetstream.MemoryStorage, MaxAge: keeps, MaxMsgsPerSubject: 1, AllowDirect: true},
+		{Name: s.of(out), Subjects: []string{s.subject("out.>")}, Storage: jetstream.MemoryStorage, MaxAge: keeps, MaxMsgSize: pieceBytes + mostKept, MaxBytes: room,
+			MaxMsgsPerSubject: 1, AllowDirect: true},
 	}
 }
 

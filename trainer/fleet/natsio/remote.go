@@ -117,7 +117,7 @@ func Attach(r Remote) (_ *Broker, err error) {
 	who.ticket = t
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if b.Hub, err = newHub(ctx, nc, t.Space, past, who); err != nil {
+	if b.Hub, err = newHub(ctx, nc, t.Space, past, who, 0); err != nil {
 		return nil, fmt.Errorf("--workers %s: %w\nhint: the server needs JetStream, and the credentials the right to make streams", r.URLs, err)
 	}
 	b.Ticket, b.Join = t, filepath.Join(dir, JoinFile)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/sysmem"
 	"github.com/nats-io/nats.go"
 )
 
@@ -74,7 +75,7 @@ func Listen(a Address) (_ *Broker, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if b.Hub, err = newHub(ctx, nc, "", past, g.roster); err != nil {
+	if b.Hub, err = newHub(ctx, nc, "", past, g.roster, max(leastRoom, sysmem.Memory()/4)); err != nil {
 		nc.Close()
 		return nil, err
 	}
@@ -97,6 +98,19 @@ func Listen(a Address) (_ *Broker, err error) {
 	b.Ticket, b.Join = t, filepath.Join(a.Dir, JoinFile)
 	g.ticket = t
 	return b, writeSecret(b.Join, t)
+}
+
+// leastRoom is what results' blobs may take on the smallest machine; elsewhere it is a quarter of the memory.
+const leastRoom = 256 << 20
+
+// mostConnections leaves half of the descriptors that this process may have to the run: connections of strangers cost
+// it nothing but these.
+func mostConnections() int {
+	const usual = 1 << 16
+	if n := descriptors(); n > 0 {
+		return int(min(max(n/2-8, 8), usual))
+	}
+	return usual
 }
 
 // scratchDir is in the run's folder while the server is there, which keeps next to nothing in it. It is not among the
@@ -138,6 +152,6 @@ func options(id identity, host string, port int, dir string) (*server.Options, e
 		port = server.RANDOM_PORT
 	}
 	return &server.Options{ServerName: serverName, Host: host, Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
-		MaxPayload: 8 << 20, TLSConfig: tlsConfig, TLSTimeout: 5, AuthTimeout: 5, AlwaysEnableNonce: true,
+		MaxPayload: 1 << 20, MaxConn: mostConnections(), TLSConfig: tlsConfig, TLSTimeout: 5, AuthTimeout: 5, AlwaysEnableNonce: true,
 		PingInterval: 10 * time.Second, MaxPingsOut: 2}, nil // so that the name of a worker whose machine died is free soon
 }
