@@ -24,6 +24,7 @@ func (t *training) judge(samples []trainer.Sample) ([]float64, error) {
 		a = newAsking(context.Background())
 	}
 	defer a.close()
+	a.waits = t.waiting
 	failures := maps.Clone(t.state.Failures)
 	totals, err := t.judgedBy(samples, a)
 	if replaced(err) { // by samples that were rolled here

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/rewards"
@@ -30,6 +31,7 @@ type asking struct {
 	items   []rewards.Item // of the samples that are rolled, in their order
 	calls   sync.WaitGroup
 	answers map[question]chan reply
+	waits   func(reward string) // is called now and then while nothing comes; nil: nobody is
 }
 
 // question is a group that a reward is asked about.
@@ -42,6 +44,17 @@ type question struct {
 type reply struct {
 	results []rewards.Result
 	lost    error // of a network, which a worker left to this process: its device failed
+}
+
+// quiet is how long nothing is said while a reward has no answer.
+const quiet = time.Minute
+
+// waiting says that a reward has no answer yet, and what workers said meanwhile.
+func (t *training) waiting(reward string) {
+	t.Say("iteration %d: waiting for reward %s", t.loop.Iteration+1, reward)
+	if t.fleet != nil {
+		t.fleet.Speak()
+	}
 }
 
 func newAsking(ctx context.Context) *asking {
@@ -94,11 +107,19 @@ func (a *asking) take(r *judged, item func(i int) rewards.Item, g []int) []rewar
 		return r.Judge(a.ctx, itemsOf(item, g))
 	}
 	delete(a.answers, q)
-	said := <-answer
-	if said.lost != nil {
-		panic(said.lost)
+	for {
+		select {
+		case said := <-answer:
+			if said.lost != nil {
+				panic(said.lost)
+			}
+			return said.results
+		case <-time.After(quiet):
+			if a.waits != nil {
+				a.waits(r.name)
+			}
+		}
 	}
-	return said.results
 }
 
 func itemsOf(item func(i int) rewards.Item, g []int) []rewards.Item {
