@@ -58,10 +58,10 @@ func TestPage(t *testing.T) {
 	finished("flow_grpo", "2", "finished", "0.5", "0.25", 180)
 	finished("cps", "1", "finished", "0.5", "0.75", 60)
 	finished("nft", "1", "under way", "0.5", "0.75", 60)
-	if err := os.WriteFile(filepath.Join(out, "awm-2.log"), []byte("iteration 3\nloss is NaN\n\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(out, "gardo-2.log"), []byte("iteration 3\nloss is NaN\n\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(out, "awm-2"+failedSuffix), []byte(lastLine(filepath.Join(out, "awm-2.log"))), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(out, "gardo-2"+failedSuffix), []byte(lastLine(filepath.Join(out, "gardo-2.log"))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	page, err := pageOf(out)
@@ -72,7 +72,7 @@ func TestPage(t *testing.T) {
 		"| `flow_grpo` | +0.2500, -0.2500 | +0.0000 | 2.0 | +0.0000 | 1.00 | no gain; seeds 1, 2 alone |\n",
 		"| `cps` | +0.2500 | +0.2500 | 1.0 | +0.2500 | 0.50 | seed 1 alone |\n",
 		"| `nft` | | | | | | not run |\n",
-		"| `awm` | | | | | | not run; seed 2 failed: loss is NaN |\n",
+		"| `gardo` | | | | | | not run; seed 2 failed: loss is NaN |\n",
 		"| `ddpo` | | | | | | it is for variance-preserving models; the embedded generator is a flow |\n",
 	} {
 		if !strings.Contains(page, want) {
