@@ -26,8 +26,8 @@ func TestJudgeFaults(t *testing.T) {
 		{"a page in place of a reply", "<html>all is well</html>", "no chat completion", 1},
 		{"no message", `{"choices": []}`, "holds no message", 1},
 		{"an error in place of a message", `{"error": "out of memory"}`, "out of memory", 1},
-		{"another's words", says("I would rather not say."), "cannot be read, 3 times", 3},
-		{"a mark that is none", says("Judgement: 7"), "cannot be read, 3 times", 3},
+		{"another's words", says("I would rather not say."), "cannot be read, and the next one is the same", 2},
+		{"a mark that is none", says("Judgement: 7"), "cannot be read, and the next one is the same", 2},
 		{"nothing", says(""), "cannot be read, 3 times", 3},
 	} {
 		asked := 0

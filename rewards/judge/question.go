@@ -163,15 +163,21 @@ func truthOf(m rewards.Meta) (string, error) {
 }
 
 // insist repeats a question until its answer can be read. Each repetition is another question, so
-// that what was remembered of the first is not given again.
+// that what was remembered of the first is not given again. Who says the same that cannot be read twice in a row will
+// say it again: a model that does not know the form is asked twice, and not as often as there are tries.
 func insist(ctx context.Context, m Asker, pictures []*vision.Image, text string, tries int, clear func(reply string) bool) (said string, err error) {
 	if tries <= 0 {
 		tries = 8
 	}
+	before := ""
 	for n := range tries {
 		if said, err = m.Ask(ctx, pictures, text+strings.Repeat("\n", n)); err != nil || clear(said) {
 			return said, err
 		}
+		if n > 0 && said == before && said != "" {
+			return said, fmt.Errorf("%w, and the next one is the same: %.200q\nhint: the judge's model may not know this form of question; judge.form names others", errUnreadable, said)
+		}
+		before = said
 	}
 	return said, fmt.Errorf("%w, %d times: %.200q", errUnreadable, tries, said)
 }
