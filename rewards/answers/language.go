@@ -13,9 +13,12 @@ import (
 )
 
 // Card: language consistency (DeepSeek-R1, 2025, section 2.3.2, by words of the chain of thought; GLM-4.5V has it,
-// too). The reward is the share of what a reply says, counted in letters, that is in the language asked for:
-// meta.language, a code of ISO 639 such as "en" or "deu", or else the language of the prompt. Every turn counts,
-// thoughts included, and a paragraph is in one language. Calls of tools, tags, code and formulas are in none.
+// too). The reward is the share of what a reply says that is in the language asked for: meta.language, a code of ISO
+// 639 such as "en" or "deu", or else the language of the prompt. Every turn counts, thoughts included. A paragraph is
+// in one language, unless it mixes scripts: then what is Chinese, Japanese or Korean in it is one part, and the rest
+// another. Letters are counted, and signs that write a syllable or a word as four of them, so that the share is about
+// that of words: a gate at_least = 0.7 is the rule "more than 30 % of words of another language". Calls of tools, tags,
+// code and formulas are in none.
 //
 // Which language a text is in, trigrams and scripts tell (whatlanggo), among those of spoken. A text of fewer than
 // fewLetters letters tells nothing: it counts for nobody, and a reply of nothing else is 1, with that as the evidence.
@@ -52,9 +55,11 @@ func (Language) Score(_ context.Context, item rewards.Item) (rewards.Score, erro
 	all := 0
 	for _, turn := range item.Transcript.Turns {
 		for paragraph := range strings.SplitSeq(unspoken.ReplaceAllString(turn.Text, " "), "\n") {
-			if in, n, ok := languageOf(paragraph, want); ok {
-				letters[in] += n
-				all += n
+			for _, part := range scriptsOf(paragraph) {
+				if in, n, ok := languageOf(part, want); ok {
+					letters[in] += n
+					all += n
+				}
 			}
 		}
 	}
@@ -90,18 +95,44 @@ func wanted(item rewards.Item) (in whatlanggo.Lang, told bool, err error) {
 	return in, false, fmt.Errorf("meta.language of the prompt is %q, which is no known code of ISO 639: \"en\" and \"deu\" are some", code)
 }
 
-// languageOf is the language of a text and the number of its letters; false where it is too short.
-func languageOf(text string, also whatlanggo.Lang) (in whatlanggo.Lang, letters int, ok bool) {
-	dense := 0 // letters of scripts that write a syllable or a word with one
+// isDense is whether a letter is of a script that writes a syllable or a word with one.
+func isDense(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+}
+
+// lettersOf counts letters, dense ones as four.
+func lettersOf(text string) (n int) {
 	for _, r := range text {
-		if unicode.IsLetter(r) {
-			letters++
-		}
-		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
-			dense++
+		switch {
+		case isDense(r):
+			n += 4
+		case unicode.IsLetter(r):
+			n++
 		}
 	}
-	if letters+3*dense < fewLetters {
+	return n
+}
+
+// scriptsOf is a paragraph, or its dense letters and the rest of it where each is long enough to tell its language.
+func scriptsOf(paragraph string) []string {
+	only := func(keep func(r rune) bool) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) && !keep(r) {
+				return ' '
+			}
+			return r
+		}, paragraph)
+	}
+	dense, rest := only(isDense), only(func(r rune) bool { return !isDense(r) })
+	if lettersOf(dense) < fewLetters || lettersOf(rest) < fewLetters {
+		return []string{paragraph}
+	}
+	return []string{dense, rest}
+}
+
+// languageOf is the language of a text and the number of its letters; false where it is too short.
+func languageOf(text string, also whatlanggo.Lang) (in whatlanggo.Lang, letters int, ok bool) {
+	if letters = lettersOf(text); letters < fewLetters {
 		return in, letters, false
 	}
 	among := map[whatlanggo.Lang]bool{}
