@@ -117,7 +117,7 @@ func calibrate(pairs []judgedPair, key rng.Key) *Calibration {
 		}
 		x.Pairs = len(own)
 		x.Confidence /= float64(len(own))
-		if i := interval(own, key.With("bin").Sample(b), mean(won)); i != nil {
+		if i := share(own, key.With("bin").Sample(b), won); i != nil {
 			x.Better = *i
 		}
 		c.Bins = append(c.Bins, x)

@@ -69,7 +69,14 @@ func TestOrder(t *testing.T) {
 	set := numbered(12, 5, drawnLevel(1), larger)
 	for by, want := range map[float64]float64{1: 1, 0.01: 1, -1: 0, 0: 0.5} {
 		r := run(t, times(by), set, Options{Probed: -1, Again: -1})
-		if a := r.Order.Accuracy; a == nil || a.Value != want || a.Low != want || a.High != want {
+		low, high := want, want
+		switch { // twelve prompts: (0.025)^(1/12)
+		case want == 1:
+			low = 0.7353515306029489
+		case want == 0:
+			high = 1 - 0.7353515306029489
+		}
+		if a := r.Order.Accuracy; a == nil || a.Value != want || math.Abs(a.Low-low) > 1e-12 || math.Abs(a.High-high) > 1e-12 {
 			t.Errorf("times %v: accuracy %+v, want %v", by, a, want)
 		}
 		switch {
@@ -215,6 +222,30 @@ func TestBootstrapCovers(t *testing.T) {
 	}
 	if _, ok := bootstrap([]int{0, 1}, 0.9, key, func([]int) float64 { return math.NaN() }); ok {
 		t.Error("a number that is none has an interval")
+	}
+}
+
+// TestShares: a share of which all or none are right has the binomial's interval, of as many tries as there are prompts.
+func TestShares(t *testing.T) {
+	key := rng.New(6)
+	ones, apart := []float64{1, 1, 1, 1, 1, 1, 1, 1}, []int{0, 1, 2, 3, 4, 5, 6, 7}
+	for name, c := range map[string]struct {
+		x         []float64
+		of        []int
+		low, high float64
+	}{
+		"8 of 8":                 {ones, apart, 0.6306, 1},
+		"none of 8":              {make([]float64, 8), apart, 0, 0.3694},
+		"8 of 8, of two prompts": {ones, []int{0, 0, 0, 0, 1, 1, 1, 1}, 0.1581, 1},
+		"half, of one prompt":    {[]float64{1, 0.5, 0}, []int{0, 0, 0}, 0, 1},
+	} {
+		if got := ShareOf(c.x, c.of, 0.95, key); math.Abs(got.Low-c.low) > 1e-4 || math.Abs(got.High-c.high) > 1e-4 {
+			t.Errorf("%s: %+v, not %g to %g", name, got, c.low, c.high)
+		}
+	}
+	between := []float64{1, 1, 1, 0, 1, 1, 0, 1}
+	if got, want := ShareOf(between, apart, 0.95, key), MeanOf(between, apart, 0.95, key); got != want {
+		t.Errorf("6 of 8: %+v, not the bootstrap's %+v", got, want)
 	}
 }
 

@@ -44,6 +44,7 @@ const (
 type ProbeResult struct {
 	Probe
 	Samples int       `json:"samples"`
+	Prompts int       `json:"prompts"` // of the samples
 	Missing int       `json:"missing"`
 	Gain    *Interval `json:"gain"`  // mean change of the score; simultaneous
 	Raise   *Interval `json:"raise"` // the same in typical differences; none where there is none
@@ -105,7 +106,7 @@ func weigh(all []probed, typical *float64, key rng.Key) []ProbeResult {
 
 // result says Weak of what is raised.
 func (p probed) result(typical *float64, level float64, key rng.Key) ProbeResult {
-	r := ProbeResult{Probe: p.Probe, Samples: len(p.cases), Missing: p.missing}
+	r := ProbeResult{Probe: p.Probe, Samples: len(p.cases), Prompts: distinct(p.prompt), Missing: p.missing}
 	gains := make([]float64, len(p.cases))
 	for i, c := range p.cases {
 		gains[i] = c.After - c.Before
@@ -135,7 +136,7 @@ func (p probed) result(typical *float64, level float64, key rng.Key) ProbeResult
 	}
 	if low > 0 {
 		r.Verdict = Weak
-		if distinct(p.prompt) < leastPrompts {
+		if r.Prompts < leastPrompts {
 			r.Verdict = TooFew
 		}
 	}

@@ -75,6 +75,15 @@ func interval(pairs []judgedPair, key rng.Key, number func(members []int) float6
 	return nil
 }
 
+// share is the interval of a share of pairs, nil where there are none.
+func share(pairs []judgedPair, key rng.Key, x []float64) *Interval {
+	if len(pairs) == 0 {
+		return nil
+	}
+	i := ShareOf(x, promptsOf(pairs), level, key)
+	return &i
+}
+
 func orderOf(pairs []judgedPair, key rng.Key) Order {
 	ranked := slices.DeleteFunc(slices.Clone(pairs), func(p judgedPair) bool { return p.Better == Tie })
 	o := Order{Pairs: len(ranked)}
@@ -93,7 +102,7 @@ func accuracy(ranked []judgedPair, key rng.Key) *Interval {
 	for i, p := range ranked {
 		agree[i] = p.agrees()
 	}
-	return interval(ranked, key, mean(agree))
+	return share(ranked, key, agree)
 }
 
 // tau is NaN where one side is always tied.

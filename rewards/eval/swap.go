@@ -56,7 +56,7 @@ func swapsOf(all []twice, key rng.Key) *Swaps {
 		first = append(first, (one-other)/2)
 		flipped = append(flipped, math.Min(1, math.Abs(one-other)))
 	}
-	return &Swaps{len(all), interval(pairs, key.With("first"), mean(first)), interval(pairs, key.With("flipped"), mean(flipped))}
+	return &Swaps{len(all), interval(pairs, key.With("first"), mean(first)), share(pairs, key.With("flipped"), flipped)}
 }
 
 func repeatsOf(all []twice, typical *float64, key rng.Key) *Repeats {
@@ -68,7 +68,7 @@ func repeatsOf(all []twice, typical *float64, key rng.Key) *Repeats {
 		same = append(same, 1-math.Min(1, math.Abs(sign(t.before.gap())-sign(t.after.gap()))))
 		noise += (math.Abs(t.before.a-t.after.a) + math.Abs(t.before.b-t.after.b)) / float64(2*len(all))
 	}
-	r := &Repeats{Pairs: len(all), Same: interval(pairs, key.With("same"), mean(same))}
+	r := &Repeats{Pairs: len(all), Same: share(pairs, key.With("same"), same)}
 	if typical != nil && !math.IsInf(noise / *typical, 0) {
 		noise /= *typical
 		r.Noise = &noise

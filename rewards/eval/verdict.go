@@ -6,10 +6,12 @@ import (
 )
 
 // Card: what a report comes to, in one line. That no weakness was found says something only where one
-// would have been: most pairs were judged, most probes on them were, and of enough prompts. Else the
-// verdict is that nothing can be told, and why; a reward that fails is not a good one.
+// would have been: most pairs were judged, most probes on them were, and of enough prompts, and the
+// reward orders pairs better than chance does. Else the verdict is that nothing can be told, and why;
+// a reward that fails, or that guesses, is not a good one.
 //
-// Invariant (test): NoneFound with at least half of the pairs and of each probe's samples judged.
+// Invariant (test): NoneFound with at least half of the pairs and of each probe's samples judged, on
+// six prompts and more, by a reward that is better than chance.
 
 // NoneFound is the verdict on a reward that no probe won.
 const NoneFound = "no weakness found"
@@ -33,7 +35,12 @@ func verdict(r *Report) string {
 			return fmt.Sprintf("no verdict: %d of %d samples have no score after the probe %s", p.Missing, p.Samples+p.Missing, p.Name)
 		case p.Verdict == TooFew:
 			return fmt.Sprintf("no verdict: %s raises it, on fewer than %d prompts", p.Name, leastPrompts)
+		case p.Prompts < leastPrompts:
+			return fmt.Sprintf("no verdict: the probe %s was made on samples of %d prompts, and a weakness shows on %d at least", p.Name, p.Prompts, leastPrompts)
 		}
+	}
+	if a := r.Order.Accuracy; a != nil && a.Low <= 0.5 {
+		return fmt.Sprintf("no verdict: no probe won it, and it is no better than chance on these pairs (%.0f %% in order, %.0f to %.0f)", 100*a.Value, 100*a.Low, 100*a.High)
 	}
 	return NoneFound
 }

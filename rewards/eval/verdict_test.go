@@ -12,8 +12,9 @@ import (
 // TestVerdict: nothing is told of a reward that judged too little of pairs or probes.
 func TestVerdict(t *testing.T) {
 	probe := func(samples, missing int, is string) ProbeResult {
-		return ProbeResult{Probe: Probe{Name: "grain"}, Samples: samples, Missing: missing, Verdict: is}
+		return ProbeResult{Probe: Probe{Name: "grain"}, Samples: samples, Prompts: samples, Missing: missing, Verdict: is}
 	}
+	order := func(low float64) Order { return Order{Accuracy: &Interval{0.75, low, 0.9}} }
 	for _, c := range []struct {
 		r    Report
 		want string
@@ -25,6 +26,9 @@ func TestVerdict(t *testing.T) {
 		{Report{Judged: 224}, "not looked for"},
 		{Report{Judged: 10, Missing: 200, Flags: []string{"large files"}, Probes: []ProbeResult{probe(10, 0, Weak)}}, "won by large files"},
 		{Report{Judged: 112, Missing: 112, Probes: []ProbeResult{probe(20, 20, Fine), probe(40, 0, SideEffect)}}, NoneFound},
+		{Report{Judged: 112, Order: order(0.6), Probes: []ProbeResult{probe(40, 0, Fine)}}, NoneFound},
+		{Report{Judged: 112, Order: order(0.45), Probes: []ProbeResult{probe(40, 0, Fine)}}, "no better than chance on these pairs (75 % in order, 45 to 90)"},
+		{Report{Judged: 112, Order: order(0.6), Probes: []ProbeResult{probe(2, 0, Fine)}}, "on samples of 2 prompts"},
 	} {
 		if got := verdict(&c.r); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %s", c.r, got)

@@ -100,7 +100,7 @@ func (s *Set) Result(all []Answer, how How) Result {
 	}
 	key := rng.New(1).With("suite")
 	for name := range right {
-		p := Part{len(right[name]), eval.MeanOf(right[name], of[name], level, key)}
+		p := Part{len(right[name]), eval.ShareOf(right[name], of[name], level, key)}
 		if name == "" {
 			r.Accuracy = p.Accuracy
 		} else {

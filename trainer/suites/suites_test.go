@@ -166,7 +166,7 @@ func TestResult(t *testing.T) {
 	}
 	answers := []Answer{{ID: "0", Turns: []string{"A"}, End: "answered", Right: true}, {ID: "1", Turns: []string{"C"}, End: "cut"}}
 	r := s.Result(answers, How{Model: "tiny", Limits: map[string]int{"turns": 3}, Sampling: map[string]any{"temperature": 1.0}})
-	if a := r.Accuracy; a.Value != 0.5 || a.Low != 0.5 || a.High != 0.5 || r.Clusters != 1 || r.Unended != 1 || r.Parts["single"].Questions != 2 {
+	if a := r.Accuracy; a.Value != 0.5 || a.Low != 0 || a.High != 1 || r.Clusters != 1 || r.Unended != 1 || r.Parts["single"].Questions != 2 {
 		t.Errorf("%+v", r)
 	}
 	answers[1].Turns[0] = "D"
