@@ -225,7 +225,7 @@ func TestBootstrapCovers(t *testing.T) {
 	}
 }
 
-// TestShares: a share of which all or none are right has the binomial's interval, of as many tries as there are prompts.
+// TestShares: a share of which all or none are right has the interval of as many binomial tries as there are prompts.
 func TestShares(t *testing.T) {
 	key := rng.New(6)
 	ones, apart := []float64{1, 1, 1, 1, 1, 1, 1, 1}, []int{0, 1, 2, 3, 4, 5, 6, 7}
