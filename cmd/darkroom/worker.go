@@ -25,8 +25,12 @@ import (
 type workerOptions struct {
 	join, device, model, name string
 	memory, blobs, creds      string
-	roles                     []string
+	roles, env                []string
+	programs                  bool
 }
+
+// allowed is what the run may do here beside computing.
+func (o *workerOptions) allowed() run.Allowed { return run.Allowed{Programs: o.programs, Env: o.env} }
 
 func workerCommand() *cobra.Command {
 	o := workerOptions{}
@@ -39,9 +43,14 @@ the same files, and pictures that prompts name under the same paths; experiment,
 come from the trainer.
 
 --roles score asks the run's rewards that wait for a server or a program, a group of samples at a
-time, and needs no model: their keys and programs must be here. --roles judge computes the rewards
-that are networks: their folders must be here under the names that the experiment has. One worker
-may have several roles: --roles roll,score,judge.
+time, and needs no model: their keys (--env NAME) and programs (--allow-programs) must be here.
+--roles judge computes the rewards that are networks: their folders must be here under the names
+that the experiment has. One worker may have several roles: --roles roll,score,judge.
+
+A worker starts no program that the run names, and hands over no environment variable of this
+machine, unless --allow-programs and --env say so. Whoever trains, or has the run's folder, then
+runs programs here as you. A job that needs more is refused, and the trainer gives it to another
+worker or does it itself.
 
 A worker may come, leave and be killed at any moment: its unfinished jobs are done again, and the
 run has the same bytes. It ends when the run is over, or by Ctrl-C.`,
@@ -56,6 +65,8 @@ run has the same bytes. It ends when the run is over, or by Ctrl-C.`,
 	cmd.Flags().StringVar(&o.creds, "creds", "", "the `FILE` of credentials for the server that 'train --workers' names")
 	cmd.Flags().StringVar(&o.name, "name", "", "what the worker is called (default: machine and process)")
 	cmd.Flags().StringSliceVar(&o.roles, "roles", []string{"roll"}, "what it does: roll, score, judge, or several of them")
+	cmd.Flags().BoolVar(&o.programs, "allow-programs", false, "start programs that the run names: exec rewards, tools of episodes, and what runs the code that a model writes")
+	cmd.Flags().StringArrayVar(&o.env, "env", nil, "hand over the environment variable `NAME` where the run asks for it (key_env, env); may be repeated")
 	deviceFlag(cmd, &o.device)
 	return cmd
 }
@@ -169,7 +180,7 @@ func (c *crew) rolls(about fleet.About) (*trade, error) {
 	about.Class, about.Device = arithmetic(be), fmt.Sprint(be)
 	var s *fleet.Studio
 	s = &fleet.Studio{About: about, Open: func(ctx context.Context, setup fleet.Setup) (model.Model, *experiment.Experiment, error) {
-		at := run.Elsewhere{Model: c.model, Memory: c.memory, Free: (&ranks{all: []backend{be}}).free(), Say: c.say}
+		at := run.Elsewhere{Model: c.model, Memory: c.memory, Free: (&ranks{all: []backend{be}}).free(), Say: c.say, Allowed: c.allowed()}
 		return run.OpenElsewhere(setup, at, model.Options{Backend: be, Context: ctx, Progress: s.Passed, Cache: textCache(), Arithmetic: about.Class, Ahead: s.Ahead})
 	}}
 	return c.alone(&trade{role: fleet.Rolls, name: c.name, about: about, moved: s.Moved,
@@ -202,7 +213,9 @@ func (c *crew) alone(t *trade) *trade {
 
 // scores is for asking rewards outside.
 func (c *crew) scores(about fleet.About) *trade {
-	return c.panel(fleet.Scorers, about, func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) { return run.OpenRewards(s, nil) })
+	return c.panel(fleet.Scorers, about, func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+		return run.OpenRewards(s, nil, c.allowed())
+	})
 }
 
 // judges is for computing rewards that are networks.
@@ -216,7 +229,7 @@ func (c *crew) judges(about fleet.About) (*trade, error) {
 		if err := fleet.SameClass(s, about); err != nil {
 			return nil, nil, err
 		}
-		return run.OpenRewards(s, be)
+		return run.OpenRewards(s, be, c.allowed())
 	})), nil
 }
 
@@ -258,7 +271,7 @@ func (c *crew) as(ctx context.Context, role string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, link.Close()) }()
-	c.say("worker %s has joined run %s", t.name, c.ticket.Run)
+	c.say("worker %s has joined run %s: %s", t.name, c.ticket.Run, c.allowed())
 	w := fleet.Worker{Name: t.name, Link: link, About: t.about, Beat: fleet.Usual().Beats(), Moved: t.moved, Hang: fleet.Usual().Unknown, Say: c.say,
 		Do: func(ctx context.Context, j fleet.Job) ([]byte, error) {
 			payload, err := t.do(ctx, link, j)

@@ -56,6 +56,56 @@ func (e *Experiment) outside() []string {
 	return all
 }
 
+// A Demand is what a reward or an episode asks of a machine beside computing.
+type Demand struct {
+	Of      string   // reward exec, tool search, episode.exec
+	Program string   // that it starts; "": none
+	Env     []string // names of the environment variables whose values it has: keys are sent to servers
+}
+
+// Demands are the reward's.
+func (r *Reward) Demands() []Demand {
+	d := Demand{Of: "reward " + r.Called(), Env: withKey(r.Env, r.KeyEnv)}
+	switch r.Name {
+	case "exec":
+		d.Program = "that the experiment names"
+		if argv, err := r.Argv(); err == nil && len(argv) > 0 {
+			d.Program = argv[0]
+		}
+	case "ocr":
+		d.Program = r.Path
+	}
+	return []Demand{d}
+}
+
+// Demands are those of who rolls the experiment's samples.
+func (e *Experiment) Demands() (all []Demand) {
+	if e.Episode == nil {
+		return nil
+	}
+	for _, s := range e.Episode.Served {
+		d := Demand{Of: "tool " + s.Name, Env: withKey(s.Env, s.KeyEnv)}
+		if len(s.Command) > 0 {
+			d.Program = s.Command[0]
+		}
+		all = append(all, d)
+	}
+	if x := e.Episode.Exec; x != nil {
+		all = append(all, Demand{Of: "episode.exec", Program: "the code that the model writes, by " + x.Words()})
+	}
+	if x := e.Episode.Engine; x != nil {
+		all = append(all, Demand{Of: "episode.engine", Env: withKey(nil, x.KeyEnv)})
+	}
+	return all
+}
+
+func withKey(names []string, key string) []string {
+	if key == "" {
+		return names
+	}
+	return append([]string{key}, names...)
+}
+
 // spaced is a remedy where path looks like a program with arguments.
 func (r *Reward) spaced() string {
 	if len(r.Command) == 0 && strings.Contains(r.Path, " ") {

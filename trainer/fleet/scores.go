@@ -147,6 +147,21 @@ type Panel struct {
 	done  func() error
 }
 
+// A Refusal is in place of a reward that a worker does not allow to do here what it would: its jobs are for others.
+type Refusal struct{ Why error }
+
+func (r Refusal) Error() string { return r.Why.Error() }
+func (r Refusal) Unwrap() error { return r.Why }
+
+// Judge is rewards.Judge's: nothing is judged.
+func (r Refusal) Judge(_ context.Context, items []rewards.Item) []rewards.Result {
+	all := make([]rewards.Result, len(items))
+	for i := range all {
+		all[i].Missing = r.Why
+	}
+	return all
+}
+
 // Do is Worker.Do.
 func (p *Panel) Do(ctx context.Context, j Job) (payload []byte, err error) {
 	if j.Score == nil {
@@ -160,6 +175,9 @@ func (p *Panel) Do(ctx context.Context, j Job) (payload []byte, err error) {
 	judge := p.ask[j.Score.Reward]
 	if judge == nil {
 		return nil, fmt.Errorf("reward %s is none that this worker asks", j.Score.Reward)
+	}
+	if no, ok := judge.(Refusal); ok {
+		return nil, no
 	}
 	data, err := p.Blobs.Get(ctx, j.Score.Items)
 	if err != nil {

@@ -69,11 +69,17 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		err = w.one(ctx, j)
 		var unfit Unfit
+		var refusal Refusal
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &unfit):
 			return unfit.Err
+		case errors.As(err, &refusal):
+			w.Say("job %s is refused: %v", j, err)
+			if !sleep(ctx, w.Beat/16) { // another may take it
+				return nil
+			}
 		case err != nil:
 			w.Say("job %s failed: %v", j, err)
 			failed++

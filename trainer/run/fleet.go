@@ -135,7 +135,8 @@ type Elsewhere struct {
 	Model  string // the model's folder; "": it has the name that it has there
 	Memory string // what the model may take, in place of run.memory; "": that, or what is free
 	Free   int64  // bytes
-	Say    func(format string, args ...any)
+	Allowed
+	Say func(format string, args ...any)
 }
 
 // OpenElsewhere opens the model of a run that another process trains.
@@ -149,6 +150,9 @@ func OpenElsewhere(s fleet.Setup, at Elsewhere, o model.Options) (model.Model, *
 	}
 	e, err := experiment.Parse("the trainer's experiment", []byte(s.Config), sets)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := at.refuses(e.Demands()); err != nil {
 		return nil, nil, err
 	}
 	dir, err := assets.Resolve(e.Model.Path)

@@ -72,7 +72,7 @@ func (c *crew) join(name string, spoil func(j fleet.Job, payload []byte) []byte)
 		defer be.Close()
 		about := fleet.About{Class: "test"}
 		s := &fleet.Studio{Blobs: link, About: about, Open: func(ctx context.Context, s fleet.Setup) (model.Model, *experiment.Experiment, error) {
-			return OpenElsewhere(s, Elsewhere{Memory: "1GiB", Say: c.Logf}, model.Options{Backend: be, Context: ctx})
+			return OpenElsewhere(s, Elsewhere{Memory: "1GiB", Say: c.Logf, Allowed: Allowed{Programs: true}}, model.Options{Backend: be, Context: ctx})
 		}}
 		defer s.Close()
 		do := s.Do
@@ -95,7 +95,9 @@ func (c *crew) judge(name string) (kill func()) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	link := c.scores.Link(name)
 	c.work.Go(func() {
-		p := &fleet.Panel{Blobs: link, Open: func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) { return OpenRewards(s, nil) }}
+		p := &fleet.Panel{Blobs: link, Open: func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+			return OpenRewards(s, nil, Allowed{Programs: true})
+		}}
 		defer p.Close()
 		w := fleet.Worker{Name: name, Link: silent{link, ctx}, Beat: time.Second, Do: p.Do, Say: c.Logf}
 		if err := w.Run(ctx); err != nil {
@@ -116,7 +118,9 @@ func (c *crew) compute(name string, spoil func(payload []byte) []byte) (kill fun
 	c.work.Go(func() {
 		be := cpu.NewWith(cpu.Options{Path: path, Threads: 1})
 		defer be.Close()
-		p := &fleet.Panel{Blobs: link, Open: func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) { return OpenRewards(s, be) }}
+		p := &fleet.Panel{Blobs: link, Open: func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+			return OpenRewards(s, be, Allowed{})
+		}}
 		defer p.Close()
 		do := func(ctx context.Context, j fleet.Job) ([]byte, error) {
 			payload, err := p.Do(ctx, j)

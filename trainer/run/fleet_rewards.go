@@ -102,8 +102,9 @@ func rewardFiles(path string) ([]ModelFile, error) {
 }
 
 // OpenRewards opens the rewards that a worker asks for another process's run: those outside of the program, or, on a
-// device, those that are networks, whose folders must be here under their names, with the trainer's files.
-func OpenRewards(s fleet.Setup, on kernels.Backend) (ask map[string]rewards.Judge, done func() error, err error) {
+// device, those that are networks, whose folders must be here under their names, with the trainer's files. A reward that
+// demands what is not allowed here is refused, and where all are, nothing is opened.
+func OpenRewards(s fleet.Setup, on kernels.Backend, allowed Allowed) (ask map[string]rewards.Judge, done func() error, err error) {
 	e, err := experiment.Parse("the trainer's experiment", []byte(s.Config), nil)
 	if err != nil {
 		return nil, nil, err
@@ -114,6 +115,7 @@ func OpenRewards(s fleet.Setup, on kernels.Backend) (ask map[string]rewards.Judg
 	}
 	ask = map[string]rewards.Judge{}
 	var closes []func() error
+	var refused []error
 	done = func() error {
 		var errs []error
 		for _, end := range closes {
@@ -126,6 +128,10 @@ func OpenRewards(s fleet.Setup, on kernels.Backend) (ask map[string]rewards.Judg
 		if network != (on != nil) || !network && !r.Outside() {
 			continue
 		}
+		if no := allowed.refuses(r.Demands()); no != nil {
+			ask[r.Called()], refused = fleet.Refusal{Why: no}, append(refused, no)
+			continue
+		}
 		var o judges.Opened
 		if err = sameFiles(r, had); err == nil {
 			o, err = judges.Open(r, bench)
@@ -134,6 +140,9 @@ func OpenRewards(s fleet.Setup, on kernels.Backend) (ask map[string]rewards.Judg
 			return nil, nil, errors.Join(err, done())
 		}
 		ask[r.Called()], closes = o, append(closes, o.Close)
+	}
+	if len(closes) == 0 && len(refused) > 0 {
+		return nil, nil, errors.Join(refused...)
 	}
 	return ask, done, nil
 }
