@@ -9,21 +9,33 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/darkroom-rl/darkroom/trainer/fleet/natsio"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
 // darkroom fleet: who rolled a run's samples.
 
 func fleetCommand() *cobra.Command {
-	return &cobra.Command{
+	var revoke, creds string
+	cmd := &cobra.Command{
 		Use:   "fleet RUN",
 		Short: "Say which workers rolled a run's samples",
 		Long: `Say which workers rolled a run's samples, how much each did and how fast, and which were
 dismissed because their results had other bits. It reads the run's folder alone, during the run or
-afterwards.`,
-		Example: "  darkroom fleet runs/poster\n  darkroom fleet runs/poster --json",
+afterwards.
+
+--revoke takes a worker's key back: its trainer cuts it off at once, does again what it has done of
+open jobs, and writes the join file anew. Workers that are there stay; those that come later need
+the new file.`,
+		Example: "  darkroom fleet runs/poster\n  darkroom fleet runs/poster --json\n  darkroom fleet runs/poster --revoke slurm-17",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if revoke != "" {
+				return revokeWorker(cmd, args[0], revoke, creds)
+			}
+			if creds != "" {
+				return usagef("--creds goes with --revoke")
+			}
 			shares, err := ledger.ReadShares(filepath.Join(args[0], ledger.FleetFile))
 			if errors.Is(err, fs.ErrNotExist) {
 				return usagef("%s: no worker ever rolled for this run, or it is no run's folder\nhint: 'darkroom train --listen' lets workers in", args[0])
@@ -34,6 +46,23 @@ afterwards.`,
 			return emit(cmd, shares, func(w io.Writer) { writeShares(w, shares) })
 		},
 	}
+	cmd.Flags().StringVar(&revoke, "revoke", "", "take back the key of the worker called `NAME`")
+	cmd.Flags().StringVar(&creds, "creds", "", "the `FILE` of credentials for the server that 'train --workers' names (with --revoke)")
+	return cmd
+}
+
+// revokeWorker takes a worker's key back.
+func revokeWorker(cmd *cobra.Command, dir, worker, creds string) error {
+	asked, err := natsio.Revoke(dir, worker, creds)
+	if err != nil {
+		return usageError{fmt.Errorf("--revoke %s: %w", worker, err)}
+	}
+	how := "the trainer is not at work, and refuses it when it is resumed"
+	if asked {
+		how = "the trainer has cut it off"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "the key of worker %s is taken back: %s; %s is written anew\n", worker, how, filepath.Join(dir, natsio.JoinFile))
+	return nil
 }
 
 // writeShares is the table for people.

@@ -29,6 +29,7 @@ type fleetOptions struct {
 	metrics   string
 	blobs     string
 	ca        string
+	until     string
 	leave     bool
 	audit     float64
 }
@@ -42,6 +43,7 @@ func (o *fleetOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.blobs, "blobs", "", "how weights and samples travel: a `FOLDER` that all machines share, or peer: from process to process, or peer:PORT (with --listen or --workers; default: through the server)")
 	f.StringVar(&o.advertise, "advertise", "", "`HOST:PORT` by which workers reach this machine, where it is not one of its own (with --listen)")
 	f.StringVar(&o.metrics, "metrics", "", "serve numbers of the workers for Prometheus at `HOST:PORT`/metrics (with --listen)")
+	f.StringVar(&o.until, "join-until", "", "the last `DAY` on which the join file lets new workers in, as 2026-12-31, or a moment as 2026-12-31T18:00:00Z (with --listen or --workers; default: it has none)")
 	f.BoolVar(&o.leave, "leave-rolls", false, "roll nothing here while workers are there (with --listen)")
 	f.Float64Var(&o.audit, "audit", 0.01, "the `SHARE` of workers' results to recompute here and compare (with --listen)")
 }
@@ -59,6 +61,10 @@ func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error
 		return usagef("--creds and --ca go with --workers, and --advertise with --listen")
 	case !o.any() && (o.leave || o.blobs != "" || o.advertise != "" || o.metrics != "" || cmd.Flags().Changed("audit")):
 		return usagef("--leave-rolls, --audit, --blobs, --advertise and --metrics are about workers, and there are none without --listen or --workers")
+	case o.until != "" && !o.any():
+		return usagef("--join-until goes with --listen or --workers")
+	case o.until != "" && o.lastMoment().IsZero():
+		return usagef("--join-until %s: a day is needed, as 2026-12-31, or a moment, as 2026-12-31T18:00:00Z", o.until)
 	case o.audit < 0 || o.audit > 1:
 		return usagef("--audit %v: a share lies between 0 and 1", o.audit)
 	case o.any() && len(devices) > 1:
@@ -77,6 +83,18 @@ func (o *fleetOptions) check(cmd *cobra.Command, e *experiment.Experiment) error
 		}
 	}
 	return nil
+}
+
+// lastMoment is the last one of --join-until; zero: it has none, or is no date.
+func (o *fleetOptions) lastMoment() time.Time {
+	if day, err := time.ParseInLocation(time.DateOnly, o.until, time.Local); err == nil {
+		return day.AddDate(0, 0, 1).Add(-time.Second)
+	}
+	at, err := time.Parse(time.RFC3339, o.until)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // aFleet is a run's workers, once its folder is open.
@@ -100,13 +118,17 @@ func (a *aFleet) into(o run.Options) run.Options {
 // open lets workers in.
 func (a *aFleet) open() (by run.Helpers, err error) {
 	if a.workers != "" {
-		a.broker, err = natsio.Attach(natsio.Remote{URLs: a.workers, Credentials: a.creds, Authority: a.ca, Dir: a.dir, Run: a.run, Blobs: a.blobs})
+		a.broker, err = natsio.Attach(natsio.Remote{URLs: a.workers, Credentials: a.creds, Authority: a.ca, Dir: a.dir, Run: a.run, Blobs: a.blobs,
+			Until: a.lastMoment(), Say: a.later})
 	} else {
 		a.broker, err = natsio.Listen(natsio.Address{Listen: a.listen, Dir: a.dir, Run: a.run, Blobs: a.blobs, Advertised: a.advertise,
-			Say: func(format string, args ...any) { go a.fleet.Tell(format, args...) }}) // of a fleet that is at something
+			Until: a.lastMoment(), Say: a.later})
 	}
 	if err != nil {
 		return by, err
+	}
+	for _, path := range natsio.OpenFiles(a.dir) {
+		a.say("warning: other users can read %s, and its keys: chmod 600 %s", path, path)
 	}
 	var salt fleet.Hash
 	if _, err := rand.Read(salt[:]); err != nil {
@@ -129,6 +151,9 @@ func (a *aFleet) open() (by run.Helpers, err error) {
 	}
 	return by, err
 }
+
+// later says something of a fleet that is at something.
+func (a *aFleet) later(format string, args ...any) { go a.fleet.Tell(format, args...) }
 
 // serve says the fleets' numbers to Prometheus.
 func (a *aFleet) serve(by run.Helpers) error {

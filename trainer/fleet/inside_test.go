@@ -1,6 +1,9 @@
 package fleet
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestWithdrawn: a job that was withdrawn while it waited is given to nobody.
 func TestWithdrawn(t *testing.T) {
@@ -20,5 +23,13 @@ func TestWithdrawn(t *testing.T) {
 	}
 	if j, err := h.Take(ctx); err != nil || j != nil {
 		t.Errorf("then took %v, %v", j, err)
+	}
+}
+
+// TestTold: what a worker says of itself is a line that ends, in the name of its key.
+func TestTold(t *testing.T) {
+	e := Event{Worker: "another", Why: "a\nb\x1b[2J", About: &About{Host: "host\nfleet: FORGED LINE", Device: strings.Repeat("x", 100000)}}.From("own")
+	if e.Worker != "own" || e.Why != "a b [2J" || e.About.Host != "host fleet: FORGED LINE" || len(e.About.Device) > 2*mostNamed {
+		t.Errorf("%q, %q, %q and %d letters", e.Worker, e.Why, e.About.Host, len(e.About.Device))
 	}
 }

@@ -50,7 +50,9 @@ func TestAllowed(t *testing.T) {
 	} {
 		setup := fleet.Setup{Config: configOf(t, parse(t, "reward="+c.rewards)), Train: []prompts.Prompt{{Text: "a"}}}
 		hub := fleet.NewInside()
-		p := &fleet.Panel{Blobs: hub, Open: func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) { return OpenRewards(s, nil, c.allowed) }}
+		p := &fleet.Panel{Blobs: hub, Open: func(s fleet.Setup) (map[string]rewards.Judge, func() error, error) {
+			return OpenRewards(s, nil, c.allowed)
+		}}
 		text, err := json.Marshal(setup)
 		if err != nil {
 			t.Fatal(err)

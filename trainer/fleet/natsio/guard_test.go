@@ -203,7 +203,7 @@ func TestListenFails(t *testing.T) {
 	if err := writeSecret(filepath.Join(dir, identityFile), id); err != nil {
 		t.Fatal(err)
 	}
-	fails("127.0.0.1:0", "delete the file")
+	fails("127.0.0.1:0", "hint: delete it")
 }
 
 // TestNames: a worker speaks in its own name alone, which nobody else has while it is there;

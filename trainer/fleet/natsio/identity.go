@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nkeys"
+
+	"github.com/darkroom-rl/darkroom/outside/regular"
 )
 
 // An identity is what a run's server proves itself by, and lets others in by. It is made when a run first listens,
@@ -40,10 +42,13 @@ func (id identity) ended(now time.Time) bool { return !id.Until.IsZero() && now.
 // identityFile is in the run's folder, for its owner alone.
 const identityFile = "broker.json"
 
+// mostIdentity bounds it, in bytes: some thousand workers are written down.
+const mostIdentity = 4 << 20
+
 // identityIn reads the folder's identity, or makes one.
 func identityIn(dir string) (id identity, err error) {
 	path := filepath.Join(dir, identityFile)
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, mostIdentity)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if id, err = newIdentity(); err != nil {
@@ -53,10 +58,27 @@ func identityIn(dir string) (id identity, err error) {
 	case err != nil:
 		return id, err
 	}
-	if err := json.Unmarshal(text, &id); err != nil {
+	err = json.Unmarshal(text, &id)
+	if err == nil {
+		err = id.whole()
+	}
+	if err != nil {
 		return id, fmt.Errorf("%s: %w\nhint: delete it, and new keys are made; workers need the new join file then", path, err)
 	}
 	return id, nil
+}
+
+// whole refuses an identity of which something is missing or spoilt.
+func (id identity) whole() error {
+	if _, err := id.serves(); err != nil {
+		return err
+	}
+	for what, seed := range map[string]string{"trainer": id.Trainer, "worker": id.Worker} {
+		if _, err := publicOf(seed); err != nil {
+			return fmt.Errorf("the key %q is none: %w", what, err)
+		}
+	}
+	return nil
 }
 
 // identityUntil is the folder's identity, with another last day of its join file; zero: the one that it has.

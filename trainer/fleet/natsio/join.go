@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -57,6 +58,16 @@ func Open(path string) bool {
 	return err == nil && info.Mode().Perm()&0o077 != 0
 }
 
+// OpenFiles are those of a run's folder with keys that others than their owner may read.
+func OpenFiles(dir string) (all []string) {
+	for _, name := range []string{JoinFile, identityFile} {
+		if path := filepath.Join(dir, name); Open(path) {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
 // connect connects a worker.
 func (t Ticket) connect(worker string, more ...nats.Option) (*nats.Conn, error) {
 	if t.Space != "" {
@@ -67,6 +78,14 @@ func (t Ticket) connect(worker string, more ...nats.Option) (*nats.Conn, error) 
 		return nil, fmt.Errorf("the join file's certificate: %w", err)
 	}
 	return introduced(t.urls(), t.Seed, t.own, worker, config, more...)
+}
+
+// lastDay says when the file ends.
+func (t Ticket) lastDay() string {
+	if t.Until.IsZero() {
+		return ""
+	}
+	return ", or is it over: it lets nobody new in after " + t.Until.Format(time.RFC3339)
 }
 
 // WithKey is the ticket with a key, which all links that it opens have in common: whoever is dismissed in one role is

@@ -67,6 +67,10 @@ func Join(t Ticket, worker string, role fleet.Role, say func(format string, args
 	l := &Link{}
 	nc, err := t.connect(worker, nats.DisconnectErrHandler(func(nc *nats.Conn, err error) { l.lost(nc, err) }))
 	if err != nil {
+		if errors.Is(err, nats.ErrAuthorization) {
+			return nil, fmt.Errorf("joining run %q at %s: %w\nhint: is a worker called %s there already (--name gives another name), or was the join file written anew since (copy it again)%s?",
+				t.Run, strings.Join(t.Addresses, ", "), err, worker, t.lastDay())
+		}
 		return nil, fmt.Errorf("joining run %q at %s: %w\nhint: is its trainer at work, and may this machine connect to it? 'darkroom train --listen' writes the join file anew when its address changes",
 			t.Run, strings.Join(t.Addresses, ", "), err)
 	}

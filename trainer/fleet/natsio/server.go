@@ -143,11 +143,6 @@ func options(id identity, host string, port int, dir string) (*server.Options, e
 	if err != nil {
 		return nil, err
 	}
-	for _, seed := range []string{id.Trainer, id.Worker} {
-		if _, err := publicOf(seed); err != nil {
-			return nil, fmt.Errorf("a key in %s is none: %w\nhint: delete the file, and new keys are made", identityFile, err)
-		}
-	}
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}

@@ -1,0 +1,172 @@
+//go:build !nobroker
+
+package natsio
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/darkroom-rl/darkroom/trainer/fleet"
+)
+
+// TestRevoke: whoever owns the run's folder takes a worker's key back: of a trainer at work the worker is cut off and
+// the fleets hear of it, and of one that is not, it is refused when the trainer is resumed. On a server of somebody
+// else's nothing is heard of it any more.
+func TestRevoke(t *testing.T) {
+	dir := t.TempDir()
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test", Say: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]Ticket{}
+	links := map[string]*Link{}
+	for _, name := range []string{"one", "two", "three"} {
+		if keys[name], err = b.Ticket.WithKey(); err != nil {
+			t.Fatal(err)
+		}
+		if links[name], err = Join(keys[name], name, fleet.Rolls, t.Logf); err != nil {
+			t.Fatal(err)
+		}
+		defer links[name].Close()
+	}
+	if _, err := Revoke(dir, "nobody", ""); err == nil || !strings.Contains(err.Error(), "one three two") {
+		t.Errorf("a worker that never came: %v", err)
+	}
+	if asked, err := Revoke(dir, "one", ""); err != nil || !asked {
+		t.Fatalf("by a trainer at work: %v, %v", asked, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := links["one"].Next(ctx); !errors.Is(err, fleet.ErrDismissed) {
+		t.Errorf("it waits for a job: %v", err)
+	}
+	if e := <-b.Hub.Events(); e.Kind != fleet.Dismissed || e.Worker != "one" {
+		t.Errorf("the fleet hears %+v", e)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if asked, err := Revoke(dir, "two", ""); err != nil || asked {
+		t.Fatalf("by the folder: %v, %v", asked, err)
+	}
+	if b, err = Listen(Address{Listen: b.Ticket.Addresses[0], Dir: dir, Run: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for name, in := range map[string]bool{"one": false, "two": false, "three": true} {
+		links[name].Close()
+		l, err := Join(keys[name], name, fleet.Rolls, t.Logf)
+		if (err == nil) != in || !in && !strings.Contains(err.Error(), "copy it again") {
+			t.Errorf("worker %s: %v", name, err)
+		}
+		if err == nil {
+			l.Close()
+		}
+	}
+	if _, err := Revoke(t.TempDir(), "one", ""); err == nil || !strings.Contains(err.Error(), "hint:") {
+		t.Errorf("no run's folder: %v", err)
+	}
+}
+
+// TestRevokeRemote: the same on a server of somebody else's.
+func TestRevokeRemote(t *testing.T) {
+	dir := t.TempDir()
+	b, err := Attach(Remote{URLs: "nats://" + aServer(t, "127.0.0.1"), Dir: dir, Run: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	l := join(t, b, "one")
+	says := func() error { return errors.Join(l.Say(t.Context(), fleet.Event{Kind: fleet.Hello}), l.nc.Flush()) }
+	if err := says(); err != nil {
+		t.Fatal(err)
+	}
+	<-b.Hub.Events()
+	if asked, err := Revoke(dir, "one", ""); err != nil || !asked {
+		t.Fatalf("%v, %v", asked, err)
+	}
+	if e := <-b.Hub.Events(); e.Kind != fleet.Dismissed {
+		t.Errorf("the fleet hears %+v", e)
+	}
+	if err := says(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case e := <-b.Hub.Events():
+		t.Errorf("the fleet hears %+v of who was revoked", e)
+	case <-time.After(200 * time.Millisecond):
+	}
+}
+
+// TestJoinUntil: after its last day a join file lets nobody new in, and who has come stays.
+func TestJoinUntil(t *testing.T) {
+	dir := t.TempDir()
+	b, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test", Until: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	came, err := b.Ticket.WithKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Join(came, "came", fleet.Rolls, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = Listen(Address{Listen: b.Ticket.Addresses[0], Dir: dir, Run: "test", Until: time.Now().Add(-time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if l, err := Join(b.Ticket, "late", fleet.Rolls, t.Logf); err == nil || !strings.Contains(err.Error(), "lets nobody new in after") {
+		t.Errorf("who comes late: %v", err)
+		if err == nil {
+			l.Close()
+		}
+	}
+	if l, err = Join(came, "came", fleet.Rolls, t.Logf); err != nil {
+		t.Errorf("who had come: %v", err)
+	} else {
+		l.Close()
+	}
+}
+
+// TestSpoilt: keys that are spoilt, or not all there, are refused with the file's name and the remedy; a name that is
+// taken, with what to do; files of keys that others may read are found.
+func TestSpoilt(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, identityFile)
+	for _, text := range []string{"null", "{}", `{"certificate": "x", "key": "y"}`, "{", strings.Repeat(" ", mostIdentity+1)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Listen(Address{Listen: "127.0.0.1:0", Dir: dir, Run: "test"}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%.40q: %v", text, err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	b := listen(t, dir)
+	join(t, b, "w")
+	if _, err := Join(b.Ticket, "w", fleet.Rolls, t.Logf); err == nil || !strings.Contains(err.Error(), "--name") {
+		t.Errorf("a second worker of a name: %v", err)
+	}
+	if all := OpenFiles(dir); len(all) > 0 {
+		t.Errorf("others may read %v", all)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if all := OpenFiles(dir); len(all) != 1 || all[0] != path {
+		t.Errorf("others may read %v, and %s is open", all, path)
+	}
+}
