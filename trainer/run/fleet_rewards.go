@@ -102,8 +102,8 @@ func rewardFiles(path string) ([]ModelFile, error) {
 }
 
 // OpenRewards opens the rewards that a worker asks for another process's run: those outside of the program, or, on a
-// device, those that are networks, whose folders must be here under their names, with the trainer's files. A reward that
-// demands what is not allowed here is refused, and where all are, nothing is opened.
+// device, those that are networks, whose folders must be here under their names, with the trainer's files. A reward
+// that demands what is not allowed here is refused, and where all are, nothing is opened.
 func OpenRewards(s fleet.Setup, on kernels.Backend, allowed Allowed) (ask map[string]rewards.Judge, done func() error, err error) {
 	e, err := experiment.Parse("the trainer's experiment", []byte(s.Config), nil)
 	if err != nil {
