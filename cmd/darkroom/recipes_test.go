@@ -12,6 +12,8 @@ import (
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
+	"github.com/darkroom-rl/darkroom/trainer/model"
+	"github.com/darkroom-rl/darkroom/trainer/run"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
@@ -163,4 +165,38 @@ func recipeLists(t *testing.T, dir string) map[bool]string {
 		}
 	}
 	return map[bool]string{false: filepath.Join(dir, "prompts.txt"), true: filepath.Join(dir, "pairs.jsonl")}
+}
+
+// TestEncodersAreKept: large text encoders stay beside the network where what is free leaves them room, and are freed
+// where it does not or nobody knows.
+func TestEncodersAreKept(t *testing.T) {
+	at := t.TempDir()
+	lists := recipeLists(t, at)
+	text, err := assets.Recipe("sd35m_nft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := experiment.Parse("sd35m_nft.toml", text, []string{"model.path=testdata/published/stable-diffusion-3.5-medium", "run.device=cuda:0", "rollout.prompts=" + lists[false],
+		"evaluate={every=0, prompts=''}", `reward=[{name="jpeg"}]`, "monitor=[]"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dry, _, err := countingBackend(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := func(budget int64) *model.Memory {
+		t.Helper()
+		m, err := run.Memory(e, dry(), budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	unknown := need(0)
+	tight, wide := need(unknown.Taken(1)+1<<20), need(unknown.Taken(1)+2*unknown.EncoderBytes)
+	if unknown.Encoders != "freed" || tight.Encoders != "freed" || tight.Taken(1) != unknown.Taken(1) || wide.Encoders != "kept" || !wide.KeepEncoders ||
+		wide.Training < unknown.Training+unknown.EncoderBytes/2 || wide.Micro != unknown.Micro {
+		t.Errorf("free memory unknown: %+v\ntight: %+v\nwide: %+v", *unknown, *tight, *wide)
+	}
 }

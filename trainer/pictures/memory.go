@@ -54,7 +54,31 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.
 			break
 		}
 	}
+	if err := c.keep(turns, budget); err != nil {
+		return nil, err
+	}
 	return &c.need, nil
+}
+
+// keep lets text encoders stay beside the network where what is known to be free leaves them room.
+func (c *counting) keep(turns []experiment.Turn, budget int64) error {
+	freed := c.need
+	if budget == 0 || c.encoders() != "freed" || !freed.Within(budget, 1) {
+		return nil
+	}
+	c.Pipeline.KeepEncoders = true
+	c.need.KeepEncoders, c.need.Encoders = true, c.encoders()
+	c.need.Sampling, c.need.Decoding, c.need.Check, c.need.Training, c.need.Held = 0, 0, 0, 0, 0
+	if err := c.again(); err != nil {
+		return err
+	}
+	if err := c.iterations(turns); err != nil {
+		return err
+	}
+	if !c.need.Within(budget, 1) {
+		c.need = freed
+	}
+	return nil
 }
 
 // lists are the prompts that an experiment names.
@@ -160,9 +184,9 @@ func (c *counting) waiting(turns []experiment.Turn) error {
 	return nil
 }
 
-// again counts texts anew where encoders are lent.
+// again counts texts anew where encoders are lent or kept.
 func (c *counting) again() error {
-	c.Pipeline.LendEncoders = true
+	c.Pipeline.LendEncoders = !c.Pipeline.KeepEncoders
 	c.Pipeline.Forget()
 	if err := c.Pipeline.FreeEncoders(); err != nil { // and what other fits left
 		return err
