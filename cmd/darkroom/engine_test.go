@@ -28,6 +28,7 @@ iterations = 3
 path = "speaker"
 lora = { rank = 2, alpha = 4, targets = ["q_proj", "v_proj"] }
 [episode]
+system = ""
 protocol = "darkroom"
 tools = ["zoom"]
 turns = 2

@@ -57,6 +57,7 @@ tools = ["zoom"]
 turns = 3
 turn_tokens = 40
 tokens = 600
+system = ""
 parallel = 3
 sampling = { temperature = 1.5 }
 [rollout]
