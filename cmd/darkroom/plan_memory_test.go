@@ -27,7 +27,12 @@ func TestPlanMemory(t *testing.T) {
 	if err := os.WriteFile(lessons, []byte(lessonsToml), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	noised := filepath.Join(t.TempDir(), "noised.toml")
+	if err := os.WriteFile(noised, []byte(noisedToml), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for name, sets := range map[string][]string{
+		"noised": nil, "noised to many times": {"--set", "loss.times=6"}, "noised to many times together": {"--set", "loss.times=6", "--set", "loss.ratios=sum_first"},
 		"lessons": nil, "lessons, fp32": {"--set", "model.precision=f32", "--set", "rollout.prompts_per_iteration=24"},
 		"small": {"--set", "rollout.prompts_per_iteration=1", "--set", "rollout.group=4"}, "quickstart": nil,
 		"fp32": {"--set", "model.precision=f32"}, "large": {"--set", "rollout.prompts_per_iteration=12", "--set", "rollout.group=24", "--set", "model.lora.rank=128"},
@@ -35,6 +40,8 @@ func TestPlanMemory(t *testing.T) {
 		file, once := file, once
 		if strings.HasPrefix(name, "lessons") {
 			file, once = lessons, nil
+		} else if strings.HasPrefix(name, "noised") {
+			file, once = noised, nil
 		}
 		command := func(args ...string) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
@@ -62,6 +69,30 @@ func TestPlanMemory(t *testing.T) {
 		}
 	}
 }
+
+// noisedToml is a run whose samples are noised anew.
+const noisedToml = `[run]
+name = "noised"
+iterations = 1
+[model]
+path = "embed:tiny-sd3"
+[sampler]
+solver = "euler"
+steps = 4
+width = 64
+height = 64
+[rollout]
+prompts = "embed:scenes"
+prompts_per_iteration = 4
+group = 64
+[[reward]]
+name = "scene"
+[loss]
+objective = "awm"
+adv_clip = 1
+ratios = "exp_first"
+kl = { weight = 0.1, estimator = "velocity" }
+`
 
 // lessonsToml is a run whose conversations are as long as plan says they are: those of a file.
 const lessonsToml = `[run]

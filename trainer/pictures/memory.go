@@ -286,9 +286,10 @@ func (c *counting) host(text int64) int64 {
 	if c.turn.Rollout.Offline {
 		states = 2
 	}
-	held := max(states*n, n+c.noised(n))
+	each, times := c.noised(n)
+	held, state := max(states*n, n+each*n), int64(8*c.At.Len())
 	raw := min(n, portion(c.At))
-	return 2*c.listed() + texts + 2*(int64(8*c.At.Len())*int64(held)+int64(n)*pixels+int64(raw)*8*pixels)
+	return 2*c.listed() + texts + 2*(state*int64(held)+int64(n)*pixels+int64(raw)*8*pixels) + state*int64(each*n*(times-1))
 }
 
 // evaluated is what an evaluation's samples take beside the backend, as much again with it, as host counts: their
@@ -299,20 +300,21 @@ func (c *counting) evaluated() int64 {
 	return 2*c.listed() + 2*min(all, model.EvaluatedBytes+int64(group+c.perPass(&c.Form))*each)
 }
 
-// noised is how many states an objective holds that noises n samples: of each at some times the noise, what the network
-// is asked and answers, its target, the gradient and two that the loss makes it of; and what other weights answer.
-func (c *counting) noised(n int) int {
+// noised is how many states an objective holds that noises n samples, of each at a time, and at how many times at once:
+// the noise, what the network is asked and answers, its target, the gradient and two that the loss makes it of; and
+// what other weights answer. What further times take lives for a moment, and no garbage of their size is left.
+func (c *counting) noised(n int) (each, times int) {
 	kind, l := c.turn.Kind(), c.turn.Loss
 	if kind.Verdict == nil {
-		return 0
+		return 0, 1
 	}
-	each := 7
+	each = 7
 	for _, asked := range []bool{kind.Old, kind.Reference || kind.KL && l.KL.Weight > 0, kind.Average && l.KL.EMAWeight > 0} {
 		if asked {
 			each++
 		}
 	}
-	return each * n * trainer.TimesAtOnce(n, max(1, l.Times), kind.Together != nil && kind.Together(l))
+	return each, trainer.TimesAtOnce(n, max(1, l.Times), kind.Together != nil && kind.Together(l))
 }
 
 // listed is what the lists of prompts take.
