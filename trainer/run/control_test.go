@@ -81,7 +81,7 @@ func testShuffled(t *testing.T, model string) {
 		t.Fatal(err)
 	}
 	run := filepath.Join(dir, "run")
-	if r, err := train(t, parseText(t, talking, model, "episode.system=''", "run.iterations=1", "rollout.prompts="+list, "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1", "advantage.all_dead=train",
+	if r, err := train(t, parseText(t, talking, model, "episode.tokens=1200", "run.iterations=1", "rollout.prompts="+list, "evaluate.every=0", "evaluate.prompts=''", "optim.updates=1", "advantage.all_dead=train",
 		"loss.kl.weight=0", "episode.clips={fps=0, count=4, most_pixels=3136}", "episode.shuffled={share=0.5}"), run, false, 2, -1); err != nil || r.Status != ledger.Finished {
 		t.Fatalf("%v, %v", r, err)
 	}
