@@ -86,7 +86,7 @@ type factors struct {
 func (a *Adapter) factors(module string) (p factors, err error) {
 	k, err := a.kindOf(module)
 	if err != nil {
-		return p, err
+		return p, fmt.Errorf("%s: %w", a.path, err)
 	}
 	p.rank, p.scale = k.rank, k.alpha/float64(k.rank)
 	if a.settings.RSLoRA {

@@ -23,7 +23,7 @@ func (a *Adapter) Modules() []string { return a.modules() }
 func (a *Adapter) Merged(pool *tensor.Pool, w safetensors.Tensor, module string) (safetensors.Tensor, error) {
 	k, err := a.kindOf(module)
 	if err != nil {
-		return w, err
+		return w, fmt.Errorf("%s: %w", a.path, err)
 	}
 	down, up, err := a.pair(module)
 	if err != nil {

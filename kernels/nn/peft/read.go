@@ -55,6 +55,7 @@ func (s Settings) supported() error {
 // Adapter is an adapter's file, open.
 type Adapter struct {
 	path     string
+	config   string // the file of its settings; "": they are in path, or nowhere
 	set      source
 	names    map[string]string // "MODULE.lora_A.weight" under a component's prefix: the file's name
 	prefix   string
@@ -102,10 +103,14 @@ func Open(path, component string) (*Adapter, error) {
 		if err := errors.Join(hub.JSON(files[0], &a.settings), hub.JSON(files[0], &a.keys)); err != nil {
 			return nil, err
 		}
-		if err := a.scaled(); err != nil {
+		err := a.scaled()
+		if err == nil {
+			err = a.settings.supported()
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", files[0], err)
 		}
-		a.prefix, a.said = "base_model.model.", true
+		a.prefix, a.said, a.config = "base_model.model.", true, files[0]
 	}
 	f, err := safetensors.Open(file)
 	if err != nil {
@@ -127,9 +132,6 @@ func (a *Adapter) read(f *safetensors.File, component string) error {
 				return err
 			}
 		}
-	}
-	if err := a.settings.supported(); err != nil {
-		return err
 	}
 	foreign := ""
 	for _, name := range f.Names() {
@@ -177,6 +179,9 @@ func (a *Adapter) metadata(text, component string) error {
 	a.keys = own
 	if err == nil {
 		err = a.scaled()
+	}
+	if err == nil {
+		err = a.settings.supported()
 	}
 	if err != nil {
 		return fmt.Errorf("lora_adapter_metadata: %w", err)
@@ -270,7 +275,11 @@ func (a *Adapter) kindOf(module string) (kind, error) {
 	case onExperts(module): // whose pairs lie in one (nn/loraexperts.go)
 		k.rank = rank
 	case rank != k.rank:
-		return k, fmt.Errorf("%s.lora_A.weight has rank %d, and %s of the adapter's settings says %d\nhint: settings and tensors are of two adapters; save the adapter again", module, k.rank, key, rank)
+		settings := "the adapter's settings"
+		if a.config != "" {
+			settings = a.config
+		}
+		return k, fmt.Errorf("%s.lora_A.weight has rank %d, and %s of %s says %d\nhint: settings and tensors are of two adapters; save the adapter again", module, k.rank, key, settings, rank)
 	}
 	if !a.said || a.settings.Alpha == 0 {
 		k.alpha = float64(k.rank)

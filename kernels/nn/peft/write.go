@@ -2,6 +2,7 @@ package peft
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,7 +107,7 @@ func (a *Adapter) whole(prefix string) ([]safetensors.Tensor, Settings, error) {
 		}
 		k, err := a.kindOf(m)
 		if err != nil {
-			return nil, Settings{}, err
+			return nil, Settings{}, fmt.Errorf("%s: %w", a.path, err)
 		}
 		kinds[m] = k
 		counts[k]++
