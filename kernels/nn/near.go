@@ -16,7 +16,7 @@ func nearHint(asked string, names []string) string {
 	var all []scored
 	for _, n := range names {
 		end := n
-		if len(end) > len(asked) { // the end of the name after a dot
+		if asked != "" && len(end) > len(asked) { // the end of the name after a dot
 			if at := strings.LastIndexByte(end[:len(end)-len(asked)+1], '.'); at >= 0 {
 				end = end[at+1:]
 			}

@@ -78,7 +78,7 @@ func TestCheckReportsEverythingAtOnce(t *testing.T) {
 		safetensors.FromF32("blocks.0.norm.weight", []int{3}, draw(1, 3)),
 		safetensors.FromF32("extra.weight", []int{1}, draw(1, 1)),
 		safetensors.FromF32("position_ids", []int{1}, draw(1, 1)))
-	p := newParams(t, Options{Source: set, Train: []string{"blocks.0.norms.*"}})
+	p := newParams(t, Options{Source: set, Train: []string{"blocks.0.norms.*", ""}})
 	p.Ignore("position_ids")
 	b := p.At("blocks", 0)
 	b.Linear("attn.to_q", 3, 4, false)
@@ -91,6 +91,7 @@ func TestCheckReportsEverythingAtOnce(t *testing.T) {
 		"blocks.0.attn.to_v.weight: missing (near: blocks.0.attn.to_k.weight",
 		"extra.weight: the model has no such parameter",
 		`train: "blocks.0.norms.*" matches no parameter (there are names like blocks.0.norm.weight`,
+		`train: "" matches no parameter`,
 	} {
 		if !strings.Contains(err, want) {
 			t.Errorf("Check does not say %q:\n%s", want, err)
