@@ -7,7 +7,7 @@ type Options struct {
 	LR          float64    `toml:"lr" range:"(0,inf)" doc:"learning rate, the highest of the schedule"`
 	WeightDecay float64    `toml:"weight_decay" range:"[0,inf)" doc:"share of a weight that a step with lr 1 would take away"`
 	Betas       [2]float64 `toml:"betas" range:"[0,1)" doc:"how much of the averages of the gradient and of its square is kept"`
-	Eps         float64    `toml:"eps" range:"[0,inf)" doc:"added to the root of the squared gradient's average"`
+	Eps         float64    `toml:"eps" range:"[1e-37,inf)" doc:"added to the root of the squared gradient's average"`
 	GradClip    float64    `toml:"grad_clip" range:"[0,inf)" doc:"largest norm of the whole gradient; 0 does not clip"`
 	Updates     int        `toml:"updates" range:"[1,inf)" doc:"updates per iteration"`
 	Split       bool       `toml:"split" doc:"the iteration's samples are shared out among its updates, at random; otherwise each update sees all"`
