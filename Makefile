@@ -46,8 +46,17 @@ fuzz: ## every fuzz target for FUZZTIME
 		done; \
 	done
 
-attacks: ## hundreds of workers' results changed at random, in runs of every modality
+# What strangers may send or write: ATTACKS changed experiments, and as many changed files of each kind.
+ATTACKS ?= 1000
+
+attacks: ## hundreds of changed results, experiments and files; forged words; hubs, rewards and tools that lie
 	DARKROOM_ATTACKS=646 go test -count=1 -v -timeout 60m -run TestChangedResults ./trainer/run
+	DARKROOM_ATTACKS=$(ATTACKS) go test -count=1 -v -timeout 60m -run 'TestChangedExperiments|TestChangedFiles' ./trainer/preflight
+	go test -count=1 -v -run 'TestForged|TestBounds|TestConnections|TestLocked' ./trainer/fleet/natsio
+	go test -count=1 -run TestDeclared ./trainer/prompts
+	go test -count=1 -run 'TestFaults|TestLists|TestRedirect' ./cmd/darkroom/pull
+	go test -count=1 -run 'TestExec|TestHTTP' ./rewards
+	go test -count=1 -run 'Outside|Environment' ./trainer/conversations
 
 fuzz-calls: ## a million broken calls of tools and a million conversations, the same ones every time
 	DARKROOM_MUTANTS=1000000 go test -count=1 -v -timeout 60m -run TestMutant ./vision/tools
