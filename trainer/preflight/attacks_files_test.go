@@ -182,8 +182,8 @@ func changedFile(r *rand.Rand, whole []byte) []byte {
 	return text
 }
 
-// TestChangedFiles: no change of a file that strangers write panics or hangs, takes much more memory than the whole one, or
-// is refused without the file's name. DARKROOM_ATTACKS says how many of each kind, in place of a few.
+// TestChangedFiles: no change of a file that strangers write panics or hangs, takes much more memory than the whole
+// one, or is refused without the file's name. DARKROOM_ATTACKS says how many of each kind, in place of a few.
 func TestChangedFiles(t *testing.T) {
 	all := 40
 	if text := os.Getenv("DARKROOM_ATTACKS"); text != "" {

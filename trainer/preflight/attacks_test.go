@@ -207,9 +207,9 @@ func affordable(e *experiment.Experiment) bool {
 // late are ends of a run that no plan can know, since they follow from what the model makes and what rewards say of it.
 var late = []string{"no score for", "nothing was learned", "weights stay as they are", "infinite or none", "expects rewards from 0 to 1", "outside [0, 1]"}
 
-// TestChangedExperiments: no change of a small experiment's file panics or hangs; what plan accepts, train trains, and no
-// number that is infinite or none is called success. DARKROOM_ATTACKS says how many, in place of a few; DARKROOM_ATTACK
-// is the seed of one alone.
+// TestChangedExperiments: no change of a small experiment's file panics or hangs; what plan accepts, train trains, and
+// no number that is infinite or none is called success. DARKROOM_ATTACKS says how many, in place of a few;
+// DARKROOM_ATTACK is the seed of one alone.
 func TestChangedExperiments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains the embedded models, one iteration each: seconds, and minutes without assembly; left out by -short")
