@@ -115,7 +115,7 @@ func likely(lp float64) bool { return lp >= leastLogProb && lp <= mostLogProb }
 
 // sane refuses numbers that no episode of so many drawn tokens has.
 func (e *Episode) sane(drawn int) error {
-	if !(e.Entropy >= -mostLogProb && e.Entropy <= mostEntropy*float64(drawn)+mostLogProb) {
+	if !(e.Entropy >= -mostLogProb && e.Entropy <= float64(mostEntropy*float64(drawn))+mostLogProb) {
 		return fmt.Errorf("an entropy of %v in %d tokens", e.Entropy, drawn)
 	}
 	all := slices.Clone(e.Reward)
