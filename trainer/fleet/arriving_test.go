@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,14 +210,31 @@ func TestHangs(t *testing.T) {
 func TestFallsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, Options{})
-		moved, said := time.Now(), ""
+		var lock sync.Mutex // of both
+		moved, told := time.Now(), ""
+		said := func() string {
+			lock.Lock()
+			defer lock.Unlock()
+			return told
+		}
 		ctx, stop := context.WithCancel(t.Context())
-		w := Worker{Name: "hangs", Link: c.hub.Link("hangs"), Beat: time.Second, Hang: 2 * time.Minute, Moved: func() time.Time { return moved },
-			Say: func(f string, args ...any) { said += fmt.Sprintf(f, args...) },
+		w := Worker{Name: "hangs", Link: c.hub.Link("hangs"), Beat: time.Second, Hang: 2 * time.Minute,
+			Moved: func() time.Time {
+				lock.Lock()
+				defer lock.Unlock()
+				return moved
+			},
+			Say: func(f string, args ...any) {
+				lock.Lock()
+				defer lock.Unlock()
+				told += fmt.Sprintf(f, args...)
+			},
 			Do: func(ctx context.Context, j Job) ([]byte, error) {
 				for range 3 { // passes, and then none for an hour
 					sleep(ctx, time.Minute)
+					lock.Lock()
 					moved = time.Now()
+					lock.Unlock()
 				}
 				sleep(ctx, time.Hour)
 				return answer(j), nil
@@ -231,12 +249,12 @@ func TestFallsSilent(t *testing.T) {
 			done <- err
 		}()
 		time.Sleep(4 * time.Minute)
-		if c.f.Workers() != 1 || said != "" {
-			t.Errorf("%d workers, though one passes: %s", c.f.Workers(), said)
+		if c.f.Workers() != 1 || said() != "" {
+			t.Errorf("%d workers, though one passes: %s", c.f.Workers(), said())
 		}
 		time.Sleep(2 * time.Minute)
-		if n := c.f.Counts(); c.f.sched.Workers() != 0 || n.Expired != 1 || !strings.Contains(said, "nothing of the job under way has moved for 2m0s") {
-			t.Errorf("%d workers are there: %+v: %s", c.f.sched.Workers(), n, said)
+		if n := c.f.Counts(); c.f.sched.Workers() != 0 || n.Expired != 1 || !strings.Contains(said(), "nothing of the job under way has moved for 2m0s") {
+			t.Errorf("%d workers are there: %+v: %s", c.f.sched.Workers(), n, said())
 		}
 		time.Sleep(time.Hour)
 		if c.f.sched.Workers() != 1 {
