@@ -280,7 +280,7 @@ func (f *forging) obeyed() {
 	}
 	l := f.victim("victim")
 	var stop <-chan struct{}
-	for end := time.Now().Add(10 * time.Second); stop == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); stop == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		stop = l.Withdrawn(j.Name())
 	}
 	if stop == nil {
