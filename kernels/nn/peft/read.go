@@ -60,9 +60,8 @@ type Adapter struct {
 	names    map[string]string // "MODULE.lora_A.weight" under a component's prefix: the file's name
 	prefix   string
 	settings Settings
-	said     bool                       // the settings were found
-	keys     map[string]json.RawMessage // of the settings
-	given    map[string]string          // what the file calls a renamed layer
+	said     bool              // the settings were found
+	given    map[string]string // what the file calls a renamed layer
 }
 
 type source interface {
@@ -100,17 +99,14 @@ func Open(path, component string) (*Adapter, error) {
 	}
 	file := files[len(files)-1]
 	if len(files) > 1 {
-		if err := errors.Join(hub.JSON(files[0], &a.settings), hub.JSON(files[0], &a.keys)); err != nil {
+		var keys map[string]json.RawMessage
+		if err := hub.JSON(files[0], &keys); err != nil {
 			return nil, err
 		}
-		err := a.scaled()
-		if err == nil {
-			err = a.settings.supported()
-		}
-		if err != nil {
+		if err := a.says(keys); err != nil {
 			return nil, fmt.Errorf("%s: %w", files[0], err)
 		}
-		a.prefix, a.said, a.config = "base_model.model.", true, files[0]
+		a.prefix, a.config = "base_model.model.", files[0]
 	}
 	f, err := safetensors.Open(file)
 	if err != nil {
@@ -172,30 +168,34 @@ func (a *Adapter) metadata(text, component string) error {
 	if len(own) == 0 {
 		return nil
 	}
-	flat, err := json.Marshal(own)
+	if err := a.says(own); err != nil {
+		return fmt.Errorf("lora_adapter_metadata: %w", err)
+	}
+	return nil
+}
+
+// says takes settings by their keys, and refuses those of no adapter that is known here.
+func (a *Adapter) says(keys map[string]json.RawMessage) error {
+	flat, err := json.Marshal(keys)
 	if err == nil {
 		err = json.Unmarshal(flat, &a.settings)
 	}
-	a.keys = own
 	if err == nil {
-		err = a.scaled()
+		err = a.scaled(keys)
 	}
 	if err == nil {
 		err = a.settings.supported()
 	}
-	if err != nil {
-		return fmt.Errorf("lora_adapter_metadata: %w", err)
-	}
-	a.said = true
-	return nil
+	a.said = err == nil
+	return err
 }
 
 // scaled refuses ranks and alphas that no adapter was trained with.
-func (a *Adapter) scaled() error {
-	if _, there := a.keys["r"]; there && a.settings.Rank < 1 {
+func (a *Adapter) scaled(keys map[string]json.RawMessage) error {
+	if _, there := keys["r"]; there && a.settings.Rank < 1 {
 		return fmt.Errorf("r is %d; a rank is 1 or more", a.settings.Rank)
 	}
-	if _, there := a.keys["lora_alpha"]; there && a.settings.Alpha <= 0 {
+	if _, there := keys["lora_alpha"]; there && a.settings.Alpha <= 0 {
 		return fmt.Errorf("lora_alpha is %g; the scale lora_alpha / r is above 0", a.settings.Alpha)
 	}
 	for _, p := range a.settings.AlphaPattern {
