@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -128,14 +129,14 @@ func (t target) release(out string, when time.Time) (archive string, err error) 
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building: %w\n%s", err, said)
 	}
-	if err := stamped(program); err != nil {
-		return "", err
-	}
-	all, err := modules(program)
+	info, err := buildinfo.ReadFile(program)
 	if err != nil {
 		return "", err
 	}
-	info, err := buildinfo.ReadFile(program)
+	if err := stamped(info); err != nil {
+		return "", err
+	}
+	all, err := modules(info)
 	if err != nil {
 		return "", err
 	}
@@ -173,11 +174,7 @@ func whole(path string, write func(io.Writer) error) error {
 
 // stamped is an error where a program does not say which commit it is of:
 // whoever reports a fault could not say it either.
-func stamped(program string) error {
-	info, err := buildinfo.ReadFile(program)
-	if err != nil {
-		return err
-	}
+func stamped(info *debug.BuildInfo) error {
 	revision := ""
 	for _, s := range info.Settings {
 		switch {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,11 +21,7 @@ type module struct {
 }
 
 // modules are those of a program, and Go's own library, each with its licences.
-func modules(program string) ([]module, error) {
-	info, err := buildinfo.ReadFile(program)
-	if err != nil {
-		return nil, err
-	}
+func modules(info *debug.BuildInfo) ([]module, error) {
 	folder := map[string]string{}
 	for _, d := range info.Deps {
 		if d.Replace != nil {

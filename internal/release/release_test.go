@@ -5,12 +5,14 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +63,16 @@ func TestArchives(t *testing.T) {
 	}
 }
 
+// infoOf is what a program says of its build.
+func infoOf(t *testing.T, program string) *debug.BuildInfo {
+	t.Helper()
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
 // TestModules: each module of a program has a licence that is known, and stands in the bill.
 func TestModules(t *testing.T) {
 	t.Chdir("../..")
@@ -68,7 +80,7 @@ func TestModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := modules(program)
+	all, err := modules(infoOf(t, program))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +88,7 @@ func TestModules(t *testing.T) {
 	if said, err := exec.Command("go", "build", "-o", built, "./cmd/parity").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	more, err := modules(built)
+	more, err := modules(infoOf(t, built))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +181,7 @@ func TestStamped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stamped(program); err == nil || !strings.Contains(err.Error(), "which commit") {
+	if err := stamped(infoOf(t, program)); err == nil || !strings.Contains(err.Error(), "which commit") {
 		t.Error(err)
 	}
 }
