@@ -90,13 +90,13 @@ const joined = "cmd/ondevice"
 
 // overlaid writes the sources of the one program below dir, and the list that go build -overlay reads.
 func overlaid(dir string) (list string, err error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
 	replace := map[string]string{}
 	add := func(to string, text []byte) error {
 		from := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
-		root, err := os.Getwd()
-		if err != nil {
-			return err
-		}
 		replace[filepath.Join(root, joined, to)] = from
 		return os.WriteFile(from, text, 0o644)
 	}
@@ -121,17 +121,17 @@ func overlaid(dir string) (list string, err error) {
 		fmt.Fprintf(&imports, "\t%q\n", "github.com/darkroom-rl/darkroom/"+joined+"/"+name)
 		fmt.Fprintf(&cases, "\tcase %q:\n\t\t%s.Main()\n", name, name)
 	}
-	text := fmt.Sprintf("package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"path/filepath\"\n\n%s)\n\nfunc main() {\n\tswitch filepath.Base(os.Args[0]) {\n%s\tdefault:\n"+
+	program := fmt.Sprintf("package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"path/filepath\"\n\n%s)\n\nfunc main() {\n\tswitch filepath.Base(os.Args[0]) {\n%s\tdefault:\n"+
 		"\t\tfmt.Fprintln(os.Stderr, \"start it as darkroom, parity, shapes or realsteps\")\n\t\tos.Exit(2)\n\t}\n}\n", &imports, &cases)
-	if err := add("main.go", []byte(text)); err != nil {
+	if err := add("main.go", []byte(program)); err != nil {
 		return "", err
 	}
-	text2, err := json.Marshal(map[string]any{"Replace": replace})
+	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
 	list = filepath.Join(dir, "overlay.json")
-	return list, os.WriteFile(list, text2, 0o644)
+	return list, os.WriteFile(list, text, 0o644)
 }
 
 // packaged is a source of a program as one of a package.
