@@ -107,7 +107,7 @@ func walkAll(file io.ReaderAt, size, at, n int64) error {
 	case n > mostFooter:
 		return fmt.Errorf("%d bytes are declared; at most %d are read", n, mostFooter)
 	}
-	return newWalker(io.NewSectionReader(file, at, n), n).structure(0, nil)
+	return newWalker(io.NewSectionReader(file, at, n), n).structure(nil)
 }
 
 // pages are a column's pages in a row group, after all their headers were held against the file.
@@ -134,7 +134,7 @@ func (s *sheet) chunk(c *format.ColumnMetaData) error {
 	for end := at + c.TotalCompressedSize; at < end; {
 		w := newWalker(io.NewSectionReader(s.file, at, end-at), end-at)
 		var p page
-		if err := w.structure(0, p.field); err != nil {
+		if err := w.structure(p.field); err != nil {
 			return fmt.Errorf("the header of the page at byte %d: %w", at, err)
 		}
 		if err := p.check(w.left); err != nil {
@@ -183,9 +183,7 @@ func newWalker(r io.Reader, n int64) *walker { return &walker{bufio.NewReaderSiz
 
 // structure walks one to its end. number, where it is not nil, hears of the integers of the structure and of those one
 // level below: outer is the field around them, 0 for none.
-func (w *walker) structure(depth int, number func(outer, inner int16, v int64)) error {
-	return w.fields(depth, 0, number)
-}
+func (w *walker) structure(number func(outer, inner int16, v int64)) error { return w.fields(0, 0, number) }
 
 func (w *walker) fields(depth int, outer int16, number func(outer, inner int16, v int64)) error {
 	if depth > mostLevels {

@@ -72,7 +72,7 @@ func TestDeclaredStructures(t *testing.T) {
 		"no kind":     {"\x1e\x00", "none of Thrift's"},
 		"well-formed": {"\x15\x02\x19\x25\x02\x04\x1c\x11\x00\x11\x00", ""},
 	} {
-		err := newWalker(bytes.NewReader([]byte(c.text)), int64(len(c.text))).structure(0, nil)
+		err := newWalker(bytes.NewReader([]byte(c.text)), int64(len(c.text))).structure(nil)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
