@@ -133,13 +133,13 @@ func idleTable() []idleSetting {
 	}
 	return []idleSetting{
 		// Ratios.
-		{"loss.clip_range|loss.clip_high|loss.dual_clip|loss.ratio_cap|loss.drift", false, func(e *Experiment) bool { return e.Steady() && !byRatio(e) }, because(ratios), further},
-		{"loss.ratio", false, func(e *Experiment) bool { return e.Steady() && e.Loss.Ratio != "plain" }, because(ratios), further},
-		{"loss.objective|loss.clip_range|loss.clip_high|loss.dual_clip|loss.ratio_cap|loss.drift|loss.threshold", false, func(e *Experiment) bool { return e.Steady() && byRatio(e) }, func(e *Experiment) string {
+		{"loss.clip_range|loss.clip_high|loss.dual_clip|loss.ratio_cap|loss.drift", false, func(e *Experiment) bool { return e.OnPolicy() && !byRatio(e) }, because(ratios), further},
+		{"loss.ratio", false, func(e *Experiment) bool { return e.OnPolicy() && e.Loss.Ratio != "plain" }, because(ratios), further},
+		{"loss.objective|loss.clip_range|loss.clip_high|loss.dual_clip|loss.ratio_cap|loss.drift|loss.threshold", false, func(e *Experiment) bool { return e.OnPolicy() && byRatio(e) }, func(e *Experiment) string {
 			return fmt.Sprintf("objective %q is the plain policy gradient where %s", e.Loss.Objective, ratios)
 		}, further},
-		{"loss.noise_floor", false, func(e *Experiment) bool { return e.Steady() && e.Loss.NoiseFloor == "stop" && e.Episode == nil }, because("rounding cuts nothing where %s", ratios), further},
-		{"loss.kl.weight", false, func(e *Experiment) bool { return e.Steady() && e.Loss.KL.Weight > 0 && e.Loss.KL.Reference == "old" },
+		{"loss.noise_floor", false, func(e *Experiment) bool { return e.OnPolicy() && e.Loss.NoiseFloor == "stop" && e.Episode == nil }, because("rounding cuts nothing where %s", ratios), further},
+		{"loss.kl.weight", false, func(e *Experiment) bool { return e.OnPolicy() && e.Loss.KL.Weight > 0 && e.Loss.KL.Reference == "old" },
 			because("the old weights are the current ones where %s", ratios), `loss.kl.reference = "base", or ` + further},
 
 		// Distances from a reference.
@@ -308,7 +308,7 @@ func (e *Experiment) idleGates() (all []string) {
 // idleMonitors watch what cannot move.
 func (e *Experiment) idleMonitors() (all []string) {
 	for i, m := range e.Monitors {
-		if slices.Contains([]string{"ratio", "mismatch", "clip_fraction"}, m.Watch) && !slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool { return !at.Steady() }) {
+		if slices.Contains([]string{"ratio", "mismatch", "clip_fraction"}, m.Watch) && !slices.ContainsFunc(e.everyStage(), func(at *Experiment) bool { return !at.OnPolicy() }) {
 			all = append(all, fmt.Sprintf("monitor[%d] has nothing to act on: %s is 0 in every iteration, since every ratio is 1 with one update an iteration, no lag and no buffer; optim.updates = 2, run.lag = 1 or rollout.buffer makes ratios differ", i, m.Watch))
 		}
 	}

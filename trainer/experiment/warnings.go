@@ -21,10 +21,10 @@ func (e *Experiment) warnings(p StagePlan) []string {
 		if last := p.Rows[len(p.Rows)-1]; last.Trained && last.To == 0 && e.Sampler.Solver == "flow-sde" {
 			warn("the last step is trained, and flow-sde leaves its noise in the picture: window.drop = 1 leaves it out")
 		}
-		if floor, step := e.noiseFloor(p.Rows); !e.Steady() && e.Model.Precision == "bf16" && e.Loss.ClipRange > 0 && floor > e.Loss.ClipRange {
+		if floor, step := e.noiseFloor(p.Rows); !e.OnPolicy() && e.Model.Precision == "bf16" && e.Loss.ClipRange > 0 && floor > e.Loss.ClipRange {
 			warn("clip_range %.2g is below what rounding to bf16 does to the log-probability of step %d (about %.1g): its samples are clipped by noise", e.Loss.ClipRange, step, floor)
 		}
-		if e.Loss.ClipRange > 0.05 && !e.Steady() && e.Loss.Ratio == "plain" {
+		if e.Loss.ClipRange > 0.05 && !e.OnPolicy() && e.Loss.Ratio == "plain" {
 			warn("clip_range %v never clips: log-probabilities are means over the elements of a picture, and ratios stay within a thousandth of 1 (published: 1e-6 to 1e-3)", e.Loss.ClipRange)
 		}
 		if s := e.Sampler; s.Flash != nil && slices.ContainsFunc(p.Windows, func(w Position) bool { return flashLeaves(s, w.Steps) }) {

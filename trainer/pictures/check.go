@@ -62,7 +62,7 @@ func (m *Model) Check(o trainer.Objective, samples []trainer.Sample) (*ledger.Ch
 		return found, fmt.Errorf("measuring the noise floor: %w\nhint: loss.noise_floor = \"off\" leaves it out", err)
 	}
 	found.Floor = &floor
-	if l := m.turn.Loss; m.turn.Kind().Plain && l.Ratio == "plain" && !m.turn.Steady() { // ranges of other ratios are of other quantities
+	if l := m.turn.Loss; m.turn.Kind().Plain && l.Ratio == "plain" && !m.turn.OnPolicy() { // ranges of other ratios are of other quantities
 		found.ClipRange = l.ClipRange
 	}
 	return found, nil

@@ -43,7 +43,7 @@ func (t *training) policyFacts(m *diagnosis.Measured, l *ledger.Line, r *trainer
 	if t.now.check.Floor != nil {
 		m.Floor = ledger.Number(*t.now.check.Floor)
 	}
-	if !t.now.turn.Steady() { // else nothing is clipped
+	if !t.now.turn.OnPolicy() { // else nothing is clipped
 		m.Clip = t.now.check.ClipRange
 	}
 	if t.now.turn.Kind().Steps != nil && t.now.turn.Episode == nil {

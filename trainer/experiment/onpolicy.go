@@ -5,8 +5,8 @@ package experiment
 // stage of one update, without lag and without a buffer there is neither: no clip range cuts a decision, a guard and a
 // mask of ratios change nothing, and rounding cannot push a ratio over its range.
 
-// Steady reports whether every ratio of the experiment, or of one of its stages, is exactly 1.
-func (e *Experiment) Steady() bool {
+// OnPolicy reports whether every ratio of the experiment, or of one of its stages, is exactly 1.
+func (e *Experiment) OnPolicy() bool {
 	o, roll := e.objective(), e.Rollout
 	switch {
 	case !o.Ratio || o.Free || e.Optim.Updates > 1 || e.Run.Lag > 0 || roll.Buffer != nil:
@@ -23,7 +23,7 @@ func (e *Experiment) MeasuresFloor() bool {
 	switch {
 	case e.Noised() || e.Loss.NoiseFloor == "off":
 		return false
-	case e.Episode != nil || !e.Steady():
+	case e.Episode != nil || !e.OnPolicy():
 		return true
 	}
 	for _, m := range e.Monitors {
