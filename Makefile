@@ -3,7 +3,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results
+.PHONY: check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results
 
 check: ## all that must hold before a change is taken
 	.ci/run

@@ -20,8 +20,8 @@ import (
 )
 
 // A monitor that fires calls a program or an address where [[monitor]] names one; one that stays broken calls once,
-// until a value has kept its rule. Calls are made beside training,
-// each with a time limit; one that fails is a warning, and never the run's end.
+// until a value has kept its rule. Calls are made beside training, each with a time limit; one that fails is a warning,
+// and never the run's end.
 
 const (
 	callLimit = 20 * time.Second
