@@ -101,13 +101,7 @@ func madeOf(t *testing.T, dir string, precision Precision, g Guidance) (m made) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts, err := p.EncodeWith(given, prompt, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		pic := Picture{Text: texts[0], Negative: texts[1], Given: given}
-		pic.StartKey, pic.StepKey = Draws(5, 0, draw)
-		return pic
+		return drawnOf(t, p, given, prompt, 5, draw)
 	}
 	run := func(g Guidance, pics ...Picture) (finals [][]float64) {
 		for _, track := range sample(t, p, pics, Sampler{At: at, Rows: rows, Times: schedule.Timesteps, Guidance: g, Batch: 3}) {

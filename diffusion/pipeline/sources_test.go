@@ -25,6 +25,18 @@ func editing(t *testing.T, name string) *Pipeline {
 	return open(t, filepath.Join(recorded, name), Options{Precision: BF16, SourceArea: 48 * 48, SightArea: 48 * 48, TextLength: 24})
 }
 
+// drawnOf is a picture of a prompt and of what it is given, with draws of its own.
+func drawnOf(t *testing.T, p *Pipeline, given *Given, prompt string, seed uint64, sample int) Picture {
+	t.Helper()
+	texts, err := p.EncodeWith(given, prompt, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pic := Picture{Text: texts[0], Negative: texts[1], Given: given}
+	pic.StartKey, pic.StepKey = Draws(seed, 0, sample)
+	return pic
+}
+
 // An edit has the same bits beside one of other pictures, whose sizes and texts differ; what is
 // made depends on the pictures.
 func TestEditsAlone(t *testing.T) {
@@ -40,13 +52,7 @@ func TestEditsAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			texts, err := p.EncodeWith(given, prompt, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			pic := Picture{Text: texts[0], Negative: texts[1], Given: given}
-			pic.StartKey, pic.StepKey = Draws(3, 0, 0)
-			return pic
+			return drawnOf(t, p, given, prompt, 3, 0)
 		}
 		run := func(pics ...Picture) (finals [][]float64) {
 			tracks, err := p.Sample(context.Background(), pics, s)
