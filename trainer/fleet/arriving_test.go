@@ -253,17 +253,24 @@ func TestFallsSilent(t *testing.T) {
 			t.Errorf("%d workers, though one passes: %s", c.f.Workers(), said())
 		}
 		time.Sleep(2 * time.Minute)
-		if n := c.f.Counts(); c.f.sched.Workers() != 0 || n.Expired != 1 || !strings.Contains(said(), "nothing of the job under way has moved for 2m0s") {
+		if n := c.f.Counts(); working(c.f) != 0 || n.Expired != 1 || !strings.Contains(said(), "nothing of the job under way has moved for 2m0s") {
 			t.Errorf("%d workers are there: %+v: %s", c.f.sched.Workers(), n, said())
 		}
 		time.Sleep(time.Hour)
-		if c.f.sched.Workers() != 1 {
+		if working(c.f) != 1 {
 			t.Error("it is not there again")
 		}
 		stop()
 		<-done
 		c.end()
 	})
+}
+
+// working counts the workers that may have jobs.
+func working(f *Fleet) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sched.Workers()
 }
 
 // TestMailbox: one worker's words do not push others' out, however many they are, nor take memory without end; and

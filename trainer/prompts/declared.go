@@ -183,7 +183,9 @@ func newWalker(r io.Reader, n int64) *walker { return &walker{bufio.NewReaderSiz
 
 // structure walks one to its end. number, where it is not nil, hears of the integers of the structure and of those one
 // level below: outer is the field around them, 0 for none.
-func (w *walker) structure(number func(outer, inner int16, v int64)) error { return w.fields(0, 0, number) }
+func (w *walker) structure(number func(outer, inner int16, v int64)) error {
+	return w.fields(0, 0, number)
+}
 
 func (w *walker) fields(depth int, outer int16, number func(outer, inner int16, v int64)) error {
 	if depth > mostLevels {
