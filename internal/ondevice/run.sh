@@ -6,7 +6,7 @@
 #   runs/device/run.sh OUT [STEP...]       # there, from the repository's root: logs and JSON go to OUT
 #
 # STEPs, in the usual order: doctor own tiles flux lt steps sd3 talk wan nccl sanitizer ncu exact quickstart. Beside
-# them, on a second call: parity kernels iteration mma realpeer (PyTorch in turn, where PYTHON names one that has it with
+# them, on a second call: long parity kernels iteration mma realpeer (PyTorch in turn, where PYTHON names one that has it with
 # diffusers and peft).
 #
 # Folders of published sizes with random weights are drawn on the host meanwhile, into SHAPES (/dev/shm/shapes: 24 GB for
@@ -141,7 +141,7 @@ for s in $steps; do
 	flux) trained flux.1-dev 110 "" --set run.iterations=2 ;; # the second is without first costs
 	lt) DARKROOM_CUDA=lt trained flux.1-dev 60 -lt --set run.iterations=1 ;;
 	steps)
-		timed flux.1-dev flux 45 --size 720 --rank 64 --batch 1,2,4,8
+		timed flux.1-dev flux 45 --size 720 --rank 64 --batch 1,2,4 --repeat 3
 		DARKROOM_CUDA=times LINES_OF_A_STEP=45 timed flux.1-dev flux-times 30 --size 720 --rank 64 --batch 2
 		;;
 	sd3) # decode's share, a judge in fp32 beside it, two pools of memory
@@ -171,6 +171,20 @@ for s in $steps; do
 		tool=$(command -v ncu) || { echo "--- ncu: there is no ncu"; continue; }
 		step ncu 40 "$tool" --clock-control none --set full --csv --log-file "$out/ncu.csv" --launch-skip 2000 --launch-count 12 \
 			"$bin/darkroom" bench iteration --worker grpo:bf16 --device cuda:0 --repeat 1
+		;;
+	long) # 200 iterations: the same bytes after a stop, memory flat, no handle lost
+		drawn sd3.5-medium || continue
+		side=256
+		[ -z "$mock" ] || side=64
+		brief=(--set "model.path=$(folder sd3.5-medium)" --set sampler.width=$side --set sampler.height=$side --set sampler.steps=4
+			--set sampler.guidance=1 --set rollout.group=4 --set run.iterations="${ITERATIONS:-200}" --set checkpoint.every=20 --device cuda:0)
+		step long 90 "$bin/darkroom" train "$here/sd3.5-medium.toml" "${brief[@]}" --out "$out/long"
+		timeout -s INT "${STOP:-20}" "$bin/darkroom" train "$here/sd3.5-medium.toml" "${brief[@]}" --out "$out/stopped" >"$out/stopped.log" 2>&1
+		wc -l "$out/stopped/ledger.jsonl"
+		step long-resumed 90 "$bin/darkroom" train "$out/stopped" --resume --device cuda:0
+		cmp "$out/long/ledger.jsonl" "$out/stopped/ledger.jsonl" && echo "after a stop: the same ledger"
+		head -n 20 "$out/long/timing.jsonl" | tail -n 1
+		tail -n 1 "$out/long/timing.jsonl"
 		;;
 	parity) step parity 200 "$bin/parity" --device cuda:0 cmd/parity/testdata/golden/models ;;
 	kernels)
