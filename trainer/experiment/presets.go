@@ -120,7 +120,7 @@ func (e *Experiment) apply(g given) {
 }
 
 // unbound takes a preset's bound of the loss from an objective in the place of the preset's that clips nothing. What
-// the file itself writes stays, and is refused.
+// the file itself writes stays, and is refused. A stage has its own objective, and keeps what it writes itself.
 func (e *Experiment) unbound() {
 	bounded := []string{"clip", "guard", "awm", "gspo", "gspo-mean", "gepo", "luspo"}
 	take := func(l *Loss, keys ...string) {
@@ -130,7 +130,7 @@ func (e *Experiment) unbound() {
 	}
 	take(&e.Loss, "loss.dual_clip")
 	for i := range e.Stages {
-		take(&e.Stages[i].Loss, "loss.dual_clip", fmt.Sprintf("stage[%d].loss.dual_clip", i))
+		take(&e.Stages[i].Loss, fmt.Sprintf("stage[%d].loss.dual_clip", i))
 	}
 }
 
