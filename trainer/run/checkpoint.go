@@ -40,15 +40,12 @@ type state struct {
 	Latest    map[string]ledger.Measure `json:"latest,omitempty"`
 	Measured  int                       `json:"measured,omitempty"` // the iteration of Latest
 	// MeasuredWith is what these were measured with, and Measuring how often that has changed.
-	MeasuredWith map[string]string  `json:"measured_with,omitempty"`
-	Measuring    int                `json:"measuring,omitempty"`
-	Stopped      string             `json:"stopped,omitempty"` // why a monitor stopped the run
-	First        map[string]float64 `json:"first,omitempty"`   // what monitors compare with
-	Streaks      map[string]int     `json:"streaks,omitempty"` // how often in a row their rules were broken
-	Told         map[string]bool    `json:"told,omitempty"`    // rules of which somebody heard that they are broken, and that are still
-	Bins         *ledger.Bins       `json:"bins,omitempty"`    // of the totals' histogram
-	Ends         map[string]int64   `json:"ends"`              // of the files that are appended to
-	Sums         map[string]string  `json:"sums,omitempty"`    // of what stands before those ends
+	MeasuredWith map[string]string `json:"measured_with,omitempty"`
+	Measuring    int               `json:"measuring,omitempty"`
+	watched
+	Bins *ledger.Bins      `json:"bins,omitempty"` // of the totals' histogram
+	Ends map[string]int64  `json:"ends"`           // of the files that are appended to
+	Sums map[string]string `json:"sums,omitempty"` // of what stands before those ends
 	again
 	Choice *choiceState `json:"choice,omitempty"`
 
@@ -57,7 +54,7 @@ type state struct {
 
 // newState is that of a run that has not begun.
 func newState() state {
-	return state{First: map[string]float64{}, Streaks: map[string]int{}, Failures: map[string]int{}, Best: map[string]best{}}
+	return state{Failures: map[string]int{}}
 }
 
 // snapshot is the state as a checkpoint holds it, and the tensors of samples that are kept.
@@ -65,7 +62,7 @@ func (t *training) snapshot() (state, []safetensors.Tensor, error) {
 	s, l := t.state, t.loop
 	s.Iteration, s.Updates, s.Since, s.Stage, s.History = l.Iteration, l.Updates, l.Since, t.stage.Number, t.estimator.History
 	s.Reference = t.model.Keeps(trainer.Reference)
-	s.Paces = nil
+	s.Paces, s.watched, s.Best = nil, t.monitors.watched, t.monitors.best
 	for _, m := range l.Memories {
 		s.Paces = append(s.Paces, m.Pace.T)
 	}
@@ -141,7 +138,7 @@ func (t *training) keep() error {
 // keeping says which checkpoints stay. One that an interruption or a failure left between two regular ones goes when
 // the run has come further, so that a run that was stopped leaves what one leaves that never was.
 func (t *training) keeping() folder.Keeping {
-	return folder.Keeping{Last: t.Checkpoint.Keep, Held: t.held(), Passing: func(c folder.Checkpoint) bool {
+	return folder.Keeping{Last: t.Checkpoint.Keep, Held: t.monitors.targets(t.state.Anchor), Passing: func(c folder.Checkpoint) bool {
 		text, err := os.ReadFile(filepath.Join(c.Dir, stateFile))
 		var s struct {
 			Iteration int `json:"iteration"`
@@ -149,17 +146,6 @@ func (t *training) keeping() folder.Keeping {
 		}
 		return err == nil && json.Unmarshal(text, &s) == nil && s.Anchor != s.Iteration
 	}}
-}
-
-// held are the checkpoints that may not be deleted.
-func (t *training) held() []int {
-	var all []int
-	for _, m := range t.Monitors {
-		if m.Then == "rollback" {
-			all = append(all, t.target(m))
-		}
-	}
-	return all
 }
 
 func orEmpty[V any](m map[string]V) map[string]V {
@@ -223,6 +209,7 @@ func (t *training) load(c folder.Checkpoint) (ends map[string]folder.Mark, err e
 		return nil, fmt.Errorf("%s: %w", c.Dir, err)
 	}
 	t.state, t.files.newest = s, s.Iteration
+	t.monitors.watched, t.monitors.best = s.watched, s.Best
 	ends = map[string]folder.Mark{}
 	for name, end := range s.Ends {
 		ends[name] = folder.Mark{End: end, SHA256: s.Sums[name]}

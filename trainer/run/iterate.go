@@ -50,7 +50,7 @@ func (t *training) iterate() (*fired, error) {
 			return nil, err
 		}
 	}
-	broken := t.watch(line)
+	broken := t.monitors.check(line)
 	if err := t.record(report, line); err != nil {
 		return nil, err
 	}
@@ -75,11 +75,11 @@ func (t *training) undone() func() {
 // after does what the monitors that fired say, or keeps a checkpoint where one is due.
 func (t *training) after(iteration int, broken []fired) (*fired, error) {
 	var stop, back *fired
-	t.sayFailed()
+	t.monitors.alerts.warn(t.Say)
 	for k, f := range broken {
 		t.Say("monitor: iteration %d: %s", iteration, f.says)
-		if t.hears(f) {
-			t.alert(f, iteration)
+		if t.monitors.due(f) {
+			t.monitors.alerts.send(f, iteration)
 		}
 		switch f.Then {
 		case "stop":

@@ -17,7 +17,7 @@ import (
 
 // open prepares everything, so that mistakes are found before anything is computed.
 func open(ctx context.Context, m model.Modality, e *experiment.Experiment, o Options) (t *training, err error) {
-	t = &training{Experiment: e, Options: o, ctx: ctx, modality: m, state: newState(), heldAtOnce: model.EvaluatedBytes}
+	t = &training{Experiment: e, Options: o, ctx: ctx, modality: m, state: newState(), heldAtOnce: model.EvaluatedBytes, monitors: newMonitors(e, o.Dir)}
 	if t.train, err = m.Prompts(e); err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (t *training) compareMeasures() error {
 			t.state.Guided = nil
 		case key == "evaluate.weights":
 			t.Say("note: evaluate.weights was %s, and is %s: what is measured from now on is of other weights", old, now[key])
-			t.forgetBest()
+			t.monitors.forgetHeldOut()
 		default:
 			changed = append(changed, fmt.Sprintf("%s was %s, and is %s", key, old, now[key]))
 		}
@@ -78,7 +78,7 @@ func (t *training) compareMeasures() error {
 	t.Say("warning: %s: what was measured before cannot be compared with what will be; %s", strings.Join(changed, ", "), what)
 	t.state.Measuring++
 	t.state.Before, t.state.Guided, t.state.Latest, t.state.Measured = nil, nil, nil, 0
-	t.forgetBest()
+	t.monitors.forgetHeldOut()
 	return t.setSheetsAside()
 }
 
@@ -90,28 +90,14 @@ func (t *training) carryMeasures(from state) {
 	}
 	t.state.Measuring, t.state.Before, t.state.Guided = from.Measuring, from.Before, from.Guided
 	t.state.Latest, t.state.Measured = map[string]ledger.Measure{}, 0
-	t.forgetBest()
-	for name, m := range t.state.Before {
-		t.state.First["heldout."+name] = m.Mean
-	}
+	t.monitors.forgetHeldOut()
+	t.monitors.compareStart(t.state.Before)
 }
 
 // startKept reports whether the model without its adapter is what training began with.
 func (t *training) startKept() bool {
 	_, adapted := t.Model.Trained()
 	return adapted && t.Model.Adapter == "" && !t.model.Keeps(trainer.Reference)
-}
-
-// forgetBest forgets what later evaluations are compared with.
-func (t *training) forgetBest() {
-	clear(t.state.Best)
-	heldOut := func(name string, _ float64) bool { return strings.HasPrefix(name, "heldout.") }
-	maps.DeleteFunc(t.state.First, heldOut)
-	for _, m := range t.Monitors {
-		if heldOut(m.Watch, 0) {
-			delete(t.state.Streaks, m.Rule())
-		}
-	}
 }
 
 // setSheetsAside renames the sheets of earlier evaluations.
@@ -150,9 +136,7 @@ func (t *training) measureStart(ctx context.Context) error {
 			}
 		}
 	}
-	for name, m := range t.state.Before {
-		t.state.First["heldout."+name] = m.Mean // what monitors compare with
-	}
+	t.monitors.compareStart(t.state.Before)
 	if anew {
 		t.state.Latest, t.state.Measured = map[string]ledger.Measure{}, 0
 		return t.save()

@@ -55,14 +55,14 @@ func (t *training) result(status, why string) *ledger.Result {
 
 // stop saves a run that a monitor stops.
 func (t *training) stop(f *fired) (*fired, error) {
-	t.state.Stopped = f.says
+	t.monitors.Stopped = f.says
 	return f, t.save()
 }
 
 // stoppedBefore is why the run was stopped where its checkpoint stands, if nobody was told. Who goes on with
 // a run after being told goes on past it.
 func (t *training) stoppedBefore() (why string, err error) {
-	why, t.state.Stopped = t.state.Stopped, ""
+	why, t.monitors.Stopped = t.monitors.Stopped, ""
 	if why == "" {
 		return "", nil
 	}

@@ -65,7 +65,7 @@ func (t *training) rollBack(f fired) (*fired, error) {
 		return t.stop(&f)
 	}
 	next.Attempt, next.LRScale, next.Rollbacks = next.Attempt+1, next.scale()*f.Rollback.LRScale, counts
-	to, from := t.target(f.Monitor), t.loop.Iteration
+	to, from := t.monitors.target(f.Monitor, t.state.Anchor), t.loop.Iteration
 	if err := t.files.folder.Forget(to); err != nil {
 		return nil, err
 	}
@@ -82,4 +82,9 @@ func (t *training) rollBack(f fired) (*fired, error) {
 	line := rollbackLine{to, &ledger.Rollback{From: from, To: to, Attempt: next.Attempt, LRScale: next.LRScale, Why: f.says}}
 	t.Say("rollback: to iteration %d, attempt %d, learning rate times %.3g", to, next.Attempt+1, next.LRScale)
 	return nil, errors.Join(t.files.ledger.Append(line), t.files.samples.Append(line), t.save())
+}
+
+// better reports whether the iteration's evaluation is the best so far of a monitor that may go back to it.
+func (t *training) better() bool {
+	return t.state.Measured == t.loop.Iteration && t.monitors.better(t.loop.Iteration, t.state.Latest)
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
+type say = func(format string, args ...any) // a line for people
+
 // Options are what a run needs of its caller.
 type Options struct {
 	Dir     string
@@ -76,7 +78,7 @@ type training struct {
 	state     state
 	now       iteration
 	clock     clock
-	calls     calls
+	monitors  monitors
 }
 
 // iteration is what is known of the iteration under way.
@@ -109,7 +111,7 @@ func runAs(ctx context.Context, m model.Modality, e *experiment.Experiment, o Op
 		return nil, err
 	}
 	result, err := t.guarded(ctx)
-	t.endCalls()
+	t.monitors.alerts.wait(t.Say)
 	return result, errors.Join(err, t.close(err))
 }
 

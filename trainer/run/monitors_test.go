@@ -18,21 +18,21 @@ func lineOf() *ledger.Line {
 // TestRules: bounds of three kinds, and how often in a row.
 func TestRules(t *testing.T) {
 	half, low, high := 0.5, 0.4, 0.9
-	tr := &training{Experiment: &experiment.Experiment{}, state: newState()}
-	tr.Monitors = []experiment.Monitor{{Watch: "total", FallsBelow: &half, For: 1}, {Watch: "total", IsBelow: &low, For: 2}, {Watch: "total", RisesAbove: &high, For: 1}}
+	m := newMonitors(&experiment.Experiment{}, "")
+	m.rules = []experiment.Monitor{{Watch: "total", FallsBelow: &half, For: 1}, {Watch: "total", IsBelow: &low, For: 2}, {Watch: "total", RisesAbove: &high, For: 1}}
 	for i, c := range []struct {
 		mean  float64
 		fired int
 	}{{0.6, 0}, {0.35, 0}, {0.39, 1}, {0.35, 0}, {0.5, 0}, {0.35, 0}, {0.29, 2}, {0.95, 1}} {
 		l := lineOf()
 		l.Total = ledger.Spread{Mean: c.mean}
-		if got := tr.watch(l); len(got) != c.fired || len(l.Fired) != c.fired {
+		if got := m.check(l); len(got) != c.fired || len(l.Fired) != c.fired {
 			t.Errorf("%d: %v fired %v", i, c.mean, got)
 		}
 	}
 	l := lineOf()
 	l.Total.Missing = l.Samples
-	if got := tr.watch(l); len(got) != 0 {
+	if got := m.check(l); len(got) != 0 {
 		t.Errorf("what was not measured fired %v", got)
 	}
 }

@@ -13,25 +13,25 @@ import (
 	"time"
 
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
-	"github.com/darkroom-rl/darkroom/trainer/folder"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
-// alerting is a training of which only alerts are asked for.
-func alerting(t *testing.T, said *[]string) *training {
+// alerting has monitors whose alerts name a run.
+func alerting(t *testing.T) *monitors {
 	t.Helper()
 	e := &experiment.Experiment{}
 	e.Run.Name = "alerts"
-	return &training{Experiment: e, Options: Options{Say: saying(said)}, files: files{folder: &folder.Folder{Dir: t.TempDir()}}}
+	m := newMonitors(e, t.TempDir())
+	return &m
 }
 
 // TestAlerts: a program and an address hear of a monitor that fired.
 func TestAlerts(t *testing.T) {
 	var lock sync.Mutex
-	var posted []alertNews
+	var posted []alert
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
-		var n alertNews
+		var n alert
 		if err == nil {
 			err = json.Unmarshal(text, &n)
 		}
@@ -46,17 +46,17 @@ func TestAlerts(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "told")
 	t.Setenv("HOOK", server.URL)
 	var said []string
-	run := alerting(t, &said)
+	run := alerting(t)
 	for _, m := range []experiment.Monitor{{Watch: "total", Then: "warn", Run: []string{"sh", "-c", `cat > "$0"`, out}, Webhook: server.URL}, {Watch: "kl", Then: "stop", WebhookEnv: "HOOK"}} {
-		run.alert(fired{m, "it fell"}, 7)
+		run.alerts.send(fired{m, "it fell"}, 7)
 	}
-	run.endCalls()
+	run.alerts.wait(saying(&said))
 	text, err := os.ReadFile(out)
 	if err != nil {
 		t.Skipf("no program sh: %v", err)
 	}
-	want := alertNews{"alerts", run.files.folder.Dir, 7, "total", "it fell", "warn", "alerts, iteration 7: it fell (then: warn)", "alerts, iteration 7: it fell (then: warn)"}
-	var told alertNews
+	want := alert{"alerts", run.alerts.folder, 7, "total", "it fell", "warn", "alerts, iteration 7: it fell (then: warn)", "alerts, iteration 7: it fell (then: warn)"}
+	var told alert
 	if err := json.Unmarshal(text, &told); err != nil || told != want {
 		t.Errorf("%+v, %v", told, err)
 	}
@@ -89,17 +89,16 @@ func TestAlertOnce(t *testing.T) {
 	}
 	lock.Unlock()
 	var said []string
-	r := alerting(t, &said)
-	r.Monitors = []experiment.Monitor{{Watch: "missing", RisesAbove: new(float64), Then: "warn", Webhook: server.URL}}
-	r.state = newState()
+	r := alerting(t)
+	r.rules = []experiment.Monitor{{Watch: "missing", RisesAbove: new(float64), Then: "warn", Webhook: server.URL}}
 	for i, missing := range []int{1, 1, 0, 1, 1} {
-		for _, f := range r.watch(&ledger.Line{Iteration: i + 1, Samples: 2, Total: ledger.Spread{Missing: missing}}) {
-			if r.hears(f) {
-				r.alert(f, i+1)
+		for _, f := range r.check(&ledger.Line{Iteration: i + 1, Samples: 2, Total: ledger.Spread{Missing: missing}}) {
+			if r.due(f) {
+				r.alerts.send(f, i+1)
 			}
 		}
 	}
-	r.endCalls()
+	r.alerts.wait(saying(&said))
 	if lock.Lock(); calls != 3 {
 		t.Errorf("%d calls, want two more: it was whole between", calls)
 	}
@@ -132,28 +131,28 @@ func TestAlertsFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said []string
-			run := alerting(t, &said)
+			run := alerting(t)
 			if strings.Contains(c.says, "longer") {
-				run.calls.limit = time.Second
+				run.alerts.limit = time.Second
 			}
 			began := time.Now()
-			run.alert(fired{c.monitor, "it fell"}, 1)
+			run.alerts.send(fired{c.monitor, "it fell"}, 1)
 			if took := time.Since(began); took > 900*time.Millisecond {
 				t.Errorf("training waited %v", took)
 			}
-			run.endCalls()
+			run.alerts.wait(saying(&said))
 			if all := strings.Join(said, "\n"); len(said) != 1 || !strings.Contains(all, c.says) || strings.Contains(all, "secret") || !strings.HasPrefix(all, "warning: ") {
 				t.Errorf("said %q", said)
 			}
 		})
 	}
 	var said []string
-	run := alerting(t, &said)
-	run.calls.limit = 100 * time.Millisecond
-	for range callsMost + 2 {
-		run.alert(fired{experiment.Monitor{Webhook: server.URL + "/slow"}, "it fell"}, 1)
+	run := alerting(t)
+	run.alerts.limit = 100 * time.Millisecond
+	for range alertsMost + 2 {
+		run.alerts.send(fired{experiment.Monitor{Webhook: server.URL + "/slow"}, "it fell"}, 1)
 	}
-	run.endCalls()
+	run.alerts.wait(saying(&said))
 	if got := strings.Count(strings.Join(said, "\n"), "4 calls are still under way"); got != 2 {
 		t.Errorf("said %q", said)
 	}
