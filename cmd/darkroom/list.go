@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/darkroom-rl/darkroom/assets"
+	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest/bench"
@@ -75,7 +77,7 @@ type kind struct {
 }
 
 func kinds() []kind {
-	all := []kind{{"models", modelNames}, {"examples", exampleNames}, {"recipes", recipeNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}, {"keys", configKeys}}
+	all := []kind{{"models", modelNames}, {"families", familyNames}, {"examples", exampleNames}, {"recipes", recipeNames}, {"paths", pathNames}, {"ops", opNames}, {"benchmarks", benchmarkNames}, {"keys", configKeys}}
 	for _, s := range experiment.Sections() {
 		all = append(all, kind{s.Name, func() []name {
 			var names []name
@@ -166,6 +168,15 @@ func modelNames() []name {
 	var names []name
 	for _, n := range assets.Names() {
 		names = append(names, name{Kind: "models", Name: n, What: what[n]})
+	}
+	return names
+}
+
+// familyNames are the pipelines of diffusers that can be opened.
+func familyNames() []name {
+	var names []name
+	for _, f := range pipeline.Families() {
+		names = append(names, name{Kind: "families", Name: f.Class, What: fmt.Sprintf("%s. %s (%s)", f.Name, f.Card, f.Paper)})
 	}
 	return names
 }

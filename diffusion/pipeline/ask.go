@@ -87,7 +87,7 @@ func (p *Pipeline) ask(tp *autograd.Tape, at Shape, g Guidance, questions []Ques
 	}
 	a := &Answers{guidance: g, width: at.Latents[len(at.Latents)-1], tape: tp, latents: in.latents, value: network.forward(tp, in)}
 	all := widened(a.value.F32())
-	if a.negated = p.family.negated; a.negated {
+	if a.negated = p.family.network.negated; a.negated {
 		negate(all)
 	}
 	n := at.Len()
@@ -162,18 +162,18 @@ func (p *Pipeline) inputs(tp *autograd.Tape, at Shape, g Guidance, questions []Q
 		switch {
 		case t == nil:
 			return in, errors.New("a question has no text: encode the prompt, and the negative one where guidance combines two outputs")
-		case t.Tokens != texts[0].Tokens && !p.family.ragged || t.Width != texts[0].Width || len(t.Pooled) != len(texts[0].Pooled):
+		case t.Tokens != texts[0].Tokens && !p.family.text.ragged || t.Width != texts[0].Width || len(t.Pooled) != len(texts[0].Pooled):
 			return in, fmt.Errorf("texts of %d x %d and %d x %d in one batch", texts[0].Tokens, texts[0].Width, t.Tokens, t.Width)
 		case len(q.Latents) != at.Len():
 			return in, fmt.Errorf("latents of %d numbers; a picture of %d x %d has %d", len(q.Latents), at.Width, at.Height, at.Len())
 		}
 		asked[i] = q
-		if p.family.ragged {
+		if p.family.text.ragged {
 			in.words = append(in.words, int32(t.Tokens))
 		}
 		latents = append(latents, narrowed(q.Given.Finish(q.Latents))...)
 		in.times = append(in.times, p.timesOf(q, at)...)
-		if p.family.embedded {
+		if p.family.network.embedded {
 			in.guidance = append(in.guidance, float32(g.Embedded))
 		}
 	}

@@ -129,7 +129,7 @@ func (p *Pipeline) DecodeAll(latents [][]float64, at Shape) ([][]float32, error)
 	}
 	tp := p.tape(precision)
 	defer tp.Reset()
-	c := p.family.latentChannels
+	c := p.family.latents.channels
 	decode := func(x []float32, part Shape, n int) []float32 {
 		defer tp.Reset()
 		return d.run(tp, tp.Upload("latents", x, part.maps(n, c)...)).F32()
@@ -244,8 +244,8 @@ func (p *Pipeline) FreeDecoder() error {
 
 // Grid is a sample's latents as the autoencoder reads them, [Rows, Cols, C].
 func (p *Pipeline) Grid(latents []float64, at Shape) []float32 {
-	c := p.family.latentChannels
-	if !p.family.packed {
+	c := p.family.latents.channels
+	if !p.family.latents.packed {
 		return narrowed(latents)
 	}
 	planes := narrowed(diffusion.Unpack(latents, c, at.Rows, at.Cols))

@@ -70,6 +70,9 @@ type encoded struct {
 // row is a token's states.
 func (e encoded) row(t int) []float32 { return e.states[t*e.width : (t+1)*e.width] }
 
+// text is the states as a network's input.
+func (e encoded) text() *Text { return &Text{States: e.states, Tokens: e.tokens, Width: e.width} }
+
 // open reads an encoder's settings and its tokenizer.
 func (e encoderPart) open(f *folder) (*encoder, error) {
 	out := &encoder{encoderPart: e}

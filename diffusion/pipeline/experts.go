@@ -31,7 +31,7 @@ type expert struct {
 
 // Expert is the network for a time: 0, or of two networks perhaps 1.
 func (p *Pipeline) Expert(time float64) int {
-	if p.family.second == "" || time >= p.family.boundary {
+	if len(p.family.network.parts) == 1 || time >= p.family.network.boundary {
 		return 0
 	}
 	return 1
@@ -42,7 +42,7 @@ func (p *Pipeline) expertOf(questions []Question) (int, error) {
 	first := p.Expert(questions[0].Time)
 	for _, q := range questions[1:] {
 		if p.Expert(q.Time) != first {
-			return 0, fmt.Errorf("questions at the times %v and %v in one batch: they are for different networks, with the boundary at %v", questions[0].Time, q.Time, p.family.boundary)
+			return 0, fmt.Errorf("questions at the times %v and %v in one batch: they are for different networks, with the boundary at %v", questions[0].Time, q.Time, p.family.network.boundary)
 		}
 	}
 	return first, nil
@@ -62,7 +62,7 @@ func (p *Pipeline) loaded(i int) (*expert, error) {
 	if w := p.Weights[i]; w != nil {
 		names = func(stored nn.Source) nn.Source { return edition.Over(stored, w) }
 	}
-	n, err := p.load(p.family.parts()[i], p.Precision, train, names, func(params *nn.Params) { e.forward = p.family.build(params) })
+	n, err := p.load(p.family.network.parts[i], p.Precision, train, names, func(params *nn.Params) { e.forward = p.family.network.build(params) })
 	if err != nil {
 		e.forward = nil
 		return nil, err
@@ -84,19 +84,11 @@ func (p *Pipeline) Network(i int) (*nn.Params, error) {
 }
 
 // Experts is how many networks take turns.
-func (p *Pipeline) Experts() int { return len(p.family.parts()) }
-
-// parts are the folders of the networks that take turns.
-func (f *family) parts() []string {
-	if f.second == "" {
-		return []string{f.component}
-	}
-	return []string{f.component, f.second}
-}
+func (p *Pipeline) Experts() int { return len(p.family.network.parts) }
 
 // valuesOf are the values that a part shares with another network.
 func (p *Pipeline) valuesOf(part string) map[string]*tensor.Tensor {
-	if i := slices.Index(p.family.parts(), part); i >= 0 {
+	if i := slices.Index(p.family.network.parts, part); i >= 0 {
 		return p.Values[i]
 	}
 	return nil
@@ -107,7 +99,7 @@ func (p *Pipeline) valuesOf(part string) map[string]*tensor.Tensor {
 // beside NAME.safetensors in NAME.transformer_2.safetensors, as 'export' writes both; one of the two may be absent.
 func (p *Pipeline) AddLoRA(path string) error {
 	found := false
-	parts := p.family.parts()
+	parts := p.family.network.parts
 	for i := range parts {
 		at, there := adapterOf(path, i, parts)
 		if !there {
@@ -118,7 +110,7 @@ func (p *Pipeline) AddLoRA(path string) error {
 		if err != nil {
 			return err
 		}
-		a, err := peft.Open(at, p.family.component) // which is what diffusers' files call either network
+		a, err := peft.Open(at, p.family.network.parts[0]) // which is what diffusers' files call either network
 		if err != nil {
 			return err
 		}

@@ -6,21 +6,65 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// kinds are the recorded pipelines, one or more a family, with two outputs combined.
-var kinds = []struct {
-	name     string
-	guidance Guidance
-}{
-	{"pipe_sd15", Guidance{Scale: 3}}, {"pipe_sdxl", Guidance{Scale: 3}}, {"pipe_sd3", Guidance{Scale: 3}},
-	{"pipe_flux", Guidance{Scale: 2, Embedded: 3}}, {"pipe_flux_kontext", Guidance{Scale: 2, Embedded: 3}}, {"pipe_flux2_klein", Guidance{Scale: 2}},
-	{"pipe_qwen_image", Guidance{Scale: 3, Norm: true}}, {"pipe_qwen_image_edit_plus", Guidance{Scale: 3, Norm: true}},
-	{"pipe_z_image", Guidance{Scale: 3, Most: 0.9}}, {"pipe_wan22_t2v", Guidance{Scale: 3, Second: 2}}, {"pipe_wan_flf2v", Guidance{Scale: 3}},
+// cases are a family's recorded pipelines that this repository holds. An edit of one picture is read from the folder of
+// the edit of several.
+func cases(f Family) (found []string) {
+	for _, name := range f.Cases {
+		if _, err := os.Stat(filepath.Join(recorded, name)); err == nil {
+			found = append(found, name)
+		}
+	}
+	if f.Class == qwenEdit.Class && found == nil {
+		return qwenEditPlus.Cases
+	}
+	return found
+}
+
+// TestFamilyValues: every family says what it is; each of its parts is needed, and a folder without it is refused with
+// the part's name.
+func TestFamilyValues(t *testing.T) {
+	classes := map[string]bool{}
+	for _, f := range Families() {
+		if f.Class == "" || f.Name == "" || f.Card == "" || f.Paper == "" || len(f.Parts) == 0 || len(f.Cases) == 0 || classes[f.Class] {
+			t.Errorf("%q is told twice, or lacks a name, a card, a paper, parts or cases: %+v", f.Class, f)
+		}
+		classes[f.Class] = true
+		found := cases(f)
+		if found == nil {
+			t.Errorf("%s: none of its recorded pipelines, %v, is in %s", f.Class, f.Cases, recorded)
+			continue
+		}
+		dir := copied(t, found[0])
+		index := filepath.Join(dir, "model_index.json")
+		edit(t, index, map[string]any{"_class_name": f.Class})
+		whole, err := os.ReadFile(index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := open(t, dir, Options{})
+		if p.Class() != f.Class || !slices.Contains(f.Parts, p.Component()) {
+			t.Errorf("%s opens as a %s with the denoiser %s", f.Class, p.Class(), p.Component())
+		}
+		for _, part := range f.Parts {
+			edit(t, index, map[string]any{part: nil})
+			if p, err := Open(dir, Options{Pool: pool(t, 1)}); err == nil {
+				t.Errorf("%s opens without %s", f.Class, part)
+				p.Close()
+			} else if !strings.Contains(err.Error(), `"`+part+`"`) {
+				t.Errorf("%s without %s: %v", f.Class, part, err)
+			}
+			if err := os.WriteFile(index, whole, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // TestFamilies: of every family, in both precisions and at sides that are odd multiples of the least: a picture is the
@@ -28,11 +72,15 @@ var kinds = []struct {
 // whose settings are transformers 5's; without guidance no negative text is read; what edits and clips are made of
 // counts, one picture or several.
 func TestFamilies(t *testing.T) {
-	for _, family := range kinds {
-		t.Run(family.name, func(t *testing.T) {
+	var all []string
+	for _, f := range Families() {
+		all = append(all, cases(f)...)
+	}
+	for _, name := range slices.Compact(all) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, precision := range []Precision{F32, BF16} {
-				whole := madeOf(t, filepath.Join(recorded, family.name), precision, family.guidance)
+				whole := madeOf(t, filepath.Join(recorded, name), precision)
 				if !slices.Equal(whole.alone, whole.among[1]) {
 					t.Errorf("%v: a picture depends on its batch", precision)
 				}
@@ -48,17 +96,31 @@ func TestFamilies(t *testing.T) {
 					"in two files":      func(dir string) bool { return sharded(t, dir) },
 					"of transformers 5": func(dir string) bool { return rewritten(t, filepath.Join(dir, "text_encoder", "config.json")) },
 				} {
-					dir := copied(t, family.name)
+					dir := copied(t, name)
 					if !change(dir) {
 						continue
 					}
-					if other := madeOf(t, dir, precision, family.guidance); !slices.Equal(whole.alone, other.alone) {
+					if other := madeOf(t, dir, precision); !slices.Equal(whole.alone, other.alone) {
 						t.Errorf("%v: a folder %s makes another picture", precision, form)
 					}
 				}
 			}
 		})
 	}
+}
+
+// guidanceFor is guidance by two outputs, as a pipeline's networks take it.
+func guidanceFor(p *Pipeline) Guidance {
+	g := Guidance{Scale: 3, Norm: p.Defaults().Norm}
+	switch {
+	case p.Defaults().Embedded:
+		g.Scale, g.Embedded = 2, 3
+	case p.Experts() == 2:
+		g.Second = 2
+	case p.Class() == zImage.Class:
+		g.Most = 0.9
+	}
+	return g
 }
 
 // made are the last latents of a picture.
@@ -68,11 +130,12 @@ type made struct {
 	sources         [][]float64 // made of other pictures
 }
 
-func madeOf(t *testing.T, dir string, precision Precision, g Guidance) (m made) {
+func madeOf(t *testing.T, dir string, precision Precision) (m made) {
 	t.Helper()
 	ctx := context.Background()
 	p := open(t, dir, Options{Precision: precision, TextLength: 128, SourceArea: 48 * 48, SightArea: 48 * 48})
-	side := p.family.side(p.decoder.factor)
+	g := guidanceFor(p)
+	side := p.family.latents.unit * p.decoder.factor
 	at, err := p.Shape(3*side, 5*side)
 	if p.Clips() {
 		at, err = p.ClipShape(5, 3*side, 5*side)

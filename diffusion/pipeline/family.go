@@ -2,51 +2,125 @@ package pipeline
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/darkroom-rl/darkroom/diffusion/single"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 )
 
-// family is what one architecture does differently from another. Everything else, the loop
-// above all, is shared.
-type family struct {
-	component      string // the denoiser's folder
-	flow           bool   // a velocity, and not a prediction on a ladder
-	encoders       []encoderPart
-	latentChannels int // of the VAE's
-	defaults       Defaults
-	// join makes what the network reads of what the encoders said.
-	join func(said []encoded) (*Text, error)
-	// build asks for the network's parameters.
-	build func(p *nn.Params) forward
-	// side is what a picture's sides must be multiples of, and most their largest (0: any).
-	side, most func(factor int) int
-	// packed latents are tokens of 2 x 2 patches.
-	packed bool
-	// base is the grid of sigmas before its shift; nil: the scheduler's own.
-	base        func(steps int) []float64
-	embedded    bool                            // the network reads a guidance scale
-	zeros       bool                            // stand for the states of a T5 encoder that is not there
-	patch       int                             // side of a token in latents
-	shift       func(tokens, steps int) float64 // of the schedule, in place of the folder's line; nil: none
-	negated     bool                            // the network puts out the velocity with its sign turned
-	ragged      bool                            // texts have lengths of their own
-	emptyIsZero bool                            // the empty text is zeros, and not what encoders make of it
+// A Family is one pipeline of diffusers: one value in one file, and a line of Families. The loop, memory, texts on the
+// disk and the rest of the package know no family.
+type Family struct {
+	Class string // in model_index.json
+	Name  string // for people
+	Card  string // the network, the texts and the latents in one sentence
+	Paper string
+	Parts []string // the folders that model_index.json must name
+	Cases []string // recorded cases of the whole pipeline
 
-	sources *sourceRules // nil: pictures are made of texts alone
-	targets []string     // layers that adapters are usually for, by the ends of their names
-	kohya   peft.Network // whose names kohya's layout of adapters has; 0: it has none
+	File  single.Kind  // of its checkpoints in one file; 0: no such checkpoints
+	Kohya peft.Network // the names of kohya's layout of adapters; 0: no such layout
 
-	// Of clips alone.
-	longest  int     // frames of latents
-	together int     // of them are one token
-	second   string  // the folder of a network for times below boundary; "": there is one network
-	boundary float64 // a timestep
-	expand   bool    // the network is told a time for each frame of latents
-	reads    readsPictures
-	sight    *sight // nil: pictures have no tokens
-	both     bool   // a first and a last picture
+	open func(f *folder, o Options) (*architecture, error)
+}
+
+// Families are the pipelines that can be opened.
+func Families() []Family {
+	return []Family{
+		stableDiffusion, stableDiffusionXL, stableDiffusion3, flux1, kontext, klein, qwenImage, qwenEdit, qwenEditPlus, zImage, wan, wanPicture,
+	}
+}
+
+// family is the one that the folder's class names.
+func (f *folder) family() (Family, error) {
+	var known []string
+	for _, one := range Families() {
+		if one.Class == f.class {
+			return one, nil
+		}
+		known = append(known, one.Class)
+	}
+	slices.Sort(known)
+	return Family{}, fmt.Errorf("%s: a %s is not known; %s are", filepath.Join(f.dir, "model_index.json"), f.class, strings.Join(known, ", "))
+}
+
+// architecture reads the settings of the folder's family.
+func (f *folder) architecture(o Options) (*architecture, error) {
+	of, err := f.family()
+	if err != nil {
+		return nil, err
+	}
+	a, err := of.open(f, o)
+	if a != nil {
+		a.family = of
+	}
+	return a, err
+}
+
+// An architecture is a family at one folder's settings. Each of its parts says what the network of one subject differs
+// in; a zero part is the usual case.
+type architecture struct {
+	family   Family
+	network  networkSpec
+	text     textSpec
+	latents  latentSpec
+	schedule scheduleSpec
+	pictures pictureSpec
+	defaults Defaults
+}
+
+// networkSpec is the denoiser: its parameters, and what it reads beside latents and texts.
+type networkSpec struct {
+	parts    []string // folders; the second network is for times below boundary
+	boundary float64  // a timestep
+	build    func(p *nn.Params) forward
+	targets  []string // layers of the usual adapter, by the ends of their names
+
+	embedded     bool // the network reads a guidance scale
+	negated      bool // its output is the velocity with the sign turned
+	timePerFrame bool // it reads a time for each frame of latents
+}
+
+// textSpec is the text encoders, and how their states become the network's input.
+type textSpec struct {
+	encoders []encoderPart
+	join     func(said []encoded) (*Text, error)
+
+	ragged      bool // texts have lengths of their own
+	zeros       bool // zeros stand for the states of a T5 encoder that the folder lacks
+	emptyIsZero bool // the empty text is zeros
+}
+
+// latentSpec is the layout of latents.
+type latentSpec struct {
+	channels int  // of the autoencoder's latents
+	patch    int  // side of a token in latents
+	packed   bool // latents are tokens of 2 x 2 patches
+	unit     int  // a picture's sides are multiples of it, in latents
+	most     int  // the largest side in latents; 0: any
+
+	// Of videos.
+	frames   int // the most frames of latents
+	together int // frames of latents in a token
+}
+
+// scheduleSpec is the network's noise process, and where its schedule is not the folder's.
+type scheduleSpec struct {
+	flow  bool                            // the network predicts a velocity; else the noise process is variance-preserving
+	base  func(steps int) []float64       // sigmas before their shift; nil: the scheduler's own
+	shift func(tokens, steps int) float64 // in place of the folder's line; nil: that line
+}
+
+// pictureSpec is what the network reads of pictures.
+type pictureSpec struct {
+	read    readsPictures
+	sources *sourceRules // of edits; nil: pictures are made of texts alone
+	encoder *sight       // of a video's pictures; nil: the network reads no tokens of them
+	both    bool         // a video has a first and a last picture
 }
 
 // Defaults are what upstream's pipeline does where nothing is asked for.
@@ -62,7 +136,7 @@ type Defaults struct {
 	Norm     bool // the guided output keeps the length of the conditional one
 }
 
-// inputs are a batch for the network: one row of each a sample.
+// inputs are a batch for the network, one row of each field per sample.
 type inputs struct {
 	latents, text, pooled *autograd.Value
 	times                 []float32       // the schedule's timesteps
@@ -77,77 +151,31 @@ type inputs struct {
 // forward runs a network: F32 of the latents' shape.
 type forward func(tp *autograd.Tape, in inputs) *autograd.Value
 
-// families are the pipelines that can be opened, by their class.
-func families() map[string]func(*folder, Options) (*family, error) {
-	return map[string]func(*folder, Options) (*family, error){
-		"StableDiffusion3Pipeline": openSD3,
-		"FluxPipeline":             openFlux,
-		"StableDiffusionPipeline":  openSD,
-		"WanPipeline":              openWan,
-		"WanImageToVideoPipeline":  openWanPicture,
-
-		"StableDiffusionXLPipeline": openSDXL,
-
-		"ZImagePipeline":            openZImage,
-		"Flux2KleinPipeline":        openKlein,
-		"QwenImagePipeline":         openQwen,
-		"QwenImageEditPipeline":     openQwenEdit,
-		"QwenImageEditPlusPipeline": openQwenEditPlus,
-		"FluxKontextPipeline":       openKontext,
-	}
+// packedLatents are tokens of 2 x 2 patches.
+func packedLatents(channels int) latentSpec {
+	return latentSpec{channels: channels, patch: 2, packed: true, unit: 2}
 }
 
-// Shape is that of a picture, or of a clip, and of its latents.
-type Shape struct {
-	Frames, Times int   // of a clip, and of its latents; 0: a picture
-	Height, Width int   // pixels
-	Rows, Cols    int   // of the VAE's latents
-	Latents       []int // one sample as the network reads it
-	Tokens        int   // that the network makes of it
+// attention are the projections that adapters are usually for, by the ends of their names.
+func attention(prefix string) []string {
+	return []string{prefix + "to_q", prefix + "to_k", prefix + "to_v", prefix + "to_out.0"}
 }
 
-// Len is the number of numbers in a sample's latents.
-func (s Shape) Len() int {
-	n := 1
-	for _, d := range s.Latents {
-		n *= d
-	}
-	return n
-}
-
-// Shape is the latents' for a picture of a size. Where the pipeline makes clips, it is the shortest one, mostly of one
-// frame, and ClipShape is that of longer ones.
-func (p *Pipeline) Shape(height, width int) (Shape, error) {
-	if p.Clips() {
-		return p.ClipShape(1+(p.family.together-1)*p.decoder.frames, height, width)
-	}
-	return p.sides(height, width)
-}
-
-// sides are a shape without frames.
-func (p *Pipeline) sides(height, width int) (Shape, error) {
-	f, factor := p.family, p.decoder.factor
-	side, most := f.side(factor), f.most(factor)
-	for _, n := range []int{height, width} {
-		if n < 1 || n%side != 0 {
-			down := max(n/side*side, side)
-			return Shape{}, fmt.Errorf("a picture of %d x %d: sides must be multiples of %d, such as %d", width, height, side, down)
+// statesOnly joins the states of the one text encoder, which must be as wide as the network's setting.
+func statesOnly(setting string, width int) func(said []encoded) (*Text, error) {
+	return func(said []encoded) (*Text, error) {
+		if said[0].width != width {
+			return nil, fmt.Errorf("%s is %d, but text_encoder gives %d numbers a token", setting, width, said[0].width)
 		}
-		if most > 0 && n > most {
-			return Shape{}, fmt.Errorf("a picture of %d x %d: this model's positions end at %d pixels a side", width, height, most)
-		}
-		if n > maxSide {
-			return Shape{}, fmt.Errorf("a picture of %d x %d: at most %d pixels a side are possible", width, height, maxSide)
-		}
+		return said[0].text(), nil
 	}
-	s := Shape{Height: height, Width: width, Rows: height / factor, Cols: width / factor}
-	s.Tokens = (s.Rows / f.patch) * (s.Cols / f.patch)
-	s.Latents = []int{s.Rows, s.Cols, f.latentChannels}
-	if f.packed {
-		s.Latents = []int{s.Tokens, 4 * f.latentChannels}
-	}
-	return s, nil
 }
 
-// maxSide keeps a slip of the keyboard from asking for all memory.
-const maxSide = 1 << 14
+// sigmasOf is a flow's sigmas of its timesteps.
+func sigmasOf(times []float32) []float32 {
+	sigmas := make([]float32, len(times))
+	for i, t := range times {
+		sigmas[i] = t / 1000
+	}
+	return sigmas
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/diffusion/flux"
+	"github.com/darkroom-rl/darkroom/diffusion/single"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
@@ -16,7 +17,18 @@ import (
 // and, in FLUX.1-dev, the guidance scale; guidance by two outputs is asked for besides. The
 // grid of sigmas is 1, ..., 1/n, shifted by the number of tokens.
 
-func openFlux(f *folder, o Options) (*family, error) {
+var flux1 = Family{
+	Class: "FluxPipeline",
+	Name:  "FLUX.1",
+	Card:  "A transformer of two kinds of blocks over packed latents reads T5, a pooled CLIP text and perhaps the guidance scale.",
+	Paper: "Black Forest Labs, 2024; BFL et al., 2025, arXiv 2506.15742",
+	Parts: []string{"transformer", "text_encoder", "tokenizer", "text_encoder_2", "tokenizer_2", "vae", "scheduler"},
+	Cases: []string{"pipe_flux", "pipe_flux_schnell"},
+	File:  single.FLUX, Kohya: peft.FLUX,
+	open: openFlux,
+}
+
+func openFlux(f *folder, o Options) (*architecture, error) {
 	c, err := readConfig(f, "transformer", flux.ReadConfig)
 	if err != nil {
 		return nil, err
@@ -35,14 +47,14 @@ func openFlux(f *folder, o Options) (*family, error) {
 	case len(c.Axes) != 3:
 		return nil, fmt.Errorf("transformer: config.json: axes_dims_rope has %d numbers; 3 are needed", len(c.Axes))
 	}
-	fam := &family{component: "transformer", kohya: peft.FLUX, targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, flow: true, latentChannels: c.In / 4, packed: true, patch: 2, embedded: c.Guidance,
-		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipPooled}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: t5States, length: length}},
-		side:     func(factor int) int { return 2 * factor },
-		most:     func(int) int { return 0 },
+	a := &architecture{
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn."), embedded: c.Guidance},
+		latents:  packedLatents(c.In / 4),
+		schedule: scheduleSpec{flow: true, base: sde.DownFromOne},
 		defaults: Defaults{Height: 128, Width: 128, Steps: 28, Guidance: 3.5, Embedded: c.Guidance, TrueCFG: true},
-		base:     sde.DownFromOne,
 	}
-	fam.join = func(said []encoded) (*Text, error) {
+	a.text.encoders = []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipPooled}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: t5States, length: length}}
+	a.text.join = func(said []encoded) (*Text, error) {
 		switch {
 		case said[1].width != c.Context:
 			return nil, fmt.Errorf("transformer: config.json: joint_attention_dim is %d, but text_encoder_2 gives %d numbers a token", c.Context, said[1].width)
@@ -51,7 +63,7 @@ func openFlux(f *folder, o Options) (*family, error) {
 		}
 		return &Text{States: said[1].states, Tokens: said[1].tokens, Width: c.Context, Pooled: said[0].pooled}, nil
 	}
-	fam.build = func(p *nn.Params) forward {
+	a.network.build = func(p *nn.Params) forward {
 		m := flux.New(p, c)
 		return func(tp *autograd.Tape, in inputs) *autograd.Value {
 			places := flux.Grid(0, in.at.Rows/2, in.at.Cols/2)
@@ -62,5 +74,5 @@ func openFlux(f *folder, o Options) (*family, error) {
 				Places: places, TextPlaces: flux.Nowhere(in.text.Dim(1))})
 		}
 	}
-	return fam, nil
+	return a, nil
 }

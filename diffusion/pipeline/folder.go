@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion/single"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
@@ -95,20 +93,6 @@ func readFolder(dir string) (*folder, error) {
 		}
 	}
 	return f, nil
-}
-
-// family is the one that the folder's class names.
-func (f *folder) family() (func(*folder, Options) (*family, error), error) {
-	open, ok := families()[f.class]
-	if !ok {
-		var known []string
-		for name := range families() {
-			known = append(known, name)
-		}
-		slices.Sort(known)
-		return nil, fmt.Errorf("%s: a %s is not known; %s are", filepath.Join(f.dir, "model_index.json"), f.class, strings.Join(known, ", "))
-	}
-	return open, nil
 }
 
 // has reports whether the pipeline has a part.

@@ -44,9 +44,9 @@ type Given struct {
 // Gives reports whether clips may be given pictures, must be, and whether they may or must be given a
 // last one.
 func (p *Pipeline) Gives() (may, must, mayLast, mustLast bool) {
-	f := p.family
-	may = f.reads == besideLatents || f.reads == inFirstLatents
-	return may, f.reads == besideLatents, f.reads == besideLatents && (f.sight == nil || f.both), f.both
+	f := p.family.pictures
+	may = f.read == besideLatents || f.read == inFirstLatents
+	return may, f.read == besideLatents, f.read == besideLatents && (f.encoder == nil || f.both), f.both
 }
 
 // Give prepares a clip's first picture and its last one, nil for none. They are resized.
@@ -67,7 +67,7 @@ func (p *Pipeline) Give(ctx context.Context, at Shape, first, last *vision.Image
 		return nil, errors.New("a first and a last picture for a clip of one frame")
 	}
 	clip := at
-	if p.family.reads == inFirstLatents {
+	if p.family.pictures.read == inFirstLatents {
 		clip.Frames, clip.Times, clip.Latents = 1, 1, append([]int{1}, at.Latents[1:]...)
 	}
 	pixels, err := framesOf(clip, first, last)
@@ -78,11 +78,11 @@ func (p *Pipeline) Give(ctx context.Context, at Shape, first, last *vision.Image
 	if err != nil {
 		return nil, err
 	}
-	if p.family.reads == inFirstLatents {
+	if p.family.pictures.read == inFirstLatents {
 		return &Given{first: rounded(latents[0])}, nil
 	}
 	g := &Given{channels: Beside(narrowed(latents[0]), at, p.decoder.frames, last != nil)}
-	if p.family.sight == nil {
+	if p.family.pictures.encoder == nil {
 		return g, nil
 	}
 	seen := []*vision.Image{first}

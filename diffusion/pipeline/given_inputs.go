@@ -9,7 +9,7 @@ import (
 // timesOf is what the network is told of a question's time: one number, or one a frame of latents, where
 // a frame that is given stands at 0.
 func (p *Pipeline) timesOf(q Question, at Shape) []float32 {
-	if !p.family.expand {
+	if !p.family.network.timePerFrame {
 		return []float32{float32(q.Time)}
 	}
 	times := make([]float32, max(1, at.Times))
@@ -24,17 +24,17 @@ func (p *Pipeline) timesOf(q Question, at Shape) []float32 {
 
 // putGiven puts on the tape what rows are given of pictures.
 func (p *Pipeline) putGiven(tp *autograd.Tape, in *inputs, rows []Question) error {
-	if p.family.reads == besideTokens {
+	if p.family.pictures.read == besideTokens {
 		return p.putSources(tp, in, rows)
 	}
 	var channels, tokens []float32
 	for _, q := range rows {
 		switch g := q.Given; {
-		case p.family.reads == besideLatents && (g == nil || g.channels == nil):
+		case p.family.pictures.read == besideLatents && (g == nil || g.channels == nil):
 			return errors.New("this network reads a picture with every clip: give one (Give)")
-		case p.family.reads == noPictures && g != nil:
+		case p.family.pictures.read == noPictures && g != nil:
 			return errors.New("a picture was given to a network that reads none")
-		case p.family.reads == besideLatents:
+		case p.family.pictures.read == besideLatents:
 			channels, tokens = append(channels, g.channels...), append(tokens, g.tokens...)
 		}
 	}
@@ -58,7 +58,7 @@ func (p *Pipeline) Reads(q Question, at Shape) (numbers, times []float32) {
 	if q.Given == nil || q.Given.channels == nil {
 		return latents, p.timesOf(q, at)
 	}
-	c, pixels := p.family.latentChannels, at.Times*at.Rows*at.Cols
+	c, pixels := p.family.latents.channels, at.Times*at.Rows*at.Cols
 	wide := len(q.Given.channels) / pixels
 	for i := range pixels {
 		numbers = append(append(numbers, latents[i*c:(i+1)*c]...), q.Given.channels[i*wide:(i+1)*wide]...)
@@ -74,7 +74,7 @@ func (p *Pipeline) putSources(tp *autograd.Tape, in *inputs, rows []Question) er
 		case !SameSizes(g, rows[0].Given):
 			return errors.New("pictures of different sizes are given in one batch: ask for each size by itself")
 		case g == nil || len(g.grids) == 0:
-			if p.family.sources.must {
+			if p.family.pictures.sources.must {
 				return errors.New("this network makes pictures of pictures: give one (Source)")
 			}
 		default:

@@ -1,23 +1,39 @@
 package pipeline
 
-import "math"
+import (
+	"math"
+
+	"github.com/darkroom-rl/darkroom/diffusion/single"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
+)
 
 // FLUX.1-Kontext (diffusers' FluxKontextPipeline): FLUX.1 whose tokens are followed by those of a
 // picture, at places whose first number is 1. The picture takes the one of the sizes that the network was
 // trained on whose proportions are nearest; in a folder that says "_darkroom_side", that side's square.
 
-func openKontext(f *folder, o Options) (*family, error) {
-	fam, err := openFlux(f, o)
+var kontext = Family{
+	Class: "FluxKontextPipeline",
+	Name:  "FLUX.1-Kontext",
+	Card:  "FLUX.1 that also reads the tokens of one picture, which it changes as the prompt says.",
+	Paper: "BFL et al., 2025, arXiv 2506.15742",
+	Parts: flux1.Parts,
+	Cases: []string{"pipe_flux_kontext"},
+	File:  single.FLUX, Kohya: peft.FLUX,
+	open: openKontext,
+}
+
+func openKontext(f *folder, o Options) (*architecture, error) {
+	a, err := openFlux(f, o)
 	if err != nil {
 		return nil, err
 	}
-	fam.reads, fam.sources = besideTokens, &sourceRules{most: 1, size: KontextSize}
-	fam.defaults.Guidance = 3.5
+	a.pictures = pictureSpec{read: besideTokens, sources: &sourceRules{most: 1, size: KontextSize}}
+	a.defaults.Guidance = 3.5
 	if f.side > 0 {
-		fam.defaults.Height, fam.defaults.Width, fam.defaults.Pixels = f.side, f.side, true
-		fam.sources.size = func(width, height int) (w, h int) { return f.side, f.side }
+		a.defaults.Height, a.defaults.Width, a.defaults.Pixels = f.side, f.side, true
+		a.pictures.sources.size = func(width, height int) (w, h int) { return f.side, f.side }
 	}
-	return fam, nil
+	return a, nil
 }
 
 // kontextSizes are widths and heights, by width.

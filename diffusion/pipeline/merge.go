@@ -15,11 +15,11 @@ func ComponentOf(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fam, err := f.opened()
+	a, err := f.architecture(Options{})
 	if err != nil {
 		return "", err
 	}
-	return fam.component, nil
+	return a.network.parts[0], nil
 }
 
 // KohyaOf is whose names kohya's layout of adapters has for a pipeline's folder; 0: it has none.
@@ -28,20 +28,11 @@ func KohyaOf(dir string) (peft.Network, error) {
 	if err != nil {
 		return 0, err
 	}
-	fam, err := f.opened()
+	a, err := f.architecture(Options{})
 	if err != nil {
 		return 0, err
 	}
-	return fam.kohya, nil
-}
-
-// opened is the folder's family, as far as settings say.
-func (f *folder) opened() (*family, error) {
-	open, err := f.family()
-	if err != nil {
-		return nil, err
-	}
-	return open(f, Options{})
+	return a.family.Kohya, nil
 }
 
 // Changed writes a copy of a pipeline's folder to out, with other weights of the denoiser; where two networks take
@@ -51,7 +42,7 @@ func Changed(dir, out string, changes ...edition.Change) error {
 	if err != nil {
 		return err
 	}
-	fam, err := f.opened()
+	a, err := f.architecture(Options{})
 	if err != nil {
 		return err
 	}
@@ -60,7 +51,7 @@ func Changed(dir, out string, changes ...edition.Change) error {
 			return err
 		}
 		for name := range f.parts {
-			i := slices.Index(fam.parts(), name)
+			i := slices.Index(a.network.parts, name)
 			changed := i >= 0 && i < len(changes) && changes[i] != nil
 			if _, err := os.Stat(filepath.Join(dir, name)); err != nil && !changed {
 				continue // a part that nobody fetched is missing in the copy, too

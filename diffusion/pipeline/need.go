@@ -139,7 +139,7 @@ func (p *Pipeline) needToSample(w Work, host int, n *Need, phase func(into *int6
 // longText is a text of the usual length: where texts have lengths of their own, of a long prompt.
 func (p *Pipeline) longText(given *Given) (*Text, error) {
 	prompt := ""
-	if p.family.ragged {
+	if p.family.text.ragged {
 		prompt = strings.Repeat("a picture of it ", usualWords/4)
 	}
 	texts, err := p.EncodeWith(given, prompt)
@@ -155,7 +155,7 @@ const usualWords = 256
 // blank is what clips must be given of pictures, or edits are made of, black ones; nil where they need none. An edit
 // that must be made of some, of which no size is known, is made of one of the usual size.
 func (p *Pipeline) blank(at Shape, sources [][2]int) (*Given, error) {
-	if r := p.family.sources; r != nil {
+	if r := p.family.pictures.sources; r != nil {
 		if r.must && len(sources) == 0 {
 			d := p.Defaults()
 			sources = [][2]int{{d.Width, d.Height}}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/darkroom-rl/darkroom/diffusion/single"
@@ -36,19 +35,10 @@ func openFolder(path, base string) (*folder, error) {
 		return nil, err
 	}
 	f.path = path
-	if !slices.Contains(ofKind(f.file.Kind), f.class) {
+	if of, err := f.family(); err != nil || of.File != f.file.Kind {
 		return nil, errors.Join(fmt.Errorf("%s is %v, and the folder %s is of a %s\nhint: a folder of the same architecture is needed", path, f.file.Kind, base, f.class), f.close())
 	}
 	return f, nil
-}
-
-// ofKind are the pipelines of a checkpoint's kind.
-func ofKind(k single.Kind) []string {
-	return map[single.Kind][]string{
-		single.UNet: {"StableDiffusionPipeline", "StableDiffusionXLPipeline"},
-		single.SD3:  {"StableDiffusion3Pipeline"},
-		single.FLUX: {"FluxPipeline", "FluxKontextPipeline"},
-	}[k]
 }
 
 // layersPerBlock is a U-Net's; 2 where the folder has none.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -90,11 +91,23 @@ func (o Options) textLength(otherwise int, noneIsPossible bool) (int, error) {
 	return o.TextLength, nil
 }
 
+// promptLength is how many tokens a language model reads of a prompt.
+func (o Options) promptLength() (int, error) {
+	length := cmp.Or(o.TextLength, 512)
+	if length < 1 || length > longestPrompt {
+		return 0, fmt.Errorf("a prompt of %d tokens: 1 to %d are possible", length, longestPrompt)
+	}
+	return length, nil
+}
+
+// longestPrompt is more tokens than upstream lets a language model read.
+const longestPrompt = 1024
+
 // Pipeline is an open folder. It belongs to one goroutine, as its pool does.
 type Pipeline struct {
 	Options
 	folder   *folder
-	family   *family
+	family   *architecture
 	schedule *scheduler
 	encoders []*encoder
 	decoder  *decoder
@@ -122,15 +135,11 @@ func Open(dir string, o Options) (p *Pipeline, err error) {
 		}
 	}()
 	f.bare = o.Pool != nil && o.Pool.Bare()
-	open, err := f.family()
-	if err != nil {
-		return nil, err
-	}
 	p = &Pipeline{Options: o, folder: f, texts: map[textKey]*Text{}}
-	if p.family, err = open(f, o); err != nil {
+	if p.family, err = f.architecture(o); err != nil {
 		return nil, err
 	}
-	for _, e := range p.family.encoders {
+	for _, e := range p.family.text.encoders {
 		opened, err := e.open(f)
 		if err != nil {
 			return nil, err
@@ -140,13 +149,13 @@ func Open(dir string, o Options) (p *Pipeline, err error) {
 	if len(o.TextLayers) > 0 && !p.ReadsLayers() {
 		return nil, fmt.Errorf("a %s in %s: layers %v of its text encoder are to be read (text_layers), and they are not of choice\nhint: leave them out; FLUX.2's are", f.class, dir, o.TextLayers)
 	}
-	if p.decoder, err = openDecoder(f, p.family.latentChannels); err != nil {
+	if p.decoder, err = openDecoder(f, p.family.latents.channels); err != nil {
 		return nil, err
 	}
-	if p.schedule, err = openScheduler(f, p.family.flow); err != nil {
+	if p.schedule, err = openScheduler(f, p.family.schedule.flow); err != nil {
 		return nil, err
 	}
-	if err = f.headers(p.family.component, "vae"); err != nil {
+	if err = f.headers(p.family.network.parts[0], "vae"); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -155,7 +164,7 @@ func Open(dir string, o Options) (p *Pipeline, err error) {
 // ReadsLength reports whether Options.TextLength means something: a T5 encoder reads texts, zeros stand for what it
 // would have read, or a language model reads prompts that hold no pictures, which are never cut.
 func (p *Pipeline) ReadsLength() bool {
-	return p.family.zeros || slices.ContainsFunc(p.encoders, func(e *encoder) bool {
+	return p.family.text.zeros || slices.ContainsFunc(p.encoders, func(e *encoder) bool {
 		return e.ofT5() || e.kind == promptStates && e.form.picture == nil
 	})
 }
@@ -167,7 +176,7 @@ func (p *Pipeline) ReadsLayers() bool {
 
 // Class is the pipeline's in model_index.json, and Component the denoiser's folder.
 func (p *Pipeline) Class() string     { return p.folder.class }
-func (p *Pipeline) Component() string { return p.family.component }
+func (p *Pipeline) Component() string { return p.family.network.parts[0] }
 
 // Dir is what was opened: the folder, or the file of its weights.
 func (p *Pipeline) Dir() string { return p.folder.path }
@@ -183,10 +192,10 @@ func (p *Pipeline) Defaults() Defaults {
 
 // Flow reports whether the network puts out a velocity of a flow, and not a prediction of a
 // variance-preserving ladder.
-func (p *Pipeline) Flow() bool { return p.family.flow }
+func (p *Pipeline) Flow() bool { return p.family.schedule.flow }
 
 // Targets are the layers that an adapter is usually for, by the ends of their names.
-func (p *Pipeline) Targets() []string { return p.family.targets }
+func (p *Pipeline) Targets() []string { return p.family.network.targets }
 
 // Denoiser is the network's parameters, loaded at the first call; of two networks, the first one's.
 func (p *Pipeline) Denoiser() (*nn.Params, error) { return p.Network(0) }
@@ -241,7 +250,7 @@ func (p *Pipeline) load(part string, precision Precision, train []string, names 
 
 // lends reports whether a part's frozen matrices are read whenever they are needed.
 func (p *Pipeline) lends(part string) bool {
-	if part == p.family.component || part == p.family.second {
+	if slices.Contains(p.family.network.parts, part) {
 		return p.Lend
 	}
 	return p.LendEncoders && slices.ContainsFunc(p.encoders, func(e *encoder) bool { return e.part == part })

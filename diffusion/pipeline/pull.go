@@ -100,7 +100,7 @@ func (p *Pipeline) PullDecode(latents [][]float64, at Shape, of func(from int, r
 			x = append(x, p.Grid(l, at)...)
 		}
 		tp.Reset()
-		in := variable(tp, "latents", x, at.maps(len(some), p.family.latentChannels)...)
+		in := variable(tp, "latents", x, at.maps(len(some), p.family.latents.channels)...)
 		y := d.run(tp, in)
 		raw, all := make([][]float32, len(some)), y.F32()
 		size := 3 * pixels
@@ -148,10 +148,10 @@ func seeds(grads [][]float32, n, size int) ([]float32, error) {
 
 // ungrid is Grid turned round: numbers [Rows, Cols, C] in the order of a sample's latents.
 func (p *Pipeline) ungrid(grid []float64, at Shape) []float64 {
-	if !p.family.packed {
+	if !p.family.latents.packed {
 		return grid
 	}
-	c, pixels := p.family.latentChannels, at.Rows*at.Cols
+	c, pixels := p.family.latents.channels, at.Rows*at.Cols
 	planes := make([]float64, len(grid))
 	for i := range planes {
 		planes[i] = grid[i%pixels*c+i/pixels]
@@ -172,7 +172,7 @@ func (p *Pipeline) EncodeAll(pictures [][]float32, at Shape) ([][]float64, error
 	}
 	tp := p.tape(precision)
 	defer tp.Reset()
-	each, size, n := max(1, (1<<18)/(at.Height*at.Width)), 3*at.Pixels(), max(1, at.Times)*at.Rows*at.Cols*p.family.latentChannels
+	each, size, n := max(1, (1<<18)/(at.Height*at.Width)), 3*at.Pixels(), max(1, at.Times)*at.Rows*at.Cols*p.family.latents.channels
 	if at.Frames > 0 || d.alone { // clips go through alone
 		each = 1
 	}

@@ -24,38 +24,52 @@ import (
 const (
 	qwenDescribe = "<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, quantity, text, " +
 		"spatial relationships of the objects and background:<|im_end|>\n<|im_start|>user\n"
-	qwenEdit = "<|im_start|>system\nDescribe the key features of the input image (color, shape, size, texture, objects, background), " +
+	qwenEditing = "<|im_start|>system\nDescribe the key features of the input image (color, shape, size, texture, objects, background), " +
 		"then explain how the user's text instruction should alter or modify the image. Generate a new image that meets the user's " +
 		"requirements while maintaining consistency with the original input where appropriate.<|im_end|>\n<|im_start|>user\n"
 	qwenAnswer  = "<|im_end|>\n<|im_start|>assistant\n"
 	qwenPicture = "<|vision_start|><|image_pad|><|vision_end|>"
 )
 
-func openQwen(f *folder, o Options) (*family, error) {
-	return qwenFamily(f, o, promptForm{before: qwenDescribe, after: qwenAnswer, drop: 34})
+var qwenImage = Family{
+	Class: "QwenImagePipeline",
+	Name:  "Qwen-Image",
+	Card:  "A multimodal transformer over packed latents reads Qwen2.5-VL's states of the prompt in a template.",
+	Paper: "Wu et al., 2025, arXiv 2508.02324",
+	Parts: []string{"transformer", "text_encoder", "tokenizer", "vae", "scheduler"},
+	Cases: []string{"pipe_qwen_image"},
+	open: func(f *folder, o Options) (*architecture, error) {
+		return openQwen(f, o, promptForm{before: qwenDescribe, after: qwenAnswer, drop: 34}, pictureSpec{})
+	},
 }
 
-func openQwenEdit(f *folder, o Options) (*family, error) {
-	form := promptForm{before: qwenEdit, picture: func(int) string { return qwenPicture }, after: qwenAnswer, drop: 64}
-	fam, err := qwenFamily(f, o, form)
-	if err != nil {
-		return nil, err
-	}
-	fam.reads, fam.sources = besideTokens, &sourceRules{most: 1, must: true, size: EditSize(1024 * 1024), follows: true}
-	return fam, nil
+var qwenEdit = Family{
+	Class: "QwenImageEditPipeline",
+	Name:  "Qwen-Image-Edit",
+	Card:  "Qwen-Image that also reads the tokens of one picture, which its text encoder sees.",
+	Paper: qwenImage.Paper,
+	Parts: append([]string{"processor"}, qwenImage.Parts...),
+	Cases: []string{"pipe_qwen_image_edit"},
+	open: func(f *folder, o Options) (*architecture, error) {
+		form := promptForm{before: qwenEditing, picture: func(int) string { return qwenPicture }, after: qwenAnswer, drop: 64}
+		return openQwen(f, o, form, pictureSpec{read: besideTokens, sources: &sourceRules{most: 1, must: true, size: EditSize(1024 * 1024), follows: true}})
+	},
 }
 
-func openQwenEditPlus(f *folder, o Options) (*family, error) {
-	form := promptForm{before: qwenEdit, picture: func(i int) string { return fmt.Sprintf("Picture %d: %s", i+1, qwenPicture) }, after: qwenAnswer, drop: 64}
-	fam, err := qwenFamily(f, o, form)
-	if err != nil {
-		return nil, err
-	}
-	fam.reads, fam.sources = besideTokens, &sourceRules{most: mostSources, must: true, size: EditSize(1024 * 1024), sight: EditSize(384 * 384), follows: true}
-	return fam, nil
+var qwenEditPlus = Family{
+	Class: "QwenImageEditPlusPipeline",
+	Name:  "Qwen-Image-Edit-2509",
+	Card:  "Qwen-Image-Edit of several pictures, which its text encoder sees smaller.",
+	Paper: qwenImage.Paper,
+	Parts: qwenEdit.Parts,
+	Cases: []string{"pipe_qwen_image_edit_plus"},
+	open: func(f *folder, o Options) (*architecture, error) {
+		form := promptForm{before: qwenEditing, picture: func(i int) string { return fmt.Sprintf("Picture %d: %s", i+1, qwenPicture) }, after: qwenAnswer, drop: 64}
+		return openQwen(f, o, form, pictureSpec{read: besideTokens, sources: &sourceRules{most: mostSources, must: true, size: EditSize(1024 * 1024), sight: EditSize(384 * 384), follows: true}})
+	},
 }
 
-func qwenFamily(f *folder, o Options, form promptForm) (*family, error) {
+func openQwen(f *folder, o Options, form promptForm, pictures pictureSpec) (*architecture, error) {
 	c, err := readConfig(f, "transformer", qwenimage.ReadConfig)
 	if err != nil {
 		return nil, err
@@ -63,27 +77,23 @@ func qwenFamily(f *folder, o Options, form promptForm) (*family, error) {
 	if c.PatchSize != 2 || c.In != 4*c.Out {
 		return nil, fmt.Errorf("transformer: config.json: patches of %d x %d, %d channels in and %d out: packed latents have patches of 2 x 2, and 4 channels in for each that comes out", c.PatchSize, c.PatchSize, c.In, c.Out)
 	}
-	length := 512
-	if o.TextLength != 0 {
-		length = o.TextLength
+	length, err := o.promptLength()
+	if err != nil {
+		return nil, err
 	}
-	if length < 1 || length > longestPrompt {
-		return nil, fmt.Errorf("a prompt of %d tokens: 1 to %d are possible", length, longestPrompt)
-	}
-	fam := &family{component: "transformer", targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, flow: true, latentChannels: c.Out, packed: true, patch: 2, ragged: true,
-		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: promptStates, length: length, form: form}},
-		side:     func(factor int) int { return 2 * factor },
-		most:     func(int) int { return 0 },
+	a := &architecture{
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn.")},
+		latents:  packedLatents(c.Out),
+		schedule: scheduleSpec{flow: true, base: sde.DownFromOne},
+		pictures: pictures,
 		defaults: Defaults{Height: 1024, Width: 1024, Pixels: true, Steps: 50, Guidance: 4, Norm: true},
-		base:     sde.DownFromOne,
 	}
-	fam.join = func(said []encoded) (*Text, error) {
-		if said[0].width != c.Context {
-			return nil, fmt.Errorf("transformer: config.json: joint_attention_dim is %d, but text_encoder gives %d numbers a token", c.Context, said[0].width)
-		}
-		return &Text{States: said[0].states, Tokens: said[0].tokens, Width: c.Context}, nil
+	a.text = textSpec{
+		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: promptStates, length: length, form: form}},
+		join:     statesOnly("transformer: config.json: joint_attention_dim", c.Context),
+		ragged:   true,
 	}
-	fam.build = func(p *nn.Params) forward {
+	a.network.build = func(p *nn.Params) forward {
 		m := qwenimage.New(p, c)
 		return func(tp *autograd.Tape, in inputs) *autograd.Value {
 			pictures := []qwenimage.Picture{{Rows: in.at.Rows / 2, Cols: in.at.Cols / 2}}
@@ -93,17 +103,5 @@ func qwenFamily(f *folder, o Options, form promptForm) (*family, error) {
 			return m.Forward(tp, qwenimage.Inputs{Latents: in.latents, Sources: in.sources, Text: in.text, Words: in.words, Time: sigmasOf(in.times), Pictures: pictures})
 		}
 	}
-	return fam, nil
-}
-
-// longestPrompt is more tokens than upstream lets Qwen's text encoders read.
-const longestPrompt = 1024
-
-// sigmasOf is a flow's sigmas of its timesteps.
-func sigmasOf(times []float32) []float32 {
-	sigmas := make([]float32, len(times))
-	for i, t := range times {
-		sigmas[i] = t / 1000
-	}
-	return sigmas
+	return a, nil
 }

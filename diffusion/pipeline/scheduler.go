@@ -148,7 +148,7 @@ func (p *Pipeline) Schedule(steps int, at Shape) (sde.Schedule, error) {
 		return sde.Schedule{}, fmt.Errorf("%d steps; 1 to %d are possible", steps, maxSteps)
 	}
 	s := p.schedule
-	if !p.family.flow {
+	if !p.family.schedule.flow {
 		ladder, _, err := sde.DDIMSteps(s.vp, steps)
 		return ladder, err
 	}
@@ -156,8 +156,8 @@ func (p *Pipeline) Schedule(steps int, at Shape) (sde.Schedule, error) {
 		return s.unipc.schedule(s.flow.Shift, steps), nil
 	}
 	var base []float64
-	if p.family.base != nil {
-		base = p.family.base(steps)
+	if p.family.schedule.base != nil {
+		base = p.family.schedule.base(steps)
 	}
 	return sde.FlowFP32(s.flow, steps, base, p.dynamicShift(at, steps))
 }
@@ -166,8 +166,8 @@ const maxSteps = 1000
 
 // dynamicShift is by how much a flow's times are shifted for a picture, as a logarithm.
 func (p *Pipeline) dynamicShift(at Shape, steps int) float64 {
-	if p.family.shift != nil {
-		return p.family.shift(at.Tokens, steps)
+	if p.family.schedule.shift != nil {
+		return p.family.schedule.shift(at.Tokens, steps)
 	}
 	s := p.schedule
 	return sde.DynamicShift(at.Tokens, s.baseTokens, s.maxTokens, s.baseShift, s.maxShift)
@@ -191,7 +191,7 @@ func (p *Pipeline) Solver() string {
 	switch {
 	case p.schedule.unipc != nil:
 		return "unipc"
-	case p.family.flow:
+	case p.family.schedule.flow:
 		return "euler"
 	}
 	return "ddim"
@@ -209,7 +209,7 @@ func (p *Pipeline) Rows(schedule sde.Schedule, eta float64) ([]sde.Row, error) {
 	rows := make([]sde.Row, schedule.Steps())
 	for i := range rows {
 		switch {
-		case !p.family.flow:
+		case !p.family.schedule.flow:
 			r, err := sde.DDIM(schedule, i, eta, s.prediction, s.clip > 0)
 			if err != nil {
 				return nil, err

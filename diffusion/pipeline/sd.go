@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/darkroom-rl/darkroom/diffusion/single"
 	"github.com/darkroom-rl/darkroom/diffusion/unet"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
@@ -14,31 +15,37 @@ import (
 
 // Stable Diffusion 1 and 2 (diffusers' StableDiffusionPipeline), sampled by DDIM.
 //
-// Text is CLIP's states after the final norm. The network is told the step of the ladder.
+// Text is CLIP's states after the final norm. The network reads the step of its training schedule.
 
-func openSD(f *folder, _ Options) (*family, error) {
-	fam, c, err := openUNet(f, "StableDiffusionPipeline", "", 7.5)
+var stableDiffusion = Family{
+	Class: "StableDiffusionPipeline",
+	Name:  "Stable Diffusion 1 and 2",
+	Card:  "A U-Net over latents of 8 x 8 pixels reads CLIP's states and predicts noise or v; DDIM samples it.",
+	Paper: "Rombach et al., 2022, arXiv 2112.10752",
+	Parts: []string{"unet", "text_encoder", "tokenizer", "vae", "scheduler"},
+	Cases: []string{"pipe_sd15"},
+	File:  single.UNet, Kohya: peft.UNet,
+	open: openSD,
+}
+
+func openSD(f *folder, _ Options) (*architecture, error) {
+	a, c, err := openUNet(f, "StableDiffusionPipeline", "", 7.5)
 	if err != nil {
 		return nil, err
 	}
-	fam.encoders = []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipStates}}
-	fam.join = func(said []encoded) (*Text, error) {
-		if said[0].width != c.Context {
-			return nil, fmt.Errorf("unet: config.json: cross_attention_dim is %d, but text_encoder gives %d numbers a token", c.Context, said[0].width)
-		}
-		return &Text{States: said[0].states, Tokens: said[0].tokens, Width: c.Context}, nil
-	}
-	fam.build = func(p *nn.Params) forward {
+	a.text.encoders = []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipStates}}
+	a.text.join = statesOnly("unet: config.json: cross_attention_dim", c.Context)
+	a.network.build = func(p *nn.Params) forward {
 		m := unet.New(p, c)
 		return func(tp *autograd.Tape, in inputs) *autograd.Value {
 			return m.Forward(tp, unet.Inputs{Latents: in.latents, Text: in.text, Time: in.times})
 		}
 	}
-	return fam, nil
+	return a, nil
 }
 
 // openUNet is what pipelines of U-Nets have in common; added is what their network adds to the embedding of times.
-func openUNet(f *folder, class, added string, guidance float64) (*family, unet.Config, error) {
+func openUNet(f *folder, class, added string, guidance float64) (*architecture, unet.Config, error) {
 	c, err := readConfig(f, "unet", unet.ReadConfig)
 	if err != nil {
 		return nil, c, err
@@ -50,15 +57,12 @@ func openUNet(f *folder, class, added string, guidance float64) (*family, unet.C
 	if c.Added != added || c.Out != c.In {
 		return nil, c, fmt.Errorf("unet: config.json: addition_embed_type %q, %d channels in and %d out: this is not the network of a %s", c.Added, c.In, c.Out, class)
 	}
-	return &family{component: "unet", targets: unetTargets(), kohya: peft.UNet, latentChannels: c.In, patch: 1,
-		side:     func(factor int) int { return factor << (len(c.Channels) - 1) },
-		most:     func(int) int { return 0 },
+	return &architecture{
+		network:  networkSpec{parts: []string{"unet"}, targets: attention("")}, // of both attentions (ddpo-pytorch, diffusers' examples)
+		latents:  latentSpec{channels: c.In, patch: 1, unit: 1 << (len(c.Channels) - 1)},
 		defaults: Defaults{Height: height, Width: width, Steps: 50, Guidance: guidance},
 	}, c, nil
 }
-
-// unetTargets are the projections of both attentions of a U-Net (ddpo-pytorch, diffusers' examples).
-func unetTargets() []string { return []string{"to_q", "to_k", "to_v", "to_out.0"} }
 
 // unetSize is the sides of latents that a U-Net was trained on: one number, or two.
 func unetSize(f *folder) (height, width int, err error) {

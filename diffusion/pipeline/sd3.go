@@ -4,8 +4,12 @@ import (
 	"fmt"
 
 	"github.com/darkroom-rl/darkroom/diffusion/mmdit"
+	"github.com/darkroom-rl/darkroom/diffusion/single"
+	"github.com/darkroom-rl/darkroom/diffusion/vae"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // Stable Diffusion 3 and 3.5 (diffusers' StableDiffusion3Pipeline).
@@ -15,7 +19,18 @@ import (
 // are the two projections. Without a third encoder its states are zeros, as many as it
 // would have read. The network is told 1000·sigma.
 
-func openSD3(f *folder, o Options) (*family, error) {
+var stableDiffusion3 = Family{
+	Class: "StableDiffusion3Pipeline",
+	Name:  "Stable Diffusion 3 and 3.5",
+	Card:  "A multimodal transformer reads two CLIP encoders and T5, or zeros in T5's place, and predicts a velocity.",
+	Paper: "Esser et al., 2024, arXiv 2403.03206",
+	Parts: []string{"transformer", "text_encoder", "tokenizer", "text_encoder_2", "tokenizer_2", "vae", "scheduler"},
+	Cases: []string{"pipe_sd3"},
+	File:  single.SD3,
+	open:  openSD3,
+}
+
+func openSD3(f *folder, o Options) (*architecture, error) {
 	c, err := readConfig(f, "transformer", mmdit.ReadConfig)
 	if err != nil {
 		return nil, err
@@ -31,21 +46,23 @@ func openSD3(f *folder, o Options) (*family, error) {
 	if c.Out != c.In {
 		return nil, fmt.Errorf("transformer: config.json: %d channels out and %d in; a sampler needs as many", c.Out, c.In)
 	}
-	return sd3Family(c, length, f.has("text_encoder_3")), nil
+	return sd3Of(c, length, f.has("text_encoder_3")), nil
 }
 
-// sd3Family is the family for a network; T5's length is that of zeros where there is no third encoder.
-func sd3Family(c mmdit.Config, length int, third bool) *family {
-	fam := &family{component: "transformer", targets: []string{"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"}, flow: true, latentChannels: c.In, patch: c.PatchSize,
-		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipProjected}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}},
-		side:     func(factor int) int { return factor * c.PatchSize },
-		most:     func(factor int) int { return factor * c.PatchSize * c.PositionsSide },
+// sd3Of is the architecture of a network; T5's length is that of zeros where there is no third encoder.
+func sd3Of(c mmdit.Config, length int, third bool) *architecture {
+	a := &architecture{
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn.")},
+		latents:  latentSpec{channels: c.In, patch: c.PatchSize, unit: c.PatchSize, most: c.PatchSize * c.PositionsSide},
+		schedule: scheduleSpec{flow: true},
 		defaults: Defaults{Height: c.SampleSize, Width: c.SampleSize, Steps: 28, Guidance: 7},
 	}
-	if fam.zeros = !third; third {
-		fam.encoders = append(fam.encoders, encoderPart{part: "text_encoder_3", tokenizer: "tokenizer_3", kind: t5States, length: length})
+	a.text.zeros = !third
+	a.text.encoders = []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipProjected}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}}
+	if third {
+		a.text.encoders = append(a.text.encoders, encoderPart{part: "text_encoder_3", tokenizer: "tokenizer_3", kind: t5States, length: length})
 	}
-	fam.join = func(said []encoded) (*Text, error) {
+	a.text.join = func(said []encoded) (*Text, error) {
 		text := &Text{Width: c.Context}
 		narrow := said[0].width + said[1].width
 		switch {
@@ -69,11 +86,43 @@ func sd3Family(c mmdit.Config, length int, third bool) *family {
 		}
 		return text, nil
 	}
-	fam.build = func(p *nn.Params) forward {
+	a.network.build = func(p *nn.Params) forward {
 		m := mmdit.New(p, c)
 		return func(tp *autograd.Tape, in inputs) *autograd.Value {
 			return m.Forward(tp, in.latents, in.text, in.pooled, in.times)
 		}
 	}
-	return fam
+	return a
+}
+
+// Drawn is a Stable Diffusion 3 of any size whose weights are drawn and not read, without
+// text encoders: time and memory are measured on it with the very code that works on
+// folders. Texts are the caller's to make.
+type Drawn struct {
+	Network mmdit.Config
+	Decoder vae.Config
+	Shift   float64 // of the schedule
+	Key     rng.Key
+}
+
+// Open makes the pipeline.
+func (d Drawn) Open(o Options) (*Pipeline, error) {
+	for _, err := range []error{named("the network", d.Network.Check()), named("the autoencoder", d.Decoder.Check())} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	if d.Network.In != d.Network.Out || d.Network.In != d.Decoder.Latent || d.Decoder.Out != 3 {
+		return nil, fmt.Errorf("a network of %d channels in and %d out does not go with latents of %d channels and pictures of %d", d.Network.In, d.Network.Out, d.Decoder.Latent, d.Decoder.Out)
+	}
+	if !(d.Shift > 0) {
+		return nil, fmt.Errorf("a shift of %v; it must be positive", d.Shift)
+	}
+	flow := sde.DefaultFlow()
+	flow.Shift = d.Shift
+	a := sd3Of(d.Network, 0, false)
+	a.family = stableDiffusion3
+	p := &Pipeline{Options: o, folder: &folder{class: a.family.Class, drawn: &d}, family: a,
+		decoder: klDecoder(d.Decoder), schedule: &scheduler{flow: flow}, texts: map[textKey]*Text{}}
+	return p, nil
 }

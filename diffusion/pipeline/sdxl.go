@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/darkroom-rl/darkroom/diffusion/single"
 	"github.com/darkroom-rl/darkroom/diffusion/unet"
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/kernels/nn/hub"
+	"github.com/darkroom-rl/darkroom/kernels/nn/peft"
 )
 
 // Stable Diffusion XL (diffusers' StableDiffusionXLPipeline), sampled by DDIM.
@@ -22,20 +24,31 @@ import (
 //
 // Invariant (test): texts, steps and pixels are those of upstream's pipeline with DDIMScheduler.
 
-func openSDXL(f *folder, _ Options) (*family, error) {
-	fam, c, err := openUNet(f, "StableDiffusionXLPipeline", "text_time", 5)
+var stableDiffusionXL = Family{
+	Class: "StableDiffusionXLPipeline",
+	Name:  "Stable Diffusion XL",
+	Card:  "A U-Net reads the states of two CLIP encoders, a pooled text and the picture's size; DDIM samples it.",
+	Paper: "Podell et al., 2023, arXiv 2307.01952",
+	Parts: []string{"unet", "text_encoder", "tokenizer", "text_encoder_2", "tokenizer_2", "vae", "scheduler"},
+	Cases: []string{"pipe_sdxl"},
+	File:  single.UNet, Kohya: peft.UNet,
+	open: openSDXL,
+}
+
+func openSDXL(f *folder, _ Options) (*architecture, error) {
+	a, c, err := openUNet(f, "StableDiffusionXLPipeline", "text_time", 5)
 	if err != nil {
 		return nil, err
 	}
 	if !f.has("text_encoder") {
 		return nil, fmt.Errorf("%s: it names no \"text_encoder\": refiners, which have one encoder, are not known", filepath.Join(f.dir, "model_index.json"))
 	}
-	fam.encoders = []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipBefore}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}}
-	if fam.emptyIsZero, err = emptyIsZero(f); err != nil {
+	a.text.encoders = []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: clipBefore}, {part: "text_encoder_2", tokenizer: "tokenizer_2", kind: clipProjected, lengthOf: "tokenizer"}}
+	if a.text.emptyIsZero, err = emptyIsZero(f); err != nil {
 		return nil, err
 	}
-	fam.join = func(said []encoded) (*Text, error) { return joinSDXL(c, said) }
-	fam.build = func(p *nn.Params) forward {
+	a.text.join = func(said []encoded) (*Text, error) { return joinSDXL(c, said) }
+	a.network.build = func(p *nn.Params) forward {
 		m := unet.New(p, c)
 		return func(tp *autograd.Tape, in inputs) *autograd.Value {
 			sizes := make([][]float32, len(in.times))
@@ -46,7 +59,7 @@ func openSDXL(f *folder, _ Options) (*family, error) {
 			return m.Forward(tp, unet.Inputs{Latents: in.latents, Text: in.text, Time: in.times, Pooled: in.pooled, Sizes: sizes})
 		}
 	}
-	return fam, nil
+	return a, nil
 }
 
 // emptyIsZero reads the pipeline's setting of that name.

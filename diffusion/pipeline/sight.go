@@ -38,15 +38,15 @@ func openSight(f *folder) (*sight, error) {
 
 // SightPixels is what the tower sees of a picture, [Side, Side, 3]; nil where pictures have no tokens.
 func (p *Pipeline) SightPixels(m *vision.Image) ([]float32, error) {
-	if p.family.sight == nil {
+	if p.family.pictures.encoder == nil {
 		return nil, nil
 	}
-	return p.family.sight.prepare.Apply(nil, m, vision.ChannelsLast)
+	return p.family.pictures.encoder.prepare.Apply(nil, m, vision.ChannelsLast)
 }
 
 // see is the tokens of pictures, one after another, and how many they are.
 func (p *Pipeline) see(ctx context.Context, pictures []*vision.Image) (tokens []float32, seen int, err error) {
-	s := p.family.sight
+	s := p.family.pictures.encoder
 	var tower *clip.Vision
 	n, err := p.load("image_encoder", F32, nil, nil, func(params *nn.Params) { tower = clip.NewSight(params, s.config) })
 	if err != nil {

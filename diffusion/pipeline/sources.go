@@ -50,7 +50,7 @@ type grid struct{ rows, cols int }
 
 // Edits reports how many pictures a picture may be made of, and whether there must be one.
 func (p *Pipeline) Edits() (most int, must bool) {
-	if r := p.family.sources; r != nil {
+	if r := p.family.pictures.sources; r != nil {
 		return r.most, r.must
 	}
 	return 0, false
@@ -59,7 +59,7 @@ func (p *Pipeline) Edits() (most int, must bool) {
 // SizeFor is the size of what is made of pictures where none is asked for.
 func (p *Pipeline) SizeFor(pictures ...*vision.Image) (height, width int) {
 	d := p.Defaults()
-	if r := p.family.sources; r != nil && r.cut != nil && len(pictures) > 0 {
+	if r := p.family.pictures.sources; r != nil && r.cut != nil && len(pictures) > 0 {
 		if m, err := p.prepare(pictures[0]); err == nil {
 			return m.Height, m.Width
 		}
@@ -73,14 +73,14 @@ func (p *Pipeline) SizeFor(pictures ...*vision.Image) (height, width int) {
 
 // sourceSize is that of a picture's latents.
 func (p *Pipeline) sourceSize(m *vision.Image) (w, h int) {
-	size := p.family.sources.size
+	size := p.family.pictures.sources.size
 	switch {
 	case p.SourceArea > 0:
 		size = EditSize(p.SourceArea)
 	case p.SourceArea == AsIs:
 		size = func(width, height int) (int, int) { return width, height }
 	}
-	side := p.family.side(p.decoder.factor)
+	side := p.family.latents.unit * p.decoder.factor
 	w, h = size(m.Width, m.Height)
 	return max(side, w/side*side), max(side, h/side*side)
 }
@@ -88,7 +88,7 @@ func (p *Pipeline) sourceSize(m *vision.Image) (w, h int) {
 // Source prepares pictures that a picture is made of. What it returns serves any number of pictures of
 // any size.
 func (p *Pipeline) Source(ctx context.Context, pictures ...*vision.Image) (*Given, error) {
-	r := p.family.sources
+	r := p.family.pictures.sources
 	switch {
 	case r == nil:
 		return nil, fmt.Errorf("a picture was given, and a %s reads none", p.folder.class)
@@ -119,8 +119,8 @@ func (p *Pipeline) Source(ctx context.Context, pictures ...*vision.Image) (*Give
 
 // prepare is the pixels of a picture for latents.
 func (p *Pipeline) prepare(m *vision.Image) (*vision.Image, error) {
-	if cut := p.family.sources.cut; cut != nil {
-		return cut(m, p.family.side(p.decoder.factor), p.SourceArea)
+	if cut := p.family.pictures.sources.cut; cut != nil {
+		return cut(m, p.family.latents.unit*p.decoder.factor, p.SourceArea)
 	}
 	w, h := p.sourceSize(m)
 	return resized(m, w, h)
@@ -137,7 +137,7 @@ func (p *Pipeline) addSource(g *Given, m, small *vision.Image) error {
 		return err
 	}
 	g.sources = append(g.sources, latents...)
-	g.grids = append(g.grids, grid{at.Rows / p.family.patch, at.Cols / p.family.patch})
+	g.grids = append(g.grids, grid{at.Rows / p.family.latents.patch, at.Cols / p.family.latents.patch})
 	return p.lookAt(g, m, small)
 }
 
@@ -152,7 +152,7 @@ func (p *Pipeline) lookAt(g *Given, m, small *vision.Image) (err error) {
 	if eyes == nil {
 		return nil
 	}
-	if sight := p.family.sources.sight; sight != nil {
+	if sight := p.family.pictures.sources.sight; sight != nil {
 		if p.SightArea > 0 {
 			sight = EditSize(p.SightArea)
 		}

@@ -78,7 +78,7 @@ func (p *Pipeline) key(a About) textKey {
 }
 
 // MustSee reports whether a text encoder reads no prompt without the pictures that it is about.
-func (p *Pipeline) MustSee() bool { return p.SeesPictures() && p.family.sources.must }
+func (p *Pipeline) MustSee() bool { return p.SeesPictures() && p.family.pictures.sources.must }
 
 // SeesPictures reports whether a text encoder sees the pictures that a prompt is about.
 func (p *Pipeline) SeesPictures() bool {
@@ -158,11 +158,11 @@ func (p *Pipeline) compute(ctx context.Context, of []About) error {
 
 // textOf joins what the encoders said of a text.
 func (p *Pipeline) textOf(a About, said []encoded) (*Text, error) {
-	text, err := p.family.join(said)
+	text, err := p.family.text.join(said)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.folder.dir, err)
 	}
-	if a.Prompt == "" && p.family.emptyIsZero {
+	if a.Prompt == "" && p.family.text.emptyIsZero {
 		clear(text.States)
 		clear(text.Pooled)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/autograd"
 	"github.com/darkroom-rl/darkroom/kernels/nn"
 	"github.com/darkroom-rl/darkroom/video/dit"
+	clips "github.com/darkroom-rl/darkroom/video/vae"
 )
 
 // Wan 2.1 and 2.2 (diffusers' WanPipeline and WanImageToVideoPipeline).
@@ -16,8 +17,25 @@ import (
 // network sees. The network is told 1000·sigma, as a whole number where the folder's scheduler is UniPC;
 // with expand_timesteps once for each frame of latents. What clips are given of pictures: given.go.
 
-func openWan(f *folder, o Options) (*family, error)        { return wanFamily(f, o, false) }
-func openWanPicture(f *folder, o Options) (*family, error) { return wanFamily(f, o, true) }
+var wan = Family{
+	Class: "WanPipeline",
+	Name:  "Wan 2.1 and 2.2",
+	Card:  "A transformer over videos' latents reads UMT5 and predicts a velocity; Wan 2.2's A14B has two that take turns.",
+	Paper: "Wan Team, 2025, arXiv 2503.20314",
+	Parts: []string{"transformer", "text_encoder", "tokenizer", "vae", "scheduler"},
+	Cases: []string{"pipe_wan", "pipe_wan22_t2v", "pipe_wan22_ti2v"},
+	open:  func(f *folder, o Options) (*architecture, error) { return openWan(f, o, false) },
+}
+
+var wanPicture = Family{
+	Class: "WanImageToVideoPipeline",
+	Name:  "Wan 2.1 and 2.2 of pictures",
+	Card:  "Wan that also reads a video's first picture, and its last where the network was trained with both.",
+	Paper: wan.Paper,
+	Parts: wan.Parts,
+	Cases: []string{"pipe_wan_i2v", "pipe_wan_flf2v", "pipe_wan22_i2v"},
+	open:  func(f *folder, o Options) (*architecture, error) { return openWan(f, o, true) },
+}
 
 // wanSettings is what model_index.json says besides the parts.
 type wanSettings struct {
@@ -25,7 +43,7 @@ type wanSettings struct {
 	Expand   bool     `json:"expand_timesteps"`
 }
 
-func wanFamily(f *folder, o Options, picture bool) (*family, error) {
+func openWan(f *folder, o Options, picture bool) (*architecture, error) {
 	c, err := readConfig(f, "transformer", dit.ReadConfig)
 	if err != nil {
 		return nil, err
@@ -38,19 +56,17 @@ func wanFamily(f *folder, o Options, picture bool) (*family, error) {
 	if err != nil {
 		return nil, err
 	}
-	fam := &family{component: "transformer", targets: []string{"to_q", "to_k", "to_v", "to_out.0"}, flow: true, latentChannels: c.Out, patch: c.Side(), longest: c.Frames() * c.Longest, together: c.Frames(),
-		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: umt5States, length: length}},
-		side:     func(factor int) int { return factor * c.Side() },
-		most:     func(factor int) int { return factor * c.Side() * c.Longest },
+	a := &architecture{
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention("")},
+		latents:  latentSpec{channels: c.Out, patch: c.Side(), unit: c.Side(), most: c.Side() * c.Longest, frames: c.Frames() * c.Longest, together: c.Frames()},
+		schedule: scheduleSpec{flow: true},
 		defaults: Defaults{Frames: 81, Rate: 16, Height: 480, Width: 832, Pixels: true, Steps: 50, Guidance: 5},
 	}
-	fam.join = func(said []encoded) (*Text, error) {
-		if said[0].width != c.Text {
-			return nil, fmt.Errorf("transformer: config.json: text_dim is %d, but text_encoder gives %d numbers a token", c.Text, said[0].width)
-		}
-		return &Text{States: said[0].states, Tokens: said[0].tokens, Width: c.Text}, nil
+	a.text = textSpec{
+		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: umt5States, length: length}},
+		join:     statesOnly("transformer: config.json: text_dim", c.Text),
 	}
-	fam.build = func(p *nn.Params) forward {
+	a.network.build = func(p *nn.Params) forward {
 		m := dit.New(p, c)
 		return func(tp *autograd.Tape, in inputs) *autograd.Value {
 			x := in.latents
@@ -60,11 +76,11 @@ func wanFamily(f *folder, o Options, picture bool) (*family, error) {
 			return m.Forward(tp, dit.Inputs{Latents: x, Text: in.text, Picture: in.seen, Time: in.times})
 		}
 	}
-	return fam, fam.wan(f, c, picture)
+	return a, a.openWan(f, c, picture)
 }
 
-// wan reads which networks there are, and what they read of pictures.
-func (fam *family) wan(f *folder, c dit.Config, picture bool) error {
+// openWan reads the number of networks, and what they read of pictures.
+func (a *architecture) openWan(f *folder, c dit.Config, picture bool) error {
 	index := filepath.Join(f.dir, "model_index.json")
 	var said wanSettings
 	if err := json.Unmarshal(f.raw, &said); err != nil {
@@ -84,39 +100,76 @@ func (fam *family) wan(f *folder, c dit.Config, picture bool) error {
 		if fmt.Sprint(second) != fmt.Sprint(c) {
 			return fmt.Errorf("%s: transformer and transformer_2 have different settings: %+v and %+v", f.dir, c, second)
 		}
-		fam.second, fam.boundary = "transformer_2", 1000*(*said.Boundary)
+		a.network.parts, a.network.boundary = append(a.network.parts, "transformer_2"), 1000*(*said.Boundary)
 		if err := f.headers("transformer_2"); err != nil {
 			return err
 		}
 	}
-	if fam.expand = said.Expand; fam.expand {
-		fam.defaults.Rate = 24
+	if a.network.timePerFrame = said.Expand; said.Expand {
+		a.defaults.Rate = 24
 	}
 	switch beside := c.In - c.Out; {
 	case said.Expand && c.Frames() > 1:
 		return fmt.Errorf("transformer: config.json: a token of %d frames has one time; \"expand_timesteps\" gives each its own", c.Frames())
 	case said.Expand && beside == 0:
-		fam.reads = inFirstLatents
+		a.pictures.read = inFirstLatents
 	case beside > c.Out && picture && !said.Expand:
-		fam.reads = besideLatents
+		a.pictures.read = besideLatents
 	case beside != 0 || picture:
 		return fmt.Errorf("transformer: config.json: %d channels in and %d out do not go with a %s with expand_timesteps %v", c.In, c.Out, f.class, said.Expand)
 	}
 	if c.Image == 0 {
 		return nil
 	}
-	if fam.reads != besideLatents {
+	if a.pictures.read != besideLatents {
 		return fmt.Errorf("transformer: config.json: \"image_dim\" is %d, and a %s gives the network no picture", c.Image, f.class)
 	}
 	var err error
-	if fam.sight, err = openSight(f); err != nil {
+	if a.pictures.encoder, err = openSight(f); err != nil {
 		return err
 	}
-	if fam.both = c.Places > 0; fam.sight.config.Width != c.Image {
-		return fmt.Errorf("transformer: config.json: image_dim is %d, but image_encoder gives %d numbers a token", c.Image, fam.sight.config.Width)
+	if a.pictures.both = c.Places > 0; a.pictures.encoder.config.Width != c.Image {
+		return fmt.Errorf("transformer: config.json: image_dim is %d, but image_encoder gives %d numbers a token", c.Image, a.pictures.encoder.config.Width)
 	}
-	if tokens := fam.sight.config.Tokens(); fam.both && c.Places != 2*tokens {
+	if tokens := a.pictures.encoder.config.Tokens(); a.pictures.both && c.Places != 2*tokens {
 		return fmt.Errorf("transformer: config.json: pos_embed_seq_len is %d; two pictures of image_encoder have %d tokens", c.Places, 2*tokens)
 	}
 	return nil
+}
+
+// openClipDecoder reads the settings of an AutoencoderKLWan. It computes in fp32 whatever is asked for, as
+// upstream's examples have it: its latents' means and deviations are small beside its activations.
+func openClipDecoder(dir string, channels int) (*decoder, error) {
+	c, err := clips.ReadConfig(dir)
+	if err != nil {
+		return nil, named(dir, err)
+	}
+	if c.Latent != channels || c.Channels() != 3 {
+		return nil, fmt.Errorf("%s: latents of %d channels become frames of %d; the denoiser's have %d channels, and frames 3", filepath.Join(dir, "config.json"), c.Latent, c.Channels(), channels)
+	}
+	d := &decoder{factor: c.Factor(), frames: c.Frames(), forced: true}
+	if c.Patch == 1 {
+		d.tile = clipTile
+	}
+	d.build = func(p *nn.Params) (decode, encode through) {
+		m := clips.New(p, c)
+		return m.Decode, func(tp *autograd.Tape, x *autograd.Value) *autograd.Value {
+			mean, _ := m.Encode(tp, x)
+			return m.Scaled(tp, mean)
+		}
+	}
+	return d, nil
+}
+
+// clipTile is upstream's.
+const clipTile = 256
+
+// openFrameDecoder reads the settings of an AutoencoderKLQwenImage: a picture is a clip of one frame.
+func openFrameDecoder(dir string, channels int) (*decoder, error) {
+	d, err := openClipDecoder(dir, channels)
+	if err != nil {
+		return nil, err
+	}
+	d.frames, d.alone = 0, true
+	return d, nil
 }

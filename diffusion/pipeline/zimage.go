@@ -18,36 +18,45 @@ import (
 //
 // Invariant (test): texts, steps and pixels are those of upstream's pipeline.
 
-func openZImage(f *folder, o Options) (*family, error) {
+var zImage = Family{
+	Class: "ZImagePipeline",
+	Name:  "Z-Image and Z-Image-Turbo",
+	Card:  "A transformer of one stream reads Qwen3's states before the last layer; its time is the clean share.",
+	Paper: "Z-Image Team, 2025, arXiv 2511.22699",
+	Parts: []string{"transformer", "text_encoder", "tokenizer", "vae", "scheduler"},
+	Cases: []string{"pipe_z_image"},
+	open:  openZImage,
+}
+
+func openZImage(f *folder, o Options) (*architecture, error) {
 	c, err := readConfig(f, "transformer", zimage.ReadConfig)
 	if err != nil {
 		return nil, err
 	}
-	length := 512
-	if o.TextLength != 0 {
-		length = o.TextLength
-	}
-	if length < 1 || length > longestPrompt {
-		return nil, fmt.Errorf("a prompt of %d tokens: 1 to %d are possible", length, longestPrompt)
+	length, err := o.promptLength()
+	if err != nil {
+		return nil, err
 	}
 	form := promptForm{before: "<|im_start|>user\n", after: qwenAnswer, read: func(layers int) []int { return []int{layers - 1} }}
-	fam := &family{component: "transformer", targets: []string{"to_q", "to_k", "to_v", "to_out.0"}, flow: true, negated: true, latentChannels: c.In, patch: c.Patch(), ragged: true,
-		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: promptStates, length: length, form: form}},
-		side:     func(factor int) int { return c.Patch() * factor },
-		most:     func(factor int) int { return c.Patch() * factor * min(c.Longest[1], c.Longest[2]) },
+	a := &architecture{
+		network:  networkSpec{parts: []string{"transformer"}, targets: attention(""), negated: true},
+		latents:  latentSpec{channels: c.In, patch: c.Patch(), unit: c.Patch(), most: c.Patch() * min(c.Longest[1], c.Longest[2])},
+		schedule: scheduleSpec{flow: true, base: downFromOne32},
 		defaults: Defaults{Height: 1024, Width: 1024, Pixels: true, Steps: 50, Guidance: 6},
-		base:     downFromOne32,
 	}
-	fam.join = func(said []encoded) (*Text, error) {
-		switch {
-		case said[0].width != c.Caption:
-			return nil, fmt.Errorf("transformer: config.json: cap_feat_dim is %d, but text_encoder gives %d numbers a token", c.Caption, said[0].width)
-		case !c.Fits(1, 1, said[0].tokens):
-			return nil, fmt.Errorf("transformer: config.json: axes_lens %v: a prompt of %d tokens has no places", c.Longest, said[0].tokens)
+	states := statesOnly("transformer: config.json: cap_feat_dim", c.Caption)
+	a.text = textSpec{
+		encoders: []encoderPart{{part: "text_encoder", tokenizer: "tokenizer", kind: promptStates, length: length, form: form}},
+		ragged:   true,
+	}
+	a.text.join = func(said []encoded) (*Text, error) {
+		text, err := states(said)
+		if err == nil && !c.Fits(1, 1, text.Tokens) {
+			return nil, fmt.Errorf("transformer: config.json: axes_lens %v: a prompt of %d tokens has no places", c.Longest, text.Tokens)
 		}
-		return &Text{States: said[0].states, Tokens: said[0].tokens, Width: c.Caption}, nil
+		return text, err
 	}
-	fam.build = func(p *nn.Params) forward {
+	a.network.build = func(p *nn.Params) forward {
 		m := zimage.New(p, c)
 		return func(tp *autograd.Tape, in inputs) *autograd.Value {
 			return tp.Concat(0, tp.Each(len(in.words), func(i int) *autograd.Value {
@@ -59,7 +68,7 @@ func openZImage(f *folder, o Options) (*family, error) {
 			})...)
 		}
 	}
-	return fam, nil
+	return a, nil
 }
 
 // downFromOne32 is the sigmas 1, ..., 1/n in fp32 from the first.

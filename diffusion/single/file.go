@@ -28,7 +28,7 @@ type Kind int
 
 // The kinds.
 const (
-	UNet Kind = iota // Stable Diffusion 1.5 and SDXL
+	UNet Kind = 1 + iota // Stable Diffusion 1.5 and SDXL
 	SD3
 	FLUX
 )
