@@ -141,7 +141,7 @@ device: ## runs/device
 # CHECK_TEMPLATES, where it names a folder with published chat templates (trl/chat_templates), asks folders of Qwen's too.
 exports: ## what was trained, loaded by diffusers, transformers and PEFT; PYTHON has them, with torch and pillow
 	go build -o runs/darkroom ./cmd/darkroom
-	$(PYTHON) internal/exports/check.py runs/darkroom cmd/parity/testdata/golden/models
+	$(PYTHON) internal/exports/check.py runs/darkroom internal/golden/models
 
 recipes: ## every recipe planned from its model's published settings, and the memory of its card
 	DARKROOM_RECIPES=1 go test -count=1 -v -run TestRecipesFit ./cmd/darkroom

@@ -43,7 +43,7 @@ func brokenLinks(root fs.FS) (broken []string, links int) {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
-		case d.IsDir() && file != "." && (name == "testdata" || name == "runs" || name == "models" || strings.ContainsAny(name[:1], "._")):
+		case d.IsDir() && file != "." && (name == "testdata" || file == "internal/golden" || name == "runs" || name == "models" || strings.ContainsAny(name[:1], "._")):
 			return fs.SkipDir
 		case d.IsDir() || path.Ext(file) != ".md":
 			return nil
@@ -121,7 +121,7 @@ func TestLinesFit(t *testing.T) {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
-		case d.IsDir() && file != "." && (name == "testdata" || name == "runs" || name == "models" || strings.ContainsAny(name[:1], "._")):
+		case d.IsDir() && file != "." && (name == "testdata" || file == "internal/golden" || name == "runs" || name == "models" || strings.ContainsAny(name[:1], "._")):
 			return fs.SkipDir
 		case file == "LOG.md" || file == "CHANGELOG.md": // records
 		case path.Ext(file) == ".md":

@@ -141,7 +141,7 @@ func prepare(t *testing.T, dir, kind string, iterations int) {
 		toKill(t, dir, killedTalk, iterations, "p.jsonl", oneCard)
 		speaker(t, filepath.Join(dir, "speaker"), 40)
 	case "clips":
-		wan, err := filepath.Abs("../parity/testdata/golden/models/pipe_wan22_t2v")
+		wan, err := filepath.Abs("../../internal/golden/models/pipe_wan22_t2v")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ Written by ` + "`go generate ./cmd/darkroom`" + ` from the program's own tables;
 Which published systems these express: [coverage.md](coverage.md). Every key: [config.md](config.md).
 
 "Checked by" names operations of ` + "`cmd/parity`" + `, which runs recorded cases of published code through Darkroom's own.
-The repository's cases are in ` + "`cmd/parity/testdata/golden`" + `; not every operation has one there. A method without an
+The repository's cases are in ` + "`internal/golden`" + `; not every operation has one there. A method without an
 operation is checked by the tests of its package alone.
 
 Formulas: r is a reward, mean and dev its mean and deviation over the group or batch, A an advantage, ratio the new

@@ -53,7 +53,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestRecipesFit: each recipe is planned from the settings that its model was published with (testdata/published holds
+// TestRecipesFit: each recipe is planned from the settings that its model was published with (internal/published holds
 // them, and no weights), what it keeps on its device fits a card of 80 GB, and docs/models.md says how much that is.
 // DARKROOM_RECIPES=1 plans them all (make recipes), which takes a quarter of a minute; otherwise the small ones are.
 func TestRecipesFit(t *testing.T) {
@@ -82,7 +82,7 @@ func TestRecipesFit(t *testing.T) {
 		if e.Model.SourceArea > 0 {
 			list, held = filepath.Join(at, "edits.jsonl"), filepath.Join(at, "heldout.jsonl")
 		}
-		sets := []string{"model.path=" + filepath.Join("testdata/published", path.Base(e.Model.Path)), "run.device=cuda:0", "rollout.prompts=" + list}
+		sets := []string{"model.path=" + filepath.Join("../../internal/published", path.Base(e.Model.Path)), "run.device=cuda:0", "rollout.prompts=" + list}
 		if e.Evaluate.Prompts != "" {
 			sets = append(sets, "evaluate.prompts="+held)
 		}
@@ -176,7 +176,7 @@ func TestEncodersAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := experiment.Parse("sd35m_nft.toml", text, []string{"model.path=testdata/published/stable-diffusion-3.5-medium", "run.device=cuda:0", "rollout.prompts=" + lists[false],
+	e, err := experiment.Parse("sd35m_nft.toml", text, []string{"model.path=../../internal/published/stable-diffusion-3.5-medium", "run.device=cuda:0", "rollout.prompts=" + lists[false],
 		"evaluate={every=0, prompts=''}", `reward=[{name="jpeg"}]`, "monitor=[]"})
 	if err != nil {
 		t.Fatal(err)

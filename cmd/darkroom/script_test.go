@@ -24,7 +24,7 @@ const noDriver = "/nowhere/libcuda.so.1"
 
 // TestScripts runs testdata/script: what users type, what they see, and how it fails.
 func TestScripts(t *testing.T) {
-	golden, err := filepath.Abs("../parity/testdata/golden/models")
+	golden, err := filepath.Abs("../../internal/golden/models")
 	if err != nil {
 		t.Fatal(err)
 	}

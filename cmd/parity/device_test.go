@@ -14,7 +14,7 @@ import (
 
 // adamw are the arguments of a run that is short.
 func adamw(device string) []string {
-	return []string{"testdata/golden/math", "--op", "optim.adamw", "--device", device}
+	return []string{"../../internal/golden/math", "--op", "optim.adamw", "--device", device}
 }
 
 // TestDevice: cases compute on the device that is asked for.

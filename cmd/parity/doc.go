@@ -1,7 +1,7 @@
 // Command parity runs recorded cases of published implementations through
 // Darkroom's own code, and says where the two differ:
 //
-//	go run ./cmd/parity cmd/parity/testdata/golden
+//	go run ./cmd/parity internal/golden
 //
 // A case is inputs, outputs and a tolerance, and names an operation: "sde.ddim".
 // Cases come as JSON families, a file with a list of them, and as folders with

@@ -16,7 +16,7 @@ var unfinished = []string{}
 // TestGolden holds every operation that exists to the repository's copies of the
 // recorded cases, and lists those that do not exist yet.
 func TestGolden(t *testing.T) {
-	r, err := Run(context.Background(), []string{"testdata/golden"}, Options{})
+	r, err := Run(context.Background(), []string{"../../internal/golden"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

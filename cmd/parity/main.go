@@ -64,7 +64,7 @@ any mixture of these. Ends with 1 if a case fails or its operation is unknown.
 
 Networks, pipelines, towers and optimisers compute on --device; what is mathematics on
 the host (solvers, losses, advantages) does not.`,
-		Example:       "  parity cmd/parity/testdata/golden\n  parity cmd/parity/testdata/golden/math --op 'sde.*' --allow-unsupported --json",
+		Example:       "  parity internal/golden\n  parity internal/golden/math --op 'sde.*' --allow-unsupported --json",
 		Args:          cobra.MinimumNArgs(1),
 		SilenceErrors: true,
 		SilenceUsage:  true,

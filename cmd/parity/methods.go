@@ -8,7 +8,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
 )
 
-// Methods whose cases are made by testdata/oracle/methods.py, and by preference.py beside it.
+// Methods whose cases are made by internal/oracle/methods.py, and by preference.py beside it.
 
 var methodOps = map[string]Op{
 	"methods.adv_bnpo":        methodAdvantages,

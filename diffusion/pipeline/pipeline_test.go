@@ -18,7 +18,7 @@ import (
 )
 
 // recorded are small pipelines with every part, one a family.
-const recorded = "../../cmd/parity/testdata/golden/models"
+const recorded = "../../internal/golden/models"
 
 var small = []string{"pipe_sd3", "pipe_flux", "pipe_sd15", "pipe_qwen_image"}
 

@@ -16,7 +16,7 @@ import (
 // TestPublished: of published folders the settings alone are there; networks have the parameters of the published
 // checkpoints (of Stable Diffusion 3 with the table of positions, which is stored), and texts their greatest length.
 func TestPublished(t *testing.T) {
-	const published = "../../cmd/darkroom/testdata/published/"
+	const published = "../../internal/published/"
 	for _, c := range []struct {
 		folder                     string
 		parameters, tokens, encode int
@@ -73,7 +73,7 @@ func parameters(p *nn.Params) (all int) {
 // TestAbsent: a folder of which some weights are there is counted as the whole one, tables of words apart, whose type
 // no file says. Weights that are there in part, or in another layout, are no absent ones.
 func TestAbsent(t *testing.T) {
-	whole := "../../cmd/parity/testdata/golden/models/pipe_sd3"
+	whole := "../../internal/golden/models/pipe_sd3"
 	dir := filepath.Join(t.TempDir(), "model")
 	if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
 )
 
-const models = "../../cmd/parity/testdata/golden/models/"
+const models = "../../internal/golden/models/"
 
 // checkpoint puts a small folder's weights into one file of recorded names.
 func checkpoint(t *testing.T, kind, folder string) string {

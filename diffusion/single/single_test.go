@@ -16,7 +16,7 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/nn/safetensors"
 )
 
-// recorded is testdata/converted.json.gz, made by cmd/parity/testdata/oracle/single.py.
+// recorded is testdata/converted.json.gz, made by internal/oracle/single.py.
 type recorded struct {
 	Kinds map[string]struct {
 		LayersPerBlock int                                      `json:"layers_per_block"`

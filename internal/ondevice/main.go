@@ -32,7 +32,7 @@ var programs = map[string]string{
 }
 
 // leftBehind are recorded cases that no step on a device reads: all but those of whole models.
-const leftBehind, butNot = "cmd/parity/testdata/", "cmd/parity/testdata/golden/models/"
+const leftBehind, butNot = "internal/golden/", "internal/golden/models/"
 
 func main() {
 	out := flag.String("out", "runs/device", "the folder of the bundle")

@@ -16,7 +16,7 @@
 # Models and kernels are read from the repository. Where 64 MiB may travel and it has grown beyond 52, recorded cases of
 # other things than models stay behind (git sparse-checkout disable brings them back):
 #
-#   git sparse-checkout set --no-cone '/*' '!/cmd/parity/testdata/*' '/cmd/parity/testdata/golden/models/'
+#   git sparse-checkout set --no-cone '/*' '!/internal/golden/*' '/internal/golden/models/'
 #
 # "auto", which --device is by default, is cuda:0 on a Hopper. So work of the CPU that runs beside these steps needs
 # --device cpu: otherwise it takes the device as well, and times of both are wrong.
@@ -70,7 +70,7 @@ drawn() {
 folder() {
 	case $mock$1 in
 	1qwen*) echo "embed:tiny-vlm" ;;
-	1wan*) echo "cmd/parity/testdata/golden/models/pipe_wan22_t2v" ;;
+	1wan*) echo "internal/golden/models/pipe_wan22_t2v" ;;
 	1*) echo "embed:tiny-sd3" ;;
 	*) echo "$shapes/$1" ;;
 	esac
@@ -186,7 +186,7 @@ for s in $steps; do
 		head -n 20 "$out/long/timing.jsonl" | tail -n 1
 		tail -n 1 "$out/long/timing.jsonl"
 		;;
-	parity) step parity 200 "$bin/parity" --device cuda:0 cmd/parity/testdata/golden/models ;;
+	parity) step parity 200 "$bin/parity" --device cuda:0 internal/golden/models ;;
 	kernels)
 		peer kernels
 		LINES_OF_A_STEP=120 step kernels 300 "$bin/darkroom" bench gemm attention --device cuda:0 --mode own --mode own,mma --mode lt "${against[@]}"

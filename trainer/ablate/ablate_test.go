@@ -92,7 +92,7 @@ name = "small"
 iterations = 2
 seed = 5
 [model]
-path = "../../cmd/parity/testdata/golden/models/pipe_sd3" # tiny networks, which draw nothing
+path = "../../internal/golden/models/pipe_sd3" # tiny networks, which draw nothing
 lora = { rank = 2, alpha = 4, targets = ["attn.to_q"] }
 [sampler]
 steps = 3

@@ -24,7 +24,7 @@ import (
 func judgeFolder(t *testing.T, pool *tensor.Pool) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../cmd/parity/testdata/golden/vlm/tokenizer")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("../../internal/golden/vlm/tokenizer")); err != nil {
 		t.Fatal(err)
 	}
 	tokens, err := tokenizer.Open(dir)

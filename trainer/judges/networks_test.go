@@ -18,7 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-const recordedRewards = "../../cmd/parity/testdata/golden/rewards/neural/"
+const recordedRewards = "../../internal/golden/rewards/neural/"
 
 // TestNetworks: each name opens its folder and judges, in the scale that its project publishes
 // or that was asked for; recorded numbers stand in the folders' cases.

@@ -26,7 +26,7 @@ func animator(t *testing.T, sets ...string) *Model {
 			t.Fatal(err)
 		}
 	}
-	must(os.CopyFS(dir, os.DirFS("../../cmd/parity/testdata/golden/models/pipe_wan22_t2v")))
+	must(os.CopyFS(dir, os.DirFS("../../internal/golden/models/pipe_wan22_t2v")))
 	index := filepath.Join(dir, "model_index.json")
 	text, err := os.ReadFile(index)
 	must(err)

@@ -63,7 +63,7 @@ func sourceList(t *testing.T) (file string, list []prompts.Prompt) {
 func TestCacheOfFolders(t *testing.T) {
 	hub := filepath.Join(t.TempDir(), "models--me--tiny")
 	snapshot := filepath.Join(hub, "snapshots", "abc123")
-	if err := os.CopyFS(snapshot, os.DirFS("../../cmd/parity/testdata/golden/models/pipe_sd3")); err != nil {
+	if err := os.CopyFS(snapshot, os.DirFS("../../internal/golden/models/pipe_sd3")); err != nil {
 		t.Fatal(err)
 	}
 	be, err := cpu.New()

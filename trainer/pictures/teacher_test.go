@@ -17,7 +17,7 @@ import (
 // model.experts leaves it; the other network teaches as it is.
 func TestTeacherOfOneNetwork(t *testing.T) {
 	open := func() *pipeline.Pipeline {
-		p, err := pipeline.Open("../../cmd/parity/testdata/golden/models/pipe_wan22_t2v", pipeline.Options{Pool: tensor.NewPool(ref.Backend{})})
+		p, err := pipeline.Open("../../internal/golden/models/pipe_wan22_t2v", pipeline.Options{Pool: tensor.NewPool(ref.Backend{})})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func reading(t *testing.T, o model.Options) *Model {
 		t.Fatal(err)
 	}
 	t.Cleanup(be.Close)
-	e := parse(t, "model.path=../../cmd/parity/testdata/golden/models/pipe_sd3", "model.lora={rank=2,alpha=4,targets=['to_q']}", "model.text_length=16",
+	e := parse(t, "model.path=../../internal/golden/models/pipe_sd3", "model.lora={rank=2,alpha=4,targets=['to_q']}", "model.text_length=16",
 		"sampler.width=32", "sampler.height=32", "sampler.steps=2", "sampler.window={size=1}", "loss.noise_floor=off")
 	o.Backend = be
 	for _, text := range []string{"a cat", "a dog", "a bird", "a fish", "a cow"} {

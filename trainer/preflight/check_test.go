@@ -15,7 +15,7 @@ import (
 )
 
 // golden holds tiny pipelines in the hub's layout.
-const golden = "../../cmd/parity/testdata/golden/models/"
+const golden = "../../internal/golden/models/"
 
 // file is an experiment whose files are there; %s is the model, the prompts, and what follows.
 const file = `[run]
@@ -81,7 +81,7 @@ func TestRefused(t *testing.T) {
 		{golden + "pipe_sd15", two, ladder, nil, ""},
 		{golden + "pipe_sd15", two, "", nil, `x.toml:5:8: "model.path": flow-sde is for a flow, and the model in`},
 		{golden + "pipe_sd15", two, "[sampler]\nsolver = \"dance\"\n", nil, `x.toml:13:10: "sampler.solver": dance is for a flow, and the model in`},
-		{golden + "pipe_sd15", two, ladder, []string{"sampler.prediction=v_prediction"}, `--set: "sampler.prediction": the network in ../../cmd/parity/testdata/golden/models/pipe_sd15 puts out epsilon, and v_prediction`},
+		{golden + "pipe_sd15", two, ladder, []string{"sampler.prediction=v_prediction"}, `--set: "sampler.prediction": the network in ../../internal/golden/models/pipe_sd15 puts out epsilon, and v_prediction`},
 		{"embed:tiny-sd3", two, ladder, nil, `x.toml:13:10: "sampler.solver": ddim is for a variance-preserving ladder, and the model in embed:tiny-sd3 is a flow`},
 		{"embed:tiny-sd3", two, "[[stage]]\niterations = 3\n[stage.sampler]\nguidance_kind = \"embedded\"\n", nil, `x.toml:15:17: "stage[0].sampler.guidance_kind": the network in embed:tiny-sd3 takes no scale of guidance`},
 		{"embed:tiny-sd3", weighed, "", nil, `x.toml:7:11: "rollout.prompts": prompt 2, "b": it weighs "jepg", and no reward that is trained on is called so`},

@@ -96,7 +96,7 @@ func TestMessages(t *testing.T) {
 			t.Errorf("meta.%s is %s, want %s", key, got, want)
 		}
 	}
-	if _, err := Open("../../cmd/parity/testdata/golden/data/verl_geo3k/train.parquet"); err == nil || !strings.Contains(err.Error(), "train.parquet:2: other pictures than marks: 1 pictures, and 2 marks") {
+	if _, err := Open("../../internal/golden/data/verl_geo3k/train.parquet"); err == nil || !strings.Contains(err.Error(), "train.parquet:2: other pictures than marks: 1 pictures, and 2 marks") {
 		t.Errorf("a row with a mark that has no picture: %v", err)
 	}
 

@@ -78,7 +78,7 @@ func parseEdits(t *testing.T, name string, sets ...string) *experiment.Experimen
 			t.Fatal(err)
 		}
 	}
-	all := append([]string{"model.path=../../cmd/parity/testdata/golden/models/" + name, "rollout.prompts=" + list, "evaluate.prompts=" + held}, editModels[name]...)
+	all := append([]string{"model.path=../../internal/golden/models/" + name, "rollout.prompts=" + list, "evaluate.prompts=" + held}, editModels[name]...)
 	e, err := experiment.Parse("edits.toml", []byte(edits), append(all, sets...))
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestFamiliesStopped(t *testing.T) {
 			if err := os.WriteFile(held, []byte("a green star\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			e, err := experiment.Parse("texts.toml", []byte(edits), []string{"model.path=../../cmd/parity/testdata/golden/models/" + name,
+			e, err := experiment.Parse("texts.toml", []byte(edits), []string{"model.path=../../internal/golden/models/" + name,
 				"rollout.prompts=" + texts, "evaluate.prompts=" + held, "sampler.width=32", "sampler.height=32", "model.text_length=32"})
 			if err != nil {
 				t.Fatal(err)

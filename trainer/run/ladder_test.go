@@ -14,7 +14,7 @@ const onLadder = `
 name = "ladder"
 iterations = 2
 [model]
-path = "../../cmd/parity/testdata/golden/models/pipe_sd15"
+path = "../../internal/golden/models/pipe_sd15"
 precision = "f32"
 [model.lora]
 targets = ["to_q", "to_v"]

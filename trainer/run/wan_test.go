@@ -20,8 +20,8 @@ import (
 
 // twoNetworks is a recorded Wan 2.2 A14B, and betweenPictures a recorded Wan 2.1 that reads a first and a last picture.
 const (
-	twoNetworks     = "../../cmd/parity/testdata/golden/models/pipe_wan22_t2v"
-	betweenPictures = "../../cmd/parity/testdata/golden/models/pipe_wan_flf2v"
+	twoNetworks     = "../../internal/golden/models/pipe_wan22_t2v"
+	betweenPictures = "../../internal/golden/models/pipe_wan_flf2v"
 )
 
 // wanFolder is a folder of one of Wan's pipelines, which is made of a recorded one:

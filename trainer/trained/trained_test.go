@@ -25,7 +25,7 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 )
 
-const golden = "../../cmd/parity/testdata/golden/models/"
+const golden = "../../internal/golden/models/"
 
 const generator = `[run]
 name = "x"

@@ -19,7 +19,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-const golden = "../../cmd/parity/testdata/golden/rewards/"
+const golden = "../../internal/golden/rewards/"
 
 func device(t *testing.T, p features.Precision) *features.Device {
 	t.Helper()

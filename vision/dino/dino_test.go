@@ -18,7 +18,7 @@ import (
 	"github.com/darkroom-rl/darkroom/vision/features"
 )
 
-const golden = "../../cmd/parity/testdata/golden/rewards/neural/"
+const golden = "../../internal/golden/rewards/neural/"
 
 func device(t *testing.T) *features.Device {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 
 func reader(t *testing.T) Reader {
 	t.Helper()
-	tokens, err := tokenizer.Open("../../cmd/parity/testdata/golden/sft/tokenizer")
+	tokens, err := tokenizer.Open("../../internal/golden/sft/tokenizer")
 	if err != nil {
 		t.Fatal(err)
 	}

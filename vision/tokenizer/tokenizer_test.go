@@ -12,7 +12,7 @@ import (
 )
 
 // recorded are folders of the recorded cases; package parity holds tokenizer.json to them.
-const recorded = "../../cmd/parity/testdata/golden/models"
+const recorded = "../../internal/golden/models"
 
 // TestOlderForms reads folders without their tokenizer.json: the same ids.
 func TestOlderForms(t *testing.T) {

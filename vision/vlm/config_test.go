@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const golden = "../../cmd/parity/testdata/golden/"
+const golden = "../../internal/golden/"
 
 // TestLayouts: the flat settings of published checkpoints say what the nested ones do.
 func TestLayouts(t *testing.T) {
