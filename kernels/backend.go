@@ -63,6 +63,7 @@ type Backend interface {
 
 	// Sampling and optimisation.
 	Normal(*Normal)
+	Draw(*Draw)
 	Row(*Row)
 	AdamW(*AdamW)
 }

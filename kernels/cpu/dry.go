@@ -111,6 +111,7 @@ func (*Dry) Softmax(*kernels.Softmax)                                   {}
 func (*Dry) SoftmaxBackward(*kernels.SoftmaxBackward)                   {}
 func (*Dry) LogSoftmaxGather(*kernels.LogSoftmaxGather)                 {}
 func (*Dry) LogSoftmaxGatherBackward(*kernels.LogSoftmaxGatherBackward) {}
+func (*Dry) Draw(*kernels.Draw)                                         {}
 func (*Dry) Embedding(*kernels.Embedding)                               {}
 func (*Dry) EmbeddingBackward(*kernels.EmbeddingBackward)               {}
 func (*Dry) Upsample(*kernels.Upsample)                                 {}

@@ -59,6 +59,11 @@ func (b *Backend) LogSoftmaxGatherBackward(a *kernels.LogSoftmaxGatherBackward) 
 	b.byRows(a.X.Rows, a.X.Cols, func(lo, hi int) { b.rows.LogSoftmaxGatherBackward(a, lo, hi) })
 }
 
+// Draw draws every row's token.
+func (b *Backend) Draw(a *kernels.Draw) {
+	b.byRows(a.X.Rows, a.X.Cols, func(lo, hi int) { b.rows.Draw(a, lo, hi) })
+}
+
 // Embedding computes every row.
 func (b *Backend) Embedding(a *kernels.Embedding) {
 	b.byRows(a.Y.Rows, a.Y.Cols, func(lo, hi int) { b.rows.Embedding(a, lo, hi) })

@@ -82,6 +82,7 @@ var arguments = map[string]uintptr{
 	"norm_backward_weights":        unsafe.Sizeof(normArgs{}),
 	"log_softmax_gather":           unsafe.Sizeof(gatherArgs{}),
 	"log_softmax_gather_backward":  unsafe.Sizeof(gatherArgs{}),
+	"draw":                         unsafe.Sizeof(drawArgs{}),
 	"embedding":                    unsafe.Sizeof(embeddingArgs{}),
 	"embedding_backward":           unsafe.Sizeof(embeddingArgs{}),
 	"modulate":                     unsafe.Sizeof(mixArgs{}),

@@ -132,6 +132,25 @@ func (b *Backend) LogSoftmaxGatherBackward(a *kernels.LogSoftmaxGatherBackward) 
 	b.elements("LogSoftmaxGatherBackward", "log_softmax_gather_backward", a.X.Rows*a.X.Cols, args)
 }
 
+type drawArgs struct {
+	x                                 mat
+	banned, seen, uniform, given      uintptr
+	token, logProb, entropy           uintptr
+	inverse, penalty, least           float32
+	drop                              uint32
+	mostDrawn, topP, words, alignment int32
+}
+
+// Draw draws every row's token, a block each.
+func (b *Backend) Draw(a *kernels.Draw) {
+	s := ref.DrawingOf(a)
+	args := &drawArgs{x: matOf(a.X), banned: at(a.Banned), seen: at(a.Seen), uniform: at(a.Uniform), given: at(a.Given),
+		token: at(a.Token), logProb: at(a.LogProb), entropy: at(a.Entropy), inverse: s.Inverse, penalty: s.Penalty, least: a.MinP,
+		drop: s.Drop, mostDrawn: int32(s.Most), topP: flag(s.TopP), words: int32(kernels.Words(a.X.Cols))}
+	const sums, found = 7 * 16 * 8, 2*8 + 4*4
+	b.launch("Draw", "draw", [2]int{a.X.Rows, 1}, 512, sums+found+4*(2*ref.DrawBlocks(a.X.Cols)+ref.DrawBlock), args)
+}
+
 type embeddingArgs struct {
 	table, y mat
 	index    uintptr

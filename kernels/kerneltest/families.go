@@ -6,6 +6,7 @@ var families = []func() []Case{
 	norms,
 	groupNorms,
 	softmaxes,
+	draws,
 	embeddings,
 	elementwise,
 	reductions,

@@ -1,6 +1,9 @@
 package ptxtest
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // Comparisons, and what is done with predicates: a bit for each lane.
 
@@ -43,6 +46,10 @@ func compare(rest string) (row, bool) {
 		}), true
 	case "s64":
 		return setp64(func(a, b uint64) uint32 { return order(int64(a), int64(b)).bit(want) }), true
+	case "f64":
+		return setp64(func(a, b uint64) uint32 {
+			return order(math.Float64frombits(a), math.Float64frombits(b)).bit(want)
+		}), true
 	case "u64", "b64":
 		return setp64(func(a, b uint64) uint32 { return order(a, b).bit(want) }), true
 	}
@@ -59,7 +66,7 @@ const (
 	unordered
 )
 
-func order[T int16 | int32 | uint32 | int64 | uint64 | float32](a, b T) ordering {
+func order[T int16 | int32 | uint32 | int64 | uint64 | float32 | float64](a, b T) ordering {
 	switch {
 	case a < b:
 		return less

@@ -2,6 +2,7 @@
 #include "elementwise.cu"
 #include "norm.cu"
 #include "softmax.cu"
+#include "draw.cu"
 #include "mix.cu"
 #include "reduce.cu"
 #include "groupnorm.cu"
