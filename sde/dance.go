@@ -23,3 +23,23 @@ func Dance(s Schedule, step int, eta float64, density Density) Row {
 	}
 	return r
 }
+
+// DanceOptions are the options of DanceGRPO's solver alone.
+type DanceOptions struct {
+	Density string `toml:"density" enum:"gaussian,unnormalised" doc:"of dance: whether the log-probability has its constants"`
+}
+
+// DanceSolver is DanceGRPO's solver.
+var DanceSolver = Solver{
+	Name: "dance", Card: "DanceGRPO's SDE: constant noise, the score of the predicted clean sample.",
+	Paper: "DanceGRPO (Xue et al., 2025)", Formula: "x - v·Δ - η²/2·(x - (1-s)·x0)/s²·Δ + η·√Δ·ε",
+	Cases:      []string{"sde.dance", "sde.dance_unnormalised", "sde.branch_split"},
+	Stochastic: true, Density: true, Options: DanceOptions{},
+	Build: func(o SolverOptions) func(Schedule, int) Row {
+		density := Gaussian
+		if o.Density == "unnormalised" {
+			density = Unnormalised
+		}
+		return func(s Schedule, step int) Row { return Dance(s, step, o.Noise, density) }
+	},
+}

@@ -85,3 +85,43 @@ func DDPM(s Schedule, step int, p Prediction, large bool) (Row, error) {
 	r.KLDeviation = r.Noise
 	return r, nil
 }
+
+// VPSolverOptions are the options of solvers for variance-preserving models.
+type VPSolverOptions struct {
+	Prediction string `toml:"prediction" enum:"epsilon,sample,v_prediction" doc:"of ddim and ddpm: what the network puts out"`
+}
+
+// DDIMOptions are the options of DDIM alone.
+type DDIMOptions struct {
+	Clip bool `toml:"clip_sample" doc:"of ddim: cut the clean prediction to 1"`
+}
+
+// DDIMSolver is DDIM.
+var DDIMSolver = Solver{
+	Name: "ddim", Card: "DDIM with eta = noise for variance-preserving models (ddpo-pytorch, trl).",
+	Paper: "DDIM", Formula: "√α'·x0 + √(1 - α' - τ²)·x1 + τ·ε, τ by η", Cases: []string{"sde.ddim", "solver.ddim"},
+	Stochastic: true, Density: true, VP: true,
+	Options: struct {
+		VPSolverOptions
+		DDIMOptions
+	}{},
+	Build: func(o SolverOptions) func(Schedule, int) Row {
+		return func(s Schedule, step int) Row {
+			r, _ := DDIM(s, step, o.Noise, Prediction(o.Prediction), o.Clip) // the prediction is one of the enum
+			return r
+		}
+	},
+}
+
+// DDPMSolver is ancestral sampling.
+var DDPMSolver = Solver{
+	Name: "ddpm", Card: "Ancestral sampling for variance-preserving models (Ho et al.).",
+	Paper: "DDPM (Ho et al.)", Formula: "the posterior's mean, and noise of its deviation", Cases: []string{"solver.ddpm"},
+	Stochastic: true, Ancestral: true, Density: true, VP: true, Options: VPSolverOptions{},
+	Build: func(o SolverOptions) func(Schedule, int) Row {
+		return func(s Schedule, step int) Row {
+			r, _ := DDPM(s, step, Prediction(o.Prediction), false)
+			return r
+		}
+	},
+}

@@ -207,3 +207,42 @@ func (m Singlestep) Row(s Schedule, step int) Row {
 	r.Next = x(order - 1).times(to / start).plus(sum.times(1 - to))
 	return r
 }
+
+// DPM2MSolver is the midpoint form of second order.
+var DPM2MSolver = Solver{
+	Name: "dpm++2m", Card: "DPM-Solver++, multistep, second order (midpoint); deterministic.",
+	Paper: "DPM-Solver++", Formula: "x0 extrapolated from two steps, midpoint", Cases: []string{"solver.flow_dpm_multistep", "solver.nft"},
+	History: true, Build: fixed(Multistep{Order: 2, LowerOrderFinal: true}.Row),
+}
+
+// DPM2MHeunSolver is Heun's form of second order.
+var DPM2MHeunSolver = Solver{
+	Name: "dpm++2m-heun", Card: "DPM-Solver++, multistep, second order (heun); deterministic.",
+	Paper: "DPM-Solver++", Formula: "x0 extrapolated from two steps, heun", Cases: []string{"solver.flow_dpm_multistep"},
+	History: true, Build: fixed(Multistep{Order: 2, Heun: true, LowerOrderFinal: true}.Row),
+}
+
+// DPM3MSolver is of third order.
+var DPM3MSolver = Solver{
+	Name: "dpm++3m", Card: "DPM-Solver++, multistep, third order; deterministic.",
+	Paper: "DPM-Solver++", Formula: "x0 extrapolated from three steps", Cases: []string{"solver.flow_dpm_multistep"},
+	History: true, Build: fixed(Multistep{Order: 3, Heun: true, LowerOrderFinal: true}.Row),
+}
+
+// DPM2MSDESolver draws.
+var DPM2MSDESolver = Solver{
+	Name: "dpm++2m-sde", Card: "Stochastic DPM-Solver++, multistep, second order (midpoint).",
+	Paper: "DPM-Solver++", Formula: "the stochastic form of dpm++2m", Cases: []string{"sde.dpm"},
+	Stochastic: true, Ancestral: true, Density: true, History: true,
+	Build: fixed(Multistep{Order: 2, SDE: true, LowerOrderFinal: true}.Row),
+}
+
+// DPM2SSolver is the singlestep form of second order.
+var DPM2SSolver = Solver{
+	Name: "dpm++2s", Card: "DPM-Solver++, singlestep, second order; deterministic.",
+	Paper: "DPM-Solver++", Formula: "two calls a step, second order", Cases: []string{"solver.flow_dpm_singlestep"},
+	History: true, Whole: true,
+	Build: fixed(func(s Schedule, step int) Row {
+		return Singlestep{Orders: SinglestepOrders(2, s.Steps(), true)}.Row(s, step)
+	}),
+}

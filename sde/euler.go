@@ -28,3 +28,18 @@ func EulerStochastic(s Schedule, step int) Row {
 	r.Next, r.Noise = r.Clean.times(1-r.To), r.To
 	return r
 }
+
+// EulerSolver is the deterministic step.
+var EulerSolver = Solver{
+	Name: "euler", Card: "Euler's step along the flow; deterministic.",
+	Paper: "diffusers", Formula: "x + (s' - s)·v", Cases: []string{"solver.flow_euler"},
+	Build: fixed(Euler),
+}
+
+// RenoiseSolver noises anew.
+var RenoiseSolver = Solver{
+	Name: "renoise", Card: "The predicted clean sample noised anew (diffusers' stochastic_sampling); it has no log-probability.",
+	Paper: "diffusers' stochastic_sampling", Formula: "(1-s')·x0 + s'·ε", Cases: []string{"sde.euler_stochastic"},
+	Stochastic: true, Ancestral: true,
+	Build: fixed(EulerStochastic),
+}

@@ -23,3 +23,13 @@ func FlowDDIM(s Schedule, step int, eta float64) Row {
 	}
 	return r
 }
+
+// FlowDDIMSolver is DiffusionNFT's solver.
+var FlowDDIMSolver = Solver{
+	Name: "flow-ddim", Card: "DDIM for flows (DiffusionNFT's solver); noise = 0 is Euler's step.",
+	Paper: "DiffusionNFT's solver", Formula: "(1-s')·x0 + √(s'² - τ²)·x1 + τ·ε, τ = η·s'·√(1 - s'²(1-s)²/(s²(1-s')²))", Cases: []string{"sde.flow_ddim"},
+	Stochastic: true, Density: true,
+	Build: func(o SolverOptions) func(Schedule, int) Row {
+		return func(s Schedule, step int) Row { return FlowDDIM(s, step, o.Noise) }
+	},
+}

@@ -31,3 +31,20 @@ func FlowSDE(s Schedule, step int, eta, clip float64) Row {
 	}
 	return r
 }
+
+// FlowSDEOptions are the options of Flow-SDE alone.
+type FlowSDEOptions struct {
+	NoiseLimit float64 `toml:"noise_limit" range:"[0,inf)" doc:"of flow-sde: the largest deviation of a step; 0: none"`
+}
+
+// FlowSDESolver is Flow-GRPO's solver.
+var FlowSDESolver = Solver{
+	Name: "flow-sde", Card: "The SDE with the flow's marginals (Flow-GRPO); noise_limit bounds a step's deviation (LongCat, GenRL).",
+	Paper: "Flow-GRPO (Liu et al., 2025)", Formula: "x·(1 - g²Δ/2s) - v·(1 + g²(1-s)/2s)·Δ + g·√Δ·ε, g = η·√(s/(1-s))",
+	Cases:      []string{"sde.flow_sde", "sde.flow_factory", "sde.verl_omni", "sde.truncated", "sde.mixgrpo_flow"},
+	Stochastic: true, Density: true, LeavesNoise: true, UnitScale: true,
+	Kept: Rectified, Options: FlowSDEOptions{},
+	Build: func(o SolverOptions) func(Schedule, int) Row {
+		return func(s Schedule, step int) Row { return FlowSDE(s, step, o.Noise, o.NoiseLimit) }
+	},
+}

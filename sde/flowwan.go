@@ -30,3 +30,14 @@ func FlowWan(s Schedule, step int, eta float64) Row {
 	}
 	return r
 }
+
+// FlowWanSolver is the solver of Flow-GRPO's Wan script.
+var FlowWanSolver = Solver{
+	Name: "flow-wan", Card: "The SDE of Flow-GRPO's Wan script, whose noise falls with sigma (Flash-GRPO, UniRL); noise = 1 upstream.",
+	Paper: "Flow-GRPO's Wan script", Formula: "the same with g = η·(s_last + (s_1 - s_last)·s), s_1 and s_last the schedule's second and last",
+	Cases:      []string{"sde.flow_grpo_wan", "rollout.wan_sde"},
+	Stochastic: true, Density: true, Kept: Rectified,
+	Build: func(o SolverOptions) func(Schedule, int) Row {
+		return func(s Schedule, step int) Row { return FlowWan(s, step, o.Noise) }
+	},
+}

@@ -13,3 +13,11 @@ func Heun(s Schedule, step int) Row {
 	r.Next = x(1).plus(output(0).times(dt/2), output(1).times(dt/2))
 	return r
 }
+
+// HeunSolver takes two calls a step.
+var HeunSolver = Solver{
+	Name: "heun", Card: "Heun's method, two calls a step (diffusers); deterministic, with the schedule heun.",
+	Paper: "diffusers", Formula: "x + (s' - s)·(v + v at Euler's point)/2", Cases: []string{"solver.flow_heun"},
+	History: true, Whole: true, Calls: 2,
+	Build: fixed(Heun),
+}

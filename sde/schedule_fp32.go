@@ -142,3 +142,55 @@ func StaticFP32(shift float64, steps int) Schedule {
 	}
 	return s
 }
+
+// ShiftedGrid is SD3's.
+var ShiftedGrid = Grid{Name: "shifted", Card: "diffusers' grid for flows, shifted (SD3, flow_grpo).", Build: spaced(func(*FlowOptions) {})}
+
+// KarrasGrid is spaced by Karras's rule.
+var KarrasGrid = Grid{Name: "karras", Card: "Sigmas spaced by Karras's rule between those of shifted.", Build: spaced(func(f *FlowOptions) { f.Karras = true })}
+
+// ExponentialGrid is even in the logarithm.
+var ExponentialGrid = Grid{Name: "exponential", Card: "Sigmas spaced evenly in their logarithm.", Build: spaced(func(f *FlowOptions) { f.Exponential = true })}
+
+// BetaGrid is spaced by quantiles.
+var BetaGrid = Grid{Name: "beta", Card: "Sigmas spaced by quantiles of a beta distribution.", Build: spaced(func(f *FlowOptions) { f.Beta = true })}
+
+// StaticGrid is DanceGRPO's.
+var StaticGrid = Grid{Name: "static", Card: "An even grid from 1 to 0, shifted (DanceGRPO, MixGRPO, BranchGRPO).", Whole: true, Build: even(StaticFP32)}
+
+// HeunGrid is for solvers of two calls.
+var HeunGrid = Grid{Name: "heun", Card: "shifted, with every inner sigma twice, for the solver heun.", Calls: 2, Build: even(HeunFP32)}
+
+// UniPCGrid is Wan's.
+var UniPCGrid = Grid{Name: "unipc", Card: "UniPC's grid for flows (Wan), from just below 1.", Whole: true,
+	Build: even(func(k float64, n int) Schedule { return UniPCFP32(k, n, false) })}
+
+// DPMGrid is DPM-Solver's.
+var DPMGrid = Grid{Name: "dpm", Card: "DPM-Solver's grid for flows.", Whole: true,
+	Build: even(func(k float64, n int) Schedule { return DPMFP32(k, n, false) })}
+
+// DynamicOptions are the options of FLUX's grid alone.
+type DynamicOptions struct {
+	Tokens int `toml:"tokens" range:"[0,1e8]" doc:"of dynamic: patches of the picture, which decide the shift; 0: each picture's own"`
+}
+
+// mu is the shift of a picture: a line through 256 and 4096 tokens. 0 tokens are unknown, and count as a picture of
+// 1024 x 1024.
+func (o DynamicOptions) mu() float64 {
+	tokens := o.Tokens
+	if tokens == 0 {
+		tokens = 4096
+	}
+	return DynamicShift(tokens, 256, 4096, 0.5, 1.15)
+}
+
+// DynamicGrid is FLUX's: an even base, shifted by the picture's size.
+var DynamicGrid = Grid{
+	Name: "dynamic", Card: "Shifted by the picture's size (FLUX, Qwen-Image in diffusers); tokens is the number of patches.",
+	Options: DynamicOptions{}, Moved: func(o GridOptions) float64 { return portable.Exp(o.mu()) },
+	Build: func(o GridOptions, steps int) (Schedule, error) {
+		f := DefaultFlow()
+		f.Dynamic = true
+		return FlowFP32(f, steps, DownFromOne(steps), o.mu())
+	},
+}

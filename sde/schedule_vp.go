@@ -123,3 +123,29 @@ func DDIMSteps(o VPOptions, steps int) (Schedule, []int, error) {
 	}
 	return s, before, nil
 }
+
+// LadderOptions are the options of a file's variance-preserving schedule.
+type LadderOptions struct {
+	Betas   string `toml:"betas" enum:"linear,scaled_linear,squaredcos_cap_v2" doc:"of ddpm: how noise grows"`
+	Spacing string `toml:"spacing" enum:"leading,trailing,linspace" doc:"of ddpm: which of the thousand steps are taken"`
+}
+
+// VP are the settings with the ends of Stable Diffusion.
+func (o LadderOptions) VP() VPOptions {
+	v := DefaultVP()
+	v.Betas, v.Spacing, v.BetaStart, v.BetaEnd, v.AlphaOne = o.Betas, o.Spacing, 0.00085, 0.012, false
+	if v.Spacing == "leading" {
+		v.Offset = 1
+	}
+	return v
+}
+
+// DDPMGrid is Stable Diffusion's.
+var DDPMGrid = Grid{
+	Name: "ddpm", Card: "Variance-preserving: steps of a ladder of a thousand (Stable Diffusion 1, 2, XL).",
+	VP: true, Options: LadderOptions{},
+	Build: func(o GridOptions, steps int) (Schedule, error) {
+		s, _, err := DDIMSteps(o.VP(), steps)
+		return s, err
+	},
+}

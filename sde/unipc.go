@@ -155,3 +155,10 @@ func solve(m [][]float64) []float64 {
 	}
 	return out
 }
+
+// UniPCSolver is Wan's default.
+var UniPCSolver = Solver{
+	Name: "unipc", Card: "UniPC, predictor and corrector of second order (Wan's default); deterministic.",
+	Paper: "UniPC", Formula: "predictor and corrector of second order", Cases: []string{"solver.flow_unipc"},
+	History: true, Whole: true, Build: fixed(UniPC{Order: 2}.Row),
+}

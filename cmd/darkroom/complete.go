@@ -150,7 +150,7 @@ func completeSetting(_ *cobra.Command, _ []string, typed string) ([]string, cobr
 	e := experiment.Default()
 	key, _, valued := strings.Cut(typed, "=")
 	var all []string
-	for _, k := range config.Keys(&e) {
+	for _, k := range experiment.Keys(&e) {
 		switch {
 		case k.Table:
 		case !valued && strings.HasPrefix(k.Path, typed):

@@ -12,7 +12,7 @@ import (
 func configKeys() []name {
 	var all []name
 	e := experiment.Default()
-	for _, k := range config.Keys(&e) {
+	for _, k := range experiment.Keys(&e) {
 		all = append(all, name{Kind: "keys", Name: k.Path, What: keyText(k)})
 	}
 	return all

@@ -43,7 +43,7 @@ key; others ignore it, and ` + "`plan`" + ` says so. Names of methods: ` + "`dar
 // writeReference writes docs/config.md.
 func writeReference(w io.Writer) {
 	e := experiment.Default()
-	keys := config.Keys(&e)
+	keys := experiment.Keys(&e)
 	fmt.Fprint(w, referenceHead)
 	writeKeys(w, "", keys)
 	for _, k := range keys {

@@ -30,7 +30,7 @@ func TestReference(t *testing.T) {
 	var want bytes.Buffer
 	writeReference(&want)
 	e := experiment.Default()
-	for _, k := range config.Keys(&e) {
+	for _, k := range experiment.Keys(&e) {
 		if k.Doc == "" && !k.Table {
 			t.Errorf("%s has no sentence", k.Path)
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/sde"
-	"github.com/darkroom-rl/darkroom/trainer/experiment"
 )
 
 // samplePlan is what the flags amount to for one pipeline.
@@ -87,11 +86,11 @@ func (plan *samplePlan) place(p *pipeline.Pipeline, noise float64) error {
 	if err != nil {
 		return err
 	}
-	if solver.Ladder == p.Flow() {
+	if solver.VP == p.Flow() {
 		kind := map[bool]string{true: "a flow", false: "a variance-preserving ladder"}
 		return fmt.Errorf("--solver %s is for %s, and this model is %s", plan.solver, kind[!p.Flow()], kind[p.Flow()])
 	}
-	if plan.solver == "heun" {
+	if solver.Calls > 1 {
 		schedule = sde.HeunFP32(p.Shift(plan.At), plan.steps)
 	}
 	last, row := plan.Rows[len(plan.Rows)-1], solver.Step(noise, p.Prediction())
@@ -107,13 +106,12 @@ func (plan *samplePlan) place(p *pipeline.Pipeline, noise float64) error {
 }
 
 // solverNamed finds a solver.
-func solverNamed(name string) (experiment.Solver, error) {
-	all := experiment.Solvers()
-	i := slices.IndexFunc(all, func(s experiment.Solver) bool { return s.Name.Name == name })
-	if i < 0 {
-		return experiment.Solver{}, fmt.Errorf("there is no solver %q; 'darkroom list solvers' lists them", name)
+func solverNamed(name string) (sde.Solver, error) {
+	solver, ok := sde.SolverNamed(name)
+	if !ok {
+		return solver, fmt.Errorf("there is no solver %q; 'darkroom list solvers' lists them", name)
 	}
-	return all[i], nil
+	return solver, nil
 }
 
 // or is n, or the other where n is 0.

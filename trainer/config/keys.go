@@ -18,6 +18,9 @@ type Key struct {
 	Enum     []string
 	Doc      string
 	Of       string // the tag of, whose words are the owner's: who reads the key
+
+	// In is the struct that declares the key. One that is embedded in several tables is the same in all of them.
+	In reflect.Type
 }
 
 // Keys lists the keys below a struct, tables before what they hold. A list of tables without elements and a
@@ -30,7 +33,7 @@ func keysBelow(v reflect.Value, path string) []Key {
 	var all []Key
 	for _, f := range fields(v.Type()) {
 		inner, key := v.FieldByIndex(f.index), join(path, f.name)
-		one := Key{Path: key, Absent: f.typ.Kind() == reflect.Pointer && inner.IsNil(), Kind: kindOf(f), Required: f.required, Range: f.limits.tag, Enum: f.enum, Doc: f.doc, Of: f.of}
+		one := Key{Path: key, Absent: f.typ.Kind() == reflect.Pointer && inner.IsNil(), Kind: kindOf(f), Required: f.required, Range: f.limits.tag, Enum: f.enum, Doc: f.doc, Of: f.of, In: f.in}
 		if !isTables(f.typ) {
 			if !one.Absent {
 				one.Default = literal(inner, f.single)
@@ -95,3 +98,6 @@ func Parent(path string) string {
 	i := strings.LastIndexByte(path, '.')
 	return path[:max(i, 0)]
 }
+
+// Last is the last name of a path: "clip_range" of "loss.clip_range".
+func Last(path string) string { return path[1+strings.LastIndexByte(path, '.'):] }

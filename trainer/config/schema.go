@@ -19,7 +19,8 @@ type field struct {
 	enum     []string
 	limits   limits
 	doc      string
-	of       string // who reads it: for its owner
+	of       string       // who reads it: for its owner
+	in       reflect.Type // the struct that declares it
 }
 
 // fields lists a struct's, those of embedded structs in their place. A wrong tag
@@ -42,7 +43,7 @@ func fields(t reflect.Type) []field {
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")
-		one := field{name: name, index: f.Index, typ: f.Type, doc: f.Tag.Get("doc"), of: f.Tag.Get("of"), limits: parseLimits(f.Tag.Get("range"))}
+		one := field{name: name, index: f.Index, typ: f.Type, doc: f.Tag.Get("doc"), of: f.Tag.Get("of"), in: t, limits: parseLimits(f.Tag.Get("range"))}
 		for o := range strings.SplitSeq(options, ",") {
 			switch o {
 			case "required":

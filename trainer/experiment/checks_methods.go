@@ -11,7 +11,7 @@ import (
 
 // checkSampling: sampler against objective.
 func (e *Experiment) checkSampling(r report) {
-	solver, ok := solverNamed(e.Sampler.Solver)
+	solver, ok := sde.SolverNamed(e.Sampler.Solver)
 	o := e.objective()
 	if !ok || o.Name.Name == "" {
 		return
@@ -20,11 +20,11 @@ func (e *Experiment) checkSampling(r report) {
 	switch {
 	case o.Tokens:
 		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is of tokens, and a sampler of pictures has none", e.Loss.Objective), `write objective = "clip", or [episode] for a language model`)
-	case o.Ratio && !solver.Draws:
+	case o.Ratio && !solver.Stochastic:
 		r("sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, and objective %q compares probabilities", e.Sampler.Solver, e.Loss.Objective), other)
-	case o.Ratio && !solver.Judged:
+	case o.Ratio && !solver.Density:
 		r("sampler.solver|loss.objective", fmt.Sprintf("%s has no log-probability, and objective %q needs one", e.Sampler.Solver, e.Loss.Objective), other)
-	case o.Ratio && e.Sampler.Noise == 0 && !solver.Always:
+	case o.Ratio && e.Sampler.Noise == 0 && !solver.Ancestral:
 		r("sampler.noise|sampler.solver|loss.objective", fmt.Sprintf("without noise %s is deterministic, and objective %q compares probabilities", e.Sampler.Solver, e.Loss.Objective), "0.7 is what Flow-GRPO uses with flow-sde")
 	case o.Ratio && e.Sampler.Flash != nil && e.Sampler.Flash.All:
 		r("sampler.flash.all", fmt.Sprintf("with every step solved by a deterministic method, objective %q has nothing to compare", e.Loss.Objective), "leave it out: only the tail is compressed then")
@@ -38,19 +38,19 @@ func (e *Experiment) checkSampling(r report) {
 	if e.Loss.Correction.On() {
 		r("loss.correction|loss.correction.weights|loss.correction.reject", "a sampler of pictures rolls with the trainer's own kernels: its ratio is 1, and nothing is to be corrected", "leave it out; [episode] has tokens, which are corrected")
 	}
-	if e.Loss.Rectify && e.Sampler.Solver != "flow-sde" && e.Sampler.Solver != "flow-wan" {
+	if e.Loss.Rectify && solver.Kept == nil {
 		r("loss.rectify", fmt.Sprintf("what a step keeps of the gradient is known of flow-sde's and flow-wan's, and not of %s", e.Sampler.Solver), "leave it out")
 	}
-	if e.Loss.NoiseScale && e.Sampler.Solver != "flow-sde" {
+	if e.Loss.NoiseScale && !solver.UnitScale {
 		r("loss.noise_scale", fmt.Sprintf("LongCat's weight of a step's noise is flow-sde's, and %s has another", e.Sampler.Solver), "leave it out")
 	}
 }
 
 // checkTimes: the times that samples are noised to.
-func (e *Experiment) checkTimes(r report, solver Solver) {
+func (e *Experiment) checkTimes(r report, solver sde.Solver) {
 	l := e.Loss
 	switch first, end := l.Range[0], l.Range[1]; {
-	case solver.Ladder && l.Draw == "permutation":
+	case solver.VP && l.Draw == "permutation":
 		r("loss.time_draw", "a ladder's times are shares of its thousand training steps, and not the sampler's", `leave it out`)
 	case first == 0 && end == 0:
 	case first >= end:
@@ -61,12 +61,12 @@ func (e *Experiment) checkTimes(r report, solver Solver) {
 }
 
 // checkPictures: estimator, tree and KL against the objective.
-func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver Solver) {
+func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver sde.Solver) {
 	tree, kl := e.Sampler.Tree, e.Loss.KL
-	if o.Noised && !solver.Draws && e.Rollout.SharedNoise && e.Rollout.Group > 1 {
+	if o.Noised && !solver.Stochastic && e.Rollout.SharedNoise && e.Rollout.Group > 1 {
 		r("rollout.shared_noise|sampler.solver|loss.objective", fmt.Sprintf("%s draws nothing, so that the samples of a group that start from one noise are all the same", e.Sampler.Solver), "write shared_noise = false, or a solver that draws")
 	}
-	if o.Flow && solver.Ladder {
+	if o.Flow && solver.VP {
 		r("loss.objective|loss.preset|preset", fmt.Sprintf("objective %q is defined by a flow's velocities, and %s is for a variance-preserving ladder", e.Loss.Objective, e.Sampler.Solver), `on a ladder: objective = "dpo", "dgpo", "rwr" or "sft" on noised samples, or "clip"`)
 	}
 	if o.Noised {
@@ -78,7 +78,7 @@ func (e *Experiment) checkPictures(r report, o ObjectiveKind, solver Solver) {
 	if o.Noised && !o.Free && kl.Weight > 0 && kl.Estimator != "velocity" {
 		r("loss.kl.estimator|loss.kl|loss.objective", fmt.Sprintf("objective %q has outputs at noised samples, and no transitions", e.Loss.Objective), `write estimator = "velocity"`)
 	}
-	if o.Ratio && kl.Weight > 0 && kl.Estimator == "velocity" && solver.Ladder {
+	if o.Ratio && kl.Weight > 0 && kl.Estimator == "velocity" && solver.VP {
 		r("loss.kl.estimator|loss.kl", fmt.Sprintf("%s's outputs are not velocities", e.Sampler.Solver), `write estimator = "mean"`)
 	}
 	switch layers := tree != nil && tree.Kind == "branch"; {

@@ -12,33 +12,34 @@ import (
 
 // Check reports what does not fit together in [sampler].
 func (s Sampler) Check(r report) {
-	solver, ok := solverNamed(s.Solver)
-	outside, ok2 := solverNamed(s.Outside)
-	eval, ok3 := solverNamed(s.EvalSolver)
+	solver, ok := sde.SolverNamed(s.Solver)
+	outside, ok2 := sde.SolverNamed(s.Outside)
+	eval, ok3 := sde.SolverNamed(s.EvalSolver)
 	if !ok || !ok2 || !ok3 {
 		return // reported with its name
 	}
 	s.checkLadder(r, []solverAt{{"solver", solver}, {"outside", outside}, {"eval_solver", eval}})
 	switch {
-	case outside.Draws && s.Outside != s.Solver:
+	case outside.Stochastic && s.Outside != s.Solver:
 		r("outside", fmt.Sprintf("%s draws noise, and steps outside of the window do not", s.Outside), `write outside = "euler", or the name of the solver to use it for all steps`)
-	case outside.Whole && s.Window.Kind != "" && solver.Draws:
+	case outside.Whole && s.Window.Kind != "" && solver.Stochastic:
 		r("outside", fmt.Sprintf("%s must take every step of a trajectory, and the window's are taken by %s", s.Outside, s.Solver), `write outside = "euler"; eval_solver may be any`)
 	}
-	if solver.Whole && solver.Name.Name == "heun" && s.Schedule.Kind != "heun" {
-		r("schedule.kind", "heun takes two calls a step, and needs their times", `write schedule = { kind = "heun" }`)
-	}
-	if solver.Name.Name != "heun" && s.Schedule.Kind == "heun" {
-		r("schedule.kind", fmt.Sprintf("heun lists every time twice, and %s would take steps of no length", s.Solver), `write schedule = { kind = "shifted" }, or solver = "heun"`)
+	if s.checkCalls(r, solver) {
 		return // its rows would be reported again, as noise
 	}
-	if s.Solver == "cps" && s.Noise > 1 {
-		r("noise", fmt.Sprintf("cps draws a share of each step's noise, sin(eta·π/2), and %v is above 1", s.Noise), "0.8 is what Flow-CPS uses")
-	} else {
+	clean := true
+	if solver.Check != nil {
+		solver.Check(s.SolverOptions, func(key, problem, hint string) {
+			clean = false
+			r(key, problem, hint)
+		})
+	}
+	if clean {
 		s.checkRows(r, solver)
 	}
-	if s.NoiseLimit > 0 && s.Solver != "flow-sde" {
-		r("noise_limit", fmt.Sprintf("%s has no limit", s.Solver), `only solver = "flow-sde" has`)
+	if s.NoiseLimit > 0 && !has(solver.Options, s.FlowSDEOptions) {
+		r("noise_limit", fmt.Sprintf("%s has no limit", s.Solver), fmt.Sprintf("only solver = %s has", quotedList(solversWith(s.FlowSDEOptions))))
 	}
 	s.checkSizes(r)
 	s.checkFlash(r, solver)
@@ -48,22 +49,21 @@ func (s Sampler) Check(r report) {
 
 type solverAt struct {
 	key    string
-	solver Solver
+	solver sde.Solver
 }
 
 // checkLadder: variance-preserving solvers and schedules belong together.
 func (s Sampler) checkLadder(r report, solvers []solverAt) {
-	i := slices.IndexFunc(Schedules(), func(k ScheduleKind) bool { return k.Name.Name == s.Schedule.Kind })
-	if i < 0 {
+	kind, ok := sde.GridNamed(s.Schedule.Kind)
+	if !ok {
 		return
 	}
-	kind := Schedules()[i]
 	for _, at := range solvers {
 		switch {
-		case at.solver.Ladder && !kind.Ladder:
-			r(at.key, fmt.Sprintf("%s is for variance-preserving models, and the schedule %q is for flows", at.solver.Name.Name, s.Schedule.Kind), `write schedule = { kind = "ddpm" }, or a solver for flows`)
-		case !at.solver.Ladder && kind.Ladder:
-			r(at.key, fmt.Sprintf("%s is for flows, and the schedule \"ddpm\" is for variance-preserving models", at.solver.Name.Name), `write "ddim" or "ddpm" here, or another schedule`)
+		case at.solver.VP && !kind.VP:
+			r(at.key, fmt.Sprintf("%s is for variance-preserving models, and the schedule %q is for flows", at.solver.Name, s.Schedule.Kind), `write schedule = { kind = "ddpm" }, or a solver for flows`)
+		case !at.solver.VP && kind.VP:
+			r(at.key, fmt.Sprintf("%s is for flows, and the schedule \"ddpm\" is for variance-preserving models", at.solver.Name), `write "ddim" or "ddpm" here, or another schedule`)
 		}
 	}
 	if _, err := s.schedule(s.Steps); err != nil {
@@ -71,10 +71,25 @@ func (s Sampler) checkLadder(r report, solvers []solverAt) {
 	}
 }
 
+// checkCalls: a solver of several calls a step needs a schedule with their times, and no other solver takes that.
+func (s Sampler) checkCalls(r report, solver sde.Solver) (wrong bool) {
+	grid, ok := sde.GridNamed(s.Schedule.Kind)
+	switch {
+	case solver.Calls > 1 && (!ok || grid.Calls != solver.Calls):
+		i := slices.IndexFunc(sde.Grids(), func(g sde.Grid) bool { return g.Calls == solver.Calls })
+		r("schedule.kind", fmt.Sprintf("%s takes two calls a step, and needs their times", s.Solver), fmt.Sprintf("write schedule = { kind = %q }", sde.Grids()[i].Name))
+	case ok && grid.Calls > 1 && solver.Calls != grid.Calls:
+		i := slices.IndexFunc(sde.Solvers(), func(k sde.Solver) bool { return k.Calls == grid.Calls })
+		r("schedule.kind", fmt.Sprintf("%s lists every time twice, and %s would take steps of no length", grid.Name, s.Solver), fmt.Sprintf("write schedule = { kind = \"shifted\" }, or solver = %q", sde.Solvers()[i].Name))
+		return true
+	}
+	return false
+}
+
 // fits reports whether the solvers are for the schedule's kind of model.
 func (s Sampler) fits(t sde.Schedule) bool {
 	for _, name := range []string{s.Solver, s.Outside} {
-		if k, ok := solverNamed(name); !ok || k.Ladder != (t.Alpha != nil) {
+		if k, ok := sde.SolverNamed(name); !ok || k.VP != (t.Alpha != nil) {
 			return false
 		}
 	}
@@ -83,12 +98,12 @@ func (s Sampler) fits(t sde.Schedule) bool {
 
 // checkRows: a solver's coefficients must be numbers. Where the noise is more than
 // a step has to give, they are roots of negative ones.
-func (s Sampler) checkRows(r report, solver Solver) {
+func (s Sampler) checkRows(r report, solver sde.Solver) {
 	schedule, err := s.schedule(s.Steps)
-	if err != nil || !s.fits(schedule) || solver.Name.Name == "heun" {
+	if err != nil || !s.fits(schedule) || solver.Calls > 1 {
 		return // reported
 	}
-	row := solver.make(s)
+	row := solver.Build(s.SolverOptions)
 	for step := range schedule.Steps() {
 		one := row(schedule, step)
 		for _, c := range slices.Concat(one.Next.X, one.Next.Out, one.Next.Y, []float64{one.Noise}) {
@@ -151,24 +166,24 @@ func (s Sampler) checkOne(r report) {
 	case !s.Window.One:
 		return
 	}
-	outside, _ := solverNamed(s.Outside)
+	outside, _ := sde.SolverNamed(s.Outside)
 	switch {
 	case s.Tree != nil || s.Flash != nil:
 		r("window."+key, fmt.Sprintf("a prompt that draws %s has no tree, and no compressed tail behind a common window", where), fmt.Sprintf("leave %s, tree or flash out", key))
-	case s.Outside == s.Solver || outside.Draws && s.Noise > 0:
+	case s.Outside == s.Solver || outside.Stochastic && s.Noise > 0:
 		r("outside", fmt.Sprintf("with window.%s a sample draws %s, and %s draws at the others", key, where, s.Outside), `write outside = "euler"`)
 	}
 }
 
 // checkFlash: the compressed tail follows a window of neighbours.
-func (s Sampler) checkFlash(r report, solver Solver) {
+func (s Sampler) checkFlash(r report, solver sde.Solver) {
 	if s.Flash == nil {
 		return
 	}
 	switch {
 	case s.Window.Kind == "subset":
 		r("flash", "a compressed tail follows the window, and the steps of a subset lie anywhere", `write window = { kind = "sliding", ... }, or leave flash out`)
-	case solver.Ladder:
+	case solver.VP:
 		r("flash", fmt.Sprintf("the tail is solved for flows, and %s is not for them", s.Solver), "leave flash out")
 	case s.Tree != nil:
 		r("flash", "a tree's branches are solved step by step, without a compressed tail", "leave flash or tree out")
@@ -176,12 +191,12 @@ func (s Sampler) checkFlash(r report, solver Solver) {
 }
 
 // checkTree: what branches must draw.
-func (s Sampler) checkTree(r report, solver Solver) {
+func (s Sampler) checkTree(r report, solver sde.Solver) {
 	if s.Tree == nil {
 		return
 	}
 	t := *s.Tree
-	if !solver.Draws {
+	if !solver.Stochastic {
 		r("tree", fmt.Sprintf("%s draws nothing: all children of a split would be equal", s.Solver), `a solver that draws, such as "dance"`)
 	}
 	if solver.History {

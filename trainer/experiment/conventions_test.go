@@ -71,7 +71,7 @@ func samplerCell(e *Experiment) string {
 	}
 	s := e.Sampler
 	cell := s.Solver
-	if k, _ := solverNamed(s.Solver); k.Draws {
+	if k, _ := sde.SolverNamed(s.Solver); k.Stochastic {
 		cell += fmt.Sprintf(" %v", s.Noise)
 	}
 	if s.NoiseLimit > 0 {

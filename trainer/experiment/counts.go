@@ -3,6 +3,8 @@ package experiment
 import (
 	"math"
 	"slices"
+
+	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // Counts are passes of the network an iteration, on average; guidance by two outputs
@@ -117,8 +119,8 @@ func (e *Experiment) sees() float64 {
 // first that draws, and that one, whose noise tells them apart.
 func (e *Experiment) together(window []int) int {
 	s := e.Sampler
-	solver, _ := solverNamed(s.Solver)
-	draws := solver.Draws && (s.Noise > 0 || solver.Always)
+	solver, _ := sde.SolverNamed(s.Solver)
+	draws := solver.Draws(s.Noise)
 	drawn := e.drawn(window)
 	switch {
 	case !e.Rollout.SharedNoise || s.Tree != nil:

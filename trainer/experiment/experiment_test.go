@@ -241,18 +241,18 @@ func TestTrunkCounts(t *testing.T) {
 // TestSolvers: what the table says of a solver is what its rows do, on every
 // schedule that it goes with.
 func TestSolvers(t *testing.T) {
-	for _, k := range Solvers() {
-		for _, kind := range Schedules() {
-			if kind.Ladder != k.Ladder || (kind.Name.Name == "heun") != (k.Name.Name == "heun") {
+	for _, k := range sde.Solvers() {
+		for _, kind := range sde.Grids() {
+			if kind.VP != k.VP || kind.Calls != k.Calls {
 				continue
 			}
 			s := defaultSampler()
-			s.Schedule.Kind, s.Noise = kind.Name.Name, 0.5
+			s.Schedule.Kind, s.Noise = kind.Name, 0.5
 			schedule, err := s.schedule(8)
 			if err != nil {
 				t.Fatal(err)
 			}
-			row, draws, judged, history := k.make(s), false, false, false
+			row, draws, judged, history := k.Build(s.SolverOptions), false, false, false
 			for step := range schedule.Steps() {
 				r := row(schedule, step)
 				draws = draws || r.Stochastic()
@@ -260,12 +260,12 @@ func TestSolvers(t *testing.T) {
 				history = history || len(r.Next.X) > 1 || len(r.Next.Out) > 1 || r.Correct != nil
 			}
 			s.Noise = 0
-			quiet, always := k.make(s), false
+			quiet, always := k.Build(s.SolverOptions), false
 			for step := range schedule.Steps() {
 				always = always || quiet(schedule, step).Stochastic()
 			}
-			if draws != k.Draws || judged != k.Judged || history != k.History || always != k.Always {
-				t.Errorf("%s on %s: draws %v, without noise %v, judged %v, history %v", k.Name.Name, kind.Name.Name, draws, always, judged, history)
+			if draws != k.Stochastic || judged != k.Density || history != k.History || always != k.Ancestral {
+				t.Errorf("%s on %s: draws %v, without noise %v, judged %v, history %v", k.Name, kind.Name, draws, always, judged, history)
 			}
 		}
 	}
@@ -458,16 +458,16 @@ func matches(pattern, text string) bool {
 // is either refused with a hint, or makes a plan.
 func TestCompositions(t *testing.T) {
 	planned := map[string]bool{}
-	for _, solver := range Solvers() {
+	for _, solver := range sde.Solvers() {
 		for _, window := range Windows() {
 			for _, with := range [][]string{nil, {"sampler.flash={ratio=0.5}"}, {"sampler.tree={splits=[0,2]}", "advantage.estimator=tree", "rollout.group=4"}} {
 				for _, objective := range []string{"clip", "dppo", "nft"} {
 					sets := append([]string{
-						"sampler.solver=" + solver.Name.Name, "sampler.noise=0.5", "loss.objective=" + objective,
+						"sampler.solver=" + solver.Name, "sampler.noise=0.5", "loss.objective=" + objective,
 						fmt.Sprintf("sampler.window={kind=%q, size=3, every=2, low=0.2, high=0.8, fraction=0.5}", window.Name),
 					}, with...)
-					if solver.Ladder {
-						sets = append(sets, "sampler.schedule.kind=ddpm", "sampler.outside="+solver.Name.Name, "sampler.eval_solver=ddim")
+					if solver.VP {
+						sets = append(sets, "sampler.schedule.kind=ddpm", "sampler.outside="+solver.Name, "sampler.eval_solver=ddim")
 					}
 					e, err := Parse("a.toml", []byte(least), sets)
 					if err != nil {
@@ -479,18 +479,18 @@ func TestCompositions(t *testing.T) {
 					if _, err := e.Plan(); err != nil {
 						t.Errorf("%s: %v", sets, err)
 					}
-					planned[objective+" "+solver.Name.Name] = true
+					planned[objective+" "+solver.Name] = true
 				}
 			}
 		}
 	}
-	for _, solver := range Solvers() { // each can be used for what it can do
+	for _, solver := range sde.Solvers() { // each can be used for what it can do
 		for _, objective := range []string{"clip", "dppo"} {
-			if key := objective + " " + solver.Name.Name; planned[key] != solver.Judged {
+			if key := objective + " " + solver.Name; planned[key] != solver.Density {
 				t.Errorf("%s: planned %v", key, planned[key])
 			}
 		}
-		if key := "nft " + solver.Name.Name; !planned[key] && solver.Name.Name != "heun" && !solver.Ladder {
+		if key := "nft " + solver.Name; !planned[key] && solver.Name != "heun" && !solver.VP {
 			t.Errorf("%s is never planned", key)
 		}
 	}

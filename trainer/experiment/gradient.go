@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // Gradient is [loss.gradient]: how a reward's own gradient reaches the network (objective
@@ -53,7 +55,7 @@ func (e *Experiment) points() float64 {
 }
 
 // checkGradient: what a reward's gradient cannot go through.
-func (e *Experiment) checkGradient(r report, solver Solver) {
+func (e *Experiment) checkGradient(r report, solver sde.Solver) {
 	if !e.follows() {
 		return
 	}
@@ -75,13 +77,13 @@ func (e *Experiment) checkGradient(r report, solver Solver) {
 	switch direct := g.Through == "direct"; {
 	case e.Loss.KL.Weight > 0:
 		r("loss.kl.weight|loss.kl|loss.objective", "the reward's own gradient has no KL beside it", "weight = 0; loss.gradient.margin bounds what is gained")
-	case direct && solver.Ladder:
+	case direct && solver.VP:
 		r("loss.gradient.through|loss.gradient|loss.objective", fmt.Sprintf("direct alignment noises along a flow, and %s is of a ladder", e.Sampler.Solver), `through = "refl" or "draft"`)
 	case direct && g.Low+g.Step > g.High:
 		r("loss.gradient.step|loss.gradient.low|loss.gradient.high", fmt.Sprintf("a step of %v does not fit between the sigmas %v and %v", g.Step, g.Low, g.High), "a smaller step, or a wider range")
 	case !direct && g.Steps > e.Sampler.Steps:
 		r("loss.gradient.steps", fmt.Sprintf("there are %d steps", e.Sampler.Steps), "fewer")
-	case !direct && (solver.History || e.Sampler.Clip && e.Sampler.Solver == "ddim"):
+	case !direct && (solver.History || e.Sampler.Clip && has(solver.Options, e.Sampler.DDIMOptions)):
 		r("sampler.solver|loss.gradient.through", fmt.Sprintf("%s looks back at other steps, or cuts what it predicts, and no gradient is led through that", e.Sampler.Solver), `for example solver = "euler"`)
 	}
 }

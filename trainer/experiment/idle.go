@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
@@ -199,10 +200,10 @@ func idleTable() []idleSetting {
 			return fmt.Sprintf("objective %q judges final samples, and no step is trained", e.Loss.Objective)
 		}, `objective = "clip" trains steps`},
 		{"sampler.noise", false, func(e *Experiment) bool {
-			s, ok := solverNamed(e.Sampler.Solver)
-			return e.Episode == nil && ok && e.Sampler.Noise > 0 && (!s.Draws || s.Always)
+			s, ok := sde.SolverNamed(e.Sampler.Solver)
+			return e.Episode == nil && ok && e.Sampler.Noise > 0 && (!s.Stochastic || s.Ancestral)
 		}, func(e *Experiment) string {
-			if s, _ := solverNamed(e.Sampler.Solver); s.Draws {
+			if s, _ := sde.SolverNamed(e.Sampler.Solver); s.Stochastic {
 				return fmt.Sprintf("%s draws as much as its schedule says", e.Sampler.Solver)
 			}
 			return fmt.Sprintf("%s draws nothing", e.Sampler.Solver)

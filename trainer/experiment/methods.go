@@ -1,6 +1,10 @@
 package experiment
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
 
 // What is known of the table of names beside each card: docs/methods.md is written from it.
 
@@ -54,3 +58,10 @@ func presetCases() map[string][]string {
 
 // PresetCases are the operations of cmd/parity that hold a preset to published code.
 func PresetCases(preset string) []string { return presetCases()[preset] }
+
+func solverMethods() (all []Method) {
+	for _, s := range sde.Solvers() {
+		all = append(all, Method{Name: s.Name, Paper: s.Paper, Formula: s.Formula, Cases: s.Cases})
+	}
+	return all
+}

@@ -29,8 +29,8 @@ type Section struct {
 // Sections are all names.
 func Sections() []Section {
 	return []Section{
-		{"solvers", "sampler.solver", named(Solvers(), func(s Solver) Name { return s.Name })},
-		{"schedules", "sampler.schedule.kind", named(Schedules(), func(s ScheduleKind) Name { return s.Name })},
+		{"solvers", "sampler.solver", named(sde.Solvers(), func(s sde.Solver) Name { return Name{Name: s.Name, Card: s.Card} })},
+		{"schedules", "sampler.schedule.kind", named(sde.Grids(), func(g sde.Grid) Name { return Name{Name: g.Name, Card: g.Card} })},
 		{"windows", "sampler.window.kind", Windows()},
 		{"advantages", "advantage.estimator", named(Estimators(), func(e EstimatorKind) Name { return e.Name })},
 		{"objectives", "loss.objective", named(Objectives(), func(o ObjectiveKind) Name { return o.Name })},
@@ -52,144 +52,6 @@ func named[T any](all []T, name func(T) Name) []Name {
 		names = append(names, name(x))
 	}
 	return names
-}
-
-// A rowOf is a solver: the row of a step.
-type rowOf = func(s sde.Schedule, step int) sde.Row
-
-// A Solver is a way to take a step.
-type Solver struct {
-	Name
-	Draws   bool // at random
-	Always  bool // draws whatever sampler.noise is
-	Judged  bool // has a log-probability
-	Ladder  bool // of variance-preserving schedules ("ddpm")
-	History bool // looks at steps before the last
-	Whole   bool // must take every step of a trajectory
-	make    func(Sampler) rowOf
-}
-
-// Step is the solver's row at a noise level, where nothing else is set.
-func (s Solver) Step(noise float64, prediction sde.Prediction) func(t sde.Schedule, step int) sde.Row {
-	o := defaultSampler()
-	o.Noise, o.Prediction = noise, string(prediction)
-	return s.make(o)
-}
-
-// Solvers are those of package sde.
-func Solvers() []Solver {
-	always := func(row rowOf) func(Sampler) rowOf { return func(Sampler) rowOf { return row } }
-	dpm := func(m sde.Multistep) func(Sampler) rowOf { m.LowerOrderFinal = true; return always(m.Row) }
-	return []Solver{
-		{Name: Name{Name: "euler", Card: "Euler's step along the flow; deterministic."}, make: always(sde.Euler)},
-		{Name: Name{Name: "heun", Card: "Heun's method, two calls a step (diffusers); deterministic, with the schedule heun."}, History: true, Whole: true, make: always(sde.Heun)},
-		{Name: Name{Name: "flow-sde", Card: "The SDE with the flow's marginals (Flow-GRPO); noise_limit bounds a step's deviation (LongCat, GenRL)."}, Draws: true, Judged: true,
-			make: func(s Sampler) rowOf {
-				return func(t sde.Schedule, step int) sde.Row { return sde.FlowSDE(t, step, s.Noise, s.NoiseLimit) }
-			}},
-		{Name: Name{Name: "flow-wan", Card: "The SDE of Flow-GRPO's Wan script, whose noise falls with sigma (Flash-GRPO, UniRL); noise = 1 upstream."}, Draws: true, Judged: true,
-			make: func(s Sampler) rowOf {
-				return func(t sde.Schedule, step int) sde.Row { return sde.FlowWan(t, step, s.Noise) }
-			}},
-		{Name: Name{Name: "dance", Card: "DanceGRPO's SDE: constant noise, the score of the predicted clean sample."}, Draws: true, Judged: true,
-			make: func(s Sampler) rowOf {
-				density := sde.Gaussian
-				if s.Density == "unnormalised" {
-					density = sde.Unnormalised
-				}
-				return func(t sde.Schedule, step int) sde.Row { return sde.Dance(t, step, s.Noise, density) }
-			}},
-		{Name: Name{Name: "cps", Card: "Coefficients-preserving sampling (Flow-CPS): latents have the noise that their time asks for; the log-probability is the bare square."}, Draws: true, Judged: true,
-			make: func(s Sampler) rowOf {
-				return func(t sde.Schedule, step int) sde.Row { return sde.CPS(t, step, s.Noise) }
-			}},
-		{Name: Name{Name: "flow-ddim", Card: "DDIM for flows (DiffusionNFT's solver); noise = 0 is Euler's step."}, Draws: true, Judged: true,
-			make: func(s Sampler) rowOf {
-				return func(t sde.Schedule, step int) sde.Row { return sde.FlowDDIM(t, step, s.Noise) }
-			}},
-		{Name: Name{Name: "renoise", Card: "The predicted clean sample noised anew (diffusers' stochastic_sampling); it has no log-probability."}, Draws: true, Always: true, make: always(sde.EulerStochastic)},
-		{Name: Name{Name: "dpm++2m", Card: "DPM-Solver++, multistep, second order (midpoint); deterministic."}, History: true, make: dpm(sde.Multistep{Order: 2})},
-		{Name: Name{Name: "dpm++2m-heun", Card: "DPM-Solver++, multistep, second order (heun); deterministic."}, History: true, make: dpm(sde.Multistep{Order: 2, Heun: true})},
-		{Name: Name{Name: "dpm++3m", Card: "DPM-Solver++, multistep, third order; deterministic."}, History: true, make: dpm(sde.Multistep{Order: 3, Heun: true})},
-		{Name: Name{Name: "dpm++2m-sde", Card: "Stochastic DPM-Solver++, multistep, second order (midpoint)."}, Draws: true, Always: true, Judged: true, History: true, make: dpm(sde.Multistep{Order: 2, SDE: true})},
-		{Name: Name{Name: "dpm++2s", Card: "DPM-Solver++, singlestep, second order; deterministic."}, History: true, Whole: true,
-			make: always(func(t sde.Schedule, step int) sde.Row {
-				return sde.Singlestep{Orders: sde.SinglestepOrders(2, t.Steps(), true)}.Row(t, step)
-			})},
-		{Name: Name{Name: "unipc", Card: "UniPC, predictor and corrector of second order (Wan's default); deterministic."}, History: true, Whole: true, make: always(sde.UniPC{Order: 2}.Row)},
-		{Name: Name{Name: "ddim", Card: "DDIM with eta = noise for variance-preserving models (ddpo-pytorch, trl)."}, Draws: true, Judged: true, Ladder: true,
-			make: func(s Sampler) rowOf {
-				return func(t sde.Schedule, step int) sde.Row {
-					r, _ := sde.DDIM(t, step, s.Noise, sde.Prediction(s.Prediction), s.Clip) // the prediction is one of the enum
-					return r
-				}
-			}},
-		{Name: Name{Name: "ddpm", Card: "Ancestral sampling for variance-preserving models (Ho et al.)."}, Draws: true, Always: true, Judged: true, Ladder: true,
-			make: func(s Sampler) rowOf {
-				return func(t sde.Schedule, step int) sde.Row {
-					r, _ := sde.DDPM(t, step, sde.Prediction(s.Prediction), false)
-					return r
-				}
-			}},
-	}
-}
-
-// A ScheduleKind is a way to place the times.
-type ScheduleKind struct {
-	Name
-	Ladder bool
-	make   func(o Schedule, steps int) (sde.Schedule, error)
-}
-
-// Schedules are those of package sde.
-func Schedules() []ScheduleKind {
-	flow := func(change func(*sde.FlowOptions)) func(Schedule, int) (sde.Schedule, error) {
-		return func(o Schedule, steps int) (sde.Schedule, error) {
-			f := sde.DefaultFlow()
-			f.Shift = o.Shift
-			change(&f)
-			return sde.FlowFP32(f, steps, nil, 0)
-		}
-	}
-	grid := func(make func(shift float64, steps int) sde.Schedule) func(Schedule, int) (sde.Schedule, error) {
-		return func(o Schedule, steps int) (sde.Schedule, error) { return make(o.Shift, steps), nil }
-	}
-	return []ScheduleKind{
-		{Name{Name: "shifted", Card: "diffusers' grid for flows, shifted (SD3, flow_grpo)."}, false, flow(func(*sde.FlowOptions) {})},
-		{Name{Name: "static", Card: "An even grid from 1 to 0, shifted (DanceGRPO, MixGRPO, BranchGRPO)."}, false, grid(sde.StaticFP32)},
-		{Name{Name: "dynamic", Card: "Shifted by the picture's size (FLUX, Qwen-Image in diffusers); tokens is the number of patches."}, false, dynamic},
-		{Name{Name: "karras", Card: "Sigmas spaced by Karras's rule between those of shifted."}, false, flow(func(f *sde.FlowOptions) { f.Karras = true })},
-		{Name{Name: "exponential", Card: "Sigmas spaced evenly in their logarithm."}, false, flow(func(f *sde.FlowOptions) { f.Exponential = true })},
-		{Name{Name: "beta", Card: "Sigmas spaced by quantiles of a beta distribution."}, false, flow(func(f *sde.FlowOptions) { f.Beta = true })},
-		{Name{Name: "heun", Card: "shifted, with every inner sigma twice, for the solver heun."}, false, grid(sde.HeunFP32)},
-		{Name{Name: "unipc", Card: "UniPC's grid for flows (Wan), from just below 1."}, false, grid(func(k float64, n int) sde.Schedule { return sde.UniPCFP32(k, n, false) })},
-		{Name{Name: "dpm", Card: "DPM-Solver's grid for flows."}, false, grid(func(k float64, n int) sde.Schedule { return sde.DPMFP32(k, n, false) })},
-		{Name{Name: "ddpm", Card: "Variance-preserving: steps of a ladder of a thousand (Stable Diffusion 1, 2, XL)."}, true, ladder},
-	}
-}
-
-// dynamic is FLUX's: an even base, shifted by a line through 256 and 4096 tokens.
-func dynamic(o Schedule, steps int) (sde.Schedule, error) {
-	f := sde.DefaultFlow()
-	f.Dynamic = true
-	return sde.FlowFP32(f, steps, sde.DownFromOne(steps), dynamicShift(o))
-}
-
-func dynamicShift(o Schedule) float64 { return sde.DynamicShift(o.tokens(), 256, 4096, 0.5, 1.15) }
-
-// ladder is Stable Diffusion's.
-func ladder(o Schedule, steps int) (sde.Schedule, error) {
-	s, _, err := sde.DDIMSteps(o.ladder(), steps)
-	return s, err
-}
-
-func (o Schedule) ladder() sde.VPOptions {
-	v := sde.DefaultVP()
-	v.Betas, v.Spacing, v.BetaStart, v.BetaEnd, v.AlphaOne = o.Betas, o.Spacing, 0.00085, 0.012, false
-	if v.Spacing == "leading" {
-		v.Offset = 1
-	}
-	return v
 }
 
 // Windows are the kinds of sde.WindowOptions.

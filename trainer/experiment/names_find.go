@@ -53,11 +53,3 @@ func estimatorNamed(name string) EstimatorKind {
 	}
 	return EstimatorKind{}
 }
-
-func solverNamed(name string) (Solver, bool) {
-	i := slices.IndexFunc(Solvers(), func(s Solver) bool { return s.Name.Name == name })
-	if i < 0 {
-		return Solver{}, false
-	}
-	return Solvers()[i], true
-}

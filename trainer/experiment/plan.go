@@ -48,6 +48,8 @@ type PlanRow struct {
 	Outputs []float64 `json:"output"` // by lag
 	Noise   float64   `json:"deviation"`
 	Trained bool      `json:"trained"`
+
+	density sde.Density
 }
 
 // A Position is the window of some iterations in a row, counted from 1.
@@ -161,7 +163,7 @@ func (e *Experiment) shares(trained []int) []float64 {
 // planRow is a row as it is shown. Where a predicted clean sample is cut, the
 // coefficients are those of a prediction within its bounds.
 func planRow(r sde.Row, s sde.Schedule, trained bool) PlanRow {
-	p := PlanRow{Step: r.Step, From: r.From, To: r.To, Noise: r.Noise, Trained: trained}
+	p := PlanRow{Step: r.Step, From: r.From, To: r.To, Noise: r.Noise, Trained: trained, density: r.Density}
 	add := func(to []float64, from []float64, gain float64) []float64 {
 		for i, c := range from {
 			if i == len(to) {

@@ -1,16 +1,20 @@
 package experiment
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/sde"
 	"github.com/darkroom-rl/darkroom/trainer/config"
 )
 
 // Who reads a key stands beside its declaration, in a tag:
 //
+// A key of a method's option structs is read where that method is chosen (choosers). Where there is no such method:
+//
 //	of:"clip,guard"      under these methods of its table: the objective of [loss], the estimator of
-//	                     [advantage], the solvers of [sampler], the kind of a [[reward]]
+//	                     [advantage], the kind of a [[reward]]
 //	of:"estimator=gae"   under this method of another table
 //	of:"kind=sliding"    where the key beside it has this value
 //
@@ -28,9 +32,6 @@ func (e *Experiment) methods(chooser string) (used []string, words string) {
 		return append(e.modality(), e.objectiveReads()...), "objective " + quoted(o.Name.Name)
 	case "estimator", "advantage":
 		return append(e.modality(), e.Advantage.Estimator), "estimator " + quoted(e.Advantage.Estimator)
-	case "solver", "sampler":
-		s := e.Sampler
-		return append(e.modality(), s.Solver, s.Outside, s.EvalSolver), "solver " + quoted(s.Solver)
 	}
 	return e.modality(), map[bool]string{true: "an episode", false: "a sampler of pictures"}[e.Episode != nil]
 }
@@ -78,8 +79,96 @@ func readersOf(key config.Key) (chooser string, names []string) {
 	return chooser, strings.Split(list, ",")
 }
 
+// A chooser is a key that chooses among methods, each of which reads option structs.
+type chooser struct {
+	label string // before the names of its methods, where they are the readers of a key
+	has   []optioned
+	used  []string // of an experiment
+	words string   // which these are
+}
+
+// An optioned is a method with the struct of its options; nil: it has none.
+type optioned struct {
+	name    string
+	options any
+}
+
+// choosers are all keys that choose among methods.
+func (e *Experiment) choosers() []chooser {
+	s := e.Sampler
+	solvers := chooser{used: []string{s.Solver, s.Outside, s.EvalSolver}, words: "solver " + quoted(s.Solver)}
+	for _, k := range sde.Solvers() {
+		solvers.has = append(solvers.has, optioned{k.Name, k.Options})
+	}
+	grids := chooser{label: "kind=", used: []string{s.Schedule.Kind}, words: "sampler.schedule.kind = " + quoted(s.Schedule.Kind)}
+	for _, k := range sde.Grids() {
+		grids.has = append(grids.has, optioned{k.Name, k.Options})
+	}
+	return []chooser{solvers, grids}
+}
+
+// readers are the methods that read a key, of the first chooser that has some.
+func readers(all []chooser, key config.Key) (of chooser, names []string) {
+	for _, c := range all {
+		for _, m := range c.has {
+			if slices.Contains(optionTypes(m.options), key.In) {
+				names = append(names, m.name)
+			}
+		}
+		if names != nil {
+			return c, names
+		}
+	}
+	return chooser{}, nil
+}
+
+// optionTypes are the option structs of a method: its options, and what they embed.
+func optionTypes(options any) []reflect.Type {
+	if options == nil {
+		return nil
+	}
+	var below func(t reflect.Type) []reflect.Type
+	below = func(t reflect.Type) []reflect.Type {
+		all := []reflect.Type{t}
+		for i := range t.NumField() {
+			if f := t.Field(i); f.Anonymous {
+				all = append(all, below(f.Type)...)
+			}
+		}
+		return all
+	}
+	return below(reflect.TypeOf(options))
+}
+
+// has reports whether an option struct is among a method's options.
+func has(options, one any) bool { return slices.Contains(optionTypes(options), reflect.TypeOf(one)) }
+
+// solversWith are the solvers that have an option struct.
+func solversWith(one any) (names []string) {
+	for _, k := range sde.Solvers() {
+		if has(k.Options, one) {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
+// Keys are the keys of an experiment, each with the methods that read it (Of).
+func Keys(e *Experiment) []config.Key {
+	keys, all := config.Keys(e), e.choosers()
+	for i, k := range keys {
+		if c, names := readers(all, k); names != nil && k.Of == "" {
+			keys[i].Of = c.label + strings.Join(names, ",")
+		}
+	}
+	return keys
+}
+
 // unread says who does not read a key: "" where it is read.
-func (e *Experiment) unread(key config.Key, values map[string]string) string {
+func (e *Experiment) unread(key config.Key, values map[string]string, all []chooser) string {
+	if c, names := readers(all, key); names != nil && !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(c.used, n) }) {
+		return c.words
+	}
 	if key.Of == "" {
 		return ""
 	}
@@ -104,7 +193,7 @@ func (e *Experiment) unread(key config.Key, values map[string]string) string {
 // unreadKeys are the written keys of some tables that nothing reads, with who does not read them. prefix
 // is what stands before keys in the file: that of a stage.
 func (e *Experiment) unreadKeys(prefix string) map[string]string {
-	keys, values, found := config.Keys(e), map[string]string{}, map[string]string{}
+	keys, values, found, all := config.Keys(e), map[string]string{}, map[string]string{}, e.choosers()
 	for _, k := range keys {
 		values[k.Path] = k.Default
 	}
@@ -113,7 +202,7 @@ func (e *Experiment) unreadKeys(prefix string) map[string]string {
 		if above != "" && strings.HasPrefix(k.Path, above+".") || strings.HasPrefix(k.Path, "reward") || !e.written(prefix+k.Path) {
 			continue // rewards are refused, with less patience: reward_options.go
 		}
-		if by := e.unread(k, values); by != "" {
+		if by := e.unread(k, values, all); by != "" {
 			found[prefix+k.Path] = by
 			above = k.Path
 		}
@@ -122,3 +211,12 @@ func (e *Experiment) unreadKeys(prefix string) map[string]string {
 }
 
 func quoted(name string) string { return `"` + name + `"` }
+
+// quotedList is names as a sentence has them: "a", "b".
+func quotedList(names []string) string {
+	var all []string
+	for _, n := range names {
+		all = append(all, quoted(n))
+	}
+	return strings.Join(all, ", ")
+}

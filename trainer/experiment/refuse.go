@@ -1,6 +1,10 @@
 package experiment
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/darkroom-rl/darkroom/sde"
+)
 
 // For those who hold an experiment against the files that it names (package preflight), and report what is wrong
 // where the experiment's file says it.
@@ -47,6 +51,6 @@ func (m Model) Trained() (patterns []string, adapter bool) {
 
 // Ladder reports whether the sampler is for variance-preserving models, and not for flows.
 func (s Sampler) Ladder() bool {
-	solver, _ := solverNamed(s.Solver)
-	return solver.Ladder
+	solver, _ := sde.SolverNamed(s.Solver)
+	return solver.VP
 }

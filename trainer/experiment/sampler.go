@@ -2,9 +2,7 @@ package experiment
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/darkroom-rl/darkroom/portable"
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
@@ -12,48 +10,41 @@ import (
 // Outside, evaluations by EvalSolver. An objective that looks at final samples has no
 // window: Solver takes every step.
 type Sampler struct {
-	Preset     string            `toml:"preset" doc:"settings of a published system, for this table"`
-	Solver     string            `toml:"solver" doc:"of the steps that are trained; see darkroom list solvers"`
-	Outside    string            `toml:"outside" doc:"of the steps that are not"`
-	EvalSolver string            `toml:"eval_solver" doc:"of evaluations"`
-	Steps      int               `toml:"steps" range:"[1,1000]" doc:"of a rollout"`
-	EvalSteps  int               `toml:"eval_steps" range:"[1,1000]" doc:"of an evaluation"`
-	Noise      float64           `toml:"noise" range:"[0,10]" doc:"eta, the solver's noise level"`
-	NoiseLimit float64           `toml:"noise_limit" range:"[0,inf)" of:"flow-sde" doc:"of flow-sde: the largest deviation of a step; 0: none"`
-	Density    string            `toml:"density" enum:"gaussian,unnormalised" of:"dance" doc:"of dance: whether the log-probability has its constants"`
-	Prediction string            `toml:"prediction" enum:"epsilon,sample,v_prediction" of:"ddim,ddpm" doc:"of ddim and ddpm: what the network puts out"`
-	Clip       bool              `toml:"clip_sample" of:"ddim" doc:"of ddim: cut the clean prediction to 1"`
-	Guidance   float64           `toml:"guidance" range:"[0,100]" doc:"scale; 1 or less samples without"`
-	Most       float64           `toml:"cfg_normalization" range:"[0,100]" doc:"with guidance_kind = \"cfg\": the largest length of the combined output over the conditional one's (Z-Image); 0: any length"`
-	Second     float64           `toml:"guidance_2" range:"[0,100]" doc:"scale of a model's second network (Wan 2.2's A14B); 0: there is one network"`
-	Width      int               `toml:"width" range:"[0,16384]" doc:"pixels of a picture, with height; 0: what the model's folder says"`
-	Height     int               `toml:"height" range:"[0,16384]" doc:"pixels of a picture, with width"`
-	Frames     int               `toml:"frames" range:"[0,4096]" doc:"of a clip; 1: a picture. A model of clips needs it"`
-	Sizes      []Size            `toml:"sizes" range:"[1,16384]" doc:"[[width, height], ...] of which one is drawn for each prompt of an iteration; a prompt's own size comes first"`
-	Negative   string            `toml:"negative" doc:"the text that guidance by two outputs leads away from; a prompt's own comes first"`
-	GuideBy    string            `toml:"guidance_kind" enum:"cfg,cfg-norm,embedded" doc:"two outputs combined, the same with the norm kept, or an input of the network"`
-	Schedule   Schedule          `toml:"schedule"`
-	Window     sde.WindowOptions `toml:"window"`
-	Flash      *Flash            `toml:"flash" doc:"a compressed tail after the window (MixGRPO-Flash)"`
-	Tree       *Tree             `toml:"tree" doc:"samples that branch (BranchGRPO, TempFlow)"`
+	Preset     string `toml:"preset" doc:"settings of a published system, for this table"`
+	Solver     string `toml:"solver" doc:"of the steps that are trained; see darkroom list solvers"`
+	Outside    string `toml:"outside" doc:"of the steps that are not"`
+	EvalSolver string `toml:"eval_solver" doc:"of evaluations"`
+	Steps      int    `toml:"steps" range:"[1,1000]" doc:"of a rollout"`
+	EvalSteps  int    `toml:"eval_steps" range:"[1,1000]" doc:"of an evaluation"`
+	sde.SolverOptions
+	Guidance float64           `toml:"guidance" range:"[0,100]" doc:"scale; 1 or less samples without"`
+	Most     float64           `toml:"cfg_normalization" range:"[0,100]" doc:"with guidance_kind = \"cfg\": the largest length of the combined output over the conditional one's (Z-Image); 0: any length"`
+	Second   float64           `toml:"guidance_2" range:"[0,100]" doc:"scale of a model's second network (Wan 2.2's A14B); 0: there is one network"`
+	Width    int               `toml:"width" range:"[0,16384]" doc:"pixels of a picture, with height; 0: what the model's folder says"`
+	Height   int               `toml:"height" range:"[0,16384]" doc:"pixels of a picture, with width"`
+	Frames   int               `toml:"frames" range:"[0,4096]" doc:"of a clip; 1: a picture. A model of clips needs it"`
+	Sizes    []Size            `toml:"sizes" range:"[1,16384]" doc:"[[width, height], ...] of which one is drawn for each prompt of an iteration; a prompt's own size comes first"`
+	Negative string            `toml:"negative" doc:"the text that guidance by two outputs leads away from; a prompt's own comes first"`
+	GuideBy  string            `toml:"guidance_kind" enum:"cfg,cfg-norm,embedded" doc:"two outputs combined, the same with the norm kept, or an input of the network"`
+	Schedule Schedule          `toml:"schedule"`
+	Window   sde.WindowOptions `toml:"window"`
+	Flash    *Flash            `toml:"flash" doc:"a compressed tail after the window (MixGRPO-Flash)"`
+	Tree     *Tree             `toml:"tree" doc:"samples that branch (BranchGRPO, TempFlow)"`
 }
 
 func defaultSampler() Sampler {
 	return Sampler{
-		Solver: "flow-sde", Outside: "euler", EvalSolver: "euler", Steps: 10, EvalSteps: 28, Noise: 0.7, Density: "gaussian", Prediction: "epsilon",
+		Solver: "flow-sde", Outside: "euler", EvalSolver: "euler", Steps: 10, EvalSteps: 28, SolverOptions: sde.DefaultSolverOptions(),
 		Guidance: 4.5, GuideBy: "cfg",
-		Schedule: Schedule{Kind: "shifted", Shift: 3, Betas: "scaled_linear", Spacing: "leading"},
+		Schedule: Schedule{Kind: "shifted", GridOptions: sde.DefaultGridOptions()},
 		Window:   sde.DefaultWindow(),
 	}
 }
 
 // Schedule is the times that the sampler stops at.
 type Schedule struct {
-	Kind    string  `toml:"kind" doc:"see darkroom list schedules"`
-	Shift   float64 `toml:"shift" range:"(0,inf)" doc:"towards noise; 1 leaves the times even"`
-	Tokens  int     `toml:"tokens" range:"[0,1e8]" of:"kind=dynamic" doc:"of dynamic: patches of the picture, which decide the shift; 0: each picture's own"`
-	Betas   string  `toml:"betas" enum:"linear,scaled_linear,squaredcos_cap_v2" of:"kind=ddpm" doc:"of ddpm: how noise grows"`
-	Spacing string  `toml:"spacing" enum:"leading,trailing,linspace" of:"kind=ddpm" doc:"of ddpm: which of the thousand steps are taken"`
+	Kind string `toml:"kind" doc:"see darkroom list schedules"`
+	sde.GridOptions
 
 	own int // tokens of a picture, where the file says none: Turn.Of
 }
@@ -99,35 +90,34 @@ func (s Sampler) rows(window []int) (sde.Schedule, []sde.Row, error) {
 	}
 	p := sde.Plan{Window: window, Inside: inside, Outside: outside}
 	if f := s.Flash; f != nil {
-		p.Flash = &sde.Flash{Ratio: f.Ratio, Shift: s.Schedule.shift(), All: f.All, Solver: sde.Multistep{Order: f.Order, LowerOrderFinal: true},
-			Whole: slices.Contains([]string{"static", "unipc", "dpm"}, s.Schedule.Kind)}
+		grid, _ := sde.GridNamed(s.Schedule.Kind) // its schedule was built
+		p.Flash = &sde.Flash{Ratio: f.Ratio, Shift: grid.Shifted(s.Schedule.options()), All: f.All, Solver: sde.Multistep{Order: f.Order, LowerOrderFinal: true}, Whole: grid.Whole}
 	}
 	schedule, rows := p.Rows(schedule)
 	return schedule, rows, nil
 }
 
-// shift is how far the schedule's times are moved towards noise.
-func (s Schedule) shift() float64 {
-	if s.Kind == "dynamic" {
-		return portable.Exp(dynamicShift(s))
+// options are the schedule's, with the tokens of the picture where the file says none.
+func (s Schedule) options() sde.GridOptions {
+	o := s.GridOptions
+	if o.Tokens == 0 {
+		o.Tokens = s.own
 	}
-	return s.Shift
+	return o
 }
 
 func (s Sampler) schedule(steps int) (sde.Schedule, error) {
-	for _, k := range Schedules() {
-		if k.Name.Name == s.Schedule.Kind {
-			return k.make(s.Schedule, steps)
-		}
+	grid, ok := sde.GridNamed(s.Schedule.Kind)
+	if !ok {
+		return sde.Schedule{}, fmt.Errorf("no schedule is named %q", s.Schedule.Kind)
 	}
-	return sde.Schedule{}, fmt.Errorf("no schedule is named %q", s.Schedule.Kind)
+	return grid.Build(s.Schedule.options(), steps)
 }
 
-func (s Sampler) row(solver string) (func(sde.Schedule, int) sde.Row, error) {
-	for _, k := range Solvers() {
-		if k.Name.Name == solver {
-			return k.make(s), nil
-		}
+func (s Sampler) row(name string) (func(sde.Schedule, int) sde.Row, error) {
+	solver, ok := sde.SolverNamed(name)
+	if !ok {
+		return nil, fmt.Errorf("no solver is named %q", name)
 	}
-	return nil, fmt.Errorf("no solver is named %q", solver)
+	return solver.Build(s.SolverOptions), nil
 }

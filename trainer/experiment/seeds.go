@@ -1,6 +1,9 @@
 package experiment
 
-import "github.com/darkroom-rl/darkroom/kernels/rng"
+import (
+	"github.com/darkroom-rl/darkroom/kernels/rng"
+	"github.com/darkroom-rl/darkroom/sde"
+)
 
 // A Seed is a purpose that random numbers are drawn for, and the coordinates of each
 // draw: nothing else decides what is drawn, neither batches nor threads nor resuming.
@@ -68,7 +71,7 @@ func (e *Experiment) seeds() []Seed {
 	case tree:
 		all = append(all, Seed{stepNoise, "iteration, prompt, tree, step, branch", "the noise of a branch's step"})
 	case e.objective().Noised:
-		if s, ok := solverNamed(e.Sampler.Solver); ok && s.Draws {
+		if s, ok := sde.SolverNamed(e.Sampler.Solver); ok && s.Stochastic {
 			all = append(all, Seed{stepNoise, sample + ", step", "the noise of a step"})
 		}
 	default:

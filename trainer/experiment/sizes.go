@@ -96,17 +96,6 @@ func (t Turn) Of(tokens int) (Turn, error) {
 	return t, err
 }
 
-// tokens are those that a dynamic shift follows.
-func (s Schedule) tokens() int {
-	switch {
-	case s.Tokens > 0:
-		return s.Tokens
-	case s.own > 0:
-		return s.own
-	}
-	return 4096 // a picture of 1024 x 1024, where nothing is known of it
-}
-
 // Show says how many tokens the first size of one of Turns has, for the plan's rows.
 func (e *Experiment) Show(turn, tokens int) {
 	if len(e.Stages) > 0 {

@@ -1,8 +1,6 @@
 package experiment
 
-import (
-	"github.com/darkroom-rl/darkroom/sde"
-)
+import "github.com/darkroom-rl/darkroom/sde"
 
 // A Turn is how an iteration samples.
 type Turn struct {
@@ -54,7 +52,8 @@ func (t Turn) Weigh() func(row sde.Row) float64 {
 	if !t.Loss.Rectify {
 		return nil
 	}
-	return sde.Rectified
+	solver, _ := sde.SolverNamed(t.Sampler.Solver)
+	return solver.Kept
 }
 
 // Noising is the forward process of a ladder, by the share of its training steps; nil of a flow.
@@ -62,7 +61,7 @@ func (t Turn) Noising() (func(share float64) sde.Noising, error) {
 	if t.Schedule.Alpha == nil {
 		return nil, nil
 	}
-	return t.Sampler.Schedule.ladder().Noising(sde.Prediction(t.Sampler.Prediction))
+	return t.Sampler.Schedule.VP().Noising(sde.Prediction(t.Sampler.Prediction))
 }
 
 // Evaluation is how held-out samples are made: by one deterministic solver.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/darkroom-rl/darkroom/sde"
 )
 
 // warnings are what seems unwise, and runs all the same.
@@ -18,8 +20,8 @@ func (e *Experiment) warnings(p StagePlan) []string {
 				warn("iterations %d-%d have an empty window: they roll samples and train nothing", w.First, w.Last)
 			}
 		}
-		if last := p.Rows[len(p.Rows)-1]; last.Trained && last.To == 0 && e.Sampler.Solver == "flow-sde" {
-			warn("the last step is trained, and flow-sde leaves its noise in the picture: window.drop = 1 leaves it out")
+		if last := p.Rows[len(p.Rows)-1]; last.Trained && last.To == 0 && e.leavesNoise() {
+			warn("the last step is trained, and %s leaves its noise in the picture: window.drop = 1 leaves it out", e.Sampler.Solver)
 		}
 		if floor, step := e.noiseFloor(p.Rows); !e.OnPolicy() && e.Model.Precision == "bf16" && e.Loss.ClipRange > 0 && floor > e.Loss.ClipRange {
 			warn("clip_range %.2g is below what rounding to bf16 does to the log-probability of step %d (about %.1g): its samples are clipped by noise", e.Loss.ClipRange, step, floor)
@@ -120,6 +122,12 @@ func untrained(coverage []int) string {
 	return "steps " + strings.Join(runs, ", ") + " are"
 }
 
+// leavesNoise reports whether what the solver draws at the last step stays in the picture.
+func (e *Experiment) leavesNoise() bool {
+	solver, _ := sde.SolverNamed(e.Sampler.Solver)
+	return solver.LeavesNoise
+}
+
 // noiseFloor is about what rounding a network's output to bf16 does to the
 // log-probability of a trained step, at worst: a relative error of 2^-9 of an output
 // of size 1 moves the mean by g·2^-9, and the log-probability's mean over elements by
@@ -131,7 +139,7 @@ func (e *Experiment) noiseFloor(rows []PlanRow) (floor float64, step int) {
 		}
 		moved := math.Abs(r.Outputs[0]) * 0x1p-9
 		f := moved * moved / (2 * r.Noise * r.Noise)
-		if e.Sampler.Solver == "cps" { // whose log-probability is not over the deviation
+		if r.density == sde.Square { // a log-probability that is not over the deviation
 			f = moved * moved
 		}
 		if f > floor {

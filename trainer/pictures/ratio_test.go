@@ -7,7 +7,6 @@ import (
 
 	"github.com/darkroom-rl/darkroom/diffusion/pipeline"
 	"github.com/darkroom-rl/darkroom/sde"
-	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/pretrain/brief"
 )
 
@@ -22,14 +21,14 @@ func TestRatioIsOne(t *testing.T) {
 		t.Skip("trains with every solver: a minute without assembly; left out by -short, which keeps TestRatioOfFamilies")
 	}
 	tried := 0
-	for _, s := range experiment.Solvers() {
-		if !s.Draws || !s.Judged || s.History { // those that look back cannot be judged alone
+	for _, s := range sde.Solvers() {
+		if !s.Stochastic || !s.Density || s.History { // those that look back cannot be judged alone
 			continue
 		}
 		tried++
 		of, noise, prediction := network{tiny(t), brief.Side, 0}, 0.7, sde.Prediction("")
 		outside := sde.Euler
-		if s.Ladder {
+		if s.VP {
 			of, noise, prediction = network{ladder, 32, 0}, 1, sde.Epsilon
 			outside = func(t sde.Schedule, step int) sde.Row {
 				r, err := sde.DDIM(t, step, 0, sde.Epsilon, false)
@@ -41,7 +40,7 @@ func TestRatioIsOne(t *testing.T) {
 		}
 		keys := many()
 		scales := []float64{3}
-		if s.Name.Name == "flow-sde" || s.Ladder { // guidance is the network's matter, and not the solver's
+		if s.Name == "flow-sde" || s.VP { // guidance is the network's matter, and not the solver's
 			scales = []float64{1, 3}
 		}
 		for _, guidance := range scales {
@@ -52,18 +51,18 @@ func TestRatioIsOne(t *testing.T) {
 				ratios, final := iterate(t, p, keys, 1)
 				for i, all := range ratios {
 					if len(all) != len(keys)*len(window) {
-						t.Fatalf("%s: iteration %d has %d ratios", s.Name.Name, i, len(all))
+						t.Fatalf("%s: iteration %d has %d ratios", s.Name, i, len(all))
 					}
 					for _, r := range all {
 						if r != 1 {
-							t.Fatalf("%s, guidance %v, passes of %d, iteration %d: ratios %v", s.Name.Name, guidance, micro, i, all)
+							t.Fatalf("%s, guidance %v, passes of %d, iteration %d: ratios %v", s.Name, guidance, micro, i, all)
 						}
 					}
 				}
 				if first == nil {
 					first = final
 				} else if !bytes.Equal(first, final) {
-					t.Errorf("%s, guidance %v: passes of %d make other weights", s.Name.Name, guidance, micro)
+					t.Errorf("%s, guidance %v: passes of %d make other weights", s.Name, guidance, micro)
 				}
 				p.Free()
 			}
