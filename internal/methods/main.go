@@ -11,12 +11,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 )
 
 func main() {
@@ -25,14 +28,15 @@ func main() {
 	page := flag.String("page", "docs/results.md", "what is written")
 	seeds := flag.Int("seeds", 3, "runs of a preset; 0: none, the page is written from what is there")
 	only := flag.String("only", "", "presets to run, separated by commas; empty: all")
+	parallel := flag.Int("parallel", 1, "runs at a time, which share the cores")
 	flag.Parse()
-	if err := work(*binary, *out, *page, *seeds, *only); err != nil {
+	if err := work(*binary, *out, *page, *seeds, max(*parallel, 1), *only); err != nil {
 		fmt.Fprintln(os.Stderr, "methods:", err)
 		os.Exit(1)
 	}
 }
 
-func work(binary, out, page string, seeds int, only string) error {
+func work(binary, out, page string, seeds, parallel int, only string) error {
 	wanted := map[string]bool{}
 	for name := range strings.SplitSeq(only, ",") {
 		wanted[name] = true
@@ -40,25 +44,35 @@ func work(binary, out, page string, seeds int, only string) error {
 	if err := restore(page, out); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // the run under way receives it too, and saves
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // runs under way receive it too, and save
 	defer stop()
+	threads := max(runtime.NumCPU()/parallel, 1)
+	var all sync.WaitGroup
+	var writing sync.Mutex
+	var failed error
+	slots := make(chan struct{}, parallel)
 	for seed := 1; seed <= seeds; seed++ {
 		for _, e := range entries() {
-			if ctx.Err() != nil {
-				return write(page, out)
-			}
 			if e.why != "" || only != "" && !wanted[e.preset] {
 				continue
 			}
-			if err := e.run(binary, out, seed); err != nil {
-				fmt.Fprintf(os.Stderr, "%s, seed %d: %v\n", e.preset, seed, err)
-			}
-			if err := write(page, out); err != nil {
-				return err
-			}
+			slots <- struct{}{}
+			all.Go(func() {
+				defer func() { <-slots }()
+				if ctx.Err() != nil {
+					return
+				}
+				if err := e.run(binary, out, seed, threads); err != nil {
+					fmt.Fprintf(os.Stderr, "%s, seed %d: %v\n", e.preset, seed, err)
+				}
+				writing.Lock()
+				defer writing.Unlock()
+				failed = errors.Join(failed, write(page, out))
+			})
 		}
 	}
-	return write(page, out)
+	all.Wait()
+	return errors.Join(failed, write(page, out))
 }
 
 func write(page, out string) error {

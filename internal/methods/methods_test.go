@@ -104,7 +104,7 @@ func TestKept(t *testing.T) {
 	if err != nil || !strings.Contains(string(want), "| `cps` | +0.2500, +0.1250 |") {
 		t.Fatalf("%v; the page is\n%s", err, want)
 	}
-	if err := work("no program", filepath.Join(t.TempDir(), "runs"), page, 0, ""); err != nil {
+	if err := work("no program", filepath.Join(t.TempDir(), "runs"), page, 0, 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(page); err != nil || string(got) != string(want) {
@@ -114,7 +114,7 @@ func TestKept(t *testing.T) {
 	if err := restore(page, elsewhere); err != nil {
 		t.Fatal(err)
 	}
-	if err := (entry{preset: "cps"}).run("no program", elsewhere, 2); err != nil {
+	if err := (entry{preset: "cps"}).run("no program", elsewhere, 2, 1); err != nil {
 		t.Errorf("a seed that has a line was run again: %v", err)
 	}
 }

@@ -24,8 +24,8 @@ func (e entry) folder(out string, seed int) string {
 	return filepath.Join(out, fmt.Sprintf("%s-%d", e.preset, seed))
 }
 
-// run trains a preset with a seed, unless that is done.
-func (e entry) run(binary, out string, seed int) error {
+// run trains a preset with a seed, on so many threads, unless that is done.
+func (e entry) run(binary, out string, seed, threads int) error {
 	dir := e.folder(out, seed)
 	if _, done, err := e.finished(out, seed); done || err != nil {
 		return err
@@ -36,7 +36,7 @@ func (e entry) run(binary, out string, seed int) error {
 	if err := os.Remove(dir + failedSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	file := filepath.Join(out, e.kind()+".toml")
+	file := dir + ".toml"
 	if err := os.WriteFile(file, []byte(e.base), 0o644); err != nil {
 		return err
 	}
@@ -53,6 +53,7 @@ func (e entry) run(binary, out string, seed int) error {
 	}
 	c := exec.Command(binary, args...)
 	c.Stdout, c.Stderr = log, log
+	c.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", threads))
 	err = c.Run()
 	err = errors.Join(err, log.Close())
 	if c.ProcessState != nil { // a run that goes on has taken all of its parts
