@@ -57,6 +57,13 @@ func TestIdleSettings(t *testing.T) {
 		{"monitor[0] has nothing to act on: clip_fraction", []string{"monitor=[{watch='clip_fraction', rises_above=0.5}]"}, []string{"optim.updates=2"}},
 		{"reward[1].gate.at_least = 2 is passed by no sample: reward \"scene\" is at most 1", []string{`reward=[{name="scene"}, {name="jpeg", gate={by="scene", at_least=2}}]`}, []string{`reward=[{name="scene"}, {name="jpeg", gate={by="scene", at_least=0.5}}]`}},
 		{"reward[1].gate has nothing to act on: at_least = 0 is passed by every sample", []string{`reward=[{name="scene"}, {name="jpeg", gate={by="scene"}}]`}, []string{`reward=[{name="scene"}, {name="jpeg", gate={by="scene", at_least=0.5}}]`}},
+		// Rewards that the estimator does not take.
+		{`estimator = "beta" takes rewards from 0 to 1 and ends the run at others, and nothing bounds those of "jpeg"; reward[0].scale = {`, []string{"preset=bnpo", "optim.lr=1e-4"}, []string{"reward.0.scale={kind='range', low=-9, high=0, clamp=true}"}},
+		{`estimator = "tracker" takes rewards from 0 to 1 and ends the run at others, and nothing bounds those of "jpeg"; reward[0].scale = {`, []string{"preset=single_stream", "rollout.prompts_per_iteration=64"}, []string{"reward=[{name='scene'}]"}},
+		{`takes rewards from 0 to 1 and ends the run at others, and all together lie from 0 to 2; advantage.range = [0, 2], or scales and weights`, []string{"preset=bnpo", "reward=[{name='scene', weight=2}]"}, []string{"advantage.range=[0,2]"}},
+		{`takes rewards from 0 to 1 and ends the run at others, and all together lie from -1 to 1; advantage.range = [-1, 1], or scales`, []string{"preset=bnpo", "reward=[{name='scene'}, {name='shade', weight=-1}]"}, []string{"reward.1.weight=0.5", "advantage.shares=true"}},
+		{`and all together lie from -1 to 1; scales`, spoken("preset=single_stream", "rollout.prompts_per_iteration=64", "reward=[{name='accuracy', rule='dapo'}]"), []string{"reward.0.scale={kind='range', low=-1, high=1}"}},
+		{`and "look" lies from -2 to 1; advantage.range = [-2, 1]`, spoken("preset=bnpo", "reward=[{name='accuracy'}, {name='look', gate={by='accuracy', at_least=0.5, else=-2}}]", "advantage.combine=advantages"), []string{"reward.1.gate.else=0"}},
 		{"stage[1].loss.clip_range has nothing", []string{"optim.updates=2", "stage=[{iterations=10}, {iterations=30, loss.clip_range=1e-3, optim.updates=1}]"}, []string{"stage.1.optim.updates=3"}},
 	} {
 		quiet := []string{"evaluate.prompts=held", "monitor=[{watch='total', rises_above=1}]"}

@@ -53,6 +53,26 @@ func (r Reward) Bounds() (low, high float64, known bool) {
 	return 0, 1, true
 }
 
+// counted is Bounds of what is combined: the score behind its scale and its gate.
+func (r Reward) counted() (low, high float64, known bool) {
+	low, high, known = r.Bounds()
+	switch s := r.Scale; {
+	case s.Kind == "batch":
+		return 0, 0, false
+	case s.Kind == "range" && s.Clamp && !known:
+		low, high, known = 0, 1, true
+	case s.Kind == "range":
+		low, high = (low-s.Low)/(s.High-s.Low), (high-s.Low)/(s.High-s.Low)
+		if s.Clamp {
+			low, high = min(max(low, 0), 1), min(max(high, 0), 1)
+		}
+	}
+	if r.Gate.By != "" {
+		low, high = min(low, r.Gate.Else), max(high, r.Gate.Else)
+	}
+	return low, high, known
+}
+
 // Rewards are all there are.
 func Rewards() []RewardKind {
 	const towers = "an embedded toy (embed:tiny-clip), which knows nothing but the program's own drawings of 64 x 64 pixels"

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/darkroom-rl/darkroom/rewards"
 	"github.com/darkroom-rl/darkroom/sde"
 )
 
@@ -39,7 +40,7 @@ func (e *Experiment) warnings(p StagePlan) []string {
 	if e.Rollout.Group == 1 && e.Advantage.Estimator == "history" && p.First == 1 {
 		warn("with one sample a prompt, the first %d visits of a prompt are compared with the batch", e.Advantage.History.Min)
 	}
-	all = append(all, e.outside()...)
+	all = append(append(all, e.beyondRange()...), e.outside()...)
 	if e.Evaluate.Prompts == "" {
 		warn("there are no held-out prompts ([evaluate] prompts): a gain may be no more than memorised prompts")
 	}
@@ -48,6 +49,58 @@ func (e *Experiment) warnings(p StagePlan) []string {
 	}
 	if e.Rollout.SharedNoise && e.Sampler.Tree == nil && e.objective().Noised && e.Sampler.Noise == 0 {
 		warn("a group from one start noise and no noise after it is one picture, made %d times", e.Rollout.Group)
+	}
+	return all
+}
+
+// beyondRange names rewards that may lie outside of what the estimator takes, which would end the run.
+func (e *Experiment) beyondRange() (all []string) {
+	takes := [2]float64{0, 1}
+	switch e.Advantage.Estimator {
+	case "tracker":
+	case "beta":
+		takes = e.Advantage.Range
+	default:
+		return nil
+	}
+	says := func(what, mend string) {
+		all = append(all, fmt.Sprintf("advantage.estimator = %q takes rewards from %v to %v and ends the run at others, and %s; %s", e.Advantage.Estimator, takes[0], takes[1], what, mend))
+	}
+	beyond := func(who string, low, high float64, mend string) {
+		if low >= takes[0] && high <= takes[1] {
+			return
+		}
+		if e.Advantage.Estimator == "beta" {
+			mend = fmt.Sprintf("advantage.range = [%v, %v], or %s", low, high, mend)
+		}
+		says(fmt.Sprintf("%s from %v to %v", who, low, high), mend)
+	}
+	var ends [][]float64
+	for i, r := range e.Rewards {
+		if !r.Train {
+			continue
+		}
+		low, high, known := r.counted()
+		scale := fmt.Sprintf("reward[%d].scale = { kind = \"range\", low = LEAST, high = MOST, clamp = true }", i)
+		if ends = append(ends, []float64{low, high}); !known {
+			says(fmt.Sprintf("nothing bounds those of %q", r.Called()), scale)
+		} else if e.Advantage.EachReward() {
+			beyond(fmt.Sprintf("%q lies", r.Called()), low, high, scale)
+		}
+	}
+	c := e.Combination()
+	weights, err := c.Weights()
+	if err != nil || len(ends) == 0 || len(all) > 0 || e.Advantage.EachReward() {
+		return all
+	}
+	for k := range c.Parts {
+		c.Parts[k].Scale, c.Parts[k].Gate = rewards.Scale{}, rewards.Gate{}
+		if weights[k] < 0 { // of a sum alone
+			slices.Reverse(ends[k])
+		}
+	}
+	if sums, err := c.Of(ends); err == nil {
+		beyond("all together lie", sums[0], sums[1], "scales and weights that keep to it, such as advantage.shares = true")
 	}
 	return all
 }
