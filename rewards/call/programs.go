@@ -31,18 +31,26 @@ type Programs struct {
 
 // NewPrograms names the program and its arguments.
 func NewPrograms(argv []string, most int64) (*Programs, error) {
+	if err := LookUp(argv); err != nil {
+		return nil, err
+	}
+	return &Programs{argv: argv, env: environment(), most: most}, nil
+}
+
+// LookUp is the error that the start of a program would meet for want of it, or of its script.
+func LookUp(argv []string) error {
 	if len(argv) == 0 || argv[0] == "" {
-		return nil, errors.New("the path of a program is needed")
+		return errors.New("the path of a program is needed")
 	}
 	if _, err := exec.LookPath(argv[0]); err != nil {
-		return nil, fmt.Errorf("the program: %w", err)
+		return fmt.Errorf("the program: %w", err)
 	}
 	if script := scriptOf(argv); script != "" {
 		if _, err := os.Stat(script); err != nil {
-			return nil, fmt.Errorf("the program: %s has no script %s\nhint: names begin in the folder that darkroom is started in", argv[0], script)
+			return fmt.Errorf("the program: %s has no script %s\nhint: names begin in the folder that darkroom is started in", argv[0], script)
 		}
 	}
-	return &Programs{argv: argv, env: environment(), most: most}, nil
+	return nil
 }
 
 // interpreters run the file that their first argument names.

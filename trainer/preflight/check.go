@@ -3,11 +3,13 @@ package preflight
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 
 	"github.com/darkroom-rl/darkroom/assets"
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/tensor"
+	"github.com/darkroom-rl/darkroom/rewards/call"
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/model"
 	"github.com/darkroom-rl/darkroom/trainer/prompts"
@@ -87,10 +89,36 @@ func (c *check) checkNamed() {
 			c.Refuse("rollout.filter.path|rollout.filter", f.Path+": no such file", "leave path out: rates are measured then; darkroom writes them into a run's folder")
 		}
 	}
+	c.checkPrograms()
 	if p := c.Episode; p != nil && p.Guided != nil && len(c.Prompts["rollout.prompts"]) > 0 {
 		all := c.Prompts["rollout.prompts"]
 		if !slices.ContainsFunc(all, func(one prompts.Prompt) bool { s, err := p.Guided.Solution(one.Meta); return err != nil || s != "" }) {
 			c.Refuse("episode.guided|preset", fmt.Sprintf("none of the %d prompts of %s has meta.solution, of which answers are given the beginning", len(all), c.Named()), `{"prompt": "...", "meta": {"answer": "7", "solution": "First ..."}}`)
+		}
+	}
+}
+
+// checkPrograms looks for programs that episodes start: those behind tools, and the one that runs the model's code. A
+// key that the environment lacks is a note, as a reward's is.
+func (c *check) checkPrograms() {
+	if c.Episode == nil || !c.Clean("episode") {
+		return
+	}
+	for i, t := range c.Episode.Served {
+		key := fmt.Sprintf("episode.tool[%d].command", i)
+		if t.KeyEnv != "" && os.Getenv(t.KeyEnv) == "" {
+			c.notes = append(c.notes, fmt.Sprintf("tool %s: the environment variable %s, which key_env names, is empty: 'train' needs it", t.Name, t.KeyEnv))
+		}
+		if len(t.Command) == 0 {
+			continue
+		}
+		if err := call.LookUp(t.Command); err != nil {
+			c.Fail(key, fmt.Errorf("tool %s: %w", t.Name, err))
+		}
+	}
+	if x := c.Episode.Exec; x != nil {
+		if _, err := exec.LookPath(x.Command[0]); err != nil { // it is started in an episode's own folder: of scripts nothing is known
+			c.Fail("episode.exec.command", fmt.Errorf("what runs the model's code: %w", err))
 		}
 	}
 }
