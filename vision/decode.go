@@ -83,6 +83,27 @@ func SizeOf(data []byte) (width, height int, err error) {
 	return sizes[0].X, sizes[0].Y, nil
 }
 
+// OpenSize is SizeOf of a file, of which no more is read than it takes.
+func OpenSize(path string) (width, height int, err error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	head, err := io.ReadAll(io.LimitReader(f, 1<<16))
+	if err != nil {
+		return 0, 0, err
+	}
+	if width, height, err = SizeOf(head); err == nil {
+		return width, height, nil
+	}
+	whole, err := regular.Read(path, Limits{}.filled().Bytes)
+	if err == nil {
+		width, height, err = SizeOf(whole)
+	}
+	return width, height, err
+}
+
 // DecodeRaster reads a picture with the channels that it has.
 func DecodeRaster(data []byte, l Limits) (*Raster, error) {
 	l = l.filled()

@@ -60,7 +60,7 @@ func openKlein(f *folder, o Options) (*architecture, error) {
 		network:  networkSpec{parts: []string{"transformer"}, targets: attention("attn.")},
 		latents:  packedLatents(c.In / 4),
 		schedule: scheduleSpec{flow: true, base: sde.DownFromOne, shift: kleinShift},
-		pictures: pictureSpec{read: besideTokens, sources: &sourceRules{most: mostSources, cut: cutInMiddle}},
+		pictures: pictureSpec{read: besideTokens, sources: &sourceRules{most: mostSources, fits: fitsKlein, cut: cutInMiddle}},
 		defaults: Defaults{Height: 1024, Width: 1024, Pixels: true, Steps: 50, Guidance: 4},
 	}
 	if said.Distilled {
@@ -105,19 +105,27 @@ func kleinShift(tokens, steps int) float64 {
 	return float64(a*float64(steps)) + far - float64(200*a)
 }
 
+// fitsKlein is why pictures of a size are not read.
+func fitsKlein(w, h int) error {
+	const least, longest = 64, 8
+	switch {
+	case min(w, h) < least:
+		return fmt.Errorf("a picture of %d x %d: FLUX.2 reads those of %d pixels a side and more: enlarge it first", w, h, least)
+	case max(w, h) > longest*min(w, h):
+		return errors.New("a picture more than eight times as long as wide: cut it first")
+	}
+	return nil
+}
+
 // cutInMiddle takes the middle of a picture whose sides are multiples of side; above an area, 0 for 1024² pixels, it is
 // made smaller first, unless it is to stay as it is.
 func cutInMiddle(m *vision.Image, side, area int) (*vision.Image, error) {
-	const least, longest = 64, 8
 	if area == 0 {
 		area = 1024 * 1024
 	}
 	w, h := m.Width, m.Height
-	switch {
-	case min(w, h) < least:
-		return nil, fmt.Errorf("a picture of %d x %d: FLUX.2 reads those of %d pixels a side and more", w, h, least)
-	case max(w, h) > longest*min(w, h):
-		return nil, errors.New("a picture more than eight times as long as wide: cut it first")
+	if err := fitsKlein(w, h); err != nil {
+		return nil, err
 	}
 	if area > 0 && w*h > area {
 		scale := math.Sqrt(float64(area) / float64(w*h))

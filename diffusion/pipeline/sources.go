@@ -23,6 +23,8 @@ type sourceRules struct {
 	// size is that of a picture's latents, and sight that which the text encoder sees of the original; nil:
 	// it sees what was resized for the latents.
 	size, sight func(width, height int) (w, h int)
+	// fits is why a picture of a size is not read; nil: all are.
+	fits func(width, height int) error
 	// cut is what is taken of a picture of more than an area of pixels, in place of a size.
 	cut     func(m *vision.Image, side, area int) (*vision.Image, error)
 	follows bool // the picture that is made has its size, where none is asked for, from the last source
@@ -54,6 +56,14 @@ func (p *Pipeline) Edits() (most int, must bool) {
 		return r.most, r.must
 	}
 	return 0, false
+}
+
+// FitsSource is why the network cannot read a picture of a size, where it reads any.
+func (p *Pipeline) FitsSource(width, height int) error {
+	if r := p.family.pictures.sources; r != nil && r.fits != nil {
+		return r.fits(width, height)
+	}
+	return nil
 }
 
 // SizeFor is the size of what is made of pictures where none is asked for.

@@ -35,7 +35,16 @@ func sourceMistake(prompt prompts.Prompt, dir string, p *pipeline.Pipeline) erro
 	if err := countMistake(len(prompt.Sources()), p); err != nil {
 		return err
 	}
-	return prompt.HasSources(dir)
+	if err := prompt.HasSources(dir); err != nil {
+		return err
+	}
+	sizes, err := prompt.SourceSizes(dir)
+	for i, size := range sizes {
+		if err := p.FitsSource(size[0], size[1]); err != nil {
+			return fmt.Errorf("picture %d: %w", i+1, err)
+		}
+	}
+	return err
 }
 
 // countMistake is what is wrong with how many pictures a prompt names.

@@ -1,6 +1,9 @@
 package preflight
 
 import (
+	"bytes"
+	"image"
+	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +21,32 @@ func TestNeeds(t *testing.T) {
 	plain := written(t, "two.txt", "a cat\na dog\n")
 	reward := func(lines string) string { return "[[reward]]\nlabel = \"more\"\n" + lines + "\n" }
 	talk := func(lines string) string { return "[episode]\n" + reward(lines) }
+	served := func(line string) string {
+		return "[episode]\nprotocol = \"darkroom\"\n[[episode.tool]]\nname = \"find\"\n" + line + "\n"
+	}
+	sources := func(width, height int) string { // of three prompts; the second one's picture has this size, and is none without one
+		dir := t.TempDir()
+		for _, one := range []struct {
+			name          string
+			width, height int
+		}{{"a.png", 64, 64}, {"b.png", width, height}, {"c.png", 70, 90}} {
+			var file bytes.Buffer
+			if one.width > 0 {
+				if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, one.width, one.height))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(dir, one.name), file.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list := filepath.Join(dir, "sources.jsonl")
+		text := `{"prompt": "make it a", "image": "a.png"}` + "\n" + `{"prompt": "make it b", "image": "b.png"}` + "\n" + `{"prompt": "make it c", "image": ["c.png", "a.png"]}` + "\n"
+		if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
 	const judge = "name = \"judge\"\nurl = \"http://localhost:1/v1\"\n"
 	for _, c := range []struct {
 		model, prompts, rest string
@@ -37,12 +66,20 @@ func TestNeeds(t *testing.T) {
 		{"embed:tiny-sd3", plain, reward("name = \"exec\"\ncommand = [\"sh\", \"-c\", \"cat x.y\"]"), nil, ""},
 		{"embed:tiny-sd3", plain, "", []string{"model.teacher=nowhere", "loss.objective=distill"}, `"model.teacher": nowhere: no such folder`},
 		{"embed:tiny-sd3", plain, "", []string{"rollout.filter={path='no-such-file'}"}, "no-such-file: no such file"},
+		{"embed:tiny-vlm", answered, served("command = [\"no-such-program\"]"), nil, `"episode.tool[0].command": tool find: the program: exec: "no-such-program"`},
+		{"embed:tiny-vlm", answered, served("command = [\"python3\", \"nosuch.py\"]"), nil, "python3 has no script nosuch.py"},
+		{"embed:tiny-vlm", answered, served("command = [\"cat\"]"), nil, ""},
+		{"embed:tiny-vlm", answered, "[episode]\nprotocol = \"pyvision\"\nexec = { command = [\"no-such-program\", \"-\"] }\n", nil, `"episode.exec.command": what runs the model's code: exec: "no-such-program"`},
 		// The prompts.
 		{"embed:tiny-sd3", plain, reward(`name = "preserve"`), nil, `reward "more" can read none of the prompts of `},
 		{"embed:tiny-sd3", plain, reward(judge + `judge = { form = "editscore", model = "m" }`), nil, "prompts name one by image"},
 		{"embed:tiny-sd3", plain, reward(judge + `judge = { form = "question", model = "m", question = "Is {prompt} like {truth}?" }`), nil, "meta.answer"},
 		{"embed:tiny-sd3", plain, reward("name = \"geneval\"\nurl = \"http://localhost:1\""), nil, "meta.geneval"},
 		{"embed:tiny-sd3", plain, reward("name = \"layout\"\nurl = \"http://localhost:1\""), nil, "meta.boxes"},
+		{golden + "pipe_flux2_klein", sources(64, 64), "", nil, ""},
+		{golden + "pipe_flux2_klein", sources(64, 48), "", nil, `1 of 3 prompts do not fit; the first: prompt "make it b": picture 1: a picture of 64 x 48: FLUX.2 reads those of 64 pixels a side and more`},
+		{golden + "pipe_flux2_klein", sources(64, 520), "", nil, "a picture more than eight times as long as wide"},
+		{golden + "pipe_flux2_klein", sources(0, 0), "", nil, `picture "b.png": neither PNG, JPEG, GIF nor WebP`},
 		{"embed:tiny-vlm", answered, talk(`name = "accuracy"`), nil, ""},
 		{"embed:tiny-vlm", answered, talk(`name = "tools"`), nil, ""},
 		{"embed:tiny-vlm", answered, talk(`name = "mini_o3"`), nil, ""},

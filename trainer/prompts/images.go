@@ -94,3 +94,22 @@ func (p Prompt) OpenSources(dir string) ([]*vision.Image, error) {
 
 // HasSources is the error that OpenSources would meet for want of a file.
 func (p Prompt) HasSources(dir string) error { return allThere(dir, p.Sources()) }
+
+// SourceSizes are the widths and heights of those sources that are files of their own, by their headers.
+func (p Prompt) SourceSizes(dir string) (all [][2]int, err error) {
+	for _, name := range p.Sources() {
+		if _, embedded, _ := placeOf(name); embedded || isDrawn(name) {
+			continue
+		}
+		path, err := below(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		w, h, err := vision.OpenSize(path)
+		if err != nil {
+			return nil, fmt.Errorf("picture %q: %w", name, err)
+		}
+		all = append(all, [2]int{w, h})
+	}
+	return all, nil
+}
