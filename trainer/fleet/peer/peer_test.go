@@ -215,3 +215,27 @@ func TestTracker(t *testing.T) {
 		t.Error("it was dropped")
 	}
 }
+
+// TestClosed: a store that was closed has left its port, however soon it was.
+func TestClosed(t *testing.T) {
+	const begun = 50
+	for port := 21000; port < 21100; port++ { // of which systems hand out none, so that nobody takes it meanwhile
+		s, err := Open("127.0.0.1", port, 0)
+		if err != nil {
+			continue // it is somebody's
+		}
+		for range begun {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if s, err = Open("127.0.0.1", port, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatal("no port of a hundred is free")
+}

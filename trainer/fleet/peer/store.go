@@ -41,6 +41,7 @@ type Store struct {
 	most   int // how many blobs it holds; 0: all
 	cert   tls.Certificate
 	server *http.Server
+	served chan struct{} // closed where nothing is served any more
 	mu     sync.Mutex
 	held   map[fleet.Hash][]byte
 	order  []fleet.Hash
@@ -64,10 +65,11 @@ func open(host string, port, most int, stall time.Duration) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serving blobs to others: %w\nhint: is the port taken? 'peer' alone takes a free one", err)
 	}
-	s := &Store{most: most, cert: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, held: map[fleet.Hash][]byte{}, expect: map[fleet.Hash]int64{}}
+	s := &Store{most: most, cert: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, served: make(chan struct{}), held: map[fleet.Hash][]byte{}, expect: map[fleet.Hash]int64{}}
 	s.Place = Place{At: at.Addr().String(), Print: fleet.HashOf(der)}
 	s.server = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 13}
 	go func() {
+		defer close(s.served)
 		_ = s.server.Serve(tls.NewListener(steadily{at, stall}, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{s.cert}})) // until it is closed
 	}()
 	return s, nil
@@ -79,8 +81,12 @@ func (s *Store) Port() string {
 	return port
 }
 
-// Close ends it.
-func (s *Store) Close() error { return s.server.Close() }
+// Close ends it. Its port is free afterwards, also where serving had not begun yet.
+func (s *Store) Close() error {
+	err := s.server.Close()
+	<-s.served
+	return err
+}
 
 // Put holds a blob.
 func (s *Store) Put(_ context.Context, data []byte) (fleet.Blob, error) {
