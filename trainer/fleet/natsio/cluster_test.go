@@ -46,25 +46,34 @@ func authority(t *testing.T) (tls.Certificate, string) {
 func aCluster(t *testing.T, n int) (all []*server.Server, urls, ca string) {
 	t.Helper()
 	pair, ca := authority(t)
-	var routes []*url.URL
-	var ports []int
+	all, urls = clustered(t, n, func(i int, at string, routes []string) (*server.Options, error) {
+		host, port, err := (Address{Listen: at}).split()
+		o := &server.Options{ServerName: fmt.Sprint("s", i), Host: host, Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}}, TLSTimeout: 5,
+			Cluster: server.ClusterOpts{Name: "c", Host: host, Port: port}}
+		for _, route := range routes {
+			o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: route})
+		}
+		return o, err
+	})
+	return all, urls, ca
+}
+
+// clustered starts n servers by their options, which has for each where it listens for the others, and all of these.
+func clustered(t *testing.T, n int, options func(i int, at string, routes []string) (*server.Options, error)) (all []*server.Server, urls string) {
+	t.Helper()
+	var routes []string
 	for range n {
-		free, err := net.Listen("tcp", "127.0.0.1:0")
+		routes = append(routes, freeAddress(t))
+	}
+	var hosts []string
+	for i, at := range routes {
+		o, err := options(i, at, routes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer free.Close()
-		port := free.Addr().(*net.TCPAddr).Port
-		ports, routes = append(ports, port), append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", port)})
-		if err := free.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var hosts []string
-	for i, port := range ports {
-		s, err := server.NewServer(&server.Options{ServerName: fmt.Sprint("s", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}}, TLSTimeout: 5, Routes: routes,
-			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port}})
+		o.NoSigs, o.NoLog = true, true
+		s, err := server.NewServer(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,13 +93,13 @@ func aCluster(t *testing.T, n int) (all []*server.Server, urls, ca string) {
 	for range 600 {
 		for _, s := range all {
 			if s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == n {
-				return all, "nats+tls://" + strings.Join(hosts, ","), ca
+				return all, "nats+tls://" + strings.Join(hosts, ",")
 			}
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Fatal("the cluster has no leader")
-	return nil, "", ""
+	return nil, ""
 }
 
 // TestCluster: a cluster of three with TLS of an authority of its own carries a run, also when one of the three ends.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -95,4 +97,22 @@ func do(t *testing.T, b *Broker, n int, local bool) *fleet.Fleet {
 		}
 	}
 	return f
+}
+
+// freeAddress is one of the loopback at which nobody listens. Its port is none of those that systems hand out (from
+// 32768 on), so that no other process has it meanwhile by asking for any.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 20000+rand.IntN(12000)))
+		if err != nil {
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return l.Addr().String()
+	}
+	t.Fatal("no port of a hundred is free")
+	return ""
 }

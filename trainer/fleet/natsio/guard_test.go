@@ -163,14 +163,7 @@ func TestListenFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	peers, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := peers.Addr().String()
-	if err := peers.Close(); err != nil {
-		t.Fatal(err)
-	}
+	at := freeAddress(t)
 	_, port, err := net.SplitHostPort(at)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package natsio
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -150,7 +151,27 @@ func (t Ticket) attach(name string, more ...nats.Option) (*nats.Conn, error) {
 		options = append(options, nats.Secure(config))
 	}
 	if t.Credentials != "" {
-		options = append(options, nats.UserCredentials(t.Credentials))
+		by, err := credentials(t.Credentials)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, by)
 	}
 	return nats.Connect(urls, options...)
+}
+
+// credentials are those of a file: the seed of an nkey alone, or a user's JWT with one.
+func credentials(path string) (nats.Option, error) {
+	text, err := regular.Read(path, mostTicket)
+	if err != nil {
+		return nil, fmt.Errorf("--creds: %w", err)
+	}
+	if bytes.Contains(text, []byte("-----BEGIN NATS USER JWT-----")) {
+		return nats.UserCredentials(path), nil
+	}
+	by, err := nats.NkeyOptionFromSeed(path)
+	if err != nil {
+		return nil, fmt.Errorf("--creds %s: neither a user's JWT nor the seed of a key (SU...): %w", path, err)
+	}
+	return by, nil
 }

@@ -4,7 +4,6 @@ package natsio
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"path/filepath"
 	"runtime"
@@ -104,16 +103,8 @@ func TestRemotePeers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().(*net.TCPAddr).Port
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
 	ticket := b.Ticket
-	ticket.Blobs = fmt.Sprint("peer:", port)
+	ticket.Blobs = "peer:" + strings.TrimPrefix(freeAddress(t), "127.0.0.1:")
 	for name, of := range map[string]Ticket{"w": ticket, "w-score": ticket.Further()} {
 		l, err := Join(of, name, "", t.Logf)
 		if err != nil {
