@@ -56,8 +56,8 @@ func deployed(t *testing.T, n int, trainer, worker string) (urls, ca string) {
 	return urls, ca
 }
 
-// TestAccounts: on a cluster by the files of deploy/nats workers do their jobs with a key of their own, and nothing that
-// they may ask, whatever subject is to be answered, comes to the trainer's account.
+// TestAccounts: on a cluster by the files of deploy/nats workers do their jobs with a key of their own, and nothing
+// that they may ask, whatever subject is to be answered, comes to the trainer's account.
 func TestAccounts(t *testing.T) {
 	trainer, trainers := seedFile(t, "trainer.seed")
 	worker, workers := seedFile(t, "worker.seed")
