@@ -1,30 +1,33 @@
-# Short names for what is done often. Nothing here is needed to build or test:
+# Short names for what is done often; plain make prints them. Nothing here is needed to build or test:
 # go build ./... and go test ./... do that.
 
 FUZZTIME ?= 30s
 
-.PHONY: check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results
+.PHONY: help quick check test curves coverage race noasm cross arm lint fuzz fuzz-calls bench models kill peer memory methods device exports recipes fleet attacks deploy real shapes presets release hero docs faults soak ptx results
 
-check: ## all that must hold before a change is taken
+help: ## these lines
+	@grep -E '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+quick: ## the gate: less than five minutes of two quiet cores
+	.ci/run quick
+
+check: ## all that must hold before a change is taken; .ci/run list names the steps
 	.ci/run
 
-test:
+test: ## go test ./...
 	go test ./...
 
 curves: ## both iterations of every shipped experiment's curve, of which go test compares the first
-	DARKROOM_CURVES=whole go test -count=1 -run 'TestConfigs$$|TestEdit' ./trainer/run
+	go test ./trainer/run -count=1 -run 'TestConfigs$$|TestEdit' -long
 
-race:
-	CGO_ENABLED=1 go test -race -short ./...
+race: ## the race detector, where goroutines share something
+	.ci/run race
 
-noasm:
-	go test -tags noasm ./...
+noasm: ## kernels without assembly
+	.ci/run noasm
 
-cross:
-	GOOS=linux GOARCH=arm64 go vet ./...
-	GOOS=darwin GOARCH=arm64 go vet ./...
-	GOOS=windows GOARCH=arm64 go vet ./...
-	GOOS=windows GOARCH=amd64 go vet ./...
+cross: ## other systems and processors
+	.ci/run cross
 
 # Every kernel of 64-bit Arm, in qemu where this machine is another: all cases of every family beside
 # ref, and random shapes. Hours in an emulator; SHAPES says how many.
@@ -33,10 +36,10 @@ ARM_EXEC ?= $(if $(filter aarch64 arm64,$(shell uname -m)),,-exec qemu-aarch64-s
 
 arm: ## the conformance suite and SHAPES random products, rows and attentions on path neon
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go test $(ARM_EXEC) -count=1 -timeout 12h ./kernels/cpu/... ./video/flow
-	DARKROOM_SHAPES=$(SHAPES) GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go test $(ARM_EXEC) -count=1 -timeout 12h -v -run RandomShapes ./kernels/cpu
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go test $(ARM_EXEC) ./kernels/cpu -count=1 -timeout 12h -v -run RandomShapes -shapes $(SHAPES)
 
-lint: ## needs golangci-lint on PATH
-	golangci-lint run
+lint: ## staticcheck
+	.ci/run staticcheck
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; for pkg in $$(go list ./...); do \
@@ -50,8 +53,8 @@ fuzz: ## every fuzz target for FUZZTIME
 ATTACKS ?= 1000
 
 attacks: ## hundreds of changed results, experiments and files; forged words; hubs, rewards and tools that lie
-	DARKROOM_ATTACKS=646 go test -count=1 -v -timeout 60m -run TestChangedResults ./trainer/run
-	DARKROOM_ATTACKS=$(ATTACKS) go test -count=1 -v -timeout 60m -run 'TestChangedExperiments|TestChangedFiles' ./trainer/preflight
+	go test ./trainer/run -count=1 -v -timeout 60m -run TestChangedResults -attacks 646
+	go test ./trainer/preflight -count=1 -v -timeout 60m -run 'TestChangedExperiments|TestChangedFiles' -attacks $(ATTACKS)
 	go test -count=1 -v -run 'TestForged|TestBounds|TestConnections|TestLocked' ./trainer/fleet/natsio
 	go test -count=1 -run TestDeclared ./trainer/prompts
 	go test -count=1 -run 'TestFaults|TestLists|TestRedirect' ./cmd/darkroom/pull
@@ -59,16 +62,15 @@ attacks: ## hundreds of changed results, experiments and files; forged words; hu
 	go test -count=1 -run 'Outside|Environment' ./trainer/conversations
 
 fuzz-calls: ## a million broken calls of tools and a million conversations, the same ones every time
-	DARKROOM_MUTANTS=1000000 go test -count=1 -v -timeout 60m -run TestMutant ./vision/tools
+	go test ./vision/tools -count=1 -v -timeout 60m -run TestMutant -mutants 1000000
 
 fleet: ## 100 kills; all fleets and objectives; broken networks; scaling; the scheduler to 1,000 workers, as a table
-	DARKROOM_FLEET_KILLS=100 go test -count=1 -v -timeout 60m -run TestFleetKilled ./cmd/darkroom
-	DARKROOM_FLEET=all go test -count=1 -v -timeout 60m -run 'TestFleet$$$$|TestLag$$$$' ./trainer/run
-	DARKROOM_FLEET=table go test -count=1 -v -timeout 60m -run TestVirtual ./trainer/fleet
-	DARKROOM_FLEET=rates go test -count=1 -v -run TestRates ./trainer/fleet/natsio
-	DARKROOM_FLEET=scale go test -count=1 -v -timeout 30m -run 'TestStrongScaling|TestSlowJudge' ./trainer/run
-	DARKROOM_FLEET=network go test -count=1 -v -timeout 60m -run 'TestFleetStreams|TestFleetSlowWire|TestFleetPartition' ./cmd/darkroom
-	DARKROOM_FLEET=cluster go test -count=1 -v -run TestCluster ./trainer/fleet/natsio
+	go test ./cmd/darkroom -count=1 -v -timeout 60m -run TestFleetKilled -kills 100
+	go test ./trainer/run -count=1 -v -timeout 60m -run 'TestFleet$$|TestLag$$' -long
+	go test ./trainer/fleet -count=1 -v -timeout 60m -run TestVirtual -long
+	go test ./trainer/fleet/natsio -count=1 -v -run 'TestRates|TestCluster' -long
+	go test ./trainer/run -count=1 -v -timeout 30m -run 'TestStrongScaling|TestSlowJudge' -long
+	go test ./cmd/darkroom -count=1 -v -timeout 60m -run 'TestFleetStreams|TestFleetSlowWire|TestFleetPartition' -long
 
 # SCHEMAS are kubeconform's, where those of custom resources are elsewhere.
 SCHEMAS ?= -schema-location default -schema-location 'https://raw.githubusercontent.com/datreeio/CRDs-catalog/main/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json'
@@ -79,12 +81,12 @@ deploy: ## deploy/ held to the tools of those who read it: kubeconform, shellche
 	hadolint deploy/Containerfile
 	systemd-analyze verify deploy/systemd/*.service
 
-bench:
+bench: ## times of this machine
 	go run ./cmd/darkroom bench
 
 # The embedded models, from their recipes: about three hours on two cores. What a folder has beside
 # the model (state, pictures on the way) stays behind.
-models:
+models: ## the embedded models, from their recipes: three hours
 	@set -e; for m in tiny-sd3 tiny-clip tiny-vlm tiny-kontext tiny-wan; do \
 		go run ./cmd/darkroom pretrain assets/$$m.toml --out models/$$m; \
 		for f in $$(cd assets/$$m && find . -type f); do \
@@ -105,56 +107,56 @@ docs: ## every command line of README.md and docs, in order, in an empty folder:
 	go run ./internal/pages -darkroom runs/darkroom
 
 faults: kill fuzz-calls ## the long campaigns of docs/faults.md: kills, pauses, little memory, 300 flipped bits, torn ends, a clock that jumps, workers, liars; hours
-	DARKROOM_FAULTS=300 go test -count=1 -v -timeout 120m -run 'TestFaults$$$$|TestClockJumps$$$$' ./cmd/darkroom
-	DARKROOM_FLEET_KILLS=100 go test -count=1 -v -timeout 60m -run TestFleetKilled ./cmd/darkroom
+	go test ./cmd/darkroom -count=1 -v -timeout 120m -run 'TestFaults$$|TestClockJumps$$' -flips 300 -long
+	go test ./cmd/darkroom -count=1 -v -timeout 60m -run TestFleetKilled -kills 100
 	go test -count=20 -timeout 120m -run 'Killed|Kills|Liar|Lies|Broken|Fails|Lost|Poison|Hedged|Rollback' ./trainer/folder ./trainer/fleet/... ./rewards/... ./trainer/run
 
 # A run that goes on and on, servers, and runs of all kinds in turn, in one process, at a tenth of a core.
 SOAK ?= 2h
 
 soak: ## runs/soak: memory, open files and goroutines over SOAK, as lines and as a drawing
-	DARKROOM_SOAK=$(SOAK) DARKROOM_SOAK_OUT=$(CURDIR)/runs/soak GOMAXPROCS=1 go test -count=1 -v -timeout 0 -run 'TestSoak$$$$' ./cmd/darkroom
+	GOMAXPROCS=1 go test ./cmd/darkroom -count=1 -v -timeout 0 -run 'TestSoak$$' -soak $(SOAK) -soak-out $(CURDIR)/runs/soak
 
 kill: ## runs of pictures, episodes and clips, 40 iterations each, killed 30 times each
-	DARKROOM_KILLS=30 go test -count=1 -v -timeout 60m -run TestKilled ./cmd/darkroom
+	go test ./cmd/darkroom -count=1 -v -timeout 60m -run TestKilled -kills 30
 
 # The same task in PyTorch, diffusers and PEFT beside ours, three seeds in turn: half an hour of a
 # quiet machine. PYTHON names one that has them; internal/sidebyside/doc.go says how to make it.
 PYTHON ?= peer/bin/python
 PEER_OUT ?= runs/peer
 
-peer:
+peer: ## the same task in PyTorch beside ours
 	go run ./internal/sidebyside -python $(PYTHON) -out $(PEER_OUT)
 
 # The PTX that ships, interpreted: the conformance suite in exact mode and on tensor cores, as many cases of each operation
 # as fit into so many millions of instructions of warps (MILLIONS), and what they cover.
 MILLIONS ?= 20
-ptx:
-	DARKROOM_PTX=$(MILLIONS) go test ./kernels/cuda/ptxtest -v -count=1 -timeout 2h
-	DARKROOM_PTX=$(MILLIONS) go test ./kernels/cuda -run PTX -v -count=1 -timeout 6h | grep -v 'RUN\|PASS: TestPTX.*/'
+ptx: ## the PTX that ships, interpreted
+	go test ./kernels/cuda/ptxtest -v -count=1 -timeout 2h -long
+	go test ./kernels/cuda -run PTX -v -count=1 -timeout 6h -ptx $(MILLIONS) | grep -v 'RUN\|PASS: TestPTX.*/'
 
 # What a machine with a CUDA device needs to be asked everything at once, without Go: one program of at most 12 MiB, the
 # suite of its kernels and scripts. internal/ondevice/run.sh says how, and what of the repository may stay behind.
-device: ## runs/device
+device: ## runs/device: what a CUDA device is asked in one go
 	go run ./internal/ondevice -out runs/device
 
 # CHECK_TEMPLATES, where it names a folder with published chat templates (trl/chat_templates), asks folders of Qwen's too.
-exports: ## what was trained, loaded by diffusers, transformers and PEFT; PYTHON has them, with torch and pillow
+exports: ## what was trained, loaded by diffusers, transformers and PEFT
 	go build -o runs/darkroom ./cmd/darkroom
 	$(PYTHON) internal/exports/check.py runs/darkroom internal/golden/models
 
 recipes: ## every recipe planned from its model's published settings, and the memory of its card
-	DARKROOM_RECIPES=1 go test -count=1 -v -run TestRecipesFit ./cmd/darkroom
+	go test ./cmd/darkroom -count=1 -v -run TestRecipesFit -long
 
 presets: ## ten iterations of every preset on a small model of its kind
-	DARKROOM_PRESETS=1 go test -count=1 -v -timeout 30m -run 'TestPresets$$' ./trainer/run
+	go test ./trainer/run -count=1 -v -timeout 30m -run 'TestPresets$$' -long
 
 coverage: ## an iteration of every row of docs/coverage.md that a file can ask for, on a small model of its kind
-	DARKROOM_COVERAGE=1 go test -count=1 -v -timeout 30m -run 'TestCoverage$$' ./trainer/run
+	go test ./trainer/run -count=1 -v -timeout 30m -run 'TestCoverage$$' -long
 
 memory: ## peaks of whole runs beside those that plan predicts
-	DARKROOM_MEMORY=1 go test -count=1 -v -run TestPlanMemory ./cmd/darkroom
-	DARKROOM_MEMORY=1 go test -count=1 -v -run 'TestNeed$$' ./diffusion/pipeline
+	go test ./cmd/darkroom -count=1 -v -run TestPlanMemory -long
+	go test ./diffusion/pipeline -count=1 -v -run 'TestNeed$$' -long
 
 # Every method with three seeds, one after another, and a table of all: held-out reward before and
 # after, its gain with an interval over seeds, seconds of an iteration and of its parts. About a
@@ -164,7 +166,7 @@ METHODS ?= $(filter $(basename $(notdir $(wildcard assets/configs/*.toml))),quic
 SEEDS ?= 3
 BUDGET ?=
 
-methods: ## runs/methods/table.md
+methods: ## runs/methods/table.md: every method with three seeds
 	@set -e; mkdir -p runs/methods; go build -o runs/methods/darkroom ./cmd/darkroom; \
 	for m in $(METHODS); do \
 		echo "=== $$m"; \

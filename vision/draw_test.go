@@ -1,10 +1,10 @@
 package vision
 
 import (
+	"flag"
 	"image"
 	"image/color"
 	"math"
-	"os"
 	"slices"
 	"testing"
 )
@@ -89,11 +89,13 @@ func TestPaletteDiffers(t *testing.T) {
 	}
 }
 
-// TestShowMarks writes a picture where DARKROOM_SHOW names a folder, to be looked at.
+var shown = flag.String("show", "", "a folder for pictures to look at")
+
+// TestShowMarks writes a picture where -show names a folder, to be looked at.
 func TestShowMarks(t *testing.T) {
-	dir := os.Getenv("DARKROOM_SHOW")
+	dir := *shown
 	if dir == "" {
-		t.Skip("DARKROOM_SHOW names no folder to write pictures to")
+		t.Skip("-show names no folder to write pictures to")
 	}
 	var all []*Image
 	for _, size := range []int{160, 480} {

@@ -2,7 +2,6 @@ package vision
 
 import (
 	"image/color"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -123,11 +122,11 @@ func TestText(t *testing.T) {
 	m.Text(-3, -5, "clipped, 漢\x07\xff", ink, 2) // must not panic
 }
 
-// TestShowSheet writes a sheet where DARKROOM_SHOW names a folder, to be looked at.
+// TestShowSheet writes a sheet where -show names a folder, to be looked at.
 func TestShowSheet(t *testing.T) {
-	dir := os.Getenv("DARKROOM_SHOW")
+	dir := *shown
 	if dir == "" {
-		t.Skip("DARKROOM_SHOW names no folder to write pictures to")
+		t.Skip("-show names no folder to write pictures to")
 	}
 	var pictures []*Image
 	var captions []string

@@ -20,10 +20,10 @@ func jumped(mono int64) int64 { return [...]int64{0, 86400, -3600, 315360000, -9
 `
 
 // TestClockJumps: the clock jumps under a run all the time, and the run leaves the bytes of one whose clock is right;
-// so do a trainer and its worker, whose two clocks jump at different times. DARKROOM_FAULTS asks for it (make faults).
+// so do a trainer and its worker, whose two clocks jump at different times. It needs -long (make faults).
 func TestClockJumps(t *testing.T) {
-	if os.Getenv("DARKROOM_FAULTS") == "" {
-		t.Skip("builds the program and Go's library anew, which takes minutes; DARKROOM_FAULTS asks for it (make faults)")
+	if !*long {
+		t.Skip("builds the program and Go's library anew, which takes minutes; left out without -long (make faults)")
 	}
 	jumping := buildJumping(t)
 	for _, kind := range modalities {

@@ -45,6 +45,9 @@ func TestSuiteTurns(t *testing.T) {
 // TestSuiteWithTools: tools outside that a run names are asked while a suite is answered, and stand in its card. A
 // question that one loses is asked again; lost twice it is counted, and not right. A tool that is gone ends the suite.
 func TestSuiteWithTools(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks a model with tools for many answers; left out by -short")
+	}
 	var begun, ended atomic.Int64
 	broken, fails := false, map[int64]bool{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -18,24 +19,25 @@ import (
 	"time"
 )
 
+var flips = flag.Int("flips", 0, "how many bits of a run's files to flip; 0: two")
+
 // TestFaults: a run that is paused, that may open too few files or take too little memory, or one of whose files has a
 // flipped bit or a torn end, leaves the bytes of one that nothing happened to, or says which file stands in the way.
-// DARKROOM_FAULTS says how many bits are flipped, in all files of the folder in turn, and does the same to episodes and
+// -flips says how many bits are flipped, in all files of the folder in turn, and does the same to episodes and
 // clips (make faults); without it two are, in the newest checkpoint and in the ledger of a run of pictures.
 func TestFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
 	}
-	bits, err := strconv.Atoi(os.Getenv("DARKROOM_FAULTS"))
-	if err != nil {
-		t.Log("two flipped bits of pictures, and no more without DARKROOM_FAULTS (make faults)")
+	if *flips == 0 {
+		t.Log("two flipped bits of pictures, and no more without -flips (make faults)")
 		newBreakage(t, "pictures").all(t, nil)
 		return
 	}
 	for _, kind := range modalities {
 		t.Run(kind, func(t *testing.T) {
 			b := newBreakage(t, kind)
-			b.all(t, b.filesInTurn(t, bits))
+			b.all(t, b.filesInTurn(t, *flips))
 		})
 	}
 }

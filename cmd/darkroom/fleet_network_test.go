@@ -22,14 +22,14 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
 
-// Networks that fail, and a server that loses all it holds, between whole processes. DARKROOM_FLEET=network asks for it
+// Networks that fail, and a server that loses all it holds, between whole processes: -long
 // (make fleet).
 
 // networks skips what nobody asked for.
 func networks(t *testing.T) {
 	t.Helper()
-	if os.Getenv("DARKROOM_FLEET") != "network" {
-		t.Skip("takes minutes; DARKROOM_FLEET=network asks for it (make fleet)")
+	if !*long {
+		t.Skip("takes minutes; left out without -long (make fleet)")
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,15 +47,14 @@ func await(file string) bool {
 }
 
 // TestFleetKilled: trainer and workers are killed at random moments, the trainer is resumed and workers begin anew,
-// and the run leaves the bytes of one process, with samples of earlier weights as without. DARKROOM_FLEET_KILLS says
-// how often (make fleet).
+// and the run leaves the bytes of one process, with samples of earlier weights as without. -kills says how often
+// (make fleet).
 func TestFleetKilled(t *testing.T) {
-	kills, err := strconv.Atoi(os.Getenv("DARKROOM_FLEET_KILLS"))
-	if err != nil {
-		t.Skip("takes minutes; DARKROOM_FLEET_KILLS says how many kills (make fleet)")
+	if *kills == 0 {
+		t.Skip("takes minutes; left out without -kills (make fleet)")
 	}
 	for _, lag := range []string{"0", "2"} {
-		t.Run("lag "+lag, func(t *testing.T) { killFleet(t, kills, "--set", "run.lag="+lag) })
+		t.Run("lag "+lag, func(t *testing.T) { killFleet(t, *kills, "--set", "run.lag="+lag) })
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -17,24 +18,26 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/folder"
 )
 
+var kills = flag.Int("kills", 0, "how often to kill runs, and fleets; 0: runs two or three times")
+
 // TestKilled: a run that is killed at random moments, or told to end, and goes on each time, leaves the bytes of
-// one that was left alone, and computes no iteration again that a checkpoint has. DARKROOM_KILLS says how often (make
-// kill), of clips too; the moments are drawn anew every time, and told.
+// one that was left alone, and computes no iteration again that a checkpoint has. -kills says how often
+// (make kill), of clips too; the moments are drawn anew every time, and told.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
 	}
-	kills := map[string]int{"pictures": 3, "episodes": 2}
+	often := map[string]int{"pictures": 3, "episodes": 2}
 	iterations := map[string]int{"pictures": 6, "episodes": 3}
-	if n, err := strconv.Atoi(os.Getenv("DARKROOM_KILLS")); err == nil {
+	if *kills > 0 {
 		for _, kind := range modalities {
-			kills[kind], iterations[kind] = n, n+10
+			often[kind], iterations[kind] = *kills, *kills+10
 		}
 	} else {
-		t.Log("clips are left out without DARKROOM_KILLS (make kill)")
+		t.Log("clips are left out without -kills (make kill)")
 	}
 	for _, kind := range modalities {
-		if n := kills[kind]; n > 0 {
+		if n := often[kind]; n > 0 {
 			t.Run(kind, func(t *testing.T) { killAndGoOn(t, experimentOf(t, kind, iterations[kind]), n) })
 		}
 	}

@@ -13,10 +13,10 @@ import (
 )
 
 // TestPlanMemory: the peak of a process that trains is the one that plan predicts, within 15 %,
-// for runs of different size. DARKROOM_MEMORY=1 runs it (make memory).
+// for runs of different size. It needs -long (make memory).
 func TestPlanMemory(t *testing.T) {
-	if os.Getenv("DARKROOM_MEMORY") == "" {
-		t.Skip("measures whole runs; DARKROOM_MEMORY=1 runs it")
+	if !*long {
+		t.Skip("measures whole runs; left out without -long (make memory)")
 	}
 	file, err := filepath.Abs("../../assets/configs/quickstart.toml")
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path"
@@ -16,6 +17,8 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/run"
 	"github.com/darkroom-rl/darkroom/vision"
 )
+
+var long = flag.Bool("long", false, "plan all recipes, measure memory, let clocks jump and networks fail")
 
 // TestRecipes: every recipe is right and can be planned, says where its numbers are from and what differs, and trains
 // on every kind of step that it means to.
@@ -55,12 +58,12 @@ func TestRecipes(t *testing.T) {
 
 // TestRecipesFit: each recipe is planned from the settings that its model was published with (internal/published holds
 // them, and no weights), what it keeps on its device fits a card of 80 GB, and docs/models.md says how much that is.
-// DARKROOM_RECIPES=1 plans them all (make recipes), which takes a quarter of a minute; otherwise the small ones are.
+// -long plans them all (make recipes), which takes a quarter of a minute; otherwise the small ones are.
 func TestRecipesFit(t *testing.T) {
 	small := []string{"sd15_ddpo", "sd15_dpo", "sd35m_nft"}
 	names := assets.Recipes()
-	if os.Getenv("DARKROOM_RECIPES") == "" {
-		t.Logf("of %d recipes %s are planned; DARKROOM_RECIPES=1 plans them all", len(names), strings.Join(small, ", "))
+	if !*long {
+		t.Logf("of %d recipes %s are planned; -long plans them all", len(names), strings.Join(small, ", "))
 		names = small
 	}
 	page, err := os.ReadFile("../../docs/models.md")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -33,16 +34,20 @@ const (
 	leastTurns = 10 // each of which has peaks of its own
 )
 
+var (
+	soaking = flag.Duration("soak", 0, "how long TestSoak goes on")
+	soakOut = flag.String("soak-out", "", "a folder for what TestSoak measures")
+)
+
 // TestSoak: in one process a run goes on and on, whose reward is slow; a reward and a page are served; and beside them
 // runs of pictures, clips, episodes and a fleet begin and end in turn. Memory, open files and goroutines of the second
-// half are those of the first, and nothing is left at the end. DARKROOM_SOAK says for how long (make soak); what was
-// measured is written to the folder DARKROOM_SOAK_OUT.
+// half are those of the first, and nothing is left at the end. -soak says for how long (make soak); what was
+// measured is written to the folder -soak-out.
 func TestSoak(t *testing.T) {
-	long, err := time.ParseDuration(os.Getenv("DARKROOM_SOAK"))
-	if err != nil {
-		t.Skip("takes hours; DARKROOM_SOAK says how long, as 2h (make soak)")
+	long, out := *soaking, *soakOut
+	if long == 0 {
+		t.Skip("takes hours; -soak says how long, as 2h (make soak)")
 	}
-	out := os.Getenv("DARKROOM_SOAK_OUT")
 	if out == "" {
 		out = t.TempDir()
 	}

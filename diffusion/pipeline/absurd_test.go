@@ -56,9 +56,9 @@ func absurd(was any) []any {
 
 // Every setting of every part takes absurd values in turn: each is an error that names the
 // part, or what it says is done. Nothing panics, and no large memory is asked for. A twelfth
-// of the values is tried; with DARKROOM_CAMPAIGN all of them.
+// of the values is tried; with -long all of them.
 func TestAbsurdSettings(t *testing.T) {
-	all := os.Getenv("DARKROOM_CAMPAIGN") != ""
+	all := *long
 	// A message names the setting, or its part, or another part that it does not go with; a
 	// size that no picture can have is said of the picture.
 	names := func(err error, part, key string) bool {

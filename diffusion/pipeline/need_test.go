@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -140,6 +141,8 @@ type measured struct {
 	Peak Need
 }
 
+var long = flag.Bool("long", false, "measure f32, too, and try all absurd settings")
+
 const child = "DARKROOM_TEST_MEMORY"
 
 // TestNeedInAProcess is TestNeed's other half: a process of its own, whose peaks are its own.
@@ -218,10 +221,10 @@ func TestNeed(t *testing.T) {
 		t.Skip("runs a model of 499 M parameters: seconds, and minutes without assembly; left out by -short")
 	}
 	precisions := []string{"bf16"}
-	if os.Getenv("DARKROOM_MEMORY") != "" {
+	if *long {
 		precisions = append(precisions, "f32")
 	} else {
-		t.Log("in bf16, which runs use; DARKROOM_MEMORY=1 (make memory) measures f32, too")
+		t.Log("in bf16, which runs use; -long (make memory) measures f32, too")
 	}
 	for _, precision := range precisions {
 		out := filepath.Join(t.TempDir(), "measured.json")

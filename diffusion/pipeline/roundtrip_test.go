@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"flag"
 	"math"
 	"os"
 	"os/exec"
@@ -16,20 +17,18 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/rng"
 )
 
-// python is one that has diffusers and PEFT: DARKROOM_PYTHON, or python3.
+var pythonName = flag.String("python", "python3", "a Python with torch, diffusers, transformers and PEFT")
+
+// python is the one that -python names, if it has diffusers and PEFT.
 func python(t *testing.T) string {
 	t.Helper()
-	name := os.Getenv("DARKROOM_PYTHON")
-	if name == "" {
-		name = "python3"
-	}
-	path, err := exec.LookPath(name)
+	path, err := exec.LookPath(*pythonName)
 	if err != nil {
-		t.Skipf("no Python to compare with: %v (DARKROOM_PYTHON names one that has diffusers and peft)", err)
+		t.Skipf("no Python to compare with: %v (-python names one that has diffusers and peft)", err)
 	}
 	if out, err := exec.Command(path, "-c", "import torch, diffusers, peft, transformers").CombinedOutput(); err != nil {
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		t.Skipf("%s lacks what is compared with: %v %s (DARKROOM_PYTHON names one that has diffusers and peft)", path, err, lines[len(lines)-1])
+		t.Skipf("%s lacks what is compared with: %v %s (-python names one that has diffusers and peft)", path, err, lines[len(lines)-1])
 	}
 	return path
 }

@@ -136,7 +136,7 @@ for s in $steps; do
 	mma) suite own,mma 90 ;;
 	exact) suite exact 60 ;;
 	tiles) # the tile of 128 x 192 and epilogues, of some 40 shapes: keep it or leave it out
-		DARKROOM_TIMES=$out/tiles.csv DARKROOM_TIMES_OF=6 step tiles 40 "$bin/cuda.test" -test.run 'HopperTimes$' -test.v
+		step tiles 40 "$bin/cuda.test" -test.run 'HopperTimes$' -test.v -times "$out/tiles.csv" -times-of 6
 		;;
 	flux) trained flux.1-dev 110 "" --set run.iterations=2 ;; # the second is without first costs
 	lt) DARKROOM_CUDA=lt trained flux.1-dev 60 -lt --set run.iterations=1 ;;

@@ -1,8 +1,7 @@
 package cpu
 
 import (
-	"os"
-	"strconv"
+	"flag"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels/cpu/isa"
@@ -25,21 +24,19 @@ func TestFoundShapes(t *testing.T) {
 	}
 }
 
+var (
+	shapes     = flag.Uint64("shapes", 300, "how many random shapes to compare with ref")
+	shapesFrom = flag.Uint64("shapes-from", 0, "the number of the first")
+)
+
 // TestRandomShapes compares random cases of small shapes with ref: a few hundred, or as many as
-// DARKROOM_SHAPES says, from number DARKROOM_SHAPES_FROM on.
+// -shapes says, from number -shapes-from on.
 func TestRandomShapes(t *testing.T) {
 	path, err := isa.Choose()
 	if err != nil {
 		t.Skip(err)
 	}
-	from, cases := uint64(0), uint64(300)
-	for name, n := range map[string]*uint64{"DARKROOM_SHAPES": &cases, "DARKROOM_SHAPES_FROM": &from} {
-		if s := os.Getenv(name); s != "" {
-			if *n, err = strconv.ParseUint(s, 10, 64); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	from, cases := *shapesFrom, *shapes
 	b := NewWith(Options{Path: path, Threads: 1})
 	defer b.Close()
 	for i := from; i < from+cases; i++ {

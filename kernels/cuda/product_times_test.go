@@ -3,22 +3,27 @@
 package cuda_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
-	"strconv"
 	"testing"
 
 	"github.com/darkroom-rl/darkroom/kernels"
 	"github.com/darkroom-rl/darkroom/kernels/cuda"
 )
 
+var (
+	times   = flag.String("times", "", "products: a file for their times; attention: 1, or parts of names with | between")
+	timesOf = flag.Int("times-of", 1, "time one shape of so many")
+)
+
 // TestHopperTimes times products on a device, in microseconds: each tile of ours, and the library with the launch of
-// its epilogue. DARKROOM_TIMES names the file that the table is written to. With DARKROOM_TIMES_OF=N, one shape of N of
+// its epilogue. -times names the file that the table is written to. With -times-of N, one shape of N of
 // whole tiles is timed, and those with an epilogue.
 func TestHopperTimes(t *testing.T) {
-	to := os.Getenv("DARKROOM_TIMES")
+	to := *times
 	if to == "" {
-		t.Skip("DARKROOM_TIMES names no file for the times of products")
+		t.Skip("-times names no file for the times of products")
 	}
 	out, err := os.Create(to)
 	if err != nil {
@@ -36,11 +41,9 @@ func TestHopperTimes(t *testing.T) {
 		w.own.SetReading(false, "")
 		fmt.Fprintln(out, line)
 	}
-	every := 1
-	if text := os.Getenv("DARKROOM_TIMES_OF"); text != "" {
-		if every, err = strconv.Atoi(text); err != nil || every < 1 {
-			t.Fatalf("DARKROOM_TIMES_OF=%s: a number from 1 on", text)
-		}
+	every := *timesOf
+	if every < 1 {
+		t.Fatalf("-times-of %d: a number from 1 on", every)
 	}
 	for _, s := range narrowShapes() {
 		if every == 1 {

@@ -4,7 +4,6 @@ package cuda_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -69,7 +68,7 @@ func TestPTXMistakes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the image takes half a second to unpack")
 	}
-	all := os.Getenv(ptxVariable) != ""
+	all := *ptxMillions > 0
 	if !all {
 		t.Logf("3 of %d mistakes; the others: make ptx", len(mistakes))
 	}
@@ -171,7 +170,7 @@ var hopperMistakes = []mistake{
 
 // TestPTXHopperMistakes: the backend goes on without kernels that have a mistake, or not at all.
 func TestPTXHopperMistakes(t *testing.T) {
-	if os.Getenv(ptxVariable) == "" {
+	if *ptxMillions == 0 {
 		t.Skip("up to eight seconds of a CPU for each of them: make ptx")
 	}
 	for _, m := range hopperMistakes {

@@ -3,11 +3,10 @@
 package cuda_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,11 +15,10 @@ import (
 	"github.com/darkroom-rl/darkroom/kernels/kerneltest"
 )
 
-// ptxVariable makes the tests below take more cases: as many of each operation as fit into so many millions of
-// instructions of warps (make ptx). ptxOnly names operations, after commas.
-const (
-	ptxVariable = "DARKROOM_PTX"
-	ptxOnly     = "DARKROOM_PTX_ONLY"
+// More cases of the tests below, and fewer operations (make ptx).
+var (
+	ptxMillions = flag.Float64("ptx", 0, "millions of instructions of warps for each operation; 0: a few, and no Hopper")
+	ptxOnly     = flag.String("ptx-only", "", "operations, with commas between; none: all")
 )
 
 // TestPTXExact holds the PTX that ships to ref, bit for bit.
@@ -36,8 +34,8 @@ func interpret(t *testing.T, capability int, mode string, near func(kerneltest.C
 	if testing.Short() {
 		t.Skip("the image takes half a second to unpack")
 	}
-	millions, err := strconv.ParseFloat(os.Getenv(ptxVariable), 64)
-	if err != nil {
+	millions := *ptxMillions
+	if millions == 0 {
 		millions = 0.03
 	}
 	d := ptxtest.New(capability)
@@ -51,7 +49,7 @@ func interpret(t *testing.T, capability int, mode string, near func(kerneltest.C
 	}
 	spent, ran, all := map[string]uint64{}, map[string]int{}, map[string]int{}
 	last, before := "", d.Ran()
-	only := os.Getenv(ptxOnly)
+	only := *ptxOnly
 	kerneltest.RunNear(t, b, func(c kerneltest.Case) float64 {
 		spent[last], before = spent[last]+d.Ran()-before, d.Ran()
 		if d.Last != nil {
@@ -104,7 +102,7 @@ func report(t *testing.T, d *ptxtest.Device, ran, all map[string]int) {
 
 // TestPTXHopper holds products and attention by wgmma, which the copy engine feeds, near to ref.
 func TestPTXHopper(t *testing.T) {
-	if os.Getenv(ptxVariable) == "" {
+	if *ptxMillions == 0 {
 		t.Skip("a Hopper compares its kernels when it opens, eight seconds of a CPU: make ptx")
 	}
 	interpret(t, 90, "own", nearOnTensorCores)

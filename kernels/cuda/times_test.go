@@ -5,7 +5,6 @@ package cuda_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -70,11 +69,11 @@ func (x timed) work() float64 {
 }
 
 // TestAttentionTimes times attention on a device, queued launch after launch, and holds what was timed near to the
-// kernels by mma.sync. DARKROOM_TIMES=1 asks for all of them, "487|1178" for
+// kernels by mma.sync. -times 1 asks for all of them, -times "487|1178" for
 // those with such names.
 func TestAttentionTimes(t *testing.T) {
-	if os.Getenv("DARKROOM_TIMES") == "" {
-		t.Skip("DARKROOM_TIMES=1 times attention on a device")
+	if *times == "" {
+		t.Skip("-times 1 times attention on a device")
 	}
 	if r := cuda.Probe(); r.Missing != "" {
 		t.Fatal("no device: " + r.Missing)
@@ -87,7 +86,7 @@ func TestAttentionTimes(t *testing.T) {
 	t.Log(b)
 	for _, x := range timedAttentions {
 		named := func(name string) bool { return strings.Contains(x.String(), name) }
-		if only := os.Getenv("DARKROOM_TIMES"); only == "1" || slices.ContainsFunc(strings.Split(only, "|"), named) {
+		if only := *times; only == "1" || slices.ContainsFunc(strings.Split(only, "|"), named) {
 			timeAttention(t, b, x)
 		}
 	}

@@ -1,13 +1,15 @@
 package fleet
 
 import (
-	"os"
+	"flag"
 	"testing"
 	"time"
 )
 
-// TestVirtual drives the scheduler through fleets of up to 1,000 workers and 100,000 jobs. The large ones are for
-// DARKROOM_FLEET=table, which with -v prints the table that LOG.md has.
+var long = flag.Bool("long", false, "schedule fleets of 64 workers and more")
+
+// TestVirtual drives the scheduler through fleets of up to 1,000 workers and 100,000 jobs. The large ones need
+// -long, which with -v prints the table that LOG.md has.
 func TestVirtual(t *testing.T) {
 	pictures := world{jobs: 2048, base: 20 * time.Second, sigma: 0.08, cap: 4, train: 10 * time.Second, batches: 24, warm: 6}
 	episodes := world{jobs: 2048, base: 60 * time.Second, sigma: 0.8, cap: 5, train: 30 * time.Second, batches: 24, warm: 8}
@@ -15,9 +17,9 @@ func TestVirtual(t *testing.T) {
 	failing := func(every time.Duration) func(w *world) {
 		return func(w *world) { w.jobs, w.between = 4*w.workers, every }
 	}
-	table := os.Getenv("DARKROOM_FLEET") == "table"
+	table := *long
 	if !table {
-		t.Log("skipped: fleets of 64 workers and more, without DARKROOM_FLEET=table")
+		t.Log("skipped: fleets of 64 workers and more, without -long (make fleet)")
 	}
 	for _, c := range []struct {
 		what         string

@@ -20,6 +20,9 @@ import (
 // TestMemoryFits: the less a run may take, the fewer pictures go through the network at once, and at last backward
 // computes passes again; each step takes less, and what fits is taken.
 func TestMemoryFits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory of whole iterations; left out by -short")
+	}
 	path, err := isa.Choose()
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +87,9 @@ func TestLeanComesFirst(t *testing.T) {
 // TestCheckFitsIntoTraining: the check before the first update takes no more memory than training, whatever is trained
 // and however much goes through the network at once.
 func TestCheckFitsIntoTraining(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory of whole iterations; left out by -short")
+	}
 	path, err := isa.Choose()
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -183,14 +182,11 @@ func changedFile(r *rand.Rand, whole []byte) []byte {
 }
 
 // TestChangedFiles: no change of a file that strangers write panics or hangs, takes much more memory than the whole
-// one, or is refused without the file's name. DARKROOM_ATTACKS says how many of each kind, in place of a few.
+// one, or is refused without the file's name. -attacks says how many of each kind, in place of 40.
 func TestChangedFiles(t *testing.T) {
 	all := 40
-	if text := os.Getenv("DARKROOM_ATTACKS"); text != "" {
-		var err error
-		if all, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("DARKROOM_ATTACKS=%s: how many files to change", text)
-		}
+	if *attacks > 0 {
+		all = *attacks
 	}
 	for kind, one := range readables(t, t.TempDir()) {
 		t.Run(kind, func(t *testing.T) {

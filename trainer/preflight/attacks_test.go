@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -207,27 +207,24 @@ func affordable(e *experiment.Experiment) bool {
 // late are ends of a run that no plan can know, since they follow from what the model makes and what rewards say of it.
 var late = []string{"no score for", "nothing was learned", "weights stay as they are", "infinite or none", "expects rewards from 0 to 1", "outside [0, 1]"}
 
+var (
+	attacks   = flag.Int("attacks", 0, "how many experiments, and files of each kind, to change; 0: a few")
+	oneAttack = flag.Int64("attack", -1, "the seed of the one change to try; -1: many")
+)
+
 // TestChangedExperiments: no change of a small experiment's file panics or hangs; what plan accepts, train trains, and
-// no number that is infinite or none is called success. DARKROOM_ATTACKS says how many, in place of a few;
-// DARKROOM_ATTACK is the seed of one alone.
+// no number that is infinite or none is called success. -attacks says how many, in place of 60;
+// -attack is the seed of one alone.
 func TestChangedExperiments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains the embedded models, one iteration each: seconds, and minutes without assembly; left out by -short")
 	}
 	all, most, first := 60, 8, uint64(0)
-	if text := os.Getenv("DARKROOM_ATTACKS"); text != "" {
-		var err error
-		if all, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("DARKROOM_ATTACKS=%s: how many experiments to change", text)
-		}
-		most = all
+	if *attacks > 0 {
+		all, most = *attacks, *attacks
 	}
-	if text := os.Getenv("DARKROOM_ATTACK"); text != "" {
-		at, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("DARKROOM_ATTACK=%s: the seed of one change", text)
-		}
-		first, all, most = at, 1, 1
+	if *oneAttack >= 0 {
+		first, all, most = uint64(*oneAttack), 1, 1
 	}
 	base, dir := maps.Clone(attacked), t.TempDir()
 	base["pic"] = fmt.Sprintf(base["pic"], written(t, "held.txt", "a red circle on white\n"))

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"os"
+	"flag"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,12 +13,14 @@ import (
 // hostile is a text that would run, were it markup anywhere.
 const hostile = ` <img src=x onerror="window.planted=1"></script><script>window.planted=1</script> {{.}} ${planted}`
 
+var shots = flag.String("shots", "", "a folder for pictures of the page")
+
 // TestPageInBrowser: the page of a run in one file, with its every filter, in both widths and both schemes.
 func TestPageInBrowser(t *testing.T) {
 	b := browsertest.Start(t)
 	dir := runtest.Write(t, filepath.Join(t.TempDir(), "made"), runtest.Options{Iterations: 20, Every: 5, Prompts: 12, Talks: true, Text: hostile})
 	must(t, Write(dir))
-	shots := os.Getenv("DARKROOM_SHOTS")
+	shots := *shots
 	for _, size := range []struct {
 		name          string
 		width, height int

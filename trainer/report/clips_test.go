@@ -21,7 +21,7 @@ func TestClipsPlay(t *testing.T) {
 	b.Open("file://" + filepath.Join(dir, Name))
 	b.Until(`[...document.querySelectorAll(".pair .sprite[data-drawn=yes] img")].filter((i) => i.complete && i.naturalWidth > 0).length === 6`, 20*time.Second)
 	b.Eval(`document.querySelector("#pictures").scrollIntoView()`, nil)
-	b.Shot(os.Getenv("DARKROOM_SHOTS"), "clips", 2000)
+	b.Shot(*shots, "clips", 2000)
 	folder := t.TempDir()
 	b.Shot(folder, "first", 900)
 	first, err := os.ReadFile(filepath.Join(folder, "first.png"))

@@ -5,14 +5,13 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,19 +24,14 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/model"
 )
 
+var attacks = flag.Int("attacks", 48, "how many results of workers to change")
+
 // TestChangedResults: workers change their results at random before they bring them: lists, numbers, keys, the file
 // itself. A run ends as one without them does; whatever was refused names its worker, which is dismissed once the
-// trainer has compared. DARKROOM_ATTACKS says how many results are changed, in place of some for each modality.
+// trainer has compared. -attacks says how many results are changed.
 func TestChangedResults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains four models: seconds, and minutes without assembly; left out by -short")
-	}
-	all := 48
-	if text := os.Getenv("DARKROOM_ATTACKS"); text != "" {
-		var err error
-		if all, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("DARKROOM_ATTACKS=%s: how many results to change", text)
-		}
 	}
 	kinds := map[string]func() *experiment.Experiment{
 		"pic":  func() *experiment.Experiment { return parse(t, "run.iterations=100000", "evaluate.every=0") },
@@ -52,7 +46,7 @@ func TestChangedResults(t *testing.T) {
 	for kind, made := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			changed, f, says := changes(t, made(), uint64(len(kind)), all/len(kinds))
+			changed, f, says := changes(t, made(), uint64(len(kind)), *attacks/len(kinds))
 			refused, useless := f.Refused(), strings.Count(says, "is of no use")
 			t.Logf("%d results changed, %d refused as they came, %d workers dismissed, runs ended 0", changed, useless, len(refused))
 			if useless < changed/3 || len(refused) == 0 {

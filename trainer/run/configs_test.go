@@ -98,8 +98,9 @@ type moved struct {
 	RatioMost float64 `json:"ratio_most"`
 }
 
-// wholeCurves is the variable that asks for every curve, and its second iteration, too: .ci/run sets it.
-const wholeCurves = "DARKROOM_CURVES"
+// long asks for all of what tests otherwise take some of: every curve and its second iteration (.ci/run curves),
+// models, presets, rows of docs/coverage.md, fleets, causes.
+var long = flag.Bool("long", false, "take all curves, models, presets, rows and fleets, not some")
 
 // covered are the experiments whose way through the program another one has: the window, the ratio or the preference of
 // samples is another, and what that computes is held by its own package.
@@ -107,15 +108,15 @@ var covered = []string{"clip_naive", "edit_naive", "flow_dpo", "flow_dppo", "flo
 
 // TestConfigs: the first iteration of the shipped experiments, at a test size, has the numbers that were recorded, to
 // the last bit: on any CPU, with any number of threads.
-// DARKROOM_CURVES=whole compares all of them, and both iterations.
+// -long compares all of them, and both iterations.
 func TestConfigs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
 	t.Parallel()
-	entire := *record || os.Getenv(wholeCurves) == "whole"
+	entire := *record || *long
 	if !entire {
-		t.Logf("the first line of the curves but those of %s; %s=whole compares all lines of all", strings.Join(covered, ", "), wholeCurves)
+		t.Logf("the first line of the curves but those of %s; -long compares all lines of all", strings.Join(covered, ", "))
 	}
 	names := assets.Configs()
 	for name := range reduced {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +13,6 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
-
-// everyRow is the variable that asks for all rows of docs/coverage.md: make coverage sets it.
-const everyRow = "DARKROOM_COVERAGE"
 
 // someRows are trained always: those whose way through the program no other test of this package takes.
 var someRows = []string{"GFPO", "PPO", "ReMax", "KTO", "CHORD", "T-GRPO", "Visual-RFT", "R1-VL (StepGRPO)", "Guidance distillation", "Subject-driven RPO",
@@ -35,7 +31,7 @@ func TestCoverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains small models; left out by -short")
 	}
-	all, rows, moved := os.Getenv(everyRow) != "", 0, 0
+	rows, moved := 0, 0
 	server := httptest.NewServer(http.HandlerFunc(serves))
 	defer server.Close()
 	for _, c := range experiment.Coverage() {
@@ -46,7 +42,7 @@ func TestCoverage(t *testing.T) {
 			t.Logf("%s is not trained: it needs %s", c.System, why)
 			continue
 		}
-		if !all && !slices.Contains(someRows, c.System) {
+		if !*long && !slices.Contains(someRows, c.System) {
 			continue
 		}
 		t.Run(c.System, func(t *testing.T) {
@@ -66,8 +62,8 @@ func TestCoverage(t *testing.T) {
 		})
 	}
 	t.Logf("%d rows were trained, %d with a gradient", rows, moved)
-	if !all {
-		t.Logf("%s=1 trains every row (make coverage)", everyRow)
+	if !*long {
+		t.Log("-long trains every row (make coverage)")
 	}
 	if rows >= len(someRows) && 10*moved < 7*rows {
 		t.Errorf("of %d rows %d moved their weights", rows, moved)

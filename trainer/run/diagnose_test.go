@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,6 +39,9 @@ func answering(say func() float64) *httptest.Server {
 // TestDiagnosis: of five causes of a flat reward that are planted each is named, by what was measured, and an
 // experiment without them has none.
 func TestDiagnosis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains a model three times; left out by -short")
+	}
 	unsteady, steady := answering(rand.New(rand.NewPCG(1, 2)).Float64), answering(func() float64 { return 0.5 })
 	defer unsteady.Close()
 	defer steady.Close()
@@ -55,10 +57,10 @@ func TestDiagnosis(t *testing.T) {
 		"noise vanishing swallowed": slices.Concat(noisy, far, []string{"optim.lr=1e-14"}),
 		"clip group":                append(clip, "rollout.group=3"),
 	}
-	if os.Getenv("DARKROOM_DIAGNOSIS") != "" { // one by one: a minute
+	if *long { // one by one: a minute
 		planted = map[string][]string{"group": {"rollout.group=3"}, "dead": dead, "noise": noisy, "vanishing": far, "clip": clip, "swallowed": {"optim.lr=1e-14"}}
 	} else {
-		t.Log("causes are planted together; DARKROOM_DIAGNOSIS=1 plants them one by one")
+		t.Log("causes are planted together; -long plants them one by one")
 	}
 	for names, sets := range planted {
 		found := causes(t, slices.Concat(sound, sets))

@@ -104,8 +104,8 @@ func TestEdits(t *testing.T) {
 				t.Errorf("the check is %+v", c)
 			}
 			checkKept(t, whole)
-			if name == "pipe_flux_kontext" && os.Getenv("DARKROOM_CURVES") != "whole" {
-				return // two models are stopped always, and all with DARKROOM_CURVES=whole
+			if name == "pipe_flux_kontext" && !*long {
+				return // two models are stopped always, and all with -long
 			}
 			checkStopped(t, e, whole)
 		})
@@ -128,14 +128,14 @@ func checkStopped(t *testing.T, e *experiment.Experiment, whole string) {
 
 // TestFamiliesStopped: runs on the recorded pipelines that make pictures of texts, and of which no example is, go on
 // after a stop as if there had been none, and their first ratio is 1. Z-Image, the slower,
-// does so with DARKROOM_CURVES=whole.
+// does so with -long.
 func TestFamiliesStopped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains two models; left out by -short")
 	}
 	for _, name := range []string{"pipe_qwen_image", "pipe_z_image"} {
-		if name == "pipe_z_image" && os.Getenv(wholeCurves) != "whole" {
-			t.Logf("%s is left out: %s=whole trains it, too", name, wholeCurves)
+		if name == "pipe_z_image" && !*long {
+			t.Logf("%s is left out without -long", name)
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func checkKept(t *testing.T, dir string) {
 }
 
 // TestEditObjectives: windows and objectives of published systems go through an iteration on edits. Two of them always;
-// the others with DARKROOM_CURVES=whole.
+// the others with -long.
 func TestEditObjectives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains a model by each; left out by -short")
@@ -212,8 +212,8 @@ func TestEditObjectives(t *testing.T) {
 		"full":      {`model.train=["transformer_blocks.*to_q.*"]`, "model.precision=f32"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if os.Getenv("DARKROOM_CURVES") != "whole" && name != "NFT" && name != "guided" {
-				t.Skip("one of many; DARKROOM_CURVES=whole runs it")
+			if !*long && name != "NFT" && name != "guided" {
+				t.Skip("one of many; left out without -long")
 			}
 			e := parseEdits(t, "pipe_flux2_klein", append(sets, "run.iterations=1", `evaluate.prompts=""`, "sampler.steps=3", "rollout.group=2", "rollout.prompts_per_iteration=2")...)
 			dir := t.TempDir()

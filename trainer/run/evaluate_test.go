@@ -21,6 +21,9 @@ import (
 // TestHeldOutPortions: an evaluation whose samples are made and let go of prompt by prompt writes the bytes of one that
 // has all in memory.
 func TestHeldOutPortions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("evaluates the embedded model guided, twice; left out by -short")
+	}
 	list := filepath.Join(t.TempDir(), "held.txt")
 	if err := os.WriteFile(list, []byte("a red circle\na blue square\ntwo green circles\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,13 +14,13 @@ import (
 )
 
 // What a fleet is for: time. Workers and judges here wait as long as larger models would compute, so that a machine of
-// two cores can show what eight machines do. DARKROOM_FLEET=scale, and -v, prints the tables (make fleet).
+// two cores can show what eight machines do. -long -v prints the tables (make fleet).
 
 // scales skips what nobody asked for.
 func scales(t *testing.T) {
 	t.Helper()
-	if os.Getenv("DARKROOM_FLEET") != "scale" {
-		t.Skip("waits for minutes; DARKROOM_FLEET=scale asks for it (make fleet)")
+	if !*long {
+		t.Skip("waits for minutes; left out without -long (make fleet)")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -17,7 +16,7 @@ import (
 )
 
 // TestFleet: a run that workers roll for leaves the bytes of one that nobody helps, however many they are, and
-// though they are killed at random moments. DARKROOM_FLEET=all tries more fleets and objectives.
+// though they are killed at random moments. -long tries more fleets and objectives.
 func TestFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
@@ -34,7 +33,7 @@ func TestFleet(t *testing.T) {
 	}
 	kinds := map[string]func() *experiment.Experiment{"clip": of()}
 	parties := []party{{0, true, false, false}, {2, false, true, false}}
-	if os.Getenv("DARKROOM_FLEET") == "all" {
+	if *long {
 		parties = append(parties, party{workers: 1}, party{workers: 1, local: true}, party{workers: 2, local: true},
 			party{workers: 5, local: true, kills: true}, party{workers: 5}, party{workers: 4, mixed: true})
 		kinds["nft"] = of("loss.objective=nft", "loss.kl.weight=1e-3", "loss.kl.estimator=velocity", "loss.times=2")
@@ -44,7 +43,7 @@ func TestFleet(t *testing.T) {
 		kinds["rollback"] = func() *experiment.Experiment { return rolling(t, "0.5") }
 		kinds["video"] = func() *experiment.Experiment { return parseClips(t) }
 	} else {
-		t.Log("skipped: other fleets and objectives, without DARKROOM_FLEET=all")
+		t.Log("skipped: other fleets and objectives, without -long")
 	}
 	for kind, made := range kinds {
 		alone := filepath.Join(t.TempDir(), "alone")
@@ -112,17 +111,17 @@ func TestFleetEpisodes(t *testing.T) {
 }
 
 // TestLag: samples of earlier weights. A run with a lag leaves the same bytes with workers, whoever of them is killed,
-// and when the trainer is stopped and goes on, as one that nobody helps. DARKROOM_FLEET=all tries more fleets.
+// and when the trainer is stopped and goes on, as one that nobody helps. -long tries more fleets.
 func TestLag(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the embedded model: seconds, and minutes without assembly; left out by -short")
 	}
 	t.Parallel()
 	lags, crews := []int{2}, []int{2}
-	if os.Getenv("DARKROOM_FLEET") == "all" {
+	if *long {
 		lags, crews = []int{1, 2, 7}, []int{1, 2, 5}
 	} else {
-		t.Log("skipped: other lags and fleets, without DARKROOM_FLEET=all")
+		t.Log("skipped: other lags and fleets, without -long")
 	}
 	for _, lag := range lags {
 		sets := []string{"run.iterations=5", fmt.Sprint("run.lag=", lag)}

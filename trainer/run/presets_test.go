@@ -1,7 +1,6 @@
 package run
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,9 +9,6 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/experiment"
 	"github.com/darkroom-rl/darkroom/trainer/ledger"
 )
-
-// everyPreset is the variable that asks for all presets: make presets sets it.
-const everyPreset = "DARKROOM_PRESETS"
 
 // somePresets are trained always: one of pictures and one of tokens.
 var somePresets = []string{"cps", "pkpo"}
@@ -23,12 +19,11 @@ func TestPresets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains two models; left out by -short")
 	}
-	all := os.Getenv(everyPreset) != ""
-	if !all {
-		t.Logf("of %d presets %s are trained; %s=1 trains them all (make presets)", len(experiment.Presets()), strings.Join(somePresets, " and "), everyPreset)
+	if !*long {
+		t.Logf("of %d presets %s are trained; -long trains them all (make presets)", len(experiment.Presets()), strings.Join(somePresets, " and "))
 	}
 	for _, p := range experiment.Presets() {
-		if !all && !slices.Contains(somePresets, p.Name.Name) {
+		if !*long && !slices.Contains(somePresets, p.Name.Name) {
 			continue
 		}
 		t.Run(p.Name.Name, func(t *testing.T) { tryPreset(t, p) })

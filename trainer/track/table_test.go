@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -172,7 +173,7 @@ func TestTable(t *testing.T) {
 			}
 		}
 		if got := hex.EncodeToString(sum.Sum(nil))[:16]; got != checked()[as] {
-			t.Errorf("%s: the files have the sum %s, not %s: show them to their reader with DARKROOM_TRACK_CHECK before it is changed", as, got, checked()[as])
+			t.Errorf("%s: the files have the sum %s, not %s: show them to their reader with -readers before it is changed", as, got, checked()[as])
 		}
 	}
 }
@@ -206,12 +207,14 @@ func joined(all map[string]string) map[string]string {
 	return out
 }
 
-// TestReaders shows the table to the readers of TensorBoard, W&B and trackio, where DARKROOM_TRACK_CHECK names a
+var readers = flag.String("readers", "", "a program that reads exports, with its first arguments")
+
+// TestReaders shows the table to the readers of TensorBoard, W&B and trackio, where -readers names a
 // program that reads FOLDER KIND --compare.
 func TestReaders(t *testing.T) {
-	check := strings.Fields(os.Getenv("DARKROOM_TRACK_CHECK"))
+	check := strings.Fields(*readers)
 	if len(check) == 0 {
-		t.Skip("DARKROOM_TRACK_CHECK names no program that reads exports")
+		t.Skip("-readers names no program that reads exports")
 	}
 	for _, as := range []string{"tensorboard", "wandb", "trackio"} {
 		dir := t.TempDir()

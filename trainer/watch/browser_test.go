@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -36,7 +37,7 @@ func serving(t *testing.T, paths ...string) (*Server, string) {
 }
 
 // shots is a folder for pictures of the page, where a person wants to look at them.
-var shots = os.Getenv("DARKROOM_SHOTS")
+var shots = flag.String("shots", "", "a folder for pictures of the page")
 
 // scrolled goes down the page, so that all of it is drawn.
 const scrolled = `(async () => { for (let y = 0; y < document.documentElement.scrollHeight; y += 700) { scrollTo(0, y); await new Promise((r) => setTimeout(r, 80)); } scrollTo(0, 0); })()`
@@ -57,7 +58,7 @@ func TestWatchInBrowser(t *testing.T) {
 		b.Size(size.width, size.height, size.width < 700, size.dark)
 		b.Eval(scrolled, nil)
 		fits(t, b, size.width)
-		b.Shot(shots, "runs-"+size.name, 6000)
+		b.Shot(*shots, "runs-"+size.name, 6000)
 	}
 	b.Size(1400, 900, false, false)
 
@@ -155,7 +156,7 @@ func pairs(t *testing.T, b *browsertest.Browser) {
 	b.Until(`document.querySelector(".pair").textContent.includes("after 5 ")`, 5*time.Second)
 	b.Eval(`document.querySelector(".pair").click()`, nil)
 	b.Until(`document.querySelector("dialog[open] .stage canvas[data-drawn=yes]")`, 5*time.Second)
-	b.Shot(shots, "pair", 900)
+	b.Shot(*shots, "pair", 900)
 	var was string
 	b.Eval(`document.querySelector("dialog .words .prompt").textContent`, &was)
 	b.Key("ArrowRight")
@@ -210,7 +211,7 @@ func charts(t *testing.T, b *browsertest.Browser) {
 		b.Size(size.width, size.height, size.width < 700, size.dark)
 		b.Eval(scrolled, nil)
 		fits(t, b, size.width)
-		b.Shot(shots, "run-"+size.name, 14000)
+		b.Shot(*shots, "run-"+size.name, 14000)
 	}
 	b.Size(1400, 900, false, false)
 }

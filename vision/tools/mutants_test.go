@@ -2,9 +2,9 @@ package tools
 
 import (
 	"errors"
+	"flag"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,14 +19,9 @@ import (
 
 // Mutants: calls and conversations that were right once, broken in a few places. Unlike the fuzz
 // targets beside them they need no luck to be nearly right, and are the same in every run.
-// DARKROOM_MUTANTS says how many (make fuzz-calls: a million of each).
+// -mutants says how many (make fuzz-calls: a million of each).
 
-func mutants() int {
-	if n, err := strconv.Atoi(os.Getenv("DARKROOM_MUTANTS")); err == nil {
-		return n
-	}
-	return 4000
-}
+var mutants = flag.Int("mutants", 4000, "how many calls and conversations to break")
 
 // scraps are what texts are broken with.
 var scraps = []string{
@@ -152,7 +147,7 @@ func TestMutantCalls(t *testing.T) {
 	states := map[string]*State{}
 	count := map[string]int{}
 	slowest := time.Duration(0)
-	for range mutants() {
+	for range *mutants {
 		of := names[r.IntN(len(names))]
 		name := of
 		if r.IntN(8) == 0 { // in another's words
@@ -177,7 +172,7 @@ func TestMutantCalls(t *testing.T) {
 		count[end]++
 		s.Turn++
 	}
-	t.Logf("%d calls; slowest %v; %v", mutants(), slowest, count)
+	t.Logf("%d calls; slowest %v; %v", *mutants, slowest, count)
 	if slowest > 20*time.Second {
 		t.Errorf("one call took %v", slowest)
 	}
@@ -186,8 +181,8 @@ func TestMutantCalls(t *testing.T) {
 		t.Errorf("%d MB were taken", memory.Sys>>20)
 	}
 	for _, what := range []string{"answered", "no_call", "refused", "made", "said"} {
-		if count[what] < mutants()/200 {
-			t.Errorf("%d of %d calls were %s: the mutants are too broken, or not enough", count[what], mutants(), what)
+		if count[what] < *mutants/200 {
+			t.Errorf("%d of %d calls were %s: the mutants are too broken, or not enough", count[what], *mutants, what)
 		}
 	}
 }
@@ -261,7 +256,7 @@ func TestMutantChats(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	read, written, slowest := 0, 0, time.Duration(0)
-	for range mutants() {
+	for range *mutants {
 		text := mutant(r, seeds)
 		began := time.Now()
 		messages, err := vlm.ReadMessages(text)
@@ -303,8 +298,8 @@ func TestMutantChats(t *testing.T) {
 		}
 		slowest = max(slowest, time.Since(began))
 	}
-	t.Logf("%d conversations, %d read, %d times written; slowest %v", mutants(), read, written, slowest)
-	if slowest > 20*time.Second || read < mutants()/20 || written == 0 {
-		t.Errorf("%d of %d read, %d times written, slowest %v", read, mutants(), written, slowest)
+	t.Logf("%d conversations, %d read, %d times written; slowest %v", *mutants, read, written, slowest)
+	if slowest > 20*time.Second || read < *mutants/20 || written == 0 {
+		t.Errorf("%d of %d read, %d times written, slowest %v", read, *mutants, written, slowest)
 	}
 }

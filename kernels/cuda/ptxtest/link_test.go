@@ -1,6 +1,7 @@
 package ptxtest
 
 import (
+	"flag"
 	"io"
 	"os"
 	"runtime"
@@ -54,9 +55,11 @@ func TestMostThreads(t *testing.T) {
 	runtime.KeepAlive(params)
 }
 
+var long = flag.Bool("long", false, "link all kernels of the images")
+
 // TestImagesLink: every kernel of the images is made of instructions that the interpreter knows.
 func TestImagesLink(t *testing.T) {
-	if os.Getenv("DARKROOM_PTX") == "" {
+	if !*long {
 		t.Skip("all kernels take three seconds: make ptx")
 	}
 	kernels, places, used := 0, 0, map[string]bool{}

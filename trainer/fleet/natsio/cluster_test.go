@@ -103,10 +103,10 @@ func clustered(t *testing.T, n int, options func(i int, at string, routes []stri
 }
 
 // TestCluster: a cluster of three with TLS of an authority of its own carries a run, also when one of the three ends.
-// DARKROOM_FLEET=cluster asks for it (make fleet).
+// It needs -long (make fleet).
 func TestCluster(t *testing.T) {
-	if os.Getenv("DARKROOM_FLEET") != "cluster" {
-		t.Skip("takes seconds; DARKROOM_FLEET=cluster asks for it (make fleet)")
+	if !*long {
+		t.Skip("takes seconds; left out without -long (make fleet)")
 	}
 	servers, at, ca := aCluster(t, 3)
 	dir := t.TempDir()

@@ -3,6 +3,7 @@ package natsio
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
+
+var long = flag.Bool("long", false, "measure the carrier, and try a cluster of three servers")
 
 // TestCarries: jobs, results and blobs of several workers come through, with the streams deleted under way, and
 // what was kept for a trainer is taken by the next.

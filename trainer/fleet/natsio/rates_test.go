@@ -5,7 +5,6 @@ package natsio
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -14,10 +13,10 @@ import (
 	"github.com/darkroom-rl/darkroom/trainer/fleet"
 )
 
-// TestRates measures what the carrier costs, over the loopback with TLS: DARKROOM_FLEET=rates, and -v.
+// TestRates measures what the carrier costs, over the loopback with TLS: -long -v.
 func TestRates(t *testing.T) {
-	if os.Getenv("DARKROOM_FLEET") != "rates" {
-		t.Skip("measures for some seconds; DARKROOM_FLEET=rates asks for it (make fleet)")
+	if !*long {
+		t.Skip("measures for some seconds; left out without -long (make fleet)")
 	}
 	ctx := context.Background()
 	for _, by := range []string{"", t.TempDir(), byPeers} {

@@ -2,6 +2,7 @@ package program
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,11 +13,13 @@ import (
 	"github.com/darkroom-rl/darkroom/vision"
 )
 
-// python is the real thing, alone (-S: it starts without what else is installed): DARKROOM_PYTHON, or python3; the test
-// is skipped where there is none.
+var pythonName = flag.String("python", "", "a Python; none: /usr/bin/python3, or the first one on PATH")
+
+// python is the real thing, alone (-S: it starts without what else is installed); the test is
+// skipped where there is none.
 func python(t *testing.T) *Options {
 	t.Helper()
-	path := os.Getenv("DARKROOM_PYTHON")
+	path := *pythonName
 	if path == "" {
 		path = "/usr/bin/python3" // what stands before it on PATH may be a slow script
 		if _, err := os.Stat(path); err != nil {
@@ -25,7 +28,7 @@ func python(t *testing.T) *Options {
 	}
 	path, err := exec.LookPath(path)
 	if err != nil {
-		t.Skipf("there is no Python: %v (DARKROOM_PYTHON names one)", err)
+		t.Skipf("there is no Python: %v (-python names one)", err)
 	}
 	t.Parallel()
 	o := options("")
@@ -99,7 +102,7 @@ func TestFigures(t *testing.T) {
 	s := Begin(t.Context(), o, Episode{Pictures: []*vision.Image{m, vision.New(7, 5)}})
 	defer s.Close()
 	if _, err := s.start(); err != nil && strings.Contains(err.Error(), "cannot import") {
-		t.Skipf("this Python has not the modules (DARKROOM_PYTHON names one that has): %v", err)
+		t.Skipf("this Python has not the modules (-python names one that has): %v", err)
 	} else if err != nil {
 		t.Fatal(err)
 	}
