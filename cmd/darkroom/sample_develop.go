@@ -36,7 +36,7 @@ func (o *sampleOptions) sample(cmd *cobra.Command) (r *sampleReport, err error) 
 	if err != nil {
 		return nil, usageError{err}
 	}
-	opened := pipeline.Options{Pool: pool, Precision: o.precision, TextLength: o.textLength, TextLayers: o.textLayers, Cache: o.cache, Arithmetic: arithmetic(be), Tile: o.tileSide, SourceArea: o.sourceArea, Base: o.base}
+	opened := pipeline.Options{Pool: pool, Precision: o.precision, TextLength: o.textLength, TextLayers: o.textLayers, Cache: pipeline.Cache{Dir: o.cache, Arithmetic: arithmetic(be)}, Tile: o.tileSide, SourceArea: o.sourceArea, Base: o.base}
 	if values != nil {
 		for _, n := range values.Networks {
 			opened.Weights[n.Number] = n

@@ -25,6 +25,14 @@ import (
 // of weights their names, sizes and times of writing: reading them all would cost more than
 // encoding. A file that cannot be understood is computed anew and written over.
 
+// Cache is a folder of texts and of the latents of pictures that edits are made of. Programs may share it.
+type Cache struct {
+	Dir        string // "": they are kept in memory alone
+	Arithmetic string // of the device, whose bits the folder's files have: those of another are not read
+	Limit      int64  // bytes; 0: UsualCacheLimit
+	Optional   bool   // a folder that cannot be written, or whose disk is full, is done without
+}
+
 // cached is what goes into a file's metadata.
 type cached struct {
 	Prompt string    `json:"prompt"`
@@ -34,7 +42,7 @@ type cached struct {
 
 // recall takes texts from the disk, and returns those that are not there.
 func (p *Pipeline) recall(of []About) (missing []About, err error) {
-	if p.Cache == "" {
+	if p.Cache.Dir == "" {
 		return of, nil
 	}
 	for _, a := range of {
@@ -44,7 +52,7 @@ func (p *Pipeline) recall(of []About) (missing []About, err error) {
 		}
 		text, err := readText(path)
 		switch {
-		case err != nil && errors.Is(err, fs.ErrPermission) && !p.CacheIfCan:
+		case err != nil && errors.Is(err, fs.ErrPermission) && !p.Cache.Optional:
 			return nil, err
 		case err != nil || text.Prompt != a.Prompt:
 			missing = append(missing, a)
@@ -58,7 +66,7 @@ func (p *Pipeline) recall(of []About) (missing []About, err error) {
 
 // remember writes a text to the disk.
 func (p *Pipeline) remember(t *Text, key textKey) error {
-	if p.Cache == "" {
+	if p.Cache.Dir == "" {
 		return nil
 	}
 	path, err := p.cachePath(key)
@@ -81,7 +89,7 @@ func (p *Pipeline) remember(t *Text, key textKey) error {
 // happens.
 func (p *Pipeline) EncodeToDisk(ctx context.Context, all ...About) error {
 	of := slices.DeleteFunc(p.fresh(all), func(a About) bool { return p.stored(p.key(a)) })
-	if len(of) == 0 || p.Cache == "" {
+	if len(of) == 0 || p.Cache.Dir == "" {
 		return nil
 	}
 	for n, e := range p.encoders {
@@ -93,7 +101,7 @@ func (p *Pipeline) EncodeToDisk(ctx context.Context, all ...About) error {
 			}
 			return p.whole(of[i], s)
 		})
-		if err != nil || p.Cache == "" {
+		if err != nil || p.Cache.Dir == "" {
 			return err
 		}
 	}
@@ -110,7 +118,7 @@ func (p *Pipeline) said(a About, n int) textKey {
 // whole joins what the last encoder said of a text to what lies on the disk. A text of which something is missing there
 // is encoded when it is asked for.
 func (p *Pipeline) whole(a About, last encoded) error {
-	if p.Cache == "" {
+	if p.Cache.Dir == "" {
 		return nil
 	}
 	var said []encoded
@@ -133,17 +141,17 @@ func (p *Pipeline) whole(a About, last encoded) error {
 	return p.remember(text, p.key(a))
 }
 
-// store writes a file of the cache. Where it cannot be written and CacheIfCan is set, no further one is.
+// store writes a file of the cache. Where it cannot be written and it is optional, no further one is.
 func (p *Pipeline) store(path string, tensors []safetensors.Tensor, says map[string]string) error {
-	err := os.MkdirAll(p.Cache, 0o755)
+	err := os.MkdirAll(p.Cache.Dir, 0o755)
 	if err == nil {
 		err = safetensors.Write(path, tensors, says)
 	}
 	if err == nil {
 		err = p.bound(path)
 	}
-	if err != nil && p.CacheIfCan {
-		p.Cache = ""
+	if err != nil && p.Cache.Optional {
+		p.Cache.Dir = ""
 		return nil
 	}
 	return err
@@ -151,7 +159,7 @@ func (p *Pipeline) store(path string, tensors []safetensors.Tensor, says map[str
 
 // stored reports whether a text has a file.
 func (p *Pipeline) stored(key textKey) bool {
-	if p.Cache == "" {
+	if p.Cache.Dir == "" {
 		return false
 	}
 	path, err := p.cachePath(key)
@@ -237,13 +245,13 @@ func (p *Pipeline) cachePath(key textKey) (string, error) {
 		name += fmt.Sprintf("\x00\x00%d", key.encoder)
 	}
 	sum := sha256.Sum256([]byte(name))
-	return filepath.Join(p.Cache, hex.EncodeToString(sum[:16])+".safetensors"), nil
+	return filepath.Join(p.Cache.Dir, hex.EncodeToString(sum[:16])+".safetensors"), nil
 }
 
 // mark is all that texts depend on but the prompt.
 func (p *Pipeline) mark() (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, "texts, form 2", p.folder.class, p.Precision, p.Arithmetic)
+	fmt.Fprintln(h, "texts, form 2", p.folder.class, p.Precision, p.Cache.Arithmetic)
 	for _, e := range p.encoders {
 		fmt.Fprintln(h, e.part, e.kind, e.length, e.pad)
 		if err := p.folder.markParts(h, e.part, e.tokenizer); err != nil {

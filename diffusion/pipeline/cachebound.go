@@ -14,7 +14,7 @@ import (
 // How large the folder of texts may grow. A file that is read counts as new, and the oldest go first. Several
 // programs may share a folder: a file that another one deleted is computed again.
 
-// UsualCacheLimit is Options.CacheLimit where nothing else is asked for.
+// UsualCacheLimit is Cache.Limit where nothing else is asked for.
 const UsualCacheLimit = 16 << 30
 
 // touch says that a text was needed now. Where that cannot be written down, it only goes earlier.
@@ -25,7 +25,7 @@ func touch(path string) {
 
 // bound counts a file that was just written, and makes room now and then.
 func (p *Pipeline) bound(path string) error {
-	most := cmp.Or(p.CacheLimit, UsualCacheLimit)
+	most := cmp.Or(p.Cache.Limit, UsualCacheLimit)
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil // another program made room already
@@ -34,7 +34,7 @@ func (p *Pipeline) bound(path string) error {
 		return nil
 	}
 	p.swept, p.written = true, 0
-	return sweep(p.Cache, most)
+	return sweep(p.Cache.Dir, most)
 }
 
 // sweep deletes the texts that were not needed for the longest time, until what is left takes less than most

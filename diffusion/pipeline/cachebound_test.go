@@ -15,7 +15,7 @@ import (
 // being computed again.
 func TestForgotten(t *testing.T) {
 	for name, dir := range map[string]string{"disk": t.TempDir(), "none": ""} {
-		p := open(t, filepath.Join(recorded, "pipe_sd3"), Options{Cache: dir})
+		p := open(t, filepath.Join(recorded, "pipe_sd3"), Options{Cache: Cache{Dir: dir}})
 		first, err := p.Encode("a cat", "a dog")
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestSweep(t *testing.T) {
 // where that is asked for.
 func TestBoundedCache(t *testing.T) {
 	dir := t.TempDir()
-	p := open(t, filepath.Join(recorded, "pipe_sd3"), Options{Cache: dir, CacheLimit: 1})
+	p := open(t, filepath.Join(recorded, "pipe_sd3"), Options{Cache: Cache{Dir: dir, Limit: 1}})
 	for _, prompt := range []string{"a", "b", "c"} {
 		if _, err := p.Encode(prompt); err != nil {
 			t.Fatal(err)
@@ -103,8 +103,8 @@ func TestBoundedCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, can := range []bool{false, true} {
-		if _, err := open(t, filepath.Join(recorded, "pipe_sd3"), Options{Cache: filepath.Join(file, "below"), CacheIfCan: can}).Encode("a"); (err == nil) != can {
-			t.Errorf("a folder below a file, CacheIfCan %v: %v", can, err)
+		if _, err := open(t, filepath.Join(recorded, "pipe_sd3"), Options{Cache: Cache{Dir: filepath.Join(file, "below"), Optional: can}}).Encode("a"); (err == nil) != can {
+			t.Errorf("a folder below a file, optional %v: %v", can, err)
 		}
 	}
 }

@@ -185,7 +185,7 @@ func readConfig[C any](f *folder, part string, read func(dir string) (C, error))
 	return c, named(dir, err)
 }
 
-// encode runs an encoder over texts, and gives each to take. Its weights stay where KeepEncoders says so.
+// encode runs an encoder over texts, and gives each to take. Its weights stay where Memory.KeepEncoders says so.
 func (p *Pipeline) encode(ctx context.Context, e *encoder, of []About, take func(i int, said encoded) error) error {
 	if e.network == nil {
 		n, err := p.load(e.part, p.Precision, nil, nil, func(params *nn.Params) { e.run = e.build(params) })
@@ -209,7 +209,7 @@ func (p *Pipeline) encode(ctx context.Context, e *encoder, of []About, take func
 		}
 		tp.Reset()
 	}
-	if p.KeepEncoders {
+	if p.Memory.KeepEncoders {
 		return nil
 	}
 	if err := e.free(); err != nil {

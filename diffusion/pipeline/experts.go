@@ -89,7 +89,7 @@ func (p *Pipeline) Experts() int { return len(p.family.network.parts) }
 // valuesOf are the values that a part shares with another network.
 func (p *Pipeline) valuesOf(part string) map[string]*tensor.Tensor {
 	if i := slices.Index(p.family.network.parts, part); i >= 0 {
-		return p.Values[i]
+		return p.Memory.Values[i]
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ type Dry interface {
 func (p *Pipeline) Need(w Work, dry Dry) (Need, error) {
 	var n Need
 	o := p.Options
-	o.Pool, o.Cache = tensor.NewPool(dry), ""
+	o.Pool, o.Cache = tensor.NewPool(dry), Cache{}
 	twin, err := p.again(o)
 	if err != nil {
 		return n, err

@@ -43,16 +43,10 @@ type Options struct {
 	// encoder that was trained without the zeros in its place.
 	TextLength int
 	// TextLayers are the layers of FLUX.2's language model whose states are read, 0 for the embeddings; nil: as upstream.
-	TextLayers   []int
-	KeepEncoders bool     // text encoders stay in memory between calls of Encode
-	LendEncoders bool     // they keep no matrix in memory: each is read whenever a product needs it
-	Cache        string   // a folder for text embeddings; "": they are kept in memory alone
-	Arithmetic   string   // of the device, whose bits that folder's files have: those of another are not read
-	CacheLimit   int64    // bytes of that folder; 0: UsualCacheLimit
-	CacheIfCan   bool     // where the folder cannot be written, or its disk is full, it is done without
-	Train        []string // names of the denoiser's parameters that are trained, as expressions
-	// Lean keeps one packed copy of what is trained at a time while it is trained, and not one of each matrix.
-	Lean bool
+	TextLayers []int
+	Cache      Cache
+	Memory     Memory
+	Train      []string // names of the denoiser's parameters that are trained, as expressions
 	// Frozen are of two networks that take turns those that Train does not speak of.
 	Frozen Experts
 	// Base is, where what is opened is one file (package single), a folder with the settings and tokenizers of its
@@ -60,16 +54,22 @@ type Options struct {
 	Base string
 	// Weights, where set, take the place of a network's stored parameters of the same names.
 	Weights [mostExperts]nn.Source
-	// Lend keeps no frozen matrix of the denoiser in memory: each is read whenever a product needs it. Values are those of
-	// another network's parameters, which vectors and what is trained share; a map for each network.
-	Lend   bool
-	Values [mostExperts]map[string]*tensor.Tensor
 	// Tile is the side in pixels of the tiles that larger pictures are decoded in; 0: none.
 	// UsualTile is upstream's: the size of pictures that the autoencoder was trained on.
 	Tile int
 	// SourceArea is how many pixels pictures have that a picture is made of, and SightArea how many of them the text
 	// encoder sees; 0: upstream's. AsIs leaves sources the size they have.
 	SourceArea, SightArea int
+}
+
+// Memory is how a pipeline trades time for memory. No bit of what it computes depends on it.
+type Memory struct {
+	KeepEncoders bool // text encoders stay in memory between calls of Encode
+	LendEncoders bool // text encoders read a matrix whenever a product needs it
+	LendNetworks bool // so does the denoiser with its frozen matrices
+	Lean         bool // training packs one trained matrix at a time, and keeps no packed copy of each
+	// Values are another network's parameters, which vectors and what is trained share; a map for each network.
+	Values [mostExperts]map[string]*tensor.Tensor
 }
 
 // UsualTile is Options.Tile for upstream's tiles.
@@ -251,9 +251,9 @@ func (p *Pipeline) load(part string, precision Precision, train []string, names 
 // lends reports whether a part's frozen matrices are read whenever they are needed.
 func (p *Pipeline) lends(part string) bool {
 	if slices.Contains(p.family.network.parts, part) {
-		return p.Lend
+		return p.Memory.LendNetworks
 	}
-	return p.LendEncoders && slices.ContainsFunc(p.encoders, func(e *encoder) bool { return e.part == part })
+	return p.Memory.LendEncoders && slices.ContainsFunc(p.encoders, func(e *encoder) bool { return e.part == part })
 }
 
 // name is the file or the index that weights were read from.
@@ -277,7 +277,7 @@ func (p *Pipeline) tape(precision Precision) *autograd.Tape {
 // Tape is one for Ask: with train it records what leads to trained parameters, and so many of autograd.AllBlocks blocks
 // are computed again in backward.
 func (p *Pipeline) Tape(train bool, checkpoint int) *autograd.Tape {
-	return autograd.New(p.Pool, autograd.Options{DType: p.Precision.dtype(), Math: p.Precision.math(), Train: train, Lean: p.Lean, Checkpoint: checkpoint})
+	return autograd.New(p.Pool, autograd.Options{DType: p.Precision.dtype(), Math: p.Precision.math(), Train: train, Lean: p.Memory.Lean, Checkpoint: checkpoint})
 }
 
 // named adds a part's folder to an error about its settings.

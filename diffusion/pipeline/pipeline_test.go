@@ -357,7 +357,7 @@ func TestHistory(t *testing.T) {
 func TestTexts(t *testing.T) {
 	cache := t.TempDir()
 	dir := copied(t, "pipe_sd3")
-	p := open(t, dir, Options{Cache: cache})
+	p := open(t, dir, Options{Cache: Cache{Dir: cache}})
 	long := strings.Repeat("two golden birds near a castle ", 12)
 	texts, err := p.Encode("a cat", long, "a cat")
 	if err != nil {
@@ -393,7 +393,7 @@ func TestTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	again, err := open(t, dir, Options{Cache: cache}).Encode("a cat", long)
+	again, err := open(t, dir, Options{Cache: Cache{Dir: cache}}).Encode("a cat", long)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func TestTexts(t *testing.T) {
 		}
 	}
 	// Other settings, another text.
-	other, err := open(t, dir, Options{Cache: cache, TextLength: 24}).Encode("a cat")
+	other, err := open(t, dir, Options{Cache: Cache{Dir: cache}, TextLength: 24}).Encode("a cat")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,7 +420,7 @@ func TestTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := open(t, dir, Options{Cache: cache}).Encode("a cat"); err != nil {
+	if _, err := open(t, dir, Options{Cache: Cache{Dir: cache}}).Encode("a cat"); err != nil {
 		t.Error(err)
 	}
 }

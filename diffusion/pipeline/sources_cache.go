@@ -39,12 +39,12 @@ func (p *Pipeline) latentsOf(m *vision.Image, at Shape) ([]float32, error) {
 
 // picturePath is the file of a picture's latents; "": they are not kept.
 func (p *Pipeline) picturePath(m *vision.Image) (string, error) {
-	if p.Cache == "" {
+	if p.Cache.Dir == "" {
 		return "", nil
 	}
 	if p.pictureMark == "" {
 		h := sha256.New()
-		fmt.Fprintln(h, "pictures, form 2", p.folder.class, p.Precision, p.Arithmetic)
+		fmt.Fprintln(h, "pictures, form 2", p.folder.class, p.Precision, p.Cache.Arithmetic)
 		if err := p.folder.markParts(h, "vae"); err != nil {
 			return "", err
 		}
@@ -53,7 +53,7 @@ func (p *Pipeline) picturePath(m *vision.Image) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, p.pictureMark, m.Width, m.Height)
 	h.Write(m.Pix)
-	return filepath.Join(p.Cache, hex.EncodeToString(h.Sum(nil)[:16])+".safetensors"), nil
+	return filepath.Join(p.Cache.Dir, hex.EncodeToString(h.Sum(nil)[:16])+".safetensors"), nil
 }
 
 func readLatents(path string) ([]float32, error) {

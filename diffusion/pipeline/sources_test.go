@@ -83,7 +83,7 @@ func TestTextsOfPictures(t *testing.T) {
 	texts := map[string][]float32{}
 	for range 2 { // the second time from the disk
 		p := editing(t, "pipe_qwen_image_edit_plus")
-		p.Cache = dir
+		p.Cache.Dir = dir
 		for name, tone := range map[string]uint8{"dark": 0, "light": 120} {
 			given, err := p.Source(context.Background(), shaded(40, 40, tone))
 			if err != nil {
@@ -181,7 +181,7 @@ func TestArithmeticOnTheDisk(t *testing.T) {
 	dir := t.TempDir()
 	files := func(class string) int {
 		p := editing(t, "pipe_qwen_image_edit_plus")
-		p.Cache, p.Arithmetic = dir, class
+		p.Cache = Cache{Dir: dir, Arithmetic: class}
 		given, err := p.Source(context.Background(), shaded(40, 40, 0))
 		if err != nil {
 			t.Fatal(err)

@@ -73,7 +73,7 @@ func (a asked) steps(m meter, out *json.Encoder) (err error) {
 }
 
 func (a asked) options(be kernels.Backend) pipeline.Options {
-	o := pipeline.Options{Pool: tensor.NewPool(be), Precision: precisions[a.precision], Lean: a.lean}
+	o := pipeline.Options{Pool: tensor.NewPool(be), Precision: precisions[a.precision], Memory: pipeline.Memory{Lean: a.lean}}
 	if decoder, ok := precisions[a.decoder]; ok {
 		o.Decoder = &decoder
 	}

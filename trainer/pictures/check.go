@@ -147,16 +147,16 @@ func (m *Model) inF32(use func(p *Policy) error) (err error) {
 	m.drop()
 	m.Pipeline.Pool.Trim()
 	o := m.opened
-	o.Precision, o.Lend = pipeline.F32, true
+	o.Precision, o.Memory.LendNetworks = pipeline.F32, true
 	for i := range m.Pipeline.Experts() {
 		own, err := m.Pipeline.Network(i)
 		if err != nil {
 			return err
 		}
-		o.Values[i] = map[string]*tensor.Tensor{}
+		o.Memory.Values[i] = map[string]*tensor.Tensor{}
 		for _, p := range own.All() {
 			if p.Value != nil && p.Value.DType() == kernels.F32 {
-				o.Values[i][p.Name] = p.Value
+				o.Memory.Values[i][p.Name] = p.Value
 			}
 		}
 	}

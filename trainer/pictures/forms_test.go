@@ -238,7 +238,7 @@ func TestTextsAreEncodedWhenDrawn(t *testing.T) {
 	}
 	first := roll()
 	m.Pipeline.Forget()
-	m.prompts, m.Pipeline.KeepEncoders = 1, false
+	m.prompts, m.Pipeline.Memory.KeepEncoders = 1, false
 	m.asked.Ahead = func() []int { return []int{100} }
 	var told []int
 	m.Progress = func(done, all int) { told = append(told, done, all) }

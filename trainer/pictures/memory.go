@@ -39,7 +39,7 @@ func Memory(e *experiment.Experiment, dry model.Dry, budget int64) (need *model.
 		return nil, err
 	}
 	for _, fit := range c.fits() {
-		m.Micro, m.Checkpointing, m.Pipeline.Lean = fit.Micro, fit.Checkpointing, fit.Lean
+		m.Micro, m.Checkpointing, m.Pipeline.Memory.Lean = fit.Micro, fit.Checkpointing, fit.Lean
 		c.need = model.Memory{Fit: fit, Texts: c.need.Texts, Samples: c.need.Samples, Apart: c.need.Apart, EncoderBytes: c.need.EncoderBytes}
 		c.need.Encoders = c.encoders()
 		if fit.Checkpointing == autograd.AllBlocks {
@@ -66,7 +66,7 @@ func (c *counting) keep(turns []experiment.Turn, budget int64) error {
 	if budget == 0 || c.encoders() != "freed" || !freed.Within(budget, 1) {
 		return nil
 	}
-	c.Pipeline.KeepEncoders = true
+	c.Pipeline.Memory.KeepEncoders = true
 	c.need.KeepEncoders, c.need.Encoders = true, c.encoders()
 	c.need.Sampling, c.need.Decoding, c.need.Check, c.need.Training, c.need.Held = 0, 0, 0, 0, 0
 	if err := c.again(); err != nil {
@@ -186,7 +186,7 @@ func (c *counting) waiting(turns []experiment.Turn) error {
 
 // again counts texts anew where encoders are lent or kept.
 func (c *counting) again() error {
-	c.Pipeline.LendEncoders = !c.Pipeline.KeepEncoders
+	c.Pipeline.Memory.LendEncoders = !c.Pipeline.Memory.KeepEncoders
 	c.Pipeline.Forget()
 	if err := c.Pipeline.FreeEncoders(); err != nil { // and what other fits left
 		return err
@@ -200,9 +200,9 @@ func (c *counting) again() error {
 // encoders says what becomes of text encoders between two iterations that meet new prompts.
 func (c *counting) encoders() string {
 	switch {
-	case c.Pipeline.KeepEncoders:
+	case c.Pipeline.Memory.KeepEncoders:
 		return "kept"
-	case c.Pipeline.LendEncoders:
+	case c.Pipeline.Memory.LendEncoders:
 		return "lent"
 	}
 	return "freed"

@@ -76,7 +76,7 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 	}
 	precision := precisions[e.Model.Precision]
 	patterns, _ := e.Model.Trained()
-	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, Frozen: frozenOf(e.Model.Experts), TextLength: e.Model.TextLength, TextLayers: e.Model.TextLayers, SourceArea: e.Model.SourceArea, Base: e.Model.Base, Lean: o.Lean}, rewards: o.Rewards, asked: o}
+	m := &Model{opened: pipeline.Options{Pool: tensor.NewPool(o.Backend), Precision: precision, Train: patterns, Frozen: frozenOf(e.Model.Experts), TextLength: e.Model.TextLength, TextLayers: e.Model.TextLayers, SourceArea: e.Model.SourceArea, Base: e.Model.Base, Memory: pipeline.Memory{Lean: o.Lean}}, rewards: o.Rewards, asked: o}
 	m.opened.Pool.Limit = o.Held
 	if decoder, ok := precisions[e.Model.Decoder]; ok {
 		m.opened.Decoder = &decoder
@@ -85,13 +85,13 @@ func Open(e *experiment.Experiment, o model.Options) (*Model, error) {
 		return nil, err
 	}
 	if !strings.HasPrefix(e.Model.Path, assets.Prefix) { // what is embedded lies in another folder in every program, and is small
-		m.opened.Cache, m.opened.Arithmetic, m.opened.CacheIfCan = o.Cache, o.Arithmetic, true
+		m.opened.Cache = pipeline.Cache{Dir: o.Cache, Arithmetic: o.Arithmetic, Optional: true}
 	}
 	p, err := pipeline.Open(dir, m.opened)
 	if err != nil {
 		return nil, err
 	}
-	p.KeepEncoders, p.LendEncoders = p.EncoderBytes() <= keptEncoders || o.KeepEncoders, o.Checkpointing == autograd.AllBlocks
+	p.Memory.KeepEncoders, p.Memory.LendEncoders = p.EncoderBytes() <= keptEncoders || o.KeepEncoders, o.Checkpointing == autograd.AllBlocks
 	m.always = []pipeline.About{}
 	for _, text := range plain(e) {
 		m.always = append(m.always, pipeline.About{Prompt: text})

@@ -29,7 +29,7 @@ func (m *Model) openTeacher(e *experiment.Experiment) (err error) {
 		}
 	}()
 	o := m.opened
-	o.Train, o.Frozen, o.Cache = nil, pipeline.Experts{}, ""
+	o.Train, o.Frozen, o.Cache = nil, pipeline.Experts{}, pipeline.Cache{}
 	dir, err := assets.Resolve(path)
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ func (m *Model) abouts(prompts []int, otherwise string) ([]pipeline.About, error
 // in memory.
 func (m *Model) ready(p *Policy, otherwise string) func(prompts []int) error {
 	return func(prompts []int) error {
-		if m.Pipeline.KeepEncoders || m.Pipeline.Cache == "" || m.Pipeline.SeesPictures() {
+		if m.Pipeline.Memory.KeepEncoders || m.Pipeline.Cache.Dir == "" || m.Pipeline.SeesPictures() {
 			return nil
 		}
 		all, err := m.abouts(prompts, otherwise)
@@ -130,7 +130,7 @@ func (m *Model) lacks(all []pipeline.About) bool {
 // lookAhead encodes prompts of the next iterations into memory, as many as have room there, where encoders have to be
 // loaded for one of all anyway.
 func (m *Model) lookAhead(p *Policy, prompts []int, all []pipeline.About, otherwise string) error {
-	if m.Pipeline.KeepEncoders || m.asked.Ahead == nil || !m.lacks(all) {
+	if m.Pipeline.Memory.KeepEncoders || m.asked.Ahead == nil || !m.lacks(all) {
 		return nil
 	}
 	ahead := m.asked.Ahead()

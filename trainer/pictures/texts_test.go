@@ -33,7 +33,7 @@ func reading(t *testing.T, o model.Options) *Model {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	m.Pipeline.KeepEncoders = false
+	m.Pipeline.Memory.KeepEncoders = false
 	turn, err := e.Turn(0)
 	if err == nil {
 		err = m.Begin(turn, rng.New(7), 1)
